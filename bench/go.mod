@@ -1,0 +1,7 @@
+module github.com/ossl-go/ossl/bench
+
+go 1.25.0
+
+require github.com/ossl-go/ossl v0.0.0
+
+replace github.com/ossl-go/ossl => ../
