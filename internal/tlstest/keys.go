@@ -1,0 +1,207 @@
+package tlstest
+
+import (
+	"bytes"
+	"crypto"
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/hkdf"
+	"crypto/hmac"
+	"crypto/sha256"
+	"crypto/sha512"
+	"crypto/tls"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"hash"
+	"strings"
+	"sync"
+)
+
+// A KeyLog collects key-log lines; it is safe for concurrent use.
+type KeyLog struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+// Write implements io.Writer.
+func (k *KeyLog) Write(p []byte) (int, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.b.Write(p)
+}
+
+// String returns all lines so far.
+func (k *KeyLog) String() string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.b.String()
+}
+
+// Secret returns the secret of the first line with the label, or nil.
+func (k *KeyLog) Secret(label string) []byte {
+	for line := range strings.Lines(k.String()) {
+		f := strings.Fields(line)
+		if len(f) == 3 && f[0] == label {
+			secret, err := hex.DecodeString(f[2])
+			if err == nil {
+				return secret
+			}
+		}
+	}
+	return nil
+}
+
+// Keys seal and open the records of one direction under one secret. They know the AES-GCM suites, which are enough for
+// tests, because the standard library has no ChaCha20-Poly1305.
+type Keys struct {
+	version uint16
+	suite   uint16
+	secret  []byte // TLS 1.3 only
+	aead    cipher.AEAD
+	iv      []byte
+	seq     uint64
+}
+
+var errSuite = errors.New("tlstest: keys of this suite are not known")
+
+func suiteParams(suite uint16) (h crypto.Hash, newHash func() hash.Hash, keyLen int, err error) {
+	switch suite {
+	case tls.TLS_AES_128_GCM_SHA256, tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256, tls.TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256,
+		tls.TLS_RSA_WITH_AES_128_GCM_SHA256:
+		return crypto.SHA256, sha256.New, 16, nil
+	case tls.TLS_AES_256_GCM_SHA384, tls.TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384, tls.TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384,
+		tls.TLS_RSA_WITH_AES_256_GCM_SHA384:
+		return crypto.SHA384, sha512.New384, 32, nil
+	}
+	return 0, nil, 0, errSuite
+}
+
+func newGCM(key []byte) cipher.AEAD { return must(cipher.NewGCM(must(aes.NewCipher(key)))) }
+
+func expandLabel(newHash func() hash.Hash, secret []byte, label string, n int) []byte {
+	info := binary.BigEndian.AppendUint16(nil, uint16(n))
+	info = append(info, byte(len("tls13 ")+len(label)))
+	info = append(info, "tls13 "+label...)
+	info = append(info, 0)
+	return must(hkdf.Expand(newHash, secret, string(info), n))
+}
+
+// Keys13 derives the keys of a TLS 1.3 traffic secret.
+func Keys13(suite uint16, secret []byte) (*Keys, error) {
+	_, newHash, n, err := suiteParams(suite)
+	if err != nil {
+		return nil, err
+	}
+	if secret == nil {
+		return nil, errors.New("tlstest: no traffic secret in the key log")
+	}
+	return &Keys{
+		version: tls.VersionTLS13,
+		suite:   suite,
+		secret:  secret,
+		aead:    newGCM(expandLabel(newHash, secret, "key", n)),
+		iv:      expandLabel(newHash, secret, "iv", 12),
+	}, nil
+}
+
+// Next returns the keys after a KeyUpdate.
+func (k *Keys) Next() *Keys {
+	h, newHash, _, _ := suiteParams(k.suite)
+	return must(Keys13(k.suite, expandLabel(newHash, k.secret, "traffic upd", h.Size())))
+}
+
+// Keys12 derives the keys of both directions from a TLS 1.2 master secret and the randoms of the hellos.
+func Keys12(suite uint16, master, clientRandom, serverRandom []byte) (client, server *Keys, err error) {
+	_, newHash, n, err := suiteParams(suite)
+	if err != nil {
+		return nil, nil, err
+	}
+	if master == nil {
+		return nil, nil, errors.New("tlstest: no master secret in the key log")
+	}
+	seed := append(append([]byte("key expansion"), serverRandom...), clientRandom...)
+	block := prf12(newHash, master, seed, 2*n+2*4)
+	client = &Keys{version: tls.VersionTLS12, suite: suite, aead: newGCM(block[:n]), iv: block[2*n : 2*n+4]}
+	server = &Keys{version: tls.VersionTLS12, suite: suite, aead: newGCM(block[n : 2*n]), iv: block[2*n+4:]}
+	return client, server, nil
+}
+
+// prf12 is P_hash of RFC 5246, section 5.
+func prf12(newHash func() hash.Hash, secret, seed []byte, n int) (out []byte) {
+	mac := func(parts ...[]byte) []byte {
+		m := hmac.New(newHash, secret)
+		for _, p := range parts {
+			m.Write(p)
+		}
+		return m.Sum(nil)
+	}
+	for a := mac(seed); len(out) < n; a = mac(a) {
+		out = append(out, mac(a, seed)...)
+	}
+	return out[:n]
+}
+
+func (k *Keys) nonce13() []byte {
+	nonce := bytes.Clone(k.iv)
+	var seq [8]byte
+	binary.BigEndian.PutUint64(seq[:], k.seq)
+	for i, b := range seq {
+		nonce[4+i] ^= b
+	}
+	return nonce
+}
+
+func (k *Keys) additional12(typ byte, n int) []byte {
+	b := binary.BigEndian.AppendUint64(nil, k.seq)
+	return append(b, typ, 3, 3, byte(n>>8), byte(n))
+}
+
+// Seal returns a record with the payload encrypted as the next one of the direction.
+func (k *Keys) Seal(typ byte, payload []byte) []byte {
+	return k.SealPadded(typ, payload, 0)
+}
+
+// SealPadded is Seal with padding (TLS 1.3 only).
+func (k *Keys) SealPadded(typ byte, payload []byte, padding int) []byte {
+	defer func() { k.seq++ }()
+	if k.version == tls.VersionTLS13 {
+		inner := append(append(bytes.Clone(payload), typ), make([]byte, padding)...)
+		n := len(inner) + k.aead.Overhead()
+		header := []byte{TypeApplicationData, 3, 3, byte(n >> 8), byte(n)}
+		return k.aead.Seal(header, k.nonce13(), inner, header)
+	}
+	explicit := binary.BigEndian.AppendUint64(nil, k.seq)
+	sealed := k.aead.Seal(nil, append(bytes.Clone(k.iv), explicit...), payload, k.additional12(typ, len(payload)))
+	return MakeRecord(typ, tls.VersionTLS12, append(explicit, sealed...))
+}
+
+// Open decrypts the next record of the direction. The sequence number moves only if it is genuine.
+func (k *Keys) Open(r Record) (Record, error) {
+	if k.version == tls.VersionTLS13 {
+		n := len(r.Payload)
+		inner, err := k.aead.Open(nil, k.nonce13(), r.Payload, []byte{r.Type, byte(r.Version >> 8), byte(r.Version), byte(n >> 8), byte(n)})
+		if err != nil {
+			return r, err
+		}
+		k.seq++
+		inner = bytes.TrimRight(inner, "\x00")
+		if len(inner) == 0 {
+			return r, errors.New("tlstest: a record of padding only")
+		}
+		return Record{Type: inner[len(inner)-1], Version: r.Version, Payload: inner[:len(inner)-1], Sealed: true}, nil
+	}
+	if len(r.Payload) < 8+k.aead.Overhead() {
+		return r, errors.New("tlstest: a record too short to be sealed")
+	}
+	nonce := append(bytes.Clone(k.iv), r.Payload[:8]...)
+	plain, err := k.aead.Open(nil, nonce, r.Payload[8:], k.additional12(r.Type, len(r.Payload)-8-k.aead.Overhead()))
+	if err != nil {
+		return r, err
+	}
+	k.seq++
+	return Record{Type: r.Type, Version: r.Version, Payload: plain, Sealed: true}, nil
+}
+
+// SkipTo sets the number of records sealed so far.
+func (k *Keys) SkipTo(seq uint64) { k.seq = seq }

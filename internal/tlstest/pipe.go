@@ -1,0 +1,218 @@
+package tlstest
+
+import (
+	"io"
+	"net"
+	"os"
+	"sync"
+	"time"
+)
+
+// A Pair makes two connected ends: the client's and the server's.
+type Pair func() (client, server net.Conn)
+
+// NetPipe is net.Pipe: no buffer, so that every write waits for its read.
+func NetPipe() (client, server net.Conn) { return net.Pipe() }
+
+// Buffered is a pair over memory that never blocks a writer and never fails it because the other end is gone, so that
+// what an end reads does not depend on who was faster. See [PipeConn].
+func Buffered() (client, server net.Conn) {
+	c, s := NewPipe()
+	return c, s
+}
+
+// Loopback is a TCP connection over 127.0.0.1.
+func Loopback() (client, server net.Conn) {
+	l := must(net.Listen("tcp", "127.0.0.1:0"))
+	defer l.Close()
+	type result struct {
+		c   net.Conn
+		err error
+	}
+	accepted := make(chan result, 1)
+	go func() {
+		c, err := l.Accept()
+		accepted <- result{c, err}
+	}()
+	client = must(net.Dial("tcp", l.Addr().String()))
+	r := <-accepted
+	return client, must(r.c, r.err)
+}
+
+// A PipeConn is one end of a buffered pipe. Unlike TCP it loses nothing: what was written before Close is read before
+// EOF, and writing to a peer that has closed succeeds and goes nowhere.
+type PipeConn struct {
+	in, out *half
+	wdl     deadline
+}
+
+// NewPipe returns the two ends of a buffered pipe.
+func NewPipe() (*PipeConn, *PipeConn) {
+	a, b := newHalf(), newHalf()
+	return &PipeConn{in: a, out: b}, &PipeConn{in: b, out: a}
+}
+
+// A half is one direction.
+type half struct {
+	mu      sync.Mutex
+	cond    *sync.Cond
+	buf     []byte
+	eof     bool // the writer has closed
+	closed  bool // the reader has closed
+	blocked int  // readers that wait with nothing to read
+	dl      deadline
+}
+
+func newHalf() *half {
+	h := &half{}
+	h.cond = sync.NewCond(&h.mu)
+	return h
+}
+
+// A deadline is a time and the timer that wakes whoever waits for it.
+type deadline struct {
+	t     time.Time
+	timer *time.Timer
+}
+
+func (d *deadline) passed() bool { return !d.t.IsZero() && !time.Now().Before(d.t) }
+
+func (d *deadline) set(t time.Time, wake func()) {
+	if d.timer != nil {
+		d.timer.Stop()
+		d.timer = nil
+	}
+	d.t = t
+	if !t.IsZero() {
+		if left := time.Until(t); left > 0 {
+			d.timer = time.AfterFunc(left, wake)
+		}
+	}
+}
+
+func (h *half) broadcast() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.cond.Broadcast()
+}
+
+func pipeError(op string, err error) error {
+	return &net.OpError{Op: op, Net: "tlstest", Source: pipeAddr{}, Addr: pipeAddr{}, Err: err}
+}
+
+// Read implements net.Conn.
+func (c *PipeConn) Read(p []byte) (int, error) {
+	h := c.in
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for {
+		switch {
+		case h.closed:
+			return 0, pipeError("read", net.ErrClosed)
+		case h.dl.passed():
+			return 0, pipeError("read", os.ErrDeadlineExceeded)
+		case len(p) == 0:
+			return 0, nil
+		case len(h.buf) > 0:
+			n := copy(p, h.buf)
+			h.buf = h.buf[n:]
+			return n, nil
+		case h.eof:
+			return 0, io.EOF
+		}
+		h.blocked++
+		h.cond.Broadcast()
+		h.cond.Wait()
+		h.blocked--
+	}
+}
+
+// Write implements net.Conn. It never blocks.
+func (c *PipeConn) Write(p []byte) (int, error) {
+	h := c.out
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	switch {
+	case h.eof:
+		return 0, pipeError("write", net.ErrClosed)
+	case c.wdl.passed():
+		return 0, pipeError("write", os.ErrDeadlineExceeded)
+	}
+	if !h.closed {
+		h.buf = append(h.buf, p...)
+		h.cond.Broadcast()
+	}
+	return len(p), nil
+}
+
+// CloseWrite ends the outgoing direction: the peer reads EOF after what was written.
+func (c *PipeConn) CloseWrite() error {
+	c.out.mu.Lock()
+	defer c.out.mu.Unlock()
+	c.out.eof = true
+	c.out.cond.Broadcast()
+	return nil
+}
+
+// Close implements net.Conn.
+func (c *PipeConn) Close() error {
+	c.CloseWrite()
+	c.in.mu.Lock()
+	defer c.in.mu.Unlock()
+	c.in.closed = true
+	c.in.buf = nil
+	c.in.cond.Broadcast()
+	return nil
+}
+
+// WaitStarved returns when a Read of this end waits with nothing to read, or when either end is closed.
+func (c *PipeConn) WaitStarved() {
+	h := c.in
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for (h.blocked == 0 || len(h.buf) > 0) && !h.closed && !h.eof {
+		h.cond.Wait()
+	}
+}
+
+// LocalAddr implements net.Conn.
+func (c *PipeConn) LocalAddr() net.Addr { return pipeAddr{} }
+
+// RemoteAddr implements net.Conn.
+func (c *PipeConn) RemoteAddr() net.Addr { return pipeAddr{} }
+
+// SetDeadline implements net.Conn.
+func (c *PipeConn) SetDeadline(t time.Time) error {
+	return firstError(c.SetReadDeadline(t), c.SetWriteDeadline(t))
+}
+
+// SetReadDeadline implements net.Conn.
+func (c *PipeConn) SetReadDeadline(t time.Time) error {
+	c.in.mu.Lock()
+	defer c.in.mu.Unlock()
+	c.in.dl.set(t, c.in.broadcast)
+	c.in.cond.Broadcast()
+	return nil
+}
+
+// SetWriteDeadline implements net.Conn.
+func (c *PipeConn) SetWriteDeadline(t time.Time) error {
+	c.out.mu.Lock()
+	defer c.out.mu.Unlock()
+	c.wdl.set(t, func() {})
+	return nil
+}
+
+func firstError(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+type pipeAddr struct{}
+
+func (pipeAddr) Network() string { return "tlstest" }
+func (pipeAddr) String() string  { return "tlstest" }

@@ -1,0 +1,245 @@
+package tlstest
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"io"
+	"net"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Patience is how long a run may take before its connections are closed under it and it counts as hung.
+const Patience = 20 * time.Second
+
+// A Case is something that happens between a client and a server. The configurations are made anew for each run.
+type Case struct {
+	Name           string
+	Client, Server func() *tls.Config
+	// ClientFault and ServerFault, if not nil, make the fault that the bytes written by that side go through.
+	ClientFault, ServerFault func() Fault
+	// Pair makes the connection; Buffered if nil.
+	Pair Pair
+	// Talk is what a side does after its handshake; Echo if nil. The text it returns is compared, with its error.
+	Talk func(role Role, c Conn) (string, error)
+}
+
+// A Side is what one end saw.
+type Side struct {
+	Handshake string // class of Handshake's error
+	Talk      string // class of Talk's error, if the handshake was good
+	Heard     string // what Talk returned
+	State     string // the whole ConnectionState after a good handshake, printed
+	Alerts    string // alerts that this end sent but close_notify, as "level/description", from the wire
+
+	HandshakeErr, TalkErr error
+	ConnState             tls.ConnectionState
+}
+
+// An Outcome is what a run led to.
+type Outcome struct {
+	Client, Server Side
+	Hung           bool
+	Recording      *Recording
+	// ClientLog and ServerLog are the key logs of both ends.
+	ClientLog, ServerLog *KeyLog
+}
+
+// Of returns the side of a role.
+func (o *Outcome) Of(r Role) *Side {
+	if r == ClientRole {
+		return &o.Client
+	}
+	return &o.Server
+}
+
+// Fields are the names of what Compare compares of a side.
+var Fields = []string{"Handshake", "Talk", "Heard", "State", "Alerts"}
+
+// Field returns one of Fields by name.
+func (s *Side) Field(name string) string { return reflect.ValueOf(*s).FieldByName(name).String() }
+
+// ClientConfig returns a client's configuration that accepts the good server certificates.
+func ClientConfig(edits ...func(*tls.Config)) *tls.Config {
+	c := &tls.Config{RootCAs: CA().Pool(), ServerName: ServerName}
+	for _, edit := range edits {
+		edit(c)
+	}
+	return c
+}
+
+// ServerConfig returns a server's configuration with the good P-256 certificate and no session tickets.
+func ServerConfig(edits ...func(*tls.Config)) *tls.Config {
+	c := &tls.Config{Certificates: []tls.Certificate{ServerCert(P256)}, SessionTicketsDisabled: true}
+	for _, edit := range edits {
+		edit(c)
+	}
+	return c
+}
+
+// Run plays a case once.
+func Run(p Pairing, c Case) *Outcome {
+	o := &Outcome{Recording: new(Recording), ClientLog: new(KeyLog), ServerLog: new(KeyLog)}
+	pair := c.Pair
+	if pair == nil {
+		pair = Buffered
+	}
+	rawClient, rawServer := pair()
+	defer rawClient.Close()
+	defer rawServer.Close()
+	wrap := func(r Role, raw net.Conn, fault func() Fault) net.Conn {
+		conn := o.Recording.Tap(r, raw)
+		if fault != nil {
+			conn = WithFault(conn, fault())
+		}
+		return conn
+	}
+	client := p.Client.Client(wrap(ClientRole, rawClient, c.ClientFault), config(c.Client, ClientConfig, o.ClientLog))
+	server := p.Server.Server(wrap(ServerRole, rawServer, c.ServerFault), config(c.Server, ServerConfig, o.ServerLog))
+
+	var wg sync.WaitGroup
+	for role, conn := range map[Role]Conn{ClientRole: client, ServerRole: server} {
+		wg.Go(func() {
+			side := o.Of(role)
+			defer conn.Close()
+			err := conn.Handshake()
+			side.HandshakeErr, side.Handshake = err, Class(err)
+			if err != nil {
+				return
+			}
+			side.ConnState = conn.ConnectionState()
+			side.State = describeState(side.ConnState)
+			talk := c.Talk
+			if talk == nil {
+				talk = Echo
+			}
+			side.Heard, side.TalkErr = talk(role, conn)
+			side.Talk = Class(side.TalkErr)
+		})
+	}
+	done := make(chan struct{})
+	go func() { wg.Wait(); close(done) }()
+	watchdog := time.NewTimer(Patience)
+	defer watchdog.Stop()
+	select {
+	case <-done:
+	case <-watchdog.C:
+		rawClient.Close()
+		rawServer.Close()
+		<-done
+		o.Hung = true
+	}
+	log := o.ServerLog
+	if log.String() == "" {
+		log = o.ClientLog
+	}
+	o.Client.Alerts = alertText(o.Recording.Decipher(ClientRole, log))
+	o.Server.Alerts = alertText(o.Recording.Decipher(ServerRole, log))
+	return o
+}
+
+func config(make func() *tls.Config, byDefault func(...func(*tls.Config)) *tls.Config, log *KeyLog) *tls.Config {
+	if make == nil {
+		return WithKeyLog(byDefault(), log)
+	}
+	return WithKeyLog(make(), log)
+}
+
+// WithKeyLog returns c with its keys logged to log, and to where they went before.
+func WithKeyLog(c *tls.Config, log *KeyLog) *tls.Config {
+	c = c.Clone()
+	if c.KeyLogWriter != nil {
+		c.KeyLogWriter = io.MultiWriter(c.KeyLogWriter, log)
+	} else {
+		c.KeyLogWriter = log
+	}
+	return c
+}
+
+func alertText(records []Record) string {
+	var text []string
+	for _, a := range Alerts(records) {
+		if a != (Alert{1, 0}) {
+			text = append(text, a.String())
+		}
+	}
+	return strings.Join(text, " ")
+}
+
+// Echo is what sides do unless a case says otherwise: the client sends a line and reads it back, then both close.
+func Echo(role Role, c Conn) (string, error) {
+	const line = "hello over TLS"
+	buf := make([]byte, len(line))
+	if role == ServerRole {
+		n, err := io.ReadFull(c, buf)
+		if err != nil {
+			return string(buf[:n]), err
+		}
+		if _, err := c.Write(buf); err != nil {
+			return string(buf), err
+		}
+		rest, err := io.ReadAll(c)
+		return string(buf) + string(rest), err
+	}
+	// A server that refused the client's certificate may be gone already: what it said matters, not that writing failed.
+	_, werr := c.Write([]byte(line))
+	n, err := io.ReadFull(c, buf)
+	if err == nil {
+		err = werr
+	}
+	return string(buf[:n]), err
+}
+
+// describeState prints every exported field of a ConnectionState that is a function of the case.
+func describeState(s tls.ConnectionState) string {
+	var b strings.Builder
+	v := reflect.ValueOf(s)
+	for i := range v.NumField() {
+		f := v.Type().Field(i)
+		if !f.IsExported() {
+			continue
+		}
+		switch x := v.Field(i).Interface().(type) {
+		case []*x509.Certificate:
+			fmt.Fprintf(&b, "%s=%s ", f.Name, certNames(x))
+		case [][]*x509.Certificate:
+			var chains []string
+			for _, chain := range x {
+				chains = append(chains, certNames(chain))
+			}
+			slices.Sort(chains)
+			fmt.Fprintf(&b, "%s=%v ", f.Name, chains)
+		case []byte:
+			if f.Name == "TLSUnique" { // differs from run to run
+				fmt.Fprintf(&b, "%s=%d bytes ", f.Name, len(x))
+			} else {
+				fmt.Fprintf(&b, "%s=%x ", f.Name, x)
+			}
+		case tls.CurveID:
+			fmt.Fprintf(&b, "%s=%d ", f.Name, x)
+		default:
+			fmt.Fprintf(&b, "%s=%v ", f.Name, x)
+		}
+	}
+	return strings.TrimSpace(b.String())
+}
+
+func certNames(certs []*x509.Certificate) string {
+	var names []string
+	for _, c := range certs {
+		sum := sha256.Sum256(c.Raw)
+		names = append(names, fmt.Sprintf("%s#%x", c.Subject.CommonName, sum[:4]))
+	}
+	return "[" + strings.Join(names, " < ") + "]"
+}
+
+// SameTLSUnique reports whether both ends have the same value for the tls-unique binding.
+func (o *Outcome) SameTLSUnique() bool {
+	return bytes.Equal(o.Client.ConnState.TLSUnique, o.Server.ConnState.TLSUnique)
+}
