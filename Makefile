@@ -1,0 +1,35 @@
+# Everything here is a thin name for a script in ci/ or a Go command; `make help` lists the targets.
+# The repository holds several modules (go.work), and ./... stops at a module's edge, so the scripts iterate.
+
+SHELL := /bin/bash
+GO    ?= go
+
+# make bench: BENCH picks by name, COUNT repeats (ten before any claim), BENCHTIME is go test's -benchtime.
+BENCH     ?= .
+COUNT     ?= 1
+BENCHTIME ?= 1s
+# make fuzz: the time given to each target.
+FUZZTIME  ?= 30s
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint bench fuzz
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-6s  %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@echo "  ci/versions   the core's tests under every supported OpenSSL; ci/headers, ci/asan, ci/leaks: the other checks of .ci/run"
+
+demo: ## run servers and clients on the host's OpenSSL and compare them with crypto/tls
+	@$(GO) build -buildvcs=false -o bin/ossl ./cmd/ossl
+	@bin/ossl demo
+
+test: ## vet and test every module under the race detector; build without cgo and without go.work
+	@ci/test
+
+lint: ## gofmt, vet, staticcheck, tidy go.mod files, line lengths, shell scripts
+	@ci/lint
+
+bench: ## measure beside crypto/tls: BENCH=. COUNT=1 BENCHTIME=1s
+	cd bench && $(GO) test -run '^$$' -bench '$(BENCH)' -benchmem -benchtime '$(BENCHTIME)' -count $(COUNT) -timeout 2h
+
+fuzz: ## run every fuzz target for FUZZTIME=30s
+	@FUZZTIME='$(FUZZTIME)' ci/fuzz

@@ -1,0 +1,228 @@
+package ossl_test
+
+import (
+	"bufio"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// modulePath is the core module; every other module of the repository lies below it.
+const modulePath = "github.com/ossl-go/ossl"
+
+// allowedRequirements are the modules that the core's go.mod may require, each with its reason: a program that imports
+// the core gets every one of them in its module graph, so the reason has to be good.
+var allowedRequirements = map[string]string{
+	"golang.org/x/sys": "processor features and socket options that package syscall has no names for",
+}
+
+// internalImporters are the modules beside the core that may import its internal packages. Go permits it to all of them, but
+// it ties their releases to the core's.
+var internalImporters = map[string]string{
+	"bench": "counts crossings and shares the tests' certificates; it is never released",
+}
+
+// TestCoreRequirements reads the core's go.mod.
+func TestCoreRequirements(t *testing.T) {
+	for _, name := range directives(t, "go.mod", "require") {
+		if allowedRequirements[name] == "" {
+			t.Errorf("go.mod requires %s: the core stands on the standard library; put what needs more into a module of its own", name)
+		}
+	}
+	for _, name := range directives(t, "go.mod", "replace") {
+		t.Errorf("go.mod replaces %s: a replacement in the core's go.mod is ignored by its users and breaks go install", name)
+	}
+}
+
+// TestImports reads the import declarations of every Go file of the repository, tests and files for other systems included.
+func TestImports(t *testing.T) {
+	modules := moduleDirs(t)
+	cgoFiles := 0
+	for _, file := range goFiles(t, ".") {
+		dir := path.Dir(file)
+		module := moduleOf(modules, dir)
+		for _, imported := range importsOf(t, file) {
+			switch {
+			case imported == "C":
+				cgoFiles++
+				if dir != "internal/libssl" {
+					t.Errorf(`%s: import "C" belongs in internal/libssl only: what is unsafe is read in one place`, file)
+				}
+			case within(imported, modulePath+"/internal"):
+				if module != "." && internalImporters[module] == "" {
+					t.Errorf("%s: module %s imports %s: adapters use the core's public API only", file, module, imported)
+				}
+			case module == "." && isThirdParty(imported) && !isAllowed(imported):
+				t.Errorf("%s: the core, tests included, imports %s: it stands on the standard library", file, imported)
+			}
+		}
+	}
+	// Were the boundary renamed or the walk broken, everything above would pass by looking at nothing.
+	if cgoFiles == 0 {
+		t.Error(`no file with import "C" found: has the boundary moved?`)
+	}
+}
+
+// TestCgoRuleWithoutOpenSSLHeaders keeps builds free of OpenSSL's headers: the C of the boundary includes its own files and
+// the C library's only.
+func TestCgoRuleWithoutOpenSSLHeaders(t *testing.T) {
+	seen := 0
+	err := filepath.WalkDir("internal/libssl", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		switch filepath.Ext(name) {
+		case ".c", ".h", ".go":
+		default:
+			return nil
+		}
+		text, err := os.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		seen++
+		for line := range strings.Lines(string(text)) {
+			if strings.HasPrefix(strings.TrimSpace(line), "#include <openssl/") {
+				t.Errorf("%s: %s: nothing is to be built against OpenSSL's headers; add what is needed to api.h",
+					name, strings.TrimSpace(line))
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if seen == 0 {
+		t.Error("internal/libssl holds no source: has the boundary moved?")
+	}
+}
+
+// directives lists the module paths that a go.mod names under verb ("require", "replace"), in either of its forms.
+func directives(t *testing.T, file, verb string) []string {
+	t.Helper()
+	f, err := os.Open(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	var names []string
+	block := "" // the verb whose parentheses are open
+	lines := bufio.NewScanner(f)
+	for lines.Scan() {
+		text, _, _ := strings.Cut(lines.Text(), "//")
+		words := strings.Fields(text)
+		switch {
+		case len(words) == 0:
+		case words[0] == ")":
+			block = ""
+		case len(words) == 2 && words[1] == "(":
+			block = words[0]
+		case block == verb:
+			names = append(names, words[0])
+		case block == "" && words[0] == verb && len(words) > 1:
+			names = append(names, words[1])
+		}
+	}
+	if err := lines.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return names
+}
+
+// goFiles lists the Go files below root with slashes, as the go command would see them: testdata and names that begin
+// with a dot or an underscore are left out.
+func goFiles(t *testing.T, root string) []string {
+	t.Helper()
+	var files []string
+	err := filepath.WalkDir(root, func(name string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		base := entry.Name()
+		hidden := name != root && (strings.HasPrefix(base, ".") || strings.HasPrefix(base, "_"))
+		switch {
+		case entry.IsDir() && (hidden || base == "testdata"):
+			return fs.SkipDir
+		case !entry.IsDir() && !hidden && strings.HasSuffix(base, ".go"):
+			files = append(files, filepath.ToSlash(name))
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+// moduleDirs lists the folders that hold a go.mod, "." among them.
+func moduleDirs(t *testing.T) map[string]bool {
+	t.Helper()
+	dirs := map[string]bool{}
+	for _, pattern := range []string{"go.mod", "*/go.mod", "*/*/go.mod", "*/*/*/go.mod"} {
+		found, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range found {
+			dirs[path.Dir(filepath.ToSlash(name))] = true
+		}
+	}
+	if !dirs["."] {
+		t.Fatal("no go.mod here: the test wants to run in the core's root folder")
+	}
+	return dirs
+}
+
+// moduleOf returns the folder of the module that dir belongs to.
+func moduleOf(modules map[string]bool, dir string) string {
+	for !modules[dir] {
+		dir = path.Dir(dir)
+	}
+	return dir
+}
+
+// importsOf returns the import paths of a Go file.
+func importsOf(t *testing.T, file string) []string {
+	t.Helper()
+	parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ImportsOnly)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var paths []string
+	for _, spec := range parsed.Imports {
+		imported, err := strconv.Unquote(spec.Path.Value)
+		if err != nil {
+			t.Fatalf("%s: %v", file, err)
+		}
+		paths = append(paths, imported)
+	}
+	return paths
+}
+
+// isThirdParty tells an import path that is neither the standard library's nor the core's own: the first element of a
+// module's path has a dot in it (go help importpath).
+func isThirdParty(imported string) bool {
+	first, _, _ := strings.Cut(imported, "/")
+	return strings.Contains(first, ".") && !within(imported, modulePath)
+}
+
+// isAllowed tells whether an import path lies in one of allowedRequirements.
+func isAllowed(imported string) bool {
+	for name := range allowedRequirements {
+		if within(imported, name) {
+			return true
+		}
+	}
+	return false
+}
+
+// within tells whether an import path is root or lies below it.
+func within(imported, root string) bool {
+	return imported == root || strings.HasPrefix(imported, root+"/")
+}
