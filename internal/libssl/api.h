@@ -1,0 +1,253 @@
+/*
+ * Every symbol of libssl and libcrypto that this package calls, once.
+ *
+ *   X(LIB, SINCE, NEED, RETURN, NAME, PARAMETERS)
+ *
+ * LIB    SSL or CRYPTO, the library that exports it.
+ * SINCE  the first version that has it, as OPENSSL_VERSION_NUMBER.
+ * NEED   REQUIRED: loading fails without it, from SINCE on. OPTIONAL: callers check the table's entry for NULL.
+ *
+ * The list makes the function table and the loader (load.c), and ci/headers compiles it against the real headers of every
+ * supported version, so that a build needs no header and yet can't drift. Only real functions belong here: what OpenSSL declares
+ * as a macro is a control call below, with its number in OSSL_CONSTANTS.
+ */
+#ifndef OSSL_API_H
+#define OSSL_API_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct stack_st_X509;
+struct stack_st_X509_NAME;
+struct stack_st_SSL_CIPHER;
+typedef struct ssl_st SSL;
+typedef struct ssl_ctx_st SSL_CTX;
+typedef struct ssl_method_st SSL_METHOD;
+typedef struct ssl_cipher_st SSL_CIPHER;
+typedef struct bio_st BIO;
+typedef struct bio_method_st BIO_METHOD;
+typedef struct x509_st X509;
+typedef struct X509_name_st X509_NAME;
+typedef struct x509_store_ctx_st X509_STORE_CTX;
+typedef struct evp_pkey_st EVP_PKEY;
+typedef struct stack_st OPENSSL_STACK;
+typedef struct ossl_init_settings_st OPENSSL_INIT_SETTINGS;
+typedef struct ossl_lib_ctx_st OSSL_LIB_CTX;
+typedef struct ossl_provider_st OSSL_PROVIDER;
+
+/* 1.1.1 lacks some consts that 3.0 added; calls are the same. ci/headers defines this as empty for 1.1.1. */
+#ifndef OSSL_CONST_SINCE_3_0
+#define OSSL_CONST_SINCE_3_0 const
+#endif
+
+#define OSSL_V1_1_1 0x10101000L
+#define OSSL_V3_0 0x30000000L
+#define OSSL_V3_2 0x30200000L
+
+#define OSSL_API(X) \
+	/* The libraries: OPENSSL_init_ssl(3), OpenSSL_version(3) */ \
+	X(SSL, OSSL_V1_1_1, REQUIRED, int, OPENSSL_init_ssl, (uint64_t opts, const OPENSSL_INIT_SETTINGS *settings)) \
+	X(CRYPTO, OSSL_V1_1_1, REQUIRED, unsigned long, OpenSSL_version_num, (void)) \
+	X(CRYPTO, OSSL_V1_1_1, REQUIRED, const char *, OpenSSL_version, (int type)) \
+	X(CRYPTO, OSSL_V1_1_1, REQUIRED, void *, CRYPTO_malloc, (size_t num, const char *file, int line)) \
+	X(CRYPTO, OSSL_V1_1_1, REQUIRED, void, CRYPTO_free, (void *ptr, const char *file, int line)) \
+	X(CRYPTO, OSSL_V1_1_1, REQUIRED, void, OPENSSL_cleanse, (void *ptr, size_t len)) \
+	/* Errors: ERR_get_error(3), ERR_clear_error(3), ERR_error_string(3) */ \
+	X(CRYPTO, OSSL_V1_1_1, REQUIRED, void, ERR_clear_error, (void)) \
+	X(CRYPTO, OSSL_V1_1_1, REQUIRED, unsigned long, ERR_get_error, (void)) \
+	X(CRYPTO, OSSL_V1_1_1, REQUIRED, const char *, ERR_reason_error_string, (unsigned long e)) \
+	X(CRYPTO, OSSL_V1_1_1, REQUIRED, const char *, ERR_lib_error_string, (unsigned long e)) \
+	/* The window BIO: BIO_meth_new(3), BIO_new(3), BIO_set_data(3), BIO_set_flags(3) */ \
+	X(CRYPTO, OSSL_V1_1_1, REQUIRED, int, BIO_get_new_index, (void)) \
+	X(CRYPTO, OSSL_V1_1_1, REQUIRED, BIO_METHOD *, BIO_meth_new, (int type, const char *name)) \
+	X(CRYPTO, OSSL_V1_1_1, REQUIRED, int, BIO_meth_set_write, (BIO_METHOD *m, int (*write)(BIO *, const char *, int))) \
+	X(CRYPTO, OSSL_V1_1_1, REQUIRED, int, BIO_meth_set_read, (BIO_METHOD *m, int (*read)(BIO *, char *, int))) \
+	X(CRYPTO, OSSL_V1_1_1, REQUIRED, int, BIO_meth_set_ctrl, (BIO_METHOD *m, long (*ctrl)(BIO *, int, long, void *))) \
+	X(CRYPTO, OSSL_V1_1_1, REQUIRED, BIO *, BIO_new, (const BIO_METHOD *type)) \
+	X(CRYPTO, OSSL_V1_1_1, REQUIRED, int, BIO_free, (BIO *a)) \
+	X(CRYPTO, OSSL_V1_1_1, REQUIRED, void, BIO_set_data, (BIO *b, void *ptr)) \
+	X(CRYPTO, OSSL_V1_1_1, REQUIRED, void *, BIO_get_data, (BIO *b)) \
+	X(CRYPTO, OSSL_V1_1_1, REQUIRED, void, BIO_set_init, (BIO *b, int init)) \
+	X(CRYPTO, OSSL_V1_1_1, REQUIRED, void, BIO_set_flags, (BIO *b, int flags)) \
+	X(CRYPTO, OSSL_V1_1_1, REQUIRED, void, BIO_clear_flags, (BIO *b, int flags)) \
+	/* Certificates and keys: d2i_X509(3), d2i_AutoPrivateKey(3), DEFINE_STACK_OF(3) */ \
+	X(CRYPTO, OSSL_V1_1_1, REQUIRED, X509 *, d2i_X509, (X509 **a, const unsigned char **in, long len)) \
+	X(CRYPTO, OSSL_V1_1_1, REQUIRED, int, i2d_X509, (OSSL_CONST_SINCE_3_0 X509 *a, unsigned char **out)) \
+	X(CRYPTO, OSSL_V1_1_1, REQUIRED, void, X509_free, (X509 *a)) \
+	X(CRYPTO, OSSL_V1_1_1, REQUIRED, X509_NAME *, d2i_X509_NAME, (X509_NAME **a, const unsigned char **in, long len)) \
+	X(CRYPTO, OSSL_V1_1_1, REQUIRED, void, X509_NAME_free, (X509_NAME *a)) \
+	X(CRYPTO, OSSL_V1_1_1, REQUIRED, EVP_PKEY *, d2i_AutoPrivateKey, (EVP_PKEY **a, const unsigned char **in, long len)) \
+	X(CRYPTO, OSSL_V1_1_1, REQUIRED, void, EVP_PKEY_free, (EVP_PKEY *a)) \
+	X(CRYPTO, OSSL_V1_1_1, REQUIRED, OPENSSL_STACK *, OPENSSL_sk_new_null, (void)) \
+	X(CRYPTO, OSSL_V1_1_1, REQUIRED, int, OPENSSL_sk_push, (OPENSSL_STACK *st, const void *data)) \
+	X(CRYPTO, OSSL_V1_1_1, REQUIRED, int, OPENSSL_sk_num, (const OPENSSL_STACK *st)) \
+	X(CRYPTO, OSSL_V1_1_1, REQUIRED, void *, OPENSSL_sk_value, (const OPENSSL_STACK *st, int i)) \
+	X(CRYPTO, OSSL_V1_1_1, REQUIRED, void, OPENSSL_sk_pop_free, (OPENSSL_STACK *st, void (*func)(void *))) \
+	X(CRYPTO, OSSL_V1_1_1, REQUIRED, X509 *, X509_STORE_CTX_get0_cert, (OSSL_CONST_SINCE_3_0 X509_STORE_CTX *ctx)) \
+	X(CRYPTO, OSSL_V1_1_1, REQUIRED, struct stack_st_X509 *, X509_STORE_CTX_get0_untrusted, \
+		(OSSL_CONST_SINCE_3_0 X509_STORE_CTX *ctx)) \
+	X(CRYPTO, OSSL_V1_1_1, REQUIRED, void, X509_STORE_CTX_set_error, (X509_STORE_CTX *ctx, int s)) \
+	X(CRYPTO, OSSL_V1_1_1, REQUIRED, void *, X509_STORE_CTX_get_ex_data, (OSSL_CONST_SINCE_3_0 X509_STORE_CTX *ctx, int idx)) \
+	/* Providers: OSSL_LIB_CTX(3), OSSL_PROVIDER(3) */ \
+	X(CRYPTO, OSSL_V3_0, REQUIRED, OSSL_LIB_CTX *, OSSL_LIB_CTX_new, (void)) \
+	X(CRYPTO, OSSL_V3_0, REQUIRED, void, OSSL_LIB_CTX_free, (OSSL_LIB_CTX *ctx)) \
+	X(CRYPTO, OSSL_V3_0, REQUIRED, int, OSSL_LIB_CTX_load_config, (OSSL_LIB_CTX *ctx, const char *file)) \
+	X(CRYPTO, OSSL_V3_0, REQUIRED, OSSL_PROVIDER *, OSSL_PROVIDER_load, (OSSL_LIB_CTX *ctx, const char *name)) \
+	X(CRYPTO, OSSL_V3_0, REQUIRED, int, OSSL_PROVIDER_unload, (OSSL_PROVIDER *prov)) \
+	X(CRYPTO, OSSL_V1_1_1, REQUIRED, char *, CONF_get1_default_config_file, (void)) \
+	X(SSL, OSSL_V3_0, REQUIRED, ssize_t, SSL_sendfile, (SSL *s, int fd, off_t offset, size_t size, int flags)) \
+	/* Contexts: SSL_CTX_new(3) and the page of each name */ \
+	X(SSL, OSSL_V1_1_1, REQUIRED, const SSL_METHOD *, TLS_method, (void)) \
+	X(SSL, OSSL_V1_1_1, REQUIRED, SSL_CTX *, SSL_CTX_new, (const SSL_METHOD *meth)) \
+	X(SSL, OSSL_V1_1_1, REQUIRED, void, SSL_CTX_free, (SSL_CTX *ctx)) \
+	X(SSL, OSSL_V1_1_1, REQUIRED, long, SSL_CTX_ctrl, (SSL_CTX *ctx, int cmd, long larg, void *parg)) \
+	X(SSL, OSSL_V1_1_1, REQUIRED, long, SSL_CTX_callback_ctrl, (SSL_CTX *ctx, int cmd, void (*fp)(void))) \
+	X(SSL, OSSL_V1_1_1, REQUIRED, uint64_t, SSL_CTX_set_options, (SSL_CTX *ctx, uint64_t op)) \
+	X(SSL, OSSL_V1_1_1, REQUIRED, uint64_t, SSL_CTX_clear_options, (SSL_CTX *ctx, uint64_t op)) \
+	X(SSL, OSSL_V1_1_1, REQUIRED, int, SSL_CTX_set_cipher_list, (SSL_CTX *ctx, const char *str)) \
+	X(SSL, OSSL_V1_1_1, REQUIRED, int, SSL_CTX_set_ciphersuites, (SSL_CTX *ctx, const char *str)) \
+	X(SSL, OSSL_V1_1_1, REQUIRED, struct stack_st_SSL_CIPHER *, SSL_CTX_get_ciphers, (const SSL_CTX *ctx)) \
+	X(SSL, OSSL_V1_1_1, REQUIRED, uint16_t, SSL_CIPHER_get_protocol_id, (const SSL_CIPHER *c)) \
+	X(SSL, OSSL_V1_1_1, REQUIRED, void, SSL_CTX_set_security_level, (SSL_CTX *ctx, int level)) \
+	X(SSL, OSSL_V1_1_1, REQUIRED, int, SSL_CTX_get_security_level, (const SSL_CTX *ctx)) \
+	X(SSL, OSSL_V1_1_1, REQUIRED, int, SSL_CTX_set_num_tickets, (SSL_CTX *ctx, size_t num_tickets)) \
+	X(SSL, OSSL_V1_1_1, REQUIRED, int, SSL_CTX_set_session_id_context, \
+		(SSL_CTX *ctx, const unsigned char *sid_ctx, unsigned int sid_ctx_len)) \
+	X(SSL, OSSL_V1_1_1, REQUIRED, void, SSL_CTX_set_cert_verify_callback, \
+		(SSL_CTX *ctx, int (*cb)(X509_STORE_CTX *, void *), void *arg)) \
+	X(SSL, OSSL_V1_1_1, REQUIRED, void, SSL_CTX_set_cert_cb, (SSL_CTX *ctx, int (*cb)(SSL *, void *), void *arg)) \
+	X(SSL, OSSL_V1_1_1, REQUIRED, void, SSL_CTX_set_client_hello_cb, (SSL_CTX *ctx, int (*cb)(SSL *, int *, void *), void *arg)) \
+	X(SSL, OSSL_V1_1_1, REQUIRED, void, SSL_CTX_set_alpn_select_cb, \
+		(SSL_CTX *ctx, int (*cb)(SSL *, const unsigned char **, unsigned char *, const unsigned char *, unsigned int, void *), \
+		void *arg)) \
+	X(SSL, OSSL_V1_1_1, REQUIRED, int, SSL_CTX_set_alpn_protos, (SSL_CTX *ctx, const unsigned char *protos, unsigned int len)) \
+	X(SSL, OSSL_V1_1_1, REQUIRED, void, SSL_CTX_set_info_callback, (SSL_CTX *ctx, void (*cb)(const SSL *, int, int))) \
+	X(SSL, OSSL_V1_1_1, REQUIRED, void, SSL_CTX_set_msg_callback, \
+		(SSL_CTX *ctx, void (*cb)(int, int, int, const void *, size_t, SSL *, void *))) \
+	X(SSL, OSSL_V1_1_1, REQUIRED, void, SSL_CTX_set_keylog_callback, (SSL_CTX *ctx, void (*cb)(const SSL *, const char *))) \
+	X(SSL, OSSL_V1_1_1, REQUIRED, void, SSL_CTX_set_client_CA_list, (SSL_CTX *ctx, struct stack_st_X509_NAME *name_list)) \
+	X(SSL, OSSL_V1_1_1, REQUIRED, int, SSL_CTX_use_cert_and_key, \
+		(SSL_CTX *ctx, X509 *x509, EVP_PKEY *key, struct stack_st_X509 *chain, int override)) \
+	X(SSL, OSSL_V1_1_1, REQUIRED, int, SSL_CTX_add_custom_ext, (SSL_CTX *ctx, unsigned int type, unsigned int context, \
+		int (*add)(SSL *, unsigned int, unsigned int, const unsigned char **, size_t *, X509 *, size_t, int *, void *), \
+		void (*free)(SSL *, unsigned int, unsigned int, const unsigned char *, void *), void *add_arg, \
+		int (*parse)(SSL *, unsigned int, unsigned int, const unsigned char *, size_t, X509 *, size_t, int *, void *), \
+		void *parse_arg)) \
+	/* Connections: SSL_new(3) and the page of each name */ \
+	X(SSL, OSSL_V1_1_1, REQUIRED, SSL *, SSL_new, (SSL_CTX *ctx)) \
+	X(SSL, OSSL_V1_1_1, REQUIRED, void, SSL_free, (SSL *s)) \
+	X(SSL, OSSL_V1_1_1, REQUIRED, int, SSL_set_ex_data, (SSL *s, int idx, void *data)) \
+	X(SSL, OSSL_V1_1_1, REQUIRED, void *, SSL_get_ex_data, (const SSL *s, int idx)) \
+	X(SSL, OSSL_V1_1_1, REQUIRED, int, SSL_get_ex_data_X509_STORE_CTX_idx, (void)) \
+	X(SSL, OSSL_V1_1_1, REQUIRED, void, SSL_set_bio, (SSL *s, BIO *rbio, BIO *wbio)) \
+	X(SSL, OSSL_V1_1_1, REQUIRED, void, SSL_set_accept_state, (SSL *s)) \
+	X(SSL, OSSL_V1_1_1, REQUIRED, void, SSL_set_connect_state, (SSL *s)) \
+	X(SSL, OSSL_V1_1_1, REQUIRED, void, SSL_set_verify, (SSL *s, int mode, int (*cb)(int, X509_STORE_CTX *))) \
+	X(SSL, OSSL_V1_1_1, REQUIRED, long, SSL_ctrl, (SSL *s, int cmd, long larg, void *parg)) \
+	X(SSL, OSSL_V1_1_1, REQUIRED, void, SSL_certs_clear, (SSL *s)) \
+	X(SSL, OSSL_V1_1_1, REQUIRED, int, SSL_use_cert_and_key, \
+		(SSL *s, X509 *x509, EVP_PKEY *key, struct stack_st_X509 *chain, int override)) \
+	X(SSL, OSSL_V1_1_1, REQUIRED, int, SSL_do_handshake, (SSL *s)) \
+	X(SSL, OSSL_V1_1_1, REQUIRED, int, SSL_read_ex, (SSL *s, void *buf, size_t num, size_t *readbytes)) \
+	X(SSL, OSSL_V1_1_1, REQUIRED, int, SSL_write_ex, (SSL *s, const void *buf, size_t num, size_t *written)) \
+	X(SSL, OSSL_V1_1_1, REQUIRED, int, SSL_shutdown, (SSL *s)) \
+	X(SSL, OSSL_V1_1_1, REQUIRED, int, SSL_get_error, (const SSL *s, int ret)) \
+	X(SSL, OSSL_V1_1_1, REQUIRED, int, SSL_pending, (const SSL *s)) \
+	X(SSL, OSSL_V1_1_1, REQUIRED, int, SSL_version, (const SSL *s)) \
+	X(SSL, OSSL_V1_1_1, REQUIRED, const SSL_CIPHER *, SSL_get_current_cipher, (const SSL *s)) \
+	X(SSL, OSSL_V1_1_1, REQUIRED, void, SSL_get0_alpn_selected, (const SSL *s, const unsigned char **data, unsigned int *len)) \
+	X(SSL, OSSL_V1_1_1, REQUIRED, const char *, SSL_get_servername, (const SSL *s, const int type)) \
+	X(SSL, OSSL_V1_1_1, REQUIRED, int, SSL_session_reused, (const SSL *s)) \
+	X(SSL, OSSL_V1_1_1, REQUIRED, size_t, SSL_get_finished, (const SSL *s, void *buf, size_t count)) \
+	X(SSL, OSSL_V1_1_1, REQUIRED, size_t, SSL_get_peer_finished, (const SSL *s, void *buf, size_t count)) \
+	X(SSL, OSSL_V1_1_1, REQUIRED, int, SSL_export_keying_material, (SSL *s, unsigned char *out, size_t olen, const char *label, \
+		size_t llen, const unsigned char *context, size_t contextlen, int use_context)) \
+	X(SSL, OSSL_V1_1_1, REQUIRED, int, SSL_get_key_update_type, (const SSL *s)) \
+	X(SSL, OSSL_V1_1_1, REQUIRED, int, SSL_key_update, (SSL *s, int updatetype))
+
+/* K(SINCE, NAME, VALUE): OpenSSL's constant NAME, which we call OSSL_NAME. */
+#define OSSL_CONSTANTS(K) \
+	K(OSSL_V1_1_1, OPENSSL_INIT_NO_ATEXIT, 0x00080000L) \
+	K(OSSL_V1_1_1, OPENSSL_VERSION, 0) \
+	K(OSSL_V1_1_1, OPENSSL_CFLAGS, 1) \
+	K(OSSL_V1_1_1, OPENSSL_DIR, 4) \
+	K(OSSL_V1_1_1, BIO_TYPE_SOURCE_SINK, 0x0400) \
+	K(OSSL_V1_1_1, BIO_FLAGS_READ, 0x01) \
+	K(OSSL_V1_1_1, BIO_FLAGS_WRITE, 0x02) \
+	K(OSSL_V1_1_1, BIO_FLAGS_RWS, 0x07) \
+	K(OSSL_V1_1_1, BIO_FLAGS_SHOULD_RETRY, 0x08) \
+	K(OSSL_V1_1_1, BIO_CTRL_FLUSH, 11) \
+	K(OSSL_V3_0, BIO_CTRL_GET_KTLS_SEND, 73) \
+	K(OSSL_V1_1_1, SSL_ERROR_SSL, 1) \
+	K(OSSL_V1_1_1, SSL_ERROR_WANT_READ, 2) \
+	K(OSSL_V1_1_1, SSL_ERROR_WANT_WRITE, 3) \
+	K(OSSL_V1_1_1, SSL_ERROR_WANT_X509_LOOKUP, 4) \
+	K(OSSL_V1_1_1, SSL_ERROR_ZERO_RETURN, 6) \
+	K(OSSL_V1_1_1, SSL_ERROR_WANT_CLIENT_HELLO_CB, 11) \
+	K(OSSL_V3_0, SSL_ERROR_WANT_RETRY_VERIFY, 12) \
+	K(OSSL_V1_1_1, SSL_CTRL_MODE, 33) \
+	K(OSSL_V1_1_1, SSL_CTRL_SET_SESS_CACHE_MODE, 44) \
+	K(OSSL_V1_1_1, SSL_CTRL_SET_TLSEXT_HOSTNAME, 55) \
+	K(OSSL_V1_1_1, SSL_CTRL_SET_TLSEXT_STATUS_REQ_CB, 63) \
+	K(OSSL_V1_1_1, SSL_CTRL_SET_TLSEXT_STATUS_REQ_TYPE, 65) \
+	K(OSSL_V1_1_1, SSL_CTRL_GET_TLSEXT_STATUS_REQ_OCSP_RESP, 70) \
+	K(OSSL_V1_1_1, SSL_CTRL_SET_TLSEXT_STATUS_REQ_OCSP_RESP, 71) \
+	K(OSSL_V1_1_1, SSL_CTRL_SET_GROUPS_LIST, 92) \
+	K(OSSL_V1_1_1, SSL_CTRL_SET_SIGALGS_LIST, 98) \
+	K(OSSL_V1_1_1, SSL_CTRL_SET_CLIENT_SIGALGS_LIST, 102) \
+	K(OSSL_V1_1_1, SSL_CTRL_GET_EXTMS_SUPPORT, 122) \
+	K(OSSL_V1_1_1, SSL_CTRL_SET_MIN_PROTO_VERSION, 123) \
+	K(OSSL_V1_1_1, SSL_CTRL_SET_MAX_PROTO_VERSION, 124) \
+	K(OSSL_V3_0, SSL_CTRL_SET_RETRY_VERIFY, 136) \
+	K(OSSL_V1_1_1, SSL_MODE_ENABLE_PARTIAL_WRITE, 0x1) \
+	K(OSSL_V1_1_1, SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER, 0x2) \
+	K(OSSL_V1_1_1, SSL_MODE_AUTO_RETRY, 0x4) \
+	K(OSSL_V1_1_1, SSL_MODE_NO_AUTO_CHAIN, 0x8) \
+	K(OSSL_V1_1_1, SSL_MODE_RELEASE_BUFFERS, 0x10) \
+	K(OSSL_V1_1_1, SSL_OP_NO_TICKET, 0x00004000) \
+	K(OSSL_V1_1_1, SSL_OP_NO_COMPRESSION, 0x00020000) \
+	K(OSSL_V1_1_1, SSL_OP_PRIORITIZE_CHACHA, 0x00200000) \
+	K(OSSL_V1_1_1, SSL_OP_CIPHER_SERVER_PREFERENCE, 0x00400000) \
+	K(OSSL_V1_1_1, SSL_OP_NO_RENEGOTIATION, 0x40000000) \
+	K(OSSL_V1_1_1, SSL_VERIFY_NONE, 0) \
+	K(OSSL_V1_1_1, SSL_VERIFY_PEER, 1) \
+	K(OSSL_V1_1_1, SSL_VERIFY_FAIL_IF_NO_PEER_CERT, 2) \
+	K(OSSL_V1_1_1, SSL_CLIENT_HELLO_SUCCESS, 1) \
+	K(OSSL_V1_1_1, SSL_CLIENT_HELLO_ERROR, 0) \
+	K(OSSL_V1_1_1, SSL_CLIENT_HELLO_RETRY, -1) \
+	K(OSSL_V1_1_1, SSL_TLSEXT_ERR_OK, 0) \
+	K(OSSL_V1_1_1, SSL_TLSEXT_ERR_ALERT_FATAL, 2) \
+	K(OSSL_V1_1_1, SSL_TLSEXT_ERR_NOACK, 3) \
+	K(OSSL_V1_1_1, SSL_CB_READ_ALERT, 0x4004) \
+	K(OSSL_V1_1_1, SSL_CB_WRITE_ALERT, 0x4008) \
+	K(OSSL_V1_1_1, SSL_KEY_UPDATE_NONE, -1) \
+	K(OSSL_V1_1_1, SSL_KEY_UPDATE_REQUESTED, 1) \
+	K(OSSL_V1_1_1, SSL3_RT_HANDSHAKE, 22) \
+	K(OSSL_V1_1_1, SSL3_MT_CLIENT_HELLO, 1) \
+	K(OSSL_V1_1_1, SSL3_MT_SERVER_HELLO, 2) \
+	K(OSSL_V1_1_1, SSL3_MT_SERVER_KEY_EXCHANGE, 12) \
+	K(OSSL_V1_1_1, SSL3_MT_CERTIFICATE_REQUEST, 13) \
+	K(OSSL_V1_1_1, TLSEXT_NAMETYPE_host_name, 0) \
+	K(OSSL_V1_1_1, TLSEXT_STATUSTYPE_ocsp, 1) \
+	K(OSSL_V1_1_1, TLSEXT_TYPE_signed_certificate_timestamp, 18) \
+	K(OSSL_V1_1_1, SSL_EXT_CLIENT_HELLO, 0x0080) \
+	K(OSSL_V1_1_1, SSL_EXT_TLS1_2_SERVER_HELLO, 0x0100) \
+	K(OSSL_V1_1_1, SSL_EXT_TLS1_3_CERTIFICATE, 0x1000) \
+	K(OSSL_V1_1_1, SSL_EXT_TLS1_3_CERTIFICATE_REQUEST, 0x4000) \
+	K(OSSL_V1_1_1, SSL_AD_INTERNAL_ERROR, 80) \
+	K(OSSL_V1_1_1, TLS1_2_VERSION, 0x0303) \
+	K(OSSL_V1_1_1, TLS1_3_VERSION, 0x0304) \
+	K(OSSL_V1_1_1, X509_V_OK, 0) \
+	K(OSSL_V1_1_1, X509_V_ERR_UNSPECIFIED, 1) \
+	K(OSSL_V1_1_1, X509_V_ERR_CERT_HAS_EXPIRED, 10) \
+	K(OSSL_V1_1_1, X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY, 20) \
+	K(OSSL_V1_1_1, X509_V_ERR_INVALID_PURPOSE, 26) \
+	K(OSSL_V1_1_1, X509_V_ERR_CERT_REJECTED, 28) \
+	K(OSSL_V1_1_1, X509_V_ERR_APPLICATION_VERIFICATION, 50)
+
+#define OSSL_DECLARE_CONSTANT(since, name, value) static const long OSSL_##name __attribute__((unused)) = value;
+OSSL_CONSTANTS(OSSL_DECLARE_CONSTANT)
+#undef OSSL_DECLARE_CONSTANT
+
+#endif

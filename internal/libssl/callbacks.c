@@ -1,0 +1,388 @@
+/*
+ * What libssl calls: the window BIO and the callbacks of a handshake. Where libssl can pause, a callback pauses and the crossing
+ * returns to Go; Go is called from here in one place only, for verification where there is no pause.
+ */
+
+#include "private.h"
+
+#include <string.h>
+
+BIO_METHOD *ossl_window_bio;
+
+enum { MAX_MESSAGE = 1 << 18, MAX_SPILL = 1 << 18, MAX_KEYLOG = 1 << 14 };
+
+/* The BIO: reads from the input window, writes to the output window and then to spill. */
+
+static int window_read(BIO *b, char *to, int len)
+{
+	conn *c = ossl_fn.BIO_get_data(b);
+	size_t n = c->in_len - c->in_pos;
+
+	ossl_fn.BIO_clear_flags(b, OSSL_BIO_FLAGS_RWS | OSSL_BIO_FLAGS_SHOULD_RETRY);
+	if (len <= 0)
+		return 0;
+	if (n == 0) {
+		ossl_fn.BIO_set_flags(b, OSSL_BIO_FLAGS_READ | OSSL_BIO_FLAGS_SHOULD_RETRY);
+		return -1;
+	}
+	if (n > (size_t)len)
+		n = (size_t)len;
+	memcpy(to, c->in + c->in_pos, n);
+	c->in_pos += n;
+	return (int)n;
+}
+
+static int window_write(BIO *b, const char *from, int len)
+{
+	conn *c = ossl_fn.BIO_get_data(b);
+	size_t n = c->out_cap - c->out_len;
+
+	ossl_fn.BIO_clear_flags(b, OSSL_BIO_FLAGS_RWS | OSSL_BIO_FLAGS_SHOULD_RETRY);
+	if (len <= 0)
+		return 0;
+	if (!c->out) { /* no window: a read's alert or key update */
+		if (!bytes_append(&c->spill, from, (size_t)len, MAX_SPILL))
+			return -1;
+		return len;
+	}
+	if (n == 0) {
+		ossl_fn.BIO_set_flags(b, OSSL_BIO_FLAGS_WRITE | OSSL_BIO_FLAGS_SHOULD_RETRY);
+		return -1;
+	}
+	if (n > (size_t)len)
+		n = (size_t)len;
+	memcpy(c->out + c->out_len, from, n);
+	c->out_len += n;
+	return (int)n;
+}
+
+static long window_ctrl(BIO *b, int cmd, long num, void *ptr)
+{
+	(void)num;
+	(void)ptr;
+	if (cmd == OSSL_BIO_CTRL_FLUSH)
+		return 1;
+	if (cmd == OSSL_BIO_CTRL_GET_KTLS_SEND) /* asked by SSL_sendfile in ossl_has_ktls */
+		return ((conn *)ossl_fn.BIO_get_data(b))->probe_ktls;
+	return 0;
+}
+
+int ossl_bio_setup(void)
+{
+	BIO_METHOD *m;
+
+	if (ossl_window_bio)
+		return 1;
+	m = ossl_fn.BIO_meth_new(ossl_fn.BIO_get_new_index() | OSSL_BIO_TYPE_SOURCE_SINK, "ossl window");
+	if (!m)
+		return 0;
+	if (!ossl_fn.BIO_meth_set_write(m, window_write) || !ossl_fn.BIO_meth_set_read(m, window_read) ||
+		!ossl_fn.BIO_meth_set_ctrl(m, window_ctrl))
+		return 0;
+	ossl_window_bio = m;
+	return 1;
+}
+
+/* SSL_CTX_set_info_callback(3): the one exact record of alerts, in both directions. */
+static void on_info(const SSL *ssl, int where, int value)
+{
+	conn *c;
+
+	if (where != OSSL_SSL_CB_READ_ALERT && where != OSSL_SSL_CB_WRITE_ALERT)
+		return;
+	c = conn_of(ssl);
+	if (where == OSSL_SSL_CB_READ_ALERT)
+		c->pub.alert_in = value & 0xffff; /* level << 8 | description */
+	else
+		c->pub.alert_out = value & 0xffff;
+}
+
+/* RFC 8446, section 4.1.3: a HelloRetryRequest is a ServerHello with this random. */
+static const uint8_t hello_retry_random[32] = {0xcf, 0x21, 0xad, 0x74, 0xe5, 0x9a, 0x61, 0x11, 0xbe, 0x1d, 0x8c, 0x02, 0x1e, 0x65,
+	0xb8, 0x91, 0xc2, 0xa2, 0x11, 0x16, 0x7a, 0xbb, 0x8c, 0x5e, 0x07, 0x9e, 0x09, 0xe2, 0xc8, 0xa8, 0x33, 0x9c};
+
+/* Takes the group from a ServerHello's key_share: the wire's number, where libssl answers with a NID or not at all (1.1.1). */
+static void note_server_hello(conn *c, const uint8_t *p, size_t len)
+{
+	size_t at, end;
+
+	if (len < 4 + 2 + 32 + 1)
+		return;
+	if (memcmp(p + 6, hello_retry_random, 32) == 0)
+		c->hello_retry = 1;
+	at = 38 + 1 + (size_t)p[38] + 2 + 1; /* session id, suite, compression */
+	if (at + 2 > len)
+		return;
+	end = at + 2 + (size_t)(p[at] << 8 | p[at + 1]);
+	at += 2;
+	if (end > len)
+		return;
+	while (at + 4 <= end) {
+		size_t type = (size_t)(p[at] << 8 | p[at + 1]), n = (size_t)(p[at + 2] << 8 | p[at + 3]);
+		at += 4;
+		if (at + n > end)
+			return;
+		if (type == 51 && n >= 2)
+			c->group = (uint16_t)(p[at] << 8 | p[at + 1]);
+		at += n;
+	}
+}
+
+/* SSL_CTX_set_msg_callback(3): messages whole, in both directions. */
+static void on_message(int write_p, int version, int content_type, const void *data, size_t len, SSL *ssl, void *arg)
+{
+	const uint8_t *p = data;
+	conn *c;
+
+	(void)version;
+	(void)arg;
+	if (content_type != OSSL_SSL3_RT_HANDSHAKE || len < 4)
+		return;
+	c = conn_of(ssl);
+	switch (p[0]) {
+	case OSSL_SSL3_MT_CLIENT_HELLO:
+		if (c->server && c->ctx->want_hello && c->hello == ASK_NONE) {
+			c->message.len = 0;
+			bytes_append(&c->message, p, len, MAX_MESSAGE);
+		}
+		break;
+	case OSSL_SSL3_MT_SERVER_HELLO:
+		if (write_p == c->server)
+			note_server_hello(c, p, len);
+		break;
+	case OSSL_SSL3_MT_SERVER_KEY_EXCHANGE: /* RFC 8422, section 5.4: named_curve(3), group */
+		if (len >= 7 && p[4] == 3)
+			c->group = (uint16_t)(p[5] << 8 | p[6]);
+		break;
+	case OSSL_SSL3_MT_CERTIFICATE_REQUEST:
+		if (!c->server && !write_p && c->ctx->want_cert) {
+			c->message.len = 0;
+			bytes_append(&c->message, p, len, MAX_MESSAGE);
+		}
+		break;
+	}
+}
+
+/* SSL_CTX_set_client_hello_cb(3). Called again after resuming and after a HelloRetryRequest. */
+static int on_client_hello(SSL *ssl, int *alert, void *arg)
+{
+	conn *c = conn_of(ssl);
+
+	(void)arg;
+	if (c->hello == ASK_NONE) {
+		c->hello = ASK_WAITING;
+		return OSSL_SSL_CLIENT_HELLO_RETRY;
+	}
+	c->hello = ASK_ANSWERED;
+	if (c->pub.hello_alert >= 0) {
+		*alert = c->pub.hello_alert;
+		return OSSL_SSL_CLIENT_HELLO_ERROR;
+	}
+	return OSSL_SSL_CLIENT_HELLO_SUCCESS;
+}
+
+/* SSL_CTX_set_cert_cb(3). Servers choose at the ClientHello; clients pause here when a certificate is asked for. */
+static int on_cert(SSL *ssl, void *arg)
+{
+	conn *c = conn_of(ssl);
+
+	(void)arg;
+	if (c->server || c->cert == ASK_ANSWERED)
+		return 1;
+	c->cert = ASK_WAITING;
+	return -1;
+}
+
+static int append_cert(conn *c, X509 *x)
+{
+	int len = ossl_fn.i2d_X509(x, NULL);
+	uint8_t head[4], *to;
+
+	if (len <= 0)
+		return 0;
+	head[0] = (uint8_t)(len >> 24);
+	head[1] = (uint8_t)(len >> 16);
+	head[2] = (uint8_t)(len >> 8);
+	head[3] = (uint8_t)len;
+	if (!bytes_append(&c->message, head, 4, MAX_MESSAGE) || !bytes_append(&c->message, NULL, (size_t)len, MAX_MESSAGE))
+		return 0;
+	to = c->message.data + c->message.len - (size_t)len;
+	return ossl_fn.i2d_X509(x, &to) == len;
+}
+
+/*
+ * SSL_CTX_set_cert_verify_callback(3), SSL_set_retry_verify(3).
+ *
+ * Only a client of 3.0 or later pauses when this returns 1 after SSL_set_retry_verify; everywhere else that 1 means accepted. So the
+ * pause is taken only where it is known to hold, the control's own result is checked, and every other way out is a refusal.
+ */
+static int on_verify(X509_STORE_CTX *store, void *arg)
+{
+	SSL *ssl = ossl_fn.X509_STORE_CTX_get_ex_data(store, ossl_fn.SSL_get_ex_data_X509_STORE_CTX_idx());
+	conn *c = ssl ? conn_of(ssl) : NULL;
+	OPENSSL_STACK *chain;
+	X509 *leaf;
+	int i, n;
+
+	(void)arg;
+	if (!c)
+		return 0;
+	if (c->verify == ASK_ANSWERED) /* one chain a connection: a verdict is never used twice */
+		goto internal;
+	if (c->verify == ASK_NONE) {
+		leaf = ossl_fn.X509_STORE_CTX_get0_cert(store);
+		chain = (OPENSSL_STACK *)ossl_fn.X509_STORE_CTX_get0_untrusted(store);
+		c->message.len = 0;
+		n = chain ? ossl_fn.OPENSSL_sk_num(chain) : 0;
+		if (!leaf || !append_cert(c, leaf))
+			goto internal;
+		/* untrusted is the peer's whole list: its first entry is the leaf again. */
+		for (i = 0; i < n; i++) {
+			X509 *x = ossl_fn.OPENSSL_sk_value(chain, i);
+			if (x != leaf && !append_cert(c, x))
+				goto internal;
+		}
+		c->pub.verdict = OSSL_VERDICT_NONE;
+		if (!c->server && c->ctx->verify_pauses) {
+			if (ossl_fn.SSL_ctrl(ssl, OSSL_SSL_CTRL_SET_RETRY_VERIFY, 0, NULL) <= 0)
+				goto internal;
+			c->verify = ASK_WAITING;
+			return 1;
+		}
+		if (!c->calls_go || !c->go)
+			goto internal;
+		c->pub.verdict = osslGoVerify(c->go, c->message.data, c->message.len);
+	}
+	c->verify = ASK_ANSWERED;
+	if (c->pub.verdict == OSSL_VERDICT_OK) {
+		ossl_fn.X509_STORE_CTX_set_error(store, OSSL_X509_V_OK);
+		return 1;
+	}
+	ossl_fn.X509_STORE_CTX_set_error(store, c->pub.verdict > 0 ? c->pub.verdict : OSSL_X509_V_ERR_UNSPECIFIED);
+	return 0;
+
+internal:
+	c->verify = ASK_ANSWERED;
+	ossl_fn.X509_STORE_CTX_set_error(store, OSSL_X509_V_ERR_UNSPECIFIED);
+	return 0;
+}
+
+/* SSL_CTX_set_alpn_select_cb(3). crypto/tls's rule: the server's order decides; a client of HTTP/1.1 alone is served without ALPN
+ * by a server of h2 alone. */
+static int on_alpn(SSL *ssl, const unsigned char **out, unsigned char *out_len, const unsigned char *in, unsigned int in_len, void *arg)
+{
+	const ossl_ctx *ctx = conn_of(ssl)->ctx;
+	size_t s, k;
+	int http11_fallback = 0;
+
+	(void)arg;
+	if (ctx->alpn_len == 0)
+		return OSSL_SSL_TLSEXT_ERR_NOACK;
+	for (s = 0; s < ctx->alpn_len; s += 1 + (size_t)ctx->alpn[s]) {
+		const uint8_t *want = ctx->alpn + s;
+		for (k = 0; k < in_len && k + 1 + in[k] <= in_len; k += 1 + (size_t)in[k]) {
+			if (in[k] == want[0] && memcmp(in + k + 1, want + 1, want[0]) == 0) {
+				*out = want + 1;
+				*out_len = want[0];
+				return OSSL_SSL_TLSEXT_ERR_OK;
+			}
+			if (want[0] == 2 && memcmp(want + 1, "h2", 2) == 0 && in[k] == 8 && memcmp(in + k + 1, "http/1.1", 8) == 0)
+				http11_fallback = 1;
+		}
+	}
+	return http11_fallback ? OSSL_SSL_TLSEXT_ERR_NOACK : OSSL_SSL_TLSEXT_ERR_ALERT_FATAL;
+}
+
+/* SSL_CTX_set_tlsext_status_cb(3). One callback for both roles, with different codes: 0 is a server's success and a client's failure. */
+static int on_status(SSL *ssl, void *arg)
+{
+	conn *c = conn_of(ssl);
+	const ossl_cred *cred = c->cred ? c->cred : c->ctx->cred;
+	void *copy;
+
+	(void)arg;
+	if (!c->server)
+		return 1;
+	if (!cred || !cred->staple_len)
+		return OSSL_SSL_TLSEXT_ERR_NOACK;
+	copy = ossl_fn.CRYPTO_malloc(cred->staple_len, __FILE__, __LINE__);
+	if (!copy)
+		return OSSL_SSL_TLSEXT_ERR_ALERT_FATAL;
+	memcpy(copy, cred->staple, cred->staple_len);
+	/* Takes copy, unless it answers 0: 3.6 and later, out of memory. */
+	if (ossl_fn.SSL_ctrl(ssl, OSSL_SSL_CTRL_SET_TLSEXT_STATUS_REQ_OCSP_RESP, (long)cred->staple_len, copy) <= 0) {
+		ossl_fn.CRYPTO_free(copy, __FILE__, __LINE__);
+		return OSSL_SSL_TLSEXT_ERR_ALERT_FATAL;
+	}
+	return OSSL_SSL_TLSEXT_ERR_OK;
+}
+
+/* SSL_CTX_add_custom_ext(3) for RFC 6962, section 3.3.1. Requests carry an empty body; the leaf's answer carries the list. */
+static int on_sct_add(SSL *ssl, unsigned int type, unsigned int context, const unsigned char **out, size_t *out_len, X509 *x,
+	size_t index, int *alert, void *arg)
+{
+	conn *c = conn_of(ssl);
+	const ossl_cred *cred = c->cred || !c->server ? c->cred : c->ctx->cred;
+
+	(void)type;
+	(void)x;
+	(void)alert;
+	(void)arg;
+	*out = NULL;
+	*out_len = 0;
+	if (context & (unsigned)(OSSL_SSL_EXT_CLIENT_HELLO | OSSL_SSL_EXT_TLS1_3_CERTIFICATE_REQUEST))
+		return 1;
+	if (!cred || !cred->scts_len || ((context & (unsigned)OSSL_SSL_EXT_TLS1_3_CERTIFICATE) && index != 0))
+		return 0;
+	*out = cred->scts;
+	*out_len = cred->scts_len;
+	return 1;
+}
+
+static int on_sct_parse(SSL *ssl, unsigned int type, unsigned int context, const unsigned char *in, size_t len, X509 *x, size_t index,
+	int *alert, void *arg)
+{
+	conn *c = conn_of(ssl);
+
+	(void)type;
+	(void)x;
+	(void)arg;
+	if (context & (unsigned)(OSSL_SSL_EXT_CLIENT_HELLO | OSSL_SSL_EXT_TLS1_3_CERTIFICATE_REQUEST))
+		return 1;
+	if ((context & (unsigned)OSSL_SSL_EXT_TLS1_3_CERTIFICATE) && index != 0)
+		return 1;
+	c->scts.len = 0;
+	if (!bytes_append(&c->scts, in, len, MAX_MESSAGE)) {
+		*alert = OSSL_SSL_AD_INTERNAL_ERROR;
+		return 0;
+	}
+	return 1;
+}
+
+/* SSL_CTX_set_keylog_callback(3). */
+static void on_keylog(const SSL *ssl, const char *line)
+{
+	conn *c = conn_of(ssl);
+
+	if (bytes_append(&c->keylog, line, strlen(line), MAX_KEYLOG))
+		bytes_append(&c->keylog, "\n", 1, MAX_KEYLOG);
+}
+
+int ossl_ctx_set_callbacks(ossl_ctx *ctx)
+{
+	ossl_fn.SSL_CTX_set_info_callback(ctx->ssl, on_info);
+	ossl_fn.SSL_CTX_set_msg_callback(ctx->ssl, on_message);
+	ossl_fn.SSL_CTX_set_cert_verify_callback(ctx->ssl, on_verify, NULL);
+	if (ctx->want_hello)
+		ossl_fn.SSL_CTX_set_client_hello_cb(ctx->ssl, on_client_hello, NULL);
+	if (ctx->want_cert)
+		ossl_fn.SSL_CTX_set_cert_cb(ctx->ssl, on_cert, NULL);
+	if (ctx->want_keylog)
+		ossl_fn.SSL_CTX_set_keylog_callback(ctx->ssl, on_keylog);
+	ossl_fn.SSL_CTX_set_alpn_select_cb(ctx->ssl, on_alpn, NULL);
+	ossl_fn.SSL_CTX_callback_ctrl(ctx->ssl, OSSL_SSL_CTRL_SET_TLSEXT_STATUS_REQ_CB, (void (*)(void))on_status);
+	return ossl_fn.SSL_CTX_add_custom_ext(ctx->ssl, OSSL_TLSEXT_TYPE_signed_certificate_timestamp,
+			   (unsigned)(OSSL_SSL_EXT_CLIENT_HELLO | OSSL_SSL_EXT_TLS1_2_SERVER_HELLO | OSSL_SSL_EXT_TLS1_3_CERTIFICATE |
+					   OSSL_SSL_EXT_TLS1_3_CERTIFICATE_REQUEST),
+			   on_sct_add, NULL, NULL, on_sct_parse, NULL) == 1;
+}

@@ -1,0 +1,417 @@
+/* Connections: one function for each operation, one crossing for each call. */
+
+#include "private.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_PLAINTEXT = 16384 };
+
+static inline conn *of(ossl_conn *pub) { return (conn *)pub; }
+
+/* Opens a call: windows set, the last call's output forgotten, the thread's error queue empty. */
+static void begin(conn *c, const uint8_t *in, size_t in_len, uint8_t *out, size_t out_cap)
+{
+	c->in = in;
+	c->in_len = in_len;
+	c->in_pos = 0;
+	c->out = out;
+	c->out_cap = out_cap;
+	c->out_len = 0;
+	c->spill.len = 0;
+	if (c->keylog.len) { /* Go has written the lines: the secrets need not stay */
+		ossl_fn.OPENSSL_cleanse(c->keylog.data, c->keylog.len);
+		c->keylog.len = 0;
+	}
+	ossl_fn.ERR_clear_error();
+}
+
+/* Closes a call: nothing of Go's is kept. */
+static ossl_step end(conn *c, ossl_step step)
+{
+	step.consumed = c->in_pos;
+	step.produced = c->out_len;
+	c->pub.spill = c->spill.data;
+	c->pub.spill_len = c->spill.len;
+	c->pub.keylog = c->keylog.data;
+	c->pub.keylog_len = c->keylog.len;
+	c->pub.message = c->message.data;
+	c->pub.message_len = c->message.len;
+	c->in = NULL;
+	c->in_len = c->in_pos = 0;
+	c->out = NULL;
+	c->out_len = c->out_cap = 0;
+	return step;
+}
+
+/* Turns a libssl return value of 0 or less into a status. A fatal one is for good. */
+static int32_t status_of(conn *c, int ret)
+{
+	switch (ossl_fn.SSL_get_error(c->ssl, ret)) {
+	case OSSL_SSL_ERROR_WANT_READ:
+		return OSSL_WANT_READ;
+	case OSSL_SSL_ERROR_WANT_WRITE:
+		return OSSL_WANT_WRITE;
+	case OSSL_SSL_ERROR_WANT_X509_LOOKUP:
+		return OSSL_NEED_CERT;
+	case OSSL_SSL_ERROR_WANT_CLIENT_HELLO_CB:
+		return OSSL_NEED_HELLO;
+	case OSSL_SSL_ERROR_WANT_RETRY_VERIFY:
+		return OSSL_NEED_VERIFY;
+	case OSSL_SSL_ERROR_ZERO_RETURN:
+		return OSSL_CLOSED;
+	}
+	c->failed = 1;
+	ossl_drain_errors(c->pub.errors);
+	return OSSL_FATAL;
+}
+
+ossl_conn *ossl_conn_new(ossl_ctx *ctx, int server, const char *server_name, uintptr_t go, unsigned long *errors)
+{
+	conn *c = calloc(1, sizeof *c);
+	BIO *bio;
+
+	ossl_fn.ERR_clear_error();
+	if (!c)
+		return NULL;
+	c->pub.alert_in = c->pub.alert_out = c->pub.hello_alert = -1;
+	c->pub.verdict = OSSL_VERDICT_NONE;
+	c->server = (uint8_t)server;
+	c->go = go;
+	c->ctx = ctx;
+	__atomic_add_fetch(&ctx->refs, 1, __ATOMIC_RELAXED);
+	c->ssl = ossl_fn.SSL_new(ctx->ssl);
+	bio = ossl_fn.BIO_new(ossl_window_bio);
+	if (!c->ssl || !bio || ossl_fn.SSL_set_ex_data(c->ssl, 0, c) != 1)
+		goto failed;
+	ossl_fn.BIO_set_data(bio, c);
+	ossl_fn.BIO_set_init(bio, 1);
+	ossl_fn.SSL_set_bio(c->ssl, bio, bio); /* takes it, once for both directions */
+	bio = NULL;
+	if (server) {
+		ossl_fn.SSL_set_accept_state(c->ssl);
+		ossl_fn.SSL_set_verify(c->ssl, ctx->client_auth, NULL);
+	} else {
+		ossl_fn.SSL_set_connect_state(c->ssl);
+		ossl_fn.SSL_set_verify(c->ssl, OSSL_SSL_VERIFY_PEER, NULL);
+		if (ossl_fn.SSL_ctrl(c->ssl, OSSL_SSL_CTRL_SET_TLSEXT_STATUS_REQ_TYPE, OSSL_TLSEXT_STATUSTYPE_ocsp, NULL) != 1)
+			goto failed;
+		if (server_name && ossl_fn.SSL_ctrl(c->ssl, OSSL_SSL_CTRL_SET_TLSEXT_HOSTNAME, OSSL_TLSEXT_NAMETYPE_host_name,
+							   (void *)server_name) != 1)
+			goto failed;
+	}
+	return &c->pub;
+
+failed:
+	ossl_drain_errors(errors);
+	if (bio)
+		ossl_fn.BIO_free(bio);
+	ossl_fn.SSL_free(c->ssl);
+	ossl_ctx_free(ctx);
+	free(c);
+	return NULL;
+}
+
+static ossl_step handshake(conn *c, const uint8_t *in, size_t in_len, uint8_t *out, size_t out_cap)
+{
+	ossl_step step = {.status = OSSL_DONE};
+	int ret;
+
+	begin(c, in, in_len, out, out_cap);
+	if (c->failed) {
+		step.status = OSSL_FATAL;
+		return end(c, step);
+	}
+	ret = ossl_fn.SSL_do_handshake(c->ssl);
+	if (ret == 1)
+		c->handshake_done = 1;
+	else
+		step.status = status_of(c, ret);
+	return end(c, step);
+}
+
+ossl_step ossl_conn_handshake(ossl_conn *pub, const uint8_t *in, size_t in_len, uint8_t *out, size_t out_cap)
+{
+	return handshake(of(pub), in, in_len, out, out_cap);
+}
+
+ossl_step ossl_conn_handshake_go(ossl_conn *pub, const uint8_t *in, size_t in_len, uint8_t *out, size_t out_cap)
+{
+	conn *c = of(pub);
+	ossl_step step;
+
+	c->calls_go = c->ctx->may_call_go;
+	step = handshake(c, in, in_len, out, out_cap);
+	c->calls_go = 0;
+	return step;
+}
+
+ossl_step ossl_conn_start(ossl_ctx *ctx, int server, const char *server_name, ossl_conn **pub, unsigned long *errors,
+	const uint8_t *in, size_t in_len, uint8_t *out, size_t out_cap)
+{
+	ossl_step none = {.status = OSSL_FATAL};
+
+	*pub = ossl_conn_new(ctx, server, server_name, 0, errors);
+	return *pub ? handshake(of(*pub), in, in_len, out, out_cap) : none;
+}
+
+int ossl_conn_use_cred(ossl_conn *pub, ossl_cred *cred)
+{
+	conn *c = of(pub);
+	long own = c->server ? OSSL_SSL_CTRL_SET_SIGALGS_LIST : OSSL_SSL_CTRL_SET_CLIENT_SIGALGS_LIST;
+
+	ossl_fn.ERR_clear_error();
+	ossl_fn.SSL_certs_clear(c->ssl);
+	c->cert = ASK_ANSWERED;
+	if (!cred)
+		return 1;
+	if (ossl_fn.SSL_use_cert_and_key(c->ssl, cred->leaf, cred->key, (struct stack_st_X509 *)cred->chain, 1) != 1)
+		goto failed;
+	if (cred->sigalgs) {
+		/* A server's set1_sigalgs would bind what it accepts of clients too: say that apart. */
+		if (c->server &&
+			ossl_fn.SSL_ctrl(c->ssl, OSSL_SSL_CTRL_SET_CLIENT_SIGALGS_LIST, 0, c->ctx->sigalgs) != 1)
+			goto failed;
+		if (ossl_fn.SSL_ctrl(c->ssl, (int)own, 0, cred->sigalgs) != 1)
+			goto failed;
+	}
+	__atomic_add_fetch(&cred->refs, 1, __ATOMIC_RELAXED);
+	if (c->cred)
+		ossl_cred_free(c->cred);
+	c->cred = cred;
+	return 1;
+
+failed:
+	ossl_drain_errors(c->pub.errors);
+	return 0;
+}
+
+void ossl_conn_facts(ossl_conn *pub, ossl_facts *f)
+{
+	conn *c = of(pub);
+	const SSL_CIPHER *cipher = ossl_fn.SSL_get_current_cipher(c->ssl);
+	unsigned int alpn_len = 0;
+	long ocsp_len;
+	const char *name;
+
+	memset(f, 0, sizeof *f);
+	f->version = (uint16_t)ossl_fn.SSL_version(c->ssl);
+	f->cipher = cipher ? ossl_fn.SSL_CIPHER_get_protocol_id(cipher) : 0;
+	f->group = c->group;
+	f->resumed = ossl_fn.SSL_session_reused(c->ssl) == 1;
+	f->hello_retry = c->hello_retry;
+	f->extended_master_secret = ossl_fn.SSL_ctrl(c->ssl, OSSL_SSL_CTRL_GET_EXTMS_SUPPORT, 0, NULL) == 1;
+	ossl_fn.SSL_get0_alpn_selected(c->ssl, &f->alpn, &alpn_len);
+	f->alpn_len = alpn_len;
+	if (c->server) {
+		name = ossl_fn.SSL_get_servername(c->ssl, OSSL_TLSEXT_NAMETYPE_host_name);
+		f->server_name = (const uint8_t *)name;
+		f->server_name_len = name ? strlen(name) : 0;
+	} else {
+		ocsp_len = ossl_fn.SSL_ctrl(c->ssl, OSSL_SSL_CTRL_GET_TLSEXT_STATUS_REQ_OCSP_RESP, 0, (void *)&f->ocsp);
+		f->ocsp_len = f->ocsp && ocsp_len > 0 ? (size_t)ocsp_len : 0;
+	}
+	f->scts = c->scts.data;
+	f->scts_len = c->scts.len;
+	if (f->version == OSSL_TLS1_2_VERSION) {
+		/* Both return the length of what there is, which may be more than what fits. */
+		f->local_finished_len = (uint8_t)ossl_fn.SSL_get_finished(c->ssl, f->local_finished, OSSL_MAX_FINISHED);
+		f->peer_finished_len = (uint8_t)ossl_fn.SSL_get_peer_finished(c->ssl, f->peer_finished, OSSL_MAX_FINISHED);
+	}
+}
+
+/* Libssl answers a key update with the next write only; a write of nothing is one. */
+static void answer_key_update(conn *c)
+{
+	size_t n;
+
+	if (ossl_fn.SSL_get_key_update_type(c->ssl) != OSSL_SSL_KEY_UPDATE_NONE)
+		ossl_fn.SSL_write_ex(c->ssl, "", 0, &n);
+}
+
+ossl_step ossl_conn_read(ossl_conn *pub, const uint8_t *in, size_t in_len, uint8_t *dst, size_t dst_len)
+{
+	conn *c = of(pub);
+	ossl_step step = {.status = OSSL_DONE};
+	size_t n;
+	int ret;
+
+	begin(c, in, in_len, NULL, 0);
+	if (c->failed) {
+		step.status = OSSL_FATAL;
+		return end(c, step);
+	}
+	while (step.n < dst_len) {
+		ret = ossl_fn.SSL_read_ex(c->ssl, dst + step.n, dst_len - step.n, &n);
+		if (ret != 1) {
+			step.status = status_of(c, ret);
+			break;
+		}
+		step.n += n;
+		if (c->in_pos == c->in_len && step.n < dst_len && ossl_fn.SSL_pending(c->ssl) == 0) {
+			step.status = OSSL_WANT_READ; /* a further call would find nothing: spare it */
+			break;
+		}
+	}
+	if (step.status != OSSL_FATAL) {
+		answer_key_update(c);
+		step.pending = ossl_fn.SSL_pending(c->ssl) > 0;
+	}
+	return end(c, step);
+}
+
+ossl_step ossl_conn_write(ossl_conn *pub, const uint8_t *src, size_t len, uint8_t *out, size_t out_cap, size_t payload, size_t first)
+{
+	conn *c = of(pub);
+	ossl_step step = {.status = OSSL_DONE};
+	size_t n, limit;
+	int ret;
+
+	begin(c, NULL, 0, out, out_cap);
+	if (c->failed) {
+		step.status = OSSL_FATAL;
+		return end(c, step);
+	}
+	while (step.n < len) {
+		limit = MAX_PLAINTEXT;
+		if (payload && payload * (first + step.records + 1) < limit)
+			limit = payload * (first + step.records + 1);
+		if (limit > len - step.n)
+			limit = len - step.n;
+		ret = ossl_fn.SSL_write_ex(c->ssl, src + step.n, limit, &n);
+		if (ret != 1) {
+			step.status = status_of(c, ret);
+			break;
+		}
+		step.n += n;
+		step.records++;
+	}
+	return end(c, step);
+}
+
+static void close_notify(conn *c)
+{
+	if (c->failed || c->notified || !c->handshake_done)
+		return;
+	c->notified = 1;
+	ossl_fn.SSL_shutdown(c->ssl); /* 0 or 1: sent; below 0: the window was too small, which callers see by produced */
+}
+
+ossl_step ossl_conn_close_notify(ossl_conn *pub, uint8_t *out, size_t out_cap)
+{
+	conn *c = of(pub);
+	ossl_step step = {.status = OSSL_DONE};
+
+	begin(c, NULL, 0, out, out_cap);
+	close_notify(c);
+	return end(c, step);
+}
+
+ossl_step ossl_conn_key_update(ossl_conn *pub, int request)
+{
+	conn *c = of(pub);
+	ossl_step step = {.status = OSSL_DONE};
+	size_t n;
+
+	begin(c, NULL, 0, NULL, 0);
+	if (c->failed || ossl_fn.SSL_key_update(c->ssl, request ? OSSL_SSL_KEY_UPDATE_REQUESTED : 0) != 1) {
+		step.status = OSSL_FATAL;
+		ossl_drain_errors(c->pub.errors);
+		return end(c, step);
+	}
+	ossl_fn.SSL_write_ex(c->ssl, "", 0, &n);
+	return end(c, step);
+}
+
+int ossl_conn_export(ossl_conn *pub, uint8_t *out, size_t len, const char *label, size_t label_len, const uint8_t *context,
+	size_t context_len, int use_context)
+{
+	conn *c = of(pub);
+	int ok;
+
+	ossl_fn.ERR_clear_error();
+	ok = ossl_fn.SSL_export_keying_material(c->ssl, out, len, label, label_len, context, context_len, use_context) == 1;
+	ossl_drain_errors(c->pub.errors);
+	return ok;
+}
+
+ossl_step ossl_conn_free(ossl_conn *pub, int notify, uint8_t *out, size_t out_cap)
+{
+	conn *c = of(pub);
+	ossl_step step = {.status = OSSL_DONE};
+
+	begin(c, NULL, 0, out, out_cap);
+	if (notify)
+		close_notify(c);
+	step.produced = c->out_len;
+	ossl_fn.SSL_free(c->ssl);
+	ossl_fn.ERR_clear_error();
+	if (c->cred)
+		ossl_cred_free(c->cred);
+	bytes_free(&c->spill);
+	bytes_free(&c->keylog);
+	bytes_free(&c->message);
+	bytes_free(&c->scts);
+	ossl_ctx_free(c->ctx);
+	ossl_fn.OPENSSL_cleanse(c, sizeof *c);
+	free(c);
+	return step;
+}
+
+int ossl_has_ktls(void)
+{
+	SSL_CTX *ctx;
+	conn c = {.probe_ktls = 1};
+	unsigned long errors[OSSL_MAX_ERRORS] = {0};
+	BIO *bio;
+	int built = 0;
+
+	if (!ossl_fn.SSL_sendfile)
+		return 0;
+	ossl_fn.ERR_clear_error();
+	ctx = ossl_fn.SSL_CTX_new(ossl_fn.TLS_method());
+	c.ssl = ctx ? ossl_fn.SSL_new(ctx) : NULL;
+	bio = ossl_fn.BIO_new(ossl_window_bio);
+	if (c.ssl && bio) {
+		ossl_fn.BIO_set_data(bio, &c);
+		ossl_fn.BIO_set_init(bio, 1);
+		ossl_fn.SSL_set_bio(c.ssl, bio, bio);
+		bio = NULL;
+		ossl_fn.SSL_set_connect_state(c.ssl);
+		/* The BIO claims kernel TLS and has no descriptor: a library built with it fails in sendfile(2), one without says so
+		 * by ERR_R_INTERNAL_ERROR (259 without its flag bits). */
+		ossl_fn.SSL_sendfile(c.ssl, -1, 0, 1, 0);
+		ossl_drain_errors(errors);
+		built = errors[0] != 0 && (errors[0] & 0x3ffff) != 259;
+	}
+	if (bio)
+		ossl_fn.BIO_free(bio);
+	ossl_fn.SSL_free(c.ssl);
+	ossl_fn.SSL_CTX_free(ctx);
+	return built;
+}
+
+int ossl_has_fips(void)
+{
+	OSSL_LIB_CTX *lib;
+	OSSL_PROVIDER *fips = NULL;
+	char *file;
+
+	if (!ossl_fn.OSSL_LIB_CTX_new)
+		return 0;
+	lib = ossl_fn.OSSL_LIB_CTX_new();
+	if (!lib)
+		return 0;
+	/* The host's configuration carries the module's checksum; loading the provider runs its self-test. */
+	file = ossl_fn.CONF_get1_default_config_file();
+	if (file) {
+		ossl_fn.OSSL_LIB_CTX_load_config(lib, file);
+		ossl_fn.CRYPTO_free(file, __FILE__, __LINE__);
+	}
+	fips = ossl_fn.OSSL_PROVIDER_load(lib, "fips");
+	if (fips)
+		ossl_fn.OSSL_PROVIDER_unload(fips);
+	ossl_fn.OSSL_LIB_CTX_free(lib);
+	ossl_fn.ERR_clear_error();
+	return fips != NULL;
+}

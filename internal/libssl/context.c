@@ -1,0 +1,291 @@
+/* Contexts and credentials: what connections share, made once. */
+
+#include "private.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+int bytes_append(bytes *b, const void *data, size_t len, size_t max)
+{
+	uint8_t *grown;
+	size_t cap;
+
+	if (len > max || b->len > max - len)
+		return 0;
+	if (b->len + len > b->cap) {
+		cap = b->cap * 2;
+		if (cap < b->len + len)
+			cap = b->len + len;
+		grown = malloc(cap);
+		if (!grown)
+			return 0;
+		if (b->data) { /* not realloc: what moves may be a secret */
+			memcpy(grown, b->data, b->len);
+			ossl_fn.OPENSSL_cleanse(b->data, b->cap);
+			free(b->data);
+		}
+		b->data = grown;
+		b->cap = cap;
+	}
+	if (data)
+		memcpy(b->data + b->len, data, len);
+	b->len += len;
+	return 1;
+}
+
+void bytes_free(bytes *b)
+{
+	if (b->data) {
+		ossl_fn.OPENSSL_cleanse(b->data, b->cap);
+		free(b->data);
+	}
+	memset(b, 0, sizeof *b);
+}
+
+void ossl_drain_errors(unsigned long *errors)
+{
+	unsigned long e;
+	int n = 0;
+
+	memset(errors, 0, OSSL_MAX_ERRORS * sizeof *errors);
+	while ((e = ossl_fn.ERR_get_error()) != 0)
+		if (n < OSSL_MAX_ERRORS)
+			errors[n++] = e;
+}
+
+static void *copy_of(const void *data, size_t len)
+{
+	void *p = malloc(len ? len : 1);
+
+	if (p && len)
+		memcpy(p, data, len);
+	return p;
+}
+
+/* Applies p to the SSL_CTX. Returns NULL, or the name of what libssl refused. */
+static const char *configure(ossl_ctx *ctx, const ossl_ctx_params *p)
+{
+	SSL_CTX *s = ctx->ssl;
+	static const unsigned char sid_context[] = "ossl";
+
+	ossl_fn.SSL_CTX_ctrl(s, OSSL_SSL_CTRL_MODE,
+		OSSL_SSL_MODE_ENABLE_PARTIAL_WRITE | OSSL_SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER | OSSL_SSL_MODE_AUTO_RETRY |
+			OSSL_SSL_MODE_NO_AUTO_CHAIN | OSSL_SSL_MODE_RELEASE_BUFFERS,
+		NULL);
+	ossl_fn.SSL_CTX_set_options(s, (uint64_t)(OSSL_SSL_OP_NO_TICKET | OSSL_SSL_OP_NO_COMPRESSION | OSSL_SSL_OP_PRIORITIZE_CHACHA |
+		OSSL_SSL_OP_CIPHER_SERVER_PREFERENCE | OSSL_SSL_OP_NO_RENEGOTIATION));
+	ossl_fn.SSL_CTX_ctrl(s, OSSL_SSL_CTRL_SET_SESS_CACHE_MODE, 0, NULL);
+	if (ossl_fn.SSL_CTX_set_num_tickets(s, 0) != 1)
+		return "tickets";
+	if (ossl_fn.SSL_CTX_set_session_id_context(s, sid_context, sizeof sid_context - 1) != 1)
+		return "session id context";
+	if (p->security_level > ossl_fn.SSL_CTX_get_security_level(s))
+		ossl_fn.SSL_CTX_set_security_level(s, p->security_level);
+	if (ossl_fn.SSL_CTX_ctrl(s, OSSL_SSL_CTRL_SET_MIN_PROTO_VERSION, p->min_version, NULL) != 1)
+		return "MinVersion";
+	if (ossl_fn.SSL_CTX_ctrl(s, OSSL_SSL_CTRL_SET_MAX_PROTO_VERSION, p->max_version, NULL) != 1)
+		return "MaxVersion";
+	if (p->cipher_suites && ossl_fn.SSL_CTX_set_ciphersuites(s, p->cipher_suites) != 1)
+		return "TLS 1.3 cipher suites";
+	if (p->cipher_list && ossl_fn.SSL_CTX_set_cipher_list(s, p->cipher_list) != 1)
+		return "CipherSuites";
+	if (p->groups && ossl_fn.SSL_CTX_ctrl(s, OSSL_SSL_CTRL_SET_GROUPS_LIST, 0, (void *)p->groups) != 1)
+		return "CurvePreferences";
+	if (p->sigalgs && ossl_fn.SSL_CTX_ctrl(s, OSSL_SSL_CTRL_SET_SIGALGS_LIST, 0, (void *)p->sigalgs) != 1)
+		return "signature algorithms";
+	if (p->alpn_len && ossl_fn.SSL_CTX_set_alpn_protos(s, p->alpn, (unsigned)p->alpn_len) != 0) /* 0 is success here */
+		return "NextProtos";
+	if (!ossl_ctx_set_callbacks(ctx))
+		return "callbacks";
+	return NULL;
+}
+
+ossl_ctx *ossl_ctx_new(const ossl_ctx_params *p, unsigned long *errors, const char **failed)
+{
+	ossl_ctx *ctx = calloc(1, sizeof *ctx);
+
+	*failed = "memory";
+	ossl_fn.ERR_clear_error();
+	if (!ctx)
+		return NULL;
+	ctx->refs = 1;
+	ctx->client_auth = p->client_auth;
+	ctx->want_hello = p->want_hello;
+	ctx->want_cert = p->want_cert;
+	ctx->want_keylog = p->want_keylog;
+	ctx->may_call_go = p->may_call_go;
+	ctx->verify_pauses = p->verify_pauses;
+	ctx->sigalgs = p->sigalgs ? copy_of(p->sigalgs, strlen(p->sigalgs) + 1) : NULL;
+	ctx->alpn = copy_of(p->alpn, p->alpn_len);
+	ctx->alpn_len = p->alpn_len;
+	ctx->ssl = ossl_fn.SSL_CTX_new(ossl_fn.TLS_method());
+	if (ctx->ssl && ctx->alpn && (ctx->sigalgs || !p->sigalgs)) {
+		*failed = configure(ctx, p);
+		if (!*failed) {
+			ossl_fn.ERR_clear_error();
+			return ctx;
+		}
+	}
+	ossl_drain_errors(errors);
+	ossl_ctx_free(ctx);
+	return NULL;
+}
+
+static void free_name(void *name) { ossl_fn.X509_NAME_free(name); }
+static void free_cert(void *cert) { ossl_fn.X509_free(cert); }
+
+void ossl_ctx_free(ossl_ctx *ctx)
+{
+	if (__atomic_sub_fetch(&ctx->refs, 1, __ATOMIC_ACQ_REL) > 0)
+		return;
+	ossl_fn.SSL_CTX_free(ctx->ssl);
+	if (ctx->cred)
+		ossl_cred_free(ctx->cred);
+	if (ctx->cas)
+		ossl_fn.OPENSSL_sk_pop_free(ctx->cas, free_name);
+	free(ctx->sigalgs);
+	free(ctx->alpn);
+	free(ctx);
+}
+
+int ossl_ctx_set_cred(ossl_ctx *ctx, ossl_cred *cred, unsigned long *errors)
+{
+	ossl_fn.ERR_clear_error();
+	if (ossl_fn.SSL_CTX_use_cert_and_key(ctx->ssl, cred->leaf, cred->key, (struct stack_st_X509 *)cred->chain, 1) != 1)
+		goto failed;
+	/* A server signs with what set1_sigalgs allows and accepts of clients what set1_client_sigalgs allows. */
+	if (cred->sigalgs &&
+		(ossl_fn.SSL_CTX_ctrl(ctx->ssl, OSSL_SSL_CTRL_SET_CLIENT_SIGALGS_LIST, 0, ctx->sigalgs) != 1 ||
+			ossl_fn.SSL_CTX_ctrl(ctx->ssl, OSSL_SSL_CTRL_SET_SIGALGS_LIST, 0, cred->sigalgs) != 1))
+		goto failed;
+	__atomic_add_fetch(&cred->refs, 1, __ATOMIC_RELAXED);
+	ctx->cred = cred;
+	return 1;
+
+failed:
+	ossl_drain_errors(errors);
+	return 0;
+}
+
+int ossl_ctx_add_ca(ossl_ctx *ctx, const uint8_t *der, size_t len, unsigned long *errors)
+{
+	const unsigned char *p = der;
+	X509_NAME *name;
+
+	ossl_fn.ERR_clear_error();
+	if (!ctx->cas)
+		ctx->cas = ossl_fn.OPENSSL_sk_new_null();
+	name = ossl_fn.d2i_X509_NAME(NULL, &p, (long)len);
+	if (!ctx->cas || !name || ossl_fn.OPENSSL_sk_push(ctx->cas, name) <= 0) {
+		ossl_fn.X509_NAME_free(name);
+		ossl_drain_errors(errors);
+		return 0;
+	}
+	return 1;
+}
+
+void ossl_ctx_seal_cas(ossl_ctx *ctx)
+{
+	if (ctx->cas)
+		ossl_fn.SSL_CTX_set_client_CA_list(ctx->ssl, (struct stack_st_X509_NAME *)ctx->cas); /* takes it */
+	ctx->cas = NULL;
+}
+
+int ossl_ctx_has_cipher(ossl_ctx *ctx, uint16_t id)
+{
+	OPENSSL_STACK *all = (OPENSSL_STACK *)ossl_fn.SSL_CTX_get_ciphers(ctx->ssl);
+	int i, n = all ? ossl_fn.OPENSSL_sk_num(all) : 0;
+
+	for (i = 0; i < n; i++)
+		if (ossl_fn.SSL_CIPHER_get_protocol_id(ossl_fn.OPENSSL_sk_value(all, i)) == id)
+			return 1;
+	return 0;
+}
+
+int ossl_ctx_security_level(ossl_ctx *ctx) { return ossl_fn.SSL_CTX_get_security_level(ctx->ssl); }
+
+int ossl_has_group(const char *name)
+{
+	SSL_CTX *s = ossl_fn.SSL_CTX_new(ossl_fn.TLS_method());
+	int ok = s && ossl_fn.SSL_CTX_ctrl(s, OSSL_SSL_CTRL_SET_GROUPS_LIST, 0, (void *)name) == 1;
+
+	ossl_fn.SSL_CTX_free(s);
+	ossl_fn.ERR_clear_error();
+	return ok;
+}
+
+/* Everything of a credential but its key. */
+static ossl_cred *cred_of(const uint8_t *chain, size_t chain_len, const char *sigalgs, const uint8_t *staple, size_t staple_len,
+	const uint8_t *scts, size_t scts_len)
+{
+	ossl_cred *cred = calloc(1, sizeof *cred);
+	size_t at, len;
+
+	if (!cred)
+		return NULL;
+	cred->refs = 1;
+	cred->chain = ossl_fn.OPENSSL_sk_new_null();
+	cred->sigalgs = sigalgs ? copy_of(sigalgs, strlen(sigalgs) + 1) : NULL;
+	cred->staple = copy_of(staple, staple_len);
+	cred->staple_len = staple_len;
+	cred->scts = copy_of(scts, scts_len);
+	cred->scts_len = scts_len;
+	if (!cred->chain || (sigalgs && !cred->sigalgs) || !cred->staple || !cred->scts)
+		goto failed;
+	for (at = 0; at + 4 <= chain_len; at += len) {
+		const unsigned char *p = chain + at + 4;
+		X509 *x;
+
+		len = (size_t)chain[at] << 24 | (size_t)chain[at + 1] << 16 | (size_t)chain[at + 2] << 8 | chain[at + 3];
+		at += 4;
+		if (len > chain_len - at)
+			goto failed;
+		x = ossl_fn.d2i_X509(NULL, &p, (long)len);
+		if (!x)
+			goto failed;
+		if (!cred->leaf) {
+			cred->leaf = x;
+		} else if (ossl_fn.OPENSSL_sk_push(cred->chain, x) <= 0) {
+			ossl_fn.X509_free(x);
+			goto failed;
+		}
+	}
+	if (cred->leaf)
+		return cred;
+failed:
+	ossl_cred_free(cred);
+	return NULL;
+}
+
+ossl_cred *ossl_cred_new(const uint8_t *chain, size_t chain_len, const uint8_t *key, size_t key_len, const char *sigalgs,
+	const uint8_t *staple, size_t staple_len, const uint8_t *scts, size_t scts_len, unsigned long *errors)
+{
+	const unsigned char *p = key;
+	ossl_cred *cred;
+
+	ossl_fn.ERR_clear_error();
+	cred = cred_of(chain, chain_len, sigalgs, staple, staple_len, scts, scts_len);
+	if (cred) {
+		cred->key = ossl_fn.d2i_AutoPrivateKey(NULL, &p, (long)key_len);
+		if (!cred->key) {
+			ossl_cred_free(cred);
+			cred = NULL;
+		}
+	}
+	ossl_drain_errors(errors);
+	return cred;
+}
+
+void ossl_cred_free(ossl_cred *cred)
+{
+	if (__atomic_sub_fetch(&cred->refs, 1, __ATOMIC_ACQ_REL) > 0)
+		return;
+	ossl_fn.X509_free(cred->leaf);
+	ossl_fn.EVP_PKEY_free(cred->key);
+	if (cred->chain)
+		ossl_fn.OPENSSL_sk_pop_free(cred->chain, free_cert);
+	free(cred->sigalgs);
+	free(cred->staple);
+	free(cred->scts);
+	free(cred);
+}

@@ -1,0 +1,75 @@
+/* What the C files of this package share: the objects behind the opaque types of shim.h. */
+#ifndef OSSL_PRIVATE_H
+#define OSSL_PRIVATE_H
+
+#include "shim.h"
+#include "table.h"
+
+/* A byte string that grows; freed by bytes_free. */
+typedef struct {
+	uint8_t *data;
+	size_t len, cap;
+} bytes;
+
+/* Appends to b. Returns 1, or 0 out of memory or beyond max. */
+int bytes_append(bytes *b, const void *data, size_t len, size_t max);
+void bytes_free(bytes *b);
+
+struct ossl_cred {
+	int refs; /* atomic */
+	X509 *leaf;
+	EVP_PKEY *key;
+	OPENSSL_STACK *chain;
+	char *sigalgs;
+	uint8_t *staple, *scts;
+	size_t staple_len, scts_len;
+	uintptr_t signer;
+};
+
+struct ossl_ctx {
+	int refs; /* atomic: the owner's and one for each connection */
+	SSL_CTX *ssl;
+	ossl_cred *cred;    /* servers' own, nullable */
+	OPENSSL_STACK *cas; /* until sealed */
+	char *sigalgs;
+	uint8_t *alpn;
+	size_t alpn_len;
+	int client_auth;
+	uint8_t want_hello, want_cert, want_keylog, may_call_go, verify_pauses;
+};
+
+/* How far a handshake's question to Go is: not asked, waiting for the answer, answered. */
+enum { ASK_NONE, ASK_WAITING, ASK_ANSWERED };
+
+typedef struct {
+	ossl_conn pub; /* first: a conn and its pub have one address */
+	SSL *ssl;
+	ossl_ctx *ctx;
+	ossl_cred *cred; /* this connection's own, nullable */
+	uintptr_t go;
+	/* Windows of the call under way. */
+	const uint8_t *in;
+	size_t in_len, in_pos;
+	uint8_t *out;
+	size_t out_len, out_cap;
+	bytes spill, keylog, message, scts;
+	uint8_t server, started, handshake_done, calls_go, hello, verify, cert, failed, notified, probe_ktls;
+	uint8_t hello_retry;
+	uint16_t group;
+} conn;
+
+static inline conn *conn_of(const SSL *ssl) { return ossl_fn.SSL_get_ex_data(ssl, 0); }
+
+/* The BIO method whose data is a conn. */
+extern BIO_METHOD *ossl_window_bio;
+
+/* Sets every callback of the context, before it is used. Returns 1 or 0. */
+int ossl_ctx_set_callbacks(ossl_ctx *ctx);
+
+/* Moves the thread's error queue into errors, 0-terminated if there is room. */
+void ossl_drain_errors(unsigned long *errors);
+
+/* Calls into Go: callbacks.go. chain is borrowed. The answer is OSSL_VERDICT_OK or an X509_V_ERR. */
+extern int32_t osslGoVerify(uintptr_t go, const uint8_t *chain, size_t chain_len);
+
+#endif

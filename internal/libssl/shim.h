@@ -1,0 +1,194 @@
+/*
+ * The crossings: every function that Go calls in C. One function is one operation: it clears the thread's OpenSSL error queue, does
+ * the work, asks SSL_get_error, drains the queue and returns, all on one thread, since Go may continue on another thread after it.
+ *
+ * Ownership words: "borrow" = used during the call only; "take" = C owns it from now on; "give" = the caller owns it.
+ * C never keeps a Go pointer after a call returns. A connection's functions may be called from any thread, one at a time.
+ */
+#ifndef OSSL_SHIM_H
+#define OSSL_SHIM_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* What a step of a connection ended with. */
+enum {
+	OSSL_DONE = 0,       /* the operation is complete */
+	OSSL_WANT_READ = 1,  /* more input is needed */
+	OSSL_WANT_WRITE = 2, /* the output window is full: send it and call again */
+	OSSL_NEED_HELLO = 3, /* a server has the ClientHello (message): choose credential or alert, then call again */
+	OSSL_NEED_VERIFY = 4, /* the peer's chain (message) is to be verified: set verdict, then call again */
+	OSSL_NEED_CERT = 5,  /* a server asks for a certificate (message): choose a credential or none, then call again */
+	OSSL_CLOSED = 6,     /* the peer's close_notify was read */
+	OSSL_FATAL = 7,      /* failed for good: errors[], alert_in, alert_out tell why */
+};
+
+/* The verdict on a peer's chain; a positive number is the X509_V_ERR that libssl turns into an alert. */
+enum { OSSL_VERDICT_NONE = -1, OSSL_VERDICT_OK = 0 };
+
+enum { OSSL_MAX_ERRORS = 4, OSSL_MAX_FINISHED = 64 };
+
+/* Facts of a connection, filled by ossl_conn_facts; the pointers are borrowed until the next call on the connection. */
+typedef struct {
+	uint16_t version, cipher, group;
+	uint8_t resumed, hello_retry, extended_master_secret;
+	uint8_t local_finished_len, peer_finished_len; /* TLS 1.2 only */
+	uint8_t local_finished[OSSL_MAX_FINISHED], peer_finished[OSSL_MAX_FINISHED];
+	const uint8_t *alpn, *server_name, *ocsp, *scts;
+	size_t alpn_len, server_name_len, ocsp_len, scts_len;
+} ossl_facts;
+
+typedef struct ossl_ctx ossl_ctx;
+typedef struct ossl_cred ossl_cred;
+
+/* The part of a connection that Go reads and writes between crossings. It begins the private struct in shim.c. */
+typedef struct {
+	/* Out: valid until the next call on the connection. */
+	unsigned long errors[OSSL_MAX_ERRORS]; /* packed OpenSSL codes, oldest first, 0-terminated */
+	int32_t alert_in, alert_out;           /* last fatal or warning alert read and written, -1 none */
+	const uint8_t *message;                /* at a pause: what it is about */
+	size_t message_len;
+	const uint8_t *spill; /* output that had no window or did not fit: send it after the window's */
+	size_t spill_len;
+	const uint8_t *keylog; /* key-log lines since the last call, each ending in a newline */
+	size_t keylog_len;
+	/* In: answers to a pause, read by the next call. */
+	int32_t verdict;     /* OSSL_VERDICT_… or an X509_V_ERR */
+	int32_t hello_alert; /* >= 0: refuse the ClientHello with this alert */
+} ossl_conn;
+
+/* What a step did, by value. */
+typedef struct {
+	int32_t status;
+	uint32_t pending;  /* libssl holds decrypted bytes that the next read returns without input */
+	size_t consumed;   /* bytes taken from the input window */
+	size_t produced;   /* bytes put into the output window */
+	size_t n;          /* bytes of user data read or written */
+	size_t records;    /* records written */
+} ossl_step;
+
+/* How a context is to be made; strings may be NULL for libssl's default. */
+typedef struct {
+	int32_t min_version, max_version; /* TLS1_2_VERSION or TLS1_3_VERSION */
+	int32_t security_level;           /* at least this; -1 keeps the library's */
+	int32_t client_auth;              /* SSL_VERIFY_ bits for the server role */
+	uint8_t want_hello;               /* servers pause at the ClientHello */
+	uint8_t want_cert;                /* clients pause when a certificate is asked for */
+	uint8_t want_keylog;
+	uint8_t may_call_go;              /* handshakes run through ossl_conn_handshake_go */
+	uint8_t verify_pauses;            /* clients can pause for verification: 3.0 and later */
+	const char *cipher_list, *cipher_suites, *groups, *sigalgs;
+	const uint8_t *alpn; /* protocol list in wire form */
+	size_t alpn_len;
+} ossl_ctx_params;
+
+/* Loads libssl and the libcrypto that it brings.
+ * path: libssl's name or path; crypto_path: nullable, loaded first so that libssl binds to it; report: size bytes of text.
+ * Returns 0, or -1 with the reason in report (0-terminated): what dlopen said, or the missing symbols.
+ * Nothing is ever unloaded. dlopen(3), OPENSSL_init_ssl(3). */
+int ossl_load(const char *path, const char *crypto_path, char *report, size_t size);
+
+/* Paths of the loaded objects, 0-terminated, by dladdr(3). Returns 0, or -1 when unknown. */
+int ossl_paths(char *ssl, char *crypto, size_t size);
+
+/* The version number of the loaded library, OPENSSL_VERSION_NUMBER's form, and its text (borrow, static). OpenSSL_version_num(3). */
+unsigned long ossl_version(void);
+const char *ossl_version_text(int type);
+
+/* Whether the library was built with kernel TLS: 1 yes, 0 no. SSL_sendfile(3). */
+int ossl_has_ktls(void);
+
+/* Whether a fips provider can be loaded and passes its self-test, in a library context of its own: 1 yes, 0 no. OSSL_PROVIDER_load(3). */
+int ossl_has_fips(void);
+
+/* The text for a packed error code: reason (NULL if unknown) and library (borrow, static). ERR_reason_error_string(3). */
+const char *ossl_error_reason(unsigned long code);
+const char *ossl_error_library(unsigned long code);
+
+/* Bytes in use on the C heap, 0 where mallinfo2(3) is missing. For measurements. */
+size_t ossl_heap_in_use(void);
+
+/* Makes a context.
+ * p: borrow. errors: OSSL_MAX_ERRORS codes, filled on failure. failed: set to the name of the setting that libssl refused (static).
+ * Returns give (ossl_ctx_free) or NULL. SSL_CTX_new(3). */
+ossl_ctx *ossl_ctx_new(const ossl_ctx_params *p, unsigned long *errors, const char **failed);
+
+/* Gives the context up; connections keep it alive as long as they need it. SSL_CTX_free(3). */
+void ossl_ctx_free(ossl_ctx *ctx);
+
+/* Sets the credential of servers that don't pause, nullable-free. cred: borrow (a reference is taken). Returns 1, or 0 with errors.
+ * SSL_CTX_use_cert_and_key(3). */
+int ossl_ctx_set_cred(ossl_ctx *ctx, ossl_cred *cred, unsigned long *errors);
+
+/* Appends one DER X509_NAME to the names that servers send in a CertificateRequest. Returns 1, or 0 with errors.
+ * SSL_CTX_set_client_CA_list(3) is called by ossl_ctx_seal_cas, after the last. */
+int ossl_ctx_add_ca(ossl_ctx *ctx, const uint8_t *name, size_t len, unsigned long *errors);
+void ossl_ctx_seal_cas(ossl_ctx *ctx);
+
+/* Whether the context offers this cipher suite: 1 or 0. SSL_CTX_get_ciphers(3). */
+int ossl_ctx_has_cipher(ossl_ctx *ctx, uint16_t id);
+
+/* The security level in force. SSL_CTX_get_security_level(3). */
+int ossl_ctx_security_level(ossl_ctx *ctx);
+
+/* Whether libssl knows this group list, tried on a context of its own: 1 or 0. SSL_CTX_set1_groups_list(3). */
+int ossl_has_group(const char *name);
+
+/* Makes a credential: a chain and its key, with what is sent beside them.
+ * chain: DER certificates, leaf first, each preceded by its length as 4 bytes big endian; key: PKCS #8 DER, cleansed by the caller.
+ * sigalgs: nullable, the signature algorithms that the key may use. staple, scts: nullable.
+ * Returns give (ossl_cred_free) or NULL with errors. d2i_X509(3), d2i_AutoPrivateKey(3). */
+ossl_cred *ossl_cred_new(const uint8_t *chain, size_t chain_len, const uint8_t *key, size_t key_len, const char *sigalgs,
+	const uint8_t *staple, size_t staple_len, const uint8_t *scts, size_t scts_len, unsigned long *errors);
+
+/* The same for a key that only Go can use: sign calls ossl_go_sign with the credential's handle on 3.0 and later. */
+ossl_cred *ossl_cred_new_signer(const uint8_t *chain, size_t chain_len, uintptr_t signer, const char *sigalgs,
+	const uint8_t *staple, size_t staple_len, const uint8_t *scts, size_t scts_len, unsigned long *errors);
+
+/* Gives one reference up. */
+void ossl_cred_free(ossl_cred *cred);
+
+/* Makes a connection. server: 1 or 0; server_name: nullable, the name a client sends; go: handle for callbacks or 0.
+ * Returns give (ossl_conn_free) or NULL with errors. SSL_new(3). */
+ossl_conn *ossl_conn_new(ossl_ctx *ctx, int server, const char *server_name, uintptr_t go, unsigned long *errors);
+
+/* Makes a connection and takes the first step of its handshake. conn: set to give, or NULL with errors. */
+ossl_step ossl_conn_start(ossl_ctx *ctx, int server, const char *server_name, ossl_conn **conn, unsigned long *errors,
+	const uint8_t *in, size_t in_len, uint8_t *out, size_t out_cap);
+
+/* Takes a step of the handshake. in, out: borrow. SSL_do_handshake(3). */
+ossl_step ossl_conn_handshake(ossl_conn *conn, const uint8_t *in, size_t in_len, uint8_t *out, size_t out_cap);
+
+/* The same for contexts with may_call_go: it may call ossl_go_verify and ossl_go_sign. */
+ossl_step ossl_conn_handshake_go(ossl_conn *conn, const uint8_t *in, size_t in_len, uint8_t *out, size_t out_cap);
+
+/* Answers NEED_CERT or NEED_HELLO with a credential. cred: borrow (a reference is taken), NULL for none. Returns 1, or 0 with the
+ * connection's errors. SSL_use_cert_and_key(3). */
+int ossl_conn_use_cred(ossl_conn *conn, ossl_cred *cred);
+
+/* Fills facts. SSL_get_version(3) and others. */
+void ossl_conn_facts(ossl_conn *conn, ossl_facts *facts);
+
+/* Opens records from in until dst is full or in is used up. A key update or alert that this provokes is left in spill.
+ * SSL_read_ex(3), SSL_get_key_update_type(3). */
+ossl_step ossl_conn_read(ossl_conn *conn, const uint8_t *in, size_t in_len, uint8_t *dst, size_t dst_len);
+
+/* Seals src into records of at most 16384 bytes. payload > 0 asks for small records first: record i holds at most
+ * payload * (first + i + 1) bytes. SSL_write_ex(3). */
+ossl_step ossl_conn_write(ossl_conn *conn, const uint8_t *src, size_t len, uint8_t *out, size_t out_cap, size_t payload, size_t first);
+
+/* Seals close_notify, if it has not been sent and the handshake is complete. SSL_shutdown(3). */
+ossl_step ossl_conn_close_notify(ossl_conn *conn, uint8_t *out, size_t out_cap);
+
+/* Updates the sending key; request asks the peer to do the same. The message is left in spill. SSL_key_update(3). */
+ossl_step ossl_conn_key_update(ossl_conn *conn, int request);
+
+/* Exports keying material. label: borrow, label_len bytes; context: nullable means none. Returns 1 or 0.
+ * SSL_export_keying_material(3). */
+int ossl_conn_export(ossl_conn *conn, uint8_t *out, size_t len, const char *label, size_t label_len, const uint8_t *context,
+	size_t context_len, int use_context);
+
+/* Seals close_notify as above if notify is not 0, and frees the connection. SSL_free(3). */
+ossl_step ossl_conn_free(ossl_conn *conn, int notify, uint8_t *out, size_t out_cap);
+
+#endif
