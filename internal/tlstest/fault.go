@@ -68,17 +68,35 @@ func (c *FaultConn) send(chunks [][]byte) error {
 	return nil
 }
 
+func (c *FaultConn) flush() error {
+	f, ok := c.fault.(Flusher)
+	if !ok {
+		return nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.send(f.Flush())
+}
+
 // Read implements net.Conn.
 func (c *FaultConn) Read(p []byte) (int, error) {
-	if f, ok := c.fault.(Flusher); ok {
-		c.mu.Lock()
-		err := c.send(f.Flush())
-		c.mu.Unlock()
-		if err != nil {
-			return 0, err
-		}
+	if err := c.flush(); err != nil {
+		return 0, err
 	}
 	return c.Conn.Read(p)
+}
+
+// Close implements net.Conn.
+func (c *FaultConn) Close() error { return firstError(c.flush(), c.Conn.Close()) }
+
+// SetWriteDeadline implements net.Conn. What was written before is not subject to it.
+func (c *FaultConn) SetWriteDeadline(t time.Time) error {
+	return firstError(c.flush(), c.Conn.SetWriteDeadline(t))
+}
+
+// SetDeadline implements net.Conn.
+func (c *FaultConn) SetDeadline(t time.Time) error {
+	return firstError(c.flush(), c.Conn.SetDeadline(t))
 }
 
 type faultFunc func(p []byte) ([][]byte, bool)

@@ -1,0 +1,303 @@
+//go:build cgo
+
+package ossl_test
+
+import (
+	"bytes"
+	"crypto/tls"
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/ossl-go/ossl/internal/tlstest"
+)
+
+var versions = []uint16{tls.VersionTLS12, tls.VersionTLS13}
+
+func versionName(v uint16) string { return strings.ReplaceAll(tls.VersionName(v), " ", "") }
+
+// only limits a configuration to one version.
+func only(version uint16) func(*tls.Config) {
+	return func(c *tls.Config) { c.MinVersion, c.MaxVersion = version, version }
+}
+
+func certificates(certs ...tls.Certificate) func(*tls.Config) {
+	return func(c *tls.Config) { c.Certificates = certs }
+}
+
+func suites(ids ...uint16) func(*tls.Config) { return func(c *tls.Config) { c.CipherSuites = ids } }
+
+func groups(ids ...tls.CurveID) func(*tls.Config) {
+	return func(c *tls.Config) { c.CurvePreferences = ids }
+}
+
+func protocols(names ...string) func(*tls.Config) {
+	return func(c *tls.Config) { c.NextProtos = names }
+}
+
+// askClient asks the client for a certificate, which has to come from CA if one comes and the mode cares.
+func askClient(mode tls.ClientAuthType) func(*tls.Config) {
+	return func(c *tls.Config) { c.ClientAuth, c.ClientCAs = mode, tlstest.CA().Pool() }
+}
+
+func clientWith(edits ...func(*tls.Config)) func() *tls.Config {
+	return func() *tls.Config { return tlstest.ClientConfig(edits...) }
+}
+
+func serverWith(edits ...func(*tls.Config)) func() *tls.Config {
+	return func() *tls.Config { return tlstest.ServerConfig(edits...) }
+}
+
+// good plays a case that crypto/tls must bring to a good end, and checks what both ends must agree on in each pairing.
+func good(t *testing.T, c tlstest.Case) {
+	t.Helper()
+	var want *tlstest.Outcome
+	for _, p := range pairings() {
+		got := tlstest.Run(p, c)
+		if want == nil {
+			want = got
+			mustPass(t, want)
+		} else {
+			compare(t, p, want, got)
+		}
+		if !got.SameTLSUnique() {
+			t.Errorf("%s: the ends differ on tls-unique", p.Name())
+		}
+		if a, b := sortedLines(got.ClientLog), sortedLines(got.ServerLog); a != b || a == "" {
+			t.Errorf("%s: the key logs differ\nclient:\n%s\nserver:\n%s", p.Name(), a, b)
+		}
+	}
+}
+
+func sortedLines(log *tlstest.KeyLog) string {
+	lines := slices.Sorted(strings.Lines(log.String()))
+	return strings.Join(lines, "")
+}
+
+// TestDifferentialHandshake compares good handshakes: versions, keys, mutual or not, ALPN or not.
+func TestDifferentialHandshake(t *testing.T) {
+	defer checkStale(t)
+	for _, version := range versions {
+		for _, kind := range tlstest.KeyKinds {
+			for _, mutual := range []bool{false, true} {
+				for _, alpn := range []bool{false, true} {
+					name := fmt.Sprintf("%s/%s/mutual=%v/alpn=%v", versionName(version), kind, mutual, alpn)
+					t.Run(name, func(t *testing.T) {
+						client := []func(*tls.Config){only(version)}
+						server := []func(*tls.Config){only(version), certificates(tlstest.ServerCert(kind))}
+						if mutual {
+							client = append(client, certificates(tlstest.ClientCert(kind)))
+							server = append(server, askClient(tls.RequireAndVerifyClientCert))
+						}
+						if alpn {
+							client = append(client, protocols("h2", "http/1.1"))
+							server = append(server, protocols("http/1.1", "h2"))
+						}
+						good(t, tlstest.Case{Client: clientWith(client...), Server: serverWith(server...)})
+					})
+				}
+			}
+		}
+	}
+}
+
+// TestDifferentialDefaults compares what two ends agree on when nobody limits anything.
+func TestDifferentialDefaults(t *testing.T) {
+	defer checkStale(t)
+	for _, kind := range tlstest.KeyKinds {
+		t.Run(string(kind), func(t *testing.T) {
+			good(t, tlstest.Case{Server: serverWith(certificates(tlstest.ServerCert(kind)))})
+		})
+		t.Run(string(kind)+"/client at most TLS 1.2", func(t *testing.T) {
+			good(t, tlstest.Case{
+				Client: clientWith(func(c *tls.Config) { c.MaxVersion = tls.VersionTLS12 }),
+				Server: serverWith(certificates(tlstest.ServerCert(kind))),
+			})
+		})
+		t.Run(string(kind)+"/server at most TLS 1.2", func(t *testing.T) {
+			good(t, tlstest.Case{
+				Server: serverWith(certificates(tlstest.ServerCert(kind)), func(c *tls.Config) { c.MaxVersion = tls.VersionTLS12 }),
+			})
+		})
+	}
+}
+
+// TestDifferentialSuite compares a handshake with each suite of TLS 1.2 that both have, the ones that only an explicit list
+// enables included.
+func TestDifferentialSuite(t *testing.T) {
+	defer checkStale(t)
+	for _, id := range []uint16{
+		tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256, tls.TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384,
+		tls.TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256, tls.TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA,
+		tls.TLS_ECDHE_ECDSA_WITH_AES_256_CBC_SHA, tls.TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA256,
+		tls.TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256, tls.TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384,
+		tls.TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256, tls.TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA,
+		tls.TLS_ECDHE_RSA_WITH_AES_256_CBC_SHA, tls.TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA256,
+		tls.TLS_RSA_WITH_AES_128_GCM_SHA256, tls.TLS_RSA_WITH_AES_256_GCM_SHA384,
+		tls.TLS_RSA_WITH_AES_128_CBC_SHA, tls.TLS_RSA_WITH_AES_256_CBC_SHA, tls.TLS_RSA_WITH_AES_128_CBC_SHA256,
+	} {
+		kind := tlstest.RSA2048
+		if strings.Contains(tls.CipherSuiteName(id), "ECDSA") {
+			kind = tlstest.P256
+		}
+		t.Run(tls.CipherSuiteName(id), func(t *testing.T) {
+			good(t, tlstest.Case{
+				Client: clientWith(only(tls.VersionTLS12), suites(id)),
+				Server: serverWith(only(tls.VersionTLS12), suites(id), certificates(tlstest.ServerCert(kind))),
+			})
+		})
+		// Whether it is on without being asked for is crypto/tls's choice too.
+		t.Run(tls.CipherSuiteName(id)+"/by default", func(t *testing.T) {
+			cert := certificates(tlstest.ServerCert(kind))
+			differ(t, tlstest.Case{Client: clientWith(only(tls.VersionTLS12), suites(id)), Server: serverWith(cert)})
+			differ(t, tlstest.Case{Server: serverWith(only(tls.VersionTLS12), suites(id), cert)})
+		})
+	}
+	// The server's list decides as much as the client's, and the order is crypto/tls's own whatever order is asked for.
+	a, b := tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256, tls.TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256
+	for _, order := range [][]uint16{{a, b}, {b, a}} {
+		t.Run(fmt.Sprintf("order/%x", order), func(t *testing.T) {
+			good(t, tlstest.Case{
+				Client: clientWith(only(tls.VersionTLS12), suites(order...)),
+				Server: serverWith(only(tls.VersionTLS12), suites(order[1], order[0])),
+			})
+		})
+	}
+}
+
+// Groups of Go 1.26 that older ones have no name for.
+const (
+	secP256r1MLKEM768  tls.CurveID = 4587
+	secP384r1MLKEM1024 tls.CurveID = 4589
+)
+
+func isHybrid(g tls.CurveID) bool {
+	return g == tls.X25519MLKEM768 || g == secP256r1MLKEM768 || g == secP384r1MLKEM1024
+}
+
+func stdHasGroup(g tls.CurveID) bool {
+	o := tlstest.Run(pairings()[0], tlstest.Case{Client: clientWith(groups(g)), Server: serverWith(groups(g))})
+	return o.Client.Handshake == "ok"
+}
+
+// TestDifferentialGroup compares a handshake in each group that both have.
+func TestDifferentialGroup(t *testing.T) {
+	defer checkStale(t)
+	all := []tls.CurveID{tls.X25519, tls.CurveP256, tls.CurveP384, tls.CurveP521, tls.X25519MLKEM768,
+		secP256r1MLKEM768, secP384r1MLKEM1024}
+	for _, version := range versions {
+		for _, group := range all {
+			if isHybrid(group) && version != tls.VersionTLS13 {
+				continue // these are no groups of TLS 1.2
+			}
+			t.Run(fmt.Sprintf("%s/%d", versionName(version), group), func(t *testing.T) {
+				if isHybrid(group) && !libraryAtLeast("3.5") {
+					t.Skipf("%s has no ML-KEM; 3.5 has", libraryVersion())
+				}
+				if !stdHasGroup(group) {
+					t.Skipf("crypto/tls of %s has no such group, or has it switched off (GODEBUG tlssecpmlkem)", runtime.Version())
+				}
+				for _, kind := range []tlstest.KeyKind{tlstest.RSA2048, tlstest.P256} {
+					t.Run(string(kind), func(t *testing.T) {
+						good(t, tlstest.Case{
+							Client: clientWith(only(version), groups(group)),
+							Server: serverWith(only(version), groups(group), certificates(tlstest.ServerCert(kind))),
+						})
+					})
+				}
+			})
+		}
+		// Only the server's list is short: in TLS 1.3 that takes a HelloRetryRequest.
+		t.Run(versionName(version)+"/client has to be told", func(t *testing.T) {
+			good(t, tlstest.Case{
+				Client: clientWith(only(version)),
+				Server: serverWith(only(version), groups(tls.CurveP384), certificates(tlstest.ServerCert(tlstest.RSA2048))),
+			})
+		})
+		t.Run(versionName(version)+"/two lists", func(t *testing.T) {
+			good(t, tlstest.Case{
+				Client: clientWith(only(version), groups(tls.CurveP256, tls.X25519)),
+				Server: serverWith(only(version), groups(tls.X25519, tls.CurveP256)),
+			})
+		})
+	}
+}
+
+// TestDifferentialExport compares exported keying material: both ends of every pairing must give the same bytes.
+func TestDifferentialExport(t *testing.T) {
+	defer checkStale(t)
+	talk := func(role tlstest.Role, c tlstest.Conn) (string, error) {
+		_, err := tlstest.Echo(role, c)
+		var all []byte
+		for _, context := range [][]byte{nil, {}, []byte("context")} {
+			for _, n := range []int{1, 32, 100} {
+				b, err := c.ExportKeyingMaterial("EXPORTER-tlstest", context, n)
+				if err != nil || len(b) != n {
+					return "", fmt.Errorf("%d bytes: %d, %w", n, len(b), err)
+				}
+				all = append(all, b...)
+			}
+		}
+		// TLS 1.3 makes no difference between no context and an empty one (RFC 8446, section 7.5).
+		if same := bytes.Equal(all[:133], all[133:266]); same != (c.ConnectionState().Version == tls.VersionTLS13) {
+			return "", fmt.Errorf("without a context and with an empty one the same: %v", same)
+		}
+		return fmt.Sprintf("%x", all), err
+	}
+	for _, version := range versions {
+		t.Run(versionName(version), func(t *testing.T) {
+			for _, p := range pairings() {
+				o := tlstest.Run(p, tlstest.Case{Client: clientWith(only(version)), Server: serverWith(only(version)), Talk: talk})
+				mustPass(t, o)
+				if o.Hung || o.Client.Heard != o.Server.Heard || o.Client.Heard == "" {
+					t.Errorf("%s: the ends differ\nclient %s\nserver %s", p.Name(), o.Client.Heard, o.Server.Heard)
+				}
+			}
+		})
+	}
+}
+
+// TestDifferentialTransport shakes hands and echoes over transports that deliver bytes in unusual portions.
+func TestDifferentialTransport(t *testing.T) {
+	defer checkStale(t)
+	bytewise := func() tlstest.Fault { return tlstest.Chunks(1) }
+	for _, version := range versions {
+		for _, transport := range []struct {
+			name  string
+			pair  tlstest.Pair
+			fault func() tlstest.Fault
+		}{
+			{"net.Pipe", tlstest.NetPipe, nil},
+			{"TCP", tlstest.Loopback, nil},
+			{"byte by byte", tlstest.Buffered, bytewise},
+			{"byte by byte over net.Pipe", tlstest.NetPipe, bytewise},
+			{"coalesced", tlstest.Buffered, tlstest.Coalesce},
+		} {
+			t.Run(versionName(version)+"/"+transport.name, func(t *testing.T) {
+				good(t, tlstest.Case{
+					Client:      clientWith(only(version), certificates(tlstest.ClientCert(tlstest.P256))),
+					Server:      serverWith(only(version), askClient(tls.RequireAndVerifyClientCert)),
+					Pair:        transport.pair,
+					ClientFault: transport.fault,
+					ServerFault: transport.fault,
+					Talk:        politely,
+				})
+			})
+		}
+	}
+}
+
+// politely is tlstest.Echo for transports without a buffer, where a close_notify that nobody reads would wait for ever.
+func politely(role tlstest.Role, c tlstest.Conn) (string, error) {
+	heard, err := tlstest.Echo(role, c)
+	if role == tlstest.ClientRole && err == nil {
+		if err = c.CloseWrite(); err == nil {
+			_, err = readEOF(c)
+		}
+	} else if err == nil {
+		err = c.CloseWrite()
+	}
+	return heard, err
+}
