@@ -84,7 +84,7 @@ func newKey(kind KeyKind) crypto.Signer {
 	panic("tlstest: no such kind of key: " + string(kind))
 }
 
-// smallRSAKey makes an RSA-1024 key by hand: crypto/rsa refuses to, and the tests want one to be refused.
+// smallRSAKey makes an RSA-1024 key by hand, so that the tests go on working when crypto/rsa refuses to.
 func smallRSAKey() *rsa.PrivateKey {
 	e := big.NewInt(65537)
 	one := big.NewInt(1)
@@ -146,6 +146,7 @@ func NewAuthority(name string, parent *Authority, edit func(*x509.Certificate)) 
 	key := Key(P256, "authority "+name)
 	c := New(Options{Names: []string{name}, Key: key, Issuer: parent, SelfSigned: parent == nil, Edit: func(t *x509.Certificate) {
 		t.DNSNames = nil
+		t.NotBefore, t.NotAfter = t.NotBefore.AddDate(-10, 0, 0), t.NotAfter.AddDate(10, 0, 0)
 		t.IsCA = true
 		t.BasicConstraintsValid = true
 		t.KeyUsage = x509.KeyUsageCertSign | x509.KeyUsageCRLSign
