@@ -1,0 +1,180 @@
+package main
+
+import (
+	"bufio"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+)
+
+// A row is what one version did.
+type row struct {
+	version string
+	library string // what the library says of itself
+	passed  int    // tests and subtests
+	failed  int
+	skips   []skip
+	elapsed time.Duration
+}
+
+type skip struct {
+	test, reason string
+}
+
+// An event is a line of test2json's output (go doc test2json).
+type event struct {
+	Action, Package, Test, Output string
+}
+
+// read counts a test binary's results from test2json's output, and copies the output of what fails to failures.
+func (r *row) read(events io.Reader, failures io.Writer) error {
+	output := map[string][]string{} // of tests that haven't ended; "" is the package itself
+	lines := bufio.NewReader(events)
+	for {
+		line, err := lines.ReadBytes('\n')
+		if len(line) > 0 {
+			var e event
+			if err := json.Unmarshal(line, &e); err != nil {
+				return fmt.Errorf("test2json: %w: %q", err, line)
+			}
+			r.add(e, output, failures)
+		}
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return err
+		}
+	}
+}
+
+func (r *row) add(e event, output map[string][]string, failures io.Writer) {
+	switch e.Action {
+	case "run":
+		output[e.Test] = nil
+	case "output":
+		output[e.Test] = append(output[e.Test], e.Output)
+	case "pass":
+		if e.Test != "" {
+			r.passed++
+		}
+		delete(output, e.Test)
+	case "skip":
+		if e.Test != "" {
+			r.skips = append(r.skips, skip{path.Base(e.Package) + "." + e.Test, reason(output[e.Test])})
+		}
+		delete(output, e.Test)
+	case "fail":
+		if e.Test != "" {
+			r.failed++
+			fmt.Fprintf(failures, "%s: FAIL %s.%s\n%s", r.version, e.Package, e.Test, indent(output[e.Test]))
+			delete(output, e.Test)
+			return
+		}
+		// The package's own end: tests that have not ended were cut off, by a crash or the time limit.
+		own := output[""]
+		delete(output, "")
+		for _, test := range slices.Sorted(maps.Keys(output)) {
+			r.failed++
+			fmt.Fprintf(failures, "%s: FAIL %s.%s: did not end\n%s", r.version, e.Package, test, indent(output[test]))
+		}
+		fmt.Fprintf(failures, "%s: FAIL %s\n%s", r.version, e.Package, indent(own))
+		clear(output)
+	}
+}
+
+func indent(lines []string) string {
+	var b strings.Builder
+	for _, line := range lines {
+		b.WriteString("    " + strings.TrimRight(line, "\n") + "\n")
+	}
+	return b.String()
+}
+
+var logPrefix = regexp.MustCompile(`^\s*\S+_test\.go:\d+: |^\s*\S+\.go:\d+: `)
+
+// reason finds what a skipped test said last in its output.
+func reason(output []string) string {
+	var said []string
+	for _, line := range output {
+		trimmed := strings.TrimSpace(line)
+		switch {
+		case trimmed == "" || strings.HasPrefix(trimmed, "=== ") || strings.HasPrefix(trimmed, "--- "):
+		case logPrefix.MatchString(line):
+			said = []string{strings.TrimSpace(logPrefix.ReplaceAllString(line, ""))} // a new message
+		default:
+			said = append(said, trimmed) // a message goes on
+		}
+	}
+	return strings.Join(said, " ")
+}
+
+var (
+	namesVersion = regexp.MustCompile(`(?i)\b(openssl|libssl|libcrypto|go)[ -]?\d+(\.\d+)+|(^|[^.\d])(1\.1\.1|[34]\.\d+)\b`)
+	namesTool    = regexp.MustCompile(`(?i)\b(openssl|curl|gnutls-\w+|node|python3?|valgrind)\b.*\b(not installed|not found|missing)\b`)
+)
+
+// explained tells whether a reason to skip names a version or a missing tool. Any other reason hides a test from every
+// machine, or from this one for a cause that ought to be mended.
+func explained(reason string) bool {
+	return namesVersion.MatchString(reason) || namesTool.MatchString(reason)
+}
+
+// report prints the table and the reasons for skips, and returns an error if the run is to fail.
+func report(w io.Writer, rows []*row, ci bool) error {
+	var passed, failed, skipped, unexplained int
+	where := map[skip][]string{} // the versions of each
+	times := map[string]int{}    // how many versions a test was skipped for
+	fmt.Fprintf(w, "\n%-8s %7s %7s %8s %7s  %s\n", "version", "passed", "failed", "skipped", "time", "library")
+	for _, r := range rows {
+		fmt.Fprintf(w, "%-8s %7d %7d %8d %6.0fs  %s\n",
+			r.version, r.passed, r.failed, len(r.skips), r.elapsed.Seconds(), r.library)
+		passed, failed, skipped = passed+r.passed, failed+r.failed, skipped+len(r.skips)
+		for _, s := range r.skips {
+			where[s] = append(where[s], r.version)
+			if !namesTool.MatchString(s.reason) {
+				times[s.test]++
+			}
+		}
+	}
+	if skipped > 0 {
+		fmt.Fprintf(w, "\nskipped:\n")
+	}
+	bySkip := func(a, b skip) int {
+		return cmp.Or(strings.Compare(a.test, b.test), strings.Compare(a.reason, b.reason))
+	}
+	for _, s := range slices.SortedFunc(maps.Keys(where), bySkip) {
+		note := ""
+		switch {
+		case !explained(s.reason):
+			note = "  <- names no version and no missing tool"
+		case len(rows) > 1 && times[s.test] >= len(rows):
+			note = "  <- ran under no version"
+		}
+		if note != "" {
+			unexplained++
+		}
+		fmt.Fprintf(w, "  %s: %s: %s%s\n", strings.Join(where[s], ","), s.test, s.reason, note)
+	}
+	fmt.Fprintf(w, "\nversions: %d passed, %d failed, %d skipped\n", passed, failed, skipped)
+	for _, r := range rows {
+		if r.passed == 0 {
+			return fmt.Errorf("%s: no test passed", r.version)
+		}
+	}
+	switch {
+	case failed > 0:
+		return fmt.Errorf("%d tests failed", failed)
+	case unexplained > 0 && ci:
+		return fmt.Errorf("%d tests skipped without an acceptable reason", unexplained)
+	}
+	return nil
+}

@@ -1,0 +1,104 @@
+package main
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+)
+
+// events as test2json writes them, cut to the fields that are read.
+const events = `{"Action":"start","Package":"p"}
+{"Action":"run","Package":"p","Test":"TestA"}
+{"Action":"output","Package":"p","Test":"TestA","Output":"=== RUN   TestA\n"}
+{"Action":"pass","Package":"p","Test":"TestA"}
+{"Action":"run","Package":"p","Test":"TestB"}
+{"Action":"run","Package":"p","Test":"TestB/sub"}
+{"Action":"output","Package":"p","Test":"TestB/sub","Output":"    b_test.go:3: noise\n"}
+{"Action":"output","Package":"p","Test":"TestB/sub","Output":"    b_test.go:7: needs OpenSSL 3.2,\n"}
+{"Action":"output","Package":"p","Test":"TestB/sub","Output":"        for the group\n"}
+{"Action":"output","Package":"p","Test":"TestB/sub","Output":"    --- SKIP: TestB/sub (0.00s)\n"}
+{"Action":"skip","Package":"p","Test":"TestB/sub"}
+{"Action":"pass","Package":"p","Test":"TestB"}
+{"Action":"run","Package":"p","Test":"TestC"}
+{"Action":"output","Package":"p","Test":"TestC","Output":"    c_test.go:9: wrong\n"}
+{"Action":"fail","Package":"p","Test":"TestC"}
+{"Action":"run","Package":"p","Test":"TestD"}
+{"Action":"output","Package":"p","Output":"SIGSEGV\n"}
+{"Action":"fail","Package":"p"}
+`
+
+func TestRead(t *testing.T) {
+	r := &row{version: "3.5"}
+	var failures bytes.Buffer
+	if err := r.read(strings.NewReader(events), &failures); err != nil {
+		t.Fatal(err)
+	}
+	if r.passed != 2 || r.failed != 2 || len(r.skips) != 1 {
+		t.Errorf("%d passed, %d failed, %d skipped; want 2, 2 (one wrong, one cut off), 1", r.passed, r.failed, len(r.skips))
+	}
+	if want := (skip{"p.TestB/sub", "needs OpenSSL 3.2, for the group"}); len(r.skips) == 1 && r.skips[0] != want {
+		t.Errorf("skip %q; want %q", r.skips[0], want)
+	}
+	for _, want := range []string{"3.5: FAIL p.TestC\n        c_test.go:9: wrong", "p.TestD: did not end", "SIGSEGV"} {
+		if !strings.Contains(failures.String(), want) {
+			t.Errorf("what is shown of failures lacks %q:\n%s", want, &failures)
+		}
+	}
+	if err := r.read(strings.NewReader("ok  p\n"), &failures); err == nil {
+		t.Error("text that is no event was read without an error")
+	}
+}
+
+func TestExplained(t *testing.T) {
+	tests := []struct {
+		reason string
+		want   bool
+	}{
+		{"OpenSSL 1.1.1 has no providers", true},
+		{"OpenSSL 1.1.1w: no X25519MLKEM768", true},
+		{"needs OpenSSL 3.2", true},
+		{"needs 3.5", true},
+		{"3.0.22 has no ML-KEM; 3.5 has", true},
+		{"go1.25.0 has no such group", true},
+		{"gnutls-cli not found in PATH", true},
+		{"node is not installed", true},
+		{`exec: "curl": executable file not found in $PATH`, true},
+		{"", false},
+		{"flaky", false},
+		{"not supported by this library", false},
+		{"slow: 13.5 s", false},
+		{"testing.Short", false},
+	}
+	for _, test := range tests {
+		if got := explained(test.reason); got != test.want {
+			t.Errorf("explained(%q) = %t", test.reason, got)
+		}
+	}
+}
+
+func TestReportFails(t *testing.T) {
+	tests := []struct {
+		name string
+		row  row
+		ci   bool
+		want bool
+	}{
+		{"all passed", row{passed: 3}, true, false},
+		{"nothing ran", row{}, false, true},
+		{"a failure", row{passed: 3, failed: 1}, false, true},
+		{"a skip with a version", row{passed: 3, skips: []skip{{"T", "needs OpenSSL 3.2"}}}, true, false},
+		{"a skip without, in CI", row{passed: 3, skips: []skip{{"T", "later"}}}, true, true},
+		{"a skip in every version", row{passed: 3, skips: []skip{{"S", "needs OpenSSL 3.9"}}}, true, true},
+		{"a skip in every version, for a tool", row{passed: 3, skips: []skip{{"S", "curl not found"}}}, true, false},
+		{"a skip without, elsewhere", row{passed: 3, skips: []skip{{"T", "later"}}}, false, false},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			first := row{version: "1.1", passed: 1, skips: []skip{{"S", "OpenSSL 1.1.1 has none"}}}
+			var out bytes.Buffer
+			if err := report(&out, []*row{&first, &test.row}, test.ci); (err != nil) != test.want {
+				t.Errorf("error %v, want one: %t\n%s", err, test.want, &out)
+			}
+		})
+	}
+}

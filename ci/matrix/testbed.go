@@ -1,0 +1,190 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// A testbed is a folder that stands for whichever OpenSSL is under test.
+//
+// A newer OpenSSL needs a newer C library, and that one needs its own program loader. The loader can be started by hand (as
+// a version's run script does) and LD_LIBRARY_PATH can be set, but both betray tests that start programs: with the first,
+// /proc/self/exe is the loader and a test that starts itself again silently gets the host's OpenSSL; with the second, every
+// program inherits libraries that its loader doesn't fit, and crashes. So the test binaries are linked to a loader and a
+// library path inside this folder, which are symbolic links: to go from version to version the links change. Started again,
+// a binary has the same OpenSSL; openssl, curl and the rest keep the host's, which is what they were built for.
+//
+// What children do inherit is in version.environment.
+type testbed struct {
+	dir string
+}
+
+// librarySlots is how many library folders a version may have.
+const librarySlots = 4
+
+func (b *testbed) loader() string         { return filepath.Join(b.dir, "loader") }
+func (b *testbed) library() string        { return filepath.Join(b.dir, "library") }
+func (b *testbed) slot(number int) string { return filepath.Join(b.dir, fmt.Sprintf("lib%d", number)) }
+
+// ldflags link to the testbed's loader and library folders. DT_RPATH, the older of the two tags, holds for the libraries that
+// libssl itself needs too; DT_RUNPATH does not.
+func (b *testbed) ldflags() string {
+	var slots []string
+	for n := range librarySlots {
+		slots = append(slots, b.slot(n))
+	}
+	return fmt.Sprintf("-extldflags '-Wl,--dynamic-linker=%s -Wl,--disable-new-dtags -Wl,-rpath,%s'",
+		b.loader(), strings.Join(slots, ":"))
+}
+
+// use points the links at a version.
+func (b *testbed) use(v version) error {
+	loader, err := v.loader()
+	if err != nil {
+		return err
+	}
+	dirs := v.libraryDirs()
+	if len(dirs) > librarySlots {
+		return fmt.Errorf("%d library folders, at most %d expected", len(dirs), librarySlots)
+	}
+	links := map[string]string{b.loader(): loader}
+	for n := range librarySlots {
+		links[b.slot(n)] = ""
+		if n < len(dirs) {
+			links[b.slot(n)] = dirs[n]
+		}
+	}
+	for link, target := range links {
+		if err := os.Remove(link); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+		if target != "" {
+			if err := os.Symlink(target, link); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// glob returns what any of the patterns below the version's tree matches.
+func (v version) glob(patterns ...string) []string {
+	var found []string
+	for _, pattern := range patterns {
+		names, _ := filepath.Glob(filepath.Join(v.tree, pattern)) // the patterns are constant and well formed
+		found = append(found, names...)
+	}
+	return found
+}
+
+func (v version) libraryDirs() []string {
+	if v.tree == "" {
+		return nil
+	}
+	return v.glob("lib/*-linux-gnu*", "usr/lib/*-linux-gnu*")
+}
+
+// loader finds the program loader: the tree's own, or the host's if the tree has no C library.
+func (v version) loader() (string, error) {
+	const own, usr = "lib*/ld-linux*.so.*", "usr/lib*/ld-linux*.so.*"
+	for _, name := range append(v.glob(own, usr, "usr/lib/*/ld-linux*.so.*", "lib/*/ld-linux*.so.*"), version{tree: "/"}.glob(own)...) {
+		if info, err := os.Stat(name); err == nil && info.Mode()&0o111 != 0 {
+			return name, nil
+		}
+	}
+	return "", errors.New("no program loader found")
+}
+
+// environment is the environment for a test binary, which its children inherit.
+func (v version) environment() []string {
+	var env []string
+	for _, entry := range os.Environ() {
+		name, _, _ := strings.Cut(entry, "=")
+		switch name {
+		case "OSSL_LIBRARY", "LD_LIBRARY_PATH", "OPENSSL_CONF", "OPENSSL_MODULES", "OPENSSL_ENGINES":
+			continue // a person's own would decide for every version
+		}
+		env = append(env, entry)
+	}
+	// Modules of another version don't load. The host's openssl command sees these too, and minds only if told to load one.
+	for _, dir := range v.libraryDirs() {
+		if modules := filepath.Join(dir, "ossl-modules"); isDir(modules) {
+			env = append(env, "OPENSSL_MODULES="+modules)
+		}
+		if engines := filepath.Join(dir, "engines-1.1"); isDir(engines) {
+			env = append(env, "OPENSSL_ENGINES="+engines, "OSSL_LIBRARY=1.1") // by default the host's newer one is preferred
+		}
+	}
+	return env
+}
+
+func isDir(name string) bool {
+	info, err := os.Stat(name)
+	return err == nil && info.IsDir()
+}
+
+// run runs every test binary under a version.
+func (b *testbed) run(v version, binaries []binary, args []string) (*row, error) {
+	if err := b.use(v); err != nil {
+		return nil, err
+	}
+	r := &row{version: v.name}
+	library := exec.Command(b.library())
+	library.Env = v.environment()
+	text, err := library.Output()
+	if err != nil {
+		return nil, commandError("ci/library", err)
+	}
+	// The last check that this machinery works: a row must not be the host's OpenSSL under another name.
+	facts := strings.Split(strings.TrimSpace(string(text)), "\n")
+	if len(facts) != 4 {
+		return nil, fmt.Errorf("ci/library: %q: want a number, a text and two paths", text)
+	}
+	r.library = facts[1]
+	if numbered.MatchString(v.name) && !strings.HasPrefix(facts[0], v.name+".") {
+		return nil, fmt.Errorf("version %s was loaded instead, %s", facts[0], facts[2])
+	}
+	for _, path := range facts[2:] {
+		real, err := filepath.EvalSymlinks(path)
+		if err != nil {
+			return nil, err
+		}
+		if !strings.HasPrefix(real, v.tree+"/") {
+			return nil, fmt.Errorf("%s was loaded, which is not below %s", real, v.tree)
+		}
+	}
+	start := time.Now()
+	for _, bin := range binaries {
+		if err := runBinary(r, v, bin, args); err != nil {
+			return nil, err
+		}
+	}
+	r.elapsed = time.Since(start)
+	return r, nil
+}
+
+// runBinary adds the results of one package's tests to the row. That tests fail is a result and no error.
+func runBinary(r *row, v version, bin binary, args []string) error {
+	cmd := exec.Command("go", append([]string{"tool", "test2json", "-t", "-p", bin.pkg, bin.file}, args...)...)
+	cmd.Dir, cmd.Env, cmd.Stderr = bin.dir, v.environment(), os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	start, before := time.Now(), *r
+	readErr := r.read(out, os.Stdout)
+	if err := cmd.Wait(); err != nil && r.failed == before.failed {
+		r.failed++ // no test is to blame: TestMain, a crash between tests, an example
+	}
+	fmt.Printf("%-7s %-45s %5d passed %3d failed %4d skipped  %6.1fs\n", v.name, bin.pkg,
+		r.passed-before.passed, r.failed-before.failed, len(r.skips)-len(before.skips), time.Since(start).Seconds())
+	return readErr
+}
