@@ -42,31 +42,37 @@ func Loopback() (client, server net.Conn) {
 // A PipeConn is one end of a buffered pipe. Unlike TCP it loses nothing: what was written before Close is read before
 // EOF, and writing to a peer that has closed succeeds and goes nowhere.
 type PipeConn struct {
+	pipe    *pipe
 	in, out *half
 	wdl     deadline
 }
 
 // NewPipe returns the two ends of a buffered pipe.
 func NewPipe() (*PipeConn, *PipeConn) {
-	a, b := newHalf(), newHalf()
-	return &PipeConn{in: a, out: b}, &PipeConn{in: b, out: a}
+	p := new(pipe)
+	p.cond = sync.NewCond(&p.mu)
+	return &PipeConn{pipe: p, in: &p.halves[0], out: &p.halves[1]}, &PipeConn{pipe: p, in: &p.halves[1], out: &p.halves[0]}
+}
+
+// One lock guards both directions, so that one look tells whether both ends wait for each other.
+type pipe struct {
+	mu     sync.Mutex
+	cond   *sync.Cond
+	halves [2]half
 }
 
 // A half is one direction.
 type half struct {
-	mu      sync.Mutex
-	cond    *sync.Cond
 	buf     []byte
 	eof     bool // the writer has closed
 	closed  bool // the reader has closed
-	blocked int  // readers that wait with nothing to read
+	blocked int  // readers that wait
 	dl      deadline
 }
 
-func newHalf() *half {
-	h := &half{}
-	h.cond = sync.NewCond(&h.mu)
-	return h
+// starved reports whether a reader waits and nothing that is there already will wake it.
+func (h *half) starved() bool {
+	return h.blocked > 0 && len(h.buf) == 0 && !h.eof && !h.closed && !h.dl.passed()
 }
 
 // A deadline is a time and the timer that wakes whoever waits for it.
@@ -90,10 +96,10 @@ func (d *deadline) set(t time.Time, wake func()) {
 	}
 }
 
-func (h *half) broadcast() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.cond.Broadcast()
+func (p *pipe) broadcast() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.cond.Broadcast()
 }
 
 func pipeError(op string, err error) error {
@@ -102,9 +108,9 @@ func pipeError(op string, err error) error {
 
 // Read implements net.Conn.
 func (c *PipeConn) Read(p []byte) (int, error) {
+	c.pipe.mu.Lock()
+	defer c.pipe.mu.Unlock()
 	h := c.in
-	h.mu.Lock()
-	defer h.mu.Unlock()
 	for {
 		switch {
 		case h.closed:
@@ -121,17 +127,17 @@ func (c *PipeConn) Read(p []byte) (int, error) {
 			return 0, io.EOF
 		}
 		h.blocked++
-		h.cond.Broadcast()
-		h.cond.Wait()
+		c.pipe.cond.Broadcast()
+		c.pipe.cond.Wait()
 		h.blocked--
 	}
 }
 
 // Write implements net.Conn. It never blocks.
 func (c *PipeConn) Write(p []byte) (int, error) {
+	c.pipe.mu.Lock()
+	defer c.pipe.mu.Unlock()
 	h := c.out
-	h.mu.Lock()
-	defer h.mu.Unlock()
 	switch {
 	case h.eof:
 		return 0, pipeError("write", net.ErrClosed)
@@ -140,38 +146,53 @@ func (c *PipeConn) Write(p []byte) (int, error) {
 	}
 	if !h.closed {
 		h.buf = append(h.buf, p...)
-		h.cond.Broadcast()
+		c.pipe.cond.Broadcast()
 	}
 	return len(p), nil
 }
 
 // CloseWrite ends the outgoing direction: the peer reads EOF after what was written.
 func (c *PipeConn) CloseWrite() error {
-	c.out.mu.Lock()
-	defer c.out.mu.Unlock()
+	c.pipe.mu.Lock()
+	defer c.pipe.mu.Unlock()
 	c.out.eof = true
-	c.out.cond.Broadcast()
+	c.pipe.cond.Broadcast()
 	return nil
 }
 
 // Close implements net.Conn.
 func (c *PipeConn) Close() error {
-	c.CloseWrite()
-	c.in.mu.Lock()
-	defer c.in.mu.Unlock()
+	c.pipe.mu.Lock()
+	defer c.pipe.mu.Unlock()
+	c.out.eof = true
 	c.in.closed = true
 	c.in.buf = nil
-	c.in.cond.Broadcast()
+	c.pipe.cond.Broadcast()
 	return nil
 }
 
-// WaitStarved returns when a Read of this end waits with nothing to read, or when either end is closed.
-func (c *PipeConn) WaitStarved() {
-	h := c.in
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for (h.blocked == 0 || len(h.buf) > 0) && !h.closed && !h.eof {
-		h.cond.Wait()
+// WaitStarved returns true when a Read of this end waits with nothing to read, and false when either end is closed.
+func (c *PipeConn) WaitStarved() bool { return c.pipe.wait(c.in) }
+
+// WaitStuck returns true when a Read of each end waits with nothing to read, so that neither will ever go on, and false
+// when either end is closed.
+func (c *PipeConn) WaitStuck() bool { return c.pipe.wait(c.in, c.out) }
+
+func (p *pipe) wait(halves ...*half) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for {
+		starved := true
+		for _, h := range halves {
+			if h.closed {
+				return false
+			}
+			starved = starved && h.starved()
+		}
+		if starved {
+			return true
+		}
+		p.cond.Wait()
 	}
 }
 
@@ -188,17 +209,17 @@ func (c *PipeConn) SetDeadline(t time.Time) error {
 
 // SetReadDeadline implements net.Conn.
 func (c *PipeConn) SetReadDeadline(t time.Time) error {
-	c.in.mu.Lock()
-	defer c.in.mu.Unlock()
-	c.in.dl.set(t, c.in.broadcast)
-	c.in.cond.Broadcast()
+	c.pipe.mu.Lock()
+	defer c.pipe.mu.Unlock()
+	c.in.dl.set(t, c.pipe.broadcast)
+	c.pipe.cond.Broadcast()
 	return nil
 }
 
 // SetWriteDeadline implements net.Conn.
 func (c *PipeConn) SetWriteDeadline(t time.Time) error {
-	c.out.mu.Lock()
-	defer c.out.mu.Unlock()
+	c.pipe.mu.Lock()
+	defer c.pipe.mu.Unlock()
 	c.wdl.set(t, func() {})
 	return nil
 }

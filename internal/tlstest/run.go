@@ -2,6 +2,7 @@ package tlstest
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
@@ -28,6 +29,38 @@ type Case struct {
 	Pair Pair
 	// Talk is what a side does after its handshake; Echo if nil. The text it returns is compared, with its error.
 	Talk func(role Role, c Conn) (string, error)
+	// Context, if not nil, gives a side's handshake its context.
+	Context func(role Role) context.Context
+	// OnStall is called, once, when both ends of a Buffered pair wait for each other and always would. Without it, or if they
+	// still wait after it, the run has hung.
+	OnStall func(client, server Conn)
+	// Calls, if not nil, is emptied before each run and collects what the configurations' callbacks have to say.
+	Calls *Calls
+}
+
+// Calls is a list of calls of callbacks for each side.
+type Calls struct {
+	mu   sync.Mutex
+	list map[Role][]string
+}
+
+// Add notes a call.
+func (c *Calls) Add(side Role, format string, args ...any) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.list[side] = append(c.list[side], fmt.Sprintf(format, args...))
+}
+
+func (c *Calls) reset() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.list = make(map[Role][]string)
+}
+
+func (c *Calls) of(side Role) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return strings.Join(c.list[side], "; ")
 }
 
 // A Side is what one end saw.
@@ -36,6 +69,7 @@ type Side struct {
 	Talk      string // class of Talk's error, if the handshake was good
 	Heard     string // what Talk returned
 	State     string // the whole ConnectionState after a good handshake, printed
+	Calls     string // what Case.Calls collected for this side
 	Alerts    string // alerts that this end sent but close_notify, as "level/description", from the wire
 
 	HandshakeErr, TalkErr error
@@ -45,8 +79,10 @@ type Side struct {
 // An Outcome is what a run led to.
 type Outcome struct {
 	Client, Server Side
-	Hung           bool
-	Recording      *Recording
+	// Hung says that both ends waited for each other, or that the run took longer than Patience, until it was cut off. What
+	// the sides say then is about that.
+	Hung      bool
+	Recording *Recording
 	// ClientLog and ServerLog are the key logs of both ends.
 	ClientLog, ServerLog *KeyLog
 }
@@ -60,7 +96,7 @@ func (o *Outcome) Of(r Role) *Side {
 }
 
 // Fields are the names of what Compare compares of a side.
-var Fields = []string{"Handshake", "Talk", "Heard", "State", "Alerts"}
+var Fields = []string{"Handshake", "Talk", "Heard", "State", "Calls", "Alerts"}
 
 // Field returns one of Fields by name.
 func (s *Side) Field(name string) string { return reflect.ValueOf(*s).FieldByName(name).String() }
@@ -86,6 +122,9 @@ func ServerConfig(edits ...func(*tls.Config)) *tls.Config {
 // Run plays a case once.
 func Run(p Pairing, c Case) *Outcome {
 	o := &Outcome{Recording: new(Recording), ClientLog: new(KeyLog), ServerLog: new(KeyLog)}
+	if c.Calls != nil {
+		c.Calls.reset()
+	}
 	pair := c.Pair
 	if pair == nil {
 		pair = Buffered
@@ -108,13 +147,13 @@ func Run(p Pairing, c Case) *Outcome {
 		wg.Go(func() {
 			side := o.Of(role)
 			defer conn.Close()
-			err := conn.Handshake()
+			err := handshake(conn, role, c.Context)
 			side.HandshakeErr, side.Handshake = err, Class(err)
 			if err != nil {
 				return
 			}
 			side.ConnState = conn.ConnectionState()
-			side.State = describeState(side.ConnState)
+			side.State = DescribeState(side.ConnState)
 			talk := c.Talk
 			if talk == nil {
 				talk = Echo
@@ -123,17 +162,13 @@ func Run(p Pairing, c Case) *Outcome {
 			side.Talk = Class(side.TalkErr)
 		})
 	}
-	done := make(chan struct{})
-	go func() { wg.Wait(); close(done) }()
-	watchdog := time.NewTimer(Patience)
-	defer watchdog.Stop()
-	select {
-	case <-done:
-	case <-watchdog.C:
-		rawClient.Close()
-		rawServer.Close()
-		<-done
-		o.Hung = true
+	var onStall func()
+	if c.OnStall != nil {
+		onStall = func() { c.OnStall(client, server) }
+	}
+	o.Hung = !patiently(&wg, rawClient, rawServer, onStall)
+	if c.Calls != nil {
+		o.Client.Calls, o.Server.Calls = c.Calls.of(ClientRole), c.Calls.of(ServerRole)
 	}
 	log := o.ServerLog
 	if log.String() == "" {
@@ -149,6 +184,50 @@ func config(make func() *tls.Config, byDefault func(...func(*tls.Config)) *tls.C
 		return WithKeyLog(byDefault(), log)
 	}
 	return WithKeyLog(make(), log)
+}
+
+func handshake(conn Conn, role Role, context func(Role) context.Context) error {
+	if context == nil {
+		return conn.Handshake()
+	}
+	return conn.HandshakeContext(context(role))
+}
+
+// patiently waits for both sides to end. If they never will it closes their transports under them and returns false.
+func patiently(wg *sync.WaitGroup, client, server net.Conn, onStall func()) bool {
+	done, stuck := make(chan struct{}), make(chan struct{})
+	go func() { wg.Wait(); close(done) }()
+	if p, ok := client.(*PipeConn); ok {
+		go func() {
+			if !p.WaitStuck() {
+				return
+			}
+			if onStall != nil {
+				onStall()
+				select {
+				case <-done:
+					return
+				case <-time.After(2 * time.Second): // for what onStall sets off to arrive
+				}
+				if !p.WaitStuck() {
+					return
+				}
+			}
+			close(stuck)
+		}()
+	}
+	watchdog := time.NewTimer(Patience)
+	defer watchdog.Stop()
+	select {
+	case <-done:
+		return true
+	case <-stuck:
+	case <-watchdog.C:
+	}
+	client.Close()
+	server.Close()
+	<-done
+	return false
 }
 
 // WithKeyLog returns c with its keys logged to log, and to where they went before.
@@ -196,8 +275,8 @@ func Echo(role Role, c Conn) (string, error) {
 	return string(buf[:n]), err
 }
 
-// describeState prints every exported field of a ConnectionState that is a function of the case.
-func describeState(s tls.ConnectionState) string {
+// DescribeState prints every exported field of a ConnectionState that is a function of the case.
+func DescribeState(s tls.ConnectionState) string {
 	var b strings.Builder
 	v := reflect.ValueOf(s)
 	for i := range v.NumField() {
@@ -207,11 +286,11 @@ func describeState(s tls.ConnectionState) string {
 		}
 		switch x := v.Field(i).Interface().(type) {
 		case []*x509.Certificate:
-			fmt.Fprintf(&b, "%s=%s ", f.Name, certNames(x))
+			fmt.Fprintf(&b, "%s=%s ", f.Name, CertNames(x))
 		case [][]*x509.Certificate:
 			var chains []string
 			for _, chain := range x {
-				chains = append(chains, certNames(chain))
+				chains = append(chains, CertNames(chain))
 			}
 			slices.Sort(chains)
 			fmt.Fprintf(&b, "%s=%v ", f.Name, chains)
@@ -230,7 +309,8 @@ func describeState(s tls.ConnectionState) string {
 	return strings.TrimSpace(b.String())
 }
 
-func certNames(certs []*x509.Certificate) string {
+// CertNames prints a chain.
+func CertNames(certs []*x509.Certificate) string {
 	var names []string
 	for _, c := range certs {
 		sum := sha256.Sum256(c.Raw)
