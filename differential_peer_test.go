@@ -1,0 +1,286 @@
+//go:build cgo
+
+package ossl_test
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ossl-go/ossl/internal/tlstest"
+)
+
+// withFault puts a fault on what the peer of a victim writes.
+func withFault(c tlstest.Case, victim tlstest.Role, fault func() tlstest.Fault) tlstest.Case {
+	if victim == tlstest.ClientRole {
+		c.ServerFault = fault
+	} else {
+		c.ClientFault = fault
+	}
+	return c
+}
+
+// mutualCase has certificates on both sides and the group that costs least, for tests that shake hands thousands of times.
+// Nobody talks afterwards.
+func mutualCase(version uint16) tlstest.Case {
+	return tlstest.Case{
+		Client: clientWith(only(version), certificates(tlstest.ClientCert(tlstest.P256)), groups(tls.X25519, tls.CurveP256)),
+		Server: serverWith(only(version), askClient(tls.RequireAndVerifyClientCert)),
+		Talk:   func(tlstest.Role, tlstest.Conn) (string, error) { return "", nil },
+	}
+}
+
+// TestDifferentialHang has a peer stop at each record of its handshake. A deadline and a context end the wait, with the same
+// errors as crypto/tls's, whatever the victim waits for.
+func TestDifferentialHang(t *testing.T) {
+	defer checkStale(t)
+	type stop struct {
+		name string
+		edit func(*tlstest.Case, tlstest.Role)
+	}
+	past := time.Unix(1, 0)
+	stops := []stop{
+		{"deadline", func(c *tlstest.Case, victim tlstest.Role) {
+			c.OnStall = func(client, server tlstest.Conn) {
+				map[tlstest.Role]tlstest.Conn{tlstest.ClientRole: client, tlstest.ServerRole: server}[victim].SetDeadline(past)
+			}
+		}},
+		{"read deadline", func(c *tlstest.Case, victim tlstest.Role) {
+			c.OnStall = func(client, server tlstest.Conn) {
+				map[tlstest.Role]tlstest.Conn{tlstest.ClientRole: client, tlstest.ServerRole: server}[victim].SetReadDeadline(past)
+			}
+		}},
+		{"cancelled context", func(c *tlstest.Case, victim tlstest.Role) {
+			var cancel context.CancelFunc
+			c.Context = func(role tlstest.Role) context.Context {
+				if role != victim {
+					return context.Background()
+				}
+				ctx, stop := context.WithCancel(context.Background())
+				cancel = stop
+				return ctx
+			}
+			c.OnStall = func(client, server tlstest.Conn) { cancel() }
+		}},
+		{"context's deadline", func(c *tlstest.Case, victim tlstest.Role) {
+			c.Context = func(role tlstest.Role) context.Context {
+				if role != victim {
+					return context.Background()
+				}
+				ctx, cancel := context.WithTimeout(context.Background(), 30*time.Millisecond)
+				t.Cleanup(cancel)
+				return ctx
+			}
+			c.OnStall = func(client, server tlstest.Conn) {}
+		}},
+	}
+	for _, version := range versions {
+		for _, victim := range []tlstest.Role{tlstest.ClientRole, tlstest.ServerRole} {
+			for n := range 8 {
+				for _, stop := range stops {
+					if stop.name == "context's deadline" && n%3 != 1 {
+						continue // takes real time
+					}
+					t.Run(fmt.Sprintf("%s/%s/%s/after %d", versionName(version), victim, stop.name, n), func(t *testing.T) {
+						c := withFault(mutualCase(version), victim, func() tlstest.Fault { return tlstest.HangAfterRecords(n) })
+						stop.edit(&c, victim)
+						differIn(t, c, against(victim)...)
+					})
+				}
+			}
+		}
+	}
+}
+
+// TestDifferentialClose has a peer close at every byte of its handshake. Inside of a record that is io.ErrUnexpectedEOF,
+// between two io.EOF, as from crypto/tls; and nobody sends an alert about it.
+func TestDifferentialClose(t *testing.T) {
+	for _, version := range versions {
+		for _, p := range pairings() {
+			for _, victim := range []tlstest.Role{tlstest.ClientRole, tlstest.ServerRole} {
+				t.Run(fmt.Sprintf("%s/%s/%s", versionName(version), p.Name(), victim), func(t *testing.T) {
+					t.Parallel()
+					closeEverywhere(t, p, version, victim)
+				})
+			}
+		}
+	}
+}
+
+func closeEverywhere(t *testing.T, p tlstest.Pairing, version uint16, victim tlstest.Role) {
+	peer := tlstest.ServerRole
+	if victim == tlstest.ServerRole {
+		peer = tlstest.ClientRole
+	}
+	clean := tlstest.Run(p, mutualCase(version))
+	mustPass(t, clean)
+	length := len(clean.Recording.Bytes(peer))
+	cut, step := 0, 1
+	if testing.Short() || p.Impl(victim) == tlstest.Std {
+		step = 17 // what crypto/tls does shows at some bytes as well as at all
+	}
+	for at := 0; at < length; at += step {
+		o := tlstest.Run(p, withFault(mutualCase(version), victim, func() tlstest.Fault { return tlstest.CutAfter(at) }))
+		s := o.Of(victim)
+		if s.Handshake == "ok" {
+			break // the rest of what the peer sends comes after its handshake
+		}
+		cut++
+		_, rest := tlstest.SplitRecords(o.Recording.Bytes(peer))
+		want := "io.ErrUnexpectedEOF"
+		if len(rest) == 0 {
+			want = "io.EOF"
+		}
+		if s.Handshake != want || s.Alerts != "" || o.Hung {
+			t.Errorf("after %d bytes, %d of them of an incomplete record: %s (%v), alerts %q, hung: %v; want %s", at, len(rest),
+				s.Handshake, s.HandshakeErr, s.Alerts, o.Hung, want)
+		}
+	}
+	if cut < 10 {
+		t.Errorf("only %d cuts came during the handshake", cut)
+	}
+}
+
+// TestDifferentialHalfClose compares what is left of a connection when one side has ended its direction.
+func TestDifferentialHalfClose(t *testing.T) {
+	defer checkStale(t)
+	for _, version := range versions {
+		for _, first := range []tlstest.Role{tlstest.ClientRole, tlstest.ServerRole} {
+			t.Run(versionName(version)+"/"+string(first), func(t *testing.T) {
+				talk := func(role tlstest.Role, c tlstest.Conn) (string, error) {
+					var said []string
+					say := func(what string, err error) { said = append(said, what+" "+tlstest.Class(err)) }
+					buf := make([]byte, 100)
+					if role == first {
+						_, err := c.Write([]byte("question"))
+						say("write", err)
+						say("end", c.CloseWrite())
+						say("end again", c.CloseWrite())
+						_, err = c.Write([]byte("more"))
+						say("write after the end", err)
+						n, err := c.Read(buf)
+						say("read "+string(buf[:n]), err)
+					} else {
+						n, err := c.Read(buf)
+						say("read "+string(buf[:n]), err)
+						n, err = c.Read(buf)
+						say("read "+string(buf[:n]), err)
+						_, err = c.Write([]byte("answer"))
+						say("write", err)
+						say("end", c.CloseWrite())
+					}
+					for range 2 {
+						n, err := c.Read(buf)
+						say(fmt.Sprintf("read %d", n), err)
+					}
+					say("close", c.Close())
+					say("close again", c.Close())
+					_, err := c.Read(buf)
+					say("read after close", err)
+					_, err = c.Write(buf)
+					say("write after close", err)
+					say("end after close", c.CloseWrite())
+					return strings.Join(said, "; "), nil
+				}
+				o := differ(t, tlstest.Case{Client: clientWith(only(version)), Server: serverWith(only(version)), Talk: talk})
+				mustPass(t, o)
+			})
+		}
+	}
+}
+
+// TestDifferentialBeforeHandshake compares what methods say before there was a handshake, and after a failed one.
+func TestDifferentialBeforeHandshake(t *testing.T) {
+	defer checkStale(t)
+	for _, role := range []tlstest.Role{tlstest.ClientRole, tlstest.ServerRole} {
+		say := func(impl tlstest.Impl) string {
+			raw, peer := tlstest.NewPipe()
+			defer peer.Close()
+			var c tlstest.Conn
+			if role == tlstest.ClientRole {
+				c = impl.Client(raw, tlstest.ClientConfig())
+			} else {
+				c = impl.Server(raw, tlstest.ServerConfig())
+			}
+			var said []string
+			say := func(what string, err error) { said = append(said, what+" "+tlstest.Class(err)) }
+			said = append(said, tlstest.DescribeState(c.ConnectionState()))
+			said = append(said, fmt.Sprint(c.NetConn() == raw, c.LocalAddr(), c.RemoteAddr(), len(c.OCSPResponse())))
+			say("end", c.CloseWrite())
+			say("verify", c.VerifyHostname(tlstest.ServerName))
+			c.SetDeadline(time.Unix(1, 0))
+			_, err := c.Read(make([]byte, 1))
+			say("read", err)
+			_, err = c.Write([]byte("x"))
+			say("write", err)
+			say("handshake", c.Handshake())
+			c.SetDeadline(time.Time{})
+			say("handshake", c.Handshake())
+			say("close", c.Close())
+			say("close again", c.Close())
+			say("handshake", c.Handshake())
+			said = append(said, tlstest.DescribeState(c.ConnectionState()))
+			return strings.Join(said, "; ")
+		}
+		t.Run(string(role), func(t *testing.T) {
+			same(t, role, "Calls", say(tlstest.Std), say(underTest), func() string { return "" })
+		})
+		t.Run(string(role)+"/closed first", func(t *testing.T) {
+			say := func(impl tlstest.Impl) string {
+				raw, peer := tlstest.NewPipe()
+				defer peer.Close()
+				c := impl.Client(raw, tlstest.ClientConfig())
+				if role == tlstest.ServerRole {
+					c = impl.Server(raw, tlstest.ServerConfig())
+				}
+				first := tlstest.Class(c.Close())
+				_, rerr := c.Read(make([]byte, 1))
+				_, werr := c.Write([]byte("x"))
+				return fmt.Sprint(first, " ", tlstest.Class(c.Handshake()), " ", tlstest.Class(rerr), " ", tlstest.Class(werr))
+			}
+			same(t, role, "Calls", say(tlstest.Std), say(underTest), func() string { return "" })
+		})
+	}
+}
+
+// TestDifferentialDeadlines compares deadlines after the handshake: a Read that timed out can be tried again, a Write can't.
+func TestDifferentialDeadlines(t *testing.T) {
+	defer checkStale(t)
+	for _, version := range versions {
+		for _, side := range []tlstest.Role{tlstest.ClientRole, tlstest.ServerRole} {
+			t.Run(versionName(version)+"/"+string(side), func(t *testing.T) {
+				past := time.Unix(1, 0)
+				talk := func(role tlstest.Role, c tlstest.Conn) (string, error) {
+					if role != side {
+						_, err := readEOF(c)
+						return "", err
+					}
+					var said []string
+					say := func(what string, err error) { said = append(said, what+" "+tlstest.Class(err)) }
+					c.SetReadDeadline(past)
+					for range 2 {
+						_, err := c.Read(make([]byte, 1))
+						say("read", err)
+					}
+					c.SetReadDeadline(time.Now().Add(10 * time.Millisecond))
+					_, err := c.Read(make([]byte, 1))
+					say("read", err)
+					c.SetWriteDeadline(past)
+					_, err = c.Write([]byte("x"))
+					say("write", err)
+					c.SetWriteDeadline(time.Time{})
+					_, err = c.Write([]byte("x"))
+					say("write", err)
+					say("end", c.CloseWrite())
+					say("close", c.Close())
+					return strings.Join(said, "; "), nil
+				}
+				differ(t, tlstest.Case{Client: clientWith(only(version)), Server: serverWith(only(version)), Talk: talk,
+					OnStall: func(client, server tlstest.Conn) {}})
+			})
+		}
+	}
+}

@@ -1,0 +1,59 @@
+package tlstest
+
+import (
+	"crypto/tls"
+	"io"
+	"sync"
+)
+
+// A Scripted is what a victim made of a peer that only plays back bytes.
+type Scripted struct {
+	Err       error  // of Handshake
+	Handshake string // its class
+	Again     string // class of a second Handshake's error: failures last
+	Read      string // class of a Read's error afterwards
+	Alerts    string // what the victim sent in the clear
+	Hung      bool
+}
+
+// Script lets impl shake hands, as role, with a peer that sends each element of what: the first at once, each next one when
+// the victim waits. In the end the peer closes its direction if end, and goes on waiting if not.
+func Script(impl Impl, role Role, config *tls.Config, what [][]byte, end bool) *Scripted {
+	victimEnd, peerEnd := NewPipe()
+	defer peerEnd.Close()
+	defer victimEnd.Close()
+	rec := new(Recording)
+	var conn Conn
+	if raw := rec.Tap(role, victimEnd); role == ClientRole {
+		conn = impl.Client(raw, config)
+	} else {
+		conn = impl.Server(raw, config)
+	}
+	var s Scripted
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		s.Err = conn.Handshake()
+		s.Handshake = Class(s.Err)
+		if s.Err != nil {
+			s.Again = Class(conn.Handshake())
+			_, err := conn.Read(make([]byte, 1))
+			s.Read = Class(err)
+		}
+		conn.Close()
+	})
+	for _, b := range what {
+		if !victimEnd.WaitStarved() {
+			break
+		}
+		peerEnd.Write(b)
+	}
+	if end {
+		peerEnd.CloseWrite()
+	}
+	// The peer waits for the answer to everything: that both wait means that the victim will go on waiting.
+	go io.Copy(io.Discard, peerEnd)
+	s.Hung = !patiently(&wg, victimEnd, peerEnd, nil)
+	records, _ := SplitRecords(rec.Bytes(role))
+	s.Alerts = alertText(markOpaque(records))
+	return &s
+}
