@@ -11,6 +11,9 @@ BIO_METHOD *ossl_window_bio;
 
 enum { MAX_MESSAGE = 1 << 18, MAX_SPILL = 1 << 18, MAX_KEYLOG = 1 << 14 };
 
+/* A Certificate message without certificates: header, context length in TLS 1.3, list length. */
+enum { EMPTY_CERTIFICATE = 4 + 1 + 3 };
+
 /* The BIO: reads from the input window, writes to the output window and then to spill. */
 
 static int window_read(BIO *b, char *to, int len)
@@ -110,6 +113,8 @@ static void note_server_hello(conn *c, const uint8_t *p, size_t len)
 		return;
 	if (memcmp(p + 6, hello_retry_random, 32) == 0)
 		c->hello_retry = 1;
+	else
+		c->pub.negotiated = 1;
 	at = 38 + 1 + (size_t)p[38] + 2 + 1; /* session id, suite, compression */
 	if (at + 2 > len)
 		return;
@@ -150,14 +155,23 @@ static void on_message(int write_p, int version, int content_type, const void *d
 		if (write_p == c->server)
 			note_server_hello(c, p, len);
 		break;
+	case OSSL_SSL3_MT_CERTIFICATE:
+		/* No chain, so on_verify will not be asked; the connection as a whole still is to be verified. A refusal makes libssl
+		 * require what is missing: certificate_required, or handshake_failure in TLS 1.2. */
+		if (!c->server || write_p || len > EMPTY_CERTIFICATE || !c->calls_go || !c->go)
+			break;
+		c->pub.version = ossl_fn.SSL_version(ssl);
+		if (osslGoVerify(c->go, NULL, 0) != OSSL_VERDICT_OK)
+			ossl_fn.SSL_set_verify(ssl, OSSL_SSL_VERIFY_PEER | OSSL_SSL_VERIFY_FAIL_IF_NO_PEER_CERT, NULL);
+		break;
 	case OSSL_SSL3_MT_SERVER_KEY_EXCHANGE: /* RFC 8422, section 5.4: named_curve(3), group */
 		if (len >= 7 && p[4] == 3)
 			c->group = (uint16_t)(p[5] << 8 | p[6]);
 		break;
 	case OSSL_SSL3_MT_CERTIFICATE_REQUEST:
 		if (!c->server && !write_p && c->ctx->want_cert) {
-			c->message.len = 0;
-			bytes_append(&c->message, p, len, MAX_MESSAGE);
+			c->request.len = 0;
+			bytes_append(&c->request, p, len, MAX_MESSAGE);
 		}
 		break;
 	}
@@ -243,6 +257,7 @@ static int on_verify(X509_STORE_CTX *store, void *arg)
 				goto internal;
 		}
 		c->pub.verdict = OSSL_VERDICT_NONE;
+		c->pub.version = ossl_fn.SSL_version(ssl);
 		if (!c->server && c->ctx->verify_pauses) {
 			if (ossl_fn.SSL_ctrl(ssl, OSSL_SSL_CTRL_SET_RETRY_VERIFY, 0, NULL) <= 0)
 				goto internal;

@@ -35,8 +35,8 @@ static ossl_step end(conn *c, ossl_step step)
 	c->pub.spill_len = c->spill.len;
 	c->pub.keylog = c->keylog.data;
 	c->pub.keylog_len = c->keylog.len;
-	c->pub.message = c->message.data;
-	c->pub.message_len = c->message.len;
+	c->pub.message = step.status == OSSL_NEED_CERT ? c->request.data : c->message.data;
+	c->pub.message_len = step.status == OSSL_NEED_CERT ? c->request.len : c->message.len;
 	c->in = NULL;
 	c->in_len = c->in_pos = 0;
 	c->out = NULL;
@@ -127,6 +127,7 @@ static ossl_step handshake(conn *c, const uint8_t *in, size_t in_len, uint8_t *o
 		c->handshake_done = 1;
 	else
 		step.status = status_of(c, ret);
+	c->pub.version = ossl_fn.SSL_version(c->ssl);
 	return end(c, step);
 }
 
@@ -140,7 +141,7 @@ ossl_step ossl_conn_handshake_go(ossl_conn *pub, const uint8_t *in, size_t in_le
 	conn *c = of(pub);
 	ossl_step step;
 
-	c->calls_go = c->ctx->may_call_go;
+	c->calls_go = 1;
 	step = handshake(c, in, in_len, out, out_cap);
 	c->calls_go = 0;
 	return step;
@@ -351,6 +352,7 @@ ossl_step ossl_conn_free(ossl_conn *pub, int notify, uint8_t *out, size_t out_ca
 	bytes_free(&c->spill);
 	bytes_free(&c->keylog);
 	bytes_free(&c->message);
+	bytes_free(&c->request);
 	bytes_free(&c->scts);
 	ossl_ctx_free(c->ctx);
 	ossl_fn.OPENSSL_cleanse(c, sizeof *c);

@@ -113,7 +113,6 @@ ossl_ctx *ossl_ctx_new(const ossl_ctx_params *p, unsigned long *errors, const ch
 	ctx->want_hello = p->want_hello;
 	ctx->want_cert = p->want_cert;
 	ctx->want_keylog = p->want_keylog;
-	ctx->may_call_go = p->may_call_go;
 	ctx->verify_pauses = p->verify_pauses;
 	ctx->sigalgs = p->sigalgs ? copy_of(p->sigalgs, strlen(p->sigalgs) + 1) : NULL;
 	ctx->alpn = copy_of(p->alpn, p->alpn_len);

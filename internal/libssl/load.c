@@ -2,9 +2,7 @@
 
 #define _GNU_SOURCE /* dladdr */
 
-#include "table.h"
-
-#include "shim.h"
+#include "private.h"
 
 #include <dlfcn.h>
 #include <limits.h>
@@ -67,6 +65,7 @@ int ossl_load(const char *path, const char *crypto_path, char *report, size_t si
 		return -1;
 	}
 	ossl_fn = t;
+	ossl_window_bio = NULL; /* one that an earlier, refused library made is not this one's */
 	if (!ossl_bio_setup()) {
 		memset(&ossl_fn, 0, sizeof ossl_fn);
 		report_set(report, size, "out of memory");

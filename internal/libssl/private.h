@@ -35,7 +35,7 @@ struct ossl_ctx {
 	uint8_t *alpn;
 	size_t alpn_len;
 	int client_auth;
-	uint8_t want_hello, want_cert, want_keylog, may_call_go, verify_pauses;
+	uint8_t want_hello, want_cert, want_keylog, verify_pauses;
 };
 
 /* How far a handshake's question to Go is: not asked, waiting for the answer, answered. */
@@ -52,7 +52,9 @@ typedef struct {
 	size_t in_len, in_pos;
 	uint8_t *out;
 	size_t out_len, out_cap;
-	bytes spill, keylog, message, scts;
+	bytes spill, keylog, scts;
+	bytes message; /* the ClientHello, then the peer's chain */
+	bytes request; /* the CertificateRequest */
 	uint8_t server, started, handshake_done, calls_go, hello, verify, cert, failed, notified, probe_ktls;
 	uint8_t hello_retry;
 	uint16_t group;

@@ -45,7 +45,9 @@ typedef struct ossl_cred ossl_cred;
 typedef struct {
 	/* Out: valid until the next call on the connection. */
 	unsigned long errors[OSSL_MAX_ERRORS]; /* packed OpenSSL codes, oldest first, 0-terminated */
-	int32_t alert_in, alert_out;           /* last fatal or warning alert read and written, -1 none */
+	int32_t alert_in, alert_out;           /* last alert read and written: level << 8 | description, -1 none */
+	int32_t version;                       /* the protocol version, as far as the handshake has come */
+	int32_t negotiated;                    /* 1 once a ServerHello that is no HelloRetryRequest went by */
 	const uint8_t *message;                /* at a pause: what it is about */
 	size_t message_len;
 	const uint8_t *spill; /* output that had no window or did not fit: send it after the window's */
@@ -75,7 +77,6 @@ typedef struct {
 	uint8_t want_hello;               /* servers pause at the ClientHello */
 	uint8_t want_cert;                /* clients pause when a certificate is asked for */
 	uint8_t want_keylog;
-	uint8_t may_call_go;              /* handshakes run through ossl_conn_handshake_go */
 	uint8_t verify_pauses;            /* clients can pause for verification: 3.0 and later */
 	const char *cipher_list, *cipher_suites, *groups, *sigalgs;
 	const uint8_t *alpn; /* protocol list in wire form */
@@ -159,7 +160,6 @@ ossl_step ossl_conn_start(ossl_ctx *ctx, int server, const char *server_name, os
 /* Takes a step of the handshake. in, out: borrow. SSL_do_handshake(3). */
 ossl_step ossl_conn_handshake(ossl_conn *conn, const uint8_t *in, size_t in_len, uint8_t *out, size_t out_cap);
 
-/* The same for contexts with may_call_go: it may call ossl_go_verify and ossl_go_sign. */
 ossl_step ossl_conn_handshake_go(ossl_conn *conn, const uint8_t *in, size_t in_len, uint8_t *out, size_t out_cap);
 
 /* Answers NEED_CERT or NEED_HELLO with a credential. cred: borrow (a reference is taken), NULL for none. Returns 1, or 0 with the

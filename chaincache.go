@@ -1,0 +1,91 @@
+package ossl
+
+import (
+	"crypto/sha256"
+	"crypto/x509"
+	"sync"
+	"time"
+)
+
+// chainCache remembers which chains were verified, so that a peer met again costs a hash instead of signatures.
+//
+// A hit is as good as a verification because x509.Certificate.Verify is a function of its inputs, and all of them are pinned:
+//   - the bytes of every certificate that the peer sent, in order, by SHA-256 in the key;
+//   - the name asked for, in the key;
+//   - the roots, key usages and every other option: they belong to the Context, which never changes and which alone has this cache.
+//     (A CertPool can only be added to. An addition can't make a chain that was good bad.);
+//   - the time: an entry is used only while every certificate of every chain it holds is valid, and for maxChainAge at most.
+//
+// So an entry dies by time; a change of roots, options or of the peer's bytes makes another key or another cache. Where crypto/x509
+// asks the operating system (roots nil on Windows and macOS), maxChainAge bounds how long a change there goes unnoticed.
+// Refusals are never remembered, and the user's VerifyPeerCertificate and VerifyConnection run each time.
+type chainCache struct {
+	mu      sync.Mutex
+	max     int
+	entries map[chainKey]*chainEntry // guarded by mu
+}
+
+type chainKey struct {
+	sum  [sha256.Size]byte
+	name string
+}
+
+type chainEntry struct {
+	certs  []*x509.Certificate   // parsed from the peer's bytes; shared, never changed
+	chains [][]*x509.Certificate // as Verify returned them
+	from   time.Time
+	until  time.Time
+}
+
+const maxChainAge = 10 * time.Minute
+
+// newChainCache returns a cache of at most size entries, nil for size 0: a nil cache never hits.
+func newChainCache(size int) *chainCache {
+	if size == 0 {
+		return nil
+	}
+	return &chainCache{max: size, entries: make(map[chainKey]*chainEntry)}
+}
+
+// get returns the entry for key if it holds at the time now.
+func (c *chainCache) get(key chainKey, now time.Time) *chainEntry {
+	if c == nil {
+		return nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e := c.entries[key]
+	if e == nil {
+		return nil
+	}
+	if now.Before(e.from) || now.After(e.until) {
+		delete(c.entries, key)
+		return nil
+	}
+	return e
+}
+
+// put remembers what Verify found at the time now.
+func (c *chainCache) put(key chainKey, certs []*x509.Certificate, chains [][]*x509.Certificate, now time.Time) {
+	if c == nil {
+		return
+	}
+	// Not usable before the time it was verified at: Config.Time may go backwards, and Verify was never asked about then.
+	e := &chainEntry{certs: certs, chains: chains, from: now, until: now.Add(maxChainAge)}
+	for _, chain := range chains {
+		for _, cert := range chain {
+			if cert.NotAfter.Before(e.until) {
+				e.until = cert.NotAfter
+			}
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for old := range c.entries { // in random order, which no peer can predict
+		if len(c.entries) < c.max {
+			break
+		}
+		delete(c.entries, old)
+	}
+	c.entries[key] = e
+}

@@ -1,0 +1,344 @@
+package ossl
+
+import (
+	"crypto/tls"
+	"fmt"
+	"net"
+	"strings"
+
+	"github.com/ossl-go/ossl/internal/libssl"
+)
+
+// answerHello decides on a ClientHello: which configuration and which certificate. If another Context is chosen it returns the first
+// step of the new SSL, which has been given the hello's bytes again.
+func (h *handshake) answerHello() (*libssl.Step, error) {
+	c := h.c
+	c.mu.Lock()
+	if c.ssl == nil {
+		c.unlock()
+		return nil, net.ErrClosed
+	}
+	if h.helloDone { // the Context chosen before has callbacks of its own, whose answer is known
+		defer c.unlock()
+		return nil, h.useCredential()
+	}
+	records := helloRecords(h.tls.Message())
+	c.unlock()
+
+	h.helloDone = true
+	config := c.ctx.config
+	hello, answer, err := parseHello(h.ctx, records, config)
+	if err != nil {
+		if len(answer) > 0 {
+			_ = h.send(answer)
+		}
+		return nil, err
+	}
+	hello.Conn = c.conn
+	before := c.ctx
+	if config.GetConfigForClient != nil {
+		chosen, err := config.GetConfigForClient(hello)
+		if err != nil {
+			return nil, h.refuseHello(err, alertInternalError)
+		}
+		if chosen != nil {
+			if c.ctx, err = before.forConfig(chosen); err != nil {
+				c.ctx = before
+				return nil, h.refuseHello(err, alertInternalError)
+			}
+			// What SupportsCertificate goes by is the new configuration.
+			if hello, _, err = parseHello(h.ctx, records, c.ctx.config); err != nil {
+				return nil, h.refuseHello(err, alertInternalError)
+			}
+			hello.Conn = c.conn
+		}
+	}
+	if err := h.chooseCertificate(hello); err != nil {
+		return nil, err
+	}
+	if c.ctx == before {
+		c.mu.Lock()
+		defer c.unlock()
+		if c.ssl == nil {
+			return nil, net.ErrClosed
+		}
+		return nil, h.useCredential()
+	}
+	return h.restart(records)
+}
+
+// refuseHello ends the handshake with an alert. Nothing is protected yet.
+func (h *handshake) refuseHello(err error, alert uint8) error {
+	_ = h.send(plaintextAlert(alert))
+	return err
+}
+
+// chooseCertificate finds the server's certificate, as crypto/tls does.
+func (h *handshake) chooseCertificate(hello *tls.ClientHelloInfo) error {
+	ctx := h.c.ctx
+	cert, err := serverCertificate(ctx.config, hello)
+	if err != nil {
+		alert := uint8(alertInternalError)
+		if err == errNoCertificates {
+			alert = alertUnrecognizedName
+		}
+		return h.refuseHello(err, alert)
+	}
+	cred, err := ctx.creds.get(cert)
+	if err != nil {
+		return h.refuseHello(&ConfigError{Field: "GetCertificate", Reason: "certificate can't be used", Err: err}, alertInternalError)
+	}
+	h.credential = cred
+	return nil
+}
+
+// useCredential gives libssl the certificate chosen. mu is held.
+func (h *handshake) useCredential() error {
+	if err := h.tls.UseCredential(h.credential); err != nil {
+		_ = h.send(plaintextAlert(alertInternalError))
+		return libraryError(err)
+	}
+	return nil
+}
+
+// restart goes on with another Context: SSL_set_SSL_CTX would move only part of it, so a new SSL is given the hello's bytes again.
+func (h *handshake) restart(records []byte) (*libssl.Step, error) {
+	c := h.c
+	c.mu.Lock()
+	if c.ssl == nil {
+		c.unlock()
+		return nil, net.ErrClosed
+	}
+	c.ssl.Free(false, nil)
+	c.ssl, h.tls, h.verifier = nil, nil, nil
+	c.unlock()
+	rest := append([]byte(nil), c.in.data...)
+	c.in.consume(len(c.in.data))
+	c.in.set(append(records, rest...))
+	step, err := h.begin()
+	return &step, err
+}
+
+// forConfig returns the Context for what GetConfigForClient returned, with the options of this one.
+func (c *Context) forConfig(config *tls.Config) (*Context, error) { return compileWith(config, c.opts) }
+
+// serverCertificate is crypto/tls's Config.getCertificate.
+func serverCertificate(config *tls.Config, hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+	if config.GetCertificate != nil && (len(config.Certificates) == 0 || len(hello.ServerName) > 0) {
+		cert, err := config.GetCertificate(hello)
+		if cert != nil || err != nil {
+			return cert, err
+		}
+	}
+	if len(config.Certificates) == 0 {
+		return nil, errNoCertificates
+	}
+	if len(config.Certificates) == 1 {
+		return &config.Certificates[0], nil
+	}
+	//lint:ignore SA1019 deprecated, and still honoured by crypto/tls
+	if byName := config.NameToCertificate; byName != nil {
+		name := strings.ToLower(hello.ServerName)
+		if cert, ok := byName[name]; ok {
+			return cert, nil
+		}
+		if name != "" {
+			labels := strings.Split(name, ".")
+			labels[0] = "*"
+			if cert, ok := byName[strings.Join(labels, ".")]; ok {
+				return cert, nil
+			}
+		}
+	}
+	for i := range config.Certificates {
+		if hello.SupportsCertificate(&config.Certificates[i]) == nil {
+			return &config.Certificates[i], nil
+		}
+	}
+	return &config.Certificates[0], nil
+}
+
+// answerCertificate finds the certificate that a client presents, as crypto/tls does.
+func (h *handshake) answerCertificate() error {
+	c := h.c
+	c.mu.Lock()
+	if c.ssl == nil {
+		c.unlock()
+		return net.ErrClosed
+	}
+	version := h.version()
+	info, ok := parseCertificateRequest(version, append([]byte(nil), h.tls.Message()...))
+	c.unlock()
+	if !ok {
+		return &LibraryError{Op: "handshake", Reason: "malformed CertificateRequest", cause: tls.AlertError(alertDecodeError)}
+	}
+	setField(info, "ctx", h.ctx)
+
+	config := c.ctx.config
+	var cert *tls.Certificate
+	if config.GetClientCertificate != nil {
+		var err error
+		if cert, err = config.GetClientCertificate(info); err != nil {
+			h.abort(alertInternalError)
+			return err
+		}
+		if cert == nil {
+			h.abort(alertInternalError)
+			return fmt.Errorf("tls: GetClientCertificate returned nil")
+		}
+	} else {
+		for i := range config.Certificates {
+			if info.SupportsCertificate(&config.Certificates[i]) == nil {
+				cert = &config.Certificates[i]
+				break
+			}
+		}
+	}
+	var cred *libssl.Credential
+	if cert != nil && len(cert.Certificate) > 0 {
+		var err error
+		if cred, err = c.ctx.creds.get(cert); err != nil {
+			h.abort(alertInternalError)
+			return &ConfigError{Field: "GetClientCertificate", Reason: "certificate can't be used", Err: err}
+		}
+	}
+	c.mu.Lock()
+	defer c.unlock()
+	if c.ssl == nil {
+		return net.ErrClosed
+	}
+	if err := h.tls.UseCredential(cred); err != nil {
+		return libraryError(err)
+	}
+	return nil
+}
+
+// abort tells the peer, where nothing is protected yet, that the handshake ends.
+func (h *handshake) abort(alert uint8) {
+	if h.version() < tls.VersionTLS13 {
+		_ = h.send(plaintextAlert(alert))
+	}
+}
+
+// parseCertificateRequest reads a CertificateRequest message: RFC 5246, section 7.4.4; RFC 8446, section 4.3.2.
+// It keeps parts of message.
+func parseCertificateRequest(version uint16, message []byte) (*tls.CertificateRequestInfo, bool) {
+	info := &tls.CertificateRequestInfo{Version: version}
+	p := parser(message)
+	if !p.skip(4) {
+		return nil, false
+	}
+	if version >= tls.VersionTLS13 {
+		var context, extensions parser
+		if !p.vector8(&context) || !p.vector16(&extensions) || len(p) > 0 {
+			return nil, false
+		}
+		for len(extensions) > 0 {
+			var typ uint16
+			var body parser
+			if !extensions.uint16(&typ) || !extensions.vector16(&body) {
+				return nil, false
+			}
+			switch typ {
+			case 13: // signature_algorithms
+				var list parser
+				if !body.vector16(&list) || len(body) > 0 || !list.schemes(&info.SignatureSchemes) {
+					return nil, false
+				}
+			case 47: // certificate_authorities
+				var list parser
+				if !body.vector16(&list) || len(body) > 0 || !list.names(&info.AcceptableCAs) {
+					return nil, false
+				}
+			}
+		}
+		return info, true
+	}
+	var types, schemes, names parser
+	if !p.vector8(&types) || !p.vector16(&schemes) || !p.vector16(&names) || len(p) > 0 {
+		return nil, false
+	}
+	var offered []tls.SignatureScheme
+	if !schemes.schemes(&offered) || !names.names(&info.AcceptableCAs) {
+		return nil, false
+	}
+	// Filtered by the certificate types, as crypto/tls does: RFC 5246, section 7.4.4.
+	for _, s := range offered {
+		kind := byte(0)
+		switch s {
+		case tls.PKCS1WithSHA1, tls.PKCS1WithSHA256, tls.PKCS1WithSHA384, tls.PKCS1WithSHA512,
+			tls.PSSWithSHA256, tls.PSSWithSHA384, tls.PSSWithSHA512:
+			kind = 1 // rsa_sign
+		case tls.ECDSAWithSHA1, tls.ECDSAWithP256AndSHA256, tls.ECDSAWithP384AndSHA384, tls.ECDSAWithP521AndSHA512, tls.Ed25519:
+			kind = 64 // ecdsa_sign
+		}
+		if kind != 0 && strings.IndexByte(string(types), kind) >= 0 {
+			info.SignatureSchemes = append(info.SignatureSchemes, s)
+		}
+	}
+	return info, true
+}
+
+// parser reads TLS's presentation language from the front of a byte string. Its methods report whether there was enough.
+type parser []byte
+
+func (p *parser) skip(n int) bool {
+	if len(*p) < n {
+		return false
+	}
+	*p = (*p)[n:]
+	return true
+}
+
+func (p *parser) uint16(v *uint16) bool {
+	if len(*p) < 2 {
+		return false
+	}
+	*v = uint16((*p)[0])<<8 | uint16((*p)[1])
+	*p = (*p)[2:]
+	return true
+}
+
+func (p *parser) take(n int, v *parser) bool {
+	if len(*p) < n {
+		return false
+	}
+	*v, *p = (*p)[:n:n], (*p)[n:]
+	return true
+}
+
+func (p *parser) vector8(v *parser) bool {
+	if len(*p) < 1 {
+		return false
+	}
+	n := int((*p)[0])
+	*p = (*p)[1:]
+	return p.take(n, v)
+}
+
+func (p *parser) vector16(v *parser) bool {
+	var n uint16
+	return p.uint16(&n) && p.take(int(n), v)
+}
+
+func (p *parser) schemes(list *[]tls.SignatureScheme) bool {
+	for len(*p) > 0 {
+		var v uint16
+		if !p.uint16(&v) {
+			return false
+		}
+		*list = append(*list, tls.SignatureScheme(v))
+	}
+	return true
+}
+
+func (p *parser) names(list *[][]byte) bool {
+	for len(*p) > 0 {
+		var name parser
+		if !p.vector16(&name) || len(name) == 0 {
+			return false
+		}
+		*list = append(*list, name)
+	}
+	return true
+}

@@ -1,0 +1,320 @@
+package ossl
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/ossl-go/ossl/internal/libssl"
+)
+
+// A Conn is a TLS connection over another connection. It has the methods of [tls.Conn], with the same meanings.
+//
+// Read and Write may be called at the same time, and Close at any time.
+type Conn struct {
+	// Constant.
+	conn       net.Conn
+	isClient   bool
+	serverName string // the name a client asks for
+	configErr  error  // why there is no handshake, or nil
+
+	ctx *Context // constant, but for a server's GetConfigForClient during the handshake
+
+	complete     atomic.Bool // the handshake succeeded
+	handshakeMu  sync.Mutex
+	handshakeErr error      // guarded by handshakeMu
+	hs           *handshake // the handshake under way, guarded by handshakeMu
+
+	// state is written during the handshake and constant once it is complete.
+	state tls.ConnectionState
+	// exportErr says why no keying material can be exported, or nil. Like state.
+	exportErr error
+
+	readMu  sync.Mutex
+	in      input // guarded by readMu
+	readErr error // guarded by readMu; sticky
+	pending bool  // guarded by readMu; decrypted bytes wait inside the path
+
+	writeMu         sync.Mutex // held across network writes
+	writeErr        error      // guarded by writeMu; sticky
+	closeNotifySent bool       // guarded by writeMu
+	closeNotifyErr  error      // guarded by writeMu
+	packetsSent     int        // guarded by writeMu; records, for dynamic sizing
+	bytesSent       int64      // guarded by writeMu
+
+	// mu is held for each crossing and never across network I/O: an SSL is used by one thread at a time. Its holder calls unlock.
+	mu    sync.Mutex
+	path  recordPath   // guarded by mu; nil before the handshake is complete and after release
+	ssl   *libssl.Conn // guarded by mu; the handshake's, nil before it begins and after release
+	queue []byte       // guarded by mu; sealed by a Read, to be sent before anything that is sealed later
+
+	// released asks for path and ssl to be freed by whoever holds mu next.
+	released atomic.Bool
+
+	// activeCall is crypto/tls's interlock of Write and Close: the low bit is set by Close, the rest counts Writes.
+	activeCall atomic.Int32
+
+	closing     chan struct{} // closed by Close: ends the wait for a handshake slot
+	closingOnce sync.Once
+	closingMu   sync.Mutex
+}
+
+// A recordPath protects the records of an established connection. libssl's own is the only one so far.
+// Its methods are called under Conn.mu, and those that return a slice return one that is valid until the next call.
+type recordPath interface {
+	// Read opens records from in into dst. What has to be sent for it is left in Spill.
+	Read(in, dst []byte) libssl.Step
+	// Write seals src into out, in records as payload and first ask.
+	Write(src, out []byte, payload, first int) libssl.Step
+	// CloseNotify seals close_notify into out, once.
+	CloseNotify(out []byte) libssl.Step
+	Spill() []byte
+	AlertIn() (level, description uint8, ok bool)
+	AlertOut() (level, description uint8, ok bool)
+	// Export returns exported keying material.
+	Export(label string, context []byte, useContext bool, length int) ([]byte, error)
+	// Free ends the path, sealing close_notify into out first if notify is set.
+	Free(notify bool, out []byte) libssl.Step
+}
+
+var _ net.Conn = (*Conn)(nil)
+
+// unlock gives mu back, and frees what release asked for meanwhile.
+func (c *Conn) unlock() {
+	c.mu.Unlock()
+	if c.released.Load() && c.mu.TryLock() {
+		c.freeLocked()
+		c.mu.Unlock()
+	}
+}
+
+// release frees the connection's C memory: now, or when the crossing under way has ended. It never waits.
+func (c *Conn) release() {
+	c.released.Store(true)
+	if c.mu.TryLock() {
+		c.unlock()
+	}
+}
+
+// freeLocked frees the SSL. mu is held.
+func (c *Conn) freeLocked() {
+	switch {
+	case c.path != nil:
+		c.path.Free(false, nil)
+	case c.ssl != nil:
+		c.ssl.Free(false, nil)
+	}
+	c.path, c.ssl = nil, nil
+}
+
+// LocalAddr returns the local network address.
+func (c *Conn) LocalAddr() net.Addr { return c.conn.LocalAddr() }
+
+// RemoteAddr returns the remote network address.
+func (c *Conn) RemoteAddr() net.Addr { return c.conn.RemoteAddr() }
+
+// SetDeadline sets the read and write deadlines of the connection. After a Write has timed out, the connection can't be written to.
+func (c *Conn) SetDeadline(t time.Time) error { return c.conn.SetDeadline(t) }
+
+// SetReadDeadline sets the read deadline of the connection.
+func (c *Conn) SetReadDeadline(t time.Time) error { return c.conn.SetReadDeadline(t) }
+
+// SetWriteDeadline sets the write deadline of the connection. After a Write has timed out, the connection can't be written to.
+func (c *Conn) SetWriteDeadline(t time.Time) error { return c.conn.SetWriteDeadline(t) }
+
+// NetConn returns the connection beneath. Reading from it or writing to it corrupts the TLS connection.
+func (c *Conn) NetConn() net.Conn { return c.conn }
+
+// ConnectionState returns basic TLS details about the connection. It waits for a handshake under way.
+//
+// Its ExportKeyingMaterial works as long as the connection is open; see [Conn.ExportKeyingMaterial].
+func (c *Conn) ConnectionState() tls.ConnectionState {
+	if !c.complete.Load() {
+		c.handshakeMu.Lock()
+		defer c.handshakeMu.Unlock()
+	}
+	return c.state
+}
+
+// OCSPResponse returns the OCSP response that the server stapled, for clients.
+func (c *Conn) OCSPResponse() []byte { return c.ConnectionState().OCSPResponse }
+
+// VerifyHostname checks that the peer's certificate chain is valid for host. If so, it returns nil; if not, it returns an error that
+// describes the problem. It's for clients only.
+func (c *Conn) VerifyHostname(host string) error {
+	c.handshakeMu.Lock()
+	defer c.handshakeMu.Unlock()
+	switch {
+	case !c.isClient:
+		return errors.New("tls: VerifyHostname called on TLS server connection")
+	case !c.complete.Load():
+		return errors.New("tls: handshake has not yet been performed")
+	case len(c.state.VerifiedChains) == 0:
+		return errors.New("tls: handshake did not verify certificate chain")
+	}
+	return c.state.PeerCertificates[0].VerifyHostname(host)
+}
+
+// ExportKeyingMaterial returns length bytes of exported keying material, as RFC 5705 and RFC 8446, section 7.5, define it. A nil context
+// differs from an empty one in TLS 1.2. It fails without TLS 1.3 or Extended Master Secret, and after Close.
+func (c *Conn) ExportKeyingMaterial(label string, context []byte, length int) ([]byte, error) {
+	if !c.complete.Load() {
+		return nil, errors.New("tls: handshake has not yet been performed")
+	}
+	if c.exportErr != nil {
+		return nil, c.exportErr
+	}
+	switch label { // reserved by RFC 5705, section 4
+	case "client finished", "server finished", "master secret", "key expansion":
+		return nil, fmt.Errorf("crypto/tls: reserved ExportKeyingMaterial label: %s", label)
+	}
+	if len(context) >= 1<<16 || length < 0 {
+		return nil, errors.New("crypto/tls: ExportKeyingMaterial context or length out of range")
+	}
+	c.mu.Lock()
+	defer c.unlock()
+	if c.path == nil {
+		return nil, net.ErrClosed
+	}
+	out, err := c.path.Export(label, context, context != nil, length)
+	if err != nil {
+		return nil, libraryError(err)
+	}
+	return out, nil
+}
+
+// Handshake runs the handshake if it has not run yet. Most uses need not call it: Read and Write do. [Conn.HandshakeContext] bounds it.
+func (c *Conn) Handshake() error { return c.HandshakeContext(context.Background()) }
+
+// HandshakeContext runs the handshake if it has not run yet. If ctx ends first, the connection beneath is closed and ctx's error
+// returned; afterwards ctx has no effect on the connection.
+func (c *Conn) HandshakeContext(ctx context.Context) (err error) {
+	if c.complete.Load() {
+		return nil
+	}
+	if ctx.Done() != nil {
+		stop := context.AfterFunc(ctx, func() { _ = c.conn.Close() })
+		defer func() {
+			if !stop() {
+				err = ctx.Err()
+			}
+		}()
+	}
+	c.handshakeMu.Lock()
+	defer c.handshakeMu.Unlock()
+	if c.handshakeErr != nil {
+		return c.handshakeErr
+	}
+	if c.complete.Load() {
+		return nil
+	}
+	c.readMu.Lock()
+	defer c.readMu.Unlock()
+	c.handshakeErr = c.runHandshake(ctx)
+	if c.handshakeErr != nil {
+		c.release()
+	}
+	return c.handshakeErr
+}
+
+// Close sends close_notify, unless a Write is under way, and closes the connection beneath.
+func (c *Conn) Close() error {
+	var x int32
+	for {
+		x = c.activeCall.Load()
+		if x&1 != 0 {
+			return net.ErrClosed
+		}
+		if c.activeCall.CompareAndSwap(x, x|1) {
+			break
+		}
+	}
+	c.signalClosing()
+	defer c.release()
+	if x != 0 {
+		// As in crypto/tls: a Close while a Write is under way is there to break it, and does not wait for it.
+		return c.conn.Close()
+	}
+	var alertErr error
+	if c.complete.Load() {
+		if err := c.closeNotify(true); err != nil {
+			alertErr = fmt.Errorf("tls: failed to send closeNotify alert (but connection was closed anyway): %w", err)
+		}
+	}
+	if err := c.conn.Close(); err != nil {
+		return err
+	}
+	return alertErr
+}
+
+// CloseWrite sends close_notify: the peer reads to its end, and may go on writing.
+func (c *Conn) CloseWrite() error {
+	if !c.complete.Load() {
+		return errEarlyCloseWrite
+	}
+	return c.closeNotify(false)
+}
+
+// closeNotifyTimeout bounds the write of close_notify, as in crypto/tls.
+const closeNotifyTimeout = 5 * time.Second
+
+// closeNotify sends close_notify once; free ends the record path with the same crossing.
+func (c *Conn) closeNotify(free bool) error {
+	c.writeMu.Lock()
+	defer c.writeMu.Unlock()
+	if c.closeNotifySent || c.writeErr != nil {
+		return c.closeNotifyErr
+	}
+	out := getBuffer(smallBuffers)
+	defer out.put()
+	c.mu.Lock()
+	if c.path == nil {
+		c.unlock()
+		return net.ErrClosed
+	}
+	queued := c.queue
+	c.queue = nil
+	var step libssl.Step
+	if free {
+		step = c.path.Free(true, out.mem)
+		c.path, c.ssl = nil, nil
+	} else {
+		step = c.path.CloseNotify(out.mem)
+	}
+	c.unlock()
+
+	c.closeNotifySent = true
+	if step.Produced == 0 { // the path has failed: an alert of its own was its last word
+		return nil
+	}
+	_ = c.conn.SetWriteDeadline(time.Now().Add(closeNotifyTimeout))
+	_, c.closeNotifyErr = c.conn.Write(append(queued, out.mem[:step.Produced]...))
+	_ = c.conn.SetWriteDeadline(time.Now()) // any later write fails
+	return c.closeNotifyErr
+}
+
+// closed returns a channel that Close closes.
+func (c *Conn) closed() <-chan struct{} {
+	c.closingMu.Lock()
+	defer c.closingMu.Unlock()
+	if c.closing == nil {
+		c.closing = make(chan struct{})
+		if c.activeCall.Load()&1 != 0 {
+			c.closingOnce.Do(func() { close(c.closing) })
+		}
+	}
+	return c.closing
+}
+
+func (c *Conn) signalClosing() {
+	c.closingMu.Lock()
+	defer c.closingMu.Unlock()
+	if c.closing != nil {
+		c.closingOnce.Do(func() { close(c.closing) })
+	}
+}

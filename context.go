@@ -1,0 +1,201 @@
+package ossl
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/ossl-go/ossl/internal/libssl"
+)
+
+// A Context is a configuration compiled for libssl: made once, never changed, shared by any number of connections of both roles.
+type Context struct {
+	config *tls.Config
+	opts   *options
+	ssl    *libssl.Context
+	chains *chainCache
+	creds  credentialCache
+	server error // why the Context can't serve, or nil
+	signs  bool  // a certificate's key is a crypto.Signer that Go must call
+
+	// slots bounds how many of its handshakes are inside libssl while Go is called from there: each holds a thread.
+	slots chan struct{}
+}
+
+// maxBlockedHandshakes bounds the threads that a Context's handshakes can hold while a crypto.Signer, or a callback of the user's that
+// verifies, blocks. Others wait in Go, where Close and cancellation reach them.
+const maxBlockedHandshakes = 128
+
+// NewContext compiles config. It returns a [*ConfigError] that names the first field or option that can't be honoured, and an error
+// that wraps [ErrUnavailable] if there is no usable OpenSSL. config is copied; as with crypto/tls, what it points to must not be
+// changed afterwards.
+func NewContext(config *tls.Config, opts ...Option) (*Context, error) {
+	o, err := optionsOf(opts)
+	if err != nil {
+		return nil, err
+	}
+	return newContext(config, o)
+}
+
+func newContext(config *tls.Config, o *options) (*Context, error) {
+	if _, err := loadLibrary(o.library); err != nil {
+		return nil, err
+	}
+	if config == nil {
+		config = &tls.Config{}
+	}
+	if err := checkConfig(config); err != nil {
+		return nil, err
+	}
+	config = config.Clone()
+	s, err := resolve(config, o)
+	if err != nil {
+		return nil, err
+	}
+	c := &Context{
+		config: config,
+		opts:   o,
+		chains: newChainCache(o.chainCache),
+		slots:  make(chan struct{}, maxBlockedHandshakes),
+	}
+	cfg := &libssl.ContextConfig{
+		MinVersion:          s.min,
+		MaxVersion:          s.max,
+		SecurityLevel:       o.securityLevel,
+		RequestClientCert:   config.ClientAuth != tls.NoClientCert,
+		RequireClientCert:   config.ClientAuth == tls.RequireAnyClientCert || config.ClientAuth == tls.RequireAndVerifyClientCert,
+		WantHello:           config.GetConfigForClient != nil || config.GetCertificate != nil || len(config.Certificates) != 1,
+		WantCert:            config.GetClientCertificate != nil || len(config.Certificates) > 0,
+		WantKeyLog:          config.KeyLogWriter != nil,
+		CipherList:          s.suites12,
+		CipherSuites:        s.suites13,
+		Groups:              s.groups,
+		SignatureAlgorithms: s.sigalgs,
+		ALPN:                alpnWire(config.NextProtos),
+	}
+	if config.ClientAuth != tls.NoClientCert && config.ClientCAs != nil {
+		cfg.ClientCAs = subjects(config.ClientCAs)
+	}
+	for i := range config.Certificates {
+		cred, err := c.creds.get(&config.Certificates[i])
+		if err != nil {
+			return nil, &ConfigError{Field: "Certificates", Reason: fmt.Sprintf("certificate %d can't be used", i), Err: err}
+		}
+		c.signs = c.signs || cred.CallsGo()
+		if len(config.Certificates) == 1 {
+			cfg.Credential = cred
+		}
+	}
+	if len(config.Certificates) == 0 && config.GetCertificate == nil && config.GetConfigForClient == nil {
+		c.server = errors.New("tls: neither Certificates, GetCertificate, nor GetConfigForClient set in Config")
+	}
+	c.ssl, err = libssl.NewContext(cfg)
+	if err != nil {
+		return nil, contextError(err)
+	}
+	if s.min <= tls.VersionTLS12 {
+		for _, id := range s.requiredSuites {
+			if !c.ssl.HasCipher(id) {
+				return nil, &ConfigError{Field: "CipherSuites", Reason: fmt.Sprintf("%s is not in this OpenSSL, or weaker than security level %d",
+					tls.CipherSuiteName(id), c.ssl.SecurityLevel())}
+			}
+		}
+	}
+	return c, nil
+}
+
+// contextError names the field or option whose setting libssl refused.
+func contextError(err error) error {
+	fields := map[string]string{
+		"MinVersion":            "MinVersion",
+		"MaxVersion":            "MaxVersion",
+		"TLS 1.3 cipher suites": "WithTLS13CipherSuites",
+		"CipherSuites":          "CipherSuites",
+		"CurvePreferences":      "CurvePreferences",
+		"signature algorithms":  "WithSignatureAlgorithms",
+		"NextProtos":            "NextProtos",
+		"Certificates":          "Certificates",
+		"ClientCAs":             "ClientCAs",
+	}
+	var e *libssl.Error
+	if errors.As(err, &e) && fields[e.Setting] != "" {
+		return &ConfigError{Field: fields[e.Setting], Reason: "OpenSSL refuses it", Err: libraryError(err)}
+	}
+	return libraryError(err)
+}
+
+// subjects returns the names of a pool's certificates: what a server tells clients that it accepts.
+func subjects(pool *x509.CertPool) [][]byte {
+	return pool.Subjects() //lint:ignore SA1019 crypto/tls does the same: the names of a pool that is not the system's
+}
+
+// libraryHas reports whether the loaded OpenSSL is of a version or later.
+func libraryHas(version uint64) bool {
+	lib, err := libssl.Load("")
+	return err == nil && lib.Number >= version
+}
+
+var groupsKnown sync.Map // name: bool, for the one library of the process
+
+func hasGroup(name string) bool {
+	if has, ok := groupsKnown.Load(name); ok {
+		return has.(bool)
+	}
+	has := libssl.HasGroup(name)
+	groupsKnown.Store(name, has)
+	return has
+}
+
+func (c *Context) time() time.Time {
+	if c.config.Time != nil {
+		return c.config.Time()
+	}
+	return time.Now()
+}
+
+// Client returns a connection that takes the client's role over conn. It sends serverName to the server and verifies the server's
+// certificate for it; "" means the configuration's ServerName. The handshake runs at the first Read or Write, or by
+// [Conn.HandshakeContext].
+func (c *Context) Client(conn net.Conn, serverName string) *Conn {
+	if serverName == "" {
+		serverName = c.config.ServerName
+	}
+	return &Conn{conn: conn, ctx: c, isClient: true, serverName: serverName}
+}
+
+// Server returns a connection that takes the server's role over conn. The handshake runs at the first Read or Write, or by
+// [Conn.HandshakeContext].
+func (c *Context) Server(conn net.Conn) *Conn {
+	return &Conn{conn: conn, ctx: c, configErr: c.server}
+}
+
+// DialContext connects to addr by a [net.Dialer] and runs the handshake. ctx bounds both and nothing afterwards.
+// Without a ServerName in the configuration, addr's host is the name.
+func (c *Context) DialContext(ctx context.Context, network, addr string) (*Conn, error) {
+	return c.dial(ctx, new(net.Dialer), network, addr)
+}
+
+// Dial is DialContext without a bound.
+func (c *Context) Dial(network, addr string) (*Conn, error) {
+	return c.DialContext(context.Background(), network, addr)
+}
+
+// Listen listens like [net.Listen]; Accept returns connections of type [*Conn] whose handshake has not run.
+func (c *Context) Listen(network, laddr string) (net.Listener, error) {
+	if c.server != nil {
+		return nil, c.server
+	}
+	inner, err := net.Listen(network, laddr)
+	if err != nil {
+		return nil, err
+	}
+	return c.NewListener(inner), nil
+}
+
+// NewListener returns a listener whose connections are inner's, as [*Conn] in the server's role.
+func (c *Context) NewListener(inner net.Listener) net.Listener { return &listener{inner, c, nil} }

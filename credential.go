@@ -1,0 +1,190 @@
+package ossl
+
+import (
+	"bytes"
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/rsa"
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/ossl-go/ossl/internal/libssl"
+)
+
+// credentialCache keeps certificates that are ready for libssl, so that GetCertificate may return the same one for each connection
+// without its key being converted each time. An entry is found by the chain's bytes, the key and what is sent beside them, and never
+// by a pointer to the tls.Certificate, whose contents may change.
+type credentialCache struct {
+	mu      sync.Mutex
+	entries map[credentialKey]*libssl.Credential // guarded by mu
+}
+
+type credentialKey struct {
+	sum [sha256.Size]byte
+	key any // a pointer or, for Ed25519, the public half
+}
+
+const maxCredentials = 1024
+
+// get returns the credential for cert.
+func (c *credentialCache) get(cert *tls.Certificate) (*libssl.Credential, error) {
+	key, cacheable := keyOf(cert)
+	if cacheable {
+		c.mu.Lock()
+		cred := c.entries[key]
+		c.mu.Unlock()
+		if cred != nil {
+			return cred, nil
+		}
+	}
+	cred, err := newCredential(cert)
+	if err != nil || !cacheable {
+		return cred, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.entries == nil {
+		c.entries = make(map[credentialKey]*libssl.Credential)
+	}
+	for old := range c.entries {
+		if len(c.entries) < maxCredentials {
+			break
+		}
+		delete(c.entries, old)
+	}
+	c.entries[key] = cred
+	return cred, nil
+}
+
+func keyOf(cert *tls.Certificate) (key credentialKey, ok bool) {
+	h := sha256.New()
+	part := func(b []byte) {
+		n := len(b)
+		h.Write([]byte{byte(n >> 24), byte(n >> 16), byte(n >> 8), byte(n)})
+		h.Write(b)
+	}
+	for _, der := range cert.Certificate {
+		part(der)
+	}
+	part(nil)
+	part(cert.OCSPStaple)
+	for _, sct := range cert.SignedCertificateTimestamps {
+		part(sct)
+	}
+	part(nil)
+	for _, s := range cert.SupportedSignatureAlgorithms {
+		part([]byte{byte(s >> 8), byte(s)})
+	}
+	h.Sum(key.sum[:0])
+	switch k := cert.PrivateKey.(type) {
+	case *rsa.PrivateKey, *ecdsa.PrivateKey:
+		key.key = k
+	case ed25519.PrivateKey:
+		key.key = sha256.Sum256(k)
+	default: // any other Signer: only what can be compared
+		if !canCompare(k) {
+			return key, false
+		}
+		key.key = k
+	}
+	return key, true
+}
+
+// canCompare reports whether k may be a map's key.
+func canCompare(k any) (ok bool) {
+	defer func() { _ = recover() }()
+	return k == k
+}
+
+// newCredential converts cert. Errors say what is wrong with it; the caller names the field.
+func newCredential(cert *tls.Certificate) (*libssl.Credential, error) {
+	if len(cert.Certificate) == 0 {
+		return nil, errors.New("certificate chain is empty")
+	}
+	leaf, err := x509.ParseCertificate(cert.Certificate[0])
+	if err != nil {
+		return nil, fmt.Errorf("leaf certificate: %w", err)
+	}
+	signer, ok := cert.PrivateKey.(crypto.Signer)
+	if !ok {
+		return nil, fmt.Errorf("private key of type %T is no crypto.Signer", cert.PrivateKey)
+	}
+	if public, ok := signer.Public().(interface{ Equal(crypto.PublicKey) bool }); !ok || !public.Equal(leaf.PublicKey) {
+		return nil, errors.New("private key does not belong to the leaf certificate")
+	}
+	if len(cert.OCSPStaple) > 0 {
+		if err := checkStaple(cert.OCSPStaple); err != nil {
+			return nil, err
+		}
+	}
+	scts, err := sctList(cert.SignedCertificateTimestamps)
+	if err != nil {
+		return nil, err
+	}
+	sigalgs, unknown := namesOf(cert.SupportedSignatureAlgorithms, signatureNames)
+	if unknown != nil {
+		return nil, fmt.Errorf("SupportedSignatureAlgorithms: %v is not in OpenSSL", unknown[0])
+	}
+	switch signer.(type) {
+	case *rsa.PrivateKey, *ecdsa.PrivateKey, ed25519.PrivateKey:
+		pkcs8, err := x509.MarshalPKCS8PrivateKey(cert.PrivateKey)
+		if err != nil {
+			return nil, err
+		}
+		cred, err := libssl.NewCredential(cert.Certificate, pkcs8, sigalgs, cert.OCSPStaple, scts)
+		if err != nil {
+			return nil, libraryError(err)
+		}
+		return cred, nil
+	}
+	return newSignerCredential(cert.Certificate, signer, sigalgs, cert.OCSPStaple, scts)
+}
+
+// sctList encodes a SignedCertificateTimestampList: RFC 6962, section 3.3.
+func sctList(scts [][]byte) ([]byte, error) {
+	if len(scts) == 0 {
+		return nil, nil
+	}
+	var list bytes.Buffer
+	list.Write([]byte{0, 0})
+	for _, sct := range scts {
+		if len(sct) == 0 || len(sct) > 0xffff {
+			return nil, fmt.Errorf("SignedCertificateTimestamps: one has %d bytes", len(sct))
+		}
+		list.Write([]byte{byte(len(sct) >> 8), byte(len(sct))})
+		list.Write(sct)
+	}
+	b, n := list.Bytes(), list.Len()-2
+	if n > 0xffff-2 {
+		return nil, fmt.Errorf("SignedCertificateTimestamps: %d bytes together", n)
+	}
+	b[0], b[1] = byte(n>>8), byte(n)
+	return b, nil
+}
+
+// parseSCTs is sctList's inverse, for a peer's bytes. A malformed list gives ok == false.
+func parseSCTs(list []byte) (scts [][]byte, ok bool) {
+	if len(list) == 0 {
+		return nil, true
+	}
+	if len(list) < 4 || int(list[0])<<8|int(list[1]) != len(list)-2 {
+		return nil, false
+	}
+	for list = list[2:]; len(list) > 0; {
+		if len(list) < 2 {
+			return nil, false
+		}
+		n := int(list[0])<<8 | int(list[1])
+		if n == 0 || n > len(list)-2 {
+			return nil, false
+		}
+		scts = append(scts, list[2:2+n])
+		list = list[2+n:]
+	}
+	return scts, true
+}

@@ -1,0 +1,203 @@
+package ossl
+
+import (
+	"context"
+	"crypto/tls"
+	"net"
+	"runtime"
+	"strings"
+	"sync"
+	"weak"
+)
+
+// The functions here have crypto/tls's names and signatures. Each compiles its *tls.Config once and remembers the result for as long as
+// the configuration is in use.
+
+var compiled = struct {
+	mu      sync.Mutex
+	entries map[compiledKey]*compiledConfig // guarded by mu
+}{entries: make(map[compiledKey]*compiledConfig)}
+
+// A compiledKey is a configuration with the options of the Context that uses it. It doesn't keep the configuration alive.
+type compiledKey struct {
+	config weak.Pointer[tls.Config]
+	opts   *options
+}
+
+type compiledConfig struct {
+	mu  sync.Mutex
+	ctx *Context // guarded by mu; set once compiling succeeded
+}
+
+var defaultOptions, _ = optionsOf(nil)
+
+// compile returns the Context for config with the default options.
+func compile(config *tls.Config) (*Context, error) { return compileWith(config, defaultOptions) }
+
+// compileWith returns the Context for config. A failure is not remembered. As with crypto/tls, config must not be changed after its
+// first use; copies made by Clone are configurations of their own.
+func compileWith(config *tls.Config, opts *options) (*Context, error) {
+	if config == nil {
+		config = &defaultConfig
+	}
+	key := compiledKey{weak.Make(config), opts}
+	compiled.mu.Lock()
+	entry := compiled.entries[key]
+	if entry == nil {
+		entry = &compiledConfig{}
+		compiled.entries[key] = entry
+		runtime.AddCleanup(config, forget, key)
+	}
+	compiled.mu.Unlock()
+
+	entry.mu.Lock()
+	defer entry.mu.Unlock()
+	if entry.ctx == nil {
+		ctx, err := newContext(config, opts)
+		if err != nil {
+			return nil, err
+		}
+		entry.ctx = ctx
+	}
+	return entry.ctx, nil
+}
+
+func forget(key compiledKey) {
+	compiled.mu.Lock()
+	defer compiled.mu.Unlock()
+	delete(compiled.entries, key)
+}
+
+var defaultConfig tls.Config
+
+// Client returns a connection that takes the client's role over conn. config must have a ServerName or InsecureSkipVerify set.
+// A configuration that can't be honoured is reported by the handshake; [NewContext] tells at once.
+func Client(conn net.Conn, config *tls.Config) *Conn {
+	ctx, err := compile(config)
+	if err != nil {
+		return &Conn{conn: conn, isClient: true, configErr: err}
+	}
+	return ctx.Client(conn, "")
+}
+
+// Server returns a connection that takes the server's role over conn. config must have a certificate, or GetCertificate or
+// GetConfigForClient set. A configuration that can't be honoured is reported by the handshake; [NewContext] tells at once.
+func Server(conn net.Conn, config *tls.Config) *Conn {
+	ctx, err := compile(config)
+	if err != nil {
+		return &Conn{conn: conn, configErr: err}
+	}
+	return ctx.Server(conn)
+}
+
+// Dial connects to addr and runs the handshake. A nil config is like the zero one. Without a ServerName, addr's host is the name.
+func Dial(network, addr string, config *tls.Config) (*Conn, error) {
+	return DialWithDialer(new(net.Dialer), network, addr, config)
+}
+
+// DialWithDialer is Dial with a dialer, whose Timeout and Deadline bound the connection and the handshake together.
+func DialWithDialer(dialer *net.Dialer, network, addr string, config *tls.Config) (*Conn, error) {
+	ctx, err := compile(config)
+	if err != nil {
+		return nil, err
+	}
+	return ctx.dial(context.Background(), dialer, network, addr)
+}
+
+// A Dialer dials TLS connections with a configuration and a [net.Dialer] for what is beneath.
+type Dialer struct {
+	NetDialer *net.Dialer // nil is like the zero one
+	Config    *tls.Config // nil is like the zero one
+}
+
+// Dial connects to addr and runs the handshake. The connection is of type [*Conn].
+func (d *Dialer) Dial(network, addr string) (net.Conn, error) {
+	return d.DialContext(context.Background(), network, addr)
+}
+
+// DialContext connects to addr and runs the handshake; ctx bounds both and nothing afterwards. The connection is of type [*Conn].
+func (d *Dialer) DialContext(ctx context.Context, network, addr string) (net.Conn, error) {
+	c, err := compile(d.Config)
+	if err != nil {
+		return nil, err
+	}
+	dialer := d.NetDialer
+	if dialer == nil {
+		dialer = new(net.Dialer)
+	}
+	conn, err := c.dial(ctx, dialer, network, addr)
+	if err != nil {
+		return nil, err // not a *Conn of nil in an interface
+	}
+	return conn, nil
+}
+
+func (c *Context) dial(ctx context.Context, dialer *net.Dialer, network, addr string) (*Conn, error) {
+	if dialer.Timeout != 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, dialer.Timeout)
+		defer cancel()
+	}
+	if !dialer.Deadline.IsZero() {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithDeadline(ctx, dialer.Deadline)
+		defer cancel()
+	}
+	raw, err := dialer.DialContext(ctx, network, addr)
+	if err != nil {
+		return nil, err
+	}
+	name := c.config.ServerName
+	if name == "" {
+		name = hostOf(addr)
+	}
+	conn := c.Client(raw, name)
+	if err := conn.HandshakeContext(ctx); err != nil {
+		raw.Close()
+		return nil, err
+	}
+	return conn, nil
+}
+
+// hostOf returns the host of host:port, or all of an address without a port.
+func hostOf(addr string) string {
+	colon := strings.LastIndex(addr, ":")
+	if colon < 0 {
+		colon = len(addr)
+	}
+	return addr[:colon]
+}
+
+// Listen listens like [net.Listen]; Accept returns connections of type [*Conn] whose handshake has not run. config must have a
+// certificate, or GetCertificate or GetConfigForClient set.
+func Listen(network, laddr string, config *tls.Config) (net.Listener, error) {
+	ctx, err := compile(config)
+	if err != nil {
+		return nil, err
+	}
+	return ctx.Listen(network, laddr)
+}
+
+// NewListener returns a listener whose connections are inner's, as [*Conn] in the server's role. A configuration that can't be
+// honoured is reported by Accept.
+func NewListener(inner net.Listener, config *tls.Config) net.Listener {
+	ctx, err := compile(config)
+	return &listener{inner, ctx, err}
+}
+
+type listener struct {
+	net.Listener
+	ctx *Context
+	err error // why there is no ctx
+}
+
+func (l *listener) Accept() (net.Conn, error) {
+	if l.err != nil {
+		return nil, l.err
+	}
+	conn, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return l.ctx.Server(conn), nil
+}

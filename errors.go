@@ -1,0 +1,169 @@
+package ossl
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+
+	"github.com/ossl-go/ossl/internal/libssl"
+)
+
+// ErrUnavailable is wrapped by errors that say that no usable OpenSSL was found. Their text lists every library that was tried.
+var ErrUnavailable = libssl.ErrUnavailable
+
+// A ConfigError says that a field of a [tls.Config], or an option, can't be honoured.
+type ConfigError struct {
+	Field  string // such as "CipherSuites" or "WithSecurityLevel"
+	Reason string
+	Err    error // the cause, or nil
+}
+
+func (e *ConfigError) Error() string {
+	s := "ossl: " + e.Field + ": " + e.Reason
+	if e.Err != nil {
+		s += ": " + e.Err.Error()
+	}
+	return s
+}
+
+// Unwrap returns the cause.
+func (e *ConfigError) Unwrap() error { return e.Err }
+
+// A LibraryError is a failure that libssl reported and for which crypto/tls has no exported error type.
+// If an alert was sent for it, errors.As finds it as a [tls.AlertError].
+type LibraryError struct {
+	Op     string   // "handshake", "read", "write", ...
+	Codes  []uint64 // OpenSSL's packed error codes, oldest first
+	Reason string   // OpenSSL's words for the first code that has any
+
+	cause error
+}
+
+func (e *LibraryError) Error() string {
+	s := "ossl: " + e.Op
+	switch {
+	case e.Reason != "":
+		s += ": " + e.Reason
+	case len(e.Codes) > 0:
+		s += fmt.Sprintf(": OpenSSL error %#x", e.Codes[0])
+	}
+	if e.cause != nil {
+		s += " (" + e.cause.Error() + ")"
+	}
+	return s
+}
+
+// Unwrap returns the alert that was sent, if any, or another cause.
+func (e *LibraryError) Unwrap() error { return e.cause }
+
+// libraryError turns the boundary's error into the public one.
+func libraryError(err error) error {
+	var e *libssl.Error
+	if errors.As(err, &e) {
+		return &LibraryError{Op: e.Op, Codes: e.Codes, Reason: e.Reason()}
+	}
+	return fmt.Errorf("ossl: %w", err)
+}
+
+// errShutdown and the errors below have crypto/tls's texts: they are the same failures.
+var (
+	errShutdown        = errors.New("tls: protocol is shutdown")
+	errEarlyCloseWrite = errors.New("tls: CloseWrite called before handshake complete")
+	errNoServerName    = errors.New("tls: either ServerName or InsecureSkipVerify must be specified in the tls.Config")
+	errNoCertificates  = errors.New("tls: no certificates configured")
+)
+
+// Alerts, RFC 8446, section 6, that are chosen here rather than by libssl.
+const (
+	alertCloseNotify            = 0
+	alertUnexpectedMessage      = 10
+	alertHandshakeFailure       = 40
+	alertBadCertificate         = 42
+	alertUnsupportedCertificate = 43
+	alertCertificateExpired     = 45
+	alertUnknownCA              = 48
+	alertDecodeError            = 50
+	alertProtocolVersion        = 70
+	alertInternalError          = 80
+	alertNoRenegotiation        = 100
+	alertUnsupportedExtension   = 110
+	alertUnrecognizedName       = 112
+	alertCertificateRequired    = 116
+
+	alertLevelWarning = 1
+	alertLevelFatal   = 2
+)
+
+// remoteError is a peer's fatal alert, as crypto/tls returns it.
+func remoteError(alert uint8) error {
+	return &net.OpError{Op: "remote error", Err: tls.AlertError(alert)}
+}
+
+// localError is a failure after the handshake for which an alert was sent, as crypto/tls returns it.
+func localError(err error) error { return &net.OpError{Op: "local error", Err: err} }
+
+// permanentError makes a network error sticky: it keeps its kind but is never temporary, as in crypto/tls.
+type permanentError struct{ err net.Error }
+
+func (e *permanentError) Error() string   { return e.err.Error() }
+func (e *permanentError) Unwrap() error   { return e.err }
+func (e *permanentError) Timeout() bool   { return e.err.Timeout() }
+func (e *permanentError) Temporary() bool { return false }
+
+func permanent(err error) error {
+	if e, ok := err.(net.Error); ok {
+		return &permanentError{err: e}
+	}
+	return err
+}
+
+// OpenSSL's reasons that a record's header caused, the same in every version: ssl/ssl.h, SSL_R_….
+const (
+	reasonEncryptedLengthTooLong = 150
+	reasonHTTPSProxyRequest      = 155
+	reasonHTTPRequest            = 156
+	reasonPacketLengthTooLong    = 198
+	reasonWrongVersionNumber     = 267
+	reasonBadRecordType          = 443
+)
+
+// reasonOf returns the reason of a packed error code of either packing: 12 bits in 1.1.1, 23 with flags above bit 17 in 3.0.
+func reasonOf(code uint64) int {
+	return int(code & 0xfff)
+}
+
+// fatalError turns a fatal step into the error that crypto/tls returns for the same failure, and says which alert crypto/tls sends.
+// It decides by the alerts seen first, since OpenSSL's codes differ by version.
+func fatalError(op string, t *libssl.Conn, header []byte) (err error, alert int) {
+	if _, description, ok := t.AlertIn(); ok && description != alertCloseNotify {
+		return remoteError(description), -1
+	}
+	codes := t.Errors()
+	e := &LibraryError{Op: op, Codes: codes, Reason: (&libssl.Error{Codes: codes}).Reason()}
+	alert = -1
+	if _, description, ok := t.AlertOut(); ok && description != alertCloseNotify {
+		alert = int(description)
+		e.cause = tls.AlertError(description)
+	}
+	for _, code := range codes {
+		switch reasonOf(code) {
+		case reasonWrongVersionNumber:
+			if len(header) == 5 && op != "handshake" || alert == alertProtocolVersion && len(header) == 5 && header[1] != 3 {
+				return recordHeaderError(header, nil, "unexpected version in record header"), alert
+			}
+		case reasonPacketLengthTooLong, reasonEncryptedLengthTooLong:
+			if len(header) == 5 {
+				return recordHeaderError(header, nil, fmt.Sprintf("oversized record received with length %d",
+					int(header[3])<<8|int(header[4]))), alert
+			}
+		}
+	}
+	return e, alert
+}
+
+func recordHeaderError(header []byte, conn net.Conn, msg string) error {
+	err := tls.RecordHeaderError{Msg: msg, Conn: conn}
+	copy(err.RecordHeader[:], header)
+	return err
+}

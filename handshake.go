@@ -1,0 +1,410 @@
+package ossl
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+
+	"github.com/ossl-go/ossl/internal/libssl"
+)
+
+// A handshake is the state of one that is under way.
+type handshake struct {
+	c   *Conn
+	ctx context.Context
+	tls *libssl.Conn // nil before the first step
+	out *buffer
+	// verifier is what libssl's callbacks reach; its conn is set only during a step, so that an abandoned connection can be collected.
+	verifier *verifierRef
+	scan     recordScanner
+	started  bool // the first record's header was checked
+
+	refused            *refusal // the decision that ended it
+	panicked           any      // by a callback beneath libssl, to go on above it
+	connectionVerified bool     // VerifyConnection was asked
+	helloDone          bool     // the ClientHello was decided on
+	credential         *libssl.Credential
+}
+
+// verifierRef is what C's handle refers to.
+type verifierRef struct{ conn *Conn }
+
+func (r *verifierRef) VerifyChain(packed []byte) libssl.Verdict {
+	if r.conn == nil {
+		return libssl.VerdictInternal
+	}
+	return r.conn.VerifyChain(packed)
+}
+
+func (h *handshake) version() uint16 { return h.tls.Version() }
+
+// runHandshake runs the handshake to its end. handshakeMu and readMu are held.
+func (c *Conn) runHandshake(ctx context.Context) error {
+	if c.configErr != nil {
+		return c.configErr
+	}
+	if c.isClient && c.serverName == "" && !c.ctx.config.InsecureSkipVerify {
+		return errNoServerName
+	}
+	h := &handshake{c: c, ctx: ctx, out: getBuffer(smallBuffers)}
+	defer h.out.put()
+	c.hs = h
+	defer func() { c.hs = nil }()
+	err := h.run()
+	if h.panicked != nil {
+		c.release()
+		c.handshakeErr = err
+		panic(h.panicked)
+	}
+	return err
+}
+
+func (h *handshake) run() error {
+	c := h.c
+	if !c.isClient { // nothing is made for a peer that says nothing
+		if err := h.fill(); err != nil {
+			return err
+		}
+	}
+	step, err := h.begin()
+	for {
+		if err != nil {
+			return err
+		}
+		if err := h.afterStep(step); err != nil {
+			return err
+		}
+		switch step.Status {
+		case libssl.Done:
+			return h.finish()
+		case libssl.WantRead:
+			if err := h.fill(); err != nil {
+				return err
+			}
+		case libssl.WantWrite: // sent by afterStep
+		case libssl.NeedHello:
+			switched, err := h.answerHello()
+			if err != nil {
+				return err
+			}
+			if switched != nil {
+				step = *switched
+				continue
+			}
+		case libssl.NeedVerify:
+			if err := h.answerVerify(); err != nil {
+				return err
+			}
+		case libssl.NeedCert:
+			if err := h.answerCertificate(); err != nil {
+				return err
+			}
+		}
+		step, err = h.step()
+	}
+}
+
+// callsGo reports whether libssl may have to call Go in this handshake, rather than pause.
+func (h *handshake) callsGo() bool {
+	c := h.c
+	config := c.ctx.config
+	if c.isClient {
+		return !libssl.VerifyPauses() || c.ctx.signs || config.GetClientCertificate != nil
+	}
+	return config.ClientAuth != tls.NoClientCert || c.ctx.signs || config.GetCertificate != nil
+}
+
+// begin makes the SSL and takes the first step.
+func (h *handshake) begin() (libssl.Step, error) {
+	c := h.c
+	name := ""
+	if c.isClient {
+		name = hostnameInSNI(c.serverName)
+	}
+	if h.callsGo() {
+		h.verifier = &verifierRef{}
+		t, err := c.ctx.ssl.NewConn(!c.isClient, name, h.verifier)
+		if err != nil {
+			return libssl.Step{}, libraryError(err)
+		}
+		if err := h.adopt(t); err != nil {
+			return libssl.Step{}, err
+		}
+		return h.step()
+	}
+	in := c.in.data
+	t, step, err := c.ctx.ssl.Start(!c.isClient, name, in, h.out.mem)
+	if err != nil {
+		return libssl.Step{}, libraryError(err)
+	}
+	c.in.consume(step.Consumed)
+	return step, h.adopt(t)
+}
+
+// adopt makes t the connection's SSL, freed by release.
+func (h *handshake) adopt(t *libssl.Conn) error {
+	c := h.c
+	c.mu.Lock()
+	defer c.unlock()
+	c.ssl, h.tls = t, t
+	return nil
+}
+
+// step takes a step with the input there is.
+func (h *handshake) step() (libssl.Step, error) {
+	c := h.c
+	if h.verifier != nil {
+		// Each step that may call Go can hold a thread for as long as a signer or a callback takes.
+		select {
+		case c.ctx.slots <- struct{}{}:
+		default:
+			select {
+			case c.ctx.slots <- struct{}{}:
+			case <-h.ctx.Done():
+				return libssl.Step{}, h.ctx.Err()
+			case <-c.closed():
+				return libssl.Step{}, net.ErrClosed
+			}
+		}
+		slots := c.ctx.slots
+		defer func() { <-slots }()
+	}
+	c.mu.Lock()
+	defer c.unlock()
+	if c.ssl == nil || c.released.Load() {
+		return libssl.Step{}, net.ErrClosed
+	}
+	if h.verifier != nil {
+		h.verifier.conn = c
+		defer func() { h.verifier.conn = nil }()
+	}
+	step := h.tls.Handshake(c.in.data, h.out.mem)
+	c.in.consume(step.Consumed)
+	return step, nil
+}
+
+// afterStep writes the key log, lets the connection be verified as a whole when it is time, and sends what the step produced: nothing
+// leaves before it is agreed to.
+func (h *handshake) afterStep(step libssl.Step) error {
+	c := h.c
+	c.mu.Lock()
+	if c.ssl == nil {
+		c.unlock()
+		return net.ErrClosed
+	}
+	keylog := string(h.tls.KeyLog())
+	out := h.out.mem[:step.Produced]
+	if spill := h.tls.Spill(); len(spill) > 0 {
+		out = append(out[:len(out):len(out)], spill...)
+	}
+	var err error
+	if h.refused == nil && step.Status != libssl.Fatal && h.timeToVerify(step) {
+		h.refused = c.verifyConnection()
+	}
+	switch {
+	case step.Status == libssl.Fatal:
+		out, err = h.failed(out)
+	case h.refused != nil: // libssl does not know yet: what it sealed is not sent, an alert is
+		out, err = plaintextAlert(h.refused.alert), h.refused.err
+	}
+	c.unlock()
+
+	if keylog != "" {
+		if err := c.writeKeyLog(keylog); err != nil {
+			return err
+		}
+	}
+	if len(out) > 0 {
+		if sendErr := h.send(out); err == nil {
+			err = sendErr
+		}
+	}
+	return err
+}
+
+// timeToVerify reports whether VerifyConnection is to be asked now, between a step and the sending of its output, where neither a pause
+// nor a callback is the place for it: on TLS 1.2 clients, whose OCSP response comes after the certificate; on servers that ask for no
+// certificate. No key protects what is sent at these points, so that any alert can be sent.
+func (h *handshake) timeToVerify(step libssl.Step) bool {
+	config := h.c.ctx.config
+	if config.VerifyConnection == nil || h.connectionVerified || !h.tls.Negotiated() {
+		return false
+	}
+	if h.c.isClient {
+		return h.version() < tls.VersionTLS13 && h.c.state.PeerCertificates != nil && step.Status != libssl.NeedVerify &&
+			(step.Produced > 0 || step.Status == libssl.NeedCert || step.Status == libssl.Done)
+	}
+	return config.ClientAuth == tls.NoClientCert && step.Produced > 0
+}
+
+// failed returns what to send and to return after a fatal step. mu is held.
+func (h *handshake) failed(out []byte) ([]byte, error) {
+	err, alert := fatalError("handshake", h.tls, h.scan.last())
+	if h.refused != nil {
+		if alert >= 0 && uint8(alert) != h.refused.alert {
+			rewriteAlert(out, h.refused.alert)
+		}
+		return out, h.refused.err
+	}
+	return out, err
+}
+
+func (h *handshake) send(out []byte) error {
+	c := h.c
+	c.writeMu.Lock()
+	defer c.writeMu.Unlock()
+	if c.writeErr != nil {
+		return c.writeErr
+	}
+	if _, err := c.conn.Write(out); err != nil {
+		c.writeErr = permanent(err)
+		return err
+	}
+	return nil
+}
+
+// fill reads from the peer. The first record's header is looked at here, before libssl sees it.
+func (h *handshake) fill() error {
+	c := h.c
+	for {
+		before := len(c.in.data)
+		err := c.in.fill(c.conn)
+		if err == nil {
+			h.scan.scan(c.in.data[before:])
+		}
+		switch {
+		case err == io.EOF && !h.scan.atBoundary():
+			return io.ErrUnexpectedEOF
+		case err != nil:
+			return err
+		case h.started:
+			return nil
+		case len(c.in.data) >= recordHeaderLen:
+			h.started = true
+			err, alert := checkFirstRecord(c.in.data[:recordHeaderLen], c.conn)
+			if err != nil && alert >= 0 {
+				_ = h.send(plaintextAlert(uint8(alert)))
+			}
+			return err
+		}
+	}
+}
+
+// answerVerify decides on the peer's chain at a client's pause.
+func (h *handshake) answerVerify() error {
+	c := h.c
+	c.mu.Lock()
+	defer c.unlock()
+	if c.ssl == nil {
+		return net.ErrClosed
+	}
+	r := c.verifyChain(h.tls.Message())
+	if r == nil && h.version() >= tls.VersionTLS13 {
+		r = c.verifyConnection()
+	}
+	if r != nil {
+		h.refused = r
+		h.tls.SetVerdict(r.verdict())
+		return nil
+	}
+	h.tls.SetVerdict(libssl.VerdictOK)
+	return nil
+}
+
+// finish takes the negotiated parameters over and opens the connection for use.
+func (h *handshake) finish() error {
+	c := h.c
+	c.mu.Lock()
+	defer c.unlock()
+	if c.ssl == nil {
+		return net.ErrClosed
+	}
+	facts := h.tls.Facts()
+	c.fillState(facts)
+	if err := c.checkALPN(); err != nil {
+		return err
+	}
+	c.state.HandshakeComplete = true
+	switch {
+	case facts.Version < tls.VersionTLS13 && !facts.ExtendedMasterSecret:
+		c.exportErr = errors.New("crypto/tls: ExportKeyingMaterial is unavailable when neither TLS 1.3 nor Extended Master Secret are negotiated")
+	}
+	setField(&c.state, "ekm", c.ExportKeyingMaterial)
+	c.path = h.tls
+	c.complete.Store(true)
+	return nil
+}
+
+// checkALPN refuses a server's choice that was not offered, as crypto/tls does; not every libssl does.
+func (c *Conn) checkALPN() error {
+	if !c.isClient || c.state.NegotiatedProtocol == "" {
+		return nil
+	}
+	for _, p := range c.ctx.config.NextProtos {
+		if p == c.state.NegotiatedProtocol {
+			return nil
+		}
+	}
+	return fmt.Errorf("tls: server selected unadvertised ALPN protocol %q", c.state.NegotiatedProtocol)
+}
+
+// fillState fills the connection's state from what libssl knows.
+func (c *Conn) fillState(f libssl.Facts) {
+	s := &c.state
+	s.Version = f.Version
+	s.CipherSuite = f.CipherSuite
+	s.CurveID = tls.CurveID(f.Group)
+	s.DidResume = f.Resumed
+	s.NegotiatedProtocol = f.ALPN
+	s.NegotiatedProtocolIsMutual = true
+	s.ServerName = f.ServerName
+	if c.isClient {
+		s.ServerName = hostnameInSNI(c.serverName)
+	}
+	s.OCSPResponse = f.OCSPResponse
+	s.SignedCertificateTimestamps, _ = parseSCTs(f.SCTs)
+	setField(s, "HelloRetryRequest", f.HelloRetry)
+	if f.Version < tls.VersionTLS13 && (!f.Resumed || f.ExtendedMasterSecret) {
+		// The first Finished: the client's in a full handshake, the server's in a resumed one (RFC 5929, section 3.1).
+		if c.isClient != f.Resumed {
+			s.TLSUnique = f.LocalFinished
+		} else {
+			s.TLSUnique = f.PeerFinished
+		}
+	}
+}
+
+// keyLogMu keeps the lines of connections that share a writer apart, as crypto/tls does.
+var keyLogMu sync.Mutex
+
+func (c *Conn) writeKeyLog(lines string) error {
+	keyLogMu.Lock()
+	defer keyLogMu.Unlock()
+	_, err := io.WriteString(c.ctx.config.KeyLogWriter, lines)
+	return err
+}
+
+// hostnameInSNI returns the name to send for host: none for IP addresses, and no trailing dot (RFC 6066, section 3).
+func hostnameInSNI(name string) string {
+	host := name
+	if len(host) > 0 && host[0] == '[' && host[len(host)-1] == ']' {
+		host = host[1 : len(host)-1]
+	}
+	for i := len(host) - 1; i > 0; i-- {
+		if host[i] == '%' {
+			host = host[:i]
+			break
+		}
+	}
+	if net.ParseIP(host) != nil {
+		return ""
+	}
+	for len(name) > 0 && name[len(name)-1] == '.' {
+		name = name[:len(name)-1]
+	}
+	return name
+}

@@ -1,0 +1,86 @@
+package ossl
+
+import "net"
+
+const recordHeaderLen = 5
+
+// recordScanner follows the records of the input during a handshake. It sees the first header before libssl does, and knows whether
+// an end of input is one between records.
+type recordScanner struct {
+	header [recordHeaderLen]byte
+	have   int // bytes of header
+	left   int // bytes of the record's body to come
+	first  bool
+}
+
+// scan follows data.
+func (s *recordScanner) scan(data []byte) {
+	for len(data) > 0 {
+		if s.left > 0 {
+			n := min(s.left, len(data))
+			s.left -= n
+			data = data[n:]
+			continue
+		}
+		if s.have == recordHeaderLen {
+			s.have = 0
+		}
+		n := copy(s.header[s.have:], data)
+		s.have += n
+		data = data[n:]
+		if s.have == recordHeaderLen {
+			s.left = int(s.header[3])<<8 | int(s.header[4])
+		}
+	}
+}
+
+// atBoundary reports whether the input so far ends between two records.
+func (s *recordScanner) atBoundary() bool {
+	return s.left == 0 && (s.have == 0 || s.have == recordHeaderLen)
+}
+
+// last returns the header of the record that was begun last, nil if it is incomplete.
+func (s *recordScanner) last() []byte {
+	if s.have < recordHeaderLen {
+		return nil
+	}
+	return s.header[:]
+}
+
+// checkFirstRecord refuses input that is no TLS by its first record header, as crypto/tls does: before a length is believed, so that
+// a server can answer a plaintext client. alert is what crypto/tls sends first, -1 for none.
+func checkFirstRecord(header []byte, conn net.Conn) (err error, alert int) {
+	typ, version := header[0], int(header[1])<<8|int(header[2])
+	switch {
+	case typ == 0x80:
+		return recordHeaderError(header, nil, "unsupported SSLv2 handshake received"), alertProtocolVersion
+	case typ != recordAlert && typ != recordHandshake || version >= 0x1000:
+		return recordHeaderError(header, conn, "first record does not look like a TLS handshake"), -1
+	}
+	return nil, -1
+}
+
+// Record types, RFC 8446, section 5.1.
+const (
+	recordChangeCipherSpec = 20
+	recordAlert            = 21
+	recordHandshake        = 22
+	recordApplicationData  = 23
+)
+
+// plaintextAlert is the record that carries a fatal alert before any key is in use.
+func plaintextAlert(description uint8) []byte {
+	return []byte{recordAlert, 3, 3, 0, 2, alertLevelFatal, description}
+}
+
+// rewriteAlert changes the alert in an unprotected alert record that ends out, if there is one: libssl chooses alerts, and before keys
+// are in use we may choose another.
+func rewriteAlert(out []byte, description uint8) {
+	n := len(out) - 7
+	if n < 0 {
+		return
+	}
+	if r := out[n:]; r[0] == recordAlert && r[1] == 3 && r[3] == 0 && r[4] == 2 && r[5] == alertLevelFatal {
+		r[6] = description
+	}
+}

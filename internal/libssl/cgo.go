@@ -1,0 +1,398 @@
+//go:build cgo && unix
+
+package libssl
+
+/*
+#cgo CFLAGS: -O2 -Wall -Wno-unused-const-variable
+#cgo linux LDFLAGS: -ldl
+#include <stdlib.h>
+#include "shim.h"
+
+#cgo noescape ossl_conn_start
+#cgo nocallback ossl_conn_start
+#cgo noescape ossl_conn_handshake
+#cgo nocallback ossl_conn_handshake
+#cgo noescape ossl_conn_handshake_go
+#cgo noescape ossl_conn_facts
+#cgo nocallback ossl_conn_facts
+#cgo noescape ossl_conn_read
+#cgo nocallback ossl_conn_read
+#cgo noescape ossl_conn_write
+#cgo nocallback ossl_conn_write
+#cgo noescape ossl_conn_close_notify
+#cgo nocallback ossl_conn_close_notify
+#cgo noescape ossl_conn_key_update
+#cgo nocallback ossl_conn_key_update
+#cgo noescape ossl_conn_export
+#cgo nocallback ossl_conn_export
+#cgo noescape ossl_conn_free
+#cgo nocallback ossl_conn_free
+#cgo noescape ossl_conn_new
+#cgo nocallback ossl_conn_new
+#cgo noescape ossl_conn_use_cred
+#cgo nocallback ossl_conn_use_cred
+*/
+import "C"
+
+import (
+	"runtime"
+	"runtime/cgo"
+	"unsafe"
+)
+
+const errorSlots = C.OSSL_MAX_ERRORS
+
+func codes(packed *[errorSlots]C.ulong) []uint64 {
+	var list []uint64
+	for _, code := range packed {
+		if code == 0 {
+			break
+		}
+		list = append(list, uint64(code))
+	}
+	return list
+}
+
+// bytePtr returns a pointer that C may read len(b) bytes from; b may be empty.
+func bytePtr(b []byte) *C.uint8_t { return (*C.uint8_t)(unsafe.Pointer(unsafe.SliceData(b))) }
+
+func stepOf(s C.ossl_step) Step {
+	return Step{
+		Status:   Status(s.status),
+		Pending:  s.pending != 0,
+		Consumed: int(s.consumed),
+		Produced: int(s.produced),
+		N:        int(s.n),
+		Records:  int(s.records),
+	}
+}
+
+// borrowed returns C's bytes as a slice that is valid until the connection's next call.
+func borrowed(p *C.uint8_t, n C.size_t) []byte {
+	if p == nil {
+		return nil
+	}
+	return unsafe.Slice((*byte)(unsafe.Pointer(p)), int(n))
+}
+
+// Reason returns OpenSSL's words for a packed error code, or "".
+func Reason(code uint64) string {
+	if text := C.ossl_error_reason(C.ulong(code)); text != nil {
+		return C.GoString(text)
+	}
+	return ""
+}
+
+// HeapInUse returns the bytes in use on the C heap, or 0 where the C library can't tell.
+func HeapInUse() uint64 { return uint64(C.ossl_heap_in_use()) }
+
+// HasFIPS reports whether a FIPS provider can be loaded and passes its self-test.
+func HasFIPS() bool { return C.ossl_has_fips() == 1 }
+
+// HasKernelTLS reports whether the library was built with kernel TLS.
+func HasKernelTLS() bool { return C.ossl_has_ktls() == 1 }
+
+// HasGroup reports whether the library has a key exchange group.
+func HasGroup(name string) bool {
+	s := C.CString(name)
+	defer C.free(unsafe.Pointer(s))
+	return C.ossl_has_group(s) == 1
+}
+
+// Context is an SSL_CTX: immutable, shared by connections, freed when nothing refers to it.
+type Context struct {
+	p *C.ossl_ctx
+}
+
+// cString returns s for C, nil if empty. It is freed with free.
+func cString(s string) *C.char {
+	if s == "" {
+		return nil
+	}
+	return C.CString(s)
+}
+
+// NewContext makes a context from cfg. The library must be loaded.
+func NewContext(cfg *ContextConfig) (*Context, error) {
+	var p C.ossl_ctx_params
+	p.min_version, p.max_version = C.int32_t(cfg.MinVersion), C.int32_t(cfg.MaxVersion)
+	p.security_level = C.int32_t(cfg.SecurityLevel)
+	if cfg.RequestClientCert || cfg.RequireClientCert {
+		p.client_auth |= 1 // SSL_VERIFY_PEER
+	}
+	if cfg.RequireClientCert {
+		p.client_auth |= 2 // SSL_VERIFY_FAIL_IF_NO_PEER_CERT
+	}
+	p.want_hello = flag(cfg.WantHello)
+	p.want_cert = flag(cfg.WantCert)
+	p.want_keylog = flag(cfg.WantKeyLog)
+	p.verify_pauses = flag(VerifyPauses())
+	for _, s := range []struct {
+		to   **C.char
+		from string
+	}{
+		{&p.cipher_list, cfg.CipherList}, {&p.cipher_suites, cfg.CipherSuites},
+		{&p.groups, cfg.Groups}, {&p.sigalgs, cfg.SignatureAlgorithms},
+	} {
+		*s.to = cString(s.from)
+		defer C.free(unsafe.Pointer(*s.to))
+	}
+	alpn := C.CBytes(cfg.ALPN)
+	defer C.free(alpn)
+	p.alpn, p.alpn_len = (*C.uint8_t)(alpn), C.size_t(len(cfg.ALPN))
+
+	var errs [errorSlots]C.ulong
+	var failed *C.char
+	ctx := C.ossl_ctx_new(&p, &errs[0], &failed)
+	if ctx == nil {
+		return nil, &Error{Op: "new context", Setting: C.GoString(failed), Codes: codes(&errs)}
+	}
+	c := &Context{p: ctx}
+	runtime.AddCleanup(c, func(p *C.ossl_ctx) { C.ossl_ctx_free(p) }, ctx)
+	for _, name := range cfg.ClientCAs {
+		if C.ossl_ctx_add_ca(ctx, bytePtr(name), C.size_t(len(name)), &errs[0]) != 1 {
+			return nil, &Error{Op: "new context", Setting: "ClientCAs", Codes: codes(&errs)}
+		}
+	}
+	C.ossl_ctx_seal_cas(ctx)
+	if cred := cfg.Credential; cred != nil {
+		ok := C.ossl_ctx_set_cred(ctx, cred.p, &errs[0])
+		runtime.KeepAlive(cred)
+		if ok != 1 {
+			return nil, &Error{Op: "new context", Setting: "Certificates", Codes: codes(&errs)}
+		}
+	}
+	return c, nil
+}
+
+func flag(on bool) C.uint8_t {
+	if on {
+		return 1
+	}
+	return 0
+}
+
+// HasCipher reports whether the context offers a cipher suite.
+func (c *Context) HasCipher(id uint16) bool {
+	defer runtime.KeepAlive(c)
+	return C.ossl_ctx_has_cipher(c.p, C.uint16_t(id)) == 1
+}
+
+// SecurityLevel returns the level in force.
+func (c *Context) SecurityLevel() int {
+	defer runtime.KeepAlive(c)
+	return int(C.ossl_ctx_security_level(c.p))
+}
+
+// Credential is a certificate chain with its key, ready for use by any number of connections.
+type Credential struct {
+	p       *C.ossl_cred
+	callsGo bool
+}
+
+// packChain puts each certificate behind its length, as the shim reads and writes chains.
+func packChain(chain [][]byte) []byte {
+	var packed []byte
+	for _, der := range chain {
+		n := len(der)
+		packed = append(packed, byte(n>>24), byte(n>>16), byte(n>>8), byte(n))
+		packed = append(packed, der...)
+	}
+	return packed
+}
+
+// NewCredential makes a credential of a chain and a PKCS #8 key, which it clears. sigalgs limits what the key may sign with, if not "".
+func NewCredential(chain [][]byte, pkcs8 []byte, sigalgs string, staple, scts []byte) (*Credential, error) {
+	packed := packChain(chain)
+	list := cString(sigalgs)
+	defer C.free(unsafe.Pointer(list))
+	var errs [errorSlots]C.ulong
+	p := C.ossl_cred_new(bytePtr(packed), C.size_t(len(packed)), bytePtr(pkcs8), C.size_t(len(pkcs8)), list,
+		bytePtr(staple), C.size_t(len(staple)), bytePtr(scts), C.size_t(len(scts)), &errs[0])
+	clear(pkcs8)
+	if p == nil {
+		return nil, &Error{Op: "load certificate and key", Codes: codes(&errs)}
+	}
+	return ownCredential(&Credential{p: p}), nil
+}
+
+func ownCredential(c *Credential) *Credential {
+	runtime.AddCleanup(c, func(p *C.ossl_cred) { C.ossl_cred_free(p) }, c.p)
+	return c
+}
+
+// CallsGo reports whether signing with the credential calls into Go, so that handshakes must allow it.
+func (c *Credential) CallsGo() bool { return c.callsGo }
+
+// VerifyPauses reports whether clients can pause for verification; servers never can.
+func VerifyPauses() bool { return uint64(C.ossl_version()) >= Version3_0 }
+
+// Conn is one connection: an SSL between two windows. Its methods must not be called at the same time.
+type Conn struct {
+	p         *C.ossl_conn
+	handle    cgo.Handle
+	callsGo   bool
+	crossings uint64
+}
+
+// NewConn makes a connection whose handshake may call verifier, and signers of credentials.
+func (c *Context) NewConn(server bool, serverName string, verifier Verifier) (*Conn, error) {
+	name := cString(serverName)
+	defer C.free(unsafe.Pointer(name))
+	conn := &Conn{callsGo: true, handle: cgo.NewHandle(verifier), crossings: 1}
+	var errs [errorSlots]C.ulong
+	conn.p = C.ossl_conn_new(c.p, C.int(flag(server)), name, C.uintptr_t(conn.handle), &errs[0])
+	runtime.KeepAlive(c)
+	if conn.p == nil {
+		conn.handle.Delete()
+		return nil, &Error{Op: "new connection", Codes: codes(&errs)}
+	}
+	return conn, nil
+}
+
+// Start makes a connection whose handshake never calls Go, and takes its first step.
+func (c *Context) Start(server bool, serverName string, in, out []byte) (*Conn, Step, error) {
+	name := cString(serverName)
+	defer C.free(unsafe.Pointer(name))
+	var errs [errorSlots]C.ulong
+	var p *C.ossl_conn
+	step := C.ossl_conn_start(c.p, C.int(flag(server)), name, &p, &errs[0],
+		bytePtr(in), C.size_t(len(in)), bytePtr(out), C.size_t(len(out)))
+	runtime.KeepAlive(c)
+	if p == nil {
+		return nil, Step{}, &Error{Op: "new connection", Codes: codes(&errs)}
+	}
+	return &Conn{p: p, crossings: 1}, stepOf(step), nil
+}
+
+// Handshake takes a step of the handshake.
+func (c *Conn) Handshake(in, out []byte) Step {
+	c.crossings++
+	if c.callsGo {
+		return stepOf(C.ossl_conn_handshake_go(c.p, bytePtr(in), C.size_t(len(in)), bytePtr(out), C.size_t(len(out))))
+	}
+	return stepOf(C.ossl_conn_handshake(c.p, bytePtr(in), C.size_t(len(in)), bytePtr(out), C.size_t(len(out))))
+}
+
+// Read opens records from in into dst.
+func (c *Conn) Read(in, dst []byte) Step {
+	c.crossings++
+	return stepOf(C.ossl_conn_read(c.p, bytePtr(in), C.size_t(len(in)), bytePtr(dst), C.size_t(len(dst))))
+}
+
+// Write seals src into out. With payload > 0 the i-th record holds at most payload*(first+i+1) bytes.
+func (c *Conn) Write(src, out []byte, payload, first int) Step {
+	c.crossings++
+	return stepOf(C.ossl_conn_write(c.p, bytePtr(src), C.size_t(len(src)), bytePtr(out), C.size_t(len(out)),
+		C.size_t(payload), C.size_t(first)))
+}
+
+// CloseNotify seals close_notify, once.
+func (c *Conn) CloseNotify(out []byte) Step {
+	c.crossings++
+	return stepOf(C.ossl_conn_close_notify(c.p, bytePtr(out), C.size_t(len(out))))
+}
+
+// KeyUpdate updates the sending key and leaves the message in Spill; request asks the peer for the same.
+func (c *Conn) KeyUpdate(request bool) Step {
+	c.crossings++
+	return stepOf(C.ossl_conn_key_update(c.p, C.int(flag(request))))
+}
+
+// Free frees the connection, sealing close_notify into out first if notify is set. c must not be used again.
+func (c *Conn) Free(notify bool, out []byte) Step {
+	step := stepOf(C.ossl_conn_free(c.p, C.int(flag(notify)), bytePtr(out), C.size_t(len(out))))
+	c.p = nil
+	if c.handle != 0 {
+		c.handle.Delete()
+		c.handle = 0
+	}
+	crossings.Add(c.crossings + 1)
+	return step
+}
+
+// Export returns exported keying material, RFC 5705 and RFC 8446, section 7.5.
+func (c *Conn) Export(label string, context []byte, useContext bool, length int) ([]byte, error) {
+	c.crossings++
+	out := make([]byte, length)
+	l := []byte(label)
+	if C.ossl_conn_export(c.p, bytePtr(out), C.size_t(length), (*C.char)(unsafe.Pointer(unsafe.SliceData(l))), C.size_t(len(l)),
+		bytePtr(context), C.size_t(len(context)), C.int(flag(useContext))) != 1 {
+		return nil, &Error{Op: "export keying material", Codes: c.Errors()}
+	}
+	return out, nil
+}
+
+// UseCredential answers NeedHello or NeedCert; nil means no certificate.
+func (c *Conn) UseCredential(cred *Credential) error {
+	c.crossings++
+	var p *C.ossl_cred
+	if cred != nil {
+		p = cred.p
+	}
+	ok := C.ossl_conn_use_cred(c.p, p)
+	runtime.KeepAlive(cred)
+	if ok != 1 {
+		return &Error{Op: "use certificate and key", Codes: c.Errors()}
+	}
+	return nil
+}
+
+// Message returns what a pause is about: a ClientHello, a CertificateRequest (both whole messages with their header) or the peer's
+// chain, each certificate behind its length in 4 bytes. It is valid until the next call on the connection.
+func (c *Conn) Message() []byte { return borrowed(c.p.message, c.p.message_len) }
+
+// Spill returns output that had no window. It is valid until the next call on the connection.
+func (c *Conn) Spill() []byte { return borrowed(c.p.spill, c.p.spill_len) }
+
+// KeyLog returns the key-log lines of the last call. It is valid until the next call on the connection.
+func (c *Conn) KeyLog() []byte { return borrowed(c.p.keylog, c.p.keylog_len) }
+
+// SetVerdict answers NeedVerify.
+func (c *Conn) SetVerdict(v Verdict) { c.p.verdict = C.int32_t(v) }
+
+// RefuseHello answers NeedHello with an alert.
+func (c *Conn) RefuseHello(alert uint8) { c.p.hello_alert = C.int32_t(alert) }
+
+// AlertIn returns the last alert read: its level and description.
+func (c *Conn) AlertIn() (level, description uint8, ok bool) { return alertOf(c.p.alert_in) }
+
+// AlertOut returns the last alert written.
+func (c *Conn) AlertOut() (level, description uint8, ok bool) { return alertOf(c.p.alert_out) }
+
+func alertOf(v C.int32_t) (level, description uint8, ok bool) { return uint8(v >> 8), uint8(v), v >= 0 }
+
+// Version returns the protocol version, as far as the handshake has come.
+func (c *Conn) Version() uint16 { return uint16(c.p.version) }
+
+// Negotiated reports whether a ServerHello, other than a HelloRetryRequest, was sent or received.
+func (c *Conn) Negotiated() bool { return c.p.negotiated != 0 }
+
+// Errors returns the packed codes of the last failure, oldest first.
+func (c *Conn) Errors() []uint64 { return codes(&c.p.errors) }
+
+// Facts returns what was negotiated so far.
+func (c *Conn) Facts() Facts {
+	c.crossings++
+	var f C.ossl_facts
+	C.ossl_conn_facts(c.p, &f)
+	facts := Facts{
+		Version:              uint16(f.version),
+		CipherSuite:          uint16(f.cipher),
+		Group:                uint16(f.group),
+		Resumed:              f.resumed != 0,
+		HelloRetry:           f.hello_retry != 0,
+		ExtendedMasterSecret: f.extended_master_secret != 0,
+		ALPN:                 string(borrowed(f.alpn, f.alpn_len)),
+		ServerName:           string(borrowed(f.server_name, f.server_name_len)),
+	}
+	facts.OCSPResponse = append(facts.OCSPResponse, borrowed(f.ocsp, f.ocsp_len)...)
+	facts.SCTs = append(facts.SCTs, borrowed(f.scts, f.scts_len)...)
+	if n := int(f.local_finished_len); n > 0 && n <= len(f.local_finished) {
+		facts.LocalFinished = C.GoBytes(unsafe.Pointer(&f.local_finished[0]), C.int(n))
+	}
+	if n := int(f.peer_finished_len); n > 0 && n <= len(f.peer_finished) {
+		facts.PeerFinished = C.GoBytes(unsafe.Pointer(&f.peer_finished[0]), C.int(n))
+	}
+	return facts
+}

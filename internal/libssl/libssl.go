@@ -1,0 +1,151 @@
+// Package libssl is the boundary to OpenSSL: the only package that imports "C".
+//
+// It finds libssl and its libcrypto at run time, without OpenSSL's headers at build time, and offers one function for each operation
+// of a connection. It holds no policy: what to accept, when to read and where to send is decided above. Without cgo it compiles and
+// every constructor returns [ErrUnavailable].
+package libssl
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+)
+
+// ErrUnavailable is wrapped by every error that says that no usable libssl was found.
+var ErrUnavailable = errors.New("OpenSSL is not available")
+
+// Versions as OPENSSL_VERSION_NUMBER gives them.
+const (
+	Version3_0 = 0x30000000
+	Version3_2 = 0x30200000
+	Version3_5 = 0x30500000
+)
+
+// Library describes the loaded library.
+type Library struct {
+	Number     uint64 // OPENSSL_VERSION_NUMBER
+	Text       string // "OpenSSL 3.0.19 27 Jan 2026"
+	Path       string // of libssl
+	CryptoPath string // of libcrypto
+}
+
+// Version returns the dotted version, such as "3.0.19" or "1.1.1w".
+func (l *Library) Version() string {
+	if fields := strings.Fields(l.Text); len(fields) > 1 {
+		return fields[1]
+	}
+	return fmt.Sprintf("%#x", l.Number)
+}
+
+// Error is what OpenSSL's error queue held after a failed operation.
+type Error struct {
+	Op      string
+	Setting string   // what was refused, for contexts
+	Codes   []uint64 // packed, oldest first
+}
+
+func (e *Error) Error() string {
+	s := e.Op
+	if e.Setting != "" {
+		s += ": " + e.Setting
+	}
+	if reason := e.Reason(); reason != "" {
+		s += ": " + reason
+	}
+	return s
+}
+
+// Reason returns OpenSSL's words for the first code that has any.
+func (e *Error) Reason() string {
+	for _, code := range e.Codes {
+		if reason := Reason(code); reason != "" {
+			return reason
+		}
+	}
+	return ""
+}
+
+// Status is what a step of a connection ended with.
+type Status int32
+
+// The statuses, as shim.h numbers them.
+const (
+	Done       Status = iota // the operation is complete
+	WantRead                 // more input is needed
+	WantWrite                // the output window is full
+	NeedHello                // Message is a ClientHello: choose, then step again
+	NeedVerify               // Message is the peer's chain: SetVerdict, then step again
+	NeedCert                 // Message is a CertificateRequest: UseCredential, then step again
+	Closed                   // the peer's close_notify was read
+	Fatal                    // failed for good
+)
+
+// Step is what one call on a connection did.
+type Step struct {
+	Status   Status
+	Pending  bool // decrypted bytes wait inside libssl
+	Consumed int  // bytes taken of the input
+	Produced int  // bytes put into the output
+	N        int  // bytes of user data read or written
+	Records  int  // records written
+}
+
+// Verdict is the answer to a peer's chain: OK or the X509_V_ERR that makes libssl send the alert wanted.
+type Verdict int32
+
+// The verdicts, each with the alert that libssl sends for it, on both sides and in every version.
+const (
+	VerdictOK          Verdict = 0
+	VerdictInternal    Verdict = 1  // internal_error(80)
+	VerdictExpired     Verdict = 10 // certificate_expired(45)
+	VerdictUnknownCA   Verdict = 20 // unknown_ca(48)
+	VerdictUnsupported Verdict = 26 // unsupported_certificate(43)
+	VerdictBad         Verdict = 28 // bad_certificate(42)
+)
+
+// Facts are the negotiated parameters of a connection. Its byte slices are copies.
+type Facts struct {
+	Version              uint16
+	CipherSuite          uint16
+	Group                uint16
+	Resumed              bool
+	HelloRetry           bool
+	ExtendedMasterSecret bool
+	ALPN                 string
+	ServerName           string // servers only
+	OCSPResponse         []byte // clients only
+	SCTs                 []byte // SignedCertificateTimestampList, RFC 6962
+	LocalFinished        []byte // TLS 1.2 only
+	PeerFinished         []byte // TLS 1.2 only
+}
+
+// ContextConfig says how a context is to be made. Empty strings mean libssl's default.
+type ContextConfig struct {
+	MinVersion, MaxVersion uint16
+	SecurityLevel          int // at least this; -1 keeps the library's
+	RequestClientCert      bool
+	RequireClientCert      bool
+	WantHello              bool // servers pause at the ClientHello
+	WantCert               bool // clients pause when asked for a certificate
+	WantKeyLog             bool
+	CipherList             string // TLS 1.2
+	CipherSuites           string // TLS 1.3
+	Groups                 string
+	SignatureAlgorithms    string
+	ALPN                   []byte   // in wire form
+	ClientCAs              [][]byte // DER names
+	Credential             *Credential
+}
+
+// A Verifier decides on a peer's chain where libssl can't pause for it: on servers, and everywhere on 1.1.1.
+// It is called on the thread that is inside libssl.
+type Verifier interface {
+	// VerifyChain gets the chain as Message gives it and must not keep it. It is empty if a client that was asked sent none.
+	VerifyChain(chain []byte) Verdict
+}
+
+var crossings atomic.Uint64
+
+// Crossings returns how many calls into C the connections freed so far have made. It is for tests and measurements.
+func Crossings() uint64 { return crossings.Load() }

@@ -1,0 +1,71 @@
+//go:build !cgo || !unix
+
+package libssl
+
+import "errors"
+
+func tryLoad(candidate) (*Library, error) { return nil, errors.New("built without cgo") }
+
+// Reason returns OpenSSL's words for a packed error code, or "".
+func Reason(uint64) string { return "" }
+
+// HeapInUse returns the bytes in use on the C heap, or 0 where the C library can't tell.
+func HeapInUse() uint64 { return 0 }
+
+// HasFIPS reports whether a FIPS provider can be loaded and passes its self-test.
+func HasFIPS() bool { return false }
+
+// HasKernelTLS reports whether the library was built with kernel TLS.
+func HasKernelTLS() bool { return false }
+
+// HasGroup reports whether the library has a key exchange group.
+func HasGroup(string) bool { return false }
+
+// VerifyPauses reports whether clients can pause for verification; servers never can.
+func VerifyPauses() bool { return false }
+
+// Context is an SSL_CTX. Without cgo there is none.
+type Context struct{}
+
+// Credential is a certificate chain with its key. Without cgo there is none.
+type Credential struct{}
+
+// Conn is one connection. Without cgo there is none: no constructor returns one, so its methods are never called.
+type Conn struct{}
+
+// NewContext returns ErrUnavailable.
+func NewContext(*ContextConfig) (*Context, error) { return nil, ErrUnavailable }
+
+// NewCredential returns ErrUnavailable.
+func NewCredential([][]byte, []byte, string, []byte, []byte) (*Credential, error) {
+	return nil, ErrUnavailable
+}
+
+// The methods exist so that callers compile.
+
+func (c *Context) HasCipher(uint16) bool                         { return false }
+func (c *Context) SecurityLevel() int                            { return 0 }
+func (c *Context) NewConn(bool, string, Verifier) (*Conn, error) { return nil, ErrUnavailable }
+func (c *Context) Start(bool, string, []byte, []byte) (*Conn, Step, error) {
+	return nil, Step{}, ErrUnavailable
+}
+func (c *Credential) CallsGo() bool                              { return false }
+func (c *Conn) Handshake([]byte, []byte) Step                    { return Step{Status: Fatal} }
+func (c *Conn) Read([]byte, []byte) Step                         { return Step{Status: Fatal} }
+func (c *Conn) Write([]byte, []byte, int, int) Step              { return Step{Status: Fatal} }
+func (c *Conn) CloseNotify([]byte) Step                          { return Step{Status: Fatal} }
+func (c *Conn) KeyUpdate(bool) Step                              { return Step{Status: Fatal} }
+func (c *Conn) Free(bool, []byte) Step                           { return Step{Status: Fatal} }
+func (c *Conn) Export(string, []byte, bool, int) ([]byte, error) { return nil, ErrUnavailable }
+func (c *Conn) UseCredential(*Credential) error                  { return ErrUnavailable }
+func (c *Conn) Message() []byte                                  { return nil }
+func (c *Conn) Spill() []byte                                    { return nil }
+func (c *Conn) KeyLog() []byte                                   { return nil }
+func (c *Conn) SetVerdict(Verdict)                               {}
+func (c *Conn) RefuseHello(uint8)                                {}
+func (c *Conn) AlertIn() (level, description uint8, ok bool)     { return 0, 0, false }
+func (c *Conn) AlertOut() (level, description uint8, ok bool)    { return 0, 0, false }
+func (c *Conn) Version() uint16                                  { return 0 }
+func (c *Conn) Negotiated() bool                                 { return false }
+func (c *Conn) Errors() []uint64                                 { return nil }
+func (c *Conn) Facts() Facts                                     { return Facts{} }

@@ -1,0 +1,54 @@
+package ossl
+
+import (
+	"sync"
+
+	"github.com/ossl-go/ossl/internal/libssl"
+)
+
+// LibraryInfo describes the OpenSSL in use. The library itself is asked, not its file name.
+type LibraryInfo struct {
+	Version     string // "3.0.19", "1.1.1w"
+	VersionText string // "OpenSSL 3.0.19 27 Jan 2026"
+	Path        string // of libssl, symbolic links resolved
+	CryptoPath  string // of libcrypto
+	FIPS        bool   // a FIPS provider can be loaded and passes its self-test with the host's configuration
+	KernelTLS   bool   // libssl was built with kernel TLS; whether the kernel has it is another question
+}
+
+// Library loads OpenSSL, if that has not happened yet, and describes it.
+// The error wraps [ErrUnavailable] if no usable library is found.
+func Library() (LibraryInfo, error) {
+	lib, err := loadLibrary("")
+	if err != nil {
+		return LibraryInfo{}, err
+	}
+	return LibraryInfo{
+		Version:     lib.Version(),
+		VersionText: lib.Text,
+		Path:        lib.Path,
+		CryptoPath:  lib.CryptoPath,
+		FIPS:        hasFIPS(),
+		KernelTLS:   hasKernelTLS(),
+	}, nil
+}
+
+// Both load modules or make connections, and neither answer changes while the process runs.
+var (
+	hasFIPS      = sync.OnceValue(libssl.HasFIPS)
+	hasKernelTLS = sync.OnceValue(libssl.HasKernelTLS)
+)
+
+// libraryLoadError gives the boundary's load error the package's prefix.
+type libraryLoadError struct{ err error }
+
+func (e *libraryLoadError) Error() string { return "ossl: " + e.err.Error() }
+func (e *libraryLoadError) Unwrap() error { return e.err }
+
+func loadLibrary(spec string) (*libssl.Library, error) {
+	lib, err := libssl.Load(spec)
+	if err != nil {
+		return nil, &libraryLoadError{err}
+	}
+	return lib, nil
+}

@@ -1,0 +1,89 @@
+package ossl
+
+import (
+	"crypto/tls"
+	"fmt"
+)
+
+// An Option asks for something of a [Context] that [tls.Config] has no field for.
+type Option func(*options) error
+
+type options struct {
+	library       string
+	suites13      []uint16
+	signatures    []tls.SignatureScheme
+	securityLevel int
+	chainCache    int
+}
+
+// defaultChainCache is the number of verified chains that a Context remembers.
+const defaultChainCache = 1024
+
+// defaultSecurityLevel is OpenSSL's level for 112 bits of security, the default of 3.x: SSL_CTX_set_security_level(3).
+const defaultSecurityLevel = 2
+
+func optionsOf(opts []Option) (*options, error) {
+	o := &options{securityLevel: defaultSecurityLevel, chainCache: defaultChainCache}
+	for _, opt := range opts {
+		if err := opt(o); err != nil {
+			return nil, err
+		}
+	}
+	return o, nil
+}
+
+// WithTLS13CipherSuites chooses the TLS 1.3 suites and their order, which crypto/tls fixes. Beside crypto/tls's three, OpenSSL has
+// TLS_AES_128_CCM_SHA256 (0x1304) and TLS_AES_128_CCM_8_SHA256 (0x1305).
+func WithTLS13CipherSuites(ids ...uint16) Option {
+	return func(o *options) error {
+		if len(ids) == 0 {
+			return &ConfigError{Field: "WithTLS13CipherSuites", Reason: "no suite given"}
+		}
+		o.suites13 = ids
+		return nil
+	}
+}
+
+// WithSignatureAlgorithms chooses the signature algorithms that are offered, accepted and used, in order of preference.
+func WithSignatureAlgorithms(schemes ...tls.SignatureScheme) Option {
+	return func(o *options) error {
+		if len(schemes) == 0 {
+			return &ConfigError{Field: "WithSignatureAlgorithms", Reason: "no algorithm given"}
+		}
+		o.signatures = schemes
+		return nil
+	}
+}
+
+// WithSecurityLevel sets OpenSSL's security level, 0 to 5, the least strength of keys, hashes and suites; the default is 2, which is
+// 112 bits: SSL_CTX_set_security_level(3). A higher level of the host's configuration stays in force.
+func WithSecurityLevel(level int) Option {
+	return func(o *options) error {
+		if level < 0 || level > 5 {
+			return &ConfigError{Field: "WithSecurityLevel", Reason: fmt.Sprintf("%d is not between 0 and 5", level)}
+		}
+		o.securityLevel = level
+		return nil
+	}
+}
+
+// WithVerifiedChainCache sets how many verified certificate chains are remembered, 1024 by default; 0 turns the cache off.
+// docs/ARCHITECTURE.md says why a remembered chain is as good as a verified one.
+func WithVerifiedChainCache(entries int) Option {
+	return func(o *options) error {
+		if entries < 0 {
+			return &ConfigError{Field: "WithVerifiedChainCache", Reason: "negative"}
+		}
+		o.chainCache = entries
+		return nil
+	}
+}
+
+// WithLibrary chooses the OpenSSL to load: a version ("3", "3.5", "1.1"), the path of libssl, or the path of a folder that holds it.
+// A process uses one OpenSSL: if another is loaded already, [NewContext] fails.
+func WithLibrary(versionOrPath string) Option {
+	return func(o *options) error {
+		o.library = versionOrPath
+		return nil
+	}
+}

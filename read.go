@@ -1,0 +1,146 @@
+package ossl
+
+import (
+	"crypto/tls"
+	"io"
+	"net"
+
+	"github.com/ossl-go/ossl/internal/libssl"
+)
+
+// Read reads data from the connection. It runs the handshake first if that has not happened.
+//
+// The peer's close_notify is io.EOF. An end without one is io.ErrUnexpectedEOF, wherever it comes: unlike crypto/tls, which takes an
+// end between two records for a regular one, ossl reports every truncation.
+func (c *Conn) Read(b []byte) (int, error) {
+	if err := c.Handshake(); err != nil {
+		return 0, err
+	}
+	if len(b) == 0 {
+		return 0, nil
+	}
+	c.readMu.Lock()
+	defer c.readMu.Unlock()
+	for {
+		if c.readErr != nil {
+			return 0, c.readErr
+		}
+		if c.pending || len(c.in.data) > 0 {
+			n, err := c.open(b)
+			if n > 0 || err != nil {
+				return n, err
+			}
+		}
+		if err := c.in.fill(c.conn); err != nil {
+			if err == io.EOF {
+				err = io.ErrUnexpectedEOF
+			}
+			if e, ok := err.(net.Error); !ok || !e.Temporary() { // a deadline may be moved
+				c.readErr = permanent(err)
+			}
+			return 0, err
+		}
+	}
+}
+
+// open opens what is there of the input into b. It returns neither data nor error if a record is incomplete. readMu is held.
+func (c *Conn) open(b []byte) (int, error) {
+	c.mu.Lock()
+	if c.path == nil {
+		c.unlock()
+		c.readErr = net.ErrClosed
+		return 0, c.readErr
+	}
+	step := c.path.Read(c.in.data, b)
+	if spill := c.path.Spill(); len(spill) > 0 {
+		c.queue = append(c.queue, spill...)
+	}
+	var renegotiation bool
+	if step.Status == libssl.Fatal {
+		c.readErr = c.readError()
+	} else if _, description, ok := c.path.AlertOut(); ok && description == alertNoRenegotiation {
+		// libssl refuses by a warning and goes on; crypto/tls ends the connection.
+		c.readErr = localError(tls.AlertError(alertNoRenegotiation))
+		renegotiation = true
+	}
+	queued := len(c.queue) > 0
+	c.unlock()
+
+	c.in.consume(step.Consumed)
+	c.pending = step.Pending
+	if queued {
+		c.flushQueue()
+	}
+	if c.readErr != nil {
+		if renegotiation {
+			c.failWrites(c.readErr)
+		}
+		if step.N > 0 {
+			return step.N, nil // what came before is good; the error comes with the next call
+		}
+		return 0, c.readErr
+	}
+	if step.Status == libssl.Closed {
+		c.readErr = io.EOF
+		return step.N, io.EOF
+	}
+	return step.N, nil
+}
+
+// readError turns a fatal read into the error that crypto/tls returns. mu is held.
+func (c *Conn) readError() error {
+	t, ok := c.path.(*libssl.Conn)
+	if !ok {
+		return localError(tls.AlertError(alertInternalError))
+	}
+	err, alert := fatalError("read", t, c.in.data)
+	if alert >= 0 {
+		if _, isHeader := err.(tls.RecordHeaderError); !isHeader {
+			err = localError(err)
+		}
+	}
+	return err
+}
+
+// failWrites makes Writes fail, without waiting for one that is under way.
+func (c *Conn) failWrites(err error) {
+	if c.writeMu.TryLock() {
+		if c.writeErr == nil {
+			c.writeErr = err
+		}
+		c.writeMu.Unlock()
+	}
+}
+
+// flushQueue sends what Reads have sealed, unless a Write is under way, which then sends it: a Read never waits for a blocked Write.
+func (c *Conn) flushQueue() {
+	for c.queueFilled() && c.writeMu.TryLock() {
+		c.sendQueue()
+		c.writeMu.Unlock()
+	}
+}
+
+func (c *Conn) queueFilled() bool {
+	c.mu.Lock()
+	defer c.unlock()
+	return len(c.queue) > 0
+}
+
+// sendQueue sends the queue until it is empty. writeMu is held.
+func (c *Conn) sendQueue() {
+	for {
+		c.mu.Lock()
+		queued := c.queue
+		c.queue = nil
+		c.unlock()
+		if len(queued) == 0 {
+			return
+		}
+		if c.writeErr != nil || c.closeNotifySent {
+			continue // nothing may follow; forget it
+		}
+		if _, err := c.conn.Write(queued); err != nil {
+			c.writeErr = permanent(err)
+		}
+	}
+}

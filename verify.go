@@ -1,0 +1,199 @@
+package ossl
+
+import (
+	"bytes"
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/rsa"
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+
+	"github.com/ossl-go/ossl/internal/libssl"
+)
+
+// maxRSABits is crypto/tls's limit on the size of RSA keys in a peer's certificates.
+const maxRSABits = 8192
+
+// A refusal is a verification's failure: the error for the caller and the alert that crypto/tls sends for it.
+type refusal struct {
+	err   error
+	alert uint8
+}
+
+// verdict is what makes libssl send the refusal's alert. Where no X509_V_ERR leads to it, it is the nearest; before keys are in use the
+// alert is put right afterwards (rewriteAlert).
+func (r *refusal) verdict() libssl.Verdict {
+	switch r.alert {
+	case alertUnknownCA:
+		return libssl.VerdictUnknownCA
+	case alertCertificateExpired:
+		return libssl.VerdictExpired
+	case alertUnsupportedCertificate:
+		return libssl.VerdictUnsupported
+	case alertInternalError:
+		return libssl.VerdictInternal
+	}
+	return libssl.VerdictBad
+}
+
+// splitChain takes apart a chain as libssl.Conn.Message gives it, without copying.
+func splitChain(packed []byte) ([][]byte, bool) {
+	var chain [][]byte
+	for len(packed) > 0 {
+		if len(packed) < 4 {
+			return nil, false
+		}
+		n := int(packed[0])<<24 | int(packed[1])<<16 | int(packed[2])<<8 | int(packed[3])
+		if n <= 0 || n > len(packed)-4 {
+			return nil, false
+		}
+		chain = append(chain, packed[4:4+n])
+		packed = packed[4+n:]
+	}
+	return chain, true
+}
+
+// verifyChain decides on the chain that the peer sent, packed; the client's is empty if the server's wish for one was not met.
+// It is crypto/tls's verifyServerCertificate and processCertsFromClient, less VerifyConnection.
+func (c *Conn) verifyChain(packed []byte) *refusal {
+	config := c.ctx.config
+	peer := "server"
+	if !c.isClient {
+		peer = "client"
+	}
+	if len(packed) == 0 {
+		if c.isClient {
+			return &refusal{errors.New("tls: received empty certificates message"), alertDecodeError}
+		}
+		if config.ClientAuth == tls.RequireAnyClientCert || config.ClientAuth == tls.RequireAndVerifyClientCert {
+			alert := uint8(alertCertificateRequired)
+			if c.hs.version() < tls.VersionTLS13 {
+				alert = alertHandshakeFailure
+			}
+			return &refusal{errors.New("tls: client didn't provide a certificate"), alert}
+		}
+		return c.userVerify(nil)
+	}
+
+	key := chainKey{sum: sha256.Sum256(packed)}
+	if c.isClient {
+		key.name = c.serverName
+	}
+	now := c.ctx.time()
+	if e := c.ctx.chains.get(key, now); e != nil {
+		c.state.PeerCertificates, c.state.VerifiedChains = e.certs, e.chains
+		return c.userVerify(e.certs)
+	}
+
+	chain, ok := splitChain(bytes.Clone(packed)) // parsed certificates keep their bytes
+	if !ok {
+		return &refusal{errors.New("ossl: malformed chain from libssl"), alertInternalError}
+	}
+	certs := make([]*x509.Certificate, len(chain))
+	for i, der := range chain {
+		cert, err := x509.ParseCertificate(der)
+		if err != nil {
+			return &refusal{fmt.Errorf("tls: failed to parse certificate from %s: %w", peer, err), alertDecodeError}
+		}
+		if key, ok := cert.PublicKey.(*rsa.PublicKey); ok && key.N.BitLen() > maxRSABits {
+			return &refusal{fmt.Errorf("tls: %s sent certificate containing RSA key larger than %d bits", peer, maxRSABits),
+				alertBadCertificate}
+		}
+		certs[i] = cert
+	}
+
+	var chains [][]*x509.Certificate
+	if c.isClient && !config.InsecureSkipVerify || !c.isClient && config.ClientAuth >= tls.VerifyClientCertIfGiven {
+		opts := x509.VerifyOptions{CurrentTime: now, Intermediates: x509.NewCertPool()}
+		if c.isClient {
+			opts.Roots, opts.DNSName = config.RootCAs, c.serverName
+		} else {
+			opts.Roots, opts.KeyUsages = config.ClientCAs, []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
+		}
+		for _, cert := range certs[1:] {
+			opts.Intermediates.AddCert(cert)
+		}
+		var err error
+		if chains, err = certs[0].Verify(opts); err != nil {
+			return &refusal{&tls.CertificateVerificationError{UnverifiedCertificates: certs, Err: err}, c.verifyAlert(err)}
+		}
+	}
+	switch certs[0].PublicKey.(type) {
+	case *rsa.PublicKey, *ecdsa.PublicKey, ed25519.PublicKey:
+	default:
+		return &refusal{fmt.Errorf("tls: %s's certificate contains an unsupported type of public key: %T", peer, certs[0].PublicKey),
+			alertUnsupportedCertificate}
+	}
+	c.ctx.chains.put(key, certs, chains, now)
+	c.state.PeerCertificates, c.state.VerifiedChains = certs, chains
+	return c.userVerify(certs)
+}
+
+// verifyAlert is the alert for a failed verification: a client always sends bad_certificate.
+func (c *Conn) verifyAlert(err error) uint8 {
+	var unknown x509.UnknownAuthorityError
+	var invalid x509.CertificateInvalidError
+	switch {
+	case c.isClient:
+		return alertBadCertificate
+	case errors.As(err, &unknown):
+		return alertUnknownCA
+	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
+		return alertCertificateExpired
+	}
+	return alertBadCertificate
+}
+
+// userVerify asks the configuration's VerifyPeerCertificate.
+func (c *Conn) userVerify(certs []*x509.Certificate) *refusal {
+	verify := c.ctx.config.VerifyPeerCertificate
+	if verify == nil {
+		return nil
+	}
+	raw := make([][]byte, len(certs))
+	for i, cert := range certs {
+		raw[i] = cert.Raw
+	}
+	if err := verify(raw, c.state.VerifiedChains); err != nil {
+		return &refusal{err, alertBadCertificate}
+	}
+	return nil
+}
+
+// verifyConnection asks the configuration's VerifyConnection, once a handshake, with what is known by then.
+func (c *Conn) verifyConnection() *refusal {
+	verify := c.ctx.config.VerifyConnection
+	if verify == nil || c.hs.connectionVerified {
+		return nil
+	}
+	c.hs.connectionVerified = true
+	c.fillState(c.hs.tls.Facts())
+	if err := verify(c.state); err != nil {
+		return &refusal{err, alertBadCertificate}
+	}
+	return nil
+}
+
+// VerifyChain is called from inside libssl where it can't pause: a server's decision on a client's chain, any on 1.1.1.
+// In TLS 1.2 a client verifies the connection as a whole later, when the OCSP response is there.
+func (c *Conn) VerifyChain(packed []byte) (verdict libssl.Verdict) {
+	defer func() {
+		if p := recover(); p != nil {
+			c.hs.panicked = p
+			c.hs.refused = &refusal{fmt.Errorf("ossl: panic while verifying: %v", p), alertInternalError}
+			verdict = libssl.VerdictInternal
+		}
+	}()
+	r := c.verifyChain(packed)
+	if r == nil && (!c.isClient || c.hs.version() >= tls.VersionTLS13) {
+		r = c.verifyConnection()
+	}
+	if r != nil {
+		c.hs.refused = r
+		return r.verdict()
+	}
+	return libssl.VerdictOK
+}

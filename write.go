@@ -1,0 +1,137 @@
+package ossl
+
+import (
+	"crypto/tls"
+	"net"
+
+	"github.com/ossl-go/ossl/internal/libssl"
+)
+
+const (
+	// maxChunk is how much plaintext one crossing seals: what fits a large buffer whatever the suite.
+	maxChunk = 8 * 16384
+	// tcpMSSEstimate and recordSizeBoostThreshold are crypto/tls's parameters of dynamic record sizing.
+	tcpMSSEstimate           = 1208
+	recordSizeBoostThreshold = 128 * 1024
+	maxSizedRecords          = 1000
+)
+
+// Write writes data to the connection. It runs the handshake first if that has not happened.
+// After a Write that failed or timed out, the connection can't be written to: sealed records must not be lost.
+func (c *Conn) Write(b []byte) (int, error) {
+	for { // interlock with Close
+		x := c.activeCall.Load()
+		if x&1 != 0 {
+			return 0, net.ErrClosed
+		}
+		if c.activeCall.CompareAndSwap(x, x+2) {
+			break
+		}
+	}
+	defer c.activeCall.Add(-2)
+	if err := c.Handshake(); err != nil {
+		return 0, err
+	}
+
+	c.writeMu.Lock()
+	n, err := c.writeLocked(b)
+	if c.queueFilled() { // a Read that could not take writeMu meanwhile left its output to us
+		c.sendQueue()
+	}
+	c.writeMu.Unlock()
+	c.flushQueue() // and so may one have done between the two
+	return n, err
+}
+
+func (c *Conn) writeLocked(b []byte) (n int, err error) {
+	if c.writeErr != nil {
+		return 0, c.writeErr
+	}
+	if c.closeNotifySent {
+		return 0, errShutdown
+	}
+	for n < len(b) {
+		written, err := c.seal(b[n:])
+		n += written
+		if err != nil {
+			c.writeErr = permanent(err)
+			return n, c.writeErr
+		}
+	}
+	return n, nil
+}
+
+// seal seals what one crossing can of b, and sends it.
+func (c *Conn) seal(b []byte) (int, error) {
+	payload := c.recordPayload()
+	pool := smallBuffers
+	// A small buffer holds a record of the largest size, or some small ones.
+	limit := 16384
+	if payload > 0 {
+		limit = 8192
+	}
+	if len(b) > limit {
+		pool = largeBuffers
+		limit = maxChunk
+		if payload > 0 {
+			limit = recordSizeBoostThreshold / 2 // small records have more overhead
+		}
+	}
+	b = b[:min(len(b), limit)]
+	out := getBuffer(pool)
+	defer out.put()
+
+	c.mu.Lock()
+	if c.path == nil {
+		c.unlock()
+		return 0, net.ErrClosed
+	}
+	queued := c.queue
+	c.queue = nil
+	step := c.path.Write(b, out.mem, payload, c.packetsSent)
+	if step.Status == libssl.Fatal {
+		err := c.writeError()
+		c.unlock()
+		return 0, err
+	}
+	c.unlock()
+
+	if len(queued) > 0 { // sealed before: sent before
+		if _, err := c.conn.Write(queued); err != nil {
+			return 0, err
+		}
+	}
+	if _, err := c.conn.Write(out.mem[:step.Produced]); err != nil {
+		return 0, err
+	}
+	c.packetsSent += step.Records
+	c.bytesSent += int64(step.N)
+	return step.N, nil
+}
+
+// writeError turns a fatal write into an error. mu is held.
+func (c *Conn) writeError() error {
+	t, ok := c.path.(*libssl.Conn)
+	if !ok {
+		return localError(tls.AlertError(alertInternalError))
+	}
+	err, _ := fatalError("write", t, nil)
+	return err
+}
+
+// recordPayload returns how much plaintext makes a record that fits one TCP segment, 0 once records may have their full size: the i-th
+// record holds at most i times as much. It is crypto/tls's maxPayloadSizeForWrite.
+func (c *Conn) recordPayload() int {
+	if c.ctx.config.DynamicRecordSizingDisabled || c.bytesSent >= recordSizeBoostThreshold || c.packetsSent > maxSizedRecords {
+		return 0
+	}
+	overhead := recordHeaderLen + 16 // tag
+	switch suite := c.state.CipherSuite; {
+	case c.state.Version == tls.VersionTLS13:
+		overhead++ // content type
+	case suite == tls.TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256, suite == tls.TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256:
+	default:
+		overhead += 8 + 40 // explicit nonce, or IV, MAC and padding
+	}
+	return tcpMSSEstimate - overhead
+}
