@@ -6,7 +6,7 @@
 //	go run ./ci/matrix [-only 1.1,3.5] [-run REGEXP] DIR
 //
 // It fails when a test fails under any version, when a version other than the one named was loaded, and, with CI=true, when
-// a test was skipped for any reason but a version of OpenSSL or a tool that isn't installed.
+// a test was skipped under every version, or for any reason but a version or a tool that isn't installed.
 package main
 
 import (

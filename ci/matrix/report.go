@@ -118,14 +118,20 @@ func reason(output []string) string {
 }
 
 var (
-	namesVersion = regexp.MustCompile(`(?i)\b(openssl|libssl|libcrypto|go)[ -]?\d+(\.\d+)+|(^|[^.\d])(1\.1\.1|[34]\.\d+)\b`)
+	namesGo      = regexp.MustCompile(`\bgo1\.\d+`)
+	namesVersion = regexp.MustCompile(`(?i)\b(openssl|libssl|libcrypto)[ -]?\d+(\.\d+)+|(^|[^.\d])(1\.1\.1|[34]\.\d+)\b`)
 	namesTool    = regexp.MustCompile(`(?i)\b(openssl|curl|gnutls-\w+|node|python3?|valgrind)\b.*\b(not installed|not found|missing)\b`)
 )
 
-// explained tells whether a reason to skip names a version or a missing tool. Any other reason hides a test from every
+// explained tells whether a reason to skip names a version, of OpenSSL or of Go, or a missing tool. Any other reason hides a test from every
 // machine, or from this one for a cause that ought to be mended.
 func explained(reason string) bool {
-	return namesVersion.MatchString(reason) || namesTool.MatchString(reason)
+	return namesVersion.MatchString(reason) || elsewhere(reason)
+}
+
+// elsewhere tells whether a reason to skip is this machine's: the test may run on another, whatever its OpenSSL.
+func elsewhere(reason string) bool {
+	return namesGo.MatchString(reason) || namesTool.MatchString(reason)
 }
 
 // report prints the table and the reasons for skips, and returns an error if the run is to fail.
@@ -140,7 +146,7 @@ func report(w io.Writer, rows []*row, ci bool) error {
 		passed, failed, skipped = passed+r.passed, failed+r.failed, skipped+len(r.skips)
 		for _, s := range r.skips {
 			where[s] = append(where[s], r.version)
-			if !namesTool.MatchString(s.reason) {
+			if !elsewhere(s.reason) {
 				times[s.test]++
 			}
 		}

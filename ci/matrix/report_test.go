@@ -89,6 +89,7 @@ func TestReportFails(t *testing.T) {
 		{"a skip with a version", row{passed: 3, skips: []skip{{"T", "needs OpenSSL 3.2"}}}, true, false},
 		{"a skip without, in CI", row{passed: 3, skips: []skip{{"T", "later"}}}, true, true},
 		{"a skip in every version", row{passed: 3, skips: []skip{{"S", "needs OpenSSL 3.9"}}}, true, true},
+		{"a skip in every version, for Go's", row{passed: 3, skips: []skip{{"S", "crypto/tls of go1.25.0 has none"}}}, true, false},
 		{"a skip in every version, for a tool", row{passed: 3, skips: []skip{{"S", "curl not found"}}}, true, false},
 		{"a skip without, elsewhere", row{passed: 3, skips: []skip{{"T", "later"}}}, false, false},
 	}
