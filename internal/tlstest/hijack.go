@@ -20,6 +20,7 @@ type Hijacked struct {
 	log   *KeyLog
 	t     testing.TB
 	peer  Conn
+	ended bool
 	start int // records that the victim had sent when the handshake was over
 }
 
@@ -77,9 +78,12 @@ func (h *Hijacked) SealPadded(typ byte, payload []byte, padding int) []byte {
 	return h.keys.SealPadded(typ, payload, padding)
 }
 
-// SendRaw sends bytes as they are.
+// SendRaw sends bytes as they are. After End it does nothing.
 func (h *Hijacked) SendRaw(b []byte) {
 	h.t.Helper()
+	if h.ended {
+		return
+	}
 	if _, err := h.Raw.Write(b); err != nil {
 		h.t.Fatal(err)
 	}
@@ -90,6 +94,7 @@ func (h *Hijacked) Rekey() { h.keys = h.keys.Next() }
 
 // End ends the direction to the victim without an alert.
 func (h *Hijacked) End() {
+	h.ended = true
 	h.Raw.(interface{ CloseWrite() error }).CloseWrite()
 }
 

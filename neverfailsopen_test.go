@@ -1,0 +1,301 @@
+//go:build cgo
+
+package ossl_test
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"io"
+	"testing"
+
+	"github.com/ossl-go/ossl/internal/tlstest"
+)
+
+// A denial is a way in which one side refuses the other.
+type denial struct {
+	name  string
+	side  tlstest.Role // who denies
+	peer  func(*tls.Config)
+	edits []func(*tls.Config) // of who denies
+}
+
+func denyPeer(c *tls.Config) {
+	c.VerifyPeerCertificate = func([][]byte, [][]*x509.Certificate) error { return tlstest.ErrDenied }
+}
+
+func denyConn(c *tls.Config) {
+	c.VerifyConnection = func(tls.ConnectionState) error { return tlstest.ErrDenied }
+}
+
+func acceptPeer(c *tls.Config) {
+	c.VerifyPeerCertificate = func([][]byte, [][]*x509.Certificate) error { return nil }
+}
+
+func acceptConn(c *tls.Config) {
+	c.VerifyConnection = func(tls.ConnectionState) error { return nil }
+}
+
+func insecureSkipVerify(c *tls.Config) { c.InsecureSkipVerify = true }
+
+func denials() (all []denial) {
+	keep := func(*tls.Config) {}
+	bad := []string{"expired", "not yet valid", "unknown CA", "unknown CA sent along", "self-signed", "wrong usage",
+		"missing intermediate", "expired intermediate", "path too long", "issued by a leaf", "corrupted signature",
+		"unknown critical extension", "name outside the issuer's constraints", "key that doesn't match"}
+	for _, name := range append(bad, "wrong name", "no name", "name in the subject only") {
+		cert := tlstest.SpecimenNamed(name).Cert(tlstest.ServerRole)
+		all = append(all, denial{name, tlstest.ClientRole, certificates(cert), nil},
+			denial{name + ", callbacks accept", tlstest.ClientRole, certificates(cert), opts(acceptPeer, acceptConn)})
+	}
+	insecure := opts(insecureSkipVerify)
+	all = append(all,
+		denial{"VerifyPeerCertificate", tlstest.ClientRole, keep, opts(denyPeer)},
+		denial{"VerifyPeerCertificate, InsecureSkipVerify", tlstest.ClientRole, keep, append(insecure, denyPeer)},
+		denial{"VerifyConnection", tlstest.ClientRole, keep, opts(denyConn)},
+		denial{"VerifyConnection, InsecureSkipVerify", tlstest.ClientRole, keep, append(insecure, denyConn)},
+		denial{"VerifyConnection, VerifyPeerCertificate accepts", tlstest.ClientRole, keep, opts(acceptPeer, denyConn)},
+		denial{"VerifyPeerCertificate, VerifyConnection accepts", tlstest.ClientRole, keep, opts(denyPeer, acceptConn)},
+		denial{"key that doesn't match, InsecureSkipVerify", tlstest.ClientRole,
+			certificates(tlstest.SpecimenNamed("key that doesn't match").Cert(tlstest.ServerRole)), insecure},
+	)
+	for _, mode := range []tls.ClientAuthType{tls.VerifyClientCertIfGiven, tls.RequireAndVerifyClientCert} {
+		for _, name := range bad {
+			cert := tlstest.SpecimenNamed(name).Cert(tlstest.ClientRole)
+			all = append(all,
+				denial{fmt.Sprintf("%s, %v", name, mode), tlstest.ServerRole, send(cert), opts(askClient(mode))},
+				denial{fmt.Sprintf("%s, %v, callbacks accept", name, mode), tlstest.ServerRole, send(cert),
+					opts(askClient(mode), acceptPeer, acceptConn)})
+		}
+	}
+	for _, mode := range authModes {
+		if mode.mode == tls.RequireAnyClientCert || mode.mode == tls.RequireAndVerifyClientCert {
+			all = append(all,
+				denial{"none sent, " + mode.name, tlstest.ServerRole, keep, opts(askClient(mode.mode))},
+				denial{"none sent, callbacks accept, " + mode.name, tlstest.ServerRole, keep,
+					opts(askClient(mode.mode), acceptPeer, acceptConn)})
+		} else {
+			all = append(all, denial{"none sent, VerifyConnection, " + mode.name, tlstest.ServerRole, keep,
+				opts(askClient(mode.mode), denyConn)})
+		}
+		sent := send(tlstest.ClientCert(tlstest.P256))
+		if mode.mode != tls.NoClientCert {
+			all = append(all,
+				denial{"VerifyPeerCertificate, " + mode.name, tlstest.ServerRole, sent, opts(askClient(mode.mode), denyPeer)},
+				denial{"VerifyPeerCertificate, VerifyConnection accepts, " + mode.name, tlstest.ServerRole, sent,
+					opts(askClient(mode.mode), denyPeer, acceptConn)},
+				denial{"key that doesn't match, " + mode.name, tlstest.ServerRole,
+					send(tlstest.SpecimenNamed("key that doesn't match").Cert(tlstest.ClientRole)), opts(askClient(mode.mode))})
+		}
+		all = append(all,
+			denial{"VerifyConnection, " + mode.name, tlstest.ServerRole, sent, opts(askClient(mode.mode), denyConn)},
+			denial{"VerifyConnection, VerifyPeerCertificate accepts, " + mode.name, tlstest.ServerRole, sent,
+				opts(askClient(mode.mode), acceptPeer, denyConn)})
+	}
+	return all
+}
+
+// TestVerificationNeverFailsOpen denies in every way on each side, in each version of TLS and under the libssl at hand. The
+// denying side's handshake must fail, a crypto/tls peer must see the alert that crypto/tls would have sent, and no
+// application data may be delivered, neither then nor later. ci/versions runs it under each libssl.
+func TestVerificationNeverFailsOpen(t *testing.T) {
+	t.Logf("libssl %s", libraryVersion())
+	for _, version := range versions {
+		for _, d := range denials() {
+			t.Run(fmt.Sprintf("%s/%s/%s", versionName(version), d.side, d.name), func(t *testing.T) {
+				for _, peer := range []tlstest.Impl{tlstest.Std, underTest} {
+					deny(t, version, d, peer)
+				}
+			})
+		}
+	}
+}
+
+func deny(t *testing.T, version uint16, d denial, peer tlstest.Impl) {
+	t.Helper()
+	c := tlstest.Case{
+		Client: clientWith(append(opts(only(version)), d.edits...)...),
+		Server: serverWith(only(version), d.peer),
+		Talk:   tlstest.Echo,
+	}
+	p := tlstest.Pairing{Client: underTest, Server: peer}
+	other := tlstest.ServerRole
+	if d.side == tlstest.ServerRole {
+		c.Client, c.Server = clientWith(only(version), d.peer), serverWith(append(opts(only(version)), d.edits...)...)
+		p = tlstest.Pairing{Client: peer, Server: underTest}
+		other = tlstest.ClientRole
+	}
+	o := tlstest.Run(p, c)
+	denying, denied := o.Of(d.side), o.Of(other)
+	if o.Hung {
+		t.Fatalf("%s: hung", p.Name())
+	}
+	if denying.Handshake == "ok" {
+		t.Fatalf("%s: the handshake succeeded; then %v", p.Name(), denying.TalkErr)
+	}
+	if denying.Heard != "" || denied.Heard != "" {
+		t.Fatalf("%s: application data was delivered: %q, %q", p.Name(), denying.Heard, denied.Heard)
+	}
+	if denied.Handshake == "ok" && denied.Talk == "ok" {
+		t.Fatalf("%s: the peer noticed nothing", p.Name())
+	}
+	if peer == tlstest.Std {
+		// The same with crypto/tls denying says which alert is right.
+		want := tlstest.Run(tlstest.Pairing{Client: tlstest.Std, Server: tlstest.Std}, c)
+		if want.Of(d.side).Handshake == "ok" {
+			t.Fatal("crypto/tls accepts this")
+		}
+		compare(t, p, want, o)
+	}
+}
+
+// TestVerificationFailureIsFinal tries to go on after a denial, without a Close in between.
+func TestVerificationFailureIsFinal(t *testing.T) {
+	for _, version := range versions {
+		for _, side := range []tlstest.Role{tlstest.ClientRole, tlstest.ServerRole} {
+			t.Run(versionName(version)+"/"+string(side), func(t *testing.T) {
+				rawClient, rawServer := tlstest.NewPipe()
+				defer rawClient.Close()
+				defer rawServer.Close()
+				var denying, peer tlstest.Conn
+				if side == tlstest.ClientRole {
+					denying = underTest.Client(rawClient, tlstest.ClientConfig(only(version), denyConn))
+					peer = tlstest.Std.Server(rawServer, tlstest.ServerConfig(only(version)))
+				} else {
+					denying = underTest.Server(rawServer, tlstest.ServerConfig(only(version), denyConn))
+					peer = tlstest.Std.Client(rawClient, tlstest.ClientConfig(only(version)))
+				}
+				done := make(chan struct{})
+				go func() {
+					defer close(done)
+					peer.Handshake()
+					peer.Write([]byte("application data"))
+				}()
+				if err := denying.Handshake(); err == nil {
+					t.Fatal("the handshake succeeded")
+				}
+				<-done
+				for range 3 {
+					if n, err := denying.Read(make([]byte, 100)); n != 0 || err == nil {
+						t.Errorf("Read after the denial: %d, %v", n, err)
+					}
+					if n, err := denying.Write([]byte("x")); n != 0 || err == nil {
+						t.Errorf("Write after the denial: %d, %v", n, err)
+					}
+					if err := denying.Handshake(); err == nil {
+						t.Error("Handshake after the denial succeeded")
+					}
+				}
+				if denying.ConnectionState().HandshakeComplete {
+					t.Error("the state says that the handshake is complete")
+				}
+				rawClient.CloseWrite()
+				rawServer.CloseWrite()
+				if n, err := io.Copy(io.Discard, peer); n != 0 {
+					t.Errorf("the peer read %d bytes, %v", n, err)
+				}
+			})
+		}
+	}
+}
+
+// TestPanicInCallbackIsNoAcceptance has every callback panic: the panic may come out of Handshake, as it does from crypto/tls,
+// or become an error, but the connection must be dead.
+func TestPanicInCallbackIsNoAcceptance(t *testing.T) {
+	const text = "tlstest: a callback panics"
+	type callback struct {
+		name string
+		side tlstest.Role
+		set  func(*tls.Config)
+	}
+	var callbacks []callback
+	for _, side := range []tlstest.Role{tlstest.ClientRole, tlstest.ServerRole} {
+		callbacks = append(callbacks,
+			callback{"VerifyPeerCertificate", side, func(c *tls.Config) {
+				c.VerifyPeerCertificate = func([][]byte, [][]*x509.Certificate) error { panic(text) }
+			}},
+			callback{"VerifyConnection", side, func(c *tls.Config) {
+				c.VerifyConnection = func(tls.ConnectionState) error { panic(text) }
+			}},
+			callback{"VerifyPeerCertificate, unverified", side, func(c *tls.Config) {
+				c.InsecureSkipVerify = true
+				if c.ClientAuth != tls.NoClientCert {
+					c.ClientAuth = tls.RequestClientCert
+				}
+				c.VerifyPeerCertificate = func([][]byte, [][]*x509.Certificate) error { panic(text) }
+			}})
+	}
+	callbacks = append(callbacks,
+		callback{"GetConfigForClient", tlstest.ServerRole, func(c *tls.Config) {
+			c.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) { panic(text) }
+		}},
+		callback{"GetCertificate", tlstest.ServerRole, func(c *tls.Config) {
+			c.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) { panic(text) }
+		}},
+		callback{"GetClientCertificate", tlstest.ClientRole, func(c *tls.Config) {
+			c.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { panic(text) }
+		}})
+	for _, version := range versions {
+		for _, callback := range callbacks {
+			for _, peer := range []tlstest.Impl{tlstest.Std, underTest} {
+				t.Run(fmt.Sprintf("%s/%s/%s/%s", versionName(version), callback.side, callback.name, peer.Name()), func(t *testing.T) {
+					rawClient, rawServer := tlstest.NewPipe()
+					defer rawClient.Close()
+					defer rawServer.Close()
+					client := tlstest.ClientConfig(only(version), certificates(tlstest.ClientCert(tlstest.P256)))
+					server := tlstest.ServerConfig(only(version), askClient(tls.RequireAndVerifyClientCert))
+					var victim, other tlstest.Conn
+					if callback.side == tlstest.ClientRole {
+						callback.set(client)
+						victim, other = underTest.Client(rawClient, client), peer.Server(rawServer, server)
+					} else {
+						callback.set(server)
+						victim, other = underTest.Server(rawServer, server), peer.Client(rawClient, client)
+					}
+					done := make(chan string)
+					go func() {
+						other.Handshake()
+						other.Write([]byte("application data"))
+						heard, _ := io.ReadAll(other)
+						done <- string(heard)
+					}()
+					err, panicked := handshakeRecovering(victim)
+					if err == nil && panicked == nil {
+						t.Error("the handshake succeeded")
+					}
+					if panicked != nil && panicked != text {
+						t.Errorf("another panic: %v", panicked)
+					}
+					// Nothing more will come to the victim, so nothing it does now blocks.
+					rawClient.CloseWrite()
+					rawServer.CloseWrite()
+					if n, err := readRecovering(victim); n != 0 || err == nil {
+						t.Errorf("Read afterwards: %d, %v", n, err)
+					}
+					if victim.ConnectionState().HandshakeComplete {
+						t.Error("the state says that the handshake is complete")
+					}
+					victim.Close()
+					if heard := <-done; heard != "" {
+						t.Errorf("the peer read %q", heard)
+					}
+				})
+			}
+		}
+	}
+}
+
+func handshakeRecovering(c tlstest.Conn) (err error, panicked any) {
+	defer func() { panicked = recover() }()
+	return c.Handshake(), nil
+}
+
+// readRecovering allows for a callback that panics again, as crypto/tls starts over where the panic left it.
+func readRecovering(c tlstest.Conn) (n int, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v", p)
+		}
+	}()
+	return c.Read(make([]byte, 100))
+}
