@@ -4,4 +4,6 @@ go 1.25.0
 
 require github.com/ossl-go/ossl v0.0.0
 
+require golang.org/x/sys v0.44.0
+
 replace github.com/ossl-go/ossl => ../

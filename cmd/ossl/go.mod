@@ -3,8 +3,22 @@ module github.com/ossl-go/ossl/cmd/ossl
 go 1.25.0
 
 require (
+	github.com/jedib0t/go-pretty/v6 v6.8.3
 	github.com/ossl-go/ossl v0.0.0
 	github.com/ossl-go/ossl/bench v0.0.0
+	github.com/rogpeppe/go-internal v1.16.0
+	github.com/spf13/cobra v1.10.2
+	golang.org/x/term v0.43.0
+)
+
+require (
+	github.com/inconshreveable/mousetrap v1.1.0 // indirect
+	github.com/mattn/go-runewidth v0.0.16 // indirect
+	github.com/rivo/uniseg v0.4.7 // indirect
+	github.com/spf13/pflag v1.0.9 // indirect
+	golang.org/x/sys v0.44.0 // indirect
+	golang.org/x/text v0.22.0 // indirect
+	golang.org/x/tools v0.26.0 // indirect
 )
 
 replace (

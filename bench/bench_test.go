@@ -1,0 +1,182 @@
+package bench_test
+
+import (
+	"crypto/tls"
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/ossl-go/ossl"
+	"github.com/ossl-go/ossl/bench"
+)
+
+func TestMain(m *testing.M) {
+	bench.ServeIdle()
+	// A configuration line as benchstat reads it: which libssl these figures are of.
+	if info, err := ossl.Library(); err == nil {
+		fmt.Printf("libssl: %s\n", info.Version)
+	}
+	os.Exit(m.Run())
+}
+
+// splitTime bounds how long a row looks at the processor time of both ends.
+const splitTime = 100 * time.Millisecond
+
+// A row is one benchmark: how to make what it measures, and the same in lockstep
+// if there is such a script.
+type row struct {
+	pair   bench.Pair
+	make   func() (bench.Measure, error)
+	script *bench.Script
+	bytes  int64
+}
+
+func (r row) run(b *testing.B) {
+	if _, err := r.pair.Open(); bench.GroupRefused(err) {
+		b.Skip(err) // no such row with this libssl
+	}
+	baseline, _ := r.crossings(b, func(bench.Measure) {})
+	crossings, ops := r.crossings(b, func(m bench.Measure) {
+		b.ReportAllocs()
+		b.SetBytes(r.bytes)
+		ready := 0
+		for b.Loop() {
+			if ready == 0 {
+				b.StopTimer()
+				var err error
+				if ready, err = m.Prepare(); err != nil {
+					b.Fatal(err)
+				}
+				b.StartTimer()
+			}
+			ready--
+			if err := m.Do(); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	if r.pair.Uses(bench.OSSL) {
+		b.ReportMetric(float64(crossings-baseline)/float64(ops), "crossings/op")
+	}
+	if r.script != nil {
+		cpu, err := bench.SplitCPU(r.pair, *r.script, b.N, splitTime)
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.ReportMetric(float64(cpu.Client), "client-ns/op")
+		b.ReportMetric(float64(cpu.Server), "server-ns/op")
+	}
+}
+
+// crossings returns how many crossings a Measure has from its making to its
+// closing when f uses it, and for how many operations. Connections count theirs as they close.
+func (r row) crossings(b *testing.B, f func(bench.Measure)) (crossings uint64, ops int) {
+	before := bench.Crossings()
+	m, err := r.make()
+	if err != nil {
+		b.Fatal(err)
+	}
+	f(m)
+	if ops, err = m.Close(); err != nil {
+		b.Fatal(err)
+	}
+	return bench.Crossings() - before, ops
+}
+
+// BenchmarkHandshake is a full handshake on connected sockets. The crossings are
+// those of both connections' whole lives.
+func BenchmarkHandshake(b *testing.B) {
+	script := bench.HandshakeScript()
+	for _, kex := range []tls.CurveID{tls.X25519, tls.X25519MLKEM768} {
+		for _, cert := range bench.Certs {
+			for _, mutual := range []bool{false, true} {
+				for _, pair := range bench.Pairings {
+					pair.Cert, pair.Mutual, pair.Kex = cert, mutual, kex
+					run := func(cache string) {
+						pair.NoChainCache = cache == "off"
+						b.Run(fmt.Sprintf("server=%s/client=%s/cert=%s/mutual=%v/kex=%s/chaincache=%s",
+							pair.Server, pair.Client, cert, mutual, kex, cache), row{
+							pair:   pair,
+							make:   func() (bench.Measure, error) { return bench.NewHandshake(pair) },
+							script: &script,
+						}.run)
+					}
+					run("off")
+					if pair.Client == bench.OSSL {
+						run("hit")
+					}
+				}
+			}
+		}
+	}
+}
+
+// BenchmarkLatency is a round trip of five bytes each way.
+func BenchmarkLatency(b *testing.B) {
+	script := bench.LatencyScript()
+	for _, pair := range bench.Pairings {
+		pair.Cert = bench.P256
+		b.Run(fmt.Sprintf("server=%s/client=%s", pair.Server, pair.Client), row{
+			pair:   pair,
+			make:   func() (bench.Measure, error) { return bench.NewLatency(pair) },
+			script: &script,
+		}.run)
+	}
+}
+
+// BenchmarkConnections is a whole connection: dial, handshake, one round trip,
+// close at both ends. ossl's clients have their cache of verified chains, as they have
+// by default.
+func BenchmarkConnections(b *testing.B) {
+	for _, cert := range bench.Certs {
+		for _, pair := range bench.Pairings {
+			pair.Cert = cert
+			b.Run(fmt.Sprintf("server=%s/client=%s/cert=%s", pair.Server, pair.Client, cert), row{
+				pair: pair,
+				make: func() (bench.Measure, error) { return bench.NewConnections(pair) },
+			}.run)
+		}
+	}
+}
+
+// BenchmarkBulk is a stream in one direction, in writes of one size.
+func BenchmarkBulk(b *testing.B) {
+	for _, dir := range []bench.Dir{bench.Up, bench.Down} {
+		for _, write := range []struct {
+			name string
+			size int
+		}{{"1KB", 1 << 10}, {"16KB", 16 << 10}, {"1MB", 1 << 20}} {
+			for _, pair := range bench.Pairings {
+				pair.Cert = bench.P256
+				script := bench.BulkScript(dir, write.size)
+				b.Run(fmt.Sprintf("server=%s/client=%s/dir=%s/write=%s", pair.Server, pair.Client, dir, write.name), row{
+					pair:   pair,
+					make:   func() (bench.Measure, error) { return bench.NewBulk(pair, dir, write.size) },
+					script: &script,
+					bytes:  int64(write.size),
+				}.run)
+			}
+		}
+	}
+}
+
+// BenchmarkIdleMemory is what a server's idle connection costs; the time is that of
+// making 10,000 of them.
+func BenchmarkIdleMemory(b *testing.B) {
+	for _, impl := range []bench.Impl{bench.Std, bench.OSSL} {
+		b.Run(fmt.Sprintf("impl=%s", impl), func(b *testing.B) {
+			var m bench.Memory
+			for b.Loop() {
+				var err error
+				if m, err = bench.IdleMemory(impl, bench.IdleConnections); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(m.GoHeap, "go-B/conn")
+			b.ReportMetric(m.GoStack, "stack-B/conn")
+			b.ReportMetric(m.C, "c-B/conn")
+			b.ReportMetric(m.RSS, "rss-B/conn")
+		})
+	}
+}

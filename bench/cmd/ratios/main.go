@@ -1,0 +1,61 @@
+// Ratios reads the output of "go test -bench" of package bench and writes how
+// ossl compares with crypto/tls as Markdown tables, beside the targets.
+//
+//	go test -bench . -count 10 | ratios
+//	ratios FILE...
+//
+// A ratio is that of the medians. Beside it is the range of the ratios within
+// a round: the i-th line of one benchmark over the i-th of the other.
+package main
+
+import (
+	"bufio"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+)
+
+func main() {
+	minimum := flag.Int("min", 1, "fail if a benchmark has fewer `rounds` than this")
+	flag.Usage = func() {
+		fmt.Fprintln(flag.CommandLine.Output(), "usage: ratios [-min rounds] [file ...]")
+		flag.PrintDefaults()
+	}
+	flag.Parse()
+	if err := run(os.Stdout, flag.Args(), *minimum); err != nil {
+		fmt.Fprintln(os.Stderr, "ratios:", err)
+		os.Exit(1)
+	}
+}
+
+func run(w io.Writer, files []string, minimum int) error {
+	results := newResults()
+	if len(files) == 0 {
+		if err := results.read(os.Stdin); err != nil {
+			return err
+		}
+	}
+	for _, name := range files {
+		f, err := os.Open(name)
+		if err != nil {
+			return err
+		}
+		err = errors.Join(results.read(f), f.Close())
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	if len(results.names) == 0 {
+		return errors.New("no benchmark in the input")
+	}
+	for _, name := range results.names {
+		if n := results.rounds(name); n < minimum {
+			return fmt.Errorf("%s has %d rounds, not %d", name, n, minimum)
+		}
+	}
+	out := bufio.NewWriter(w)
+	results.write(out)
+	return out.Flush()
+}

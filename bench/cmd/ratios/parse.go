@@ -1,0 +1,128 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// A name is a benchmark's name with its keys in their place:
+// Latency/server=std/client=std.
+type name string
+
+// base returns the part before the keys.
+func (n name) base() string {
+	base, _, _ := strings.Cut(string(n), "/")
+	return base
+}
+
+// key returns the value of key k, "" if there is none.
+func (n name) key(k string) string {
+	for part := range strings.SplitSeq(string(n), "/") {
+		if v, ok := strings.CutPrefix(part, k+"="); ok {
+			return v
+		}
+	}
+	return ""
+}
+
+// with returns the name with the value of key k changed, if it has that key.
+func (n name) with(k, value string) name {
+	parts := strings.Split(string(n), "/")
+	for i, part := range parts {
+		if strings.HasPrefix(part, k+"=") {
+			parts[i] = k + "=" + value
+		}
+	}
+	return name(strings.Join(parts, "/"))
+}
+
+// std returns the benchmark that crypto/tls runs in the place of n's.
+func (n name) std() name {
+	return n.with("server", "std").with("client", "std").with("impl", "std").with("chaincache", "off")
+}
+
+// results are the measured values of each benchmark, by unit, a value a round.
+type results struct {
+	config map[string][]string // "libssl", "cpu", ...: the distinct values seen
+	names  []name              // in the order of the first round
+	values map[name]map[string][]float64
+}
+
+func newResults() *results {
+	return &results{config: map[string][]string{}, values: map[name]map[string][]float64{}}
+}
+
+var (
+	configLine = regexp.MustCompile(`^([a-z][a-z0-9-]*):\s+(.*)$`)
+	procs      = regexp.MustCompile(`-\d+$`)
+)
+
+// read adds the benchmarks in r. Lines that are none are passed over, as
+// benchstat does; what a failed benchmark prints is an error.
+func (r *results) read(in io.Reader) error {
+	lines := bufio.NewScanner(in)
+	for lines.Scan() {
+		line := strings.TrimSpace(lines.Text())
+		if strings.HasPrefix(line, "--- FAIL") || line == "FAIL" {
+			return fmt.Errorf("a benchmark failed: %s", line)
+		}
+		if m := configLine.FindStringSubmatch(line); m != nil {
+			if !slices.Contains(r.config[m[1]], m[2]) {
+				r.config[m[1]] = append(r.config[m[1]], m[2])
+			}
+			continue
+		}
+		fields := strings.Fields(line)
+		if !strings.HasPrefix(line, "Benchmark") || len(fields) < 4 || len(fields)%2 != 0 {
+			continue
+		}
+		n := name(procs.ReplaceAllString(strings.TrimPrefix(fields[0], "Benchmark"), ""))
+		if r.values[n] == nil {
+			r.names = append(r.names, n)
+			r.values[n] = map[string][]float64{}
+		}
+		for i := 2; i < len(fields); i += 2 {
+			v, err := strconv.ParseFloat(fields[i], 64)
+			if err != nil {
+				return fmt.Errorf("%q: %w", line, err)
+			}
+			r.values[n][fields[i+1]] = append(r.values[n][fields[i+1]], v)
+		}
+	}
+	return lines.Err()
+}
+
+// rounds returns how often n was measured.
+func (r *results) rounds(n name) int { return len(r.values[n]["ns/op"]) }
+
+// medians returns the ratio of n's median to crypto/tls's.
+func (r *results) medians(n name, unit string) float64 {
+	return median(r.values[n][unit]) / median(r.values[n.std()][unit])
+}
+
+// ratio returns n's values of a unit over those of benchmark base, round by round, or
+// nil if one of them was not measured.
+func (r *results) ratio(n, base name, unit string) []float64 {
+	var ratios []float64
+	over := r.values[base][unit]
+	for i, v := range r.values[n][unit] {
+		if i < len(over) && over[i] > 0 {
+			ratios = append(ratios, v/over[i])
+		}
+	}
+	return ratios
+}
+
+// median returns the middle of values, 0 for none.
+func median(values []float64) float64 {
+	if len(values) == 0 {
+		return 0
+	}
+	s := slices.Sorted(slices.Values(values))
+	return (s[(len(s)-1)/2] + s[len(s)/2]) / 2
+}

@@ -1,0 +1,210 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+)
+
+func (r *results) write(w io.Writer) {
+	version := strings.Join(r.config["libssl"], " and ")
+	g := generation(version)
+	if version == "" {
+		version = "of unknown version"
+	}
+	fmt.Fprintf(w, "## ossl beside crypto/tls: libssl %s\n\n", version)
+	fmt.Fprintf(w, "%s. Medians and their ratio; the range is that of the rounds' own ratios.\n", r.conditions())
+	r.writeRatios(w, g)
+	r.writeCPU(w)
+	r.writeCounts(w, g)
+}
+
+// conditions says how often and on what the benchmarks ran.
+func (r *results) conditions() string {
+	least, most := r.rounds(r.names[0]), 0
+	for _, n := range r.names {
+		least, most = min(least, r.rounds(n)), max(most, r.rounds(n))
+	}
+	rounds := fmt.Sprintf("%d rounds", least)
+	if least != most {
+		rounds = fmt.Sprintf("%d to %d rounds", least, most)
+	}
+	return strings.Join(append([]string{rounds}, r.config["cpu"]...), ", ")
+}
+
+// compared returns the benchmarks of ossl that crypto/tls has one beside.
+func (r *results) compared() []name {
+	return slices.DeleteFunc(slices.Clone(r.names), func(n name) bool {
+		return n.std() == n || n.base() == "IdleMemory" || r.values[n.std()] == nil
+	})
+}
+
+func (r *results) writeRatios(w io.Writer, generation int) {
+	for _, part := range []struct {
+		head       string
+		throughput bool
+		targets    []target
+	}{
+		{"time: ossl / crypto/tls (lower is better)", false, timeTargets},
+		{"throughput: ossl / crypto/tls (higher is better)", true, throughputTargets},
+	} {
+		wrote := false
+		for _, n := range r.compared() {
+			if (n.base() == "Bulk") != part.throughput {
+				continue
+			}
+			if !wrote {
+				fmt.Fprintf(w, "\n| %s | crypto/tls | ossl | ratio | range | target | |\n|---|--:|--:|--:|:-:|--:|---|\n", part.head)
+				wrote = true
+			}
+			unit, format := "ns/op", duration
+			if part.throughput {
+				unit, format = "MB/s", throughput
+			}
+			ratio, ratios := r.medians(n, unit), r.ratio(n, n.std(), unit)
+			limit, has := limitFor(part.targets, n, generation)
+			met := ratio <= limit
+			if part.throughput {
+				met = ratio >= limit
+			}
+			fmt.Fprintf(w, "| %s | %s | %s | **%.3f** | %.2f-%.2f | %s |\n", label(n),
+				format(median(r.values[n.std()][unit])), format(median(r.values[n][unit])),
+				ratio, slices.Min(ratios), slices.Max(ratios), verdict(has, met, fmt.Sprintf("%.2f", limit)))
+		}
+	}
+}
+
+// writeCPU writes the processor time of both ends apart. It is measured in lockstep
+// on one thread: see bench.SplitCPU.
+func (r *results) writeCPU(w io.Writer) {
+	wrote := false
+	for _, n := range r.compared() {
+		if len(r.ratio(n, n.std(), "client-ns/op")) == 0 {
+			continue
+		}
+		if !wrote {
+			fmt.Fprint(w, "\n| processor time of each end | client: crypto/tls | ossl | ratio | server: crypto/tls | ossl | ratio |\n",
+				"|---|--:|--:|--:|--:|--:|--:|\n")
+			wrote = true
+		}
+		fmt.Fprintf(w, "| %s |", label(n))
+		for _, unit := range []string{"client-ns/op", "server-ns/op"} {
+			std, ossl := median(r.values[n.std()][unit]), median(r.values[n][unit])
+			fmt.Fprintf(w, " %s | %s | %.2f |", duration(std), duration(ossl), ossl/std)
+		}
+		fmt.Fprintln(w)
+	}
+}
+
+func (r *results) writeCounts(w io.Writer, generation int) {
+	wrote := false
+	for _, n := range r.names {
+		for _, t := range countTargets {
+			if !t.matches(n) {
+				continue
+			}
+			if !wrote {
+				fmt.Fprint(w, "\n| count | crypto/tls | ossl | target | |\n|---|--:|--:|--:|---|\n")
+				wrote = true
+			}
+			what := t.label
+			if cert := n.key("cert"); cert != "" {
+				what += ", " + cert
+			}
+			sum := func(n name) (total float64) {
+				for _, unit := range t.units {
+					total += median(r.values[n][unit])
+				}
+				return total
+			}
+			limit, has := 0.0, generation >= 0
+			if has {
+				limit = t.limit[generation]
+			}
+			std := "-"
+			if s := sum(n.std()); s > 0 {
+				std = count(s)
+			}
+			fmt.Fprintf(w, "| %s | %s | %s | %s |\n", what, std, count(sum(n)), verdict(has, sum(n) <= limit, count(limit)))
+		}
+	}
+	r.writeMemory(w)
+}
+
+func (r *results) writeMemory(w io.Writer) {
+	wrote := false
+	for _, n := range r.names {
+		if n.base() != "IdleMemory" {
+			continue
+		}
+		if !wrote {
+			fmt.Fprint(w, "\n| bytes of an idle connection, server | Go heap | Go stack | C heap | resident |\n|---|--:|--:|--:|--:|\n")
+			wrote = true
+		}
+		what := "ossl"
+		if n == n.std() {
+			what = "crypto/tls"
+		}
+		v := r.values[n]
+		fmt.Fprintf(w, "| %s | %s | %s | %s | %s |\n", what, count(median(v["go-B/conn"])),
+			count(median(v["stack-B/conn"])), count(median(v["c-B/conn"])), count(median(v["rss-B/conn"])))
+	}
+}
+
+// label says in words what n measures.
+func label(n name) string {
+	var words []string
+	add := func(format, key string) {
+		if v := n.key(key); v != "" {
+			words = append(words, fmt.Sprintf(format, v))
+		}
+	}
+	words = append(words, strings.ToLower(n.base()))
+	add("%s", "cert")
+	if n.key("mutual") == "true" {
+		words = append(words, "mutual")
+	}
+	if n.key("kex") != "X25519" {
+		add("%s", "kex")
+	}
+	add("chain cache %s", "chaincache")
+	add("%s", "dir")
+	add("%s writes", "write")
+	if n.key("server") != n.key("client") {
+		add("(server %s,", "server")
+		add("client %s)", "client")
+	}
+	return strings.Join(words, " ")
+}
+
+func verdict(has, met bool, limit string) string {
+	switch {
+	case !has:
+		return " | "
+	case met:
+		return limit + " | met"
+	}
+	return limit + " | **missed**"
+}
+
+func duration(ns float64) string {
+	d := time.Duration(ns)
+	switch {
+	case d < 10*time.Microsecond:
+		return fmt.Sprintf("%.2f us", ns/1e3)
+	case d < 10*time.Millisecond:
+		return fmt.Sprintf("%.0f us", ns/1e3)
+	}
+	return fmt.Sprintf("%.1f ms", ns/1e6)
+}
+
+func throughput(mbs float64) string { return fmt.Sprintf("%.0f MB/s", mbs) }
+
+func count(v float64) string {
+	if v < 100 {
+		return fmt.Sprintf("%.1f", v)
+	}
+	return fmt.Sprintf("%.0f", v)
+}

@@ -1,0 +1,38 @@
+package bench
+
+import (
+	"crypto/tls"
+	"errors"
+	"net"
+
+	"github.com/ossl-go/ossl"
+	"github.com/ossl-go/ossl/internal/libssl"
+)
+
+func newOSSLEnd(server bool, config *tls.Config, noChainCache bool) (func(net.Conn) Conn, error) {
+	options := []ossl.Option{ossl.WithTLS13CipherSuites(tls.TLS_AES_128_GCM_SHA256)}
+	if noChainCache {
+		options = append(options, ossl.WithVerifiedChainCache(0))
+	}
+	ctx, err := ossl.NewContext(config, options...)
+	if err != nil {
+		return nil, err
+	}
+	if server {
+		return func(c net.Conn) Conn { return ctx.Server(c) }, nil
+	}
+	return func(c net.Conn) Conn { return ctx.Client(c, "") }, nil
+}
+
+// Crossings returns how often connections that are closed by now went into
+// libssl, since the process began.
+func Crossings() uint64 { return libssl.Crossings() }
+
+// cHeapInUse returns how many bytes of malloc's are in use.
+func cHeapInUse() uint64 { return libssl.HeapInUse() }
+
+// GroupRefused reports whether err says that the host's libssl lacks a pair's group.
+func GroupRefused(err error) bool {
+	var refused *ossl.ConfigError
+	return errors.As(err, &refused) && refused.Field == "CurvePreferences"
+}

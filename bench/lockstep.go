@@ -1,0 +1,283 @@
+package bench
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"net"
+	"runtime"
+	"time"
+)
+
+// CPU is the processor time of both ends, for one operation.
+type CPU struct{ Client, Server time.Duration }
+
+// A Script is an operation that can be done in lockstep: what both ends do with
+// one pair of connections, or with a new pair each time.
+type Script struct {
+	fresh          bool // each operation has its own connections, handshake included
+	client, server func(Conn) error
+}
+
+// HandshakeScript is a full handshake, the making of the Conn included.
+func HandshakeScript() Script {
+	return Script{fresh: true, client: Conn.Handshake, server: Conn.Handshake}
+}
+
+// LatencyScript is a round trip on one connection.
+func LatencyScript() Script {
+	request, reply := make([]byte, len(ping)), make([]byte, len(pong))
+	return Script{
+		client: func(c Conn) error { return ask(c, reply) },
+		server: func(c Conn) error {
+			_, err := io.ReadFull(c, request)
+			if err == nil {
+				_, err = c.Write(pong)
+			}
+			return err
+		},
+	}
+}
+
+// BulkScript is one write of size bytes and the reads that take them.
+func BulkScript(dir Dir, size int) Script {
+	data, buf := make([]byte, size), make([]byte, readBuffer)
+	send := func(c Conn) error {
+		_, err := c.Write(data)
+		return err
+	}
+	receive := func(c Conn) error {
+		for left := size; left > 0; {
+			n, err := c.Read(buf[:min(left, len(buf))])
+			if err != nil {
+				return err
+			}
+			left -= n
+		}
+		return nil
+	}
+	if dir == Down {
+		return Script{client: receive, server: send}
+	}
+	return Script{client: send, server: receive}
+}
+
+// SplitCPU does operations of s, at most n and for about d, and returns what
+// one of them costs each end on average.
+//
+// Both ends run on one thread, in turns: an end runs until it wants bytes that
+// the other has not written, through memory, without sockets and without the
+// scheduler. The thread's own clock (CLOCK_THREAD_CPUTIME_ID) is read at each
+// turn, so what is counted is what that end computes, with the allocations and
+// the garbage collection the allocator makes it assist in; collection in the
+// background, system calls and waiting are not in it. A turn's own cost, two
+// switches and two readings of the clock, is below a microsecond.
+func SplitCPU(p Pair, s Script, n int, d time.Duration) (CPU, error) {
+	ends, err := p.Open()
+	if err != nil {
+		return CPU{}, err
+	}
+	// The coroutine of iter.Pull stays on the thread that made it.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+
+	l := &lockstep{ends: ends}
+	next, stop := iter.Pull(func(yield func(error) bool) { l.serve(s, yield) })
+	defer stop()
+	l.next = next
+
+	if err := l.operation(s); err != nil { // warms up, and is not counted
+		return CPU{}, err
+	}
+	if err := ends.check(l.client, l.server); err != nil {
+		return CPU{}, err
+	}
+	var total CPU
+	ops := 0
+	for start := time.Now(); ops < n && (ops == 0 || time.Since(start) < d); ops++ {
+		if s.fresh {
+			l.closeBoth()
+		}
+		l.used, l.since = CPU{}, threadTime()
+		if err := l.operation(s); err != nil {
+			return CPU{}, err
+		}
+		l.charge(&l.used.Client)
+		total.Client += l.used.Client
+		total.Server += l.used.Server
+	}
+	l.closeBoth()
+	return CPU{total.Client / time.Duration(ops), total.Server / time.Duration(ops)}, nil
+}
+
+// A lockstep runs the client on its caller's goroutine and the server in a
+// coroutine.
+type lockstep struct {
+	ends           *Ends
+	up, down       stream
+	client, server Conn
+
+	next  func() (error, bool) // runs the server until it waits
+	yield func(error) bool     // the server waits
+	done  bool                 // the server's part of the operation is done
+	stuck int                  // turns in a row without a byte read
+	used  CPU
+	since time.Duration // the thread's clock when the running end's turn began
+}
+
+// errDone is how the server says that its part of an operation is done, rather
+// than waiting for bytes.
+var errDone = errors.New("bench: operation done")
+
+// errStuck is what an end gets when both wait.
+var errStuck = errors.New("bench: both ends wait for the other")
+
+// operation does one operation of s.
+func (l *lockstep) operation(s Script) error {
+	if l.client == nil || s.fresh {
+		l.up, l.down = stream{data: l.up.data[:0]}, stream{data: l.down.data[:0]}
+		l.server = nil // the server's turn makes its own
+		l.client = l.ends.Client(&lockstepConn{l: l, in: &l.down, out: &l.up, wait: l.waitForServer})
+	}
+	l.done, l.stuck = false, 0
+	if err := s.client(l.client); err != nil {
+		return fmt.Errorf("client: %w", err)
+	}
+	// What the client wrote last is still to be taken.
+	if l.done {
+		return nil
+	}
+	if err := l.waitForServer(); err != nil {
+		return err
+	}
+	if !l.done {
+		return errStuck
+	}
+	return nil
+}
+
+// serve is the server's coroutine: an operation after each errDone it yields.
+func (l *lockstep) serve(s Script, yield func(error) bool) {
+	l.yield = yield
+	for {
+		if l.server == nil {
+			l.server = l.ends.Server(&lockstepConn{l: l, in: &l.up, out: &l.down, wait: l.waitForClient})
+		}
+		err := s.server(l.server)
+		if err == nil {
+			err = errDone
+		}
+		if !yield(err) {
+			return
+		}
+	}
+}
+
+func (l *lockstep) charge(end *time.Duration) {
+	now := threadTime()
+	*end += now - l.since
+	l.since = now
+}
+
+// waitForServer lets the server run until it waits or is done.
+func (l *lockstep) waitForServer() error {
+	if l.done {
+		return errStuck
+	}
+	l.charge(&l.used.Client)
+	err, _ := l.next()
+	l.charge(&l.used.Server)
+	switch {
+	case err == errDone:
+		l.done = true
+	case err != nil:
+		return fmt.Errorf("server: %w", err)
+	}
+	return nil
+}
+
+func (l *lockstep) waitForClient() error {
+	if !l.yield(nil) {
+		return io.ErrClosedPipe
+	}
+	return nil
+}
+
+// closeBoth closes both connections. Each Close may write, and none reads.
+func (l *lockstep) closeBoth() {
+	l.client.Close()
+	l.server.Close()
+}
+
+// streamLimit is about what a socket holds: a writer with more than that under
+// way lets the other end read.
+const streamLimit = 256 << 10
+
+// A stream carries bytes in one direction.
+type stream struct {
+	data   []byte
+	read   int // data[:read] has been read
+	closed bool
+}
+
+// A lockstepConn is one end of the transport between client and server.
+type lockstepConn struct {
+	l       *lockstep
+	in, out *stream
+	wait    func() error
+}
+
+func (c *lockstepConn) Read(p []byte) (int, error) {
+	for c.in.read == len(c.in.data) {
+		if c.in.closed {
+			return 0, io.EOF
+		}
+		if c.l.stuck++; c.l.stuck > 4 {
+			return 0, errStuck
+		}
+		if err := c.wait(); err != nil {
+			return 0, err
+		}
+	}
+	c.l.stuck = 0
+	n := copy(p, c.in.data[c.in.read:])
+	if c.in.read += n; c.in.read == len(c.in.data) {
+		c.in.data, c.in.read = c.in.data[:0], 0
+	}
+	return n, nil
+}
+
+func (c *lockstepConn) Write(p []byte) (int, error) {
+	if c.out.closed {
+		return 0, net.ErrClosed
+	}
+	c.out.data = append(c.out.data, p...)
+	for len(c.out.data)-c.out.read > streamLimit {
+		before := len(c.out.data) - c.out.read
+		if err := c.wait(); err != nil {
+			return 0, err
+		}
+		if len(c.out.data)-c.out.read >= before {
+			break // the reader is behind for reasons of its own; let it catch up later
+		}
+	}
+	return len(p), nil
+}
+
+// Close ends both directions: nobody reads on after it.
+func (c *lockstepConn) Close() error {
+	c.in.closed, c.out.closed = true, true
+	return nil
+}
+
+func (c *lockstepConn) LocalAddr() net.Addr                { return lockstepAddr{} }
+func (c *lockstepConn) RemoteAddr() net.Addr               { return lockstepAddr{} }
+func (c *lockstepConn) SetDeadline(time.Time) error        { return nil }
+func (c *lockstepConn) SetReadDeadline(time.Time) error    { return nil }
+func (c *lockstepConn) SetWriteDeadline(t time.Time) error { return nil }
+
+type lockstepAddr struct{}
+
+func (lockstepAddr) Network() string { return "memory" }
+func (lockstepAddr) String() string  { return "memory" }

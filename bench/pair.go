@@ -1,0 +1,193 @@
+package bench
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+)
+
+// An Impl names an implementation of TLS, as benchmark names spell it.
+type Impl string
+
+// The implementations that are compared.
+const (
+	Std  Impl = "std"  // crypto/tls
+	OSSL Impl = "ossl" // this module, on the host's libssl
+)
+
+// A Conn is what both implementations' connections have in common and the
+// measurements need.
+type Conn interface {
+	net.Conn
+	Handshake() error
+	ConnectionState() tls.ConnectionState
+}
+
+// A Pair says which implementations meet, and how.
+type Pair struct {
+	Server, Client Impl
+	Cert           Cert
+	Mutual         bool        // the client has a certificate too, and the server verifies it
+	Kex            tls.CurveID // the only group either end has; 0 is X25519
+
+	// NoChainCache turns the cache of verified chains off: the peer's chain is
+	// verified in each handshake, as crypto/tls does. It only says something
+	// about OSSL: crypto/tls has no such cache.
+	NoChainCache bool
+}
+
+// Pairings are the four ways in which two implementations can meet. The two
+// whose ratio is asked for most are neighbours: they are measured one after the other.
+var Pairings = []Pair{
+	{Server: Std, Client: Std},
+	{Server: OSSL, Client: OSSL},
+	{Server: OSSL, Client: Std},
+	{Server: Std, Client: OSSL},
+}
+
+// Uses reports whether one end of p is of implementation impl.
+func (p Pair) Uses(impl Impl) bool { return p.Server == impl || p.Client == impl }
+
+// Ends are the two compiled configurations of a Pair. They are made once and
+// serve any number of connections, as a *tls.Config does.
+type Ends struct {
+	pair           Pair
+	Server, Client func(net.Conn) Conn
+}
+
+// Open makes the configurations of both ends. The error is the
+// implementation's own: ossl's library may be missing, or not have p.Kex.
+func (p Pair) Open() (*Ends, error) {
+	if p.Kex == 0 {
+		p.Kex = tls.X25519
+	}
+	id, err := identityOf(p.Cert)
+	if err != nil {
+		return nil, err
+	}
+	common := tls.Config{
+		MinVersion:             tls.VersionTLS13,
+		CurvePreferences:       []tls.CurveID{p.Kex},
+		SessionTicketsDisabled: true,
+	}
+	server, client := common.Clone(), common.Clone()
+	server.Certificates = []tls.Certificate{id.server}
+	client.RootCAs = id.roots
+	client.ServerName = serverName
+	if p.Mutual {
+		server.ClientAuth = tls.RequireAndVerifyClientCert
+		server.ClientCAs = id.roots
+		client.Certificates = []tls.Certificate{id.client}
+	}
+	e := &Ends{pair: p}
+	if e.Server, err = newEnd(p.Server, true, server, p.NoChainCache); err != nil {
+		return nil, err
+	}
+	if e.Client, err = newEnd(p.Client, false, client, p.NoChainCache); err != nil {
+		return nil, err
+	}
+	return e, nil
+}
+
+func newEnd(impl Impl, server bool, config *tls.Config, noChainCache bool) (func(net.Conn) Conn, error) {
+	switch {
+	case impl == Std && server:
+		return func(c net.Conn) Conn { return tls.Server(c, config) }, nil
+	case impl == Std:
+		return func(c net.Conn) Conn { return tls.Client(c, config) }, nil
+	case impl == OSSL:
+		return newOSSLEnd(server, config, noChainCache)
+	}
+	return nil, fmt.Errorf("bench: no implementation %q", impl)
+}
+
+// check reports how a connection of e is not what its row's name says.
+func (e *Ends) check(client, server Conn) error {
+	for side, c := range map[string]Conn{"client": client, "server": server} {
+		state := c.ConnectionState()
+		switch {
+		case state.Version != tls.VersionTLS13:
+			return fmt.Errorf("bench: %s negotiated %s", side, tls.VersionName(state.Version))
+		case state.CipherSuite != tls.TLS_AES_128_GCM_SHA256:
+			return fmt.Errorf("bench: %s negotiated %s", side, tls.CipherSuiteName(state.CipherSuite))
+		case state.CurveID != e.pair.Kex:
+			return fmt.Errorf("bench: %s negotiated %v", side, state.CurveID)
+		case state.DidResume:
+			return fmt.Errorf("bench: %s resumed a session", side)
+		case (side == "client" || e.pair.Mutual) != (len(state.VerifiedChains) > 0):
+			return fmt.Errorf("bench: %s has %d verified chains", side, len(state.VerifiedChains))
+		}
+	}
+	return nil
+}
+
+// establish makes one connection over loopback TCP, checks that it is the one
+// that was asked for, and returns both of its ends.
+func (e *Ends) establish(l *loopback) (client, server Conn, err error) {
+	clientRaw, serverRaw, err := l.connect()
+	if err != nil {
+		return nil, nil, err
+	}
+	client, server = e.Client(clientRaw), e.Server(serverRaw)
+	done := make(chan error, 1)
+	go func() {
+		err := server.Handshake()
+		if err != nil {
+			serverRaw.Close() // else the client would wait for it forever
+		}
+		done <- err
+	}()
+	err = client.Handshake()
+	if err != nil {
+		clientRaw.Close()
+	}
+	err = errors.Join(err, <-done)
+	if err == nil {
+		err = e.check(client, server)
+	}
+	if err != nil {
+		client.Close()
+		server.Close()
+		return nil, nil, err
+	}
+	return client, server, nil
+}
+
+// try makes and closes one connection, to see that e works and to warm up
+// whatever is made with a first connection.
+func (e *Ends) try(l *loopback) error {
+	client, server, err := e.establish(l)
+	if err != nil {
+		return err
+	}
+	client.Close()
+	server.Close()
+	return nil
+}
+
+// A loopback makes TCP connections from this process to itself.
+type loopback struct{ listener net.Listener }
+
+func newLoopback() (*loopback, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	return &loopback{l}, nil
+}
+
+// connect returns both ends of a new connection.
+func (l *loopback) connect() (client, server net.Conn, err error) {
+	addr := l.listener.Addr()
+	if client, err = net.Dial(addr.Network(), addr.String()); err != nil {
+		return nil, nil, err
+	}
+	if server, err = l.listener.Accept(); err != nil {
+		client.Close()
+		return nil, nil, err
+	}
+	return client, server, nil
+}
+
+func (l *loopback) Close() error { return l.listener.Close() }

@@ -1,0 +1,137 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"runtime"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ossl-go/ossl/bench"
+)
+
+// demoRounds is how often each row is measured; an odd number has a median of its own.
+const demoRounds = 11
+
+type demoOptions struct {
+	duration time.Duration
+	json     bool
+	noColor  bool
+}
+
+func demoCommand() *cobra.Command {
+	var o demoOptions
+	cmd := &cobra.Command{
+		Use:   "demo",
+		Short: "Run servers and clients on the host's OpenSSL and compare them with crypto/tls",
+		Long: `Demo runs TLS servers and clients in this process, over loopback, once on the host's OpenSSL
+and once on Go's crypto/tls, and shows in one table what each of them takes.
+
+The two are measured in turns, so that a machine that is busy for a while is busy for both.
+Everything is TLS 1.3 with X25519 and AES-128-GCM, without resumption.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if o.duration <= 0 {
+				return usageError(fmt.Sprintf("--duration is %v, not a positive time", o.duration))
+			}
+			return demo(cmd, o)
+		},
+	}
+	cmd.Flags().DurationVar(&o.duration, "duration", 20*time.Second, "about how long to measure")
+	cmd.Flags().BoolVar(&o.json, "json", false, "write the result as JSON")
+	cmd.Flags().BoolVar(&o.noColor, "no-color", false, "write the table without colours")
+	return cmd
+}
+
+// A demoResult is what demo found, as --json writes it.
+type demoResult struct {
+	Library library   `json:"library"`
+	Go      string    `json:"go"`
+	CPUs    int       `json:"cpus"`
+	Rounds  int       `json:"rounds"`
+	Rows    []demoRow `json:"rows"`
+}
+
+func demo(cmd *cobra.Command, o demoOptions) error {
+	lib, err := findLibrary()
+	if err != nil {
+		return err
+	}
+	out := cmd.OutOrStdout()
+	if !o.json {
+		writeHead(out, lib)
+	}
+	result := demoResult{Library: lib, Go: runtime.Version(), CPUs: runtime.GOMAXPROCS(0), Rounds: demoRounds, Rows: demoRows()}
+	if err := measureRows(cmd.Context(), result.Rows, o.duration, newProgress(cmd.ErrOrStderr())); err != nil {
+		return err
+	}
+	if o.json {
+		e := json.NewEncoder(out)
+		e.SetIndent("", "  ")
+		return e.Encode(result)
+	}
+	writeTable(out, result, colours(out, o.noColor))
+	return nil
+}
+
+// measureRows measures all rows for about d, in rounds: in each round every row has
+// a slice of time, crypto/tls first and ossl right after it.
+func measureRows(ctx context.Context, rows []demoRow, d time.Duration, p progress) error {
+	impls := []bench.Impl{bench.Std, bench.OSSL}
+	slice := d / time.Duration(demoRounds*len(rows)*len(impls))
+	p.start(demoRounds, len(rows)*len(impls))
+	defer p.stop()
+	for round := range demoRounds {
+		for i := range rows {
+			for _, impl := range impls {
+				if err := ctx.Err(); err != nil {
+					return err
+				}
+				p.step(round, rows[i].Name+", "+implName(impl))
+				perOp, err := rows[i].measure(impl, slice)
+				if err != nil {
+					return fmt.Errorf("%s, %s: %w", rows[i].Name, implName(impl), err)
+				}
+				rows[i].add(impl, perOp)
+			}
+		}
+	}
+	for i := range rows {
+		rows[i].summarize()
+	}
+	return nil
+}
+
+// measure returns the time of an operation of row r, measured for about d on new
+// connections: how fast a stream is depends on where its buffers came to lie, and that is
+// to differ from round to round, not from implementation to implementation.
+func (r *demoRow) measure(impl bench.Impl, d time.Duration) (perOp time.Duration, err error) {
+	m, err := r.make(impl)
+	if err != nil {
+		return 0, err
+	}
+	defer func() {
+		_, closeErr := m.Close()
+		err = errors.Join(err, closeErr)
+	}()
+	runtime.GC() // or this slice would pay for the garbage of the one before
+	const warmUp = 10
+	if _, _, err := bench.TimeFor(m, d/warmUp); err != nil {
+		return 0, err
+	}
+	ops, elapsed, err := bench.TimeFor(m, d-d/warmUp)
+	if err != nil {
+		return 0, err
+	}
+	return elapsed / time.Duration(ops), nil
+}
+
+func implName(impl bench.Impl) string {
+	if impl == bench.Std {
+		return "crypto/tls"
+	}
+	return string(impl)
+}

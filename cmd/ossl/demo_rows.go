@@ -1,0 +1,121 @@
+package main
+
+import (
+	"slices"
+	"time"
+
+	"github.com/ossl-go/ossl/bench"
+)
+
+// A unit is how a row's figures are shown.
+type unit string
+
+const (
+	perOperation unit = "time"       // nanoseconds each
+	perSecond    unit = "rate"       // operations a second
+	throughput   unit = "throughput" // bytes a second
+)
+
+// A demoRow is one row of the table.
+type demoRow struct {
+	Name string `json:"name"`
+	// Benchmark names the benchmark that measures the same.
+	Benchmark string `json:"benchmark"`
+	Unit      unit   `json:"unit"`
+
+	// Medians of the rounds, in nanoseconds an operation.
+	Std  float64 `json:"std_ns"`
+	OSSL float64 `json:"ossl_ns"`
+	// Ratio is OSSL to Std: below 1 ossl is faster. Low and High are the quartiles of the
+	// rounds' own ratios.
+	Ratio float64 `json:"ratio"`
+	Low   float64 `json:"ratio_low"`
+	High  float64 `json:"ratio_high"`
+	// Bytes is how much an operation moves, where that is what it is for.
+	Bytes int `json:"bytes,omitempty"`
+
+	make   func(bench.Impl) (bench.Measure, error)
+	rounds map[bench.Impl][]float64
+}
+
+// demoRows returns the rows in the order in which they are measured and shown.
+func demoRows() []demoRow {
+	handshake := func(p bench.Pair) func(bench.Impl) (bench.Measure, error) {
+		return func(impl bench.Impl) (bench.Measure, error) {
+			p.Server, p.Client = impl, impl
+			return bench.NewHandshake(p)
+		}
+	}
+	ecdsa := func(impl bench.Impl) bench.Pair { return bench.Pair{Server: impl, Client: impl, Cert: bench.P256} }
+	bulk := func(size int) func(bench.Impl) (bench.Measure, error) {
+		return func(impl bench.Impl) (bench.Measure, error) { return bench.NewBulk(ecdsa(impl), bench.Down, size) }
+	}
+	return []demoRow{
+		{
+			Name: "handshake, ECDSA P-256", Unit: perOperation,
+			Benchmark: "Handshake/cert=P256/mutual=false/kex=X25519/chaincache=hit",
+			make:      handshake(bench.Pair{Cert: bench.P256}),
+		},
+		{
+			Name: "handshake, ECDSA P-256, no chain cache", Unit: perOperation,
+			Benchmark: "Handshake/cert=P256/mutual=false/kex=X25519/chaincache=off",
+			make:      handshake(bench.Pair{Cert: bench.P256, NoChainCache: true}),
+		},
+		{
+			Name: "handshake, ECDSA P-256, mutual", Unit: perOperation,
+			Benchmark: "Handshake/cert=P256/mutual=true/kex=X25519/chaincache=hit",
+			make:      handshake(bench.Pair{Cert: bench.P256, Mutual: true}),
+		},
+		{
+			Name: "handshake, RSA-2048", Unit: perOperation,
+			Benchmark: "Handshake/cert=RSA2048/mutual=false/kex=X25519/chaincache=hit",
+			make:      handshake(bench.Pair{Cert: bench.RSA2048}),
+		},
+		{
+			Name: "connections, ECDSA P-256", Unit: perSecond,
+			Benchmark: "Connections/cert=P256",
+			make:      func(impl bench.Impl) (bench.Measure, error) { return bench.NewConnections(ecdsa(impl)) },
+		},
+		{
+			Name: "round trip", Unit: perOperation,
+			Benchmark: "Latency",
+			make:      func(impl bench.Impl) (bench.Measure, error) { return bench.NewLatency(ecdsa(impl)) },
+		},
+		{
+			Name: "bulk, 1 MB writes", Unit: throughput, Bytes: 1 << 20,
+			Benchmark: "Bulk/dir=down/write=1MB",
+			make:      bulk(1 << 20),
+		},
+		{
+			Name: "bulk, 16 KB writes", Unit: throughput, Bytes: 16 << 10,
+			Benchmark: "Bulk/dir=down/write=16KB",
+			make:      bulk(16 << 10),
+		},
+	}
+}
+
+// add adds a round's time of one operation.
+func (r *demoRow) add(impl bench.Impl, perOp time.Duration) {
+	if r.rounds == nil {
+		r.rounds = map[bench.Impl][]float64{}
+	}
+	r.rounds[impl] = append(r.rounds[impl], float64(perOp))
+}
+
+// summarize fills in what the rounds say together.
+func (r *demoRow) summarize() {
+	std, ossl := r.rounds[bench.Std], r.rounds[bench.OSSL]
+	ratios := make([]float64, len(std))
+	for i := range std {
+		ratios[i] = ossl[i] / std[i]
+	}
+	r.Std, r.OSSL = quantile(std, 0.5), quantile(ossl, 0.5)
+	r.Ratio = r.OSSL / r.Std
+	r.Low, r.High = quantile(ratios, 0.25), quantile(ratios, 0.75)
+}
+
+// quantile returns the value below which about the fraction q of values is.
+func quantile(values []float64, q float64) float64 {
+	s := slices.Sorted(slices.Values(values))
+	return s[int(q*float64(len(s)-1)+0.5)]
+}

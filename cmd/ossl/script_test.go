@@ -1,0 +1,52 @@
+package main
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"strconv"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"ossl": main})
+}
+
+// TestScripts runs the command as a person would: a script of testdata/script for each feature.
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata/script",
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"exitcode": exitCode},
+		Setup: func(env *testscript.Env) error {
+			// The library under test is the one the test itself was started with.
+			for _, name := range []string{"OSSL_LIBRARY", "LD_LIBRARY_PATH", "OPENSSL_CONF", "OPENSSL_MODULES"} {
+				if value, ok := os.LookupEnv(name); ok {
+					env.Setenv(name, value)
+				}
+			}
+			return nil
+		},
+	})
+}
+
+// exitCode is the command "exitcode N PROGRAM [ARGS...]": it runs the program and
+// sees it exit with N. "! exec" would not tell a failure from being called wrongly.
+func exitCode(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: exitcode N program [args...]")
+	}
+	code := 0
+	var exit *exec.ExitError
+	if err := ts.Exec(args[1], args[2:]...); errors.As(err, &exit) {
+		code = exit.ExitCode()
+	} else if err != nil {
+		ts.Fatalf("%v", err)
+	}
+	if strconv.Itoa(code) != args[0] {
+		ts.Fatalf("exit code is %d, not %s", code, args[0])
+	}
+}
