@@ -84,7 +84,7 @@ func (h *handshake) chooseCertificate(hello *tls.ClientHelloInfo) error {
 		}
 		return h.refuseHello(err, alert)
 	}
-	cred, err := ctx.creds.get(cert)
+	cred, err := ctx.credential(cert)
 	if err != nil {
 		return h.refuseHello(&ConfigError{Field: "GetCertificate", Reason: "certificate can't be used", Err: err}, alertInternalError)
 	}
@@ -197,7 +197,7 @@ func (h *handshake) answerCertificate() error {
 	var cred *libssl.Credential
 	if cert != nil && len(cert.Certificate) > 0 {
 		var err error
-		if cred, err = c.ctx.creds.get(cert); err != nil {
+		if cred, err = c.ctx.credential(cert); err != nil {
 			h.abort(alertInternalError)
 			return &ConfigError{Field: "GetClientCertificate", Reason: "certificate can't be used", Err: err}
 		}

@@ -51,7 +51,7 @@ type Conn struct {
 	mu    sync.Mutex
 	path  recordPath   // guarded by mu; nil before the handshake is complete and after release
 	ssl   *libssl.Conn // guarded by mu; the handshake's, nil before it begins and after release
-	queue []byte       // guarded by mu; sealed by a Read, to be sent before anything that is sealed later
+	queue outQueue     // guarded by mu
 
 	// released asks for path and ssl to be freed by whoever holds mu next.
 	released atomic.Bool
@@ -277,8 +277,7 @@ func (c *Conn) closeNotify(free bool) error {
 		c.unlock()
 		return net.ErrClosed
 	}
-	queued := c.queue
-	c.queue = nil
+	queued := c.queue.take()
 	var step libssl.Step
 	if free {
 		step = c.path.Free(true, out.mem)

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"sync"
 	"time"
 
@@ -19,9 +20,10 @@ type Context struct {
 	opts   *options
 	ssl    *libssl.Context
 	chains *chainCache
-	creds  credentialCache
-	server error // why the Context can't serve, or nil
-	signs  bool  // a certificate's key is a crypto.Signer that Go must call
+	static []*libssl.Credential // of config.Certificates
+	creds  credentialCache      // of all others
+	server error                // why the Context can't serve, or nil
+	signs  bool                 // a certificate's key is a crypto.Signer that Go must call
 
 	// slots bounds how many of its handshakes are inside libssl while Go is called from there: each holds a thread.
 	slots chan struct{}
@@ -81,11 +83,14 @@ func newContext(config *tls.Config, o *options) (*Context, error) {
 	if config.ClientAuth != tls.NoClientCert && config.ClientCAs != nil {
 		cfg.ClientCAs = subjects(config.ClientCAs)
 	}
+	config.Certificates = slices.Clone(config.Certificates) // to set Leaf, which SupportsCertificate would parse each time
 	for i := range config.Certificates {
-		cred, err := c.creds.get(&config.Certificates[i])
+		cert := &config.Certificates[i]
+		cred, err := newCredential(cert)
 		if err != nil {
 			return nil, &ConfigError{Field: "Certificates", Reason: fmt.Sprintf("certificate %d can't be used", i), Err: err}
 		}
+		c.static = append(c.static, cred)
 		c.signs = c.signs || cred.CallsGo()
 		if len(config.Certificates) == 1 {
 			cfg.Credential = cred
@@ -149,6 +154,16 @@ func hasGroup(name string) bool {
 	has := libssl.HasGroup(name)
 	groupsKnown.Store(name, has)
 	return has
+}
+
+// credential returns cert for libssl's use.
+func (c *Context) credential(cert *tls.Certificate) (*libssl.Credential, error) {
+	for i := range c.static {
+		if cert == &c.config.Certificates[i] {
+			return c.static[i], nil
+		}
+	}
+	return c.creds.get(cert)
 }
 
 func (c *Context) time() time.Time {

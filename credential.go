@@ -42,7 +42,8 @@ func (c *credentialCache) get(cert *tls.Certificate) (*libssl.Credential, error)
 			return cred, nil
 		}
 	}
-	cred, err := newCredential(cert)
+	own := *cert // the user's is not to be changed
+	cred, err := newCredential(&own)
 	if err != nil || !cacheable {
 		return cred, err
 	}
@@ -101,7 +102,7 @@ func canCompare(k any) (ok bool) {
 	return k == k
 }
 
-// newCredential converts cert. Errors say what is wrong with it; the caller names the field.
+// newCredential converts cert, and sets its Leaf. Errors say what is wrong with it; the caller names the field.
 func newCredential(cert *tls.Certificate) (*libssl.Credential, error) {
 	if len(cert.Certificate) == 0 {
 		return nil, errors.New("certificate chain is empty")
@@ -109,6 +110,9 @@ func newCredential(cert *tls.Certificate) (*libssl.Credential, error) {
 	leaf, err := x509.ParseCertificate(cert.Certificate[0])
 	if err != nil {
 		return nil, fmt.Errorf("leaf certificate: %w", err)
+	}
+	if cert.Leaf == nil {
+		cert.Leaf = leaf
 	}
 	signer, ok := cert.PrivateKey.(crypto.Signer)
 	if !ok {

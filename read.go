@@ -53,7 +53,7 @@ func (c *Conn) open(b []byte) (int, error) {
 	}
 	step := c.path.Read(c.in.data, b)
 	if spill := c.path.Spill(); len(spill) > 0 {
-		c.queue = append(c.queue, spill...)
+		c.queue.push(spill)
 	}
 	var renegotiation bool
 	if step.Status == libssl.Fatal {
@@ -63,14 +63,11 @@ func (c *Conn) open(b []byte) (int, error) {
 		c.readErr = localError(tls.AlertError(alertNoRenegotiation))
 		renegotiation = true
 	}
-	queued := len(c.queue) > 0
 	c.unlock()
 
 	c.in.consume(step.Consumed)
 	c.pending = step.Pending
-	if queued {
-		c.flushQueue()
-	}
+	c.flushQueue()
 	if c.readErr != nil {
 		if renegotiation {
 			c.failWrites(c.readErr)
@@ -109,38 +106,5 @@ func (c *Conn) failWrites(err error) {
 			c.writeErr = err
 		}
 		c.writeMu.Unlock()
-	}
-}
-
-// flushQueue sends what Reads have sealed, unless a Write is under way, which then sends it: a Read never waits for a blocked Write.
-func (c *Conn) flushQueue() {
-	for c.queueFilled() && c.writeMu.TryLock() {
-		c.sendQueue()
-		c.writeMu.Unlock()
-	}
-}
-
-func (c *Conn) queueFilled() bool {
-	c.mu.Lock()
-	defer c.unlock()
-	return len(c.queue) > 0
-}
-
-// sendQueue sends the queue until it is empty. writeMu is held.
-func (c *Conn) sendQueue() {
-	for {
-		c.mu.Lock()
-		queued := c.queue
-		c.queue = nil
-		c.unlock()
-		if len(queued) == 0 {
-			return
-		}
-		if c.writeErr != nil || c.closeNotifySent {
-			continue // nothing may follow; forget it
-		}
-		if _, err := c.conn.Write(queued); err != nil {
-			c.writeErr = permanent(err)
-		}
 	}
 }

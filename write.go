@@ -35,11 +35,8 @@ func (c *Conn) Write(b []byte) (int, error) {
 
 	c.writeMu.Lock()
 	n, err := c.writeLocked(b)
-	if c.queueFilled() { // a Read that could not take writeMu meanwhile left its output to us
-		c.sendQueue()
-	}
 	c.writeMu.Unlock()
-	c.flushQueue() // and so may one have done between the two
+	c.flushQueue() // a Read that could not take writeMu meanwhile left its output to us
 	return n, err
 }
 
@@ -86,8 +83,7 @@ func (c *Conn) seal(b []byte) (int, error) {
 		c.unlock()
 		return 0, net.ErrClosed
 	}
-	queued := c.queue
-	c.queue = nil
+	queued := c.queue.take()
 	step := c.path.Write(b, out.mem, payload, c.packetsSent)
 	if step.Status == libssl.Fatal {
 		err := c.writeError()

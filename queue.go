@@ -1,0 +1,50 @@
+package ossl
+
+import "sync/atomic"
+
+// outQueue holds what Reads have sealed (answers to key updates, alerts) until it can be sent, before anything that is sealed later.
+type outQueue struct {
+	data []byte // guarded by Conn.mu
+	// filled says that data is not empty. Who sees it false without holding mu may miss what is being pushed: whoever pushes
+	// flushes afterwards.
+	filled atomic.Bool
+}
+
+// push appends b. Conn.mu is held.
+func (q *outQueue) push(b []byte) {
+	q.data = append(q.data, b...)
+	q.filled.Store(true)
+}
+
+// take empties the queue. Conn.mu is held.
+func (q *outQueue) take() []byte {
+	if q.data == nil {
+		return nil
+	}
+	data := q.data
+	q.data = nil
+	q.filled.Store(false)
+	return data
+}
+
+// flushQueue sends the queue, unless a Write is under way, which then does it at its end: a Read never waits for a blocked Write.
+// Neither forgets anything: each looks at the queue again after giving writeMu back.
+func (c *Conn) flushQueue() {
+	for c.queue.filled.Load() && c.writeMu.TryLock() {
+		c.sendQueue()
+		c.writeMu.Unlock()
+	}
+}
+
+// sendQueue sends what is in the queue. writeMu is held.
+func (c *Conn) sendQueue() {
+	c.mu.Lock()
+	queued := c.queue.take()
+	c.unlock()
+	if len(queued) == 0 || c.writeErr != nil || c.closeNotifySent {
+		return // nothing may follow an error or close_notify
+	}
+	if _, err := c.conn.Write(queued); err != nil {
+		c.writeErr = permanent(err)
+	}
+}
