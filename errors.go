@@ -78,6 +78,8 @@ var (
 const (
 	alertCloseNotify            = 0
 	alertUnexpectedMessage      = 10
+	alertBadRecordMAC           = 20
+	alertRecordOverflow         = 22
 	alertHandshakeFailure       = 40
 	alertBadCertificate         = 42
 	alertUnsupportedCertificate = 43
@@ -100,8 +102,35 @@ func remoteError(alert uint8) error {
 	return &net.OpError{Op: "remote error", Err: tls.AlertError(alert)}
 }
 
-// localError is a failure after the handshake for which an alert was sent, as crypto/tls returns it.
-func localError(err error) error { return &net.OpError{Op: "local error", Err: err} }
+// localError is a failure for which an alert was sent, as crypto/tls returns it.
+func localError(alert uint8, cause *LibraryError) error {
+	return &net.OpError{Op: "local error", Err: &sentAlert{tls.AlertError(alert), cause}}
+}
+
+// sentAlert has an alert's text, as crypto/tls's errors of this kind do, and gives OpenSSL's account of it to errors.As.
+type sentAlert struct {
+	alert tls.AlertError
+	cause *LibraryError // may be nil
+}
+
+func (e *sentAlert) Error() string { return e.alert.Error() }
+
+func (e *sentAlert) Unwrap() []error {
+	if e.cause == nil {
+		return []error{e.alert}
+	}
+	return []error{e.alert, e.cause}
+}
+
+// isRecordAlert reports whether crypto/tls returns a failure with this alert as a local error during a handshake too: those of the record
+// layer and of messages that can't be read.
+func isRecordAlert(alert int) bool {
+	switch alert {
+	case alertUnexpectedMessage, alertBadRecordMAC, alertRecordOverflow, alertDecodeError:
+		return true
+	}
+	return false
+}
 
 // permanentError makes a network error sticky: it keeps its kind but is never temporary, as in crypto/tls.
 type permanentError struct{ err net.Error }
@@ -121,11 +150,8 @@ func permanent(err error) error {
 // OpenSSL's reasons that a record's header caused, the same in every version: ssl/ssl.h, SSL_R_….
 const (
 	reasonEncryptedLengthTooLong = 150
-	reasonHTTPSProxyRequest      = 155
-	reasonHTTPRequest            = 156
 	reasonPacketLengthTooLong    = 198
 	reasonWrongVersionNumber     = 267
-	reasonBadRecordType          = 443
 )
 
 // reasonOf returns the reason of a packed error code of either packing: 12 bits in 1.1.1, 23 with flags above bit 17 in 3.0.
@@ -135,7 +161,8 @@ func reasonOf(code uint64) int {
 
 // fatalError turns a fatal step into the error that crypto/tls returns for the same failure, and says which alert crypto/tls sends.
 // It decides by the alerts seen first, since OpenSSL's codes differ by version.
-func fatalError(op string, t *libssl.Conn, header []byte) (err error, alert int) {
+// consumed is the input that the step took.
+func fatalError(op string, t *libssl.Conn, consumed []byte) (err error, alert int) {
 	if _, description, ok := t.AlertIn(); ok && description != alertCloseNotify {
 		return remoteError(description), -1
 	}
@@ -146,21 +173,41 @@ func fatalError(op string, t *libssl.Conn, header []byte) (err error, alert int)
 		alert = int(description)
 		e.cause = tls.AlertError(description)
 	}
-	for _, code := range codes {
-		switch reasonOf(code) {
-		case reasonWrongVersionNumber:
-			if len(header) == 5 && op != "handshake" || alert == alertProtocolVersion && len(header) == 5 && header[1] != 3 {
-				return recordHeaderError(header, nil, "unexpected version in record header"), alert
-			}
-		case reasonPacketLengthTooLong, reasonEncryptedLengthTooLong:
-			if len(header) == 5 {
-				return recordHeaderError(header, nil, fmt.Sprintf("oversized record received with length %d",
-					int(header[3])<<8|int(header[4]))), alert
-			}
-		}
+	if err := headerError(codes, consumed); err != nil {
+		return err, alert
+	}
+	if alert >= 0 && (op != "handshake" || isRecordAlert(alert)) {
+		return localError(uint8(alert), e), alert
 	}
 	return e, alert
 }
+
+// headerError returns crypto/tls's error for a record whose header libssl refused, nil if it refused something else. libssl stops right
+// after such a header.
+func headerError(codes []uint64, consumed []byte) error {
+	if len(consumed) < recordHeaderLen {
+		return nil
+	}
+	header := consumed[len(consumed)-recordHeaderLen:]
+	version, length := int(header[1])<<8|int(header[2]), int(header[3])<<8|int(header[4])
+	for _, code := range codes {
+		switch reasonOf(code) {
+		case reasonWrongVersionNumber:
+			if version != tls.VersionTLS12 {
+				return recordHeaderError(header, nil,
+					fmt.Sprintf("received record with version %x when expecting version %x", version, tls.VersionTLS12))
+			}
+		case reasonPacketLengthTooLong, reasonEncryptedLengthTooLong:
+			if length > maxCiphertext {
+				return recordHeaderError(header, nil, fmt.Sprintf("oversized record received with length %d", length))
+			}
+		}
+	}
+	return nil
+}
+
+// maxCiphertext is the largest length of a TLS 1.3 record: RFC 8446, section 5.2.
+const maxCiphertext = 16384 + 256
 
 func recordHeaderError(header []byte, conn net.Conn, msg string) error {
 	err := tls.RecordHeaderError{Msg: msg, Conn: conn}

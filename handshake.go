@@ -21,6 +21,8 @@ type handshake struct {
 	// verifier is what libssl's callbacks reach; its conn is set only during a step, so that an abandoned connection can be collected.
 	verifier *verifierRef
 	scan     recordScanner
+	tail     [recordHeaderLen]byte // the last bytes that libssl took
+	tailLen  int
 	started  bool // the first record's header was checked
 
 	refused            *refusal // the decision that ended it
@@ -141,7 +143,7 @@ func (h *handshake) begin() (libssl.Step, error) {
 	if err != nil {
 		return libssl.Step{}, libraryError(err)
 	}
-	c.in.consume(step.Consumed)
+	h.consume(step.Consumed)
 	return step, h.adopt(t)
 }
 
@@ -183,8 +185,17 @@ func (h *handshake) step() (libssl.Step, error) {
 		defer func() { h.verifier.conn = nil }()
 	}
 	step := h.tls.Handshake(c.in.data, h.out.mem)
-	c.in.consume(step.Consumed)
+	h.consume(step.Consumed)
 	return step, nil
+}
+
+// consume follows what libssl took of the input.
+func (h *handshake) consume(n int) {
+	data := h.c.in.data[:n]
+	h.scan.scan(data)
+	copy(h.tail[:], data[max(0, n-len(h.tail)):])
+	h.tailLen = min(n, len(h.tail))
+	h.c.in.consume(n)
 }
 
 // afterStep writes the key log, lets the connection be verified as a whole when it is time, and sends what the step produced: nothing
@@ -243,7 +254,7 @@ func (h *handshake) timeToVerify(step libssl.Step) bool {
 
 // failed returns what to send and to return after a fatal step. mu is held.
 func (h *handshake) failed(out []byte) ([]byte, error) {
-	err, alert := fatalError("handshake", h.tls, h.scan.last())
+	err, alert := fatalError("handshake", h.tls, h.tail[:h.tailLen])
 	if h.refused != nil {
 		if alert >= 0 && uint8(alert) != h.refused.alert {
 			rewriteAlert(out, h.refused.alert)
@@ -271,13 +282,9 @@ func (h *handshake) send(out []byte) error {
 func (h *handshake) fill() error {
 	c := h.c
 	for {
-		before := len(c.in.data)
 		err := c.in.fill(c.conn)
-		if err == nil {
-			h.scan.scan(c.in.data[before:])
-		}
 		switch {
-		case err == io.EOF && !h.scan.atBoundary():
+		case err == io.EOF && (len(c.in.data) > 0 || !h.scan.atBoundary()):
 			return io.ErrUnexpectedEOF
 		case err != nil:
 			return err

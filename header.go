@@ -4,13 +4,11 @@ import "net"
 
 const recordHeaderLen = 5
 
-// recordScanner follows the records of the input during a handshake. It sees the first header before libssl does, and knows whether
-// an end of input is one between records.
+// recordScanner follows the records of the input during a handshake: it knows whether an end of input is one between records.
 type recordScanner struct {
 	header [recordHeaderLen]byte
 	have   int // bytes of header
 	left   int // bytes of the record's body to come
-	first  bool
 }
 
 // scan follows data.
@@ -37,14 +35,6 @@ func (s *recordScanner) scan(data []byte) {
 // atBoundary reports whether the input so far ends between two records.
 func (s *recordScanner) atBoundary() bool {
 	return s.left == 0 && (s.have == 0 || s.have == recordHeaderLen)
-}
-
-// last returns the header of the record that was begun last, nil if it is incomplete.
-func (s *recordScanner) last() []byte {
-	if s.have < recordHeaderLen {
-		return nil
-	}
-	return s.header[:]
 }
 
 // checkFirstRecord refuses input that is no TLS by its first record header, as crypto/tls does: before a length is believed, so that

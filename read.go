@@ -1,7 +1,6 @@
 package ossl
 
 import (
-	"crypto/tls"
 	"io"
 	"net"
 
@@ -57,10 +56,10 @@ func (c *Conn) open(b []byte) (int, error) {
 	}
 	var renegotiation bool
 	if step.Status == libssl.Fatal {
-		c.readErr = c.readError()
+		c.readErr = c.readError(c.in.data[:step.Consumed])
 	} else if _, description, ok := c.path.AlertOut(); ok && description == alertNoRenegotiation {
 		// libssl refuses by a warning and goes on; crypto/tls ends the connection.
-		c.readErr = localError(tls.AlertError(alertNoRenegotiation))
+		c.readErr = localError(alertNoRenegotiation, nil)
 		renegotiation = true
 	}
 	c.unlock()
@@ -85,17 +84,12 @@ func (c *Conn) open(b []byte) (int, error) {
 }
 
 // readError turns a fatal read into the error that crypto/tls returns. mu is held.
-func (c *Conn) readError() error {
+func (c *Conn) readError(consumed []byte) error {
 	t, ok := c.path.(*libssl.Conn)
 	if !ok {
-		return localError(tls.AlertError(alertInternalError))
+		return localError(alertInternalError, nil)
 	}
-	err, alert := fatalError("read", t, c.in.data)
-	if alert >= 0 {
-		if _, isHeader := err.(tls.RecordHeaderError); !isHeader {
-			err = localError(err)
-		}
-	}
+	err, _ := fatalError("read", t, consumed)
 	return err
 }
 

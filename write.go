@@ -109,7 +109,7 @@ func (c *Conn) seal(b []byte) (int, error) {
 func (c *Conn) writeError() error {
 	t, ok := c.path.(*libssl.Conn)
 	if !ok {
-		return localError(tls.AlertError(alertInternalError))
+		return localError(alertInternalError, nil)
 	}
 	err, _ := fatalError("write", t, nil)
 	return err
