@@ -6,6 +6,7 @@
  * LIB    SSL or CRYPTO, the library that exports it.
  * SINCE  the first version that has it, as OPENSSL_VERSION_NUMBER.
  * NEED   REQUIRED: loading fails without it, from SINCE on. OPTIONAL: callers check the table's entry for NULL.
+ *        ONLY_1_1_1: required by 1.1.1 and not used with later versions, which may lack it or declare it otherwise.
  *
  * The list makes the function table and the loader (load.c), and ci/headers compiles it against the real headers of every
  * supported version, so that a build needs no header and yet can't drift. Only real functions belong here: what OpenSSL declares
@@ -34,11 +35,26 @@ typedef struct evp_pkey_st EVP_PKEY;
 typedef struct stack_st OPENSSL_STACK;
 typedef struct ossl_init_settings_st OPENSSL_INIT_SETTINGS;
 typedef struct ossl_lib_ctx_st OSSL_LIB_CTX;
+typedef struct ossl_core_handle_st OSSL_CORE_HANDLE;
+typedef struct ossl_dispatch_st OSSL_DISPATCH;
+typedef struct ossl_param_st OSSL_PARAM;
+typedef struct evp_pkey_ctx_st EVP_PKEY_CTX;
+typedef struct evp_pkey_method_st EVP_PKEY_METHOD;
+typedef struct evp_md_st EVP_MD;
+typedef struct engine_st ENGINE;
+typedef struct rsa_st RSA;
+typedef struct ec_key_st EC_KEY;
+typedef struct crypto_ex_data_st CRYPTO_EX_DATA;
 typedef struct ossl_provider_st OSSL_PROVIDER;
 
 /* 1.1.1 lacks some consts that 3.0 added; calls are the same. ci/headers defines this as empty for 1.1.1. */
 #ifndef OSSL_CONST_SINCE_3_0
 #define OSSL_CONST_SINCE_3_0 const
+#endif
+
+/* The same for 4.0. */
+#ifndef OSSL_CONST_SINCE_4_0
+#define OSSL_CONST_SINCE_4_0 const
 #endif
 
 #define OSSL_V1_1_1 0x10101000L
@@ -164,7 +180,57 @@ typedef struct ossl_provider_st OSSL_PROVIDER;
 	X(SSL, OSSL_V1_1_1, REQUIRED, int, SSL_export_keying_material, (SSL *s, unsigned char *out, size_t olen, const char *label, \
 		size_t llen, const unsigned char *context, size_t contextlen, int use_context)) \
 	X(SSL, OSSL_V1_1_1, REQUIRED, int, SSL_get_key_update_type, (const SSL *s)) \
-	X(SSL, OSSL_V1_1_1, REQUIRED, int, SSL_key_update, (SSL *s, int updatetype))
+	X(SSL, OSSL_V1_1_1, REQUIRED, int, SSL_key_update, (SSL *s, int updatetype)) \
+	/* Signers: provider-keymgmt(7), provider-signature(7), EVP_PKEY_fromdata(3), OSSL_PROVIDER_add_builtin(3) */ \
+	X(CRYPTO, OSSL_V1_1_1, REQUIRED, EVP_PKEY *, X509_get_pubkey, (OSSL_CONST_SINCE_4_0 X509 *x)) \
+	X(CRYPTO, OSSL_V1_1_1, REQUIRED, int, EVP_PKEY_up_ref, (EVP_PKEY *pkey)) \
+	X(CRYPTO, OSSL_V1_1_1, REQUIRED, void, EVP_PKEY_CTX_free, (EVP_PKEY_CTX *ctx)) \
+	X(CRYPTO, OSSL_V3_0, REQUIRED, int, OSSL_PROVIDER_add_builtin, (OSSL_LIB_CTX *ctx, const char *name, \
+		int (*init)(const OSSL_CORE_HANDLE *, const OSSL_DISPATCH *, const OSSL_DISPATCH **, void **))) \
+	X(CRYPTO, OSSL_V3_0, REQUIRED, EVP_PKEY_CTX *, EVP_PKEY_CTX_new_from_name, \
+		(OSSL_LIB_CTX *libctx, const char *name, const char *propquery)) \
+	X(CRYPTO, OSSL_V3_0, REQUIRED, int, EVP_PKEY_fromdata_init, (EVP_PKEY_CTX *ctx)) \
+	X(CRYPTO, OSSL_V3_0, REQUIRED, int, EVP_PKEY_fromdata, \
+		(EVP_PKEY_CTX *ctx, EVP_PKEY **ppkey, int selection, OSSL_PARAM *params)) \
+	X(CRYPTO, OSSL_V3_0, REQUIRED, int, EVP_PKEY_export, \
+		(const EVP_PKEY *pkey, int selection, int (*cb)(const OSSL_PARAM *, void *), void *arg)) \
+	X(CRYPTO, OSSL_V3_0, REQUIRED, int, EVP_PKEY_get_params, (const EVP_PKEY *pkey, OSSL_PARAM *params)) \
+	X(CRYPTO, OSSL_V3_0, REQUIRED, int, EVP_PKEY_get_size, (const EVP_PKEY *pkey)) \
+	X(CRYPTO, OSSL_V3_0, REQUIRED, int, EVP_PKEY_is_a, (const EVP_PKEY *pkey, const char *name)) \
+	X(CRYPTO, OSSL_V3_0, REQUIRED, int, EVP_PKEY_eq, (const EVP_PKEY *a, const EVP_PKEY *b)) \
+	/* Signers on 1.1.1: ENGINE_new(3), EVP_PKEY_meth_new(3), EVP_PKEY_set1_engine(3), RSA_get_ex_new_index(3) */ \
+	X(CRYPTO, OSSL_V1_1_1, ONLY_1_1_1, ENGINE *, ENGINE_new, (void)) \
+	X(CRYPTO, OSSL_V1_1_1, ONLY_1_1_1, int, ENGINE_free, (ENGINE *e)) \
+	X(CRYPTO, OSSL_V1_1_1, ONLY_1_1_1, int, ENGINE_set_id, (ENGINE *e, const char *id)) \
+	X(CRYPTO, OSSL_V1_1_1, ONLY_1_1_1, int, ENGINE_set_pkey_meths, \
+		(ENGINE *e, int (*f)(ENGINE *, EVP_PKEY_METHOD **, const int **, int))) \
+	X(CRYPTO, OSSL_V1_1_1, ONLY_1_1_1, EVP_PKEY_METHOD *, EVP_PKEY_meth_new, (int id, int flags)) \
+	X(CRYPTO, OSSL_V1_1_1, ONLY_1_1_1, void, EVP_PKEY_meth_free, (EVP_PKEY_METHOD *m)) \
+	X(CRYPTO, OSSL_V1_1_1, ONLY_1_1_1, const EVP_PKEY_METHOD *, EVP_PKEY_meth_find, (int type)) \
+	X(CRYPTO, OSSL_V1_1_1, ONLY_1_1_1, void, EVP_PKEY_meth_copy, (EVP_PKEY_METHOD *dst, const EVP_PKEY_METHOD *src)) \
+	X(CRYPTO, OSSL_V1_1_1, ONLY_1_1_1, void, EVP_PKEY_meth_set_sign, (EVP_PKEY_METHOD *m, int (*init)(EVP_PKEY_CTX *), \
+		int (*sign)(EVP_PKEY_CTX *, unsigned char *, size_t *, const unsigned char *, size_t))) \
+	X(CRYPTO, OSSL_V1_1_1, ONLY_1_1_1, void, EVP_PKEY_meth_set_decrypt, (EVP_PKEY_METHOD *m, int (*init)(EVP_PKEY_CTX *), \
+		int (*decrypt)(EVP_PKEY_CTX *, unsigned char *, size_t *, const unsigned char *, size_t))) \
+	X(CRYPTO, OSSL_V1_1_1, ONLY_1_1_1, int, EVP_PKEY_set1_engine, (EVP_PKEY *pkey, ENGINE *e)) \
+	X(CRYPTO, OSSL_V1_1_1, ONLY_1_1_1, EVP_PKEY *, EVP_PKEY_CTX_get0_pkey, (EVP_PKEY_CTX *ctx)) \
+	X(CRYPTO, OSSL_V1_1_1, ONLY_1_1_1, int, EVP_PKEY_CTX_ctrl, \
+		(EVP_PKEY_CTX *ctx, int keytype, int optype, int cmd, int p1, void *p2)) \
+	X(CRYPTO, OSSL_V1_1_1, ONLY_1_1_1, int, EVP_PKEY_id, (const EVP_PKEY *pkey)) \
+	X(CRYPTO, OSSL_V1_1_1, ONLY_1_1_1, int, EVP_PKEY_size, (const EVP_PKEY *pkey)) \
+	X(CRYPTO, OSSL_V1_1_1, ONLY_1_1_1, int, EVP_MD_type, (const EVP_MD *md)) \
+	X(CRYPTO, OSSL_V1_1_1, ONLY_1_1_1, int, i2d_PUBKEY, (EVP_PKEY *a, unsigned char **out)) \
+	X(CRYPTO, OSSL_V1_1_1, ONLY_1_1_1, EVP_PKEY *, d2i_PUBKEY, (EVP_PKEY **a, const unsigned char **in, long len)) \
+	X(CRYPTO, OSSL_V1_1_1, ONLY_1_1_1, int, CRYPTO_get_ex_new_index, (int class_index, long argl, void *argp, \
+		void (*init)(void *, void *, CRYPTO_EX_DATA *, int, long, void *), \
+		int (*dup)(CRYPTO_EX_DATA *, const CRYPTO_EX_DATA *, void *, int, long, void *), \
+		void (*free)(void *, void *, CRYPTO_EX_DATA *, int, long, void *))) \
+	X(CRYPTO, OSSL_V1_1_1, ONLY_1_1_1, RSA *, EVP_PKEY_get0_RSA, (EVP_PKEY *pkey)) \
+	X(CRYPTO, OSSL_V1_1_1, ONLY_1_1_1, int, RSA_set_ex_data, (RSA *r, int idx, void *arg)) \
+	X(CRYPTO, OSSL_V1_1_1, ONLY_1_1_1, void *, RSA_get_ex_data, (const RSA *r, int idx)) \
+	X(CRYPTO, OSSL_V1_1_1, ONLY_1_1_1, EC_KEY *, EVP_PKEY_get0_EC_KEY, (EVP_PKEY *pkey)) \
+	X(CRYPTO, OSSL_V1_1_1, ONLY_1_1_1, int, EC_KEY_set_ex_data, (EC_KEY *key, int idx, void *arg)) \
+	X(CRYPTO, OSSL_V1_1_1, ONLY_1_1_1, void *, EC_KEY_get_ex_data, (const EC_KEY *key, int idx))
 
 /* K(SINCE, NAME, VALUE): OpenSSL's constant NAME, which we call OSSL_NAME. */
 #define OSSL_CONSTANTS(K) \
@@ -245,7 +311,50 @@ typedef struct ossl_provider_st OSSL_PROVIDER;
 	K(OSSL_V1_1_1, X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY, 20) \
 	K(OSSL_V1_1_1, X509_V_ERR_INVALID_PURPOSE, 26) \
 	K(OSSL_V1_1_1, X509_V_ERR_CERT_REJECTED, 28) \
-	K(OSSL_V1_1_1, X509_V_ERR_APPLICATION_VERIFICATION, 50)
+	K(OSSL_V1_1_1, X509_V_ERR_APPLICATION_VERIFICATION, 50) \
+	/* Signers: openssl/core_dispatch.h and core.h */ \
+	K(OSSL_V3_0, OSSL_OP_KEYMGMT, 10) \
+	K(OSSL_V3_0, OSSL_OP_SIGNATURE, 12) \
+	K(OSSL_V3_0, OSSL_FUNC_PROVIDER_QUERY_OPERATION, 1027) \
+	K(OSSL_V3_0, OSSL_FUNC_KEYMGMT_NEW, 1) \
+	K(OSSL_V3_0, OSSL_FUNC_KEYMGMT_FREE, 10) \
+	K(OSSL_V3_0, OSSL_FUNC_KEYMGMT_GET_PARAMS, 11) \
+	K(OSSL_V3_0, OSSL_FUNC_KEYMGMT_GETTABLE_PARAMS, 12) \
+	K(OSSL_V3_0, OSSL_FUNC_KEYMGMT_QUERY_OPERATION_NAME, 20) \
+	K(OSSL_V3_0, OSSL_FUNC_KEYMGMT_HAS, 21) \
+	K(OSSL_V3_0, OSSL_FUNC_KEYMGMT_MATCH, 23) \
+	K(OSSL_V3_0, OSSL_FUNC_KEYMGMT_IMPORT, 40) \
+	K(OSSL_V3_0, OSSL_FUNC_KEYMGMT_IMPORT_TYPES, 41) \
+	K(OSSL_V3_0, OSSL_FUNC_KEYMGMT_EXPORT, 42) \
+	K(OSSL_V3_0, OSSL_FUNC_KEYMGMT_EXPORT_TYPES, 43) \
+	K(OSSL_V3_0, OSSL_FUNC_SIGNATURE_NEWCTX, 1) \
+	K(OSSL_V3_0, OSSL_FUNC_SIGNATURE_DIGEST_SIGN_INIT, 8) \
+	K(OSSL_V3_0, OSSL_FUNC_SIGNATURE_DIGEST_SIGN, 11) \
+	K(OSSL_V3_0, OSSL_FUNC_SIGNATURE_FREECTX, 16) \
+	K(OSSL_V3_0, OSSL_FUNC_SIGNATURE_DUPCTX, 17) \
+	K(OSSL_V3_0, OSSL_FUNC_SIGNATURE_SET_CTX_PARAMS, 20) \
+	K(OSSL_V3_0, OSSL_FUNC_SIGNATURE_SETTABLE_CTX_PARAMS, 21) \
+	K(OSSL_V3_0, OSSL_KEYMGMT_SELECT_PRIVATE_KEY, 0x01) \
+	K(OSSL_V3_0, OSSL_KEYMGMT_SELECT_KEYPAIR, 0x03) \
+	K(OSSL_V3_0, OSSL_PARAM_INTEGER, 1) \
+	K(OSSL_V3_0, OSSL_PARAM_UTF8_STRING, 4) \
+	K(OSSL_V3_0, OSSL_PARAM_OCTET_STRING, 5) \
+	K(OSSL_V1_1_1, RSA_PKCS1_PADDING, 1) \
+	K(OSSL_V1_1_1, RSA_PKCS1_PSS_PADDING, 6) \
+	K(OSSL_V1_1_1, RSA_PSS_SALTLEN_DIGEST, -1) \
+	/* Signers on 1.1.1 */ \
+	K(OSSL_V1_1_1, EVP_PKEY_RSA, 6) \
+	K(OSSL_V1_1_1, EVP_PKEY_EC, 408) \
+	K(OSSL_V1_1_1, EVP_PKEY_CTRL_GET_MD, 13) \
+	K(OSSL_V1_1_1, EVP_PKEY_CTRL_GET_RSA_PADDING, 0x1006) \
+	K(OSSL_V1_1_1, EVP_PKEY_CTRL_GET_RSA_PSS_SALTLEN, 0x1007) \
+	K(OSSL_V1_1_1, CRYPTO_EX_INDEX_EC_KEY, 8) \
+	K(OSSL_V1_1_1, CRYPTO_EX_INDEX_RSA, 9) \
+	K(OSSL_V1_1_1, NID_sha1, 64) \
+	K(OSSL_V1_1_1, NID_sha224, 675) \
+	K(OSSL_V1_1_1, NID_sha256, 672) \
+	K(OSSL_V1_1_1, NID_sha384, 673) \
+	K(OSSL_V1_1_1, NID_sha512, 674)
 
 #define OSSL_DECLARE_CONSTANT(since, name, value) static const long OSSL_##name __attribute__((unused)) = value;
 OSSL_CONSTANTS(OSSL_DECLARE_CONSTANT)

@@ -101,7 +101,8 @@ func HasGroup(name string) bool {
 
 // Context is an SSL_CTX: immutable, shared by connections, freed when nothing refers to it.
 type Context struct {
-	p *C.ossl_ctx
+	p    *C.ossl_ctx
+	cred *Credential // kept for its signer
 }
 
 // cString returns s for C, nil if empty. It is freed with free.
@@ -161,6 +162,7 @@ func NewContext(cfg *ContextConfig) (*Context, error) {
 		if ok != 1 {
 			return nil, &Error{Op: "new context", Setting: "Certificates", Codes: codes(&errs)}
 		}
+		c.cred = cred
 	}
 	return c, nil
 }
@@ -233,13 +235,15 @@ type Conn struct {
 	handle    cgo.Handle
 	callsGo   bool
 	crossings uint64
+	ctx       *Context    // kept for the signer of its credential
+	cred      *Credential // the connection's own, kept for its signer
 }
 
 // NewConn makes a connection whose handshake may call verifier, and signers of credentials.
 func (c *Context) NewConn(server bool, serverName string, verifier Verifier) (*Conn, error) {
 	name := cString(serverName)
 	defer C.free(unsafe.Pointer(name))
-	conn := &Conn{callsGo: true, handle: cgo.NewHandle(verifier), crossings: 1}
+	conn := &Conn{callsGo: true, handle: cgo.NewHandle(verifier), crossings: 1, ctx: c}
 	var errs [errorSlots]C.ulong
 	conn.p = C.ossl_conn_new(c.p, C.int(flag(server)), name, C.uintptr_t(conn.handle), &errs[0])
 	runtime.KeepAlive(c)
@@ -330,6 +334,7 @@ func (c *Conn) UseCredential(cred *Credential) error {
 	if cred != nil {
 		p = cred.p
 	}
+	c.cred = cred
 	ok := C.ossl_conn_use_cred(c.p, p)
 	runtime.KeepAlive(cred)
 	if ok != 1 {

@@ -138,12 +138,15 @@ ossl_step ossl_conn_handshake(ossl_conn *pub, const uint8_t *in, size_t in_len, 
 
 ossl_step ossl_conn_handshake_go(ossl_conn *pub, const uint8_t *in, size_t in_len, uint8_t *out, size_t out_cap)
 {
-	conn *c = of(pub);
+	conn *c = of(pub), *outer;
 	ossl_step step;
 
+	outer = ossl_signing_for; /* a signer may itself be using a connection */
+	ossl_signing_for = c;
 	c->calls_go = 1;
 	step = handshake(c, in, in_len, out, out_cap);
 	c->calls_go = 0;
+	ossl_signing_for = outer;
 	return step;
 }
 

@@ -214,7 +214,7 @@ int ossl_has_group(const char *name)
 }
 
 /* Everything of a credential but its key. */
-static ossl_cred *cred_of(const uint8_t *chain, size_t chain_len, const char *sigalgs, const uint8_t *staple, size_t staple_len,
+ossl_cred *cred_of(const uint8_t *chain, size_t chain_len, const char *sigalgs, const uint8_t *staple, size_t staple_len,
 	const uint8_t *scts, size_t scts_len)
 {
 	ossl_cred *cred = calloc(1, sizeof *cred);

@@ -49,6 +49,7 @@ int ossl_load(const char *path, const char *crypto_path, char *report, size_t si
 	report[0] = 0;
 #define REQUIRED 1
 #define OPTIONAL 0
+#define ONLY_1_1_1 (version < OSSL_V3_0)
 #define LOAD(lib_name, since, need, ret, name, params) \
 	*(void **)&t.name = dlsym(lib, #name); \
 	if (!t.name && (need) && version >= (unsigned long)(since) && used < size) \
@@ -57,6 +58,7 @@ int ossl_load(const char *path, const char *crypto_path, char *report, size_t si
 #undef LOAD
 #undef REQUIRED
 #undef OPTIONAL
+#undef ONLY_1_1_1
 	if (used)
 		return -1;
 	/* Reads the host's openssl.cnf. No atexit handler: other threads may still be in the library when Go exits. */

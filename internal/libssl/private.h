@@ -60,6 +60,9 @@ typedef struct {
 	uint16_t group;
 } conn;
 
+/* The connection whose handshake this thread is in and which may call Go, or NULL: what keys in Go look at before they sign. */
+extern _Thread_local conn *ossl_signing_for;
+
 static inline conn *conn_of(const SSL *ssl) { return ossl_fn.SSL_get_ex_data(ssl, 0); }
 
 /* The BIO method whose data is a conn. */
@@ -67,6 +70,10 @@ extern BIO_METHOD *ossl_window_bio;
 
 /* Sets every callback of the context, before it is used. Returns 1 or 0. */
 int ossl_ctx_set_callbacks(ossl_ctx *ctx);
+
+/* Makes everything of a credential but its key. */
+ossl_cred *cred_of(const uint8_t *chain, size_t chain_len, const char *sigalgs, const uint8_t *staple, size_t staple_len,
+	const uint8_t *scts, size_t scts_len);
 
 /* Moves the thread's error queue into errors, 0-terminated if there is room. */
 void ossl_drain_errors(unsigned long *errors);

@@ -1,0 +1,26 @@
+/* Keys that only Go can use: what signer.c, signer_provider.c and signer_engine.c share. */
+#ifndef OSSL_SIGNER_H
+#define OSSL_SIGNER_H
+
+#include "private.h"
+
+/* How to sign, for osslGoSign. */
+enum { SIGN_RSA_PKCS1 = 1, SIGN_RSA_PSS = 2, SIGN_ECDSA = 3, SIGN_ED25519 = 4 };
+
+/* What is signed: the message or its digest. */
+enum { SIGN_MESSAGE = 0, SIGN_DIGEST = 1 };
+
+/* Hash functions by Go's numbers, crypto.Hash. */
+enum { GO_NO_HASH = 0, GO_SHA1 = 3, GO_SHA224 = 4, GO_SHA256 = 5, GO_SHA384 = 6, GO_SHA512 = 7 };
+
+/* Signs tbs in Go, if this thread may call it now. Returns the length of what it put into sig, at most cap; 0 is a failure, which
+ * the connection is told of in Go. */
+size_t ossl_sign(uintptr_t signer, int algorithm, int hash, int form, const uint8_t *tbs, size_t tbs_len, uint8_t *sig,
+	size_t cap);
+
+/* Make the private key that belongs to pub (borrow) and signs by signer: a provider's on 3.0 and later, an engine's on 1.1.1.
+ * Return give (EVP_PKEY_free) or NULL, for kinds of keys that they can't serve too. */
+EVP_PKEY *ossl_provider_key(EVP_PKEY *pub, uintptr_t signer);
+EVP_PKEY *ossl_engine_key(EVP_PKEY *pub, uintptr_t signer);
+
+#endif

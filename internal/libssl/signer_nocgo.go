@@ -1,0 +1,10 @@
+//go:build !cgo || !unix
+
+package libssl
+
+import "crypto"
+
+// NewSignerCredential returns ErrUnavailable.
+func NewSignerCredential([][]byte, crypto.Signer, string, []byte, []byte) (*Credential, error) {
+	return nil, ErrUnavailable
+}

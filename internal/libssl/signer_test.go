@@ -1,0 +1,576 @@
+//go:build cgo && unix
+
+package libssl_test
+
+import (
+	"bytes"
+	"crypto"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/ossl-go/ossl/internal/libssl"
+	"github.com/ossl-go/ossl/internal/tlstest"
+)
+
+func load(t testing.TB) *libssl.Library {
+	t.Helper()
+	lib, err := libssl.Load("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return lib
+}
+
+// opaqueKey is a key of which only crypto.Signer is to be seen, such as one in an HSM. instead, if set, signs in its place.
+type opaqueKey struct {
+	key     crypto.Signer
+	signed  atomic.Int32
+	instead func(digest []byte, opts crypto.SignerOpts) ([]byte, error)
+}
+
+func (k *opaqueKey) Public() crypto.PublicKey { return k.key.Public() }
+
+func (k *opaqueKey) Sign(rand io.Reader, digest []byte, opts crypto.SignerOpts) ([]byte, error) {
+	k.signed.Add(1)
+	if k.instead != nil {
+		return k.instead(digest, opts)
+	}
+	return k.key.Sign(rand, digest, opts)
+}
+
+// A witness accepts every chain and remembers why signing failed.
+type witness struct {
+	err      error
+	panicked any
+}
+
+func (w *witness) VerifyChain([]byte) libssl.Verdict           { return libssl.VerdictOK }
+func (w *witness) SignFailed(err error, panicked any)          { w.err, w.panicked = err, panicked }
+func (w *witness) alert(c *libssl.Conn) (alert uint8, ok bool) { _, alert, ok = c.AlertOut(); return }
+
+// endpoint is one side of a connection that goes through libssl without the core above it.
+type endpoint struct {
+	conn   *libssl.Conn
+	wire   net.Conn
+	cred   *libssl.Credential // for NeedCert
+	unread []byte
+	out    []byte
+}
+
+func (e *endpoint) flush(s libssl.Step) error {
+	for _, b := range [][]byte{e.out[:s.Produced], e.conn.Spill()} {
+		if len(b) > 0 {
+			if _, err := e.wire.Write(b); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (e *endpoint) fill() error {
+	var b [1 << 14]byte
+	n, err := e.wire.Read(b[:])
+	e.unread = append(e.unread, b[:n]...)
+	if n > 0 {
+		return nil
+	}
+	return err
+}
+
+var errFatal = errors.New("fatal step")
+
+func (e *endpoint) handshake() error {
+	for {
+		s := e.conn.Handshake(e.unread, e.out)
+		e.unread = e.unread[s.Consumed:]
+		if err := e.flush(s); err != nil {
+			return err
+		}
+		switch s.Status {
+		case libssl.Done:
+			return nil
+		case libssl.WantRead:
+			if err := e.fill(); err != nil {
+				return err
+			}
+		case libssl.WantWrite:
+		case libssl.NeedVerify:
+			e.conn.SetVerdict(libssl.VerdictOK)
+		case libssl.NeedCert:
+			if err := e.conn.UseCredential(e.cred); err != nil {
+				return err
+			}
+		default:
+			return fmt.Errorf("%w: status %d: %v", errFatal, s.Status, &libssl.Error{Op: "handshake", Codes: e.conn.Errors()})
+		}
+	}
+}
+
+// read reads until there is a byte of data, which tells that the peer is content with the handshake as well.
+func (e *endpoint) read() (byte, error) {
+	var b [1]byte
+	for {
+		s := e.conn.Read(e.unread, b[:])
+		e.unread = e.unread[s.Consumed:]
+		if err := e.flush(s); err != nil {
+			return 0, err
+		}
+		switch {
+		case s.N == 1:
+			return b[0], nil
+		case s.Status == libssl.WantRead:
+			if err := e.fill(); err != nil {
+				return 0, err
+			}
+		default:
+			return 0, errFatal
+		}
+	}
+}
+
+func (e *endpoint) write(b byte) error { return e.flush(e.conn.Write([]byte{b}, e.out, 0, 0)) }
+
+// A setup is one handshake between libssl with a credential and crypto/tls.
+type setup struct {
+	server  bool // libssl's side
+	version uint16
+	cred    *libssl.Credential
+	witness *witness
+	start   bool // by Context.Start, which must not call Go
+	hello   bool // the server chooses the credential at the ClientHello
+}
+
+// run makes the handshake and sends a byte each way. It returns libssl's connection, which the caller frees, and both sides'
+// errors.
+func (s setup) run(t testing.TB) (conn *libssl.Conn, err, peerErr error) {
+	t.Helper()
+	cfg := &libssl.ContextConfig{MinVersion: s.version, MaxVersion: s.version, SecurityLevel: -1, WantCert: true,
+		SignatureAlgorithms: "ECDSA+SHA256:ECDSA+SHA384:ECDSA+SHA512:ed25519:" +
+			"rsa_pss_rsae_sha256:rsa_pss_rsae_sha384:rsa_pss_rsae_sha512:RSA+SHA256:RSA+SHA384:RSA+SHA512"}
+	if s.server {
+		cfg.WantCert = false
+		cfg.WantHello = s.hello
+		if !s.hello {
+			cfg.Credential = s.cred
+		}
+	}
+	ctx, err := libssl.NewContext(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.witness == nil {
+		s.witness = new(witness)
+	}
+	ours, theirs := tlstest.Buffered()
+	defer ours.Close()
+	defer theirs.Close()
+	limit := time.Now().Add(20 * time.Second)
+	ours.SetDeadline(limit)
+	theirs.SetDeadline(limit)
+
+	done := make(chan error, 1)
+	go func() {
+		config := &tls.Config{MinVersion: s.version, MaxVersion: s.version, RootCAs: tlstest.CA().Pool(),
+			ServerName: tlstest.ServerName,
+			ClientCAs:  tlstest.CA().Pool(), ClientAuth: tls.RequireAndVerifyClientCert, SessionTicketsDisabled: true,
+			Certificates: []tls.Certificate{tlstest.New(tlstest.Options{})}}
+		peer := tls.Client(theirs, config)
+		if !s.server {
+			peer = tls.Server(theirs, config)
+		}
+		done <- func() error {
+			defer theirs.Close()
+			if err := peer.Handshake(); err != nil {
+				return err
+			}
+			if _, err := peer.Write([]byte{1}); err != nil {
+				return err
+			}
+			_, err := io.ReadFull(peer, make([]byte, 1))
+			return err
+		}()
+	}()
+
+	e := &endpoint{wire: ours, cred: s.cred, out: make([]byte, 1<<15)}
+	if s.start {
+		var step libssl.Step
+		if e.conn, step, err = ctx.Start(s.server, tlstest.ServerName, nil, e.out); err != nil {
+			t.Fatal(err)
+		}
+		if err := e.flush(step); err != nil {
+			t.Fatal(err)
+		}
+	} else if e.conn, err = ctx.NewConn(s.server, tlstest.ServerName, s.witness); err != nil {
+		t.Fatal(err)
+	}
+	err = func() error {
+		defer ours.Close()
+		if err := e.handshake(); err != nil {
+			return err
+		}
+		if _, err := e.read(); err != nil {
+			return err
+		}
+		return e.write(2)
+	}()
+	// The peer sees the close of ours; its own deadline ends what that doesn't.
+	return e.conn, err, <-done
+}
+
+func credential(t testing.TB, kind tlstest.KeyKind, sigalgs string) (*libssl.Credential, *opaqueKey) {
+	t.Helper()
+	cert := tlstest.New(tlstest.Options{Kind: kind})
+	key := &opaqueKey{key: cert.PrivateKey.(crypto.Signer)}
+	cred, err := libssl.NewSignerCredential(cert.Certificate, key, sigalgs, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cred, key
+}
+
+func roleName(server bool) string {
+	if server {
+		return "server"
+	}
+	return "client"
+}
+
+func TestSigner(t *testing.T) {
+	lib := load(t)
+	for _, c := range []struct {
+		kind    tlstest.KeyKind
+		sigalgs string
+		version uint16 // 0: both
+	}{
+		{tlstest.RSA2048, "", 0},
+		{tlstest.RSA2048, "rsa_pss_rsae_sha256", 0},
+		{tlstest.RSA2048, "rsa_pss_rsae_sha384", 0},
+		{tlstest.RSA2048, "rsa_pss_rsae_sha512", 0},
+		{tlstest.RSA2048, "RSA+SHA256", tls.VersionTLS12},
+		{tlstest.RSA2048, "RSA+SHA384", tls.VersionTLS12},
+		{tlstest.RSA2048, "RSA+SHA512", tls.VersionTLS12},
+		{tlstest.P256, "", 0},
+		{tlstest.P384, "", 0},
+		{tlstest.P521, "", 0},
+		{tlstest.P256, "ECDSA+SHA384", tls.VersionTLS12},
+		{tlstest.Ed25519, "", 0},
+	} {
+		for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
+			for _, server := range []bool{true, false} {
+				if c.version != 0 && c.version != version {
+					continue
+				}
+				name := fmt.Sprintf("%s/%s/%s/%s", c.kind, c.sigalgs, tls.VersionName(version), roleName(server))
+				t.Run(name, func(t *testing.T) {
+					if c.kind == tlstest.Ed25519 && lib.Number < libssl.Version3_0 {
+						t.Skipf("%s: Ed25519 signers need 3.0: TestSignerRefused", lib.Version())
+					}
+					cred, key := credential(t, c.kind, c.sigalgs)
+					if !cred.CallsGo() {
+						t.Error("CallsGo is false")
+					}
+					w := new(witness)
+					conn, err, peerErr := setup{server: server, version: version, cred: cred, witness: w}.run(t)
+					defer conn.Free(false, nil)
+					if err != nil || peerErr != nil || w.err != nil {
+						t.Fatalf("libssl: %v; crypto/tls: %v; signer: %v", err, peerErr, w.err)
+					}
+					if n := key.signed.Load(); n != 1 {
+						t.Errorf("the signer was called %d times", n)
+					}
+				})
+			}
+		}
+	}
+}
+
+// A message signer is handed the message itself where libssl hands it over, as crypto/tls does.
+type messageSigner struct {
+	opaqueKey
+	messages atomic.Int32
+}
+
+func (k *messageSigner) SignMessage(rand io.Reader, msg []byte, opts crypto.SignerOpts) ([]byte, error) {
+	k.messages.Add(1)
+	return crypto.SignMessage(k.key, rand, msg, opts)
+}
+
+func TestMessageSigner(t *testing.T) {
+	lib := load(t)
+	cert := tlstest.New(tlstest.Options{})
+	key := &messageSigner{opaqueKey: opaqueKey{key: cert.PrivateKey.(crypto.Signer)}}
+	cred, err := libssl.NewSignerCredential(cert.Certificate, key, "", nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err, peerErr := setup{server: true, version: tls.VersionTLS13, cred: cred}.run(t)
+	defer conn.Free(false, nil)
+	if err != nil || peerErr != nil {
+		t.Fatalf("libssl: %v; crypto/tls: %v", err, peerErr)
+	}
+	want := int32(1)
+	if lib.Number < libssl.Version3_0 { // libcrypto hashes before its engine is asked
+		want = 0
+	}
+	if key.messages.Load() != want || key.signed.Load() != 1-want {
+		t.Errorf("SignMessage was called %d times, Sign %d", key.messages.Load(), key.signed.Load())
+	}
+}
+
+func TestSignerFails(t *testing.T) {
+	load(t)
+	cause := errors.New("the token was pulled out")
+	for _, c := range []struct {
+		name string
+		sign func([]byte, crypto.SignerOpts) ([]byte, error)
+		want string // of the error told; "": none, the peer finds out
+	}{
+		{"error", func([]byte, crypto.SignerOpts) ([]byte, error) { return nil, cause }, cause.Error()},
+		{"panic", func([]byte, crypto.SignerOpts) ([]byte, error) { panic("no token") }, "panic in crypto.Signer: no token"},
+		{"empty", func([]byte, crypto.SignerOpts) ([]byte, error) { return nil, nil }, "empty signature"},
+		{"too long", func([]byte, crypto.SignerOpts) ([]byte, error) { return make([]byte, 5000), nil }, "5000 bytes"},
+		{"garbage", func([]byte, crypto.SignerOpts) ([]byte, error) { return []byte("not a signature"), nil }, ""},
+		{"changes its input", func(b []byte, _ crypto.SignerOpts) ([]byte, error) { clear(b); return nil, cause }, cause.Error()},
+	} {
+		for _, kind := range []tlstest.KeyKind{tlstest.RSA2048, tlstest.P256} {
+			for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
+				for _, server := range []bool{true, false} {
+					t.Run(fmt.Sprintf("%s/%s/%s/%s", c.name, kind, tls.VersionName(version), roleName(server)), func(t *testing.T) {
+						cred, key := credential(t, kind, "")
+						key.instead = c.sign
+						w := new(witness)
+						conn, err, peerErr := setup{server: server, version: version, cred: cred, witness: w}.run(t)
+						defer conn.Free(false, nil)
+						if err == nil || peerErr == nil {
+							t.Fatalf("libssl: %v; crypto/tls: %v", err, peerErr)
+						}
+						if c.want == "" {
+							if _, alert, ok := conn.AlertIn(); w.err != nil || !ok {
+								t.Errorf("told %v, alert read %d %v", w.err, alert, ok)
+							}
+							return
+						}
+						if w.err == nil || !strings.Contains(w.err.Error(), c.want) {
+							t.Errorf("told %v, want %q", w.err, c.want)
+						}
+						if c.want == cause.Error() && !errors.Is(w.err, cause) {
+							t.Errorf("%v doesn't wrap its cause", w.err)
+						}
+						if (w.panicked != nil) != (c.name == "panic") {
+							t.Errorf("told of panic %v", w.panicked)
+						}
+						if alert, ok := w.alert(conn); !ok || alert != 80 {
+							t.Errorf("alert %d %v, want internal_error", alert, ok)
+						}
+						// crypto/tls's own alerts are of a type it doesn't export.
+						var remote *net.OpError
+						if !errors.As(peerErr, &remote) || remote.Err.Error() != tls.AlertError(80).Error() {
+							t.Errorf("the peer got %v", peerErr)
+						}
+					})
+				}
+			}
+		}
+	}
+}
+
+func TestSignerRefused(t *testing.T) {
+	lib := load(t)
+	p256 := tlstest.New(tlstest.Options{})
+	if _, err := libssl.NewSignerCredential(p256.Certificate, unknownKey{}, "", nil, nil); err == nil {
+		t.Error("a key of an unknown kind was accepted")
+	}
+	key := &opaqueKey{key: tlstest.Key(tlstest.P256, "leaf")}
+	if _, err := libssl.NewSignerCredential([][]byte{{1, 2, 3}}, key, "", nil, nil); err == nil {
+		t.Error("a certificate that is none was accepted")
+	}
+	ed := tlstest.New(tlstest.Options{Kind: tlstest.Ed25519})
+	_, err := libssl.NewSignerCredential(ed.Certificate, &opaqueKey{key: ed.PrivateKey.(crypto.Signer)}, "", nil, nil)
+	if old := lib.Number < libssl.Version3_0; old != (err != nil) || old && !strings.Contains(err.Error(), "Ed25519") {
+		t.Errorf("%s, Ed25519: %v", lib.Version(), err)
+	}
+}
+
+type unknownKey struct{}
+
+func (unknownKey) Public() crypto.PublicKey { return unknownKey{} }
+func (unknownKey) Sign(io.Reader, []byte, crypto.SignerOpts) ([]byte, error) {
+	return nil, errors.New("unused")
+}
+
+// A crossing that must not call Go doesn't, whatever the credential: the handshake fails and the process goes on.
+func TestSignerWithoutCallback(t *testing.T) {
+	load(t)
+	for _, kind := range []tlstest.KeyKind{tlstest.RSA2048, tlstest.P256} {
+		for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
+			t.Run(fmt.Sprintf("%s/%s", kind, tls.VersionName(version)), func(t *testing.T) {
+				cred, key := credential(t, kind, "")
+				conn, err, peerErr := setup{server: true, version: version, cred: cred, start: true}.run(t)
+				defer conn.Free(false, nil)
+				if err == nil || peerErr == nil || key.signed.Load() != 0 {
+					t.Errorf("libssl: %v; crypto/tls: %v; signer called %d times", err, peerErr, key.signed.Load())
+				}
+			})
+		}
+	}
+}
+
+// A signer may use connections itself, with signers or without, on the thread that waits for it inside libssl.
+func TestSignerUsesConnection(t *testing.T) {
+	load(t)
+	inner, innerKey := credential(t, tlstest.P256, "")
+	outer, outerKey := credential(t, tlstest.RSA2048, "")
+	outerKey.instead = func(digest []byte, opts crypto.SignerOpts) ([]byte, error) {
+		if conn, err, peerErr := (setup{server: true, version: tls.VersionTLS13, cred: inner}).run(t); err != nil || peerErr != nil {
+			return nil, fmt.Errorf("inner: libssl: %v; crypto/tls: %v", err, peerErr)
+		} else {
+			conn.Free(true, make([]byte, 256))
+		}
+		// A crossing that must not call Go must not find the outer connection's leave to do so.
+		if conn, err, _ := (setup{server: true, version: tls.VersionTLS13, cred: inner, start: true}).run(t); err == nil {
+			return nil, errors.New("a crossing without callbacks signed in Go")
+		} else {
+			conn.Free(false, nil)
+		}
+		return outerKey.key.Sign(rand.Reader, digest, opts)
+	}
+	w := new(witness)
+	conn, err, peerErr := setup{server: true, version: tls.VersionTLS13, cred: outer, witness: w}.run(t)
+	defer conn.Free(false, nil)
+	if err != nil || peerErr != nil {
+		t.Fatalf("libssl: %v; crypto/tls: %v; signer: %v", err, peerErr, w.err)
+	}
+	if innerKey.signed.Load() != 1 {
+		t.Errorf("the inner signer was called %d times", innerKey.signed.Load())
+	}
+}
+
+// Servers that choose at the ClientHello, many at once with one credential.
+func TestSignerConcurrently(t *testing.T) {
+	load(t)
+	const workers, each = 8, 10
+	for _, kind := range []tlstest.KeyKind{tlstest.RSA2048, tlstest.P256} {
+		cred, key := credential(t, kind, "")
+		var wg sync.WaitGroup
+		for i := range workers {
+			wg.Go(func() {
+				for range each {
+					version := uint16(tls.VersionTLS12 + i%2)
+					conn, err, peerErr := setup{server: i%4 < 2, version: version, cred: cred}.run(t)
+					conn.Free(err == nil, make([]byte, 256))
+					if err != nil || peerErr != nil {
+						t.Errorf("%s: libssl: %v; crypto/tls: %v", kind, err, peerErr)
+					}
+				}
+			})
+		}
+		wg.Wait()
+		if n := key.signed.Load(); n != workers*each {
+			t.Errorf("%s: signed %d times", kind, n)
+		}
+	}
+}
+
+// The provider is nobody else's business: with signers about, ordinary keys of the same kinds go on being libcrypto's.
+func TestSignerLeavesOtherKeysAlone(t *testing.T) {
+	load(t)
+	for _, kind := range []tlstest.KeyKind{tlstest.RSA2048, tlstest.P256} {
+		_, key := credential(t, kind, "")
+		cert := tlstest.New(tlstest.Options{Kind: kind})
+		pkcs8, err := x509.MarshalPKCS8PrivateKey(cert.PrivateKey)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cred, err := libssl.NewCredential(cert.Certificate, pkcs8, "", nil, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		conn, err, peerErr := setup{server: true, version: tls.VersionTLS13, cred: cred, start: true}.run(t)
+		conn.Free(err == nil, make([]byte, 256))
+		if err != nil || peerErr != nil || key.signed.Load() != 0 {
+			t.Errorf("%s: libssl: %v; crypto/tls: %v; signer called %d times", kind, err, peerErr, key.signed.Load())
+		}
+	}
+}
+
+// waitFor collects garbage until ok, since a credential is freed by a cleanup.
+func waitFor(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for range 100 {
+		runtime.GC()
+		if ok() {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Errorf("%s: not after 100 collections", what)
+}
+
+func TestSignerLeaks(t *testing.T) {
+	load(t)
+	if libssl.HeapInUse() == 0 {
+		t.Skip("this C library can't tell what is in use on its heap")
+	}
+	var made, gone atomic.Int32
+	fail := errors.New("broken")
+	round := func() {
+		for i := range 40 {
+			cred, key := credential(t, []tlstest.KeyKind{tlstest.RSA2048, tlstest.P256}[i%2], "")
+			made.Add(1)
+			runtime.AddCleanup(key, func(int) { gone.Add(1) }, 0)
+			if i%4 >= 2 {
+				key.instead = func([]byte, crypto.SignerOpts) ([]byte, error) { return nil, fail }
+			}
+			conn, err, _ := setup{server: i%8 < 4, version: uint16(tls.VersionTLS12 + i%3%2), cred: cred}.run(t)
+			conn.Free(err == nil, make([]byte, 256))
+			if (err != nil) != (key.instead != nil) {
+				t.Errorf("libssl: %v", err)
+			}
+		}
+		waitFor(t, "signers let go", func() bool { return made.Load() == gone.Load() })
+	}
+	// A leaked key is a kilobyte and grows every round. What threads' caches of freed memory hold does not.
+	const leak = 40 * 512
+	round()
+	var growth []int64
+	for range 10 {
+		before := libssl.HeapInUse()
+		round()
+		growth = append(growth, int64(libssl.HeapInUse())-int64(before))
+		if growth[len(growth)-1] < leak {
+			return
+		}
+	}
+	t.Errorf("C heap grew by %d bytes in rounds of 40 handshakes", growth)
+}
+
+// The list of what libssl may sign with is the handshake's, not the key's: nothing but TLS's combinations is asked for.
+func TestSignerOptions(t *testing.T) {
+	load(t)
+	cred, key := credential(t, tlstest.RSA2048, "rsa_pss_rsae_sha384")
+	var got crypto.SignerOpts
+	key.instead = func(digest []byte, opts crypto.SignerOpts) ([]byte, error) {
+		got = opts
+		if len(digest) != crypto.SHA384.Size() || bytes.Equal(digest, make([]byte, len(digest))) {
+			t.Errorf("digest of %d bytes", len(digest))
+		}
+		return key.key.Sign(rand.Reader, digest, opts)
+	}
+	conn, err, peerErr := setup{server: true, version: tls.VersionTLS13, cred: cred}.run(t)
+	defer conn.Free(false, nil)
+	if err != nil || peerErr != nil || got == nil || got.HashFunc() != crypto.SHA384 {
+		t.Errorf("libssl: %v; crypto/tls: %v; options %+v", err, peerErr, got)
+	}
+}
