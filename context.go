@@ -23,6 +23,7 @@ type Context struct {
 	static []*libssl.Credential // of config.Certificates
 	creds  credentialCache      // of all others
 	server error                // why the Context can't serve, or nil
+	pauses bool                 // clients pause for verification; servers never can
 	signs  bool                 // a certificate's key is a crypto.Signer that Go must call
 
 	// slots bounds how many of its handshakes are inside libssl while Go is called from there: each holds a thread.
@@ -45,7 +46,8 @@ func NewContext(config *tls.Config, opts ...Option) (*Context, error) {
 }
 
 func newContext(config *tls.Config, o *options) (*Context, error) {
-	if _, err := loadLibrary(o.library); err != nil {
+	lib, err := loadLibrary(o.library)
+	if err != nil {
 		return nil, err
 	}
 	if config == nil {
@@ -62,6 +64,7 @@ func newContext(config *tls.Config, o *options) (*Context, error) {
 	c := &Context{
 		config: config,
 		opts:   o,
+		pauses: lib.Number >= libssl.Version3_0,
 		chains: newChainCache(o.chainCache),
 		slots:  make(chan struct{}, maxBlockedHandshakes),
 	}
@@ -74,6 +77,7 @@ func newContext(config *tls.Config, o *options) (*Context, error) {
 		WantHello:           config.GetConfigForClient != nil || config.GetCertificate != nil || len(config.Certificates) != 1,
 		WantCert:            config.GetClientCertificate != nil || len(config.Certificates) > 0,
 		WantKeyLog:          config.KeyLogWriter != nil,
+		VerifyPauses:        c.pauses,
 		CipherList:          s.suites12,
 		CipherSuites:        s.suites13,
 		Groups:              s.groups,

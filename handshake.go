@@ -115,7 +115,7 @@ func (h *handshake) callsGo() bool {
 	c := h.c
 	config := c.ctx.config
 	if c.isClient {
-		return !libssl.VerifyPauses() || c.ctx.signs || config.GetClientCertificate != nil
+		return !c.ctx.pauses || c.ctx.signs || config.GetClientCertificate != nil
 	}
 	return config.ClientAuth != tls.NoClientCert || c.ctx.signs || config.GetCertificate != nil
 }

@@ -127,7 +127,7 @@ func NewContext(cfg *ContextConfig) (*Context, error) {
 	p.want_hello = flag(cfg.WantHello)
 	p.want_cert = flag(cfg.WantCert)
 	p.want_keylog = flag(cfg.WantKeyLog)
-	p.verify_pauses = flag(VerifyPauses())
+	p.verify_pauses = flag(cfg.VerifyPauses)
 	for _, s := range []struct {
 		to   **C.char
 		from string
@@ -225,9 +225,6 @@ func ownCredential(c *Credential) *Credential {
 
 // CallsGo reports whether signing with the credential calls into Go, so that handshakes must allow it.
 func (c *Credential) CallsGo() bool { return c.callsGo }
-
-// VerifyPauses reports whether clients can pause for verification; servers never can.
-func VerifyPauses() bool { return uint64(C.ossl_version()) >= Version3_0 }
 
 // Conn is one connection: an SSL between two windows. Its methods must not be called at the same time.
 type Conn struct {

@@ -129,6 +129,7 @@ type ContextConfig struct {
 	WantHello              bool // servers pause at the ClientHello
 	WantCert               bool // clients pause when asked for a certificate
 	WantKeyLog             bool
+	VerifyPauses           bool   // the library is 3.0 or later: clients pause for verification
 	CipherList             string // TLS 1.2
 	CipherSuites           string // TLS 1.3
 	Groups                 string

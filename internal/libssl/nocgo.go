@@ -21,9 +21,6 @@ func HasKernelTLS() bool { return false }
 // HasGroup reports whether the library has a key exchange group.
 func HasGroup(string) bool { return false }
 
-// VerifyPauses reports whether clients can pause for verification; servers never can.
-func VerifyPauses() bool { return false }
-
 // Context is an SSL_CTX. Without cgo there is none.
 type Context struct{}
 
