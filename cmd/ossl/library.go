@@ -3,6 +3,8 @@ package main
 import (
 	"crypto/tls"
 	"fmt"
+	"os"
+	"slices"
 	"strings"
 
 	"github.com/ossl-go/ossl"
@@ -17,6 +19,8 @@ type library struct {
 	PostQuantum bool   `json:"post_quantum_groups"`
 	FIPS        bool   `json:"fips_module"`
 	KernelTLS   bool   `json:"kernel_tls"`
+	// KernelModule says whether the kernel's part of kernel TLS is there now.
+	KernelModule bool `json:"kernel_tls_module"`
 }
 
 // findLibrary loads the host's OpenSSL.
@@ -30,19 +34,16 @@ func findLibrary() (library, error) {
 		CurvePreferences: []tls.CurveID{tls.X25519MLKEM768},
 	})
 	return library{
-		Version:     info.Version,
-		VersionText: info.VersionText,
-		Path:        info.Path,
-		CryptoPath:  info.CryptoPath,
-		PostQuantum: refused == nil,
-		FIPS:        info.FIPS,
-		KernelTLS:   info.KernelTLS,
+		Version:      info.Version,
+		VersionText:  info.VersionText,
+		Path:         info.Path,
+		CryptoPath:   info.CryptoPath,
+		PostQuantum:  refused == nil,
+		FIPS:         info.FIPS,
+		KernelTLS:    info.KernelTLS,
+		KernelModule: hasKernelModule(),
 	}, nil
 }
-
-// whatToDo follows the error that names what was tried.
-const whatToDo = `Install OpenSSL 1.1.1, 3.x or 4.x (Debian, Ubuntu: apt-get install libssl3; Fedora: dnf install openssl-libs;
-Alpine: apk add libssl3), or name a libssl by path or version: OSSL_LIBRARY=/opt/openssl/lib/libssl.so.3, OSSL_LIBRARY=3.`
 
 // abilities says in a line what l can and can't do.
 func (l library) abilities() string {
@@ -61,5 +62,15 @@ func (l library) abilities() string {
 		}
 		words = append(words, a.what+": "+answer)
 	}
-	return strings.Join(words, "   ")
+	line := strings.Join(words, "   ")
+	if l.KernelTLS && !l.KernelModule {
+		line += " (kernel module not loaded)"
+	}
+	return line
+}
+
+// hasKernelModule reports whether the running kernel offers TLS to sockets.
+func hasKernelModule() bool {
+	protocols, err := os.ReadFile("/proc/sys/net/ipv4/tcp_available_ulp")
+	return err == nil && slices.Contains(strings.Fields(string(protocols)), "tls")
 }
