@@ -5,7 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"runtime"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -51,6 +54,7 @@ type demoResult struct {
 	Library library   `json:"library"`
 	Go      string    `json:"go"`
 	CPUs    int       `json:"cpus"`
+	Load    float64   `json:"load"` // what was waiting for a processor before demo began, a minute's average
 	Rounds  int       `json:"rounds"`
 	Rows    []demoRow `json:"rows"`
 }
@@ -64,7 +68,14 @@ func demo(cmd *cobra.Command, o demoOptions) error {
 	if !o.json {
 		writeHead(out, lib)
 	}
-	result := demoResult{Library: lib, Go: runtime.Version(), CPUs: runtime.GOMAXPROCS(0), Rounds: demoRounds, Rows: demoRows()}
+	result := demoResult{
+		Library: lib,
+		Go:      runtime.Version(),
+		CPUs:    runtime.GOMAXPROCS(0),
+		Load:    load(),
+		Rounds:  demoRounds,
+		Rows:    demoRows(),
+	}
 	if err := measureRows(cmd.Context(), result.Rows, o.duration, newProgress(cmd.ErrOrStderr())); err != nil {
 		return err
 	}
@@ -127,6 +138,20 @@ func (r *demoRow) measure(impl bench.Impl, d time.Duration) (perOp time.Duration
 		return 0, err
 	}
 	return elapsed / time.Duration(ops), nil
+}
+
+// load returns the system's load average of the last minute, 0 if it is not to be had.
+func load() float64 {
+	averages, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		return 0
+	}
+	first, _, _ := strings.Cut(string(averages), " ")
+	load, err := strconv.ParseFloat(first, 64)
+	if err != nil {
+		return 0
+	}
+	return load
 }
 
 func implName(impl bench.Impl) string {

@@ -53,6 +53,9 @@ TLS 1.3, X25519, AES-128-GCM, no resumption; server and client in this process, 
 Chain cache: ossl's clients remember chains they have verified; crypto/tls verifies each time.
 Medians of %d rounds in turns; range: the middle half of their ratios. %s, %d processors.
 `, result.Rounds, result.Go, result.CPUs)
+	if result.Load > float64(result.CPUs)/2 {
+		fmt.Fprintf(w, "Other programs were busy (load %.1f): on an idle machine the figures would be better and closer together.\n", result.Load)
+	}
 }
 
 // figure shows a time of an operation in the row's unit.
