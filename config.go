@@ -28,7 +28,7 @@ var configFields = map[string]func(c *tls.Config) error{
 	"ClientAuth":                          checkClientAuth,
 	"ClientCAs":                           nil,
 	"InsecureSkipVerify":                  nil,
-	"CipherSuites":                        nil, // resolveHello
+	"CipherSuites":                        nil, // resolve
 	"PreferServerCipherSuites":            nil, // no effect, as in crypto/tls
 	"SessionTicketsDisabled":              nil,
 	"SessionTicketKey":                    refuseSet("sessions are not resumed in this version"),
@@ -37,7 +37,7 @@ var configFields = map[string]func(c *tls.Config) error{
 	"WrapSession":                         refuseSet("OpenSSL's sessions are not crypto/tls's SessionState"),
 	"MinVersion":                          checkVersion("MinVersion", func(c *tls.Config) uint16 { return c.MinVersion }),
 	"MaxVersion":                          checkVersion("MaxVersion", func(c *tls.Config) uint16 { return c.MaxVersion }),
-	"CurvePreferences":                    nil, // resolveHello
+	"CurvePreferences":                    checkCurves, // and resolveGroups
 	"DynamicRecordSizingDisabled":         nil,
 	"Renegotiation":                       refuseSet("renegotiation is always refused (only RenegotiateNever can be had)"),
 	"KeyLogWriter":                        nil,
@@ -95,6 +95,15 @@ func checkVersion(field string, get func(*tls.Config) uint16) func(*tls.Config) 
 func checkClientAuth(c *tls.Config) error {
 	if c.ClientAuth < tls.NoClientCert || c.ClientAuth > tls.RequireAndVerifyClientCert {
 		return &ConfigError{Reason: fmt.Sprintf("unknown value %d", c.ClientAuth)}
+	}
+	return nil
+}
+
+func checkCurves(c *tls.Config) error {
+	for _, id := range c.CurvePreferences {
+		if groupNames[id] == "" {
+			return &ConfigError{Reason: fmt.Sprintf("%v is no group that is known", id)}
+		}
 	}
 	return nil
 }
@@ -193,8 +202,8 @@ func resolve(c *tls.Config, o *options) (*settings, error) {
 // resolveGroups keeps the groups that libssl has, and refuses the configuration if it names another.
 func (s *settings) resolveGroups(c *tls.Config) error {
 	for _, id := range c.CurvePreferences {
-		if groupNames[id] == "" || isHybrid(id) && s.max >= tls.VersionTLS13 && !hasGroup(groupNames[id]) {
-			return &ConfigError{Field: "CurvePreferences", Reason: fmt.Sprintf("%s is not in this OpenSSL", curveName(id))}
+		if isHybrid(id) && s.max >= tls.VersionTLS13 && !hasGroup(groupNames[id]) {
+			return &ConfigError{Field: "CurvePreferences", Reason: groupNames[id] + " is not in this OpenSSL"}
 		}
 	}
 	for _, id := range s.hello.SupportedCurves {
@@ -249,13 +258,6 @@ func (s *settings) resolveSignatures(o *options) error {
 	}
 	s.sigalgs = list
 	return nil
-}
-
-func curveName(id tls.CurveID) string {
-	if name := groupNames[id]; name != "" {
-		return name
-	}
-	return id.String()
 }
 
 // checkStaple refuses an OCSP staple that is no successful OCSPResponse (RFC 6960, section 4.2.1): from 3.6 on libssl drops such a

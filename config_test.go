@@ -1,0 +1,171 @@
+package ossl
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"io"
+	"os"
+	"reflect"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/ossl-go/ossl/internal/tlstest"
+)
+
+// TestEveryFieldHasARow holds tls.Config of the running Go against what becomes of its fields, and that against the documentation.
+func TestEveryFieldHasARow(t *testing.T) {
+	doc, err := os.ReadFile("docs/COMPATIBILITY.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range reflect.TypeFor[tls.Config]().NumField() {
+		field := reflect.TypeFor[tls.Config]().Field(i)
+		if !field.IsExported() {
+			continue
+		}
+		if _, ok := configFields[field.Name]; !ok {
+			t.Errorf("tls.Config.%s is not in configFields", field.Name)
+		}
+		row := regexp.MustCompile("(?m)^\\| `" + field.Name + "` \\| (honoured|refused|no effect)")
+		if !row.Match(doc) {
+			t.Errorf("docs/COMPATIBILITY.md has no row for tls.Config.%s", field.Name)
+		}
+	}
+}
+
+func TestRefusedByName(t *testing.T) {
+	good := func() *tls.Config { return tlstest.ServerConfig() }
+	badStaple := func(c *tls.Config) {
+		cert := c.Certificates[0]
+		cert.OCSPStaple = []byte("not an OCSP response")
+		c.Certificates = []tls.Certificate{cert}
+	}
+	otherKey := func(c *tls.Config) {
+		cert := c.Certificates[0]
+		cert.PrivateKey = tlstest.Key(tlstest.P256, "another key")
+		c.Certificates = []tls.Certificate{cert}
+	}
+	for field, edit := range map[string]func(*tls.Config){
+		"Rand":               func(c *tls.Config) { c.Rand = strings.NewReader("") },
+		"SessionTicketKey":   func(c *tls.Config) { c.SessionTicketKey = [32]byte{1} },
+		"ClientSessionCache": func(c *tls.Config) { c.ClientSessionCache = tls.NewLRUClientSessionCache(1) },
+		"UnwrapSession": func(c *tls.Config) {
+			c.UnwrapSession = func([]byte, tls.ConnectionState) (*tls.SessionState, error) { return nil, nil }
+		},
+		"WrapSession": func(c *tls.Config) {
+			c.WrapSession = func(tls.ConnectionState, *tls.SessionState) ([]byte, error) { return nil, nil }
+		},
+		"MinVersion":                     func(c *tls.Config) { c.MinVersion = tls.VersionTLS11 },
+		"MaxVersion":                     func(c *tls.Config) { c.MaxVersion = tls.VersionTLS10 },
+		"Renegotiation":                  func(c *tls.Config) { c.Renegotiation = tls.RenegotiateOnceAsClient },
+		"EncryptedClientHelloConfigList": func(c *tls.Config) { c.EncryptedClientHelloConfigList = []byte{1} },
+		"EncryptedClientHelloRejectionVerify": func(c *tls.Config) {
+			c.EncryptedClientHelloRejectionVerify = func(tls.ConnectionState) error { return nil }
+		},
+		"EncryptedClientHelloKeys": func(c *tls.Config) { c.EncryptedClientHelloKeys = []tls.EncryptedClientHelloKey{{}} },
+		"GetEncryptedClientHelloKeys": func(c *tls.Config) {
+			c.GetEncryptedClientHelloKeys = func(*tls.ClientHelloInfo) ([]tls.EncryptedClientHelloKey, error) { return nil, nil }
+		},
+		"CipherSuites":     func(c *tls.Config) { c.CipherSuites = []uint16{tls.TLS_RSA_WITH_RC4_128_SHA} },
+		"CurvePreferences": func(c *tls.Config) { c.CurvePreferences = []tls.CurveID{0x1234} },
+		"NextProtos":       func(c *tls.Config) { c.NextProtos = []string{strings.Repeat("x", 256)} },
+		"ClientAuth":       func(c *tls.Config) { c.ClientAuth = 17 },
+		"Certificates":     badStaple,
+	} {
+		c := good()
+		edit(c)
+		wantConfigError(t, field, c)
+	}
+	c := good()
+	otherKey(c)
+	wantConfigError(t, "Certificates", c)
+	c = good()
+	c.MinVersion, c.MaxVersion = tls.VersionTLS13, tls.VersionTLS12
+	wantConfigError(t, "MinVersion", c)
+	c = good()
+	c.CurvePreferences = []tls.CurveID{tls.CurveP256}
+	c.CipherSuites = []uint16{0xfefe}
+	wantConfigError(t, "CipherSuites", c)
+
+	for option, opt := range map[string]Option{
+		"WithSecurityLevel":       WithSecurityLevel(6),
+		"WithTLS13CipherSuites":   WithTLS13CipherSuites(tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256),
+		"WithSignatureAlgorithms": WithSignatureAlgorithms(0x1234),
+		"WithVerifiedChainCache":  WithVerifiedChainCache(-1),
+	} {
+		wantConfigError(t, option, good(), opt)
+	}
+}
+
+func wantConfigError(t *testing.T, field string, c *tls.Config, opts ...Option) {
+	t.Helper()
+	_, err := NewContext(c, opts...)
+	var e *ConfigError
+	if !errors.As(err, &e) {
+		t.Errorf("%s: got %v, want a *ConfigError", field, err)
+		return
+	}
+	if e.Field != field || e.Reason == "" || !strings.Contains(e.Error(), field) {
+		t.Errorf("%s: got %q for field %q", field, e, e.Field)
+	}
+}
+
+// TestHonouredFieldsAreAccepted sets every field that is not refused.
+func TestHonouredFieldsAreAccepted(t *testing.T) {
+	c := tlstest.ServerConfig()
+	c.NameToCertificate = map[string]*tls.Certificate{} //nolint:staticcheck // deprecated and honoured
+	c.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return nil, nil }
+	c.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return nil, nil }
+	c.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) { return nil, nil }
+	c.VerifyPeerCertificate = func([][]byte, [][]*x509.Certificate) error { return nil }
+	c.VerifyConnection = func(tls.ConnectionState) error { return nil }
+	c.RootCAs, c.ClientCAs = tlstest.CA().Pool(), tlstest.CA().Pool()
+	c.NextProtos = []string{"h2", "http/1.1"}
+	c.ServerName = "name"
+	c.ClientAuth = tls.RequireAndVerifyClientCert
+	c.InsecureSkipVerify = true
+	c.CipherSuites = []uint16{tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256, tls.TLS_AES_128_GCM_SHA256}
+	c.PreferServerCipherSuites = true //nolint:staticcheck // no effect, as in crypto/tls
+	c.SessionTicketsDisabled = true
+	c.MinVersion, c.MaxVersion = tls.VersionTLS12, tls.VersionTLS13
+	c.CurvePreferences = []tls.CurveID{tls.X25519, tls.CurveP256}
+	c.DynamicRecordSizingDisabled = true
+	c.KeyLogWriter = io.Discard
+	if _, err := NewContext(c); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestUnknownFieldIsRefused stands for a field of a newer Go.
+func TestUnknownFieldIsRefused(t *testing.T) {
+	check := configFields["ServerName"]
+	delete(configFields, "ServerName")
+	defer func() { configFields["ServerName"] = check }()
+	c := tlstest.ServerConfig()
+	c.ServerName = "set"
+	wantConfigError(t, "ServerName", c)
+	c.ServerName = ""
+	if _, err := NewContext(c); err != nil {
+		t.Errorf("refused although it is not set: %v", err)
+	}
+}
+
+// TestUnexportedFields tells when a Go release changes a field that setField sets.
+func TestUnexportedFields(t *testing.T) {
+	var info tls.CertificateRequestInfo
+	if !setField(&info, "ctx", t.Context()) || info.Context() != t.Context() {
+		t.Error("CertificateRequestInfo.ctx can't be set")
+	}
+	var state tls.ConnectionState
+	if !setField(&state, "ekm", func(string, []byte, int) ([]byte, error) { return []byte("exported"), nil }) {
+		t.Fatal("ConnectionState.ekm can't be set")
+	}
+	if out, err := state.ExportKeyingMaterial("", nil, 0); err != nil || string(out) != "exported" {
+		t.Errorf("ExportKeyingMaterial gives %q, %v", out, err)
+	}
+	if setField(&state, "no such field", 1) || setField(&state, "ekm", 1) {
+		t.Error("set what can't be set")
+	}
+}

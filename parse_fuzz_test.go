@@ -1,0 +1,161 @@
+package ossl
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"testing"
+	"unsafe"
+)
+
+// Every parser of a peer's bytes. What they return must lie within what they were given.
+
+func within(t *testing.T, part, whole []byte) {
+	t.Helper()
+	if len(part) == 0 {
+		return
+	}
+	start := uintptr(unsafe.Pointer(unsafe.SliceData(whole)))
+	p := uintptr(unsafe.Pointer(unsafe.SliceData(part)))
+	if p < start || p+uintptr(len(part)) > start+uintptr(len(whole)) {
+		t.Fatal("a part outside of the input")
+	}
+}
+
+func FuzzCertificateRequest(f *testing.F) {
+	f.Add(uint16(tls.VersionTLS12), []byte{13, 0, 0, 12, 2, 1, 64, 0, 4, 4, 3, 8, 4, 0, 2, 0, 0})
+	f.Add(uint16(tls.VersionTLS12), []byte{13, 0, 0, 11, 1, 64, 0, 2, 4, 3, 0, 4, 0, 2, 0x30, 0})
+	f.Add(uint16(tls.VersionTLS13), []byte{13, 0, 0, 11, 0, 0, 8, 0, 13, 0, 4, 0, 2, 4, 3})
+	f.Add(uint16(tls.VersionTLS13), []byte{13, 0, 0, 13, 0, 0, 10, 0, 47, 0, 6, 0, 4, 0, 2, 0x30, 0})
+	f.Fuzz(func(t *testing.T, version uint16, message []byte) {
+		info, ok := parseCertificateRequest(version, message)
+		if !ok {
+			return
+		}
+		for _, name := range info.AcceptableCAs {
+			within(t, name, message)
+		}
+		if 2*len(info.SignatureSchemes) > len(message) {
+			t.Fatal("more schemes than bytes")
+		}
+	})
+}
+
+func FuzzSCTs(f *testing.F) {
+	for _, scts := range [][][]byte{nil, {{1}}, {{1, 2, 3}, {4}}} {
+		list, err := sctList(scts)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(list)
+	}
+	f.Add([]byte{0, 2, 0, 0})
+	f.Fuzz(func(t *testing.T, list []byte) {
+		scts, ok := parseSCTs(list)
+		if !ok {
+			return
+		}
+		again, err := sctList(scts)
+		if err != nil || !bytes.Equal(again, list) {
+			t.Fatalf("%x becomes %x, %v", list, again, err)
+		}
+	})
+}
+
+func FuzzSplitChain(f *testing.F) {
+	f.Add([]byte{})
+	f.Add([]byte{0, 0, 0, 1, 7})
+	f.Add([]byte{0, 0, 0, 2, 7, 8, 0, 0, 0, 1, 9})
+	f.Add([]byte{0xff, 0xff, 0xff, 0xff, 1})
+	f.Fuzz(func(t *testing.T, packed []byte) {
+		chain, ok := splitChain(packed)
+		if !ok {
+			return
+		}
+		var again []byte
+		for _, der := range chain {
+			within(t, der, packed)
+			n := len(der)
+			again = append(again, byte(n>>24), byte(n>>16), byte(n>>8), byte(n))
+			again = append(again, der...)
+		}
+		if !bytes.Equal(again, packed) {
+			t.Fatalf("%x becomes %x", packed, again)
+		}
+	})
+}
+
+// FuzzRecordScanner compares following a stream in one piece with following it in two.
+func FuzzRecordScanner(f *testing.F) {
+	f.Add([]byte{22, 3, 3, 0, 2, 1, 2, 20, 3, 3, 0, 1, 1}, 3)
+	f.Add([]byte{23, 3, 3, 0, 0, 23, 3, 3, 0, 0}, 5)
+	f.Fuzz(func(t *testing.T, stream []byte, cut int) {
+		cut = max(0, min(cut, len(stream)))
+		var one, two recordScanner
+		one.scan(stream)
+		two.scan(stream[:cut])
+		two.scan(stream[cut:])
+		if one.atBoundary() != two.atBoundary() || one.left != two.left || one.have != two.have {
+			t.Fatalf("%+v and %+v", one, two)
+		}
+		rest := stream
+		for len(rest) >= recordHeaderLen {
+			n := recordHeaderLen + (int(rest[3])<<8 | int(rest[4]))
+			if n > len(rest) {
+				break
+			}
+			rest = rest[n:]
+		}
+		if one.atBoundary() != (len(rest) == 0) {
+			t.Fatalf("at a boundary: %v, with %d bytes left", one.atBoundary(), len(rest))
+		}
+	})
+}
+
+func FuzzParseHello(f *testing.F) {
+	conn := &scriptedConn{}
+	_ = tls.Client(conn, &tls.Config{ServerName: "example.org"}).Handshake()
+	f.Add(conn.out[recordHeaderLen:])
+	f.Add([]byte{1, 0, 0, 0})
+	f.Fuzz(func(t *testing.T, message []byte) {
+		records := helloRecords(message)
+		hello, alert, err := parseHello(context.Background(), records, &tls.Config{})
+		if (hello == nil) == (err == nil) {
+			t.Fatalf("hello %v, error %v", hello, err)
+		}
+		if hello != nil && alert != nil {
+			t.Fatal("an alert for a good hello")
+		}
+	})
+}
+
+func FuzzStaple(f *testing.F) {
+	f.Add([]byte{0x30, 0x03, 0x0a, 0x01, 0x01})
+	f.Add([]byte{0x30, 0x00})
+	f.Fuzz(func(t *testing.T, der []byte) {
+		if checkStaple(der) == nil && (len(der) < 5 || der[0] != 0x30) {
+			t.Fatalf("%x taken for an OCSPResponse", der)
+		}
+	})
+}
+
+// FuzzRewriteAlert: nothing but the description of an unprotected fatal alert at the end is ever changed.
+func FuzzRewriteAlert(f *testing.F) {
+	f.Add([]byte{21, 3, 3, 0, 2, 2, 40}, byte(42))
+	f.Add([]byte{23, 3, 3, 0, 2, 2, 40}, byte(42))
+	f.Add([]byte{2, 40}, byte(42))
+	f.Fuzz(func(t *testing.T, out []byte, alert byte) {
+		before := bytes.Clone(out)
+		rewriteAlert(out, alert)
+		if n := len(out) - 1; n >= 0 && !bytes.Equal(before[:n], out[:n]) {
+			t.Fatal("changed more than the description")
+		}
+		isAlert := len(out) >= 7 && before[len(out)-7] == recordAlert && before[len(out)-6] == 3 &&
+			before[len(out)-4] == 0 && before[len(out)-3] == 2 && before[len(out)-2] == alertLevelFatal
+		if changed := !bytes.Equal(before, out); changed && !isAlert {
+			t.Fatal("changed what is no alert")
+		} else if isAlert && out[len(out)-1] != alert {
+			t.Fatal("did not change an alert")
+		}
+	})
+}
