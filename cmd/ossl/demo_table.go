@@ -30,6 +30,9 @@ func writeHead(w io.Writer, lib library) {
 }
 
 func writeTable(w io.Writer, result demoResult, colours bool) {
+	if colours {
+		text.EnableColors() // go-pretty would ask the environment once more
+	}
 	t := table.NewWriter()
 	t.SetStyle(table.StyleLight)
 	t.Style().Format.Header = text.FormatDefault
@@ -54,7 +57,7 @@ Chain cache: ossl's clients remember chains they have verified; crypto/tls verif
 Medians of %d rounds in turns; range: the middle half of their ratios. %s, %d processors.
 `, result.Rounds, result.Go, result.CPUs)
 	if result.Load > float64(result.CPUs)/2 {
-		fmt.Fprintf(w, "Other programs were busy (load %.1f): on an idle machine the figures would be better and closer together.\n", result.Load)
+		fmt.Fprintf(w, "Other programs were busy (load %.1f): an idle machine gives better figures, and closer ones.\n", result.Load)
 	}
 }
 
