@@ -54,7 +54,7 @@ func writeTable(w io.Writer, result demoResult, colours bool) {
 	fmt.Fprintf(w, `
 TLS 1.3, X25519, AES-128-GCM, no resumption; server and client in this process, over loopback.
 Chain cache: ossl's clients remember chains they have verified; crypto/tls verifies each time.
-Medians of %d rounds in turns; range: the middle half of their ratios. %s, %d processors.
+Medians of %d rounds in turns; range: with 90%% confidence. %s, %d processors.
 `, result.Rounds, result.Go, result.CPUs)
 	if result.Load > float64(result.CPUs)/2 {
 		fmt.Fprintf(w, "Other programs were busy (load %.1f): an idle machine gives better figures, and closer ones.\n", result.Load)
@@ -87,8 +87,7 @@ const (
 	slower
 )
 
-// verdict compares: a difference that is small, or that not even the middle half of
-// the rounds agrees on, is none.
+// verdict compares: a difference that is small, or that may be chance, is none.
 func (r demoRow) verdict() verdict {
 	switch {
 	case r.Ratio > same && r.Low > 1:
@@ -110,7 +109,7 @@ func (r demoRow) comparison() string {
 	return "about the same"
 }
 
-// spread shows the quartiles of the rounds' ratios, in the direction that comparison has.
+// spread shows between what the ratio is, in the direction that comparison has.
 func (r demoRow) spread() string {
 	low, high := r.Low, r.High
 	if r.verdict() == faster {
