@@ -44,14 +44,14 @@ func NewSignerCredential(chain [][]byte, signer crypto.Signer, sigalgs string, s
 //export osslGoSign
 func osslGoSign(conn, signer C.uintptr_t, algorithm, hash, form C.int32_t, tbs *C.uint8_t, n C.size_t,
 	sig *C.uint8_t, max C.size_t) (length C.size_t) {
-	defer func() { _ = recover() }() // of a handle that is gone, or an observer's
-	observer, _ := cgo.Handle(conn).Value().(SignObserver)
+	defer func() { _ = recover() }() // an observer's
+	observer, _ := valueOf(conn).(SignObserver)
 	fail := func(err error, panicked any) {
 		if observer != nil {
 			observer.SignFailed(err, panicked)
 		}
 	}
-	key, ok := cgo.Handle(signer).Value().(crypto.Signer)
+	key, ok := valueOf(signer).(crypto.Signer)
 	if !ok {
 		fail(errors.New("the crypto.Signer is gone"), nil)
 		return 0
@@ -64,4 +64,10 @@ func osslGoSign(conn, signer C.uintptr_t, algorithm, hash, form C.int32_t, tbs *
 		return 0
 	}
 	return C.size_t(copy(unsafe.Slice((*byte)(unsafe.Pointer(sig)), int(max)), made))
+}
+
+// valueOf returns what a handle refers to, nil if nothing any more.
+func valueOf(handle C.uintptr_t) (v any) {
+	defer func() { _ = recover() }()
+	return cgo.Handle(handle).Value()
 }

@@ -63,7 +63,8 @@ func (w *witness) alert(c *libssl.Conn) (alert uint8, ok bool) { _, alert, ok = 
 type endpoint struct {
 	conn   *libssl.Conn
 	wire   net.Conn
-	cred   *libssl.Credential // for NeedCert
+	cred   *libssl.Credential // for NeedCert and NeedHello
+	chosen func()             // called after these, if set
 	unread []byte
 	out    []byte
 }
@@ -108,9 +109,13 @@ func (e *endpoint) handshake() error {
 		case libssl.WantWrite:
 		case libssl.NeedVerify:
 			e.conn.SetVerdict(libssl.VerdictOK)
-		case libssl.NeedCert:
+		case libssl.NeedCert, libssl.NeedHello:
 			if err := e.conn.UseCredential(e.cred); err != nil {
 				return err
+			}
+			e.cred = nil
+			if e.chosen != nil {
+				e.chosen()
 			}
 		default:
 			return fmt.Errorf("%w: status %d: %v", errFatal, s.Status, &libssl.Error{Op: "handshake", Codes: e.conn.Errors()})
@@ -150,6 +155,7 @@ type setup struct {
 	witness *witness
 	start   bool // by Context.Start, which must not call Go
 	hello   bool // the server chooses the credential at the ClientHello
+	chosen  func()
 }
 
 // run makes the handshake and sends a byte each way. It returns libssl's connection, which the caller frees, and both sides'
@@ -203,7 +209,7 @@ func (s setup) run(t testing.TB) (conn *libssl.Conn, err, peerErr error) {
 		}()
 	}()
 
-	e := &endpoint{wire: ours, cred: s.cred, out: make([]byte, 1<<15)}
+	e := &endpoint{wire: ours, cred: s.cred, chosen: s.chosen, out: make([]byte, 1<<15)}
 	if s.start {
 		var step libssl.Step
 		if e.conn, step, err = ctx.Start(s.server, tlstest.ServerName, nil, e.out); err != nil {
@@ -214,6 +220,13 @@ func (s setup) run(t testing.TB) (conn *libssl.Conn, err, peerErr error) {
 		}
 	} else if e.conn, err = ctx.NewConn(s.server, tlstest.ServerName, s.witness); err != nil {
 		t.Fatal(err)
+	}
+	s.cred, cfg.Credential = nil, nil
+	if s.server && !s.hello {
+		e.cred = nil
+	}
+	if s.chosen != nil {
+		s.chosen()
 	}
 	err = func() error {
 		defer ours.Close()
@@ -515,7 +528,50 @@ func waitFor(t *testing.T, what string, ok func() bool) {
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
-	t.Errorf("%s: not after 100 collections", what)
+	t.Fatalf("%s: not after 100 collections", what)
+}
+
+// A connection keeps the signer that it was given: nobody else has to.
+func TestSignerIsKept(t *testing.T) {
+	load(t)
+	for _, c := range []struct {
+		name string
+		setup
+	}{
+		{"the context's", setup{server: true}},
+		{"chosen at the ClientHello", setup{server: true, hello: true}},
+		{"a client's", setup{}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := c.setup
+			s.version, s.witness = tls.VersionTLS13, new(witness)
+			s.chosen = func() { // collects all garbage
+				freed := make(chan struct{})
+				runtime.AddCleanup(new([64]byte), func(c chan struct{}) { close(c) }, freed)
+				for {
+					runtime.GC()
+					select {
+					case <-freed:
+						return
+					case <-time.After(10 * time.Millisecond):
+					}
+				}
+			}
+			s.cred, _ = credential(t, tlstest.P256, "")
+			conn, err, peerErr := s.take().run(t)
+			defer conn.Free(false, nil)
+			if err != nil || peerErr != nil {
+				t.Errorf("libssl: %v; crypto/tls: %v; signer: %v", err, peerErr, s.witness.err)
+			}
+		})
+	}
+}
+
+// take returns s and lets go of its credential.
+func (s *setup) take() setup {
+	taken := *s
+	s.cred = nil
+	return taken
 }
 
 func TestSignerLeaks(t *testing.T) {
@@ -541,11 +597,11 @@ func TestSignerLeaks(t *testing.T) {
 		}
 		waitFor(t, "signers let go", func() bool { return made.Load() == gone.Load() })
 	}
-	// A leaked key is a kilobyte and grows every round. What threads' caches of freed memory hold does not.
+	// A leaked key is a kilobyte and grows every round. What the C library keeps of freed memory does not.
 	const leak = 40 * 512
 	round()
 	var growth []int64
-	for range 10 {
+	for range 60 {
 		before := libssl.HeapInUse()
 		round()
 		growth = append(growth, int64(libssl.HeapInUse())-int64(before))
