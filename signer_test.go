@@ -297,3 +297,21 @@ func TestSignerSlow(t *testing.T) {
 		})
 	}
 }
+
+// Key exchange by RSA needs a key that decrypts: such a handshake fails, and nothing worse.
+func TestSignerRSAKeyExchange(t *testing.T) {
+	before3(t)
+	cert, key := opaque(tlstest.RSA2048, tlstest.ServerName)
+	client, server := clientConfig(tls.VersionTLS12), serverConfig(tls.VersionTLS12)
+	client.CipherSuites = []uint16{tls.TLS_RSA_WITH_AES_128_GCM_SHA256}
+	server.CipherSuites = []uint16{tls.TLS_RSA_WITH_AES_128_GCM_SHA256, tls.TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256}
+	server.Certificates = []tls.Certificate{cert}
+	clientErr, serverErr := pair("std", "ossl", client, server)
+	if clientErr == nil || serverErr == nil || key.signed.Load() != 0 {
+		t.Errorf("client: %v; server: %v; signed %d times", clientErr, serverErr, key.signed.Load())
+	}
+	client.CipherSuites = server.CipherSuites
+	if clientErr, serverErr := pair("std", "ossl", client, server); clientErr != nil || serverErr != nil {
+		t.Errorf("with another suite: client: %v; server: %v", clientErr, serverErr)
+	}
+}
