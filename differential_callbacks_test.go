@@ -92,11 +92,44 @@ func TestDifferentialVerifyCallbacks(t *testing.T) {
 	}
 }
 
-// describeHello prints what of a ClientHelloInfo doesn't depend on who sent it.
+// describeHello prints what of a ClientHelloInfo depends on the client's configuration only.
 func describeHello(h *tls.ClientHelloInfo) string {
-	return fmt.Sprintf("name=%q versions=%x protocols=%q suites=%x groups=%d schemes=%x points=%x extensions=%v conn=%v ctx=%v",
-		h.ServerName, h.SupportedVersions, h.SupportedProtos, h.CipherSuites, h.SupportedCurves, h.SignatureSchemes,
-		h.SupportedPoints, len(h.Extensions) > 0, h.Conn != nil, h.Context() != nil)
+	return fmt.Sprintf("name=%q protocols=%q groups=%d conn=%v ctx=%v", h.ServerName, h.SupportedProtos, h.SupportedCurves,
+		h.Conn != nil, h.Context() != nil)
+}
+
+// describeHelloFully prints what a client sent, too.
+func describeHelloFully(h *tls.ClientHelloInfo) string {
+	return fmt.Sprintf("%s versions=%x suites=%x schemes=%d points=%x extensions=%d addr=%v", describeHello(h), h.SupportedVersions,
+		h.CipherSuites, h.SignatureSchemes, h.SupportedPoints, h.Extensions, h.Conn.RemoteAddr())
+}
+
+// TestDifferentialHelloInfo compares what a server's callbacks learn of the same client's ClientHello.
+func TestDifferentialHelloInfo(t *testing.T) {
+	defer checkStale(t)
+	var calls tlstest.Calls
+	for _, version := range versions {
+		for _, client := range []tlstest.Impl{tlstest.Std, underTest} {
+			t.Run(versionName(version)+"/"+client.Name(), func(t *testing.T) {
+				c := tlstest.Case{
+					Client: clientWith(only(version), protocols("x", "y")),
+					Server: serverWith(func(c *tls.Config) {
+						c.GetConfigForClient = func(h *tls.ClientHelloInfo) (*tls.Config, error) {
+							calls.Add(tlstest.ServerRole, "GetConfigForClient(%s)", describeHelloFully(h))
+							return nil, nil
+						}
+						c.GetCertificate = func(h *tls.ClientHelloInfo) (*tls.Certificate, error) {
+							calls.Add(tlstest.ServerRole, "GetCertificate(%s, supported: %v)", describeHelloFully(h),
+								h.SupportsCertificate(&c.Certificates[0]))
+							return nil, nil
+						}
+					}),
+					Calls: &calls,
+				}
+				differIn(t, c, tlstest.Pairing{Client: client, Server: tlstest.Std}, tlstest.Pairing{Client: client, Server: underTest})
+			})
+		}
+	}
 }
 
 // TestDifferentialGetConfig compares what a server does with what GetConfigForClient and GetCertificate return.
@@ -186,8 +219,8 @@ func TestDifferentialGetClientCertificate(t *testing.T) {
 				for _, ca := range info.AcceptableCAs {
 					names = append(names, fmt.Sprintf("%x", ca))
 				}
-				calls.Add(tlstest.ClientRole, "GetClientCertificate(%v, %s, schemes %v, context %v)",
-					names, tls.VersionName(info.Version), len(info.SignatureSchemes) > 0, info.Context() != context.Background())
+				calls.Add(tlstest.ClientRole, "GetClientCertificate(%v, %s, schemes %v, context %v)", names,
+					tls.VersionName(info.Version), len(info.SignatureSchemes) > 0, info.Context().Value(contextKey{}))
 				return cert, err
 			}
 		}
@@ -215,8 +248,13 @@ func TestDifferentialGetClientCertificate(t *testing.T) {
 					Client: clientWith(append(test.client, only(version))...),
 					Server: serverWith(only(version), askClient(test.mode)),
 					Calls:  &calls,
+					Context: func(tlstest.Role) context.Context {
+						return context.WithValue(context.Background(), contextKey{}, "the handshake's")
+					},
 				})
 			})
 		}
 	}
 }
+
+type contextKey struct{}

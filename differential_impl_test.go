@@ -6,11 +6,15 @@ import (
 	"crypto/tls"
 	"flag"
 	"net"
+	"strconv"
+	"strings"
+	"sync"
 
+	"github.com/ossl-go/ossl"
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
-// underTest stands in until there is a Conn.
+// underTest is this package through its drop-in functions.
 var underTest tlstest.Impl = osslImpl{}
 
 type osslImpl struct{}
@@ -18,15 +22,37 @@ type osslImpl struct{}
 func (osslImpl) Name() string { return "ossl" }
 
 func (osslImpl) Client(conn net.Conn, config *tls.Config) tlstest.Conn {
-	return tlstest.Std.Client(conn, config)
+	return ossl.Client(conn, config)
 }
 
 func (osslImpl) Server(conn net.Conn, config *tls.Config) tlstest.Conn {
-	return tlstest.Std.Server(conn, config)
+	return ossl.Server(conn, config)
 }
 
-func libraryAtLeast(version string) bool { return true }
+var library = sync.OnceValue(func() ossl.LibraryInfo {
+	info, err := ossl.Library()
+	if err != nil {
+		panic(err)
+	}
+	return info
+})
+
+func libraryVersion() string { return library().Version }
+
+// libraryAtLeast compares the version of libssl with one such as "3.5".
+func libraryAtLeast(version string) bool {
+	have, want := strings.Split(libraryVersion(), "."), strings.Split(version, ".")
+	for i, w := range want {
+		if i >= len(have) {
+			return false
+		}
+		digits := strings.TrimRight(have[i], "abcdefghijklmnopqrstuvwxyz-+") // 1.1.1w
+		h, _ := strconv.Atoi(digits)
+		if n, _ := strconv.Atoi(w); h != n {
+			return h > n
+		}
+	}
+	return true
+}
 
 func runFlag() string { return flag.Lookup("test.run").Value.String() }
-
-func libraryVersion() string { return "stand-in" }

@@ -270,6 +270,7 @@ func TestDifferentialFlippedBits(t *testing.T) {
 						harmless := i == 1 || i == 2 // nobody has to look at a record's version
 						if step := offset + i; !harmless && (step%7 == 0 || i < 16) {
 							flip := func() tlstest.Fault { return tlstest.FlipAt(step, 1<<(step%8)) }
+							c.Shared = true
 							o := tlstest.Run(pairing, withFault(c, victim, flip))
 							if s := o.Of(victim); !o.Hung && s.Handshake == "ok" && s.Talk == "ok" {
 								t.Errorf("a flipped bit in byte %d, byte %d of a record of type %d, went unnoticed", step, i, r.Type)

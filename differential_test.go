@@ -86,6 +86,9 @@ func same(t *testing.T, role tlstest.Role, field, want, got string, explain func
 
 func differs(t *testing.T, p tlstest.Pairing, role tlstest.Role, field, want, got string, explain func() string) {
 	t.Helper()
+	if field == "State" {
+		want, got = diffWords(want, got)
+	}
 	where := p.Impl(role).Name() + " " + string(role)
 	name := strings.TrimPrefix(t.Name(), "TestDifferential")
 	for i := range deviations {
@@ -97,9 +100,6 @@ func differs(t *testing.T, p tlstest.Pairing, role tlstest.Role, field, want, go
 			}
 			return
 		}
-	}
-	if field == "State" {
-		want, got = diffWords(want, got)
 	}
 	t.Errorf("%s, %s: %s\n got %s\nwant %s\n%s", p.Name(), where, field, got, want, explain())
 }

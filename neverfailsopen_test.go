@@ -5,9 +5,11 @@ package ossl_test
 import (
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"io"
 	"testing"
+	"time"
 
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
@@ -252,12 +254,16 @@ func TestPanicInCallbackIsNoAcceptance(t *testing.T) {
 						callback.set(server)
 						victim, other = underTest.Server(rawServer, server), peer.Client(rawClient, client)
 					}
-					done := make(chan string)
+					done := make(chan string, 1)
 					go func() {
 						other.Handshake()
 						other.Write([]byte("application data"))
 						heard, _ := io.ReadAll(other)
 						done <- string(heard)
+					}()
+					defer func() { // also when the victim hangs
+						rawClient.Close()
+						rawServer.Close()
 					}()
 					err, panicked := handshakeRecovering(victim)
 					if err == nil && panicked == nil {
@@ -275,7 +281,7 @@ func TestPanicInCallbackIsNoAcceptance(t *testing.T) {
 					if victim.ConnectionState().HandshakeComplete {
 						t.Error("the state says that the handshake is complete")
 					}
-					victim.Close()
+					go victim.Close()
 					if heard := <-done; heard != "" {
 						t.Errorf("the peer read %q", heard)
 					}
@@ -291,11 +297,26 @@ func handshakeRecovering(c tlstest.Conn) (err error, panicked any) {
 }
 
 // readRecovering allows for a callback that panics again, as crypto/tls starts over where the panic left it.
-func readRecovering(c tlstest.Conn) (n int, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("panic: %v", p)
-		}
+func readRecovering(c tlstest.Conn) (int, error) {
+	type result struct {
+		n   int
+		err error
+	}
+	done := make(chan result, 1)
+	go func() {
+		var r result
+		defer func() {
+			if p := recover(); p != nil {
+				r.err = fmt.Errorf("panic: %v", p)
+			}
+			done <- r
+		}()
+		r.n, r.err = c.Read(make([]byte, 100))
 	}()
-	return c.Read(make([]byte, 100))
+	select {
+	case r := <-done:
+		return r.n, r.err
+	case <-time.After(tlstest.Patience):
+		return -1, errors.New("it hangs")
+	}
 }

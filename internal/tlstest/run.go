@@ -17,7 +17,7 @@ import (
 )
 
 // Patience is how long a run may take before its connections are closed under it and it counts as hung.
-const Patience = 20 * time.Second
+const Patience = 10 * time.Second
 
 // A Case is something that happens between a client and a server. The configurations are made anew for each run.
 type Case struct {
@@ -27,6 +27,9 @@ type Case struct {
 	ClientFault, ServerFault func() Fault
 	// Pair makes the connection; Buffered if nil.
 	Pair Pair
+	// Shared says that the configurations are used as they are, without a key log: for functions that return the same one each
+	// time, so that implementations that compile configurations need to do it once. What is sealed stays opaque then.
+	Shared bool
 	// Talk is what a side does after its handshake; Echo if nil. The text it returns is compared, with its error.
 	Talk func(role Role, c Conn) (string, error)
 	// Context, if not nil, gives a side's handshake its context.
@@ -101,9 +104,13 @@ var Fields = []string{"Handshake", "Talk", "Heard", "State", "Calls", "Alerts"}
 // Field returns one of Fields by name.
 func (s *Side) Field(name string) string { return reflect.ValueOf(*s).FieldByName(name).String() }
 
+// Groups are those that every supported library and version of TLS has. Configurations ask for them so that what is
+// compared doesn't depend on ML-KEM, which under the race detector also costs more than everything else.
+var Groups = []tls.CurveID{tls.X25519, tls.CurveP256, tls.CurveP384, tls.CurveP521}
+
 // ClientConfig returns a client's configuration that accepts the good server certificates.
 func ClientConfig(edits ...func(*tls.Config)) *tls.Config {
-	c := &tls.Config{RootCAs: CA().Pool(), ServerName: ServerName}
+	c := &tls.Config{RootCAs: CA().Pool(), ServerName: ServerName, CurvePreferences: Groups}
 	for _, edit := range edits {
 		edit(c)
 	}
@@ -112,7 +119,11 @@ func ClientConfig(edits ...func(*tls.Config)) *tls.Config {
 
 // ServerConfig returns a server's configuration with the good P-256 certificate and no session tickets.
 func ServerConfig(edits ...func(*tls.Config)) *tls.Config {
-	c := &tls.Config{Certificates: []tls.Certificate{ServerCert(P256)}, SessionTicketsDisabled: true}
+	c := &tls.Config{
+		Certificates:           []tls.Certificate{ServerCert(P256)},
+		SessionTicketsDisabled: true,
+		CurvePreferences:       Groups,
+	}
 	for _, edit := range edits {
 		edit(c)
 	}
@@ -139,8 +150,8 @@ func Run(p Pairing, c Case) *Outcome {
 		}
 		return conn
 	}
-	client := p.Client.Client(wrap(ClientRole, rawClient, c.ClientFault), config(c.Client, ClientConfig, o.ClientLog))
-	server := p.Server.Server(wrap(ServerRole, rawServer, c.ServerFault), config(c.Server, ServerConfig, o.ServerLog))
+	client := p.Client.Client(wrap(ClientRole, rawClient, c.ClientFault), config(c.Client, ClientConfig, c.Shared, o.ClientLog))
+	server := p.Server.Server(wrap(ServerRole, rawServer, c.ServerFault), config(c.Server, ServerConfig, c.Shared, o.ServerLog))
 
 	var wg sync.WaitGroup
 	for role, conn := range map[Role]Conn{ClientRole: client, ServerRole: server} {
@@ -179,9 +190,12 @@ func Run(p Pairing, c Case) *Outcome {
 	return o
 }
 
-func config(make func() *tls.Config, byDefault func(...func(*tls.Config)) *tls.Config, log *KeyLog) *tls.Config {
+func config(make func() *tls.Config, byDefault func(...func(*tls.Config)) *tls.Config, shared bool, log *KeyLog) *tls.Config {
 	if make == nil {
-		return WithKeyLog(byDefault(), log)
+		make = func() *tls.Config { return byDefault() }
+	}
+	if shared {
+		return make()
 	}
 	return WithKeyLog(make(), log)
 }
