@@ -10,14 +10,17 @@
 package main
 
 import (
+	"context"
 	"flag"
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -33,13 +36,16 @@ func main() {
 		os.Exit(2)
 	}
 	args := []string{"-test.v=test2json", "-test.timeout=" + timeout.String(), "-test.shuffle=on", "-test.run=" + *run, "-test.skip=" + *skip}
-	if err := matrix(flag.Arg(0), *only, strings.Split(*packages, ","), args, os.Getenv("CI") == "true"); err != nil {
+	// Interrupted, it still removes what it made.
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := matrix(ctx, flag.Arg(0), *only, strings.Split(*packages, ","), args, os.Getenv("CI") == "true"); err != nil {
 		fmt.Fprintln(os.Stderr, "matrix:", err)
 		os.Exit(1)
 	}
 }
 
-func matrix(dir, only string, patterns, args []string, ci bool) error {
+func matrix(ctx context.Context, dir, only string, patterns, args []string, ci bool) error {
 	versions, err := findVersions(dir, only)
 	if err != nil {
 		return err
@@ -50,13 +56,13 @@ func matrix(dir, only string, patterns, args []string, ci bool) error {
 	}
 	defer os.RemoveAll(scratch)
 	bed := testbed{dir: scratch}
-	binaries, err := bed.build(patterns)
+	binaries, err := bed.build(ctx, patterns)
 	if err != nil {
 		return err
 	}
 	var rows []*row
 	for _, v := range versions {
-		r, err := bed.run(v, binaries, args)
+		r, err := bed.run(ctx, v, binaries, args)
 		if err != nil {
 			return fmt.Errorf("%s: %w", v.name, err)
 		}
@@ -114,9 +120,9 @@ type binary struct {
 }
 
 // build compiles every package's tests once, for all versions.
-func (b *testbed) build(patterns []string) ([]binary, error) {
+func (b *testbed) build(ctx context.Context, patterns []string) ([]binary, error) {
 	const format = `{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}} {{.Dir}}{{end}}`
-	list, err := exec.Command("go", append([]string{"list", "-f", format}, patterns...)...).Output()
+	list, err := exec.CommandContext(ctx, "go", append([]string{"list", "-f", format}, patterns...)...).Output()
 	if err != nil {
 		return nil, commandError("go list", err)
 	}
@@ -127,7 +133,7 @@ func (b *testbed) build(patterns []string) ([]binary, error) {
 			continue // the scripts' own tests call no OpenSSL
 		}
 		file := filepath.Join(b.dir, fmt.Sprintf("%d.test", len(binaries)))
-		if err := b.compile("test", "-c", "-o", file, pkg); err != nil {
+		if err := b.compile(ctx, "test", "-c", "-o", file, pkg); err != nil {
 			return nil, err
 		}
 		binaries = append(binaries, binary{pkg, dir, file})
@@ -135,13 +141,13 @@ func (b *testbed) build(patterns []string) ([]binary, error) {
 	if len(binaries) == 0 {
 		return nil, fmt.Errorf("no package with tests in %s", strings.Join(patterns, " "))
 	}
-	return binaries, b.compile("build", "-buildvcs=false", "-o", b.library(), "./ci/library")
+	return binaries, b.compile(ctx, "build", "-buildvcs=false", "-o", b.library(), "./ci/library")
 }
 
 // compile runs a go command that links what it makes to the testbed's loader and libraries.
-func (b *testbed) compile(args ...string) error {
+func (b *testbed) compile(ctx context.Context, args ...string) error {
 	args = slices.Insert(args, len(args)-1, "-ldflags", b.ldflags())
-	cmd := exec.Command("go", args...)
+	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr
 	if err := cmd.Run(); err != nil {
 		return fmt.Errorf("go %s: %w", strings.Join(args, " "), err)

@@ -1,12 +1,14 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -129,12 +131,12 @@ func isDir(name string) bool {
 }
 
 // run runs every test binary under a version.
-func (b *testbed) run(v version, binaries []binary, args []string) (*row, error) {
+func (b *testbed) run(ctx context.Context, v version, binaries []binary, args []string) (*row, error) {
 	if err := b.use(v); err != nil {
 		return nil, err
 	}
 	r := &row{version: v.name}
-	library := exec.Command(b.library())
+	library := exec.CommandContext(ctx, b.library())
 	library.Env = v.environment()
 	text, err := library.Output()
 	if err != nil {
@@ -160,7 +162,7 @@ func (b *testbed) run(v version, binaries []binary, args []string) (*row, error)
 	}
 	start := time.Now()
 	for _, bin := range binaries {
-		if err := runBinary(r, v, bin, args); err != nil {
+		if err := runBinary(ctx, r, v, bin, args); err != nil {
 			return nil, err
 		}
 	}
@@ -169,9 +171,12 @@ func (b *testbed) run(v version, binaries []binary, args []string) (*row, error)
 }
 
 // runBinary adds the results of one package's tests to the row. That tests fail is a result and no error.
-func runBinary(r *row, v version, bin binary, args []string) error {
-	cmd := exec.Command("go", append([]string{"tool", "test2json", "-t", "-p", bin.pkg, bin.file}, args...)...)
+func runBinary(ctx context.Context, r *row, v version, bin binary, args []string) error {
+	cmd := exec.CommandContext(ctx, "go", append([]string{"tool", "test2json", "-t", "-p", bin.pkg, bin.file}, args...)...)
 	cmd.Dir, cmd.Env, cmd.Stderr = bin.dir, v.environment(), os.Stderr
+	// A group of its own, so that an interruption reaches the tests and what they started, not the go command alone.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		return err
@@ -181,7 +186,11 @@ func runBinary(r *row, v version, bin binary, args []string) error {
 	}
 	start, before := time.Now(), *r
 	readErr := r.read(out, os.Stdout)
-	if err := cmd.Wait(); err != nil && r.failed == before.failed {
+	waitErr := cmd.Wait()
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if waitErr != nil && r.failed == before.failed {
 		r.failed++ // no test is to blame: TestMain, a crash between tests, an example
 	}
 	fmt.Printf("%-7s %-45s %5d passed %3d failed %4d skipped  %6.1fs\n", v.name, bin.pkg,
