@@ -154,9 +154,20 @@ const (
 	reasonWrongVersionNumber     = 267
 )
 
-// reasonOf returns the reason of a packed error code of either packing: 12 bits in 1.1.1, 23 with flags above bit 17 in 3.0.
-func reasonOf(code uint64) int {
-	return int(code & 0xfff)
+// libraryOfSSL is ERR_LIB_SSL.
+const libraryOfSSL = 20
+
+// sslReason returns the reason of a packed error code of libssl's own, 0 for another library's. 1.1.1 packs the library into 8 bits
+// above bit 24 and the reason into 12; 3.0 and later into 8 bits above bit 23, and 23: ERR_GET_LIB(3).
+func sslReason(code uint64) int {
+	shift, mask := 23, uint64(0x7fffff)
+	if !libraryHas(libssl.Version3_0) {
+		shift, mask = 24, 0xfff
+	}
+	if code>>shift&0xff != libraryOfSSL {
+		return 0
+	}
+	return int(code & mask)
 }
 
 // fatalError turns a fatal step into the error that crypto/tls returns for the same failure, and says which alert crypto/tls sends.
@@ -191,7 +202,7 @@ func headerError(codes []uint64, consumed []byte) error {
 	header := consumed[len(consumed)-recordHeaderLen:]
 	version, length := int(header[1])<<8|int(header[2]), int(header[3])<<8|int(header[4])
 	for _, code := range codes {
-		switch reasonOf(code) {
+		switch sslReason(code) {
 		case reasonWrongVersionNumber:
 			if version != tls.VersionTLS12 {
 				return recordHeaderError(header, nil,
