@@ -30,6 +30,7 @@ type handshake struct {
 	connectionVerified bool     // VerifyConnection was asked
 	helloDone          bool     // the ClientHello was decided on
 	credential         *libssl.Credential
+	facts              libssl.Facts // once it is done
 }
 
 // verifierRef is what C's handle refers to.
@@ -184,7 +185,7 @@ func (h *handshake) step() (libssl.Step, error) {
 		h.verifier.conn = c
 		defer func() { h.verifier.conn = nil }()
 	}
-	step := h.tls.Handshake(c.in.data, h.out.mem)
+	step := h.tls.Handshake(c.in.data, h.out.mem, &h.facts)
 	h.consume(step.Consumed)
 	return step, nil
 }
@@ -330,7 +331,7 @@ func (h *handshake) finish() error {
 	if c.ssl == nil {
 		return net.ErrClosed
 	}
-	facts := h.tls.Facts()
+	facts := h.facts
 	c.fillState(facts)
 	if err := c.checkALPN(); err != nil {
 		return err

@@ -72,6 +72,7 @@ typedef struct ossl_provider_st OSSL_PROVIDER;
 	/* Errors: ERR_get_error(3), ERR_clear_error(3), ERR_error_string(3) */ \
 	X(CRYPTO, OSSL_V1_1_1, REQUIRED, void, ERR_clear_error, (void)) \
 	X(CRYPTO, OSSL_V1_1_1, REQUIRED, unsigned long, ERR_get_error, (void)) \
+	X(CRYPTO, OSSL_V1_1_1, REQUIRED, unsigned long, ERR_peek_error, (void)) \
 	X(CRYPTO, OSSL_V1_1_1, REQUIRED, const char *, ERR_reason_error_string, (unsigned long e)) \
 	X(CRYPTO, OSSL_V1_1_1, REQUIRED, const char *, ERR_lib_error_string, (unsigned long e)) \
 	/* The window BIO: BIO_meth_new(3), BIO_new(3), BIO_set_data(3), BIO_set_flags(3) */ \

@@ -266,13 +266,20 @@ func (c *Context) Start(server bool, serverName string, in, out []byte) (*Conn, 
 	return &Conn{p: p, crossings: 1}, stepOf(step), nil
 }
 
-// Handshake takes a step of the handshake.
-func (c *Conn) Handshake(in, out []byte) Step {
+// Handshake takes a step of the handshake. It fills facts if the step ends with Done.
+func (c *Conn) Handshake(in, out []byte, facts *Facts) Step {
 	c.crossings++
+	var f C.ossl_facts
+	var step Step
 	if c.callsGo {
-		return stepOf(C.ossl_conn_handshake_go(c.p, bytePtr(in), C.size_t(len(in)), bytePtr(out), C.size_t(len(out))))
+		step = stepOf(C.ossl_conn_handshake_go(c.p, bytePtr(in), C.size_t(len(in)), bytePtr(out), C.size_t(len(out)), &f))
+	} else {
+		step = stepOf(C.ossl_conn_handshake(c.p, bytePtr(in), C.size_t(len(in)), bytePtr(out), C.size_t(len(out)), &f))
 	}
-	return stepOf(C.ossl_conn_handshake(c.p, bytePtr(in), C.size_t(len(in)), bytePtr(out), C.size_t(len(out))))
+	if step.Status == Done {
+		*facts = factsOf(&f)
+	}
+	return step
 }
 
 // Read opens records from in into dst.
@@ -378,6 +385,11 @@ func (c *Conn) Facts() Facts {
 	c.crossings++
 	var f C.ossl_facts
 	C.ossl_conn_facts(c.p, &f)
+	return factsOf(&f)
+}
+
+// factsOf copies what f points to.
+func factsOf(f *C.ossl_facts) Facts {
 	facts := Facts{
 		Version:              uint16(f.version),
 		CipherSuite:          uint16(f.cipher),

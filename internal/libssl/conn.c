@@ -23,7 +23,8 @@ static void begin(conn *c, const uint8_t *in, size_t in_len, uint8_t *out, size_
 		ossl_fn.OPENSSL_cleanse(c->keylog.data, c->keylog.len);
 		c->keylog.len = 0;
 	}
-	ossl_fn.ERR_clear_error();
+	if (ossl_fn.ERR_peek_error() != 0) /* clearing an empty queue walks all of its slots */
+		ossl_fn.ERR_clear_error();
 }
 
 /* Closes a call: nothing of Go's is kept. */
@@ -112,84 +113,6 @@ failed:
 	return NULL;
 }
 
-static ossl_step handshake(conn *c, const uint8_t *in, size_t in_len, uint8_t *out, size_t out_cap)
-{
-	ossl_step step = {.status = OSSL_DONE};
-	int ret;
-
-	begin(c, in, in_len, out, out_cap);
-	if (c->failed) {
-		step.status = OSSL_FATAL;
-		return end(c, step);
-	}
-	ret = ossl_fn.SSL_do_handshake(c->ssl);
-	if (ret == 1)
-		c->handshake_done = 1;
-	else
-		step.status = status_of(c, ret);
-	c->pub.version = ossl_fn.SSL_version(c->ssl);
-	return end(c, step);
-}
-
-ossl_step ossl_conn_handshake(ossl_conn *pub, const uint8_t *in, size_t in_len, uint8_t *out, size_t out_cap)
-{
-	return handshake(of(pub), in, in_len, out, out_cap);
-}
-
-ossl_step ossl_conn_handshake_go(ossl_conn *pub, const uint8_t *in, size_t in_len, uint8_t *out, size_t out_cap)
-{
-	conn *c = of(pub), *outer;
-	ossl_step step;
-
-	outer = ossl_signing_for; /* a signer may itself be using a connection */
-	ossl_signing_for = c;
-	c->calls_go = 1;
-	step = handshake(c, in, in_len, out, out_cap);
-	c->calls_go = 0;
-	ossl_signing_for = outer;
-	return step;
-}
-
-ossl_step ossl_conn_start(ossl_ctx *ctx, int server, const char *server_name, ossl_conn **pub, unsigned long *errors,
-	const uint8_t *in, size_t in_len, uint8_t *out, size_t out_cap)
-{
-	ossl_step none = {.status = OSSL_FATAL};
-
-	*pub = ossl_conn_new(ctx, server, server_name, 0, errors);
-	return *pub ? handshake(of(*pub), in, in_len, out, out_cap) : none;
-}
-
-int ossl_conn_use_cred(ossl_conn *pub, ossl_cred *cred)
-{
-	conn *c = of(pub);
-	long own = c->server ? OSSL_SSL_CTRL_SET_SIGALGS_LIST : OSSL_SSL_CTRL_SET_CLIENT_SIGALGS_LIST;
-
-	ossl_fn.ERR_clear_error();
-	ossl_fn.SSL_certs_clear(c->ssl);
-	c->cert = ASK_ANSWERED;
-	if (!cred)
-		return 1;
-	if (ossl_fn.SSL_use_cert_and_key(c->ssl, cred->leaf, cred->key, (struct stack_st_X509 *)cred->chain, 1) != 1)
-		goto failed;
-	if (cred->sigalgs) {
-		/* A server's set1_sigalgs would bind what it accepts of clients too: say that apart. */
-		if (c->server &&
-			ossl_fn.SSL_ctrl(c->ssl, OSSL_SSL_CTRL_SET_CLIENT_SIGALGS_LIST, 0, c->ctx->sigalgs) != 1)
-			goto failed;
-		if (ossl_fn.SSL_ctrl(c->ssl, (int)own, 0, cred->sigalgs) != 1)
-			goto failed;
-	}
-	__atomic_add_fetch(&cred->refs, 1, __ATOMIC_RELAXED);
-	if (c->cred)
-		ossl_cred_free(c->cred);
-	c->cred = cred;
-	return 1;
-
-failed:
-	ossl_drain_errors(c->pub.errors);
-	return 0;
-}
-
 void ossl_conn_facts(ossl_conn *pub, ossl_facts *f)
 {
 	conn *c = of(pub);
@@ -222,6 +145,89 @@ void ossl_conn_facts(ossl_conn *pub, ossl_facts *f)
 		f->local_finished_len = (uint8_t)ossl_fn.SSL_get_finished(c->ssl, f->local_finished, OSSL_MAX_FINISHED);
 		f->peer_finished_len = (uint8_t)ossl_fn.SSL_get_peer_finished(c->ssl, f->peer_finished, OSSL_MAX_FINISHED);
 	}
+}
+
+static ossl_step handshake(conn *c, const uint8_t *in, size_t in_len, uint8_t *out, size_t out_cap, ossl_facts *facts)
+{
+	ossl_step step = {.status = OSSL_DONE};
+	int ret;
+
+	begin(c, in, in_len, out, out_cap);
+	if (c->failed) {
+		step.status = OSSL_FATAL;
+		return end(c, step);
+	}
+	ret = ossl_fn.SSL_do_handshake(c->ssl);
+	if (ret != 1)
+		step.status = status_of(c, ret);
+	c->pub.version = ossl_fn.SSL_version(c->ssl);
+	if (ret == 1) {
+		c->handshake_done = 1;
+		if (facts)
+			ossl_conn_facts(&c->pub, facts);
+	}
+	return end(c, step);
+}
+
+ossl_step ossl_conn_handshake(ossl_conn *pub, const uint8_t *in, size_t in_len, uint8_t *out, size_t out_cap,
+	ossl_facts *facts)
+{
+	return handshake(of(pub), in, in_len, out, out_cap, facts);
+}
+
+ossl_step ossl_conn_handshake_go(ossl_conn *pub, const uint8_t *in, size_t in_len, uint8_t *out, size_t out_cap,
+	ossl_facts *facts)
+{
+	conn *c = of(pub), *outer;
+	ossl_step step;
+
+	outer = ossl_signing_for; /* a signer may itself be using a connection */
+	ossl_signing_for = c;
+	c->calls_go = 1;
+	step = handshake(c, in, in_len, out, out_cap, facts);
+	c->calls_go = 0;
+	ossl_signing_for = outer;
+	return step;
+}
+
+ossl_step ossl_conn_start(ossl_ctx *ctx, int server, const char *server_name, ossl_conn **pub, unsigned long *errors,
+	const uint8_t *in, size_t in_len, uint8_t *out, size_t out_cap)
+{
+	ossl_step none = {.status = OSSL_FATAL};
+
+	*pub = ossl_conn_new(ctx, server, server_name, 0, errors);
+	return *pub ? handshake(of(*pub), in, in_len, out, out_cap, NULL) : none; /* a first step never is the last */
+}
+
+int ossl_conn_use_cred(ossl_conn *pub, ossl_cred *cred)
+{
+	conn *c = of(pub);
+	long own = c->server ? OSSL_SSL_CTRL_SET_SIGALGS_LIST : OSSL_SSL_CTRL_SET_CLIENT_SIGALGS_LIST;
+
+	ossl_fn.ERR_clear_error();
+	ossl_fn.SSL_certs_clear(c->ssl);
+	c->cert = ASK_ANSWERED;
+	if (!cred)
+		return 1;
+	if (ossl_fn.SSL_use_cert_and_key(c->ssl, cred->leaf, cred->key, (struct stack_st_X509 *)cred->chain, 1) != 1)
+		goto failed;
+	if (cred->sigalgs) {
+		/* A server's set1_sigalgs would bind what it accepts of clients too: say that apart. */
+		if (c->server &&
+			ossl_fn.SSL_ctrl(c->ssl, OSSL_SSL_CTRL_SET_CLIENT_SIGALGS_LIST, 0, c->ctx->sigalgs) != 1)
+			goto failed;
+		if (ossl_fn.SSL_ctrl(c->ssl, (int)own, 0, cred->sigalgs) != 1)
+			goto failed;
+	}
+	__atomic_add_fetch(&cred->refs, 1, __ATOMIC_RELAXED);
+	if (c->cred)
+		ossl_cred_free(c->cred);
+	c->cred = cred;
+	return 1;
+
+failed:
+	ossl_drain_errors(c->pub.errors);
+	return 0;
 }
 
 /* Libssl answers a key update with the next write only; a write of nothing is one. */

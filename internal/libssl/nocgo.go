@@ -47,7 +47,7 @@ func (c *Context) Start(bool, string, []byte, []byte) (*Conn, Step, error) {
 	return nil, Step{}, ErrUnavailable
 }
 func (c *Credential) CallsGo() bool                              { return false }
-func (c *Conn) Handshake([]byte, []byte) Step                    { return Step{Status: Fatal} }
+func (c *Conn) Handshake([]byte, []byte, *Facts) Step            { return Step{Status: Fatal} }
 func (c *Conn) Read([]byte, []byte) Step                         { return Step{Status: Fatal} }
 func (c *Conn) Write([]byte, []byte, int, int) Step              { return Step{Status: Fatal} }
 func (c *Conn) CloseNotify([]byte) Step                          { return Step{Status: Fatal} }

@@ -28,7 +28,7 @@ enum { OSSL_VERDICT_NONE = -1, OSSL_VERDICT_OK = 0 };
 
 enum { OSSL_MAX_ERRORS = 4, OSSL_MAX_FINISHED = 64 };
 
-/* Facts of a connection, filled by ossl_conn_facts; the pointers are borrowed until the next call on the connection. */
+/* Facts of a connection, filled when a handshake is done and by ossl_conn_facts; the pointers are borrowed until the next call on the connection. */
 typedef struct {
 	uint16_t version, cipher, group;
 	uint8_t resumed, hello_retry, extended_master_secret;
@@ -157,10 +157,10 @@ ossl_conn *ossl_conn_new(ossl_ctx *ctx, int server, const char *server_name, uin
 ossl_step ossl_conn_start(ossl_ctx *ctx, int server, const char *server_name, ossl_conn **conn, unsigned long *errors,
 	const uint8_t *in, size_t in_len, uint8_t *out, size_t out_cap);
 
-/* Takes a step of the handshake. in, out: borrow. SSL_do_handshake(3). */
-ossl_step ossl_conn_handshake(ossl_conn *conn, const uint8_t *in, size_t in_len, uint8_t *out, size_t out_cap);
+/* Takes a step of the handshake. in, out: borrow. facts: filled if the step ends with OSSL_DONE. SSL_do_handshake(3). */
+ossl_step ossl_conn_handshake(ossl_conn *conn, const uint8_t *in, size_t in_len, uint8_t *out, size_t out_cap, ossl_facts *facts);
 
-ossl_step ossl_conn_handshake_go(ossl_conn *conn, const uint8_t *in, size_t in_len, uint8_t *out, size_t out_cap);
+ossl_step ossl_conn_handshake_go(ossl_conn *conn, const uint8_t *in, size_t in_len, uint8_t *out, size_t out_cap, ossl_facts *facts);
 
 /* Answers NEED_CERT or NEED_HELLO with a credential. cred: borrow (a reference is taken), NULL for none. Returns 1, or 0 with the
  * connection's errors. SSL_use_cert_and_key(3). */

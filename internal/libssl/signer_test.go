@@ -67,6 +67,7 @@ type endpoint struct {
 	chosen func()             // called after these, if set
 	unread []byte
 	out    []byte
+	facts  libssl.Facts // once the handshake is done
 }
 
 func (e *endpoint) flush(s libssl.Step) error {
@@ -94,7 +95,7 @@ var errFatal = errors.New("fatal step")
 
 func (e *endpoint) handshake() error {
 	for {
-		s := e.conn.Handshake(e.unread, e.out)
+		s := e.conn.Handshake(e.unread, e.out, &e.facts)
 		e.unread = e.unread[s.Consumed:]
 		if err := e.flush(s); err != nil {
 			return err

@@ -1,0 +1,31 @@
+package ossl
+
+import "github.com/ossl-go/ossl/internal/libssl"
+
+// KeyUpdate updates the connection's sending key and, if asked, makes the peer do the same.
+func (c *Conn) KeyUpdate(request bool) error {
+	c.mu.Lock()
+	t := c.path.(*libssl.Conn)
+	step := t.KeyUpdate(request)
+	c.queue.push(t.Spill())
+	c.unlock()
+	if step.Status != libssl.Done {
+		return libraryError(&libssl.Error{Op: "key update", Codes: t.Errors()})
+	}
+	c.flushQueue()
+	return nil
+}
+
+// Freed reports whether the connection's C memory was given back.
+func (c *Conn) Freed() bool {
+	c.mu.Lock()
+	defer c.unlock()
+	return c.path == nil && c.ssl == nil
+}
+
+// CompiledConfigs returns how many configurations the drop-in functions remember.
+func CompiledConfigs() int {
+	compiled.mu.Lock()
+	defer compiled.mu.Unlock()
+	return len(compiled.entries)
+}

@@ -1,0 +1,5 @@
+//go:build !race
+
+package ossl_test
+
+const raceEnabled = false
