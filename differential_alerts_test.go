@@ -40,11 +40,11 @@ func TestAlertError(t *testing.T) {
 	for _, role := range []tlstest.Role{tlstest.ClientRole, tlstest.ServerRole} {
 		for _, a := range []byte{10, 40, 42, 80, 120} {
 			t.Run(fmt.Sprintf("%s/%d", role, a), func(t *testing.T) {
-				config := tlstest.ServerConfig()
+				config, what := tlstest.ServerConfig(), [][]byte{clientHello(t)}
 				if role == tlstest.ClientRole {
-					config = tlstest.ClientConfig()
+					config, what = tlstest.ClientConfig(), nil
 				}
-				s := tlstest.Script(underTest, role, config, [][]byte{record(21, string([]byte{2, a}))}, true)
+				s := tlstest.Script(underTest, role, config, append(what, record(21, string([]byte{2, a}))), true)
 				var alert tls.AlertError
 				var op *net.OpError
 				if !errors.As(s.Err, &alert) || alert != tls.AlertError(a) {
@@ -56,6 +56,14 @@ func TestAlertError(t *testing.T) {
 			})
 		}
 	}
+}
+
+// clientHello returns a TLS 1.2 ClientHello of crypto/tls.
+func clientHello(t *testing.T) []byte {
+	t.Helper()
+	o := tlstest.Run(pairings()[0], tlstest.Case{Client: clientWith(only(tls.VersionTLS12))})
+	records, _ := tlstest.SplitRecords(o.Recording.Bytes(tlstest.ClientRole))
+	return tlstest.MakeRecord(records[0].Type, records[0].Version, records[0].Payload)
 }
 
 // An after is something that happens to a connection after its handshake, done by a peer that can seal any record.

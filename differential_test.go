@@ -86,7 +86,7 @@ func same(t *testing.T, role tlstest.Role, field, want, got string, explain func
 
 func differs(t *testing.T, p tlstest.Pairing, role tlstest.Role, field, want, got string, explain func() string) {
 	t.Helper()
-	if field == "State" {
+	if field == "State" || field == "Calls" {
 		want, got = diffWords(want, got)
 	}
 	where := p.Impl(role).Name() + " " + string(role)
@@ -104,7 +104,7 @@ func differs(t *testing.T, p tlstest.Pairing, role tlstest.Role, field, want, go
 	t.Errorf("%s, %s: %s\n got %s\nwant %s\n%s", p.Name(), where, field, got, want, explain())
 }
 
-// diffWords leaves only what differs of two ConnectionStates.
+// diffWords leaves only what differs of two texts with ConnectionStates in them.
 func diffWords(want, got string) (string, string) {
 	w, g := fieldsOf(want), fieldsOf(got)
 	if len(w) != len(g) {
@@ -119,7 +119,7 @@ func diffWords(want, got string) (string, string) {
 	return strings.Join(dw, " "), strings.Join(dg, " ")
 }
 
-var stateField = regexp.MustCompile(`(?:^| )[A-Z][A-Za-z]+=`)
+var stateField = regexp.MustCompile(`(?:^| |\()[A-Z][A-Za-z]+=`)
 
 func fieldsOf(state string) (fields []string) {
 	at := stateField.FindAllStringIndex(state, -1)
@@ -128,7 +128,7 @@ func fieldsOf(state string) (fields []string) {
 		if i+1 < len(at) {
 			end = at[i+1][0]
 		}
-		fields = append(fields, strings.TrimSpace(state[m[0]:end]))
+		fields = append(fields, strings.Trim(state[m[0]:end], " ("))
 	}
 	return fields
 }
