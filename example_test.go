@@ -1,0 +1,109 @@
+package ossl_test
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+
+	"github.com/ossl-go/ossl"
+	"github.com/ossl-go/ossl/internal/tlstest"
+)
+
+func Example() {
+	// Certificates for the example; a program loads its own with tls.LoadX509KeyPair.
+	serverConfig := &tls.Config{Certificates: []tls.Certificate{tlstest.ServerCert(tlstest.P256)}}
+	clientConfig := &tls.Config{RootCAs: tlstest.CA().Pool(), ServerName: tlstest.ServerName}
+
+	listener, err := ossl.Listen("tcp", "127.0.0.1:0", serverConfig)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer listener.Close()
+	go func() {
+		conn, err := listener.Accept()
+		if err != nil {
+			return
+		}
+		defer conn.Close()
+		io.WriteString(conn, "hello over TLS")
+	}()
+
+	conn, err := ossl.Dial("tcp", listener.Addr().String(), clientConfig)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer conn.Close()
+	text, err := io.ReadAll(conn)
+	fmt.Printf("%s, %v, %v\n", text, tls.VersionName(conn.ConnectionState().Version), err)
+	// Output: hello over TLS, TLS 1.3, <nil>
+}
+
+// A Context is compiled once, says by field what can't be honoured, and is shared by connections over any net.Conn.
+func ExampleNewContext() {
+	ctx, err := ossl.NewContext(&tls.Config{RootCAs: tlstest.CA().Pool()},
+		ossl.WithSignatureAlgorithms(tls.ECDSAWithP256AndSHA256))
+	if err != nil {
+		log.Fatal(err)
+	}
+	server, err := ossl.NewContext(&tls.Config{Certificates: []tls.Certificate{tlstest.ServerCert(tlstest.P256)}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	a, b := net.Pipe()
+	go server.Server(b).Handshake()
+	conn := ctx.Client(a, tlstest.ServerName)
+	fmt.Println(conn.Handshake())
+	// Output: <nil>
+}
+
+func ExampleConfigError() {
+	_, err := ossl.NewContext(&tls.Config{MinVersion: tls.VersionTLS10})
+	var refused *ossl.ConfigError
+	if errors.As(err, &refused) {
+		fmt.Println(refused.Field)
+	}
+	fmt.Println(err)
+	// Output:
+	// MinVersion
+	// ossl: MinVersion: versions below TLS 1.2 are refused
+}
+
+// Both sides verify each other.
+func ExampleConn_mutual() {
+	server, err := ossl.NewContext(&tls.Config{
+		Certificates: []tls.Certificate{tlstest.ServerCert(tlstest.P256)},
+		ClientAuth:   tls.RequireAndVerifyClientCert,
+		ClientCAs:    tlstest.CA().Pool(),
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	client, err := ossl.NewContext(&tls.Config{
+		RootCAs:      tlstest.CA().Pool(),
+		Certificates: []tls.Certificate{tlstest.ClientCert(tlstest.P256)},
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	a, b := net.Pipe()
+	go client.Client(a, tlstest.ServerName).Handshake()
+	conn := server.Server(b)
+	if err := conn.Handshake(); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(conn.ConnectionState().PeerCertificates[0].Subject.CommonName)
+	// Output: client.test
+}
+
+func ExampleLibrary() {
+	info, err := ossl.Library()
+	if errors.Is(err, ossl.ErrUnavailable) {
+		log.Print("going on with crypto/tls: ", err)
+		return
+	}
+	fmt.Println(info.Version != "", info.Path != "")
+	// Output: true true
+}
