@@ -109,8 +109,8 @@ func (h *handshake) restart(records []byte) (*libssl.Step, error) {
 		c.unlock()
 		return nil, net.ErrClosed
 	}
-	c.ssl.Free(false, nil)
-	c.ssl, h.tls, h.verifier = nil, nil, nil
+	c.freeLocked()
+	h.tls, h.verifier = nil, nil
 	c.unlock()
 	rest := append([]byte(nil), c.in.data...)
 	c.in.consume(len(c.in.data))

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -52,6 +53,9 @@ type Conn struct {
 	path  recordPath   // guarded by mu; nil before the handshake is complete and after release
 	ssl   *libssl.Conn // guarded by mu; the handshake's, nil before it begins and after release
 	queue outQueue     // guarded by mu
+
+	// cleanup frees ssl if the connection is dropped without Close. Guarded by mu.
+	cleanup runtime.Cleanup
 
 	// released asks for path and ssl to be freed by whoever holds mu next.
 	released atomic.Bool
@@ -109,7 +113,13 @@ func (c *Conn) freeLocked() {
 	case c.ssl != nil:
 		c.ssl.Free(false, nil)
 	}
+	c.forgetLocked()
+}
+
+// forgetLocked forgets the SSL, which has been freed. mu is held.
+func (c *Conn) forgetLocked() {
 	c.path, c.ssl = nil, nil
+	c.cleanup.Stop()
 }
 
 // LocalAddr returns the local network address.
@@ -281,7 +291,7 @@ func (c *Conn) closeNotify(free bool) error {
 	var step libssl.Step
 	if free {
 		step = c.path.Free(true, out.mem)
-		c.path, c.ssl = nil, nil
+		c.forgetLocked()
 	} else {
 		step = c.path.CloseNotify(out.mem)
 	}

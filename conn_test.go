@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/ossl-go/ossl"
+	"github.com/ossl-go/ossl/internal/libssl"
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
@@ -308,6 +309,37 @@ func TestAfterClose(t *testing.T) {
 	if n, err := server.Read(make([]byte, 1)); n != 0 || err != io.EOF {
 		t.Errorf("the peer reads %d, %v", n, err)
 	}
+}
+
+// TestDroppedConnectionsAreFreed: a connection that nobody closed gives its C memory back when it is collected, handshake done or not.
+func TestDroppedConnectionsAreFreed(t *testing.T) {
+	p := contexts(t, nil)
+	before := libssl.Crossings()
+	const dropped = 20
+	func() {
+		for i := range dropped {
+			a, b := tlstest.Buffered()
+			client, server := p.client.Client(a, ""), p.server.Server(b)
+			if i%2 == 0 {
+				go server.Handshake()
+			} else {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+				defer cancel()
+				go server.HandshakeContext(ctx)
+				client.SetReadDeadline(time.Now().Add(time.Millisecond))
+			}
+			client.Handshake()
+		}
+	}()
+	// A connection's crossings are counted when it is freed: at least four for each client.
+	for range 200 {
+		runtime.GC()
+		if libssl.Crossings() >= before+dropped/2*4 {
+			return
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	t.Error("connections that were dropped are not freed")
 }
 
 func TestConfigErrorsComeFromTheHandshake(t *testing.T) {

@@ -29,3 +29,6 @@ func CompiledConfigs() int {
 	defer compiled.mu.Unlock()
 	return len(compiled.entries)
 }
+
+// MaxBlockedHandshakes is the bound on a Context's handshakes that hold a thread.
+const MaxBlockedHandshakes = maxBlockedHandshakes

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"runtime"
 	"sync"
 
 	"github.com/ossl-go/ossl/internal/libssl"
@@ -148,12 +149,13 @@ func (h *handshake) begin() (libssl.Step, error) {
 	return step, h.adopt(t)
 }
 
-// adopt makes t the connection's SSL, freed by release.
+// adopt makes t the connection's SSL, freed by release or, if the connection is dropped, with it.
 func (h *handshake) adopt(t *libssl.Conn) error {
 	c := h.c
 	c.mu.Lock()
 	defer c.unlock()
 	c.ssl, h.tls = t, t
+	c.cleanup = runtime.AddCleanup(c, func(t *libssl.Conn) { t.Free(false, nil) }, t)
 	return nil
 }
 

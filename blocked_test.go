@@ -1,0 +1,161 @@
+package ossl_test
+
+import (
+	"context"
+	"crypto"
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"regexp"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/ossl-go/ossl"
+	"github.com/ossl-go/ossl/internal/tlstest"
+)
+
+// slowSigner is a key that answers when it is allowed to, as one in a distant HSM does.
+type slowSigner struct {
+	crypto.Signer
+	waiting atomic.Int32
+	allowed chan struct{}
+}
+
+func (s *slowSigner) Sign(rand io.Reader, digest []byte, opts crypto.SignerOpts) ([]byte, error) {
+	s.waiting.Add(1)
+	<-s.allowed
+	return s.Signer.Sign(rand, digest, opts)
+}
+
+func threads(t *testing.T) int {
+	t.Helper()
+	status, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		t.Skip("no /proc: threads can't be counted")
+	}
+	n, err := strconv.Atoi(string(regexp.MustCompile(`Threads:\s+(\d+)`).FindSubmatch(status)[1]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// TestThousandSlowSigners: a thousand handshakes that wait for a slow key hold a bounded number of threads, other connections go on, and
+// Close and cancellation work meanwhile.
+func TestThousandSlowSigners(t *testing.T) {
+	const handshakes = 1000
+	cert := tlstest.ServerCert(tlstest.P256)
+	signer := &slowSigner{Signer: cert.PrivateKey.(crypto.Signer), allowed: make(chan struct{})}
+	cert.PrivateKey = signer
+	slow := contexts(t, func(_, s *tls.Config) { s.Certificates = []tls.Certificate{cert} })
+	fast := contexts(t, nil)
+	before := threads(t)
+
+	var all sync.WaitGroup
+	var succeeded, closed, cancelled atomic.Int32
+	var servers [handshakes]*ossl.Conn
+	toCancel, cancel := context.WithCancel(t.Context())
+	for i := range handshakes {
+		a, b := tlstest.Buffered()
+		servers[i] = slow.server.Server(b)
+		ctx := t.Context()
+		if i%10 == 1 {
+			ctx = toCancel
+		}
+		all.Go(func() {
+			switch err := servers[i].HandshakeContext(ctx); {
+			case err == nil:
+				succeeded.Add(1)
+			case errors.Is(err, context.Canceled):
+				cancelled.Add(1)
+			default:
+				closed.Add(1)
+			}
+		})
+		all.Go(func() { slow.client.Client(a, "").Handshake() })
+	}
+	deadline := time.Now().Add(60 * time.Second)
+	for signer.waiting.Load() < ossl.MaxBlockedHandshakes {
+		if time.Now().After(deadline) {
+			t.Fatalf("only %d handshakes reached the signer", signer.waiting.Load())
+		}
+		time.Sleep(time.Millisecond)
+	}
+	if n := threads(t) - before; n > ossl.MaxBlockedHandshakes+40 {
+		t.Errorf("%d more threads for %d waiting handshakes", n, handshakes)
+	}
+
+	// Another Context's connections go on.
+	a, b := tlstest.Buffered()
+	fast.talk(t, a, b, []byte("still here"), 3)
+
+	// Close returns at once, whether the handshake waits for the signer or for its turn.
+	for i := 0; i < handshakes; i += 10 {
+		start := time.Now()
+		servers[i].Close()
+		if d := time.Since(start); d > 10*time.Second {
+			t.Fatalf("Close took %v", d)
+		}
+	}
+	cancel()
+	close(signer.allowed)
+	all.Wait()
+	t.Logf("%d handshakes: %d succeeded, %d closed, %d cancelled; %d signatures", handshakes, succeeded.Load(), closed.Load(),
+		cancelled.Load(), signer.waiting.Load())
+	if succeeded.Load() != handshakes-200 || closed.Load() != 100 || cancelled.Load() != 100 {
+		t.Errorf("%d succeeded, %d closed, %d cancelled", succeeded.Load(), closed.Load(), cancelled.Load())
+	}
+	for i, s := range servers {
+		s.Close() // also those that were cancelled at the very end of a handshake that succeeded
+		if !s.Freed() {
+			t.Errorf("connection %d keeps its C memory", i)
+		}
+	}
+}
+
+// TestListenerGoesOnBesideSilentPeers: peers that connect and say nothing cost no SSL and stop nobody.
+func TestListenerGoesOnBesideSilentPeers(t *testing.T) {
+	p := contexts(t, nil)
+	ln, err := p.server.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	go func() {
+		for {
+			c, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer c.Close()
+				io.Copy(c, c)
+			}()
+		}
+	}()
+	for range 200 {
+		c, err := net.Dial("tcp", ln.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+	}
+	raw, err := net.Dial("tcp", ln.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := p.client.Client(raw, "")
+	defer c.Close()
+	if _, err := c.Write([]byte("hello")); err != nil {
+		t.Fatal(err)
+	}
+	buf := make([]byte, 5)
+	if _, err := io.ReadFull(c, buf); err != nil || string(buf) != "hello" {
+		t.Fatalf("%q, %v", buf, err)
+	}
+}

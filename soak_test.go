@@ -1,0 +1,110 @@
+package ossl_test
+
+import (
+	"context"
+	"crypto/tls"
+	"net"
+	"os"
+	"runtime"
+	"strconv"
+	"testing"
+
+	"github.com/ossl-go/ossl/internal/libssl"
+	"github.com/ossl-go/ossl/internal/tlstest"
+)
+
+// TestSoak makes many connections, failing ones of every kind among them, in rounds, until the C heap stops growing. Pools and per-thread
+// state fill up at first, so a round that adds nothing is what shows that nothing leaks.
+// OSSL_SOAK is the number of handshakes in all.
+func TestSoak(t *testing.T) {
+	total := 2000
+	if s := os.Getenv("OSSL_SOAK"); s != "" {
+		var err error
+		if total, err = strconv.Atoi(s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if libssl.HeapInUse() == 0 {
+		t.Skip("the C library has no mallinfo2, or the sanitizer's allocator stands before it: heap growth can't be read")
+	}
+	kinds := soakKinds(t)
+	const rounds = 10
+	perRound := total / rounds
+	const slack = 64 << 10 // bytes a round; a leak of one object for each handshake is larger
+	flat := 0
+	last := heapNow()
+	var growths []int64
+	for range rounds {
+		for i := range perRound {
+			kinds[i%len(kinds)](t)
+		}
+		now := heapNow()
+		growths = append(growths, int64(now)-int64(last))
+		if int64(now)-int64(last) < slack {
+			flat++
+		}
+		last = now
+	}
+	t.Logf("%d handshakes; C heap growth by round: %v", perRound*rounds, growths)
+	if flat < rounds/2 {
+		t.Errorf("the C heap grows: %v", growths)
+	}
+}
+
+func heapNow() uint64 {
+	runtime.GC()
+	runtime.GC()
+	return libssl.HeapInUse()
+}
+
+// soakKinds are connections that succeed and that fail at different points.
+func soakKinds(t *testing.T) []func(*testing.T) {
+	mutual := func(c, s *tls.Config) {
+		c.Certificates = []tls.Certificate{tlstest.ClientCert(tlstest.P256)}
+		s.ClientAuth, s.ClientCAs = tls.RequireAndVerifyClientCert, tlstest.CA().Pool()
+		s.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return nil, nil }
+	}
+	run := func(p pairOfContexts, client, server tlstest.Fault) func(*testing.T) {
+		return func(t *testing.T) {
+			a, b := tlstest.Buffered()
+			c, s := p.client.Client(tlstest.WithFault(a, client), ""), p.server.Server(tlstest.WithFault(b, server))
+			done := make(chan struct{})
+			go func() {
+				defer close(done)
+				s.Read(make([]byte, 10))
+				s.Close()
+			}()
+			c.Write([]byte("hello"))
+			c.Close()
+			<-done
+		}
+	}
+	var kinds []func(*testing.T)
+	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
+		at := func(edit func(c, s *tls.Config)) pairOfContexts {
+			return contexts(t, func(c, s *tls.Config) {
+				c.MaxVersion = version
+				if edit != nil {
+					edit(c, s)
+				}
+			})
+		}
+		kinds = append(kinds,
+			run(at(nil), nil, nil),
+			run(at(mutual), nil, nil),
+			run(at(func(c, _ *tls.Config) { c.ServerName = tlstest.OtherName }), nil, nil),
+			run(at(func(c, s *tls.Config) { mutual(c, s); c.Certificates = nil }), nil, nil),
+			run(at(func(c, s *tls.Config) { c.NextProtos, s.NextProtos = []string{"a"}, []string{"b"} }), nil, nil),
+		)
+		p := at(mutual)
+		kinds = append(kinds, func(t *testing.T) { run(p, tlstest.CutAfter(300), nil)(t) })
+		kinds = append(kinds, func(t *testing.T) { run(p, nil, tlstest.FlipAt(200, 1))(t) })
+		kinds = append(kinds, func(t *testing.T) { // cancelled while it waits
+			ctx, cancel := context.WithCancel(t.Context())
+			cancel()
+			a, _ := net.Pipe()
+			p.client.Client(a, "").HandshakeContext(ctx)
+		})
+	}
+	return kinds
+}
