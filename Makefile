@@ -16,7 +16,8 @@ FUZZTIME  ?= 30s
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-6s  %s\n", $$1, $$2}' $(MAKEFILE_LIST)
-	@echo "  ci/versions   the core's tests under every supported OpenSSL; ci/headers, ci/asan, ci/leaks: the other checks of .ci/run"
+	@echo "  ci/versions   the core's tests under every supported OpenSSL"
+	@echo "  .ci/run       these and all the other checks"
 
 demo: ## run servers and clients on the host's OpenSSL and compare them with crypto/tls
 	@$(GO) build -buildvcs=false -o bin/ossl ./cmd/ossl

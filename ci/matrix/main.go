@@ -35,7 +35,9 @@ func main() {
 		fmt.Fprintln(os.Stderr, "usage: matrix [flags] DIR")
 		os.Exit(2)
 	}
-	args := []string{"-test.v=test2json", "-test.timeout=" + timeout.String(), "-test.shuffle=on", "-test.run=" + *run, "-test.skip=" + *skip}
+	args := []string{
+		"-test.v=test2json", "-test.shuffle=on", "-test.timeout=" + timeout.String(), "-test.run=" + *run, "-test.skip=" + *skip,
+	}
 	// Interrupted, it still removes what it made.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()

@@ -120,11 +120,11 @@ func reason(output []string) string {
 var (
 	namesGo      = regexp.MustCompile(`\bgo1\.\d+`)
 	namesVersion = regexp.MustCompile(`(?i)\b(openssl|libssl|libcrypto)[ -]?\d+(\.\d+)+|(^|[^.\d])(1\.1\.1|[34]\.\d+)\b`)
-	namesTool    = regexp.MustCompile(`(?i)\b(openssl|curl|gnutls-\w+|node|python3?|valgrind)\b.*\b(not installed|not found|missing)\b`)
+	namesTool    = regexp.MustCompile(`(?i)\b(openssl|curl|gnutls-\w+|node|python3?)\b.*\b(not installed|not found|missing)\b`)
 )
 
-// explained tells whether a reason to skip names a version, of OpenSSL or of Go, or a missing tool. Any other reason hides a test from every
-// machine, or from this one for a cause that ought to be mended.
+// explained tells whether a reason to skip names a version, of OpenSSL or of Go, or a missing tool. Any other reason hides a
+// test from every machine, or from this one for a cause that ought to be mended.
 func explained(reason string) bool {
 	return namesVersion.MatchString(reason) || elsewhere(reason)
 }

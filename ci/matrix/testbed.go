@@ -93,8 +93,9 @@ func (v version) libraryDirs() []string {
 
 // loader finds the program loader: the tree's own, or the host's if the tree has no C library.
 func (v version) loader() (string, error) {
-	const own, usr = "lib*/ld-linux*.so.*", "usr/lib*/ld-linux*.so.*"
-	for _, name := range append(v.glob(own, usr, "usr/lib/*/ld-linux*.so.*", "lib/*/ld-linux*.so.*"), version{tree: "/"}.glob(own)...) {
+	const name = "ld-linux*.so.*"
+	own := v.glob("lib*/"+name, "lib/*/"+name, "usr/lib*/"+name, "usr/lib/*/"+name)
+	for _, name := range append(own, version{tree: "/"}.glob("lib*/"+name)...) {
 		if info, err := os.Stat(name); err == nil && info.Mode()&0o111 != 0 {
 			return name, nil
 		}
