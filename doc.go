@@ -17,7 +17,8 @@
 // OpenSSL 1.1.1, 3.x or 4.x is loaded when the first constructor runs; no header is needed to build. The environment variable
 // OSSL_LIBRARY chooses another one than the newest found: a version ("3", "1.1"), the path of libssl, or a folder. Where none is
 // usable, constructors return an error that wraps [ErrUnavailable] and lists what was tried; the program goes on, and a later call
-// tries again. [Library] tells what was loaded.
+// tries again. [Library] tells what was loaded. With OpenSSL 3.0 and 3.1, OSSL_SLIM=off turns off a shortcut that makes handshakes
+// cheaper and changes nothing else (docs/ARCHITECTURE.md).
 //
 // # Limits
 //

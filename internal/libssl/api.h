@@ -22,6 +22,7 @@
 struct stack_st_X509;
 struct stack_st_X509_NAME;
 struct stack_st_SSL_CIPHER;
+struct stack_st_CONF_VALUE;
 typedef struct ssl_st SSL;
 typedef struct ssl_ctx_st SSL_CTX;
 typedef struct ssl_method_st SSL_METHOD;
@@ -46,6 +47,9 @@ typedef struct rsa_st RSA;
 typedef struct ec_key_st EC_KEY;
 typedef struct crypto_ex_data_st CRYPTO_EX_DATA;
 typedef struct ossl_provider_st OSSL_PROVIDER;
+typedef struct ossl_algorithm_st OSSL_ALGORITHM;
+typedef struct conf_st CONF;
+typedef struct conf_method_st CONF_METHOD;
 
 /* 1.1.1 lacks some consts that 3.0 added; calls are the same. ci/headers defines this as empty for 1.1.1. */
 #ifndef OSSL_CONST_SINCE_3_0
@@ -182,6 +186,26 @@ typedef struct ossl_provider_st OSSL_PROVIDER;
 		size_t llen, const unsigned char *context, size_t contextlen, int use_context)) \
 	X(SSL, OSSL_V1_1_1, REQUIRED, int, SSL_get_key_update_type, (const SSL *s)) \
 	X(SSL, OSSL_V1_1_1, REQUIRED, int, SSL_key_update, (SSL *s, int updatetype)) \
+	/* The slim library context: OSSL_PROVIDER(3), provider-base(7), SSL_CTX_new(3), NCONF_load(3), EVP_MD_fetch(3) */ \
+	X(SSL, OSSL_V3_0, REQUIRED, SSL_CTX *, SSL_CTX_new_ex, (OSSL_LIB_CTX *libctx, const char *propq, const SSL_METHOD *meth)) \
+	X(CRYPTO, OSSL_V3_0, REQUIRED, int, OSSL_PROVIDER_do_all, \
+		(OSSL_LIB_CTX *ctx, int (*cb)(OSSL_PROVIDER *, void *), void *cbdata)) \
+	X(CRYPTO, OSSL_V3_0, REQUIRED, const char *, OSSL_PROVIDER_get0_name, (const OSSL_PROVIDER *prov)) \
+	X(CRYPTO, OSSL_V3_0, REQUIRED, OSSL_PROVIDER *, OSSL_PROVIDER_try_load, \
+		(OSSL_LIB_CTX *ctx, const char *name, int retain_fallbacks)) \
+	X(CRYPTO, OSSL_V3_0, REQUIRED, void *, OSSL_PROVIDER_get0_provider_ctx, (const OSSL_PROVIDER *prov)) \
+	X(CRYPTO, OSSL_V3_0, REQUIRED, const OSSL_ALGORITHM *, OSSL_PROVIDER_query_operation, \
+		(const OSSL_PROVIDER *prov, int operation_id, int *no_cache)) \
+	X(CRYPTO, OSSL_V3_0, REQUIRED, int, OSSL_PROVIDER_get_capabilities, \
+		(const OSSL_PROVIDER *prov, const char *capability, int (*cb)(const OSSL_PARAM *, void *), void *arg)) \
+	X(CRYPTO, OSSL_V3_0, REQUIRED, int, EVP_default_properties_is_fips_enabled, (OSSL_LIB_CTX *libctx)) \
+	X(CRYPTO, OSSL_V3_0, REQUIRED, EVP_MD *, EVP_MD_fetch, (OSSL_LIB_CTX *ctx, const char *algorithm, const char *properties)) \
+	X(CRYPTO, OSSL_V3_0, REQUIRED, void, EVP_MD_free, (EVP_MD *md)) \
+	X(CRYPTO, OSSL_V1_1_1, REQUIRED, CONF *, NCONF_new, (CONF_METHOD *meth)) \
+	X(CRYPTO, OSSL_V1_1_1, REQUIRED, void, NCONF_free, (CONF *conf)) \
+	X(CRYPTO, OSSL_V1_1_1, REQUIRED, int, NCONF_load, (CONF *conf, const char *file, long *eline)) \
+	X(CRYPTO, OSSL_V1_1_1, REQUIRED, char *, NCONF_get_string, (const CONF *conf, const char *group, const char *name)) \
+	X(CRYPTO, OSSL_V1_1_1, REQUIRED, struct stack_st_CONF_VALUE *, NCONF_get_section, (const CONF *conf, const char *section)) \
 	/* Signers: provider-keymgmt(7), provider-signature(7), EVP_PKEY_fromdata(3), OSSL_PROVIDER_add_builtin(3) */ \
 	X(CRYPTO, OSSL_V1_1_1, REQUIRED, EVP_PKEY *, X509_get_pubkey, (OSSL_CONST_SINCE_4_0 X509 *x)) \
 	X(CRYPTO, OSSL_V1_1_1, REQUIRED, int, EVP_PKEY_up_ref, (EVP_PKEY *pkey)) \
@@ -313,10 +337,13 @@ typedef struct ossl_provider_st OSSL_PROVIDER;
 	K(OSSL_V1_1_1, X509_V_ERR_INVALID_PURPOSE, 26) \
 	K(OSSL_V1_1_1, X509_V_ERR_CERT_REJECTED, 28) \
 	K(OSSL_V1_1_1, X509_V_ERR_APPLICATION_VERIFICATION, 50) \
-	/* Signers: openssl/core_dispatch.h and core.h */ \
+	/* Providers: openssl/core_dispatch.h and core.h */ \
+	K(OSSL_V3_0, OSSL_OP_DIGEST, 1) \
 	K(OSSL_V3_0, OSSL_OP_KEYMGMT, 10) \
 	K(OSSL_V3_0, OSSL_OP_SIGNATURE, 12) \
+	K(OSSL_V3_0, OSSL_OP_DECODER, 21) \
 	K(OSSL_V3_0, OSSL_FUNC_PROVIDER_QUERY_OPERATION, 1027) \
+	K(OSSL_V3_0, OSSL_FUNC_PROVIDER_GET_CAPABILITIES, 1030) \
 	K(OSSL_V3_0, OSSL_FUNC_KEYMGMT_NEW, 1) \
 	K(OSSL_V3_0, OSSL_FUNC_KEYMGMT_FREE, 10) \
 	K(OSSL_V3_0, OSSL_FUNC_KEYMGMT_GET_PARAMS, 11) \

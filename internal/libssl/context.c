@@ -117,7 +117,7 @@ ossl_ctx *ossl_ctx_new(const ossl_ctx_params *p, unsigned long *errors, const ch
 	ctx->sigalgs = p->sigalgs ? copy_of(p->sigalgs, strlen(p->sigalgs) + 1) : NULL;
 	ctx->alpn = copy_of(p->alpn, p->alpn_len);
 	ctx->alpn_len = p->alpn_len;
-	ctx->ssl = ossl_fn.SSL_CTX_new(ossl_fn.TLS_method());
+	ctx->ssl = ossl_new_ssl_ctx();
 	if (ctx->ssl && ctx->alpn && (ctx->sigalgs || !p->sigalgs)) {
 		*failed = configure(ctx, p);
 		if (!*failed) {
@@ -205,7 +205,7 @@ int ossl_ctx_security_level(ossl_ctx *ctx) { return ossl_fn.SSL_CTX_get_security
 
 int ossl_has_group(const char *name)
 {
-	SSL_CTX *s = ossl_fn.SSL_CTX_new(ossl_fn.TLS_method());
+	SSL_CTX *s = ossl_new_ssl_ctx();
 	int ok = s && ossl_fn.SSL_CTX_ctrl(s, OSSL_SSL_CTRL_SET_GROUPS_LIST, 0, (void *)name) == 1;
 
 	ossl_fn.SSL_CTX_free(s);

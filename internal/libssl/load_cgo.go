@@ -4,11 +4,13 @@ package libssl
 
 // #include <stdlib.h>
 // #include "shim.h"
+// #include "slim.h"
 import "C"
 
 import (
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"unsafe"
 )
@@ -34,5 +36,6 @@ func tryLoad(c candidate) (*Library, error) {
 	if c.crypto != "" && filepath.Dir(lib.Path) != filepath.Dir(lib.CryptoPath) {
 		return nil, fmt.Errorf("uses %s: not a matching pair", lib.CryptoPath)
 	}
+	lib.Slim = os.Getenv(EnvSlim) != "off" && C.ossl_slim_setup() == 1
 	return lib, nil
 }

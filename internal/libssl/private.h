@@ -71,6 +71,9 @@ extern BIO_METHOD *ossl_window_bio;
 /* Sets every callback of the context, before it is used. Returns 1 or 0. */
 int ossl_ctx_set_callbacks(ossl_ctx *ctx);
 
+/* Makes an SSL_CTX, in the library context that serves best: slim.c. */
+SSL_CTX *ossl_new_ssl_ctx(void);
+
 /* Makes everything of a credential but its key. */
 ossl_cred *cred_of(const uint8_t *chain, size_t chain_len, const char *sigalgs, const uint8_t *staple, size_t staple_len,
 	const uint8_t *scts, size_t scts_len);

@@ -8,32 +8,13 @@
  * import the key: ours refuses to export the private half, which it hasn't got.
  */
 
+#include "provider.h"
 #include "signer.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-
-/* openssl/core.h: part of the interface between libcrypto and providers, fixed since 3.0. */
-struct ossl_dispatch_st {
-	int function_id;
-	void (*function)(void);
-};
-
-struct ossl_param_st {
-	const char *key;
-	unsigned int data_type;
-	void *data;
-	size_t data_size;
-	size_t return_size;
-};
-
-typedef struct {
-	const char *names, *properties;
-	const OSSL_DISPATCH *functions;
-	const char *description;
-} algorithm_entry; /* OSSL_ALGORITHM */
 
 static const char provider_name[] = "ossl-signer", properties[] = "provider=ossl-signer";
 static const char pad_mode_param[] = "pad-mode", salt_param[] = "saltlen", secret_param[] = "ossl-signer";
@@ -288,9 +269,9 @@ static const struct {
 };
 
 static OSSL_DISPATCH key_functions[KINDS][KEY_FUNCTIONS + 1], signature_functions[SIGNATURE_FUNCTIONS + 1], provider_functions[2];
-static algorithm_entry key_algorithms[KINDS + 1], signature_algorithms[KINDS + 1];
+static OSSL_ALGORITHM key_algorithms[KINDS + 1], signature_algorithms[KINDS + 1];
 
-static const algorithm_entry *provider_query(void *provider, int operation, int *no_cache)
+static const OSSL_ALGORITHM *provider_query(void *provider, int operation, int *no_cache)
 {
 	(void)provider;
 	*no_cache = 0;
@@ -298,8 +279,6 @@ static const algorithm_entry *provider_query(void *provider, int operation, int 
 		return key_algorithms;
 	return operation == OSSL_OSSL_OP_SIGNATURE ? signature_algorithms : NULL;
 }
-
-#define PUT(table, n, id, f) ((table)[n].function_id = (int)OSSL_OSSL_FUNC_##id, (table)[n].function = (void (*)(void))(f), (n)++)
 
 static void fill_tables(void)
 {
@@ -318,8 +297,8 @@ static void fill_tables(void)
 		PUT(key_functions[i], n, KEYMGMT_EXPORT, key_export);
 		PUT(key_functions[i], n, KEYMGMT_EXPORT_TYPES, key_types);
 		PUT(key_functions[i], n, KEYMGMT_QUERY_OPERATION_NAME, kinds[i].operation);
-		key_algorithms[i] = (algorithm_entry){kinds[i].key_names, properties, key_functions[i], NULL};
-		signature_algorithms[i] = (algorithm_entry){kinds[i].signature_names, properties, signature_functions, NULL};
+		key_algorithms[i] = (OSSL_ALGORITHM){kinds[i].key_names, properties, key_functions[i], NULL};
+		signature_algorithms[i] = (OSSL_ALGORITHM){kinds[i].signature_names, properties, signature_functions, NULL};
 	}
 	n = 0;
 	PUT(signature_functions, n, SIGNATURE_NEWCTX, signature_new);

@@ -1,0 +1,29 @@
+/* The interface between libcrypto and providers, fixed since 3.0: openssl/core.h. For the C files that are providers. */
+#ifndef OSSL_PROVIDER_H
+#define OSSL_PROVIDER_H
+
+#include "private.h"
+
+struct ossl_dispatch_st {
+	int function_id;
+	void (*function)(void);
+};
+
+struct ossl_param_st {
+	const char *key;
+	unsigned int data_type;
+	void *data;
+	size_t data_size;
+	size_t return_size;
+};
+
+struct ossl_algorithm_st {
+	const char *names, *properties;
+	const OSSL_DISPATCH *functions;
+	const char *description;
+};
+
+/* Puts a function into a table, whose ids are no constant expressions here. */
+#define PUT(table, n, id, f) ((table)[n].function_id = (int)OSSL_OSSL_FUNC_##id, (table)[n].function = (void (*)(void))(f), (n)++)
+
+#endif

@@ -1,0 +1,263 @@
+/*
+ * The slim library context: what makes handshakes with OpenSSL 3.0 and 3.1 cheaper.
+ *
+ * Before 3.2, whenever a certificate is parsed, libcrypto collects all key managements and all decoders of the library
+ * context (58 in Debian 12's) to find the one that reads its public key: 105 us a certificate on a machine where all else of
+ * the parsing takes less than 30. So SSL_CTXs, and with them the certificates that peers send, live in a library context
+ * whose only provider hands on what the default provider has, but of decoders and key managements only those that a peer's
+ * certificate and TLS can need.
+ *
+ * Why it is safe:
+ *
+ *  - Not a line of cryptography is another: every algorithm is the default provider's own table and runs with the default
+ *    provider's own context. Digests, ciphers, MACs, KDFs, key exchanges, signatures, asymmetric ciphers, random generators
+ *    and the list of groups are handed on whole.
+ *  - Left out are decoders of anything but a DER SubjectPublicKeyInfo; keys on the SM2 curve, which Go's x509 refuses as
+ *    well; and key managements that no certificate has and libssl doesn't use (see unused). Own certificates and private
+ *    keys, and all other use of OpenSSL in the process, stay in the default library context: libcrypto carries a key's value
+ *    over when it first signs for an SSL_CTX and keeps that with the key.
+ *  - Random numbers: keys come from the default library context's generators, since that is where the default provider's
+ *    algorithms look. Hello randoms, session ids and the IVs of CBC come from the slim context's own, which are the same CTR-
+ *    DRBGs, seeded from the same source: the operating system.
+ *  - What openssl.cnf says of TLS (ssl_conf: MinProtocol, CipherString, ...) is kept once for the process, and applied to
+ *    SSL_CTXs of every library context. TestSlimKeepsPolicy pins that.
+ *  - The slim context and a reference to the default provider are kept until the process ends, so nothing here is ever
+ *    unloaded. The tables are made before they are used and never changed: libcrypto asks for them from any thread.
+ *
+ * When it is used: the library is 3.0 or 3.1; openssl.cnf, if there is one, sets up nothing but providers, TLS and names of
+ * objects; the one active provider is "default", and libcrypto's own; default properties restrict nothing. What is fetched of
+ * the default provider here has the same properties throughout, so a default query admits all of it or none: that one digest
+ * can be fetched, and that FIPS is not asked for, tells enough. All but the file is looked at again for each new context,
+ * since other code in the process may load a provider at any time: SSL_CTXs are then made in the default library context.
+ *
+ * What turns it off: OSSL_SLIM=off in the environment, and every doubt about the conditions above. 3.2 and later keep the
+ * decoders they found, so there is nothing to gain there; this file may go with the support of 3.1.
+ */
+
+#define _GNU_SOURCE /* dladdr */
+
+#include "provider.h"
+#include "slim.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* openssl/conf.h */
+typedef struct {
+	char *section, *name, *value;
+} conf_value; /* CONF_VALUE */
+
+static const char provider_name[] = "ossl-slim";
+
+/* Written by ossl_slim_setup only. The library context is NULL if it is not used. */
+static OSSL_LIB_CTX *library;
+static const OSSL_PROVIDER *host; /* the default provider of the default library context */
+static OSSL_ALGORITHM *decoders, *key_managements;
+
+/* Whether an entry of a table has this name; its names are separated by colons. */
+static int is_named(const OSSL_ALGORITHM *a, const char *name)
+{
+	size_t len = strlen(name);
+	const char *p = a->names;
+
+	while (p) {
+		if (strncmp(p, name, len) == 0 && (p[len] == 0 || p[len] == ':'))
+			return 1;
+		p = strchr(p, ':');
+		p = p ? p + 1 : NULL;
+	}
+	return 0;
+}
+
+/* libssl takes the name of a key from the certificate, so the decoder that finds out what a key is, "DER", is not needed. */
+static int wanted_decoder(const OSSL_ALGORITHM *a)
+{
+	return strstr(a->properties, "input=der") && strstr(a->properties, "structure=SubjectPublicKeyInfo") && !is_named(a, "DER") &&
+		!is_named(a, "SM2");
+}
+
+static int wanted_key_management(const OSSL_ALGORITHM *a)
+{
+	static const char *const unused[] = {"SM2", "SCRYPT", "SIPHASH", "POLY1305", "CMAC"};
+	size_t i;
+
+	for (i = 0; i < sizeof unused / sizeof unused[0]; i++)
+		if (is_named(a, unused[i]))
+			return 0;
+	return 1;
+}
+
+/* Copies what is wanted of a table of the default provider. Returns NULL if there is nothing, or no memory for it. */
+static OSSL_ALGORITHM *pick(int operation, int (*wanted)(const OSSL_ALGORITHM *))
+{
+	int no_cache = 0;
+	const OSSL_ALGORITHM *all = ossl_fn.OSSL_PROVIDER_query_operation(host, operation, &no_cache);
+	OSSL_ALGORITHM *picked;
+	size_t i, n = 0;
+
+	if (!all || no_cache)
+		return NULL;
+	for (i = 0; all[i].names; i++)
+		;
+	picked = calloc(i + 1, sizeof *picked);
+	if (!picked)
+		return NULL;
+	for (i = 0; all[i].names; i++)
+		if (wanted(&all[i]))
+			picked[n++] = all[i];
+	if (n > 0)
+		return picked;
+	free(picked);
+	return NULL;
+}
+
+/* The provider: provider-base(7). */
+
+static const OSSL_ALGORITHM *provider_query(void *provider, int operation, int *no_cache)
+{
+	(void)provider;
+	if (operation != OSSL_OSSL_OP_DECODER && operation != OSSL_OSSL_OP_KEYMGMT)
+		return ossl_fn.OSSL_PROVIDER_query_operation(host, operation, no_cache);
+	*no_cache = 0;
+	return operation == OSSL_OSSL_OP_DECODER ? decoders : key_managements;
+}
+
+static int provider_capabilities(void *provider, const char *capability, int (*cb)(const OSSL_PARAM *, void *), void *arg)
+{
+	(void)provider;
+	return ossl_fn.OSSL_PROVIDER_get_capabilities(host, capability, cb, arg);
+}
+
+static OSSL_DISPATCH provider_functions[3];
+
+static int provider_init(const OSSL_CORE_HANDLE *handle, const OSSL_DISPATCH *in, const OSSL_DISPATCH **out, void **provider)
+{
+	(void)handle;
+	(void)in;
+	*out = provider_functions;
+	*provider = ossl_fn.OSSL_PROVIDER_get0_provider_ctx(host); /* what the algorithms are given when they are used */
+	return 1;
+}
+
+/* Counts the active providers, and 100 for each that is not called "default". */
+static int count_provider(OSSL_PROVIDER *p, void *arg)
+{
+	const char *name = ossl_fn.OSSL_PROVIDER_get0_name(p);
+
+	*(int *)arg += name && strcmp(name, "default") == 0 ? 1 : 100;
+	return 1;
+}
+
+/* Whether the default library context is as if nothing had been configured. */
+static int is_plain(void)
+{
+	EVP_MD *md;
+	int n = 0;
+
+	if (ossl_fn.OSSL_PROVIDER_do_all(NULL, count_provider, &n) != 1 || n != 1 ||
+		ossl_fn.EVP_default_properties_is_fips_enabled(NULL) != 0)
+		return 0;
+	md = ossl_fn.EVP_MD_fetch(NULL, "SHA2-256", NULL);
+	ossl_fn.EVP_MD_free(md);
+	return md != NULL;
+}
+
+/* Whether openssl.cnf sets up nothing that would be missing in another library context: config(5). Providers are looked at
+ * when they are there; ssl_conf and oid_section are the process's. An empty section does nothing. */
+static int is_plain_file(const char *file)
+{
+	static const char *const harmless[] = {"providers", "ssl_conf", "oid_section"};
+	CONF *conf;
+	OPENSSL_STACK *modules;
+	const char *name;
+	int i, plain = 0;
+	size_t k;
+
+	if (access(file, F_OK) != 0)
+		return errno == ENOENT; /* libcrypto does without */
+	conf = ossl_fn.NCONF_new(NULL);
+	if (!conf || ossl_fn.NCONF_load(conf, file, NULL) != 1)
+		goto done;
+	plain = 1;
+	name = ossl_fn.NCONF_get_string(conf, NULL, "openssl_conf");
+	modules = name ? (OPENSSL_STACK *)ossl_fn.NCONF_get_section(conf, name) : NULL;
+	for (i = 0; modules && plain && i < ossl_fn.OPENSSL_sk_num(modules); i++) {
+		const conf_value *module = ossl_fn.OPENSSL_sk_value(modules, i);
+		OPENSSL_STACK *content = (OPENSSL_STACK *)ossl_fn.NCONF_get_section(conf, module->value);
+
+		plain = content && ossl_fn.OPENSSL_sk_num(content) == 0;
+		for (k = 0; k < sizeof harmless / sizeof harmless[0]; k++)
+			if (strcmp(module->name, harmless[k]) == 0)
+				plain = 1;
+	}
+done:
+	ossl_fn.NCONF_free(conf);
+	return plain;
+}
+
+static int is_plain_config(void)
+{
+	char *file = ossl_fn.CONF_get1_default_config_file();
+	int plain = file && is_plain_file(file);
+
+	ossl_fn.CRYPTO_free(file, __FILE__, __LINE__);
+	return plain;
+}
+
+/* Whether the default provider's code is libcrypto's: openssl.cnf may give that name to a module. */
+static int is_builtin(void)
+{
+	int no_cache;
+	const OSSL_ALGORITHM *digests = ossl_fn.OSSL_PROVIDER_query_operation(host, (int)OSSL_OSSL_OP_DIGEST, &no_cache);
+	Dl_info a, b;
+
+	return digests && digests->functions && dladdr((const void *)digests->functions, &a) &&
+		dladdr(*(void **)&ossl_fn.OSSL_PROVIDER_query_operation, &b) && a.dli_fbase == b.dli_fbase;
+}
+
+static OSSL_LIB_CTX *make(void)
+{
+	OSSL_LIB_CTX *lib;
+	size_t n = 0;
+
+	decoders = pick((int)OSSL_OSSL_OP_DECODER, wanted_decoder);
+	key_managements = pick((int)OSSL_OSSL_OP_KEYMGMT, wanted_key_management);
+	if (!decoders || !key_managements)
+		return NULL;
+	PUT(provider_functions, n, PROVIDER_QUERY_OPERATION, provider_query);
+	PUT(provider_functions, n, PROVIDER_GET_CAPABILITIES, provider_capabilities);
+	lib = ossl_fn.OSSL_LIB_CTX_new();
+	if (lib && ossl_fn.OSSL_PROVIDER_add_builtin(lib, provider_name, provider_init) == 1 &&
+		ossl_fn.OSSL_PROVIDER_load(lib, provider_name))
+		return lib;
+	ossl_fn.OSSL_LIB_CTX_free(lib); /* takes NULL */
+	return NULL;
+}
+
+int ossl_slim_setup(void)
+{
+	unsigned long version = ossl_fn.OpenSSL_version_num();
+
+	if (version < OSSL_V3_0 || version >= OSSL_V3_2)
+		return 0;
+	ossl_fn.ERR_clear_error();
+	if (is_plain_config() && is_plain()) {
+		host = ossl_fn.OSSL_PROVIDER_try_load(NULL, "default", 1); /* a reference, kept */
+		if (host && is_builtin())
+			library = make();
+	}
+	ossl_fn.ERR_clear_error();
+	return library != NULL;
+}
+
+SSL_CTX *ossl_new_ssl_ctx(void)
+{
+	const SSL_METHOD *method = ossl_fn.TLS_method();
+
+	if (library && is_plain())
+		return ossl_fn.SSL_CTX_new_ex(library, NULL, method);
+	return ossl_fn.SSL_CTX_new(method);
+}

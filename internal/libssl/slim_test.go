@@ -1,0 +1,174 @@
+//go:build cgo && unix
+
+package libssl_test
+
+import (
+	"crypto/tls"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/ossl-go/ossl/internal/libssl"
+)
+
+const slimReportEnv = "OSSL_TEST_SLIM_REPORT"
+
+// TestMain makes a process of its own for slimReport: a library reads its configuration once.
+func TestMain(m *testing.M) {
+	if os.Getenv(slimReportEnv) == "" {
+		os.Exit(m.Run())
+	}
+	if err := printSlimReport(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// printSlimReport tells whether the slim library context is used and what a context with libssl's own settings can do.
+func printSlimReport() error {
+	lib, err := libssl.Load("")
+	if err != nil {
+		return err
+	}
+	ctx, err := libssl.NewContext(&libssl.ContextConfig{MinVersion: tls.VersionTLS12, MaxVersion: tls.VersionTLS13, SecurityLevel: -1})
+	if err != nil {
+		return err
+	}
+	fmt.Printf("slim=%t level=%d ciphers=", lib.Slim, ctx.SecurityLevel())
+	for id := range 0x10000 {
+		if ctx.HasCipher(uint16(id)) {
+			fmt.Printf("%04x,", id)
+		}
+	}
+	fmt.Print(" groups=")
+	for _, group := range []string{"P-256", "P-384", "P-521", "X25519", "X448", "brainpoolP256r1", "secp256k1", "ffdhe2048", "ffdhe8192"} {
+		if libssl.HasGroup(group) {
+			fmt.Print(group, ",")
+		}
+	}
+	fmt.Println()
+	return nil
+}
+
+// slimLibrary returns the library if it is of a version that the slim library context is for, else nil.
+func slimLibrary(t *testing.T) *libssl.Library {
+	t.Helper()
+	lib := load(t)
+	if lib.Number >= libssl.Version3_0 && lib.Number < libssl.Version3_2 {
+		return lib
+	}
+	if lib.Slim {
+		t.Errorf("OpenSSL %s uses the slim library context", lib.Version())
+	}
+	return nil
+}
+
+// slimReport returns what printSlimReport prints with a configuration file of this content, and with these variables: whether the slim
+// library context is used, and the rest.
+func slimReport(t *testing.T, lib *libssl.Library, conf string, env ...string) (slim bool, rest string) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "openssl.cnf")
+	if err := os.WriteFile(file, []byte(conf), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return slimReportOf(t, lib, append([]string{"OPENSSL_CONF=" + file}, env...)...)
+}
+
+func slimReportOf(t *testing.T, lib *libssl.Library, env ...string) (slim bool, rest string) {
+	t.Helper()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(slices.DeleteFunc(os.Environ(), func(v string) bool {
+		return strings.HasPrefix(v, libssl.EnvSlim+"=") || strings.HasPrefix(v, "OPENSSL_CONF=")
+	}), slimReportEnv+"=1", libssl.EnvLibrary+"="+lib.Path)
+	cmd.Env = append(cmd.Env, env...)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	first, rest, ok := strings.Cut(strings.TrimSpace(string(out)), " ")
+	if !ok || !strings.HasPrefix(first, "slim=") {
+		t.Fatalf("no report: %s", out)
+	}
+	return first == "slim=true", rest
+}
+
+const (
+	slimMain = "openssl_conf = main\n[main]\n"
+	slimTLS  = "[tls]\nsystem_default = system\n[system]\n"
+)
+
+// TestSlimWhen sees what the host configures turn the slim library context off, unless it makes no difference there.
+func TestSlimWhen(t *testing.T) {
+	lib := slimLibrary(t)
+	if lib == nil {
+		return
+	}
+	const providers = "providers = list\n[list]\n"
+	for _, test := range []struct {
+		name, conf string
+		env        []string
+		want       bool
+	}{
+		{name: "empty file", want: true},
+		{name: "empty sections", conf: slimMain + "providers = a\nalg_section = a\n[a]\n", want: true},
+		{name: "default provider", conf: slimMain + providers + "default = a\n[a]\nactivate = 1\n", want: true},
+		{name: "names of objects", conf: slimMain + "oid_section = oids\n[oids]\nmine = 1.2.3.4.5\n", want: true},
+		{name: "policy", conf: slimMain + "ssl_conf = tls\n" + slimTLS + "CipherString = DEFAULT\n", want: true},
+		{name: "turned off", env: []string{libssl.EnvSlim + "=off"}},
+		{name: "another provider too", conf: slimMain + providers + "default = a\nbase = a\n[a]\nactivate = 1\n"},
+		{name: "default properties", conf: slimMain + "alg_section = a\n[a]\ndefault_properties = provider=default\n"},
+		{name: "not fips by name", conf: slimMain + "alg_section = a\n[a]\nfips_mode = no\n"},
+		{name: "random generators", conf: slimMain + "random = a\n[a]\nrandom = HASH-DRBG\ndigest = SHA2-512\n"},
+		{name: "a module of someone's", conf: slimMain + "stbl_section = a\n[a]\nname = min:1\n"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			if got, _ := slimReport(t, lib, test.conf, test.env...); got != test.want {
+				t.Errorf("slim is %t", got)
+			}
+		})
+	}
+	t.Run("no file", func(t *testing.T) {
+		if got, _ := slimReportOf(t, lib, "OPENSSL_CONF="+filepath.Join(t.TempDir(), "none")); !got {
+			t.Error("slim is false")
+		}
+	})
+}
+
+// TestSlimKeepsPolicy sees the host's policy, and all else that a context can do, be the same in the slim library context.
+func TestSlimKeepsPolicy(t *testing.T) {
+	lib := slimLibrary(t)
+	if lib == nil {
+		return
+	}
+	for _, test := range []struct{ name, policy, want string }{
+		{name: "none"},
+		{name: "level", policy: "CipherString = DEFAULT:@SECLEVEL=4\n", want: "level=4"},
+		{
+			name:   "suites",
+			policy: "CipherString = ECDHE-RSA-AES256-GCM-SHA384:@SECLEVEL=3\nCiphersuites = TLS_AES_256_GCM_SHA384\n",
+			want:   "level=3 ciphers=1302,c030, ",
+		},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			conf := ""
+			if test.policy != "" {
+				conf = slimMain + "ssl_conf = tls\n" + slimTLS + test.policy
+			}
+			on, got := slimReport(t, lib, conf)
+			off, want := slimReport(t, lib, conf, libssl.EnvSlim+"=off")
+			if !on || off {
+				t.Errorf("slim is %t, and %t when turned off", on, off)
+			}
+			if got != want {
+				t.Errorf("got  %s\nwant %s", got, want)
+			}
+			if !strings.HasPrefix(got, test.want) {
+				t.Errorf("%s does not begin with %s", got, test.want)
+			}
+		})
+	}
+}
