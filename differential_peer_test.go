@@ -30,8 +30,9 @@ func withFault(c tlstest.Case, victim tlstest.Role, fault func() tlstest.Fault) 
 func mutualCase(version uint16) tlstest.Case {
 	return tlstest.Case{
 		Client: once(clientWith(only(version), certificates(tlstest.ClientCert(tlstest.Ed25519)))),
-		Server: once(serverWith(only(version), askClient(tls.RequireAndVerifyClientCert), certificates(tlstest.ServerCert(tlstest.Ed25519)))),
-		Talk:   func(tlstest.Role, tlstest.Conn) (string, error) { return "", nil },
+		Server: once(serverWith(only(version), askClient(tls.RequireAndVerifyClientCert),
+			certificates(tlstest.ServerCert(tlstest.Ed25519)))),
+		Talk: func(tlstest.Role, tlstest.Conn) (string, error) { return "", nil },
 	}
 }
 
@@ -254,8 +255,8 @@ func TestDifferentialBeforeHandshake(t *testing.T) {
 // describeNoState prints what a ConnectionState without a handshake still says.
 func describeNoState(c tlstest.Conn) string {
 	s := c.ConnectionState()
-	return fmt.Sprintf("complete=%v version=%d mutual=%v certificates=%d", s.HandshakeComplete, s.Version, s.NegotiatedProtocolIsMutual,
-		len(s.PeerCertificates))
+	return fmt.Sprintf("complete=%v version=%d mutual=%v certificates=%d", s.HandshakeComplete, s.Version,
+		s.NegotiatedProtocolIsMutual, len(s.PeerCertificates))
 }
 
 // TestDifferentialDeadlines compares deadlines after the handshake: a Read that timed out can be tried again, a Write can't.

@@ -140,8 +140,8 @@ func TestInteropCurl(t *testing.T) {
 		defer server.Close()
 		_, port, _ := net.SplitHostPort(l.Addr().String())
 		number := map[uint16]string{tls.VersionTLS12: "1.2", tls.VersionTLS13: "1.3"}[version]
-		args := []string{"-sS", "--noproxy", "*", "--cacert", f.ca, "--resolve", tlstest.ServerName + ":" + port + ":127.0.0.1", "--tlsv" + number,
-			"--tls-max", number, "--data-binary", "@" + f.text, "https://" + tlstest.ServerName + ":" + port + "/"}
+		args := []string{"-sS", "--noproxy", "*", "--cacert", f.ca, "--resolve", tlstest.ServerName + ":" + port + ":127.0.0.1",
+			"--tlsv" + number, "--tls-max", number, "--data-binary", "@" + f.text, "https://" + tlstest.ServerName + ":" + port + "/"}
 		if mutual {
 			args = append(args, "--cert", f.clientCert, "--key", f.clientKey)
 		}
@@ -224,7 +224,9 @@ const [role, version, ca, cert, key, arg, size] = process.argv.slice(1)
 const v = version.replace('TLS', 'TLSv')
 const options = {ca: fs.readFileSync(ca), minVersion: v, maxVersion: v, ALPNProtocols: ['ossl-interop']}
 if (cert) { options.cert = fs.readFileSync(cert); options.key = fs.readFileSync(key) }
-function check(s) { if (s.alpnProtocol !== 'ossl-interop' || s.getProtocol() !== v) { console.error(s.alpnProtocol, s.getProtocol()); process.exit(3) } }
+function check(s) { if (s.alpnProtocol !== 'ossl-interop' || s.getProtocol() !== v) {
+  console.error(s.alpnProtocol, s.getProtocol()); process.exit(3)
+} }
 `
 
 const nodeClient = nodePrelude + `

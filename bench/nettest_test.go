@@ -15,7 +15,8 @@ import (
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
-// TestConn holds *ossl.Conn against x/net's test of net.Conn, with TCP beneath. It lives here because the core requires no modules.
+// TestConn holds *ossl.Conn against x/net's test of net.Conn, with TCP beneath. It lives here because the core
+// requires no modules.
 //
 // Three of its eleven subtests go on writing after a Write has timed out, which neither *tls.Conn nor *ossl.Conn can: part of a
 // record may be on the wire. crypto/tls fails the same three. These get [lateWriter]s around the connections, the others don't.

@@ -180,7 +180,8 @@ func (k *Keys) SealPadded(typ byte, payload []byte, padding int) []byte {
 func (k *Keys) Open(r Record) (Record, error) {
 	if k.version == tls.VersionTLS13 {
 		n := len(r.Payload)
-		inner, err := k.aead.Open(nil, k.nonce13(), r.Payload, []byte{r.Type, byte(r.Version >> 8), byte(r.Version), byte(n >> 8), byte(n)})
+		header := []byte{r.Type, byte(r.Version >> 8), byte(r.Version), byte(n >> 8), byte(n)}
+		inner, err := k.aead.Open(nil, k.nonce13(), r.Payload, header)
 		if err != nil {
 			return r, err
 		}
