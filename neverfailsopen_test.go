@@ -276,12 +276,12 @@ func TestPanicInCallbackIsNoAcceptance(t *testing.T) {
 					rawClient.CloseWrite()
 					rawServer.CloseWrite()
 					if n, err := readRecovering(victim); n != 0 || err == nil {
-						t.Errorf("Read afterwards: %d, %v", n, err)
+						t.Fatalf("Read afterwards: %d, %v", n, err)
 					}
 					if victim.ConnectionState().HandshakeComplete {
 						t.Error("the state says that the handshake is complete")
 					}
-					go victim.Close()
+					victim.Close()
 					if heard := <-done; heard != "" {
 						t.Errorf("the peer read %q", heard)
 					}
