@@ -3,6 +3,7 @@ package ossl
 import (
 	"crypto/sha256"
 	"crypto/x509"
+	"slices"
 	"sync"
 	"time"
 )
@@ -11,23 +12,27 @@ import (
 //
 // A hit is as good as a verification because x509.Certificate.Verify is a function of its inputs, and all of them are pinned:
 //   - the bytes of every certificate that the peer sent, in order, by SHA-256 in the key;
-//   - the name asked for, in the key;
+//   - the role it was verified for and the name asked for, in the key;
 //   - the roots, key usages and every other option: they belong to the Context, which never changes and which alone has this cache.
 //     (A CertPool can only be added to. An addition can't make a chain that was good bad.);
 //   - the time: an entry is used only while every certificate of every chain it holds is valid, and for maxChainAge at most.
 //
 // So an entry dies by time; a change of roots, options or of the peer's bytes makes another key or another cache. Where crypto/x509
 // asks the operating system (roots nil on Windows and macOS), maxChainAge bounds how long a change there goes unnoticed.
-// Refusals are never remembered, and the user's VerifyPeerCertificate and VerifyConnection run each time.
+// Refusals are never remembered, nor are chains that nobody verified (InsecureSkipVerify, RequireAnyClientCert). The user's
+// VerifyPeerCertificate and VerifyConnection run each time, and every caller gets slices of its own.
 type chainCache struct {
 	mu      sync.Mutex
 	max     int
 	entries map[chainKey]*chainEntry // guarded by mu
 }
 
+// A chainKey says what was verified: which bytes, as whose, for which name. One Context may take both roles, which ask for different
+// roots and usages.
 type chainKey struct {
-	sum  [sha256.Size]byte
-	name string
+	sum    [sha256.Size]byte
+	name   string
+	server bool // the chain is a server's
 }
 
 type chainEntry struct {
@@ -39,6 +44,9 @@ type chainEntry struct {
 
 const maxChainAge = 10 * time.Minute
 
+// maxChainSize is the largest chain, in bytes as sent, that is remembered.
+const maxChainSize = 16 << 10
+
 // newChainCache returns a cache of at most size entries, nil for size 0: a nil cache never hits.
 func newChainCache(size int) *chainCache {
 	if size == 0 {
@@ -47,8 +55,24 @@ func newChainCache(size int) *chainCache {
 	return &chainCache{max: size, entries: make(map[chainKey]*chainEntry)}
 }
 
-// get returns the entry for key if it holds at the time now.
-func (c *chainCache) get(key chainKey, now time.Time) *chainEntry {
+// get returns what is remembered for key if it holds at the time now.
+func (c *chainCache) get(key chainKey, now time.Time) (certs []*x509.Certificate, chains [][]*x509.Certificate, ok bool) {
+	e := c.entry(key, now)
+	if e == nil {
+		return nil, nil, false
+	}
+	return slices.Clone(e.certs), cloneChains(e.chains), true
+}
+
+func cloneChains(chains [][]*x509.Certificate) [][]*x509.Certificate {
+	clone := make([][]*x509.Certificate, len(chains))
+	for i, chain := range chains {
+		clone[i] = slices.Clone(chain)
+	}
+	return clone
+}
+
+func (c *chainCache) entry(key chainKey, now time.Time) *chainEntry {
 	if c == nil {
 		return nil
 	}
@@ -65,13 +89,17 @@ func (c *chainCache) get(key chainKey, now time.Time) *chainEntry {
 	return e
 }
 
-// put remembers what Verify found at the time now.
+// put remembers what Verify found at the time now: at least one chain.
 func (c *chainCache) put(key chainKey, certs []*x509.Certificate, chains [][]*x509.Certificate, now time.Time) {
-	if c == nil {
+	size := 0
+	for _, cert := range certs {
+		size += len(cert.Raw)
+	}
+	if c == nil || len(chains) == 0 || size > maxChainSize {
 		return
 	}
 	// Not usable before the time it was verified at: Config.Time may go backwards, and Verify was never asked about then.
-	e := &chainEntry{certs: certs, chains: chains, from: now, until: now.Add(maxChainAge)}
+	e := &chainEntry{certs: slices.Clone(certs), chains: cloneChains(chains), from: now, until: now.Add(maxChainAge)}
 	for _, chain := range chains {
 		for _, cert := range chain {
 			if cert.NotAfter.Before(e.until) {
@@ -81,6 +109,12 @@ func (c *chainCache) put(key chainKey, certs []*x509.Certificate, chains [][]*x5
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	for old, e := range c.entries { // at each put a few of those that have died
+		if now.After(e.until) {
+			delete(c.entries, old)
+		}
+		break
+	}
 	for old := range c.entries { // in random order, which no peer can predict
 		if len(c.entries) < c.max {
 			break

@@ -35,7 +35,7 @@ func TestChainCacheTime(t *testing.T) {
 	} {
 		cache := newChainCache(4)
 		cache.put(key, chain[:1], [][]*x509.Certificate{chain}, now)
-		if got := cache.get(key, c.at) != nil; got != c.hit {
+		if got := cache.entry(key, c.at) != nil; got != c.hit {
 			t.Errorf("%s: hit %v, want %v", c.what, got, c.hit)
 		}
 	}
@@ -45,10 +45,10 @@ func TestChainCacheTime(t *testing.T) {
 	ca.NotAfter = now.Add(time.Minute)
 	cache := newChainCache(4)
 	cache.put(key, chain[:1], [][]*x509.Certificate{{chain[0], &ca}}, now)
-	if cache.get(key, now.Add(59*time.Second)) == nil {
+	if cache.entry(key, now.Add(59*time.Second)) == nil {
 		t.Error("miss while the chain is valid")
 	}
-	if cache.get(key, now.Add(61*time.Second)) != nil {
+	if cache.entry(key, now.Add(61*time.Second)) != nil {
 		t.Error("hit after a certificate of the chain has ended")
 	}
 	if len(cache.entries) != 0 {
@@ -61,23 +61,30 @@ func TestChainCacheKeyAndBound(t *testing.T) {
 	now := time.Now()
 	cache := newChainCache(8)
 	for i := range 100 {
-		cache.put(chainKey{name: fmt.Sprint(i)}, chain[:1], nil, now)
+		cache.put(chainKey{name: fmt.Sprint(i)}, chain[:1], [][]*x509.Certificate{chain}, now)
 		if len(cache.entries) > 8 {
 			t.Fatalf("%d entries in a cache of 8", len(cache.entries))
 		}
 	}
-	if cache.get(chainKey{name: "99"}, now) == nil {
+	if cache.entry(chainKey{name: "99"}, now) == nil {
 		t.Error("the newest entry is gone")
 	}
-	if cache.get(chainKey{name: "100"}, now) != nil {
+	if cache.entry(chainKey{name: "100"}, now) != nil {
 		t.Error("another name hits")
 	}
-	if cache.get(chainKey{name: "99", sum: [32]byte{1}}, now) != nil {
+	if cache.entry(chainKey{name: "99", sum: [32]byte{1}}, now) != nil {
 		t.Error("another chain hits")
 	}
+	if cache.entry(chainKey{name: "99", server: true}, now) != nil {
+		t.Error("the other role hits")
+	}
+	cache.put(chainKey{name: "unverified"}, chain[:1], nil, now)
+	if cache.entry(chainKey{name: "unverified"}, now) != nil {
+		t.Error("a chain that nobody verified is remembered")
+	}
 	var off *chainCache = newChainCache(0)
-	off.put(chainKey{}, chain, nil, now)
-	if off.get(chainKey{}, now) != nil {
+	off.put(chainKey{}, chain, [][]*x509.Certificate{chain}, now)
+	if off.entry(chainKey{}, now) != nil {
 		t.Error("a cache that is off hits")
 	}
 }

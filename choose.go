@@ -34,7 +34,7 @@ func (h *handshake) answerHello() (*libssl.Step, error) {
 		}
 		return nil, err
 	}
-	hello.Conn = c.conn
+	h.complete(hello)
 	before := c.ctx
 	if config.GetConfigForClient != nil {
 		chosen, err := config.GetConfigForClient(hello)
@@ -50,7 +50,7 @@ func (h *handshake) answerHello() (*libssl.Step, error) {
 			if hello, _, err = parseHello(h.ctx, records, c.ctx.config); err != nil {
 				return nil, h.refuseHello(err, alertInternalError)
 			}
-			hello.Conn = c.conn
+			h.complete(hello)
 		}
 	}
 	if err := h.chooseCertificate(hello); err != nil {
@@ -65,6 +65,12 @@ func (h *handshake) answerHello() (*libssl.Step, error) {
 		return nil, h.useCredential()
 	}
 	return h.restart(records)
+}
+
+// complete gives a parsed hello what is this connection's: parsing was a handshake of its own, whose context has ended.
+func (h *handshake) complete(hello *tls.ClientHelloInfo) {
+	hello.Conn = h.c.conn
+	setField(hello, "ctx", h.ctx)
 }
 
 // refuseHello ends the handshake with an alert. Nothing is protected yet.
@@ -86,7 +92,7 @@ func (h *handshake) chooseCertificate(hello *tls.ClientHelloInfo) error {
 	}
 	cred, err := ctx.credential(cert)
 	if err != nil {
-		return h.refuseHello(&ConfigError{Field: "GetCertificate", Reason: "certificate can't be used", Err: err}, alertInternalError)
+		return h.refuseHello(&ConfigError{Field: "GetCertificate", Reason: "certificate can't be used", Err: err}, alertHandshakeFailure)
 	}
 	h.credential = cred
 	return nil
@@ -179,11 +185,11 @@ func (h *handshake) answerCertificate() error {
 	if config.GetClientCertificate != nil {
 		var err error
 		if cert, err = config.GetClientCertificate(info); err != nil {
-			h.abort(alertInternalError)
+			h.abort(version, alertInternalError)
 			return err
 		}
 		if cert == nil {
-			h.abort(alertInternalError)
+			h.abort(version, alertInternalError)
 			return fmt.Errorf("tls: GetClientCertificate returned nil")
 		}
 	} else {
@@ -198,7 +204,7 @@ func (h *handshake) answerCertificate() error {
 	if cert != nil && len(cert.Certificate) > 0 {
 		var err error
 		if cred, err = c.ctx.credential(cert); err != nil {
-			h.abort(alertInternalError)
+			h.abort(version, alertInternalError)
 			return &ConfigError{Field: "GetClientCertificate", Reason: "certificate can't be used", Err: err}
 		}
 	}
@@ -214,8 +220,8 @@ func (h *handshake) answerCertificate() error {
 }
 
 // abort tells the peer, where nothing is protected yet, that the handshake ends.
-func (h *handshake) abort(alert uint8) {
-	if h.version() < tls.VersionTLS13 {
+func (h *handshake) abort(version uint16, alert uint8) {
+	if version < tls.VersionTLS13 {
 		_ = h.send(plaintextAlert(alert))
 	}
 }

@@ -57,6 +57,10 @@ type Conn struct {
 	// cleanup frees ssl if the connection is dropped without Close. Guarded by mu.
 	cleanup runtime.Cleanup
 
+	// readMoved is closed by the next crossing of a Read, for Writes that wait for input. Guarded by mu; nil if none waits.
+	readMoved     chan struct{}
+	writeDeadline atomic.Int64 // in nanoseconds since 1970, 0 for none
+
 	// released asks for path and ssl to be freed by whoever holds mu next.
 	released atomic.Bool
 
@@ -129,13 +133,19 @@ func (c *Conn) LocalAddr() net.Addr { return c.conn.LocalAddr() }
 func (c *Conn) RemoteAddr() net.Addr { return c.conn.RemoteAddr() }
 
 // SetDeadline sets the read and write deadlines of the connection. After a Write has timed out, the connection can't be written to.
-func (c *Conn) SetDeadline(t time.Time) error { return c.conn.SetDeadline(t) }
+func (c *Conn) SetDeadline(t time.Time) error {
+	c.noteWriteDeadline(t)
+	return c.conn.SetDeadline(t)
+}
 
 // SetReadDeadline sets the read deadline of the connection.
 func (c *Conn) SetReadDeadline(t time.Time) error { return c.conn.SetReadDeadline(t) }
 
 // SetWriteDeadline sets the write deadline of the connection. After a Write has timed out, the connection can't be written to.
-func (c *Conn) SetWriteDeadline(t time.Time) error { return c.conn.SetWriteDeadline(t) }
+func (c *Conn) SetWriteDeadline(t time.Time) error {
+	c.noteWriteDeadline(t)
+	return c.conn.SetWriteDeadline(t)
+}
 
 // NetConn returns the connection beneath. Reading from it or writing to it corrupts the TLS connection.
 func (c *Conn) NetConn() net.Conn { return c.conn }
@@ -148,7 +158,9 @@ func (c *Conn) ConnectionState() tls.ConnectionState {
 		c.handshakeMu.Lock()
 		defer c.handshakeMu.Unlock()
 	}
-	return c.state
+	state := c.state
+	state.NegotiatedProtocolIsMutual = true
+	return state
 }
 
 // OCSPResponse returns the OCSP response that the server stapled, for clients.
@@ -298,11 +310,12 @@ func (c *Conn) closeNotify(free bool) error {
 	c.unlock()
 
 	c.closeNotifySent = true
-	if step.Produced == 0 { // the path has failed: an alert of its own was its last word
+	last := append(queued, out.mem[:step.Produced]...)
+	if len(last) == 0 { // the path has failed, and its alert was sent
 		return nil
 	}
 	_ = c.conn.SetWriteDeadline(time.Now().Add(closeNotifyTimeout))
-	_, c.closeNotifyErr = c.conn.Write(append(queued, out.mem[:step.Produced]...))
+	_, c.closeNotifyErr = c.conn.Write(last)
 	_ = c.conn.SetWriteDeadline(time.Now()) // any later write fails
 	return c.closeNotifyErr
 }

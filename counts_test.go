@@ -81,11 +81,16 @@ func TestCrossings(t *testing.T) {
 	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
 		t.Run(tls.VersionName(version), func(t *testing.T) {
 			p := contexts(t, func(c, s *tls.Config) { c.MaxVersion = version })
+			// The least of some runs: the collector may free another test's connections, which counts theirs, at any time.
 			count := func(echoes int) uint64 {
-				a, b := tlstest.Buffered()
-				before := libssl.Crossings()
-				p.talk(t, a, b, []byte("PING\n"), echoes)
-				return libssl.Crossings() - before
+				least := ^uint64(0)
+				for range 10 {
+					a, b := tlstest.Buffered()
+					before := libssl.Crossings()
+					p.talk(t, a, b, []byte("PING\n"), echoes)
+					least = min(least, libssl.Crossings()-before)
+				}
+				return least
 			}
 			one, eleven := count(1), count(11)
 			t.Logf("%d crossings for a pair with one echo, %d for each further echo", one, (eleven-one)/10)

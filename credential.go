@@ -11,6 +11,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"reflect"
 	"sync"
 
 	"github.com/ossl-go/ossl/internal/libssl"
@@ -26,7 +27,7 @@ type credentialCache struct {
 
 type credentialKey struct {
 	sum [sha256.Size]byte
-	key any // a pointer or, for Ed25519, the public half
+	key any // a pointer or, for Ed25519, a hash
 }
 
 const maxCredentials = 1024
@@ -117,6 +118,9 @@ func newCredential(cert *tls.Certificate) (*libssl.Credential, error) {
 	signer, ok := cert.PrivateKey.(crypto.Signer)
 	if !ok {
 		return nil, fmt.Errorf("private key of type %T is no crypto.Signer", cert.PrivateKey)
+	}
+	if v := reflect.ValueOf(signer); v.Kind() == reflect.Pointer && v.IsNil() {
+		return nil, fmt.Errorf("private key is a nil %T", signer)
 	}
 	if public, ok := signer.Public().(interface{ Equal(crypto.PublicKey) bool }); !ok || !public.Equal(leaf.PublicKey) {
 		return nil, errors.New("private key does not belong to the leaf certificate")

@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 
 	"github.com/ossl-go/ossl/internal/libssl"
@@ -88,6 +89,7 @@ const (
 	alertDecodeError            = 50
 	alertProtocolVersion        = 70
 	alertInternalError          = 80
+	alertUserCanceled           = 90
 	alertNoRenegotiation        = 100
 	alertUnsupportedExtension   = 110
 	alertUnrecognizedName       = 112
@@ -174,8 +176,16 @@ func sslReason(code uint64) int {
 // It decides by the alerts seen first, since OpenSSL's codes differ by version.
 // consumed is the input that the step took.
 func fatalError(op string, t *libssl.Conn, consumed []byte) (err error, alert int) {
-	if _, description, ok := t.AlertIn(); ok && description != alertCloseNotify {
-		return remoteError(description), -1
+	// In TLS 1.3 all alerts but two are fatal, whatever level they claim (RFC 8446, section 6); before, a warning is not what ended it.
+	if level, description, ok := t.AlertIn(); ok {
+		always := t.Negotiated() && t.Version() >= tls.VersionTLS13 && description != alertUserCanceled
+		switch {
+		case level != alertLevelFatal && !always:
+		case description == alertCloseNotify:
+			return io.EOF, -1
+		default:
+			return remoteError(description), -1
+		}
 	}
 	codes := t.Errors()
 	e := &LibraryError{Op: op, Codes: codes, Reason: (&libssl.Error{Codes: codes}).Reason()}

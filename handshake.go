@@ -18,7 +18,7 @@ type handshake struct {
 	c   *Conn
 	ctx context.Context
 	tls *libssl.Conn // nil before the first step
-	out *buffer
+	out *buffer      // the output window, nil while the peer is waited for
 	// verifier is what libssl's callbacks reach; its conn is set only during a step, so that an abandoned connection can be collected.
 	verifier *verifierRef
 	scan     recordScanner
@@ -41,7 +41,7 @@ func (r *verifierRef) VerifyChain(packed []byte) libssl.Verdict {
 	if r.conn == nil {
 		return libssl.VerdictInternal
 	}
-	return r.conn.VerifyChain(packed)
+	return r.conn.verifyBeneath(packed)
 }
 
 func (h *handshake) version() uint16 { return h.tls.Version() }
@@ -54,18 +54,30 @@ func (c *Conn) runHandshake(ctx context.Context) error {
 	if c.isClient && c.serverName == "" && !c.ctx.config.InsecureSkipVerify {
 		return errNoServerName
 	}
-	h := &handshake{c: c, ctx: ctx, out: getBuffer(smallBuffers)}
-	defer h.out.put()
+	ctx, cancel := context.WithCancel(ctx) // what callbacks see ends with the handshake, as in crypto/tls
+	defer cancel()
+	h := &handshake{c: c, ctx: ctx}
 	c.hs = h
-	defer func() { c.hs = nil }()
+	// What stands if a callback panics: nothing is tried again.
+	c.handshakeErr = errPanicked
+	defer func() {
+		if h.out != nil {
+			h.out.put()
+		}
+		if c.handshakeErr == errPanicked {
+			c.release()
+		}
+		c.hs = nil
+	}()
 	err := h.run()
 	if h.panicked != nil {
-		c.release()
-		c.handshakeErr = err
 		panic(h.panicked)
 	}
+	c.handshakeErr = nil
 	return err
 }
+
+var errPanicked = errors.New("ossl: a callback panicked during the handshake")
 
 func (h *handshake) run() error {
 	c := h.c
@@ -90,6 +102,8 @@ func (h *handshake) run() error {
 				return err
 			}
 		case libssl.WantWrite: // sent by afterStep
+		case libssl.Closed:
+			return io.EOF
 		case libssl.NeedHello:
 			switched, err := h.answerHello()
 			if err != nil {
@@ -107,8 +121,17 @@ func (h *handshake) run() error {
 			if err := h.answerCertificate(); err != nil {
 				return err
 			}
+		default:
+			return fmt.Errorf("ossl: unexpected status %d of a handshake", step.Status)
 		}
 		step, err = h.step()
+	}
+}
+
+// takeBuffer takes the window for a step's output. None is held while the peer is waited for.
+func (h *handshake) takeBuffer() {
+	if h.out == nil {
+		h.out = getBuffer(smallBuffers)
 	}
 }
 
@@ -140,6 +163,7 @@ func (h *handshake) begin() (libssl.Step, error) {
 		}
 		return h.step()
 	}
+	h.takeBuffer()
 	in := c.in.data
 	t, step, err := c.ctx.ssl.Start(!c.isClient, name, in, h.out.mem)
 	if err != nil {
@@ -178,6 +202,7 @@ func (h *handshake) step() (libssl.Step, error) {
 		slots := c.ctx.slots
 		defer func() { <-slots }()
 	}
+	h.takeBuffer()
 	c.mu.Lock()
 	defer c.unlock()
 	if c.ssl == nil || c.released.Load() {
@@ -204,18 +229,37 @@ func (h *handshake) consume(n int) {
 // afterStep writes the key log, lets the connection be verified as a whole when it is time, and sends what the step produced: nothing
 // leaves before it is agreed to.
 func (h *handshake) afterStep(step libssl.Step) error {
+	out, keylog, err := h.agree(step)
+	if keylog != "" {
+		if err := h.c.writeKeyLog(keylog); err != nil {
+			return err
+		}
+	}
+	if len(out) > 0 {
+		if sendErr := h.send(out); err == nil {
+			err = sendErr
+		}
+	}
+	if err == nil && step.Status == libssl.WantRead {
+		h.out.put() // others use it while we wait
+		h.out = nil
+	}
+	return err
+}
+
+// agree returns what to send after a step, what to log, and why the handshake ends.
+func (h *handshake) agree(step libssl.Step) (out []byte, keylog string, err error) {
 	c := h.c
 	c.mu.Lock()
+	defer c.unlock()
 	if c.ssl == nil {
-		c.unlock()
-		return net.ErrClosed
+		return nil, "", net.ErrClosed
 	}
-	keylog := string(h.tls.KeyLog())
-	out := h.out.mem[:step.Produced]
+	keylog = string(h.tls.KeyLog())
+	out = h.out.mem[:step.Produced]
 	if spill := h.tls.Spill(); len(spill) > 0 {
 		out = append(out[:len(out):len(out)], spill...)
 	}
-	var err error
 	if h.refused == nil && step.Status != libssl.Fatal && h.timeToVerify(step) {
 		h.refused = c.verifyConnection()
 	}
@@ -225,19 +269,7 @@ func (h *handshake) afterStep(step libssl.Step) error {
 	case h.refused != nil: // libssl does not know yet: what it sealed is not sent, an alert is
 		out, err = plaintextAlert(h.refused.alert), h.refused.err
 	}
-	c.unlock()
-
-	if keylog != "" {
-		if err := c.writeKeyLog(keylog); err != nil {
-			return err
-		}
-	}
-	if len(out) > 0 {
-		if sendErr := h.send(out); err == nil {
-			err = sendErr
-		}
-	}
-	return err
+	return out, keylog, err
 }
 
 // timeToVerify reports whether VerifyConnection is to be asked now, between a step and the sending of its output, where neither a pause
@@ -294,12 +326,19 @@ func (h *handshake) fill() error {
 		case h.started:
 			return nil
 		case len(c.in.data) >= recordHeaderLen:
-			h.started = true
-			err, alert := checkFirstRecord(c.in.data[:recordHeaderLen], c.conn)
+			header := c.in.data[:recordHeaderLen]
+			err, alert := checkFirstRecord(header, c.conn)
 			if err != nil && alert >= 0 {
 				_ = h.send(plaintextAlert(uint8(alert)))
 			}
-			return err
+			if err != nil {
+				return err
+			}
+			// A server makes nothing of libssl's before a first record is whole; one that is too long is libssl's to refuse.
+			if n := int(header[3])<<8 | int(header[4]); c.isClient || n > maxPlaintext || len(c.in.data) >= recordHeaderLen+n {
+				h.started = true
+				return nil
+			}
 		}
 	}
 }
@@ -338,6 +377,9 @@ func (h *handshake) finish() error {
 	if err := c.checkALPN(); err != nil {
 		return err
 	}
+	if err := h.checkVerified(); err != nil {
+		return err
+	}
 	c.state.HandshakeComplete = true
 	switch {
 	case facts.Version < tls.VersionTLS13 && !facts.ExtendedMasterSecret:
@@ -346,6 +388,30 @@ func (h *handshake) finish() error {
 	setField(&c.state, "ekm", c.ExportKeyingMaterial)
 	c.path = h.tls
 	c.complete.Store(true)
+	return nil
+}
+
+// checkVerified refuses a handshake that is done without a decision that the configuration asks for. None comes here by any path that is
+// known; it is here for the others.
+func (h *handshake) checkVerified() error {
+	c, config := h.c, h.c.ctx.config
+	certs, chains := len(c.state.PeerCertificates) > 0, len(c.state.VerifiedChains) > 0
+	ok := config.VerifyConnection == nil || h.connectionVerified
+	if c.isClient {
+		ok = ok && certs && (chains || config.InsecureSkipVerify)
+	} else {
+		switch config.ClientAuth {
+		case tls.RequireAnyClientCert:
+			ok = ok && certs
+		case tls.VerifyClientCertIfGiven:
+			ok = ok && (chains || !certs)
+		case tls.RequireAndVerifyClientCert:
+			ok = ok && certs && chains
+		}
+	}
+	if !ok {
+		return errors.New("ossl: internal error: the handshake is done and the peer is not verified")
+	}
 	return nil
 }
 
@@ -370,7 +436,7 @@ func (c *Conn) fillState(f libssl.Facts) {
 	s.CurveID = tls.CurveID(f.Group)
 	s.DidResume = f.Resumed
 	s.NegotiatedProtocol = f.ALPN
-	s.NegotiatedProtocolIsMutual = true
+	s.NegotiatedProtocolIsMutual = true // for VerifyConnection
 	s.ServerName = f.ServerName
 	if c.isClient {
 		s.ServerName = hostnameInSNI(c.serverName)

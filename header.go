@@ -2,7 +2,10 @@ package ossl
 
 import "net"
 
-const recordHeaderLen = 5
+const (
+	recordHeaderLen = 5
+	maxPlaintext    = 16384 // RFC 8446, section 5.1
+)
 
 // recordScanner follows the records of the input during a handshake: it knows whether an end of input is one between records.
 type recordScanner struct {

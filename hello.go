@@ -77,7 +77,6 @@ func helloFor(c *tls.Config) (*tls.ClientHelloInfo, error) {
 
 // helloRecords puts a handshake message into records as a client first sends it.
 func helloRecords(message []byte) []byte {
-	const maxPlaintext = 16384
 	var records []byte
 	for len(message) > 0 {
 		n := min(len(message), maxPlaintext)

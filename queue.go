@@ -10,10 +10,17 @@ type outQueue struct {
 	filled atomic.Bool
 }
 
-// push appends b. Conn.mu is held.
-func (q *outQueue) push(b []byte) {
+// maxQueue bounds the queue: a peer that asks for more than 2000 key updates, and does not read, is not served further.
+const maxQueue = 64 << 10
+
+// push appends b, and reports whether there was room. Conn.mu is held.
+func (q *outQueue) push(b []byte) bool {
+	if len(q.data)+len(b) > maxQueue {
+		return false
+	}
 	q.data = append(q.data, b...)
 	q.filled.Store(true)
+	return true
 }
 
 // take empties the queue. Conn.mu is held.
@@ -29,7 +36,15 @@ func (q *outQueue) take() []byte {
 
 // flushQueue sends the queue, unless a Write is under way, which then does it at its end: a Read never waits for a blocked Write.
 // Neither forgets anything: each looks at the queue again after giving writeMu back.
+// To Close it is a Write: one that it must not wait for.
 func (c *Conn) flushQueue() {
+	if !c.queue.filled.Load() {
+		return
+	}
+	if !c.beginWrite() {
+		return // Close sends what there is
+	}
+	defer c.endWrite()
 	for c.queue.filled.Load() && c.writeMu.TryLock() {
 		c.sendQueue()
 		c.writeMu.Unlock()

@@ -1,6 +1,7 @@
 package ossl
 
 import (
+	"errors"
 	"io"
 	"net"
 
@@ -51,11 +52,12 @@ func (c *Conn) open(b []byte) (int, error) {
 		return 0, c.readErr
 	}
 	step := c.path.Read(c.in.data, b)
-	if spill := c.path.Spill(); len(spill) > 0 {
-		c.queue.push(spill)
-	}
+	c.moved()
 	var renegotiation bool
-	if step.Status == libssl.Fatal {
+	spill := c.path.Spill()
+	if len(spill) > 0 && !c.queue.push(spill) {
+		c.readErr = errQueueFull
+	} else if step.Status == libssl.Fatal {
 		c.readErr = c.readError(c.in.data[:step.Consumed])
 	} else if _, description, ok := c.path.AlertOut(); ok && description == alertNoRenegotiation {
 		// libssl refuses by a warning and goes on; crypto/tls ends the connection.
@@ -82,6 +84,8 @@ func (c *Conn) open(b []byte) (int, error) {
 	}
 	return step.N, nil
 }
+
+var errQueueFull = errors.New("ossl: the peer asks for key updates and does not read the answers")
 
 // readError turns a fatal read into the error that crypto/tls returns. mu is held.
 func (c *Conn) readError(consumed []byte) error {

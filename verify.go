@@ -78,14 +78,14 @@ func (c *Conn) verifyChain(packed []byte) *refusal {
 		return c.userVerify(nil)
 	}
 
-	key := chainKey{sum: sha256.Sum256(packed)}
+	key := chainKey{sum: sha256.Sum256(packed), server: c.isClient}
 	if c.isClient {
 		key.name = c.serverName
 	}
 	now := c.ctx.time()
-	if e := c.ctx.chains.get(key, now); e != nil {
-		c.state.PeerCertificates, c.state.VerifiedChains = e.certs, e.chains
-		return c.userVerify(e.certs)
+	if certs, chains, ok := c.ctx.chains.get(key, now); ok {
+		c.state.PeerCertificates, c.state.VerifiedChains = certs, chains
+		return c.userVerify(certs)
 	}
 
 	chain, ok := splitChain(bytes.Clone(packed)) // parsed certificates keep their bytes
@@ -177,9 +177,9 @@ func (c *Conn) verifyConnection() *refusal {
 	return nil
 }
 
-// VerifyChain is called from inside libssl where it can't pause: a server's decision on a client's chain, any on 1.1.1.
+// verifyBeneath decides from inside libssl where it can't pause: a server on a client's chain, either on 1.1.1.
 // In TLS 1.2 a client verifies the connection as a whole later, when the OCSP response is there.
-func (c *Conn) VerifyChain(packed []byte) (verdict libssl.Verdict) {
+func (c *Conn) verifyBeneath(packed []byte) (verdict libssl.Verdict) {
 	defer func() {
 		if p := recover(); p != nil {
 			c.hs.panicked = p

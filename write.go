@@ -19,16 +19,10 @@ const (
 // Write writes data to the connection. It runs the handshake first if that has not happened.
 // After a Write that failed or timed out, the connection can't be written to: sealed records must not be lost.
 func (c *Conn) Write(b []byte) (int, error) {
-	for { // interlock with Close
-		x := c.activeCall.Load()
-		if x&1 != 0 {
-			return 0, net.ErrClosed
-		}
-		if c.activeCall.CompareAndSwap(x, x+2) {
-			break
-		}
+	if !c.beginWrite() {
+		return 0, net.ErrClosed
 	}
-	defer c.activeCall.Add(-2)
+	defer c.endWrite()
 	if err := c.Handshake(); err != nil {
 		return 0, err
 	}
@@ -39,6 +33,21 @@ func (c *Conn) Write(b []byte) (int, error) {
 	c.flushQueue() // a Read that could not take writeMu meanwhile left its output to us
 	return n, err
 }
+
+// beginWrite and endWrite interlock what sends with Close; beginWrite fails after it.
+func (c *Conn) beginWrite() bool {
+	for {
+		x := c.activeCall.Load()
+		if x&1 != 0 {
+			return false
+		}
+		if c.activeCall.CompareAndSwap(x, x+2) {
+			return true
+		}
+	}
+}
+
+func (c *Conn) endWrite() { c.activeCall.Add(-2) }
 
 func (c *Conn) writeLocked(b []byte) (n int, err error) {
 	if c.writeErr != nil {
@@ -85,10 +94,9 @@ func (c *Conn) seal(b []byte) (int, error) {
 	}
 	queued := c.queue.take()
 	step := c.path.Write(b, out.mem, payload, c.packetsSent)
+	var failed error
 	if step.Status == libssl.Fatal {
-		err := c.writeError()
-		c.unlock()
-		return 0, err
+		failed = c.writeError()
 	}
 	c.unlock()
 
@@ -96,6 +104,12 @@ func (c *Conn) seal(b []byte) (int, error) {
 		if _, err := c.conn.Write(queued); err != nil {
 			return 0, err
 		}
+	}
+	if failed != nil {
+		return 0, failed
+	}
+	if step.Status == libssl.WantRead && step.N == 0 && step.Produced == 0 {
+		return 0, c.finishMessage()
 	}
 	if _, err := c.conn.Write(out.mem[:step.Produced]); err != nil {
 		return 0, err

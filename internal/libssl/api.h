@@ -177,6 +177,7 @@ typedef struct conf_method_st CONF_METHOD;
 	X(SSL, OSSL_V1_1_1, REQUIRED, int, SSL_pending, (const SSL *s)) \
 	X(SSL, OSSL_V1_1_1, REQUIRED, int, SSL_version, (const SSL *s)) \
 	X(SSL, OSSL_V1_1_1, REQUIRED, const SSL_CIPHER *, SSL_get_current_cipher, (const SSL *s)) \
+	X(SSL, OSSL_V1_1_1, REQUIRED, const SSL_CIPHER *, SSL_get_pending_cipher, (const SSL *s)) \
 	X(SSL, OSSL_V1_1_1, REQUIRED, void, SSL_get0_alpn_selected, (const SSL *s, const unsigned char **data, unsigned int *len)) \
 	X(SSL, OSSL_V1_1_1, REQUIRED, const char *, SSL_get_servername, (const SSL *s, const int type)) \
 	X(SSL, OSSL_V1_1_1, REQUIRED, int, SSL_session_reused, (const SSL *s)) \

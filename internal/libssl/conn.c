@@ -5,7 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_PLAINTEXT = 16384 };
+enum {
+	MAX_PLAINTEXT = 16384,
+	RECORD_EXPANSION = 128, /* more than header, IV, MAC and padding of any suite */
+};
 
 static inline conn *of(ossl_conn *pub) { return (conn *)pub; }
 
@@ -121,6 +124,8 @@ void ossl_conn_facts(ossl_conn *pub, ossl_facts *f)
 	long ocsp_len;
 	const char *name;
 
+	if (!cipher) /* chosen, and not in use yet: a TLS 1.2 server before the client's Finished */
+		cipher = ossl_fn.SSL_get_pending_cipher(c->ssl);
 	memset(f, 0, sizeof *f);
 	f->version = (uint16_t)ossl_fn.SSL_version(c->ssl);
 	f->cipher = cipher ? ossl_fn.SSL_CIPHER_get_protocol_id(cipher) : 0;
@@ -163,6 +168,8 @@ static ossl_step handshake(conn *c, const uint8_t *in, size_t in_len, uint8_t *o
 	c->pub.version = ossl_fn.SSL_version(c->ssl);
 	if (ret == 1) {
 		c->handshake_done = 1;
+		bytes_free(&c->message); /* large, and a peer's, for as long as the connection lives */
+		bytes_free(&c->request);
 		if (facts)
 			ossl_conn_facts(&c->pub, facts);
 	}
@@ -288,6 +295,11 @@ ossl_step ossl_conn_write(ossl_conn *pub, const uint8_t *src, size_t len, uint8_
 			limit = payload * (first + step.records + 1);
 		if (limit > len - step.n)
 			limit = len - step.n;
+		/* A peer's max_fragment_length may split it further, down to 512 bytes: what may not fit must not be begun. */
+		if (step.n > 0 && out_cap - c->out_len < limit + (limit / 512 + 1) * RECORD_EXPANSION) {
+			step.status = OSSL_WANT_WRITE;
+			break;
+		}
 		ret = ossl_fn.SSL_write_ex(c->ssl, src + step.n, limit, &n);
 		if (ret != 1) {
 			step.status = status_of(c, ret);
