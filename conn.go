@@ -224,6 +224,9 @@ func (c *Conn) HandshakeContext(ctx context.Context) (err error) {
 		defer func() {
 			if !stop() {
 				err = ctx.Err()
+			} else if err != nil && ctx.Err() != nil { // the handshake saw the end before AfterFunc did
+				_ = c.conn.Close()
+				err = ctx.Err()
 			}
 		}()
 	}

@@ -4,9 +4,11 @@ import (
 	"context"
 	"crypto/tls"
 	"net"
+	"reflect"
 	"runtime"
 	"strings"
 	"sync"
+	"unsafe"
 	"weak"
 )
 
@@ -25,17 +27,20 @@ type compiledKey struct {
 }
 
 type compiledConfig struct {
-	mu  sync.Mutex
-	ctx *Context // guarded by mu; set once compiling succeeded
+	mu    sync.Mutex
+	ctx   *Context // guarded by mu; set once compiling succeeded
+	print string   // guarded by mu; the configuration's fields when ctx was compiled
 }
+
+// maxCompiled bounds what is remembered: a configuration whose callbacks refer to it is never collected while its Context is.
+const maxCompiled = 256
 
 var defaultOptions, _ = optionsOf(nil)
 
 // compile returns the Context for config with the default options.
 func compile(config *tls.Config) (*Context, error) { return compileWith(config, defaultOptions) }
 
-// compileWith returns the Context for config. A failure is not remembered. As with crypto/tls, config must not be changed after its
-// first use; copies made by Clone are configurations of their own.
+// compileWith returns the Context for config. A failure is not remembered. Copies made by Clone are configurations of their own.
 func compileWith(config *tls.Config, opts *options) (*Context, error) {
 	if config == nil {
 		config = &defaultConfig
@@ -44,6 +49,12 @@ func compileWith(config *tls.Config, opts *options) (*Context, error) {
 	compiled.mu.Lock()
 	entry := compiled.entries[key]
 	if entry == nil {
+		for old := range compiled.entries {
+			if len(compiled.entries) < maxCompiled {
+				break
+			}
+			delete(compiled.entries, old)
+		}
 		entry = &compiledConfig{}
 		compiled.entries[key] = entry
 		runtime.AddCleanup(config, forget, key)
@@ -52,15 +63,40 @@ func compileWith(config *tls.Config, opts *options) (*Context, error) {
 
 	entry.mu.Lock()
 	defer entry.mu.Unlock()
-	if entry.ctx == nil {
+	print := fingerprint(config)
+	if entry.ctx == nil || entry.print != print {
 		ctx, err := newContext(config, opts)
 		if err != nil {
 			return nil, err
 		}
-		entry.ctx = ctx
+		entry.ctx, entry.print = ctx, print
 	}
 	return entry.ctx, nil
 }
+
+// fingerprint returns the bytes of a configuration's exported fields: flags, pointers, lengths. A configuration must not be changed once
+// it is in use, but one that is all the same (InsecureSkipVerify is taken back, say) must not be remembered as it was. What the pointers
+// lead to is not compared; the Context's own copy of the configuration keeps it where it is.
+func fingerprint(config *tls.Config) string {
+	memory := unsafe.Slice((*byte)(unsafe.Pointer(config)), unsafe.Sizeof(*config))
+	var print []byte
+	for _, f := range configLayout() {
+		print = append(print, memory[f.offset:f.offset+f.size]...)
+	}
+	return string(print)
+}
+
+type fieldLayout struct{ offset, size uintptr }
+
+var configLayout = sync.OnceValue(func() (layout []fieldLayout) {
+	t := reflect.TypeFor[tls.Config]()
+	for i := range t.NumField() {
+		if f := t.Field(i); f.IsExported() {
+			layout = append(layout, fieldLayout{f.Offset, f.Type.Size()})
+		}
+	}
+	return layout
+})
 
 func forget(key compiledKey) {
 	compiled.mu.Lock()

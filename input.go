@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"os"
 	"syscall"
 )
 
@@ -57,7 +58,7 @@ func (in *input) fill(conn net.Conn) error {
 		pool = largeBuffers
 	}
 	if in.raw != nil {
-		return in.fillRaw()
+		return in.fillRaw(conn)
 	}
 	in.buf = getBuffer(pool)
 	n, err := in.read(conn, in.buf.mem)
@@ -127,7 +128,7 @@ func (in *input) open(conn net.Conn) {
 }
 
 // fillRaw reads from the socket.
-func (in *input) fillRaw() error {
+func (in *input) fillRaw(conn net.Conn) error {
 	err := in.raw.Read(in.rawFn)
 	if err != nil { // closed, or the deadline passed: no read took place
 		var op *net.OpError
@@ -140,7 +141,8 @@ func (in *input) fillRaw() error {
 	}
 	if in.rawErr != nil {
 		in.took(0)
-		return &net.OpError{Op: "read", Err: in.rawErr}
+		return &net.OpError{Op: "read", Net: conn.LocalAddr().Network(), Source: conn.LocalAddr(), Addr: conn.RemoteAddr(),
+			Err: os.NewSyscallError("read", in.rawErr)}
 	}
 	in.took(in.rawN)
 	if in.rawN == 0 {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/ossl-go/ossl"
+	"github.com/ossl-go/ossl/internal/libssl"
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
@@ -167,6 +168,155 @@ func TestNilKeys(t *testing.T) {
 		if _, err := ossl.NewContext(&tls.Config{Certificates: []tls.Certificate{cert}}); !errors.As(err, &e) {
 			t.Errorf("got %v", err)
 		}
+	}
+}
+
+// TestWriteWaitsForTheRestOfAMessage: a peer's KeyUpdate in two records. libssl writes nothing in between; Write waits, without burning
+// the processor, for a Read to take the rest, or takes it itself.
+func TestWriteWaitsForTheRestOfAMessage(t *testing.T) {
+	only13 := func(c *tls.Config) { c.MinVersion = tls.VersionTLS13 }
+	for _, victim := range []tlstest.Role{tlstest.ServerRole, tlstest.ClientRole} {
+		for _, reading := range []bool{false, true} {
+			peer := tlstest.ClientRole
+			if victim == tlstest.ClientRole {
+				peer = tlstest.ServerRole
+			}
+			h := tlstest.Hijack(t, underTest, peer, tlstest.ClientConfig(only13), tlstest.ServerConfig(only13))
+			h.Send(tlstest.TypeApplicationData, []byte("hi"))
+			h.Send(tlstest.TypeHandshake, []byte{24, 0, 0, 1}) // KeyUpdate without its body
+			buf := make([]byte, 2)
+			if _, err := io.ReadFull(h.Victim, buf); err != nil {
+				t.Fatal(err)
+			}
+			if reading {
+				go h.Victim.Read(make([]byte, 100))
+			} else {
+				h.Victim.SetReadDeadline(time.Now().Add(10 * time.Millisecond))
+				h.Victim.Read(buf) // takes the first half of the message
+				h.Victim.SetReadDeadline(time.Time{})
+			}
+			time.Sleep(20 * time.Millisecond) // lets the Read get there; the outcome is the same if it does not
+			done := make(chan error, 1)
+			crossings := libssl.Crossings()
+			go func() { _, err := h.Victim.Write([]byte("x")); done <- err }()
+			select {
+			case err := <-done:
+				t.Errorf("%v: Write returns %v before the message is whole", victim, err)
+			case <-time.After(200 * time.Millisecond):
+			}
+			h.Send(tlstest.TypeHandshake, []byte{0}) // update_not_requested
+			select {
+			case err := <-done:
+				if err != nil {
+					t.Errorf("%v, reading=%v: %v", victim, reading, err)
+				}
+			case <-time.After(10 * time.Second):
+				t.Errorf("%v, reading=%v: Write hangs", victim, reading)
+			}
+			h.Victim.Close()
+			if n := libssl.Crossings() - crossings; n > 40 {
+				t.Errorf("%v, reading=%v: %d crossings", victim, reading, n)
+			}
+		}
+	}
+}
+
+// TestQueueIsBounded: a peer that asks for key updates and doesn't read the answers.
+func TestQueueIsBounded(t *testing.T) {
+	client, server := connected(t, tlstest.NetPipe, func(c, _ *tls.Config) { c.MinVersion = tls.VersionTLS13 })
+	go server.Write(make([]byte, 1<<20)) // stuck: the client never reads
+	failed := make(chan error, 1)
+	go func() {
+		buf := make([]byte, 100)
+		for {
+			if _, err := server.Read(buf); err != nil {
+				failed <- err
+				server.Close()
+				return
+			}
+		}
+	}()
+	for range 20000 {
+		if client.KeyUpdate(true) != nil {
+			break
+		}
+	}
+	select {
+	case <-failed:
+		if n := server.QueueLen(); n > 64<<10 {
+			t.Errorf("%d bytes queued", n)
+		}
+	case <-time.After(10 * time.Second):
+		t.Errorf("%d bytes queued, and no end", server.QueueLen())
+	}
+}
+
+// TestCloseDoesNotWaitForBlockedAnswer: a Read sends an answer that nobody takes.
+func TestCloseDoesNotWaitForBlockedAnswer(t *testing.T) {
+	client, server := connected(t, tlstest.NetPipe, func(c, _ *tls.Config) { c.MinVersion = tls.VersionTLS13 })
+	go server.Read(make([]byte, 10))
+	if err := client.KeyUpdate(true); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(20 * time.Millisecond)
+	done := make(chan struct{})
+	go func() { server.Close(); close(done) }()
+	select {
+	case <-done:
+	case <-time.After(10 * time.Second):
+		t.Error("Close hangs")
+		client.NetConn().Close()
+	}
+}
+
+// TestAlertOfAReadIsSent, whoever comes first to send it.
+func TestAlertOfAReadIsSent(t *testing.T) {
+	only13 := func(c *tls.Config) { c.MinVersion = tls.VersionTLS13 }
+	for _, how := range []string{"flush", "write", "close"} {
+		h := tlstest.Hijack(t, underTest, tlstest.ClientRole, tlstest.ClientConfig(only13), tlstest.ServerConfig(only13))
+		damaged := h.Seal(tlstest.TypeApplicationData, []byte("hello"))
+		damaged[len(damaged)-1] ^= 1
+		v := h.Victim.(*ossl.Conn)
+		v.CrossRead(damaged)
+		switch how {
+		case "flush":
+			v.Flush()
+		case "write":
+			if _, err := v.Write([]byte("x")); err == nil {
+				t.Error("Write succeeds on a failed connection")
+			}
+		case "close":
+			v.Close()
+		}
+		if n := len(h.Received()); n != 1 {
+			t.Errorf("%s: the peer got %d records, want the alert", how, n)
+		}
+	}
+}
+
+// TestChangedConfigIsCompiledAgain: what the drop-in functions remember is not what a configuration said before it was changed.
+func TestChangedConfigIsCompiledAgain(t *testing.T) {
+	config := &tls.Config{InsecureSkipVerify: true, ServerName: tlstest.ServerName}
+	for _, skip := range []bool{true, false} {
+		config.InsecureSkipVerify = skip
+		a, b := tlstest.Buffered()
+		go ossl.Server(b, tlstest.ServerConfig()).Handshake()
+		if err := ossl.Client(a, config).Handshake(); (err == nil) != skip {
+			t.Errorf("InsecureSkipVerify=%v: %v", skip, err)
+		}
+	}
+}
+
+// TestCompiledConfigsAreBounded: configurations that refer to themselves are never collected.
+func TestCompiledConfigsAreBounded(t *testing.T) {
+	for range 400 {
+		config := &tls.Config{Certificates: []tls.Certificate{tlstest.ServerCert(tlstest.P256)}}
+		config.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) { return config, nil }
+		a, _ := tlstest.Buffered()
+		ossl.Server(a, config)
+	}
+	if n := ossl.CompiledConfigs(); n > 256 {
+		t.Errorf("%d configurations remembered", n)
 	}
 }
 

@@ -174,6 +174,7 @@ typedef struct conf_method_st CONF_METHOD;
 	X(SSL, OSSL_V1_1_1, REQUIRED, int, SSL_write_ex, (SSL *s, const void *buf, size_t num, size_t *written)) \
 	X(SSL, OSSL_V1_1_1, REQUIRED, int, SSL_shutdown, (SSL *s)) \
 	X(SSL, OSSL_V1_1_1, REQUIRED, int, SSL_get_error, (const SSL *s, int ret)) \
+	X(SSL, OSSL_V1_1_1, REQUIRED, int, SSL_get_shutdown, (const SSL *s)) \
 	X(SSL, OSSL_V1_1_1, REQUIRED, int, SSL_pending, (const SSL *s)) \
 	X(SSL, OSSL_V1_1_1, REQUIRED, int, SSL_version, (const SSL *s)) \
 	X(SSL, OSSL_V1_1_1, REQUIRED, const SSL_CIPHER *, SSL_get_current_cipher, (const SSL *s)) \
@@ -305,6 +306,7 @@ typedef struct conf_method_st CONF_METHOD;
 	K(OSSL_V1_1_1, SSL_VERIFY_NONE, 0) \
 	K(OSSL_V1_1_1, SSL_VERIFY_PEER, 1) \
 	K(OSSL_V1_1_1, SSL_VERIFY_FAIL_IF_NO_PEER_CERT, 2) \
+	K(OSSL_V1_1_1, SSL_RECEIVED_SHUTDOWN, 2) \
 	K(OSSL_V1_1_1, SSL_CLIENT_HELLO_SUCCESS, 1) \
 	K(OSSL_V1_1_1, SSL_CLIENT_HELLO_ERROR, 0) \
 	K(OSSL_V1_1_1, SSL_CLIENT_HELLO_RETRY, -1) \

@@ -65,6 +65,9 @@ static int32_t status_of(conn *c, int ret)
 	case OSSL_SSL_ERROR_ZERO_RETURN:
 		return OSSL_CLOSED;
 	}
+	/* After a user_canceled warning 3.5 takes a close_notify and then reports no error and no end. */
+	if ((ossl_fn.SSL_get_shutdown(c->ssl) & OSSL_SSL_RECEIVED_SHUTDOWN) && ossl_fn.ERR_peek_error() == 0 && c->pub.alert_out < 0)
+		return OSSL_CLOSED;
 	c->failed = 1;
 	ossl_drain_errors(c->pub.errors);
 	return OSSL_FATAL;
