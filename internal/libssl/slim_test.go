@@ -34,7 +34,11 @@ func printSlimReport() error {
 	if err != nil {
 		return err
 	}
-	ctx, err := libssl.NewContext(&libssl.ContextConfig{MinVersion: tls.VersionTLS12, MaxVersion: tls.VersionTLS13, SecurityLevel: -1})
+	ctx, err := libssl.NewContext(&libssl.ContextConfig{
+		MinVersion:    tls.VersionTLS12,
+		MaxVersion:    tls.VersionTLS13,
+		SecurityLevel: -1,
+	})
 	if err != nil {
 		return err
 	}
@@ -45,7 +49,9 @@ func printSlimReport() error {
 		}
 	}
 	fmt.Print(" groups=")
-	for _, group := range []string{"P-256", "P-384", "P-521", "X25519", "X448", "brainpoolP256r1", "secp256k1", "ffdhe2048", "ffdhe8192"} {
+	for _, group := range []string{
+		"P-256", "P-384", "P-521", "X25519", "X448", "brainpoolP256r1", "secp256k1", "ffdhe2048", "ffdhe8192",
+	} {
 		if libssl.HasGroup(group) {
 			fmt.Print(group, ",")
 		}
@@ -67,8 +73,8 @@ func slimLibrary(t *testing.T) *libssl.Library {
 	return nil
 }
 
-// slimReport returns what printSlimReport prints with a configuration file of this content, and with these variables: whether the slim
-// library context is used, and the rest.
+// slimReport returns what printSlimReport prints with a configuration file of this content, and with these variables: whether the
+// slim library context is used, and the rest.
 func slimReport(t *testing.T, lib *libssl.Library, conf string, env ...string) (slim bool, rest string) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "openssl.cnf")
