@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"io"
+	"net"
 	"slices"
 	"testing"
 	"time"
@@ -223,8 +224,17 @@ func TestWriteWaitsForTheRestOfAMessage(t *testing.T) {
 
 // TestQueueIsBounded: a peer that asks for key updates and doesn't read the answers.
 func TestQueueIsBounded(t *testing.T) {
-	client, server := connected(t, tlstest.NetPipe, func(c, _ *tls.Config) { c.MinVersion = tls.VersionTLS13 })
+	writes := make(chan int, 1000)
+	pair := func() (net.Conn, net.Conn) {
+		a, b := tlstest.NetPipe()
+		return a, countedWrites{b, writes}
+	}
+	client, server := connected(t, pair, func(c, _ *tls.Config) { c.MinVersion = tls.VersionTLS13 })
+	for len(writes) > 0 {
+		<-writes
+	}
 	go server.Write(make([]byte, 1<<20)) // stuck: the client never reads
+	<-writes                             // before a Read has something to send, which would be what is stuck
 	failed := make(chan error, 1)
 	go func() {
 		buf := make([]byte, 100)
