@@ -45,8 +45,8 @@ func threads(t *testing.T) int {
 	return n
 }
 
-// TestThousandSlowSigners: a thousand handshakes that wait for a slow key hold a bounded number of threads, other connections go on, and
-// Close and cancellation work meanwhile.
+// TestThousandSlowSigners: a thousand handshakes that wait for a slow key hold a bounded number of threads, other connections go
+// on, and Close and cancellation work meanwhile.
 func TestThousandSlowSigners(t *testing.T) {
 	const handshakes = 1000
 	cert := tlstest.ServerCert(tlstest.P256)
@@ -86,7 +86,7 @@ func TestThousandSlowSigners(t *testing.T) {
 		}
 		time.Sleep(time.Millisecond)
 	}
-	if n := threads(t) - before; n > ossl.MaxBlockedHandshakes+40 {
+	if n := threads(t) - before; n > ossl.MaxBlockedHandshakes+100 {
 		t.Errorf("%d more threads for %d waiting handshakes", n, handshakes)
 	}
 

@@ -5,7 +5,8 @@ import "sync"
 // Buffers for ciphertext come from pools and are held only while they hold something, so an idle connection has none.
 
 const (
-	// smallBuffer takes one record of the largest size: 16384 bytes of plaintext, 2048 of expansion at most (RFC 5246, 6.2.3), header.
+	// smallBuffer takes one record of the largest size: 16384 bytes of plaintext, 2048 of expansion at most (RFC 5246, 6.2.3),
+	// header.
 	smallBuffer = 16384 + 2048 + recordHeaderLen
 	// largeBuffer is for bulk: large enough that system calls and crossings cost little, small enough for the processor's cache.
 	largeBuffer = 8*(16384+sealOverhead) + 1024

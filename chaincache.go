@@ -13,22 +13,22 @@ import (
 // A hit is as good as a verification because x509.Certificate.Verify is a function of its inputs, and all of them are pinned:
 //   - the bytes of every certificate that the peer sent, in order, by SHA-256 in the key;
 //   - the role it was verified for and the name asked for, in the key;
-//   - the roots, key usages and every other option: they belong to the Context, which never changes and which alone has this cache.
+//   - the roots, key usages and every other option: they belong to the Context, which never changes and alone has this cache.
 //     (A CertPool can only be added to. An addition can't make a chain that was good bad.);
 //   - the time: an entry is used only while every certificate of every chain it holds is valid, and for maxChainAge at most.
 //
-// So an entry dies by time; a change of roots, options or of the peer's bytes makes another key or another cache. Where crypto/x509
-// asks the operating system (roots nil on Windows and macOS), maxChainAge bounds how long a change there goes unnoticed.
-// Refusals are never remembered, nor are chains that nobody verified (InsecureSkipVerify, RequireAnyClientCert). The user's
-// VerifyPeerCertificate and VerifyConnection run each time, and every caller gets slices of its own.
+// So an entry dies by time; a change of roots, options or of the peer's bytes makes another key or another cache. Where
+// crypto/x509 asks the operating system (roots nil on Windows and macOS), maxChainAge bounds how long a change there goes
+// unnoticed. Refusals are never remembered, nor are chains that nobody verified (InsecureSkipVerify, RequireAnyClientCert). The
+// user's VerifyPeerCertificate and VerifyConnection run each time, and every caller gets slices of its own.
 type chainCache struct {
 	mu      sync.Mutex
 	max     int
 	entries map[chainKey]*chainEntry // guarded by mu
 }
 
-// A chainKey says what was verified: which bytes, as whose, for which name. One Context may take both roles, which ask for different
-// roots and usages.
+// A chainKey says what was verified: which bytes, as whose, for which name. One Context may take both roles, which ask for
+// different roots and usages.
 type chainKey struct {
 	sum    [sha256.Size]byte
 	name   string

@@ -9,8 +9,8 @@ import (
 	"github.com/ossl-go/ossl/internal/libssl"
 )
 
-// answerHello decides on a ClientHello: which configuration and which certificate. If another Context is chosen it returns the first
-// step of the new SSL, which has been given the hello's bytes again.
+// answerHello decides on a ClientHello: which configuration and which certificate. If another Context is chosen it returns the
+// first step of the new SSL, which has been given the hello's bytes again.
 func (h *handshake) answerHello() (*libssl.Step, error) {
 	c := h.c
 	c.mu.Lock()
@@ -92,7 +92,8 @@ func (h *handshake) chooseCertificate(hello *tls.ClientHelloInfo) error {
 	}
 	cred, err := ctx.credential(cert)
 	if err != nil {
-		return h.refuseHello(&ConfigError{Field: "GetCertificate", Reason: "certificate can't be used", Err: err}, alertHandshakeFailure)
+		err = &ConfigError{Field: "GetCertificate", Reason: "certificate can't be used", Err: err}
+		return h.refuseHello(err, alertHandshakeFailure)
 	}
 	h.credential = cred
 	return nil
@@ -107,7 +108,8 @@ func (h *handshake) useCredential() error {
 	return nil
 }
 
-// restart goes on with another Context: SSL_set_SSL_CTX would move only part of it, so a new SSL is given the hello's bytes again.
+// restart goes on with another Context: SSL_set_SSL_CTX would move only part of it, so a new SSL is given the hello's bytes
+// again.
 func (h *handshake) restart(records []byte) (*libssl.Step, error) {
 	c := h.c
 	c.mu.Lock()

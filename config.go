@@ -10,8 +10,8 @@ import (
 	"github.com/ossl-go/ossl/internal/libssl"
 )
 
-// configFields says for every field of tls.Config what becomes of it. A field that is not here, of a newer Go, is refused if it is set.
-// docs/COMPATIBILITY.md has a row for each.
+// configFields says for every field of tls.Config what becomes of it. A field that is not here, of a newer Go, is refused if it
+// is set. docs/COMPATIBILITY.md has a row for each.
 var configFields = map[string]func(c *tls.Config) error{
 	"Rand":                                refuseSet("OpenSSL draws its own random numbers"),
 	"Time":                                nil,
@@ -140,8 +140,9 @@ type settings struct {
 	hello                               *tls.ClientHelloInfo
 }
 
-// resolve works out a configuration's versions, suites, groups and signature algorithms: exactly those, in the order, that crypto/tls
-// of the running Go uses for it, GODEBUG settings included, less those that libssl lacks and the configuration doesn't name.
+// resolve works out a configuration's versions, suites, groups and signature algorithms: exactly those, in the order, that
+// crypto/tls of the running Go uses for it, GODEBUG settings included, less those that libssl lacks and the configuration doesn't
+// name.
 func resolve(c *tls.Config, o *options) (*settings, error) {
 	hello, err := helloFor(c)
 	if err != nil {
@@ -260,8 +261,8 @@ func (s *settings) resolveSignatures(o *options) error {
 	return nil
 }
 
-// checkStaple refuses an OCSP staple that is no successful OCSPResponse (RFC 6960, section 4.2.1): from 3.6 on libssl drops such a
-// one silently, and a client would never be told.
+// checkStaple refuses an OCSP staple that is no successful OCSPResponse (RFC 6960, section 4.2.1): from 3.6 on libssl drops such
+// a one silently, and a client would never be told.
 func checkStaple(der []byte) error {
 	var response struct {
 		Status asn1.Enumerated

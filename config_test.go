@@ -14,7 +14,8 @@ import (
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
-// TestEveryFieldHasARow holds tls.Config of the running Go against what becomes of its fields, and that against the documentation.
+// TestEveryFieldHasARow holds tls.Config of the running Go against what becomes of its fields, and that against the
+// documentation.
 func TestEveryFieldHasARow(t *testing.T) {
 	doc, err := os.ReadFile("docs/COMPATIBILITY.md")
 	if err != nil {
@@ -48,7 +49,8 @@ func TestRefusedByName(t *testing.T) {
 		c.Certificates = []tls.Certificate{cert}
 	}
 	for field, edit := range map[string]func(*tls.Config){
-		"Rand":               func(c *tls.Config) { c.Rand = strings.NewReader("") },
+		"Rand": func(c *tls.Config) { c.Rand = strings.NewReader("") },
+		//lint:ignore SA1019 refused
 		"SessionTicketKey":   func(c *tls.Config) { c.SessionTicketKey = [32]byte{1} },
 		"ClientSessionCache": func(c *tls.Config) { c.ClientSessionCache = tls.NewLRUClientSessionCache(1) },
 		"UnwrapSession": func(c *tls.Config) {
@@ -115,7 +117,8 @@ func wantConfigError(t *testing.T, field string, c *tls.Config, opts ...Option) 
 // TestHonouredFieldsAreAccepted sets every field that is not refused.
 func TestHonouredFieldsAreAccepted(t *testing.T) {
 	c := tlstest.ServerConfig()
-	c.NameToCertificate = map[string]*tls.Certificate{} //nolint:staticcheck // deprecated and honoured
+	//lint:ignore SA1019 deprecated, and honoured
+	c.NameToCertificate = map[string]*tls.Certificate{}
 	c.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return nil, nil }
 	c.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return nil, nil }
 	c.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) { return nil, nil }
@@ -127,7 +130,8 @@ func TestHonouredFieldsAreAccepted(t *testing.T) {
 	c.ClientAuth = tls.RequireAndVerifyClientCert
 	c.InsecureSkipVerify = true
 	c.CipherSuites = []uint16{tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256, tls.TLS_AES_128_GCM_SHA256}
-	c.PreferServerCipherSuites = true //nolint:staticcheck // no effect, as in crypto/tls
+	//lint:ignore SA1019 no effect, as in crypto/tls
+	c.PreferServerCipherSuites = true
 	c.SessionTicketsDisabled = true
 	c.MinVersion, c.MaxVersion = tls.VersionTLS12, tls.VersionTLS13
 	c.CurvePreferences = []tls.CurveID{tls.X25519, tls.CurveP256}

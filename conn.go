@@ -132,7 +132,8 @@ func (c *Conn) LocalAddr() net.Addr { return c.conn.LocalAddr() }
 // RemoteAddr returns the remote network address.
 func (c *Conn) RemoteAddr() net.Addr { return c.conn.RemoteAddr() }
 
-// SetDeadline sets the read and write deadlines of the connection. After a Write has timed out, the connection can't be written to.
+// SetDeadline sets the read and write deadlines of the connection. After a Write has timed out, the connection can't be written
+// to.
 func (c *Conn) SetDeadline(t time.Time) error {
 	c.noteWriteDeadline(t)
 	return c.conn.SetDeadline(t)
@@ -159,6 +160,7 @@ func (c *Conn) ConnectionState() tls.ConnectionState {
 		defer c.handshakeMu.Unlock()
 	}
 	state := c.state
+	//lint:ignore SA1019 deprecated, and set by crypto/tls
 	state.NegotiatedProtocolIsMutual = true
 	return state
 }
@@ -166,8 +168,8 @@ func (c *Conn) ConnectionState() tls.ConnectionState {
 // OCSPResponse returns the OCSP response that the server stapled, for clients.
 func (c *Conn) OCSPResponse() []byte { return c.ConnectionState().OCSPResponse }
 
-// VerifyHostname checks that the peer's certificate chain is valid for host. If so, it returns nil; if not, it returns an error that
-// describes the problem. It's for clients only.
+// VerifyHostname checks that the peer's certificate chain is valid for host. If so, it returns nil; if not, it returns an error
+// that describes the problem. It's for clients only.
 func (c *Conn) VerifyHostname(host string) error {
 	c.handshakeMu.Lock()
 	defer c.handshakeMu.Unlock()
@@ -182,8 +184,8 @@ func (c *Conn) VerifyHostname(host string) error {
 	return c.state.PeerCertificates[0].VerifyHostname(host)
 }
 
-// ExportKeyingMaterial returns length bytes of exported keying material, as RFC 5705 and RFC 8446, section 7.5, define it. A nil context
-// differs from an empty one in TLS 1.2. It fails without TLS 1.3 or Extended Master Secret, and after Close.
+// ExportKeyingMaterial returns length bytes of exported keying material, as RFC 5705 and RFC 8446, section 7.5, define it. A nil
+// context differs from an empty one in TLS 1.2. It fails without TLS 1.3 or Extended Master Secret, and after Close.
 func (c *Conn) ExportKeyingMaterial(label string, context []byte, length int) ([]byte, error) {
 	if !c.complete.Load() {
 		return nil, errors.New("tls: handshake has not yet been performed")
@@ -210,7 +212,8 @@ func (c *Conn) ExportKeyingMaterial(label string, context []byte, length int) ([
 	return out, nil
 }
 
-// Handshake runs the handshake if it has not run yet. Most uses need not call it: Read and Write do. [Conn.HandshakeContext] bounds it.
+// Handshake runs the handshake if it has not run yet. Most uses need not call it: Read and Write do. [Conn.HandshakeContext]
+// bounds it.
 func (c *Conn) Handshake() error { return c.HandshakeContext(context.Background()) }
 
 // HandshakeContext runs the handshake if it has not run yet. If ctx ends first, the connection beneath is closed and ctx's error

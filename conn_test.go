@@ -21,11 +21,11 @@ import (
 )
 
 // connected returns both ends of a connection whose handshake is done.
-func connected(t testing.TB, pair func() (net.Conn, net.Conn), edit func(client, server *tls.Config)) (client, server *ossl.Conn) {
+func connected(t testing.TB, pair func() (net.Conn, net.Conn), edit func(client, server *tls.Config)) (_, _ *ossl.Conn) {
 	t.Helper()
 	p := contexts(t, edit)
 	a, b := pair()
-	client, server = p.client.Client(a, ""), p.server.Server(b)
+	client, server := p.client.Client(a, ""), p.server.Server(b)
 	t.Cleanup(func() { client.Close(); server.Close() })
 	errs := make(chan error, 1)
 	go func() { errs <- server.Handshake() }()
@@ -311,7 +311,8 @@ func TestAfterClose(t *testing.T) {
 	}
 }
 
-// TestDroppedConnectionsAreFreed: a connection that nobody closed gives its C memory back when it is collected, handshake done or not.
+// TestDroppedConnectionsAreFreed: a connection that nobody closed gives its C memory back when it is collected, handshake done or
+// not.
 func TestDroppedConnectionsAreFreed(t *testing.T) {
 	p := contexts(t, nil)
 	before := libssl.Crossings()
@@ -436,12 +437,17 @@ func TestGetClientCertificateContext(t *testing.T) {
 	}
 }
 
-// TestPanicInCallback: a callback's panic reaches the goroutine of the handshake, as it does in crypto/tls, wherever libssl stood.
+// TestPanicInCallback: a callback's panic reaches the goroutine of the handshake, as it does in crypto/tls, wherever libssl
+// stood.
 func TestPanicInCallback(t *testing.T) {
 	boom := func() { panic("boom") }
 	for name, edit := range map[string]func(c, s *tls.Config){
-		"client VerifyConnection": func(c, _ *tls.Config) { c.VerifyConnection = func(tls.ConnectionState) error { boom(); return nil } },
-		"server VerifyConnection": func(_, s *tls.Config) { s.VerifyConnection = func(tls.ConnectionState) error { boom(); return nil } },
+		"client VerifyConnection": func(c, _ *tls.Config) {
+			c.VerifyConnection = func(tls.ConnectionState) error { boom(); return nil }
+		},
+		"server VerifyConnection": func(_, s *tls.Config) {
+			s.VerifyConnection = func(tls.ConnectionState) error { boom(); return nil }
+		},
 		"server VerifyPeerCertificate": func(c, s *tls.Config) {
 			s.ClientAuth = tls.RequireAnyClientCert
 			c.Certificates = []tls.Certificate{tlstest.ClientCert(tlstest.P256)}

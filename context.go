@@ -30,13 +30,13 @@ type Context struct {
 	slots chan struct{}
 }
 
-// maxBlockedHandshakes bounds the threads that a Context's handshakes can hold while a crypto.Signer, or a callback of the user's that
-// verifies, blocks. Others wait in Go, where Close and cancellation reach them.
+// maxBlockedHandshakes bounds the threads that a Context's handshakes can hold while a crypto.Signer, or a callback of the user's
+// that verifies, blocks. Others wait in Go, where Close and cancellation reach them.
 const maxBlockedHandshakes = 128
 
-// NewContext compiles config. It returns a [*ConfigError] that names the first field or option that can't be honoured, and an error
-// that wraps [ErrUnavailable] if there is no usable OpenSSL. config is copied; as with crypto/tls, what it points to must not be
-// changed afterwards.
+// NewContext compiles config. It returns a [*ConfigError] that names the first field or option that can't be honoured, and an
+// error that wraps [ErrUnavailable] if there is no usable OpenSSL. config is copied; as with crypto/tls, what it points to must
+// not be changed afterwards.
 func NewContext(config *tls.Config, opts ...Option) (*Context, error) {
 	o, err := optionsOf(opts)
 	if err != nil {
@@ -110,8 +110,8 @@ func newContext(config *tls.Config, o *options) (*Context, error) {
 	if s.min <= tls.VersionTLS12 {
 		for _, id := range s.requiredSuites {
 			if !c.ssl.HasCipher(id) {
-				return nil, &ConfigError{Field: "CipherSuites", Reason: fmt.Sprintf("%s is not in this OpenSSL, or weaker than security level %d",
-					tls.CipherSuiteName(id), c.ssl.SecurityLevel())}
+				return nil, &ConfigError{Field: "CipherSuites", Reason: fmt.Sprintf(
+					"%s is not in this OpenSSL, or weaker than security level %d", tls.CipherSuiteName(id), c.ssl.SecurityLevel())}
 			}
 		}
 	}

@@ -17,9 +17,9 @@ import (
 	"github.com/ossl-go/ossl/internal/libssl"
 )
 
-// credentialCache keeps certificates that are ready for libssl, so that GetCertificate may return the same one for each connection
-// without its key being converted each time. An entry is found by the chain's bytes, the key and what is sent beside them, and never
-// by a pointer to the tls.Certificate, whose contents may change.
+// credentialCache keeps certificates that are ready for libssl, so that GetCertificate may return the same one for each
+// connection without its key being converted each time. An entry is found by the chain's bytes, the key and what is sent beside
+// them, and never by a pointer to the tls.Certificate, whose contents may change.
 type credentialCache struct {
 	mu      sync.Mutex
 	entries map[credentialKey]*libssl.Credential // guarded by mu

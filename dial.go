@@ -12,8 +12,8 @@ import (
 	"weak"
 )
 
-// The functions here have crypto/tls's names and signatures. Each compiles its *tls.Config once and remembers the result for as long as
-// the configuration is in use.
+// The functions here have crypto/tls's names and signatures. Each compiles its *tls.Config once and remembers the result for as
+// long as the configuration is in use.
 
 var compiled = struct {
 	mu      sync.Mutex
@@ -74,9 +74,9 @@ func compileWith(config *tls.Config, opts *options) (*Context, error) {
 	return entry.ctx, nil
 }
 
-// fingerprint returns the bytes of a configuration's exported fields: flags, pointers, lengths. A configuration must not be changed once
-// it is in use, but one that is all the same (InsecureSkipVerify is taken back, say) must not be remembered as it was. What the pointers
-// lead to is not compared; the Context's own copy of the configuration keeps it where it is.
+// fingerprint returns the bytes of a configuration's exported fields: flags, pointers, lengths. A configuration must not be
+// changed once it is in use, but one that is all the same (InsecureSkipVerify is taken back, say) must not be remembered as it
+// was. What the pointers lead to is not compared; the Context's own copy of the configuration keeps it where it is.
 func fingerprint(config *tls.Config) string {
 	memory := unsafe.Slice((*byte)(unsafe.Pointer(config)), unsafe.Sizeof(*config))
 	var print []byte

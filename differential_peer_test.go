@@ -255,8 +255,10 @@ func TestDifferentialBeforeHandshake(t *testing.T) {
 // describeNoState prints what a ConnectionState without a handshake still says.
 func describeNoState(c tlstest.Conn) string {
 	s := c.ConnectionState()
-	return fmt.Sprintf("complete=%v version=%d mutual=%v certificates=%d", s.HandshakeComplete, s.Version,
-		s.NegotiatedProtocolIsMutual, len(s.PeerCertificates))
+	//lint:ignore SA1019 deprecated, and set by crypto/tls
+	mutual := s.NegotiatedProtocolIsMutual
+	return fmt.Sprintf("complete=%v version=%d mutual=%v certificates=%d", s.HandshakeComplete, s.Version, mutual,
+		len(s.PeerCertificates))
 }
 
 // TestDifferentialDeadlines compares deadlines after the handshake: a Read that timed out can be tried again, a Write can't.

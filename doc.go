@@ -1,12 +1,13 @@
-// Package ossl gives TLS 1.2 and TLS 1.3 connections, client and server, through the OpenSSL that it finds on the host at run time.
+// Package ossl gives TLS 1.2 and TLS 1.3 connections, client and server, through the OpenSSL that it finds on the host at run
+// time.
 //
 // It stands in for crypto/tls: [Dial], [Listen], [Client], [Server] and [Conn] take the same [tls.Config], give the same
 // [tls.ConnectionState], fail with the same errors and send the same alerts. The simplest use changes an import:
 //
 //	conn, err := ossl.Dial("tcp", "example.org:443", &tls.Config{})
 //
-// [NewContext] compiles a configuration once, reports by field what can't be honoured, and takes options that crypto/tls has no field
-// for:
+// [NewContext] compiles a configuration once, reports by field what can't be honoured, and takes options that crypto/tls has no
+// field for:
 //
 //	ctx, err := ossl.NewContext(config, ossl.WithSignatureAlgorithms(tls.Ed25519))
 //	...
@@ -16,9 +17,9 @@
 //
 // OpenSSL 1.1.1, 3.x or 4.x is loaded when the first constructor runs; no header is needed to build. The environment variable
 // OSSL_LIBRARY chooses another one than the newest found: a version ("3", "1.1"), the path of libssl, or a folder. Where none is
-// usable, constructors return an error that wraps [ErrUnavailable] and lists what was tried; the program goes on, and a later call
-// tries again. [Library] tells what was loaded. With OpenSSL 3.0 and 3.1, OSSL_SLIM=off turns off a shortcut that makes handshakes
-// cheaper and changes nothing else (docs/ARCHITECTURE.md).
+// usable, constructors return an error that wraps [ErrUnavailable] and lists what was tried; the program goes on, and a later
+// call tries again. [Library] tells what was loaded. With OpenSSL 3.0 and 3.1, OSSL_SLIM=off turns off a shortcut that makes
+// handshakes cheaper and changes nothing else (docs/ARCHITECTURE.md).
 //
 // # Limits
 //

@@ -124,8 +124,8 @@ func (e *sentAlert) Unwrap() []error {
 	return []error{e.alert, e.cause}
 }
 
-// isRecordAlert reports whether crypto/tls returns a failure with this alert as a local error during a handshake too: those of the record
-// layer and of messages that can't be read.
+// isRecordAlert reports whether crypto/tls returns a failure with this alert as a local error during a handshake too: those of
+// the record layer and of messages that can't be read.
 func isRecordAlert(alert int) bool {
 	switch alert {
 	case alertUnexpectedMessage, alertBadRecordMAC, alertRecordOverflow, alertDecodeError:
@@ -159,8 +159,8 @@ const (
 // libraryOfSSL is ERR_LIB_SSL.
 const libraryOfSSL = 20
 
-// sslReason returns the reason of a packed error code of libssl's own, 0 for another library's. 1.1.1 packs the library into 8 bits
-// above bit 24 and the reason into 12; 3.0 and later into 8 bits above bit 23, and 23: ERR_GET_LIB(3).
+// sslReason returns the reason of a packed error code of libssl's own, 0 for another library's. 1.1.1 packs the library into 8
+// bits above bit 24 and the reason into 12; 3.0 and later into 8 bits above bit 23, and 23: ERR_GET_LIB(3).
 func sslReason(code uint64) int {
 	shift, mask := 23, uint64(0x7fffff)
 	if !libraryHas(libssl.Version3_0) {
@@ -172,19 +172,19 @@ func sslReason(code uint64) int {
 	return int(code & mask)
 }
 
-// fatalError turns a fatal step into the error that crypto/tls returns for the same failure, and says which alert crypto/tls sends.
-// It decides by the alerts seen first, since OpenSSL's codes differ by version.
-// consumed is the input that the step took.
-func fatalError(op string, t *libssl.Conn, consumed []byte) (err error, alert int) {
-	// In TLS 1.3 all alerts but two are fatal, whatever level they claim (RFC 8446, section 6); before, a warning is not what ended it.
+// fatalError turns a fatal step into the error that crypto/tls returns for the same failure, and says which alert crypto/tls
+// sends. It decides by the alerts seen first, since OpenSSL's codes differ by version. consumed is the input that the step took.
+func fatalError(op string, t *libssl.Conn, consumed []byte) (alert int, err error) {
+	// In TLS 1.3 all alerts but two are fatal, whatever level they claim (RFC 8446, section 6); before, a warning is not what ended
+	// it.
 	if level, description, ok := t.AlertIn(); ok {
 		always := t.Negotiated() && t.Version() >= tls.VersionTLS13 && description != alertUserCanceled
 		switch {
 		case level != alertLevelFatal && !always:
 		case description == alertCloseNotify:
-			return io.EOF, -1
+			return -1, io.EOF
 		default:
-			return remoteError(description), -1
+			return -1, remoteError(description)
 		}
 	}
 	codes := t.Errors()
@@ -195,16 +195,16 @@ func fatalError(op string, t *libssl.Conn, consumed []byte) (err error, alert in
 		e.cause = tls.AlertError(description)
 	}
 	if err := headerError(codes, consumed); err != nil {
-		return err, alert
+		return alert, err
 	}
 	if alert >= 0 && (op != "handshake" || isRecordAlert(alert)) {
-		return localError(uint8(alert), e), alert
+		return alert, localError(uint8(alert), e)
 	}
-	return e, alert
+	return alert, e
 }
 
-// headerError returns crypto/tls's error for a record whose header libssl refused, nil if it refused something else. libssl stops right
-// after such a header.
+// headerError returns crypto/tls's error for a record whose header libssl refused, nil if it refused something else. libssl stops
+// right after such a header.
 func headerError(codes []uint64, consumed []byte) error {
 	if len(consumed) < recordHeaderLen {
 		return nil

@@ -19,7 +19,8 @@ type handshake struct {
 	ctx context.Context
 	tls *libssl.Conn // nil before the first step
 	out *buffer      // the output window, nil while the peer is waited for
-	// verifier is what libssl's callbacks reach; its conn is set only during a step, so that an abandoned connection can be collected.
+	// verifier is what libssl's callbacks reach; its conn is set only during a step, so that an abandoned connection can be
+	// collected.
 	verifier *verifierRef
 	scan     recordScanner
 	tail     [recordHeaderLen]byte // the last bytes that libssl took
@@ -226,8 +227,8 @@ func (h *handshake) consume(n int) {
 	h.c.in.consume(n)
 }
 
-// afterStep writes the key log, lets the connection be verified as a whole when it is time, and sends what the step produced: nothing
-// leaves before it is agreed to.
+// afterStep writes the key log, lets the connection be verified as a whole when it is time, and sends what the step produced:
+// nothing leaves before it is agreed to.
 func (h *handshake) afterStep(step libssl.Step) error {
 	out, keylog, err := h.agree(step)
 	if keylog != "" {
@@ -272,9 +273,9 @@ func (h *handshake) agree(step libssl.Step) (out []byte, keylog string, err erro
 	return out, keylog, err
 }
 
-// timeToVerify reports whether VerifyConnection is to be asked now, between a step and the sending of its output, where neither a pause
-// nor a callback is the place for it: on TLS 1.2 clients, whose OCSP response comes after the certificate; on servers that ask for no
-// certificate. No key protects what is sent at these points, so that any alert can be sent.
+// timeToVerify reports whether VerifyConnection is to be asked now, between a step and the sending of its output, where neither a
+// pause nor a callback is the place for it: on TLS 1.2 clients, whose OCSP response comes after the certificate; on servers that
+// ask for no certificate. No key protects what is sent at these points, so that any alert can be sent.
 func (h *handshake) timeToVerify(step libssl.Step) bool {
 	config := h.c.ctx.config
 	if config.VerifyConnection == nil || h.connectionVerified || !h.tls.Negotiated() {
@@ -289,7 +290,7 @@ func (h *handshake) timeToVerify(step libssl.Step) bool {
 
 // failed returns what to send and to return after a fatal step. mu is held.
 func (h *handshake) failed(out []byte) ([]byte, error) {
-	err, alert := fatalError("handshake", h.tls, h.tail[:h.tailLen])
+	alert, err := fatalError("handshake", h.tls, h.tail[:h.tailLen])
 	if h.refused != nil {
 		if alert >= 0 && uint8(alert) != h.refused.alert {
 			rewriteAlert(out, h.refused.alert)
@@ -327,7 +328,7 @@ func (h *handshake) fill() error {
 			return nil
 		case len(c.in.data) >= recordHeaderLen:
 			header := c.in.data[:recordHeaderLen]
-			err, alert := checkFirstRecord(header, c.conn)
+			alert, err := checkFirstRecord(header, c.conn)
 			if err != nil && alert >= 0 {
 				_ = h.send(plaintextAlert(uint8(alert)))
 			}
@@ -383,7 +384,8 @@ func (h *handshake) finish() error {
 	c.state.HandshakeComplete = true
 	switch {
 	case facts.Version < tls.VersionTLS13 && !facts.ExtendedMasterSecret:
-		c.exportErr = errors.New("crypto/tls: ExportKeyingMaterial is unavailable when neither TLS 1.3 nor Extended Master Secret are negotiated")
+		c.exportErr = errors.New("crypto/tls: ExportKeyingMaterial is unavailable when neither TLS 1.3 nor Extended " +
+			"Master Secret are negotiated")
 	}
 	setField(&c.state, "ekm", c.ExportKeyingMaterial)
 	c.path = h.tls
@@ -391,8 +393,8 @@ func (h *handshake) finish() error {
 	return nil
 }
 
-// checkVerified refuses a handshake that is done without a decision that the configuration asks for. None comes here by any path that is
-// known; it is here for the others.
+// checkVerified refuses a handshake that is done without a decision that the configuration asks for. None comes here by any path
+// that is known; it is here for the others.
 func (h *handshake) checkVerified() error {
 	c, config := h.c, h.c.ctx.config
 	certs, chains := len(c.state.PeerCertificates) > 0, len(c.state.VerifiedChains) > 0
@@ -436,6 +438,7 @@ func (c *Conn) fillState(f libssl.Facts) {
 	s.CurveID = tls.CurveID(f.Group)
 	s.DidResume = f.Resumed
 	s.NegotiatedProtocol = f.ALPN
+	//lint:ignore SA1019 deprecated, and set by crypto/tls
 	s.NegotiatedProtocolIsMutual = true // for VerifyConnection
 	s.ServerName = f.ServerName
 	if c.isClient {

@@ -40,17 +40,17 @@ func (s *recordScanner) atBoundary() bool {
 	return s.left == 0 && (s.have == 0 || s.have == recordHeaderLen)
 }
 
-// checkFirstRecord refuses input that is no TLS by its first record header, as crypto/tls does: before a length is believed, so that
-// a server can answer a plaintext client. alert is what crypto/tls sends first, -1 for none.
-func checkFirstRecord(header []byte, conn net.Conn) (err error, alert int) {
+// checkFirstRecord refuses input that is no TLS by its first record header, as crypto/tls does: before a length is believed, so
+// that a server can answer a plaintext client. alert is what crypto/tls sends first, -1 for none.
+func checkFirstRecord(header []byte, conn net.Conn) (alert int, err error) {
 	typ, version := header[0], int(header[1])<<8|int(header[2])
 	switch {
 	case typ == 0x80:
-		return recordHeaderError(header, nil, "unsupported SSLv2 handshake received"), alertProtocolVersion
+		return alertProtocolVersion, recordHeaderError(header, nil, "unsupported SSLv2 handshake received")
 	case typ != recordAlert && typ != recordHandshake || version >= 0x1000:
-		return recordHeaderError(header, conn, "first record does not look like a TLS handshake"), -1
+		return -1, recordHeaderError(header, conn, "first record does not look like a TLS handshake")
 	}
-	return nil, -1
+	return -1, nil
 }
 
 // Record types, RFC 8446, section 5.1.
@@ -66,8 +66,8 @@ func plaintextAlert(description uint8) []byte {
 	return []byte{recordAlert, 3, 3, 0, 2, alertLevelFatal, description}
 }
 
-// rewriteAlert changes the alert in an unprotected alert record that ends out, if there is one: libssl chooses alerts, and before keys
-// are in use we may choose another.
+// rewriteAlert changes the alert in an unprotected alert record that ends out, if there is one: libssl chooses alerts, and before
+// keys are in use we may choose another.
 func rewriteAlert(out []byte, description uint8) {
 	n := len(out) - 7
 	if n < 0 {

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// What a ClientHello says, in crypto/tls's own type: crypto/tls itself is given the bytes. So a callback sees every field as it does
-// there, unexported ones included (Context, SupportsCertificate), and a hello that crypto/tls finds malformed is refused.
+// What a ClientHello says, in crypto/tls's own type: crypto/tls itself is given the bytes. So a callback sees every field as it
+// does there, unexported ones included (Context, SupportsCertificate), and a hello that crypto/tls finds malformed is refused.
 
 // errCaptured ends a crypto/tls handshake whose only purpose was to have the hello parsed.
 var errCaptured = errors.New("ossl: hello captured")
@@ -57,8 +57,8 @@ func parseHello(ctx context.Context, records []byte, config *tls.Config) (info *
 	return nil, conn.out, err
 }
 
-// helloFor returns the ClientHello that a crypto/tls client with this configuration sends: its versions, suites, groups and signature
-// algorithms in effect, in their order.
+// helloFor returns the ClientHello that a crypto/tls client with this configuration sends: its versions, suites, groups and
+// signature algorithms in effect, in their order.
 func helloFor(c *tls.Config) (*tls.ClientHelloInfo, error) {
 	conn := &scriptedConn{}
 	client := &tls.Config{

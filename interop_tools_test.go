@@ -150,7 +150,7 @@ func TestInteropCurl(t *testing.T) {
 			t.Errorf("%v, %q", err, out)
 		}
 		// Without its certificate, or the right name, it must not work.
-		bad := append([]string{}, args[:len(args)]...)
+		bad := append([]string{}, args...)
 		if mutual {
 			bad = bad[:len(bad)-4]
 		} else {

@@ -265,7 +265,7 @@ func TestPanicInCallbackIsNoAcceptance(t *testing.T) {
 						rawClient.Close()
 						rawServer.Close()
 					}()
-					err, panicked := handshakeRecovering(victim)
+					panicked, err := handshakeRecovering(victim)
 					if err == nil && panicked == nil {
 						t.Error("the handshake succeeded")
 					}
@@ -291,9 +291,9 @@ func TestPanicInCallbackIsNoAcceptance(t *testing.T) {
 	}
 }
 
-func handshakeRecovering(c tlstest.Conn) (err error, panicked any) {
+func handshakeRecovering(c tlstest.Conn) (panicked any, err error) {
 	defer func() { panicked = recover() }()
-	return c.Handshake(), nil
+	return nil, c.Handshake()
 }
 
 // readRecovering allows for a callback that panics again, as crypto/tls starts over where the panic left it.

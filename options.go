@@ -32,8 +32,8 @@ func optionsOf(opts []Option) (*options, error) {
 	return o, nil
 }
 
-// WithTLS13CipherSuites chooses the TLS 1.3 suites and their order, which crypto/tls fixes. Beside crypto/tls's three, OpenSSL has
-// TLS_AES_128_CCM_SHA256 (0x1304) and TLS_AES_128_CCM_8_SHA256 (0x1305).
+// WithTLS13CipherSuites chooses the TLS 1.3 suites and their order, which crypto/tls fixes. Beside crypto/tls's three, OpenSSL
+// has TLS_AES_128_CCM_SHA256 (0x1304) and TLS_AES_128_CCM_8_SHA256 (0x1305).
 func WithTLS13CipherSuites(ids ...uint16) Option {
 	return func(o *options) error {
 		if len(ids) == 0 {
@@ -55,8 +55,8 @@ func WithSignatureAlgorithms(schemes ...tls.SignatureScheme) Option {
 	}
 }
 
-// WithSecurityLevel sets OpenSSL's security level, 0 to 5, the least strength of keys, hashes and suites; the default is 2, which is
-// 112 bits: SSL_CTX_set_security_level(3). A higher level of the host's configuration stays in force.
+// WithSecurityLevel sets OpenSSL's security level, 0 to 5, the least strength of keys, hashes and suites; the default is 2, which
+// is 112 bits: SSL_CTX_set_security_level(3). A higher level of the host's configuration stays in force.
 func WithSecurityLevel(level int) Option {
 	return func(o *options) error {
 		if level < 0 || level > 5 {
@@ -79,8 +79,8 @@ func WithVerifiedChainCache(entries int) Option {
 	}
 }
 
-// WithLibrary chooses the OpenSSL to load: a version ("3", "3.5", "1.1"), the path of libssl, or the path of a folder that holds it.
-// A process uses one OpenSSL: if another is loaded already, [NewContext] fails.
+// WithLibrary chooses the OpenSSL to load: a version ("3", "3.5", "1.1"), the path of libssl, or the path of a folder that holds
+// it. A process uses one OpenSSL: if another is loaded already, [NewContext] fails.
 func WithLibrary(versionOrPath string) Option {
 	return func(o *options) error {
 		o.library = versionOrPath

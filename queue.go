@@ -2,7 +2,8 @@ package ossl
 
 import "sync/atomic"
 
-// outQueue holds what Reads have sealed (answers to key updates, alerts) until it can be sent, before anything that is sealed later.
+// outQueue holds what Reads have sealed (answers to key updates, alerts) until it can be sent, before anything that is sealed
+// later.
 type outQueue struct {
 	data []byte // guarded by Conn.mu
 	// filled says that data is not empty. Who sees it false without holding mu may miss what is being pushed: whoever pushes

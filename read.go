@@ -10,8 +10,8 @@ import (
 
 // Read reads data from the connection. It runs the handshake first if that has not happened.
 //
-// The peer's close_notify is io.EOF. An end without one is io.ErrUnexpectedEOF, wherever it comes: unlike crypto/tls, which takes an
-// end between two records for a regular one, ossl reports every truncation.
+// The peer's close_notify is io.EOF. An end without one is io.ErrUnexpectedEOF, wherever it comes: unlike crypto/tls, which takes
+// an end between two records for a regular one, ossl reports every truncation.
 func (c *Conn) Read(b []byte) (int, error) {
 	if err := c.Handshake(); err != nil {
 		return 0, err
@@ -35,6 +35,7 @@ func (c *Conn) Read(b []byte) (int, error) {
 			if err == io.EOF {
 				err = io.ErrUnexpectedEOF
 			}
+			//lint:ignore SA1019 crypto/tls makes errors sticky by the same rule
 			if e, ok := err.(net.Error); !ok || !e.Temporary() { // a deadline may be moved
 				c.readErr = permanent(err)
 			}
@@ -93,7 +94,7 @@ func (c *Conn) readError(consumed []byte) error {
 	if !ok {
 		return localError(alertInternalError, nil)
 	}
-	err, _ := fatalError("read", t, consumed)
+	_, err := fatalError("read", t, consumed)
 	return err
 }
 

@@ -17,8 +17,8 @@ import (
 
 // What a review found once, and how it was found.
 
-// TestChainCacheKeepsRolesApart: a Context in both roles remembers as a client, which verifies nothing, the chain of a peer that then
-// comes back as a client of its own.
+// TestChainCacheKeepsRolesApart: a Context in both roles remembers as a client, which verifies nothing, the chain of a peer that
+// then comes back as a client of its own.
 func TestChainCacheKeepsRolesApart(t *testing.T) {
 	both, err := ossl.NewContext(&tls.Config{
 		Certificates:       []tls.Certificate{tlstest.ServerCert(tlstest.P256)},
@@ -172,8 +172,8 @@ func TestNilKeys(t *testing.T) {
 	}
 }
 
-// TestWriteWaitsForTheRestOfAMessage: a peer's KeyUpdate in two records. libssl writes nothing in between; Write waits, without burning
-// the processor, for a Read to take the rest, or takes it itself.
+// TestWriteWaitsForTheRestOfAMessage: a peer's KeyUpdate in two records. libssl writes nothing in between; Write waits, without
+// burning the processor, for a Read to take the rest, or takes it itself.
 func TestWriteWaitsForTheRestOfAMessage(t *testing.T) {
 	only13 := func(c *tls.Config) { c.MinVersion = tls.VersionTLS13 }
 	for _, victim := range []tlstest.Role{tlstest.ServerRole, tlstest.ClientRole} {

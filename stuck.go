@@ -8,8 +8,8 @@ import (
 	"github.com/ossl-go/ossl/internal/libssl"
 )
 
-// A handshake message after the handshake (a large ticket, or a peer's malice) may come in several records. Having seen the first,
-// libssl writes nothing before it has seen the last. So a Write may have to wait for input.
+// A handshake message after the handshake (a large ticket, or a peer's malice) may come in several records. Having seen the
+// first, libssl writes nothing before it has seen the last. So a Write may have to wait for input.
 
 // finishMessage waits until the input has moved on: it reads if nobody else does. writeMu is held.
 func (c *Conn) finishMessage() error {

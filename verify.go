@@ -23,8 +23,8 @@ type refusal struct {
 	alert uint8
 }
 
-// verdict is what makes libssl send the refusal's alert. Where no X509_V_ERR leads to it, it is the nearest; before keys are in use the
-// alert is put right afterwards (rewriteAlert).
+// verdict is what makes libssl send the refusal's alert. Where no X509_V_ERR leads to it, it is the nearest; before keys are in
+// use the alert is put right afterwards (rewriteAlert).
 func (r *refusal) verdict() libssl.Verdict {
 	switch r.alert {
 	case alertUnknownCA:

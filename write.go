@@ -125,12 +125,12 @@ func (c *Conn) writeError() error {
 	if !ok {
 		return localError(alertInternalError, nil)
 	}
-	err, _ := fatalError("write", t, nil)
+	_, err := fatalError("write", t, nil)
 	return err
 }
 
-// recordPayload returns how much plaintext makes a record that fits one TCP segment, 0 once records may have their full size: the i-th
-// record holds at most i times as much. It is crypto/tls's maxPayloadSizeForWrite.
+// recordPayload returns how much plaintext makes a record that fits one TCP segment, 0 once records may have their full size: the
+// i-th record holds at most i times as much. It is crypto/tls's maxPayloadSizeForWrite.
 func (c *Conn) recordPayload() int {
 	if c.ctx.config.DynamicRecordSizingDisabled || c.bytesSent >= recordSizeBoostThreshold || c.packetsSent > maxSizedRecords {
 		return 0

@@ -82,6 +82,7 @@ typedef struct conf_method_st CONF_METHOD;
 	/* The window BIO: BIO_meth_new(3), BIO_new(3), BIO_set_data(3), BIO_set_flags(3) */ \
 	X(CRYPTO, OSSL_V1_1_1, REQUIRED, int, BIO_get_new_index, (void)) \
 	X(CRYPTO, OSSL_V1_1_1, REQUIRED, BIO_METHOD *, BIO_meth_new, (int type, const char *name)) \
+	X(CRYPTO, OSSL_V1_1_1, REQUIRED, void, BIO_meth_free, (BIO_METHOD *m)) \
 	X(CRYPTO, OSSL_V1_1_1, REQUIRED, int, BIO_meth_set_write, (BIO_METHOD *m, int (*write)(BIO *, const char *, int))) \
 	X(CRYPTO, OSSL_V1_1_1, REQUIRED, int, BIO_meth_set_read, (BIO_METHOD *m, int (*read)(BIO *, char *, int))) \
 	X(CRYPTO, OSSL_V1_1_1, REQUIRED, int, BIO_meth_set_ctrl, (BIO_METHOD *m, long (*ctrl)(BIO *, int, long, void *))) \

@@ -227,8 +227,9 @@ static int append_cert(conn *c, X509 *x)
 /*
  * SSL_CTX_set_cert_verify_callback(3), SSL_set_retry_verify(3).
  *
- * Only a client of 3.0 or later pauses when this returns 1 after SSL_set_retry_verify; everywhere else that 1 means accepted. So the
- * pause is taken only where it is known to hold, the control's own result is checked, and every other way out is a refusal.
+ * Only a client of 3.0 or later pauses when this returns 1 after SSL_set_retry_verify; everywhere else that 1 means accepted.
+ * So the pause is taken only where it is known to hold, the control's own result is checked, and every other way out is a
+ * refusal.
  */
 static int on_verify(X509_STORE_CTX *store, void *arg)
 {
@@ -284,7 +285,8 @@ internal:
 
 /* SSL_CTX_set_alpn_select_cb(3). crypto/tls's rule: the server's order decides; a client of HTTP/1.1 alone is served without ALPN
  * by a server of h2 alone. */
-static int on_alpn(SSL *ssl, const unsigned char **out, unsigned char *out_len, const unsigned char *in, unsigned int in_len, void *arg)
+static int on_alpn(SSL *ssl, const unsigned char **out, unsigned char *out_len, const unsigned char *in, unsigned int in_len,
+	void *arg)
 {
 	const ossl_ctx *ctx = conn_of(ssl)->ctx;
 	size_t s, k;
@@ -308,7 +310,8 @@ static int on_alpn(SSL *ssl, const unsigned char **out, unsigned char *out_len, 
 	return http11_fallback ? OSSL_SSL_TLSEXT_ERR_NOACK : OSSL_SSL_TLSEXT_ERR_ALERT_FATAL;
 }
 
-/* SSL_CTX_set_tlsext_status_cb(3). One callback for both roles, with different codes: 0 is a server's success and a client's failure. */
+/* SSL_CTX_set_tlsext_status_cb(3). One callback for both roles, with different codes: 0 is a server's success and a client's
+ * failure. */
 static int on_status(SSL *ssl, void *arg)
 {
 	conn *c = conn_of(ssl);
@@ -354,8 +357,8 @@ static int on_sct_add(SSL *ssl, unsigned int type, unsigned int context, const u
 	return 1;
 }
 
-static int on_sct_parse(SSL *ssl, unsigned int type, unsigned int context, const unsigned char *in, size_t len, X509 *x, size_t index,
-	int *alert, void *arg)
+static int on_sct_parse(SSL *ssl, unsigned int type, unsigned int context, const unsigned char *in, size_t len, X509 *x,
+	size_t index, int *alert, void *arg)
 {
 	conn *c = conn_of(ssl);
 

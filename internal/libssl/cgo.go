@@ -203,7 +203,8 @@ func packChain(chain [][]byte) []byte {
 	return packed
 }
 
-// NewCredential makes a credential of a chain and a PKCS #8 key, which it clears. sigalgs limits what the key may sign with, if not "".
+// NewCredential makes a credential of a chain and a PKCS #8 key, which it clears. sigalgs limits what the key may sign with, if
+// not "".
 func NewCredential(chain [][]byte, pkcs8 []byte, sigalgs string, staple, scts []byte) (*Credential, error) {
 	packed := packChain(chain)
 	list := cString(sigalgs)
@@ -347,8 +348,8 @@ func (c *Conn) UseCredential(cred *Credential) error {
 	return nil
 }
 
-// Message returns what a pause is about: a ClientHello, a CertificateRequest (both whole messages with their header) or the peer's
-// chain, each certificate behind its length in 4 bytes. It is valid until the next call on the connection.
+// Message returns what a pause is about: a ClientHello, a CertificateRequest (both whole messages with their header) or the
+// peer's chain, each certificate behind its length in 4 bytes. It is valid until the next call on the connection.
 func (c *Conn) Message() []byte { return borrowed(c.p.message, c.p.message_len) }
 
 // Spill returns output that had no window. It is valid until the next call on the connection.

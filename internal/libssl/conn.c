@@ -280,7 +280,8 @@ ossl_step ossl_conn_read(ossl_conn *pub, const uint8_t *in, size_t in_len, uint8
 	return end(c, step);
 }
 
-ossl_step ossl_conn_write(ossl_conn *pub, const uint8_t *src, size_t len, uint8_t *out, size_t out_cap, size_t payload, size_t first)
+ossl_step ossl_conn_write(ossl_conn *pub, const uint8_t *src, size_t len, uint8_t *out, size_t out_cap, size_t payload,
+	size_t first)
 {
 	conn *c = of(pub);
 	ossl_step step = {.status = OSSL_DONE};

@@ -1,8 +1,8 @@
 // Package libssl is the boundary to OpenSSL: the only package that imports "C".
 //
-// It finds libssl and its libcrypto at run time, without OpenSSL's headers at build time, and offers one function for each operation
-// of a connection. It holds no policy: what to accept, when to read and where to send is decided above. Without cgo it compiles and
-// every constructor returns [ErrUnavailable].
+// It finds libssl and its libcrypto at run time, without OpenSSL's headers at build time, and offers one function for each
+// operation of a connection. It holds no policy: what to accept, when to read and where to send is decided above. Without cgo it
+// compiles and every constructor returns [ErrUnavailable].
 package libssl
 
 import (

@@ -66,6 +66,8 @@ int ossl_load(const char *path, const char *crypto_path, char *report, size_t si
 		report_set(report, size, "OPENSSL_init_ssl failed (a broken openssl.cnf?)");
 		return -1;
 	}
+	if (ossl_window_bio)
+		ossl_fn.BIO_meth_free(ossl_window_bio);
 	ossl_fn = t;
 	ossl_window_bio = NULL; /* one that an earlier, refused library made is not this one's */
 	if (!ossl_bio_setup()) {

@@ -9,8 +9,8 @@ import (
 	"sync"
 )
 
-// EnvLibrary names the environment variable that chooses the library: a version such as "3", "3.5" or "1.1", the path of libssl, or
-// the path of a folder that holds it.
+// EnvLibrary names the environment variable that chooses the library: a version such as "3", "3.5" or "1.1", the path of libssl,
+// or the path of a folder that holds it.
 const EnvLibrary = "OSSL_LIBRARY"
 
 // EnvSlim names the environment variable that, set to "off" before the library is loaded, keeps OpenSSL 3.0 and 3.1 from using a

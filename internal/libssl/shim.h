@@ -1,6 +1,7 @@
 /*
- * The crossings: every function that Go calls in C. One function is one operation: it clears the thread's OpenSSL error queue, does
- * the work, asks SSL_get_error, drains the queue and returns, all on one thread, since Go may continue on another thread after it.
+ * The crossings: every function that Go calls in C. One function is one operation: it clears the thread's OpenSSL error queue,
+ * does the work, asks SSL_get_error, drains the queue and returns, all on one thread, since Go may continue on another thread
+ * after it.
  *
  * Ownership words: "borrow" = used during the call only; "take" = C owns it from now on; "give" = the caller owns it.
  * C never keeps a Go pointer after a call returns. A connection's functions may be called from any thread, one at a time.
@@ -28,7 +29,8 @@ enum { OSSL_VERDICT_NONE = -1, OSSL_VERDICT_OK = 0 };
 
 enum { OSSL_MAX_ERRORS = 4, OSSL_MAX_FINISHED = 64 };
 
-/* Facts of a connection, filled when a handshake is done and by ossl_conn_facts; the pointers are borrowed until the next call on the connection. */
+/* Facts of a connection, filled when a handshake is done and by ossl_conn_facts; the pointers are borrowed
+ * until the next call on the connection. */
 typedef struct {
 	uint16_t version, cipher, group;
 	uint8_t resumed, hello_retry, extended_master_secret;
@@ -92,14 +94,16 @@ int ossl_load(const char *path, const char *crypto_path, char *report, size_t si
 /* Paths of the loaded objects, 0-terminated, by dladdr(3). Returns 0, or -1 when unknown. */
 int ossl_paths(char *ssl, char *crypto, size_t size);
 
-/* The version number of the loaded library, OPENSSL_VERSION_NUMBER's form, and its text (borrow, static). OpenSSL_version_num(3). */
+/* The version number of the loaded library, in OPENSSL_VERSION_NUMBER's form, and its text (borrow, static).
+ * OpenSSL_version_num(3). */
 unsigned long ossl_version(void);
 const char *ossl_version_text(int type);
 
 /* Whether the library was built with kernel TLS: 1 yes, 0 no. SSL_sendfile(3). */
 int ossl_has_ktls(void);
 
-/* Whether a fips provider can be loaded and passes its self-test, in a library context of its own: 1 yes, 0 no. OSSL_PROVIDER_load(3). */
+/* Whether a fips provider can be loaded and passes its self-test, in a library context of its own: 1 yes, 0 no.
+ * OSSL_PROVIDER_load(3). */
 int ossl_has_fips(void);
 
 /* The text for a packed error code: reason (NULL if unknown) and library (borrow, static). ERR_reason_error_string(3). */
@@ -110,14 +114,15 @@ const char *ossl_error_library(unsigned long code);
 size_t ossl_heap_in_use(void);
 
 /* Makes a context.
- * p: borrow. errors: OSSL_MAX_ERRORS codes, filled on failure. failed: set to the name of the setting that libssl refused (static).
+ * p: borrow. errors: OSSL_MAX_ERRORS codes, filled on failure. failed: set to the name of the setting that libssl refused
+ * (static).
  * Returns give (ossl_ctx_free) or NULL. SSL_CTX_new(3). */
 ossl_ctx *ossl_ctx_new(const ossl_ctx_params *p, unsigned long *errors, const char **failed);
 
 /* Gives the context up; connections keep it alive as long as they need it. SSL_CTX_free(3). */
 void ossl_ctx_free(ossl_ctx *ctx);
 
-/* Sets the credential of servers that don't pause, nullable-free. cred: borrow (a reference is taken). Returns 1, or 0 with errors.
+/* Sets the credential of servers that don't pause. cred: borrow (a reference is taken). Returns 1, or 0 with errors.
  * SSL_CTX_use_cert_and_key(3). */
 int ossl_ctx_set_cred(ossl_ctx *ctx, ossl_cred *cred, unsigned long *errors);
 
@@ -136,7 +141,7 @@ int ossl_ctx_security_level(ossl_ctx *ctx);
 int ossl_has_group(const char *name);
 
 /* Makes a credential: a chain and its key, with what is sent beside them.
- * chain: DER certificates, leaf first, each preceded by its length as 4 bytes big endian; key: PKCS #8 DER, cleansed by the caller.
+ * chain: DER certificates, leaf first, each behind its length as 4 bytes big endian; key: PKCS #8 DER, cleansed by the caller.
  * sigalgs: nullable, the signature algorithms that the key may use. staple, scts: nullable.
  * Returns give (ossl_cred_free) or NULL with errors. d2i_X509(3), d2i_AutoPrivateKey(3). */
 ossl_cred *ossl_cred_new(const uint8_t *chain, size_t chain_len, const uint8_t *key, size_t key_len, const char *sigalgs,
@@ -160,7 +165,8 @@ ossl_step ossl_conn_start(ossl_ctx *ctx, int server, const char *server_name, os
 /* Takes a step of the handshake. in, out: borrow. facts: filled if the step ends with OSSL_DONE. SSL_do_handshake(3). */
 ossl_step ossl_conn_handshake(ossl_conn *conn, const uint8_t *in, size_t in_len, uint8_t *out, size_t out_cap, ossl_facts *facts);
 
-ossl_step ossl_conn_handshake_go(ossl_conn *conn, const uint8_t *in, size_t in_len, uint8_t *out, size_t out_cap, ossl_facts *facts);
+ossl_step ossl_conn_handshake_go(ossl_conn *conn, const uint8_t *in, size_t in_len, uint8_t *out, size_t out_cap,
+	ossl_facts *facts);
 
 /* Answers NEED_CERT or NEED_HELLO with a credential. cred: borrow (a reference is taken), NULL for none. Returns 1, or 0 with the
  * connection's errors. SSL_use_cert_and_key(3). */
@@ -175,7 +181,8 @@ ossl_step ossl_conn_read(ossl_conn *conn, const uint8_t *in, size_t in_len, uint
 
 /* Seals src into records of at most 16384 bytes. payload > 0 asks for small records first: record i holds at most
  * payload * (first + i + 1) bytes. SSL_write_ex(3). */
-ossl_step ossl_conn_write(ossl_conn *conn, const uint8_t *src, size_t len, uint8_t *out, size_t out_cap, size_t payload, size_t first);
+ossl_step ossl_conn_write(ossl_conn *conn, const uint8_t *src, size_t len, uint8_t *out, size_t out_cap, size_t payload,
+	size_t first);
 
 /* Seals close_notify, if it has not been sent and the handshake is complete. SSL_shutdown(3). */
 ossl_step ossl_conn_close_notify(ossl_conn *conn, uint8_t *out, size_t out_cap);
