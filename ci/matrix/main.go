@@ -70,7 +70,7 @@ func matrix(ctx context.Context, dir, only string, patterns, args []string, ci b
 		}
 		rows = append(rows, r)
 	}
-	return report(os.Stdout, rows, ci)
+	return report(os.Stdout, rows, only == "", ci)
 }
 
 // A version is one OpenSSL to run under: the host's own, or a tree that ci/openssl-versions unpacked.

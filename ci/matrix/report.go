@@ -134,8 +134,9 @@ func elsewhere(reason string) bool {
 	return namesGo.MatchString(reason) || namesTool.MatchString(reason)
 }
 
-// report prints the table and the reasons for skips, and returns an error if the run is to fail.
-func report(w io.Writer, rows []*row, ci bool) error {
+// report prints the table and the reasons for skips, and returns an error if the run is to fail. whole
+// says that rows are all there are, so that a test that all of them skipped runs nowhere.
+func report(w io.Writer, rows []*row, whole, ci bool) error {
 	var passed, failed, skipped, unexplained int
 	where := map[skip][]string{} // the versions of each
 	times := map[string]int{}    // how many versions a test was skipped for
@@ -154,21 +155,34 @@ func report(w io.Writer, rows []*row, ci bool) error {
 	if skipped > 0 {
 		fmt.Fprintf(w, "\nskipped:\n")
 	}
-	bySkip := func(a, b skip) int {
-		return cmp.Or(strings.Compare(a.test, b.test), strings.Compare(a.reason, b.reason))
-	}
-	for _, s := range slices.SortedFunc(maps.Keys(where), bySkip) {
+	// Subtests that were skipped for one reason by the same versions share a line.
+	type line struct{ versions, test, reason, note string }
+	lines := map[line][]string{}
+	for s, versions := range where {
 		note := ""
 		switch {
 		case !explained(s.reason):
 			note = "  <- names no version and no missing tool"
-		case len(rows) > 1 && times[s.test] >= len(rows):
+		case whole && times[s.test] >= len(rows):
 			note = "  <- ran under no version"
 		}
 		if note != "" {
 			unexplained++
 		}
-		fmt.Fprintf(w, "  %s: %s: %s%s\n", strings.Join(where[s], ","), s.test, s.reason, note)
+		top, _, _ := strings.Cut(s.test, "/")
+		l := line{strings.Join(versions, ","), top, s.reason, note}
+		lines[l] = append(lines[l], s.test)
+	}
+	byLine := func(a, b line) int {
+		return cmp.Or(strings.Compare(a.test, b.test), strings.Compare(a.reason, b.reason), strings.Compare(a.versions, b.versions))
+	}
+	for _, l := range slices.SortedFunc(maps.Keys(lines), byLine) {
+		tests := slices.Sorted(slices.Values(lines[l]))
+		name := tests[0]
+		if len(tests) > 1 {
+			name = fmt.Sprintf("%s and %d more below %s", name, len(tests)-1, l.test)
+		}
+		fmt.Fprintf(w, "  %s: %s: %s%s\n", l.versions, name, l.reason, l.note)
 	}
 	fmt.Fprintf(w, "\nversions: %d passed, %d failed, %d skipped\n", passed, failed, skipped)
 	for _, r := range rows {

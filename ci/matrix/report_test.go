@@ -97,7 +97,7 @@ func TestReportFails(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			first := row{version: "1.1", passed: 1, skips: []skip{{"S", "OpenSSL 1.1.1 has none"}}}
 			var out bytes.Buffer
-			if err := report(&out, []*row{&first, &test.row}, test.ci); (err != nil) != test.want {
+			if err := report(&out, []*row{&first, &test.row}, true, test.ci); (err != nil) != test.want {
 				t.Errorf("error %v, want one: %t\n%s", err, test.want, &out)
 			}
 		})
