@@ -27,7 +27,7 @@ import (
 func main() {
 	only := flag.String("only", "", "run these versions only: names separated by commas, system for the host's own")
 	run := flag.String("run", "", "run only tests that match `regexp`, as go test does")
-	skip := flag.String("skip", "^TestSoak", "leave out tests that match `regexp`; ci/leaks runs the soak tests")
+	skip := flag.String("skip", "", "leave out tests that match `regexp`")
 	packages := flag.String("packages", "./...", "test these packages: patterns separated by commas")
 	timeout := flag.Duration("timeout", 10*time.Minute, "stop a package's tests after this `time`")
 	flag.Parse()
