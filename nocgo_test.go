@@ -1,0 +1,66 @@
+//go:build !cgo
+
+package ossl_test
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"testing"
+
+	"github.com/ossl-go/ossl"
+)
+
+// TestWithoutCgo: a program built without cgo gets ErrUnavailable from every constructor, or from the handshake where the
+// constructor returns no error, and before anything is dialled. ci/test runs it with CGO_ENABLED=0.
+func TestWithoutCgo(t *testing.T) {
+	client := &tls.Config{ServerName: "localhost", MinVersion: tls.VersionTLS12}
+	server := &tls.Config{GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return nil, nil }}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := listener.Addr().String()
+	listener.Close() // who dials it is refused, which is another error
+
+	constructors := map[string]func() error{
+		"Library":    func() error { _, err := ossl.Library(); return err },
+		"NewContext": func() error { _, err := ossl.NewContext(client); return err },
+		"Dial":       func() error { _, err := ossl.Dial("tcp", address, client); return err },
+		"DialWithDialer": func() error {
+			_, err := ossl.DialWithDialer(new(net.Dialer), "tcp", address, client)
+			return err
+		},
+		"Dialer": func() error {
+			_, err := (&ossl.Dialer{Config: client}).DialContext(context.Background(), "tcp", address)
+			return err
+		},
+		"Client": func() error {
+			a, b := net.Pipe()
+			defer a.Close()
+			defer b.Close()
+			return ossl.Client(a, client).Handshake()
+		},
+		"Server": func() error {
+			a, b := net.Pipe()
+			defer a.Close()
+			defer b.Close()
+			return ossl.Server(a, server).Handshake()
+		},
+		"Listen": func() error {
+			l, err := ossl.Listen("tcp", "127.0.0.1:0", server)
+			if err == nil {
+				l.Close()
+			}
+			return err
+		},
+	}
+	for name, constructor := range constructors {
+		t.Run(name, func(t *testing.T) {
+			if err := constructor(); !errors.Is(err, ossl.ErrUnavailable) {
+				t.Errorf("error %v; want one that is ErrUnavailable", err)
+			}
+		})
+	}
+}
