@@ -87,8 +87,8 @@ func TestDifferentialHang(t *testing.T) {
 		for _, victim := range []tlstest.Role{tlstest.ClientRole, tlstest.ServerRole} {
 			for n := range 8 {
 				for _, stop := range stops {
-					if stop.name == "context's deadline" && n%3 != 1 {
-						continue // takes real time
+					if stop.name == "context's deadline" && n != 1 && n != 4 {
+						continue // takes real time; after 7 records the handshake is done, in time or not
 					}
 					t.Run(fmt.Sprintf("%s/%s/%s/after %d", versionName(version), victim, stop.name, n), func(t *testing.T) {
 						c := withFault(mutualCase(version), victim, func() tlstest.Fault { return tlstest.HangAfterRecords(n) })
