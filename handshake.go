@@ -159,9 +159,7 @@ func (h *handshake) begin() (libssl.Step, error) {
 		if err != nil {
 			return libssl.Step{}, libraryError(err)
 		}
-		if err := h.adopt(t); err != nil {
-			return libssl.Step{}, err
-		}
+		h.adopt(t)
 		return h.step()
 	}
 	h.takeBuffer()
@@ -171,17 +169,17 @@ func (h *handshake) begin() (libssl.Step, error) {
 		return libssl.Step{}, libraryError(err)
 	}
 	h.consume(step.Consumed)
-	return step, h.adopt(t)
+	h.adopt(t)
+	return step, nil
 }
 
 // adopt makes t the connection's SSL, freed by release or, if the connection is dropped, with it.
-func (h *handshake) adopt(t *libssl.Conn) error {
+func (h *handshake) adopt(t *libssl.Conn) {
 	c := h.c
 	c.mu.Lock()
 	defer c.unlock()
 	c.ssl, h.tls = t, t
 	c.cleanup = runtime.AddCleanup(c, func(t *libssl.Conn) { t.Free(false, nil) }, t)
-	return nil
 }
 
 // step takes a step with the input there is.
