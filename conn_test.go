@@ -14,6 +14,7 @@ import (
 	"sync"
 	"testing"
 	"time"
+	"weak"
 
 	"github.com/ossl-go/ossl"
 	"github.com/ossl-go/ossl/internal/libssl"
@@ -367,22 +368,22 @@ func TestConfigErrorsComeFromTheHandshake(t *testing.T) {
 // TestConfigIsCompiledOnce: the drop-in functions remember a configuration, and forget it with its last use.
 func TestConfigIsCompiledOnce(t *testing.T) {
 	config := tlstest.ServerConfig()
-	before := ossl.CompiledConfigs()
+	key := weak.Make(config)
 	for range 10 {
 		a, _ := tlstest.Buffered()
 		ossl.Server(a, config)
 	}
-	if n := ossl.CompiledConfigs() - before; n != 1 {
+	if n := ossl.CompiledFor(key); n != 1 {
 		t.Errorf("%d entries for one configuration", n)
 	}
 	runtime.KeepAlive(config)
 	config = nil
-	for range 50 {
+	for range 200 {
 		runtime.GC()
-		if ossl.CompiledConfigs() <= before {
+		if ossl.CompiledFor(key) == 0 {
 			return
 		}
-		time.Sleep(10 * time.Millisecond)
+		time.Sleep(5 * time.Millisecond)
 	}
 	t.Error("a configuration that is gone is remembered")
 }

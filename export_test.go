@@ -1,6 +1,11 @@
 package ossl
 
-import "github.com/ossl-go/ossl/internal/libssl"
+import (
+	"crypto/tls"
+	"weak"
+
+	"github.com/ossl-go/ossl/internal/libssl"
+)
 
 // KeyUpdate updates the connection's sending key and, if asked, makes the peer do the same.
 func (c *Conn) KeyUpdate(request bool) error {
@@ -50,3 +55,22 @@ func (c *Conn) CrossRead(b []byte) {
 
 // Flush sends what is queued.
 func (c *Conn) Flush() { c.flushQueue() }
+
+// Crossings returns how many calls into C the connection has made.
+func (c *Conn) Crossings() uint64 {
+	c.mu.Lock()
+	defer c.unlock()
+	return c.path.(*libssl.Conn).Calls()
+}
+
+// CompiledFor returns how many Contexts the drop-in functions remember for a configuration.
+func CompiledFor(config weak.Pointer[tls.Config]) (n int) {
+	compiled.mu.Lock()
+	defer compiled.mu.Unlock()
+	for key := range compiled.entries {
+		if key.config == config {
+			n++
+		}
+	}
+	return n
+}

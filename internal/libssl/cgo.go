@@ -375,6 +375,9 @@ func alertOf(v C.int32_t) (level, description uint8, ok bool) { return uint8(v >
 // Version returns the protocol version, as far as the handshake has come.
 func (c *Conn) Version() uint16 { return uint16(c.p.version) }
 
+// Calls returns how many calls into C the connection has made.
+func (c *Conn) Calls() uint64 { return c.crossings }
+
 // Negotiated reports whether a ServerHello, other than a HelloRetryRequest, was sent or received.
 func (c *Conn) Negotiated() bool { return c.p.negotiated != 0 }
 

@@ -63,6 +63,7 @@ func (c *Conn) RefuseHello(uint8)                                {}
 func (c *Conn) AlertIn() (level, description uint8, ok bool)     { return 0, 0, false }
 func (c *Conn) AlertOut() (level, description uint8, ok bool)    { return 0, 0, false }
 func (c *Conn) Version() uint16                                  { return 0 }
+func (c *Conn) Calls() uint64                                    { return 0 }
 func (c *Conn) Negotiated() bool                                 { return false }
 func (c *Conn) Errors() []uint64                                 { return nil }
 func (c *Conn) Facts() Facts                                     { return Facts{} }
