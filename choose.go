@@ -14,7 +14,7 @@ import (
 func (h *handshake) answerHello() (*libssl.Step, error) {
 	c := h.c
 	c.mu.Lock()
-	if c.ssl == nil {
+	if c.tls == nil {
 		c.unlock()
 		return nil, net.ErrClosed
 	}
@@ -59,7 +59,7 @@ func (h *handshake) answerHello() (*libssl.Step, error) {
 	if c.ctx == before {
 		c.mu.Lock()
 		defer c.unlock()
-		if c.ssl == nil {
+		if c.tls == nil {
 			return nil, net.ErrClosed
 		}
 		return nil, h.useCredential()
@@ -113,7 +113,7 @@ func (h *handshake) useCredential() error {
 func (h *handshake) restart(records []byte) (*libssl.Step, error) {
 	c := h.c
 	c.mu.Lock()
-	if c.ssl == nil {
+	if c.tls == nil {
 		c.unlock()
 		return nil, net.ErrClosed
 	}
@@ -170,7 +170,7 @@ func serverCertificate(config *tls.Config, hello *tls.ClientHelloInfo) (*tls.Cer
 func (h *handshake) answerCertificate() error {
 	c := h.c
 	c.mu.Lock()
-	if c.ssl == nil {
+	if c.tls == nil {
 		c.unlock()
 		return net.ErrClosed
 	}
@@ -212,7 +212,7 @@ func (h *handshake) answerCertificate() error {
 	}
 	c.mu.Lock()
 	defer c.unlock()
-	if c.ssl == nil {
+	if c.tls == nil {
 		return net.ErrClosed
 	}
 	if err := h.tls.UseCredential(cred); err != nil {

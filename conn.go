@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/ossl-go/ossl/internal/libssl"
+	"github.com/ossl-go/ossl/internal/record"
 )
 
 // A Conn is a TLS connection over another connection. It has the methods of [tls.Conn], with the same meanings.
@@ -27,6 +28,7 @@ type Conn struct {
 	ctx *Context // constant, but for a server's GetConfigForClient during the handshake
 
 	complete     atomic.Bool // the handshake succeeded
+	takenOver    bool        // libssl has only done the handshake; like state
 	handshakeMu  sync.Mutex
 	handshakeErr error      // guarded by handshakeMu
 	hs           *handshake // the handshake under way, guarded by handshakeMu
@@ -39,7 +41,8 @@ type Conn struct {
 	readMu  sync.Mutex
 	in      input // guarded by readMu
 	readErr error // guarded by readMu; sticky
-	pending bool  // guarded by readMu; decrypted bytes wait inside the path
+	pending bool  // guarded by readMu; decrypted bytes wait inside libssl
+	opened  own   // guarded by readMu; of a connection that was taken over from libssl
 
 	writeMu         sync.Mutex // held across network writes
 	writeErr        error      // guarded by writeMu; sticky
@@ -49,10 +52,10 @@ type Conn struct {
 	bytesSent       int64      // guarded by writeMu
 
 	// mu is held for each crossing and never across network I/O: an SSL is used by one thread at a time. Its holder calls unlock.
-	mu    sync.Mutex
-	path  recordPath   // guarded by mu; nil before the handshake is complete and after release
-	ssl   *libssl.Conn // guarded by mu; the handshake's, nil before it begins and after release
-	queue outQueue     // guarded by mu
+	mu      sync.Mutex
+	tls     *libssl.Conn // guarded by mu; nil before the handshake begins and after release
+	queue   outQueue     // guarded by mu
+	sealErr error        // guarded by mu; why nothing more is sealed, of a connection that was taken over
 
 	// cleanup frees ssl if the connection is dropped without Close. Guarded by mu.
 	cleanup runtime.Cleanup
@@ -72,24 +75,6 @@ type Conn struct {
 	closingMu   sync.Mutex
 }
 
-// A recordPath protects the records of an established connection. libssl's own is the only one so far.
-// Its methods are called under Conn.mu, and those that return a slice return one that is valid until the next call.
-type recordPath interface {
-	// Read opens records from in into dst. What has to be sent for it is left in Spill.
-	Read(in, dst []byte) libssl.Step
-	// Write seals src into out, in records as payload and first ask.
-	Write(src, out []byte, payload, first int) libssl.Step
-	// CloseNotify seals close_notify into out, once.
-	CloseNotify(out []byte) libssl.Step
-	Spill() []byte
-	AlertIn() (level, description uint8, ok bool)
-	AlertOut() (level, description uint8, ok bool)
-	// Export returns exported keying material.
-	Export(label string, context []byte, useContext bool, length int) ([]byte, error)
-	// Free ends the path, sealing close_notify into out first if notify is set.
-	Free(notify bool, out []byte) libssl.Step
-}
-
 var _ net.Conn = (*Conn)(nil)
 
 // unlock gives mu back, and frees what release asked for meanwhile.
@@ -101,28 +86,42 @@ func (c *Conn) unlock() {
 	}
 }
 
-// release frees the connection's C memory: now, or when the crossing under way has ended. It never waits.
+// unlockRead gives readMu back in the same way.
+func (c *Conn) unlockRead() {
+	c.readMu.Unlock()
+	if c.released.Load() && c.readMu.TryLock() {
+		c.opened.free()
+		c.readMu.Unlock()
+	}
+}
+
+// release frees the connection's C memory: now, or when the crossing or the Read under way has ended. It never waits.
 func (c *Conn) release() {
 	c.released.Store(true)
 	if c.mu.TryLock() {
 		c.unlock()
 	}
+	if c.readMu.TryLock() {
+		c.unlockRead()
+	}
 }
 
-// freeLocked frees the SSL. mu is held.
+// freeLocked frees what libssl has of the connection: all of it, but for the reading side of one that was taken over. mu is held.
 func (c *Conn) freeLocked() {
-	switch {
-	case c.path != nil:
-		c.path.Free(false, nil)
-	case c.ssl != nil:
-		c.ssl.Free(false, nil)
+	if c.tls == nil {
+		return
+	}
+	if c.complete.Load() && c.takenOver {
+		c.tls.FreeSide(libssl.WriteSide, false, nil)
+	} else {
+		c.tls.Free(false, nil)
 	}
 	c.forgetLocked()
 }
 
-// forgetLocked forgets the SSL, which has been freed. mu is held.
+// forgetLocked forgets what has been freed. mu is held.
 func (c *Conn) forgetLocked() {
-	c.path, c.ssl = nil, nil
+	c.tls = nil
 	c.cleanup.Stop()
 }
 
@@ -202,10 +201,10 @@ func (c *Conn) ExportKeyingMaterial(label string, context []byte, length int) ([
 	}
 	c.mu.Lock()
 	defer c.unlock()
-	if c.path == nil {
+	if c.tls == nil {
 		return nil, net.ErrClosed
 	}
-	out, err := c.path.Export(label, context, context != nil, length)
+	out, err := c.tls.Export(label, context, context != nil, length)
 	if err != nil {
 		return nil, libraryError(err)
 	}
@@ -242,7 +241,7 @@ func (c *Conn) HandshakeContext(ctx context.Context) (err error) {
 		return nil
 	}
 	c.readMu.Lock()
-	defer c.readMu.Unlock()
+	defer c.unlockRead()
 	c.handshakeErr = c.runHandshake(ctx)
 	if c.handshakeErr != nil {
 		c.release()
@@ -301,29 +300,50 @@ func (c *Conn) closeNotify(free bool) error {
 	out := getBuffer(smallBuffers)
 	defer out.put()
 	c.mu.Lock()
-	if c.path == nil {
+	if c.tls == nil {
 		c.unlock()
 		return net.ErrClosed
 	}
 	queued := c.queue.take()
-	var step libssl.Step
-	if free {
-		step = c.path.Free(true, out.mem)
-		c.forgetLocked()
-	} else {
-		step = c.path.CloseNotify(out.mem)
-	}
+	step := c.sealCloseNotify(free, out.mem)
 	c.unlock()
 
 	c.closeNotifySent = true
 	last := append(queued, out.mem[:step.Produced]...)
-	if len(last) == 0 { // the path has failed, and its alert was sent
+	if len(last) == 0 { // the connection has failed, and its alert was sent
 		return nil
 	}
 	_ = c.conn.SetWriteDeadline(time.Now().Add(closeNotifyTimeout))
 	_, c.closeNotifyErr = c.conn.Write(last)
 	_ = c.conn.SetWriteDeadline(time.Now()) // any later write fails
 	return c.closeNotifyErr
+}
+
+// sealCloseNotify seals close_notify, unless an alert has ended the connection before, and frees what it can. mu is held.
+func (c *Conn) sealCloseNotify(free bool, out []byte) (step libssl.Step) {
+	if !c.takenOver {
+		if !free {
+			return c.tls.CloseNotify(out)
+		}
+		step = c.tls.Free(true, out)
+		c.forgetLocked()
+		return step
+	}
+	notify := c.sealErr == nil
+	c.sealErr = errShutdown
+	switch {
+	case free && c.readMu.TryLock():
+		step = c.tls.FreeSide(libssl.BothSides, notify, out)
+		c.opened.tls = nil
+		c.forgetLocked()
+		c.readMu.Unlock()
+	case free: // the Read under way frees its side
+		step = c.tls.FreeSide(libssl.WriteSide, notify, out)
+		c.forgetLocked()
+	case notify:
+		step = c.tls.Seal(record.Alert, []byte{alertLevelWarning, alertCloseNotify}, out, 0, 0, 0)
+	}
+	return step
 }
 
 // closed returns a channel that Close closes.

@@ -10,7 +10,18 @@ import (
 // KeyUpdate updates the connection's sending key and, if asked, makes the peer do the same.
 func (c *Conn) KeyUpdate(request bool) error {
 	c.mu.Lock()
-	t := c.path.(*libssl.Conn)
+	t := c.tls
+	if c.takenOver {
+		message := []byte{24, 0, 0, 1, 0}
+		if request {
+			message[4] = 1
+		}
+		c.updateWriteLocked(message)
+		err := c.sealErr
+		c.unlock()
+		c.flushQueue()
+		return err
+	}
 	step := t.KeyUpdate(request)
 	c.queue.push(t.Spill())
 	c.unlock()
@@ -25,7 +36,11 @@ func (c *Conn) KeyUpdate(request bool) error {
 func (c *Conn) Freed() bool {
 	c.mu.Lock()
 	defer c.unlock()
-	return c.path == nil && c.ssl == nil
+	if c.readMu.TryLock() {
+		defer c.unlockRead()
+		return c.tls == nil && c.opened.tls == nil
+	}
+	return false
 }
 
 // CompiledConfigs returns how many configurations the drop-in functions remember.
@@ -45,12 +60,20 @@ func (c *Conn) QueueLen() int {
 	return len(c.queue.data)
 }
 
-// CrossRead lets the record path have b, as a Read does before it flushes.
+// CrossRead opens b, which is damaged, as a Read does before it flushes.
 func (c *Conn) CrossRead(b []byte) {
+	if c.takenOver {
+		c.readMu.Lock()
+		defer c.unlockRead()
+		if o := c.opened.tls.Open(b, make([]byte, 100)); o.Status == libssl.Fatal {
+			c.queueAlert(o.Alert)
+		}
+		return
+	}
 	c.mu.Lock()
 	defer c.unlock()
-	c.path.Read(b, make([]byte, 100))
-	c.queue.push(c.path.Spill())
+	c.tls.Read(b, make([]byte, 100))
+	c.queue.push(c.tls.Spill())
 }
 
 // Flush sends what is queued.
@@ -60,7 +83,7 @@ func (c *Conn) Flush() { c.flushQueue() }
 func (c *Conn) Crossings() uint64 {
 	c.mu.Lock()
 	defer c.unlock()
-	return c.path.(*libssl.Conn).Calls()
+	return c.tls.Calls()
 }
 
 // CompiledFor returns how many Contexts the drop-in functions remember for a configuration.

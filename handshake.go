@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"github.com/ossl-go/ossl/internal/libssl"
+	"github.com/ossl-go/ossl/internal/record"
 )
 
 // A handshake is the state of one that is under way.
@@ -178,7 +179,7 @@ func (h *handshake) adopt(t *libssl.Conn) {
 	c := h.c
 	c.mu.Lock()
 	defer c.unlock()
-	c.ssl, h.tls = t, t
+	c.tls, h.tls = t, t
 	c.cleanup = runtime.AddCleanup(c, func(t *libssl.Conn) { t.Free(false, nil) }, t)
 }
 
@@ -204,7 +205,7 @@ func (h *handshake) step() (libssl.Step, error) {
 	h.takeBuffer()
 	c.mu.Lock()
 	defer c.unlock()
-	if c.ssl == nil || c.released.Load() {
+	if c.tls == nil || c.released.Load() {
 		return libssl.Step{}, net.ErrClosed
 	}
 	if h.verifier != nil {
@@ -251,7 +252,7 @@ func (h *handshake) agree(step libssl.Step) (out []byte, keylog string, err erro
 	c := h.c
 	c.mu.Lock()
 	defer c.unlock()
-	if c.ssl == nil {
+	if c.tls == nil {
 		return nil, "", net.ErrClosed
 	}
 	keylog = string(h.tls.KeyLog())
@@ -305,7 +306,9 @@ func (h *handshake) send(out []byte) error {
 	if c.writeErr != nil {
 		return c.writeErr
 	}
-	if _, err := c.conn.Write(out); err != nil {
+	n, err := c.conn.Write(out)
+	c.bytesSent += int64(n)
+	if err != nil {
 		c.writeErr = permanent(err)
 		return err
 	}
@@ -347,7 +350,7 @@ func (h *handshake) answerVerify() error {
 	c := h.c
 	c.mu.Lock()
 	defer c.unlock()
-	if c.ssl == nil {
+	if c.tls == nil {
 		return net.ErrClosed
 	}
 	r := c.verifyChain(h.tls.Message())
@@ -365,30 +368,54 @@ func (h *handshake) answerVerify() error {
 
 // finish takes the negotiated parameters over and opens the connection for use.
 func (h *handshake) finish() error {
+	alert, err := h.checkFinished()
+	if err != nil && alert != nil {
+		_ = h.send(alert)
+	}
+	return err
+}
+
+// checkFinished is finish without what it sends if there is an error.
+func (h *handshake) checkFinished() (alert []byte, err error) {
 	c := h.c
 	c.mu.Lock()
 	defer c.unlock()
-	if c.ssl == nil {
-		return net.ErrClosed
+	if c.tls == nil {
+		return nil, net.ErrClosed
 	}
 	facts := h.facts
 	c.fillState(facts)
+	c.takenOver = facts.TakenOver
 	if err := c.checkALPN(); err != nil {
-		return err
+		return h.lateAlert(alertUnsupportedExtension), err
 	}
 	if err := h.checkVerified(); err != nil {
-		return err
+		return h.lateAlert(alertInternalError), err
+	}
+	if c.ctx.opts.records == RecordsOwn && !c.takenOver {
+		return nil, errors.New("ossl: the connection can't be taken over from libssl, as WithRecordPath(RecordsOwn) asks")
 	}
 	c.state.HandshakeComplete = true
-	switch {
-	case facts.Version < tls.VersionTLS13 && !facts.ExtendedMasterSecret:
+	if facts.Version < tls.VersionTLS13 && !facts.ExtendedMasterSecret {
 		c.exportErr = errors.New("crypto/tls: ExportKeyingMaterial is unavailable when neither TLS 1.3 nor Extended " +
 			"Master Secret are negotiated")
 	}
 	setField(&c.state, "ekm", c.ExportKeyingMaterial)
-	c.path = h.tls
+	if c.takenOver {
+		c.opened.begin(h.tls, c.state.Version, c.isClient)
+	}
 	c.complete.Store(true)
-	return nil
+	return nil, nil
+}
+
+// lateAlert seals an alert after the last step, if the keys are here and not libssl's. mu is held.
+func (h *handshake) lateAlert(description uint8) []byte {
+	if !h.c.takenOver {
+		return nil
+	}
+	out := make([]byte, 64)
+	step := h.tls.Seal(record.Alert, []byte{alertLevelFatal, description}, out, 0, 0, 0)
+	return out[:step.Produced]
 }
 
 // checkVerified refuses a handshake that is done without a decision that the configuration asks for. None comes here by any path

@@ -3,6 +3,7 @@ package ossl
 import (
 	"crypto/tls"
 	"fmt"
+	"os"
 )
 
 // An Option asks for something of a [Context] that [tls.Config] has no field for.
@@ -14,7 +15,27 @@ type options struct {
 	signatures    []tls.SignatureScheme
 	securityLevel int
 	chainCache    int
+	records       RecordPath
 }
+
+// envRecords names the environment variable that chooses the record path where no [WithRecordPath] does: "auto", "libssl" or
+// "own".
+const envRecords = "OSSL_RECORDS"
+
+// A RecordPath says what seals and opens the records of a connection after its handshake.
+type RecordPath int
+
+const (
+	// RecordsAuto takes connections over from libssl where ossl's own path is proven: TLS 1.3 and TLS 1.2 with AES-GCM or
+	// ChaCha20-Poly1305. It is the default.
+	RecordsAuto RecordPath = iota
+	// RecordsLibssl leaves every connection with libssl.
+	RecordsLibssl
+	// RecordsOwn fails handshakes whose connection can't be taken over.
+	RecordsOwn
+)
+
+var recordPaths = map[string]RecordPath{"": RecordsAuto, "auto": RecordsAuto, "libssl": RecordsLibssl, "own": RecordsOwn}
 
 // defaultChainCache is the number of verified chains that a Context remembers.
 const defaultChainCache = 1024
@@ -24,6 +45,12 @@ const defaultSecurityLevel = 2
 
 func optionsOf(opts []Option) (*options, error) {
 	o := &options{securityLevel: defaultSecurityLevel, chainCache: defaultChainCache}
+	named := os.Getenv(envRecords)
+	records, ok := recordPaths[named]
+	if !ok {
+		return nil, &ConfigError{Field: envRecords, Reason: fmt.Sprintf("%q is none of auto, libssl and own", named)}
+	}
+	o.records = records
 	for _, opt := range opts {
 		if err := opt(o); err != nil {
 			return nil, err
@@ -75,6 +102,18 @@ func WithVerifiedChainCache(entries int) Option {
 			return &ConfigError{Field: "WithVerifiedChainCache", Reason: "negative"}
 		}
 		o.chainCache = entries
+		return nil
+	}
+}
+
+// WithRecordPath chooses what seals and opens records after the handshake. The default is [RecordsAuto], or what the environment
+// variable OSSL_RECORDS says.
+func WithRecordPath(path RecordPath) Option {
+	return func(o *options) error {
+		if path < RecordsAuto || path > RecordsOwn {
+			return &ConfigError{Field: "WithRecordPath", Reason: fmt.Sprintf("no path %d", path)}
+		}
+		o.records = path
 		return nil
 	}
 }

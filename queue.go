@@ -19,6 +19,9 @@ func (q *outQueue) push(b []byte) bool {
 	if len(q.data)+len(b) > maxQueue {
 		return false
 	}
+	if len(b) == 0 {
+		return true
+	}
 	q.data = append(q.data, b...)
 	q.filled.Store(true)
 	return true

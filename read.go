@@ -20,7 +20,7 @@ func (c *Conn) Read(b []byte) (int, error) {
 		return 0, nil
 	}
 	c.readMu.Lock()
-	defer c.readMu.Unlock()
+	defer c.unlockRead()
 	for {
 		if c.readErr != nil {
 			return 0, c.readErr
@@ -46,21 +46,24 @@ func (c *Conn) Read(b []byte) (int, error) {
 
 // open opens what is there of the input into b. It returns neither data nor error if a record is incomplete. readMu is held.
 func (c *Conn) open(b []byte) (int, error) {
+	if c.takenOver {
+		return c.openOwn(b)
+	}
 	c.mu.Lock()
-	if c.path == nil {
+	if c.tls == nil {
 		c.unlock()
 		c.readErr = net.ErrClosed
 		return 0, c.readErr
 	}
-	step := c.path.Read(c.in.data, b)
+	step := c.tls.Read(c.in.data, b)
 	c.moved()
 	var renegotiation bool
-	spill := c.path.Spill()
+	spill := c.tls.Spill()
 	if len(spill) > 0 && !c.queue.push(spill) {
 		c.readErr = errQueueFull
 	} else if step.Status == libssl.Fatal {
 		c.readErr = c.readError(c.in.data[:step.Consumed])
-	} else if _, description, ok := c.path.AlertOut(); ok && description == alertNoRenegotiation {
+	} else if _, description, ok := c.tls.AlertOut(); ok && description == alertNoRenegotiation {
 		// libssl refuses by a warning and goes on; crypto/tls ends the connection.
 		c.readErr = localError(alertNoRenegotiation, nil)
 		renegotiation = true
@@ -90,11 +93,7 @@ var errQueueFull = errors.New("ossl: the peer asks for key updates and does not 
 
 // readError turns a fatal read into the error that crypto/tls returns. mu is held.
 func (c *Conn) readError(consumed []byte) error {
-	t, ok := c.path.(*libssl.Conn)
-	if !ok {
-		return localError(alertInternalError, nil)
-	}
-	_, err := fatalError("read", t, consumed)
+	_, err := fatalError("read", c.tls, consumed)
 	return err
 }
 

@@ -16,7 +16,7 @@ func (c *Conn) finishMessage() error {
 	if !c.readMu.TryLock() {
 		return c.awaitRead()
 	}
-	defer c.readMu.Unlock()
+	defer c.unlockRead()
 	if c.readErr != nil {
 		return c.readErr
 	}
@@ -27,21 +27,21 @@ func (c *Conn) finishMessage() error {
 	}
 	c.mu.Lock()
 	defer c.unlock()
-	t, ok := c.path.(*libssl.Conn)
-	if !ok {
+	if c.tls == nil {
 		return net.ErrClosed
 	}
 	// The rest of the message and no more: data that follows it stays for Read.
 	var facts libssl.Facts
 	out := getBuffer(smallBuffers)
 	defer out.put()
-	step := t.Handshake(c.in.data, out.mem, &facts)
+	step := c.tls.Handshake(c.in.data, out.mem, &facts)
 	c.in.consume(step.Consumed)
 	if step.Produced > 0 && !c.queue.push(out.mem[:step.Produced]) {
 		return errQueueFull
 	}
 	if step.Status == libssl.Fatal {
-		return c.writeError()
+		_, err := fatalError("write", c.tls, nil)
+		return err
 	}
 	return nil
 }

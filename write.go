@@ -79,7 +79,7 @@ func (c *Conn) seal(b []byte) (int, error) {
 	if len(b) > limit {
 		pool = largeBuffers
 		limit = maxChunk
-		if payload > 0 {
+		if payload > 0 && !c.takenOver {
 			limit = recordSizeBoostThreshold / 2 // small records have more overhead
 		}
 	}
@@ -88,15 +88,17 @@ func (c *Conn) seal(b []byte) (int, error) {
 	defer out.put()
 
 	c.mu.Lock()
-	if c.path == nil {
+	if c.tls == nil {
 		c.unlock()
 		return 0, net.ErrClosed
 	}
 	queued := c.queue.take()
-	step := c.path.Write(b, out.mem, payload, c.packetsSent)
+	var step libssl.Step
 	var failed error
-	if step.Status == libssl.Fatal {
-		failed = c.writeError()
+	if c.takenOver {
+		step, failed = c.sealOwn(b, out.mem, payload)
+	} else if step = c.tls.Write(b, out.mem, payload, c.packetsSent); step.Status == libssl.Fatal {
+		_, failed = fatalError("write", c.tls, nil)
 	}
 	c.unlock()
 
@@ -115,18 +117,8 @@ func (c *Conn) seal(b []byte) (int, error) {
 		return 0, err
 	}
 	c.packetsSent += step.Records
-	c.bytesSent += int64(step.N)
+	c.bytesSent += int64(step.Produced)
 	return step.N, nil
-}
-
-// writeError turns a fatal write into an error. mu is held.
-func (c *Conn) writeError() error {
-	t, ok := c.path.(*libssl.Conn)
-	if !ok {
-		return localError(alertInternalError, nil)
-	}
-	_, err := fatalError("write", t, nil)
-	return err
 }
 
 // recordPayload returns how much plaintext makes a record that fits one TCP segment, 0 once records may have their full size: the

@@ -42,6 +42,11 @@ typedef struct ossl_param_st OSSL_PARAM;
 typedef struct evp_pkey_ctx_st EVP_PKEY_CTX;
 typedef struct evp_pkey_method_st EVP_PKEY_METHOD;
 typedef struct evp_md_st EVP_MD;
+typedef struct evp_cipher_st EVP_CIPHER;
+typedef struct evp_cipher_ctx_st EVP_CIPHER_CTX;
+typedef struct evp_kdf_st EVP_KDF;
+typedef struct evp_kdf_ctx_st EVP_KDF_CTX;
+typedef struct ssl_session_st SSL_SESSION;
 typedef struct engine_st ENGINE;
 typedef struct rsa_st RSA;
 typedef struct ec_key_st EC_KEY;
@@ -189,6 +194,42 @@ typedef struct conf_method_st CONF_METHOD;
 		size_t llen, const unsigned char *context, size_t contextlen, int use_context)) \
 	X(SSL, OSSL_V1_1_1, REQUIRED, int, SSL_get_key_update_type, (const SSL *s)) \
 	X(SSL, OSSL_V1_1_1, REQUIRED, int, SSL_key_update, (SSL *s, int updatetype)) \
+	/* Taking over from libssl: SSL_get_session(3), SSL_get_client_random(3), SSL_has_pending(3), SSL_set_shutdown(3) */ \
+	X(SSL, OSSL_V1_1_1, REQUIRED, SSL_SESSION *, SSL_get_session, (const SSL *ssl)) \
+	X(SSL, OSSL_V1_1_1, REQUIRED, size_t, SSL_SESSION_get_master_key, (const SSL_SESSION *sess, unsigned char *out, size_t outlen)) \
+	X(SSL, OSSL_V1_1_1, REQUIRED, uint8_t, SSL_SESSION_get_max_fragment_length, (const SSL_SESSION *sess)) \
+	X(SSL, OSSL_V1_1_1, REQUIRED, size_t, SSL_get_client_random, (const SSL *ssl, unsigned char *out, size_t outlen)) \
+	X(SSL, OSSL_V1_1_1, REQUIRED, size_t, SSL_get_server_random, (const SSL *ssl, unsigned char *out, size_t outlen)) \
+	X(SSL, OSSL_V1_1_1, REQUIRED, int, SSL_has_pending, (const SSL *s)) \
+	X(SSL, OSSL_V1_1_1, REQUIRED, void, SSL_set_shutdown, (SSL *ssl, int mode)) \
+	/* Records: EVP_EncryptInit(3), EVP_KDF(3), EVP_KDF-TLS13_KDF(7), EVP_KDF-TLS1_PRF(7), EVP_DigestInit(3), HMAC(3) */ \
+	X(CRYPTO, OSSL_V1_1_1, REQUIRED, EVP_CIPHER_CTX *, EVP_CIPHER_CTX_new, (void)) \
+	X(CRYPTO, OSSL_V1_1_1, REQUIRED, void, EVP_CIPHER_CTX_free, (EVP_CIPHER_CTX *ctx)) \
+	X(CRYPTO, OSSL_V1_1_1, REQUIRED, int, EVP_CIPHER_CTX_ctrl, (EVP_CIPHER_CTX *ctx, int type, int arg, void *ptr)) \
+	X(CRYPTO, OSSL_V1_1_1, REQUIRED, int, EVP_CipherInit_ex, (EVP_CIPHER_CTX *ctx, const EVP_CIPHER *cipher, ENGINE *impl, \
+		const unsigned char *key, const unsigned char *iv, int enc)) \
+	X(CRYPTO, OSSL_V1_1_1, REQUIRED, int, EVP_CipherUpdate, \
+		(EVP_CIPHER_CTX *ctx, unsigned char *out, int *outl, const unsigned char *in, int inl)) \
+	X(CRYPTO, OSSL_V1_1_1, REQUIRED, int, EVP_CipherFinal_ex, (EVP_CIPHER_CTX *ctx, unsigned char *outm, int *outl)) \
+	X(CRYPTO, OSSL_V3_0, REQUIRED, EVP_CIPHER *, EVP_CIPHER_fetch, \
+		(OSSL_LIB_CTX *ctx, const char *algorithm, const char *properties)) \
+	X(CRYPTO, OSSL_V3_0, REQUIRED, void, EVP_CIPHER_free, (EVP_CIPHER *cipher)) \
+	X(CRYPTO, OSSL_V1_1_1, ONLY_1_1_1, const EVP_CIPHER *, EVP_aes_128_gcm, (void)) \
+	X(CRYPTO, OSSL_V1_1_1, ONLY_1_1_1, const EVP_CIPHER *, EVP_aes_256_gcm, (void)) \
+	X(CRYPTO, OSSL_V1_1_1, ONLY_1_1_1, const EVP_CIPHER *, EVP_chacha20_poly1305, (void)) \
+	X(CRYPTO, OSSL_V3_0, REQUIRED, EVP_KDF *, EVP_KDF_fetch, \
+		(OSSL_LIB_CTX *libctx, const char *algorithm, const char *properties)) \
+	X(CRYPTO, OSSL_V3_0, REQUIRED, void, EVP_KDF_free, (EVP_KDF *kdf)) \
+	X(CRYPTO, OSSL_V3_0, REQUIRED, EVP_KDF_CTX *, EVP_KDF_CTX_new, (EVP_KDF *kdf)) \
+	X(CRYPTO, OSSL_V3_0, REQUIRED, void, EVP_KDF_CTX_free, (EVP_KDF_CTX *ctx)) \
+	X(CRYPTO, OSSL_V3_0, REQUIRED, int, EVP_KDF_derive, \
+		(EVP_KDF_CTX *ctx, unsigned char *key, size_t keylen, const OSSL_PARAM *params)) \
+	X(CRYPTO, OSSL_V1_1_1, REQUIRED, const EVP_MD *, EVP_sha256, (void)) \
+	X(CRYPTO, OSSL_V1_1_1, REQUIRED, const EVP_MD *, EVP_sha384, (void)) \
+	X(CRYPTO, OSSL_V1_1_1, REQUIRED, int, EVP_Digest, (const void *data, size_t count, unsigned char *md, unsigned int *size, \
+		const EVP_MD *type, ENGINE *impl)) \
+	X(CRYPTO, OSSL_V1_1_1, ONLY_1_1_1, unsigned char *, HMAC, (const EVP_MD *evp_md, const void *key, int key_len, \
+		const unsigned char *data, size_t data_len, unsigned char *md, unsigned int *md_len)) \
 	/* The slim library context: OSSL_PROVIDER(3), provider-base(7), SSL_CTX_new(3), NCONF_load(3), EVP_MD_fetch(3) */ \
 	X(SSL, OSSL_V3_0, REQUIRED, SSL_CTX *, SSL_CTX_new_ex, (OSSL_LIB_CTX *libctx, const char *propq, const SSL_METHOD *meth)) \
 	X(CRYPTO, OSSL_V3_0, REQUIRED, int, OSSL_PROVIDER_do_all, \
@@ -307,6 +348,7 @@ typedef struct conf_method_st CONF_METHOD;
 	K(OSSL_V1_1_1, SSL_VERIFY_NONE, 0) \
 	K(OSSL_V1_1_1, SSL_VERIFY_PEER, 1) \
 	K(OSSL_V1_1_1, SSL_VERIFY_FAIL_IF_NO_PEER_CERT, 2) \
+	K(OSSL_V1_1_1, SSL_SENT_SHUTDOWN, 1) \
 	K(OSSL_V1_1_1, SSL_RECEIVED_SHUTDOWN, 2) \
 	K(OSSL_V1_1_1, SSL_CLIENT_HELLO_SUCCESS, 1) \
 	K(OSSL_V1_1_1, SSL_CLIENT_HELLO_ERROR, 0) \
@@ -318,7 +360,19 @@ typedef struct conf_method_st CONF_METHOD;
 	K(OSSL_V1_1_1, SSL_CB_WRITE_ALERT, 0x4008) \
 	K(OSSL_V1_1_1, SSL_KEY_UPDATE_NONE, -1) \
 	K(OSSL_V1_1_1, SSL_KEY_UPDATE_REQUESTED, 1) \
+	K(OSSL_V1_1_1, SSL3_RT_CHANGE_CIPHER_SPEC, 20) \
+	K(OSSL_V1_1_1, SSL3_RT_ALERT, 21) \
 	K(OSSL_V1_1_1, SSL3_RT_HANDSHAKE, 22) \
+	K(OSSL_V1_1_1, SSL3_RT_APPLICATION_DATA, 23) \
+	K(OSSL_V1_1_1, SSL3_RT_HEADER, 0x100) \
+	K(OSSL_V1_1_1, SSL3_MT_FINISHED, 20) \
+	K(OSSL_V1_1_1, EVP_CTRL_AEAD_GET_TAG, 0x10) \
+	K(OSSL_V1_1_1, EVP_CTRL_AEAD_SET_TAG, 0x11) \
+	K(OSSL_V3_0, EVP_KDF_HKDF_MODE_EXPAND_ONLY, 2) \
+	K(OSSL_V1_1_1, SSL_AD_UNEXPECTED_MESSAGE, 10) \
+	K(OSSL_V1_1_1, SSL_AD_BAD_RECORD_MAC, 20) \
+	K(OSSL_V1_1_1, SSL_AD_RECORD_OVERFLOW, 22) \
+	K(OSSL_V1_1_1, SSL_AD_PROTOCOL_VERSION, 70) \
 	K(OSSL_V1_1_1, SSL3_MT_CLIENT_HELLO, 1) \
 	K(OSSL_V1_1_1, SSL3_MT_SERVER_HELLO, 2) \
 	K(OSSL_V1_1_1, SSL3_MT_CERTIFICATE, 11) \

@@ -54,6 +54,8 @@ static int window_write(BIO *b, const char *from, int len)
 	}
 	if (n > (size_t)len)
 		n = (size_t)len;
+	if (!c->handshake_done && c->ctx && c->ctx->own_records)
+		takeover_sent(c, (const uint8_t *)from, n);
 	memcpy(c->out + c->out_len, from, n);
 	c->out_len += n;
 	return (int)n;
@@ -141,9 +143,11 @@ static void on_message(int write_p, int version, int content_type, const void *d
 
 	(void)version;
 	(void)arg;
+	c = conn_of(ssl);
+	if (c->ctx->own_records && len > 0)
+		takeover_message(c, write_p, content_type, p);
 	if (content_type != OSSL_SSL3_RT_HANDSHAKE || len < 4)
 		return;
-	c = conn_of(ssl);
 	switch (p[0]) {
 	case OSSL_SSL3_MT_CLIENT_HELLO:
 		if (c->server && c->ctx->want_hello && c->hello == ASK_NONE) {
@@ -382,6 +386,10 @@ static void on_keylog(const SSL *ssl, const char *line)
 {
 	conn *c = conn_of(ssl);
 
+	if (c->ctx->own_records)
+		takeover_secret(c, line);
+	if (!c->ctx->want_keylog)
+		return;
 	if (bytes_append(&c->keylog, line, strlen(line), MAX_KEYLOG))
 		bytes_append(&c->keylog, "\n", 1, MAX_KEYLOG);
 }
@@ -395,7 +403,7 @@ int ossl_ctx_set_callbacks(ossl_ctx *ctx)
 		ossl_fn.SSL_CTX_set_client_hello_cb(ctx->ssl, on_client_hello, NULL);
 	if (ctx->want_cert)
 		ossl_fn.SSL_CTX_set_cert_cb(ctx->ssl, on_cert, NULL);
-	if (ctx->want_keylog)
+	if (ctx->want_keylog || ctx->own_records)
 		ossl_fn.SSL_CTX_set_keylog_callback(ctx->ssl, on_keylog);
 	ossl_fn.SSL_CTX_set_alpn_select_cb(ctx->ssl, on_alpn, NULL);
 	ossl_fn.SSL_CTX_callback_ctrl(ctx->ssl, OSSL_SSL_CTRL_SET_TLSEXT_STATUS_REQ_CB, (void (*)(void))on_status);

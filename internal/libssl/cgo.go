@@ -27,6 +27,12 @@ package libssl
 #cgo nocallback ossl_conn_export
 #cgo noescape ossl_conn_free
 #cgo nocallback ossl_conn_free
+#cgo noescape ossl_conn_open
+#cgo nocallback ossl_conn_open
+#cgo noescape ossl_conn_seal
+#cgo nocallback ossl_conn_seal
+#cgo noescape ossl_conn_update
+#cgo nocallback ossl_conn_update
 #cgo noescape ossl_conn_new
 #cgo nocallback ossl_conn_new
 #cgo noescape ossl_conn_use_cred
@@ -37,6 +43,7 @@ import "C"
 import (
 	"runtime"
 	"runtime/cgo"
+	"sync/atomic"
 	"unsafe"
 )
 
@@ -128,6 +135,7 @@ func NewContext(cfg *ContextConfig) (*Context, error) {
 	p.want_cert = flag(cfg.WantCert)
 	p.want_keylog = flag(cfg.WantKeyLog)
 	p.verify_pauses = flag(cfg.VerifyPauses)
+	p.own_records = flag(cfg.OwnRecords)
 	for _, s := range []struct {
 		to   **C.char
 		from string
@@ -232,7 +240,8 @@ type Conn struct {
 	p         *C.ossl_conn
 	handle    cgo.Handle
 	callsGo   bool
-	crossings uint64
+	crossings uint64 // but those of Open, UpdateRead and FreeRead
+	opens     atomic.Uint64
 	ctx       *Context    // kept for the signer of its credential
 	cred      *Credential // the connection's own, kept for its signer
 }
@@ -310,14 +319,78 @@ func (c *Conn) KeyUpdate(request bool) Step {
 
 // Free frees the connection, sealing close_notify into out first if notify is set. c must not be used again.
 func (c *Conn) Free(notify bool, out []byte) Step {
-	step := stepOf(C.ossl_conn_free(c.p, C.int(flag(notify)), bytePtr(out), C.size_t(len(out))))
-	c.p = nil
-	if c.handle != 0 {
-		c.handle.Delete()
-		c.handle = 0
+	return c.free(BothSides, notify, out)
+}
+
+// FreeSide frees one or both sides of a connection that was taken over. What belongs to a freed side must not be used again.
+func (c *Conn) FreeSide(side Side, notify bool, out []byte) Step { return c.free(side, notify, out) }
+
+func (c *Conn) free(side Side, notify bool, out []byte) Step {
+	step := stepOf(C.ossl_conn_free(c.p, C.int(side), C.int(flag(notify)), bytePtr(out), C.size_t(len(out))))
+	calls := uint64(1)
+	if side&WriteSide != 0 {
+		if c.handle != 0 {
+			c.handle.Delete()
+			c.handle = 0
+		}
+		calls += c.crossings
 	}
-	crossings.Add(c.crossings + 1)
+	if side&ReadSide != 0 {
+		calls += c.opens.Load()
+	}
+	crossings.Add(calls)
 	return step
+}
+
+// Open opens records of a connection that was taken over: in place, and into dst.
+func (c *Conn) Open(in, dst []byte) Opened {
+	c.opens.Add(1)
+	o := C.ossl_conn_open(c.p, bytePtr(in), C.size_t(len(in)), bytePtr(dst), C.size_t(len(dst)))
+	opened := Opened{
+		Status:   Status(o.status),
+		Alert:    uint8(o.alert),
+		Type:     uint8(o._type),
+		Consumed: int(o.consumed),
+		N:        int(o.n),
+	}
+	if opened.Status == Record {
+		opened.At, opened.Len = int(o.at), int(o.len)
+	}
+	return opened
+}
+
+// Seal seals src into out as records of a content type, for a connection that was taken over. With payload > 0 the i-th record
+// holds at most payload*(first+i+1) bytes, until grown bytes have been produced.
+func (c *Conn) Seal(contentType uint8, src, out []byte, payload, first, grown int) Step {
+	c.crossings++
+	return stepOf(C.ossl_conn_seal(c.p, C.uint8_t(contentType), bytePtr(src), C.size_t(len(src)), bytePtr(out), C.size_t(len(out)),
+		C.size_t(payload), C.size_t(first), C.size_t(max(0, grown))))
+}
+
+// UpdateRead and UpdateWrite go on to a side's next keys. They report whether that worked; the side is dead if not.
+func (c *Conn) UpdateRead() bool {
+	c.opens.Add(1)
+	return C.ossl_conn_update(c.p, 0) == 1
+}
+
+func (c *Conn) UpdateWrite() bool {
+	c.crossings++
+	return C.ossl_conn_update(c.p, 1) == 1
+}
+
+// Skip leaves sequence numbers of a side out, so that tests get to their limits. It never goes back.
+func (c *Conn) Skip(side Side, seq uint64) bool {
+	return C.ossl_conn_skip(c.p, C.int(side>>1), C.uint64_t(seq)) == 1
+}
+
+// OfSecrets makes an established connection of TLS 1.3 traffic secrets, for tests; a nil secret is a side that can't be used.
+func (c *Context) OfSecrets(suite uint16, read, write []byte) (*Conn, error) {
+	defer runtime.KeepAlive(c)
+	p := C.ossl_conn_of_secrets(c.p, C.uint16_t(suite), bytePtr(read), bytePtr(write))
+	if p == nil {
+		return nil, &Error{Op: "connection of secrets"}
+	}
+	return &Conn{p: p, ctx: c}, nil
 }
 
 // Export returns exported keying material, RFC 5705 and RFC 8446, section 7.5.
@@ -376,7 +449,7 @@ func alertOf(v C.int32_t) (level, description uint8, ok bool) { return uint8(v >
 func (c *Conn) Version() uint16 { return uint16(c.p.version) }
 
 // Calls returns how many calls into C the connection has made.
-func (c *Conn) Calls() uint64 { return c.crossings }
+func (c *Conn) Calls() uint64 { return c.crossings + c.opens.Load() }
 
 // Negotiated reports whether a ServerHello, other than a HelloRetryRequest, was sent or received.
 func (c *Conn) Negotiated() bool { return c.p.negotiated != 0 }
@@ -400,6 +473,7 @@ func factsOf(f *C.ossl_facts) Facts {
 		Group:                uint16(f.group),
 		Resumed:              f.resumed != 0,
 		HelloRetry:           f.hello_retry != 0,
+		TakenOver:            f.taken_over != 0,
 		ExtendedMasterSecret: f.extended_master_secret != 0,
 		ALPN:                 string(borrowed(f.alpn, f.alpn_len)),
 		ServerName:           string(borrowed(f.server_name, f.server_name_len)),

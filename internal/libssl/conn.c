@@ -83,7 +83,8 @@ ossl_conn *ossl_conn_new(ossl_ctx *ctx, int server, const char *server_name, uin
 		return NULL;
 	c->pub.alert_in = c->pub.alert_out = c->pub.hello_alert = -1;
 	c->pub.verdict = OSSL_VERDICT_NONE;
-	c->server = (uint8_t)server;
+	c->server = server != 0;
+	c->sides = OSSL_READ | OSSL_WRITE;
 	c->go = go;
 	c->ctx = ctx;
 	__atomic_add_fetch(&ctx->refs, 1, __ATOMIC_RELAXED);
@@ -173,8 +174,16 @@ static ossl_step handshake(conn *c, const uint8_t *in, size_t in_len, uint8_t *o
 		c->handshake_done = 1;
 		bytes_free(&c->message); /* large, and a peer's, for as long as the connection lives */
 		bytes_free(&c->request);
-		if (facts)
+		if (facts) {
 			ossl_conn_facts(&c->pub, facts);
+			facts->taken_over = (uint8_t)takeover(c, facts);
+		}
+		/* Whoever has the secrets now, these copies of them are not needed. */
+		if (c->ssl) {
+			traffic_clear(&c->read);
+			traffic_clear(&c->write);
+			ossl_fn.OPENSSL_cleanse(c->exporter, sizeof c->exporter);
+		}
 	}
 	return end(c, step);
 }
@@ -356,22 +365,60 @@ int ossl_conn_export(ossl_conn *pub, uint8_t *out, size_t len, const char *label
 	int ok;
 
 	ossl_fn.ERR_clear_error();
+	if (!c->ssl) {
+		ok = takeover_export(c, out, len, label, label_len, context, context_len, use_context);
+		ossl_drain_errors(c->pub.errors);
+		return ok;
+	}
 	ok = ossl_fn.SSL_export_keying_material(c->ssl, out, len, label, label_len, context, context_len, use_context) == 1;
 	ossl_drain_errors(c->pub.errors);
 	return ok;
 }
 
-ossl_step ossl_conn_free(ossl_conn *pub, int notify, uint8_t *out, size_t out_cap)
+ossl_conn *ossl_conn_of_secrets(ossl_ctx *ctx, uint16_t id, const uint8_t *read, const uint8_t *write)
 {
+	const suite *s = suite_of(&ctx->algorithms, id);
+	conn *c = s && s->tls13 ? calloc(1, sizeof *c) : NULL;
+
+	if (!c)
+		return NULL;
+	c->ctx = ctx;
+	__atomic_add_fetch(&ctx->refs, 1, __ATOMIC_RELAXED);
+	c->sides = OSSL_READ | OSSL_WRITE;
+	c->read.suite = c->write.suite = s;
+	c->write.sealing = 1;
+	c->read.dead = !read;
+	c->write.dead = !write;
+	if (read)
+		memcpy(c->read.secret, read, hash_len(s));
+	if (write)
+		memcpy(c->write.secret, write, hash_len(s));
+	return &c->pub;
+}
+
+ossl_step ossl_conn_free(ossl_conn *pub, int sides, int notify, uint8_t *out, size_t out_cap)
+{
+	static const uint8_t close_notify_alert[] = {1, 0}; /* a warning, RFC 8446, section 6.1 */
 	conn *c = of(pub);
 	ossl_step step = {.status = OSSL_DONE};
 
-	begin(c, NULL, 0, out, out_cap);
-	if (notify)
-		close_notify(c);
-	step.produced = c->out_len;
-	ossl_fn.SSL_free(c->ssl);
-	ossl_fn.ERR_clear_error();
+	if (c->ssl) {
+		begin(c, NULL, 0, out, out_cap);
+		if (notify)
+			close_notify(c);
+		step.produced = c->out_len;
+		ossl_fn.SSL_free(c->ssl);
+		ossl_fn.ERR_clear_error();
+	}
+	if (sides & OSSL_WRITE) {
+		if (notify && !c->ssl)
+			step = ossl_conn_seal(pub, (uint8_t)OSSL_SSL3_RT_ALERT, close_notify_alert, 2, out, out_cap, 0, 0, 0);
+		traffic_clear(&c->write);
+	}
+	if (sides & OSSL_READ)
+		traffic_clear(&c->read);
+	if (__atomic_and_fetch(&c->sides, ~sides, __ATOMIC_ACQ_REL) != 0)
+		return step;
 	if (c->cred)
 		ossl_cred_free(c->cred);
 	bytes_free(&c->spill);
@@ -379,6 +426,7 @@ ossl_step ossl_conn_free(ossl_conn *pub, int notify, uint8_t *out, size_t out_ca
 	bytes_free(&c->message);
 	bytes_free(&c->request);
 	bytes_free(&c->scts);
+	bytes_free(&c->kept);
 	ossl_ctx_free(c->ctx);
 	ossl_fn.OPENSSL_cleanse(c, sizeof *c);
 	free(c);

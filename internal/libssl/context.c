@@ -114,6 +114,7 @@ ossl_ctx *ossl_ctx_new(const ossl_ctx_params *p, unsigned long *errors, const ch
 	ctx->want_cert = p->want_cert;
 	ctx->want_keylog = p->want_keylog;
 	ctx->verify_pauses = p->verify_pauses;
+	ctx->own_records = p->own_records && algorithms_fetch(&ctx->algorithms);
 	ctx->sigalgs = p->sigalgs ? copy_of(p->sigalgs, strlen(p->sigalgs) + 1) : NULL;
 	ctx->alpn = copy_of(p->alpn, p->alpn_len);
 	ctx->alpn_len = p->alpn_len;
@@ -142,6 +143,7 @@ void ossl_ctx_free(ossl_ctx *ctx)
 		ossl_cred_free(ctx->cred);
 	if (ctx->cas)
 		ossl_fn.OPENSSL_sk_pop_free(ctx->cas, free_name);
+	algorithms_free(&ctx->algorithms);
 	free(ctx->sigalgs);
 	free(ctx->alpn);
 	free(ctx);

@@ -80,6 +80,8 @@ const (
 	NeedCert                 // Message is a CertificateRequest: UseCredential, then step again
 	Closed                   // the peer's close_notify was read
 	Fatal                    // failed for good
+	Record                   // a record was opened that is for the caller to look at
+	NeedUpdate               // the sending key is used up
 )
 
 // Step is what one call on a connection did.
@@ -91,6 +93,26 @@ type Step struct {
 	N        int  // bytes of user data read or written
 	Records  int  // records written
 }
+
+// Opened is what one call of Open did.
+type Opened struct {
+	Status   Status
+	Alert    uint8 // Fatal: which to send. The record that caused it is not consumed
+	Type     uint8 // Record: its content type
+	Consumed int   // bytes of the input whose records were opened
+	N        int   // bytes of application data read
+	At, Len  int   // Record: its text, in the input. Of application data, what did not fit
+}
+
+// Side is a direction of a connection that was taken over, or both.
+type Side int
+
+// The sides, as shim.h numbers them.
+const (
+	ReadSide  Side = 1
+	WriteSide Side = 2
+	BothSides      = ReadSide | WriteSide
+)
 
 // Verdict is the answer to a peer's chain: OK or the X509_V_ERR that makes libssl send the alert wanted.
 type Verdict int32
@@ -113,6 +135,7 @@ type Facts struct {
 	Resumed              bool
 	HelloRetry           bool
 	ExtendedMasterSecret bool
+	TakenOver            bool // libssl is out of it: Open and Seal in place of Read and Write
 	ALPN                 string
 	ServerName           string // servers only
 	OCSPResponse         []byte // clients only
@@ -130,6 +153,7 @@ type ContextConfig struct {
 	WantHello              bool // servers pause at the ClientHello
 	WantCert               bool // clients pause when asked for a certificate
 	WantKeyLog             bool
+	OwnRecords             bool   // take connections over after the handshake
 	VerifyPauses           bool   // the library is 3.0 or later: clients pause for verification
 	CipherList             string // TLS 1.2
 	CipherSuites           string // TLS 1.3

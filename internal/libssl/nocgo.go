@@ -46,24 +46,31 @@ func (c *Context) NewConn(bool, string, Verifier) (*Conn, error) { return nil, E
 func (c *Context) Start(bool, string, []byte, []byte) (*Conn, Step, error) {
 	return nil, Step{}, ErrUnavailable
 }
-func (c *Credential) CallsGo() bool                              { return false }
-func (c *Conn) Handshake([]byte, []byte, *Facts) Step            { return Step{Status: Fatal} }
-func (c *Conn) Read([]byte, []byte) Step                         { return Step{Status: Fatal} }
-func (c *Conn) Write([]byte, []byte, int, int) Step              { return Step{Status: Fatal} }
-func (c *Conn) CloseNotify([]byte) Step                          { return Step{Status: Fatal} }
-func (c *Conn) KeyUpdate(bool) Step                              { return Step{Status: Fatal} }
-func (c *Conn) Free(bool, []byte) Step                           { return Step{Status: Fatal} }
-func (c *Conn) Export(string, []byte, bool, int) ([]byte, error) { return nil, ErrUnavailable }
-func (c *Conn) UseCredential(*Credential) error                  { return ErrUnavailable }
-func (c *Conn) Message() []byte                                  { return nil }
-func (c *Conn) Spill() []byte                                    { return nil }
-func (c *Conn) KeyLog() []byte                                   { return nil }
-func (c *Conn) SetVerdict(Verdict)                               {}
-func (c *Conn) RefuseHello(uint8)                                {}
-func (c *Conn) AlertIn() (level, description uint8, ok bool)     { return 0, 0, false }
-func (c *Conn) AlertOut() (level, description uint8, ok bool)    { return 0, 0, false }
-func (c *Conn) Version() uint16                                  { return 0 }
-func (c *Conn) Calls() uint64                                    { return 0 }
-func (c *Conn) Negotiated() bool                                 { return false }
-func (c *Conn) Errors() []uint64                                 { return nil }
-func (c *Conn) Facts() Facts                                     { return Facts{} }
+func (c *Context) OfSecrets(uint16, []byte, []byte) (*Conn, error) { return nil, ErrUnavailable }
+func (c *Credential) CallsGo() bool                                { return false }
+func (c *Conn) Handshake([]byte, []byte, *Facts) Step              { return Step{Status: Fatal} }
+func (c *Conn) Read([]byte, []byte) Step                           { return Step{Status: Fatal} }
+func (c *Conn) Write([]byte, []byte, int, int) Step                { return Step{Status: Fatal} }
+func (c *Conn) CloseNotify([]byte) Step                            { return Step{Status: Fatal} }
+func (c *Conn) KeyUpdate(bool) Step                                { return Step{Status: Fatal} }
+func (c *Conn) Free(bool, []byte) Step                             { return Step{Status: Fatal} }
+func (c *Conn) FreeSide(Side, bool, []byte) Step                   { return Step{Status: Fatal} }
+func (c *Conn) Open([]byte, []byte) Opened                         { return Opened{Status: Fatal} }
+func (c *Conn) Seal(uint8, []byte, []byte, int, int, int) Step     { return Step{Status: Fatal} }
+func (c *Conn) UpdateRead() bool                                   { return false }
+func (c *Conn) UpdateWrite() bool                                  { return false }
+func (c *Conn) Skip(Side, uint64) bool                             { return false }
+func (c *Conn) Export(string, []byte, bool, int) ([]byte, error)   { return nil, ErrUnavailable }
+func (c *Conn) UseCredential(*Credential) error                    { return ErrUnavailable }
+func (c *Conn) Message() []byte                                    { return nil }
+func (c *Conn) Spill() []byte                                      { return nil }
+func (c *Conn) KeyLog() []byte                                     { return nil }
+func (c *Conn) SetVerdict(Verdict)                                 {}
+func (c *Conn) RefuseHello(uint8)                                  {}
+func (c *Conn) AlertIn() (level, description uint8, ok bool)       { return 0, 0, false }
+func (c *Conn) AlertOut() (level, description uint8, ok bool)      { return 0, 0, false }
+func (c *Conn) Version() uint16                                    { return 0 }
+func (c *Conn) Calls() uint64                                      { return 0 }
+func (c *Conn) Negotiated() bool                                   { return false }
+func (c *Conn) Errors() []uint64                                   { return nil }
+func (c *Conn) Facts() Facts                                       { return Facts{} }

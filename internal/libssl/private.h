@@ -4,6 +4,7 @@
 
 #include "shim.h"
 #include "table.h"
+#include "traffic.h"
 
 /* A byte string that grows; freed by bytes_free. */
 typedef struct {
@@ -35,7 +36,8 @@ struct ossl_ctx {
 	uint8_t *alpn;
 	size_t alpn_len;
 	int client_auth;
-	uint8_t want_hello, want_cert, want_keylog, verify_pauses;
+	uint8_t want_hello, want_cert, want_keylog, verify_pauses, own_records;
+	algorithms algorithms; /* if own_records */
 };
 
 /* How far a handshake's question to Go is: not asked, waiting for the answer, answered. */
@@ -58,7 +60,26 @@ typedef struct {
 	uint8_t server, started, handshake_done, calls_go, hello, verify, cert, failed, notified, probe_ktls;
 	uint8_t hello_retry;
 	uint16_t group;
+	/* For a takeover, gathered during the handshake. */
+	uint8_t secrets, secret_len[3]; /* by the bits and in the order of HAVE_… */
+	uint32_t sent, received; /* records since the keys changed */
+	uint8_t tap[RECORD_HEADER + 8], tap_have;
+	size_t tap_left;
+	/* After it, when ssl is NULL. A side is freed by whoever owns it, and the conn with the last. */
+	bytes kept; /* what the facts point to */
+	traffic read, write;
+	uint8_t exporter[MAX_SECRET], randoms[64]; /* TLS 1.2: the master secret, and the client's and the server's random */
+	int sides; /* atomic: OSSL_READ | OSSL_WRITE */
 } conn;
+
+enum { HAVE_CLIENT = 1, HAVE_SERVER = 2, HAVE_EXPORTER = 4 };
+
+void takeover_secret(conn *c, const char *line);
+void takeover_sent(conn *c, const uint8_t *p, size_t n);
+void takeover_message(conn *c, int sent, int content_type, const uint8_t *p);
+int takeover(conn *c, ossl_facts *f);
+int takeover_export(conn *c, uint8_t *out, size_t len, const char *label, size_t label_len, const uint8_t *context,
+	size_t context_len, int use_context);
 
 /* The connection whose handshake this thread is in and which may call Go, or NULL: what keys in Go look at before they sign. */
 extern _Thread_local conn *ossl_signing_for;

@@ -22,7 +22,18 @@ enum {
 	OSSL_NEED_CERT = 5,  /* a server asks for a certificate (message): choose a credential or none, then call again */
 	OSSL_CLOSED = 6,     /* the peer's close_notify was read */
 	OSSL_FATAL = 7,      /* failed for good: errors[], alert_in, alert_out tell why */
+	OSSL_RECORD = 8,     /* a record was opened that is for the caller to look at */
+	OSSL_NEED_UPDATE = 9, /* the sending key has sealed as much as it may: update it, then call again */
 };
+
+/* The directions of a connection that libssl has been relieved of. */
+enum { OSSL_READ = 1, OSSL_WRITE = 2 };
+
+/* After so many records the sending key of TLS 1.3 is updated; RFC 8446, section 5.5, allows AES-GCM 2^24.5. */
+enum { OSSL_RECORDS_PER_KEY = 1 << 24 };
+
+/* Records are sized by their number for so long, and no longer. */
+enum { OSSL_MAX_SIZED_RECORDS = 1000 };
 
 /* The verdict on a peer's chain; a positive number is the X509_V_ERR that libssl turns into an alert. */
 enum { OSSL_VERDICT_NONE = -1, OSSL_VERDICT_OK = 0 };
@@ -34,6 +45,7 @@ enum { OSSL_MAX_ERRORS = 4, OSSL_MAX_FINISHED = 64 };
 typedef struct {
 	uint16_t version, cipher, group;
 	uint8_t resumed, hello_retry, extended_master_secret;
+	uint8_t taken_over; /* libssl is out of it: ossl_conn_open and ossl_conn_seal instead of read and write */
 	uint8_t local_finished_len, peer_finished_len; /* TLS 1.2 only */
 	uint8_t local_finished[OSSL_MAX_FINISHED], peer_finished[OSSL_MAX_FINISHED];
 	const uint8_t *alpn, *server_name, *ocsp, *scts;
@@ -71,6 +83,16 @@ typedef struct {
 	size_t records;    /* records written */
 } ossl_step;
 
+/* What ossl_conn_open did, by value. */
+typedef struct {
+	int32_t status;
+	int32_t alert;   /* OSSL_FATAL: which to send. The record that caused it is not consumed */
+	uint8_t type;    /* OSSL_RECORD: its content type */
+	size_t consumed; /* bytes of the input whose records were opened */
+	size_t n;        /* bytes of application data in dst */
+	size_t at, len;  /* OSSL_RECORD: its text, in the input. Of application data, what did not fit into dst */
+} ossl_opened;
+
 /* How a context is to be made; strings may be NULL for libssl's default. */
 typedef struct {
 	int32_t min_version, max_version; /* TLS1_2_VERSION or TLS1_3_VERSION */
@@ -80,6 +102,7 @@ typedef struct {
 	uint8_t want_cert;                /* clients pause when a certificate is asked for */
 	uint8_t want_keylog;
 	uint8_t verify_pauses;            /* clients can pause for verification: 3.0 and later */
+	uint8_t own_records;              /* take connections over after the handshake */
 	const char *cipher_list, *cipher_suites, *groups, *sigalgs;
 	const uint8_t *alpn; /* protocol list in wire form */
 	size_t alpn_len;
@@ -195,7 +218,32 @@ ossl_step ossl_conn_key_update(ossl_conn *conn, int request);
 int ossl_conn_export(ossl_conn *conn, uint8_t *out, size_t len, const char *label, size_t label_len, const uint8_t *context,
 	size_t context_len, int use_context);
 
-/* Seals close_notify as above if notify is not 0, and frees the connection. SSL_free(3). */
-ossl_step ossl_conn_free(ossl_conn *conn, int notify, uint8_t *out, size_t out_cap);
+/*
+ * After a takeover. The two directions are independent: one thread may open while another seals.
+ */
+
+/* Opens records in place, until dst is full, in is used up, or a record is anything but application data. Text of those is left in
+ * the input, as is application data that did not fit. On failure, nothing of the text is left in either.
+ * in: borrow, changed; dst: borrow. RFC 8446, section 5.2. */
+ossl_opened ossl_conn_open(ossl_conn *conn, uint8_t *in, size_t in_len, uint8_t *dst, size_t dst_len);
+
+/* Seals src into records of this content type, as many as fit. payload > 0 asks for small records first: record i holds at most
+ * payload * (first + i + 1) bytes, until the output is grown bytes long. */
+ossl_step ossl_conn_seal(ossl_conn *conn, uint8_t type, const uint8_t *src, size_t len, uint8_t *out, size_t out_cap,
+	size_t payload, size_t first, size_t grown);
+
+/* Goes on to a direction's next keys, TLS 1.3 only. sealing: 1 or 0. Returns 1 or 0. RFC 8446, section 7.2. */
+int ossl_conn_update(ossl_conn *conn, int sealing);
+
+/* Leaves sequence numbers out, for tests of their limits; never goes back. Returns 1 or 0. */
+int ossl_conn_skip(ossl_conn *conn, int sealing, uint64_t seq);
+
+/* Makes an established connection of its secrets, with no handshake; for tests. suite: a TLS 1.3 suite. secrets: borrow, as long
+ * as the suite's hash; NULL for none. Returns give or NULL. */
+ossl_conn *ossl_conn_of_secrets(ossl_ctx *ctx, uint16_t suite, const uint8_t *read, const uint8_t *write);
+
+/* Frees sides of a connection, OSSL_READ | OSSL_WRITE: both, unless it was taken over and the other one is in use, which is then
+ * freed later. If notify is not 0, close_notify is sealed into out first. SSL_free(3). */
+ossl_step ossl_conn_free(ossl_conn *conn, int sides, int notify, uint8_t *out, size_t out_cap);
 
 #endif

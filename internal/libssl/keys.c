@@ -1,0 +1,195 @@
+/* Key derivation: libcrypto's own functions for it on 3.0 and later, HMAC on 1.1.1. */
+
+#include "provider.h"
+#include "traffic.h"
+
+#include <string.h>
+
+enum { AES_128_GCM, AES_256_GCM, CHACHA20_POLY1305 };
+
+static const suite suites[] = {
+	{0x1301, 1, AES_128_GCM, 0, 16, 0},
+	{0x1302, 1, AES_256_GCM, 1, 32, 0},
+	{0x1303, 1, CHACHA20_POLY1305, 0, 32, 0},
+	{0x009c, 0, AES_128_GCM, 0, 16, 8}, /* TLS_RSA_WITH_AES_128_GCM_SHA256 */
+	{0x009d, 0, AES_256_GCM, 1, 32, 8},
+	{0xc02b, 0, AES_128_GCM, 0, 16, 8}, /* TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256 */
+	{0xc02c, 0, AES_256_GCM, 1, 32, 8},
+	{0xc02f, 0, AES_128_GCM, 0, 16, 8}, /* TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256 */
+	{0xc030, 0, AES_256_GCM, 1, 32, 8},
+	{0xcca8, 0, CHACHA20_POLY1305, 0, 32, 0}, /* TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256 */
+	{0xcca9, 0, CHACHA20_POLY1305, 0, 32, 0},
+};
+
+const suite *suite_of(const algorithms *a, uint16_t id)
+{
+	size_t i;
+
+	for (i = 0; i < sizeof suites / sizeof suites[0]; i++)
+		if (suites[i].id == id)
+			return a->aead[suites[i].aead] ? &suites[i] : NULL;
+	return NULL;
+}
+
+int algorithms_fetch(algorithms *a)
+{
+	memset(a, 0, sizeof *a);
+	if (!ossl_fn.EVP_CIPHER_fetch) {
+		a->aead[AES_128_GCM] = ossl_fn.EVP_aes_128_gcm();
+		a->aead[AES_256_GCM] = ossl_fn.EVP_aes_256_gcm();
+		a->aead[CHACHA20_POLY1305] = ossl_fn.EVP_chacha20_poly1305();
+		return 1;
+	}
+	/* What is missing (ChaCha20 in FIPS mode) is not negotiated, or libssl has it from elsewhere and keeps its records. */
+	a->aead[AES_128_GCM] = ossl_fn.EVP_CIPHER_fetch(NULL, "AES-128-GCM", NULL);
+	a->aead[AES_256_GCM] = ossl_fn.EVP_CIPHER_fetch(NULL, "AES-256-GCM", NULL);
+	a->aead[CHACHA20_POLY1305] = ossl_fn.EVP_CIPHER_fetch(NULL, "ChaCha20-Poly1305", NULL);
+	a->expand = ossl_fn.EVP_KDF_fetch(NULL, "TLS13-KDF", NULL);
+	a->prf = ossl_fn.EVP_KDF_fetch(NULL, "TLS1-PRF", NULL);
+	return a->expand && a->prf;
+}
+
+void algorithms_free(algorithms *a)
+{
+	size_t i;
+
+	if (ossl_fn.EVP_CIPHER_fetch) {
+		for (i = 0; i < sizeof a->aead / sizeof a->aead[0]; i++)
+			ossl_fn.EVP_CIPHER_free((EVP_CIPHER *)a->aead[i]);
+		ossl_fn.EVP_KDF_free(a->expand);
+		ossl_fn.EVP_KDF_free(a->prf);
+	}
+	memset(a, 0, sizeof *a);
+}
+
+static OSSL_PARAM param(const char *key, long type, const void *data, size_t len)
+{
+	OSSL_PARAM p = {key, (unsigned)type, (void *)data, len, (size_t)-1};
+
+	return p;
+}
+
+static int derive(EVP_KDF *kdf, const OSSL_PARAM *params, uint8_t *out, size_t len)
+{
+	EVP_KDF_CTX *ctx = ossl_fn.EVP_KDF_CTX_new(kdf);
+	int ok = ctx && ossl_fn.EVP_KDF_derive(ctx, out, len, params) == 1;
+
+	ossl_fn.EVP_KDF_CTX_free(ctx);
+	return ok;
+}
+
+/* HKDF-Expand (RFC 5869, section 2.3) on 1.1.1. */
+static int hmac_expand(const suite *s, const uint8_t *secret, const uint8_t *info, size_t info_len, uint8_t *out, size_t len)
+{
+	const EVP_MD *md = s->sha384 ? ossl_fn.EVP_sha384() : ossl_fn.EVP_sha256();
+	uint8_t block[MAX_SECRET], input[MAX_SECRET + 2 + 1 + 255 + 1 + 255 + 1];
+	size_t hash = hash_len(s), had = 0, n;
+	uint8_t counter = 0;
+	int ok = 1;
+
+	while (ok && len > 0) {
+		memcpy(input, block, had);
+		memcpy(input + had, info, info_len);
+		input[had + info_len] = ++counter;
+		ok = counter != 0 && ossl_fn.HMAC(md, secret, (int)hash, input, had + info_len + 1, block, NULL) != NULL;
+		if (!ok)
+			break;
+		had = hash;
+		n = len < hash ? len : hash;
+		memcpy(out, block, n);
+		out += n;
+		len -= n;
+	}
+	ossl_fn.OPENSSL_cleanse(block, sizeof block);
+	ossl_fn.OPENSSL_cleanse(input, sizeof input);
+	return ok;
+}
+
+int expand_label(const algorithms *a, const suite *s, const uint8_t *secret, const char *label, size_t label_len,
+	const uint8_t *context, size_t context_len, uint8_t *out, size_t len)
+{
+	static const char prefix[] = "tls13 ";
+	const size_t prefix_len = sizeof prefix - 1;
+	uint8_t info[2 + 1 + 255 + 1 + 255];
+	int mode = (int)OSSL_EVP_KDF_HKDF_MODE_EXPAND_ONLY;
+	size_t n = 0;
+
+	if (label_len > 255 - prefix_len || context_len > 255 || len > 255 * hash_len(s))
+		return 0;
+	if (a->expand) {
+		OSSL_PARAM p[7], *next = p;
+
+		*next++ = param("mode", OSSL_OSSL_PARAM_INTEGER, &mode, sizeof mode);
+		*next++ = param("digest", OSSL_OSSL_PARAM_UTF8_STRING, s->sha384 ? "SHA384" : "SHA256", 6);
+		*next++ = param("key", OSSL_OSSL_PARAM_OCTET_STRING, secret, hash_len(s));
+		*next++ = param("prefix", OSSL_OSSL_PARAM_OCTET_STRING, prefix, prefix_len);
+		*next++ = param("label", OSSL_OSSL_PARAM_OCTET_STRING, label, label_len);
+		if (context_len > 0)
+			*next++ = param("data", OSSL_OSSL_PARAM_OCTET_STRING, context, context_len);
+		*next = param(NULL, 0, NULL, 0);
+		return derive(a->expand, p, out, len);
+	}
+	info[n++] = (uint8_t)(len >> 8);
+	info[n++] = (uint8_t)len;
+	info[n++] = (uint8_t)(prefix_len + label_len);
+	memcpy(info + n, prefix, prefix_len);
+	n += prefix_len;
+	memcpy(info + n, label, label_len);
+	n += label_len;
+	info[n++] = (uint8_t)context_len;
+	if (context_len > 0)
+		memcpy(info + n, context, context_len);
+	n += context_len;
+	return hmac_expand(s, secret, info, n, out, len);
+}
+
+/* P_hash (RFC 5246, section 5) on 1.1.1. seed: label and seed together, of which libcrypto's own function takes no more either. */
+enum { PRF_SEED = 1024 };
+
+static int hmac_prf(const suite *s, const uint8_t *secret, size_t secret_len, const uint8_t *seed, size_t seed_len, uint8_t *out,
+	size_t len)
+{
+	const EVP_MD *md = s->sha384 ? ossl_fn.EVP_sha384() : ossl_fn.EVP_sha256();
+	uint8_t input[MAX_SECRET + PRF_SEED], block[MAX_SECRET];
+	size_t hash = hash_len(s), n;
+	int ok;
+
+	/* A(1); then each block is HMAC(A(i) + seed), and A(i+1) is HMAC(A(i)). */
+	ok = ossl_fn.HMAC(md, secret, (int)secret_len, seed, seed_len, input, NULL) != NULL;
+	memcpy(input + hash, seed, seed_len);
+	while (ok && len > 0) {
+		ok = ossl_fn.HMAC(md, secret, (int)secret_len, input, hash + seed_len, block, NULL) != NULL;
+		n = len < hash ? len : hash;
+		if (ok)
+			memcpy(out, block, n);
+		out += n;
+		len -= n;
+		ok = ok && ossl_fn.HMAC(md, secret, (int)secret_len, input, hash, block, NULL) != NULL;
+		memcpy(input, block, hash);
+	}
+	ossl_fn.OPENSSL_cleanse(block, sizeof block);
+	ossl_fn.OPENSSL_cleanse(input, sizeof input);
+	return ok;
+}
+
+int prf(const algorithms *a, const suite *s, const uint8_t *secret, size_t secret_len, const char *label, size_t label_len,
+	const uint8_t *seed, size_t seed_len, uint8_t *out, size_t len)
+{
+	uint8_t joined[PRF_SEED];
+
+	if (a->prf) {
+		OSSL_PARAM p[5];
+
+		p[0] = param("digest", OSSL_OSSL_PARAM_UTF8_STRING, s->sha384 ? "SHA384" : "SHA256", 6);
+		p[1] = param("secret", OSSL_OSSL_PARAM_OCTET_STRING, secret, secret_len);
+		p[2] = param("seed", OSSL_OSSL_PARAM_OCTET_STRING, label, label_len);
+		p[3] = param("seed", OSSL_OSSL_PARAM_OCTET_STRING, seed, seed_len);
+		p[4] = param(NULL, 0, NULL, 0);
+		return derive(a->prf, p, out, len);
+	}
+	if (label_len + seed_len > sizeof joined)
+		return 0;
+	memcpy(joined, label, label_len);
+	memcpy(joined + label_len, seed, seed_len);
+	return hmac_prf(s, secret, secret_len, joined, label_len + seed_len, out, len);
+}

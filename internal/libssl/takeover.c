@@ -1,0 +1,256 @@
+/*
+ * Taking an established connection over from libssl: its traffic keys and sequence numbers become the conn's own, and the SSL is
+ * freed. There is no API for it, so each part is gathered while the handshake runs:
+ *
+ *  - TLS 1.3's traffic secrets and exporter secret come by the key-log callback, SSL_CTX_set_keylog_callback(3). They stay in the
+ *    conn. TLS 1.2's keys are derived again, from the session's master secret and the randoms.
+ *  - Sequence numbers are counts of the records since the keys changed, by the message callback, SSL_CTX_set_msg_callback(3):
+ *    since Finished in TLS 1.3, since ChangeCipherSpec in TLS 1.2. The key-log callback comes at other moments.
+ *  - The explicit nonces that GCM has in TLS 1.2 start anywhere: the last one sent is in the clear in the record it was sent in.
+ *
+ * Whatever is not as it should be leaves the connection with libssl, which can go on as if nobody had asked.
+ */
+
+#include "private.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static int nibble(char ch)
+{
+	if (ch >= '0' && ch <= '9')
+		return ch - '0';
+	if (ch >= 'a' && ch <= 'f')
+		return ch - 'a' + 10;
+	if (ch >= 'A' && ch <= 'F')
+		return ch - 'A' + 10;
+	return -1;
+}
+
+/* Takes a secret from a key-log line: "LABEL <client random> <secret>", in hexadecimal. */
+void takeover_secret(conn *c, const char *line)
+{
+	static const struct {
+		const char *label;
+		uint8_t bit;
+	} lines[] = {
+		{"CLIENT_TRAFFIC_SECRET_0 ", HAVE_CLIENT},
+		{"SERVER_TRAFFIC_SECRET_0 ", HAVE_SERVER},
+		{"EXPORTER_SECRET ", HAVE_EXPORTER},
+	};
+	uint8_t *to;
+	size_t i, n;
+
+	for (i = 0; i < sizeof lines / sizeof lines[0]; i++)
+		if (strncmp(line, lines[i].label, strlen(lines[i].label)) == 0)
+			break;
+	if (i == sizeof lines / sizeof lines[0])
+		return;
+	if (lines[i].bit == HAVE_EXPORTER)
+		to = c->exporter;
+	else
+		to = (lines[i].bit == HAVE_SERVER) == c->server ? c->write.secret : c->read.secret;
+	line = strchr(line + strlen(lines[i].label), ' ');
+	if (!line)
+		return;
+	for (n = 0, line++; n < MAX_SECRET && line[0] && line[1]; n++, line += 2) {
+		int high = nibble(line[0]), low = nibble(line[1]);
+
+		if (high < 0 || low < 0)
+			return;
+		to[n] = (uint8_t)(high << 4 | low);
+	}
+	if (*line)
+		return;
+	c->secret_len[i] = (uint8_t)n;
+	c->secrets |= lines[i].bit;
+}
+
+/* Follows the records in a stream of output, to have the header and the first bytes of the last one. */
+void takeover_sent(conn *c, const uint8_t *p, size_t n)
+{
+	while (n > 0) {
+		size_t part;
+
+		if (c->tap_have >= RECORD_HEADER && c->tap_left == 0)
+			c->tap_have = 0;
+		if (c->tap_have < RECORD_HEADER) {
+			c->tap[c->tap_have++] = *p++;
+			n--;
+			if (c->tap_have == RECORD_HEADER)
+				c->tap_left = (size_t)c->tap[3] << 8 | c->tap[4];
+			continue;
+		}
+		if (c->tap_have < sizeof c->tap) {
+			c->tap[c->tap_have++] = *p;
+			part = 1;
+		} else {
+			part = n < c->tap_left ? n : c->tap_left;
+		}
+		p += part;
+		n -= part;
+		c->tap_left -= part;
+	}
+}
+
+/* Follows the records and messages that the message callback sees. */
+void takeover_message(conn *c, int sent, int content_type, const uint8_t *p)
+{
+	uint32_t *count = sent ? &c->sent : &c->received;
+
+	if (content_type == OSSL_SSL3_RT_HEADER) /* of a record, whose type it begins with */
+		*count = p[0] == OSSL_SSL3_RT_CHANGE_CIPHER_SPEC ? 0 : *count + 1;
+	else if (content_type == OSSL_SSL3_RT_HANDSHAKE && p[0] == OSSL_SSL3_MT_FINISHED &&
+		ossl_fn.SSL_version(c->ssl) == OSSL_TLS1_3_VERSION)
+		*count = 0;
+}
+
+static int secrets13(conn *c, const suite *s)
+{
+	size_t i;
+
+	if (c->secrets != (HAVE_CLIENT | HAVE_SERVER | HAVE_EXPORTER))
+		return 0;
+	for (i = 0; i < sizeof c->secret_len; i++)
+		if (c->secret_len[i] != hash_len(s))
+			return 0;
+	c->write.seq = c->sent;
+	c->read.seq = c->received;
+	return 1;
+}
+
+/* RFC 5246, section 6.3. The conn's master secret and randoms stay for exporters: RFC 5705. */
+static int secrets12(conn *c, const suite *s)
+{
+	const SSL_SESSION *session = ossl_fn.SSL_get_session(c->ssl);
+	uint8_t randoms[64], block[2 * (32 + NONCE)], *p = block, *key[2], *iv[2];
+	size_t iv_len = s->explicit_nonce ? 4 : NONCE;
+	uint64_t nonce = 0;
+	int ok, i;
+
+	/* Finished is the first record under the keys; nothing else has been sent or received. */
+	if (!session || c->sent != 1 || c->received != 1)
+		return 0;
+	if (s->explicit_nonce) {
+		if (c->tap_have != sizeof c->tap || c->tap[0] != OSSL_SSL3_RT_HANDSHAKE || c->tap_left != 0)
+			return 0;
+		for (i = 0; i < 8; i++)
+			nonce = nonce << 8 | c->tap[RECORD_HEADER + i];
+	}
+	ok = ossl_fn.SSL_SESSION_get_master_key(session, c->exporter, MAX_SECRET) == MAX_SECRET &&
+		ossl_fn.SSL_get_client_random(c->ssl, c->randoms, 32) == 32 &&
+		ossl_fn.SSL_get_server_random(c->ssl, c->randoms + 32, 32) == 32;
+	memcpy(randoms, c->randoms + 32, 32);
+	memcpy(randoms + 32, c->randoms, 32);
+	ok = ok && prf(&c->ctx->algorithms, s, c->exporter, MAX_SECRET, "key expansion", 13, randoms, sizeof randoms, block,
+			   2 * (s->key_len + iv_len));
+	for (i = 0; i < 2; i++, p += s->key_len)
+		key[i] = p;
+	for (i = 0; i < 2; i++, p += iv_len)
+		iv[i] = p;
+	memcpy(c->write.secret, key[c->server], s->key_len);
+	memcpy(c->write.iv, iv[c->server], iv_len);
+	memcpy(c->read.secret, key[!c->server], s->key_len);
+	memcpy(c->read.iv, iv[!c->server], iv_len);
+	ossl_fn.OPENSSL_cleanse(block, sizeof block);
+	c->write.seq = c->read.seq = 1;
+	c->write.nonce = nonce + 1;
+	return ok;
+}
+
+/* Copies what facts point to of the SSL, which goes. */
+static int keep(conn *c, ossl_facts *f)
+{
+	const uint8_t **part[] = {&f->alpn, &f->server_name, &f->ocsp, &f->scts};
+	const size_t len[] = {f->alpn_len, f->server_name_len, f->ocsp_len, f->scts_len};
+	size_t i, all = 0, at = 0;
+
+	for (i = 0; i < 4; i++)
+		all += len[i];
+	if (all > 0 && !bytes_append(&c->kept, NULL, all, all))
+		return 0;
+	for (i = 0; i < 4; i++) {
+		if (len[i] == 0)
+			continue;
+		memcpy(c->kept.data + at, *part[i], len[i]);
+		*part[i] = c->kept.data + at;
+		at += len[i];
+	}
+	return 1;
+}
+
+int takeover(conn *c, ossl_facts *f)
+{
+	const suite *s = suite_of(&c->ctx->algorithms, f->cipher);
+	SSL_SESSION *session = ossl_fn.SSL_get_session(c->ssl);
+
+	/* A peer's max_fragment_length (RFC 6066, section 4) is libssl's to keep to; so is input that it has read already. */
+	if (!c->ctx->own_records || !s || s->tls13 != (f->version == OSSL_TLS1_3_VERSION) || !session ||
+		ossl_fn.SSL_SESSION_get_max_fragment_length(session) != 0 || ossl_fn.SSL_has_pending(c->ssl) ||
+		ossl_fn.SSL_get_key_update_type(c->ssl) != OSSL_SSL_KEY_UPDATE_NONE || c->spill.len > 0)
+		return 0;
+	if (!(s->tls13 ? secrets13(c, s) : secrets12(c, s)) || !keep(c, f)) {
+		ossl_fn.ERR_clear_error();
+		return 0;
+	}
+	c->read.suite = c->write.suite = s;
+	c->write.sealing = 1;
+	/* What a session is freed without having been ended would not be resumed: SSL_set_shutdown(3). */
+	ossl_fn.SSL_set_shutdown(c->ssl, (int)(OSSL_SSL_SENT_SHUTDOWN | OSSL_SSL_RECEIVED_SHUTDOWN));
+	ossl_fn.SSL_free(c->ssl);
+	c->ssl = NULL;
+	if (c->cred)
+		ossl_cred_free(c->cred);
+	c->cred = NULL;
+	bytes_free(&c->scts);
+	return 1;
+}
+
+/* RFC 8446, section 7.5. */
+static int export13(conn *c, uint8_t *out, size_t len, const char *label, size_t label_len, const uint8_t *context,
+	size_t context_len)
+{
+	const suite *s = c->write.suite;
+	const EVP_MD *md = s->sha384 ? ossl_fn.EVP_sha384() : ossl_fn.EVP_sha256();
+	uint8_t nothing[MAX_SECRET], hash[MAX_SECRET], secret[MAX_SECRET];
+	int ok;
+
+	ok = ossl_fn.EVP_Digest("", 0, nothing, NULL, md, NULL) == 1 &&
+		ossl_fn.EVP_Digest(context ? context : nothing, context_len, hash, NULL, md, NULL) == 1 &&
+		expand_label(&c->ctx->algorithms, s, c->exporter, label, label_len, nothing, hash_len(s), secret, hash_len(s)) &&
+		expand_label(&c->ctx->algorithms, s, secret, "exporter", 8, hash, hash_len(s), out, len);
+	ossl_fn.OPENSSL_cleanse(secret, sizeof secret);
+	return ok;
+}
+
+/* RFC 5705, section 4. */
+static int export12(conn *c, uint8_t *out, size_t len, const char *label, size_t label_len, const uint8_t *context,
+	size_t context_len, int use_context)
+{
+	size_t n = sizeof c->randoms + (use_context ? 2 + context_len : 0);
+	uint8_t *seed = malloc(n);
+	int ok;
+
+	if (!seed)
+		return 0;
+	memcpy(seed, c->randoms, sizeof c->randoms);
+	if (use_context) {
+		seed[sizeof c->randoms] = (uint8_t)(context_len >> 8);
+		seed[sizeof c->randoms + 1] = (uint8_t)context_len;
+		if (context_len > 0)
+			memcpy(seed + sizeof c->randoms + 2, context, context_len);
+	}
+	ok = prf(&c->ctx->algorithms, c->write.suite, c->exporter, MAX_SECRET, label, label_len, seed, n, out, len);
+	free(seed);
+	return ok;
+}
+
+int takeover_export(conn *c, uint8_t *out, size_t len, const char *label, size_t label_len, const uint8_t *context,
+	size_t context_len, int use_context)
+{
+	if (len == 0)
+		return 1;
+	if (c->write.suite->tls13)
+		return export13(c, out, len, label, label_len, context, context_len);
+	return export12(c, out, len, label, label_len, context, context_len, use_context);
+}

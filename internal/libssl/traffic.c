@@ -1,0 +1,346 @@
+/* Sealing and opening records: RFC 8446, section 5.2, and RFC 5246, section 6.2.3.3. */
+
+#include "private.h"
+
+#include <string.h>
+
+/* Below this, copying the text next to its content type costs less than a call of its own for that one byte. */
+enum { COPY_BELOW = 1024 };
+
+void traffic_clear(traffic *t)
+{
+	ossl_fn.EVP_CIPHER_CTX_free(t->aead);
+	ossl_fn.OPENSSL_cleanse(t, sizeof *t);
+	t->dead = 1;
+}
+
+/* Makes the AEAD with its key, when it is needed first. */
+static int prepare(const algorithms *a, traffic *t)
+{
+	const suite *s = t->suite;
+	uint8_t key[32];
+	int ok;
+
+	if (t->aead)
+		return 1;
+	if (t->dead)
+		return 0;
+	if (s->tls13) {
+		ok = expand_label(a, s, t->secret, "key", 3, NULL, 0, key, s->key_len) &&
+			expand_label(a, s, t->secret, "iv", 2, NULL, 0, t->iv, NONCE);
+	} else {
+		memcpy(key, t->secret, s->key_len);
+		ossl_fn.OPENSSL_cleanse(t->secret, sizeof t->secret);
+		ok = 1;
+	}
+	t->aead = ok ? ossl_fn.EVP_CIPHER_CTX_new() : NULL;
+	ok = t->aead && ossl_fn.EVP_CipherInit_ex(t->aead, a->aead[s->aead], NULL, key, NULL, t->sealing) == 1;
+	ossl_fn.OPENSSL_cleanse(key, sizeof key);
+	t->dead = !ok;
+	return ok;
+}
+
+int traffic_update(const algorithms *a, traffic *t)
+{
+	uint8_t next[MAX_SECRET];
+	size_t len;
+
+	if (t->dead || !t->suite->tls13)
+		return 0;
+	len = hash_len(t->suite);
+	ossl_fn.EVP_CIPHER_CTX_free(t->aead);
+	t->aead = NULL;
+	t->seq = 0;
+	t->dead = !expand_label(a, t->suite, t->secret, "traffic upd", 11, NULL, 0, next, len);
+	memcpy(t->secret, next, len);
+	ossl_fn.OPENSSL_cleanse(next, sizeof next);
+	return !t->dead;
+}
+
+static void put64(uint8_t *to, uint64_t v)
+{
+	int i;
+
+	for (i = 7; i >= 0; i--, v >>= 8)
+		to[i] = (uint8_t)v;
+}
+
+/* The nonce of the next record: RFC 8446, section 5.3; RFC 5288, section 3; RFC 7905, section 2. */
+static void nonce_of(const traffic *t, const uint8_t *explicit, uint8_t *nonce)
+{
+	int i;
+
+	if (explicit) {
+		memcpy(nonce, t->iv, 4);
+		memcpy(nonce + 4, explicit, 8);
+		return;
+	}
+	memcpy(nonce, t->iv, 4);
+	put64(nonce + 4, t->seq);
+	for (i = 4; i < NONCE; i++)
+		nonce[i] ^= t->iv[i];
+}
+
+/* Starts a record: nonce and additional data. n: the text's length. */
+static int start(traffic *t, const uint8_t *header, const uint8_t *explicit, size_t n)
+{
+	uint8_t nonce[NONCE], aad[13];
+	const uint8_t *additional = header;
+	int len = RECORD_HEADER, got;
+
+	nonce_of(t, explicit, nonce);
+	if (!t->suite->tls13) { /* RFC 5246, section 6.2.3.3 */
+		put64(aad, t->seq);
+		memcpy(aad + 8, header, 3);
+		aad[11] = (uint8_t)(n >> 8);
+		aad[12] = (uint8_t)n;
+		additional = aad;
+		len = sizeof aad;
+	}
+	return ossl_fn.EVP_CipherInit_ex(t->aead, NULL, NULL, NULL, nonce, -1) == 1 &&
+		ossl_fn.EVP_CipherUpdate(t->aead, NULL, &got, additional, len) == 1;
+}
+
+static int text(traffic *t, uint8_t *to, const uint8_t *from, size_t n)
+{
+	int got;
+
+	return n == 0 || (ossl_fn.EVP_CipherUpdate(t->aead, to, &got, from, (int)n) == 1 && got == (int)n);
+}
+
+size_t traffic_seal(const algorithms *a, traffic *t, uint8_t type, const uint8_t *from, size_t n, uint8_t *out)
+{
+	const suite *s = t->suite;
+	uint8_t *p = out + RECORD_HEADER, *explicit = NULL, none[1];
+	size_t len;
+	int ok, got;
+
+	/* RFC 5246, section 6.1, and RFC 8446, section 5.3: sequence numbers do not wrap. */
+	if (n > RECORD_TEXT || t->seq == UINT64_MAX || !prepare(a, t))
+		return 0;
+	len = s->explicit_nonce + n + (s->tls13 ? 1 : 0) + TAG;
+	out[0] = s->tls13 ? (uint8_t)OSSL_SSL3_RT_APPLICATION_DATA : type;
+	out[1] = out[2] = 3;
+	out[3] = (uint8_t)(len >> 8);
+	out[4] = (uint8_t)len;
+	if (s->explicit_nonce) {
+		explicit = p;
+		put64(explicit, t->nonce);
+		p += s->explicit_nonce;
+	}
+	ok = start(t, out, explicit, n);
+	if (s->tls13 && n < COPY_BELOW) {
+		if (n > 0)
+			memcpy(p, from, n);
+		p[n] = type;
+		ok = ok && text(t, p, p, n + 1);
+		p += n + 1;
+	} else {
+		ok = ok && text(t, p, from, n);
+		p += n;
+		if (s->tls13) {
+			ok = ok && text(t, p, &type, 1);
+			p++;
+		}
+	}
+	ok = ok && ossl_fn.EVP_CipherFinal_ex(t->aead, none, &got) == 1 && got == 0 &&
+		ossl_fn.EVP_CIPHER_CTX_ctrl(t->aead, (int)OSSL_EVP_CTRL_AEAD_GET_TAG, TAG, p) == 1;
+	if (!ok) { /* this nonce may have been used */
+		ossl_fn.OPENSSL_cleanse(out, RECORD_HEADER + len);
+		t->dead = 1;
+		ossl_fn.EVP_CIPHER_CTX_free(t->aead);
+		t->aead = NULL;
+		return 0;
+	}
+	t->seq++;
+	t->nonce++;
+	return RECORD_HEADER + len;
+}
+
+static ossl_opened refuse(ossl_opened o, long alert)
+{
+	ossl_fn.ERR_clear_error();
+	o.status = OSSL_FATAL;
+	o.alert = (int32_t)alert;
+	return o;
+}
+
+/*
+ * Opens the record at body, which has len bytes, whole and with a header that has been checked. Its text goes to dst as far as
+ * it fits in room, and the rest stays in place, in the input. Returns an alert, or -1 with the text's type, its length and how
+ * much of it is in dst. On failure nothing of the text is left anywhere.
+ */
+static long open_record(traffic *t, const uint8_t *header, uint8_t *body, size_t len, uint8_t *dst, size_t room, ossl_opened *o,
+	size_t *split)
+{
+	const suite *s = t->suite;
+	uint8_t *explicit = NULL, none[1];
+	size_t n, head;
+	long alert = -1;
+	int got;
+
+	if (len < (size_t)s->explicit_nonce + TAG || t->seq == UINT64_MAX)
+		return OSSL_SSL_AD_BAD_RECORD_MAC;
+	if (s->explicit_nonce) {
+		explicit = body;
+		body += s->explicit_nonce;
+	}
+	n = len - s->explicit_nonce - TAG;
+	/* In TLS 1.2 the header says what the text is; in TLS 1.3 nearly all of it is application data. */
+	head = s->tls13 || header[0] == OSSL_SSL3_RT_APPLICATION_DATA ? (n < room ? n : room) : 0;
+	if (n > RECORD_TEXT + (size_t)s->tls13)
+		head = 0;
+	if (!start(t, header, explicit, n) || !text(t, dst, body, head) || !text(t, body + head, body + head, n - head) ||
+		ossl_fn.EVP_CIPHER_CTX_ctrl(t->aead, (int)OSSL_EVP_CTRL_AEAD_SET_TAG, TAG, body + n) != 1 ||
+		ossl_fn.EVP_CipherFinal_ex(t->aead, none, &got) != 1)
+		alert = OSSL_SSL_AD_BAD_RECORD_MAC;
+	else if (s->tls13 && header[0] != OSSL_SSL3_RT_APPLICATION_DATA)
+		alert = OSSL_SSL_AD_UNEXPECTED_MESSAGE;
+	else if (n > RECORD_TEXT + (size_t)s->tls13)
+		alert = OSSL_SSL_AD_RECORD_OVERFLOW;
+	o->type = header[0];
+	if (alert < 0 && s->tls13) { /* RFC 8446, section 5.4: padding, and the type before it */
+		o->type = 0;
+		while (n > 0 && o->type == 0) {
+			n--;
+			o->type = n < head ? dst[n] : body[n];
+		}
+		if (o->type == 0)
+			alert = OSSL_SSL_AD_UNEXPECTED_MESSAGE;
+	}
+	if (alert >= 0) {
+		if (head > 0)
+			ossl_fn.OPENSSL_cleanse(dst, head);
+		ossl_fn.OPENSSL_cleanse(body, len - s->explicit_nonce);
+		return alert;
+	}
+	t->seq++;
+	if (head > n)
+		head = n;
+	if (o->type != OSSL_SSL3_RT_APPLICATION_DATA && head > 0) { /* no user data: all of it back to its place */
+		memcpy(body, dst, head);
+		ossl_fn.OPENSSL_cleanse(dst, head);
+		head = 0;
+	}
+	o->at = (size_t)(body - header) + head; /* of the header, for now */
+	o->len = n - head;
+	*split = head;
+	return -1;
+}
+
+ossl_opened ossl_conn_open(ossl_conn *pub, uint8_t *in, size_t in_len, uint8_t *dst, size_t dst_len)
+{
+	conn *c = (conn *)pub;
+	traffic *t = &c->read;
+	const algorithms *a = &c->ctx->algorithms;
+	ossl_opened o = {.status = OSSL_DONE};
+	size_t limit, len, split;
+	long alert;
+
+	if (t->dead || !prepare(a, t))
+		return refuse(o, OSSL_SSL_AD_INTERNAL_ERROR);
+	/* RFC 8446, section 5.2, and RFC 5246, section 6.2.3 */
+	limit = RECORD_TEXT + (t->suite->tls13 ? 256 : 2048);
+	while (o.n < dst_len) {
+		uint8_t *header = in + o.consumed;
+		size_t left = in_len - o.consumed;
+
+		if (left < RECORD_HEADER) {
+			o.status = OSSL_WANT_READ;
+			break;
+		}
+		if (header[1] != 3 || header[2] != 3)
+			return refuse(o, OSSL_SSL_AD_PROTOCOL_VERSION);
+		len = (size_t)header[3] << 8 | header[4];
+		if (len > limit)
+			return refuse(o, OSSL_SSL_AD_RECORD_OVERFLOW);
+		if (left < RECORD_HEADER + len) {
+			o.status = OSSL_WANT_READ;
+			break;
+		}
+		if (t->suite->tls13 && header[0] == OSSL_SSL3_RT_CHANGE_CIPHER_SPEC) { /* never protected */
+			o.status = OSSL_RECORD;
+			o.type = header[0];
+			o.at = o.consumed + RECORD_HEADER;
+			o.len = len;
+			o.consumed += RECORD_HEADER + len;
+			break;
+		}
+		/* A record that would not fit comes whole with the next call, rather than in two parts. */
+		if (o.n > 0 && len > dst_len - o.n + t->suite->explicit_nonce + TAG + t->suite->tls13)
+			break;
+		alert = open_record(t, header, header + RECORD_HEADER, len, dst + o.n, dst_len - o.n, &o, &split);
+		if (alert >= 0)
+			return refuse(o, alert);
+		o.n += split;
+		o.at += o.consumed;
+		o.consumed += RECORD_HEADER + len;
+		if (o.type != OSSL_SSL3_RT_APPLICATION_DATA || o.len > 0 || split == 0) {
+			o.status = OSSL_RECORD;
+			break;
+		}
+	}
+	return o;
+}
+
+ossl_step ossl_conn_seal(ossl_conn *pub, uint8_t type, const uint8_t *src, size_t len, uint8_t *out, size_t out_cap,
+	size_t payload, size_t first, size_t grown)
+{
+	conn *c = (conn *)pub;
+	traffic *t = &c->write;
+	ossl_step step = {.status = OSSL_DONE};
+	size_t limit, n;
+
+	if (c->kept.data || c->keylog.data) { /* Go has them by now */
+		bytes_free(&c->kept);
+		bytes_free(&c->keylog);
+	}
+	while (step.n < len) {
+		if (t->suite && t->suite->tls13 && type == OSSL_SSL3_RT_APPLICATION_DATA && t->seq >= OSSL_RECORDS_PER_KEY) {
+			step.status = OSSL_NEED_UPDATE;
+			break;
+		}
+		limit = RECORD_TEXT;
+		if (payload && step.produced < grown && first + step.records <= OSSL_MAX_SIZED_RECORDS &&
+			payload * (first + step.records + 1) < limit)
+			limit = payload * (first + step.records + 1);
+		if (limit > len - step.n)
+			limit = len - step.n;
+		if (out_cap - step.produced < limit + SEALED_EXPANSION) {
+			step.status = OSSL_WANT_WRITE;
+			break;
+		}
+		n = t->dead ? 0 : traffic_seal(&c->ctx->algorithms, t, type, src + step.n, limit, out + step.produced);
+		if (n == 0) {
+			step.status = OSSL_FATAL;
+			ossl_fn.ERR_clear_error();
+			break;
+		}
+		step.produced += n;
+		step.n += limit;
+		step.records++;
+	}
+	return step;
+}
+
+int ossl_conn_update(ossl_conn *pub, int sealing)
+{
+	conn *c = (conn *)pub;
+	int ok = traffic_update(&c->ctx->algorithms, sealing ? &c->write : &c->read);
+
+	if (!ok)
+		ossl_fn.ERR_clear_error();
+	return ok;
+}
+
+int ossl_conn_skip(ossl_conn *pub, int sealing, uint64_t seq)
+{
+	conn *c = (conn *)pub;
+	traffic *t = sealing ? &c->write : &c->read;
+
+	if (!t->suite || t->dead || seq < t->seq)
+		return 0;
+	t->nonce += seq - t->seq;
+	t->seq = seq;
+	return 1;
+}

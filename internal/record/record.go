@@ -1,0 +1,253 @@
+// Package record is the protocol of an established TLS connection beside its application data: what records of the other content
+// types, and records without content, mean, and which alert answers what is wrong. It does no cryptography and no input or output.
+//
+// It judges as crypto/tls does: what that refuses is refused here, by the same alert and with the same text.
+package record
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+)
+
+// Content types, RFC 8446, section 5.1.
+const (
+	ChangeCipherSpec = 20
+	Alert            = 21
+	Handshake        = 22
+	ApplicationData  = 23
+)
+
+// Alerts, RFC 8446, section 6.
+const (
+	closeNotify       = 0
+	unexpectedMessage = 10
+	decodeError       = 50
+	internalError     = 80
+	userCanceled      = 90
+	noRenegotiation   = 100
+)
+
+// Handshake messages, RFC 8446, section 4, and RFC 5246, section 7.4.
+const (
+	helloRequest     = 0
+	newSessionTicket = 4
+	keyUpdate        = 24
+)
+
+const (
+	// maxIgnored is how many records and messages in a row may bring no application data: crypto/tls's maxUselessRecords.
+	maxIgnored = 16
+	// maxMessage is crypto/tls's limit on a handshake message.
+	maxMessage = 65536
+
+	messageHeader = 4
+)
+
+// NoAlert is the Alert of an Outcome that has nothing to send.
+const NoAlert = -1
+
+// An Outcome is what a record asks of the connection.
+type Outcome struct {
+	// Err ends reading, for good, if it is not nil: io.EOF after close_notify.
+	Err error
+	// Alert is to be sent before that, NoAlert for none.
+	Alert int
+	// UpdateRead says that the peer has updated its sending key: what follows is under the next one.
+	UpdateRead bool
+	// UpdateWrite says that the peer wants the same of us: a KeyUpdate message is to be sent and then the key updated.
+	UpdateWrite bool
+}
+
+// Reader judges the records of one direction.
+type Reader struct {
+	Version  uint16 // tls.VersionTLS12 or tls.VersionTLS13
+	IsClient bool
+
+	message []byte // of a handshake message that is not whole yet
+	ignored int
+}
+
+// Data notes that a record brought application data.
+func (r *Reader) Data() { r.ignored = 0 }
+
+// Partial reports whether a handshake message is not whole.
+func (r *Reader) Partial() bool { return len(r.message) > 0 }
+
+func refuse(alert uint8) Outcome {
+	return Outcome{Alert: int(alert), Err: &net.OpError{Op: "local error", Err: tls.AlertError(alert)}}
+}
+
+func (r *Reader) ignore(what string) Outcome {
+	r.ignored++
+	if r.ignored > maxIgnored {
+		return Outcome{Alert: unexpectedMessage, Err: errors.New("tls: too many " + what + " records")}
+	}
+	return Outcome{Alert: NoAlert}
+}
+
+// Record judges a record that is no application data, or has none. It keeps nothing of text.
+func (r *Reader) Record(contentType uint8, text []byte) Outcome {
+	// RFC 8446, section 5.1: handshake messages are not interleaved with other records.
+	if r.Version == tls.VersionTLS13 && contentType != Handshake && len(r.message) > 0 {
+		return refuse(unexpectedMessage)
+	}
+	switch contentType {
+	case Alert:
+		return r.alert(text)
+	case ChangeCipherSpec:
+		if r.Version != tls.VersionTLS13 && (len(text) != 1 || text[0] != 1) {
+			return refuse(decodeError)
+		}
+		// RFC 8446, section 5: after the peer's Finished it is an unexpected record. crypto/tls ignores it.
+	case ApplicationData:
+		if len(text) == 0 {
+			return r.ignore("ignored")
+		}
+	case Handshake:
+		if len(text) > 0 {
+			return r.handshake(text)
+		}
+	}
+	return refuse(unexpectedMessage)
+}
+
+func (r *Reader) alert(text []byte) Outcome {
+	if len(text) != 2 {
+		return refuse(unexpectedMessage)
+	}
+	level, description := text[0], text[1]
+	remote := Outcome{Alert: NoAlert, Err: &net.OpError{Op: "remote error", Err: tls.AlertError(description)}}
+	switch {
+	case description == closeNotify:
+		return Outcome{Alert: NoAlert, Err: io.EOF}
+	case r.Version == tls.VersionTLS13 && description == userCanceled:
+		return r.ignore("ignored")
+	case r.Version == tls.VersionTLS13: // RFC 8446, section 6: whatever level it claims
+		return remote
+	case level == 1:
+		return r.ignore("ignored")
+	case level == 2:
+		return remote
+	}
+	return refuse(unexpectedMessage)
+}
+
+// handshake takes the handshake messages in a record, whole or in part.
+func (r *Reader) handshake(text []byte) Outcome {
+	result := Outcome{Alert: NoAlert}
+	if len(r.message) > 0 {
+		r.message = append(r.message, text...)
+		text = r.message
+	}
+	for len(text) >= messageHeader {
+		n := int(text[1])<<16 | int(text[2])<<8 | int(text[3])
+		if n > maxMessage {
+			o := refuse(internalError)
+			o.Err = fmt.Errorf("tls: handshake message of length %d bytes exceeds maximum of %d bytes", n, maxMessage)
+			return o
+		}
+		if len(text) < messageHeader+n {
+			break
+		}
+		o := r.whole(text[0], text[messageHeader:messageHeader+n])
+		text = text[messageHeader+n:]
+		if o.Err == nil && o.UpdateRead && len(text) > 0 { // RFC 8446, section 5.1: the key changes between two records
+			o = Outcome{Alert: unexpectedMessage,
+				Err: errors.New("tls: handshake buffer not empty before setting read traffic secret")}
+		}
+		if o.Err != nil {
+			return o
+		}
+		result.UpdateRead = result.UpdateRead || o.UpdateRead
+		result.UpdateWrite = result.UpdateWrite || o.UpdateWrite
+	}
+	if len(text) == 0 {
+		r.message = nil
+	} else {
+		r.message = append([]byte(nil), text...)
+	}
+	return result
+}
+
+// whole takes one handshake message.
+func (r *Reader) whole(messageType uint8, body []byte) Outcome {
+	if r.Version != tls.VersionTLS13 {
+		if messageType == helloRequest && len(body) == 0 {
+			return refuse(noRenegotiation)
+		}
+		return refuse(unexpectedMessage)
+	}
+	if messageType == newSessionTicket || messageType == keyUpdate {
+		if r.ignored++; r.ignored > maxIgnored {
+			return Outcome{Alert: unexpectedMessage, Err: errors.New("tls: too many non-advancing records")}
+		}
+	}
+	switch messageType {
+	case newSessionTicket:
+		switch {
+		case !wellFormedTicket(body):
+			return refuse(decodeError)
+		case !r.IsClient:
+			return Outcome{Alert: unexpectedMessage, Err: errors.New("tls: received new session ticket from a client")}
+		}
+		return Outcome{Alert: NoAlert}
+	case keyUpdate:
+		if len(body) != 1 || body[0] > 1 {
+			return refuse(decodeError)
+		}
+		return Outcome{Alert: NoAlert, UpdateRead: true, UpdateWrite: body[0] == 1}
+	}
+	return refuse(unexpectedMessage)
+}
+
+// wellFormedTicket checks a NewSessionTicket: RFC 8446, section 4.6.1.
+func wellFormedTicket(b []byte) bool {
+	const lifetimeAndAge = 8
+	if len(b) < lifetimeAndAge {
+		return false
+	}
+	_, b, ok := vector(b[lifetimeAndAge:], 1) // nonce
+	if !ok {
+		return false
+	}
+	_, b, ok = vector(b, 2) // ticket
+	if !ok {
+		return false
+	}
+	extensions, b, ok := vector(b, 2)
+	if !ok || len(b) != 0 {
+		return false
+	}
+	for len(extensions) > 0 {
+		if len(extensions) < 2 {
+			return false
+		}
+		kind := int(extensions[0])<<8 | int(extensions[1])
+		var data []byte
+		if data, extensions, ok = vector(extensions[2:], 2); !ok || kind == earlyData && len(data) != 4 {
+			return false
+		}
+	}
+	return true
+}
+
+const earlyData = 42
+
+// vector takes a vector with a length of size bytes from the beginning of b.
+func vector(b []byte, size int) (v, rest []byte, ok bool) {
+	if len(b) < size {
+		return nil, nil, false
+	}
+	n := 0
+	for _, c := range b[:size] {
+		n = n<<8 | int(c)
+	}
+	b = b[size:]
+	if len(b) < n {
+		return nil, nil, false
+	}
+	return b[:n], b[n:], true
+}
