@@ -35,10 +35,21 @@ type compiledConfig struct {
 // maxCompiled bounds what is remembered: a configuration whose callbacks refer to it is never collected while its Context is.
 const maxCompiled = 256
 
-var defaultOptions, _ = optionsOf(nil)
-
 // compile returns the Context for config with the default options.
-func compile(config *tls.Config) (*Context, error) { return compileWith(config, defaultOptions) }
+func compile(config *tls.Config) (*Context, error) {
+	records, err := recordsOfEnvironment()
+	if err != nil {
+		return nil, err
+	}
+	return compileWith(config, defaultOptions[records])
+}
+
+// defaultOptions are the options without any, for each record path.
+var defaultOptions = [...]*options{
+	RecordsAuto:   newOptions(RecordsAuto),
+	RecordsLibssl: newOptions(RecordsLibssl),
+	RecordsOwn:    newOptions(RecordsOwn),
+}
 
 // compileWith returns the Context for config. A failure is not remembered. Copies made by Clone are configurations of their own.
 func compileWith(config *tls.Config, opts *options) (*Context, error) {

@@ -43,14 +43,26 @@ const defaultChainCache = 1024
 // defaultSecurityLevel is OpenSSL's level for 112 bits of security, the default of 3.x: SSL_CTX_set_security_level(3).
 const defaultSecurityLevel = 2
 
-func optionsOf(opts []Option) (*options, error) {
-	o := &options{securityLevel: defaultSecurityLevel, chainCache: defaultChainCache}
+func newOptions(records RecordPath) *options {
+	return &options{securityLevel: defaultSecurityLevel, chainCache: defaultChainCache, records: records}
+}
+
+// recordsOfEnvironment returns the record path that the environment asks for.
+func recordsOfEnvironment() (RecordPath, error) {
 	named := os.Getenv(envRecords)
-	records, ok := recordPaths[named]
+	path, ok := recordPaths[named]
 	if !ok {
-		return nil, &ConfigError{Field: envRecords, Reason: fmt.Sprintf("%q is none of auto, libssl and own", named)}
+		return 0, &ConfigError{Field: envRecords, Reason: fmt.Sprintf("%q is none of auto, libssl and own", named)}
 	}
-	o.records = records
+	return path, nil
+}
+
+func optionsOf(opts []Option) (*options, error) {
+	records, err := recordsOfEnvironment()
+	if err != nil {
+		return nil, err
+	}
+	o := newOptions(records)
 	for _, opt := range opts {
 		if err := opt(o); err != nil {
 			return nil, err

@@ -46,11 +46,19 @@ func (c *Conn) openOwn(b []byte) (int, error) {
 			c.readErr = net.ErrClosed
 			return 0, c.readErr
 		}
+		partial := c.opened.records.Partial()
 		o := c.opened.tls.Open(c.in.data, b)
 		if o.N > 0 {
 			c.opened.records.Data()
 		}
 		switch {
+		case partial && (o.N > 0 || o.Type == record.ApplicationData):
+			// RFC 8446, section 5.1: no data inside of a handshake message.
+			clear(b[:o.N])
+			o.N = 0
+			c.follow(c.opened.records.Record(record.ApplicationData, nil))
+			clear(c.in.data)
+			c.in.consume(len(c.in.data))
 		case o.Status == libssl.Fatal:
 			c.readErr = recordError(o, c.in.data[o.Consumed:], c.state.Version)
 			c.sendAlert(o.Alert)

@@ -177,6 +177,7 @@ func TestNilKeys(t *testing.T) {
 // TestWriteWaitsForTheRestOfAMessage: a peer's KeyUpdate in two records. libssl writes nothing in between; Write waits, without
 // burning the processor, for a Read to take the rest, or takes it itself.
 func TestWriteWaitsForTheRestOfAMessage(t *testing.T) {
+	t.Setenv("OSSL_RECORDS", "libssl")
 	only13 := func(c *tls.Config) { c.MinVersion = tls.VersionTLS13 }
 	for _, victim := range []tlstest.Role{tlstest.ServerRole, tlstest.ClientRole} {
 		for _, reading := range []bool{false, true} {

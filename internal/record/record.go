@@ -73,7 +73,7 @@ type Reader struct {
 // Data notes that a record brought application data.
 func (r *Reader) Data() { r.ignored = 0 }
 
-// Partial reports whether a handshake message is not whole.
+// Partial reports whether a handshake message is not whole. Then no record but its rest is allowed.
 func (r *Reader) Partial() bool { return len(r.message) > 0 }
 
 func refuse(alert uint8) Outcome {
@@ -91,7 +91,7 @@ func (r *Reader) ignore(what string) Outcome {
 // Record judges a record that is no application data, or has none. It keeps nothing of text.
 func (r *Reader) Record(contentType uint8, text []byte) Outcome {
 	// RFC 8446, section 5.1: handshake messages are not interleaved with other records.
-	if r.Version == tls.VersionTLS13 && contentType != Handshake && len(r.message) > 0 {
+	if contentType != Handshake && len(r.message) > 0 {
 		return refuse(unexpectedMessage)
 	}
 	switch contentType {
