@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"sync"
 	"syscall"
 )
 
@@ -41,21 +42,12 @@ func (in *input) fill(conn net.Conn) error {
 	if !in.opened {
 		in.open(conn)
 	}
-	if in.buf != nil { // behind the rest of an earlier read
-		if len(in.data) == cap(in.data) {
-			n := copy(in.buf.mem, in.data)
-			in.data = in.buf.mem[:n]
-			if n == len(in.buf.mem) {
-				return errors.New("ossl: no progress with a full buffer")
-			}
-		}
-		n, err := in.read(conn, in.data[len(in.data):cap(in.data)])
-		in.data = in.data[:len(in.data)+n]
-		return err
-	}
 	pool := smallBuffers
 	if in.bulk {
 		pool = largeBuffers
+	}
+	if in.buf != nil { // behind the rest of an earlier read
+		return in.fillBehind(conn, pool)
 	}
 	if in.raw != nil {
 		return in.fillRaw(conn)
@@ -63,6 +55,31 @@ func (in *input) fill(conn net.Conn) error {
 	in.buf = getBuffer(pool)
 	n, err := in.read(conn, in.buf.mem)
 	in.took(n)
+	return err
+}
+
+// fillBehind reads behind what is there, which goes to the beginning of a buffer of pool, if it fits.
+func (in *input) fillBehind(conn net.Conn, pool *sync.Pool) error {
+	to := in.buf
+	if to.pool != pool {
+		if next := getBuffer(pool); len(in.data) < len(next.mem) {
+			to = next
+		} else {
+			next.put()
+		}
+	}
+	n := copy(to.mem, in.data)
+	if to != in.buf {
+		in.buf.put()
+		in.buf = to
+	}
+	in.data = to.mem[:n]
+	if n == len(to.mem) {
+		return errors.New("ossl: no progress with a full buffer")
+	}
+	got, err := in.read(conn, to.mem[n:])
+	in.bulk = n+got == len(to.mem)
+	in.data = to.mem[:n+got]
 	return err
 }
 

@@ -238,6 +238,7 @@ func (c *Credential) CallsGo() bool { return c.callsGo }
 // Conn is one connection: an SSL between two windows. Its methods must not be called at the same time.
 type Conn struct {
 	p         *C.ossl_conn
+	traffic   *C.ossl_traffic // p, once it was taken over
 	handle    cgo.Handle
 	callsGo   bool
 	crossings uint64 // but those of Open, UpdateRead and FreeRead
@@ -288,6 +289,9 @@ func (c *Conn) Handshake(in, out []byte, facts *Facts) Step {
 	}
 	if step.Status == Done {
 		*facts = factsOf(&f)
+		if facts.TakenOver {
+			c.traffic = (*C.ossl_traffic)(unsafe.Pointer(c.p))
+		}
 	}
 	return step
 }
@@ -345,7 +349,7 @@ func (c *Conn) free(side Side, notify bool, out []byte) Step {
 // Open opens records of a connection that was taken over: in place, and into dst.
 func (c *Conn) Open(in, dst []byte) Opened {
 	c.opens.Add(1)
-	o := C.ossl_conn_open(c.p, bytePtr(in), C.size_t(len(in)), bytePtr(dst), C.size_t(len(dst)))
+	o := C.ossl_conn_open(c.traffic, bytePtr(in), C.size_t(len(in)), bytePtr(dst), C.size_t(len(dst)))
 	opened := Opened{
 		Status:   Status(o.status),
 		Alert:    uint8(o.alert),
@@ -363,19 +367,19 @@ func (c *Conn) Open(in, dst []byte) Opened {
 // holds at most payload*(first+i+1) bytes, until grown bytes have been produced.
 func (c *Conn) Seal(contentType uint8, src, out []byte, payload, first, grown int) Step {
 	c.crossings++
-	return stepOf(C.ossl_conn_seal(c.p, C.uint8_t(contentType), bytePtr(src), C.size_t(len(src)), bytePtr(out), C.size_t(len(out)),
+	return stepOf(C.ossl_conn_seal(c.traffic, C.uint8_t(contentType), bytePtr(src), C.size_t(len(src)), bytePtr(out), C.size_t(len(out)),
 		C.size_t(payload), C.size_t(first), C.size_t(max(0, grown))))
 }
 
 // UpdateRead and UpdateWrite go on to a side's next keys. They report whether that worked; the side is dead if not.
 func (c *Conn) UpdateRead() bool {
 	c.opens.Add(1)
-	return C.ossl_conn_update(c.p, 0) == 1
+	return C.ossl_conn_update(c.traffic, 0) == 1
 }
 
 func (c *Conn) UpdateWrite() bool {
 	c.crossings++
-	return C.ossl_conn_update(c.p, 1) == 1
+	return C.ossl_conn_update(c.traffic, 1) == 1
 }
 
 // Skip leaves sequence numbers of a side out, so that tests get to their limits. It never goes back.
@@ -390,7 +394,7 @@ func (c *Context) OfSecrets(suite uint16, read, write []byte) (*Conn, error) {
 	if p == nil {
 		return nil, &Error{Op: "connection of secrets"}
 	}
-	return &Conn{p: p, ctx: c}, nil
+	return &Conn{p: p, traffic: (*C.ossl_traffic)(unsafe.Pointer(p)), ctx: c}, nil
 }
 
 // Export returns exported keying material, RFC 5705 and RFC 8446, section 7.5.

@@ -53,6 +53,7 @@ typedef struct {
 } ossl_facts;
 
 typedef struct ossl_ctx ossl_ctx;
+typedef struct ossl_traffic ossl_traffic; /* an ossl_conn that was taken over */
 typedef struct ossl_cred ossl_cred;
 
 /* The part of a connection that Go reads and writes between crossings. It begins the private struct in shim.c. */
@@ -219,21 +220,21 @@ int ossl_conn_export(ossl_conn *conn, uint8_t *out, size_t len, const char *labe
 	size_t context_len, int use_context);
 
 /*
- * After a takeover. The two directions are independent: one thread may open while another seals.
+ * After a takeover, by the same address under another type: one that is opaque, so that cgo has nothing to check of it. The two directions are independent: one thread may open while another seals.
  */
 
 /* Opens records in place, until dst is full, in is used up, or a record is anything but application data. Text of those is left in
  * the input, as is application data that did not fit. On failure, nothing of the text is left in either.
  * in: borrow, changed; dst: borrow. RFC 8446, section 5.2. */
-ossl_opened ossl_conn_open(ossl_conn *conn, uint8_t *in, size_t in_len, uint8_t *dst, size_t dst_len);
+ossl_opened ossl_conn_open(ossl_traffic *conn, uint8_t *in, size_t in_len, uint8_t *dst, size_t dst_len);
 
 /* Seals src into records of this content type, as many as fit. payload > 0 asks for small records first: record i holds at most
  * payload * (first + i + 1) bytes, until the output is grown bytes long. */
-ossl_step ossl_conn_seal(ossl_conn *conn, uint8_t type, const uint8_t *src, size_t len, uint8_t *out, size_t out_cap,
+ossl_step ossl_conn_seal(ossl_traffic *conn, uint8_t type, const uint8_t *src, size_t len, uint8_t *out, size_t out_cap,
 	size_t payload, size_t first, size_t grown);
 
 /* Goes on to a direction's next keys, TLS 1.3 only. sealing: 1 or 0. Returns 1 or 0. RFC 8446, section 7.2. */
-int ossl_conn_update(ossl_conn *conn, int sealing);
+int ossl_conn_update(ossl_traffic *conn, int sealing);
 
 /* Leaves sequence numbers out, for tests of their limits; never goes back. Returns 1 or 0. */
 int ossl_conn_skip(ossl_conn *conn, int sealing, uint64_t seq);

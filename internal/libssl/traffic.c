@@ -1,6 +1,6 @@
 /* Sealing and opening records: RFC 8446, section 5.2, and RFC 5246, section 6.2.3.3. */
 
-#include "private.h"
+#include "provider.h"
 
 #include <string.h>
 
@@ -81,8 +81,34 @@ static void nonce_of(const traffic *t, const uint8_t *explicit, uint8_t *nonce)
 		nonce[i] ^= t->iv[i];
 }
 
-/* Starts a record: nonce and additional data. n: the text's length. */
-static int start(traffic *t, const uint8_t *header, const uint8_t *explicit, size_t n)
+/* Sets the nonce and, for opening, the tag. One call where there is one for both: each costs a search of names. */
+static int begin(traffic *t, const uint8_t *nonce, const uint8_t *tag)
+{
+	OSSL_PARAM params[2] = {
+		{"tag", (unsigned)OSSL_OSSL_PARAM_OCTET_STRING, (void *)tag, TAG, 0},
+		{NULL, 0, NULL, 0, 0},
+	};
+
+	if (ossl_fn.EVP_CipherInit_ex2)
+		return ossl_fn.EVP_CipherInit_ex2(t->aead, NULL, NULL, nonce, -1, tag ? params : NULL) == 1;
+	return ossl_fn.EVP_CipherInit_ex(t->aead, NULL, NULL, NULL, nonce, -1) == 1 &&
+		(!tag || ossl_fn.EVP_CIPHER_CTX_ctrl(t->aead, (int)OSSL_EVP_CTRL_AEAD_SET_TAG, TAG, (void *)tag) == 1);
+}
+
+static int get_tag(traffic *t, uint8_t *tag)
+{
+	OSSL_PARAM params[2] = {
+		{"tag", (unsigned)OSSL_OSSL_PARAM_OCTET_STRING, tag, TAG, 0},
+		{NULL, 0, NULL, 0, 0},
+	};
+
+	if (ossl_fn.EVP_CIPHER_CTX_get_params)
+		return ossl_fn.EVP_CIPHER_CTX_get_params(t->aead, params) == 1;
+	return ossl_fn.EVP_CIPHER_CTX_ctrl(t->aead, (int)OSSL_EVP_CTRL_AEAD_GET_TAG, TAG, tag) == 1;
+}
+
+/* Starts a record: nonce and additional data. n: the text's length; tag: of a record to open, else NULL. */
+static int start(traffic *t, const uint8_t *header, const uint8_t *explicit, size_t n, const uint8_t *tag)
 {
 	uint8_t nonce[NONCE], aad[13];
 	const uint8_t *additional = header;
@@ -97,8 +123,7 @@ static int start(traffic *t, const uint8_t *header, const uint8_t *explicit, siz
 		additional = aad;
 		len = sizeof aad;
 	}
-	return ossl_fn.EVP_CipherInit_ex(t->aead, NULL, NULL, NULL, nonce, -1) == 1 &&
-		ossl_fn.EVP_CipherUpdate(t->aead, NULL, &got, additional, len) == 1;
+	return begin(t, nonce, tag) && ossl_fn.EVP_CipherUpdate(t->aead, NULL, &got, additional, len) == 1;
 }
 
 static int text(traffic *t, uint8_t *to, const uint8_t *from, size_t n)
@@ -128,7 +153,7 @@ size_t traffic_seal(const algorithms *a, traffic *t, uint8_t type, const uint8_t
 		put64(explicit, t->nonce);
 		p += s->explicit_nonce;
 	}
-	ok = start(t, out, explicit, n);
+	ok = start(t, out, explicit, n, NULL);
 	if (s->tls13 && n < COPY_BELOW) {
 		if (n > 0)
 			memcpy(p, from, n);
@@ -143,8 +168,7 @@ size_t traffic_seal(const algorithms *a, traffic *t, uint8_t type, const uint8_t
 			p++;
 		}
 	}
-	ok = ok && ossl_fn.EVP_CipherFinal_ex(t->aead, none, &got) == 1 && got == 0 &&
-		ossl_fn.EVP_CIPHER_CTX_ctrl(t->aead, (int)OSSL_EVP_CTRL_AEAD_GET_TAG, TAG, p) == 1;
+	ok = ok && ossl_fn.EVP_CipherFinal_ex(t->aead, none, &got) == 1 && got == 0 && get_tag(t, p);
 	if (!ok) { /* this nonce may have been used */
 		ossl_fn.OPENSSL_cleanse(out, RECORD_HEADER + len);
 		t->dead = 1;
@@ -190,9 +214,8 @@ static long open_record(traffic *t, const uint8_t *header, uint8_t *body, size_t
 	head = s->tls13 || header[0] == OSSL_SSL3_RT_APPLICATION_DATA ? (n < room ? n : room) : 0;
 	if (n > RECORD_TEXT + (size_t)s->tls13)
 		head = 0;
-	if (!start(t, header, explicit, n) || !text(t, dst, body, head) || !text(t, body + head, body + head, n - head) ||
-		ossl_fn.EVP_CIPHER_CTX_ctrl(t->aead, (int)OSSL_EVP_CTRL_AEAD_SET_TAG, TAG, body + n) != 1 ||
-		ossl_fn.EVP_CipherFinal_ex(t->aead, none, &got) != 1)
+	if (!start(t, header, explicit, n, body + n) || !text(t, dst, body, head) ||
+		!text(t, body + head, body + head, n - head) || ossl_fn.EVP_CipherFinal_ex(t->aead, none, &got) != 1)
 		alert = OSSL_SSL_AD_BAD_RECORD_MAC;
 	else if (s->tls13 && header[0] != OSSL_SSL3_RT_APPLICATION_DATA)
 		alert = OSSL_SSL_AD_UNEXPECTED_MESSAGE;
@@ -228,7 +251,7 @@ static long open_record(traffic *t, const uint8_t *header, uint8_t *body, size_t
 	return -1;
 }
 
-ossl_opened ossl_conn_open(ossl_conn *pub, uint8_t *in, size_t in_len, uint8_t *dst, size_t dst_len)
+ossl_opened ossl_conn_open(ossl_traffic *pub, uint8_t *in, size_t in_len, uint8_t *dst, size_t dst_len)
 {
 	conn *c = (conn *)pub;
 	traffic *t = &c->read;
@@ -283,7 +306,7 @@ ossl_opened ossl_conn_open(ossl_conn *pub, uint8_t *in, size_t in_len, uint8_t *
 	return o;
 }
 
-ossl_step ossl_conn_seal(ossl_conn *pub, uint8_t type, const uint8_t *src, size_t len, uint8_t *out, size_t out_cap,
+ossl_step ossl_conn_seal(ossl_traffic *pub, uint8_t type, const uint8_t *src, size_t len, uint8_t *out, size_t out_cap,
 	size_t payload, size_t first, size_t grown)
 {
 	conn *c = (conn *)pub;
@@ -323,7 +346,7 @@ ossl_step ossl_conn_seal(ossl_conn *pub, uint8_t type, const uint8_t *src, size_
 	return step;
 }
 
-int ossl_conn_update(ossl_conn *pub, int sealing)
+int ossl_conn_update(ossl_traffic *pub, int sealing)
 {
 	conn *c = (conn *)pub;
 	int ok = traffic_update(&c->ctx->algorithms, sealing ? &c->write : &c->read);

@@ -1,0 +1,43 @@
+//go:build cgo
+
+package libssl
+
+import (
+	"fmt"
+	"testing"
+)
+
+// BenchmarkRecord seals and opens one record with a crossing each. What a crossing costs by itself is in it.
+func BenchmarkRecord(b *testing.B) {
+	if _, err := Load(""); err != nil {
+		b.Fatal(err)
+	}
+	ctx, err := NewContext(&ContextConfig{MinVersion: 0x0304, MaxVersion: 0x0304, SecurityLevel: -1, OwnRecords: true})
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, size := range []int{5, 1000, 16384} {
+		b.Run(fmt.Sprintf("size=%d", size), func(b *testing.B) {
+			secret := make([]byte, 32)
+			c, err := ctx.OfSecrets(0x1301, secret, secret)
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer c.Free(false, nil)
+			text, sealed, opened := make([]byte, size), make([]byte, size+64), make([]byte, size+64)
+			b.SetBytes(int64(size))
+			n := 0
+			for b.Loop() {
+				if n++; n == 1<<24 { // the key is used up
+					c.UpdateWrite()
+					c.UpdateRead()
+					n = 1
+				}
+				s := c.Seal(23, text, sealed, 0, 0, 0)
+				if o := c.Open(sealed[:s.Produced], opened); o.N != size {
+					b.Fatalf("%+v %+v", s, o)
+				}
+			}
+		})
+	}
+}
