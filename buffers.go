@@ -8,8 +8,13 @@ const (
 	// smallBuffer takes one record of the largest size: 16384 bytes of plaintext, 2048 of expansion at most (RFC 5246, 6.2.3),
 	// header.
 	smallBuffer = 16384 + 2048 + recordHeaderLen
-	// largeBuffer is for bulk: large enough that system calls and crossings cost little, small enough for the processor's cache.
-	largeBuffer = 8*(16384+sealOverhead) + 1024
+	// writeBuffer and readBuffer are for bulk. What is written at once is kept below the 64 KB that Linux puts into one segment of
+	// a loopback or offloaded connection: with more, the rest travels alone, and the reader wakes up twice. The reader takes what
+	// several writes have brought. docs/PERFORMANCE.md has the measurements.
+	writeBuffer = recordsAtOnce*(16384+sealOverhead) + 1024
+	readBuffer  = 12 * (16384 + 32)
+	// recordsAtOnce is how many records of the largest size one crossing seals.
+	recordsAtOnce = 3
 	// sealOverhead bounds what sealing adds to one record: header, explicit nonce or IV, tag or MAC, padding, content type.
 	sealOverhead = 128
 )
@@ -22,7 +27,8 @@ type buffer struct {
 
 var (
 	smallBuffers = bufferPool(smallBuffer)
-	largeBuffers = bufferPool(largeBuffer)
+	writeBuffers = bufferPool(writeBuffer)
+	readBuffers  = bufferPool(readBuffer)
 )
 
 func bufferPool(size int) *sync.Pool {

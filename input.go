@@ -44,7 +44,7 @@ func (in *input) fill(conn net.Conn) error {
 	}
 	pool := smallBuffers
 	if in.bulk {
-		pool = largeBuffers
+		pool = readBuffers
 	}
 	if in.buf != nil { // behind the rest of an earlier read
 		return in.fillBehind(conn, pool)
@@ -126,7 +126,7 @@ func (in *input) open(conn net.Conn) {
 	in.rawFn = func(fd uintptr) bool {
 		pool := smallBuffers
 		if in.bulk {
-			pool = largeBuffers
+			pool = readBuffers
 		}
 		buf := getBuffer(pool)
 		for {

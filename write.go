@@ -8,8 +8,8 @@ import (
 )
 
 const (
-	// maxChunk is how much plaintext one crossing seals: what fits a large buffer whatever the suite.
-	maxChunk = 8 * 16384
+	// maxChunk is how much plaintext one crossing seals: what fits a writeBuffer whatever the suite.
+	maxChunk = recordsAtOnce * 16384
 	// tcpMSSEstimate and recordSizeBoostThreshold are crypto/tls's parameters of dynamic record sizing.
 	tcpMSSEstimate           = 1208
 	recordSizeBoostThreshold = 128 * 1024
@@ -77,11 +77,8 @@ func (c *Conn) seal(b []byte) (int, error) {
 		limit = 8192
 	}
 	if len(b) > limit {
-		pool = largeBuffers
+		pool = writeBuffers
 		limit = maxChunk
-		if payload > 0 && !c.takenOver {
-			limit = recordSizeBoostThreshold / 2 // small records have more overhead
-		}
 	}
 	b = b[:min(len(b), limit)]
 	out := getBuffer(pool)
