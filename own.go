@@ -140,12 +140,14 @@ func (c *Conn) follow(o record.Outcome) {
 // keyUpdateMessage is a KeyUpdate that asks for none in return: RFC 8446, section 4.6.3.
 var keyUpdateMessage = []byte{24, 0, 0, 1, 0}
 
-// answerKeyUpdate sends a KeyUpdate and updates the sending key. It reports whether there was room in the queue.
+// answerKeyUpdate sends a KeyUpdate and updates the sending key. It reports whether there was room in the queue. One answer that
+// waits there is for all that were asked for meanwhile: RFC 8446, section 4.6.3.
 func (c *Conn) answerKeyUpdate() bool {
 	c.mu.Lock()
 	ok := true
-	if c.tls != nil && c.sealErr == nil {
+	if c.tls != nil && c.sealErr == nil && !c.queue.answered {
 		ok = c.updateWriteLocked(keyUpdateMessage)
+		c.queue.answered = true
 	}
 	c.unlock()
 	c.flushQueue()

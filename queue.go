@@ -5,7 +5,8 @@ import "sync/atomic"
 // outQueue holds what Reads have sealed (answers to key updates, alerts) until it can be sent, before anything that is sealed
 // later.
 type outQueue struct {
-	data []byte // guarded by Conn.mu
+	data     []byte // guarded by Conn.mu
+	answered bool   // guarded by Conn.mu; an answer to a KeyUpdate is in data
 	// filled says that data is not empty. Who sees it false without holding mu may miss what is being pushed: whoever pushes
 	// flushes afterwards.
 	filled atomic.Bool
@@ -33,7 +34,7 @@ func (q *outQueue) take() []byte {
 		return nil
 	}
 	data := q.data
-	q.data = nil
+	q.data, q.answered = nil, false
 	q.filled.Store(false)
 	return data
 }
