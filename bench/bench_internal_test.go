@@ -163,7 +163,7 @@ func TestSplitCPUErrors(t *testing.T) {
 func TestIdleMemory(t *testing.T) {
 	const n = 200
 	for _, impl := range []Impl{Std, OSSL} {
-		m, err := IdleMemory(impl, n)
+		m, err := IdleMemory(impl, "", n)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -179,7 +179,7 @@ func TestIdleMemory(t *testing.T) {
 }
 
 func TestIdleMemoryOfNothing(t *testing.T) {
-	if _, err := IdleMemory("gnutls", 1); err == nil {
+	if _, err := IdleMemory("gnutls", "", 1); err == nil {
 		t.Error("a server of an implementation that is none")
 	}
 }

@@ -116,12 +116,14 @@ func BenchmarkHandshake(b *testing.B) {
 func BenchmarkLatency(b *testing.B) {
 	script := bench.LatencyScript()
 	for _, pair := range bench.Pairings {
-		pair.Cert = bench.P256
-		b.Run(fmt.Sprintf("server=%s/client=%s", pair.Server, pair.Client), row{
-			pair:   pair,
-			make:   func() (bench.Measure, error) { return bench.NewLatency(pair) },
-			script: &script,
-		}.run)
+		for _, pair := range pair.RecordPaths() {
+			pair.Cert = bench.P256
+			b.Run(fmt.Sprintf("server=%s/client=%s%s", pair.Server, pair.Client, pair.RecordKey()), row{
+				pair:   pair,
+				make:   func() (bench.Measure, error) { return bench.NewLatency(pair) },
+				script: &script,
+			}.run)
+		}
 	}
 }
 
@@ -148,14 +150,18 @@ func BenchmarkBulk(b *testing.B) {
 			size int
 		}{{"1KB", 1 << 10}, {"16KB", 16 << 10}, {"1MB", 1 << 20}} {
 			for _, pair := range bench.Pairings {
-				pair.Cert = bench.P256
-				script := bench.BulkScript(dir, write.size)
-				b.Run(fmt.Sprintf("server=%s/client=%s/dir=%s/write=%s", pair.Server, pair.Client, dir, write.name), row{
-					pair:   pair,
-					make:   func() (bench.Measure, error) { return bench.NewBulk(pair, dir, write.size) },
-					script: &script,
-					bytes:  int64(write.size),
-				}.run)
+				for _, pair := range pair.RecordPaths() {
+					pair.Cert = bench.P256
+					script := bench.BulkScript(dir, write.size)
+					name := fmt.Sprintf("server=%s/client=%s/dir=%s/write=%s%s", pair.Server, pair.Client, dir, write.name,
+						pair.RecordKey())
+					b.Run(name, row{
+						pair:   pair,
+						make:   func() (bench.Measure, error) { return bench.NewBulk(pair, dir, write.size) },
+						script: &script,
+						bytes:  int64(write.size),
+					}.run)
+				}
 			}
 		}
 	}
@@ -164,12 +170,14 @@ func BenchmarkBulk(b *testing.B) {
 // BenchmarkIdleMemory is what a server's idle connection costs; the time is that of
 // making 10,000 of them.
 func BenchmarkIdleMemory(b *testing.B) {
-	for _, impl := range []bench.Impl{bench.Std, bench.OSSL} {
-		b.Run(fmt.Sprintf("impl=%s", impl), func(b *testing.B) {
+	std := bench.Pair{Server: bench.Std, Client: bench.Std}
+	ossl := bench.Pair{Server: bench.OSSL, Client: bench.Std}
+	for _, pair := range append(std.RecordPaths(), ossl.RecordPaths()...) {
+		b.Run(fmt.Sprintf("impl=%s%s", pair.Server, pair.RecordKey()), func(b *testing.B) {
 			var m bench.Memory
 			for b.Loop() {
 				var err error
-				if m, err = bench.IdleMemory(impl, bench.IdleConnections); err != nil {
+				if m, err = bench.IdleMemory(pair.Server, pair.Records, bench.IdleConnections); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -9,10 +9,16 @@ import (
 	"github.com/ossl-go/ossl/internal/libssl"
 )
 
-func newOSSLEnd(server bool, config *tls.Config, noChainCache bool) (func(net.Conn) Conn, error) {
+func (p Pair) newOSSLEnd(server bool, config *tls.Config) (func(net.Conn) Conn, error) {
 	options := []ossl.Option{ossl.WithTLS13CipherSuites(tls.TLS_AES_128_GCM_SHA256)}
-	if noChainCache {
+	if p.NoChainCache {
 		options = append(options, ossl.WithVerifiedChainCache(0))
+	}
+	switch p.Records {
+	case "libssl":
+		options = append(options, ossl.WithRecordPath(ossl.RecordsLibssl))
+	case "own":
+		options = append(options, ossl.WithRecordPath(ossl.RecordsOwn))
 	}
 	ctx, err := ossl.NewContext(config, options...)
 	if err != nil {

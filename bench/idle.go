@@ -33,7 +33,7 @@ type Memory struct {
 }
 
 // IdleMemory returns what one of n idle connections costs a server of
-// implementation impl. Idle means: it has shaken hands, answered one
+// implementation impl, on a record path if that is OSSL ("" is its default). Idle means: it has shaken hands, answered one
 // request, and a goroutine waits in Read for the next, as in most Go servers.
 //
 // The server runs in a process of its own, started from this program's
@@ -41,12 +41,12 @@ type Memory struct {
 // measured earlier lies about in its heap. A program that calls IdleMemory
 // calls [ServeIdle] first thing in main. The clients, all crypto/tls's, are here. The
 // connections are Unix sockets: TCP would need more ports than there are.
-func IdleMemory(impl Impl, n int) (m Memory, err error) {
+func IdleMemory(impl Impl, records string, n int) (m Memory, err error) {
 	// Room for the connections and for what a process has open anyway.
 	if err := raiseFileLimit(uint64(n) + 100); err != nil {
 		return m, err
 	}
-	server, err := startIdleServer(impl, n)
+	server, err := startIdleServer(impl, records, n)
 	if err != nil {
 		return m, err
 	}
@@ -120,9 +120,11 @@ const (
 	idleImplEnv   = "OSSL_BENCH_IDLE_IMPL"
 	idleSocketEnv = "OSSL_BENCH_IDLE_SOCKET"
 	idleLimitEnv  = "OSSL_BENCH_IDLE_CONNECTIONS"
+
+	idleRecordsEnv = "OSSL_BENCH_IDLE_RECORDS"
 )
 
-func startIdleServer(impl Impl, n int) (_ *idleServer, err error) {
+func startIdleServer(impl Impl, records string, n int) (_ *idleServer, err error) {
 	dir, err := os.MkdirTemp("", "ossl-bench-")
 	if err != nil {
 		return nil, err
@@ -138,7 +140,8 @@ func startIdleServer(impl Impl, n int) (_ *idleServer, err error) {
 	}
 	s := &idleServer{cmd: exec.Command(argv[0], argv[1:]...), dir: dir}
 	s.cmd.Env = append(os.Environ(),
-		idleImplEnv+"="+string(impl), idleSocketEnv+"="+s.socket(), idleLimitEnv+"="+strconv.Itoa(n))
+		idleImplEnv+"="+string(impl), idleSocketEnv+"="+s.socket(), idleLimitEnv+"="+strconv.Itoa(n),
+		idleRecordsEnv+"="+records)
 	s.cmd.Stderr = os.Stderr
 	if s.stdin, err = s.cmd.StdinPipe(); err != nil {
 		return nil, err

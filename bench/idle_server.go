@@ -35,7 +35,7 @@ func serveIdle(impl Impl, socket, limit string) error {
 	if err := raiseFileLimit(uint64(n) + 100); err != nil {
 		return err
 	}
-	ends, err := (Pair{Server: impl, Client: Std, Cert: P256}).Open()
+	ends, err := (Pair{Server: impl, Client: Std, Cert: P256, Records: os.Getenv(idleRecordsEnv)}).Open()
 	if err != nil {
 		return err
 	}

@@ -35,6 +35,9 @@ type Pair struct {
 	// verified in each handshake, as crypto/tls does. It only says something
 	// about OSSL: crypto/tls has no such cache.
 	NoChainCache bool
+
+	// Records is the record path of OSSL's ends: "libssl", "own", or "" for its default.
+	Records string
 }
 
 // Pairings are the four ways in which two implementations can meet. The two
@@ -44,6 +47,24 @@ var Pairings = []Pair{
 	{Server: OSSL, Client: OSSL},
 	{Server: OSSL, Client: Std},
 	{Server: Std, Client: OSSL},
+}
+
+// RecordPaths returns p with each record path that its rows compare: one, if neither end is OSSL's.
+func (p Pair) RecordPaths() []Pair {
+	if !p.Uses(OSSL) {
+		return []Pair{p}
+	}
+	libssl, own := p, p
+	libssl.Records, own.Records = "libssl", "own"
+	return []Pair{libssl, own}
+}
+
+// RecordKey is the last part of the name of a benchmark that compares record paths.
+func (p Pair) RecordKey() string {
+	if p.Records == "" {
+		return ""
+	}
+	return "/record=" + p.Records
 }
 
 // Uses reports whether one end of p is of implementation impl.
@@ -81,23 +102,23 @@ func (p Pair) Open() (*Ends, error) {
 		client.Certificates = []tls.Certificate{id.client}
 	}
 	e := &Ends{pair: p}
-	if e.Server, err = newEnd(p.Server, true, server, p.NoChainCache); err != nil {
+	if e.Server, err = p.newEnd(p.Server, true, server); err != nil {
 		return nil, err
 	}
-	if e.Client, err = newEnd(p.Client, false, client, p.NoChainCache); err != nil {
+	if e.Client, err = p.newEnd(p.Client, false, client); err != nil {
 		return nil, err
 	}
 	return e, nil
 }
 
-func newEnd(impl Impl, server bool, config *tls.Config, noChainCache bool) (func(net.Conn) Conn, error) {
+func (p Pair) newEnd(impl Impl, server bool, config *tls.Config) (func(net.Conn) Conn, error) {
 	switch {
 	case impl == Std && server:
 		return func(c net.Conn) Conn { return tls.Server(c, config) }, nil
 	case impl == Std:
 		return func(c net.Conn) Conn { return tls.Client(c, config) }, nil
 	case impl == OSSL:
-		return newOSSLEnd(server, config, noChainCache)
+		return p.newOSSLEnd(server, config)
 	}
 	return nil, fmt.Errorf("bench: no implementation %q", impl)
 }

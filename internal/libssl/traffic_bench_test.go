@@ -41,3 +41,27 @@ func BenchmarkRecord(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkTakenOver makes both directions of a connection, with their keys, and frees it: what a takeover costs beside the
+// handshake.
+func BenchmarkTakenOver(b *testing.B) {
+	if _, err := Load(""); err != nil {
+		b.Fatal(err)
+	}
+	ctx, err := NewContext(&ContextConfig{MinVersion: 0x0304, MaxVersion: 0x0304, SecurityLevel: -1, OwnRecords: true})
+	if err != nil {
+		b.Fatal(err)
+	}
+	secret, text, sealed, opened := make([]byte, 32), make([]byte, 5), make([]byte, 100), make([]byte, 100)
+	for b.Loop() {
+		c, err := ctx.OfSecrets(0x1301, secret, secret)
+		if err != nil {
+			b.Fatal(err)
+		}
+		s := c.Seal(23, text, sealed, 0, 0, 0)
+		if o := c.Open(sealed[:s.Produced], opened); o.N != len(text) {
+			b.Fatalf("%+v %+v", s, o)
+		}
+		c.Free(false, nil)
+	}
+}

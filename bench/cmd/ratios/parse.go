@@ -41,9 +41,15 @@ func (n name) with(k, value string) name {
 	return name(strings.Join(parts, "/"))
 }
 
+// without returns the name without key k.
+func (n name) without(k string) name {
+	parts := slices.DeleteFunc(strings.Split(string(n), "/"), func(part string) bool { return strings.HasPrefix(part, k+"=") })
+	return name(strings.Join(parts, "/"))
+}
+
 // std returns the benchmark that crypto/tls runs in the place of n's.
 func (n name) std() name {
-	return n.with("server", "std").with("client", "std").with("impl", "std").with("chaincache", "off")
+	return n.without("record").with("server", "std").with("client", "std").with("impl", "std").with("chaincache", "off")
 }
 
 // results are the measured values of each benchmark, by unit, a value a round.

@@ -109,7 +109,7 @@ func (r *results) writeCounts(w io.Writer, generation int) {
 				fmt.Fprint(w, "\n| count | crypto/tls | ossl | target | |\n|---|--:|--:|--:|---|\n")
 				wrote = true
 			}
-			what := t.label
+			what := t.label + recordPath(n)
 			if cert := n.key("cert"); cert != "" {
 				what += ", " + cert
 			}
@@ -122,6 +122,9 @@ func (r *results) writeCounts(w io.Writer, generation int) {
 			limit, has := 0.0, generation >= 0
 			if has {
 				limit = t.limit[generation]
+			}
+			if t.asStd {
+				limit, has = sum(n.std()), r.values[n.std()] != nil
 			}
 			std := "-"
 			if s := sum(n.std()); s > 0 {
@@ -143,7 +146,7 @@ func (r *results) writeMemory(w io.Writer) {
 			fmt.Fprint(w, "\n| bytes of an idle connection, server | Go heap | Go stack | C heap | resident |\n|---|--:|--:|--:|--:|\n")
 			wrote = true
 		}
-		what := "ossl"
+		what := "ossl" + recordPath(n)
 		if n == n.std() {
 			what = "crypto/tls"
 		}
@@ -151,6 +154,14 @@ func (r *results) writeMemory(w io.Writer) {
 		fmt.Fprintf(w, "| %s | %s | %s | %s | %s |\n", what, count(median(v["go-B/conn"])),
 			count(median(v["stack-B/conn"])), count(median(v["c-B/conn"])), count(median(v["rss-B/conn"])))
 	}
+}
+
+// recordPath says in words which path n's name tells.
+func recordPath(n name) string {
+	if v := n.key("record"); v != "" {
+		return ", record path " + v
+	}
+	return ""
 }
 
 // label says in words what n measures.
@@ -176,7 +187,7 @@ func label(n name) string {
 		add("(server %s,", "server")
 		add("client %s)", "client")
 	}
-	return strings.Join(words, " ")
+	return strings.Join(words, " ") + recordPath(n)
 }
 
 func verdict(has, met bool, limit string) string {
