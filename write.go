@@ -80,7 +80,9 @@ func (c *Conn) seal(b []byte) (int, error) {
 		pool = writeBuffers
 		limit = maxChunk
 	}
-	b = b[:min(len(b), limit)]
+	if !c.takenOver { // which stops by itself, and between two records
+		b = b[:min(len(b), limit)]
+	}
 	out := getBuffer(pool)
 	defer out.put()
 
@@ -129,8 +131,10 @@ func (c *Conn) recordPayload() int {
 	case c.state.Version == tls.VersionTLS13:
 		overhead++ // content type
 	case suite == tls.TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256, suite == tls.TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256:
+	case c.takenOver:
+		overhead += 8 // explicit nonce
 	default:
-		overhead += 8 + 40 // explicit nonce, or IV, MAC and padding
+		overhead += 8 + 40 // the same, or IV, MAC and padding
 	}
 	return tcpMSSEstimate - overhead
 }

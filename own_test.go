@@ -1,0 +1,337 @@
+//go:build cgo
+
+package ossl_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/ossl-go/ossl"
+	"github.com/ossl-go/ossl/internal/libssl"
+	"github.com/ossl-go/ossl/internal/tlstest"
+)
+
+// onPath is this package with a record path of its own choice.
+type onPath ossl.RecordPath
+
+func (p onPath) Name() string { return "ossl" }
+
+func (p onPath) Client(conn net.Conn, config *tls.Config) tlstest.Conn {
+	return p.context(config).Client(conn, "")
+}
+
+func (p onPath) Server(conn net.Conn, config *tls.Config) tlstest.Conn {
+	return p.context(config).Server(conn)
+}
+
+func (p onPath) context(config *tls.Config) *ossl.Context {
+	ctx, err := ossl.NewContext(config, ossl.WithRecordPath(ossl.RecordPath(p)),
+		ossl.WithTLS13CipherSuites(tls.TLS_AES_128_GCM_SHA256, tls.TLS_AES_256_GCM_SHA384, tls.TLS_CHACHA20_POLY1305_SHA256))
+	if err != nil {
+		panic(err)
+	}
+	return ctx
+}
+
+// aeadSuites are those whose connections can be taken over, with the key that they authenticate with.
+var aeadSuites = []struct {
+	id  uint16
+	key tlstest.KeyKind
+}{
+	{tls.TLS_AES_128_GCM_SHA256, tlstest.P256},
+	{tls.TLS_AES_256_GCM_SHA384, tlstest.P256},
+	{tls.TLS_CHACHA20_POLY1305_SHA256, tlstest.P256},
+	{tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256, tlstest.P256},
+	{tls.TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384, tlstest.P256},
+	{tls.TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256, tlstest.P256},
+	{tls.TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256, tlstest.RSA2048},
+	{tls.TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384, tlstest.RSA2048},
+	{tls.TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256, tlstest.RSA2048},
+}
+
+// suiteConfigs make both ends negotiate a suite.
+func suiteConfigs(t *testing.T, id uint16, key tlstest.KeyKind) (client, server *tls.Config, clientOpts []ossl.Option) {
+	t.Helper()
+	version := uint16(tls.VersionTLS12)
+	if id>>8 == 0x13 {
+		version = tls.VersionTLS13
+		clientOpts = append(clientOpts, ossl.WithTLS13CipherSuites(id))
+	}
+	set := func(c *tls.Config) {
+		c.MinVersion, c.MaxVersion = version, version
+		if version == tls.VersionTLS12 {
+			c.CipherSuites = []uint16{id}
+		}
+	}
+	client, server = tlstest.ClientConfig(set), tlstest.ServerConfig(set)
+	server.Certificates = []tls.Certificate{tlstest.ServerCert(key)}
+	return client, server, clientOpts
+}
+
+// shake has both ends shake hands.
+func shake(t *testing.T, client, server tlstest.Conn) {
+	t.Helper()
+	done := make(chan error, 1)
+	go func() { done <- server.Handshake() }()
+	if err := client.Handshake(); err != nil {
+		t.Fatal("client:", err)
+	}
+	if err := <-done; err != nil {
+		t.Fatal("server:", err)
+	}
+}
+
+// echo sends data one way and takes it back in other portions.
+func echo(t *testing.T, client, server tlstest.Conn, data []byte) {
+	t.Helper()
+	done := make(chan error, 1)
+	go func() {
+		buf := make([]byte, 7000)
+		for left := len(data); left > 0; {
+			n, err := server.Read(buf[:1+rand.IntN(len(buf))])
+			if err == nil {
+				_, err = server.Write(buf[:n])
+			}
+			if err != nil {
+				done <- err
+				return
+			}
+			left -= n
+		}
+		done <- nil
+	}()
+	go client.Write(data)
+	got := make([]byte, len(data))
+	if _, err := io.ReadFull(client, got); err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got, data) {
+		t.Fatal("other data came back")
+	}
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestTakenOver: with every suite that can be taken over, in every pairing, it is: RecordsOwn fails otherwise. Exporters agree with
+// crypto/tls's.
+func TestTakenOver(t *testing.T) {
+	data := make([]byte, 200_000)
+	rand.NewChaCha8([32]byte{}).Read(data)
+	for _, suite := range aeadSuites {
+		for _, pairing := range []string{"ossl-ossl", "std-ossl", "ossl-std"} { // client-server
+			t.Run(tls.CipherSuiteName(suite.id)+"/"+pairing, func(t *testing.T) {
+				clientConfig, serverConfig, opts := suiteConfigs(t, suite.id, suite.key)
+				opts = append(opts, ossl.WithRecordPath(ossl.RecordsOwn))
+				a, b := tlstest.Buffered()
+				var client, server tlstest.Conn = tlstest.Std.Client(a, clientConfig), tlstest.Std.Server(b, serverConfig)
+				if pairing != "std-ossl" {
+					ctx, err := ossl.NewContext(clientConfig, opts...)
+					if err != nil {
+						t.Fatal(err)
+					}
+					client = ctx.Client(a, "")
+				}
+				if pairing != "ossl-std" {
+					ctx, err := ossl.NewContext(serverConfig, opts...)
+					if err != nil {
+						t.Fatal(err)
+					}
+					server = ctx.Server(b)
+				}
+				defer client.Close()
+				defer server.Close()
+				shake(t, client, server)
+				state := client.ConnectionState()
+				// Which of the TLS 1.3 suites crypto/tls has its way with depends on the machine.
+				if got := state.CipherSuite; got != suite.id && pairing == "ossl-ossl" {
+					t.Fatal("negotiated", tls.CipherSuiteName(got))
+				}
+				echo(t, client, server, data)
+				compareExporters(t, client, server)
+			})
+		}
+	}
+}
+
+func compareExporters(t *testing.T, client, server tlstest.Conn) {
+	t.Helper()
+	for _, context := range [][]byte{nil, {}, []byte("some context"), make([]byte, 600)} {
+		for _, n := range []int{0, 1, 32, 48, 49, 300} {
+			a, errA := client.ExportKeyingMaterial("EXPERIMENTAL test", context, n)
+			b, errB := server.ExportKeyingMaterial("EXPERIMENTAL test", context, n)
+			if errA != nil || errB != nil || !bytes.Equal(a, b) || len(a) != n {
+				t.Errorf("exporter with %d bytes of context, length %d: %x, %v and %x, %v", len(context), n, a, errA, b, errB)
+			}
+		}
+	}
+}
+
+// TestNotTakenOver: a connection with a suite that ossl can't take over stays with libssl, unless the option forbids that.
+func TestNotTakenOver(t *testing.T) {
+	const suite = tls.TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA
+	for _, path := range []ossl.RecordPath{ossl.RecordsAuto, ossl.RecordsLibssl, ossl.RecordsOwn} {
+		clientConfig, serverConfig, _ := suiteConfigs(t, suite, tlstest.P256)
+		ctx, err := ossl.NewContext(clientConfig, ossl.WithRecordPath(path))
+		if err != nil {
+			t.Fatal(err)
+		}
+		a, b := tlstest.Buffered()
+		client, server := ctx.Client(a, ""), tlstest.Std.Server(b, serverConfig)
+		go server.Handshake()
+		err = client.Handshake()
+		if (err != nil) != (path == ossl.RecordsOwn) {
+			t.Errorf("path %d: %v", path, err)
+		}
+		if err == nil {
+			echo(t, client, server, []byte("hello"))
+		}
+		client.Close()
+		server.Close()
+		if !client.Freed() {
+			t.Errorf("path %d: C memory is kept", path)
+		}
+	}
+}
+
+func TestRecordPathOptions(t *testing.T) {
+	var refused *ossl.ConfigError
+	if _, err := ossl.NewContext(nil, ossl.WithRecordPath(7)); !errors.As(err, &refused) || refused.Field != "WithRecordPath" {
+		t.Errorf("path 7: %v", err)
+	}
+	t.Setenv("OSSL_RECORDS", "mine")
+	if _, err := ossl.NewContext(nil); !errors.As(err, &refused) || refused.Field != "OSSL_RECORDS" {
+		t.Errorf("OSSL_RECORDS=mine: %v", err)
+	}
+	a, _ := tlstest.Buffered()
+	if err := ossl.Client(a, tlstest.ClientConfig()).Handshake(); !errors.As(err, &refused) || refused.Field != "OSSL_RECORDS" {
+		t.Errorf("OSSL_RECORDS=mine, Client: %v", err)
+	}
+}
+
+// TestRecordSizes: the records of a write, and of those after it, are as long as crypto/tls's.
+func TestRecordSizes(t *testing.T) {
+	for _, writes := range [][]int{{300_000}, {1, 1000, 2000, 20000, 100_000, 5, 40_000, 100_000}, {16384, 16385, 140_000, 16384, 70_000}} {
+		for _, version := range versions {
+			for _, fixed := range []bool{false, true} {
+				t.Run(fmt.Sprintf("%v/%s/%v", writes, versionName(version), fixed), func(t *testing.T) {
+					want := recordLengths(t, tlstest.Std, version, fixed, writes)
+					got := recordLengths(t, onPath(ossl.RecordsOwn), version, fixed, writes)
+					if fmt.Sprint(got) != fmt.Sprint(want) {
+						t.Errorf("records of\n%v, crypto/tls's are\n%v", got, want)
+					}
+				})
+			}
+		}
+	}
+}
+
+// recordLengths returns the lengths of the records that a client seals for writes.
+func recordLengths(t *testing.T, impl tlstest.Impl, version uint16, fixed bool, writes []int) (lengths []int) {
+	t.Helper()
+	set := func(c *tls.Config) {
+		c.MinVersion, c.MaxVersion = version, version
+		c.DynamicRecordSizingDisabled = fixed
+		c.CipherSuites = []uint16{tls.TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256}
+		c.CurvePreferences = []tls.CurveID{tls.X25519}
+	}
+	clientConfig, serverConfig := tlstest.ClientConfig(set), tlstest.ServerConfig(set)
+	serverConfig.Certificates = []tls.Certificate{tlstest.ServerCert(tlstest.RSA2048)} // its signatures have one length
+	a, b := tlstest.NewPipe()
+	rec := new(tlstest.Recording)
+	client, server := impl.Client(rec.Tap(tlstest.ClientRole, a), clientConfig), tlstest.Std.Server(b, serverConfig)
+	defer a.Close()
+	defer b.Close()
+	shake(t, client, server)
+	before, _ := tlstest.SplitRecords(rec.Bytes(tlstest.ClientRole))
+	go io.Copy(io.Discard, server)
+	for _, n := range writes {
+		if _, err := client.Write(make([]byte, n)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all, _ := tlstest.SplitRecords(rec.Bytes(tlstest.ClientRole))
+	for _, r := range all[len(before):] {
+		lengths = append(lengths, len(r.Payload))
+	}
+	return lengths
+}
+
+// TestOwnKeyUpdate: a key that has sealed 2^24 records is updated, once, and the connection goes on.
+func TestOwnKeyUpdate(t *testing.T) {
+	client, server := connected(t, tlstest.Loopback, func(c, _ *tls.Config) { c.MinVersion = tls.VersionTLS13 })
+	if !client.TakenOver() {
+		t.Skip("OSSL_RECORDS=libssl: libssl counts its own")
+	}
+	echo(t, client, server, []byte("before"))
+	const limit = 1 << 24
+	if !client.SkipTo(libssl.WriteSide, limit-3) || !server.SkipTo(libssl.ReadSide, limit-3) {
+		t.Fatal("can't skip")
+	}
+	if client.SkipTo(libssl.WriteSide, limit-4) {
+		t.Fatal("sequence numbers go back")
+	}
+	for i := range 10 {
+		echo(t, client, server, []byte(fmt.Sprint("record ", i)))
+	}
+	// Another peer sees the update, and what follows it.
+	std, ours := tlstest.NewPipe()
+	defer std.Close()
+	c := onPath(ossl.RecordsOwn).Client(ours, tlstest.ClientConfig()).(*ossl.Conn)
+	s := tlstest.Std.Server(std, tlstest.ServerConfig())
+	shake(t, c, s)
+	for range 3 {
+		if err := c.KeyUpdate(false); err != nil {
+			t.Fatal(err)
+		}
+		echo(t, c, s, make([]byte, 50_000))
+	}
+}
+
+// TestFatalAlertBesideBlockedWrite: a Read that finds the connection broken returns, though a Write has been blocked for long, and
+// its alert is sent when that Write ends.
+func TestFatalAlertBesideBlockedWrite(t *testing.T) {
+	a, b := net.Pipe()
+	client := onPath(ossl.RecordsOwn).Client(a, tlstest.ClientConfig()).(*ossl.Conn)
+	server := tlstest.Std.Server(b, tlstest.ServerConfig())
+	shake(t, client, server)
+	written := make(chan error, 1)
+	go func() { _, err := client.Write(make([]byte, 1<<20)); written <- err }()
+	one := make([]byte, 1)
+	if _, err := b.Read(one); err != nil { // the Write is under way, and nobody takes the rest
+		t.Fatal(err)
+	}
+	damaged := append([]byte{23, 3, 3, 0, 30}, make([]byte, 30)...)
+	go b.Write(damaged)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	read := make(chan error, 1)
+	go func() { _, err := client.Read(make([]byte, 10)); read <- err }()
+	select {
+	case err := <-read:
+		var alert tls.AlertError
+		if !errors.As(err, &alert) || alert != 20 {
+			t.Errorf("Read: %v", err)
+		}
+	case <-ctx.Done():
+		t.Fatal("Read waits for the Write")
+	}
+	select {
+	case err := <-written:
+		t.Fatalf("Write ended: %v", err)
+	default:
+	}
+	go io.Copy(io.Discard, b)
+	if err := <-written; err == nil {
+		t.Error("Write succeeds on a failed connection")
+	}
+	client.Close()
+}
