@@ -21,6 +21,9 @@
 // call tries again. [Library] tells what was loaded. With OpenSSL 3.0 and 3.1, OSSL_SLIM=off turns off a shortcut that makes
 // handshakes cheaper and changes nothing else (docs/ARCHITECTURE.md).
 //
+// OpenSSL's libssl does the handshake. Afterwards ossl takes the connection over, where it can, and seals and opens its records
+// itself, by OpenSSL's libcrypto; [WithRecordPath] or the environment variable OSSL_RECORDS (auto, libssl, own) decides.
+//
 // # Limits
 //
 // Chains are verified by crypto/x509, with its errors, unless said otherwise. Sessions are not resumed in this version.
