@@ -69,6 +69,7 @@ type Conn struct {
 
 	// activeCall is crypto/tls's interlock of Write and Close: the low bit is set by Close, the rest counts Writes.
 	activeCall atomic.Int32
+	flushing   atomic.Int32 // Reads that send what they had to
 
 	closing     chan struct{} // closed by Close: ends the wait for a handshake slot
 	closingOnce sync.Once
@@ -269,6 +270,9 @@ func (c *Conn) Close() error {
 	}
 	var alertErr error
 	if c.complete.Load() {
+		if c.flushing.Load() > 0 { // by a Read, which the peer may not let go on
+			_ = c.conn.SetWriteDeadline(time.Now().Add(closeNotifyTimeout))
+		}
 		if err := c.closeNotify(true); err != nil {
 			alertErr = fmt.Errorf("tls: failed to send closeNotify alert (but connection was closed anyway): %w", err)
 		}

@@ -163,7 +163,8 @@ func TestKeyUpdateAnswered(t *testing.T) {
 			if err := <-read; err != nil {
 				t.Fatal(err)
 			}
-			for i := range 3 { // the request, the data, the answer
+			go answer.Read(make([]byte, 10)) // goes on reading
+			for i := range 3 {               // the request, the data, the answer
 				select {
 				case <-recorded:
 				case <-time.After(10 * time.Second):

@@ -3,6 +3,7 @@ package ossl
 import (
 	"crypto/tls"
 	"fmt"
+	"io"
 	"net"
 
 	"github.com/ossl-go/ossl/internal/libssl"
@@ -52,7 +53,7 @@ func (c *Conn) openOwn(b []byte) (int, error) {
 			c.opened.records.Data()
 		}
 		switch {
-		case partial && (o.N > 0 || o.Type == record.ApplicationData):
+		case partial && (o.N > 0 || o.Status == libssl.Record && o.Type == record.ApplicationData):
 			// RFC 8446, section 5.1: no data inside of a handshake message.
 			clear(b[:o.N])
 			o.N = 0
@@ -61,7 +62,7 @@ func (c *Conn) openOwn(b []byte) (int, error) {
 			c.in.consume(len(c.in.data))
 		case o.Status == libssl.Fatal:
 			c.readErr = recordError(o, c.in.data[o.Consumed:], c.state.Version)
-			c.sendAlert(o.Alert)
+			c.queueAlert(o.Alert)
 			c.in.consume(len(c.in.data))
 		case o.Status == libssl.Record && o.Type == record.ApplicationData && o.Len > 0:
 			c.opened.records.Data()
@@ -75,8 +76,11 @@ func (c *Conn) openOwn(b []byte) (int, error) {
 		default:
 			c.in.consume(o.Consumed)
 		}
+		if o.N > 0 && c.readErr == io.EOF && c.opened.rest == 0 {
+			return o.N, io.EOF // so that a reader learns of it before it uses the connection again: golang.org/issue/3514
+		}
 		if o.N > 0 || c.opened.rest > 0 {
-			return o.N, nil // an error comes with the next call: what came before it is good
+			return o.N, nil // what comes after it, and what is to be sent for that, waits for the next call
 		}
 		if c.readErr != nil {
 			return 0, c.readErr
@@ -123,7 +127,7 @@ func maxRecord(version uint16) int {
 	return maxPlaintext + 2048
 }
 
-// follow does what a record asks for. readMu is held.
+// follow does what a record asks for. What has to be sent is queued. readMu is held.
 func (c *Conn) follow(o record.Outcome) {
 	if o.UpdateWrite && !c.answerKeyUpdate() {
 		o.Err = errQueueFull
@@ -132,7 +136,7 @@ func (c *Conn) follow(o record.Outcome) {
 		o.Alert, o.Err = alertInternalError, localError(alertInternalError, nil)
 	}
 	if o.Alert >= 0 {
-		c.sendAlert(uint8(o.Alert))
+		c.queueAlert(uint8(o.Alert))
 	}
 	c.readErr = o.Err
 }
@@ -140,7 +144,7 @@ func (c *Conn) follow(o record.Outcome) {
 // keyUpdateMessage is a KeyUpdate that asks for none in return: RFC 8446, section 4.6.3.
 var keyUpdateMessage = []byte{24, 0, 0, 1, 0}
 
-// answerKeyUpdate sends a KeyUpdate and updates the sending key. It reports whether there was room in the queue. One answer that
+// answerKeyUpdate queues a KeyUpdate and updates the sending key. It reports whether there was room in the queue. One answer that
 // waits there is for all that were asked for meanwhile: RFC 8446, section 4.6.3.
 func (c *Conn) answerKeyUpdate() bool {
 	c.mu.Lock()
@@ -150,7 +154,6 @@ func (c *Conn) answerKeyUpdate() bool {
 		c.queue.answered = true
 	}
 	c.unlock()
-	c.flushQueue()
 	return ok
 }
 
@@ -169,12 +172,7 @@ func (c *Conn) updateWriteLocked(message []byte) bool {
 	return true
 }
 
-// sendAlert sends an alert that ends the connection, as far as a Write under way lets it, and lets nothing follow it.
-func (c *Conn) sendAlert(alert uint8) {
-	c.queueAlert(alert)
-	c.flushQueue()
-}
-
+// queueAlert queues an alert that ends the connection, and lets nothing follow it.
 func (c *Conn) queueAlert(alert uint8) {
 	level := byte(alertLevelFatal)
 	if alert == alertNoRenegotiation { // as crypto/tls sends it; it ends the connection all the same

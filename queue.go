@@ -41,30 +41,31 @@ func (q *outQueue) take() []byte {
 
 // flushQueue sends the queue, unless a Write is under way, which then does it at its end: a Read never waits for a blocked Write.
 // Neither forgets anything: each looks at the queue again after giving writeMu back.
-// To Close it is a Write: one that it must not wait for.
+// Close waits for it, though not for long.
 func (c *Conn) flushQueue() {
 	if !c.queue.filled.Load() {
 		return
 	}
-	if !c.beginWrite() {
+	if c.activeCall.Load()&1 != 0 {
 		return // Close sends what there is
 	}
-	defer c.endWrite()
+	c.flushing.Add(1)
+	defer c.flushing.Add(-1)
 	for c.queue.filled.Load() && c.writeMu.TryLock() {
 		c.sendQueue()
-		c.writeMu.Unlock()
 	}
 }
 
-// sendQueue sends what is in the queue. writeMu is held.
+// sendQueue sends what is in the queue, and unlocks writeMu.
 func (c *Conn) sendQueue() {
+	defer c.writeMu.Unlock()
 	c.mu.Lock()
 	queued := c.queue.take()
 	c.unlock()
 	if len(queued) == 0 || c.writeErr != nil || c.closeNotifySent {
 		return // nothing may follow an error or close_notify
 	}
-	if _, err := c.conn.Write(queued); err != nil {
+	if err := c.send(queued); err != nil {
 		c.writeErr = permanent(err)
 	}
 }

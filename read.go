@@ -22,14 +22,20 @@ func (c *Conn) Read(b []byte) (int, error) {
 	c.readMu.Lock()
 	defer c.unlockRead()
 	for {
+		c.flushQueue() // before it waits or fails; what was read before has been handed out
 		if c.readErr != nil {
 			return 0, c.readErr
 		}
 		if c.pending || len(c.in.data) > 0 {
 			n, err := c.open(b)
-			if n > 0 || err != nil {
+			if n > 0 {
 				return n, err
 			}
+			if err != nil {
+				c.flushQueue()
+				return 0, err
+			}
+			c.flushQueue()
 		}
 		if err := c.in.fill(c.conn); err != nil {
 			if err == io.EOF {

@@ -2,6 +2,7 @@ package ossl
 
 import (
 	"crypto/tls"
+	"errors"
 	"net"
 
 	"github.com/ossl-go/ossl/internal/libssl"
@@ -27,11 +28,31 @@ func (c *Conn) Write(b []byte) (int, error) {
 		return 0, err
 	}
 
-	c.writeMu.Lock()
-	n, err := c.writeLocked(b)
-	c.writeMu.Unlock()
+	n, err := c.lockedWrite(b)
 	c.flushQueue() // a Read that could not take writeMu meanwhile left its output to us
 	return n, err
+}
+
+func (c *Conn) lockedWrite(b []byte) (int, error) {
+	c.writeMu.Lock()
+	defer c.writeMu.Unlock()
+	return c.writeLocked(b)
+}
+
+var errWritePanicked = errors.New("ossl: Write of the connection beneath panicked")
+
+// send writes to the connection beneath. If that panics, nobody knows how much of a record was sent: nothing may follow. writeMu is
+// held.
+func (c *Conn) send(b []byte) error {
+	returned := false
+	defer func() {
+		if !returned {
+			c.writeErr = errWritePanicked
+		}
+	}()
+	_, err := c.conn.Write(b)
+	returned = true
+	return err
 }
 
 // beginWrite and endWrite interlock what sends with Close; beginWrite fails after it.
@@ -102,7 +123,7 @@ func (c *Conn) seal(b []byte) (int, error) {
 	c.unlock()
 
 	if len(queued) > 0 { // sealed before: sent before
-		if _, err := c.conn.Write(queued); err != nil {
+		if err := c.send(queued); err != nil {
 			return 0, err
 		}
 	}
@@ -112,7 +133,7 @@ func (c *Conn) seal(b []byte) (int, error) {
 	if step.Status == libssl.WantRead && step.N == 0 && step.Produced == 0 {
 		return 0, c.finishMessage()
 	}
-	if _, err := c.conn.Write(out.mem[:step.Produced]); err != nil {
+	if err := c.send(out.mem[:step.Produced]); err != nil {
 		return 0, err
 	}
 	c.packetsSent += step.Records

@@ -171,18 +171,20 @@ static ossl_step handshake(conn *c, const uint8_t *in, size_t in_len, uint8_t *o
 		step.status = status_of(c, ret);
 	c->pub.version = ossl_fn.SSL_version(c->ssl);
 	if (ret == 1) {
+		int first = !c->handshake_done;
+
 		c->handshake_done = 1;
 		bytes_free(&c->message); /* large, and a peer's, for as long as the connection lives */
 		bytes_free(&c->request);
 		if (facts) {
 			ossl_conn_facts(&c->pub, facts);
-			facts->taken_over = (uint8_t)takeover(c, facts);
+			facts->taken_over = (uint8_t)(first && takeover(c, facts));
 		}
-		/* Whoever has the secrets now, these copies of them are not needed. */
-		if (c->ssl) {
+		if (c->ssl && first) { /* libssl goes on; what was gathered of its secrets is not needed */
 			traffic_clear(&c->read);
 			traffic_clear(&c->write);
 			ossl_fn.OPENSSL_cleanse(c->exporter, sizeof c->exporter);
+			c->secrets = 0;
 		}
 	}
 	return end(c, step);
@@ -414,6 +416,7 @@ ossl_step ossl_conn_free(ossl_conn *pub, int sides, int notify, uint8_t *out, si
 		if (notify && !c->ssl)
 			step = ossl_conn_seal((ossl_traffic *)pub, (uint8_t)OSSL_SSL3_RT_ALERT, close_notify_alert, 2, out, out_cap, 0, 0, 0);
 		traffic_clear(&c->write);
+		ossl_fn.OPENSSL_cleanse(c->exporter, sizeof c->exporter);
 	}
 	if (sides & OSSL_READ)
 		traffic_clear(&c->read);

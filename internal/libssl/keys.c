@@ -3,6 +3,7 @@
 #include "provider.h"
 #include "traffic.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 enum { AES_128_GCM, AES_256_GCM, CHACHA20_POLY1305 };
@@ -25,10 +26,33 @@ const suite *suite_of(const algorithms *a, uint16_t id)
 {
 	size_t i;
 
-	for (i = 0; i < sizeof suites / sizeof suites[0]; i++)
-		if (suites[i].id == id)
-			return a->aead[suites[i].aead] ? &suites[i] : NULL;
+	for (i = 0; i < sizeof suites / sizeof suites[0]; i++) {
+		const suite *s = &suites[i];
+
+		if (s->id != id)
+			continue;
+		/* A FIPS module wants to make these nonces itself: FIPS 140-3 IG C.H. libssl lets it. */
+		if (s->explicit_nonce && a->fips)
+			return NULL;
+		return a->aead[s->aead] ? s : NULL;
+	}
 	return NULL;
+}
+
+/* Gives up what does not seal and open as it should by the calls that are made here: an ENGINE's cipher, or another provider's, may
+ * know others only. */
+static void keep_working(algorithms *a)
+{
+	size_t i;
+
+	for (i = 0; i < sizeof a->aead / sizeof a->aead[0]; i++) { /* the TLS 1.3 suites come first, one for each AEAD */
+		if (!a->aead[i] || traffic_works(a, &suites[i]))
+			continue;
+		if (ossl_fn.EVP_CIPHER_free)
+			ossl_fn.EVP_CIPHER_free((EVP_CIPHER *)a->aead[i]);
+		a->aead[i] = NULL;
+	}
+	ossl_fn.ERR_clear_error();
 }
 
 int algorithms_fetch(algorithms *a)
@@ -38,6 +62,7 @@ int algorithms_fetch(algorithms *a)
 		a->aead[AES_128_GCM] = ossl_fn.EVP_aes_128_gcm();
 		a->aead[AES_256_GCM] = ossl_fn.EVP_aes_256_gcm();
 		a->aead[CHACHA20_POLY1305] = ossl_fn.EVP_chacha20_poly1305();
+		keep_working(a);
 		return 1;
 	}
 	/* What is missing (ChaCha20 in FIPS mode) is not negotiated, or libssl has it from elsewhere and keeps its records. */
@@ -46,7 +71,13 @@ int algorithms_fetch(algorithms *a)
 	a->aead[CHACHA20_POLY1305] = ossl_fn.EVP_CIPHER_fetch(NULL, "ChaCha20-Poly1305", NULL);
 	a->expand = ossl_fn.EVP_KDF_fetch(NULL, "TLS13-KDF", NULL);
 	a->prf = ossl_fn.EVP_KDF_fetch(NULL, "TLS1-PRF", NULL);
-	return a->expand && a->prf;
+	a->fips = ossl_fn.EVP_default_properties_is_fips_enabled(NULL) == 1;
+	if (!a->expand || !a->prf) {
+		algorithms_free(a);
+		return 0;
+	}
+	keep_working(a);
+	return 1;
 }
 
 void algorithms_free(algorithms *a)
@@ -143,22 +174,24 @@ int expand_label(const algorithms *a, const suite *s, const uint8_t *secret, con
 	return hmac_expand(s, secret, info, n, out, len);
 }
 
-/* P_hash (RFC 5246, section 5) on 1.1.1. seed: label and seed together, of which libcrypto's own function takes no more either. */
-enum { PRF_SEED = 1024 };
-
-static int hmac_prf(const suite *s, const uint8_t *secret, size_t secret_len, const uint8_t *seed, size_t seed_len, uint8_t *out,
-	size_t len)
+/* P_hash: RFC 5246, section 5. label and seed together are its seed. */
+static int hmac_prf(const suite *s, const uint8_t *secret, size_t secret_len, const char *label, size_t label_len,
+	const uint8_t *seed, size_t seed_len, uint8_t *out, size_t len)
 {
 	const EVP_MD *md = s->sha384 ? ossl_fn.EVP_sha384() : ossl_fn.EVP_sha256();
-	uint8_t input[MAX_SECRET + PRF_SEED], block[MAX_SECRET];
-	size_t hash = hash_len(s), n;
+	size_t hash = hash_len(s), all = label_len + seed_len, n;
+	uint8_t block[MAX_SECRET], *input = malloc(hash + all);
 	int ok;
 
+	if (!input)
+		return 0;
+	memcpy(input + hash, label, label_len);
+	if (seed_len > 0)
+		memcpy(input + hash + label_len, seed, seed_len);
 	/* A(1); then each block is HMAC(A(i) + seed), and A(i+1) is HMAC(A(i)). */
-	ok = ossl_fn.HMAC(md, secret, (int)secret_len, seed, seed_len, input, NULL) != NULL;
-	memcpy(input + hash, seed, seed_len);
+	ok = ossl_fn.HMAC(md, secret, (int)secret_len, input + hash, all, input, NULL) != NULL;
 	while (ok && len > 0) {
-		ok = ossl_fn.HMAC(md, secret, (int)secret_len, input, hash + seed_len, block, NULL) != NULL;
+		ok = ossl_fn.HMAC(md, secret, (int)secret_len, input, hash + all, block, NULL) != NULL;
 		n = len < hash ? len : hash;
 		if (ok)
 			memcpy(out, block, n);
@@ -168,16 +201,16 @@ static int hmac_prf(const suite *s, const uint8_t *secret, size_t secret_len, co
 		memcpy(input, block, hash);
 	}
 	ossl_fn.OPENSSL_cleanse(block, sizeof block);
-	ossl_fn.OPENSSL_cleanse(input, sizeof input);
+	ossl_fn.OPENSSL_cleanse(input, hash + all);
+	free(input);
 	return ok;
 }
 
 int prf(const algorithms *a, const suite *s, const uint8_t *secret, size_t secret_len, const char *label, size_t label_len,
 	const uint8_t *seed, size_t seed_len, uint8_t *out, size_t len)
 {
-	uint8_t joined[PRF_SEED];
-
-	if (a->prf) {
+	/* TLS1-PRF takes a seed of 1024 bytes, in 3.0; exporters have contexts of up to 65535. */
+	if (a->prf && label_len + seed_len <= 1024) {
 		OSSL_PARAM p[5];
 
 		p[0] = param("digest", OSSL_OSSL_PARAM_UTF8_STRING, s->sha384 ? "SHA384" : "SHA256", 6);
@@ -187,9 +220,5 @@ int prf(const algorithms *a, const suite *s, const uint8_t *secret, size_t secre
 		p[4] = param(NULL, 0, NULL, 0);
 		return derive(a->prf, p, out, len);
 	}
-	if (label_len + seed_len > sizeof joined)
-		return 0;
-	memcpy(joined, label, label_len);
-	memcpy(joined + label_len, seed, seed_len);
-	return hmac_prf(s, secret, secret_len, joined, label_len + seed_len, out, len);
+	return hmac_prf(s, secret, secret_len, label, label_len, seed, seed_len, out, len);
 }

@@ -114,6 +114,10 @@ static int secrets13(conn *c, const suite *s)
 	for (i = 0; i < sizeof c->secret_len; i++)
 		if (c->secret_len[i] != hash_len(s))
 			return 0;
+	/* Both sides' Finished were the last under the handshake keys. Ours travelled alone: if it is longer than it must be, the host's
+	 * configuration asks for padding (RecordPadding, SSL_CONF_cmd(3)), which libssl is to do. */
+	if (c->tap_have < RECORD_HEADER || c->sent != 0 || ((size_t)c->tap[3] << 8 | c->tap[4]) != 4 + hash_len(s) + 1 + TAG)
+		return 0;
 	c->write.seq = c->sent;
 	c->read.seq = c->received;
 	return 1;
@@ -195,6 +199,8 @@ int takeover(conn *c, ossl_facts *f)
 	}
 	c->read.suite = c->write.suite = s;
 	c->write.sealing = 1;
+	if (!s->tls13 && !f->extended_master_secret) /* there will be no exporter: RFC 7627, section 5.4 */
+		ossl_fn.OPENSSL_cleanse(c->exporter, sizeof c->exporter);
 	/* What a session is freed without having been ended would not be resumed: SSL_set_shutdown(3). */
 	ossl_fn.SSL_set_shutdown(c->ssl, (int)(OSSL_SSL_SENT_SHUTDOWN | OSSL_SSL_RECEIVED_SHUTDOWN));
 	ossl_fn.SSL_free(c->ssl);

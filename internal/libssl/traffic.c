@@ -21,10 +21,10 @@ static int prepare(const algorithms *a, traffic *t)
 	uint8_t key[32];
 	int ok;
 
-	if (t->aead)
-		return 1;
 	if (t->dead)
 		return 0;
+	if (t->aead)
+		return 1;
 	if (s->tls13) {
 		ok = expand_label(a, s, t->secret, "key", 3, NULL, 0, key, s->key_len) &&
 			expand_label(a, s, t->secret, "iv", 2, NULL, 0, t->iv, NONCE);
@@ -235,6 +235,7 @@ static long open_record(traffic *t, const uint8_t *header, uint8_t *body, size_t
 		if (head > 0)
 			ossl_fn.OPENSSL_cleanse(dst, head);
 		ossl_fn.OPENSSL_cleanse(body, len - s->explicit_nonce);
+		t->dead = 1;
 		return alert;
 	}
 	t->seq++;
@@ -249,6 +250,34 @@ static long open_record(traffic *t, const uint8_t *header, uint8_t *body, size_t
 	o->len = n - head;
 	*split = head;
 	return -1;
+}
+
+int traffic_works(const algorithms *a, const suite *s)
+{
+	static const uint8_t text[] = "text";
+	uint8_t record[sizeof text + SEALED_EXPANSION], dst[sizeof text + 1];
+	traffic seal, open;
+	ossl_opened o;
+	size_t n, split = 0;
+	int ok, damaged;
+
+	for (ok = 1, damaged = 0; ok && damaged < 2; damaged++) {
+		memset(&seal, 0, sizeof seal);
+		memset(&open, 0, sizeof open);
+		seal.suite = open.suite = s;
+		seal.sealing = 1;
+		n = traffic_seal(a, &seal, (uint8_t)OSSL_SSL3_RT_APPLICATION_DATA, text, sizeof text, record);
+		ok = n > 0 && prepare(a, &open);
+		if (ok) {
+			record[n - 1] ^= (uint8_t)damaged;
+			ok = open_record(&open, record, record + RECORD_HEADER, n - RECORD_HEADER, dst, sizeof dst, &o, &split) ==
+				(damaged ? OSSL_SSL_AD_BAD_RECORD_MAC : -1);
+		}
+		ok = ok && (damaged || (split == sizeof text && memcmp(dst, text, sizeof text) == 0));
+		traffic_clear(&seal);
+		traffic_clear(&open);
+	}
+	return ok;
 }
 
 ossl_opened ossl_conn_open(ossl_traffic *pub, uint8_t *in, size_t in_len, uint8_t *dst, size_t dst_len)

@@ -15,6 +15,7 @@ enum { MAX_SECRET = 48, NONCE = 12, TAG = 16, RECORD_HEADER = 5, RECORD_TEXT = 1
 typedef struct {
 	const EVP_CIPHER *aead[3]; /* by suite.aead */
 	EVP_KDF *expand, *prf;     /* TLS13-KDF and TLS1-PRF; 1.1.1 has neither and does with HMAC */
+	uint8_t fips;              /* default properties ask for FIPS */
 } algorithms;
 
 int algorithms_fetch(algorithms *a);
@@ -49,6 +50,9 @@ int traffic_update(const algorithms *a, traffic *t);
 /* Seals n <= RECORD_TEXT bytes into a record at out, which has room for n + SEALED_EXPANSION. Returns its length, 0 on failure. */
 enum { SEALED_EXPANSION = RECORD_HEADER + 8 + 1 + TAG };
 size_t traffic_seal(const algorithms *a, traffic *t, uint8_t type, const uint8_t *from, size_t n, uint8_t *out);
+
+/* Whether a suite's AEAD seals, opens, and refuses what was changed, by the calls that are made of it here. */
+int traffic_works(const algorithms *a, const suite *s);
 
 /* HKDF-Expand-Label: RFC 8446, section 7.1. Returns 1 or 0. */
 int expand_label(const algorithms *a, const suite *s, const uint8_t *secret, const char *label, size_t label_len,

@@ -164,9 +164,10 @@ func (r *Reader) handshake(text []byte) Outcome {
 		result.UpdateRead = result.UpdateRead || o.UpdateRead
 		result.UpdateWrite = result.UpdateWrite || o.UpdateWrite
 	}
-	if len(text) == 0 {
+	switch {
+	case len(text) == 0:
 		r.message = nil
-	} else {
+	case len(text) != len(r.message): // a part of the record; else it has been appended already
 		r.message = append([]byte(nil), text...)
 	}
 	return result
