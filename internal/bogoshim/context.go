@@ -1,0 +1,243 @@
+package main
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"errors"
+	"fmt"
+	"math/big"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/ossl-go/ossl"
+)
+
+// defaultServerName is what the runner's certificates are for.
+const defaultServerName = "test"
+
+// Texts of the callbacks' own errors, for config.json.
+var (
+	errVerifyFail        = errors.New("bogoshim: chain refused, as asked for")
+	errFailCertCallback  = errors.New("bogoshim: no certificate, as asked for")
+	errFailOCSPCallback  = errors.New("bogoshim: OCSP response refused, as asked for")
+	errFailEarlyCallback = errors.New("bogoshim: no configuration, as asked for")
+)
+
+// newContext makes the Context that the flags ask for. seen is told what happens.
+func newContext(s *settings, seen *seen) (*ossl.Context, error) {
+	config := &tls.Config{
+		ServerName:             defaultServerName,
+		SessionTicketsDisabled: s.noTicket,
+	}
+	if s.hostName != "" {
+		config.ServerName = s.hostName
+	}
+	for _, set := range []func(*settings, *tls.Config) error{
+		setVersions, setSuites, setALPN, setVerification, setClientCAs,
+	} {
+		if err := set(s, config); err != nil {
+			return nil, err
+		}
+	}
+	for _, id := range s.curves {
+		config.CurvePreferences = append(config.CurvePreferences, tls.CurveID(id))
+	}
+	var opts []ossl.Option
+	if s.verifyPrefs != nil {
+		opts = append(opts, ossl.WithSignatureAlgorithms(schemes(s.verifyPrefs)...))
+	}
+	if err := setCredentials(s, config, seen); err != nil {
+		return nil, err
+	}
+	setHelloChecks(s, config)
+	if seen.peer != nil {
+		config.KeyLogWriter = &seen.peer.log
+	}
+
+	ctx, err := ossl.NewContext(config, opts...)
+	var refused *ossl.ConfigError
+	if errors.As(err, &refused) {
+		return nil, unimplemented(refused.Error())
+	}
+	return ctx, err
+}
+
+func schemes(ids []uint16) []tls.SignatureScheme {
+	var out []tls.SignatureScheme
+	for _, id := range ids {
+		out = append(out, tls.SignatureScheme(id))
+	}
+	return out
+}
+
+// setVersions leaves out what is below TLS 1.2, which ossl refuses: a test that allows more is good without it.
+func setVersions(s *settings, config *tls.Config) error {
+	config.MinVersion, config.MaxVersion = tls.VersionTLS12, tls.VersionTLS13
+	if s.minVersion > tls.VersionTLS12 || s.noTLS12 {
+		config.MinVersion = tls.VersionTLS13
+	}
+	if s.maxVersion != 0 {
+		config.MaxVersion = min(s.maxVersion, config.MaxVersion)
+	}
+	if s.noTLS13 {
+		config.MaxVersion = min(tls.VersionTLS12, config.MaxVersion)
+	}
+	if config.MaxVersion < config.MinVersion {
+		return unimplemented("versions below TLS 1.2")
+	}
+	return nil
+}
+
+// setSuites allows all that OpenSSL has, not crypto/tls's default, since the runner uses them all.
+func setSuites(s *settings, config *tls.Config) error {
+	var names []string
+	switch s.cipher {
+	case "", "DEFAULT:!AES", "3DES", "AES128":
+	default:
+		if strings.ContainsAny(s.cipher, "[]!+@") {
+			return unimplemented("-cipher with groups of equal preference")
+		}
+		names = strings.Split(s.cipher, ":")
+	}
+	for _, suite := range slices.Concat(tls.CipherSuites(), tls.InsecureCipherSuites()) {
+		switch {
+		case strings.Contains(suite.Name, "RC4"): // in no OpenSSL
+		case s.cipher == "3DES" && !strings.Contains(suite.Name, "3DES"):
+		case s.cipher != "3DES" && strings.Contains(suite.Name, "3DES"): // not in every OpenSSL
+		case s.cipher == "DEFAULT:!AES" && strings.Contains(suite.Name, "AES"):
+		case s.cipher == "AES128" && !strings.Contains(suite.Name, "AES_128"):
+		case names != nil && !slices.Contains(names, suiteName(suite)):
+		default:
+			config.CipherSuites = append(config.CipherSuites, suite.ID)
+		}
+	}
+	return nil
+}
+
+// suiteName returns a suite's name in the runner's form, which leaves out the hash that all suites of old have.
+func suiteName(suite *tls.CipherSuite) string { return suite.Name }
+
+func setALPN(s *settings, config *tls.Config) (err error) {
+	if config.NextProtos, err = protocols(s.advertiseALPN); err != nil {
+		return err
+	}
+	switch {
+	case s.rejectALPN:
+		config.NextProtos = []string{"a protocol that no test offers"}
+	case s.declineALPN:
+		config.NextProtos = nil
+	case s.selectALPN != "":
+		config.NextProtos = []string{s.selectALPN}
+	}
+	return nil
+}
+
+// setVerification has chains verified wherever the runner says what to trust.
+func setVerification(s *settings, config *tls.Config) error {
+	pool := x509.NewCertPool()
+	if s.trustCert != "" {
+		pem, err := os.ReadFile(s.trustCert)
+		if err != nil {
+			return err
+		}
+		if !pool.AppendCertsFromPEM(pem) {
+			return fmt.Errorf("no certificate in %s", s.trustCert)
+		}
+	}
+	config.RootCAs = pool
+	if s.requireAnyClientCert {
+		config.ClientAuth = tls.RequireAnyClientCert
+	}
+	if s.verifyPeer {
+		config.ClientAuth = tls.VerifyClientCertIfGiven
+		config.ClientCAs = pool
+	}
+	if s.verifyFail && (s.verifyPeer || s.requireAnyClientCert || s.customVerify && !s.server) {
+		config.VerifyPeerCertificate = func(chain [][]byte, _ [][]*x509.Certificate) error {
+			if len(chain) == 0 {
+				return nil
+			}
+			return errVerifyFail
+		}
+	}
+	if s.ocspCallback {
+		config.VerifyConnection = func(tls.ConnectionState) error {
+			if s.failOCSPCallback {
+				return errFailOCSPCallback
+			}
+			return nil
+		}
+	}
+	return nil
+}
+
+// setClientCAs has a server name the authorities of a list. A pool holds certificates, so there is one made for each name.
+func setClientCAs(s *settings, config *tls.Config) error {
+	if s.useClientCAList == nil {
+		return nil
+	}
+	config.ClientCAs = nil
+	if *s.useClientCAList == "<NULL>" || *s.useClientCAList == "<EMPTY>" {
+		return nil
+	}
+	names, err := hexNames(*s.useClientCAList)
+	if err != nil {
+		return err
+	}
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return err
+	}
+	config.ClientCAs = x509.NewCertPool()
+	for i, name := range names {
+		template := &x509.Certificate{SerialNumber: big.NewInt(int64(i + 1)), RawSubject: name, Subject: pkix.Name{}}
+		der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+		if err != nil {
+			return err
+		}
+		cert, err := x509.ParseCertificate(der)
+		if err != nil {
+			return err
+		}
+		config.ClientCAs.AddCert(cert)
+	}
+	return nil
+}
+
+// setHelloChecks has a server look at the ClientHello where the flags ask for it. Without them there is no callback, as most
+// users have none, and libssl alone reads the hello.
+func setHelloChecks(s *settings, config *tls.Config) {
+	if !s.failEarlyCallback && s.expectAdvertisedALPN == "" && s.expectPeerVerifyPrefs == nil && !s.expectNoServerName {
+		return
+	}
+	config.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+		if s.failEarlyCallback {
+			return nil, errFailEarlyCallback
+		}
+		if s.expectAdvertisedALPN != "" {
+			want, err := protocols(s.expectAdvertisedALPN)
+			if err != nil {
+				return nil, err
+			}
+			if !slices.Equal(hello.SupportedProtos, want) {
+				return nil, fmt.Errorf("offered protocols are %q, not %q", hello.SupportedProtos, want)
+			}
+		}
+		if s.expectNoServerName && hello.ServerName != "" {
+			return nil, fmt.Errorf("server name is %q, not empty", hello.ServerName)
+		}
+		return nil, checkVerifyPrefs(s, hello.SignatureSchemes)
+	}
+}
+
+func checkVerifyPrefs(s *settings, got []tls.SignatureScheme) error {
+	if want := schemes(s.expectPeerVerifyPrefs); want != nil && !slices.Equal(got, want) {
+		return fmt.Errorf("peer verifies %v, not %v", got, want)
+	}
+	return nil
+}

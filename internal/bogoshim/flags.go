@@ -1,0 +1,315 @@
+package main
+
+import (
+	"encoding/base64"
+	"encoding/hex"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// settings are what the runner's flags ask for. Their names are the flags'.
+type settings struct {
+	// The protocol between runner and shim.
+	port                  int
+	shimID                uint64
+	ipv6                  bool
+	isHandshakerSupported bool
+	unimplementedLog      string // ci/bogo's own flag: a file that gets a line for each test that can't be had
+
+	// The configuration.
+	server                 bool
+	minVersion, maxVersion uint16
+	noTLS12, noTLS13       bool
+	cipher                 string
+	curves, verifyPrefs    []uint16
+	trustCert, hostName    string
+	credentials            []*credential // -new-x509-credential
+	credential             credential    // the one that is not new
+	noTicket               bool
+	verifyPeer             bool
+	requireAnyClientCert   bool
+	verifyFail             bool
+	customVerify           bool
+	failCertCallback       bool
+	failEarlyCallback      bool
+	useClientCAList        *string
+	advertiseALPN          string
+	selectALPN             string
+	declineALPN            bool
+	rejectALPN             bool
+	expectAdvertisedALPN   string
+	resumeCount            int
+	oldClientCertCallback  bool
+	ocspCallback           bool
+	failOCSPCallback       bool
+
+	// What to do.
+	async                      bool
+	implicitHandshake          bool
+	handshakeTwice             bool
+	noOpExtraHandshake         bool
+	shimWritesFirst            bool
+	shimShutsDown              bool
+	checkCloseNotify           bool
+	writeDifferentRecordSizes  bool
+	readSize                   int
+	exportKeyingMaterial       int
+	exportLabel, exportContext string
+	useExportContext           bool
+	useExporterBetweenReads    bool
+	tlsUnique                  bool
+
+	// What to find.
+	expectVersion              uint16
+	expectALPN                 string
+	expectServerName           string
+	expectNoServerName         bool
+	expectCurveID              uint16
+	expectCipher               uint16
+	expectHRR, expectNoHRR     bool
+	expectOCSPResponse         []byte
+	expectSCTs                 []byte
+	expectPeerCertFile         string
+	expectPeerVerifyPrefs      []uint16
+	expectClientCAList         *string
+	expectSelectedCredential   *int
+	expectVerifyResult         bool
+	expectPeerSignature        uint16
+	expectExtendedMasterSecret bool
+}
+
+// credential is a certificate with its key, and what goes with it.
+type credential struct {
+	certFile, keyFile string
+	signingPrefs      []uint16
+	ocspResponse      []byte
+	scts              []byte
+	mustMatchIssuer   bool
+}
+
+// flags maps the flags that the shim knows to what they do. One that takes a value gets it by next.
+// A flag that is not here is unimplemented, and so is every test that needs it.
+var flags = map[string]func(s *settings, next func() string) error{
+	"-port":                    number(func(s *settings) *int { return &s.port }),
+	"-shim-id":                 number(func(s *settings) *uint64 { return &s.shimID }),
+	"-ipv6":                    boolean(func(s *settings) *bool { return &s.ipv6 }),
+	"-is-handshaker-supported": boolean(func(s *settings) *bool { return &s.isHandshakerSupported }),
+	"-unimplemented-log":       text(func(s *settings) *string { return &s.unimplementedLog }),
+
+	"-server":       boolean(func(s *settings) *bool { return &s.server }),
+	"-min-version":  number(func(s *settings) *uint16 { return &s.minVersion }),
+	"-max-version":  number(func(s *settings) *uint16 { return &s.maxVersion }),
+	"-no-tls1":      nothing, // and never is there one
+	"-no-tls11":     nothing,
+	"-no-tls12":     boolean(func(s *settings) *bool { return &s.noTLS12 }),
+	"-no-tls13":     boolean(func(s *settings) *bool { return &s.noTLS13 }),
+	"-cipher":       text(func(s *settings) *string { return &s.cipher }),
+	"-curves":       list(func(s *settings) *[]uint16 { return &s.curves }),
+	"-verify-prefs": list(func(s *settings) *[]uint16 { return &s.verifyPrefs }),
+	"-trust-cert":   text(func(s *settings) *string { return &s.trustCert }),
+	"-host-name":    text(func(s *settings) *string { return &s.hostName }),
+	"-new-x509-credential": func(s *settings, _ func() string) error {
+		s.credentials = append(s.credentials, &credential{})
+		return nil
+	},
+	"-cert-file":                      text(func(s *settings) *string { return &s.current().certFile }),
+	"-key-file":                       text(func(s *settings) *string { return &s.current().keyFile }),
+	"-signing-prefs":                  list(func(s *settings) *[]uint16 { return &s.current().signingPrefs }),
+	"-ocsp-response":                  bytesOf(func(s *settings) *[]byte { return &s.current().ocspResponse }),
+	"-signed-cert-timestamps":         bytesOf(func(s *settings) *[]byte { return &s.current().scts }),
+	"-no-ticket":                      boolean(func(s *settings) *bool { return &s.noTicket }),
+	"-verify-peer":                    boolean(func(s *settings) *bool { return &s.verifyPeer }),
+	"-require-any-client-certificate": boolean(func(s *settings) *bool { return &s.requireAnyClientCert }),
+	"-verify-fail":                    boolean(func(s *settings) *bool { return &s.verifyFail }),
+	"-use-custom-verify-callback":     boolean(func(s *settings) *bool { return &s.customVerify }),
+	"-fail-cert-callback":             boolean(func(s *settings) *bool { return &s.failCertCallback }),
+	"-fail-early-callback":            boolean(func(s *settings) *bool { return &s.failEarlyCallback }),
+	"-use-client-ca-list":             optional(func(s *settings) **string { return &s.useClientCAList }),
+	"-advertise-alpn":                 text(func(s *settings) *string { return &s.advertiseALPN }),
+	"-select-alpn":                    text(func(s *settings) *string { return &s.selectALPN }),
+	"-decline-alpn":                   boolean(func(s *settings) *bool { return &s.declineALPN }),
+	"-reject-alpn":                    boolean(func(s *settings) *bool { return &s.rejectALPN }),
+	"-expect-advertised-alpn":         text(func(s *settings) *string { return &s.expectAdvertisedALPN }),
+	"-resume-count":                   number(func(s *settings) *int { return &s.resumeCount }),
+	"-must-match-issuer":              boolean(func(s *settings) *bool { return &s.current().mustMatchIssuer }),
+	"-use-old-client-cert-callback":   boolean(func(s *settings) *bool { return &s.oldClientCertCallback }),
+	"-use-ocsp-callback":              boolean(func(s *settings) *bool { return &s.ocspCallback }),
+	"-fail-ocsp-callback":             boolean(func(s *settings) *bool { return &s.failOCSPCallback }),
+	// Clients always ask for both, as in crypto/tls.
+	"-enable-ocsp-stapling":          nothing,
+	"-enable-signed-cert-timestamps": nothing,
+
+	"-async":                        boolean(func(s *settings) *bool { return &s.async }),
+	"-implicit-handshake":           boolean(func(s *settings) *bool { return &s.implicitHandshake }),
+	"-handshake-twice":              boolean(func(s *settings) *bool { return &s.handshakeTwice }),
+	"-no-op-extra-handshake":        boolean(func(s *settings) *bool { return &s.noOpExtraHandshake }),
+	"-shim-writes-first":            boolean(func(s *settings) *bool { return &s.shimWritesFirst }),
+	"-shim-shuts-down":              boolean(func(s *settings) *bool { return &s.shimShutsDown }),
+	"-check-close-notify":           boolean(func(s *settings) *bool { return &s.checkCloseNotify }),
+	"-write-different-record-sizes": boolean(func(s *settings) *bool { return &s.writeDifferentRecordSizes }),
+	"-read-size":                    number(func(s *settings) *int { return &s.readSize }),
+	"-export-keying-material":       number(func(s *settings) *int { return &s.exportKeyingMaterial }),
+	"-export-label":                 text(func(s *settings) *string { return &s.exportLabel }),
+	"-export-context":               text(func(s *settings) *string { return &s.exportContext }),
+	"-use-export-context":           boolean(func(s *settings) *bool { return &s.useExportContext }),
+	"-use-exporter-between-reads":   boolean(func(s *settings) *bool { return &s.useExporterBetweenReads }),
+	"-tls-unique":                   boolean(func(s *settings) *bool { return &s.tlsUnique }),
+
+	"-expect-version":                number(func(s *settings) *uint16 { return &s.expectVersion }),
+	"-expect-alpn":                   text(func(s *settings) *string { return &s.expectALPN }),
+	"-expect-server-name":            text(func(s *settings) *string { return &s.expectServerName }),
+	"-expect-no-server-name":         boolean(func(s *settings) *bool { return &s.expectNoServerName }),
+	"-expect-curve-id":               number(func(s *settings) *uint16 { return &s.expectCurveID }),
+	"-expect-cipher":                 number(func(s *settings) *uint16 { return &s.expectCipher }),
+	"-expect-hrr":                    boolean(func(s *settings) *bool { return &s.expectHRR }),
+	"-expect-no-hrr":                 boolean(func(s *settings) *bool { return &s.expectNoHRR }),
+	"-expect-ocsp-response":          bytesOf(func(s *settings) *[]byte { return &s.expectOCSPResponse }),
+	"-expect-signed-cert-timestamps": bytesOf(func(s *settings) *[]byte { return &s.expectSCTs }),
+	"-expect-peer-cert-file":         text(func(s *settings) *string { return &s.expectPeerCertFile }),
+	"-expect-peer-verify-pref":       list(func(s *settings) *[]uint16 { return &s.expectPeerVerifyPrefs }),
+	"-expect-client-ca-list":         optional(func(s *settings) **string { return &s.expectClientCAList }),
+	"-expect-selected-credential": func(s *settings, next func() string) error {
+		s.expectSelectedCredential = new(int)
+		return set(s.expectSelectedCredential, next())
+	},
+	"-expect-peer-signature-algorithm": number(func(s *settings) *uint16 { return &s.expectPeerSignature }),
+	"-expect-verify-result":            boolean(func(s *settings) *bool { return &s.expectVerifyResult }),
+	"-expect-extended-master-secret":   boolean(func(s *settings) *bool { return &s.expectExtendedMasterSecret }),
+	"-expect-no-session":               nothing, // and never is there one
+}
+
+// parseFlags reads the command line. Settings are returned with an error too: they name the log.
+func parseFlags(args []string) (*settings, error) {
+	s := &settings{}
+	var missing error
+	for len(args) > 0 {
+		// -on-initial- is for the first of several connections, of which there is only one.
+		name := "-" + strings.TrimPrefix(strings.TrimPrefix(args[0], "-"), "on-initial-")
+		args = args[1:]
+		apply := flags[name]
+		if apply == nil {
+			return s, unimplemented(name)
+		}
+		next := func() string {
+			if len(args) == 0 {
+				missing = fmt.Errorf("flag %s has no value", name)
+				return ""
+			}
+			value := args[0]
+			args = args[1:]
+			return value
+		}
+		if err := apply(s, next); err != nil {
+			return s, fmt.Errorf("flag %s: %w", name, err)
+		}
+		if missing != nil {
+			return s, missing
+		}
+	}
+	return s, s.checkCombinations()
+}
+
+// checkCombinations refuses what is unimplemented in some roles only.
+func (s *settings) checkCombinations() error {
+	if s.resumeCount > 0 {
+		return unimplemented("-resume-count")
+	}
+	if !s.server {
+		return nil
+	}
+	if s.ocspCallback {
+		return unimplemented("-use-ocsp-callback of a server")
+	}
+	for _, c := range s.credentials {
+		if c.mustMatchIssuer { // a client's always has to; a server doesn't look at the client's authorities
+			return unimplemented("-must-match-issuer of a server")
+		}
+	}
+	return nil
+}
+
+// current returns the credential that flags for one belong to.
+func (s *settings) current() *credential {
+	if n := len(s.credentials); n > 0 {
+		return s.credentials[n-1]
+	}
+	return &s.credential
+}
+
+type apply = func(s *settings, next func() string) error
+
+func nothing(*settings, func() string) error { return nil }
+
+func boolean(field func(*settings) *bool) apply {
+	return func(s *settings, _ func() string) error {
+		*field(s) = true
+		return nil
+	}
+}
+
+func text(field func(*settings) *string) apply {
+	return func(s *settings, next func() string) error {
+		*field(s) = next()
+		return nil
+	}
+}
+
+func optional(field func(*settings) **string) apply {
+	return func(s *settings, next func() string) error {
+		value := next()
+		*field(s) = &value
+		return nil
+	}
+}
+
+func number[N int | uint16 | uint64](field func(*settings) *N) apply {
+	return func(s *settings, next func() string) error { return set(field(s), next()) }
+}
+
+func set[N int | uint16 | uint64](n *N, value string) error {
+	_, err := fmt.Sscan(value, n)
+	return err
+}
+
+func list(field func(*settings) *[]uint16) apply {
+	return func(s *settings, next func() string) error {
+		n, err := strconv.ParseUint(next(), 10, 16)
+		*field(s) = append(*field(s), uint16(n))
+		return err
+	}
+}
+
+func bytesOf(field func(*settings) *[]byte) apply {
+	return func(s *settings, next func() string) (err error) {
+		*field(s), err = base64.StdEncoding.DecodeString(next())
+		return err
+	}
+}
+
+// hexNames reads a list of DER names in hexadecimal.
+func hexNames(list string) ([][]byte, error) {
+	var names [][]byte
+	for part := range strings.SplitSeq(list, ",") {
+		name, err := hex.DecodeString(part)
+		if err != nil {
+			return nil, err
+		}
+		names = append(names, name)
+	}
+	return names, nil
+}
+
+// protocols reads a list of ALPN names in the form they are sent in: each with a byte before it that is its length.
+func protocols(wire string) ([]string, error) {
+	var names []string
+	for len(wire) > 0 {
+		n := int(wire[0])
+		if n >= len(wire) {
+			return nil, fmt.Errorf("malformed list of protocols %q", wire)
+		}
+		names = append(names, wire[1:1+n])
+		wire = wire[1+n:]
+	}
+	return names, nil
+}
