@@ -6,7 +6,6 @@ import (
 	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
-	"crypto/x509/pkix"
 	"errors"
 	"fmt"
 	"math/big"
@@ -111,16 +110,13 @@ func setSuites(s *settings, config *tls.Config) error {
 		case s.cipher != "3DES" && strings.Contains(suite.Name, "3DES"): // not in every OpenSSL
 		case s.cipher == "DEFAULT:!AES" && strings.Contains(suite.Name, "AES"):
 		case s.cipher == "AES128" && !strings.Contains(suite.Name, "AES_128"):
-		case names != nil && !slices.Contains(names, suiteName(suite)):
+		case names != nil && !slices.Contains(names, suite.Name):
 		default:
 			config.CipherSuites = append(config.CipherSuites, suite.ID)
 		}
 	}
 	return nil
 }
-
-// suiteName returns a suite's name in the runner's form, which leaves out the hash that all suites of old have.
-func suiteName(suite *tls.CipherSuite) string { return suite.Name }
 
 func setALPN(s *settings, config *tls.Config) (err error) {
 	if config.NextProtos, err = protocols(s.advertiseALPN); err != nil {
@@ -195,7 +191,7 @@ func setClientCAs(s *settings, config *tls.Config) error {
 	}
 	config.ClientCAs = x509.NewCertPool()
 	for i, name := range names {
-		template := &x509.Certificate{SerialNumber: big.NewInt(int64(i + 1)), RawSubject: name, Subject: pkix.Name{}}
+		template := &x509.Certificate{SerialNumber: big.NewInt(int64(i + 1)), RawSubject: name}
 		der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
 		if err != nil {
 			return err

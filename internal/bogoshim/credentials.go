@@ -18,7 +18,7 @@ import (
 func setCredentials(s *settings, config *tls.Config, seen *seen) error {
 	seen.credential = -1
 	for i, c := range s.credentials {
-		cert, err := loadCredential(c)
+		cert, err := loadCredential(s, c)
 		if err != nil {
 			return err
 		}
@@ -31,7 +31,7 @@ func setCredentials(s *settings, config *tls.Config, seen *seen) error {
 		config.Certificates = append(config.Certificates, cert)
 	}
 	if s.credential.certFile != "" || s.credential.keyFile != "" {
-		cert, err := loadCredential(&s.credential)
+		cert, err := loadCredential(s, &s.credential)
 		if err != nil {
 			return err
 		}
@@ -89,13 +89,22 @@ func checkClientCAList(s *settings, got [][]byte) error {
 	return nil
 }
 
+// allSchemes are the signature algorithms that a server may use when only its clients' are limited.
+var allSchemes = []tls.SignatureScheme{
+	tls.PSSWithSHA256, tls.PSSWithSHA384, tls.PSSWithSHA512, tls.PKCS1WithSHA256, tls.PKCS1WithSHA384, tls.PKCS1WithSHA512,
+	tls.ECDSAWithP256AndSHA256, tls.ECDSAWithP384AndSHA384, tls.ECDSAWithP521AndSHA512, tls.Ed25519,
+}
+
 // loadCredential reads a credential's files.
-func loadCredential(c *credential) (tls.Certificate, error) {
+func loadCredential(s *settings, c *credential) (tls.Certificate, error) {
 	cert, err := tls.LoadX509KeyPair(c.certFile, c.keyFile)
 	if err != nil {
 		return cert, err
 	}
 	cert.SupportedSignatureAlgorithms = schemes(c.signingPrefs)
+	if s.server && s.verifyPrefs != nil && c.signingPrefs == nil {
+		cert.SupportedSignatureAlgorithms = allSchemes // WithSignatureAlgorithms would bind the server's own signature too
+	}
 	cert.OCSPStaple = c.ocspResponse
 	if cert.SignedCertificateTimestamps, err = splitSCTs(c.scts); err != nil {
 		return cert, err

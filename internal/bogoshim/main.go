@@ -2,9 +2,9 @@
 // BoringSSL's source describes.
 //
 // The runner starts one process for each test. The process connects to the runner, sends the identity that it was given, takes a
-// client's or a server's role and returns what it reads with all bits flipped, until the runner ends the connection. Its flags say
-// how to be configured and what to expect. It exits with 0 if all went well, with 1 and a reason if not, and with 89 if a flag
-// asks for what ossl doesn't have.
+// client's or a server's role and returns what it reads with all bits flipped, until the runner ends the connection. Its flags
+// say how to be configured and what to expect. It exits with 0 if all went well, with 1 and a reason if not, and with 89 if a
+// flag asks for what ossl doesn't have.
 //
 // ci/bogo runs it; config.json says which of the runner's tests are left out and why.
 package main
@@ -25,8 +25,13 @@ const (
 
 func main() {
 	args := os.Args[1:]
-	if len(args) > 0 && args[0] == "-runner-config" {
-		exit(printRunnerConfig(args[1:]), "")
+	if len(args) > 0 {
+		switch args[0] { // ci/bogo's own
+		case "-runner-config":
+			exit(printRunnerConfig(args[1:]), "")
+		case "-explain":
+			exit(explain(args[1:]), "")
+		}
 	}
 	s, err := parseFlags(args)
 	if err == nil {

@@ -1,3 +1,180 @@
 package main
 
-func printRunnerConfig([]string) error { return nil }
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/ossl-go/ossl"
+)
+
+// A runnerConfig is the runner's configuration for a shim. The runner ignores what is not its own.
+type runnerConfig struct {
+	Comment       string `json:",omitempty"`
+	DisabledTests map[string]string
+	Unimplemented map[string]string   `json:",omitempty"` // ours: why the shim gives a test up
+	ErrorMap      map[string][]string `json:",omitempty"`
+	AllCurves     []int               `json:",omitempty"`
+}
+
+// readConfig reads one file. Unknown fields and keys that come twice are errors: the runner would not see them.
+func readConfig(name string) (*runnerConfig, error) {
+	data, err := os.ReadFile(name)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkDuplicates(data); err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	config := new(runnerConfig)
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(config); err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return config, nil
+}
+
+// checkDuplicates refuses an object that has a key twice, of which package json takes the last.
+func checkDuplicates(data []byte) error {
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	var value func() error
+	value = func() error {
+		token, err := decoder.Token()
+		if err != nil {
+			return err
+		}
+		keys := map[json.Token]bool{}
+		switch token {
+		case json.Delim('{'), json.Delim('['):
+			for decoder.More() {
+				if token == json.Delim('{') {
+					key, err := decoder.Token()
+					if err != nil {
+						return err
+					}
+					if keys[key] {
+						return fmt.Errorf("%q is there twice", key)
+					}
+					keys[key] = true
+				}
+				if err := value(); err != nil {
+					return err
+				}
+			}
+			_, err = decoder.Token()
+		}
+		return err
+	}
+	return value()
+}
+
+// loadConfig reads config.json in folder dir, and what it lacks for an OpenSSL of a version.
+func loadConfig(dir, version string) (*runnerConfig, error) {
+	config, err := readConfig(filepath.Join(dir, "config.json"))
+	if err != nil {
+		return nil, err
+	}
+	own, err := readConfig(filepath.Join(dir, "config-"+minorVersion(version)+".json"))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return config, nil
+	case err != nil:
+		return nil, err
+	}
+	maps.Copy(config.DisabledTests, own.DisabledTests)
+	maps.Copy(config.ErrorMap, own.ErrorMap)
+	if own.AllCurves != nil {
+		config.AllCurves = own.AllCurves
+	}
+	return config, nil
+}
+
+// minorVersion returns "3.0" for "3.0.19".
+func minorVersion(version string) string {
+	parts := strings.SplitN(version, ".", 3)
+	return strings.Join(parts[:min(2, len(parts))], ".")
+}
+
+// group returns the part of a reason that is before the colon.
+func group(reason string) string {
+	group, _, _ := strings.Cut(reason, ":")
+	return group
+}
+
+// printRunnerConfig prints the configuration for the OpenSSL that is in use: -runner-config DIR [GROUP…]. What is disabled for
+// a reason of one of the groups is left out.
+func printRunnerConfig(args []string) error {
+	if len(args) == 0 {
+		return errors.New("usage: bogoshim -runner-config DIR [GROUP…]")
+	}
+	library, err := ossl.Library()
+	if err != nil {
+		return err
+	}
+	config, err := loadConfig(args[0], library.Version)
+	if err != nil {
+		return err
+	}
+	maps.DeleteFunc(config.DisabledTests, func(_, reason string) bool { return slices.Contains(args[1:], group(reason)) })
+	config.Comment = "for " + library.VersionText
+	encoder := json.NewEncoder(os.Stdout)
+	encoder.SetIndent("", "\t")
+	return encoder.Encode(config)
+}
+
+// explain counts the causes in a log of -unimplemented-log's by reason: -explain DIR LOG. A cause without a reason is an error.
+func explain(args []string) error {
+	if len(args) != 2 {
+		return errors.New("usage: bogoshim -explain DIR LOG")
+	}
+	config, err := readConfig(filepath.Join(args[0], "config.json"))
+	if err != nil {
+		return err
+	}
+	log, err := os.ReadFile(args[1])
+	if err != nil {
+		return err
+	}
+	counts, unknown := map[string]int{}, map[string]bool{}
+	for cause := range strings.Lines(string(log)) {
+		cause = strings.TrimSpace(cause)
+		if reason := config.reason(cause); reason != "" {
+			counts[reason]++
+		} else {
+			unknown[cause] = true
+		}
+	}
+	byCount := slices.SortedFunc(maps.Keys(counts), func(a, b string) int {
+		if counts[a] != counts[b] {
+			return counts[b] - counts[a]
+		}
+		return strings.Compare(a, b)
+	})
+	for _, reason := range byCount {
+		fmt.Printf("%6d  %s\n", counts[reason], reason)
+	}
+	if len(unknown) > 0 {
+		return fmt.Errorf("config.json has no reason under Unimplemented for %q", slices.Sorted(maps.Keys(unknown)))
+	}
+	return nil
+}
+
+// reason returns why a cause can't be had, or "".
+func (c *runnerConfig) reason(cause string) string {
+	flat := strings.ReplaceAll(cause, "/", " ") // which path.Match's * stops at
+	for _, pattern := range slices.Sorted(maps.Keys(c.Unimplemented)) {
+		if ok, _ := path.Match(pattern, flat); ok {
+			return c.Unimplemented[pattern]
+		}
+	}
+	return ""
+}
