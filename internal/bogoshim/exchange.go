@@ -107,7 +107,6 @@ func exchange(s *settings, c *ossl.Conn) error {
 		}
 	}
 	if s.tlsUnique {
-		//lint:ignore SA1019 it is what the flag asks for
 		unique := c.ConnectionState().TLSUnique
 		if len(unique) != 12 {
 			return fmt.Errorf("tls-unique has %d bytes", len(unique))
