@@ -11,12 +11,10 @@ import (
 var groups = map[string]string{
 	"API":                      "ossl could, but there is no way to ask for it, as in crypto/tls",
 	"TLS below 1.2":            "versions that ossl refuses",
-	"bug":                      "a fault of ossl's, to be mended",
 	"crypto/tls does the same": "meant to be so",
 	"libssl":                   "what libssl does in a handshake",
 	"not in ossl":              "a protocol or extension that ossl, or OpenSSL, doesn't have",
 	"ossl":                     "meant to be so, and differs from crypto/tls",
-	"record path":              "what libssl's record layer does after the handshake",
 	"resumption":               "sessions",
 	"runner":                   "the test needs what the shim can't have",
 	"signer":                   "what can't be done with a crypto.Signer",

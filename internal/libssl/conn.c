@@ -73,6 +73,19 @@ static int32_t status_of(conn *c, int ret)
 	return OSSL_FATAL;
 }
 
+/* Lets the connection sign with what the credential allows only, and accept of the peer what the context does. */
+static int limit_signatures(conn *c, const ossl_cred *cred)
+{
+	if (!cred->sigalgs)
+		return 1;
+	/* A client signs with what set1_client_sigalgs allows. A server signs with what set1_sigalgs allows, and accepts of clients what
+	 * set1_client_sigalgs does. */
+	if (!c->server)
+		return ossl_fn.SSL_ctrl(c->ssl, OSSL_SSL_CTRL_SET_CLIENT_SIGALGS_LIST, 0, cred->sigalgs) == 1;
+	return ossl_fn.SSL_ctrl(c->ssl, OSSL_SSL_CTRL_SET_CLIENT_SIGALGS_LIST, 0, c->ctx->sigalgs) == 1 &&
+		ossl_fn.SSL_ctrl(c->ssl, OSSL_SSL_CTRL_SET_SIGALGS_LIST, 0, cred->sigalgs) == 1;
+}
+
 ossl_conn *ossl_conn_new(ossl_ctx *ctx, int server, const char *server_name, uintptr_t go, unsigned long *errors)
 {
 	conn *c = calloc(1, sizeof *c);
@@ -108,6 +121,8 @@ ossl_conn *ossl_conn_new(ossl_ctx *ctx, int server, const char *server_name, uin
 							   (void *)server_name) != 1)
 			goto failed;
 	}
+	if (ctx->cred && !limit_signatures(c, ctx->cred))
+		goto failed;
 	return &c->pub;
 
 failed:
@@ -223,7 +238,6 @@ ossl_step ossl_conn_start(ossl_ctx *ctx, int server, const char *server_name, os
 int ossl_conn_use_cred(ossl_conn *pub, ossl_cred *cred)
 {
 	conn *c = of(pub);
-	long own = c->server ? OSSL_SSL_CTRL_SET_SIGALGS_LIST : OSSL_SSL_CTRL_SET_CLIENT_SIGALGS_LIST;
 
 	ossl_fn.ERR_clear_error();
 	ossl_fn.SSL_certs_clear(c->ssl);
@@ -232,14 +246,8 @@ int ossl_conn_use_cred(ossl_conn *pub, ossl_cred *cred)
 		return 1;
 	if (ossl_fn.SSL_use_cert_and_key(c->ssl, cred->leaf, cred->key, (struct stack_st_X509 *)cred->chain, 1) != 1)
 		goto failed;
-	if (cred->sigalgs) {
-		/* A server's set1_sigalgs would bind what it accepts of clients too: say that apart. */
-		if (c->server &&
-			ossl_fn.SSL_ctrl(c->ssl, OSSL_SSL_CTRL_SET_CLIENT_SIGALGS_LIST, 0, c->ctx->sigalgs) != 1)
-			goto failed;
-		if (ossl_fn.SSL_ctrl(c->ssl, (int)own, 0, cred->sigalgs) != 1)
-			goto failed;
-	}
+	if (!limit_signatures(c, cred))
+		goto failed;
 	__atomic_add_fetch(&cred->refs, 1, __ATOMIC_RELAXED);
 	if (c->cred)
 		ossl_cred_free(c->cred);

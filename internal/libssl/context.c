@@ -154,10 +154,8 @@ int ossl_ctx_set_cred(ossl_ctx *ctx, ossl_cred *cred, unsigned long *errors)
 	ossl_fn.ERR_clear_error();
 	if (ossl_fn.SSL_CTX_use_cert_and_key(ctx->ssl, cred->leaf, cred->key, (struct stack_st_X509 *)cred->chain, 1) != 1)
 		goto failed;
-	/* A server signs with what set1_sigalgs allows and accepts of clients what set1_client_sigalgs allows. */
-	if (cred->sigalgs &&
-		(ossl_fn.SSL_CTX_ctrl(ctx->ssl, OSSL_SSL_CTRL_SET_CLIENT_SIGALGS_LIST, 0, ctx->sigalgs) != 1 ||
-			ossl_fn.SSL_CTX_ctrl(ctx->ssl, OSSL_SSL_CTRL_SET_SIGALGS_LIST, 0, cred->sigalgs) != 1))
+	/* Here only to be refused early: it is each connection's role that says where it goes. */
+	if (cred->sigalgs && ossl_fn.SSL_CTX_ctrl(ctx->ssl, OSSL_SSL_CTRL_SET_CLIENT_SIGALGS_LIST, 0, cred->sigalgs) != 1)
 		goto failed;
 	__atomic_add_fetch(&cred->refs, 1, __ATOMIC_RELAXED);
 	ctx->cred = cred;

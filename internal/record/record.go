@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 )
 
 // Content types, RFC 8446, section 5.1.
@@ -24,6 +25,7 @@ const (
 const (
 	closeNotify       = 0
 	unexpectedMessage = 10
+	illegalParameter  = 47
 	decodeError       = 50
 	internalError     = 80
 	userCanceled      = 90
@@ -188,10 +190,10 @@ func (r *Reader) whole(messageType uint8, body []byte) Outcome {
 	}
 	switch messageType {
 	case newSessionTicket:
-		switch {
-		case !wellFormedTicket(body):
-			return refuse(decodeError)
-		case !r.IsClient:
+		if alert := checkTicket(body); alert != NoAlert {
+			return refuse(uint8(alert))
+		}
+		if !r.IsClient {
 			return Outcome{Alert: unexpectedMessage, Err: errors.New("tls: received new session ticket from a client")}
 		}
 		return Outcome{Alert: NoAlert}
@@ -204,36 +206,44 @@ func (r *Reader) whole(messageType uint8, body []byte) Outcome {
 	return refuse(unexpectedMessage)
 }
 
-// wellFormedTicket checks a NewSessionTicket: RFC 8446, section 4.6.1.
-func wellFormedTicket(b []byte) bool {
+// checkTicket checks a NewSessionTicket, RFC 8446, section 4.6.1, and returns the alert for what is wrong with it.
+func checkTicket(b []byte) (alert int) {
 	const lifetimeAndAge = 8
 	if len(b) < lifetimeAndAge {
-		return false
+		return decodeError
 	}
 	_, b, ok := vector(b[lifetimeAndAge:], 1) // nonce
 	if !ok {
-		return false
+		return decodeError
 	}
-	_, b, ok = vector(b, 2) // ticket
-	if !ok {
-		return false
+	ticket, b, ok := vector(b, 2)
+	if !ok || len(ticket) == 0 {
+		return decodeError
 	}
 	extensions, b, ok := vector(b, 2)
 	if !ok || len(b) != 0 {
-		return false
+		return decodeError
 	}
+	var seen []int
 	for len(extensions) > 0 {
 		if len(extensions) < 2 {
-			return false
+			return decodeError
 		}
 		kind := int(extensions[0])<<8 | int(extensions[1])
 		var data []byte
 		if data, extensions, ok = vector(extensions[2:], 2); !ok || kind == earlyData && len(data) != 4 {
-			return false
+			return decodeError
 		}
+		if slices.Contains(seen, kind) || len(seen) == maxExtensions { // RFC 8446, section 4.2: each once
+			return illegalParameter
+		}
+		seen = append(seen, kind)
 	}
-	return true
+	return NoAlert
 }
+
+// maxExtensions bounds the work of comparing a ticket's extensions with each other. There are two kinds of them.
+const maxExtensions = 64
 
 const earlyData = 42
 
