@@ -78,6 +78,9 @@ func (h *Hijacked) SealPadded(typ byte, payload []byte, padding int) []byte {
 	return h.keys.SealPadded(typ, payload, padding)
 }
 
+// SealInner returns a record of any TLSInnerPlaintext, well-formed or not (TLS 1.3 only).
+func (h *Hijacked) SealInner(inner []byte) []byte { return h.keys.SealInner(inner) }
+
 // SendRaw sends bytes as they are. After End it does nothing.
 func (h *Hijacked) SendRaw(b []byte) {
 	h.t.Helper()

@@ -2,7 +2,6 @@ package tlstest
 
 import (
 	"bytes"
-	"crypto"
 	"crypto/aes"
 	"crypto/cipher"
 	"crypto/hkdf"
@@ -52,8 +51,7 @@ func (k *KeyLog) Secret(label string) []byte {
 	return nil
 }
 
-// Keys seal and open the records of one direction under one secret. They know the AES-GCM suites, which are enough for
-// tests, because the standard library has no ChaCha20-Poly1305.
+// Keys seal and open the records of one direction under one secret. They know the AEAD suites that crypto/tls has.
 type Keys struct {
 	version uint16
 	suite   uint16
@@ -61,20 +59,38 @@ type Keys struct {
 	aead    cipher.AEAD
 	iv      []byte
 	seq     uint64
+	// explicit is how many bytes of the nonce a record carries in the clear: TLS 1.2 with AES-GCM.
+	explicit int
 }
 
 var errSuite = errors.New("tlstest: keys of this suite are not known")
 
-func suiteParams(suite uint16) (h crypto.Hash, newHash func() hash.Hash, keyLen int, err error) {
+// suiteParams are what a cipher suite makes its keys of.
+type suiteParams struct {
+	hash     func() hash.Hash
+	keyLen   int
+	explicit int // TLS 1.2 only
+	newAEAD  func(key []byte) cipher.AEAD
+}
+
+// ivLen is the length of what is derived of a nonce.
+func (p *suiteParams) ivLen() int { return 12 - p.explicit }
+
+func paramsOf(suite uint16) (*suiteParams, error) {
 	switch suite {
-	case tls.TLS_AES_128_GCM_SHA256, tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256, tls.TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256,
-		tls.TLS_RSA_WITH_AES_128_GCM_SHA256:
-		return crypto.SHA256, sha256.New, 16, nil
-	case tls.TLS_AES_256_GCM_SHA384, tls.TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384, tls.TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384,
-		tls.TLS_RSA_WITH_AES_256_GCM_SHA384:
-		return crypto.SHA384, sha512.New384, 32, nil
+	case tls.TLS_AES_128_GCM_SHA256:
+		return &suiteParams{sha256.New, 16, 0, newGCM}, nil
+	case tls.TLS_AES_256_GCM_SHA384:
+		return &suiteParams{sha512.New384, 32, 0, newGCM}, nil
+	case tls.TLS_CHACHA20_POLY1305_SHA256, tls.TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256,
+		tls.TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256:
+		return &suiteParams{sha256.New, 32, 0, newChaCha20Poly1305}, nil
+	case tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256, tls.TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256, tls.TLS_RSA_WITH_AES_128_GCM_SHA256:
+		return &suiteParams{sha256.New, 16, 8, newGCM}, nil
+	case tls.TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384, tls.TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384, tls.TLS_RSA_WITH_AES_256_GCM_SHA384:
+		return &suiteParams{sha512.New384, 32, 8, newGCM}, nil
 	}
-	return 0, nil, 0, errSuite
+	return nil, errSuite
 }
 
 func newGCM(key []byte) cipher.AEAD { return must(cipher.NewGCM(must(aes.NewCipher(key)))) }
@@ -89,7 +105,7 @@ func expandLabel(newHash func() hash.Hash, secret []byte, label string, n int) [
 
 // Keys13 derives the keys of a TLS 1.3 traffic secret.
 func Keys13(suite uint16, secret []byte) (*Keys, error) {
-	_, newHash, n, err := suiteParams(suite)
+	p, err := paramsOf(suite)
 	if err != nil {
 		return nil, err
 	}
@@ -100,20 +116,20 @@ func Keys13(suite uint16, secret []byte) (*Keys, error) {
 		version: tls.VersionTLS13,
 		suite:   suite,
 		secret:  secret,
-		aead:    newGCM(expandLabel(newHash, secret, "key", n)),
-		iv:      expandLabel(newHash, secret, "iv", 12),
+		aead:    p.newAEAD(expandLabel(p.hash, secret, "key", p.keyLen)),
+		iv:      expandLabel(p.hash, secret, "iv", p.ivLen()),
 	}, nil
 }
 
 // Next returns the keys after a KeyUpdate.
 func (k *Keys) Next() *Keys {
-	h, newHash, _, _ := suiteParams(k.suite)
-	return must(Keys13(k.suite, expandLabel(newHash, k.secret, "traffic upd", h.Size())))
+	p := must(paramsOf(k.suite))
+	return must(Keys13(k.suite, expandLabel(p.hash, k.secret, "traffic upd", p.hash().Size())))
 }
 
 // Keys12 derives the keys of both directions from a TLS 1.2 master secret and the randoms of the hellos.
 func Keys12(suite uint16, master, clientRandom, serverRandom []byte) (client, server *Keys, err error) {
-	_, newHash, n, err := suiteParams(suite)
+	p, err := paramsOf(suite)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -121,10 +137,12 @@ func Keys12(suite uint16, master, clientRandom, serverRandom []byte) (client, se
 		return nil, nil, errors.New("tlstest: no master secret in the key log")
 	}
 	seed := append(append([]byte("key expansion"), serverRandom...), clientRandom...)
-	block := prf12(newHash, master, seed, 2*n+2*4)
-	client = &Keys{version: tls.VersionTLS12, suite: suite, aead: newGCM(block[:n]), iv: block[2*n : 2*n+4]}
-	server = &Keys{version: tls.VersionTLS12, suite: suite, aead: newGCM(block[n : 2*n]), iv: block[2*n+4:]}
-	return client, server, nil
+	n, iv := p.keyLen, p.ivLen()
+	block := prf12(p.hash, master, seed, 2*n+2*iv)
+	keys := func(key, iv []byte) *Keys {
+		return &Keys{version: tls.VersionTLS12, suite: suite, aead: p.newAEAD(key), iv: iv, explicit: p.explicit}
+	}
+	return keys(block[:n], block[2*n:2*n+iv]), keys(block[n:2*n], block[2*n+iv:]), nil
 }
 
 // prf12 is P_hash of RFC 5246, section 5.
@@ -142,7 +160,8 @@ func prf12(newHash func() hash.Hash, secret, seed []byte, n int) (out []byte) {
 	return out[:n]
 }
 
-func (k *Keys) nonce13() []byte {
+// nonce is the IV with the sequence number in its last bytes (RFC 8446, section 5.3; RFC 7905, section 2).
+func (k *Keys) nonce() []byte {
 	nonce := bytes.Clone(k.iv)
 	var seq [8]byte
 	binary.BigEndian.PutUint64(seq[:], k.seq)
@@ -164,16 +183,27 @@ func (k *Keys) Seal(typ byte, payload []byte) []byte {
 
 // SealPadded is Seal with padding (TLS 1.3 only).
 func (k *Keys) SealPadded(typ byte, payload []byte, padding int) []byte {
-	defer func() { k.seq++ }()
 	if k.version == tls.VersionTLS13 {
-		inner := append(append(bytes.Clone(payload), typ), make([]byte, padding)...)
-		n := len(inner) + k.aead.Overhead()
-		header := []byte{TypeApplicationData, 3, 3, byte(n >> 8), byte(n)}
-		return k.aead.Seal(header, k.nonce13(), inner, header)
+		return k.SealInner(append(append(bytes.Clone(payload), typ), make([]byte, padding)...))
 	}
-	explicit := binary.BigEndian.AppendUint64(nil, k.seq)
-	sealed := k.aead.Seal(nil, append(bytes.Clone(k.iv), explicit...), payload, k.additional12(typ, len(payload)))
+	defer func() { k.seq++ }()
+	var explicit, nonce []byte
+	if k.explicit > 0 {
+		explicit = binary.BigEndian.AppendUint64(nil, k.seq)
+		nonce = append(bytes.Clone(k.iv), explicit...)
+	} else {
+		nonce = k.nonce()
+	}
+	sealed := k.aead.Seal(nil, nonce, payload, k.additional12(typ, len(payload)))
 	return MakeRecord(typ, tls.VersionTLS12, append(explicit, sealed...))
+}
+
+// SealInner returns a record of any TLSInnerPlaintext, which may be without a content type or without anything (TLS 1.3 only).
+func (k *Keys) SealInner(inner []byte) []byte {
+	defer func() { k.seq++ }()
+	n := len(inner) + k.aead.Overhead()
+	header := []byte{TypeApplicationData, 3, 3, byte(n >> 8), byte(n)}
+	return k.aead.Seal(header, k.nonce(), inner, header)
 }
 
 // Open decrypts the next record of the direction. The sequence number moves only if it is genuine.
@@ -181,7 +211,7 @@ func (k *Keys) Open(r Record) (Record, error) {
 	if k.version == tls.VersionTLS13 {
 		n := len(r.Payload)
 		header := []byte{r.Type, byte(r.Version >> 8), byte(r.Version), byte(n >> 8), byte(n)}
-		inner, err := k.aead.Open(nil, k.nonce13(), r.Payload, header)
+		inner, err := k.aead.Open(nil, k.nonce(), r.Payload, header)
 		if err != nil {
 			return r, err
 		}
@@ -192,11 +222,17 @@ func (k *Keys) Open(r Record) (Record, error) {
 		}
 		return Record{Type: inner[len(inner)-1], Version: r.Version, Payload: inner[:len(inner)-1], Sealed: true}, nil
 	}
-	if len(r.Payload) < 8+k.aead.Overhead() {
+	if len(r.Payload) < k.explicit+k.aead.Overhead() {
 		return r, errors.New("tlstest: a record too short to be sealed")
 	}
-	nonce := append(bytes.Clone(k.iv), r.Payload[:8]...)
-	plain, err := k.aead.Open(nil, nonce, r.Payload[8:], k.additional12(r.Type, len(r.Payload)-8-k.aead.Overhead()))
+	var nonce []byte
+	if k.explicit > 0 {
+		nonce = append(bytes.Clone(k.iv), r.Payload[:k.explicit]...)
+	} else {
+		nonce = k.nonce()
+	}
+	sealed := r.Payload[k.explicit:]
+	plain, err := k.aead.Open(nil, nonce, sealed, k.additional12(r.Type, len(sealed)-k.aead.Overhead()))
 	if err != nil {
 		return r, err
 	}
