@@ -199,10 +199,13 @@ func (k *Keys) SealPadded(typ byte, payload []byte, padding int) []byte {
 }
 
 // SealInner returns a record of any TLSInnerPlaintext, which may be without a content type or without anything (TLS 1.3 only).
-func (k *Keys) SealInner(inner []byte) []byte {
+func (k *Keys) SealInner(inner []byte) []byte { return k.SealOuter(TypeApplicationData, inner) }
+
+// SealOuter is SealInner with any type in the record's header, where TLS 1.3 has application_data.
+func (k *Keys) SealOuter(typ byte, inner []byte) []byte {
 	defer func() { k.seq++ }()
 	n := len(inner) + k.aead.Overhead()
-	header := []byte{TypeApplicationData, 3, 3, byte(n >> 8), byte(n)}
+	header := []byte{typ, 3, 3, byte(n >> 8), byte(n)}
 	return k.aead.Seal(header, k.nonce(), inner, header)
 }
 
