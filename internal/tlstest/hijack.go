@@ -81,6 +81,9 @@ func (h *Hijacked) SealPadded(typ byte, payload []byte, padding int) []byte {
 // SealInner returns a record of any TLSInnerPlaintext, well-formed or not (TLS 1.3 only).
 func (h *Hijacked) SealInner(inner []byte) []byte { return h.keys.SealInner(inner) }
 
+// SealOuter is SealInner with any type in the record's header (TLS 1.3 only).
+func (h *Hijacked) SealOuter(typ byte, inner []byte) []byte { return h.keys.SealOuter(typ, inner) }
+
 // SendRaw sends bytes as they are. After End it does nothing.
 func (h *Hijacked) SendRaw(b []byte) {
 	h.t.Helper()
