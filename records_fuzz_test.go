@@ -189,7 +189,7 @@ type heard struct {
 	class string
 	again string   // class of another Read's error
 	write string   // class of a Write's error afterwards
-	sent  []string // since the handshake: how much data, and the other records
+	sent  []string // records since the handshake
 	ended bool     // it has read to the end of the transport
 }
 
@@ -250,26 +250,16 @@ func runRecords(t *testing.T, path ossl.RecordPath, p *recordProgram, upTo int) 
 
 // describeSent lists records, application data by its amount only.
 func describeSent(records []tlstest.Record) (list []string) {
-	data := 0
-	flush := func() {
-		if data > 0 {
-			list = append(list, fmt.Sprintf("data %d", data))
-			data = 0
-		}
-	}
 	for _, r := range records {
 		switch {
 		case r.Opaque:
-			flush()
 			list = append(list, "sealed")
 		case r.Type == tlstest.TypeApplicationData:
-			data += len(r.Payload)
+			list = append(list, fmt.Sprintf("data %d", len(r.Payload)))
 		default:
-			flush()
 			list = append(list, fmt.Sprintf("type %d %x", r.Type, r.Payload))
 		}
 	}
-	flush()
 	return list
 }
 
@@ -326,10 +316,7 @@ func (p *recordProgram) compare(t *testing.T, std, own *heard) (wrong []string) 
 			if row == &strictHere.certificate || row == &strictHere.behindKeyUpdate { // with a text that says more
 				class = "other"
 			}
-			sent := before.sent
-			if n := len(sent) - 1; n >= 0 && strings.HasPrefix(sent[n], "data") { // what was written after the end, by crypto/tls only
-				sent = dataBefore(sent, p.writes)
-			}
+			sent := before.sent[:len(before.sent)-1] // without what was written after the end
 			std.sent = append(sent, fmt.Sprintf("type 21 02%02x", row.alert))
 			std.write = "local error: " + tls.AlertError(row.alert).Error()
 		} else {
@@ -349,15 +336,6 @@ func (p *recordProgram) compare(t *testing.T, std, own *heard) (wrong []string) 
 		complain("Write's error", own.write, std.write, row)
 	}
 	return wrong
-}
-
-// dataBefore takes the Write after the end back out of what was sent.
-func dataBefore(sent []string, first int) []string {
-	n := len(sent) - 1
-	if n > 0 || first == 0 {
-		return sent[:n]
-	}
-	return []string{fmt.Sprintf("data %d", first)}
 }
 
 func shorten(b []byte) string {
