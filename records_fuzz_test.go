@@ -170,7 +170,7 @@ type arriving struct {
 }
 
 // maxParts is how often a program gets bytes, or its victim reads them, in small parts.
-const maxParts = 2000
+const maxParts = 300
 
 func (a *arriving) Read(p []byte) (int, error) {
 	if a.most > 0 && len(p) > a.most && a.reads < maxParts {
@@ -374,14 +374,14 @@ type programmed struct {
 	none bool
 }
 
-// Operations. Their arguments are bytes, n16 two of them.
+// Operations. Their arguments are bytes, n16 two of them, size two that mean a length.
 const (
-	opData      = iota // n16: application data
+	opData      = iota // size: application data
 	opSeal             // type, n, n bytes
-	opPadded           // type, n16, padding16
+	opPadded           // type, size, padding size
 	opKeyUpdate        // request, flags: 1 = the sender's keys stay, 2 = no message
 	opInner            // n, n bytes: any inner plaintext
-	opZeros            // n16: an inner plaintext of zeros
+	opZeros            // size: an inner plaintext of zeros
 	opOuter            // type, n, n bytes: another type in the header
 	opRaw              // type, version16, length16, n, n bytes: a header and what follows it
 	opGarbage          // n, n bytes
@@ -461,6 +461,17 @@ func (o *operands) byte() byte {
 }
 
 func (o *operands) uint16() int { return int(o.byte())<<8 | int(o.byte()) }
+
+// size reads a length, of a kind of which most are short.
+func (o *operands) size() int {
+	n := o.uint16()
+	if n < longSizes {
+		return n % 1024
+	}
+	return n - longSizes
+}
+
+const longSizes = 0xb000
 
 // bytes reads a length and so many bytes.
 func (o *operands) bytes() []byte {
@@ -546,7 +557,7 @@ func (p *recordProgram) inner(h *tlstest.Hijacked, inner []byte) {
 func (p *recordProgram) operation(h *tlstest.Hijacked, code *operands) {
 	switch op := code.byte() % operations; op {
 	case opData:
-		n := code.uint16() % 17000
+		n := code.size()
 		p.note("data %d", n)
 		p.seal(h, tlstest.TypeApplicationData, p.pattern(n))
 	case opSeal:
@@ -554,7 +565,7 @@ func (p *recordProgram) operation(h *tlstest.Hijacked, code *operands) {
 		p.note("seal %d %x", typ, text)
 		p.seal(h, typ, text)
 	case opPadded:
-		typ, n, padding := code.byte(), code.uint16()%17000, code.uint16()%17000
+		typ, n, padding := code.byte(), code.size(), code.size()
 		p.note("padded %d %d %d", typ, n, padding)
 		text := p.pattern(n)
 		if !p.tls13() {
@@ -576,7 +587,7 @@ func (p *recordProgram) operation(h *tlstest.Hijacked, code *operands) {
 		p.note("inner %x", inner)
 		p.inner(h, inner)
 	case opZeros:
-		n := code.uint16() % 17000
+		n := code.size()
 		p.note("zeros %d", n)
 		p.inner(h, make([]byte, n))
 	case opOuter:

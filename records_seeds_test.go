@@ -14,9 +14,16 @@ func opJoin(ops ...[]byte) []byte { return bytes.Join(ops, nil) }
 
 func op16(n int) []byte { return []byte{byte(n >> 8), byte(n)} }
 
+func opSize(n int) []byte {
+	if n >= 1024 {
+		n += longSizes
+	}
+	return op16(n)
+}
+
 func opBytes(b string) []byte { return append([]byte{byte(len(b))}, b...) }
 
-func doData(n int) []byte { return append([]byte{opData}, op16(n)...) }
+func doData(n int) []byte { return append([]byte{opData}, opSize(n)...) }
 
 func doSeal(typ byte, text string) []byte { return append([]byte{opSeal, typ}, opBytes(text)...) }
 
@@ -29,7 +36,7 @@ func doAlert(level, alert byte) []byte {
 func doClose() []byte { return doAlert(1, 0) }
 
 func doPadded(typ byte, n, padding int) []byte {
-	return opJoin([]byte{opPadded, typ}, op16(n), op16(padding))
+	return opJoin([]byte{opPadded, typ}, opSize(n), opSize(padding))
 }
 
 // doUpdate sends a KeyUpdate; flags are 1 to go on under the old keys, 2 to use new ones without saying so.
@@ -37,7 +44,7 @@ func doUpdate(request, flags byte) []byte { return []byte{opKeyUpdate, request, 
 
 func doInner(inner string) []byte { return append([]byte{opInner}, opBytes(inner)...) }
 
-func doZeros(n int) []byte { return append([]byte{opZeros}, op16(n)...) }
+func doZeros(n int) []byte { return append([]byte{opZeros}, opSize(n)...) }
 
 func doOuter(typ byte, text string) []byte { return append([]byte{opOuter, typ}, opBytes(text)...) }
 
