@@ -366,13 +366,15 @@ type recordProgram struct {
 // programmed is a record, or what is left of one.
 type programmed struct {
 	bytes []byte
-	// What is in it, while it is intact.
-	sealed bool
+	// sealed is the record as it was sealed, nil if it is not authentic. Then what was in it follows.
+	sealed []byte
 	typ    byte
 	text   []byte
-	// none says that it has not even a content type.
-	none bool
+	none   bool // not even a content type
 }
+
+// intact reports whether the record is as it was sealed: what changes it may change it back.
+func (r *programmed) intact() bool { return r.sealed != nil && bytes.Equal(r.bytes, r.sealed) }
 
 // Operations. Their arguments are bytes, n16 two of them, size two that mean a length.
 const (
@@ -530,7 +532,8 @@ func (p *recordProgram) seal(h *tlstest.Hijacked, typ byte, text []byte) {
 		p.inner(h, append(bytes.Clone(text), typ))
 		return
 	}
-	p.add(programmed{bytes: h.Seal(typ, text), sealed: true, typ: typ, text: text})
+	b := h.Seal(typ, text)
+	p.add(programmed{bytes: b, sealed: b, typ: typ, text: text})
 }
 
 // pattern is application data that tells where it is from.
@@ -548,11 +551,13 @@ func (p *recordProgram) inner(h *tlstest.Hijacked, inner []byte) {
 		p.seal(h, tlstest.TypeApplicationData, inner)
 		return
 	}
-	r := programmed{bytes: h.SealInner(inner), sealed: true, none: len(inner) == 0}
-	if text := bytes.TrimRight(inner, "\x00"); len(text) > 0 {
+	r := programmed{bytes: h.SealInner(inner), none: len(inner) == 0}
+	text := bytes.TrimRight(inner, "\x00")
+	if len(text) > 0 {
 		r.typ, r.text = text[len(text)-1], text[:len(text)-1]
-	} else {
-		r.sealed = r.none
+	}
+	if len(text) > 0 || r.none {
+		r.sealed = r.bytes
 	}
 	p.add(r)
 }
@@ -602,7 +607,9 @@ func (p *recordProgram) operation(h *tlstest.Hijacked, code *operands) {
 			break
 		}
 		r := programmed{bytes: h.SealOuter(typ, append(text, tlstest.TypeApplicationData))}
-		r.sealed, r.typ, r.text = typ == tlstest.TypeApplicationData, typ, text
+		if typ == tlstest.TypeApplicationData {
+			r.sealed, r.typ, r.text = r.bytes, typ, text
+		}
 		p.add(r)
 	case opRaw:
 		header := []byte{code.byte(), code.byte(), code.byte(), code.byte(), code.byte()}
@@ -619,7 +626,6 @@ func (p *recordProgram) operation(h *tlstest.Hijacked, code *operands) {
 		if r := p.which(which); len(r.bytes) > 0 && xor != 0 {
 			r.bytes = bytes.Clone(r.bytes) // it may be there twice
 			r.bytes[at%len(r.bytes)] ^= xor
-			r.sealed = false
 		}
 	case opCut:
 		which, n, front := code.byte(), int(code.byte()), code.byte()
@@ -631,7 +637,6 @@ func (p *recordProgram) operation(h *tlstest.Hijacked, code *operands) {
 			} else {
 				r.bytes = r.bytes[:len(r.bytes)-n]
 			}
-			r.sealed = false
 		}
 	case opDuplicate:
 		which := code.byte()
@@ -680,12 +685,12 @@ func (p *recordProgram) strict() (at int, row *strictness) {
 		switch {
 		case len(r.bytes) == 0:
 			continue
-		case p.tls13() && (r.bytes[0] == tlstest.TypeChangeCipherSpec || r.sealed && r.typ == tlstest.TypeChangeCipherSpec):
+		case p.tls13() && (r.bytes[0] == tlstest.TypeChangeCipherSpec || r.intact() && r.typ == tlstest.TypeChangeCipherSpec):
 			return i, &strictHere.changeCipherSpec // in the clear, or not
+		case !r.intact():
+			return 0, nil
 		case r.none:
 			return i, &strictHere.emptyInner
-		case !r.sealed:
-			return 0, nil
 		case !p.tls13() && len(message) > 0 && r.typ != tlstest.TypeHandshake:
 			return i, &strictHere.interleaved
 		case r.typ != tlstest.TypeHandshake:
@@ -718,7 +723,7 @@ func (p *recordProgram) strict() (at int, row *strictness) {
 // records without data, and its own opinion of some alerts.
 func (p *recordProgram) plain() bool {
 	for _, r := range p.list {
-		closing := r.sealed && r.typ == tlstest.TypeAlert && len(r.text) == 2 && r.text[0] == 1 && r.text[1] == 0
+		closing := r.intact() && r.typ == tlstest.TypeAlert && len(r.text) == 2 && r.text[0] == 1 && r.text[1] == 0
 		if r.typ == tlstest.TypeAlert && !closing {
 			return false
 		}
