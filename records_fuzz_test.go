@@ -30,7 +30,7 @@ func FuzzRecordPaths(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, code []byte) {
-		// Ciphertext is random, and a program may make headers of it: what is wrong once in 2^16 times is not wrong.
+		// Ciphertext is random: what is wrong once in 2^16 times is not wrong.
 		var wrong []string
 		p := parseRecordProgram(code)
 		for range 4 {
@@ -190,6 +190,7 @@ type heard struct {
 	again string   // class of another Read's error
 	write string   // class of a Write's error afterwards
 	sent  []string // records since the handshake
+	walk  string   // of walkHeaders
 	ended bool     // it has read to the end of the transport
 }
 
@@ -216,6 +217,7 @@ func runRecords(t *testing.T, path ossl.RecordPath, p *recordProgram, upTo int) 
 		}
 	}
 	all := bytes.Join(stream, nil)
+	got.walk = walkHeaders(all, p.tls13())
 	h.SendRaw(all)
 	h.End()
 	buf := make([]byte, 1<<15)
@@ -248,6 +250,29 @@ func runRecords(t *testing.T, path ossl.RecordPath, p *recordProgram, upTo int) 
 	return &got
 }
 
+// walkHeaders describes the headers that a victim comes by at most.
+func walkHeaders(stream []byte, tls13 bool) string {
+	var walk []string
+	limit := 16384 + 2048
+	if tls13 {
+		limit = 16384 + 256
+	}
+	for len(stream) >= 5 {
+		length := int(binary.BigEndian.Uint16(stream[3:]))
+		if stream[1] != 3 || stream[2] != 3 {
+			walk = append(walk, "other version")
+			break
+		}
+		if length > limit {
+			walk = append(walk, "too long")
+			break
+		}
+		walk = append(walk, fmt.Sprintf("%d: %d", stream[0], length))
+		stream = stream[min(5+length, len(stream)):]
+	}
+	return strings.Join(walk, ", ")
+}
+
 // describeSent lists records, application data by its amount only.
 func describeSent(records []tlstest.Record) (list []string) {
 	for _, r := range records {
@@ -268,6 +293,9 @@ func compareRecordPaths(t *testing.T, p *recordProgram) (wrong []string) {
 	std := runRecords(t, ossl.RecordsAuto, p, -1)
 	own := runRecords(t, ossl.RecordsOwn, p, -1)
 	libssl := runRecords(t, ossl.RecordsLibssl, p, -1)
+	if std.walk != own.walk || std.walk != libssl.walk {
+		return nil // the program has made a header of ciphertext, which is another one each time
+	}
 	complain := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
 
 	if own.again != "0"+own.class {
