@@ -11,6 +11,7 @@ import (
 	"io"
 	"net"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -357,6 +358,8 @@ func (p *recordProgram) compare(t *testing.T, std, own *heard) (wrong []string) 
 	if class != own.class {
 		complain("error", own.class, class, row)
 	}
+	// One KeyUpdate of ours may answer several (RFC 8446, section 4.6.3).
+	std.sent, own.sent = oneAnswer(std.sent), oneAnswer(own.sent)
 	if fmt.Sprint(std.sent) != fmt.Sprint(own.sent) {
 		complain("what was sent", own.sent, std.sent, row)
 	}
@@ -758,4 +761,10 @@ func (p *recordProgram) plain() bool {
 	}
 	_, row := p.strict()
 	return row == nil
+}
+
+// oneAnswer makes KeyUpdates in a row one.
+func oneAnswer(sent []string) []string {
+	const answer = "type 22 1800000100"
+	return slices.CompactFunc(slices.Clone(sent), func(a, b string) bool { return a == answer && b == answer })
 }

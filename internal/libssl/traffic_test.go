@@ -316,8 +316,8 @@ func TestTrafficKeyUpdates(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			// What is sealed under the old keys is refused, by a connection that goes on afterwards.
-			refuses(t, opening, keys.Seal(tlstest.TypeApplicationData, []byte("under the old keys")), 100, alertBadRecordMAC)
+			// What is sealed under the old keys is refused.
+			refuses(t, ofSecrets(t, suite, next, nil), keys.Seal(tlstest.TypeApplicationData, []byte("under the old keys")), 100, alertBadRecordMAC)
 			secret = next
 		}
 	})

@@ -158,9 +158,9 @@ var tickets = []row{
 	{name: "NewSessionTicket and KeyUpdate requested", typ: Handshake, text: join(ticket, request), alert: NoAlert,
 		updateRead: true, updateWrite: true},
 	refused("NewSessionTicket and an unknown message", Handshake, join(ticket, message(99)), unexpectedMessage),
-	fine("without extensions", Handshake, message(newSessionTicket, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)),
+	fine("without extensions", Handshake, message(newSessionTicket, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 7, 0, 0)),
 	fine("with an unknown extension", Handshake,
-		message(newSessionTicket, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 6, 0xfa, 0xfa, 0, 2, 1, 2)),
+		message(newSessionTicket, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 7, 0, 6, 0xfa, 0xfa, 0, 2, 1, 2)),
 }
 
 func check(t *testing.T, r *Reader, row row) {
@@ -229,10 +229,13 @@ func TestMalformedTickets(t *testing.T) {
 			bad(fmt.Sprintf("length at %d changed by %d", at, int8(by)), body)
 		}
 	}
-	bad("early data of 3 bytes", []byte{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 7, 0, 42, 0, 3, 0, 0, 0})
-	bad("early data of 5 bytes", []byte{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 9, 0, 42, 0, 5, 0, 0, 0, 0, 0})
-	bad("an extension of one byte", []byte{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0})
-	bad("an extension without its length", []byte{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 3, 0, 1, 0})
+	bad("early data of 3 bytes", []byte{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 7, 0, 7, 0, 42, 0, 3, 0, 0, 0})
+	bad("early data of 5 bytes", []byte{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 7, 0, 9, 0, 42, 0, 5, 0, 0, 0, 0, 0})
+	bad("an empty ticket", []byte{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0})
+	check(t, newReader(), refused("an extension twice", Handshake,
+		message(newSessionTicket, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 7, 0, 8, 0, 99, 0, 0, 0, 99, 0, 0), illegalParameter))
+	bad("an extension of one byte", []byte{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 7, 0, 1, 0})
+	bad("an extension without its length", []byte{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 7, 0, 3, 0, 1, 0})
 }
 
 // TestFragments gives messages in two records, cut everywhere, and in records of every size.
