@@ -102,6 +102,30 @@ func soakKinds(t *testing.T) []func(*testing.T) {
 		p := at(mutual)
 		kinds = append(kinds, func(t *testing.T) { run(p, tlstest.CutAfter(300), nil)(t) })
 		kinds = append(kinds, func(t *testing.T) { run(p, nil, tlstest.FlipAt(200, 1))(t) })
+		kinds = append(kinds, func(t *testing.T) { // data, key updates, a damaged record, and an end without close_notify
+			a, b := tlstest.Buffered()
+			c, s := p.client.Client(a, ""), p.server.Server(b)
+			done := make(chan struct{})
+			go func() {
+				defer close(done)
+				buf := make([]byte, 1000)
+				for {
+					if _, err := s.Read(buf); err != nil {
+						break
+					}
+				}
+				s.Close()
+			}()
+			c.Write(make([]byte, 3000))
+			if version == tls.VersionTLS13 {
+				c.KeyUpdate(true)
+			}
+			c.Write([]byte("more"))
+			a.Write(append([]byte{23, 3, 3, 0, 40}, make([]byte, 40)...))
+			c.Read(make([]byte, 1))
+			c.Close()
+			<-done
+		})
 		kinds = append(kinds, func(t *testing.T) { // cancelled while it waits
 			ctx, cancel := context.WithCancel(t.Context())
 			cancel()
