@@ -51,7 +51,7 @@ type strictness struct {
 
 // strictHere are all of them.
 var strictHere = struct {
-	changeCipherSpec, emptyInner, interleaved, message, behindKeyUpdate, certificate strictness
+	changeCipherSpec, emptyInner, interleaved, message, behindKeyUpdate, emptyTicket, ticketExtensions, certificate strictness
 }{
 	changeCipherSpec: strictness{10, "A ChangeCipherSpec after a TLS 1.3 handshake is refused, as RFC 8446, section 5, asks; " +
 		"crypto/tls ignores it, and refuses one that is malformed by decode_error."},
@@ -63,6 +63,9 @@ var strictHere = struct {
 		"crypto/tls parses it first, and says decode_error of some."},
 	behindKeyUpdate: strictness{10, "What comes behind a KeyUpdate in its record is refused at once; crypto/tls answers the " +
 		"KeyUpdate first, if it asks for that."},
+	emptyTicket: strictness{50, "A NewSessionTicket holds a ticket (RFC 8446, section 4.6.1); crypto/tls takes one without."},
+	ticketExtensions: strictness{47, "No extension comes twice in a NewSessionTicket (RFC 8446, section 4.2), and no more than " +
+		"64 come at all; crypto/tls does not look."},
 	certificate: strictness{80, "After the handshake a Certificate has the limit of every message, 2^16; in crypto/tls 2^18, " +
 		"to be refused once it is whole."},
 }
@@ -741,6 +744,11 @@ func (p *recordProgram) strict() (at int, row *strictness) {
 			if !expected {
 				return i, &strictHere.message
 			}
+			if message[0] == tlstest.MsgNewSessionTicket && p.tls13() {
+				if row := strictTicket(message[4:n]); row != nil {
+					return i, row
+				}
+			}
 			if message[0] == tlstest.MsgKeyUpdate && n == 5 && message[4] == 1 && len(message) > n {
 				return i, &strictHere.behindKeyUpdate
 			}
@@ -748,6 +756,34 @@ func (p *recordProgram) strict() (at int, row *strictness) {
 		}
 	}
 	return 0, nil
+}
+
+// strictTicket returns the row that a NewSessionTicket falls under that is well-formed to crypto/tls, or nil.
+func strictTicket(body []byte) *strictness {
+	rest := operands(body)
+	take := func(n int) []byte {
+		b := rest[:min(n, len(rest))]
+		rest = rest[len(b):]
+		return b
+	}
+	take(8)
+	take(int(rest.byte()))
+	ticket := rest.uint16()
+	if ticket == 0 {
+		return &strictHere.emptyTicket
+	}
+	take(ticket)
+	extensions := operands(take(rest.uint16()))
+	seen := make(map[int]bool)
+	for len(extensions) > 0 {
+		kind, n := extensions.uint16(), extensions.uint16()
+		if seen[kind] || len(seen) == 64 {
+			return &strictHere.ticketExtensions
+		}
+		seen[kind] = true
+		extensions = extensions[min(n, len(extensions)):]
+	}
+	return nil
 }
 
 // plain reports whether libssl has nothing to object to that crypto/tls does not mind: it has other limits to warnings and to

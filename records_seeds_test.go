@@ -157,6 +157,9 @@ func recordSeeds() (seeds [][]byte) {
 		doHandshake(seedTicket + seedTicket + seedTicket[:9]),
 		doTimes(17, doHandshake(seedTicket)),
 		doHandshake(seedTicket[:3] + "\x02\x00\x00"),
+		doHandshake("\x04\x00\x00\x0d" + "\x00\x00\x1c\x20\x01\x02\x03\x04\x00\x00\x00\x00\x00"),
+		doHandshake("\x04\x00\x00\x16" + "\x00\x00\x1c\x20\x01\x02\x03\x04\x00\x00\x01\x07\x00\x08" +
+			"\x00\x63\x00\x00\x00\x63\x00\x00"),
 		doHandshake("\x18\x00"),
 		opJoin(doHandshake("\x18\x00"), doAlert(1, 90)),
 		opJoin(doHandshake("\x18\x00"), doAlert(2, 40)),
