@@ -170,6 +170,7 @@ func recordSeeds() (seeds [][]byte) {
 		opJoin(doHandshake("\x18\x00"), doSeal(20, "\x01")),
 		opJoin(doHandshake("\x18\x00"), doRaw(20, 0x303, 1, "\x01")),
 		opJoin(doHandshake("\x18\x00"), doSeal(23, "")),
+		opJoin(doHandshake("\x18\x00"), first, doMutate(0, 20, 1)), // damaged, rather than out of place
 		doHandshake("\x00\x00\x00\x00"),
 		doHandshake("\x00\x00\x00\x01\x00"),
 		doHandshake("\x01\x00\x00\x00"),
