@@ -145,6 +145,8 @@ func recordSeeds() (seeds [][]byte) {
 		doUpdate(0, 2),
 		opJoin(doUpdate(1, 0), first, doUpdate(0, 0), first, doUpdate(1, 0), last),
 		doTimes(16, doUpdate(1, 0)),
+		opJoin(doTimes(16, doData(0)), doUpdate(2, 0)),
+		opJoin(doTimes(16, doData(0)), doHandshake(seedTicket[:3]+"\x02\x00\x00")),
 		doTimes(17, doUpdate(1, 0)),
 		doTimes(17, doUpdate(0, 0)),
 		doTimes(20, opJoin(doUpdate(1, 0))),

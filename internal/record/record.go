@@ -183,27 +183,28 @@ func (r *Reader) whole(messageType uint8, body []byte) Outcome {
 		}
 		return refuse(unexpectedMessage)
 	}
-	if messageType == newSessionTicket || messageType == keyUpdate {
-		if r.ignored++; r.ignored > maxIgnored {
-			return Outcome{Alert: unexpectedMessage, Err: errors.New("tls: too many non-advancing records")}
-		}
-	}
 	switch messageType {
 	case newSessionTicket:
 		if alert := checkTicket(body); alert != NoAlert {
 			return refuse(uint8(alert))
 		}
-		if !r.IsClient {
-			return Outcome{Alert: unexpectedMessage, Err: errors.New("tls: received new session ticket from a client")}
-		}
-		return Outcome{Alert: NoAlert}
 	case keyUpdate:
 		if len(body) != 1 || body[0] > 1 {
 			return refuse(decodeError)
 		}
-		return Outcome{Alert: NoAlert, UpdateRead: true, UpdateWrite: body[0] == 1}
+	default:
+		return refuse(unexpectedMessage)
 	}
-	return refuse(unexpectedMessage)
+	if r.ignored++; r.ignored > maxIgnored { // counted as crypto/tls does, once it is well-formed
+		return Outcome{Alert: unexpectedMessage, Err: errors.New("tls: too many non-advancing records")}
+	}
+	switch {
+	case messageType == keyUpdate:
+		return Outcome{Alert: NoAlert, UpdateRead: true, UpdateWrite: body[0] == 1}
+	case !r.IsClient:
+		return Outcome{Alert: unexpectedMessage, Err: errors.New("tls: received new session ticket from a client")}
+	}
+	return Outcome{Alert: NoAlert}
 }
 
 // checkTicket checks a NewSessionTicket, RFC 8446, section 4.6.1, and returns the alert for what is wrong with it.

@@ -347,6 +347,11 @@ func TestIgnored(t *testing.T) {
 			}
 		}
 	})
+	// What is malformed is that before it is too much.
+	malformed := &Reader{Version: tls.VersionTLS13, IsClient: true}
+	check(t, malformed, fine("16 tickets in a record", Handshake, bytes.Repeat(ticket, 16)))
+	check(t, malformed, refused("the 17th, a KeyUpdate of 2", Handshake, message(keyUpdate, 2), decodeError))
+
 	// Messages count, not records.
 	r := &Reader{Version: tls.VersionTLS13, IsClient: true}
 	check(t, r, fine("16 tickets in a record", Handshake, bytes.Repeat(ticket, 16)))
