@@ -121,8 +121,8 @@ func echo(t *testing.T, client, server tlstest.Conn, data []byte) {
 	}
 }
 
-// TestTakenOver: with every suite that can be taken over, in every pairing, it is: RecordsOwn fails otherwise. Exporters agree with
-// crypto/tls's.
+// TestTakenOver: with every suite that can be taken over, in every pairing, it is: RecordsOwn fails otherwise. Exporters agree
+// with crypto/tls's.
 func TestTakenOver(t *testing.T) {
 	data := make([]byte, 200_000)
 	rand.NewChaCha8([32]byte{}).Read(data)
@@ -219,7 +219,9 @@ func TestRecordPathOptions(t *testing.T) {
 
 // TestRecordSizes: the records of a write, and of those after it, are as long as crypto/tls's.
 func TestRecordSizes(t *testing.T) {
-	for _, writes := range [][]int{{300_000}, {1, 1000, 2000, 20000, 100_000, 5, 40_000, 100_000}, {16384, 16385, 140_000, 16384, 70_000}} {
+	for _, writes := range [][]int{
+		{300_000}, {1, 1000, 2000, 20000, 100_000, 5, 40_000, 100_000}, {16384, 16385, 140_000, 16384, 70_000},
+	} {
 		for _, version := range versions {
 			for _, fixed := range []bool{false, true} {
 				t.Run(fmt.Sprintf("%v/%s/%v", writes, versionName(version), fixed), func(t *testing.T) {
@@ -296,8 +298,8 @@ func TestOwnKeyUpdate(t *testing.T) {
 	}
 }
 
-// TestFatalAlertBesideBlockedWrite: a Read that finds the connection broken returns, though a Write has been blocked for long, and
-// its alert is sent when that Write ends.
+// TestFatalAlertBesideBlockedWrite: a Read that finds the connection broken returns, though a Write has been blocked for long,
+// and its alert is sent when that Write ends.
 func TestFatalAlertBesideBlockedWrite(t *testing.T) {
 	a, b := net.Pipe()
 	client := onPath(ossl.RecordsOwn).Client(a, tlstest.ClientConfig()).(*ossl.Conn)

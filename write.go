@@ -41,8 +41,8 @@ func (c *Conn) lockedWrite(b []byte) (int, error) {
 
 var errWritePanicked = errors.New("ossl: Write of the connection beneath panicked")
 
-// send writes to the connection beneath. If that panics, nobody knows how much of a record was sent: nothing may follow. writeMu is
-// held.
+// send writes to the connection beneath. If that panics, nobody knows how much of a record was sent: nothing may follow. writeMu
+// is held.
 func (c *Conn) send(b []byte) error {
 	returned := false
 	defer func() {

@@ -367,8 +367,8 @@ func (c *Conn) Open(in, dst []byte) Opened {
 // holds at most payload*(first+i+1) bytes, until grown bytes have been produced.
 func (c *Conn) Seal(contentType uint8, src, out []byte, payload, first, grown int) Step {
 	c.crossings++
-	return stepOf(C.ossl_conn_seal(c.traffic, C.uint8_t(contentType), bytePtr(src), C.size_t(len(src)), bytePtr(out), C.size_t(len(out)),
-		C.size_t(payload), C.size_t(first), C.size_t(max(0, grown))))
+	return stepOf(C.ossl_conn_seal(c.traffic, C.uint8_t(contentType), bytePtr(src), C.size_t(len(src)),
+		bytePtr(out), C.size_t(len(out)), C.size_t(payload), C.size_t(first), C.size_t(max(0, grown))))
 }
 
 // UpdateRead and UpdateWrite go on to a side's next keys. They report whether that worked; the side is dead if not.

@@ -39,8 +39,8 @@ const suite *suite_of(const algorithms *a, uint16_t id)
 	return NULL;
 }
 
-/* Gives up what does not seal and open as it should by the calls that are made here: an ENGINE's cipher, or another provider's, may
- * know others only. */
+/* Gives up what does not seal and open as it should by the calls that are made here: an ENGINE's cipher, or another provider's,
+ * may know others only. */
 static void keep_working(algorithms *a)
 {
 	size_t i;

@@ -220,11 +220,12 @@ int ossl_conn_export(ossl_conn *conn, uint8_t *out, size_t len, const char *labe
 	size_t context_len, int use_context);
 
 /*
- * After a takeover, by the same address under another type: one that is opaque, so that cgo has nothing to check of it. The two directions are independent: one thread may open while another seals.
+ * After a takeover, by the same address under another type: one that is opaque, so that cgo has nothing to check of it. The two
+ * directions are independent: one thread may open while another seals.
  */
 
-/* Opens records in place, until dst is full, in is used up, or a record is anything but application data. Text of those is left in
- * the input, as is application data that did not fit. On failure, nothing of the text is left in either.
+/* Opens records in place, until dst is full, in is used up, or a record is anything but application data. Text of those is left
+ * in the input, as is application data that did not fit. On failure, nothing of the text is left in either.
  * in: borrow, changed; dst: borrow. RFC 8446, section 5.2. */
 ossl_opened ossl_conn_open(ossl_traffic *conn, uint8_t *in, size_t in_len, uint8_t *dst, size_t dst_len);
 

@@ -47,7 +47,8 @@ void traffic_clear(traffic *t);
 /* Goes on to the next traffic secret: RFC 8446, section 7.2. Returns 1 or 0. */
 int traffic_update(const algorithms *a, traffic *t);
 
-/* Seals n <= RECORD_TEXT bytes into a record at out, which has room for n + SEALED_EXPANSION. Returns its length, 0 on failure. */
+/* Seals n <= RECORD_TEXT bytes into a record at out, which has room for n + SEALED_EXPANSION. Returns its length, 0 on
+ * failure. */
 enum { SEALED_EXPANSION = RECORD_HEADER + 8 + 1 + TAG };
 size_t traffic_seal(const algorithms *a, traffic *t, uint8_t type, const uint8_t *from, size_t n, uint8_t *out);
 

@@ -317,7 +317,8 @@ func TestTrafficKeyUpdates(t *testing.T) {
 				t.Fatal(err)
 			}
 			// What is sealed under the old keys is refused.
-			refuses(t, ofSecrets(t, suite, next, nil), keys.Seal(tlstest.TypeApplicationData, []byte("under the old keys")), 100, alertBadRecordMAC)
+			old := keys.Seal(tlstest.TypeApplicationData, []byte("under the old keys"))
+			refuses(t, ofSecrets(t, suite, next, nil), old, 100, alertBadRecordMAC)
 			secret = next
 		}
 	})

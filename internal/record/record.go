@@ -1,5 +1,5 @@
 // Package record is the protocol of an established TLS connection beside its application data: what records of the other content
-// types, and records without content, mean, and which alert answers what is wrong. It does no cryptography and no input or output.
+// types, and records without content, mean, and which alert answers what is wrong. It does no cryptography, no input, no output.
 //
 // It judges as crypto/tls does: what that refuses is refused here, by the same alert and with the same text.
 package record
