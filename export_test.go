@@ -98,8 +98,5 @@ func CompiledFor(config weak.Pointer[tls.Config]) (n int) {
 	return n
 }
 
-// TakenOver reports whether the connection was taken over from libssl.
-func (c *Conn) TakenOver() bool { return c.takenOver }
-
 // SkipTo leaves sequence numbers out, up to seq.
 func (c *Conn) SkipTo(side libssl.Side, seq uint64) bool { return c.tls.Skip(side, seq) }
