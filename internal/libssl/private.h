@@ -67,7 +67,6 @@ typedef struct {
 	size_t tap_left;
 	/* After it, when ssl is NULL. A side is freed by whoever owns it, and the conn with the last. */
 	bytes kept; /* what the facts point to */
-	SSL *spent; /* a client's, until its first record */
 	traffic read, write;
 	uint8_t exporter[MAX_SECRET], randoms[64]; /* TLS 1.2: the master secret, and the client's and the server's random */
 	int sides; /* atomic: OSSL_READ | OSSL_WRITE */
@@ -79,7 +78,6 @@ void takeover_secret(conn *c, const char *line);
 void takeover_sent(conn *c, const uint8_t *p, size_t n);
 void takeover_message(conn *c, int sent, int content_type, const uint8_t *p);
 int takeover(conn *c, ossl_facts *f);
-void takeover_forget(conn *c);
 int takeover_export(conn *c, uint8_t *out, size_t len, const char *label, size_t label_len, const uint8_t *context,
 	size_t context_len, int use_context);
 

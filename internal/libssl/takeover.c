@@ -203,27 +203,13 @@ int takeover(conn *c, ossl_facts *f)
 		ossl_fn.OPENSSL_cleanse(c->exporter, sizeof c->exporter);
 	/* What a session is freed without having been ended would not be resumed: SSL_set_shutdown(3). */
 	ossl_fn.SSL_set_shutdown(c->ssl, (int)(OSSL_SSL_SENT_SHUTDOWN | OSSL_SSL_RECEIVED_SHUTDOWN));
-	/* A client's last step has the Finished that the server waits for: what can be done after sending it is. */
-	if (c->server)
-		ossl_fn.SSL_free(c->ssl);
-	else
-		c->spent = c->ssl;
+	ossl_fn.SSL_free(c->ssl);
 	c->ssl = NULL;
 	if (c->cred)
 		ossl_cred_free(c->cred);
 	c->cred = NULL;
 	bytes_free(&c->scts);
 	return 1;
-}
-
-void takeover_forget(conn *c)
-{
-	if (!c->spent)
-		return;
-	ossl_fn.SSL_free(c->spent);
-	c->spent = NULL;
-	if (ossl_fn.ERR_peek_error() != 0)
-		ossl_fn.ERR_clear_error();
 }
 
 /* RFC 8446, section 7.5. */

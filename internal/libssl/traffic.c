@@ -343,10 +343,9 @@ ossl_step ossl_conn_seal(ossl_traffic *pub, uint8_t type, const uint8_t *src, si
 	ossl_step step = {.status = OSSL_DONE};
 	size_t limit, n;
 
-	if (c->kept.data || c->keylog.data || c->spent) { /* Go has what it wants by now */
+	if (c->kept.data || c->keylog.data) { /* Go has them by now */
 		bytes_free(&c->kept);
 		bytes_free(&c->keylog);
-		takeover_forget(c);
 	}
 	while (step.n < len) {
 		if (t->suite && t->suite->tls13 && type == OSSL_SSL3_RT_APPLICATION_DATA && t->seq >= OSSL_RECORDS_PER_KEY) {
