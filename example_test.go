@@ -107,3 +107,19 @@ func ExampleLibrary() {
 	fmt.Println(info.Version != "", info.Path != "")
 	// Output: true true
 }
+
+// A client that leaves the records of its connections with libssl.
+func ExampleWithRecordPath() {
+	client, err := ossl.NewContext(&tls.Config{RootCAs: tlstest.CA().Pool()}, ossl.WithRecordPath(ossl.RecordsLibssl))
+	if err != nil {
+		log.Fatal(err)
+	}
+	a, b := net.Pipe()
+	go ossl.Server(b, &tls.Config{Certificates: []tls.Certificate{tlstest.ServerCert(tlstest.P256)}}).Write([]byte("hello"))
+	buf := make([]byte, 5)
+	if _, err := io.ReadFull(client.Client(a, tlstest.ServerName), buf); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Printf("%s", buf)
+	// Output: hello
+}
