@@ -78,7 +78,7 @@ func newContext(config *tls.Config, o *options) (*Context, error) {
 		WantCert:            config.GetClientCertificate != nil || len(config.Certificates) > 0,
 		WantKeyLog:          config.KeyLogWriter != nil,
 		VerifyPauses:        c.pauses,
-		OwnRecords:          o.records != RecordsLibssl,
+		OwnRecords:          o.records == RecordsOwn || o.records == RecordsAuto && lib.Number < libssl.Version5_0,
 		CipherList:          s.suites12,
 		CipherSuites:        s.suites13,
 		Groups:              s.groups,

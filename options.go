@@ -27,7 +27,7 @@ type RecordPath int
 
 const (
 	// RecordsAuto takes connections over from libssl where ossl's own path is proven: TLS 1.3 and TLS 1.2 with AES-GCM or
-	// ChaCha20-Poly1305. It is the default.
+	// ChaCha20-Poly1305, on OpenSSL before 5.0. It is the default.
 	RecordsAuto RecordPath = iota
 	// RecordsLibssl leaves every connection with libssl.
 	RecordsLibssl

@@ -20,6 +20,7 @@ const (
 	Version3_0 = 0x30000000
 	Version3_2 = 0x30200000
 	Version3_5 = 0x30500000
+	Version5_0 = 0x50000000
 )
 
 // Library describes the loaded library.
