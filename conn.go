@@ -57,7 +57,7 @@ type Conn struct {
 	queue   outQueue     // guarded by mu
 	sealErr error        // guarded by mu; why nothing more is sealed, of a connection that was taken over
 
-	// cleanup frees ssl if the connection is dropped without Close. Guarded by mu.
+	// cleanup frees tls if the connection is dropped without Close. Guarded by mu.
 	cleanup runtime.Cleanup
 
 	// readMoved is closed by the next crossing of a Read, for Writes that wait for input. Guarded by mu; nil if none waits.

@@ -68,7 +68,10 @@ func (in *input) fillBehind(conn net.Conn, pool *sync.Pool) error {
 			next.put()
 		}
 	}
-	n := copy(to.mem, in.data)
+	n := len(in.data)
+	if to != in.buf || cap(in.data) < len(to.mem) { // it is not at the beginning: few bytes at a time must not cost a copy each
+		copy(to.mem, in.data)
+	}
 	if to != in.buf {
 		in.buf.put()
 		in.buf = to

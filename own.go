@@ -160,16 +160,22 @@ func (c *Conn) answerKeyUpdate() bool {
 // updateWriteLocked queues a KeyUpdate message and updates the sending key. mu is held.
 func (c *Conn) updateWriteLocked(message []byte) bool {
 	var out [64]byte
-	step := c.tls.Seal(record.Handshake, message, out[:], 0, 0, 0)
-	if step.Status != libssl.Done || !c.tls.UpdateWrite() {
+	n, ok := c.sealKeyUpdate(message, out[:])
+	if !ok {
 		c.sealErr = localError(alertInternalError, nil)
 		return true
 	}
-	if !c.queue.push(out[:step.Produced]) {
+	if !c.queue.push(out[:n]) {
 		c.sealErr = errQueueFull
 		return false
 	}
 	return true
+}
+
+// sealKeyUpdate seals a KeyUpdate message into out and updates the sending key. mu is held.
+func (c *Conn) sealKeyUpdate(message, out []byte) (n int, ok bool) {
+	step := c.tls.Seal(record.Handshake, message, out, 0, 0, 0)
+	return step.Produced, step.Status == libssl.Done && c.tls.UpdateWrite()
 }
 
 // queueAlert queues an alert that ends the connection, and lets nothing follow it.
@@ -197,10 +203,9 @@ func (c *Conn) sealOwn(b, out []byte, payload int) (libssl.Step, error) {
 	step := c.tls.Seal(record.ApplicationData, b, out, payload, c.packetsSent, grown)
 	if step.Status == libssl.NeedUpdate && step.N == 0 {
 		// The key has sealed as much as it may: a KeyUpdate first.
-		update := c.tls.Seal(record.Handshake, keyUpdateMessage, out, 0, 0, 0)
-		if update.Status == libssl.Done && c.tls.UpdateWrite() {
-			step = c.tls.Seal(record.ApplicationData, b, out[update.Produced:], payload, c.packetsSent, grown)
-			step.Produced += update.Produced
+		if n, ok := c.sealKeyUpdate(keyUpdateMessage, out); ok {
+			step = c.tls.Seal(record.ApplicationData, b, out[n:], payload, c.packetsSent, grown)
+			step.Produced += n
 		} else {
 			step.Status = libssl.Fatal
 		}

@@ -46,11 +46,12 @@ func (c *Conn) flushQueue() {
 	if !c.queue.filled.Load() {
 		return
 	}
-	if c.activeCall.Load()&1 != 0 {
-		return // Close sends what there is
-	}
+	// First said, then looked: either Close sees this, and bounds it, or this sees Close, which sends what there is.
 	c.flushing.Add(1)
 	defer c.flushing.Add(-1)
+	if c.activeCall.Load()&1 != 0 {
+		return
+	}
 	for c.queue.filled.Load() && c.writeMu.TryLock() {
 		c.sendQueue()
 	}

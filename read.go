@@ -31,11 +31,10 @@ func (c *Conn) Read(b []byte) (int, error) {
 			if n > 0 {
 				return n, err
 			}
+			c.flushQueue()
 			if err != nil {
-				c.flushQueue()
 				return 0, err
 			}
-			c.flushQueue()
 		}
 		if err := c.in.fill(c.conn); err != nil {
 			if err == io.EOF {

@@ -241,10 +241,10 @@ type Conn struct {
 	traffic   *C.ossl_traffic // p, once it was taken over
 	handle    cgo.Handle
 	callsGo   bool
-	crossings uint64 // but those of Open, UpdateRead and FreeRead
-	opens     atomic.Uint64
-	ctx       *Context    // kept for the signer of its credential
-	cred      *Credential // the connection's own, kept for its signer
+	crossings uint64        // but those of opens: the sides are used at the same time
+	opens     atomic.Uint64 // of Open and UpdateRead
+	ctx       *Context      // kept for the signer of its credential
+	cred      *Credential   // the connection's own, kept for its signer
 }
 
 // NewConn makes a connection whose handshake may call verifier, and signers of credentials.
@@ -323,13 +323,11 @@ func (c *Conn) KeyUpdate(request bool) Step {
 
 // Free frees the connection, sealing close_notify into out first if notify is set. c must not be used again.
 func (c *Conn) Free(notify bool, out []byte) Step {
-	return c.free(BothSides, notify, out)
+	return c.FreeSide(BothSides, notify, out)
 }
 
 // FreeSide frees one or both sides of a connection that was taken over. What belongs to a freed side must not be used again.
-func (c *Conn) FreeSide(side Side, notify bool, out []byte) Step { return c.free(side, notify, out) }
-
-func (c *Conn) free(side Side, notify bool, out []byte) Step {
+func (c *Conn) FreeSide(side Side, notify bool, out []byte) Step {
 	step := stepOf(C.ossl_conn_free(c.p, C.int(side), C.int(flag(notify)), bytePtr(out), C.size_t(len(out))))
 	calls := uint64(1)
 	if side&WriteSide != 0 {

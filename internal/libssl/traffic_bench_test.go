@@ -7,8 +7,7 @@ import (
 	"testing"
 )
 
-// BenchmarkRecord seals and opens one record with a crossing each. What a crossing costs by itself is in it.
-func BenchmarkRecord(b *testing.B) {
+func recordContext(b *testing.B) *Context {
 	if _, err := Load(""); err != nil {
 		b.Fatal(err)
 	}
@@ -16,6 +15,12 @@ func BenchmarkRecord(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
+	return ctx
+}
+
+// BenchmarkRecord seals and opens one record with a crossing each. What a crossing costs by itself is in it.
+func BenchmarkRecord(b *testing.B) {
+	ctx := recordContext(b)
 	for _, size := range []int{5, 1000, 16384} {
 		b.Run(fmt.Sprintf("size=%d", size), func(b *testing.B) {
 			secret := make([]byte, 32)
@@ -45,13 +50,7 @@ func BenchmarkRecord(b *testing.B) {
 // BenchmarkTakenOver makes both directions of a connection, with their keys, and frees it: what a takeover costs beside the
 // handshake.
 func BenchmarkTakenOver(b *testing.B) {
-	if _, err := Load(""); err != nil {
-		b.Fatal(err)
-	}
-	ctx, err := NewContext(&ContextConfig{MinVersion: 0x0304, MaxVersion: 0x0304, SecurityLevel: -1, OwnRecords: true})
-	if err != nil {
-		b.Fatal(err)
-	}
+	ctx := recordContext(b)
 	secret, text, sealed, opened := make([]byte, 32), make([]byte, 5), make([]byte, 100), make([]byte, 100)
 	for b.Loop() {
 		c, err := ctx.OfSecrets(0x1301, secret, secret)
