@@ -1,6 +1,10 @@
 package ossl
 
-import "net"
+import (
+	"net"
+
+	"github.com/ossl-go/ossl/internal/record"
+)
 
 const (
 	recordHeaderLen = 5
@@ -47,23 +51,15 @@ func checkFirstRecord(header []byte, conn net.Conn) (alert int, err error) {
 	switch {
 	case typ == 0x80:
 		return alertProtocolVersion, recordHeaderError(header, nil, "unsupported SSLv2 handshake received")
-	case typ != recordAlert && typ != recordHandshake || version >= 0x1000:
+	case typ != record.Alert && typ != record.Handshake || version >= 0x1000:
 		return -1, recordHeaderError(header, conn, "first record does not look like a TLS handshake")
 	}
 	return -1, nil
 }
 
-// Record types, RFC 8446, section 5.1.
-const (
-	recordChangeCipherSpec = 20
-	recordAlert            = 21
-	recordHandshake        = 22
-	recordApplicationData  = 23
-)
-
 // plaintextAlert is the record that carries a fatal alert before any key is in use.
 func plaintextAlert(description uint8) []byte {
-	return []byte{recordAlert, 3, 3, 0, 2, alertLevelFatal, description}
+	return []byte{record.Alert, 3, 3, 0, 2, alertLevelFatal, description}
 }
 
 // rewriteAlert changes the alert in an unprotected alert record that ends out, if there is one: libssl chooses alerts, and before
@@ -73,7 +69,7 @@ func rewriteAlert(out []byte, description uint8) {
 	if n < 0 {
 		return
 	}
-	if r := out[n:]; r[0] == recordAlert && r[1] == 3 && r[3] == 0 && r[4] == 2 && r[5] == alertLevelFatal {
+	if r := out[n:]; r[0] == record.Alert && r[1] == 3 && r[3] == 0 && r[4] == 2 && r[5] == alertLevelFatal {
 		r[6] = description
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"io"
 	"net"
 	"time"
+
+	"github.com/ossl-go/ossl/internal/record"
 )
 
 // What a ClientHello says, in crypto/tls's own type: crypto/tls itself is given the bytes. So a callback sees every field as it
@@ -80,7 +82,7 @@ func helloRecords(message []byte) []byte {
 	var records []byte
 	for len(message) > 0 {
 		n := min(len(message), maxPlaintext)
-		records = append(records, recordHandshake, 3, 1, byte(n>>8), byte(n))
+		records = append(records, record.Handshake, 3, 1, byte(n>>8), byte(n))
 		records = append(records, message[:n]...)
 		message = message[n:]
 	}

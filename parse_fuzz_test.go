@@ -6,6 +6,8 @@ import (
 	"crypto/tls"
 	"testing"
 	"unsafe"
+
+	"github.com/ossl-go/ossl/internal/record"
 )
 
 // Every parser of a peer's bytes. What they return must lie within what they were given.
@@ -150,7 +152,7 @@ func FuzzRewriteAlert(f *testing.F) {
 		if n := len(out) - 1; n >= 0 && !bytes.Equal(before[:n], out[:n]) {
 			t.Fatal("changed more than the description")
 		}
-		isAlert := len(out) >= 7 && before[len(out)-7] == recordAlert && before[len(out)-6] == 3 &&
+		isAlert := len(out) >= 7 && before[len(out)-7] == record.Alert && before[len(out)-6] == 3 &&
 			before[len(out)-4] == 0 && before[len(out)-3] == 2 && before[len(out)-2] == alertLevelFatal
 		if changed := !bytes.Equal(before, out); changed && !isAlert {
 			t.Fatal("changed what is no alert")
