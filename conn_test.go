@@ -267,7 +267,8 @@ func TestReadDoesNotWaitForBlockedWrite(t *testing.T) {
 func TestCancelHandshake(t *testing.T) {
 	p := contexts(t, nil)
 	for _, side := range []string{"client", "server"} {
-		a, _ := tlstest.Loopback()
+		a, silent := tlstest.Loopback()
+		defer silent.Close() // and so not collected, which would close it before its time
 		ctx, cancel := context.WithCancel(t.Context())
 		c := p.client.Client(a, "")
 		if side == "server" {
