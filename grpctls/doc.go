@@ -1,0 +1,2 @@
+// Package grpctls gives gRPC transport credentials whose TLS is package ossl's.
+package grpctls

@@ -1,0 +1,4 @@
+module github.com/ossl-go/ossl/grpctls
+
+go 1.26.0
+

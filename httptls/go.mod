@@ -1,0 +1,4 @@
+module github.com/ossl-go/ossl/httptls
+
+go 1.26.0
+
