@@ -14,7 +14,7 @@ import (
 type input struct {
 	buf  *buffer // nil while there is nothing
 	data []byte  // within buf
-	bulk bool    // the last read filled its buffer: take a larger one
+	bulk bool    // the last read brought as much as the small buffer takes: offer a larger one
 
 	raw    syscall.RawConn // the socket itself, nil for other connections
 	rawFn  func(fd uintptr) bool
@@ -81,14 +81,14 @@ func (in *input) fillBehind(conn net.Conn, pool *sync.Pool) error {
 		return errors.New("ossl: no progress with a full buffer")
 	}
 	got, err := in.read(conn, to.mem[n:])
-	in.bulk = n+got == len(to.mem)
+	in.bulk = n+got >= smallBuffer
 	in.data = to.mem[:n+got]
 	return err
 }
 
 // took notes what a read into an empty buffer brought.
 func (in *input) took(n int) {
-	in.bulk = n == len(in.buf.mem)
+	in.bulk = n >= smallBuffer
 	in.data = in.buf.mem[:n]
 	if n == 0 {
 		in.consume(0)
