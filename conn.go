@@ -22,8 +22,9 @@ type Conn struct {
 	// Constant.
 	conn       net.Conn
 	isClient   bool
-	serverName string // the name a client asks for
-	configErr  error  // why there is no handshake, or nil
+	serverName string                            // the name a client asks for
+	configErr  error                             // why there is no handshake, or nil
+	verify     []func(tls.ConnectionState) error // of WithVerification
 
 	ctx *Context // constant, but for a server's GetConfigForClient during the handshake
 

@@ -84,6 +84,7 @@ func newContext(config *tls.Config, o *options) (*Context, error) {
 		Groups:              s.groups,
 		SignatureAlgorithms: s.sigalgs,
 		ALPN:                alpnWire(config.NextProtos),
+		ALPNByClient:        o.alpnByClient,
 	}
 	if config.ClientAuth != tls.NoClientCert && config.ClientCAs != nil {
 		cfg.ClientCAs = subjects(config.ClientCAs)
@@ -181,17 +182,35 @@ func (c *Context) time() time.Time {
 // Client returns a connection that takes the client's role over conn. It sends serverName to the server and verifies the server's
 // certificate for it; "" means the configuration's ServerName. The handshake runs at the first Read or Write, or by
 // [Conn.HandshakeContext].
-func (c *Context) Client(conn net.Conn, serverName string) *Conn {
+func (c *Context) Client(conn net.Conn, serverName string, opts ...ConnOption) *Conn {
 	if serverName == "" {
 		serverName = c.config.ServerName
 	}
-	return &Conn{conn: conn, ctx: c, isClient: true, serverName: serverName}
+	return (&Conn{conn: conn, ctx: c, isClient: true, serverName: serverName}).with(opts)
 }
 
 // Server returns a connection that takes the server's role over conn. The handshake runs at the first Read or Write, or by
 // [Conn.HandshakeContext].
-func (c *Context) Server(conn net.Conn) *Conn {
-	return &Conn{conn: conn, ctx: c, configErr: c.server}
+func (c *Context) Server(conn net.Conn, opts ...ConnOption) *Conn {
+	return (&Conn{conn: conn, ctx: c, configErr: c.server}).with(opts)
+}
+
+// A ConnOption asks for something of one connection that differs from what its [Context] does for the others.
+type ConnOption func(*Conn)
+
+func (c *Conn) with(opts []ConnOption) *Conn {
+	for _, opt := range opts {
+		opt(c)
+	}
+	return c
+}
+
+// WithVerification has verify decide, at the end of all other verification, whether the handshake may go on. It is for decisions
+// that differ between the connections of a Context, such as which peer is expected. It is called as the configuration's
+// VerifyConnection is, after it: it can refuse what the configuration accepts, never the other way round. Of several, all must
+// accept.
+func WithVerification(verify func(tls.ConnectionState) error) ConnOption {
+	return func(c *Conn) { c.verify = append(c.verify, verify) }
 }
 
 // DialContext connects to addr by a [net.Dialer] and runs the handshake. ctx bounds both and nothing afterwards.

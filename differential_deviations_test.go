@@ -244,17 +244,20 @@ var deviations = []deviation{
 		Reason: "A bad signature in ServerKeyExchange gets decrypt_error from libssl: see above.",
 	},
 	{
-		Cases: `(VerifyCallbacks|TestVerificationNeverFailsOpen)/TLS1\.3/.*none_sent.*`, Where: `ossl server`, Field: `Alerts`,
+		Cases: `(VerifyCallbacks|Test(VerificationNeverFailsOpen|ConnVerification))/TLS1\.3/.*none_sent.*`,
+		Where: `ossl server`, Field: `Alerts`,
 		Std: `2/42`, Ossl: `2/116`,
 		Reason: "A TLS 1.3 libssl server that refuses a client without a certificate sends certificate_required, whatever refuses it.",
 	},
 	{
-		Cases: `(VerifyCallbacks|TestVerificationNeverFailsOpen)/TLS1\.3/.*none_sent.*`, Where: `.* client`, Field: `Talk`,
+		Cases: `(VerifyCallbacks|Test(VerificationNeverFailsOpen|ConnVerification))/TLS1\.3/.*none_sent.*`,
+		Where: `.* client`, Field: `Talk`,
 		Std: `remote error: tls: bad certificate`, Ossl: `remote error: tls: certificate required`,
 		Reason: "A TLS 1.3 libssl server that refuses a client without a certificate sends certificate_required: see above.",
 	},
 	{
-		Cases: `VerifyCallbacks/TLS1\.3/.*none_asked_for|TestVerificationNeverFailsOpen/TLS1\.3/server/.*VerifyConnection.*,_none`,
+		Cases: `VerifyCallbacks/TLS1\.3/.*none_asked_for|` +
+			`Test(VerificationNeverFailsOpen|ConnVerification)/TLS1\.3/server/.*VerifyConnection.*,_none`,
 		Where: `.* client`, Field: `Handshake|Talk|State`,
 		Std: `ok|remote error: tls: bad certificate|Version=.*`, Ossl: `remote error: tls: bad certificate|` + nothing,
 		Reason: "A TLS 1.3 server that asks for no certificate calls VerifyConnection before its first flight, where " +

@@ -277,7 +277,7 @@ func (h *handshake) agree(step libssl.Step) (out []byte, keylog string, err erro
 // ask for no certificate. No key protects what is sent at these points, so that any alert can be sent.
 func (h *handshake) timeToVerify(step libssl.Step) bool {
 	config := h.c.ctx.config
-	if config.VerifyConnection == nil || h.connectionVerified || !h.tls.Negotiated() {
+	if !h.c.verifiesConnection() || h.connectionVerified || !h.tls.Negotiated() {
 		return false
 	}
 	if h.c.isClient {
@@ -423,7 +423,7 @@ func (h *handshake) lateAlert(description uint8) []byte {
 func (h *handshake) checkVerified() error {
 	c, config := h.c, h.c.ctx.config
 	certs, chains := len(c.state.PeerCertificates) > 0, len(c.state.VerifiedChains) > 0
-	ok := config.VerifyConnection == nil || h.connectionVerified
+	ok := !c.verifiesConnection() || h.connectionVerified
 	if c.isClient {
 		ok = ok && certs && (chains || config.InsecureSkipVerify)
 	} else {

@@ -106,25 +106,25 @@ func TestVerificationNeverFailsOpen(t *testing.T) {
 		for _, d := range denials() {
 			t.Run(fmt.Sprintf("%s/%s/%s", versionName(version), d.side, d.name), func(t *testing.T) {
 				for _, peer := range []tlstest.Impl{tlstest.Std, underTest} {
-					deny(t, version, d, peer)
+					deny(t, version, d, underTest, peer)
 				}
 			})
 		}
 	}
 }
 
-func deny(t *testing.T, version uint16, d denial, peer tlstest.Impl) {
+func deny(t *testing.T, version uint16, d denial, denier, peer tlstest.Impl) {
 	t.Helper()
 	c := tlstest.Case{
 		Client: clientWith(append(opts(only(version)), d.edits...)...),
 		Server: serverWith(only(version), d.peer),
 		Talk:   tlstest.Echo,
 	}
-	p := tlstest.Pairing{Client: underTest, Server: peer}
+	p := tlstest.Pairing{Client: denier, Server: peer}
 	other := tlstest.ServerRole
 	if d.side == tlstest.ServerRole {
 		c.Client, c.Server = clientWith(only(version), d.peer), serverWith(append(opts(only(version)), d.edits...)...)
-		p = tlstest.Pairing{Client: peer, Server: underTest}
+		p = tlstest.Pairing{Client: peer, Server: denier}
 		other = tlstest.ClientRole
 	}
 	o := tlstest.Run(p, c)

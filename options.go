@@ -16,6 +16,7 @@ type options struct {
 	securityLevel int
 	chainCache    int
 	records       RecordPath
+	alpnByClient  bool
 }
 
 // envRecords names the environment variable that chooses the record path where no [WithRecordPath] does: "auto", "libssl" or
@@ -114,6 +115,15 @@ func WithVerifiedChainCache(entries int) Option {
 			return &ConfigError{Field: "WithVerifiedChainCache", Reason: "negative"}
 		}
 		o.chainCache = entries
+		return nil
+	}
+}
+
+// WithClientProtocolOrder has servers choose the ALPN protocol that the client prefers, of those in NextProtos. By default it is
+// the one that NextProtos has first, as in crypto/tls.
+func WithClientProtocolOrder() Option {
+	return func(o *options) error {
+		o.alpnByClient = true
 		return nil
 	}
 }

@@ -163,16 +163,28 @@ func (c *Conn) userVerify(certs []*x509.Certificate) *refusal {
 	return nil
 }
 
-// verifyConnection asks the configuration's VerifyConnection, once a handshake, with what is known by then.
+// verifiesConnection reports whether someone is to be asked about the connection as a whole.
+func (c *Conn) verifiesConnection() bool {
+	return c.ctx.config.VerifyConnection != nil || len(c.verify) > 0
+}
+
+// verifyConnection asks the configuration's VerifyConnection, and the connection's own, once a handshake, with what is known by
+// then.
 func (c *Conn) verifyConnection() *refusal {
-	verify := c.ctx.config.VerifyConnection
-	if verify == nil || c.hs.connectionVerified {
+	if !c.verifiesConnection() || c.hs.connectionVerified {
 		return nil
 	}
 	c.hs.connectionVerified = true
 	c.fillState(c.hs.tls.Facts())
-	if err := verify(c.state); err != nil {
-		return &refusal{err, alertBadCertificate}
+	if verify := c.ctx.config.VerifyConnection; verify != nil {
+		if err := verify(c.state); err != nil {
+			return &refusal{err, alertBadCertificate}
+		}
+	}
+	for _, verify := range c.verify {
+		if err := verify(c.state); err != nil {
+			return &refusal{err, alertBadCertificate}
+		}
 	}
 	return nil
 }

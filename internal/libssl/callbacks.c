@@ -287,31 +287,49 @@ internal:
 	return 0;
 }
 
-/* SSL_CTX_set_alpn_select_cb(3). crypto/tls's rule: the server's order decides; a client of HTTP/1.1 alone is served without ALPN
- * by a server of h2 alone. */
+/* The first protocol of the list prefs that the list known has too, as its position in prefs; len if there is none. known is a
+ * client's or the configuration's; both are checked for their length as a whole only. */
+static size_t first_common(const uint8_t *prefs, size_t len, const uint8_t *known, size_t known_len)
+{
+	size_t p, k;
+
+	for (p = 0; p < len && p + 1 + prefs[p] <= len; p += 1 + (size_t)prefs[p])
+		for (k = 0; k < known_len && k + 1 + known[k] <= known_len; k += 1 + (size_t)known[k])
+			if (known[k] == prefs[p] && memcmp(known + k + 1, prefs + p + 1, prefs[p]) == 0)
+				return p;
+	return len;
+}
+
+static int contains(const uint8_t *list, size_t len, const char *protocol)
+{
+	uint8_t one[256];
+	size_t n = strlen(protocol);
+
+	one[0] = (uint8_t)n;
+	memcpy(one + 1, protocol, n);
+	return first_common(one, n + 1, list, len) == 0;
+}
+
+/* SSL_CTX_set_alpn_select_cb(3). crypto/tls's rule, unless asked for the other: the server's order decides; a client of HTTP/1.1
+ * without h2 is served without ALPN by a server of h2 without HTTP/1.1. */
 static int on_alpn(SSL *ssl, const unsigned char **out, unsigned char *out_len, const unsigned char *in, unsigned int in_len,
 	void *arg)
 {
 	const ossl_ctx *ctx = conn_of(ssl)->ctx;
-	size_t s, k;
-	int http11_fallback = 0;
+	const uint8_t *prefs = ctx->alpn_by_client ? in : ctx->alpn, *known = ctx->alpn_by_client ? ctx->alpn : in;
+	size_t len = ctx->alpn_by_client ? in_len : ctx->alpn_len, known_len = ctx->alpn_by_client ? ctx->alpn_len : in_len, at;
 
 	(void)arg;
 	if (ctx->alpn_len == 0)
 		return OSSL_SSL_TLSEXT_ERR_NOACK;
-	for (s = 0; s < ctx->alpn_len; s += 1 + (size_t)ctx->alpn[s]) {
-		const uint8_t *want = ctx->alpn + s;
-		for (k = 0; k < in_len && k + 1 + in[k] <= in_len; k += 1 + (size_t)in[k]) {
-			if (in[k] == want[0] && memcmp(in + k + 1, want + 1, want[0]) == 0) {
-				*out = want + 1;
-				*out_len = want[0];
-				return OSSL_SSL_TLSEXT_ERR_OK;
-			}
-			if (want[0] == 2 && memcmp(want + 1, "h2", 2) == 0 && in[k] == 8 && memcmp(in + k + 1, "http/1.1", 8) == 0)
-				http11_fallback = 1;
-		}
+	at = first_common(prefs, len, known, known_len);
+	if (at < len) {
+		*out = prefs + at + 1;
+		*out_len = prefs[at];
+		return OSSL_SSL_TLSEXT_ERR_OK;
 	}
-	return http11_fallback ? OSSL_SSL_TLSEXT_ERR_NOACK : OSSL_SSL_TLSEXT_ERR_ALERT_FATAL;
+	return contains(ctx->alpn, ctx->alpn_len, "h2") && contains(in, in_len, "http/1.1") ? OSSL_SSL_TLSEXT_ERR_NOACK
+	                                                                                    : OSSL_SSL_TLSEXT_ERR_ALERT_FATAL;
 }
 
 /* SSL_CTX_set_tlsext_status_cb(3). One callback for both roles, with different codes: 0 is a server's success and a client's

@@ -149,6 +149,7 @@ func NewContext(cfg *ContextConfig) (*Context, error) {
 	alpn := C.CBytes(cfg.ALPN)
 	defer C.free(alpn)
 	p.alpn, p.alpn_len = (*C.uint8_t)(alpn), C.size_t(len(cfg.ALPN))
+	p.alpn_by_client = flag(cfg.ALPNByClient)
 
 	var errs [errorSlots]C.ulong
 	var failed *C.char

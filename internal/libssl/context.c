@@ -118,6 +118,7 @@ ossl_ctx *ossl_ctx_new(const ossl_ctx_params *p, unsigned long *errors, const ch
 	ctx->sigalgs = p->sigalgs ? copy_of(p->sigalgs, strlen(p->sigalgs) + 1) : NULL;
 	ctx->alpn = copy_of(p->alpn, p->alpn_len);
 	ctx->alpn_len = p->alpn_len;
+	ctx->alpn_by_client = p->alpn_by_client;
 	ctx->ssl = ossl_new_ssl_ctx();
 	if (ctx->ssl && ctx->alpn && (ctx->sigalgs || !p->sigalgs)) {
 		*failed = configure(ctx, p);

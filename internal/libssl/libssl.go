@@ -161,6 +161,7 @@ type ContextConfig struct {
 	Groups                 string
 	SignatureAlgorithms    string
 	ALPN                   []byte   // in wire form
+	ALPNByClient           bool     // servers choose by the client's order
 	ClientCAs              [][]byte // DER names
 	Credential             *Credential
 }

@@ -36,7 +36,7 @@ struct ossl_ctx {
 	uint8_t *alpn;
 	size_t alpn_len;
 	int client_auth;
-	uint8_t want_hello, want_cert, want_keylog, verify_pauses, own_records;
+	uint8_t want_hello, want_cert, want_keylog, verify_pauses, own_records, alpn_by_client;
 	algorithms algorithms; /* if own_records */
 };
 

@@ -107,6 +107,7 @@ typedef struct {
 	const char *cipher_list, *cipher_suites, *groups, *sigalgs;
 	const uint8_t *alpn; /* protocol list in wire form */
 	size_t alpn_len;
+	uint8_t alpn_by_client; /* servers choose by the client's order */
 } ossl_ctx_params;
 
 /* Loads libssl and the libcrypto that it brings.
