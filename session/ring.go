@@ -1,5 +1,173 @@
 package session
 
+import (
+	"fmt"
+	"io"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
 // A Ring is a list of ticket keys: the first seals, all of them open. It may be shared by any number of Contexts and changed while
 // they use it.
-type Ring struct{}
+//
+// The zero Ring holds no key: it seals nothing and opens nothing, until Set.
+type Ring struct {
+	state atomic.Pointer[ringState]
+
+	mu  sync.Mutex       // one change at a time
+	now func() time.Time // of rings that have rotated from the start
+}
+
+// ringState is what a Ring holds at a time. It is never changed.
+type ringState struct {
+	keys       []TicketKey
+	generation uint64
+
+	created          []time.Time   // of each key; nil if the ring doesn't rotate
+	period, lifetime time.Duration // how long a key seals, and how old it gets
+}
+
+// generations counts the changes of all rings of the process, so that no two states ever share a number, whatever their rings.
+var generations atomic.Uint64
+
+// NewRing returns a ring of keys, of which it keeps copies. The first seals. It refuses an empty list, keys of wrong sizes, keys
+// that nobody has set, and two keys of one name.
+func NewRing(keys ...TicketKey) (*Ring, error) {
+	r := new(Ring)
+	if err := r.Set(keys...); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// What crypto/tls does with the keys that it makes by itself.
+const (
+	defaultRingPeriod   = 24 * time.Hour
+	defaultRingLifetime = 7 * 24 * time.Hour
+)
+
+// NewRotatingRing returns a ring that makes its keys itself, as crypto/tls does: each seals for period, and opens until it is
+// lifetime old. Zero stands for crypto/tls's figures, 24 hours and 7 days. It panics if lifetime is shorter than period, or either
+// is negative.
+//
+// Keys are made and dropped when Snapshot or Generation is called. They are known to this process only and die with it.
+func NewRotatingRing(period, lifetime time.Duration) *Ring {
+	if period == 0 {
+		period = defaultRingPeriod
+	}
+	if lifetime == 0 {
+		lifetime = max(defaultRingLifetime, period)
+	}
+	if period < 0 || lifetime < period {
+		panic(fmt.Sprintf("session: NewRotatingRing: keys that seal for %v and open for %v", period, lifetime))
+	}
+	r := &Ring{now: time.Now}
+	r.state.Store((&ringState{period: period, lifetime: lifetime}).rotated(time.Now()))
+	return r
+}
+
+// Set makes keys the ring's, in place of those it holds, and refuses what [NewRing] refuses: then the ring stays as it is. A ring
+// that rotates by itself ceases to.
+func (r *Ring) Set(keys ...TicketKey) error {
+	if len(keys) == 0 {
+		return errNoKeys
+	}
+	names := make(map[[16]byte]bool, len(keys))
+	own := make([]TicketKey, len(keys))
+	for i, k := range keys {
+		if err := k.check(); err != nil {
+			return err
+		}
+		if names[k.Name] {
+			return fmt.Errorf("session: %v is there twice", k)
+		}
+		names[k.Name] = true
+		own[i] = k.clone()
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.state.Store(&ringState{keys: own, generation: generations.Add(1)})
+	return nil
+}
+
+// Clear takes all keys out of the ring: nothing is sealed or opened until Set. A ring that rotates by itself ceases to.
+func (r *Ring) Clear() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.state.Store(&ringState{generation: generations.Add(1)})
+}
+
+// Snapshot returns the keys, the first of which seals, and a number that changes with every change and that no other state of any
+// ring of the process has. It costs an atomic load, for a ring that rotates also a look at the clock, and allocates nothing as
+// long as nothing changes. The keys are shared: they must not be changed. There are none in a zero or cleared ring.
+func (r *Ring) Snapshot() (keys []TicketKey, generation uint64) {
+	s := r.state.Load()
+	if s == nil {
+		return nil, 0
+	}
+	if s.created != nil && s.due(r.now()) {
+		s = r.rotate()
+	}
+	return s.keys, s.generation
+}
+
+// Generation returns the number alone.
+func (r *Ring) Generation() uint64 {
+	_, generation := r.Snapshot()
+	return generation
+}
+
+// rotate makes a key if it is still time for one, and drops those that are too old.
+func (r *Ring) rotate() *ringState {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s := r.state.Load()
+	if now := r.now(); s.created != nil && s.due(now) { // else Set, or another rotation, came first
+		s = s.rotated(now)
+		r.state.Store(s)
+	}
+	return s
+}
+
+// due reports whether a key is to be made or dropped. The first is the youngest.
+func (s *ringState) due(now time.Time) bool {
+	return age(now, s.created[0]) >= s.period || age(now, s.created[len(s.created)-1]) >= s.lifetime
+}
+
+// rotated returns the state that follows s.
+func (s *ringState) rotated(now time.Time) *ringState {
+	next := &ringState{generation: generations.Add(1), period: s.period, lifetime: s.lifetime}
+	if len(s.keys) == 0 || age(now, s.created[0]) >= s.period {
+		next.keys = append(next.keys, NewTicketKey())
+		next.created = append(next.created, now)
+	}
+	for i, k := range s.keys {
+		if age(now, s.created[i]) < s.lifetime {
+			next.keys = append(next.keys, k)
+			next.created = append(next.created, s.created[i])
+		}
+	}
+	return next
+}
+
+// age returns how old something is, by the wall clock or the monotonic one, whichever says more: a wall clock that is set back
+// doesn't stop rotation, nor does a monotonic one that stood still while the machine slept.
+func age(now, created time.Time) time.Duration {
+	return max(now.Sub(created), now.Round(0).Sub(created.Round(0)))
+}
+
+// String says how many keys there are.
+func (r *Ring) String() string {
+	keys, generation := r.Snapshot()
+	return fmt.Sprintf("ring of %d ticket keys, generation %d", len(keys), generation)
+}
+
+// Format implements [fmt.Formatter]: no verb prints a key.
+func (r *Ring) Format(s fmt.State, verb rune) {
+	if r == nil {
+		io.WriteString(s, "<nil>")
+		return
+	}
+	io.WriteString(s, r.String())
+}

@@ -1,9 +1,123 @@
 package session
 
+import (
+	"crypto/hkdf"
+	"crypto/rand"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+)
+
 // A TicketKey seals session tickets: AES in CBC mode under Cipher, authenticated by HMAC-SHA256 under MAC, which is what libssl's
 // tickets are made of (RFC 5077, section 4). Name finds the key again; it is in each ticket in the clear.
+//
+// Whatever prints a TicketKey shows its name alone; see [TicketKey.Format] for what that can't reach.
 type TicketKey struct {
 	Name   [16]byte
 	Cipher []byte // 16 bytes for AES-128, 32 for AES-256
 	MAC    []byte // 16 or 32 bytes
 }
+
+// NewTicketKey makes a key at random: AES-256, a 32-byte MAC key, and a name that says nothing.
+func NewTicketKey() TicketKey {
+	var b [80]byte
+	defer clear(b[:])
+	rand.Read(b[:]) // never fails
+	return splitTicketKey(&b)
+}
+
+// ticketKeyLabel separates what [KeyOf] derives from whatever else the same secret is used for.
+const ticketKeyLabel = "ossl session ticket key v1"
+
+// KeyOf returns the key that 32 secret bytes stand for, as those given to [crypto/tls.Config.SetSessionTicketKeys] do: servers
+// that are given the same secret open each other's tickets.
+//
+// Name, Cipher (AES-256) and MAC (32 bytes) are derived by HKDF-SHA256. crypto/tls derives other keys (AES-128, by SHA-512), and
+// its tickets hold another encoding of a session, so servers on crypto/tls are no part of such a fleet.
+//
+// The key of 32 zero bytes, a secret that nobody has set, is the zero TicketKey, which no [Ring] takes.
+func KeyOf(secret [32]byte) TicketKey {
+	if secret == [32]byte{} {
+		return TicketKey{}
+	}
+	derived, err := hkdf.Key(sha256.New, secret[:], nil, ticketKeyLabel, 80)
+	if err != nil {
+		panic("session: " + err.Error()) // the lengths are constants that fit
+	}
+	defer clear(derived)
+	return splitTicketKey((*[80]byte)(derived))
+}
+
+// splitTicketKey takes a key from 80 bytes in the order of nginx's files: name, MAC, cipher.
+func splitTicketKey(b *[80]byte) TicketKey {
+	k := TicketKey{MAC: append([]byte(nil), b[16:48]...), Cipher: append([]byte(nil), b[48:]...)}
+	copy(k.Name[:], b[:16])
+	return k
+}
+
+// ParseTicketKey reads a key in the format of nginx's ssl_session_ticket_key files. 80 bytes are a name of 16, a MAC key of 32 and
+// an AES-256 key of 32; 48 bytes are a name of 16, an AES-128 key of 16 and a MAC key of 16: the two differ in order too
+// (ngx_ssl_session_ticket_keys in nginx's src/event/ngx_event_openssl.c).
+func ParseTicketKey(b []byte) (TicketKey, error) {
+	var k TicketKey
+	switch len(b) {
+	case 48:
+		k = TicketKey{Cipher: append([]byte(nil), b[16:32]...), MAC: append([]byte(nil), b[32:]...)}
+		copy(k.Name[:], b)
+	case 80:
+		k = splitTicketKey((*[80]byte)(b))
+	default:
+		return TicketKey{}, fmt.Errorf("session: a ticket key has 48 or 80 bytes, not %d", len(b))
+	}
+	if err := k.check(); err != nil {
+		return TicketKey{}, err
+	}
+	return k, nil
+}
+
+// check tells what is wrong with a key.
+func (k TicketKey) check() error {
+	switch {
+	case len(k.Cipher) != 16 && len(k.Cipher) != 32:
+		return fmt.Errorf("session: %v: Cipher has %d bytes: AES takes 16 or 32", k, len(k.Cipher))
+	case len(k.MAC) != 16 && len(k.MAC) != 32:
+		return fmt.Errorf("session: %v: MAC has %d bytes: 16 or 32 are needed", k, len(k.MAC))
+	case allZero(k.Cipher) || allZero(k.MAC):
+		return fmt.Errorf("session: %v: a key of zero bytes only: nobody has set it", k)
+	}
+	return nil
+}
+
+func allZero(b []byte) bool {
+	var or byte
+	for _, c := range b {
+		or |= c
+	}
+	return or == 0
+}
+
+// clone returns a key that shares no memory with k.
+func (k TicketKey) clone() TicketKey {
+	k.Cipher = append([]byte(nil), k.Cipher...)
+	k.MAC = append([]byte(nil), k.MAC...)
+	return k
+}
+
+// String returns the key's name, which is no secret.
+func (k TicketKey) String() string { return fmt.Sprintf("ticket key %x", k.Name[:]) }
+
+// Format implements [fmt.Formatter]: every verb prints the key's name alone. Package fmt calls no methods of values in unexported
+// fields of a struct: such a field is better a *Ring than a TicketKey.
+func (k TicketKey) Format(s fmt.State, verb rune) { io.WriteString(s, k.String()) }
+
+// LogValue implements [slog.LogValuer] by the key's name.
+func (k TicketKey) LogValue() slog.Value { return slog.StringValue(k.String()) }
+
+// MarshalText implements [encoding.TextMarshaler], and so what encoding/json and encoding/xml write, by the key's name. It can't
+// be read back.
+func (k TicketKey) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
+
+// errNoKeys is NewRing's and Set's answer to an empty list.
+var errNoKeys = errors.New("session: a ring takes at least one ticket key")

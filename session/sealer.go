@@ -1,0 +1,172 @@
+package session
+
+import (
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/hkdf"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"sync/atomic"
+	"time"
+)
+
+// ErrSealed is wrapped by the errors for what a [Sealer] can't open: made by another secret or for another purpose, ID or expiry,
+// changed, or not sealed at all.
+var ErrSealed = errors.New("session: a sealed value can't be opened")
+
+// A Sealer encrypts and authenticates what leaves the process, under secrets that the members of a fleet share.
+//
+// Each value is sealed by AES-256-GCM under a key of its own, which HKDF-SHA256 derives from the secret and a random salt of 32
+// bytes. GCM under one key with random nonces is good for 2^32 values, which a busy fleet seals in days; here no key ever seals a
+// second value (two salts among 2^48 are the same with a probability below 2^-160), so there is no number at which secrets have to
+// be changed. The nonce is random all the same: FIPS 140-3 modules take no other.
+//
+// The ID, the expiry and the purpose are authenticated with the value: sealed bytes that are found under another ID, or whose expiry
+// was changed, don't open. The length of a value shows.
+type Sealer struct {
+	purpose string
+	keys    atomic.Pointer[[]sealKey] // the first seals
+}
+
+// A sealKey is what is derived from a secret and a purpose.
+type sealKey struct {
+	secret [32]byte
+	name   [8]byte  // finds the key for a sealed value
+	id     [32]byte // hashes IDs
+}
+
+// The layout of a sealed value: version, name of the secret, salt, expiry; all authenticated, and followed by what GCM adds (nonce
+// and tag) and the ciphertext.
+const (
+	sealVersion = 1
+	saltAt      = 1 + 8
+	expiryAt    = saltAt + 32
+	headerLen   = expiryAt + 8
+	gcmOverhead = 12 + 16
+)
+
+// SealOverhead is by how much a sealed value is longer than the value.
+const SealOverhead = headerLen + gcmOverhead
+
+// NewSealer returns a Sealer for a purpose, under secrets of which the first seals and all open. Sealers of different purposes open
+// nothing of each other. Secrets must be random; it refuses none, one of zero bytes, and two that are the same.
+func NewSealer(purpose string, secrets ...[32]byte) (*Sealer, error) {
+	s := &Sealer{purpose: purpose}
+	if err := s.Set(secrets...); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// Set puts other secrets in the place of the Sealer's. To change a fleet's secret: give all members the new one as the second, then
+// give it to all as the first, and leave the old one out when what it sealed has expired.
+func (s *Sealer) Set(secrets ...[32]byte) error {
+	if len(secrets) == 0 {
+		return errors.New("session: a Sealer needs a secret")
+	}
+	keys := make([]sealKey, len(secrets))
+	for i, secret := range secrets {
+		if secret == [32]byte{} {
+			return fmt.Errorf("session: secret %d of a Sealer is 32 zero bytes: nobody has set it", i)
+		}
+		k := sealKey{secret: secret}
+		s.derive(k.name[:], &k.secret, nil, "name")
+		s.derive(k.id[:], &k.secret, nil, "id")
+		for _, other := range keys[:i] {
+			if subtle.ConstantTimeCompare(other.name[:], k.name[:]) == 1 {
+				return fmt.Errorf("session: secret %d of a Sealer is there twice", i)
+			}
+		}
+		keys[i] = k
+	}
+	s.keys.Store(&keys)
+	return nil
+}
+
+// derive fills out from a secret, for one use.
+func (s *Sealer) derive(out []byte, secret *[32]byte, salt []byte, use string) {
+	derived, err := hkdf.Key(sha256.New, secret[:], salt, "ossl session seal v1 "+use+"\x00"+s.purpose, len(out))
+	if err != nil {
+		panic("session: " + err.Error()) // the lengths are constants that fit
+	}
+	copy(out, derived)
+	clear(derived)
+}
+
+// aead returns the cipher of one value.
+func (s *Sealer) aead(k *sealKey, salt []byte) cipher.AEAD {
+	var key [32]byte
+	defer clear(key[:])
+	s.derive(key[:], &k.secret, salt, "value")
+	block, err := aes.NewCipher(key[:])
+	if err != nil {
+		panic("session: " + err.Error())
+	}
+	aead, err := cipher.NewGCMWithRandomNonce(block)
+	if err != nil {
+		panic("session: " + err.Error())
+	}
+	return aead
+}
+
+// Seal returns value sealed for an ID and a time, which has a resolution of milliseconds.
+func (s *Sealer) Seal(id, value []byte, expires time.Time) []byte {
+	return s.seal(&(*s.keys.Load())[0], id, value, expires)
+}
+
+func (s *Sealer) seal(k *sealKey, id, value []byte, expires time.Time) []byte {
+	sealed := make([]byte, headerLen, SealOverhead+len(value))
+	sealed[0] = sealVersion
+	copy(sealed[1:], k.name[:])
+	rand.Read(sealed[saltAt:expiryAt]) // never fails
+	binary.BigEndian.PutUint64(sealed[expiryAt:], uint64(expires.UnixMilli()))
+	return s.aead(k, sealed[saltAt:expiryAt]).Seal(sealed, nil, value, bound(sealed, id))
+}
+
+// bound returns what is authenticated beside the value: the header, whose length is fixed, and the ID.
+func bound(sealed, id []byte) []byte {
+	b := make([]byte, 0, headerLen+len(id))
+	return append(append(b, sealed[:headerLen]...), id...)
+}
+
+// Open returns what Seal was given for an ID. It doesn't compare the expiry with any clock. Its error wraps [ErrSealed].
+func (s *Sealer) Open(id, sealed []byte) (value []byte, expires time.Time, err error) {
+	if len(sealed) < SealOverhead {
+		return nil, time.Time{}, fmt.Errorf("%w: %d bytes are too few", ErrSealed, len(sealed))
+	}
+	if sealed[0] != sealVersion {
+		return nil, time.Time{}, fmt.Errorf("%w: version %d", ErrSealed, sealed[0])
+	}
+	keys := *s.keys.Load()
+	for i := range keys {
+		k := &keys[i]
+		if string(k.name[:]) != string(sealed[1:saltAt]) {
+			continue
+		}
+		value, err := s.aead(k, sealed[saltAt:expiryAt]).Open([]byte{}, nil, sealed[headerLen:], bound(sealed, id))
+		if err != nil {
+			return nil, time.Time{}, fmt.Errorf("%w: not what was sealed for this ID", ErrSealed)
+		}
+		return value, time.UnixMilli(int64(binary.BigEndian.Uint64(sealed[expiryAt:]))), nil
+	}
+	return nil, time.Time{}, fmt.Errorf("%w: no secret for it", ErrSealed)
+}
+
+// hashID returns what an ID is called in the store.
+func (k *sealKey) hashID(id []byte) []byte {
+	h := hmac.New(sha256.New, k.id[:])
+	h.Write(id)
+	return h.Sum(nil)
+}
+
+// String says what the Sealer is for.
+func (s *Sealer) String() string { return fmt.Sprintf("sealer for %q", s.purpose) }
+
+// Format implements [fmt.Formatter]: no verb prints a secret.
+func (s *Sealer) Format(f fmt.State, verb rune) { io.WriteString(f, s.String()) }
