@@ -108,8 +108,8 @@ func (k TicketKey) clone() TicketKey {
 // String returns the key's name, which is no secret.
 func (k TicketKey) String() string { return fmt.Sprintf("ticket key %x", k.Name[:]) }
 
-// Format implements [fmt.Formatter]: every verb prints the key's name alone. Package fmt calls no methods of values in unexported
-// fields of a struct: such a field is better a *Ring than a TicketKey.
+// Format implements [fmt.Formatter]: every verb that gets here prints the key's name alone. Package fmt asks no method of a value in
+// an unexported field of a struct, which is better a *Ring than a TicketKey, nor for the verb %p, which go vet refuses for structs.
 func (k TicketKey) Format(s fmt.State, verb rune) { io.WriteString(s, k.String()) }
 
 // LogValue implements [slog.LogValuer] by the key's name.
