@@ -2,6 +2,8 @@ package session
 
 import (
 	"context"
+	"fmt"
+	"io"
 	"time"
 )
 
@@ -73,3 +75,6 @@ func (c *sealedCache) remove(ctx context.Context, keys []sealKey, id []byte) (er
 	}
 	return err
 }
+
+// Format implements [fmt.Formatter]: no verb prints what is inside, among which are secrets.
+func (c *sealedCache) Format(s fmt.State, verb rune) { io.WriteString(s, "sealed session cache") }
