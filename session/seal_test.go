@@ -11,9 +11,9 @@ import (
 	"github.com/ossl-go/ossl/session"
 )
 
-func secret(n byte) [32]byte { return [32]byte(bytes.Repeat([]byte{n}, 32)) }
+func secret(n byte) session.Secret { return session.Secret(bytes.Repeat([]byte{n}, 32)) }
 
-func newSealer(t testing.TB, purpose string, secrets ...[32]byte) *session.Sealer {
+func newSealer(t testing.TB, purpose string, secrets ...session.Secret) *session.Sealer {
 	t.Helper()
 	s, err := session.NewSealer(purpose, secrets...)
 	if err != nil {
@@ -251,7 +251,7 @@ func TestSealerRotation(t *testing.T) {
 		}
 	}
 	everywhere("before")
-	for _, step := range [][][32]byte{{secret(1), secret(2)}, {secret(2), secret(1)}, {secret(2)}} {
+	for _, step := range [][]session.Secret{{secret(1), secret(2)}, {secret(2), secret(1)}, {secret(2)}} {
 		for _, s := range sealers {
 			if err := s.Set(step...); err != nil {
 				t.Fatal(err)
@@ -262,7 +262,7 @@ func TestSealerRotation(t *testing.T) {
 }
 
 func TestSealerRefuses(t *testing.T) {
-	for name, secrets := range map[string][][32]byte{"none": nil, "zero": {secret(1), {}}, "twice": {secret(1), secret(2), secret(1)}} {
+	for name, secrets := range map[string][]session.Secret{"none": nil, "zero": {secret(1), {}}, "twice": {secret(1), secret(2), secret(1)}} {
 		if s, err := session.NewSealer("p", secrets...); err == nil || s != nil {
 			t.Errorf("%s: accepted", name)
 		}

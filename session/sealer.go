@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"sync/atomic"
 	"time"
 )
@@ -19,6 +20,18 @@ import (
 // ErrSealed is wrapped by the errors for what a [Sealer] can't open: made by another secret or for another purpose, ID or expiry,
 // changed, or not sealed at all.
 var ErrSealed = errors.New("session: a sealed value can't be opened")
+
+// A Secret is what the members of a fleet share: 32 random bytes. A [32]byte can be used in its place. It doesn't print itself.
+type Secret [32]byte
+
+// Format implements [fmt.Formatter]: no verb prints the secret.
+func (s Secret) Format(f fmt.State, verb rune) { io.WriteString(f, "session.Secret") }
+
+// LogValue implements [slog.LogValuer] without the secret.
+func (s Secret) LogValue() slog.Value { return slog.StringValue("session.Secret") }
+
+// MarshalText implements [encoding.TextMarshaler] without the secret.
+func (s Secret) MarshalText() ([]byte, error) { return []byte("session.Secret"), nil }
 
 // A Sealer encrypts and authenticates what leaves the process, under secrets that the members of a fleet share.
 //
@@ -36,7 +49,7 @@ type Sealer struct {
 
 // A sealKey is what is derived from a secret and a purpose.
 type sealKey struct {
-	secret [32]byte
+	secret Secret
 	name   [8]byte  // finds the key for a sealed value
 	id     [32]byte // hashes IDs
 }
@@ -56,7 +69,7 @@ const SealOverhead = headerLen + gcmOverhead
 
 // NewSealer returns a Sealer for a purpose, under secrets of which the first seals and all open. Sealers of different purposes open
 // nothing of each other. Secrets must be random; it refuses none, one of zero bytes, and two that are the same.
-func NewSealer(purpose string, secrets ...[32]byte) (*Sealer, error) {
+func NewSealer(purpose string, secrets ...Secret) (*Sealer, error) {
 	s := &Sealer{purpose: purpose}
 	if err := s.Set(secrets...); err != nil {
 		return nil, err
@@ -66,13 +79,13 @@ func NewSealer(purpose string, secrets ...[32]byte) (*Sealer, error) {
 
 // Set puts other secrets in the place of the Sealer's. To change a fleet's secret: give all members the new one as the second, then
 // give it to all as the first, and leave the old one out when what it sealed has expired.
-func (s *Sealer) Set(secrets ...[32]byte) error {
+func (s *Sealer) Set(secrets ...Secret) error {
 	if len(secrets) == 0 {
 		return errors.New("session: a Sealer needs a secret")
 	}
 	keys := make([]sealKey, len(secrets))
 	for i, secret := range secrets {
-		if secret == [32]byte{} {
+		if secret == (Secret{}) {
 			return fmt.Errorf("session: secret %d of a Sealer is 32 zero bytes: nobody has set it", i)
 		}
 		k := sealKey{secret: secret}
@@ -90,7 +103,7 @@ func (s *Sealer) Set(secrets ...[32]byte) error {
 }
 
 // derive fills out from a secret, for one use.
-func (s *Sealer) derive(out []byte, secret *[32]byte, salt []byte, use string) {
+func (s *Sealer) derive(out []byte, secret *Secret, salt []byte, use string) {
 	derived, err := hkdf.Key(sha256.New, secret[:], salt, "ossl session seal v1 "+use+"\x00"+s.purpose, len(out))
 	if err != nil {
 		panic("session: " + err.Error()) // the lengths are constants that fit
@@ -156,6 +169,16 @@ func (s *Sealer) Open(id, sealed []byte) (value []byte, expires time.Time, err e
 		return value, time.UnixMilli(int64(binary.BigEndian.Uint64(sealed[expiryAt:]))), nil
 	}
 	return nil, time.Time{}, fmt.Errorf("%w: no secret for it", ErrSealed)
+}
+
+// Names returns what an ID is called in a store, 32 bytes of HMAC-SHA256, under each secret, the one that seals first.
+func (s *Sealer) Names(id []byte) [][]byte {
+	keys := *s.keys.Load()
+	names := make([][]byte, len(keys))
+	for i := range keys {
+		names[i] = keys[i].hashID(id)
+	}
+	return names
 }
 
 // hashID returns what an ID is called in the store.

@@ -107,7 +107,7 @@ func TestNothingPrintsKeys(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sealer, err := session.NewSealer("test", [32]byte(key.Cipher))
+	sealer, err := session.NewSealer("test", [32]byte(key.Cipher)) // a [32]byte does
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,10 +120,11 @@ func TestNothingPrintsKeys(t *testing.T) {
 		Keys   []*session.TicketKey
 		ByName map[string]session.TicketKey
 		Ring   *session.Ring
-	}{key, []*session.TicketKey{&key}, map[string]session.TicketKey{"k": key}, ring}
+		Secret session.Secret
+	}{key, []*session.TicketKey{&key}, map[string]session.TicketKey{"k": key}, ring, session.Secret(key.Cipher)}
 
 	var out bytes.Buffer
-	values := []any{key, &key, []session.TicketKey{key}, holder, &holder, ring, sealer, cache, session.Seal(cache, sealer)}
+	values := []any{holder.Secret, key, &key, []session.TicketKey{key}, holder, &holder, ring, sealer, cache, session.Seal(cache, sealer)}
 	for _, v := range values {
 		for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%X", "% x", "%d", "%T", "%#x", "%10.3v"} {
 			fmt.Fprintf(&out, verb+"\n", v)
@@ -222,4 +223,3 @@ func TestReadTicketKeyFiles(t *testing.T) {
 		}
 	}
 }
-
