@@ -9,9 +9,20 @@ import (
 	"github.com/ossl-go/ossl/internal/libssl"
 )
 
-// answerHello decides on a ClientHello: which configuration and which certificate. If another Context is chosen it returns the
-// first step of the new SSL, which has been given the hello's bytes again.
+// answerHello decides on a ClientHello: which configuration, which certificate, which session. If another Context is chosen it
+// returns the first step of the new SSL, which has been given the hello's bytes again.
 func (h *handshake) answerHello() (*libssl.Step, error) {
+	if h.c.ctx.hellos {
+		switched, err := h.choose()
+		if err != nil || switched != nil {
+			return switched, err
+		}
+	}
+	return nil, h.lookUp()
+}
+
+// choose decides on the configuration and the certificate.
+func (h *handshake) choose() (*libssl.Step, error) {
 	c := h.c
 	c.mu.Lock()
 	if c.tls == nil {
@@ -128,7 +139,9 @@ func (h *handshake) restart(records []byte) (*libssl.Step, error) {
 }
 
 // forConfig returns the Context for what GetConfigForClient returned, with the options of this one.
-func (c *Context) forConfig(config *tls.Config) (*Context, error) { return compileWith(config, c.opts) }
+func (c *Context) forConfig(config *tls.Config) (*Context, error) {
+	return compileWith(config, c.forChosen)
+}
 
 // serverCertificate is crypto/tls's Config.getCertificate.
 func serverCertificate(config *tls.Config, hello *tls.ClientHelloInfo) (*tls.Certificate, error) {

@@ -31,8 +31,8 @@ var configFields = map[string]func(c *tls.Config) error{
 	"CipherSuites":                        nil, // resolve
 	"PreferServerCipherSuites":            nil, // no effect, as in crypto/tls
 	"SessionTicketsDisabled":              nil,
-	"SessionTicketKey":                    refuseSet("sessions are not resumed in this version"),
-	"ClientSessionCache":                  refuseSet("sessions are not resumed in this version"),
+	"SessionTicketKey":                    nil, // ticketRing
+	"ClientSessionCache":                  nil,
 	"UnwrapSession":                       refuseSet("OpenSSL's sessions are not crypto/tls's SessionState"),
 	"WrapSession":                         refuseSet("OpenSSL's sessions are not crypto/tls's SessionState"),
 	"MinVersion":                          checkVersion("MinVersion", func(c *tls.Config) uint16 { return c.MinVersion }),

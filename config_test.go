@@ -51,8 +51,6 @@ func TestRefusedByName(t *testing.T) {
 	for field, edit := range map[string]func(*tls.Config){
 		"Rand": func(c *tls.Config) { c.Rand = strings.NewReader("") },
 		//lint:ignore SA1019 refused
-		"SessionTicketKey":   func(c *tls.Config) { c.SessionTicketKey = [32]byte{1} },
-		"ClientSessionCache": func(c *tls.Config) { c.ClientSessionCache = tls.NewLRUClientSessionCache(1) },
 		"UnwrapSession": func(c *tls.Config) {
 			c.UnwrapSession = func([]byte, tls.ConnectionState) (*tls.SessionState, error) { return nil, nil }
 		},

@@ -29,7 +29,7 @@ type Conn struct {
 	ctx *Context // constant, but for a server's GetConfigForClient during the handshake
 
 	complete     atomic.Bool // the handshake succeeded
-	takenOver    bool        // libssl has only done the handshake; like state
+	takenOver    atomic.Bool // libssl is out of it; set by a handshake or, with readMu and mu held, by a Read, and never taken back
 	handshakeMu  sync.Mutex
 	handshakeErr error      // guarded by handshakeMu
 	hs           *handshake // the handshake under way, guarded by handshakeMu
@@ -72,6 +72,8 @@ type Conn struct {
 	activeCall atomic.Int32
 	flushing   atomic.Int32 // Reads that send what they had to
 
+	cachedID []byte // guarded by readMu; of the session in the server's cache, which dies with a fatal alert
+
 	closing     chan struct{} // closed by Close: ends the wait for a handshake slot
 	closingOnce sync.Once
 	closingMu   sync.Mutex
@@ -113,7 +115,7 @@ func (c *Conn) freeLocked() {
 	if c.tls == nil {
 		return
 	}
-	if c.complete.Load() && c.takenOver {
+	if c.complete.Load() && c.takenOver.Load() {
 		c.tls.FreeSide(libssl.WriteSide, false, nil)
 	} else {
 		c.tls.Free(false, nil)
@@ -326,7 +328,7 @@ func (c *Conn) closeNotify(free bool) error {
 
 // sealCloseNotify seals close_notify, unless an alert has ended the connection before, and frees what it can. mu is held.
 func (c *Conn) sealCloseNotify(free bool, out []byte) (step libssl.Step) {
-	if !c.takenOver {
+	if !c.takenOver.Load() {
 		if !free {
 			return c.tls.CloseNotify(out)
 		}

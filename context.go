@@ -25,6 +25,9 @@ type Context struct {
 	server error                // why the Context can't serve, or nil
 	pauses bool                 // clients pause for verification; servers never can
 	signs  bool                 // a certificate's key is a crypto.Signer that Go must call
+	hellos bool                 // servers pause at the ClientHello to choose
+	ticketKeys
+	forChosen *options // of Contexts that GetConfigForClient chooses
 
 	// slots bounds how many of its handshakes are inside libssl while Go is called from there: each holds a thread.
 	slots chan struct{}
@@ -68,13 +71,30 @@ func newContext(config *tls.Config, o *options) (*Context, error) {
 		chains: newChainCache(o.chainCache),
 		slots:  make(chan struct{}, maxBlockedHandshakes),
 	}
+	c.hellos = config.GetConfigForClient != nil || config.GetCertificate != nil || len(config.Certificates) != 1
+	if len(config.Certificates) == 0 && config.GetCertificate == nil && config.GetConfigForClient == nil {
+		c.server = errors.New("tls: neither Certificates, GetCertificate, nor GetConfigForClient set in Config")
+	}
+	if err := c.makeRing(); err != nil {
+		return nil, err
+	}
+	if config.ClientSessionCache != nil && !config.SessionTicketsDisabled {
+		if _, err := sessionTemplate(); err != nil {
+			return nil, &ConfigError{Field: "ClientSessionCache", Reason: "crypto/tls makes no session to carry ours", Err: err}
+		}
+	}
 	cfg := &libssl.ContextConfig{
 		MinVersion:          s.min,
 		MaxVersion:          s.max,
 		SecurityLevel:       o.securityLevel,
 		RequestClientCert:   config.ClientAuth != tls.NoClientCert,
 		RequireClientCert:   config.ClientAuth == tls.RequireAnyClientCert || config.ClientAuth == tls.RequireAndVerifyClientCert,
-		WantHello:           config.GetConfigForClient != nil || config.GetCertificate != nil || len(config.Certificates) != 1,
+		WantHello:           c.hellos,
+		Tickets:             c.ring != nil,
+		Cached:              o.cache != nil && c.server == nil,
+		KeepSessions:        config.ClientSessionCache != nil && !config.SessionTicketsDisabled,
+		SessionTimeout:      o.lifetime,
+		Policy:              sessionPolicy(config),
 		WantCert:            config.GetClientCertificate != nil || len(config.Certificates) > 0,
 		WantKeyLog:          config.KeyLogWriter != nil,
 		VerifyPauses:        c.pauses,
@@ -101,9 +121,6 @@ func newContext(config *tls.Config, o *options) (*Context, error) {
 		if len(config.Certificates) == 1 {
 			cfg.Credential = cred
 		}
-	}
-	if len(config.Certificates) == 0 && config.GetCertificate == nil && config.GetConfigForClient == nil {
-		c.server = errors.New("tls: neither Certificates, GetCertificate, nor GetConfigForClient set in Config")
 	}
 	c.ssl, err = libssl.NewContext(cfg)
 	if err != nil {

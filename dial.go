@@ -3,6 +3,7 @@ package ossl
 import (
 	"context"
 	"crypto/tls"
+	"encoding/binary"
 	"net"
 	"reflect"
 	"runtime"
@@ -94,6 +95,7 @@ func fingerprint(config *tls.Config) string {
 	for _, f := range configLayout() {
 		print = append(print, memory[f.offset:f.offset+f.size]...)
 	}
+	print = binary.NativeEndian.AppendUint64(print, uint64(ticketKeysMark(config)))
 	return string(print)
 }
 

@@ -11,7 +11,7 @@ import (
 func (c *Conn) KeyUpdate(request bool) error {
 	c.mu.Lock()
 	t := c.tls
-	if c.takenOver {
+	if c.takenOver.Load() {
 		message := []byte{24, 0, 0, 1, 0}
 		if request {
 			message[4] = 1
@@ -62,7 +62,7 @@ func (c *Conn) QueueLen() int {
 
 // CrossRead opens b, which is damaged, as a Read does before it flushes.
 func (c *Conn) CrossRead(b []byte) {
-	if c.takenOver {
+	if c.takenOver.Load() {
 		c.readMu.Lock()
 		defer c.unlockRead()
 		if o := c.opened.tls.Open(b, make([]byte, 100)); o.Status == libssl.Fatal {

@@ -33,6 +33,10 @@ type handshake struct {
 	connectionVerified bool     // VerifyConnection was asked
 	helloDone          bool     // the ClientHello was decided on
 	credential         *libssl.Credential
+	offered            *storedSession // what a resumed connection takes of the session: a client's offer, a server's candidate
+	resumed            bool           // it was taken
+	sessions           []libssl.Session
+	done               bool
 	facts              libssl.Facts // once it is done
 }
 
@@ -44,6 +48,13 @@ func (r *verifierRef) VerifyChain(packed []byte) libssl.Verdict {
 		return libssl.VerdictInternal
 	}
 	return r.conn.verifyBeneath(packed)
+}
+
+func (r *verifierRef) Resume(packed []byte) bool {
+	if r.conn == nil {
+		return false
+	}
+	return r.conn.resumeBeneath(packed)
 }
 
 func (h *handshake) version() uint16 { return h.tls.Version() }
@@ -72,6 +83,9 @@ func (c *Conn) runHandshake(ctx context.Context) error {
 		c.hs = nil
 	}()
 	err := h.run()
+	if err != nil && c.isClient && h.offered != nil {
+		c.evictSession() // RFC 5077, section 3.2
+	}
 	if h.panicked != nil {
 		panic(h.panicked)
 	}
@@ -151,12 +165,16 @@ func (h *handshake) callsGo() bool {
 func (h *handshake) begin() (libssl.Step, error) {
 	c := h.c
 	name := ""
+	var session []byte
 	if c.isClient {
 		name = hostnameInSNI(c.serverName)
+		session = h.loadSession()
+	} else {
+		c.ctx.refreshTicketKeys()
 	}
 	if h.callsGo() {
 		h.verifier = &verifierRef{}
-		t, err := c.ctx.ssl.NewConn(!c.isClient, name, h.verifier)
+		t, err := c.ctx.ssl.NewConn(!c.isClient, name, session, h.verifier)
 		if err != nil {
 			return libssl.Step{}, libraryError(err)
 		}
@@ -165,7 +183,7 @@ func (h *handshake) begin() (libssl.Step, error) {
 	}
 	h.takeBuffer()
 	in := c.in.data
-	t, step, err := c.ctx.ssl.Start(!c.isClient, name, in, h.out.mem)
+	t, step, err := c.ctx.ssl.Start(!c.isClient, name, session, in, h.out.mem)
 	if err != nil {
 		return libssl.Step{}, libraryError(err)
 	}
@@ -235,6 +253,10 @@ func (h *handshake) afterStep(step libssl.Step) error {
 			return err
 		}
 	}
+	if err == nil && !h.c.isClient {
+		h.c.cacheSessions(h.sessions) // before the client can come back with one
+		h.sessions = nil
+	}
 	if len(out) > 0 {
 		if sendErr := h.send(out); err == nil {
 			err = sendErr
@@ -260,6 +282,11 @@ func (h *handshake) agree(step libssl.Step) (out []byte, keylog string, err erro
 	if spill := h.tls.Spill(); len(spill) > 0 {
 		out = append(out[:len(out):len(out)], spill...)
 	}
+	h.done = step.Status == libssl.Done
+	if h.offered != nil && !h.resumed && h.tls.Negotiated() && h.tls.Resumed() {
+		h.resume()
+	}
+	h.sessions = append(h.sessions, h.tls.Sessions()...)
 	if h.refused == nil && step.Status != libssl.Fatal && h.timeToVerify(step) {
 		h.refused = c.verifyConnection()
 	}
@@ -274,17 +301,17 @@ func (h *handshake) agree(step libssl.Step) (out []byte, keylog string, err erro
 
 // timeToVerify reports whether VerifyConnection is to be asked now, between a step and the sending of its output, where neither a
 // pause nor a callback is the place for it: on TLS 1.2 clients, whose OCSP response comes after the certificate; on servers that
-// ask for no certificate. No key protects what is sent at these points, so that any alert can be sent.
+// ask for no certificate; where a session is resumed. No key protects what is sent at these points, so that any alert can be sent.
 func (h *handshake) timeToVerify(step libssl.Step) bool {
 	config := h.c.ctx.config
 	if !h.c.verifiesConnection() || h.connectionVerified || !h.tls.Negotiated() {
 		return false
 	}
 	if h.c.isClient {
-		return h.version() < tls.VersionTLS13 && h.c.state.PeerCertificates != nil && step.Status != libssl.NeedVerify &&
+		return (h.version() < tls.VersionTLS13 || h.resumed) && h.c.state.PeerCertificates != nil && step.Status != libssl.NeedVerify &&
 			(step.Produced > 0 || step.Status == libssl.NeedCert || step.Status == libssl.Done)
 	}
-	return config.ClientAuth == tls.NoClientCert && step.Produced > 0
+	return (config.ClientAuth == tls.NoClientCert || h.tls.Resumed()) && step.Produced > 0
 }
 
 // failed returns what to send and to return after a fatal step. mu is held.
@@ -372,6 +399,9 @@ func (h *handshake) finish() error {
 	if err != nil && alert != nil {
 		_ = h.send(alert)
 	}
+	if err == nil && h.c.isClient {
+		h.c.keepSessions(h.sessions)
+	}
 	return err
 }
 
@@ -385,14 +415,14 @@ func (h *handshake) checkFinished() (alert []byte, err error) {
 	}
 	facts := h.facts
 	c.fillState(facts)
-	c.takenOver = facts.TakenOver
+	c.takenOver.Store(facts.TakenOver)
 	if err := c.checkALPN(); err != nil {
 		return h.lateAlert(alertUnsupportedExtension), err
 	}
 	if err := h.checkVerified(); err != nil {
 		return h.lateAlert(alertInternalError), err
 	}
-	if c.ctx.opts.records == RecordsOwn && !c.takenOver {
+	if c.ctx.opts.records == RecordsOwn && !facts.TakenOver && !facts.Deferred {
 		return nil, errors.New("ossl: the connection can't be taken over from libssl, as WithRecordPath(RecordsOwn) asks")
 	}
 	c.state.HandshakeComplete = true
@@ -401,7 +431,7 @@ func (h *handshake) checkFinished() (alert []byte, err error) {
 			"Master Secret are negotiated")
 	}
 	setField(&c.state, "ekm", c.ExportKeyingMaterial)
-	if c.takenOver {
+	if facts.TakenOver {
 		c.opened.begin(h.tls, c.state.Version, c.isClient)
 	}
 	c.complete.Store(true)
@@ -410,7 +440,7 @@ func (h *handshake) checkFinished() (alert []byte, err error) {
 
 // lateAlert seals an alert after the last step, if the keys are here and not libssl's. mu is held.
 func (h *handshake) lateAlert(description uint8) []byte {
-	if !h.c.takenOver {
+	if !h.c.takenOver.Load() {
 		return nil
 	}
 	out := make([]byte, 64)
@@ -469,8 +499,15 @@ func (c *Conn) fillState(f libssl.Facts) {
 	if c.isClient {
 		s.ServerName = hostnameInSNI(c.serverName)
 	}
-	s.OCSPResponse = f.OCSPResponse
-	s.SignedCertificateTimestamps, _ = parseSCTs(f.SCTs)
+	ocsp, scts := f.OCSPResponse, f.SCTs
+	if c.hs.resumed {
+		ocsp, scts = c.hs.offered.ocsp, c.hs.offered.scts
+		if s.CurveID == 0 {
+			s.CurveID = tls.CurveID(c.hs.offered.group)
+		}
+	}
+	s.OCSPResponse = ocsp
+	s.SignedCertificateTimestamps, _ = parseSCTs(scts)
 	setField(s, "HelloRetryRequest", f.HelloRetry)
 	if f.Version < tls.VersionTLS13 && (!f.Resumed || f.ExtendedMasterSecret) {
 		// The first Finished: the client's in a full handshake, the server's in a resumed one (RFC 5929, section 3.1).

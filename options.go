@@ -4,6 +4,10 @@ import (
 	"crypto/tls"
 	"fmt"
 	"os"
+	"reflect"
+	"time"
+
+	"github.com/ossl-go/ossl/session"
 )
 
 // An Option asks for something of a [Context] that [tls.Config] has no field for.
@@ -17,6 +21,12 @@ type options struct {
 	chainCache    int
 	records       RecordPath
 	alpnByClient  bool
+	cache         session.Cache
+	ring          *session.Ring // of WithTicketKeys
+	lifetime      time.Duration
+
+	inherited *session.Ring // of the Context whose GetConfigForClient chose this one's configuration
+	chosen    bool          // the Context's configuration was chosen so
 }
 
 // envRecords names the environment variable that chooses the record path where no [WithRecordPath] does: "auto", "libssl" or
@@ -32,7 +42,8 @@ const (
 	RecordsAuto RecordPath = iota
 	// RecordsLibssl leaves every connection with libssl.
 	RecordsLibssl
-	// RecordsOwn fails handshakes whose connection can't be taken over.
+	// RecordsOwn fails handshakes whose connection can't be taken over. A client of TLS 1.3 with a ClientSessionCache takes over
+	// when it reads its first ticket or data; libssl has the records until then.
 	RecordsOwn
 )
 
@@ -45,7 +56,12 @@ const defaultChainCache = 1024
 const defaultSecurityLevel = 2
 
 func newOptions(records RecordPath) *options {
-	return &options{securityLevel: defaultSecurityLevel, chainCache: defaultChainCache, records: records}
+	return &options{
+		securityLevel: defaultSecurityLevel,
+		chainCache:    defaultChainCache,
+		records:       records,
+		lifetime:      maxSessionLifetime,
+	}
 }
 
 // recordsOfEnvironment returns the record path that the environment asks for.
@@ -136,6 +152,51 @@ func WithRecordPath(path RecordPath) Option {
 			return &ConfigError{Field: "WithRecordPath", Reason: fmt.Sprintf("no path %d", path)}
 		}
 		o.records = path
+		return nil
+	}
+}
+
+// WithSessionCache lets servers keep sessions in cache, to be resumed by their IDs: TLS 1.2 sessions of clients that know no
+// tickets, which crypto/tls does not resume at all (RFC 5246, section 7.4.1.3), and all of TLS 1.3's, each of which can then be
+// resumed once (RFC 8446, appendix C.4). TLS 1.2 clients that know tickets go on getting them, unless SessionTicketsDisabled is
+// set.
+//
+// The cache may be shared by any number of Contexts: what is resumed where is decided by what a session was made for. It is asked
+// during handshakes, each time for a quarter of a second at most; its errors count as misses.
+func WithSessionCache(cache session.Cache) Option {
+	return func(o *options) error {
+		if cache == nil || reflect.ValueOf(cache).Kind() == reflect.Pointer && reflect.ValueOf(cache).IsNil() {
+			return &ConfigError{Field: "WithSessionCache", Reason: "nil"}
+		}
+		o.cache = cache
+		return nil
+	}
+}
+
+// WithTicketKeys lets servers seal and open tickets with the keys of ring, which may be shared and may change. The default is a
+// ring of the Context's own that rotates as crypto/tls's keys do, or the keys given to [tls.Config.SetSessionTicketKeys].
+// As long as ring holds no key no tickets are sent.
+func WithTicketKeys(ring *session.Ring) Option {
+	return func(o *options) error {
+		if ring == nil {
+			return &ConfigError{Field: "WithTicketKeys", Reason: "nil"}
+		}
+		o.ring = ring
+		return nil
+	}
+}
+
+// maxSessionLifetime is TLS 1.3's bound, and crypto/tls's: RFC 8446, section 4.6.1.
+const maxSessionLifetime = 7 * 24 * time.Hour
+
+// WithSessionLifetime sets how long servers let a session be resumed, a week by default, which is also the most.
+func WithSessionLifetime(lifetime time.Duration) Option {
+	return func(o *options) error {
+		if lifetime < time.Second || lifetime > maxSessionLifetime {
+			return &ConfigError{Field: "WithSessionLifetime", Reason: fmt.Sprintf("%v is not between a second and %v", lifetime,
+				maxSessionLifetime)}
+		}
+		o.lifetime = lifetime
 		return nil
 	}
 }

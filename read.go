@@ -33,6 +33,7 @@ func (c *Conn) Read(b []byte) (int, error) {
 			}
 			c.flushQueue()
 			if err != nil {
+				c.forgetSession(err)
 				return 0, err
 			}
 		}
@@ -51,7 +52,7 @@ func (c *Conn) Read(b []byte) (int, error) {
 
 // open opens what is there of the input into b. It returns neither data nor error if a record is incomplete. readMu is held.
 func (c *Conn) open(b []byte) (int, error) {
-	if c.takenOver {
+	if c.takenOver.Load() {
 		return c.openOwn(b)
 	}
 	c.mu.Lock()
@@ -62,6 +63,11 @@ func (c *Conn) open(b []byte) (int, error) {
 	}
 	step := c.tls.Read(c.in.data, b)
 	c.moved()
+	if step.TakenOver {
+		c.takenOver.Store(true)
+		c.opened.begin(c.tls, c.state.Version, c.isClient)
+	}
+	sessions := c.tls.Sessions()
 	var renegotiation bool
 	spill := c.tls.Spill()
 	if len(spill) > 0 && !c.queue.push(spill) {
@@ -77,6 +83,7 @@ func (c *Conn) open(b []byte) (int, error) {
 
 	c.in.consume(step.Consumed)
 	c.pending = step.Pending
+	c.keepSessions(sessions)
 	c.flushQueue()
 	if c.readErr != nil {
 		if renegotiation {

@@ -60,10 +60,6 @@ func splitChain(packed []byte) ([][]byte, bool) {
 // It is crypto/tls's verifyServerCertificate and processCertsFromClient, less VerifyConnection.
 func (c *Conn) verifyChain(packed []byte) *refusal {
 	config := c.ctx.config
-	peer := "server"
-	if !c.isClient {
-		peer = "client"
-	}
 	if len(packed) == 0 {
 		if c.isClient {
 			return &refusal{errors.New("tls: received empty certificates message"), alertDecodeError}
@@ -78,34 +74,47 @@ func (c *Conn) verifyChain(packed []byte) *refusal {
 		return c.userVerify(nil)
 	}
 
+	certs, chains, r := c.decide(packed)
+	if r != nil {
+		return r
+	}
+	c.state.PeerCertificates, c.state.VerifiedChains = certs, chains
+	return c.userVerify(certs)
+}
+
+// decide is what is decided on a chain that is there, by the configuration alone.
+func (c *Conn) decide(packed []byte) (certs []*x509.Certificate, chains [][]*x509.Certificate, r *refusal) {
+	config := c.ctx.config
+	peer := "server"
+	if !c.isClient {
+		peer = "client"
+	}
 	key := chainKey{sum: sha256.Sum256(packed), server: c.isClient}
 	if c.isClient {
 		key.name = c.serverName
 	}
 	now := c.ctx.time()
 	if certs, chains, ok := c.ctx.chains.get(key, now); ok {
-		c.state.PeerCertificates, c.state.VerifiedChains = certs, chains
-		return c.userVerify(certs)
+		return certs, chains, nil
 	}
 
 	chain, ok := splitChain(bytes.Clone(packed)) // parsed certificates keep their bytes
 	if !ok {
-		return &refusal{errors.New("ossl: malformed chain from libssl"), alertInternalError}
+		return nil, nil, &refusal{errors.New("ossl: malformed chain from libssl"), alertInternalError}
 	}
-	certs := make([]*x509.Certificate, len(chain))
+	certs = make([]*x509.Certificate, len(chain))
 	for i, der := range chain {
 		cert, err := x509.ParseCertificate(der)
 		if err != nil {
-			return &refusal{fmt.Errorf("tls: failed to parse certificate from %s: %w", peer, err), alertDecodeError}
+			return nil, nil, &refusal{fmt.Errorf("tls: failed to parse certificate from %s: %w", peer, err), alertDecodeError}
 		}
 		if key, ok := cert.PublicKey.(*rsa.PublicKey); ok && key.N.BitLen() > maxRSABits {
-			return &refusal{fmt.Errorf("tls: %s sent certificate containing RSA key larger than %d bits", peer, maxRSABits),
+			return nil, nil, &refusal{fmt.Errorf("tls: %s sent certificate containing RSA key larger than %d bits", peer, maxRSABits),
 				alertBadCertificate}
 		}
 		certs[i] = cert
 	}
 
-	var chains [][]*x509.Certificate
 	if c.isClient && !config.InsecureSkipVerify || !c.isClient && config.ClientAuth >= tls.VerifyClientCertIfGiven {
 		opts := x509.VerifyOptions{CurrentTime: now, Intermediates: x509.NewCertPool()}
 		if c.isClient {
@@ -118,18 +127,17 @@ func (c *Conn) verifyChain(packed []byte) *refusal {
 		}
 		var err error
 		if chains, err = certs[0].Verify(opts); err != nil {
-			return &refusal{&tls.CertificateVerificationError{UnverifiedCertificates: certs, Err: err}, c.verifyAlert(err)}
+			return nil, nil, &refusal{&tls.CertificateVerificationError{UnverifiedCertificates: certs, Err: err}, c.verifyAlert(err)}
 		}
 	}
 	switch certs[0].PublicKey.(type) {
 	case *rsa.PublicKey, *ecdsa.PublicKey, ed25519.PublicKey:
 	default:
-		return &refusal{fmt.Errorf("tls: %s's certificate contains an unsupported type of public key: %T", peer, certs[0].PublicKey),
+		return nil, nil, &refusal{fmt.Errorf("tls: %s's certificate contains an unsupported type of public key: %T", peer, certs[0].PublicKey),
 			alertUnsupportedCertificate}
 	}
 	c.ctx.chains.put(key, certs, chains, now)
-	c.state.PeerCertificates, c.state.VerifiedChains = certs, chains
-	return c.userVerify(certs)
+	return certs, chains, nil
 }
 
 // verifyAlert is the alert for a failed verification: a client always sends bad_certificate.
@@ -175,7 +183,11 @@ func (c *Conn) verifyConnection() *refusal {
 		return nil
 	}
 	c.hs.connectionVerified = true
-	c.fillState(c.hs.tls.Facts())
+	facts := c.hs.facts
+	if !c.hs.done {
+		facts = c.hs.tls.Facts()
+	}
+	c.fillState(facts)
 	if verify := c.ctx.config.VerifyConnection; verify != nil {
 		if err := verify(c.state); err != nil {
 			return &refusal{err, alertBadCertificate}

@@ -101,7 +101,7 @@ func (c *Conn) seal(b []byte) (int, error) {
 		pool = writeBuffers
 		limit = maxChunk
 	}
-	if !c.takenOver { // which stops by itself, and between two records
+	if !c.takenOver.Load() { // which stops by itself, and between two records
 		b = b[:min(len(b), limit)]
 	}
 	out := getBuffer(pool)
@@ -115,7 +115,7 @@ func (c *Conn) seal(b []byte) (int, error) {
 	queued := c.queue.take()
 	var step libssl.Step
 	var failed error
-	if c.takenOver {
+	if c.takenOver.Load() {
 		step, failed = c.sealOwn(b, out.mem, payload)
 	} else if step = c.tls.Write(b, out.mem, payload, c.packetsSent); step.Status == libssl.Fatal {
 		_, failed = fatalError("write", c.tls, nil)
@@ -152,7 +152,7 @@ func (c *Conn) recordPayload() int {
 	case c.state.Version == tls.VersionTLS13:
 		overhead++ // content type
 	case suite == tls.TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256, suite == tls.TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256:
-	case c.takenOver:
+	case c.takenOver.Load():
 		overhead += 8 // explicit nonce
 	default:
 		overhead += 8 + 40 // the same, or IV, MAC and padding

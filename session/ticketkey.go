@@ -1,13 +1,13 @@
 package session
 
 import (
-	"crypto/hkdf"
 	"crypto/rand"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+
+	"github.com/ossl-go/ossl/internal/ticketsecret"
 )
 
 // A TicketKey seals session tickets: AES in CBC mode under Cipher, authenticated by HMAC-SHA256 under MAC, which is what libssl's
@@ -28,26 +28,20 @@ func NewTicketKey() TicketKey {
 	return splitTicketKey(&b)
 }
 
-// ticketKeyLabel separates what [KeyOf] derives from whatever else the same secret is used for.
-const ticketKeyLabel = "ossl session ticket key v1"
-
 // KeyOf returns the key that 32 secret bytes stand for, as those given to [crypto/tls.Config.SetSessionTicketKeys] do: servers
 // that are given the same secret open each other's tickets.
 //
-// Name, Cipher (AES-256) and MAC (32 bytes) are derived by HKDF-SHA256. crypto/tls derives other keys (AES-128, by SHA-512), and
-// its tickets hold another encoding of a session, so servers on crypto/tls are no part of such a fleet.
+// Name, Cipher (AES-256) and MAC (32 bytes) are derived by HKDF-SHA256 from what crypto/tls keeps of the secret. Its own keys are
+// others, and its tickets hold another encoding of a session, so servers on crypto/tls are no part of such a fleet.
 //
 // The key of 32 zero bytes, a secret that nobody has set, is the zero TicketKey, which no [Ring] takes.
 func KeyOf(secret [32]byte) TicketKey {
 	if secret == [32]byte{} {
 		return TicketKey{}
 	}
-	derived, err := hkdf.Key(sha256.New, secret[:], nil, ticketKeyLabel, 80)
-	if err != nil {
-		panic("session: " + err.Error()) // the lengths are constants that fit
-	}
+	derived := ticketsecret.Derive(ticketsecret.Hash(secret))
 	defer clear(derived)
-	return splitTicketKey((*[80]byte)(derived))
+	return splitTicketKey((*[ticketsecret.Size]byte)(derived))
 }
 
 // splitTicketKey takes a key from 80 bytes in the order of nginx's files: name, MAC, cipher.

@@ -75,12 +75,13 @@ func FuzzParseTicketKey(f *testing.F) {
 	})
 }
 
-// TestKeyOf pins the derivation: members of a fleet that run different versions must agree. The figures are HKDF-SHA256's of another
-// implementation (openssl kdf -kdfopt digest:SHA256 -kdfopt hexkey:0102… -kdfopt info:"ossl session ticket key v1" -keylen 80 HKDF).
+// TestKeyOf pins the derivation: members of a fleet that run different versions must agree. The figures are another
+// implementation's: HKDF-SHA256, without salt, of bytes 16 to 47 of the secret's SHA-512 (openssl dgst -sha512; openssl kdf
+// -kdfopt digest:SHA256 -kdfopt hexkey:… -kdfopt info:"ossl session ticket key v1" -keylen 80 HKDF).
 func TestKeyOf(t *testing.T) {
 	k := session.KeyOf([32]byte(counting(1, 32)))
 	got := hex.EncodeToString(append(append(k.Name[:], k.MAC...), k.Cipher...))
-	const want = "ecbc1d22dff8c0efb7e97639a93a25828cc7d47d5c545cfedd51353daa8dd0dd8b4360a3b73f7b743bab77a69d0593ad34104b9ec3ba6a819b871a1bf534a20ec6b04fd6b1ee5b7db5e04d28c0ca463b"
+	const want = "bf6c871c0de91eef683530159c74e98b5947316cbf42436e1241703b11c7d435bc7b347192040eed2abdea8b89b73e3ff248a66eae47ecb29c99097ccfa18afc377289001e30a2d3ff5bb52a48a74ccd"
 	if got != want {
 		t.Errorf("%s, want %s", got, want)
 	}

@@ -47,6 +47,8 @@ typedef struct evp_cipher_ctx_st EVP_CIPHER_CTX;
 typedef struct evp_kdf_st EVP_KDF;
 typedef struct evp_kdf_ctx_st EVP_KDF_CTX;
 typedef struct ssl_session_st SSL_SESSION;
+typedef struct evp_mac_ctx_st EVP_MAC_CTX;
+typedef struct hmac_ctx_st HMAC_CTX;
 typedef struct engine_st ENGINE;
 typedef struct rsa_st RSA;
 typedef struct ec_key_st EC_KEY;
@@ -202,6 +204,35 @@ typedef struct conf_method_st CONF_METHOD;
 	X(SSL, OSSL_V1_1_1, REQUIRED, size_t, SSL_get_server_random, (const SSL *ssl, unsigned char *out, size_t outlen)) \
 	X(SSL, OSSL_V1_1_1, REQUIRED, int, SSL_has_pending, (const SSL *s)) \
 	X(SSL, OSSL_V1_1_1, REQUIRED, void, SSL_set_shutdown, (SSL *ssl, int mode)) \
+	/* Sessions: SSL_CTX_set_session_ticket_cb(3), SSL_CTX_sess_set_get_cb(3), SSL_CTX_set_tlsext_ticket_key_cb(3),
+	 * SSL_CTX_set_client_hello_cb(3), d2i_SSL_SESSION(3), SSL_set_session(3), SSL_CTX_set_timeout(3), SSL_in_init(3) */ \
+	X(SSL, OSSL_V1_1_1, REQUIRED, int, SSL_CTX_set_session_ticket_cb, (SSL_CTX *ctx, int (*gen)(SSL *, void *), \
+		int (*dec)(SSL *, SSL_SESSION *, const unsigned char *, size_t, int, void *), void *arg)) \
+	X(SSL, OSSL_V1_1_1, REQUIRED, int, SSL_SESSION_set1_ticket_appdata, (SSL_SESSION *ss, const void *data, size_t len)) \
+	X(SSL, OSSL_V1_1_1, REQUIRED, int, SSL_SESSION_get0_ticket_appdata, (SSL_SESSION *ss, void **data, size_t *len)) \
+	X(SSL, OSSL_V1_1_1, REQUIRED, void, SSL_CTX_sess_set_new_cb, (SSL_CTX *ctx, int (*cb)(SSL *, SSL_SESSION *))) \
+	X(SSL, OSSL_V1_1_1, REQUIRED, void, SSL_CTX_sess_set_get_cb, \
+		(SSL_CTX *ctx, SSL_SESSION *(*cb)(SSL *, const unsigned char *, int, int *))) \
+	X(SSL, OSSL_V3_0, REQUIRED, int, SSL_CTX_set_tlsext_ticket_key_evp_cb, (SSL_CTX *ctx, \
+		int (*cb)(SSL *, unsigned char *, unsigned char *, EVP_CIPHER_CTX *, EVP_MAC_CTX *, int))) \
+	X(SSL, OSSL_V1_1_1, REQUIRED, int, SSL_client_hello_get0_ext, \
+		(SSL *s, unsigned int type, const unsigned char **out, size_t *outlen)) \
+	X(SSL, OSSL_V1_1_1, REQUIRED, size_t, SSL_client_hello_get0_session_id, (SSL *s, const unsigned char **out)) \
+	X(SSL, OSSL_V1_1_1, REQUIRED, uint64_t, SSL_set_options, (SSL *s, uint64_t op)) \
+	X(SSL, OSSL_V1_1_1, REQUIRED, int, SSL_set_num_tickets, (SSL *s, size_t num_tickets)) \
+	X(SSL, OSSL_V1_1_1, REQUIRED, int, SSL_set_session, (SSL *to, SSL_SESSION *session)) \
+	X(SSL, OSSL_V1_1_1, REQUIRED, int, SSL_in_init, (const SSL *s)) \
+	X(SSL, OSSL_V1_1_1, REQUIRED, long, SSL_CTX_set_timeout, (SSL_CTX *ctx, long t)) \
+	X(SSL, OSSL_V1_1_1, REQUIRED, void, SSL_SESSION_free, (SSL_SESSION *ses)) \
+	X(SSL, OSSL_V1_1_1, REQUIRED, const unsigned char *, SSL_SESSION_get_id, (const SSL_SESSION *s, unsigned int *len)) \
+	X(SSL, OSSL_V1_1_1, REQUIRED, int, i2d_SSL_SESSION, (OSSL_CONST_SINCE_3_0 SSL_SESSION *in, unsigned char **pp)) \
+	X(SSL, OSSL_V1_1_1, REQUIRED, SSL_SESSION *, d2i_SSL_SESSION, (SSL_SESSION **a, const unsigned char **pp, long length)) \
+	X(CRYPTO, OSSL_V3_0, REQUIRED, int, EVP_MAC_CTX_set_params, (EVP_MAC_CTX *ctx, const OSSL_PARAM *params)) \
+	X(CRYPTO, OSSL_V1_1_1, ONLY_1_1_1, int, HMAC_Init_ex, \
+		(HMAC_CTX *ctx, const void *key, int len, const EVP_MD *md, ENGINE *impl)) \
+	X(CRYPTO, OSSL_V1_1_1, ONLY_1_1_1, const EVP_CIPHER *, EVP_aes_128_cbc, (void)) \
+	X(CRYPTO, OSSL_V1_1_1, ONLY_1_1_1, const EVP_CIPHER *, EVP_aes_256_cbc, (void)) \
+	X(CRYPTO, OSSL_V1_1_1, REQUIRED, int, RAND_bytes, (unsigned char *buf, int num)) \
 	/* Records: EVP_EncryptInit(3), EVP_KDF(3), EVP_KDF-TLS13_KDF(7), EVP_KDF-TLS1_PRF(7), EVP_DigestInit(3), HMAC(3) */ \
 	X(CRYPTO, OSSL_V1_1_1, REQUIRED, EVP_CIPHER_CTX *, EVP_CIPHER_CTX_new, (void)) \
 	X(CRYPTO, OSSL_V1_1_1, REQUIRED, void, EVP_CIPHER_CTX_free, (EVP_CIPHER_CTX *ctx)) \
@@ -338,6 +369,22 @@ typedef struct conf_method_st CONF_METHOD;
 	K(OSSL_V1_1_1, SSL_CTRL_SET_MIN_PROTO_VERSION, 123) \
 	K(OSSL_V1_1_1, SSL_CTRL_SET_MAX_PROTO_VERSION, 124) \
 	K(OSSL_V3_0, SSL_CTRL_SET_RETRY_VERIFY, 136) \
+	K(OSSL_V1_1_1, SSL_CTRL_SET_TLSEXT_TICKET_KEY_CB, 72) \
+	K(OSSL_V1_1_1, SSL_SESS_CACHE_CLIENT, 0x0001) \
+	K(OSSL_V1_1_1, SSL_SESS_CACHE_SERVER, 0x0002) \
+	K(OSSL_V1_1_1, SSL_SESS_CACHE_NO_AUTO_CLEAR, 0x0080) \
+	K(OSSL_V1_1_1, SSL_SESS_CACHE_NO_INTERNAL, 0x0300) \
+	K(OSSL_V1_1_1, SSL_TICKET_SUCCESS, 5) \
+	K(OSSL_V1_1_1, SSL_TICKET_SUCCESS_RENEW, 6) \
+	K(OSSL_V1_1_1, SSL_TICKET_RETURN_IGNORE_RENEW, 2) \
+	K(OSSL_V1_1_1, SSL_TICKET_RETURN_USE, 3) \
+	K(OSSL_V1_1_1, SSL_TICKET_RETURN_USE_RENEW, 4) \
+	K(OSSL_V1_1_1, TLSEXT_TYPE_server_name, 0) \
+	K(OSSL_V1_1_1, TLSEXT_TYPE_application_layer_protocol_negotiation, 16) \
+	K(OSSL_V1_1_1, TLSEXT_TYPE_session_ticket, 35) \
+	K(OSSL_V1_1_1, TLSEXT_TYPE_psk, 41) \
+	K(OSSL_V1_1_1, TLSEXT_TYPE_supported_versions, 43) \
+	K(OSSL_V1_1_1, TLSEXT_TYPE_psk_kex_modes, 45) \
 	K(OSSL_V1_1_1, SSL_MODE_ENABLE_PARTIAL_WRITE, 0x1) \
 	K(OSSL_V1_1_1, SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER, 0x2) \
 	K(OSSL_V1_1_1, SSL_MODE_AUTO_RETRY, 0x4) \
@@ -368,7 +415,9 @@ typedef struct conf_method_st CONF_METHOD;
 	K(OSSL_V1_1_1, SSL3_RT_HANDSHAKE, 22) \
 	K(OSSL_V1_1_1, SSL3_RT_APPLICATION_DATA, 23) \
 	K(OSSL_V1_1_1, SSL3_RT_HEADER, 0x100) \
+	K(OSSL_V1_1_1, SSL3_MT_NEWSESSION_TICKET, 4) \
 	K(OSSL_V1_1_1, SSL3_MT_FINISHED, 20) \
+	K(OSSL_V1_1_1, SSL3_MT_KEY_UPDATE, 24) \
 	K(OSSL_V1_1_1, EVP_CTRL_AEAD_GET_TAG, 0x10) \
 	K(OSSL_V1_1_1, EVP_CTRL_AEAD_SET_TAG, 0x11) \
 	K(OSSL_V3_0, EVP_KDF_HKDF_MODE_EXPAND_ONLY, 2) \

@@ -145,7 +145,7 @@ static void on_message(int write_p, int version, int content_type, const void *d
 	(void)arg;
 	c = conn_of(ssl);
 	if (c->ctx->own_records && len > 0)
-		takeover_message(c, write_p, content_type, p);
+		takeover_message(c, write_p, content_type, p, len);
 	if (content_type != OSSL_SSL3_RT_HANDSHAKE || len < 4)
 		return;
 	switch (p[0]) {
@@ -172,6 +172,10 @@ static void on_message(int write_p, int version, int content_type, const void *d
 		if (len >= 7 && p[4] == 3)
 			c->group = (uint16_t)(p[5] << 8 | p[6]);
 		break;
+	case OSSL_SSL3_MT_NEWSESSION_TICKET: /* RFC 5077, section 3.3: lifetime, length, ticket */
+		if (!c->server && !write_p && len > 4 + 4 + 2 && ossl_fn.SSL_version(ssl) == OSSL_TLS1_2_VERSION)
+			c->new_ticket = 1;
+		break;
 	case OSSL_SSL3_MT_CERTIFICATE_REQUEST:
 		if (!c->server && !write_p && c->ctx->want_cert) {
 			c->request.len = 0;
@@ -185,9 +189,10 @@ static void on_message(int write_p, int version, int content_type, const void *d
 static int on_client_hello(SSL *ssl, int *alert, void *arg)
 {
 	conn *c = conn_of(ssl);
+	int look = session_hello(c);
 
 	(void)arg;
-	if (c->hello == ASK_NONE) {
+	if (c->hello == ASK_NONE && (c->ctx->want_hello || look)) {
 		c->hello = ASK_WAITING;
 		return OSSL_SSL_CLIENT_HELLO_RETRY;
 	}
@@ -275,6 +280,8 @@ static int on_verify(X509_STORE_CTX *store, void *arg)
 	}
 	c->verify = ASK_ANSWERED;
 	if (c->pub.verdict == OSSL_VERDICT_OK) {
+		if (c->server)
+			session_chain(c, c->message.data, c->message.len);
 		ossl_fn.X509_STORE_CTX_set_error(store, OSSL_X509_V_OK);
 		return 1;
 	}
@@ -310,26 +317,36 @@ static int contains(const uint8_t *list, size_t len, const char *protocol)
 	return first_common(one, n + 1, list, len) == 0;
 }
 
-/* SSL_CTX_set_alpn_select_cb(3). crypto/tls's rule, unless asked for the other: the server's order decides; a client of HTTP/1.1
- * without h2 is served without ALPN by a server of h2 without HTTP/1.1. */
-static int on_alpn(SSL *ssl, const unsigned char **out, unsigned char *out_len, const unsigned char *in, unsigned int in_len,
-	void *arg)
+/* crypto/tls's rule, unless asked for the other: the server's order decides; a client of HTTP/1.1 without h2 is served without
+ * ALPN by a server of h2 without HTTP/1.1. */
+int alpn_select(const ossl_ctx *ctx, const uint8_t *in, size_t in_len, const uint8_t **out, uint8_t *out_len)
 {
-	const ossl_ctx *ctx = conn_of(ssl)->ctx;
 	const uint8_t *prefs = ctx->alpn_by_client ? in : ctx->alpn, *known = ctx->alpn_by_client ? ctx->alpn : in;
 	size_t len = ctx->alpn_by_client ? in_len : ctx->alpn_len, known_len = ctx->alpn_by_client ? ctx->alpn_len : in_len, at;
 
-	(void)arg;
 	if (ctx->alpn_len == 0)
-		return OSSL_SSL_TLSEXT_ERR_NOACK;
+		return 0;
 	at = first_common(prefs, len, known, known_len);
 	if (at < len) {
 		*out = prefs + at + 1;
 		*out_len = prefs[at];
-		return OSSL_SSL_TLSEXT_ERR_OK;
+		return 1;
 	}
-	return contains(ctx->alpn, ctx->alpn_len, "h2") && contains(in, in_len, "http/1.1") ? OSSL_SSL_TLSEXT_ERR_NOACK
-	                                                                                    : OSSL_SSL_TLSEXT_ERR_ALERT_FATAL;
+	return contains(ctx->alpn, ctx->alpn_len, "h2") && contains(in, in_len, "http/1.1") ? 0 : -1;
+}
+
+/* SSL_CTX_set_alpn_select_cb(3). */
+static int on_alpn(SSL *ssl, const unsigned char **out, unsigned char *out_len, const unsigned char *in, unsigned int in_len,
+	void *arg)
+{
+	(void)arg;
+	switch (alpn_select(conn_of(ssl)->ctx, in, in_len, out, out_len)) {
+	case 1:
+		return OSSL_SSL_TLSEXT_ERR_OK;
+	case 0:
+		return OSSL_SSL_TLSEXT_ERR_NOACK;
+	}
+	return OSSL_SSL_TLSEXT_ERR_ALERT_FATAL;
 }
 
 /* SSL_CTX_set_tlsext_status_cb(3). One callback for both roles, with different codes: 0 is a server's success and a client's
@@ -417,7 +434,7 @@ int ossl_ctx_set_callbacks(ossl_ctx *ctx)
 	ossl_fn.SSL_CTX_set_info_callback(ctx->ssl, on_info);
 	ossl_fn.SSL_CTX_set_msg_callback(ctx->ssl, on_message);
 	ossl_fn.SSL_CTX_set_cert_verify_callback(ctx->ssl, on_verify, NULL);
-	if (ctx->want_hello)
+	if (ctx->want_hello || ctx->tickets || ctx->cached)
 		ossl_fn.SSL_CTX_set_client_hello_cb(ctx->ssl, on_client_hello, NULL);
 	if (ctx->want_cert)
 		ossl_fn.SSL_CTX_set_cert_cb(ctx->ssl, on_cert, NULL);

@@ -22,3 +22,18 @@ func osslGoVerify(handle C.uintptr_t, chain *C.uint8_t, n C.size_t) (verdict C.i
 	}
 	return C.int32_t(verifier.VerifyChain(unsafe.Slice((*byte)(unsafe.Pointer(chain)), int(n))))
 }
+
+// osslGoResume is called by libssl's thread for a session that a client wants to resume. A panic is a no.
+//
+//export osslGoResume
+func osslGoResume(handle C.uintptr_t, chain *C.uint8_t, n C.size_t) (resume C.int32_t) {
+	defer func() { _ = recover() }()
+	verifier, ok := cgo.Handle(handle).Value().(Verifier)
+	if !ok || verifier == nil {
+		return 0
+	}
+	if verifier.Resume(unsafe.Slice((*byte)(unsafe.Pointer(chain)), int(n))) {
+		return 1
+	}
+	return 0
+}

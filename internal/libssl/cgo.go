@@ -35,15 +35,25 @@ package libssl
 #cgo nocallback ossl_conn_update
 #cgo noescape ossl_conn_new
 #cgo nocallback ossl_conn_new
+#cgo noescape ossl_conn_offer_session
+#cgo nocallback ossl_conn_offer_session
+#cgo noescape ossl_conn_forget_sessions
+#cgo nocallback ossl_conn_forget_sessions
+#cgo noescape ossl_ctx_set_ticket_keys
+#cgo nocallback ossl_ctx_set_ticket_keys
 #cgo noescape ossl_conn_use_cred
 #cgo nocallback ossl_conn_use_cred
 */
 import "C"
 
 import (
+	"bytes"
+	"encoding/binary"
+	"math"
 	"runtime"
 	"runtime/cgo"
 	"sync/atomic"
+	"time"
 	"unsafe"
 )
 
@@ -65,12 +75,13 @@ func bytePtr(b []byte) *C.uint8_t { return (*C.uint8_t)(unsafe.Pointer(unsafe.Sl
 
 func stepOf(s C.ossl_step) Step {
 	return Step{
-		Status:   Status(s.status),
-		Pending:  s.pending != 0,
-		Consumed: int(s.consumed),
-		Produced: int(s.produced),
-		N:        int(s.n),
-		Records:  int(s.records),
+		Status:    Status(s.status),
+		Pending:   s.pending != 0,
+		TakenOver: s.taken_over != 0,
+		Consumed:  int(s.consumed),
+		Produced:  int(s.produced),
+		N:         int(s.n),
+		Records:   int(s.records),
 	}
 }
 
@@ -136,6 +147,13 @@ func NewContext(cfg *ContextConfig) (*Context, error) {
 	p.want_keylog = flag(cfg.WantKeyLog)
 	p.verify_pauses = flag(cfg.VerifyPauses)
 	p.own_records = flag(cfg.OwnRecords)
+	p.tickets = flag(cfg.Tickets)
+	p.cached = flag(cfg.Cached)
+	p.keep_sessions = flag(cfg.KeepSessions)
+	p.session_timeout = C.int32_t(min(cfg.SessionTimeout/time.Second, math.MaxInt32))
+	for i, b := range cfg.Policy {
+		p.policy[i] = C.uint8_t(b)
+	}
 	for _, s := range []struct {
 		to   **C.char
 		from string
@@ -183,6 +201,27 @@ func flag(on bool) C.uint8_t {
 	return 0
 }
 
+// SetTicketKeys sets the keys that seal and open tickets: the first seals. It reports whether there was room for them.
+func (c *Context) SetTicketKeys(keys []TicketKey) bool {
+	defer runtime.KeepAlive(c)
+	list := make([]C.ossl_ticket_key, len(keys))
+	defer clear(list)
+	for i := range keys {
+		copyBytes(list[i].name[:], keys[i].Name[:])
+		list[i].cipher_len = C.uint8_t(copyBytes(list[i].cipher[:], keys[i].Cipher))
+		list[i].mac_len = C.uint8_t(copyBytes(list[i].mac[:], keys[i].MAC))
+	}
+	return C.ossl_ctx_set_ticket_keys(c.p, unsafe.SliceData(list), C.size_t(len(list))) == 1
+}
+
+func copyBytes(to []C.uint8_t, from []byte) int {
+	n := min(len(to), len(from))
+	for i := range n {
+		to[i] = C.uint8_t(from[i])
+	}
+	return n
+}
+
 // HasCipher reports whether the context offers a cipher suite.
 func (c *Context) HasCipher(id uint16) bool {
 	defer runtime.KeepAlive(c)
@@ -201,21 +240,10 @@ type Credential struct {
 	callsGo bool
 }
 
-// packChain puts each certificate behind its length, as the shim reads and writes chains.
-func packChain(chain [][]byte) []byte {
-	var packed []byte
-	for _, der := range chain {
-		n := len(der)
-		packed = append(packed, byte(n>>24), byte(n>>16), byte(n>>8), byte(n))
-		packed = append(packed, der...)
-	}
-	return packed
-}
-
 // NewCredential makes a credential of a chain and a PKCS #8 key, which it clears. sigalgs limits what the key may sign with, if
 // not "".
 func NewCredential(chain [][]byte, pkcs8 []byte, sigalgs string, staple, scts []byte) (*Credential, error) {
-	packed := packChain(chain)
+	packed := PackChain(chain)
 	list := cString(sigalgs)
 	defer C.free(unsafe.Pointer(list))
 	var errs [errorSlots]C.ulong
@@ -248,13 +276,15 @@ type Conn struct {
 	cred      *Credential   // the connection's own, kept for its signer
 }
 
-// NewConn makes a connection whose handshake may call verifier, and signers of credentials.
-func (c *Context) NewConn(server bool, serverName string, verifier Verifier) (*Conn, error) {
+// NewConn makes a connection whose handshake may call verifier, and signers of credentials. A client offers session, if there is
+// one, to be resumed.
+func (c *Context) NewConn(server bool, serverName string, session []byte, verifier Verifier) (*Conn, error) {
 	name := cString(serverName)
 	defer C.free(unsafe.Pointer(name))
 	conn := &Conn{callsGo: true, handle: cgo.NewHandle(verifier), crossings: 1, ctx: c}
 	var errs [errorSlots]C.ulong
-	conn.p = C.ossl_conn_new(c.p, C.int(flag(server)), name, C.uintptr_t(conn.handle), &errs[0])
+	conn.p = C.ossl_conn_new(c.p, C.int(flag(server)), name, bytePtr(session), C.size_t(len(session)),
+		C.uintptr_t(conn.handle), &errs[0])
 	runtime.KeepAlive(c)
 	if conn.p == nil {
 		conn.handle.Delete()
@@ -264,12 +294,12 @@ func (c *Context) NewConn(server bool, serverName string, verifier Verifier) (*C
 }
 
 // Start makes a connection whose handshake never calls Go, and takes its first step.
-func (c *Context) Start(server bool, serverName string, in, out []byte) (*Conn, Step, error) {
+func (c *Context) Start(server bool, serverName string, session, in, out []byte) (*Conn, Step, error) {
 	name := cString(serverName)
 	defer C.free(unsafe.Pointer(name))
 	var errs [errorSlots]C.ulong
 	var p *C.ossl_conn
-	step := C.ossl_conn_start(c.p, C.int(flag(server)), name, &p, &errs[0],
+	step := C.ossl_conn_start(c.p, C.int(flag(server)), name, bytePtr(session), C.size_t(len(session)), &p, &errs[0],
 		bytePtr(in), C.size_t(len(in)), bytePtr(out), C.size_t(len(out)))
 	runtime.KeepAlive(c)
 	if p == nil {
@@ -297,10 +327,14 @@ func (c *Conn) Handshake(in, out []byte, facts *Facts) Step {
 	return step
 }
 
-// Read opens records from in into dst.
+// Read opens records from in into dst. If the step says that the connection was taken over, Open and Seal are for what follows.
 func (c *Conn) Read(in, dst []byte) Step {
 	c.crossings++
-	return stepOf(C.ossl_conn_read(c.p, bytePtr(in), C.size_t(len(in)), bytePtr(dst), C.size_t(len(dst))))
+	step := stepOf(C.ossl_conn_read(c.p, bytePtr(in), C.size_t(len(in)), bytePtr(dst), C.size_t(len(dst))))
+	if step.TakenOver {
+		c.traffic = (*C.ossl_traffic)(unsafe.Pointer(c.p))
+	}
+	return step
 }
 
 // Write seals src into out. With payload > 0 the i-th record holds at most payload*(first+i+1) bytes.
@@ -434,6 +468,50 @@ func (c *Conn) Spill() []byte { return borrowed(c.p.spill, c.p.spill_len) }
 // KeyLog returns the key-log lines of the last call. It is valid until the next call on the connection.
 func (c *Conn) KeyLog() []byte { return borrowed(c.p.keylog, c.p.keylog_len) }
 
+// Lookup returns, at NeedHello, the ID of a session to look for, or nil. It is valid until the next call on the connection.
+func (c *Conn) Lookup() []byte {
+	if c.p.lookup_len == 0 {
+		return nil
+	}
+	return borrowed(c.p.lookup, c.p.lookup_len)
+}
+
+// OfferSession answers Lookup. Whether the session is resumed is for libssl, and for [Verifier.Resume], to decide.
+func (c *Conn) OfferSession(der []byte) {
+	c.crossings++
+	C.ossl_conn_offer_session(c.p, bytePtr(der), C.size_t(len(der)))
+}
+
+// Sessions returns the sessions that were made since the last call, and forgets them.
+func (c *Conn) Sessions() []Session {
+	if c.p.sessions_len == 0 {
+		return nil
+	}
+	c.crossings++
+	all := bytes.Clone(borrowed(c.p.sessions, c.p.sessions_len))
+	C.ossl_conn_forget_sessions(c.p)
+	var list []Session
+	for len(all) > 0 {
+		id, rest := sized(all)
+		der, rest := sized(rest)
+		list = append(list, Session{ID: id, DER: der})
+		all = rest
+	}
+	return list
+}
+
+// sized takes what stands behind its length off the front of b. The shim made it so.
+func sized(b []byte) (part, rest []byte) {
+	n := int(binary.BigEndian.Uint32(b))
+	return b[4 : 4+n : 4+n], b[4+n:]
+}
+
+// SingleUse reports whether Lookup's ID is a TLS 1.3 ticket's.
+func (c *Conn) SingleUse() bool { return c.p.single_use == 1 }
+
+// Resumed reports whether both ends have agreed to resume a session.
+func (c *Conn) Resumed() bool { return c.p.resumed == 1 }
+
 // SetVerdict answers NeedVerify.
 func (c *Conn) SetVerdict(v Verdict) { c.p.verdict = C.int32_t(v) }
 
@@ -477,6 +555,7 @@ func factsOf(f *C.ossl_facts) Facts {
 		Resumed:              f.resumed != 0,
 		HelloRetry:           f.hello_retry != 0,
 		TakenOver:            f.taken_over != 0,
+		Deferred:             f.deferred != 0,
 		ExtendedMasterSecret: f.extended_master_secret != 0,
 		ALPN:                 string(borrowed(f.alpn, f.alpn_len)),
 		ServerName:           string(borrowed(f.server_name, f.server_name_len)),

@@ -39,6 +39,8 @@ static ossl_step end(conn *c, ossl_step step)
 	c->pub.spill_len = c->spill.len;
 	c->pub.keylog = c->keylog.data;
 	c->pub.keylog_len = c->keylog.len;
+	c->pub.sessions = c->sessions.data;
+	c->pub.sessions_len = c->sessions.len;
 	c->pub.message = step.status == OSSL_NEED_CERT ? c->request.data : c->message.data;
 	c->pub.message_len = step.status == OSSL_NEED_CERT ? c->request.len : c->message.len;
 	c->in = NULL;
@@ -86,7 +88,8 @@ static int limit_signatures(conn *c, const ossl_cred *cred)
 		ossl_fn.SSL_ctrl(c->ssl, OSSL_SSL_CTRL_SET_SIGALGS_LIST, 0, cred->sigalgs) == 1;
 }
 
-ossl_conn *ossl_conn_new(ossl_ctx *ctx, int server, const char *server_name, uintptr_t go, unsigned long *errors)
+ossl_conn *ossl_conn_new(ossl_ctx *ctx, int server, const char *server_name, const uint8_t *session, size_t session_len,
+	uintptr_t go, unsigned long *errors)
 {
 	conn *c = calloc(1, sizeof *c);
 	BIO *bio;
@@ -123,6 +126,7 @@ ossl_conn *ossl_conn_new(ossl_ctx *ctx, int server, const char *server_name, uin
 	}
 	if (ctx->cred && !limit_signatures(c, ctx->cred))
 		goto failed;
+	session_begin(c, session, session_len);
 	return &c->pub;
 
 failed:
@@ -158,6 +162,10 @@ void ossl_conn_facts(ossl_conn *pub, ossl_facts *f)
 		name = ossl_fn.SSL_get_servername(c->ssl, OSSL_TLSEXT_NAMETYPE_host_name);
 		f->server_name = (const uint8_t *)name;
 		f->server_name_len = name ? strlen(name) : 0;
+		if (c->name.len > 0) {
+			f->server_name = c->name.data;
+			f->server_name_len = c->name.len;
+		}
 	} else {
 		ocsp_len = ossl_fn.SSL_ctrl(c->ssl, OSSL_SSL_CTRL_GET_TLSEXT_STATUS_REQ_OCSP_RESP, 0, (void *)&f->ocsp);
 		f->ocsp_len = f->ocsp && ocsp_len > 0 ? (size_t)ocsp_len : 0;
@@ -185,17 +193,24 @@ static ossl_step handshake(conn *c, const uint8_t *in, size_t in_len, uint8_t *o
 	if (ret != 1)
 		step.status = status_of(c, ret);
 	c->pub.version = ossl_fn.SSL_version(c->ssl);
+	c->pub.resumed = ossl_fn.SSL_session_reused(c->ssl) == 1;
 	if (ret == 1) {
 		int first = !c->handshake_done;
 
 		c->handshake_done = 1;
+		if (first)
+			session_end(c);
 		bytes_free(&c->message); /* large, and a peer's, for as long as the connection lives */
 		bytes_free(&c->request);
+		bytes_free(&c->chain);
+		bytes_free(&c->offered);
 		if (facts) {
 			ossl_conn_facts(&c->pub, facts);
-			facts->taken_over = (uint8_t)(first && takeover(c, facts));
+			c->deferred = (uint8_t)(first && takeover_deferred(c, facts));
+			facts->deferred = c->deferred;
+			facts->taken_over = (uint8_t)(first && !c->deferred && takeover(c, facts));
 		}
-		if (c->ssl && first) { /* libssl goes on; what was gathered of its secrets is not needed */
+		if (c->ssl && first && !c->deferred) { /* libssl goes on; what was gathered of its secrets is not needed */
 			traffic_clear(&c->read);
 			traffic_clear(&c->write);
 			ossl_fn.OPENSSL_cleanse(c->exporter, sizeof c->exporter);
@@ -226,12 +241,12 @@ ossl_step ossl_conn_handshake_go(ossl_conn *pub, const uint8_t *in, size_t in_le
 	return step;
 }
 
-ossl_step ossl_conn_start(ossl_ctx *ctx, int server, const char *server_name, ossl_conn **pub, unsigned long *errors,
-	const uint8_t *in, size_t in_len, uint8_t *out, size_t out_cap)
+ossl_step ossl_conn_start(ossl_ctx *ctx, int server, const char *server_name, const uint8_t *session, size_t session_len,
+	ossl_conn **pub, unsigned long *errors, const uint8_t *in, size_t in_len, uint8_t *out, size_t out_cap)
 {
 	ossl_step none = {.status = OSSL_FATAL};
 
-	*pub = ossl_conn_new(ctx, server, server_name, 0, errors);
+	*pub = ossl_conn_new(ctx, server, server_name, session, session_len, 0, errors);
 	return *pub ? handshake(of(*pub), in, in_len, out, out_cap, NULL) : none; /* a first step never is the last */
 }
 
@@ -295,6 +310,9 @@ ossl_step ossl_conn_read(ossl_conn *pub, const uint8_t *in, size_t in_len, uint8
 	if (step.status != OSSL_FATAL) {
 		answer_key_update(c);
 		step.pending = ossl_fn.SSL_pending(c->ssl) > 0;
+		/* The tickets come before the first data. Whatever comes later is for whoever reads then. */
+		if (c->deferred && step.status != OSSL_CLOSED && (step.n > 0 || c->sessions.len > 0))
+			step.taken_over = (uint16_t)takeover_later(c);
 	}
 	return end(c, step);
 }
@@ -437,6 +455,10 @@ ossl_step ossl_conn_free(ossl_conn *pub, int sides, int notify, uint8_t *out, si
 	bytes_free(&c->message);
 	bytes_free(&c->request);
 	bytes_free(&c->scts);
+	bytes_free(&c->name);
+	bytes_free(&c->chain);
+	bytes_free(&c->offered);
+	bytes_free(&c->sessions);
 	bytes_free(&c->kept);
 	ossl_ctx_free(c->ctx);
 	ossl_fn.OPENSSL_cleanse(c, sizeof *c);

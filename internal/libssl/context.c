@@ -66,19 +66,13 @@ static void *copy_of(const void *data, size_t len)
 static const char *configure(ossl_ctx *ctx, const ossl_ctx_params *p)
 {
 	SSL_CTX *s = ctx->ssl;
-	static const unsigned char sid_context[] = "ossl";
 
 	ossl_fn.SSL_CTX_ctrl(s, OSSL_SSL_CTRL_MODE,
 		OSSL_SSL_MODE_ENABLE_PARTIAL_WRITE | OSSL_SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER | OSSL_SSL_MODE_AUTO_RETRY |
 			OSSL_SSL_MODE_NO_AUTO_CHAIN | OSSL_SSL_MODE_RELEASE_BUFFERS,
 		NULL);
-	ossl_fn.SSL_CTX_set_options(s, (uint64_t)(OSSL_SSL_OP_NO_TICKET | OSSL_SSL_OP_NO_COMPRESSION | OSSL_SSL_OP_PRIORITIZE_CHACHA |
+	ossl_fn.SSL_CTX_set_options(s, (uint64_t)(OSSL_SSL_OP_NO_COMPRESSION | OSSL_SSL_OP_PRIORITIZE_CHACHA |
 		OSSL_SSL_OP_CIPHER_SERVER_PREFERENCE | OSSL_SSL_OP_NO_RENEGOTIATION));
-	ossl_fn.SSL_CTX_ctrl(s, OSSL_SSL_CTRL_SET_SESS_CACHE_MODE, 0, NULL);
-	if (ossl_fn.SSL_CTX_set_num_tickets(s, 0) != 1)
-		return "tickets";
-	if (ossl_fn.SSL_CTX_set_session_id_context(s, sid_context, sizeof sid_context - 1) != 1)
-		return "session id context";
 	if (p->security_level > ossl_fn.SSL_CTX_get_security_level(s))
 		ossl_fn.SSL_CTX_set_security_level(s, p->security_level);
 	if (ossl_fn.SSL_CTX_ctrl(s, OSSL_SSL_CTRL_SET_MIN_PROTO_VERSION, p->min_version, NULL) != 1)
@@ -97,7 +91,7 @@ static const char *configure(ossl_ctx *ctx, const ossl_ctx_params *p)
 		return "NextProtos";
 	if (!ossl_ctx_set_callbacks(ctx))
 		return "callbacks";
-	return NULL;
+	return ossl_ctx_set_sessions(ctx, p);
 }
 
 ossl_ctx *ossl_ctx_new(const ossl_ctx_params *p, unsigned long *errors, const char **failed)
@@ -114,6 +108,11 @@ ossl_ctx *ossl_ctx_new(const ossl_ctx_params *p, unsigned long *errors, const ch
 	ctx->want_cert = p->want_cert;
 	ctx->want_keylog = p->want_keylog;
 	ctx->verify_pauses = p->verify_pauses;
+	ctx->tickets = p->tickets;
+	ctx->cached = p->cached;
+	ctx->keep_sessions = p->keep_sessions;
+	ctx->max_tls13 = p->max_version >= OSSL_TLS1_3_VERSION;
+	memcpy(ctx->policy, p->policy, sizeof ctx->policy);
 	ctx->own_records = p->own_records && algorithms_fetch(&ctx->algorithms);
 	ctx->sigalgs = p->sigalgs ? copy_of(p->sigalgs, strlen(p->sigalgs) + 1) : NULL;
 	ctx->alpn = copy_of(p->alpn, p->alpn_len);
@@ -145,6 +144,7 @@ void ossl_ctx_free(ossl_ctx *ctx)
 	if (ctx->cas)
 		ossl_fn.OPENSSL_sk_pop_free(ctx->cas, free_name);
 	algorithms_free(&ctx->algorithms);
+	ossl_ctx_free_sessions(ctx);
 	free(ctx->sigalgs);
 	free(ctx->alpn);
 	free(ctx);

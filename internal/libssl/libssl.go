@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"strings"
 	"sync/atomic"
+	"time"
 )
 
 // ErrUnavailable is wrapped by every error that says that no usable libssl was found.
@@ -87,12 +88,13 @@ const (
 
 // Step is what one call on a connection did.
 type Step struct {
-	Status   Status
-	Pending  bool // decrypted bytes wait inside libssl
-	Consumed int  // bytes taken of the input
-	Produced int  // bytes put into the output
-	N        int  // bytes of user data read or written
-	Records  int  // records written
+	Status    Status
+	Pending   bool // decrypted bytes wait inside libssl
+	TakenOver bool // Read: libssl is out of the connection
+	Consumed  int  // bytes taken of the input
+	Produced  int  // bytes put into the output
+	N         int  // bytes of user data read or written
+	Records   int  // records written
 }
 
 // Opened is what one call of Open did.
@@ -137,6 +139,7 @@ type Facts struct {
 	HelloRetry           bool
 	ExtendedMasterSecret bool
 	TakenOver            bool // libssl is out of it: Open and Seal in place of Read and Write
+	Deferred             bool // it will be, by a Read: a client waits for its tickets
 	ALPN                 string
 	ServerName           string // servers only
 	OCSPResponse         []byte // clients only
@@ -154,10 +157,15 @@ type ContextConfig struct {
 	WantHello              bool // servers pause at the ClientHello
 	WantCert               bool // clients pause when asked for a certificate
 	WantKeyLog             bool
-	OwnRecords             bool   // take connections over after the handshake
-	VerifyPauses           bool   // the library is 3.0 or later: clients pause for verification
-	CipherList             string // TLS 1.2
-	CipherSuites           string // TLS 1.3
+	OwnRecords             bool // take connections over after the handshake
+	Tickets                bool // servers seal sessions into tickets: SetTicketKeys
+	Cached                 bool // servers pause for Lookup, and make Sessions
+	KeepSessions           bool // clients make Sessions
+	SessionTimeout         time.Duration
+	Policy                 [32]byte // servers: sessions made under another one are not resumed
+	VerifyPauses           bool     // the library is 3.0 or later: clients pause for verification
+	CipherList             string   // TLS 1.2
+	CipherSuites           string   // TLS 1.3
 	Groups                 string
 	SignatureAlgorithms    string
 	ALPN                   []byte   // in wire form
@@ -171,9 +179,35 @@ type ContextConfig struct {
 type Verifier interface {
 	// VerifyChain gets the chain as Message gives it and must not keep it. It is empty if a client that was asked sent none.
 	VerifyChain(chain []byte) Verdict
+	// Resume reports whether a session may be resumed on a server that asks for certificates. chain is what the client sent when the
+	// session was made, in the same form.
+	Resume(chain []byte) bool
+}
+
+// A Session is one that a connection has made, in libssl's encoding.
+type Session struct {
+	ID  []byte
+	DER []byte
+}
+
+// A TicketKey seals tickets: session.TicketKey has the fields' meanings.
+type TicketKey struct {
+	Name        [16]byte
+	Cipher, MAC []byte
 }
 
 var crossings atomic.Uint64
 
 // Crossings returns how many calls into C the connections freed so far have made. It is for tests and measurements.
 func Crossings() uint64 { return crossings.Load() }
+
+// PackChain puts each certificate behind its length, as the shim reads and writes chains.
+func PackChain(chain [][]byte) []byte {
+	var packed []byte
+	for _, der := range chain {
+		n := len(der)
+		packed = append(packed, byte(n>>24), byte(n>>16), byte(n>>8), byte(n))
+		packed = append(packed, der...)
+	}
+	return packed
+}

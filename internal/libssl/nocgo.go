@@ -40,10 +40,11 @@ func NewCredential([][]byte, []byte, string, []byte, []byte) (*Credential, error
 
 // The methods exist so that callers compile.
 
-func (c *Context) HasCipher(uint16) bool                         { return false }
-func (c *Context) SecurityLevel() int                            { return 0 }
-func (c *Context) NewConn(bool, string, Verifier) (*Conn, error) { return nil, ErrUnavailable }
-func (c *Context) Start(bool, string, []byte, []byte) (*Conn, Step, error) {
+func (c *Context) HasCipher(uint16) bool                                 { return false }
+func (c *Context) SecurityLevel() int                                    { return 0 }
+func (c *Context) NewConn(bool, string, []byte, Verifier) (*Conn, error) { return nil, ErrUnavailable }
+func (c *Context) SetTicketKeys([]TicketKey) bool                        { return false }
+func (c *Context) Start(bool, string, []byte, []byte, []byte) (*Conn, Step, error) {
 	return nil, Step{}, ErrUnavailable
 }
 func (c *Context) OfSecrets(uint16, []byte, []byte) (*Conn, error) { return nil, ErrUnavailable }
@@ -65,6 +66,11 @@ func (c *Conn) UseCredential(*Credential) error                    { return ErrU
 func (c *Conn) Message() []byte                                    { return nil }
 func (c *Conn) Spill() []byte                                      { return nil }
 func (c *Conn) KeyLog() []byte                                     { return nil }
+func (c *Conn) Lookup() []byte                                     { return nil }
+func (c *Conn) OfferSession([]byte)                                {}
+func (c *Conn) Sessions() []Session                                { return nil }
+func (c *Conn) SingleUse() bool                                    { return false }
+func (c *Conn) Resumed() bool                                      { return false }
 func (c *Conn) SetVerdict(Verdict)                                 {}
 func (c *Conn) RefuseHello(uint8)                                  {}
 func (c *Conn) AlertIn() (level, description uint8, ok bool)       { return 0, 0, false }

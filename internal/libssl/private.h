@@ -6,6 +6,9 @@
 #include "table.h"
 #include "traffic.h"
 
+/* The keys of a context's tickets: session.c. */
+typedef struct ticket_ring ticket_ring;
+
 /* A byte string that grows; freed by bytes_free. */
 typedef struct {
 	uint8_t *data;
@@ -38,7 +41,12 @@ struct ossl_ctx {
 	int client_auth;
 	uint8_t want_hello, want_cert, want_keylog, verify_pauses, own_records, alpn_by_client;
 	algorithms algorithms; /* if own_records */
+	uint8_t tickets, cached, keep_sessions, max_tls13, policy[32];
+	ticket_ring *ring; /* if tickets */
 };
+
+/* The bytes that bind a session to where it was made: session.c. */
+enum { BINDING = 16 };
 
 /* How far a handshake's question to Go is: not asked, waiting for the answer, answered. */
 enum { ASK_NONE, ASK_WAITING, ASK_ANSWERED };
@@ -60,9 +68,19 @@ typedef struct {
 	uint8_t server, started, handshake_done, calls_go, hello, verify, cert, failed, notified, probe_ktls;
 	uint8_t hello_retry;
 	uint16_t group;
+	/* Sessions. */
+	uint8_t binding[BINDING], offered_id[32], offered_id_len;
+	uint8_t new_ticket; /* a client's, in TLS 1.2 */
+	bytes name;     /* a server's: the name that the client asked for, which libssl forgets when it resumes TLS 1.2 */
+	bytes chain;    /* a server's: the client's, to be kept in the session */
+	bytes offered;  /* a server's: the session that was found for offered_id */
+	bytes sessions; /* made on this connection, for Go */
 	/* For a takeover, gathered during the handshake. */
 	uint8_t secrets, secret_len[3]; /* by the bits and in the order of HAVE_… */
 	uint32_t sent, received; /* records since the keys changed */
+	uint32_t last;           /* the length of the message that was sent last */
+	uint8_t deferred;        /* it comes later: takeover_later */
+	uint8_t updated;         /* there was a key update: it does not come */
 	uint8_t tap[RECORD_HEADER + 8], tap_have;
 	size_t tap_left;
 	/* After it, when ssl is NULL. A side is freed by whoever owns it, and the conn with the last. */
@@ -76,8 +94,10 @@ enum { HAVE_CLIENT = 1, HAVE_SERVER = 2, HAVE_EXPORTER = 4 };
 
 void takeover_secret(conn *c, const char *line);
 void takeover_sent(conn *c, const uint8_t *p, size_t n);
-void takeover_message(conn *c, int sent, int content_type, const uint8_t *p);
+void takeover_message(conn *c, int sent, int content_type, const uint8_t *p, size_t len);
 int takeover(conn *c, ossl_facts *f);
+int takeover_deferred(conn *c, const ossl_facts *f);
+int takeover_later(conn *c);
 int takeover_export(conn *c, uint8_t *out, size_t len, const char *label, size_t label_len, const uint8_t *context,
 	size_t context_len, int use_context);
 
@@ -92,6 +112,25 @@ extern BIO_METHOD *ossl_window_bio;
 /* Sets every callback of the context, before it is used. Returns 1 or 0. */
 int ossl_ctx_set_callbacks(ossl_ctx *ctx);
 
+/* Sets what resumption needs of a context: session.c. Returns NULL, or the name of what libssl refused. */
+const char *ossl_ctx_set_sessions(ossl_ctx *ctx, const ossl_ctx_params *p);
+void ossl_ctx_free_sessions(ossl_ctx *ctx);
+
+/* Prepares a connection for resumption: what it offers or accepts. */
+void session_begin(conn *c, const uint8_t *session, size_t len);
+
+/* Collects what a handshake has brought, once it is done. */
+void session_end(conn *c);
+
+/* Looks at a ClientHello, inside of its callback. Returns whether there is a session to look for, in pub. */
+int session_hello(conn *c);
+
+/* Keeps the client's chain, packed, for the session. */
+void session_chain(conn *c, const uint8_t *chain, size_t len);
+
+/* The server's choice among the client's protocols. Returns 1 with what was selected, 0 for none, -1 to refuse. */
+int alpn_select(const ossl_ctx *ctx, const uint8_t *in, size_t in_len, const uint8_t **out, uint8_t *out_len);
+
 /* Makes an SSL_CTX, in the library context that serves best: slim.c. */
 SSL_CTX *ossl_new_ssl_ctx(void);
 
@@ -104,5 +143,8 @@ void ossl_drain_errors(unsigned long *errors);
 
 /* Calls into Go: callbacks.go. chain is borrowed. The answer is OSSL_VERDICT_OK or an X509_V_ERR. */
 extern int32_t osslGoVerify(uintptr_t go, const uint8_t *chain, size_t chain_len);
+
+/* Whether a session may be resumed that was made with this chain of the client's, or with none. The answer is 1 or 0. */
+extern int32_t osslGoResume(uintptr_t go, const uint8_t *chain, size_t chain_len);
 
 #endif

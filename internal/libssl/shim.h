@@ -46,11 +46,19 @@ typedef struct {
 	uint16_t version, cipher, group;
 	uint8_t resumed, hello_retry, extended_master_secret;
 	uint8_t taken_over; /* libssl is out of it: ossl_conn_open and ossl_conn_seal instead of read and write */
+	uint8_t deferred;   /* it will be, by a read: a client waits for its tickets */
 	uint8_t local_finished_len, peer_finished_len; /* TLS 1.2 only */
 	uint8_t local_finished[OSSL_MAX_FINISHED], peer_finished[OSSL_MAX_FINISHED];
 	const uint8_t *alpn, *server_name, *ocsp, *scts;
 	size_t alpn_len, server_name_len, ocsp_len, scts_len;
 } ossl_facts;
+
+/* A ticket key: AES-CBC and HMAC-SHA256, RFC 5077, section 4. */
+enum { OSSL_MAX_TICKET_KEYS = 32 };
+typedef struct {
+	uint8_t name[16], cipher[32], mac[32];
+	uint8_t cipher_len, mac_len; /* 16 or 32 */
+} ossl_ticket_key;
 
 typedef struct ossl_ctx ossl_ctx;
 typedef struct ossl_traffic ossl_traffic; /* an ossl_conn that was taken over */
@@ -69,6 +77,12 @@ typedef struct {
 	size_t spill_len;
 	const uint8_t *keylog; /* key-log lines since the last call, each ending in a newline */
 	size_t keylog_len;
+	const uint8_t *lookup; /* at OSSL_NEED_HELLO: the ID of a session to look for, if there is one */
+	size_t lookup_len;
+	int32_t single_use; /* it is a TLS 1.3 ticket */
+	const uint8_t *sessions; /* made since the last ossl_conn_forget_sessions: ID, DER, each behind its length in 4 bytes */
+	size_t sessions_len;
+	int32_t resumed; /* 1 once it is agreed that a session is resumed */
 	/* In: answers to a pause, read by the next call. */
 	int32_t verdict;     /* OSSL_VERDICT_… or an X509_V_ERR */
 	int32_t hello_alert; /* >= 0: refuse the ClientHello with this alert */
@@ -77,7 +91,8 @@ typedef struct {
 /* What a step did, by value. */
 typedef struct {
 	int32_t status;
-	uint32_t pending;  /* libssl holds decrypted bytes that the next read returns without input */
+	uint16_t pending;  /* libssl holds decrypted bytes that the next read returns without input */
+	uint16_t taken_over; /* a read: the connection was taken over at its end */
 	size_t consumed;   /* bytes taken from the input window */
 	size_t produced;   /* bytes put into the output window */
 	size_t n;          /* bytes of user data read or written */
@@ -104,6 +119,11 @@ typedef struct {
 	uint8_t want_keylog;
 	uint8_t verify_pauses;            /* clients can pause for verification: 3.0 and later */
 	uint8_t own_records;              /* take connections over after the handshake */
+	uint8_t tickets;                  /* servers seal sessions into tickets: ossl_ctx_set_ticket_keys */
+	uint8_t cached;                   /* servers pause to have sessions looked for, and collect new ones */
+	uint8_t keep_sessions;            /* clients collect sessions */
+	int32_t session_timeout;          /* seconds */
+	uint8_t policy[32];               /* servers: sessions made under another one are not resumed */
 	const char *cipher_list, *cipher_suites, *groups, *sigalgs;
 	const uint8_t *alpn; /* protocol list in wire form */
 	size_t alpn_len;
@@ -179,13 +199,24 @@ ossl_cred *ossl_cred_new_signer(const uint8_t *chain, size_t chain_len, uintptr_
 /* Gives one reference up. */
 void ossl_cred_free(ossl_cred *cred);
 
-/* Makes a connection. server: 1 or 0; server_name: nullable, the name a client sends; go: handle for callbacks or 0.
- * Returns give (ossl_conn_free) or NULL with errors. SSL_new(3). */
-ossl_conn *ossl_conn_new(ossl_ctx *ctx, int server, const char *server_name, uintptr_t go, unsigned long *errors);
+/* Sets the keys of tickets: the first seals, all of them open. keys: borrow, n of them. Returns 1, or 0 for more than there is
+ * room for. SSL_CTX_set_tlsext_ticket_key_cb(3). */
+int ossl_ctx_set_ticket_keys(ossl_ctx *ctx, const ossl_ticket_key *keys, size_t n);
+
+/* Makes a connection. server: 1 or 0; server_name: nullable, the name a client sends; session: a client's, DER, to be resumed if
+ * the server agrees; go: handle for callbacks or 0. Returns give (ossl_conn_free) or NULL with errors. SSL_new(3). */
+ossl_conn *ossl_conn_new(ossl_ctx *ctx, int server, const char *server_name, const uint8_t *session, size_t session_len,
+	uintptr_t go, unsigned long *errors);
 
 /* Makes a connection and takes the first step of its handshake. conn: set to give, or NULL with errors. */
-ossl_step ossl_conn_start(ossl_ctx *ctx, int server, const char *server_name, ossl_conn **conn, unsigned long *errors,
-	const uint8_t *in, size_t in_len, uint8_t *out, size_t out_cap);
+ossl_step ossl_conn_start(ossl_ctx *ctx, int server, const char *server_name, const uint8_t *session, size_t session_len,
+	ossl_conn **conn, unsigned long *errors, const uint8_t *in, size_t in_len, uint8_t *out, size_t out_cap);
+
+/* Answers the lookup of OSSL_NEED_HELLO. session: borrow, DER. Returns 1 or 0. SSL_CTX_sess_set_get_cb(3). */
+int ossl_conn_offer_session(ossl_conn *conn, const uint8_t *session, size_t len);
+
+/* Frees what pub->sessions points to. */
+void ossl_conn_forget_sessions(ossl_conn *conn);
 
 /* Takes a step of the handshake. in, out: borrow. facts: filled if the step ends with OSSL_DONE. SSL_do_handshake(3). */
 ossl_step ossl_conn_handshake(ossl_conn *conn, const uint8_t *in, size_t in_len, uint8_t *out, size_t out_cap, ossl_facts *facts);

@@ -21,7 +21,7 @@ func NewSignerCredential(chain [][]byte, signer crypto.Signer, sigalgs string, s
 	if err := checkSigner(signer, uint64(C.ossl_version())); err != nil {
 		return nil, err
 	}
-	packed := packChain(chain)
+	packed := PackChain(chain)
 	list := cString(sigalgs)
 	defer C.free(unsafe.Pointer(list))
 	handle := cgo.NewHandle(signer)

@@ -55,6 +55,7 @@ type witness struct {
 	panicked any
 }
 
+func (w *witness) Resume([]byte) bool                          { return false }
 func (w *witness) VerifyChain([]byte) libssl.Verdict           { return libssl.VerdictOK }
 func (w *witness) SignFailed(err error, panicked any)          { w.err, w.panicked = err, panicked }
 func (w *witness) alert(c *libssl.Conn) (alert uint8, ok bool) { _, alert, ok = c.AlertOut(); return }
@@ -213,13 +214,13 @@ func (s setup) run(t testing.TB) (conn *libssl.Conn, err, peerErr error) {
 	e := &endpoint{wire: ours, cred: s.cred, chosen: s.chosen, out: make([]byte, 1<<15)}
 	if s.start {
 		var step libssl.Step
-		if e.conn, step, err = ctx.Start(s.server, tlstest.ServerName, nil, e.out); err != nil {
+		if e.conn, step, err = ctx.Start(s.server, tlstest.ServerName, nil, nil, e.out); err != nil {
 			t.Fatal(err)
 		}
 		if err := e.flush(step); err != nil {
 			t.Fatal(err)
 		}
-	} else if e.conn, err = ctx.NewConn(s.server, tlstest.ServerName, s.witness); err != nil {
+	} else if e.conn, err = ctx.NewConn(s.server, tlstest.ServerName, nil, s.witness); err != nil {
 		t.Fatal(err)
 	}
 	s.cred, cfg.Credential = nil, nil

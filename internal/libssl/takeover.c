@@ -94,18 +94,26 @@ void takeover_sent(conn *c, const uint8_t *p, size_t n)
 }
 
 /* Follows the records and messages that the message callback sees. */
-void takeover_message(conn *c, int sent, int content_type, const uint8_t *p)
+void takeover_message(conn *c, int sent, int content_type, const uint8_t *p, size_t len)
 {
 	uint32_t *count = sent ? &c->sent : &c->received;
 
-	if (content_type == OSSL_SSL3_RT_HEADER) /* of a record, whose type it begins with */
+	if (content_type == OSSL_SSL3_RT_HEADER) { /* of a record, whose type it begins with */
 		*count = p[0] == OSSL_SSL3_RT_CHANGE_CIPHER_SPEC ? 0 : *count + 1;
-	else if (content_type == OSSL_SSL3_RT_HANDSHAKE && p[0] == OSSL_SSL3_MT_FINISHED &&
-		ossl_fn.SSL_version(c->ssl) == OSSL_TLS1_3_VERSION)
+		return;
+	}
+	if (content_type != OSSL_SSL3_RT_HANDSHAKE)
+		return;
+	if (sent)
+		c->last = (uint32_t)len;
+	if (p[0] == OSSL_SSL3_MT_FINISHED && ossl_fn.SSL_version(c->ssl) == OSSL_TLS1_3_VERSION)
 		*count = 0;
+	else if (p[0] == OSSL_SSL3_MT_KEY_UPDATE)
+		c->updated = 1;
 }
 
-static int secrets13(conn *c, const suite *s)
+/* Whether the secrets of TLS 1.3 are all here, and libssl seals as is done here. */
+static int complete13(const conn *c, const suite *s)
 {
 	size_t i;
 
@@ -114,13 +122,18 @@ static int secrets13(conn *c, const suite *s)
 	for (i = 0; i < sizeof c->secret_len; i++)
 		if (c->secret_len[i] != hash_len(s))
 			return 0;
-	/* Both sides' Finished were the last under the handshake keys. Ours travelled alone: if it is longer than it must be, the host's
-	 * configuration asks for padding (RecordPadding, SSL_CONF_cmd(3)), which libssl is to do. */
-	if (c->tap_have < RECORD_HEADER || c->sent != 0 || ((size_t)c->tap[3] << 8 | c->tap[4]) != 4 + hash_len(s) + 1 + TAG)
+	/* The last message that we sent, Finished or a NewSessionTicket, travelled alone: if its record is longer than it must be, the
+	 * host's configuration asks for padding (RecordPadding, SSL_CONF_cmd(3)), which libssl is to do. */
+	return c->tap_have >= RECORD_HEADER && c->last > 0 && ((size_t)c->tap[3] << 8 | c->tap[4]) == (size_t)c->last + 1 + TAG;
+}
+
+static int secrets13(conn *c, const suite *s)
+{
+	if (!c->deferred && !complete13(c, s))
 		return 0;
 	c->write.seq = c->sent;
 	c->read.seq = c->received;
-	return 1;
+	return !c->updated;
 }
 
 /* RFC 5246, section 6.3. The conn's master secret and randoms stay for exporters: RFC 5705. */
@@ -191,7 +204,7 @@ int takeover(conn *c, ossl_facts *f)
 	/* A peer's max_fragment_length (RFC 6066, section 4) is libssl's to keep to; so is input that it has read already. */
 	if (!c->ctx->own_records || !s || s->tls13 != (f->version == OSSL_TLS1_3_VERSION) || !session ||
 		ossl_fn.SSL_SESSION_get_max_fragment_length(session) != 0 || ossl_fn.SSL_has_pending(c->ssl) ||
-		ossl_fn.SSL_get_key_update_type(c->ssl) != OSSL_SSL_KEY_UPDATE_NONE || c->spill.len > 0)
+		ossl_fn.SSL_get_key_update_type(c->ssl) != OSSL_SSL_KEY_UPDATE_NONE || c->spill.len > 0 || ossl_fn.SSL_in_init(c->ssl))
 		return 0;
 	if (!(s->tls13 ? secrets13(c, s) : secrets12(c, s)) || !keep(c, f)) {
 		ossl_fn.ERR_clear_error();
@@ -208,7 +221,40 @@ int takeover(conn *c, ossl_facts *f)
 	if (c->cred)
 		ossl_cred_free(c->cred);
 	c->cred = NULL;
+	bytes_free(&c->name);
 	bytes_free(&c->scts);
+	return 1;
+}
+
+/* Whether a connection's takeover is to wait: the tickets of TLS 1.3 come after the handshake, and libssl alone can make sessions of
+ * them. */
+int takeover_deferred(conn *c, const ossl_facts *f)
+{
+	const suite *s;
+
+	if (c->server || !c->ctx->keep_sessions || !c->ctx->own_records || f->version != OSSL_TLS1_3_VERSION)
+		return 0;
+	s = suite_of(&c->ctx->algorithms, f->cipher);
+	return s && complete13(c, s);
+}
+
+int takeover_later(conn *c)
+{
+	ossl_facts f;
+
+	if (c->updated || c->notified) {
+		c->deferred = 0;
+		traffic_clear(&c->read);
+		traffic_clear(&c->write);
+		ossl_fn.OPENSSL_cleanse(c->exporter, sizeof c->exporter);
+		c->secrets = 0;
+		return 0;
+	}
+	ossl_conn_facts(&c->pub, &f);
+	f.alpn_len = f.server_name_len = f.ocsp_len = f.scts_len = 0; /* Go has them */
+	if (!takeover(c, &f))
+		return 0;
+	c->deferred = 0;
 	return 1;
 }
 

@@ -1,0 +1,216 @@
+package ossl
+
+import (
+	"bytes"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/binary"
+	"errors"
+	"math/big"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/ossl-go/ossl/internal/libssl"
+)
+
+// Resumption, the client's side. A session is libssl's, and is kept in the configuration's ClientSessionCache: a
+// tls.ClientSessionState can carry other things beside crypto/tls's own (SessionState.Extra), through Bytes and ParseSessionState
+// too. What it is of crypto/tls's is a session of a handshake that nobody took part in, with a certificate that has expired: a
+// crypto/tls client that is given the same cache finds that, and forgets it.
+
+// sessionMark begins what ossl puts into SessionState.Extra.
+const sessionMark = "ossl session 1\x00"
+
+// errNoSession is for sessions that are not ossl's, or cut short.
+var errNoSession = errors.New("ossl: no session")
+
+// clientSession is a session with what libssl's encoding lacks.
+type clientSession struct {
+	version, group uint16
+	der            []byte
+	ocsp, scts     []byte
+	chain          []byte // as libssl.Conn.Message packs it
+}
+
+func (s *clientSession) marshal() []byte {
+	b := []byte(sessionMark)
+	b = binary.BigEndian.AppendUint16(b, s.version)
+	b = binary.BigEndian.AppendUint16(b, s.group)
+	for _, part := range [][]byte{s.der, s.ocsp, s.scts, s.chain} {
+		b = binary.BigEndian.AppendUint32(b, uint32(len(part)))
+		b = append(b, part...)
+	}
+	return b
+}
+
+// parseClientSession reads what marshal wrote. The cache may have had it anywhere.
+func parseClientSession(b []byte) (*clientSession, error) {
+	b, ok := bytes.CutPrefix(b, []byte(sessionMark))
+	if !ok || len(b) < 4 {
+		return nil, errNoSession
+	}
+	s := &clientSession{version: binary.BigEndian.Uint16(b), group: binary.BigEndian.Uint16(b[2:])}
+	b = b[4:]
+	for _, part := range []*[]byte{&s.der, &s.ocsp, &s.scts, &s.chain} {
+		if len(b) < 4 || uint64(binary.BigEndian.Uint32(b)) > uint64(len(b)-4) {
+			return nil, errNoSession
+		}
+		n := 4 + int(binary.BigEndian.Uint32(b))
+		*part, b = b[4:n:n], b[n:]
+	}
+	if len(b) > 0 || len(s.der) == 0 || len(s.chain) == 0 {
+		return nil, errNoSession
+	}
+	return s, nil
+}
+
+// sessionCache returns the configuration's cache and this connection's key in it, or nil.
+func (c *Conn) sessionCache() (tls.ClientSessionCache, string) {
+	config := c.ctx.config
+	if config.ClientSessionCache == nil || config.SessionTicketsDisabled {
+		return nil, ""
+	}
+	key := c.serverName // crypto/tls's clientSessionCacheKey
+	if key == "" {
+		key = c.conn.RemoteAddr().String()
+	}
+	return config.ClientSessionCache, key
+}
+
+// loadSession returns the session to offer, or nil. What a full handshake would verify of the server is verified here, by the
+// configuration as it is now: nothing is, once the server agrees.
+func (h *handshake) loadSession() []byte {
+	c := h.c
+	cache, key := c.sessionCache()
+	if cache == nil {
+		return nil
+	}
+	stored, ok := cache.Get(key)
+	if !ok || stored == nil {
+		return nil
+	}
+	s, err := sessionOf(stored)
+	if err != nil {
+		return nil // crypto/tls's, or nobody's
+	}
+	if s.version >= tls.VersionTLS13 {
+		cache.Put(key, nil) // for one use: RFC 8446, appendix C.4
+	}
+	certs, chains, refused := c.decide(s.chain)
+	if refused != nil || c.ctx.time().After(certs[0].NotAfter) {
+		cache.Put(key, nil)
+		return nil
+	}
+	h.offered = &storedSession{certs: certs, chains: chains, ocsp: s.ocsp, scts: s.scts, group: s.group}
+	return s.der
+}
+
+func sessionOf(stored *tls.ClientSessionState) (*clientSession, error) {
+	_, state, err := stored.ResumptionState()
+	if err != nil || state == nil {
+		return nil, errNoSession
+	}
+	for _, extra := range state.Extra {
+		if s, err := parseClientSession(extra); err == nil {
+			return s, nil
+		}
+	}
+	return nil, errNoSession
+}
+
+// evictSession forgets the session that a failed handshake has offered.
+func (c *Conn) evictSession() {
+	if cache, key := c.sessionCache(); cache != nil {
+		cache.Put(key, nil)
+	}
+}
+
+// keepSessions puts what a client was given into the cache.
+func (c *Conn) keepSessions(sessions []libssl.Session) {
+	if len(sessions) == 0 || !c.isClient {
+		return
+	}
+	cache, key := c.sessionCache()
+	if cache == nil {
+		return
+	}
+	chain := make([][]byte, len(c.state.PeerCertificates))
+	for i, cert := range c.state.PeerCertificates {
+		chain[i] = cert.Raw
+	}
+	scts, _ := sctList(c.state.SignedCertificateTimestamps)
+	for _, s := range sessions {
+		kept := clientSession{
+			version: c.state.Version,
+			group:   uint16(c.state.CurveID),
+			der:     s.DER,
+			ocsp:    c.state.OCSPResponse,
+			scts:    scts,
+			chain:   libssl.PackChain(chain),
+		}
+		state, err := carrier()
+		if err != nil {
+			return
+		}
+		state.Extra = [][]byte{kept.marshal()}
+		if stored, err := tls.NewResumptionState(s.ID, state); err == nil {
+			cache.Put(key, stored)
+		}
+	}
+}
+
+// carrier returns a SessionState that means nothing by itself.
+func carrier() (*tls.SessionState, error) {
+	template, err := sessionTemplate()
+	if err != nil {
+		return nil, err
+	}
+	return tls.ParseSessionState(template)
+}
+
+// sessionTemplate is the encoding of a SessionState that crypto/tls itself has made, in a handshake over nothing.
+var sessionTemplate = sync.OnceValues(func() ([]byte, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, err
+	}
+	cert := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: time.Unix(0, 0), NotAfter: time.Unix(1, 0)}
+	der, err := x509.CreateCertificate(rand.Reader, cert, cert, key.Public(), key)
+	if err != nil {
+		return nil, err
+	}
+	a, b := net.Pipe()
+	defer a.Close()
+	server := tls.Server(b, &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}})
+	go func() {
+		_ = server.Handshake()
+		_ = b.Close()
+	}()
+	var made catcher
+	client := tls.Client(a, &tls.Config{
+		InsecureSkipVerify: true, // both ends are here
+		MaxVersion:         tls.VersionTLS12,
+		ClientSessionCache: &made,
+	})
+	if err := client.Handshake(); err != nil {
+		return nil, err
+	}
+	if made.state == nil {
+		return nil, errNoSession
+	}
+	_, state, err := made.state.ResumptionState()
+	if err != nil {
+		return nil, err
+	}
+	return state.Bytes()
+})
+
+// A catcher is a cache that keeps what it was given last.
+type catcher struct{ state *tls.ClientSessionState }
+
+func (c *catcher) Get(string) (*tls.ClientSessionState, bool)  { return nil, false }
+func (c *catcher) Put(_ string, state *tls.ClientSessionState) { c.state = state }

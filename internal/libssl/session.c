@@ -1,0 +1,499 @@
+/*
+ * Sessions and their resumption.
+ *
+ * A server's session carries, in libssl's field for an application's data, what it was made for and with:
+ *
+ *   binding  SHA-256 over the context's policy, the server's name that the client asked for and the protocol chosen, cut to BINDING
+ *            bytes. A session is resumed where all of them are the same, and nowhere else.
+ *   group    of the key exchange, which a resumed TLS 1.2 handshake has none of
+ *   chain    of the client's certificates, packed, if it sent any: libssl itself keeps the leaf only.
+ *
+ * libssl verifies nothing when it resumes a session: where certificates are asked for, Go looks at the chain again.
+ */
+
+#include "private.h"
+#include "provider.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+	MAX_KEPT_CHAIN = 1 << 14, /* a session with a longer one is not resumed: a ticket has 2^16 bytes at most */
+	MAX_SESSIONS = 1 << 18,
+	MAX_ID = 32,
+	PSK_DHE_KE = 1, /* RFC 8446, section 4.2.9 */
+};
+
+struct ticket_ring {
+	pthread_mutex_t lock;
+	const EVP_CIPHER *aes[2]; /* AES-128-CBC, AES-256-CBC */
+	size_t n;
+	ossl_ticket_key keys[OSSL_MAX_TICKET_KEYS]; /* guarded by lock */
+};
+
+/* Finds the key of that name, or with NULL the one that seals. Returns its place, or -1. */
+static int find_key(ticket_ring *r, const uint8_t *name, ossl_ticket_key *key)
+{
+	size_t i;
+	int found = -1;
+
+	pthread_mutex_lock(&r->lock);
+	for (i = 0; i < r->n && found < 0; i++) {
+		if (name && memcmp(r->keys[i].name, name, sizeof key->name) != 0)
+			continue;
+		*key = r->keys[i];
+		found = (int)i;
+	}
+	pthread_mutex_unlock(&r->lock);
+	return found;
+}
+
+/* Whether tickets can be sealed now: a ring may be empty for a time. */
+static int has_keys(const ossl_ctx *ctx)
+{
+	int has = 0;
+
+	if (ctx->ring) {
+		pthread_mutex_lock(&ctx->ring->lock);
+		has = ctx->ring->n > 0;
+		pthread_mutex_unlock(&ctx->ring->lock);
+	}
+	return has;
+}
+
+int ossl_ctx_set_ticket_keys(ossl_ctx *ctx, const ossl_ticket_key *keys, size_t n)
+{
+	ticket_ring *r = ctx->ring;
+
+	if (!r || n > OSSL_MAX_TICKET_KEYS)
+		return 0;
+	pthread_mutex_lock(&r->lock);
+	ossl_fn.OPENSSL_cleanse(r->keys, sizeof r->keys);
+	memcpy(r->keys, keys, n * sizeof *keys);
+	r->n = n;
+	pthread_mutex_unlock(&r->lock);
+	return 1;
+}
+
+/* Prepares the cipher for a ticket. Returns what libssl is to know: 1, 2 if the client is to get a new ticket, 0 if the key is not
+ * known, -1 on failure. */
+static int ticket_cipher(SSL *ssl, ossl_ticket_key *key, unsigned char *name, unsigned char *iv, EVP_CIPHER_CTX *cipher, int sealing)
+{
+	ticket_ring *r = conn_of(ssl)->ctx->ring;
+	int at = find_key(r, sealing ? NULL : name, key);
+
+	if (at < 0) /* no ticket; TLS 1.3 on 1.1.1 knows no such answer */
+		return sealing && !ossl_fn.EVP_CIPHER_fetch && ossl_fn.SSL_version(ssl) == OSSL_TLS1_3_VERSION ? -1 : 0;
+	if (sealing) {
+		memcpy(name, key->name, sizeof key->name);
+		if (ossl_fn.RAND_bytes(iv, 16) != 1)
+			return -1;
+	}
+	if (ossl_fn.EVP_CipherInit_ex(cipher, r->aes[key->cipher_len == 32], NULL, key->cipher, iv, sealing) != 1)
+		return -1;
+	/* TLS 1.3's tickets are for one use: RFC 8446, appendix C.4. */
+	return at > 0 || (!sealing && ossl_fn.SSL_version(ssl) == OSSL_TLS1_3_VERSION) ? 2 : 1;
+}
+
+/* SSL_CTX_set_tlsext_ticket_key_evp_cb(3). */
+static int on_ticket_key(SSL *ssl, unsigned char *name, unsigned char *iv, EVP_CIPHER_CTX *cipher, EVP_MAC_CTX *mac, int sealing)
+{
+	ossl_ticket_key key;
+	int answer = ticket_cipher(ssl, &key, name, iv, cipher, sealing);
+
+	if (answer > 0) {
+		OSSL_PARAM params[] = {
+			{"key", (unsigned)OSSL_OSSL_PARAM_OCTET_STRING, key.mac, key.mac_len, (size_t)-1},
+			{"digest", (unsigned)OSSL_OSSL_PARAM_UTF8_STRING, "SHA256", 6, (size_t)-1},
+			{NULL, 0, NULL, 0, 0},
+		};
+		if (ossl_fn.EVP_MAC_CTX_set_params(mac, params) != 1)
+			answer = -1;
+	}
+	ossl_fn.OPENSSL_cleanse(&key, sizeof key);
+	return answer;
+}
+
+/* The same for 1.1.1. */
+static int on_ticket_key_1_1_1(SSL *ssl, unsigned char *name, unsigned char *iv, EVP_CIPHER_CTX *cipher, HMAC_CTX *mac, int sealing)
+{
+	ossl_ticket_key key;
+	int answer = ticket_cipher(ssl, &key, name, iv, cipher, sealing);
+
+	if (answer > 0 && ossl_fn.HMAC_Init_ex(mac, key.mac, key.mac_len, ossl_fn.EVP_sha256(), NULL) != 1)
+		answer = -1;
+	ossl_fn.OPENSSL_cleanse(&key, sizeof key);
+	return answer;
+}
+
+/* Puts what a session is bound to, and the client's chain, into it. */
+static int put_appdata(conn *c, SSL_SESSION *s)
+{
+	uint8_t data[BINDING + 2] = {0};
+	bytes all = {0};
+	int ok;
+
+	if (c->chain.len > MAX_KEPT_CHAIN) /* bound to nothing */
+		return ossl_fn.SSL_SESSION_set1_ticket_appdata(s, data, sizeof data) == 1;
+	memcpy(data, c->binding, BINDING);
+	data[BINDING] = (uint8_t)(c->group >> 8);
+	data[BINDING + 1] = (uint8_t)c->group;
+	if (c->chain.len == 0)
+		return ossl_fn.SSL_SESSION_set1_ticket_appdata(s, data, sizeof data) == 1;
+	ok = bytes_append(&all, data, sizeof data, MAX_SESSIONS) && bytes_append(&all, c->chain.data, c->chain.len, MAX_SESSIONS) &&
+		ossl_fn.SSL_SESSION_set1_ticket_appdata(s, all.data, all.len) == 1;
+	bytes_free(&all);
+	return ok;
+}
+
+void session_chain(conn *c, const uint8_t *chain, size_t len)
+{
+	if (!c->ctx->tickets && !c->ctx->cached)
+		return;
+	c->chain.len = 0;
+	bytes_append(&c->chain, chain, len, len);
+}
+
+/* Whether this connection may resume a session: it is bound to the same, and Go agrees to the client's certificates. */
+static int acceptable(conn *c, SSL_SESSION *s)
+{
+	void *appdata = NULL;
+	const uint8_t *data;
+	size_t len = 0;
+
+	if (ossl_fn.SSL_SESSION_get0_ticket_appdata(s, &appdata, &len) != 1 || len < BINDING + 2 ||
+		memcmp(appdata, c->binding, BINDING) != 0)
+		return 0;
+	data = (const uint8_t *)appdata + BINDING + 2;
+	len -= BINDING + 2;
+	if (c->ctx->client_auth == OSSL_SSL_VERIFY_NONE ? len > 0 : !c->calls_go || !c->go || osslGoResume(c->go, data, len) != 1)
+		return 0;
+	session_chain(c, data, len); /* for the next ticket */
+	c->group = (uint16_t)(data[-2] << 8 | data[-1]); /* TLS 1.3 has a new one, in its ServerHello */
+	return 1;
+}
+
+/* SSL_CTX_set_session_ticket_cb(3): a ticket is about to be made. */
+static int on_ticket(SSL *ssl, void *arg)
+{
+	(void)arg;
+	return put_appdata(conn_of(ssl), ossl_fn.SSL_get_session(ssl));
+}
+
+/* SSL_CTX_set_session_ticket_cb(3): a ticket has been opened, or could not be. What is not used is replaced by a new one. */
+static int on_ticket_opened(SSL *ssl, SSL_SESSION *s, const unsigned char *name, size_t name_len, int status, void *arg)
+{
+	(void)name;
+	(void)name_len;
+	(void)arg;
+	if (s && status == OSSL_SSL_TICKET_SUCCESS && acceptable(conn_of(ssl), s))
+		return OSSL_SSL_TICKET_RETURN_USE;
+	if (s && status == OSSL_SSL_TICKET_SUCCESS_RENEW && acceptable(conn_of(ssl), s))
+		return OSSL_SSL_TICKET_RETURN_USE_RENEW;
+	return OSSL_SSL_TICKET_RETURN_IGNORE_RENEW;
+}
+
+static int append_sized(bytes *b, const uint8_t *data, size_t len)
+{
+	uint8_t head[4] = {(uint8_t)(len >> 24), (uint8_t)(len >> 16), (uint8_t)(len >> 8), (uint8_t)len};
+
+	return bytes_append(b, head, 4, MAX_SESSIONS) && bytes_append(b, data, len, MAX_SESSIONS);
+}
+
+/* Collects a session for Go. */
+static void collect(conn *c, SSL_SESSION *s)
+{
+	size_t before = c->sessions.len;
+	const uint8_t *id;
+	unsigned int id_len = 0;
+	uint8_t *to;
+	int len;
+
+	id = ossl_fn.SSL_SESSION_get_id(s, &id_len);
+	len = ossl_fn.i2d_SSL_SESSION(s, NULL);
+	if (len <= 0 || !append_sized(&c->sessions, id, id_len) || !append_sized(&c->sessions, NULL, (size_t)len)) {
+		c->sessions.len = before;
+		return;
+	}
+	to = c->sessions.data + c->sessions.len - (size_t)len;
+	if (ossl_fn.i2d_SSL_SESSION(s, &to) != len)
+		c->sessions.len = before;
+}
+
+/* SSL_CTX_sess_set_new_cb(3). The session stays libssl's. */
+static int on_new_session(SSL *ssl, SSL_SESSION *s)
+{
+	conn *c = conn_of(ssl);
+
+	if (!c->server) {
+		if (c->ctx->keep_sessions)
+			collect(c, s);
+	} else if (c->ctx->cached && (ossl_fn.SSL_version(ssl) == OSSL_TLS1_3_VERSION || put_appdata(c, s))) {
+		collect(c, s); /* TLS 1.2 has no on_ticket for those */
+	}
+	return 0;
+}
+
+void session_end(conn *c)
+{
+	/* A new ticket for a session that was resumed: libssl calls nobody in TLS 1.2. */
+	if (c->new_ticket && c->ctx->keep_sessions && c->pub.resumed)
+		collect(c, ossl_fn.SSL_get_session(c->ssl));
+}
+
+/* SSL_CTX_sess_set_get_cb(3). What is returned is libssl's from now on. */
+static SSL_SESSION *on_lookup(SSL *ssl, const unsigned char *id, int len, int *copy)
+{
+	conn *c = conn_of(ssl);
+	const unsigned char *p = c->offered.data;
+	const uint8_t *own;
+	unsigned int own_len = 0;
+	SSL_SESSION *s;
+
+	*copy = 0;
+	if (c->offered.len == 0 || len != c->offered_id_len || memcmp(id, c->offered_id, (size_t)len) != 0)
+		return NULL;
+	s = ossl_fn.d2i_SSL_SESSION(NULL, &p, (long)c->offered.len);
+	if (!s) {
+		ossl_fn.ERR_clear_error();
+		return NULL;
+	}
+	own = ossl_fn.SSL_SESSION_get_id(s, &own_len);
+	if ((int)own_len != len || memcmp(own, id, own_len) != 0 || !acceptable(c, s)) {
+		ossl_fn.SSL_SESSION_free(s);
+		return NULL;
+	}
+	return s;
+}
+
+int ossl_conn_offer_session(ossl_conn *pub, const uint8_t *session, size_t len)
+{
+	conn *c = (conn *)pub;
+
+	c->offered.len = 0;
+	return bytes_append(&c->offered, session, len, MAX_SESSIONS);
+}
+
+void ossl_conn_forget_sessions(ossl_conn *pub)
+{
+	conn *c = (conn *)pub;
+
+	bytes_free(&c->sessions);
+	pub->sessions = NULL;
+	pub->sessions_len = 0;
+}
+
+/* Reads n bytes as a number from the front of what is left. */
+static int number(const uint8_t **p, size_t *left, size_t n, size_t *v)
+{
+	if (*left < n)
+		return 0;
+	for (*v = 0; n > 0; n--, (*left)--)
+		*v = *v << 8 | *(*p)++;
+	return 1;
+}
+
+/* The first name of a server_name extension: RFC 6066, section 3. */
+static void server_name(SSL *ssl, const uint8_t **name, size_t *len)
+{
+	const uint8_t *p;
+	size_t left, list, type, n;
+
+	*len = 0;
+	if (ossl_fn.SSL_client_hello_get0_ext(ssl, OSSL_TLSEXT_TYPE_server_name, &p, &left) != 1 || !number(&p, &left, 2, &list) ||
+		!number(&p, &left, 1, &type) || type != OSSL_TLSEXT_NAMETYPE_host_name || !number(&p, &left, 2, &n) || n > left || n > 255)
+		return;
+	*name = p;
+	*len = n;
+}
+
+/* Works out what sessions of this connection are bound to. */
+static int bind(conn *c)
+{
+	uint8_t text[sizeof c->ctx->policy + 2 + 255 + 255], hash[MAX_SECRET], alpn_len = 0, *to = text;
+	const uint8_t *name = NULL, *p, *alpn = NULL;
+	size_t name_len, left, list, i;
+
+	memcpy(to, c->ctx->policy, sizeof c->ctx->policy);
+	to += sizeof c->ctx->policy;
+	server_name(c->ssl, &name, &name_len);
+	c->name.len = 0;
+	if (name_len > 0 && !bytes_append(&c->name, name, name_len, name_len))
+		return 0;
+	*to++ = (uint8_t)name_len;
+	for (i = 0; i < name_len; i++)
+		*to++ = name[i] >= 'A' && name[i] <= 'Z' ? (uint8_t)(name[i] + 'a' - 'A') : name[i];
+	if (ossl_fn.SSL_client_hello_get0_ext(c->ssl, OSSL_TLSEXT_TYPE_application_layer_protocol_negotiation, &p, &left) != 1 ||
+		!number(&p, &left, 2, &list) || list > left || alpn_select(c->ctx, p, list, &alpn, &alpn_len) != 1)
+		alpn_len = 0;
+	*to++ = alpn_len;
+	if (alpn_len > 0)
+		memcpy(to, alpn, alpn_len);
+	to += alpn_len;
+	if (ossl_fn.EVP_Digest(text, (size_t)(to - text), hash, NULL, ossl_fn.EVP_sha256(), NULL) != 1)
+		return 0;
+	memcpy(c->binding, hash, BINDING);
+	return 1;
+}
+
+/* Whether TLS 1.3 will be chosen. */
+static int offers_tls13(const conn *c)
+{
+	const uint8_t *p;
+	size_t left, list, v;
+
+	if (!c->ctx->max_tls13 ||
+		ossl_fn.SSL_client_hello_get0_ext(c->ssl, OSSL_TLSEXT_TYPE_supported_versions, &p, &left) != 1 ||
+		!number(&p, &left, 1, &list))
+		return 0;
+	while (number(&p, &left, 2, &v))
+		if (v == OSSL_TLS1_3_VERSION)
+			return 1;
+	return 0;
+}
+
+/* Whether the client can use the tickets of TLS 1.3: it resumes with a new key exchange. */
+static int wants_tickets(const conn *c)
+{
+	const uint8_t *p;
+	size_t left, list, v;
+
+	if (ossl_fn.SSL_client_hello_get0_ext(c->ssl, OSSL_TLSEXT_TYPE_psk_kex_modes, &p, &left) != 1 || !number(&p, &left, 1, &list))
+		return 0;
+	while (number(&p, &left, 1, &v))
+		if (v == PSK_DHE_KE)
+			return 1;
+	return 0;
+}
+
+int session_hello(conn *c)
+{
+	const uint8_t *p = NULL;
+	size_t left = 0, list, len = 0;
+
+	c->pub.lookup_len = 0;
+	c->pub.single_use = 0;
+	if (!c->ctx->tickets && !c->ctx->cached)
+		return 0;
+	if (!bind(c)) { /* nothing is bound to what is random */
+		ossl_fn.RAND_bytes(c->binding, BINDING);
+		return 0;
+	}
+	if (offers_tls13(c) && !wants_tickets(c))
+		ossl_fn.SSL_set_num_tickets(c->ssl, 0);
+	if (!c->ctx->cached)
+		return 0;
+	if (offers_tls13(c)) {
+		/* The cache's sessions have IDs for tickets. RFC 8446, section 4.2.11. */
+		ossl_fn.SSL_set_options(c->ssl, OSSL_SSL_OP_NO_TICKET);
+		if (ossl_fn.SSL_client_hello_get0_ext(c->ssl, OSSL_TLSEXT_TYPE_psk, &p, &left) != 1 || !number(&p, &left, 2, &list) ||
+			!number(&p, &left, 2, &len) || len != MAX_ID || len > left)
+			return 0;
+		c->pub.single_use = 1;
+	} else {
+		/* A ticket says more than an ID beside it: RFC 5077, section 3.4. */
+		if (c->ctx->tickets && ossl_fn.SSL_client_hello_get0_ext(c->ssl, OSSL_TLSEXT_TYPE_session_ticket, &p, &left) == 1 && left > 0)
+			return 0;
+		len = ossl_fn.SSL_client_hello_get0_session_id(c->ssl, &p);
+		if (len == 0 || len > MAX_ID)
+			return 0;
+	}
+	memcpy(c->offered_id, p, len);
+	c->offered_id_len = (uint8_t)len;
+	c->pub.lookup = c->offered_id;
+	c->pub.lookup_len = len;
+	return 1;
+}
+
+void session_begin(conn *c, const uint8_t *session, size_t len)
+{
+	const unsigned char *p = session;
+	SSL_SESSION *s;
+
+	if (c->server ? !has_keys(c->ctx) : !c->ctx->keep_sessions) {
+		ossl_fn.SSL_set_options(c->ssl, OSSL_SSL_OP_NO_TICKET);
+		if (!c->ctx->cached)
+			ossl_fn.SSL_set_num_tickets(c->ssl, 0);
+	}
+	if (c->server || len == 0)
+		return;
+	s = ossl_fn.d2i_SSL_SESSION(NULL, &p, (long)len);
+	if (!s || ossl_fn.SSL_set_session(c->ssl, s) != 1) /* it is not resumed, and nothing else is lost */
+		ossl_fn.ERR_clear_error();
+	ossl_fn.SSL_SESSION_free(s);
+}
+
+static int make_ring(ossl_ctx *ctx)
+{
+	ticket_ring *r = calloc(1, sizeof *r);
+
+	if (!r)
+		return 0;
+	if (pthread_mutex_init(&r->lock, NULL) != 0) {
+		free(r);
+		return 0;
+	}
+	if (ossl_fn.EVP_CIPHER_fetch) {
+		r->aes[0] = ossl_fn.EVP_CIPHER_fetch(NULL, "AES-128-CBC", NULL);
+		r->aes[1] = ossl_fn.EVP_CIPHER_fetch(NULL, "AES-256-CBC", NULL);
+	} else {
+		r->aes[0] = ossl_fn.EVP_aes_128_cbc();
+		r->aes[1] = ossl_fn.EVP_aes_256_cbc();
+	}
+	ctx->ring = r;
+	return r->aes[0] && r->aes[1];
+}
+
+void ossl_ctx_free_sessions(ossl_ctx *ctx)
+{
+	ticket_ring *r = ctx->ring;
+
+	if (!r)
+		return;
+	if (ossl_fn.EVP_CIPHER_free) {
+		ossl_fn.EVP_CIPHER_free((EVP_CIPHER *)r->aes[0]);
+		ossl_fn.EVP_CIPHER_free((EVP_CIPHER *)r->aes[1]);
+	}
+	pthread_mutex_destroy(&r->lock);
+	ossl_fn.OPENSSL_cleanse(r, sizeof *r);
+	free(r);
+	ctx->ring = NULL;
+}
+
+const char *ossl_ctx_set_sessions(ossl_ctx *ctx, const ossl_ctx_params *p)
+{
+	/* All that libssl is told: what a session is bound to is looked at here. Servers that ask for certificates must have one, or
+	 * resumption fails the handshake. */
+	static const unsigned char sid_context[] = "ossl";
+	SSL_CTX *s = ctx->ssl;
+	long mode = OSSL_SSL_SESS_CACHE_NO_INTERNAL | OSSL_SSL_SESS_CACHE_NO_AUTO_CLEAR;
+
+	if (ossl_fn.SSL_CTX_set_session_id_context(s, sid_context, sizeof sid_context - 1) != 1)
+		return "session id context";
+	if (ctx->cached)
+		mode |= OSSL_SSL_SESS_CACHE_SERVER;
+	if (ctx->keep_sessions)
+		mode |= OSSL_SSL_SESS_CACHE_CLIENT;
+	ossl_fn.SSL_CTX_ctrl(s, OSSL_SSL_CTRL_SET_SESS_CACHE_MODE, mode, NULL);
+	/* One ticket a connection, as crypto/tls sends. */
+	if (ossl_fn.SSL_CTX_set_num_tickets(s, ctx->tickets || ctx->cached ? 1 : 0) != 1)
+		return "tickets";
+	if (p->session_timeout > 0)
+		ossl_fn.SSL_CTX_set_timeout(s, p->session_timeout);
+	ossl_fn.SSL_CTX_sess_set_new_cb(s, on_new_session);
+	if (ctx->cached)
+		ossl_fn.SSL_CTX_sess_set_get_cb(s, on_lookup);
+	if (!ctx->tickets && !ctx->cached)
+		return NULL;
+	if (ossl_fn.SSL_CTX_set_session_ticket_cb(s, on_ticket, on_ticket_opened, NULL) != 1)
+		return "tickets";
+	if (!ctx->tickets)
+		return NULL;
+	if (!make_ring(ctx))
+		return "ticket keys";
+	if (ossl_fn.SSL_CTX_set_tlsext_ticket_key_evp_cb)
+		return ossl_fn.SSL_CTX_set_tlsext_ticket_key_evp_cb(s, on_ticket_key) == 1 ? NULL : "ticket keys";
+	ossl_fn.SSL_CTX_callback_ctrl(s, OSSL_SSL_CTRL_SET_TLSEXT_TICKET_KEY_CB, (void (*)(void))on_ticket_key_1_1_1);
+	return NULL;
+}

@@ -1,0 +1,267 @@
+package ossl
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"net"
+	"reflect"
+	"sync"
+	"sync/atomic"
+	"time"
+	"unsafe"
+
+	"github.com/ossl-go/ossl/internal/libssl"
+	"github.com/ossl-go/ossl/internal/ticketsecret"
+	"github.com/ossl-go/ossl/session"
+)
+
+// Resumption, the server's side. libssl makes and reads sessions and tickets; what is decided here is which may be resumed:
+//
+//   - internal/libssl/session.c binds each session to the Context's policy, the name and the protocol it was made for;
+//   - where certificates are asked for, the client's chain is verified again, by the configuration as it is now;
+//   - VerifyConnection is asked as in a full handshake.
+//
+// A session that must not be resumed costs a full handshake. None of the checks is left to the client or to the cache.
+
+// storedSession is what a resumed connection takes of its session.
+type storedSession struct {
+	certs      []*x509.Certificate
+	chains     [][]*x509.Certificate
+	ocsp, scts []byte // a client's
+	group      uint16 // a client's, of TLS 1.2
+}
+
+// cacheTimeout bounds each call of a session cache.
+const cacheTimeout = 250 * time.Millisecond
+
+// sessionPolicy is what a configuration asks of clients, as a hash: a session made under another policy is not resumed.
+func sessionPolicy(config *tls.Config) [32]byte {
+	h := sha256.New()
+	h.Write([]byte("ossl session policy 1"))
+	h.Write([]byte{byte(config.ClientAuth)})
+	if config.ClientAuth != tls.NoClientCert && config.ClientCAs != nil {
+		for _, name := range subjects(config.ClientCAs) {
+			sum := sha256.Sum256(name)
+			h.Write(sum[:])
+		}
+	}
+	return [32]byte(h.Sum(nil))
+}
+
+// lookUp answers libssl's question for a session, if there is one.
+func (h *handshake) lookUp() error {
+	c := h.c
+	c.mu.Lock()
+	if c.tls == nil {
+		c.unlock()
+		return net.ErrClosed
+	}
+	id := bytes.Clone(h.tls.Lookup())
+	c.unlock()
+	if id == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(h.ctx, cacheTimeout)
+	// TLS 1.3's IDs are for one use. One of TLS 1.2 has 32 bytes too: what tells them apart is which hello it came in, and libssl says
+	// so by the options it has set by now.
+	found, err := c.ctx.opts.cache.Get(ctx, id, h.tls.SingleUse())
+	cancel()
+	if err != nil || len(found) == 0 {
+		return nil
+	}
+	c.mu.Lock()
+	defer c.unlock()
+	if c.tls == nil {
+		return net.ErrClosed
+	}
+	h.tls.OfferSession(found)
+	if !h.tls.SingleUse() {
+		c.cachedID = id
+	}
+	return nil
+}
+
+// cacheSessions keeps the sessions that a server has made.
+func (c *Conn) cacheSessions(sessions []libssl.Session) {
+	for _, s := range sessions {
+		ctx, cancel := context.WithTimeout(context.Background(), cacheTimeout)
+		err := c.ctx.opts.cache.Put(ctx, s.ID, s.DER, time.Now().Add(c.ctx.opts.lifetime))
+		cancel()
+		if err == nil {
+			c.cachedID = s.ID
+		}
+	}
+}
+
+// forgetSession takes the connection's session out of the cache if err is a fatal alert's: RFC 5246, section 7.2.2. readMu is held.
+func (c *Conn) forgetSession(err error) {
+	if c.cachedID == nil || c.isClient {
+		return
+	}
+	var alert tls.AlertError
+	if !errors.As(err, &alert) {
+		return
+	}
+	id := c.cachedID
+	c.cachedID = nil
+	ctx, cancel := context.WithTimeout(context.Background(), cacheTimeout)
+	defer cancel()
+	_ = c.ctx.opts.cache.Remove(ctx, id)
+}
+
+// resumeBeneath decides from inside libssl, on a server that asks for certificates, whether a session may be resumed that was made
+// with this chain: as if the client had sent it now. It is crypto/tls's checkForResumption.
+func (c *Conn) resumeBeneath(packed []byte) bool {
+	auth := c.ctx.config.ClientAuth
+	if len(packed) == 0 {
+		if auth == tls.RequireAnyClientCert || auth == tls.RequireAndVerifyClientCert {
+			return false
+		}
+		c.hs.offered = &storedSession{}
+		return true
+	}
+	certs, chains, refused := c.decide(packed)
+	if refused != nil || c.ctx.time().After(certs[0].NotAfter) {
+		return false
+	}
+	c.hs.offered = &storedSession{certs: certs, chains: chains}
+	return true
+}
+
+// resume takes over what the session brings, once both ends have agreed to resume it. mu is held.
+func (h *handshake) resume() {
+	h.resumed = true
+	h.c.state.PeerCertificates, h.c.state.VerifiedChains = h.offered.certs, h.offered.chains
+}
+
+// ticketKeys are the keys that a Context seals and opens tickets with.
+type ticketKeys struct {
+	ring *session.Ring // nil if there are no tickets
+	mu   sync.Mutex    // one change at a time
+	seen atomic.Uint64 // the ring's generation that libssl has
+}
+
+// maxTicketKeys is how many keys of a ring are used.
+const maxTicketKeys = 32
+
+// makeRing finds the Context's ring of ticket keys.
+func (c *Context) makeRing() error {
+	config, o := c.config, c.opts
+	set := configTicketKeys(config)
+	switch {
+	case config.SessionTicketsDisabled && o.ring != nil && !o.chosen:
+		return &ConfigError{Field: "WithTicketKeys", Reason: "SessionTicketsDisabled is set"}
+	case len(set) > 0 && o.ring != nil && !o.chosen:
+		return &ConfigError{Field: "WithTicketKeys", Reason: "the configuration has ticket keys of its own"}
+	case config.SessionTicketsDisabled || c.server != nil:
+	case len(set) > 0:
+		keys := make([]session.TicketKey, len(set))
+		for i, material := range set {
+			keys[i] = ticketKeyOf(material)
+		}
+		ring, err := session.NewRing(keys...)
+		if err != nil {
+			return &ConfigError{Field: "SessionTicketKey", Reason: "can't be used", Err: err}
+		}
+		c.ring = ring
+	case o.ring != nil:
+		c.ring = o.ring
+	case o.inherited != nil:
+		c.ring = o.inherited
+	default:
+		c.ring = session.NewRotatingRing(0, 0)
+	}
+	chosen := *o
+	chosen.chosen, chosen.inherited = true, c.ring
+	c.forChosen = &chosen
+	return nil
+}
+
+func ticketKeyOf(material [32]byte) session.TicketKey {
+	derived := ticketsecret.Derive(material)
+	k := session.TicketKey{MAC: derived[16:48], Cipher: derived[48:]}
+	copy(k.Name[:], derived)
+	return k
+}
+
+// refreshTicketKeys gives libssl the ring's keys if they have changed.
+func (c *Context) refreshTicketKeys() {
+	if c.ring == nil || c.ring.Generation() == c.seen.Load() {
+		return
+	}
+	c.ticketKeys.mu.Lock()
+	defer c.ticketKeys.mu.Unlock()
+	keys, generation := c.ring.Snapshot()
+	if generation == c.seen.Load() {
+		return
+	}
+	list := make([]libssl.TicketKey, min(len(keys), maxTicketKeys))
+	for i := range list {
+		list[i] = libssl.TicketKey{Name: keys[i].Name, Cipher: keys[i].Cipher, MAC: keys[i].MAC}
+	}
+	if c.ssl.SetTicketKeys(list) {
+		c.seen.Store(generation)
+	}
+}
+
+// configTicketKeys returns what crypto/tls keeps of the secrets given to SetSessionTicketKeys, or of SessionTicketKey. There is no
+// exported way to have the former. config must not be in use by anyone else.
+func configTicketKeys(config *tls.Config) [][32]byte {
+	var set [][32]byte
+	if list := reflect.ValueOf(config).Elem().FieldByName("sessionTicketKeys"); list.IsValid() && list.Kind() == reflect.Slice {
+		for i := range list.Len() {
+			aes, mac := list.Index(i).FieldByName("aesKey"), list.Index(i).FieldByName("hmacKey")
+			if !is16Bytes(aes) || !is16Bytes(mac) {
+				return nil
+			}
+			var material [32]byte
+			for k := range 16 {
+				material[k], material[16+k] = byte(aes.Index(k).Uint()), byte(mac.Index(k).Uint())
+			}
+			set = append(set, material)
+		}
+	}
+	//lint:ignore SA1019 deprecated, and still honoured by crypto/tls
+	if secret := config.SessionTicketKey; len(set) == 0 && secret != [32]byte{} && !randomTicketKey(secret) {
+		set = append(set, ticketsecret.Hash(secret))
+	}
+	return set
+}
+
+// randomTicketKey reports whether crypto/tls has put a value of its own into SessionTicketKey, to see later whether that was changed:
+// it begins so.
+func randomTicketKey(secret [32]byte) bool { return bytes.HasPrefix(secret[:], []byte("DEPRECATED")) }
+
+func is16Bytes(v reflect.Value) bool {
+	return v.IsValid() && v.Kind() == reflect.Array && v.Len() == 16 && v.Type().Elem().Kind() == reflect.Uint8
+}
+
+// ticketKeysMark identifies the keys that SetSessionTicketKeys has set last, for as long as they are in use: each call makes a list
+// of its own.
+func ticketKeysMark(config *tls.Config) uintptr {
+	layout := ticketKeysLayout()
+	if !layout.ok {
+		return 0
+	}
+	base := unsafe.Pointer(config)
+	mu := (*sync.RWMutex)(unsafe.Add(base, layout.mutex))
+	mu.RLock()
+	defer mu.RUnlock()
+	return *(*uintptr)(unsafe.Add(base, layout.keys)) // a slice begins with its pointer
+}
+
+var ticketKeysLayout = sync.OnceValue(func() (layout struct {
+	mutex, keys uintptr
+	ok          bool
+}) {
+	t := reflect.TypeFor[tls.Config]()
+	mutex, hasMutex := t.FieldByName("mutex")
+	keys, hasKeys := t.FieldByName("sessionTicketKeys")
+	layout.ok = hasMutex && hasKeys && mutex.Type == reflect.TypeFor[sync.RWMutex]() && keys.Type.Kind() == reflect.Slice
+	layout.mutex, layout.keys = mutex.Offset, keys.Offset
+	return layout
+})
