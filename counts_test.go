@@ -26,7 +26,7 @@ func contexts(t testing.TB, edit func(client, server *tls.Config)) pairOfContext
 	if edit != nil {
 		edit(c, s)
 	}
-	client, err := ossl.NewContext(c)
+	client, err := ossl.NewContext(withSessions(c))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,11 +22,11 @@ type osslImpl struct{}
 func (osslImpl) Name() string { return "ossl" }
 
 func (osslImpl) Client(conn net.Conn, config *tls.Config) tlstest.Conn {
-	return ossl.Client(conn, config)
+	return ossl.Client(conn, withSessions(config))
 }
 
 func (osslImpl) Server(conn net.Conn, config *tls.Config) tlstest.Conn {
-	return ossl.Server(conn, config)
+	return ossl.Server(conn, withSessions(config))
 }
 
 var library = sync.OnceValue(func() ossl.LibraryInfo {

@@ -36,6 +36,7 @@ type handshake struct {
 	offered            *storedSession // what a resumed connection takes of the session: a client's offer, a server's candidate
 	resumed            bool           // it was taken
 	sessions           []libssl.Session
+	lookedUp           []byte // the ID of what the cache gave, if it is to stay there
 	done               bool
 	facts              libssl.Facts // once it is done
 }
@@ -415,6 +416,9 @@ func (h *handshake) checkFinished() (alert []byte, err error) {
 	}
 	facts := h.facts
 	c.fillState(facts)
+	if facts.Resumed && !c.isClient {
+		c.cachedID = h.lookedUp
+	}
 	c.takenOver.Store(facts.TakenOver)
 	if err := c.checkALPN(); err != nil {
 		return h.lateAlert(alertUnsupportedExtension), err

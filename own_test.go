@@ -33,7 +33,7 @@ func (p onPath) Server(conn net.Conn, config *tls.Config) tlstest.Conn {
 }
 
 func (p onPath) context(config *tls.Config) *ossl.Context {
-	ctx, err := ossl.NewContext(config, ossl.WithRecordPath(ossl.RecordPath(p)),
+	ctx, err := ossl.NewContext(withSessions(config), ossl.WithRecordPath(ossl.RecordPath(p)),
 		ossl.WithTLS13CipherSuites(tls.TLS_AES_128_GCM_SHA256, tls.TLS_AES_256_GCM_SHA384, tls.TLS_CHACHA20_POLY1305_SHA256))
 	if err != nil {
 		panic(err)
@@ -134,14 +134,14 @@ func TestTakenOver(t *testing.T) {
 				a, b := tlstest.Buffered()
 				var client, server tlstest.Conn = tlstest.Std.Client(a, clientConfig), tlstest.Std.Server(b, serverConfig)
 				if pairing != "std-ossl" {
-					ctx, err := ossl.NewContext(clientConfig, opts...)
+					ctx, err := ossl.NewContext(withSessions(clientConfig), opts...)
 					if err != nil {
 						t.Fatal(err)
 					}
 					client = ctx.Client(a, "")
 				}
 				if pairing != "ossl-std" {
-					ctx, err := ossl.NewContext(serverConfig, opts...)
+					ctx, err := ossl.NewContext(withSessions(serverConfig), opts...)
 					if err != nil {
 						t.Fatal(err)
 					}

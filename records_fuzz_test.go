@@ -141,7 +141,7 @@ func (v *recordVictim) context(config *tls.Config) *ossl.Context {
 	if v.suite.version == tls.VersionTLS13 {
 		opts = append(opts, ossl.WithTLS13CipherSuites(v.suite.id))
 	}
-	ctx, err := ossl.NewContext(config, opts...)
+	ctx, err := ossl.NewContext(withSessions(config), opts...)
 	if err != nil {
 		panic(err)
 	}

@@ -80,7 +80,7 @@ func (h *handshake) lookUp() error {
 	}
 	h.tls.OfferSession(found)
 	if !h.tls.SingleUse() {
-		c.cachedID = id
+		h.lookedUp = id
 	}
 	return nil
 }

@@ -17,6 +17,9 @@ func (c *Conn) finishMessage() error {
 		return c.awaitRead()
 	}
 	defer c.unlockRead()
+	if c.takenOver.Load() { // by a Read that has come first
+		return nil
+	}
 	if c.readErr != nil {
 		return c.readErr
 	}

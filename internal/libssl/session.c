@@ -152,7 +152,8 @@ void session_chain(conn *c, const uint8_t *chain, size_t len)
 	if (!c->ctx->tickets && !c->ctx->cached)
 		return;
 	c->chain.len = 0;
-	bytes_append(&c->chain, chain, len, len);
+	if (!bytes_append(&c->chain, chain, len, len) || len > MAX_KEPT_CHAIN)
+		ossl_fn.SSL_set_num_tickets(c->ssl, 0); /* in TLS 1.2 the ticket has been promised */
 }
 
 /* Whether this connection may resume a session: it is bound to the same, and Go agrees to the client's certificates. */
