@@ -156,8 +156,9 @@ func resolve(c *tls.Config, o *options) (*settings, error) {
 	s.min, s.max = slices.Min(versions), slices.Max(versions)
 
 	var suites []uint16
+	prohibited := func(id uint16) bool { return o.http2 && c.CipherSuites == nil && !isHTTP2Suite(id) }
 	for _, id := range hello.CipherSuites {
-		if suiteNames12[id] != "" {
+		if suiteNames12[id] != "" && !prohibited(id) {
 			suites = append(suites, id)
 		}
 	}

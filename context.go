@@ -56,10 +56,13 @@ func newContext(config *tls.Config, o *options) (*Context, error) {
 	if config == nil {
 		config = &tls.Config{}
 	}
+	config = config.Clone()
+	if o.http2 {
+		offerHTTP2(config)
+	}
 	if err := checkConfig(config); err != nil {
 		return nil, err
 	}
-	config = config.Clone()
 	s, err := resolve(config, o)
 	if err != nil {
 		return nil, err

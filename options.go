@@ -27,6 +27,7 @@ type options struct {
 
 	inherited *session.Ring // of the Context whose GetConfigForClient chose this one's configuration
 	chosen    bool          // the Context's configuration was chosen so
+	http2         bool
 }
 
 // envRecords names the environment variable that chooses the record path where no [WithRecordPath] does: "auto", "libssl" or
@@ -197,6 +198,16 @@ func WithSessionLifetime(lifetime time.Duration) Option {
 				maxSessionLifetime)}
 		}
 		o.lifetime = lifetime
+		return nil
+	}
+}
+
+// WithHTTP2 makes the Context fit for HTTP/2, as net/http and gRPC make their configurations: it offers the ALPN protocol "h2",
+// last, where NextProtos doesn't name it, and leaves out the TLS 1.2 suites that HTTP/2 prohibits where CipherSuites is nil
+// (RFC 9113, section 9.2.2). It goes for the configurations that GetConfigForClient returns as well.
+func WithHTTP2() Option {
+	return func(o *options) error {
+		o.http2 = true
 		return nil
 	}
 }

@@ -19,22 +19,13 @@ import (
 type end func(conn net.Conn) tlstest.Conn
 
 func osslClient(t testing.TB, config *tls.Config, opts ...ossl.Option) end {
-	ctx := contextOf(t, config, opts...)
+	ctx := newContext(t, config, opts...)
 	return func(conn net.Conn) tlstest.Conn { return ctx.Client(conn, "") }
 }
 
 func osslServer(t testing.TB, config *tls.Config, opts ...ossl.Option) end {
-	ctx := contextOf(t, config, opts...)
+	ctx := newContext(t, config, opts...)
 	return func(conn net.Conn) tlstest.Conn { return ctx.Server(conn) }
-}
-
-func contextOf(t testing.TB, config *tls.Config, opts ...ossl.Option) *ossl.Context {
-	t.Helper()
-	ctx, err := ossl.NewContext(config, opts...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return ctx
 }
 
 func stdClient(config *tls.Config) end {

@@ -123,7 +123,7 @@ func TestTicketKeys(t *testing.T) {
 			mixed := new(oneSlot)
 			both := cc.Clone()
 			both.ClientSessionCache = mixed // whatever the name
-			ctx := contextOf(t, both)
+			ctx := newContext(t, both)
 			named := func(name string) end {
 				return func(conn net.Conn) tlstest.Conn { return ctx.Client(conn, name) }
 			}
@@ -196,7 +196,7 @@ func TestFatalAlertEndsSession(t *testing.T) {
 	cc, sc := resuming(tls.VersionTLS12)
 	sc.SessionTicketsDisabled = true
 	cache := session.NewCache(8)
-	client, server := contextOf(t, cc), contextOf(t, sc, ossl.WithSessionCache(cache))
+	client, server := newContext(t, cc), newContext(t, sc, ossl.WithSessionCache(cache))
 	for _, fatal := range []bool{false, true} {
 		a, b := tlstest.Buffered()
 		c, s := client.Client(a, ""), server.Server(b)
