@@ -199,6 +199,9 @@ func (c *Context) time() time.Time {
 	return time.Now()
 }
 
+// ServerName returns the configuration's ServerName, which a client's connections are for where none is given.
+func (c *Context) ServerName() string { return c.config.ServerName }
+
 // Client returns a connection that takes the client's role over conn. It sends serverName to the server and verifies the server's
 // certificate for it; "" means the configuration's ServerName. The handshake runs at the first Read or Write, or by
 // [Conn.HandshakeContext].

@@ -112,3 +112,12 @@ func TestHTTP2ConfigForClient(t *testing.T) {
 		t.Errorf("the chosen configuration was changed: %q", chosen.NextProtos)
 	}
 }
+
+func TestContextServerName(t *testing.T) {
+	config := &tls.Config{ServerName: tlstest.ServerName}
+	ctx := newContext(t, config)
+	config.ServerName = tlstest.OtherName // the Context has a copy
+	if got := ctx.ServerName(); got != tlstest.ServerName {
+		t.Errorf("%q, want %q", got, tlstest.ServerName)
+	}
+}
