@@ -1,0 +1,23 @@
+package grpctls_test
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"google.golang.org/grpc/grpclog"
+)
+
+// fatalLog is a text that gRPC's log was given as fatal, as a panic: it would otherwise end the process, and with it the tests that
+// come after.
+type fatalLog string
+
+// panicLog keeps gRPC quiet, which logs every failed handshake, and turns fatal entries into panics.
+type panicLog struct{ grpclog.LoggerV2 }
+
+func (panicLog) FatalDepth(_ int, args ...any)   { panic(fatalLog(strings.TrimSpace(fmt.Sprintln(args...)))) }
+func (panicLog) ErrorDepth(_ int, args ...any)   {}
+func (panicLog) WarningDepth(_ int, args ...any) {}
+func (panicLog) InfoDepth(_ int, args ...any)    {}
+
+func init() { grpclog.SetLoggerV2(panicLog{grpclog.NewLoggerV2(io.Discard, io.Discard, io.Discard)}) }
