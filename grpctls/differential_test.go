@@ -310,4 +310,3 @@ func TestServerName(t *testing.T) {
 		}
 	}
 }
-

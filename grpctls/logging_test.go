@@ -15,7 +15,9 @@ type fatalLog string
 // panicLog keeps gRPC quiet, which logs every failed handshake, and turns fatal entries into panics.
 type panicLog struct{ grpclog.LoggerV2 }
 
-func (panicLog) FatalDepth(_ int, args ...any)   { panic(fatalLog(strings.TrimSpace(fmt.Sprintln(args...)))) }
+func (panicLog) FatalDepth(_ int, args ...any) {
+	panic(fatalLog(strings.TrimSpace(fmt.Sprintln(args...))))
+}
 func (panicLog) ErrorDepth(_ int, args ...any)   {}
 func (panicLog) WarningDepth(_ int, args ...any) {}
 func (panicLog) InfoDepth(_ int, args ...any)    {}

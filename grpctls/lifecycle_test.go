@@ -1,0 +1,355 @@
+package grpctls_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"sync"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/connectivity"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+)
+
+// openStream opens a stream and passes one message to and fro, so that it is open on both sides.
+func openStream(t testing.TB, ctx context.Context, cc *grpc.ClientConn) grpc.ClientStream {
+	t.Helper()
+	stream, err := cc.NewStream(ctx, &streamDesc, echoStream)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := exchange(stream, []byte("hello")); err != nil {
+		t.Fatal(err)
+	}
+	return stream
+}
+
+var errOther = errors.New("the answer is another one")
+
+// exchange sends a message and waits for its echo.
+func exchange(stream grpc.ClientStream, message []byte) error {
+	if err := stream.SendMsg(wrapperspb.Bytes(message)); err != nil {
+		return err
+	}
+	m := new(wrapperspb.BytesValue)
+	if err := stream.RecvMsg(m); err != nil {
+		return err
+	}
+	if string(m.Value) != string(message) {
+		return errOther
+	}
+	return nil
+}
+
+// TestReconnect stops a server and starts another one at its address.
+func TestReconnect(t *testing.T) {
+	pairings(t, func(t *testing.T, server, client impl) {
+		creds := server.creds(serverConfig())
+		first := serve(t, creds, nil)
+		cc := dial(t, first.addr, client.creds(clientConfig()),
+			grpc.WithConnectParams(grpc.ConnectParams{MinConnectTimeout: patience, Backoff: backoff.Config{BaseDelay: time.Millisecond}}))
+		ctx := soon(t)
+		stream := openStream(t, ctx, cc)
+		first.Stop()
+		if err := stream.RecvMsg(new(wrapperspb.BytesValue)); status.Code(err) != codes.Unavailable {
+			t.Errorf("the stream ends with %v, want Unavailable", err)
+		}
+		l, err := net.Listen("tcp", first.addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		serveOn(t, l, creds, nil)
+		if got, err := call(ctx, cc, []byte("again"), grpc.WaitForReady(true)); err != nil || string(got) != "again" {
+			t.Errorf("after the restart: %q, %v", got, err)
+		}
+	})
+}
+
+// TestGracefulStop has a stream open, which is to go on, and a handshake under way, which is not to be waited for too long.
+func TestGracefulStop(t *testing.T) {
+	pairings(t, func(t *testing.T, server, client impl) {
+		s := serve(t, server.creds(serverConfig()), nil)
+		cc := dial(t, s.addr, client.creds(clientConfig()))
+		ctx := soon(t)
+		stream := openStream(t, ctx, cc)
+		stopped := make(chan struct{})
+		go func() { s.GracefulStop(); close(stopped) }()
+		for cc.GetState() == connectivity.Ready { // GOAWAY has come when it is no more
+			if !cc.WaitForStateChange(ctx, connectivity.Ready) {
+				t.Fatal("the client isn't told")
+			}
+		}
+		if err := exchange(stream, []byte("still here")); err != nil {
+			t.Errorf("on the open stream: %v", err)
+		}
+		select {
+		case <-stopped:
+			t.Error("stopped with an open stream")
+		default:
+		}
+		if err := stream.CloseSend(); err != nil {
+			t.Error(err)
+		}
+		if err := stream.RecvMsg(new(wrapperspb.BytesValue)); err != io.EOF {
+			t.Errorf("the stream ends with %v, want io.EOF", err)
+		}
+		select {
+		case <-stopped:
+		case <-ctx.Done():
+			t.Error("GracefulStop hangs")
+		}
+	})
+}
+
+// TestStopDuringHandshake stops a server while a client says nothing, and another one has said half.
+func TestStopDuringHandshake(t *testing.T) {
+	for _, server := range impls {
+		t.Run("server="+server.name, func(t *testing.T) {
+			checkGoroutines(t)
+			begun := make(chan struct{}, 2)
+			s := serve(t, begins{server.creds(serverConfig()), begun}, nil, grpc.ConnectionTimeout(time.Second))
+			var conns []net.Conn
+			for _, sends := range []string{"", "\x16\x03\x01\x02\x00\x01"} {
+				conn, err := net.Dial("tcp", s.addr)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer conn.Close()
+				if _, err := conn.Write([]byte(sends)); err != nil {
+					t.Fatal(err)
+				}
+				conns = append(conns, conn)
+				<-begun
+			}
+			s.Stop() // waits for handshakes, which ConnectionTimeout bounds
+			for _, conn := range conns {
+				if _, err := io.Copy(io.Discard, conn); err != nil && !says(err, cutShort) {
+					t.Error(err)
+				}
+			}
+		})
+	}
+}
+
+// begins tells when a server's handshake begins.
+type begins struct {
+	credentials.TransportCredentials
+	begun chan<- struct{}
+}
+
+func (b begins) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	b.begun <- struct{}{}
+	return b.TransportCredentials.ServerHandshake(raw)
+}
+
+// TestSlowHandshakes holds that silent clients keep nobody else out, and are gone after ConnectionTimeout.
+func TestSlowHandshakes(t *testing.T) {
+	silent := 500
+	if testing.Short() {
+		silent = 50
+	}
+	pairings(t, func(t *testing.T, server, client impl) {
+		s := serve(t, server.creds(serverConfig()), nil, grpc.ConnectionTimeout(time.Second))
+		var slow []net.Conn
+		for range silent {
+			conn, err := net.Dial("tcp", s.addr)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			slow = append(slow, conn)
+		}
+		if _, err := call(soon(t), dial(t, s.addr, client.creds(clientConfig())), nil); err != nil {
+			t.Errorf("a good client among silent ones: %v", err)
+		}
+		for _, conn := range slow {
+			if _, err := io.Copy(io.Discard, conn); err != nil && !says(err, cutShort) {
+				t.Fatal(err)
+			}
+		}
+	})
+}
+
+// silentServer accepts connections, says that it has, and says nothing to them.
+func silentServer(t *testing.T) (addr string, accepted <-chan net.Conn) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	conns := make(chan net.Conn, 16)
+	var held []net.Conn
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			held = append(held, conn)
+			select {
+			case conns <- conn:
+			default:
+			}
+		}
+	})
+	t.Cleanup(func() {
+		_ = l.Close()
+		wg.Wait()
+		for _, conn := range held {
+			_ = conn.Close()
+		}
+	})
+	return l.Addr().String(), conns
+}
+
+// TestHandshakeCancelled ends the context of a handshake, and the channel, while the server is silent.
+func TestHandshakeCancelled(t *testing.T) {
+	for _, who := range impls {
+		t.Run("client="+who.name, func(t *testing.T) {
+			checkGoroutines(t)
+			addr, accepted := silentServer(t)
+			dialRaw := func() net.Conn {
+				raw, err := net.Dial("tcp", addr)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return raw
+			}
+			ctx, cancel := context.WithCancel(context.Background())
+			go func() { <-accepted; cancel() }()
+			raw := dialRaw()
+			if _, _, err := who.creds(clientConfig()).ClientHandshake(ctx, serverName, raw); err != context.Canceled {
+				t.Errorf("cancelled: %v", err)
+			}
+			if _, err := raw.Read(make([]byte, 1)); !errors.Is(err, net.ErrClosed) {
+				t.Errorf("the connection beneath is not closed: %v", err)
+			}
+			ctx, cancel = context.WithTimeout(context.Background(), 50*time.Millisecond)
+			defer cancel()
+			if _, _, err := who.creds(clientConfig()).ClientHandshake(ctx, serverName, dialRaw()); err != context.DeadlineExceeded {
+				t.Errorf("too late: %v", err)
+			}
+
+			<-accepted
+			cc := dial(t, addr, who.creds(clientConfig()))
+			done := make(chan error, 1)
+			go func() { _, err := call(soon(t), cc, nil); done <- err }()
+			<-accepted
+			_ = cc.Close()
+			if err := <-done; status.Code(err) != codes.Canceled {
+				t.Errorf("a call on a channel closed: %v", err)
+			}
+			cc = dial(t, addr, who.creds(clientConfig()))
+			ctx, cancel = context.WithTimeout(context.Background(), 50*time.Millisecond)
+			defer cancel()
+			if _, err := call(ctx, cc, nil); status.Code(err) != codes.DeadlineExceeded {
+				t.Errorf("a call with a deadline: %v", err)
+			}
+		})
+	}
+}
+
+// TestBlockedCallback holds that a callback which doesn't return keeps no handshake's caller once the context has ended.
+func TestBlockedCallback(t *testing.T) {
+	for _, who := range impls {
+		t.Run("client="+who.name, func(t *testing.T) {
+			checkGoroutines(t)
+			called, release := make(chan struct{}), make(chan struct{})
+			defer close(release)
+			config := clientConfig()
+			config.VerifyConnection = func(tlsState) error {
+				close(called)
+				<-release
+				return nil
+			}
+			s := serve(t, std.creds(serverConfig()), nil)
+			raw, err := net.Dial("tcp", s.addr)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithCancel(context.Background())
+			go func() { <-called; cancel() }()
+			if _, _, err := who.creds(config).ClientHandshake(ctx, serverName, raw); err != context.Canceled {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// TestDeadlines ends calls by their deadline, after which the connection serves others.
+func TestDeadlines(t *testing.T) {
+	pairings(t, func(t *testing.T, server, client impl) {
+		s := serve(t, server.creds(serverConfig()), &echo{unary: func(ctx context.Context, in []byte) ([]byte, error) {
+			if string(in) == "wait" {
+				<-ctx.Done()
+				return nil, ctx.Err()
+			}
+			return in, nil
+		}})
+		cc := dial(t, s.addr, client.creds(clientConfig()))
+		if _, err := call(soon(t), cc, nil); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
+		defer cancel()
+		if _, err := call(ctx, cc, []byte("wait")); status.Code(err) != codes.DeadlineExceeded {
+			t.Error(err)
+		}
+		ctx, cancel = context.WithCancel(context.Background())
+		stream := openStream(t, ctx, cc)
+		cancel()
+		if err := stream.RecvMsg(new(wrapperspb.BytesValue)); status.Code(err) != codes.Canceled {
+			t.Error(err)
+		}
+		if _, err := call(soon(t), cc, nil); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestKeepalive lets servers ping idle connections: one whose client answers lives, one whose network is gone is closed.
+func TestKeepalive(t *testing.T) {
+	if testing.Short() {
+		t.Skip("seconds: gRPC pings no more often than once a second")
+	}
+	params := grpc.KeepaliveParams(keepalive.ServerParameters{Time: time.Second, Timeout: time.Second})
+	checkGoroutines(t)
+	t.Run("group", func(t *testing.T) {
+		for _, server := range impls {
+			for _, client := range impls {
+				t.Run("server="+server.name+"/client="+client.name, func(t *testing.T) {
+					t.Parallel()
+					s := serve(t, server.creds(serverConfig()), nil, params)
+					way := &network{addr: s.addr, read: make(chan int, 1024), stalled: make(chan struct{})}
+					cc := dial(t, s.addr, client.creds(clientConfig()), grpc.WithContextDialer(way.dial))
+					ctx := soon(t)
+					stream := openStream(t, ctx, cc)
+					for range 3 { // pings, each after a silent second
+						drainChannel(way.read)
+						select {
+						case <-way.read:
+						case <-ctx.Done():
+							t.Fatal("no ping")
+						}
+					}
+					if err := exchange(stream, []byte("alive")); err != nil {
+						t.Errorf("after pings: %v", err)
+					}
+					close(way.stalled) // from here on nothing comes out of the client
+					if err := stream.RecvMsg(new(wrapperspb.BytesValue)); status.Code(err) != codes.Unavailable {
+						t.Errorf("without an answer to pings the stream ends with %v, want Unavailable", err)
+					}
+				})
+			}
+		}
+	})
+}
