@@ -109,38 +109,58 @@ func call(ctx context.Context, cc *grpc.ClientConn, in []byte, opts ...grpc.Call
 	return out.Value, err
 }
 
-// A server is a gRPC server with the echo service, on a port of its own.
+// A server is a gRPC server on a port of its own.
 type server struct {
 	*grpc.Server
-	addr   string
-	served chan error
+	addr  string
+	start func()
 }
 
-// serve starts a server, which ends with the test.
-func serve(t testing.TB, creds credentials.TransportCredentials, service *echo, opts ...grpc.ServerOption) *server {
+// listen makes a server, which ends with the test, without any service yet.
+func listen(t testing.TB, creds credentials.TransportCredentials, opts ...grpc.ServerOption) *server {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	return serveOn(t, l, creds, service, opts...)
+	return serverOn(t, l, creds, opts...)
 }
 
-func serveOn(t testing.TB, l net.Listener, creds credentials.TransportCredentials, service *echo,
-	opts ...grpc.ServerOption) *server {
+func serverOn(t testing.TB, l net.Listener, creds credentials.TransportCredentials, opts ...grpc.ServerOption) *server {
+	s := &server{Server: grpc.NewServer(append(opts, grpc.Creds(creds))...), addr: l.Addr().String()}
+	served := make(chan error, 1)
+	s.start = func() {
+		go func() { served <- s.Serve(l) }()
+		t.Cleanup(func() {
+			s.Stop()
+			if err := <-served; err != nil && err != grpc.ErrServerStopped {
+				t.Errorf("Serve: %v", err)
+			}
+		})
+	}
+	return s
+}
+
+// serve starts a server with the echo service.
+func serve(t testing.TB, creds credentials.TransportCredentials, service *echo, opts ...grpc.ServerOption) *server {
+	t.Helper()
+	s := listen(t, creds, opts...)
+	s.serve(service)
+	return s
+}
+
+func serveOn(t testing.TB, l net.Listener, creds credentials.TransportCredentials) *server {
+	s := serverOn(t, l, creds)
+	s.serve(nil)
+	return s
+}
+
+func (s *server) serve(service *echo) {
 	if service == nil {
 		service = &echo{}
 	}
-	s := &server{grpc.NewServer(append(opts, grpc.Creds(creds))...), l.Addr().String(), make(chan error, 1)}
 	s.RegisterService(&echoDesc, service)
-	go func() { s.served <- s.Serve(l) }()
-	t.Cleanup(func() {
-		s.Stop()
-		if err := <-s.served; err != nil && err != grpc.ErrServerStopped {
-			t.Errorf("Serve: %v", err)
-		}
-	})
-	return s
+	s.start()
 }
 
 // dial makes a client connection, closed with the test.

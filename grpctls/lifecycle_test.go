@@ -49,13 +49,15 @@ func exchange(stream grpc.ClientStream, message []byte) error {
 	return nil
 }
 
+// quickly has a channel try again at once.
+var quickly = grpc.ConnectParams{MinConnectTimeout: patience, Backoff: backoff.Config{BaseDelay: time.Millisecond}}
+
 // TestReconnect stops a server and starts another one at its address.
 func TestReconnect(t *testing.T) {
 	pairings(t, func(t *testing.T, server, client impl) {
 		creds := server.creds(serverConfig())
 		first := serve(t, creds, nil)
-		cc := dial(t, first.addr, client.creds(clientConfig()),
-			grpc.WithConnectParams(grpc.ConnectParams{MinConnectTimeout: patience, Backoff: backoff.Config{BaseDelay: time.Millisecond}}))
+		cc := dial(t, first.addr, client.creds(clientConfig()), grpc.WithConnectParams(quickly))
 		ctx := soon(t)
 		stream := openStream(t, ctx, cc)
 		first.Stop()
@@ -66,7 +68,7 @@ func TestReconnect(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		serveOn(t, l, creds, nil)
+		serveOn(t, l, creds)
 		if got, err := call(ctx, cc, []byte("again"), grpc.WaitForReady(true)); err != nil || string(got) != "again" {
 			t.Errorf("after the restart: %q, %v", got, err)
 		}

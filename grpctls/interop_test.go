@@ -1,0 +1,65 @@
+package grpctls_test
+
+import (
+	"context"
+	"testing"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/interop"
+	testgrpc "google.golang.org/grpc/interop/grpc_testing"
+)
+
+// interopCases are those of gRPC's interoperability tests that need no account with anybody:
+// https://github.com/grpc/grpc/blob/master/doc/interop-test-descriptions.md
+var interopCases = []struct {
+	name string
+	run  func(ctx context.Context, cc *grpc.ClientConn)
+}{
+	{"empty_unary", onService(interop.DoEmptyUnaryCall)},
+	{"large_unary", onService(interop.DoLargeUnaryCall)},
+	{"client_streaming", onService(interop.DoClientStreaming)},
+	{"server_streaming", onService(interop.DoServerStreaming)},
+	{"ping_pong", onService(interop.DoPingPong)},
+	{"empty_stream", onService(interop.DoEmptyStream)},
+	{"timeout_on_sleeping_server", onService(interop.DoTimeoutOnSleepingServer)},
+	{"cancel_after_begin", onService(interop.DoCancelAfterBegin)},
+	{"cancel_after_first_response", onService(interop.DoCancelAfterFirstResponse)},
+	{"status_code_and_message", onService(interop.DoStatusCodeAndMessage)},
+	{"special_status_message", onService(interop.DoSpecialStatusMessage)},
+	{"custom_metadata", onService(interop.DoCustomMetadata)},
+	{"unimplemented_method", func(ctx context.Context, cc *grpc.ClientConn) { interop.DoUnimplementedMethod(ctx, cc) }},
+	{"unimplemented_service", func(ctx context.Context, cc *grpc.ClientConn) {
+		interop.DoUnimplementedService(ctx, testgrpc.NewUnimplementedServiceClient(cc))
+	}},
+}
+
+type interopCase = func(context.Context, testgrpc.TestServiceClient, ...grpc.CallOption)
+
+func onService(run interopCase) func(context.Context, *grpc.ClientConn) {
+	return func(ctx context.Context, cc *grpc.ClientConn) { run(ctx, testgrpc.NewTestServiceClient(cc)) }
+}
+
+// TestInteropGRPC runs gRPC's own interoperability cases.
+func TestInteropGRPC(t *testing.T) {
+	versions(t, func(t *testing.T, version uint16) {
+		pairings(t, func(t *testing.T, server, client impl) {
+			s := listen(t, server.creds(serverConfig(atMost(version))))
+			testgrpc.RegisterTestServiceServer(s, interop.NewTestServer())
+			s.start()
+			for _, c := range interopCases {
+				t.Run(c.name, func(t *testing.T) {
+					defer func() { // what they find wrong they log as fatal
+						switch found := recover().(type) {
+						case nil:
+						case fatalLog:
+							t.Error(string(found))
+						default:
+							panic(found)
+						}
+					}()
+					c.run(soon(t), dial(t, s.addr, client.creds(clientConfig())))
+				})
+			}
+		})
+	})
+}
