@@ -74,19 +74,26 @@ var streamDesc = grpc.StreamDesc{StreamName: "Stream", ServerStreams: true, Clie
 var echoDesc = grpc.ServiceDesc{
 	ServiceName: "ossl.test.Echo",
 	HandlerType: (*any)(nil),
-	Methods: []grpc.MethodDesc{{MethodName: "Unary", Handler: func(srv any, ctx context.Context, decode func(any) error,
-		_ grpc.UnaryServerInterceptor) (any, error) {
-		in := new(wrapperspb.BytesValue)
-		if err := decode(in); err != nil {
-			return nil, err
-		}
+	Methods:     []grpc.MethodDesc{{MethodName: "Unary", Handler: handleUnary}},
+	Streams:     []grpc.StreamDesc{streamDesc},
+}
+
+func handleUnary(srv any, ctx context.Context, decode func(any) error, interceptor grpc.UnaryServerInterceptor) (any, error) {
+	in := new(wrapperspb.BytesValue)
+	if err := decode(in); err != nil {
+		return nil, err
+	}
+	answer := func(ctx context.Context, req any) (any, error) {
 		if h := srv.(*echo).unary; h != nil {
-			out, err := h(ctx, in.Value)
+			out, err := h(ctx, req.(*wrapperspb.BytesValue).Value)
 			return wrapperspb.Bytes(out), err
 		}
-		return in, nil
-	}}},
-	Streams: []grpc.StreamDesc{streamDesc},
+		return req, nil
+	}
+	if interceptor == nil {
+		return answer(ctx, in)
+	}
+	return interceptor(ctx, in, &grpc.UnaryServerInfo{Server: srv, FullMethod: echoUnary}, answer)
 }
 
 // echoAll answers each message until the client has no more.
