@@ -37,17 +37,71 @@ func (c *Conn) Read(b []byte) (int, error) {
 				return 0, err
 			}
 		}
-		if err := c.in.fill(c.conn); err != nil {
-			if err == io.EOF {
-				err = io.ErrUnexpectedEOF
-			}
-			//lint:ignore SA1019 crypto/tls makes errors sticky by the same rule
-			if e, ok := err.(net.Error); !ok || !e.Temporary() { // a deadline may be moved
-				c.readErr = permanent(err)
-			}
+		if err := c.receive(); err != nil {
 			return 0, err
 		}
 	}
+}
+
+// WaitRead waits until Read has something to work on: a record, the end, or an error, which it returns as Read would. It runs the
+// handshake first if that has not happened. Nothing is decrypted, and while it waits it holds no buffer, if the connection
+// beneath is a socket. So who reads many connections that are mostly silent needs no buffer for each:
+//
+//	if err := conn.WaitRead(); err != nil {
+//		return err
+//	}
+//	buf := pool.Get().([]byte)
+//	n, err := conn.Read(buf)
+//
+// The Read that follows can still have to wait, where a record holds no data.
+func (c *Conn) WaitRead() error {
+	if err := c.Handshake(); err != nil {
+		return err
+	}
+	c.readMu.Lock()
+	defer c.unlockRead()
+	for {
+		c.flushQueue()
+		if c.readErr != nil {
+			return c.readErr
+		}
+		if c.readable() {
+			return nil
+		}
+		if err := c.receive(); err != nil {
+			return err
+		}
+	}
+}
+
+// readable reports whether there is input that Read can do something with. readMu is held.
+func (c *Conn) readable() bool {
+	data := c.in.data
+	switch {
+	case c.pending || c.opened.rest > 0:
+		return true
+	case !c.takenOver:
+		return len(data) > 0 // libssl takes parts of records too
+	case len(data) < recordHeaderLen:
+		return false
+	}
+	length := int(data[3])<<8 | int(data[4])
+	return length > maxRecord(c.state.Version) || len(data) >= recordHeaderLen+length
+}
+
+// receive reads from the network once. readMu is held.
+func (c *Conn) receive() error {
+	err := c.in.fill(c.conn)
+	if err == io.EOF {
+		err = io.ErrUnexpectedEOF
+	}
+	if err != nil {
+		//lint:ignore SA1019 crypto/tls makes errors sticky by the same rule
+		if e, ok := err.(net.Error); !ok || !e.Temporary() { // a deadline may be moved
+			c.readErr = permanent(err)
+		}
+	}
+	return err
 }
 
 // open opens what is there of the input into b. It returns neither data nor error if a record is incomplete. readMu is held.
