@@ -33,7 +33,8 @@ func TestAuthority(t *testing.T) {
 	}{
 		{name: "of the target", config: noName, want: "127.0.0.1"},
 		{name: "of the credentials", want: serverName},
-		{name: "of the channel", config: noName, dial: []grpc.DialOption{grpc.WithAuthority(serverName + ":99")}, want: serverName + ":99"},
+		{name: "of the channel", config: noName, dial: []grpc.DialOption{grpc.WithAuthority(serverName + ":99")},
+			want: serverName + ":99"},
 		{name: "of the channel, wrong", config: noName, dial: []grpc.DialOption{grpc.WithAuthority(otherName)},
 			code: codes.Unavailable, want: "certificate is valid for server.test, not other.test"},
 		{name: "of the call", config: noName, call: []grpc.CallOption{grpc.CallAuthority(serverName)}, want: serverName},

@@ -76,8 +76,8 @@ func newCredentials(config *tls.Config, opts []ossl.Option) *tlsCredentials {
 	}
 }
 
-// FromContext returns credentials that use a Context that was made before. To agree with anyone it must offer HTTP/2: make it with
-// [ossl.WithHTTP2].
+// FromContext returns credentials that use a Context that was made before. To agree with anyone it must offer HTTP/2: make it
+// with [ossl.WithHTTP2].
 func FromContext(ctx *ossl.Context) credentials.TransportCredentials {
 	return &tlsCredentials{compiled: &compiled{ctx: ctx}, serverName: ctx.ServerName()}
 }
@@ -119,11 +119,8 @@ func NewServerTLSFromFile(certFile, keyFile string) (credentials.TransportCreden
 
 // Info implements [credentials.TransportCredentials], with what gRPC's own TLS credentials say.
 func (c *tlsCredentials) Info() credentials.ProtocolInfo {
-	return credentials.ProtocolInfo{
-		SecurityProtocol: "tls",
-		SecurityVersion:  "1.2", //lint:ignore SA1019 deprecated, and the same in gRPC's own whatever is negotiated
-		ServerName:       c.serverName,
-	}
+	//lint:ignore SA1019 SecurityVersion and ServerName are deprecated, and in gRPC's own
+	return credentials.ProtocolInfo{SecurityProtocol: "tls", SecurityVersion: "1.2", ServerName: c.serverName}
 }
 
 // Clone returns credentials with a server name of their own.

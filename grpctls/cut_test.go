@@ -68,8 +68,8 @@ func TestHandshakeCutAnywhere(t *testing.T) {
 			}
 			serverCreds := server.creds(serverConfig(atMost(version)))
 			clientCreds := client.creds(clientConfig())
-			// run returns both sides' errors, and how many bytes were left.
-			run := func(bytes int64) (serverErr, clientErr error, left int64) {
+			// run returns how many bytes were left, and both sides' errors.
+			run := func(bytes int64) (left int64, serverErr, clientErr error) {
 				p := newCutPipe(bytes)
 				ctx, cancel := context.WithTimeout(context.Background(), patience)
 				defer cancel()
@@ -88,16 +88,16 @@ func TestHandshakeCutAnywhere(t *testing.T) {
 				left = p.left.Load()
 				p.cut()
 				wg.Wait()
-				return serverErr, clientErr, left
+				return left, serverErr, clientErr
 			}
 			const plenty = 1 << 20
-			serverErr, clientErr, left := run(plenty)
+			left, serverErr, clientErr := run(plenty)
 			if serverErr != nil || clientErr != nil {
 				t.Fatal(serverErr, clientErr)
 			}
 			total := plenty - left
 			for cut := int64(0); cut < total; cut += step {
-				serverErr, clientErr, _ := run(cut)
+				_, serverErr, clientErr := run(cut)
 				if clientErr == context.DeadlineExceeded {
 					t.Fatalf("cut after %d of %d bytes: the client hangs", cut, total)
 				}

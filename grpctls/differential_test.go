@@ -15,6 +15,8 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
+
+	"github.com/ossl-go/ossl/grpctls"
 )
 
 // A difference is a case in which both sides' accounts must be the same, whichever credentials are where.
@@ -25,8 +27,8 @@ type difference struct {
 	code           codes.Code
 	// text is what the client's status says.
 	text string
-	// serverErr is what the server's handshake returns; if empty, that is success. 13 is for TLS 1.3, where it differs.
-	serverErr, serverErr13 string
+	// serverErr is what the server's handshake returns; if empty, that is success.
+	serverErr string
 	// alert says that the error is an alert by the client, which OpenSSL's clients send without protection in TLS 1.3: a
 	// crypto/tls server takes it for a damaged record (docs/COMPATIBILITY.md).
 	alert bool
@@ -57,7 +59,7 @@ var differences = []difference{
 		serverErr: "remote error: tls: bad certificate", alert: true},
 	// In TLS 1.3 a client learns what the server says of its certificate only when its own handshake is done.
 	{name: "no client certificate", server: edits{mutual}, code: codes.Unavailable, versions: tls12,
-		text: "remote error: tls: handshake failure|remote error: tls: bad certificate", serverErr: "client didn't provide a certificate"},
+		text: "remote error: tls: (handshake failure|bad certificate)", serverErr: "client didn't provide a certificate"},
 	{name: "no client certificate", server: edits{mutual}, code: codes.Unavailable, versions: tls13,
 		text: "remote error: tls: certificate required", serverErr: "client didn't provide a certificate"},
 	{name: "client of an unknown authority", server: edits{mutual},
@@ -180,8 +182,9 @@ func TestALPN(t *testing.T) {
 		peer               []string // what the other side, crypto/tls, names
 		asClient, asServer string   // our error in these roles
 	}{
-		"absent":   {peer: nil, asClient: missing, asServer: missing},
-		"mismatch": {peer: []string{"foo"}, asClient: "tls: no application protocol", asServer: "no application protocol|unsupported application protocols"},
+		"absent": {peer: nil, asClient: missing, asServer: missing},
+		"mismatch": {peer: []string{"foo"}, asClient: "tls: no application protocol",
+			asServer: "no application protocol|unsupported application protocols"},
 	} {
 		for _, who := range impls {
 			versions(t, func(t *testing.T, version uint16) {
@@ -211,6 +214,34 @@ func TestALPN(t *testing.T) {
 				})
 			})
 		}
+	}
+}
+
+// TestALPNNotEnforced lets peers without ALPN pass, which gRPC's environment variable asks for.
+func TestALPNNotEnforced(t *testing.T) {
+	for value, enforced := range map[string]bool{"": true, "true": true, "no": true, "0": true, "false": false, "FALSE": false} {
+		if got := grpctls.EnforcesALPN(value); got != enforced {
+			t.Errorf("%q: enforced %v, want %v", value, got, enforced)
+		}
+	}
+	defer grpctls.SetEnforceALPN(false)()
+	for name, protocols := range map[string][]string{"absent": nil, "mismatch": {"foo"}} {
+		want := protocols == nil // who names others only is refused all the same
+		a, b := net.Pipe()
+		peer := tls.Server(b, serverConfig(protos(protocols...)))
+		done := make(chan error, 1)
+		go func() { done <- drain(peer) }()
+		conn, info, err := ours.creds(clientConfig()).ClientHandshake(soon(t), serverName, a)
+		if (err == nil) != want {
+			t.Errorf("%s: %v, want success: %v", name, err, want)
+		}
+		if err == nil {
+			if got := info.(credentials.TLSInfo).State.NegotiatedProtocol; got != "" {
+				t.Errorf("%s: negotiated %q", name, got)
+			}
+			_ = conn.Close()
+		}
+		<-done
 	}
 }
 

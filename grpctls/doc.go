@@ -11,8 +11,8 @@
 //
 // # ALPN
 //
-// As in gRPC, a peer that doesn't agree on HTTP/2 by ALPN is refused. gRPC's environment variable GRPC_ENFORCE_ALPN_ENABLED, if it
-// is "false" when the program starts, lets such a peer pass here too.
+// As in gRPC, a peer that doesn't agree on HTTP/2 by ALPN is refused. gRPC's environment variable GRPC_ENFORCE_ALPN_ENABLED lets
+// peers without ALPN pass here too, if it is "false" when the program starts.
 //
 // docs/GRPC.md has what else there is to know, and the differences from gRPC's own credentials.
 package grpctls

@@ -16,7 +16,9 @@ import (
 var logger = grpclog.Component("grpctls")
 
 // enforceALPN is what gRPC's own credentials go by, and like there it is read once: GRPC_ENFORCE_ALPN_ENABLED.
-var enforceALPN = !strings.EqualFold(os.Getenv("GRPC_ENFORCE_ALPN_ENABLED"), "false")
+var enforceALPN = enforcesALPN(os.Getenv("GRPC_ENFORCE_ALPN_ENABLED"))
+
+func enforcesALPN(value string) bool { return !strings.EqualFold(value, "false") }
 
 // errNoALPN begins like gRPC's own error, for those who search for it.
 var errNoALPN = errors.New("grpctls: cannot check peer: missing selected ALPN property; " +

@@ -8,8 +8,8 @@ import (
 	"google.golang.org/grpc/grpclog"
 )
 
-// fatalLog is a text that gRPC's log was given as fatal, as a panic: it would otherwise end the process, and with it the tests that
-// come after.
+// fatalLog is a text that gRPC's log was given as fatal, as a panic: it would otherwise end the process, and with it the tests
+// that come after.
 type fatalLog string
 
 // panicLog keeps gRPC quiet, which logs every failed handshake, and turns fatal entries into panics.
