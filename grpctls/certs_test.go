@@ -1,9 +1,11 @@
 package grpctls_test
 
 import (
+	"crypto"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/rsa"
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
@@ -66,13 +68,16 @@ var (
 
 // issue makes a certificate with a P-256 key for serverName and 127.0.0.1, good for both roles, as the edit changes it.
 func (a *authority) issue(edit func(*x509.Certificate)) tls.Certificate {
-	key := must(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))
+	return a.issueFor(must(ecdsa.GenerateKey(elliptic.P256(), rand.Reader)), edit)
+}
+
+func (a *authority) issueFor(key crypto.Signer, edit func(*x509.Certificate)) tls.Certificate {
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(2),
 		Subject:      pkix.Name{CommonName: "grpctls test"},
 		NotBefore:    time.Now().Add(-time.Hour),
 		NotAfter:     time.Now().Add(24 * time.Hour),
-		KeyUsage:     x509.KeyUsageDigitalSignature,
+		KeyUsage:     x509.KeyUsageDigitalSignature | x509.KeyUsageKeyEncipherment,
 		ExtKeyUsage:  []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 		DNSNames:     []string{serverName},
 		IPAddresses:  []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback},
@@ -85,6 +90,8 @@ func (a *authority) issue(edit func(*x509.Certificate)) tls.Certificate {
 }
 
 var goodCert = sync.OnceValue(func() tls.Certificate { return ca().issue(nil) })
+
+var rsaCert = sync.OnceValue(func() tls.Certificate { return ca().issueFor(must(rsa.GenerateKey(rand.Reader, 2048)), nil) })
 
 func expired(c *x509.Certificate) { c.NotAfter = time.Now().Add(-time.Minute) }
 
