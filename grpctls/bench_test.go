@@ -172,3 +172,36 @@ func BenchmarkConnect(b *testing.B) {
 		}
 	})
 }
+
+// BenchmarkIdle tells what a connection costs while nothing happens on it: the Go heap of both ends, in bytes.
+func BenchmarkIdle(b *testing.B) {
+	const connections = 200
+	benchPairings(b, func(b *testing.B, addr string, creds credentials.TransportCredentials) {
+		heap := func() int64 {
+			runtime.GC()
+			runtime.GC() // what the first one leaves in pools
+			var m runtime.MemStats
+			runtime.ReadMemStats(&m)
+			return int64(m.HeapAlloc)
+		}
+		var used int64
+		for b.Loop() {
+			before := heap()
+			var open []*grpc.ClientConn
+			for range connections {
+				cc := dial(b, addr, creds)
+				if _, err := call(context.Background(), cc, nil); err != nil {
+					b.Fatal(err)
+				}
+				open = append(open, cc)
+			}
+			used += heap() - before
+			for _, cc := range open {
+				if err := cc.Close(); err != nil {
+					b.Fatal(err)
+				}
+			}
+		}
+		b.ReportMetric(float64(used)/float64(b.N*connections), "B/conn")
+	})
+}
