@@ -3,12 +3,14 @@ package grpctls_test
 import (
 	"bytes"
 	"context"
+	"crypto"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"net"
 	"reflect"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 
@@ -361,3 +363,49 @@ func TestConstructors(t *testing.T) {
 }
 
 func second[T any](_ T, err error) error { return err }
+
+// A watchedKey counts how often it is asked for its public key, as it is whenever a configuration is compiled.
+type watchedKey struct {
+	crypto.Signer
+	asked atomic.Int64
+}
+
+func (k *watchedKey) Public() crypto.PublicKey {
+	k.asked.Add(1)
+	return k.Signer.Public()
+}
+
+// TestCompiledOnce holds that connections and clones share what was compiled, of configurations chosen for each client too: making
+// a context for each connection would cost more than the handshake.
+func TestCompiledOnce(t *testing.T) {
+	for name, wrapped := range map[string]bool{"credentials": false, "GetConfigForClient": true} {
+		t.Run(name, func(t *testing.T) {
+			cert := goodCert()
+			key := &watchedKey{Signer: cert.PrivateKey.(crypto.Signer)}
+			cert.PrivateKey = key
+			config := serverConfig(withCert(func() tls.Certificate { return cert }))
+			if wrapped {
+				chosen := config
+				config = &tls.Config{GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return chosen, nil }}
+			}
+			creds := ours.creds(config)
+			shake := func(creds credentials.TransportCredentials) {
+				t.Helper()
+				s, c := handshake(t, creds, ours.creds(clientConfig()))
+				if s.err != nil || c.err != nil {
+					t.Fatal(s.err, c.err)
+				}
+			}
+			shake(creds)
+			once := key.asked.Load()
+			if once == 0 {
+				t.Fatal("the key was never asked: this test sees nothing")
+			}
+			shake(creds)
+			shake(creds.Clone())
+			if asked := key.asked.Load(); asked != once {
+				t.Errorf("asked %d times for the first connection and %d times for two more", once, asked-once)
+			}
+		})
+	}
+}
