@@ -375,8 +375,8 @@ func (k *watchedKey) Public() crypto.PublicKey {
 	return k.Signer.Public()
 }
 
-// TestCompiledOnce holds that connections and clones share what was compiled, of configurations chosen for each client too: making
-// a context for each connection would cost more than the handshake.
+// TestCompiledOnce holds that connections and clones share what was compiled, of configurations chosen for each client too:
+// making a context for each connection would cost more than the handshake.
 func TestCompiledOnce(t *testing.T) {
 	for name, wrapped := range map[string]bool{"credentials": false, "GetConfigForClient": true} {
 		t.Run(name, func(t *testing.T) {
