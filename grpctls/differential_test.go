@@ -87,6 +87,7 @@ var differences = []difference{
 		server: edits{func(c *tls.Config) { c.CipherSuites = []uint16{tls.TLS_RSA_WITH_AES_128_GCM_SHA256} }, withCert(rsaCert)},
 		code:   codes.OK},
 	{name: "other protocols too", client: edits{protos("foo")}, server: edits{protos("bar")}, code: codes.OK},
+	{name: "a protocol of their own", client: edits{protos("foo")}, server: edits{protos("foo")}, code: codes.OK},
 	{name: "client refuses by VerifyConnection", code: codes.Unavailable, text: "the callback says no", alert: true,
 		client: edits{func(c *tls.Config) {
 			c.VerifyConnection = func(tls.ConnectionState) error { return errors.New("the callback says no") }

@@ -70,7 +70,8 @@ func (c *tlsCredentials) ServerHandshake(raw net.Conn) (net.Conn, credentials.Au
 // established returns what gRPC wants of a connection whose handshake is done.
 func established(raw net.Conn, conn *ossl.Conn) (net.Conn, credentials.AuthInfo, error) {
 	state := conn.ConnectionState()
-	// libssl agrees only on a protocol that both sides name, and we name HTTP/2. None is what a peer without ALPN gets.
+	// What was agreed on is a protocol that both configurations name: HTTP/2, or one of their own, which gRPC lets pass too.
+	// Nothing is what a peer without ALPN gets.
 	if state.NegotiatedProtocol == "" {
 		if enforceALPN {
 			_ = conn.Close()
