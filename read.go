@@ -80,7 +80,7 @@ func (c *Conn) readable() bool {
 	switch {
 	case c.pending || c.opened.rest > 0:
 		return true
-	case !c.takenOver:
+	case !c.takenOver.Load():
 		return len(data) > 0 // libssl takes parts of records too
 	case len(data) < recordHeaderLen:
 		return false
