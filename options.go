@@ -27,7 +27,7 @@ type options struct {
 
 	inherited *session.Ring // of the Context whose GetConfigForClient chose this one's configuration
 	chosen    bool          // the Context's configuration was chosen so
-	http2         bool
+	http2     bool
 }
 
 // envRecords names the environment variable that chooses the record path where no [WithRecordPath] does: "auto", "libssl" or
