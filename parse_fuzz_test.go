@@ -161,3 +161,37 @@ func FuzzRewriteAlert(f *testing.F) {
 		}
 	})
 }
+
+// FuzzClientSession reads sessions that have been in someone's cache.
+func FuzzClientSession(f *testing.F) {
+	f.Add((&clientSession{version: tls.VersionTLS13, group: 29, der: []byte{0x30, 0}, chain: []byte{0, 0, 0, 1, 0x30}}).marshal())
+	f.Add((&clientSession{der: []byte{1}, ocsp: []byte{2}, scts: []byte{3}, chain: []byte{4}}).marshal())
+	f.Add([]byte(sessionMark))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		s, err := parseClientSession(b)
+		if err != nil {
+			return
+		}
+		for _, part := range [][]byte{s.der, s.ocsp, s.scts, s.chain} {
+			within(t, part, b)
+		}
+		if !bytes.Equal(s.marshal(), b) {
+			t.Fatal("written again it differs")
+		}
+	})
+}
+
+// FuzzWithoutPeer: what is left of a session is as long as it was, but for one field of it.
+func FuzzWithoutPeer(f *testing.F) {
+	f.Add([]byte{0x30, 0x0c, 2, 1, 1, 0xa1, 1, 5, 0xa3, 1, 0x30, 0xa4, 1, 9})
+	f.Add([]byte{0x30, 3, 2, 1, 1})
+	f.Fuzz(func(t *testing.T, der []byte) {
+		short := withoutPeer(der)
+		if len(short) > len(der) {
+			t.Fatalf("%x became %x", der, short)
+		}
+		if again := withoutPeer(short); !bytes.Equal(again, short) {
+			t.Fatalf("%x, then %x", short, again)
+		}
+	})
+}

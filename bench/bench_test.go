@@ -142,6 +142,29 @@ func BenchmarkConnections(b *testing.B) {
 	}
 }
 
+// BenchmarkResumption is BenchmarkConnections with connections that resume the session of the one before, by ticket or, where the
+// server is ossl's, by the ID of a session in its cache. full is the same without resumption.
+func BenchmarkResumption(b *testing.B) {
+	for _, version := range []uint16{tls.VersionTLS13, tls.VersionTLS12} {
+		for _, cert := range []bench.Cert{bench.P256, bench.RSA2048} {
+			for _, resume := range []string{"", "ticket", "id"} {
+				for _, pair := range bench.Pairings {
+					if resume == "id" && (pair.Server == bench.Std || version == tls.VersionTLS12 && pair.Client == bench.Std) {
+						continue // crypto/tls has no such cache, and its clients resume TLS 1.2 by ticket only
+					}
+					pair.Cert, pair.Resume, pair.Version = cert, resume, version
+					name := map[string]string{"": "full", "ticket": "ticket", "id": "id"}[resume]
+					b.Run(fmt.Sprintf("server=%s/client=%s/cert=%s/version=%s/resume=%s", pair.Server, pair.Client, cert,
+						map[uint16]string{tls.VersionTLS12: "1.2", tls.VersionTLS13: "1.3"}[version], name), row{
+						pair: pair,
+						make: func() (bench.Measure, error) { return bench.NewConnections(pair) },
+					}.run)
+				}
+			}
+		}
+	}
+}
+
 // BenchmarkBulk is a stream in one direction, in writes of one size.
 func BenchmarkBulk(b *testing.B) {
 	for _, dir := range []bench.Dir{bench.Up, bench.Down} {

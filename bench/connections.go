@@ -13,6 +13,7 @@ type connections struct {
 	tcp    *loopback
 	reply  []byte
 	served chan error
+	resume bool // each connection but the first resumes a session
 	ops    int
 }
 
@@ -22,7 +23,7 @@ func NewConnections(p Pair) (Measure, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &connections{ends: ends, tcp: tcp, reply: make([]byte, len(pong)), served: make(chan error)}
+	c := &connections{ends: ends, tcp: tcp, reply: make([]byte, len(pong)), served: make(chan error), resume: p.Resume != ""}
 	go func() {
 		for {
 			raw, err := tcp.listener.Accept()
@@ -32,6 +33,11 @@ func NewConnections(p Pair) (Measure, error) {
 			go func() { c.served <- answer(ends.Server(raw)) }()
 		}
 	}()
+	if c.resume { // the session that the others resume
+		if _, err := c.connect(); err != nil {
+			return nil, errors.Join(err, tcp.Close())
+		}
+	}
 	return c, nil
 }
 
@@ -39,14 +45,29 @@ func (c *connections) Prepare() (int, error) { return always, nil }
 
 func (c *connections) Do() error {
 	c.ops++
+	_, err := c.connect()
+	return err
+}
+
+// connect makes one connection and reports whether it resumed a session.
+func (c *connections) connect() (resumed bool, err error) {
 	addr := c.tcp.listener.Addr()
 	raw, err := net.Dial(addr.Network(), addr.String())
 	if err != nil {
-		return err
+		return false, err
 	}
 	conn := c.ends.Client(raw)
-	err = errors.Join(ask(conn, c.reply), conn.Close())
-	return errors.Join(err, <-c.served)
+	err = ask(conn, c.reply)
+	if c.resume && err == nil {
+		resumed = conn.ConnectionState().DidResume
+		if !resumed && c.ops > 0 {
+			err = errNotResumed
+		}
+	}
+	err = errors.Join(err, conn.Close())
+	return resumed, errors.Join(err, <-c.served)
 }
+
+var errNotResumed = errors.New("bench: a session was not resumed")
 
 func (c *connections) Close() (int, error) { return c.ops, c.tcp.Close() }

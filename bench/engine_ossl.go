@@ -7,12 +7,16 @@ import (
 
 	"github.com/ossl-go/ossl"
 	"github.com/ossl-go/ossl/internal/libssl"
+	"github.com/ossl-go/ossl/session"
 )
 
 func (p Pair) newOSSLEnd(server bool, config *tls.Config) (func(net.Conn) Conn, error) {
 	options := []ossl.Option{ossl.WithTLS13CipherSuites(tls.TLS_AES_128_GCM_SHA256)}
 	if p.NoChainCache {
 		options = append(options, ossl.WithVerifiedChainCache(0))
+	}
+	if server && p.Resume == "id" {
+		options = append(options, ossl.WithSessionCache(session.NewCache(1024)))
 	}
 	switch p.Records {
 	case "libssl":

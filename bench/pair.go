@@ -36,6 +36,10 @@ type Pair struct {
 	// about OSSL: crypto/tls has no such cache.
 	NoChainCache bool
 
+	// Resume says how connections after the first resume it: "ticket", "id" (from a cache of OSSL's server), or "" for not at all.
+	Resume  string
+	Version uint16 // the only TLS version; 0 is TLS 1.3
+
 	// Records is the record path of OSSL's ends: "libssl", "own", or "" for its default.
 	Records string
 }
@@ -83,16 +87,27 @@ func (p Pair) Open() (*Ends, error) {
 	if p.Kex == 0 {
 		p.Kex = tls.X25519
 	}
+	if p.Version == 0 {
+		p.Version = tls.VersionTLS13
+	}
 	id, err := identityOf(p.Cert)
 	if err != nil {
 		return nil, err
 	}
 	common := tls.Config{
-		MinVersion:             tls.VersionTLS13,
+		MinVersion:             p.Version,
+		MaxVersion:             p.Version,
 		CurvePreferences:       []tls.CurveID{p.Kex},
-		SessionTicketsDisabled: true,
+		SessionTicketsDisabled: p.Resume == "",
+	}
+	if p.Version == tls.VersionTLS12 && p.Cert == P256 { // where libssl takes the certificate's group for one of these too
+		common.CurvePreferences = append(common.CurvePreferences, tls.CurveP256)
 	}
 	server, client := common.Clone(), common.Clone()
+	if p.Resume != "" {
+		client.ClientSessionCache = tls.NewLRUClientSessionCache(0)
+		server.SessionTicketsDisabled = p.Resume == "id"
+	}
 	server.Certificates = []tls.Certificate{id.server}
 	client.RootCAs = id.roots
 	client.ServerName = serverName
@@ -128,9 +143,9 @@ func (e *Ends) check(client, server Conn) error {
 	for side, c := range map[string]Conn{"client": client, "server": server} {
 		state := c.ConnectionState()
 		switch {
-		case state.Version != tls.VersionTLS13:
+		case state.Version != e.pair.Version:
 			return fmt.Errorf("bench: %s negotiated %s", side, tls.VersionName(state.Version))
-		case state.CipherSuite != tls.TLS_AES_128_GCM_SHA256:
+		case state.CipherSuite != e.pair.suite():
 			return fmt.Errorf("bench: %s negotiated %s", side, tls.CipherSuiteName(state.CipherSuite))
 		case state.CurveID != e.pair.Kex:
 			return fmt.Errorf("bench: %s negotiated %v", side, state.CurveID)
@@ -141,6 +156,17 @@ func (e *Ends) check(client, server Conn) error {
 		}
 	}
 	return nil
+}
+
+// suite is the one that crypto/tls and libssl agree on by default.
+func (p Pair) suite() uint16 {
+	switch {
+	case p.Version == tls.VersionTLS13:
+		return tls.TLS_AES_128_GCM_SHA256
+	case p.Cert == RSA2048:
+		return tls.TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256
+	}
+	return tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256
 }
 
 // establish makes one connection over loopback TCP, checks that it is the one
