@@ -9,8 +9,10 @@ import (
 	"strconv"
 	"testing"
 
+	"github.com/ossl-go/ossl"
 	"github.com/ossl-go/ossl/internal/libssl"
 	"github.com/ossl-go/ossl/internal/tlstest"
+	"github.com/ossl-go/ossl/session"
 )
 
 // TestSoak makes many connections, failing ones of every kind among them, in rounds, until the C heap stops growing. Pools and
@@ -132,6 +134,37 @@ func soakKinds(t *testing.T) []func(*testing.T) {
 			a, _ := net.Pipe()
 			p.client.Client(a, "").HandshakeContext(ctx)
 		})
+	}
+	return append(kinds, soakResumed(t)...)
+}
+
+// soakResumed are connections that resume sessions, and some that are cut while they do.
+func soakResumed(t *testing.T) []func(*testing.T) {
+	var kinds []func(*testing.T)
+	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
+		for _, cached := range []bool{false, true} {
+			cc, sc := resuming(version)
+			cc.Certificates = []tls.Certificate{tlstest.ClientCert(tlstest.P256)}
+			sc.ClientAuth, sc.ClientCAs = tls.RequireAndVerifyClientCert, tlstest.CA().Pool()
+			var opts []ossl.Option
+			if cached {
+				sc.SessionTicketsDisabled = true
+				opts = append(opts, ossl.WithSessionCache(session.NewCache(16)))
+			}
+			client, server := osslClient(t, cc), osslServer(t, sc, opts...)
+			at := 0
+			kinds = append(kinds, func(t *testing.T) { visit(t, client, server) }, func(t *testing.T) {
+				at = (at + 37) % 3000
+				cut := func(e end) end {
+					return func(conn net.Conn) tlstest.Conn { return e(tlstest.WithFault(conn, tlstest.CutAfter(at))) }
+				}
+				if at%2 == 0 {
+					_, _, _ = tryVisit(cut(client), server)
+				} else {
+					_, _, _ = tryVisit(client, cut(server))
+				}
+			})
+		}
 	}
 	return kinds
 }
