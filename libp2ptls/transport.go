@@ -88,7 +88,7 @@ func (t *Transport) SecureInbound(ctx context.Context, insecure net.Conn, p peer
 	v := &verification{transport: t, want: p}
 	c, err := t.secure(ctx, t.ctx.Server(insecure, ossl.WithVerification(v.verify)), v)
 	if err != nil {
-		if addr, err := manet.FromNetAddr(insecure.RemoteAddr()); err == nil {
+		if addr, addrErr := manet.FromNetAddr(insecure.RemoteAddr()); addrErr == nil {
 			canonicallog.LogPeerStatus(100, p, addr, "handshake_failure", "tls", "err", err.Error())
 		}
 		_ = insecure.Close()
