@@ -10,13 +10,14 @@ use std::io::{Error, Read};
 use std::net::{TcpListener, TcpStream};
 use std::{env, process, thread};
 
+use async_io::Async;
 use futures::executor::block_on;
-use futures::io::{AllowStdIo, AsyncReadExt, AsyncWriteExt};
+use futures::io::{AsyncReadExt, AsyncWriteExt};
 use libp2p_core::upgrade::{InboundConnectionUpgrade, OutboundConnectionUpgrade, UpgradeInfo};
 use libp2p_identity::{Keypair, PeerId};
 use libp2p_tls::{Config, TlsStream};
 
-type Stream = TlsStream<AllowStdIo<TcpStream>>;
+type Stream = TlsStream<Async<TcpStream>>;
 
 fn keypair(kind: &str) -> Keypair {
     match kind {
@@ -55,10 +56,10 @@ fn serve(key: Keypair) -> Result<(), Error> {
         process::exit(0)
     });
     for socket in listener.incoming() {
-        let (socket, config) = (socket?, config.clone());
+        let (socket, config) = (Async::new(socket?)?, config.clone());
         thread::spawn(move || {
             block_on(async {
-                match config.upgrade_inbound(AllowStdIo::new(socket), protocol).await {
+                match config.upgrade_inbound(socket, protocol).await {
                     Err(err) => println!("refused: {err:?}"),
                     Ok((peer, stream)) => match echo(stream).await {
                         Ok(()) => println!("{peer}"),
@@ -74,7 +75,7 @@ fn serve(key: Keypair) -> Result<(), Error> {
 async fn call(key: Keypair, addr: &str, want: PeerId) -> Result<(), Error> {
     let config = Config::new(&key).map_err(Error::other)?;
     let protocol = config.protocol_info().next().unwrap_or_default();
-    let socket = AllowStdIo::new(TcpStream::connect(addr)?);
+    let socket = Async::new(TcpStream::connect(addr)?)?;
     let (peer, mut stream) = config.upgrade_outbound(socket, protocol).await.map_err(Error::other)?;
     if peer != want {
         return Err(Error::other(format!("the server is {peer}, not {want}")));
