@@ -254,14 +254,14 @@ func TestCancel(t *testing.T) {
 					defer cancel()
 					a, b := loopback(t)
 					m := p.meeting(t)
+					cancelled := m
+					cancelled.clientCtx, cancelled.serverCtx = ctx, ctx
 					done := make(chan error, 1)
 					go func() {
 						if side == "outbound" {
-							m.clientCtx = ctx
-							done <- m.dial(gate{a, ctx}).err
+							done <- cancelled.dial(gate{a, ctx}).err
 						} else {
-							m.serverCtx = ctx
-							done <- (<-m.accept(gate{b, ctx})).err
+							done <- (<-cancelled.accept(gate{b, ctx})).err
 						}
 					}()
 					peer := make(chan error, 1)
