@@ -4,10 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"fmt"
 	"net"
-	"os"
-	"runtime/debug"
 
 	ci "github.com/libp2p/go-libp2p/core/crypto"
 	"github.com/libp2p/go-libp2p/core/network"
@@ -114,9 +111,8 @@ func (t *Transport) SecureOutbound(ctx context.Context, insecure net.Conn, p pee
 
 func (t *Transport) secure(ctx context.Context, tlsConn *ossl.Conn, v *verification) (c *conn, err error) {
 	defer func() {
-		if p := recover(); p != nil { // a peer's bytes must not end the process
-			fmt.Fprintf(os.Stderr, "panic in TLS handshake: %v\n%s\n", p, debug.Stack())
-			c, err = nil, fmt.Errorf("panic in TLS handshake: %v", p)
+		if p := recover(); p != nil {
+			c, err = nil, panicError("", p)
 		}
 	}()
 	if err := tlsConn.HandshakeContext(ctx); err != nil {

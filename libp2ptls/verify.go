@@ -5,6 +5,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"runtime/debug"
 	"slices"
@@ -33,8 +34,7 @@ type certifiedPeer struct {
 func (v *verification) verify(state tls.ConnectionState) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			fmt.Fprintf(os.Stderr, "panic when processing peer certificate in TLS handshake: %v\n%s\n", p, debug.Stack())
-			v.peer, err = nil, fmt.Errorf("panic when processing peer certificate in TLS handshake: %v", p)
+			v.peer, err = nil, panicError("when processing peer certificate ", p)
 		}
 	}()
 	p, err := v.transport.peers.certified(state.PeerCertificates)
@@ -70,4 +70,14 @@ func verifyChain(chain []*x509.Certificate) (*certifiedPeer, error) {
 		return nil, err
 	}
 	return &certifiedPeer{id: id, key: key}, nil
+}
+
+// panicLog is where panics leave their stack, as those of go-libp2p's transport do.
+var panicLog io.Writer = os.Stderr
+
+// panicError makes an error of a panic: what a peer sends must not end the process.
+func panicError(when string, p any) error {
+	err := fmt.Errorf("panic %sin TLS handshake: %v", when, p)
+	fmt.Fprintf(panicLog, "%v\n%s\n", err, debug.Stack())
+	return err
 }
