@@ -12,7 +12,8 @@ import (
 )
 
 // The three benchmarks of go-libp2p-tls's pull request 72, over the same four pairings. Both sides of a pairing have their keys,
-// certificates and configurations made outside of the timer, unless the name says otherwise, and agree on the same group and suite.
+// certificates and configurations made outside of the timer, unless the name says otherwise, and agree on the same group and
+// suite.
 //
 //	go test -run '^$' -bench . -cpu 1,2
 
@@ -96,8 +97,8 @@ func benchMeeting(b *testing.B, p pairing) meeting {
 // BenchmarkHandshake times the client's SecureOutbound. The peers are
 //   - known: both have met before, as when a peer connects again;
 //   - new: neither remembers the other;
-//   - fresh: the client is another peer each time, with a transport whose first connection it is, made outside of the timer. This is
-//     the pull request's measurement.
+//   - fresh: the client is another peer each time, with a transport whose first connection it is, made outside of the timer. This
+//     is the pull request's measurement.
 //
 // go-libp2p's transport remembers nobody: the three are the same to it.
 func BenchmarkHandshake(b *testing.B) {

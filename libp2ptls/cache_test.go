@@ -86,8 +86,8 @@ func TestRememberedPeers(t *testing.T) {
 	})
 }
 
-// TestKnownImpostor has someone show the certificate of a peer that is known, without its key, and a known peer be another than the
-// one expected: what is remembered helps neither.
+// TestKnownImpostor has someone show the certificate of a peer that is known, without its key, and a known peer be another than
+// the one expected: what is remembered helps neither.
 func TestKnownImpostor(t *testing.T) {
 	certs := certified(clientPeer().key, func(*x509.Certificate) {})
 	server := opensslFlavour.transport(t, serverPeer(), nil)

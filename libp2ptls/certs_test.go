@@ -88,7 +88,7 @@ func (i impostor) Public() crypto.PublicKey { return i.public }
 // An offence is a certificate that is refused, and what it is refused for.
 type offence struct {
 	name   string
-	certs  func(who ci.PrivKey) []tls.Certificate
+	certs  maker
 	reason func(error) bool // of the side that refuses
 	alert  tls.AlertError   // to the side that is refused
 }
@@ -178,31 +178,42 @@ func invalidSignature(err error) bool {
 	return strings.HasPrefix(err.Error(), "tls: invalid signature by the ") || errors.As(err, &alert) && alert == alertDecryptError
 }
 
-// offend has one side show certificates and returns what the two sides learn of it.
-func offend(t *testing.T, p pairing, clientOffends bool, certs func(ci.PrivKey) []tls.Certificate) (refusing, refused error, log *recording) {
+// A maker makes what a peer shows.
+type maker func(who ci.PrivKey) []tls.Certificate
+
+// showing has a transport show other certificates than its own.
+func showing(certs maker, who identity) func(*tls.Config) {
+	return func(c *tls.Config) { c.Certificates = certs(who.key) }
+}
+
+// offending has one side of a meeting show other certificates.
+func (m meeting) offending(t *testing.T, p pairing, side string, certs maker) meeting {
 	t.Helper()
-	m := p.meeting(t)
-	edit := func(who identity) func(*tls.Config) { return func(c *tls.Config) { c.Certificates = certs(who.key) } }
+	if side == "client" {
+		m.client = p.client.transport(t, clientPeer(), nil, showing(certs, clientPeer()))
+	} else {
+		m.server = p.server.transport(t, serverPeer(), nil, showing(certs, serverPeer()))
+	}
+	return m
+}
+
+// offend has one side show certificates that are refused, and returns what the two sides learn of it.
+func offend(t *testing.T, p pairing, side string, certs maker) (log *recording, refusing, refused error) {
+	t.Helper()
 	a, b := loopback(t)
 	log = record(t, a, b)
-	if clientOffends {
-		m.client = p.client.transport(t, clientPeer(), nil, edit(clientPeer()))
-		c, s := m.run(t, log.client, log.server)
-		if s.err == nil {
-			s.conn.Close()
-		}
-		if c.err != nil {
-			t.Fatalf("the client learns of it in the handshake: %v", c.err)
-		}
-		_, err := c.conn.Read(make([]byte, 1))
-		return s.err, err, log
+	c, s := p.meeting(t).offending(t, p, side, certs).run(t, log.client, log.server)
+	if s.err == nil { // accepted: nobody is to wait for an alert
+		s.conn.Close()
 	}
-	m.server = p.server.transport(t, serverPeer(), nil, edit(serverPeer()))
-	c, s := m.run(t, log.client, log.server)
-	if c.err == nil {
-		c.conn.Close()
+	if side == "server" {
+		return log, c.err, s.err
 	}
-	return c.err, s.err, log
+	if c.err != nil {
+		t.Fatalf("the client learns of it in the handshake: %v", c.err)
+	}
+	_, err := c.conn.Read(make([]byte, 1))
+	return log, s.err, err
 }
 
 // TestInvalidCerts refuses each on both sides, for its own reason and with go-libp2p's alert.
@@ -211,7 +222,7 @@ func TestInvalidCerts(t *testing.T) {
 		for _, side := range []string{"client", "server"} {
 			t.Run(side+" offending: "+o.name, func(t *testing.T) {
 				inAllPairings(t, func(t *testing.T, p pairing) {
-					refusing, refused, log := offend(t, p, side == "client", o.certs)
+					log, refusing, refused := offend(t, p, side, o.certs)
 					if refusing == nil {
 						t.Fatal("accepted")
 					}
@@ -225,7 +236,8 @@ func TestInvalidCerts(t *testing.T) {
 	}
 }
 
-// TestNotSelfSigned: go-libp2p takes a certificate that someone else signed, against libp2p's specification; this package doesn't.
+// TestNotSelfSigned: go-libp2p takes a certificate that someone else signed, against libp2p's specification; this package
+// doesn't.
 func TestNotSelfSigned(t *testing.T) {
 	foreign := func(who ci.PrivKey) []tls.Certificate {
 		key, other := newCertKey(), newCertKey()
@@ -238,7 +250,7 @@ func TestNotSelfSigned(t *testing.T) {
 		der[len(der)-1] ^= 1
 		return certs
 	}
-	for name, certs := range map[string]func(ci.PrivKey) []tls.Certificate{"someone else's": foreign, "damaged": damaged} {
+	for name, certs := range map[string]maker{"someone else's": foreign, "damaged": damaged} {
 		inAllPairings(t, func(t *testing.T, p pairing) {
 			for _, side := range []string{"client", "server"} {
 				t.Run(side+"/"+name, func(t *testing.T) {
@@ -247,17 +259,11 @@ func TestNotSelfSigned(t *testing.T) {
 						refuses = p.client
 					}
 					if refuses.name == stdFlavour.name {
-						m := p.meeting(t)
-						edit := func(who identity) func(*tls.Config) { return func(c *tls.Config) { c.Certificates = certs(who.key) } }
-						if side == "client" {
-							m.client = p.client.transport(t, clientPeer(), nil, edit(clientPeer()))
-						} else {
-							m.server = p.server.transport(t, serverPeer(), nil, edit(serverPeer()))
-						}
-						m.both(t) // when this fails, go-libp2p has come to check: say so in docs/LIBP2P.md
+						// When this fails, go-libp2p has come to check: say so in docs/LIBP2P.md.
+						p.meeting(t).offending(t, p, side, certs).both(t)
 						return
 					}
-					refusing, refused, log := offend(t, p, side == "client", certs)
+					log, refusing, refused := offend(t, p, side, certs)
 					if refusing == nil || !strings.HasPrefix(refusing.Error(), "certificate is not self-signed: ") {
 						t.Errorf("%v", refusing)
 					}
@@ -272,7 +278,7 @@ func TestNotSelfSigned(t *testing.T) {
 func TestValidCerts(t *testing.T) {
 	for _, test := range []struct {
 		name  string
-		certs func(who ci.PrivKey) []tls.Certificate
+		certs maker
 	}{
 		{"critical key extension", criticalExtension},
 		{"unknown extension", func(who ci.PrivKey) []tls.Certificate {

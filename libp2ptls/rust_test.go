@@ -16,8 +16,8 @@ import (
 	"github.com/libp2p/go-libp2p/core/sec"
 )
 
-// TestRust talks to rust-libp2p's TLS transport, in both directions, and so does go-libp2p's for comparison. ci/libp2p-rust builds
-// the program, testdata/rust-libp2p, and runs this.
+// TestRust talks to rust-libp2p's TLS transport, in both directions, and so does go-libp2p's for comparison. ci/libp2p-rust
+// builds the program, testdata/rust-libp2p, and runs this.
 func TestRust(t *testing.T) {
 	program := os.Getenv("RUST_LIBP2P")
 	if program == "" {

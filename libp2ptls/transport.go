@@ -98,7 +98,8 @@ func (t *Transport) SecureInbound(ctx context.Context, insecure net.Conn, p peer
 // [sec.ErrPeerIDMismatch], before it is told who the client is. If ctx ends first, ctx's error is returned. After an error
 // insecure is closed.
 //
-// A TLS 1.3 client is done before the server has seen its certificate: if the server refuses it, the first Read returns the alert.
+// A TLS 1.3 client is done before the server has seen its certificate: if the server refuses it, the first Read returns the
+// alert.
 func (t *Transport) SecureOutbound(ctx context.Context, insecure net.Conn, p peer.ID) (sec.SecureConn, error) {
 	v := &verification{transport: t, want: p}
 	c, err := t.secure(ctx, t.ctx.Client(insecure, "", ossl.WithVerification(v.verify)), v)
