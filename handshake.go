@@ -387,7 +387,7 @@ func (h *handshake) answerVerify() error {
 	}
 	if r != nil {
 		h.refused = r
-		h.tls.SetVerdict(r.verdict())
+		h.tls.Refuse(r.verdict(), r.alert)
 		return nil
 	}
 	h.tls.SetVerdict(libssl.VerdictOK)
@@ -457,7 +457,7 @@ func (h *handshake) lateAlert(description uint8) []byte {
 func (h *handshake) checkVerified() error {
 	c, config := h.c, h.c.ctx.config
 	certs, chains := len(c.state.PeerCertificates) > 0, len(c.state.VerifiedChains) > 0
-	ok := !c.verifiesConnection() || h.connectionVerified
+	ok := h.refused == nil && (!c.verifiesConnection() || h.connectionVerified)
 	if c.isClient {
 		ok = ok && certs && (chains || config.InsecureSkipVerify)
 	} else {

@@ -515,6 +515,12 @@ func (c *Conn) Resumed() bool { return c.p.resumed == 1 }
 // SetVerdict answers NeedVerify.
 func (c *Conn) SetVerdict(v Verdict) { c.p.verdict = C.int32_t(v) }
 
+// Refuse answers a pause for verification with a refusal. A TLS 1.3 client whose records are to be taken over seals the alert;
+// otherwise libssl sends the verdict's.
+func (c *Conn) Refuse(v Verdict, alert uint8) {
+	c.p.verdict, c.p.refusal = C.int32_t(v), C.int32_t(alert)
+}
+
 // RefuseHello answers NeedHello with an alert.
 func (c *Conn) RefuseHello(alert uint8) { c.p.hello_alert = C.int32_t(alert) }
 

@@ -99,6 +99,7 @@ ossl_conn *ossl_conn_new(ossl_ctx *ctx, int server, const char *server_name, con
 		return NULL;
 	c->pub.alert_in = c->pub.alert_out = c->pub.hello_alert = -1;
 	c->pub.verdict = OSSL_VERDICT_NONE;
+	c->pub.refusal = -1;
 	c->server = server != 0;
 	c->sides = OSSL_READ | OSSL_WRITE;
 	c->go = go;
@@ -179,6 +180,56 @@ void ossl_conn_facts(ossl_conn *pub, ossl_facts *f)
 	}
 }
 
+/*
+ * A TLS 1.3 client's refusal of a server's chain. Libssl's own alert would leave in the clear: its clients take their sending
+ * keys with their own flight, and many servers take an unprotected alert for damage. So libssl is let go on, without a
+ * certificate to show, until the key-log callback has told the keys. What it makes is thrown away; the alert alone is sealed, the
+ * first and only record under these keys that ever leaves; and the conn has failed: no handshake that is refused has another end.
+ *
+ * If the rest of the server's flight is not there yet, nobody waits for it: the alert leaves in the clear.
+ */
+static void refuse_begin(conn *c)
+{
+	if (c->server || c->verify != ASK_WAITING || c->pub.verdict == OSSL_VERDICT_OK || c->pub.refusal < 0 || !c->ctx->own_records ||
+		ossl_fn.SSL_version(c->ssl) != OSSL_TLS1_3_VERSION)
+		return;
+	ossl_fn.SSL_certs_clear(c->ssl);
+	c->cert = ASK_ANSWERED;
+	c->refused = 1;
+}
+
+static ossl_step refuse(conn *c)
+{
+	const SSL_CIPHER *cipher = ossl_fn.SSL_get_current_cipher(c->ssl);
+	const suite *s = cipher ? suite_of(&c->ctx->algorithms, ossl_fn.SSL_CIPHER_get_protocol_id(cipher)) : NULL;
+	const uint8_t alert[] = {OSSL_SSL3_AL_FATAL, (uint8_t)c->pub.refusal};
+	ossl_step step = {.status = OSSL_FATAL};
+	traffic t = {.suite = s, .sealing = 1};
+
+	c->failed = 1;
+	ossl_fn.OPENSSL_cleanse(c->out, c->out_len);
+	if (c->spill.len > 0)
+		ossl_fn.OPENSSL_cleanse(c->spill.data, c->spill.len);
+	c->out_len = c->spill.len = 0;
+	ossl_drain_errors(c->pub.errors);
+	if (s && s->tls13 && c->handshake_secret_len == hash_len(s) && c->out_cap >= sizeof alert + SEALED_EXPANSION) {
+		memcpy(t.secret, c->handshake_secret, hash_len(s));
+		c->out_len = traffic_seal(&c->ctx->algorithms, &t, OSSL_SSL3_RT_ALERT, alert, sizeof alert, c->out);
+	}
+	traffic_clear(&t);
+	ossl_fn.OPENSSL_cleanse(c->handshake_secret, sizeof c->handshake_secret);
+	c->handshake_secret_len = 0;
+	if (c->out_len == 0 && c->out_cap >= RECORD_HEADER + sizeof alert) {
+		const uint8_t header[RECORD_HEADER] = {OSSL_SSL3_RT_ALERT, 3, 3, 0, sizeof alert};
+
+		memcpy(c->out, header, sizeof header);
+		memcpy(c->out + sizeof header, alert, sizeof alert);
+		c->out_len = sizeof header + sizeof alert;
+	}
+	c->pub.alert_out = alert[0] << 8 | alert[1];
+	return step;
+}
+
 static ossl_step handshake(conn *c, const uint8_t *in, size_t in_len, uint8_t *out, size_t out_cap, ossl_facts *facts)
 {
 	ossl_step step = {.status = OSSL_DONE};
@@ -189,7 +240,10 @@ static ossl_step handshake(conn *c, const uint8_t *in, size_t in_len, uint8_t *o
 		step.status = OSSL_FATAL;
 		return end(c, step);
 	}
+	refuse_begin(c);
 	ret = ossl_fn.SSL_do_handshake(c->ssl);
+	if (c->refused)
+		return end(c, refuse(c));
 	if (ret != 1)
 		step.status = status_of(c, ret);
 	c->pub.version = ossl_fn.SSL_version(c->ssl);
@@ -204,6 +258,8 @@ static ossl_step handshake(conn *c, const uint8_t *in, size_t in_len, uint8_t *o
 		bytes_free(&c->request);
 		bytes_free(&c->chain);
 		bytes_free(&c->offered);
+		ossl_fn.OPENSSL_cleanse(c->handshake_secret, sizeof c->handshake_secret);
+		c->handshake_secret_len = 0;
 		if (facts) {
 			ossl_conn_facts(&c->pub, facts);
 			c->deferred = (uint8_t)(first && takeover_deferred(c, facts));

@@ -72,6 +72,7 @@ func (c *Conn) Sessions() []Session                                { return nil 
 func (c *Conn) SingleUse() bool                                    { return false }
 func (c *Conn) Resumed() bool                                      { return false }
 func (c *Conn) SetVerdict(Verdict)                                 {}
+func (c *Conn) Refuse(Verdict, uint8)                              {}
 func (c *Conn) RefuseHello(uint8)                                  {}
 func (c *Conn) AlertIn() (level, description uint8, ok bool)       { return 0, 0, false }
 func (c *Conn) AlertOut() (level, description uint8, ok bool)      { return 0, 0, false }

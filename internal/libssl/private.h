@@ -66,7 +66,7 @@ typedef struct {
 	bytes message; /* the ClientHello, then the peer's chain */
 	bytes request; /* the CertificateRequest */
 	uint8_t server, started, handshake_done, calls_go, hello, verify, cert, failed, notified, probe_ktls;
-	uint8_t hello_retry;
+	uint8_t hello_retry, refused;
 	uint16_t group;
 	/* Sessions. */
 	uint8_t binding[BINDING], offered_id[32], offered_id_len;
@@ -77,6 +77,7 @@ typedef struct {
 	bytes sessions; /* made on this connection, for Go */
 	/* For a takeover, gathered during the handshake. */
 	uint8_t secrets, secret_len[3]; /* by the bits and in the order of HAVE_… */
+	uint8_t handshake_secret_len, handshake_secret[MAX_SECRET]; /* a TLS 1.3 client's, for conn.c's refuse */
 	uint32_t sent, received; /* records since the keys changed */
 	uint32_t last;           /* the length of the message that was sent last */
 	uint8_t deferred;        /* it comes later: takeover_later */

@@ -85,6 +85,7 @@ typedef struct {
 	int32_t resumed; /* 1 once it is agreed that a session is resumed */
 	/* In: answers to a pause, read by the next call. */
 	int32_t verdict;     /* OSSL_VERDICT_… or an X509_V_ERR */
+	int32_t refusal;     /* the alert for a verdict that is not OSSL_VERDICT_OK, -1 for the verdict's own */
 	int32_t hello_alert; /* >= 0: refuse the ClientHello with this alert */
 } ossl_conn;
 

@@ -27,9 +27,28 @@ static int nibble(char ch)
 	return -1;
 }
 
-/* Takes a secret from a key-log line: "LABEL <client random> <secret>", in hexadecimal. */
+/* The secret of a key-log line after its label: "<client random> <secret>", in hexadecimal. Returns its length, 0 on failure. */
+static size_t secret_of(const char *line, uint8_t *to)
+{
+	size_t n;
+
+	line = strchr(line, ' ');
+	if (!line)
+		return 0;
+	for (n = 0, line++; n < MAX_SECRET && line[0] && line[1]; n++, line += 2) {
+		int high = nibble(line[0]), low = nibble(line[1]);
+
+		if (high < 0 || low < 0)
+			return 0;
+		to[n] = (uint8_t)(high << 4 | low);
+	}
+	return *line ? 0 : n;
+}
+
+/* Takes a secret from a key-log line. */
 void takeover_secret(conn *c, const char *line)
 {
+	static const char handshake[] = "CLIENT_HANDSHAKE_TRAFFIC_SECRET ";
 	static const struct {
 		const char *label;
 		uint8_t bit;
@@ -41,6 +60,8 @@ void takeover_secret(conn *c, const char *line)
 	uint8_t *to;
 	size_t i, n;
 
+	if (!c->server && strncmp(line, handshake, sizeof handshake - 1) == 0)
+		c->handshake_secret_len = (uint8_t)secret_of(line + sizeof handshake - 1, c->handshake_secret);
 	for (i = 0; i < sizeof lines / sizeof lines[0]; i++)
 		if (strncmp(line, lines[i].label, strlen(lines[i].label)) == 0)
 			break;
@@ -50,17 +71,8 @@ void takeover_secret(conn *c, const char *line)
 		to = c->exporter;
 	else
 		to = (lines[i].bit == HAVE_SERVER) == c->server ? c->write.secret : c->read.secret;
-	line = strchr(line + strlen(lines[i].label), ' ');
-	if (!line)
-		return;
-	for (n = 0, line++; n < MAX_SECRET && line[0] && line[1]; n++, line += 2) {
-		int high = nibble(line[0]), low = nibble(line[1]);
-
-		if (high < 0 || low < 0)
-			return;
-		to[n] = (uint8_t)(high << 4 | low);
-	}
-	if (*line)
+	n = secret_of(line + strlen(lines[i].label), to);
+	if (n == 0)
 		return;
 	c->secret_len[i] = (uint8_t)n;
 	c->secrets |= lines[i].bit;

@@ -1,0 +1,109 @@
+//go:build cgo
+
+package ossl_test
+
+import (
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/ossl-go/ossl/internal/tlstest"
+)
+
+// sealsRefusals says whether TLS 1.3 clients protect the alert for a chain that Go refuses.
+func sealsRefusals() bool { return libraryAtLeast("3.0") && os.Getenv("OSSL_RECORDS") != "libssl" }
+
+// TestRefusalIsSealed has TLS 1.3 clients refuse a crypto/tls server in every way that is Go's. The server must be told why, and
+// besides the alert nothing may leave the client after its hello: libssl has made its whole flight by then.
+func TestRefusalIsSealed(t *testing.T) {
+	ran := 0
+	for _, d := range denials() {
+		if d.side != tlstest.ClientRole || strings.HasPrefix(d.name, "key that doesn't match") {
+			continue
+		}
+		ran++
+		t.Run(d.name, func(t *testing.T) {
+			// A client with a certificate, so that there is something to keep back.
+			edits := append(opts(only(tls.VersionTLS13), certificates(tlstest.ClientCert(tlstest.P256))), d.edits...)
+			for _, mode := range []tls.ClientAuthType{tls.NoClientCert, tls.RequireAnyClientCert} {
+				o := tlstest.Run(tlstest.Pairing{Client: underTest, Server: tlstest.Std}, tlstest.Case{
+					Client: clientWith(edits...),
+					Server: serverWith(only(tls.VersionTLS13), askClient(mode), d.peer),
+					Talk:   tlstest.Echo,
+				})
+				if o.Hung || o.Client.Handshake == "ok" {
+					t.Fatalf("%v: hung %t, %v", mode, o.Hung, o.Client.HandshakeErr)
+				}
+				want, length := "local error: tls: bad record MAC", 7
+				if sealsRefusals() {
+					want, length = "remote error: tls: bad certificate", 24
+				}
+				got := o.Server.HandshakeErr
+				if got == nil {
+					got = o.Server.TalkErr
+				}
+				if got == nil || got.Error() != want {
+					t.Errorf("%v: the server got %v, want %s", mode, got, want)
+				}
+				records, rest := tlstest.SplitRecords(o.Recording.Bytes(tlstest.ClientRole))
+				var lengths []int
+				for _, r := range records[1:] { // after the hello
+					lengths = append(lengths, 5+len(r.Payload))
+				}
+				if !slices.Equal(lengths, []int{length}) || len(rest) > 0 {
+					t.Errorf("%v: after its hello the client sent records of %v bytes, and %d more", mode, lengths, len(rest))
+				}
+			}
+		})
+	}
+	if ran < 20 {
+		t.Errorf("%d denials", ran)
+	}
+}
+
+// TestRefusalDoesNotWait has a server keep back what comes after its certificate: the client is not to wait for it.
+func TestRefusalDoesNotWait(t *testing.T) {
+	a, b := tlstest.NewPipe()
+	defer a.Close()
+	defer b.Close()
+	client := underTest.Client(a, tlstest.ClientConfig(only(tls.VersionTLS13), denyConn))
+	server := tls.Server(&onlyRecords{Conn: b, n: 4}, tlstest.ServerConfig()) // ServerHello, CCS, EncryptedExtensions, Certificate
+	go server.Handshake()
+	if err := client.Handshake(); !errors.Is(err, tlstest.ErrDenied) {
+		t.Fatalf("%v", err)
+	}
+	a.CloseWrite()
+	if err := server.Handshake(); err == nil {
+		t.Error("the server accepts")
+	}
+	if n, err := client.Read(make([]byte, 1)); n != 0 || err == nil || err == io.EOF {
+		t.Errorf("%d, %v", n, err)
+	}
+}
+
+// onlyRecords lets the first n records of what is written through.
+type onlyRecords struct {
+	net.Conn
+	n int
+}
+
+func (c *onlyRecords) Write(b []byte) (int, error) {
+	records, _ := tlstest.SplitRecords(b)
+	pass := 0
+	for _, r := range records {
+		if c.n == 0 {
+			break
+		}
+		c.n--
+		pass += 5 + len(r.Payload)
+	}
+	if _, err := c.Conn.Write(b[:pass]); err != nil {
+		return 0, err
+	}
+	return len(b), nil
+}
