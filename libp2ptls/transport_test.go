@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -271,9 +272,9 @@ func TestCancel(t *testing.T) {
 					done := make(chan error, 1)
 					go func() {
 						if side == "outbound" {
-							done <- cancelled.dial(gate{a, ctx}).err
+							done <- cancelled.dial(newGate(a)).err
 						} else {
-							done <- (<-cancelled.accept(gate{b, ctx})).err
+							done <- (<-cancelled.accept(newGate(b))).err
 						}
 					}()
 					peer := make(chan error, 1)
@@ -309,15 +310,24 @@ func TestCancel(t *testing.T) {
 	})
 }
 
-// A gate lets nothing be read before ctx has ended: the handshake can't win.
+// A gate lets nothing be read before it is closed: the handshake can't win against what closes it.
 type gate struct {
 	net.Conn
-	ctx context.Context
+	once   sync.Once
+	closed chan struct{}
 }
 
-func (g gate) Read(b []byte) (int, error) {
-	<-g.ctx.Done()
+func newGate(conn net.Conn) *gate { return &gate{Conn: conn, closed: make(chan struct{})} }
+
+func (g *gate) Read(b []byte) (int, error) {
+	<-g.closed
 	return g.Conn.Read(b)
+}
+
+func (g *gate) Close() error {
+	err := g.Conn.Close()
+	g.once.Do(func() { close(g.closed) })
+	return err
 }
 
 // TestContextEndsWithHandshake has a context end after the handshake, which is nothing to the connection.
