@@ -106,7 +106,7 @@ func (h *handshake) chooseCertificate(hello *tls.ClientHelloInfo) error {
 		err = &ConfigError{Field: "GetCertificate", Reason: "certificate can't be used", Err: err}
 		return h.refuseHello(err, alertHandshakeFailure)
 	}
-	h.credential = cred
+	h.credential, h.local = cred, cert.Certificate
 	return nil
 }
 
@@ -222,6 +222,7 @@ func (h *handshake) answerCertificate() error {
 			h.abort(version, alertInternalError)
 			return &ConfigError{Field: "GetClientCertificate", Reason: "certificate can't be used", Err: err}
 		}
+		h.local = cert.Certificate
 	}
 	c.mu.Lock()
 	defer c.unlock()

@@ -33,6 +33,7 @@ type handshake struct {
 	connectionVerified bool     // VerifyConnection was asked
 	helloDone          bool     // the ClientHello was decided on
 	credential         *libssl.Credential
+	local              [][]byte       // the chain that was chosen to be shown to the peer
 	offered            *storedSession // what a resumed connection takes of the session: a client's offer, a server's candidate
 	resumed            bool           // it was taken
 	sessions           []libssl.Session
@@ -513,6 +514,13 @@ func (c *Conn) fillState(f libssl.Facts) {
 	s.OCSPResponse = ocsp
 	s.SignedCertificateTimestamps, _ = parseSCTs(scts)
 	setField(s, "HelloRetryRequest", f.HelloRetry)
+	if !f.Resumed {
+		local := c.hs.local
+		if !c.isClient && !c.ctx.hellos {
+			local = c.ctx.config.Certificates[0].Certificate
+		}
+		setField(s, "LocalCertificate", local) // from Go 1.27 on
+	}
 	if f.Version < tls.VersionTLS13 && (!f.Resumed || f.ExtendedMasterSecret) {
 		// The first Finished: the client's in a full handshake, the server's in a resumed one (RFC 5929, section 3.1).
 		if c.isClient != f.Resumed {
