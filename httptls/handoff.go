@@ -1,0 +1,258 @@
+//go:build !go1.27
+
+package httptls
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptrace"
+	"sync"
+
+	"golang.org/x/net/http2"
+
+	"github.com/ossl-go/ossl"
+)
+
+// errHTTP2 ends net/http's attempt to get an HTTP/1.1 connection: there is one for HTTP/2, in the pool that it asks first.
+var errHTTP2 = errors.New("httptls: the connection is for HTTP/2")
+
+// nextProtoHandoff is the key under which http2 takes connections of any type from net/http.
+const nextProtoHandoff = "unencrypted_http2"
+
+// handoff is a route's part that leads connections to HTTP/2. net/http, which keeps the idle HTTP/1.1 connections and calls dialTLS
+// when it needs another one, asks http2's pool first: http2.ConfigureTransports has registered that. A connection that is for HTTP/2
+// goes to that pool, and the request is given to net/http once more.
+type handoff struct {
+	add func(addr string, c *tls.Conn) http.RoundTripper // nil without HTTP/2
+
+	mu      sync.Mutex
+	dialing map[string]*group // guarded by mu; by address
+}
+
+// A group is the dials to an address that are under way. The first HTTP/2 connection among them serves all of their requests.
+type group struct {
+	dials int
+	found chan struct{} // closed when there is an HTTP/2 connection
+}
+
+func (r *route) setup(withHTTP2 bool) error {
+	r.transport.TLSNextProto = nil
+	r.transport.Protocols = new(http.Protocols)
+	r.transport.Protocols.SetHTTP1(true)
+	if !withHTTP2 {
+		return nil
+	}
+	if _, err := http2.ConfigureTransports(r.transport); err != nil {
+		return err
+	}
+	r.add = r.transport.TLSNextProto[nextProtoHandoff]
+	if r.add == nil {
+		return errors.New("httptls: this version of golang.org/x/net/http2 takes no connections from others")
+	}
+	r.dialing = make(map[string]*group)
+	return nil
+}
+
+func (r *route) roundTrip(req *http.Request) (*http.Response, error) {
+	a := new(attempt)
+	a.trace.GotConn = func(info httptrace.GotConnInfo) { a.conn = info.Conn }
+	sent := req.WithContext(httptrace.WithClientTrace(req.Context(), &a.trace))
+	body := &a.body
+	if hasBody := req.Body != nil && req.Body != http.NoBody; hasBody {
+		body.body = req.Body
+		sent.Body = body
+	}
+	for {
+		resp, err := r.transport.RoundTrip(sent)
+		if err == errHTTP2 {
+			if body, err = body.again(req); err == nil {
+				if body.body != nil {
+					sent.Body = body
+				}
+				continue
+			}
+		}
+		body.release()
+		if err != nil {
+			return nil, err
+		}
+		resp.Request = req
+		if conn, ok := a.conn.(*ossl.Conn); ok && resp.TLS == nil {
+			state := conn.ConnectionState()
+			resp.TLS = &state
+		}
+		return resp, nil
+	}
+}
+
+// An attempt is what a request needs on its way through net/http.
+type attempt struct {
+	trace httptrace.ClientTrace
+	conn  net.Conn // the connection that was used last
+	body  heldBody
+}
+
+// A heldBody is a request's body that net/http can't close unread before RoundTrip has returned: it closes the bodies of requests
+// for which it finds no connection, and those are sent by HTTP/2 yet.
+type heldBody struct {
+	body io.ReadCloser // nil for none
+
+	mu       sync.Mutex
+	read     bool // guarded by mu
+	closed   bool // guarded by mu; Close was called
+	released bool // guarded by mu; RoundTrip has returned
+}
+
+func (h *heldBody) Read(p []byte) (int, error) {
+	h.mu.Lock()
+	h.read = true
+	h.mu.Unlock()
+	return h.body.Read(p)
+}
+
+func (h *heldBody) Close() error {
+	h.mu.Lock()
+	hold := !h.read && !h.released
+	h.closed = true
+	h.mu.Unlock()
+	if hold {
+		return nil
+	}
+	return h.body.Close()
+}
+
+// again returns the body for another attempt to send req.
+func (h *heldBody) again(req *http.Request) (*heldBody, error) {
+	if h.body == nil {
+		return h, nil
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !h.read {
+		h.closed = false
+		return h, nil
+	}
+	if req.GetBody == nil {
+		return h, errors.New("net/http: cannot rewind body after connection loss")
+	}
+	body, err := req.GetBody()
+	if err != nil {
+		return h, err
+	}
+	return &heldBody{body: body}, nil
+}
+
+// release ends the hold.
+func (h *heldBody) release() {
+	if h.body == nil {
+		return
+	}
+	h.mu.Lock()
+	pending := h.closed && !h.read && !h.released
+	h.released = true
+	h.mu.Unlock()
+	if pending {
+		_ = h.body.Close()
+	}
+}
+
+// finish runs the handshake of a connection for net/http.
+func (s *settings) finish(ctx context.Context, conn *ossl.Conn) (net.Conn, error) {
+	if err := s.tracedHandshake(ctx, conn); err != nil {
+		return nil, err
+	}
+	return conn, nil
+}
+
+// dialTLS returns a connection to addr for HTTP/1.1, or errHTTP2.
+func (r *route) dialTLS(ctx context.Context, _, addr string) (net.Conn, error) {
+	if r.add == nil {
+		return r.dialHandshake(ctx, addr)
+	}
+	g := r.join(addr)
+	defer r.leave(addr, g)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	type result struct {
+		conn net.Conn
+		err  error
+	}
+	results := make(chan result, 1)
+	go func() {
+		conn, err := r.dialHandshake(ctx, addr)
+		results <- result{conn, err}
+	}()
+	select {
+	case res := <-results:
+		if res.err != nil {
+			return nil, res.err
+		}
+		return r.take(addr, g, res.conn)
+	case <-g.found:
+		go func() {
+			if res := <-results; res.err == nil {
+				_ = res.conn.Close()
+			}
+		}()
+		return nil, errHTTP2
+	}
+}
+
+func (r *route) dialHandshake(ctx context.Context, addr string) (net.Conn, error) {
+	conn, err := r.client(ctx, addr)
+	if err != nil {
+		return nil, err
+	}
+	return r.settings.finish(ctx, conn)
+}
+
+// take returns conn, or gives it to http2 if that is its protocol.
+func (r *route) take(addr string, g *group, conn net.Conn) (net.Conn, error) {
+	if conn.(*ossl.Conn).ConnectionState().NegotiatedProtocol != "h2" {
+		return conn, nil
+	}
+	rt := r.add(addr, tls.Client(handedOver{conn: conn}, nil))
+	if failed, ok := rt.(interface{ RoundTripErr() error }); ok { // and conn is closed
+		return nil, failed.RoundTripErr()
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.dialing[addr] == g {
+		delete(r.dialing, addr)
+		close(g.found)
+	}
+	return nil, errHTTP2
+}
+
+func (r *route) join(addr string) *group {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	g := r.dialing[addr]
+	if g == nil {
+		g = &group{found: make(chan struct{})}
+		r.dialing[addr] = g
+	}
+	g.dials++
+	return g
+}
+
+func (r *route) leave(addr string, g *group) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if g.dials--; g.dials == 0 && r.dialing[addr] == g {
+		delete(r.dialing, addr)
+	}
+}
+
+// handedOver carries a connection through a parameter of type *tls.Conn, in the way that net/http and http2 have agreed on for
+// connections of another type.
+type handedOver struct {
+	net.Conn // nil: nobody uses the *tls.Conn
+	conn     net.Conn
+}
+
+func (h handedOver) UnencryptedNetConn() net.Conn { return h.conn }

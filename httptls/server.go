@@ -1,0 +1,166 @@
+package httptls
+
+import (
+	"context"
+	"crypto/tls"
+	"net"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/ossl-go/ossl"
+)
+
+// ListenAndServeTLS listens on the TCP address addr, ":https" if it is empty, and serves HTTP/1.1 and HTTP/2 over OpenSSL, as
+// [http.ListenAndServeTLS] does over crypto/tls. It always returns a non-nil error.
+func ListenAndServeTLS(addr, certFile, keyFile string, handler http.Handler) error {
+	server := &Server{Server: &http.Server{Addr: addr, Handler: handler}}
+	return server.ListenAndServeTLS(certFile, keyFile)
+}
+
+// ServeTLS serves the connections of l over OpenSSL, as [http.ServeTLS] does over crypto/tls. It always returns a non-nil error.
+func ServeTLS(l net.Listener, handler http.Handler, certFile, keyFile string) error {
+	return (&Server{Server: &http.Server{Handler: handler}}).ServeTLS(l, certFile, keyFile)
+}
+
+// Serve serves the connections of l, which are [*ossl.Conn]: l is of [ossl.Listen] or of [ossl.Context]. Their NextProtos must
+// list "h2" for HTTP/2, and "http/1.1". It always returns a non-nil error.
+func Serve(l net.Listener, handler http.Handler) error {
+	return (&Server{Server: &http.Server{Handler: handler}}).Serve(l)
+}
+
+// A Server is an [http.Server] whose TLS is OpenSSL's. All of the http.Server's settings mean what net/http says of them; its
+// TLSConfig is compiled with Options when ServeTLS begins. TLSNextProto is refused, unless it is empty, which turns HTTP/2 off.
+//
+// Call Shutdown and Close of the Server, not of the http.Server within: that doesn't know all of the connections.
+type Server struct {
+	*http.Server
+	Options []ossl.Option // of the TLS context, besides TLSConfig
+
+	once     sync.Once
+	setupErr error
+	enabled  http.Protocols // constant after setup, as config
+	config   *tls.Config
+
+	serving
+}
+
+// prepare checks the settings and remembers those that net/http changes when it serves.
+func (s *Server) prepare() error {
+	s.once.Do(func() {
+		for proto := range s.TLSNextProto {
+			s.setupErr = &ossl.ConfigError{Field: "http.Server.TLSNextProto", Reason: "its function for " + proto +
+				" takes a *tls.Conn; Protocols and HTTP2 are honoured"}
+			return
+		}
+		s.enabled = s.protocols()
+		s.config = &tls.Config{}
+		if s.TLSConfig != nil {
+			s.config = s.TLSConfig.Clone()
+		}
+		s.setupErr = s.setup()
+	})
+	return s.setupErr
+}
+
+// ListenAndServeTLS listens on Addr, ":https" if it is empty, and calls [Server.ServeTLS].
+func (s *Server) ListenAndServeTLS(certFile, keyFile string) error {
+	addr := s.Addr
+	if addr == "" {
+		addr = ":https"
+	}
+	l, err := net.Listen("tcp", addr)
+	if err != nil {
+		return err
+	}
+	return s.ServeTLS(l, certFile, keyFile)
+}
+
+// ServeTLS serves the connections of l over OpenSSL, with TLSConfig and the certificate of the files. The files need not be given
+// if TLSConfig has Certificates, GetCertificate or GetConfigForClient; [Reloader] has a GetCertificate that follows the files'
+// changes. ServeTLS closes l. It always returns a non-nil error, http.ErrServerClosed after Shutdown or Close.
+func (s *Server) ServeTLS(l net.Listener, certFile, keyFile string) error {
+	err := s.prepare()
+	var ctx *ossl.Context
+	if err == nil {
+		ctx, err = s.compile(certFile, keyFile)
+	}
+	if err != nil {
+		_ = l.Close()
+		return err
+	}
+	return s.Serve(ctx.NewListener(l))
+}
+
+func (s *Server) compile(certFile, keyFile string) (*ossl.Context, error) {
+	config := s.config.Clone()
+	config.NextProtos = s.nextProtos(config.NextProtos)
+	has := len(config.Certificates) > 0 || config.GetCertificate != nil || config.GetConfigForClient != nil
+	if !has || certFile != "" || keyFile != "" {
+		cert, err := tls.LoadX509KeyPair(certFile, keyFile)
+		if err != nil {
+			return nil, err
+		}
+		config.Certificates = []tls.Certificate{cert}
+	}
+	return ossl.NewContext(config, s.Options...)
+}
+
+// nextProtos returns the protocols to offer by ALPN: the configuration's with "h2" and "http/1.1" added or removed, as net/http
+// does.
+func (s *Server) nextProtos(protos []string) []string {
+	protos = slices.DeleteFunc(slices.Clone(protos), func(p string) bool {
+		return p == "h2" && !s.enabled.HTTP2() || p == "http/1.1" && !s.enabled.HTTP1()
+	})
+	if s.enabled.HTTP2() && !slices.Contains(protos, "h2") {
+		protos = append(protos, "h2")
+	}
+	if s.enabled.HTTP1() && !slices.Contains(protos, "http/1.1") {
+		protos = append(protos, "http/1.1")
+	}
+	return protos
+}
+
+// protocols returns what the server speaks, by net/http's rules.
+func (s *Server) protocols() (p http.Protocols) {
+	if s.Protocols != nil {
+		return *s.Protocols
+	}
+	p.SetHTTP1(true)
+	p.SetHTTP2(s.TLSNextProto == nil && serverHTTP2Enabled())
+	return p
+}
+
+// serverHTTP2Enabled reports whether net/http's servers speak HTTP/2 in this program: GODEBUG's http2server can turn it off, and a
+// build tag. There is no other way to ask.
+var serverHTTP2Enabled = sync.OnceValue(func() bool {
+	probe := &http.Server{TLSConfig: &tls.Config{}}
+	_ = probe.ServeTLS(noListener{}, "", "") // initialises probe, and fails for want of a certificate
+	return slices.Contains(probe.TLSConfig.NextProtos, "h2")
+})
+
+type noListener struct{}
+
+func (noListener) Accept() (net.Conn, error) { return nil, net.ErrClosed }
+func (noListener) Close() error              { return nil }
+func (noListener) Addr() net.Addr            { return &net.TCPAddr{} }
+
+// Shutdown shuts the server down without interrupting requests, as [http.Server.Shutdown] does: it closes the listeners, tells
+// HTTP/2 clients to go away, closes idle connections, and waits for the others to become idle, and for handshakes under way, until
+// ctx ends. It doesn't wait for hijacked connections.
+func (s *Server) Shutdown(ctx context.Context) error { return s.shutdown(ctx) }
+
+// Close closes the listeners and all connections but hijacked ones.
+func (s *Server) Close() error { return s.closeAll() }
+
+// handshakeTimeout is net/http's bound on a handshake: the least of the server's timeouts for a request's header and its answer, 0
+// for none.
+func (s *Server) handshakeTimeout() (d time.Duration) {
+	for _, timeout := range []time.Duration{s.ReadHeaderTimeout, s.ReadTimeout, s.WriteTimeout} {
+		if timeout > 0 && (d == 0 || timeout < d) {
+			d = timeout
+		}
+	}
+	return d
+}
