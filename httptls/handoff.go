@@ -23,9 +23,9 @@ var errHTTP2 = errors.New("httptls: the connection is for HTTP/2")
 // nextProtoHandoff is the key under which http2 takes connections of any type from net/http.
 const nextProtoHandoff = "unencrypted_http2"
 
-// handoff is a route's part that leads connections to HTTP/2. net/http, which keeps the idle HTTP/1.1 connections and calls dialTLS
-// when it needs another one, asks http2's pool first: http2.ConfigureTransports has registered that. A connection that is for HTTP/2
-// goes to that pool, and the request is given to net/http once more.
+// handoff is a route's part that leads connections to HTTP/2. net/http, which keeps the idle HTTP/1.1 connections and calls
+// dialTLS when it needs another one, asks http2's pool first: http2.ConfigureTransports has registered that. A connection that
+// is for HTTP/2 goes to that pool, and the request is given to net/http once more.
 type handoff struct {
 	add func(addr string, c *tls.Conn) http.RoundTripper // nil without HTTP/2
 

@@ -2,8 +2,8 @@ package httptls
 
 import "net/http"
 
-// WithHeaders returns a RoundTripper that calls edit with the header of each request before rt sends it. The header is a copy: the
-// caller's request stays as it is. The Host field of a request is not in its header; set [http.Request.Host].
+// WithHeaders returns a RoundTripper that calls edit with the header of each request before rt sends it. The header is a copy:
+// the caller's request stays as it is. The Host field of a request is not in its header; set [http.Request.Host].
 func WithHeaders(rt http.RoundTripper, edit func(http.Header)) http.RoundTripper {
 	if rt == nil || edit == nil {
 		panic("httptls: WithHeaders needs a RoundTripper and a function")

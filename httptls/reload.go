@@ -20,12 +20,12 @@ import (
 //	...
 //	server.TLSConfig = &tls.Config{GetCertificate: reloader.GetCertificate}
 //
-// A handshake that begins after the files were replaced has the new pair. A pair that can't be used (a key that doesn't match, say,
-// as while one file is new and the other still old) is reported, and the one before stays in use; the files are tried again
-// when they change again.
+// A handshake that begins after the files were replaced has the new pair. A pair that can't be used (a key that doesn't match,
+// say, as while one file is new and the other still old) is reported, and the one before stays in use; the files are tried
+// again when they change again.
 //
-// The files are looked at when a handshake asks for the certificate, at most once every Interval: there is no goroutine, and nothing to
-// close. [Reloader.Reload] does it at once, and tells the result.
+// The files are looked at when a handshake asks for the certificate, at most once every Interval: there is no goroutine, and
+// nothing to close. [Reloader.Reload] does it at once, and tells the result.
 type Reloader struct {
 	// Interval is the least time between two looks at the files. Zero means one second; below zero the files are read
 	// by Reload only. Set it before the Reloader is used, as OnError.

@@ -19,8 +19,8 @@ import (
 	"github.com/ossl-go/ossl"
 )
 
-// serving is what a Server does besides its http.Server: handshakes, and connections for HTTP/2. Connections for HTTP/1.1 go to the
-// http.Server, by a listener of its own, when their handshake is over.
+// serving is what a Server does besides its http.Server: handshakes, and connections for HTTP/2. Connections for HTTP/1.1 go to
+// the http.Server, by a listener of its own, when their handshake is over.
 type serving struct {
 	http2  http2.Server
 	goAway *http.Server // has http2's function that ends connections gracefully, and nothing else
@@ -51,9 +51,9 @@ type serverConn struct {
 	http2     bool
 }
 
-// Serve serves the connections of l, which are [*ossl.Conn]: l is of [ossl.Listen] or of [ossl.Context], and its NextProtos list
-// "h2" for HTTP/2 and "http/1.1". Connections of another type are served as the http.Server would, without TLS. Serve closes l. It
-// always returns a non-nil error, http.ErrServerClosed after Shutdown or Close.
+// Serve serves the connections of l, which are [*ossl.Conn]: l is of [ossl.Listen] or of [ossl.Context], and its NextProtos
+// list "h2" for HTTP/2 and "http/1.1". Connections of another type are served as the http.Server would, without TLS. Serve
+// closes l. It always returns a non-nil error, http.ErrServerClosed after Shutdown or Close.
 func (s *Server) Serve(l net.Listener) error {
 	if err := s.prepare(); err != nil {
 		_ = l.Close()
@@ -157,8 +157,8 @@ func (s *Server) untrack(conn *ossl.Conn) {
 	delete(s.conns, conn)
 }
 
-// A front is the listener that the http.Server serves. It accepts connections, and gives those that have no handshake to do, or have
-// done it and are not for HTTP/2.
+// A front is the listener that the http.Server serves. It accepts connections, and gives those that have no handshake to do, or
+// have done it and are not for HTTP/2.
 type front struct {
 	net.Listener // the user's
 	server       *Server

@@ -128,34 +128,20 @@ func (s *Server) protocols() (p http.Protocols) {
 		return *s.Protocols
 	}
 	p.SetHTTP1(true)
-	p.SetHTTP2(s.TLSNextProto == nil && serverHTTP2Enabled())
+	p.SetHTTP2(s.TLSNextProto == nil && http2Enabled("http2server"))
 	return p
 }
 
-// serverHTTP2Enabled reports whether net/http's servers speak HTTP/2 in this program: GODEBUG's http2server can turn it off, and a
-// build tag. There is no other way to ask.
-var serverHTTP2Enabled = sync.OnceValue(func() bool {
-	probe := &http.Server{TLSConfig: &tls.Config{}}
-	_ = probe.ServeTLS(noListener{}, "", "") // initialises probe, and fails for want of a certificate
-	return slices.Contains(probe.TLSConfig.NextProtos, "h2")
-})
-
-type noListener struct{}
-
-func (noListener) Accept() (net.Conn, error) { return nil, net.ErrClosed }
-func (noListener) Close() error              { return nil }
-func (noListener) Addr() net.Addr            { return &net.TCPAddr{} }
-
 // Shutdown shuts the server down without interrupting requests, as [http.Server.Shutdown] does: it closes the listeners, tells
-// HTTP/2 clients to go away, closes idle connections, and waits for the others to become idle, and for handshakes under way, until
-// ctx ends. It doesn't wait for hijacked connections.
+// HTTP/2 clients to go away, closes idle connections, and waits for the others to become idle, and for handshakes under way,
+// until ctx ends. It doesn't wait for hijacked connections.
 func (s *Server) Shutdown(ctx context.Context) error { return s.shutdown(ctx) }
 
 // Close closes the listeners and all connections but hijacked ones.
 func (s *Server) Close() error { return s.closeAll() }
 
-// handshakeTimeout is net/http's bound on a handshake: the least of the server's timeouts for a request's header and its answer, 0
-// for none.
+// handshakeTimeout is net/http's bound on a handshake: the least of the server's timeouts for a request's header and its
+// answer, 0 for none.
 func (s *Server) handshakeTimeout() (d time.Duration) {
 	for _, timeout := range []time.Duration{s.ReadHeaderTimeout, s.ReadTimeout, s.WriteTimeout} {
 		if timeout > 0 && (d == 0 || timeout < d) {

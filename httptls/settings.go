@@ -41,7 +41,7 @@ func newSettings(base *http.Transport, opts []ossl.Option) (*settings, error) {
 		return nil, err
 	}
 	s.protocols = protocolsOf(base, s.base)
-	s.http2 = s.protocols.HTTP2() && http2Enabled()
+	s.http2 = s.protocols.HTTP2() && http2Enabled("http2client")
 	s.config = s.base.TLSClientConfig
 	if s.config == nil {
 		s.config = &tls.Config{}
@@ -91,14 +91,6 @@ func protocolsOf(base, clone *http.Transport) (p http.Protocols) {
 	}
 	return p
 }
-
-// http2Enabled reports whether net/http's clients use HTTP/2 in this program: GODEBUG's http2client can turn it off, and a build
-// tag. There is no other way to ask.
-var http2Enabled = sync.OnceValue(func() bool {
-	probe := &http.Transport{ForceAttemptHTTP2: true}
-	_ = probe.Clone() // initialises probe
-	return probe.TLSClientConfig != nil && slices.Contains(probe.TLSClientConfig.NextProtos, "h2")
-})
 
 // nextProtos returns what to offer by ALPN: as net/http, nothing of its own unless HTTP/2 is enabled.
 func (s *settings) nextProtos() []string {

@@ -86,8 +86,8 @@ func (t *Transport) CloseIdleConnections() {
 	}
 }
 
-// RegisterProtocol registers a RoundTripper for a scheme, as [http.Transport.RegisterProtocol] does. It panics if scheme is https,
-// which is the Transport's own, or is registered already.
+// RegisterProtocol registers a RoundTripper for a scheme, as [http.Transport.RegisterProtocol] does. It panics if scheme is
+// https, which is the Transport's own, or is registered already.
 func (t *Transport) RegisterProtocol(scheme string, rt http.RoundTripper) {
 	if scheme == "https" {
 		panic("protocol " + scheme + " already registered")

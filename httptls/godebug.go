@@ -1,0 +1,43 @@
+package httptls
+
+import (
+	"os"
+	"runtime/debug"
+	"strings"
+	"sync"
+)
+
+// http2Enabled reports whether net/http speaks HTTP/2 in this program. GODEBUG's http2client or http2server, which is setting, can
+// turn it off, in the environment or when the program is built, and a build tag can.
+func http2Enabled(setting string) bool {
+	built, tags := buildSettings()
+	if value, ok := godebug(os.Getenv("GODEBUG"), setting); ok {
+		return value != "0"
+	}
+	value, _ := godebug(built, setting)
+	return value != "0" && !strings.Contains(","+tags+",", ",nethttpomithttp2,")
+}
+
+var buildSettings = sync.OnceValues(func() (godebug, tags string) {
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, s := range info.Settings {
+			switch s.Key {
+			case "DefaultGODEBUG":
+				godebug = s.Value
+			case "-tags":
+				tags = s.Value
+			}
+		}
+	}
+	return godebug, tags
+})
+
+// godebug returns what a list of settings, as GODEBUG is, says of one; the last counts.
+func godebug(list, setting string) (value string, ok bool) {
+	for s := range strings.SplitSeq(list, ",") {
+		if v, found := strings.CutPrefix(s, setting+"="); found {
+			value, ok = v, true
+		}
+	}
+	return value, ok
+}
