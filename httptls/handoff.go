@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"sync"
+	"sync/atomic"
 
 	"golang.org/x/net/http2"
 
@@ -31,6 +32,8 @@ type handoff struct {
 
 	mu      sync.Mutex
 	dialing map[string]*group // guarded by mu; by address
+	found   map[string]uint64 // guarded by mu; by address, the number of its last connection for HTTP/2
+	count   atomic.Uint64     // of connections for HTTP/2; grows with mu held
 }
 
 // A group is the dials to an address that are under way. The first HTTP/2 connection among them serves all of their requests.
@@ -54,19 +57,22 @@ func (r *route) setup(withHTTP2 bool) error {
 		return errors.New("httptls: this version of golang.org/x/net/http2 takes no connections from others")
 	}
 	r.dialing = make(map[string]*group)
+	r.found = make(map[string]uint64)
 	return nil
 }
 
 func (r *route) roundTrip(req *http.Request) (*http.Response, error) {
 	a := new(attempt)
 	a.trace.GotConn = func(info httptrace.GotConnInfo) { a.conn = info.Conn }
-	sent := req.WithContext(httptrace.WithClientTrace(req.Context(), &a.trace))
+	a.Context = httptrace.WithClientTrace(req.Context(), &a.trace)
+	sent := req.WithContext(a)
 	body := &a.body
 	if hasBody := req.Body != nil && req.Body != http.NoBody; hasBody {
 		body.body = req.Body
 		sent.Body = body
 	}
 	for {
+		a.since.Store(r.count.Load())
 		resp, err := r.transport.RoundTrip(sent)
 		if err == errHTTP2 {
 			if body, err = body.again(req); err == nil {
@@ -89,11 +95,22 @@ func (r *route) roundTrip(req *http.Request) (*http.Response, error) {
 	}
 }
 
-// An attempt is what a request needs on its way through net/http.
+// An attempt is what a request needs on its way through net/http. It is the context that the request is sent with.
 type attempt struct {
+	context.Context
 	trace httptrace.ClientTrace
 	conn  net.Conn // the connection that was used last
 	body  heldBody
+	since atomic.Uint64 // handoff.count when http2's pool was asked last
+}
+
+type attemptKey struct{}
+
+func (a *attempt) Value(key any) any {
+	if key == (attemptKey{}) {
+		return a
+	}
+	return a.Context.Value(key)
 }
 
 // A heldBody is a request's body that net/http can't close unread before RoundTrip has returned: it closes the bodies of requests
@@ -173,7 +190,10 @@ func (r *route) dialTLS(ctx context.Context, _, addr string) (net.Conn, error) {
 	if r.add == nil {
 		return r.dialHandshake(ctx, addr)
 	}
-	g := r.join(addr)
+	g := r.join(ctx, addr)
+	if g == nil {
+		return nil, errHTTP2
+	}
 	defer r.leave(addr, g)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -221,6 +241,10 @@ func (r *route) take(addr string, g *group, conn net.Conn) (net.Conn, error) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if len(r.found) >= maxFound {
+		clear(r.found) // which costs a connection at most
+	}
+	r.found[addr] = r.count.Add(1)
 	if r.dialing[addr] == g {
 		delete(r.dialing, addr)
 		close(g.found)
@@ -228,9 +252,17 @@ func (r *route) take(addr string, g *group, conn net.Conn) (net.Conn, error) {
 	return nil, errHTTP2
 }
 
-func (r *route) join(addr string) *group {
+// maxFound bounds handoff.found.
+const maxFound = 1024
+
+// join adds a dial to those under way for addr. It returns nil if there is a connection for HTTP/2 that the request, which waited
+// for its turn to dial, doesn't know.
+func (r *route) join(ctx context.Context, addr string) *group {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if a, ok := ctx.Value(attemptKey{}).(*attempt); ok && r.found[addr] > a.since.Load() {
+		return nil
+	}
 	g := r.dialing[addr]
 	if g == nil {
 		g = &group{found: make(chan struct{})}

@@ -13,6 +13,7 @@ import (
 	"crypto/x509/pkix"
 	"encoding/pem"
 	"errors"
+	"io"
 	"log"
 	"math/big"
 	"net"
@@ -283,3 +284,5 @@ func compare(t *testing.T, f func(t *testing.T, p pairing) string) {
 		}
 	})
 }
+
+var discardLog = log.New(io.Discard, "", 0)
