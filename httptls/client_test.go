@@ -103,7 +103,8 @@ func TestMaxConnsPerHost(t *testing.T) {
 	})
 }
 
-// However many first requests there are at once, no more connections are made than there are requests, and with HTTP/2 one is kept.
+// However many first requests there are at once, no more connections are made than there are requests; with HTTP/2 one is
+// kept.
 func TestFirstRequestsAtOnce(t *testing.T) {
 	const requests = 30
 	eachPairing(t, func(t *testing.T, p pairing) {
@@ -372,8 +373,10 @@ func TestProtocolSettings(t *testing.T) {
 	}
 	h1, h2 := (*http.Protocols).SetHTTP1, (*http.Protocols).SetHTTP2
 	for name, base := range map[string]func() *http.Transport{
-		"zero":          func() *http.Transport { return &http.Transport{TLSClientConfig: clientConfig()} },
-		"forced":        func() *http.Transport { return &http.Transport{TLSClientConfig: clientConfig(), ForceAttemptHTTP2: true} },
+		"zero": func() *http.Transport { return &http.Transport{TLSClientConfig: clientConfig()} },
+		"forced": func() *http.Transport {
+			return &http.Transport{TLSClientConfig: clientConfig(), ForceAttemptHTTP2: true}
+		},
 		"HTTP1":         func() *http.Transport { return &http.Transport{Protocols: protocols(h1), ForceAttemptHTTP2: true} },
 		"HTTP2":         func() *http.Transport { return &http.Transport{Protocols: protocols(h2)} },
 		"both":          func() *http.Transport { return &http.Transport{Protocols: protocols(h1, h2)} },

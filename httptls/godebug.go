@@ -7,8 +7,8 @@ import (
 	"sync"
 )
 
-// http2Enabled reports whether net/http speaks HTTP/2 in this program. GODEBUG's http2client or http2server, which is setting, can
-// turn it off, in the environment or when the program is built, and a build tag can.
+// http2Enabled reports whether net/http speaks HTTP/2 in this program. GODEBUG's http2client or http2server, which is setting,
+// can turn it off, in the environment or when the program is built, and a build tag can.
 func http2Enabled(setting string) bool {
 	built, tags := buildSettings()
 	if value, ok := godebug(os.Getenv("GODEBUG"), setting); ok {

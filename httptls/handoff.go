@@ -62,18 +62,30 @@ func (r *route) setup(withHTTP2 bool) error {
 }
 
 func (r *route) roundTrip(req *http.Request) (*http.Response, error) {
+	return roundTrip(r.transport, &r.count, req)
+}
+
+func (t *Transport) roundTripPlain(req *http.Request) (*http.Response, error) {
+	if t.settings.base.Proxy == nil {
+		return t.plain.RoundTrip(req)
+	}
+	return roundTrip(t.plain, new(atomic.Uint64), req) // it may be over TLS to the proxy
+}
+
+// roundTrip sends req by t, whose connections for HTTP/2 are counted.
+func roundTrip(t *http.Transport, count *atomic.Uint64, req *http.Request) (*http.Response, error) {
 	a := new(attempt)
 	a.trace.GotConn = func(info httptrace.GotConnInfo) { a.conn = info.Conn }
 	a.Context = httptrace.WithClientTrace(req.Context(), &a.trace)
 	sent := req.WithContext(a)
 	body := &a.body
-	if hasBody := req.Body != nil && req.Body != http.NoBody; hasBody {
+	if req.Body != nil && req.Body != http.NoBody {
 		body.body = req.Body
 		sent.Body = body
 	}
 	for {
-		a.since.Store(r.count.Load())
-		resp, err := r.transport.RoundTrip(sent)
+		a.since.Store(count.Load())
+		resp, err := t.RoundTrip(sent)
 		if err == errHTTP2 {
 			if body, err = body.again(req); err == nil {
 				if body.body != nil {

@@ -28,6 +28,10 @@ func (r *route) roundTrip(req *http.Request) (*http.Response, error) {
 	return r.transport.RoundTrip(req)
 }
 
+func (t *Transport) roundTripPlain(req *http.Request) (*http.Response, error) {
+	return t.plain.RoundTrip(req)
+}
+
 func (r *route) dialTLS(ctx context.Context, _, addr string) (net.Conn, error) {
 	conn, err := r.client(ctx, addr)
 	if err != nil {

@@ -78,7 +78,6 @@ func (s *Server) setup() error {
 		}
 		s.RegisterOnShutdown(s.sendGoAway)
 	}
-	s.conns = make(map[*ossl.Conn]*serverConn)
 	s.hooks.connState, s.ConnState = s.ConnState, s.connState
 	s.hooks.connContext, s.ConnContext = s.ConnContext, s.connContext
 	s.hooks.baseContext, s.BaseContext = s.BaseContext, s.baseContext
@@ -146,6 +145,9 @@ func (s *Server) track(conn *ossl.Conn, c *serverConn) bool {
 	defer s.mu.Unlock()
 	if s.ended == closed {
 		return false
+	}
+	if s.conns == nil {
+		s.conns = make(map[*ossl.Conn]*serverConn)
 	}
 	s.conns[conn] = c
 	return true

@@ -58,8 +58,11 @@ func NewClient(base *http.Transport, opts ...ossl.Option) (*http.Client, error) 
 
 // RoundTrip implements [http.RoundTripper].
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
-	if req.URL == nil || req.URL.Scheme != "https" {
-		return t.plain.RoundTrip(req)
+	switch {
+	case req.URL == nil:
+		return t.plain.RoundTrip(req) // which refuses it
+	case req.URL.Scheme != "https":
+		return t.roundTripPlain(req)
 	}
 	r, err := t.route(req)
 	if err != nil {
