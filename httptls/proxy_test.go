@@ -42,7 +42,8 @@ func (p *testProxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		decoded, _ := base64.StdEncoding.DecodeString(auth)
 		user = string(decoded)
 	}
-	p.note("%s %s %s tls=%v user=%s x=%q agent=%s", r.Method, r.Host, r.Proto, r.TLS != nil, user, r.Header["X-Proxy"], r.UserAgent())
+	p.note("%s %s %s tls=%v user=%s x=%q agent=%s", r.Method, r.Host, r.Proto, r.TLS != nil, user, r.Header["X-Proxy"],
+		r.UserAgent())
 	if r.Method != http.MethodConnect {
 		r.RequestURI = ""
 		r.Header.Del("Proxy-Authorization")
@@ -248,7 +249,8 @@ func TestProxyHooks(t *testing.T) {
 			_, err = c.Get(s.url("/"))
 			trace := hide.Replace(log.String())
 			trace = strings.Replace(trace, "GetConn PROXY", "GetConn ADDR", 1) // a difference that docs/HTTP.md tells
-			if scheme == "https" {                                             // net/http offers HTTP/2 to a proxy that it can't use it with
+			if scheme == "https" {
+				// net/http offers HTTP/2 to a proxy that it can't use it with.
 				trace = strings.ReplaceAll(trace, `alpn="http/1.1"`, `alpn=""`)
 			}
 			fmt.Fprintf(&out, "%s\n%s\n%s\n", hide.Replace(fmt.Sprint(err)), trace, hide.Replace(proxy.String()))
