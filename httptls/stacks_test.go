@@ -286,3 +286,14 @@ func compare(t *testing.T, f func(t *testing.T, p pairing) string) {
 }
 
 var discardLog = log.New(io.Discard, "", 0)
+
+// weakKey is an RSA key that OpenSSL's security level 2 refuses.
+func weakKey(t *testing.T) crypto.Signer {
+	t.Helper()
+	t.Setenv("GODEBUG", "rsa1024min=0")
+	key, err := rsa.GenerateKey(rand.Reader, 1024)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return key
+}
