@@ -287,6 +287,16 @@ func compare(t *testing.T, f func(t *testing.T, p pairing) string) {
 
 var discardLog = log.New(io.Discard, "", 0)
 
+// compareClients is compare for cases whose server is neither stack's.
+func compareClients(t *testing.T, f func(t *testing.T, p pairing) string) {
+	for _, http2 := range []bool{false, true} {
+		want := f(t, pairing{netHTTP, nil, http2})
+		if got := f(t, pairing{openSSL, nil, http2}); got != want {
+			t.Errorf("HTTP/2 %v: got:\n%s\nwith net/http:\n%s", http2, got, want)
+		}
+	}
+}
+
 // weakKey is an RSA key that OpenSSL's security level 2 refuses.
 func weakKey(t *testing.T) crypto.Signer {
 	t.Helper()

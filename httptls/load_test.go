@@ -1,0 +1,299 @@
+package httptls_test
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/sha256"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// fullSize asks for the tests' full sizes: ci/http-interop sets it.
+const fullSize = "HTTPTLS_FULL_SIZE"
+
+// scale returns what a test of load uses: full in ci/http-interop, else reduced.
+func scale(full, reduced int) int {
+	if os.Getenv(fullSize) != "" {
+		return full
+	}
+	return reduced
+}
+
+// resident returns the resident memory of a process in bytes.
+func resident(t testing.TB, pid int) int64 {
+	t.Helper()
+	statm, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))
+	if err != nil {
+		t.Skip("needs /proc: ", err)
+	}
+	pages, err := strconv.ParseInt(strings.Fields(string(statm))[1], 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pages * int64(os.Getpagesize())
+}
+
+// Connections that begin a handshake, or don't, and hang, take memory for a bounded time, and nothing from others.
+func TestHalfOpenConnections(t *testing.T) {
+	hanging := scale(10000, 300)
+	var opened, ended atomic.Int64
+	allEnded := make(chan struct{})
+	allOpened := make(chan struct{})
+	const timeout = 5 * time.Second
+	s := openSSL.start(t, &http.Server{ErrorLog: discardLog, ReadHeaderTimeout: timeout, Handler: http.HandlerFunc(hello),
+		ConnState: func(_ net.Conn, state http.ConnState) {
+			switch state {
+			case http.StateNew:
+				if opened.Add(1) == int64(hanging) {
+					close(allOpened)
+				}
+			case http.StateClosed:
+				if ended.Add(1) == int64(hanging)+1 { // and the client's
+					close(allEnded)
+				}
+			}
+		}})
+	before := resident(t, os.Getpid())
+	hello := clientHello(t)
+	conns := make([]net.Conn, hanging)
+	for i := range conns {
+		conn, err := net.Dial("tcp", s.addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		conns[i] = conn
+		switch i % 3 { // silence, half a ClientHello, or a whole one without an answer
+		case 1:
+			_, _ = conn.Write(hello[:len(hello)/2])
+		case 2:
+			_, _ = conn.Write(hello)
+		}
+	}
+	<-allOpened
+	c := openSSL.client(t, nil, true)
+	for range 20 {
+		if got := fetch(t, c, s.url("/")); got != "hello" {
+			t.Fatal(got)
+		}
+	}
+	t.Logf("%d half-open connections: %d bytes resident each, both ends", hanging, (resident(t, os.Getpid())-before)/int64(hanging))
+	c.CloseIdleConnections()
+	<-allEnded // each of them by the timeout: their ends are open yet
+	for _, conn := range conns {
+		_ = conn.Close()
+	}
+}
+
+// clientHello returns the first flight of a client.
+func clientHello(t *testing.T) []byte {
+	client, server := net.Pipe()
+	go func() { _ = tls.Client(client, clientConfig2()).Handshake() }()
+	buffer := make([]byte, 16<<10)
+	n, err := server.Read(buffer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = server.Close()
+	return buffer[:n]
+}
+
+func clientConfig2() *tls.Config {
+	config := clientConfig()
+	config.ServerName = "localhost"
+	return config
+}
+
+// Large bodies arrive as they were sent.
+func TestLargeBodies(t *testing.T) {
+	size := int64(scale(1<<30, 24<<20))
+	eachPairing(t, func(t *testing.T, p pairing) {
+		if p.client == netHTTP && p.server == netHTTP {
+			return // nothing of ours is used
+		}
+		sums := make(chan string, 1)
+		s := p.server.start(t, &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.Method == http.MethodPost {
+				sums <- sumOf(t, r.Body, size)
+				return
+			}
+			w.Header().Set("Content-Length", fmt.Sprint(size))
+			_, _ = io.Copy(w, newStream(size))
+		})})
+		c := p.client.client(t, nil, p.http2)
+		want := sumOf(t, newStream(size), size)
+		resp, err := c.Get(s.url("/"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := sumOf(t, resp.Body, size); got != want {
+			t.Errorf("down: %s, not %s", got, want)
+		}
+		_ = resp.Body.Close()
+		resp, err = c.Post(s.url("/"), "application/octet-stream", newStream(size))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = resp.Body.Close()
+		if got := <-sums; got != want {
+			t.Errorf("up: %s, not %s", got, want)
+		}
+	})
+}
+
+func sumOf(t *testing.T, r io.Reader, size int64) string {
+	h := sha256.New()
+	n, err := io.Copy(h, r)
+	if err != nil || n != size {
+		t.Errorf("%d bytes of %d, %v", n, size, err)
+	}
+	return fmt.Sprintf("%x", h.Sum(nil))
+}
+
+// newStream returns size bytes, the same each time.
+func newStream(size int64) io.Reader { return io.LimitReader(rand.NewChaCha8([32]byte{}), size) }
+
+// serverProcess asks the test binary to be a server, for measurements of a server alone.
+const serverProcess = "HTTPTLS_TEST_SERVER"
+
+func TestMain(m *testing.M) {
+	if name := os.Getenv(serverProcess); name != "" {
+		os.Exit(serveForMeasurement(name))
+	}
+	os.Exit(m.Run())
+}
+
+func serveForMeasurement(name string) int {
+	stack := netHTTP
+	if name == openSSL.name {
+		stack = openSSL
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return 1
+	}
+	cert, err := tls.X509KeyPair([]byte(os.Getenv("CERT")), []byte(os.Getenv("KEY")))
+	if err != nil {
+		return 1
+	}
+	fmt.Println(l.Addr())
+	server := stack.server(&http.Server{Handler: http.HandlerFunc(hello),
+		TLSConfig: &tls.Config{Certificates: []tls.Certificate{cert}, SessionTicketsDisabled: true}})
+	go func() { _ = server.ServeTLS(l, "", "") }()
+	lines := bufio.NewScanner(os.Stdin) // a line asks for a collection; the end ends
+	for lines.Scan() {
+		runtime.GC()
+		runtime.GC()
+		fmt.Println("collected")
+	}
+	return 0
+}
+
+// Idle connections, which most of a busy server's are, cost no more than net/http's.
+func TestIdleConnections(t *testing.T) {
+	if raceEnabled {
+		t.Skip("memory under the race detector is the detector's")
+	}
+	idle := scale(10000, 500)
+	certFile, keyFile := writePair(t, serverCert())
+	cert, _ := os.ReadFile(certFile)
+	key, _ := os.ReadFile(keyFile)
+	perConn := make(map[string]int64)
+	for _, stack := range stacks {
+		cmd := exec.Command(os.Args[0])
+		cmd.Env = append(os.Environ(), serverProcess+"="+stack.name, "CERT="+string(cert), "KEY="+string(key))
+		in, err := cmd.StdinPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, err := cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var stderr bytes.Buffer
+		cmd.Stderr = &stderr
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		lines := bufio.NewScanner(out)
+		line := func() string {
+			if !lines.Scan() {
+				t.Fatalf("the server ended: %s", &stderr)
+			}
+			return lines.Text()
+		}
+		settled := func() int64 {
+			_, _ = io.WriteString(in, "\n")
+			line()
+			return resident(t, cmd.Process.Pid)
+		}
+		addr := line()
+		conns := keepAlive(t, addr, 50) // what a server has once
+		before := settled()
+		conns = append(conns, keepAlive(t, addr, idle)...)
+		perConn[stack.name] = (settled() - before) / int64(idle)
+		t.Logf("%s: %d idle keep-alive connections, %d bytes resident each", stack.name, idle, perConn[stack.name])
+		for _, conn := range conns { // they work yet
+			if err := request(conn); err != nil {
+				t.Fatal(err)
+			}
+			_ = conn.Close()
+		}
+		_ = in.Close()
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("%v: %s", err, &stderr)
+		}
+	}
+	if ours, theirs := perConn["ossl"], perConn["nethttp"]; float64(ours) > 1.5*float64(theirs) {
+		t.Errorf("%d bytes an idle connection, net/http %d", ours, theirs)
+	}
+}
+
+// keepAlive makes connections that have had a request each.
+func keepAlive(t *testing.T, addr string, n int) []net.Conn {
+	conns := make([]net.Conn, n)
+	var wg sync.WaitGroup
+	for worker := range 8 {
+		wg.Go(func() {
+			for i := worker; i < n; i += 8 {
+				conn, err := tls.Dial("tcp", addr, clientConfig())
+				if err == nil {
+					err = request(conn)
+				}
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				conns[i] = conn
+			}
+		})
+	}
+	wg.Wait()
+	if t.Failed() {
+		t.FailNow()
+	}
+	return conns
+}
+
+// request has a GET answered over a connection.
+func request(conn net.Conn) error {
+	_, _ = io.WriteString(conn, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+	answer := make([]byte, 4096)
+	n, err := conn.Read(answer)
+	if err != nil || !bytes.HasSuffix(answer[:n], []byte("hello")) {
+		return fmt.Errorf("%q, %w", answer[:n], err)
+	}
+	return nil
+}

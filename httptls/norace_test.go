@@ -1,0 +1,5 @@
+//go:build !race
+
+package httptls_test
+
+const raceEnabled = false
