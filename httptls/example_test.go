@@ -1,0 +1,103 @@
+package httptls_test
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"os"
+	"time"
+
+	"golang.org/x/crypto/acme/autocert"
+
+	"github.com/ossl-go/ossl"
+	"github.com/ossl-go/ossl/httptls"
+)
+
+func ExampleNewClient() {
+	client, err := httptls.NewClient(nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	resp, err := client.Get("https://example.org/")
+	if err == nil {
+		_, _ = io.Copy(os.Stdout, resp.Body)
+		_ = resp.Body.Close()
+	}
+}
+
+func ExampleNewTransport() {
+	base := http.DefaultTransport.(*http.Transport).Clone()
+	base.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS13}
+	base.TLSHandshakeTimeout = 5 * time.Second
+	transport, err := httptls.NewTransport(base, ossl.WithSecurityLevel(3))
+	if err != nil {
+		log.Fatal(err)
+	}
+	client := &http.Client{Transport: httptls.WithHeaders(transport, func(h http.Header) { h.Set("User-Agent", "example") })}
+	_ = client
+}
+
+func ExampleListenAndServeTLS() {
+	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprintln(w, "hello by", r.Proto) })
+	log.Fatal(httptls.ListenAndServeTLS(":443", "cert.pem", "key.pem", handler))
+}
+
+func ExampleServer() {
+	server := &httptls.Server{Server: &http.Server{Addr: ":443", ReadHeaderTimeout: 10 * time.Second}}
+	go func() {
+		time.Sleep(time.Hour)
+		_ = server.Shutdown(context.Background())
+	}()
+	log.Fatal(server.ListenAndServeTLS("cert.pem", "key.pem"))
+}
+
+func ExampleReloader() {
+	reloader, err := httptls.NewReloader("cert.pem", "key.pem")
+	if err != nil {
+		log.Fatal(err)
+	}
+	server := &httptls.Server{Server: &http.Server{TLSConfig: &tls.Config{GetCertificate: reloader.GetCertificate}}}
+	log.Fatal(server.ListenAndServeTLS("", ""))
+}
+
+func ExampleServer_autocert() {
+	manager := &autocert.Manager{
+		Prompt:     autocert.AcceptTOS,
+		Cache:      autocert.DirCache("certificates"),
+		HostPolicy: autocert.HostWhitelist("example.org"),
+	}
+	server := &httptls.Server{Server: &http.Server{Addr: ":443", TLSConfig: manager.TLSConfig()}}
+	log.Fatal(server.ListenAndServeTLS("", ""))
+}
+
+// A client and a server over a certificate of their own.
+func Example() {
+	server := &httptls.Server{Server: &http.Server{
+		TLSConfig: serverConfig(),
+		Handler:   http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, "hello by ", r.Proto) }),
+	}}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		log.Fatal(err)
+	}
+	go func() { _ = server.ServeTLS(l, "", "") }()
+
+	client, err := httptls.NewClient(&http.Transport{TLSClientConfig: clientConfig(), ForceAttemptHTTP2: true})
+	if err != nil {
+		log.Fatal(err)
+	}
+	resp, err := client.Get("https://" + l.Addr().String())
+	if err != nil {
+		log.Fatal(err)
+	}
+	body, err := io.ReadAll(resp.Body)
+	fmt.Println(string(body), resp.TLS.NegotiatedProtocol, err)
+	_ = resp.Body.Close()
+	client.CloseIdleConnections()
+	_ = server.Shutdown(context.Background())
+	// Output: hello by HTTP/2.0 h2 <nil>
+}
