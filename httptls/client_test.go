@@ -108,9 +108,13 @@ func TestMaxConnsPerHost(t *testing.T) {
 func TestFirstRequestsAtOnce(t *testing.T) {
 	const requests = 30
 	eachPairing(t, func(t *testing.T, p pairing) {
-		l := listen(t)
-		s := p.server.startOn(t, l, &http.Server{Handler: http.HandlerFunc(hello)})
-		c := p.client.client(t, &http.Transport{MaxIdleConnsPerHost: requests}, p.http2)
+		s := p.server.start(t, &http.Server{Handler: http.HandlerFunc(hello)})
+		var dials atomic.Int64
+		dial := func(ctx context.Context, network, addr string) (net.Conn, error) {
+			dials.Add(1)
+			return overIPv4(ctx, network, addr)
+		}
+		c := p.client.client(t, &http.Transport{MaxIdleConnsPerHost: requests, DialContext: dial}, p.http2)
 		var wg sync.WaitGroup
 		for range requests {
 			wg.Go(func() {
@@ -124,15 +128,15 @@ func TestFirstRequestsAtOnce(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		made := l.accepted.Load()
+		made := dials.Load()
 		if made > requests {
 			t.Errorf("%d connections for %d requests", made, requests)
 		}
 		for range 5 {
 			fetch(t, c, s.url("/"))
 		}
-		if p.http2 && l.accepted.Load() != made {
-			t.Errorf("%d connections more for requests one after the other", l.accepted.Load()-made)
+		if p.http2 && dials.Load() != made {
+			t.Errorf("%d dials more for requests one after the other", dials.Load()-made)
 		}
 	})
 }

@@ -96,6 +96,9 @@ func (c *cutter) context(read, written *int64) context.Context {
 
 var small = []byte("a small body, every byte of which counts")
 
+// upload is sent in several records.
+var upload = bytes.Repeat(small, 4)
+
 // cutKinds are the ways a body's end is told.
 var cutKinds = []string{"length", "chunked", "close", "h2"}
 
@@ -118,7 +121,7 @@ func cutServer(t *testing.T, kind string, got *outcomes) *running {
 	return openSSL.start(t, &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodPost {
 			body, err := io.ReadAll(r.Body)
-			if err == nil && !bytes.Equal(body, small) {
+			if err == nil && !bytes.Equal(body, upload) {
 				err = fmt.Errorf("cut short to %d bytes without an error", len(body))
 				t.Error(err)
 			}
@@ -219,7 +222,7 @@ func TestRequestsCut(t *testing.T) {
 				base := &http.Transport{DialContext: c.dial, DisableKeepAlives: true, WriteBufferSize: 64}
 				client := openSSL.client(t, base, kind == "h2")
 				var read int64
-				body := io.Reader(bytes.NewReader(small))
+				body := io.Reader(bytes.NewReader(upload))
 				if kind == "chunked" {
 					body = io.MultiReader(body)
 				}

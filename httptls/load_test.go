@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"crypto/tls"
+	"encoding/hex"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -13,6 +14,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"runtime/debug"
 	"strconv"
 	"strings"
 	"sync"
@@ -52,7 +54,7 @@ func TestHalfOpenConnections(t *testing.T) {
 	var opened, ended atomic.Int64
 	allEnded := make(chan struct{})
 	allOpened := make(chan struct{})
-	const timeout = 5 * time.Second
+	timeout := time.Duration(scale(5000, 1000)) * time.Millisecond
 	s := openSSL.start(t, &http.Server{ErrorLog: discardLog, ReadHeaderTimeout: timeout, Handler: http.HandlerFunc(hello),
 		ConnState: func(_ net.Conn, state http.ConnState) {
 			switch state {
@@ -67,20 +69,9 @@ func TestHalfOpenConnections(t *testing.T) {
 			}
 		}})
 	before := resident(t, os.Getpid())
-	hello := clientHello(t)
-	conns := make([]net.Conn, hanging)
-	for i := range conns {
-		conn, err := net.Dial("tcp", s.addr)
-		if err != nil {
-			t.Fatal(err)
-		}
-		conns[i] = conn
-		switch i % 3 { // silence, half a ClientHello, or a whole one without an answer
-		case 1:
-			_, _ = conn.Write(hello[:len(hello)/2])
-		case 2:
-			_, _ = conn.Write(hello)
-		}
+	clients := startHelper(t, "half-open", "ADDR="+s.addr, "COUNT="+fmt.Sprint(hanging), "HELLO="+hex.EncodeToString(clientHello(t)))
+	if line := clients.line(t); line != "opened" {
+		t.Fatal(line)
 	}
 	<-allOpened
 	c := openSSL.client(t, nil, true)
@@ -89,12 +80,89 @@ func TestHalfOpenConnections(t *testing.T) {
 			t.Fatal(got)
 		}
 	}
-	t.Logf("%d half-open connections: %d bytes resident each, both ends", hanging, (resident(t, os.Getpid())-before)/int64(hanging))
-	c.CloseIdleConnections()
-	<-allEnded // each of them by the timeout: their ends are open yet
-	for _, conn := range conns {
-		_ = conn.Close()
+	each := (resident(t, os.Getpid()) - before) / int64(hanging)
+	t.Logf("%d half-open connections: %d bytes resident each", hanging, each)
+	if each > 128<<10 && !raceEnabled {
+		t.Errorf("%d bytes for each half-open connection", each)
 	}
+	c.CloseIdleConnections()
+	<-allEnded // each of them by the timeout: the clients' ends are open yet
+	clients.end(t)
+}
+
+// openHalf is the process that holds the clients' ends of TestHalfOpenConnections: one alone may have too few descriptors.
+func openHalf() int {
+	hello, err := hex.DecodeString(os.Getenv("HELLO"))
+	count, err2 := strconv.Atoi(os.Getenv("COUNT"))
+	if err != nil || err2 != nil {
+		return 1
+	}
+	conns := make([]net.Conn, count)
+	for i := range conns {
+		if conns[i], err = net.Dial("tcp", os.Getenv("ADDR")); err != nil {
+			fmt.Println(err)
+			return 1
+		}
+		switch i % 3 { // silence, half a ClientHello, or a whole one without an answer
+		case 1:
+			_, _ = conns[i].Write(hello[:len(hello)/2])
+		case 2:
+			_, _ = conns[i].Write(hello)
+		}
+	}
+	fmt.Println("opened")
+	_, _ = io.Copy(io.Discard, os.Stdin)
+	runtime.KeepAlive(conns)
+	return 0
+}
+
+// A helper is the test binary in another role.
+type helper struct {
+	cmd    *exec.Cmd
+	in     io.WriteCloser
+	out    *bufio.Scanner
+	stderr bytes.Buffer
+	once   sync.Once
+}
+
+func startHelper(t *testing.T, role string, env ...string) *helper {
+	t.Helper()
+	h := &helper{cmd: exec.Command(os.Args[0])}
+	h.cmd.Env = append(append(os.Environ(), helperRole+"="+role), env...)
+	h.cmd.Stderr = &h.stderr
+	in, err := h.cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := h.cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.in, h.out = in, bufio.NewScanner(out)
+	if err := h.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { h.end(t) })
+	return h
+}
+
+// line returns a line that the helper prints.
+func (h *helper) line(t *testing.T) string {
+	t.Helper()
+	if !h.out.Scan() {
+		t.Fatalf("the helper ended: %s", &h.stderr)
+	}
+	return h.out.Text()
+}
+
+// end ends the helper, which waits for the end of its input.
+func (h *helper) end(t *testing.T) {
+	h.once.Do(func() {
+		_ = h.in.Close()
+		if err := h.cmd.Wait(); err != nil {
+			t.Errorf("the helper: %v: %s", err, &h.stderr)
+		}
+	})
 }
 
 // clientHello returns the first flight of a client.
@@ -168,14 +236,18 @@ func sumOf(t *testing.T, r io.Reader, size int64) string {
 // newStream returns size bytes, the same each time.
 func newStream(size int64) io.Reader { return io.LimitReader(rand.NewChaCha8([32]byte{}), size) }
 
-// serverProcess asks the test binary to be a server, for measurements of a server alone.
-const serverProcess = "HTTPTLS_TEST_SERVER"
+// helperRole asks the test binary to be a helper: a server alone, for measurements of its memory, or clients alone.
+const helperRole = "HTTPTLS_TEST_HELPER"
 
 func TestMain(m *testing.M) {
-	if name := os.Getenv(serverProcess); name != "" {
-		os.Exit(serveForMeasurement(name))
+	switch role := os.Getenv(helperRole); role {
+	case "":
+		os.Exit(m.Run())
+	case "half-open":
+		os.Exit(openHalf())
+	default:
+		os.Exit(serveForMeasurement(role))
 	}
-	os.Exit(m.Run())
 }
 
 func serveForMeasurement(name string) int {
@@ -195,10 +267,10 @@ func serveForMeasurement(name string) int {
 	server := stack.server(&http.Server{Handler: http.HandlerFunc(hello),
 		TLSConfig: &tls.Config{Certificates: []tls.Certificate{cert}, SessionTicketsDisabled: true}})
 	go func() { _ = server.ServeTLS(l, "", "") }()
-	lines := bufio.NewScanner(os.Stdin) // a line asks for a collection; the end ends
-	for lines.Scan() {
+	input := bufio.NewScanner(os.Stdin) // a line asks for a collection; the end ends
+	for input.Scan() {
 		runtime.GC()
-		runtime.GC()
+		debug.FreeOSMemory()
 		fmt.Println("collected")
 	}
 	return 0
@@ -215,34 +287,13 @@ func TestIdleConnections(t *testing.T) {
 	key, _ := os.ReadFile(keyFile)
 	perConn := make(map[string]int64)
 	for _, stack := range stacks {
-		cmd := exec.Command(os.Args[0])
-		cmd.Env = append(os.Environ(), serverProcess+"="+stack.name, "CERT="+string(cert), "KEY="+string(key))
-		in, err := cmd.StdinPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		out, err := cmd.StdoutPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		var stderr bytes.Buffer
-		cmd.Stderr = &stderr
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		lines := bufio.NewScanner(out)
-		line := func() string {
-			if !lines.Scan() {
-				t.Fatalf("the server ended: %s", &stderr)
-			}
-			return lines.Text()
-		}
+		server := startHelper(t, stack.name, "CERT="+string(cert), "KEY="+string(key))
 		settled := func() int64 {
-			_, _ = io.WriteString(in, "\n")
-			line()
-			return resident(t, cmd.Process.Pid)
+			_, _ = io.WriteString(server.in, "\n")
+			server.line(t)
+			return resident(t, server.cmd.Process.Pid)
 		}
-		addr := line()
+		addr := server.line(t)
 		conns := keepAlive(t, addr, 50) // what a server has once
 		before := settled()
 		conns = append(conns, keepAlive(t, addr, idle)...)
@@ -254,10 +305,7 @@ func TestIdleConnections(t *testing.T) {
 			}
 			_ = conn.Close()
 		}
-		_ = in.Close()
-		if err := cmd.Wait(); err != nil {
-			t.Errorf("%v: %s", err, &stderr)
-		}
+		server.end(t)
 	}
 	if ours, theirs := perConn["ossl"], perConn["nethttp"]; float64(ours) > 1.5*float64(theirs) {
 		t.Errorf("%d bytes an idle connection, net/http %d", ours, theirs)
