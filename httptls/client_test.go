@@ -208,6 +208,34 @@ func TestWrongALPN(t *testing.T) {
 	}
 }
 
+// A server that agrees on HTTP/2 and closes is an error, after a few connections at most.
+func TestHTTP2ServerCloses(t *testing.T) {
+	compareClients(t, func(t *testing.T, p pairing) string {
+		config := serverConfig()
+		config.NextProtos = []string{"h2", "http/1.1"}
+		inner := listen(t)
+		l := tls.NewListener(inner, config)
+		t.Cleanup(func() { _ = l.Close() })
+		go func() {
+			for {
+				conn, err := l.Accept()
+				if err != nil {
+					return
+				}
+				go func() {
+					_ = conn.(*tls.Conn).Handshake()
+					_ = conn.Close()
+				}()
+			}
+		}()
+		resp, err := p.client.client(t, nil, p.http2).Get("https://" + inner.Addr().String() + "/")
+		if err == nil {
+			_ = resp.Body.Close()
+		}
+		return fmt.Sprintf("error=%v few=%v", err != nil, inner.accepted.Load() < 10)
+	})
+}
+
 func TestTimeouts(t *testing.T) {
 	release := make(chan struct{})
 	defer close(release)

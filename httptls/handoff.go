@@ -83,7 +83,7 @@ func roundTrip(t *http.Transport, count *atomic.Uint64, req *http.Request) (*htt
 		body.body = req.Body
 		sent.Body = body
 	}
-	for {
+	for range maxAttempts {
 		a.since.Store(count.Load())
 		resp, err := t.RoundTrip(sent)
 		if err == errHTTP2 {
@@ -105,7 +105,12 @@ func roundTrip(t *http.Transport, count *atomic.Uint64, req *http.Request) (*htt
 		}
 		return resp, nil
 	}
+	body.release()
+	return nil, errors.New("httptls: the server's HTTP/2 connections take no requests")
 }
+
+// maxAttempts bounds the connections that are made for a request while each is for HTTP/2 and takes no request, or others' only.
+const maxAttempts = 100
 
 // An attempt is what a request needs on its way through net/http. It is the context that the request is sent with.
 type attempt struct {

@@ -88,9 +88,12 @@ func (r *Reloader) report(err error) {
 	}
 }
 
-// look reads the files if they have changed.
+// look reads the files if they have changed. It doesn't wait for another reader: a slow file system delays one handshake, not
+// all.
 func (r *Reloader) look() error {
-	r.mu.Lock()
+	if !r.mu.TryLock() {
+		return nil
+	}
 	defer r.mu.Unlock()
 	state := r.stat()
 	same := state.same(r.seen)

@@ -205,7 +205,8 @@ func (f *front) run() {
 		conn, err := f.Listener.Accept()
 		if err != nil {
 			// The http.Server logs and waits after errors that are temporary: it doesn't take the next before.
-			if temporary, ok := err.(net.Error); !f.deliver(accepted{nil, err}) || !ok || !temporary.Temporary() {
+			temporary, ok := err.(interface{ Temporary() bool })
+			if !f.deliver(accepted{nil, err}) || !ok || !temporary.Temporary() {
 				return
 			}
 			continue

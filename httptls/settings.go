@@ -69,6 +69,7 @@ func (s *settings) check() error {
 	switch {
 	case s.base.DialTLSContext != nil:
 		return &ossl.ConfigError{Field: "http.Transport.DialTLSContext", Reason: reason + "; DialContext is honoured"}
+	//lint:ignore SA1019 deprecated, and refused
 	case s.base.DialTLS != nil:
 		return &ossl.ConfigError{Field: "http.Transport.DialTLS", Reason: reason + "; DialContext is honoured"}
 	case len(s.base.TLSNextProto) > 0:
@@ -85,6 +86,7 @@ func protocolsOf(base, clone *http.Transport) (p http.Protocols) {
 	}
 	p.SetHTTP1(true)
 	config := base.TLSClientConfig // net/http's own, once base was used, or cloned, and HTTP/2 enabled
+	//lint:ignore SA1019 deprecated, and honoured
 	custom := config != nil && !slices.Contains(config.NextProtos, "h2") || base.Dial != nil || base.DialContext != nil
 	if clone.TLSNextProto == nil && (base.ForceAttemptHTTP2 || !custom) {
 		p.SetHTTP2(true)
@@ -133,8 +135,10 @@ func (s *settings) dial(ctx context.Context, network, addr string) (conn net.Con
 	switch {
 	case s.base.DialContext != nil:
 		conn, err = s.base.DialContext(ctx, network, addr)
-	case s.base.Dial != nil: //lint:ignore SA1019 deprecated, and honoured
-		conn, err = s.base.Dial(network, addr) //lint:ignore SA1019 deprecated, and honoured
+	//lint:ignore SA1019 deprecated, and honoured
+	case s.base.Dial != nil:
+		//lint:ignore SA1019 deprecated, and honoured
+		conn, err = s.base.Dial(network, addr)
 	default:
 		var d net.Dialer
 		return d.DialContext(ctx, network, addr)

@@ -21,7 +21,6 @@ type traceLog struct {
 	order []string
 	later []string
 	got   bool
-	state tls.ConnectionState
 }
 
 func (l *traceLog) add(format string, args ...any) {
