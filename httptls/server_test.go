@@ -567,7 +567,7 @@ func TestAcceptErrors(t *testing.T) {
 	for _, stack := range stacks {
 		l := &flakyListener{Listener: listen(t)}
 		s := stack.startOn(t, l, &http.Server{Handler: http.HandlerFunc(hello)})
-		if got := fetch(t, stack.client(t, nil, true), s.url("/")); got != "hello" {
+		if got := fetch(t, stack.client(t, nil, false), s.url("/")); got != "hello" {
 			t.Error(got)
 		}
 		if !strings.Contains(s.log.String(), "Accept error: flaky; retrying in 5ms") {
