@@ -543,3 +543,18 @@ func (b *watchedBody) Close() error {
 	b.once.Do(func() { close(b.closed) })
 	return nil
 }
+
+// GODEBUG turns HTTP/2 off here when it does in net/http.
+func TestGODEBUG(t *testing.T) {
+	for _, setting := range []string{"http2client=0", "http2server=0", "http2client=1,http2server=1"} {
+		t.Run(setting, func(t *testing.T) {
+			t.Setenv("GODEBUG", setting)
+			compare(t, func(t *testing.T, p pairing) string {
+				s := p.server.start(t, &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					_, _ = io.WriteString(w, r.Proto)
+				})})
+				return fetch(t, p.client.client(t, nil, p.http2), s.url("/"))
+			})
+		})
+	}
+}

@@ -22,5 +22,5 @@
 // HTTP is net/http's and golang.org/x/net/http2's own. net/http of Go 1.26 takes a connection for HTTP/2 only if it is a
 // [*tls.Conn]; so this package looks at the protocol that the handshake agreed on, and hands the connection to one or the
 // other. From Go 1.27 on net/http does that itself, with any connection that has ConnectionState and HandshakeContext, and this
-// package leaves it to.
+// package leaves that to it.
 package httptls
