@@ -187,9 +187,9 @@ func clientConfig2() *tls.Config {
 // Large bodies arrive as they were sent.
 func TestLargeBodies(t *testing.T) {
 	eachPairing(t, func(t *testing.T, p pairing) {
-		size := int64(scale(128<<20, 24<<20))
+		size := int64(scale(128<<20, 8<<20))
 		if p.client == p.server {
-			size = int64(scale(1<<30, 24<<20))
+			size = int64(scale(1<<30, 16<<20))
 		}
 		if p.client == netHTTP && p.server == netHTTP {
 			return // nothing of ours is used

@@ -344,7 +344,7 @@ func TestManyProxies(t *testing.T) {
 		with.User = url.UserPassword(fmt.Sprint("session", session), "secret")
 		return &with, nil
 	}}, true)
-	for range 300 {
+	for range 150 {
 		fetch(t, c, s.url("/"))
 	}
 	if n := httptls.Routes(c.Transport.(*httptls.Transport)); n > 128 {
