@@ -1,0 +1,121 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/sony/gobreaker/v2"
+)
+
+var (
+	// ErrUnavailable is wrapped by the errors of calls that were not made: the breaker is open, or too many are under way.
+	ErrUnavailable = errors.New("redisstore: the store is left alone")
+
+	// ErrClosed is returned after Close.
+	ErrClosed = errors.New("redisstore: closed")
+
+	errBusy = fmt.Errorf("%w: too many calls are under way", ErrUnavailable)
+)
+
+// A caller makes calls that end in time, and none that are likely to fail.
+type caller struct {
+	timeout time.Duration
+	slots   chan struct{} // one for each call under way, those that were given up among them
+	breaker *gobreaker.CircuitBreaker[[]byte]
+	opens   atomic.Uint64
+}
+
+func newCaller(c Config) *caller {
+	caller := &caller{timeout: c.Timeout, slots: make(chan struct{}, c.Concurrency)}
+	caller.breaker = gobreaker.NewCircuitBreaker[[]byte](gobreaker.Settings{
+		MaxRequests:  1, // while it is half open: the probe
+		Interval:     10 * time.Second,
+		BucketPeriod: time.Second,
+		Timeout:      jitter(c.Cooldown), // members don't probe in step
+		ReadyToTrip: func(n gobreaker.Counts) bool {
+			return n.ConsecutiveFailures >= uint32(c.Failures) || n.Requests >= 20 && n.TotalFailures >= n.Requests/2
+		},
+		IsSuccessful: answered,
+		// Nothing was learnt of the store if the caller went away: handshakes end when peers do.
+		IsExcluded: func(err error) bool { return errors.Is(err, context.Canceled) },
+		OnStateChange: func(_ string, _, to gobreaker.State) {
+			if to == gobreaker.StateOpen {
+				caller.opens.Add(1)
+			}
+		},
+	})
+	return caller
+}
+
+// jitter returns a time that differs from d by up to a fifth.
+func jitter(d time.Duration) time.Duration {
+	return d*4/5 + time.Duration(rand.Int64N(int64(d)*2/5+1))
+}
+
+// answered reports whether the store has answered: with a value, with none, or with an error of its own.
+func answered(err error) bool {
+	var e redis.Error
+	return err == nil || errors.As(err, &e)
+}
+
+// do runs f unless the breaker is open, for as long as ctx and the timeout let it.
+func (c *caller) do(ctx context.Context, f func(context.Context) ([]byte, error)) ([]byte, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	select {
+	case c.slots <- struct{}{}:
+	default:
+		return nil, errBusy
+	}
+	called := false
+	b, err := c.breaker.Execute(func() ([]byte, error) {
+		called = true
+		return within(ctx, c.timeout, f, func() { <-c.slots })
+	})
+	if !called {
+		<-c.slots
+		err = fmt.Errorf("%w: %w", ErrUnavailable, err)
+	}
+	return b, err
+}
+
+// within runs f in a goroutine of its own, and leaves it alone with what it does when the time is over: it may be stuck where no
+// context reaches. release is called when f has returned.
+func within(ctx context.Context, timeout time.Duration, f func(context.Context) ([]byte, error), release func()) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	type result struct {
+		b   []byte
+		err error
+	}
+	done := make(chan result, 1)
+	go func() {
+		defer release()
+		var r result
+		r.b, r.err = guard(ctx, f)
+		done <- r
+	}()
+	select {
+	case r := <-done:
+		return r.b, r.err
+	case <-ctx.Done():
+		return nil, fmt.Errorf("redisstore: %w", ctx.Err())
+	}
+}
+
+// guard turns a panic of the client's into an error. It parses what a store sends; were it to panic in a goroutine of ours, nobody
+// could keep it from ending the process.
+func guard(ctx context.Context, f func(context.Context) ([]byte, error)) (b []byte, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			b, err = nil, fmt.Errorf("redisstore: the client panicked: %v", p)
+		}
+	}()
+	return f(ctx)
+}

@@ -1,0 +1,38 @@
+package redisstore
+
+import (
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// NewClient returns a client with what suits this package where options leave it open: contexts bound its calls, nothing is tried
+// twice (each retry would wait while a handshake does), connecting takes 5 seconds at most, the timeouts of reading and writing are a
+// second, and connections end at replies that no store has reason to send ([LimitReplies]).
+//
+// Any other client will do too. One without ContextTimeoutEnabled holds on to calls that have timed out here until its own timeouts
+// end them, and those count against [Config.Concurrency].
+func NewClient(options redis.UniversalOptions) redis.UniversalClient {
+	o := &options
+	o.ContextTimeoutEnabled = true
+	if o.MaxRetries == 0 {
+		o.MaxRetries = -1
+	}
+	if o.DialTimeout == 0 {
+		o.DialTimeout = 5 * time.Second
+	}
+	if o.DialerRetries == 0 {
+		o.DialerRetries = 1
+	}
+	if o.ReadTimeout == 0 {
+		o.ReadTimeout = time.Second
+	}
+	if o.WriteTimeout == 0 {
+		o.WriteTimeout = time.Second
+	}
+	if o.Dialer == nil {
+		o.Dialer = redis.NewDialer(&redis.Options{DialTimeout: o.DialTimeout, TLSConfig: o.TLSConfig})
+	}
+	o.Dialer = LimitReplies(o.Dialer)
+	return redis.NewUniversalClient(o)
+}

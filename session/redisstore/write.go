@@ -1,0 +1,108 @@
+package redisstore
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/sony/gobreaker/v2"
+)
+
+const (
+	batchSize = 64
+
+	// writeTimeouts is how many timeouts of a call a batch may take. Nobody waits for it but those behind it.
+	writeTimeouts = 4
+)
+
+// write does what is queued, batch by batch, until the queue is closed and empty or has failed after that. One batch ends before
+// the next begins, so that writes of one key stay in order.
+func (r *rawStore) write(pause time.Duration) {
+	defer close(r.writes.idle)
+	for {
+		b := r.writes.next(batchSize)
+		if len(b) == 0 {
+			select {
+			case <-r.writes.wake:
+				continue
+			case <-r.writes.closing:
+			}
+			if b = r.writes.next(batchSize); len(b) == 0 {
+				return
+			}
+		}
+		again := r.do(b)
+		r.writes.done(again)
+		if len(again) == 0 {
+			continue
+		}
+		timer := time.NewTimer(pause)
+		select {
+		case <-timer.C:
+		case <-r.writes.closing:
+			timer.Stop()
+			puts, removes := r.writes.drain()
+			r.putsDropped.Add(puts)
+			r.removesLost.Add(removes)
+			return
+		}
+	}
+}
+
+// do writes a batch and returns the keys of removals that are to be tried again.
+func (r *rawStore) do(b batch) (again []string) {
+	ctx, cancel := context.WithTimeout(context.Background(), writeTimeouts*r.calls.timeout)
+	defer cancel()
+	var results []redis.Cmder
+	_, err := r.calls.breaker.Execute(func() ([]byte, error) {
+		return guard(ctx, func(ctx context.Context) ([]byte, error) {
+			var err error
+			results, err = r.client.Pipelined(ctx, func(p redis.Pipeliner) error {
+				now := time.Now()
+				for _, w := range b {
+					if ttl := w.expires.Sub(now); w.value != nil && ttl >= time.Millisecond {
+						p.Set(ctx, w.key, w.value, ttl.Truncate(time.Millisecond))
+					} else {
+						p.Del(ctx, w.key)
+					}
+				}
+				return nil
+			})
+			return nil, err
+		})
+	})
+	for i, w := range b {
+		result := err
+		if i < len(results) && answered(err) {
+			result = results[i].Err()
+		}
+		switch {
+		case result == nil && w.value != nil:
+			r.puts.Add(1)
+		case result == nil:
+			r.removes.Add(1)
+		case w.value != nil:
+			r.putsDropped.Add(1)
+		case answered(result): // it will not do another time either
+			r.removesLost.Add(1)
+		default:
+			again = append(again, w.key)
+		}
+	}
+	return again
+}
+
+// open reports whether no call is let through now.
+func (c *caller) open() bool { return c.breaker.State() == gobreaker.StateOpen }
+
+// close waits until all is written.
+func (r *rawStore) close(ctx context.Context) error {
+	r.writes.close()
+	select {
+	case <-r.writes.idle:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("redisstore: %d writes are not done: %w", r.writes.len(), ctx.Err())
+	}
+}
