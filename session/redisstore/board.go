@@ -14,6 +14,7 @@ type redisBoard struct {
 	client  redis.UniversalClient
 	prefix  string
 	timeout time.Duration
+	slots   chan struct{} // one for each call under way, those that were given up among them
 }
 
 func (b *redisBoard) names(name []byte) (record, lease string) {
@@ -23,7 +24,12 @@ func (b *redisBoard) names(name []byte) (record, lease string) {
 
 // bounded runs f for the timeout at most, whatever it is stuck in.
 func (b *redisBoard) bounded(ctx context.Context, f func(context.Context) error) error {
-	_, err := within(ctx, b.timeout, func(ctx context.Context) ([]byte, error) { return nil, f(ctx) }, func() {})
+	select {
+	case b.slots <- struct{}{}:
+	default:
+		return errBusy
+	}
+	_, err := within(ctx, b.timeout, func(ctx context.Context) ([]byte, error) { return nil, f(ctx) }, func() { <-b.slots })
 	return err
 }
 

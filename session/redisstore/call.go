@@ -38,7 +38,8 @@ func newCaller(c Config) *caller {
 		BucketPeriod: time.Second,
 		Timeout:      jitter(c.Cooldown), // members don't probe in step
 		ReadyToTrip: func(n gobreaker.Counts) bool {
-			return n.ConsecutiveFailures >= uint32(c.Failures) || n.Requests >= 20 && n.TotalFailures >= n.Requests/2
+			done := n.TotalSuccesses + n.TotalFailures
+			return n.ConsecutiveFailures >= uint32(c.Failures) || done >= 20 && n.TotalFailures >= done/2
 		},
 		IsSuccessful: answered,
 		// Nothing was learnt of the store if the caller went away: handshakes end when peers do.

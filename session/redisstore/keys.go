@@ -85,7 +85,7 @@ const recordID = "ticket keys"
 // NewKeys returns Keys whose ring is empty: [Keys.Sync] fills it, [Keys.Run] holds it in step. It connects to nothing yet. The
 // client stays the caller's.
 func NewKeys(client redis.UniversalClient, config KeysConfig) (*Keys, error) {
-	return newKeys(config, func(c KeysConfig) board { return &redisBoard{client, c.Prefix, c.Timeout} }, time.Now)
+	return newKeys(config, func(c KeysConfig) board { return &redisBoard{client, c.Prefix, c.Timeout, make(chan struct{}, 8)} }, time.Now)
 }
 
 func newKeys(config KeysConfig, open func(KeysConfig) board, now func() time.Time) (*Keys, error) {
