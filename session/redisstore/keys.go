@@ -192,7 +192,8 @@ func (k *Keys) look(ctx context.Context) (published bool, err error) {
 		missing = missing || !there[key.Name]
 	}
 	newestFirst(union)
-	fresh := len(union) == 0 || !before.Before(union[0].sealFrom.Add(k.config.Period-k.config.Lead))
+	// Two polls early, so that the successor's time is the end of the period.
+	fresh := len(union) == 0 || !before.Before(union[0].sealFrom.Add(k.config.Period-k.config.Lead-2*k.config.Poll))
 	if !fresh && !missing {
 		return false, err
 	}
