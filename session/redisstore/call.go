@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net"
 	"sync/atomic"
 	"time"
 
@@ -104,6 +105,10 @@ func within(ctx context.Context, timeout time.Duration, f func(context.Context) 
 	}()
 	select {
 	case r := <-done:
+		var timeout net.Error
+		if errors.As(r.err, &timeout) && timeout.Timeout() && !errors.Is(r.err, context.DeadlineExceeded) {
+			r.err = fmt.Errorf("redisstore: %w: %w", context.DeadlineExceeded, r.err) // the connection's own clock was first
+		}
 		return r.b, r.err
 	case <-ctx.Done():
 		return nil, fmt.Errorf("redisstore: %w", ctx.Err())

@@ -1,0 +1,223 @@
+package redisstore_test
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+
+	"github.com/ossl-go/ossl/session/redisstore"
+)
+
+// A process is a member of a fleet in a process of its own.
+type process struct {
+	t     *testing.T
+	stdin io.Writer
+	lines *bufio.Scanner
+}
+
+func startProcess(t *testing.T, s *server) *process {
+	t.Helper()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), memberEnv+"="+s.socket)
+	cmd.Stderr = os.Stderr
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		stdin.Close()
+		if err := cmd.Wait(); err != nil {
+			t.Error(err)
+		}
+	})
+	return &process{t, stdin, bufio.NewScanner(stdout)}
+}
+
+// ask sends a command and returns the answer.
+func (p *process) ask(format string, args ...any) string {
+	if _, err := fmt.Fprintf(p.stdin, format+"\n", args...); err != nil {
+		p.t.Error(err)
+		return ""
+	}
+	if !p.lines.Scan() {
+		p.t.Errorf("no answer to "+format, args...)
+	}
+	return p.lines.Text()
+}
+
+func startFleet(t *testing.T, n int) (*server, []*process) {
+	t.Helper()
+	s := startServer(t)
+	var members []*process
+	for range n {
+		members = append(members, startProcess(t, s))
+	}
+	return s, members
+}
+
+// TestFleetSessions: sessions that one process makes are found by the others, and each can be taken once.
+func TestFleetSessions(t *testing.T) {
+	t.Parallel()
+	server, members := startFleet(t, 3)
+	const each = 100
+	all(len(members), func(m int) {
+		for i := range each {
+			if got := members[m].ask("put %d", m*each+i); got != "ok" {
+				t.Error(got)
+			}
+		}
+		members[m].ask("flush")
+	})
+	var found, taken atomic.Int64
+	all(len(members), func(m int) {
+		for i := range each * len(members) {
+			switch got := members[m].ask("get %d", i); got {
+			case "true true <nil>":
+				found.Add(1)
+			default:
+				t.Errorf("member %d, session %d: %s", m, i, got)
+			}
+		}
+	})
+	all(len(members), func(m int) {
+		for i := range each * len(members) {
+			switch got := members[m].ask("take %d", i); got {
+			case "true true <nil>":
+				taken.Add(1)
+			case "false false <nil>":
+			default:
+				t.Errorf("member %d, session %d: %s", m, i, got)
+			}
+		}
+	})
+	sessions := int64(each * len(members))
+	t.Logf("%d sessions of %d processes: found %d times, taken %d times", sessions, len(members), found.Load(), taken.Load())
+	if found.Load() != sessions*int64(len(members)) || taken.Load() != sessions {
+		t.Errorf("found %d times, taken %d times", found.Load(), taken.Load())
+	}
+
+	// A store that has lost everything, or was down, has no sessions, and takes new ones.
+	server.kill()
+	server.start()
+	for m, p := range members {
+		eventually(t, "the store to be back", func() bool {
+			p.ask("put %d", m)
+			p.ask("flush")
+			return p.ask("get %d", m) == "true true <nil>"
+		})
+		if got := p.ask("get %d", each+m); got != "false false <nil>" && m == 0 {
+			t.Errorf("after a restart: %s", got)
+		}
+	}
+}
+
+// TestFleetKeys: whatever one process seals with, all others can open with; keys are rotated by one of them, and outlive the store.
+func TestFleetKeys(t *testing.T) {
+	t.Parallel()
+	server, members := startFleet(t, 3)
+	seen := map[string]bool{}
+	look := func() {
+		t.Helper()
+		for m, p := range members {
+			name := p.ask("seals")
+			if name == "none" {
+				continue
+			}
+			seen[name] = true
+			for o, other := range members {
+				if held := other.ask("opens"); !strings.Contains(held, name) {
+					t.Errorf("member %d seals with %s, member %d opens %q", m, name, o, held)
+				}
+			}
+		}
+	}
+	keys := func(n int) func() bool {
+		return func() bool { look(); return len(seen) >= n || t.Failed() }
+	}
+	eventually(t, "a first key", keys(1))
+	eventually(t, "rotation", keys(2))
+
+	// The store loses everything: members give it back, and one that comes later gets it.
+	before := members[0].ask("seals")
+	server.kill()
+	look()
+	server.start()
+	late := startProcess(t, server)
+	eventually(t, "the late member to know the keys", func() bool { return strings.Contains(late.ask("opens"), before) })
+	members = append(members, late)
+	eventually(t, "rotation after a restart", keys(len(seen)+1))
+
+	// A store that hangs stops nobody.
+	server.signal(syscall.SIGSTOP)
+	for range 20 {
+		look()
+	}
+	server.signal(syscall.SIGCONT)
+	eventually(t, "rotation after a pause", keys(len(seen)+1))
+	t.Logf("%d keys", len(seen))
+}
+
+// TestKeysSync uses Keys against the server without Run.
+func TestKeysSync(t *testing.T) {
+	t.Parallel()
+	server := startServer(t)
+	client, _ := server.client()
+	ctx := t.Context()
+	a, err := redisstore.NewKeys(client, fleetKeys)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := redisstore.NewKeys(client, fleetKeys)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all(8, func(i int) { // at once: one publishes
+		k := []*redisstore.Keys{a, b}[i%2]
+		if err := k.Sync(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	if n := a.Stats().Published + b.Stats().Published; n != 1 {
+		t.Errorf("%d keys were published", n)
+	}
+	if keys, _ := a.Ring().Snapshot(); len(keys) != 0 {
+		t.Error("a key is used before its time")
+	}
+	names := client.Keys(ctx, "*").Val()
+	if len(names) != 1 || !strings.HasPrefix(names[0], "ossl:{keys:") || !strings.HasSuffix(names[0], ":record") {
+		t.Errorf("in the store: %q", names)
+	}
+	if ttl := client.PTTL(ctx, names[0]).Val(); ttl <= fleetKeys.Lifetime {
+		t.Errorf("the record stays for %v", ttl)
+	}
+	eventually(t, "the key's time", func() bool {
+		if err := a.Sync(ctx); err != nil {
+			t.Fatal(err)
+		}
+		keys, _ := a.Ring().Snapshot()
+		return len(keys) == 1
+	})
+	if s := a.Stats(); s.Keys != 1 || s.SealFrom.IsZero() || s.LastError != nil || s.LastSync.IsZero() {
+		t.Errorf("%+v", s)
+	}
+	server.kill()
+	if err := a.Sync(ctx); err == nil || a.Stats().Failures == 0 {
+		t.Error("no error without a store")
+	}
+	if keys, _ := a.Ring().Snapshot(); len(keys) != 1 {
+		t.Error("the key is gone with the store")
+	}
+}

@@ -1,0 +1,88 @@
+package redisstore_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/logging"
+
+	"github.com/ossl-go/ossl/session"
+	"github.com/ossl-go/ossl/session/redisstore"
+)
+
+// memberEnv makes a run of the test program a member of a fleet, on the store at the socket that it names.
+const memberEnv = "OSSL_TEST_MEMBER"
+
+func TestMain(m *testing.M) {
+	if socket := os.Getenv(memberEnv); socket != "" {
+		runMember(socket)
+		return
+	}
+	logging.Disable() // one line for each connection that fails, which here are many
+	os.Exit(m.Run())
+}
+
+// runMember does what its standard input says, a command a line, and answers each by a line.
+func runMember(socket string) {
+	logging.Disable()
+	ctx := context.Background()
+	client := redisstore.NewClient(redis.UniversalOptions{Addrs: []string{socket}, Dialer: unixDialer})
+	secrets := []session.Secret{secret}
+	store, err := redisstore.New(client, redisstore.Config{Secrets: secrets, Timeout: patient.Timeout})
+	if err != nil {
+		panic(err)
+	}
+	keys, err := redisstore.NewKeys(client, fleetKeys)
+	if err != nil {
+		panic(err)
+	}
+	go keys.Run(ctx)
+	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
+		command, argument, _ := strings.Cut(lines.Text(), " ")
+		n, _ := strconv.Atoi(argument)
+		switch command {
+		case "put":
+			for store.Put(ctx, id(n), value(n), in(time.Hour)) != nil {
+			}
+			fmt.Println("ok")
+		case "flush":
+			for store.Stats().Queued > 0 {
+				time.Sleep(time.Millisecond)
+			}
+			fmt.Println("ok")
+		case "get", "take":
+			got, err := store.Get(ctx, id(n), command == "take")
+			fmt.Println(string(got) == string(value(n)), got != nil, err)
+		case "seals":
+			held, _ := keys.Ring().Snapshot()
+			if len(held) == 0 {
+				fmt.Println("none")
+			} else {
+				fmt.Printf("%x\n", held[0].Name)
+			}
+		case "opens":
+			held, _ := keys.Ring().Snapshot()
+			names := make([]string, len(held))
+			for i, k := range held {
+				names[i] = fmt.Sprintf("%x", k.Name)
+			}
+			fmt.Println(strings.Join(names, " "))
+		}
+	}
+}
+
+// fleetKeys are ticket keys of a hurried fleet.
+var fleetKeys = redisstore.KeysConfig{
+	Secrets:  []session.Secret{secret},
+	Period:   3 * time.Second,
+	Lifetime: time.Minute,
+	Poll:     100 * time.Millisecond,
+	Lead:     1500 * time.Millisecond,
+}

@@ -1,0 +1,204 @@
+package redisstore_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/ossl-go/ossl/session"
+	"github.com/ossl-go/ossl/session/redisstore"
+)
+
+// serverProgram returns the redis-server, or valkey-server, to test with: OSSL_REDIS_SERVER's, or what is on PATH.
+func serverProgram(t testing.TB) string {
+	t.Helper()
+	if path := os.Getenv("OSSL_REDIS_SERVER"); path != "" {
+		return path // if it is wrong the test fails
+	}
+	for _, name := range []string{"redis-server", "valkey-server"} {
+		if path, err := exec.LookPath(name); err == nil {
+			return path
+		}
+	}
+	t.Skip("redis-server is not installed: ci/redis installs it")
+	return ""
+}
+
+// A server is a Redis process on a socket of its own that keeps nothing on disk.
+type server struct {
+	t       testing.TB
+	program string
+	dir     string
+	socket  string
+	pid     int
+	stdin   io.Closer // the process dies with it, and so with the test's
+	wait    func() error
+}
+
+func startServer(t testing.TB) *server {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "redis") // t.TempDir's path may be too long for a socket
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &server{t: t, program: serverProgram(t), dir: dir, socket: filepath.Join(dir, "s")}
+	s.start()
+	t.Cleanup(func() {
+		if s.pid != 0 {
+			s.kill()
+		}
+		os.RemoveAll(dir)
+	})
+	return s
+}
+
+func (s *server) start() {
+	s.t.Helper()
+	cmd := exec.Command("/bin/sh", "-c", `"$@" & echo "pid $!"; read _; kill -9 $!; wait`, "sh",
+		s.program, "--port", "0", "--unixsocket", s.socket, "--save", "", "--appendonly", "no", "--dir", s.dir, "--daemonize", "no")
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		s.t.Fatal(err)
+	}
+	s.stdin, s.wait = stdin, cmd.Wait
+	lines := bufio.NewScanner(stdout)
+	var said []string
+	for lines.Scan() {
+		said = append(said, lines.Text())
+		if pid, ok := strings.CutPrefix(lines.Text(), "pid "); ok {
+			if s.pid, err = strconv.Atoi(pid); err != nil {
+				s.t.Fatal(err)
+			}
+		}
+		if strings.Contains(strings.ToLower(lines.Text()), "ready to accept connections") && s.pid != 0 {
+			go io.Copy(io.Discard, stdout)
+			return
+		}
+	}
+	s.t.Fatalf("%s doesn't start:\n%s", s.program, strings.Join(said, "\n"))
+}
+
+func (s *server) kill() {
+	s.stdin.Close()
+	s.wait()
+	s.pid = 0
+	os.Remove(s.socket)
+}
+
+func (s *server) signal(sig syscall.Signal) {
+	s.t.Helper()
+	if err := syscall.Kill(s.pid, sig); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// client returns a client as this package makes them, and counts the commands that are sent by it.
+func (s *server) client() (redis.UniversalClient, *countingHook) {
+	c := redisstore.NewClient(redis.UniversalOptions{Addrs: []string{s.socket}, Dialer: unixDialer})
+	hook := new(countingHook)
+	c.AddHook(hook)
+	s.t.Cleanup(func() { c.Close() })
+	return c, hook
+}
+
+var unixDialer redisstore.Dialer = func(ctx context.Context, _, addr string) (net.Conn, error) {
+	return new(net.Dialer).DialContext(ctx, "unix", addr)
+}
+
+// A countingHook counts the commands for sessions, a pipeline as one, and not what the client says when it connects.
+type countingHook struct{ calls atomic.Int64 }
+
+func (h *countingHook) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (h *countingHook) count(cmd redis.Cmder) {
+	switch cmd.Name() {
+	case "get", "getdel", "set", "del":
+		h.calls.Add(1)
+	}
+}
+
+func (h *countingHook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		h.count(cmd)
+		return next(ctx, cmd)
+	}
+}
+
+func (h *countingHook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		h.count(cmds[0])
+		return next(ctx, cmds)
+	}
+}
+
+var secret = session.Secret{1, 2, 3}
+
+func newStore(t testing.TB, client redis.UniversalClient, c redisstore.Config) *redisstore.Store {
+	t.Helper()
+	if c.Secrets == nil {
+		c.Secrets = []session.Secret{secret}
+	}
+	s, err := redisstore.New(client, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel()
+		s.Close(ctx)
+	})
+	return s
+}
+
+// patient is a Config for tests that are not about timeouts, on machines that may be busy.
+var patient = redisstore.Config{Timeout: 10 * time.Second}
+
+// eventually waits until f is true. It is for what another process does; it gives up with the test's own deadline.
+func eventually(t testing.TB, what string, f func() bool) {
+	t.Helper()
+	for start := time.Now(); !f(); time.Sleep(2 * time.Millisecond) {
+		if time.Since(start) > time.Minute {
+			t.Fatalf("%s: not within a minute", what)
+		}
+	}
+}
+
+// flushed waits until a store has written everything.
+func flushed(t testing.TB, s *redisstore.Store) {
+	t.Helper()
+	eventually(t, "the queue to be empty", func() bool { return s.Stats().Queued == 0 })
+}
+
+func id(i int) []byte { return fmt.Appendf(nil, "the ID of session number %d", i) }
+
+func value(i int) []byte { return []byte(strings.Repeat(fmt.Sprintf("session %d ", i), 15)) }
+
+// all runs f n times at once.
+func all(n int, f func(i int)) {
+	var wg sync.WaitGroup
+	for i := range n {
+		wg.Go(func() { f(i) })
+	}
+	wg.Wait()
+}
