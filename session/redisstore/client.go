@@ -4,11 +4,12 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
 )
 
 // NewClient returns a client with what suits this package where options leave it open: contexts bound its calls, nothing is tried
 // twice (each retry would wait while a handshake does), connecting takes 5 seconds at most, the timeouts of reading and writing are a
-// second, and connections end at replies that no store has reason to send ([LimitReplies]).
+// second, maintenance notifications are off, and connections end at replies that no store has reason to send ([LimitReplies]).
 //
 // Any other client will do too. One without ContextTimeoutEnabled holds on to calls that have timed out here until its own timeouts
 // end them, and those count against [Config.Concurrency].
@@ -29,6 +30,9 @@ func NewClient(options redis.UniversalOptions) redis.UniversalClient {
 	}
 	if o.WriteTimeout == 0 {
 		o.WriteTimeout = time.Second
+	}
+	if o.MaintNotificationsConfig == nil { // which would look the server's name up here and now, and have it send what it likes
+		o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 	}
 	if o.Dialer == nil {
 		o.Dialer = redis.NewDialer(&redis.Options{DialTimeout: o.DialTimeout, TLSConfig: o.TLSConfig})

@@ -196,9 +196,9 @@ func TestKeysSync(t *testing.T) {
 	if keys, _ := a.Ring().Snapshot(); len(keys) != 0 {
 		t.Error("a key is used before its time")
 	}
-	names := client.Keys(ctx, "*").Val()
-	if len(names) != 1 || !strings.HasPrefix(names[0], "ossl:{keys:") || !strings.HasSuffix(names[0], ":record") {
-		t.Errorf("in the store: %q", names)
+	names := client.Keys(ctx, "*:record").Val() // the lease of one who came second may be there as well, for a moment
+	if len(names) != 1 || !strings.HasPrefix(names[0], "ossl:{keys:") {
+		t.Fatalf("in the store: %q", names)
 	}
 	if ttl := client.PTTL(ctx, names[0]).Val(); ttl <= fleetKeys.Lifetime {
 		t.Errorf("the record stays for %v", ttl)

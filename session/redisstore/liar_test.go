@@ -86,7 +86,7 @@ func TestLiar(t *testing.T) {
 		for _, end := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%d,end=%v", i, end), func(t *testing.T) {
 				t.Parallel()
-				client := redisstore.NewClient(redis.UniversalOptions{Addrs: []string{"liar"}, Dialer: lie(answer, end)})
+				client := redisstore.NewClient(redis.UniversalOptions{Addrs: []string{"127.0.0.1:1"}, Dialer: lie(answer, end)})
 				defer client.Close()
 				checkLiar(t, client, answer)
 			})
@@ -129,7 +129,7 @@ func FuzzLiar(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, answer []byte) {
-		client := redisstore.NewClient(redis.UniversalOptions{Addrs: []string{"liar"}, Dialer: lie(string(answer), true)})
+		client := redisstore.NewClient(redis.UniversalOptions{Addrs: []string{"127.0.0.1:1"}, Dialer: lie(string(answer), true)})
 		defer client.Close()
 		s := newStore(t, client, redisstore.Config{Timeout: 20 * time.Millisecond})
 		if got, err := s.Get(t.Context(), id(1), false); got != nil {
@@ -163,7 +163,7 @@ func TestHang(t *testing.T) {
 	}
 	for name, dial := range dialers {
 		t.Run(name, func(t *testing.T) {
-			client := redis.NewClient(&redis.Options{Addr: "hangs", Dialer: dial, ReadTimeout: -1, WriteTimeout: -1, MaxRetries: -1})
+			client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1", Dialer: dial, ReadTimeout: -1, WriteTimeout: -1, MaxRetries: -1})
 			s := newStore(t, client, redisstore.Config{Timeout: 20 * time.Millisecond, Concurrency: 4, Failures: 1 << 20})
 			for i := range 4 {
 				if got, err := s.Get(t.Context(), id(i), true); got != nil || !errors.Is(err, context.DeadlineExceeded) {
