@@ -43,8 +43,9 @@ func newCaller(c Config) *caller {
 			return n.ConsecutiveFailures >= uint32(c.Failures) || done >= 20 && n.TotalFailures >= done/2
 		},
 		IsSuccessful: answered,
-		// Nothing was learnt of the store if the caller went away: handshakes end when peers do.
-		IsExcluded: func(err error) bool { return errors.Is(err, context.Canceled) },
+		// Nothing was learnt of the store if the caller's time was over first. Peers can see to that: they choose when a handshake
+		// begins, and when it ends. They must not be able to open the breaker.
+		IsExcluded: func(err error) bool { var gone *callerGone; return errors.As(err, &gone) },
 		OnStateChange: func(_ string, _, to gobreaker.State) {
 			if to == gobreaker.StateOpen {
 				caller.opens.Add(1)
@@ -78,13 +79,28 @@ func (c *caller) do(ctx context.Context, f func(context.Context) ([]byte, error)
 	called := false
 	b, err := c.breaker.Execute(func() ([]byte, error) {
 		called = true
-		return within(ctx, c.timeout, f, func() { <-c.slots })
+		b, err := within(ctx, c.timeout, f, func() { <-c.slots })
+		if err != nil && over(ctx) {
+			err = &callerGone{err}
+		}
+		return b, err
 	})
 	if !called {
 		<-c.slots
 		err = fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
 	return b, err
+}
+
+// callerGone is the error of a call whose caller didn't wait as long as the store may take.
+type callerGone struct{ error }
+
+func (e *callerGone) Unwrap() error { return e.error }
+
+// over reports whether ctx is done, or is about to be: connections have clocks of their own, which may be first.
+func over(ctx context.Context) bool {
+	deadline, ok := ctx.Deadline()
+	return ctx.Err() != nil || ok && time.Until(deadline) < time.Millisecond
 }
 
 // within runs f in a goroutine of its own, and leaves it alone with what it does when the time is over: it may be stuck where no

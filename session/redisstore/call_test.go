@@ -114,6 +114,11 @@ func TestCallerWhatFails(t *testing.T) {
 			if _, err := c.do(ctx, hang); !errors.Is(err, context.Canceled) {
 				t.Fatal(err)
 			}
+			ctx, cancel = context.WithTimeout(t.Context(), time.Millisecond) // a peer that has let the handshake's time run out
+			if _, err := c.do(ctx, hang); !errors.Is(err, context.DeadlineExceeded) {
+				t.Fatal(err)
+			}
+			cancel()
 		}
 		if c.open() {
 			t.Fatal("open, though nothing has failed")

@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 func runMember(socket string) {
 	logging.Disable()
 	ctx := context.Background()
-	client := redisstore.NewClient(redis.UniversalOptions{Addrs: []string{socket}, Dialer: unixDialer})
+	client := redisstore.NewClient(redis.UniversalOptions{Addrs: []string{socket}})
 	secrets := []session.Secret{secret}
 	store, err := redisstore.New(client, redisstore.Config{Secrets: secrets, Timeout: patient.Timeout})
 	if err != nil {

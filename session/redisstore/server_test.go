@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -115,15 +114,11 @@ func (s *server) signal(sig syscall.Signal) {
 
 // client returns a client as this package makes them, and counts the commands that are sent by it.
 func (s *server) client() (redis.UniversalClient, *countingHook) {
-	c := redisstore.NewClient(redis.UniversalOptions{Addrs: []string{s.socket}, Dialer: unixDialer})
+	c := redisstore.NewClient(redis.UniversalOptions{Addrs: []string{s.socket}})
 	hook := new(countingHook)
 	c.AddHook(hook)
 	s.t.Cleanup(func() { c.Close() })
 	return c, hook
-}
-
-var unixDialer redisstore.Dialer = func(ctx context.Context, _, addr string) (net.Conn, error) {
-	return new(net.Dialer).DialContext(ctx, "unix", addr)
 }
 
 // A countingHook counts the commands for sessions, a pipeline as one, and not what the client says when it connects.

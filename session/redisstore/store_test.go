@@ -230,7 +230,7 @@ func TestStorePaused(t *testing.T) {
 // TestStoreGone: a store that was never there is an error at once, or soon.
 func TestStoreGone(t *testing.T) {
 	t.Parallel()
-	client := redisstore.NewClient(redis.UniversalOptions{Addrs: []string{"/nonexistent/socket"}, Dialer: unixDialer})
+	client := redisstore.NewClient(redis.UniversalOptions{Addrs: []string{"/nonexistent/socket"}})
 	defer client.Close()
 	s := newStore(t, client, redisstore.Config{Cooldown: time.Hour})
 	for i := range 100 {
