@@ -53,19 +53,19 @@ type MemoryConfig struct {
 	// MaxTTL bounds the time that a session is kept, whatever is asked for. Zero means the constant MaxTTL.
 	MaxTTL time.Duration
 
-	// Shards is the number of parts, a power of two, each with a lock, and an equal share of entries and bytes, of its own. Zero means
-	// one for every 4096 entries, but no more than 32. A part drops sessions when it is full, which is a little before all are; a
-	// cache of one part is in strict order of use.
+	// Shards is the number of parts, a power of two, each with a lock, and an equal share of entries and bytes, of its own. Zero
+	// means one for every 4096 entries, but no more than 32. A part drops sessions when it is full, which is a little before all
+	// are; a cache of one part is in strict order of use.
 	Shards int
 
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
 }
 
-// NewCache returns a cache of n sessions for which it never holds more than n times [BytesPerEntry] bytes, and 4096 for the cache
-// itself. Sessions of TLS 1.2 without client certificates have 150 to 200 bytes; if those at hand have more than 240 on average,
-// fewer than n fit. 4 bytes an entry for the index and 4 for the order of expiry are allocated at once, the rest as the cache fills;
-// none is ever given back. NewCache panics if n is less than 1.
+// NewCache returns a cache of n sessions for which it never holds more than n times [BytesPerEntry] bytes, and 4096 for the
+// cache itself. Sessions of TLS 1.2 without client certificates have 150 to 200 bytes; if those at hand have more than 240 on
+// average, fewer than n fit. 4 bytes an entry for the index and 4 for the order of expiry are allocated at once, the rest as
+// the cache fills; none is ever given back. NewCache panics if n is less than 1.
 func NewCache(n int) *Memory {
 	m, err := NewMemory(MemoryConfig{Entries: n})
 	if err != nil {
@@ -130,8 +130,8 @@ func (m *Memory) shardOf(id []byte) (*shard, uint64) {
 	return &m.shards[h>>m.shift], h // a shift by 64 gives 0
 }
 
-// Put keeps a session under id until expires, in place of what is there; if it can't be kept, nothing is there. Memory never waits,
-// so contexts have no effect on it.
+// Put keeps a session under id until expires, in place of what is there; if it can't be kept, nothing is there. Memory never
+// waits, so contexts have no effect on it.
 func (m *Memory) Put(_ context.Context, id, session []byte, expires time.Time) error {
 	if len(id) == 0 || len(id) > MaxIDLen {
 		return ErrID

@@ -38,7 +38,8 @@ func heapAlloc() uint64 {
 	return s.HeapAlloc
 }
 
-// TestMemoryPerEntry holds NewCache against the bound that it documents, when it is full and before, and counts what a session takes.
+// TestMemoryPerEntry holds NewCache against the bound that it documents, when it is full and before, and counts what a session
+// takes.
 func TestMemoryPerEntry(t *testing.T) {
 	fill(t, session.NewCache(1), 1, 1) // what the process allocates once
 	heapAlloc()
@@ -123,7 +124,8 @@ func TestMemoryMaxTTL(t *testing.T) {
 		t.Fatal(err)
 	}
 	ctx := context.Background()
-	for i, expires := range []time.Time{c.at.Add(session.MaxTTL + time.Hour), time.Unix(1<<40, 0), time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)} {
+	far := time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
+	for i, expires := range []time.Time{c.at.Add(session.MaxTTL + time.Hour), time.Unix(1<<40, 0), far} {
 		id := []byte{byte(i)}
 		if err := cache.Put(ctx, id, []byte("session"), expires); err != nil {
 			t.Fatal(err)

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// A Ring is a list of ticket keys: the first seals, all of them open. It may be shared by any number of Contexts and changed while
-// they use it.
+// A Ring is a list of ticket keys: the first seals, all of them open. It may be shared by any number of Contexts and changed
+// while they use it.
 //
 // The zero Ring holds no key: it seals nothing and opens nothing, until Set.
 type Ring struct {
@@ -48,8 +48,8 @@ const (
 )
 
 // NewRotatingRing returns a ring that makes its keys itself, as crypto/tls does: each seals for period, and opens until it is
-// lifetime old. Zero stands for crypto/tls's figures, 24 hours and 7 days. It panics if lifetime is shorter than period, or either
-// is negative.
+// lifetime old. Zero stands for crypto/tls's figures, 24 hours and 7 days. It panics if lifetime is shorter than period, or
+// either is negative.
 //
 // Keys are made and dropped when Snapshot or Generation is called. They are known to this process only and die with it.
 func NewRotatingRing(period, lifetime time.Duration) *Ring {

@@ -36,12 +36,12 @@ func (s Secret) MarshalText() ([]byte, error) { return []byte("session.Secret"),
 // A Sealer encrypts and authenticates what leaves the process, under secrets that the members of a fleet share.
 //
 // Each value is sealed by AES-256-GCM under a key of its own, which HKDF-SHA256 derives from the secret and a random salt of 32
-// bytes. GCM under one key with random nonces is good for 2^32 values, which a busy fleet seals in days; here no key ever seals a
-// second value (two salts among 2^48 are the same with a probability below 2^-160), so there is no number at which secrets have to
-// be changed. The nonce is random all the same: FIPS 140-3 modules take no other.
+// bytes. GCM under one key with random nonces is good for 2^32 values, which a busy fleet seals in days; here no key ever seals
+// a second value (two salts among 2^48 are the same with a probability below 2^-160), so there is no number at which secrets
+// have to be changed. The nonce is random all the same: FIPS 140-3 modules take no other.
 //
-// The ID, the expiry and the purpose are authenticated with the value: sealed bytes that are found under another ID, or whose expiry
-// was changed, don't open. The length of a value shows.
+// The ID, the expiry and the purpose are authenticated with the value: sealed bytes that are found under another ID, or whose
+// expiry was changed, don't open. The length of a value shows.
 type Sealer struct {
 	purpose string
 	keys    atomic.Pointer[[]sealKey] // the first seals
@@ -54,8 +54,8 @@ type sealKey struct {
 	id     [32]byte // hashes IDs
 }
 
-// The layout of a sealed value: version, name of the secret, salt, expiry; all authenticated, and followed by what GCM adds (nonce
-// and tag) and the ciphertext.
+// The layout of a sealed value: version, name of the secret, salt, expiry; all authenticated, and followed by what GCM adds
+// (nonce and tag) and the ciphertext.
 const (
 	sealVersion = 1
 	saltAt      = 1 + 8
@@ -67,8 +67,8 @@ const (
 // SealOverhead is by how much a sealed value is longer than the value.
 const SealOverhead = headerLen + gcmOverhead
 
-// NewSealer returns a Sealer for a purpose, under secrets of which the first seals and all open. Sealers of different purposes open
-// nothing of each other. Secrets must be random; it refuses none, one of zero bytes, and two that are the same.
+// NewSealer returns a Sealer for a purpose, under secrets of which the first seals and all open. Sealers of different purposes
+// open nothing of each other. Secrets must be random; it refuses none, one of zero bytes, and two that are the same.
 func NewSealer(purpose string, secrets ...Secret) (*Sealer, error) {
 	s := &Sealer{purpose: purpose}
 	if err := s.Set(secrets...); err != nil {
@@ -77,8 +77,8 @@ func NewSealer(purpose string, secrets ...Secret) (*Sealer, error) {
 	return s, nil
 }
 
-// Set puts other secrets in the place of the Sealer's. To change a fleet's secret: give all members the new one as the second, then
-// give it to all as the first, and leave the old one out when what it sealed has expired.
+// Set puts other secrets in the place of the Sealer's. To change a fleet's secret: give all members the new one as the second,
+// then give it to all as the first, and leave the old one out when what it sealed has expired.
 func (s *Sealer) Set(secrets ...Secret) error {
 	if len(secrets) == 0 {
 		return errors.New("session: a Sealer needs a secret")

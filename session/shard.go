@@ -5,8 +5,9 @@ import (
 	"unsafe"
 )
 
-// A shard is a part of a Memory. Entries and blocks of sessions are numbered; they lie in chunks that hold no pointers, are allocated
-// as they are needed, and never move: nothing is left behind in memory that was outgrown, and the collector has nothing to follow.
+// A shard is a part of a Memory. Entries and blocks of sessions are numbered; they lie in chunks that hold no pointers, are
+// allocated as they are needed, and never move: nothing is left behind in memory that was outgrown, and the collector has
+// nothing to follow.
 //
 // An entry is in three orders: a chain of the index's (by hash), the list of use (a ring through next and prev), and the heap of
 // expiry. Free entries are chained by chain, free blocks by next.

@@ -51,8 +51,8 @@ func splitTicketKey(b *[80]byte) TicketKey {
 	return k
 }
 
-// ParseTicketKey reads a key in the format of nginx's ssl_session_ticket_key files. 80 bytes are a name of 16, a MAC key of 32 and
-// an AES-256 key of 32; 48 bytes are a name of 16, an AES-128 key of 16 and a MAC key of 16: the two differ in order too
+// ParseTicketKey reads a key in the format of nginx's ssl_session_ticket_key files. 80 bytes are a name of 16, a MAC key of 32
+// and an AES-256 key of 32; 48 bytes are a name of 16, an AES-128 key of 16 and a MAC key of 16: the two differ in order too
 // (ngx_ssl_session_ticket_keys in nginx's src/event/ngx_event_openssl.c).
 func ParseTicketKey(b []byte) (TicketKey, error) {
 	var k TicketKey
@@ -102,8 +102,9 @@ func (k TicketKey) clone() TicketKey {
 // String returns the key's name, which is no secret.
 func (k TicketKey) String() string { return fmt.Sprintf("ticket key %x", k.Name[:]) }
 
-// Format implements [fmt.Formatter]: every verb that gets here prints the key's name alone. Package fmt asks no method of a value in
-// an unexported field of a struct, which is better a *Ring than a TicketKey, nor for the verb %p, which go vet refuses for structs.
+// Format implements [fmt.Formatter]: every verb that gets here prints the key's name alone. Package fmt asks no method of a
+// value in an unexported field of a struct, which is better a *Ring than a TicketKey, nor for the verb %p, which go vet refuses
+// for structs.
 func (k TicketKey) Format(s fmt.State, verb rune) { io.WriteString(s, k.String()) }
 
 // LogValue implements [slog.LogValuer] by the key's name.

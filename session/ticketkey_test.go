@@ -81,7 +81,8 @@ func FuzzParseTicketKey(f *testing.F) {
 func TestKeyOf(t *testing.T) {
 	k := session.KeyOf([32]byte(counting(1, 32)))
 	got := hex.EncodeToString(append(append(k.Name[:], k.MAC...), k.Cipher...))
-	const want = "bf6c871c0de91eef683530159c74e98b5947316cbf42436e1241703b11c7d435bc7b347192040eed2abdea8b89b73e3ff248a66eae47ecb29c99097ccfa18afc377289001e30a2d3ff5bb52a48a74ccd"
+	const want = "bf6c871c0de91eef683530159c74e98b5947316cbf42436e1241703b11c7d435bc7b347192040eed" +
+		"2abdea8b89b73e3ff248a66eae47ecb29c99097ccfa18afc377289001e30a2d3ff5bb52a48a74ccd"
 	if got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
@@ -125,7 +126,9 @@ func TestNothingPrintsKeys(t *testing.T) {
 	}{key, []*session.TicketKey{&key}, map[string]session.TicketKey{"k": key}, ring, session.Secret(key.Cipher)}
 
 	var out bytes.Buffer
-	values := []any{holder.Secret, key, &key, []session.TicketKey{key}, holder, &holder, ring, sealer, cache, session.Seal(cache, sealer)}
+	values := []any{
+		holder.Secret, key, &key, []session.TicketKey{key}, holder, &holder, ring, sealer, cache, session.Seal(cache, sealer),
+	}
 	for _, v := range values {
 		for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%X", "% x", "%d", "%T", "%#x", "%10.3v"} {
 			fmt.Fprintf(&out, verb+"\n", v)

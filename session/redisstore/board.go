@@ -80,7 +80,9 @@ func (b *redisBoard) lease(ctx context.Context, name []byte, token string, ttl t
 // errNotOurs ends a transaction whose ground has gone.
 var errNotOurs = errors.New("redisstore: another member has published")
 
-func (b *redisBoard) publish(ctx context.Context, name []byte, token string, old, record []byte, ttl time.Duration) (bool, error) {
+func (b *redisBoard) publish(
+	ctx context.Context, name []byte, token string, old, record []byte, ttl time.Duration,
+) (bool, error) {
 	key, lease := b.names(name)
 	err := b.bounded(ctx, func(ctx context.Context) error {
 		return b.client.Watch(ctx, func(tx *redis.Tx) error {

@@ -131,8 +131,8 @@ func within(ctx context.Context, timeout time.Duration, f func(context.Context) 
 	}
 }
 
-// guard turns a panic of the client's into an error. It parses what a store sends; were it to panic in a goroutine of ours, nobody
-// could keep it from ending the process.
+// guard turns a panic of the client's into an error. It parses what a store sends; were it to panic in a goroutine of ours,
+// nobody could keep it from ending the process.
 func guard(ctx context.Context, f func(context.Context) ([]byte, error)) (b []byte, err error) {
 	defer func() {
 		if p := recover(); p != nil {

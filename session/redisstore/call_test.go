@@ -100,15 +100,16 @@ func TestCallerBreaker(t *testing.T) {
 	})
 }
 
-// TestCallerWhatFails: errors that the store sends, and callers that go away, leave the breaker closed; half of the calls failing opens
-// it, if no three in a row do.
+// TestCallerWhatFails: errors that the store sends, and callers that go away, leave the breaker closed; half of the calls
+// failing opens it, if no three in a row do.
 func TestCallerWhatFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := testCaller(t, Config{Failures: 3})
 		for range 100 {
 			c.do(t.Context(), func(context.Context) ([]byte, error) { return nil, fmt.Errorf("wrapped: %w", redis.Nil) })
 			ctx, cancel := context.WithCancel(t.Context())
-			if _, err := c.do(ctx, func(ctx context.Context) ([]byte, error) { cancel(); return hang(ctx) }); !errors.Is(err, context.Canceled) {
+			_, err := c.do(ctx, func(ctx context.Context) ([]byte, error) { cancel(); return hang(ctx) })
+			if !errors.Is(err, context.Canceled) {
 				t.Fatal(err)
 			}
 			if _, err := c.do(ctx, hang); !errors.Is(err, context.Canceled) {
@@ -147,7 +148,8 @@ func TestCallerStuck(t *testing.T) {
 		c := testCaller(t, Config{Failures: 100, Concurrency: 4})
 		release := make(chan struct{})
 		for range 4 {
-			if _, err := c.do(t.Context(), func(context.Context) ([]byte, error) { <-release; return nil, nil }); !errors.Is(err, context.DeadlineExceeded) {
+			_, err := c.do(t.Context(), func(context.Context) ([]byte, error) { <-release; return nil, nil })
+			if !errors.Is(err, context.DeadlineExceeded) {
 				t.Fatal(err)
 			}
 		}

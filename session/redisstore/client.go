@@ -7,12 +7,13 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 )
 
-// NewClient returns a client with what suits this package where options leave it open: contexts bound its calls, nothing is tried
-// twice (each retry would wait while a handshake does), connecting takes 5 seconds at most, the timeouts of reading and writing are a
-// second, maintenance notifications are off, and connections end at replies that no store has reason to send ([LimitReplies]).
+// NewClient returns a client with what suits this package where options leave it open: contexts bound its calls, nothing is
+// tried twice (each retry would wait while a handshake does), connecting takes 5 seconds at most, the timeouts of reading and
+// writing are a second, maintenance notifications are off, and connections end at replies that no store has reason to send
+// ([LimitReplies]).
 //
-// Any other client will do too. One without ContextTimeoutEnabled holds on to calls that have timed out here until its own timeouts
-// end them, and those count against [Config.Concurrency].
+// Any other client will do too. One without ContextTimeoutEnabled holds on to calls that have timed out here until its own
+// timeouts end them, and those count against [Config.Concurrency].
 func NewClient(options redis.UniversalOptions) redis.UniversalClient {
 	o := &options
 	o.ContextTimeoutEnabled = true

@@ -19,8 +19,9 @@ type Config struct {
 	// Timeout bounds every call. The default is 50 ms: what a lookup may cost a handshake at worst.
 	Timeout time.Duration
 
-	// Failures is how many calls in a row must fail for the breaker to open: 5 by default. It also opens when half of 20 or more calls
-	// in about 10 seconds fail. Failures are timeouts and broken connections; a store that answers, be it with an error, is alive.
+	// Failures is how many calls in a row must fail for the breaker to open: 5 by default. It also opens when half of 20 or more
+	// calls in about 10 seconds fail. Failures are timeouts and broken connections; a store that answers, be it with an error, is
+	// alive.
 	Failures int
 
 	// Cooldown is for how long an open breaker lets no call through, before one may probe: 1 s by default.
@@ -30,8 +31,8 @@ type Config struct {
 	// the client lets go of it.
 	Concurrency int
 
-	// Queue is the number of sessions that may wait to be written: 1024 by default. Those who put them never wait; what comes when the
-	// queue is full, or holds 4096 bytes for each of its places, is dropped.
+	// Queue is the number of sessions that may wait to be written: 1024 by default. Those who put them never wait; what comes when
+	// the queue is full, or holds 4096 bytes for each of its places, is dropped.
 	Queue int
 }
 

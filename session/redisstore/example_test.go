@@ -11,7 +11,8 @@ import (
 	"github.com/ossl-go/ossl/session/redisstore"
 )
 
-// Servers of a fleet share sessions and ticket keys. That the store is down changes nothing here: nobody resumes until it is back.
+// Servers of a fleet share sessions and ticket keys. That the store is down changes nothing here: nobody resumes until it is
+// back.
 func Example() {
 	secret := session.Secret{1: 42} // 32 random bytes that all members are given, and the store is not
 

@@ -124,7 +124,8 @@ func TestFleetSessions(t *testing.T) {
 	}
 }
 
-// TestFleetKeys: whatever one process seals with, all others can open with; keys are rotated by one of them, and outlive the store.
+// TestFleetKeys: whatever one process seals with, all others can open with; keys are rotated by one of them, and outlive the
+// store.
 func TestFleetKeys(t *testing.T) {
 	t.Parallel()
 	server, members := startFleet(t, 3)

@@ -20,7 +20,8 @@ type KeysConfig struct {
 	// Period is for how long a key seals before the next one does: 24 hours by default.
 	Period time.Duration
 
-	// Lifetime is for how long tickets are to be opened after they were made: seven days by default, the longest that TLS 1.3 allows.
+	// Lifetime is for how long tickets are to be opened after they were made: seven days by default, the longest that TLS 1.3
+	// allows.
 	Lifetime time.Duration
 
 	// Lead is the time between the publication of a key and its first use: six times Poll by default, and no less than four times.
@@ -69,7 +70,7 @@ func (c KeysConfig) resolve() (KeysConfig, error) {
 	case c.Lifetime < time.Second:
 		return c, errors.New("redisstore: KeysConfig.Lifetime is less than a second")
 	case c.Period/c.Lifetime == 0 && c.Lifetime/c.Period > maxKeys/4:
-		return c, fmt.Errorf("redisstore: KeysConfig: keys of which each seals for %v and opens for %v are too many", c.Period, c.Lifetime)
+		return c, fmt.Errorf("redisstore: KeysConfig: keys that seal for %v and open for %v are too many", c.Period, c.Lifetime)
 	}
 	return c, nil
 }

@@ -20,21 +20,23 @@ import (
 //
 //	published ─ Lead/2 ─ confirmed ─ Lead/2 ─ seals ─ Period ─ succeeded ─ Lifetime ─ dropped
 //
-// Published: one member, who holds a lease, has put the key into the store, sealed under the fleet's secret. Members find it there when
-// they poll, and open with it from then on. Nobody takes over a key that he hasn't read in the store, its maker neither.
+// Published: one member, who holds a lease, has put the key into the store, sealed under the fleet's secret. Members find it
+// there when they poll, and open with it from then on. Nobody takes over a key that he hasn't read in the store, its maker
+// neither.
 //
-// Confirmed: a member has found it in the store in the second half of Lead, or later: whoever reached the store in the first half has
-// it too. A key that is gone from the store by then, because the store lost it or went down, is confirmed by no member.
+// Confirmed: a member has found it in the store in the second half of Lead, or later: whoever reached the store in the first
+// half has it too. A key that is gone from the store by then, because the store lost it or went down, is confirmed by no
+// member.
 //
-// Seals: the newest confirmed key whose time has come. The next is published Lead before its Period ends. If that fails, because the
-// store is down, the key goes on for up to Lifetime more; then the ring is cleared, and no tickets are given out until the store is
-// back: other members may have dropped the key by then.
+// Seals: the newest confirmed key whose time has come. The next is published Lead before its Period ends. If that fails,
+// because the store is down, the key goes on for up to Lifetime more; then the ring is cleared, and no tickets are given out
+// until the store is back: other members may have dropped the key by then.
 //
 // Dropped: Lifetime after a confirmed successor began to seal, when the last ticket has expired.
 //
-// A member that can't reach the store goes on with what it has. A store that has lost its data gets it back from the first member
-// that looks. A member whose clock differs from the store's by more than a quarter of Lead publishes nothing. Whatever fails costs
-// full handshakes: tickets that don't open.
+// A member that can't reach the store goes on with what it has. A store that has lost its data gets it back from the first
+// member that looks. A member whose clock differs from the store's by more than a quarter of Lead publishes nothing. Whatever
+// fails costs full handshakes: tickets that don't open.
 type Keys struct {
 	config KeysConfig
 	board  board
@@ -85,7 +87,8 @@ const recordID = "ticket keys"
 // NewKeys returns Keys whose ring is empty: [Keys.Sync] fills it, [Keys.Run] holds it in step. It connects to nothing yet. The
 // client stays the caller's.
 func NewKeys(client redis.UniversalClient, config KeysConfig) (*Keys, error) {
-	return newKeys(config, func(c KeysConfig) board { return &redisBoard{client, c.Prefix, c.Timeout, make(chan struct{}, 8)} }, time.Now)
+	open := func(c KeysConfig) board { return &redisBoard{client, c.Prefix, c.Timeout, make(chan struct{}, 8)} }
+	return newKeys(config, open, time.Now)
 }
 
 func newKeys(config KeysConfig, open func(KeysConfig) board, now func() time.Time) (*Keys, error) {
@@ -107,8 +110,8 @@ func newKeys(config KeysConfig, open func(KeysConfig) board, now func() time.Tim
 	}, nil
 }
 
-// Ring returns the ring. It has no key before the store was reached, nor as long as the first key of a fleet is younger than Lead:
-// no tickets are sealed and none are opened meanwhile.
+// Ring returns the ring. It has no key before the store was reached, nor as long as the first key of a fleet is younger than
+// Lead: no tickets are sealed and none are opened meanwhile.
 func (k *Keys) Ring() *session.Ring { return k.ring }
 
 // Run holds the ring in step until ctx is done, whose error it returns.
@@ -132,8 +135,8 @@ func (k *Keys) Run(ctx context.Context) error {
 	}
 }
 
-// Sync looks at the store once, publishes a key if it is time for one, and brings the ring up to date, which it does as well if the store
-// can't be reached. Servers call it before they begin to serve; then they leave it to Run.
+// Sync looks at the store once, publishes a key if it is time for one, and brings the ring up to date, which it does as well if
+// the store can't be reached. Servers call it before they begin to serve; then they leave it to Run.
 func (k *Keys) Sync(ctx context.Context) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -233,7 +236,12 @@ func (k *Keys) look(ctx context.Context) (published bool, err error) {
 
 // make makes the successor of the first of keys.
 func (k *Keys) make(keys []*sharedKey, now time.Time) *sharedKey {
-	key := &sharedKey{TicketKey: session.NewTicketKey(), published: now, sealFrom: now.Add(k.config.Lead), lifetime: k.config.Lifetime}
+	key := &sharedKey{
+		TicketKey: session.NewTicketKey(),
+		published: now,
+		sealFrom:  now.Add(k.config.Lead),
+		lifetime:  k.config.Lifetime,
+	}
 	if len(keys) > 0 {
 		if t := keys[0].sealFrom.Add(k.config.Period); t.After(key.sealFrom) {
 			key.sealFrom = t
@@ -256,8 +264,8 @@ func (k *Keys) open(sealed []byte, now time.Time) ([]*sharedKey, error) {
 	return decodeRecord(plain)
 }
 
-// take takes a key over that was in the store at now or later. One from the future was made by a clock that is wrong, and is passed over:
-// until its time comes no other would be made.
+// take takes a key over that was in the store at now or later. One from the future was made by a clock that is wrong, and is
+// passed over: until its time comes no other would be made.
 func (k *Keys) take(key *sharedKey, now time.Time) {
 	if key.published.After(now.Add(k.config.Lead)) {
 		return

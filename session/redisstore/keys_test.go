@@ -235,11 +235,12 @@ func (f *fleet) converge(random *rand.Rand, kept bool) {
 }
 
 var simulated = KeysConfig{
-	Secrets: []session.Secret{{1}}, Period: time.Hour, Lifetime: 3 * time.Hour, Poll: time.Minute, Lead: 5 * time.Minute, Timeout: time.Second,
+	Secrets: []session.Secret{{1}},
+	Period:  time.Hour, Lifetime: 3 * time.Hour, Poll: time.Minute, Lead: 5 * time.Minute, Timeout: time.Second,
 }
 
-// TestKeysFleet is a fleet without faults: every member gets tickets after the first lead, one key is made for each period, and old
-// ones go when their tickets have expired.
+// TestKeysFleet is a fleet without faults: every member gets tickets after the first lead, one key is made for each period, and
+// old ones go when their tickets have expired.
 func TestKeysFleet(t *testing.T) {
 	for seed := range uint64(*fleets) {
 		random := rand.New(rand.NewPCG(seed, 3))
@@ -307,8 +308,8 @@ func TestKeysFaults(t *testing.T) {
 	}
 }
 
-// TestKeysLostByStore is a fleet whose store forgets everything or goes back to what it held, whose members' clocks differ, and in which
-// now and then all members start again.
+// TestKeysLostByStore is a fleet whose store forgets everything or goes back to what it held, whose members' clocks differ, and
+// in which now and then all members start again.
 func TestKeysLostByStore(t *testing.T) {
 	for seed := range uint64(*fleets) {
 		random := rand.New(rand.NewPCG(seed, 5))
@@ -380,8 +381,8 @@ func TestKeysRestored(t *testing.T) {
 	}
 }
 
-// TestKeysUnconfirmed: a store that goes down, or loses its data and then goes down, right after a key was published: who has seen the
-// key opens with it, but goes on sealing with the one that all have.
+// TestKeysUnconfirmed: a store that goes down, or loses its data and then goes down, right after a key was published: who has
+// seen the key opens with it, but goes on sealing with the one that all have.
 func TestKeysUnconfirmed(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 7))
 	f := newFleet(t, 2, simulated)
@@ -571,8 +572,8 @@ func TestKeysShowNothing(t *testing.T) {
 			}
 		}
 	}
-	printed := fmt.Sprintf("%v %+v %#v %s %x %v", f.members[0].Keys, f.members[0].Keys, f.members[0].Keys, f.members[0].Keys, f.members[0].Keys,
-		f.members[0].config)
+	k := f.members[0].Keys
+	printed := fmt.Sprintf("%v %+v %#v %s %x %v", k, k, k, k, k, k.config)
 	if strings.Contains(printed, fmt.Sprintf("%x", keys[0].Cipher[:4])) || strings.Contains(printed, "[1 0 0 0") {
 		t.Error(printed)
 	}

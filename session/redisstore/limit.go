@@ -13,9 +13,10 @@ type Dialer = func(ctx context.Context, network, addr string) (net.Conn, error)
 // ErrReply ends connections to a store that sends a reply which is malformed or beyond all measure.
 var ErrReply = errors.New("redisstore: a reply that no store has reason to send")
 
-// LimitReplies returns a Dialer whose connections fail with [ErrReply] at a string of more than 1 MiB, a list of more than 65,536
-// elements, lists nested deeper than 8, or a line of more than 64 KiB. The client allocates what a reply's header announces before
-// it comes: without limits, one line from a store that has fallen into wrong hands ends the process for want of memory.
+// LimitReplies returns a Dialer whose connections fail with [ErrReply] at a string of more than 1 MiB, a list of more than
+// 65,536 elements, lists nested deeper than 8, or a line of more than 64 KiB. The client allocates what a reply's header
+// announces before it comes: without limits, one line from a store that has fallen into wrong hands ends the process for want
+// of memory.
 func LimitReplies(dial Dialer) Dialer {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		conn, err := dial(ctx, network, addr)

@@ -9,8 +9,8 @@ import (
 // ErrQueueFull is returned for what was dropped because more is waiting to be written than may.
 var ErrQueueFull = errors.New("redisstore: the queue is full")
 
-// A queue holds what is to be written, in the order in which it came, one write for each key: the last one asked for. A batch that has
-// been handed out stays known until it is done, so that what was asked for can be seen all the time.
+// A queue holds what is to be written, in the order in which it came, one write for each key: the last one asked for. A batch
+// that has been handed out stays known until it is done, so that what was asked for can be seen all the time.
 type queue struct {
 	mu      sync.Mutex
 	waiting map[string]*write

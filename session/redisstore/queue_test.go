@@ -94,8 +94,9 @@ func TestQueue(t *testing.T) {
 	}
 }
 
-// TestQueueIsInOrder applies random writes through a queue to a map, in batches that end late, some of them failing, and compares the
-// map in the end with what was asked for; at every moment the queue and the map together show what was asked for last.
+// TestQueueIsInOrder applies random writes through a queue to a map, in batches that end late, some of them failing, and
+// compares the map in the end with what was asked for; at every moment the queue and the map together show what was asked for
+// last.
 func TestQueueIsInOrder(t *testing.T) {
 	for seed := range uint64(50) {
 		random := rand.New(rand.NewPCG(seed, 2))

@@ -20,8 +20,8 @@ type sharedKey struct {
 	lifetime  time.Duration // of the tickets
 }
 
-// confirmFrom is when a member must have seen the key in the store to seal with it, or later: by then all others had half the lead,
-// which is two polls or more, to find it there.
+// confirmFrom is when a member must have seen the key in the store to seal with it, or later: by then all others had half the
+// lead, which is two polls or more, to find it there.
 func (k *sharedKey) confirmFrom() time.Time {
 	return k.published.Add(k.sealFrom.Sub(k.published) / 2)
 }

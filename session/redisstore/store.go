@@ -20,9 +20,9 @@ const maxSession = 1 << 16
 
 // A Store is a [session.Cache] in Redis or Valkey.
 //
-// Get waits for the store, but no longer than [Config.Timeout]. Put and Remove never wait: what they ask for is queued, is done in
-// order within moments, and is seen at once by this Store's own Gets. An error says that it was dropped. Sessions that wait when the
-// store fails are dropped, removals are tried again until the store answers.
+// Get waits for the store, but no longer than [Config.Timeout]. Put and Remove never wait: what they ask for is queued, is done
+// in order within moments, and is seen at once by this Store's own Gets. An error says that it was dropped. Sessions that wait
+// when the store fails are dropped, removals are tried again until the store answers.
 //
 // A Store that is not needed any more is closed.
 type Store struct {
@@ -30,8 +30,8 @@ type Store struct {
 	raw    *rawStore
 }
 
-// New returns a Store over a client, which stays the caller's. It connects to nothing yet: a store that is down when a server starts is
-// no reason for it not to.
+// New returns a Store over a client, which stays the caller's. It connects to nothing yet: a store that is down when a server
+// starts is no reason for it not to.
 func New(client redis.UniversalClient, config Config) (*Store, error) {
 	c, err := config.resolve()
 	if err != nil {

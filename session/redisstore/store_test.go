@@ -195,8 +195,8 @@ func TestStoreClose(t *testing.T) {
 	}
 }
 
-// TestStorePaused stops the server's process: calls end with their contexts, the breaker opens after five, and from then on no call is
-// made at all.
+// TestStorePaused stops the server's process: calls end with their contexts, the breaker opens after five, and from then on no
+// call is made at all.
 func TestStorePaused(t *testing.T) {
 	t.Parallel()
 	server := startServer(t)
@@ -221,7 +221,8 @@ func TestStorePaused(t *testing.T) {
 	if n := hook.calls.Load() - before; n != 5 {
 		t.Errorf("%d calls were made to a store that hangs", n)
 	}
-	if st := s.Stats(); st.Timeouts != 5 || st.Unavailable != 1000 || st.Breaker != "open" || st.BreakerOpens != 1 || st.PutsDropped != 1000 {
+	if st := s.Stats(); st.Timeouts != 5 || st.Unavailable != 1000 || st.Breaker != "open" || st.BreakerOpens != 1 ||
+		st.PutsDropped != 1000 {
 		t.Errorf("%+v", st)
 	}
 	server.signal(syscall.SIGCONT)
@@ -241,8 +242,9 @@ func TestStoreGone(t *testing.T) {
 	}
 }
 
-// TestStoreUnderLoad kills, pauses and restarts the server while servers use it. Sessions that are found are the right ones, taken
-// sessions never come back, the breaker keeps calls from a store that doesn't answer, and when the store is back so is everything.
+// TestStoreUnderLoad kills, pauses and restarts the server while servers use it. Sessions that are found are the right ones,
+// taken sessions never come back, the breaker keeps calls from a store that doesn't answer, and when the store is back so is
+// everything.
 func TestStoreUnderLoad(t *testing.T) {
 	t.Parallel()
 	server := startServer(t)
@@ -250,7 +252,8 @@ func TestStoreUnderLoad(t *testing.T) {
 	const members = 3
 	var stores []*redisstore.Store
 	for range members {
-		stores = append(stores, newStore(t, client, redisstore.Config{Timeout: 100 * time.Millisecond, Cooldown: 100 * time.Millisecond, Queue: 64}))
+		c := redisstore.Config{Timeout: 100 * time.Millisecond, Cooldown: 100 * time.Millisecond, Queue: 64}
+		stores = append(stores, newStore(t, client, c))
 	}
 	stop := make(chan struct{})
 	var handshakes, resumed, failed atomic.Int64
@@ -319,7 +322,8 @@ func TestStoreUnderLoad(t *testing.T) {
 	}
 	close(stop)
 	<-work
-	t.Logf("%d handshakes, %d resumed, %d failed lookups, %d calls", handshakes.Load(), resumed.Load(), failed.Load(), hook.calls.Load())
+	t.Logf("%d handshakes, %d resumed, %d failed lookups, %d calls",
+		handshakes.Load(), resumed.Load(), failed.Load(), hook.calls.Load())
 	for _, s := range stores {
 		t.Logf("%+v", s.Stats())
 	}
@@ -469,8 +473,8 @@ func TestStoreSecretChanged(t *testing.T) {
 			t.Errorf("%q, %v", got, err)
 		}
 	}
-	if s := fmt.Sprintf("%v %+v %#v", old, old, redisstore.Config{Secrets: []session.Secret{{0xab, 0xcd}}}); strings.Contains(s, "171") ||
-		strings.Contains(s, "0xab") {
+	s := fmt.Sprintf("%v %+v %#v", old, old, redisstore.Config{Secrets: []session.Secret{{0xab, 0xcd}}})
+	if strings.Contains(s, "171") || strings.Contains(s, "0xab") {
 		t.Error(s)
 	}
 }
