@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -139,7 +140,11 @@ func TestFleetKeys(t *testing.T) {
 			}
 			seen[name] = true
 			for o, other := range members {
-				if held := other.ask("opens"); !strings.Contains(held, name) {
+				held := other.ask("opens")
+				if held == "" && len(seen) == 1 {
+					continue // a fleet's first key: a ring can't open without a key that seals, and this one's time is a moment later
+				}
+				if !strings.Contains(held, name) {
 					t.Errorf("member %d seals with %s, member %d opens %q", m, name, o, held)
 				}
 			}
@@ -148,7 +153,10 @@ func TestFleetKeys(t *testing.T) {
 	keys := func(n int) func() bool {
 		return func() bool { look(); return len(seen) >= n || t.Failed() }
 	}
-	eventually(t, "a first key", keys(1))
+	eventually(t, "a first key", func() bool {
+		look()
+		return !slices.ContainsFunc(members, func(p *process) bool { return p.ask("seals") == "none" })
+	})
 	eventually(t, "rotation", keys(2))
 
 	// The store loses everything: members give it back, and one that comes later gets it.

@@ -111,7 +111,8 @@ func newKeys(config KeysConfig, open func(KeysConfig) board, now func() time.Tim
 }
 
 // Ring returns the ring. It has no key before the store was reached, nor as long as the first key of a fleet is younger than
-// Lead: no tickets are sealed and none are opened meanwhile.
+// Lead: no tickets are sealed and none are opened meanwhile. A ring can't open without a key that seals, so members whose clocks
+// are behind don't open the first tickets of all; with later keys every member opens before any seals.
 func (k *Keys) Ring() *session.Ring { return k.ring }
 
 // Run holds the ring in step until ctx is done, whose error it returns.
