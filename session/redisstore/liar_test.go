@@ -202,3 +202,35 @@ func TestHang(t *testing.T) {
 		})
 	}
 }
+
+// TestHangingWrite: a batch that hangs on a client that no context ends doesn't keep Gets from probing.
+func TestHangingWrite(t *testing.T) {
+	t.Parallel()
+	ended := make(chan struct{})
+	defer close(ended)
+	dial := func(context.Context, string, string) (net.Conn, error) {
+		client, server := net.Pipe()
+		go io.Copy(io.Discard, server)
+		go func() { <-ended; server.Close() }()
+		return client, nil
+	}
+	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1", Dialer: dial, ReadTimeout: -1, WriteTimeout: -1, MaxRetries: -1})
+	s := newStore(t, client, redisstore.Config{Timeout: 5 * time.Millisecond, Failures: 1, Cooldown: 5 * time.Millisecond})
+	if err := s.Put(t.Context(), id(0), value(0), in(time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the batch to be given up", func() bool { return s.Stats().BreakerOpens > 0 })
+	probes := 0
+	eventually(t, "probes", func() bool {
+		_, err := s.Get(t.Context(), id(1), false)
+		if errors.Is(err, context.DeadlineExceeded) {
+			probes++
+		} else if !errors.Is(err, redisstore.ErrUnavailable) {
+			t.Fatal(err)
+		}
+		return probes == 3
+	})
+	if n := s.Stats().Queued; n != 1 {
+		t.Errorf("%d writes queued", n)
+	}
+}

@@ -52,11 +52,11 @@ func (r *rawStore) write(pause time.Duration) {
 
 // do writes a batch and returns the keys of removals that are to be tried again.
 func (r *rawStore) do(b batch) (again []string) {
-	ctx, cancel := context.WithTimeout(context.Background(), writeTimeouts*r.calls.timeout)
-	defer cancel()
 	var results []redis.Cmder
+	called, released := false, make(chan struct{})
 	_, err := r.calls.breaker.Execute(func() ([]byte, error) {
-		return guard(ctx, func(ctx context.Context) ([]byte, error) {
+		called = true
+		return within(context.Background(), writeTimeouts*r.calls.timeout, func(ctx context.Context) ([]byte, error) {
 			var err error
 			results, err = r.client.Pipelined(ctx, func(p redis.Pipeliner) error {
 				now := time.Now()
@@ -70,8 +70,11 @@ func (r *rawStore) do(b batch) (again []string) {
 				return nil
 			})
 			return nil, err
-		})
+		}, func() { close(released) })
 	})
+	if called {
+		<-released // the breaker knows of a batch that hangs; what is behind it waits until the client lets go
+	}
 	for i, w := range b {
 		result := err
 		if i < len(results) && answered(err) {
