@@ -79,18 +79,15 @@ func roundTrip(t *http.Transport, count *atomic.Uint64, req *http.Request) (*htt
 	a.Context = httptrace.WithClientTrace(req.Context(), &a.trace)
 	sent := req.WithContext(a)
 	body := &a.body
-	if req.Body != nil && req.Body != http.NoBody {
+	if req.Body != nil && req.Body != http.NoBody && req.GetBody == nil {
 		body.body = req.Body
 		sent.Body = body
-	}
+	} // else there is another body for another attempt; and net/http sends the kinds that it knows together with the header
 	for range maxAttempts {
 		a.since.Store(count.Load())
 		resp, err := t.RoundTrip(sent)
 		if err == errHTTP2 {
-			if body, err = body.again(req); err == nil {
-				if body.body != nil {
-					sent.Body = body
-				}
+			if err = body.again(req, sent); err == nil {
 				continue
 			}
 		}
@@ -159,25 +156,21 @@ func (h *heldBody) Close() error {
 	return h.body.Close()
 }
 
-// again returns the body for another attempt to send req.
-func (h *heldBody) again(req *http.Request) (*heldBody, error) {
+// again gives sent, a copy of req, a body for another attempt.
+func (h *heldBody) again(req, sent *http.Request) (err error) {
 	if h.body == nil {
-		return h, nil
+		if req.GetBody != nil && req.Body != nil && req.Body != http.NoBody {
+			sent.Body, err = req.GetBody()
+		}
+		return err
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if !h.read {
-		h.closed = false
-		return h, nil
+	if h.read {
+		return errors.New("net/http: cannot rewind body after connection loss")
 	}
-	if req.GetBody == nil {
-		return h, errors.New("net/http: cannot rewind body after connection loss")
-	}
-	body, err := req.GetBody()
-	if err != nil {
-		return h, err
-	}
-	return &heldBody{body: body}, nil
+	h.closed = false
+	return nil
 }
 
 // release ends the hold.
