@@ -60,6 +60,8 @@ func runMember(socket string) {
 		case "get", "take":
 			got, err := store.Get(ctx, id(n), command == "take")
 			fmt.Println(string(got) == string(value(n)), got != nil, err)
+		case "serve": // "serve ids" or "serve tickets", behind the PEM of a certificate and its key in an environment variable
+			fmt.Println(serve(argument, store, keys.Ring()))
 		case "seals":
 			held, _ := keys.Ring().Snapshot()
 			if len(held) == 0 {
