@@ -54,6 +54,7 @@ func newContext(s *settings, seen *seen) (*ossl.Context, error) {
 		return nil, err
 	}
 	setHelloChecks(s, config)
+	opts = append(opts, seen.store.configure(s, config)...)
 	if seen.peer != nil {
 		config.KeyLogWriter = &seen.peer.log
 	}
@@ -159,6 +160,14 @@ func setVerification(s *settings, config *tls.Config) error {
 				return nil
 			}
 			return errVerifyFail
+		}
+	}
+	if s.reverifyOnResume && s.verifyFail { // a session's chain; VerifyPeerCertificate is for those that are sent
+		config.VerifyConnection = func(state tls.ConnectionState) error {
+			if state.DidResume {
+				return errVerifyFail
+			}
+			return nil
 		}
 	}
 	if s.ocspCallback {

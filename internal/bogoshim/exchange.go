@@ -19,10 +19,32 @@ const (
 	drainTimeout    = 10 * time.Second
 )
 
-// run makes the test's connection.
-func run(s *settings) (err error) {
-	seen := &seen{}
-	if s.expectPeerSignature != 0 {
+// run makes the test's connections, one after the other. What the first leaves behind the others may resume.
+func run(t *test) error {
+	store, err := newStore()
+	if err != nil {
+		return err
+	}
+	for i := range t.initial.resumeCount + 1 {
+		s := &t.initial
+		if i > 0 {
+			s = &t.resume
+		}
+		if err := store.next(s, i > 0); err != nil {
+			return err
+		}
+		if err := connect(s, store, i > 0); err != nil {
+			return err
+		}
+		time.Sleep(time.Duration(s.resumptionDelay) * time.Second) // libssl's clock is the computer's
+	}
+	return nil
+}
+
+// connect makes one connection.
+func connect(s *settings, store *store, resumes bool) (err error) {
+	seen := &seen{store: store, resumes: resumes}
+	if s.expectPeerSignature != 0 && (!resumes || s.expectSessionMiss) { // who resumes signs nothing
 		seen.peer = &witness{server: s.server}
 	}
 	ctx, err := newContext(s, seen)
@@ -66,9 +88,11 @@ func run(s *settings) (err error) {
 		return err
 	}
 	if s.implicitHandshake {
-		return check(s, c, seen)
+		if err := check(s, c, seen); err != nil {
+			return err
+		}
 	}
-	return nil
+	return checkTicket(s, c, store)
 }
 
 // dial connects to the runner and says which shim this is.

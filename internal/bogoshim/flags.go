@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/base64"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -40,6 +41,11 @@ type settings struct {
 	rejectALPN             bool
 	expectAdvertisedALPN   string
 	resumeCount            int
+	sessionCache           bool // ci/bogo's own flag: servers have a session cache
+	renewTicket            bool
+	skipTicket             bool
+	reverifyOnResume       bool
+	resumptionDelay        int // in seconds
 	oldClientCertCallback  bool
 	ocspCallback           bool
 	failOCSPCallback       bool
@@ -77,6 +83,11 @@ type settings struct {
 	expectVerifyResult         bool
 	expectPeerSignature        uint16
 	expectExtendedMasterSecret bool
+	expectSessionMiss          bool
+	expectNoSession            bool
+	expectTicketRenewal        bool
+	expectSessionID            bool
+	expectNoSessionID          bool
 }
 
 // credential is a certificate with its key, and what goes with it.
@@ -96,6 +107,7 @@ var flags = map[string]func(s *settings, next func() string) error{
 	"-ipv6":                    boolean(func(s *settings) *bool { return &s.ipv6 }),
 	"-is-handshaker-supported": boolean(func(s *settings) *bool { return &s.isHandshakerSupported }),
 	"-unimplemented-log":       text(func(s *settings) *string { return &s.unimplementedLog }),
+	"-with-session-cache":      boolean(func(s *settings) *bool { return &s.sessionCache }),
 
 	"-server":       boolean(func(s *settings) *bool { return &s.server }),
 	"-min-version":  number(func(s *settings) *uint16 { return &s.minVersion }),
@@ -132,6 +144,11 @@ var flags = map[string]func(s *settings, next func() string) error{
 	"-reject-alpn":                    boolean(func(s *settings) *bool { return &s.rejectALPN }),
 	"-expect-advertised-alpn":         text(func(s *settings) *string { return &s.expectAdvertisedALPN }),
 	"-resume-count":                   number(func(s *settings) *int { return &s.resumeCount }),
+	"-use-ticket-callback":            nothing, // keys are the shim's own always
+	"-renew-ticket":                   boolean(func(s *settings) *bool { return &s.renewTicket }),
+	"-skip-ticket":                    boolean(func(s *settings) *bool { return &s.skipTicket }),
+	"-reverify-on-resume":             boolean(func(s *settings) *bool { return &s.reverifyOnResume }),
+	"-resumption-delay":               number(func(s *settings) *int { return &s.resumptionDelay }),
 	"-must-match-issuer":              boolean(func(s *settings) *bool { return &s.current().mustMatchIssuer }),
 	"-use-old-client-cert-callback":   boolean(func(s *settings) *bool { return &s.oldClientCertCallback }),
 	"-use-ocsp-callback":              boolean(func(s *settings) *bool { return &s.ocspCallback }),
@@ -176,45 +193,68 @@ var flags = map[string]func(s *settings, next func() string) error{
 	"-expect-peer-signature-algorithm": number(func(s *settings) *uint16 { return &s.expectPeerSignature }),
 	"-expect-verify-result":            boolean(func(s *settings) *bool { return &s.expectVerifyResult }),
 	"-expect-extended-master-secret":   boolean(func(s *settings) *bool { return &s.expectExtendedMasterSecret }),
-	"-expect-no-session":               nothing, // and never is there one
+	"-expect-session-miss":             boolean(func(s *settings) *bool { return &s.expectSessionMiss }),
+	"-expect-no-session":               boolean(func(s *settings) *bool { return &s.expectNoSession }),
+	"-expect-ticket-renewal":           boolean(func(s *settings) *bool { return &s.expectTicketRenewal }),
+	"-expect-session-id":               boolean(func(s *settings) *bool { return &s.expectSessionID }),
+	"-expect-no-session-id":            boolean(func(s *settings) *bool { return &s.expectNoSessionID }),
 }
 
-// parseFlags reads the command line. Settings are returned with an error too: they name the log.
-func parseFlags(args []string) (*settings, error) {
-	s := &settings{}
-	var missing error
+// A test is what the flags ask for.
+type test struct {
+	initial settings // of the first connection
+	resume  settings // of those that follow it
+}
+
+// prefixes begin flags for one kind of connection only: the others have all. What comes with -on-retry- is for connections that go
+// on after 0-RTT data was rejected, of which there is none: such flags must be known, and have no effect.
+var prefixes = map[string]func(t *test) []*settings{
+	"-on-initial-": func(t *test) []*settings { return []*settings{&t.initial} },
+	"-on-resume-":  func(t *test) []*settings { return []*settings{&t.resume} },
+	"-on-retry-":   func(*test) []*settings { return []*settings{{}} },
+}
+
+// parseFlags reads the command line. A test is returned with an error too: it names the log.
+func parseFlags(args []string) (*test, error) {
+	t := &test{}
 	for len(args) > 0 {
-		// -on-initial- is for the first of several connections, of which there is only one.
-		name := "-" + strings.TrimPrefix(strings.TrimPrefix(args[0], "-"), "on-initial-")
+		name, to := args[0], []*settings{&t.initial, &t.resume}
 		args = args[1:]
+		for prefix, choose := range prefixes {
+			if rest, ok := strings.CutPrefix(name, prefix); ok {
+				name, to = "-"+rest, choose(t)
+			}
+		}
 		apply := flags[name]
 		if apply == nil {
-			return s, unimplemented(name)
+			return t, unimplemented(name)
 		}
-		next := func() string {
-			if len(args) == 0 {
-				missing = fmt.Errorf("flag %s has no value", name)
-				return ""
+		rest := args
+		for _, s := range to { // each reads the same value
+			args = rest
+			missing := false
+			next := func() string {
+				if missing = len(args) == 0; missing {
+					return ""
+				}
+				value := args[0]
+				args = args[1:]
+				return value
 			}
-			value := args[0]
-			args = args[1:]
-			return value
-		}
-		if err := apply(s, next); err != nil {
-			return s, fmt.Errorf("flag %s: %w", name, err)
-		}
-		if missing != nil {
-			return s, missing
+			err := apply(s, next)
+			if missing {
+				return t, fmt.Errorf("flag %s has no value", name)
+			}
+			if err != nil {
+				return t, fmt.Errorf("flag %s: %w", name, err)
+			}
 		}
 	}
-	return s, s.checkCombinations()
+	return t, errors.Join(t.initial.checkCombinations(), t.resume.checkCombinations())
 }
 
 // checkCombinations refuses what is unimplemented in some roles only.
 func (s *settings) checkCombinations() error {
-	if s.resumeCount > 0 {
-		return unimplemented("-resume-count")
-	}
 	if !s.server {
 		return nil
 	}

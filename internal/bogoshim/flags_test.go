@@ -7,25 +7,33 @@ import (
 )
 
 func TestParseFlags(t *testing.T) {
-	s, err := parseFlags([]string{
+	parsed, err := parseFlags([]string{
 		"-port", "1234", "-shim-id", "18446744073709551615", "-server", "-cert-file", "default", "-curves", "29", "-curves", "23",
 		"-new-x509-credential", "-cert-file", "first", "-signing-prefs", "1027", "-new-x509-credential", "-cert-file", "second",
 		"-expect-selected-credential", "-1", "-on-initial-expect-alpn", "foo", "-ocsp-response", "AQID",
+		"-resume-count", "2", "-on-resume-max-version", "771", "-on-retry-max-version", "772", "-on-resume-new-x509-credential",
+		"-on-resume-cert-file", "third",
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	one := -1
-	want := &settings{
-		port: 1234, shimID: 1<<64 - 1, server: true, curves: []uint16{29, 23}, expectALPN: "foo", expectSelectedCredential: &one,
-		credential: credential{certFile: "default"},
-		credentials: []*credential{
-			{certFile: "first", signingPrefs: []uint16{1027}},
-			{certFile: "second", ocspResponse: []byte{1, 2, 3}},
-		},
+	both := func() settings {
+		return settings{
+			port: 1234, shimID: 1<<64 - 1, server: true, curves: []uint16{29, 23}, expectSelectedCredential: &one, resumeCount: 2,
+			credential: credential{certFile: "default"},
+			credentials: []*credential{
+				{certFile: "first", signingPrefs: []uint16{1027}},
+				{certFile: "second", ocspResponse: []byte{1, 2, 3}},
+			},
+		}
 	}
-	if !reflect.DeepEqual(s, want) {
-		t.Errorf("got %+v, want %+v", s, want)
+	want := &test{both(), both()}
+	want.initial.expectALPN = "foo"
+	want.resume.maxVersion = 771
+	want.resume.credentials = append(want.resume.credentials, &credential{certFile: "third"})
+	if !reflect.DeepEqual(parsed, want) {
+		t.Errorf("got %+v, want %+v", parsed, want)
 	}
 }
 
@@ -35,8 +43,10 @@ func TestParseFlagsRefuses(t *testing.T) {
 		unimplemented bool
 	}{
 		{[]string{"-no-such-flag"}, true},
-		{[]string{"-on-resume-verify-fail"}, true},
-		{[]string{"-resume-count", "1"}, true},
+		{[]string{"-on-resume-no-such-flag"}, true},
+		{[]string{"-on-retry-no-such-flag"}, true},
+		{[]string{"-on-resume-server", "-on-resume-use-ocsp-callback"}, true},
+		{[]string{"-on-retry-resume-count"}, false},
 		{[]string{"-server", "-new-x509-credential", "-must-match-issuer"}, true},
 		{[]string{"-port"}, false},
 		{[]string{"-port", "x"}, false},

@@ -33,15 +33,15 @@ func main() {
 			exit(explain(args[1:]), "")
 		}
 	}
-	s, err := parseFlags(args)
+	t, err := parseFlags(args)
 	if err == nil {
-		if s.isHandshakerSupported {
+		if t.initial.isHandshakerSupported {
 			fmt.Println("No") // BoringSSL's split of a handshake between two processes
 			return
 		}
-		err = run(s)
+		err = run(t)
 	}
-	exit(err, s.unimplementedLog)
+	exit(err, t.initial.unimplementedLog)
 }
 
 // unimplemented says what the shim, or ossl, does not have.

@@ -91,7 +91,7 @@ func (test *runnerTest) run(t *testing.T, flags []string) {
 	if test.server {
 		flags = append(flags, "-server")
 	}
-	s, err := parseFlags(flags)
+	parsed, err := parseFlags(flags)
 	if err != nil {
 		t.Fatal(err)
 	}
