@@ -153,7 +153,7 @@ void ossl_conn_facts(ossl_conn *pub, ossl_facts *f)
 	memset(f, 0, sizeof *f);
 	f->version = (uint16_t)ossl_fn.SSL_version(c->ssl);
 	f->cipher = cipher ? ossl_fn.SSL_CIPHER_get_protocol_id(cipher) : 0;
-	f->group = c->group;
+	f->group = session_group(c);
 	f->resumed = ossl_fn.SSL_session_reused(c->ssl) == 1;
 	f->hello_retry = c->hello_retry;
 	f->extended_master_secret = ossl_fn.SSL_ctrl(c->ssl, OSSL_SSL_CTRL_GET_EXTMS_SUPPORT, 0, NULL) == 1;

@@ -73,6 +73,8 @@ typedef struct {
 	uint8_t new_ticket; /* a client's, in TLS 1.2 */
 	bytes name;     /* a server's: the name that the client asked for, which libssl forgets when it resumes TLS 1.2 */
 	bytes chain;    /* a server's: the client's, to be kept in the session */
+	uint8_t chain_offered;  /* chain is a session's that was offered: it counts only if that is resumed */
+	uint16_t offered_group; /* of the same session */
 	bytes offered;  /* a server's: the session that was found for offered_id */
 	bytes sessions; /* made on this connection, for Go */
 	/* For a takeover, gathered during the handshake. */
@@ -128,6 +130,9 @@ int session_hello(conn *c);
 
 /* Keeps the client's chain, packed, for the session. */
 void session_chain(conn *c, const uint8_t *chain, size_t len);
+
+/* The group of the key exchange: a resumed TLS 1.2 session's, where the handshake has none. */
+uint16_t session_group(const conn *c);
 
 /* The server's choice among the client's protocols. Returns 1 with what was selected, 0 for none, -1 to refuse. */
 int alpn_select(const ossl_ctx *ctx, const uint8_t *in, size_t in_len, const uint8_t **out, uint8_t *out_len);

@@ -127,18 +127,28 @@ static int on_ticket_key_1_1_1(SSL *ssl, unsigned char *name, unsigned char *iv,
 	return answer;
 }
 
+uint16_t session_group(const conn *c)
+{
+	return c->group == 0 && ossl_fn.SSL_session_reused(c->ssl) == 1 ? c->offered_group : c->group;
+}
+
 /* Puts what a session is bound to, and the client's chain, into it. */
 static int put_appdata(conn *c, SSL_SESSION *s)
 {
 	uint8_t data[BINDING + 2] = {0};
+	uint16_t group = session_group(c);
 	bytes all = {0};
 	int ok;
 
+	/* A session that was found acceptable may still not be resumed, and who offered it has proven nothing then: its binder has not
+	 * been looked at. The session made instead must not inherit its chain. */
+	if (c->chain_offered && ossl_fn.SSL_session_reused(c->ssl) != 1)
+		c->chain.len = 0;
 	if (c->chain.len > MAX_KEPT_CHAIN) /* bound to nothing */
 		return ossl_fn.SSL_SESSION_set1_ticket_appdata(s, data, sizeof data) == 1;
 	memcpy(data, c->binding, BINDING);
-	data[BINDING] = (uint8_t)(c->group >> 8);
-	data[BINDING + 1] = (uint8_t)c->group;
+	data[BINDING] = (uint8_t)(group >> 8);
+	data[BINDING + 1] = (uint8_t)group;
 	if (c->chain.len == 0)
 		return ossl_fn.SSL_SESSION_set1_ticket_appdata(s, data, sizeof data) == 1;
 	ok = bytes_append(&all, data, sizeof data, MAX_SESSIONS) && bytes_append(&all, c->chain.data, c->chain.len, MAX_SESSIONS) &&
@@ -151,6 +161,7 @@ void session_chain(conn *c, const uint8_t *chain, size_t len)
 {
 	if (!c->ctx->tickets && !c->ctx->cached)
 		return;
+	c->chain_offered = 0;
 	c->chain.len = 0;
 	if (!bytes_append(&c->chain, chain, len, len) || len > MAX_KEPT_CHAIN)
 		ossl_fn.SSL_set_num_tickets(c->ssl, 0); /* in TLS 1.2 the ticket has been promised */
@@ -170,8 +181,9 @@ static int acceptable(conn *c, SSL_SESSION *s)
 	len -= BINDING + 2;
 	if (c->ctx->client_auth == OSSL_SSL_VERIFY_NONE ? len > 0 : !c->calls_go || !c->go || osslGoResume(c->go, data, len) != 1)
 		return 0;
-	session_chain(c, data, len); /* for the next ticket */
-	c->group = (uint16_t)(data[-2] << 8 | data[-1]); /* TLS 1.3 has a new one, in its ServerHello */
+	session_chain(c, data, len); /* for the next ticket, if this session is resumed */
+	c->chain_offered = 1;
+	c->offered_group = (uint16_t)(data[-2] << 8 | data[-1]);
 	return 1;
 }
 
