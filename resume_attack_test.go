@@ -3,6 +3,8 @@ package ossl_test
 import (
 	"crypto/tls"
 	"fmt"
+	"io"
+	"net"
 	"testing"
 
 	"github.com/ossl-go/ossl"
@@ -43,4 +45,60 @@ func TestSessionOfAnotherLendsNoCertificate(t *testing.T) {
 			})
 		}
 	}
+}
+
+// TestTakeoverBetweenAnyTwoBytes divides what comes after the handshake in each place there is between two reads: the connection is
+// taken over while it is read.
+func TestTakeoverBetweenAnyTwoBytes(t *testing.T) {
+	cc, sc := resuming(tls.VersionTLS13)
+	client, server := newContext(t, cc), newContext(t, sc)
+	words := []string{"first", "second", "third"}
+	for cut, all := 0, 1; cut < all; cut++ {
+		a, b := tlstest.Buffered()
+		at := &cutConn{Conn: a}
+		c, s := client.Client(at, ""), server.Server(b)
+		done := make(chan error, 1)
+		go func() {
+			err := s.Handshake()
+			for _, word := range words {
+				if err == nil {
+					_, err = io.WriteString(s, word)
+				}
+			}
+			if err == nil {
+				err = s.CloseWrite()
+			}
+			done <- err
+		}()
+		if err := c.Handshake(); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-done; err != nil {
+			t.Fatal(err)
+		}
+		at.first, at.cutting, at.read = cut, true, 0
+		got, err := io.ReadAll(c)
+		if string(got) != "firstsecondthird" || err != nil {
+			t.Errorf("cut after %d bytes: read %q, %v", cut, got, err)
+		}
+		all = at.read
+		c.Close()
+		s.Close()
+	}
+}
+
+// cutConn has a first Read that returns no more than first bytes, or one where that is 0.
+type cutConn struct {
+	net.Conn
+	cutting     bool
+	first, read int
+}
+
+func (c *cutConn) Read(b []byte) (int, error) {
+	if c.cutting && c.read < c.first {
+		b = b[:min(len(b), c.first-c.read)]
+	}
+	n, err := c.Conn.Read(b)
+	c.read += n
+	return n, err
 }

@@ -196,13 +196,15 @@ typedef struct conf_method_st CONF_METHOD;
 		size_t llen, const unsigned char *context, size_t contextlen, int use_context)) \
 	X(SSL, OSSL_V1_1_1, REQUIRED, int, SSL_get_key_update_type, (const SSL *s)) \
 	X(SSL, OSSL_V1_1_1, REQUIRED, int, SSL_key_update, (SSL *s, int updatetype)) \
-	/* Taking over from libssl: SSL_get_session(3), SSL_get_client_random(3), SSL_has_pending(3), SSL_set_shutdown(3) */ \
+	/* Taking over from libssl: SSL_get_session(3), SSL_get_client_random(3), SSL_has_pending(3), SSL_rstate_string(3),
+	 * SSL_set_shutdown(3) */ \
 	X(SSL, OSSL_V1_1_1, REQUIRED, SSL_SESSION *, SSL_get_session, (const SSL *ssl)) \
 	X(SSL, OSSL_V1_1_1, REQUIRED, size_t, SSL_SESSION_get_master_key, (const SSL_SESSION *sess, unsigned char *out, size_t outlen)) \
 	X(SSL, OSSL_V1_1_1, REQUIRED, uint8_t, SSL_SESSION_get_max_fragment_length, (const SSL_SESSION *sess)) \
 	X(SSL, OSSL_V1_1_1, REQUIRED, size_t, SSL_get_client_random, (const SSL *ssl, unsigned char *out, size_t outlen)) \
 	X(SSL, OSSL_V1_1_1, REQUIRED, size_t, SSL_get_server_random, (const SSL *ssl, unsigned char *out, size_t outlen)) \
 	X(SSL, OSSL_V1_1_1, REQUIRED, int, SSL_has_pending, (const SSL *s)) \
+	X(SSL, OSSL_V1_1_1, REQUIRED, const char *, SSL_rstate_string, (const SSL *s)) \
 	X(SSL, OSSL_V1_1_1, REQUIRED, void, SSL_set_shutdown, (SSL *ssl, int mode)) \
 	/* Sessions: SSL_CTX_set_session_ticket_cb(3), SSL_CTX_sess_set_get_cb(3), SSL_CTX_set_tlsext_ticket_key_cb(3),
 	 * SSL_CTX_set_client_hello_cb(3), d2i_SSL_SESSION(3), SSL_set_session(3), SSL_CTX_set_timeout(3), SSL_in_init(3) */ \

@@ -213,9 +213,11 @@ int takeover(conn *c, ossl_facts *f)
 	const suite *s = suite_of(&c->ctx->algorithms, f->cipher);
 	SSL_SESSION *session = ossl_fn.SSL_get_session(c->ssl);
 
-	/* A peer's max_fragment_length (RFC 6066, section 4) is libssl's to keep to; so is input that it has read already. */
+	/* A peer's max_fragment_length (RFC 6066, section 4) is libssl's to keep to; so is input that it has read already. A record's
+	 * header alone is not pending: SSL_rstate_string(3) tells. */
 	if (!c->ctx->own_records || !s || s->tls13 != (f->version == OSSL_TLS1_3_VERSION) || !session ||
 		ossl_fn.SSL_SESSION_get_max_fragment_length(session) != 0 || ossl_fn.SSL_has_pending(c->ssl) ||
+		strcmp(ossl_fn.SSL_rstate_string(c->ssl), "RH") != 0 ||
 		ossl_fn.SSL_get_key_update_type(c->ssl) != OSSL_SSL_KEY_UPDATE_NONE || c->spill.len > 0 || ossl_fn.SSL_in_init(c->ssl))
 		return 0;
 	if (!(s->tls13 ? secrets13(c, s) : secrets12(c, s)) || !keep(c, f)) {
