@@ -102,3 +102,48 @@ func (c *cutConn) Read(b []byte) (int, error) {
 	c.read += n
 	return n, err
 }
+
+// TestSuiteNoLongerAllowed has one end allow the suite of a TLS 1.2 session no longer: crypto/tls does not resume it then.
+func TestSuiteNoLongerAllowed(t *testing.T) {
+	one, other := tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256, tls.TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384
+	suites := func(ids ...uint16) func(*tls.Config) { return func(c *tls.Config) { c.CipherSuites = ids } }
+	for _, where := range []string{"client", "server"} {
+		for _, way := range []string{"ossl-ossl", "ossl-std", "std-ossl", "ossl-ossl cache"} {
+			t.Run(where+"/"+way, func(t *testing.T) {
+				cc, sc := resuming(tls.VersionTLS12)
+				sc.Certificates = []tls.Certificate{tlstest.ServerCert(tlstest.P256)}
+				sc.SetSessionTicketKeys([][32]byte{{1}})
+				var opts []ossl.Option
+				if way == "ossl-ossl cache" {
+					sc.SessionTicketsDisabled = true
+					opts = append(opts, ossl.WithSessionCache(session.NewCache(8)))
+				}
+				ends := func() (client, server end) {
+					client, server = osslClient(t, cc), osslServer(t, sc, opts...)
+					switch way {
+					case "ossl-std":
+						server = stdServer(sc)
+					case "std-ossl":
+						client = stdClient(cc)
+					}
+					return client, server
+				}
+				suites(one)(cc)
+				client, server := ends()
+				wantResumed(t, client, server, false)
+				wantResumed(t, client, server, true)
+				if where == "client" {
+					cc = cc.Clone()
+					suites(other)(cc)
+				} else {
+					cc, sc = cc.Clone(), sc.Clone()
+					suites(one, other)(cc)
+					suites(other)(sc)
+				}
+				client, server = ends()
+				wantResumed(t, client, server, false)
+				wantResumed(t, client, server, true)
+			})
+		}
+	}
+}

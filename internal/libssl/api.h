@@ -212,6 +212,8 @@ typedef struct conf_method_st CONF_METHOD;
 		int (*dec)(SSL *, SSL_SESSION *, const unsigned char *, size_t, int, void *), void *arg)) \
 	X(SSL, OSSL_V1_1_1, REQUIRED, int, SSL_SESSION_set1_ticket_appdata, (SSL_SESSION *ss, const void *data, size_t len)) \
 	X(SSL, OSSL_V1_1_1, REQUIRED, int, SSL_SESSION_get0_ticket_appdata, (SSL_SESSION *ss, void **data, size_t *len)) \
+	X(SSL, OSSL_V1_1_1, REQUIRED, const SSL_CIPHER *, SSL_SESSION_get0_cipher, (const SSL_SESSION *s)) \
+	X(SSL, OSSL_V1_1_1, REQUIRED, int, SSL_SESSION_get_protocol_version, (const SSL_SESSION *s)) \
 	X(SSL, OSSL_V1_1_1, REQUIRED, void, SSL_CTX_sess_set_new_cb, (SSL_CTX *ctx, int (*cb)(SSL *, SSL_SESSION *))) \
 	X(SSL, OSSL_V1_1_1, REQUIRED, void, SSL_CTX_sess_set_get_cb, \
 		(SSL_CTX *ctx, SSL_SESSION *(*cb)(SSL *, const unsigned char *, int, int *))) \
@@ -368,6 +370,7 @@ typedef struct conf_method_st CONF_METHOD;
 	K(OSSL_V1_1_1, SSL_CTRL_SET_SIGALGS_LIST, 98) \
 	K(OSSL_V1_1_1, SSL_CTRL_SET_CLIENT_SIGALGS_LIST, 102) \
 	K(OSSL_V1_1_1, SSL_CTRL_GET_EXTMS_SUPPORT, 122) \
+	K(OSSL_V1_1_1, SSL_CTRL_GET_RAW_CIPHERLIST, 110) \
 	K(OSSL_V1_1_1, SSL_CTRL_SET_MIN_PROTO_VERSION, 123) \
 	K(OSSL_V1_1_1, SSL_CTRL_SET_MAX_PROTO_VERSION, 124) \
 	K(OSSL_V3_0, SSL_CTRL_SET_RETRY_VERIFY, 136) \

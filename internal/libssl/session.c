@@ -167,6 +167,36 @@ void session_chain(conn *c, const uint8_t *chain, size_t len)
 		ossl_fn.SSL_set_num_tickets(c->ssl, 0); /* in TLS 1.2 the ticket has been promised */
 }
 
+/* Whether the context still allows the suite of a TLS 1.2 session, with which alone it could be resumed. */
+static int suite_allowed(conn *c, const SSL_SESSION *s, uint16_t *id)
+{
+	const SSL_CIPHER *cipher = ossl_fn.SSL_SESSION_get0_cipher(s);
+
+	*id = cipher ? ossl_fn.SSL_CIPHER_get_protocol_id(cipher) : 0;
+	return cipher && ossl_ctx_has_cipher(c->ctx, *id);
+}
+
+/* Whether a session is of the version chosen and, in TLS 1.2, of a suite that both ends allow: libssl does not look at what the server
+ * allows, and ends the handshake if the client doesn't offer it. TLS 1.3 chooses anew. */
+static int fits(conn *c, const SSL_SESSION *s)
+{
+	uint8_t *offered = NULL;
+	long i, len;
+	uint16_t id;
+
+	if (ossl_fn.SSL_SESSION_get_protocol_version(s) != ossl_fn.SSL_version(c->ssl))
+		return 0;
+	if (ossl_fn.SSL_version(c->ssl) == OSSL_TLS1_3_VERSION)
+		return 1;
+	if (!suite_allowed(c, s, &id))
+		return 0;
+	len = ossl_fn.SSL_ctrl(c->ssl, OSSL_SSL_CTRL_GET_RAW_CIPHERLIST, 0, &offered);
+	for (i = 0; i + 2 <= len; i += 2)
+		if (offered[i] == id >> 8 && offered[i + 1] == (id & 0xff))
+			return 1;
+	return 0;
+}
+
 /* Whether this connection may resume a session: it is bound to the same, and Go agrees to the client's certificates. */
 static int acceptable(conn *c, SSL_SESSION *s)
 {
@@ -175,7 +205,7 @@ static int acceptable(conn *c, SSL_SESSION *s)
 	size_t len = 0;
 
 	if (ossl_fn.SSL_SESSION_get0_ticket_appdata(s, &appdata, &len) != 1 || len < BINDING + 2 ||
-		memcmp(appdata, c->binding, BINDING) != 0)
+		memcmp(appdata, c->binding, BINDING) != 0 || !fits(c, s))
 		return 0;
 	data = (const uint8_t *)appdata + BINDING + 2;
 	len -= BINDING + 2;
@@ -423,6 +453,7 @@ void session_begin(conn *c, const uint8_t *session, size_t len)
 {
 	const unsigned char *p = session;
 	SSL_SESSION *s;
+	uint16_t id;
 
 	if (c->server ? !has_keys(c->ctx) : !c->ctx->keep_sessions) {
 		ossl_fn.SSL_set_options(c->ssl, OSSL_SSL_OP_NO_TICKET);
@@ -432,6 +463,10 @@ void session_begin(conn *c, const uint8_t *session, size_t len)
 	if (c->server || len == 0)
 		return;
 	s = ossl_fn.d2i_SSL_SESSION(NULL, &p, (long)len);
+	if (s && ossl_fn.SSL_SESSION_get_protocol_version(s) < OSSL_TLS1_3_VERSION && !suite_allowed(c, s, &id)) {
+		ossl_fn.SSL_SESSION_free(s); /* the server would choose it, or end the handshake */
+		return;
+	}
 	if (!s || ossl_fn.SSL_set_session(c->ssl, s) != 1) /* it is not resumed, and nothing else is lost */
 		ossl_fn.ERR_clear_error();
 	ossl_fn.SSL_SESSION_free(s);
