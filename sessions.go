@@ -60,15 +60,15 @@ func (h *handshake) lookUp() error {
 		c.unlock()
 		return net.ErrClosed
 	}
-	id := bytes.Clone(h.tls.Lookup())
-	c.unlock()
+	id, singleUse := bytes.Clone(h.tls.Lookup()), h.tls.SingleUse()
+	c.unlock() // which frees h.tls if Close has been called
 	if id == nil {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(h.ctx, cacheTimeout)
 	// TLS 1.3's IDs are for one use. One of TLS 1.2 has 32 bytes too: what tells them apart is which hello it came in, and libssl says
 	// so by the options it has set by now.
-	found, err := c.ctx.opts.cache.Get(ctx, id, h.tls.SingleUse())
+	found, err := c.ctx.opts.cache.Get(ctx, id, singleUse)
 	cancel()
 	if err != nil || len(found) == 0 {
 		return nil
@@ -79,7 +79,7 @@ func (h *handshake) lookUp() error {
 		return net.ErrClosed
 	}
 	h.tls.OfferSession(found)
-	if !h.tls.SingleUse() {
+	if !singleUse {
 		h.lookedUp = id
 	}
 	return nil
