@@ -15,7 +15,7 @@ var groups = map[string]string{
 	"libssl":                   "what libssl does in a handshake",
 	"not in ossl":              "a protocol or extension that ossl, or OpenSSL, doesn't have",
 	"ossl":                     "meant to be so, and differs from crypto/tls",
-	"resumption":               "sessions",
+	"session IDs":              "what needs a session cache: run apart",
 	"runner":                   "the test needs what the shim can't have",
 	"signer":                   "what can't be done with a crypto.Signer",
 	"unprotected alert":        "what libssl does in a handshake, seen often",
@@ -92,11 +92,11 @@ func TestReadConfigRefuses(t *testing.T) {
 }
 
 func TestLoadConfigMerges(t *testing.T) {
-	base, err := loadConfig(".", "99.1.2")
+	base, err := loadConfig(".", minorVersion("99.1.2"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	own, err := loadConfig(".", "3.5.1")
+	own, err := loadConfig(".", minorVersion("3.5.1"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -45,7 +45,6 @@ type settings struct {
 	renewTicket            bool
 	skipTicket             bool
 	reverifyOnResume       bool
-	resumptionDelay        int // in seconds
 	oldClientCertCallback  bool
 	ocspCallback           bool
 	failOCSPCallback       bool
@@ -148,7 +147,6 @@ var flags = map[string]func(s *settings, next func() string) error{
 	"-renew-ticket":                   boolean(func(s *settings) *bool { return &s.renewTicket }),
 	"-skip-ticket":                    boolean(func(s *settings) *bool { return &s.skipTicket }),
 	"-reverify-on-resume":             boolean(func(s *settings) *bool { return &s.reverifyOnResume }),
-	"-resumption-delay":               number(func(s *settings) *int { return &s.resumptionDelay }),
 	"-must-match-issuer":              boolean(func(s *settings) *bool { return &s.current().mustMatchIssuer }),
 	"-use-old-client-cert-callback":   boolean(func(s *settings) *bool { return &s.oldClientCertCallback }),
 	"-use-ocsp-callback":              boolean(func(s *settings) *bool { return &s.ocspCallback }),

@@ -77,23 +77,25 @@ func checkDuplicates(data []byte) error {
 	return value()
 }
 
-// loadConfig reads config.json in folder dir, and what it lacks for an OpenSSL of a version.
-func loadConfig(dir, version string) (*runnerConfig, error) {
+// loadConfig reads config.json in folder dir, and what it lacks for each of some names: config-NAME.json, if there is one.
+func loadConfig(dir string, names ...string) (*runnerConfig, error) {
 	config, err := readConfig(filepath.Join(dir, "config.json"))
 	if err != nil {
 		return nil, err
 	}
-	own, err := readConfig(filepath.Join(dir, "config-"+minorVersion(version)+".json"))
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return config, nil
-	case err != nil:
-		return nil, err
-	}
-	maps.Copy(config.DisabledTests, own.DisabledTests)
-	maps.Copy(config.ErrorMap, own.ErrorMap)
-	if own.AllCurves != nil {
-		config.AllCurves = own.AllCurves
+	for _, name := range names {
+		own, err := readConfig(filepath.Join(dir, "config-"+name+".json"))
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			continue
+		case err != nil:
+			return nil, err
+		}
+		maps.Copy(config.DisabledTests, own.DisabledTests)
+		maps.Copy(config.ErrorMap, own.ErrorMap)
+		if own.AllCurves != nil {
+			config.AllCurves = own.AllCurves
+		}
 	}
 	return config, nil
 }
@@ -110,21 +112,25 @@ func group(reason string) string {
 	return group
 }
 
-// printRunnerConfig prints the configuration for the OpenSSL that is in use: -runner-config DIR [GROUP…]. What is disabled for
-// a reason of one of the groups is left out.
+// printRunnerConfig prints the configuration for the OpenSSL that is in use: -runner-config DIR [-cache] [GROUP…]. What is disabled
+// for a reason of one of the groups is left out. -cache is for shims that have -with-session-cache.
 func printRunnerConfig(args []string) error {
 	if len(args) == 0 {
-		return errors.New("usage: bogoshim -runner-config DIR [GROUP…]")
+		return errors.New("usage: bogoshim -runner-config DIR [-cache] [GROUP…]")
 	}
 	library, err := ossl.Library()
 	if err != nil {
 		return err
 	}
-	config, err := loadConfig(args[0], library.Version)
+	names, enabled := []string{minorVersion(library.Version)}, args[1:]
+	if len(enabled) > 0 && enabled[0] == "-cache" {
+		names, enabled = append(names, "cache"), append(enabled[1:], "session IDs")
+	}
+	config, err := loadConfig(args[0], names...)
 	if err != nil {
 		return err
 	}
-	maps.DeleteFunc(config.DisabledTests, func(_, reason string) bool { return slices.Contains(args[1:], group(reason)) })
+	maps.DeleteFunc(config.DisabledTests, func(_, reason string) bool { return slices.Contains(enabled, group(reason)) })
 	config.Comment = "for " + library.VersionText
 	encoder := json.NewEncoder(os.Stdout)
 	encoder.SetIndent("", "\t")

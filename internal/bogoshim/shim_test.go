@@ -27,6 +27,7 @@ type runnerTest struct {
 	config func(*tls.Config) // the runner's
 	abrupt bool              // the runner ends without close_notify
 	fails  bool              // the shim does
+	fresh  bool              // each connection's runner has forgotten the one before
 }
 
 func TestShim(t *testing.T) {
@@ -62,6 +63,17 @@ func TestShim(t *testing.T) {
 		{name: "other credential", flags: slices.Concat(both, []string{"-expect-selected-credential", "1"}), config: anyClient,
 			fails: true},
 		{name: "chain refused", flags: []string{"-verify-fail", "-verify-peer"}, fails: true},
+		{name: "resumed", flags: []string{"-resume-count", "2"}},
+		{name: "resumed, TLS 1.2", flags: []string{"-resume-count", "2", "-max-version", "771", "-expect-ticket-renewal"}},
+		{name: "resumed from a cache", flags: []string{"-resume-count", "2", "-with-session-cache"}},
+		{name: "resumed, implicit", flags: []string{"-resume-count", "1", "-implicit-handshake"}},
+		{name: "resumed, not to be", flags: []string{"-resume-count", "1", "-expect-session-miss"}, fails: true},
+		{name: "not resumed", flags: []string{"-resume-count", "1", "-expect-session-miss"}, fresh: true},
+		{name: "not resumed, to be", flags: []string{"-resume-count", "1"}, fresh: true, fails: true},
+		{name: "refused when resumed", flags: []string{"-resume-count", "1", "-on-resume-verify-fail", "-reverify-on-resume",
+			"-verify-peer", "-use-custom-verify-callback"}, fails: true},
+		{name: "accepted when resumed", flags: []string{"-resume-count", "1", "-on-resume-verify-fail", "-verify-peer",
+			"-use-custom-verify-callback"}},
 	} {
 		for _, server := range []bool{false, true} {
 			test.server = server
@@ -96,8 +108,9 @@ func (test *runnerTest) run(t *testing.T, flags []string) {
 		t.Fatal(err)
 	}
 	done := make(chan error, 1)
-	go func() { done <- test.exchange(listener, s) }()
-	err = run(s)
+	go func() { done <- test.exchanges(listener, &parsed.initial) }()
+	err = run(parsed)
+	listener.Close() // the runner expects no more
 	if peer := <-done; peer != nil && !test.fails {
 		t.Errorf("runner: %v", peer)
 	}
@@ -110,8 +123,38 @@ func (test *runnerTest) run(t *testing.T, flags []string) {
 	}
 }
 
-// exchange is the runner's end.
-func (test *runnerTest) exchange(listener net.Listener, s *settings) error {
+// exchanges is the runner's end.
+func (test *runnerTest) exchanges(listener net.Listener, s *settings) error {
+	var config *tls.Config
+	for range s.resumeCount + 1 {
+		if config == nil || test.fresh {
+			config = test.runnerConfig()
+		}
+		if err := test.exchange(listener, s, config); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (test *runnerTest) runnerConfig() *tls.Config {
+	config := &tls.Config{
+		InsecureSkipVerify: true,
+		ServerName:         tlstest.ServerName, // sessions are kept by it
+		ClientSessionCache: tls.NewLRUClientSessionCache(0),
+		Certificates:       []tls.Certificate{tlstest.ServerCert(tlstest.P256)},
+	}
+	if test.config != nil {
+		test.config(config)
+	}
+	if test.server {
+		config.Certificates = []tls.Certificate{tlstest.ClientCert(tlstest.P256)}
+	}
+	return config
+}
+
+// exchange is the runner's end of one connection.
+func (test *runnerTest) exchange(listener net.Listener, s *settings, config *tls.Config) error {
 	conn, err := listener.Accept()
 	if err != nil {
 		return err
@@ -122,13 +165,8 @@ func (test *runnerTest) exchange(listener net.Listener, s *settings) error {
 	if _, err := io.ReadFull(conn, id); err != nil || binary.LittleEndian.Uint64(id) != 77 {
 		return errors.Join(err, errors.New("wrong identity "+strconv.Quote(string(id))))
 	}
-	config := &tls.Config{InsecureSkipVerify: true, Certificates: []tls.Certificate{tlstest.ServerCert(tlstest.P256)}}
-	if test.config != nil {
-		test.config(config)
-	}
 	c := tls.Server(conn, config)
 	if test.server {
-		config.Certificates[0] = tlstest.ClientCert(tlstest.P256)
 		c = tls.Client(conn, config)
 	}
 	if err := c.Handshake(); err != nil {
