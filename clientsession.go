@@ -164,8 +164,8 @@ func (c *Conn) keepSessions(sessions []libssl.Session) {
 	}
 }
 
-// withoutPeer drops the peer's certificate from a session in libssl's encoding, SSL_SESSION_ASN1: Go has the whole chain, and libssl
-// would decode it each time, for nothing: on 3.0 that takes as long as a key exchange.
+// withoutPeer drops the peer's certificate from a session in libssl's encoding, SSL_SESSION_ASN1: Go has the whole chain, and
+// libssl would decode it each time, for nothing: on 3.0 that takes as long as a key exchange.
 func withoutPeer(der []byte) []byte {
 	const peer = 3 // [3] EXPLICIT Certificate
 	var session, kept asn1.RawValue

@@ -50,7 +50,6 @@ func TestRefusedByName(t *testing.T) {
 	}
 	for field, edit := range map[string]func(*tls.Config){
 		"Rand": func(c *tls.Config) { c.Rand = strings.NewReader("") },
-		//lint:ignore SA1019 refused
 		"UnwrapSession": func(c *tls.Config) {
 			c.UnwrapSession = func([]byte, tls.ConnectionState) (*tls.SessionState, error) { return nil, nil }
 		},

@@ -26,7 +26,7 @@
 //
 // # Limits
 //
-// Chains are verified by crypto/x509, with its errors, unless said otherwise. Sessions are resumed as crypto/tls resumes them, and
-// by ID from a cache that servers may share.
-// docs/COMPATIBILITY.md lists every field of tls.Config and every place where libssl forces another behaviour than crypto/tls's.
+// Chains are verified by crypto/x509, with its errors, unless said otherwise. Sessions are resumed as crypto/tls resumes them,
+// and by ID from a cache that servers may share. docs/COMPATIBILITY.md lists every field of tls.Config and every place where
+// libssl forces another behaviour than crypto/tls's.
 package ossl

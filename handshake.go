@@ -303,7 +303,8 @@ func (h *handshake) agree(step libssl.Step) (out []byte, keylog string, err erro
 
 // timeToVerify reports whether VerifyConnection is to be asked now, between a step and the sending of its output, where neither a
 // pause nor a callback is the place for it: on TLS 1.2 clients, whose OCSP response comes after the certificate; on servers that
-// ask for no certificate; where a session is resumed. No key protects what is sent at these points, so that any alert can be sent.
+// ask for no certificate; where a session is resumed. No key protects what is sent at these points, so that any alert can be
+// sent.
 func (h *handshake) timeToVerify(step libssl.Step) bool {
 	config := h.c.ctx.config
 	if !h.c.verifiesConnection() || h.connectionVerified || !h.tls.Negotiated() {

@@ -12,9 +12,9 @@ import (
 	"github.com/ossl-go/ossl/session"
 )
 
-// TestSessionOfAnotherLendsNoCertificate offers a session of a client with a certificate in a handshake that can't resume it: what
-// identifies a session is sent in the clear, and libssl asks for it before anything proves that it is the client's. The session
-// that is made then is the new client's, who has shown no certificate.
+// TestSessionOfAnotherLendsNoCertificate offers a session of a client with a certificate in a handshake that can't resume it:
+// what identifies a session is sent in the clear, and libssl asks for it before anything proves that it is the client's. The
+// session that is made then is the new client's, who has shown no certificate.
 func TestSessionOfAnotherLendsNoCertificate(t *testing.T) {
 	for _, store := range []string{"tickets", "cache"} {
 		for _, auth := range []tls.ClientAuthType{tls.RequestClientCert, tls.VerifyClientCertIfGiven} {
@@ -47,8 +47,8 @@ func TestSessionOfAnotherLendsNoCertificate(t *testing.T) {
 	}
 }
 
-// TestTakeoverBetweenAnyTwoBytes divides what comes after the handshake in each place there is between two reads: the connection is
-// taken over while it is read.
+// TestTakeoverBetweenAnyTwoBytes divides what comes after the handshake in each place there is between two reads: the connection
+// is taken over while it is read.
 func TestTakeoverBetweenAnyTwoBytes(t *testing.T) {
 	cc, sc := resuming(tls.VersionTLS13)
 	client, server := newContext(t, cc), newContext(t, sc)

@@ -101,7 +101,8 @@ func sameState(first, resumed tls.ConnectionState) error {
 	case first.CurveID != resumed.CurveID:
 		return fmt.Errorf("group %v, then %v", first.CurveID, resumed.CurveID)
 	case first.ServerName != resumed.ServerName || first.NegotiatedProtocol != resumed.NegotiatedProtocol:
-		return fmt.Errorf("%q %q, then %q %q", first.ServerName, first.NegotiatedProtocol, resumed.ServerName, resumed.NegotiatedProtocol)
+		return fmt.Errorf("%q %q, then %q %q", first.ServerName, first.NegotiatedProtocol, resumed.ServerName,
+			resumed.NegotiatedProtocol)
 	case string(first.OCSPResponse) != string(resumed.OCSPResponse):
 		return fmt.Errorf("OCSP response of %d bytes, then %d", len(first.OCSPResponse), len(resumed.OCSPResponse))
 	case len(first.SignedCertificateTimestamps) != len(resumed.SignedCertificateTimestamps):
@@ -173,7 +174,8 @@ func testResumption(t *testing.T, version uint16, mutual bool, way, store string
 			t.Errorf("server: %v", err)
 		}
 	}
-	if used := cache.Stats().Hits > 0; used != (want && (store == "cache alone" || store == "cache" && version == tls.VersionTLS13)) {
+	byID := store == "cache alone" || store == "cache" && version == tls.VersionTLS13
+	if used := cache.Stats().Hits > 0; used != (want && byID) {
 		t.Errorf("sessions were found in the cache: %v", used)
 	}
 }

@@ -66,8 +66,8 @@ func (h *handshake) lookUp() error {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(h.ctx, cacheTimeout)
-	// TLS 1.3's IDs are for one use. One of TLS 1.2 has 32 bytes too: what tells them apart is which hello it came in, and libssl says
-	// so by the options it has set by now.
+	// TLS 1.3's IDs are for one use. One of TLS 1.2 has 32 bytes too: what tells them apart is which hello it came in, and libssl
+	// says so by the options it has set by now.
 	found, err := c.ctx.opts.cache.Get(ctx, id, singleUse)
 	cancel()
 	if err != nil || len(found) == 0 {
@@ -97,7 +97,8 @@ func (c *Conn) cacheSessions(sessions []libssl.Session) {
 	}
 }
 
-// forgetSession takes the connection's session out of the cache if err is a fatal alert's: RFC 5246, section 7.2.2. readMu is held.
+// forgetSession takes the connection's session out of the cache if err is a fatal alert's: RFC 5246, section 7.2.2. readMu is
+// held.
 func (c *Conn) forgetSession(err error) {
 	if c.cachedID == nil || c.isClient {
 		return
@@ -113,8 +114,8 @@ func (c *Conn) forgetSession(err error) {
 	_ = c.ctx.opts.cache.Remove(ctx, id)
 }
 
-// resumeBeneath decides from inside libssl, on a server that asks for certificates, whether a session may be resumed that was made
-// with this chain: as if the client had sent it now. It is crypto/tls's checkForResumption.
+// resumeBeneath decides from inside libssl, on a server that asks for certificates, whether a session may be resumed that was
+// made with this chain: as if the client had sent it now. It is crypto/tls's checkForResumption.
 func (c *Conn) resumeBeneath(packed []byte) bool {
 	auth := c.ctx.config.ClientAuth
 	if len(packed) == 0 {
@@ -208,8 +209,8 @@ func (c *Context) refreshTicketKeys() {
 	}
 }
 
-// configTicketKeys returns what crypto/tls keeps of the secrets given to SetSessionTicketKeys, or of SessionTicketKey. There is no
-// exported way to have the former. config must not be in use by anyone else.
+// configTicketKeys returns what crypto/tls keeps of the secrets given to SetSessionTicketKeys, or of SessionTicketKey. There is
+// no exported way to have the former. config must not be in use by anyone else.
 func configTicketKeys(config *tls.Config) [][32]byte {
 	var set [][32]byte
 	if list := reflect.ValueOf(config).Elem().FieldByName("sessionTicketKeys"); list.IsValid() && list.Kind() == reflect.Slice {
@@ -232,16 +233,16 @@ func configTicketKeys(config *tls.Config) [][32]byte {
 	return set
 }
 
-// randomTicketKey reports whether crypto/tls has put a value of its own into SessionTicketKey, to see later whether that was changed:
-// it begins so.
+// randomTicketKey reports whether crypto/tls has put a value of its own into SessionTicketKey, to see later whether that was
+// changed: it begins so.
 func randomTicketKey(secret [32]byte) bool { return bytes.HasPrefix(secret[:], []byte("DEPRECATED")) }
 
 func is16Bytes(v reflect.Value) bool {
 	return v.IsValid() && v.Kind() == reflect.Array && v.Len() == 16 && v.Type().Elem().Kind() == reflect.Uint8
 }
 
-// ticketKeysMark identifies the keys that SetSessionTicketKeys has set last, for as long as they are in use: each call makes a list
-// of its own.
+// ticketKeysMark identifies the keys that SetSessionTicketKeys has set last, for as long as they are in use: each call makes a
+// list of its own.
 func ticketKeysMark(config *tls.Config) uintptr {
 	layout := ticketKeysLayout()
 	if !layout.ok {

@@ -133,8 +133,8 @@ func (c *Conn) decide(packed []byte) (certs []*x509.Certificate, chains [][]*x50
 	switch certs[0].PublicKey.(type) {
 	case *rsa.PublicKey, *ecdsa.PublicKey, ed25519.PublicKey:
 	default:
-		return nil, nil, &refusal{fmt.Errorf("tls: %s's certificate contains an unsupported type of public key: %T", peer, certs[0].PublicKey),
-			alertUnsupportedCertificate}
+		err := fmt.Errorf("tls: %s's certificate contains an unsupported type of public key: %T", peer, certs[0].PublicKey)
+		return nil, nil, &refusal{err, alertUnsupportedCertificate}
 	}
 	c.ctx.chains.put(key, certs, chains, now)
 	return certs, chains, nil

@@ -49,6 +49,7 @@ func (r *route) setup(withHTTP2 bool) error {
 	if !withHTTP2 {
 		return nil
 	}
+	//lint:ignore SA1019 what takes its place is in Go 1.27: native.go
 	if _, err := http2.ConfigureTransports(r.transport); err != nil {
 		return err
 	}

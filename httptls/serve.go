@@ -22,6 +22,7 @@ import (
 // serving is what a Server does besides its http.Server: handshakes, and connections for HTTP/2. Connections for HTTP/1.1 go to
 // the http.Server, by a listener of its own, when their handshake is over.
 type serving struct {
+	//lint:ignore SA1019 what takes its place is in Go 1.27: native.go
 	http2  http2.Server
 	goAway *http.Server // has http2's function that ends connections gracefully, and nothing else
 	hooks  struct {     // the user's
@@ -73,6 +74,7 @@ func (s *Server) Serve(l net.Listener) error {
 func (s *Server) setup() error {
 	if s.enabled.HTTP2() {
 		s.goAway = &http.Server{IdleTimeout: s.IdleTimeout, ReadTimeout: s.ReadTimeout, TLSConfig: s.config.Clone()}
+		//lint:ignore SA1019 what takes its place is in Go 1.27: native.go
 		if err := http2.ConfigureServer(s.goAway, &s.http2); err != nil {
 			return err
 		}
@@ -269,6 +271,7 @@ func (s *Server) serveConn(f *front, conn *ossl.Conn, c *serverConn) {
 	switch proto := conn.ConnectionState().NegotiatedProtocol; proto {
 	case "h2":
 		if s.goAway != nil && s.becomeHTTP2(c) {
+			//lint:ignore SA1019 what takes its place is in Go 1.27: native.go
 			s.http2.ServeConn(conn, &http2.ServeConnOpts{
 				Context:    c.ctx,
 				BaseConfig: s.Server,

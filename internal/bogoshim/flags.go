@@ -204,8 +204,8 @@ type test struct {
 	resume  settings // of those that follow it
 }
 
-// prefixes begin flags for one kind of connection only: the others have all. What comes with -on-retry- is for connections that go
-// on after 0-RTT data was rejected, of which there is none: such flags must be known, and have no effect.
+// prefixes begin flags for one kind of connection only: the others have all. What comes with -on-retry- is for connections that
+// go on after 0-RTT data was rejected, of which there is none: such flags must be known, and have no effect.
 var prefixes = map[string]func(t *test) []*settings{
 	"-on-initial-": func(t *test) []*settings { return []*settings{&t.initial} },
 	"-on-resume-":  func(t *test) []*settings { return []*settings{&t.resume} },

@@ -112,8 +112,8 @@ func group(reason string) string {
 	return group
 }
 
-// printRunnerConfig prints the configuration for the OpenSSL that is in use: -runner-config DIR [-cache] [GROUP…]. What is disabled
-// for a reason of one of the groups is left out. -cache is for shims that have -with-session-cache.
+// printRunnerConfig prints the configuration for the OpenSSL that is in use: -runner-config DIR [-cache] [GROUP…]. What is
+// disabled for a reason of one of the groups is left out. -cache is for shims that have -with-session-cache.
 func printRunnerConfig(args []string) error {
 	if len(args) == 0 {
 		return errors.New("usage: bogoshim -runner-config DIR [-cache] [GROUP…]")

@@ -51,8 +51,8 @@ func (s *store) next(settings *settings, resumes bool) error {
 	return nil
 }
 
-// keepsSessions reports whether a client does. Where nobody asks it does not, since what becomes of its records depends on it: libssl
-// has them until the first ticket.
+// keepsSessions reports whether a client does. Where nobody asks it does not, since what becomes of its records depends on it:
+// libssl has them until the first ticket.
 func (s *settings) keepsSessions() bool {
 	return s.resumeCount > 0 || s.expectNoSession || s.sessionCache
 }

@@ -3,8 +3,8 @@
  *
  * A server's session carries, in libssl's field for an application's data, what it was made for and with:
  *
- *   binding  SHA-256 over the context's policy, the server's name that the client asked for and the protocol chosen, cut to BINDING
- *            bytes. A session is resumed where all of them are the same, and nowhere else.
+ *   binding  SHA-256 over the context's policy, the server's name that the client asked for and the protocol chosen, cut to
+ *            BINDING bytes. A session is resumed where all of them are the same, and nowhere else.
  *   group    of the key exchange, which a resumed TLS 1.2 handshake has none of
  *   chain    of the client's certificates, packed, if it sent any: libssl itself keeps the leaf only.
  *
@@ -76,9 +76,10 @@ int ossl_ctx_set_ticket_keys(ossl_ctx *ctx, const ossl_ticket_key *keys, size_t 
 	return 1;
 }
 
-/* Prepares the cipher for a ticket. Returns what libssl is to know: 1, 2 if the client is to get a new ticket, 0 if the key is not
- * known, -1 on failure. */
-static int ticket_cipher(SSL *ssl, ossl_ticket_key *key, unsigned char *name, unsigned char *iv, EVP_CIPHER_CTX *cipher, int sealing)
+/* Prepares the cipher for a ticket. Returns what libssl is to know: 1, 2 if the client is to get a new ticket, 0 if the key is
+ * not known, -1 on failure. */
+static int ticket_cipher(SSL *ssl, ossl_ticket_key *key, unsigned char *name, unsigned char *iv, EVP_CIPHER_CTX *cipher,
+	int sealing)
 {
 	ticket_ring *r = conn_of(ssl)->ctx->ring;
 	int at = find_key(r, sealing ? NULL : name, key);
@@ -116,7 +117,8 @@ static int on_ticket_key(SSL *ssl, unsigned char *name, unsigned char *iv, EVP_C
 }
 
 /* The same for 1.1.1. */
-static int on_ticket_key_1_1_1(SSL *ssl, unsigned char *name, unsigned char *iv, EVP_CIPHER_CTX *cipher, HMAC_CTX *mac, int sealing)
+static int on_ticket_key_1_1_1(SSL *ssl, unsigned char *name, unsigned char *iv, EVP_CIPHER_CTX *cipher, HMAC_CTX *mac,
+	int sealing)
 {
 	ossl_ticket_key key;
 	int answer = ticket_cipher(ssl, &key, name, iv, cipher, sealing);
@@ -176,8 +178,8 @@ static int suite_allowed(conn *c, const SSL_SESSION *s, uint16_t *id)
 	return cipher && ossl_ctx_has_cipher(c->ctx, *id);
 }
 
-/* Whether a session is of the version chosen and, in TLS 1.2, of a suite that both ends allow: libssl does not look at what the server
- * allows, and ends the handshake if the client doesn't offer it. TLS 1.3 chooses anew. */
+/* Whether a session is of the version chosen and, in TLS 1.2, of a suite that both ends allow: libssl does not look at what the
+ * server allows, and ends the handshake if the client doesn't offer it. TLS 1.3 chooses anew. */
 static int fits(conn *c, const SSL_SESSION *s)
 {
 	uint8_t *offered = NULL;

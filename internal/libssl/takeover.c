@@ -240,8 +240,8 @@ int takeover(conn *c, ossl_facts *f)
 	return 1;
 }
 
-/* Whether a connection's takeover is to wait: the tickets of TLS 1.3 come after the handshake, and libssl alone can make sessions of
- * them. */
+/* Whether a connection's takeover is to wait: the tickets of TLS 1.3 come after the handshake, and libssl alone can make
+ * sessions of them. */
 int takeover_deferred(conn *c, const ossl_facts *f)
 {
 	const suite *s;

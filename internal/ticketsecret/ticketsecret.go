@@ -13,8 +13,8 @@ const label = "ossl session ticket key v1"
 // Size is the length of what Derive returns: a name of 16 bytes, a MAC key of 32, an AES-256 key of 32.
 const Size = 16 + 32 + 32
 
-// Hash is crypto/tls's first step with a secret, the key material that it keeps: SHA-512 cut to what has never been shown on a wire
-// (ticketKeyFromBytes in crypto/tls).
+// Hash is crypto/tls's first step with a secret, the key material that it keeps: SHA-512 cut to what has never been shown on a
+// wire (ticketKeyFromBytes in crypto/tls).
 func Hash(secret [32]byte) (material [32]byte) {
 	sum := sha512.Sum512(secret[:])
 	copy(material[:], sum[16:48])

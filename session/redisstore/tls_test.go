@@ -115,8 +115,8 @@ func call(t *testing.T, addr string, dial func(net.Conn) client) bool {
 	return conn.ConnectionState().DidResume
 }
 
-// TestFleetResumes: a session made with one server process resumes on the others, by ticket and by ID; and with the store gone every
-// connection goes on, with a full handshake where the session is in the store.
+// TestFleetResumes: a session made with one server process resumes on the others, by ticket and by ID; and with the store gone
+// every connection goes on, with a full handshake where the session is in the store.
 func TestFleetResumes(t *testing.T) {
 	if _, err := ossl.Library(); err != nil {
 		t.Skip(err)
