@@ -1,0 +1,74 @@
+package main
+
+// clients are all that are known. What is said of each is what it does by default; where tickets must be asked for, a client of
+// its own does.
+var clients = []*client{
+	{
+		// curl tells OpenSSL not to use tickets (SSL_OP_NO_TICKET), which holds for TLS 1.2's.
+		name: "curl", ids: true, tls13: true,
+		tools: []string{"curl"}, banner: []string{"curl", "--version"},
+		visit: untimed(visitCurl),
+	},
+	{
+		name: "openssl", ids: true, tickets: true, tls13: true,
+		tools: []string{"openssl"}, banner: []string{"openssl", "version"},
+		visit: untimed(visitOpenSSL),
+	},
+	{
+		name: "gnutls-cli", ids: true, tickets: true, tls13: true, pairs: true,
+		tools: []string{"gnutls-cli"}, banner: []string{"gnutls-cli", "--version"},
+		visit: untimed(visitGnuTLS),
+	},
+	{
+		name: "java", ids: true, tickets: true, tls13: true,
+		tools: []string{"java", "javac"}, banner: []string{"java", "--version"},
+		prepare: prepareJava, visit: program("java", "-cp", ".", "-XX:TieredStopAtLevel=1", "Client"),
+	},
+	{
+		name: "node", ids: true, tickets: true, tls13: true,
+		tools: []string{"node"}, banner: []string{"node", "-p", `process.version + " with OpenSSL " + process.versions.openssl`},
+		visit: program("node", "client.js"),
+	},
+	{
+		name: "python", ids: true, tickets: true, tls13: true,
+		tools:  []string{"python3"},
+		banner: []string{"python3", "-c", `import ssl, sys; print(sys.version.split()[0], "with", ssl.OPENSSL_VERSION)`},
+		visit:  program("python3", "client.py"),
+	},
+	{
+		name: "ruby", ids: true, tickets: true, tls13: true, hundreds: true,
+		tools:  []string{"ruby"},
+		banner: []string{"ruby", "-ropenssl", "-e", `puts RUBY_VERSION + " with " + OpenSSL::OPENSSL_LIBRARY_VERSION`},
+		visit:  program("ruby", "client.rb"),
+	},
+	{
+		name: "bearssl", ids: true, lacks13: true, hundreds: true,
+		tools: []string{"cc"}, banner: packageVersion("libbearssl-dev"), prepare: prepareC("bearssl.c", "bearssl", "bearssl"),
+		visit: program("./bearssl"),
+	},
+	{
+		name: "wolfssl", ids: true, tls13: true,
+		tools: []string{"cc"}, banner: packageVersion("libwolfssl-dev"), prepare: prepareC("wolfssl.c", "wolfssl", "wolfssl"),
+		visit: program("./wolfssl"),
+	},
+	{
+		name: "wolfssl-tickets", ids: true, tickets: true, tls13: true,
+		tools: []string{"cc"}, banner: packageVersion("libwolfssl-dev"),
+		prepare: prepareC("wolfssl.c", "wolfssl", "wolfssl-tickets", "-DTICKETS"), visit: program("./wolfssl-tickets"),
+	},
+	{
+		name: "nss", ids: true, tls13: true,
+		tools: []string{"tstclnt", "certutil"}, banner: packageVersion("libnss3-tools"), prepare: prepareNSS,
+		visit: untimed(visitNSS()),
+	},
+	{
+		name: "nss-tickets", ids: true, tickets: true, tls13: true,
+		tools: []string{"tstclnt", "certutil"}, banner: packageVersion("libnss3-tools"), prepare: prepareNSS,
+		visit: untimed(visitNSS("-u")),
+	},
+	{name: "go", banner: []string{"go", "version"}, tickets: true, tls13: true, visit: untimed(visitGo(dialStd))},
+	{name: "ossl", ids: true, tickets: true, tls13: true, visit: untimed(visitGo(dialOSSL))},
+}
+
+// packageVersion is the banner of what can't say its version itself.
+func packageVersion(name string) []string { return []string{"dpkg-query", "-W", name} }
