@@ -1,0 +1,106 @@
+//go:build cgo
+
+package ossl_test
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/tls"
+	"fmt"
+	"runtime"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/ossl-go/ossl"
+	"github.com/ossl-go/ossl/internal/libssl"
+	"github.com/ossl-go/ossl/internal/tlstest"
+	"github.com/ossl-go/ossl/session"
+)
+
+const (
+	// maxBytesPerSession is the memory that a session in a cache may take all told, as session.NewCache promises.
+	maxBytesPerSession = session.BytesPerEntry
+	// What C's heap may have more afterwards: something for each handshake, since its pools go on filling up for some time. A
+	// session that libssl kept would take 1,000 bytes.
+	maxCBytes = 500
+	cSlack    = 64 << 10
+)
+
+// switchedCache passes on to a cache that can be changed, and counts what is put there.
+type switchedCache struct {
+	session.Cache
+	copies     int // of each session under random IDs, as if there had been more handshakes
+	put, bytes atomic.Int64
+}
+
+func (c *switchedCache) Put(ctx context.Context, id, der []byte, expires time.Time) error {
+	c.put.Add(1)
+	c.bytes.Add(int64(len(der)))
+	for range c.copies {
+		other := make([]byte, len(id))
+		rand.Read(other)
+		if err := c.Cache.Put(ctx, other, der, expires); err != nil {
+			return err
+		}
+	}
+	return c.Cache.Put(ctx, id, der, expires)
+}
+
+// TestBytesPerSession fills a cache for 10,000 sessions and counts what that has added to the heaps of Go and, where it can be
+// read, of C. Handshakes make every tenth session, in TLS 1.3 every fortieth; its bytes are put under other IDs for the rest.
+func TestBytesPerSession(t *testing.T) {
+	const entries, warmUp = 10_000, 200
+	copies := map[uint16]int{tls.VersionTLS12: 9, tls.VersionTLS13: 39}
+	for _, kind := range []tlstest.KeyKind{tlstest.P256, tlstest.RSA2048} {
+		for _, version := range versions {
+			t.Run(fmt.Sprintf("%s/%s", versionName(version), kind), func(t *testing.T) {
+				sc := tlstest.ServerConfig(only(version), certificates(tlstest.ServerCert(kind)))
+				sc.SessionTicketsDisabled = true
+				cache := &switchedCache{Cache: session.NewCache(100)}
+				cc := tlstest.ClientConfig(only(version))
+				client, server := osslClient(t, cc), osslServer(t, sc, ossl.WithSessionCache(cache))
+				for range warmUp { // pools and what is made once
+					visit(t, client, server)
+				}
+				if n := cache.put.Load(); n < warmUp {
+					t.Fatalf("%d sessions of %d handshakes were put into the cache", n, warmUp)
+				}
+				heapAlloc() // and what is freed of them
+				goBefore, cBefore := heapAlloc(), libssl.HeapInUse()
+				full := session.NewCache(entries)
+				cache.Cache, cache.copies = full, copies[version]
+				cache.put.Store(0)
+				cache.bytes.Store(0)
+				for range entries / (copies[version] + 1) {
+					visit(t, client, server)
+				}
+				goAfter, cAfter := heapAlloc(), libssl.HeapInUse()
+				stats := full.Stats()
+				runtime.KeepAlive(cache)
+				if stats.Entries < entries*98/100 {
+					t.Fatalf("the cache has %d entries", stats.Entries)
+				}
+				perEntry := float64(int64(goAfter)-int64(goBefore)) / float64(stats.Entries)
+				inC, n := int64(cAfter)-int64(cBefore), cache.put.Load()
+				der := float64(cache.bytes.Load()) / float64(n)
+				t.Logf("a session has %.1f bytes as DER and takes %.1f in the cache; C's heap grew by %d in %d handshakes", der, perEntry,
+					inC, n)
+				if perEntry > maxBytesPerSession {
+					t.Errorf("a session takes %.1f bytes, more than %d", perEntry, maxBytesPerSession)
+				}
+				if inC > maxCBytes*n+cSlack {
+					t.Errorf("C's heap grew by %d bytes in %d handshakes: libssl keeps sessions", inC, n)
+				}
+			})
+		}
+	}
+}
+
+func heapAlloc() uint64 {
+	runtime.GC()
+	runtime.GC()
+	var s runtime.MemStats
+	runtime.ReadMemStats(&s)
+	return s.HeapAlloc
+}
