@@ -12,12 +12,12 @@ BENCHTIME ?= 1s
 FUZZTIME  ?= 30s
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint bench fuzz
+.PHONY: help demo test test-resumption lint bench fuzz
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-6s  %s\n", $$1, $$2}' $(MAKEFILE_LIST)
-	@echo "  ci/versions   the core's tests under every supported OpenSSL"
-	@echo "  .ci/run       these and all the other checks"
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-15s  %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@echo "  ci/versions           the core's tests under every supported OpenSSL"
+	@echo "  .ci/run               these and all the other checks"
 
 demo: ## run servers and clients on the host's OpenSSL and compare them with crypto/tls
 	@$(GO) build -buildvcs=false -o bin/ossl ./cmd/ossl
@@ -25,6 +25,9 @@ demo: ## run servers and clients on the host's OpenSSL and compare them with cry
 
 test: ## vet and test every module under the race detector; build without cgo and without go.work
 	@ci/test
+
+test-resumption: ## have curl, Java, BearSSL and other clients resume sessions; installs those that are missing if root
+	@ci/resumption
 
 lint: ## gofmt, vet, staticcheck, tidy go.mod files, line lengths, shell scripts
 	@ci/lint
