@@ -149,3 +149,42 @@ func TestSuiteNoLongerAllowed(t *testing.T) {
 		}
 	}
 }
+
+// cutting is an implementation whose client has its input cut.
+type cutting struct {
+	tlstest.Impl
+	conn *cutConn
+}
+
+func (i *cutting) Client(conn net.Conn, config *tls.Config) tlstest.Conn {
+	i.conn = &cutConn{Conn: conn}
+	return i.Impl.Client(i.conn, config)
+}
+
+// TestTakeoverInsideOfTickets divides tickets among records, and the records among reads: the connection is not taken over while
+// libssl has a part of a message.
+func TestTakeoverInsideOfTickets(t *testing.T) {
+	ticket := []byte{4, 0, 0, 4 + 4 + 1 + 1 + 2 + 8 + 2, // RFC 8446, section 4.6.1: lifetime, age_add, nonce, ticket, extensions
+		0, 0, 100, 0, 1, 2, 3, 4, 1, 0, 0, 8, 1, 2, 3, 4, 5, 6, 7, 8, 0, 0}
+	for _, padding := range []int{0, 1, 20} {
+		for cut := 1; cut < len(ticket); cut++ {
+			cc, _ := resuming(tls.VersionTLS13)
+			impl := &cutting{Impl: underTest}
+			h := tlstest.Hijack(t, impl, tlstest.ServerRole, cc, tlstest.ServerConfig())
+			first := h.SealPadded(tlstest.TypeHandshake, ticket, padding)
+			first = append(first, h.SealPadded(tlstest.TypeHandshake, ticket[:cut], padding)...)
+			impl.conn.cutting, impl.conn.first, impl.conn.read = true, len(first), 0
+			h.SendRaw(first)
+			h.Send(tlstest.TypeHandshake, ticket[cut:])
+			h.Send(tlstest.TypeApplicationData, []byte("first"))
+			h.Send(tlstest.TypeHandshake, append(ticket[:len(ticket):len(ticket)], ticket[:cut]...))
+			h.Send(tlstest.TypeHandshake, ticket[cut:])
+			h.Send(tlstest.TypeApplicationData, []byte("second"))
+			h.Send(tlstest.TypeAlert, []byte{1, 0})
+			if got, err := io.ReadAll(h.Victim); string(got) != "firstsecond" || err != nil {
+				t.Errorf("cut after %d bytes, padding of %d: read %q, %v", cut, padding, got, err)
+			}
+			h.Victim.Close()
+		}
+	}
+}

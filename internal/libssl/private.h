@@ -84,6 +84,8 @@ typedef struct {
 	uint32_t last;           /* the length of the message that was sent last */
 	uint8_t deferred;        /* it comes later: takeover_later */
 	uint8_t updated;         /* there was a key update: it does not come */
+	uint32_t record;         /* the length of the record that was received last */
+	uint32_t partial;        /* at least the bytes that libssl may have of a handshake message that isn't whole, in TLS 1.3 */
 	uint8_t tap[RECORD_HEADER + 8], tap_have;
 	size_t tap_left;
 	/* After it, when ssl is NULL. A side is freed by whoever owns it, and the conn with the last. */

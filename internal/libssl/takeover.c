@@ -112,12 +112,23 @@ void takeover_message(conn *c, int sent, int content_type, const uint8_t *p, siz
 
 	if (content_type == OSSL_SSL3_RT_HEADER) { /* of a record, whose type it begins with */
 		*count = p[0] == OSSL_SSL3_RT_CHANGE_CIPHER_SPEC ? 0 : *count + 1;
+		if (!sent && len >= RECORD_HEADER)
+			c->record = (uint32_t)p[3] << 8 | p[4];
+		return;
+	}
+	if (content_type == OSSL_SSL3_RT_INNER_CONTENT_TYPE && !sent) {
+		/* Padding is counted in: then the takeover waits for data, which can't come inside of a message. */
+		c->partial = p[0] == OSSL_SSL3_RT_HANDSHAKE && c->record > 1 + TAG ? c->partial + c->record - 1 - TAG : 0;
 		return;
 	}
 	if (content_type != OSSL_SSL3_RT_HANDSHAKE)
 		return;
 	if (sent)
 		c->last = (uint32_t)len;
+	else if (p[0] == OSSL_SSL3_MT_FINISHED) /* which ends its record */
+		c->partial = 0;
+	else if (c->partial > 0)
+		c->partial = c->partial > len ? c->partial - (uint32_t)len : 0;
 	if (p[0] == OSSL_SSL3_MT_FINISHED && ossl_fn.SSL_version(c->ssl) == OSSL_TLS1_3_VERSION)
 		*count = 0;
 	else if (p[0] == OSSL_SSL3_MT_KEY_UPDATE)
@@ -264,6 +275,8 @@ int takeover_later(conn *c)
 		c->secrets = 0;
 		return 0;
 	}
+	if (c->partial > 0)
+		return 0;
 	ossl_conn_facts(&c->pub, &f);
 	f.alpn_len = f.server_name_len = f.ocsp_len = f.scts_len = 0; /* Go has them */
 	if (!takeover(c, &f))
