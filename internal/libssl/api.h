@@ -222,6 +222,7 @@ typedef struct conf_method_st CONF_METHOD;
 	X(SSL, OSSL_V1_1_1, REQUIRED, int, SSL_client_hello_get0_ext, \
 		(SSL *s, unsigned int type, const unsigned char **out, size_t *outlen)) \
 	X(SSL, OSSL_V1_1_1, REQUIRED, size_t, SSL_client_hello_get0_session_id, (SSL *s, const unsigned char **out)) \
+	X(SSL, OSSL_V1_1_1, REQUIRED, size_t, SSL_client_hello_get0_ciphers, (SSL *s, const unsigned char **out)) \
 	X(SSL, OSSL_V1_1_1, REQUIRED, uint64_t, SSL_set_options, (SSL *s, uint64_t op)) \
 	X(SSL, OSSL_V1_1_1, REQUIRED, int, SSL_set_num_tickets, (SSL *s, size_t num_tickets)) \
 	X(SSL, OSSL_V1_1_1, REQUIRED, int, SSL_set_session, (SSL *to, SSL_SESSION *session)) \
@@ -431,6 +432,7 @@ typedef struct conf_method_st CONF_METHOD;
 	K(OSSL_V1_1_1, SSL_AD_UNEXPECTED_MESSAGE, 10) \
 	K(OSSL_V1_1_1, SSL_AD_BAD_RECORD_MAC, 20) \
 	K(OSSL_V1_1_1, SSL_AD_RECORD_OVERFLOW, 22) \
+	K(OSSL_V1_1_1, SSL_AD_ILLEGAL_PARAMETER, 47) \
 	K(OSSL_V1_1_1, SSL_AD_PROTOCOL_VERSION, 70) \
 	K(OSSL_V1_1_1, SSL3_MT_CLIENT_HELLO, 1) \
 	K(OSSL_V1_1_1, SSL3_MT_SERVER_HELLO, 2) \

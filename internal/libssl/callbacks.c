@@ -9,7 +9,7 @@
 
 BIO_METHOD *ossl_window_bio;
 
-enum { MAX_MESSAGE = 1 << 18, MAX_SPILL = 1 << 18, MAX_KEYLOG = 1 << 14 };
+enum { MAX_MESSAGE = 1 << 18, MAX_SPILL = 1 << 18, MAX_KEYLOG = 1 << 14, USUAL_FACTS = 256 };
 
 /* A Certificate message without certificates: header, context length in TLS 1.3, list length. */
 enum { EMPTY_CERTIFICATE = 4 + 1 + 3 };
@@ -185,13 +185,59 @@ static void on_message(int write_p, int version, int content_type, const void *d
 	}
 }
 
+/* Appends what a server decides by: the suites and these extensions. */
+static int hello_facts(SSL *ssl, bytes *facts)
+{
+	/* server_name, supported_groups, ec_point_formats, signature_algorithms, ALPN, supported_versions, psk_key_exchange_modes,
+	 * signature_algorithms_cert */
+	static const uint8_t types[] = {0, 10, 11, 13, 16, 43, 45, 50};
+	const uint8_t *p;
+	size_t i, len = ossl_fn.SSL_client_hello_get0_ciphers(ssl, &p);
+
+	if (!bytes_append(facts, NULL, USUAL_FACTS, MAX_MESSAGE)) /* room for most, at once */
+		return 0;
+	facts->len = 0;
+	if (!bytes_append(facts, p, len, MAX_MESSAGE))
+		return 0;
+	for (i = 0; i < sizeof types; i++) {
+		uint8_t head[] = {types[i], 0, 0};
+
+		if (ossl_fn.SSL_client_hello_get0_ext(ssl, types[i], &p, &len) != 1)
+			continue;
+		head[1] = (uint8_t)(len >> 8);
+		head[2] = (uint8_t)len;
+		if (!bytes_append(facts, head, sizeof head, MAX_MESSAGE) || !bytes_append(facts, p, len, MAX_MESSAGE))
+			return 0;
+	}
+	return 1;
+}
+
+/* Whether a ClientHello after a HelloRetryRequest is still the first one, as RFC 8446, section 4.1.2, has it. Libssl takes the name and
+ * the protocols of the second; configuration and certificate have been chosen by the first. */
+static int same_hello(conn *c)
+{
+	bytes second = {0};
+	int same;
+
+	if (!c->hello_retry)
+		return c->facts.len > 0 || hello_facts(c->ssl, &c->facts);
+	same = hello_facts(c->ssl, &second) && second.len == c->facts.len && memcmp(second.data, c->facts.data, second.len) == 0;
+	bytes_free(&second);
+	return same;
+}
+
 /* SSL_CTX_set_client_hello_cb(3). Called again after resuming and after a HelloRetryRequest. */
 static int on_client_hello(SSL *ssl, int *alert, void *arg)
 {
 	conn *c = conn_of(ssl);
-	int look = session_hello(c);
+	int look;
 
 	(void)arg;
+	if (!same_hello(c)) {
+		*alert = OSSL_SSL_AD_ILLEGAL_PARAMETER;
+		return OSSL_SSL_CLIENT_HELLO_ERROR;
+	}
+	look = session_hello(c);
 	if (c->hello == ASK_NONE && (c->ctx->want_hello || look)) {
 		c->hello = ASK_WAITING;
 		return OSSL_SSL_CLIENT_HELLO_RETRY;
@@ -434,8 +480,7 @@ int ossl_ctx_set_callbacks(ossl_ctx *ctx)
 	ossl_fn.SSL_CTX_set_info_callback(ctx->ssl, on_info);
 	ossl_fn.SSL_CTX_set_msg_callback(ctx->ssl, on_message);
 	ossl_fn.SSL_CTX_set_cert_verify_callback(ctx->ssl, on_verify, NULL);
-	if (ctx->want_hello || ctx->tickets || ctx->cached)
-		ossl_fn.SSL_CTX_set_client_hello_cb(ctx->ssl, on_client_hello, NULL);
+	ossl_fn.SSL_CTX_set_client_hello_cb(ctx->ssl, on_client_hello, NULL);
 	if (ctx->want_cert)
 		ossl_fn.SSL_CTX_set_cert_cb(ctx->ssl, on_cert, NULL);
 	if (ctx->want_keylog || ctx->own_records)

@@ -256,6 +256,7 @@ static ossl_step handshake(conn *c, const uint8_t *in, size_t in_len, uint8_t *o
 			session_end(c);
 		bytes_free(&c->message); /* large, and a peer's, for as long as the connection lives */
 		bytes_free(&c->request);
+		bytes_free(&c->facts);
 		bytes_free(&c->chain);
 		bytes_free(&c->offered);
 		ossl_fn.OPENSSL_cleanse(c->handshake_secret, sizeof c->handshake_secret);
@@ -510,6 +511,7 @@ ossl_step ossl_conn_free(ossl_conn *pub, int sides, int notify, uint8_t *out, si
 	bytes_free(&c->keylog);
 	bytes_free(&c->message);
 	bytes_free(&c->request);
+	bytes_free(&c->facts);
 	bytes_free(&c->scts);
 	bytes_free(&c->name);
 	bytes_free(&c->chain);
