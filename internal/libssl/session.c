@@ -23,6 +23,7 @@ enum {
 	MAX_SESSIONS = 1 << 18,
 	MAX_ID = 32,
 	PSK_DHE_KE = 1, /* RFC 8446, section 4.2.9 */
+	MAX_CANDIDATES = 5,
 };
 
 struct ticket_ring {
@@ -31,6 +32,16 @@ struct ticket_ring {
 	size_t n;
 	ossl_ticket_key keys[OSSL_MAX_TICKET_KEYS]; /* guarded by lock */
 };
+
+/* Whether another of a ClientHello's sessions is to be looked at. There is room for hundreds in one, and each may cost a verification
+ * of a chain; crypto/tls looks at as many. */
+static int another(conn *c)
+{
+	if (c->candidates == MAX_CANDIDATES)
+		return 0;
+	c->candidates++;
+	return 1;
+}
 
 /* Finds the key of that name, or with NULL the one that seals. Returns its place, or -1. */
 static int find_key(ticket_ring *r, const uint8_t *name, ossl_ticket_key *key)
@@ -81,8 +92,9 @@ int ossl_ctx_set_ticket_keys(ossl_ctx *ctx, const ossl_ticket_key *keys, size_t 
 static int ticket_cipher(SSL *ssl, ossl_ticket_key *key, unsigned char *name, unsigned char *iv, EVP_CIPHER_CTX *cipher,
 	int sealing)
 {
-	ticket_ring *r = conn_of(ssl)->ctx->ring;
-	int at = find_key(r, sealing ? NULL : name, key);
+	conn *c = conn_of(ssl);
+	ticket_ring *r = c->ctx->ring;
+	int at = sealing || another(c) ? find_key(r, sealing ? NULL : name, key) : -1;
 
 	if (at < 0) /* no ticket; TLS 1.3 on 1.1.1 knows no such answer */
 		return sealing && !ossl_fn.EVP_CIPHER_fetch && ossl_fn.SSL_version(ssl) == OSSL_TLS1_3_VERSION ? -1 : 0;
@@ -297,7 +309,7 @@ static SSL_SESSION *on_lookup(SSL *ssl, const unsigned char *id, int len, int *c
 	SSL_SESSION *s;
 
 	*copy = 0;
-	if (c->offered.len == 0 || len != c->offered_id_len || memcmp(id, c->offered_id, (size_t)len) != 0)
+	if (c->offered.len == 0 || len != c->offered_id_len || memcmp(id, c->offered_id, (size_t)len) != 0 || !another(c))
 		return NULL;
 	s = ossl_fn.d2i_SSL_SESSION(NULL, &p, (long)c->offered.len);
 	if (!s) {
@@ -417,6 +429,7 @@ int session_hello(conn *c)
 	const uint8_t *p = NULL;
 	size_t left = 0, list, len = 0;
 
+	c->candidates = 0;
 	c->pub.lookup_len = 0;
 	c->pub.single_use = 0;
 	if (!c->ctx->tickets && !c->ctx->cached)

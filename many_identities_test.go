@@ -1,0 +1,100 @@
+package ossl_test
+
+import (
+	"bytes"
+	"crypto/tls"
+	"encoding/binary"
+	"net"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/ossl-go/ossl"
+	"github.com/ossl-go/ossl/internal/tlstest"
+	"github.com/ossl-go/ossl/session"
+)
+
+// TestManyIdentities offers one ticket again and again in a ClientHello, to a server that can't resume it and has to verify the
+// client's chain to know whether it may: that is to be done for a few only, and the handshake goes on without a session.
+func TestManyIdentities(t *testing.T) {
+	for _, store := range []string{"tickets", "cache"} {
+		t.Run(store, func(t *testing.T) { testManyIdentities(t, store) })
+	}
+}
+
+func testManyIdentities(t *testing.T, store string) {
+	cc, sc := resuming(tls.VersionTLS13)
+	cc.Certificates = []tls.Certificate{tlstest.ClientCert(tlstest.P256)}
+	sc.ClientAuth, sc.ClientCAs = tls.RequireAndVerifyClientCert, tlstest.CA().Pool()
+	var verified atomic.Int32
+	sc.Time = func() time.Time { verified.Add(1); return time.Now() }
+	shared := ossl.WithTicketKeys(session.NewRotatingRing(0, 0))
+	if store == "cache" {
+		shared = ossl.WithSessionCache(session.NewCache(8))
+	}
+	one := osslServer(t, sc, shared, ossl.WithTLS13CipherSuites(tls.TLS_AES_256_GCM_SHA384))
+	other := osslServer(t, sc, shared, ossl.WithTLS13CipherSuites(tls.TLS_AES_128_GCM_SHA256))
+	visit(t, stdClient(cc), one)
+	wantResumed(t, stdClient(cc), one, true)
+
+	a, b := tlstest.Buffered()
+	c, s := tls.Client(&repeater{Conn: a, times: 40}, cc), other(b)
+	done := make(chan error, 1)
+	go func() {
+		done <- c.Handshake()
+		c.Close()
+	}()
+	verified.Store(0)
+	_ = s.Handshake() // fails in the end: what the client has hashed is not what was sent
+	s.Close()
+	<-done
+	if n := verified.Load(); n == 0 || n > 20 {
+		t.Errorf("the clock was looked at %d times", n)
+	}
+}
+
+// repeater repeats the one identity of a ClientHello.
+type repeater struct {
+	net.Conn
+	times int
+}
+
+func (c *repeater) Write(b []byte) (int, error) {
+	if len(b) < 6 || b[0] != 22 || b[5] != 1 {
+		return c.Conn.Write(b)
+	}
+	hello := b[9 : 5+int(binary.BigEndian.Uint16(b[3:]))]
+	at := 2 + 32
+	at += 1 + int(hello[at])
+	at += 2 + int(binary.BigEndian.Uint16(hello[at:]))
+	at += 1 + int(hello[at])
+	head, extensions := hello[:at], hello[at+2:]
+	var kept []byte
+	for len(extensions) > 0 {
+		n := 4 + int(binary.BigEndian.Uint16(extensions[2:]))
+		extension := extensions[:n]
+		extensions = extensions[n:]
+		if binary.BigEndian.Uint16(extension) == 41 {
+			n := int(binary.BigEndian.Uint16(extension[4:]))
+			identities := bytes.Repeat(extension[6:6+n], c.times)
+			binders := bytes.Repeat(extension[6+n+2:], c.times)
+			body := append(sized16(identities), sized16(binders)...)
+			extension = append([]byte{0, 41}, sized16(body)...)
+		}
+		kept = append(kept, extension...)
+	}
+	body := append(bytes.Clone(head), sized16(kept)...)
+	message := append([]byte{1, byte(len(body) >> 16), byte(len(body) >> 8), byte(len(body))}, body...)
+	for len(message) > 0 {
+		n := min(len(message), 16000)
+		if _, err := c.Conn.Write(append([]byte{22, 3, 1, byte(n >> 8), byte(n)}, message[:n]...)); err != nil {
+			return 0, err
+		}
+		message = message[n:]
+	}
+	return len(b), nil
+}
+
+func sized16(b []byte) []byte {
+	return append(binary.BigEndian.AppendUint16(nil, uint16(len(b))), b...)
+}
