@@ -107,3 +107,61 @@ func (c *onlyRecords) Write(b []byte) (int, error) {
 	}
 	return len(b), nil
 }
+
+// TestRefusalLeavesNothing refuses with everything set that a handshake asks for or keeps.
+func TestRefusalLeavesNothing(t *testing.T) {
+	for _, offered := range []bool{false, true} {
+		cc, sc := resuming(tls.VersionTLS13)
+		sc.ClientAuth = tls.RequireAnyClientCert
+		shown, deny := 0, !offered
+		cc.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+			shown++
+			cert := tlstest.ClientCert(tlstest.P256)
+			return &cert, nil
+		}
+		kept := new(oneSlot)
+		cc.ClientSessionCache = kept
+		cc.VerifyConnection = func(tls.ConnectionState) error {
+			if deny {
+				return tlstest.ErrDenied
+			}
+			return nil
+		}
+		client, server := newContext(t, cc), newContext(t, sc)
+		if offered { // a session, which the server does not know
+			visit(t, func(conn net.Conn) tlstest.Conn { return client.Client(conn, "") }, stdServer(sc.Clone()))
+			if deny, shown = true, 0; kept.state == nil {
+				t.Fatal("no session")
+			}
+		}
+		a, b := tlstest.Buffered()
+		c, s := client.Client(a, ""), server.Server(b)
+		done := make(chan error, 1)
+		go func() { done <- s.Handshake() }()
+		for range 2 {
+			if err := c.Handshake(); !errors.Is(err, tlstest.ErrDenied) {
+				t.Errorf("offered %v: %v", offered, err)
+			}
+		}
+		if n, err := c.Write([]byte("x")); n != 0 || err == nil {
+			t.Errorf("wrote %d, %v", n, err)
+		}
+		if n, err := c.Read(make([]byte, 1)); n != 0 || err == nil || err == io.EOF {
+			t.Errorf("read %d, %v", n, err)
+		}
+		if _, err := c.ExportKeyingMaterial("label", nil, 32); err == nil {
+			t.Error("exported")
+		}
+		if state := c.ConnectionState(); state.HandshakeComplete || state.DidResume {
+			t.Errorf("complete: %v, resumed: %v", state.HandshakeComplete, state.DidResume)
+		}
+		if kept.state != nil || shown != 0 {
+			t.Errorf("offered %v: a session is kept: %v; the certificate was asked for %d times", offered, kept.state != nil, shown)
+		}
+		c.Close()
+		if err := <-done; err == nil {
+			t.Error("the server's handshake is done")
+		}
+		s.Close()
+	}
+}
