@@ -37,6 +37,7 @@ type handshake struct {
 	offered            *storedSession // what a resumed connection takes of the session: a client's offer, a server's candidate
 	resumed            bool           // it was taken
 	sessions           []libssl.Session
+	sessionVersion     uint16 // of sessions
 	lookedUp           []byte // the ID of what the cache gave, if it is to stay there
 	done               bool
 	facts              libssl.Facts // once it is done
@@ -255,8 +256,8 @@ func (h *handshake) afterStep(step libssl.Step) error {
 			return err
 		}
 	}
-	if err == nil && !h.c.isClient {
-		h.c.cacheSessions(h.sessions) // before the client can come back with one
+	if err == nil && !h.c.isClient && len(h.sessions) > 0 {
+		h.c.cacheSessions(h.sessions, h.sessionVersion) // before the client can come back with one
 		h.sessions = nil
 	}
 	if len(out) > 0 {
@@ -288,7 +289,7 @@ func (h *handshake) agree(step libssl.Step) (out []byte, keylog string, err erro
 	if h.offered != nil && !h.resumed && h.tls.Negotiated() && h.tls.Resumed() {
 		h.resume()
 	}
-	h.sessions = append(h.sessions, h.tls.Sessions()...)
+	h.sessions, h.sessionVersion = append(h.sessions, h.tls.Sessions()...), h.version()
 	if h.refused == nil && step.Status != libssl.Fatal && h.timeToVerify(step) {
 		h.refused = c.verifyConnection()
 	}

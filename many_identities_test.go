@@ -2,6 +2,7 @@ package ossl_test
 
 import (
 	"bytes"
+	"context"
 	"crypto/tls"
 	"encoding/binary"
 	"net"
@@ -53,10 +54,55 @@ func testManyIdentities(t *testing.T, store string) {
 	}
 }
 
-// repeater repeats the one identity of a ClientHello.
+// TestSessionIDIsNoTicket offers the ID of a session of TLS 1.2, which was sent in the clear, as a ticket of TLS 1.3, which is taken
+// out of the cache when it is offered: the session must be there afterwards.
+func TestSessionIDIsNoTicket(t *testing.T) {
+	cc, sc := resuming(tls.VersionTLS12)
+	sc.SessionTicketsDisabled = true
+	cache := &idCache{Cache: session.NewCache(8)}
+	server := osslServer(t, sc, ossl.WithSessionCache(cache))
+	client := osslClient(t, cc)
+	wantResumed(t, client, server, false)
+	wantResumed(t, client, server, true)
+	id := cache.first
+	if len(id) != 32 {
+		t.Fatalf("an ID of %d bytes", len(id))
+	}
+
+	cc, _ = resuming(tls.VersionTLS13)
+	wantResumed(t, stdClient(cc), server, false)
+	a, b := tlstest.Buffered()
+	c, s := tls.Client(&repeater{Conn: a, times: 1, id: id}, cc), server(b)
+	done := make(chan error, 1)
+	go func() {
+		done <- c.Handshake()
+		c.Close()
+	}()
+	_ = s.Handshake()
+	s.Close()
+	<-done
+
+	wantResumed(t, client, server, true)
+}
+
+// idCache remembers the ID of its first session.
+type idCache struct {
+	session.Cache
+	first []byte
+}
+
+func (c *idCache) Put(ctx context.Context, id, session []byte, expires time.Time) error {
+	if c.first == nil {
+		c.first = bytes.Clone(id)
+	}
+	return c.Cache.Put(ctx, id, session, expires)
+}
+
+// repeater repeats the one identity of a ClientHello, or puts id into its place.
 type repeater struct {
 	net.Conn
 	times int
+	id    []byte
 }
 
 func (c *repeater) Write(b []byte) (int, error) {
@@ -76,6 +122,7 @@ func (c *repeater) Write(b []byte) (int, error) {
 		extensions = extensions[n:]
 		if binary.BigEndian.Uint16(extension) == 41 {
 			n := int(binary.BigEndian.Uint16(extension[4:]))
+			copy(extension[8:], c.id)
 			identities := bytes.Repeat(extension[6:6+n], c.times)
 			binders := bytes.Repeat(extension[6+n+2:], c.times)
 			body := append(sized16(identities), sized16(binders)...)

@@ -68,6 +68,9 @@ func (h *handshake) lookUp() error {
 	ctx, cancel := context.WithTimeout(h.ctx, cacheTimeout)
 	// TLS 1.3's IDs are for one use. One of TLS 1.2 has 32 bytes too: what tells them apart is which hello it came in, and libssl
 	// says so by the options it has set by now.
+	if singleUse {
+		id = ticketID(id)
+	}
 	found, err := c.ctx.opts.cache.Get(ctx, id, singleUse)
 	cancel()
 	if err != nil || len(found) == 0 {
@@ -85,9 +88,20 @@ func (h *handshake) lookUp() error {
 	return nil
 }
 
+// ticketID is the ID in the cache of a session whose ticket is id, of TLS 1.3. What is looked for in a hello of TLS 1.3 is taken
+// out of the cache before the client has proven anything: it must not be what a session of TLS 1.2 has, whose ID everyone on the
+// way can see.
+func ticketID(id []byte) []byte {
+	sum := sha256.Sum256(append([]byte("ossl ticket of TLS 1.3\x00"), id...))
+	return sum[:]
+}
+
 // cacheSessions keeps the sessions that a server has made.
-func (c *Conn) cacheSessions(sessions []libssl.Session) {
+func (c *Conn) cacheSessions(sessions []libssl.Session, version uint16) {
 	for _, s := range sessions {
+		if version >= tls.VersionTLS13 {
+			s.ID = ticketID(s.ID)
+		}
 		ctx, cancel := context.WithTimeout(context.Background(), cacheTimeout)
 		err := c.ctx.opts.cache.Put(ctx, s.ID, s.DER, time.Now().Add(c.ctx.opts.lifetime))
 		cancel()
