@@ -249,6 +249,7 @@ typedef struct conf_method_st CONF_METHOD;
 	X(CRYPTO, OSSL_V1_1_1, REQUIRED, int, EVP_CipherFinal_ex, (EVP_CIPHER_CTX *ctx, unsigned char *outm, int *outl)) \
 	X(CRYPTO, OSSL_V3_0, REQUIRED, int, EVP_CipherInit_ex2, (EVP_CIPHER_CTX *ctx, const EVP_CIPHER *cipher, \
 		const unsigned char *key, const unsigned char *iv, int enc, const OSSL_PARAM *params)) \
+	X(CRYPTO, OSSL_V3_0, REQUIRED, int, EVP_CIPHER_CTX_set_params, (EVP_CIPHER_CTX *ctx, const OSSL_PARAM *params)) \
 	X(CRYPTO, OSSL_V3_0, REQUIRED, int, EVP_CIPHER_CTX_get_params, (EVP_CIPHER_CTX *ctx, OSSL_PARAM *params)) \
 	X(CRYPTO, OSSL_V3_0, REQUIRED, EVP_CIPHER *, EVP_CIPHER_fetch, \
 		(OSSL_LIB_CTX *ctx, const char *algorithm, const char *properties)) \

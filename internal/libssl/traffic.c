@@ -35,6 +35,7 @@ static int prepare(const algorithms *a, traffic *t)
 	}
 	t->aead = ok ? ossl_fn.EVP_CIPHER_CTX_new() : NULL;
 	ok = t->aead && ossl_fn.EVP_CipherInit_ex(t->aead, a->aead[s->aead], NULL, key, NULL, t->sealing) == 1;
+	t->whole_nonce = a->whole_nonce[s->aead];
 	ossl_fn.OPENSSL_cleanse(key, sizeof key);
 	t->dead = !ok;
 	return ok;
@@ -89,6 +90,16 @@ static int begin(traffic *t, const uint8_t *nonce, const uint8_t *tag)
 		{NULL, 0, NULL, 0, 0},
 	};
 
+	if (t->whole_nonce) {
+		/* A length of -1 stands for the whole nonce, as for EVP_CTRL_GCM_SET_IV_FIXED: keys.c makes sure that it does. */
+		OSSL_PARAM both[3] = {
+			{"tlsivfixed", (unsigned)OSSL_OSSL_PARAM_OCTET_STRING, (void *)nonce, (size_t)-1, 0},
+			params[tag ? 0 : 1],
+			{NULL, 0, NULL, 0, 0},
+		};
+
+		return ossl_fn.EVP_CIPHER_CTX_set_params(t->aead, both) == 1;
+	}
 	if (ossl_fn.EVP_CipherInit_ex2)
 		return ossl_fn.EVP_CipherInit_ex2(t->aead, NULL, NULL, nonce, -1, tag ? params : NULL) == 1;
 	return ossl_fn.EVP_CipherInit_ex(t->aead, NULL, NULL, NULL, nonce, -1) == 1 &&
@@ -277,6 +288,40 @@ int traffic_works(const algorithms *a, const suite *s)
 		traffic_clear(&seal);
 		traffic_clear(&open);
 	}
+	return ok;
+}
+
+int traffic_same(const algorithms *a, const algorithms *b, const suite *s)
+{
+	enum { RECORDS = 3 };
+	static const uint8_t text[] = "text";
+	uint8_t record[2][sizeof text + SEALED_EXPANSION], dst[sizeof text + 1];
+	traffic seal[2], open;
+	ossl_opened o;
+	size_t n, split, i;
+	int ok;
+
+	memset(seal, 0, sizeof seal);
+	memset(&open, 0, sizeof open);
+	seal[0].suite = seal[1].suite = open.suite = s;
+	seal[0].sealing = seal[1].sealing = 1;
+	ok = prepare(b, &open);
+	for (i = 0; ok && i < RECORDS; i++) {
+		n = traffic_seal(a, &seal[0], (uint8_t)OSSL_SSL3_RT_APPLICATION_DATA, text, sizeof text, record[0]);
+		ok = n > 0 && traffic_seal(b, &seal[1], (uint8_t)OSSL_SSL3_RT_APPLICATION_DATA, text, sizeof text, record[1]) == n &&
+			memcmp(record[0], record[1], n) == 0 &&
+			open_record(&open, record[0], record[0] + RECORD_HEADER, n - RECORD_HEADER, dst, sizeof dst, &o, &split) == -1 &&
+			split == sizeof text && memcmp(dst, text, sizeof text) == 0;
+	}
+	if (ok) { /* and what was damaged is refused */
+		n = traffic_seal(a, &seal[0], (uint8_t)OSSL_SSL3_RT_APPLICATION_DATA, text, sizeof text, record[0]);
+		record[0][n - 1] ^= 1;
+		ok = n > 0 && open_record(&open, record[0], record[0] + RECORD_HEADER, n - RECORD_HEADER, dst, sizeof dst, &o, &split) ==
+			OSSL_SSL_AD_BAD_RECORD_MAC;
+	}
+	traffic_clear(&seal[0]);
+	traffic_clear(&seal[1]);
+	traffic_clear(&open);
 	return ok;
 }
 

@@ -16,6 +16,7 @@ typedef struct {
 	const EVP_CIPHER *aead[3]; /* by suite.aead */
 	EVP_KDF *expand, *prf;     /* TLS13-KDF and TLS1-PRF; 1.1.1 has neither and does with HMAC */
 	uint8_t fips;              /* default properties ask for FIPS */
+	uint8_t whole_nonce[3];    /* of the AEADs: their nonce can be set as one parameter, which is faster */
 } algorithms;
 
 int algorithms_fetch(algorithms *a);
@@ -38,7 +39,7 @@ typedef struct {
 	uint64_t nonce;       /* TLS 1.2 with GCM: the explicit nonce of the next record to seal */
 	uint8_t iv[NONCE];
 	uint8_t secret[MAX_SECRET]; /* TLS 1.3: the traffic secret; TLS 1.2: the key, until aead has it */
-	uint8_t sealing, dead;
+	uint8_t sealing, dead, whole_nonce;
 } traffic;
 
 /* Ends a direction: nothing of its keys is left. */
@@ -54,6 +55,9 @@ size_t traffic_seal(const algorithms *a, traffic *t, uint8_t type, const uint8_t
 
 /* Whether a suite's AEAD seals, opens, and refuses what was changed, by the calls that are made of it here. */
 int traffic_works(const algorithms *a, const suite *s);
+
+/* Whether a suite's records are the same byte by byte, nonce for nonce, with both sets of algorithms. */
+int traffic_same(const algorithms *a, const algorithms *b, const suite *s);
 
 /* HKDF-Expand-Label: RFC 8446, section 7.1. Returns 1 or 0. */
 int expand_label(const algorithms *a, const suite *s, const uint8_t *secret, const char *label, size_t label_len,
