@@ -39,6 +39,9 @@ func TestSessionOfAnotherLendsNoCertificate(t *testing.T) {
 				}
 				for i, resumed := range []bool{false, true} {
 					_, s := visit(t, mallory, server)
+					if i == 1 && !libraryAtLeast("3.0") {
+						resumed = false // 1.1.1 gives no ticket to who has offered one that doesn't fit
+					}
 					if s.DidResume != resumed || len(s.PeerCertificates) > 0 || len(s.VerifiedChains) > 0 {
 						t.Fatalf("visit %d: DidResume is %v, with %d certificates and %d chains", i, s.DidResume,
 							len(s.PeerCertificates), len(s.VerifiedChains))
