@@ -56,8 +56,8 @@ func testManyIdentities(t *testing.T, store string) {
 	}
 }
 
-// TestSessionIDIsNoTicket offers the ID of a session of TLS 1.2, which was sent in the clear, as a ticket of TLS 1.3, which is taken
-// out of the cache when it is offered: the session must be there afterwards.
+// TestSessionIDIsNoTicket offers the ID of a session of TLS 1.2, which was sent in the clear, as a ticket of TLS 1.3, which is
+// taken out of the cache when it is offered: the session must be there afterwards.
 func TestSessionIDIsNoTicket(t *testing.T) {
 	cc, sc := resuming(tls.VersionTLS12)
 	sc.SessionTicketsDisabled = true

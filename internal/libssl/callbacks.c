@@ -212,8 +212,8 @@ static int hello_facts(SSL *ssl, bytes *facts)
 	return 1;
 }
 
-/* Whether a ClientHello after a HelloRetryRequest is still the first one, as RFC 8446, section 4.1.2, has it. Libssl takes the name
- * and the protocols of the second; configuration and certificate have been chosen by the first. */
+/* Whether a ClientHello after a HelloRetryRequest is still the first one, as RFC 8446, section 4.1.2, has it. Libssl takes the
+ * name and the protocols of the second; configuration and certificate have been chosen by the first. */
 static int same_hello(conn *c)
 {
 	bytes second = {0};

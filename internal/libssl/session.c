@@ -33,8 +33,8 @@ struct ticket_ring {
 	ossl_ticket_key keys[OSSL_MAX_TICKET_KEYS]; /* guarded by lock */
 };
 
-/* Whether another of a ClientHello's sessions is to be looked at. There is room for hundreds in one, and each may cost a verification
- * of a chain; crypto/tls looks at as many. */
+/* Whether another of a ClientHello's sessions is to be looked at. There is room for hundreds in one, and each may cost a
+ * verification of a chain; crypto/tls looks at as many. */
 static int another(conn *c)
 {
 	if (c->candidates == MAX_CANDIDATES)
