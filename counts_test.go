@@ -100,7 +100,7 @@ func TestCrossings(t *testing.T) {
 
 func TestAllocations(t *testing.T) {
 	if raceEnabled {
-		t.Skip("the race detector allocates")
+		t.Skip("the race detector and AddressSanitizer allocate")
 	}
 	p := contexts(t, nil)
 	message := []byte("PING\n")
@@ -121,7 +121,7 @@ func TestAllocations(t *testing.T) {
 
 func TestEchoAllocatesNothing(t *testing.T) {
 	if raceEnabled {
-		t.Skip("the race detector allocates")
+		t.Skip("the race detector and AddressSanitizer allocate")
 	}
 	p := contexts(t, nil)
 	a, b := tlstest.Loopback()

@@ -284,10 +284,10 @@ func TestDifferentialTransport(t *testing.T) {
 			{"byte by byte over net.Pipe", tlstest.NetPipe, bytewise},
 			{"coalesced", tlstest.Buffered, tlstest.Coalesce},
 		} {
+			if os.Getenv(envSessions) != "" && strings.HasSuffix(transport.name, "net.Pipe") {
+				continue // OpenSSL's clients ask for tickets, and over net.Pipe a server waits until they are read: so does crypto/tls's
+			}
 			t.Run(versionName(version)+"/"+transport.name, func(t *testing.T) {
-				if os.Getenv(envSessions) != "" && strings.HasSuffix(transport.name, "net.Pipe") {
-					t.Skip("OpenSSL's clients ask for tickets, and over net.Pipe a server waits until they are read: so does crypto/tls's")
-				}
 				good(t, tlstest.Case{
 					Client:      clientWith(only(version), certificates(tlstest.ClientCert(tlstest.P256))),
 					Server:      serverWith(only(version), askClient(tls.RequireAndVerifyClientCert)),
