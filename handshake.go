@@ -419,7 +419,7 @@ func (h *handshake) checkFinished() (alert []byte, err error) {
 	}
 	facts := h.facts
 	c.fillState(facts)
-	if facts.Resumed && !c.isClient {
+	if facts.Resumed && h.lookedUp != nil { // else it is the new one's
 		c.cachedID = h.lookedUp
 	}
 	c.takenOver.Store(facts.TakenOver)

@@ -24,6 +24,7 @@ func (c *Conn) Read(b []byte) (int, error) {
 	for {
 		c.flushQueue() // before it waits or fails; what was read before has been handed out
 		if c.readErr != nil {
+			c.forgetSession(c.readErr) // of an alert that came behind data too
 			return 0, c.readErr
 		}
 		if c.pending || len(c.in.data) > 0 {

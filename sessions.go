@@ -66,9 +66,7 @@ func (h *handshake) lookUp() error {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(h.ctx, cacheTimeout)
-	// TLS 1.3's IDs are for one use. One of TLS 1.2 has 32 bytes too: what tells them apart is which hello it came in, and libssl
-	// says so by the options it has set by now.
-	if singleUse {
+	if singleUse { // it is of TLS 1.3
 		id = ticketID(id)
 	}
 	found, err := c.ctx.opts.cache.Get(ctx, id, singleUse)
