@@ -144,6 +144,11 @@ func (c *Conn) keepSessions(sessions []libssl.Session) {
 		chain[i] = cert.Raw
 	}
 	scts, _ := sctList(c.state.SignedCertificateTimestamps)
+	template, err := sessionTemplate()
+	if err != nil {
+		return
+	}
+	packed := libssl.PackChain(chain)
 	for _, s := range sessions {
 		kept := clientSession{
 			version: c.state.Version,
@@ -151,14 +156,11 @@ func (c *Conn) keepSessions(sessions []libssl.Session) {
 			der:     withoutPeer(s.DER),
 			ocsp:    c.state.OCSPResponse,
 			scts:    scts,
-			chain:   libssl.PackChain(chain),
+			chain:   packed,
 		}
-		state, err := carrier()
-		if err != nil {
-			return
-		}
+		state := *template
 		state.Extra = [][]byte{kept.marshal()}
-		if stored, err := tls.NewResumptionState(s.ID, state); err == nil {
+		if stored, err := tls.NewResumptionState(s.ID, &state); err == nil {
 			cache.Put(key, stored)
 		}
 	}
@@ -190,17 +192,9 @@ func withoutPeer(der []byte) []byte {
 	return short
 }
 
-// carrier returns a SessionState that means nothing by itself.
-func carrier() (*tls.SessionState, error) {
-	template, err := sessionTemplate()
-	if err != nil {
-		return nil, err
-	}
-	return tls.ParseSessionState(template)
-}
-
-// sessionTemplate is the encoding of a SessionState that crypto/tls itself has made, in a handshake over nothing.
-var sessionTemplate = sync.OnceValues(func() ([]byte, error) {
+// sessionTemplate is a SessionState that means nothing by itself: crypto/tls itself has made it, in a handshake over nothing. It is
+// copied, and what it points to never changed.
+var sessionTemplate = sync.OnceValues(func() (*tls.SessionState, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil, err
@@ -230,10 +224,7 @@ var sessionTemplate = sync.OnceValues(func() ([]byte, error) {
 		return nil, errNoSession
 	}
 	_, state, err := made.state.ResumptionState()
-	if err != nil {
-		return nil, err
-	}
-	return state.Bytes()
+	return state, err
 })
 
 // A catcher is a cache that keeps what it was given last.

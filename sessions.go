@@ -174,7 +174,7 @@ func (c *Context) makeRing() error {
 	case len(set) > 0:
 		keys := make([]session.TicketKey, len(set))
 		for i, material := range set {
-			keys[i] = ticketKeyOf(material)
+			keys[i].Name, keys[i].MAC, keys[i].Cipher = ticketsecret.Derive(material)
 		}
 		ring, err := session.NewRing(keys...)
 		if err != nil {
@@ -192,13 +192,6 @@ func (c *Context) makeRing() error {
 	chosen.chosen, chosen.inherited = true, c.ring
 	c.forChosen = &chosen
 	return nil
-}
-
-func ticketKeyOf(material [32]byte) session.TicketKey {
-	derived := ticketsecret.Derive(material)
-	k := session.TicketKey{MAC: derived[16:48], Cipher: derived[48:]}
-	copy(k.Name[:], derived)
-	return k
 }
 
 // refreshTicketKeys gives libssl the ring's keys if they have changed.

@@ -39,9 +39,8 @@ func KeyOf(secret [32]byte) TicketKey {
 	if secret == [32]byte{} {
 		return TicketKey{}
 	}
-	derived := ticketsecret.Derive(ticketsecret.Hash(secret))
-	defer clear(derived)
-	return splitTicketKey((*[ticketsecret.Size]byte)(derived))
+	name, mac, cipher := ticketsecret.Derive(ticketsecret.Hash(secret))
+	return TicketKey{Name: name, MAC: mac, Cipher: cipher}
 }
 
 // splitTicketKey takes a key from 80 bytes in the order of nginx's files: name, MAC, cipher.
