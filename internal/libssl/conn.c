@@ -267,12 +267,8 @@ static ossl_step handshake(conn *c, const uint8_t *in, size_t in_len, uint8_t *o
 			facts->deferred = c->deferred;
 			facts->taken_over = (uint8_t)(first && !c->deferred && takeover(c, facts));
 		}
-		if (c->ssl && first && !c->deferred) { /* libssl goes on; what was gathered of its secrets is not needed */
-			traffic_clear(&c->read);
-			traffic_clear(&c->write);
-			ossl_fn.OPENSSL_cleanse(c->exporter, sizeof c->exporter);
-			c->secrets = 0;
-		}
+		if (c->ssl && first && !c->deferred) /* libssl goes on; what was gathered of its secrets is not needed */
+			takeover_forget(c);
 	}
 	return end(c, step);
 }

@@ -105,6 +105,7 @@ void takeover_message(conn *c, int sent, int content_type, const uint8_t *p, siz
 int takeover(conn *c, ossl_facts *f);
 int takeover_deferred(conn *c, const ossl_facts *f);
 int takeover_later(conn *c);
+void takeover_forget(conn *c);
 int takeover_export(conn *c, uint8_t *out, size_t len, const char *label, size_t label_len, const uint8_t *context,
 	size_t context_len, int use_context);
 

@@ -263,16 +263,21 @@ int takeover_deferred(conn *c, const ossl_facts *f)
 	return s && complete13(c, s);
 }
 
+void takeover_forget(conn *c)
+{
+	c->deferred = 0;
+	traffic_clear(&c->read);
+	traffic_clear(&c->write);
+	ossl_fn.OPENSSL_cleanse(c->exporter, sizeof c->exporter);
+	c->secrets = 0;
+}
+
 int takeover_later(conn *c)
 {
 	ossl_facts f;
 
 	if (c->updated || c->notified) {
-		c->deferred = 0;
-		traffic_clear(&c->read);
-		traffic_clear(&c->write);
-		ossl_fn.OPENSSL_cleanse(c->exporter, sizeof c->exporter);
-		c->secrets = 0;
+		takeover_forget(c);
 		return 0;
 	}
 	if (c->partial > 0)
