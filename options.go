@@ -176,7 +176,7 @@ func WithSessionCache(cache session.Cache) Option {
 
 // WithTicketKeys lets servers seal and open tickets with the keys of ring, which may be shared and may change. The default is a
 // ring of the Context's own that rotates as crypto/tls's keys do, or the keys given to [tls.Config.SetSessionTicketKeys].
-// As long as ring holds no key no tickets are sent.
+// As long as ring holds no key no tickets are sent; of more than 32 keys the first 32 are used.
 func WithTicketKeys(ring *session.Ring) Option {
 	return func(o *options) error {
 		if ring == nil {

@@ -164,8 +164,14 @@ const maxTicketKeys = 32
 // makeRing finds the Context's ring of ticket keys.
 func (c *Context) makeRing() error {
 	config, o := c.config, c.opts
-	set := configTicketKeys(config)
+	set, ok := configTicketKeys(config)
 	switch {
+	case !ok:
+		return &ConfigError{Field: "SetSessionTicketKeys", Reason: "ossl can't read the ticket keys of this version of Go"}
+	case c.server != nil && o.cache != nil && !o.chosen:
+		return &ConfigError{Field: "WithSessionCache", Reason: "there is no certificate to serve with"}
+	case c.server != nil && o.ring != nil && !o.chosen:
+		return &ConfigError{Field: "WithTicketKeys", Reason: "there is no certificate to serve with"}
 	case config.SessionTicketsDisabled && o.ring != nil && !o.chosen:
 		return &ConfigError{Field: "WithTicketKeys", Reason: "SessionTicketsDisabled is set"}
 	case len(set) > 0 && o.ring != nil && !o.chosen:
@@ -215,14 +221,14 @@ func (c *Context) refreshTicketKeys() {
 }
 
 // configTicketKeys returns what crypto/tls keeps of the secrets given to SetSessionTicketKeys, or of SessionTicketKey. There is
-// no exported way to have the former. config must not be in use by anyone else.
-func configTicketKeys(config *tls.Config) [][32]byte {
-	var set [][32]byte
+// no exported way to have the former: ok is false if there are some and they can't be read. config must not be in use by anyone
+// else.
+func configTicketKeys(config *tls.Config) (set [][32]byte, ok bool) {
 	if list := reflect.ValueOf(config).Elem().FieldByName("sessionTicketKeys"); list.IsValid() && list.Kind() == reflect.Slice {
 		for i := range list.Len() {
 			aes, mac := list.Index(i).FieldByName("aesKey"), list.Index(i).FieldByName("hmacKey")
 			if !is16Bytes(aes) || !is16Bytes(mac) {
-				return nil
+				return nil, false
 			}
 			var material [32]byte
 			for k := range 16 {
@@ -235,7 +241,7 @@ func configTicketKeys(config *tls.Config) [][32]byte {
 	if secret := config.SessionTicketKey; len(set) == 0 && secret != [32]byte{} && !randomTicketKey(secret) {
 		set = append(set, ticketsecret.Hash(secret))
 	}
-	return set
+	return set, true
 }
 
 // randomTicketKey reports whether crypto/tls has put a value of its own into SessionTicketKey, to see later whether that was

@@ -264,6 +264,8 @@ func TestSessionOptionsRefused(t *testing.T) {
 		{keyed, ossl.WithTicketKeys(nil), "WithTicketKeys"},
 		{keyed, ossl.WithSessionCache(nil), "WithSessionCache"},
 		{keyed, ossl.WithSessionCache((*session.Memory)(nil)), "WithSessionCache"},
+		{tlstest.ClientConfig(), ossl.WithTicketKeys(ring), "WithTicketKeys"},
+		{tlstest.ClientConfig(), ossl.WithSessionCache(session.NewCache(1)), "WithSessionCache"},
 		{keyed, ossl.WithSessionLifetime(0), "WithSessionLifetime"},
 		{keyed, ossl.WithSessionLifetime(1 << 62), "WithSessionLifetime"},
 	} {
