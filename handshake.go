@@ -290,6 +290,9 @@ func (h *handshake) agree(step libssl.Step) (out []byte, keylog string, err erro
 		h.resume()
 	}
 	h.sessions, h.sessionVersion = append(h.sessions, h.tls.Sessions()...), h.version()
+	if h.refused == nil && step.Status != libssl.Fatal {
+		h.refused = h.checkMasterSecret()
+	}
 	if h.refused == nil && step.Status != libssl.Fatal && h.timeToVerify(step) {
 		h.refused = c.verifyConnection()
 	}

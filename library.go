@@ -12,7 +12,7 @@ type LibraryInfo struct {
 	VersionText string // "OpenSSL 3.0.19 27 Jan 2026"
 	Path        string // of libssl, symbolic links resolved
 	CryptoPath  string // of libcrypto
-	FIPS        bool   // a FIPS provider can be loaded and passes its self-test with the host's configuration
+	FIPS        bool   // its FIPS module can be loaded and passes its self-test with the host's configuration: WithFIPS works
 	KernelTLS   bool   // libssl was built with kernel TLS; whether the kernel has it is another question
 }
 
@@ -35,7 +35,7 @@ func Library() (LibraryInfo, error) {
 
 // Both load modules or make connections, and neither answer changes while the process runs.
 var (
-	hasFIPS      = sync.OnceValue(libssl.HasFIPS)
+	hasFIPS      = sync.OnceValue(func() bool { return libssl.TryFIPS() == nil })
 	hasKernelTLS = sync.OnceValue(libssl.HasKernelTLS)
 )
 

@@ -126,7 +126,12 @@ func (c *Conn) decide(packed []byte) (certs []*x509.Certificate, chains [][]*x50
 			opts.Intermediates.AddCert(cert)
 		}
 		var err error
-		if chains, err = certs[0].Verify(opts); err != nil {
+		if c.ctx.opts.fips {
+			chains, err = c.verifyByModule(certs, packed, &libssl.VerifyQuery{Time: now, OfServer: c.isClient})
+		} else {
+			chains, err = certs[0].Verify(opts)
+		}
+		if err != nil {
 			return nil, nil, &refusal{&tls.CertificateVerificationError{UnverifiedCertificates: certs, Err: err}, c.verifyAlert(err)}
 		}
 	}

@@ -129,6 +129,8 @@ static void note_server_hello(conn *c, const uint8_t *p, size_t len)
 		at += 4;
 		if (at + n > end)
 			return;
+		if (type == OSSL_TLSEXT_TYPE_extended_master_secret)
+			c->pub.extended_master_secret = 1;
 		if (type == 51 && n >= 2)
 			c->group = (uint16_t)(p[at] << 8 | p[at + 1]);
 		at += n;

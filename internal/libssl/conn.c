@@ -552,28 +552,3 @@ int ossl_has_ktls(void)
 	ossl_fn.SSL_CTX_free(ctx);
 	return built;
 }
-
-int ossl_has_fips(void)
-{
-	OSSL_LIB_CTX *lib;
-	OSSL_PROVIDER *fips = NULL;
-	char *file;
-
-	if (!ossl_fn.OSSL_LIB_CTX_new)
-		return 0;
-	lib = ossl_fn.OSSL_LIB_CTX_new();
-	if (!lib)
-		return 0;
-	/* The host's configuration carries the module's checksum; loading the provider runs its self-test. */
-	file = ossl_fn.CONF_get1_default_config_file();
-	if (file) {
-		ossl_fn.OSSL_LIB_CTX_load_config(lib, file);
-		ossl_fn.CRYPTO_free(file, __FILE__, __LINE__);
-	}
-	fips = ossl_fn.OSSL_PROVIDER_load(lib, "fips");
-	if (fips)
-		ossl_fn.OSSL_PROVIDER_unload(fips);
-	ossl_fn.OSSL_LIB_CTX_free(lib);
-	ossl_fn.ERR_clear_error();
-	return fips != NULL;
-}

@@ -295,7 +295,7 @@ static int export13(conn *c, uint8_t *out, size_t len, const char *label, size_t
 	size_t context_len)
 {
 	const suite *s = c->write.suite;
-	const EVP_MD *md = s->sha384 ? ossl_fn.EVP_sha384() : ossl_fn.EVP_sha256();
+	const EVP_MD *md = c->ctx->algorithms.hash[s->sha384];
 	uint8_t nothing[MAX_SECRET], hash[MAX_SECRET], secret[MAX_SECRET];
 	int ok;
 
