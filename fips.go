@@ -378,14 +378,15 @@ func (c *Conn) moduleError(certs []*x509.Certificate, err error) error {
 	case libssl.VerifyNotYetValid, libssl.VerifyExpired:
 		return invalid(x509.Expired)
 	case libssl.VerifyNoIssuer, libssl.VerifySelfSigned, libssl.VerifySelfSignedChain, libssl.VerifyNoLocalIssuer,
-		libssl.VerifyNoLeafSignature, libssl.VerifySignature, libssl.VerifyUntrusted:
+		libssl.VerifyNoLeafSignature, libssl.VerifySignature, libssl.VerifyUntrusted, libssl.VerifyInvalidCA, libssl.VerifyInvalidCA3,
+		libssl.VerifyKeyUsageNoSign:
 		return x509.UnknownAuthorityError{Cert: cert}
 	case libssl.VerifyHostname, libssl.VerifyIP:
 		return x509.HostnameError{Certificate: certs[0], Host: c.serverName}
 	case libssl.VerifyPurpose, libssl.VerifyRejected:
 		return invalid(x509.IncompatibleUsage)
-	case libssl.VerifyInvalidCA, libssl.VerifyInvalidCA3, libssl.VerifyKeyUsageNoSign:
-		return invalid(x509.NotAuthorizedToSign)
+	case libssl.VerifyCriticalExtension:
+		return x509.UnhandledCriticalExtension{}
 	case libssl.VerifyPathLength:
 		return invalid(x509.TooManyIntermediates)
 	case libssl.VerifyPermitted, libssl.VerifyExcluded:

@@ -59,26 +59,27 @@ func (e *VerifyError) Error() string { return e.Text }
 
 // The codes that crypto/x509 has errors of its own for: openssl/x509_vfy.h.
 const (
-	VerifyNoIssuer        = 2
-	VerifySignature       = 7
-	VerifyNotYetValid     = 9
-	VerifyExpired         = 10
-	VerifySelfSigned      = 18
-	VerifySelfSignedChain = 19
-	VerifyNoLocalIssuer   = 20
-	VerifyNoLeafSignature = 21
-	VerifyInvalidCA       = 24 // 79 since 3.0
-	VerifyPathLength      = 25
-	VerifyPurpose         = 26
-	VerifyUntrusted       = 27
-	VerifyRejected        = 28
-	VerifyKeyUsageNoSign  = 32
-	VerifyPermitted       = 47
-	VerifyExcluded        = 48
-	VerifyHostname        = 62
-	VerifyIP              = 64
-	VerifyLeafKeyTooSmall = 66
-	VerifyCAKeyTooSmall   = 67
-	VerifyCAHashTooWeak   = 68
-	VerifyInvalidCA3      = 79
+	VerifyNoIssuer          = 2
+	VerifySignature         = 7
+	VerifyNotYetValid       = 9
+	VerifyExpired           = 10
+	VerifySelfSigned        = 18
+	VerifySelfSignedChain   = 19
+	VerifyNoLocalIssuer     = 20
+	VerifyNoLeafSignature   = 21
+	VerifyInvalidCA         = 24 // 79 since 3.0
+	VerifyPathLength        = 25
+	VerifyPurpose           = 26
+	VerifyUntrusted         = 27
+	VerifyRejected          = 28
+	VerifyKeyUsageNoSign    = 32
+	VerifyCriticalExtension = 34
+	VerifyPermitted         = 47
+	VerifyExcluded          = 48
+	VerifyHostname          = 62
+	VerifyIP                = 64
+	VerifyLeafKeyTooSmall   = 66
+	VerifyCAKeyTooSmall     = 67
+	VerifyCAHashTooWeak     = 68
+	VerifyInvalidCA3        = 79
 )

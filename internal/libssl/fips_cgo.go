@@ -19,7 +19,9 @@ var fipsMu sync.Mutex
 // SetUpFIPS makes what FIPS mode needs, once; a failure is not remembered. process allows 1.1.1 to be put into FIPS mode as a
 // whole. The library must be loaded. The error is a [*FIPSError].
 func SetUpFIPS(process bool) error {
-	return fipsResult(func(report *C.char, size C.size_t) C.int { return C.ossl_fips_setup(C.int(flag(process)), report, size) })
+	return fipsResult(func(report *C.char, size C.size_t) C.int {
+		return C.ossl_fips_setup(C.int(flag(process)), report, size)
+	})
 }
 
 // TryFIPS looks whether FIPS mode could be set up now, and undoes it.
