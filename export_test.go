@@ -76,6 +76,9 @@ func (c *Conn) CrossRead(b []byte) {
 	c.queue.push(c.tls.Spill())
 }
 
+// TakenOver reports whether libssl is out of the connection.
+func (c *Conn) TakenOver() bool { return c.takenOver.Load() }
+
 // Flush sends what is queued.
 func (c *Conn) Flush() { c.flushQueue() }
 

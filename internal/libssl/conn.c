@@ -261,9 +261,9 @@ static ossl_step handshake(conn *c, const uint8_t *in, size_t in_len, uint8_t *o
 		bytes_free(&c->offered);
 		ossl_fn.OPENSSL_cleanse(c->handshake_secret, sizeof c->handshake_secret);
 		c->handshake_secret_len = 0;
-		if (facts) {
+		if (facts && first) { /* a later one only ends a message for libssl */
 			ossl_conn_facts(&c->pub, facts);
-			c->deferred = (uint8_t)(first && takeover_deferred(c, facts));
+			c->deferred = (uint8_t)takeover_deferred(c, facts);
 			facts->deferred = c->deferred;
 			facts->taken_over = (uint8_t)(first && !c->deferred && takeover(c, facts));
 		}

@@ -84,10 +84,10 @@ typedef struct {
 	/* For a takeover, gathered during the handshake. */
 	uint8_t secrets, secret_len[3]; /* by the bits and in the order of HAVE_… */
 	uint8_t handshake_secret_len, handshake_secret[MAX_SECRET]; /* a TLS 1.3 client's, for conn.c's refuse */
-	uint32_t sent, received; /* records since the keys changed */
+	uint64_t sent, received; /* records since the keys changed */
 	uint32_t last;           /* the length of the message that was sent last */
 	uint8_t deferred;        /* it comes later: takeover_later */
-	uint8_t updated;         /* there was a key update: it does not come */
+	uint8_t updated;         /* there was a key update, or a stray ChangeCipherSpec: it does not come */
 	uint32_t record;         /* the length of the record that was received last */
 	uint32_t partial;        /* at least the bytes that libssl may have of a handshake message that isn't whole, in TLS 1.3 */
 	uint8_t tap[RECORD_HEADER + 8], tap_have;

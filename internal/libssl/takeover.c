@@ -108,10 +108,15 @@ void takeover_sent(conn *c, const uint8_t *p, size_t n)
 /* Follows the records and messages that the message callback sees. */
 void takeover_message(conn *c, int sent, int content_type, const uint8_t *p, size_t len)
 {
-	uint32_t *count = sent ? &c->sent : &c->received;
+	uint64_t *count = sent ? &c->sent : &c->received;
 
 	if (content_type == OSSL_SSL3_RT_HEADER) { /* of a record, whose type it begins with */
-		*count = p[0] == OSSL_SSL3_RT_CHANGE_CIPHER_SPEC ? 0 : *count + 1;
+		if (p[0] != OSSL_SSL3_RT_CHANGE_CIPHER_SPEC)
+			++*count;
+		else if (!c->handshake_done)
+			*count = 0;
+		else /* it changes no key, anyone on the way can have put it there, and 3.2 and later pass it over */
+			c->updated = 1;
 		if (!sent && len >= RECORD_HEADER)
 			c->record = (uint32_t)p[3] << 8 | p[4];
 		return;
