@@ -60,6 +60,7 @@ func splitChain(packed []byte) ([][]byte, bool) {
 // It is crypto/tls's verifyServerCertificate and processCertsFromClient, less VerifyConnection.
 func (c *Conn) verifyChain(packed []byte) *refusal {
 	config := c.ctx.config
+	c.hs.chainDecided = true
 	if len(packed) == 0 {
 		if c.isClient {
 			return &refusal{errors.New("tls: received empty certificates message"), alertDecodeError}

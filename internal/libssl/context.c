@@ -73,6 +73,10 @@ static const char *configure(ossl_ctx *ctx, const ossl_ctx_params *p)
 		NULL);
 	ossl_fn.SSL_CTX_set_options(s, (uint64_t)(OSSL_SSL_OP_NO_COMPRESSION | OSSL_SSL_OP_PRIORITIZE_CHACHA |
 		OSSL_SSL_OP_CIPHER_SERVER_PREFERENCE | OSSL_SSL_OP_NO_RENEGOTIATION));
+	/* RFC 8879: crypto/tls has none of it, what decompresses is the host's zlib, and an empty list that comes compressed passes
+	 * by the callbacks. */
+	if (ossl_fn.OpenSSL_version_num() >= OSSL_V3_2)
+		ossl_fn.SSL_CTX_set_options(s, OSSL_SSL_OP_NO_TX_CERTIFICATE_COMPRESSION | OSSL_SSL_OP_NO_RX_CERTIFICATE_COMPRESSION);
 	if (p->security_level > ossl_fn.SSL_CTX_get_security_level(s))
 		ossl_fn.SSL_CTX_set_security_level(s, p->security_level);
 	if (ossl_fn.SSL_CTX_ctrl(s, OSSL_SSL_CTRL_SET_MIN_PROTO_VERSION, p->min_version, NULL) != 1)
