@@ -168,13 +168,13 @@ func remedy(err error) string {
 	switch {
 	case e.Failure == libssl.FIPSNotInLibrary:
 		return "use OpenSSL 3.0 or later, or a distribution's 1.1.1 with a FIPS module, and turn that on for the machine"
-	case strings.Contains(e.Text, "missing config data"):
-		return fmt.Sprintf("the module has no checksum to test itself by: run \"openssl fipsinstall -out %s -module MODULE\", "+
+	case e.Failure == libssl.FIPSNotConfigured && !strings.Contains(e.Text, "could not load"):
+		return fmt.Sprintf("no checksum is configured for the module to test itself by: run \"openssl fipsinstall -out %s -module MODULE\", "+
 			"with the path of the fips.so that belongs to OpenSSL %s", beside, lib.Version())
-	case e.Failure == libssl.FIPSModuleFailed && (strings.Contains(e.Text, "self test") || strings.Contains(e.Text, "init fail")):
+	case e.Failure == libssl.FIPSModuleFailed && !strings.Contains(e.Text, "could not load"):
 		return fmt.Sprintf("the module has refused itself: it was changed, or %s or %s holds another one's checksum; reinstall it and run "+
 			"\"openssl fipsinstall\" again", config, beside)
-	case e.Failure == libssl.FIPSModuleFailed:
+	case e.Failure == libssl.FIPSModuleFailed || e.Failure == libssl.FIPSNotConfigured:
 		return fmt.Sprintf("install the FIPS module (fips.so) of OpenSSL %s, such as Debian's package openssl-provider-fips, and run "+
 			"\"openssl fipsinstall -out %s -module MODULE\"", lib.Version(), beside)
 	}

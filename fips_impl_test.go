@@ -6,9 +6,11 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"flag"
 	"fmt"
 	"net"
 	"os"
+	"strings"
 	"testing"
 
 	"github.com/ossl-go/ossl"
@@ -27,11 +29,45 @@ var requireFIPS = os.Getenv("OSSL_FIPS") == "require"
 // fipsGroups are those of tlstest.Groups that are approved.
 var fipsGroups = []tls.CurveID{tls.CurveP256, tls.CurveP384, tls.CurveP521}
 
+// notInFIPS are tests of what FIPS mode refuses, by a regular expression for -skip.
+var notInFIPS = []struct{ tests, reason string }{
+	{"TestFIPS.*", "they are run by themselves, with crypto/tls outside of its FIPS mode"},
+	{"TestThousandSlowSigners|TestSigner.*", "keys that are a crypto.Signer are refused"},
+	{"TestGetConfigForClient|TestDifferentialGetConfig|TestChosenPolicyIsNotResumedAround",
+		"a configuration that is chosen can't have ClientCAs of its own"},
+	{"TestAllocations", "every chain is verified by the module"},
+	{"TestDifferentialSuite/.*(CHACHA20|AES_(128|256)_CBC_SHA|TLS_RSA|order).*", "the suites are refused by name"},
+	{"TestDifferentialGroup/.*/(X25519.*|two_lists)|TestDifferentialNothingShared/group", "X25519 is refused by name"},
+	{"TestDifferentialCertificates/.*/.*/any_usage", "libcrypto doesn't take anyExtendedKeyUsage for a purpose"},
+	{"TestDifferentialCertificates/.*/.*/RSA-1024", "the error is crypto/x509's, with libcrypto's words"},
+	{"TestSecondHelloMustNotChange|TestResumeAfterHelloRetry", "they are made with X25519"},
+	{"TestHTTP2Hello/suites_named|TestNotTakenOver", "the suites are refused by name"},
+	{"TestTakenOver|TestRecordSizes|FuzzRecordPaths", "they are about ChaCha20 too, and own records of TLS 1.2"},
+	{"TestSuiteNoLongerAllowed|TestTicketKeys/S.*", "SetSessionTicketKeys is refused"},
+}
+
 func init() {
-	if testsInFIPS {
-		underTest = fipsImpl{}
-		tlstest.Groups = fipsGroups
+	if !testsInFIPS {
+		return
 	}
+	underTest = fipsImpl{}
+	tlstest.Groups = fipsGroups
+}
+
+// TestMain leaves out what is not for FIPS mode, and says so.
+func TestMain(m *testing.M) {
+	if testsInFIPS {
+		flag.Parse()
+		var patterns []string
+		for _, n := range notInFIPS {
+			fmt.Printf("not in FIPS mode: %s: %s\n", n.tests, n.reason)
+			patterns = append(patterns, n.tests)
+		}
+		if flag.Lookup("test.skip").Value.String() == "" {
+			flag.Set("test.skip", strings.Join(patterns, "|"))
+		}
+	}
+	os.Exit(m.Run())
 }
 
 // needFIPS skips a test where there is no FIPS module.

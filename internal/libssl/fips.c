@@ -63,8 +63,8 @@ static OPENSSL_STACK *section_of(CONF *conf, const char *name)
 	return name ? (OPENSSL_STACK *)ossl_fn.NCONF_get_section(conf, name) : NULL;
 }
 
-/* Copies the module's section. Returns 1 if there is one. */
-static int copy_section(CONF *conf, const char *name, bytes *to)
+/* Copies the module's section. Returns 1 if there is one. has_checksum: set if it has the module's. */
+static int copy_section(CONF *conf, const char *name, bytes *to, int *has_checksum)
 {
 	OPENSSL_STACK *section = section_of(conf, name);
 	int i;
@@ -77,6 +77,8 @@ static int copy_section(CONF *conf, const char *name, bytes *to)
 		/* Whether the host activates it is not asked. */
 		if (strcmp(v->name, "activate") == 0 || strcmp(v->name, "soft_load") == 0)
 			continue;
+		if (strcmp(v->name, "module-mac") == 0)
+			*has_checksum = 1;
 		if (!put(to, v->name) || !put(to, " = ") || !put_value(to, v->value) || !put(to, "\n"))
 			return 0;
 	}
@@ -84,7 +86,7 @@ static int copy_section(CONF *conf, const char *name, bytes *to)
 }
 
 /* Looks for the module's section in a file: as openssl.cnf names it, or as fipsinstall writes it. */
-static int section_in(const char *file, int whole, bytes *to)
+static int section_in(const char *file, int whole, bytes *to, int *has_checksum)
 {
 	CONF *conf = ossl_fn.NCONF_new(NULL);
 	const char *name;
@@ -95,40 +97,40 @@ static int section_in(const char *file, int whole, bytes *to)
 			name = ossl_fn.NCONF_get_string(conf, NULL, "openssl_conf");
 			name = name ? ossl_fn.NCONF_get_string(conf, name, "providers") : NULL;
 			name = name ? ossl_fn.NCONF_get_string(conf, name, "fips") : NULL;
-			found = name && copy_section(conf, name, to);
+			found = name && copy_section(conf, name, to, has_checksum);
 		}
-		found = found || copy_section(conf, "fips_sect", to);
+		found = found || copy_section(conf, "fips_sect", to, has_checksum);
 	}
 	ossl_fn.NCONF_free(conf);
 	return found;
 }
 
 /* Writes a configuration for the new library context. */
-static int configuration(bytes *to)
+static int configuration(bytes *to, int *has_checksum)
 {
 	char *file = ossl_config_file(), *slash, beside[PATH_MAX];
 	int ok;
 
 	ok = put(to, "openssl_conf = init\n[init]\nproviders = providers\n[providers]\nbase = base\nfips = fips\n"
 		"[base]\nactivate = 1\n[fips]\nactivate = 1\n");
-	if (ok && file && !section_in(file, 1, to)) {
+	if (ok && file && !section_in(file, 1, to, has_checksum)) {
 		slash = strrchr(file, '/');
 		snprintf(beside, sizeof beside, "%.*s/fipsmodule.cnf", slash ? (int)(slash - file) : 1, slash ? file : ".");
-		section_in(beside, 0, to);
+		section_in(beside, 0, to, has_checksum);
 	}
 	free(file);
 	ossl_fn.ERR_clear_error();
 	return ok;
 }
 
-static int configure(OSSL_LIB_CTX *lib)
+static int configure(OSSL_LIB_CTX *lib, int *has_checksum)
 {
 	bytes text = {0};
 	CONF *conf = ossl_fn.NCONF_new_ex(lib, NULL);
 	BIO *bio = NULL;
 	int ok = 0;
 
-	if (conf && configuration(&text))
+	if (conf && configuration(&text, has_checksum))
 		bio = ossl_fn.BIO_new_mem_buf(text.data, (int)text.len);
 	if (bio)
 		ok = ossl_fn.NCONF_load_bio(conf, bio, NULL) == 1 && ossl_fn.CONF_modules_load(conf, NULL, 0) == 1;
@@ -190,12 +192,13 @@ static int running(const OSSL_PROVIDER *p)
 static int make(OSSL_LIB_CTX **made, OSSL_PROVIDER **fips, char *report, size_t size)
 {
 	OSSL_LIB_CTX *lib = ossl_fn.OSSL_LIB_CTX_new();
-	int status = OSSL_FIPS_FAILED;
+	int has_checksum = 0, status;
 
 	*fips = NULL;
 	ossl_fn.ERR_clear_error();
-	if (lib && configure(lib))
+	if (lib && configure(lib, &has_checksum))
 		*fips = ossl_fn.OSSL_PROVIDER_load(lib, "fips"); /* a reference: it is active already */
+	status = has_checksum ? OSSL_FIPS_FAILED : OSSL_FIPS_NOT_CONFIGURED;
 	if (*fips && running(*fips)) {
 		status = OSSL_FIPS_NO_BASE;
 		if (ossl_fn.OSSL_PROVIDER_load(lib, "base")) {

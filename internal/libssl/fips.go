@@ -12,6 +12,7 @@ const (
 	FIPSModuleFailed
 	FIPSNoBase
 	FIPSLeaks
+	FIPSNotConfigured
 )
 
 // A FIPSError says why FIPS mode can't be had.
@@ -22,10 +23,11 @@ type FIPSError struct {
 
 func (e *FIPSError) Error() string {
 	s := map[FIPSFailure]string{
-		FIPSNotInLibrary: "this OpenSSL is not in FIPS mode",
-		FIPSModuleFailed: "the FIPS module can't be used",
-		FIPSNoBase:       "the base provider can't be loaded",
-		FIPSLeaks:        "algorithms come from elsewhere than the FIPS module",
+		FIPSNotInLibrary:  "this OpenSSL is not in FIPS mode",
+		FIPSModuleFailed:  "the FIPS module can't be used",
+		FIPSNotConfigured: "the FIPS module can't be used",
+		FIPSNoBase:        "the base provider can't be loaded",
+		FIPSLeaks:         "algorithms come from elsewhere than the FIPS module",
 	}[e.Failure]
 	if e.Text != "" {
 		s += ": " + e.Text

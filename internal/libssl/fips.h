@@ -14,6 +14,7 @@ enum {
 	OSSL_FIPS_NOT_IN_LIBRARY = 1, /* 1.1.1 without a FIPS module, or not in FIPS mode */
 	OSSL_FIPS_FAILED = 2,         /* the module is missing, not configured, or its self-test failed */
 	OSSL_FIPS_NO_BASE = 3,        /* no base provider */
+	OSSL_FIPS_NOT_CONFIGURED = 5, /* as 2, and there is no checksum for the module in the configuration */
 	OSSL_FIPS_LEAKS = 4,          /* an algorithm came from elsewhere, or one that is not approved was there */
 };
 
