@@ -13,23 +13,32 @@ type LibraryInfo struct {
 	Path        string // of libssl, symbolic links resolved
 	CryptoPath  string // of libcrypto
 	FIPS        bool   // its FIPS module can be loaded and passes its self-test with the host's configuration: WithFIPS works
-	KernelTLS   bool   // libssl was built with kernel TLS; whether the kernel has it is another question
+	// FIPSRequired says who, other than the program, has all Contexts in FIPS mode: the environment variable OSSL_FIPS, the kernel, or
+	// the library's default properties. It is empty if nobody does.
+	FIPSRequired string
+
+	KernelTLS bool // libssl was built with kernel TLS; whether the kernel has it is another question
 }
 
 // Library loads OpenSSL, if that has not happened yet, and describes it.
-// The error wraps [ErrUnavailable] if no usable library is found.
+// The error wraps [ErrUnavailable] if no usable library is found, or is a [*ConfigError] for what OSSL_FIPS says.
 func Library() (LibraryInfo, error) {
 	lib, err := loadLibrary("")
 	if err != nil {
 		return LibraryInfo{}, err
 	}
+	required, err := fipsRequired()
+	if err != nil {
+		return LibraryInfo{}, err
+	}
 	return LibraryInfo{
-		Version:     lib.Version(),
-		VersionText: lib.Text,
-		Path:        lib.Path,
-		CryptoPath:  lib.CryptoPath,
-		FIPS:        hasFIPS(),
-		KernelTLS:   hasKernelTLS(),
+		FIPSRequired: required,
+		Version:      lib.Version(),
+		VersionText:  lib.Text,
+		Path:         lib.Path,
+		CryptoPath:   lib.CryptoPath,
+		FIPS:         hasFIPS(),
+		KernelTLS:    hasKernelTLS(),
 	}, nil
 }
 
