@@ -192,6 +192,7 @@ static int running(const OSSL_PROVIDER *p)
 static int make(OSSL_LIB_CTX **made, OSSL_PROVIDER **fips, char *report, size_t size)
 {
 	OSSL_LIB_CTX *lib = ossl_fn.OSSL_LIB_CTX_new();
+	OSSL_PROVIDER *base;
 	int has_checksum = 0, status;
 
 	*fips = NULL;
@@ -201,7 +202,9 @@ static int make(OSSL_LIB_CTX **made, OSSL_PROVIDER **fips, char *report, size_t 
 	status = has_checksum ? OSSL_FIPS_FAILED : OSSL_FIPS_NOT_CONFIGURED;
 	if (*fips && running(*fips)) {
 		status = OSSL_FIPS_NO_BASE;
-		if (ossl_fn.OSSL_PROVIDER_load(lib, "base")) {
+		base = ossl_fn.OSSL_PROVIDER_load(lib, "base"); /* the same: the configuration's reference remains */
+		if (base) {
+			ossl_fn.OSSL_PROVIDER_unload(base);
 			status = OSSL_FIPS_LEAKS;
 			if (ossl_fn.EVP_default_properties_enable_fips(lib, 1) == 1 && is_tight(lib)) {
 				*made = lib;
