@@ -23,6 +23,7 @@ struct stack_st_X509;
 struct stack_st_X509_NAME;
 struct stack_st_SSL_CIPHER;
 struct stack_st_CONF_VALUE;
+struct ssl_conf_cmd_st;
 typedef struct ssl_st SSL;
 typedef struct ssl_ctx_st SSL_CTX;
 typedef struct ssl_method_st SSL_METHOD;
@@ -57,6 +58,7 @@ typedef struct ossl_provider_st OSSL_PROVIDER;
 typedef struct ossl_algorithm_st OSSL_ALGORITHM;
 typedef struct conf_st CONF;
 typedef struct conf_method_st CONF_METHOD;
+typedef struct ssl_conf_ctx_st SSL_CONF_CTX;
 
 /* 1.1.1 lacks some consts that 3.0 added; calls are the same. ci/headers defines this as empty for 1.1.1. */
 #ifndef OSSL_CONST_SINCE_3_0
@@ -290,6 +292,20 @@ typedef struct conf_method_st CONF_METHOD;
 	X(CRYPTO, OSSL_V1_1_1, REQUIRED, int, NCONF_load, (CONF *conf, const char *file, long *eline)) \
 	X(CRYPTO, OSSL_V1_1_1, REQUIRED, char *, NCONF_get_string, (const CONF *conf, const char *group, const char *name)) \
 	X(CRYPTO, OSSL_V1_1_1, REQUIRED, struct stack_st_CONF_VALUE *, NCONF_get_section, (const CONF *conf, const char *section)) \
+	/* The host's policy: SSL_CONF_CTX_new(3), SSL_CONF_cmd(3), SSL_CTX_set_options(3), SSL_CTX_set_record_padding_callback(3). The
+	 * last three are exported for libssl, and in no public header: they tell which commands SSL_CTX_new carries out. */ \
+	X(SSL, OSSL_V1_1_1, REQUIRED, SSL_CONF_CTX *, SSL_CONF_CTX_new, (void)) \
+	X(SSL, OSSL_V1_1_1, REQUIRED, void, SSL_CONF_CTX_free, (SSL_CONF_CTX *cctx)) \
+	X(SSL, OSSL_V1_1_1, REQUIRED, unsigned int, SSL_CONF_CTX_set_flags, (SSL_CONF_CTX *cctx, unsigned int flags)) \
+	X(SSL, OSSL_V1_1_1, REQUIRED, void, SSL_CONF_CTX_set_ssl_ctx, (SSL_CONF_CTX *cctx, SSL_CTX *ctx)) \
+	X(SSL, OSSL_V1_1_1, REQUIRED, int, SSL_CONF_cmd, (SSL_CONF_CTX *cctx, const char *cmd, const char *value)) \
+	X(SSL, OSSL_V1_1_1, REQUIRED, uint64_t, SSL_CTX_get_options, (const SSL_CTX *ctx)) \
+	X(SSL, OSSL_V1_1_1, REQUIRED, size_t, SSL_CTX_get_num_tickets, (const SSL_CTX *ctx)) \
+	X(SSL, OSSL_V1_1_1, REQUIRED, int, SSL_CTX_set_block_padding, (SSL_CTX *ctx, size_t block_size)) \
+	X(CRYPTO, OSSL_V1_1_1, OPTIONAL, int, conf_ssl_name_find, (const char *name, size_t *idx)) \
+	X(CRYPTO, OSSL_V1_1_1, OPTIONAL, const struct ssl_conf_cmd_st *, conf_ssl_get, (size_t idx, const char **name, size_t *cnt)) \
+	X(CRYPTO, OSSL_V1_1_1, OPTIONAL, void, conf_ssl_get_cmd, \
+		(const struct ssl_conf_cmd_st *cmd, size_t idx, char **cmdstr, char **arg)) \
 	/* Signers: provider-keymgmt(7), provider-signature(7), EVP_PKEY_fromdata(3), OSSL_PROVIDER_add_builtin(3) */ \
 	X(CRYPTO, OSSL_V1_1_1, REQUIRED, EVP_PKEY *, X509_get_pubkey, (OSSL_CONST_SINCE_4_0 X509 *x)) \
 	X(CRYPTO, OSSL_V1_1_1, REQUIRED, int, EVP_PKEY_up_ref, (EVP_PKEY *pkey)) \
@@ -397,6 +413,21 @@ typedef struct conf_method_st CONF_METHOD;
 	K(OSSL_V1_1_1, SSL_MODE_AUTO_RETRY, 0x4) \
 	K(OSSL_V1_1_1, SSL_MODE_NO_AUTO_CHAIN, 0x8) \
 	K(OSSL_V1_1_1, SSL_MODE_RELEASE_BUFFERS, 0x10) \
+	K(OSSL_V1_1_1, SSL_CTRL_CLEAR_CERT_FLAGS, 100) \
+	K(OSSL_V1_1_1, SSL_CERT_FLAG_TLS_STRICT, 0x00000001) \
+	K(OSSL_V1_1_1, SSL_CERT_FLAG_SUITEB_128_LOS, 0x00030000) \
+	K(OSSL_V1_1_1, SSL_CONF_FLAG_FILE, 0x2) \
+	K(OSSL_V1_1_1, SSL_CONF_FLAG_CLIENT, 0x4) \
+	K(OSSL_V1_1_1, SSL_CONF_FLAG_SERVER, 0x8) \
+	K(OSSL_V3_0, SSL_OP_NO_EXTENDED_MASTER_SECRET, 0x00000001) \
+	K(OSSL_V1_1_1, SSL_OP_LEGACY_SERVER_CONNECT, 0x00000004) \
+	K(OSSL_V3_0, SSL_OP_DISABLE_TLSEXT_CA_NAMES, 0x00000200) \
+	K(OSSL_V1_1_1, SSL_OP_ALLOW_NO_DHE_KEX, 0x00000400) \
+	K(OSSL_V1_1_1, SSL_OP_ALLOW_UNSAFE_LEGACY_RENEGOTIATION, 0x00040000) \
+	K(OSSL_V1_1_1, SSL_OP_NO_ENCRYPT_THEN_MAC, 0x00080000) \
+	K(OSSL_V1_1_1, SSL_OP_ENABLE_MIDDLEBOX_COMPAT, 0x00100000) \
+	K(OSSL_V1_1_1, SSL_OP_NO_TLSv1_2, 0x08000000) \
+	K(OSSL_V1_1_1, SSL_OP_NO_TLSv1_3, 0x20000000) \
 	K(OSSL_V1_1_1, SSL_OP_NO_TICKET, 0x00004000) \
 	K(OSSL_V1_1_1, SSL_OP_NO_COMPRESSION, 0x00020000) \
 	K(OSSL_V1_1_1, SSL_OP_PRIORITIZE_CHACHA, 0x00200000) \

@@ -136,6 +136,9 @@ func NewContext(cfg *ContextConfig) (*Context, error) {
 	var p C.ossl_ctx_params
 	p.min_version, p.max_version = C.int32_t(cfg.MinVersion), C.int32_t(cfg.MaxVersion)
 	p.security_level = C.int32_t(cfg.SecurityLevel)
+	p.exact_level = flag(cfg.ExactLevel)
+	p.as_host = flag(cfg.AsHost)
+	p.without_policy = flag(cfg.WithoutHostPolicy)
 	if cfg.RequestClientCert || cfg.RequireClientCert {
 		p.client_auth |= 1 // SSL_VERIFY_PEER
 	}
@@ -159,7 +162,7 @@ func NewContext(cfg *ContextConfig) (*Context, error) {
 		from string
 	}{
 		{&p.cipher_list, cfg.CipherList}, {&p.cipher_suites, cfg.CipherSuites},
-		{&p.groups, cfg.Groups}, {&p.sigalgs, cfg.SignatureAlgorithms},
+		{&p.groups, cfg.Groups}, {&p.sigalgs, cfg.SignatureAlgorithms}, {&p.client_sigalgs, cfg.ClientSignatures},
 	} {
 		*s.to = cString(s.from)
 		defer C.free(unsafe.Pointer(*s.to))

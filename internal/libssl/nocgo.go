@@ -21,6 +21,12 @@ func HasKernelTLS() bool { return false }
 // HasGroup reports whether the library has a key exchange group.
 func HasGroup(string) bool { return false }
 
+// HostCommands returns ErrUnavailable.
+func HostCommands() ([]HostCommand, bool, error) { return nil, true, ErrUnavailable }
+
+// ConfigFile returns the file that libcrypto reads its configuration from by default.
+func ConfigFile() string { return "" }
+
 // Context is an SSL_CTX. Without cgo there is none.
 type Context struct{}
 
@@ -42,6 +48,7 @@ func NewCredential([][]byte, []byte, string, []byte, []byte) (*Credential, error
 
 func (c *Context) HasCipher(uint16) bool                                 { return false }
 func (c *Context) SecurityLevel() int                                    { return 0 }
+func (c *Context) NoTickets() bool                                       { return false }
 func (c *Context) NewConn(bool, string, []byte, Verifier) (*Conn, error) { return nil, ErrUnavailable }
 func (c *Context) SetTicketKeys([]TicketKey) bool                        { return false }
 func (c *Context) Start(bool, string, []byte, []byte, []byte) (*Conn, Step, error) {

@@ -35,7 +35,7 @@ struct ossl_ctx {
 	SSL_CTX *ssl;
 	ossl_cred *cred;    /* servers' own, nullable */
 	OPENSSL_STACK *cas; /* until sealed */
-	char *sigalgs;
+	char *sigalgs, *client_sigalgs;
 	uint8_t *alpn;
 	size_t alpn_len;
 	int client_auth;
@@ -144,6 +144,12 @@ int alpn_select(const ossl_ctx *ctx, const uint8_t *in, size_t in_len, const uin
 
 /* Makes an SSL_CTX, in the library context that serves best: slim.c. */
 SSL_CTX *ossl_new_ssl_ctx(void);
+
+/* What the host's policy may not do, honoured or not: weaken what crypto/tls always has. policy.c. */
+void ossl_policy_narrow(SSL_CTX *ctx);
+
+/* Takes back what the host's policy has made of a new SSL_CTX, as far as nothing else sets it anyway: policy.c. */
+void ossl_policy_lift(SSL_CTX *ctx);
 
 /* Makes everything of a credential but its key. */
 ossl_cred *cred_of(const uint8_t *chain, size_t chain_len, const char *sigalgs, const uint8_t *staple, size_t staple_len,
