@@ -14,6 +14,8 @@ type LibraryInfo struct {
 	CryptoPath  string // of libcrypto
 	FIPS        bool   // a FIPS provider can be loaded and passes its self-test with the host's configuration
 	KernelTLS   bool   // libssl was built with kernel TLS; whether the kernel has it is another question
+
+	HostPolicy HostPolicy // what the host's configuration allows of TLS
 }
 
 // Library loads OpenSSL, if that has not happened yet, and describes it.
@@ -30,6 +32,7 @@ func Library() (LibraryInfo, error) {
 		CryptoPath:  lib.CryptoPath,
 		FIPS:        hasFIPS(),
 		KernelTLS:   hasKernelTLS(),
+		HostPolicy:  theHostPolicy().clone(),
 	}, nil
 }
 
