@@ -151,7 +151,7 @@ func newContext(config *tls.Config, o *options) (*Context, error) {
 	}
 	c.ssl, err = libssl.NewContext(cfg)
 	if err != nil {
-		return nil, contextError(err)
+		return nil, policy.explain(contextError(err), o)
 	}
 	if s.min <= tls.VersionTLS12 {
 		for _, id := range s.requiredSuites {

@@ -21,6 +21,7 @@ type hostPolicy struct {
 	known    bool // libcrypto tells its commands: where it doesn't, all of a fresh SSL_CTX is the host's word
 	unusable bool // OpenSSL makes no SSL_CTX at all
 	pads     bool // records are padded
+	level    int  // the security level that is stated, or 0
 }
 
 // theHostPolicy reads the policy of the library that is loaded: once, as OpenSSL reads its configuration.
@@ -110,14 +111,15 @@ const hostPolicyField = "HostPolicy"
 // probe finds out what the policy allows: what a client of libssl offers under it. So that libssl's own defaults don't count,
 // all that ossl knows is set where the host says nothing.
 func (p *hostPolicy) probe() error {
-	cfg := &libssl.ContextConfig{AsHost: true, SecurityLevel: -1}
+	cfg := &libssl.ContextConfig{AsHost: true, MinVersion: tls.VersionTLS12, SecurityLevel: -1}
 	ctx, err := libssl.NewContext(cfg)
 	if err != nil {
 		return libraryError(err)
 	}
 	level := p.states(cipherCommands, levelInside)
 	if level {
-		p.SecurityLevel = max(p.SecurityLevel, ctx.SecurityLevel())
+		p.level = ctx.SecurityLevel()
+		p.SecurityLevel = max(p.SecurityLevel, p.level)
 	} else {
 		cfg.SecurityLevel, cfg.ExactLevel = 0, true
 	}
@@ -330,13 +332,24 @@ func (p *hostPolicy) limitClientSignatures(ids []tls.SignatureScheme) ([]tls.Sig
 
 // limitLevel returns the security level of a Context.
 func (p *hostPolicy) limitLevel(o *options) (int, error) {
-	if p == nil || p.SecurityLevel <= o.securityLevel || !p.states(cipherCommands, levelInside) {
+	if p == nil || p.level <= o.securityLevel {
 		return o.securityLevel, nil
 	}
 	if o.levelNamed {
-		return 0, p.refuse("WithSecurityLevel", cipherCommands, fmt.Sprintf("it asks for level %d", p.SecurityLevel))
+		return 0, p.refuse("WithSecurityLevel", cipherCommands, fmt.Sprintf("it asks for level %d", p.level))
 	}
-	return p.SecurityLevel, nil
+	return p.level, nil
+}
+
+// explain adds to the refusal of a certificate that the security level may be the policy's.
+func (p *hostPolicy) explain(err error, o *options) error {
+	var e *ConfigError
+	if p == nil || o.levelNamed || p.level <= o.securityLevel || !errors.As(err, &e) || e.Field != "Certificates" {
+		return err
+	}
+	refusal := p.refuse(e.Field, cipherCommands, fmt.Sprintf("at its security level %d OpenSSL does not take the certificate", p.level))
+	refusal.Err = e.Err
+	return refusal
 }
 
 // limitRecords returns the record path of a Context: it is libssl that pads records.

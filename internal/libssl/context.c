@@ -78,7 +78,8 @@ static const char *configure(ossl_ctx *ctx, const ossl_ctx_params *p)
 		OSSL_SSL_OP_CIPHER_SERVER_PREFERENCE | OSSL_SSL_OP_NO_RENEGOTIATION));
 	if (p->exact_level || p->security_level > ossl_fn.SSL_CTX_get_security_level(s))
 		ossl_fn.SSL_CTX_set_security_level(s, p->security_level);
-	if (!p->as_host && ossl_fn.SSL_CTX_ctrl(s, OSSL_SSL_CTRL_SET_MIN_PROTO_VERSION, p->min_version, NULL) != 1)
+	if (!(p->as_host && ossl_fn.SSL_CTX_ctrl(s, OSSL_SSL_CTRL_GET_MIN_PROTO_VERSION, 0, NULL) >= p->min_version) &&
+		ossl_fn.SSL_CTX_ctrl(s, OSSL_SSL_CTRL_SET_MIN_PROTO_VERSION, p->min_version, NULL) != 1)
 		return "MinVersion";
 	if (!p->as_host && ossl_fn.SSL_CTX_ctrl(s, OSSL_SSL_CTRL_SET_MAX_PROTO_VERSION, p->max_version, NULL) != 1)
 		return "MaxVersion";

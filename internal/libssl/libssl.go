@@ -153,7 +153,7 @@ type ContextConfig struct {
 	MinVersion, MaxVersion uint16
 	SecurityLevel          int  // at least this; -1 keeps the library's
 	ExactLevel             bool // SecurityLevel is set, be it lower than the library's
-	AsHost                 bool // the versions are those that the host's policy has, not those above
+	AsHost                 bool // MinVersion is at least this, and MaxVersion the host's
 	WithoutHostPolicy      bool // what is not set here is libssl's default, not the host's
 	RequestClientCert      bool
 	RequireClientCert      bool

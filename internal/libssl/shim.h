@@ -126,7 +126,7 @@ typedef struct {
 	int32_t session_timeout;          /* seconds */
 	uint8_t policy[32];               /* servers: sessions made under another one are not resumed */
 	uint8_t exact_level;              /* security_level is to be set, be it lower than what there is */
-	uint8_t as_host;                  /* versions are the host's: policy.c */
+	uint8_t as_host;                  /* min_version is at least this, and max_version the host's: policy.c */
 	uint8_t without_policy;           /* the host's policy is to be taken back: policy.c */
 	const char *cipher_list, *cipher_suites, *groups, *sigalgs;
 	const char *client_sigalgs; /* what clients may sign with, NULL for sigalgs */
