@@ -109,7 +109,8 @@ func newContext(config *tls.Config, o *options) (*Context, error) {
 		MaxVersion:          s.max,
 		SecurityLevel:       level,
 		ExactLevel:          o.levelNamed || o.withoutHostPolicy,
-		WithoutHostPolicy:   o.withoutHostPolicy && !theHostPolicy().isEmpty(),
+		WithoutHostPolicy:   o.withoutHostPolicy,
+		HostCommands:        policy.all(),
 		RequestClientCert:   config.ClientAuth != tls.NoClientCert,
 		RequireClientCert:   config.ClientAuth == tls.RequireAnyClientCert || config.ClientAuth == tls.RequireAndVerifyClientCert,
 		WantHello:           c.hellos,
@@ -176,6 +177,7 @@ func contextError(err error) error {
 		"NextProtos":            "NextProtos",
 		"Certificates":          "Certificates",
 		"ClientCAs":             "ClientCAs",
+		"host policy":           hostPolicyField,
 	}
 	var e *libssl.Error
 	if errors.As(err, &e) && fields[e.Setting] != "" {

@@ -18,8 +18,6 @@ import (
 type hostPolicy struct {
 	HostPolicy
 	commands []libssl.HostCommand
-	known    bool // libcrypto tells its commands: where it doesn't, all of a fresh SSL_CTX is the host's word
-	unusable bool // OpenSSL makes no SSL_CTX at all
 	pads     bool // records are padded
 	level    int  // the security level that is stated, or 0
 }
@@ -30,17 +28,22 @@ var theHostPolicy = sync.OnceValue(readHostPolicy)
 // hostPolicy returns the policy to honour, or nil. The library must be loaded.
 func (o *options) hostPolicy() (*hostPolicy, error) {
 	p := theHostPolicy()
-	switch {
-	case p.unusable:
+	if errors.Is(p.Err, libssl.ErrNoContext) {
 		return nil, p.Err
-	case o.withoutHostPolicy || p.isEmpty():
+	}
+	if o.withoutHostPolicy || p.commands == nil && p.Err == nil {
 		return nil, nil
 	}
 	return p, p.Err
 }
 
-// isEmpty reports whether the host's configuration says nothing.
-func (p *hostPolicy) isEmpty() bool { return p.known && len(p.commands) == 0 }
+// all returns the commands that Contexts carry out.
+func (p *hostPolicy) all() []libssl.HostCommand {
+	if p == nil {
+		return nil
+	}
+	return p.commands
+}
 
 // What commands are about. They are looked for by their names, in lower case: SSL_CONF_cmd(3).
 var (
@@ -71,7 +74,7 @@ func (p *hostPolicy) stated(names []string, parts ...string) (found []libssl.Hos
 }
 
 func (p *hostPolicy) states(names []string, parts ...string) bool {
-	return !p.known || len(p.stated(names, parts...)) > 0
+	return len(p.stated(names, parts...)) > 0
 }
 
 func readHostPolicy() *hostPolicy {
@@ -82,9 +85,11 @@ func readHostPolicy() *hostPolicy {
 		SecurityLevel: defaultSecurityLevel,
 	}}
 	var err error
-	if p.commands, p.known, err = libssl.HostCommands(); err != nil {
-		p.unusable = true
-		p.Err = &ConfigError{Field: hostPolicyField, Reason: "OpenSSL can't work with " + p.ConfigFile, Err: libraryError(err)}
+	if p.commands, err = libssl.HostCommands(p.ConfigFile); err != nil {
+		p.Err = p.refuse(hostPolicyField, nil, err.Error())
+		if errors.Is(err, libssl.ErrNoContext) {
+			p.Err = &ConfigError{Field: hostPolicyField, Reason: p.ConfigFile, Err: err}
+		}
 		return p
 	}
 	var refused []string
@@ -96,7 +101,7 @@ func readHostPolicy() *hostPolicy {
 		}
 	}
 	switch {
-	case p.isEmpty():
+	case p.commands == nil:
 	case refused != nil:
 		p.Err = p.refuse(hostPolicyField, nil, "this OpenSSL does not carry out "+strings.Join(refused, ", "))
 	default:
@@ -111,7 +116,7 @@ const hostPolicyField = "HostPolicy"
 // probe finds out what the policy allows: what a client of libssl offers under it. So that libssl's own defaults don't count,
 // all that ossl knows is set where the host says nothing.
 func (p *hostPolicy) probe() error {
-	cfg := &libssl.ContextConfig{AsHost: true, MinVersion: tls.VersionTLS12, SecurityLevel: -1}
+	cfg := &libssl.ContextConfig{AsHost: true, HostCommands: p.commands, MinVersion: tls.VersionTLS12, SecurityLevel: -1}
 	ctx, err := libssl.NewContext(cfg)
 	if err != nil {
 		return libraryError(err)

@@ -23,7 +23,6 @@ struct stack_st_X509;
 struct stack_st_X509_NAME;
 struct stack_st_SSL_CIPHER;
 struct stack_st_CONF_VALUE;
-struct ssl_conf_cmd_st;
 typedef struct ssl_st SSL;
 typedef struct ssl_ctx_st SSL_CTX;
 typedef struct ssl_method_st SSL_METHOD;
@@ -292,8 +291,8 @@ typedef struct ssl_conf_ctx_st SSL_CONF_CTX;
 	X(CRYPTO, OSSL_V1_1_1, REQUIRED, int, NCONF_load, (CONF *conf, const char *file, long *eline)) \
 	X(CRYPTO, OSSL_V1_1_1, REQUIRED, char *, NCONF_get_string, (const CONF *conf, const char *group, const char *name)) \
 	X(CRYPTO, OSSL_V1_1_1, REQUIRED, struct stack_st_CONF_VALUE *, NCONF_get_section, (const CONF *conf, const char *section)) \
-	/* The host's policy: SSL_CONF_CTX_new(3), SSL_CONF_cmd(3), SSL_CTX_set_options(3), SSL_CTX_set_record_padding_callback(3). The
-	 * last three are exported for libssl, and in no public header: they tell which commands SSL_CTX_new carries out. */ \
+	/* The host's policy: SSL_CONF_CTX_new(3), SSL_CONF_cmd(3), SSL_CTX_set_options(3), SSL_CTX_set_record_padding_callback(3),
+	 * SSL_CTX_set_num_tickets(3) */ \
 	X(SSL, OSSL_V1_1_1, REQUIRED, SSL_CONF_CTX *, SSL_CONF_CTX_new, (void)) \
 	X(SSL, OSSL_V1_1_1, REQUIRED, void, SSL_CONF_CTX_free, (SSL_CONF_CTX *cctx)) \
 	X(SSL, OSSL_V1_1_1, REQUIRED, unsigned int, SSL_CONF_CTX_set_flags, (SSL_CONF_CTX *cctx, unsigned int flags)) \
@@ -302,10 +301,6 @@ typedef struct ssl_conf_ctx_st SSL_CONF_CTX;
 	X(SSL, OSSL_V1_1_1, REQUIRED, uint64_t, SSL_CTX_get_options, (const SSL_CTX *ctx)) \
 	X(SSL, OSSL_V1_1_1, REQUIRED, size_t, SSL_CTX_get_num_tickets, (const SSL_CTX *ctx)) \
 	X(SSL, OSSL_V1_1_1, REQUIRED, int, SSL_CTX_set_block_padding, (SSL_CTX *ctx, size_t block_size)) \
-	X(CRYPTO, OSSL_V1_1_1, OPTIONAL, int, conf_ssl_name_find, (const char *name, size_t *idx)) \
-	X(CRYPTO, OSSL_V1_1_1, OPTIONAL, const struct ssl_conf_cmd_st *, conf_ssl_get, (size_t idx, const char **name, size_t *cnt)) \
-	X(CRYPTO, OSSL_V1_1_1, OPTIONAL, void, conf_ssl_get_cmd, \
-		(const struct ssl_conf_cmd_st *cmd, size_t idx, char **cmdstr, char **arg)) \
 	/* Signers: provider-keymgmt(7), provider-signature(7), EVP_PKEY_fromdata(3), OSSL_PROVIDER_add_builtin(3) */ \
 	X(CRYPTO, OSSL_V1_1_1, REQUIRED, EVP_PKEY *, X509_get_pubkey, (OSSL_CONST_SINCE_4_0 X509 *x)) \
 	X(CRYPTO, OSSL_V1_1_1, REQUIRED, int, EVP_PKEY_up_ref, (EVP_PKEY *pkey)) \

@@ -139,6 +139,10 @@ func NewContext(cfg *ContextConfig) (*Context, error) {
 	p.exact_level = flag(cfg.ExactLevel)
 	p.as_host = flag(cfg.AsHost)
 	p.without_policy = flag(cfg.WithoutHostPolicy)
+	packed := packCommands(cfg.HostCommands)
+	commands := C.CBytes(packed)
+	defer C.free(commands)
+	p.commands, p.commands_len = (*C.uint8_t)(commands), C.size_t(len(packed))
 	if cfg.RequestClientCert || cfg.RequireClientCert {
 		p.client_auth |= 1 // SSL_VERIFY_PEER
 	}

@@ -69,6 +69,8 @@ static const char *configure(ossl_ctx *ctx, const ossl_ctx_params *p)
 
 	if (p->without_policy)
 		ossl_policy_lift(s);
+	else if (!ossl_policy_apply(s, p->commands, p->commands_len))
+		return "host policy";
 	ossl_policy_narrow(s);
 	ossl_fn.SSL_CTX_ctrl(s, OSSL_SSL_CTRL_MODE,
 		OSSL_SSL_MODE_ENABLE_PARTIAL_WRITE | OSSL_SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER | OSSL_SSL_MODE_AUTO_RETRY |

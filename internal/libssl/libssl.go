@@ -155,6 +155,7 @@ type ContextConfig struct {
 	ExactLevel             bool // SecurityLevel is set, be it lower than the library's
 	AsHost                 bool // MinVersion is at least this, and MaxVersion the host's
 	WithoutHostPolicy      bool // what is not set here is libssl's default, not the host's
+	HostCommands           []HostCommand
 	RequestClientCert      bool
 	RequireClientCert      bool
 	WantHello              bool // servers pause at the ClientHello

@@ -22,7 +22,7 @@ func HasKernelTLS() bool { return false }
 func HasGroup(string) bool { return false }
 
 // HostCommands returns ErrUnavailable.
-func HostCommands() ([]HostCommand, bool, error) { return nil, true, ErrUnavailable }
+func HostCommands(string) ([]HostCommand, error) { return nil, ErrUnavailable }
 
 // ConfigFile returns the file that libcrypto reads its configuration from by default.
 func ConfigFile() string { return "" }

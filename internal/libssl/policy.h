@@ -4,11 +4,11 @@
 
 #include "shim.h"
 
-/* Reads the commands of the section system_default, which SSL_CTX_new carries out, in their order.
- * Returns give (free), *len bytes: for each command a byte, 1 if libssl carries it out and else 0, its name, 0, its value, 0.
- * NULL if there is no SSL_CTX to be had, with errors. *known is set to 0 if this libcrypto does not tell its commands, else to 1.
- * config(5), SSL_CONF_cmd(3). */
-uint8_t *ossl_policy_read(size_t *len, int *known, unsigned long *errors);
+/* Reads the commands of the section system_default from a configuration file, in their order.
+ * file: borrow. Returns give (free), *len bytes: for each command a byte, 1 if libssl carries it out and else 0, its name, 0, its
+ * value, 0. NULL with errors, and the reason in *problem (static): NULL if OpenSSL makes no SSL_CTX.
+ * config(5), NCONF_load(3), SSL_CONF_cmd(3). */
+uint8_t *ossl_policy_read(const char *file, size_t *len, const char **problem, unsigned long *errors);
 
 /* The file that libcrypto reads its configuration from by default: give (free), or NULL. CONF_get1_default_config_file(3). */
 char *ossl_policy_file(void);

@@ -8,32 +8,41 @@ import "C"
 
 import (
 	"bytes"
+	"errors"
+	"fmt"
 	"runtime"
 	"unsafe"
 )
 
-// HostCommands returns the commands that SSL_CTX_new carries out, in their order. known is false if this libcrypto doesn't tell.
-// The error says that OpenSSL makes no SSL_CTX under the host's configuration. The library must be loaded.
-func HostCommands() (commands []HostCommand, known bool, err error) {
+// HostCommands returns the commands that a configuration file has for every SSL_CTX, in their order; none if there is no file.
+// The error says that the file can't be used. The library must be loaded.
+func HostCommands(file string) ([]HostCommand, error) {
+	name := C.CString(file)
+	defer C.free(unsafe.Pointer(name))
 	var n C.size_t
-	var told C.int
+	var problem *C.char
 	var errs [errorSlots]C.ulong
-	p := C.ossl_policy_read(&n, &told, &errs[0])
+	p := C.ossl_policy_read(name, &n, &problem, &errs[0])
 	if p == nil {
-		return nil, told == 1, &Error{Op: "read the host's policy", Codes: codes(&errs)}
+		err := ErrNoContext
+		if problem != nil {
+			err = errors.New(C.GoString(problem))
+		}
+		if reason := (&Error{Codes: codes(&errs)}).Reason(); reason != "" {
+			err = fmt.Errorf("%w: %s", err, reason)
+		}
+		return nil, err
 	}
 	defer C.free(unsafe.Pointer(p))
 	// A byte, a name and a value each, ended by zeros.
-	list := bytes.Clone(borrowed(p, n))
-	for len(list) > 0 {
-		var c HostCommand
-		c.Done = list[0] == 1
+	var commands []HostCommand
+	for list := bytes.Clone(borrowed(p, n)); len(list) > 0; {
 		name, rest, _ := bytes.Cut(list[1:], []byte{0})
 		value, rest, _ := bytes.Cut(rest, []byte{0})
-		c.Name, c.Value, list = string(name), string(value), rest
-		commands = append(commands, c)
+		commands = append(commands, HostCommand{Name: string(name), Value: string(value), Done: list[0] == 1})
+		list = rest
 	}
-	return commands, told == 1, nil
+	return commands, nil
 }
 
 // ConfigFile returns the file that libcrypto reads its configuration from by default, or "".

@@ -109,6 +109,11 @@ void takeover_forget(conn *c);
 int takeover_export(conn *c, uint8_t *out, size_t len, const char *label, size_t label_len, const uint8_t *context,
 	size_t context_len, int use_context);
 
+/* openssl/conf.h */
+typedef struct {
+	char *section, *name, *value;
+} conf_value; /* CONF_VALUE */
+
 /* The connection whose handshake this thread is in and which may call Go, or NULL: what keys in Go look at before they sign. */
 extern _Thread_local conn *ossl_signing_for;
 
@@ -144,6 +149,9 @@ int alpn_select(const ossl_ctx *ctx, const uint8_t *in, size_t in_len, const uin
 
 /* Makes an SSL_CTX, in the library context that serves best: slim.c. */
 SSL_CTX *ossl_new_ssl_ctx(void);
+
+/* Carries out the host's policy. Returns 1, or 0 if libssl does not take one of the commands: policy.c. */
+int ossl_policy_apply(SSL_CTX *ctx, const uint8_t *commands, size_t len);
 
 /* What the host's policy may not do, honoured or not: weaken what crypto/tls always has. policy.c. */
 void ossl_policy_narrow(SSL_CTX *ctx);

@@ -128,6 +128,8 @@ typedef struct {
 	uint8_t exact_level;              /* security_level is to be set, be it lower than what there is */
 	uint8_t as_host;                  /* min_version is at least this, and max_version the host's: policy.c */
 	uint8_t without_policy;           /* the host's policy is to be taken back: policy.c */
+	const uint8_t *commands;          /* else its commands: for each its name, 0, its value, 0 */
+	size_t commands_len;
 	const char *cipher_list, *cipher_suites, *groups, *sigalgs;
 	const char *client_sigalgs; /* what clients may sign with, NULL for sigalgs */
 	const uint8_t *alpn; /* protocol list in wire form */
