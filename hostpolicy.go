@@ -243,9 +243,6 @@ func (p *hostPolicy) refuse(field string, commands []string, what string) *Confi
 		cited, what)}
 }
 
-// allows reports whether a list of the policy has id; a list that is nil has everything.
-func allows[ID comparable](list []ID, id ID) bool { return list == nil || slices.Contains(list, id) }
-
 // The methods below narrow a configuration to the policy. Where it names something that is forbidden, they refuse it; where it
 // names nothing, what is forbidden is left out, and they refuse it if nothing is left.
 
@@ -352,7 +349,7 @@ func (p *hostPolicy) explain(err error, o *options) error {
 	if p == nil || o.levelNamed || p.level <= o.securityLevel || !errors.As(err, &e) || e.Field != "Certificates" {
 		return err
 	}
-	refusal := p.refuse(e.Field, cipherCommands, fmt.Sprintf("at its security level %d OpenSSL does not take the certificate", p.level))
+	refusal := p.refuse(e.Field, cipherCommands, fmt.Sprintf("at its security level %d OpenSSL does not take it", p.level))
 	refusal.Err = e.Err
 	return refusal
 }

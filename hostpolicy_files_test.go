@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/ossl-go/ossl"
+	"github.com/ossl-go/ossl/internal/libssl"
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
@@ -93,6 +94,30 @@ func TestHostPolicyDiagnostics(t *testing.T) {
 				t.Errorf("%d options: %v", len(opts), err)
 			}
 		}
+	})
+}
+
+// TestHostPolicyReloaded: a look for the FIPS module loads the configuration once more, which before 4.0 frees what SSL_CTX_new
+// reads.
+func TestHostPolicyReloaded(t *testing.T) {
+	underPolicy(t, policyMain+strings.Repeat("MinProtocol = TLSv1.3\n", 50), func(t *testing.T) {
+		hostPolicy(t)
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			for range 100 {
+				libssl.HasFIPS()
+			}
+		}()
+		for loading := true; loading; {
+			mustContext(t, plainClient())
+			select {
+			case <-done:
+				loading = false
+			default:
+			}
+		}
+		policyMinimum(t)
 	})
 }
 

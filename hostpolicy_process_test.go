@@ -45,7 +45,9 @@ func underPolicy(t *testing.T, conf string, check func(t *testing.T), env ...str
 	program := samePrefix(t)
 	cmd := exec.CommandContext(t.Context(), program[0], append(program[1:],
 		"-test.v", "-test.run="+strings.Join(parts, "/"), "-test.timeout=1m")...)
-	cmd.Env = append(os.Environ(), append([]string{envPolicy + "=1", "OPENSSL_CONF=" + file}, env...)...)
+	// The race detector's default is to sleep for a second before a process ends.
+	cmd.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0 "+os.Getenv("GORACE"), envPolicy+"=1", "OPENSSL_CONF="+file)
+	cmd.Env = append(cmd.Env, env...)
 	out, err := cmd.CombinedOutput()
 	if err != nil || !bytes.Contains(out, []byte("--- PASS: "+t.Name()+" (")) {
 		t.Errorf("%v\n%s", err, out)

@@ -116,8 +116,8 @@ func WithSignatureAlgorithms(schemes ...tls.SignatureScheme) Option {
 }
 
 // WithSecurityLevel sets OpenSSL's security level, 0 to 5, the least strength of keys, hashes and suites; the default is 2, which
-// is 112 bits: SSL_CTX_set_security_level(3). It goes for certificates of peers too, once it is named, if they are verified at all.
-// A level below that of the host's policy is refused.
+// is 112 bits: SSL_CTX_set_security_level(3). Once it is named, or the host's policy has a higher one, it goes for
+// the verified certificates of peers as well. A level below the policy's is refused.
 func WithSecurityLevel(level int) Option {
 	return func(o *options) error {
 		if level < 0 || level > 5 {

@@ -40,8 +40,8 @@ func weakness(chain []*x509.Certificate, level int) error {
 				i, bits, level, levelBits[level])
 		}
 		if bits := signatureBits(cert.SignatureAlgorithm); i < len(chain)-1 && bits < levelBits[level] {
-			return fmt.Errorf("ossl: signature of certificate %d of the chain, %v, has %d bits of security, and security level %d asks for %d",
-				i, cert.SignatureAlgorithm, bits, level, levelBits[level])
+			return fmt.Errorf("ossl: signature of certificate %d of the chain has %d bits of security, and security level %d asks for %d",
+				i, bits, level, levelBits[level])
 		}
 	}
 	return nil

@@ -568,7 +568,7 @@ int ossl_has_fips(void)
 	/* The host's configuration carries the module's checksum; loading the provider runs its self-test. */
 	file = ossl_fn.CONF_get1_default_config_file();
 	if (file) {
-		ossl_fn.OSSL_LIB_CTX_load_config(lib, file);
+		ossl_config_load(lib, file);
 		ossl_fn.CRYPTO_free(file, __FILE__, __LINE__);
 	}
 	fips = ossl_fn.OSSL_PROVIDER_load(lib, "fips");

@@ -1,20 +1,22 @@
 /*
  * The host's policy: the section of openssl.cnf that the module ssl_conf calls system_default, config(5). SSL_CTX_new carries it
- * out, and lets it go without a word if anything is wrong: if the file can't be read, if a module before ssl_conf fails, before 3.2
- * from the first command on that libssl doesn't take. Which library contexts it goes for depends on the version, too. So the
- * commands are read here, of the same file and by libcrypto's own parser, and carried out on each SSL_CTX once more.
+ * out, and lets it go without a word if anything is wrong: if the file can't be read; if a module before ssl_conf fails; before
+ * 3.2, from the first command on that libssl doesn't take. And before 4.0 there is one such section in the process: whoever loads
+ * another file into a library context of its own changes it for all. So the commands are read here, of the same file and by
+ * libcrypto's own parser, and carried out on each SSL_CTX once more.
  *
  * What comes of them is decided above, in Go, by what such an SSL_CTX would offer: its ClientHello. The commands themselves are
  * needed there as well, so that a default of libssl's is not taken for the host's word.
  *
- * libcrypto's list of the commands can't be asked for: the functions by which libssl reads it are in no public header, and 4.0 has
- * others than 3.x by the same names.
+ * libcrypto's own list of the commands can't be asked for: the functions by which libssl reads it are in no public header, and
+ * 4.0 has others than 3.x by the same names.
  */
 
 #include "policy.h"
 #include "private.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -163,6 +165,23 @@ char *ossl_policy_file(void)
 
 	ossl_fn.CRYPTO_free(file, __FILE__, __LINE__);
 	return copy;
+}
+
+/* Before 4.0 a file that is loaded into any library context replaces the process's commands, which SSL_CTX_new reads, under no lock
+ * of libcrypto's. This one is held for reading while SSL_CTXs are made. */
+static pthread_rwlock_t config_lock = PTHREAD_RWLOCK_INITIALIZER;
+
+void ossl_config_read_begin(void) { pthread_rwlock_rdlock(&config_lock); }
+void ossl_config_read_end(void) { pthread_rwlock_unlock(&config_lock); }
+
+int ossl_config_load(OSSL_LIB_CTX *lib, const char *file)
+{
+	int ok;
+
+	pthread_rwlock_wrlock(&config_lock);
+	ok = ossl_fn.OSSL_LIB_CTX_load_config(lib, file);
+	pthread_rwlock_unlock(&config_lock);
+	return ok;
 }
 
 int ossl_ctx_no_tickets(ossl_ctx *ctx)

@@ -150,6 +150,13 @@ int alpn_select(const ossl_ctx *ctx, const uint8_t *in, size_t in_len, const uin
 /* Makes an SSL_CTX, in the library context that serves best: slim.c. */
 SSL_CTX *ossl_new_ssl_ctx(void);
 
+/* Enclose what makes an SSL_CTX: policy.c. */
+void ossl_config_read_begin(void);
+void ossl_config_read_end(void);
+
+/* Loads a configuration file into a library context while nobody makes an SSL_CTX. OSSL_LIB_CTX_load_config(3). */
+int ossl_config_load(OSSL_LIB_CTX *lib, const char *file);
+
 /* Carries out the host's policy. Returns 1, or 0 if libssl does not take one of the commands: policy.c. */
 int ossl_policy_apply(SSL_CTX *ctx, const uint8_t *commands, size_t len);
 

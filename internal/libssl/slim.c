@@ -252,8 +252,10 @@ int ossl_slim_setup(void)
 SSL_CTX *ossl_new_ssl_ctx(void)
 {
 	const SSL_METHOD *method = ossl_fn.TLS_method();
+	SSL_CTX *s;
 
-	if (library && is_plain())
-		return ossl_fn.SSL_CTX_new_ex(library, NULL, method);
-	return ossl_fn.SSL_CTX_new(method);
+	ossl_config_read_begin();
+	s = library && is_plain() ? ossl_fn.SSL_CTX_new_ex(library, NULL, method) : ossl_fn.SSL_CTX_new(method);
+	ossl_config_read_end();
+	return s;
 }
