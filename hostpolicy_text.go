@@ -41,68 +41,85 @@ func (p HostPolicy) clone() HostPolicy {
 }
 
 // policyWidth is the most bytes in a line of HostPolicy.String, unless a single word has more.
-const policyWidth = 86
+const policyWidth = 98
 
 // String describes the policy in a few lines.
 func (p HostPolicy) String() string {
-	var b strings.Builder
-	line := func(what string, words []string) {
-		at, empty := 0, true
-		for _, word := range words {
-			if !empty && at+1+len(word) > policyWidth {
-				b.WriteByte('\n')
-				empty = true
-			}
-			if empty {
-				at, _ = fmt.Fprintf(&b, "%-12s%s", what, word)
-				what, empty = "", false
-				continue
-			}
-			n, _ := fmt.Fprintf(&b, " %s", word)
-			at += n
-		}
-		b.WriteByte('\n')
-	}
-	file := p.ConfigFile
+	var t policyText
+	t.words("policy", p.ConfigFile)
 	if len(p.Commands) == 0 && p.Err == nil {
-		file += " (says nothing of TLS)"
+		t.b.WriteString(" (says nothing of TLS)")
 	}
-	line("file", []string{file})
-	for _, c := range p.Commands {
-		line("says", strings.Fields(c))
+	for _, command := range p.Commands {
+		name, value, _ := strings.Cut(command, " = ")
+		t.line("", append([]string{name + " = "}, strings.SplitAfter(value, ":")...))
 	}
 	if p.Err != nil {
-		line("unusable", strings.Fields(p.Err.Error()))
-		return strings.TrimSuffix(b.String(), "\n")
+		t.words("unusable", strings.Fields(p.Err.Error())...)
+		return t.b.String()
 	}
-	versions := []string{tls.VersionName(p.MinVersion)}
+	versions := tls.VersionName(p.MinVersion)
 	if p.MaxVersion != p.MinVersion {
-		versions = append(versions, "to", tls.VersionName(p.MaxVersion))
+		versions += " to " + tls.VersionName(p.MaxVersion)
 	}
-	line("versions", versions)
-	line("level", []string{fmt.Sprint(p.SecurityLevel)})
-	list(line, "ciphers", p.CipherSuites, suiteNames12)
-	list(line, "suites", p.TLS13CipherSuites, suiteNames13)
-	list(line, "groups", p.Groups, groupNames)
-	list(line, "signatures", p.SignatureSchemes, signatureNames)
-	list(line, "clients'", p.ClientSignatureSchemes, signatureNames)
+	t.words("versions", versions)
+	t.words("level", fmt.Sprint(p.SecurityLevel))
+	t.list("ciphers", p.CipherSuites != nil, namesIn(p.CipherSuites, suiteNames12))
+	t.list("suites", p.TLS13CipherSuites != nil, namesIn(p.TLS13CipherSuites, suiteNames13))
+	t.list("groups", p.Groups != nil, namesIn(p.Groups, groupNames))
+	t.list("signatures", p.SignatureSchemes != nil, namesIn(p.SignatureSchemes, signatureNames))
+	t.list("by clients", p.ClientSignatureSchemes != nil, namesIn(p.ClientSignatureSchemes, signatureNames))
 	if p.NoSessionTickets {
-		line("tickets", []string{"none"})
+		t.words("tickets", "none")
 	}
-	return strings.TrimSuffix(b.String(), "\n")
+	return t.b.String()
+}
+
+// policyText is lines that begin with what they are about.
+type policyText struct{ b strings.Builder }
+
+// line writes parts, and goes on in the next line where they don't fit.
+func (t *policyText) line(what string, parts []string) {
+	line := fmt.Sprintf("%-12s", what)
+	empty := true
+	flush := func() {
+		if t.b.Len() > 0 {
+			t.b.WriteByte('\n')
+		}
+		t.b.WriteString(strings.TrimRight(line, " "))
+	}
+	for _, part := range parts {
+		if !empty && len(line)+len(strings.TrimRight(part, " ")) > policyWidth {
+			flush()
+			line = fmt.Sprintf("%-12s", "")
+		}
+		line += part
+		empty = false
+	}
+	flush()
+}
+
+func (t *policyText) words(what string, words ...string) {
+	parts := make([]string, len(words))
+	for i, word := range words {
+		parts[i] = word + " "
+	}
+	t.line(what, parts)
 }
 
 // list writes a list of the policy, if there is one.
-func list[ID comparable](line func(string, []string), what string, ids []ID, names map[ID]string) {
-	if ids == nil {
-		return
+func (t *policyText) list(what string, stated bool, names []string) {
+	switch {
+	case len(names) > 0:
+		t.words(what, names...)
+	case stated:
+		t.words(what, "none")
 	}
-	words := []string{"none"}
-	for i, id := range ids {
-		if i == 0 {
-			words = nil
-		}
-		words = append(words, names[id])
+}
+
+func namesIn[ID comparable](ids []ID, names map[ID]string) (list []string) {
+	for _, id := range ids {
+		list = append(list, names[id])
 	}
-	line(what, words)
+	return list
 }

@@ -19,6 +19,8 @@ type library struct {
 	PostQuantum bool   `json:"post_quantum_groups"`
 	FIPS        bool   `json:"fips_module"`
 	KernelTLS   bool   `json:"kernel_tls"`
+	// Policy is what the host's configuration allows.
+	Policy policy `json:"host_policy"`
 	// KernelModule says whether the kernel's part of kernel TLS is there now.
 	KernelModule bool `json:"kernel_tls_module"`
 }
@@ -32,7 +34,7 @@ func findLibrary() (library, error) {
 	_, refused := ossl.NewContext(&tls.Config{
 		ServerName:       "example.com",
 		CurvePreferences: []tls.CurveID{tls.X25519MLKEM768},
-	})
+	}, ossl.WithoutHostPolicy())
 	return library{
 		Version:      info.Version,
 		VersionText:  info.VersionText,
@@ -41,6 +43,7 @@ func findLibrary() (library, error) {
 		PostQuantum:  refused == nil,
 		FIPS:         info.FIPS,
 		KernelTLS:    info.KernelTLS,
+		Policy:       policyOf(info.HostPolicy),
 		KernelModule: hasKernelModule(),
 	}, nil
 }
