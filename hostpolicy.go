@@ -365,12 +365,13 @@ func (p *hostPolicy) limitRecords(path RecordPath) (RecordPath, error) {
 	return RecordsLibssl, nil
 }
 
-// limitCredential returns those of a certificate's algorithms that the policy has.
+// limitCredential returns those of a certificate's algorithms that the policy has. Both roles may come to use it.
 func (p *hostPolicy) limitCredential(schemes []tls.SignatureScheme) ([]tls.SignatureScheme, error) {
 	if p == nil || len(schemes) == 0 {
 		return schemes, nil
 	}
 	left, _ := limit(p, schemes, p.SignatureSchemes, false, "", nil, nil)
+	left, _ = limit(p, left, p.ClientSignatureSchemes, false, "", nil, nil)
 	if len(left) == 0 {
 		return nil, errors.New("the host's OpenSSL policy leaves none of SupportedSignatureAlgorithms")
 	}

@@ -311,6 +311,11 @@ func policyClientSignatures(t *testing.T) {
 	}
 	asks := goServer(func(c *tls.Config) { c.ClientAuth, c.ClientCAs = tls.RequireAndVerifyClientCert, tlstest.CA().Pool() })
 	meet(contextClient(t, certificates(tlstest.ClientCert(tlstest.RSA2048))), asks).works(t)
+	limited := tlstest.ClientCert(tlstest.RSA2048)
+	limited.SupportedSignatureAlgorithms = []tls.SignatureScheme{tls.PSSWithSHA256}
+	if _, err := ossl.NewContext(plainClient(certificates(limited))); err == nil {
+		t.Error("a certificate is for another algorithm")
+	}
 	ecdsa := certificates(tlstest.ClientCert(tlstest.P256))
 	if m := meet(contextClient(t, ecdsa), asks); m.serverErr == nil {
 		t.Error("a client signs with ECDSA")
