@@ -36,6 +36,7 @@ func TestHostPolicy(t *testing.T) {
 		{"no TLS 1.3", "Protocol = -TLSv1.3\n", policyMaximum},
 		{"nothing left", "MaxProtocol = TLSv1.1\n", policyNothingLeft},
 		{"ciphers", "CipherString = ECDHE+AES256:!ECDHE-ECDSA-AES256-CCM\n", policyCiphers},
+		{"ciphers that crypto/tls lacks", "CipherString = ECDHE-ECDSA-AES256-CCM\n", policyNoCiphers},
 		{"suites", "Ciphersuites = TLS_AES_256_GCM_SHA384\n", policySuites},
 		{"suites that crypto/tls lacks", "Ciphersuites = TLS_AES_128_CCM_SHA256\n", policyNoSuites},
 		{"groups", "Groups = P-384\n", policyGroups},
@@ -72,6 +73,11 @@ func policyNone(t *testing.T) {
 		t.Error("RSA-1024 at the default level")
 	}
 	mustContext(t, plainServer(with), ossl.WithSecurityLevel(1))
+	// A level that is named goes for peers, too; TLS 1.2, because 1.1.1 doesn't protect the alert in TLS 1.3.
+	rsa := goServer(certificates(tlstest.ServerCert(tlstest.RSA2048)))
+	meet(contextClient(t, only(tls.VersionTLS12), ossl.WithSecurityLevel(2)), rsa).works(t)
+	meet(contextClient(t, only(tls.VersionTLS12), ossl.WithSecurityLevel(3)), rsa).fails(t, alertBadCertificate)
+	meet(contextClient(t, only(tls.VersionTLS12)), goServer(with)).works(t) // as crypto/tls
 	policyChangesNothing(t)
 }
 
@@ -192,6 +198,19 @@ func policyCiphers(t *testing.T) {
 	refuses(t, "CipherSuites", plainServer(old(weak)))
 	meet(contextClient(t, asItIs, without), goServer(old(weak))).works(t)
 	meet(goClient(old(weak)), contextServer(t, asItIs, without)).works(t)
+}
+
+// policyNoCiphers: the policy's only cipher is one that nobody asks for, which leaves TLS 1.3.
+func policyNoCiphers(t *testing.T) {
+	old := only(tls.VersionTLS12)
+	for _, m := range []*meeting{meet(contextClient(t, asItIs), goServer()), meet(goClient(), contextServer(t, asItIs))} {
+		if m.works(t); m.client.Version != tls.VersionTLS13 {
+			t.Errorf("version %#x", m.client.Version)
+		}
+	}
+	meet(contextClient(t, asItIs), goServer(old)).fails(t, alertProtocolVersion)
+	meet(goClient(old), contextServer(t, asItIs)).fails(t, alertProtocolVersion)
+	refuses(t, "CipherSuites", plainClient(old))
 }
 
 func policySuites(t *testing.T) {
