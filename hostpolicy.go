@@ -105,7 +105,10 @@ func readHostPolicy() *hostPolicy {
 	case refused != nil:
 		p.Err = p.refuse(hostPolicyField, nil, "this OpenSSL does not carry out "+strings.Join(refused, ", "))
 	default:
-		p.Err = p.probe()
+		if p.Err = p.probe(); p.Err != nil && !errors.As(p.Err, new(*ConfigError)) {
+			e := p.refuse(hostPolicyField, nil, "it can't be found out what it allows")
+			e.Err, p.Err = p.Err, e
+		}
 	}
 	return p
 }

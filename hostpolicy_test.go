@@ -420,6 +420,11 @@ func policyNoTickets(t *testing.T) {
 	}
 	tickets := func(c *tls.Config) { c.SessionTicketsDisabled = false }
 	refuses(t, "WithTicketKeys", plainServer(tickets), ossl.WithTicketKeys(ring))
+	keyed := plainServer(tickets)
+	keyed.SetSessionTicketKeys([][32]byte{{1}})
+	refuses(t, "SessionTicketKey", keyed)
+	keyed.SessionTicketsDisabled = true
+	mustContext(t, keyed)
 	for _, version := range versions {
 		if resumes(t, version) || !resumes(t, version, without) {
 			t.Errorf("%#x: resumes %t, and %t without", version, resumes(t, version), resumes(t, version, without))

@@ -176,11 +176,14 @@ func (c *Context) makeRing() error {
 		return &ConfigError{Field: "WithTicketKeys", Reason: "SessionTicketsDisabled is set"}
 	case len(set) > 0 && o.ring != nil && !o.chosen:
 		return &ConfigError{Field: "WithTicketKeys", Reason: "the configuration has ticket keys of its own"}
+	case config.SessionTicketsDisabled || c.server != nil:
 	case c.policy != nil && c.policy.NoSessionTickets:
 		if o.ring != nil && !o.chosen {
 			return c.policy.refuse("WithTicketKeys", optionCommands, "it allows no tickets")
 		}
-	case config.SessionTicketsDisabled || c.server != nil:
+		if len(set) > 0 {
+			return c.policy.refuse("SessionTicketKey", optionCommands, "it allows no tickets")
+		}
 	case len(set) > 0:
 		keys := make([]session.TicketKey, len(set))
 		for i, material := range set {
