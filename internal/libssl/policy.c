@@ -167,8 +167,8 @@ char *ossl_policy_file(void)
 	return copy;
 }
 
-/* Before 4.0 a file that is loaded into any library context replaces the process's commands, which SSL_CTX_new reads, and libcrypto
- * has no lock for them. This one is held for reading while SSL_CTXs are made. */
+/* Before 4.0 a file that is loaded into any library context replaces the process's commands, which SSL_CTX_new reads, and
+ * libcrypto has no lock for them. This one is held for reading while SSL_CTXs are made. */
 static pthread_rwlock_t config_lock = PTHREAD_RWLOCK_INITIALIZER;
 
 void ossl_config_read_begin(void) { pthread_rwlock_rdlock(&config_lock); }
