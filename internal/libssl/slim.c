@@ -36,6 +36,7 @@
 
 #define _GNU_SOURCE /* dladdr */
 
+#include "private.h"
 #include "provider.h"
 #include "slim.h"
 
@@ -44,11 +45,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-/* openssl/conf.h */
-typedef struct {
-	char *section, *name, *value;
-} conf_value; /* CONF_VALUE */
 
 static const char provider_name[] = "ossl-slim";
 
