@@ -32,6 +32,7 @@ var fipsGroups = []tls.CurveID{tls.CurveP256, tls.CurveP384, tls.CurveP521}
 // notInFIPS are tests of what FIPS mode refuses, by a regular expression for -skip.
 var notInFIPS = []struct{ tests, reason string }{
 	{"TestFIPS.*", "they are run by themselves, with crypto/tls outside of its FIPS mode"},
+	{"TestHostPolicy.*|TestInteropHostPolicy", "they have an openssl.cnf of their own, without a module"},
 	{"TestThousandSlowSigners|TestSigner.*", "keys that are a crypto.Signer are refused"},
 	{"TestGetConfigForClient|TestDifferentialGetConfig|TestChosenPolicyIsNotResumedAround",
 		"a configuration that is chosen can't have ClientCAs of its own"},
