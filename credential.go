@@ -138,7 +138,13 @@ func newCredential(cert *tls.Certificate) (*libssl.Credential, error) {
 	if unknown != nil {
 		return nil, fmt.Errorf("SupportedSignatureAlgorithms: %v is not in OpenSSL", unknown[0])
 	}
-	switch signer.(type) {
+	switch key := signer.(type) {
+	case *Key:
+		cred, err := libssl.NewKeyCredential(cert.Certificate, key.key, sigalgs, cert.OCSPStaple, scts)
+		if err != nil {
+			return nil, libraryError(err)
+		}
+		return cred, nil
 	case *rsa.PrivateKey, *ecdsa.PrivateKey, ed25519.PrivateKey:
 		pkcs8, err := x509.MarshalPKCS8PrivateKey(cert.PrivateKey)
 		if err != nil {
