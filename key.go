@@ -44,7 +44,7 @@ func (k *Key) GoString() string { return k.String() }
 
 // Sign signs digest, or, with Ed25519, a message, as [crypto.Signer] describes it. opts are as for crypto/rsa, crypto/ecdsa and
 // crypto/ed25519: [*rsa.PSSOptions] asks for RSA-PSS, and RSA without a hash function signs digest as it is. Of the hash functions
-// it takes SHA-1 and those of SHA-2. rand is not used: the random numbers come from OpenSSL, or from the token.
+// it takes SHA-1, SHA-224, SHA-256, SHA-384 and SHA-512. rand is not used: the random numbers come from OpenSSL, or from the token.
 //
 // It returns when the token has answered; nothing can cut it short. With [WithMaxSigners] it waits for its turn.
 func (k *Key) Sign(rand io.Reader, digest []byte, opts crypto.SignerOpts) (signature []byte, err error) {

@@ -10,6 +10,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -74,7 +75,7 @@ func WithProvider(name string) KeyOption {
 			return &KeyError{Reason: fmt.Sprintf("WithProvider: provider %q needs OpenSSL 3.0 or later", name)}
 		}
 		if err := libssl.LoadProvider(name); err != nil {
-			return &KeyError{Reason: fmt.Sprintf("WithProvider: provider %q can't be loaded", name), Err: storeError(err)}
+			return &KeyError{Reason: fmt.Sprintf("WithProvider: provider %q can't be loaded", name), Err: fileError(err)}
 		}
 		return nil
 	}
@@ -166,7 +167,9 @@ func keyOptionsOf(opts []KeyOption) (*keyOptions, error) {
 }
 
 func (o *keyOptions) loadKey(uri string) (*Key, error) {
-	refuse := func(reason string, err error) (*Key, error) { return nil, &KeyError{URI: showURI(uri), Reason: reason, Err: err} }
+	refuse := func(reason string, err error) (*Key, error) {
+		return nil, &KeyError{URI: showURI(uri), Reason: reason, Err: err}
+	}
 	loaded, err := o.load(uri, true)
 	if err != nil {
 		return nil, err
@@ -220,7 +223,12 @@ func (o *keyOptions) load(uri string, keys bool) (*libssl.Loaded, error) {
 	if uri == "" || strings.ContainsRune(uri, 0) {
 		return refuse("is no URI and no path", nil)
 	}
-	if scheme := schemeOf(uri); scheme != "" && scheme != "file" {
+	scheme := schemeOf(uri)
+	file := scheme == "" || scheme == "file"
+	if scheme == "file" && !strings.HasPrefix(uri[len("file:"):], "/") { // some versions of OpenSSL take them
+		return refuse("a file: URI has an absolute path", nil)
+	}
+	if !file {
 		if !libraryHas(libssl.Version3_0) {
 			return refuse(fmt.Sprintf("%s: URIs need OpenSSL 3.0 or later; before, there are engines, which ossl does not load", scheme), nil)
 		}
@@ -233,41 +241,63 @@ func (o *keyOptions) load(uri string, keys bool) (*libssl.Loaded, error) {
 	if o.ask != nil {
 		ask = func() ([]byte, error) { return o.ask(shown) }
 	}
-	loaded, err := libssl.LoadStore(uri, keys, ask)
+	const needed = "a passphrase or PIN is needed, see WithPassphrase"
+	loaded, err := libssl.LoadStore(uri, file, keys, ask)
 	switch {
 	case err == nil && loaded.Folder:
 		return refuse("is a folder", nil)
+	case err == nil && loaded.Asked && o.ask == nil && loaded.Keys == 0 && len(loaded.Certs) == 0:
+		return refuse(needed, nil)
 	case err == nil:
 		return loaded, nil
+	}
+	cause := storeError
+	if file {
+		cause = fileError
 	}
 	if _, ok := err.(*libssl.Error); !ok { // what the passphrase's giver said
 		return refuse("no passphrase", err)
 	}
 	switch {
 	case loaded.Unserved:
-		return refuse(fmt.Sprintf("no active provider serves %s: URIs; activate one in openssl.cnf, or by WithProvider", schemeOf(uri)),
-			storeError(err))
+		return refuse(fmt.Sprintf("no active provider serves %s: URIs; activate one in openssl.cnf, or by WithProvider", scheme),
+			cause(err))
 	case loaded.Asked && o.ask == nil:
-		return refuse("a passphrase or PIN is needed, see WithPassphrase", storeError(err))
+		return refuse(needed, cause(err))
+	case loaded.Asked:
+		return refuse("can't be loaded; is the passphrase or PIN right?", cause(err))
 	}
-	return refuse("can't be loaded", storeError(err))
+	return refuse("can't be loaded", cause(err))
 }
 
-// storeError is libraryError with the system's error, if there is one, as the cause.
-func storeError(err error) error {
-	err = libraryError(err)
-	e, ok := err.(*LibraryError)
-	if !ok {
-		return err
-	}
-	for _, code := range e.Codes {
-		if errno := systemError(code); errno != 0 {
-			e.cause = errno
-			break
+// fileError is libraryError, or the system's error if there is one.
+func fileError(err error) error {
+	var e *libssl.Error
+	if errors.As(err, &e) {
+		for _, code := range e.Codes {
+			if errno := systemError(code); errno != 0 {
+				return errno
+			}
 		}
 	}
-	return e
+	return libraryError(err)
 }
+
+// storeError is libraryError without what OpenSSL found when it looked for a file of the URI's name, which it does first.
+func storeError(err error) error {
+	var e *libssl.Error
+	if !errors.As(err, &e) {
+		return libraryError(err)
+	}
+	const unregisteredScheme = 105 // OSSL_STORE_R_UNREGISTERED_SCHEME
+	codes := slices.DeleteFunc(slices.Clone(e.Codes), func(code uint64) bool {
+		return systemError(code) != 0 || code>>23 == libraryOfStore && code&0x7fffff == unregisteredScheme
+	})
+	return libraryError(&libssl.Error{Op: e.Op, Codes: codes})
+}
+
+// libraryOfStore is ERR_LIB_OSSL_STORE.
+const libraryOfStore = 44
 
 // systemError returns what a packed error code says of errno, 0 if nothing: ERR_SYSTEM_ERROR(3), ERR_GET_LIB(3).
 func systemError(code uint64) syscall.Errno {

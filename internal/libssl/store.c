@@ -14,12 +14,21 @@ enum { MAX_CERTS = 1 << 24, MAX_OBJECTS = 1 << 16 };
 /* Calls into Go: store_cgo.go. Returns the passphrase's length in buf, 0 for none. */
 extern int32_t osslGoPassphrase(uintptr_t ask, uint8_t *buf, int32_t size);
 
+typedef struct {
+	uintptr_t ask;
+	int unanswered; /* since this was reset */
+} asking;
+
 /* A pem_password_cb. None is an empty answer, not a failure: after a failure pkcs11-provider asks at the terminal. */
 static int passphrase(char *buf, int size, int writing, void *arg)
 {
-	int32_t n = writing ? 0 : osslGoPassphrase(*(uintptr_t *)arg, (uint8_t *)buf, size);
+	asking *a = arg;
+	int32_t n = writing ? 0 : osslGoPassphrase(a->ask, (uint8_t *)buf, size);
 
-	return n > 0 && n <= size ? n : 0;
+	if (n > 0 && n <= size)
+		return n;
+	a->unanswered = 1;
+	return 0;
 }
 
 /* OSSL_STORE_INFO_PUBKEY came with 3.0 and moved what is behind it. */
@@ -46,7 +55,7 @@ static int is_unserved(const char *uri)
 }
 
 /* Adds one object of the store. Returns 1 or 0. */
-static int take(ossl_loaded *loaded, bytes *certs, const OSSL_STORE_INFO *info)
+static int take(int what, ossl_loaded *loaded, bytes *certs, const OSSL_STORE_INFO *info)
 {
 	int type = ossl_fn.OSSL_STORE_INFO_get_type(info), len, ok;
 	uint8_t head[4];
@@ -57,7 +66,9 @@ static int take(ossl_loaded *loaded, bytes *certs, const OSSL_STORE_INFO *info)
 		loaded->names++;
 		return 1;
 	}
-	if (type == info_type(OSSL_OSSL_STORE_INFO_PKEY)) {
+	if (what == OSSL_STORE_KEYS) {
+		if (type != info_type(OSSL_OSSL_STORE_INFO_PKEY))
+			return 1;
 		loaded->keys++;
 		if (!loaded->key)
 			loaded->key = (ossl_key *)ossl_fn.OSSL_STORE_INFO_get1_PKEY(info);
@@ -74,35 +85,50 @@ static int take(ossl_loaded *loaded, bytes *certs, const OSSL_STORE_INFO *info)
 	return ok;
 }
 
-/* Goes through the store. What can't be loaded ends it: to go on would be to choose among the rest. Returns 1 or 0. */
-static int take_all(OSSL_STORE_CTX *store, ossl_loaded *loaded, bytes *certs)
+/* Whether the thread's error queue has an error. 1.1.1 also puts text behind the last PEM block there, as a block that doesn't
+ * begin: ERR_LIB_PEM, PEM_R_NO_START_LINE. */
+static int failed(OSSL_STORE_CTX *store)
+{
+	unsigned long e = ossl_fn.ERR_peek_error();
+
+	return e && !(ossl_fn.OpenSSL_version_num() < OSSL_V3_0 && e >> 24 == 9 && (e & 0xfff) == 108 &&
+		ossl_fn.OSSL_STORE_eof(store));
+}
+
+/* Goes through the store. What can't be loaded ends it, since to go on would be to choose among the rest; but who wants
+ * certificates only needs no passphrase for a key beside them. Returns 1 or 0. */
+static int take_all(OSSL_STORE_CTX *store, int what, asking *a, ossl_loaded *loaded, bytes *certs)
 {
 	OSSL_STORE_INFO *info;
 	int i, ok;
 
 	for (i = 0; i < MAX_OBJECTS; i++) {
 		ossl_fn.ERR_clear_error();
+		a->unanswered = 0;
 		info = ossl_fn.OSSL_STORE_load(store);
 		if (info) {
-			ok = take(loaded, certs, info);
+			ok = take(what, loaded, certs, info);
 			ossl_fn.OSSL_STORE_INFO_free(info);
 			if (!ok)
 				return 0;
 			continue;
 		}
 		/* The end may be reported as an error, and an error as the end; only a real one leaves something in the queue. */
-		if (ossl_fn.ERR_peek_error())
+		ok = what == OSSL_STORE_CERTS && a->unanswered;
+		if (failed(store) && !ok)
 			return 0;
 		if (ossl_fn.OSSL_STORE_eof(store))
 			return 1;
-		if (ossl_fn.OSSL_STORE_error(store))
+		if (ossl_fn.OSSL_STORE_error(store) && !ok)
 			return 0;
 	}
 	return 0;
 }
 
-int ossl_store_load(const char *uri, int what, uintptr_t ask, ossl_loaded *loaded, unsigned long *errors)
+int ossl_store_load(const char *uri, int file, int what, uintptr_t ask, ossl_loaded *loaded, unsigned long *errors)
 {
+	int type = info_type(what == OSSL_STORE_KEYS ? OSSL_OSSL_STORE_INFO_PKEY : OSSL_OSSL_STORE_INFO_CERT);
+	asking a = {ask, 0};
 	UI_METHOD *ui;
 	OSSL_STORE_CTX *store = NULL;
 	bytes certs = {0};
@@ -112,10 +138,10 @@ int ossl_store_load(const char *uri, int what, uintptr_t ask, ossl_loaded *loade
 	ossl_fn.ERR_clear_error();
 	ui = ossl_fn.UI_UTIL_wrap_read_pem_callback(passphrase, 0);
 	if (ui)
-		store = ossl_fn.OSSL_STORE_open(uri, ui, &ask, NULL, NULL);
+		store = ossl_fn.OSSL_STORE_open(uri, ui, &a, NULL, NULL);
+	/* A token needs to know what it is for. A file's loader would no longer tell what is of another type from what is broken. */
 	if (store)
-		ok = ossl_fn.OSSL_STORE_expect(store, info_type(what == OSSL_STORE_KEYS ? OSSL_OSSL_STORE_INFO_PKEY :
-			OSSL_OSSL_STORE_INFO_CERT)) == 1 && take_all(store, loaded, &certs);
+		ok = (file || ossl_fn.OSSL_STORE_expect(store, type) == 1) && take_all(store, what, &a, loaded, &certs);
 	ossl_drain_errors(errors);
 	if (ui && !store)
 		loaded->unserved = is_unserved(uri);

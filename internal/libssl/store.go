@@ -34,10 +34,6 @@ func HashName(h crypto.Hash) string {
 		return "SHA384"
 	case crypto.SHA512:
 		return "SHA512"
-	case crypto.SHA512_224:
-		return "SHA512-224"
-	case crypto.SHA512_256:
-		return "SHA512-256"
 	}
 	return ""
 }

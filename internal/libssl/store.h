@@ -21,8 +21,9 @@ typedef struct {
 } ossl_loaded;
 
 /* Loads keys or certificates. May call Go: osslGoPassphrase, with ask, once for each thing that is encrypted and for each login.
- * uri: borrow. loaded: filled, on failure too. Returns 1, or 0 with errors. OSSL_STORE_open(3). */
-int ossl_store_load(const char *uri, int what, uintptr_t ask, ossl_loaded *loaded, unsigned long *errors);
+ * uri: borrow. file: 1 or 0, whether it is a file's. loaded: filled, on failure too. Returns 1, or 0 with errors.
+ * OSSL_STORE_open(3). */
+int ossl_store_load(const char *uri, int file, int what, uintptr_t ask, ossl_loaded *loaded, unsigned long *errors);
 
 /* Frees what loaded points to, the key excepted. */
 void ossl_loaded_free(ossl_loaded *loaded);

@@ -71,9 +71,9 @@ func osslGoPassphrase(handle C.uintptr_t, buf *C.uint8_t, size C.int32_t) (n C.i
 	return C.int32_t(copy(unsafe.Slice((*byte)(unsafe.Pointer(buf)), int(size)), a.passphrase(int(size))))
 }
 
-// LoadStore loads the keys, or else the certificates, that a URI names. ask is called at most once, for a passphrase or PIN, which
+// LoadStore loads the keys, or else the certificates, that a URI names, which may be a file's. ask is called at most once, for a passphrase or PIN, which
 // it gives away; it may be nil. The library must be loaded. What was found out is returned with an error too.
-func LoadStore(uri string, keys bool, ask func() ([]byte, error)) (*Loaded, error) {
+func LoadStore(uri string, file, keys bool, ask func() ([]byte, error)) (*Loaded, error) {
 	name := C.CString(uri)
 	defer func() {
 		clear(unsafe.Slice((*byte)(unsafe.Pointer(name)), len(uri))) // it may have a PIN
@@ -89,7 +89,7 @@ func LoadStore(uri string, keys bool, ask func() ([]byte, error)) (*Loaded, erro
 	}
 	var found C.ossl_loaded
 	var errs [errorSlots]C.ulong
-	ok := C.ossl_store_load(name, what, C.uintptr_t(handle), &found, &errs[0])
+	ok := C.ossl_store_load(name, C.int(flag(file)), what, C.uintptr_t(handle), &found, &errs[0])
 	defer C.ossl_loaded_free(&found)
 	loaded := &Loaded{Keys: int(found.keys), Folder: found.names > 0, Unserved: found.unserved != 0, Asked: a.asked}
 	if found.key != nil {

@@ -6,7 +6,9 @@ package libssl
 type Key struct{}
 
 // LoadStore returns ErrUnavailable.
-func LoadStore(string, bool, func() ([]byte, error)) (*Loaded, error) { return nil, ErrUnavailable }
+func LoadStore(string, bool, bool, func() ([]byte, error)) (*Loaded, error) {
+	return nil, ErrUnavailable
+}
 
 // LoadProvider returns ErrUnavailable.
 func LoadProvider(string) error { return ErrUnavailable }
@@ -15,7 +17,9 @@ func LoadProvider(string) error { return ErrUnavailable }
 func NeverPrompt() {}
 
 // NewKeyCredential returns ErrUnavailable.
-func NewKeyCredential([][]byte, *Key, string, []byte, []byte) (*Credential, error) { return nil, ErrUnavailable }
+func NewKeyCredential([][]byte, *Key, string, []byte, []byte) (*Credential, error) {
+	return nil, ErrUnavailable
+}
 
 // The methods exist so that callers compile.
 
