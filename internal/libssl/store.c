@@ -54,6 +54,33 @@ static int is_unserved(const char *uri)
 	return !loader;
 }
 
+/* Whether two keys have the same public half. A token may have a key twice: pkcs11-provider keeps copies in its session. */
+static int same(ossl_key *a, ossl_key *b)
+{
+	unsigned char *x = NULL, *y = NULL;
+	int n = ossl_fn.i2d_PUBKEY(pkey_of(a), &x), equal = n > 0 && ossl_fn.i2d_PUBKEY(pkey_of(b), &y) == n &&
+		memcmp(x, y, (size_t)n) == 0;
+
+	ossl_fn.CRYPTO_free(x, __FILE__, __LINE__);
+	ossl_fn.CRYPTO_free(y, __FILE__, __LINE__);
+	return equal;
+}
+
+static int take_key(ossl_loaded *loaded, ossl_key *key)
+{
+	if (!key)
+		return 0;
+	if (!loaded->key) {
+		loaded->key = key;
+		loaded->keys = 1;
+		return 1;
+	}
+	if (!same(loaded->key, key))
+		loaded->keys++;
+	ossl_key_free(key);
+	return 1;
+}
+
 /* Adds one object of the store. Returns 1 or 0. */
 static int take(int what, ossl_loaded *loaded, bytes *certs, const OSSL_STORE_INFO *info)
 {
@@ -66,14 +93,9 @@ static int take(int what, ossl_loaded *loaded, bytes *certs, const OSSL_STORE_IN
 		loaded->names++;
 		return 1;
 	}
-	if (what == OSSL_STORE_KEYS) {
-		if (type != info_type(OSSL_OSSL_STORE_INFO_PKEY))
-			return 1;
-		loaded->keys++;
-		if (!loaded->key)
-			loaded->key = (ossl_key *)ossl_fn.OSSL_STORE_INFO_get1_PKEY(info);
-		return loaded->key != NULL;
-	}
+	if (what == OSSL_STORE_KEYS)
+		return type != info_type(OSSL_OSSL_STORE_INFO_PKEY) ||
+			take_key(loaded, (ossl_key *)ossl_fn.OSSL_STORE_INFO_get1_PKEY(info));
 	if (type != info_type(OSSL_OSSL_STORE_INFO_CERT))
 		return 1;
 	x = ossl_fn.OSSL_STORE_INFO_get1_CERT(info);
@@ -96,8 +118,9 @@ static int failed(OSSL_STORE_CTX *store)
 }
 
 /* Goes through the store. What can't be loaded ends it, since to go on would be to choose among the rest; but who wants
- * certificates only needs no passphrase for a key beside them. Returns 1 or 0. */
-static int take_all(OSSL_STORE_CTX *store, int what, asking *a, ossl_loaded *loaded, bytes *certs)
+ * certificates only needs no passphrase for a key beside them, and a provider that found something at all may have had its
+ * troubles: drop_foreign_errors, conn.c. Returns 1 or 0. */
+static int take_all(OSSL_STORE_CTX *store, int file, int what, asking *a, ossl_loaded *loaded, bytes *certs)
 {
 	OSSL_STORE_INFO *info;
 	int i, ok;
@@ -115,6 +138,7 @@ static int take_all(OSSL_STORE_CTX *store, int what, asking *a, ossl_loaded *loa
 		}
 		/* The end may be reported as an error, and an error as the end; only a real one leaves something in the queue. */
 		ok = what == OSSL_STORE_CERTS && a->unanswered;
+		ok |= !file && ossl_fn.OSSL_STORE_eof(store) && (loaded->key || certs->len);
 		if (failed(store) && !ok)
 			return 0;
 		if (ossl_fn.OSSL_STORE_eof(store))
@@ -141,7 +165,7 @@ int ossl_store_load(const char *uri, int file, int what, uintptr_t ask, ossl_loa
 		store = ossl_fn.OSSL_STORE_open(uri, ui, &a, NULL, NULL);
 	/* A token needs to know what it is for. A file's loader would no longer tell what is of another type from what is broken. */
 	if (store)
-		ok = (file || ossl_fn.OSSL_STORE_expect(store, type) == 1) && take_all(store, what, &a, loaded, &certs);
+		ok = (file || ossl_fn.OSSL_STORE_expect(store, type) == 1) && take_all(store, file, what, &a, loaded, &certs);
 	ossl_drain_errors(errors);
 	if (ui && !store)
 		loaded->unserved = is_unserved(uri);

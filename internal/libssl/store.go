@@ -5,7 +5,7 @@ import "crypto"
 // Loaded is what a store has.
 type Loaded struct {
 	Key      *Key     // the first private key, nil if there is none
-	Keys     int      // how many there are
+	Keys     int      // how many there are, copies of the first one not counted
 	Certs    [][]byte // DER
 	Folder   bool     // the URI is one
 	Unserved bool     // no provider that is active knows the URI's scheme

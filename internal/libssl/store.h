@@ -13,7 +13,7 @@ enum { OSSL_STORE_KEYS = 1, OSSL_STORE_CERTS = 2 };
 /* What a store has. */
 typedef struct {
 	ossl_key *key;  /* give (ossl_key_free): the first one, nullable */
-	int32_t keys;   /* how many there are */
+	int32_t keys;   /* how many others there are, and that one */
 	uint8_t *certs; /* give (ossl_loaded_free), nullable: DER, each behind its length as 4 bytes big endian */
 	size_t certs_len;
 	int32_t names;    /* names of other stores: the URI is a folder's */
