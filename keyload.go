@@ -175,6 +175,8 @@ func (o *keyOptions) loadKey(uri string) (*Key, error) {
 		return nil, err
 	}
 	switch {
+	case loaded.Keys == 0 && !isFileURI(uri): // pkcs11-provider doesn't say which
+		return refuse("there is no private key, or the PIN is wrong", nil)
 	case loaded.Keys == 0:
 		return refuse("there is no private key", nil)
 	case loaded.Keys > 1:
@@ -223,8 +225,7 @@ func (o *keyOptions) load(uri string, keys bool) (*libssl.Loaded, error) {
 	if uri == "" || strings.ContainsRune(uri, 0) {
 		return refuse("is no URI and no path", nil)
 	}
-	scheme := schemeOf(uri)
-	file := scheme == "" || scheme == "file"
+	scheme, file := schemeOf(uri), isFileURI(uri)
 	if scheme == "file" && !strings.HasPrefix(uri[len("file:"):], "/") { // some versions of OpenSSL take them
 		return refuse("a file: URI has an absolute path", nil)
 	}

@@ -16,6 +16,9 @@ func schemeOf(uri string) string {
 	return scheme
 }
 
+// isFileURI reports whether OpenSSL's own loader of files is for uri.
+func isFileURI(uri string) bool { return schemeOf(uri) == "" || schemeOf(uri) == "file" }
+
 // isFile reports whether there is a file of this name.
 func isFile(name string) bool {
 	_, err := os.Lstat(name)
