@@ -1,6 +1,7 @@
 package ossl_test
 
 import (
+	"bytes"
 	"crypto/tls"
 	"fmt"
 	"log"
@@ -13,7 +14,10 @@ import (
 func ExampleLoadX509KeyPair() {
 	cert, err := ossl.LoadX509KeyPair("/etc/service/chain.pem", "pkcs11:token=service;object=tls;type=private",
 		ossl.WithProvider("pkcs11"),
-		ossl.WithPassphrase(func(string) ([]byte, error) { return os.ReadFile("/run/secrets/pin") }),
+		ossl.WithPassphrase(func(string) ([]byte, error) {
+			pin, err := os.ReadFile("/run/secrets/pin")
+			return bytes.TrimSpace(pin), err
+		}),
 		ossl.WithMaxSigners(14)) // the token has 16 sessions
 	if err != nil {
 		log.Fatal(err)

@@ -16,9 +16,9 @@ import (
 // A Key is a private key that OpenSSL holds: in its memory, or, by a provider, in a token or a hardware security module (HSM).
 // [LoadKey] makes one.
 //
-// It goes into [tls.Certificate.PrivateKey], wherever ossl takes such a certificate: libssl then signs with it itself, and no call
-// comes back into Go. As a [crypto.Signer] it serves everything else that takes one: crypto/tls, certificate requests, JWTs. It may
-// be used by any number of goroutines and Contexts at the same time.
+// It goes into [tls.Certificate.PrivateKey], wherever ossl takes such a certificate: libssl then signs with it itself, and no
+// call comes back into Go. As a [crypto.Signer] it serves everything else that takes one: crypto/tls, certificate requests, JWTs.
+// It may be used by any number of goroutines and Contexts at the same time.
 //
 // Handshakes that sign with a key of a provider which is not OpenSSL's own may take as long as that takes, each on a thread. So
 // they are bounded like those with a crypto.Signer: see docs/KEYS.md, and [WithMaxSigners].
@@ -43,8 +43,9 @@ func (k *Key) String() string { return "key " + k.uri }
 func (k *Key) GoString() string { return k.String() }
 
 // Sign signs digest, or, with Ed25519, a message, as [crypto.Signer] describes it. opts are as for crypto/rsa, crypto/ecdsa and
-// crypto/ed25519: [*rsa.PSSOptions] asks for RSA-PSS, and RSA without a hash function signs digest as it is. Of the hash functions
-// it takes SHA-1, SHA-224, SHA-256, SHA-384 and SHA-512. rand is not used: the random numbers come from OpenSSL, or from the token.
+// crypto/ed25519: [*rsa.PSSOptions] asks for RSA-PSS, and RSA without a hash function signs digest as it is. Of the hash
+// functions it takes SHA-1, SHA-224, SHA-256, SHA-384 and SHA-512. rand is not used: random numbers come from OpenSSL, or from
+// the token.
 //
 // It returns when the token has answered; nothing can cut it short. With [WithMaxSigners] it waits for its turn.
 func (k *Key) Sign(rand io.Reader, digest []byte, opts crypto.SignerOpts) (signature []byte, err error) {

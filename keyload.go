@@ -47,9 +47,9 @@ type keyOptions struct {
 	maxSigners int
 }
 
-// WithPassphrase has ask called for the passphrase of an encrypted file, or for a token's PIN, if one is needed and neither the URI
-// nor OpenSSL's configuration gives it. uri is what is being loaded, without secrets. ask is called once at most for each URI, by
-// the goroutine that loads it, and what it returns is cleared after use.
+// WithPassphrase has ask called for the passphrase of an encrypted file, or for a token's PIN, if one is needed and neither the
+// URI nor OpenSSL's configuration gives it. uri is what is being loaded, without secrets. ask is called once at most for each
+// URI, by the goroutine that loads it, and what it returns is cleared after use.
 //
 // A token counts wrong PINs and locks itself after a few: don't try again with the same one. One PIN is offered to every token
 // that the URI fits, so let the URI name one.
@@ -82,8 +82,9 @@ func WithProvider(name string) KeyOption {
 }
 
 // WithMaxSigners bounds how many signatures are made with the key at the same time, handshakes of all Contexts and calls of
-// [Key.Sign] together. Others wait in Go, where Close and cancellation reach them. It is for tokens that have few sessions: without
-// a bound, a handshake that finds none free may fail. By default there is only each Context's bound of 128 handshakes.
+// [Key.Sign] together. Other handshakes wait in Go, where Close and cancellation reach them. It is for tokens that have few
+// sessions: without a bound, a handshake that finds none free may fail. By default there is only each Context's bound of 128
+// handshakes. A callback of a handshake must not wait for another handshake that signs with the same key: that may wait for it.
 func WithMaxSigners(n int) KeyOption {
 	return func(o *keyOptions) error {
 		if n < 1 {
@@ -94,14 +95,14 @@ func WithMaxSigners(n int) KeyOption {
 	}
 }
 
-// LoadKey loads the one private key that a store URI names: ossl_store(7). That is the path of a file or a "file:" URI, whose file
-// is PEM, DER or PKCS #12; or, with OpenSSL 3.0 or later, a URI of any scheme that an active provider knows, such as "pkcs11:"
-// (RFC 7512). The key must be of RSA, ECDSA or Ed25519. Everything but a file wants its provider: from openssl.cnf, or from
-// [WithProvider]; docs/KEYS.md shows how.
+// LoadKey loads the one private key that a store URI names: ossl_store(7). That is the path of a file or a "file:" URI, whose
+// file is PEM, DER or PKCS #12; or, with OpenSSL 3.0 or later, a URI of any scheme that an active provider knows, such as
+// "pkcs11:" (RFC 7512). The key must be of RSA, ECDSA or Ed25519. Everything but a file wants its provider: from openssl.cnf, or
+// from [WithProvider]; docs/KEYS.md shows how.
 //
 // The PIN or passphrase may come with the URI ("pin-value", "pin-source"), from OpenSSL's configuration, or by [WithPassphrase].
-// Nobody is asked at the terminal: where a URI of another scheme than "file" is loaded, OpenSSL's own prompt is turned off for the
-// process, unless the process has chosen another one.
+// Nobody is asked at the terminal: where a URI of another scheme than "file" is loaded, OpenSSL's own prompt is turned off for
+// the process, unless the process has chosen another one.
 //
 // LoadKey returns when the provider has answered, which may take long; nothing can cut it short. Errors are a [*KeyError], or
 // wrap [ErrUnavailable]. It loads OpenSSL if that has not happened yet, as [Library] does.
@@ -114,8 +115,8 @@ func LoadKey(uri string, opts ...KeyOption) (*Key, error) {
 }
 
 // LoadX509KeyPair is [tls.LoadX509KeyPair] for store URIs, as [LoadKey] takes them: the private key stays with OpenSSL or in its
-// token. The leaf is the one certificate, of those that certURI names, which belongs to the key, wherever it stands. It is followed
-// by what else there is of its chain, and by nothing else: a token may have many certificates.
+// token. The leaf is the one certificate, of those that certURI names, which belongs to the key, wherever it stands. It is
+// followed by what else there is of its chain, and by nothing else: a token may have many certificates.
 //
 // The two URIs may be the same: a PKCS #12 file's, or a token's.
 func LoadX509KeyPair(certURI, keyURI string, opts ...KeyOption) (tls.Certificate, error) {
@@ -231,7 +232,7 @@ func (o *keyOptions) load(uri string, keys bool) (*libssl.Loaded, error) {
 	}
 	if !file {
 		if !libraryHas(libssl.Version3_0) {
-			return refuse(fmt.Sprintf("%s: URIs need OpenSSL 3.0 or later; before, there are engines, which ossl does not load", scheme), nil)
+			return refuse(scheme+": URIs need OpenSSL 3.0 or later; before, there are engines, which ossl does not load", nil)
 		}
 		if isFile(uri) {
 			return refuse("is a file's name too, which OpenSSL would take: say file: if that is meant", nil)

@@ -5,10 +5,11 @@ package ossl_test
 import (
 	"bytes"
 	"crypto"
+	"crypto/ecdh"
 	"crypto/ecdsa"
+	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/asn1"
 	"encoding/pem"
 	"errors"
 	"fmt"
@@ -82,7 +83,8 @@ func storeChain(t *testing.T) []*x509.Certificate {
 
 // Every form of a key's file gives a key with the right public half, which signs.
 func TestLoadKey(t *testing.T) {
-	p256, rsa2048, ed := tlstest.Key(tlstest.P256, "leaf"), tlstest.Key(tlstest.RSA2048, "leaf"), tlstest.Key(tlstest.Ed25519, "leaf")
+	p256, rsa2048 := tlstest.Key(tlstest.P256, "leaf"), tlstest.Key(tlstest.RSA2048, "leaf")
+	ed := tlstest.Key(tlstest.Ed25519, "leaf")
 	leaf := storeChain(t)[0].PublicKey
 	absolute, err := filepath.Abs("testdata/store/encrypted.pem")
 	if err != nil {
@@ -160,11 +162,10 @@ func TestLoadKeyErrors(t *testing.T) {
 	}
 	const mistaken = "can't be loaded; is the passphrase or PIN right?"
 	refusal := errors.New("nobody is there")
-	x25519 := asn1DER(t, struct {
-		Version int
-		Algo    struct{ OID asn1.ObjectIdentifier }
-		Key     []byte
-	}{Algo: struct{ OID asn1.ObjectIdentifier }{asn1.ObjectIdentifier{1, 3, 101, 110}}, Key: append([]byte{4, 32}, make([]byte, 32)...)})
+	x25519Key, err := ecdh.X25519().GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, test := range []struct {
 		name, uri string
 		opts      []ossl.KeyOption
@@ -188,7 +189,7 @@ func TestLoadKeyErrors(t *testing.T) {
 		{"public key only", write(t, "key.pem", pemOf("PUBLIC KEY", public)), nil, "there is no private key", nil},
 		{"RSA public key only", write(t, "key.pem", pemOf("PUBLIC KEY", rsaPublic)), nil, "there is no private key", nil},
 		{"two keys", write(t, "key.pem", keyPEM(t, p256), keyPEM(t, rsa2048)), nil, "there are 2 private keys: name one", nil},
-		{"a key for key exchange", write(t, "key.pem", pemOf("PRIVATE KEY", x25519)), nil, "", nil},
+		{"a key for key exchange", write(t, "key.pem", keyPEM(t, x25519Key)), nil, "", nil},
 		{"no passphrase", "testdata/store/encrypted.pem", nil, "a passphrase or PIN is needed, see WithPassphrase", nil},
 		{"no passphrase, PKCS #12", "testdata/store/pair.p12", nil, "a passphrase or PIN is needed, see WithPassphrase", nil},
 		{"wrong passphrase", "testdata/store/encrypted.pem", []ossl.KeyOption{answer("wrong-secret", nil)}, mistaken, nil},
@@ -256,7 +257,8 @@ func TestLoadKeyScheme(t *testing.T) {
 	asked := 0
 	_, err := ossl.LoadKey("nosuch:object=key?pin-value=1234-secret", answer("x", &asked))
 	var e *ossl.KeyError
-	if !errors.As(err, &e) || !strings.Contains(e.Reason, "nosuch") || strings.Contains(fmt.Sprintf("%v%#v", err, e), "1234-secret") {
+	text := fmt.Sprintf("%v%#v", err, e)
+	if !errors.As(err, &e) || !strings.Contains(e.Reason, "nosuch") || strings.Contains(text, "1234-secret") {
 		t.Fatal(err)
 	}
 	t.Log(err)
@@ -331,8 +333,8 @@ func TestLoadX509KeyPair(t *testing.T) {
 	}{
 		{"leaf first", write(t, "c", pemOf("CERTIFICATE", leaf, inter.Cert.Raw, root.Cert.Raw)), keyFile,
 			[][]byte{leaf, inter.Cert.Raw, root.Cert.Raw}, ""},
-		{"in disorder, with others and twice", write(t, "c", pemOf("CERTIFICATE", root.Cert.Raw, other.Certificate[0], leaf, inter.Cert.Raw,
-			tlstest.CA().Cert.Raw, leaf)), keyFile, [][]byte{leaf, inter.Cert.Raw, root.Cert.Raw}, ""},
+		{"in disorder, with others and twice", write(t, "c", pemOf("CERTIFICATE", root.Cert.Raw, other.Certificate[0], leaf,
+			inter.Cert.Raw, tlstest.CA().Cert.Raw, leaf)), keyFile, [][]byte{leaf, inter.Cert.Raw, root.Cert.Raw}, ""},
 		{"leaf only", write(t, "c", leaf), keyFile, [][]byte{leaf}, ""},
 		{"one file", write(t, "c", pemOf("CERTIFICATE", leaf), keyPEM(t, cert.PrivateKey)), "", [][]byte{leaf}, ""},
 		{"text between", write(t, "c", []byte("Certificate:\n    Data:\n"), pemOf("CERTIFICATE", leaf), []byte("# next\n"),
@@ -391,7 +393,8 @@ func TestKeyOfAnotherCertificate(t *testing.T) {
 	cert := tlstest.ServerCert(tlstest.P256)
 	cert.PrivateKey = key
 	var e *ossl.ConfigError
-	if _, err := ossl.NewContext(&tls.Config{Certificates: []tls.Certificate{cert}}); !errors.As(err, &e) || e.Field != "Certificates" {
+	_, err = ossl.NewContext(&tls.Config{Certificates: []tls.Certificate{cert}})
+	if !errors.As(err, &e) || e.Field != "Certificates" {
 		t.Error(err)
 	}
 	for _, none := range []*ossl.Key{nil, {}} {
@@ -400,13 +403,4 @@ func TestKeyOfAnotherCertificate(t *testing.T) {
 			t.Error(err)
 		}
 	}
-}
-
-func asn1DER(t *testing.T, v any) []byte {
-	t.Helper()
-	der, err := asn1.Marshal(v)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return der
 }

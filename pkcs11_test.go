@@ -216,7 +216,8 @@ func TestPKCS11Pair(t *testing.T) {
 		}
 	}
 	var e *ossl.KeyError
-	if _, err := ossl.LoadX509KeyPair(k.uri+";type=cert;object=rsa", k.uri+";type=private;object=ec", k.opts...); !errors.As(err, &e) {
+	_, err := ossl.LoadX509KeyPair(k.uri+";type=cert;object=rsa", k.uri+";type=private;object=ec", k.opts...)
+	if !errors.As(err, &e) {
 		t.Errorf("another's certificate: %v", err)
 	}
 }

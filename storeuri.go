@@ -26,9 +26,9 @@ func isFile(name string) bool {
 }
 
 // shownAttributes are those of a pkcs11: URI that are no secrets: RFC 7512, section 2.3. Others are hidden, PINs most of all.
-var shownAttributes = map[string]bool{"token": true, "manufacturer": true, "serial": true, "model": true, "library-manufacturer": true,
-	"library-version": true, "library-description": true, "object": true, "type": true, "id": true, "slot-manufacturer": true,
-	"slot-description": true, "slot-id": true, "module-name": true, "module-path": true}
+var shownAttributes = map[string]bool{"token": true, "manufacturer": true, "serial": true, "model": true,
+	"library-manufacturer": true, "library-version": true, "library-description": true, "object": true, "type": true, "id": true,
+	"slot-manufacturer": true, "slot-description": true, "slot-id": true, "module-name": true, "module-path": true}
 
 const hidden = "..."
 

@@ -265,7 +265,8 @@ func ownCredential(c *Credential) *Credential {
 // CallsGo reports whether signing with the credential calls into Go, so that handshakes must allow it.
 func (c *Credential) CallsGo() bool { return c.callsGo }
 
-// MayBlock reports whether signing with the credential may take long: it calls Go, or the key is another provider's than OpenSSL's.
+// MayBlock reports whether signing with the credential may take long: it calls Go, or the key is of a provider that is not
+// OpenSSL's own.
 func (c *Credential) MayBlock() bool { return c.callsGo || !IsOwnProvider(c.provider) }
 
 // Provider returns the name of the provider that has the key, if that was loaded by URI, and "" otherwise.

@@ -51,10 +51,10 @@ static ossl_step end(conn *c, ossl_step step)
 }
 
 /*
- * SSL_get_error takes any error in the thread's queue for a failure of libssl's. A provider may leave some there of what it got over:
- * pkcs11-provider 1.0 does where two threads want its login at once. Libraries of providers are numbered from ERR_LIB_USER on; and
- * libssl never fails without an error of its own, so without one of those, ask it with an empty queue. Returns 1 if it did fail,
- * with the queue moved into c->pub.errors.
+ * SSL_get_error takes any error in the thread's queue for a failure of libssl's. A provider may leave some there of what it got
+ * over: pkcs11-provider 1.0 does where two threads want its login at once. Libraries of providers are numbered from ERR_LIB_USER
+ * on; and libssl never fails without an error of its own, so without one of those, ask it with an empty queue. Returns 1 if it
+ * did fail, with the queue moved into c->pub.errors.
  */
 static int drop_foreign_errors(conn *c)
 {

@@ -12,7 +12,8 @@ type Loaded struct {
 	Asked    bool     // a passphrase or PIN was asked for
 }
 
-// IsOwnProvider reports whether a provider is part of OpenSSL, so that its keys are in the process's memory and sign without delay.
+// IsOwnProvider reports whether a provider is part of OpenSSL, so that its keys are in the process's memory and sign without
+// delay.
 func IsOwnProvider(name string) bool {
 	switch name {
 	case "", "default", "base", "fips", "legacy", "null":

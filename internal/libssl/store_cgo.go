@@ -71,8 +71,9 @@ func osslGoPassphrase(handle C.uintptr_t, buf *C.uint8_t, size C.int32_t) (n C.i
 	return C.int32_t(copy(unsafe.Slice((*byte)(unsafe.Pointer(buf)), int(size)), a.passphrase(int(size))))
 }
 
-// LoadStore loads the keys, or else the certificates, that a URI names, which may be a file's. ask is called at most once, for a passphrase or PIN, which
-// it gives away; it may be nil. The library must be loaded. What was found out is returned with an error too.
+// LoadStore loads the keys, or else the certificates, that a URI names, which may be a file's. ask is called at most once, for a
+// passphrase or PIN, which it gives away; it may be nil. The library must be loaded. What was found out is returned with an error
+// too.
 func LoadStore(uri string, file, keys bool, ask func() ([]byte, error)) (*Loaded, error) {
 	name := C.CString(uri)
 	defer func() {
