@@ -78,7 +78,7 @@ int ossl_load(const char *path, const char *crypto_path, char *report, size_t si
 	return 0;
 }
 
-static int real_path(const void *address, char *to, size_t size)
+int ossl_real_path(const void *address, char *to, size_t size)
 {
 	Dl_info info;
 	char resolved[PATH_MAX];
@@ -91,9 +91,9 @@ static int real_path(const void *address, char *to, size_t size)
 
 int ossl_paths(char *ssl, char *crypto, size_t size)
 {
-	if (real_path(*(void **)&ossl_fn.SSL_new, ssl, size) != 0)
+	if (ossl_real_path(*(void **)&ossl_fn.SSL_new, ssl, size) != 0)
 		return -1;
-	return real_path(*(void **)&ossl_fn.OpenSSL_version_num, crypto, size);
+	return ossl_real_path(*(void **)&ossl_fn.OpenSSL_version_num, crypto, size);
 }
 
 unsigned long ossl_version(void) { return ossl_fn.OpenSSL_version_num(); }
