@@ -216,10 +216,11 @@ func (h *handshake) step() (libssl.Step, error) {
 		// Each step that may call Go, or a token, can hold a thread for as long as a signer or a callback takes. Who waits for its
 		// turn with a key doesn't keep the Context's others from theirs.
 		if h.key != nil && h.key.slots != nil {
-			if err := h.enter(h.key.slots); err != nil {
+			turns := h.key.slots
+			if err := h.enter(turns); err != nil {
 				return libssl.Step{}, err
 			}
-			defer func() { <-h.key.slots }()
+			defer func() { <-turns }()
 		}
 		slots := c.ctx.slots
 		if err := h.enter(slots); err != nil {
