@@ -34,6 +34,7 @@ var notInFIPS = []struct{ tests, reason string }{
 	{"TestFIPS.*", "they are run by themselves, with crypto/tls outside of its FIPS mode"},
 	{"TestHostPolicy.*|TestInteropHostPolicy", "they have an openssl.cnf of their own, without a module"},
 	{"TestThousandSlowSigners|TestSigner.*", "keys that are a crypto.Signer are refused"},
+	{"TestKey.*|TestMaxSigners|TestLoadX509KeyPair", "so are keys that OpenSSL has loaded outside of the module"},
 	{"TestGetConfigForClient|TestDifferentialGetConfig|TestChosenPolicyIsNotResumedAround",
 		"a configuration that is chosen can't have ClientCAs of its own"},
 	{"TestAllocations", "every chain is verified by the module"},
