@@ -353,6 +353,9 @@ func (c *Conn) verifyByModule(certs []*x509.Certificate, packed []byte, query *l
 	if query.Time.IsZero() {
 		query.Time = time.Now() // as crypto/x509 takes it
 	}
+	if err := checkPolicyConstraints(certs); err != nil {
+		return nil, err
+	}
 	query.SecurityLevel = c.ctx.ssl.SecurityLevel()
 	found, err := roots.Verify(packed, query)
 	if err != nil {

@@ -43,6 +43,19 @@ func checkModuleChain(chain []*x509.Certificate, usage x509.ExtKeyUsage) error {
 	return nil
 }
 
+// checkPolicyConstraints refuses certificates that have policy constraints and no policies: no chain with a policy leads through
+// them, and libcrypto leaks memory for each that it looks at (policy_cache_new, in all versions so far).
+func checkPolicyConstraints(certs []*x509.Certificate) error {
+	for _, cert := range certs {
+		constrained := cert.RequireExplicitPolicy > 0 || cert.RequireExplicitPolicyZero || cert.InhibitPolicyMapping > 0 ||
+			cert.InhibitPolicyMappingZero
+		if constrained && len(cert.Policies) == 0 {
+			return x509.CertificateInvalidError{Cert: cert, Reason: x509.NoValidChains, Detail: "policy constraints without a policy"}
+		}
+	}
+	return nil
+}
+
 // hasUsage reports whether a certificate is for an extended key usage: for any if it names none, as in crypto/x509.
 func hasUsage(cert *x509.Certificate, usage x509.ExtKeyUsage) bool {
 	if len(cert.ExtKeyUsage) == 0 && len(cert.UnknownExtKeyUsage) == 0 {
