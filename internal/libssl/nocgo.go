@@ -1,10 +1,12 @@
-//go:build !cgo || !unix
+//go:build !cgo
 
 package libssl
 
 import "errors"
 
 func tryLoad(candidate) (*Library, error) { return nil, errors.New("built without cgo") }
+
+func privileged() bool { return false }
 
 // Reason returns OpenSSL's words for a packed error code, or "".
 func Reason(uint64) string { return "" }
