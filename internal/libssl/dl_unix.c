@@ -69,7 +69,7 @@ int dl_privileged(void)
 
 void *dl_mallinfo(void) { return dlsym(RTLD_DEFAULT, "mallinfo2"); }
 
-#if defined(__ELF__) && defined(RTLD_DI_LINKMAP)
+#if (defined(__linux__) && !defined(__ANDROID__)) || defined(__FreeBSD__) || defined(__NetBSD__)
 
 #include <link.h>
 

@@ -38,6 +38,9 @@ func (e *LoadError) Unwrap() error { return ErrUnavailable }
 var (
 	loadMu sync.Mutex
 	loaded *Library // guarded by loadMu
+
+	// privileged says that the process has more rights than who started it, whose environment must not choose its library.
+	privileged = isPrivileged
 )
 
 // Load loads the library that spec asks for; "" means the environment's choice, else the newest of 4, 3 and 1.1 that is there.
@@ -67,7 +70,7 @@ func Load(spec string) (*Library, error) {
 		return nil, failure
 	}
 	for _, c := range host.candidates(spec) {
-		lib, err := tryLoad(c)
+		lib, err := try(c)
 		if err != nil {
 			failure.Tried = append(failure.Tried, fmt.Sprintf("%s: %v", c.path, err))
 			var mismatch *mismatchError
@@ -95,4 +98,16 @@ func (l *Library) matches(spec string) bool {
 func hasVersion(version, spec string) bool {
 	rest, ok := strings.CutPrefix(version, spec)
 	return ok && (rest == "" || rest[0] == '.' || rest[0] >= 'a')
+}
+
+func try(c candidate) (*Library, error) {
+	for _, name := range []string{c.crypto, c.path} {
+		if !strings.ContainsRune(name, filepath.Separator) {
+			continue // the loader knows where
+		}
+		if err := checkWhole(name); err != nil {
+			return nil, fmt.Errorf("%s: %w", filepath.Base(name), err)
+		}
+	}
+	return tryLoad(c)
 }

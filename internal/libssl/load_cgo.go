@@ -14,8 +14,8 @@ import (
 	"unsafe"
 )
 
-// privileged reports whether the process has more rights than who started it, whose environment must not choose its library.
-func privileged() bool { return C.ossl_privileged() == 1 }
+// isPrivileged reports whether the process has more rights than who started it.
+func isPrivileged() bool { return C.ossl_privileged() == 1 }
 
 // tryLoad loads one candidate and reads from the library itself what it is.
 func tryLoad(c candidate) (*Library, error) {

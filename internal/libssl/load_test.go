@@ -149,37 +149,3 @@ func TestLoadFailures(t *testing.T) {
 		}
 	}
 }
-
-// TestMissingSymbols loads a library that has OpenSSL's version function and nothing else.
-func TestMissingSymbols(t *testing.T) {
-	cc, err := exec.LookPath("cc")
-	if err != nil {
-		t.Skip("no C compiler (cc)")
-	}
-	if os.Getenv("OSSL_TEST_MISSING") != "" {
-		_, err := Load(os.Getenv("OSSL_TEST_MISSING"))
-		if !errors.Is(err, ErrUnavailable) {
-			t.Fatalf("got %v", err)
-		}
-		for _, want := range []string{"missing symbols:", "SSL_new", "SSL_read_ex", "BIO_new"} {
-			if !strings.Contains(err.Error(), want) {
-				t.Errorf("%q lacks %q", err, want)
-			}
-		}
-		return
-	}
-	dir := t.TempDir()
-	source := filepath.Join(dir, "fake.c")
-	if err := os.WriteFile(source, []byte("unsigned long OpenSSL_version_num(void) { return 0x30000000L; }\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	lib := filepath.Join(dir, "libssl.so.3")
-	if out, err := exec.Command(cc, "-shared", "-fPIC", "-o", lib, source).CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	cmd := exec.Command(os.Args[0], "-test.run=^TestMissingSymbols$")
-	cmd.Env = append(os.Environ(), "OSSL_TEST_MISSING="+lib)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Errorf("%v\n%s", err, out)
-	}
-}

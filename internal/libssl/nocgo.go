@@ -6,7 +6,7 @@ import "errors"
 
 func tryLoad(candidate) (*Library, error) { return nil, errors.New("built without cgo") }
 
-func privileged() bool { return false }
+func isPrivileged() bool { return false }
 
 // Reason returns OpenSSL's words for a packed error code, or "".
 func Reason(uint64) string { return "" }
