@@ -75,8 +75,8 @@ func mapped(t *testing.T) []string {
 func load(t *testing.T, env []string, specs ...string) []attempt {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], "-test.run=^TestFaultChild$")
-	// A space keeps one empty spec apart from none.
-	cmd.Env = append(append(os.Environ(), faultEnv+"="+strings.Join(specs, "\n")+" "), env...)
+	// A space keeps one empty spec apart from none. The race detector's farewell takes a second otherwise.
+	cmd.Env = append(append(os.Environ(), faultEnv+"="+strings.Join(specs, "\n")+" ", "GORACE=atexit_sleep_ms=0"), env...)
 	var out, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &stderr
 	if err := cmd.Run(); err != nil {
@@ -479,7 +479,7 @@ func TestEnvironmentOfLesserUser(t *testing.T) {
 	}
 	const nobody = 65534
 	cmd := exec.Command(program, "-test.run=^TestFaultChild$")
-	cmd.Env = []string{faultEnv + "= ", EnvLibrary + "=/nonexistent", "TMPDIR=" + dir}
+	cmd.Env = []string{faultEnv + "= ", EnvLibrary + "=/nonexistent", "TMPDIR=" + dir, "GORACE=atexit_sleep_ms=0"}
 	cmd.Dir = "/"
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
 	out, err := cmd.Output()

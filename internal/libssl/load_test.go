@@ -143,7 +143,7 @@ func TestLoadFailures(t *testing.T) {
 		"libc.so.6":                "no OpenSSL_version_num",
 	} {
 		cmd := exec.Command(os.Args[0], "-test.run=^TestLoadFailures$")
-		cmd.Env = append(os.Environ(), "OSSL_TEST_LOAD="+spec, "OSSL_TEST_WANT="+want)
+		cmd.Env = append(os.Environ(), "OSSL_TEST_LOAD="+spec, "OSSL_TEST_WANT="+want, "GORACE=atexit_sleep_ms=0")
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Errorf("%s: %v\n%s", spec, err, out)
 		}
