@@ -58,8 +58,8 @@ func offered(t *testing.T, client func(net.Conn) interface{ Handshake() error })
 // defaultGroups takes away what tlstest prefers.
 func defaultGroups(c *tls.Config) { c.CurvePreferences = nil }
 
-// TestDefaultGroups holds what a client offers by default against crypto/tls's: the same groups in the same order, the hybrids first,
-// and key shares for the same two, on every libssl that has them.
+// TestDefaultGroups holds what a client offers by default against crypto/tls's: the same groups in the same order, the hybrids
+// first, and key shares for the same two, on every libssl that has them.
 func TestDefaultGroups(t *testing.T) {
 	config := tlstest.ClientConfig(defaultGroups)
 	ctx, err := ossl.NewContext(config)
@@ -79,8 +79,8 @@ func TestDefaultGroups(t *testing.T) {
 	}
 }
 
-// TestDefaultGroupsAgreed has a side with the default configuration talk to crypto/tls, which takes what it likes or insists on one
-// group: a hybrid that is not in the first flight takes a HelloRetryRequest.
+// TestDefaultGroupsAgreed has a side with the default configuration talk to crypto/tls, which takes what it likes or insists on
+// one group: a hybrid that is not in the first flight takes a HelloRetryRequest.
 func TestDefaultGroupsAgreed(t *testing.T) {
 	best, hybrids := tls.X25519, []tls.CurveID{}
 	if libraryAtLeast("3.5") {

@@ -1,7 +1,7 @@
 //go:build unix
 
-// Command matrixrun runs the repository's tests under several versions of OpenSSL and prints one table. It is the second half of the
-// script ci/matrix, which gets the versions:
+// Command matrixrun runs the repository's tests under several versions of OpenSSL and prints one table. It is the second half
+// of the script ci/matrix, which gets the versions:
 //
 //	ci/openssl-versions -source -arm64 DIR
 //	go run ./ci/matrixrun [-only 1.1,3.5] [-run REGEXP] DIR
@@ -26,7 +26,7 @@ import (
 
 func main() {
 	var o options
-	flag.StringVar(&o.only, "only", "", "run these `rows` only: versions or whole names, separated by commas (3.5, \"3.5 FIPS\", system)")
+	flag.StringVar(&o.only, "only", "", "run these `rows` only: versions (3.5, system) or whole names (3.5 FIPS), separated by commas")
 	flag.StringVar(&o.without, "without", "", "leave out this `version`")
 	flag.StringVar(&o.run, "run", "", "run only tests that match `regexp`, as go test does")
 	flag.StringVar(&o.skip, "skip", "", "leave out tests that match `regexp`")
@@ -154,8 +154,8 @@ var modes = []mode{
 	{name: "FIPS", env: []string{"OSSL_FIPS=require"}, run: "FIPS", rootOnly: true},
 }
 
-// withAdapters are the versions that the other modules' tests run under, too: what they use is the core's API, and the oldest, the
-// newest, and the one that is supported longest tell most of it.
+// withAdapters are the versions that the other modules' tests run under, too: what they use is the core's API, and the oldest,
+// the newest, and the one that is supported longest tell most of it.
 var withAdapters = []string{"1.1", "3.5", "4.0"}
 
 // A planned row is a version in a mode.

@@ -125,10 +125,12 @@ func reason(output []string) string {
 	return strings.Join(said, " ")
 }
 
+const tools = `openssl|curl|gnutls-\w+|node|python3?|cc|redis-server|rust-libp2p`
+
 var (
 	namesGo      = regexp.MustCompile(`\bgo1\.\d+`)
 	namesVersion = regexp.MustCompile(`(?i)\b(openssl|libssl|libcrypto)[ -]?\d+(\.\d+)+|(^|[^.\d])(1\.1\.1|[34]\.\d+)\b`)
-	namesTool    = regexp.MustCompile(`(?i)\b(openssl|curl|gnutls-\w+|node|python3?|cc|redis-server|cargo)\b.*\b(not installed|not found|missing)\b`)
+	namesTool    = regexp.MustCompile(`(?i)\b(` + tools + `)\b.*\b(not installed|not found|missing)\b`)
 )
 
 // explained tells whether a reason to skip names a version, of OpenSSL or of Go, or a missing tool. Any other reason hides a

@@ -7,8 +7,8 @@ import (
 	"os"
 )
 
-// checkWhole returns an error for an ELF file that ends before what it says is in it: a copy that was cut short. The program loader
-// doesn't look, and the process ends with SIGBUS. What is wrong with a file otherwise is for the loader to say.
+// checkWhole returns an error for an ELF file that ends before what it says is in it: a copy that was cut short. The program
+// loader doesn't look, and the process ends with SIGBUS. What is wrong with a file otherwise is for the loader to say.
 // The format: System V Application Binary Interface, chapters 4 and 5.
 func checkWhole(name string) error {
 	f, err := os.Open(name)

@@ -39,8 +39,8 @@ func (s system) file(lib, major string) string {
 // folders are where to look, other than where the system's loader does of itself.
 //
 // On macOS that is nowhere: given a name alone, dlopen looks in the current folder, which anyone may have written to, and in
-// /usr/lib, where Apple's own libssl is, which ends the process that loads it. So these are the prefixes of Homebrew, of MacPorts and
-// of OpenSSL's own make install.
+// /usr/lib, where Apple's own libssl is, which ends the process that loads it. So these are the prefixes of Homebrew, of
+// MacPorts and of OpenSSL's own make install.
 func (s system) folders(major string) []string {
 	if s.goos != "darwin" {
 		return []string{""}
@@ -149,9 +149,9 @@ type mismatchError struct{ reason string }
 
 func (e *mismatchError) Error() string { return e.reason }
 
-// checkPair refuses a libssl whose libcrypto is not the one that it was installed with. libssl asks for libcrypto by a short name,
-// so what has that name already, brought by another part of the program or by an attempt to load another OpenSSL, is what it gets.
-// The two flags say what was in the process before.
+// checkPair refuses a libssl whose libcrypto is not the one that it was installed with. libssl asks for libcrypto by a short
+// name, so what has that name already, brought by another part of the program or by an attempt to load another OpenSSL, is
+// what it gets. The two flags say what was in the process before.
 func checkPair(lib *Library, c candidate, cryptoBefore, sslBefore bool) error {
 	dir := filepath.Dir(lib.Path)
 	ok := dir == filepath.Dir(lib.CryptoPath)
@@ -160,7 +160,8 @@ func checkPair(lib *Library, c candidate, cryptoBefore, sslBefore bool) error {
 		ok = sameFile(c.crypto, lib.CryptoPath)
 	case ok:
 	case sslBefore:
-		// Whoever loaded it may have got it wrong. Some systems keep the two in different folders: then there is no other beside libssl.
+		// Whoever loaded it may have got it wrong. Where a system keeps the two in different folders, there is no other
+		// beside libssl.
 		beside := filepath.Join(dir, c.cryptoName)
 		ok = c.cryptoName != "" && (!exists(beside) || sameFile(beside, lib.CryptoPath))
 	default:

@@ -105,7 +105,8 @@ int ossl_load(const char *path, const char *crypto_path, const char *crypto_name
 	name = dl_foreign(ssl, *(void **)&found.OpenSSL_version_num, &at);
 	if (!name)
 		return 0;
-	used = (size_t)snprintf(report, size, "not a matching pair: %s, which this libssl calls, is not its libcrypto's but that of ", name);
+	used = (size_t)snprintf(report, size,
+		"not a matching pair: %s, which this libssl calls, is not its libcrypto's but that of ", name);
 	if (dl_path(at, report + used, size - used) != 0)
 		append(report, size, &used, "an unknown object");
 	return OSSL_LOAD_MISMATCH;

@@ -143,8 +143,8 @@ typedef struct {
 enum { OSSL_LOAD_MISMATCH = -2 };
 
 /* Loads libssl and the libcrypto that it brings, and calls nothing in them but what tells their version.
- * path: libssl's name or path; crypto_path: nullable, loaded first so that libssl binds to it; crypto_name: nullable, the name that
- * libssl asks for; lib: filled; report: ossl_report_size bytes of text.
+ * path: libssl's name or path; crypto_path: nullable, loaded first so that libssl binds to it; crypto_name: nullable, the name
+ * that libssl asks for; lib: filled; report: ossl_report_size bytes of text.
  * Returns 0, or -1 or OSSL_LOAD_MISMATCH with the reason in report (0-terminated): what the system said, or the missing symbols.
  * Nothing is ever unloaded. dlopen(3). */
 int ossl_load(const char *path, const char *crypto_path, const char *crypto_name, ossl_library *lib, char *report, size_t size);
@@ -159,7 +159,8 @@ int ossl_use(char *report, size_t size);
 /* The version number of the library that is used. OpenSSL_version_num(3). */
 unsigned long ossl_version(void);
 
-/* Whether the environment is not to be trusted, since the process has more rights than who started it: 1 yes, 0 no. getauxval(3). */
+/* Whether the environment is not to be trusted, since the process has more rights than who started it: 1 yes, 0 no.
+ * getauxval(3). */
 int ossl_privileged(void);
 
 /* Whether the library was built with kernel TLS: 1 yes, 0 no. SSL_sendfile(3). */
