@@ -26,7 +26,7 @@ import (
 
 func main() {
 	var o options
-	flag.StringVar(&o.only, "only", "", "run these `rows` only: versions (3.5, system) or whole names (3.5 FIPS), separated by commas")
+	flag.StringVar(&o.only, "only", "", "run these `rows` only: versions or whole names (3.5 FIPS), separated by commas")
 	flag.StringVar(&o.without, "without", "", "leave out this `version`")
 	flag.StringVar(&o.run, "run", "", "run only tests that match `regexp`, as go test does")
 	flag.StringVar(&o.skip, "skip", "", "leave out tests that match `regexp`")

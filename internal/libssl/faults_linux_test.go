@@ -4,6 +4,7 @@ package libssl
 
 import (
 	"bytes"
+	"debug/elf"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -144,6 +145,21 @@ func folder(t *testing.T, files map[string][]byte) string {
 	return dir
 }
 
+// loadedPart returns how much of a library is loaded; what else is in the file comes behind it.
+func loadedPart(t *testing.T, library []byte) (end uint64) {
+	t.Helper()
+	f, err := elf.NewFile(bytes.NewReader(library))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range f.Progs {
+		if p.Type == elf.PT_LOAD {
+			end = max(end, p.Off+p.Filesz)
+		}
+	}
+	return end
+}
+
 // TestBrokenFiles asks for files that are no library, or none for this processor.
 func TestBrokenFiles(t *testing.T) {
 	lib := host(t)
@@ -160,7 +176,7 @@ func TestBrokenFiles(t *testing.T) {
 		"text":            []byte("no library\n"),
 		"header only":     good[:64],
 		"cut in half":     good[:len(good)/2],
-		"last pages gone": good[:len(good)-16<<10],
+		"last page gone":  good[:loadedPart(t, good)-4096],
 		"32-bit":          edited(4, 1),
 		"other processor": edited(18, good[18]^0x55),
 		"headers away":    edited(36, 0x7f),
@@ -424,7 +440,8 @@ func TestNeverUnloaded(t *testing.T) {
 	lib := host(t)
 	for _, a := range load(t, nil, "", "/nonexistent", "") {
 		for _, path := range []string{lib.Path, lib.CryptoPath} {
-			if !slices.Contains(a.Mapped, path) {
+			// Under an emulator the path begins with the folder that stands for the system's root.
+			if !slices.ContainsFunc(a.Mapped, func(m string) bool { return strings.HasSuffix(m, path) }) {
 				t.Errorf("%s is not mapped: %q", path, a.Mapped)
 			}
 		}
