@@ -138,6 +138,7 @@ type settings struct {
 	requiredSuites                      []uint16 // named by the user: refused if libssl lacks one
 	groupIDs                            []tls.CurveID
 	hello                               *tls.ClientHelloInfo
+	fips                                bool
 }
 
 // resolve works out a configuration's versions, suites, groups and signature algorithms: exactly those, in the order, that
@@ -147,6 +148,9 @@ func resolve(c *tls.Config, o *options) (*settings, error) {
 	hello, err := helloFor(c)
 	if err != nil {
 		return nil, &ConfigError{Field: "Config", Reason: "crypto/tls can't use it", Err: err}
+	}
+	if o.fips {
+		limitToFIPS(hello)
 	}
 	s := &settings{hello: hello, min: tls.VersionTLS12, max: tls.VersionTLS13}
 	versions := slices.DeleteFunc(slices.Clone(hello.SupportedVersions), func(v uint16) bool { return v < tls.VersionTLS12 })
@@ -179,6 +183,7 @@ func resolve(c *tls.Config, o *options) (*settings, error) {
 		s.min = tls.VersionTLS13
 	}
 
+	s.fips = o.fips
 	suites13 := o.suites13
 	if suites13 == nil {
 		for _, id := range hello.CipherSuites {
@@ -188,6 +193,9 @@ func resolve(c *tls.Config, o *options) (*settings, error) {
 		}
 		if suites13 == nil {
 			suites13 = []uint16{tls.TLS_AES_128_GCM_SHA256, tls.TLS_AES_256_GCM_SHA384, tls.TLS_CHACHA20_POLY1305_SHA256}
+			if o.fips {
+				suites13 = suites13[:2]
+			}
 		}
 	}
 	var unknown []uint16
@@ -204,13 +212,13 @@ func resolve(c *tls.Config, o *options) (*settings, error) {
 // resolveGroups keeps the groups that libssl has, and refuses the configuration if it names another.
 func (s *settings) resolveGroups(c *tls.Config) error {
 	for _, id := range c.CurvePreferences {
-		if isHybrid(id) && s.max >= tls.VersionTLS13 && !hasGroup(groupNames[id]) {
+		if isHybrid(id) && s.max >= tls.VersionTLS13 && !hasGroup(groupNames[id], s.fips) {
 			return &ConfigError{Field: "CurvePreferences", Reason: groupNames[id] + " is not in this OpenSSL"}
 		}
 	}
 	for _, id := range s.hello.SupportedCurves {
 		name := groupNames[id]
-		if name == "" || isHybrid(id) && !hasGroup(name) {
+		if name == "" || isHybrid(id) && !hasGroup(name, s.fips) {
 			continue
 		}
 		s.groupIDs = append(s.groupIDs, id)

@@ -116,7 +116,11 @@ func TestConnVerificationOnlyRefuses(t *testing.T) {
 
 func newContext(t testing.TB, config *tls.Config, opts ...ossl.Option) *ossl.Context {
 	t.Helper()
-	ctx, err := ossl.NewContext(config, opts...)
+	config, more, err := asTests(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, err := ossl.NewContext(config, append(more, opts...)...)
 	if err != nil {
 		t.Fatal(err)
 	}

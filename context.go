@@ -29,6 +29,8 @@ type Context struct {
 	ticketKeys
 	forChosen *options // of Contexts that GetConfigForClient chooses
 
+	roots, clientRoots *libssl.Roots // in FIPS mode: whom clients, and servers, trust
+
 	// slots bounds how many of its handshakes are inside libssl while Go is called from there: each holds a thread.
 	slots chan struct{}
 }
@@ -63,6 +65,16 @@ func newContext(config *tls.Config, o *options) (*Context, error) {
 	if err := checkConfig(config); err != nil {
 		return nil, err
 	}
+	if err := setUpFIPS(o); err != nil {
+		return nil, err
+	}
+	chainCache := o.chainCache
+	if o.fips {
+		if err := checkFIPS(config, o); err != nil {
+			return nil, err
+		}
+		chainCache = 0 // every chain is verified by the module
+	}
 	s, err := resolve(config, o)
 	if err != nil {
 		return nil, err
@@ -71,7 +83,7 @@ func newContext(config *tls.Config, o *options) (*Context, error) {
 		config: config,
 		opts:   o,
 		pauses: lib.Number >= libssl.Version3_0,
-		chains: newChainCache(o.chainCache),
+		chains: newChainCache(chainCache),
 		slots:  make(chan struct{}, maxBlockedHandshakes),
 	}
 	c.hellos = config.GetConfigForClient != nil || config.GetCertificate != nil || len(config.Certificates) != 1
@@ -97,10 +109,10 @@ func newContext(config *tls.Config, o *options) (*Context, error) {
 		Cached:              o.cache != nil && c.server == nil,
 		KeepSessions:        config.ClientSessionCache != nil && !config.SessionTicketsDisabled,
 		SessionTimeout:      o.lifetime,
-		Policy:              sessionPolicy(config),
 		WantCert:            config.GetClientCertificate != nil || len(config.Certificates) > 0,
 		WantKeyLog:          config.KeyLogWriter != nil,
 		VerifyPauses:        c.pauses,
+		FIPS:                o.fips,
 		OwnRecords:          o.records == RecordsOwn || o.records == RecordsAuto && lib.Number < libssl.Version5_0,
 		CipherList:          s.suites12,
 		CipherSuites:        s.suites13,
@@ -112,10 +124,20 @@ func newContext(config *tls.Config, o *options) (*Context, error) {
 	if config.ClientAuth != tls.NoClientCert && config.ClientCAs != nil {
 		cfg.ClientCAs = subjects(config.ClientCAs)
 	}
+	if o.fips {
+		names, err := c.loadRoots()
+		if err != nil {
+			return nil, err
+		}
+		if config.ClientAuth != tls.NoClientCert {
+			cfg.ClientCAs = names
+		}
+	}
+	cfg.Policy = sessionPolicy(config, o.fips, cfg.ClientCAs)
 	config.Certificates = slices.Clone(config.Certificates) // to set Leaf, which SupportsCertificate would parse each time
 	for i := range config.Certificates {
 		cert := &config.Certificates[i]
-		cred, err := newCredential(cert)
+		cred, err := newCredential(cert, o.fips)
 		if err != nil {
 			return nil, &ConfigError{Field: "Certificates", Reason: fmt.Sprintf("certificate %d can't be used", i), Err: err}
 		}
@@ -171,14 +193,20 @@ func libraryHas(version uint64) bool {
 	return err == nil && lib.Number >= version
 }
 
-var groupsKnown sync.Map // name: bool, for the one library of the process
+var groupsKnown sync.Map // knownGroup: bool, for the one library of the process
 
-func hasGroup(name string) bool {
-	if has, ok := groupsKnown.Load(name); ok {
+type knownGroup struct {
+	name string
+	fips bool
+}
+
+func hasGroup(name string, fips bool) bool {
+	key := knownGroup{name, fips}
+	if has, ok := groupsKnown.Load(key); ok {
 		return has.(bool)
 	}
-	has := libssl.HasGroup(name)
-	groupsKnown.Store(name, has)
+	has := libssl.HasGroup(name, fips)
+	groupsKnown.Store(key, has)
 	return has
 }
 
@@ -189,7 +217,7 @@ func (c *Context) credential(cert *tls.Certificate) (*libssl.Credential, error) 
 			return c.static[i], nil
 		}
 	}
-	return c.creds.get(cert)
+	return c.creds.get(cert, c.opts.fips)
 }
 
 func (c *Context) time() time.Time {

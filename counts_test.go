@@ -26,15 +26,7 @@ func contexts(t testing.TB, edit func(client, server *tls.Config)) pairOfContext
 	if edit != nil {
 		edit(c, s)
 	}
-	client, err := ossl.NewContext(withSessions(c))
-	if err != nil {
-		t.Fatal(err)
-	}
-	server, err := ossl.NewContext(s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return pairOfContexts{client, server}
+	return pairOfContexts{newContext(t, withSessions(c)), newContext(t, s)}
 }
 
 // talk runs one connection with echoes over a and b, and returns how many crossings it made at both ends.

@@ -32,8 +32,8 @@ type credentialKey struct {
 
 const maxCredentials = 1024
 
-// get returns the credential for cert.
-func (c *credentialCache) get(cert *tls.Certificate) (*libssl.Credential, error) {
+// get returns the credential for cert, for Contexts in FIPS mode or for others: all of a cache are the same.
+func (c *credentialCache) get(cert *tls.Certificate, fips bool) (*libssl.Credential, error) {
 	key, cacheable := keyOf(cert)
 	if cacheable {
 		c.mu.Lock()
@@ -44,7 +44,7 @@ func (c *credentialCache) get(cert *tls.Certificate) (*libssl.Credential, error)
 		}
 	}
 	own := *cert // the user's is not to be changed
-	cred, err := newCredential(&own)
+	cred, err := newCredential(&own, fips)
 	if err != nil || !cacheable {
 		return cred, err
 	}
@@ -104,7 +104,7 @@ func canCompare(k any) (ok bool) {
 }
 
 // newCredential converts cert, and sets its Leaf. Errors say what is wrong with it; the caller names the field.
-func newCredential(cert *tls.Certificate) (*libssl.Credential, error) {
+func newCredential(cert *tls.Certificate, fips bool) (*libssl.Credential, error) {
 	if len(cert.Certificate) == 0 {
 		return nil, errors.New("certificate chain is empty")
 	}
@@ -125,6 +125,9 @@ func newCredential(cert *tls.Certificate) (*libssl.Credential, error) {
 	if public, ok := signer.Public().(interface{ Equal(crypto.PublicKey) bool }); !ok || !public.Equal(leaf.PublicKey) {
 		return nil, errors.New("private key does not belong to the leaf certificate")
 	}
+	if fips && !fipsKey(leaf.PublicKey) {
+		return nil, errors.New("FIPS mode wants RSA keys of 2048 bits or more, or ECDSA keys on P-256, P-384 or P-521")
+	}
 	if len(cert.OCSPStaple) > 0 {
 		if err := checkStaple(cert.OCSPStaple); err != nil {
 			return nil, err
@@ -144,11 +147,14 @@ func newCredential(cert *tls.Certificate) (*libssl.Credential, error) {
 		if err != nil {
 			return nil, err
 		}
-		cred, err := libssl.NewCredential(cert.Certificate, pkcs8, sigalgs, cert.OCSPStaple, scts)
+		cred, err := libssl.NewCredential(fips, cert.Certificate, pkcs8, sigalgs, cert.OCSPStaple, scts)
 		if err != nil {
 			return nil, libraryError(err)
 		}
 		return cred, nil
+	}
+	if fips {
+		return nil, fmt.Errorf("private key of type %T would sign outside of the FIPS module", cert.PrivateKey)
 	}
 	return newSignerCredential(cert.Certificate, signer, sigalgs, cert.OCSPStaple, scts)
 }

@@ -2,6 +2,7 @@ package ossl
 
 import (
 	"crypto/tls"
+	"testing"
 	"weak"
 
 	"github.com/ossl-go/ossl/internal/libssl"
@@ -76,6 +77,9 @@ func (c *Conn) CrossRead(b []byte) {
 	c.queue.push(c.tls.Spill())
 }
 
+// TakenOver reports whether libssl is out of the connection.
+func (c *Conn) TakenOver() bool { return c.takenOver.Load() }
+
 // Flush sends what is queued.
 func (c *Conn) Flush() { c.flushQueue() }
 
@@ -100,3 +104,18 @@ func CompiledFor(config weak.Pointer[tls.Config]) (n int) {
 
 // SkipTo leaves sequence numbers out, up to seq.
 func (c *Conn) SkipTo(side libssl.Side, seq uint64) bool { return c.tls.Skip(side, seq) }
+
+// SetKernelFIPS has a test say what the kernel says.
+func SetKernelFIPS(t testing.TB, file string) {
+	old := kernelFIPS
+	kernelFIPS = file
+	t.Cleanup(func() { kernelFIPS = old })
+}
+
+// TryFIPS sets FIPS mode up as for the first time, and undoes it.
+func TryFIPS() error {
+	if err := libssl.TryFIPS(); err != nil {
+		return &fipsError{"", err, remedy(err)}
+	}
+	return nil
+}

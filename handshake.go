@@ -31,6 +31,7 @@ type handshake struct {
 	refused            *refusal // the decision that ended it
 	panicked           any      // by a callback beneath libssl, to go on above it
 	connectionVerified bool     // VerifyConnection was asked
+	chainDecided       bool     // on the peer's chain, or on there being none
 	helloDone          bool     // the ClientHello was decided on
 	credential         *libssl.Credential
 	local              [][]byte       // the chain that was chosen to be shown to the peer
@@ -290,6 +291,9 @@ func (h *handshake) agree(step libssl.Step) (out []byte, keylog string, err erro
 		h.resume()
 	}
 	h.sessions, h.sessionVersion = append(h.sessions, h.tls.Sessions()...), h.version()
+	if h.refused == nil && step.Status != libssl.Fatal {
+		h.refused = h.checkMasterSecret()
+	}
 	if h.refused == nil && step.Status != libssl.Fatal && h.timeToVerify(step) {
 		h.refused = c.verifyConnection()
 	}
@@ -461,6 +465,9 @@ func (h *handshake) checkVerified() error {
 	c, config := h.c, h.c.ctx.config
 	certs, chains := len(c.state.PeerCertificates) > 0, len(c.state.VerifiedChains) > 0
 	ok := h.refused == nil && (!c.verifiesConnection() || h.connectionVerified)
+	if c.isClient || config.ClientAuth != tls.NoClientCert {
+		ok = ok && (h.chainDecided || h.resumed)
+	}
 	if c.isClient {
 		ok = ok && certs && (chains || config.InsecureSkipVerify)
 	} else {

@@ -12,30 +12,39 @@ type LibraryInfo struct {
 	VersionText string // "OpenSSL 3.0.19 27 Jan 2026"
 	Path        string // of libssl, symbolic links resolved
 	CryptoPath  string // of libcrypto
-	FIPS        bool   // a FIPS provider can be loaded and passes its self-test with the host's configuration
-	KernelTLS   bool   // libssl was built with kernel TLS; whether the kernel has it is another question
+	FIPS        bool   // its FIPS module can be loaded and passes its self-test with the host's configuration: WithFIPS works
+	// FIPSRequired says who, other than the program, has all Contexts in FIPS mode: the environment variable OSSL_FIPS, the kernel, or
+	// the library's default properties. It is empty if nobody does.
+	FIPSRequired string
+
+	KernelTLS bool // libssl was built with kernel TLS; whether the kernel has it is another question
 }
 
 // Library loads OpenSSL, if that has not happened yet, and describes it.
-// The error wraps [ErrUnavailable] if no usable library is found.
+// The error wraps [ErrUnavailable] if no usable library is found, or is a [*ConfigError] for what OSSL_FIPS says.
 func Library() (LibraryInfo, error) {
 	lib, err := loadLibrary("")
 	if err != nil {
 		return LibraryInfo{}, err
 	}
+	required, err := fipsRequired()
+	if err != nil {
+		return LibraryInfo{}, err
+	}
 	return LibraryInfo{
-		Version:     lib.Version(),
-		VersionText: lib.Text,
-		Path:        lib.Path,
-		CryptoPath:  lib.CryptoPath,
-		FIPS:        hasFIPS(),
-		KernelTLS:   hasKernelTLS(),
+		FIPSRequired: required,
+		Version:      lib.Version(),
+		VersionText:  lib.Text,
+		Path:         lib.Path,
+		CryptoPath:   lib.CryptoPath,
+		FIPS:         hasFIPS(),
+		KernelTLS:    hasKernelTLS(),
 	}, nil
 }
 
 // Both load modules or make connections, and neither answer changes while the process runs.
 var (
-	hasFIPS      = sync.OnceValue(libssl.HasFIPS)
+	hasFIPS      = sync.OnceValue(func() bool { return libssl.TryFIPS() == nil })
 	hasKernelTLS = sync.OnceValue(libssl.HasKernelTLS)
 )
 

@@ -24,6 +24,10 @@ type options struct {
 	cache         session.Cache
 	ring          *session.Ring // of WithTicketKeys
 	lifetime      time.Duration
+	fips          bool
+	roots         *Roots // of FIPS mode; nil for the system's
+	clientRoots   *Roots
+	chainCacheSet bool // by WithVerifiedChainCache
 
 	inherited *session.Ring // of the Context whose GetConfigForClient chose this one's configuration
 	chosen    bool          // the Context's configuration was chosen so
@@ -131,7 +135,7 @@ func WithVerifiedChainCache(entries int) Option {
 		if entries < 0 {
 			return &ConfigError{Field: "WithVerifiedChainCache", Reason: "negative"}
 		}
-		o.chainCache = entries
+		o.chainCache, o.chainCacheSet = entries, true
 		return nil
 	}
 }

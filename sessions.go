@@ -38,16 +38,18 @@ type storedSession struct {
 // cacheTimeout bounds each call of a session cache.
 const cacheTimeout = 250 * time.Millisecond
 
-// sessionPolicy is what a configuration asks of clients, as a hash: a session made under another policy is not resumed.
-func sessionPolicy(config *tls.Config) [32]byte {
+// sessionPolicy is what a configuration asks of clients, as a hash: a session made under another policy is not resumed. names are
+// those of whom it trusts.
+func sessionPolicy(config *tls.Config, fips bool, names [][]byte) [32]byte {
 	h := sha256.New()
 	h.Write([]byte("ossl session policy 1"))
 	h.Write([]byte{byte(config.ClientAuth)})
-	if config.ClientAuth != tls.NoClientCert && config.ClientCAs != nil {
-		for _, name := range subjects(config.ClientCAs) {
-			sum := sha256.Sum256(name)
-			h.Write(sum[:])
-		}
+	for _, name := range names {
+		sum := sha256.Sum256(name)
+		h.Write(sum[:])
+	}
+	if fips {
+		h.Write([]byte("FIPS"))
 	}
 	return [32]byte(h.Sum(nil))
 }
@@ -162,7 +164,7 @@ type ticketKeys struct {
 const maxTicketKeys = 32
 
 // makeRing finds the Context's ring of ticket keys.
-func (c *Context) makeRing() error {
+func (c *Context) makeRing() (err error) {
 	config, o := c.config, c.opts
 	set, ok := configTicketKeys(config)
 	switch {
@@ -176,6 +178,8 @@ func (c *Context) makeRing() error {
 		return &ConfigError{Field: "WithTicketKeys", Reason: "SessionTicketsDisabled is set"}
 	case len(set) > 0 && o.ring != nil && !o.chosen:
 		return &ConfigError{Field: "WithTicketKeys", Reason: "the configuration has ticket keys of its own"}
+	case len(set) > 0 && o.fips && !config.SessionTicketsDisabled && c.server == nil:
+		return &ConfigError{Field: "SessionTicketKey", Reason: "ticket keys would be derived outside of the FIPS module; use WithTicketKeys"}
 	case config.SessionTicketsDisabled || c.server != nil:
 	case len(set) > 0:
 		keys := make([]session.TicketKey, len(set))
@@ -191,6 +195,10 @@ func (c *Context) makeRing() error {
 		c.ring = o.ring
 	case o.inherited != nil:
 		c.ring = o.inherited
+	case o.fips:
+		if c.ring, err = fipsRing(); err != nil {
+			return err
+		}
 	default:
 		c.ring = session.NewRotatingRing(0, 0)
 	}

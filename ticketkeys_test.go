@@ -5,7 +5,6 @@ package ossl_test
 import (
 	"crypto/tls"
 	"errors"
-	"io"
 	"net"
 	"testing"
 
@@ -193,44 +192,74 @@ func TestClientSessionCaches(t *testing.T) {
 	}
 }
 
-// TestFatalAlertEndsSession has the peer send a fatal alert on a connection whose session is in the cache.
+// TestFatalAlertEndsSession has the peer send a record that nobody sealed on a connection whose session is in the cache: by itself,
+// and behind data that is read with it.
 func TestFatalAlertEndsSession(t *testing.T) {
-	cc, sc := resuming(tls.VersionTLS12)
-	sc.SessionTicketsDisabled = true
-	cache := session.NewCache(8)
-	client, server := newContext(t, cc), newContext(t, sc, ossl.WithSessionCache(cache))
-	for _, fatal := range []bool{false, true} {
-		a, b := tlstest.Buffered()
-		c, s := client.Client(a, ""), server.Server(b)
-		done := make(chan error, 1)
-		go func() { done <- s.Handshake() }()
-		if err := c.Handshake(); err != nil {
-			t.Fatal(err)
-		}
-		if err := <-done; err != nil {
-			t.Fatal(err)
-		}
-		if entries := cache.Stats().Entries; entries != 1 {
-			t.Fatalf("%d entries", entries)
-		}
-		if fatal {
-			a.Write([]byte{23, 3, 3, 0, 1, 0}) // a record that nobody sealed
-			var alert tls.AlertError
-			if _, err := s.Read(make([]byte, 1)); !errors.As(err, &alert) {
-				t.Errorf("got %v", err)
-			}
-		} else {
-			c.Close()
-			if _, err := s.Read(make([]byte, 1)); err != io.EOF {
-				t.Errorf("got %v", err)
-			}
-		}
-		c.Close()
-		s.Close()
-		if entries := cache.Stats().Entries; entries == 0 != fatal {
-			t.Errorf("fatal alert %v: %d entries are left", fatal, entries)
+	for _, version := range versions {
+		for _, way := range []string{"close_notify", "alert", "alert behind data"} {
+			t.Run(tls.VersionName(version)+"/"+way, func(t *testing.T) {
+				cc, sc := resuming(version)
+				cc.ClientSessionCache = nil
+				sc.SessionTicketsDisabled = true
+				cache := session.NewCache(8)
+				client, server := newContext(t, cc), newContext(t, sc, ossl.WithSessionCache(cache))
+				a, b := tlstest.Buffered()
+				held := &heldWrites{Conn: a}
+				c, s := client.Client(held, ""), server.Server(b)
+				defer c.Close()
+				defer s.Close()
+				done := make(chan error, 1)
+				go func() { done <- s.Handshake() }()
+				if err := c.Handshake(); err != nil {
+					t.Fatal(err)
+				}
+				if err := <-done; err != nil {
+					t.Fatal(err)
+				}
+				if entries := cache.Stats().Entries; entries != 1 {
+					t.Fatalf("%d entries", entries)
+				}
+				unsealed := append([]byte{23, 3, 3, 0, 32}, make([]byte, 32)...)
+				switch way {
+				case "close_notify":
+					c.Close()
+				case "alert":
+					a.Write(unsealed)
+				case "alert behind data":
+					held.hold = true
+					c.Write([]byte("data"))
+					a.Write(append(held.held, unsealed...)) // one read of the transport brings both
+				}
+				var err error
+				for buf := make([]byte, 100); err == nil; {
+					_, err = s.Read(buf)
+				}
+				var alert tls.AlertError
+				fatal := way != "close_notify"
+				if errors.As(err, &alert) != fatal {
+					t.Errorf("got %v", err)
+				}
+				if entries := cache.Stats().Entries; entries == 0 != fatal {
+					t.Errorf("%d entries are left", entries)
+				}
+			})
 		}
 	}
+}
+
+// heldWrites keeps what is written, from a time on.
+type heldWrites struct {
+	net.Conn
+	hold bool
+	held []byte
+}
+
+func (c *heldWrites) Write(b []byte) (int, error) {
+	if !c.hold {
+		return c.Conn.Write(b)
+	}
+	c.held = append(c.held, b...)
+	return len(b), nil
 }
 
 // TestTicketsOnceInTLS13 gives a server the same ID twice.

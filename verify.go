@@ -60,6 +60,7 @@ func splitChain(packed []byte) ([][]byte, bool) {
 // It is crypto/tls's verifyServerCertificate and processCertsFromClient, less VerifyConnection.
 func (c *Conn) verifyChain(packed []byte) *refusal {
 	config := c.ctx.config
+	c.hs.chainDecided = true
 	if len(packed) == 0 {
 		if c.isClient {
 			return &refusal{errors.New("tls: received empty certificates message"), alertDecodeError}
@@ -126,7 +127,12 @@ func (c *Conn) decide(packed []byte) (certs []*x509.Certificate, chains [][]*x50
 			opts.Intermediates.AddCert(cert)
 		}
 		var err error
-		if chains, err = certs[0].Verify(opts); err != nil {
+		if c.ctx.opts.fips {
+			chains, err = c.verifyByModule(certs, packed, &libssl.VerifyQuery{Time: now, OfServer: c.isClient})
+		} else {
+			chains, err = certs[0].Verify(opts)
+		}
+		if err != nil {
 			return nil, nil, &refusal{&tls.CertificateVerificationError{UnverifiedCertificates: certs, Err: err}, c.verifyAlert(err)}
 		}
 	}

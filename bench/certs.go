@@ -36,7 +36,8 @@ const serverName = "bench.example"
 // An identity is a certification authority with the two leaves it issued. All
 // three have keys of one kind, so that a row measures that kind alone.
 type identity struct {
-	roots          *x509.CertPool
+	root           *x509.Certificate
+	roots          *x509.CertPool // root alone
 	server, client tls.Certificate
 }
 
@@ -103,7 +104,7 @@ func newIdentity(newKey func() (crypto.Signer, error)) (*identity, error) {
 	if err := errors.Join(serverErr, clientErr); err != nil {
 		return nil, err
 	}
-	id := &identity{roots: x509.NewCertPool(), server: server, client: client}
+	id := &identity{root: root.Leaf, roots: x509.NewCertPool(), server: server, client: client}
 	id.roots.AddCert(root.Leaf)
 	return id, nil
 }

@@ -2,15 +2,24 @@ package bench
 
 import (
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"net"
+	"sync"
 
 	"github.com/ossl-go/ossl"
 	"github.com/ossl-go/ossl/internal/libssl"
 	"github.com/ossl-go/ossl/session"
 )
 
-func (p Pair) newOSSLEnd(server bool, config *tls.Config) (func(net.Conn) Conn, error) {
+// inFIPS reports whether all Contexts are in FIPS mode.
+var inFIPS = sync.OnceValue(func() bool {
+	lib, err := ossl.Library()
+	return err == nil && lib.FIPSRequired != ""
+})
+
+func (e *Ends) newOSSLEnd(server bool, config *tls.Config) (func(net.Conn) Conn, error) {
+	p := e.pair
 	options := []ossl.Option{ossl.WithTLS13CipherSuites(tls.TLS_AES_128_GCM_SHA256)}
 	if p.NoChainCache {
 		options = append(options, ossl.WithVerifiedChainCache(0))
@@ -23,6 +32,12 @@ func (p Pair) newOSSLEnd(server bool, config *tls.Config) (func(net.Conn) Conn, 
 		options = append(options, ossl.WithRecordPath(ossl.RecordsLibssl))
 	case "own":
 		options = append(options, ossl.WithRecordPath(ossl.RecordsOwn))
+	}
+	if inFIPS() {
+		roots := ossl.Roots{Certificates: []*x509.Certificate{e.root}}
+		options = append(options, ossl.WithRoots(roots), ossl.WithClientRoots(roots))
+		config = config.Clone()
+		config.RootCAs, config.ClientCAs = nil, nil
 	}
 	ctx, err := ossl.NewContext(config, options...)
 	if err != nil {

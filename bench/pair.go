@@ -2,6 +2,7 @@ package bench
 
 import (
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
@@ -29,7 +30,7 @@ type Pair struct {
 	Server, Client Impl
 	Cert           Cert
 	Mutual         bool        // the client has a certificate too, and the server verifies it
-	Kex            tls.CurveID // the only group either end has; 0 is X25519
+	Kex            tls.CurveID // the only group either end has; 0 is DefaultKex()
 
 	// NoChainCache turns the cache of verified chains off: the peer's chain is
 	// verified in each handshake, as crypto/tls does. It only says something
@@ -78,6 +79,7 @@ func (p Pair) Uses(impl Impl) bool { return p.Server == impl || p.Client == impl
 // serve any number of connections, as a *tls.Config does.
 type Ends struct {
 	pair           Pair
+	root           *x509.Certificate
 	Server, Client func(net.Conn) Conn
 }
 
@@ -85,7 +87,7 @@ type Ends struct {
 // implementation's own: ossl's library may be missing, or not have p.Kex.
 func (p Pair) Open() (*Ends, error) {
 	if p.Kex == 0 {
-		p.Kex = tls.X25519
+		p.Kex = DefaultKex()
 	}
 	if p.Version == 0 {
 		p.Version = tls.VersionTLS13
@@ -116,24 +118,32 @@ func (p Pair) Open() (*Ends, error) {
 		server.ClientCAs = id.roots
 		client.Certificates = []tls.Certificate{id.client}
 	}
-	e := &Ends{pair: p}
-	if e.Server, err = p.newEnd(p.Server, true, server); err != nil {
+	e := &Ends{pair: p, root: id.root}
+	if e.Server, err = e.newEnd(p.Server, true, server); err != nil {
 		return nil, err
 	}
-	if e.Client, err = p.newEnd(p.Client, false, client); err != nil {
+	if e.Client, err = e.newEnd(p.Client, false, client); err != nil {
 		return nil, err
 	}
 	return e, nil
 }
 
-func (p Pair) newEnd(impl Impl, server bool, config *tls.Config) (func(net.Conn) Conn, error) {
+// DefaultKex is the group of pairs that name none: X25519 or, where all of ossl's Contexts are in FIPS mode, P-256.
+func DefaultKex() tls.CurveID {
+	if inFIPS() {
+		return tls.CurveP256
+	}
+	return tls.X25519
+}
+
+func (e *Ends) newEnd(impl Impl, server bool, config *tls.Config) (func(net.Conn) Conn, error) {
 	switch {
 	case impl == Std && server:
 		return func(c net.Conn) Conn { return tls.Server(c, config) }, nil
 	case impl == Std:
 		return func(c net.Conn) Conn { return tls.Client(c, config) }, nil
 	case impl == OSSL:
-		return p.newOSSLEnd(server, config)
+		return e.newOSSLEnd(server, config)
 	}
 	return nil, fmt.Errorf("bench: no implementation %q", impl)
 }

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"crypto/rand"
 	"fmt"
 	"io"
 	"sync"
@@ -15,8 +16,9 @@ import (
 type Ring struct {
 	state atomic.Pointer[ringState]
 
-	mu  sync.Mutex       // one change at a time
-	now func() time.Time // of rings that have rotated from the start
+	mu     sync.Mutex       // one change at a time
+	now    func() time.Time // of rings that have rotated from the start
+	random io.Reader        // of the same
 }
 
 // ringState is what a Ring holds at a time. It is never changed.
@@ -53,6 +55,17 @@ const (
 //
 // Keys are made and dropped when Snapshot or Generation is called. They are known to this process only and die with it.
 func NewRotatingRing(period, lifetime time.Duration) *Ring {
+	r, err := NewRotatingRingFrom(rand.Reader, period, lifetime)
+	if err != nil {
+		panic(err) // crypto/rand never fails
+	}
+	return r
+}
+
+// NewRotatingRingFrom is [NewRotatingRing] with keys made of what random gives, such as the generator of a FIPS module. Its error
+// is random's. If random fails later on, the ring goes on with the keys it has, and tries again at the next call; a key is
+// dropped at its lifetime all the same.
+func NewRotatingRingFrom(random io.Reader, period, lifetime time.Duration) (*Ring, error) {
 	if period == 0 {
 		period = defaultRingPeriod
 	}
@@ -62,9 +75,13 @@ func NewRotatingRing(period, lifetime time.Duration) *Ring {
 	if period < 0 || lifetime < period {
 		panic(fmt.Sprintf("session: NewRotatingRing: keys that seal for %v and open for %v", period, lifetime))
 	}
-	r := &Ring{now: time.Now}
-	r.state.Store((&ringState{period: period, lifetime: lifetime}).rotated(time.Now()))
-	return r
+	r := &Ring{now: time.Now, random: random}
+	first, err := (&ringState{period: period, lifetime: lifetime}).rotated(time.Now(), random)
+	if err != nil {
+		return nil, fmt.Errorf("session: no random bytes for a ticket key: %w", err)
+	}
+	r.state.Store(first)
+	return r, nil
 }
 
 // Set makes keys the ring's, in place of those it holds, and refuses what [NewRing] refuses: then the ring stays as it is. A ring
@@ -124,24 +141,39 @@ func (r *Ring) rotate() *ringState {
 	defer r.mu.Unlock()
 	s := r.state.Load()
 	if now := r.now(); s.created != nil && s.due(now) { // else Set, or another rotation, came first
-		s = s.rotated(now)
-		r.state.Store(s)
+		if next, err := s.rotated(now, r.random); err == nil {
+			s = next
+			r.state.Store(s)
+		} else if kept := s.unexpired(now); len(kept.keys) < len(s.keys) {
+			s = kept
+			r.state.Store(s)
+		}
 	}
 	return s
 }
 
 // due reports whether a key is to be made or dropped. The first is the youngest.
 func (s *ringState) due(now time.Time) bool {
-	return age(now, s.created[0]) >= s.period || age(now, s.created[len(s.created)-1]) >= s.lifetime
+	return len(s.created) == 0 || age(now, s.created[0]) >= s.period || age(now, s.created[len(s.created)-1]) >= s.lifetime
 }
 
 // rotated returns the state that follows s.
-func (s *ringState) rotated(now time.Time) *ringState {
-	next := &ringState{generation: generations.Add(1), period: s.period, lifetime: s.lifetime}
+func (s *ringState) rotated(now time.Time, random io.Reader) (*ringState, error) {
+	next := s.unexpired(now)
 	if len(s.keys) == 0 || age(now, s.created[0]) >= s.period {
-		next.keys = append(next.keys, NewTicketKey())
-		next.created = append(next.created, now)
+		key, err := ticketKeyFrom(random)
+		if err != nil {
+			return nil, err
+		}
+		next.keys = append([]TicketKey{key}, next.keys...)
+		next.created = append([]time.Time{now}, next.created...)
 	}
+	return next, nil
+}
+
+// unexpired returns s without the keys that are too old. It may have none left, and then is due at once.
+func (s *ringState) unexpired(now time.Time) *ringState {
+	next := &ringState{generation: generations.Add(1), period: s.period, lifetime: s.lifetime, created: []time.Time{}}
 	for i, k := range s.keys {
 		if age(now, s.created[i]) < s.lifetime {
 			next.keys = append(next.keys, k)

@@ -22,10 +22,20 @@ type TicketKey struct {
 
 // NewTicketKey makes a key at random: AES-256, a 32-byte MAC key, and a name that says nothing.
 func NewTicketKey() TicketKey {
+	k, err := ticketKeyFrom(rand.Reader)
+	if err != nil {
+		panic(err) // crypto/rand never fails
+	}
+	return k
+}
+
+func ticketKeyFrom(random io.Reader) (TicketKey, error) {
 	var b [80]byte
 	defer clear(b[:])
-	rand.Read(b[:]) // never fails
-	return splitTicketKey(&b)
+	if _, err := io.ReadFull(random, b[:]); err != nil {
+		return TicketKey{}, err
+	}
+	return splitTicketKey(&b), nil
 }
 
 // KeyOf returns the key that 32 secret bytes stand for, as those given to [crypto/tls.Config.SetSessionTicketKeys] do: servers

@@ -3,6 +3,7 @@ package main
 import (
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/ossl-go/ossl/bench"
@@ -40,7 +41,7 @@ type demoRow struct {
 }
 
 // demoRows returns the rows in the order in which they are measured and shown.
-func demoRows() []demoRow {
+func demoRows(fips bool) []demoRow {
 	handshake := func(p bench.Pair) func(bench.Impl) (bench.Measure, error) {
 		return func(impl bench.Impl) (bench.Measure, error) {
 			p.Server, p.Client = impl, impl
@@ -51,25 +52,26 @@ func demoRows() []demoRow {
 	bulk := func(size int) func(bench.Impl) (bench.Measure, error) {
 		return func(impl bench.Impl) (bench.Measure, error) { return bench.NewBulk(ecdsa(impl), bench.Down, size) }
 	}
-	return []demoRow{
+	kex := bench.DefaultKex().String()
+	rows := []demoRow{
 		{
 			Name: "handshake, ECDSA P-256", Unit: perOperation,
-			Benchmark: "Handshake/cert=P256/mutual=false/kex=X25519/chaincache=hit",
+			Benchmark: "Handshake/cert=P256/mutual=false/kex=" + kex + "/chaincache=hit",
 			make:      handshake(bench.Pair{Cert: bench.P256}),
 		},
 		{
 			Name: "handshake, ECDSA P-256, no chain cache", Unit: perOperation,
-			Benchmark: "Handshake/cert=P256/mutual=false/kex=X25519/chaincache=off",
+			Benchmark: "Handshake/cert=P256/mutual=false/kex=" + kex + "/chaincache=off",
 			make:      handshake(bench.Pair{Cert: bench.P256, NoChainCache: true}),
 		},
 		{
 			Name: "handshake, ECDSA P-256, mutual", Unit: perOperation,
-			Benchmark: "Handshake/cert=P256/mutual=true/kex=X25519/chaincache=hit",
+			Benchmark: "Handshake/cert=P256/mutual=true/kex=" + kex + "/chaincache=hit",
 			make:      handshake(bench.Pair{Cert: bench.P256, Mutual: true}),
 		},
 		{
 			Name: "handshake, RSA-2048", Unit: perOperation,
-			Benchmark: "Handshake/cert=RSA2048/mutual=false/kex=X25519/chaincache=hit",
+			Benchmark: "Handshake/cert=RSA2048/mutual=false/kex=" + kex + "/chaincache=hit",
 			make:      handshake(bench.Pair{Cert: bench.RSA2048}),
 		},
 		{
@@ -93,6 +95,10 @@ func demoRows() []demoRow {
 			make:      bulk(16 << 10),
 		},
 	}
+	if fips { // where no chain is remembered, one row is enough
+		return slices.DeleteFunc(rows, func(r demoRow) bool { return strings.Contains(r.Name, "chain cache") })
+	}
+	return rows
 }
 
 // add adds a round's time of one operation.

@@ -9,6 +9,8 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
 	"golang.org/x/term"
+
+	"github.com/ossl-go/ossl/bench"
 )
 
 // colours reports whether what is written to w is to have colours.
@@ -26,7 +28,11 @@ func isTerminal(w io.Writer) bool {
 func writeHead(w io.Writer, lib library) {
 	fmt.Fprintf(w, "OpenSSL     %s\n", lib.VersionText)
 	fmt.Fprintf(w, "libssl      %s\n", lib.Path)
-	fmt.Fprintf(w, "can do      %s\n\n", lib.abilities())
+	fmt.Fprintf(w, "can do      %s\n", lib.abilities())
+	if lib.FIPSRequired != "" {
+		fmt.Fprintf(w, "FIPS mode   %s\n            by %s\n", lib.FIPSRequired, lib.FIPSModule)
+	}
+	fmt.Fprintln(w)
 }
 
 func writeTable(w io.Writer, result demoResult, colours bool) {
@@ -51,11 +57,15 @@ func writeTable(w io.Writer, result demoResult, colours bool) {
 		{Number: 3, Align: text.AlignRight, AlignHeader: text.AlignRight},
 	})
 	fmt.Fprintln(w, t.Render())
+	chains := "Chain cache: ossl's clients remember chains they have verified; crypto/tls verifies each time."
+	if result.Library.FIPSRequired != "" {
+		chains = "In FIPS mode OpenSSL verifies each chain. crypto/tls is not in its own FIPS mode."
+	}
 	fmt.Fprintf(w, `
-TLS 1.3, X25519, AES-128-GCM, no resumption; server and client in this process, over loopback.
-Chain cache: ossl's clients remember chains they have verified; crypto/tls verifies each time.
+TLS 1.3, %v, AES-128-GCM, no resumption; server and client in this process, over loopback.
+%s
 Medians of %d rounds in turns; range: with 90%% confidence. %s, %d processors.
-`, result.Rounds, result.Go, result.CPUs)
+`, bench.DefaultKex(), chains, result.Rounds, result.Go, result.CPUs)
 	if result.Load > float64(result.CPUs)/2 {
 		fmt.Fprintf(w, "Other programs were busy (load %.1f): an idle machine gives better figures, and closer ones.\n", result.Load)
 	}

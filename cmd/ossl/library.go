@@ -18,7 +18,10 @@ type library struct {
 	CryptoPath  string `json:"crypto_path"`
 	PostQuantum bool   `json:"post_quantum_groups"`
 	FIPS        bool   `json:"fips_module"`
-	KernelTLS   bool   `json:"kernel_tls"`
+	// FIPSRequired says who has everything in FIPS mode, FIPSModule what that is then done by.
+	FIPSRequired string `json:"fips_required,omitempty"`
+	FIPSModule   string `json:"fips_by,omitempty"`
+	KernelTLS    bool   `json:"kernel_tls"`
 	// KernelModule says whether the kernel's part of kernel TLS is there now.
 	KernelModule bool `json:"kernel_tls_module"`
 }
@@ -28,6 +31,14 @@ func findLibrary() (library, error) {
 	info, err := ossl.Library()
 	if err != nil {
 		return library{}, fmt.Errorf("%w\n%s", err, whatToDo)
+	}
+	var module string
+	if info.FIPSRequired != "" {
+		ctx, err := ossl.NewContext(&tls.Config{})
+		if err != nil {
+			return library{}, err
+		}
+		module = ctx.FIPS().String()
 	}
 	_, refused := ossl.NewContext(&tls.Config{
 		ServerName:       "example.com",
@@ -40,6 +51,8 @@ func findLibrary() (library, error) {
 		CryptoPath:   info.CryptoPath,
 		PostQuantum:  refused == nil,
 		FIPS:         info.FIPS,
+		FIPSRequired: info.FIPSRequired,
+		FIPSModule:   module,
 		KernelTLS:    info.KernelTLS,
 		KernelModule: hasKernelModule(),
 	}, nil

@@ -32,7 +32,9 @@ typedef struct bio_st BIO;
 typedef struct bio_method_st BIO_METHOD;
 typedef struct x509_st X509;
 typedef struct X509_name_st X509_NAME;
+typedef struct x509_store_st X509_STORE;
 typedef struct x509_store_ctx_st X509_STORE_CTX;
+typedef struct X509_VERIFY_PARAM_st X509_VERIFY_PARAM;
 typedef struct evp_pkey_st EVP_PKEY;
 typedef struct stack_st OPENSSL_STACK;
 typedef struct ossl_init_settings_st OPENSSL_INIT_SETTINGS;
@@ -46,6 +48,7 @@ typedef struct evp_md_st EVP_MD;
 typedef struct evp_cipher_st EVP_CIPHER;
 typedef struct evp_cipher_ctx_st EVP_CIPHER_CTX;
 typedef struct evp_kdf_st EVP_KDF;
+typedef struct evp_signature_st EVP_SIGNATURE;
 typedef struct evp_kdf_ctx_st EVP_KDF_CTX;
 typedef struct ssl_session_st SSL_SESSION;
 typedef struct evp_mac_ctx_st EVP_MAC_CTX;
@@ -301,6 +304,59 @@ typedef struct conf_method_st CONF_METHOD;
 	X(CRYPTO, OSSL_V1_1_1, REQUIRED, int, NCONF_load, (CONF *conf, const char *file, long *eline)) \
 	X(CRYPTO, OSSL_V1_1_1, REQUIRED, char *, NCONF_get_string, (const CONF *conf, const char *group, const char *name)) \
 	X(CRYPTO, OSSL_V1_1_1, REQUIRED, struct stack_st_CONF_VALUE *, NCONF_get_section, (const CONF *conf, const char *section)) \
+	/* FIPS mode: fips_module(7), OSSL_PROVIDER(3), CONF_modules_load(3), EVP_set_default_properties(3), RAND_bytes(3) */ \
+	X(CRYPTO, OSSL_V1_1_1, ONLY_1_1_1, int, FIPS_mode, (void)) \
+	X(CRYPTO, OSSL_V1_1_1, ONLY_1_1_1, int, FIPS_mode_set, (int onoff)) \
+	X(CRYPTO, OSSL_V3_0, REQUIRED, CONF *, NCONF_new_ex, (OSSL_LIB_CTX *libctx, CONF_METHOD *meth)) \
+	X(CRYPTO, OSSL_V1_1_1, REQUIRED, int, NCONF_load_bio, (CONF *conf, BIO *bp, long *eline)) \
+	X(CRYPTO, OSSL_V1_1_1, REQUIRED, int, CONF_modules_load, (const CONF *cnf, const char *appname, unsigned long flags)) \
+	X(CRYPTO, OSSL_V1_1_1, REQUIRED, BIO *, BIO_new_mem_buf, (const void *buf, int len)) \
+	X(CRYPTO, OSSL_V3_0, REQUIRED, int, EVP_default_properties_enable_fips, (OSSL_LIB_CTX *libctx, int enable)) \
+	X(CRYPTO, OSSL_V3_0, REQUIRED, const OSSL_PROVIDER *, EVP_MD_get0_provider, (const EVP_MD *md)) \
+	X(CRYPTO, OSSL_V3_0, REQUIRED, int, OSSL_PROVIDER_get_params, (const OSSL_PROVIDER *prov, OSSL_PARAM *params)) \
+	X(CRYPTO, OSSL_V3_0, REQUIRED, EVP_SIGNATURE *, EVP_SIGNATURE_fetch, \
+		(OSSL_LIB_CTX *ctx, const char *algorithm, const char *properties)) \
+	X(CRYPTO, OSSL_V3_0, REQUIRED, void, EVP_SIGNATURE_free, (EVP_SIGNATURE *signature)) \
+	X(CRYPTO, OSSL_V3_0, REQUIRED, int, RAND_bytes_ex, \
+		(OSSL_LIB_CTX *ctx, unsigned char *buf, size_t num, unsigned int strength)) \
+	X(CRYPTO, OSSL_V3_0, REQUIRED, int, RAND_priv_bytes_ex, \
+		(OSSL_LIB_CTX *ctx, unsigned char *buf, size_t num, unsigned int strength)) \
+	X(CRYPTO, OSSL_V1_1_1, REQUIRED, int, RAND_priv_bytes, (unsigned char *buf, int num)) \
+	X(CRYPTO, OSSL_V3_0, REQUIRED, X509 *, X509_new_ex, (OSSL_LIB_CTX *libctx, const char *propq)) \
+	X(CRYPTO, OSSL_V3_0, REQUIRED, EVP_PKEY *, d2i_AutoPrivateKey_ex, (EVP_PKEY **a, const unsigned char **in, long len, \
+		OSSL_LIB_CTX *libctx, const char *propq)) \
+	X(CRYPTO, OSSL_V3_0, REQUIRED, unsigned char *, EVP_Q_mac, (OSSL_LIB_CTX *libctx, const char *name, const char *propq, \
+		const char *subalg, const OSSL_PARAM *params, const void *key, size_t keylen, const unsigned char *data, \
+		size_t datalen, unsigned char *out, size_t outsize, size_t *outlen)) \
+	/* Chains verified by libcrypto: X509_STORE_new(3), X509_STORE_CTX_new(3), X509_VERIFY_PARAM_set_flags(3), X509_verify_cert(3) */ \
+	X(CRYPTO, OSSL_V1_1_1, REQUIRED, X509_STORE *, X509_STORE_new, (void)) \
+	X(CRYPTO, OSSL_V1_1_1, REQUIRED, void, X509_STORE_free, (X509_STORE *xs)) \
+	X(CRYPTO, OSSL_V1_1_1, REQUIRED, int, X509_STORE_add_cert, (X509_STORE *xs, OSSL_CONST_SINCE_4_0 X509 *x)) \
+	X(CRYPTO, OSSL_V1_1_1, REQUIRED, int, X509_STORE_set_default_paths, (X509_STORE *xs)) \
+	X(CRYPTO, OSSL_V3_0, REQUIRED, int, X509_STORE_set_default_paths_ex, \
+		(X509_STORE *xs, OSSL_LIB_CTX *libctx, const char *propq)) \
+	X(CRYPTO, OSSL_V1_1_1, REQUIRED, X509_STORE_CTX *, X509_STORE_CTX_new, (void)) \
+	X(CRYPTO, OSSL_V3_0, REQUIRED, X509_STORE_CTX *, X509_STORE_CTX_new_ex, (OSSL_LIB_CTX *libctx, const char *propq)) \
+	X(CRYPTO, OSSL_V1_1_1, REQUIRED, void, X509_STORE_CTX_free, (X509_STORE_CTX *ctx)) \
+	X(CRYPTO, OSSL_V1_1_1, REQUIRED, int, X509_STORE_CTX_init, \
+		(X509_STORE_CTX *ctx, X509_STORE *trust_store, OSSL_CONST_SINCE_4_0 X509 *target, \
+		struct stack_st_X509 *untrusted)) \
+	X(CRYPTO, OSSL_V1_1_1, REQUIRED, int, X509_STORE_CTX_set_purpose, (X509_STORE_CTX *ctx, int purpose)) \
+	X(CRYPTO, OSSL_V1_1_1, REQUIRED, X509_VERIFY_PARAM *, X509_STORE_CTX_get0_param, (OSSL_CONST_SINCE_3_0 X509_STORE_CTX *ctx)) \
+	X(CRYPTO, OSSL_V1_1_1, REQUIRED, int, X509_VERIFY_PARAM_set_flags, (X509_VERIFY_PARAM *param, unsigned long flags)) \
+	X(CRYPTO, OSSL_V1_1_1, REQUIRED, void, X509_VERIFY_PARAM_set_time, (X509_VERIFY_PARAM *param, time_t t)) \
+	X(CRYPTO, OSSL_V1_1_1, REQUIRED, void, X509_VERIFY_PARAM_set_auth_level, (X509_VERIFY_PARAM *param, int auth_level)) \
+	X(CRYPTO, OSSL_V1_1_1, REQUIRED, void, X509_VERIFY_PARAM_set_hostflags, (X509_VERIFY_PARAM *param, unsigned int flags)) \
+	X(CRYPTO, OSSL_V1_1_1, REQUIRED, int, X509_VERIFY_PARAM_set1_host, \
+		(X509_VERIFY_PARAM *param, const char *name, size_t namelen)) \
+	X(CRYPTO, OSSL_V1_1_1, REQUIRED, int, X509_VERIFY_PARAM_set1_ip, \
+		(X509_VERIFY_PARAM *param, const unsigned char *ip, size_t iplen)) \
+	X(CRYPTO, OSSL_V1_1_1, REQUIRED, int, X509_verify_cert, (X509_STORE_CTX *ctx)) \
+	X(CRYPTO, OSSL_V1_1_1, REQUIRED, int, X509_STORE_CTX_get_error, (OSSL_CONST_SINCE_3_0 X509_STORE_CTX *ctx)) \
+	X(CRYPTO, OSSL_V1_1_1, REQUIRED, int, X509_STORE_CTX_get_error_depth, (OSSL_CONST_SINCE_3_0 X509_STORE_CTX *ctx)) \
+	X(CRYPTO, OSSL_V1_1_1, REQUIRED, struct stack_st_X509 *, X509_STORE_CTX_get0_chain, \
+		(OSSL_CONST_SINCE_3_0 X509_STORE_CTX *ctx)) \
+	X(CRYPTO, OSSL_V1_1_1, REQUIRED, const char *, X509_verify_cert_error_string, (long n)) \
 	/* Signers: provider-keymgmt(7), provider-signature(7), EVP_PKEY_fromdata(3), OSSL_PROVIDER_add_builtin(3) */ \
 	X(CRYPTO, OSSL_V1_1_1, REQUIRED, EVP_PKEY *, X509_get_pubkey, (OSSL_CONST_SINCE_4_0 X509 *x)) \
 	X(CRYPTO, OSSL_V1_1_1, REQUIRED, int, EVP_PKEY_up_ref, (EVP_PKEY *pkey)) \
@@ -399,6 +455,7 @@ typedef struct conf_method_st CONF_METHOD;
 	K(OSSL_V1_1_1, SSL_TICKET_RETURN_USE_RENEW, 4) \
 	K(OSSL_V1_1_1, TLSEXT_TYPE_server_name, 0) \
 	K(OSSL_V1_1_1, TLSEXT_TYPE_application_layer_protocol_negotiation, 16) \
+	K(OSSL_V1_1_1, TLSEXT_TYPE_extended_master_secret, 23) \
 	K(OSSL_V1_1_1, TLSEXT_TYPE_session_ticket, 35) \
 	K(OSSL_V1_1_1, TLSEXT_TYPE_psk, 41) \
 	K(OSSL_V1_1_1, TLSEXT_TYPE_supported_versions, 43) \
@@ -413,6 +470,8 @@ typedef struct conf_method_st CONF_METHOD;
 	K(OSSL_V1_1_1, SSL_OP_PRIORITIZE_CHACHA, 0x00200000) \
 	K(OSSL_V1_1_1, SSL_OP_CIPHER_SERVER_PREFERENCE, 0x00400000) \
 	K(OSSL_V1_1_1, SSL_OP_NO_RENEGOTIATION, 0x40000000) \
+	K(OSSL_V3_2, SSL_OP_NO_TX_CERTIFICATE_COMPRESSION, (uint64_t)1 << 32) \
+	K(OSSL_V3_2, SSL_OP_NO_RX_CERTIFICATE_COMPRESSION, (uint64_t)1 << 33) \
 	K(OSSL_V1_1_1, SSL_VERIFY_NONE, 0) \
 	K(OSSL_V1_1_1, SSL_VERIFY_PEER, 1) \
 	K(OSSL_V1_1_1, SSL_VERIFY_FAIL_IF_NO_PEER_CERT, 2) \
@@ -438,6 +497,11 @@ typedef struct conf_method_st CONF_METHOD;
 	K(OSSL_V1_1_1, SSL3_MT_NEWSESSION_TICKET, 4) \
 	K(OSSL_V1_1_1, SSL3_MT_FINISHED, 20) \
 	K(OSSL_V1_1_1, SSL3_MT_KEY_UPDATE, 24) \
+	K(OSSL_V1_1_1, X509_PURPOSE_SSL_CLIENT, 1) \
+	K(OSSL_V1_1_1, X509_PURPOSE_SSL_SERVER, 2) \
+	K(OSSL_V1_1_1, X509_V_FLAG_PARTIAL_CHAIN, 0x80000) \
+	K(OSSL_V1_1_1, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS, 0x4) \
+	K(OSSL_V1_1_1, X509_CHECK_FLAG_NEVER_CHECK_SUBJECT, 0x20) \
 	K(OSSL_V1_1_1, EVP_CTRL_AEAD_GET_TAG, 0x10) \
 	K(OSSL_V1_1_1, EVP_CTRL_AEAD_SET_TAG, 0x11) \
 	K(OSSL_V3_0, EVP_KDF_HKDF_MODE_EXPAND_ONLY, 2) \
@@ -497,6 +561,7 @@ typedef struct conf_method_st CONF_METHOD;
 	K(OSSL_V3_0, OSSL_KEYMGMT_SELECT_KEYPAIR, 0x03) \
 	K(OSSL_V3_0, OSSL_PARAM_INTEGER, 1) \
 	K(OSSL_V3_0, OSSL_PARAM_UTF8_STRING, 4) \
+	K(OSSL_V3_0, OSSL_PARAM_UTF8_PTR, 6) \
 	K(OSSL_V3_0, OSSL_PARAM_OCTET_STRING, 5) \
 	K(OSSL_V1_1_1, RSA_PKCS1_PADDING, 1) \
 	K(OSSL_V1_1_1, RSA_PKCS1_PSS_PADDING, 6) \
@@ -515,7 +580,7 @@ typedef struct conf_method_st CONF_METHOD;
 	K(OSSL_V1_1_1, NID_sha384, 673) \
 	K(OSSL_V1_1_1, NID_sha512, 674)
 
-#define OSSL_DECLARE_CONSTANT(since, name, value) static const long OSSL_##name __attribute__((unused)) = value;
+#define OSSL_DECLARE_CONSTANT(since, name, value) static const int64_t OSSL_##name __attribute__((unused)) = value;
 OSSL_CONSTANTS(OSSL_DECLARE_CONSTANT)
 #undef OSSL_DECLARE_CONSTANT
 

@@ -129,6 +129,8 @@ static void note_server_hello(conn *c, const uint8_t *p, size_t len)
 		at += 4;
 		if (at + n > end)
 			return;
+		if (type == OSSL_TLSEXT_TYPE_extended_master_secret)
+			c->pub.extended_master_secret = 1;
 		if (type == 51 && n >= 2)
 			c->group = (uint16_t)(p[at] << 8 | p[at + 1]);
 		at += n;
@@ -193,11 +195,13 @@ static int hello_facts(SSL *ssl, bytes *facts)
 	static const uint8_t types[] = {0, 10, 11, 13, 16, 43, 45, 50};
 	const uint8_t *p;
 	size_t i, len = ossl_fn.SSL_client_hello_get0_ciphers(ssl, &p);
+	/* Every part is behind its length: otherwise suites could pass for extensions, and two hellos for one. */
+	uint8_t suites_len[] = {(uint8_t)(len >> 8), (uint8_t)len};
 
 	if (!bytes_append(facts, NULL, USUAL_FACTS, MAX_MESSAGE)) /* room for most, at once */
 		return 0;
 	facts->len = 0;
-	if (!bytes_append(facts, p, len, MAX_MESSAGE))
+	if (!bytes_append(facts, suites_len, sizeof suites_len, MAX_MESSAGE) || !bytes_append(facts, p, len, MAX_MESSAGE))
 		return 0;
 	for (i = 0; i < sizeof types; i++) {
 		uint8_t head[] = {types[i], 0, 0};

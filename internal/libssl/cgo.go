@@ -105,17 +105,14 @@ func Reason(code uint64) string {
 // HeapInUse returns the bytes in use on the C heap, or 0 where the C library can't tell.
 func HeapInUse() uint64 { return uint64(C.ossl_heap_in_use()) }
 
-// HasFIPS reports whether a FIPS provider can be loaded and passes its self-test.
-func HasFIPS() bool { return C.ossl_has_fips() == 1 }
-
 // HasKernelTLS reports whether the library was built with kernel TLS.
 func HasKernelTLS() bool { return C.ossl_has_ktls() == 1 }
 
-// HasGroup reports whether the library has a key exchange group.
-func HasGroup(name string) bool {
+// HasGroup reports whether the library has a key exchange group, or in FIPS mode, whether the module does.
+func HasGroup(name string, fips bool) bool {
 	s := C.CString(name)
 	defer C.free(unsafe.Pointer(s))
-	return C.ossl_has_group(s) == 1
+	return C.ossl_has_group(s, C.int(flag(fips))) == 1
 }
 
 // Context is an SSL_CTX: immutable, shared by connections, freed when nothing refers to it.
@@ -148,6 +145,7 @@ func NewContext(cfg *ContextConfig) (*Context, error) {
 	p.want_keylog = flag(cfg.WantKeyLog)
 	p.verify_pauses = flag(cfg.VerifyPauses)
 	p.own_records = flag(cfg.OwnRecords)
+	p.fips = flag(cfg.FIPS)
 	p.tickets = flag(cfg.Tickets)
 	p.cached = flag(cfg.Cached)
 	p.keep_sessions = flag(cfg.KeepSessions)
@@ -242,13 +240,13 @@ type Credential struct {
 }
 
 // NewCredential makes a credential of a chain and a PKCS #8 key, which it clears. sigalgs limits what the key may sign with, if
-// not "".
-func NewCredential(chain [][]byte, pkcs8 []byte, sigalgs string, staple, scts []byte) (*Credential, error) {
+// not "". fips makes it for Contexts in FIPS mode, and for them only.
+func NewCredential(fips bool, chain [][]byte, pkcs8 []byte, sigalgs string, staple, scts []byte) (*Credential, error) {
 	packed := PackChain(chain)
 	list := cString(sigalgs)
 	defer C.free(unsafe.Pointer(list))
 	var errs [errorSlots]C.ulong
-	p := C.ossl_cred_new(bytePtr(packed), C.size_t(len(packed)), bytePtr(pkcs8), C.size_t(len(pkcs8)), list,
+	p := C.ossl_cred_new(C.int(flag(fips)), bytePtr(packed), C.size_t(len(packed)), bytePtr(pkcs8), C.size_t(len(pkcs8)), list,
 		bytePtr(staple), C.size_t(len(staple)), bytePtr(scts), C.size_t(len(scts)), &errs[0])
 	clear(pkcs8)
 	if p == nil {
@@ -512,6 +510,9 @@ func (c *Conn) SingleUse() bool { return c.p.single_use == 1 }
 
 // Resumed reports whether both ends have agreed to resume a session.
 func (c *Conn) Resumed() bool { return c.p.resumed == 1 }
+
+// ExtendedMasterSecret reports whether the ServerHello agrees to it: RFC 7627.
+func (c *Conn) ExtendedMasterSecret() bool { return c.p.extended_master_secret == 1 }
 
 // SetVerdict answers NeedVerify.
 func (c *Conn) SetVerdict(v Verdict) { c.p.verdict = C.int32_t(v) }

@@ -261,9 +261,9 @@ static ossl_step handshake(conn *c, const uint8_t *in, size_t in_len, uint8_t *o
 		bytes_free(&c->offered);
 		ossl_fn.OPENSSL_cleanse(c->handshake_secret, sizeof c->handshake_secret);
 		c->handshake_secret_len = 0;
-		if (facts) {
+		if (facts && first) { /* a later one only ends a message for libssl */
 			ossl_conn_facts(&c->pub, facts);
-			c->deferred = (uint8_t)(first && takeover_deferred(c, facts));
+			c->deferred = (uint8_t)takeover_deferred(c, facts);
 			facts->deferred = c->deferred;
 			facts->taken_over = (uint8_t)(first && !c->deferred && takeover(c, facts));
 		}
@@ -551,29 +551,4 @@ int ossl_has_ktls(void)
 	ossl_fn.SSL_free(c.ssl);
 	ossl_fn.SSL_CTX_free(ctx);
 	return built;
-}
-
-int ossl_has_fips(void)
-{
-	OSSL_LIB_CTX *lib;
-	OSSL_PROVIDER *fips = NULL;
-	char *file;
-
-	if (!ossl_fn.OSSL_LIB_CTX_new)
-		return 0;
-	lib = ossl_fn.OSSL_LIB_CTX_new();
-	if (!lib)
-		return 0;
-	/* The host's configuration carries the module's checksum; loading the provider runs its self-test. */
-	file = ossl_fn.CONF_get1_default_config_file();
-	if (file) {
-		ossl_fn.OSSL_LIB_CTX_load_config(lib, file);
-		ossl_fn.CRYPTO_free(file, __FILE__, __LINE__);
-	}
-	fips = ossl_fn.OSSL_PROVIDER_load(lib, "fips");
-	if (fips)
-		ossl_fn.OSSL_PROVIDER_unload(fips);
-	ossl_fn.OSSL_LIB_CTX_free(lib);
-	ossl_fn.ERR_clear_error();
-	return fips != NULL;
 }

@@ -73,6 +73,10 @@ static const char *configure(ossl_ctx *ctx, const ossl_ctx_params *p)
 		NULL);
 	ossl_fn.SSL_CTX_set_options(s, (uint64_t)(OSSL_SSL_OP_NO_COMPRESSION | OSSL_SSL_OP_PRIORITIZE_CHACHA |
 		OSSL_SSL_OP_CIPHER_SERVER_PREFERENCE | OSSL_SSL_OP_NO_RENEGOTIATION));
+	/* RFC 8879: crypto/tls has none of it, what decompresses is the host's zlib, and an empty list that comes compressed passes
+	 * by the callbacks. */
+	if (ossl_fn.OpenSSL_version_num() >= OSSL_V3_2)
+		ossl_fn.SSL_CTX_set_options(s, OSSL_SSL_OP_NO_TX_CERTIFICATE_COMPRESSION | OSSL_SSL_OP_NO_RX_CERTIFICATE_COMPRESSION);
 	if (p->security_level > ossl_fn.SSL_CTX_get_security_level(s))
 		ossl_fn.SSL_CTX_set_security_level(s, p->security_level);
 	if (ossl_fn.SSL_CTX_ctrl(s, OSSL_SSL_CTRL_SET_MIN_PROTO_VERSION, p->min_version, NULL) != 1)
@@ -113,12 +117,13 @@ ossl_ctx *ossl_ctx_new(const ossl_ctx_params *p, unsigned long *errors, const ch
 	ctx->keep_sessions = p->keep_sessions;
 	ctx->max_tls13 = p->max_version >= OSSL_TLS1_3_VERSION;
 	memcpy(ctx->policy, p->policy, sizeof ctx->policy);
-	ctx->own_records = p->own_records && algorithms_fetch(&ctx->algorithms);
+	ctx->lib = p->fips ? fips_library() : NULL;
+	ctx->own_records = p->own_records && algorithms_fetch(&ctx->algorithms, ctx->lib, p->fips);
 	ctx->sigalgs = p->sigalgs ? copy_of(p->sigalgs, strlen(p->sigalgs) + 1) : NULL;
 	ctx->alpn = copy_of(p->alpn, p->alpn_len);
 	ctx->alpn_len = p->alpn_len;
 	ctx->alpn_by_client = p->alpn_by_client;
-	ctx->ssl = ossl_new_ssl_ctx();
+	ctx->ssl = ossl_new_ssl_ctx(p->fips);
 	if (ctx->ssl && ctx->alpn && (ctx->sigalgs || !p->sigalgs)) {
 		*failed = configure(ctx, p);
 		if (!*failed) {
@@ -204,9 +209,9 @@ int ossl_ctx_has_cipher(ossl_ctx *ctx, uint16_t id)
 
 int ossl_ctx_security_level(ossl_ctx *ctx) { return ossl_fn.SSL_CTX_get_security_level(ctx->ssl); }
 
-int ossl_has_group(const char *name)
+int ossl_has_group(const char *name, int fips)
 {
-	SSL_CTX *s = ossl_new_ssl_ctx();
+	SSL_CTX *s = ossl_new_ssl_ctx(fips);
 	int ok = s && ossl_fn.SSL_CTX_ctrl(s, OSSL_SSL_CTRL_SET_GROUPS_LIST, 0, (void *)name) == 1;
 
 	ossl_fn.SSL_CTX_free(s);
@@ -214,9 +219,22 @@ int ossl_has_group(const char *name)
 	return ok;
 }
 
+X509 *cert_of(OSSL_LIB_CTX *lib, const uint8_t *der, size_t len)
+{
+	const unsigned char *p = der;
+	X509 *x;
+
+	if (!lib)
+		return ossl_fn.d2i_X509(NULL, &p, (long)len);
+	x = ossl_fn.X509_new_ex(lib, NULL);
+	if (x)
+		ossl_fn.d2i_X509(&x, &p, (long)len); /* frees it on failure, and sets x to NULL */
+	return x;
+}
+
 /* Everything of a credential but its key. */
-ossl_cred *cred_of(const uint8_t *chain, size_t chain_len, const char *sigalgs, const uint8_t *staple, size_t staple_len,
-	const uint8_t *scts, size_t scts_len)
+ossl_cred *cred_of(OSSL_LIB_CTX *lib, const uint8_t *chain, size_t chain_len, const char *sigalgs, const uint8_t *staple,
+	size_t staple_len, const uint8_t *scts, size_t scts_len)
 {
 	ossl_cred *cred = calloc(1, sizeof *cred);
 	size_t at, len;
@@ -233,14 +251,13 @@ ossl_cred *cred_of(const uint8_t *chain, size_t chain_len, const char *sigalgs, 
 	if (!cred->chain || (sigalgs && !cred->sigalgs) || !cred->staple || !cred->scts)
 		goto failed;
 	for (at = 0; at + 4 <= chain_len; at += len) {
-		const unsigned char *p = chain + at + 4;
 		X509 *x;
 
 		len = (size_t)chain[at] << 24 | (size_t)chain[at + 1] << 16 | (size_t)chain[at + 2] << 8 | chain[at + 3];
 		at += 4;
 		if (len > chain_len - at)
 			goto failed;
-		x = ossl_fn.d2i_X509(NULL, &p, (long)len);
+		x = cert_of(lib, chain + at, len);
 		if (!x)
 			goto failed;
 		if (!cred->leaf) {
@@ -257,16 +274,18 @@ failed:
 	return NULL;
 }
 
-ossl_cred *ossl_cred_new(const uint8_t *chain, size_t chain_len, const uint8_t *key, size_t key_len, const char *sigalgs,
+ossl_cred *ossl_cred_new(int fips, const uint8_t *chain, size_t chain_len, const uint8_t *key, size_t key_len, const char *sigalgs,
 	const uint8_t *staple, size_t staple_len, const uint8_t *scts, size_t scts_len, unsigned long *errors)
 {
+	OSSL_LIB_CTX *lib = fips ? fips_library() : NULL;
 	const unsigned char *p = key;
 	ossl_cred *cred;
 
 	ossl_fn.ERR_clear_error();
-	cred = cred_of(chain, chain_len, sigalgs, staple, staple_len, scts, scts_len);
+	cred = cred_of(lib, chain, chain_len, sigalgs, staple, staple_len, scts, scts_len);
 	if (cred) {
-		cred->key = ossl_fn.d2i_AutoPrivateKey(NULL, &p, (long)key_len);
+		cred->key = lib ? ossl_fn.d2i_AutoPrivateKey_ex(NULL, &p, (long)key_len, lib, NULL)
+						: ossl_fn.d2i_AutoPrivateKey(NULL, &p, (long)key_len);
 		if (!cred->key) {
 			ossl_cred_free(cred);
 			cred = NULL;

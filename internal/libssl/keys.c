@@ -76,10 +76,14 @@ static void try_whole_nonce(algorithms *a)
 	ossl_fn.ERR_clear_error();
 }
 
-int algorithms_fetch(algorithms *a)
+int algorithms_fetch(algorithms *a, OSSL_LIB_CTX *lib, int fips)
 {
 	memset(a, 0, sizeof *a);
+	a->lib = lib;
 	if (!ossl_fn.EVP_CIPHER_fetch) {
+		a->fips = (uint8_t)fips;
+		a->hash[0] = ossl_fn.EVP_sha256();
+		a->hash[1] = ossl_fn.EVP_sha384();
 		a->aead[AES_128_GCM] = ossl_fn.EVP_aes_128_gcm();
 		a->aead[AES_256_GCM] = ossl_fn.EVP_aes_256_gcm();
 		a->aead[CHACHA20_POLY1305] = ossl_fn.EVP_chacha20_poly1305();
@@ -87,13 +91,15 @@ int algorithms_fetch(algorithms *a)
 		return 1;
 	}
 	/* What is missing (ChaCha20 in FIPS mode) is not negotiated, or libssl has it from elsewhere and keeps its records. */
-	a->aead[AES_128_GCM] = ossl_fn.EVP_CIPHER_fetch(NULL, "AES-128-GCM", NULL);
-	a->aead[AES_256_GCM] = ossl_fn.EVP_CIPHER_fetch(NULL, "AES-256-GCM", NULL);
-	a->aead[CHACHA20_POLY1305] = ossl_fn.EVP_CIPHER_fetch(NULL, "ChaCha20-Poly1305", NULL);
-	a->expand = ossl_fn.EVP_KDF_fetch(NULL, "TLS13-KDF", NULL);
-	a->prf = ossl_fn.EVP_KDF_fetch(NULL, "TLS1-PRF", NULL);
-	a->fips = ossl_fn.EVP_default_properties_is_fips_enabled(NULL) == 1;
-	if (!a->expand || !a->prf) {
+	a->aead[AES_128_GCM] = ossl_fn.EVP_CIPHER_fetch(lib, "AES-128-GCM", NULL);
+	a->aead[AES_256_GCM] = ossl_fn.EVP_CIPHER_fetch(lib, "AES-256-GCM", NULL);
+	a->aead[CHACHA20_POLY1305] = ossl_fn.EVP_CIPHER_fetch(lib, "ChaCha20-Poly1305", NULL);
+	a->expand = ossl_fn.EVP_KDF_fetch(lib, "TLS13-KDF", NULL);
+	a->prf = ossl_fn.EVP_KDF_fetch(lib, "TLS1-PRF", NULL);
+	a->hash[0] = ossl_fn.EVP_MD_fetch(lib, "SHA2-256", NULL);
+	a->hash[1] = ossl_fn.EVP_MD_fetch(lib, "SHA2-384", NULL);
+	a->fips = fips || ossl_fn.EVP_default_properties_is_fips_enabled(lib) == 1;
+	if (!a->expand || !a->prf || !a->hash[0] || !a->hash[1]) {
 		algorithms_free(a);
 		return 0;
 	}
@@ -111,6 +117,8 @@ void algorithms_free(algorithms *a)
 			ossl_fn.EVP_CIPHER_free((EVP_CIPHER *)a->aead[i]);
 		ossl_fn.EVP_KDF_free(a->expand);
 		ossl_fn.EVP_KDF_free(a->prf);
+		ossl_fn.EVP_MD_free((EVP_MD *)a->hash[0]);
+		ossl_fn.EVP_MD_free((EVP_MD *)a->hash[1]);
 	}
 	memset(a, 0, sizeof *a);
 }
@@ -131,10 +139,18 @@ static int derive(EVP_KDF *kdf, const OSSL_PARAM *params, uint8_t *out, size_t l
 	return ok;
 }
 
-/* HKDF-Expand (RFC 5869, section 2.3) on 1.1.1. */
-static int hmac_expand(const suite *s, const uint8_t *secret, const uint8_t *info, size_t info_len, uint8_t *out, size_t len)
+static int hmac(const algorithms *a, const suite *s, const uint8_t *key, size_t key_len, const uint8_t *data, size_t len,
+	uint8_t *out)
 {
-	const EVP_MD *md = s->sha384 ? ossl_fn.EVP_sha384() : ossl_fn.EVP_sha256();
+	if (ossl_fn.EVP_Q_mac)
+		return ossl_fn.EVP_Q_mac(a->lib, "HMAC", NULL, s->sha384 ? "SHA2-384" : "SHA2-256", NULL, key, key_len, data, len, out,
+			MAX_SECRET, NULL) != NULL;
+	return ossl_fn.HMAC(a->hash[s->sha384], key, (int)key_len, data, len, out, NULL) != NULL;
+}
+
+/* HKDF-Expand (RFC 5869, section 2.3) on 1.1.1. */
+static int hmac_expand(const algorithms *a, const suite *s, const uint8_t *secret, const uint8_t *info, size_t info_len, uint8_t *out, size_t len)
+{
 	uint8_t block[MAX_SECRET], input[MAX_SECRET + 2 + 1 + 255 + 1 + 255 + 1];
 	size_t hash = hash_len(s), had = 0, n;
 	uint8_t counter = 0;
@@ -144,7 +160,7 @@ static int hmac_expand(const suite *s, const uint8_t *secret, const uint8_t *inf
 		memcpy(input, block, had);
 		memcpy(input + had, info, info_len);
 		input[had + info_len] = ++counter;
-		ok = counter != 0 && ossl_fn.HMAC(md, secret, (int)hash, input, had + info_len + 1, block, NULL) != NULL;
+		ok = counter != 0 && hmac(a, s, secret, hash, input, had + info_len + 1, block);
 		if (!ok)
 			break;
 		had = hash;
@@ -193,14 +209,13 @@ int expand_label(const algorithms *a, const suite *s, const uint8_t *secret, con
 	if (context_len > 0)
 		memcpy(info + n, context, context_len);
 	n += context_len;
-	return hmac_expand(s, secret, info, n, out, len);
+	return hmac_expand(a, s, secret, info, n, out, len);
 }
 
 /* P_hash: RFC 5246, section 5. label and seed together are its seed. */
-static int hmac_prf(const suite *s, const uint8_t *secret, size_t secret_len, const char *label, size_t label_len,
+static int hmac_prf(const algorithms *a, const suite *s, const uint8_t *secret, size_t secret_len, const char *label, size_t label_len,
 	const uint8_t *seed, size_t seed_len, uint8_t *out, size_t len)
 {
-	const EVP_MD *md = s->sha384 ? ossl_fn.EVP_sha384() : ossl_fn.EVP_sha256();
 	size_t hash = hash_len(s), all = label_len + seed_len, n;
 	uint8_t block[MAX_SECRET], *input = malloc(hash + all);
 	int ok;
@@ -211,15 +226,15 @@ static int hmac_prf(const suite *s, const uint8_t *secret, size_t secret_len, co
 	if (seed_len > 0)
 		memcpy(input + hash + label_len, seed, seed_len);
 	/* A(1); then each block is HMAC(A(i) + seed), and A(i+1) is HMAC(A(i)). */
-	ok = ossl_fn.HMAC(md, secret, (int)secret_len, input + hash, all, input, NULL) != NULL;
+	ok = hmac(a, s, secret, secret_len, input + hash, all, input);
 	while (ok && len > 0) {
-		ok = ossl_fn.HMAC(md, secret, (int)secret_len, input, hash + all, block, NULL) != NULL;
+		ok = hmac(a, s, secret, secret_len, input, hash + all, block);
 		n = len < hash ? len : hash;
 		if (ok)
 			memcpy(out, block, n);
 		out += n;
 		len -= n;
-		ok = ok && ossl_fn.HMAC(md, secret, (int)secret_len, input, hash, block, NULL) != NULL;
+		ok = ok && hmac(a, s, secret, secret_len, input, hash, block);
 		memcpy(input, block, hash);
 	}
 	ossl_fn.OPENSSL_cleanse(block, sizeof block);
@@ -242,5 +257,5 @@ int prf(const algorithms *a, const suite *s, const uint8_t *secret, size_t secre
 		p[4] = param(NULL, 0, NULL, 0);
 		return derive(a->prf, p, out, len);
 	}
-	return hmac_prf(s, secret, secret_len, label, label_len, seed, seed_len, out, len);
+	return hmac_prf(a, s, secret, secret_len, label, label_len, seed, seed_len, out, len);
 }

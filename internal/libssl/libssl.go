@@ -158,6 +158,7 @@ type ContextConfig struct {
 	WantCert               bool // clients pause when asked for a certificate
 	WantKeyLog             bool
 	OwnRecords             bool // take connections over after the handshake
+	FIPS                   bool // by the FIPS module alone, after SetUpFIPS
 	Tickets                bool // servers seal sessions into tickets: SetTicketKeys
 	Cached                 bool // servers pause for Lookup, and make Sessions
 	KeepSessions           bool // clients make Sessions

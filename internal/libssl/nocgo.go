@@ -14,14 +14,41 @@ func Reason(uint64) string { return "" }
 // HeapInUse returns the bytes in use on the C heap, or 0 where the C library can't tell.
 func HeapInUse() uint64 { return 0 }
 
-// HasFIPS reports whether a FIPS provider can be loaded and passes its self-test.
-func HasFIPS() bool { return false }
+// TryFIPS returns ErrUnavailable.
+func TryFIPS() error { return ErrUnavailable }
+
+// SetUpFIPS returns ErrUnavailable.
+func SetUpFIPS(bool) error { return ErrUnavailable }
+
+// FIPSByHost reports whether the process's OpenSSL is configured for FIPS by default.
+func FIPSByHost() bool { return false }
+
+// ConfigFile returns the path of openssl.cnf.
+func ConfigFile() string { return "" }
+
+// FIPSModuleInfo asks the module that FIPS mode uses.
+func FIPSModuleInfo() (FIPSModule, bool) { return FIPSModule{}, false }
+
+// FIPSHasSignature reports whether the module has a signature algorithm.
+func FIPSHasSignature(string) bool { return false }
+
+// FIPSRandom returns ErrUnavailable.
+func FIPSRandom([]byte) error { return ErrUnavailable }
+
+// Roots are certificates that libcrypto trusts. Without cgo there are none.
+type Roots struct{}
+
+// NewRoots returns ErrUnavailable.
+func NewRoots(bool, [][]byte) (*Roots, error) { return nil, ErrUnavailable }
+
+// Verify returns ErrUnavailable.
+func (r *Roots) Verify([]byte, *VerifyQuery) ([]byte, error) { return nil, ErrUnavailable }
 
 // HasKernelTLS reports whether the library was built with kernel TLS.
 func HasKernelTLS() bool { return false }
 
 // HasGroup reports whether the library has a key exchange group.
-func HasGroup(string) bool { return false }
+func HasGroup(string, bool) bool { return false }
 
 // Context is an SSL_CTX. Without cgo there is none.
 type Context struct{}
@@ -36,7 +63,7 @@ type Conn struct{}
 func NewContext(*ContextConfig) (*Context, error) { return nil, ErrUnavailable }
 
 // NewCredential returns ErrUnavailable.
-func NewCredential([][]byte, []byte, string, []byte, []byte) (*Credential, error) {
+func NewCredential(bool, [][]byte, []byte, string, []byte, []byte) (*Credential, error) {
 	return nil, ErrUnavailable
 }
 
@@ -73,6 +100,7 @@ func (c *Conn) OfferSession([]byte)                                {}
 func (c *Conn) Sessions() []Session                                { return nil }
 func (c *Conn) SingleUse() bool                                    { return false }
 func (c *Conn) Resumed() bool                                      { return false }
+func (c *Conn) ExtendedMasterSecret() bool                         { return false }
 func (c *Conn) SetVerdict(Verdict)                                 {}
 func (c *Conn) Refuse(Verdict, uint8)                              {}
 func (c *Conn) RefuseHello(uint8)                                  {}

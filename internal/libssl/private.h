@@ -33,6 +33,7 @@ struct ossl_cred {
 struct ossl_ctx {
 	int refs; /* atomic: the owner's and one for each connection */
 	SSL_CTX *ssl;
+	OSSL_LIB_CTX *lib;  /* FIPS mode's, else NULL for the default one */
 	ossl_cred *cred;    /* servers' own, nullable */
 	OPENSSL_STACK *cas; /* until sealed */
 	char *sigalgs;
@@ -43,6 +44,7 @@ struct ossl_ctx {
 	algorithms algorithms; /* if own_records */
 	uint8_t tickets, cached, keep_sessions, max_tls13, policy[32];
 	ticket_ring *ring; /* if tickets */
+	const EVP_MD *binding_hash; /* if tickets or cached */
 };
 
 /* The bytes that bind a session to where it was made: session.c. */
@@ -82,10 +84,10 @@ typedef struct {
 	/* For a takeover, gathered during the handshake. */
 	uint8_t secrets, secret_len[3]; /* by the bits and in the order of HAVE_… */
 	uint8_t handshake_secret_len, handshake_secret[MAX_SECRET]; /* a TLS 1.3 client's, for conn.c's refuse */
-	uint32_t sent, received; /* records since the keys changed */
+	uint64_t sent, received; /* records since the keys changed */
 	uint32_t last;           /* the length of the message that was sent last */
 	uint8_t deferred;        /* it comes later: takeover_later */
-	uint8_t updated;         /* there was a key update: it does not come */
+	uint8_t updated;         /* there was a key update, or a stray ChangeCipherSpec: it does not come */
 	uint32_t record;         /* the length of the record that was received last */
 	uint32_t partial;        /* at least the bytes that libssl may have of a handshake message that isn't whole, in TLS 1.3 */
 	uint8_t tap[RECORD_HEADER + 8], tap_have;
@@ -143,11 +145,20 @@ uint16_t session_group(const conn *c);
 int alpn_select(const ossl_ctx *ctx, const uint8_t *in, size_t in_len, const uint8_t **out, uint8_t *out_len);
 
 /* Makes an SSL_CTX, in the library context that serves best: slim.c. */
-SSL_CTX *ossl_new_ssl_ctx(void);
+SSL_CTX *ossl_new_ssl_ctx(int fips);
+
+/* The library context of FIPS mode, NULL if it was not set up, or on 1.1.1, which has none: fips.c. */
+OSSL_LIB_CTX *fips_library(void);
+
+/* Whether FIPS mode was set up. */
+int fips_ready(void);
+
+/* Reads a certificate into a library context; NULL means the default one. Returns give or NULL. */
+X509 *cert_of(OSSL_LIB_CTX *lib, const uint8_t *der, size_t len);
 
 /* Makes everything of a credential but its key. */
-ossl_cred *cred_of(const uint8_t *chain, size_t chain_len, const char *sigalgs, const uint8_t *staple, size_t staple_len,
-	const uint8_t *scts, size_t scts_len);
+ossl_cred *cred_of(OSSL_LIB_CTX *lib, const uint8_t *chain, size_t chain_len, const char *sigalgs, const uint8_t *staple,
+	size_t staple_len, const uint8_t *scts, size_t scts_len);
 
 /* Moves the thread's error queue into errors, 0-terminated if there is room. */
 void ossl_drain_errors(unsigned long *errors);

@@ -87,6 +87,13 @@ int ossl_ctx_set_ticket_keys(ossl_ctx *ctx, const ossl_ticket_key *keys, size_t 
 	return 1;
 }
 
+static int random_bytes(const ossl_ctx *ctx, uint8_t *to, size_t len)
+{
+	if (ctx->lib)
+		return ossl_fn.RAND_bytes_ex(ctx->lib, to, len, 0) == 1;
+	return ossl_fn.RAND_bytes(to, (int)len) == 1;
+}
+
 /* Prepares the cipher for a ticket. Returns what libssl is to know: 1, 2 if the client is to get a new ticket, 0 if the key is
  * not known, -1 on failure. */
 static int ticket_cipher(SSL *ssl, ossl_ticket_key *key, unsigned char *name, unsigned char *iv, EVP_CIPHER_CTX *cipher,
@@ -100,7 +107,7 @@ static int ticket_cipher(SSL *ssl, ossl_ticket_key *key, unsigned char *name, un
 		return sealing && !ossl_fn.EVP_CIPHER_fetch && ossl_fn.SSL_version(ssl) == OSSL_TLS1_3_VERSION ? -1 : 0;
 	if (sealing) {
 		memcpy(name, key->name, sizeof key->name);
-		if (ossl_fn.RAND_bytes(iv, 16) != 1)
+		if (!random_bytes(c->ctx, iv, 16))
 			return -1;
 	}
 	if (ossl_fn.EVP_CipherInit_ex(cipher, r->aes[key->cipher_len == 32], NULL, key->cipher, iv, sealing) != 1)
@@ -388,7 +395,7 @@ static int bind(conn *c)
 	if (alpn_len > 0)
 		memcpy(to, alpn, alpn_len);
 	to += alpn_len;
-	if (ossl_fn.EVP_Digest(text, (size_t)(to - text), hash, NULL, ossl_fn.EVP_sha256(), NULL) != 1)
+	if (ossl_fn.EVP_Digest(text, (size_t)(to - text), hash, NULL, c->ctx->binding_hash, NULL) != 1)
 		return 0;
 	memcpy(c->binding, hash, BINDING);
 	return 1;
@@ -435,7 +442,7 @@ int session_hello(conn *c)
 	if (!c->ctx->tickets && !c->ctx->cached)
 		return 0;
 	if (!bind(c)) { /* nothing is bound to what is random */
-		ossl_fn.RAND_bytes(c->binding, BINDING);
+		random_bytes(c->ctx, c->binding, BINDING);
 		return 0;
 	}
 	if (offers_tls13(c) && !wants_tickets(c))
@@ -498,8 +505,8 @@ static int make_ring(ossl_ctx *ctx)
 		return 0;
 	}
 	if (ossl_fn.EVP_CIPHER_fetch) {
-		r->aes[0] = ossl_fn.EVP_CIPHER_fetch(NULL, "AES-128-CBC", NULL);
-		r->aes[1] = ossl_fn.EVP_CIPHER_fetch(NULL, "AES-256-CBC", NULL);
+		r->aes[0] = ossl_fn.EVP_CIPHER_fetch(ctx->lib, "AES-128-CBC", NULL);
+		r->aes[1] = ossl_fn.EVP_CIPHER_fetch(ctx->lib, "AES-256-CBC", NULL);
 	} else {
 		r->aes[0] = ossl_fn.EVP_aes_128_cbc();
 		r->aes[1] = ossl_fn.EVP_aes_256_cbc();
@@ -512,6 +519,9 @@ void ossl_ctx_free_sessions(ossl_ctx *ctx)
 {
 	ticket_ring *r = ctx->ring;
 
+	if (ossl_fn.EVP_MD_free)
+		ossl_fn.EVP_MD_free((EVP_MD *)ctx->binding_hash); /* takes NULL */
+	ctx->binding_hash = NULL;
 	if (!r)
 		return;
 	if (ossl_fn.EVP_CIPHER_free) {
@@ -549,6 +559,9 @@ const char *ossl_ctx_set_sessions(ossl_ctx *ctx, const ossl_ctx_params *p)
 		ossl_fn.SSL_CTX_sess_set_get_cb(s, on_lookup);
 	if (!ctx->tickets && !ctx->cached)
 		return NULL;
+	ctx->binding_hash = ossl_fn.EVP_MD_fetch ? ossl_fn.EVP_MD_fetch(ctx->lib, "SHA2-256", NULL) : ossl_fn.EVP_sha256();
+	if (!ctx->binding_hash)
+		return "SHA-256";
 	if (ossl_fn.SSL_CTX_set_session_ticket_cb(s, on_ticket, on_ticket_opened, NULL) != 1)
 		return "tickets";
 	if (!ctx->tickets)

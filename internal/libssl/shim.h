@@ -83,6 +83,7 @@ typedef struct {
 	const uint8_t *sessions; /* made since the last ossl_conn_forget_sessions: ID, DER, each behind its length in 4 bytes */
 	size_t sessions_len;
 	int32_t resumed; /* 1 once it is agreed that a session is resumed */
+	int32_t extended_master_secret; /* 1 if the ServerHello has that extension: RFC 7627 */
 	/* In: answers to a pause, read by the next call. */
 	int32_t verdict;     /* OSSL_VERDICT_… or an X509_V_ERR */
 	int32_t refusal;     /* the alert for a verdict that is not OSSL_VERDICT_OK, -1 for the verdict's own */
@@ -120,6 +121,7 @@ typedef struct {
 	uint8_t want_keylog;
 	uint8_t verify_pauses;            /* clients can pause for verification: 3.0 and later */
 	uint8_t own_records;              /* take connections over after the handshake */
+	uint8_t fips;                     /* in the library context of fips.h, which must be ready */
 	uint8_t tickets;                  /* servers seal sessions into tickets: ossl_ctx_set_ticket_keys */
 	uint8_t cached;                   /* servers pause to have sessions looked for, and collect new ones */
 	uint8_t keep_sessions;            /* clients collect sessions */
@@ -166,10 +168,6 @@ int ossl_privileged(void);
 /* Whether the library was built with kernel TLS: 1 yes, 0 no. SSL_sendfile(3). */
 int ossl_has_ktls(void);
 
-/* Whether a fips provider can be loaded and passes its self-test, in a library context of its own: 1 yes, 0 no.
- * OSSL_PROVIDER_load(3). */
-int ossl_has_fips(void);
-
 /* The text for a packed error code: reason (NULL if unknown) and library (borrow, static). ERR_reason_error_string(3). */
 const char *ossl_error_reason(unsigned long code);
 const char *ossl_error_library(unsigned long code);
@@ -201,14 +199,15 @@ int ossl_ctx_has_cipher(ossl_ctx *ctx, uint16_t id);
 /* The security level in force. SSL_CTX_get_security_level(3). */
 int ossl_ctx_security_level(ossl_ctx *ctx);
 
-/* Whether libssl knows this group list, tried on a context of its own: 1 or 0. SSL_CTX_set1_groups_list(3). */
-int ossl_has_group(const char *name);
+/* Whether libssl knows this group list, tried on a context of its own: 1 or 0. fips: 1 or 0, whether in FIPS mode.
+ * SSL_CTX_set1_groups_list(3). */
+int ossl_has_group(const char *name, int fips);
 
 /* Makes a credential: a chain and its key, with what is sent beside them.
  * chain: DER certificates, leaf first, each behind its length as 4 bytes big endian; key: PKCS #8 DER, cleansed by the caller.
- * sigalgs: nullable, the signature algorithms that the key may use. staple, scts: nullable.
+ * sigalgs: nullable, the signature algorithms that the key may use. staple, scts: nullable. fips: 1 or 0, for contexts in FIPS mode.
  * Returns give (ossl_cred_free) or NULL with errors. d2i_X509(3), d2i_AutoPrivateKey(3). */
-ossl_cred *ossl_cred_new(const uint8_t *chain, size_t chain_len, const uint8_t *key, size_t key_len, const char *sigalgs,
+ossl_cred *ossl_cred_new(int fips, const uint8_t *chain, size_t chain_len, const uint8_t *key, size_t key_len, const char *sigalgs,
 	const uint8_t *staple, size_t staple_len, const uint8_t *scts, size_t scts_len, unsigned long *errors);
 
 /* The same for a key that only Go can use: sign calls ossl_go_sign with the credential's handle on 3.0 and later. */

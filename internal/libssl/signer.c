@@ -32,7 +32,7 @@ ossl_cred *ossl_cred_new_signer(const uint8_t *chain, size_t chain_len, uintptr_
 	EVP_PKEY *pub = NULL;
 
 	ossl_fn.ERR_clear_error();
-	cred = cred_of(chain, chain_len, sigalgs, staple, staple_len, scts, scts_len);
+	cred = cred_of(NULL, chain, chain_len, sigalgs, staple, staple_len, scts, scts_len);
 	if (cred) {
 		pub = ossl_fn.X509_get_pubkey(cred->leaf);
 		if (pub) {

@@ -508,7 +508,7 @@ func TestSignerLeavesOtherKeysAlone(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		cred, err := libssl.NewCredential(cert.Certificate, pkcs8, "", nil, nil)
+		cred, err := libssl.NewCredential(false, cert.Certificate, pkcs8, "", nil, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

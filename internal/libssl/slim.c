@@ -249,10 +249,14 @@ int ossl_slim_setup(void)
 	return library != NULL;
 }
 
-SSL_CTX *ossl_new_ssl_ctx(void)
+SSL_CTX *ossl_new_ssl_ctx(int fips)
 {
 	const SSL_METHOD *method = ossl_fn.TLS_method();
 
+	if (fips && !fips_ready())
+		return NULL;
+	if (fips && fips_library())
+		return ossl_fn.SSL_CTX_new_ex(fips_library(), NULL, method);
 	if (library && is_plain())
 		return ossl_fn.SSL_CTX_new_ex(library, NULL, method);
 	return ossl_fn.SSL_CTX_new(method);

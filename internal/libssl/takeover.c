@@ -108,10 +108,15 @@ void takeover_sent(conn *c, const uint8_t *p, size_t n)
 /* Follows the records and messages that the message callback sees. */
 void takeover_message(conn *c, int sent, int content_type, const uint8_t *p, size_t len)
 {
-	uint32_t *count = sent ? &c->sent : &c->received;
+	uint64_t *count = sent ? &c->sent : &c->received;
 
 	if (content_type == OSSL_SSL3_RT_HEADER) { /* of a record, whose type it begins with */
-		*count = p[0] == OSSL_SSL3_RT_CHANGE_CIPHER_SPEC ? 0 : *count + 1;
+		if (p[0] != OSSL_SSL3_RT_CHANGE_CIPHER_SPEC)
+			++*count;
+		else if (!c->handshake_done)
+			*count = 0;
+		else /* it changes no key, anyone on the way can have put it there, and 3.2 and later pass it over */
+			c->updated = 1;
 		if (!sent && len >= RECORD_HEADER)
 			c->record = (uint32_t)p[3] << 8 | p[4];
 		return;
@@ -295,7 +300,7 @@ static int export13(conn *c, uint8_t *out, size_t len, const char *label, size_t
 	size_t context_len)
 {
 	const suite *s = c->write.suite;
-	const EVP_MD *md = s->sha384 ? ossl_fn.EVP_sha384() : ossl_fn.EVP_sha256();
+	const EVP_MD *md = c->ctx->algorithms.hash[s->sha384];
 	uint8_t nothing[MAX_SECRET], hash[MAX_SECRET], secret[MAX_SECRET];
 	int ok;
 

@@ -15,11 +15,13 @@ enum { MAX_SECRET = 48, NONCE = 12, TAG = 16, RECORD_HEADER = 5, RECORD_TEXT = 1
 typedef struct {
 	const EVP_CIPHER *aead[3]; /* by suite.aead */
 	EVP_KDF *expand, *prf;     /* TLS13-KDF and TLS1-PRF; 1.1.1 has neither and does with HMAC */
-	uint8_t fips;              /* default properties ask for FIPS */
+	const EVP_MD *hash[2];     /* by suite.sha384: SHA-256 and SHA-384 */
+	OSSL_LIB_CTX *lib;         /* what they come from */
+	uint8_t fips;              /* FIPS mode, or default properties that ask for it */
 	uint8_t whole_nonce[3];    /* of the AEADs: their nonce can be set as one parameter, which is faster */
 } algorithms;
 
-int algorithms_fetch(algorithms *a);
+int algorithms_fetch(algorithms *a, OSSL_LIB_CTX *lib, int fips);
 void algorithms_free(algorithms *a);
 
 /* A cipher suite whose records can be sealed and opened here. */

@@ -1,0 +1,396 @@
+package ossl
+
+import (
+	"bytes"
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/elliptic"
+	"crypto/rsa"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/ossl-go/ossl/internal/libssl"
+	"github.com/ossl-go/ossl/session"
+)
+
+// FIPS mode. The cryptography of a Context in FIPS mode, the verification of certificates included, is the FIPS module's of the
+// host's OpenSSL: internal/libssl/fips.c. What is negotiated is what crypto/tls allows in its own FIPS mode, less what the module
+// lacks. docs/FIPS.md says what can be claimed of it.
+
+// ErrNotFIPS is wrapped by errors that say that FIPS mode can't be had. Their text says why, and what to do.
+var ErrNotFIPS = errors.New("FIPS mode is not available")
+
+// envFIPS names the environment variable that puts all Contexts of the process into FIPS mode: "require".
+const envFIPS = "OSSL_FIPS"
+
+// WithFIPS puts the Context into FIPS mode: all its cryptography is done by the FIPS module of the host's OpenSSL, in an
+// OSSL_LIB_CTX of its own, where nothing else can be used by mistake. The rest of the process is as it was. [NewContext] returns
+// an error that wraps [ErrNotFIPS] if the module is missing, not configured, or fails its self-test.
+//
+// Versions, suites, groups and signature algorithms are crypto/tls's in its FIPS mode, less those that the module lacks: TLS 1.2
+// (with the extended master secret only) and 1.3, AES-GCM, AES-CBC with SHA-256, P-256, P-384, P-521 and the hybrids of those and
+// of X25519 with ML-KEM. A configuration that names something else is refused.
+//
+// Chains are verified by OpenSSL, which can't look into an [x509.CertPool]: RootCAs and ClientCAs are refused, [WithRoots] and
+// [WithClientRoots] are in their place. Private keys are the module's too, so that one that is only a [crypto.Signer] is refused.
+//
+// Contexts are in FIPS mode without being asked if the host is: by the kernel (fips_enabled), by the default properties of its
+// OpenSSL, or if the environment variable OSSL_FIPS is "require".
+//
+// OpenSSL 1.1.1 has FIPS mode only in some distributions' builds, and for the process as a whole. It is used where it is on;
+// OSSL_FIPS=require turns it on, WithFIPS alone does not.
+func WithFIPS() Option {
+	return func(o *options) error {
+		o.fips = true
+		return nil
+	}
+}
+
+// A FIPSModule is what a Context or a connection in FIPS mode has its cryptography from, in the module's own words.
+type FIPSModule struct {
+	Name    string // "OpenSSL FIPS Provider"
+	Version string // "3.5.7": what a certificate is for
+	Build   string // its build information
+	Path    string // of the file that its code was loaded from
+	Running bool   // it has passed its self-tests, and no later test has failed
+}
+
+func (m *FIPSModule) String() string {
+	status := "running"
+	if !m.Running {
+		status = "failed"
+	}
+	return fmt.Sprintf("%s %s (%s), %s", m.Name, m.Version, m.Path, status)
+}
+
+// FIPS returns what the module says of itself now, or nil if the Context is not in FIPS mode.
+func (c *Context) FIPS() *FIPSModule {
+	if !c.opts.fips {
+		return nil
+	}
+	info, ok := libssl.FIPSModuleInfo()
+	if !ok {
+		return nil
+	}
+	m := FIPSModule(info)
+	return &m
+}
+
+// FIPS returns the evidence of the connection's FIPS mode: the module that its keys are in, and what that says of itself now. It
+// is nil if the connection is not in FIPS mode. What was negotiated is in [Conn.ConnectionState].
+func (c *Conn) FIPS() *FIPSModule { return c.ctx.FIPS() }
+
+// A fipsError says why FIPS mode can't be had, and what to do about it.
+type fipsError struct {
+	why    string // who asks for it
+	err    error
+	remedy string
+}
+
+func (e *fipsError) Error() string {
+	s := "ossl: " + ErrNotFIPS.Error()
+	if e.why != "" {
+		s += " (" + e.why + ")"
+	}
+	s += ": " + e.err.Error()
+	if e.remedy != "" {
+		s += "; " + e.remedy
+	}
+	return s
+}
+
+func (e *fipsError) Unwrap() []error { return []error{ErrNotFIPS, e.err} }
+
+// kernelFIPS is where Linux says that the machine is in FIPS mode.
+var kernelFIPS = "/proc/sys/crypto/fips_enabled"
+
+// fipsRequired says who, other than the program, wants FIPS mode; "" is nobody. The library is loaded.
+func fipsRequired() (who string, err error) {
+	switch value := os.Getenv(envFIPS); value {
+	case "require":
+		return "asked for by OSSL_FIPS=require", nil
+	case "":
+	default:
+		return "", &ConfigError{Field: envFIPS, Reason: fmt.Sprintf("%q is not \"require\"", value)}
+	}
+	if text, err := os.ReadFile(kernelFIPS); err == nil && strings.TrimSpace(string(text)) == "1" {
+		return "asked for by the kernel, " + kernelFIPS, nil
+	}
+	if libssl.FIPSByHost() {
+		return "asked for by the default properties of the host's OpenSSL", nil
+	}
+	return "", nil
+}
+
+// setUpFIPS decides whether a Context is in FIPS mode, and sets it up.
+func setUpFIPS(o *options) error {
+	who, err := fipsRequired()
+	if err != nil {
+		return err
+	}
+	if who == "" && !o.fips {
+		if o.roots != nil {
+			return &ConfigError{Field: "WithRoots", Reason: "is for FIPS mode; otherwise RootCAs says whom to trust"}
+		}
+		if o.clientRoots != nil {
+			return &ConfigError{Field: "WithClientRoots", Reason: "is for FIPS mode; otherwise ClientCAs says whom to trust"}
+		}
+		return nil
+	}
+	o.fips = true
+	if err := libssl.SetUpFIPS(os.Getenv(envFIPS) == "require"); err != nil {
+		return &fipsError{who, err, remedy(err)}
+	}
+	if info, ok := libssl.FIPSModuleInfo(); !ok || !info.Running {
+		return &fipsError{who, errors.New("the FIPS module has failed a test"), "nothing but a restart of the process helps"}
+	}
+	return nil
+}
+
+// remedy says what to do about a failure.
+func remedy(err error) string {
+	var e *libssl.FIPSError
+	if !errors.As(err, &e) {
+		return ""
+	}
+	lib, loadErr := libssl.Load("")
+	if loadErr != nil {
+		return ""
+	}
+	config := libssl.ConfigFile()
+	beside := filepath.Join(filepath.Dir(config), "fipsmodule.cnf")
+	switch {
+	case e.Failure == libssl.FIPSNotInLibrary:
+		return "use OpenSSL 3.0 or later, or a distribution's 1.1.1 with a FIPS module, and turn that on for the machine"
+	case e.Failure == libssl.FIPSNotConfigured && !strings.Contains(e.Text, "could not load"):
+		return fmt.Sprintf("no checksum is configured for the module to test itself by: run \"openssl fipsinstall -out %s -module MODULE\", "+
+			"with the path of the fips.so that belongs to OpenSSL %s", beside, lib.Version())
+	case e.Failure == libssl.FIPSModuleFailed && !strings.Contains(e.Text, "could not load"):
+		return fmt.Sprintf("the module has refused itself: it was changed, or %s or %s holds another one's checksum; reinstall it and run "+
+			"\"openssl fipsinstall\" again", config, beside)
+	case e.Failure == libssl.FIPSModuleFailed || e.Failure == libssl.FIPSNotConfigured:
+		return fmt.Sprintf("install the FIPS module (fips.so) of OpenSSL %s, such as Debian's package openssl-provider-fips, and run "+
+			"\"openssl fipsinstall -out %s -module MODULE\"", lib.Version(), beside)
+	}
+	return ""
+}
+
+// What crypto/tls allows in its FIPS mode.
+var (
+	fipsSuites = []uint16{
+		tls.TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256,
+		tls.TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384,
+		tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256,
+		tls.TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384,
+		tls.TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA256,
+		tls.TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA256,
+		tls.TLS_AES_128_GCM_SHA256,
+		tls.TLS_AES_256_GCM_SHA384,
+	}
+	fipsGroups = []tls.CurveID{
+		tls.X25519MLKEM768,
+		tls.SecP256r1MLKEM768,
+		tls.SecP384r1MLKEM1024,
+		tls.CurveP256,
+		tls.CurveP384,
+		tls.CurveP521,
+	}
+	fipsSignatures = []tls.SignatureScheme{
+		tls.PSSWithSHA256,
+		tls.ECDSAWithP256AndSHA256,
+		tls.Ed25519,
+		tls.PSSWithSHA384,
+		tls.PSSWithSHA512,
+		tls.PKCS1WithSHA256,
+		tls.PKCS1WithSHA384,
+		tls.PKCS1WithSHA512,
+		tls.ECDSAWithP384AndSHA384,
+		tls.ECDSAWithP521AndSHA512,
+	}
+)
+
+func fipsSuite(id uint16) bool { return slices.Contains(fipsSuites, id) }
+
+func fipsGroup(id tls.CurveID) bool {
+	return slices.Contains(fipsGroups, id) && hasGroup(groupNames[id], true)
+}
+
+func fipsSignature(scheme tls.SignatureScheme) bool {
+	if scheme == tls.Ed25519 && !libssl.FIPSHasSignature("ED25519") {
+		return false
+	}
+	return slices.Contains(fipsSignatures, scheme)
+}
+
+// fipsKey is crypto/tls's rule for the keys of certificates in its FIPS mode.
+func fipsKey(public any) bool {
+	switch k := public.(type) {
+	case *rsa.PublicKey:
+		return k.N.BitLen() >= 2048
+	case *ecdsa.PublicKey:
+		return k.Curve == elliptic.P256() || k.Curve == elliptic.P384() || k.Curve == elliptic.P521()
+	case ed25519.PublicKey:
+		return libssl.FIPSHasSignature("ED25519")
+	}
+	return false
+}
+
+func fipsRefusal(field, what, instead string) error {
+	return &ConfigError{Field: field, Reason: fmt.Sprintf("%s is not approved for FIPS mode, or not in the module; %s", what, instead)}
+}
+
+// checkFIPS refuses what a configuration names and FIPS mode can't honour.
+func checkFIPS(c *tls.Config, o *options) error {
+	switch {
+	case c.RootCAs != nil:
+		return &ConfigError{Field: "RootCAs", Reason: "OpenSSL, which verifies in FIPS mode, can't look into it; use WithRoots"}
+	case c.ClientCAs != nil:
+		return &ConfigError{Field: "ClientCAs", Reason: "OpenSSL, which verifies in FIPS mode, can't look into it; use WithClientRoots"}
+	case o.securityLevel < defaultSecurityLevel:
+		return &ConfigError{Field: "WithSecurityLevel", Reason: fmt.Sprintf("FIPS mode wants 112 bits of security, which is level %d",
+			defaultSecurityLevel)}
+	case o.chainCacheSet && o.chainCache > 0:
+		return &ConfigError{Field: "WithVerifiedChainCache", Reason: "in FIPS mode OpenSSL verifies every chain; it can only be 0"}
+	}
+	for _, id := range c.CipherSuites {
+		if !fipsSuite(id) {
+			return fipsRefusal("CipherSuites", tls.CipherSuiteName(id), "leave it out, or CipherSuites nil")
+		}
+	}
+	for _, id := range o.suites13 {
+		if !fipsSuite(id) {
+			return fipsRefusal("WithTLS13CipherSuites", tls.CipherSuiteName(id), "use TLS_AES_128_GCM_SHA256 and TLS_AES_256_GCM_SHA384")
+		}
+	}
+	for _, id := range c.CurvePreferences {
+		if !fipsGroup(id) {
+			return fipsRefusal("CurvePreferences", id.String(), "use CurveP256, CurveP384 or CurveP521, or leave CurvePreferences nil")
+		}
+	}
+	for _, scheme := range o.signatures {
+		if !fipsSignature(scheme) {
+			return fipsRefusal("WithSignatureAlgorithms", scheme.String(), "use PSS, PKCS #1 or ECDSA with SHA-256, SHA-384 or SHA-512")
+		}
+	}
+	return nil
+}
+
+// limitToFIPS leaves out of crypto/tls's own choice what FIPS mode doesn't have.
+func limitToFIPS(hello *tls.ClientHelloInfo) {
+	hello.CipherSuites = keep(hello.CipherSuites, fipsSuite)
+	hello.SupportedCurves = keep(hello.SupportedCurves, fipsGroup)
+	hello.SignatureSchemes = keep(hello.SignatureSchemes, fipsSignature)
+}
+
+func keep[T any](list []T, wanted func(T) bool) []T {
+	return slices.DeleteFunc(slices.Clone(list), func(v T) bool { return !wanted(v) })
+}
+
+// fipsRing returns a ring of ticket keys that the module draws.
+func fipsRing() (*session.Ring, error) {
+	ring, err := session.NewRotatingRingFrom(fipsRandom{}, 0, 0)
+	if err != nil {
+		return nil, &fipsError{err: err}
+	}
+	return ring, nil
+}
+
+// fipsRandom reads the module's generator of secrets.
+type fipsRandom struct{}
+
+func (fipsRandom) Read(b []byte) (int, error) {
+	if err := libssl.FIPSRandom(b); err != nil {
+		return 0, err
+	}
+	return len(b), nil
+}
+
+// errNoExtendedMasterSecret has crypto/tls's text.
+var errNoExtendedMasterSecret = errors.New("tls: FIPS 140-3 requires the use of Extended Master Secret")
+
+// checkMasterSecret refuses a TLS 1.2 handshake whose keys would be derived in a way that is not approved: FIPS 140-3 IG D.Q.
+func (h *handshake) checkMasterSecret() *refusal {
+	if !h.c.ctx.opts.fips || !h.tls.Negotiated() || h.version() >= tls.VersionTLS13 || h.tls.ExtendedMasterSecret() {
+		return nil
+	}
+	return &refusal{errNoExtendedMasterSecret, alertHandshakeFailure}
+}
+
+// verifyByModule verifies a chain in FIPS mode.
+func (c *Conn) verifyByModule(certs []*x509.Certificate, packed []byte, query *libssl.VerifyQuery) ([][]*x509.Certificate, error) {
+	roots := c.ctx.clientRoots
+	if query.OfServer {
+		roots = c.ctx.roots
+		if err := certs[0].VerifyHostname(c.serverName); err != nil { // OpenSSL looks as well
+			return nil, err
+		}
+		query.Host, query.IP = verifiedName(c.serverName)
+	}
+	query.SecurityLevel = c.ctx.ssl.SecurityLevel()
+	found, err := roots.Verify(packed, query)
+	if err != nil {
+		return nil, c.moduleError(certs, err)
+	}
+	ders, ok := splitChain(found)
+	if !ok || len(ders) == 0 {
+		return nil, errors.New("ossl: malformed chain from libcrypto")
+	}
+	chain := make([]*x509.Certificate, len(ders))
+	for i, der := range ders {
+		if chain[i] = sameCertificate(certs, der); chain[i] == nil {
+			if chain[i], err = x509.ParseCertificate(der); err != nil {
+				return nil, err
+			}
+		}
+		if !fipsKey(chain[i].PublicKey) {
+			return nil, x509.CertificateInvalidError{Cert: chain[i], Reason: x509.NoValidChains, Detail: "a key is not allowed in FIPS mode"}
+		}
+	}
+	return [][]*x509.Certificate{chain}, nil
+}
+
+func sameCertificate(certs []*x509.Certificate, der []byte) *x509.Certificate {
+	for _, cert := range certs {
+		if bytes.Equal(cert.Raw, der) {
+			return cert
+		}
+	}
+	return nil
+}
+
+// moduleError turns an X509_V_ERR into crypto/x509's error, where it has one.
+func (c *Conn) moduleError(certs []*x509.Certificate, err error) error {
+	var e *libssl.VerifyError
+	if !errors.As(err, &e) {
+		return err
+	}
+	cert := certs[min(max(e.Depth, 0), len(certs)-1)] // what was built may be another list; the text tells all
+	invalid := func(reason x509.InvalidReason) error {
+		return x509.CertificateInvalidError{Cert: cert, Reason: reason, Detail: e.Text}
+	}
+	switch e.Code {
+	case libssl.VerifyNotYetValid, libssl.VerifyExpired:
+		return invalid(x509.Expired)
+	case libssl.VerifyNoIssuer, libssl.VerifySelfSigned, libssl.VerifySelfSignedChain, libssl.VerifyNoLocalIssuer,
+		libssl.VerifyNoLeafSignature, libssl.VerifySignature, libssl.VerifyUntrusted, libssl.VerifyInvalidCA, libssl.VerifyInvalidCA3,
+		libssl.VerifyKeyUsageNoSign:
+		return x509.UnknownAuthorityError{Cert: cert}
+	case libssl.VerifyHostname, libssl.VerifyIP:
+		return x509.HostnameError{Certificate: certs[0], Host: c.serverName}
+	case libssl.VerifyPurpose, libssl.VerifyRejected:
+		return invalid(x509.IncompatibleUsage)
+	case libssl.VerifyCriticalExtension:
+		return x509.UnhandledCriticalExtension{}
+	case libssl.VerifyPathLength:
+		return invalid(x509.TooManyIntermediates)
+	case libssl.VerifyPermitted, libssl.VerifyExcluded:
+		return invalid(x509.CANotAuthorizedForThisName)
+	}
+	return invalid(x509.NoValidChains)
+}

@@ -1,0 +1,324 @@
+/*
+ * FIPS mode: fips.h.
+ *
+ * Everything that FIPS contexts do with cryptography happens in a library context whose providers are the FIPS module and
+ * "base", which has no cryptography, and whose default properties are fips=yes. So there is nothing to fall back on, and the
+ * default library context, which the rest of the process uses, is as it was.
+ *
+ * The module checks itself against a checksum that "openssl fipsinstall" has put into a configuration file. A library context
+ * that is made at run time reads none by itself, so the module's section is taken from the host's openssl.cnf, or from the
+ * fipsmodule.cnf beside it, and given to the new context. Distributions whose module knows its checksum (Red Hat) need neither.
+ */
+
+#include "dl.h"
+#include "fips.h"
+#include "provider.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* openssl/conf.h */
+typedef struct {
+	char *section, *name, *value;
+} conf_value; /* CONF_VALUE */
+
+/* Written by ossl_fips_setup only, never freed: contexts and certificates refer to it. */
+static OSSL_LIB_CTX *library;
+static OSSL_PROVIDER *module;
+static int whole_process; /* 1.1.1 in FIPS mode */
+
+OSSL_LIB_CTX *fips_library(void) { return library; }
+
+int fips_ready(void) { return library != NULL || whole_process; }
+
+char *ossl_config_file(void)
+{
+	char *file = ossl_fn.CONF_get1_default_config_file(), *copy = file ? strdup(file) : NULL;
+
+	ossl_fn.CRYPTO_free(file, __FILE__, __LINE__);
+	return copy;
+}
+
+/* The module's configuration. */
+
+enum { MAX_CONFIG = 1 << 16 };
+
+static int put(bytes *b, const char *text) { return bytes_append(b, text, strlen(text), MAX_CONFIG); }
+
+/* Puts a value so that it is read back as it is: config(5). */
+static int put_value(bytes *b, const char *value)
+{
+	for (; *value; value++)
+		if ((strchr("\\$#\"'`; ", *value) && !put(b, "\\")) || !bytes_append(b, value, 1, MAX_CONFIG))
+			return 0;
+	return 1;
+}
+
+static OPENSSL_STACK *section_of(CONF *conf, const char *name)
+{
+	return name ? (OPENSSL_STACK *)ossl_fn.NCONF_get_section(conf, name) : NULL;
+}
+
+/* Copies the module's section. Returns 1 if there is one. has_checksum: set if it has the module's. */
+static int copy_section(CONF *conf, const char *name, bytes *to, int *has_checksum)
+{
+	OPENSSL_STACK *section = section_of(conf, name);
+	int i;
+
+	if (!section)
+		return 0;
+	for (i = 0; i < ossl_fn.OPENSSL_sk_num(section); i++) {
+		const conf_value *v = ossl_fn.OPENSSL_sk_value(section, i);
+
+		/* Whether the host activates it is not asked. */
+		if (strcmp(v->name, "activate") == 0 || strcmp(v->name, "soft_load") == 0)
+			continue;
+		if (strcmp(v->name, "module-mac") == 0)
+			*has_checksum = 1;
+		if (!put(to, v->name) || !put(to, " = ") || !put_value(to, v->value) || !put(to, "\n"))
+			return 0;
+	}
+	return 1;
+}
+
+/* Looks for the module's section in a file: as openssl.cnf names it, or as fipsinstall writes it. */
+static int section_in(const char *file, int whole, bytes *to, int *has_checksum)
+{
+	CONF *conf = ossl_fn.NCONF_new(NULL);
+	const char *name;
+	int found = 0;
+
+	if (conf && ossl_fn.NCONF_load(conf, file, NULL) == 1) {
+		if (whole) {
+			name = ossl_fn.NCONF_get_string(conf, NULL, "openssl_conf");
+			name = name ? ossl_fn.NCONF_get_string(conf, name, "providers") : NULL;
+			name = name ? ossl_fn.NCONF_get_string(conf, name, "fips") : NULL;
+			found = name && copy_section(conf, name, to, has_checksum);
+		}
+		found = found || copy_section(conf, "fips_sect", to, has_checksum);
+	}
+	ossl_fn.NCONF_free(conf);
+	return found;
+}
+
+/* Writes a configuration for the new library context. */
+static int configuration(bytes *to, int *has_checksum)
+{
+	char *file = ossl_config_file(), *slash, beside[PATH_MAX];
+	int ok;
+
+	ok = put(to, "openssl_conf = init\n[init]\nproviders = providers\n[providers]\nbase = base\nfips = fips\n"
+		"[base]\nactivate = 1\n[fips]\nactivate = 1\n");
+	if (ok && file && !section_in(file, 1, to, has_checksum)) {
+		slash = strrchr(file, '/');
+		snprintf(beside, sizeof beside, "%.*s/fipsmodule.cnf", slash ? (int)(slash - file) : 1, slash ? file : ".");
+		section_in(beside, 0, to, has_checksum);
+	}
+	free(file);
+	ossl_fn.ERR_clear_error();
+	return ok;
+}
+
+static int configure(OSSL_LIB_CTX *lib, int *has_checksum)
+{
+	bytes text = {0};
+	CONF *conf = ossl_fn.NCONF_new_ex(lib, NULL);
+	BIO *bio = NULL;
+	int ok = 0;
+
+	if (conf && configuration(&text, has_checksum))
+		bio = ossl_fn.BIO_new_mem_buf(text.data, (int)text.len);
+	if (bio)
+		ok = ossl_fn.NCONF_load_bio(conf, bio, NULL) == 1 && ossl_fn.CONF_modules_load(conf, NULL, 0) == 1;
+	if (bio)
+		ossl_fn.BIO_free(bio);
+	ossl_fn.NCONF_free(conf);
+	bytes_free(&text);
+	return ok;
+}
+
+/* The error queue, as one line. */
+static void report_errors(char *report, size_t size)
+{
+	size_t used = 0;
+	unsigned long e;
+	const char *reason, *last = NULL;
+
+	report[0] = 0;
+	while ((e = ossl_fn.ERR_get_error()) != 0) {
+		reason = ossl_fn.ERR_reason_error_string(e);
+		if (reason && reason != last && used < size)
+			used += (size_t)snprintf(report + used, size - used, "%s%s", used ? ", " : "", reason);
+		last = reason;
+	}
+}
+
+static int comes_from_module(const EVP_MD *md)
+{
+	const OSSL_PROVIDER *p = md ? ossl_fn.EVP_MD_get0_provider(md) : NULL;
+	const char *name = p ? ossl_fn.OSSL_PROVIDER_get0_name(p) : NULL;
+
+	return name && strcmp(name, "fips") == 0;
+}
+
+/* Whether what is there is the module's, and what isn't approved is not there. */
+static int is_tight(OSSL_LIB_CTX *lib)
+{
+	EVP_MD *good = ossl_fn.EVP_MD_fetch(lib, "SHA2-256", NULL), *bad = ossl_fn.EVP_MD_fetch(lib, "MD5", NULL);
+	EVP_CIPHER *chacha = ossl_fn.EVP_CIPHER_fetch(lib, "ChaCha20-Poly1305", NULL);
+	int tight = comes_from_module(good) && !bad && !chacha;
+
+	ossl_fn.EVP_MD_free(good);
+	ossl_fn.EVP_MD_free(bad);
+	ossl_fn.EVP_CIPHER_free(chacha);
+	return tight;
+}
+
+static int running(const OSSL_PROVIDER *p)
+{
+	int status = 0;
+	OSSL_PARAM params[] = {
+		{"status", (unsigned)OSSL_OSSL_PARAM_INTEGER, &status, sizeof status, (size_t)-1},
+		{NULL, 0, NULL, 0, 0},
+	};
+
+	return ossl_fn.OSSL_PROVIDER_get_params(p, params) == 1 && status == 1;
+}
+
+static int make(OSSL_LIB_CTX **made, OSSL_PROVIDER **fips, char *report, size_t size)
+{
+	OSSL_LIB_CTX *lib = ossl_fn.OSSL_LIB_CTX_new();
+	OSSL_PROVIDER *base;
+	int has_checksum = 0, status;
+
+	*fips = NULL;
+	ossl_fn.ERR_clear_error();
+	if (lib && configure(lib, &has_checksum))
+		*fips = ossl_fn.OSSL_PROVIDER_load(lib, "fips"); /* a reference: it is active already */
+	status = has_checksum ? OSSL_FIPS_FAILED : OSSL_FIPS_NOT_CONFIGURED;
+	if (*fips && running(*fips)) {
+		status = OSSL_FIPS_NO_BASE;
+		base = ossl_fn.OSSL_PROVIDER_load(lib, "base"); /* the same: the configuration's reference remains */
+		if (base) {
+			ossl_fn.OSSL_PROVIDER_unload(base);
+			status = OSSL_FIPS_LEAKS;
+			if (ossl_fn.EVP_default_properties_enable_fips(lib, 1) == 1 && is_tight(lib)) {
+				*made = lib;
+				ossl_fn.ERR_clear_error();
+				return OSSL_FIPS_READY;
+			}
+		}
+	}
+	report_errors(report, size);
+	if (*fips)
+		ossl_fn.OSSL_PROVIDER_unload(*fips);
+	ossl_fn.OSSL_LIB_CTX_free(lib); /* takes NULL */
+	return status;
+}
+
+int ossl_fips_setup(int process, char *report, size_t size)
+{
+	OSSL_LIB_CTX *lib;
+	OSSL_PROVIDER *fips;
+	int status;
+
+	report[0] = 0;
+	if (fips_ready())
+		return OSSL_FIPS_READY;
+	if (!ossl_fn.OSSL_LIB_CTX_new) {
+		if (process && ossl_fn.FIPS_mode() != 1)
+			ossl_fn.FIPS_mode_set(1);
+		whole_process = ossl_fn.FIPS_mode() == 1;
+		report_errors(report, size);
+		return whole_process ? OSSL_FIPS_READY : OSSL_FIPS_NOT_IN_LIBRARY;
+	}
+	status = make(&lib, &fips, report, size);
+	if (status == OSSL_FIPS_READY) {
+		library = lib;
+		module = fips;
+	}
+	return status;
+}
+
+int ossl_fips_try(char *report, size_t size)
+{
+	OSSL_LIB_CTX *lib;
+	OSSL_PROVIDER *fips;
+	int status;
+
+	report[0] = 0;
+	if (!ossl_fn.OSSL_LIB_CTX_new)
+		return ossl_fn.FIPS_mode() == 1 ? OSSL_FIPS_READY : OSSL_FIPS_NOT_IN_LIBRARY;
+	status = make(&lib, &fips, report, size);
+	if (status == OSSL_FIPS_READY) {
+		ossl_fn.OSSL_PROVIDER_unload(fips);
+		ossl_fn.OSSL_LIB_CTX_free(lib);
+	}
+	return status;
+}
+
+int ossl_fips_by_host(void)
+{
+	if (!ossl_fn.OSSL_LIB_CTX_new)
+		return ossl_fn.FIPS_mode() == 1;
+	return ossl_fn.EVP_default_properties_is_fips_enabled(NULL) == 1;
+}
+
+int ossl_fips_module(ossl_fips_info *info)
+{
+	char *name = NULL, *version = NULL, *build = NULL;
+	OSSL_PARAM params[] = {
+		{"name", (unsigned)OSSL_OSSL_PARAM_UTF8_PTR, &name, sizeof name, (size_t)-1},
+		{"version", (unsigned)OSSL_OSSL_PARAM_UTF8_PTR, &version, sizeof version, (size_t)-1},
+		{"buildinfo", (unsigned)OSSL_OSSL_PARAM_UTF8_PTR, &build, sizeof build, (size_t)-1},
+		{NULL, 0, NULL, 0, 0},
+	};
+
+	if (whole_process) { /* the module is a part of libcrypto */
+		info->name = "FIPS mode of libcrypto";
+		info->version = info->build = ossl_fn.OpenSSL_version((int)OSSL_OPENSSL_VERSION);
+		info->running = ossl_fn.FIPS_mode() == 1;
+		return 1;
+	}
+	if (!module || ossl_fn.OSSL_PROVIDER_get_params(module, params) != 1)
+		return 0;
+	info->name = name ? name : "";
+	info->version = version ? version : "";
+	info->build = build ? build : "";
+	info->running = running(module);
+	return 1;
+}
+
+int ossl_fips_path(char *path, size_t size)
+{
+	const OSSL_ALGORITHM *digests;
+	int no_cache;
+
+	if (whole_process)
+		return dl_path(*(void **)&ossl_fn.OpenSSL_version_num, path, size);
+	digests = module ? ossl_fn.OSSL_PROVIDER_query_operation(module, (int)OSSL_OSSL_OP_DIGEST, &no_cache) : NULL;
+	if (!digests || !digests->functions)
+		return -1;
+	return dl_path((const void *)digests->functions, path, size);
+}
+
+int ossl_fips_has_signature(const char *name)
+{
+	EVP_SIGNATURE *s;
+
+	if (whole_process)
+		return strcmp(name, "ED25519") != 0;
+	s = library ? ossl_fn.EVP_SIGNATURE_fetch(library, name, NULL) : NULL;
+	ossl_fn.EVP_SIGNATURE_free(s); /* takes NULL */
+	ossl_fn.ERR_clear_error();
+	return s != NULL;
+}
+
+int ossl_fips_random(uint8_t *to, size_t len)
+{
+	if (whole_process)
+		return ossl_fn.RAND_priv_bytes(to, (int)len) == 1;
+	return library && ossl_fn.RAND_priv_bytes_ex(library, to, len, 0) == 1;
+}

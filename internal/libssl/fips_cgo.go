@@ -1,0 +1,136 @@
+//go:build cgo
+
+package libssl
+
+// #include <stdlib.h>
+// #include "shim.h"
+// #include "fips.h"
+import "C"
+
+import (
+	"bytes"
+	"runtime"
+	"sync"
+	"unsafe"
+)
+
+var fipsMu sync.Mutex
+
+// SetUpFIPS makes what FIPS mode needs, once; a failure is not remembered. process allows 1.1.1 to be put into FIPS mode as a
+// whole. The library must be loaded. The error is a [*FIPSError].
+func SetUpFIPS(process bool) error {
+	return fipsResult(func(report *C.char, size C.size_t) C.int {
+		return C.ossl_fips_setup(C.int(flag(process)), report, size)
+	})
+}
+
+// TryFIPS looks whether FIPS mode could be set up now, and undoes it.
+func TryFIPS() error {
+	return fipsResult(func(report *C.char, size C.size_t) C.int { return C.ossl_fips_try(report, size) })
+}
+
+func fipsResult(call func(report *C.char, size C.size_t) C.int) error {
+	fipsMu.Lock()
+	defer fipsMu.Unlock()
+	const size = 1024
+	report := (*C.char)(C.malloc(size))
+	defer C.free(unsafe.Pointer(report))
+	if status := FIPSFailure(call(report, size)); status != fipsReady {
+		return &FIPSError{Failure: status, Text: C.GoString(report)}
+	}
+	return nil
+}
+
+// FIPSByHost reports whether the process's OpenSSL is configured for FIPS by default. The library must be loaded.
+func FIPSByHost() bool { return C.ossl_fips_by_host() == 1 }
+
+// ConfigFile returns the path of openssl.cnf, whether it exists or not. The library must be loaded.
+func ConfigFile() string {
+	file := C.ossl_config_file()
+	defer C.free(unsafe.Pointer(file))
+	return C.GoString(file)
+}
+
+// FIPSModuleInfo asks the module that FIPS mode uses. ok is false if FIPS mode was not set up.
+func FIPSModuleInfo() (m FIPSModule, ok bool) {
+	var info C.ossl_fips_info
+	if C.ossl_fips_module(&info) != 1 {
+		return m, false
+	}
+	m = FIPSModule{Name: C.GoString(info.name), Version: C.GoString(info.version), Build: C.GoString(info.build),
+		Running: info.running == 1}
+	const size = 4096
+	path := (*C.char)(C.malloc(size))
+	defer C.free(unsafe.Pointer(path))
+	if C.ossl_fips_path(path, size) == 0 {
+		m.Path = C.GoString(path)
+	}
+	return m, true
+}
+
+// FIPSHasSignature reports whether the module has a signature algorithm, by OpenSSL's name.
+func FIPSHasSignature(name string) bool {
+	s := C.CString(name)
+	defer C.free(unsafe.Pointer(s))
+	return C.ossl_fips_has_signature(s) == 1
+}
+
+// FIPSRandom fills b from the module's generator of secret bytes.
+func FIPSRandom(b []byte) error {
+	if len(b) > 0 && C.ossl_fips_random(bytePtr(b), C.size_t(len(b))) != 1 {
+		return &Error{Op: "random bytes of the FIPS module"}
+	}
+	return nil
+}
+
+// Roots are certificates that libcrypto trusts, in FIPS mode.
+type Roots struct{ p *C.ossl_roots }
+
+// NewRoots returns a store of certificates, given as DER, and, if system is set, of those that OpenSSL is configured to trust.
+// FIPS mode must be set up.
+func NewRoots(system bool, certs [][]byte) (*Roots, error) {
+	var errs [errorSlots]C.ulong
+	p := C.ossl_roots_new(C.int(flag(system)), &errs[0])
+	if p == nil {
+		return nil, &Error{Op: "make a store of certificates", Codes: codes(&errs)}
+	}
+	r := &Roots{p}
+	runtime.AddCleanup(r, func(p *C.ossl_roots) { C.ossl_roots_free(p) }, p)
+	for _, der := range certs {
+		ok := C.ossl_roots_add(p, bytePtr(der), C.size_t(len(der)), &errs[0])
+		if ok != 1 {
+			return nil, &Error{Op: "add a certificate", Codes: codes(&errs)}
+		}
+	}
+	runtime.KeepAlive(r)
+	return r, nil
+}
+
+// Verify verifies a chain as [PackChain] packs it, and returns the one that leads to a root. A *VerifyError says why there is none.
+func (r *Roots) Verify(packed []byte, q *VerifyQuery) ([]byte, error) {
+	// By one allocation in C, since the query has pointers.
+	host, ip := cString(q.Host), C.CBytes(q.IP)
+	defer C.free(unsafe.Pointer(host))
+	defer C.free(ip)
+	query := C.ossl_roots_query{
+		time:      C.int64_t(q.Time.Unix()),
+		of_server: C.int32_t(flag(q.OfServer)),
+		level:     C.int32_t(q.SecurityLevel),
+		host:      host,
+		ip_len:    C.size_t(len(q.IP)),
+	}
+	if len(q.IP) > 0 {
+		query.ip = (*C.uint8_t)(ip)
+	}
+	answer := C.ossl_roots_verify(r.p, bytePtr(packed), C.size_t(len(packed)), &query)
+	runtime.KeepAlive(r)
+	defer C.free(unsafe.Pointer(answer.chain))
+	if answer.error != 0 {
+		e := &VerifyError{Code: int(answer.error), Depth: int(answer.depth), Text: "the chain can't be read"}
+		if e.Code > 0 {
+			e.Text = C.GoString(C.ossl_verify_error(C.long(e.Code)))
+		}
+		return nil, e
+	}
+	return bytes.Clone(borrowed(answer.chain, answer.chain_len)), nil
+}

@@ -1,0 +1,176 @@
+/* Chains verified by libcrypto, for FIPS mode: fips.h. */
+
+#include "fips.h"
+#include "private.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* A store is not changed once it is in use, and then any number of threads may use it. */
+struct ossl_roots {
+	X509_STORE *store;
+	OSSL_LIB_CTX *lib;
+};
+
+static void free_cert(void *cert) { ossl_fn.X509_free(cert); }
+
+ossl_roots *ossl_roots_new(int system, unsigned long *errors)
+{
+	ossl_roots *roots = calloc(1, sizeof *roots);
+	int ok;
+
+	ossl_fn.ERR_clear_error();
+	if (!roots || !fips_ready())
+		goto failed;
+	roots->lib = fips_library();
+	roots->store = ossl_fn.X509_STORE_new();
+	if (!roots->store)
+		goto failed;
+	if (system) {
+		ok = roots->lib ? ossl_fn.X509_STORE_set_default_paths_ex(roots->store, roots->lib, NULL)
+						: ossl_fn.X509_STORE_set_default_paths(roots->store);
+		if (ok != 1)
+			goto failed;
+	}
+	ossl_fn.ERR_clear_error();
+	return roots;
+
+failed:
+	ossl_drain_errors(errors);
+	ossl_roots_free(roots);
+	return NULL;
+}
+
+void ossl_roots_free(ossl_roots *roots)
+{
+	if (!roots)
+		return;
+	ossl_fn.X509_STORE_free(roots->store); /* takes NULL */
+	free(roots);
+}
+
+int ossl_roots_add(ossl_roots *roots, const uint8_t *der, size_t len, unsigned long *errors)
+{
+	X509 *x;
+	int ok;
+
+	ossl_fn.ERR_clear_error();
+	x = cert_of(roots->lib, der, len);
+	ok = x && ossl_fn.X509_STORE_add_cert(roots->store, x) == 1; /* takes a reference; the same again is no error */
+	ossl_fn.X509_free(x);
+	if (!ok)
+		ossl_drain_errors(errors);
+	return ok;
+}
+
+/* Reads what stands behind its length, and goes on. NULL at the end, or if it can't be read. */
+static X509 *next_cert(OSSL_LIB_CTX *lib, const uint8_t **p, size_t *left)
+{
+	size_t len;
+	X509 *x;
+
+	if (*left < 4)
+		return NULL;
+	len = (size_t)(*p)[0] << 24 | (size_t)(*p)[1] << 16 | (size_t)(*p)[2] << 8 | (*p)[3];
+	if (len > *left - 4)
+		return NULL;
+	x = cert_of(lib, *p + 4, len);
+	*p += 4 + len;
+	*left -= 4 + len;
+	return x;
+}
+
+/* Asks for what crypto/x509 asks: every certificate of the store is an anchor, names are those of the subjectAltName, and a
+ * wildcard is a whole label. */
+static int prepare(X509_STORE_CTX *ctx, const ossl_roots_query *q)
+{
+	X509_VERIFY_PARAM *param = ossl_fn.X509_STORE_CTX_get0_param(ctx);
+
+	if (!param || ossl_fn.X509_STORE_CTX_set_purpose(ctx,
+		(int)(q->of_server ? OSSL_X509_PURPOSE_SSL_SERVER : OSSL_X509_PURPOSE_SSL_CLIENT)) != 1)
+		return 0;
+	if (ossl_fn.X509_VERIFY_PARAM_set_flags(param, (unsigned long)OSSL_X509_V_FLAG_PARTIAL_CHAIN) != 1)
+		return 0;
+	ossl_fn.X509_VERIFY_PARAM_set_time(param, (time_t)q->time);
+	ossl_fn.X509_VERIFY_PARAM_set_auth_level(param, q->level);
+	ossl_fn.X509_VERIFY_PARAM_set_hostflags(param,
+		(unsigned)(OSSL_X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS | OSSL_X509_CHECK_FLAG_NEVER_CHECK_SUBJECT));
+	if (q->host && ossl_fn.X509_VERIFY_PARAM_set1_host(param, q->host, strlen(q->host)) != 1)
+		return 0;
+	return !q->ip || ossl_fn.X509_VERIFY_PARAM_set1_ip(param, q->ip, q->ip_len) == 1;
+}
+
+/* Packs the chain that was built. Returns 1 or 0. */
+static int pack(X509_STORE_CTX *ctx, ossl_roots_answer *answer)
+{
+	OPENSSL_STACK *chain = (OPENSSL_STACK *)ossl_fn.X509_STORE_CTX_get0_chain(ctx);
+	int i, len, n = chain ? ossl_fn.OPENSSL_sk_num(chain) : 0;
+	size_t total = 0;
+	uint8_t *to;
+
+	for (i = 0; i < n; i++) {
+		len = ossl_fn.i2d_X509(ossl_fn.OPENSSL_sk_value(chain, i), NULL);
+		if (len <= 0)
+			return 0;
+		total += 4 + (size_t)len;
+	}
+	if (n == 0)
+		return 0;
+	to = answer->chain = malloc(total);
+	if (!to)
+		return 0;
+	answer->chain_len = total;
+	for (i = 0; i < n; i++) {
+		uint8_t *head = to;
+
+		to += 4;
+		len = ossl_fn.i2d_X509(ossl_fn.OPENSSL_sk_value(chain, i), &to); /* as long as before: both are its cached encoding */
+		head[0] = (uint8_t)(len >> 24);
+		head[1] = (uint8_t)(len >> 16);
+		head[2] = (uint8_t)(len >> 8);
+		head[3] = (uint8_t)len;
+	}
+	return 1;
+}
+
+ossl_roots_answer ossl_roots_verify(const ossl_roots *roots, const uint8_t *packed, size_t len, const ossl_roots_query *query)
+{
+	ossl_roots_answer answer = {-1, 0, NULL, 0};
+	OPENSSL_STACK *untrusted = ossl_fn.OPENSSL_sk_new_null();
+	X509_STORE_CTX *ctx = NULL;
+	X509 *leaf, *x;
+
+	ossl_fn.ERR_clear_error();
+	leaf = next_cert(roots->lib, &packed, &len);
+	while (leaf && untrusted && len > 0) {
+		x = next_cert(roots->lib, &packed, &len);
+		if (!x || ossl_fn.OPENSSL_sk_push(untrusted, x) <= 0) {
+			ossl_fn.X509_free(x);
+			goto done;
+		}
+	}
+	if (!leaf || !untrusted)
+		goto done;
+	ctx = roots->lib ? ossl_fn.X509_STORE_CTX_new_ex(roots->lib, NULL) : ossl_fn.X509_STORE_CTX_new();
+	if (!ctx || ossl_fn.X509_STORE_CTX_init(ctx, roots->store, leaf, (struct stack_st_X509 *)untrusted) != 1 || !prepare(ctx, query))
+		goto done;
+	/* Its result counts, not the error alone: X509_verify_cert(3). */
+	if (ossl_fn.X509_verify_cert(ctx) == 1) {
+		if (ossl_fn.X509_STORE_CTX_get_error(ctx) == OSSL_X509_V_OK && pack(ctx, &answer))
+			answer.error = (int32_t)OSSL_X509_V_OK;
+	} else {
+		answer.error = ossl_fn.X509_STORE_CTX_get_error(ctx);
+		if (answer.error == OSSL_X509_V_OK)
+			answer.error = -1;
+		answer.depth = ossl_fn.X509_STORE_CTX_get_error_depth(ctx);
+	}
+done:
+	ossl_fn.X509_STORE_CTX_free(ctx); /* takes NULL */
+	if (untrusted)
+		ossl_fn.OPENSSL_sk_pop_free(untrusted, free_cert);
+	ossl_fn.X509_free(leaf); /* takes NULL */
+	ossl_fn.ERR_clear_error();
+	return answer;
+}
+
+const char *ossl_verify_error(long code) { return ossl_fn.X509_verify_cert_error_string(code); }

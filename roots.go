@@ -1,0 +1,162 @@
+package ossl
+
+import (
+	"bytes"
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/ossl-go/ossl/internal/libssl"
+)
+
+// Roots says whose certificates are trusted where OpenSSL verifies: in FIPS mode. It is read when the Context is made.
+type Roots struct {
+	// Files hold certificates as PEM. A file without any is refused.
+	Files []string
+
+	// Directories are searched for such files, not for directories within. Files that hold no certificate are passed over.
+	Directories []string
+
+	// Certificates are trusted as they are.
+	Certificates []*x509.Certificate
+
+	// System adds those that the host's OpenSSL is configured to trust, which SSL_CERT_FILE and SSL_CERT_DIR change:
+	// SSL_CTX_set_default_verify_paths(3).
+	System bool
+}
+
+// WithRoots says whose certificates clients trust in FIPS mode, in place of RootCAs. The default is the system's.
+func WithRoots(roots Roots) Option {
+	return func(o *options) error {
+		o.roots = &roots
+		return nil
+	}
+}
+
+// WithClientRoots says whose certificates servers trust in FIPS mode, in place of ClientCAs, and, but for the system's, tell
+// clients that they do. The default is the system's.
+func WithClientRoots(roots Roots) Option {
+	return func(o *options) error {
+		o.clientRoots = &roots
+		return nil
+	}
+}
+
+// load reads what is to be read. It returns the certificates, as DER, and the names of their owners.
+func (r *Roots) load(option string) (store *libssl.Roots, names [][]byte, err error) {
+	certs, err := r.certificates()
+	if err == nil && len(certs) == 0 && !r.System {
+		err = fmt.Errorf("they hold no certificate")
+	}
+	if err != nil {
+		return nil, nil, &ConfigError{Field: option, Reason: "can't be used", Err: err}
+	}
+	ders := make([][]byte, len(certs))
+	for i, cert := range certs {
+		ders[i] = cert.Raw
+		names = append(names, cert.RawSubject)
+	}
+	store, err = libssl.NewRoots(r.System, ders)
+	if err != nil {
+		return nil, nil, &ConfigError{Field: option, Reason: "OpenSSL refuses them", Err: libraryError(err)}
+	}
+	return store, names, nil
+}
+
+func (r *Roots) certificates() ([]*x509.Certificate, error) {
+	var all []*x509.Certificate
+	for i, cert := range r.Certificates {
+		if cert == nil {
+			return nil, fmt.Errorf("certificate %d is nil", i)
+		}
+		all = append(all, cert)
+	}
+	for _, file := range r.Files {
+		certs, err := certificatesIn(file)
+		if err != nil {
+			return nil, err
+		}
+		if len(certs) == 0 {
+			return nil, fmt.Errorf("%s holds no certificate", file)
+		}
+		all = append(all, certs...)
+	}
+	for _, directory := range r.Directories {
+		entries, err := os.ReadDir(directory)
+		if err != nil {
+			return nil, err
+		}
+		for _, entry := range entries {
+			file := filepath.Join(directory, entry.Name())
+			if info, err := os.Stat(file); err != nil || !info.Mode().IsRegular() {
+				continue
+			}
+			certs, err := certificatesIn(file)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, certs...)
+		}
+	}
+	return all, nil
+}
+
+// certificatesIn reads the certificates of a PEM file.
+func certificatesIn(file string) ([]*x509.Certificate, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	var certs []*x509.Certificate
+	for len(bytes.TrimSpace(text)) > 0 {
+		var block *pem.Block
+		if block, text = pem.Decode(text); block == nil {
+			break
+		}
+		if block.Type != "CERTIFICATE" || len(block.Headers) > 0 {
+			continue
+		}
+		cert, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", file, err)
+		}
+		certs = append(certs, cert)
+	}
+	return certs, nil
+}
+
+// loadRoots makes the stores of a Context in FIPS mode.
+func (c *Context) loadRoots() (names [][]byte, err error) {
+	system := &Roots{System: true}
+	roots, clientRoots := c.opts.roots, c.opts.clientRoots
+	if roots == nil {
+		roots = system
+	}
+	if c.roots, _, err = roots.load("WithRoots"); err != nil {
+		return nil, err
+	}
+	if clientRoots == nil {
+		clientRoots = system
+	}
+	c.clientRoots, names, err = clientRoots.load("WithClientRoots")
+	return names, err
+}
+
+// verifiedName takes a server's name as crypto/x509 takes it: an address, or a name with or without its last dot.
+func verifiedName(name string) (host string, ip []byte) {
+	address := name
+	if len(name) >= 3 && name[0] == '[' && name[len(name)-1] == ']' {
+		address = name[1 : len(name)-1]
+	}
+	if parsed := net.ParseIP(address); parsed != nil {
+		if short := parsed.To4(); short != nil {
+			return "", short
+		}
+		return "", parsed
+	}
+	return strings.TrimSuffix(name, "."), nil
+}

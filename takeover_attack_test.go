@@ -1,0 +1,127 @@
+//go:build cgo
+
+package ossl_test
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/ossl-go/ossl"
+	"github.com/ossl-go/ossl/internal/tlstest"
+)
+
+// oneTicket is a NewSessionTicket: RFC 8446, section 4.6.1.
+var oneTicket = []byte{4, 0, 0, 4 + 4 + 1 + 1 + 2 + 8 + 2, 0, 0, 100, 0, 1, 2, 3, 4, 1, 0, 0, 8, 1, 2, 3, 4, 5, 6, 7, 8, 0, 0}
+
+// TestNoReplayByChangeCipherSpec puts a ChangeCipherSpec, which takes no key, behind a client's first records, and sends those
+// records again. OpenSSL 3.2 and later pass over the ChangeCipherSpec; what is counted for the takeover must, too.
+func TestNoReplayByChangeCipherSpec(t *testing.T) {
+	for _, withTicket := range []bool{true, false} {
+		t.Run(fmt.Sprintf("ticket %v", withTicket), func(t *testing.T) {
+			cc, _ := resuming(tls.VersionTLS13)
+			h := tlstest.Hijack(t, underTest, tlstest.ServerRole, cc, tlstest.ServerConfig())
+			var genuine []byte
+			if withTicket {
+				genuine = h.Seal(tlstest.TypeHandshake, oneTicket)
+			}
+			genuine = slices.Concat(genuine, h.Seal(tlstest.TypeApplicationData, []byte("pay 100;")))
+			var all string
+			buf := make([]byte, 1000)
+			read := func() error {
+				n, err := h.Victim.Read(buf)
+				all += string(buf[:n])
+				return err
+			}
+			h.SendRaw(slices.Concat(genuine, []byte{20, 3, 3, 0, 1, 1}))
+			err := read()
+			h.SendRaw(genuine)
+			h.End()
+			for err == nil {
+				err = read()
+			}
+			if len(all) > len("pay 100;") {
+				t.Errorf("a record was accepted twice: %q, %v", all, err)
+			}
+		})
+	}
+}
+
+// TestMessageFinishedByWrite has a Write find half a ticket, which it reads the rest of: the takeover is still to come.
+func TestMessageFinishedByWrite(t *testing.T) {
+	if os.Getenv("OSSL_RECORDS") == "libssl" {
+		t.Skip("OSSL_RECORDS=libssl: nothing is taken over")
+	}
+	cc, _ := resuming(tls.VersionTLS13)
+	h := tlstest.Hijack(t, underTest, tlstest.ServerRole, cc, tlstest.ServerConfig())
+	c := h.Victim.(*ossl.Conn)
+	h.Send(tlstest.TypeHandshake, oneTicket[:10])
+	c.SetReadDeadline(time.Now().Add(100 * time.Millisecond)) // to have it read; if it has not, the test is one of less
+	if n, err := c.Read(make([]byte, 100)); !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Fatal(n, err)
+	}
+	c.SetReadDeadline(time.Time{})
+	h.Send(tlstest.TypeHandshake, oneTicket[10:])
+	if _, err := c.Write([]byte("x")); err != nil {
+		t.Fatal(err)
+	}
+	h.Send(tlstest.TypeApplicationData, []byte("data"))
+	buf := make([]byte, 100)
+	if n, err := c.Read(buf); err != nil || string(buf[:n]) != "data" {
+		t.Fatalf("%q, %v", buf[:n], err)
+	}
+	if !c.TakenOver() {
+		t.Error("libssl still has the connection")
+	}
+}
+
+// extensionTypes lists the extensions of a message from an offset on, which is where their length stands.
+func extensionTypes(t *testing.T, b []byte) (types []int) {
+	t.Helper()
+	if len(b) < 2 || int(b[0])<<8|int(b[1]) != len(b)-2 {
+		t.Fatalf("no list of extensions: %x", b)
+	}
+	for b = b[2:]; len(b) >= 4; {
+		types = append(types, int(b[0])<<8|int(b[1]))
+		b = b[min(len(b), 4+(int(b[2])<<8|int(b[3]))):]
+	}
+	return types
+}
+
+// TestNoCertificateCompression: neither side says that it takes certificates in a CompressedCertificate (RFC 8879), as libssl from
+// 3.2 on does by itself. An empty one would get past VerifyPeerCertificate.
+func TestNoCertificateCompression(t *testing.T) {
+	const compressCertificate, clientHello, certificateRequest = 27, 1, 13
+	o := tlstest.Run(tlstest.Pairing{Client: underTest, Server: underTest}, tlstest.Case{
+		Client: clientWith(only(tls.VersionTLS13)),
+		Server: serverWith(only(tls.VersionTLS13), askClient(tls.RequestClientCert)),
+	})
+	mustPass(t, o)
+	seen := 0
+	for _, role := range []tlstest.Role{tlstest.ClientRole, tlstest.ServerRole} {
+		for _, m := range tlstest.Messages(o.Recording.Decipher(role, o.ClientLog)) {
+			var list []byte
+			switch body := m[4:]; m[0] {
+			case clientHello:
+				at := 34 + 1 + int(body[34])
+				at += 2 + int(body[at])<<8 + int(body[at+1])
+				list = body[at+1+int(body[at]):]
+			case certificateRequest:
+				list = body[1+int(body[0]):]
+			default:
+				continue
+			}
+			seen++
+			if types := extensionTypes(t, list); slices.Contains(types, compressCertificate) {
+				t.Errorf("a message of type %d has compress_certificate: %d", m[0], types)
+			}
+		}
+	}
+	if seen < 2 {
+		t.Errorf("%d messages were looked at", seen)
+	}
+}
