@@ -136,6 +136,7 @@ type settings struct {
 	min, max                            uint16
 	suites12, suites13, groups, sigalgs string
 	requiredSuites                      []uint16 // named by the user: refused if libssl lacks one
+	clientSigalgs                       string   // what clients may sign with, if that is less than sigalgs
 	groupIDs                            []tls.CurveID
 	hello                               *tls.ClientHelloInfo
 	fips                                bool
@@ -143,8 +144,8 @@ type settings struct {
 
 // resolve works out a configuration's versions, suites, groups and signature algorithms: exactly those, in the order, that
 // crypto/tls of the running Go uses for it, GODEBUG settings included, less those that libssl lacks and the configuration doesn't
-// name.
-func resolve(c *tls.Config, o *options) (*settings, error) {
+// name, and less those that the host's policy forbids.
+func resolve(c *tls.Config, o *options, policy *hostPolicy) (*settings, error) {
 	hello, err := helloFor(c)
 	if err != nil {
 		return nil, &ConfigError{Field: "Config", Reason: "crypto/tls can't use it", Err: err}
@@ -156,6 +157,9 @@ func resolve(c *tls.Config, o *options) (*settings, error) {
 	versions := slices.DeleteFunc(slices.Clone(hello.SupportedVersions), func(v uint16) bool { return v < tls.VersionTLS12 })
 	if len(versions) == 0 {
 		return nil, &ConfigError{Field: "MinVersion", Reason: "leaves no version"}
+	}
+	if versions, err = policy.limitVersions(c, versions); err != nil {
+		return nil, err
 	}
 	s.min, s.max = slices.Min(versions), slices.Max(versions)
 
@@ -175,9 +179,19 @@ func resolve(c *tls.Config, o *options) (*settings, error) {
 			s.requiredSuites = append(s.requiredSuites, id)
 		}
 	}
+	if s.min <= tls.VersionTLS12 {
+		if _, err := policy.limitSuites12(s.requiredSuites, true); err != nil {
+			return nil, err
+		}
+	}
+	offered := len(suites)
+	suites, _ = policy.limitSuites12(suites, false)
 	s.suites12, _ = namesOf(suites, suiteNames12)
 	if s.min <= tls.VersionTLS12 && s.suites12 == "" {
 		if s.max < tls.VersionTLS13 {
+			if len(suites) < offered {
+				return nil, policy.refuse("CipherSuites", cipherCommands, "it leaves no suite for TLS 1.2")
+			}
 			return nil, &ConfigError{Field: "CipherSuites", Reason: "names no suite for TLS 1.2"}
 		}
 		s.min = tls.VersionTLS13
@@ -202,18 +216,35 @@ func resolve(c *tls.Config, o *options) (*settings, error) {
 	if s.suites13, unknown = namesOf(suites13, suiteNames13); unknown != nil {
 		return nil, &ConfigError{Field: "WithTLS13CipherSuites", Reason: fmt.Sprintf("%#04x is no TLS 1.3 suite", unknown[0])}
 	}
+	if s.max >= tls.VersionTLS13 {
+		if suites13, err = policy.limitSuites13(suites13, o.suites13 != nil); err != nil {
+			return nil, err
+		}
+		if s.suites13, _ = namesOf(suites13, suiteNames13); s.suites13 == "" {
+			if s.min >= tls.VersionTLS13 {
+				return nil, policy.refuse("MinVersion", policy.blame(suiteCommands), "it leaves no suite for TLS 1.3")
+			}
+			s.max = tls.VersionTLS12
+		}
+	}
 
-	if err := s.resolveGroups(c); err != nil {
+	if err := s.resolveGroups(c, policy); err != nil {
 		return nil, err
 	}
-	return s, s.resolveSignatures(o)
+	return s, s.resolveSignatures(o, policy)
 }
 
 // resolveGroups keeps the groups that libssl has, and refuses the configuration if it names another.
-func (s *settings) resolveGroups(c *tls.Config) error {
+func (s *settings) resolveGroups(c *tls.Config, policy *hostPolicy) error {
 	for _, id := range c.CurvePreferences {
-		if isHybrid(id) && s.max >= tls.VersionTLS13 && !hasGroup(groupNames[id], s.fips) {
+		if isHybrid(id) && s.max < tls.VersionTLS13 {
+			continue
+		}
+		if isHybrid(id) && !hasGroup(groupNames[id], s.fips) {
 			return &ConfigError{Field: "CurvePreferences", Reason: groupNames[id] + " is not in this OpenSSL"}
+		}
+		if _, err := policy.limitGroups([]tls.CurveID{id}, true); err != nil {
+			return err
 		}
 	}
 	for _, id := range s.hello.SupportedCurves {
@@ -222,6 +253,11 @@ func (s *settings) resolveGroups(c *tls.Config) error {
 			continue
 		}
 		s.groupIDs = append(s.groupIDs, id)
+	}
+	available := len(s.groupIDs)
+	s.groupIDs, _ = policy.limitGroups(s.groupIDs, false)
+	if len(s.groupIDs) == 0 && available > 0 {
+		return policy.refuse("CurvePreferences", policy.blame(groupCommands), "it leaves no group")
 	}
 	if len(s.groupIDs) == 0 {
 		return &ConfigError{Field: "CurvePreferences", Reason: "leaves no group"}
@@ -254,7 +290,7 @@ func withKeyShares(ids []tls.CurveID) string {
 	return list
 }
 
-func (s *settings) resolveSignatures(o *options) error {
+func (s *settings) resolveSignatures(o *options, policy *hostPolicy) error {
 	schemes := o.signatures
 	if schemes == nil {
 		schemes = s.hello.SignatureSchemes
@@ -262,12 +298,17 @@ func (s *settings) resolveSignatures(o *options) error {
 			return nil
 		}
 	}
-	list, unknown := namesOf(schemes, signatureNames)
-	if unknown != nil && o.signatures != nil {
+	if _, unknown := namesOf(schemes, signatureNames); unknown != nil && o.signatures != nil {
 		return &ConfigError{Field: "WithSignatureAlgorithms", Reason: fmt.Sprintf("%v is not in OpenSSL", unknown[0])}
 	}
-	s.sigalgs = list
-	return nil
+	schemes, err := policy.limitSignatures(schemes, o.signatures != nil)
+	if err != nil {
+		return err
+	}
+	s.sigalgs, _ = namesOf(schemes, signatureNames)
+	clients, err := policy.limitClientSignatures(schemes)
+	s.clientSigalgs, _ = namesOf(clients, signatureNames)
+	return err
 }
 
 // checkStaple refuses an OCSP staple that is no successful OCSPResponse (RFC 6960, section 4.2.1): from 3.6 on libssl drops such

@@ -16,16 +16,18 @@ import (
 
 // A Context is a configuration compiled for libssl: made once, never changed, shared by any number of connections of both roles.
 type Context struct {
-	config *tls.Config
-	opts   *options
-	ssl    *libssl.Context
-	chains *chainCache
-	static []*libssl.Credential // of config.Certificates
-	creds  credentialCache      // of all others
-	server error                // why the Context can't serve, or nil
-	pauses bool                 // clients pause for verification; servers never can
-	signs  bool                 // a certificate's key is a crypto.Signer that Go must call
-	hellos bool                 // servers pause at the ClientHello to choose
+	config    *tls.Config
+	opts      *options
+	policy    *hostPolicy // nil if there is none to honour
+	ssl       *libssl.Context
+	chains    *chainCache
+	static    []*libssl.Credential // of config.Certificates
+	creds     credentialCache      // of all others
+	server    error                // why the Context can't serve, or nil
+	pauses    bool                 // clients pause for verification; servers never can
+	signs     bool                 // a certificate's key is a crypto.Signer that Go must call
+	peerLevel int                  // the security level that peers' verified chains must have, or 0
+	hellos    bool                 // servers pause at the ClientHello to choose
 	ticketKeys
 	forChosen *options // of Contexts that GetConfigForClient chooses
 
@@ -75,16 +77,32 @@ func newContext(config *tls.Config, o *options) (*Context, error) {
 		}
 		chainCache = 0 // every chain is verified by the module
 	}
-	s, err := resolve(config, o)
+	policy, err := o.hostPolicy()
+	if err != nil {
+		return nil, err
+	}
+	s, err := resolve(config, o, policy)
+	if err != nil {
+		return nil, err
+	}
+	level, err := policy.limitLevel(o)
+	if err != nil {
+		return nil, err
+	}
+	records, err := policy.limitRecords(o.records)
 	if err != nil {
 		return nil, err
 	}
 	c := &Context{
 		config: config,
 		opts:   o,
+		policy: policy,
 		pauses: lib.Number >= libssl.Version3_0,
 		chains: newChainCache(chainCache),
 		slots:  make(chan struct{}, maxBlockedHandshakes),
+	}
+	if o.levelNamed || level > defaultSecurityLevel {
+		c.peerLevel = level
 	}
 	c.hellos = config.GetConfigForClient != nil || config.GetCertificate != nil || len(config.Certificates) != 1
 	if len(config.Certificates) == 0 && config.GetCertificate == nil && config.GetConfigForClient == nil {
@@ -101,7 +119,10 @@ func newContext(config *tls.Config, o *options) (*Context, error) {
 	cfg := &libssl.ContextConfig{
 		MinVersion:          s.min,
 		MaxVersion:          s.max,
-		SecurityLevel:       o.securityLevel,
+		SecurityLevel:       level,
+		ExactLevel:          o.levelNamed || o.withoutHostPolicy,
+		WithoutHostPolicy:   o.withoutHostPolicy,
+		HostCommands:        policy.all(),
 		RequestClientCert:   config.ClientAuth != tls.NoClientCert,
 		RequireClientCert:   config.ClientAuth == tls.RequireAnyClientCert || config.ClientAuth == tls.RequireAndVerifyClientCert,
 		WantHello:           c.hellos,
@@ -113,13 +134,17 @@ func newContext(config *tls.Config, o *options) (*Context, error) {
 		WantKeyLog:          config.KeyLogWriter != nil,
 		VerifyPauses:        c.pauses,
 		FIPS:                o.fips,
-		OwnRecords:          o.records == RecordsOwn || o.records == RecordsAuto && lib.Number < libssl.Version5_0,
+		OwnRecords:          records == RecordsOwn || records == RecordsAuto && lib.Number < libssl.Version5_0,
 		CipherList:          s.suites12,
 		CipherSuites:        s.suites13,
 		Groups:              s.groups,
 		SignatureAlgorithms: s.sigalgs,
+		ClientSignatures:    s.clientSigalgs,
 		ALPN:                alpnWire(config.NextProtos),
 		ALPNByClient:        o.alpnByClient,
+	}
+	if cfg.WithoutHostPolicy { // the host may have a list of its own
+		cfg.ClientSignatures = s.sigalgs
 	}
 	if config.ClientAuth != tls.NoClientCert && config.ClientCAs != nil {
 		cfg.ClientCAs = subjects(config.ClientCAs)
@@ -137,7 +162,7 @@ func newContext(config *tls.Config, o *options) (*Context, error) {
 	config.Certificates = slices.Clone(config.Certificates) // to set Leaf, which SupportsCertificate would parse each time
 	for i := range config.Certificates {
 		cert := &config.Certificates[i]
-		cred, err := newCredential(cert, o.fips)
+		cred, err := newCredential(cert, policy, o.fips)
 		if err != nil {
 			return nil, &ConfigError{Field: "Certificates", Reason: fmt.Sprintf("certificate %d can't be used", i), Err: err}
 		}
@@ -149,7 +174,7 @@ func newContext(config *tls.Config, o *options) (*Context, error) {
 	}
 	c.ssl, err = libssl.NewContext(cfg)
 	if err != nil {
-		return nil, contextError(err)
+		return nil, policy.explain(contextError(err), o)
 	}
 	if s.min <= tls.VersionTLS12 {
 		for _, id := range s.requiredSuites {
@@ -174,6 +199,7 @@ func contextError(err error) error {
 		"NextProtos":            "NextProtos",
 		"Certificates":          "Certificates",
 		"ClientCAs":             "ClientCAs",
+		"host policy":           hostPolicyField,
 	}
 	var e *libssl.Error
 	if errors.As(err, &e) && fields[e.Setting] != "" {
@@ -217,7 +243,7 @@ func (c *Context) credential(cert *tls.Certificate) (*libssl.Credential, error) 
 			return c.static[i], nil
 		}
 	}
-	return c.creds.get(cert, c.opts.fips)
+	return c.creds.get(cert, c.policy, c.opts.fips)
 }
 
 func (c *Context) time() time.Time {

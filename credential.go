@@ -32,8 +32,8 @@ type credentialKey struct {
 
 const maxCredentials = 1024
 
-// get returns the credential for cert, for Contexts in FIPS mode or for others: all of a cache are the same.
-func (c *credentialCache) get(cert *tls.Certificate, fips bool) (*libssl.Credential, error) {
+// get returns the credential for cert. policy and fips are the same in each call.
+func (c *credentialCache) get(cert *tls.Certificate, policy *hostPolicy, fips bool) (*libssl.Credential, error) {
 	key, cacheable := keyOf(cert)
 	if cacheable {
 		c.mu.Lock()
@@ -44,7 +44,7 @@ func (c *credentialCache) get(cert *tls.Certificate, fips bool) (*libssl.Credent
 		}
 	}
 	own := *cert // the user's is not to be changed
-	cred, err := newCredential(&own, fips)
+	cred, err := newCredential(&own, policy, fips)
 	if err != nil || !cacheable {
 		return cred, err
 	}
@@ -104,7 +104,7 @@ func canCompare(k any) (ok bool) {
 }
 
 // newCredential converts cert, and sets its Leaf. Errors say what is wrong with it; the caller names the field.
-func newCredential(cert *tls.Certificate, fips bool) (*libssl.Credential, error) {
+func newCredential(cert *tls.Certificate, policy *hostPolicy, fips bool) (*libssl.Credential, error) {
 	if len(cert.Certificate) == 0 {
 		return nil, errors.New("certificate chain is empty")
 	}
@@ -137,10 +137,14 @@ func newCredential(cert *tls.Certificate, fips bool) (*libssl.Credential, error)
 	if err != nil {
 		return nil, err
 	}
-	sigalgs, unknown := namesOf(cert.SupportedSignatureAlgorithms, signatureNames)
-	if unknown != nil {
+	if _, unknown := namesOf(cert.SupportedSignatureAlgorithms, signatureNames); unknown != nil {
 		return nil, fmt.Errorf("SupportedSignatureAlgorithms: %v is not in OpenSSL", unknown[0])
 	}
+	allowed, err := policy.limitCredential(cert.SupportedSignatureAlgorithms)
+	if err != nil {
+		return nil, err
+	}
+	sigalgs, _ := namesOf(allowed, signatureNames)
 	switch signer.(type) {
 	case *rsa.PrivateKey, *ecdsa.PrivateKey, ed25519.PrivateKey:
 		pkcs8, err := x509.MarshalPKCS8PrivateKey(cert.PrivateKey)

@@ -15,7 +15,7 @@ var ErrUnavailable = libssl.ErrUnavailable
 
 // A ConfigError says that a field of a [tls.Config], or an option, can't be honoured.
 type ConfigError struct {
-	Field  string // such as "CipherSuites" or "WithSecurityLevel"
+	Field  string // such as "CipherSuites" or "WithSecurityLevel"; "HostPolicy" if the host's policy itself can't be honoured
 	Reason string
 	Err    error // the cause, or nil
 }

@@ -18,6 +18,8 @@ type LibraryInfo struct {
 	FIPSRequired string
 
 	KernelTLS bool // libssl was built with kernel TLS; whether the kernel has it is another question
+
+	HostPolicy HostPolicy // what the host's configuration allows of TLS
 }
 
 // Library loads OpenSSL, if that has not happened yet, and describes it.
@@ -39,6 +41,7 @@ func Library() (LibraryInfo, error) {
 		CryptoPath:   lib.CryptoPath,
 		FIPS:         hasFIPS(),
 		KernelTLS:    hasKernelTLS(),
+		HostPolicy:   theHostPolicy().clone(),
 	}, nil
 }
 

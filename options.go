@@ -18,6 +18,7 @@ type options struct {
 	suites13      []uint16
 	signatures    []tls.SignatureScheme
 	securityLevel int
+	levelNamed    bool // securityLevel is WithSecurityLevel's
 	chainCache    int
 	records       RecordPath
 	alpnByClient  bool
@@ -28,6 +29,8 @@ type options struct {
 	roots         *Roots // of FIPS mode; nil for the system's
 	clientRoots   *Roots
 	chainCacheSet bool // by WithVerifiedChainCache
+
+	withoutHostPolicy bool
 
 	inherited *session.Ring // of the Context whose GetConfigForClient chose this one's configuration
 	chosen    bool          // the Context's configuration was chosen so
@@ -117,13 +120,14 @@ func WithSignatureAlgorithms(schemes ...tls.SignatureScheme) Option {
 }
 
 // WithSecurityLevel sets OpenSSL's security level, 0 to 5, the least strength of keys, hashes and suites; the default is 2, which
-// is 112 bits: SSL_CTX_set_security_level(3). A higher level of the host's configuration stays in force.
+// is 112 bits: SSL_CTX_set_security_level(3). Once it is named, or the host's policy has a higher one, it goes for
+// the verified certificates of peers as well. A level below the policy's is refused.
 func WithSecurityLevel(level int) Option {
 	return func(o *options) error {
 		if level < 0 || level > 5 {
 			return &ConfigError{Field: "WithSecurityLevel", Reason: fmt.Sprintf("%d is not between 0 and 5", level)}
 		}
-		o.securityLevel = level
+		o.securityLevel, o.levelNamed = level, true
 		return nil
 	}
 }
@@ -212,6 +216,15 @@ func WithSessionLifetime(lifetime time.Duration) Option {
 func WithHTTP2() Option {
 	return func(o *options) error {
 		o.http2 = true
+		return nil
+	}
+}
+
+// WithoutHostPolicy ignores what the host's OpenSSL configuration says of TLS: [HostPolicy]. What is not asked for is then
+// crypto/tls's default, and the security level 2. It goes for the configurations that GetConfigForClient returns as well.
+func WithoutHostPolicy() Option {
+	return func(o *options) error {
+		o.withoutHostPolicy = true
 		return nil
 	}
 }

@@ -181,6 +181,13 @@ func (c *Context) makeRing() (err error) {
 	case len(set) > 0 && o.fips && !config.SessionTicketsDisabled && c.server == nil:
 		return &ConfigError{Field: "SessionTicketKey", Reason: "ticket keys would be derived outside of the FIPS module; use WithTicketKeys"}
 	case config.SessionTicketsDisabled || c.server != nil:
+	case c.policy != nil && c.policy.NoSessionTickets:
+		if o.ring != nil && !o.chosen {
+			return c.policy.refuse("WithTicketKeys", optionCommands, "it allows no tickets")
+		}
+		if len(set) > 0 {
+			return c.policy.refuse("SessionTicketKey", optionCommands, "it allows no tickets")
+		}
 	case len(set) > 0:
 		keys := make([]session.TicketKey, len(set))
 		for i, material := range set {

@@ -144,6 +144,7 @@ type mode struct {
 	run      string   // regexp of tests, or "" for all
 	env      []string // in place of what the environment says
 	rootOnly bool     // the core's root package, not those below it
+	fips     bool     // with the FIPS provider configured
 }
 
 var modes = []mode{
@@ -151,7 +152,9 @@ var modes = []mode{
 	{name: "libssl", env: []string{"OSSL_RECORDS=libssl"}, rootOnly: true}, // with libssl's record path
 	// With sessions: clients' records are libssl's until the first ticket or data.
 	{name: "sessions", env: []string{"OSSL_TEST_SESSIONS=1"}, run: "^Test(Differential|Close|Deadlines|Interop)", rootOnly: true},
-	{name: "FIPS", env: []string{"OSSL_FIPS=require"}, run: "FIPS", rootOnly: true},
+	{name: "FIPS", env: []string{"OSSL_FIPS=require"}, run: "FIPS", rootOnly: true, fips: true},
+	// The tests of connections in FIPS mode, compared with a crypto/tls that is in its own.
+	{name: "all FIPS", env: []string{"OSSL_TEST_FIPS=1", "GODEBUG=fips140=on"}, rootOnly: true, fips: true},
 }
 
 // withAdapters are the versions that the other modules' tests run under, too: what they use is the core's API, and the oldest,
@@ -176,7 +179,7 @@ func rowsOf(versions []version) []planned {
 	var plan []planned
 	for _, v := range versions {
 		for _, m := range modes {
-			if m.name == "FIPS" {
+			if m.fips {
 				// One is enough, of the version whose provider is the next to be validated.
 				if _, err := os.Stat(v.fipsConfig()); v.name != "3.5" || err != nil {
 					continue

@@ -22,6 +22,8 @@ type library struct {
 	FIPSRequired string `json:"fips_required,omitempty"`
 	FIPSModule   string `json:"fips_by,omitempty"`
 	KernelTLS    bool   `json:"kernel_tls"`
+	// Policy is what the host's configuration allows.
+	Policy policy `json:"host_policy"`
 	// KernelModule says whether the kernel's part of kernel TLS is there now.
 	KernelModule bool `json:"kernel_tls_module"`
 }
@@ -43,7 +45,7 @@ func findLibrary() (library, error) {
 	_, refused := ossl.NewContext(&tls.Config{
 		ServerName:       "example.com",
 		CurvePreferences: []tls.CurveID{tls.X25519MLKEM768},
-	})
+	}, ossl.WithoutHostPolicy())
 	return library{
 		Version:      info.Version,
 		VersionText:  info.VersionText,
@@ -54,6 +56,7 @@ func findLibrary() (library, error) {
 		FIPSRequired: info.FIPSRequired,
 		FIPSModule:   module,
 		KernelTLS:    info.KernelTLS,
+		Policy:       policyOf(info.HostPolicy),
 		KernelModule: hasKernelModule(),
 	}, nil
 }

@@ -13,7 +13,7 @@ func versionCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "version",
-		Short: "Show this command's version and the OpenSSL found on this host",
+		Short: "Show this command's version, the OpenSSL found on this host, and the host's policy for it",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			lib, err := findLibrary()
@@ -35,6 +35,7 @@ func versionCommand() *cobra.Command {
 			fmt.Fprintf(out, "libssl      %s\n", lib.Path)
 			fmt.Fprintf(out, "libcrypto   %s\n", lib.CryptoPath)
 			fmt.Fprintf(out, "can do      %s\n", lib.abilities())
+			fmt.Fprintln(out, lib.Policy.text)
 			return nil
 		},
 	}

@@ -61,6 +61,7 @@ typedef struct ossl_provider_st OSSL_PROVIDER;
 typedef struct ossl_algorithm_st OSSL_ALGORITHM;
 typedef struct conf_st CONF;
 typedef struct conf_method_st CONF_METHOD;
+typedef struct ssl_conf_ctx_st SSL_CONF_CTX;
 
 /* 1.1.1 lacks some consts that 3.0 added; calls are the same. ci/headers defines this as empty for 1.1.1. */
 #ifndef OSSL_CONST_SINCE_3_0
@@ -135,7 +136,6 @@ typedef struct conf_method_st CONF_METHOD;
 	/* Providers: OSSL_LIB_CTX(3), OSSL_PROVIDER(3) */ \
 	X(CRYPTO, OSSL_V3_0, REQUIRED, OSSL_LIB_CTX *, OSSL_LIB_CTX_new, (void)) \
 	X(CRYPTO, OSSL_V3_0, REQUIRED, void, OSSL_LIB_CTX_free, (OSSL_LIB_CTX *ctx)) \
-	X(CRYPTO, OSSL_V3_0, REQUIRED, int, OSSL_LIB_CTX_load_config, (OSSL_LIB_CTX *ctx, const char *file)) \
 	X(CRYPTO, OSSL_V3_0, REQUIRED, OSSL_PROVIDER *, OSSL_PROVIDER_load, (OSSL_LIB_CTX *ctx, const char *name)) \
 	X(CRYPTO, OSSL_V3_0, REQUIRED, int, OSSL_PROVIDER_unload, (OSSL_PROVIDER *prov)) \
 	X(CRYPTO, OSSL_V1_1_1, REQUIRED, char *, CONF_get1_default_config_file, (void)) \
@@ -357,6 +357,16 @@ typedef struct conf_method_st CONF_METHOD;
 	X(CRYPTO, OSSL_V1_1_1, REQUIRED, struct stack_st_X509 *, X509_STORE_CTX_get0_chain, \
 		(OSSL_CONST_SINCE_3_0 X509_STORE_CTX *ctx)) \
 	X(CRYPTO, OSSL_V1_1_1, REQUIRED, const char *, X509_verify_cert_error_string, (long n)) \
+	/* The host's policy: SSL_CONF_CTX_new(3), SSL_CONF_cmd(3), SSL_CTX_set_options(3), SSL_CTX_set_record_padding_callback(3),
+	 * SSL_CTX_set_num_tickets(3) */ \
+	X(SSL, OSSL_V1_1_1, REQUIRED, SSL_CONF_CTX *, SSL_CONF_CTX_new, (void)) \
+	X(SSL, OSSL_V1_1_1, REQUIRED, void, SSL_CONF_CTX_free, (SSL_CONF_CTX *cctx)) \
+	X(SSL, OSSL_V1_1_1, REQUIRED, unsigned int, SSL_CONF_CTX_set_flags, (SSL_CONF_CTX *cctx, unsigned int flags)) \
+	X(SSL, OSSL_V1_1_1, REQUIRED, void, SSL_CONF_CTX_set_ssl_ctx, (SSL_CONF_CTX *cctx, SSL_CTX *ctx)) \
+	X(SSL, OSSL_V1_1_1, REQUIRED, int, SSL_CONF_cmd, (SSL_CONF_CTX *cctx, const char *cmd, const char *value)) \
+	X(SSL, OSSL_V1_1_1, REQUIRED, uint64_t, SSL_CTX_get_options, (const SSL_CTX *ctx)) \
+	X(SSL, OSSL_V1_1_1, REQUIRED, size_t, SSL_CTX_get_num_tickets, (const SSL_CTX *ctx)) \
+	X(SSL, OSSL_V1_1_1, REQUIRED, int, SSL_CTX_set_block_padding, (SSL_CTX *ctx, size_t block_size)) \
 	/* Signers: provider-keymgmt(7), provider-signature(7), EVP_PKEY_fromdata(3), OSSL_PROVIDER_add_builtin(3) */ \
 	X(CRYPTO, OSSL_V1_1_1, REQUIRED, EVP_PKEY *, X509_get_pubkey, (OSSL_CONST_SINCE_4_0 X509 *x)) \
 	X(CRYPTO, OSSL_V1_1_1, REQUIRED, int, EVP_PKEY_up_ref, (EVP_PKEY *pkey)) \
@@ -442,6 +452,7 @@ typedef struct conf_method_st CONF_METHOD;
 	K(OSSL_V1_1_1, SSL_CTRL_GET_RAW_CIPHERLIST, 110) \
 	K(OSSL_V1_1_1, SSL_CTRL_SET_MIN_PROTO_VERSION, 123) \
 	K(OSSL_V1_1_1, SSL_CTRL_SET_MAX_PROTO_VERSION, 124) \
+	K(OSSL_V1_1_1, SSL_CTRL_GET_MIN_PROTO_VERSION, 130) \
 	K(OSSL_V3_0, SSL_CTRL_SET_RETRY_VERIFY, 136) \
 	K(OSSL_V1_1_1, SSL_CTRL_SET_TLSEXT_TICKET_KEY_CB, 72) \
 	K(OSSL_V1_1_1, SSL_SESS_CACHE_CLIENT, 0x0001) \
@@ -465,6 +476,21 @@ typedef struct conf_method_st CONF_METHOD;
 	K(OSSL_V1_1_1, SSL_MODE_AUTO_RETRY, 0x4) \
 	K(OSSL_V1_1_1, SSL_MODE_NO_AUTO_CHAIN, 0x8) \
 	K(OSSL_V1_1_1, SSL_MODE_RELEASE_BUFFERS, 0x10) \
+	K(OSSL_V1_1_1, SSL_CTRL_CLEAR_CERT_FLAGS, 100) \
+	K(OSSL_V1_1_1, SSL_CERT_FLAG_TLS_STRICT, 0x00000001) \
+	K(OSSL_V1_1_1, SSL_CERT_FLAG_SUITEB_128_LOS, 0x00030000) \
+	K(OSSL_V1_1_1, SSL_CONF_FLAG_FILE, 0x2) \
+	K(OSSL_V1_1_1, SSL_CONF_FLAG_CLIENT, 0x4) \
+	K(OSSL_V1_1_1, SSL_CONF_FLAG_SERVER, 0x8) \
+	K(OSSL_V3_0, SSL_OP_NO_EXTENDED_MASTER_SECRET, 0x00000001) \
+	K(OSSL_V1_1_1, SSL_OP_LEGACY_SERVER_CONNECT, 0x00000004) \
+	K(OSSL_V3_0, SSL_OP_DISABLE_TLSEXT_CA_NAMES, 0x00000200) \
+	K(OSSL_V1_1_1, SSL_OP_ALLOW_NO_DHE_KEX, 0x00000400) \
+	K(OSSL_V1_1_1, SSL_OP_ALLOW_UNSAFE_LEGACY_RENEGOTIATION, 0x00040000) \
+	K(OSSL_V1_1_1, SSL_OP_NO_ENCRYPT_THEN_MAC, 0x00080000) \
+	K(OSSL_V1_1_1, SSL_OP_ENABLE_MIDDLEBOX_COMPAT, 0x00100000) \
+	K(OSSL_V1_1_1, SSL_OP_NO_TLSv1_2, 0x08000000) \
+	K(OSSL_V1_1_1, SSL_OP_NO_TLSv1_3, 0x20000000) \
 	K(OSSL_V1_1_1, SSL_OP_NO_TICKET, 0x00004000) \
 	K(OSSL_V1_1_1, SSL_OP_NO_COMPRESSION, 0x00020000) \
 	K(OSSL_V1_1_1, SSL_OP_PRIORITIZE_CHACHA, 0x00200000) \

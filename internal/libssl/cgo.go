@@ -134,6 +134,13 @@ func NewContext(cfg *ContextConfig) (*Context, error) {
 	var p C.ossl_ctx_params
 	p.min_version, p.max_version = C.int32_t(cfg.MinVersion), C.int32_t(cfg.MaxVersion)
 	p.security_level = C.int32_t(cfg.SecurityLevel)
+	p.exact_level = flag(cfg.ExactLevel)
+	p.as_host = flag(cfg.AsHost)
+	p.without_policy = flag(cfg.WithoutHostPolicy)
+	packed := packCommands(cfg.HostCommands)
+	commands := C.CBytes(packed)
+	defer C.free(commands)
+	p.commands, p.commands_len = (*C.uint8_t)(commands), C.size_t(len(packed))
 	if cfg.RequestClientCert || cfg.RequireClientCert {
 		p.client_auth |= 1 // SSL_VERIFY_PEER
 	}
@@ -158,7 +165,7 @@ func NewContext(cfg *ContextConfig) (*Context, error) {
 		from string
 	}{
 		{&p.cipher_list, cfg.CipherList}, {&p.cipher_suites, cfg.CipherSuites},
-		{&p.groups, cfg.Groups}, {&p.sigalgs, cfg.SignatureAlgorithms},
+		{&p.groups, cfg.Groups}, {&p.sigalgs, cfg.SignatureAlgorithms}, {&p.client_sigalgs, cfg.ClientSignatures},
 	} {
 		*s.to = cString(s.from)
 		defer C.free(unsafe.Pointer(*s.to))

@@ -84,7 +84,8 @@ static int limit_signatures(conn *c, const ossl_cred *cred)
 	 * set1_client_sigalgs does. */
 	if (!c->server)
 		return ossl_fn.SSL_ctrl(c->ssl, OSSL_SSL_CTRL_SET_CLIENT_SIGALGS_LIST, 0, cred->sigalgs) == 1;
-	return ossl_fn.SSL_ctrl(c->ssl, OSSL_SSL_CTRL_SET_CLIENT_SIGALGS_LIST, 0, c->ctx->sigalgs) == 1 &&
+	return ossl_fn.SSL_ctrl(c->ssl, OSSL_SSL_CTRL_SET_CLIENT_SIGALGS_LIST, 0,
+			c->ctx->client_sigalgs ? c->ctx->client_sigalgs : c->ctx->sigalgs) == 1 &&
 		ossl_fn.SSL_ctrl(c->ssl, OSSL_SSL_CTRL_SET_SIGALGS_LIST, 0, cred->sigalgs) == 1;
 }
 

@@ -67,6 +67,11 @@ static const char *configure(ossl_ctx *ctx, const ossl_ctx_params *p)
 {
 	SSL_CTX *s = ctx->ssl;
 
+	if (p->without_policy)
+		ossl_policy_lift(s);
+	else if (!ossl_policy_apply(s, p->commands, p->commands_len, p->fips)) /* the module lacks some of what it names */
+		return "host policy";
+	ossl_policy_narrow(s);
 	ossl_fn.SSL_CTX_ctrl(s, OSSL_SSL_CTRL_MODE,
 		OSSL_SSL_MODE_ENABLE_PARTIAL_WRITE | OSSL_SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER | OSSL_SSL_MODE_AUTO_RETRY |
 			OSSL_SSL_MODE_NO_AUTO_CHAIN | OSSL_SSL_MODE_RELEASE_BUFFERS,
@@ -77,11 +82,12 @@ static const char *configure(ossl_ctx *ctx, const ossl_ctx_params *p)
 	 * by the callbacks. */
 	if (ossl_fn.OpenSSL_version_num() >= OSSL_V3_2)
 		ossl_fn.SSL_CTX_set_options(s, OSSL_SSL_OP_NO_TX_CERTIFICATE_COMPRESSION | OSSL_SSL_OP_NO_RX_CERTIFICATE_COMPRESSION);
-	if (p->security_level > ossl_fn.SSL_CTX_get_security_level(s))
+	if (p->exact_level || p->security_level > ossl_fn.SSL_CTX_get_security_level(s))
 		ossl_fn.SSL_CTX_set_security_level(s, p->security_level);
-	if (ossl_fn.SSL_CTX_ctrl(s, OSSL_SSL_CTRL_SET_MIN_PROTO_VERSION, p->min_version, NULL) != 1)
+	if (!(p->as_host && ossl_fn.SSL_CTX_ctrl(s, OSSL_SSL_CTRL_GET_MIN_PROTO_VERSION, 0, NULL) >= p->min_version) &&
+		ossl_fn.SSL_CTX_ctrl(s, OSSL_SSL_CTRL_SET_MIN_PROTO_VERSION, p->min_version, NULL) != 1)
 		return "MinVersion";
-	if (ossl_fn.SSL_CTX_ctrl(s, OSSL_SSL_CTRL_SET_MAX_PROTO_VERSION, p->max_version, NULL) != 1)
+	if (!p->as_host && ossl_fn.SSL_CTX_ctrl(s, OSSL_SSL_CTRL_SET_MAX_PROTO_VERSION, p->max_version, NULL) != 1)
 		return "MaxVersion";
 	if (p->cipher_suites && ossl_fn.SSL_CTX_set_ciphersuites(s, p->cipher_suites) != 1)
 		return "TLS 1.3 cipher suites";
@@ -90,6 +96,8 @@ static const char *configure(ossl_ctx *ctx, const ossl_ctx_params *p)
 	if (p->groups && ossl_fn.SSL_CTX_ctrl(s, OSSL_SSL_CTRL_SET_GROUPS_LIST, 0, (void *)p->groups) != 1)
 		return "CurvePreferences";
 	if (p->sigalgs && ossl_fn.SSL_CTX_ctrl(s, OSSL_SSL_CTRL_SET_SIGALGS_LIST, 0, (void *)p->sigalgs) != 1)
+		return "signature algorithms";
+	if (p->client_sigalgs && ossl_fn.SSL_CTX_ctrl(s, OSSL_SSL_CTRL_SET_CLIENT_SIGALGS_LIST, 0, (void *)p->client_sigalgs) != 1)
 		return "signature algorithms";
 	if (p->alpn_len && ossl_fn.SSL_CTX_set_alpn_protos(s, p->alpn, (unsigned)p->alpn_len) != 0) /* 0 is success here */
 		return "NextProtos";
@@ -120,11 +128,12 @@ ossl_ctx *ossl_ctx_new(const ossl_ctx_params *p, unsigned long *errors, const ch
 	ctx->lib = p->fips ? fips_library() : NULL;
 	ctx->own_records = p->own_records && algorithms_fetch(&ctx->algorithms, ctx->lib, p->fips);
 	ctx->sigalgs = p->sigalgs ? copy_of(p->sigalgs, strlen(p->sigalgs) + 1) : NULL;
+	ctx->client_sigalgs = p->client_sigalgs ? copy_of(p->client_sigalgs, strlen(p->client_sigalgs) + 1) : NULL;
 	ctx->alpn = copy_of(p->alpn, p->alpn_len);
 	ctx->alpn_len = p->alpn_len;
 	ctx->alpn_by_client = p->alpn_by_client;
 	ctx->ssl = ossl_new_ssl_ctx(p->fips);
-	if (ctx->ssl && ctx->alpn && (ctx->sigalgs || !p->sigalgs)) {
+	if (ctx->ssl && ctx->alpn && (ctx->sigalgs || !p->sigalgs) && (ctx->client_sigalgs || !p->client_sigalgs)) {
 		*failed = configure(ctx, p);
 		if (!*failed) {
 			ossl_fn.ERR_clear_error();
@@ -151,6 +160,7 @@ void ossl_ctx_free(ossl_ctx *ctx)
 	algorithms_free(&ctx->algorithms);
 	ossl_ctx_free_sessions(ctx);
 	free(ctx->sigalgs);
+	free(ctx->client_sigalgs);
 	free(ctx->alpn);
 	free(ctx);
 }

@@ -12,17 +12,13 @@
 
 #include "dl.h"
 #include "fips.h"
+#include "policy.h"
 #include "provider.h"
 
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* openssl/conf.h */
-typedef struct {
-	char *section, *name, *value;
-} conf_value; /* CONF_VALUE */
 
 /* Written by ossl_fips_setup only, never freed: contexts and certificates refer to it. */
 static OSSL_LIB_CTX *library;
@@ -32,14 +28,6 @@ static int whole_process; /* 1.1.1 in FIPS mode */
 OSSL_LIB_CTX *fips_library(void) { return library; }
 
 int fips_ready(void) { return library != NULL || whole_process; }
-
-char *ossl_config_file(void)
-{
-	char *file = ossl_fn.CONF_get1_default_config_file(), *copy = file ? strdup(file) : NULL;
-
-	ossl_fn.CRYPTO_free(file, __FILE__, __LINE__);
-	return copy;
-}
 
 /* The module's configuration. */
 
@@ -106,7 +94,7 @@ static int section_in(const char *file, int whole, bytes *to, int *has_checksum)
 /* Writes a configuration for the new library context. */
 static int configuration(bytes *to, int *has_checksum)
 {
-	char *file = ossl_config_file(), *slash, beside[PATH_MAX];
+	char *file = ossl_policy_file(), *slash, beside[PATH_MAX];
 	int ok;
 
 	ok = put(to, "openssl_conf = init\n[init]\nproviders = providers\n[providers]\nbase = base\nfips = fips\n"

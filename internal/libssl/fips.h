@@ -30,9 +30,6 @@ int ossl_fips_try(char *report, size_t size);
  * EVP_default_properties_is_fips_enabled(3). */
 int ossl_fips_by_host(void);
 
-/* The file that openssl.cnf is read from (give, free) or NULL. CONF_get1_default_config_file(3). */
-char *ossl_config_file(void);
-
 /* The module in use: texts are borrowed and stay valid, or "". running: 1 if it says so now. OSSL_PROVIDER_get_params(3). */
 typedef struct {
 	const char *name, *version, *build;

@@ -44,13 +44,6 @@ func fipsResult(call func(report *C.char, size C.size_t) C.int) error {
 // FIPSByHost reports whether the process's OpenSSL is configured for FIPS by default. The library must be loaded.
 func FIPSByHost() bool { return C.ossl_fips_by_host() == 1 }
 
-// ConfigFile returns the path of openssl.cnf, whether it exists or not. The library must be loaded.
-func ConfigFile() string {
-	file := C.ossl_config_file()
-	defer C.free(unsafe.Pointer(file))
-	return C.GoString(file)
-}
-
 // FIPSModuleInfo asks the module that FIPS mode uses. ok is false if FIPS mode was not set up.
 func FIPSModuleInfo() (m FIPSModule, ok bool) {
 	var info C.ossl_fips_info

@@ -151,7 +151,11 @@ type Facts struct {
 // ContextConfig says how a context is to be made. Empty strings mean libssl's default.
 type ContextConfig struct {
 	MinVersion, MaxVersion uint16
-	SecurityLevel          int // at least this; -1 keeps the library's
+	SecurityLevel          int  // at least this; -1 keeps the library's
+	ExactLevel             bool // SecurityLevel is set, be it lower than the library's
+	AsHost                 bool // MinVersion is at least this, and MaxVersion the host's
+	WithoutHostPolicy      bool // what is not set here is libssl's default, not the host's
+	HostCommands           []HostCommand
 	RequestClientCert      bool
 	RequireClientCert      bool
 	WantHello              bool // servers pause at the ClientHello
@@ -169,6 +173,7 @@ type ContextConfig struct {
 	CipherSuites           string   // TLS 1.3
 	Groups                 string
 	SignatureAlgorithms    string
+	ClientSignatures       string   // what clients may sign with; the same as SignatureAlgorithms if ""
 	ALPN                   []byte   // in wire form
 	ALPNByClient           bool     // servers choose by the client's order
 	ClientCAs              [][]byte // DER names

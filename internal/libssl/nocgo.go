@@ -23,9 +23,6 @@ func SetUpFIPS(bool) error { return ErrUnavailable }
 // FIPSByHost reports whether the process's OpenSSL is configured for FIPS by default.
 func FIPSByHost() bool { return false }
 
-// ConfigFile returns the path of openssl.cnf.
-func ConfigFile() string { return "" }
-
 // FIPSModuleInfo asks the module that FIPS mode uses.
 func FIPSModuleInfo() (FIPSModule, bool) { return FIPSModule{}, false }
 
@@ -50,6 +47,12 @@ func HasKernelTLS() bool { return false }
 // HasGroup reports whether the library has a key exchange group.
 func HasGroup(string, bool) bool { return false }
 
+// HostCommands returns ErrUnavailable.
+func HostCommands(string) ([]HostCommand, error) { return nil, ErrUnavailable }
+
+// ConfigFile returns the file that libcrypto reads its configuration from by default.
+func ConfigFile() string { return "" }
+
 // Context is an SSL_CTX. Without cgo there is none.
 type Context struct{}
 
@@ -71,6 +74,7 @@ func NewCredential(bool, [][]byte, []byte, string, []byte, []byte) (*Credential,
 
 func (c *Context) HasCipher(uint16) bool                                 { return false }
 func (c *Context) SecurityLevel() int                                    { return 0 }
+func (c *Context) NoTickets() bool                                       { return false }
 func (c *Context) NewConn(bool, string, []byte, Verifier) (*Conn, error) { return nil, ErrUnavailable }
 func (c *Context) SetTicketKeys([]TicketKey) bool                        { return false }
 func (c *Context) Start(bool, string, []byte, []byte, []byte) (*Conn, Step, error) {

@@ -36,7 +36,7 @@ struct ossl_ctx {
 	OSSL_LIB_CTX *lib;  /* FIPS mode's, else NULL for the default one */
 	ossl_cred *cred;    /* servers' own, nullable */
 	OPENSSL_STACK *cas; /* until sealed */
-	char *sigalgs;
+	char *sigalgs, *client_sigalgs;
 	uint8_t *alpn;
 	size_t alpn_len;
 	int client_auth;
@@ -111,6 +111,11 @@ void takeover_forget(conn *c);
 int takeover_export(conn *c, uint8_t *out, size_t len, const char *label, size_t label_len, const uint8_t *context,
 	size_t context_len, int use_context);
 
+/* openssl/conf.h */
+typedef struct {
+	char *section, *name, *value;
+} conf_value; /* CONF_VALUE */
+
 /* The connection whose handshake this thread is in and which may call Go, or NULL: what keys in Go look at before they sign. */
 extern _Thread_local conn *ossl_signing_for;
 
@@ -155,6 +160,16 @@ int fips_ready(void);
 
 /* Reads a certificate into a library context; NULL means the default one. Returns give or NULL. */
 X509 *cert_of(OSSL_LIB_CTX *lib, const uint8_t *der, size_t len);
+
+/* Carries out the host's policy. tolerant: 1 or 0, whether commands that libssl does not take are passed over. Returns 1, or 0 if
+ * there is one: policy.c. */
+int ossl_policy_apply(SSL_CTX *ctx, const uint8_t *commands, size_t len, int tolerant);
+
+/* What the host's policy may not do, honoured or not: weaken what crypto/tls always has. policy.c. */
+void ossl_policy_narrow(SSL_CTX *ctx);
+
+/* Takes back what the host's policy has made of a new SSL_CTX, as far as nothing else sets it anyway: policy.c. */
+void ossl_policy_lift(SSL_CTX *ctx);
 
 /* Makes everything of a credential but its key. */
 ossl_cred *cred_of(OSSL_LIB_CTX *lib, const uint8_t *chain, size_t chain_len, const char *sigalgs, const uint8_t *staple,

@@ -549,8 +549,8 @@ const char *ossl_ctx_set_sessions(ossl_ctx *ctx, const ossl_ctx_params *p)
 	if (ctx->keep_sessions)
 		mode |= OSSL_SSL_SESS_CACHE_CLIENT;
 	ossl_fn.SSL_CTX_ctrl(s, OSSL_SSL_CTRL_SET_SESS_CACHE_MODE, mode, NULL);
-	/* One ticket a connection, as crypto/tls sends. */
-	if (ossl_fn.SSL_CTX_set_num_tickets(s, ctx->tickets || ctx->cached ? 1 : 0) != 1)
+	/* One ticket a connection, as crypto/tls sends; none if the host's policy says so (NumTickets). */
+	if (ossl_fn.SSL_CTX_set_num_tickets(s, (ctx->tickets || ctx->cached) && ossl_fn.SSL_CTX_get_num_tickets(s) > 0 ? 1 : 0) != 1)
 		return "tickets";
 	if (p->session_timeout > 0)
 		ossl_fn.SSL_CTX_set_timeout(s, p->session_timeout);

@@ -127,7 +127,13 @@ typedef struct {
 	uint8_t keep_sessions;            /* clients collect sessions */
 	int32_t session_timeout;          /* seconds */
 	uint8_t policy[32];               /* servers: sessions made under another one are not resumed */
+	uint8_t exact_level;              /* security_level is to be set, be it lower than what there is */
+	uint8_t as_host;                  /* min_version is at least this, and max_version the host's: policy.c */
+	uint8_t without_policy;           /* the host's policy is to be taken back: policy.c */
+	const uint8_t *commands;          /* else its commands: for each its name, 0, its value, 0 */
+	size_t commands_len;
 	const char *cipher_list, *cipher_suites, *groups, *sigalgs;
+	const char *client_sigalgs; /* what clients may sign with, NULL for sigalgs */
 	const uint8_t *alpn; /* protocol list in wire form */
 	size_t alpn_len;
 	uint8_t alpn_by_client; /* servers choose by the client's order */

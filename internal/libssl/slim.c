@@ -35,6 +35,7 @@
  */
 
 #include "dl.h"
+#include "private.h"
 #include "provider.h"
 #include "slim.h"
 
@@ -42,11 +43,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-/* openssl/conf.h */
-typedef struct {
-	char *section, *name, *value;
-} conf_value; /* CONF_VALUE */
 
 static const char provider_name[] = "ossl-slim";
 

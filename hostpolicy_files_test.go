@@ -1,0 +1,289 @@
+//go:build cgo && linux
+
+package ossl_test
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/ossl-go/ossl"
+	"github.com/ossl-go/ossl/internal/libssl"
+	"github.com/ossl-go/ossl/internal/tlstest"
+)
+
+// TestHostPolicyFile is about what is wrong, or unusual, with the file.
+func TestHostPolicyFile(t *testing.T) {
+	refused := func(what ...string) func(t *testing.T) {
+		return func(t *testing.T) {
+			refuses(t, "HostPolicy", plainClient())
+			info, err := ossl.Library()
+			if err != nil || info.HostPolicy.Err == nil {
+				t.Fatalf("%+v, %v", info, err)
+			}
+			for _, s := range what {
+				if !strings.Contains(info.HostPolicy.Err.Error(), s) {
+					t.Errorf("%v does not name %q", info.HostPolicy.Err, s)
+				}
+			}
+			if _, err := ossl.Dial("tcp", "127.0.0.1:0", plainClient()); !errors.As(err, new(*ossl.ConfigError)) {
+				t.Errorf("Dial: %v", err)
+			}
+			meet(contextClient(t, asItIs, without), contextServer(t, asItIs, without)).works(t)
+		}
+	}
+	const rest = "MinProtocol = TLSv1.3\n"
+	for _, test := range []struct {
+		name, conf string
+		check      func(t *testing.T)
+	}{
+		// Before 3.2 libssl leaves out what it doesn't take and all behind it, and says nothing.
+		{"unknown command", policyMain + "Colour = blue\n" + rest, refused("Colour = blue")},
+		{"certificate", policyMain + "Certificate = server.crt\n" + rest, refused("Certificate = server.crt")},
+		{"unknown version", policyMain + "MinProtocol = TLSv1.9\n", refused("MinProtocol = TLSv1.9")},
+		{"unknown group", policyMain + "Groups = P-999\n" + rest, refused("Groups = P-999")},
+		{"no such cipher", policyMain + "CipherString = none-such\n" + rest, refused("CipherString = none-such")},
+		{"two that are wrong", policyMain + "Groups = P-999\nColour = blue\n", refused("Groups = P-999", "Colour = blue")},
+		{"no main section", "openssl_conf = main\n", refused("openssl_conf")},
+		{"no section of ssl_conf", "openssl_conf = main\n[main]\nssl_conf = tls\n", refused("ssl_conf")},
+		{"no section of system_default", "openssl_conf = main\n[main]\nssl_conf = tls\n[tls]\nsystem_default = system\n",
+			refused("system_default")},
+		{"not a configuration file", "[main\n" + policyMain + rest, refused("can't be read")},
+
+		{"names with dots", policyMain + "TLS.MinProtocol = TLSv1.3\nDTLS.MinProtocol = DTLSv1.2\n", policyMinimum},
+		{"letters of any case", policyMain + "minprotocol = TLSv1.3\n", policyMinimum},
+		{"modules with dots", "openssl_conf = main\n[main]\nssl_conf.1 = other\nssl_conf.2 = tls\n[other]\nsystem_default = old\n" +
+			"[old]\nMinProtocol = TLSv1.2\n[tls]\nsystem_default = system\n[system]\n" + rest, policyMinimum},
+		{"others' sections", policyMain + rest + "[unused]\nssl_conf = x\n", policyMinimum},
+		// OpenSSL does not come to ssl_conf.
+		{"a module before it that fails", "openssl_conf = main\n[main]\nno_such_module = x\nssl_conf = tls\n" +
+			"[tls]\nsystem_default = system\n[system]\n" + rest, policyMinimum},
+		{"ssl_conf with a section that is missing", "openssl_conf = main\n[main]\nssl_conf = tls\n" +
+			"[tls]\nsystem_default = system\nserver = none\n[system]\n" + rest, policyMinimum},
+		{"for another program", "other = main\n[main]\nssl_conf = tls\n[tls]\nsystem_default = system\n[system]\n" + rest,
+			policyChangesNothing},
+		{"for another name", "openssl_conf = main\n[main]\nssl_conf = tls\n[tls]\nserver = system\n[system]\n" + rest,
+			policyChangesNothing},
+		{"include that is missing", policyMain + ".include = /no/such/file\n", policyChangesNothing}, // config(5)
+		{"empty policy", policyMain, policyChangesNothing},
+	} {
+		t.Run(test.name, func(t *testing.T) { underPolicy(t, test.conf, test.check) })
+	}
+	t.Run("no file", func(t *testing.T) {
+		underPolicy(t, "", policyNone, "OPENSSL_CONF="+filepath.Join(t.TempDir(), "none"))
+	})
+}
+
+// TestHostPolicyDiagnostics: where the file asks for it, OpenSSL works with no policy that it can't carry out, from 3.2 on.
+func TestHostPolicyDiagnostics(t *testing.T) {
+	underPolicy(t, "config_diagnostics = 1\n"+policyMain+"Colour = blue\n", func(t *testing.T) {
+		for _, opts := range [][]ossl.Option{nil, {without}} {
+			_, err := ossl.NewContext(plainClient(), opts...)
+			var e *ossl.ConfigError
+			if opts != nil && libraryBefore(t, "3", "2") {
+				if err != nil {
+					t.Error(err)
+				}
+			} else if !errors.As(err, &e) || e.Field != "HostPolicy" || !strings.Contains(err.Error(), os.Getenv("OPENSSL_CONF")) {
+				t.Errorf("%d options: %v", len(opts), err)
+			}
+		}
+	})
+}
+
+// TestHostPolicyReloaded: a look for the FIPS module loads the configuration once more, which before 4.0 frees what SSL_CTX_new
+// reads.
+func TestHostPolicyReloaded(t *testing.T) {
+	var slow strings.Builder
+	for i := range 30 {
+		fmt.Fprintf(&slow, "%d.CipherString = DEFAULT:@STRENGTH\n", i)
+	}
+	underPolicy(t, policyMain+slow.String()+"MinProtocol = TLSv1.3\n", func(t *testing.T) {
+		hostPolicy(t)
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			for range 50 {
+				libssl.TryFIPS()
+			}
+		}()
+		for loading := true; loading; {
+			mustContext(t, plainClient())
+			select {
+			case <-done:
+				loading = false
+			default:
+			}
+		}
+		meet(contextClient(t, asItIs), goServer(only(tls.VersionTLS12))).fails(t, alertProtocolVersion)
+	})
+}
+
+// TestHostPolicyExtendedMasterSecret: a policy does not take from TLS 1.2 what crypto/tls always has.
+func TestHostPolicyExtendedMasterSecret(t *testing.T) {
+	underPolicy(t, policyMain+"Options = -ExtendedMasterSecret\n", func(t *testing.T) {
+		if libraryBefore(t, "3", "0") { // it has no such option
+			refuses(t, "HostPolicy", plainClient())
+			return
+		}
+		policyWeakeningOptions(t)
+	})
+}
+
+// fedora is what Fedora's openssl.cnf and its crypto policy DEFAULT amount to, with names of groups that 1.1.1 knows too.
+const (
+	fedora = "openssl_conf = openssl_init\n[openssl_init]\nssl_conf = ssl_module\n[ssl_module]\nsystem_default = crypto_policy\n" +
+		"[crypto_policy]\n.include = "
+	fedoraDefault = `CipherString = @SECLEVEL=2:kEECDH:kRSA:kEDH:kPSK:kDHEPSK:kECDHEPSK:kRSAPSK:-aDSS:-3DES:!DES:!RC4:!RC2:!IDEA:` +
+		`-SEED:!eNULL:!aNULL:!MD5:-SHA384:-CAMELLIA:-ARIA:-AESCCM8
+Ciphersuites = TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256:TLS_AES_128_GCM_SHA256:TLS_AES_128_CCM_SHA256
+TLS.MinProtocol = TLSv1.2
+TLS.MaxProtocol = TLSv1.3
+DTLS.MinProtocol = DTLSv1.2
+DTLS.MaxProtocol = DTLSv1.2
+SignatureAlgorithms = ECDSA+SHA256:ECDSA+SHA384:ECDSA+SHA512:ed25519:ed448:rsa_pss_pss_sha256:rsa_pss_pss_sha384:` +
+		`rsa_pss_pss_sha512:rsa_pss_rsae_sha256:rsa_pss_rsae_sha384:rsa_pss_rsae_sha512:RSA+SHA256:RSA+SHA384:RSA+SHA512:` +
+		`ECDSA+SHA224:RSA+SHA224
+Groups = X25519:P-256:X448:P-521:P-384
+`
+)
+
+// TestHostPolicyFedora is a whole policy, in a file that is included.
+func TestHostPolicyFedora(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "opensslcnf.config")
+	if err := os.WriteFile(file, []byte(fedoraDefault), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		name  string
+		check func(t *testing.T)
+	}{
+		{"DEFAULT", func(t *testing.T) {
+			p := hostPolicy(t)
+			if len(p.Commands) != 8 || len(p.Groups) != 4 || len(p.TLS13CipherSuites) != 4 || p.SecurityLevel != 2 {
+				t.Errorf("%+v", p)
+			}
+			hello, _ := offer(t, contextClient(t, asItIs))
+			if want := []tls.CurveID{tls.X25519, tls.CurveP256, tls.CurveP384, tls.CurveP521}; !slices.Equal(hello.SupportedCurves, want) {
+				t.Errorf("offers %v", hello.SupportedCurves) // in crypto/tls's order
+			}
+			for _, version := range versions {
+				meet(contextClient(t, only(version)), contextServer(t, only(version))).works(t)
+				meet(goClient(only(version)), contextServer(t, asItIs)).works(t)
+				meet(contextClient(t, asItIs), goServer(only(version))).works(t)
+			}
+			refuses(t, "WithSignatureAlgorithms", plainClient(), ossl.WithSignatureAlgorithms(tls.PKCS1WithSHA1))
+			lines := strings.Split(p.String(), "\n")
+			for _, line := range lines {
+				if len(line) > 100 {
+					t.Errorf("%d bytes: %s", len(line), line)
+				}
+			}
+			if want := "groups      X25519 P-256 P-521 P-384"; !slices.Contains(lines, want) {
+				t.Errorf("%s\nlacks %s", p, want)
+			}
+		}},
+	} {
+		t.Run(test.name, func(t *testing.T) { underPolicy(t, fedora+file+"\n", test.check) })
+	}
+}
+
+// TestInteropHostPolicy compares ossl with openssl's own programs under the same policy: a client offers nothing that s_client
+// doesn't, and where the policy leaves a single choice, a server makes the same one as s_server.
+func TestInteropHostPolicy(t *testing.T) {
+	path := tool(t, "openssl")
+	info, err := ossl.Library()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(path, "version")
+	cmd.Env = hostEnv()
+	if out, err := cmd.Output(); err != nil || !strings.HasPrefix(string(out), "OpenSSL "+info.Version+" ") {
+		t.Skipf("openssl is not version %s: %s%v", info.Version, out, err)
+	}
+	for _, test := range []struct{ name, commands string }{
+		{"minimum", "MinProtocol = TLSv1.3\nCiphersuites = TLS_AES_256_GCM_SHA384\nGroups = P-384\n"},
+		{"maximum", "MaxProtocol = TLSv1.2\nCipherString = ECDHE-ECDSA-AES256-GCM-SHA384\nGroups = P-256\n"},
+		{"level", "MaxProtocol = TLSv1.3\nCipherString = DEFAULT:@SECLEVEL=3\nCiphersuites = TLS_AES_256_GCM_SHA384\nGroups = P-384\n"},
+		{"Suite B", "MaxProtocol = TLSv1.2\nCipherString = SUITEB128ONLY\n"},
+		{"signatures", "SignatureAlgorithms = ECDSA+SHA256:rsa_pss_rsae_sha512\nCiphersuites = TLS_CHACHA20_POLY1305_SHA256\n" +
+			"Groups = P-521\n"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			underPolicy(t, policyMain+test.commands, func(t *testing.T) {
+				f, conf := writeInteropFiles(t), "OPENSSL_CONF="+os.Getenv("OPENSSL_CONF")
+				ours, _ := offer(t, contextClient(t, asItIs))
+				theirs := helloOf(t, func(addr string) {
+					cmd := child(t, path, "s_client", "-connect", addr)
+					cmd.Env = append(cmd.Env, conf)
+					_ = cmd.Run() // it is not let in
+				})
+				for name, same := range map[string]bool{
+					"suites":     contains(theirs.CipherSuites, ours.CipherSuites),
+					"groups":     contains(theirs.SupportedCurves, ours.SupportedCurves),
+					"signatures": contains(theirs.SignatureSchemes, ours.SignatureSchemes),
+					"versions":   contains(theirs.SupportedVersions, ours.SupportedVersions),
+				} {
+					if !same {
+						t.Errorf("%s: ossl %+v\nopenssl %+v", name, ours, theirs)
+					}
+				}
+
+				server := child(t, path, "s_server", "-accept", "127.0.0.1:0", "-cert", f.serverCert, "-key", f.serverKey)
+				server.Env = append(server.Env, conf)
+				conn, err := tls.Dial("tcp", serve(t, server, "ACCEPT "), plainClient())
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer conn.Close()
+				want := conn.ConnectionState()
+				got := meet(goClient(), contextServer(t, asItIs)).works(t).client
+				if got.Version != want.Version || got.CipherSuite != want.CipherSuite || got.CurveID != want.CurveID {
+					t.Errorf("ossl %s\nopenssl %s", tlstest.DescribeState(got), tlstest.DescribeState(want))
+				}
+			})
+		})
+	}
+}
+
+// helloOf returns the hello of a program that connects to a server.
+func helloOf(t *testing.T, connect func(addr string)) (hello *tls.ClientHelloInfo) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		conn, err := l.Accept()
+		if err != nil {
+			return
+		}
+		defer conn.Close()
+		_ = tls.Server(conn, plainServer(func(c *tls.Config) {
+			c.GetConfigForClient = func(info *tls.ClientHelloInfo) (*tls.Config, error) {
+				hello = info
+				return nil, errors.New("enough")
+			}
+		})).Handshake()
+	}()
+	connect(l.Addr().String())
+	l.Close()
+	if <-done; hello == nil {
+		t.Fatal("no hello")
+	}
+	return hello
+}
+
+func contains[E comparable](all, some []E) bool {
+	return !slices.ContainsFunc(some, func(e E) bool { return !slices.Contains(all, e) })
+}

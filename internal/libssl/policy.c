@@ -1,0 +1,194 @@
+/*
+ * The host's policy: the section of openssl.cnf that the module ssl_conf calls system_default, config(5). SSL_CTX_new carries it
+ * out, and lets it go without a word if anything is wrong: if the file can't be read; if a module before ssl_conf fails; before
+ * 3.2, from the first command on that libssl doesn't take. And before 4.0 there is one such section in the process: whoever loads
+ * another file into a library context of its own changes it for all. So the commands are read here, of the same file and by
+ * libcrypto's own parser, and carried out on each SSL_CTX once more.
+ *
+ * What comes of them is decided above, in Go, by what such an SSL_CTX would offer: its ClientHello. The commands themselves are
+ * needed there as well, so that a default of libssl's is not taken for the host's word.
+ *
+ * libcrypto's own list of the commands can't be asked for: the functions by which libssl reads it are in no public header, and
+ * 4.0 has others than 3.x by the same names.
+ */
+
+#include "policy.h"
+#include "private.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { MAX_POLICY = 1 << 20 };
+
+static int append_command(bytes *list, uint8_t done, const char *name, const char *value)
+{
+	return bytes_append(list, &done, 1, MAX_POLICY) && bytes_append(list, name, strlen(name) + 1, MAX_POLICY) &&
+		bytes_append(list, value, strlen(value) + 1, MAX_POLICY);
+}
+
+/* As SSL_CTX_new does it: commands of the file, for both roles, but not those that load certificates. */
+static SSL_CONF_CTX *new_commander(SSL_CTX *s)
+{
+	SSL_CONF_CTX *conf = ossl_fn.SSL_CONF_CTX_new();
+
+	if (conf) {
+		ossl_fn.SSL_CONF_CTX_set_flags(conf,
+			(unsigned)(OSSL_SSL_CONF_FLAG_FILE | OSSL_SSL_CONF_FLAG_CLIENT | OSSL_SSL_CONF_FLAG_SERVER));
+		ossl_fn.SSL_CONF_CTX_set_ssl_ctx(conf, s);
+	}
+	return conf;
+}
+
+int ossl_policy_apply(SSL_CTX *s, const uint8_t *commands, size_t len, int tolerant)
+{
+	const char *p = (const char *)commands, *end = p + len, *value;
+	SSL_CONF_CTX *conf;
+	int ok = 1;
+
+	if (len == 0)
+		return 1;
+	conf = new_commander(s);
+	if (!conf)
+		return 0;
+	for (; p < end && ok; p = value + strlen(value) + 1) {
+		value = p + strlen(p) + 1;
+		ok = ossl_fn.SSL_CONF_cmd(conf, p, value) > 0 || tolerant;
+	}
+	ossl_fn.SSL_CONF_CTX_free(conf);
+	return ok;
+}
+
+/* Finds the last entry of a section by its name, up to the last dot of the entry's: CONF_modules_load(3). */
+static const char *find_module(const CONF *conf, const char *section, const char *name, int *missing)
+{
+	OPENSSL_STACK *entries = (OPENSSL_STACK *)ossl_fn.NCONF_get_section(conf, section);
+	const char *found = NULL;
+	int i;
+
+	*missing = !entries;
+	for (i = 0; entries && i < ossl_fn.OPENSSL_sk_num(entries); i++) {
+		const conf_value *entry = ossl_fn.OPENSSL_sk_value(entries, i);
+		const char *dot = strrchr(entry->name, '.');
+		size_t len = dot ? (size_t)(dot - entry->name) : strlen(entry->name);
+
+		if (len == strlen(name) && memcmp(entry->name, name, len) == 0)
+			found = entry->value;
+	}
+	return found;
+}
+
+/* Finds the commands. Returns NULL if there are none, or with a problem. */
+static OPENSSL_STACK *find_commands(const CONF *conf, const char **problem)
+{
+	const char *section = ossl_fn.NCONF_get_string(conf, NULL, "openssl_conf");
+	OPENSSL_STACK *commands = NULL;
+	int missing = 0;
+
+	if (section)
+		section = find_module(conf, section, "ssl_conf", &missing);
+	if (missing)
+		*problem = "there is no section as openssl_conf names it";
+	if (section)
+		section = find_module(conf, section, "system_default", &missing);
+	if (missing && !*problem)
+		*problem = "there is no section as ssl_conf names it";
+	if (section) {
+		commands = (OPENSSL_STACK *)ossl_fn.NCONF_get_section(conf, section);
+		if (!commands)
+			*problem = "there is no section as system_default names it";
+	}
+	return commands;
+}
+
+static const char *read_commands(SSL_CTX *s, const CONF *conf, bytes *list)
+{
+	const char *problem = NULL;
+	OPENSSL_STACK *commands = find_commands(conf, &problem);
+	SSL_CONF_CTX *commander;
+	int i;
+
+	if (!commands)
+		return problem;
+	commander = new_commander(s);
+	if (!commander)
+		return "out of memory";
+	for (i = 0; i < ossl_fn.OPENSSL_sk_num(commands) && !problem; i++) {
+		const conf_value *command = ossl_fn.OPENSSL_sk_value(commands, i);
+		const char *dot = strchr(command->name, '.'); /* what is before it makes names differ that must */
+		const char *name = dot ? dot + 1 : command->name;
+
+		if (!append_command(list, ossl_fn.SSL_CONF_cmd(commander, name, command->value) > 0, name, command->value))
+			problem = "out of memory";
+	}
+	ossl_fn.SSL_CONF_CTX_free(commander);
+	return problem;
+}
+
+uint8_t *ossl_policy_read(const char *file, size_t *len, const char **problem, unsigned long *errors)
+{
+	bytes list = {0};
+	CONF *conf = NULL;
+	SSL_CTX *s;
+	int ok;
+
+	*problem = NULL;
+	ossl_fn.ERR_clear_error();
+	s = ossl_new_ssl_ctx(0);
+	if (s && (access(file, F_OK) == 0 || (errno != ENOENT && errno != ENOTDIR))) { /* libcrypto does without */
+		conf = ossl_fn.NCONF_new(NULL);
+		if (!conf || ossl_fn.NCONF_load(conf, file, NULL) != 1)
+			*problem = "it can't be read";
+		else
+			*problem = read_commands(s, conf, &list);
+	}
+	if (s && !*problem && !list.data && !(list.data = malloc(1))) /* NULL is for failures */
+		*problem = "out of memory";
+	ok = s && !*problem;
+	if (!ok) {
+		ossl_drain_errors(errors);
+		bytes_free(&list);
+	}
+	ossl_fn.NCONF_free(conf); /* takes NULL */
+	ossl_fn.SSL_CTX_free(s);
+	ossl_fn.ERR_clear_error();
+	*len = list.len;
+	return list.data;
+}
+
+char *ossl_policy_file(void)
+{
+	char *file = ossl_fn.CONF_get1_default_config_file();
+	char *copy = file ? strdup(file) : NULL;
+
+	ossl_fn.CRYPTO_free(file, __FILE__, __LINE__);
+	return copy;
+}
+
+int ossl_ctx_no_tickets(ossl_ctx *ctx)
+{
+	return (ossl_fn.SSL_CTX_get_options(ctx->ssl) & (uint64_t)OSSL_SSL_OP_NO_TICKET) != 0;
+}
+
+void ossl_policy_narrow(SSL_CTX *s)
+{
+	/* Resumption of TLS 1.3 without a key exchange, and TLS 1.2 without the extended master secret. */
+	ossl_fn.SSL_CTX_clear_options(s, (uint64_t)(OSSL_SSL_OP_ALLOW_NO_DHE_KEX | OSSL_SSL_OP_NO_EXTENDED_MASTER_SECRET));
+}
+
+void ossl_policy_lift(SSL_CTX *s)
+{
+	uint64_t on = (uint64_t)OSSL_SSL_OP_ENABLE_MIDDLEBOX_COMPAT;
+	uint64_t off = (uint64_t)(OSSL_SSL_OP_NO_TLSv1_2 | OSSL_SSL_OP_NO_TLSv1_3 | OSSL_SSL_OP_NO_TICKET |
+		OSSL_SSL_OP_NO_ENCRYPT_THEN_MAC | OSSL_SSL_OP_ALLOW_UNSAFE_LEGACY_RENEGOTIATION | OSSL_SSL_OP_DISABLE_TLSEXT_CA_NAMES);
+
+	/* Each version's own default. */
+	*(ossl_fn.OpenSSL_version_num() < OSSL_V3_0 ? &on : &off) |= (uint64_t)OSSL_SSL_OP_LEGACY_SERVER_CONNECT;
+	ossl_fn.SSL_CTX_clear_options(s, off);
+	ossl_fn.SSL_CTX_set_options(s, on);
+	ossl_fn.SSL_CTX_ctrl(s, OSSL_SSL_CTRL_CLEAR_CERT_FLAGS,
+		OSSL_SSL_CERT_FLAG_TLS_STRICT | OSSL_SSL_CERT_FLAG_SUITEB_128_LOS, NULL); /* the latter is all of Suite B's */
+	ossl_fn.SSL_CTX_set_block_padding(s, 0);
+	ossl_fn.SSL_CTX_set_num_tickets(s, 2);
+}

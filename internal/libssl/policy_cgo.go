@@ -1,0 +1,59 @@
+//go:build cgo
+
+package libssl
+
+// #include <stdlib.h>
+// #include "policy.h"
+import "C"
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"runtime"
+	"unsafe"
+)
+
+// HostCommands returns the commands that a configuration file has for every SSL_CTX, in their order; none if there is no file.
+// The error says that the file can't be used. The library must be loaded.
+func HostCommands(file string) ([]HostCommand, error) {
+	name := C.CString(file)
+	defer C.free(unsafe.Pointer(name))
+	var n C.size_t
+	var problem *C.char
+	var errs [errorSlots]C.ulong
+	p := C.ossl_policy_read(name, &n, &problem, &errs[0])
+	if p == nil {
+		err := ErrNoContext
+		if problem != nil {
+			err = errors.New(C.GoString(problem))
+		}
+		if reason := (&Error{Codes: codes(&errs)}).Reason(); reason != "" {
+			err = fmt.Errorf("%w: %s", err, reason)
+		}
+		return nil, err
+	}
+	defer C.free(unsafe.Pointer(p))
+	// A byte, a name and a value each, ended by zeros.
+	var commands []HostCommand
+	for list := bytes.Clone(borrowed(p, n)); len(list) > 0; {
+		name, rest, _ := bytes.Cut(list[1:], []byte{0})
+		value, rest, _ := bytes.Cut(rest, []byte{0})
+		commands = append(commands, HostCommand{Name: string(name), Value: string(value), Done: list[0] == 1})
+		list = rest
+	}
+	return commands, nil
+}
+
+// ConfigFile returns the file that libcrypto reads its configuration from by default, or "".
+func ConfigFile() string {
+	file := C.ossl_policy_file()
+	defer C.free(unsafe.Pointer(file))
+	return C.GoString(file)
+}
+
+// NoTickets reports whether the context's SSL_CTX has tickets turned off.
+func (c *Context) NoTickets() bool {
+	defer runtime.KeepAlive(c)
+	return C.ossl_ctx_no_tickets(c.p) == 1
+}
