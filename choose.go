@@ -107,6 +107,7 @@ func (h *handshake) chooseCertificate(hello *tls.ClientHelloInfo) error {
 		return h.refuseHello(err, alertHandshakeFailure)
 	}
 	h.credential, h.local = cred, cert.Certificate
+	h.key, _ = cert.PrivateKey.(*Key)
 	return nil
 }
 
@@ -223,6 +224,7 @@ func (h *handshake) answerCertificate() error {
 			return &ConfigError{Field: "GetClientCertificate", Reason: "certificate can't be used", Err: err}
 		}
 		h.local = cert.Certificate
+		h.key, _ = cert.PrivateKey.(*Key)
 	}
 	c.mu.Lock()
 	defer c.unlock()

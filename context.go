@@ -25,7 +25,7 @@ type Context struct {
 	creds     credentialCache      // of all others
 	server    error                // why the Context can't serve, or nil
 	pauses    bool                 // clients pause for verification; servers never can
-	signs     bool                 // a certificate's key is a crypto.Signer that Go must call
+	signs     bool                 // signing may hold a thread: a certificate's key is a crypto.Signer, or elsewhere
 	peerLevel int                  // the security level that peers' verified chains must have, or 0
 	hellos    bool                 // servers pause at the ClientHello to choose
 	ticketKeys
@@ -167,7 +167,8 @@ func newContext(config *tls.Config, o *options) (*Context, error) {
 			return nil, &ConfigError{Field: "Certificates", Reason: fmt.Sprintf("certificate %d can't be used", i), Err: err}
 		}
 		c.static = append(c.static, cred)
-		c.signs = c.signs || cred.CallsGo()
+		key, _ := cert.PrivateKey.(*Key)
+		c.signs = c.signs || cred.MayBlock() || key != nil && key.mayBlock()
 		if len(config.Certificates) == 1 {
 			cfg.Credential = cred
 		}

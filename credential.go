@@ -145,7 +145,16 @@ func newCredential(cert *tls.Certificate, policy *hostPolicy, fips bool) (*libss
 		return nil, err
 	}
 	sigalgs, _ := namesOf(allowed, signatureNames)
-	switch signer.(type) {
+	switch key := signer.(type) {
+	case *Key:
+		if fips && key.Provider() != "fips" {
+			return nil, fmt.Errorf("private key of the OpenSSL provider %q would sign outside of the FIPS module", key.Provider())
+		}
+		cred, err := libssl.NewKeyCredential(fips, cert.Certificate, key.key, sigalgs, cert.OCSPStaple, scts)
+		if err != nil {
+			return nil, libraryError(err)
+		}
+		return cred, nil
 	case *rsa.PrivateKey, *ecdsa.PrivateKey, ed25519.PrivateKey:
 		pkcs8, err := x509.MarshalPKCS8PrivateKey(cert.PrivateKey)
 		if err != nil {

@@ -197,6 +197,8 @@ func TestFIPSRefusedByName(t *testing.T) {
 		{name: "keys given", edit: func(c *tls.Config) { c.SessionTicketsDisabled = false },
 			opts: []ossl.Option{ossl.WithTicketKeys(ring)}},
 		{name: "a crypto.Signer", field: "Certificates", edit: certificates(opaqueCert)},
+		{name: "a key of another provider", field: "Certificates",
+			edit: certificates(loaded(t, tlstest.P256, tlstest.ServerName))},
 		{name: "RSA-1024", field: "Certificates", edit: certificates(tlstest.ServerCert(tlstest.RSA1024))},
 		{name: "nobody", field: "WithRoots", opts: []ossl.Option{ossl.WithRoots(ossl.Roots{})}},
 		{name: "no client's", field: "WithClientRoots", opts: []ossl.Option{ossl.WithClientRoots(ossl.Roots{})}},

@@ -34,6 +34,7 @@ type handshake struct {
 	chainDecided       bool     // on the peer's chain, or on there being none
 	helloDone          bool     // the ClientHello was decided on
 	credential         *libssl.Credential
+	key                *Key           // of the certificate chosen, if it is one
 	local              [][]byte       // the chain that was chosen to be shown to the peer
 	offered            *storedSession // what a resumed connection takes of the session: a client's offer, a server's candidate
 	resumed            bool           // it was taken
@@ -175,6 +176,9 @@ func (h *handshake) begin() (libssl.Step, error) {
 		session = h.loadSession()
 	} else {
 		c.ctx.refreshTicketKeys()
+		if !c.ctx.hellos {
+			h.key, _ = c.ctx.config.Certificates[0].PrivateKey.(*Key)
+		}
 	}
 	if h.callsGo() {
 		h.verifier = &verifierRef{}
@@ -209,19 +213,19 @@ func (h *handshake) adopt(t *libssl.Conn) {
 func (h *handshake) step() (libssl.Step, error) {
 	c := h.c
 	if h.verifier != nil {
-		// Each step that may call Go can hold a thread for as long as a signer or a callback takes.
-		select {
-		case c.ctx.slots <- struct{}{}:
-		default:
-			select {
-			case c.ctx.slots <- struct{}{}:
-			case <-h.ctx.Done():
-				return libssl.Step{}, h.ctx.Err()
-			case <-c.closed():
-				return libssl.Step{}, net.ErrClosed
+		// Each step that may call Go, or a token, can hold a thread for as long as a signer or a callback takes. Who waits for its
+		// turn with a key doesn't keep the Context's others from theirs.
+		if h.key != nil && h.key.slots != nil {
+			turns := h.key.slots
+			if err := h.enter(turns); err != nil {
+				return libssl.Step{}, err
 			}
+			defer func() { <-turns }()
 		}
 		slots := c.ctx.slots
+		if err := h.enter(slots); err != nil {
+			return libssl.Step{}, err
+		}
 		defer func() { <-slots }()
 	}
 	h.takeBuffer()
@@ -237,6 +241,23 @@ func (h *handshake) step() (libssl.Step, error) {
 	step := h.tls.Handshake(c.in.data, h.out.mem, &h.facts)
 	h.consume(step.Consumed)
 	return step, nil
+}
+
+// enter waits for room in slots.
+func (h *handshake) enter(slots chan struct{}) error {
+	select {
+	case slots <- struct{}{}:
+		return nil
+	default:
+	}
+	select {
+	case slots <- struct{}{}:
+		return nil
+	case <-h.ctx.Done():
+		return h.ctx.Err()
+	case <-h.c.closed():
+		return net.ErrClosed
+	}
 }
 
 // consume follows what libssl took of the input.

@@ -27,7 +27,12 @@ func TestWithoutCgo(t *testing.T) {
 	constructors := map[string]func() error{
 		"Library":    func() error { _, err := ossl.Library(); return err },
 		"NewContext": func() error { _, err := ossl.NewContext(client); return err },
-		"Dial":       func() error { _, err := ossl.Dial("tcp", address, client); return err },
+		"LoadKey":    func() error { _, err := ossl.LoadKey("key.pem", ossl.WithProvider("pkcs11")); return err },
+		"LoadX509KeyPair": func() error {
+			_, err := ossl.LoadX509KeyPair("cert.pem", "key.pem")
+			return err
+		},
+		"Dial": func() error { _, err := ossl.Dial("tcp", address, client); return err },
 		"DialWithDialer": func() error {
 			_, err := ossl.DialWithDialer(new(net.Dialer), "tcp", address, client)
 			return err

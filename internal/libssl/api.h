@@ -62,6 +62,11 @@ typedef struct ossl_algorithm_st OSSL_ALGORITHM;
 typedef struct conf_st CONF;
 typedef struct conf_method_st CONF_METHOD;
 typedef struct ssl_conf_ctx_st SSL_CONF_CTX;
+typedef struct ossl_store_ctx_st OSSL_STORE_CTX;
+typedef struct ossl_store_info_st OSSL_STORE_INFO;
+typedef struct ossl_store_loader_st OSSL_STORE_LOADER;
+typedef struct ui_method_st UI_METHOD;
+typedef struct evp_md_ctx_st EVP_MD_CTX;
 
 /* 1.1.1 lacks some consts that 3.0 added; calls are the same. ci/headers defines this as empty for 1.1.1. */
 #ifndef OSSL_CONST_SINCE_3_0
@@ -384,6 +389,43 @@ typedef struct ssl_conf_ctx_st SSL_CONF_CTX;
 	X(CRYPTO, OSSL_V3_0, REQUIRED, int, EVP_PKEY_get_size, (const EVP_PKEY *pkey)) \
 	X(CRYPTO, OSSL_V3_0, REQUIRED, int, EVP_PKEY_is_a, (const EVP_PKEY *pkey, const char *name)) \
 	X(CRYPTO, OSSL_V3_0, REQUIRED, int, EVP_PKEY_eq, (const EVP_PKEY *a, const EVP_PKEY *b)) \
+	/* Stores: OSSL_STORE_open(3), OSSL_STORE_INFO(3), UI_UTIL_read_pw(3), UI_new(3), OSSL_STORE_LOADER(3), OSSL_PROVIDER(3) */ \
+	X(CRYPTO, OSSL_V1_1_1, REQUIRED, OSSL_STORE_CTX *, OSSL_STORE_open, (const char *uri, const UI_METHOD *ui_method, \
+		void *ui_data, OSSL_STORE_INFO *(*post_process)(OSSL_STORE_INFO *, void *), void *post_process_data)) \
+	X(CRYPTO, OSSL_V1_1_1, REQUIRED, int, OSSL_STORE_expect, (OSSL_STORE_CTX *ctx, int expected_type)) \
+	X(CRYPTO, OSSL_V1_1_1, REQUIRED, OSSL_STORE_INFO *, OSSL_STORE_load, (OSSL_STORE_CTX *ctx)) \
+	X(CRYPTO, OSSL_V1_1_1, REQUIRED, int, OSSL_STORE_eof, (OSSL_STORE_CTX *ctx)) \
+	X(CRYPTO, OSSL_V1_1_1, REQUIRED, int, OSSL_STORE_error, (OSSL_STORE_CTX *ctx)) \
+	X(CRYPTO, OSSL_V1_1_1, REQUIRED, int, OSSL_STORE_close, (OSSL_STORE_CTX *ctx)) \
+	X(CRYPTO, OSSL_V1_1_1, REQUIRED, int, OSSL_STORE_INFO_get_type, (const OSSL_STORE_INFO *info)) \
+	X(CRYPTO, OSSL_V1_1_1, REQUIRED, EVP_PKEY *, OSSL_STORE_INFO_get1_PKEY, (const OSSL_STORE_INFO *info)) \
+	X(CRYPTO, OSSL_V1_1_1, REQUIRED, X509 *, OSSL_STORE_INFO_get1_CERT, (const OSSL_STORE_INFO *info)) \
+	X(CRYPTO, OSSL_V1_1_1, REQUIRED, void, OSSL_STORE_INFO_free, (OSSL_STORE_INFO *info)) \
+	X(CRYPTO, OSSL_V3_0, REQUIRED, OSSL_STORE_LOADER *, OSSL_STORE_LOADER_fetch, \
+		(OSSL_LIB_CTX *libctx, const char *scheme, const char *properties)) \
+	X(CRYPTO, OSSL_V1_1_1, REQUIRED, void, OSSL_STORE_LOADER_free, (OSSL_STORE_LOADER *loader)) \
+	X(CRYPTO, OSSL_V3_0, REQUIRED, int, OSSL_PROVIDER_available, (OSSL_LIB_CTX *ctx, const char *name)) \
+	X(CRYPTO, OSSL_V1_1_1, REQUIRED, UI_METHOD *, UI_UTIL_wrap_read_pem_callback, \
+		(int (*cb)(char *, int, int, void *), int rwflag)) \
+	X(CRYPTO, OSSL_V1_1_1, REQUIRED, void, UI_destroy_method, (UI_METHOD *ui_method)) \
+	X(CRYPTO, OSSL_V1_1_1, OPTIONAL, UI_METHOD *, UI_OpenSSL, (void)) \
+	X(CRYPTO, OSSL_V1_1_1, REQUIRED, const UI_METHOD *, UI_null, (void)) \
+	X(CRYPTO, OSSL_V1_1_1, REQUIRED, const UI_METHOD *, UI_get_default_method, (void)) \
+	X(CRYPTO, OSSL_V1_1_1, REQUIRED, void, UI_set_default_method, (const UI_METHOD *meth)) \
+	/* Keys from stores: EVP_PKEY_sign(3), EVP_PKEY_CTX_ctrl(3), EVP_DigestSignInit(3), d2i_PUBKEY(3) */ \
+	X(CRYPTO, OSSL_V3_0, REQUIRED, const OSSL_PROVIDER *, EVP_PKEY_get0_provider, (const EVP_PKEY *key)) \
+	X(CRYPTO, OSSL_V1_1_1, REQUIRED, int, i2d_PUBKEY, (OSSL_CONST_SINCE_3_0 EVP_PKEY *a, unsigned char **out)) \
+	X(CRYPTO, OSSL_V1_1_1, REQUIRED, EVP_PKEY_CTX *, EVP_PKEY_CTX_new, (EVP_PKEY *pkey, ENGINE *e)) \
+	X(CRYPTO, OSSL_V1_1_1, REQUIRED, int, EVP_PKEY_CTX_ctrl_str, (EVP_PKEY_CTX *ctx, const char *type, const char *value)) \
+	X(CRYPTO, OSSL_V1_1_1, REQUIRED, int, EVP_PKEY_sign_init, (EVP_PKEY_CTX *ctx)) \
+	X(CRYPTO, OSSL_V1_1_1, REQUIRED, int, EVP_PKEY_sign, \
+		(EVP_PKEY_CTX *ctx, unsigned char *sig, size_t *siglen, const unsigned char *tbs, size_t tbslen)) \
+	X(CRYPTO, OSSL_V1_1_1, REQUIRED, EVP_MD_CTX *, EVP_MD_CTX_new, (void)) \
+	X(CRYPTO, OSSL_V1_1_1, REQUIRED, void, EVP_MD_CTX_free, (EVP_MD_CTX *ctx)) \
+	X(CRYPTO, OSSL_V1_1_1, REQUIRED, int, EVP_DigestSignInit, \
+		(EVP_MD_CTX *ctx, EVP_PKEY_CTX **pctx, const EVP_MD *type, ENGINE *e, EVP_PKEY *pkey)) \
+	X(CRYPTO, OSSL_V1_1_1, REQUIRED, int, EVP_DigestSign, \
+		(EVP_MD_CTX *ctx, unsigned char *sigret, size_t *siglen, const unsigned char *tbs, size_t tbslen)) \
 	/* Signers on 1.1.1: ENGINE_new(3), EVP_PKEY_meth_new(3), EVP_PKEY_set1_engine(3), RSA_get_ex_new_index(3) */ \
 	X(CRYPTO, OSSL_V1_1_1, ONLY_1_1_1, ENGINE *, ENGINE_new, (void)) \
 	X(CRYPTO, OSSL_V1_1_1, ONLY_1_1_1, int, ENGINE_free, (ENGINE *e)) \
@@ -405,7 +447,6 @@ typedef struct ssl_conf_ctx_st SSL_CONF_CTX;
 	X(CRYPTO, OSSL_V1_1_1, ONLY_1_1_1, int, EVP_PKEY_id, (const EVP_PKEY *pkey)) \
 	X(CRYPTO, OSSL_V1_1_1, ONLY_1_1_1, int, EVP_PKEY_size, (const EVP_PKEY *pkey)) \
 	X(CRYPTO, OSSL_V1_1_1, ONLY_1_1_1, int, EVP_MD_type, (const EVP_MD *md)) \
-	X(CRYPTO, OSSL_V1_1_1, ONLY_1_1_1, int, i2d_PUBKEY, (EVP_PKEY *a, unsigned char **out)) \
 	X(CRYPTO, OSSL_V1_1_1, ONLY_1_1_1, EVP_PKEY *, d2i_PUBKEY, (EVP_PKEY **a, const unsigned char **in, long len)) \
 	X(CRYPTO, OSSL_V1_1_1, ONLY_1_1_1, int, CRYPTO_get_ex_new_index, (int class_index, long argl, void *argp, \
 		void (*init)(void *, void *, CRYPTO_EX_DATA *, int, long, void *), \
@@ -431,6 +472,9 @@ typedef struct ssl_conf_ctx_st SSL_CONF_CTX;
 	K(OSSL_V1_1_1, BIO_FLAGS_SHOULD_RETRY, 0x08) \
 	K(OSSL_V1_1_1, BIO_CTRL_FLUSH, 11) \
 	K(OSSL_V3_0, BIO_CTRL_GET_KTLS_SEND, 73) \
+	K(OSSL_V1_1_1, OSSL_STORE_INFO_NAME, 1) \
+	K(OSSL_V3_0, OSSL_STORE_INFO_PKEY, 4) \
+	K(OSSL_V3_0, OSSL_STORE_INFO_CERT, 5) \
 	K(OSSL_V1_1_1, SSL_ERROR_SSL, 1) \
 	K(OSSL_V1_1_1, SSL_ERROR_WANT_READ, 2) \
 	K(OSSL_V1_1_1, SSL_ERROR_WANT_WRITE, 3) \

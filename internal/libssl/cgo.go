@@ -242,8 +242,9 @@ func (c *Context) SecurityLevel() int {
 
 // Credential is a certificate chain with its key, ready for use by any number of connections.
 type Credential struct {
-	p       *C.ossl_cred
-	callsGo bool
+	p        *C.ossl_cred
+	callsGo  bool
+	provider string // of the key, if it was loaded by URI
 }
 
 // NewCredential makes a credential of a chain and a PKCS #8 key, which it clears. sigalgs limits what the key may sign with, if
@@ -269,6 +270,13 @@ func ownCredential(c *Credential) *Credential {
 
 // CallsGo reports whether signing with the credential calls into Go, so that handshakes must allow it.
 func (c *Credential) CallsGo() bool { return c.callsGo }
+
+// MayBlock reports whether signing with the credential may take long: it calls Go, or the key is of a provider that is not
+// OpenSSL's own.
+func (c *Credential) MayBlock() bool { return c.callsGo || !IsOwnProvider(c.provider) }
+
+// Provider returns the name of the provider that has the key, if that was loaded by URI, and "" otherwise.
+func (c *Credential) Provider() string { return c.provider }
 
 // Conn is one connection: an SSL between two windows. Its methods must not be called at the same time.
 type Conn struct {

@@ -50,9 +50,38 @@ static ossl_step end(conn *c, ossl_step step)
 	return step;
 }
 
+/*
+ * SSL_get_error takes any error in the thread's queue for a failure of libssl's. A provider may leave some there of what it got
+ * over: pkcs11-provider 1.0 does where two threads want its login at once. Libraries of providers are numbered from ERR_LIB_USER
+ * on; and libssl never fails without an error of its own, so without one of those, ask it with an empty queue. Returns 1 if it
+ * did fail, with the queue moved into c->pub.errors.
+ */
+static int drop_foreign_errors(conn *c)
+{
+	enum { LIB_SSL = 20, LIB_USER = 128 }; /* ERR_LIB_…, ERR_GET_LIB(3) of 3.0 and later */
+	unsigned long e, first = ossl_fn.ERR_peek_error();
+	int n = 0, own = 0;
+
+	if (!ossl_fn.OSSL_PROVIDER_do_all || (first >> 23 & 0xff) < LIB_USER || first >> 31)
+		return 0;
+	memset(c->pub.errors, 0, sizeof c->pub.errors);
+	while ((e = ossl_fn.ERR_get_error()) != 0) {
+		own |= (e >> 23 & 0xff) == LIB_SSL;
+		if (n < OSSL_MAX_ERRORS)
+			c->pub.errors[n++] = e;
+	}
+	if (!own)
+		memset(c->pub.errors, 0, sizeof c->pub.errors);
+	return own;
+}
+
 /* Turns a libssl return value of 0 or less into a status. A fatal one is for good. */
 static int32_t status_of(conn *c, int ret)
 {
+	if (drop_foreign_errors(c)) {
+		c->failed = 1;
+		return OSSL_FATAL;
+	}
 	switch (ossl_fn.SSL_get_error(c->ssl, ret)) {
 	case OSSL_SSL_ERROR_WANT_READ:
 		return OSSL_WANT_READ;

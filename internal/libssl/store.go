@@ -1,0 +1,48 @@
+package libssl
+
+import "crypto"
+
+// Loaded is what a store has.
+type Loaded struct {
+	Key      *Key     // the first private key, nil if there is none
+	Keys     int      // how many there are, copies of the first one not counted
+	Certs    [][]byte // DER
+	Folder   bool     // the URI is one
+	Unserved bool     // no provider that is active knows the URI's scheme
+	Asked    bool     // a passphrase or PIN was asked for
+}
+
+// IsOwnProvider reports whether a provider is part of OpenSSL, so that its keys are in the process's memory and sign without
+// delay.
+func IsOwnProvider(name string) bool {
+	switch name {
+	case "", "default", "base", "fips", "legacy", "null":
+		return true
+	}
+	return false
+}
+
+// HashName returns OpenSSL's name of a hash function, "" for one that is not to be signed with.
+func HashName(h crypto.Hash) string {
+	switch h {
+	case crypto.SHA1:
+		return "SHA1"
+	case crypto.SHA224:
+		return "SHA224"
+	case crypto.SHA256:
+		return "SHA256"
+	case crypto.SHA384:
+		return "SHA384"
+	case crypto.SHA512:
+		return "SHA512"
+	}
+	return ""
+}
+
+// How [Key.Sign] signs.
+const (
+	SignRSAPKCS1 = signRSAPKCS1
+	SignRSAPSS   = signRSAPSS
+	SignECDSA    = signECDSA
+	SignEd25519  = signEd25519
+)

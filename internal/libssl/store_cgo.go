@@ -1,0 +1,177 @@
+//go:build cgo
+
+package libssl
+
+/*
+#include <stdlib.h>
+#include "store.h"
+
+#cgo noescape ossl_key_public
+#cgo nocallback ossl_key_public
+#cgo noescape ossl_key_sign
+#cgo nocallback ossl_key_sign
+*/
+import "C"
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"runtime"
+	"runtime/cgo"
+	"sync"
+	"unsafe"
+)
+
+// Key is a private key that stays where OpenSSL found it. Its methods may be called at the same time.
+type Key struct {
+	p        *C.ossl_key
+	provider string
+}
+
+// asking is what osslGoPassphrase reaches.
+type asking struct {
+	ask      func() ([]byte, error) // nil if there is nobody to ask
+	asked    bool
+	answer   []byte
+	err      error
+	panicked any
+}
+
+// passphrase returns the answer of the one time that ask is called, nil for none.
+func (a *asking) passphrase(max int) []byte {
+	if !a.asked {
+		a.asked = true
+		if a.ask != nil {
+			a.answer, a.err = a.ask()
+		}
+	}
+	if a.err == nil && len(a.answer) > max {
+		a.err = fmt.Errorf("a passphrase of %d bytes, where %d are the most", len(a.answer), max)
+	}
+	if a.err != nil {
+		return nil
+	}
+	return a.answer
+}
+
+// osslGoPassphrase is called on libcrypto's thread for a passphrase or PIN. No panic gets out.
+//
+//export osslGoPassphrase
+func osslGoPassphrase(handle C.uintptr_t, buf *C.uint8_t, size C.int32_t) (n C.int32_t) {
+	a, ok := valueOf(handle).(*asking)
+	if !ok || size <= 0 {
+		return 0
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			n, a.panicked, a.err = 0, p, errors.New("panic")
+		}
+	}()
+	return C.int32_t(copy(unsafe.Slice((*byte)(unsafe.Pointer(buf)), int(size)), a.passphrase(int(size))))
+}
+
+// LoadStore loads the keys, or else the certificates, that a URI names, which may be a file's. ask is called at most once, for a
+// passphrase or PIN, which it gives away; it may be nil. The library must be loaded. What was found out is returned with an error
+// too.
+func LoadStore(uri string, file, keys bool, ask func() ([]byte, error)) (*Loaded, error) {
+	name := C.CString(uri)
+	defer func() {
+		clear(unsafe.Slice((*byte)(unsafe.Pointer(name)), len(uri))) // it may have a PIN
+		C.free(unsafe.Pointer(name))
+	}()
+	a := &asking{ask: ask}
+	defer func() { clear(a.answer) }()
+	handle := cgo.NewHandle(a)
+	defer handle.Delete()
+	what := C.int(C.OSSL_STORE_CERTS)
+	if keys {
+		what = C.OSSL_STORE_KEYS
+	}
+	var found C.ossl_loaded
+	var errs [errorSlots]C.ulong
+	ok := C.ossl_store_load(name, C.int(flag(file)), what, C.uintptr_t(handle), &found, &errs[0])
+	defer C.ossl_loaded_free(&found)
+	loaded := &Loaded{Keys: int(found.keys), Folder: found.names > 0, Unserved: found.unserved != 0, Asked: a.asked}
+	if found.key != nil {
+		loaded.Key = &Key{p: found.key, provider: C.GoString(C.ossl_key_provider(found.key))}
+		runtime.AddCleanup(loaded.Key, func(p *C.ossl_key) { C.ossl_key_free(p) }, found.key)
+	}
+	for packed := C.GoBytes(unsafe.Pointer(found.certs), C.int(found.certs_len)); len(packed) >= 4; {
+		n := 4 + int(binary.BigEndian.Uint32(packed))
+		loaded.Certs = append(loaded.Certs, packed[4:n:n])
+		packed = packed[n:]
+	}
+	switch {
+	case a.panicked != nil:
+		panic(a.panicked)
+	case a.err != nil:
+		return loaded, a.err
+	case ok != 1:
+		return loaded, &Error{Op: "load", Codes: codes(&errs)}
+	}
+	return loaded, nil
+}
+
+var providerMu sync.Mutex
+
+// LoadProvider loads a provider into the process's default library context, where it stays.
+func LoadProvider(name string) error {
+	providerMu.Lock() // who comes second finds it there
+	defer providerMu.Unlock()
+	s := C.CString(name)
+	defer C.free(unsafe.Pointer(s))
+	var errs [errorSlots]C.ulong
+	if C.ossl_provider_load(s, &errs[0]) != 1 {
+		return &Error{Op: "load provider", Codes: codes(&errs)}
+	}
+	return nil
+}
+
+// NeverPrompt keeps providers from asking for a PIN at the terminal, unless the process has chosen how to ask.
+func NeverPrompt() { C.ossl_prompt_never() }
+
+// Public returns the key's SubjectPublicKeyInfo.
+func (k *Key) Public() ([]byte, error) {
+	defer runtime.KeepAlive(k)
+	var errs [errorSlots]C.ulong
+	der := make([]byte, 1<<14)
+	n := C.ossl_key_public(k.p, bytePtr(der), C.size_t(len(der)), &errs[0])
+	if n == 0 {
+		return nil, &Error{Op: "public key", Codes: codes(&errs)}
+	}
+	return der[:n:n], nil
+}
+
+// Provider returns the name of the provider that has the key, "" on 1.1.1.
+func (k *Key) Provider() string { return k.provider }
+
+// Sign signs a digest, or with Ed25519 a message. hash is a HashName or "", salt is for PSS: "max", "digest" or a number.
+func (k *Key) Sign(algorithm int, hash, salt string, tbs []byte) ([]byte, error) {
+	defer runtime.KeepAlive(k)
+	h, s := cString(hash), cString(salt)
+	defer C.free(unsafe.Pointer(h))
+	defer C.free(unsafe.Pointer(s))
+	var errs [errorSlots]C.ulong
+	sig := make([]byte, 1<<11) // RSA with 16384 bits, which is the longest
+	n := C.ossl_key_sign(k.p, C.int(algorithm), h, s, bytePtr(tbs), C.size_t(len(tbs)), bytePtr(sig), C.size_t(len(sig)), &errs[0])
+	if n == 0 {
+		return nil, &Error{Op: "sign", Codes: codes(&errs)}
+	}
+	return sig[:n:n], nil
+}
+
+// NewKeyCredential makes a credential of a chain and a key of OpenSSL's. fips and sigalgs are as for [NewCredential].
+func NewKeyCredential(fips bool, chain [][]byte, key *Key, sigalgs string, staple, scts []byte) (*Credential, error) {
+	defer runtime.KeepAlive(key)
+	packed := PackChain(chain)
+	list := cString(sigalgs)
+	defer C.free(unsafe.Pointer(list))
+	var errs [errorSlots]C.ulong
+	p := C.ossl_cred_new_key(C.int(flag(fips)), bytePtr(packed), C.size_t(len(packed)), key.p, list, bytePtr(staple),
+		C.size_t(len(staple)), bytePtr(scts), C.size_t(len(scts)), &errs[0])
+	if p == nil {
+		return nil, &Error{Op: "load certificate for a key", Codes: codes(&errs)}
+	}
+	return ownCredential(&Credential{p: p, provider: key.provider}), nil
+}

@@ -1,0 +1,28 @@
+//go:build !cgo
+
+package libssl
+
+// Key is a private key that stays where OpenSSL found it. Without cgo there is none.
+type Key struct{}
+
+// LoadStore returns ErrUnavailable.
+func LoadStore(string, bool, bool, func() ([]byte, error)) (*Loaded, error) {
+	return nil, ErrUnavailable
+}
+
+// LoadProvider returns ErrUnavailable.
+func LoadProvider(string) error { return ErrUnavailable }
+
+// NeverPrompt does nothing.
+func NeverPrompt() {}
+
+// NewKeyCredential returns ErrUnavailable.
+func NewKeyCredential(bool, [][]byte, *Key, string, []byte, []byte) (*Credential, error) {
+	return nil, ErrUnavailable
+}
+
+// The methods exist so that callers compile.
+
+func (k *Key) Public() ([]byte, error)                          { return nil, ErrUnavailable }
+func (k *Key) Provider() string                                 { return "" }
+func (k *Key) Sign(int, string, string, []byte) ([]byte, error) { return nil, ErrUnavailable }

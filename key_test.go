@@ -1,0 +1,377 @@
+//go:build cgo
+
+package ossl_test
+
+import (
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ossl-go/ossl"
+	"github.com/ossl-go/ossl/internal/tlstest"
+)
+
+// checkSignature has a key sign, and verifies that.
+func checkSignature(t *testing.T, key crypto.Signer) {
+	t.Helper()
+	opts := crypto.SignerOpts(crypto.SHA256)
+	if _, ok := key.Public().(ed25519.PublicKey); ok {
+		opts = crypto.Hash(0)
+	}
+	signAndVerify(t, key, opts)
+}
+
+// signAndVerify signs a digest of the size that opts ask for, and verifies the signature.
+func signAndVerify(t *testing.T, key crypto.Signer, opts crypto.SignerOpts) {
+	t.Helper()
+	h := opts.HashFunc()
+	digest := make([]byte, 32)
+	if h != 0 {
+		digest = make([]byte, h.Size())
+	}
+	_, _ = rand.Read(digest)
+	sig, err := key.Sign(rand.Reader, digest, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	switch public := key.Public().(type) {
+	case *rsa.PublicKey:
+		if pss, ok := opts.(*rsa.PSSOptions); ok {
+			err = rsa.VerifyPSS(public, h, digest, sig, pss)
+		} else {
+			err = rsa.VerifyPKCS1v15(public, h, digest, sig)
+		}
+	case *ecdsa.PublicKey:
+		if !ecdsa.VerifyASN1(public, digest, sig) {
+			err = fmt.Errorf("not verified")
+		}
+	case ed25519.PublicKey:
+		err = ed25519.VerifyWithOptions(public, digest, sig, &ed25519.Options{})
+	}
+	if err != nil {
+		t.Errorf("%T: %v", key.Public(), err)
+	}
+}
+
+// loaded returns a key of this kind that OpenSSL holds, and its certificate.
+func loaded(t *testing.T, kind tlstest.KeyKind, name string, opts ...ossl.KeyOption) tls.Certificate {
+	t.Helper()
+	cert := tlstest.New(tlstest.Options{Kind: kind, Names: []string{name}})
+	pair, err := ossl.LoadX509KeyPair(write(t, "cert.pem", pemOf("CERTIFICATE", cert.Certificate...)),
+		write(t, "key.pem", keyPEM(t, cert.PrivateKey)), opts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pair
+}
+
+// Key.Sign keeps crypto.Signer's contract, and refuses what crypto/rsa, crypto/ecdsa and crypto/ed25519 refuse.
+func TestKeySign(t *testing.T) {
+	kinds := []tlstest.KeyKind{tlstest.RSA2048, tlstest.P256, tlstest.P384, tlstest.P521, tlstest.Ed25519}
+	hashes := []crypto.Hash{crypto.SHA1, crypto.SHA224, crypto.SHA256, crypto.SHA384, crypto.SHA512}
+	for _, kind := range kinds {
+		key := loaded(t, kind, tlstest.ServerName).PrivateKey.(*ossl.Key)
+		sign := func(name string, opts crypto.SignerOpts) {
+			t.Run(fmt.Sprintf("%s/%s", kind, name), func(t *testing.T) { signAndVerify(t, key, opts) })
+		}
+		refuse := func(name string, digest []byte, opts crypto.SignerOpts) {
+			t.Run(fmt.Sprintf("%s/refused/%s", kind, name), func(t *testing.T) {
+				if sig, err := key.Sign(rand.Reader, digest, opts); err == nil || sig != nil {
+					t.Errorf("%x, %v", sig, err)
+				}
+			})
+		}
+		refuse("no options", make([]byte, 32), nil)
+		if kind == tlstest.Ed25519 {
+			sign("message", crypto.Hash(0))
+			sign("options", &ed25519.Options{})
+			refuse("prehashed", make([]byte, 64), crypto.SHA512)
+			refuse("prehashed by options", make([]byte, 64), &ed25519.Options{Hash: crypto.SHA512})
+			refuse("context", make([]byte, 64), &ed25519.Options{Context: "x"})
+			continue
+		}
+		for _, h := range hashes {
+			sign(h.String(), h)
+		}
+		sign("no hash", crypto.Hash(0))
+		refuse("short digest", make([]byte, 31), crypto.SHA256)
+		refuse("MD5", make([]byte, 16), crypto.MD5)
+		refuse("SHA-512/256", make([]byte, 32), crypto.SHA512_256)
+		refuse("SHA-3", make([]byte, 32), crypto.SHA3_256)
+		if kind != tlstest.RSA2048 {
+			continue
+		}
+		for _, h := range hashes {
+			for _, salt := range []int{rsa.PSSSaltLengthAuto, rsa.PSSSaltLengthEqualsHash, 1, 20, 48} {
+				sign(fmt.Sprintf("PSS/%v/%d", h, salt), &rsa.PSSOptions{SaltLength: salt, Hash: h})
+			}
+		}
+		refuse("PSS without hash", make([]byte, 32), &rsa.PSSOptions{})
+		refuse("PSS with too much salt", make([]byte, 32), &rsa.PSSOptions{SaltLength: 500, Hash: crypto.SHA256})
+		refuse("PSS with negative salt", make([]byte, 32), &rsa.PSSOptions{SaltLength: -2, Hash: crypto.SHA256})
+		refuse("raw, too long", make([]byte, 250), crypto.Hash(0))
+	}
+}
+
+// A certificate request is what else a key is for.
+func TestKeySignsRequests(t *testing.T) {
+	for _, kind := range tlstest.KeyKinds {
+		key := loaded(t, kind, tlstest.ServerName).PrivateKey.(*ossl.Key)
+		der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{Subject: pkix.Name{CommonName: "x"}}, key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		request, err := x509.ParseCertificateRequest(der)
+		if err == nil {
+			err = request.CheckSignature()
+		}
+		if err != nil {
+			t.Errorf("%s: %v", kind, err)
+		}
+	}
+}
+
+// Such a key serves both sides of every pairing, however its certificate is chosen; crypto/tls too takes it for a crypto.Signer.
+func TestKeyHandshakes(t *testing.T) {
+	for _, kind := range []tlstest.KeyKind{tlstest.RSA2048, tlstest.P256, tlstest.P384, tlstest.Ed25519} {
+		clientCert, serverCert := loaded(t, kind, tlstest.ClientName), loaded(t, kind, tlstest.ServerName)
+		bounded := loaded(t, kind, tlstest.ServerName, ossl.WithMaxSigners(1))
+		for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
+			for _, stacks := range [][2]string{{"ossl", "std"}, {"std", "ossl"}, {"ossl", "ossl"}} {
+				for _, chosen := range []string{"Certificates", "several", "callback", "GetConfigForClient", "bounded"} {
+					t.Run(fmt.Sprintf("%s/%s/%s-%s/%s", kind, tls.VersionName(version), stacks[0], stacks[1], chosen), func(t *testing.T) {
+						client, server := clientConfig(version), serverConfig(version)
+						server.ClientAuth = tls.RequireAndVerifyClientCert
+						client.Certificates, server.Certificates = []tls.Certificate{clientCert}, []tls.Certificate{serverCert}
+						other := tlstest.New(tlstest.Options{Names: []string{tlstest.OtherName}})
+						switch chosen {
+						case "several":
+							client.Certificates = append(client.Certificates, other)
+							server.Certificates = append(server.Certificates, other)
+						case "callback":
+							client.Certificates, server.Certificates = nil, nil
+							client.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &clientCert, nil }
+							server.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return &serverCert, nil }
+						case "GetConfigForClient":
+							inner := server.Clone()
+							server.Certificates = []tls.Certificate{other}
+							server.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) { return inner, nil }
+						case "bounded":
+							server.Certificates[0] = bounded
+						}
+						clientErr, serverErr := pair(stacks[0], stacks[1], client, server)
+						if clientErr != nil || serverErr != nil {
+							t.Fatalf("client: %v; server: %v", clientErr, serverErr)
+						}
+					})
+				}
+			}
+		}
+	}
+}
+
+// Key exchange by RSA, where the key decrypts: what a crypto.Signer can't do.
+func TestKeyExchange(t *testing.T) {
+	server, client := serverConfig(tls.VersionTLS12), clientConfig(tls.VersionTLS12)
+	server.Certificates = []tls.Certificate{loaded(t, tlstest.RSA2048, tlstest.ServerName)}
+	server.CipherSuites = []uint16{tls.TLS_RSA_WITH_AES_128_GCM_SHA256}
+	client.CipherSuites = server.CipherSuites
+	if clientErr, serverErr := pair("std", "ossl", client, server); clientErr != nil || serverErr != nil {
+		t.Errorf("client: %v; server: %v", clientErr, serverErr)
+	}
+}
+
+// What the certificate says of signature algorithms holds: it is how to use a token that can't sign by RSA-PSS.
+func TestKeySignatureAlgorithms(t *testing.T) {
+	cert := loaded(t, tlstest.RSA2048, tlstest.ServerName)
+	cert.SupportedSignatureAlgorithms = []tls.SignatureScheme{tls.PKCS1WithSHA256}
+	server := &tls.Config{Certificates: []tls.Certificate{cert}}
+	if clientErr, serverErr := pair("std", "ossl", clientConfig(tls.VersionTLS12), server); clientErr != nil || serverErr != nil {
+		t.Errorf("TLS 1.2: client: %v; server: %v", clientErr, serverErr)
+	}
+	// TLS 1.3 has no other signatures with RSA: RFC 8446, section 4.2.3.
+	if clientErr, serverErr := pair("std", "ossl", clientConfig(tls.VersionTLS13), server); clientErr == nil || serverErr == nil {
+		t.Errorf("TLS 1.3: client: %v; server: %v", clientErr, serverErr)
+	}
+	cert.SupportedSignatureAlgorithms = []tls.SignatureScheme{tls.PSSWithSHA256}
+	server = &tls.Config{Certificates: []tls.Certificate{cert}}
+	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
+		if clientErr, serverErr := pair("std", "ossl", clientConfig(version), server); clientErr != nil || serverErr != nil {
+			t.Errorf("%s: client: %v; server: %v", tls.VersionName(version), clientErr, serverErr)
+		}
+	}
+}
+
+// A key's formats show where it is from and nothing else.
+func TestKeyFormats(t *testing.T) {
+	file := write(t, "key.pem", keyPEM(t, tlstest.Key(tlstest.P256, "leaf")))
+	key, err := ossl.LoadKey(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, format := range []string{"%v", "%+v", "%#v", "%s"} {
+		if got := fmt.Sprintf(format, key); got != "key "+file {
+			t.Errorf("%s gives %q", format, got)
+		}
+	}
+}
+
+// Contexts and credentials keep what they need of a key; nobody keeps what nobody needs. ci/asan has leaks reported.
+func TestKeyLifetime(t *testing.T) {
+	config := &tls.Config{Certificates: []tls.Certificate{loaded(t, tlstest.P256, tlstest.ServerName)}}
+	ctx, err := ossl.NewContext(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	freed := make(chan struct{})
+	runtime.AddCleanup(config.Certificates[0].PrivateKey.(*ossl.Key), func(int) { close(freed) }, 0)
+	config.Certificates[0].PrivateKey = nil
+	collect := func() { // and what cleanups made garbage of
+		for range 3 {
+			runtime.GC()
+		}
+	}
+	collect()
+	a, b := tlstest.Buffered()
+	server := ctx.Server(b)
+	done := make(chan error)
+	go func() { done <- server.Handshake() }()
+	client := tls.Client(a, clientConfig(tls.VersionTLS13))
+	if err := client.Handshake(); err != nil {
+		t.Error(err)
+	}
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	client.Close()
+	server.Close()
+	runtime.KeepAlive(ctx)
+	ctx, server = nil, nil
+	deadline := time.After(30 * time.Second)
+	for {
+		collect()
+		select {
+		case <-freed:
+			return
+		case <-deadline:
+			t.Fatal("the key is still there")
+		case <-time.After(time.Millisecond):
+		}
+	}
+}
+
+// Handshakes wait for their turn with a key in Go, where Close and cancellation reach them, and don't keep others from theirs.
+func TestMaxSigners(t *testing.T) {
+	cert := loaded(t, tlstest.P256, tlstest.ServerName, ossl.WithMaxSigners(1))
+	release := ossl.OccupyKey(cert.PrivateKey.(*ossl.Key))
+	server := serverConfig(tls.VersionTLS13)
+	server.GetCertificate = func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+		if hello.ServerName == tlstest.OtherName {
+			other := tlstest.New(tlstest.Options{Names: []string{tlstest.OtherName}})
+			return &other, nil
+		}
+		return &cert, nil
+	}
+	ctx, err := ossl.NewContext(server)
+	if err != nil {
+		t.Fatal(err)
+	}
+	single := serverConfig(tls.VersionTLS12)
+	single.Certificates = []tls.Certificate{cert}
+	fixed, err := ossl.NewContext(single)
+	if err != nil {
+		t.Fatal(err)
+	}
+	start := func(ctx *ossl.Context, name string) (server *ossl.Conn, serverErr, clientErr chan error) {
+		a, b := tlstest.Buffered()
+		serverErr, clientErr = make(chan error, 1), make(chan error, 1)
+		server = ctx.Server(b)
+		client := clientConfig(tls.VersionTLS13)
+		client.MinVersion, client.ServerName = tls.VersionTLS12, name
+		go func() { serverErr <- server.Handshake() }()
+		go func() {
+			c := tls.Client(a, client)
+			clientErr <- c.Handshake()
+			t.Cleanup(func() { c.Close() })
+		}()
+		return server, serverErr, clientErr
+	}
+	stays, staysErr, staysClient := start(ctx, tlstest.ServerName)
+	_, fixedErr, fixedClient := start(fixed, tlstest.ServerName)
+	// More than a Context's slots: were they held while waiting, nobody else would get one.
+	var closes []*ossl.Conn
+	var closesErr []chan error
+	for range ossl.MaxBlockedHandshakes + 10 {
+		c, errs, _ := start(ctx, tlstest.ServerName)
+		closes, closesErr = append(closes, c), append(closesErr, errs)
+	}
+	_, otherErr, otherClient := start(ctx, tlstest.OtherName)
+	for _, errs := range []chan error{otherErr, otherClient} {
+		if err := <-errs; err != nil {
+			t.Errorf("with another key: %v", err)
+		}
+	}
+	for i, c := range closes {
+		c.Close()
+		if err := <-closesErr[i]; err == nil {
+			t.Error("a handshake succeeded though its key was occupied")
+		}
+	}
+	select {
+	case err := <-staysErr:
+		t.Errorf("did not wait: %v", err)
+	case err := <-fixedErr:
+		t.Errorf("with one certificate: did not wait: %v", err)
+	default:
+	}
+	release()
+	for _, errs := range []chan error{staysErr, staysClient, fixedErr, fixedClient} {
+		if err := <-errs; err != nil {
+			t.Errorf("after its turn: %v", err)
+		}
+	}
+	stays.Close()
+	if ossl.OccupiedKey(cert.PrivateKey.(*ossl.Key)) != 0 {
+		t.Error("still occupied")
+	}
+	checkSignature(t, cert.PrivateKey.(*ossl.Key))
+}
+
+// URIs are shown without what may be a secret.
+func TestShowURI(t *testing.T) {
+	for uri, want := range map[string]string{
+		"key.pem":               "key.pem",
+		"file:/etc/key.pem":     "file:/etc/key.pem",
+		"C:\\keys\\key.pem?x=1": "C:\\keys\\key.pem?x=1",
+		"pkcs11:token=t;object=key;type=private;id=%01?pin-value=1234": "pkcs11:token=t;object=key;type=private;id=%01?pin-value=...",
+		"pkcs11:token=t?pin-source=file:/etc/pin&module-name=p":        "pkcs11:token=t?pin-source=...&module-name=p",
+		"pkcs11:token=t;pin-value=1234;object=k":                       "pkcs11:token=t;pin-value=...;object=k",
+		"PKCS11:token=t?PIN-VALUE=1234":                                "PKCS11:token=t?PIN-VALUE=...",
+		"pkcs11:token=t?pin%2Dvalue=1234":                              "pkcs11:token=t?pin%2Dvalue=...",
+		"pkcs11:object=k pin-value=1234":                               "pkcs11:object=...",
+		"pkcs11:1234":                                                  "pkcs11:...",
+		"pkcs11:":                                                      "pkcs11:",
+		"handle:0x81000001":                                            "handle:0x81000001",
+		"tpm:key?password=1234":                                        "tpm:key?...",
+		"other://user:1234@host/key":                                   "other:...",
+		"pkcs11:token=t?pin-value=12&34":                               "pkcs11:token=t?pin-value=...&...",
+		"pkcs11:token=t;object=a=b":                                    "pkcs11:token=t;object=a=b",
+	} {
+		if got := ossl.ShowURI(uri); got != want {
+			t.Errorf("%s: %s, want %s", uri, got, want)
+		}
+		if strings.Contains(ossl.ShowURI(uri), "1234") {
+			t.Errorf("%s shows a PIN", uri)
+		}
+	}
+}
