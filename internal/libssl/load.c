@@ -28,6 +28,7 @@ static int find_symbols(ossl_table *t, void *ssl, void *crypto, char *report, si
 	unsigned long version;
 	const char *newer = NULL;
 	size_t used = 0;
+	int newer_count = 0;
 
 	memset(t, 0, sizeof *t);
 	*(void **)&t->OpenSSL_version_num = crypto ? dl_symbol(crypto, "OpenSSL_version_num") : NULL;
@@ -46,15 +47,17 @@ static int find_symbols(ossl_table *t, void *ssl, void *crypto, char *report, si
 #define ONLY_1_1_1 (version < OSSL_V3_0)
 #define HANDLE_SSL ssl
 #define HANDLE_CRYPTO crypto
-#define IN_SSL(lib_name) (HANDLE_##lib_name == ssl && #lib_name[0] == 'S')
+#define IN_SSL(lib_name) (#lib_name[0] == 'S')
 #define LOAD(lib_name, since, need, ret, name, params) \
 	*(void **)&t->name = dl_symbol(HANDLE_##lib_name, #name); \
 	if (!t->name && (need) && version >= (unsigned long)(since)) { \
 		append(report, size, &used, used ? " " : "missing symbols: "); \
 		append(report, size, &used, #name); \
 	} \
-	if (t->name && IN_SSL(lib_name) && version < (unsigned long)(since)) \
-		newer = #name;
+	if (t->name && IN_SSL(lib_name) && version < (unsigned long)(since)) { \
+		newer = #name; \
+		newer_count++; \
+	}
 	OSSL_API(LOAD)
 #undef LOAD
 #undef REQUIRED
@@ -65,7 +68,9 @@ static int find_symbols(ossl_table *t, void *ssl, void *crypto, char *report, si
 #undef IN_SSL
 	if (used > 0)
 		return -1;
-	if (newer) {
+	/* Of one alone a distribution may have thought that its older version should have it. In ELF, the versions of symbols keep a
+	 * newer libssl from an older libcrypto already. */
+	if (newer_count > 1) {
 		snprintf(report, size, "not a matching pair: libcrypto is %s, and libssl has %s, which is newer",
 			t->OpenSSL_version(OSSL_OPENSSL_VERSION), newer);
 		return OSSL_LOAD_MISMATCH;
