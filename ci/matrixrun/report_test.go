@@ -128,7 +128,7 @@ func TestChoose(t *testing.T) {
 	}
 	for only, want := range map[string]string{
 		"": "system,system libssl,system sessions,3.5,3.5 libssl,3.5 sessions,3.5 FIPS,3.5 all FIPS," +
-			"4.0-source,4.0-source libssl,4.0-source sessions,new,new libssl,new sessions,arm64",
+			"4.0-source,new,new libssl,new sessions,arm64",
 		"3.5":          "3.5,3.5 libssl,3.5 sessions,3.5 FIPS,3.5 all FIPS",
 		"arm64,system": "arm64,system,system libssl,system sessions",
 		"3.5 FIPS":     "3.5 FIPS",
