@@ -41,10 +41,10 @@ var configFields = map[string]func(c *tls.Config) error{
 	"DynamicRecordSizingDisabled":         nil,
 	"Renegotiation":                       refuseSet("renegotiation is always refused (only RenegotiateNever can be had)"),
 	"KeyLogWriter":                        nil,
-	"EncryptedClientHelloConfigList":      refuseSet("no supported OpenSSL has Encrypted Client Hello"),
-	"EncryptedClientHelloRejectionVerify": refuseSet("no supported OpenSSL has Encrypted Client Hello"),
-	"GetEncryptedClientHelloKeys":         refuseSet("no supported OpenSSL has Encrypted Client Hello"),
-	"EncryptedClientHelloKeys":            refuseSet("no supported OpenSSL has Encrypted Client Hello"),
+	"EncryptedClientHelloConfigList":      refuseSet("OpenSSL has Encrypted Client Hello from 4.0 on only, and it is not used"),
+	"EncryptedClientHelloRejectionVerify": refuseSet("OpenSSL has Encrypted Client Hello from 4.0 on only, and it is not used"),
+	"GetEncryptedClientHelloKeys":         refuseSet("OpenSSL has Encrypted Client Hello from 4.0 on only, and it is not used"),
+	"EncryptedClientHelloKeys":            refuseSet("OpenSSL has Encrypted Client Hello from 4.0 on only, and it is not used"),
 }
 
 // refuseSet marks a field that can't be honoured; checkConfig puts the field's name to it.

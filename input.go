@@ -112,6 +112,9 @@ func (in *input) read(conn net.Conn, to []byte) (int, error) {
 // open finds the socket beneath the connection types of package net. A type that wraps one may read differently.
 func (in *input) open(conn net.Conn) {
 	in.opened = true
+	if !socketsSayWouldBlock {
+		return
+	}
 	var sc syscall.Conn
 	switch c := conn.(type) {
 	case *net.TCPConn:
@@ -133,7 +136,7 @@ func (in *input) open(conn net.Conn) {
 		}
 		buf := getBuffer(pool)
 		for {
-			in.rawN, in.rawErr = syscall.Read(int(fd), buf.mem)
+			in.rawN, in.rawErr = readSocket(fd, buf.mem)
 			if in.rawErr != syscall.EINTR {
 				break
 			}

@@ -99,7 +99,7 @@ func denials() (all []denial) {
 
 // TestVerificationNeverFailsOpen denies in every way on each side, in each version of TLS and under the libssl at hand. The
 // denying side's handshake must fail, a crypto/tls peer must see the alert that crypto/tls would have sent, and no
-// application data may be delivered, neither then nor later. ci/versions runs it under each libssl.
+// application data may be delivered, neither then nor later. ci/matrix runs it under each libssl.
 func TestVerificationNeverFailsOpen(t *testing.T) {
 	t.Logf("libssl %s", libraryVersion())
 	for _, version := range versions {

@@ -1,3 +1,5 @@
+//go:build cgo
+
 package ossl_test
 
 import (
@@ -6,7 +8,7 @@ import (
 )
 
 // envSessions, if set, has all tests of connections run with sessions on: servers send tickets, and clients have a cache, so that
-// the takeover waits for the first ticket or data. ci/versions runs them so too.
+// the takeover waits for the first ticket or data. ci/matrix runs them so too.
 const envSessions = "OSSL_TEST_SESSIONS"
 
 // withSessions turns sessions on in config, if the environment asks for it.

@@ -21,7 +21,7 @@ import (
 func TestRust(t *testing.T) {
 	program := os.Getenv("RUST_LIBP2P")
 	if program == "" {
-		t.Skip("RUST_LIBP2P names no program: ci/libp2p-rust builds it, with cargo")
+		t.Skip("a peer on rust-libp2p is not installed (RUST_LIBP2P): ci/libp2p-rust builds it, with cargo")
 	}
 	for _, f := range []flavour{opensslFlavour, stdFlavour} {
 		for _, key := range []string{"ed25519", "ecdsa", "secp256k1"} {

@@ -1,5 +1,5 @@
 // Command library prints the version of the OpenSSL in use, its text and the paths of libssl and libcrypto, a line each.
-// ci/matrix runs it to be sure of what a row of its table stands for.
+// ci/matrixrun runs it to be sure of what a row of its table stands for.
 package main
 
 import (

@@ -81,6 +81,10 @@ typedef struct evp_md_ctx_st EVP_MD_CTX;
 #define OSSL_V1_1_1 0x10101000L
 #define OSSL_V3_0 0x30000000L
 #define OSSL_V3_2 0x30200000L
+#define OSSL_V3_3 0x30300000L
+#define OSSL_V3_4 0x30400000L
+#define OSSL_V3_5 0x30500000L
+#define OSSL_V4_0 0x40000000L
 
 #define OSSL_API(X) \
 	/* The libraries: OPENSSL_init_ssl(3), OpenSSL_version(3) */ \
@@ -90,6 +94,12 @@ typedef struct evp_md_ctx_st EVP_MD_CTX;
 	X(CRYPTO, OSSL_V1_1_1, REQUIRED, void *, CRYPTO_malloc, (size_t num, const char *file, int line)) \
 	X(CRYPTO, OSSL_V1_1_1, REQUIRED, void, CRYPTO_free, (void *ptr, const char *file, int line)) \
 	X(CRYPTO, OSSL_V1_1_1, REQUIRED, void, OPENSSL_cleanse, (void *ptr, size_t len)) \
+	/* Not called: what came with each version, so that a libssl that is older or newer than its libcrypto is found out (load.c) */ \
+	X(SSL, OSSL_V3_2, REQUIRED, const char *, SSL_get0_group_name, (SSL *s)) \
+	X(SSL, OSSL_V3_3, REQUIRED, time_t, SSL_SESSION_get_time_ex, (const SSL_SESSION *s)) \
+	X(SSL, OSSL_V3_4, REQUIRED, void, SSL_CTX_flush_sessions_ex, (SSL_CTX *ctx, time_t tm)) \
+	X(SSL, OSSL_V3_5, REQUIRED, int, SSL_CTX_set_domain_flags, (SSL_CTX *ctx, uint64_t domain_flags)) \
+	X(SSL, OSSL_V4_0, REQUIRED, int, SSL_CTX_is_server, (const SSL_CTX *ctx)) \
 	/* Errors: ERR_get_error(3), ERR_clear_error(3), ERR_error_string(3) */ \
 	X(CRYPTO, OSSL_V1_1_1, REQUIRED, void, ERR_clear_error, (void)) \
 	X(CRYPTO, OSSL_V1_1_1, REQUIRED, unsigned long, ERR_get_error, (void)) \
@@ -641,7 +651,7 @@ typedef struct evp_md_ctx_st EVP_MD_CTX;
 	K(OSSL_V1_1_1, NID_sha384, 673) \
 	K(OSSL_V1_1_1, NID_sha512, 674)
 
-#define OSSL_DECLARE_CONSTANT(since, name, value) static const long OSSL_##name __attribute__((unused)) = value;
+#define OSSL_DECLARE_CONSTANT(since, name, value) static const int64_t OSSL_##name __attribute__((unused)) = value;
 OSSL_CONSTANTS(OSSL_DECLARE_CONSTANT)
 #undef OSSL_DECLARE_CONSTANT
 

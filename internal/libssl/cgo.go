@@ -1,10 +1,11 @@
-//go:build cgo && unix
+//go:build cgo
 
 package libssl
 
 /*
 #cgo CFLAGS: -O2 -Wall -Wno-unused-const-variable
 #cgo linux LDFLAGS: -ldl
+#cgo windows LDFLAGS: -Wl,-Bstatic -lwinpthread -Wl,-Bdynamic
 #include <stdlib.h>
 #include "shim.h"
 

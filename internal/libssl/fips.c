@@ -10,13 +10,11 @@
  * fipsmodule.cnf beside it, and given to the new context. Distributions whose module knows its checksum (Red Hat) need neither.
  */
 
-#define _GNU_SOURCE /* dladdr */
-
+#include "dl.h"
 #include "fips.h"
 #include "policy.h"
 #include "provider.h"
 
-#include <dlfcn.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -240,12 +238,12 @@ static void note_path(void)
 	int no_cache;
 
 	if (whole_process) {
-		ossl_real_path(*(void **)&ossl_fn.OpenSSL_version_num, module_path, sizeof module_path);
+		dl_path(*(void **)&ossl_fn.OpenSSL_version_num, module_path, sizeof module_path);
 		return;
 	}
 	digests = ossl_fn.OSSL_PROVIDER_query_operation(module, (int)OSSL_OSSL_OP_DIGEST, &no_cache);
 	if (digests && digests->functions)
-		ossl_real_path((const void *)digests->functions, module_path, sizeof module_path);
+		dl_path((const void *)digests->functions, module_path, sizeof module_path);
 }
 
 int ossl_fips_setup(int process, char *report, size_t size)

@@ -1,47 +1,42 @@
 /* The loader: finds the libraries at run time and fills the function table. */
 
-#define _GNU_SOURCE /* dladdr */
-
+#include "dl.h"
 #include "private.h"
 
-#include <dlfcn.h>
-#include <limits.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 ossl_table ossl_fn;
 
-static void report_set(char *report, size_t size, const char *text)
+size_t ossl_report_size(void)
 {
-	snprintf(report, size, "%s", text ? text : "unknown error");
+	enum { REST = 4096 }; /* anything else that is said there: paths */
+#define NAME_SIZE(lib_name, since, need, ret, name, params) + sizeof(#name)
+	return REST OSSL_API(NAME_SIZE);
+#undef NAME_SIZE
 }
 
-int ossl_load(const char *path, const char *crypto_path, char *report, size_t size)
+static void append(char *report, size_t size, size_t *used, const char *text)
 {
-	ossl_table t;
-	size_t used = 0;
-	unsigned long version;
-	void *lib;
+	if (*used < size)
+		*used += (size_t)snprintf(report + *used, size - *used, "%s", text);
+}
 
-	/* libssl names its libcrypto by soname: what is loaded already under that name is what it binds to. */
-	if (crypto_path && !dlopen(crypto_path, RTLD_NOW | RTLD_LOCAL)) {
-		report_set(report, size, dlerror());
+/* Fills t. Returns 0, or -1 with the reason in report. */
+static int find_symbols(ossl_table *t, void *ssl, void *crypto, char *report, size_t size)
+{
+	unsigned long version;
+	const char *newer = NULL;
+	size_t used = 0;
+	int newer_count = 0;
+
+	memset(t, 0, sizeof *t);
+	*(void **)&t->OpenSSL_version_num = crypto ? dl_symbol(crypto, "OpenSSL_version_num") : NULL;
+	if (!t->OpenSSL_version_num) {
+		snprintf(report, size, "no OpenSSL_version_num: not OpenSSL 1.1.1 or later");
 		return -1;
 	}
-	lib = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-	if (!lib) {
-		report_set(report, size, dlerror());
-		return -1;
-	}
-	/* A lookup by libssl's handle searches what libssl itself depends on, so the pair always matches. */
-	memset(&t, 0, sizeof t);
-	*(void **)&t.OpenSSL_version_num = dlsym(lib, "OpenSSL_version_num");
-	if (!t.OpenSSL_version_num) {
-		report_set(report, size, "no OpenSSL_version_num: not OpenSSL 1.1.1 or later");
-		return -1;
-	}
-	version = t.OpenSSL_version_num();
+	version = t->OpenSSL_version_num(); /* libcrypto's: libssl does not tell its own */
 	if (version < OSSL_V1_1_1) {
 		snprintf(report, size, "version %#lx is older than 1.1.1", version);
 		return -1;
@@ -50,55 +45,97 @@ int ossl_load(const char *path, const char *crypto_path, char *report, size_t si
 #define REQUIRED 1
 #define OPTIONAL 0
 #define ONLY_1_1_1 (version < OSSL_V3_0)
+#define HANDLE_SSL ssl
+#define HANDLE_CRYPTO crypto
+#define IN_SSL(lib_name) (#lib_name[0] == 'S')
 #define LOAD(lib_name, since, need, ret, name, params) \
-	*(void **)&t.name = dlsym(lib, #name); \
-	if (!t.name && (need) && version >= (unsigned long)(since) && used < size) \
-		used += (size_t)snprintf(report + used, size - used, "%s%s", used ? " " : "missing symbols: ", #name);
+	*(void **)&t->name = dl_symbol(HANDLE_##lib_name, #name); \
+	if (!t->name && (need) && version >= (unsigned long)(since)) { \
+		append(report, size, &used, used ? " " : "missing symbols: "); \
+		append(report, size, &used, #name); \
+	} \
+	if (t->name && IN_SSL(lib_name) && version < (unsigned long)(since)) { \
+		newer = #name; \
+		newer_count++; \
+	}
 	OSSL_API(LOAD)
 #undef LOAD
 #undef REQUIRED
 #undef OPTIONAL
 #undef ONLY_1_1_1
-	if (used)
+#undef HANDLE_SSL
+#undef HANDLE_CRYPTO
+#undef IN_SSL
+	if (used > 0)
 		return -1;
-	/* Reads the host's openssl.cnf. No atexit handler: other threads may still be in the library when Go exits. */
-	if (t.OPENSSL_init_ssl(OSSL_OPENSSL_INIT_NO_ATEXIT, NULL) != 1) {
-		report_set(report, size, "OPENSSL_init_ssl failed (a broken openssl.cnf?)");
+	/* Of one alone a distribution may have thought that its older version should have it. In ELF, the versions of symbols keep a
+	 * newer libssl from an older libcrypto already. */
+	if (newer_count > 1) {
+		snprintf(report, size, "not a matching pair: libcrypto is %s, and libssl has %s, which is newer",
+			t->OpenSSL_version(OSSL_OPENSSL_VERSION), newer);
+		return OSSL_LOAD_MISMATCH;
+	}
+	return 0;
+}
+
+/* What ossl_load has found and ossl_use will use. */
+static ossl_table found;
+
+int ossl_load(const char *path, const char *crypto_path, const char *crypto_name, ossl_library *lib, char *report, size_t size)
+{
+	const char *name;
+	const void *at;
+	void *ssl;
+	int status;
+	size_t used;
+
+	lib->crypto_before = crypto_name && dl_is_loaded(crypto_name);
+	lib->ssl_before = dl_is_loaded(path) != 0;
+	/* libssl names its libcrypto by soname: what is loaded already under that name is what it binds to. */
+	if (crypto_path && !dl_open(crypto_path, report, size))
+		return -1;
+	ssl = dl_open(path, report, size);
+	if (!ssl)
+		return -1;
+	status = find_symbols(&found, ssl, dl_crypto(ssl), report, size);
+	if (status != 0)
+		return status;
+	lib->version = found.OpenSSL_version_num();
+	lib->text = found.OpenSSL_version(OSSL_OPENSSL_VERSION);
+	if (dl_path(*(void **)&found.SSL_new, lib->ssl, sizeof lib->ssl) != 0 ||
+		dl_path(*(void **)&found.OpenSSL_version_num, lib->crypto, sizeof lib->crypto) != 0) {
+		snprintf(report, size, "can't tell where it is");
 		return -1;
 	}
-	if (ossl_window_bio)
-		ossl_fn.BIO_meth_free(ossl_window_bio);
-	ossl_fn = t;
-	ossl_window_bio = NULL; /* one that an earlier, refused library made is not this one's */
+	name = dl_foreign(ssl, *(void **)&found.OpenSSL_version_num, &at);
+	if (!name)
+		return 0;
+	used = (size_t)snprintf(report, size,
+		"not a matching pair: %s, which this libssl calls, is not its libcrypto's but that of ", name);
+	if (dl_path(at, report + used, size - used) != 0)
+		append(report, size, &used, "an unknown object");
+	return OSSL_LOAD_MISMATCH;
+}
+
+int ossl_use(char *report, size_t size)
+{
+	/* Reads the host's openssl.cnf. No atexit handler: other threads may still be in the library when Go exits. */
+	if (found.OPENSSL_init_ssl(OSSL_OPENSSL_INIT_NO_ATEXIT, NULL) != 1) {
+		snprintf(report, size, "OPENSSL_init_ssl failed (a broken openssl.cnf?)");
+		return -1;
+	}
+	ossl_fn = found;
 	if (!ossl_bio_setup()) {
 		memset(&ossl_fn, 0, sizeof ossl_fn);
-		report_set(report, size, "out of memory");
+		snprintf(report, size, "out of memory");
 		return -1;
 	}
 	return 0;
-}
-
-int ossl_real_path(const void *address, char *to, size_t size)
-{
-	Dl_info info;
-	char resolved[PATH_MAX];
-
-	if (!dladdr(address, &info) || !info.dli_fname)
-		return -1;
-	snprintf(to, size, "%s", realpath(info.dli_fname, resolved) ? resolved : info.dli_fname);
-	return 0;
-}
-
-int ossl_paths(char *ssl, char *crypto, size_t size)
-{
-	if (ossl_real_path(*(void **)&ossl_fn.SSL_new, ssl, size) != 0)
-		return -1;
-	return ossl_real_path(*(void **)&ossl_fn.OpenSSL_version_num, crypto, size);
 }
 
 unsigned long ossl_version(void) { return ossl_fn.OpenSSL_version_num(); }
 
-const char *ossl_version_text(int type) { return ossl_fn.OpenSSL_version(type); }
+int ossl_privileged(void) { return dl_privileged(); }
 
 const char *ossl_error_reason(unsigned long code) { return ossl_fn.ERR_reason_error_string(code); }
 
@@ -114,7 +151,7 @@ size_t ossl_heap_in_use(void)
 	struct heap_info (*mallinfo)(void);
 	struct heap_info m;
 
-	*(void **)&mallinfo = dlsym(RTLD_DEFAULT, "mallinfo2");
+	*(void **)&mallinfo = dl_mallinfo();
 	if (!mallinfo)
 		return 0;
 	m = mallinfo();

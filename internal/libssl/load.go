@@ -1,6 +1,7 @@
 package libssl
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -37,6 +38,9 @@ func (e *LoadError) Unwrap() error { return ErrUnavailable }
 var (
 	loadMu sync.Mutex
 	loaded *Library // guarded by loadMu
+
+	// privileged says that the process has more rights than who started it, whose environment must not choose its library.
+	privileged = isPrivileged
 )
 
 // Load loads the library that spec asks for; "" means the environment's choice, else the newest of 4, 3 and 1.1 that is there.
@@ -48,6 +52,10 @@ func Load(spec string) (*Library, error) {
 	if !explicit {
 		spec = os.Getenv(EnvLibrary)
 	}
+	if !explicit && spec != "" && privileged() {
+		return nil, &LoadError{Spec: spec, Tried: []string{EnvLibrary +
+			": whoever started this program has fewer rights than it, and may not choose its code"}}
+	}
 	if loaded != nil {
 		if explicit && !loaded.matches(spec) {
 			return nil, &LoadError{Spec: spec, Tried: []string{fmt.Sprintf("%s %s: already loaded, and a process uses one OpenSSL",
@@ -56,76 +64,25 @@ func Load(spec string) (*Library, error) {
 		return loaded, nil
 	}
 	failure := &LoadError{Spec: spec}
-	for _, c := range candidates(spec) {
-		lib, err := tryLoad(c)
+	host := system{runtime.GOOS, runtime.GOARCH}
+	if refusal := host.refusal(spec); refusal != "" {
+		failure.Tried = append(failure.Tried, fmt.Sprintf("%s: %s", spec, refusal))
+		return nil, failure
+	}
+	for _, c := range host.candidates(spec) {
+		lib, err := try(c)
 		if err != nil {
 			failure.Tried = append(failure.Tried, fmt.Sprintf("%s: %v", c.path, err))
+			var mismatch *mismatchError
+			if errors.As(err, &mismatch) {
+				break // what is wrong is in the process, and an older OpenSSL is not what to do about it
+			}
 			continue
 		}
 		loaded = lib
 		return lib, nil
 	}
 	return nil, failure
-}
-
-// A candidate is a libssl to try: its name or path, the libcrypto to load before it, and the version that it must have.
-type candidate struct {
-	path, crypto, version string
-}
-
-var sonames = map[string]string{"4": "4", "3": "3", "1": "1.1"} // major version: soname suffix
-
-func libName(lib, suffix string) string {
-	if runtime.GOOS == "darwin" {
-		return lib + "." + suffix + ".dylib"
-	}
-	return lib + ".so." + suffix
-}
-
-func isVersion(spec string) bool {
-	return spec != "" && spec[0] >= '0' && spec[0] <= '9' && strings.Trim(spec, "0123456789.abcdefghijklmnopqrstuvwxyz") == "" &&
-		!strings.ContainsAny(spec, `/\`)
-}
-
-// candidates lists what to try for spec, in order.
-func candidates(spec string) []candidate {
-	switch {
-	case spec == "":
-		return []candidate{{path: libName("libssl", "4")}, {path: libName("libssl", "3")}, {path: libName("libssl", "1.1")}}
-	case isVersion(spec):
-		major, _, _ := strings.Cut(spec, ".")
-		suffix, ok := sonames[major]
-		if !ok {
-			suffix = major
-		}
-		return []candidate{{path: libName("libssl", suffix), version: spec}}
-	}
-	if info, err := os.Stat(spec); err == nil && info.IsDir() {
-		var list []candidate
-		for _, suffix := range []string{"4", "3", "1.1"} {
-			c := besides(filepath.Join(spec, libName("libssl", suffix)))
-			if _, err := os.Stat(c.path); err == nil {
-				list = append(list, c)
-			}
-		}
-		if list != nil {
-			return list
-		}
-	}
-	return []candidate{besides(spec)}
-}
-
-// besides pairs a libssl given by path with the libcrypto in the same folder, if there is one.
-func besides(path string) candidate {
-	dir, base := filepath.Split(path)
-	crypto := filepath.Join(dir, strings.Replace(base, "libssl", "libcrypto", 1))
-	if dir == "" || crypto == path {
-		return candidate{path: path}
-	}
-	if _, err := os.Stat(crypto); err != nil {
-		return candidate{path: path}
-	}
-	return candidate{path: path, crypto: crypto}
 }
 
 // matches reports whether an explicit request is met by the library that is loaded.
@@ -141,4 +98,16 @@ func (l *Library) matches(spec string) bool {
 func hasVersion(version, spec string) bool {
 	rest, ok := strings.CutPrefix(version, spec)
 	return ok && (rest == "" || rest[0] == '.' || rest[0] >= 'a')
+}
+
+func try(c candidate) (*Library, error) {
+	for _, name := range []string{c.crypto, c.path} {
+		if !strings.ContainsRune(name, filepath.Separator) {
+			continue // the loader knows where
+		}
+		if err := checkWhole(name); err != nil {
+			return nil, fmt.Errorf("%s: %w", filepath.Base(name), err)
+		}
+	}
+	return tryLoad(c)
 }

@@ -1,4 +1,4 @@
-//go:build cgo && unix
+//go:build cgo
 
 package libssl
 
@@ -11,30 +11,44 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"unsafe"
 )
 
+// isPrivileged reports whether the process has more rights than who started it.
+func isPrivileged() bool { return C.ossl_privileged() == 1 }
+
 // tryLoad loads one candidate and reads from the library itself what it is.
 func tryLoad(c candidate) (*Library, error) {
-	path, crypto := C.CString(c.path), cString(c.crypto)
+	path, crypto, name := C.CString(c.path), cString(c.crypto), cString(c.cryptoName)
 	defer C.free(unsafe.Pointer(path))
 	defer C.free(unsafe.Pointer(crypto))
-	const size = 4096
-	report := (*C.char)(C.malloc(2 * size))
+	defer C.free(unsafe.Pointer(name))
+	size := C.ossl_report_size()
+	report := (*C.char)(C.malloc(size))
 	defer C.free(unsafe.Pointer(report))
-	if C.ossl_load(path, crypto, report, size) != 0 {
+	found := (*C.ossl_library)(C.malloc(C.sizeof_ossl_library))
+	defer C.free(unsafe.Pointer(found))
+	switch C.ossl_load(path, crypto, name, found, report, size) {
+	case 0:
+	case C.OSSL_LOAD_MISMATCH:
+		return nil, &mismatchError{C.GoString(report)}
+	default:
 		return nil, errors.New(C.GoString(report))
 	}
-	lib := &Library{Number: uint64(C.ossl_version()), Text: C.GoString(C.ossl_version_text(0))}
-	if C.ossl_paths(report, (*C.char)(unsafe.Add(unsafe.Pointer(report), size)), size) == 0 {
-		lib.Path, lib.CryptoPath = C.GoString(report), C.GoString((*C.char)(unsafe.Add(unsafe.Pointer(report), size)))
+	lib := &Library{
+		Number:     uint64(found.version),
+		Text:       C.GoString(found.text),
+		Path:       C.GoString(&found.ssl[0]),
+		CryptoPath: C.GoString(&found.crypto[0]),
 	}
 	if c.version != "" && !hasVersion(lib.Version(), c.version) {
 		return nil, fmt.Errorf("is version %s", lib.Version())
 	}
-	if c.crypto != "" && filepath.Dir(lib.Path) != filepath.Dir(lib.CryptoPath) {
-		return nil, fmt.Errorf("uses %s: not a matching pair", lib.CryptoPath)
+	if err := checkPair(lib, c, found.crypto_before == 1, found.ssl_before == 1); err != nil {
+		return nil, err
+	}
+	if C.ossl_use(report, size) != 0 {
+		return nil, errors.New(C.GoString(report))
 	}
 	lib.Slim = os.Getenv(EnvSlim) != "off" && C.ossl_slim_setup() == 1
 	return lib, nil

@@ -12,32 +12,79 @@ import (
 
 func TestCandidates(t *testing.T) {
 	dir := t.TempDir()
-	for _, name := range []string{"libssl.so.3", "libcrypto.so.3", "libssl.so.1.1"} {
+	for _, name := range []string{"libssl.so.3", "libcrypto.so.3", "libssl.so.1.1", "libssl.3.dylib", "libcrypto.3.dylib"} {
 		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for spec, want := range map[string][]candidate{
-		"":       {{path: "libssl.so.4"}, {path: "libssl.so.3"}, {path: "libssl.so.1.1"}},
-		"3":      {{path: "libssl.so.3", version: "3"}},
-		"3.5":    {{path: "libssl.so.3", version: "3.5"}},
-		"1.1":    {{path: "libssl.so.1.1", version: "1.1"}},
-		"1.1.1w": {{path: "libssl.so.1.1", version: "1.1.1w"}},
-		"4":      {{path: "libssl.so.4", version: "4"}},
-		"7":      {{path: "libssl.so.7", version: "7"}},
-		dir: {
-			{path: filepath.Join(dir, "libssl.so.3"), crypto: filepath.Join(dir, "libcrypto.so.3")},
-			{path: filepath.Join(dir, "libssl.so.1.1")},
-		},
-		filepath.Join(dir, "libssl.so.3"): {
-			{path: filepath.Join(dir, "libssl.so.3"), crypto: filepath.Join(dir, "libcrypto.so.3")},
-		},
-		"/nonexistent": {{path: "/nonexistent"}},
-		"libssl.so.3":  {{path: "libssl.so.3"}},
+	named := func(major, version string) candidate {
+		return candidate{path: "libssl.so." + major, cryptoName: "libcrypto.so." + major, version: version}
+	}
+	paired := candidate{
+		path: filepath.Join(dir, "libssl.so.3"), crypto: filepath.Join(dir, "libcrypto.so.3"), cryptoName: "libcrypto.so.3",
+	}
+	mac := func(dir, major, version string) candidate {
+		return candidate{path: dir + "/libssl." + major + ".dylib", version: version}
+	}
+	for _, c := range []struct {
+		goos, goarch, spec string
+		want               []candidate
+	}{
+		{"linux", "amd64", "", []candidate{named("4", ""), named("3", ""), named("1.1", "")}},
+		{"linux", "amd64", "3", []candidate{named("3", "3")}},
+		{"linux", "arm64", "3.5", []candidate{named("3", "3.5")}},
+		{"linux", "amd64", "1.1", []candidate{named("1.1", "1.1")}},
+		{"linux", "amd64", "1.1.1w", []candidate{named("1.1", "1.1.1w")}},
+		{"linux", "amd64", "4", []candidate{named("4", "4")}},
+		{"linux", "amd64", "7", []candidate{named("7", "7")}},
+		{"linux", "amd64", dir, []candidate{paired, {path: filepath.Join(dir, "libssl.so.1.1"), cryptoName: "libcrypto.so.1.1"}}},
+		{"linux", "amd64", paired.path, []candidate{paired}},
+		{"linux", "amd64", "/nonexistent", []candidate{{path: "/nonexistent"}}},
+		{"linux", "amd64", "libssl.so.3", []candidate{named("3", "")}},
+		{"freebsd", "amd64", "3", []candidate{named("3", "3")}},
+		{"darwin", "arm64", "3.5", []candidate{
+			mac("/opt/homebrew/opt/openssl@3/lib", "3", "3.5"), mac("/usr/local/opt/openssl@3/lib", "3", "3.5"),
+			mac("/opt/local/libexec/openssl3/lib", "3", "3.5"), mac("/usr/local/lib", "3", "3.5"),
+		}},
+		{"darwin", "arm64", "1.1", []candidate{
+			mac("/opt/homebrew/opt/openssl@1.1/lib", "1.1", "1.1"), mac("/usr/local/opt/openssl@1.1/lib", "1.1", "1.1"),
+			mac("/opt/local/libexec/openssl11/lib", "1.1", "1.1"), mac("/usr/local/lib", "1.1", "1.1"),
+		}},
+		{"darwin", "arm64", dir, []candidate{{
+			path: filepath.Join(dir, "libssl.3.dylib"), crypto: filepath.Join(dir, "libcrypto.3.dylib"), cryptoName: "libcrypto.3.dylib",
+		}}},
+		{"windows", "amd64", "", []candidate{
+			{path: "libssl-4-x64.dll"}, {path: "libssl-3-x64.dll"}, {path: "libssl-1_1-x64.dll"},
+		}},
+		{"windows", "arm64", "3", []candidate{{path: "libssl-3-arm64.dll", version: "3"}}},
+		{"windows", "386", "1.1.1", []candidate{{path: "libssl-1_1.dll", version: "1.1.1"}}},
 	} {
-		if got := candidates(spec); !slices.Equal(got, want) {
-			t.Errorf("%q: got %+v, want %+v", spec, got, want)
+		if got := (system{c.goos, c.goarch}).candidates(c.spec); !slices.Equal(got, c.want) {
+			t.Errorf("%s %s, %q: got %+v, want %+v", c.goos, c.goarch, c.spec, got, c.want)
 		}
+	}
+}
+
+// TestNeverApples keeps macOS from loading a library that ends the process, or that lies in whatever folder is the current one.
+func TestNeverApples(t *testing.T) {
+	mac := system{"darwin", "arm64"}
+	for spec, refused := range map[string]bool{
+		"libssl.dylib": true, "libssl.3.dylib": true, "/usr/lib/libssl.dylib": true, "/usr/lib/libssl.46.dylib": true,
+		"/System/Library/Frameworks/libssl.dylib": true, "": false, "3": false, "/opt/x/libssl.dylib": false, "./libssl.3.dylib": false,
+	} {
+		if got := mac.refusal(spec); (got != "") != refused {
+			t.Errorf("%q: refused for %q", spec, got)
+		}
+	}
+	for _, spec := range []string{"", "3", "1.1"} {
+		for _, c := range mac.candidates(spec) {
+			if !filepath.IsAbs(c.path) || strings.HasPrefix(c.path, "/usr/lib/") || strings.HasSuffix(c.path, "libssl.dylib") {
+				t.Errorf("%q: tries %s", spec, c.path)
+			}
+		}
+	}
+	if got := (system{"linux", "amd64"}).refusal("libssl.so.3"); got != "" {
+		t.Errorf("refused on Linux: %s", got)
 	}
 }
 
@@ -96,43 +143,9 @@ func TestLoadFailures(t *testing.T) {
 		"libc.so.6":                "no OpenSSL_version_num",
 	} {
 		cmd := exec.Command(os.Args[0], "-test.run=^TestLoadFailures$")
-		cmd.Env = append(os.Environ(), "OSSL_TEST_LOAD="+spec, "OSSL_TEST_WANT="+want)
+		cmd.Env = append(os.Environ(), "OSSL_TEST_LOAD="+spec, "OSSL_TEST_WANT="+want, "GORACE=atexit_sleep_ms=0")
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Errorf("%s: %v\n%s", spec, err, out)
 		}
-	}
-}
-
-// TestMissingSymbols loads a library that has OpenSSL's version function and nothing else.
-func TestMissingSymbols(t *testing.T) {
-	cc, err := exec.LookPath("cc")
-	if err != nil {
-		t.Skip("no C compiler (cc)")
-	}
-	if os.Getenv("OSSL_TEST_MISSING") != "" {
-		_, err := Load(os.Getenv("OSSL_TEST_MISSING"))
-		if !errors.Is(err, ErrUnavailable) {
-			t.Fatalf("got %v", err)
-		}
-		for _, want := range []string{"missing symbols:", "SSL_new", "SSL_read_ex", "BIO_new"} {
-			if !strings.Contains(err.Error(), want) {
-				t.Errorf("%q lacks %q", err, want)
-			}
-		}
-		return
-	}
-	dir := t.TempDir()
-	source := filepath.Join(dir, "fake.c")
-	if err := os.WriteFile(source, []byte("unsigned long OpenSSL_version_num(void) { return 0x30000000L; }\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	lib := filepath.Join(dir, "libssl.so.3")
-	if out, err := exec.Command(cc, "-shared", "-fPIC", "-o", lib, source).CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	cmd := exec.Command(os.Args[0], "-test.run=^TestMissingSymbols$")
-	cmd.Env = append(os.Environ(), "OSSL_TEST_MISSING="+lib)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Errorf("%v\n%s", err, out)
 	}
 }

@@ -1,10 +1,12 @@
-//go:build !cgo || !unix
+//go:build !cgo
 
 package libssl
 
 import "errors"
 
 func tryLoad(candidate) (*Library, error) { return nil, errors.New("built without cgo") }
+
+func isPrivileged() bool { return false }
 
 // Reason returns OpenSSL's words for a packed error code, or "".
 func Reason(uint64) string { return "" }
@@ -20,6 +22,9 @@ func SetUpFIPS(bool) error { return ErrUnavailable }
 
 // FIPSByHost reports whether the process's OpenSSL is configured for FIPS by default.
 func FIPSByHost() bool { return false }
+
+// FIPSConfiguration returns the configuration that the module would be given now.
+func FIPSConfiguration() string { return "" }
 
 // FIPSModuleInfo asks the module that FIPS mode uses.
 func FIPSModuleInfo() (FIPSModule, bool) { return FIPSModule{}, false }

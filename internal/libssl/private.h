@@ -161,9 +161,6 @@ int fips_ready(void);
 /* Reads a certificate into a library context; NULL means the default one. Returns give or NULL. */
 X509 *cert_of(OSSL_LIB_CTX *lib, const uint8_t *der, size_t len);
 
-/* Where the object with this address was loaded from. Returns 0, or -1 when unknown. dladdr(3). */
-int ossl_real_path(const void *address, char *to, size_t size);
-
 /* Carries out the host's policy. tolerant: 1 or 0, whether commands that libssl does not take are passed over. Returns 1, or 0 if
  * there is one: policy.c. */
 int ossl_policy_apply(SSL_CTX *ctx, const uint8_t *commands, size_t len, int tolerant);

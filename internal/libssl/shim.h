@@ -139,19 +139,37 @@ typedef struct {
 	uint8_t alpn_by_client; /* servers choose by the client's order */
 } ossl_ctx_params;
 
-/* Loads libssl and the libcrypto that it brings.
- * path: libssl's name or path; crypto_path: nullable, loaded first so that libssl binds to it; report: size bytes of text.
- * Returns 0, or -1 with the reason in report (0-terminated): what dlopen said, or the missing symbols.
- * Nothing is ever unloaded. dlopen(3), OPENSSL_init_ssl(3). */
-int ossl_load(const char *path, const char *crypto_path, char *report, size_t size);
+/* What ossl_load has found. */
+typedef struct {
+	unsigned long version; /* in OPENSSL_VERSION_NUMBER's form */
+	const char *text;      /* static */
+	uint8_t crypto_before, ssl_before; /* what was in the process before */
+	char ssl[4096], crypto[4096]; /* paths, 0-terminated */
+} ossl_library;
 
-/* Paths of the loaded objects, 0-terminated, by dladdr(3). Returns 0, or -1 when unknown. */
-int ossl_paths(char *ssl, char *crypto, size_t size);
+/* libssl is bound to another libcrypto than its own. */
+enum { OSSL_LOAD_MISMATCH = -2 };
 
-/* The version number of the loaded library, in OPENSSL_VERSION_NUMBER's form, and its text (borrow, static).
- * OpenSSL_version_num(3). */
+/* Loads libssl and the libcrypto that it brings, and calls nothing in them but what tells their version.
+ * path: libssl's name or path; crypto_path: nullable, loaded first so that libssl binds to it; crypto_name: nullable, the name
+ * that libssl asks for; lib: filled; report: ossl_report_size bytes of text.
+ * Returns 0, or -1 or OSSL_LOAD_MISMATCH with the reason in report (0-terminated): what the system said, or the missing symbols.
+ * Nothing is ever unloaded. dlopen(3). */
+int ossl_load(const char *path, const char *crypto_path, const char *crypto_name, ossl_library *lib, char *report, size_t size);
+
+/* The bytes that any report fits in. */
+size_t ossl_report_size(void);
+
+/* Initializes the library that ossl_load found, and makes it the one that is used. report: as for ossl_load.
+ * Returns 0, or -1 with the reason in report. OPENSSL_init_ssl(3). */
+int ossl_use(char *report, size_t size);
+
+/* The version number of the library that is used. OpenSSL_version_num(3). */
 unsigned long ossl_version(void);
-const char *ossl_version_text(int type);
+
+/* Whether the environment is not to be trusted, since the process has more rights than who started it: 1 yes, 0 no.
+ * getauxval(3). */
+int ossl_privileged(void);
 
 /* Whether the library was built with kernel TLS: 1 yes, 0 no. SSL_sendfile(3). */
 int ossl_has_ktls(void);

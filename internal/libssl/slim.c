@@ -34,13 +34,11 @@
  * decoders they found, so there is nothing to gain there; this file may go with the support of 3.1.
  */
 
-#define _GNU_SOURCE /* dladdr */
-
+#include "dl.h"
 #include "private.h"
 #include "provider.h"
 #include "slim.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -208,10 +206,8 @@ static int is_builtin(void)
 {
 	int no_cache;
 	const OSSL_ALGORITHM *digests = ossl_fn.OSSL_PROVIDER_query_operation(host, (int)OSSL_OSSL_OP_DIGEST, &no_cache);
-	Dl_info a, b;
 
-	return digests && digests->functions && dladdr((const void *)digests->functions, &a) &&
-		dladdr(*(void **)&ossl_fn.OSSL_PROVIDER_query_operation, &b) && a.dli_fbase == b.dli_fbase;
+	return digests && digests->functions && dl_same(digests->functions, *(void **)&ossl_fn.OSSL_PROVIDER_query_operation);
 }
 
 static OSSL_LIB_CTX *make(void)

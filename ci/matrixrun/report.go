@@ -1,3 +1,5 @@
+//go:build unix
+
 package main
 
 import (
@@ -15,11 +17,12 @@ import (
 	"time"
 )
 
-// A row is what one version did.
+// A row is what one version did in one mode.
 type row struct {
-	version string
-	library string // what the library says of itself
-	passed  int    // tests and subtests
+	name    string
+	library string          // what the library says of itself
+	ran     map[string]bool // the tests that were not skipped
+	passed  int             // tests and subtests
 	failed  int
 	skips   []skip
 	elapsed time.Duration
@@ -33,6 +36,9 @@ type skip struct {
 type event struct {
 	Action, Package, Test, Output string
 }
+
+// name is the test's, with its package's last element.
+func (e event) name() string { return path.Base(e.Package) + "." + e.Test }
 
 // read counts a test binary's results from test2json's output, and copies the output of what fails to failures.
 func (r *row) read(events io.Reader, failures io.Writer) error {
@@ -65,17 +71,19 @@ func (r *row) add(e event, output map[string][]string, failures io.Writer) {
 	case "pass":
 		if e.Test != "" {
 			r.passed++
+			r.ran[e.name()] = true
 		}
 		delete(output, e.Test)
 	case "skip":
 		if e.Test != "" {
-			r.skips = append(r.skips, skip{path.Base(e.Package) + "." + e.Test, reason(output[e.Test])})
+			r.skips = append(r.skips, skip{e.name(), reason(output[e.Test])})
 		}
 		delete(output, e.Test)
 	case "fail":
 		if e.Test != "" {
 			r.failed++
-			fmt.Fprintf(failures, "%s: FAIL %s.%s\n%s", r.version, e.Package, e.Test, indent(output[e.Test]))
+			r.ran[e.name()] = true
+			fmt.Fprintf(failures, "%s: FAIL %s.%s\n%s", r.name, e.Package, e.Test, indent(output[e.Test]))
 			delete(output, e.Test)
 			return
 		}
@@ -84,9 +92,9 @@ func (r *row) add(e event, output map[string][]string, failures io.Writer) {
 		delete(output, "")
 		for _, test := range slices.Sorted(maps.Keys(output)) {
 			r.failed++
-			fmt.Fprintf(failures, "%s: FAIL %s.%s: did not end\n%s", r.version, e.Package, test, indent(output[test]))
+			fmt.Fprintf(failures, "%s: FAIL %s.%s: did not end\n%s", r.name, e.Package, test, indent(output[test]))
 		}
-		fmt.Fprintf(failures, "%s: FAIL %s\n%s", r.version, e.Package, indent(own))
+		fmt.Fprintf(failures, "%s: FAIL %s\n%s", r.name, e.Package, indent(own))
 		clear(output)
 	}
 }
@@ -117,10 +125,12 @@ func reason(output []string) string {
 	return strings.Join(said, " ")
 }
 
+const tools = `openssl|curl|gnutls-\w+|node|python3?|cc|redis-server|rust-libp2p`
+
 var (
 	namesGo      = regexp.MustCompile(`\bgo1\.\d+`)
 	namesVersion = regexp.MustCompile(`(?i)\b(openssl|libssl|libcrypto)[ -]?\d+(\.\d+)+|(^|[^.\d])(1\.1\.1|[34]\.\d+)\b`)
-	namesTool    = regexp.MustCompile(`(?i)\b(openssl|curl|gnutls-\w+|node|python3?)\b.*\b(not installed|not found|missing)\b`)
+	namesTool    = regexp.MustCompile(`(?i)\b(` + tools + `)\b.*\b(not installed|not found|missing)\b`)
 )
 
 // explained tells whether a reason to skip names a version, of OpenSSL or of Go, or a missing tool. Any other reason hides a
@@ -138,19 +148,20 @@ func elsewhere(reason string) bool {
 // says that rows are all there are, so that a test that all of them skipped runs nowhere.
 func report(w io.Writer, rows []*row, whole, ci bool) error {
 	var passed, failed, skipped, unexplained int
-	where := map[skip][]string{} // the versions of each
-	times := map[string]int{}    // how many versions a test was skipped for
-	fmt.Fprintf(w, "\n%-8s %7s %7s %8s %7s  %s\n", "version", "passed", "failed", "skipped", "time", "library")
+	where := map[skip][]string{} // the rows of each
+	ran := map[string]bool{}     // tests that some row did not skip
+	fmt.Fprintf(w, "\n%-19s %7s %7s %8s %7s  %s\n", "version", "passed", "failed", "skipped", "time", "library")
 	for _, r := range rows {
-		fmt.Fprintf(w, "%-8s %7d %7d %8d %6.0fs  %s\n",
-			r.version, r.passed, r.failed, len(r.skips), r.elapsed.Seconds(), r.library)
+		fmt.Fprintf(w, "%-19s %7d %7d %8d %6.0fs  %s\n",
+			r.name, r.passed, r.failed, len(r.skips), r.elapsed.Seconds(), r.library)
 		passed, failed, skipped = passed+r.passed, failed+r.failed, skipped+len(r.skips)
 		for _, s := range r.skips {
-			where[s] = append(where[s], r.version)
-			if !elsewhere(s.reason) {
-				times[s.test]++
+			where[s] = append(where[s], r.name)
+			if elsewhere(s.reason) {
+				ran[s.test] = true // on another machine
 			}
 		}
+		maps.Copy(ran, r.ran)
 	}
 	if skipped > 0 {
 		fmt.Fprintf(w, "\nskipped:\n")
@@ -163,7 +174,7 @@ func report(w io.Writer, rows []*row, whole, ci bool) error {
 		switch {
 		case !explained(s.reason):
 			note = "  <- names no version and no missing tool"
-		case whole && times[s.test] >= len(rows):
+		case whole && !ran[s.test]:
 			note = "  <- ran under no version"
 		}
 		if note != "" {
@@ -184,10 +195,10 @@ func report(w io.Writer, rows []*row, whole, ci bool) error {
 		}
 		fmt.Fprintf(w, "  %s: %s: %s%s\n", l.versions, name, l.reason, l.note)
 	}
-	fmt.Fprintf(w, "\nversions: %d passed, %d failed, %d skipped\n", passed, failed, skipped)
+	fmt.Fprintf(w, "\nmatrix: %d passed, %d failed, %d skipped\n", passed, failed, skipped)
 	for _, r := range rows {
 		if r.passed == 0 {
-			return fmt.Errorf("%s: no test passed", r.version)
+			return fmt.Errorf("%s: no test passed", r.name)
 		}
 	}
 	switch {

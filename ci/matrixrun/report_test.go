@@ -1,7 +1,12 @@
+//go:build unix
+
 package main
 
 import (
 	"bytes"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -28,7 +33,7 @@ const events = `{"Action":"start","Package":"p"}
 `
 
 func TestRead(t *testing.T) {
-	r := &row{version: "3.5"}
+	r := &row{name: "3.5", ran: map[string]bool{}}
 	var failures bytes.Buffer
 	if err := r.read(strings.NewReader(events), &failures); err != nil {
 		t.Fatal(err)
@@ -62,6 +67,8 @@ func TestExplained(t *testing.T) {
 		{"go1.25.0 has no such group", true},
 		{"gnutls-cli not found in PATH", true},
 		{"node is not installed", true},
+		{"cc, or what CC names, is not installed", true},
+		{"redis-server is not installed: ci/redis installs it", true},
 		{`exec: "curl": executable file not found in $PATH`, true},
 		{"", false},
 		{"flaky", false},
@@ -95,11 +102,46 @@ func TestReportFails(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			first := row{version: "1.1", passed: 1, skips: []skip{{"S", "OpenSSL 1.1.1 has none"}}}
+			// Each skips a test that the other runs, unless that skips it too.
+			if !slices.ContainsFunc(test.row.skips, func(s skip) bool { return s.test == "S" }) {
+				test.row.ran = map[string]bool{"S": true}
+			}
+			first := row{name: "1.1", ran: map[string]bool{"T": true}, passed: 1, skips: []skip{{"S", "OpenSSL 1.1.1 has none"}}}
 			var out bytes.Buffer
 			if err := report(&out, []*row{&first, &test.row}, true, test.ci); (err != nil) != test.want {
 				t.Errorf("error %v, want one: %t\n%s", err, test.want, &out)
 			}
 		})
+	}
+}
+
+func TestChoose(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"new/run", "3.5/run", "3.5/fips.cnf", "4.0-source/run", "arm64/usr", "headers/3.5"} {
+		if err := os.MkdirAll(filepath.Join(dir, name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	versions, err := findVersions(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for only, want := range map[string]string{
+		"": "system,system libssl,system sessions,3.5,3.5 libssl,3.5 sessions,3.5 FIPS,3.5 all FIPS," +
+			"4.0-source,new,new libssl,new sessions,arm64",
+		"3.5":          "3.5,3.5 libssl,3.5 sessions,3.5 FIPS,3.5 all FIPS",
+		"arm64,system": "arm64,system,system libssl,system sessions",
+		"3.5 FIPS":     "3.5 FIPS",
+		"3.6":          "",
+		"system FIPS":  "",
+	} {
+		plan, err := choose(rowsOf(versions), only)
+		var names []string
+		for _, p := range plan {
+			names = append(names, p.name())
+		}
+		if got := strings.Join(names, ","); got != want || (err != nil) != (want == "") {
+			t.Errorf("%q: got %s, %v; want %s", only, got, err, want)
+		}
 	}
 }

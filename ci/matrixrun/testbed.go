@@ -1,3 +1,5 @@
+//go:build unix
+
 package main
 
 import (
@@ -22,8 +24,12 @@ import (
 // a binary has the same OpenSSL; openssl, curl and the rest keep the host's, which is what they were built for.
 //
 // What children do inherit is in version.environment.
+//
+// Programs for an emulated processor find their libraries in its system's root, and need none of this.
 type testbed struct {
-	dir string
+	dir      string
+	sysroot  string // of the emulated processor, or ""
+	binaries []binary
 }
 
 // librarySlots is how many library folders a version may have.
@@ -46,6 +52,9 @@ func (b *testbed) ldflags() string {
 
 // use points the links at a version.
 func (b *testbed) use(v version) error {
+	if v.emulated {
+		return nil
+	}
 	loader, err := v.loader()
 	if err != nil {
 		return err
@@ -104,15 +113,21 @@ func (v version) loader() (string, error) {
 }
 
 // environment is the environment for a test binary, which its children inherit.
-func (v version) environment() []string {
+func (p planned) environment() []string {
+	v := p.version
 	var env []string
 	for _, entry := range os.Environ() {
 		name, _, _ := strings.Cut(entry, "=")
 		switch name {
-		case "OSSL_LIBRARY", "LD_LIBRARY_PATH", "OPENSSL_CONF", "OPENSSL_MODULES", "OPENSSL_ENGINES":
-			continue // a person's own would decide for every version
+		case "OSSL_LIBRARY", "OSSL_RECORDS", "OSSL_FIPS", "OSSL_TEST_FIPS", "OSSL_TEST_SESSIONS", "OSSL_SLIM",
+			"LD_LIBRARY_PATH", "OPENSSL_CONF", "OPENSSL_MODULES", "OPENSSL_ENGINES":
+			continue // a person's own would decide for every row
 		}
 		env = append(env, entry)
+	}
+	env = append(env, p.mode.env...)
+	if v.emulated {
+		return append(env, "CC="+emulatedCC)
 	}
 	// Modules of another version don't load. The host's openssl command sees these too, and minds only if told to load one.
 	for _, dir := range v.libraryDirs() {
@@ -131,39 +146,22 @@ func isDir(name string) bool {
 	return err == nil && info.IsDir()
 }
 
-// run runs every test binary under a version.
-func (b *testbed) run(ctx context.Context, v version, binaries []binary, args []string) (*row, error) {
-	if err := b.use(v); err != nil {
+// run runs every test binary that a row wants.
+func (b *testbed) run(ctx context.Context, p planned, args []string) (*row, error) {
+	if err := b.use(p.version); err != nil {
 		return nil, err
 	}
-	r := &row{version: v.name}
-	library := exec.CommandContext(ctx, b.library())
-	library.Env = v.environment()
-	text, err := library.Output()
-	if err != nil {
-		return nil, commandError("ci/library", err)
-	}
-	// The last check that this machinery works: a row must not be the host's OpenSSL under another name.
-	facts := strings.Split(strings.TrimSpace(string(text)), "\n")
-	if len(facts) != 4 {
-		return nil, fmt.Errorf("ci/library: %q: want a number, a text and two paths", text)
-	}
-	r.library = facts[1]
-	if numbered.MatchString(v.name) && !strings.HasPrefix(facts[0], v.name+".") {
-		return nil, fmt.Errorf("version %s was loaded instead, %s", facts[0], facts[2])
-	}
-	for _, path := range facts[2:] {
-		real, err := filepath.EvalSymlinks(path)
-		if err != nil {
-			return nil, err
-		}
-		if !strings.HasPrefix(real, v.tree+"/") {
-			return nil, fmt.Errorf("%s was loaded, which is not below %s", real, v.tree)
-		}
+	r := &row{name: p.name(), ran: map[string]bool{}}
+	var err error
+	if r.library, err = b.whichLibrary(ctx, p); err != nil {
+		return nil, err
 	}
 	start := time.Now()
-	for _, bin := range binaries {
-		if err := runBinary(ctx, r, v, bin, args); err != nil {
+	for _, bin := range b.binaries {
+		if bin.adapter && !p.adapters() || p.mode.rootOnly && bin.pkg != rootPackage {
+			continue
+		}
+		if err := runBinary(ctx, r, p, bin, args); err != nil {
 			return nil, err
 		}
 	}
@@ -171,10 +169,47 @@ func (b *testbed) run(ctx context.Context, v version, binaries []binary, args []
 	return r, nil
 }
 
+const rootPackage = "github.com/ossl-go/ossl"
+
+// whichLibrary is the last check that this machinery works: a row must not be the host's OpenSSL under another name.
+func (b *testbed) whichLibrary(ctx context.Context, p planned) (text string, err error) {
+	v := p.version
+	library := exec.CommandContext(ctx, b.library())
+	library.Env = p.environment()
+	out, err := library.Output()
+	if err != nil {
+		return "", commandError("ci/library", err)
+	}
+	facts := strings.Split(strings.TrimSpace(string(out)), "\n")
+	if len(facts) != 4 {
+		return "", fmt.Errorf("ci/library: %q: want a number, a text and two paths", out)
+	}
+	if number := numbered.FindString(v.name); number != "" && !strings.HasPrefix(facts[0], number+".") {
+		return "", fmt.Errorf("version %s was loaded instead, %s", facts[0], facts[2])
+	}
+	for _, path := range facts[2:] {
+		if v.emulated {
+			// As the program sees it: the emulator looks in the tree first.
+			if _, err := os.Stat(filepath.Join(v.tree, path)); err != nil {
+				return "", err
+			}
+			continue
+		}
+		real, err := filepath.EvalSymlinks(path)
+		if err != nil {
+			return "", err
+		}
+		if !strings.HasPrefix(real, v.tree+"/") {
+			return "", fmt.Errorf("%s was loaded, which is not below %s", real, v.tree)
+		}
+	}
+	return facts[1], nil
+}
+
 // runBinary adds the results of one package's tests to the row. That tests fail is a result and no error.
-func runBinary(ctx context.Context, r *row, v version, bin binary, args []string) error {
+func runBinary(ctx context.Context, r *row, p planned, bin binary, args []string) error {
 	cmd := exec.CommandContext(ctx, "go", append([]string{"tool", "test2json", "-t", "-p", bin.pkg, bin.file}, args...)...)
-	cmd.Dir, cmd.Env, cmd.Stderr = bin.dir, v.environment(), os.Stderr
+	cmd.Dir, cmd.Env, cmd.Stderr = bin.dir, p.environment(), os.Stderr
 	// A group of its own, so that an interruption reaches the tests and what they started, not the go command alone.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
@@ -194,7 +229,7 @@ func runBinary(ctx context.Context, r *row, v version, bin binary, args []string
 	if waitErr != nil && r.failed == before.failed {
 		r.failed++ // no test is to blame: TestMain, a crash between tests, an example
 	}
-	fmt.Printf("%-7s %-45s %5d passed %3d failed %4d skipped  %6.1fs\n", v.name, bin.pkg,
+	fmt.Printf("%-19s %-45s %5d passed %3d failed %4d skipped  %6.1fs\n", r.name, bin.pkg,
 		r.passed-before.passed, r.failed-before.failed, len(r.skips)-len(before.skips), time.Since(start).Seconds())
 	return readErr
 }

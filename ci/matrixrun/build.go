@@ -1,0 +1,142 @@
+//go:build unix
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// A binary is one package's tests, compiled.
+type binary struct {
+	pkg, dir, file string
+	adapter        bool // of another module than the core
+}
+
+// leftOut are modules that measure, and the command, whose tests take long and call little of OpenSSL by themselves.
+var leftOut = []string{"bench", "cmd/ossl"}
+
+// build compiles every package's tests once, for all versions. patterns narrows the core's packages.
+func (b *testbed) build(ctx context.Context, patterns string, adapters bool) error {
+	if err := os.MkdirAll(b.dir, 0o700); err != nil {
+		return err
+	}
+	list := []string{"./..."}
+	if patterns != "" {
+		list = strings.Split(patterns, ",")
+	}
+	core, err := os.Getwd()
+	if err != nil {
+		return err
+	}
+	if err := b.buildModule(ctx, core, list, false); err != nil {
+		return err
+	}
+	if len(b.binaries) == 0 {
+		return fmt.Errorf("no package with tests in %s", strings.Join(list, " "))
+	}
+	if adapters && patterns == "" && b.sysroot == "" {
+		out, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}").Output() // the workspace's
+		if err != nil {
+			return commandError("go list -m", err)
+		}
+		for _, dir := range strings.Fields(string(out)) {
+			name, err := filepath.Rel(core, dir)
+			if err != nil {
+				return err
+			}
+			if name == "." || slices.Contains(leftOut, filepath.ToSlash(name)) {
+				continue
+			}
+			if err := b.buildModule(ctx, dir, []string{"./..."}, true); err != nil {
+				return err
+			}
+		}
+	}
+	if err := b.compile(ctx, core, "build", "-buildvcs=false", "-o", b.library(), "./ci/library"); err != nil {
+		return err
+	}
+	return b.wrap(b.library())
+}
+
+func (b *testbed) buildModule(ctx context.Context, dir string, patterns []string, adapter bool) error {
+	const format = `{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}} {{.Dir}}{{end}}`
+	cmd := exec.CommandContext(ctx, "go", append([]string{"list", "-f", format}, patterns...)...)
+	cmd.Dir = dir
+	list, err := cmd.Output()
+	if err != nil {
+		return commandError("go list", err)
+	}
+	for line := range strings.Lines(string(list)) {
+		pkg, pkgDir, ok := strings.Cut(strings.TrimSpace(line), " ")
+		if !ok || strings.Contains(pkg, "/ci/") {
+			continue // the scripts' own tests call no OpenSSL
+		}
+		file := filepath.Join(b.dir, fmt.Sprintf("%d.test", len(b.binaries)))
+		if err := b.compile(ctx, dir, "test", "-c", "-o", file, pkg); err != nil {
+			return err
+		}
+		if err := b.wrap(file); err != nil {
+			return err
+		}
+		b.binaries = append(b.binaries, binary{pkg, pkgDir, file, adapter})
+	}
+	return nil
+}
+
+// compile runs a go command that links what it makes to the testbed's loader and libraries, or for the emulated processor.
+func (b *testbed) compile(ctx context.Context, dir string, args ...string) error {
+	cmd := exec.CommandContext(ctx, "go")
+	if b.sysroot == "" {
+		args = slices.Insert(args, len(args)-1, "-ldflags", b.ldflags())
+	} else {
+		cmd.Env = append(os.Environ(), "GOOS=linux", "GOARCH="+emulatedArch, "CGO_ENABLED=1", "CC="+emulatedCC)
+	}
+	cmd.Args = append(cmd.Args, args...)
+	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, os.Stderr, os.Stderr
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("go %s: %w", strings.Join(args, " "), err)
+	}
+	return nil
+}
+
+// The emulated processor, its C compiler, and what runs its programs.
+const (
+	emulatedArch = "arm64"
+	emulatedCC   = "aarch64-linux-gnu-gcc"
+	emulator     = "qemu-aarch64-static"
+)
+
+// wrap puts a script in place of a program for the emulated processor. Tests start themselves again by the name that they were
+// started by, and so get the emulator too; what else they start are the host's programs.
+func (b *testbed) wrap(file string) error {
+	if b.sysroot == "" {
+		return nil
+	}
+	path, err := exec.LookPath(emulator)
+	if err != nil {
+		return err
+	}
+	if strings.ContainsAny(path+b.sysroot, "'\n") {
+		return errors.New("a path with a quote in it")
+	}
+	if err := os.Rename(file, file+"."+emulatedArch); err != nil {
+		return err
+	}
+	script := fmt.Sprintf("#!/bin/sh\nexec '%s' -L '%s' -0 \"$0\" \"$0.%s\" \"$@\"\n", path, b.sysroot, emulatedArch)
+	return os.WriteFile(file, []byte(script), 0o700)
+}
+
+// commandError adds what a command said to its exit status.
+func commandError(what string, err error) error {
+	if exit, ok := err.(*exec.ExitError); ok && len(exit.Stderr) > 0 {
+		return fmt.Errorf("%s: %w\n%s", what, err, exit.Stderr)
+	}
+	return fmt.Errorf("%s: %w", what, err)
+}

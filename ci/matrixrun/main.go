@@ -1,0 +1,244 @@
+//go:build unix
+
+// Command matrixrun runs the repository's tests under several versions of OpenSSL and prints one table. It is the second half
+// of the script ci/matrix, which gets the versions:
+//
+//	ci/openssl-versions -source -arm64 DIR
+//	go run ./ci/matrixrun [-only 1.1,3.5] [-run REGEXP] DIR
+//
+// It fails when a test fails in any row, when a version other than the one named was loaded, and, with CI=true, when
+// a test was skipped in every row, or for any reason but a version or a tool that isn't installed.
+package main
+
+import (
+	"cmp"
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+func main() {
+	var o options
+	flag.StringVar(&o.only, "only", "", "run these `rows` only: versions or whole names (3.5 FIPS), separated by commas")
+	flag.StringVar(&o.without, "without", "", "leave out this `version`")
+	flag.StringVar(&o.run, "run", "", "run only tests that match `regexp`, as go test does")
+	flag.StringVar(&o.skip, "skip", "", "leave out tests that match `regexp`")
+	flag.StringVar(&o.packages, "packages", "", "test packages of the core that match these `patterns` only, separated by commas")
+	flag.DurationVar(&o.timeout, "timeout", 10*time.Minute, "stop a package's tests after this `time`")
+	flag.Parse()
+	if flag.NArg() != 1 {
+		fmt.Fprintln(os.Stderr, "usage: matrixrun [flags] DIR")
+		os.Exit(2)
+	}
+	// Interrupted, it still removes what it made.
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := matrix(ctx, flag.Arg(0), o, os.Getenv("CI") == "true"); err != nil {
+		fmt.Fprintln(os.Stderr, "matrix:", err)
+		os.Exit(1)
+	}
+}
+
+type options struct {
+	only, without, run, skip, packages string
+	timeout                            time.Duration
+}
+
+// arguments are a test binary's.
+func (o options) arguments(m mode, v version) []string {
+	run, timeout := m.run, o.timeout
+	if o.run != "" {
+		run = o.run
+	}
+	if v.emulated {
+		timeout *= 3
+	}
+	return []string{
+		"-test.v=test2json", "-test.shuffle=on", "-test.timeout=" + timeout.String(), "-test.run=" + run, "-test.skip=" + o.skip,
+	}
+}
+
+// whole tells whether every test there is has a chance to run.
+func (o options) whole() bool { return o == options{timeout: o.timeout} }
+
+func matrix(ctx context.Context, dir string, o options, ci bool) error {
+	versions, err := findVersions(dir)
+	if err != nil {
+		return err
+	}
+	versions = slices.DeleteFunc(versions, func(v version) bool { return v.name == o.without })
+	plan, err := choose(rowsOf(versions), o.only)
+	if err != nil {
+		return err
+	}
+	scratch, err := os.MkdirTemp("", "ossl-matrix-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(scratch)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	// The emulated processor's rows are run beside the others, which wait a lot: the versions share a testbed, and take turns.
+	rows := make([]*row, len(plan))
+	errs := make(chan error, 2)
+	for _, emulated := range []bool{false, true} {
+		go func() {
+			err := runAll(ctx, plan, rows, emulated, scratch, o)
+			if err != nil {
+				cancel()
+			}
+			errs <- err
+		}()
+	}
+	for range 2 {
+		err = cmp.Or(err, <-errs) // the first is the cause of the other
+	}
+	if err != nil {
+		return err
+	}
+	return report(os.Stdout, rows, o.whole(), ci)
+}
+
+// runAll runs the rows of a plan that are emulated, or those that are not.
+func runAll(ctx context.Context, plan []planned, rows []*row, emulated bool, scratch string, o options) error {
+	var bed *testbed
+	for i, p := range plan {
+		if p.version.emulated != emulated {
+			continue
+		}
+		if bed == nil {
+			bed = &testbed{dir: filepath.Join(scratch, fmt.Sprint("emulated-", emulated))}
+			if emulated {
+				bed.sysroot = p.version.tree
+			}
+			if err := bed.build(ctx, o.packages, slices.ContainsFunc(plan, planned.adapters)); err != nil {
+				return err
+			}
+		}
+		var err error
+		if rows[i], err = bed.run(ctx, p, o.arguments(p.mode, p.version)); err != nil {
+			return fmt.Errorf("%s: %w", p.name(), err)
+		}
+	}
+	return nil
+}
+
+// A version is one OpenSSL to run under: the host's own, or a tree that ci/openssl-versions made.
+type version struct {
+	name     string
+	tree     string // "" for the host's own
+	emulated bool   // another processor's: the tree is a system's root
+}
+
+var numbered = regexp.MustCompile(`^\d+\.\d+`)
+
+// findVersions lists the host's own and the trees in dir, those named by number first.
+func findVersions(dir string) ([]version, error) {
+	runs, err := filepath.Glob(filepath.Join(dir, "*", "run"))
+	if err != nil {
+		return nil, err
+	}
+	versions := []version{{name: "system"}}
+	for _, run := range runs {
+		tree, err := filepath.Abs(filepath.Dir(run))
+		if err != nil {
+			return nil, err
+		}
+		versions = append(versions, version{name: filepath.Base(tree), tree: tree})
+	}
+	slices.SortStableFunc(versions[1:], func(a, b version) int {
+		return strings.Compare(a.name, b.name) // digits sort before letters
+	})
+	if tree, err := filepath.Abs(filepath.Join(dir, "arm64")); err == nil && isDir(tree) {
+		versions = append(versions, version{name: "arm64", tree: tree, emulated: true})
+	}
+	return versions, nil
+}
+
+// A mode is a way of running the tests.
+type mode struct {
+	name     string
+	run      string   // regexp of tests, or "" for all
+	env      []string // in place of what the environment says
+	rootOnly bool     // the core's root package, not those below it
+	fips     bool     // with the FIPS provider configured
+}
+
+var modes = []mode{
+	{},
+	{name: "libssl", env: []string{"OSSL_RECORDS=libssl"}, rootOnly: true}, // with libssl's record path
+	// With sessions: clients' records are libssl's until the first ticket or data.
+	{name: "sessions", env: []string{"OSSL_TEST_SESSIONS=1"}, run: "^Test(Differential|Close|Deadlines|Interop)", rootOnly: true},
+	{name: "FIPS", env: []string{"OSSL_FIPS=require"}, run: "FIPS", rootOnly: true, fips: true},
+	// The tests of connections in FIPS mode, compared with a crypto/tls that is in its own.
+	{name: "all FIPS", env: []string{"OSSL_TEST_FIPS=1", "GODEBUG=fips140=on"}, rootOnly: true, fips: true},
+}
+
+// withAdapters are the versions that the other modules' tests run under, too: what they use is the core's API, and the oldest,
+// the newest, and the one that is supported longest tell most of it.
+var withAdapters = []string{"1.1", "3.5", "4.0"}
+
+// A planned row is a version in a mode.
+type planned struct {
+	version version
+	mode    mode
+}
+
+func (p planned) name() string { return strings.TrimSpace(p.version.name + " " + p.mode.name) }
+func (p planned) adapters() bool {
+	return p.mode.name == "" && slices.Contains(withAdapters, p.version.name)
+}
+
+// fipsConfig is where ci/openssl-versions puts the configuration that activates a version's FIPS provider.
+func (v version) fipsConfig() string { return filepath.Join(v.tree, "fips.cnf") }
+
+func rowsOf(versions []version) []planned {
+	var plan []planned
+	for _, v := range versions {
+		for _, m := range modes {
+			if m.fips {
+				// One is enough, of the version whose provider is the next to be validated.
+				if _, err := os.Stat(v.fipsConfig()); v.name != "3.5" || err != nil {
+					continue
+				}
+				m.env = append(slices.Clip(m.env), "OPENSSL_CONF="+v.fipsConfig())
+			}
+			if v.emulated && m.name != "" {
+				continue // a processor makes a difference to each function, not to which are called
+			}
+			if v.name == "4.0-source" && m.name != "" {
+				continue // it is to 4.0 what one build is to another
+			}
+			plan = append(plan, planned{v, m})
+		}
+	}
+	return plan
+}
+
+// choose narrows a plan to rows, or to all rows of versions, that only names.
+func choose(plan []planned, only string) ([]planned, error) {
+	if only == "" {
+		return plan, nil
+	}
+	var chosen []planned
+	for name := range strings.SplitSeq(only, ",") {
+		before := len(chosen)
+		for _, p := range plan {
+			if p.name() == name || p.version.name == name {
+				chosen = append(chosen, p)
+			}
+		}
+		if len(chosen) == before {
+			return nil, fmt.Errorf("no row or version %q", name)
+		}
+	}
+	return chosen, nil
+}

@@ -1,0 +1,237 @@
+//go:build unix
+
+/* Shared libraries with dlopen. */
+
+#define _GNU_SOURCE /* dladdr, dlinfo */
+
+#include "dl.h"
+
+#include <dlfcn.h>
+#include <limits.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#ifdef __linux__
+#include <sys/auxv.h>
+#endif
+
+/* NODELETE: another part of the program may close the library as often as it likes. Threads that have used OpenSSL run its
+ * destructors when they end, and Go ends threads at any time. */
+enum { MODE = RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE };
+
+void *dl_open(const char *path, char *report, size_t size)
+{
+	void *lib = dlopen(path, MODE);
+	const char *reason;
+
+	if (!lib) {
+		reason = dlerror();
+		snprintf(report, size, "%s", reason ? reason : "unknown error");
+	}
+	return lib;
+}
+
+int dl_is_loaded(const char *name) { return dlopen(name, MODE | RTLD_NOLOAD) != NULL; }
+
+/* A lookup by libssl's handle searches what libssl itself depends on, so the pair always matches. */
+void *dl_crypto(void *ssl) { return ssl; }
+
+void *dl_symbol(void *lib, const char *name) { return dlsym(lib, name); }
+
+int dl_path(const void *address, char *to, size_t size)
+{
+	Dl_info info;
+	char resolved[PATH_MAX];
+
+	if (!dladdr(address, &info) || !info.dli_fname)
+		return -1;
+	snprintf(to, size, "%s", realpath(info.dli_fname, resolved) ? resolved : info.dli_fname);
+	return 0;
+}
+
+int dl_same(const void *a, const void *b)
+{
+	Dl_info x, y;
+
+	return dladdr(a, &x) && dladdr(b, &y) && x.dli_fbase == y.dli_fbase;
+}
+
+int dl_privileged(void)
+{
+#ifdef __linux__
+	return getauxval(AT_SECURE) != 0;
+#else
+	return issetugid();
+#endif
+}
+
+void *dl_mallinfo(void) { return dlsym(RTLD_DEFAULT, "mallinfo2"); }
+
+#if (defined(__linux__) && !defined(__ANDROID__)) || defined(__FreeBSD__) || defined(__NetBSD__)
+
+#include <link.h>
+
+/* The addresses of the object that holds one. */
+typedef struct {
+	uintptr_t of, from, to;
+} extent;
+
+static int extent_of(struct dl_phdr_info *info, size_t size, void *arg)
+{
+	extent *e = arg;
+	uintptr_t from = UINTPTR_MAX, to = 0;
+	int i;
+
+	(void)size;
+	for (i = 0; i < info->dlpi_phnum; i++) {
+		uintptr_t at = info->dlpi_addr + info->dlpi_phdr[i].p_vaddr;
+
+		if (info->dlpi_phdr[i].p_type != PT_LOAD)
+			continue;
+		if (at < from)
+			from = at;
+		if (at + info->dlpi_phdr[i].p_memsz > to)
+			to = at + info->dlpi_phdr[i].p_memsz;
+	}
+	if (e->of < from || e->of >= to)
+		return 0;
+	e->from = from;
+	e->to = to;
+	return 1;
+}
+
+static int find_extent(const void *address, extent *e)
+{
+	e->of = (uintptr_t)address;
+	return dl_iterate_phdr(extent_of, e) == 1;
+}
+
+static int is_within(const void *address, const extent *e)
+{
+	return (uintptr_t)address >= e->from && (uintptr_t)address < e->to;
+}
+
+/* The dynamic section of an object: its symbols and the two tables of what was bound to symbols. */
+typedef struct {
+	const struct link_map *map;
+	const char *names;
+	const ElfW(Sym) *symbols;
+	struct {
+		const char *at;
+		size_t size, step;
+	} tables[3]; /* RELA, REL, and the procedure linkage table's */
+} dynamic;
+
+/* Some C libraries have added the load address to what the section holds, others have not. */
+static const char *section_at(const struct link_map *map, ElfW(Addr) at)
+{
+	return (const char *)(at < map->l_addr ? at + map->l_addr : at);
+}
+
+static void read_dynamic(dynamic *d)
+{
+	const ElfW(Dyn) *entry;
+
+	for (entry = d->map->l_ld; entry->d_tag != DT_NULL; entry++) {
+		const char *at = section_at(d->map, entry->d_un.d_ptr);
+		size_t value = (size_t)entry->d_un.d_val;
+
+		switch (entry->d_tag) {
+		case DT_STRTAB:
+			d->names = at;
+			break;
+		case DT_SYMTAB:
+			d->symbols = (const ElfW(Sym) *)at;
+			break;
+		case DT_RELA:
+			d->tables[0].at = at;
+			d->tables[0].step = sizeof(ElfW(Rela));
+			break;
+		case DT_RELASZ:
+			d->tables[0].size = value;
+			break;
+		case DT_REL:
+			d->tables[1].at = at;
+			d->tables[1].step = sizeof(ElfW(Rel));
+			break;
+		case DT_RELSZ:
+			d->tables[1].size = value;
+			break;
+		case DT_JMPREL:
+			d->tables[2].at = at;
+			break;
+		case DT_PLTRELSZ:
+			d->tables[2].size = value;
+			break;
+		case DT_PLTREL:
+			d->tables[2].step = value == DT_RELA ? sizeof(ElfW(Rela)) : sizeof(ElfW(Rel));
+			break;
+		}
+	}
+}
+
+/* The name of the function of another object that a relocation stands for, or NULL. */
+static const char *wanted(const dynamic *d, const ElfW(Rel) *r)
+{
+	size_t index = sizeof r->r_info == 8 ? (size_t)((uint64_t)r->r_info >> 32) : (size_t)(r->r_info >> 8);
+	const ElfW(Sym) *symbol = &d->symbols[index];
+	int type = symbol->st_info & 15;
+
+	if (index == 0 || symbol->st_shndx != SHN_UNDEF || (type != STT_FUNC && type != STT_NOTYPE))
+		return NULL;
+	return d->names + symbol->st_name;
+}
+
+const char *dl_foreign(void *ssl, const void *crypto, const void **at)
+{
+	dynamic d = {0};
+	struct link_map *map;
+	extent libcrypto, libssl;
+	size_t i, pos;
+
+	if (dlinfo(ssl, RTLD_DI_LINKMAP, &map) != 0 || !find_extent(crypto, &libcrypto) || !find_extent(map->l_ld, &libssl))
+		return NULL;
+	d.map = map;
+	read_dynamic(&d);
+	if (!d.names || !d.symbols)
+		return NULL;
+	for (i = 0; i < 3; i++) {
+		for (pos = 0; d.tables[i].at && d.tables[i].step && pos + d.tables[i].step <= d.tables[i].size; pos += d.tables[i].step) {
+			/* Rela begins as Rel does. */
+			const ElfW(Rel) *r = (const ElfW(Rel) *)(d.tables[i].at + pos);
+			const char *name = wanted(&d, r);
+			const void *bound, *own;
+
+			own = name ? dlsym(ssl, name) : NULL;
+			if (!own || !is_within(own, &libcrypto))
+				continue;
+			bound = *(void *const *)(map->l_addr + r->r_offset);
+			/* Loaded before us, and lazily: not bound yet. It will be to what comes first in the process, if that has it. */
+			if (is_within(bound, &libssl)) {
+				bound = dlsym(RTLD_DEFAULT, name);
+				if (!bound)
+					continue;
+			}
+			if (bound != own) {
+				*at = bound;
+				return name;
+			}
+		}
+	}
+	return NULL;
+}
+
+#else
+
+/* Elsewhere a library's calls name the library that they go to. */
+const char *dl_foreign(void *ssl, const void *crypto, const void **at)
+{
+	(void)ssl;
+	(void)crypto;
+	(void)at;
+	return NULL;
+}
+
+#endif

@@ -1,0 +1,183 @@
+package libssl
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// A candidate is a libssl to try.
+type candidate struct {
+	path       string // its name or path
+	crypto     string // the libcrypto to load before it, or ""
+	cryptoName string // the name by which it asks for its libcrypto, or "" if that is not known
+	version    string // that it must have, or ""
+}
+
+// A system is an operating system's way of naming and finding OpenSSL. All of it is text and so the same code on every system,
+// which lets tests on one look at the others'.
+type system struct {
+	goos, goarch string
+}
+
+// majors are OpenSSL's major versions as its files name them, the newest first.
+var majors = []string{"4", "3", "1.1"}
+
+// file returns the name of a library's file: libssl.so.3, libssl.3.dylib, libssl-3-x64.dll.
+func (s system) file(lib, major string) string {
+	switch s.goos {
+	case "darwin", "ios":
+		return lib + "." + major + ".dylib"
+	case "windows":
+		processor := map[string]string{"amd64": "-x64", "arm64": "-arm64"}[s.goarch]
+		return lib + "-" + strings.ReplaceAll(major, ".", "_") + processor + ".dll"
+	}
+	return lib + ".so." + major
+}
+
+// folders are where to look, other than where the system's loader does of itself.
+//
+// On macOS that is nowhere: given a name alone, dlopen looks in the current folder, which anyone may have written to, and in
+// /usr/lib, where Apple's own libssl is, which ends the process that loads it. So these are the prefixes of Homebrew, of
+// MacPorts and of OpenSSL's own make install.
+func (s system) folders(major string) []string {
+	if s.goos != "darwin" {
+		return []string{""}
+	}
+	return []string{
+		"/opt/homebrew/opt/openssl@" + major + "/lib", // arm64
+		"/usr/local/opt/openssl@" + major + "/lib",    // amd64
+		"/opt/local/libexec/openssl" + strings.ReplaceAll(major, ".", "") + "/lib",
+		"/usr/local/lib",
+	}
+}
+
+// ofMajor lists where a major version may be, which must then be version if that is not "".
+func (s system) ofMajor(major, version string) []candidate {
+	var list []candidate
+	for _, dir := range s.folders(major) {
+		c := candidate{path: s.file("libssl", major), version: version}
+		if dir != "" {
+			c.path = dir + "/" + c.path
+		} else if s.goos != "windows" {
+			c.cryptoName = s.file("libcrypto", major)
+		}
+		list = append(list, c)
+	}
+	return list
+}
+
+func isVersion(spec string) bool {
+	return spec != "" && spec[0] >= '0' && spec[0] <= '9' && strings.Trim(spec, "0123456789.abcdefghijklmnopqrstuvwxyz") == "" &&
+		!strings.ContainsAny(spec, `/\`)
+}
+
+// candidates lists what to try for spec, in order.
+func (s system) candidates(spec string) []candidate {
+	switch {
+	case spec == "":
+		var list []candidate
+		for _, major := range majors {
+			list = append(list, s.ofMajor(major, "")...)
+		}
+		return list
+	case isVersion(spec):
+		major, _, _ := strings.Cut(spec, ".")
+		if major == "1" {
+			major = "1.1"
+		}
+		return s.ofMajor(major, spec)
+	}
+	if s.goos == "windows" {
+		// A path's own folder is searched only if the path is absolute, and separators matter.
+		if full, err := filepath.Abs(spec); err == nil && strings.ContainsAny(spec, `/\`) {
+			spec = full
+		}
+	}
+	if info, err := os.Stat(spec); err == nil && info.IsDir() {
+		var list []candidate
+		for _, major := range majors {
+			c := s.besides(filepath.Join(spec, s.file("libssl", major)))
+			if _, err := os.Stat(c.path); err == nil {
+				list = append(list, c)
+			}
+		}
+		if list != nil {
+			return list
+		}
+	}
+	return []candidate{s.besides(spec)}
+}
+
+// besides pairs a libssl given by path with the libcrypto in the same folder, if there is one.
+func (s system) besides(path string) candidate {
+	dir, base := filepath.Split(path)
+	name := strings.Replace(base, "libssl", "libcrypto", 1)
+	if name == base {
+		return candidate{path: path}
+	}
+	c := candidate{path: path, cryptoName: name}
+	if crypto := filepath.Join(dir, name); dir != "" && exists(crypto) {
+		c.crypto = crypto
+	}
+	return c
+}
+
+func exists(name string) bool {
+	_, err := os.Stat(name)
+	return err == nil
+}
+
+// refusal says why a library that was asked for by name or path is not even tried, or "".
+func (s system) refusal(spec string) string {
+	if s.goos != "darwin" || spec == "" || isVersion(spec) {
+		return ""
+	}
+	switch dir := filepath.Dir(spec); {
+	case !strings.Contains(spec, "/"):
+		return "a name alone would be looked for in the current folder: give a path"
+	case dir == "/usr/lib" || strings.HasPrefix(dir, "/System/"):
+		return "Apple's own library ends the process that loads it"
+	}
+	return ""
+}
+
+// A mismatchError is a libssl that is bound to another libcrypto than its own. Two OpenSSLs in a process are no harm as long as
+// each keeps to itself.
+type mismatchError struct{ reason string }
+
+func (e *mismatchError) Error() string { return e.reason }
+
+// checkPair refuses a libssl whose libcrypto is not the one that it was installed with. libssl asks for libcrypto by a short
+// name, so what has that name already, brought by another part of the program or by an attempt to load another OpenSSL, is
+// what it gets. The two flags say what was in the process before.
+func checkPair(lib *Library, c candidate, cryptoBefore, sslBefore bool) error {
+	dir := filepath.Dir(lib.Path)
+	ok := dir == filepath.Dir(lib.CryptoPath)
+	switch {
+	case c.crypto != "":
+		ok = sameFile(c.crypto, lib.CryptoPath)
+	case ok:
+	case sslBefore:
+		// Whoever loaded it may have got it wrong. Where a system keeps the two in different folders, there is no other
+		// beside libssl.
+		beside := filepath.Join(dir, c.cryptoName)
+		ok = c.cryptoName != "" && (!exists(beside) || sameFile(beside, lib.CryptoPath))
+	default:
+		ok = !cryptoBefore // else the system's loader was free to choose
+	}
+	if !ok {
+		return &mismatchError{fmt.Sprintf("not a matching pair: %s uses %s, which was in the process before", lib.Path, lib.CryptoPath)}
+	}
+	return nil
+}
+
+func sameFile(a, b string) bool {
+	x, err := os.Stat(a)
+	if err != nil {
+		return false
+	}
+	y, err := os.Stat(b)
+	return err == nil && os.SameFile(x, y)
+}

@@ -1,0 +1,10 @@
+//go:build !unix
+
+package ossl
+
+import "errors"
+
+// socketsSayWouldBlock: elsewhere a read holds its buffer while it waits, in package net.
+const socketsSayWouldBlock = false
+
+func readSocket(uintptr, []byte) (int, error) { return 0, errors.ErrUnsupported }
