@@ -201,8 +201,8 @@ func withoutPeer(der []byte) []byte {
 	return short
 }
 
-// sessionTemplate is a SessionState that means nothing by itself: crypto/tls has made it, in a handshake over nothing. It is copied,
-// and what it points to never changed.
+// sessionTemplate is a SessionState that means nothing by itself: crypto/tls has made it, in a handshake over nothing. It is
+// copied, and what it points to never changed.
 var sessionTemplate = sync.OnceValues(func() (*tls.SessionState, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

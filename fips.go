@@ -180,10 +180,12 @@ func remedy(err error) string {
 	case e.Failure == libssl.FIPSNotInLibrary:
 		return "use OpenSSL 3.0 or later, or a distribution's 1.1.1 with a FIPS module, and turn that on for the machine"
 	case e.Failure == libssl.FIPSNotConfigured && !strings.Contains(e.Text, "could not load"):
-		return fmt.Sprintf("no checksum is configured for the module to test itself by: run \"openssl fipsinstall -out %s -module MODULE\", "+
+		return fmt.Sprintf("no checksum is configured for the module to test itself by: run "+
+			"\"openssl fipsinstall -out %s -module MODULE\", "+
 			"with the path of the fips.so that belongs to OpenSSL %s", beside, lib.Version())
 	case e.Failure == libssl.FIPSModuleFailed && !strings.Contains(e.Text, "could not load"):
-		return fmt.Sprintf("the module has refused itself: it was changed, or %s or %s holds another one's checksum; reinstall it and run "+
+		return fmt.Sprintf("the module has refused itself: it was changed, or %s or %s holds another one's checksum; "+
+			"reinstall it and run "+
 			"\"openssl fipsinstall\" again", config, beside)
 	case e.Failure == libssl.FIPSModuleFailed || e.Failure == libssl.FIPSNotConfigured:
 		return fmt.Sprintf("install the FIPS module (fips.so) of OpenSSL %s, such as Debian's package openssl-provider-fips, and run "+
@@ -253,7 +255,8 @@ func fipsKey(public any) bool {
 }
 
 func fipsRefusal(field, what, instead string) error {
-	return &ConfigError{Field: field, Reason: fmt.Sprintf("%s is not approved for FIPS mode, or not in the module; %s", what, instead)}
+	reason := fmt.Sprintf("%s is not approved for FIPS mode, or not in the module; %s", what, instead)
+	return &ConfigError{Field: field, Reason: reason}
 }
 
 // checkFIPS refuses what a configuration names and FIPS mode can't honour.
@@ -337,7 +340,8 @@ func (h *handshake) checkMasterSecret() *refusal {
 const errFIPSKey = "a key is not allowed in FIPS mode"
 
 // verifyByModule verifies a chain in FIPS mode.
-func (c *Conn) verifyByModule(certs []*x509.Certificate, packed []byte, query *libssl.VerifyQuery) ([][]*x509.Certificate, error) {
+func (c *Conn) verifyByModule(certs []*x509.Certificate, packed []byte, query *libssl.VerifyQuery,
+) ([][]*x509.Certificate, error) {
 	usage, load := x509.ExtKeyUsageClientAuth, c.ctx.stores.clients
 	if query.OfServer {
 		usage, load = x509.ExtKeyUsageServerAuth, c.ctx.stores.servers

@@ -117,9 +117,10 @@ func TestFIPSExcludedWildcard(t *testing.T) {
 		c.PermittedDNSDomainsCritical = true
 		c.ExcludedDNSDomains = []string{"admin.x.test"}
 	}))
-	leaf := issue(t, "leaf", mid, and(serverAndClient, func(c *template) { c.DNSNames = []string{"*.x.test"} }))
+	leaf := issue(t, "leaf", mid, and(tlsLeaf, names("*.x.test")))
 	cert := tls.Certificate{Certificate: [][]byte{leaf.cert.Raw, mid.cert.Raw}, PrivateKey: leaf.key}
-	ctx := newPlainContext(t, tlstest.ClientConfig(approved, func(c *tls.Config) { c.ServerName = "admin.x.test" }), ossl.WithFIPS(), ossl.WithRoots(ossl.Roots{Certificates: []*x509.Certificate{root.cert}}))
+	ctx := newPlainContext(t, tlstest.ClientConfig(approved, func(c *tls.Config) { c.ServerName = "admin.x.test" }), ossl.WithFIPS(),
+		ossl.WithRoots(ossl.Roots{Certificates: []*x509.Certificate{root.cert}}))
 	_, _, err := tryVisit(clientOf(ctx), stdServer(tlstest.ServerConfig(certificates(cert))))
 	if err == nil {
 		t.Error("a CA that must not sign for admin.x.test has done so by *.x.test, and is believed")
@@ -130,7 +131,7 @@ func TestFIPSExcludedWildcard(t *testing.T) {
 func TestFIPSSHA224(t *testing.T) {
 	needFIPS(t)
 	root := issue(t, "root 224", nil, ca)
-	leaf := issue(t, "leaf", root, serverAndClient)
+	leaf := issue(t, "leaf", root, tlsLeaf)
 	var c struct {
 		TBS asn1.RawValue
 		Alg asn1.RawValue
@@ -149,7 +150,8 @@ func TestFIPSSHA224(t *testing.T) {
 		t.Fatal(err)
 	}
 	cert := tls.Certificate{Certificate: [][]byte{der}, PrivateKey: leaf.key}
-	ctx := newPlainContext(t, tlstest.ClientConfig(approved), ossl.WithFIPS(), ossl.WithRoots(ossl.Roots{Certificates: []*x509.Certificate{root.cert}}))
+	ctx := newPlainContext(t, tlstest.ClientConfig(approved), ossl.WithFIPS(),
+		ossl.WithRoots(ossl.Roots{Certificates: []*x509.Certificate{root.cert}}))
 	cs, _, err := tryVisit(clientOf(ctx), stdServer(tlstest.ServerConfig(certificates(cert))))
 	if err == nil {
 		t.Error("SHA-224:", cs.VerifiedChains[0][0].SignatureAlgorithm)
@@ -163,7 +165,8 @@ func TestFIPSNothingOfTheWorkingDirectory(t *testing.T) {
 	}
 	dir := t.TempDir()
 	// A module that can't be loaded for another reason than that it isn't there tells that somebody tried.
-	if err := os.WriteFile(filepath.Join(dir, "fipsmodule.cnf"), []byte("[fips_sect]\nmodule = "+dir+"/tell.so\n"), 0o644); err != nil {
+	text := []byte("[fips_sect]\nmodule = " + dir + "/tell.so\n")
+	if err := os.WriteFile(filepath.Join(dir, "fipsmodule.cnf"), text, 0o644); err != nil {
 		t.Fatal(err)
 	}
 	old, err := os.Getwd()

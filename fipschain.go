@@ -17,8 +17,8 @@ var fipsChainAlgorithms = []x509.SignatureAlgorithm{
 	x509.PureEd25519,
 }
 
-// checkModuleChain refuses a chain, leaf first, that crypto/x509 would refuse for this usage, or whose keys and signatures are not
-// allowed in FIPS mode.
+// checkModuleChain refuses a chain, leaf first, that crypto/x509 would refuse for this usage, or whose keys and signatures are
+// not allowed in FIPS mode.
 func checkModuleChain(chain []*x509.Certificate, usage x509.ExtKeyUsage) error {
 	for i, cert := range chain {
 		invalid := func(reason x509.InvalidReason, detail string) error {

@@ -179,7 +179,8 @@ func (c *Context) makeRing() (err error) {
 	case len(set) > 0 && o.ring != nil && !o.chosen:
 		return &ConfigError{Field: "WithTicketKeys", Reason: "the configuration has ticket keys of its own"}
 	case len(set) > 0 && c.fips && !config.SessionTicketsDisabled && c.server == nil:
-		return &ConfigError{Field: "SessionTicketKey", Reason: "ticket keys would be derived outside of the FIPS module; use WithTicketKeys"}
+		return &ConfigError{Field: "SessionTicketKey", Reason: "ticket keys would be derived outside of the FIPS module; " +
+			"use WithTicketKeys"}
 	case config.SessionTicketsDisabled || c.server != nil:
 	case c.policy != nil && c.policy.NoSessionTickets:
 		if o.ring != nil && !o.chosen {

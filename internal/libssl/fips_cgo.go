@@ -100,7 +100,8 @@ func NewRoots(system bool, certs [][]byte) (*Roots, error) {
 	return r, nil
 }
 
-// Verify verifies a chain as [PackChain] packs it, and returns the one that leads to a root. A *VerifyError says why there is none.
+// Verify verifies a chain as [PackChain] packs it, and returns the one that leads to a root. A *VerifyError says why there is
+// none.
 func (r *Roots) Verify(packed []byte, q *VerifyQuery) ([]byte, error) {
 	// By one allocation in C, since the query has pointers.
 	host, ip := cString(q.Host), C.CBytes(q.IP)
