@@ -107,9 +107,10 @@ func (c *Conn) SkipTo(side libssl.Side, seq uint64) bool { return c.tls.Skip(sid
 
 // SetKernelFIPS has a test say what the kernel says.
 func SetKernelFIPS(t testing.TB, file string) {
-	old := fipsByHost
-	fipsByHost = func() string { return hostInFIPS(file) }
-	t.Cleanup(func() { fipsByHost = old })
+	loadLibrary("")
+	who, old := hostInFIPS(file), hostFIPS.Load()
+	hostFIPS.Store(&who)
+	t.Cleanup(func() { hostFIPS.Store(old) })
 }
 
 // TryFIPS sets FIPS mode up as for the first time, and undoes it.

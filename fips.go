@@ -14,7 +14,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/ossl-go/ossl/internal/libssl"
@@ -114,7 +114,7 @@ func (e *fipsError) Error() string {
 
 func (e *fipsError) Unwrap() []error { return []error{ErrNotFIPS, e.err} }
 
-// fipsRequired says who, other than the program, wants FIPS mode; "" is nobody. The library is loaded.
+// fipsRequired says who, other than the program, wants FIPS mode; "" is nobody.
 func fipsRequired() (who string, err error) {
 	switch value := os.Getenv(envFIPS); value {
 	case "require":
@@ -127,8 +127,20 @@ func fipsRequired() (who string, err error) {
 }
 
 // fipsByHost says whether the host is in FIPS mode. It is asked once: a kernel is booted so, and OpenSSL reads its configuration
-// when it is loaded.
-var fipsByHost = sync.OnceValue(func() string { return hostInFIPS("/proc/sys/crypto/fips_enabled") })
+// when it is loaded. Without a library there is nobody to ask, and nothing that could be used.
+func fipsByHost() string {
+	if who := hostFIPS.Load(); who != nil {
+		return *who
+	}
+	if _, err := libssl.Load(""); err != nil {
+		return ""
+	}
+	who := hostInFIPS("/proc/sys/crypto/fips_enabled")
+	hostFIPS.Store(&who)
+	return who
+}
+
+var hostFIPS atomic.Pointer[string] // nil until it was asked for
 
 func hostInFIPS(kernel string) string {
 	if text, err := os.ReadFile(kernel); err == nil && strings.TrimSpace(string(text)) == "1" {

@@ -522,6 +522,7 @@ func TestFIPSRequired(t *testing.T) {
 		t.Errorf("a kernel in FIPS mode: %v", err)
 	}
 	os.WriteFile(kernel, []byte("0\n"), 0o644)
+	ossl.SetKernelFIPS(t, kernel)
 	if _, err := ossl.NewContext(&tls.Config{}); err != nil {
 		t.Errorf("a kernel that is not: %v", err)
 	}

@@ -1,0 +1,80 @@
+//go:build cgo && linux
+
+package ossl_test
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/ossl-go/ossl"
+	"github.com/ossl-go/ossl/internal/tlstest"
+)
+
+// TestFIPSUnderPolicy: the host's policy is honoured in FIPS mode too, also where it names what the module lacks.
+func TestFIPSUnderPolicy(t *testing.T) {
+	needFIPS(t)
+	if strings.HasPrefix(libraryVersion(), "1.") {
+		t.Skipf("OpenSSL %s has no module with a configuration of its own", libraryVersion())
+	}
+	conf := ".include " + os.Getenv("OPENSSL_CONF") + "\n[default]\n" + policyMain +
+		"Groups = X25519:P-384\nCiphersuites = TLS_CHACHA20_POLY1305_SHA256:TLS_AES_256_GCM_SHA384\n"
+	underPolicy(t, conf, func(t *testing.T) {
+		for _, version := range versions {
+			edit := func(c *tls.Config) {
+				only(version)(c)
+				c.CurvePreferences = nil
+			}
+			client := newPlainContext(t, tlstest.ClientConfig(approved, edit), fipsOptions()...)
+			state, _ := visit(t, clientOf(client), stdServer(tlstest.ServerConfig(certificates(tlstest.ServerCert(tlstest.RSA2048)))))
+			if state.CurveID != tls.CurveP384 || version == tls.VersionTLS13 && state.CipherSuite != tls.TLS_AES_256_GCM_SHA384 {
+				t.Errorf("%s: %v, %s", tls.VersionName(version), state.CurveID, tls.CipherSuiteName(state.CipherSuite))
+			}
+		}
+	})
+}
+
+// TestFirstUse has each way into the package be the first in its process: nothing is called of a library that isn't loaded.
+func TestFirstUse(t *testing.T) {
+	for name, use := range map[string]func(t *testing.T) error{
+		"Client": func(t *testing.T) error {
+			a, b := tlstest.Buffered()
+			defer a.Close()
+			go tls.Server(b, tlstest.ServerConfig()).Handshake()
+			return ossl.Client(a, tlstest.ClientConfig()).Handshake()
+		},
+		"Server": func(t *testing.T) error {
+			a, b := tlstest.Buffered()
+			defer a.Close()
+			go tls.Client(b, tlstest.ClientConfig()).Handshake()
+			return ossl.Server(a, tlstest.ServerConfig()).Handshake()
+		},
+		"NewContext": func(t *testing.T) error {
+			_, err := ossl.NewContext(nil)
+			return err
+		},
+		"Library": func(t *testing.T) error {
+			_, err := ossl.Library()
+			return err
+		},
+		"LoadKey": func(t *testing.T) error {
+			if _, err := ossl.LoadKey(filepath.Join(t.TempDir(), "none")); !errors.Is(err, fs.ErrNotExist) {
+				return fmt.Errorf("a file that isn't there: %w", err)
+			}
+			return nil
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			underPolicy(t, "", func(t *testing.T) {
+				if err := use(t); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
