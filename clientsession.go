@@ -24,7 +24,7 @@ import (
 // crypto/tls client that is given the same cache finds that, and forgets it.
 
 // sessionMark begins what ossl puts into SessionState.Extra.
-const sessionMark = "ossl session 1\x00"
+const sessionMark = "ossl session 2\x00"
 
 // errNoSession is for sessions that are not ossl's, or cut short.
 var errNoSession = errors.New("ossl: no session")
@@ -32,6 +32,7 @@ var errNoSession = errors.New("ossl: no session")
 // clientSession is a session with what libssl's encoding lacks.
 type clientSession struct {
 	version, group uint16
+	fips           bool // it was agreed in FIPS mode
 	der            []byte
 	ocsp, scts     []byte
 	chain          []byte // as libssl.Conn.Message packs it
@@ -41,6 +42,10 @@ func (s *clientSession) marshal() []byte {
 	b := []byte(sessionMark)
 	b = binary.BigEndian.AppendUint16(b, s.version)
 	b = binary.BigEndian.AppendUint16(b, s.group)
+	b = append(b, 0)
+	if s.fips {
+		b[len(b)-1] = 1
+	}
 	for _, part := range [][]byte{s.der, s.ocsp, s.scts, s.chain} {
 		b = binary.BigEndian.AppendUint32(b, uint32(len(part)))
 		b = append(b, part...)
@@ -51,11 +56,11 @@ func (s *clientSession) marshal() []byte {
 // parseClientSession reads what marshal wrote. The cache may have had it anywhere.
 func parseClientSession(b []byte) (*clientSession, error) {
 	b, ok := bytes.CutPrefix(b, []byte(sessionMark))
-	if !ok || len(b) < 4 {
+	if !ok || len(b) < 5 || b[4] > 1 {
 		return nil, errNoSession
 	}
-	s := &clientSession{version: binary.BigEndian.Uint16(b), group: binary.BigEndian.Uint16(b[2:])}
-	b = b[4:]
+	s := &clientSession{version: binary.BigEndian.Uint16(b), group: binary.BigEndian.Uint16(b[2:]), fips: b[4] == 1}
+	b = b[5:]
 	for _, part := range []*[]byte{&s.der, &s.ocsp, &s.scts, &s.chain} {
 		if len(b) < 4 || uint64(binary.BigEndian.Uint32(b)) > uint64(len(b)-4) {
 			return nil, errNoSession
@@ -97,6 +102,9 @@ func (h *handshake) loadSession() []byte {
 	s, err := sessionOf(stored)
 	if err != nil {
 		return nil // crypto/tls's, or nobody's
+	}
+	if s.fips != c.ctx.fips {
+		return nil // its keys are of a module that this connection must not, or need not, have to do with
 	}
 	if s.version >= tls.VersionTLS13 {
 		cache.Put(key, nil) // for one use: RFC 8446, appendix C.4
@@ -153,6 +161,7 @@ func (c *Conn) keepSessions(sessions []libssl.Session) {
 		kept := clientSession{
 			version: c.state.Version,
 			group:   uint16(c.state.CurveID),
+			fips:    c.ctx.fips,
 			der:     withoutPeer(s.DER),
 			ocsp:    c.state.OCSPResponse,
 			scts:    scts,
@@ -192,8 +201,8 @@ func withoutPeer(der []byte) []byte {
 	return short
 }
 
-// sessionTemplate is a SessionState that means nothing by itself: crypto/tls has made it, in a handshake over nothing. It is copied,
-// and what it points to never changed.
+// sessionTemplate is a SessionState that means nothing by itself: crypto/tls has made it, in a handshake over nothing. It is
+// copied, and what it points to never changed.
 var sessionTemplate = sync.OnceValues(func() (*tls.SessionState, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -145,12 +145,12 @@ type settings struct {
 // resolve works out a configuration's versions, suites, groups and signature algorithms: exactly those, in the order, that
 // crypto/tls of the running Go uses for it, GODEBUG settings included, less those that libssl lacks and the configuration doesn't
 // name, and less those that the host's policy forbids.
-func resolve(c *tls.Config, o *options, policy *hostPolicy) (*settings, error) {
+func resolve(c *tls.Config, o *options, policy *hostPolicy, fips bool) (*settings, error) {
 	hello, err := helloFor(c)
 	if err != nil {
 		return nil, &ConfigError{Field: "Config", Reason: "crypto/tls can't use it", Err: err}
 	}
-	if o.fips {
+	if fips {
 		limitToFIPS(hello)
 	}
 	s := &settings{hello: hello, min: tls.VersionTLS12, max: tls.VersionTLS13}
@@ -197,7 +197,7 @@ func resolve(c *tls.Config, o *options, policy *hostPolicy) (*settings, error) {
 		s.min = tls.VersionTLS13
 	}
 
-	s.fips = o.fips
+	s.fips = fips
 	suites13 := o.suites13
 	if suites13 == nil {
 		for _, id := range hello.CipherSuites {
@@ -207,7 +207,7 @@ func resolve(c *tls.Config, o *options, policy *hostPolicy) (*settings, error) {
 		}
 		if suites13 == nil {
 			suites13 = []uint16{tls.TLS_AES_128_GCM_SHA256, tls.TLS_AES_256_GCM_SHA384, tls.TLS_CHACHA20_POLY1305_SHA256}
-			if o.fips {
+			if fips {
 				suites13 = suites13[:2]
 			}
 		}

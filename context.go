@@ -18,6 +18,7 @@ import (
 type Context struct {
 	config    *tls.Config
 	opts      *options
+	fips      bool        // it is in FIPS mode
 	policy    *hostPolicy // nil if there is none to honour
 	ssl       *libssl.Context
 	chains    *chainCache
@@ -31,7 +32,7 @@ type Context struct {
 	ticketKeys
 	forChosen *options // of Contexts that GetConfigForClient chooses
 
-	roots, clientRoots *libssl.Roots // in FIPS mode: whom clients, and servers, trust
+	stores *rootStores // in FIPS mode: whom clients, and servers, trust
 
 	// slots bounds how many of its handshakes are inside libssl while Go is called from there: each holds a thread.
 	slots chan struct{}
@@ -67,11 +68,12 @@ func newContext(config *tls.Config, o *options) (*Context, error) {
 	if err := checkConfig(config); err != nil {
 		return nil, err
 	}
-	if err := setUpFIPS(o); err != nil {
+	fips, err := o.setUpFIPS()
+	if err != nil {
 		return nil, err
 	}
 	chainCache := o.chainCache
-	if o.fips {
+	if fips {
 		if err := checkFIPS(config, o); err != nil {
 			return nil, err
 		}
@@ -81,7 +83,7 @@ func newContext(config *tls.Config, o *options) (*Context, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := resolve(config, o, policy)
+	s, err := resolve(config, o, policy, fips)
 	if err != nil {
 		return nil, err
 	}
@@ -96,6 +98,7 @@ func newContext(config *tls.Config, o *options) (*Context, error) {
 	c := &Context{
 		config: config,
 		opts:   o,
+		fips:   fips,
 		policy: policy,
 		pauses: lib.Number >= libssl.Version3_0,
 		chains: newChainCache(chainCache),
@@ -133,7 +136,7 @@ func newContext(config *tls.Config, o *options) (*Context, error) {
 		WantCert:            config.GetClientCertificate != nil || len(config.Certificates) > 0,
 		WantKeyLog:          config.KeyLogWriter != nil,
 		VerifyPauses:        c.pauses,
-		FIPS:                o.fips,
+		FIPS:                fips,
 		OwnRecords:          records == RecordsOwn || records == RecordsAuto && lib.Number < libssl.Version5_0,
 		CipherList:          s.suites12,
 		CipherSuites:        s.suites13,
@@ -149,20 +152,20 @@ func newContext(config *tls.Config, o *options) (*Context, error) {
 	if config.ClientAuth != tls.NoClientCert && config.ClientCAs != nil {
 		cfg.ClientCAs = subjects(config.ClientCAs)
 	}
-	if o.fips {
-		names, err := c.loadRoots()
-		if err != nil {
+	if fips {
+		if c.stores, err = o.rootStores(); err != nil {
 			return nil, err
 		}
+		c.forChosen.stores = c.stores
 		if config.ClientAuth != tls.NoClientCert {
-			cfg.ClientCAs = names
+			cfg.ClientCAs = c.stores.names
 		}
 	}
-	cfg.Policy = sessionPolicy(config, o.fips, cfg.ClientCAs)
+	cfg.Policy = sessionPolicy(config, fips, cfg.ClientCAs)
 	config.Certificates = slices.Clone(config.Certificates) // to set Leaf, which SupportsCertificate would parse each time
 	for i := range config.Certificates {
 		cert := &config.Certificates[i]
-		cred, err := newCredential(cert, policy, o.fips)
+		cred, err := newCredential(cert, policy, fips)
 		if err != nil {
 			return nil, &ConfigError{Field: "Certificates", Reason: fmt.Sprintf("certificate %d can't be used", i), Err: err}
 		}
@@ -244,7 +247,7 @@ func (c *Context) credential(cert *tls.Certificate) (*libssl.Credential, error) 
 			return c.static[i], nil
 		}
 	}
-	return c.creds.get(cert, c.policy, c.opts.fips)
+	return c.creds.get(cert, c.policy, c.fips)
 }
 
 func (c *Context) time() time.Time {

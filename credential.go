@@ -147,10 +147,10 @@ func newCredential(cert *tls.Certificate, policy *hostPolicy, fips bool) (*libss
 	sigalgs, _ := namesOf(allowed, signatureNames)
 	switch key := signer.(type) {
 	case *Key:
-		if fips && key.Provider() != "fips" {
-			return nil, fmt.Errorf("private key of the OpenSSL provider %q would sign outside of the FIPS module", key.Provider())
+		if fips { // whatever its provider is called: it is in another library context than FIPS mode's
+			return nil, fmt.Errorf("private key of the OpenSSL provider %q would sign outside of FIPS mode", key.Provider())
 		}
-		cred, err := libssl.NewKeyCredential(fips, cert.Certificate, key.key, sigalgs, cert.OCSPStaple, scts)
+		cred, err := libssl.NewKeyCredential(cert.Certificate, key.key, sigalgs, cert.OCSPStaple, scts)
 		if err != nil {
 			return nil, libraryError(err)
 		}

@@ -25,6 +25,7 @@ var compiled = struct {
 type compiledKey struct {
 	config weak.Pointer[tls.Config]
 	opts   *options
+	fips   bool // whether FIPS mode is required by others
 }
 
 type compiledConfig struct {
@@ -57,7 +58,11 @@ func compileWith(config *tls.Config, opts *options) (*Context, error) {
 	if config == nil {
 		config = &defaultConfig
 	}
-	key := compiledKey{weak.Make(config), opts}
+	required, err := fipsRequired()
+	if err != nil {
+		return nil, err
+	}
+	key := compiledKey{weak.Make(config), opts, required != ""}
 	compiled.mu.Lock()
 	entry := compiled.entries[key]
 	if entry == nil {

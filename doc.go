@@ -26,12 +26,12 @@
 //
 // # FIPS mode
 //
-// [WithFIPS], the environment variable OSSL_FIPS=require, or the host's own FIPS mode have all cryptography done by OpenSSL's FIPS
-// module, and [Conn.FIPS] shows it. docs/FIPS.md says what may be claimed of that.
+// [WithFIPS], the environment variable OSSL_FIPS=require, or the host's own FIPS mode have all cryptography done by OpenSSL's
+// FIPS module, and [Conn.FIPS] shows it. docs/FIPS.md says what may be claimed of that.
 //
 // # Limits
 //
-// Chains are verified by crypto/x509 (in FIPS mode by OpenSSL, with the same errors). Sessions are resumed as crypto/tls resumes them,
-// and by ID from a cache that servers may share. docs/COMPATIBILITY.md lists every field of tls.Config and every place where
-// libssl forces another behaviour than crypto/tls's.
+// Chains are verified by crypto/x509 (in FIPS mode by OpenSSL, with the same errors). Sessions are resumed as crypto/tls resumes
+// them, and by ID from a cache that servers may share. docs/COMPATIBILITY.md lists every field of tls.Config and every place
+// where libssl forces another behaviour than crypto/tls's.
 package ossl

@@ -107,9 +107,9 @@ func (c *Conn) SkipTo(side libssl.Side, seq uint64) bool { return c.tls.Skip(sid
 
 // SetKernelFIPS has a test say what the kernel says.
 func SetKernelFIPS(t testing.TB, file string) {
-	old := kernelFIPS
-	kernelFIPS = file
-	t.Cleanup(func() { kernelFIPS = old })
+	old := fipsByHost
+	fipsByHost = func() string { return hostInFIPS(file) }
+	t.Cleanup(func() { fipsByHost = old })
 }
 
 // TryFIPS sets FIPS mode up as for the first time, and undoes it.
@@ -119,3 +119,6 @@ func TryFIPS() error {
 	}
 	return nil
 }
+
+// FIPSConfiguration is what the module would be given now.
+func FIPSConfiguration() string { return libssl.FIPSConfiguration() }

@@ -14,6 +14,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/ossl-go/ossl/internal/libssl"
 	"github.com/ossl-go/ossl/session"
@@ -71,7 +73,7 @@ func (m *FIPSModule) String() string {
 
 // FIPS returns what the module says of itself now, or nil if the Context is not in FIPS mode.
 func (c *Context) FIPS() *FIPSModule {
-	if !c.opts.fips {
+	if !c.fips {
 		return nil
 	}
 	info, ok := libssl.FIPSModuleInfo()
@@ -84,7 +86,12 @@ func (c *Context) FIPS() *FIPSModule {
 
 // FIPS returns the evidence of the connection's FIPS mode: the module that its keys are in, and what that says of itself now. It
 // is nil if the connection is not in FIPS mode. What was negotiated is in [Conn.ConnectionState].
-func (c *Conn) FIPS() *FIPSModule { return c.ctx.FIPS() }
+func (c *Conn) FIPS() *FIPSModule {
+	c.mu.Lock()
+	ctx := c.ctx // a server's handshake may choose another
+	c.unlock()
+	return ctx.FIPS()
+}
 
 // A fipsError says why FIPS mode can't be had, and what to do about it.
 type fipsError struct {
@@ -107,50 +114,54 @@ func (e *fipsError) Error() string {
 
 func (e *fipsError) Unwrap() []error { return []error{ErrNotFIPS, e.err} }
 
-// kernelFIPS is where Linux says that the machine is in FIPS mode.
-var kernelFIPS = "/proc/sys/crypto/fips_enabled"
-
 // fipsRequired says who, other than the program, wants FIPS mode; "" is nobody. The library is loaded.
 func fipsRequired() (who string, err error) {
 	switch value := os.Getenv(envFIPS); value {
 	case "require":
 		return "asked for by OSSL_FIPS=require", nil
 	case "":
+		return fipsByHost(), nil
 	default:
 		return "", &ConfigError{Field: envFIPS, Reason: fmt.Sprintf("%q is not \"require\"", value)}
 	}
-	if text, err := os.ReadFile(kernelFIPS); err == nil && strings.TrimSpace(string(text)) == "1" {
-		return "asked for by the kernel, " + kernelFIPS, nil
-	}
-	if libssl.FIPSByHost() {
-		return "asked for by the default properties of the host's OpenSSL", nil
-	}
-	return "", nil
 }
 
-// setUpFIPS decides whether a Context is in FIPS mode, and sets it up.
-func setUpFIPS(o *options) error {
+// fipsByHost says whether the host is in FIPS mode. It is asked once: a kernel is booted so, and OpenSSL reads its configuration
+// when it is loaded.
+var fipsByHost = sync.OnceValue(func() string { return hostInFIPS("/proc/sys/crypto/fips_enabled") })
+
+func hostInFIPS(kernel string) string {
+	if text, err := os.ReadFile(kernel); err == nil && strings.TrimSpace(string(text)) == "1" {
+		return "asked for by the kernel, " + kernel
+	}
+	if libssl.FIPSByHost() {
+		return "asked for by the default properties of the host's OpenSSL"
+	}
+	return ""
+}
+
+// setUpFIPS decides whether a Context is in FIPS mode, and has the module ready if so.
+func (o *options) setUpFIPS() (fips bool, err error) {
 	who, err := fipsRequired()
 	if err != nil {
-		return err
+		return false, err
 	}
 	if who == "" && !o.fips {
 		if o.roots != nil {
-			return &ConfigError{Field: "WithRoots", Reason: "is for FIPS mode; otherwise RootCAs says whom to trust"}
+			return false, &ConfigError{Field: "WithRoots", Reason: "is for FIPS mode; otherwise RootCAs says whom to trust"}
 		}
 		if o.clientRoots != nil {
-			return &ConfigError{Field: "WithClientRoots", Reason: "is for FIPS mode; otherwise ClientCAs says whom to trust"}
+			return false, &ConfigError{Field: "WithClientRoots", Reason: "is for FIPS mode; otherwise ClientCAs says whom to trust"}
 		}
-		return nil
+		return false, nil
 	}
-	o.fips = true
 	if err := libssl.SetUpFIPS(os.Getenv(envFIPS) == "require"); err != nil {
-		return &fipsError{who, err, remedy(err)}
+		return false, &fipsError{who, err, remedy(err)}
 	}
 	if info, ok := libssl.FIPSModuleInfo(); !ok || !info.Running {
-		return &fipsError{who, errors.New("the FIPS module has failed a test"), "nothing but a restart of the process helps"}
+		return false, &fipsError{who, errors.New("the FIPS module has failed a test"), "nothing but a restart of the process helps"}
 	}
-	return nil
+	return true, nil
 }
 
 // remedy says what to do about a failure.
@@ -169,10 +180,12 @@ func remedy(err error) string {
 	case e.Failure == libssl.FIPSNotInLibrary:
 		return "use OpenSSL 3.0 or later, or a distribution's 1.1.1 with a FIPS module, and turn that on for the machine"
 	case e.Failure == libssl.FIPSNotConfigured && !strings.Contains(e.Text, "could not load"):
-		return fmt.Sprintf("no checksum is configured for the module to test itself by: run \"openssl fipsinstall -out %s -module MODULE\", "+
+		return fmt.Sprintf("no checksum is configured for the module to test itself by: run "+
+			"\"openssl fipsinstall -out %s -module MODULE\", "+
 			"with the path of the fips.so that belongs to OpenSSL %s", beside, lib.Version())
 	case e.Failure == libssl.FIPSModuleFailed && !strings.Contains(e.Text, "could not load"):
-		return fmt.Sprintf("the module has refused itself: it was changed, or %s or %s holds another one's checksum; reinstall it and run "+
+		return fmt.Sprintf("the module has refused itself: it was changed, or %s or %s holds another one's checksum; "+
+			"reinstall it and run "+
 			"\"openssl fipsinstall\" again", config, beside)
 	case e.Failure == libssl.FIPSModuleFailed || e.Failure == libssl.FIPSNotConfigured:
 		return fmt.Sprintf("install the FIPS module (fips.so) of OpenSSL %s, such as Debian's package openssl-provider-fips, and run "+
@@ -242,7 +255,8 @@ func fipsKey(public any) bool {
 }
 
 func fipsRefusal(field, what, instead string) error {
-	return &ConfigError{Field: field, Reason: fmt.Sprintf("%s is not approved for FIPS mode, or not in the module; %s", what, instead)}
+	reason := fmt.Sprintf("%s is not approved for FIPS mode, or not in the module; %s", what, instead)
+	return &ConfigError{Field: field, Reason: reason}
 }
 
 // checkFIPS refuses what a configuration names and FIPS mode can't honour.
@@ -316,21 +330,35 @@ var errNoExtendedMasterSecret = errors.New("tls: FIPS 140-3 requires the use of 
 
 // checkMasterSecret refuses a TLS 1.2 handshake whose keys would be derived in a way that is not approved: FIPS 140-3 IG D.Q.
 func (h *handshake) checkMasterSecret() *refusal {
-	if !h.c.ctx.opts.fips || !h.tls.Negotiated() || h.version() >= tls.VersionTLS13 || h.tls.ExtendedMasterSecret() {
+	if !h.c.ctx.fips || !h.tls.Negotiated() || h.version() >= tls.VersionTLS13 || h.tls.ExtendedMasterSecret() {
 		return nil
 	}
 	return &refusal{errNoExtendedMasterSecret, alertHandshakeFailure}
 }
 
+// errFIPSKey is what is wrong with a key that fipsKey refuses.
+const errFIPSKey = "a key is not allowed in FIPS mode"
+
 // verifyByModule verifies a chain in FIPS mode.
-func (c *Conn) verifyByModule(certs []*x509.Certificate, packed []byte, query *libssl.VerifyQuery) ([][]*x509.Certificate, error) {
-	roots := c.ctx.clientRoots
+func (c *Conn) verifyByModule(certs []*x509.Certificate, packed []byte, query *libssl.VerifyQuery,
+) ([][]*x509.Certificate, error) {
+	usage, load := x509.ExtKeyUsageClientAuth, c.ctx.stores.clients
 	if query.OfServer {
-		roots = c.ctx.roots
+		usage, load = x509.ExtKeyUsageServerAuth, c.ctx.stores.servers
 		if err := certs[0].VerifyHostname(c.serverName); err != nil { // OpenSSL looks as well
 			return nil, err
 		}
 		query.Host, query.IP = verifiedName(c.serverName)
+	}
+	roots, err := load()
+	if err != nil {
+		return nil, err
+	}
+	if query.Time.IsZero() {
+		query.Time = time.Now() // as crypto/x509 takes it
+	}
+	if err := checkPolicyConstraints(certs); err != nil {
+		return nil, err
 	}
 	query.SecurityLevel = c.ctx.ssl.SecurityLevel()
 	found, err := roots.Verify(packed, query)
@@ -348,9 +376,9 @@ func (c *Conn) verifyByModule(certs []*x509.Certificate, packed []byte, query *l
 				return nil, err
 			}
 		}
-		if !fipsKey(chain[i].PublicKey) {
-			return nil, x509.CertificateInvalidError{Cert: chain[i], Reason: x509.NoValidChains, Detail: "a key is not allowed in FIPS mode"}
-		}
+	}
+	if err := checkModuleChain(chain, usage); err != nil {
+		return nil, err
 	}
 	return [][]*x509.Certificate{chain}, nil
 }

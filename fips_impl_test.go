@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"flag"
 	"fmt"
 	"net"
@@ -17,8 +18,8 @@ import (
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
-// envTestFIPS, if set, has the tests of connections run in FIPS mode, as ci/matrix does where there is a module. Crypto/tls must be
-// in its own then, since it says what is right: GODEBUG=fips140=on.
+// envTestFIPS, if set, has the tests of connections run in FIPS mode, as ci/matrix does where there is a module. Crypto/tls must
+// be in its own then, since it says what is right: GODEBUG=fips140=on.
 const envTestFIPS = "OSSL_TEST_FIPS"
 
 var testsInFIPS = os.Getenv(envTestFIPS) != ""
@@ -177,7 +178,7 @@ func rootsOf(pool *x509.CertPool) (ossl.Roots, error) {
 	if pool.Equal(x509.NewCertPool()) { // nobody is trusted
 		return ossl.Roots{Certificates: []*x509.Certificate{nobody.Cert}}, nil
 	}
-	return ossl.Roots{}, fmt.Errorf("a pool of %d certificates that the tests don't know", len(pool.Subjects()))
+	return ossl.Roots{}, errors.New("a pool that the tests don't know")
 }
 
 var nobody = tlstest.NewAuthority("tlstest nobody", nil, nil)

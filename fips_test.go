@@ -67,7 +67,8 @@ func TestFIPSEvidence(t *testing.T) {
 	needFIPS(t)
 	client, server := fipsClient(t), fipsServer(t)
 	m := client.FIPS()
-	if m == nil || m.Name == "" || !m.Running || !strings.HasPrefix(m.Version, libraryVersion()[:2]) || !strings.Contains(m.Path, "fips") {
+	if m == nil || m.Name == "" || !m.Running || !strings.HasPrefix(m.Version, libraryVersion()[:2]) ||
+		!strings.Contains(m.Path, "fips") {
 		t.Fatalf("the module: %+v", m)
 	}
 	if text := m.String(); !strings.Contains(text, m.Version) || !strings.Contains(text, "running") {
@@ -441,7 +442,8 @@ func TestFIPSNames(t *testing.T) {
 	needFIPS(t)
 	cert := tlstest.New(tlstest.Options{Names: []string{"plain.test", "*.wild.test", "192.0.2.1", "2001:db8::1"}})
 	for _, name := range []string{
-		"plain.test", "PLAIN.test", "plain.test.", "other.test", "sub.plain.test", "a.wild.test", "a.b.wild.test", "wild.test", "*.wild.test",
+		"plain.test", "PLAIN.test", "plain.test.", "other.test", "sub.plain.test", "a.wild.test", "a.b.wild.test", "wild.test",
+		"*.wild.test",
 		"192.0.2.1", "192.0.2.2", "[192.0.2.1]", "2001:db8::1", "[2001:db8::1]", "2001:db8::2",
 	} {
 		config := func(c *tls.Config) { c.ServerName = name }

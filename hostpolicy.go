@@ -150,7 +150,9 @@ func (p *hostPolicy) probe() error {
 	suiteB := p.states(cipherCommands, suiteBInside)
 	groups := p.states(groupCommands) || suiteB
 	if !groups {
-		known := slices.DeleteFunc(keysOf(groupNames), func(id tls.CurveID) bool { return isHybrid(id) && !hasGroup(groupNames[id], false) })
+		known := slices.DeleteFunc(keysOf(groupNames), func(id tls.CurveID) bool {
+			return isHybrid(id) && !hasGroup(groupNames[id], false)
+		})
 		cfg.Groups, _ = namesOf(known, groupNames)
 	}
 	signatures := p.states(signatureCommands) || suiteB

@@ -13,8 +13,8 @@ type LibraryInfo struct {
 	Path        string // of libssl, symbolic links resolved
 	CryptoPath  string // of libcrypto
 	FIPS        bool   // its FIPS module can be loaded and passes its self-test with the host's configuration: WithFIPS works
-	// FIPSRequired says who, other than the program, has all Contexts in FIPS mode: the environment variable OSSL_FIPS, the kernel, or
-	// the library's default properties. It is empty if nobody does.
+	// FIPSRequired says who, other than the program, has all Contexts in FIPS mode: the environment variable OSSL_FIPS, the kernel,
+	// or the library's default properties. It is empty if nobody does.
 	FIPSRequired string
 
 	KernelTLS bool // libssl was built with kernel TLS; whether the kernel has it is another question

@@ -32,6 +32,9 @@ type options struct {
 
 	withoutHostPolicy bool
 
+	inheritedFIPS bool
+	stores        *rootStores // of the same, in FIPS mode
+
 	inherited *session.Ring // of the Context whose GetConfigForClient chose this one's configuration
 	chosen    bool          // the Context's configuration was chosen so
 	http2     bool

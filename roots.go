@@ -9,11 +9,13 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 
 	"github.com/ossl-go/ossl/internal/libssl"
 )
 
-// Roots says whose certificates are trusted where OpenSSL verifies: in FIPS mode. It is read when the Context is made.
+// Roots says whose certificates are trusted where OpenSSL verifies: in FIPS mode. Files and directories are read when the Context
+// is made.
 type Roots struct {
 	// Files hold certificates as PEM. A file without any is refused.
 	Files []string
@@ -25,7 +27,7 @@ type Roots struct {
 	Certificates []*x509.Certificate
 
 	// System adds those that the host's OpenSSL is configured to trust, which SSL_CERT_FILE and SSL_CERT_DIR change:
-	// SSL_CTX_set_default_verify_paths(3).
+	// SSL_CTX_set_default_verify_paths(3). OpenSSL looks into the directory when it needs an issuer, in the middle of handshakes.
 	System bool
 }
 
@@ -129,21 +131,50 @@ func certificatesIn(file string) ([]*x509.Certificate, error) {
 	return certs, nil
 }
 
-// loadRoots makes the stores of a Context in FIPS mode.
-func (c *Context) loadRoots() (names [][]byte, err error) {
-	system := &Roots{System: true}
-	roots, clientRoots := c.opts.roots, c.opts.clientRoots
-	if roots == nil {
-		roots = system
+// rootStores are whom a Context in FIPS mode trusts, and those that GetConfigForClient chooses in it.
+type rootStores struct {
+	servers, clients func() (*libssl.Roots, error)
+	names            [][]byte // of whom servers trust
+}
+
+// rootStores makes the stores, unless they are there. The system's is not read before a chain is to be verified by it.
+func (o *options) rootStores() (*rootStores, error) {
+	if o.stores != nil {
+		return o.stores, nil
 	}
-	if c.roots, _, err = roots.load("WithRoots"); err != nil {
-		return nil, err
+	s := &rootStores{servers: systemRoots, clients: systemRoots}
+	if o.roots != nil {
+		store, _, err := o.roots.load("WithRoots")
+		if err != nil {
+			return nil, err
+		}
+		s.servers = func() (*libssl.Roots, error) { return store, nil }
 	}
-	if clientRoots == nil {
-		clientRoots = system
+	if o.clientRoots != nil {
+		store, names, err := o.clientRoots.load("WithClientRoots")
+		if err != nil {
+			return nil, err
+		}
+		s.clients, s.names = func() (*libssl.Roots, error) { return store, nil }, names
 	}
-	c.clientRoots, names, err = clientRoots.load("WithClientRoots")
-	return names, err
+	return s, nil
+}
+
+// systemStores are the stores of the system's certificates alone, by what the environment says they are: reading them takes
+// milliseconds and megabytes.
+var systemStores sync.Map // [2]string: *libssl.Roots
+
+func systemRoots() (*libssl.Roots, error) {
+	key := [2]string{os.Getenv("SSL_CERT_FILE"), os.Getenv("SSL_CERT_DIR")}
+	if store, ok := systemStores.Load(key); ok {
+		return store.(*libssl.Roots), nil
+	}
+	store, err := libssl.NewRoots(true, nil)
+	if err != nil {
+		return nil, libraryError(err)
+	}
+	kept, _ := systemStores.LoadOrStore(key, store)
+	return kept.(*libssl.Roots), nil
 }
 
 // verifiedName takes a server's name as crypto/x509 takes it: an address, or a name with or without its last dot.

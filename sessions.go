@@ -178,8 +178,9 @@ func (c *Context) makeRing() (err error) {
 		return &ConfigError{Field: "WithTicketKeys", Reason: "SessionTicketsDisabled is set"}
 	case len(set) > 0 && o.ring != nil && !o.chosen:
 		return &ConfigError{Field: "WithTicketKeys", Reason: "the configuration has ticket keys of its own"}
-	case len(set) > 0 && o.fips && !config.SessionTicketsDisabled && c.server == nil:
-		return &ConfigError{Field: "SessionTicketKey", Reason: "ticket keys would be derived outside of the FIPS module; use WithTicketKeys"}
+	case len(set) > 0 && c.fips && !config.SessionTicketsDisabled && c.server == nil:
+		return &ConfigError{Field: "SessionTicketKey", Reason: "ticket keys would be derived outside of the FIPS module; " +
+			"use WithTicketKeys"}
 	case config.SessionTicketsDisabled || c.server != nil:
 	case c.policy != nil && c.policy.NoSessionTickets:
 		if o.ring != nil && !o.chosen {
@@ -200,9 +201,9 @@ func (c *Context) makeRing() (err error) {
 		c.ring = ring
 	case o.ring != nil:
 		c.ring = o.ring
-	case o.inherited != nil:
+	case o.inherited != nil && (o.inheritedFIPS || !c.fips): // else its keys are not the module's
 		c.ring = o.inherited
-	case o.fips:
+	case c.fips:
 		if c.ring, err = fipsRing(); err != nil {
 			return err
 		}
@@ -210,7 +211,8 @@ func (c *Context) makeRing() (err error) {
 		c.ring = session.NewRotatingRing(0, 0)
 	}
 	chosen := *o
-	chosen.chosen, chosen.inherited = true, c.ring
+	chosen.chosen, chosen.inherited, chosen.inheritedFIPS = true, c.ring, c.fips
+	chosen.fips = c.fips
 	c.forChosen = &chosen
 	return nil
 }

@@ -92,8 +92,8 @@ func extensionTypes(t *testing.T, b []byte) (types []int) {
 	return types
 }
 
-// TestNoCertificateCompression: neither side says that it takes certificates in a CompressedCertificate (RFC 8879), as libssl from
-// 3.2 on does by itself. An empty one would get past VerifyPeerCertificate.
+// TestNoCertificateCompression: neither side says that it takes certificates in a CompressedCertificate (RFC 8879), as libssl
+// from 3.2 on does by itself. An empty one would get past VerifyPeerCertificate.
 func TestNoCertificateCompression(t *testing.T) {
 	const compressCertificate, clientHello, certificateRequest = 27, 1, 13
 	o := tlstest.Run(tlstest.Pairing{Client: underTest, Server: underTest}, tlstest.Case{

@@ -127,7 +127,7 @@ func (c *Conn) decide(packed []byte) (certs []*x509.Certificate, chains [][]*x50
 			opts.Intermediates.AddCert(cert)
 		}
 		var err error
-		if c.ctx.opts.fips {
+		if c.ctx.fips {
 			chains, err = c.verifyByModule(certs, packed, &libssl.VerifyQuery{Time: now, OfServer: c.isClient})
 		} else {
 			chains, err = certs[0].Verify(opts)
@@ -138,6 +138,10 @@ func (c *Conn) decide(packed []byte) (certs []*x509.Certificate, chains [][]*x50
 		if chains, err = strongChains(chains, c.ctx.peerLevel); err != nil {
 			return nil, nil, &refusal{&tls.CertificateVerificationError{UnverifiedCertificates: certs, Err: err}, alertBadCertificate}
 		}
+	}
+	if c.ctx.fips && !fipsKey(certs[0].PublicKey) { // of a chain that is not verified too
+		err := x509.CertificateInvalidError{Cert: certs[0], Reason: x509.NoValidChains, Detail: errFIPSKey}
+		return nil, nil, &refusal{&tls.CertificateVerificationError{UnverifiedCertificates: certs, Err: err}, c.verifyAlert(err)}
 	}
 	switch certs[0].PublicKey.(type) {
 	case *rsa.PublicKey, *ecdsa.PublicKey, ed25519.PublicKey:

@@ -333,7 +333,8 @@ typedef struct evp_md_ctx_st EVP_MD_CTX;
 	X(CRYPTO, OSSL_V3_0, REQUIRED, unsigned char *, EVP_Q_mac, (OSSL_LIB_CTX *libctx, const char *name, const char *propq, \
 		const char *subalg, const OSSL_PARAM *params, const void *key, size_t keylen, const unsigned char *data, \
 		size_t datalen, unsigned char *out, size_t outsize, size_t *outlen)) \
-	/* Chains verified by libcrypto: X509_STORE_new(3), X509_STORE_CTX_new(3), X509_VERIFY_PARAM_set_flags(3), X509_verify_cert(3) */ \
+	/* Chains verified by libcrypto: X509_STORE_new(3), X509_STORE_CTX_new(3), X509_VERIFY_PARAM_set_flags(3),
+	 * X509_verify_cert(3) */ \
 	X(CRYPTO, OSSL_V1_1_1, REQUIRED, X509_STORE *, X509_STORE_new, (void)) \
 	X(CRYPTO, OSSL_V1_1_1, REQUIRED, void, X509_STORE_free, (X509_STORE *xs)) \
 	X(CRYPTO, OSSL_V1_1_1, REQUIRED, int, X509_STORE_add_cert, (X509_STORE *xs, OSSL_CONST_SINCE_4_0 X509 *x)) \
@@ -570,6 +571,7 @@ typedef struct evp_md_ctx_st EVP_MD_CTX;
 	K(OSSL_V1_1_1, X509_PURPOSE_SSL_CLIENT, 1) \
 	K(OSSL_V1_1_1, X509_PURPOSE_SSL_SERVER, 2) \
 	K(OSSL_V1_1_1, X509_V_FLAG_PARTIAL_CHAIN, 0x80000) \
+	K(OSSL_V1_1_1, X509_V_FLAG_POLICY_CHECK, 0x80) \
 	K(OSSL_V1_1_1, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS, 0x4) \
 	K(OSSL_V1_1_1, X509_CHECK_FLAG_NEVER_CHECK_SUBJECT, 0x20) \
 	K(OSSL_V1_1_1, EVP_CTRL_AEAD_GET_TAG, 0x10) \

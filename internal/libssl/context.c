@@ -284,8 +284,8 @@ failed:
 	return NULL;
 }
 
-ossl_cred *ossl_cred_new(int fips, const uint8_t *chain, size_t chain_len, const uint8_t *key, size_t key_len, const char *sigalgs,
-	const uint8_t *staple, size_t staple_len, const uint8_t *scts, size_t scts_len, unsigned long *errors)
+ossl_cred *ossl_cred_new(int fips, const uint8_t *chain, size_t chain_len, const uint8_t *key, size_t key_len,
+	const char *sigalgs, const uint8_t *staple, size_t staple_len, const uint8_t *scts, size_t scts_len, unsigned long *errors)
 {
 	OSSL_LIB_CTX *lib = fips ? fips_library() : NULL;
 	const unsigned char *p = key;

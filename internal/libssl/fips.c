@@ -24,6 +24,7 @@
 static OSSL_LIB_CTX *library;
 static OSSL_PROVIDER *module;
 static int whole_process; /* 1.1.1 in FIPS mode */
+static char module_path[PATH_MAX];
 
 OSSL_LIB_CTX *fips_library(void) { return library; }
 
@@ -35,11 +36,11 @@ enum { MAX_CONFIG = 1 << 16 };
 
 static int put(bytes *b, const char *text) { return bytes_append(b, text, strlen(text), MAX_CONFIG); }
 
-/* Puts a value so that it is read back as it is: config(5). */
+/* Puts a value so that it is read back as it is: config(5). There is no need for one with a line's end in it, and no trust. */
 static int put_value(bytes *b, const char *value)
 {
 	for (; *value; value++)
-		if ((strchr("\\$#\"'`; ", *value) && !put(b, "\\")) || !bytes_append(b, value, 1, MAX_CONFIG))
+		if ((unsigned char)*value < ' ' || (strchr("\\$#\"'`; ", *value) && !put(b, "\\")) || !bytes_append(b, value, 1, MAX_CONFIG))
 			return 0;
 	return 1;
 }
@@ -60,8 +61,8 @@ static int copy_section(CONF *conf, const char *name, bytes *to, int *has_checks
 	for (i = 0; i < ossl_fn.OPENSSL_sk_num(section); i++) {
 		const conf_value *v = ossl_fn.OPENSSL_sk_value(section, i);
 
-		/* Whether the host activates it is not asked. */
-		if (strcmp(v->name, "activate") == 0 || strcmp(v->name, "soft_load") == 0)
+		/* Whether the host activates it is not asked, and the name is ours to give. */
+		if (strcmp(v->name, "activate") == 0 || strcmp(v->name, "soft_load") == 0 || strcmp(v->name, "identity") == 0)
 			continue;
 		if (strcmp(v->name, "module-mac") == 0)
 			*has_checksum = 1;
@@ -97,12 +98,14 @@ static int configuration(bytes *to, int *has_checksum)
 	char *file = ossl_policy_file(), *slash, beside[PATH_MAX];
 	int ok;
 
-	ok = put(to, "openssl_conf = init\n[init]\nproviders = providers\n[providers]\nbase = base\nfips = fips\n"
-		"[base]\nactivate = 1\n[fips]\nactivate = 1\n");
-	if (ok && file && !section_in(file, 1, to, has_checksum)) {
+	ok = put(to, "openssl_conf = ossl_fips_mode\n[ossl_fips_mode]\nproviders = ossl_fips_mode_providers\n"
+		"[ossl_fips_mode_providers]\nbase = ossl_fips_mode_base\nfips = ossl_fips_mode_module\n"
+		"[ossl_fips_mode_base]\nactivate = 1\n[ossl_fips_mode_module]\nactivate = 1\n");
+	/* A relative path, or none, is not followed to a folder: nothing of the working directory's names code to load. */
+	if (ok && file && *file && !section_in(file, 1, to, has_checksum) && *file == '/') {
 		slash = strrchr(file, '/');
-		snprintf(beside, sizeof beside, "%.*s/fipsmodule.cnf", slash ? (int)(slash - file) : 1, slash ? file : ".");
-		section_in(beside, 0, to, has_checksum);
+		if (snprintf(beside, sizeof beside, "%.*s/fipsmodule.cnf", (int)(slash - file), file) < (int)sizeof beside)
+			section_in(beside, 0, to, has_checksum);
 	}
 	free(file);
 	ossl_fn.ERR_clear_error();
@@ -125,6 +128,16 @@ static int configure(OSSL_LIB_CTX *lib, int *has_checksum)
 	ossl_fn.NCONF_free(conf);
 	bytes_free(&text);
 	return ok;
+}
+
+char *ossl_fips_configuration(void)
+{
+	bytes text = {0};
+	int has_checksum = 0;
+	char *copy = configuration(&text, &has_checksum) ? strndup((char *)text.data, text.len) : NULL;
+
+	bytes_free(&text);
+	return copy;
 }
 
 /* The error queue, as one line. */
@@ -151,12 +164,24 @@ static int comes_from_module(const EVP_MD *md)
 	return name && strcmp(name, "fips") == 0;
 }
 
-/* Whether what is there is the module's, and what isn't approved is not there. */
+/* Counts the providers: 1 for the module, 16 for base, 256 for anything else. */
+static int count_provider(OSSL_PROVIDER *p, void *arg)
+{
+	const char *name = ossl_fn.OSSL_PROVIDER_get0_name(p);
+
+	*(int *)arg += !name ? 256 : strcmp(name, "fips") == 0 ? 1 : strcmp(name, "base") == 0 ? 16 : 256;
+	return 1;
+}
+
+/* Whether there are two providers, what is there is the module's, and what isn't approved is not there. */
 static int is_tight(OSSL_LIB_CTX *lib)
 {
 	EVP_MD *good = ossl_fn.EVP_MD_fetch(lib, "SHA2-256", NULL), *bad = ossl_fn.EVP_MD_fetch(lib, "MD5", NULL);
 	EVP_CIPHER *chacha = ossl_fn.EVP_CIPHER_fetch(lib, "ChaCha20-Poly1305", NULL);
-	int tight = comes_from_module(good) && !bad && !chacha;
+	int n = 0, tight = comes_from_module(good) && !bad && !chacha;
+
+	if (ossl_fn.OSSL_PROVIDER_do_all(lib, count_provider, &n) != 1 || n != 1 + 16)
+		tight = 0;
 
 	ossl_fn.EVP_MD_free(good);
 	ossl_fn.EVP_MD_free(bad);
@@ -206,6 +231,21 @@ static int make(OSSL_LIB_CTX **made, OSSL_PROVIDER **fips, char *report, size_t 
 	return status;
 }
 
+/* Notes where the module was loaded from, while it answers. */
+static void note_path(void)
+{
+	const OSSL_ALGORITHM *digests;
+	int no_cache;
+
+	if (whole_process) {
+		dl_path(*(void **)&ossl_fn.OpenSSL_version_num, module_path, sizeof module_path);
+		return;
+	}
+	digests = ossl_fn.OSSL_PROVIDER_query_operation(module, (int)OSSL_OSSL_OP_DIGEST, &no_cache);
+	if (digests && digests->functions)
+		dl_path((const void *)digests->functions, module_path, sizeof module_path);
+}
+
 int ossl_fips_setup(int process, char *report, size_t size)
 {
 	OSSL_LIB_CTX *lib;
@@ -220,12 +260,15 @@ int ossl_fips_setup(int process, char *report, size_t size)
 			ossl_fn.FIPS_mode_set(1);
 		whole_process = ossl_fn.FIPS_mode() == 1;
 		report_errors(report, size);
+		if (whole_process)
+			note_path();
 		return whole_process ? OSSL_FIPS_READY : OSSL_FIPS_NOT_IN_LIBRARY;
 	}
 	status = make(&lib, &fips, report, size);
 	if (status == OSSL_FIPS_READY) {
 		library = lib;
 		module = fips;
+		note_path();
 	}
 	return status;
 }
@@ -279,18 +322,7 @@ int ossl_fips_module(ossl_fips_info *info)
 	return 1;
 }
 
-int ossl_fips_path(char *path, size_t size)
-{
-	const OSSL_ALGORITHM *digests;
-	int no_cache;
-
-	if (whole_process)
-		return dl_path(*(void **)&ossl_fn.OpenSSL_version_num, path, size);
-	digests = module ? ossl_fn.OSSL_PROVIDER_query_operation(module, (int)OSSL_OSSL_OP_DIGEST, &no_cache) : NULL;
-	if (!digests || !digests->functions)
-		return -1;
-	return dl_path((const void *)digests->functions, path, size);
-}
+const char *ossl_fips_path(void) { return module_path; }
 
 int ossl_fips_has_signature(const char *name)
 {

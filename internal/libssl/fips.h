@@ -26,6 +26,9 @@ int ossl_fips_setup(int process, char *report, size_t size);
 /* The same for a library context that is freed again at once: whether FIPS mode could be set up now. */
 int ossl_fips_try(char *report, size_t size);
 
+/* The configuration that a new library context is given: give (free), 0-terminated, or NULL. For tests. */
+char *ossl_fips_configuration(void);
+
 /* Whether the host asks for FIPS in the default library context, by its default properties or on 1.1.1 by FIPS mode: 1 or 0.
  * EVP_default_properties_is_fips_enabled(3). */
 int ossl_fips_by_host(void);
@@ -37,8 +40,8 @@ typedef struct {
 } ossl_fips_info;
 int ossl_fips_module(ossl_fips_info *info);
 
-/* The path of the module's code, 0-terminated. Returns 0, or -1 when unknown. dladdr(3). */
-int ossl_fips_path(char *path, size_t size);
+/* The path of the file that the module's code was loaded from (borrow, static), or "". dladdr(3). */
+const char *ossl_fips_path(void);
 
 /* Whether the module has a signature algorithm: 1 or 0. EVP_SIGNATURE_fetch(3). */
 int ossl_fips_has_signature(const char *name);

@@ -44,6 +44,13 @@ func fipsResult(call func(report *C.char, size C.size_t) C.int) error {
 // FIPSByHost reports whether the process's OpenSSL is configured for FIPS by default. The library must be loaded.
 func FIPSByHost() bool { return C.ossl_fips_by_host() == 1 }
 
+// FIPSConfiguration returns the configuration that the module would be given now, for tests. The library must be loaded.
+func FIPSConfiguration() string {
+	text := C.ossl_fips_configuration()
+	defer C.free(unsafe.Pointer(text))
+	return C.GoString(text)
+}
+
 // FIPSModuleInfo asks the module that FIPS mode uses. ok is false if FIPS mode was not set up.
 func FIPSModuleInfo() (m FIPSModule, ok bool) {
 	var info C.ossl_fips_info
@@ -51,13 +58,7 @@ func FIPSModuleInfo() (m FIPSModule, ok bool) {
 		return m, false
 	}
 	m = FIPSModule{Name: C.GoString(info.name), Version: C.GoString(info.version), Build: C.GoString(info.build),
-		Running: info.running == 1}
-	const size = 4096
-	path := (*C.char)(C.malloc(size))
-	defer C.free(unsafe.Pointer(path))
-	if C.ossl_fips_path(path, size) == 0 {
-		m.Path = C.GoString(path)
-	}
+		Path: C.GoString(C.ossl_fips_path()), Running: info.running == 1}
 	return m, true
 }
 
@@ -99,7 +100,8 @@ func NewRoots(system bool, certs [][]byte) (*Roots, error) {
 	return r, nil
 }
 
-// Verify verifies a chain as [PackChain] packs it, and returns the one that leads to a root. A *VerifyError says why there is none.
+// Verify verifies a chain as [PackChain] packs it, and returns the one that leads to a root. A *VerifyError says why there is
+// none.
 func (r *Roots) Verify(packed []byte, q *VerifyQuery) ([]byte, error) {
 	// By one allocation in C, since the query has pointers.
 	host, ip := cString(q.Host), C.CBytes(q.IP)

@@ -149,7 +149,8 @@ static int hmac(const algorithms *a, const suite *s, const uint8_t *key, size_t 
 }
 
 /* HKDF-Expand (RFC 5869, section 2.3) on 1.1.1. */
-static int hmac_expand(const algorithms *a, const suite *s, const uint8_t *secret, const uint8_t *info, size_t info_len, uint8_t *out, size_t len)
+static int hmac_expand(const algorithms *a, const suite *s, const uint8_t *secret, const uint8_t *info, size_t info_len,
+	uint8_t *out, size_t len)
 {
 	uint8_t block[MAX_SECRET], input[MAX_SECRET + 2 + 1 + 255 + 1 + 255 + 1];
 	size_t hash = hash_len(s), had = 0, n;
@@ -213,8 +214,8 @@ int expand_label(const algorithms *a, const suite *s, const uint8_t *secret, con
 }
 
 /* P_hash: RFC 5246, section 5. label and seed together are its seed. */
-static int hmac_prf(const algorithms *a, const suite *s, const uint8_t *secret, size_t secret_len, const char *label, size_t label_len,
-	const uint8_t *seed, size_t seed_len, uint8_t *out, size_t len)
+static int hmac_prf(const algorithms *a, const suite *s, const uint8_t *secret, size_t secret_len, const char *label,
+	size_t label_len, const uint8_t *seed, size_t seed_len, uint8_t *out, size_t len)
 {
 	size_t hash = hash_len(s), all = label_len + seed_len, n;
 	uint8_t block[MAX_SECRET], *input = malloc(hash + all);

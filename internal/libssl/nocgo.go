@@ -23,6 +23,9 @@ func SetUpFIPS(bool) error { return ErrUnavailable }
 // FIPSByHost reports whether the process's OpenSSL is configured for FIPS by default.
 func FIPSByHost() bool { return false }
 
+// FIPSConfiguration returns the configuration that the module would be given now.
+func FIPSConfiguration() string { return "" }
+
 // FIPSModuleInfo asks the module that FIPS mode uses.
 func FIPSModuleInfo() (FIPSModule, bool) { return FIPSModule{}, false }
 

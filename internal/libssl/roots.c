@@ -80,16 +80,19 @@ static X509 *next_cert(OSSL_LIB_CTX *lib, const uint8_t **p, size_t *left)
 	return x;
 }
 
-/* Asks for what crypto/x509 asks: every certificate of the store is an anchor, names are those of the subjectAltName, and a
- * wildcard is a whole label. */
+/* Asks for what crypto/x509 asks: every certificate of the store is an anchor, policies that are required are there, names are
+ * those of the subjectAltName, and a wildcard is a whole label. */
 static int prepare(X509_STORE_CTX *ctx, const ossl_roots_query *q)
 {
 	X509_VERIFY_PARAM *param = ossl_fn.X509_STORE_CTX_get0_param(ctx);
 
+	if (sizeof(time_t) < 8) /* libcrypto's may have another width: Debian's 32-bit ports since 13 */
+		return 0;
 	if (!param || ossl_fn.X509_STORE_CTX_set_purpose(ctx,
 		(int)(q->of_server ? OSSL_X509_PURPOSE_SSL_SERVER : OSSL_X509_PURPOSE_SSL_CLIENT)) != 1)
 		return 0;
-	if (ossl_fn.X509_VERIFY_PARAM_set_flags(param, (unsigned long)OSSL_X509_V_FLAG_PARTIAL_CHAIN) != 1)
+	if (ossl_fn.X509_VERIFY_PARAM_set_flags(param,
+		(unsigned long)(OSSL_X509_V_FLAG_PARTIAL_CHAIN | OSSL_X509_V_FLAG_POLICY_CHECK)) != 1)
 		return 0;
 	ossl_fn.X509_VERIFY_PARAM_set_time(param, (time_t)q->time);
 	ossl_fn.X509_VERIFY_PARAM_set_auth_level(param, q->level);

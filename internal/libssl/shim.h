@@ -211,10 +211,11 @@ int ossl_has_group(const char *name, int fips);
 
 /* Makes a credential: a chain and its key, with what is sent beside them.
  * chain: DER certificates, leaf first, each behind its length as 4 bytes big endian; key: PKCS #8 DER, cleansed by the caller.
- * sigalgs: nullable, the signature algorithms that the key may use. staple, scts: nullable. fips: 1 or 0, for contexts in FIPS mode.
+ * sigalgs: nullable, the signature algorithms that the key may use. staple, scts: nullable. fips: 1 or 0, for contexts in FIPS
+ * mode.
  * Returns give (ossl_cred_free) or NULL with errors. d2i_X509(3), d2i_AutoPrivateKey(3). */
-ossl_cred *ossl_cred_new(int fips, const uint8_t *chain, size_t chain_len, const uint8_t *key, size_t key_len, const char *sigalgs,
-	const uint8_t *staple, size_t staple_len, const uint8_t *scts, size_t scts_len, unsigned long *errors);
+ossl_cred *ossl_cred_new(int fips, const uint8_t *chain, size_t chain_len, const uint8_t *key, size_t key_len,
+	const char *sigalgs, const uint8_t *staple, size_t staple_len, const uint8_t *scts, size_t scts_len, unsigned long *errors);
 
 /* The same for a key that only Go can use: sign calls ossl_go_sign with the credential's handle on 3.0 and later. */
 ossl_cred *ossl_cred_new_signer(const uint8_t *chain, size_t chain_len, uintptr_t signer, const char *sigalgs,

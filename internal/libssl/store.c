@@ -283,13 +283,13 @@ size_t ossl_key_sign(ossl_key *key, int algorithm, const char *hash, const char 
 	return ok && len <= cap ? len : 0;
 }
 
-ossl_cred *ossl_cred_new_key(int fips, const uint8_t *chain, size_t chain_len, ossl_key *key, const char *sigalgs,
+ossl_cred *ossl_cred_new_key(const uint8_t *chain, size_t chain_len, ossl_key *key, const char *sigalgs,
 	const uint8_t *staple, size_t staple_len, const uint8_t *scts, size_t scts_len, unsigned long *errors)
 {
 	ossl_cred *cred;
 
 	ossl_fn.ERR_clear_error();
-	cred = cred_of(fips ? fips_library() : NULL, chain, chain_len, sigalgs, staple, staple_len, scts, scts_len);
+	cred = cred_of(NULL, chain, chain_len, sigalgs, staple, staple_len, scts, scts_len);
 	if (cred && ossl_fn.EVP_PKEY_up_ref(pkey_of(key)) == 1) {
 		cred->key = pkey_of(key);
 	} else if (cred) {

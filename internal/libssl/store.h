@@ -51,7 +51,7 @@ size_t ossl_key_sign(ossl_key *key, int algorithm, const char *hash, const char 
 	uint8_t *sig, size_t cap, unsigned long *errors);
 
 /* As ossl_cred_new. key: borrow (a reference is taken). */
-ossl_cred *ossl_cred_new_key(int fips, const uint8_t *chain, size_t chain_len, ossl_key *key, const char *sigalgs,
+ossl_cred *ossl_cred_new_key(const uint8_t *chain, size_t chain_len, ossl_key *key, const char *sigalgs,
 	const uint8_t *staple, size_t staple_len, const uint8_t *scts, size_t scts_len, unsigned long *errors);
 
 #endif

@@ -161,14 +161,14 @@ func (k *Key) Sign(algorithm int, hash, salt string, tbs []byte) ([]byte, error)
 	return sig[:n:n], nil
 }
 
-// NewKeyCredential makes a credential of a chain and a key of OpenSSL's. fips and sigalgs are as for [NewCredential].
-func NewKeyCredential(fips bool, chain [][]byte, key *Key, sigalgs string, staple, scts []byte) (*Credential, error) {
+// NewKeyCredential makes a credential of a chain and a key of OpenSSL's. sigalgs is as for [NewCredential].
+func NewKeyCredential(chain [][]byte, key *Key, sigalgs string, staple, scts []byte) (*Credential, error) {
 	defer runtime.KeepAlive(key)
 	packed := PackChain(chain)
 	list := cString(sigalgs)
 	defer C.free(unsafe.Pointer(list))
 	var errs [errorSlots]C.ulong
-	p := C.ossl_cred_new_key(C.int(flag(fips)), bytePtr(packed), C.size_t(len(packed)), key.p, list, bytePtr(staple),
+	p := C.ossl_cred_new_key(bytePtr(packed), C.size_t(len(packed)), key.p, list, bytePtr(staple),
 		C.size_t(len(staple)), bytePtr(scts), C.size_t(len(scts)), &errs[0])
 	if p == nil {
 		return nil, &Error{Op: "load certificate for a key", Codes: codes(&errs)}

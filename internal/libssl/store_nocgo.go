@@ -17,7 +17,7 @@ func LoadProvider(string) error { return ErrUnavailable }
 func NeverPrompt() {}
 
 // NewKeyCredential returns ErrUnavailable.
-func NewKeyCredential(bool, [][]byte, *Key, string, []byte, []byte) (*Credential, error) {
+func NewKeyCredential([][]byte, *Key, string, []byte, []byte) (*Credential, error) {
 	return nil, ErrUnavailable
 }
 
