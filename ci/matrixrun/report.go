@@ -134,9 +134,8 @@ var (
 	namesTool    = regexp.MustCompile(`(?i)\b(` + tools + `)\b.*\b(not installed|not found|missing)\b`)
 )
 
-// explained tells whether a reason to skip names a version, of OpenSSL or of Go, a way of running that other rows don't have, or a
-// missing tool. Any other reason hides a
-// test from every machine, or from this one for a cause that ought to be mended.
+// explained tells whether a reason to skip names a version, of OpenSSL or of Go, a way of running that other rows don't have, or
+// a missing tool. Any other reason hides a test from every machine, or from this one for a cause that ought to be mended.
 func explained(reason string) bool {
 	return namesVersion.MatchString(reason) || namesMode.MatchString(reason) || elsewhere(reason)
 }
