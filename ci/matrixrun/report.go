@@ -129,14 +129,15 @@ const tools = `openssl|curl|gnutls-\w+|node|python3?|cc|redis-server|rust-libp2p
 
 var (
 	namesGo      = regexp.MustCompile(`\bgo1\.\d+`)
+	namesMode    = regexp.MustCompile(`\bOSSL_(RECORDS=libssl|TEST_FIPS)\b`)
 	namesVersion = regexp.MustCompile(`(?i)\b(openssl|libssl|libcrypto)[ -]?\d+(\.\d+)+|(^|[^.\d])(1\.1\.1|[34]\.\d+)\b`)
 	namesTool    = regexp.MustCompile(`(?i)\b(` + tools + `)\b.*\b(not installed|not found|missing)\b`)
 )
 
-// explained tells whether a reason to skip names a version, of OpenSSL or of Go, or a missing tool. Any other reason hides a
-// test from every machine, or from this one for a cause that ought to be mended.
+// explained tells whether a reason to skip names a version, of OpenSSL or of Go, a way of running that other rows don't have, or
+// a missing tool. Any other reason hides a test from every machine, or from this one for a cause that ought to be mended.
 func explained(reason string) bool {
-	return namesVersion.MatchString(reason) || elsewhere(reason)
+	return namesVersion.MatchString(reason) || namesMode.MatchString(reason) || elsewhere(reason)
 }
 
 // elsewhere tells whether a reason to skip is this machine's: the test may run on another, whatever its OpenSSL.
@@ -166,8 +167,8 @@ func report(w io.Writer, rows []*row, whole, ci bool) error {
 	if skipped > 0 {
 		fmt.Fprintf(w, "\nskipped:\n")
 	}
-	// Subtests that were skipped for one reason by the same versions share a line.
-	type line struct{ versions, test, reason, note string }
+	// Tests that were skipped for one reason in the same rows share a line.
+	type line struct{ versions, reason, note string }
 	lines := map[line][]string{}
 	for s, versions := range where {
 		note := ""
@@ -180,18 +181,17 @@ func report(w io.Writer, rows []*row, whole, ci bool) error {
 		if note != "" {
 			unexplained++
 		}
-		top, _, _ := strings.Cut(s.test, "/")
-		l := line{strings.Join(versions, ","), top, s.reason, note}
+		l := line{strings.Join(versions, ","), s.reason, note}
 		lines[l] = append(lines[l], s.test)
 	}
 	byLine := func(a, b line) int {
-		return cmp.Or(strings.Compare(a.test, b.test), strings.Compare(a.reason, b.reason), strings.Compare(a.versions, b.versions))
+		return cmp.Or(strings.Compare(a.reason, b.reason), strings.Compare(a.versions, b.versions))
 	}
 	for _, l := range slices.SortedFunc(maps.Keys(lines), byLine) {
 		tests := slices.Sorted(slices.Values(lines[l]))
 		name := tests[0]
 		if len(tests) > 1 {
-			name = fmt.Sprintf("%s and %d more below %s", name, len(tests)-1, l.test)
+			name = fmt.Sprintf("%s and %d more", name, len(tests)-1)
 		}
 		fmt.Fprintf(w, "  %s: %s: %s%s\n", l.versions, name, l.reason, l.note)
 	}

@@ -66,6 +66,7 @@ func TestExplained(t *testing.T) {
 		{"3.0.22 has no ML-KEM; 3.5 has", true},
 		{"go1.25.0 has no such group", true},
 		{"gnutls-cli not found in PATH", true},
+		{"OSSL_RECORDS=libssl: nothing is taken over", true},
 		{"node is not installed", true},
 		{"cc, or what CC names, is not installed", true},
 		{"redis-server is not installed: ci/redis installs it", true},

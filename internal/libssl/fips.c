@@ -134,8 +134,12 @@ char *ossl_fips_configuration(void)
 {
 	bytes text = {0};
 	int has_checksum = 0;
-	char *copy = configuration(&text, &has_checksum) ? strndup((char *)text.data, text.len) : NULL;
+	char *copy = configuration(&text, &has_checksum) ? malloc(text.len + 1) : NULL;
 
+	if (copy) {
+		memcpy(copy, text.data, text.len);
+		copy[text.len] = 0;
+	}
 	bytes_free(&text);
 	return copy;
 }
