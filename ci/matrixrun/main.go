@@ -177,7 +177,9 @@ var modes = []mode{
 	{name: "libssl", env: []string{"OSSL_RECORDS=libssl"}, rootOnly: true}, // with libssl's record path
 	// With sessions: clients' records are libssl's until the first ticket or data.
 	{name: "sessions", env: []string{"OSSL_TEST_SESSIONS=1"}, run: "^Test(Differential|Close|Deadlines|Interop)", rootOnly: true},
-	{name: "FIPS", env: []string{"OSSL_FIPS=require"}, run: "FIPS", rootOnly: true, fips: true},
+	// FIPS mode by what the program says, and by the environment.
+	{name: "FIPS", run: "FIPS", rootOnly: true, fips: true},
+	{name: "FIPS require", env: []string{"OSSL_FIPS=require"}, run: "FIPS", rootOnly: true, fips: true},
 	// The tests of connections in FIPS mode, compared with a crypto/tls that is in its own.
 	{name: "all FIPS", env: []string{"OSSL_TEST_FIPS=1", "GODEBUG=fips140=on"}, rootOnly: true, fips: true},
 }

@@ -129,7 +129,7 @@ const tools = `openssl|curl|gnutls-\w+|node|python3?|cc|redis-server|rust-libp2p
 
 var (
 	namesGo      = regexp.MustCompile(`\bgo1\.\d+`)
-	namesMode    = regexp.MustCompile(`\bOSSL_(RECORDS=libssl|TEST_FIPS)\b`)
+	namesMode    = regexp.MustCompile(`\bOSSL_(RECORDS=libssl|FIPS=require|TEST_FIPS)\b`)
 	namesVersion = regexp.MustCompile(`(?i)\b(openssl|libssl|libcrypto)[ -]?\d+(\.\d+)+|(^|[^.\d])(1\.1\.1|[34]\.\d+)\b`)
 	namesTool    = regexp.MustCompile(`(?i)\b(` + tools + `)\b.*\b(not installed|not found|missing)\b`)
 )

@@ -67,6 +67,7 @@ func TestExplained(t *testing.T) {
 		{"go1.25.0 has no such group", true},
 		{"gnutls-cli not found in PATH", true},
 		{"OSSL_RECORDS=libssl: nothing is taken over", true},
+		{"OSSL_FIPS=require: there is nothing outside of FIPS mode", true},
 		{"node is not installed", true},
 		{"cc, or what CC names, is not installed", true},
 		{"redis-server is not installed: ci/redis installs it", true},
@@ -128,9 +129,9 @@ func TestChoose(t *testing.T) {
 		t.Fatal(err)
 	}
 	for only, want := range map[string]string{
-		"": "system,system libssl,system sessions,3.5,3.5 libssl,3.5 sessions,3.5 FIPS,3.5 all FIPS," +
+		"": "system,system libssl,system sessions,3.5,3.5 libssl,3.5 sessions,3.5 FIPS,3.5 FIPS require,3.5 all FIPS," +
 			"4.0-source,new,new libssl,new sessions,arm64",
-		"3.5":          "3.5,3.5 libssl,3.5 sessions,3.5 FIPS,3.5 all FIPS",
+		"3.5":          "3.5,3.5 libssl,3.5 sessions,3.5 FIPS,3.5 FIPS require,3.5 all FIPS",
 		"arm64,system": "arm64,system,system libssl,system sessions",
 		"3.5 FIPS":     "3.5 FIPS",
 		"3.6":          "",
