@@ -213,8 +213,9 @@ func TestKeysSync(t *testing.T) {
 		t.Errorf("the record stays for %v", ttl)
 	}
 	eventually(t, "the key's time", func() bool {
-		if err := a.Sync(ctx); err != nil {
-			t.Fatal(err)
+		if err := a.Sync(ctx); err != nil { // a busy machine's deadline
+			t.Log(err)
+			return false
 		}
 		keys, _ := a.Ring().Snapshot()
 		return len(keys) == 1
