@@ -83,8 +83,10 @@ func (c *Conn) TakenOver() bool { return c.takenOver.Load() }
 // Flush sends what is queued.
 func (c *Conn) Flush() { c.flushQueue() }
 
-// Crossings returns how many calls into C the connection has made.
+// Crossings returns how many calls into C the connection has made. No Read may be under way.
 func (c *Conn) Crossings() uint64 {
+	c.readMu.Lock()
+	defer c.unlockRead()
 	c.mu.Lock()
 	defer c.unlock()
 	return c.tls.Calls()

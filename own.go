@@ -48,7 +48,8 @@ func (c *Conn) openOwn(b []byte) (int, error) {
 			return 0, c.readErr
 		}
 		partial := c.opened.records.Partial()
-		o := c.opened.tls.Open(c.in.data, b)
+		var o libssl.Opened
+		c.opened.tls.OpenTo(&o, c.in.data, b)
 		if o.N > 0 {
 			c.opened.records.Data()
 		}
@@ -61,7 +62,7 @@ func (c *Conn) openOwn(b []byte) (int, error) {
 			clear(c.in.data)
 			c.in.consume(len(c.in.data))
 		case o.Status == libssl.Fatal:
-			c.readErr = recordError(o, c.in.data[o.Consumed:], c.state.Version)
+			c.readErr = recordError(o.Alert, c.in.data[o.Consumed:], c.state.Version)
 			c.queueAlert(o.Alert)
 			c.in.consume(len(c.in.data))
 		case o.Status == libssl.Record && o.Type == record.ApplicationData && o.Len > 0:
@@ -105,18 +106,18 @@ func (c *Conn) takeRest(b []byte) int {
 }
 
 // recordError is the error of a record that can't be opened, as crypto/tls gives it. at begins with the record.
-func recordError(o libssl.Opened, at []byte, version uint16) error {
+func recordError(alert uint8, at []byte, version uint16) error {
 	if len(at) >= recordHeaderLen {
 		header := at[:recordHeaderLen]
 		switch length := int(header[3])<<8 | int(header[4]); {
-		case o.Alert == alertProtocolVersion:
+		case alert == alertProtocolVersion:
 			return recordHeaderError(header, nil, fmt.Sprintf("received record with version %x when expecting version %x",
 				int(header[1])<<8|int(header[2]), tls.VersionTLS12))
-		case o.Alert == alertRecordOverflow && length > maxRecord(version):
+		case alert == alertRecordOverflow && length > maxRecord(version):
 			return recordHeaderError(header, nil, fmt.Sprintf("oversized record received with length %d", length))
 		}
 	}
-	return localError(o.Alert, nil)
+	return localError(alert, nil)
 }
 
 // maxRecord is the largest length of a record: RFC 8446, section 5.2, and RFC 5246, section 6.2.3.
@@ -195,16 +196,16 @@ func (c *Conn) queueAlert(alert uint8) {
 }
 
 // sealOwn seals b into out. mu is held.
-func (c *Conn) sealOwn(b, out []byte, payload int) (libssl.Step, error) {
+func (c *Conn) sealOwn(step *libssl.Step, b, out []byte, payload int) error {
 	if c.sealErr != nil {
-		return libssl.Step{}, c.sealErr
+		return c.sealErr
 	}
 	grown := int(recordSizeBoostThreshold - c.bytesSent)
-	step := c.tls.Seal(record.ApplicationData, b, out, payload, c.packetsSent, grown)
+	c.tls.SealTo(step, record.ApplicationData, b, out, payload, c.packetsSent, grown)
 	if step.Status == libssl.NeedUpdate && step.N == 0 {
 		// The key has sealed as much as it may: a KeyUpdate first.
 		if n, ok := c.sealKeyUpdate(keyUpdateMessage, out); ok {
-			step = c.tls.Seal(record.ApplicationData, b, out[n:], payload, c.packetsSent, grown)
+			c.tls.SealTo(step, record.ApplicationData, b, out[n:], payload, c.packetsSent, grown)
 			step.Produced += n
 		} else {
 			step.Status = libssl.Fatal
@@ -212,7 +213,7 @@ func (c *Conn) sealOwn(b, out []byte, payload int) (libssl.Step, error) {
 	}
 	if step.Status == libssl.Fatal {
 		c.sealErr = localError(alertInternalError, nil)
-		return step, c.sealErr
+		return c.sealErr
 	}
-	return step, nil
+	return nil
 }

@@ -23,19 +23,18 @@ func (c *Conn) Write(b []byte) (int, error) {
 	if !c.beginWrite() {
 		return 0, net.ErrClosed
 	}
-	defer c.endWrite()
-	if err := c.Handshake(); err != nil {
-		return 0, err
+	if !c.complete.Load() {
+		if err := c.Handshake(); err != nil {
+			c.endWrite()
+			return 0, err
+		}
 	}
-
-	n, err := c.lockedWrite(b)
-	c.flushQueue() // a Read that could not take writeMu meanwhile left its output to us
-	return n, err
-}
-
-func (c *Conn) lockedWrite(b []byte) (int, error) {
 	c.writeMu.Lock()
-	defer c.writeMu.Unlock()
+	defer func() { // the connection beneath may panic
+		c.writeMu.Unlock()
+		c.flushQueue() // a Read that could not take writeMu meanwhile left its output to us
+		c.endWrite()
+	}()
 	return c.writeLocked(b)
 }
 
@@ -44,14 +43,10 @@ var errWritePanicked = errors.New("ossl: Write of the connection beneath panicke
 // send writes to the connection beneath. If that panics, nobody knows how much of a record was sent: nothing may follow. writeMu
 // is held.
 func (c *Conn) send(b []byte) error {
-	returned := false
-	defer func() {
-		if !returned {
-			c.writeErr = errWritePanicked
-		}
-	}()
+	before := c.writeErr
+	c.writeErr = errWritePanicked
 	_, err := c.conn.Write(b)
-	returned = true
+	c.writeErr = before
 	return err
 }
 
@@ -105,8 +100,13 @@ func (c *Conn) seal(b []byte) (int, error) {
 		b = b[:min(len(b), limit)]
 	}
 	out := getBuffer(pool)
-	defer out.put()
+	n, err := c.sealInto(out, b, payload)
+	out.put()
+	return n, err
+}
 
+// sealInto seals what one crossing can of b into out, and sends it.
+func (c *Conn) sealInto(out *buffer, b []byte, payload int) (int, error) {
 	c.mu.Lock()
 	if c.tls == nil {
 		c.unlock()
@@ -116,7 +116,7 @@ func (c *Conn) seal(b []byte) (int, error) {
 	var step libssl.Step
 	var failed error
 	if c.takenOver.Load() {
-		step, failed = c.sealOwn(b, out.mem, payload)
+		failed = c.sealOwn(&step, b, out.mem, payload)
 	} else if step = c.tls.Write(b, out.mem, payload, c.packetsSent); step.Status == libssl.Fatal {
 		_, failed = fatalError("write", c.tls, nil)
 	}

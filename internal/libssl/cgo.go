@@ -53,7 +53,6 @@ import (
 	"math"
 	"runtime"
 	"runtime/cgo"
-	"sync/atomic"
 	"time"
 	"unsafe"
 )
@@ -284,10 +283,10 @@ type Conn struct {
 	traffic   *C.ossl_traffic // p, once it was taken over
 	handle    cgo.Handle
 	callsGo   bool
-	crossings uint64        // but those of opens: the sides are used at the same time
-	opens     atomic.Uint64 // of Open and UpdateRead
-	ctx       *Context      // kept for the signer of its credential
-	cred      *Credential   // the connection's own, kept for its signer
+	crossings uint64      // but those of opens: the sides are used at the same time
+	opens     uint64      // of Open and UpdateRead
+	ctx       *Context    // kept for the signer of its credential
+	cred      *Credential // the connection's own, kept for its signer
 }
 
 // NewConn makes a connection whose handshake may call verifier, and signers of credentials. A client offers session, if there is
@@ -387,40 +386,50 @@ func (c *Conn) FreeSide(side Side, notify bool, out []byte) Step {
 		calls += c.crossings
 	}
 	if side&ReadSide != 0 {
-		calls += c.opens.Load()
+		calls += c.opens
 	}
 	crossings.Add(calls)
 	return step
 }
 
 // Open opens records of a connection that was taken over: in place, and into dst.
-func (c *Conn) Open(in, dst []byte) Opened {
-	c.opens.Add(1)
-	o := C.ossl_conn_open(c.traffic, bytePtr(in), C.size_t(len(in)), bytePtr(dst), C.size_t(len(dst)))
-	opened := Opened{
-		Status:   Status(o.status),
-		Alert:    uint8(o.alert),
-		Type:     uint8(o._type),
-		Consumed: int(o.consumed),
-		N:        int(o.n),
-	}
-	if opened.Status == Record {
+func (c *Conn) Open(in, dst []byte) (o Opened) {
+	c.OpenTo(&o, in, dst)
+	return o
+}
+
+// OpenTo is Open for what is called for every record: what it did is written where it is read, and not copied.
+func (c *Conn) OpenTo(opened *Opened, in, dst []byte) {
+	c.opens++
+	var o C.ossl_opened
+	C.ossl_conn_open(c.traffic, bytePtr(in), C.size_t(len(in)), bytePtr(dst), C.size_t(len(dst)), &o)
+	opened.Status, opened.Alert, opened.Type = Status(o.status), uint8(o.alert), uint8(o._type)
+	opened.Consumed, opened.N = int(o.consumed), int(o.n)
+	if opened.At, opened.Len = 0, 0; opened.Status == Record {
 		opened.At, opened.Len = int(o.at), int(o.len)
 	}
-	return opened
 }
 
 // Seal seals src into out as records of a content type, for a connection that was taken over. With payload > 0 the i-th record
 // holds at most payload*(first+i+1) bytes, until grown bytes have been produced.
-func (c *Conn) Seal(contentType uint8, src, out []byte, payload, first, grown int) Step {
+func (c *Conn) Seal(contentType uint8, src, out []byte, payload, first, grown int) (step Step) {
+	c.SealTo(&step, contentType, src, out, payload, first, grown)
+	return step
+}
+
+// SealTo is Seal for what is called for every record: what it did is written where it is read, and not copied.
+func (c *Conn) SealTo(step *Step, contentType uint8, src, out []byte, payload, first, grown int) {
 	c.crossings++
-	return stepOf(C.ossl_conn_seal(c.traffic, C.uint8_t(contentType), bytePtr(src), C.size_t(len(src)),
-		bytePtr(out), C.size_t(len(out)), C.size_t(payload), C.size_t(first), C.size_t(max(0, grown))))
+	var s C.ossl_step
+	C.ossl_conn_seal(c.traffic, C.uint8_t(contentType), bytePtr(src), C.size_t(len(src)),
+		bytePtr(out), C.size_t(len(out)), C.size_t(payload), C.size_t(first), C.size_t(max(0, grown)), &s)
+	step.Status, step.Pending, step.TakenOver = Status(s.status), false, false
+	step.Consumed, step.Produced, step.N, step.Records = 0, int(s.produced), int(s.n), int(s.records)
 }
 
 // UpdateRead and UpdateWrite go on to a side's next keys. They report whether that worked; the side is dead if not.
 func (c *Conn) UpdateRead() bool {
-	c.opens.Add(1)
+	c.opens++
 	return C.ossl_conn_update(c.traffic, 0) == 1
 }
 
@@ -553,7 +562,7 @@ func alertOf(v C.int32_t) (level, description uint8, ok bool) { return uint8(v >
 func (c *Conn) Version() uint16 { return uint16(c.p.version) }
 
 // Calls returns how many calls into C the connection has made.
-func (c *Conn) Calls() uint64 { return c.crossings + c.opens.Load() }
+func (c *Conn) Calls() uint64 { return c.crossings + c.opens }
 
 // Negotiated reports whether a ServerHello, other than a HelloRetryRequest, was sent or received.
 func (c *Conn) Negotiated() bool { return c.p.negotiated != 0 }

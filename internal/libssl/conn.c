@@ -523,7 +523,7 @@ ossl_step ossl_conn_free(ossl_conn *pub, int sides, int notify, uint8_t *out, si
 	}
 	if (sides & OSSL_WRITE) {
 		if (notify && !c->ssl)
-			step = ossl_conn_seal((ossl_traffic *)pub, (uint8_t)OSSL_SSL3_RT_ALERT, close_notify_alert, 2, out, out_cap, 0, 0, 0);
+			ossl_conn_seal((ossl_traffic *)pub, (uint8_t)OSSL_SSL3_RT_ALERT, close_notify_alert, 2, out, out_cap, 0, 0, 0, &step);
 		traffic_clear(&c->write);
 		ossl_fn.OPENSSL_cleanse(c->exporter, sizeof c->exporter);
 	}

@@ -95,7 +95,9 @@ func (c *Conn) KeyUpdate(bool) Step                                { return Step
 func (c *Conn) Free(bool, []byte) Step                             { return Step{Status: Fatal} }
 func (c *Conn) FreeSide(Side, bool, []byte) Step                   { return Step{Status: Fatal} }
 func (c *Conn) Open([]byte, []byte) Opened                         { return Opened{Status: Fatal} }
+func (c *Conn) OpenTo(o *Opened, _, _ []byte)                      { o.Status = Fatal }
 func (c *Conn) Seal(uint8, []byte, []byte, int, int, int) Step     { return Step{Status: Fatal} }
+func (c *Conn) SealTo(s *Step, _ uint8, _, _ []byte, _, _, _ int)  { s.Status = Fatal }
 func (c *Conn) UpdateRead() bool                                   { return false }
 func (c *Conn) UpdateWrite() bool                                  { return false }
 func (c *Conn) Skip(Side, uint64) bool                             { return false }

@@ -90,7 +90,7 @@ typedef struct {
 	int32_t hello_alert; /* >= 0: refuse the ClientHello with this alert */
 } ossl_conn;
 
-/* What a step did, by value. */
+/* What a step did: by value, but for the two functions below that are called most. */
 typedef struct {
 	int32_t status;
 	uint16_t pending;  /* libssl holds decrypted bytes that the next read returns without input */
@@ -101,7 +101,7 @@ typedef struct {
 	size_t records;    /* records written */
 } ossl_step;
 
-/* What ossl_conn_open did, by value. */
+/* What ossl_conn_open did. */
 typedef struct {
 	int32_t status;
 	int32_t alert;   /* OSSL_FATAL: which to send. The record that caused it is not consumed */
@@ -283,13 +283,13 @@ int ossl_conn_export(ossl_conn *conn, uint8_t *out, size_t len, const char *labe
 
 /* Opens records in place, until dst is full, in is used up, or a record is anything but application data. Text of those is left
  * in the input, as is application data that did not fit. On failure, nothing of the text is left in either.
- * in: borrow, changed; dst: borrow. RFC 8446, section 5.2. */
-ossl_opened ossl_conn_open(ossl_traffic *conn, uint8_t *in, size_t in_len, uint8_t *dst, size_t dst_len);
+ * in: borrow, changed; dst: borrow; opened: filled. RFC 8446, section 5.2. */
+void ossl_conn_open(ossl_traffic *conn, uint8_t *in, size_t in_len, uint8_t *dst, size_t dst_len, ossl_opened *opened);
 
 /* Seals src into records of this content type, as many as fit. payload > 0 asks for small records first: record i holds at most
- * payload * (first + i + 1) bytes, until the output is grown bytes long. */
-ossl_step ossl_conn_seal(ossl_traffic *conn, uint8_t type, const uint8_t *src, size_t len, uint8_t *out, size_t out_cap,
-	size_t payload, size_t first, size_t grown);
+ * payload * (first + i + 1) bytes, until the output is grown bytes long. step: filled. */
+void ossl_conn_seal(ossl_traffic *conn, uint8_t type, const uint8_t *src, size_t len, uint8_t *out, size_t out_cap,
+	size_t payload, size_t first, size_t grown, ossl_step *step);
 
 /* Goes on to a direction's next keys, TLS 1.3 only. sealing: 1 or 0. Returns 1 or 0. RFC 8446, section 7.2. */
 int ossl_conn_update(ossl_traffic *conn, int sealing);

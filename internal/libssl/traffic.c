@@ -58,50 +58,50 @@ int traffic_update(const algorithms *a, traffic *t)
 	return !t->dead;
 }
 
+/* Written as compilers know it, which make one instruction of it. */
 static void put64(uint8_t *to, uint64_t v)
 {
-	int i;
-
-	for (i = 7; i >= 0; i--, v >>= 8)
-		to[i] = (uint8_t)v;
+	to[0] = (uint8_t)(v >> 56);
+	to[1] = (uint8_t)(v >> 48);
+	to[2] = (uint8_t)(v >> 40);
+	to[3] = (uint8_t)(v >> 32);
+	to[4] = (uint8_t)(v >> 24);
+	to[5] = (uint8_t)(v >> 16);
+	to[6] = (uint8_t)(v >> 8);
+	to[7] = (uint8_t)v;
 }
 
 /* The nonce of the next record: RFC 8446, section 5.3; RFC 5288, section 3; RFC 7905, section 2. */
 static void nonce_of(const traffic *t, const uint8_t *explicit, uint8_t *nonce)
 {
-	int i;
+	uint64_t iv, low;
 
+	memcpy(nonce, t->iv, 4);
 	if (explicit) {
-		memcpy(nonce, t->iv, 4);
 		memcpy(nonce + 4, explicit, 8);
 		return;
 	}
-	memcpy(nonce, t->iv, 4);
-	put64(nonce + 4, t->seq);
-	for (i = 4; i < NONCE; i++)
-		nonce[i] ^= t->iv[i];
+	/* In words: what is written in bytes and read as a word waits for the writes. */
+	put64((uint8_t *)&low, t->seq);
+	memcpy(&iv, t->iv + 4, 8);
+	low ^= iv;
+	memcpy(nonce + 4, &low, 8);
 }
 
 /* Sets the nonce and, for opening, the tag. One call where there is one for both: each costs a search of names. */
 static int begin(traffic *t, const uint8_t *nonce, const uint8_t *tag)
 {
-	OSSL_PARAM params[2] = {
-		{"tag", (unsigned)OSSL_OSSL_PARAM_OCTET_STRING, (void *)tag, TAG, 0},
+	/* A length of -1 stands for the whole nonce, as for EVP_CTRL_GCM_SET_IV_FIXED: keys.c makes sure that it does. */
+	OSSL_PARAM params[3] = {
+		{"tlsivfixed", (unsigned)OSSL_OSSL_PARAM_OCTET_STRING, (void *)nonce, (size_t)-1, 0},
+		{tag ? "tag" : NULL, (unsigned)OSSL_OSSL_PARAM_OCTET_STRING, (void *)tag, TAG, 0},
 		{NULL, 0, NULL, 0, 0},
 	};
 
-	if (t->whole_nonce) {
-		/* A length of -1 stands for the whole nonce, as for EVP_CTRL_GCM_SET_IV_FIXED: keys.c makes sure that it does. */
-		OSSL_PARAM both[3] = {
-			{"tlsivfixed", (unsigned)OSSL_OSSL_PARAM_OCTET_STRING, (void *)nonce, (size_t)-1, 0},
-			params[tag ? 0 : 1],
-			{NULL, 0, NULL, 0, 0},
-		};
-
-		return ossl_fn.EVP_CIPHER_CTX_set_params(t->aead, both) == 1;
-	}
+	if (t->whole_nonce)
+		return ossl_fn.EVP_CIPHER_CTX_set_params(t->aead, params) == 1;
 	if (ossl_fn.EVP_CipherInit_ex2)
-		return ossl_fn.EVP_CipherInit_ex2(t->aead, NULL, NULL, nonce, -1, tag ? params : NULL) == 1;
+		return ossl_fn.EVP_CipherInit_ex2(t->aead, NULL, NULL, nonce, -1, tag ? params + 1 : NULL) == 1;
 	return ossl_fn.EVP_CipherInit_ex(t->aead, NULL, NULL, NULL, nonce, -1) == 1 &&
 		(!tag || ossl_fn.EVP_CIPHER_CTX_ctrl(t->aead, (int)OSSL_EVP_CTRL_AEAD_SET_TAG, TAG, (void *)tag) == 1);
 }
@@ -192,12 +192,11 @@ size_t traffic_seal(const algorithms *a, traffic *t, uint8_t type, const uint8_t
 	return RECORD_HEADER + len;
 }
 
-static ossl_opened refuse(ossl_opened o, long alert)
+static void refuse(ossl_opened *o, long alert)
 {
 	ossl_fn.ERR_clear_error();
-	o.status = OSSL_FATAL;
-	o.alert = (int32_t)alert;
-	return o;
+	o->status = OSSL_FATAL;
+	o->alert = (int32_t)alert;
 }
 
 /*
@@ -325,99 +324,114 @@ int traffic_same(const algorithms *a, const algorithms *b, const suite *s)
 	return ok;
 }
 
-ossl_opened ossl_conn_open(ossl_traffic *pub, uint8_t *in, size_t in_len, uint8_t *dst, size_t dst_len)
+void ossl_conn_open(ossl_traffic *pub, uint8_t *in, size_t in_len, uint8_t *dst, size_t dst_len, ossl_opened *o)
 {
 	conn *c = (conn *)pub;
 	traffic *t = &c->read;
 	const algorithms *a = &c->ctx->algorithms;
-	ossl_opened o = {.status = OSSL_DONE};
 	size_t limit, len, split;
 	long alert;
 
-	if (t->dead || !prepare(a, t))
-		return refuse(o, OSSL_SSL_AD_INTERNAL_ERROR);
+	o->status = OSSL_DONE;
+	o->alert = 0;
+	o->type = 0;
+	o->consumed = o->n = o->at = o->len = 0;
+	if (t->dead || !prepare(a, t)) {
+		refuse(o, OSSL_SSL_AD_INTERNAL_ERROR);
+		return;
+	}
 	/* RFC 8446, section 5.2, and RFC 5246, section 6.2.3 */
 	limit = RECORD_TEXT + (t->suite->tls13 ? 256 : 2048);
-	while (o.n < dst_len) {
-		uint8_t *header = in + o.consumed;
-		size_t left = in_len - o.consumed;
+	while (o->n < dst_len) {
+		uint8_t *header = in + o->consumed;
+		size_t left = in_len - o->consumed;
 
 		if (left < RECORD_HEADER) {
-			o.status = OSSL_WANT_READ;
+			o->status = OSSL_WANT_READ;
 			break;
 		}
-		if (header[1] != 3 || header[2] != 3)
-			return refuse(o, OSSL_SSL_AD_PROTOCOL_VERSION);
+		if (header[1] != 3 || header[2] != 3) {
+			refuse(o, OSSL_SSL_AD_PROTOCOL_VERSION);
+			return;
+		}
 		len = (size_t)header[3] << 8 | header[4];
-		if (len > limit)
-			return refuse(o, OSSL_SSL_AD_RECORD_OVERFLOW);
+		if (len > limit) {
+			refuse(o, OSSL_SSL_AD_RECORD_OVERFLOW);
+			return;
+		}
 		if (left < RECORD_HEADER + len) {
-			o.status = OSSL_WANT_READ;
+			o->status = OSSL_WANT_READ;
 			break;
 		}
 		if (t->suite->tls13 && header[0] == OSSL_SSL3_RT_CHANGE_CIPHER_SPEC) { /* never protected */
-			o.status = OSSL_RECORD;
-			o.type = header[0];
-			o.at = o.consumed + RECORD_HEADER;
-			o.len = len;
-			o.consumed += RECORD_HEADER + len;
+			o->status = OSSL_RECORD;
+			o->type = header[0];
+			o->at = o->consumed + RECORD_HEADER;
+			o->len = len;
+			o->consumed += RECORD_HEADER + len;
 			break;
 		}
 		/* A record that would not fit comes whole with the next call, rather than in two parts. */
-		if (o.n > 0 && len > dst_len - o.n + t->suite->explicit_nonce + TAG + t->suite->tls13)
+		if (o->n > 0 && len > dst_len - o->n + t->suite->explicit_nonce + TAG + t->suite->tls13)
 			break;
-		alert = open_record(t, header, header + RECORD_HEADER, len, dst + o.n, dst_len - o.n, &o, &split);
-		if (alert >= 0)
-			return refuse(o, alert);
-		o.n += split;
-		o.at += o.consumed;
-		o.consumed += RECORD_HEADER + len;
-		if (o.type != OSSL_SSL3_RT_APPLICATION_DATA || o.len > 0 || split == 0) {
-			o.status = OSSL_RECORD;
+		alert = open_record(t, header, header + RECORD_HEADER, len, dst + o->n, dst_len - o->n, o, &split);
+		if (alert >= 0) {
+			refuse(o, alert);
+			return;
+		}
+		o->n += split;
+		o->at += o->consumed;
+		o->consumed += RECORD_HEADER + len;
+		if (o->type != OSSL_SSL3_RT_APPLICATION_DATA || o->len > 0 || split == 0) {
+			o->status = OSSL_RECORD;
 			break;
 		}
 	}
-	return o;
 }
 
-ossl_step ossl_conn_seal(ossl_traffic *pub, uint8_t type, const uint8_t *src, size_t len, uint8_t *out, size_t out_cap,
-	size_t payload, size_t first, size_t grown)
+void ossl_conn_seal(ossl_traffic *pub, uint8_t type, const uint8_t *src, size_t len, uint8_t *out, size_t out_cap,
+	size_t payload, size_t first, size_t grown, ossl_step *step)
 {
 	conn *c = (conn *)pub;
 	traffic *t = &c->write;
-	ossl_step step = {.status = OSSL_DONE};
-	size_t limit, n;
+	size_t taken = 0, produced = 0, records = 0, limit, n;
+	int status = OSSL_DONE;
 
 	if (c->kept.data || c->keylog.data) { /* Go has them by now */
 		bytes_free(&c->kept);
 		bytes_free(&c->keylog);
 	}
-	while (step.n < len) {
+	while (taken < len) {
 		if (t->suite && t->suite->tls13 && type == OSSL_SSL3_RT_APPLICATION_DATA && t->seq >= OSSL_RECORDS_PER_KEY) {
-			step.status = OSSL_NEED_UPDATE;
+			status = OSSL_NEED_UPDATE;
 			break;
 		}
 		limit = RECORD_TEXT;
-		if (payload && step.produced < grown && first + step.records <= OSSL_MAX_SIZED_RECORDS &&
-			payload * (first + step.records + 1) < limit)
-			limit = payload * (first + step.records + 1);
-		if (limit > len - step.n)
-			limit = len - step.n;
-		if (out_cap - step.produced < limit + SEALED_EXPANSION) {
-			step.status = OSSL_WANT_WRITE;
+		if (payload && produced < grown && first + records <= OSSL_MAX_SIZED_RECORDS && payload * (first + records + 1) < limit)
+			limit = payload * (first + records + 1);
+		if (limit > len - taken)
+			limit = len - taken;
+		if (out_cap - produced < limit + SEALED_EXPANSION) {
+			status = OSSL_WANT_WRITE;
 			break;
 		}
-		n = t->dead ? 0 : traffic_seal(&c->ctx->algorithms, t, type, src + step.n, limit, out + step.produced);
+		n = t->dead ? 0 : traffic_seal(&c->ctx->algorithms, t, type, src + taken, limit, out + produced);
 		if (n == 0) {
-			step.status = OSSL_FATAL;
+			status = OSSL_FATAL;
 			ossl_fn.ERR_clear_error();
 			break;
 		}
-		step.produced += n;
-		step.n += limit;
-		step.records++;
+		produced += n;
+		taken += limit;
+		records++;
 	}
-	return step;
+	/* Field by field, as Go reads it: reading two words at once of what was written one by one waits for the writes. */
+	step->status = status;
+	step->pending = step->taken_over = 0;
+	step->consumed = 0;
+	step->produced = produced;
+	step->n = taken;
+	step->records = records;
 }
 
 int ossl_conn_update(ossl_traffic *pub, int sealing)
