@@ -84,7 +84,13 @@ var _ net.Conn = (*Conn)(nil)
 // unlock gives mu back, and frees what release asked for meanwhile.
 func (c *Conn) unlock() {
 	c.mu.Unlock()
-	if c.released.Load() && c.mu.TryLock() {
+	if c.released.Load() {
+		c.freeReleased()
+	}
+}
+
+func (c *Conn) freeReleased() {
+	if c.mu.TryLock() {
 		c.freeLocked()
 		c.mu.Unlock()
 	}
@@ -93,7 +99,13 @@ func (c *Conn) unlock() {
 // unlockRead gives readMu back in the same way.
 func (c *Conn) unlockRead() {
 	c.readMu.Unlock()
-	if c.released.Load() && c.readMu.TryLock() {
+	if c.released.Load() {
+		c.freeOpened()
+	}
+}
+
+func (c *Conn) freeOpened() {
+	if c.readMu.TryLock() {
 		c.opened.free()
 		c.readMu.Unlock()
 	}

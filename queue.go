@@ -43,9 +43,12 @@ func (q *outQueue) take() []byte {
 // Neither forgets anything: each looks at the queue again after giving writeMu back.
 // Close waits for it, though not for long.
 func (c *Conn) flushQueue() {
-	if !c.queue.filled.Load() {
-		return
+	if c.queue.filled.Load() {
+		c.flushFilled()
 	}
+}
+
+func (c *Conn) flushFilled() {
 	// First said, then looked: either Close sees this, and bounds it, or this sees Close, which sends what there is.
 	c.flushing.Add(1)
 	defer c.flushing.Add(-1)

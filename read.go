@@ -13,8 +13,10 @@ import (
 // The peer's close_notify is io.EOF. An end without one is io.ErrUnexpectedEOF, wherever it comes: unlike crypto/tls, which takes
 // an end between two records for a regular one, ossl reports every truncation.
 func (c *Conn) Read(b []byte) (int, error) {
-	if err := c.Handshake(); err != nil {
-		return 0, err
+	if !c.complete.Load() {
+		if err := c.Handshake(); err != nil {
+			return 0, err
+		}
 	}
 	if len(b) == 0 {
 		return 0, nil
