@@ -145,6 +145,7 @@ func BenchmarkConnections(b *testing.B) {
 // BenchmarkResumption is BenchmarkConnections with connections that resume the session of the one before, by ticket or, where the
 // server is ossl's, by the ID of a session in its cache. full is the same without resumption.
 func BenchmarkResumption(b *testing.B) {
+	script := bench.ConnectionScript()
 	for _, version := range []uint16{tls.VersionTLS13, tls.VersionTLS12} {
 		for _, cert := range []bench.Cert{bench.P256, bench.RSA2048} {
 			for _, resume := range []string{"", "ticket", "id"} {
@@ -156,8 +157,9 @@ func BenchmarkResumption(b *testing.B) {
 					name := map[string]string{"": "full", "ticket": "ticket", "id": "id"}[resume]
 					b.Run(fmt.Sprintf("server=%s/client=%s/cert=%s/version=%s/resume=%s", pair.Server, pair.Client, cert,
 						map[uint16]string{tls.VersionTLS12: "1.2", tls.VersionTLS13: "1.3"}[version], name), row{
-						pair: pair,
-						make: func() (bench.Measure, error) { return bench.NewConnections(pair) },
+						pair:   pair,
+						make:   func() (bench.Measure, error) { return bench.NewConnections(pair) },
+						script: &script,
 					}.run)
 				}
 			}

@@ -41,6 +41,15 @@ func LatencyScript() Script {
 	}
 }
 
+// ConnectionScript is a connection with one round trip, the making of the Conn
+// included: what a session is resumed for. With p.Resume each resumes the session
+// of the one before.
+func ConnectionScript() Script {
+	s := LatencyScript()
+	s.fresh = true
+	return s
+}
+
 // BulkScript is one write of size bytes and the reads that take them.
 func BulkScript(dir Dir, size int) Script {
 	data, buf := make([]byte, size), make([]byte, readBuffer)
@@ -106,6 +115,9 @@ func SplitCPU(p Pair, s Script, n int, d time.Duration) (CPU, error) {
 			return CPU{}, err
 		}
 		l.charge(&l.used.Client)
+		if p.Resume != "" && !(l.client.ConnectionState().DidResume && l.server.ConnectionState().DidResume) {
+			return CPU{}, errNotResumed
+		}
 		total.Client += l.used.Client
 		total.Server += l.used.Server
 	}
