@@ -90,6 +90,9 @@ func (c *Conn) FIPS() *FIPSModule {
 	c.mu.Lock()
 	ctx := c.ctx // a server's handshake may choose another
 	c.unlock()
+	if ctx == nil { // the configuration was refused
+		return nil
+	}
 	return ctx.FIPS()
 }
 
