@@ -194,6 +194,8 @@ func remedy(err error) string {
 	switch {
 	case e.Failure == libssl.FIPSNotInLibrary:
 		return "use OpenSSL 3.0 or later, or a distribution's 1.1.1 with a FIPS module, and turn that on for the machine"
+	case strings.Contains(e.Text, "cut short"):
+		return "reinstall the FIPS module"
 	case e.Failure == libssl.FIPSNotConfigured && !strings.Contains(e.Text, "could not load"):
 		return fmt.Sprintf("no checksum is configured for the module to test itself by: run "+
 			"\"openssl fipsinstall -out %s -module MODULE\", "+
