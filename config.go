@@ -135,8 +135,9 @@ func alpnWire(protos []string) []byte {
 type settings struct {
 	min, max                            uint16
 	suites12, suites13, groups, sigalgs string
-	requiredSuites                      []uint16 // named by the user: refused if libssl lacks one
-	clientSigalgs                       string   // what clients may sign with, if that is less than sigalgs
+	requiredSuites                      []uint16              // named by the user: refused if libssl lacks one
+	signatures                          []tls.SignatureScheme // sigalgs
+	clientSigalgs                       string                // what clients may sign with, if that is less than sigalgs
 	groupIDs                            []tls.CurveID
 	hello                               *tls.ClientHelloInfo
 	fips                                bool
@@ -305,6 +306,7 @@ func (s *settings) resolveSignatures(o *options, policy *hostPolicy) error {
 	if err != nil {
 		return err
 	}
+	s.signatures = schemes
 	s.sigalgs, _ = namesOf(schemes, signatureNames)
 	clients, err := policy.limitClientSignatures(schemes)
 	s.clientSigalgs, _ = namesOf(clients, signatureNames)

@@ -22,6 +22,7 @@ type Context struct {
 	policy    *hostPolicy // nil if there is none to honour
 	ssl       *libssl.Context
 	chains    *chainCache
+	rule      *credentialRule      // for certificates
 	static    []*libssl.Credential // of config.Certificates
 	creds     credentialCache      // of all others
 	server    error                // why the Context can't serve, or nil
@@ -100,6 +101,7 @@ func newContext(config *tls.Config, o *options) (*Context, error) {
 		opts:   o,
 		fips:   fips,
 		policy: policy,
+		rule:   &credentialRule{fips: fips, policy: policy, signatures: s.signatures, ordered: o.signatures != nil},
 		pauses: lib.Number >= libssl.Version3_0,
 		chains: newChainCache(chainCache),
 		slots:  make(chan struct{}, maxBlockedHandshakes),
@@ -165,7 +167,7 @@ func newContext(config *tls.Config, o *options) (*Context, error) {
 	config.Certificates = slices.Clone(config.Certificates) // to set Leaf, which SupportsCertificate would parse each time
 	for i := range config.Certificates {
 		cert := &config.Certificates[i]
-		cred, err := newCredential(cert, policy, fips)
+		cred, err := newCredential(cert, c.rule)
 		if err != nil {
 			return nil, &ConfigError{Field: "Certificates", Reason: fmt.Sprintf("certificate %d can't be used", i), Err: err}
 		}
@@ -247,7 +249,7 @@ func (c *Context) credential(cert *tls.Certificate) (*libssl.Credential, error) 
 			return c.static[i], nil
 		}
 	}
-	return c.creds.get(cert, c.policy, c.fips)
+	return c.creds.get(cert, c.rule)
 }
 
 func (c *Context) time() time.Time {

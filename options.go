@@ -111,7 +111,8 @@ func WithTLS13CipherSuites(ids ...uint16) Option {
 	}
 }
 
-// WithSignatureAlgorithms chooses the signature algorithms that are offered, accepted and used, in order of preference.
+// WithSignatureAlgorithms chooses the signature algorithms that are offered, accepted and used, in order of preference. A
+// certificate's SupportedSignatureAlgorithms leaves out some of them for its own key; it adds none.
 func WithSignatureAlgorithms(schemes ...tls.SignatureScheme) Option {
 	return func(o *options) error {
 		if len(schemes) == 0 {
