@@ -49,6 +49,13 @@ func (r *credentialRule) limit(schemes []tls.SignatureScheme) ([]tls.SignatureSc
 	if _, unknown := namesOf(schemes, signatureNames); unknown != nil {
 		return nil, fmt.Errorf("SupportedSignatureAlgorithms: %v is not in OpenSSL", unknown[0])
 	}
+	if r.fips {
+		for _, s := range schemes {
+			if !fipsSignature(s) {
+				return nil, fmt.Errorf("SupportedSignatureAlgorithms: %v is not approved for FIPS mode, or not in the module", s)
+			}
+		}
+	}
 	var left []tls.SignatureScheme
 	if r.ordered {
 		left = keep(r.signatures, func(s tls.SignatureScheme) bool { return slices.Contains(schemes, s) })

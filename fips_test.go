@@ -160,6 +160,13 @@ func TestFIPSHandshakes(t *testing.T) {
 	}
 }
 
+// signsBy returns a server's certificate for a key that is to sign by these algorithms only.
+func signsBy(schemes ...tls.SignatureScheme) tls.Certificate {
+	cert := tlstest.ServerCert(tlstest.RSA2048)
+	cert.SupportedSignatureAlgorithms = schemes
+	return cert
+}
+
 // TestFIPSRefusedByName: what FIPS mode can't honour is refused when the Context is made, with the name of who asks for it.
 func TestFIPSRefusedByName(t *testing.T) {
 	needFIPS(t)
@@ -201,6 +208,8 @@ func TestFIPSRefusedByName(t *testing.T) {
 		{name: "a key of another provider", field: "Certificates",
 			edit: certificates(loaded(t, tlstest.P256, tlstest.ServerName))},
 		{name: "RSA-1024", field: "Certificates", edit: certificates(tlstest.ServerCert(tlstest.RSA1024))},
+		{name: "SHA-1 signatures of a key", field: "Certificates", edit: certificates(signsBy(tls.PSSWithSHA256, tls.PKCS1WithSHA1))},
+		{name: "approved signatures of a key", edit: certificates(signsBy(tls.PSSWithSHA256, tls.PKCS1WithSHA256))},
 		{name: "nobody", field: "WithRoots", opts: []ossl.Option{ossl.WithRoots(ossl.Roots{})}},
 		{name: "no client's", field: "WithClientRoots", opts: []ossl.Option{ossl.WithClientRoots(ossl.Roots{})}},
 		{name: "no file", field: "WithRoots", opts: []ossl.Option{ossl.WithRoots(ossl.Roots{Files: []string{"/nonexistent.pem"}})}},
