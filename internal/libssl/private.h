@@ -161,6 +161,14 @@ int fips_ready(void);
 /* Reads a certificate into a library context; NULL means the default one. Returns give or NULL. */
 X509 *cert_of(OSSL_LIB_CTX *lib, const uint8_t *der, size_t len);
 
+/* Appends a certificate's DER behind its length in 4 bytes: packed, as chains come from Go and go there. Returns 1, or 0 for one
+ * without an encoding, out of memory or beyond max. i2d_X509(3). */
+int cert_pack(bytes *to, X509 *x, size_t max);
+
+/* Reads packed certificates: leaf (give) is the first, rest takes the others. Returns 1, or 0 if there is none or one can't be
+ * read; then too, what was read is in leaf and rest. */
+int certs_unpack(OSSL_LIB_CTX *lib, const uint8_t *packed, size_t len, X509 **leaf, OPENSSL_STACK *rest);
+
 /* Carries out the host's policy. tolerant: 1 or 0, whether commands that libssl does not take are passed over. Returns 1, or 0 if
  * there is one: policy.c. */
 int ossl_policy_apply(SSL_CTX *ctx, const uint8_t *commands, size_t len, int tolerant);
