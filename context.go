@@ -33,7 +33,8 @@ type Context struct {
 	ticketKeys
 	forChosen *options // of Contexts that GetConfigForClient chooses
 
-	stores *rootStores // in FIPS mode: whom clients, and servers, trust
+	stores     *rootStores // in FIPS mode: whom clients, and servers, trust
+	chainLevel int         // of the same: the security level of the chains that the module verifies
 
 	// slots bounds how many of its handshakes are inside libssl while Go is called from there: each holds a thread.
 	slots chan struct{}
@@ -181,6 +182,9 @@ func newContext(config *tls.Config, o *options) (*Context, error) {
 	c.ssl, err = libssl.NewContext(cfg)
 	if err != nil {
 		return nil, policy.explain(contextError(err), o)
+	}
+	if fips {
+		c.chainLevel = c.ssl.SecurityLevel()
 	}
 	if s.min <= tls.VersionTLS12 {
 		for _, id := range s.requiredSuites {

@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -245,6 +246,9 @@ var (
 	}
 )
 
+// moduleHasEd25519 is asked once FIPS mode is set up, and not before. The module doesn't change.
+var moduleHasEd25519 = sync.OnceValue(func() bool { return libssl.FIPSHasSignature("ED25519") })
+
 func fipsSuite(id uint16) bool { return slices.Contains(fipsSuites, id) }
 
 func fipsGroup(id tls.CurveID) bool {
@@ -252,7 +256,7 @@ func fipsGroup(id tls.CurveID) bool {
 }
 
 func fipsSignature(scheme tls.SignatureScheme) bool {
-	if scheme == tls.Ed25519 && !libssl.FIPSHasSignature("ED25519") {
+	if scheme == tls.Ed25519 && !moduleHasEd25519() {
 		return false
 	}
 	return slices.Contains(fipsSignatures, scheme)
@@ -266,7 +270,7 @@ func fipsKey(public any) bool {
 	case *ecdsa.PublicKey:
 		return k.Curve == elliptic.P256() || k.Curve == elliptic.P384() || k.Curve == elliptic.P521()
 	case ed25519.PublicKey:
-		return libssl.FIPSHasSignature("ED25519")
+		return moduleHasEd25519()
 	}
 	return false
 }
@@ -377,7 +381,7 @@ func (c *Conn) verifyByModule(certs []*x509.Certificate, packed []byte, query *l
 	if err := checkPolicyConstraints(certs); err != nil {
 		return nil, err
 	}
-	query.SecurityLevel = c.ctx.ssl.SecurityLevel()
+	query.SecurityLevel = c.ctx.chainLevel
 	found, err := roots.Verify(packed, query)
 	if err != nil {
 		return nil, c.moduleError(certs, err)
