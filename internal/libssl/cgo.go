@@ -275,9 +275,6 @@ func (c *Credential) CallsGo() bool { return c.callsGo }
 // OpenSSL's own.
 func (c *Credential) MayBlock() bool { return c.callsGo || !IsOwnProvider(c.provider) }
 
-// Provider returns the name of the provider that has the key, if that was loaded by URI, and "" otherwise.
-func (c *Credential) Provider() string { return c.provider }
-
 // Conn is one connection: an SSL between two windows. Its methods must not be called at the same time.
 type Conn struct {
 	p         *C.ossl_conn

@@ -86,7 +86,6 @@ func (c *Context) Start(bool, string, []byte, []byte, []byte) (*Conn, Step, erro
 func (c *Context) OfSecrets(uint16, []byte, []byte) (*Conn, error) { return nil, ErrUnavailable }
 func (c *Credential) CallsGo() bool                                { return false }
 func (c *Credential) MayBlock() bool                               { return false }
-func (c *Credential) Provider() string                             { return "" }
 func (c *Conn) Handshake([]byte, []byte, *Facts) Step              { return Step{Status: Fatal} }
 func (c *Conn) Read([]byte, []byte) Step                           { return Step{Status: Fatal} }
 func (c *Conn) Write([]byte, []byte, int, int) Step                { return Step{Status: Fatal} }
