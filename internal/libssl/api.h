@@ -283,11 +283,11 @@ typedef struct evp_md_ctx_st EVP_MD_CTX;
 	X(CRYPTO, OSSL_V3_0, REQUIRED, void, EVP_KDF_CTX_free, (EVP_KDF_CTX *ctx)) \
 	X(CRYPTO, OSSL_V3_0, REQUIRED, int, EVP_KDF_derive, \
 		(EVP_KDF_CTX *ctx, unsigned char *key, size_t keylen, const OSSL_PARAM *params)) \
-	X(CRYPTO, OSSL_V1_1_1, REQUIRED, const EVP_MD *, EVP_sha256, (void)) \
-	X(CRYPTO, OSSL_V1_1_1, REQUIRED, const EVP_MD *, EVP_sha384, (void)) \
+	X(CRYPTO, OSSL_V1_1_1, ONLY_1_1_1, const EVP_MD *, EVP_sha256, (void)) \
+	X(CRYPTO, OSSL_V1_1_1, ONLY_1_1_1, const EVP_MD *, EVP_sha384, (void)) \
 	X(CRYPTO, OSSL_V1_1_1, REQUIRED, int, EVP_Digest, (const void *data, size_t count, unsigned char *md, unsigned int *size, \
 		const EVP_MD *type, ENGINE *impl)) \
-	X(CRYPTO, OSSL_V1_1_1, REQUIRED, unsigned char *, HMAC, (const EVP_MD *evp_md, const void *key, int key_len, \
+	X(CRYPTO, OSSL_V1_1_1, ONLY_1_1_1, unsigned char *, HMAC, (const EVP_MD *evp_md, const void *key, int key_len, \
 		const unsigned char *data, size_t data_len, unsigned char *md, unsigned int *md_len)) \
 	/* The slim library context: OSSL_PROVIDER(3), provider-base(7), SSL_CTX_new(3), NCONF_load(3), EVP_MD_fetch(3) */ \
 	X(SSL, OSSL_V3_0, REQUIRED, SSL_CTX *, SSL_CTX_new_ex, (OSSL_LIB_CTX *libctx, const char *propq, const SSL_METHOD *meth)) \
