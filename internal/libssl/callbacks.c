@@ -82,8 +82,10 @@ int ossl_bio_setup(void)
 	if (!m)
 		return 0;
 	if (!ossl_fn.BIO_meth_set_write(m, window_write) || !ossl_fn.BIO_meth_set_read(m, window_read) ||
-		!ossl_fn.BIO_meth_set_ctrl(m, window_ctrl))
+		!ossl_fn.BIO_meth_set_ctrl(m, window_ctrl)) {
+		ossl_fn.BIO_meth_free(m);
 		return 0;
+	}
 	ossl_window_bio = m;
 	return 1;
 }
