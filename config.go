@@ -154,7 +154,7 @@ func resolve(c *tls.Config, o *options, policy *hostPolicy, fips bool) (*setting
 	if fips {
 		limitToFIPS(hello)
 	}
-	s := &settings{hello: hello, min: tls.VersionTLS12, max: tls.VersionTLS13}
+	s := &settings{hello: hello, fips: fips, min: tls.VersionTLS12, max: tls.VersionTLS13}
 	versions := slices.DeleteFunc(slices.Clone(hello.SupportedVersions), func(v uint16) bool { return v < tls.VersionTLS12 })
 	if len(versions) == 0 {
 		return nil, &ConfigError{Field: "MinVersion", Reason: "leaves no version"}
@@ -198,7 +198,6 @@ func resolve(c *tls.Config, o *options, policy *hostPolicy, fips bool) (*setting
 		s.min = tls.VersionTLS13
 	}
 
-	s.fips = fips
 	suites13 := o.suites13
 	if suites13 == nil {
 		for _, id := range hello.CipherSuites {
