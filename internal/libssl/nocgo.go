@@ -111,6 +111,7 @@ func (c *Conn) Resumed() bool                                      { return fals
 func (c *Conn) ExtendedMasterSecret() bool                         { return false }
 func (c *Conn) SetVerdict(Verdict)                                 {}
 func (c *Conn) Refuse(Verdict, uint8)                              {}
+func (c *Conn) RefuseFlight(uint8, []byte) Step                    { return Step{Status: Fatal} }
 func (c *Conn) RefuseHello(uint8)                                  {}
 func (c *Conn) AlertIn() (level, description uint8, ok bool)       { return 0, 0, false }
 func (c *Conn) AlertOut() (level, description uint8, ok bool)      { return 0, 0, false }

@@ -108,6 +108,7 @@ int takeover(conn *c, ossl_facts *f);
 int takeover_deferred(conn *c, const ossl_facts *f);
 int takeover_later(conn *c);
 void takeover_forget(conn *c);
+void takeover_forget_handshake(conn *c);
 int takeover_export(conn *c, uint8_t *out, size_t len, const char *label, size_t label_len, const uint8_t *context,
 	size_t context_len, int use_context);
 
