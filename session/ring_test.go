@@ -204,8 +204,8 @@ func (u *unreliable) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// TestRotatingRingFrom: a generator that fails at first is an error. One that fails later costs nothing as long as there are keys,
-// and extends the life of none; once it works again, so does the ring.
+// TestRotatingRingFrom: a generator that fails at first is an error. One that fails later costs nothing as long as there are
+// keys, and extends the life of none; once it works again, so does the ring.
 func TestRotatingRingFrom(t *testing.T) {
 	const period, lifetime = time.Hour, 3 * time.Hour
 	for _, within := range []int{0, 1, 79} {
