@@ -53,10 +53,13 @@ func (h *handshake) choose() (*libssl.Step, error) {
 			return nil, h.refuseHello(err, alertInternalError)
 		}
 		if chosen != nil {
-			if c.ctx, err = before.forConfig(chosen); err != nil {
-				c.ctx = before
+			ctx, err := before.forConfig(chosen)
+			if err != nil {
 				return nil, h.refuseHello(err, alertInternalError)
 			}
+			c.mu.Lock() // for who asks from outside
+			c.ctx = ctx
+			c.unlock()
 			// What SupportsCertificate goes by is the new configuration.
 			if hello, _, err = parseHello(h.ctx, records, c.ctx.config); err != nil {
 				return nil, h.refuseHello(err, alertInternalError)

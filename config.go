@@ -135,8 +135,9 @@ func alpnWire(protos []string) []byte {
 type settings struct {
 	min, max                            uint16
 	suites12, suites13, groups, sigalgs string
-	requiredSuites                      []uint16 // named by the user: refused if libssl lacks one
-	clientSigalgs                       string   // what clients may sign with, if that is less than sigalgs
+	requiredSuites                      []uint16              // named by the user: refused if libssl lacks one
+	signatures                          []tls.SignatureScheme // sigalgs
+	clientSigalgs                       string                // what clients may sign with, if that is less than sigalgs
 	groupIDs                            []tls.CurveID
 	hello                               *tls.ClientHelloInfo
 	fips                                bool
@@ -153,7 +154,7 @@ func resolve(c *tls.Config, o *options, policy *hostPolicy, fips bool) (*setting
 	if fips {
 		limitToFIPS(hello)
 	}
-	s := &settings{hello: hello, min: tls.VersionTLS12, max: tls.VersionTLS13}
+	s := &settings{hello: hello, fips: fips, min: tls.VersionTLS12, max: tls.VersionTLS13}
 	versions := slices.DeleteFunc(slices.Clone(hello.SupportedVersions), func(v uint16) bool { return v < tls.VersionTLS12 })
 	if len(versions) == 0 {
 		return nil, &ConfigError{Field: "MinVersion", Reason: "leaves no version"}
@@ -197,7 +198,6 @@ func resolve(c *tls.Config, o *options, policy *hostPolicy, fips bool) (*setting
 		s.min = tls.VersionTLS13
 	}
 
-	s.fips = fips
 	suites13 := o.suites13
 	if suites13 == nil {
 		for _, id := range hello.CipherSuites {
@@ -305,6 +305,7 @@ func (s *settings) resolveSignatures(o *options, policy *hostPolicy) error {
 	if err != nil {
 		return err
 	}
+	s.signatures = schemes
 	s.sigalgs, _ = namesOf(schemes, signatureNames)
 	clients, err := policy.limitClientSignatures(schemes)
 	s.clientSigalgs, _ = namesOf(clients, signatureNames)

@@ -171,3 +171,39 @@ func TestClientProtocolOrder(t *testing.T) {
 		}
 	}
 }
+
+// TestChosenWhileAsked asks a connection for its FIPS mode while its configuration is being chosen.
+func TestChosenWhileAsked(t *testing.T) {
+	refused := tlstest.ServerConfig(func(c *tls.Config) { c.MinVersion, c.MaxVersion = tls.VersionTLS10, tls.VersionTLS10 })
+	for name, chosen := range map[string]*tls.Config{"used": tlstest.ServerConfig(), "refused": refused} {
+		t.Run(name, func(t *testing.T) {
+			a, b := tlstest.Buffered()
+			asking, done := make(chan struct{}), make(chan struct{})
+			var server *ossl.Conn
+			server = newContext(t, &tls.Config{GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
+				go func() {
+					defer close(done)
+					for i := range 1000 {
+						server.FIPS()
+						if i == 0 {
+							close(asking)
+						}
+					}
+				}()
+				<-asking
+				return chosen, nil
+			}}).Server(b)
+			defer server.Close()
+			client := tls.Client(a, tlstest.ClientConfig())
+			ended := make(chan error, 1)
+			go func() { ended <- client.Handshake() }()
+			err := server.Handshake()
+			if (err == nil) != (name == "used") {
+				t.Error(err)
+			}
+			server.Close()
+			<-ended
+			<-done
+		})
+	}
+}

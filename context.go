@@ -22,6 +22,7 @@ type Context struct {
 	policy    *hostPolicy // nil if there is none to honour
 	ssl       *libssl.Context
 	chains    *chainCache
+	rule      *credentialRule      // for certificates
 	static    []*libssl.Credential // of config.Certificates
 	creds     credentialCache      // of all others
 	server    error                // why the Context can't serve, or nil
@@ -32,7 +33,8 @@ type Context struct {
 	ticketKeys
 	forChosen *options // of Contexts that GetConfigForClient chooses
 
-	stores *rootStores // in FIPS mode: whom clients, and servers, trust
+	stores     *rootStores // in FIPS mode: whom clients, and servers, trust
+	chainLevel int         // of the same: the security level of the chains that the module verifies
 
 	// slots bounds how many of its handshakes are inside libssl while Go is called from there: each holds a thread.
 	slots chan struct{}
@@ -100,6 +102,7 @@ func newContext(config *tls.Config, o *options) (*Context, error) {
 		opts:   o,
 		fips:   fips,
 		policy: policy,
+		rule:   &credentialRule{fips: fips, policy: policy, signatures: s.signatures, ordered: o.signatures != nil},
 		pauses: lib.Number >= libssl.Version3_0,
 		chains: newChainCache(chainCache),
 		slots:  make(chan struct{}, maxBlockedHandshakes),
@@ -165,7 +168,7 @@ func newContext(config *tls.Config, o *options) (*Context, error) {
 	config.Certificates = slices.Clone(config.Certificates) // to set Leaf, which SupportsCertificate would parse each time
 	for i := range config.Certificates {
 		cert := &config.Certificates[i]
-		cred, err := newCredential(cert, policy, fips)
+		cred, err := newCredential(cert, c.rule)
 		if err != nil {
 			return nil, &ConfigError{Field: "Certificates", Reason: fmt.Sprintf("certificate %d can't be used", i), Err: err}
 		}
@@ -179,6 +182,9 @@ func newContext(config *tls.Config, o *options) (*Context, error) {
 	c.ssl, err = libssl.NewContext(cfg)
 	if err != nil {
 		return nil, policy.explain(contextError(err), o)
+	}
+	if fips {
+		c.chainLevel = c.ssl.SecurityLevel()
 	}
 	if s.min <= tls.VersionTLS12 {
 		for _, id := range s.requiredSuites {
@@ -247,7 +253,7 @@ func (c *Context) credential(cert *tls.Certificate) (*libssl.Credential, error) 
 			return c.static[i], nil
 		}
 	}
-	return c.creds.get(cert, c.policy, c.fips)
+	return c.creds.get(cert, c.rule)
 }
 
 func (c *Context) time() time.Time {

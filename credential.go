@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"sync"
 
 	"github.com/ossl-go/ossl/internal/libssl"
@@ -32,8 +33,43 @@ type credentialKey struct {
 
 const maxCredentials = 1024
 
-// get returns the credential for cert. policy and fips are the same in each call.
-func (c *credentialCache) get(cert *tls.Certificate, policy *hostPolicy, fips bool) (*libssl.Credential, error) {
+// A credentialRule is what a Context asks of certificates.
+type credentialRule struct {
+	fips       bool
+	policy     *hostPolicy
+	signatures []tls.SignatureScheme // those that the Context uses
+	ordered    bool                  // by WithSignatureAlgorithms
+}
+
+// limit returns those of a certificate's algorithms that it may sign with.
+func (r *credentialRule) limit(schemes []tls.SignatureScheme) ([]tls.SignatureScheme, error) {
+	if len(schemes) == 0 { // as in crypto/tls: no limit
+		return nil, nil
+	}
+	if _, unknown := namesOf(schemes, signatureNames); unknown != nil {
+		return nil, fmt.Errorf("SupportedSignatureAlgorithms: %v is not in OpenSSL", unknown[0])
+	}
+	if r.fips {
+		for _, s := range schemes {
+			if !fipsSignature(s) {
+				return nil, fmt.Errorf("SupportedSignatureAlgorithms: %v is not approved for FIPS mode, or not in the module", s)
+			}
+		}
+	}
+	var left []tls.SignatureScheme
+	if r.ordered {
+		left = keep(r.signatures, func(s tls.SignatureScheme) bool { return slices.Contains(schemes, s) })
+	} else {
+		left = keep(schemes, func(s tls.SignatureScheme) bool { return slices.Contains(r.signatures, s) })
+	}
+	if len(left) == 0 {
+		return nil, fmt.Errorf("SupportedSignatureAlgorithms: none of %v is among those in use, %v", schemes, r.signatures)
+	}
+	return r.policy.limitCredential(left)
+}
+
+// get returns the credential for cert. rule is the same in each call.
+func (c *credentialCache) get(cert *tls.Certificate, rule *credentialRule) (*libssl.Credential, error) {
 	key, cacheable := keyOf(cert)
 	if cacheable {
 		c.mu.Lock()
@@ -44,7 +80,7 @@ func (c *credentialCache) get(cert *tls.Certificate, policy *hostPolicy, fips bo
 		}
 	}
 	own := *cert // the user's is not to be changed
-	cred, err := newCredential(&own, policy, fips)
+	cred, err := newCredential(&own, rule)
 	if err != nil || !cacheable {
 		return cred, err
 	}
@@ -104,7 +140,7 @@ func canCompare(k any) (ok bool) {
 }
 
 // newCredential converts cert, and sets its Leaf. Errors say what is wrong with it; the caller names the field.
-func newCredential(cert *tls.Certificate, policy *hostPolicy, fips bool) (*libssl.Credential, error) {
+func newCredential(cert *tls.Certificate, rule *credentialRule) (*libssl.Credential, error) {
 	if len(cert.Certificate) == 0 {
 		return nil, errors.New("certificate chain is empty")
 	}
@@ -125,7 +161,7 @@ func newCredential(cert *tls.Certificate, policy *hostPolicy, fips bool) (*libss
 	if public, ok := signer.Public().(interface{ Equal(crypto.PublicKey) bool }); !ok || !public.Equal(leaf.PublicKey) {
 		return nil, errors.New("private key does not belong to the leaf certificate")
 	}
-	if fips && !fipsKey(leaf.PublicKey) {
+	if rule.fips && !fipsKey(leaf.PublicKey) {
 		return nil, errors.New("FIPS mode wants RSA keys of 2048 bits or more, or ECDSA keys on P-256, P-384 or P-521")
 	}
 	if len(cert.OCSPStaple) > 0 {
@@ -137,17 +173,14 @@ func newCredential(cert *tls.Certificate, policy *hostPolicy, fips bool) (*libss
 	if err != nil {
 		return nil, err
 	}
-	if _, unknown := namesOf(cert.SupportedSignatureAlgorithms, signatureNames); unknown != nil {
-		return nil, fmt.Errorf("SupportedSignatureAlgorithms: %v is not in OpenSSL", unknown[0])
-	}
-	allowed, err := policy.limitCredential(cert.SupportedSignatureAlgorithms)
+	allowed, err := rule.limit(cert.SupportedSignatureAlgorithms)
 	if err != nil {
 		return nil, err
 	}
 	sigalgs, _ := namesOf(allowed, signatureNames)
 	switch key := signer.(type) {
 	case *Key:
-		if fips { // whatever its provider is called: it is in another library context than FIPS mode's
+		if rule.fips { // whatever its provider is called: it is in another library context than FIPS mode's
 			return nil, fmt.Errorf("private key of the OpenSSL provider %q would sign outside of FIPS mode", key.Provider())
 		}
 		cred, err := libssl.NewKeyCredential(cert.Certificate, key.key, sigalgs, cert.OCSPStaple, scts)
@@ -160,13 +193,13 @@ func newCredential(cert *tls.Certificate, policy *hostPolicy, fips bool) (*libss
 		if err != nil {
 			return nil, err
 		}
-		cred, err := libssl.NewCredential(fips, cert.Certificate, pkcs8, sigalgs, cert.OCSPStaple, scts)
+		cred, err := libssl.NewCredential(rule.fips, cert.Certificate, pkcs8, sigalgs, cert.OCSPStaple, scts)
 		if err != nil {
 			return nil, libraryError(err)
 		}
 		return cred, nil
 	}
-	if fips {
+	if rule.fips {
 		return nil, fmt.Errorf("private key of type %T would sign outside of the FIPS module", cert.PrivateKey)
 	}
 	return newSignerCredential(cert.Certificate, signer, sigalgs, cert.OCSPStaple, scts)

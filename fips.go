@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -90,6 +91,9 @@ func (c *Conn) FIPS() *FIPSModule {
 	c.mu.Lock()
 	ctx := c.ctx // a server's handshake may choose another
 	c.unlock()
+	if ctx == nil { // the configuration was refused
+		return nil
+	}
 	return ctx.FIPS()
 }
 
@@ -191,6 +195,8 @@ func remedy(err error) string {
 	switch {
 	case e.Failure == libssl.FIPSNotInLibrary:
 		return "use OpenSSL 3.0 or later, or a distribution's 1.1.1 with a FIPS module, and turn that on for the machine"
+	case strings.Contains(e.Text, "cut short"):
+		return "reinstall the FIPS module"
 	case e.Failure == libssl.FIPSNotConfigured && !strings.Contains(e.Text, "could not load"):
 		return fmt.Sprintf("no checksum is configured for the module to test itself by: run "+
 			"\"openssl fipsinstall -out %s -module MODULE\", "+
@@ -240,6 +246,9 @@ var (
 	}
 )
 
+// moduleHasEd25519 is asked once FIPS mode is set up, and not before. The module doesn't change.
+var moduleHasEd25519 = sync.OnceValue(func() bool { return libssl.FIPSHasSignature("ED25519") })
+
 func fipsSuite(id uint16) bool { return slices.Contains(fipsSuites, id) }
 
 func fipsGroup(id tls.CurveID) bool {
@@ -247,7 +256,7 @@ func fipsGroup(id tls.CurveID) bool {
 }
 
 func fipsSignature(scheme tls.SignatureScheme) bool {
-	if scheme == tls.Ed25519 && !libssl.FIPSHasSignature("ED25519") {
+	if scheme == tls.Ed25519 && !moduleHasEd25519() {
 		return false
 	}
 	return slices.Contains(fipsSignatures, scheme)
@@ -261,7 +270,7 @@ func fipsKey(public any) bool {
 	case *ecdsa.PublicKey:
 		return k.Curve == elliptic.P256() || k.Curve == elliptic.P384() || k.Curve == elliptic.P521()
 	case ed25519.PublicKey:
-		return libssl.FIPSHasSignature("ED25519")
+		return moduleHasEd25519()
 	}
 	return false
 }
@@ -372,7 +381,7 @@ func (c *Conn) verifyByModule(certs []*x509.Certificate, packed []byte, query *l
 	if err := checkPolicyConstraints(certs); err != nil {
 		return nil, err
 	}
-	query.SecurityLevel = c.ctx.ssl.SecurityLevel()
+	query.SecurityLevel = c.ctx.chainLevel
 	found, err := roots.Verify(packed, query)
 	if err != nil {
 		return nil, c.moduleError(certs, err)

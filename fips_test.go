@@ -160,6 +160,13 @@ func TestFIPSHandshakes(t *testing.T) {
 	}
 }
 
+// signsBy returns a server's certificate for a key that is to sign by these algorithms only.
+func signsBy(schemes ...tls.SignatureScheme) tls.Certificate {
+	cert := tlstest.ServerCert(tlstest.RSA2048)
+	cert.SupportedSignatureAlgorithms = schemes
+	return cert
+}
+
 // TestFIPSRefusedByName: what FIPS mode can't honour is refused when the Context is made, with the name of who asks for it.
 func TestFIPSRefusedByName(t *testing.T) {
 	needFIPS(t)
@@ -201,6 +208,8 @@ func TestFIPSRefusedByName(t *testing.T) {
 		{name: "a key of another provider", field: "Certificates",
 			edit: certificates(loaded(t, tlstest.P256, tlstest.ServerName))},
 		{name: "RSA-1024", field: "Certificates", edit: certificates(tlstest.ServerCert(tlstest.RSA1024))},
+		{name: "SHA-1 signatures of a key", field: "Certificates", edit: certificates(signsBy(tls.PSSWithSHA256, tls.PKCS1WithSHA1))},
+		{name: "approved signatures of a key", edit: certificates(signsBy(tls.PSSWithSHA256, tls.PKCS1WithSHA256))},
 		{name: "nobody", field: "WithRoots", opts: []ossl.Option{ossl.WithRoots(ossl.Roots{})}},
 		{name: "no client's", field: "WithClientRoots", opts: []ossl.Option{ossl.WithClientRoots(ossl.Roots{})}},
 		{name: "no file", field: "WithRoots", opts: []ossl.Option{ossl.WithRoots(ossl.Roots{Files: []string{"/nonexistent.pem"}})}},
@@ -554,7 +563,8 @@ func TestFIPSFaults(t *testing.T) {
 		{"as it is", "", code, ""},
 		{"no module", "", nil, "install the FIPS module"},
 		{"damaged", "", damaged, "the module has refused itself"},
-		{"cut off", "", code[:100], "could not load"}, // further on, it is the loader that crashes
+		{"cut off early", "", code[:100], "reinstall the FIPS module"},
+		{"cut off", "", code[:len(code)/2], "cut short"}, // the loader would crash
 		{"empty", "", []byte{}, "could not load"},
 		{"no configuration", "/nonexistent/openssl.cnf", code, "no checksum"},
 		{"another checksum", "[fips_sect]\nactivate = 1\nmodule-mac = 00:11:22\n", code, "the module has refused itself"},
@@ -592,6 +602,43 @@ func TestFIPSFaults(t *testing.T) {
 			}
 			t.Log(err)
 			visit(t, clientOf(fipsClient(t)), serverOf(fipsServer(t))) // what was set up goes on
+		})
+	}
+}
+
+// TestFIPSModuleCutShort finds the module's file as OpenSSL does. OpenSSL must not come to load it: the loader would crash.
+func TestFIPSModuleCutShort(t *testing.T) {
+	needFIPS(t)
+	if strings.HasPrefix(libraryVersion(), "1.") {
+		t.Skipf("OpenSSL %s has its module in libcrypto", libraryVersion())
+	}
+	code, err := os.ReadFile(fipsClient(t).FIPS().Path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, test := range map[string]struct{ file, line string }{
+		"by a name":           {"modules/other", "module = other"},
+		"by a relative path":  {"modules/below/other.so", "module = below/other.so"},
+		"by a path":           {"other.so", "module = DIR/other.so"},
+		"by a numbered line":  {"other.so", "1.module = DIR/other.so"},
+		"by the last of some": {"other.so", "1.module = nothing\n2.module = DIR/other.so"},
+		"by its usual name":   {"modules/fips.so", "conditional-errors = 1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			file := filepath.Join(dir, test.file)
+			conf := filepath.Join(dir, "openssl.cnf")
+			text := "openssl_conf = init\n[init]\nproviders = prov\n[prov]\nfips = fips_sect\n[fips_sect]\n" +
+				strings.ReplaceAll(test.line, "DIR", dir) + "\n"
+			if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, code[:len(code)/2], 0o755),
+				os.WriteFile(conf, []byte(text), 0o644)); err != nil {
+				t.Fatal(err)
+			}
+			t.Setenv("OPENSSL_MODULES", filepath.Join(dir, "modules"))
+			t.Setenv("OPENSSL_CONF", conf)
+			if err := ossl.TryFIPS(); !errors.Is(err, ossl.ErrNotFIPS) || !strings.Contains(err.Error(), file+": cut short") {
+				t.Error(err)
+			}
 		})
 	}
 }

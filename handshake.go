@@ -322,7 +322,7 @@ func (h *handshake) agree(step libssl.Step) (out []byte, keylog string, err erro
 	case step.Status == libssl.Fatal:
 		out, err = h.failed(out)
 	case h.refused != nil: // libssl does not know yet: what it sealed is not sent, an alert is
-		out, err = plaintextAlert(h.refused.alert), h.refused.err
+		out, err = h.refusalAlert(), h.refused.err
 	}
 	return out, keylog, err
 }
@@ -330,7 +330,7 @@ func (h *handshake) agree(step libssl.Step) (out []byte, keylog string, err erro
 // timeToVerify reports whether VerifyConnection is to be asked now, between a step and the sending of its output, where neither a
 // pause nor a callback is the place for it: on TLS 1.2 clients, whose OCSP response comes after the certificate; on servers that
 // ask for no certificate; where a session is resumed. No key protects what is sent at these points, so that any alert can be
-// sent.
+// sent; on TLS 1.3 clients one does, and there is a way to use it.
 func (h *handshake) timeToVerify(step libssl.Step) bool {
 	config := h.c.ctx.config
 	if !h.c.verifiesConnection() || h.connectionVerified || !h.tls.Negotiated() {
@@ -341,6 +341,15 @@ func (h *handshake) timeToVerify(step libssl.Step) bool {
 			(step.Produced > 0 || step.Status == libssl.NeedCert || step.Status == libssl.Done)
 	}
 	return (config.ClientAuth == tls.NoClientCert || h.tls.Resumed()) && step.Produced > 0
+}
+
+// refusalAlert returns the alert for a refusal, in place of what a step has produced. mu is held.
+func (h *handshake) refusalAlert() []byte {
+	if h.c.isClient && h.version() >= tls.VersionTLS13 {
+		step := h.tls.RefuseFlight(h.refused.alert, h.out.mem)
+		return h.out.mem[:step.Produced]
+	}
+	return plaintextAlert(h.refused.alert)
 }
 
 // failed returns what to send and to return after a fatal step. mu is held.

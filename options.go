@@ -14,30 +14,29 @@ import (
 type Option func(*options) error
 
 type options struct {
-	library       string
-	suites13      []uint16
-	signatures    []tls.SignatureScheme
-	securityLevel int
-	levelNamed    bool // securityLevel is WithSecurityLevel's
-	chainCache    int
-	records       RecordPath
-	alpnByClient  bool
-	cache         session.Cache
-	ring          *session.Ring // of WithTicketKeys
-	lifetime      time.Duration
-	fips          bool
-	roots         *Roots // of FIPS mode; nil for the system's
-	clientRoots   *Roots
-	chainCacheSet bool // by WithVerifiedChainCache
-
+	library           string
+	suites13          []uint16
+	signatures        []tls.SignatureScheme
+	securityLevel     int
+	levelNamed        bool // securityLevel is WithSecurityLevel's
+	chainCache        int
+	chainCacheSet     bool // by WithVerifiedChainCache
+	records           RecordPath
+	alpnByClient      bool
+	http2             bool
 	withoutHostPolicy bool
+	cache             session.Cache
+	ring              *session.Ring // of WithTicketKeys
+	lifetime          time.Duration
+	fips              bool
+	roots             *Roots // of FIPS mode; nil for the system's
+	clientRoots       *Roots
 
-	inheritedFIPS bool
-	stores        *rootStores // of the same, in FIPS mode
-
-	inherited *session.Ring // of the Context whose GetConfigForClient chose this one's configuration
-	chosen    bool          // the Context's configuration was chosen so
-	http2     bool
+	// Of a Context for a configuration that GetConfigForClient has chosen, what it has of the Context that asked.
+	chosen        bool          // it is one
+	inherited     *session.Ring // the ticket keys
+	inheritedFIPS bool          // they are the FIPS module's
+	stores        *rootStores   // whom to trust, in FIPS mode
 }
 
 // envRecords names the environment variable that chooses the record path where no [WithRecordPath] does: "auto", "libssl" or
@@ -111,7 +110,8 @@ func WithTLS13CipherSuites(ids ...uint16) Option {
 	}
 }
 
-// WithSignatureAlgorithms chooses the signature algorithms that are offered, accepted and used, in order of preference.
+// WithSignatureAlgorithms chooses the signature algorithms that are offered, accepted and used, in order of preference. A
+// certificate's SupportedSignatureAlgorithms leaves out some of them for its own key; it adds none.
 func WithSignatureAlgorithms(schemes ...tls.SignatureScheme) Option {
 	return func(o *options) error {
 		if len(schemes) == 0 {

@@ -165,3 +165,62 @@ func TestRefusalLeavesNothing(t *testing.T) {
 		s.Close()
 	}
 }
+
+// TestResumedRefusalIsSealed has TLS 1.3 clients refuse a resumed connection, which libssl has agreed to by then. The server must
+// be told as crypto/tls tells it, and besides the alert nothing may leave the client after its hello.
+func TestResumedRefusalIsSealed(t *testing.T) {
+	for _, retry := range []bool{false, true} {
+		told := map[string]string{}
+		for _, client := range []tlstest.Impl{tlstest.Std, underTest} {
+			cc, sc := resuming(tls.VersionTLS13)
+			if retry { // a second hello
+				cc.CurvePreferences = []tls.CurveID{tls.CurveP384, tls.CurveP256}
+				sc.CurvePreferences = []tls.CurveID{tls.CurveP256}
+			}
+			denied := 0
+			cc.VerifyConnection = func(s tls.ConnectionState) error {
+				if s.DidResume {
+					denied++
+					return tlstest.ErrDenied
+				}
+				return nil
+			}
+			visit(t, func(conn net.Conn) tlstest.Conn { return client.Client(conn, cc) }, stdServer(sc))
+			o := tlstest.Run(tlstest.Pairing{Client: client, Server: tlstest.Std}, tlstest.Case{
+				Client: func() *tls.Config { return cc }, Server: func() *tls.Config { return sc }, Shared: true,
+			})
+			if o.Hung || !errors.Is(o.Client.HandshakeErr, tlstest.ErrDenied) || denied != 1 {
+				t.Fatalf("%s: hung %t, denied %d times, %v", client.Name(), o.Hung, denied, o.Client.HandshakeErr)
+			}
+			err := o.Server.HandshakeErr
+			if err == nil {
+				err = o.Server.TalkErr
+			}
+			if err == nil {
+				t.Fatalf("%s: the server accepts", client.Name())
+			}
+			told[client.Name()] = err.Error()
+			records, rest := tlstest.SplitRecords(o.Recording.Bytes(tlstest.ClientRole))
+			var lengths []int
+			for _, r := range records {
+				if r.Type == tlstest.TypeApplicationData || r.Type == tlstest.TypeAlert {
+					lengths = append(lengths, 5+len(r.Payload))
+				}
+			}
+			want := 24
+			if client != tlstest.Std && os.Getenv("OSSL_RECORDS") == "libssl" {
+				want = 7
+			}
+			if !slices.Equal(lengths, []int{want}) || len(rest) > 0 {
+				t.Errorf("%s: besides its hello the client sent records of %v bytes, and %d more", client.Name(), lengths, len(rest))
+			}
+		}
+		want := told[tlstest.Std.Name()]
+		if os.Getenv("OSSL_RECORDS") == "libssl" {
+			want = "local error: tls: bad record MAC"
+		}
+		if got := told[underTest.Name()]; got != want {
+			t.Errorf("second hello %t: the server got %q, want %q", retry, got, want)
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package session_test
 
 import (
+	"errors"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -178,6 +179,92 @@ func TestRotatingRingSet(t *testing.T) {
 			}()
 			session.NewRotatingRing(bad[0], bad[1])
 		}()
+	}
+}
+
+// unreliable gives what it is told to, or fails.
+type unreliable struct {
+	fails  bool
+	within int // bytes that are given before the failure
+}
+
+var errUnreliable = errors.New("no random bytes")
+
+func (u *unreliable) Read(b []byte) (int, error) {
+	n := len(b)
+	if u.fails {
+		if n = min(n, u.within); n == 0 {
+			return 0, errUnreliable
+		}
+		u.within -= n
+	}
+	for i := range b[:n] {
+		b[i] = byte(rand.Uint32())
+	}
+	return n, nil
+}
+
+// TestRotatingRingFrom: a generator that fails at first is an error. One that fails later costs nothing as long as there are
+// keys, and extends the life of none; once it works again, so does the ring.
+func TestRotatingRingFrom(t *testing.T) {
+	const period, lifetime = time.Hour, 3 * time.Hour
+	for _, within := range []int{0, 1, 79} {
+		ring, err := session.NewRotatingRingFrom(&unreliable{fails: true, within: within}, period, lifetime)
+		if ring != nil || !errors.Is(err, errUnreliable) {
+			t.Fatalf("after %d bytes: %v, %v", within, ring, err)
+		}
+	}
+
+	random := &unreliable{}
+	r, err := session.NewRotatingRingFrom(random, period, lifetime)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &clock{time.Now()}
+	r.SetClock(c.now)
+	names := func() (names [][16]byte) {
+		keys, _ := r.Snapshot()
+		for _, k := range keys {
+			names = append(names, k.Name)
+		}
+		return names
+	}
+	first := names()
+	c.add(period)
+	two := names()
+	if len(two) != 2 || two[1] != first[0] {
+		t.Fatalf("%x, then %x", first, two)
+	}
+
+	random.fails = true
+	generation := r.Generation()
+	for range 3 { // until 1:45 after the first key: nothing is due
+		c.add(period / 4)
+		if got := names(); !slices.Equal(got, two) || r.Generation() != generation {
+			t.Fatalf("%x of %x, generation %d after %d", got, two, r.Generation(), generation)
+		}
+	}
+	c.add(period) // 2:45: the second key should have ceased to seal
+	random.within = 40
+	if got := names(); !slices.Equal(got, two) || r.Generation() != generation {
+		t.Fatalf("without random bytes: %x of %x, generation %d after %d", got, two, r.Generation(), generation)
+	}
+	c.add(period / 4) // 3:00
+	if got := names(); !slices.Equal(got, two[:1]) || r.Generation() == generation {
+		t.Fatalf("the first key at its lifetime: %x of %x", got, two)
+	}
+	c.add(period) // 4:00
+	generation = r.Generation()
+	if got := names(); len(got) != 0 {
+		t.Fatalf("the second key at its lifetime: %x", got)
+	}
+	if r.Generation() != generation {
+		t.Fatal("a new generation of no keys at each call")
+	}
+
+	random.fails = false
+	if got := names(); len(got) != 1 || slices.Contains(two, got[0]) {
+		t.Fatalf("with random bytes again: %x", got)
 	}
 }
 

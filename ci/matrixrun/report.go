@@ -25,8 +25,12 @@ type row struct {
 	passed  int             // tests and subtests
 	failed  int
 	skips   []skip
+	leftOut []string // patterns of tests that did not even begin, each with its reason
 	elapsed time.Duration
 }
+
+// saysLeftOut begins a line of a test binary that leaves tests out by itself: a pattern and the reason follow.
+const saysLeftOut = "left out: "
 
 type skip struct {
 	test, reason string
@@ -68,6 +72,9 @@ func (r *row) add(e event, output map[string][]string, failures io.Writer) {
 		output[e.Test] = nil
 	case "output":
 		output[e.Test] = append(output[e.Test], e.Output)
+		if what, ok := strings.CutPrefix(e.Output, saysLeftOut); ok && e.Test == "" {
+			r.leftOut = append(r.leftOut, strings.TrimSpace(what))
+		}
 	case "pass":
 		if e.Test != "" {
 			r.passed++
@@ -153,8 +160,12 @@ func report(w io.Writer, rows []*row, whole, ci bool) error {
 	ran := map[string]bool{}     // tests that some row did not skip
 	fmt.Fprintf(w, "\n%-19s %7s %7s %8s %7s  %s\n", "version", "passed", "failed", "skipped", "time", "library")
 	for _, r := range rows {
-		fmt.Fprintf(w, "%-19s %7d %7d %8d %6.0fs  %s\n",
-			r.name, r.passed, r.failed, len(r.skips), r.elapsed.Seconds(), r.library)
+		note := ""
+		if len(r.leftOut) > 0 {
+			note = "; some tests left out, see below"
+		}
+		fmt.Fprintf(w, "%-19s %7d %7d %8d %6.0fs  %s%s\n",
+			r.name, r.passed, r.failed, len(r.skips), r.elapsed.Seconds(), r.library, note)
 		passed, failed, skipped = passed+r.passed, failed+r.failed, skipped+len(r.skips)
 		for _, s := range r.skips {
 			where[s] = append(where[s], r.name)
@@ -194,6 +205,14 @@ func report(w io.Writer, rows []*row, whole, ci bool) error {
 			name = fmt.Sprintf("%s and %d more", name, len(tests)-1)
 		}
 		fmt.Fprintf(w, "  %s: %s: %s%s\n", l.versions, name, l.reason, l.note)
+	}
+	for _, r := range rows {
+		if len(r.leftOut) > 0 {
+			fmt.Fprintf(w, "\nleft out of %s, and not counted:\n", r.name)
+		}
+		for _, what := range r.leftOut {
+			fmt.Fprintf(w, "  %s\n", what)
+		}
 	}
 	fmt.Fprintf(w, "\nmatrix: %d passed, %d failed, %d skipped\n", passed, failed, skipped)
 	for _, r := range rows {

@@ -13,6 +13,7 @@ import (
 
 // events as test2json writes them, cut to the fields that are read.
 const events = `{"Action":"start","Package":"p"}
+{"Action":"output","Package":"p","Output":"left out: TestX|TestY/.*: they are for another mode\n"}
 {"Action":"run","Package":"p","Test":"TestA"}
 {"Action":"output","Package":"p","Test":"TestA","Output":"=== RUN   TestA\n"}
 {"Action":"pass","Package":"p","Test":"TestA"}
@@ -43,6 +44,14 @@ func TestRead(t *testing.T) {
 	}
 	if want := (skip{"p.TestB/sub", "needs OpenSSL 3.2, for the group"}); len(r.skips) == 1 && r.skips[0] != want {
 		t.Errorf("skip %q; want %q", r.skips[0], want)
+	}
+	if want := []string{"TestX|TestY/.*: they are for another mode"}; !slices.Equal(r.leftOut, want) {
+		t.Errorf("left out %q; want %q", r.leftOut, want)
+	}
+	var table bytes.Buffer
+	if _ = report(&table, []*row{r}, false, false); !strings.Contains(table.String(), "left out of 3.5") ||
+		!strings.Contains(table.String(), "TestX|TestY") {
+		t.Errorf("the table does not say what was left out:\n%s", &table)
 	}
 	for _, want := range []string{"3.5: FAIL p.TestC\n        c_test.go:9: wrong", "p.TestD: did not end", "SIGSEGV"} {
 		if !strings.Contains(failures.String(), want) {

@@ -47,8 +47,12 @@ func newContext(s *settings, seen *seen) (*ossl.Context, error) {
 		config.CurvePreferences = append(config.CurvePreferences, tls.CurveID(id))
 	}
 	var opts []ossl.Option
-	if s.verifyPrefs != nil {
-		opts = append(opts, ossl.WithSignatureAlgorithms(schemes(s.verifyPrefs)...))
+	if prefs := schemes(s.verifyPrefs); prefs != nil {
+		if s.server {
+			added := slices.DeleteFunc(slices.Clone(serverSchemes), func(s tls.SignatureScheme) bool { return slices.Contains(prefs, s) })
+			prefs = append(prefs, added...)
+		}
+		opts = append(opts, ossl.WithSignatureAlgorithms(prefs...))
 	}
 	if err := setCredentials(s, config, seen); err != nil {
 		return nil, err

@@ -89,10 +89,9 @@ func checkClientCAList(s *settings, got [][]byte) error {
 	return nil
 }
 
-// allSchemes are the signature algorithms that a server may use when only its clients' are limited.
-var allSchemes = []tls.SignatureScheme{
-	tls.PSSWithSHA256, tls.PSSWithSHA384, tls.PSSWithSHA512, tls.PKCS1WithSHA256, tls.PKCS1WithSHA384, tls.PKCS1WithSHA512,
-	tls.ECDSAWithP256AndSHA256, tls.ECDSAWithP384AndSHA384, tls.ECDSAWithP521AndSHA512, tls.Ed25519,
+// serverSchemes are what servers sign by where only their clients' algorithms are named: ossl has one list for both.
+var serverSchemes = []tls.SignatureScheme{
+	tls.PSSWithSHA256, tls.ECDSAWithP256AndSHA256, tls.ECDSAWithP384AndSHA384, tls.ECDSAWithP521AndSHA512, tls.Ed25519,
 }
 
 // loadCredential reads a credential's files.
@@ -102,9 +101,6 @@ func loadCredential(s *settings, c *credential) (tls.Certificate, error) {
 		return cert, err
 	}
 	cert.SupportedSignatureAlgorithms = schemes(c.signingPrefs)
-	if s.server && s.verifyPrefs != nil && c.signingPrefs == nil {
-		cert.SupportedSignatureAlgorithms = allSchemes // WithSignatureAlgorithms would bind the server's own signature too
-	}
 	cert.OCSPStaple = c.ocspResponse
 	if cert.SignedCertificateTimestamps, err = splitSCTs(c.scts); err != nil {
 		return cert, err

@@ -283,11 +283,11 @@ typedef struct evp_md_ctx_st EVP_MD_CTX;
 	X(CRYPTO, OSSL_V3_0, REQUIRED, void, EVP_KDF_CTX_free, (EVP_KDF_CTX *ctx)) \
 	X(CRYPTO, OSSL_V3_0, REQUIRED, int, EVP_KDF_derive, \
 		(EVP_KDF_CTX *ctx, unsigned char *key, size_t keylen, const OSSL_PARAM *params)) \
-	X(CRYPTO, OSSL_V1_1_1, REQUIRED, const EVP_MD *, EVP_sha256, (void)) \
-	X(CRYPTO, OSSL_V1_1_1, REQUIRED, const EVP_MD *, EVP_sha384, (void)) \
+	X(CRYPTO, OSSL_V1_1_1, ONLY_1_1_1, const EVP_MD *, EVP_sha256, (void)) \
+	X(CRYPTO, OSSL_V1_1_1, ONLY_1_1_1, const EVP_MD *, EVP_sha384, (void)) \
 	X(CRYPTO, OSSL_V1_1_1, REQUIRED, int, EVP_Digest, (const void *data, size_t count, unsigned char *md, unsigned int *size, \
 		const EVP_MD *type, ENGINE *impl)) \
-	X(CRYPTO, OSSL_V1_1_1, REQUIRED, unsigned char *, HMAC, (const EVP_MD *evp_md, const void *key, int key_len, \
+	X(CRYPTO, OSSL_V1_1_1, ONLY_1_1_1, unsigned char *, HMAC, (const EVP_MD *evp_md, const void *key, int key_len, \
 		const unsigned char *data, size_t data_len, unsigned char *md, unsigned int *md_len)) \
 	/* The slim library context: OSSL_PROVIDER(3), provider-base(7), SSL_CTX_new(3), NCONF_load(3), EVP_MD_fetch(3) */ \
 	X(SSL, OSSL_V3_0, REQUIRED, SSL_CTX *, SSL_CTX_new_ex, (OSSL_LIB_CTX *libctx, const char *propq, const SSL_METHOD *meth)) \
@@ -309,9 +309,11 @@ typedef struct evp_md_ctx_st EVP_MD_CTX;
 	X(CRYPTO, OSSL_V1_1_1, REQUIRED, int, NCONF_load, (CONF *conf, const char *file, long *eline)) \
 	X(CRYPTO, OSSL_V1_1_1, REQUIRED, char *, NCONF_get_string, (const CONF *conf, const char *group, const char *name)) \
 	X(CRYPTO, OSSL_V1_1_1, REQUIRED, struct stack_st_CONF_VALUE *, NCONF_get_section, (const CONF *conf, const char *section)) \
-	/* FIPS mode: fips_module(7), OSSL_PROVIDER(3), CONF_modules_load(3), EVP_set_default_properties(3), RAND_bytes(3) */ \
+	/* FIPS mode: fips_module(7), OSSL_PROVIDER(3), CONF_modules_load(3), EVP_set_default_properties(3), RAND_bytes(3),
+	 * OPENSSL_info(3) */ \
 	X(CRYPTO, OSSL_V1_1_1, ONLY_1_1_1, int, FIPS_mode, (void)) \
 	X(CRYPTO, OSSL_V1_1_1, ONLY_1_1_1, int, FIPS_mode_set, (int onoff)) \
+	X(CRYPTO, OSSL_V3_0, REQUIRED, const char *, OPENSSL_info, (int type)) \
 	X(CRYPTO, OSSL_V3_0, REQUIRED, CONF *, NCONF_new_ex, (OSSL_LIB_CTX *libctx, CONF_METHOD *meth)) \
 	X(CRYPTO, OSSL_V1_1_1, REQUIRED, int, NCONF_load_bio, (CONF *conf, BIO *bp, long *eline)) \
 	X(CRYPTO, OSSL_V1_1_1, REQUIRED, int, CONF_modules_load, (const CONF *cnf, const char *appname, unsigned long flags)) \
@@ -466,6 +468,8 @@ typedef struct evp_md_ctx_st EVP_MD_CTX;
 	K(OSSL_V1_1_1, OPENSSL_VERSION, 0) \
 	K(OSSL_V1_1_1, OPENSSL_CFLAGS, 1) \
 	K(OSSL_V1_1_1, OPENSSL_DIR, 4) \
+	K(OSSL_V3_0, OPENSSL_INFO_MODULES_DIR, 1003) \
+	K(OSSL_V3_0, OPENSSL_INFO_DSO_EXTENSION, 1004) \
 	K(OSSL_V1_1_1, BIO_TYPE_SOURCE_SINK, 0x0400) \
 	K(OSSL_V1_1_1, BIO_FLAGS_READ, 0x01) \
 	K(OSSL_V1_1_1, BIO_FLAGS_WRITE, 0x02) \

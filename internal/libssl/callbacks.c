@@ -82,8 +82,10 @@ int ossl_bio_setup(void)
 	if (!m)
 		return 0;
 	if (!ossl_fn.BIO_meth_set_write(m, window_write) || !ossl_fn.BIO_meth_set_read(m, window_read) ||
-		!ossl_fn.BIO_meth_set_ctrl(m, window_ctrl))
+		!ossl_fn.BIO_meth_set_ctrl(m, window_ctrl)) {
+		ossl_fn.BIO_meth_free(m);
 		return 0;
+	}
 	ossl_window_bio = m;
 	return 1;
 }
@@ -266,23 +268,6 @@ static int on_cert(SSL *ssl, void *arg)
 	return -1;
 }
 
-static int append_cert(conn *c, X509 *x)
-{
-	int len = ossl_fn.i2d_X509(x, NULL);
-	uint8_t head[4], *to;
-
-	if (len <= 0)
-		return 0;
-	head[0] = (uint8_t)(len >> 24);
-	head[1] = (uint8_t)(len >> 16);
-	head[2] = (uint8_t)(len >> 8);
-	head[3] = (uint8_t)len;
-	if (!bytes_append(&c->message, head, 4, MAX_MESSAGE) || !bytes_append(&c->message, NULL, (size_t)len, MAX_MESSAGE))
-		return 0;
-	to = c->message.data + c->message.len - (size_t)len;
-	return ossl_fn.i2d_X509(x, &to) == len;
-}
-
 /*
  * SSL_CTX_set_cert_verify_callback(3), SSL_set_retry_verify(3).
  *
@@ -308,12 +293,12 @@ static int on_verify(X509_STORE_CTX *store, void *arg)
 		chain = (OPENSSL_STACK *)ossl_fn.X509_STORE_CTX_get0_untrusted(store);
 		c->message.len = 0;
 		n = chain ? ossl_fn.OPENSSL_sk_num(chain) : 0;
-		if (!leaf || !append_cert(c, leaf))
+		if (!leaf || !cert_pack(&c->message, leaf, MAX_MESSAGE))
 			goto internal;
 		/* untrusted is the peer's whole list: its first entry is the leaf again. */
 		for (i = 0; i < n; i++) {
 			X509 *x = ossl_fn.OPENSSL_sk_value(chain, i);
-			if (x != leaf && !append_cert(c, x))
+			if (x != leaf && !cert_pack(&c->message, x, MAX_MESSAGE))
 				goto internal;
 		}
 		c->pub.verdict = OSSL_VERDICT_NONE;

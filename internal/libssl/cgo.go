@@ -42,6 +42,8 @@ package libssl
 #cgo nocallback ossl_conn_forget_sessions
 #cgo noescape ossl_ctx_set_ticket_keys
 #cgo nocallback ossl_ctx_set_ticket_keys
+#cgo noescape ossl_conn_refuse
+#cgo nocallback ossl_conn_refuse
 #cgo noescape ossl_conn_use_cred
 #cgo nocallback ossl_conn_use_cred
 */
@@ -273,9 +275,6 @@ func (c *Credential) CallsGo() bool { return c.callsGo }
 // MayBlock reports whether signing with the credential may take long: it calls Go, or the key is of a provider that is not
 // OpenSSL's own.
 func (c *Credential) MayBlock() bool { return c.callsGo || !IsOwnProvider(c.provider) }
-
-// Provider returns the name of the provider that has the key, if that was loaded by URI, and "" otherwise.
-func (c *Credential) Provider() string { return c.provider }
 
 // Conn is one connection: an SSL between two windows. Its methods must not be called at the same time.
 type Conn struct {
@@ -545,6 +544,13 @@ func (c *Conn) SetVerdict(v Verdict) { c.p.verdict = C.int32_t(v) }
 // otherwise libssl sends the verdict's.
 func (c *Conn) Refuse(v Verdict, alert uint8) {
 	c.p.verdict, c.p.refusal = C.int32_t(v), C.int32_t(alert)
+}
+
+// RefuseFlight refuses a TLS 1.3 handshake on a client whose last step's output, its own flight, has not been sent and won't be.
+// The alert that it produces is sealed, if the records are to be taken over.
+func (c *Conn) RefuseFlight(alert uint8, out []byte) Step {
+	c.crossings++
+	return stepOf(C.ossl_conn_refuse(c.p, C.uint8_t(alert), bytePtr(out), C.size_t(len(out))))
 }
 
 // RefuseHello answers NeedHello with an alert.

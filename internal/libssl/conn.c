@@ -217,6 +217,8 @@ void ossl_conn_facts(ossl_conn *pub, ossl_facts *f)
  * first and only record under these keys that ever leaves; and the conn has failed: no handshake that is refused has another end.
  *
  * If the rest of the server's flight is not there yet, nobody waits for it: the alert leaves in the clear.
+ *
+ * Where a session is resumed there is no chain, and no pause: Go refuses when libssl has made its flight, and doesn't send that.
  */
 static void refuse_begin(conn *c)
 {
@@ -230,7 +232,7 @@ static void refuse_begin(conn *c)
 
 static ossl_step refuse(conn *c)
 {
-	const SSL_CIPHER *cipher = ossl_fn.SSL_get_current_cipher(c->ssl);
+	const SSL_CIPHER *cipher = c->ssl ? ossl_fn.SSL_get_current_cipher(c->ssl) : NULL;
 	const suite *s = cipher ? suite_of(&c->ctx->algorithms, ossl_fn.SSL_CIPHER_get_protocol_id(cipher)) : NULL;
 	const uint8_t alert[] = {OSSL_SSL3_AL_FATAL, (uint8_t)c->pub.refusal};
 	ossl_step step = {.status = OSSL_FATAL};
@@ -247,8 +249,7 @@ static ossl_step refuse(conn *c)
 		c->out_len = traffic_seal(&c->ctx->algorithms, &t, OSSL_SSL3_RT_ALERT, alert, sizeof alert, c->out);
 	}
 	traffic_clear(&t);
-	ossl_fn.OPENSSL_cleanse(c->handshake_secret, sizeof c->handshake_secret);
-	c->handshake_secret_len = 0;
+	takeover_forget_handshake(c);
 	if (c->out_len == 0 && c->out_cap >= RECORD_HEADER + sizeof alert) {
 		const uint8_t header[RECORD_HEADER] = {OSSL_SSL3_RT_ALERT, 3, 3, 0, sizeof alert};
 
@@ -289,8 +290,6 @@ static ossl_step handshake(conn *c, const uint8_t *in, size_t in_len, uint8_t *o
 		bytes_free(&c->facts);
 		bytes_free(&c->chain);
 		bytes_free(&c->offered);
-		ossl_fn.OPENSSL_cleanse(c->handshake_secret, sizeof c->handshake_secret);
-		c->handshake_secret_len = 0;
 		if (facts && first) { /* a later one only ends a message for libssl */
 			ossl_conn_facts(&c->pub, facts);
 			c->deferred = (uint8_t)takeover_deferred(c, facts);
@@ -299,6 +298,8 @@ static ossl_step handshake(conn *c, const uint8_t *in, size_t in_len, uint8_t *o
 		}
 		if (c->ssl && first && !c->deferred) /* libssl goes on; what was gathered of its secrets is not needed */
 			takeover_forget(c);
+		if (!c->deferred || !c->pub.resumed) /* else it may be refused yet: ossl_conn_refuse */
+			takeover_forget_handshake(c);
 	}
 	return end(c, step);
 }
@@ -322,6 +323,15 @@ ossl_step ossl_conn_handshake_go(ossl_conn *pub, const uint8_t *in, size_t in_le
 	c->calls_go = 0;
 	ossl_signing_for = outer;
 	return step;
+}
+
+ossl_step ossl_conn_refuse(ossl_conn *pub, uint8_t alert, uint8_t *out, size_t out_cap)
+{
+	conn *c = of(pub);
+
+	begin(c, NULL, 0, out, out_cap);
+	c->pub.refusal = alert;
+	return end(c, refuse(c));
 }
 
 ossl_step ossl_conn_start(ossl_ctx *ctx, int server, const char *server_name, const uint8_t *session, size_t session_len,

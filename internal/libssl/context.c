@@ -242,12 +242,53 @@ X509 *cert_of(OSSL_LIB_CTX *lib, const uint8_t *der, size_t len)
 	return x;
 }
 
+int cert_pack(bytes *to, X509 *x, size_t max)
+{
+	int len = ossl_fn.i2d_X509(x, NULL);
+	uint8_t head[4], *der;
+
+	if (len <= 0)
+		return 0;
+	head[0] = (uint8_t)(len >> 24);
+	head[1] = (uint8_t)(len >> 16);
+	head[2] = (uint8_t)(len >> 8);
+	head[3] = (uint8_t)len;
+	if (!bytes_append(to, head, sizeof head, max) || !bytes_append(to, NULL, (size_t)len, max))
+		return 0;
+	der = to->data + to->len - (size_t)len;
+	return ossl_fn.i2d_X509(x, &der) == len;
+}
+
+int certs_unpack(OSSL_LIB_CTX *lib, const uint8_t *packed, size_t len, X509 **leaf, OPENSSL_STACK *rest)
+{
+	size_t n;
+	X509 *x;
+
+	*leaf = NULL;
+	for (; len > 0; packed += n, len -= n) {
+		if (len < 4)
+			return 0;
+		n = (size_t)packed[0] << 24 | (size_t)packed[1] << 16 | (size_t)packed[2] << 8 | packed[3];
+		packed += 4;
+		len -= 4;
+		x = n <= len ? cert_of(lib, packed, n) : NULL;
+		if (!x)
+			return 0;
+		if (!*leaf) {
+			*leaf = x;
+		} else if (ossl_fn.OPENSSL_sk_push(rest, x) <= 0) {
+			ossl_fn.X509_free(x);
+			return 0;
+		}
+	}
+	return *leaf != NULL;
+}
+
 /* Everything of a credential but its key. */
 ossl_cred *cred_of(OSSL_LIB_CTX *lib, const uint8_t *chain, size_t chain_len, const char *sigalgs, const uint8_t *staple,
 	size_t staple_len, const uint8_t *scts, size_t scts_len)
 {
 	ossl_cred *cred = calloc(1, sizeof *cred);
-	size_t at, len;
 
 	if (!cred)
 		return NULL;
@@ -260,24 +301,7 @@ ossl_cred *cred_of(OSSL_LIB_CTX *lib, const uint8_t *chain, size_t chain_len, co
 	cred->scts_len = scts_len;
 	if (!cred->chain || (sigalgs && !cred->sigalgs) || !cred->staple || !cred->scts)
 		goto failed;
-	for (at = 0; at + 4 <= chain_len; at += len) {
-		X509 *x;
-
-		len = (size_t)chain[at] << 24 | (size_t)chain[at + 1] << 16 | (size_t)chain[at + 2] << 8 | chain[at + 3];
-		at += 4;
-		if (len > chain_len - at)
-			goto failed;
-		x = cert_of(lib, chain + at, len);
-		if (!x)
-			goto failed;
-		if (!cred->leaf) {
-			cred->leaf = x;
-		} else if (ossl_fn.OPENSSL_sk_push(cred->chain, x) <= 0) {
-			ossl_fn.X509_free(x);
-			goto failed;
-		}
-	}
-	if (cred->leaf)
+	if (certs_unpack(lib, chain, chain_len, &cred->leaf, cred->chain))
 		return cred;
 failed:
 	ossl_cred_free(cred);

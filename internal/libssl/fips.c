@@ -34,6 +34,19 @@ int fips_ready(void) { return library != NULL || whole_process; }
 
 enum { MAX_CONFIG = 1 << 16 };
 
+/* What a new library context is given. Zeroed before it is filled. */
+typedef struct {
+	bytes text;       /* a configuration file's */
+	bytes module;     /* the file that the module is in, 0-terminated, or empty: the usual one */
+	int has_checksum; /* the module's */
+} config;
+
+static void config_free(config *c)
+{
+	bytes_free(&c->text);
+	bytes_free(&c->module);
+}
+
 static int put(bytes *b, const char *text) { return bytes_append(b, text, strlen(text), MAX_CONFIG); }
 
 /* Puts a value so that it is read back as it is: config(5). There is no need for one with a line's end in it, and no trust. */
@@ -50,8 +63,16 @@ static OPENSSL_STACK *section_of(CONF *conf, const char *name)
 	return name ? (OPENSSL_STACK *)ossl_fn.NCONF_get_section(conf, name) : NULL;
 }
 
-/* Copies the module's section. Returns 1 if there is one. has_checksum: set if it has the module's. */
-static int copy_section(CONF *conf, const char *name, bytes *to, int *has_checksum)
+/* What a line asks for: libcrypto passes over what is before a dot. */
+static int asks_for(const conf_value *v, const char *what)
+{
+	const char *dot = strchr(v->name, '.');
+
+	return strcmp(dot ? dot + 1 : v->name, what) == 0;
+}
+
+/* Copies the module's section. Returns 1 if there is one. */
+static int copy_section(CONF *conf, const char *name, config *to)
 {
 	OPENSSL_STACK *section = section_of(conf, name);
 	int i;
@@ -62,18 +83,23 @@ static int copy_section(CONF *conf, const char *name, bytes *to, int *has_checks
 		const conf_value *v = ossl_fn.OPENSSL_sk_value(section, i);
 
 		/* Whether the host activates it is not asked, and the name is ours to give. */
-		if (strcmp(v->name, "activate") == 0 || strcmp(v->name, "soft_load") == 0 || strcmp(v->name, "identity") == 0)
+		if (asks_for(v, "activate") || asks_for(v, "soft_load") || asks_for(v, "identity"))
 			continue;
 		if (strcmp(v->name, "module-mac") == 0)
-			*has_checksum = 1;
-		if (!put(to, v->name) || !put(to, " = ") || !put_value(to, v->value) || !put(to, "\n"))
+			to->has_checksum = 1;
+		if (asks_for(v, "module")) { /* the last counts */
+			bytes_free(&to->module);
+			if (!bytes_append(&to->module, v->value, strlen(v->value) + 1, MAX_CONFIG))
+				return 0;
+		}
+		if (!put(&to->text, v->name) || !put(&to->text, " = ") || !put_value(&to->text, v->value) || !put(&to->text, "\n"))
 			return 0;
 	}
 	return 1;
 }
 
 /* Looks for the module's section in a file: as openssl.cnf names it, or as fipsinstall writes it. */
-static int section_in(const char *file, int whole, bytes *to, int *has_checksum)
+static int section_in(const char *file, int whole, config *to)
 {
 	CONF *conf = ossl_fn.NCONF_new(NULL);
 	const char *name;
@@ -84,64 +110,91 @@ static int section_in(const char *file, int whole, bytes *to, int *has_checksum)
 			name = ossl_fn.NCONF_get_string(conf, NULL, "openssl_conf");
 			name = name ? ossl_fn.NCONF_get_string(conf, name, "providers") : NULL;
 			name = name ? ossl_fn.NCONF_get_string(conf, name, "fips") : NULL;
-			found = name && copy_section(conf, name, to, has_checksum);
+			found = name && copy_section(conf, name, to);
 		}
-		found = found || copy_section(conf, "fips_sect", to, has_checksum);
+		found = found || copy_section(conf, "fips_sect", to);
 	}
 	ossl_fn.NCONF_free(conf);
 	return found;
 }
 
-/* Writes a configuration for the new library context. */
-static int configuration(bytes *to, int *has_checksum)
+/* Finds out the configuration for the new library context. Returns 1 or 0; to is config_free's in either case. */
+static int config_find(config *to)
 {
 	char *file = ossl_policy_file(), *slash, beside[PATH_MAX];
 	int ok;
 
-	ok = put(to, "openssl_conf = ossl_fips_mode\n[ossl_fips_mode]\nproviders = ossl_fips_mode_providers\n"
+	ok = put(&to->text, "openssl_conf = ossl_fips_mode\n[ossl_fips_mode]\nproviders = ossl_fips_mode_providers\n"
 		"[ossl_fips_mode_providers]\nbase = ossl_fips_mode_base\nfips = ossl_fips_mode_module\n"
 		"[ossl_fips_mode_base]\nactivate = 1\n[ossl_fips_mode_module]\nactivate = 1\n");
 	/* A relative path, or none, is not followed to a folder: nothing of the working directory's names code to load. */
-	if (ok && file && *file && !section_in(file, 1, to, has_checksum) && *file == '/') {
+	if (ok && file && *file && !section_in(file, 1, to) && *file == '/') {
 		slash = strrchr(file, '/');
 		if (snprintf(beside, sizeof beside, "%.*s/fipsmodule.cnf", (int)(slash - file), file) < (int)sizeof beside)
-			section_in(beside, 0, to, has_checksum);
+			section_in(beside, 0, to);
 	}
 	free(file);
 	ossl_fn.ERR_clear_error();
 	return ok;
 }
 
-static int configure(OSSL_LIB_CTX *lib, int *has_checksum)
+static int config_apply(const config *c, OSSL_LIB_CTX *lib)
 {
-	bytes text = {0};
 	CONF *conf = ossl_fn.NCONF_new_ex(lib, NULL);
-	BIO *bio = NULL;
-	int ok = 0;
+	BIO *bio = conf ? ossl_fn.BIO_new_mem_buf(c->text.data, (int)c->text.len) : NULL;
+	int ok = bio && ossl_fn.NCONF_load_bio(conf, bio, NULL) == 1 && ossl_fn.CONF_modules_load(conf, NULL, 0) == 1;
 
-	if (conf && configuration(&text, has_checksum))
-		bio = ossl_fn.BIO_new_mem_buf(text.data, (int)text.len);
-	if (bio)
-		ok = ossl_fn.NCONF_load_bio(conf, bio, NULL) == 1 && ossl_fn.CONF_modules_load(conf, NULL, 0) == 1;
 	if (bio)
 		ossl_fn.BIO_free(bio);
 	ossl_fn.NCONF_free(conf);
-	bytes_free(&text);
 	return ok;
+}
+
+/* A copy with an end. Returns give (free) or NULL. */
+static char *text_of(const bytes *b)
+{
+	char *copy = malloc(b->len + 1);
+
+	if (copy) {
+		memcpy(copy, b->data, b->len);
+		copy[b->len] = 0;
+	}
+	return copy;
 }
 
 char *ossl_fips_configuration(void)
 {
-	bytes text = {0};
-	int has_checksum = 0;
-	char *copy = configuration(&text, &has_checksum) ? malloc(text.len + 1) : NULL;
+	config c = {0};
+	char *text = config_find(&c) ? text_of(&c.text) : NULL;
 
-	if (copy) {
-		memcpy(copy, text.data, text.len);
-		copy[text.len] = 0;
+	config_free(&c);
+	return text;
+}
+
+/* As libcrypto finds it: provider_init, crypto/provider_core.c, and DSO_merge. */
+char *ossl_fips_module_file(void)
+{
+	config c = {0};
+	bytes path = {0};
+	const char *folder = dl_privileged() ? NULL : getenv("OPENSSL_MODULES"), *suffix;
+	char *file = NULL;
+	int ok = 0;
+
+	if (ossl_fn.OPENSSL_info && config_find(&c)) {
+		if (!folder)
+			folder = ossl_fn.OPENSSL_info((int)OSSL_OPENSSL_INFO_MODULES_DIR);
+		suffix = ossl_fn.OPENSSL_info((int)OSSL_OPENSSL_INFO_DSO_EXTENSION);
+		if (c.module.len == 0)
+			ok = folder && suffix && put(&path, folder) && put(&path, "/fips") && put(&path, suffix);
+		else
+			ok = (*c.module.data == '/' || (folder && put(&path, folder) && put(&path, "/"))) &&
+				put(&path, (const char *)c.module.data);
 	}
-	bytes_free(&text);
-	return copy;
+	if (ok)
+		file = text_of(&path);
+	bytes_free(&path);
+	config_free(&c);
+	return file;
 }
 
 /* The error queue, as one line. */
@@ -208,13 +261,15 @@ static int make(OSSL_LIB_CTX **made, OSSL_PROVIDER **fips, char *report, size_t 
 {
 	OSSL_LIB_CTX *lib = ossl_fn.OSSL_LIB_CTX_new();
 	OSSL_PROVIDER *base;
-	int has_checksum = 0, status;
+	config c = {0};
+	int status;
 
 	*fips = NULL;
 	ossl_fn.ERR_clear_error();
-	if (lib && configure(lib, &has_checksum))
+	if (lib && config_find(&c) && config_apply(&c, lib))
 		*fips = ossl_fn.OSSL_PROVIDER_load(lib, "fips"); /* a reference: it is active already */
-	status = has_checksum ? OSSL_FIPS_FAILED : OSSL_FIPS_NOT_CONFIGURED;
+	status = c.has_checksum ? OSSL_FIPS_FAILED : OSSL_FIPS_NOT_CONFIGURED;
+	config_free(&c);
 	if (*fips && running(*fips)) {
 		status = OSSL_FIPS_NO_BASE;
 		base = ossl_fn.OSSL_PROVIDER_load(lib, "base"); /* the same: the configuration's reference remains */

@@ -14,24 +14,41 @@ import (
 	"unsafe"
 )
 
-var fipsMu sync.Mutex
+var (
+	fipsMu   sync.Mutex
+	fipsDone bool // guarded by fipsMu; FIPS mode is set up
+)
 
 // SetUpFIPS makes what FIPS mode needs, once; a failure is not remembered. process allows 1.1.1 to be put into FIPS mode as a
 // whole. The library must be loaded. The error is a [*FIPSError].
 func SetUpFIPS(process bool) error {
-	return fipsResult(func(report *C.char, size C.size_t) C.int {
+	fipsMu.Lock()
+	defer fipsMu.Unlock()
+	if fipsDone {
+		return nil
+	}
+	err := fipsResult(func(report *C.char, size C.size_t) C.int {
 		return C.ossl_fips_setup(C.int(flag(process)), report, size)
 	})
+	fipsDone = err == nil
+	return err
 }
 
 // TryFIPS looks whether FIPS mode could be set up now, and undoes it.
 func TryFIPS() error {
+	fipsMu.Lock()
+	defer fipsMu.Unlock()
 	return fipsResult(func(report *C.char, size C.size_t) C.int { return C.ossl_fips_try(report, size) })
 }
 
+// fipsResult has call load the module, if its file is whole. fipsMu is held.
 func fipsResult(call func(report *C.char, size C.size_t) C.int) error {
-	fipsMu.Lock()
-	defer fipsMu.Unlock()
+	if file := C.ossl_fips_module_file(); file != nil {
+		defer C.free(unsafe.Pointer(file))
+		if err := checkWhole(C.GoString(file)); err != nil {
+			return &FIPSError{Failure: FIPSModuleFailed, Text: C.GoString(file) + ": " + err.Error()}
+		}
+	}
 	const size = 1024
 	report := (*C.char)(C.malloc(size))
 	defer C.free(unsafe.Pointer(report))

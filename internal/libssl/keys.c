@@ -58,7 +58,7 @@ static void keep_working(algorithms *a)
 /* Sets nonces the faster way where that is the same. EVP_CipherInit_ex2 asks the cipher for the nonce's length each time, in 3.0
  * by comparing names, which costs more than the AES of a small record. Libcrypto's GCM takes all of a nonce as its "fixed part"
  * too; that is not documented, so it is tried here with each context, against the way that is, and given up if a byte differs.
- * */
+ */
 static void try_whole_nonce(algorithms *a)
 {
 	algorithms other = *a;

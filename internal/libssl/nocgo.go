@@ -86,7 +86,6 @@ func (c *Context) Start(bool, string, []byte, []byte, []byte) (*Conn, Step, erro
 func (c *Context) OfSecrets(uint16, []byte, []byte) (*Conn, error) { return nil, ErrUnavailable }
 func (c *Credential) CallsGo() bool                                { return false }
 func (c *Credential) MayBlock() bool                               { return false }
-func (c *Credential) Provider() string                             { return "" }
 func (c *Conn) Handshake([]byte, []byte, *Facts) Step              { return Step{Status: Fatal} }
 func (c *Conn) Read([]byte, []byte) Step                           { return Step{Status: Fatal} }
 func (c *Conn) Write([]byte, []byte, int, int) Step                { return Step{Status: Fatal} }
@@ -114,6 +113,7 @@ func (c *Conn) Resumed() bool                                      { return fals
 func (c *Conn) ExtendedMasterSecret() bool                         { return false }
 func (c *Conn) SetVerdict(Verdict)                                 {}
 func (c *Conn) Refuse(Verdict, uint8)                              {}
+func (c *Conn) RefuseFlight(uint8, []byte) Step                    { return Step{Status: Fatal} }
 func (c *Conn) RefuseHello(uint8)                                  {}
 func (c *Conn) AlertIn() (level, description uint8, ok bool)       { return 0, 0, false }
 func (c *Conn) AlertOut() (level, description uint8, ok bool)      { return 0, 0, false }

@@ -108,6 +108,7 @@ int takeover(conn *c, ossl_facts *f);
 int takeover_deferred(conn *c, const ossl_facts *f);
 int takeover_later(conn *c);
 void takeover_forget(conn *c);
+void takeover_forget_handshake(conn *c);
 int takeover_export(conn *c, uint8_t *out, size_t len, const char *label, size_t label_len, const uint8_t *context,
 	size_t context_len, int use_context);
 
@@ -160,6 +161,14 @@ int fips_ready(void);
 
 /* Reads a certificate into a library context; NULL means the default one. Returns give or NULL. */
 X509 *cert_of(OSSL_LIB_CTX *lib, const uint8_t *der, size_t len);
+
+/* Appends a certificate's DER behind its length in 4 bytes: packed, as chains come from Go and go there. Returns 1, or 0 for one
+ * without an encoding, out of memory or beyond max. i2d_X509(3). */
+int cert_pack(bytes *to, X509 *x, size_t max);
+
+/* Reads packed certificates: leaf (give) is the first, rest takes the others. Returns 1, or 0 if there is none or one can't be
+ * read; then too, what was read is in leaf and rest. */
+int certs_unpack(OSSL_LIB_CTX *lib, const uint8_t *packed, size_t len, X509 **leaf, OPENSSL_STACK *rest);
 
 /* Carries out the host's policy. tolerant: 1 or 0, whether commands that libssl does not take are passed over. Returns 1, or 0 if
  * there is one: policy.c. */

@@ -63,23 +63,6 @@ int ossl_roots_add(ossl_roots *roots, const uint8_t *der, size_t len, unsigned l
 	return ok;
 }
 
-/* Reads what stands behind its length, and goes on. NULL at the end, or if it can't be read. */
-static X509 *next_cert(OSSL_LIB_CTX *lib, const uint8_t **p, size_t *left)
-{
-	size_t len;
-	X509 *x;
-
-	if (*left < 4)
-		return NULL;
-	len = (size_t)(*p)[0] << 24 | (size_t)(*p)[1] << 16 | (size_t)(*p)[2] << 8 | (*p)[3];
-	if (len > *left - 4)
-		return NULL;
-	x = cert_of(lib, *p + 4, len);
-	*p += 4 + len;
-	*left -= 4 + len;
-	return x;
-}
-
 /* Asks for what crypto/x509 asks: every certificate of the store is an anchor, policies that are required are there, names are
  * those of the subjectAltName, and a wildcard is a whole label. */
 static int prepare(X509_STORE_CTX *ctx, const ossl_roots_query *q)
@@ -103,37 +86,23 @@ static int prepare(X509_STORE_CTX *ctx, const ossl_roots_query *q)
 	return !q->ip || ossl_fn.X509_VERIFY_PARAM_set1_ip(param, q->ip, q->ip_len) == 1;
 }
 
+enum { MAX_CHAIN = 1 << 24 };
+
 /* Packs the chain that was built. Returns 1 or 0. */
 static int pack(X509_STORE_CTX *ctx, ossl_roots_answer *answer)
 {
 	OPENSSL_STACK *chain = (OPENSSL_STACK *)ossl_fn.X509_STORE_CTX_get0_chain(ctx);
-	int i, len, n = chain ? ossl_fn.OPENSSL_sk_num(chain) : 0;
-	size_t total = 0;
-	uint8_t *to;
+	int i, n = chain ? ossl_fn.OPENSSL_sk_num(chain) : 0;
+	bytes packed = {0};
 
-	for (i = 0; i < n; i++) {
-		len = ossl_fn.i2d_X509(ossl_fn.OPENSSL_sk_value(chain, i), NULL);
-		if (len <= 0)
+	for (i = 0; i < n; i++)
+		if (!cert_pack(&packed, ossl_fn.OPENSSL_sk_value(chain, i), MAX_CHAIN)) {
+			bytes_free(&packed);
 			return 0;
-		total += 4 + (size_t)len;
-	}
-	if (n == 0)
-		return 0;
-	to = answer->chain = malloc(total);
-	if (!to)
-		return 0;
-	answer->chain_len = total;
-	for (i = 0; i < n; i++) {
-		uint8_t *head = to;
-
-		to += 4;
-		len = ossl_fn.i2d_X509(ossl_fn.OPENSSL_sk_value(chain, i), &to); /* as long as before: both are its cached encoding */
-		head[0] = (uint8_t)(len >> 24);
-		head[1] = (uint8_t)(len >> 16);
-		head[2] = (uint8_t)(len >> 8);
-		head[3] = (uint8_t)len;
-	}
-	return 1;
+		}
+	answer->chain = packed.data;
+	answer->chain_len = packed.len;
+	return n > 0;
 }
 
 ossl_roots_answer ossl_roots_verify(const ossl_roots *roots, const uint8_t *packed, size_t len, const ossl_roots_query *query)
@@ -141,18 +110,10 @@ ossl_roots_answer ossl_roots_verify(const ossl_roots *roots, const uint8_t *pack
 	ossl_roots_answer answer = {-1, 0, NULL, 0};
 	OPENSSL_STACK *untrusted = ossl_fn.OPENSSL_sk_new_null();
 	X509_STORE_CTX *ctx = NULL;
-	X509 *leaf, *x;
+	X509 *leaf = NULL;
 
 	ossl_fn.ERR_clear_error();
-	leaf = next_cert(roots->lib, &packed, &len);
-	while (leaf && untrusted && len > 0) {
-		x = next_cert(roots->lib, &packed, &len);
-		if (!x || ossl_fn.OPENSSL_sk_push(untrusted, x) <= 0) {
-			ossl_fn.X509_free(x);
-			goto done;
-		}
-	}
-	if (!leaf || !untrusted)
+	if (!untrusted || !certs_unpack(roots->lib, packed, len, &leaf, untrusted))
 		goto done;
 	ctx = roots->lib ? ossl_fn.X509_STORE_CTX_new_ex(roots->lib, NULL) : ossl_fn.X509_STORE_CTX_new();
 	if (!ctx || ossl_fn.X509_STORE_CTX_init(ctx, roots->store, leaf, (struct stack_st_X509 *)untrusted) != 1 || !prepare(ctx, query))

@@ -249,6 +249,11 @@ ossl_step ossl_conn_handshake(ossl_conn *conn, const uint8_t *in, size_t in_len,
 ossl_step ossl_conn_handshake_go(ossl_conn *conn, const uint8_t *in, size_t in_len, uint8_t *out, size_t out_cap,
 	ossl_facts *facts);
 
+/* Refuses what libssl has agreed to, of a client of TLS 1.3, when nothing of its own flight has been sent, and nothing will be:
+ * fills out (borrow) with an alert under the handshake's keys, or in the clear if the conn doesn't have them. The conn has
+ * failed. RFC 8446, section 6.2. */
+ossl_step ossl_conn_refuse(ossl_conn *conn, uint8_t alert, uint8_t *out, size_t out_cap);
+
 /* Answers NEED_CERT or NEED_HELLO with a credential. cred: borrow (a reference is taken), NULL for none. Returns 1, or 0 with the
  * connection's errors. SSL_use_cert_and_key(3). */
 int ossl_conn_use_cred(ossl_conn *conn, ossl_cred *cred);

@@ -84,9 +84,7 @@ static int take_key(ossl_loaded *loaded, ossl_key *key)
 /* Adds one object of the store. Returns 1 or 0. */
 static int take(int what, ossl_loaded *loaded, bytes *certs, const OSSL_STORE_INFO *info)
 {
-	int type = ossl_fn.OSSL_STORE_INFO_get_type(info), len, ok;
-	uint8_t head[4];
-	unsigned char *der = NULL;
+	int type = ossl_fn.OSSL_STORE_INFO_get_type(info), ok;
 	X509 *x;
 
 	if (type == OSSL_OSSL_STORE_INFO_NAME) {
@@ -99,10 +97,7 @@ static int take(int what, ossl_loaded *loaded, bytes *certs, const OSSL_STORE_IN
 	if (type != info_type(OSSL_OSSL_STORE_INFO_CERT))
 		return 1;
 	x = ossl_fn.OSSL_STORE_INFO_get1_CERT(info);
-	len = x ? ossl_fn.i2d_X509(x, &der) : -1;
-	head[0] = (uint8_t)(len >> 24), head[1] = (uint8_t)(len >> 16), head[2] = (uint8_t)(len >> 8), head[3] = (uint8_t)len;
-	ok = len > 0 && bytes_append(certs, head, sizeof head, MAX_CERTS) && bytes_append(certs, der, (size_t)len, MAX_CERTS);
-	ossl_fn.CRYPTO_free(der, __FILE__, __LINE__);
+	ok = x && cert_pack(certs, x, MAX_CERTS);
 	ossl_fn.X509_free(x);
 	return ok;
 }

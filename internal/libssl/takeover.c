@@ -240,6 +240,7 @@ int takeover(conn *c, ossl_facts *f)
 		ossl_fn.ERR_clear_error();
 		return 0;
 	}
+	takeover_forget_handshake(c);
 	c->read.suite = c->write.suite = s;
 	c->write.sealing = 1;
 	if (!s->tls13 && !f->extended_master_secret) /* there will be no exporter: RFC 7627, section 5.4 */
@@ -268,9 +269,16 @@ int takeover_deferred(conn *c, const ossl_facts *f)
 	return s && complete13(c, s);
 }
 
+void takeover_forget_handshake(conn *c)
+{
+	ossl_fn.OPENSSL_cleanse(c->handshake_secret, sizeof c->handshake_secret);
+	c->handshake_secret_len = 0;
+}
+
 void takeover_forget(conn *c)
 {
 	c->deferred = 0;
+	takeover_forget_handshake(c);
 	traffic_clear(&c->read);
 	traffic_clear(&c->write);
 	ossl_fn.OPENSSL_cleanse(c->exporter, sizeof c->exporter);

@@ -1,0 +1,66 @@
+//go:build cgo
+
+package ossl_test
+
+import (
+	"bytes"
+	"crypto/tls"
+	"io"
+	"testing"
+
+	"github.com/ossl-go/ossl"
+	"github.com/ossl-go/ossl/internal/libssl"
+	"github.com/ossl-go/ossl/internal/tlstest"
+)
+
+// countingSlot keeps the last session, and counts.
+type countingSlot struct {
+	oneSlot
+	put int
+}
+
+func (s *countingSlot) Put(key string, state *tls.ClientSessionState) {
+	s.oneSlot.Put(key, state)
+	s.put++
+}
+
+// TestTicketFlood has a server send tickets without end where libssl has the records, which doesn't count them as ossl's own path
+// and crypto/tls do: none may take memory that another has taken before.
+func TestTicketFlood(t *testing.T) {
+	const tickets, size, room = 8000, 1000, 1 << 20
+	ticket := append([]byte{4, 0, 0, 0, 0, 0, 100, 0, 1, 2, 3, 4, 1, 0, size >> 8, size & 0xff}, make([]byte, size+2)...)
+	ticket[2], ticket[3] = byte((len(ticket)-4)>>8), byte(len(ticket)-4)
+	flood := bytes.Repeat(ticket, tickets)
+	for name, path := range map[string]ossl.RecordPath{"libssl": ossl.RecordsLibssl, "until it is taken over": ossl.RecordsAuto} {
+		t.Run(name, func(t *testing.T) {
+			cc, _ := resuming(tls.VersionTLS13)
+			kept := &countingSlot{}
+			cc.ClientSessionCache = kept
+			impl := optioned{opts: []ossl.Option{ossl.WithRecordPath(path)}}
+			h := tlstest.Hijack(t, impl, tlstest.ServerRole, cc, tlstest.ServerConfig())
+			before := libssl.HeapInUse()
+			data := make([]byte, 5)
+			read := make(chan error, 1)
+			go func() {
+				_, err := io.ReadFull(h.Victim, data)
+				read <- err
+			}()
+			const record = 16001 // none ends with a ticket, so that the connection is not taken over meanwhile
+			for at := 0; at < len(flood); at += record {
+				h.Send(tlstest.TypeHandshake, flood[at:min(at+record, len(flood))])
+			}
+			h.Send(tlstest.TypeApplicationData, []byte("data!"))
+			if err := <-read; err != nil || string(data) != "data!" {
+				t.Fatalf("after the tickets: %q, %v", data, err)
+			}
+			grown := int64(libssl.HeapInUse()) - int64(before)
+			t.Logf("%d sessions of %d tickets were kept one after the other; C's heap grew by %d", kept.put, tickets, grown)
+			if kept.put < tickets/10 || kept.put > tickets {
+				t.Errorf("%d sessions of %d tickets", kept.put, tickets)
+			}
+			if grown > room {
+				t.Errorf("C's heap grew by %d bytes", grown)
+			}
+		})
+	}
+}
