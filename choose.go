@@ -57,9 +57,9 @@ func (h *handshake) choose() (*libssl.Step, error) {
 			if err != nil {
 				return nil, h.refuseHello(err, alertInternalError)
 			}
-			c.mu.Lock() // for who asks from outside
+			c.askMu.Lock()
 			c.ctx = ctx
-			c.unlock()
+			c.askMu.Unlock()
 			// What SupportsCertificate goes by is the new configuration.
 			if hello, _, err = parseHello(h.ctx, records, c.ctx.config); err != nil {
 				return nil, h.refuseHello(err, alertInternalError)

@@ -26,7 +26,8 @@ type Conn struct {
 	configErr  error                             // why there is no handshake, or nil
 	verify     []func(tls.ConnectionState) error // of WithVerification
 
-	ctx *Context // constant, but for a server's GetConfigForClient during the handshake
+	// ctx is constant, but for a server's GetConfigForClient during the handshake: who changes it, or may ask meanwhile, holds askMu.
+	ctx *Context
 
 	complete     atomic.Bool // the handshake succeeded
 	takenOver    atomic.Bool // libssl is out of it; set by a handshake or, with readMu and mu held, by a Read, and never taken back
@@ -74,9 +75,9 @@ type Conn struct {
 
 	cachedID []byte // guarded by readMu; of the session in the server's cache, which dies with a fatal alert
 
-	closing     chan struct{} // closed by Close: ends the wait for a handshake slot
+	closing     chan struct{} // guarded by askMu; closed by Close: ends the wait for a handshake slot
 	closingOnce sync.Once
-	closingMu   sync.Mutex
+	askMu       sync.Mutex // held for an instant: nothing is called meanwhile, and no other lock taken
 }
 
 var _ net.Conn = (*Conn)(nil)
@@ -367,8 +368,8 @@ func (c *Conn) sealCloseNotify(free bool, out []byte) (step libssl.Step) {
 
 // closed returns a channel that Close closes.
 func (c *Conn) closed() <-chan struct{} {
-	c.closingMu.Lock()
-	defer c.closingMu.Unlock()
+	c.askMu.Lock()
+	defer c.askMu.Unlock()
 	if c.closing == nil {
 		c.closing = make(chan struct{})
 		if c.activeCall.Load()&1 != 0 {
@@ -379,8 +380,8 @@ func (c *Conn) closed() <-chan struct{} {
 }
 
 func (c *Conn) signalClosing() {
-	c.closingMu.Lock()
-	defer c.closingMu.Unlock()
+	c.askMu.Lock()
+	defer c.askMu.Unlock()
 	if c.closing != nil {
 		c.closingOnce.Do(func() { close(c.closing) })
 	}

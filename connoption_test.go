@@ -4,12 +4,14 @@ package ossl_test
 
 import (
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/ossl-go/ossl"
 	"github.com/ossl-go/ossl/internal/tlstest"
@@ -205,5 +207,86 @@ func TestChosenWhileAsked(t *testing.T) {
 			<-ended
 			<-done
 		})
+	}
+}
+
+// TestCallbacksAsk has each callback of a handshake ask its connection for its FIPS mode, as one does that refuses whatever is not
+// in it.
+func TestCallbacksAsk(t *testing.T) {
+	for _, version := range versions {
+		for _, role := range []tlstest.Role{tlstest.ClientRole, tlstest.ServerRole} {
+			t.Run(fmt.Sprintf("%s/%s", versionName(version), role), func(t *testing.T) {
+				var under *ossl.Conn
+				asked := map[string]bool{}
+				ask := func(from string) {
+					asked[from] = true
+					if fips := under.FIPS() != nil; fips != testsInFIPS {
+						t.Errorf("from %s: FIPS mode is %t", from, fips)
+					}
+				}
+				client := tlstest.ClientConfig(only(version))
+				server := tlstest.ServerConfig(only(version), askClient(tls.RequireAndVerifyClientCert))
+				config := client
+				want := []string{"GetClientCertificate", "VerifyPeerCertificate", "VerifyConnection", "WithVerification"}
+				if role == tlstest.ServerRole {
+					config = server
+					want = []string{"GetConfigForClient", "GetCertificate", "VerifyPeerCertificate", "VerifyConnection", "WithVerification"}
+				}
+				config.VerifyPeerCertificate = func([][]byte, [][]*x509.Certificate) error {
+					ask("VerifyPeerCertificate")
+					return nil
+				}
+				config.VerifyConnection = func(tls.ConnectionState) error {
+					ask("VerifyConnection")
+					return nil
+				}
+				own := ossl.WithVerification(func(tls.ConnectionState) error {
+					ask("WithVerification")
+					return nil
+				})
+				cert := tlstest.ClientCert(tlstest.P256)
+				client.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+					if role == tlstest.ClientRole {
+						ask("GetClientCertificate")
+					}
+					return &cert, nil
+				}
+				a, b := tlstest.Buffered()
+				defer a.Close()
+				defer b.Close()
+				var peer tlstest.Conn
+				if role == tlstest.ClientRole {
+					under, peer = newContext(t, client).Client(a, "", own), tlstest.Std.Server(b, server)
+				} else {
+					served := server.Certificates[0]
+					server.Certificates = nil
+					server.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+						ask("GetCertificate")
+						return &served, nil
+					}
+					server.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) {
+						ask("GetConfigForClient")
+						return nil, nil
+					}
+					under, peer = newContext(t, server).Server(b, own), tlstest.Std.Client(a, client)
+				}
+				go peer.Handshake()
+				done := make(chan error, 1)
+				go func() { done <- under.Handshake() }()
+				select {
+				case err := <-done:
+					if err != nil {
+						t.Error(err)
+					}
+				case <-time.After(20 * time.Second):
+					t.Fatal("the handshake hangs")
+				}
+				for _, from := range want {
+					if !asked[from] {
+						t.Errorf("%s was not called", from)
+					}
+				}
+			})
+		}
 	}
 }
