@@ -80,6 +80,9 @@ func (c *Conn) CrossRead(b []byte) {
 // TakenOver reports whether libssl is out of the connection.
 func (c *Conn) TakenOver() bool { return c.takenOver.Load() }
 
+// Writes returns how many Writes are under way.
+func (c *Conn) Writes() int { return int(c.activeCall.Load() >> 1) }
+
 // Flush sends what is queued.
 func (c *Conn) Flush() { c.flushQueue() }
 

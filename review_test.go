@@ -6,8 +6,10 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"io"
 	"net"
+	"runtime"
 	"slices"
 	"testing"
 	"time"
@@ -156,6 +158,89 @@ func TestAfterPanic(t *testing.T) {
 		}
 		if !c.Freed() {
 			t.Error("C memory is kept")
+		}
+	}
+}
+
+// hookedConn has something done before each write.
+type hookedConn struct {
+	net.Conn
+	before func()
+}
+
+func (c *hookedConn) Write(b []byte) (int, error) {
+	if c.before != nil {
+		c.before()
+	}
+	return c.Conn.Write(b)
+}
+
+// TestAbruptWrite has the connection beneath panic, or end the goroutine, in each write there is. Nothing hangs afterwards, no
+// Write passes for one that is under way, and nothing more is sent.
+func TestAbruptWrite(t *testing.T) {
+	damaged := append([]byte{23, 3, 3, 0, 40}, make([]byte, 40)...)
+	x := make([]byte, 1)
+	calls := map[string]func(c *ossl.Conn){
+		"Write":      func(c *ossl.Conn) { c.Write(x) },
+		"Read":       func(c *ossl.Conn) { c.CrossRead(damaged); c.Read(x) },
+		"CloseWrite": func(c *ossl.Conn) { c.CloseWrite() },
+		"Handshake":  func(c *ossl.Conn) { c.Write(x) },
+		"flush":      func(c *ossl.Conn) { c.Write(x) },
+	}
+	ways := map[string]func(){"panic": func() { panic("boom") }, "Goexit": runtime.Goexit}
+	for _, path := range []ossl.RecordPath{ossl.RecordsLibssl, ossl.RecordsOwn} {
+		for where, call := range calls {
+			for way, end := range ways {
+				t.Run(fmt.Sprintf("%d/%s/%s", path, where, way), func(t *testing.T) {
+					a, b := tlstest.Buffered()
+					defer b.Close()
+					conn := &hookedConn{Conn: a}
+					c := newContext(t, tlstest.ClientConfig(only(tls.VersionTLS13)), ossl.WithRecordPath(path)).Client(conn, "")
+					go tlstest.Std.Server(b, tlstest.ServerConfig()).Handshake()
+					if where != "Handshake" {
+						if err := c.Handshake(); err != nil {
+							t.Fatal(err)
+						}
+					}
+					writes := 0
+					conn.before = func() {
+						if writes++; where == "flush" && writes == 1 {
+							c.CrossRead(damaged) // a Read leaves its alert to the Write under way
+							return
+						}
+						end()
+					}
+					done := make(chan any)
+					go func() {
+						defer close(done)
+						defer func() {
+							if p := recover(); p != nil {
+								done <- p
+							}
+						}()
+						call(c)
+						t.Error("it returns")
+					}()
+					if p := <-done; (p == "boom") != (way == "panic") {
+						t.Errorf("recovered %v", p)
+					}
+					sent := writes
+					if n := c.Writes(); n != 0 {
+						t.Errorf("%d Writes are under way", n)
+					}
+					if n, err := c.Write(x); n != 0 || err == nil {
+						t.Errorf("wrote %d, %v", n, err)
+					}
+					c.Flush()
+					c.Close()
+					if writes != sent {
+						t.Error("more is sent")
+					}
+					if !c.Freed() {
+						t.Error("C memory is kept")
+					}
+				})
+			}
 		}
 	}
 }

@@ -24,18 +24,37 @@ func (c *Conn) Write(b []byte) (int, error) {
 		return 0, net.ErrClosed
 	}
 	if !c.complete.Load() {
-		if err := c.Handshake(); err != nil {
-			c.endWrite()
+		if err := c.handshakeToWrite(); err != nil {
 			return 0, err
 		}
 	}
 	c.writeMu.Lock()
 	defer func() { // the connection beneath may panic
 		c.writeMu.Unlock()
-		c.flushQueue() // a Read that could not take writeMu meanwhile left its output to us
-		c.endWrite()
+		if c.queue.filled.Load() { // by a Read that could not take writeMu meanwhile, and left its output to us
+			c.flushAndEndWrite()
+		} else {
+			c.endWrite()
+		}
 	}()
 	return c.writeLocked(b)
+}
+
+// handshakeToWrite runs the handshake for a Write, which is over if that fails or panics.
+func (c *Conn) handshakeToWrite() error {
+	err := errPanicked
+	defer func() {
+		if err != nil {
+			c.endWrite()
+		}
+	}()
+	err = c.Handshake()
+	return err
+}
+
+func (c *Conn) flushAndEndWrite() {
+	defer c.endWrite()
+	c.flushFilled()
 }
 
 var errWritePanicked = errors.New("ossl: Write of the connection beneath panicked")
