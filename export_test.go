@@ -80,6 +80,14 @@ func (c *Conn) CrossRead(b []byte) {
 // TakenOver reports whether libssl is out of the connection.
 func (c *Conn) TakenOver() bool { return c.takenOver.Load() }
 
+// Refuse refuses what the last call of the handshake has agreed to, and returns the alert for it.
+func (c *Conn) Refuse(alert uint8) []byte {
+	c.mu.Lock()
+	defer c.unlock()
+	out := make([]byte, 100)
+	return out[:c.tls.RefuseFlight(alert, out).Produced]
+}
+
 // Writes returns how many Writes are under way.
 func (c *Conn) Writes() int { return int(c.activeCall.Load() >> 1) }
 

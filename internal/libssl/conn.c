@@ -13,7 +13,7 @@ enum {
 static inline conn *of(ossl_conn *pub) { return (conn *)pub; }
 
 /* Opens a call: windows set, the last call's output forgotten, the thread's error queue empty. */
-static void begin(conn *c, const uint8_t *in, size_t in_len, uint8_t *out, size_t out_cap)
+static void begin_anew(conn *c, const uint8_t *in, size_t in_len, uint8_t *out, size_t out_cap)
 {
 	c->in = in;
 	c->in_len = in_len;
@@ -28,6 +28,14 @@ static void begin(conn *c, const uint8_t *in, size_t in_len, uint8_t *out, size_
 	}
 	if (ossl_fn.ERR_peek_error() != 0) /* clearing an empty queue walks all of its slots */
 		ossl_fn.ERR_clear_error();
+}
+
+/* The same for every call but a refusal, which can only be the next one after the handshake: now Finished may have been sent. */
+static void begin(conn *c, const uint8_t *in, size_t in_len, uint8_t *out, size_t out_cap)
+{
+	if (c->handshake_done && c->handshake_secret_len)
+		takeover_forget_handshake(c);
+	begin_anew(c, in, in_len, out, out_cap);
 }
 
 /* Closes a call: nothing of Go's is kept. */
@@ -329,7 +337,7 @@ ossl_step ossl_conn_refuse(ossl_conn *pub, uint8_t alert, uint8_t *out, size_t o
 {
 	conn *c = of(pub);
 
-	begin(c, NULL, 0, out, out_cap);
+	begin_anew(c, NULL, 0, out, out_cap);
 	c->pub.refusal = alert;
 	return end(c, refuse(c));
 }
