@@ -26,7 +26,7 @@ type Conn struct {
 	configErr  error                             // why there is no handshake, or nil
 	verify     []func(tls.ConnectionState) error // of WithVerification
 
-	// ctx is constant, but for a server's GetConfigForClient during the handshake: who changes it, or may ask meanwhile, holds askMu.
+	// ctx is constant, but for a server's GetConfigForClient during the handshake. Who changes it, or asks meanwhile, holds askMu.
 	ctx *Context
 
 	complete     atomic.Bool // the handshake succeeded

@@ -210,8 +210,7 @@ func TestChosenWhileAsked(t *testing.T) {
 	}
 }
 
-// TestCallbacksAsk has each callback of a handshake ask its connection for its FIPS mode, as one does that refuses whatever is not
-// in it.
+// TestCallbacksAsk has each callback of a handshake ask its connection for its FIPS mode, as one that insists on it does.
 func TestCallbacksAsk(t *testing.T) {
 	for _, version := range versions {
 		for _, role := range []tlstest.Role{tlstest.ClientRole, tlstest.ServerRole} {

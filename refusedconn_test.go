@@ -13,7 +13,8 @@ import (
 )
 
 // testsOnly are methods of export_test.go.
-var testsOnly = []string{"CrossRead", "Crossings", "Flush", "Freed", "KeyUpdate", "QueueLen", "Refuse", "SkipTo", "TakenOver", "Writes"}
+var testsOnly = []string{"CrossRead", "Crossings", "Flush", "Freed", "KeyUpdate", "QueueLen", "Refuse", "SkipTo", "TakenOver",
+	"Writes"}
 
 // TestRefusedConn calls every method of a connection whose configuration was refused: none panics, and what can tell of the
 // refusal does.
