@@ -33,8 +33,10 @@ type row struct {
 }
 
 func (r row) run(b *testing.B) {
-	if _, err := r.pair.Open(); bench.GroupRefused(err) {
-		b.Skip(err) // no such row with this libssl
+	if r.pair != bench.Plain {
+		if _, err := r.pair.Open(); bench.GroupRefused(err) {
+			b.Skip(err) // no such row with this libssl
+		}
 	}
 	baseline, _ := r.crossings(b, func(bench.Measure) {})
 	crossings, ops := r.crossings(b, func(m bench.Measure) {
@@ -112,18 +114,32 @@ func BenchmarkHandshake(b *testing.B) {
 	}
 }
 
+// dataPairs are the pairs whose data is compared: plain TCP, and all pairings with each record path.
+func dataPairs() []bench.Pair {
+	pairs := []bench.Pair{bench.Plain}
+	for _, pair := range bench.Pairings {
+		pair.Cert = bench.P256
+		pairs = append(pairs, pair.RecordPaths()...)
+	}
+	return pairs
+}
+
+// secured returns script, or nil for plain TCP: without a network nothing is left of it whose processor time could be measured.
+func secured(pair bench.Pair, script bench.Script) *bench.Script {
+	if pair == bench.Plain {
+		return nil
+	}
+	return &script
+}
+
 // BenchmarkLatency is a round trip of five bytes each way.
 func BenchmarkLatency(b *testing.B) {
-	script := bench.LatencyScript()
-	for _, pair := range bench.Pairings {
-		for _, pair := range pair.RecordPaths() {
-			pair.Cert = bench.P256
-			b.Run(fmt.Sprintf("server=%s/client=%s%s", pair.Server, pair.Client, pair.RecordKey()), row{
-				pair:   pair,
-				make:   func() (bench.Measure, error) { return bench.NewLatency(pair) },
-				script: &script,
-			}.run)
-		}
+	for _, pair := range dataPairs() {
+		b.Run(fmt.Sprintf("server=%s/client=%s%s", pair.Server, pair.Client, pair.RecordKey()), row{
+			pair:   pair,
+			make:   func() (bench.Measure, error) { return bench.NewLatency(pair) },
+			script: secured(pair, bench.LatencyScript()),
+		}.run)
 	}
 }
 
@@ -174,19 +190,15 @@ func BenchmarkBulk(b *testing.B) {
 			name string
 			size int
 		}{{"1KB", 1 << 10}, {"16KB", 16 << 10}, {"1MB", 1 << 20}} {
-			for _, pair := range bench.Pairings {
-				for _, pair := range pair.RecordPaths() {
-					pair.Cert = bench.P256
-					script := bench.BulkScript(dir, write.size)
-					name := fmt.Sprintf("server=%s/client=%s/dir=%s/write=%s%s", pair.Server, pair.Client, dir, write.name,
-						pair.RecordKey())
-					b.Run(name, row{
-						pair:   pair,
-						make:   func() (bench.Measure, error) { return bench.NewBulk(pair, dir, write.size) },
-						script: &script,
-						bytes:  int64(write.size),
-					}.run)
-				}
+			for _, pair := range dataPairs() {
+				name := fmt.Sprintf("server=%s/client=%s/dir=%s/write=%s%s", pair.Server, pair.Client, dir, write.name,
+					pair.RecordKey())
+				b.Run(name, row{
+					pair:   pair,
+					make:   func() (bench.Measure, error) { return bench.NewBulk(pair, dir, write.size) },
+					script: secured(pair, bench.BulkScript(dir, write.size)),
+					bytes:  int64(write.size),
+				}.run)
 			}
 		}
 	}
