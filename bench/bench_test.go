@@ -97,8 +97,7 @@ func BenchmarkHandshake(b *testing.B) {
 					pair.Cert, pair.Mutual, pair.Kex = cert, mutual, kex
 					run := func(cache string) {
 						pair.NoChainCache = cache == "off"
-						b.Run(fmt.Sprintf("server=%s/client=%s/cert=%s/mutual=%v/kex=%s/chaincache=%s",
-							pair.Server, pair.Client, cert, mutual, kex, cache), row{
+						b.Run(handshakeName(pair, cache), row{
 							pair:   pair,
 							make:   func() (bench.Measure, error) { return bench.NewHandshake(pair) },
 							script: &script,
@@ -112,6 +111,10 @@ func BenchmarkHandshake(b *testing.B) {
 			}
 		}
 	}
+}
+
+func handshakeName(p bench.Pair, cache string) string {
+	return fmt.Sprintf("server=%s/client=%s/cert=%s/mutual=%v/kex=%s/chaincache=%s", p.Server, p.Client, p.Cert, p.Mutual, p.Kex, cache)
 }
 
 // dataPairs are the pairs whose data is compared: plain TCP, and all pairings with each record path.
@@ -170,9 +173,7 @@ func BenchmarkResumption(b *testing.B) {
 						continue // crypto/tls has no such cache, and its clients resume TLS 1.2 by ticket only
 					}
 					pair.Cert, pair.Resume, pair.Version = cert, resume, version
-					name := map[string]string{"": "full", "ticket": "ticket", "id": "id"}[resume]
-					b.Run(fmt.Sprintf("server=%s/client=%s/cert=%s/version=%s/resume=%s", pair.Server, pair.Client, cert,
-						map[uint16]string{tls.VersionTLS12: "1.2", tls.VersionTLS13: "1.3"}[version], name), row{
+					b.Run(resumptionName(pair), row{
 						pair:   pair,
 						make:   func() (bench.Measure, error) { return bench.NewConnections(pair) },
 						script: &script,
@@ -181,6 +182,12 @@ func BenchmarkResumption(b *testing.B) {
 			}
 		}
 	}
+}
+
+func resumptionName(p bench.Pair) string {
+	version := map[uint16]string{tls.VersionTLS12: "1.2", tls.VersionTLS13: "1.3"}[p.Version]
+	resume := map[string]string{"": "full", "ticket": "ticket", "id": "id"}[p.Resume]
+	return fmt.Sprintf("server=%s/client=%s/cert=%s/version=%s/resume=%s", p.Server, p.Client, p.Cert, version, resume)
 }
 
 // BenchmarkBulk is a stream in one direction, in writes of one size.
