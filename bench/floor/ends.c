@@ -139,6 +139,8 @@ static SSL_CTX *new_ctx(const row *r, int server)
 		(long)(OSSL_SSL_MODE_AUTO_RETRY | OSSL_SSL_MODE_NO_AUTO_CHAIN | OSSL_SSL_MODE_RELEASE_BUFFERS), NULL);
 	ossl_fn.SSL_CTX_set_options(s, (uint64_t)(OSSL_SSL_OP_NO_COMPRESSION | OSSL_SSL_OP_PRIORITIZE_CHACHA |
 		OSSL_SSL_OP_CIPHER_SERVER_PREFERENCE | OSSL_SSL_OP_NO_RENEGOTIATION));
+	if (ossl_fn.OpenSSL_version_num() >= OSSL_V3_2) /* neither ossl nor crypto/tls compresses certificates */
+		ossl_fn.SSL_CTX_set_options(s, OSSL_SSL_OP_NO_TX_CERTIFICATE_COMPRESSION | OSSL_SSL_OP_NO_RX_CERTIFICATE_COMPRESSION);
 	must(ossl_fn.SSL_CTX_ctrl(s, (int)OSSL_SSL_CTRL_SET_MIN_PROTO_VERSION, r->version, NULL) == 1, "minimum version");
 	must(ossl_fn.SSL_CTX_ctrl(s, (int)OSSL_SSL_CTRL_SET_MAX_PROTO_VERSION, r->version, NULL) == 1, "maximum version");
 	must(ossl_fn.SSL_CTX_set_ciphersuites(s, "TLS_AES_128_GCM_SHA256") == 1, "SSL_CTX_set_ciphersuites");
