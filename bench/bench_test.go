@@ -114,7 +114,8 @@ func BenchmarkHandshake(b *testing.B) {
 }
 
 func handshakeName(p bench.Pair, cache string) string {
-	return fmt.Sprintf("server=%s/client=%s/cert=%s/mutual=%v/kex=%s/chaincache=%s", p.Server, p.Client, p.Cert, p.Mutual, p.Kex, cache)
+	return fmt.Sprintf("server=%s/client=%s/cert=%s/mutual=%v/kex=%s/chaincache=%s", p.Server, p.Client, p.Cert, p.Mutual, p.Kex,
+		cache)
 }
 
 // dataPairs are the pairs whose data is compared: plain TCP, and all pairings with each record path.

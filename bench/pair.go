@@ -16,12 +16,12 @@ const (
 	Std  Impl = "std"  // crypto/tls
 	OSSL Impl = "ossl" // this module, on the host's libssl
 
-	// TCP is no TLS at all: what is left is the kernel, Go's scheduler and the measurement itself, which no implementation can do
-	// without. Only [Plain] has it.
+	// TCP is no TLS at all: what is left is the kernel, Go's scheduler and the measurement itself, which no
+	// implementation can do without. Only [Plain] has it.
 	TCP Impl = "tcp"
 )
 
-// Plain is data over TCP, without TLS. Only a [Latency] or a [Bulk] can be of it: there is no handshake, no certificate and nothing
+// Plain is data over TCP, without TLS. Only [NewLatency] and [NewBulk] take it: there is no handshake, no certificate and nothing
 // else that a Pair could say.
 var Plain = Pair{Server: TCP, Client: TCP}
 

@@ -1,5 +1,5 @@
 /*
- * What the floor needs of libssl and libcrypto beyond internal/libssl/api.h, in that list's form and checked like it by ci/headers.
+ * What the floor needs of libssl and libcrypto beyond internal/libssl/api.h, in that list's form. ci/headers checks both.
  */
 #ifndef FLOOR_API_H
 #define FLOOR_API_H

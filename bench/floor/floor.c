@@ -1,13 +1,14 @@
 /*
  * The floor: what a handshake costs with libssl and without Go. It is what no binding can beat.
  *
- * Its rows are those of package bench's BenchmarkHandshake and BenchmarkResumption with server=c/client=c, in the form of go test's,
- * so that benchstat and bench/cmd/ratios read them beside the others. Both ends are in this process, on the libssl that ossl would
- * load here, in the same library context and with the same settings. No chain is verified: what TLS itself proves is all, as
- * where ossl finds the chain in its cache. Each connection is checked to be what its row says, and any other ends the program.
+ * Its rows are those of package bench's BenchmarkHandshake and BenchmarkResumption with server=c/client=c, in the form of go
+ * test's, so that benchstat and bench/cmd/ratios read them beside the others. Both ends are in this process, on the libssl that
+ * ossl would load here, in the same library context and with the same settings. No chain is verified: what TLS itself proves is
+ * all, as where ossl finds the chain in its cache. Each connection is checked to be what its row says, and any other ends the
+ * program.
  *
- * It is compiled by ci/floor, with three files of internal/libssl: the loader, dlopen, and the library context. Exit status 3: there
- * is no OpenSSL 3.0 or later.
+ * It is compiled by ci/floor, with three files of internal/libssl: the loader, dlopen, and the library context. Exit status 3:
+ * there is no OpenSSL 3.0 or later.
  */
 
 #include "floor.h"

@@ -34,8 +34,8 @@ static inline void must_system(int ok, const char *what)
 		fail_system(what);
 }
 
-/* Loads the libssl that ossl would load, and returns its version ("3.0.19"); the process keeps it. Exits with CANT_RUN if there is
- * none, or if it is older than 3.0. */
+/* Loads the libssl that ossl would load, and returns its version ("3.0.19"); the process keeps it. Exits with CANT_RUN if there
+ * is none, or if it is older than 3.0. */
 const char *library_load(void);
 
 /* What is measured: see package bench's benchmarks of the same names. */

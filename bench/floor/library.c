@@ -1,4 +1,4 @@
-/* Finds the libssl that ossl would: internal/libssl/find.go for Linux, in short. What loads it is internal/libssl/load.c itself. */
+/* Finds the libssl that ossl would: internal/libssl/find.go for Linux, in short. What loads it is internal/libssl/load.c. */
 
 #include "floor.h"
 

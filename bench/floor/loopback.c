@@ -69,11 +69,11 @@ typedef struct {
 	int listener;
 	struct sockaddr_in address;
 	sem_t go, done; /* the server is to begin, and has ended, an operation */
-	/* Of handshakes alone: what the server is to take, and what became of it. Each belongs to who was last told. */
-	int fd, stop;
+	/* What the server is to take, and what became of it; each belongs to the thread that was told last. */
+	int fd, stop; /* of handshakes */
 	end served;
-	int resumed;    /* of connections alone: the server's */
-	int closing;    /* atomic */
+	int resumed; /* of connections: whether the server's was */
+	int closing; /* atomic: no more connections */
 } bench;
 
 static void *serve_handshakes(void *arg)
