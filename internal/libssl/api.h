@@ -291,6 +291,8 @@ typedef struct SHA512state_st SHA512_CTX;
 		const EVP_MD *type, ENGINE *impl)) \
 	X(CRYPTO, OSSL_V1_1_1, ONLY_1_1_1, unsigned char *, HMAC, (const EVP_MD *evp_md, const void *key, int key_len, \
 		const unsigned char *data, size_t data_len, unsigned char *md, unsigned int *md_len)) \
+	X(CRYPTO, OSSL_V3_4, OPTIONAL, int, OSSL_LIB_CTX_get_conf_diagnostics, (OSSL_LIB_CTX *ctx)) \
+	X(CRYPTO, OSSL_V3_4, OPTIONAL, void, OSSL_LIB_CTX_set_conf_diagnostics, (OSSL_LIB_CTX *ctx, int value)) \
 	X(CRYPTO, OSSL_V3_0, OPTIONAL, int, SHA256_Init, (SHA256_CTX *c)) \
 	X(CRYPTO, OSSL_V3_0, OPTIONAL, int, SHA256_Update, (SHA256_CTX *c, const void *data, size_t len)) \
 	X(CRYPTO, OSSL_V3_0, OPTIONAL, int, SHA256_Final, (unsigned char *md, SHA256_CTX *c)) \
