@@ -13,7 +13,8 @@ import (
 )
 
 // TestNestedHandshake has the verification of a client's certificate, which is called from within libssl, shake hands on another
-// connection and export from it, on the same thread and under the names of the outer connection's secrets. Those must stay its own.
+// connection and export from it, on the same thread and under the names of the outer connection's secrets. Those must stay its
+// own.
 func TestNestedHandshake(t *testing.T) {
 	for name, path := range map[string]ossl.RecordPath{"own": ossl.RecordsOwn, "libssl": ossl.RecordsLibssl} {
 		t.Run(name, func(t *testing.T) {

@@ -186,8 +186,8 @@ static int expand(const hash *h, input key, input prefix, input label, input con
 	return ok;
 }
 
-/* The next of the three secrets: HKDF-Extract of the input under what "derived" makes of the secret before. RFC 8446, section 7.1,
- * the left side of its picture. Where there is none before, or no input, there are zeros. */
+/* The next of the three secrets: HKDF-Extract of the input under what "derived" makes of the secret before. RFC 8446,
+ * section 7.1, the left side of its picture. Where there is none before, or no input, there are zeros. */
 static int extract(const inputs *in, uint8_t *out, size_t len)
 {
 	static const uint8_t zeros[MAX_HASH];

@@ -11,8 +11,8 @@ int schedule_setup(void);
 /* Functions in the place of TLS13-KDF's and TLS1-PRF's: provider-kdf(7). For TLS 1.2 and 1.3 only: with SHA-256 and SHA-384. */
 extern OSSL_DISPATCH schedule_tls13_kdf[], schedule_tls1_prf[];
 
-/* Makes a conn see, by takeover_derived, what TLS13-KDF derives on this thread, where it is the one above. NULL: nobody. Returns who
- * saw it before; put that back. Borrow. */
+/* Makes a conn see, by takeover_derived, what TLS13-KDF derives on this thread, where it is the one above. NULL: nobody.
+ * Returns who saw it before; put that back. Borrow. */
 conn *schedule_observe(conn *observer);
 
 #endif

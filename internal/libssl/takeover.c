@@ -86,7 +86,10 @@ void takeover_secret(conn *c, const char *line)
 			have(c, i, secret_of(line + strlen(secrets[i].line), place_of(c, i)));
 }
 
-static int is_label(const char *label, size_t len, const char *name) { return strlen(name) == len && memcmp(label, name, len) == 0; }
+static int is_label(const char *label, size_t len, const char *name)
+{
+	return strlen(name) == len && memcmp(label, name, len) == 0;
+}
 
 void takeover_derived(conn *c, const char *label, size_t label_len, const uint8_t *secret, size_t len)
 {
