@@ -131,7 +131,7 @@ static const char *suite_1_2(const row *r)
 static SSL_CTX *new_ctx(const row *r, int server)
 {
 	static const unsigned char sid_context[] = "floor";
-	SSL_CTX *s = ossl_new_ssl_ctx(0);
+	SSL_CTX *s = ossl_fn.SSL_CTX_new(ossl_fn.TLS_method());
 	/* libssl takes the group of TLS 1.2's ECDSA certificates from the same list. */
 	const char *groups = r->version == OSSL_TLS1_2_VERSION && strcmp(r->cert, "P256") == 0 ? "X25519:P-256" : "X25519";
 	long cache = (long)(OSSL_SSL_SESS_CACHE_NO_INTERNAL | OSSL_SSL_SESS_CACHE_NO_AUTO_CLEAR);

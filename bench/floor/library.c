@@ -3,7 +3,6 @@
 #include "floor.h"
 
 #include "../../internal/libssl/dl.h"
-#include "../../internal/libssl/slim.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -13,10 +12,8 @@
 
 floor_table floor_fn;
 
-/* What load.c and slim.c ask the rest of internal/libssl for. There are no window BIOs here, and no FIPS mode. */
+/* What load.c asks the rest of internal/libssl for. There are no window BIOs here. */
 int ossl_bio_setup(void) { return 1; }
-int fips_ready(void) { return 0; }
-OSSL_LIB_CTX *fips_library(void) { return NULL; }
 
 static ossl_library library;
 
@@ -122,7 +119,6 @@ static int find(void)
 
 const char *library_load(void)
 {
-	const char *slim = getenv("OSSL_SLIM");
 	char report[256];
 	void *ssl;
 
@@ -137,8 +133,5 @@ const char *library_load(void)
 	must(floor_fn.name != NULL, #name " is missing");
 	FLOOR_API(FLOOR_LOAD)
 #undef FLOOR_LOAD
-	/* The library context that ossl has its SSL_CTXs in: without it, OpenSSL 3.0 would have C parse certificates in more time. */
-	if (!slim || strcmp(slim, "off") != 0)
-		ossl_slim_setup();
 	return version_of(&library);
 }
