@@ -42,7 +42,7 @@ func underPolicy(t *testing.T, conf string, check func(t *testing.T), env ...str
 	for _, part := range strings.Split(t.Name(), "/") {
 		parts = append(parts, "^"+regexp.QuoteMeta(part)+"$")
 	}
-	program := samePrefix(t)
+	program := tlstest.Self()
 	cmd := exec.CommandContext(t.Context(), program[0], append(program[1:],
 		"-test.v", "-test.run="+strings.Join(parts, "/"), "-test.timeout=1m")...)
 	// The race detector's default is to sleep for a second before a process ends.
@@ -52,18 +52,6 @@ func underPolicy(t *testing.T, conf string, check func(t *testing.T), env ...str
 	if err != nil || !bytes.Contains(out, []byte("--- PASS: "+t.Name()+" (")) {
 		t.Errorf("%v\n%s", err, out)
 	}
-}
-
-// samePrefix returns how this process was started, without the program's arguments: ci/versions starts it by a program loader,
-// with another OpenSSL and another C library than the system's.
-func samePrefix(t *testing.T) []string {
-	t.Helper()
-	all, err := os.ReadFile("/proc/self/cmdline")
-	if err != nil {
-		t.Fatal(err)
-	}
-	words := strings.Split(strings.TrimSuffix(string(all), "\x00"), "\x00")
-	return slices.Clip(words[:len(words)-len(os.Args)+1])
 }
 
 // An endpoint makes one end of a connection.

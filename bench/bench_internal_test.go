@@ -19,6 +19,29 @@ func forEachPairing(t *testing.T, f func(t *testing.T, p Pair)) {
 	}
 }
 
+// measure uses what newMeasure makes for a while and closes it.
+func measure(t *testing.T, newMeasure func() (Measure, error)) {
+	t.Helper()
+	m, err := newMeasure()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ops, elapsed, err := TimeFor(m, 20*time.Millisecond)
+	if err != nil {
+		t.Error(err)
+	}
+	if ops == 0 || elapsed < 20*time.Millisecond {
+		t.Errorf("%d operations in %v", ops, elapsed)
+	}
+	done, err := m.Close()
+	if err != nil {
+		t.Errorf("Close: %v", err)
+	}
+	if done < ops {
+		t.Errorf("Close says %d operations, TimeFor %d", done, ops)
+	}
+}
+
 func TestMeasures(t *testing.T) {
 	makers := map[string]func(Pair) (Measure, error){
 		"Handshake":   NewHandshake,
@@ -30,25 +53,32 @@ func TestMeasures(t *testing.T) {
 	for name, newMeasure := range makers {
 		t.Run(name, func(t *testing.T) {
 			forEachPairing(t, func(t *testing.T, p Pair) {
-				m, err := newMeasure(p)
-				if err != nil {
-					t.Fatal(err)
-				}
-				ops, elapsed, err := TimeFor(m, 20*time.Millisecond)
-				if err != nil {
-					t.Error(err)
-				}
-				if ops == 0 || elapsed < 20*time.Millisecond {
-					t.Errorf("%d operations in %v", ops, elapsed)
-				}
-				done, err := m.Close()
-				if err != nil {
-					t.Errorf("Close: %v", err)
-				}
-				if done < ops {
-					t.Errorf("Close says %d operations, TimeFor %d", done, ops)
-				}
+				measure(t, func() (Measure, error) { return newMeasure(p) })
 			})
+		})
+	}
+}
+
+// Plain TCP carries data, and has nothing that is TLS's: where that is asked for it is refused instead of left out.
+func TestPlain(t *testing.T) {
+	t.Run("Latency", func(t *testing.T) { measure(t, func() (Measure, error) { return NewLatency(Plain) }) })
+	t.Run("BulkUp", func(t *testing.T) { measure(t, func() (Measure, error) { return NewBulk(Plain, Up, 100_000) }) })
+	t.Run("BulkDown", func(t *testing.T) { measure(t, func() (Measure, error) { return NewBulk(Plain, Down, 1<<10) }) })
+
+	withCert, mixed := Plain, Plain
+	withCert.Cert = P256
+	mixed.Client = Std
+	for name, try := range map[string]func() error{
+		"Handshake":   func() error { _, err := NewHandshake(Plain); return err },
+		"Connections": func() error { _, err := NewConnections(Plain); return err },
+		"SplitCPU":    func() error { _, err := SplitCPU(Plain, LatencyScript(), 1, time.Second); return err },
+		"certificate": func() error { _, err := NewLatency(withCert); return err },
+		"mixed":       func() error { _, err := NewLatency(mixed); return err },
+	} {
+		t.Run(name, func(t *testing.T) {
+			if err := try(); err == nil {
+				t.Error("not refused")
+			}
 		})
 	}
 }

@@ -33,8 +33,10 @@ type row struct {
 }
 
 func (r row) run(b *testing.B) {
-	if _, err := r.pair.Open(); bench.GroupRefused(err) {
-		b.Skip(err) // no such row with this libssl
+	if r.pair != bench.Plain {
+		if _, err := r.pair.Open(); bench.GroupRefused(err) {
+			b.Skip(err) // no such row with this libssl
+		}
 	}
 	baseline, _ := r.crossings(b, func(bench.Measure) {})
 	crossings, ops := r.crossings(b, func(m bench.Measure) {
@@ -95,8 +97,7 @@ func BenchmarkHandshake(b *testing.B) {
 					pair.Cert, pair.Mutual, pair.Kex = cert, mutual, kex
 					run := func(cache string) {
 						pair.NoChainCache = cache == "off"
-						b.Run(fmt.Sprintf("server=%s/client=%s/cert=%s/mutual=%v/kex=%s/chaincache=%s",
-							pair.Server, pair.Client, cert, mutual, kex, cache), row{
+						b.Run(handshakeName(pair, cache), row{
 							pair:   pair,
 							make:   func() (bench.Measure, error) { return bench.NewHandshake(pair) },
 							script: &script,
@@ -112,18 +113,37 @@ func BenchmarkHandshake(b *testing.B) {
 	}
 }
 
+func handshakeName(p bench.Pair, cache string) string {
+	return fmt.Sprintf("server=%s/client=%s/cert=%s/mutual=%v/kex=%s/chaincache=%s", p.Server, p.Client, p.Cert, p.Mutual, p.Kex,
+		cache)
+}
+
+// dataPairs are the pairs whose data is compared: plain TCP, and all pairings with each record path.
+func dataPairs() []bench.Pair {
+	pairs := []bench.Pair{bench.Plain}
+	for _, pair := range bench.Pairings {
+		pair.Cert = bench.P256
+		pairs = append(pairs, pair.RecordPaths()...)
+	}
+	return pairs
+}
+
+// secured returns script, or nil for plain TCP: without a network nothing is left of it whose processor time could be measured.
+func secured(pair bench.Pair, script bench.Script) *bench.Script {
+	if pair == bench.Plain {
+		return nil
+	}
+	return &script
+}
+
 // BenchmarkLatency is a round trip of five bytes each way.
 func BenchmarkLatency(b *testing.B) {
-	script := bench.LatencyScript()
-	for _, pair := range bench.Pairings {
-		for _, pair := range pair.RecordPaths() {
-			pair.Cert = bench.P256
-			b.Run(fmt.Sprintf("server=%s/client=%s%s", pair.Server, pair.Client, pair.RecordKey()), row{
-				pair:   pair,
-				make:   func() (bench.Measure, error) { return bench.NewLatency(pair) },
-				script: &script,
-			}.run)
-		}
+	for _, pair := range dataPairs() {
+		b.Run(fmt.Sprintf("server=%s/client=%s%s", pair.Server, pair.Client, pair.RecordKey()), row{
+			pair:   pair,
+			make:   func() (bench.Measure, error) { return bench.NewLatency(pair) },
+			script: secured(pair, bench.LatencyScript()),
+		}.run)
 	}
 }
 
@@ -154,9 +174,7 @@ func BenchmarkResumption(b *testing.B) {
 						continue // crypto/tls has no such cache, and its clients resume TLS 1.2 by ticket only
 					}
 					pair.Cert, pair.Resume, pair.Version = cert, resume, version
-					name := map[string]string{"": "full", "ticket": "ticket", "id": "id"}[resume]
-					b.Run(fmt.Sprintf("server=%s/client=%s/cert=%s/version=%s/resume=%s", pair.Server, pair.Client, cert,
-						map[uint16]string{tls.VersionTLS12: "1.2", tls.VersionTLS13: "1.3"}[version], name), row{
+					b.Run(resumptionName(pair), row{
 						pair:   pair,
 						make:   func() (bench.Measure, error) { return bench.NewConnections(pair) },
 						script: &script,
@@ -167,6 +185,12 @@ func BenchmarkResumption(b *testing.B) {
 	}
 }
 
+func resumptionName(p bench.Pair) string {
+	version := map[uint16]string{tls.VersionTLS12: "1.2", tls.VersionTLS13: "1.3"}[p.Version]
+	resume := map[string]string{"": "full", "ticket": "ticket", "id": "id"}[p.Resume]
+	return fmt.Sprintf("server=%s/client=%s/cert=%s/version=%s/resume=%s", p.Server, p.Client, p.Cert, version, resume)
+}
+
 // BenchmarkBulk is a stream in one direction, in writes of one size.
 func BenchmarkBulk(b *testing.B) {
 	for _, dir := range []bench.Dir{bench.Up, bench.Down} {
@@ -174,19 +198,15 @@ func BenchmarkBulk(b *testing.B) {
 			name string
 			size int
 		}{{"1KB", 1 << 10}, {"16KB", 16 << 10}, {"1MB", 1 << 20}} {
-			for _, pair := range bench.Pairings {
-				for _, pair := range pair.RecordPaths() {
-					pair.Cert = bench.P256
-					script := bench.BulkScript(dir, write.size)
-					name := fmt.Sprintf("server=%s/client=%s/dir=%s/write=%s%s", pair.Server, pair.Client, dir, write.name,
-						pair.RecordKey())
-					b.Run(name, row{
-						pair:   pair,
-						make:   func() (bench.Measure, error) { return bench.NewBulk(pair, dir, write.size) },
-						script: &script,
-						bytes:  int64(write.size),
-					}.run)
-				}
+			for _, pair := range dataPairs() {
+				name := fmt.Sprintf("server=%s/client=%s/dir=%s/write=%s%s", pair.Server, pair.Client, dir, write.name,
+					pair.RecordKey())
+				b.Run(name, row{
+					pair:   pair,
+					make:   func() (bench.Measure, error) { return bench.NewBulk(pair, dir, write.size) },
+					script: secured(pair, bench.BulkScript(dir, write.size)),
+					bytes:  int64(write.size),
+				}.run)
 			}
 		}
 	}

@@ -3,6 +3,7 @@ package bench
 import (
 	"errors"
 	"io"
+	"net"
 	"sync/atomic"
 )
 
@@ -24,7 +25,7 @@ const readBuffer = 64 << 10
 // so that what the socket's buffers hold is never counted as done.
 type bulk struct {
 	size     int
-	receiver Conn
+	receiver net.Conn
 	buf      []byte
 	ahead    int // bytes read beyond the last operation's
 	started  bool
@@ -40,12 +41,7 @@ type sent struct {
 
 // NewBulk measures a stream in direction dir, sent in writes of size bytes.
 func NewBulk(p Pair, dir Dir, size int) (Measure, error) {
-	ends, tcp, err := p.start()
-	if err != nil {
-		return nil, err
-	}
-	defer tcp.Close()
-	sender, receiver, err := ends.establish(tcp)
+	sender, receiver, err := p.connected()
 	if err != nil {
 		return nil, err
 	}

@@ -73,6 +73,24 @@ func (p Pair) start() (*Ends, *loopback, error) {
 	return ends, tcp, nil
 }
 
+// connected returns both ends of one connection of p, after a first one that warmed it up.
+func (p Pair) connected() (client, server net.Conn, err error) {
+	if p == Plain {
+		tcp, err := newLoopback()
+		if err != nil {
+			return nil, nil, err
+		}
+		defer tcp.Close()
+		return tcp.connect()
+	}
+	ends, tcp, err := p.start()
+	if err != nil {
+		return nil, nil, err
+	}
+	defer tcp.Close()
+	return ends.establish(tcp)
+}
+
 func (h *handshake) Prepare() (int, error) {
 	h.cleanUp()
 	for len(h.ready) < handshakeBatch {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 )
 
 var ping, pong = []byte("PING\n"), []byte("PONG\n")
@@ -11,7 +12,7 @@ var ping, pong = []byte("PING\n"), []byte("PONG\n")
 // A latency measures round trips on one connection: the client writes five
 // bytes, the server answers with five.
 type latency struct {
-	client Conn
+	client net.Conn
 	reply  []byte
 	served chan error
 	ops    int
@@ -19,12 +20,7 @@ type latency struct {
 
 // NewLatency measures round trips.
 func NewLatency(p Pair) (Measure, error) {
-	ends, tcp, err := p.start()
-	if err != nil {
-		return nil, err
-	}
-	defer tcp.Close()
-	client, server, err := ends.establish(tcp)
+	client, server, err := p.connected()
 	if err != nil {
 		return nil, err
 	}
@@ -34,7 +30,7 @@ func NewLatency(p Pair) (Measure, error) {
 }
 
 // answer answers each ping with a pong, until the client closes; then it closes too.
-func answer(c Conn) error {
+func answer(c net.Conn) error {
 	request := make([]byte, len(ping))
 	for {
 		_, err := io.ReadFull(c, request)
@@ -52,7 +48,7 @@ func answer(c Conn) error {
 }
 
 // ask sends a ping and awaits the pong.
-func ask(c Conn, reply []byte) error {
+func ask(c net.Conn, reply []byte) error {
 	if _, err := c.Write(ping); err != nil {
 		return err
 	}

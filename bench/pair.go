@@ -15,7 +15,15 @@ type Impl string
 const (
 	Std  Impl = "std"  // crypto/tls
 	OSSL Impl = "ossl" // this module, on the host's libssl
+
+	// TCP is no TLS at all: what is left is the kernel, Go's scheduler and the measurement itself, which no
+	// implementation can do without. Only [Plain] has it.
+	TCP Impl = "tcp"
 )
+
+// Plain is data over TCP, without TLS. Only [NewLatency] and [NewBulk] take it: there is no handshake, no certificate and nothing
+// else that a Pair could say.
+var Plain = Pair{Server: TCP, Client: TCP}
 
 // A Conn is what both implementations' connections have in common and the
 // measurements need.
@@ -84,7 +92,7 @@ type Ends struct {
 }
 
 // Open makes the configurations of both ends. The error is the
-// implementation's own: ossl's library may be missing, or not have p.Kex.
+// implementation's own: ossl's library may be missing, or not have p.Kex. Plain has none to make, and is refused.
 func (p Pair) Open() (*Ends, error) {
 	if p.Kex == 0 {
 		p.Kex = DefaultKex()
@@ -145,7 +153,7 @@ func (e *Ends) newEnd(impl Impl, server bool, config *tls.Config) (func(net.Conn
 	case impl == OSSL:
 		return e.newOSSLEnd(server, config)
 	}
-	return nil, fmt.Errorf("bench: no implementation %q", impl)
+	return nil, fmt.Errorf("bench: no implementation of TLS is called %q", impl)
 }
 
 // check reports how a connection of e is not what its row's name says.

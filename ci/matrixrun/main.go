@@ -170,6 +170,7 @@ type mode struct {
 	env      []string // in place of what the environment says
 	rootOnly bool     // the core's root package, not those below it
 	fips     bool     // with the FIPS provider configured
+	only     []string // the versions that it is for, or nil for all
 }
 
 var modes = []mode{
@@ -177,6 +178,9 @@ var modes = []mode{
 	{name: "libssl", env: []string{"OSSL_RECORDS=libssl"}, rootOnly: true}, // with libssl's record path
 	// With sessions: clients' records are libssl's until the first ticket or data.
 	{name: "sessions", env: []string{"OSSL_TEST_SESSIONS=1"}, run: "^Test(Differential|Close|Deadlines|Interop)", rootOnly: true},
+	// Without the library context of our own that makes handshakes cheaper: one version from before 3.2, and one since.
+	{name: "not slim", env: []string{"OSSL_SLIM=off"}, run: "^Test(Differential|Interop|Resum|Verification)", rootOnly: true,
+		only: []string{"system", "3.5"}},
 	// FIPS mode by what the program says, and by the environment.
 	{name: "FIPS", run: "FIPS", rootOnly: true, fips: true},
 	{name: "FIPS require", env: []string{"OSSL_FIPS=require"}, run: "FIPS", rootOnly: true, fips: true},
@@ -212,6 +216,9 @@ func rowsOf(versions []version) []planned {
 					continue
 				}
 				m.env = append(slices.Clip(m.env), "OPENSSL_CONF="+v.fipsConfig())
+			}
+			if m.only != nil && !slices.Contains(m.only, v.name) {
+				continue
 			}
 			if v.emulated && m.name != "" {
 				continue // a processor makes a difference to each function, not to which are called

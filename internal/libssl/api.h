@@ -67,6 +67,8 @@ typedef struct ossl_store_info_st OSSL_STORE_INFO;
 typedef struct ossl_store_loader_st OSSL_STORE_LOADER;
 typedef struct ui_method_st UI_METHOD;
 typedef struct evp_md_ctx_st EVP_MD_CTX;
+typedef struct SHA256state_st SHA256_CTX;
+typedef struct SHA512state_st SHA512_CTX;
 
 /* 1.1.1 lacks some consts that 3.0 added; calls are the same. ci/headers defines this as empty for 1.1.1. */
 #ifndef OSSL_CONST_SINCE_3_0
@@ -289,6 +291,14 @@ typedef struct evp_md_ctx_st EVP_MD_CTX;
 		const EVP_MD *type, ENGINE *impl)) \
 	X(CRYPTO, OSSL_V1_1_1, ONLY_1_1_1, unsigned char *, HMAC, (const EVP_MD *evp_md, const void *key, int key_len, \
 		const unsigned char *data, size_t data_len, unsigned char *md, unsigned int *md_len)) \
+	X(CRYPTO, OSSL_V3_4, OPTIONAL, int, OSSL_LIB_CTX_get_conf_diagnostics, (OSSL_LIB_CTX *ctx)) \
+	X(CRYPTO, OSSL_V3_4, OPTIONAL, void, OSSL_LIB_CTX_set_conf_diagnostics, (OSSL_LIB_CTX *ctx, int value)) \
+	X(CRYPTO, OSSL_V3_0, OPTIONAL, int, SHA256_Init, (SHA256_CTX *c)) \
+	X(CRYPTO, OSSL_V3_0, OPTIONAL, int, SHA256_Update, (SHA256_CTX *c, const void *data, size_t len)) \
+	X(CRYPTO, OSSL_V3_0, OPTIONAL, int, SHA256_Final, (unsigned char *md, SHA256_CTX *c)) \
+	X(CRYPTO, OSSL_V3_0, OPTIONAL, int, SHA384_Init, (SHA512_CTX *c)) \
+	X(CRYPTO, OSSL_V3_0, OPTIONAL, int, SHA384_Update, (SHA512_CTX *c, const void *data, size_t len)) \
+	X(CRYPTO, OSSL_V3_0, OPTIONAL, int, SHA384_Final, (unsigned char *md, SHA512_CTX *c)) \
 	/* The slim library context: OSSL_PROVIDER(3), provider-base(7), SSL_CTX_new(3), NCONF_load(3), EVP_MD_fetch(3) */ \
 	X(SSL, OSSL_V3_0, REQUIRED, SSL_CTX *, SSL_CTX_new_ex, (OSSL_LIB_CTX *libctx, const char *propq, const SSL_METHOD *meth)) \
 	X(CRYPTO, OSSL_V3_0, REQUIRED, int, OSSL_PROVIDER_do_all, \
@@ -580,6 +590,7 @@ typedef struct evp_md_ctx_st EVP_MD_CTX;
 	K(OSSL_V1_1_1, X509_CHECK_FLAG_NEVER_CHECK_SUBJECT, 0x20) \
 	K(OSSL_V1_1_1, EVP_CTRL_AEAD_GET_TAG, 0x10) \
 	K(OSSL_V1_1_1, EVP_CTRL_AEAD_SET_TAG, 0x11) \
+	K(OSSL_V3_0, EVP_KDF_HKDF_MODE_EXTRACT_ONLY, 1) \
 	K(OSSL_V3_0, EVP_KDF_HKDF_MODE_EXPAND_ONLY, 2) \
 	K(OSSL_V1_1_1, SSL_AD_UNEXPECTED_MESSAGE, 10) \
 	K(OSSL_V1_1_1, SSL_AD_BAD_RECORD_MAC, 20) \
@@ -610,11 +621,25 @@ typedef struct evp_md_ctx_st EVP_MD_CTX;
 	K(OSSL_V1_1_1, X509_V_ERR_APPLICATION_VERIFICATION, 50) \
 	/* Providers: openssl/core_dispatch.h and core.h */ \
 	K(OSSL_V3_0, OSSL_OP_DIGEST, 1) \
+	K(OSSL_V3_0, OSSL_OP_KDF, 4) \
+	K(OSSL_V3_0, OSSL_OP_RAND, 5) \
 	K(OSSL_V3_0, OSSL_OP_KEYMGMT, 10) \
 	K(OSSL_V3_0, OSSL_OP_SIGNATURE, 12) \
 	K(OSSL_V3_0, OSSL_OP_DECODER, 21) \
 	K(OSSL_V3_0, OSSL_FUNC_PROVIDER_QUERY_OPERATION, 1027) \
 	K(OSSL_V3_0, OSSL_FUNC_PROVIDER_GET_CAPABILITIES, 1030) \
+	K(OSSL_V3_0, OSSL_FUNC_KDF_NEWCTX, 1) \
+	K(OSSL_V3_0, OSSL_FUNC_KDF_FREECTX, 3) \
+	K(OSSL_V3_0, OSSL_FUNC_KDF_RESET, 4) \
+	K(OSSL_V3_0, OSSL_FUNC_KDF_DERIVE, 5) \
+	K(OSSL_V3_0, OSSL_FUNC_KDF_SET_CTX_PARAMS, 11) \
+	K(OSSL_V3_0, OSSL_FUNC_RAND_NEWCTX, 1) \
+	K(OSSL_V3_0, OSSL_FUNC_RAND_FREECTX, 2) \
+	K(OSSL_V3_0, OSSL_FUNC_RAND_INSTANTIATE, 3) \
+	K(OSSL_V3_0, OSSL_FUNC_RAND_UNINSTANTIATE, 4) \
+	K(OSSL_V3_0, OSSL_FUNC_RAND_GENERATE, 5) \
+	K(OSSL_V3_0, OSSL_FUNC_RAND_ENABLE_LOCKING, 8) \
+	K(OSSL_V3_0, OSSL_FUNC_RAND_GET_CTX_PARAMS, 15) \
 	K(OSSL_V3_0, OSSL_FUNC_KEYMGMT_NEW, 1) \
 	K(OSSL_V3_0, OSSL_FUNC_KEYMGMT_FREE, 10) \
 	K(OSSL_V3_0, OSSL_FUNC_KEYMGMT_GET_PARAMS, 11) \

@@ -472,7 +472,7 @@ int ossl_ctx_set_callbacks(ossl_ctx *ctx)
 	ossl_fn.SSL_CTX_set_client_hello_cb(ctx->ssl, on_client_hello, NULL);
 	if (ctx->want_cert)
 		ossl_fn.SSL_CTX_set_cert_cb(ctx->ssl, on_cert, NULL);
-	if (ctx->want_keylog || ctx->own_records)
+	if (ctx->want_keylog || (ctx->own_records && !ctx->observes))
 		ossl_fn.SSL_CTX_set_keylog_callback(ctx->ssl, on_keylog);
 	ossl_fn.SSL_CTX_set_alpn_select_cb(ctx->ssl, on_alpn, NULL);
 	ossl_fn.SSL_CTX_callback_ctrl(ctx->ssl, OSSL_SSL_CTRL_SET_TLSEXT_STATUS_REQ_CB, (void (*)(void))on_status);

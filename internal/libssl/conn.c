@@ -1,6 +1,6 @@
 /* Connections: one function for each operation, one crossing for each call. */
 
-#include "private.h"
+#include "schedule.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -272,6 +272,7 @@ static ossl_step refuse(conn *c)
 static ossl_step handshake(conn *c, const uint8_t *in, size_t in_len, uint8_t *out, size_t out_cap, ossl_facts *facts)
 {
 	ossl_step step = {.status = OSSL_DONE};
+	conn *observer;
 	int ret;
 
 	begin(c, in, in_len, out, out_cap);
@@ -280,7 +281,9 @@ static ossl_step handshake(conn *c, const uint8_t *in, size_t in_len, uint8_t *o
 		return end(c, step);
 	}
 	refuse_begin(c);
+	observer = schedule_observe(c->ctx->observes ? c : NULL);
 	ret = ossl_fn.SSL_do_handshake(c->ssl);
+	schedule_observe(observer);
 	if (c->refused)
 		return end(c, refuse(c));
 	if (ret != 1)
@@ -490,16 +493,17 @@ ossl_step ossl_conn_key_update(ossl_conn *pub, int request)
 int ossl_conn_export(ossl_conn *pub, uint8_t *out, size_t len, const char *label, size_t label_len, const uint8_t *context,
 	size_t context_len, int use_context)
 {
-	conn *c = of(pub);
+	conn *c = of(pub), *observer;
 	int ok;
 
 	ossl_fn.ERR_clear_error();
-	if (!c->ssl) {
+	/* The label is the user's; and a callback of another connection's handshake may be where this is called from. */
+	observer = schedule_observe(NULL);
+	if (c->ssl)
+		ok = ossl_fn.SSL_export_keying_material(c->ssl, out, len, label, label_len, context, context_len, use_context) == 1;
+	else
 		ok = takeover_export(c, out, len, label, label_len, context, context_len, use_context);
-		ossl_drain_errors(c->pub.errors);
-		return ok;
-	}
-	ok = ossl_fn.SSL_export_keying_material(c->ssl, out, len, label, label_len, context, context_len, use_context) == 1;
+	schedule_observe(observer);
 	ossl_drain_errors(c->pub.errors);
 	return ok;
 }

@@ -109,6 +109,7 @@ static const char *configure(ossl_ctx *ctx, const ossl_ctx_params *p)
 ossl_ctx *ossl_ctx_new(const ossl_ctx_params *p, unsigned long *errors, const char **failed)
 {
 	ossl_ctx *ctx = calloc(1, sizeof *ctx);
+	int slim;
 
 	*failed = "memory";
 	ossl_fn.ERR_clear_error();
@@ -132,7 +133,8 @@ ossl_ctx *ossl_ctx_new(const ossl_ctx_params *p, unsigned long *errors, const ch
 	ctx->alpn = copy_of(p->alpn, p->alpn_len);
 	ctx->alpn_len = p->alpn_len;
 	ctx->alpn_by_client = p->alpn_by_client;
-	ctx->ssl = ossl_new_ssl_ctx(p->fips);
+	ctx->ssl = ossl_new_ssl_ctx(p->fips, &slim);
+	ctx->observes = slim && ctx->own_records && !ctx->want_keylog;
 	if (ctx->ssl && ctx->alpn && (ctx->sigalgs || !p->sigalgs) && (ctx->client_sigalgs || !p->client_sigalgs)) {
 		*failed = configure(ctx, p);
 		if (!*failed) {
@@ -221,7 +223,7 @@ int ossl_ctx_security_level(ossl_ctx *ctx) { return ossl_fn.SSL_CTX_get_security
 
 int ossl_has_group(const char *name, int fips)
 {
-	SSL_CTX *s = ossl_new_ssl_ctx(fips);
+	SSL_CTX *s = ossl_new_ssl_ctx(fips, NULL);
 	int ok = s && ossl_fn.SSL_CTX_ctrl(s, OSSL_SSL_CTRL_SET_GROUPS_LIST, 0, (void *)name) == 1;
 
 	ossl_fn.SSL_CTX_free(s);

@@ -1,6 +1,7 @@
 /* Key derivation: libcrypto's own functions for it on 3.0 and later, HMAC on 1.1.1. */
 
 #include "provider.h"
+#include "slim.h"
 #include "traffic.h"
 
 #include <stdlib.h>
@@ -78,6 +79,8 @@ static void try_whole_nonce(algorithms *a)
 
 int algorithms_fetch(algorithms *a, OSSL_LIB_CTX *lib, int fips)
 {
+	OSSL_LIB_CTX *kdfs;
+
 	memset(a, 0, sizeof *a);
 	a->lib = lib;
 	if (!ossl_fn.EVP_CIPHER_fetch) {
@@ -94,8 +97,9 @@ int algorithms_fetch(algorithms *a, OSSL_LIB_CTX *lib, int fips)
 	a->aead[AES_128_GCM] = ossl_fn.EVP_CIPHER_fetch(lib, "AES-128-GCM", NULL);
 	a->aead[AES_256_GCM] = ossl_fn.EVP_CIPHER_fetch(lib, "AES-256-GCM", NULL);
 	a->aead[CHACHA20_POLY1305] = ossl_fn.EVP_CIPHER_fetch(lib, "ChaCha20-Poly1305", NULL);
-	a->expand = ossl_fn.EVP_KDF_fetch(lib, "TLS13-KDF", NULL);
-	a->prf = ossl_fn.EVP_KDF_fetch(lib, "TLS1-PRF", NULL);
+	kdfs = fips || lib ? lib : ossl_slim_library();
+	a->expand = ossl_fn.EVP_KDF_fetch(kdfs, "TLS13-KDF", NULL);
+	a->prf = ossl_fn.EVP_KDF_fetch(kdfs, "TLS1-PRF", NULL);
 	a->hash[0] = ossl_fn.EVP_MD_fetch(lib, "SHA2-256", NULL);
 	a->hash[1] = ossl_fn.EVP_MD_fetch(lib, "SHA2-384", NULL);
 	a->fips = fips || ossl_fn.EVP_default_properties_is_fips_enabled(lib) == 1;

@@ -14,8 +14,8 @@ import (
 // or the path of a folder that holds it.
 const EnvLibrary = "OSSL_LIBRARY"
 
-// EnvSlim names the environment variable that, set to "off" before the library is loaded, keeps OpenSSL 3.0 and 3.1 from using a
-// library context that offers only what TLS needs of the default provider: a matter of speed only, see slim.c.
+// EnvSlim names the environment variable that, set to "off" before the library is loaded, keeps OpenSSL 3.0 and later from using
+// a library context that has less and cheaper than the default provider: a matter of speed only, see slim.c.
 const EnvSlim = "OSSL_SLIM"
 
 // A LoadError tells every library that was tried and why it was not used.

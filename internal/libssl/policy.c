@@ -135,7 +135,7 @@ uint8_t *ossl_policy_read(const char *file, size_t *len, const char **problem, u
 
 	*problem = NULL;
 	ossl_fn.ERR_clear_error();
-	s = ossl_new_ssl_ctx(0);
+	s = ossl_new_ssl_ctx(0, NULL);
 	if (s && (access(file, F_OK) == 0 || (errno != ENOENT && errno != ENOTDIR))) { /* libcrypto does without */
 		conf = ossl_fn.NCONF_new(NULL);
 		if (!conf || ossl_fn.NCONF_load(conf, file, NULL) != 1)

@@ -41,6 +41,7 @@ struct ossl_ctx {
 	size_t alpn_len;
 	int client_auth;
 	uint8_t want_hello, want_cert, want_keylog, verify_pauses, own_records, alpn_by_client;
+	uint8_t observes; /* connections see their secrets when they are derived, and need no key log for them */
 	algorithms algorithms; /* if own_records */
 	uint8_t tickets, cached, keep_sessions, max_tls13, policy[32];
 	ticket_ring *ring; /* if tickets */
@@ -101,7 +102,10 @@ typedef struct {
 
 enum { HAVE_CLIENT = 1, HAVE_SERVER = 2, HAVE_EXPORTER = 4 };
 
+/* Takes a secret from a key-log line. */
 void takeover_secret(conn *c, const char *line);
+/* Takes a secret when it is derived. label needs no end. */
+void takeover_derived(conn *c, const char *label, size_t label_len, const uint8_t *secret, size_t len);
 void takeover_sent(conn *c, const uint8_t *p, size_t n);
 void takeover_message(conn *c, int sent, int content_type, const uint8_t *p, size_t len);
 int takeover(conn *c, ossl_facts *f);
@@ -150,8 +154,8 @@ uint16_t session_group(const conn *c);
 /* The server's choice among the client's protocols. Returns 1 with what was selected, 0 for none, -1 to refuse. */
 int alpn_select(const ossl_ctx *ctx, const uint8_t *in, size_t in_len, const uint8_t **out, uint8_t *out_len);
 
-/* Makes an SSL_CTX, in the library context that serves best: slim.c. */
-SSL_CTX *ossl_new_ssl_ctx(int fips);
+/* Makes an SSL_CTX, in the library context that serves best: slim.c. slim: set to whether that is the slim one; nullable. */
+SSL_CTX *ossl_new_ssl_ctx(int fips, int *slim);
 
 /* The library context of FIPS mode, NULL if it was not set up, or on 1.1.1, which has none: fips.c. */
 OSSL_LIB_CTX *fips_library(void);

@@ -1,42 +1,47 @@
 /*
- * The slim library context: what makes handshakes with OpenSSL 3.0 and 3.1 cheaper.
+ * The slim library context: what makes handshakes with OpenSSL 3.0 and later cheaper.
  *
- * Before 3.2, whenever a certificate is parsed, libcrypto collects all key managements and all decoders of the library
- * context (58 in Debian 12's) to find the one that reads its public key: 105 us a certificate on a machine where all else of
- * the parsing takes less than 30. So SSL_CTXs, and with them the certificates that peers send, live in a library context
- * whose only provider hands on what the default provider has, but of decoders and key managements only those that a peer's
- * certificate and TLS can need.
+ * SSL_CTXs, and with them the certificates that peers send, live in a library context whose only provider hands on what the
+ * default provider has, but for what costs TLS too much there:
+ *
+ *  - Key schedules. A handshake derives some 15 secrets at each end, and most of what that takes is libcrypto's way to a hash:
+ *    fetching, copying, allocating. TLS13-KDF and TLS1-PRF are schedule.c's: a sixth less for a full handshake, a fifth for one
+ *    that is resumed.
+ *  - On 3.0 and 3.1, decoders. Before 3.2, whenever a certificate is parsed, libcrypto collects all key managements and all
+ *    decoders of the library context (58 in Debian 12's) to find the one that reads its public key: 105 us a certificate on a
+ *    machine where all else of the parsing takes less than 30. Here it finds only those that a peer's certificate and TLS can
+ *    need. 3.2 and later keep the decoders they found, and get them all.
  *
  * Why it is safe:
  *
- *  - Not a line of cryptography is another: every algorithm is the default provider's own table and runs with the default
- *    provider's own context. Digests, ciphers, MACs, KDFs, key exchanges, signatures, asymmetric ciphers, random generators
- *    and the list of groups are handed on whole.
- *  - Left out are decoders of anything but a DER SubjectPublicKeyInfo; keys on the SM2 curve, which Go's x509 refuses as
- *    well; and key managements that no certificate has and libssl doesn't use (see unused). Own certificates and private
- *    keys, and all other use of OpenSSL in the process, stay in the default library context: libcrypto carries a key's value
- *    over when it first signs for an SSL_CTX and keeps that with the key.
- *  - Random numbers: keys come from the default library context's generators, since that is where the default provider's
- *    algorithms look. Hello randoms, session ids and the IVs of CBC come from the slim context's own, which are the same CTR-
- *    DRBGs, seeded from the same source: the operating system.
+ *  - The cryptography is the default provider's own: digests, ciphers, MACs, key exchanges, signatures, asymmetric ciphers and
+ *    the list of groups are handed on whole, as the tables they are, and run with the default provider's own context. What a key
+ *    schedule does with a hash is written anew; before it is used, it has to give the very bytes that the default provider gives,
+ *    over inputs as TLS has them, and it knows the two hashes of TLS 1.2 and 1.3 and no other.
+ *  - Left out, on 3.0 and 3.1, are decoders of anything but a DER SubjectPublicKeyInfo; keys on the SM2 curve, which Go's x509
+ *    refuses as well; and key managements that no certificate has and libssl doesn't use (see unused). Own certificates and
+ *    private keys, and all other use of OpenSSL in the process, stay in the default library context: libcrypto carries a key's
+ *    value over when it first signs for an SSL_CTX and keeps that with the key.
+ *  - Random numbers come from the default library context's generators: keys, since that is where the default provider's
+ *    algorithms look, and hello randoms, session IDs and IVs by slimrand.c.
  *  - What openssl.cnf says of TLS (ssl_conf: MinProtocol, CipherString, ...) is kept once for the process, and applied to
  *    SSL_CTXs of every library context. TestSlimKeepsPolicy pins that.
  *  - The slim context and a reference to the default provider are kept until the process ends, so nothing here is ever
  *    unloaded. The tables are made before they are used and never changed: libcrypto asks for them from any thread.
  *
- * When it is used: the library is 3.0 or 3.1; openssl.cnf, if there is one, sets up nothing but providers, TLS and names of
+ * When it is used: the library is 3.0 or later; openssl.cnf, if there is one, sets up nothing but providers, TLS and names of
  * objects; the one active provider is "default", and libcrypto's own; default properties restrict nothing. What is fetched of
  * the default provider here has the same properties throughout, so a default query admits all of it or none: that one digest
  * can be fetched, and that FIPS is not asked for, tells enough. All but the file is looked at again for each new context,
  * since other code in the process may load a provider at any time: SSL_CTXs are then made in the default library context.
  *
- * What turns it off: OSSL_SLIM=off in the environment, and every doubt about the conditions above. 3.2 and later keep the
- * decoders they found, so there is nothing to gain there; this file may go with the support of 3.1.
+ * What turns it off: OSSL_SLIM=off in the environment, and every doubt about the conditions above.
  */
 
 #include "dl.h"
 #include "private.h"
 #include "provider.h"
+#include "schedule.h"
 #include "slim.h"
 
 #include <errno.h>
@@ -49,7 +54,8 @@ static const char provider_name[] = "ossl-slim";
 /* Written by ossl_slim_setup only. The library context is NULL if it is not used. */
 static OSSL_LIB_CTX *library;
 static const OSSL_PROVIDER *host; /* the default provider of the default library context */
-static OSSL_ALGORITHM *decoders, *key_managements;
+static OSSL_ALGORITHM *generators, *key_derivations;
+static OSSL_ALGORITHM *decoders, *key_managements; /* NULL from 3.2 on: the default provider's own */
 
 /* Whether an entry of a table has this name; its names are separated by colons. */
 static int is_named(const OSSL_ALGORITHM *a, const char *name)
@@ -108,15 +114,44 @@ static OSSL_ALGORITHM *pick(int operation, int (*wanted)(const OSSL_ALGORITHM *)
 	return NULL;
 }
 
+static int wanted_whole(const OSSL_ALGORITHM *a)
+{
+	(void)a;
+	return 1;
+}
+
+/* Puts functions in the place of those that a table has for a name. Returns 1, or 0 if there is no such name. */
+static int replace(OSSL_ALGORITHM *table, const char *name, const OSSL_DISPATCH *functions)
+{
+	int found = 0;
+
+	for (; table && table->names; table++)
+		if (is_named(table, name)) {
+			table->functions = functions;
+			found = 1;
+		}
+	return found;
+}
+
 /* The provider: provider-base(7). */
 
 static const OSSL_ALGORITHM *provider_query(void *provider, int operation, int *no_cache)
 {
+	const OSSL_ALGORITHM *ours = NULL;
+
 	(void)provider;
-	if (operation != OSSL_OSSL_OP_DECODER && operation != OSSL_OSSL_OP_KEYMGMT)
+	if (operation == OSSL_OSSL_OP_RAND)
+		ours = generators;
+	else if (operation == OSSL_OSSL_OP_KDF)
+		ours = key_derivations;
+	else if (operation == OSSL_OSSL_OP_DECODER)
+		ours = decoders;
+	else if (operation == OSSL_OSSL_OP_KEYMGMT)
+		ours = key_managements;
+	if (!ours)
 		return ossl_fn.OSSL_PROVIDER_query_operation(host, operation, no_cache);
 	*no_cache = 0;
-	return operation == OSSL_OSSL_OP_DECODER ? decoders : key_managements;
+	return ours;
 }
 
 static int provider_capabilities(void *provider, const char *capability, int (*cb)(const OSSL_PARAM *, void *), void *arg)
@@ -175,6 +210,10 @@ static int is_plain_file(const char *file)
 	conf = ossl_fn.NCONF_new(NULL);
 	if (!conf || ossl_fn.NCONF_load(conf, file, NULL) != 1)
 		goto done;
+	/* Whether libssl refuses a policy that it can't carry out is said by library context, since 3.2; see ossl_slim_library. */
+	if (ossl_fn.OpenSSL_version_num() >= OSSL_V3_2 && !ossl_fn.OSSL_LIB_CTX_set_conf_diagnostics &&
+		ossl_fn.NCONF_get_string(conf, NULL, "config_diagnostics"))
+		goto done;
 	plain = 1;
 	name = ossl_fn.NCONF_get_string(conf, NULL, "openssl_conf");
 	modules = name ? (OPENSSL_STACK *)ossl_fn.NCONF_get_section(conf, name) : NULL;
@@ -215,10 +254,20 @@ static OSSL_LIB_CTX *make(void)
 	OSSL_LIB_CTX *lib;
 	size_t n = 0;
 
-	decoders = pick((int)OSSL_OSSL_OP_DECODER, wanted_decoder);
-	key_managements = pick((int)OSSL_OSSL_OP_KEYMGMT, wanted_key_management);
-	if (!decoders || !key_managements)
+	if (!schedule_setup())
 		return NULL;
+	slim_random_setup();
+	generators = pick((int)OSSL_OSSL_OP_RAND, wanted_whole);
+	key_derivations = pick((int)OSSL_OSSL_OP_KDF, wanted_whole);
+	if (!replace(generators, "CTR-DRBG", slim_random) || !replace(key_derivations, "TLS13-KDF", schedule_tls13_kdf) ||
+		!replace(key_derivations, "TLS1-PRF", schedule_tls1_prf))
+		return NULL;
+	if (ossl_fn.OpenSSL_version_num() < OSSL_V3_2) {
+		decoders = pick((int)OSSL_OSSL_OP_DECODER, wanted_decoder);
+		key_managements = pick((int)OSSL_OSSL_OP_KEYMGMT, wanted_key_management);
+		if (!decoders || !key_managements)
+			return NULL;
+	}
 	PUT(provider_functions, n, PROVIDER_QUERY_OPERATION, provider_query);
 	PUT(provider_functions, n, PROVIDER_GET_CAPABILITIES, provider_capabilities);
 	lib = ossl_fn.OSSL_LIB_CTX_new();
@@ -233,7 +282,7 @@ int ossl_slim_setup(void)
 {
 	unsigned long version = ossl_fn.OpenSSL_version_num();
 
-	if (version < OSSL_V3_0 || version >= OSSL_V3_2)
+	if (version < OSSL_V3_0)
 		return 0;
 	ossl_fn.ERR_clear_error();
 	if (is_plain_config() && is_plain()) {
@@ -245,15 +294,32 @@ int ossl_slim_setup(void)
 	return library != NULL;
 }
 
-SSL_CTX *ossl_new_ssl_ctx(int fips)
+OSSL_LIB_CTX *ossl_slim_library(void)
+{
+	if (!library || !is_plain())
+		return NULL;
+	if (ossl_fn.OSSL_LIB_CTX_get_conf_diagnostics && ossl_fn.OSSL_LIB_CTX_set_conf_diagnostics) {
+		int strict = ossl_fn.OSSL_LIB_CTX_get_conf_diagnostics(NULL);
+
+		if (ossl_fn.OSSL_LIB_CTX_get_conf_diagnostics(library) != strict)
+			ossl_fn.OSSL_LIB_CTX_set_conf_diagnostics(library, strict);
+	}
+	return library;
+}
+
+SSL_CTX *ossl_new_ssl_ctx(int fips, int *is_slim)
 {
 	const SSL_METHOD *method = ossl_fn.TLS_method();
+	OSSL_LIB_CTX *slim;
 
+	if (is_slim)
+		*is_slim = 0;
 	if (fips && !fips_ready())
 		return NULL;
 	if (fips && fips_library())
 		return ossl_fn.SSL_CTX_new_ex(fips_library(), NULL, method);
-	if (library && is_plain())
-		return ossl_fn.SSL_CTX_new_ex(library, NULL, method);
-	return ossl_fn.SSL_CTX_new(method);
+	slim = ossl_slim_library();
+	if (is_slim)
+		*is_slim = slim != NULL;
+	return slim ? ossl_fn.SSL_CTX_new_ex(slim, NULL, method) : ossl_fn.SSL_CTX_new(method);
 }

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/ossl-go/ossl/internal/libssl"
+	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
 const slimReportEnv = "OSSL_TEST_SLIM_REPORT"
@@ -64,7 +65,7 @@ func printSlimReport() error {
 func slimLibrary(t *testing.T) *libssl.Library {
 	t.Helper()
 	lib := load(t)
-	if lib.Number >= libssl.Version3_0 && lib.Number < libssl.Version3_2 {
+	if lib.Number >= libssl.Version3_0 {
 		return lib
 	}
 	if lib.Slim {
@@ -86,7 +87,8 @@ func slimReport(t *testing.T, lib *libssl.Library, conf string, env ...string) (
 
 func slimReportOf(t *testing.T, lib *libssl.Library, env ...string) (slim bool, rest string) {
 	t.Helper()
-	cmd := exec.Command(os.Args[0])
+	program := tlstest.Self()
+	cmd := exec.Command(program[0], program[1:]...)
 	cmd.Env = append(slices.DeleteFunc(os.Environ(), func(v string) bool {
 		return strings.HasPrefix(v, libssl.EnvSlim+"=") || strings.HasPrefix(v, "OPENSSL_CONF=")
 	}), slimReportEnv+"=1", libssl.EnvLibrary+"="+lib.Path, "GORACE=atexit_sleep_ms=0") // else each sleeps a second

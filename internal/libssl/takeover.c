@@ -2,8 +2,9 @@
  * Taking an established connection over from libssl: its traffic keys and sequence numbers become the conn's own, and the SSL is
  * freed. There is no API for it, so each part is gathered while the handshake runs:
  *
- *  - TLS 1.3's traffic secrets and exporter secret come by the key-log callback, SSL_CTX_set_keylog_callback(3). They stay in the
- *    conn. TLS 1.2's keys are derived again, from the session's master secret and the randoms.
+ *  - TLS 1.3's traffic secrets and exporter secret are seen when they are derived, if that is schedule.c's to do, or else come by
+ *    the key-log callback, SSL_CTX_set_keylog_callback(3), for which 3.0 writes each byte with a sprintf of its own. They stay in
+ *    the conn. TLS 1.2's keys are derived again, from the session's master secret and the randoms.
  *  - Sequence numbers are counts of the records since the keys changed, by the message callback, SSL_CTX_set_msg_callback(3):
  *    since Finished in TLS 1.3, since ChangeCipherSpec in TLS 1.2. The key-log callback comes at other moments.
  *  - The explicit nonces that GCM has in TLS 1.2 start anywhere: the last one sent is in the clear in the record it was sent in.
@@ -45,37 +46,66 @@ static size_t secret_of(const char *line, uint8_t *to)
 	return *line ? 0 : n;
 }
 
-/* Takes a secret from a key-log line. */
+/* The secrets that a takeover is made of, by their names in the key log and in RFC 8446, section 7.1. */
+static const struct {
+	const char *line, *label;
+	uint8_t bit;
+} secrets[] = {
+	{"CLIENT_TRAFFIC_SECRET_0 ", "c ap traffic", HAVE_CLIENT},
+	{"SERVER_TRAFFIC_SECRET_0 ", "s ap traffic", HAVE_SERVER},
+	{"EXPORTER_SECRET ", "exp master", HAVE_EXPORTER},
+};
+
+enum { SECRETS = sizeof secrets / sizeof secrets[0] };
+
+/* Where the i-th of them goes. */
+static uint8_t *place_of(conn *c, size_t i)
+{
+	if (secrets[i].bit == HAVE_EXPORTER)
+		return c->exporter;
+	return (secrets[i].bit == HAVE_SERVER) == c->server ? c->write.secret : c->read.secret;
+}
+
+static void have(conn *c, size_t i, size_t len)
+{
+	if (len == 0)
+		return;
+	c->secret_len[i] = (uint8_t)len;
+	c->secrets |= secrets[i].bit;
+}
+
 void takeover_secret(conn *c, const char *line)
 {
 	static const char handshake[] = "CLIENT_HANDSHAKE_TRAFFIC_SECRET ";
-	static const struct {
-		const char *label;
-		uint8_t bit;
-	} lines[] = {
-		{"CLIENT_TRAFFIC_SECRET_0 ", HAVE_CLIENT},
-		{"SERVER_TRAFFIC_SECRET_0 ", HAVE_SERVER},
-		{"EXPORTER_SECRET ", HAVE_EXPORTER},
-	};
-	uint8_t *to;
-	size_t i, n;
+	size_t i;
 
 	if (!c->server && strncmp(line, handshake, sizeof handshake - 1) == 0)
 		c->handshake_secret_len = (uint8_t)secret_of(line + sizeof handshake - 1, c->handshake_secret);
-	for (i = 0; i < sizeof lines / sizeof lines[0]; i++)
-		if (strncmp(line, lines[i].label, strlen(lines[i].label)) == 0)
-			break;
-	if (i == sizeof lines / sizeof lines[0])
+	for (i = 0; i < SECRETS; i++)
+		if (strncmp(line, secrets[i].line, strlen(secrets[i].line)) == 0)
+			have(c, i, secret_of(line + strlen(secrets[i].line), place_of(c, i)));
+}
+
+static int is_label(const char *label, size_t len, const char *name)
+{
+	return strlen(name) == len && memcmp(label, name, len) == 0;
+}
+
+void takeover_derived(conn *c, const char *label, size_t label_len, const uint8_t *secret, size_t len)
+{
+	size_t i;
+
+	if (label_len == 0 || len > MAX_SECRET)
 		return;
-	if (lines[i].bit == HAVE_EXPORTER)
-		to = c->exporter;
-	else
-		to = (lines[i].bit == HAVE_SERVER) == c->server ? c->write.secret : c->read.secret;
-	n = secret_of(line + strlen(lines[i].label), to);
-	if (n == 0)
-		return;
-	c->secret_len[i] = (uint8_t)n;
-	c->secrets |= lines[i].bit;
+	if (!c->server && is_label(label, label_len, "c hs traffic")) {
+		memcpy(c->handshake_secret, secret, len);
+		c->handshake_secret_len = (uint8_t)len;
+	}
+	for (i = 0; i < SECRETS; i++)
+		if (is_label(label, label_len, secrets[i].label)) {
+			memcpy(place_of(c, i), secret, len);
+			have(c, i, len);
+		}
 }
 
 /* Follows the records in a stream of output, to have the header and the first bytes of the last one. */

@@ -5,7 +5,9 @@
 //	ratios FILE...
 //
 // A ratio is that of the medians. Beside it is the range of the ratios within
-// a round: the i-th line of one benchmark over the i-th of the other.
+// a round: the i-th line of one benchmark over the i-th of the other. A floor is
+// the ratio of what no binding can beat, where that was measured in the same rounds:
+// the same handshake in C alone, or the same data over TCP without TLS.
 package main
 
 import (
@@ -54,6 +56,9 @@ func run(w io.Writer, files []string, minimum int) error {
 		if n := results.rounds(name); n < minimum {
 			return fmt.Errorf("%s has %d rounds, not %d", name, n, minimum)
 		}
+	}
+	if err := results.checkFloors(); err != nil {
+		return err
 	}
 	out := bufio.NewWriter(w)
 	results.write(out)

@@ -49,6 +49,14 @@ func TestRefused(t *testing.T) {
 		"failed":      {"BenchmarkX-2 1 5 ns/op\n--- FAIL: BenchmarkY\n", 1, "failed"},
 		"few rounds":  {"BenchmarkX-2 1 5 ns/op\n", 10, "has 1 rounds, not 10"},
 		"not a value": {"BenchmarkX-2 1 five ns/op\n", 1, "invalid syntax"},
+		"floor of another library": {
+			"libssl: 3.5.7\nBenchmarkHandshake/server=std/client=std-2 1 5 ns/op\n" +
+				"libssl: 3.0.19\nBenchmarkHandshake/server=c/client=c-2 1 5 ns/op\n", 1, "3.5.7 or 3.0.19",
+		},
+		"floor of other rounds": {
+			"BenchmarkLatency/server=std/client=std-2 1 5 ns/op\nBenchmarkLatency/server=std/client=std-2 1 5 ns/op\n" +
+				"BenchmarkLatency/server=tcp/client=tcp-2 1 5 ns/op\n", 1, "1 rounds, and Latency/server=std/client=std 2",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "input")
@@ -79,6 +87,54 @@ BenchmarkLatency/server=ossl/client=ossl-2 1 600 ns/op
 	n := name("Latency/server=ossl/client=ossl")
 	if got := r.ratio(n, n.std(), "ns/op"); len(got) != 2 || got[0] != 2 || got[1] != 2 {
 		t.Errorf("ratios are %v", got)
+	}
+}
+
+// What the floor leaves out must not be what the row is about.
+func TestFloorOfOthers(t *testing.T) {
+	r := newResults()
+	err := r.read(strings.NewReader(`
+BenchmarkHandshake/server=std/client=std/mutual=false/chaincache=off-2 1 100 ns/op 60 client-ns/op
+BenchmarkHandshake/server=c/client=c/mutual=false/chaincache=hit-2 1 150 ns/op 90 client-ns/op
+BenchmarkLatency/server=std/client=std-2 1 100 ns/op 60 client-ns/op
+BenchmarkLatency/server=tcp/client=tcp-2 1 80 ns/op
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct{ name, unit, want string }{
+		{"Handshake/server=ossl/client=ossl/mutual=false/chaincache=hit", "ns/op", "pure C 1.50"},
+		{"Handshake/server=ossl/client=ossl/mutual=false/chaincache=hit", "client-ns/op", "pure C 1.50"},
+		{"Handshake/server=ossl/client=ossl/mutual=false/chaincache=hit", "server-ns/op", ""},
+		{"Handshake/server=ossl/client=ossl/mutual=false/chaincache=off", "ns/op", ""},
+		{"Handshake/server=ossl/client=ossl/mutual=true/chaincache=hit", "ns/op", ""},
+		{"Handshake/server=std/client=ossl/mutual=false/chaincache=hit", "ns/op", ""},
+		{"Latency/server=ossl/client=ossl/record=own", "ns/op", "plain TCP 0.80"},
+		{"Latency/server=std/client=ossl/record=own", "ns/op", "plain TCP 0.80"},
+		{"Latency/server=ossl/client=ossl/record=own", "client-ns/op", ""},
+		{"Connections/server=ossl/client=ossl", "ns/op", ""},
+	} {
+		if got := r.floorOf(name(test.name), test.unit).String(); got != test.want {
+			t.Errorf("floor of %s in %s is %q, want %q", test.name, test.unit, got, test.want)
+		}
+	}
+}
+
+func TestVerdict(t *testing.T) {
+	for _, test := range []struct {
+		has, met bool
+		beaten   string
+		want     string
+	}{
+		{false, false, "pure C", " | "},
+		{true, true, "", "1.0 | met"},
+		{true, true, "pure C", "1.0 | met"},
+		{true, false, "", "1.0 | **missed**"},
+		{true, false, "pure C", "1.0 | **missed**, pure C too"},
+	} {
+		if got := verdict(test.has, test.met, "1.0", test.beaten); got != test.want {
+			t.Errorf("verdict(%v, %v, %q) = %q, want %q", test.has, test.met, test.beaten, got, test.want)
+		}
 	}
 }
 

@@ -1,0 +1,403 @@
+/*
+ * The key schedules of TLS 1.3 (RFC 8446, section 7.1) and TLS 1.2 (RFC 5246, section 5), as the slim library context offers them
+ * to libssl (slim.c).
+ *
+ * A TLS 1.3 handshake derives some 15 secrets at each end, one EVP_KDF each. In libcrypto's own, finding and loading the digest,
+ * copying every input, and an EVP_MAC over an HMAC over three EVP_MD_CTXs cost ten times what the hashing costs. Here an HMAC is
+ * libcrypto's SHA-2 over a state on the stack, and nothing is found, copied or allocated. What is derived is the same: see
+ * schedule_setup, which compares before anything is used.
+ *
+ * Nothing is kept between calls: libssl hands over all inputs with EVP_KDF_derive, and parameters set before that are refused.
+ */
+
+#include "schedule.h"
+
+#include <string.h>
+
+enum { MAX_HASH = 48, MAX_BLOCK = 128, MAX_SEEDS = 8, PREFERRED_MODE = -1 };
+
+/* SHA256_CTX has 112 bytes and SHA512_CTX, which SHA-384 uses, 216; neither has ever changed. */
+typedef union {
+	uint64_t align;
+	uint8_t sha256[112], sha512[216], room[256];
+} state;
+
+typedef struct {
+	int sha384;
+	size_t size, block, state;
+} hash;
+
+static const hash hashes[] = {{0, 32, 64, 112}, {1, 48, 128, 216}};
+
+static int hash_begin(const hash *h, state *s)
+{
+	return (h->sha384 ? ossl_fn.SHA384_Init((SHA512_CTX *)s) : ossl_fn.SHA256_Init((SHA256_CTX *)s)) == 1;
+}
+
+static int hash_add(const hash *h, state *s, const void *data, size_t len)
+{
+	return len == 0 ||
+		(h->sha384 ? ossl_fn.SHA384_Update((SHA512_CTX *)s, data, len) : ossl_fn.SHA256_Update((SHA256_CTX *)s, data, len)) == 1;
+}
+
+static int hash_end(const hash *h, state *s, uint8_t *out)
+{
+	return (h->sha384 ? ossl_fn.SHA384_Final(out, (SHA512_CTX *)s) : ossl_fn.SHA256_Final(out, (SHA256_CTX *)s)) == 1;
+}
+
+/* HMAC: RFC 2104. A key's two states serve for any number of messages. */
+typedef struct {
+	const hash *h;
+	state inner, outer, running;
+} mac;
+
+static int mac_key(mac *m, const hash *h, const uint8_t *key, size_t len)
+{
+	uint8_t block[MAX_BLOCK] = {0};
+	size_t i;
+	int ok = 1;
+
+	m->h = h;
+	if (len > h->block)
+		ok = hash_begin(h, &m->running) && hash_add(h, &m->running, key, len) && hash_end(h, &m->running, block);
+	else if (len > 0)
+		memcpy(block, key, len);
+	for (i = 0; i < h->block; i++)
+		block[i] ^= 0x36;
+	ok = ok && hash_begin(h, &m->inner) && hash_add(h, &m->inner, block, h->block);
+	for (i = 0; i < h->block; i++)
+		block[i] ^= 0x36 ^ 0x5c;
+	ok = ok && hash_begin(h, &m->outer) && hash_add(h, &m->outer, block, h->block);
+	ossl_fn.OPENSSL_cleanse(block, sizeof block);
+	return ok;
+}
+
+static void mac_begin(mac *m) { memcpy(&m->running, &m->inner, m->h->state); }
+
+static int mac_add(mac *m, const void *data, size_t len) { return hash_add(m->h, &m->running, data, len); }
+
+static int mac_end(mac *m, uint8_t *out)
+{
+	if (!hash_end(m->h, &m->running, out))
+		return 0;
+	memcpy(&m->running, &m->outer, m->h->state);
+	return hash_add(m->h, &m->running, out, m->h->size) && hash_end(m->h, &m->running, out);
+}
+
+static void mac_clear(mac *m) { ossl_fn.OPENSSL_cleanse(m, sizeof *m); }
+
+/* A parameter's bytes. */
+typedef struct {
+	const uint8_t *data; /* NULL if it is not given */
+	size_t len;
+} input;
+
+typedef struct {
+	const hash *h;
+	int mode;
+	input key, salt, prefix, label, data, seeds[MAX_SEEDS];
+	size_t n_seeds;
+} inputs;
+
+static const hash *hash_named(const char *name)
+{
+	static const char *const names[][3] = {{"SHA2-256", "SHA256", "SHA-256"}, {"SHA2-384", "SHA384", "SHA-384"}};
+	size_t i, k;
+
+	for (i = 0; i < 2; i++)
+		for (k = 0; k < 3; k++)
+			if (strcmp(name, names[i][k]) == 0)
+				return &hashes[i];
+	return NULL;
+}
+
+/* Reads parameters, of those that have a meaning here; the others are for modules that ask for more. */
+static int read_inputs(inputs *in, const OSSL_PARAM *p)
+{
+	memset(in, 0, sizeof *in);
+	in->mode = PREFERRED_MODE;
+	for (; p && p->key; p++) {
+		input value = {p->data, p->data_size};
+		input *to = NULL;
+
+		if (strcmp(p->key, "digest") == 0) {
+			if (p->data_type != OSSL_OSSL_PARAM_UTF8_STRING || !p->data || !(in->h = hash_named(p->data)))
+				return 0;
+			continue;
+		}
+		if (strcmp(p->key, "mode") == 0) {
+			if (p->data_type != OSSL_OSSL_PARAM_INTEGER || p->data_size != sizeof in->mode)
+				return 0;
+			memcpy(&in->mode, p->data, sizeof in->mode);
+			continue;
+		}
+		if (strcmp(p->key, "key") == 0 || strcmp(p->key, "secret") == 0)
+			to = &in->key;
+		else if (strcmp(p->key, "salt") == 0)
+			to = &in->salt;
+		else if (strcmp(p->key, "prefix") == 0)
+			to = &in->prefix;
+		else if (strcmp(p->key, "label") == 0)
+			to = &in->label;
+		else if (strcmp(p->key, "data") == 0)
+			to = &in->data;
+		else if (strcmp(p->key, "seed") == 0) {
+			if (in->n_seeds == MAX_SEEDS)
+				return 0;
+			to = &in->seeds[in->n_seeds++];
+		} else
+			continue;
+		if (p->data_type != OSSL_OSSL_PARAM_OCTET_STRING || (!value.data && value.len > 0))
+			return 0;
+		*to = value;
+	}
+	return in->h != NULL;
+}
+
+/* HKDF-Expand-Label: RFC 8446, section 7.1. context is the transcript's hash, or what an exporter is given. */
+static int expand(const hash *h, input key, input prefix, input label, input context, uint8_t *out, size_t len)
+{
+	uint8_t head[3], context_len = (uint8_t)context.len, counter = 0, block[MAX_HASH];
+	size_t n;
+	int ok;
+	mac m;
+
+	if (len > 255 * h->size || len > 0xffff || prefix.len > 255 || label.len > 255 - prefix.len || context.len > 255)
+		return 0;
+	head[0] = (uint8_t)(len >> 8);
+	head[1] = (uint8_t)len;
+	head[2] = (uint8_t)(prefix.len + label.len);
+	ok = mac_key(&m, h, key.data, key.len);
+	while (ok && len > 0) { /* RFC 5869, section 2.3 */
+		mac_begin(&m);
+		ok = counter == 0 || mac_add(&m, block, h->size);
+		counter++;
+		ok = ok && mac_add(&m, head, sizeof head) && mac_add(&m, prefix.data, prefix.len) && mac_add(&m, label.data, label.len) &&
+			mac_add(&m, &context_len, 1) && mac_add(&m, context.data, context.len) && mac_add(&m, &counter, 1) &&
+			mac_end(&m, block);
+		n = len < h->size ? len : h->size;
+		if (ok)
+			memcpy(out, block, n);
+		out += n;
+		len -= n;
+	}
+	mac_clear(&m);
+	ossl_fn.OPENSSL_cleanse(block, sizeof block);
+	return ok;
+}
+
+/* The next of the three secrets: HKDF-Extract of the input under what "derived" makes of the secret before. RFC 8446,
+ * section 7.1, the left side of its picture. Where there is none before, or no input, there are zeros. */
+static int extract(const inputs *in, uint8_t *out, size_t len)
+{
+	static const uint8_t zeros[MAX_HASH];
+	uint8_t salt[MAX_HASH] = {0}, empty[MAX_HASH];
+	const hash *h = in->h;
+	input context = {empty, h->size};
+	int ok = len == h->size;
+	state s;
+	mac m;
+
+	if (ok && in->salt.data)
+		ok = hash_begin(h, &s) && hash_end(h, &s, empty) && expand(h, in->salt, in->prefix, in->label, context, salt, h->size);
+	ok = ok && mac_key(&m, h, salt, h->size);
+	if (ok) {
+		mac_begin(&m);
+		ok = (in->key.data ? mac_add(&m, in->key.data, in->key.len) : mac_add(&m, zeros, h->size)) && mac_end(&m, out);
+		mac_clear(&m);
+	}
+	ossl_fn.OPENSSL_cleanse(salt, sizeof salt);
+	return ok;
+}
+
+static __thread conn *observed;
+
+conn *schedule_observe(conn *observer)
+{
+	conn *before = observed;
+
+	observed = observer;
+	return before;
+}
+
+static int tls13_derive(void *ctx, unsigned char *out, size_t len, const OSSL_PARAM *params)
+{
+	inputs in;
+	int ok = 0;
+
+	(void)ctx;
+	if (!read_inputs(&in, params))
+		return 0;
+	if (in.mode == OSSL_EVP_KDF_HKDF_MODE_EXPAND_ONLY && in.key.data) {
+		ok = expand(in.h, in.key, in.prefix, in.label, in.data, out, len);
+		if (ok && observed)
+			takeover_derived(observed, (const char *)in.label.data, in.label.len, out, len);
+	} else if (in.mode == OSSL_EVP_KDF_HKDF_MODE_EXTRACT_ONLY) {
+		ok = extract(&in, out, len);
+	}
+	return ok;
+}
+
+/* P_hash: RFC 5246, section 5. */
+static int prf_derive(void *ctx, unsigned char *out, size_t len, const OSSL_PARAM *params)
+{
+	uint8_t a[MAX_HASH], block[MAX_HASH];
+	size_t i, n, seeded = 0;
+	inputs in;
+	int ok;
+	mac m;
+
+	(void)ctx;
+	if (!read_inputs(&in, params) || !in.key.data || len == 0)
+		return 0;
+	for (i = 0; i < in.n_seeds; i++)
+		seeded += in.seeds[i].len;
+	if (seeded == 0)
+		return 0;
+	ok = mac_key(&m, in.h, in.key.data, in.key.len);
+	if (ok) { /* A(1) */
+		mac_begin(&m);
+		for (i = 0; ok && i < in.n_seeds; i++)
+			ok = mac_add(&m, in.seeds[i].data, in.seeds[i].len);
+		ok = ok && mac_end(&m, a);
+	}
+	while (ok) {
+		mac_begin(&m);
+		ok = mac_add(&m, a, in.h->size);
+		for (i = 0; ok && i < in.n_seeds; i++)
+			ok = mac_add(&m, in.seeds[i].data, in.seeds[i].len);
+		ok = ok && mac_end(&m, block);
+		n = len < in.h->size ? len : in.h->size;
+		if (ok)
+			memcpy(out, block, n);
+		out += n;
+		len -= n;
+		if (len == 0)
+			break;
+		mac_begin(&m); /* A(i+1) */
+		ok = ok && mac_add(&m, a, in.h->size) && mac_end(&m, a);
+	}
+	mac_clear(&m);
+	ossl_fn.OPENSSL_cleanse(a, sizeof a);
+	ossl_fn.OPENSSL_cleanse(block, sizeof block);
+	return ok;
+}
+
+/* The rest of the interface: provider-kdf(7). There is no state, so one object stands for all. */
+
+static void *new_ctx(void *provider)
+{
+	static char none;
+
+	(void)provider;
+	return &none;
+}
+
+static void free_ctx(void *ctx) { (void)ctx; }
+
+static void reset_ctx(void *ctx) { (void)ctx; }
+
+static int set_params(void *ctx, const OSSL_PARAM *params)
+{
+	(void)ctx;
+	return !params || !params->key;
+}
+
+OSSL_DISPATCH schedule_tls13_kdf[6], schedule_tls1_prf[6];
+
+static void make_table(OSSL_DISPATCH *table, int (*derive)(void *, unsigned char *, size_t, const OSSL_PARAM *))
+{
+	size_t n = 0;
+
+	PUT(table, n, KDF_NEWCTX, new_ctx);
+	PUT(table, n, KDF_FREECTX, free_ctx);
+	PUT(table, n, KDF_RESET, reset_ctx);
+	PUT(table, n, KDF_SET_CTX_PARAMS, set_params);
+	PUT(table, n, KDF_DERIVE, derive);
+}
+
+static OSSL_PARAM param(const char *key, long type, const void *data, size_t len)
+{
+	OSSL_PARAM p = {key, (unsigned)type, (void *)data, len, 0};
+
+	return p;
+}
+
+/* Whether derive gives what the default library context's algorithm gives. */
+static int same(const char *name, int (*derive)(void *, unsigned char *, size_t, const OSSL_PARAM *), const OSSL_PARAM *params,
+	size_t len)
+{
+	uint8_t ours[256], theirs[256];
+	EVP_KDF *kdf = ossl_fn.EVP_KDF_fetch(NULL, name, NULL);
+	EVP_KDF_CTX *ctx = kdf ? ossl_fn.EVP_KDF_CTX_new(kdf) : NULL;
+	int ok = ctx && ossl_fn.EVP_KDF_derive(ctx, theirs, len, params) == 1 && derive(NULL, ours, len, params) &&
+		memcmp(ours, theirs, len) == 0;
+
+	ossl_fn.EVP_KDF_CTX_free(ctx);
+	ossl_fn.EVP_KDF_free(kdf);
+	return ok;
+}
+
+static int same_schedules(const hash *h)
+{
+	static const size_t lengths[] = {12, 16, 32, 48, 100};
+	const char *digest = h->sha384 ? "SHA2-384" : "SHA2-256";
+	int modes[] = {(int)OSSL_EVP_KDF_HKDF_MODE_EXPAND_ONLY, (int)OSSL_EVP_KDF_HKDF_MODE_EXTRACT_ONLY};
+	uint8_t secret[200];
+	OSSL_PARAM p[8];
+	size_t i, n;
+	int ok = 1, with;
+
+	for (i = 0; i < sizeof secret; i++)
+		secret[i] = (uint8_t)(i * 7 + 1);
+	for (i = 0; ok && i < sizeof lengths / sizeof lengths[0]; i++) {
+		for (with = 0; ok && with < 2; with++) { /* a context */
+			n = 0;
+			p[n++] = param("mode", OSSL_OSSL_PARAM_INTEGER, &modes[0], sizeof modes[0]);
+			p[n++] = param("digest", OSSL_OSSL_PARAM_UTF8_STRING, digest, strlen(digest));
+			p[n++] = param("key", OSSL_OSSL_PARAM_OCTET_STRING, secret, h->size);
+			p[n++] = param("prefix", OSSL_OSSL_PARAM_OCTET_STRING, "tls13 ", 6);
+			p[n++] = param("label", OSSL_OSSL_PARAM_OCTET_STRING, "c hs traffic", 12);
+			if (with)
+				p[n++] = param("data", OSSL_OSSL_PARAM_OCTET_STRING, secret + 100, h->size);
+			p[n] = param(NULL, 0, NULL, 0);
+			ok = same("TLS13-KDF", tls13_derive, p, lengths[i]);
+		}
+		for (with = 1; ok && with < 4; with++) { /* short keys and keys longer than a block */
+			n = 0;
+			p[n++] = param("digest", OSSL_OSSL_PARAM_UTF8_STRING, digest, strlen(digest));
+			p[n++] = param("secret", OSSL_OSSL_PARAM_OCTET_STRING, secret, (size_t)with * 48);
+			p[n++] = param("seed", OSSL_OSSL_PARAM_OCTET_STRING, "key expansion", 13);
+			p[n++] = param("seed", OSSL_OSSL_PARAM_OCTET_STRING, secret + 20, 32);
+			p[n++] = param("seed", OSSL_OSSL_PARAM_OCTET_STRING, secret + 60, 32);
+			p[n] = param(NULL, 0, NULL, 0);
+			ok = same("TLS1-PRF", prf_derive, p, lengths[i]);
+		}
+	}
+	for (with = 0; ok && with < 4; with++) { /* a secret before, and an input */
+		n = 0;
+		p[n++] = param("mode", OSSL_OSSL_PARAM_INTEGER, &modes[1], sizeof modes[1]);
+		p[n++] = param("digest", OSSL_OSSL_PARAM_UTF8_STRING, digest, strlen(digest));
+		if (with & 1)
+			p[n++] = param("key", OSSL_OSSL_PARAM_OCTET_STRING, secret, 32);
+		if (with & 2)
+			p[n++] = param("salt", OSSL_OSSL_PARAM_OCTET_STRING, secret + 100, h->size);
+		p[n++] = param("prefix", OSSL_OSSL_PARAM_OCTET_STRING, "tls13 ", 6);
+		p[n++] = param("label", OSSL_OSSL_PARAM_OCTET_STRING, "derived", 7);
+		p[n] = param(NULL, 0, NULL, 0);
+		ok = same("TLS13-KDF", tls13_derive, p, h->size);
+	}
+	return ok;
+}
+
+int schedule_setup(void)
+{
+	if (!ossl_fn.SHA256_Init || !ossl_fn.SHA256_Update || !ossl_fn.SHA256_Final || !ossl_fn.SHA384_Init ||
+		!ossl_fn.SHA384_Update || !ossl_fn.SHA384_Final)
+		return 0;
+	if (!same_schedules(&hashes[0]) || !same_schedules(&hashes[1]))
+		return 0;
+	make_table(schedule_tls13_kdf, tls13_derive);
+	make_table(schedule_tls1_prf, prf_derive);
+	return 1;
+}

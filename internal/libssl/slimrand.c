@@ -1,0 +1,102 @@
+/*
+ * The random generator of the slim library context (slim.c): the default library context's.
+ *
+ * A library context of its own would have generators of its own, seeded once more for each thread; and from 3.2 on they don't
+ * come to be, since a DRBG of the default provider looks for that provider under the name that ours has. So what libssl asks of
+ * the slim context, hello randoms, session IDs and IVs, RAND_bytes_ex(3) gives, which has keys made too.
+ */
+
+#include "slim.h"
+
+#include <string.h>
+
+enum { STRENGTH = 256, MAX_REQUEST = 1 << 16, READY = 1 };
+
+static void *new_ctx(void *provider, void *parent, const OSSL_DISPATCH *parent_functions)
+{
+	static char none; /* there is no state, so one object stands for all */
+
+	(void)provider;
+	(void)parent;
+	(void)parent_functions;
+	return &none;
+}
+
+static void free_ctx(void *ctx) { (void)ctx; }
+
+static int instantiate(void *ctx, unsigned int strength, int prediction_resistance, const unsigned char *personal, size_t len,
+	const OSSL_PARAM *params)
+{
+	(void)ctx;
+	(void)prediction_resistance;
+	(void)personal;
+	(void)len;
+	(void)params;
+	return strength <= STRENGTH;
+}
+
+static int uninstantiate(void *ctx)
+{
+	(void)ctx;
+	return 1;
+}
+
+static int generate(void *ctx, unsigned char *out, size_t len, unsigned int strength, int prediction_resistance,
+	const unsigned char *additional, size_t additional_len)
+{
+	(void)ctx;
+	(void)additional;
+	(void)additional_len;
+	return !prediction_resistance && ossl_fn.RAND_bytes_ex(NULL, out, len, strength) == 1;
+}
+
+/* The generator beneath has locks. */
+static int enable_locking(void *ctx)
+{
+	(void)ctx;
+	return 1;
+}
+
+static int put_number(OSSL_PARAM *p, uint64_t value)
+{
+	if (p->data_size == sizeof(uint32_t))
+		memcpy(p->data, &(uint32_t){(uint32_t)value}, sizeof(uint32_t));
+	else if (p->data_size == sizeof value)
+		memcpy(p->data, &value, sizeof value);
+	else
+		return 0;
+	p->return_size = p->data_size;
+	return 1;
+}
+
+/* EVP_RAND(3), "PARAMETERS" */
+static int get_params(void *ctx, OSSL_PARAM *p)
+{
+	int ok = 1;
+
+	(void)ctx;
+	for (; ok && p && p->key; p++) {
+		if (strcmp(p->key, "state") == 0)
+			ok = put_number(p, READY);
+		else if (strcmp(p->key, "strength") == 0)
+			ok = put_number(p, STRENGTH);
+		else if (strcmp(p->key, "max_request") == 0)
+			ok = put_number(p, MAX_REQUEST);
+	}
+	return ok;
+}
+
+OSSL_DISPATCH slim_random[9];
+
+void slim_random_setup(void)
+{
+	size_t n = 0;
+
+	PUT(slim_random, n, RAND_NEWCTX, new_ctx);
+	PUT(slim_random, n, RAND_FREECTX, free_ctx);
+	PUT(slim_random, n, RAND_INSTANTIATE, instantiate);
+	PUT(slim_random, n, RAND_UNINSTANTIATE, uninstantiate);
+	PUT(slim_random, n, RAND_GENERATE, generate);
+	PUT(slim_random, n, RAND_ENABLE_LOCKING, enable_locking);
+	PUT(slim_random, n, RAND_GET_CTX_PARAMS, get_params);
+}
