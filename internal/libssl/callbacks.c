@@ -139,6 +139,15 @@ static void note_server_hello(conn *c, const uint8_t *p, size_t len)
 	}
 }
 
+static int32_t ask_go(conn *c, const uint8_t *chain, size_t len)
+{
+	occupation o = ossl_set_aside();
+	int32_t verdict = osslGoVerify(c->go, chain, len);
+
+	ossl_put_back(o);
+	return verdict;
+}
+
 /* SSL_CTX_set_msg_callback(3): messages whole, in both directions. */
 static void on_message(int write_p, int version, int content_type, const void *data, size_t len, SSL *ssl, void *arg)
 {
@@ -169,7 +178,7 @@ static void on_message(int write_p, int version, int content_type, const void *d
 		if (!c->server || write_p || len > EMPTY_CERTIFICATE || !c->calls_go || !c->go)
 			break;
 		c->pub.version = ossl_fn.SSL_version(ssl);
-		if (osslGoVerify(c->go, NULL, 0) != OSSL_VERDICT_OK)
+		if (ask_go(c, NULL, 0) != OSSL_VERDICT_OK)
 			ossl_fn.SSL_set_verify(ssl, OSSL_SSL_VERIFY_PEER | OSSL_SSL_VERIFY_FAIL_IF_NO_PEER_CERT, NULL);
 		break;
 	case OSSL_SSL3_MT_SERVER_KEY_EXCHANGE: /* RFC 8422, section 5.4: named_curve(3), group */
@@ -311,7 +320,7 @@ static int on_verify(X509_STORE_CTX *store, void *arg)
 		}
 		if (!c->calls_go || !c->go)
 			goto internal;
-		c->pub.verdict = osslGoVerify(c->go, c->message.data, c->message.len);
+		c->pub.verdict = ask_go(c, c->message.data, c->message.len);
 	}
 	c->verify = ASK_ANSWERED;
 	if (c->pub.verdict == OSSL_VERDICT_OK || c->refused) { /* refused: conn.c ends the handshake */

@@ -442,6 +442,10 @@ func (c *Conn) Skip(side Side, seq uint64) bool {
 	return C.ossl_conn_skip(c.p, C.int(side>>1), C.uint64_t(seq)) == 1
 }
 
+// Occupied reports whether this thread is in a handshake, as far as keys and secrets are concerned, for tests. While Go is called
+// it is not.
+func Occupied() bool { return C.ossl_occupied() == 1 }
+
 // OfSecrets makes an established connection of TLS 1.3 traffic secrets, for tests; a nil secret is a side that can't be used.
 func (c *Context) OfSecrets(suite uint16, read, write []byte) (*Conn, error) {
 	defer runtime.KeepAlive(c)

@@ -124,6 +124,15 @@ typedef struct {
 /* The connection whose handshake this thread is in and which may call Go, or NULL: what keys in Go look at before they sign. */
 extern _Thread_local conn *ossl_signing_for;
 
+/* What this thread does for connections. */
+typedef struct {
+	conn *signing, *observed;
+} occupation;
+/* Sets it aside while Go is called from within libssl, to be put back: until then the thread runs the user's code, which may cross
+ * with connections of its own, or end the goroutine (runtime.Goexit) and never be back. */
+occupation ossl_set_aside(void);
+void ossl_put_back(occupation o);
+
 static inline conn *conn_of(const SSL *ssl) { return ossl_fn.SSL_get_ex_data(ssl, 0); }
 
 /* The BIO method whose data is a conn. */

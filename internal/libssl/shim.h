@@ -296,6 +296,9 @@ void ossl_conn_open(ossl_traffic *conn, uint8_t *in, size_t in_len, uint8_t *dst
 void ossl_conn_seal(ossl_traffic *conn, uint8_t type, const uint8_t *src, size_t len, uint8_t *out, size_t out_cap,
 	size_t payload, size_t first, size_t grown, ossl_step *step);
 
+/* Whether this thread is in a handshake, as far as keys and secrets are concerned: 1 or 0. For tests. */
+int ossl_occupied(void);
+
 /* Goes on to a direction's next keys, TLS 1.3 only. sealing: 1 or 0. Returns 1 or 0. RFC 8446, section 7.2. */
 int ossl_conn_update(ossl_traffic *conn, int sealing);
 
