@@ -128,8 +128,8 @@ extern _Thread_local conn *ossl_signing_for;
 typedef struct {
 	conn *signing, *observed;
 } occupation;
-/* Sets it aside while Go is called from within libssl, to be put back: until then the thread runs the user's code, which may cross
- * with connections of its own, or end the goroutine (runtime.Goexit) and never be back. */
+/* Sets it aside while Go is called from within libssl, to be put back: until then the thread runs the user's code, which may
+ * cross with connections of its own, or end the goroutine (runtime.Goexit) and never be back. */
 occupation ossl_set_aside(void);
 void ossl_put_back(occupation o);
 
