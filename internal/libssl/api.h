@@ -143,6 +143,7 @@ typedef struct SHA512state_st SHA512_CTX;
 	/* Providers: OSSL_LIB_CTX(3), OSSL_PROVIDER(3) */ \
 	X(CRYPTO, OSSL_V3_0, REQUIRED, OSSL_LIB_CTX *, OSSL_LIB_CTX_new, (void)) \
 	X(CRYPTO, OSSL_V3_0, REQUIRED, void, OSSL_LIB_CTX_free, (OSSL_LIB_CTX *ctx)) \
+	X(CRYPTO, OSSL_V3_0, REQUIRED, OSSL_LIB_CTX *, OSSL_LIB_CTX_get0_global_default, (void)) \
 	X(CRYPTO, OSSL_V3_0, REQUIRED, OSSL_PROVIDER *, OSSL_PROVIDER_load, (OSSL_LIB_CTX *ctx, const char *name)) \
 	X(CRYPTO, OSSL_V3_0, REQUIRED, int, OSSL_PROVIDER_unload, (OSSL_PROVIDER *prov)) \
 	X(CRYPTO, OSSL_V1_1_1, REQUIRED, char *, CONF_get1_default_config_file, (void)) \

@@ -41,13 +41,15 @@ static int uninstantiate(void *ctx)
 	return 1;
 }
 
+/* NULL would be the thread's default library context, which may be the slim one: libssl makes it that while it carries out
+ * openssl.cnf's policy. */
 static int generate(void *ctx, unsigned char *out, size_t len, unsigned int strength, int prediction_resistance,
 	const unsigned char *additional, size_t additional_len)
 {
 	(void)ctx;
 	(void)additional;
 	(void)additional_len;
-	return !prediction_resistance && ossl_fn.RAND_bytes_ex(NULL, out, len, strength) == 1;
+	return !prediction_resistance && ossl_fn.RAND_bytes_ex(ossl_fn.OSSL_LIB_CTX_get0_global_default(), out, len, strength) == 1;
 }
 
 /* The generator beneath has locks. */
