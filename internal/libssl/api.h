@@ -144,6 +144,7 @@ typedef struct SHA512state_st SHA512_CTX;
 	X(CRYPTO, OSSL_V3_0, REQUIRED, OSSL_LIB_CTX *, OSSL_LIB_CTX_new, (void)) \
 	X(CRYPTO, OSSL_V3_0, REQUIRED, void, OSSL_LIB_CTX_free, (OSSL_LIB_CTX *ctx)) \
 	X(CRYPTO, OSSL_V3_0, REQUIRED, OSSL_LIB_CTX *, OSSL_LIB_CTX_get0_global_default, (void)) \
+	X(CRYPTO, OSSL_V3_0, REQUIRED, OSSL_LIB_CTX *, OSSL_LIB_CTX_set0_default, (OSSL_LIB_CTX *ctx)) \
 	X(CRYPTO, OSSL_V3_0, REQUIRED, OSSL_PROVIDER *, OSSL_PROVIDER_load, (OSSL_LIB_CTX *ctx, const char *name)) \
 	X(CRYPTO, OSSL_V3_0, REQUIRED, int, OSSL_PROVIDER_unload, (OSSL_PROVIDER *prov)) \
 	X(CRYPTO, OSSL_V1_1_1, REQUIRED, char *, CONF_get1_default_config_file, (void)) \
@@ -294,12 +295,12 @@ typedef struct SHA512state_st SHA512_CTX;
 		const unsigned char *data, size_t data_len, unsigned char *md, unsigned int *md_len)) \
 	X(CRYPTO, OSSL_V3_4, OPTIONAL, int, OSSL_LIB_CTX_get_conf_diagnostics, (OSSL_LIB_CTX *ctx)) \
 	X(CRYPTO, OSSL_V3_4, OPTIONAL, void, OSSL_LIB_CTX_set_conf_diagnostics, (OSSL_LIB_CTX *ctx, int value)) \
-	X(CRYPTO, OSSL_V3_0, OPTIONAL, int, SHA256_Init, (SHA256_CTX *c)) \
-	X(CRYPTO, OSSL_V3_0, OPTIONAL, int, SHA256_Update, (SHA256_CTX *c, const void *data, size_t len)) \
-	X(CRYPTO, OSSL_V3_0, OPTIONAL, int, SHA256_Final, (unsigned char *md, SHA256_CTX *c)) \
-	X(CRYPTO, OSSL_V3_0, OPTIONAL, int, SHA384_Init, (SHA512_CTX *c)) \
-	X(CRYPTO, OSSL_V3_0, OPTIONAL, int, SHA384_Update, (SHA512_CTX *c, const void *data, size_t len)) \
-	X(CRYPTO, OSSL_V3_0, OPTIONAL, int, SHA384_Final, (unsigned char *md, SHA512_CTX *c)) \
+	X(CRYPTO, OSSL_V1_1_1, OPTIONAL, int, SHA256_Init, (SHA256_CTX *c)) \
+	X(CRYPTO, OSSL_V1_1_1, OPTIONAL, int, SHA256_Update, (SHA256_CTX *c, const void *data, size_t len)) \
+	X(CRYPTO, OSSL_V1_1_1, OPTIONAL, int, SHA256_Final, (unsigned char *md, SHA256_CTX *c)) \
+	X(CRYPTO, OSSL_V1_1_1, OPTIONAL, int, SHA384_Init, (SHA512_CTX *c)) \
+	X(CRYPTO, OSSL_V1_1_1, OPTIONAL, int, SHA384_Update, (SHA512_CTX *c, const void *data, size_t len)) \
+	X(CRYPTO, OSSL_V1_1_1, OPTIONAL, int, SHA384_Final, (unsigned char *md, SHA512_CTX *c)) \
 	/* The slim library context: OSSL_PROVIDER(3), provider-base(7), SSL_CTX_new(3), NCONF_load(3), EVP_MD_fetch(3) */ \
 	X(SSL, OSSL_V3_0, REQUIRED, SSL_CTX *, SSL_CTX_new_ex, (OSSL_LIB_CTX *libctx, const char *propq, const SSL_METHOD *meth)) \
 	X(CRYPTO, OSSL_V3_0, REQUIRED, int, OSSL_PROVIDER_do_all, \

@@ -23,7 +23,7 @@
  *    private keys, and all other use of OpenSSL in the process, stay in the default library context: libcrypto carries a key's
  *    value over when it first signs for an SSL_CTX and keeps that with the key.
  *  - Random numbers come from the default library context's generators: keys, since that is where the default provider's
- *    algorithms look, and hello randoms, session IDs and IVs by slimrand.c.
+ *    algorithms look, and hello randoms, session IDs, IVs and ticket keys by slimrand.c.
  *  - What openssl.cnf says of TLS (ssl_conf: MinProtocol, CipherString, ...) is kept once for the process, and applied to
  *    SSL_CTXs of every library context. TestSlimKeepsPolicy pins that.
  *  - The slim context and a reference to the default provider are kept until the process ends, so nothing here is ever
@@ -186,6 +186,9 @@ static int is_plain(void)
 	EVP_MD *md;
 	int n = 0;
 
+	/* A program may have made another one its thread's default: NULL would mean that here, and that may be freed. */
+	if (ossl_fn.OSSL_LIB_CTX_set0_default(NULL) != ossl_fn.OSSL_LIB_CTX_get0_global_default())
+		return 0;
 	if (ossl_fn.OSSL_PROVIDER_do_all(NULL, count_provider, &n) != 1 || n != 1 ||
 		ossl_fn.EVP_default_properties_is_fips_enabled(NULL) != 0)
 		return 0;

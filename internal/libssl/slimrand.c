@@ -3,7 +3,7 @@
  *
  * A library context of its own would have generators of its own, seeded once more for each thread; and from 3.2 on they don't
  * come to be, since a DRBG of the default provider looks for that provider under the name that ours has. So what libssl asks of
- * the slim context, hello randoms, session IDs and IVs, RAND_bytes_ex(3) gives, which has keys made too.
+ * the slim context, hello randoms, session IDs, IVs and ticket keys, RAND_bytes_ex(3) gives, which has keys made too.
  */
 
 #include "slim.h"

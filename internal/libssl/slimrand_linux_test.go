@@ -13,8 +13,8 @@ import (
 	"github.com/ossl-go/ossl/internal/libssl"
 )
 
-// askInConfig stands before string functions that libssl calls while it carries out openssl.cnf's policy, with the SSL_CTX's library
-// context as the thread's default one. It asks for random bytes then.
+// askInConfig stands before string functions that libssl calls while it carries out openssl.cnf's policy, with the SSL_CTX's
+// library context as the thread's default one. It asks for random bytes then.
 const askInConfig = `
 #include <dlfcn.h>
 #include <stdio.h>
@@ -62,8 +62,8 @@ int strncmp(const char *a, const char *b, size_t n)
 }
 `
 
-// TestSlimRandomAsDefault asks for random bytes while the slim library context is the thread's default one: its generator must not
-// take itself for the one beneath.
+// TestSlimRandomAsDefault asks for random bytes while the slim library context is the thread's default one: its generator must
+// not take itself for the one beneath.
 func TestSlimRandomAsDefault(t *testing.T) {
 	lib := slimLibrary(t)
 	if lib == nil {
