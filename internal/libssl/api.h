@@ -87,6 +87,7 @@ typedef struct SHA512state_st SHA512_CTX;
 #define OSSL_V3_4 0x30400000L
 #define OSSL_V3_5 0x30500000L
 #define OSSL_V4_0 0x40000000L
+#define OSSL_V5_0 0x50000000L
 
 #define OSSL_API(X) \
 	/* The libraries: OPENSSL_init_ssl(3), OpenSSL_version(3) */ \

@@ -29,11 +29,12 @@
  *  - The slim context and a reference to the default provider are kept until the process ends, so nothing here is ever
  *    unloaded. The tables are made before they are used and never changed: libcrypto asks for them from any thread.
  *
- * When it is used: the library is 3.0 or later; openssl.cnf, if there is one, sets up nothing but providers, TLS and names of
- * objects; the one active provider is "default", and libcrypto's own; default properties restrict nothing. What is fetched of
- * the default provider here has the same properties throughout, so a default query admits all of it or none: that one digest
- * can be fetched, and that FIPS is not asked for, tells enough. All but the file is looked at again for each new context,
- * since other code in the process may load a provider at any time: SSL_CTXs are then made in the default library context.
+ * When it is used: the library is 3.x or 4.x, whose hashes schedule.c knows; openssl.cnf, if there is one, sets up nothing but
+ * providers, TLS and names of objects; the one active provider is "default", and libcrypto's own; default properties restrict
+ * nothing. What is fetched of the default provider here has the same properties throughout, so a default query admits all of it
+ * or none: that one digest can be fetched, and that FIPS is not asked for, tells enough. All but the file is looked at again for
+ * each new context, since other code in the process may load a provider at any time: SSL_CTXs are then made in the default
+ * library context.
  *
  * What turns it off: OSSL_SLIM=off in the environment, and every doubt about the conditions above.
  */
@@ -285,7 +286,7 @@ int ossl_slim_setup(void)
 {
 	unsigned long version = ossl_fn.OpenSSL_version_num();
 
-	if (version < OSSL_V3_0)
+	if (version < OSSL_V3_0 || version >= OSSL_V5_0)
 		return 0;
 	ossl_fn.ERR_clear_error();
 	if (is_plain_config() && is_plain()) {
