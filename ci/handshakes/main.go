@@ -2,7 +2,7 @@
 // crypto/tls and of nginx on the same libssl take for connections of a client in C that does nothing else. ci/handshake-cpu
 // installs what it needs and runs it:
 //
-//	handshakes -client PROGRAM [-nginx PROGRAM] [-run PROGRAM] [-rounds 7] [-full 400] [-resumed 800]
+//	handshakes -client PROGRAM [-nginx PROGRAM] [-run PROGRAM] [-rounds 7] [-clients 1] [-full 400] [-resumed 800]
 //
 // It prints a table of medians and asserts no times. It fails if a connection was resumed that should not have been, or the
 // reverse, or if nginx and ossl don't use the same libssl.
@@ -47,6 +47,7 @@ func main() {
 	flag.StringVar(&r.nginx, "nginx", "", "the nginx `program`; without one it is left out")
 	flag.StringVar(&r.librun, "run", "", "start the servers by this `program`, on the OpenSSL that it brings")
 	rounds := flag.Int("rounds", 7, "`rounds`, whose medians are printed")
+	flag.IntVar(&r.clients, "clients", 1, "`clients` at a time, which share the connections of a round")
 	flag.IntVar(&r.full, "full", 400, "full `handshakes` of a round")
 	flag.IntVar(&r.resumed, "resumed", 800, "resumed `handshakes` of a round")
 	stack := flag.String("serve", "", "be a server on this `stack`, ossl or crypto/tls")
@@ -102,8 +103,8 @@ func (r *runner) measure(ctx context.Context, rounds int, w io.Writer) (err erro
 			}
 		}
 	}
-	fmt.Fprintf(w, "Server: %s. Microseconds of processor time a connection; medians of %d rounds, each of %d full and %d resumed.\n\n",
-		strings.Join(r.names, "; "), rounds, r.full, r.resumed)
+	fmt.Fprintf(w, "Servers: %s. Microseconds of processor time a connection; medians of %d rounds, each of %d full and %d resumed, "+
+		"%d at a time.\n\n", strings.Join(r.names, "; "), rounds, r.full, r.resumed, r.clients)
 	t.print(w, stacks)
 	return nil
 }

@@ -32,6 +32,7 @@ const patience = 10 * time.Second
 // A runner starts servers and clients.
 type runner struct {
 	client, nginx, librun string
+	clients               int
 	full, resumed         int
 	dir                   string
 	names                 []string // what the servers call their TLS
@@ -91,7 +92,10 @@ func (r *runner) visit(ctx context.Context, stack, way string, kind tlstest.KeyK
 	}
 	for _, version := range versions {
 		m := measurement{version, kind, way, stack}
-		args := []string{s.port, r.file("ca.pem"), version, way, strconv.Itoa(r.full), strconv.Itoa(r.resumed)}
+		args := []string{s.port, r.file("ca.pem"), version, way}
+		for _, n := range []int{r.clients, r.full, r.resumed} {
+			args = append(args, strconv.Itoa(n))
+		}
 		cmd := exec.CommandContext(ctx, r.client, append(args, s.processes()...)...)
 		cmd.Stderr = os.Stderr
 		out, err := cmd.Output()

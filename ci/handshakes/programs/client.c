@@ -1,8 +1,8 @@
 /*
- * usage: client PORT CA VERSION WAY FULL RESUMED PID…
+ * usage: client PORT CA VERSION WAY CLIENTS FULL RESUMED PID…
  *
  * Makes FULL connections without a session, one after the other, then RESUMED that resume the session of the one before, by
- * WAY: ticket or id. Prints the processor time that the processes PID… took for one connection of either kind, in nanoseconds.
+ * WAY: ticket or id. CLIENTS processes do it at a time, and share them. Prints the processor time that the processes PID… took for one connection of either kind, in nanoseconds.
  * A connection that was resumed and should not have been, or the reverse, ends it with an error.
  */
 
@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -107,33 +108,59 @@ static long long used(void)
 	return sum;
 }
 
-static long long each(int n, int resume)
+/* Has each of so many processes make n connections, and waits for them. */
+static void visits(int clients, int n, int resume)
+{
+	int i, status, failed = 0;
+
+	if (clients == 1) {
+		while (n-- > 0)
+			visit(resume);
+		return;
+	}
+	for (i = 0; i < clients; i++) {
+		switch (fork()) {
+		case -1:
+			fail("fork", errno);
+			break;
+		case 0:
+			while (n-- > 0)
+				visit(resume);
+			_exit(0);
+		}
+	}
+	for (i = 0; i < clients; i++)
+		if (wait(&status) < 0 || !WIFEXITED(status) || WEXITSTATUS(status) != 0)
+			failed++;
+	if (failed)
+		fail("processes failed", failed);
+}
+
+static long long each(int clients, int n, int resume)
 {
 	long long before;
-	int i;
 
-	for (i = 0; i < WARM_UP; i++)
-		visit(resume);
+	visits(1, WARM_UP, resume);
 	before = used();
-	for (i = 0; i < n; i++)
-		visit(resume);
-	return (used() - before) / n;
+	n = (n + clients - 1) / clients;
+	visits(clients, n, resume);
+	return (used() - before) / n / clients;
 }
 
 int main(int argc, char **argv)
 {
 	long long full, resumed;
-	int i;
+	int i, clients;
 
-	if (argc < 8 || argc - 7 > MAX_PROCESSES || atoi(argv[5]) < 1 || atoi(argv[6]) < 1) {
-		fprintf(stderr, "usage: client PORT CA VERSION WAY FULL RESUMED PID...\n");
+	if (argc < 9 || argc - 8 > MAX_PROCESSES || atoi(argv[5]) < 1 || atoi(argv[6]) < 1 || atoi(argv[7]) < 1) {
+		fprintf(stderr, "usage: client PORT CA VERSION WAY CLIENTS FULL RESUMED PID...\n");
 		return 2;
 	}
 	signal(SIGPIPE, SIG_IGN);
 	port = atoi(argv[1]);
 	version = strcmp(argv[3], "1.3") == 0 ? TLS1_3_VERSION : TLS1_2_VERSION;
-	for (; processes < argc - 7; processes++)
-		if ((i = clock_getcpuclockid(atoi(argv[7 + processes]), &clocks[processes])) != 0)
+	for (; processes < argc - 8; processes++)
+		if ((i = clock_getcpuclockid(atoi(argv[8 + processes]), &clocks[processes])) != 0)
 			fail("a server's clock", i);
 
 	context = SSL_CTX_new(TLS_client_method());
@@ -151,8 +178,9 @@ int main(int argc, char **argv)
 	if (strcmp(argv[4], "id") == 0)
 		SSL_CTX_set_options(context, SSL_OP_NO_TICKET);
 
-	full = each(atoi(argv[5]), 0);
-	resumed = each(atoi(argv[6]), 1);
+	clients = atoi(argv[5]);
+	full = each(clients, atoi(argv[6]), 0);
+	resumed = each(clients, atoi(argv[7]), 1);
 	printf("%lld %lld\n", full, resumed);
 	return 0;
 }
