@@ -102,11 +102,11 @@ func (r *runner) visit(ctx context.Context, stack, way string, kind tlstest.KeyK
 		if err != nil {
 			return fmt.Errorf("TLS %s: the client: %w", version, err)
 		}
-		var full, resumed int
-		if _, err := fmt.Sscan(string(out), &full, &resumed); err != nil {
+		var none, full, resumed int64
+		if _, err := fmt.Sscan(string(out), &none, &full, &resumed); err != nil {
 			return fmt.Errorf("TLS %s: the client says %q: %w", version, out, err)
 		}
-		t.add(m, time.Duration(full), time.Duration(resumed))
+		t.add(m, time.Duration(none), time.Duration(full), time.Duration(resumed))
 	}
 	return nil
 }

@@ -22,11 +22,11 @@ type process struct {
 	lines *bufio.Scanner
 }
 
-// startProcess starts a member on the store at addrs.
-func startProcess(t *testing.T, addrs string) *process {
+// startProcess starts a member on the store at addrs, with more variables in its environment.
+func startProcess(t *testing.T, addrs string, env ...string) *process {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), memberEnv+"="+addrs)
+	cmd.Env = append(append(os.Environ(), memberEnv+"="+addrs), env...)
 	cmd.Stderr = os.Stderr
 	stdin, err := cmd.StdinPipe()
 	if err != nil {

@@ -1,8 +1,9 @@
 /*
  * usage: client PORT CA VERSION WAY CLIENTS FULL RESUMED PID…
  *
- * Makes FULL connections without a session, one after the other, then RESUMED that resume the session of the one before, by
- * WAY: ticket or id. CLIENTS processes do it at a time, and share them. Prints the processor time that the processes PID… took for one connection of either kind, in nanoseconds.
+ * Makes FULL connections that end before the handshake begins, one after the other, then as many without a session, then RESUMED
+ * that resume the session of the one before, by WAY: ticket or id. CLIENTS processes do it at a time, and share them. Prints the
+ * processor time that the processes PID… took for one connection of each of the three kinds, in nanoseconds.
  * A connection that was resumed and should not have been, or the reverse, ends it with an error.
  */
 
@@ -59,8 +60,20 @@ static int dial(void)
 	return fd;
 }
 
+/* Ends a connection and waits until the server has too. */
+static void hang_up(int fd)
+{
+	char rest[256];
+
+	if (shutdown(fd, SHUT_WR) != 0)
+		fail("shutdown", errno);
+	while (read(fd, rest, sizeof rest) > 0)
+		;
+	close(fd);
+}
+
 /* One connection: the handshake, the ticket if it comes after it, and the end, for which it waits. */
-static void visit(int resume)
+static void handshake(int resume)
 {
 	char rest[256];
 	int n, fd = dial();
@@ -86,12 +99,20 @@ static void visit(int resume)
 		fail("no session", 0);
 	SSL_SESSION_free(session);
 	session = SSL_get1_session(ssl); /* with its newest ticket; crypto/tls gives one whenever it resumes */
-	if (SSL_shutdown(ssl) < 0 || shutdown(fd, SHUT_WR) != 0)
-		fail("shutdown", errno);
-	while (read(fd, rest, sizeof rest) > 0)
-		;
+	if (SSL_shutdown(ssl) < 0)
+		fail("close notify", 0);
+	hang_up(fd);
 	SSL_free(ssl);
-	close(fd);
+}
+
+enum kind { NONE, FULL, RESUMED };
+
+static void visit(enum kind kind)
+{
+	if (kind == NONE)
+		hang_up(dial());
+	else
+		handshake(kind == RESUMED);
 }
 
 static long long used(void)
@@ -109,13 +130,13 @@ static long long used(void)
 }
 
 /* Has each of so many processes make n connections, and waits for them. */
-static void visits(int clients, int n, int resume)
+static void visits(int clients, int n, enum kind kind)
 {
 	int i, status, failed = 0;
 
 	if (clients == 1) {
 		while (n-- > 0)
-			visit(resume);
+			visit(kind);
 		return;
 	}
 	for (i = 0; i < clients; i++) {
@@ -125,7 +146,7 @@ static void visits(int clients, int n, int resume)
 			break;
 		case 0:
 			while (n-- > 0)
-				visit(resume);
+				visit(kind);
 			_exit(0);
 		}
 	}
@@ -136,20 +157,20 @@ static void visits(int clients, int n, int resume)
 		fail("processes failed", failed);
 }
 
-static long long each(int clients, int n, int resume)
+static long long each(int clients, int n, enum kind kind)
 {
 	long long before;
 
-	visits(1, WARM_UP, resume);
+	visits(1, WARM_UP, kind);
 	before = used();
 	n = (n + clients - 1) / clients;
-	visits(clients, n, resume);
+	visits(clients, n, kind);
 	return (used() - before) / n / clients;
 }
 
 int main(int argc, char **argv)
 {
-	long long full, resumed;
+	long long none, full, resumed;
 	int i, clients;
 
 	if (argc < 9 || argc - 8 > MAX_PROCESSES || atoi(argv[5]) < 1 || atoi(argv[6]) < 1 || atoi(argv[7]) < 1) {
@@ -179,8 +200,9 @@ int main(int argc, char **argv)
 		SSL_CTX_set_options(context, SSL_OP_NO_TICKET);
 
 	clients = atoi(argv[5]);
-	full = each(clients, atoi(argv[6]), 0);
-	resumed = each(clients, atoi(argv[7]), 1);
-	printf("%lld %lld\n", full, resumed);
+	none = each(clients, atoi(argv[6]), NONE);
+	full = each(clients, atoi(argv[6]), FULL);
+	resumed = each(clients, atoi(argv[7]), RESUMED);
+	printf("%lld %lld %lld\n", none, full, resumed);
 	return 0;
 }
