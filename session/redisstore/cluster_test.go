@@ -251,7 +251,9 @@ func TestClusterDown(t *testing.T) {
 	cluster.nodes[masters].kill()
 	cluster.nodes[0].kill()
 	rest, _ := cluster.nodes[1].client()
-	eventually(t, "the cluster to be down", func() bool { return strings.Contains(rest.ClusterInfo(ctx).Val(), "cluster_state:fail") })
+	eventually(t, "the cluster to be down", func() bool {
+		return strings.Contains(rest.ClusterInfo(ctx).Val(), "cluster_state:fail")
+	})
 	for i := range n { // they must not come back
 		if err := s.Remove(ctx, id(i)); err != nil {
 			t.Fatal(err)

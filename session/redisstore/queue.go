@@ -167,8 +167,8 @@ func (q *queue) next(n int) batch {
 	return b
 }
 
-// done ends a batch. again lists the removals that are to be tried once more, after what waits; those for whose key there is a newer
-// write are not.
+// done ends a batch. again lists the removals that are to be tried once more, after what waits; those for whose key there is a
+// newer write are not.
 func (q *queue) done(again []string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -85,7 +85,8 @@ func (s *server) start() {
 // startUntil starts the program and waits for a line that tells that it is ready.
 func (s *server) startUntil(ready string, args ...string) {
 	s.t.Helper()
-	cmd := exec.Command("/bin/sh", append([]string{"-c", `"$@" & echo "pid $!"; read _; kill -9 $!; wait`, "sh", s.program}, args...)...)
+	const script = `"$@" & echo "pid $!"; read _; kill -9 $!; wait`
+	cmd := exec.Command("/bin/sh", append([]string{"-c", script, "sh", s.program}, args...)...)
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
 		s.t.Fatal(err)

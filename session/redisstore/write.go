@@ -106,16 +106,16 @@ func (r *rawStore) do(b batch) (again []string, settled int) {
 	return again, settled
 }
 
-// inPart reports whether some of a batch's commands were answered, and others were not: of a cluster, those for a node that is gone.
-// Commands that were never sent may have no error of their own.
+// inPart reports whether some of a batch's commands were answered, and others were not: of a cluster, those for a node that is
+// gone. Where none was, because the batch never left, commands may have no error of their own.
 func inPart(results []redis.Cmder) bool {
 	failed := func(c redis.Cmder) bool { return !answered(c.Err()) }
 	return slices.ContainsFunc(results, failed) &&
 		slices.ContainsFunc(results, func(c redis.Cmder) bool { return !failed(c) })
 }
 
-// passes reports whether a store that answers with this error will do what it is asked for when it is asked later: it is starting,
-// or another node is taking over.
+// passes reports whether a store that answers with this error will do what it is asked for when it is asked later: it is
+// starting, or another node is taking over.
 func passes(err error) bool {
 	var e redis.Error
 	if !errors.As(err, &e) {
