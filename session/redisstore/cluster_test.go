@@ -279,6 +279,45 @@ func TestClusterDown(t *testing.T) {
 	}
 }
 
+// TestClusterInPart: the nodes that are left of a cluster are written to, though removals wait for one that is gone.
+func TestClusterInPart(t *testing.T) {
+	needFailures(t)
+	t.Parallel()
+	cluster := startCluster(t)
+	ctx := t.Context()
+	for _, n := range cluster.nodes {
+		node, _ := n.client()
+		if err := node.ConfigSet(ctx, "cluster-require-full-coverage", "no").Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	client, _ := newClient(t, cluster.addrs())
+	s := newStore(t, client, redisstore.Config{Timeout: patient.Timeout, Failures: 1 << 20, Cooldown: time.Millisecond})
+	cluster.nodes[masters].kill()
+	cluster.nodes[0].kill()
+	const n = 300
+	for i := range n {
+		if err := s.Remove(ctx, id(n+i)); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Put(ctx, id(i), value(i), in(time.Hour)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	eventually(t, "all writes but removals from the node that is gone", func() bool {
+		st := s.Stats()
+		return st.Puts+st.PutsDropped == n && st.Removes+uint64(st.Queued) == n && st.Queued < n/2
+	})
+	left := 0
+	for _, alive := range cluster.nodes[1:masters] {
+		node, _ := alive.client()
+		left += int(node.DBSize(ctx).Val())
+	}
+	if st := s.Stats(); st.BreakerOpens != 0 || st.Queued == 0 || st.Puts < n/2 || int(st.Puts) != left {
+		t.Errorf("%d sessions are in the nodes that are left: %+v", left, st)
+	}
+}
+
 // TestSentinel kills a master that a sentinel watches: the store goes on with the replica.
 func TestSentinel(t *testing.T) {
 	t.Parallel()
