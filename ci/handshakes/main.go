@@ -103,8 +103,8 @@ func (r *runner) measure(ctx context.Context, rounds int, w io.Writer) (err erro
 			}
 		}
 	}
-	fmt.Fprintf(w, "Servers: %s. Microseconds of processor time a connection; medians of %d rounds, each of %d full and %d resumed, "+
-		"%d at a time.\n\n", strings.Join(r.names, "; "), rounds, r.full, r.resumed, r.clients)
+	fmt.Fprintf(w, "Servers: %s. Microseconds of processor time a connection; medians of %d rounds, each of %d full and %d "+
+		"resumed, %d at a time.\n\n", strings.Join(r.names, "; "), rounds, r.full, r.resumed, r.clients)
 	t.print(w, stacks)
 	return nil
 }
