@@ -14,6 +14,7 @@
 // A store that is slow, hangs or is gone costs full handshakes and nothing else. No call waits longer than [Config.Timeout];
 // after a few failures a circuit breaker lets none through but one that probes now and then, and the others return at once.
 //
-// Redis 6.2 or later, or Valkey, is needed, for GETDEL. The commands used are GET, GETDEL, SET and DEL, and for Keys TIME, WATCH,
-// UNWATCH, MULTI and EXEC as well.
+// Redis 6.2 or later, or Valkey, is needed, for GETDEL; a cluster or one with sentinels will do. The commands used are GET,
+// GETDEL, SET and DEL, and for Keys TIME, WATCH, UNWATCH, MULTI and EXEC as well; clients of a cluster send CLUSTER SLOTS and
+// ASKING too.
 package redisstore

@@ -22,10 +22,11 @@ type process struct {
 	lines *bufio.Scanner
 }
 
-func startProcess(t *testing.T, s *server) *process {
+// startProcess starts a member on the store at addrs, with more variables in its environment.
+func startProcess(t *testing.T, addrs string, env ...string) *process {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), memberEnv+"="+s.socket)
+	cmd.Env = append(append(os.Environ(), memberEnv+"="+addrs), env...)
 	cmd.Stderr = os.Stderr
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
@@ -64,7 +65,7 @@ func startFleet(t *testing.T, n int) (*server, []*process) {
 	s := startServer(t)
 	var members []*process
 	for range n {
-		members = append(members, startProcess(t, s))
+		members = append(members, startProcess(t, s.addr))
 	}
 	return s, members
 }
@@ -164,7 +165,7 @@ func TestFleetKeys(t *testing.T) {
 	server.kill()
 	look()
 	server.start()
-	late := startProcess(t, server)
+	late := startProcess(t, server.addr)
 	eventually(t, "the late member to know the keys", func() bool { return strings.Contains(late.ask("opens"), before) })
 	members = append(members, late)
 	eventually(t, "rotation after a restart", keys(len(seen)+1))

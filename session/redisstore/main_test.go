@@ -17,12 +17,13 @@ import (
 	"github.com/ossl-go/ossl/session/redisstore"
 )
 
-// memberEnv makes a run of the test program a member of a fleet, on the store at the socket that it names.
+// memberEnv makes a run of the test program a member of a fleet, on the store that it names: a socket, or a cluster's nodes,
+// separated by commas.
 const memberEnv = "OSSL_TEST_MEMBER"
 
 func TestMain(m *testing.M) {
-	if socket := os.Getenv(memberEnv); socket != "" {
-		runMember(socket)
+	if addrs := os.Getenv(memberEnv); addrs != "" {
+		runMember(addrs)
 		return
 	}
 	logging.Disable() // one line for each connection that fails, which here are many
@@ -30,10 +31,10 @@ func TestMain(m *testing.M) {
 }
 
 // runMember does what its standard input says, a command a line, and answers each by a line.
-func runMember(socket string) {
+func runMember(addrs string) {
 	logging.Disable()
 	ctx := context.Background()
-	client := redisstore.NewClient(redis.UniversalOptions{Addrs: []string{socket}})
+	client := redisstore.NewClient(redis.UniversalOptions{Addrs: strings.Split(addrs, ",")})
 	secrets := []session.Secret{secret}
 	store, err := redisstore.New(client, redisstore.Config{Secrets: secrets, Timeout: patient.Timeout})
 	if err != nil {

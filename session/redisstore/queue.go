@@ -167,19 +167,18 @@ func (q *queue) next(n int) batch {
 	return b
 }
 
-// done ends a batch. again lists the removals that are to be tried once more; those for whose key there is a newer write are not.
+// done ends a batch. again lists the removals that are to be tried once more, after what waits; those for whose key there is a
+// newer write are not.
 func (q *queue) done(again []string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	clear(q.flying)
-	var order []string
 	for _, key := range again {
 		if q.waiting[key] == nil {
 			q.waiting[key] = new(write)
-			order = append(order, key)
+			q.order = append(q.order, key)
 		}
 	}
-	q.order = append(order, q.order...)
 }
 
 // drain gives up what waits, and counts it.

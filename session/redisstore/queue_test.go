@@ -45,7 +45,7 @@ func TestQueue(t *testing.T) {
 	want("b", false, "4", true)
 	want("c", false, "", true)
 	want("a", false, "", false)
-	if b := q.next(64); len(b) != 2 || b[0].key != "c" || b[0].value != nil || b[1].key != "b" {
+	if b := q.next(64); len(b) != 2 || b[0].key != "b" || b[1].key != "c" || b[1].value != nil {
 		t.Fatalf("%v", b)
 	}
 	q.done(nil)

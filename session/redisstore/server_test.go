@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -37,12 +38,13 @@ func serverProgram(t testing.TB) string {
 	return ""
 }
 
-// A server is a Redis process on a socket of its own that keeps nothing on disk.
+// A server is a Redis process that keeps nothing on disk, on a socket of its own unless it is given arguments.
 type server struct {
 	t       testing.TB
 	program string
 	dir     string
-	socket  string
+	addr    string // the socket, or host:port
+	args    []string
 	pid     int
 	stdin   io.Closer // the process dies with it, and so with the test's
 	wait    func() error
@@ -50,12 +52,21 @@ type server struct {
 
 func startServer(t testing.TB) *server {
 	t.Helper()
+	s := newServer(t)
+	s.addr = filepath.Join(s.dir, "s")
+	s.args = []string{"--port", "0", "--unixsocket", s.addr}
+	s.start()
+	return s
+}
+
+// newServer returns a server that has yet to be given an address, arguments, and a start.
+func newServer(t testing.TB) *server {
+	t.Helper()
 	dir, err := os.MkdirTemp("", "redis") // t.TempDir's path may be too long for a socket
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &server{t: t, program: serverProgram(t), dir: dir, socket: filepath.Join(dir, "s")}
-	s.start()
+	s := &server{t: t, program: serverProgram(t), dir: dir}
 	t.Cleanup(func() {
 		if s.pid != 0 {
 			s.kill()
@@ -67,8 +78,15 @@ func startServer(t testing.TB) *server {
 
 func (s *server) start() {
 	s.t.Helper()
-	cmd := exec.Command("/bin/sh", "-c", `"$@" & echo "pid $!"; read _; kill -9 $!; wait`, "sh",
-		s.program, "--port", "0", "--unixsocket", s.socket, "--save", "", "--appendonly", "no", "--dir", s.dir, "--daemonize", "no")
+	s.startUntil("ready to accept connections",
+		append(slices.Clip(s.args), "--save", "", "--appendonly", "no", "--dir", s.dir, "--daemonize", "no")...)
+}
+
+// startUntil starts the program and waits for a line that tells that it is ready.
+func (s *server) startUntil(ready string, args ...string) {
+	s.t.Helper()
+	const script = `"$@" & echo "pid $!"; read _; kill -9 $!; wait`
+	cmd := exec.Command("/bin/sh", append([]string{"-c", script, "sh", s.program}, args...)...)
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
 		s.t.Fatal(err)
@@ -90,7 +108,7 @@ func (s *server) start() {
 				s.t.Fatal(err)
 			}
 		}
-		if strings.Contains(strings.ToLower(lines.Text()), "ready to accept connections") && s.pid != 0 {
+		if strings.Contains(strings.ToLower(lines.Text()), ready) && s.pid != 0 {
 			go io.Copy(io.Discard, stdout)
 			return
 		}
@@ -102,7 +120,9 @@ func (s *server) kill() {
 	s.stdin.Close()
 	s.wait()
 	s.pid = 0
-	os.Remove(s.socket)
+	if strings.HasPrefix(s.addr, "/") {
+		os.Remove(s.addr)
+	}
 }
 
 func (s *server) signal(sig syscall.Signal) {
@@ -113,11 +133,14 @@ func (s *server) signal(sig syscall.Signal) {
 }
 
 // client returns a client as this package makes them, and counts the commands that are sent by it.
-func (s *server) client() (redis.UniversalClient, *countingHook) {
-	c := redisstore.NewClient(redis.UniversalOptions{Addrs: []string{s.socket}})
+func (s *server) client() (redis.UniversalClient, *countingHook) { return newClient(s.t, s.addr) }
+
+// newClient returns a client of a server, or of the cluster of several, which are separated by commas.
+func newClient(t testing.TB, addrs string) (redis.UniversalClient, *countingHook) {
+	c := redisstore.NewClient(redis.UniversalOptions{Addrs: strings.Split(addrs, ",")})
 	hook := new(countingHook)
 	c.AddHook(hook)
-	s.t.Cleanup(func() { c.Close() })
+	t.Cleanup(func() { c.Close() })
 	return c, hook
 }
 

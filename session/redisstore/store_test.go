@@ -478,3 +478,40 @@ func TestStoreSecretChanged(t *testing.T) {
 		t.Error(s)
 	}
 }
+
+// TestStoreRemovesLater: a removal that a store can't do now is tried again, one that it refuses is not.
+func TestStoreRemovesLater(t *testing.T) {
+	t.Parallel()
+	for answer, later := range map[string]bool{
+		"-LOADING Redis is loading the dataset in memory": true,
+		"-CLUSTERDOWN The cluster is down":                true,
+		"-READONLY You can't write against a replica":     true,
+		"-ERR max number of clients reached":              true,
+		"-NOPERM this user has no permissions":            false,
+		"-ERR unknown command 'DEL'":                      false,
+		"-CLUSTERDOWNED no such error":                    false,
+	} {
+		t.Run(answer, func(t *testing.T) {
+			t.Parallel()
+			dial := lie(answer+"\r\n", false)
+			client := redisstore.NewClient(redis.UniversalOptions{Addrs: []string{"127.0.0.1:1"}, Dialer: dial})
+			defer client.Close()
+			hook := new(countingHook)
+			client.AddHook(hook)
+			c := patient
+			c.Cooldown = time.Millisecond
+			s := newStore(t, client, c)
+			if err := s.Remove(t.Context(), id(1)); err != nil {
+				t.Fatal(err)
+			}
+			if later {
+				eventually(t, "more than one try", func() bool { return hook.calls.Load() > 1 })
+			} else {
+				flushed(t, s)
+			}
+			if st := s.Stats(); st.RemovesLost == 0 != later || st.Removes != 0 {
+				t.Errorf("%+v", st)
+			}
+		})
+	}
+}

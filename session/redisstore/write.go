@@ -2,7 +2,10 @@ package redisstore
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -32,10 +35,10 @@ func (r *rawStore) write(pause time.Duration) {
 				return
 			}
 		}
-		again := r.do(b)
+		again, settled := r.do(b)
 		r.writes.done(again)
-		if len(again) == 0 {
-			continue
+		if settled > 0 || len(again) == 0 {
+			continue // of a cluster, the nodes that are there don't wait for one that is gone
 		}
 		timer := time.NewTimer(pause)
 		select {
@@ -50,8 +53,9 @@ func (r *rawStore) write(pause time.Duration) {
 	}
 }
 
-// do writes a batch and returns the keys of removals that are to be tried again.
-func (r *rawStore) do(b batch) (again []string) {
+// do writes a batch. It returns the keys of removals that are to be tried again, and of how many writes the store has said what
+// becomes of them.
+func (r *rawStore) do(b batch) (again []string, settled int) {
 	var results []redis.Cmder
 	called, released := false, make(chan struct{})
 	_, err := r.calls.breaker.Execute(func() ([]byte, error) {
@@ -69,6 +73,9 @@ func (r *rawStore) do(b batch) (again []string) {
 				}
 				return nil
 			})
+			if !answered(err) && inPart(results) {
+				err = nil // the store is there
+			}
 			return nil, err
 		}, func() { close(released) })
 	})
@@ -80,6 +87,9 @@ func (r *rawStore) do(b batch) (again []string) {
 		if i < len(results) && answered(err) {
 			result = results[i].Err()
 		}
+		if answered(result) && !passes(result) {
+			settled++
+		}
 		switch {
 		case result == nil && w.value != nil:
 			r.puts.Add(1)
@@ -87,13 +97,36 @@ func (r *rawStore) do(b batch) (again []string) {
 			r.removes.Add(1)
 		case w.value != nil:
 			r.putsDropped.Add(1)
-		case answered(result): // it will not do another time either
+		case answered(result) && !passes(result): // it will not do another time either
 			r.removesLost.Add(1)
 		default:
 			again = append(again, w.key)
 		}
 	}
-	return again
+	return again, settled
+}
+
+// inPart reports whether some of a batch's commands were answered, and others were not: of a cluster, those for a node that is
+// gone. Where none was, because the batch never left, commands may have no error of their own.
+func inPart(results []redis.Cmder) bool {
+	failed := func(c redis.Cmder) bool { return !answered(c.Err()) }
+	return slices.ContainsFunc(results, failed) &&
+		slices.ContainsFunc(results, func(c redis.Cmder) bool { return !failed(c) })
+}
+
+// passes reports whether a store that answers with this error will do what it is asked for when it is asked later: it is
+// starting, or another node is taking over.
+func passes(err error) bool {
+	var e redis.Error
+	if !errors.As(err, &e) {
+		return false
+	}
+	code, _, _ := strings.Cut(e.Error(), " ")
+	switch code {
+	case "ASK", "BUSY", "CLUSTERDOWN", "LOADING", "MASTERDOWN", "MISCONF", "MOVED", "NOREPLICAS", "READONLY", "TRYAGAIN":
+		return true
+	}
+	return redis.IsMaxClientsError(err)
 }
 
 // open reports whether no call is let through now.

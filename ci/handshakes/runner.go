@@ -1,0 +1,270 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/ossl-go/ossl/internal/tlstest"
+)
+
+// serverName is on the certificates.
+const serverName = "localhost"
+
+// patience bounds what takes a moment; a measurement of the client takes longer.
+const patience = 10 * time.Second
+
+// A runner starts servers and clients.
+type runner struct {
+	client, nginx, librun string
+	clients               int
+	full, resumed         int
+	dir                   string
+	names                 []string // what the servers call their TLS
+	libssl                string   // the file that ossl and nginx use
+}
+
+// file is where a certificate or key is: ca.pem, P256.pem, P256.key.
+func (r *runner) file(name string) string { return filepath.Join(r.dir, name) }
+
+func (r *runner) writeCerts(kinds []tlstest.KeyKind) error {
+	if err := r.writePEM("ca.pem", "CERTIFICATE", tlstest.CA().Cert.Raw); err != nil {
+		return err
+	}
+	for _, kind := range kinds {
+		cert := tlstest.New(tlstest.Options{Kind: kind, Names: []string{serverName}})
+		der, err := x509.MarshalPKCS8PrivateKey(cert.PrivateKey)
+		if err != nil {
+			return err
+		}
+		if err := r.writePEM(string(kind)+".pem", "CERTIFICATE", cert.Certificate...); err != nil {
+			return err
+		}
+		if err := r.writePEM(string(kind)+".key", "PRIVATE KEY", der); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *runner) writePEM(name, kind string, ders ...[]byte) error {
+	var b bytes.Buffer
+	for _, der := range ders {
+		if err := pem.Encode(&b, &pem.Block{Type: kind, Bytes: der}); err != nil {
+			return err
+		}
+	}
+	return os.WriteFile(r.file(name), b.Bytes(), 0o600)
+}
+
+// visit starts a server, has the client visit it in each version, and stops it.
+func (r *runner) visit(ctx context.Context, stack, way string, kind tlstest.KeyKind, t *table) (err error) {
+	start := r.startGo
+	if stack == stackNginx {
+		start = r.startNginx
+	}
+	s, err := start(stack, way, kind)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.stop()) }()
+	if err := r.note(stack, s); err != nil {
+		return err
+	}
+	versions := []string{"1.2", "1.3"}
+	if way == byID {
+		versions = versions[:1] // in TLS 1.3 a session's ID is a ticket
+	}
+	for _, version := range versions {
+		m := measurement{version, kind, way, stack}
+		args := []string{s.port, r.file("ca.pem"), version, way}
+		for _, n := range []int{r.clients, r.full, r.resumed} {
+			args = append(args, strconv.Itoa(n))
+		}
+		cmd := exec.CommandContext(ctx, r.client, append(args, s.processes()...)...)
+		cmd.Stderr = os.Stderr
+		out, err := cmd.Output()
+		if err != nil {
+			return fmt.Errorf("TLS %s: the client: %w", version, err)
+		}
+		var none, full, resumed int64
+		if _, err := fmt.Sscan(string(out), &none, &full, &resumed); err != nil {
+			return fmt.Errorf("TLS %s: the client says %q: %w", version, out, err)
+		}
+		t.add(m, time.Duration(none), time.Duration(full), time.Duration(resumed))
+	}
+	return nil
+}
+
+// note remembers what a server runs on, and refuses a comparison of two libraries.
+func (r *runner) note(stack string, s *server) error {
+	if !slices.Contains(r.names, s.name) {
+		r.names = append(r.names, s.name)
+	}
+	if stack == stackGo {
+		return nil
+	}
+	pids := s.processes()
+	maps, err := os.ReadFile("/proc/" + pids[len(pids)-1] + "/maps")
+	if err != nil {
+		return err
+	}
+	file := string(regexp.MustCompile(`(?m)/\S*/libssl\.so\S*$`).Find(maps))
+	switch {
+	case file == "":
+		return errors.New("the server uses no libssl")
+	case r.libssl == "":
+		r.libssl = file
+	case r.libssl != file:
+		return fmt.Errorf("servers use different libraries: %s, %s", r.libssl, file)
+	}
+	return nil
+}
+
+// A server is a process with its children.
+type server struct {
+	cmd   *exec.Cmd
+	stdin io.Closer
+	port  string
+	name  string
+}
+
+// command returns a server's command.
+func (r *runner) command(program string, args ...string) *exec.Cmd {
+	if r.librun != "" {
+		return exec.Command(r.librun, append([]string{program}, args...)...)
+	}
+	return exec.Command(program, args...)
+}
+
+func (r *runner) startGo(stack, way string, kind tlstest.KeyKind) (*server, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	cmd := r.command(self, "-serve", stack, "-way", way, "-cert", r.file(string(kind)+".pem"), "-key", r.file(string(kind)+".key"))
+	cmd.Stderr = os.Stderr
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	s := &server{cmd: cmd, stdin: stdin}
+	lines := bufio.NewScanner(stdout) // ends with the process, if that can't serve
+	lines.Scan()
+	_, s.port, err = net.SplitHostPort(lines.Text())
+	lines.Scan()
+	s.name = lines.Text()
+	if err != nil || s.name == "" {
+		return nil, errors.Join(errors.New("the server did not start"), err, s.stop())
+	}
+	return s, nil
+}
+
+// nginxConf has nginx do what the Go servers do. It sends one ticket in TLS 1.3, as they do.
+const nginxConf = `daemon off;
+pid %[1]s/nginx.pid;
+error_log %[1]s/nginx.log crit;
+worker_processes 1;
+%[2]s
+events { worker_connections 1024; }
+http {
+  access_log off;
+  client_body_temp_path %[1]s/nginx;
+  proxy_temp_path %[1]s/nginx;
+  fastcgi_temp_path %[1]s/nginx;
+  uwsgi_temp_path %[1]s/nginx;
+  scgi_temp_path %[1]s/nginx;
+  server {
+    listen 127.0.0.1:%[3]s ssl;
+    ssl_certificate %[1]s/%[4]s.pem;
+    ssl_certificate_key %[1]s/%[4]s.key;
+    ssl_protocols TLSv1.2 TLSv1.3;
+    ssl_conf_command NumTickets 1;
+    %[5]s
+    return 200;
+  }
+}
+`
+
+func (r *runner) startNginx(_, way string, kind tlstest.KeyKind) (*server, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0") // a port that nobody had a moment ago
+	if err != nil {
+		return nil, err
+	}
+	_, port, _ := net.SplitHostPort(l.Addr().String())
+	l.Close()
+	sessions := "ssl_session_tickets on; ssl_session_cache off;"
+	if way == byID {
+		sessions = "ssl_session_tickets off; ssl_session_cache shared:sessions:10m;"
+	}
+	user := ""
+	if os.Getuid() == 0 {
+		user = "user root;" // who can read the folder
+	}
+	conf := r.file("nginx.conf")
+	if err := os.WriteFile(conf, fmt.Appendf(nil, nginxConf, r.dir, user, port, kind, sessions), 0o600); err != nil {
+		return nil, err
+	}
+	cmd := r.command(r.nginx, "-c", conf, "-e", r.file("nginx.log"))
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
+	var said bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &said, &said
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	s := &server{cmd: cmd, port: port, name: stackNginx + " on the same"}
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+		conn, err := net.Dial("tcp", "127.0.0.1:"+port)
+		if err != nil {
+			continue
+		}
+		conn.Close()
+		if len(s.processes()) == 2 { // the master and its worker
+			return s, nil
+		}
+	}
+	err = s.stop()
+	log, _ := os.ReadFile(r.file("nginx.log"))
+	return nil, fmt.Errorf("nginx did not start: %w\n%s%s", err, said.String(), log)
+}
+
+// processes are the server's, its children last.
+func (s *server) processes() []string {
+	pid := strconv.Itoa(s.cmd.Process.Pid)
+	children, _ := os.ReadFile("/proc/" + pid + "/task/" + pid + "/children")
+	return append([]string{pid}, strings.Fields(string(children))...)
+}
+
+// stop ends the server and waits for it.
+func (s *server) stop() error {
+	if s.stdin != nil {
+		s.stdin.Close()
+	} else if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		return err
+	}
+	killer := time.AfterFunc(patience, func() { _ = s.cmd.Process.Kill() })
+	defer killer.Stop()
+	return s.cmd.Wait()
+}
