@@ -93,9 +93,11 @@ func slimReportOf(t *testing.T, lib *libssl.Library, env ...string) (slim bool, 
 		return strings.HasPrefix(v, libssl.EnvSlim+"=") || strings.HasPrefix(v, "OPENSSL_CONF=")
 	}), slimReportEnv+"=1", libssl.EnvLibrary+"="+lib.Path, "GORACE=atexit_sleep_ms=0") // else each sleeps a second
 	cmd.Env = append(cmd.Env, env...)
-	out, err := cmd.CombinedOutput()
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
 	if err != nil {
-		t.Fatalf("%v\n%s", err, out)
+		t.Fatalf("%v\n%s%s", err, out, &stderr)
 	}
 	first, rest, ok := strings.Cut(strings.TrimSpace(string(out)), " ")
 	if !ok || !strings.HasPrefix(first, "slim=") {
