@@ -14,7 +14,7 @@
 
 #include <string.h>
 
-enum { MAX_HASH = 48, MAX_BLOCK = 128, MAX_SEEDS = 8, PREFERRED_MODE = -1 };
+enum { MAX_HASH = 48, MAX_BLOCK = 128, MAX_SEEDS = 8, NO_MODE = -1 };
 
 /* SHA256_CTX has 112 bytes and SHA512_CTX, which SHA-384 uses, 216; neither has ever changed. */
 typedef union {
@@ -115,7 +115,7 @@ static const hash *hash_named(const char *name)
 static int read_inputs(inputs *in, const OSSL_PARAM *p)
 {
 	memset(in, 0, sizeof *in);
-	in->mode = PREFERRED_MODE;
+	in->mode = NO_MODE;
 	for (; p && p->key; p++) {
 		input value = {p->data, p->data_size};
 		input *to = NULL;

@@ -1,16 +1,13 @@
-/* What the clients in C share. */
+/* What the clients in C share that ask for a page. */
 
-#include <arpa/inet.h>
+#include "connect.h"
+
 #include <errno.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <time.h>
-#include <unistd.h>
 
 static const char request[] = "GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
 
@@ -22,13 +19,10 @@ static void fail(const char *what, int code)
 
 static int dial(int port)
 {
-	struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
-	int one = 1, fd = socket(AF_INET, SOCK_STREAM, 0);
+	int fd = connect_to(port);
 
-	to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-	if (fd < 0 || connect(fd, (struct sockaddr *)&to, sizeof to) != 0)
+	if (fd < 0)
 		fail("connect", errno);
-	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
 	return fd;
 }
 

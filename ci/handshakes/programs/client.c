@@ -10,18 +10,15 @@
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 
-#include <arpa/inet.h>
+#include "../../clients/programs/connect.h"
+
 #include <errno.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
-#include <unistd.h>
 
 enum { MAX_PROCESSES = 16, WARM_UP = 20 };
 
@@ -50,13 +47,10 @@ static int count(SSL *ssl, SSL_SESSION *made)
 
 static int dial(void)
 {
-	struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
-	int one = 1, fd = socket(AF_INET, SOCK_STREAM, 0);
+	int fd = connect_to(port);
 
-	to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-	if (fd < 0 || connect(fd, (struct sockaddr *)&to, sizeof to) != 0)
+	if (fd < 0)
 		fail("connect", errno);
-	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
 	return fd;
 }
 
