@@ -1,3 +1,5 @@
+//go:build linux
+
 // Command handshakes measures what a handshake costs a server, full and resumed: the processor time that servers on ossl, on
 // crypto/tls and of nginx on the same libssl take for connections of a client in C that does nothing else. ci/handshake-cpu
 // installs what it needs and runs it:
