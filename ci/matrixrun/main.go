@@ -140,7 +140,7 @@ type version struct {
 
 var numbered = regexp.MustCompile(`^\d+\.\d+`)
 
-// findVersions lists the host's own and the trees in dir, those named by number first.
+// findVersions lists the host's own and the trees of OpenSSL in dir, those named by number first.
 func findVersions(dir string) ([]version, error) {
 	runs, err := filepath.Glob(filepath.Join(dir, "*", "run"))
 	if err != nil {
@@ -148,6 +148,9 @@ func findVersions(dir string) ([]version, error) {
 	}
 	versions := []version{{name: "system"}}
 	for _, run := range runs {
+		if filepath.Base(filepath.Dir(run)) == "valkey" {
+			continue // a server, with the OpenSSL that comes with it: another 3.5
+		}
 		tree, err := filepath.Abs(filepath.Dir(run))
 		if err != nil {
 			return nil, err

@@ -134,22 +134,27 @@ func reason(output []string) string {
 
 const tools = `openssl|curl|gnutls-\w+|node|python3?|cc|redis-server|rust-libp2p`
 
+// steps are scripts that .ci/run calls as well, and that run tests which others leave out. TestSteps holds them against it.
+var steps = []string{"redis"}
+
 var (
+	namesStep    = regexp.MustCompile(`\bci/(` + strings.Join(steps, "|") + `) runs it\b`)
 	namesGo      = regexp.MustCompile(`\bgo1\.\d+`)
 	namesMode    = regexp.MustCompile(`\bOSSL_(RECORDS=libssl|FIPS=require|TEST_FIPS)\b`)
 	namesVersion = regexp.MustCompile(`(?i)\b(openssl|libssl|libcrypto)[ -]?\d+(\.\d+)+|(^|[^.\d])(1\.1\.1|[34]\.\d+)\b`)
 	namesTool    = regexp.MustCompile(`(?i)\b(` + tools + `)\b.*\b(not installed|not found|missing)\b`)
 )
 
-// explained tells whether a reason to skip names a version, of OpenSSL or of Go, a way of running that other rows don't have, or
-// a missing tool. Any other reason hides a test from every machine, or from this one for a cause that ought to be mended.
+// explained tells whether a reason to skip names a version, of OpenSSL or of Go, a way of running that other rows don't have, a
+// missing tool, or the step that runs the test. Any other reason hides a test from every machine, or from this one for a cause that ought to be mended.
 func explained(reason string) bool {
 	return namesVersion.MatchString(reason) || namesMode.MatchString(reason) || elsewhere(reason)
 }
 
-// elsewhere tells whether a reason to skip is this machine's: the test may run on another, whatever its OpenSSL.
+// elsewhere tells whether a reason to skip is this machine's, or another step's matter: the test runs in that one, or may run on
+// another machine, whatever its OpenSSL.
 func elsewhere(reason string) bool {
-	return namesGo.MatchString(reason) || namesTool.MatchString(reason)
+	return namesGo.MatchString(reason) || namesTool.MatchString(reason) || namesStep.MatchString(reason)
 }
 
 // report prints the table and the reasons for skips, and returns an error if the run is to fail. whole
@@ -185,7 +190,7 @@ func report(w io.Writer, rows []*row, whole, ci bool) error {
 		note := ""
 		switch {
 		case !explained(s.reason):
-			note = "  <- names no version and no missing tool"
+			note = "  <- names no version, no missing tool and no step"
 		case whole && !ran[s.test]:
 			note = "  <- ran under no version"
 		}
