@@ -139,17 +139,18 @@ var (
 	namesMode    = regexp.MustCompile(`\bOSSL_(RECORDS=libssl|FIPS=require|TEST_FIPS)\b`)
 	namesVersion = regexp.MustCompile(`(?i)\b(openssl|libssl|libcrypto)[ -]?\d+(\.\d+)+|(^|[^.\d])(1\.1\.1|[34]\.\d+)\b`)
 	namesTool    = regexp.MustCompile(`(?i)\b(` + tools + `)\b.*\b(not installed|not found|missing)\b`)
+	namesStep    = regexp.MustCompile(`\bci/[a-z0-9-]+ runs it\b`)
 )
 
-// explained tells whether a reason to skip names a version, of OpenSSL or of Go, a way of running that other rows don't have, or
-// a missing tool. Any other reason hides a test from every machine, or from this one for a cause that ought to be mended.
+// explained tells whether a reason to skip names a version, of OpenSSL or of Go, a way of running that other rows don't have, a
+// missing tool, or the step of CI that runs the test. Any other reason hides a test from every machine, or from this one for a cause that ought to be mended.
 func explained(reason string) bool {
 	return namesVersion.MatchString(reason) || namesMode.MatchString(reason) || elsewhere(reason)
 }
 
-// elsewhere tells whether a reason to skip is this machine's: the test may run on another, whatever its OpenSSL.
+// elsewhere tells whether a reason to skip is not the OpenSSL's: the test runs in another step, or may on another machine.
 func elsewhere(reason string) bool {
-	return namesGo.MatchString(reason) || namesTool.MatchString(reason)
+	return namesGo.MatchString(reason) || namesTool.MatchString(reason) || namesStep.MatchString(reason)
 }
 
 // report prints the table and the reasons for skips, and returns an error if the run is to fail. whole

@@ -86,6 +86,8 @@ func TestExplained(t *testing.T) {
 		{"not supported by this library", false},
 		{"slow: 13.5 s", false},
 		{"testing.Short", false},
+		{"takes long: ci/redis runs it, with -failures", true},
+		{"takes long", false},
 	}
 	for _, test := range tests {
 		if got := explained(test.reason); got != test.want {
@@ -109,6 +111,7 @@ func TestReportFails(t *testing.T) {
 		{"a skip in every version", row{passed: 3, skips: []skip{{"S", "needs OpenSSL 3.9"}}}, true, true},
 		{"a skip in every version, for Go's", row{passed: 3, skips: []skip{{"S", "crypto/tls of go1.25.0 has none"}}}, true, false},
 		{"a skip in every version, for a tool", row{passed: 3, skips: []skip{{"S", "curl not found"}}}, true, false},
+		{"a skip in every version, for a step", row{passed: 3, skips: []skip{{"S", "ci/redis runs it"}}}, true, false},
 		{"a skip without, elsewhere", row{passed: 3, skips: []skip{{"T", "later"}}}, false, false},
 	}
 	for _, test := range tests {
