@@ -53,3 +53,9 @@ func tryLoad(c candidate) (*Library, error) {
 	lib.Slim = os.Getenv(EnvSlim) != "off" && C.ossl_slim_setup() == 1
 	return lib, nil
 }
+
+// PeerKeysKept returns how many keys of peers' certificates didn't have to be decoded (slimkey.c), and whether any are kept with
+// this library. It is for tests.
+func PeerKeysKept() (n uint64, kept bool) {
+	return uint64(C.ossl_slim_keys_found()), C.ossl_slim_keys_kept() == 1
+}
