@@ -73,11 +73,15 @@ int slim_is_named(const OSSL_ALGORITHM *a, const char *name)
 	return 0;
 }
 
+int slim_is_public_key(const OSSL_ALGORITHM *a)
+{
+	return strstr(a->properties, "input=der") && strstr(a->properties, "structure=SubjectPublicKeyInfo");
+}
+
 /* libssl takes the name of a key from the certificate, so the decoder that finds out what a key is, "DER", is not needed. */
 static int wanted_decoder(const OSSL_ALGORITHM *a)
 {
-	return strstr(a->properties, "input=der") && strstr(a->properties, "structure=SubjectPublicKeyInfo") && !slim_is_named(a, "DER") &&
-		!slim_is_named(a, "SM2");
+	return slim_is_public_key(a) && !slim_is_named(a, "DER") && !slim_is_named(a, "SM2");
 }
 
 static int wanted_key_management(const OSSL_ALGORITHM *a)

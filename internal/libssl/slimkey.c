@@ -1,17 +1,17 @@
 /*
  * Peers' public keys, decoded once: decoders of the slim library context (slim.c).
  *
- * libcrypto decodes the key of a certificate whenever it parses one, and for an elliptic curve's makes the curve's group anew each
- * time: 4 to 5 % of a handshake, and for RSA what a first verification computes besides. A client meets the same servers again,
- * and a server behind a proxy, or in a mesh, the same clients. So what the default provider's decoder made of some bytes is kept,
- * and given again for the very same bytes: decoding is a function of them. The keys are public, hold nothing of a connection, and
- * aren't changed after they were made; libcrypto itself lets threads share a certificate's key.
+ * libcrypto decodes the key of a certificate whenever it parses one, and for an elliptic curve's it makes the curve's group anew
+ * each time: 4 to 9 % of a handshake, and for RSA what a first verification computes besides. A client meets the same servers
+ * again, and a server behind a proxy, or in a mesh, the same clients. So what the default provider's decoder made of some bytes is
+ * kept, and given again for the very same bytes: decoding is a function of them. The keys are public, hold nothing of a
+ * connection, and aren't changed once they are made; libcrypto itself lets threads share a certificate's key.
  *
  * Kept are SETS * WAYS keys of at most LONGEST bytes, the ones used last or nearly so: a peer with ever new keys drives out
  * others' and does no more.
  *
- * What a decoder hands over is a reference to the provider's own object: provider-object(7). That of the default provider's EC and
- * RSA is an EC_KEY or RSA, which have counts of their references; this has been so from 3.0 to 4.0, and later versions go without.
+ * What a decoder hands over is a reference to the provider's own object: provider-object(7). That of the default provider's EC
+ * and RSA is an EC_KEY or RSA, which count their references. This has been so from 3.0 to 4.0; later versions go without.
  */
 
 #include "slim.h"
@@ -242,7 +242,7 @@ int slim_keys_setup(OSSL_ALGORITHM *decoders, const OSSL_DISPATCH *core)
 		!ossl_fn.RSA_up_ref || !ossl_fn.RSA_free)
 		return 1;
 	for (a = decoders; a->names; a++) {
-		if (!strstr(a->properties, "input=der") || !strstr(a->properties, "structure=SubjectPublicKeyInfo"))
+		if (!slim_is_public_key(a))
 			continue;
 		if (!ec.decode && slim_is_named(a, ec.name) && !wrap(&ec, a, (void (*)(void))ec_decode))
 			return 0;
