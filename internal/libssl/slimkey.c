@@ -3,9 +3,10 @@
  *
  * libcrypto decodes the key of a certificate whenever it parses one, and for an elliptic curve's it makes the curve's group anew
  * each time: 4 to 9 % of a handshake, and for RSA what a first verification computes besides. A client meets the same servers
- * again, and a server behind a proxy, or in a mesh, the same clients. So what the default provider's decoder made of some bytes is
- * kept, and given again for the very same bytes: decoding is a function of them. The keys are public, hold nothing of a
- * connection, and aren't changed once they are made; libcrypto itself lets threads share a certificate's key.
+ * again, and a server behind a proxy, or in a mesh, the same clients. So what the default provider's decoder made of some bytes
+ * is kept, and given again for the very same bytes: decoding is a function of them. The keys are public, hold nothing of a
+ * connection, and aren't changed once they are made; libcrypto itself lets threads share a certificate's key. What a peer can
+ * learn is by some microseconds whether a certificate's key was met lately, if it can show that certificate.
  *
  * Kept are SETS * WAYS keys of at most LONGEST bytes, the ones used last or nearly so: a peer with ever new keys drives out
  * others' and does no more.
