@@ -21,6 +21,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 )
@@ -84,47 +85,98 @@ func matrix(ctx context.Context, dir string, o options, ci bool) error {
 		return err
 	}
 	defer os.RemoveAll(scratch)
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	// The emulated processor's rows are run beside the others, which wait a lot: the versions share a testbed, and take turns.
 	rows := make([]*row, len(plan))
-	errs := make(chan error, 2)
-	for _, emulated := range []bool{false, true} {
-		go func() {
-			err := runAll(ctx, plan, rows, emulated, scratch, o)
-			if err != nil {
-				cancel()
-			}
-			errs <- err
-		}()
-	}
-	for range 2 {
-		err = cmp.Or(err, <-errs) // the first is the cause of the other
-	}
-	if err != nil {
+	if err := runAll(ctx, plan, rows, scratch, o); err != nil {
 		return err
 	}
 	return report(os.Stdout, rows, o.whole(), ci)
 }
 
-// runAll runs the rows of a plan that are emulated, or those that are not.
-func runAll(ctx context.Context, plan []planned, rows []*row, emulated bool, scratch string, o options) error {
-	var bed *testbed
+// lanes is how many of the host's rows are run beside one another.
+const lanes = 2
+
+// runAll runs the rows of a plan: the emulated processor's, which is slow, beside those of the host, and of these too some at
+// once, since tests wait a lot. Each lane has a testbed of its own.
+func runAll(ctx context.Context, plan []planned, rows []*row, scratch string, o options) error {
+	var host, emulated []int // indexes of plan
 	for i, p := range plan {
-		if p.version.emulated != emulated {
-			continue
+		if p.version.emulated {
+			emulated = append(emulated, i)
+		} else {
+			host = append(host, i)
 		}
-		if bed == nil {
-			bed = &testbed{dir: filepath.Join(scratch, fmt.Sprint("emulated-", emulated))}
-			if emulated {
-				bed.sysroot = p.version.tree
+	}
+	slices.SortStableFunc(host, func(a, b int) int { // the longest first
+		return cmp.Compare(weight(plan[b]), weight(plan[a]))
+	})
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var running sync.WaitGroup
+	begin := func(f func() error) {
+		running.Go(func() {
+			if err := f(); err != nil {
+				cancel(err) // the first is the cause of the others
 			}
-			if err := bed.build(ctx, o.packages, slices.ContainsFunc(plan, planned.adapters)); err != nil {
+		})
+	}
+	adapters := slices.ContainsFunc(plan, planned.adapters)
+	if len(emulated) > 0 {
+		begin(func() error {
+			bed := &testbed{dir: filepath.Join(scratch, "emulated"), sysroot: plan[emulated[0]].version.tree}
+			if err := bed.build(ctx, o.packages, false); err != nil {
 				return err
 			}
-		}
+			return bed.runRows(ctx, plan, rows, queueOf(emulated), o)
+		})
+	}
+	if len(host) > 0 {
+		begin(func() error {
+			first := &testbed{dir: filepath.Join(scratch, "lane0")}
+			if err := first.build(ctx, o.packages, adapters); err != nil {
+				return err
+			}
+			queue := queueOf(host)
+			for n := 1; n < min(lanes, len(host)); n++ {
+				bed, err := first.clone(filepath.Join(scratch, fmt.Sprint("lane", n)))
+				if err != nil {
+					return err
+				}
+				begin(func() error { return bed.runRows(ctx, plan, rows, queue, o) })
+			}
+			return first.runRows(ctx, plan, rows, queue, o)
+		})
+	}
+	running.Wait()
+	return context.Cause(ctx)
+}
+
+// weight orders rows by how long they take.
+func weight(p planned) int {
+	switch {
+	case p.adapters():
+		return 2
+	case p.mode.run == "":
+		return 1
+	}
+	return 0
+}
+
+// queueOf returns a channel that gives the indexes, and then is closed.
+func queueOf(indexes []int) <-chan int {
+	queue := make(chan int, len(indexes))
+	for _, i := range indexes {
+		queue <- i
+	}
+	close(queue)
+	return queue
+}
+
+// runRows runs those rows of a plan that it gets from a queue.
+func (b *testbed) runRows(ctx context.Context, plan []planned, rows []*row, queue <-chan int, o options) error {
+	for i := range queue {
+		p := plan[i]
 		var err error
-		if rows[i], err = bed.run(ctx, p, o.arguments(p.mode, p.version)); err != nil {
+		if rows[i], err = b.run(ctx, p, o.arguments(p.mode, p.version)); err != nil {
 			return fmt.Errorf("%s: %w", p.name(), err)
 		}
 	}
@@ -140,7 +192,7 @@ type version struct {
 
 var numbered = regexp.MustCompile(`^\d+\.\d+`)
 
-// findVersions lists the host's own and the trees in dir, those named by number first.
+// findVersions lists the host's own and the trees of OpenSSL in dir, those named by number first.
 func findVersions(dir string) ([]version, error) {
 	runs, err := filepath.Glob(filepath.Join(dir, "*", "run"))
 	if err != nil {
@@ -148,6 +200,9 @@ func findVersions(dir string) ([]version, error) {
 	}
 	versions := []version{{name: "system"}}
 	for _, run := range runs {
+		if filepath.Base(filepath.Dir(run)) == "valkey" {
+			continue // a server, with the OpenSSL that comes with it: another 3.5
+		}
 		tree, err := filepath.Abs(filepath.Dir(run))
 		if err != nil {
 			return nil, err

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -80,6 +81,8 @@ func TestExplained(t *testing.T) {
 		{"node is not installed", true},
 		{"cc, or what CC names, is not installed", true},
 		{"redis-server is not installed: ci/redis installs it", true},
+		{"takes long: ci/redis runs it, with -failures", true},
+		{"takes long: ci/nothing runs it", false},
 		{`exec: "curl": executable file not found in $PATH`, true},
 		{"", false},
 		{"flaky", false},
@@ -92,6 +95,19 @@ func TestExplained(t *testing.T) {
 	for _, test := range tests {
 		if got := explained(test.reason); got != test.want {
 			t.Errorf("explained(%q) = %t", test.reason, got)
+		}
+	}
+}
+
+// What is left to a step must be done by .ci/run.
+func TestSteps(t *testing.T) {
+	run, err := os.ReadFile("../../.ci/run")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range steps {
+		if !regexp.MustCompile(`(?m)^step ` + name + ` ci/` + name + `$`).Match(run) {
+			t.Errorf(".ci/run has no step ci/%s", name)
 		}
 	}
 }
@@ -131,7 +147,7 @@ func TestReportFails(t *testing.T) {
 
 func TestChoose(t *testing.T) {
 	dir := t.TempDir()
-	for _, name := range []string{"new/run", "3.5/run", "3.5/fips.cnf", "4.0-source/run", "arm64/usr", "headers/3.5"} {
+	for _, name := range []string{"new/run", "3.5/run", "3.5/fips.cnf", "4.0-source/run", "arm64/usr", "headers/3.5", "valkey/run"} {
 		if err := os.MkdirAll(filepath.Join(dir, name), 0o700); err != nil {
 			t.Fatal(err)
 		}

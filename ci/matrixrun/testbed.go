@@ -3,6 +3,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -21,7 +22,8 @@ import (
 // /proc/self/exe is the loader and a test that starts itself again silently gets the host's OpenSSL; with the second, every
 // program inherits libraries that its loader doesn't fit, and crashes. So the test binaries are linked to a loader and a
 // library path inside this folder, which are symbolic links: to go from version to version the links change. Started again,
-// a binary has the same OpenSSL; openssl, curl and the rest keep the host's, which is what they were built for.
+// a binary has the same OpenSSL; openssl, curl and the rest keep the host's, which is what they were built for. Versions that
+// are run at the same time have a testbed each (clone).
 //
 // What children do inherit is in version.environment.
 //
@@ -48,6 +50,36 @@ func (b *testbed) ldflags() string {
 	}
 	return fmt.Sprintf("-extldflags '-Wl,--dynamic-linker=%s -Wl,--disable-new-dtags -Wl,-rpath,%s'",
 		b.loader(), strings.Join(slots, ":"))
+}
+
+// clone makes another testbed, in a folder whose name must be as long: the programs hold the names of their testbed's links.
+func (b *testbed) clone(dir string) (*testbed, error) {
+	if len(dir) != len(b.dir) || b.sysroot != "" {
+		return nil, fmt.Errorf("no clone of %s can be in %s", b.dir, dir)
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	clone := &testbed{dir: dir}
+	transfer := func(from, to string) error {
+		program, err := os.ReadFile(from)
+		if err != nil {
+			return err
+		}
+		return os.WriteFile(to, bytes.ReplaceAll(program, []byte(b.dir+"/"), []byte(dir+"/")), 0o700)
+	}
+	if err := transfer(b.library(), clone.library()); err != nil {
+		return nil, err
+	}
+	for _, bin := range b.binaries {
+		file := filepath.Join(dir, filepath.Base(bin.file))
+		if err := transfer(bin.file, file); err != nil {
+			return nil, err
+		}
+		bin.file = file
+		clone.binaries = append(clone.binaries, bin)
+	}
+	return clone, nil
 }
 
 // use points the links at a version.
