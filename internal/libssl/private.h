@@ -40,9 +40,9 @@ struct ossl_ctx {
 	uint8_t *alpn;
 	size_t alpn_len;
 	int client_auth;
-	uint8_t want_hello, want_cert, want_keylog, verify_pauses, own_records, alpn_by_client;
+	uint8_t want_hello, want_cert, want_keylog, verify_pauses, own_records, seal_refusals, alpn_by_client;
 	uint8_t observes; /* connections see their secrets when they are derived, and need no key log for them */
-	algorithms algorithms; /* if own_records */
+	algorithms algorithms; /* if seal_refusals, without which there are no own_records */
 	uint8_t tickets, cached, keep_sessions, max_tls13, policy[32];
 	ticket_ring *ring; /* if tickets */
 	const EVP_MD *binding_hash; /* if tickets or cached */
