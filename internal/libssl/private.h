@@ -121,6 +121,13 @@ typedef struct {
 	char *section, *name, *value;
 } conf_value; /* CONF_VALUE */
 
+/* modules.c, and what it has for others. ossl_modules_of_config, where ossl_fn is filled. */
+char *modules_of_config(void);
+/* Appends the file that a provider is loaded from, and a 0. module: what openssl.cnf says of it, nullable. Returns 1 or 0. */
+int module_file(bytes *to, const char *name, const char *module);
+/* What a line of a provider's section asks for: libcrypto passes over what is before a dot. Borrow, a part of name. */
+const char *module_command(const char *name);
+
 /* The connection whose handshake this thread is in and which may call Go, or NULL: what keys in Go look at before they sign. */
 extern _Thread_local conn *ossl_signing_for;
 
