@@ -91,8 +91,9 @@ typedef struct SHA512state_st SHA512_CTX;
 #define OSSL_V5_0 0x50000000L
 
 #define OSSL_API(X) \
-	/* The libraries: OPENSSL_init_ssl(3), OpenSSL_version(3) */ \
+	/* The libraries: OPENSSL_init_ssl(3), OPENSSL_init_crypto(3), OpenSSL_version(3) */ \
 	X(SSL, OSSL_V1_1_1, REQUIRED, int, OPENSSL_init_ssl, (uint64_t opts, const OPENSSL_INIT_SETTINGS *settings)) \
+	X(CRYPTO, OSSL_V1_1_1, REQUIRED, int, OPENSSL_init_crypto, (uint64_t opts, const OPENSSL_INIT_SETTINGS *settings)) \
 	X(CRYPTO, OSSL_V1_1_1, REQUIRED, unsigned long, OpenSSL_version_num, (void)) \
 	X(CRYPTO, OSSL_V1_1_1, REQUIRED, const char *, OpenSSL_version, (int type)) \
 	X(CRYPTO, OSSL_V1_1_1, REQUIRED, void *, CRYPTO_malloc, (size_t num, const char *file, int line)) \

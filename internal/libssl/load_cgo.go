@@ -3,6 +3,7 @@
 package libssl
 
 // #include <stdlib.h>
+// #include "modules.h"
 // #include "shim.h"
 // #include "slim.h"
 import "C"
@@ -46,6 +47,9 @@ func tryLoad(c candidate) (*Library, error) {
 	}
 	if err := checkPair(lib, c, found.crypto_before == 1, found.ssl_before == 1); err != nil {
 		return nil, err
+	}
+	if err := checkModules(C.ossl_modules_of_config()); err != nil {
+		return nil, fmt.Errorf("what openssl.cnf has it load: %w", err)
 	}
 	if C.ossl_use(report, size) != 0 {
 		return nil, errors.New(C.GoString(report))

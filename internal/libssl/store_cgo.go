@@ -4,6 +4,7 @@ package libssl
 
 /*
 #include <stdlib.h>
+#include "modules.h"
 #include "store.h"
 
 #cgo noescape ossl_key_public
@@ -121,6 +122,9 @@ func LoadProvider(name string) error {
 	defer providerMu.Unlock()
 	s := C.CString(name)
 	defer C.free(unsafe.Pointer(s))
+	if err := checkModules(C.ossl_module_of_provider(s)); err != nil {
+		return err
+	}
 	var errs [errorSlots]C.ulong
 	if C.ossl_provider_load(s, &errs[0]) != 1 {
 		return &Error{Op: "load provider", Codes: codes(&errs)}
