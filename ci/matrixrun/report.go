@@ -146,8 +146,8 @@ var (
 )
 
 // explained tells whether a reason to skip names a version, of OpenSSL or of Go, a way of running that other rows don't have, a
-// missing tool, or the step that runs the test. Any other reason hides a test from every machine, or from this one for a cause that
-// ought to be mended.
+// missing tool, or the step that runs the test. Any other reason hides a test from every machine, or from this one for a cause
+// that ought to be mended.
 func explained(reason string) bool {
 	return namesVersion.MatchString(reason) || namesMode.MatchString(reason) || elsewhere(reason)
 }
