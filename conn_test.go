@@ -169,7 +169,7 @@ func TestKeyUpdateAnswered(t *testing.T) {
 			for i := range 3 {               // the request, the data, the answer
 				select {
 				case <-recorded:
-				case <-time.After(10 * time.Second):
+				case <-time.After(tlstest.Patience):
 					t.Fatalf("only %d writes: no answer", i)
 				}
 			}
@@ -343,12 +343,11 @@ func TestDroppedConnectionsAreFreed(t *testing.T) {
 		}
 	}()
 	// A connection's crossings are counted when it is freed: at least four for each client.
-	for range 200 {
+	for limit := time.Now().Add(tlstest.Patience); time.Now().Before(limit); time.Sleep(5 * time.Millisecond) {
 		runtime.GC()
 		if libssl.Crossings() >= before+dropped/2*4 {
 			return
 		}
-		time.Sleep(5 * time.Millisecond)
 	}
 	t.Error("connections that were dropped are not freed")
 }
@@ -387,12 +386,11 @@ func TestConfigIsCompiledOnce(t *testing.T) {
 	}
 	runtime.KeepAlive(config)
 	config = nil
-	for range 200 {
+	for limit := time.Now().Add(tlstest.Patience); time.Now().Before(limit); time.Sleep(5 * time.Millisecond) {
 		runtime.GC()
 		if ossl.CompiledFor(key) == 0 {
 			return
 		}
-		time.Sleep(5 * time.Millisecond)
 	}
 	t.Error("a configuration that is gone is remembered")
 }

@@ -277,7 +277,7 @@ func TestCallbacksAsk(t *testing.T) {
 					if err != nil {
 						t.Error(err)
 					}
-				case <-time.After(20 * time.Second):
+				case <-time.After(tlstest.Patience):
 					t.Fatal("the handshake hangs")
 				}
 				for _, from := range want {

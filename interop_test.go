@@ -28,7 +28,7 @@ import (
 
 const (
 	interopALPN    = "ossl-interop"
-	interopTimeout = 20 * time.Second
+	interopTimeout = tlstest.Patience
 )
 
 // interopText is what is echoed: some kilobytes of lines.

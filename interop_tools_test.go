@@ -248,6 +248,7 @@ l.listen(0, '127.0.0.1', () => console.log('PORT ' + l.address().port))
 `
 
 func TestInteropScripts(t *testing.T) {
+	t.Parallel() // the programs take a while to start
 	f := writeInteropFiles(t)
 	for _, lang := range []struct{ name, path, flag, client, server string }{
 		{"Python", "python3", "-c", pythonClient, pythonServer},

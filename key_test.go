@@ -257,7 +257,7 @@ func TestKeyLifetime(t *testing.T) {
 	server.Close()
 	runtime.KeepAlive(ctx)
 	ctx, server = nil, nil
-	deadline := time.After(30 * time.Second)
+	deadline := time.After(tlstest.Patience)
 	for {
 		collect()
 		select {

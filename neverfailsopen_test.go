@@ -316,7 +316,7 @@ func readRecovering(c tlstest.Conn) (int, error) {
 	select {
 	case r := <-done:
 		return r.n, r.err
-	case <-time.After(2 * time.Second):
+	case <-time.After(tlstest.Patience):
 		return -1, errors.New("it hangs")
 	}
 }

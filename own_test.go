@@ -12,7 +12,6 @@ import (
 	"math/rand/v2"
 	"net"
 	"testing"
-	"time"
 
 	"github.com/ossl-go/ossl"
 	"github.com/ossl-go/ossl/internal/libssl"
@@ -311,7 +310,7 @@ func TestFatalAlertBesideBlockedWrite(t *testing.T) {
 	}
 	damaged := append([]byte{23, 3, 3, 0, 30}, make([]byte, 30)...)
 	go b.Write(damaged)
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), tlstest.Patience)
 	defer cancel()
 	read := make(chan error, 1)
 	go func() { _, err := client.Read(make([]byte, 10)); read <- err }()

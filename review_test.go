@@ -130,7 +130,7 @@ func TestCloseNotifyDuringHandshake(t *testing.T) {
 		if err != io.EOF {
 			t.Errorf("got %v", err)
 		}
-	case <-time.After(10 * time.Second):
+	case <-time.After(tlstest.Patience):
 		t.Error("it goes on waiting")
 	}
 }
@@ -299,7 +299,7 @@ func TestWriteWaitsForTheRestOfAMessage(t *testing.T) {
 				if err != nil {
 					t.Errorf("%v, reading=%v: %v", victim, reading, err)
 				}
-			case <-time.After(10 * time.Second):
+			case <-time.After(tlstest.Patience):
 				t.Errorf("%v, reading=%v: Write hangs", victim, reading)
 			}
 			h.Victim.Close()
@@ -344,13 +344,14 @@ func TestQueueIsBounded(t *testing.T) {
 		if n := server.QueueLen(); n > 64<<10 {
 			t.Errorf("%d bytes queued", n)
 		}
-	case <-time.After(10 * time.Second):
+	case <-time.After(tlstest.Patience):
 		t.Errorf("%d bytes queued, and no end", server.QueueLen())
 	}
 }
 
 // TestCloseDoesNotWaitForBlockedAnswer: a Read sends an answer that nobody takes.
 func TestCloseDoesNotWaitForBlockedAnswer(t *testing.T) {
+	t.Parallel() // Close gives its own alert five seconds
 	client, server := connected(t, tlstest.NetPipe, func(c, _ *tls.Config) { c.MinVersion = tls.VersionTLS13 })
 	go server.Read(make([]byte, 10))
 	if err := client.KeyUpdate(true); err != nil {
@@ -361,7 +362,7 @@ func TestCloseDoesNotWaitForBlockedAnswer(t *testing.T) {
 	go func() { server.Close(); close(done) }()
 	select {
 	case <-done:
-	case <-time.After(10 * time.Second):
+	case <-time.After(tlstest.Patience):
 		t.Error("Close hangs")
 		client.NetConn().Close()
 	}

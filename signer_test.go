@@ -80,7 +80,7 @@ func newTLS(stack string, server bool, conn net.Conn, config *tls.Config) tlsCon
 // pair runs a handshake over a buffered pipe and a byte each way, and returns both sides' errors.
 func pair(clientStack, serverStack string, client, server *tls.Config) (clientErr, serverErr error) {
 	a, b := tlstest.Buffered()
-	limit := time.Now().Add(30 * time.Second)
+	limit := time.Now().Add(tlstest.Patience)
 	_ = a.SetDeadline(limit)
 	_ = b.SetDeadline(limit)
 	use := func(c tlsConn) error {
@@ -279,7 +279,7 @@ func TestSignerSlow(t *testing.T) {
 			go func() { closed <- closes.Close() }()
 			select {
 			case <-closed:
-			case <-time.After(10 * time.Second):
+			case <-time.After(tlstest.Patience):
 				t.Error("Close waits for the signer")
 			}
 			select {

@@ -67,14 +67,14 @@ func TestReadOnReady(t *testing.T) {
 		if _, err := s.conn.Write([]byte(message)); err != nil {
 			t.Fatal(err)
 		}
-		if r := <-results; r.text != message || r.err != nil {
+		if r := await(t, "a read", results); r.text != message || r.err != nil {
 			t.Errorf("%q, %v; want %q", r.text, r.err, message)
 		}
 	}
 	if err := s.conn.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if r := <-results; r.text != "" || r.err != io.EOF {
+	if r := await(t, "a read", results); r.text != "" || r.err != io.EOF {
 		t.Errorf("at the end: %q, %v", r.text, r.err)
 	}
 	if out := pool.out.Load(); out != 0 {

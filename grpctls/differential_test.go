@@ -199,7 +199,7 @@ func TestALPN(t *testing.T) {
 					if !says(err, test.asClient) || err == nil || conn != nil || info != nil {
 						t.Errorf("%v, %v, %v; want the error %q", conn, info, err, test.asClient)
 					}
-					<-done
+					await(t, "the other side to end", done)
 				})
 				t.Run(name+"/server="+who.name, func(t *testing.T) {
 					checkGoroutines(t)
@@ -211,7 +211,7 @@ func TestALPN(t *testing.T) {
 					if !says(err, test.asServer) || err == nil || conn != nil || info != nil {
 						t.Errorf("%v, %v, %v; want the error %q", conn, info, err, test.asServer)
 					}
-					<-done
+					await(t, "the other side to end", done)
 				})
 			})
 		}
@@ -242,7 +242,7 @@ func TestALPNNotEnforced(t *testing.T) {
 			}
 			_ = conn.Close()
 		}
-		<-done
+		await(t, "the other side to end", done)
 	}
 }
 
@@ -264,7 +264,7 @@ func TestPlaintext(t *testing.T) {
 				t.Errorf("%v, want status Unavailable", err)
 			}
 			var header tls.RecordHeaderError
-			if err := <-creds.errs; !errors.As(err, &header) || header.Conn == nil {
+			if err := await(t, "the server's error", creds.errs); !errors.As(err, &header) || header.Conn == nil {
 				t.Errorf("the server says %v, want a tls.RecordHeaderError with its connection", err)
 			}
 		})
@@ -327,7 +327,7 @@ func TestServerName(t *testing.T) {
 				if err == nil {
 					_ = conn.Close()
 				}
-				<-done
+				await(t, "the other side to end", done)
 				select {
 				case got := <-sni:
 					if got != test.sni {

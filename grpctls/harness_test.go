@@ -19,7 +19,7 @@ import (
 )
 
 // patience is how long anything may take before it counts as hung.
-const patience = 30 * time.Second
+const patience = time.Minute
 
 // An impl makes credentials of a configuration.
 type impl struct {
@@ -140,7 +140,7 @@ func serverOn(t testing.TB, l net.Listener, creds credentials.TransportCredentia
 		go func() { served <- s.Serve(l) }()
 		t.Cleanup(func() {
 			s.Stop()
-			if err := <-served; err != nil && err != grpc.ErrServerStopped {
+			if err := await(t, "Serve to return", served); err != nil && err != grpc.ErrServerStopped {
 				t.Errorf("Serve: %v", err)
 			}
 		})
@@ -186,6 +186,18 @@ func soon(t testing.TB) context.Context {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	t.Cleanup(cancel)
 	return ctx
+}
+
+// await returns what ch gives, and fails the test if that takes too long: something hangs.
+func await[T any](t testing.TB, what string, ch <-chan T) T {
+	t.Helper()
+	select {
+	case v := <-ch:
+		return v
+	case <-time.After(patience):
+		t.Fatalf("%s: not within %v", what, patience)
+		panic("unreachable")
+	}
 }
 
 // checkGoroutines fails a test that leaves goroutines of gRPC, ossl or this module behind.

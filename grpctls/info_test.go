@@ -52,7 +52,7 @@ func handshake(t *testing.T, server, client credentials.TransportCredentials) (s
 		t.Fatal(err)
 	}
 	c.conn, c.info, c.err = client.ClientHandshake(soon(t), serverName, raw)
-	s = <-done
+	s = await(t, "the server's handshake", done)
 	t.Cleanup(func() {
 		for _, side := range []handshakeInfo{s, c} {
 			if side.conn != nil {

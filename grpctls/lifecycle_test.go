@@ -246,13 +246,13 @@ func TestHandshakeCancelled(t *testing.T) {
 				t.Errorf("too late: %v", err)
 			}
 
-			<-accepted
+			await(t, "a connection to be accepted", accepted)
 			cc := dial(t, addr, who.creds(clientConfig()))
 			done := make(chan error, 1)
 			go func() { _, err := call(soon(t), cc, nil); done <- err }()
-			<-accepted
+			await(t, "a connection to be accepted", accepted)
 			_ = cc.Close()
-			if err := <-done; status.Code(err) != codes.Canceled {
+			if err := await(t, "the call to end", done); status.Code(err) != codes.Canceled {
 				t.Errorf("a call on a channel closed: %v", err)
 			}
 			cc = dial(t, addr, who.creds(clientConfig()))

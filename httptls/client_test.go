@@ -322,7 +322,7 @@ func TestIdleConnTimeout(t *testing.T) {
 		}})
 		c := p.client.client(t, &http.Transport{IdleConnTimeout: 20 * time.Millisecond}, p.http2)
 		fetch(t, c, s.url("/"))
-		<-ended
+		await(t, "the server to see the connection's end", ended)
 	})
 }
 
@@ -528,7 +528,7 @@ func TestBodiesAreClosed(t *testing.T) {
 			if resp, err := c.Do(req); err == nil {
 				_ = resp.Body.Close()
 			}
-			<-body.closed
+			await(t, "the body to be closed", body.closed)
 		}
 	})
 }

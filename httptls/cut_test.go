@@ -256,7 +256,7 @@ func TestRequestsCut(t *testing.T) {
 			for at := int64(0); at < end; at += cutStep() {
 				_, _ = post(cutAt(true, -1, at))
 			}
-			if err := s.Shutdown(t.Context()); err != nil { // waits for the handlers
+			if err := s.Shutdown(soon(t)); err != nil { // waits for the handlers
 				t.Error(err)
 			}
 			cut := io.ErrUnexpectedEOF.Error()

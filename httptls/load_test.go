@@ -73,7 +73,7 @@ func TestHalfOpenConnections(t *testing.T) {
 	if line := clients.line(t); line != "opened" {
 		t.Fatal(line)
 	}
-	<-allOpened
+	await(t, "the server to accept all connections", allOpened)
 	c := openSSL.client(t, nil, true)
 	for range 20 {
 		if got := fetch(t, c, s.url("/")); got != "hello" {
@@ -86,7 +86,7 @@ func TestHalfOpenConnections(t *testing.T) {
 		t.Errorf("%d bytes for each half-open connection", each)
 	}
 	c.CloseIdleConnections()
-	<-allEnded // each of them by the timeout: the clients' ends are open yet
+	await(t, "all connections to end", allEnded) // each of them by the timeout: the clients' ends are open yet
 	clients.end(t)
 }
 
@@ -149,16 +149,24 @@ func startHelper(t *testing.T, role string, env ...string) *helper {
 // line returns a line that the helper prints.
 func (h *helper) line(t *testing.T) string {
 	t.Helper()
+	defer h.killLater()()
 	if !h.out.Scan() {
-		t.Fatalf("the helper ended: %s", &h.stderr)
+		t.Fatalf("the helper ended, or said nothing for %v: %s", patience, &h.stderr)
 	}
 	return h.out.Text()
+}
+
+// killLater ends the helper if it takes too long for what it is to do now, until the function is called that it returns.
+func (h *helper) killLater() (stop func()) {
+	timer := time.AfterFunc(patience, func() { _ = h.cmd.Process.Kill() })
+	return func() { timer.Stop() }
 }
 
 // end ends the helper, which waits for the end of its input.
 func (h *helper) end(t *testing.T) {
 	h.once.Do(func() {
 		_ = h.in.Close()
+		defer h.killLater()()
 		if err := h.cmd.Wait(); err != nil {
 			t.Errorf("the helper: %v: %s", err, &h.stderr)
 		}
@@ -218,7 +226,7 @@ func TestLargeBodies(t *testing.T) {
 			t.Fatal(err)
 		}
 		_ = resp.Body.Close()
-		if got := <-sums; got != want {
+		if got := await(t, "the sum of the body", sums); got != want {
 			t.Errorf("up: %s, not %s", got, want)
 		}
 	})
@@ -266,7 +274,10 @@ func serveForMeasurement(name string) int {
 	fmt.Println(l.Addr())
 	server := stack.server(&http.Server{Handler: http.HandlerFunc(hello),
 		TLSConfig: &tls.Config{Certificates: []tls.Certificate{cert}, SessionTicketsDisabled: true}})
-	go func() { _ = server.ServeTLS(l, "", "") }()
+	go func() {
+		fmt.Fprintln(os.Stderr, server.ServeTLS(l, "", "")) // it has no reason to return
+		os.Exit(1)
+	}()
 	input := bufio.NewScanner(os.Stdin) // a line asks for a collection; the end ends
 	for input.Scan() {
 		runtime.GC()

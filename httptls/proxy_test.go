@@ -328,7 +328,7 @@ func TestProxyURLs(t *testing.T) {
 		if _, err := rt.RoundTrip(req); err == nil {
 			t.Errorf("%v was used", u)
 		}
-		<-body.closed
+		await(t, "the body to be closed", body.closed)
 	}
 }
 

@@ -68,14 +68,14 @@ func TestConnState(t *testing.T) {
 		fetch(t, c, s.url("/"))
 		fetch(t, c, s.url("/"))
 		c.CloseIdleConnections()
-		<-st.over
+		await(t, "a connection to end", st.over)
 		if _, err := p.client.client(t, &http.Transport{TLSClientConfig: &tls.Config{}}, p.http2).Get(s.url("/")); err == nil {
 			t.Error("the handshake succeeded")
 		}
-		<-st.over
+		await(t, "a connection to end", st.over)
 		if !p.http2 {
 			_, _ = c.Get(s.url("/hijack"))
-			<-st.over
+			await(t, "a connection to end", st.over)
 		}
 		return st.String()
 	})
@@ -135,7 +135,7 @@ func TestPlaintextClient(t *testing.T) {
 				answer = nil // an alert
 			}
 			fmt.Fprintf(&out, "%q\n", answer)
-			<-st.over
+			await(t, "a connection to end", st.over)
 			_ = conn.Close()
 		}
 		fmt.Fprintln(&out, clientAddr.ReplaceAllString(s.log.String(), "CLIENT"))
@@ -163,7 +163,7 @@ func TestServerHandshakeTimeout(t *testing.T) {
 					t.Fatal(err)
 				}
 				defer conn.Close()
-				<-st.over
+				await(t, "a connection to end", st.over)
 				hide := strings.NewReplacer(conn.LocalAddr().String(), "CLIENT", s.addr, "SERVER")
 				return st.String() + hide.Replace(s.log.String())
 			})
@@ -244,7 +244,7 @@ func TestHandlers(t *testing.T) {
 					out = fmt.Sprintf("%s %q %v %d %v", resp.Status, content, resp.Trailer, resp.ContentLength, resp.TransferEncoding)
 				}
 				if strings.HasSuffix(name, "deadline") {
-					return <-reports
+					return await(t, "the handler's report", reports)
 				}
 				log := ""
 				if !p.http2 { // HTTP/2 logs when the client knows already
@@ -331,17 +331,17 @@ func TestShutdown(t *testing.T) {
 		fetch(t, idle, s.url("/"))
 		answers := make(chan string, 1)
 		go func() { answers <- fetch(t, busy, s.url("/slow")) }()
-		<-entered
+		await(t, "the handler to be entered", entered)
 		result := make(chan error, 1)
-		go func() { result <- s.Shutdown(context.Background()) }()
-		<-st.over // the idle one
-		<-hooked
+		go func() { result <- s.Shutdown(soon(t)) }()
+		await(t, "the idle connection to be closed", st.over)
+		await(t, "RegisterOnShutdown's hook", hooked)
 		_, err := idle.Get(s.url("/"))
 		refused := err != nil
 		early := len(result)
 		close(finish)
-		answer, shutdownErr := <-answers, <-result
-		serveErr := <-s.done
+		answer, shutdownErr := await(t, "the slow answer", answers), await(t, "Shutdown", result)
+		serveErr := await(t, "Serve to return", s.done)
 		s.done <- serveErr
 		return fmt.Sprintf("refused=%v early=%d %q %v hooks=%d serve=%v", refused, early, answer, shutdownErr, hooks.Load(), serveErr)
 	})
@@ -363,12 +363,12 @@ func TestShutdownDuringHandshake(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer conn.Close()
-		<-began
+		await(t, "a connection to be accepted", began)
 		ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
 		defer cancel()
 		first := s.Shutdown(ctx)
 		_ = conn.Close()
-		return fmt.Sprint(first, s.Shutdown(context.Background()), st.String())
+		return fmt.Sprint(first, s.Shutdown(soon(t)), st.String())
 	})
 }
 
@@ -399,13 +399,13 @@ func TestClose(t *testing.T) {
 			_, err := busy.Get(s.url("/slow"))
 			failed <- err
 		}()
-		<-entered
+		await(t, "the handler to be entered", entered)
 		closeErr := s.Close()
 		_, halfErr := half.Read(make([]byte, 1))
 		for range 3 {
-			<-st.over
+			await(t, "a connection to end", st.over)
 		}
-		return fmt.Sprint(closeErr, <-failed != nil, <-left, halfErr != nil, s.Close())
+		return fmt.Sprint(closeErr, await(t, "the request to fail", failed) != nil, await(t, "the handler to end", left), halfErr != nil, s.Close())
 	})
 }
 
@@ -413,7 +413,7 @@ func TestClose(t *testing.T) {
 func TestServeAfterwards(t *testing.T) {
 	for _, s := range stacks {
 		server := s.server(&http.Server{TLSConfig: serverConfig()})
-		if err := server.Shutdown(context.Background()); err != nil {
+		if err := server.Shutdown(soon(t)); err != nil {
 			t.Fatal(err)
 		}
 		if err := server.ServeTLS(listen(t), "", ""); !errors.Is(err, http.ErrServerClosed) {
@@ -486,7 +486,7 @@ func TestServeFunctions(t *testing.T) {
 			t.Error(got)
 		}
 		_ = l.Close()
-		if err := <-done; !errors.Is(err, net.ErrClosed) {
+		if err := await(t, "Serve to return", done); !errors.Is(err, net.ErrClosed) {
 			t.Error(err)
 		}
 	})
@@ -503,7 +503,7 @@ func TestServeFunctions(t *testing.T) {
 			t.Error(got)
 		}
 		_ = l.Close()
-		<-done
+		await(t, "Serve to return", done)
 	})
 	t.Run("no file", func(t *testing.T) {
 		if err := httptls.ListenAndServeTLS("127.0.0.1:0", cert, key+".none", handler); err == nil {
@@ -526,10 +526,10 @@ func TestServePlainConnections(t *testing.T) {
 	if got := fetch(t, openSSL.client(t, nil, true), "http://"+l.Addr().String()); got != "true" {
 		t.Error(got)
 	}
-	if err := s.Shutdown(context.Background()); err != nil {
+	if err := s.Shutdown(soon(t)); err != nil {
 		t.Error(err)
 	}
-	if err := <-done; !errors.Is(err, http.ErrServerClosed) {
+	if err := await(t, "Serve to return", done); !errors.Is(err, http.ErrServerClosed) {
 		t.Error(err)
 	}
 }

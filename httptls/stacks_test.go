@@ -204,11 +204,33 @@ func (s *stack) startOn(t testing.TB, l net.Listener, hs *http.Server) *running 
 	go func() { r.done <- r.server.ServeTLS(l, "", "") }()
 	t.Cleanup(func() {
 		_ = r.Close()
-		if err := <-r.done; !errors.Is(err, http.ErrServerClosed) {
+		if err := await(t, "Serve to return", r.done); !errors.Is(err, http.ErrServerClosed) {
 			t.Errorf("Serve: %v", err)
 		}
 	})
 	return r
+}
+
+// patience bounds what takes a moment, or with ten thousand connections and short queues of the system's many seconds.
+const patience = 2 * time.Minute
+
+// await returns what ch gives, and fails the test if that takes too long: something hangs.
+func await[T any](t testing.TB, what string, ch <-chan T) T {
+	t.Helper()
+	select {
+	case v := <-ch:
+		return v
+	case <-time.After(patience):
+		t.Fatalf("%s: not within %v", what, patience)
+		panic("unreachable")
+	}
+}
+
+// soon is a context that ends when something hangs.
+func soon(t testing.TB) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	t.Cleanup(cancel)
+	return ctx
 }
 
 // client returns a client with HTTP/2 enabled, or not. A nil base is made.

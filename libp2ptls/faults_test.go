@@ -189,8 +189,9 @@ func TestHalfOpen(t *testing.T) {
 			over := make(chan bool)
 			go func() { ended.Wait(); close(over) }() // every client has seen its connection closed
 			await(t, over)
-			for i := 0; runtime.NumGoroutine() > before+5; i++ { // those that watched the contexts end by themselves
-				if i == 1000 {
+			// Those that watched the contexts end by themselves.
+			for limit := time.Now().Add(patience); runtime.NumGoroutine() > before+5; {
+				if time.Now().After(limit) {
 					t.Fatalf("%d goroutines, %d before", runtime.NumGoroutine(), before)
 				}
 				time.Sleep(time.Millisecond)

@@ -160,7 +160,7 @@ func (test *runnerTest) exchange(listener net.Listener, s *settings, config *tls
 		return err
 	}
 	defer conn.Close()
-	_ = conn.SetDeadline(time.Now().Add(20 * time.Second))
+	_ = conn.SetDeadline(time.Now().Add(time.Minute))
 	id := make([]byte, 8)
 	if _, err := io.ReadFull(conn, id); err != nil || binary.LittleEndian.Uint64(id) != 77 {
 		return errors.Join(err, errors.New("wrong identity "+strconv.Quote(string(id))))

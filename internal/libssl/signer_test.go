@@ -184,7 +184,7 @@ func (s setup) run(t testing.TB) (conn *libssl.Conn, err, peerErr error) {
 	ours, theirs := tlstest.Buffered()
 	defer ours.Close()
 	defer theirs.Close()
-	limit := time.Now().Add(20 * time.Second)
+	limit := time.Now().Add(time.Minute)
 	ours.SetDeadline(limit)
 	theirs.SetDeadline(limit)
 

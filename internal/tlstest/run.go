@@ -17,7 +17,7 @@ import (
 )
 
 // Patience is how long a run may take before its connections are closed under it and it counts as hung.
-const Patience = 10 * time.Second
+const Patience = time.Minute
 
 // A Case is something that happens between a client and a server. The configurations are made anew for each run.
 type Case struct {
@@ -221,7 +221,7 @@ func patiently(wg *sync.WaitGroup, client, server net.Conn, onStall func()) bool
 				select {
 				case <-done:
 					return
-				case <-time.After(2 * time.Second): // for what onStall sets off to arrive
+				case <-time.After(Patience / 2): // for what onStall sets off to arrive
 				}
 				if !p.WaitStuck() {
 					return

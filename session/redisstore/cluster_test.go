@@ -5,6 +5,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"path/filepath"
@@ -94,17 +95,25 @@ func startCluster(t *testing.T) *cluster {
 	return c
 }
 
-// clusterPorts returns two ports that nobody had a moment ago: a cluster's nodes can't leave the choice to the system.
+// clusterPorts returns two ports that nobody had a moment ago: a cluster's nodes can't leave the choice to the system. They are
+// below those that systems give to whoever asks for any, which another test's connection may get before a node has it, or before
+// it has it again.
 func clusterPorts(t *testing.T) (port, bus string) {
 	t.Helper()
 	var ports [2]string
 	for i := range ports {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
+		var l net.Listener
+		var err error
+		for range 100 {
+			ports[i] = strconv.Itoa(12000 + rand.IntN(20000))
+			if l, err = net.Listen("tcp", net.JoinHostPort("127.0.0.1", ports[i])); err == nil {
+				break
+			}
+		}
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer l.Close()
-		_, ports[i], _ = net.SplitHostPort(l.Addr().String())
 	}
 	return ports[0], ports[1]
 }

@@ -99,6 +99,8 @@ func (s *server) startUntil(ready string, args ...string) {
 		s.t.Fatal(err)
 	}
 	s.stdin, s.wait = stdin, cmd.Wait
+	tooLong := time.AfterFunc(time.Minute, func() { stdin.Close() }) // which ends its output
+	defer tooLong.Stop()
 	lines := bufio.NewScanner(stdout)
 	var said []string
 	for lines.Scan() {
