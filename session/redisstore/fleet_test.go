@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/ossl-go/ossl/session/redisstore"
 )
@@ -18,8 +19,18 @@ import (
 // A process is a member of a fleet in a process of its own.
 type process struct {
 	t     *testing.T
+	cmd   *exec.Cmd
 	stdin io.Writer
 	lines *bufio.Scanner
+}
+
+// patience is how long a member of a fleet may take for an answer, also when the store is away for a while.
+const patience = 2 * time.Minute
+
+// killLater ends the process if it takes too long for what it is to do now, until the function is called that it returns.
+func (p *process) killLater() (stop func()) {
+	timer := time.AfterFunc(patience, func() { p.cmd.Process.Kill() })
+	return func() { timer.Stop() }
 }
 
 // startProcess starts a member on the store at addrs, with more variables in its environment.
@@ -39,13 +50,15 @@ func startProcess(t *testing.T, addrs string, env ...string) *process {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
+	p := &process{t, cmd, stdin, bufio.NewScanner(stdout)}
 	t.Cleanup(func() {
 		stdin.Close()
+		defer p.killLater()()
 		if err := cmd.Wait(); err != nil {
 			t.Error(err)
 		}
 	})
-	return &process{t, stdin, bufio.NewScanner(stdout)}
+	return p
 }
 
 // ask sends a command and returns the answer.
@@ -54,6 +67,7 @@ func (p *process) ask(format string, args ...any) string {
 		p.t.Error(err)
 		return ""
 	}
+	defer p.killLater()()
 	if !p.lines.Scan() {
 		p.t.Errorf("no answer to "+format, args...)
 	}
