@@ -122,6 +122,7 @@ func newContext(config *tls.Config, o *options) (*Context, error) {
 			return nil, &ConfigError{Field: "ClientSessionCache", Reason: "crypto/tls makes no session to carry ours", Err: err}
 		}
 	}
+	proven := records == RecordsOwn || lib.Number < libssl.Version5_0
 	cfg := &libssl.ContextConfig{
 		MinVersion:          s.min,
 		MaxVersion:          s.max,
@@ -140,7 +141,8 @@ func newContext(config *tls.Config, o *options) (*Context, error) {
 		WantKeyLog:          config.KeyLogWriter != nil,
 		VerifyPauses:        c.pauses,
 		FIPS:                fips,
-		OwnRecords:          records == RecordsOwn || records == RecordsAuto && lib.Number < libssl.Version5_0,
+		OwnRecords:          proven && records != RecordsLibssl,
+		SealRefusals:        proven,
 		CipherList:          s.suites12,
 		CipherSuites:        s.suites13,
 		Groups:              s.groups,

@@ -88,8 +88,8 @@ var deviations = []deviation{
 		Reason: "A TLS 1.3 libssl client takes its sending keys only with its own flight. The alert for what it finds wrong " +
 			"with the server's " +
 			"is the one that crypto/tls sends, but goes out unprotected, and a crypto/tls server takes it for a damaged record. " +
-			"Refusals of the server's chain, and by callbacks, are protected with OpenSSL 3.0 and later, unless libssl keeps the " +
-			"records or the server's flight is not whole yet.",
+			"Refusals of the server's chain, and by callbacks, are protected with OpenSSL 3.0 and later, unless the server's " +
+			"flight is not whole yet.",
 	},
 	{
 		Cases: `.*\bTLS1\.3/.*`, Where: `std server`, Field: `Alerts`, Std: `(1/90)?`, Ossl: `(1/90 )?2/20`,

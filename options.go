@@ -50,7 +50,8 @@ const (
 	// RecordsAuto takes connections over from libssl where ossl's own path is proven: TLS 1.3 and TLS 1.2 with AES-GCM or
 	// ChaCha20-Poly1305, on OpenSSL before 5.0. It is the default.
 	RecordsAuto RecordPath = iota
-	// RecordsLibssl leaves every connection with libssl.
+	// RecordsLibssl leaves every connection with libssl. The alert by which a TLS 1.3 client refuses a server in the handshake is
+	// ossl's: libssl would send it in the clear.
 	RecordsLibssl
 	// RecordsOwn fails handshakes whose connection can't be taken over. A client of TLS 1.3 with a ClientSessionCache takes over
 	// when it reads its first ticket or data; libssl has the records until then.

@@ -46,7 +46,8 @@ type softToken struct {
 	asked atomic.Int32
 }
 
-// newToken configures OpenSSL, which must not be loaded yet, for the token. settings go into pkcs11-provider's section.
+// newToken configures OpenSSL, which must not be loaded yet, for the token, as docs/KEYS.md says. settings go into
+// pkcs11-provider's section.
 func newToken(t *testing.T, settings ...string) *softToken {
 	t.Helper()
 	for _, name := range []string{envToken, envPIN, envProvider, envGateSO} {
@@ -59,7 +60,7 @@ func newToken(t *testing.T, settings ...string) *softToken {
 	t.Setenv("OSSL_TEST_PKCS11_GATE", k.dir)
 	conf := "openssl_conf = main\n[main]\nproviders = list\n[list]\ndefault = default_provider\npkcs11 = pkcs11_provider\n" +
 		"[default_provider]\nactivate = 1\n[pkcs11_provider]\nmodule = " + os.Getenv(envProvider) +
-		"\npkcs11-module-path = " + os.Getenv(envGateSO) + "\n" + strings.Join(settings, "\n") + "\n"
+		"\npkcs11-module-path = " + os.Getenv(envGateSO) + "\npkcs11-module-cache-keys = false\n" + strings.Join(settings, "\n") + "\n"
 	if os.Getenv(envActive) != "" {
 		conf += "activate = 1\n"
 	}
@@ -222,6 +223,15 @@ func TestPKCS11Pair(t *testing.T) {
 	}
 }
 
+// codesOf is what OpenSSL said of an error: its text is libssl's alone, and what the token said is behind it.
+func codesOf(err error) string {
+	var e *ossl.LibraryError
+	if !errors.As(err, &e) {
+		return ""
+	}
+	return fmt.Sprintf(" %#x", e.Codes)
+}
+
 // Keys in a token sign handshakes of servers and clients under load, with crypto/tls as the peer.
 func TestPKCS11Load(t *testing.T) {
 	const connections, each = 64, 3
@@ -252,7 +262,7 @@ func TestPKCS11Load(t *testing.T) {
 							for range each {
 								if clientErr, serverErr := pair(stacks[0], stacks[1], client, server); clientErr != nil || serverErr != nil {
 									failures.Add(1)
-									t.Errorf("client: %v; server: %v", clientErr, serverErr)
+									t.Errorf("client: %v%s; server: %v%s", clientErr, codesOf(clientErr), serverErr, codesOf(serverErr))
 								}
 							}
 						})
@@ -265,6 +275,58 @@ func TestPKCS11Load(t *testing.T) {
 			}
 		}
 	}
+}
+
+// Keys are loaded from the token, and sign, while others of it do.
+func TestPKCS11Parallel(t *testing.T) {
+	k := newToken(t)
+	for _, label := range tokenKeys {
+		server := serverConfig(tls.VersionTLS13)
+		server.Certificates = []tls.Certificate{k.cert(label, tlstest.ServerName)}
+		var all sync.WaitGroup
+		for range 16 {
+			all.Go(func() {
+				key, err := ossl.LoadKey(k.uri+";object="+label+";type=private", k.opts...)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if _, err := key.Sign(nil, make([]byte, 32), crypto.SHA256); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		for range 64 {
+			all.Go(func() {
+				if clientErr, serverErr := pair("std", "ossl", clientConfig(tls.VersionTLS13), server); clientErr != nil || serverErr != nil {
+					t.Errorf("client: %v; server: %v%s", clientErr, serverErr, codesOf(serverErr))
+				}
+			})
+		}
+		all.Wait()
+	}
+	if n := k.count("copies"); n != 0 {
+		t.Errorf("the token has copied %d keys, which it was not to do", n)
+	}
+}
+
+// Who is asked for the PIN may load a key meanwhile.
+func TestPKCS11NestedLoad(t *testing.T) {
+	k := newToken(t)
+	asked := 0
+	key, err := ossl.LoadKey(k.uri+";object=ec;type=private", k.opts[0], ossl.WithPassphrase(func(string) ([]byte, error) {
+		asked++
+		_, err := ossl.LoadKey("pkcs11:token=another;object=ec;type=private", k.opts[0])
+		var e *ossl.KeyError
+		if !errors.As(err, &e) {
+			t.Error(err)
+		}
+		return []byte(k.pin), nil
+	}))
+	if err != nil || asked != 1 {
+		t.Fatal(err, asked)
+	}
+	signAndVerify(t, key, crypto.SHA256)
 }
 
 // A Context made before there was a provider, with 3.0 in the slim library context, takes a key in the token.

@@ -405,8 +405,8 @@ func TestClose(t *testing.T) {
 		for range 3 {
 			await(t, "a connection to end", st.over)
 		}
-		requestErr, handlerErr := await(t, "the request to fail", failed), await(t, "the handler to end", left)
-		return fmt.Sprint(closeErr, requestErr != nil, handlerErr, halfErr != nil, s.Close())
+		requestErr, handled := await(t, "the request to fail", failed), await(t, "the handler to end", left)
+		return fmt.Sprint(closeErr, requestErr != nil, handled, halfErr != nil, s.Close())
 	})
 }
 

@@ -249,9 +249,10 @@ var modes = []mode{
 	// Without the library context of our own that makes handshakes cheaper: one version from before 3.2, and one since.
 	{name: "not slim", env: []string{"OSSL_SLIM=off"}, run: "^Test(Differential|Interop|Resum|Verification)", rootOnly: true,
 		only: []string{"system", "3.5"}},
-	// FIPS mode by what the program says, and by the environment.
+	// FIPS mode by what the program says, by the environment, and with libssl's record path.
 	{name: "FIPS", run: "FIPS", rootOnly: true, fips: true},
 	{name: "FIPS require", env: []string{"OSSL_FIPS=require"}, run: "FIPS", rootOnly: true, fips: true},
+	{name: "FIPS libssl", env: []string{"OSSL_RECORDS=libssl"}, run: "FIPS", rootOnly: true, fips: true},
 	// The tests of connections in FIPS mode, compared with a crypto/tls that is in its own.
 	{name: "all FIPS", env: []string{"OSSL_TEST_FIPS=1", "GODEBUG=fips140=on"}, rootOnly: true, fips: true},
 }

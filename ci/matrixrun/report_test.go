@@ -89,6 +89,8 @@ func TestExplained(t *testing.T) {
 		{"not supported by this library", false},
 		{"slow: 13.5 s", false},
 		{"testing.Short", false},
+		{"takes long: ci/redis runs it, with -failures", true},
+		{"takes long", false},
 	}
 	for _, test := range tests {
 		if got := explained(test.reason); got != test.want {
@@ -125,6 +127,7 @@ func TestReportFails(t *testing.T) {
 		{"a skip in every version", row{passed: 3, skips: []skip{{"S", "needs OpenSSL 3.9"}}}, true, true},
 		{"a skip in every version, for Go's", row{passed: 3, skips: []skip{{"S", "crypto/tls of go1.25.0 has none"}}}, true, false},
 		{"a skip in every version, for a tool", row{passed: 3, skips: []skip{{"S", "curl not found"}}}, true, false},
+		{"a skip in every version, for a step", row{passed: 3, skips: []skip{{"S", "ci/redis runs it"}}}, true, false},
 		{"a skip without, elsewhere", row{passed: 3, skips: []skip{{"T", "later"}}}, false, false},
 	}
 	for _, test := range tests {
@@ -155,8 +158,8 @@ func TestChoose(t *testing.T) {
 	}
 	for only, want := range map[string]string{
 		"": "system,system libssl,system sessions,system not slim,3.5,3.5 libssl,3.5 sessions,3.5 not slim,3.5 FIPS,3.5 FIPS require," +
-			"3.5 all FIPS,4.0-source,new,new libssl,new sessions,arm64",
-		"3.5":          "3.5,3.5 libssl,3.5 sessions,3.5 not slim,3.5 FIPS,3.5 FIPS require,3.5 all FIPS",
+			"3.5 FIPS libssl,3.5 all FIPS,4.0-source,new,new libssl,new sessions,arm64",
+		"3.5":          "3.5,3.5 libssl,3.5 sessions,3.5 not slim,3.5 FIPS,3.5 FIPS require,3.5 FIPS libssl,3.5 all FIPS",
 		"arm64,system": "arm64,system,system libssl,system sessions,system not slim",
 		"3.5 FIPS":     "3.5 FIPS",
 		"3.6":          "",

@@ -87,11 +87,13 @@ typedef struct SHA512state_st SHA512_CTX;
 #define OSSL_V3_4 0x30400000L
 #define OSSL_V3_5 0x30500000L
 #define OSSL_V4_0 0x40000000L
+#define OSSL_V4_1 0x40100000L
 #define OSSL_V5_0 0x50000000L
 
 #define OSSL_API(X) \
-	/* The libraries: OPENSSL_init_ssl(3), OpenSSL_version(3) */ \
+	/* The libraries: OPENSSL_init_ssl(3), OPENSSL_init_crypto(3), OpenSSL_version(3) */ \
 	X(SSL, OSSL_V1_1_1, REQUIRED, int, OPENSSL_init_ssl, (uint64_t opts, const OPENSSL_INIT_SETTINGS *settings)) \
+	X(CRYPTO, OSSL_V1_1_1, REQUIRED, int, OPENSSL_init_crypto, (uint64_t opts, const OPENSSL_INIT_SETTINGS *settings)) \
 	X(CRYPTO, OSSL_V1_1_1, REQUIRED, unsigned long, OpenSSL_version_num, (void)) \
 	X(CRYPTO, OSSL_V1_1_1, REQUIRED, const char *, OpenSSL_version, (int type)) \
 	X(CRYPTO, OSSL_V1_1_1, REQUIRED, void *, CRYPTO_malloc, (size_t num, const char *file, int line)) \
@@ -296,6 +298,10 @@ typedef struct SHA512state_st SHA512_CTX;
 		const unsigned char *data, size_t data_len, unsigned char *md, unsigned int *md_len)) \
 	X(CRYPTO, OSSL_V3_4, OPTIONAL, int, OSSL_LIB_CTX_get_conf_diagnostics, (OSSL_LIB_CTX *ctx)) \
 	X(CRYPTO, OSSL_V3_4, OPTIONAL, void, OSSL_LIB_CTX_set_conf_diagnostics, (OSSL_LIB_CTX *ctx, int value)) \
+	X(CRYPTO, OSSL_V1_1_1, OPTIONAL, int, EC_KEY_up_ref, (EC_KEY *key)) \
+	X(CRYPTO, OSSL_V1_1_1, OPTIONAL, void, EC_KEY_free, (EC_KEY *key)) \
+	X(CRYPTO, OSSL_V1_1_1, OPTIONAL, int, RSA_up_ref, (RSA *r)) \
+	X(CRYPTO, OSSL_V1_1_1, OPTIONAL, void, RSA_free, (RSA *r)) \
 	X(CRYPTO, OSSL_V1_1_1, OPTIONAL, int, SHA256_Init, (SHA256_CTX *c)) \
 	X(CRYPTO, OSSL_V1_1_1, OPTIONAL, int, SHA256_Update, (SHA256_CTX *c, const void *data, size_t len)) \
 	X(CRYPTO, OSSL_V1_1_1, OPTIONAL, int, SHA256_Final, (unsigned char *md, SHA256_CTX *c)) \
@@ -488,6 +494,7 @@ typedef struct SHA512state_st SHA512_CTX;
 	K(OSSL_V1_1_1, BIO_FLAGS_WRITE, 0x02) \
 	K(OSSL_V1_1_1, BIO_FLAGS_RWS, 0x07) \
 	K(OSSL_V1_1_1, BIO_FLAGS_SHOULD_RETRY, 0x08) \
+	K(OSSL_V1_1_1, BIO_CTRL_INFO, 3) \
 	K(OSSL_V1_1_1, BIO_CTRL_FLUSH, 11) \
 	K(OSSL_V3_0, BIO_CTRL_GET_KTLS_SEND, 73) \
 	K(OSSL_V1_1_1, OSSL_STORE_INFO_NAME, 1) \
@@ -643,6 +650,11 @@ typedef struct SHA512state_st SHA512_CTX;
 	K(OSSL_V3_0, OSSL_FUNC_RAND_GENERATE, 5) \
 	K(OSSL_V3_0, OSSL_FUNC_RAND_ENABLE_LOCKING, 8) \
 	K(OSSL_V3_0, OSSL_FUNC_RAND_GET_CTX_PARAMS, 15) \
+	K(OSSL_V3_0, OSSL_FUNC_BIO_READ_EX, 42) \
+	K(OSSL_V3_0, OSSL_FUNC_BIO_CTRL, 50) \
+	K(OSSL_V3_0, OSSL_FUNC_DECODER_DECODE, 11) \
+	K(OSSL_V3_0, OSSL_OBJECT_PKEY, 2) \
+	K(OSSL_V3_0, EVP_PKEY_PUBLIC_KEY, 0x86) \
 	K(OSSL_V3_0, OSSL_FUNC_KEYMGMT_NEW, 1) \
 	K(OSSL_V3_0, OSSL_FUNC_KEYMGMT_FREE, 10) \
 	K(OSSL_V3_0, OSSL_FUNC_KEYMGMT_GET_PARAMS, 11) \

@@ -465,7 +465,7 @@ static void on_keylog(const SSL *ssl, const char *line)
 {
 	conn *c = conn_of(ssl);
 
-	if (c->ctx->own_records)
+	if (c->ctx->seal_refusals)
 		takeover_secret(c, line);
 	if (!c->ctx->want_keylog)
 		return;
@@ -481,7 +481,7 @@ int ossl_ctx_set_callbacks(ossl_ctx *ctx)
 	ossl_fn.SSL_CTX_set_client_hello_cb(ctx->ssl, on_client_hello, NULL);
 	if (ctx->want_cert)
 		ossl_fn.SSL_CTX_set_cert_cb(ctx->ssl, on_cert, NULL);
-	if (ctx->want_keylog || (ctx->own_records && !ctx->observes))
+	if (ctx->want_keylog || (ctx->seal_refusals && !ctx->observes))
 		ossl_fn.SSL_CTX_set_keylog_callback(ctx->ssl, on_keylog);
 	ossl_fn.SSL_CTX_set_alpn_select_cb(ctx->ssl, on_alpn, NULL);
 	ossl_fn.SSL_CTX_callback_ctrl(ctx->ssl, OSSL_SSL_CTRL_SET_TLSEXT_STATUS_REQ_CB, (void (*)(void))on_status);

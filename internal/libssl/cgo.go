@@ -153,6 +153,7 @@ func NewContext(cfg *ContextConfig) (*Context, error) {
 	p.want_keylog = flag(cfg.WantKeyLog)
 	p.verify_pauses = flag(cfg.VerifyPauses)
 	p.own_records = flag(cfg.OwnRecords)
+	p.seal_refusals = flag(cfg.SealRefusals)
 	p.fips = flag(cfg.FIPS)
 	p.tickets = flag(cfg.Tickets)
 	p.cached = flag(cfg.Cached)

@@ -230,7 +230,7 @@ void ossl_conn_facts(ossl_conn *pub, ossl_facts *f)
  */
 static void refuse_begin(conn *c)
 {
-	if (c->server || c->verify != ASK_WAITING || c->pub.verdict == OSSL_VERDICT_OK || c->pub.refusal < 0 || !c->ctx->own_records ||
+	if (c->server || c->verify != ASK_WAITING || c->pub.verdict == OSSL_VERDICT_OK || c->pub.refusal < 0 || !c->ctx->seal_refusals ||
 		ossl_fn.SSL_version(c->ssl) != OSSL_TLS1_3_VERSION)
 		return;
 	ossl_fn.SSL_certs_clear(c->ssl);
@@ -309,7 +309,7 @@ static ossl_step handshake(conn *c, const uint8_t *in, size_t in_len, uint8_t *o
 		}
 		if (c->ssl && first && !c->deferred) /* libssl goes on; what was gathered of its secrets is not needed */
 			takeover_forget(c);
-		if (!c->deferred || !c->pub.resumed) /* else it may be refused yet: ossl_conn_refuse */
+		if (!c->ssl || !c->pub.resumed) /* else it may be refused yet, until the next call: ossl_conn_refuse */
 			takeover_forget_handshake(c);
 	}
 	return end(c, step);

@@ -127,14 +127,15 @@ ossl_ctx *ossl_ctx_new(const ossl_ctx_params *p, unsigned long *errors, const ch
 	ctx->max_tls13 = p->max_version >= OSSL_TLS1_3_VERSION;
 	memcpy(ctx->policy, p->policy, sizeof ctx->policy);
 	ctx->lib = p->fips ? fips_library() : NULL;
-	ctx->own_records = p->own_records && algorithms_fetch(&ctx->algorithms, ctx->lib, p->fips);
+	ctx->seal_refusals = p->seal_refusals && algorithms_fetch(&ctx->algorithms, ctx->lib, p->fips);
+	ctx->own_records = p->own_records && ctx->seal_refusals;
 	ctx->sigalgs = p->sigalgs ? copy_of(p->sigalgs, strlen(p->sigalgs) + 1) : NULL;
 	ctx->client_sigalgs = p->client_sigalgs ? copy_of(p->client_sigalgs, strlen(p->client_sigalgs) + 1) : NULL;
 	ctx->alpn = copy_of(p->alpn, p->alpn_len);
 	ctx->alpn_len = p->alpn_len;
 	ctx->alpn_by_client = p->alpn_by_client;
 	ctx->ssl = ossl_new_ssl_ctx(p->fips, &slim);
-	ctx->observes = slim && ctx->own_records && !ctx->want_keylog;
+	ctx->observes = slim && ctx->seal_refusals && !ctx->want_keylog;
 	if (ctx->ssl && ctx->alpn && (ctx->sigalgs || !p->sigalgs) && (ctx->client_sigalgs || !p->client_sigalgs)) {
 		*failed = configure(ctx, p);
 		if (!*failed) {

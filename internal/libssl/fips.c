@@ -63,13 +63,7 @@ static OPENSSL_STACK *section_of(CONF *conf, const char *name)
 	return name ? (OPENSSL_STACK *)ossl_fn.NCONF_get_section(conf, name) : NULL;
 }
 
-/* What a line asks for: libcrypto passes over what is before a dot. */
-static int asks_for(const conf_value *v, const char *what)
-{
-	const char *dot = strchr(v->name, '.');
-
-	return strcmp(dot ? dot + 1 : v->name, what) == 0;
-}
+static int asks_for(const conf_value *v, const char *what) { return strcmp(module_command(v->name), what) == 0; }
 
 /* Copies the module's section. Returns 1 if there is one. */
 static int copy_section(CONF *conf, const char *name, config *to)
@@ -171,30 +165,16 @@ char *ossl_fips_configuration(void)
 	return text;
 }
 
-/* As libcrypto finds it: provider_init, crypto/provider_core.c, and DSO_merge. */
 char *ossl_fips_module_file(void)
 {
 	config c = {0};
-	bytes path = {0};
-	const char *folder = dl_privileged() ? NULL : getenv("OPENSSL_MODULES"), *suffix;
-	char *file = NULL;
-	int ok = 0;
+	bytes file = {0};
 
-	if (ossl_fn.OPENSSL_info && config_find(&c)) {
-		if (!folder)
-			folder = ossl_fn.OPENSSL_info((int)OSSL_OPENSSL_INFO_MODULES_DIR);
-		suffix = ossl_fn.OPENSSL_info((int)OSSL_OPENSSL_INFO_DSO_EXTENSION);
-		if (c.module.len == 0)
-			ok = folder && suffix && put(&path, folder) && put(&path, "/fips") && put(&path, suffix);
-		else
-			ok = (*c.module.data == '/' || (folder && put(&path, folder) && put(&path, "/"))) &&
-				put(&path, (const char *)c.module.data);
-	}
-	if (ok)
-		file = text_of(&path);
-	bytes_free(&path);
+	if (!ossl_fn.OPENSSL_info || !config_find(&c) ||
+		!module_file(&file, "fips", c.module.len ? (char *)c.module.data : NULL) || !bytes_append(&file, "", 1, MAX_CONFIG))
+		bytes_free(&file);
 	config_free(&c);
-	return file;
+	return (char *)file.data;
 }
 
 /* The error queue, as one line. */

@@ -29,7 +29,8 @@ int ossl_fips_try(char *report, size_t size);
 /* The configuration that a new library context is given: give (free), 0-terminated, or NULL. For tests. */
 char *ossl_fips_configuration(void);
 
-/* The file that a new library context would load the module from: give (free), or NULL if there is none to be told, as on 1.1.1.
+/* The file that a new library context would load the module from, as a list of one: modules.h. Give (free), or NULL if there is
+ * none to be told, as on 1.1.1.
  * OPENSSL_info(3), config(5). */
 char *ossl_fips_module_file(void);
 

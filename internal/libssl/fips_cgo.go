@@ -43,11 +43,8 @@ func TryFIPS() error {
 
 // fipsResult has call load the module, if its file is whole. fipsMu is held.
 func fipsResult(call func(report *C.char, size C.size_t) C.int) error {
-	if file := C.ossl_fips_module_file(); file != nil {
-		defer C.free(unsafe.Pointer(file))
-		if err := checkWhole(C.GoString(file)); err != nil {
-			return &FIPSError{Failure: FIPSModuleFailed, Text: C.GoString(file) + ": " + err.Error()}
-		}
+	if err := checkModules(C.ossl_fips_module_file()); err != nil {
+		return &FIPSError{Failure: FIPSModuleFailed, Text: err.Error()}
 	}
 	const size = 1024
 	report := (*C.char)(C.malloc(size))

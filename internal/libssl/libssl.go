@@ -161,7 +161,8 @@ type ContextConfig struct {
 	WantHello              bool // servers pause at the ClientHello
 	WantCert               bool // clients pause when asked for a certificate
 	WantKeyLog             bool
-	OwnRecords             bool // take connections over after the handshake
+	OwnRecords             bool // take connections over after the handshake; with SealRefusals only
+	SealRefusals           bool // TLS 1.3 clients protect the alert for what Go refuses, whoever has the records
 	FIPS                   bool // by the FIPS module alone, after SetUpFIPS
 	Tickets                bool // servers seal sessions into tickets: SetTicketKeys
 	Cached                 bool // servers pause for Lookup, and make Sessions

@@ -1,6 +1,7 @@
 /* The loader: finds the libraries at run time and fills the function table. */
 
 #include "dl.h"
+#include "modules.h"
 #include "private.h"
 
 #include <stdio.h>
@@ -115,6 +116,19 @@ int ossl_load(const char *path, const char *crypto_path, const char *crypto_name
 	if (dl_path(at, report + used, size - used) != 0)
 		append(report, size, &used, "an unknown object");
 	return OSSL_LOAD_MISMATCH;
+}
+
+char *ossl_modules_of_config(void)
+{
+	char *files;
+
+	/* Without the configuration; and whoever comes first decides about the atexit handler, see below: errors may set it up. */
+	if (found.OPENSSL_init_crypto(OSSL_OPENSSL_INIT_NO_ATEXIT, NULL) != 1)
+		return NULL;
+	ossl_fn = found; /* for as long as this takes: nothing is in use before ossl_use */
+	files = modules_of_config();
+	memset(&ossl_fn, 0, sizeof ossl_fn);
+	return files;
 }
 
 int ossl_use(char *report, size_t size)

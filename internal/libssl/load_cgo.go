@@ -3,6 +3,7 @@
 package libssl
 
 // #include <stdlib.h>
+// #include "modules.h"
 // #include "shim.h"
 // #include "slim.h"
 import "C"
@@ -47,9 +48,18 @@ func tryLoad(c candidate) (*Library, error) {
 	if err := checkPair(lib, c, found.crypto_before == 1, found.ssl_before == 1); err != nil {
 		return nil, err
 	}
+	if err := checkModules(C.ossl_modules_of_config()); err != nil {
+		return nil, fmt.Errorf("what openssl.cnf has it load: %w", err)
+	}
 	if C.ossl_use(report, size) != 0 {
 		return nil, errors.New(C.GoString(report))
 	}
 	lib.Slim = os.Getenv(EnvSlim) != "off" && C.ossl_slim_setup() == 1
 	return lib, nil
+}
+
+// PeerKeysKept returns how many keys of peers' certificates didn't have to be decoded (slimkey.c), and whether any are kept with
+// this library. It is for tests.
+func PeerKeysKept() (n uint64, kept bool) {
+	return uint64(C.ossl_slim_keys_found()), C.ossl_slim_keys_kept() == 1
 }

@@ -40,9 +40,9 @@ struct ossl_ctx {
 	uint8_t *alpn;
 	size_t alpn_len;
 	int client_auth;
-	uint8_t want_hello, want_cert, want_keylog, verify_pauses, own_records, alpn_by_client;
+	uint8_t want_hello, want_cert, want_keylog, verify_pauses, own_records, seal_refusals, alpn_by_client;
 	uint8_t observes; /* connections see their secrets when they are derived, and need no key log for them */
-	algorithms algorithms; /* if own_records */
+	algorithms algorithms; /* if seal_refusals, without which there are no own_records */
 	uint8_t tickets, cached, keep_sessions, max_tls13, policy[32];
 	ticket_ring *ring; /* if tickets */
 	const EVP_MD *binding_hash; /* if tickets or cached */
@@ -120,6 +120,13 @@ int takeover_export(conn *c, uint8_t *out, size_t len, const char *label, size_t
 typedef struct {
 	char *section, *name, *value;
 } conf_value; /* CONF_VALUE */
+
+/* modules.c, and what it has for others. ossl_modules_of_config, where ossl_fn is filled. */
+char *modules_of_config(void);
+/* Appends the file that a provider is loaded from, and a 0. module: what openssl.cnf says of it, nullable. Returns 1 or 0. */
+int module_file(bytes *to, const char *name, const char *module);
+/* What a line of a provider's section asks for: libcrypto passes over what is before a dot. Borrow, a part of name. */
+const char *module_command(const char *name);
 
 /* The connection whose handshake this thread is in and which may call Go, or NULL: what keys in Go look at before they sign. */
 extern _Thread_local conn *ossl_signing_for;

@@ -4,6 +4,10 @@
 
 #include "private.h"
 
+typedef struct ossl_core_bio_st OSSL_CORE_BIO;
+typedef int OSSL_CALLBACK(const OSSL_PARAM *params, void *arg);
+typedef int OSSL_PASSPHRASE_CALLBACK(char *pass, size_t size, size_t *len, const OSSL_PARAM *params, void *arg);
+
 struct ossl_dispatch_st {
 	int function_id;
 	void (*function)(void);

@@ -120,7 +120,8 @@ typedef struct {
 	uint8_t want_cert;                /* clients pause when a certificate is asked for */
 	uint8_t want_keylog;
 	uint8_t verify_pauses;            /* clients can pause for verification: 3.0 and later */
-	uint8_t own_records;              /* take connections over after the handshake */
+	uint8_t own_records;              /* take connections over after the handshake; with seal_refusals only */
+	uint8_t seal_refusals;            /* TLS 1.3 clients protect the alert for what Go refuses, on either path */
 	uint8_t fips;                     /* in the library context of fips.h, which must be ready */
 	uint8_t tickets;                  /* servers seal sessions into tickets: ossl_ctx_set_ticket_keys */
 	uint8_t cached;                   /* servers pause to have sessions looked for, and collect new ones */

@@ -7,6 +7,7 @@
  *  - Key schedules. A handshake derives some 15 secrets at each end, and most of what that takes is libcrypto's way to a hash:
  *    fetching, copying, allocating. TLS13-KDF and TLS1-PRF are schedule.c's: a sixth less for a full handshake, a fifth for one
  *    that is resumed.
+ *  - Peers' public keys, which are decoded once and kept: slimkey.c.
  *  - On 3.0 and 3.1, decoders. Before 3.2, whenever a certificate is parsed, libcrypto collects all key managements and all
  *    decoders of the library context (58 in Debian 12's) to find the one that reads its public key: 105 us a certificate on a
  *    machine where all else of the parsing takes less than 30. Here it finds only those that a peer's certificate and TLS can
@@ -55,11 +56,10 @@ static const char provider_name[] = "ossl-slim";
 /* Written by ossl_slim_setup only. The library context is NULL if it is not used. */
 static OSSL_LIB_CTX *library;
 static const OSSL_PROVIDER *host; /* the default provider of the default library context */
-static OSSL_ALGORITHM *generators, *key_derivations;
-static OSSL_ALGORITHM *decoders, *key_managements; /* NULL from 3.2 on: the default provider's own */
+static OSSL_ALGORITHM *generators, *key_derivations, *decoders;
+static OSSL_ALGORITHM *key_managements; /* NULL from 3.2 on: the default provider's own */
 
-/* Whether an entry of a table has this name; its names are separated by colons. */
-static int is_named(const OSSL_ALGORITHM *a, const char *name)
+int slim_is_named(const OSSL_ALGORITHM *a, const char *name)
 {
 	size_t len = strlen(name);
 	const char *p = a->names;
@@ -73,20 +73,24 @@ static int is_named(const OSSL_ALGORITHM *a, const char *name)
 	return 0;
 }
 
+int slim_is_public_key(const OSSL_ALGORITHM *a)
+{
+	return strstr(a->properties, "input=der") && strstr(a->properties, "structure=SubjectPublicKeyInfo");
+}
+
 /* libssl takes the name of a key from the certificate, so the decoder that finds out what a key is, "DER", is not needed. */
 static int wanted_decoder(const OSSL_ALGORITHM *a)
 {
-	return strstr(a->properties, "input=der") && strstr(a->properties, "structure=SubjectPublicKeyInfo") && !is_named(a, "DER") &&
-		!is_named(a, "SM2");
+	return slim_is_public_key(a) && !slim_is_named(a, "DER") && !slim_is_named(a, "SM2");
 }
 
 static int wanted_key_management(const OSSL_ALGORITHM *a)
 {
-	static const char *const unused[] = {"SM2", "SCRYPT", "SIPHASH", "POLY1305", "CMAC"};
+	static const char *const unused[] = {"SM2", "DHX", "HKDF", "TLS1-PRF", "SCRYPT", "SIPHASH", "POLY1305", "CMAC"};
 	size_t i;
 
 	for (i = 0; i < sizeof unused / sizeof unused[0]; i++)
-		if (is_named(a, unused[i]))
+		if (slim_is_named(a, unused[i]))
 			return 0;
 	return 1;
 }
@@ -127,7 +131,7 @@ static int replace(OSSL_ALGORITHM *table, const char *name, const OSSL_DISPATCH 
 	int found = 0;
 
 	for (; table && table->names; table++)
-		if (is_named(table, name)) {
+		if (slim_is_named(table, name)) {
 			table->functions = functions;
 			found = 1;
 		}
@@ -166,10 +170,9 @@ static OSSL_DISPATCH provider_functions[3];
 static int provider_init(const OSSL_CORE_HANDLE *handle, const OSSL_DISPATCH *in, const OSSL_DISPATCH **out, void **provider)
 {
 	(void)handle;
-	(void)in;
 	*out = provider_functions;
 	*provider = ossl_fn.OSSL_PROVIDER_get0_provider_ctx(host); /* what the algorithms are given when they are used */
-	return 1;
+	return slim_keys_setup(decoders, in);
 }
 
 /* Counts the active providers, and 100 for each that is not called "default". */
@@ -255,6 +258,7 @@ static int is_builtin(void)
 
 static OSSL_LIB_CTX *make(void)
 {
+	int old = ossl_fn.OpenSSL_version_num() < OSSL_V3_2;
 	OSSL_LIB_CTX *lib;
 	size_t n = 0;
 
@@ -266,10 +270,12 @@ static OSSL_LIB_CTX *make(void)
 	if (!replace(generators, "CTR-DRBG", slim_random) || !replace(key_derivations, "TLS13-KDF", schedule_tls13_kdf) ||
 		!replace(key_derivations, "TLS1-PRF", schedule_tls1_prf))
 		return NULL;
-	if (ossl_fn.OpenSSL_version_num() < OSSL_V3_2) {
-		decoders = pick((int)OSSL_OSSL_OP_DECODER, wanted_decoder);
+	decoders = pick((int)OSSL_OSSL_OP_DECODER, old ? wanted_decoder : wanted_whole);
+	if (!decoders)
+		return NULL;
+	if (old) {
 		key_managements = pick((int)OSSL_OSSL_OP_KEYMGMT, wanted_key_management);
-		if (!decoders || !key_managements)
+		if (!key_managements)
 			return NULL;
 	}
 	PUT(provider_functions, n, PROVIDER_QUERY_OPERATION, provider_query);

@@ -4,6 +4,7 @@ package libssl
 
 /*
 #include <stdlib.h>
+#include "modules.h"
 #include "store.h"
 
 #cgo noescape ossl_key_public
@@ -31,6 +32,7 @@ type Key struct {
 
 // asking is what osslGoPassphrase reaches.
 type asking struct {
+	file     bool                   // it is a file that is loaded
 	ask      func() ([]byte, error) // nil if there is nobody to ask
 	asked    bool
 	answer   []byte
@@ -43,7 +45,7 @@ func (a *asking) passphrase(max int) []byte {
 	if !a.asked {
 		a.asked = true
 		if a.ask != nil {
-			a.answer, a.err = a.ask()
+			a.askFor()
 		}
 	}
 	if a.err == nil && len(a.answer) > max {
@@ -53,6 +55,15 @@ func (a *asking) passphrase(max int) []byte {
 		return nil
 	}
 	return a.answer
+}
+
+// askFor asks. What is asked is the user's code, which may load a key itself.
+func (a *asking) askFor() {
+	if !a.file {
+		storeMu.Unlock()
+		defer storeMu.Lock()
+	}
+	a.answer, a.err = a.ask()
 }
 
 // osslGoPassphrase is called on libcrypto's thread for a passphrase or PIN. No panic gets out.
@@ -71,6 +82,10 @@ func osslGoPassphrase(handle C.uintptr_t, buf *C.uint8_t, size C.int32_t) (n C.i
 	return C.int32_t(copy(unsafe.Slice((*byte)(unsafe.Pointer(buf)), int(size)), a.passphrase(int(size))))
 }
 
+// storeMu is held while something is loaded that is not a file, but not while a passphrase is asked for: where several threads
+// load from a token, pkcs11-provider 1.0 with SoftHSM 2.6 crashes or hangs. TestPKCS11Parallel.
+var storeMu sync.Mutex
+
 // LoadStore loads the keys, or else the certificates, that a URI names, which may be a file's. ask is called at most once, for a
 // passphrase or PIN, which it gives away; it may be nil. The library must be loaded. What was found out is returned with an error
 // too.
@@ -80,7 +95,7 @@ func LoadStore(uri string, file, keys bool, ask func() ([]byte, error)) (*Loaded
 		clear(unsafe.Slice((*byte)(unsafe.Pointer(name)), len(uri))) // it may have a PIN
 		C.free(unsafe.Pointer(name))
 	}()
-	a := &asking{ask: ask}
+	a := &asking{file: file, ask: ask}
 	defer func() { clear(a.answer) }()
 	handle := cgo.NewHandle(a)
 	defer handle.Delete()
@@ -90,6 +105,10 @@ func LoadStore(uri string, file, keys bool, ask func() ([]byte, error)) (*Loaded
 	}
 	var found C.ossl_loaded
 	var errs [errorSlots]C.ulong
+	if !file {
+		storeMu.Lock()
+		defer storeMu.Unlock()
+	}
 	ok := C.ossl_store_load(name, C.int(flag(file)), what, C.uintptr_t(handle), &found, &errs[0])
 	defer C.ossl_loaded_free(&found)
 	loaded := &Loaded{Keys: int(found.keys), Folder: found.names > 0, Unserved: found.unserved != 0, Asked: a.asked}
@@ -121,6 +140,9 @@ func LoadProvider(name string) error {
 	defer providerMu.Unlock()
 	s := C.CString(name)
 	defer C.free(unsafe.Pointer(s))
+	if err := checkModules(C.ossl_module_of_provider(s)); err != nil {
+		return err
+	}
 	var errs [errorSlots]C.ulong
 	if C.ossl_provider_load(s, &errs[0]) != 1 {
 		return &Error{Op: "load provider", Codes: codes(&errs)}

@@ -81,7 +81,7 @@ void takeover_secret(conn *c, const char *line)
 
 	if (!c->server && strncmp(line, handshake, sizeof handshake - 1) == 0)
 		c->handshake_secret_len = (uint8_t)secret_of(line + sizeof handshake - 1, c->handshake_secret);
-	for (i = 0; i < SECRETS; i++)
+	for (i = 0; c->ctx->own_records && i < SECRETS; i++)
 		if (strncmp(line, secrets[i].line, strlen(secrets[i].line)) == 0)
 			have(c, i, secret_of(line + strlen(secrets[i].line), place_of(c, i)));
 }
@@ -101,7 +101,7 @@ void takeover_derived(conn *c, const char *label, size_t label_len, const uint8_
 		memcpy(c->handshake_secret, secret, len);
 		c->handshake_secret_len = (uint8_t)len;
 	}
-	for (i = 0; i < SECRETS; i++)
+	for (i = 0; c->ctx->own_records && i < SECRETS; i++)
 		if (is_label(label, label_len, secrets[i].label)) {
 			memcpy(place_of(c, i), secret, len);
 			have(c, i, len);
@@ -308,7 +308,6 @@ void takeover_forget_handshake(conn *c)
 void takeover_forget(conn *c)
 {
 	c->deferred = 0;
-	takeover_forget_handshake(c);
 	traffic_clear(&c->read);
 	traffic_clear(&c->write);
 	ossl_fn.OPENSSL_cleanse(c->exporter, sizeof c->exporter);

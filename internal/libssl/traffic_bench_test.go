@@ -11,7 +11,9 @@ func recordContext(b *testing.B) *Context {
 	if _, err := Load(""); err != nil {
 		b.Fatal(err)
 	}
-	ctx, err := NewContext(&ContextConfig{MinVersion: 0x0304, MaxVersion: 0x0304, SecurityLevel: -1, OwnRecords: true})
+	ctx, err := NewContext(&ContextConfig{
+		MinVersion: 0x0304, MaxVersion: 0x0304, SecurityLevel: -1, OwnRecords: true, SealRefusals: true,
+	})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -9,6 +9,7 @@
  *                 and leave an error in OpenSSL's queue, as a provider may that got over something
  *       signing   grows by a byte with each signature that begins
  *       logins    grows by a byte with each login
+ *       copies    grows by a byte with each key that is copied
  *   OSSL_TEST_PKCS11_SESSIONS  how many sessions the token says it has
  *   OSSL_TEST_PKCS11_NO_PSS    if set, the token knows no RSA-PSS
  */
@@ -23,7 +24,7 @@
 typedef unsigned long (*function)();
 
 enum { GET_FUNCTION_LIST = 3, GET_TOKEN_INFO = 6, GET_MECHANISM_LIST = 7, GET_MECHANISM_INFO = 8, CLOSE_ALL_SESSIONS = 14,
-	GET_SESSION_INFO = 15, LOGIN = 18, SIGN_INIT = 42, SIGN = 43, SIGN_FINAL = 45, FUNCTIONS = 68 };
+	GET_SESSION_INFO = 15, LOGIN = 18, COPY_OBJECT = 21, SIGN_INIT = 42, SIGN = 43, SIGN_FINAL = 45, FUNCTIONS = 68 };
 enum { CKR_GENERAL_ERROR = 5, CKR_DEVICE_REMOVED = 0x32, CKR_MECHANISM_INVALID = 0x70 };
 
 typedef struct {
@@ -128,6 +129,12 @@ static unsigned long login(unsigned long session, unsigned long user, void *pin,
 	return theirs->f[LOGIN](session, user, pin, len);
 }
 
+static unsigned long copy_object(unsigned long session, unsigned long object, void *attributes, unsigned long n, void *copy)
+{
+	note("copies");
+	return theirs->f[COPY_OBJECT](session, object, attributes, n, copy);
+}
+
 static unsigned long get_token_info(unsigned long slot, token_info *info)
 {
 	unsigned long rv = theirs->f[GET_TOKEN_INFO](slot, info);
@@ -174,6 +181,7 @@ unsigned long C_GetFunctionList(list **out)
 	mine.f[GET_MECHANISM_LIST] = (function)get_mechanism_list;
 	mine.f[GET_MECHANISM_INFO] = (function)get_mechanism_info;
 	mine.f[LOGIN] = (function)login;
+	mine.f[COPY_OBJECT] = (function)copy_object;
 	mine.f[SIGN] = (function)sign;
 	mine.f[SIGN_FINAL] = (function)sign_final;
 	*out = &mine;

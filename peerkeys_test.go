@@ -1,0 +1,90 @@
+//go:build cgo
+
+package ossl_test
+
+import (
+	"crypto/tls"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+
+	"github.com/ossl-go/ossl/internal/libssl"
+	"github.com/ossl-go/ossl/internal/tlstest"
+)
+
+// namedServer returns a server with the key of that name.
+func namedServer(kind tlstest.KeyKind, name string) end {
+	config := serverConfig(tls.VersionTLS13)
+	config.Certificates = []tls.Certificate{tlstest.New(tlstest.Options{Key: tlstest.Key(kind, name)})}
+	return stdServer(config)
+}
+
+// TestPeerKeysKept meets servers for the first and the second time: what their keys decode to is made once.
+func TestPeerKeysKept(t *testing.T) {
+	lib, err := libssl.Load("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, kept := libssl.PeerKeysKept()
+	if want := lib.Slim && lib.Number < 0x40100000; kept != want {
+		t.Fatalf("with OpenSSL %s, slim %t, keys are kept: %t", lib.Version(), lib.Slim, kept)
+	}
+	for _, kind := range []tlstest.KeyKind{tlstest.P256, tlstest.P384, tlstest.P521, tlstest.RSA2048, tlstest.Ed25519} {
+		t.Run(string(kind), func(t *testing.T) {
+			client := osslClient(t, clientConfig(tls.VersionTLS13))
+			server := namedServer(kind, "kept")
+			visit(t, client, server) // another test may have met the key, but nobody drives it out before the next
+			before, _ := libssl.PeerKeysKept()
+			visit(t, client, server)
+			after, _ := libssl.PeerKeysKept()
+			if want := kept && kind != tlstest.Ed25519; (after > before) != want {
+				t.Errorf("%d keys found, then %d; want more: %t", before, after, want)
+			}
+		})
+	}
+}
+
+// TestPeerKeysMany meets more servers than keys are kept of, many times and from several goroutines, and each with its own key:
+// with another's, its signature would be refused.
+func TestPeerKeysMany(t *testing.T) {
+	client := osslClient(t, clientConfig(tls.VersionTLS13))
+	var servers []end
+	for i := range 150 {
+		servers = append(servers, namedServer(tlstest.P256, fmt.Sprint("many ", i)))
+	}
+	servers = append(servers, namedServer(tlstest.RSA2048, "kept"), namedServer(tlstest.P384, "kept"))
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			for range 150 {
+				i := rand.IntN(len(servers))
+				if rand.IntN(2) == 0 {
+					i %= 8 // some are met often
+				}
+				if _, _, err := tryVisit(client, servers[i]); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// TestPeerKeysNotTheSigners meets a server that shows a certificate which was met before, and signs with a key of its own.
+func TestPeerKeysNotTheSigners(t *testing.T) {
+	for _, kind := range []tlstest.KeyKind{tlstest.P256, tlstest.RSA2048} {
+		t.Run(string(kind), func(t *testing.T) {
+			client := osslClient(t, clientConfig(tls.VersionTLS13))
+			visit(t, client, namedServer(kind, "kept"))
+			config := serverConfig(tls.VersionTLS13)
+			config.Certificates = []tls.Certificate{tlstest.New(tlstest.Options{Key: tlstest.Key(kind, "kept")})}
+			config.Certificates[0].PrivateKey = tlstest.Key(kind, "another")
+			if _, _, err := tryVisit(client, stdServer(config)); err == nil {
+				t.Error("a signature of another key was accepted")
+			}
+			visit(t, client, namedServer(kind, "kept"))
+		})
+	}
+}
