@@ -331,33 +331,34 @@ func TestKeepalive(t *testing.T) {
 	// The timeout is real time in which a busy machine's client has to answer.
 	params := grpc.KeepaliveParams(keepalive.ServerParameters{Time: time.Second, Timeout: 3 * time.Second})
 	checkGoroutines(t)
-	t.Run("group", func(t *testing.T) {
-		for _, server := range impls {
-			for _, client := range impls {
-				t.Run("server="+server.name+"/client="+client.name, func(t *testing.T) {
-					t.Parallel()
-					s := serve(t, server.creds(serverConfig()), nil, params)
-					way := &network{addr: s.addr, read: make(chan int, 1024), stalled: make(chan struct{})}
-					cc := dial(t, s.addr, client.creds(clientConfig()), grpc.WithContextDialer(way.dial))
-					ctx := soon(t)
-					stream := openStream(t, ctx, cc)
-					for range 3 { // pings, each after a silent second
-						drainChannel(way.read)
-						select {
-						case <-way.read:
-						case <-ctx.Done():
-							t.Fatal("no ping")
-						}
+	ctx := soon(t)
+	var all sync.WaitGroup
+	for _, server := range impls {
+		for _, client := range impls {
+			name := "server=" + server.name + "/client=" + client.name
+			s := serve(t, server.creds(serverConfig()), nil, params)
+			way := &network{addr: s.addr, read: make(chan int, 1024), stalled: make(chan struct{})}
+			cc := dial(t, s.addr, client.creds(clientConfig()), grpc.WithContextDialer(way.dial))
+			stream := openStream(t, ctx, cc)
+			all.Go(func() { // all four wait at once
+				for range 3 { // pings, each after a silent second
+					drainChannel(way.read)
+					select {
+					case <-way.read:
+					case <-ctx.Done():
+						t.Errorf("%s: no ping", name)
+						return
 					}
-					if err := exchange(stream, []byte("alive")); err != nil {
-						t.Errorf("after pings: %v", err)
-					}
-					close(way.stalled) // from here on nothing comes out of the client
-					if err := stream.RecvMsg(new(wrapperspb.BytesValue)); status.Code(err) != codes.Unavailable {
-						t.Errorf("without an answer to pings the stream ends with %v, want Unavailable", err)
-					}
-				})
-			}
+				}
+				if err := exchange(stream, []byte("alive")); err != nil {
+					t.Errorf("%s: after pings: %v", name, err)
+				}
+				close(way.stalled) // from here on nothing comes out of the client
+				if err := stream.RecvMsg(new(wrapperspb.BytesValue)); status.Code(err) != codes.Unavailable {
+					t.Errorf("%s: without an answer to pings the stream ends with %v, want Unavailable", name, err)
+				}
+			})
 		}
-	})
+	}
+	all.Wait()
 }
