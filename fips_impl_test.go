@@ -58,6 +58,9 @@ func init() {
 	tlstest.Groups = fipsGroups
 }
 
+// beforeTests are called before the first test.
+var beforeTests []func()
+
 // TestMain leaves out what is not for FIPS mode, and says so, in words that ci/matrixrun reads.
 func TestMain(m *testing.M) {
 	if testsInFIPS {
@@ -71,6 +74,9 @@ func TestMain(m *testing.M) {
 			patterns = append(patterns, more)
 		}
 		flag.Set("test.skip", strings.Join(patterns, "|"))
+	}
+	for _, f := range beforeTests {
+		f()
 	}
 	os.Exit(m.Run())
 }
