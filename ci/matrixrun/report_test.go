@@ -106,7 +106,7 @@ func TestSteps(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range steps {
-		if !regexp.MustCompile(`(?m)^step ` + name + ` ci/` + name + `$`).Match(run) {
+		if !regexp.MustCompile(`(?m)^\s*\[` + name + `\]=ci/` + name + `$`).Match(run) {
 			t.Errorf(".ci/run has no step ci/%s", name)
 		}
 	}

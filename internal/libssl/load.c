@@ -1,7 +1,6 @@
 /* The loader: finds the libraries at run time and fills the function table. */
 
 #include "dl.h"
-#include "modules.h"
 #include "private.h"
 
 #include <stdio.h>
@@ -118,17 +117,17 @@ int ossl_load(const char *path, const char *crypto_path, const char *crypto_name
 	return OSSL_LOAD_MISMATCH;
 }
 
-char *ossl_modules_of_config(void)
+char *load_before_use(char *(*ask)(void))
 {
-	char *files;
+	char *answer;
 
 	/* Without the configuration; and whoever comes first decides about the atexit handler, see below: errors may set it up. */
 	if (found.OPENSSL_init_crypto(OSSL_OPENSSL_INIT_NO_ATEXIT, NULL) != 1)
 		return NULL;
 	ossl_fn = found; /* for as long as this takes: nothing is in use before ossl_use */
-	files = modules_of_config();
+	answer = ask();
 	memset(&ossl_fn, 0, sizeof ossl_fn);
-	return files;
+	return answer;
 }
 
 int ossl_use(char *report, size_t size)

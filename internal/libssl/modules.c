@@ -156,7 +156,7 @@ static OPENSSL_STACK *entries_of(const CONF *conf)
 	return conf ? section_of(conf, ossl_fn.NCONF_get_string(conf, NULL, "openssl_conf")) : NULL;
 }
 
-char *modules_of_config(void)
+static char *modules_of_config(void)
 {
 	CONF *conf = read_config();
 	OPENSSL_STACK *entries = entries_of(conf);
@@ -178,6 +178,8 @@ char *modules_of_config(void)
 	ossl_fn.ERR_clear_error();
 	return (char *)list.data;
 }
+
+char *ossl_modules_of_config(void) { return load_before_use(modules_of_config); }
 
 /* What openssl.cnf says of a provider that it doesn't activate: the first section of that name which says anything. */
 static const char *module_in(const CONF *conf, const char *name)

@@ -121,8 +121,10 @@ typedef struct {
 	char *section, *name, *value;
 } conf_value; /* CONF_VALUE */
 
-/* modules.c, and what it has for others. ossl_modules_of_config, where ossl_fn is filled. */
-char *modules_of_config(void);
+/* Calls ask between ossl_load and ossl_use, with ossl_fn as it will be. Returns what it returns, or NULL: load.c. */
+char *load_before_use(char *(*ask)(void));
+
+/* modules.c, and what it has for others. */
 /* Appends the file that a provider is loaded from, and a 0. module: what openssl.cnf says of it, nullable. Returns 1 or 0. */
 int module_file(bytes *to, const char *name, const char *module);
 /* What a line of a provider's section asks for: libcrypto passes over what is before a dot. Borrow, a part of name. */
