@@ -124,7 +124,7 @@ typedef struct {
 /* Calls ask between ossl_load and ossl_use, with ossl_fn as it will be. Returns what it returns, or NULL: load.c. */
 char *load_before_use(char *(*ask)(void));
 
-/* modules.c, and what it has for others. */
+/* modules.c */
 /* Appends the file that a provider is loaded from, and a 0. module: what openssl.cnf says of it, nullable. Returns 1 or 0. */
 int module_file(bytes *to, const char *name, const char *module);
 /* What a line of a provider's section asks for: libcrypto passes over what is before a dot. Borrow, a part of name. */
