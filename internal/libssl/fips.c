@@ -58,11 +58,6 @@ static int put_value(bytes *b, const char *value)
 	return 1;
 }
 
-static OPENSSL_STACK *section_of(CONF *conf, const char *name)
-{
-	return name ? (OPENSSL_STACK *)ossl_fn.NCONF_get_section(conf, name) : NULL;
-}
-
 static int asks_for(const conf_value *v, const char *what) { return strcmp(module_command(v->name), what) == 0; }
 
 /* Copies the module's section. Returns 1 if there is one. */

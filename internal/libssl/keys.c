@@ -127,13 +127,6 @@ void algorithms_free(algorithms *a)
 	memset(a, 0, sizeof *a);
 }
 
-static OSSL_PARAM param(const char *key, long type, const void *data, size_t len)
-{
-	OSSL_PARAM p = {key, (unsigned)type, (void *)data, len, (size_t)-1};
-
-	return p;
-}
-
 static int derive(EVP_KDF *kdf, const OSSL_PARAM *params, uint8_t *out, size_t len)
 {
 	EVP_KDF_CTX *ctx = ossl_fn.EVP_KDF_CTX_new(kdf);

@@ -47,7 +47,7 @@ const char *module_command(const char *name)
 	return dot ? dot + 1 : name;
 }
 
-static OPENSSL_STACK *section_of(const CONF *conf, const char *name)
+OPENSSL_STACK *section_of(const CONF *conf, const char *name)
 {
 	return name ? (OPENSSL_STACK *)ossl_fn.NCONF_get_section(conf, name) : NULL;
 }

@@ -127,6 +127,8 @@ char *load_before_use(char *(*ask)(void));
 /* modules.c */
 /* Appends the file that a provider is loaded from, and a 0. module: what openssl.cnf says of it, nullable. Returns 1 or 0. */
 int module_file(bytes *to, const char *name, const char *module);
+/* The lines of a section, conf_values, or NULL. name: nullable. Borrow. */
+OPENSSL_STACK *section_of(const CONF *conf, const char *name);
 /* What a line of a provider's section asks for: libcrypto passes over what is before a dot. Borrow, a part of name. */
 const char *module_command(const char *name);
 

@@ -27,6 +27,13 @@ struct ossl_algorithm_st {
 	const char *description;
 };
 
+static inline OSSL_PARAM param(const char *key, long type, const void *data, size_t len)
+{
+	OSSL_PARAM p = {key, (unsigned)type, (void *)data, len, (size_t)-1}; /* OSSL_PARAM_UNMODIFIED */
+
+	return p;
+}
+
 /* Puts a function into a table, whose ids are no constant expressions here. */
 #define PUT(table, n, id, f) ((table)[n].function_id = (int)OSSL_OSSL_FUNC_##id, (table)[n].function = (void (*)(void))(f), (n)++)
 

@@ -316,13 +316,6 @@ static void make_table(OSSL_DISPATCH *table, int (*derive)(void *, unsigned char
 	PUT(table, n, KDF_DERIVE, derive);
 }
 
-static OSSL_PARAM param(const char *key, long type, const void *data, size_t len)
-{
-	OSSL_PARAM p = {key, (unsigned)type, (void *)data, len, 0};
-
-	return p;
-}
-
 /* Whether derive gives what the default library context's algorithm gives. */
 static int same(const char *name, int (*derive)(void *, unsigned char *, size_t, const OSSL_PARAM *), const OSSL_PARAM *params,
 	size_t len)

@@ -30,7 +30,6 @@ typedef struct {
 	void (*free)(void *key);
 	int (*decode)(void *ctx, OSSL_CORE_BIO *in, int selection, OSSL_CALLBACK *cb, void *cb_arg, OSSL_PASSPHRASE_CALLBACK *pw,
 		void *pw_arg);
-	OSSL_DISPATCH *functions;
 } kind;
 
 static int ec_up_ref(void *key) { return ossl_fn.EC_KEY_up_ref(key); }
@@ -122,9 +121,9 @@ static int offer(const kind *k, void *key, OSSL_CALLBACK *cb, void *cb_arg)
 {
 	int type = (int)OSSL_OSSL_OBJECT_PKEY, ok;
 	OSSL_PARAM params[] = {
-		{"type", (unsigned)OSSL_OSSL_PARAM_INTEGER, &type, sizeof type, 0},
-		{"data-type", (unsigned)OSSL_OSSL_PARAM_UTF8_STRING, (void *)k->name, strlen(k->name), 0},
-		{"reference", (unsigned)OSSL_OSSL_PARAM_OCTET_STRING, &key, sizeof key, 0},
+		param("type", OSSL_OSSL_PARAM_INTEGER, &type, sizeof type),
+		param("data-type", OSSL_OSSL_PARAM_UTF8_STRING, k->name, strlen(k->name)),
+		param("reference", OSSL_OSSL_PARAM_OCTET_STRING, &key, sizeof key),
 		{NULL, 0, NULL, 0, 0},
 	};
 
@@ -205,28 +204,27 @@ static int rsa_decode(void *ctx, OSSL_CORE_BIO *in, int selection, OSSL_CALLBACK
 	return decode(&rsa, ctx, in, selection, cb, cb_arg, pw, pw_arg);
 }
 
-/* Copies a decoder's functions, with ours in the place of the one that decodes. Returns 1 or 0. */
+/* Copies a decoder's functions, with ours in the place of the one that decodes; the table keeps the copy. Returns 1 or 0. */
 static int wrap(kind *k, OSSL_ALGORITHM *a, void (*ours)(void))
 {
+	OSSL_DISPATCH *functions;
 	size_t i, n;
 
 	for (n = 0; a->functions[n].function_id != 0; n++)
 		;
-	k->functions = calloc(n + 1, sizeof *k->functions);
-	if (!k->functions)
+	functions = calloc(n + 1, sizeof *functions);
+	if (!functions)
 		return 0;
 	for (i = 0; i < n; i++) {
-		k->functions[i] = a->functions[i];
+		functions[i] = a->functions[i];
 		if (a->functions[i].function_id == OSSL_OSSL_FUNC_DECODER_DECODE) {
 			k->decode = (int (*)(void *, OSSL_CORE_BIO *, int, OSSL_CALLBACK *, void *, OSSL_PASSPHRASE_CALLBACK *, void *))
 				a->functions[i].function;
-			k->functions[i].function = ours;
+			functions[i].function = ours;
 		}
 	}
-	if (!k->decode)
-		return 0;
-	a->functions = k->functions;
-	return 1;
+	a->functions = functions;
+	return k->decode != NULL;
 }
 
 int slim_keys_setup(OSSL_ALGORITHM *decoders, const OSSL_DISPATCH *core)
