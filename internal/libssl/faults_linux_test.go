@@ -460,6 +460,7 @@ func TestNeverUnloaded(t *testing.T) {
 // TestEnvironmentOfLesserUser runs a program with the set-user-ID bit as another user: whoever starts it must not be able to
 // choose a library for it.
 func TestEnvironmentOfLesserUser(t *testing.T) {
+	host(t) // without the environment's choice another would be loaded, for the tests that come after this one too
 	before := privileged
 	t.Cleanup(func() { privileged = before })
 	if privileged() {
