@@ -12,6 +12,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"os"
+	"reflect"
 	"runtime"
 	"sync"
 	"testing"
@@ -230,6 +231,24 @@ func TestDeadlines(t *testing.T) {
 				t.Fatalf("got %v after a Write that timed out", err)
 			}
 		})
+	}
+}
+
+// TestSocketReadErrors: Read has the errors of the connection beneath, though it reads from the socket itself.
+func TestSocketReadErrors(t *testing.T) {
+	client, _ := connected(t, tlstest.Loopback, nil)
+	buf := make([]byte, 1)
+	for _, cause := range []func() error{
+		func() error { return client.SetReadDeadline(time.Unix(1, 0)) },
+		client.NetConn().Close,
+	} {
+		if err := cause(); err != nil {
+			t.Fatal(err)
+		}
+		_, want := client.NetConn().Read(buf)
+		if _, got := client.Read(buf); want == nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("got %#v, want %#v", got, want)
+		}
 	}
 }
 

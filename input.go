@@ -154,22 +154,25 @@ func (in *input) open(conn net.Conn) {
 func (in *input) fillRaw(conn net.Conn) error {
 	err := in.raw.Read(in.rawFn)
 	if err != nil { // closed, or the deadline passed: no read took place
-		var op *net.OpError
-		if errors.As(err, &op) && op.Op == "raw-read" {
-			as := *op
-			as.Op = "read"
-			err = &as
+		// No errors.As: net/http's server lets a deadline pass for every request, in a goroutine with a small stack.
+		if op, ok := err.(*net.OpError); ok && op.Op == "raw-read" {
+			return socketError(conn, op.Err)
 		}
 		return err
 	}
 	if in.rawErr != nil {
 		in.took(0)
-		return &net.OpError{Op: "read", Net: conn.LocalAddr().Network(), Source: conn.LocalAddr(), Addr: conn.RemoteAddr(),
-			Err: os.NewSyscallError("read", in.rawErr)}
+		return socketError(conn, os.NewSyscallError("read", in.rawErr))
 	}
 	in.took(in.rawN)
 	if in.rawN == 0 {
 		return io.EOF
 	}
 	return nil
+}
+
+// socketError is the error of conn.Read for a cause.
+func socketError(conn net.Conn, cause error) error {
+	local := conn.LocalAddr()
+	return &net.OpError{Op: "read", Net: local.Network(), Source: local, Addr: conn.RemoteAddr(), Err: cause}
 }
