@@ -84,7 +84,7 @@ func (h *handshake) choose() (*libssl.Step, error) {
 // complete gives a parsed hello what is this connection's: parsing was a handshake of its own, whose context has ended.
 func (h *handshake) complete(hello *tls.ClientHelloInfo) {
 	hello.Conn = h.c.conn
-	setField(hello, "ctx", h.ctx)
+	helloContext.set(hello, h.ctx)
 }
 
 // refuseHello ends the handshake with an alert. Nothing is protected yet.
@@ -197,7 +197,7 @@ func (h *handshake) answerCertificate() error {
 	if !ok {
 		return &LibraryError{Op: "handshake", Reason: "malformed CertificateRequest", cause: tls.AlertError(alertDecodeError)}
 	}
-	setField(info, "ctx", h.ctx)
+	requestContext.set(info, h.ctx)
 
 	config := c.ctx.config
 	var cert *tls.Certificate

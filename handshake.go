@@ -471,7 +471,7 @@ func (h *handshake) checkFinished() (alert []byte, err error) {
 		c.exportErr = errors.New("crypto/tls: ExportKeyingMaterial is unavailable when neither TLS 1.3 nor Extended " +
 			"Master Secret are negotiated")
 	}
-	setField(&c.state, "ekm", c.ExportKeyingMaterial)
+	stateExporter.set(&c.state, c.ExportKeyingMaterial)
 	if facts.TakenOver {
 		c.opened.begin(h.tls, c.state.Version, c.isClient)
 	}
@@ -552,13 +552,13 @@ func (c *Conn) fillState(f libssl.Facts) {
 	}
 	s.OCSPResponse = ocsp
 	s.SignedCertificateTimestamps, _ = parseSCTs(scts)
-	setField(s, "HelloRetryRequest", f.HelloRetry)
+	stateHelloRetry.set(s, f.HelloRetry)
 	if !f.Resumed {
 		local := c.hs.local
 		if !c.isClient && !c.ctx.hellos {
 			local = c.ctx.config.Certificates[0].Certificate
 		}
-		setField(s, "LocalCertificate", local) // from Go 1.27 on
+		stateLocal.set(s, local)
 	}
 	if f.Version < tls.VersionTLS13 && (!f.Resumed || f.ExtendedMasterSecret) {
 		// The first Finished: the client's in a full handshake, the server's in a resumed one (RFC 5929, section 3.1).
