@@ -67,12 +67,12 @@ func (h *handshake) lookUp() error {
 	if id == nil {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(h.ctx, cacheTimeout)
+	ctx := newCacheContext(h.ctx)
 	if singleUse { // it is of TLS 1.3
 		id = ticketID(id)
 	}
 	found, err := c.ctx.opts.cache.Get(ctx, id, singleUse)
-	cancel()
+	ctx.end()
 	if err != nil || len(found) == 0 {
 		return nil
 	}
@@ -102,9 +102,9 @@ func (c *Conn) cacheSessions(sessions []libssl.Session, version uint16) {
 		if version >= tls.VersionTLS13 {
 			s.ID = ticketID(s.ID)
 		}
-		ctx, cancel := context.WithTimeout(context.Background(), cacheTimeout)
+		ctx := newCacheContext(context.Background())
 		err := c.ctx.opts.cache.Put(ctx, s.ID, s.DER, time.Now().Add(c.ctx.opts.lifetime))
-		cancel()
+		ctx.end()
 		if err == nil {
 			c.cachedID = s.ID
 		}
@@ -123,8 +123,8 @@ func (c *Conn) forgetSession(err error) {
 	}
 	id := c.cachedID
 	c.cachedID = nil
-	ctx, cancel := context.WithTimeout(context.Background(), cacheTimeout)
-	defer cancel()
+	ctx := newCacheContext(context.Background())
+	defer ctx.end()
 	_ = c.ctx.opts.cache.Remove(ctx, id)
 }
 
