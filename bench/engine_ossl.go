@@ -24,7 +24,7 @@ func (e *Ends) newOSSLEnd(server bool, config *tls.Config) (func(net.Conn) Conn,
 	if p.NoChainCache {
 		options = append(options, ossl.WithVerifiedChainCache(0))
 	}
-	if server && p.Resume == "id" {
+	if server && (p.Resume == "id" || p.Sessions == "id") {
 		options = append(options, ossl.WithSessionCache(session.NewCache(1024)))
 	}
 	switch p.Records {

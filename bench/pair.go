@@ -49,6 +49,9 @@ type Pair struct {
 	Resume  string
 	Version uint16 // the only TLS version; 0 is TLS 1.3
 
+	// Sessions says how the server keeps sessions of which none is resumed: "ticket", "id" as above, or "" for not at all.
+	Sessions string
+
 	// Records is the record path of OSSL's ends: "libssl", "own", or "" for its default.
 	Records string
 }
@@ -114,9 +117,9 @@ func (p Pair) Open() (*Ends, error) {
 		common.CurvePreferences = append(common.CurvePreferences, tls.CurveP256)
 	}
 	server, client := common.Clone(), common.Clone()
+	server.SessionTicketsDisabled = p.Resume != "ticket" && p.Sessions != "ticket"
 	if p.Resume != "" {
 		client.ClientSessionCache = tls.NewLRUClientSessionCache(0)
-		server.SessionTicketsDisabled = p.Resume == "id"
 	}
 	server.Certificates = []tls.Certificate{id.server}
 	client.RootCAs = id.roots

@@ -330,31 +330,3 @@ func TestMemoryAllocations(t *testing.T) {
 		t.Errorf("%v allocations a Put", n)
 	}
 }
-
-func BenchmarkMemory(b *testing.B) {
-	for _, n := range []int{10_000, 1_000_000} {
-		cache := session.NewCache(n)
-		fill(b, cache, n, 180)
-		expires := time.Now().Add(time.Hour)
-		b.Run(fmt.Sprintf("op=get/entries=%d", n), func(b *testing.B) {
-			b.ReportAllocs()
-			b.RunParallel(func(pb *testing.PB) {
-				id := make([]byte, 32)
-				for pb.Next() {
-					binary.BigEndian.PutUint64(id, uint64(rand.IntN(n)))
-					cache.Get(context.Background(), id, false)
-				}
-			})
-		})
-		b.Run(fmt.Sprintf("op=put/entries=%d", n), func(b *testing.B) {
-			b.ReportAllocs()
-			b.RunParallel(func(pb *testing.PB) {
-				id, value := make([]byte, 32), make([]byte, 180)
-				for pb.Next() {
-					binary.BigEndian.PutUint64(id, rand.Uint64())
-					cache.Put(context.Background(), id, value, expires)
-				}
-			})
-		})
-	}
-}

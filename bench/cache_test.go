@@ -1,0 +1,89 @@
+package bench_test
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/binary"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/ossl-go/ossl/bench"
+	"github.com/ossl-go/ossl/session"
+)
+
+// BenchmarkCache is what a cache of sessions costs a server where nobody resumes one: full handshakes, with a session put into
+// the cache for each, with tickets instead, and with neither. Clients of TLS 1.2 don't ask for tickets here; in TLS 1.3 a cache
+// still needs them sealed and sent, and so is to be compared with them.
+func BenchmarkCache(b *testing.B) {
+	script := bench.HandshakeScript()
+	for _, version := range []uint16{tls.VersionTLS13, tls.VersionTLS12} {
+		for _, cert := range []bench.Cert{bench.P256, bench.RSA2048} {
+			for _, sessions := range []string{"", "ticket", "id"} {
+				if sessions == "ticket" && version == tls.VersionTLS12 {
+					continue
+				}
+				pair := bench.Pair{Server: bench.OSSL, Client: bench.OSSL, Cert: cert, Version: version, Sessions: sessions}
+				name := map[string]string{"": "none", "ticket": "tickets", "id": "cache"}[sessions]
+				b.Run(fmt.Sprintf("cert=%s/version=%s/sessions=%s", cert, tls.VersionName(version)[len("TLS "):], name), row{
+					pair:   pair,
+					make:   func() (bench.Measure, error) { return bench.NewHandshake(pair) },
+					script: &script,
+				}.run)
+			}
+		}
+	}
+}
+
+// BenchmarkCacheStore is the cache alone, full, with all processors at it: finding a session of some, and putting another one in
+// the place of the least recently used. bytes/entry is what the full cache takes of Go's heap, all told.
+func BenchmarkCacheStore(b *testing.B) {
+	const size = 180 // bytes of a session without a client's certificate, about
+	ctx := context.Background()
+	for _, n := range []int{10_000, 1_000_000} {
+		before := heap()
+		cache := session.NewCache(n)
+		id, value, expires := make([]byte, 32), make([]byte, size), time.Now().Add(time.Hour)
+		for i := range n {
+			binary.BigEndian.PutUint64(id, uint64(i))
+			if err := cache.Put(ctx, id, value, expires); err != nil {
+				b.Fatal(err)
+			}
+		}
+		perEntry := float64(heap()-before) / float64(cache.Stats().Entries)
+		each := func(op string, f func(id []byte)) {
+			b.Run(fmt.Sprintf("entries=%d/op=%s", n, op), func(b *testing.B) {
+				b.ReportAllocs()
+				b.RunParallel(func(pb *testing.PB) {
+					id := make([]byte, 32)
+					for pb.Next() {
+						f(id)
+					}
+				})
+				b.ReportMetric(perEntry, "bytes/entry")
+			})
+		}
+		each("get", func(id []byte) {
+			binary.BigEndian.PutUint64(id, rand.Uint64N(uint64(n)))
+			if _, err := cache.Get(ctx, id, false); err != nil {
+				b.Error(err)
+			}
+		})
+		each("put", func(id []byte) {
+			binary.BigEndian.PutUint64(id, rand.Uint64())
+			if err := cache.Put(ctx, id, value, expires); err != nil {
+				b.Error(err)
+			}
+		})
+	}
+}
+
+func heap() uint64 {
+	var s runtime.MemStats
+	runtime.GC()
+	runtime.GC()
+	runtime.ReadMemStats(&s)
+	return s.HeapAlloc
+}
