@@ -3,13 +3,17 @@
 package ossl_test
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
+	"math/rand/v2"
 	"net"
 	"os"
 	"runtime"
 	"strconv"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/ossl-go/ossl"
 	"github.com/ossl-go/ossl/internal/libssl"
@@ -151,7 +155,7 @@ func soakResumed(t *testing.T) []func(*testing.T) {
 			var opts []ossl.Option
 			if cached {
 				sc.SessionTicketsDisabled = true
-				opts = append(opts, ossl.WithSessionCache(session.NewCache(16)))
+				opts = append(opts, ossl.WithSessionCache(&forgetful{Cache: session.NewCache(16)}))
 			}
 			client, server := osslClient(t, cc), osslServer(t, sc, opts...)
 			at := 0
@@ -169,4 +173,25 @@ func soakResumed(t *testing.T) []func(*testing.T) {
 		}
 	}
 	return kinds
+}
+
+// A forgetful cache drops sessions at random.
+type forgetful struct {
+	session.Cache
+	mu  sync.Mutex
+	ids [][]byte // guarded by mu; of the last sessions
+}
+
+func (f *forgetful) Put(ctx context.Context, id, der []byte, expires time.Time) error {
+	if err := f.Cache.Put(ctx, id, der, expires); err != nil {
+		return err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.ids = append(f.ids, bytes.Clone(id))
+	f.ids = f.ids[max(0, len(f.ids)-4):]
+	if rand.IntN(4) == 0 {
+		return f.Cache.Remove(ctx, f.ids[rand.IntN(len(f.ids))])
+	}
+	return nil
 }
