@@ -236,19 +236,23 @@ func TestDeadlines(t *testing.T) {
 
 // TestSocketReadErrors: Read has the errors of the connection beneath, though it reads from the socket itself.
 func TestSocketReadErrors(t *testing.T) {
-	client, _ := connected(t, tlstest.Loopback, nil)
-	buf := make([]byte, 1)
-	for _, cause := range []func() error{
-		func() error { return client.SetReadDeadline(time.Unix(1, 0)) },
-		client.NetConn().Close,
-	} {
-		if err := cause(); err != nil {
-			t.Fatal(err)
-		}
-		_, want := client.NetConn().Read(buf)
-		if _, got := client.Read(buf); want == nil || !reflect.DeepEqual(got, want) {
-			t.Errorf("got %#v, want %#v", got, want)
-		}
+	for network, address := range map[string]string{"tcp": "127.0.0.1:0", "tcp4": "127.0.0.1:0", "unix": t.TempDir() + "/socket"} {
+		t.Run(network, func(t *testing.T) {
+			client, _ := connected(t, func() (net.Conn, net.Conn) { return tlstest.Sockets(network, address) }, nil)
+			buf := make([]byte, 1)
+			for _, cause := range []func() error{
+				func() error { return client.SetReadDeadline(time.Unix(1, 0)) },
+				client.NetConn().Close,
+			} {
+				if err := cause(); err != nil {
+					t.Fatal(err)
+				}
+				_, want := client.NetConn().Read(buf)
+				if _, got := client.Read(buf); want == nil || !reflect.DeepEqual(got, want) {
+					t.Errorf("got %#v, want %#v", got, want)
+				}
+			}
+		})
 	}
 }
 

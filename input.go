@@ -156,23 +156,21 @@ func (in *input) fillRaw(conn net.Conn) error {
 	if err != nil { // closed, or the deadline passed: no read took place
 		// No errors.As: net/http's server lets a deadline pass for every request, in a goroutine with a small stack.
 		if op, ok := err.(*net.OpError); ok && op.Op == "raw-read" {
-			return socketError(conn, op.Err)
+			op.Op = "read" // it was made for this call
 		}
 		return err
 	}
 	if in.rawErr != nil {
 		in.took(0)
-		return socketError(conn, os.NewSyscallError("read", in.rawErr))
+		e := &net.OpError{Op: "read", Source: conn.LocalAddr(), Addr: conn.RemoteAddr(), Err: os.NewSyscallError("read", in.rawErr)}
+		if e.Source != nil { // else there was an error when package net asked for it
+			e.Net = e.Source.Network()
+		}
+		return e
 	}
 	in.took(in.rawN)
 	if in.rawN == 0 {
 		return io.EOF
 	}
 	return nil
-}
-
-// socketError is the error of conn.Read for a cause.
-func socketError(conn net.Conn, cause error) error {
-	local := conn.LocalAddr()
-	return &net.OpError{Op: "read", Net: local.Network(), Source: local, Addr: conn.RemoteAddr(), Err: cause}
 }

@@ -22,8 +22,11 @@ func Buffered() (client, server net.Conn) {
 }
 
 // Loopback is a TCP connection over 127.0.0.1.
-func Loopback() (client, server net.Conn) {
-	l := must(net.Listen("tcp", "127.0.0.1:0"))
+func Loopback() (client, server net.Conn) { return Sockets("tcp", "127.0.0.1:0") }
+
+// Sockets returns the two ends of a connection over an address of a network of package net.
+func Sockets(network, address string) (client, server net.Conn) {
+	l := must(net.Listen(network, address))
 	defer l.Close()
 	type result struct {
 		c   net.Conn
@@ -34,7 +37,7 @@ func Loopback() (client, server net.Conn) {
 		c, err := l.Accept()
 		accepted <- result{c, err}
 	}()
-	client = must(net.Dial("tcp", l.Addr().String()))
+	client = must(net.Dial(network, l.Addr().String()))
 	r := <-accepted
 	return client, must(r.c, r.err)
 }
