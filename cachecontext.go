@@ -59,15 +59,13 @@ func (c *cacheContext) Done() <-chan struct{} {
 func (c *cacheContext) Err() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	switch {
-	case c.real != nil:
-		return c.real.Err()
-	case c.parent.Err() != nil:
-		return c.parent.Err()
-	case !time.Now().Before(c.deadline): // Done would be closed
-		return context.DeadlineExceeded
+	if c.real == nil && (c.parent.Err() != nil || !time.Now().Before(c.deadline)) { // what it says now must stand
+		c.real, c.cancel = context.WithDeadline(c.parent, c.deadline)
 	}
-	return nil
+	if c.real == nil {
+		return nil
+	}
+	return c.real.Err()
 }
 
 // Value is the parent's. Package context finds the real context by it, if there is one, and contexts made of this one need no
@@ -76,8 +74,13 @@ func (c *cacheContext) Value(key any) any {
 	c.mu.Lock()
 	real := c.real
 	c.mu.Unlock()
-	if real == nil || real == ended {
-		return c.parent.Value(key)
+	if real != nil {
+		if v := real.Value(key); v != nil || real != ended {
+			return v
+		}
 	}
-	return real.Value(key)
+	return c.parent.Value(key)
 }
+
+// String keeps package fmt from reading the fields, which takes no lock.
+func (c *cacheContext) String() string { return "ossl.cacheContext" }

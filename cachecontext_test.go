@@ -81,6 +81,32 @@ func TestCacheContext(t *testing.T) {
 				time.Sleep(cacheTimeout)
 				is("late, unasked", c, context.DeadlineExceeded, context.DeadlineExceeded)
 
+				for what, end := range map[string]func(c made){
+					"ended":                func(c made) { c.end() },
+					"its parent's ended":   func(made) {},
+					"asked for Done, late": func(c made) { c.Done() },
+				} {
+					parent, cancel := context.WithCancelCause(parent)
+					c = flavour(parent)
+					time.Sleep(cacheTimeout)
+					synctest.Wait()
+					if err := c.Err(); err != context.DeadlineExceeded {
+						t.Errorf("late, and only asked for Err: %v", err)
+					}
+					end(c)
+					cancel(reason)
+					if err := c.Err(); err != context.DeadlineExceeded || context.Cause(c) != err {
+						t.Errorf("late, then %s: %v, because of %v", what, err, context.Cause(c))
+					}
+				}
+				another, cancelAnother := context.WithCancelCause(parent)
+				c = flavour(another)
+				c.end()
+				cancelAnother(reason)
+				if err := c.Err(); err != context.Canceled || context.Cause(c) != err {
+					t.Errorf("ended before its parent: %v, because of %v", err, context.Cause(c))
+				}
+
 				early, stop := context.WithTimeout(parent, time.Millisecond)
 				defer stop()
 				c = flavour(early)

@@ -4,10 +4,12 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"go/build"
 	"io"
 	"os"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -170,6 +172,10 @@ func TestUnexportedFields(t *testing.T) {
 	stateExporter.set(&state, func(string, []byte, int) ([]byte, error) { return []byte("exported"), nil })
 	if out, err := state.ExportKeyingMaterial("", nil, 0); err != nil || string(out) != "exported" {
 		t.Errorf("ExportKeyingMaterial gives %q, %v", out, err)
+	}
+	release := func(tag string) bool { return slices.Contains(build.Default.ReleaseTags, tag) }
+	if release("go1.26") && !stateHelloRetry.there || release("go1.27") && !stateLocal.there {
+		t.Error("HelloRetryRequest or LocalCertificate can't be set")
 	}
 	if fieldOf[tls.ConnectionState, int]("no such field").there || fieldOf[tls.ConnectionState, int]("ekm").there ||
 		fieldOf[tls.ConnectionState, any]("ekm").there {
