@@ -25,7 +25,9 @@ func (e *Ends) newOSSLEnd(server bool, config *tls.Config) (func(net.Conn) Conn,
 		options = append(options, ossl.WithVerifiedChainCache(0))
 	}
 	if server && (p.Resume == "id" || p.Sessions == "id") {
-		options = append(options, ossl.WithSessionCache(session.NewCache(1024)))
+		cache := session.NewCache(1024)
+		e.cached = func() int { return cache.Stats().Entries }
+		options = append(options, ossl.WithSessionCache(cache))
 	}
 	switch p.Records {
 	case "libssl":

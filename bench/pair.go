@@ -92,6 +92,7 @@ type Ends struct {
 	pair           Pair
 	root           *x509.Certificate
 	Server, Client func(net.Conn) Conn
+	cached         func() int // how many sessions OSSL's server has put into its cache; nil if it has none
 }
 
 // Open makes the configurations of both ends. The error is the
@@ -231,6 +232,9 @@ func (e *Ends) try(l *loopback) error {
 	}
 	client.Close()
 	server.Close()
+	if e.pair.Sessions == "id" && (e.cached == nil || e.cached() == 0) {
+		return errors.New("bench: the server kept no session")
+	}
 	return nil
 }
 
