@@ -50,17 +50,22 @@ func (c *cacheContext) Deadline() (time.Time, bool) {
 func (c *cacheContext) Done() <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.need()
+	return c.real.Done()
+}
+
+// need makes the real context. mu is held.
+func (c *cacheContext) need() {
 	if c.real == nil {
 		c.real, c.cancel = context.WithDeadline(c.parent, c.deadline)
 	}
-	return c.real.Done()
 }
 
 func (c *cacheContext) Err() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.real == nil && (c.parent.Err() != nil || !time.Now().Before(c.deadline)) { // what it says now must stand
-		c.real, c.cancel = context.WithDeadline(c.parent, c.deadline)
+	if c.parent.Err() != nil || !time.Now().Before(c.deadline) {
+		c.need() // what is said now must stand
 	}
 	if c.real == nil {
 		return nil
