@@ -82,6 +82,7 @@ typedef struct SHA512state_st SHA512_CTX;
 
 #define OSSL_V1_1_1 0x10101000L
 #define OSSL_V3_0 0x30000000L
+#define OSSL_V3_0_8 0x30000080L
 #define OSSL_V3_2 0x30200000L
 #define OSSL_V3_3 0x30300000L
 #define OSSL_V3_4 0x30400000L

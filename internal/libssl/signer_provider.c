@@ -108,6 +108,41 @@ static const OSSL_PARAM *key_gettable(void *provider)
 	return none;
 }
 
+/* A key of lib, NULL for the host's, made of params. */
+static EVP_PKEY *key_of(OSSL_LIB_CTX *lib, const char *type, int64_t selection, const OSSL_PARAM params[])
+{
+	EVP_PKEY_CTX *ctx = ossl_fn.EVP_PKEY_CTX_new_from_name(lib, type, NULL);
+	EVP_PKEY *key = NULL;
+
+	if (ctx && ossl_fn.EVP_PKEY_fromdata_init(ctx) == 1 &&
+		ossl_fn.EVP_PKEY_fromdata(ctx, &key, (int)selection, (OSSL_PARAM *)params) != 1) {
+		ossl_fn.EVP_PKEY_free(key);
+		key = NULL;
+	}
+	ossl_fn.EVP_PKEY_CTX_free(ctx);
+	return key;
+}
+
+/* By algorithm: names of types. */
+static const struct {
+	int algorithm;
+	const char *name;
+} types[] = {{SIGN_RSA_PKCS1, "RSA"}, {SIGN_ECDSA, "EC"}, {SIGN_ED25519, "ED25519"}};
+
+enum { KINDS = sizeof types / sizeof types[0] };
+
+static EVP_PKEY *public_key(int algorithm, const OSSL_PARAM params[])
+{
+	size_t i;
+
+	for (i = 0; i < KINDS; i++)
+		if (types[i].algorithm == algorithm)
+			return key_of(NULL, types[i].name, OSSL_EVP_PKEY_PUBLIC_KEY, params);
+	return NULL;
+}
+
+/* Takes a key from ossl_provider_key, and before 3.0.8 from other providers too, to be compared with ours: there libcrypto asks
+ * for all of ours to compare it, the private half included, which is what key_export refuses. */
 static int key_import(void *p, int selection, const OSSL_PARAM params[])
 {
 	signer_key *key = p;
@@ -115,6 +150,10 @@ static int key_import(void *p, int selection, const OSSL_PARAM params[])
 	secret s;
 
 	(void)selection;
+	if (!param && !key->pub && ossl_fn.OpenSSL_version_num() < OSSL_V3_0_8) {
+		key->pub = public_key(key->algorithm, params);
+		return key->pub != NULL;
+	}
 	if (!param || param->data_size != sizeof s || key->pub)
 		return 0;
 	memcpy(&s, param->data, sizeof s);
@@ -231,7 +270,7 @@ static int signature_init(void *p, const char *digest, void *key, const OSSL_PAR
 		s->key = key;
 	s->pss = 0;
 	s->hash = hash_of(digest);
-	if (!s->key || s->hash < 0 || (s->hash == GO_NO_HASH) != (s->key->algorithm == SIGN_ED25519))
+	if (!s->key || !s->key->signer || s->hash < 0 || (s->hash == GO_NO_HASH) != (s->key->algorithm == SIGN_ED25519))
 		return 0;
 	return signature_set(s, params);
 }
@@ -256,7 +295,7 @@ static int signature_sign(void *p, unsigned char *sig, size_t *len, size_t cap, 
 
 /* The provider: provider(7). Its tables are filled when it is made, since constants of api.h are no constant expressions. */
 
-enum { KINDS = 3, KEY_FUNCTIONS = 11, SIGNATURE_FUNCTIONS = 7 };
+enum { KEY_FUNCTIONS = 11, SIGNATURE_FUNCTIONS = 7 };
 
 static const struct {
 	const char *key_names, *signature_names;
@@ -344,24 +383,12 @@ static OSSL_LIB_CTX *signer_library(void)
 
 EVP_PKEY *ossl_provider_key(EVP_PKEY *pub, uintptr_t signer)
 {
-	static const char *const names[KINDS] = {"RSA", "EC", "ED25519"};
 	OSSL_LIB_CTX *lib = signer_library();
 	secret s = {pub, signer};
 	OSSL_PARAM params[] = {{secret_param, (unsigned)OSSL_OSSL_PARAM_OCTET_STRING, &s, sizeof s, 0}, {0}};
-	EVP_PKEY_CTX *ctx;
-	EVP_PKEY *key = NULL;
 	size_t i = 0;
 
-	while (i < KINDS && ossl_fn.EVP_PKEY_is_a(pub, names[i]) != 1)
+	while (i < KINDS && ossl_fn.EVP_PKEY_is_a(pub, types[i].name) != 1)
 		i++;
-	if (!lib || i == KINDS)
-		return NULL;
-	ctx = ossl_fn.EVP_PKEY_CTX_new_from_name(lib, names[i], NULL);
-	if (ctx && ossl_fn.EVP_PKEY_fromdata_init(ctx) == 1 &&
-		ossl_fn.EVP_PKEY_fromdata(ctx, &key, (int)OSSL_OSSL_KEYMGMT_SELECT_KEYPAIR, params) != 1) {
-		ossl_fn.EVP_PKEY_free(key);
-		key = NULL;
-	}
-	ossl_fn.EVP_PKEY_CTX_free(ctx);
-	return key;
+	return lib && i < KINDS ? key_of(lib, types[i].name, OSSL_OSSL_KEYMGMT_SELECT_KEYPAIR, params) : NULL;
 }
