@@ -164,7 +164,8 @@ int ossl_store_load(const char *uri, int file, int what, uintptr_t ask, ossl_loa
 	ossl_drain_errors(errors);
 	if (ui && !store)
 		loaded->unserved = is_unserved(uri);
-	ossl_fn.OSSL_STORE_close(store); /* takes NULL */
+	if (store) /* early 1.1.1 takes no NULL */
+		ossl_fn.OSSL_STORE_close(store);
 	if (ui)
 		ossl_fn.UI_destroy_method(ui);
 	loaded->certs = certs.data;
