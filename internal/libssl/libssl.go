@@ -19,7 +19,6 @@ var ErrUnavailable = errors.New("OpenSSL is not available")
 // Versions as OPENSSL_VERSION_NUMBER gives them.
 const (
 	Version3_0 = 0x30000000
-	Version3_2 = 0x30200000
 	Version3_5 = 0x30500000
 	Version5_0 = 0x50000000
 )

@@ -58,7 +58,7 @@ typedef struct {
 	int activated;
 } provider;
 
-/* Before 3.2 whatever activate says activates. */
+/* Before 3.3 whatever activate says activates. */
 static int says_no(const char *value)
 {
 	static const char *const no[] = {"0", "no", "NO", "false", "FALSE", "off", "OFF"};
@@ -66,7 +66,7 @@ static int says_no(const char *value)
 
 	for (i = 0; i < sizeof no / sizeof no[0]; i++)
 		if (strcmp(value, no[i]) == 0)
-			return ossl_fn.OpenSSL_version_num() >= OSSL_V3_2;
+			return ossl_fn.OpenSSL_version_num() >= OSSL_V3_3;
 	return 0;
 }
 
