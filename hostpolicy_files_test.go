@@ -81,13 +81,13 @@ func TestHostPolicyFile(t *testing.T) {
 	})
 }
 
-// TestHostPolicyDiagnostics: where the file asks for it, OpenSSL works with no policy that it can't carry out, from 3.2 on.
+// TestHostPolicyDiagnostics: where the file asks for it, OpenSSL works with no policy that it can't carry out, from 3.4 on.
 func TestHostPolicyDiagnostics(t *testing.T) {
 	underPolicy(t, "config_diagnostics = 1\n"+policyMain+"Colour = blue\n", func(t *testing.T) {
 		for _, opts := range [][]ossl.Option{nil, {without}} {
 			_, err := ossl.NewContext(plainClient(), opts...)
 			var e *ossl.ConfigError
-			if opts != nil && libraryBefore(t, "3", "2") {
+			if opts != nil && libraryBefore(t, "3", "4") {
 				if err != nil {
 					t.Error(err)
 				}

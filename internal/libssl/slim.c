@@ -217,10 +217,6 @@ static int is_plain_file(const char *file)
 	conf = ossl_fn.NCONF_new(NULL);
 	if (!conf || ossl_fn.NCONF_load(conf, file, NULL) != 1)
 		goto done;
-	/* Whether libssl refuses a policy that it can't carry out is said by library context, since 3.2; see ossl_slim_library. */
-	if (ossl_fn.OpenSSL_version_num() >= OSSL_V3_2 && !ossl_fn.OSSL_LIB_CTX_set_conf_diagnostics &&
-		ossl_fn.NCONF_get_string(conf, NULL, "config_diagnostics"))
-		goto done;
 	plain = 1;
 	name = ossl_fn.NCONF_get_string(conf, NULL, "openssl_conf");
 	modules = name ? (OPENSSL_STACK *)ossl_fn.NCONF_get_section(conf, name) : NULL;
