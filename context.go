@@ -22,6 +22,7 @@ type Context struct {
 	policy    *hostPolicy // nil if there is none to honour
 	ssl       *libssl.Context
 	chains    *chainCache
+	certs     *certCache
 	rule      *credentialRule      // for certificates
 	static    []*libssl.Credential // of config.Certificates
 	creds     credentialCache      // of all others
@@ -105,6 +106,7 @@ func newContext(config *tls.Config, o *options) (*Context, error) {
 		rule:   &credentialRule{fips: fips, policy: policy, signatures: s.signatures, ordered: o.signatures != nil},
 		pauses: lib.Number >= libssl.Version3_0,
 		chains: newChainCache(chainCache),
+		certs:  new(certCache),
 		slots:  make(chan struct{}, maxBlockedHandshakes),
 	}
 	if o.levelNamed || level > defaultSecurityLevel {

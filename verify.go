@@ -99,13 +99,13 @@ func (c *Conn) decide(packed []byte) (certs []*x509.Certificate, chains [][]*x50
 		return certs, chains, nil
 	}
 
-	chain, ok := splitChain(bytes.Clone(packed)) // parsed certificates keep their bytes
+	chain, ok := splitChain(packed)
 	if !ok {
 		return nil, nil, &refusal{errors.New("ossl: malformed chain from libssl"), alertInternalError}
 	}
 	certs = make([]*x509.Certificate, len(chain))
 	for i, der := range chain {
-		cert, err := x509.ParseCertificate(der)
+		cert, err := c.parseCertificate(der)
 		if err != nil {
 			return nil, nil, &refusal{fmt.Errorf("tls: failed to parse certificate from %s: %w", peer, err), alertDecodeError}
 		}
@@ -168,6 +168,14 @@ func (c *Conn) verifyAlert(err error) uint8 {
 	return alertBadCertificate
 }
 
+// parseCertificate keeps no reference to der.
+func (c *Conn) parseCertificate(der []byte) (*x509.Certificate, error) {
+	if c.isClient {
+		return c.ctx.certs.parse(der)
+	}
+	return x509.ParseCertificate(bytes.Clone(der))
+}
+
 // userVerify asks the configuration's VerifyPeerCertificate.
 func (c *Conn) userVerify(certs []*x509.Certificate) *refusal {
 	verify := c.ctx.config.VerifyPeerCertificate
@@ -176,7 +184,7 @@ func (c *Conn) userVerify(certs []*x509.Certificate) *refusal {
 	}
 	raw := make([][]byte, len(certs))
 	for i, cert := range certs {
-		raw[i] = cert.Raw
+		raw[i] = bytes.Clone(cert.Raw) // others have the certificate too
 	}
 	if err := verify(raw, c.state.VerifiedChains); err != nil {
 		return &refusal{err, alertBadCertificate}

@@ -1,0 +1,53 @@
+package ossl
+
+import (
+	"bytes"
+	"crypto/x509"
+	"runtime"
+	"sync"
+	"weak"
+)
+
+// certCache lets a Context's clients share what servers' certificates parse to, as crypto/tls's do. It keeps none alive: an entry
+// lasts as long as somebody else has the certificate. Nothing is decided here; see chainCache. A Context has its own because a
+// callback may change a certificate (UnhandledCriticalExtensions), which is for the next verification by the same configuration
+// to see, and for no other. It is an object of its own: while a certificate lives, its cleanup keeps this and not the Context.
+type certCache struct {
+	mu    sync.RWMutex
+	certs map[string]weak.Pointer[x509.Certificate] // guarded by mu; by DER
+}
+
+// parse is x509.ParseCertificate, and keeps no reference to der.
+func (c *certCache) parse(der []byte) (*x509.Certificate, error) {
+	c.mu.RLock()
+	cert := c.certs[string(der)].Value()
+	c.mu.RUnlock()
+	if cert != nil {
+		return cert, nil
+	}
+	cert, err := x509.ParseCertificate(bytes.Clone(der)) // it keeps its bytes
+	if err != nil {
+		return nil, err
+	}
+	key, pointer := string(der), weak.Make(cert)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if first := c.certs[key].Value(); first != nil {
+		return first, nil
+	}
+	if c.certs == nil {
+		c.certs = make(map[string]weak.Pointer[x509.Certificate])
+	}
+	c.certs[key] = pointer
+	runtime.AddCleanup(cert, func(key string) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if c.certs[key] == pointer { // the same certificate may have come again meanwhile
+			delete(c.certs, key)
+		}
+		if len(c.certs) == 0 {
+			c.certs = nil // a map that was large once stays large
+		}
+	}, key)
+	return cert, nil
+}
