@@ -87,6 +87,9 @@ func TestCloseRacesReadWrite(t *testing.T) {
 func TestBothDirectionsAtOnce(t *testing.T) {
 	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
 		t.Run(tls.VersionName(version), func(t *testing.T) {
+			if version == tls.VersionTLS13 && recordsByLibssl() && breaksAtKeyUpdate() {
+				t.Skipf("OpenSSL %s breaks where a KeyUpdate is sent between the parts of a record", libraryVersion())
+			}
 			client, server := connected(t, tlstest.Loopback, func(c, _ *tls.Config) { c.MaxVersion = version })
 			const size = 3 << 20
 			var all sync.WaitGroup
