@@ -3,7 +3,7 @@
 // Command matrixrun runs the repository's tests under several versions of OpenSSL and prints one table. It is the second half
 // of the script ci/matrix, which gets the versions:
 //
-//	ci/openssl-versions -source -arm64 DIR
+//	ci/openssl-versions -source 4.0.3 -arm64 DIR
 //	go run ./ci/matrixrun [-only 1.1,3.5] [-run REGEXP] DIR
 //
 // It fails when a test fails in any row, when a version other than the one named was loaded, and, with CI=true, when
@@ -29,6 +29,7 @@ import (
 func main() {
 	var o options
 	flag.StringVar(&o.only, "only", "", "run these `rows` only: versions or whole names (3.5 FIPS), separated by commas")
+	flag.BoolVar(&o.others, "others", false, "also run the rows of releases that Debian hasn't")
 	flag.StringVar(&o.without, "without", "", "leave out this `version`")
 	flag.StringVar(&o.run, "run", "", "run only tests that match `regexp`, as go test does")
 	flag.StringVar(&o.skip, "skip", "", "leave out tests that match `regexp`")
@@ -50,6 +51,7 @@ func main() {
 
 type options struct {
 	only, without, run, skip, packages string
+	others                             bool
 	timeout                            time.Duration
 }
 
@@ -77,7 +79,7 @@ func (o options) arguments(m mode, v version) []string {
 const hostsOnly = "^Test(HostPolicyFile|InteropHostPolicy|BytesPerSession)$"
 
 // whole tells whether every test there is has a chance to run.
-func (o options) whole() bool { return o == options{timeout: o.timeout} }
+func (o options) whole() bool { return o == options{timeout: o.timeout, others: o.others} }
 
 func matrix(ctx context.Context, dir string, o options, ci bool) error {
 	versions, err := findVersions(dir)
@@ -85,7 +87,7 @@ func matrix(ctx context.Context, dir string, o options, ci bool) error {
 		return err
 	}
 	versions = slices.DeleteFunc(versions, func(v version) bool { return v.name == o.without })
-	plan, err := choose(rowsOf(versions), o.only)
+	plan, err := choose(rowsOf(versions), o.only, o.others)
 	if err != nil {
 		return err
 	}
@@ -203,7 +205,7 @@ type version struct {
 	emulated bool   // another processor's: the tree is a system's root
 }
 
-var numbered = regexp.MustCompile(`^\d+\.\d+`)
+var numbered = regexp.MustCompile(`^\d+(\.\d+)+[a-z]?`)
 
 // findVersions lists the host's own and the trees of OpenSSL in dir, those named by number first.
 func findVersions(dir string) ([]version, error) {
@@ -272,6 +274,14 @@ func (p planned) adapters() bool {
 	return p.mode.name == "" && slices.Contains(withAdapters, p.version.name)
 }
 
+// other tells whether it is of a release that Debian hasn't, which is run if asked for. Of the oldest 3.0, which differs most
+// from the one that Debian has, and of the newest, one row is always run.
+func (p planned) other() bool {
+	return strings.HasSuffix(p.version.name, "-source") && p.name() != oldest && p.name() != newest
+}
+
+const oldest, newest = "3.0.2-source", "4.0.3-source"
+
 // fipsConfig is where ci/openssl-versions puts the configuration that activates a version's FIPS provider.
 func (v version) fipsConfig() string { return filepath.Join(v.tree, "fips.cnf") }
 
@@ -292,7 +302,7 @@ func rowsOf(versions []version) []planned {
 			if v.emulated && m.name != "" {
 				continue // a processor makes a difference to each function, not to which are called
 			}
-			if v.name == "4.0-source" && m.name != "" {
+			if v.name == newest && m.name != "" {
 				continue // it is to 4.0 what one build is to another
 			}
 			plan = append(plan, planned{v, m})
@@ -301,10 +311,10 @@ func rowsOf(versions []version) []planned {
 	return plan
 }
 
-// choose narrows a plan to rows, or to all rows of versions, that only names.
-func choose(plan []planned, only string) ([]planned, error) {
+// choose narrows a plan to rows, or to all rows of versions, that only names, or to those that are run without being named.
+func choose(plan []planned, only string, others bool) ([]planned, error) {
 	if only == "" {
-		return plan, nil
+		return slices.DeleteFunc(plan, func(p planned) bool { return p.other() && !others }), nil
 	}
 	var chosen []planned
 	for name := range strings.SplitSeq(only, ",") {

@@ -147,7 +147,10 @@ func TestReportFails(t *testing.T) {
 
 func TestChoose(t *testing.T) {
 	dir := t.TempDir()
-	for _, name := range []string{"new/run", "3.5/run", "3.5/fips.cnf", "4.0-source/run", "arm64/usr", "headers/3.5", "valkey/run"} {
+	for _, name := range []string{
+		"new/run", "3.5/run", "3.5/fips.cnf", "3.0.2-source/run", "3.2.1-source/run", "4.0.3-source/run", "arm64/usr", "headers/3.5",
+		"valkey/run",
+	} {
 		if err := os.MkdirAll(filepath.Join(dir, name), 0o700); err != nil {
 			t.Fatal(err)
 		}
@@ -157,21 +160,40 @@ func TestChoose(t *testing.T) {
 		t.Fatal(err)
 	}
 	for only, want := range map[string]string{
-		"": "system,system libssl,system sessions,system not slim,3.5,3.5 libssl,3.5 sessions,3.5 not slim,3.5 FIPS,3.5 FIPS require," +
-			"3.5 FIPS libssl,3.5 all FIPS,4.0-source,new,new libssl,new sessions,arm64",
+		"": "system,system libssl,system sessions,system not slim,3.0.2-source,3.5,3.5 libssl,3.5 sessions,3.5 not slim,3.5 FIPS," +
+			"3.5 FIPS require,3.5 FIPS libssl,3.5 all FIPS,4.0.3-source,new,new libssl,new sessions,arm64",
 		"3.5":          "3.5,3.5 libssl,3.5 sessions,3.5 not slim,3.5 FIPS,3.5 FIPS require,3.5 FIPS libssl,3.5 all FIPS",
 		"arm64,system": "arm64,system,system libssl,system sessions,system not slim",
 		"3.5 FIPS":     "3.5 FIPS",
+		"3.2.1-source": "3.2.1-source,3.2.1-source libssl,3.2.1-source sessions",
 		"3.6":          "",
 		"system FIPS":  "",
 	} {
-		plan, err := choose(rowsOf(versions), only)
+		plan, err := choose(rowsOf(versions), only, false)
 		var names []string
 		for _, p := range plan {
 			names = append(names, p.name())
 		}
 		if got := strings.Join(names, ","); got != want || (err != nil) != (want == "") {
 			t.Errorf("%q: got %s, %v; want %s", only, got, err, want)
+		}
+	}
+	all, err := choose(rowsOf(versions), "", true)
+	if err != nil || !slices.ContainsFunc(all, func(p planned) bool { return p.name() == "3.2.1-source" }) {
+		t.Errorf("with others: got %v, %v; want 3.2.1-source among them", all, err)
+	}
+}
+
+func TestIsRelease(t *testing.T) {
+	for _, test := range []struct {
+		version, number string
+		want            bool
+	}{
+		{"3.5.7", "3.5", true}, {"3.50.1", "3.5", false}, {"3.0.2", "3.0.2", true}, {"3.0.22", "3.0.2", false},
+		{"1.1.1f", "1.1.1f", true}, {"1.1.1w", "1.1", true}, {"1.1.1w", "1.1.1f", false},
+	} {
+		if got := isRelease(test.version, test.number); got != test.want {
+			t.Errorf("%s of %s: got %t", test.version, test.number, got)
 		}
 	}
 }

@@ -216,7 +216,7 @@ func (b *testbed) whichLibrary(ctx context.Context, p planned) (text string, err
 	if len(facts) != 4 {
 		return "", fmt.Errorf("ci/library: %q: want a number, a text and two paths", out)
 	}
-	if number := numbered.FindString(v.name); number != "" && !strings.HasPrefix(facts[0], number+".") {
+	if number := numbered.FindString(v.name); number != "" && !isRelease(facts[0], number) {
 		return "", fmt.Errorf("version %s was loaded instead, %s", facts[0], facts[2])
 	}
 	for _, path := range facts[2:] {
@@ -236,6 +236,12 @@ func (b *testbed) whichLibrary(ctx context.Context, p planned) (text string, err
 		}
 	}
 	return facts[1], nil
+}
+
+// isRelease tells whether a version is what number names: itself, or a patch release of it.
+func isRelease(version, number string) bool {
+	rest, ok := strings.CutPrefix(version, number)
+	return ok && (rest == "" || rest[0] == '.')
 }
 
 // runBinary adds the results of one package's tests to the row. That tests fail is a result and no error.

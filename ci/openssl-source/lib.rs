@@ -1,0 +1,1 @@
+// Nothing: these packages are here for their dependency's source.

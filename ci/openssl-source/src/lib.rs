@@ -1,1 +1,0 @@
-// Nothing: this package is here for its dependency's source.
