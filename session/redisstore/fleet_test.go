@@ -2,6 +2,8 @@ package redisstore_test
 
 import (
 	"bufio"
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -210,9 +212,13 @@ func TestKeysSync(t *testing.T) {
 	}
 	all(8, func(i int) { // at once: one publishes
 		k := []*redisstore.Keys{a, b}[i%2]
-		if err := k.Sync(ctx); err != nil {
-			t.Error(err)
-		}
+		eventually(t, "an answer in time", func() bool {
+			err := k.Sync(ctx)
+			if err != nil && !errors.Is(err, context.DeadlineExceeded) { // a busy machine's
+				t.Error(err)
+			}
+			return err == nil || t.Failed()
+		})
 	})
 	if n := a.Stats().Published + b.Stats().Published; n != 1 {
 		t.Errorf("%d keys were published", n)
