@@ -34,6 +34,10 @@ package libssl
 #cgo nocallback ossl_conn_seal
 #cgo noescape ossl_conn_update
 #cgo nocallback ossl_conn_update
+#cgo noescape ossl_conn_kernel_key
+#cgo nocallback ossl_conn_kernel_key
+#cgo noescape ossl_conn_kernel_seals
+#cgo nocallback ossl_conn_kernel_seals
 #cgo noescape ossl_conn_new
 #cgo nocallback ossl_conn_new
 #cgo noescape ossl_conn_offer_session
@@ -436,6 +440,23 @@ func (c *Conn) UpdateRead() bool {
 func (c *Conn) UpdateWrite() bool {
 	c.crossings++
 	return C.ossl_conn_update(c.traffic, 1) == 1
+}
+
+// A KernelKey is the C struct itself, so that no copy of a key is left anywhere.
+var _ = [1]struct{}{}[unsafe.Sizeof(KernelKey{})-C.sizeof_ossl_kernel_key]
+var _ = [1]struct{}{}[RecordsPerKey-C.OSSL_RECORDS_PER_KEY]
+
+// KernelKey fills key with what the kernel needs to seal the next records, and reports whether there is such a key. Where the
+// kernel takes it, KernelSeals must be called before anything else; where it doesn't, nothing has changed.
+func (c *Conn) KernelKey(key *KernelKey) bool {
+	c.crossings++
+	return C.ossl_conn_kernel_key(c.traffic, (*C.ossl_kernel_key)(unsafe.Pointer(key))) == 1
+}
+
+// KernelSeals ends sealing here. UpdateWrite still goes on to the next key, for KernelKey.
+func (c *Conn) KernelSeals() {
+	c.crossings++
+	C.ossl_conn_kernel_seals(c.traffic)
 }
 
 // Skip leaves sequence numbers of a side out, so that tests get to their limits. It never goes back.

@@ -116,6 +116,19 @@ const (
 	BothSides      = ReadSide | WriteSide
 )
 
+// RecordsPerKey is after how many records the sending key of TLS 1.3 is updated: shim.h, OSSL_RECORDS_PER_KEY.
+const RecordsPerKey = 1 << 24
+
+// KernelKey is what the kernel needs to know to seal records, laid out as shim.h has it: ossl_kernel_key.
+type KernelKey struct {
+	Suite  uint16
+	TLS13  uint8
+	KeyLen uint8
+	Key    [32]byte
+	IV     [12]byte
+	Seq    [8]byte
+}
+
 // Verdict is the answer to a peer's chain: OK or the X509_V_ERR that makes libssl send the alert wanted.
 type Verdict int32
 

@@ -99,6 +99,8 @@ func (c *Conn) Seal(uint8, []byte, []byte, int, int, int) Step     { return Step
 func (c *Conn) SealTo(s *Step, _ uint8, _, _ []byte, _, _, _ int)  { s.Status = Fatal }
 func (c *Conn) UpdateRead() bool                                   { return false }
 func (c *Conn) UpdateWrite() bool                                  { return false }
+func (c *Conn) KernelKey(*KernelKey) bool                          { return false }
+func (c *Conn) KernelSeals()                                       {}
 func (c *Conn) Skip(Side, uint64) bool                             { return false }
 func (c *Conn) Export(string, []byte, bool, int) ([]byte, error)   { return nil, ErrUnavailable }
 func (c *Conn) UseCredential(*Credential) error                    { return ErrUnavailable }

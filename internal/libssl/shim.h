@@ -303,6 +303,21 @@ int ossl_occupied(void);
 /* Goes on to a direction's next keys, TLS 1.3 only. sealing: 1 or 0. Returns 1 or 0. RFC 8446, section 7.2. */
 int ossl_conn_update(ossl_traffic *conn, int sealing);
 
+/* What the kernel needs to know to seal the next records: linux/tls.h. iv: TLS 1.3's and ChaCha20's whole; of TLS 1.2 with GCM
+ * the four bytes of the key block, and the explicit nonce of the next record. seq: its number, big-endian. */
+typedef struct {
+	uint16_t suite;
+	uint8_t tls13, key_len;
+	uint8_t key[32], iv[12], seq[8];
+} ossl_kernel_key;
+
+/* The sending side's key. Returns 1, or 0 if it can't be had: TLS 1.2's, once a record was sealed with it. key: filled. As soon
+ * as the kernel has it, ossl_conn_kernel_seals must be called; until then the connection goes on sealing, and nothing has
+ * changed. */
+int ossl_conn_kernel_key(ossl_traffic *conn, ossl_kernel_key *key);
+/* From now on the sending side seals nothing. In TLS 1.3 ossl_conn_update goes on to its next key, for ossl_conn_kernel_key. */
+void ossl_conn_kernel_seals(ossl_traffic *conn);
+
 /* Leaves sequence numbers out, for tests of their limits; never goes back. Returns 1 or 0. */
 int ossl_conn_skip(ossl_conn *conn, int sealing, uint64_t seq);
 

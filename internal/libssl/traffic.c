@@ -21,7 +21,7 @@ static int prepare(const algorithms *a, traffic *t)
 	uint8_t key[32];
 	int ok;
 
-	if (t->dead)
+	if (t->dead || t->exported != KEY_HERE)
 		return 0;
 	if (t->aead)
 		return 1;
@@ -41,23 +41,6 @@ static int prepare(const algorithms *a, traffic *t)
 	return ok;
 }
 
-int traffic_update(const algorithms *a, traffic *t)
-{
-	uint8_t next[MAX_SECRET];
-	size_t len;
-
-	if (t->dead || !t->suite->tls13)
-		return 0;
-	len = hash_len(t->suite);
-	ossl_fn.EVP_CIPHER_CTX_free(t->aead);
-	t->aead = NULL;
-	t->seq = 0;
-	t->dead = !expand_label(a, t->suite, t->secret, "traffic upd", 11, NULL, 0, next, len);
-	memcpy(t->secret, next, len);
-	ossl_fn.OPENSSL_cleanse(next, sizeof next);
-	return !t->dead;
-}
-
 /* Written as compilers know it, which make one instruction of it. */
 static void put64(uint8_t *to, uint64_t v)
 {
@@ -69,6 +52,60 @@ static void put64(uint8_t *to, uint64_t v)
 	to[5] = (uint8_t)(v >> 16);
 	to[6] = (uint8_t)(v >> 8);
 	to[7] = (uint8_t)v;
+}
+
+int traffic_export(const algorithms *a, traffic *t, ossl_kernel_key *to)
+{
+	const suite *s = t->suite;
+
+	memset(to, 0, sizeof *to);
+	/* TLS 1.2's key is here until it is used first. */
+	if (!s || t->dead || t->exported == KEY_EXPORTED || (!s->tls13 && t->aead))
+		return 0;
+	to->suite = s->id;
+	to->tls13 = s->tls13;
+	to->key_len = s->key_len;
+	put64(to->seq, t->seq);
+	if (s->tls13) {
+		if (expand_label(a, s, t->secret, "key", 3, NULL, 0, to->key, s->key_len) &&
+			expand_label(a, s, t->secret, "iv", 2, NULL, 0, to->iv, NONCE))
+			return 1;
+		ossl_fn.OPENSSL_cleanse(to, sizeof *to);
+		return 0;
+	}
+	memcpy(to->key, t->secret, s->key_len);
+	memcpy(to->iv, t->iv, NONCE);
+	if (s->explicit_nonce)
+		put64(to->iv + NONCE - 8, t->nonce);
+	return 1;
+}
+
+void traffic_exported(traffic *t)
+{
+	ossl_fn.EVP_CIPHER_CTX_free(t->aead);
+	t->aead = NULL;
+	t->exported = KEY_EXPORTED;
+	if (!t->suite->tls13)
+		ossl_fn.OPENSSL_cleanse(t->secret, sizeof t->secret);
+}
+
+int traffic_update(const algorithms *a, traffic *t)
+{
+	uint8_t next[MAX_SECRET];
+	size_t len;
+
+	if (t->dead || !t->suite->tls13)
+		return 0;
+	len = hash_len(t->suite);
+	ossl_fn.EVP_CIPHER_CTX_free(t->aead);
+	t->aead = NULL;
+	t->seq = 0;
+	if (t->exported)
+		t->exported = KEY_NEXT;
+	t->dead = !expand_label(a, t->suite, t->secret, "traffic upd", 11, NULL, 0, next, len);
+	memcpy(t->secret, next, len);
+	ossl_fn.OPENSSL_cleanse(next, sizeof next);
+	return !t->dead;
 }
 
 /* The nonce of the next record: RFC 8446, section 5.3; RFC 5288, section 3; RFC 7905, section 2. */
@@ -443,6 +480,18 @@ int ossl_conn_update(ossl_traffic *pub, int sealing)
 		ossl_fn.ERR_clear_error();
 	return ok;
 }
+
+int ossl_conn_kernel_key(ossl_traffic *pub, ossl_kernel_key *key)
+{
+	conn *c = (conn *)pub;
+	int ok = traffic_export(&c->ctx->algorithms, &c->write, key);
+
+	if (!ok)
+		ossl_fn.ERR_clear_error();
+	return ok;
+}
+
+void ossl_conn_kernel_seals(ossl_traffic *pub) { traffic_exported(&((conn *)pub)->write); }
 
 int ossl_conn_skip(ossl_conn *pub, int sealing, uint64_t seq)
 {

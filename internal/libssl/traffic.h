@@ -7,6 +7,7 @@
 #ifndef OSSL_TRAFFIC_H
 #define OSSL_TRAFFIC_H
 
+#include "shim.h"
 #include "table.h"
 
 enum { MAX_SECRET = 48, NONCE = 12, TAG = 16, RECORD_HEADER = 5, RECORD_TEXT = 16384 };
@@ -34,6 +35,9 @@ typedef struct {
 const suite *suite_of(const algorithms *a, uint16_t id);
 static inline size_t hash_len(const suite *s) { return s->sha384 ? 48 : 32; }
 
+/* Who has the key that seals: this process; the kernel; nobody yet of the next one, which is for the kernel too. */
+enum { KEY_HERE, KEY_EXPORTED, KEY_NEXT };
+
 typedef struct {
 	const suite *suite;
 	EVP_CIPHER_CTX *aead; /* with its key; NULL until it is needed */
@@ -41,11 +45,18 @@ typedef struct {
 	uint64_t nonce;       /* TLS 1.2 with GCM: the explicit nonce of the next record to seal */
 	uint8_t iv[NONCE];
 	uint8_t secret[MAX_SECRET]; /* TLS 1.3: the traffic secret; TLS 1.2: the key, until aead has it */
-	uint8_t sealing, dead, whole_nonce;
+	uint8_t sealing, dead, whole_nonce, exported; /* exported: KEY_… */
 } traffic;
 
 /* Ends a direction: nothing of its keys is left. */
 void traffic_clear(traffic *t);
+
+/* Gives the key of the next record, its nonces and its number to the kernel's description of them. Nothing changes: if the
+ * kernel takes them, traffic_exported must follow at once, and else nothing. Returns 0 if the key is gone, or the kernel's. */
+int traffic_export(const algorithms *a, traffic *t, ossl_kernel_key *to);
+
+/* From now on the kernel seals. In TLS 1.3 the secret stays, for traffic_update; nothing else does. */
+void traffic_exported(traffic *t);
 
 /* Goes on to the next traffic secret: RFC 8446, section 7.2. Returns 1 or 0. */
 int traffic_update(const algorithms *a, traffic *t);
