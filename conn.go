@@ -49,6 +49,7 @@ type Conn struct {
 	writeMu         sync.Mutex // held across network writes
 	writeErr        error      // guarded by writeMu; sticky
 	closeNotifySent bool       // guarded by writeMu
+	kernelAsked     bool       // guarded by writeMu; whether it takes the sending side
 	closeNotifyErr  error      // guarded by writeMu
 	packetsSent     int        // guarded by writeMu; records, for dynamic sizing
 	bytesSent       int64      // guarded by writeMu
@@ -58,6 +59,7 @@ type Conn struct {
 	tls     *libssl.Conn // guarded by mu; nil before the handshake begins and after release
 	queue   outQueue     // guarded by mu
 	sealErr error        // guarded by mu; why nothing more is sealed, of a connection that was taken over
+	kernel  *kernelSide  // guarded by mu, and set with writeMu held too; nil unless the kernel seals
 
 	// cleanup frees tls if the connection is dropped without Close. Guarded by mu.
 	cleanup runtime.Cleanup
@@ -317,6 +319,9 @@ func (c *Conn) closeNotify(free bool) error {
 	if c.closeNotifySent || c.writeErr != nil {
 		return c.closeNotifyErr
 	}
+	if c.kernel != nil {
+		return c.closeKernel(free)
+	}
 	out := getBuffer(smallBuffers)
 	defer out.put()
 	c.mu.Lock()
@@ -349,7 +354,7 @@ func (c *Conn) sealCloseNotify(free bool, out []byte) (step libssl.Step) {
 		c.forgetLocked()
 		return step
 	}
-	notify := c.sealErr == nil
+	notify := c.sealErr == nil && c.kernel == nil
 	c.sealErr = errShutdown
 	switch {
 	case free && c.readMu.TryLock():

@@ -23,6 +23,7 @@ type Context struct {
 	ssl       *libssl.Context
 	chains    *chainCache
 	certs     *certCache
+	kernelTLS bool                 // the kernel is asked to seal
 	rule      *credentialRule      // for certificates
 	static    []*libssl.Credential // of config.Certificates
 	creds     credentialCache      // of all others
@@ -98,6 +99,9 @@ func newContext(config *tls.Config, o *options) (*Context, error) {
 	if err != nil {
 		return nil, err
 	}
+	if o.kernelTLS && o.records == RecordsLibssl && o.recordsNamed {
+		return nil, &ConfigError{Field: "WithKernelTLS", Reason: "RecordsLibssl leaves the records with libssl"}
+	}
 	c := &Context{
 		config: config,
 		opts:   o,
@@ -125,6 +129,7 @@ func newContext(config *tls.Config, o *options) (*Context, error) {
 		}
 	}
 	proven := records == RecordsOwn || lib.Number < libssl.Version5_0
+	c.kernelTLS = o.kernelTLS && proven && records != RecordsLibssl
 	cfg := &libssl.ContextConfig{
 		MinVersion:          s.min,
 		MaxVersion:          s.max,

@@ -2,6 +2,7 @@ package ossl
 
 import (
 	"crypto/tls"
+	"os"
 	"testing"
 	"weak"
 
@@ -136,3 +137,15 @@ func TryFIPS() error {
 
 // FIPSConfiguration is what the module would be given now.
 func FIPSConfiguration() string { return libssl.FIPSConfiguration() }
+
+// SendByKernel sends what of SendFile is the kernel's part.
+func (c *Conn) SendByKernel(f *os.File, n int64) (int64, error) { return c.sendFile(f, n) }
+
+// SpendKernelKey leaves the kernel's key good for no more.
+func (c *Conn) SpendKernelKey() {
+	c.writeMu.Lock()
+	defer c.writeMu.Unlock()
+	if c.kernel != nil {
+		c.kernel.budget = 0
+	}
+}

@@ -290,6 +290,8 @@ func checkFIPS(c *tls.Config, o *options) error {
 	case o.securityLevel < defaultSecurityLevel:
 		return &ConfigError{Field: "WithSecurityLevel", Reason: fmt.Sprintf("FIPS mode wants 112 bits of security, which is level %d",
 			defaultSecurityLevel)}
+	case o.kernelTLS:
+		return &ConfigError{Field: "WithKernelTLS", Reason: "in FIPS mode: the kernel's cryptography is not the FIPS module's"}
 	case o.chainCacheSet && o.chainCache > 0:
 		return &ConfigError{Field: "WithVerifiedChainCache", Reason: "in FIPS mode OpenSSL verifies every chain; it can only be 0"}
 	}

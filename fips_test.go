@@ -196,6 +196,7 @@ func TestFIPSRefusedByName(t *testing.T) {
 		{name: "SHA-1 signatures", field: "WithSignatureAlgorithms",
 			opts: []ossl.Option{ossl.WithSignatureAlgorithms(tls.PSSWithSHA256, tls.PKCS1WithSHA1)}},
 		{name: "security level", field: "WithSecurityLevel", opts: []ossl.Option{ossl.WithSecurityLevel(1)}},
+		{name: "kernel TLS", field: "WithKernelTLS", opts: []ossl.Option{ossl.WithKernelTLS()}},
 		{name: "remembered chains", field: "WithVerifiedChainCache", opts: []ossl.Option{ossl.WithVerifiedChainCache(10)}},
 		{name: "no remembered chains", opts: []ossl.Option{ossl.WithVerifiedChainCache(0)}},
 		{name: "keys derived in Go", field: "SessionTicketKey", edit: func(c *tls.Config) {

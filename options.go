@@ -22,6 +22,8 @@ type options struct {
 	chainCache        int
 	chainCacheSet     bool // by WithVerifiedChainCache
 	records           RecordPath
+	recordsNamed      bool // by WithRecordPath
+	kernelTLS         bool
 	alpnByClient      bool
 	http2             bool
 	withoutHostPolicy bool
@@ -164,7 +166,24 @@ func WithRecordPath(path RecordPath) Option {
 		if path < RecordsAuto || path > RecordsOwn {
 			return &ConfigError{Field: "WithRecordPath", Reason: fmt.Sprintf("no path %d", path)}
 		}
-		o.records = path
+		o.records, o.recordsNamed = path, true
+		return nil
+	}
+}
+
+// WithKernelTLS has Linux seal what connections send, where it can (its module tls), and [Conn.SendFile] send files by
+// sendfile(2). [Conn.KernelTLS] tells whether it does, and [KernelTLS] whether it could. What they receive is opened by OpenSSL
+// as ever.
+//
+// The kernel can't, and all goes on as without the option, where there is no such module, where the connection beneath is no
+// [net.TCPConn] itself, with TLS 1.3 before Linux 6.14 (a peer can ask for new keys at any time, which older ones don't take),
+// and where the record path or the host's policy leaves the records with libssl. Records have their full size at once: there is
+// no dynamic record sizing. It is refused in FIPS mode, because the kernel's cryptography is not the FIPS module's.
+//
+// It goes for the configurations that GetConfigForClient returns as well.
+func WithKernelTLS() Option {
+	return func(o *options) error {
+		o.kernelTLS = true
 		return nil
 	}
 }

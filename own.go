@@ -160,6 +160,10 @@ func (c *Conn) answerKeyUpdate() bool {
 
 // updateWriteLocked queues a KeyUpdate message and updates the sending key. mu is held.
 func (c *Conn) updateWriteLocked(message []byte) bool {
+	if c.kernel != nil {
+		c.kernel.push(&c.queue, kernelMessage{record.Handshake, message, true})
+		return true
+	}
 	var out [64]byte
 	n, ok := c.sealKeyUpdate(message, out[:])
 	if !ok {
@@ -187,9 +191,13 @@ func (c *Conn) queueAlert(alert uint8) {
 	}
 	c.mu.Lock()
 	if c.tls != nil && c.sealErr == nil {
-		var out [64]byte
-		step := c.tls.Seal(record.Alert, []byte{level, alert}, out[:], 0, 0, 0)
-		c.queue.push(out[:step.Produced])
+		if c.kernel != nil {
+			c.kernel.push(&c.queue, kernelMessage{record.Alert, []byte{level, alert}, false})
+		} else {
+			var out [64]byte
+			step := c.tls.Seal(record.Alert, []byte{level, alert}, out[:], 0, 0, 0)
+			c.queue.push(out[:step.Produced])
+		}
 		c.sealErr = localError(alert, nil)
 	}
 	c.unlock()

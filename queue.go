@@ -65,11 +65,21 @@ func (c *Conn) sendQueue() {
 	defer c.writeMu.Unlock()
 	c.mu.Lock()
 	queued := c.queue.take()
+	var messages []kernelMessage
+	if c.kernel != nil {
+		messages = c.kernel.takeMessages(&c.queue)
+	}
 	c.unlock()
-	if len(queued) == 0 || c.writeErr != nil || c.closeNotifySent {
+	if c.writeErr != nil || c.closeNotifySent {
 		return // nothing may follow an error or close_notify
 	}
-	if err := c.send(queued); err != nil {
+	err := error(nil)
+	if len(queued) > 0 {
+		err = c.send(queued)
+	} else if len(messages) > 0 {
+		err = c.sendMessages(messages)
+	}
+	if err != nil {
 		c.writeErr = permanent(err)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"net"
+	"os"
 	"reflect"
 	"slices"
 	"testing"
@@ -13,8 +14,8 @@ import (
 )
 
 // testsOnly are methods of export_test.go.
-var testsOnly = []string{"CrossRead", "Crossings", "Flush", "Freed", "KeyUpdate", "QueueLen", "Refuse", "SkipTo", "TakenOver",
-	"Writes"}
+var testsOnly = []string{"CrossRead", "Crossings", "Flush", "Freed", "KeyUpdate", "QueueLen", "Refuse", "SendByKernel",
+	"SkipTo", "SpendKernelKey", "TakenOver", "Writes"}
 
 // TestRefusedConn calls every method of a connection whose configuration was refused: none panics, and what can tell of the
 // refusal does.
@@ -44,6 +45,10 @@ func TestRefusedConn(t *testing.T) {
 			_, err := c.Write(make([]byte, 1))
 			return err
 		}},
+		"SendFile": {tells: true, do: func(c *ossl.Conn, _ net.Conn) error {
+			_, err := c.SendFile(os.Stdin, 1)
+			return err
+		}},
 		"CloseWrite":     {fails: true, do: func(c *ossl.Conn, _ net.Conn) error { return c.CloseWrite() }},
 		"VerifyHostname": {fails: true, do: func(c *ossl.Conn, _ net.Conn) error { return c.VerifyHostname("refused.test") }},
 		"ExportKeyingMaterial": {fails: true, do: func(c *ossl.Conn, _ net.Conn) error {
@@ -70,6 +75,11 @@ func TestRefusedConn(t *testing.T) {
 		"OCSPResponse": quiet(func(c *ossl.Conn) {
 			if c.OCSPResponse() != nil {
 				t.Error("an OCSP response of nobody")
+			}
+		}),
+		"KernelTLS": quiet(func(c *ossl.Conn) {
+			if c.KernelTLS() {
+				t.Error("the kernel seals for a refused connection")
 			}
 		}),
 		"FIPS": quiet(func(c *ossl.Conn) {

@@ -29,15 +29,18 @@ func (c *Conn) Write(b []byte) (int, error) {
 		}
 	}
 	c.writeMu.Lock()
-	defer func() { // the connection beneath may panic
-		c.writeMu.Unlock()
-		if c.queue.filled.Load() { // by a Read that could not take writeMu meanwhile, and left its output to us
-			c.flushAndEndWrite()
-		} else {
-			c.endWrite()
-		}
-	}()
+	defer c.unlockWrite() // the connection beneath may panic
 	return c.writeLocked(b)
+}
+
+// unlockWrite ends what beginWrite began, and gives writeMu back.
+func (c *Conn) unlockWrite() {
+	c.writeMu.Unlock()
+	if c.queue.filled.Load() { // by a Read that could not take writeMu meanwhile, and left its output to us
+		c.flushAndEndWrite()
+	} else {
+		c.endWrite()
+	}
 }
 
 // handshakeToWrite runs the handshake for a Write, which is over if that fails or panics.
@@ -85,11 +88,11 @@ func (c *Conn) beginWrite() bool {
 func (c *Conn) endWrite() { c.activeCall.Add(-2) }
 
 func (c *Conn) writeLocked(b []byte) (n int, err error) {
-	if c.writeErr != nil {
-		return 0, c.writeErr
+	if err := c.writable(); err != nil {
+		return 0, err
 	}
-	if c.closeNotifySent {
-		return 0, errShutdown
+	if c.kernel != nil {
+		return c.writeKernel(b)
 	}
 	for n < len(b) {
 		written, err := c.seal(b[n:])
@@ -100,6 +103,24 @@ func (c *Conn) writeLocked(b []byte) (n int, err error) {
 		}
 	}
 	return n, nil
+}
+
+// writable returns why nothing can be written, or nil, and sees to it that the kernel seals if it is to. writeMu is held.
+func (c *Conn) writable() error {
+	if c.writeErr != nil {
+		return c.writeErr
+	}
+	if c.closeNotifySent {
+		return errShutdown
+	}
+	if c.ctx.kernelTLS && !c.kernelAsked && c.takenOver.Load() {
+		c.kernelAsked = true
+		if err := c.toKernel(); err != nil {
+			c.writeErr = permanent(err)
+			return c.writeErr
+		}
+	}
+	return nil
 }
 
 // seal seals what one crossing can of b, and sends it.
