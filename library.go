@@ -17,8 +17,6 @@ type LibraryInfo struct {
 	// or the library's default properties. It is empty if nobody does.
 	FIPSRequired string
 
-	KernelTLS bool // libssl was built with kernel TLS; whether the kernel has it is another question
-
 	HostPolicy HostPolicy // what the host's configuration allows of TLS
 }
 
@@ -40,16 +38,12 @@ func Library() (LibraryInfo, error) {
 		Path:         lib.Path,
 		CryptoPath:   lib.CryptoPath,
 		FIPS:         hasFIPS(),
-		KernelTLS:    hasKernelTLS(),
 		HostPolicy:   theHostPolicy().clone(),
 	}, nil
 }
 
-// Both load modules or make connections, and neither answer changes while the process runs.
-var (
-	hasFIPS      = sync.OnceValue(func() bool { return libssl.TryFIPS() == nil })
-	hasKernelTLS = sync.OnceValue(libssl.HasKernelTLS)
-)
+// It loads a module, and its answer doesn't change while the process runs.
+var hasFIPS = sync.OnceValue(func() bool { return libssl.TryFIPS() == nil })
 
 // libraryLoadError gives the boundary's load error the package's prefix.
 type libraryLoadError struct{ err error }

@@ -67,7 +67,7 @@ func TestTableFits(t *testing.T) {
 	result := demoResult{
 		Library: library{
 			VersionText: "OpenSSL 3.5.7+quic 29 Sep 2026", Path: "/usr/lib/x86_64-linux-gnu/libssl.so.3",
-			PostQuantum: true, FIPS: true, KernelTLS: true,
+			PostQuantum: true, FIPS: true, KernelTLS: []string{"TLS 1.2", "TLS 1.3"},
 		},
 		Go: "go1.26.10", CPUs: 256, Load: 1000, Rounds: demoRounds, Rows: demoRows(false),
 	}

@@ -3,8 +3,6 @@ package main
 import (
 	"crypto/tls"
 	"fmt"
-	"os"
-	"slices"
 	"strings"
 
 	"github.com/ossl-go/ossl"
@@ -21,11 +19,10 @@ type library struct {
 	// FIPSRequired says who has everything in FIPS mode, FIPSModule what that is then done by.
 	FIPSRequired string `json:"fips_required,omitempty"`
 	FIPSModule   string `json:"fips_by,omitempty"`
-	KernelTLS    bool   `json:"kernel_tls"`
+	// KernelTLS are the versions that the kernel seals.
+	KernelTLS []string `json:"kernel_tls"`
 	// Policy is what the host's configuration allows.
 	Policy policy `json:"host_policy"`
-	// KernelModule says whether the kernel's part of kernel TLS is there now.
-	KernelModule bool `json:"kernel_tls_module"`
 }
 
 // findLibrary loads the host's OpenSSL.
@@ -55,9 +52,8 @@ func findLibrary() (library, error) {
 		FIPS:         info.FIPS,
 		FIPSRequired: info.FIPSRequired,
 		FIPSModule:   module,
-		KernelTLS:    info.KernelTLS,
+		KernelTLS:    versionNames(ossl.KernelTLS()),
 		Policy:       policyOf(info.HostPolicy),
-		KernelModule: hasKernelModule(),
 	}, nil
 }
 
@@ -70,7 +66,6 @@ func (l library) abilities() string {
 	}{
 		{"post-quantum groups", l.PostQuantum},
 		{"FIPS module", l.FIPS},
-		{"kernel TLS", l.KernelTLS},
 	} {
 		answer := "no"
 		if a.has {
@@ -78,15 +73,17 @@ func (l library) abilities() string {
 		}
 		words = append(words, a.what+": "+answer)
 	}
-	line := strings.Join(words, "   ")
-	if l.KernelTLS && !l.KernelModule {
-		line += " (kernel module not loaded)"
+	kernel := "no"
+	if len(l.KernelTLS) > 0 {
+		kernel = strings.Join(l.KernelTLS, ", ")
 	}
-	return line
+	return strings.Join(append(words, "kernel TLS: "+kernel), "   ")
 }
 
-// hasKernelModule reports whether the running kernel offers TLS to sockets.
-func hasKernelModule() bool {
-	protocols, err := os.ReadFile("/proc/sys/net/ipv4/tcp_available_ulp")
-	return err == nil && slices.Contains(strings.Fields(string(protocols)), "tls")
+func versionNames(versions []uint16) []string {
+	names := []string{} // not null
+	for _, v := range versions {
+		names = append(names, tls.VersionName(v))
+	}
+	return names
 }

@@ -152,7 +152,6 @@ typedef struct SHA512state_st SHA512_CTX;
 	X(CRYPTO, OSSL_V3_0, REQUIRED, OSSL_PROVIDER *, OSSL_PROVIDER_load, (OSSL_LIB_CTX *ctx, const char *name)) \
 	X(CRYPTO, OSSL_V3_0, REQUIRED, int, OSSL_PROVIDER_unload, (OSSL_PROVIDER *prov)) \
 	X(CRYPTO, OSSL_V1_1_1, REQUIRED, char *, CONF_get1_default_config_file, (void)) \
-	X(SSL, OSSL_V3_0, REQUIRED, ssize_t, SSL_sendfile, (SSL *s, int fd, off_t offset, size_t size, int flags)) \
 	/* Contexts: SSL_CTX_new(3) and the page of each name */ \
 	X(SSL, OSSL_V1_1_1, REQUIRED, const SSL_METHOD *, TLS_method, (void)) \
 	X(SSL, OSSL_V1_1_1, REQUIRED, SSL_CTX *, SSL_CTX_new, (const SSL_METHOD *meth)) \
@@ -497,7 +496,6 @@ typedef struct SHA512state_st SHA512_CTX;
 	K(OSSL_V1_1_1, BIO_FLAGS_SHOULD_RETRY, 0x08) \
 	K(OSSL_V1_1_1, BIO_CTRL_INFO, 3) \
 	K(OSSL_V1_1_1, BIO_CTRL_FLUSH, 11) \
-	K(OSSL_V3_0, BIO_CTRL_GET_KTLS_SEND, 73) \
 	K(OSSL_V1_1_1, OSSL_STORE_INFO_NAME, 1) \
 	K(OSSL_V3_0, OSSL_STORE_INFO_PKEY, 4) \
 	K(OSSL_V3_0, OSSL_STORE_INFO_CERT, 5) \

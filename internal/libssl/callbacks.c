@@ -63,13 +63,10 @@ static int window_write(BIO *b, const char *from, int len)
 
 static long window_ctrl(BIO *b, int cmd, long num, void *ptr)
 {
+	(void)b;
 	(void)num;
 	(void)ptr;
-	if (cmd == OSSL_BIO_CTRL_FLUSH)
-		return 1;
-	if (cmd == OSSL_BIO_CTRL_GET_KTLS_SEND) /* asked by SSL_sendfile in ossl_has_ktls */
-		return ((conn *)ossl_fn.BIO_get_data(b))->probe_ktls;
-	return 0;
+	return cmd == OSSL_BIO_CTRL_FLUSH;
 }
 
 int ossl_bio_setup(void)

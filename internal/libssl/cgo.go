@@ -110,9 +110,6 @@ func Reason(code uint64) string {
 // HeapInUse returns the bytes in use on the C heap, or 0 where the C library can't tell.
 func HeapInUse() uint64 { return uint64(C.ossl_heap_in_use()) }
 
-// HasKernelTLS reports whether the library was built with kernel TLS.
-func HasKernelTLS() bool { return C.ossl_has_ktls() == 1 }
-
 // HasGroup reports whether the library has a key exchange group, or in FIPS mode, whether the module does.
 func HasGroup(name string, fips bool) bool {
 	s := C.CString(name)

@@ -571,36 +571,3 @@ ossl_step ossl_conn_free(ossl_conn *pub, int sides, int notify, uint8_t *out, si
 	free(c);
 	return step;
 }
-
-int ossl_has_ktls(void)
-{
-	SSL_CTX *ctx;
-	conn c = {.probe_ktls = 1};
-	unsigned long errors[OSSL_MAX_ERRORS] = {0};
-	BIO *bio;
-	int built = 0;
-
-	if (!ossl_fn.SSL_sendfile)
-		return 0;
-	ossl_fn.ERR_clear_error();
-	ctx = ossl_fn.SSL_CTX_new(ossl_fn.TLS_method());
-	c.ssl = ctx ? ossl_fn.SSL_new(ctx) : NULL;
-	bio = ossl_fn.BIO_new(ossl_window_bio);
-	if (c.ssl && bio) {
-		ossl_fn.BIO_set_data(bio, &c);
-		ossl_fn.BIO_set_init(bio, 1);
-		ossl_fn.SSL_set_bio(c.ssl, bio, bio);
-		bio = NULL;
-		ossl_fn.SSL_set_connect_state(c.ssl);
-		/* The BIO claims kernel TLS and has no descriptor: a library built with it fails in sendfile(2), one without says so
-		 * by ERR_R_INTERNAL_ERROR (259 without its flag bits). */
-		ossl_fn.SSL_sendfile(c.ssl, -1, 0, 1, 0);
-		ossl_drain_errors(errors);
-		built = errors[0] != 0 && (errors[0] & 0x3ffff) != 259;
-	}
-	if (bio)
-		ossl_fn.BIO_free(bio);
-	ossl_fn.SSL_free(c.ssl);
-	ossl_fn.SSL_CTX_free(ctx);
-	return built;
-}

@@ -44,9 +44,6 @@ func NewRoots(bool, [][]byte) (*Roots, error) { return nil, ErrUnavailable }
 // Verify returns ErrUnavailable.
 func (r *Roots) Verify([]byte, *VerifyQuery) ([]byte, error) { return nil, ErrUnavailable }
 
-// HasKernelTLS reports whether the library was built with kernel TLS.
-func HasKernelTLS() bool { return false }
-
 // HasGroup reports whether the library has a key exchange group.
 func HasGroup(string, bool) bool { return false }
 

@@ -69,7 +69,7 @@ typedef struct {
 	bytes message; /* the ClientHello, then the peer's chain */
 	bytes request; /* the CertificateRequest */
 	bytes facts;   /* a server's: what the second ClientHello must have of the first */
-	uint8_t server, started, handshake_done, calls_go, hello, verify, cert, failed, notified, probe_ktls;
+	uint8_t server, started, handshake_done, calls_go, hello, verify, cert, failed, notified;
 	uint8_t hello_retry, refused;
 	uint16_t group;
 	/* Sessions. */
