@@ -135,7 +135,7 @@ func reason(output []string) string {
 const tools = `openssl|curl|gnutls-\w+|node|python3?|cc|redis-server|rust-libp2p`
 
 // steps are scripts that .ci/run calls as well, and that run tests which others leave out. TestSteps holds them against it.
-var steps = []string{"redis"}
+var steps = []string{"kernel-tls", "redis"}
 
 var (
 	namesStep    = regexp.MustCompile(`\bci/(` + strings.Join(steps, "|") + `) runs it\b`)
