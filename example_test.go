@@ -7,6 +7,7 @@ import (
 	"io"
 	"log"
 	"net"
+	"os"
 
 	"github.com/ossl-go/ossl"
 	"github.com/ossl-go/ossl/internal/tlstest"
@@ -122,4 +123,33 @@ func ExampleWithRecordPath() {
 	}
 	fmt.Printf("%s", buf)
 	// Output: hello
+}
+
+// Where Linux has kernel TLS, files go from the page cache to the network without passing through the process.
+func ExampleConn_SendFile() {
+	config := &tls.Config{ /* Certificates */ }
+	ctx, err := ossl.NewContext(config, ossl.WithKernelTLS())
+	if err != nil {
+		log.Fatal(err)
+	}
+	listener, err := ctx.Listen("tcp", ":443")
+	if err != nil {
+		log.Fatal(err)
+	}
+	for {
+		conn, err := listener.Accept()
+		if err != nil {
+			log.Fatal(err)
+		}
+		go func() {
+			defer conn.Close()
+			file, err := os.Open("/srv/image")
+			if err != nil {
+				return
+			}
+			defer file.Close()
+			n, err := conn.(*ossl.Conn).SendFile(file, -1)
+			log.Print(n, err, "; by the kernel: ", conn.(*ossl.Conn).KernelTLS())
+		}()
+	}
 }

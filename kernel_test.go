@@ -158,6 +158,38 @@ func TestKernelTLS(t *testing.T) {
 	})
 }
 
+// TestKernelTLSLater: where libssl has the records until the first ticket or data, the kernel takes them over from there.
+func TestKernelTLSLater(t *testing.T) {
+	seals := needKernelTLS(t)
+	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
+		clients := tlstest.ClientConfig()
+		clients.MaxVersion, clients.ClientSessionCache = version, tls.NewLRUClientSessionCache(1)
+		client := newContext(t, clients, ossl.WithKernelTLS())
+		for visit := range 3 {
+			a, b := tlstest.Loopback()
+			own, peer := client.Client(a, ""), tls.Server(b, tlstest.ServerConfig())
+			completeBoth(t, own, peer)
+			go func() {
+				io.Copy(peer, peer)
+				peer.Close()
+			}()
+			for _, n := range []int{10, 50_000, 100_000} {
+				text, got := pattern(n), make([]byte, n)
+				if _, err := own.Write(text); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := io.ReadFull(own, got); err != nil || !bytes.Equal(got, text) {
+					t.Fatalf("%s, visit %d, %d bytes: %v", tls.VersionName(version), visit, n, err)
+				}
+			}
+			if own.KernelTLS() != seals(version) {
+				t.Errorf("%s, visit %d: KernelTLS is %v", tls.VersionName(version), visit, own.KernelTLS())
+			}
+			own.Close()
+		}
+	}
+}
+
 // TestKernelTLSFile sends parts of a file, of which nothing passes through the process if the kernel seals.
 func TestKernelTLSFile(t *testing.T) {
 	seals := needKernelTLS(t)
