@@ -104,6 +104,13 @@ func (c *Conn) Crossings() uint64 {
 	return c.tls.Calls()
 }
 
+// LibsslCrossings is Crossings for a connection whose records are libssl's. A Read may be under way.
+func (c *Conn) LibsslCrossings() uint64 {
+	c.mu.Lock()
+	defer c.unlock()
+	return c.tls.Calls()
+}
+
 // CompiledFor returns how many Contexts the drop-in functions remember for a configuration.
 func CompiledFor(config weak.Pointer[tls.Config]) (n int) {
 	compiled.mu.Lock()

@@ -14,6 +14,7 @@ type Hijacked struct {
 	// Raw is the transport of the side that was hijacked.
 	Raw net.Conn
 
+	end   *PipeConn // the victim's
 	from  Role
 	keys  *Keys
 	rec   *Recording
@@ -31,7 +32,9 @@ func Hijack(t testing.TB, impl Impl, from Role, client, server *tls.Config) *Hij
 	t.Cleanup(func() { rawClient.Close(); rawServer.Close() })
 	h := &Hijacked{from: from, rec: new(Recording), log: new(KeyLog), t: t}
 	c, s := h.rec.Tap(ClientRole, rawClient), h.rec.Tap(ServerRole, rawServer)
+	h.end = rawClient
 	if from == ClientRole {
+		h.end = rawServer
 		h.peer, h.Victim, h.Raw = Std.Client(c, WithKeyLog(client, h.log)), impl.Server(s, server), c
 	} else {
 		h.peer, h.Victim, h.Raw = Std.Server(s, WithKeyLog(server, h.log)), impl.Client(c, client), s
@@ -97,6 +100,9 @@ func (h *Hijacked) SendRaw(b []byte) {
 
 // Rekey goes on to the next sending keys, as after a KeyUpdate (TLS 1.3 only).
 func (h *Hijacked) Rekey() { h.keys = h.keys.Next() }
+
+// WaitStarved waits until a Read of the victim has taken all that was sent, and waits for more.
+func (h *Hijacked) WaitStarved() { h.end.WaitStarved() }
 
 // End ends the direction to the victim without an alert.
 func (h *Hijacked) End() {
