@@ -76,7 +76,8 @@ func TestBytesPerSession(t *testing.T) {
 				goAfter, cAfter := heapAlloc(), libssl.HeapInUse()
 				stats := full.Stats()
 				runtime.KeepAlive(cache)
-				if stats.Entries < entries*98/100 {
+				// Each of its parts is full at its share of the entries, and IDs are random: some hundred can be missing.
+				if stats.Entries < entries*95/100 {
 					t.Fatalf("the cache has %d entries", stats.Entries)
 				}
 				perEntry := float64(int64(goAfter)-int64(goBefore)) / float64(stats.Entries)

@@ -5,6 +5,7 @@ package ossl_test
 import (
 	"crypto/tls"
 	"net"
+	"runtime/debug"
 	"testing"
 	"unsafe"
 
@@ -33,6 +34,7 @@ func here() uintptr {
 // TestStackOfRead compares how much stack is in use where Read waits: for HTTP/2 as much as in crypto/tls's (readDeep), otherwise
 // less. The race detector has frames of its own.
 func TestStackOfRead(t *testing.T) {
+	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // which moves stacks
 	for _, proto := range []string{"h2", ""} {
 		depth := func(client func(net.Conn, *tls.Config) net.Conn) uintptr {
 			a, b := tlstest.Loopback()
