@@ -261,10 +261,17 @@ func TestSocketReadErrors(t *testing.T) {
 
 // TestReadDoesNotWaitForBlockedWrite makes a Read answer a key update while a Write of the same connection is stuck.
 func TestReadDoesNotWaitForBlockedWrite(t *testing.T) {
-	client, server := connected(t, tlstest.NetPipe, nil)
+	begun := make(chan int, 1000)
+	client, server := connected(t, func() (net.Conn, net.Conn) {
+		a, b := tlstest.NetPipe()
+		return countedWrites{a, begun}, b
+	}, nil)
+	for len(begun) > 0 { // the handshake's
+		<-begun
+	}
 	stuck := make(chan error, 1)
-	go func() { _, err := client.Write(make([]byte, 1<<20)); stuck <- err }() // the server reads nothing
-	time.Sleep(20 * time.Millisecond)
+	go func() { _, err := client.Write(make([]byte, 1<<20)); stuck <- err }()
+	<-begun // the server reads nothing
 	go func() {
 		server.KeyUpdate(true)
 		server.Write([]byte("data"))
