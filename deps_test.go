@@ -136,7 +136,7 @@ func directives(t *testing.T, file, verb string) []string {
 }
 
 // goFiles lists the Go files below root with slashes, as the go command would see them: testdata and names that begin
-// with a dot or an underscore are left out.
+// with a dot or an underscore are left out. So is bin, where other tools build meanwhile.
 func goFiles(t *testing.T, root string) []string {
 	t.Helper()
 	var files []string
@@ -145,7 +145,7 @@ func goFiles(t *testing.T, root string) []string {
 			return err
 		}
 		base := entry.Name()
-		hidden := name != root && (strings.HasPrefix(base, ".") || strings.HasPrefix(base, "_"))
+		hidden := name != root && (name == "bin" || strings.HasPrefix(base, ".") || strings.HasPrefix(base, "_"))
 		switch {
 		case entry.IsDir() && (hidden || base == "testdata"):
 			return fs.SkipDir
