@@ -63,7 +63,7 @@ func child(t *testing.T, path string, args ...string) *exec.Cmd {
 	t.Cleanup(cancel)
 	cmd := exec.CommandContext(ctx, path, args...)
 	cmd.Env = hostEnv()
-	cmd.WaitDelay = time.Second
+	cmd.WaitDelay = tlstest.Patience
 	return cmd
 }
 

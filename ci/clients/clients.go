@@ -148,7 +148,7 @@ func command(ctx context.Context, dir, input string, args ...string) (string, er
 	cmd.Dir = dir
 	cmd.Env = hostEnv()
 	cmd.Stdin = strings.NewReader(input)
-	cmd.WaitDelay = time.Second
+	cmd.WaitDelay = 10 * time.Second
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("%s: %w\n%s", cmd, err, out)
