@@ -171,14 +171,17 @@ func TestCallerStuck(t *testing.T) {
 }
 
 func TestCallerPanic(t *testing.T) {
-	c := testCaller(t, Config{})
-	_, err := c.do(t.Context(), func(context.Context) ([]byte, error) { panic("in the client") })
-	if err == nil || answered(err) {
-		t.Fatal(err)
-	}
-	if len(c.slots) != 0 {
-		t.Error("a slot is lost")
-	}
+	synctest.Test(t, func(t *testing.T) {
+		c := testCaller(t, Config{})
+		_, err := c.do(t.Context(), func(context.Context) ([]byte, error) { panic("in the client") })
+		if err == nil || answered(err) {
+			t.Fatal(err)
+		}
+		synctest.Wait() // the slot is given back behind the answer
+		if len(c.slots) != 0 {
+			t.Error("a slot is lost")
+		}
+	})
 }
 
 func TestConfig(t *testing.T) {

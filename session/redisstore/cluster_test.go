@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -40,8 +41,8 @@ type cluster struct {
 	nodes []*server // the last is the first's replica
 }
 
-// startCluster does what redis-cli --cluster create does.
-func startCluster(t *testing.T) *cluster {
+// startCluster does what redis-cli --cluster create does. A node that says nothing for as long as timeout is taken for dead.
+func startCluster(t *testing.T, timeout time.Duration) *cluster {
 	t.Helper()
 	c := &cluster{t: t}
 	var direct []*redis.Client
@@ -50,7 +51,8 @@ func startCluster(t *testing.T) *cluster {
 		port, bus := clusterPorts(t)
 		s.addr = net.JoinHostPort("127.0.0.1", port)
 		s.args = []string{"--port", port, "--cluster-port", bus, "--bind", "127.0.0.1", "--cluster-enabled", "yes",
-			"--cluster-node-timeout", "1000", "--cluster-replica-validity-factor", "0", "--repl-diskless-sync-delay", "0"}
+			"--cluster-node-timeout", strconv.FormatInt(timeout.Milliseconds(), 10), "--cluster-replica-validity-factor", "0",
+			"--repl-diskless-sync-delay", "0"}
 		s.start()
 		c.nodes = append(c.nodes, s)
 		client := redis.NewClient(&redis.Options{Addr: s.addr})
@@ -95,6 +97,9 @@ func startCluster(t *testing.T) *cluster {
 	return c
 }
 
+// nextPort begins anywhere, since other programs that are tested meanwhile choose ports too, and gives none out twice.
+var nextPort = func() *atomic.Uint32 { n := new(atomic.Uint32); n.Store(rand.Uint32N(20000)); return n }()
+
 // clusterPorts returns two ports that nobody had a moment ago: a cluster's nodes can't leave the choice to the system. They are
 // below those that systems give to whoever asks for any, which another test's connection may get before a node has it, or before
 // it has it again.
@@ -105,7 +110,7 @@ func clusterPorts(t *testing.T) (port, bus string) {
 		var l net.Listener
 		var err error
 		for range 100 {
-			ports[i] = strconv.Itoa(12000 + rand.IntN(20000))
+			ports[i] = strconv.Itoa(12000 + int(nextPort.Add(1)%20000))
 			if l, err = net.Listen("tcp", net.JoinHostPort("127.0.0.1", ports[i])); err == nil {
 				break
 			}
@@ -130,7 +135,7 @@ func (c *cluster) addrs() string {
 // TestCluster: everything works whose keys are spread over the nodes of a cluster.
 func TestCluster(t *testing.T) {
 	t.Parallel()
-	cluster := startCluster(t)
+	cluster := startCluster(t, 15*time.Second)
 	ctx := t.Context()
 	client, _ := newClient(t, cluster.addrs())
 	a, b := newStore(t, client, patient), newStore(t, client, patient)
@@ -172,7 +177,7 @@ func TestCluster(t *testing.T) {
 		}
 	}
 	for i := range 2 {
-		keys, err := redisstore.NewKeys(client, fleetKeys)
+		keys, err := redisstore.NewKeys(client, calmKeys)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -193,7 +198,7 @@ func TestClusterNodeGone(t *testing.T) {
 		t.Skip(err)
 	}
 	t.Parallel()
-	cluster := startCluster(t)
+	cluster := startCluster(t, time.Second)
 	text, roots := certificate(t)
 	var members []*process
 	type way struct {
@@ -253,7 +258,7 @@ func TestClusterNodeGone(t *testing.T) {
 func TestClusterDown(t *testing.T) {
 	needFailures(t)
 	t.Parallel()
-	cluster := startCluster(t)
+	cluster := startCluster(t, time.Second)
 	ctx := t.Context()
 	client, _ := newClient(t, cluster.addrs())
 	s := newStore(t, client, redisstore.Config{Timeout: 250 * time.Millisecond, Failures: 1 << 20, Cooldown: 50 * time.Millisecond})
@@ -266,10 +271,12 @@ func TestClusterDown(t *testing.T) {
 	flushed(t, s)
 	cluster.nodes[masters].kill()
 	cluster.nodes[0].kill()
-	rest, _ := cluster.nodes[1].client()
-	eventually(t, "the cluster to be down", func() bool {
-		return strings.Contains(rest.ClusterInfo(ctx).Val(), "cluster_state:fail")
-	})
+	for _, left := range cluster.nodes[1:masters] {
+		node, _ := left.client()
+		eventually(t, "the cluster to be down", func() bool {
+			return strings.Contains(node.ClusterInfo(ctx).Val(), "cluster_state:fail")
+		})
+	}
 	for i := range n { // they must not come back
 		if err := s.Remove(ctx, id(i)); err != nil {
 			t.Fatal(err)
@@ -299,7 +306,7 @@ func TestClusterDown(t *testing.T) {
 func TestClusterInPart(t *testing.T) {
 	needFailures(t)
 	t.Parallel()
-	cluster := startCluster(t)
+	cluster := startCluster(t, time.Second)
 	ctx := t.Context()
 	for _, n := range cluster.nodes {
 		node, _ := n.client()
@@ -320,8 +327,9 @@ func TestClusterInPart(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	var st redisstore.Stats // of when they are done: what is tried again and again will open the breaker
 	eventually(t, "all writes but removals from the node that is gone", func() bool {
-		st := s.Stats()
+		st = s.Stats()
 		return st.Puts+st.PutsDropped == n && st.Removes+uint64(st.Queued) == n && st.Queued < n/2
 	})
 	left := 0
@@ -329,7 +337,7 @@ func TestClusterInPart(t *testing.T) {
 		node, _ := alive.client()
 		left += int(node.DBSize(ctx).Val())
 	}
-	if st := s.Stats(); st.BreakerOpens != 0 || st.Queued == 0 || st.Puts < n/2 || int(st.Puts) != left {
+	if st.BreakerOpens != 0 || st.Queued == 0 || st.Puts < n/2 || int(st.Puts) != left {
 		t.Errorf("%d sessions are in the nodes that are left: %+v", left, st)
 	}
 }

@@ -202,11 +202,11 @@ func TestKeysSync(t *testing.T) {
 	server := startServer(t)
 	client, _ := server.client()
 	ctx := t.Context()
-	a, err := redisstore.NewKeys(client, fleetKeys)
+	a, err := redisstore.NewKeys(client, calmKeys)
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := redisstore.NewKeys(client, fleetKeys)
+	b, err := redisstore.NewKeys(client, calmKeys)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -230,7 +230,7 @@ func TestKeysSync(t *testing.T) {
 	if len(names) != 1 || !strings.HasPrefix(names[0], "ossl:{keys:") {
 		t.Fatalf("in the store: %q", names)
 	}
-	if ttl := client.PTTL(ctx, names[0]).Val(); ttl <= fleetKeys.Lifetime {
+	if ttl := client.PTTL(ctx, names[0]).Val(); ttl <= calmKeys.Lifetime {
 		t.Errorf("the record stays for %v", ttl)
 	}
 	eventually(t, "the key's time", func() bool {

@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/logging"
 
 	"github.com/ossl-go/ossl/session"
@@ -34,7 +33,7 @@ func TestMain(m *testing.M) {
 func runMember(addrs string) {
 	logging.Disable()
 	ctx := context.Background()
-	client := redisstore.NewClient(redis.UniversalOptions{Addrs: strings.Split(addrs, ",")})
+	client := redisstore.NewClient(clientOptions(addrs))
 	secrets := []session.Secret{secret}
 	store, err := redisstore.New(client, redisstore.Config{Secrets: secrets, Timeout: patient.Timeout})
 	if err != nil {
@@ -88,4 +87,13 @@ var fleetKeys = redisstore.KeysConfig{
 	Lifetime: time.Minute,
 	Poll:     100 * time.Millisecond,
 	Lead:     1500 * time.Millisecond,
+}
+
+// calmKeys are those of a fleet whose machines may be busy.
+var calmKeys = redisstore.KeysConfig{
+	Secrets:  []session.Secret{secret},
+	Period:   10 * time.Second,
+	Lifetime: time.Minute,
+	Poll:     time.Second,
+	Lead:     5 * time.Second,
 }

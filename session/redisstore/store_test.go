@@ -140,8 +140,9 @@ func TestStoreExpires(t *testing.T) {
 	client, _ := server.client()
 	s := newStore(t, client, patient)
 	ctx := t.Context()
+	expires := in(500 * time.Millisecond)
 	for i := range 2 {
-		if err := s.Put(ctx, id(i), value(i), in(500*time.Millisecond)); err != nil {
+		if err := s.Put(ctx, id(i), value(i), expires); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -155,7 +156,7 @@ func TestStoreExpires(t *testing.T) {
 	if len(keys) > 0 {
 		client.Persist(ctx, keys[0])
 	}
-	eventually(t, "expiry", func() bool { return len(client.Keys(ctx, "*").Val()) <= 1 })
+	eventually(t, "expiry", func() bool { return len(client.Keys(ctx, "*").Val()) <= 1 && time.Now().After(expires) })
 	for i := range 2 {
 		if got, err := s.Get(ctx, id(i), false); got != nil || err != nil {
 			t.Errorf("%q, %v", got, err)
