@@ -161,7 +161,11 @@ func play(t *testing.T, entries, blocks int, ops []byte) {
 				t.Fatalf("operation %d: Remove(%x): %v", n, id, err)
 			}
 		case 7:
-			c.add(time.Duration(int(a)-20) * time.Second) // backwards, too
+			d := time.Duration(int(a)-20) * time.Second
+			if d < 0 { // backwards; what has expired by then must not come back
+				wipe(cache, m)
+			}
+			c.add(d)
 		}
 		if wrong := cache.Check(); wrong != nil {
 			t.Fatalf("operation %d: %q", n, wrong)
@@ -176,13 +180,17 @@ func play(t *testing.T, entries, blocks int, ops []byte) {
 	checkWiped(t, cache, m)
 }
 
+// wipe has a cache notice all that has expired, of which each operation wipes 16.
+func wipe(cache *session.Memory, m *model) {
+	for range m.entries/16 + 1 {
+		cache.Remove(context.Background(), []byte("nobody"))
+	}
+}
+
 // checkWiped looks at all memory of a cache: it holds the sessions that the model has, and zeros.
 func checkWiped(t *testing.T, cache *session.Memory, m *model) {
 	t.Helper()
-	cache.Remove(context.Background(), []byte("nobody")) // wipes 16 of those that have expired
-	for range m.entries / 16 {
-		cache.Remove(context.Background(), []byte("nobody"))
-	}
+	wipe(cache, m)
 	held := map[byte]int{}
 	cache.Scan(func([]byte) {}, func(data []byte) {
 		for _, b := range data {
@@ -217,6 +225,7 @@ func TestMemoryIsTheModel(t *testing.T) {
 func FuzzMemory(f *testing.F) {
 	f.Add(uint8(3), uint8(6), []byte("\x00abc\x03abc\x05abc\x07\xff\xff\x00"))
 	f.Add(uint8(1), uint8(3), bytes.Repeat([]byte{0, 2, 180, 200, 1, 3, 180, 200, 3, 2, 0, 0, 6, 3, 0, 0}, 8))
+	f.Add(uint8(9), uint8(37), []byte{0, 2, 10, 11, 7, 0, 81, 0, 7, 0, 0, 0, 3, 2, 0, 0}) // expired before the clock goes back
 	f.Fuzz(func(t *testing.T, entries, blocks uint8, ops []byte) {
 		if len(ops) > 4*2000 {
 			ops = ops[:4*2000]
