@@ -65,8 +65,13 @@ func TestReconnect(t *testing.T) {
 			t.Errorf("the stream ends with %v, want Unavailable", err)
 		}
 		l, err := net.Listen("tcp", first.addr)
-		if err != nil {
-			t.Fatal(err)
+		for err != nil { // somebody else who wanted any port has got this one for now
+			select {
+			case <-ctx.Done():
+				t.Fatal(err)
+			case <-time.After(10 * time.Millisecond):
+			}
+			l, err = net.Listen("tcp", first.addr)
 		}
 		serveOn(t, l, creds)
 		if got, err := call(ctx, cc, []byte("again"), grpc.WaitForReady(true)); err != nil || string(got) != "again" {
@@ -174,7 +179,7 @@ func TestSlowHandshakes(t *testing.T) {
 			defer conn.Close()
 			slow = append(slow, conn)
 		}
-		if _, err := call(soon(t), dial(t, s.addr, client.creds(clientConfig())), nil); err != nil {
+		if _, err := call(soon(t), dial(t, s.addr, client.creds(clientConfig())), nil, grpc.WaitForReady(true)); err != nil {
 			t.Errorf("a good client among silent ones: %v", err)
 		}
 		for _, conn := range slow {

@@ -54,7 +54,7 @@ func TestHalfOpenConnections(t *testing.T) {
 	var opened, ended atomic.Int64
 	allEnded := make(chan struct{})
 	allOpened := make(chan struct{})
-	timeout := time.Duration(scale(5000, 1000)) * time.Millisecond
+	timeout := time.Duration(scale(5000, 3000)) * time.Millisecond
 	s := openSSL.start(t, &http.Server{ErrorLog: discardLog, ReadHeaderTimeout: timeout, Handler: http.HandlerFunc(hello),
 		ConnState: func(_ net.Conn, state http.ConnState) {
 			switch state {

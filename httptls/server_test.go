@@ -368,7 +368,9 @@ func TestShutdownDuringHandshake(t *testing.T) {
 		defer cancel()
 		first := s.Shutdown(ctx)
 		_ = conn.Close()
-		return fmt.Sprint(first, s.Shutdown(soon(t)), st.String())
+		second := s.Shutdown(soon(t))
+		await(t, "the connection's last state", st.over) // which is told of behind what Shutdown waits for
+		return fmt.Sprint(first, second, st.String())
 	})
 }
 
