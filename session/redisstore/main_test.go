@@ -83,10 +83,10 @@ func runMember(addrs string) {
 // fleetKeys are ticket keys of a hurried fleet.
 var fleetKeys = redisstore.KeysConfig{
 	Secrets:  []session.Secret{secret},
-	Period:   3 * time.Second,
+	Period:   5 * time.Second,
 	Lifetime: time.Minute,
 	Poll:     100 * time.Millisecond,
-	Lead:     1500 * time.Millisecond,
+	Lead:     2500 * time.Millisecond, // for which a member may stand still
 }
 
 // calmKeys are those of a fleet whose machines may be busy.
