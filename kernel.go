@@ -194,8 +194,8 @@ func (c *Conn) updateKernelKey() error {
 		return net.ErrClosed
 	}
 	if c.tls.UpdateWrite() {
-		if took, _ := c.giveKey(c.kernel); took {
-			return nil
+		if took, err := c.giveKey(c.kernel); took || err != nil {
+			return err
 		}
 	}
 	c.sealErr = localError(alertInternalError, nil) // the peer waits for the next key

@@ -51,6 +51,7 @@ var kernelCiphers = map[uint16]uint16{
 var (
 	kernelHasNoTLS  atomic.Bool // asked again, it might start modprobe each time
 	kernelTLSIsHere atomic.Bool // and so kernelRekeys knows
+	rekeysKnown     atomic.Pointer[bool]
 )
 
 // kernelRekeys tells whether a socket's key can be changed: the kernel then counts how often that worked.
@@ -67,8 +68,6 @@ func kernelRekeys() bool {
 	}
 	return *known
 }
-
-var rekeysKnown atomic.Pointer[bool]
 
 // checkOption returns an error unless the beginning of a socket's option is want. There are kernels that say yes to every option
 // and do nothing (gVisor): there, data would leave in the clear.
@@ -120,7 +119,6 @@ func setKernelKey(raw syscall.RawConn, key *libssl.KernelKey) (took bool, err er
 	info := make([]byte, 0, 64)
 	info = binary.NativeEndian.AppendUint16(info, tls.VersionTLS12+uint16(key.TLS13))
 	info = binary.NativeEndian.AppendUint16(info, cipher)
-	what := bytes.Clone(info)
 	const salt = 4
 	if cipher == tlsChaCha20Poly1305 {
 		info = append(info, key.IV[:]...)
@@ -137,7 +135,7 @@ func setKernelKey(raw syscall.RawConn, key *libssl.KernelKey) (took bool, err er
 		_, _, errno = syscall.Syscall6(syscall.SYS_SETSOCKOPT, fd, solTLS, tlsTX, uintptr(unsafe.Pointer(&info[0])),
 			uintptr(len(info)), 0)
 		if errno == 0 {
-			err = checkOption(fd, solTLS, tlsTX, what)
+			err = checkOption(fd, solTLS, tlsTX, info[:4]) // version and cipher
 		}
 	})
 	runtime.KeepAlive(info)

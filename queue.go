@@ -6,9 +6,9 @@ import "sync/atomic"
 // later.
 type outQueue struct {
 	data     []byte // guarded by Conn.mu
-	answered bool   // guarded by Conn.mu; an answer to a KeyUpdate is in data
-	// filled says that data is not empty. Who sees it false without holding mu may miss what is being pushed: whoever pushes
-	// flushes afterwards.
+	answered bool   // guarded by Conn.mu; an answer to a KeyUpdate waits
+	// filled says that data is not empty, or the kernelSide's messages aren't. Who sees it false without holding mu may miss what is
+	// being pushed: whoever pushes flushes afterwards.
 	filled atomic.Bool
 }
 
@@ -73,10 +73,10 @@ func (c *Conn) sendQueue() {
 	if c.writeErr != nil || c.closeNotifySent {
 		return // nothing may follow an error or close_notify
 	}
-	err := error(nil)
+	var err error
 	if len(queued) > 0 {
 		err = c.send(queued)
-	} else if len(messages) > 0 {
+	} else {
 		err = c.sendMessages(messages)
 	}
 	if err != nil {

@@ -172,7 +172,6 @@ unsigned long ossl_version(void);
  * getauxval(3). */
 int ossl_privileged(void);
 
-
 /* The text for a packed error code: reason (NULL if unknown) and library (borrow, static). ERR_reason_error_string(3). */
 const char *ossl_error_reason(unsigned long code);
 const char *ossl_error_library(unsigned long code);

@@ -85,6 +85,7 @@ void traffic_exported(traffic *t)
 	ossl_fn.EVP_CIPHER_CTX_free(t->aead);
 	t->aead = NULL;
 	t->exported = KEY_EXPORTED;
+	ossl_fn.OPENSSL_cleanse(t->iv, sizeof t->iv);
 	if (!t->suite->tls13)
 		ossl_fn.OPENSSL_cleanse(t->secret, sizeof t->secret);
 }
