@@ -88,7 +88,7 @@ func TestKernelTLSLies(t *testing.T) {
 		clients := tlstest.ClientConfig()
 		clients.MaxVersion = version
 		own, peer := newContext(t, tlstest.ServerConfig(), ossl.WithKernelTLS()).Server(b), tls.Client(a, clients)
-		completeBoth(t, own, peer)
+		shake(t, peer, own)
 		const secret = "nobody else may read this"
 		_, err := own.Write([]byte(secret))
 		if fails := what == "keys" && has && !recordsByLibssl(); (err != nil) != fails {

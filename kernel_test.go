@@ -84,20 +84,15 @@ func kernelConn(t *testing.T, isClient bool, version, suite uint16) (own *ossl.C
 		own, peer = newContext(t, servers, opts...).Server(b), tls.Client(a, clients)
 	}
 	t.Cleanup(func() { own.Close(); peer.Close() })
-	completeBoth(t, own, peer)
+	if isClient {
+		shake(t, own, peer)
+	} else {
+		shake(t, peer, own)
+	}
 	if got := own.ConnectionState().CipherSuite; got != suite {
 		t.Fatalf("suite %#04x instead of %#04x", got, suite)
 	}
 	return own, peer
-}
-
-func completeBoth(t *testing.T, a, b interface{ Handshake() error }) {
-	t.Helper()
-	done := make(chan error, 1)
-	go func() { done <- a.Handshake() }()
-	if err := errors.Join(b.Handshake(), <-done); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // eachKernelSuite runs a test as client and server with each version and suite.
@@ -169,7 +164,7 @@ func TestKernelTLSLater(t *testing.T) {
 		for visit := range 3 {
 			a, b := tlstest.Loopback()
 			own, peer := client.Client(a, ""), tls.Server(b, tlstest.ServerConfig())
-			completeBoth(t, own, peer)
+			shake(t, own, peer)
 			go func() {
 				io.Copy(peer, peer)
 				peer.Close()
@@ -303,11 +298,11 @@ func TestKernelTLSKeyUpdate(t *testing.T) {
 			ossl.WithKernelTLS())
 		a, b := tlstest.Loopback()
 		own, peer := clients.Client(a, ""), servers.Server(b)
+		t.Cleanup(func() { own.Close(); peer.Close() })
+		shake(t, own, peer)
 		if !isClient {
 			own, peer = peer, own
 		}
-		t.Cleanup(func() { own.Close(); peer.Close() })
-		completeBoth(t, own, peer)
 		const size, each = 4 << 20, 60_000
 		text := pattern(size)
 		var all sync.WaitGroup
@@ -409,7 +404,7 @@ func TestKernelTLSClose(t *testing.T) {
 		a, b := tlstest.Loopback()
 		client := newContext(t, clients, ossl.WithKernelTLS()).Client(a, "")
 		server := newContext(t, servers, ossl.WithKernelTLS()).Server(b)
-		completeBoth(t, client, server)
+		shake(t, client, server)
 		var all sync.WaitGroup
 		for _, c := range []*ossl.Conn{client, server} {
 			all.Go(func() {
@@ -468,7 +463,7 @@ func TestKernelTLSMultipath(t *testing.T) {
 			t.Fatal(err)
 		}
 		own, peer := servers.Server(b), tls.Client(a, clients)
-		completeBoth(t, own, peer)
+		shake(t, peer, own)
 		if _, err := own.Write([]byte("data")); err != nil {
 			t.Error(err)
 		}
@@ -504,7 +499,7 @@ func TestKernelTLSIsNot(t *testing.T) {
 			server := newContext(t, tlstest.ServerConfig(), ossl.WithKernelTLS()).Server(b)
 			defer server.Close()
 			defer client.Close()
-			completeBoth(t, client, server)
+			shake(t, client, server)
 			text := pattern(200_000)
 			sent := make(chan error, 1)
 			go func() {
