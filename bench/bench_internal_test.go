@@ -155,17 +155,14 @@ func TestSplitCPU(t *testing.T) {
 // In a one-way RSA handshake the server signs and the client verifies, which is
 // many times cheaper: time must not be charged to the wrong end.
 func TestSplitCPUTellsEndsApart(t *testing.T) {
-	for range 3 { // what else the machine does can be charged to an end, too
-		cpu, err := SplitCPU(Pair{Server: Std, Client: Std, Cert: RSA2048}, HandshakeScript(), 5, time.Second)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if cpu.Server > cpu.Client {
-			return
-		}
-		t.Logf("server %v, client %v", cpu.Server, cpu.Client)
+	// What else the machine does can be charged to an end, too: a few milliseconds, so there must be more of an end's own.
+	cpu, err := SplitCPU(Pair{Server: Std, Client: Std, Cert: RSA2048}, HandshakeScript(), 100, 10*time.Second)
+	if err != nil {
+		t.Fatal(err)
 	}
-	t.Error("the client's time is the longer one, three times")
+	if cpu.Server <= cpu.Client {
+		t.Errorf("server %v, client %v", cpu.Server, cpu.Client)
+	}
 }
 
 func TestSplitCPUErrors(t *testing.T) {
