@@ -180,7 +180,8 @@ func TestHang(t *testing.T) {
 			})
 			s := newStore(t, client, redisstore.Config{Timeout: 20 * time.Millisecond, Concurrency: 4, Failures: 1 << 20})
 			// A call that was given up before it came to a connection doesn't hang, as on a machine that has other things to do.
-			for i := 0; name == "connecting" && i < 4 || name != "connecting" && hanging.Load() < 4; i++ {
+			connecting := name == "connecting" // the client lets go of a call that waits for a connection
+			for i := 0; i < 4 || !connecting && hanging.Load() < 4; i++ {
 				got, err := s.Get(t.Context(), id(i), true)
 				late := i >= 4 && errors.Is(err, redisstore.ErrUnavailable)
 				if got != nil || !late && !errors.Is(err, context.DeadlineExceeded) {
@@ -194,11 +195,11 @@ func TestHang(t *testing.T) {
 				}
 			}
 			for i := range 100 {
-				if name == "connecting" && i == 5 {
-					break // the client lets go of a call that waits for a connection
+				if connecting && i == 5 {
+					break
 				}
 				got, err := s.Get(t.Context(), id(i), true)
-				waits := name == "connecting" && errors.Is(err, context.DeadlineExceeded)
+				waits := connecting && errors.Is(err, context.DeadlineExceeded)
 				if got != nil || !waits && !errors.Is(err, redisstore.ErrUnavailable) {
 					t.Fatalf("with all slots taken: %q, %v", got, err)
 				}
