@@ -133,7 +133,7 @@ func (h *handshake) restart(records []byte) (*libssl.Step, error) {
 		return nil, net.ErrClosed
 	}
 	c.freeLocked()
-	h.tls, h.verifier = nil, nil
+	h.tls = nil
 	c.unlock()
 	rest := append([]byte(nil), c.in.data...)
 	c.in.consume(len(c.in.data))
@@ -191,7 +191,7 @@ func (h *handshake) answerCertificate() error {
 		c.unlock()
 		return net.ErrClosed
 	}
-	version := h.version()
+	version := h.version
 	info, ok := parseCertificateRequest(version, append([]byte(nil), h.tls.Message()...))
 	c.unlock()
 	if !ok {

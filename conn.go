@@ -65,8 +65,9 @@ type Conn struct {
 	cleanup runtime.Cleanup
 
 	// readMoved is closed by the next crossing of a Read, for Writes that wait for input. Guarded by mu; nil if none waits.
-	readMoved     chan struct{}
-	writeDeadline atomic.Int64 // in nanoseconds since 1970, 0 for none
+	readMoved chan struct{}
+	// readDeadline and writeDeadline are in nanoseconds since 1970, 0 for none.
+	readDeadline, writeDeadline atomic.Int64
 
 	// released asks for path and ssl to be freed by whoever holds mu next.
 	released atomic.Bool
@@ -77,7 +78,7 @@ type Conn struct {
 
 	cachedID []byte // guarded by readMu; of the session in the server's cache, which dies with a fatal alert
 
-	closing     chan struct{} // guarded by askMu; closed by Close: ends the wait for a handshake slot
+	closing     chan struct{} // guarded by askMu; closed by Close: ends waits outside of the network
 	closingOnce sync.Once
 	askMu       sync.Mutex // held for an instant: nothing is called meanwhile, and no other lock taken
 }
@@ -153,16 +154,20 @@ func (c *Conn) RemoteAddr() net.Addr { return c.conn.RemoteAddr() }
 // SetDeadline sets the read and write deadlines of the connection. After a Write has timed out, the connection can't be written
 // to.
 func (c *Conn) SetDeadline(t time.Time) error {
-	c.noteWriteDeadline(t)
+	noteDeadline(&c.readDeadline, t)
+	noteDeadline(&c.writeDeadline, t)
 	return c.conn.SetDeadline(t)
 }
 
 // SetReadDeadline sets the read deadline of the connection.
-func (c *Conn) SetReadDeadline(t time.Time) error { return c.conn.SetReadDeadline(t) }
+func (c *Conn) SetReadDeadline(t time.Time) error {
+	noteDeadline(&c.readDeadline, t)
+	return c.conn.SetReadDeadline(t)
+}
 
 // SetWriteDeadline sets the write deadline of the connection. After a Write has timed out, the connection can't be written to.
 func (c *Conn) SetWriteDeadline(t time.Time) error {
-	c.noteWriteDeadline(t)
+	noteDeadline(&c.writeDeadline, t)
 	return c.conn.SetWriteDeadline(t)
 }
 

@@ -16,35 +16,28 @@ import (
 
 // A Context is a configuration compiled for libssl: made once, never changed, shared by any number of connections of both roles.
 type Context struct {
-	config    *tls.Config
-	opts      *options
-	fips      bool        // it is in FIPS mode
-	policy    *hostPolicy // nil if there is none to honour
-	ssl       *libssl.Context
-	chains    *chainCache
-	certs     *certCache
-	kernelTLS bool                 // the kernel is asked to seal
-	rule      *credentialRule      // for certificates
-	static    []*libssl.Credential // of config.Certificates
-	creds     credentialCache      // of all others
-	server    error                // why the Context can't serve, or nil
-	pauses    bool                 // clients pause for verification; servers never can
-	signs     bool                 // signing may hold a thread: a certificate's key is a crypto.Signer, or elsewhere
-	peerLevel int                  // the security level that peers' verified chains must have, or 0
-	hellos    bool                 // servers pause at the ClientHello to choose
+	config     *tls.Config
+	opts       *options
+	fips       bool        // it is in FIPS mode
+	policy     *hostPolicy // nil if there is none to honour
+	ssl        *libssl.Context
+	chains     *chainCache
+	certs      *certCache
+	kernelTLS  bool                 // the kernel is asked to seal
+	rule       *credentialRule      // for certificates
+	static     []*libssl.Credential // of config.Certificates
+	creds      credentialCache      // of all others
+	server     error                // why the Context can't serve, or nil
+	pauses     bool                 // clients pause for verification; servers never can
+	asksToSign bool                 // a certificate's key is a crypto.Signer, which libssl has to ask for
+	peerLevel  int                  // the security level that peers' verified chains must have, or 0
+	hellos     bool                 // servers pause at the ClientHello to choose
 	ticketKeys
 	forChosen *options // of Contexts that GetConfigForClient chooses
 
 	stores     *rootStores // in FIPS mode: whom clients, and servers, trust
 	chainLevel int         // of the same: the security level of the chains that the module verifies
-
-	// slots bounds how many of its handshakes are inside libssl while Go is called from there: each holds a thread.
-	slots chan struct{}
 }
-
-// maxBlockedHandshakes bounds the threads that a Context's handshakes can hold while a crypto.Signer, or a callback of the user's
-// that verifies, blocks. Others wait in Go, where Close and cancellation reach them.
-const maxBlockedHandshakes = 128
 
 // NewContext compiles config. It returns a [*ConfigError] that names the first field or option that can't be honoured, and an
 // error that wraps [ErrUnavailable] if there is no usable OpenSSL. config is copied; as with crypto/tls, what it points to must
@@ -111,7 +104,6 @@ func newContext(config *tls.Config, o *options) (*Context, error) {
 		pauses: lib.Number >= libssl.Version3_0,
 		chains: newChainCache(chainCache),
 		certs:  new(certCache),
-		slots:  make(chan struct{}, maxBlockedHandshakes),
 	}
 	if o.levelNamed || level > defaultSecurityLevel {
 		c.peerLevel = level
@@ -182,8 +174,7 @@ func newContext(config *tls.Config, o *options) (*Context, error) {
 			return nil, &ConfigError{Field: "Certificates", Reason: fmt.Sprintf("certificate %d can't be used", i), Err: err}
 		}
 		c.static = append(c.static, cred)
-		key, _ := cert.PrivateKey.(*Key)
-		c.signs = c.signs || cred.MayBlock() || key != nil && key.mayBlock()
+		c.asksToSign = c.asksToSign || cred.AsksGo()
 		if len(config.Certificates) == 1 {
 			cfg.Credential = cred
 		}

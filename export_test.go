@@ -52,8 +52,8 @@ func CompiledConfigs() int {
 	return len(compiled.entries)
 }
 
-// MaxBlockedHandshakes is the bound on a Context's handshakes that hold a thread.
-const MaxBlockedHandshakes = maxBlockedHandshakes
+// DefaultMaxSigners is the bound on the signatures that are made with a token's key at one time.
+const DefaultMaxSigners = defaultMaxSigners
 
 // QueueLen returns how many sealed bytes wait.
 func (c *Conn) QueueLen() int {

@@ -353,7 +353,7 @@ var errNoExtendedMasterSecret = errors.New("tls: FIPS 140-3 requires the use of 
 
 // checkMasterSecret refuses a TLS 1.2 handshake whose keys would be derived in a way that is not approved: FIPS 140-3 IG D.Q.
 func (h *handshake) checkMasterSecret() *refusal {
-	if !h.c.ctx.fips || !h.tls.Negotiated() || h.version() >= tls.VersionTLS13 || h.tls.ExtendedMasterSecret() {
+	if !h.c.ctx.fips || !h.negotiated || h.version >= tls.VersionTLS13 || h.extendedMasterSecret {
 		return nil
 	}
 	return &refusal{errNoExtendedMasterSecret, alertHandshakeFailure}

@@ -20,16 +20,19 @@ type handshake struct {
 	ctx context.Context
 	tls *libssl.Conn // nil before the first step
 	out *buffer      // the output window, nil while the peer is waited for
-	// verifier is what libssl's callbacks reach; its conn is set only during a step, so that an abandoned connection can be
-	// collected.
-	verifier *verifierRef
-	scan     recordScanner
-	tail     [recordHeaderLen]byte // the last bytes that libssl took
-	tailLen  int
-	started  bool // the first record's header was checked
+	// Of the last step, here for whoever has not locked mu.
+	version              uint16 // as far as it is known
+	negotiated           bool   // a ServerHello was sent or received that is no HelloRetryRequest
+	agreed               bool   // both ends have agreed to resume a session
+	extendedMasterSecret bool
+	asking               bool // libssl may ask in the middle of a step
+	holdsThread          bool // between two steps it has a place at the gate blocked
+	scan                 recordScanner
+	tail                 [recordHeaderLen]byte // the last bytes that libssl took
+	tailLen              int
+	started              bool // the first record's header was checked
 
 	refused            *refusal // the decision that ended it
-	panicked           any      // by a callback beneath libssl, to go on above it
 	connectionVerified bool     // VerifyConnection was asked
 	chainDecided       bool     // on the peer's chain, or on there being none
 	helloDone          bool     // the ClientHello was decided on
@@ -44,25 +47,6 @@ type handshake struct {
 	done               bool
 	facts              libssl.Facts // once it is done
 }
-
-// verifierRef is what C's handle refers to.
-type verifierRef struct{ conn *Conn }
-
-func (r *verifierRef) VerifyChain(packed []byte) libssl.Verdict {
-	if r.conn == nil {
-		return libssl.VerdictInternal
-	}
-	return r.conn.verifyBeneath(packed)
-}
-
-func (r *verifierRef) Resume(packed []byte) bool {
-	if r.conn == nil {
-		return false
-	}
-	return r.conn.resumeBeneath(packed)
-}
-
-func (h *handshake) version() uint16 { return h.tls.Version() }
 
 // runHandshake runs the handshake to its end. handshakeMu and readMu are held.
 func (c *Conn) runHandshake(ctx context.Context) error {
@@ -82,6 +66,9 @@ func (c *Conn) runHandshake(ctx context.Context) error {
 		if h.out != nil {
 			h.out.put()
 		}
+		if h.holdsThread {
+			blocked.leave(nil)
+		}
 		if c.handshakeErr == errPanicked {
 			c.release()
 		}
@@ -90,9 +77,6 @@ func (c *Conn) runHandshake(ctx context.Context) error {
 	err := h.run()
 	if err != nil && c.isClient && h.offered != nil {
 		c.evictSession() // RFC 5077, section 3.2
-	}
-	if h.panicked != nil {
-		panic(h.panicked)
 	}
 	c.handshakeErr = nil
 	return err
@@ -138,6 +122,14 @@ func (h *handshake) run() error {
 			if err := h.answerVerify(); err != nil {
 				return err
 			}
+		case libssl.NeedResume:
+			if err := h.answerResume(); err != nil {
+				return err
+			}
+		case libssl.NeedSign:
+			if err := h.answerSign(); err != nil {
+				return err
+			}
 		case libssl.NeedCert:
 			if err := h.answerCertificate(); err != nil {
 				return err
@@ -156,14 +148,36 @@ func (h *handshake) takeBuffer() {
 	}
 }
 
-// callsGo reports whether libssl may have to call Go in this handshake, rather than pause.
-func (h *handshake) callsGo() bool {
+// asks reports whether libssl may have to ask in the middle of a step of this handshake, where it can't pause by itself.
+func (h *handshake) asks() bool {
 	c := h.c
 	config := c.ctx.config
 	if c.isClient {
-		return !c.ctx.pauses || c.ctx.signs || config.GetClientCertificate != nil
+		return !c.ctx.pauses || c.ctx.asksToSign || config.GetClientCertificate != nil
 	}
-	return config.ClientAuth != tls.NoClientCert || c.ctx.signs || config.GetCertificate != nil
+	return config.ClientAuth != tls.NoClientCert || c.ctx.asksToSign || config.GetCertificate != nil
+}
+
+// enter waits until this handshake may take a step, at the gate and with the share that it returns.
+func (h *handshake) enter() (*gate, *share, error) {
+	switch {
+	case h.holdsThread:
+		h.holdsThread = false // the step has the place now
+		return blocked, nil, nil
+	case h.key != nil && h.key.turns != nil && !(h.negotiated && h.version >= tls.VersionTLS13 && !h.c.isClient):
+		// The step may sign with the token, which takes as long as that takes. A server of TLS 1.3 has signed with its first flight.
+		if err := blocked.enter(h.key.turns, h.wait); err != nil {
+			return nil, nil, err
+		}
+		if err := h.ended(); err != nil { // don't sign for a peer that is gone
+			blocked.leave(h.key.turns)
+			return nil, nil, err
+		}
+		return blocked, h.key.turns, nil
+	case h.asking && libssl.PausesHoldThreads():
+		return blocked, nil, blocked.enter(nil, h.wait)
+	}
+	return steps(), nil, steps().enter(nil, h.wait)
 }
 
 // begin makes the SSL and takes the first step.
@@ -180,22 +194,26 @@ func (h *handshake) begin() (libssl.Step, error) {
 			h.key, _ = c.ctx.config.Certificates[0].PrivateKey.(*Key)
 		}
 	}
-	if h.callsGo() {
-		h.verifier = &verifierRef{}
-		t, err := c.ctx.ssl.NewConn(!c.isClient, name, session, h.verifier)
+	if h.asking = h.asks(); h.asking {
+		t, err := c.ctx.ssl.NewAskingConn(!c.isClient, name, session)
 		if err != nil {
 			return libssl.Step{}, libraryError(err)
 		}
 		h.adopt(t)
 		return h.step()
 	}
+	gate, share, err := h.enter()
+	if err != nil {
+		return libssl.Step{}, err
+	}
+	defer gate.leave(share)
 	h.takeBuffer()
 	in := c.in.data
 	t, step, err := c.ctx.ssl.Start(!c.isClient, name, session, in, h.out.mem)
 	if err != nil {
 		return libssl.Step{}, libraryError(err)
 	}
-	h.consume(step.Consumed)
+	h.note(t, step)
 	h.adopt(t)
 	return step, nil
 }
@@ -212,52 +230,32 @@ func (h *handshake) adopt(t *libssl.Conn) {
 // step takes a step with the input there is.
 func (h *handshake) step() (libssl.Step, error) {
 	c := h.c
-	if h.verifier != nil {
-		// Each step that may call Go, or a token, can hold a thread for as long as a signer or a callback takes. Who waits for its
-		// turn with a key doesn't keep the Context's others from theirs.
-		if h.key != nil && h.key.slots != nil {
-			turns := h.key.slots
-			if err := h.enter(turns); err != nil {
-				return libssl.Step{}, err
-			}
-			defer func() { <-turns }()
-		}
-		slots := c.ctx.slots
-		if err := h.enter(slots); err != nil {
-			return libssl.Step{}, err
-		}
-		defer func() { <-slots }()
+	gate, share, err := h.enter()
+	if err != nil {
+		return libssl.Step{}, err
 	}
+	defer func() {
+		if !h.holdsThread {
+			gate.leave(share)
+		}
+	}()
 	h.takeBuffer()
 	c.mu.Lock()
 	defer c.unlock()
 	if c.tls == nil || c.released.Load() {
 		return libssl.Step{}, net.ErrClosed
 	}
-	if h.verifier != nil {
-		h.verifier.conn = c
-		defer func() { h.verifier.conn = nil }()
-	}
 	step := h.tls.Handshake(c.in.data, h.out.mem, &h.facts)
-	h.consume(step.Consumed)
+	h.note(h.tls, step)
+	h.holdsThread = gate == blocked && share == nil && h.tls.Paused()
 	return step, nil
 }
 
-// enter waits for room in slots.
-func (h *handshake) enter(slots chan struct{}) error {
-	select {
-	case slots <- struct{}{}:
-		return nil
-	default:
-	}
-	select {
-	case slots <- struct{}{}:
-		return nil
-	case <-h.ctx.Done():
-		return h.ctx.Err()
-	case <-h.c.closed():
-		return net.ErrClosed
-	}
+// note notes what a step has changed.
+func (h *handshake) note(t *libssl.Conn, step libssl.Step) {
+	h.consume(step.Consumed)
+	h.version, h.negotiated = t.Version(), t.Negotiated()
+	h.agreed, h.extendedMasterSecret = t.Resumed(), t.ExtendedMasterSecret()
 }
 
 // consume follows what libssl took of the input.
@@ -269,10 +267,15 @@ func (h *handshake) consume(n int) {
 	h.c.in.consume(n)
 }
 
-// afterStep writes the key log, lets the connection be verified as a whole when it is time, and sends what the step produced:
+// afterStep lets the connection be verified as a whole when it is time, writes the key log, and sends what the step produced:
 // nothing leaves before it is agreed to.
 func (h *handshake) afterStep(step libssl.Step) error {
-	out, keylog, err := h.agree(step)
+	out, keylog, err := h.take(step)
+	if err == nil && step.Status != libssl.Fatal {
+		if err = h.agree(step); err != nil {
+			out = h.refusalAlert()
+		}
+	}
 	if keylog != "" {
 		if err := h.c.writeKeyLog(keylog); err != nil {
 			return err
@@ -294,8 +297,8 @@ func (h *handshake) afterStep(step libssl.Step) error {
 	return err
 }
 
-// agree returns what to send after a step, what to log, and why the handshake ends.
-func (h *handshake) agree(step libssl.Step) (out []byte, keylog string, err error) {
+// take takes what a step has produced, to be sent and to be logged. After a fatal step it returns why the handshake ends.
+func (h *handshake) take(step libssl.Step) (out []byte, keylog string, err error) {
 	c := h.c
 	c.mu.Lock()
 	defer c.unlock()
@@ -308,23 +311,28 @@ func (h *handshake) agree(step libssl.Step) (out []byte, keylog string, err erro
 		out = append(out[:len(out):len(out)], spill...)
 	}
 	h.done = step.Status == libssl.Done
-	if h.offered != nil && !h.resumed && h.tls.Negotiated() && h.tls.Resumed() {
+	if h.offered != nil && !h.resumed && h.negotiated && h.agreed {
 		h.resume()
 	}
-	h.sessions, h.sessionVersion = append(h.sessions, h.tls.Sessions()...), h.version()
-	if h.refused == nil && step.Status != libssl.Fatal {
-		h.refused = h.checkMasterSecret()
-	}
-	if h.refused == nil && step.Status != libssl.Fatal && h.timeToVerify(step) {
-		h.refused = c.verifyConnection()
-	}
-	switch {
-	case step.Status == libssl.Fatal:
+	h.sessions, h.sessionVersion = append(h.sessions, h.tls.Sessions()...), h.version
+	if step.Status == libssl.Fatal {
 		out, err = h.failed(out)
-	case h.refused != nil: // libssl does not know yet: what it sealed is not sent, an alert is
-		out, err = h.refusalAlert(), h.refused.err
 	}
 	return out, keylog, err
+}
+
+// agree returns why the handshake ends after a step that libssl took, or nil. mu is not held: callbacks are asked.
+func (h *handshake) agree(step libssl.Step) error {
+	if h.refused == nil {
+		h.refused = h.checkMasterSecret()
+	}
+	if h.refused == nil && h.timeToVerify(step) {
+		h.refused = h.verifyConnection()
+	}
+	if h.refused != nil {
+		return h.refused.err
+	}
+	return nil
 }
 
 // timeToVerify reports whether VerifyConnection is to be asked now, between a step and the sending of its output, where neither a
@@ -333,19 +341,25 @@ func (h *handshake) agree(step libssl.Step) (out []byte, keylog string, err erro
 // sent; on TLS 1.3 clients one does, and there is a way to use it.
 func (h *handshake) timeToVerify(step libssl.Step) bool {
 	config := h.c.ctx.config
-	if !h.c.verifiesConnection() || h.connectionVerified || !h.tls.Negotiated() {
+	if !h.c.verifiesConnection() || h.connectionVerified || !h.negotiated {
 		return false
 	}
 	if h.c.isClient {
-		return (h.version() < tls.VersionTLS13 || h.resumed) && h.c.state.PeerCertificates != nil && step.Status != libssl.NeedVerify &&
+		return (h.version < tls.VersionTLS13 || h.resumed) && h.c.state.PeerCertificates != nil && step.Status != libssl.NeedVerify &&
 			(step.Produced > 0 || step.Status == libssl.NeedCert || step.Status == libssl.Done)
 	}
-	return (config.ClientAuth == tls.NoClientCert || h.tls.Resumed()) && step.Produced > 0
+	return (config.ClientAuth == tls.NoClientCert || h.agreed) && step.Produced > 0
 }
 
-// refusalAlert returns the alert for a refusal, in place of what a step has produced. mu is held.
+// refusalAlert returns the alert for a refusal, in place of what a step has produced: libssl does not know of it yet.
 func (h *handshake) refusalAlert() []byte {
-	if h.c.isClient && h.version() >= tls.VersionTLS13 {
+	c := h.c
+	c.mu.Lock()
+	defer c.unlock()
+	if c.tls == nil {
+		return nil
+	}
+	if c.isClient && h.version >= tls.VersionTLS13 {
 		step := h.tls.RefuseFlight(h.refused.alert, h.out.mem)
 		return h.out.mem[:step.Produced]
 	}
@@ -410,17 +424,37 @@ func (h *handshake) fill() error {
 	}
 }
 
-// answerVerify decides on the peer's chain at a client's pause.
-func (h *handshake) answerVerify() error {
+// question returns a copy of what libssl asks about, since Close may free the connection while Go decides. put gives the copy's
+// memory back.
+func (h *handshake) question() (message []byte, put func(), err error) {
 	c := h.c
 	c.mu.Lock()
 	defer c.unlock()
 	if c.tls == nil {
-		return net.ErrClosed
+		return nil, nil, net.ErrClosed
 	}
-	r := c.verifyChain(h.tls.Message())
-	if r == nil && h.version() >= tls.VersionTLS13 {
-		r = c.verifyConnection()
+	asked := h.tls.Message()
+	buf := getBuffer(smallBuffers)
+	return append(buf.mem[:0:len(buf.mem)], asked...), buf.put, nil
+}
+
+// answerVerify decides on the peer's chain.
+func (h *handshake) answerVerify() error {
+	c := h.c
+	chain, put, err := h.question()
+	if err != nil {
+		return err
+	}
+	r := h.verifyChain(chain)
+	put()
+	// In TLS 1.2 a client verifies the connection as a whole later, when the OCSP response is there.
+	if r == nil && (!c.isClient || h.version >= tls.VersionTLS13) {
+		r = h.verifyConnection()
+	}
+	c.mu.Lock()
+	defer c.unlock()
+	if c.tls == nil {
+		return net.ErrClosed
 	}
 	if r != nil {
 		h.refused = r

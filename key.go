@@ -1,6 +1,7 @@
 package ossl
 
 import (
+	"context"
 	"crypto"
 	"crypto/ecdsa"
 	"crypto/ed25519"
@@ -20,13 +21,13 @@ import (
 // call comes back into Go. As a [crypto.Signer] it serves everything else that takes one: crypto/tls, certificate requests, JWTs.
 // It may be used by any number of goroutines and Contexts at the same time.
 //
-// Handshakes that sign with a key of a provider which is not OpenSSL's own may take as long as that takes, each on a thread. So
-// they are bounded like those with a crypto.Signer: see docs/KEYS.md, and [WithMaxSigners].
+// A signature by a provider that is not OpenSSL's own holds a thread until the token answers. So the number of such signatures at
+// one time is bounded: see [WithMaxSigners].
 type Key struct {
 	key    *libssl.Key
 	public crypto.PublicKey
 	uri    string        // as it may be shown
-	slots  chan struct{} // of WithMaxSigners, or nil
+	turns  *share // of the gate blocked; nil if OpenSSL itself signs, and WithMaxSigners sets no bound
 }
 
 // Public returns the key's public half: a [*rsa.PublicKey], [*ecdsa.PublicKey] or [ed25519.PublicKey].
@@ -47,15 +48,31 @@ func (k *Key) GoString() string { return k.String() }
 // functions it takes SHA-1, SHA-224, SHA-256, SHA-384 and SHA-512. rand is not used: random numbers come from OpenSSL, or from
 // the token.
 //
-// It returns when the token has answered; nothing can cut it short. With [WithMaxSigners] it waits for its turn.
+// It waits for its turn without a bound; see [Key.SignContext].
 func (k *Key) Sign(rand io.Reader, digest []byte, opts crypto.SignerOpts) (signature []byte, err error) {
+	return k.SignContext(context.Background(), rand, digest, opts)
+}
+
+// SignContext is like [Key.Sign], but stops waiting for its turn, and returns ctx's error, if ctx ends first. A signature that the
+// token has begun can't be cut short.
+func (k *Key) SignContext(ctx context.Context, rand io.Reader, digest []byte, opts crypto.SignerOpts) (signature []byte, err error) {
 	algorithm, hash, salt, tbs, err := k.signing(digest, opts)
 	if err != nil {
 		return nil, fmt.Errorf("ossl: %v: %w", k, err)
 	}
-	if k.slots != nil {
-		k.slots <- struct{}{}
-		defer func() { <-k.slots }()
+	if k.turns != nil {
+		err := blocked.enter(k.turns, func(ready <-chan struct{}) error {
+			select {
+			case <-ready:
+				return nil
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		})
+		if err != nil {
+			return nil, err
+		}
+		defer blocked.leave(k.turns)
 	}
 	sig, err := k.key.Sign(algorithm, hash, salt, tbs)
 	if err != nil {
@@ -110,6 +127,3 @@ func (k *Key) signing(digest []byte, opts crypto.SignerOpts) (algorithm int, has
 	}
 	return libssl.SignRSAPSS, hash, salt, digest, nil
 }
-
-// mayBlock reports whether handshakes that sign with the key are to be bounded.
-func (k *Key) mayBlock() bool { return k.slots != nil || !libssl.IsOwnProvider(k.Provider()) }

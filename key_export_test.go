@@ -5,9 +5,13 @@ var ShowURI = showURI
 
 // OccupyKey takes a key's only turn until release is called.
 func OccupyKey(k *Key) (release func()) {
-	k.slots <- struct{}{}
-	return func() { <-k.slots }
+	_ = blocked.enter(k.turns, func(ready <-chan struct{}) error { <-ready; return nil })
+	return func() { blocked.leave(k.turns) }
 }
 
 // OccupiedKey returns how many signatures are under way with a key.
-func OccupiedKey(k *Key) int { return len(k.slots) }
+func OccupiedKey(k *Key) int {
+	blocked.mu.Lock()
+	defer blocked.mu.Unlock()
+	return k.turns.in
+}

@@ -308,10 +308,10 @@ func TestMaxSigners(t *testing.T) {
 	}
 	stays, staysErr, staysClient := start(ctx, tlstest.ServerName)
 	_, fixedErr, fixedClient := start(fixed, tlstest.ServerName)
-	// More than a Context's slots: were they held while waiting, nobody else would get one.
+	// As many as keys of tokens may sign for at once: who waits must not keep others from their turn.
 	var closes []*ossl.Conn
 	var closesErr []chan error
-	for range ossl.MaxBlockedHandshakes + 10 {
+	for range ossl.DefaultMaxSigners + 10 {
 		c, errs, _ := start(ctx, tlstest.ServerName)
 		closes, closesErr = append(closes, c), append(closesErr, errs)
 	}

@@ -82,9 +82,11 @@ func WithProvider(name string) KeyOption {
 }
 
 // WithMaxSigners bounds how many signatures are made with the key at the same time, handshakes of all Contexts and calls of
-// [Key.Sign] together. Other handshakes wait in Go, where Close and cancellation reach them. It is for tokens that have few
-// sessions: without a bound, a handshake that finds none free may fail. By default there is only each Context's bound of 128
-// handshakes. A callback of a handshake must not wait for another handshake that signs with the same key: that may wait for it.
+// [Key.Sign] together. Other handshakes wait for their turn, until their context ends, a deadline passes, the peer hangs up, or
+// Close is called. It is for tokens that have few sessions: without a bound, a handshake that finds none free may fail.
+//
+// The default is 128 for a key of a provider that is not OpenSSL's own, and no bound for the others. All such keys of the process
+// together hold 1024 threads at most, and none of them more than half of those that the others leave.
 func WithMaxSigners(n int) KeyOption {
 	return func(o *keyOptions) error {
 		if n < 1 {
@@ -94,6 +96,9 @@ func WithMaxSigners(n int) KeyOption {
 		return nil
 	}
 }
+
+// defaultMaxSigners bounds the threads that one token can hold by being slow, where WithMaxSigners doesn't.
+const defaultMaxSigners = 128
 
 // LoadKey loads the one private key that a store URI names: ossl_store(7). That is the path of a file or a "file:" URI, whose
 // file is PEM, DER or PKCS #12; or, with OpenSSL 3.0 or later, a URI of any scheme that an active provider knows, such as
@@ -198,7 +203,9 @@ func (o *keyOptions) loadKey(uri string) (*Key, error) {
 	}
 	key := &Key{key: loaded.Key, public: public, uri: showURI(uri)}
 	if o.maxSigners > 0 {
-		key.slots = make(chan struct{}, o.maxSigners)
+		key.turns = &share{max: o.maxSigners}
+	} else if !libssl.IsOwnProvider(key.Provider()) {
+		key.turns = &share{max: defaultMaxSigners}
 	}
 	if !libraryHas(libssl.Version3_0) {
 		// Here a store's public keys are of the same type as private ones.

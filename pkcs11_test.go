@@ -532,11 +532,11 @@ func TestPKCS11Slow(t *testing.T) {
 			runtime.KeepAlive(client)
 		})
 	}
-	k.await("signing", ossl.MaxBlockedHandshakes)
-	if n := threads(t) - before; n > ossl.MaxBlockedHandshakes+100 {
+	k.await("signing", ossl.DefaultMaxSigners)
+	if n := threads(t) - before; n > ossl.DefaultMaxSigners+100 {
 		t.Errorf("%d more threads for %d handshakes that wait", n, handshakes)
 	}
-	if n := k.count("signing"); n > ossl.MaxBlockedHandshakes {
+	if n := k.count("signing"); n > ossl.DefaultMaxSigners {
 		t.Errorf("%d signatures are under way", n)
 	}
 	if clientErr, serverErr := pair("std", "ossl", clientConfig(tls.VersionTLS13), fast); clientErr != nil || serverErr != nil {

@@ -128,22 +128,41 @@ func (c *Conn) forgetSession(err error) {
 	_ = c.ctx.opts.cache.Remove(ctx, id)
 }
 
-// resumeBeneath decides from inside libssl, on a server that asks for certificates, whether a session may be resumed that was
-// made with this chain: as if the client had sent it now. It is crypto/tls's checkForResumption.
-func (c *Conn) resumeBeneath(packed []byte) bool {
+// answerResume decides, on a server that asks for certificates, whether a session may be resumed that was made with the chain that
+// libssl asks about.
+func (h *handshake) answerResume() error {
+	c := h.c
+	chain, put, err := h.question()
+	if err != nil {
+		return err
+	}
+	resume := h.mayResume(chain)
+	put()
+	c.mu.Lock()
+	defer c.unlock()
+	if c.tls == nil {
+		return net.ErrClosed
+	}
+	h.tls.SetResume(resume)
+	return nil
+}
+
+// mayResume decides on the chain as if the client had sent it now. It is crypto/tls's checkForResumption.
+func (h *handshake) mayResume(packed []byte) bool {
+	c := h.c
 	auth := c.ctx.config.ClientAuth
 	if len(packed) == 0 {
 		if auth == tls.RequireAnyClientCert || auth == tls.RequireAndVerifyClientCert {
 			return false
 		}
-		c.hs.offered = &storedSession{}
+		h.offered = &storedSession{}
 		return true
 	}
 	certs, chains, refused := c.decide(packed)
 	if refused != nil || c.ctx.time().After(certs[0].NotAfter) {
 		return false
 	}
-	c.hs.offered = &storedSession{certs: certs, chains: chains}
+	h.offered = &storedSession{certs: certs, chains: chains}
 	return true
 }
 

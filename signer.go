@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"net"
 
 	"github.com/ossl-go/ossl/internal/libssl"
 )
@@ -18,20 +19,40 @@ func newSignerCredential(chain [][]byte, signer crypto.Signer, sigalgs string, s
 	return cred, err
 }
 
-// SignFailed is called from inside libssl, which then fails with internal_error. The text and the alert that become of it are
-// crypto/tls's.
-func (r *verifierRef) SignFailed(err error, panicked any) {
-	if r.conn == nil {
-		return
+// answerSign has a certificate's crypto.Signer sign, on this goroutine, unless there is nobody any more to sign for.
+func (h *handshake) answerSign() error {
+	c := h.c
+	if err := h.ended(); err != nil {
+		return err
 	}
-	h := r.conn.hs
-	h.panicked = panicked
+	c.mu.Lock()
+	if c.tls == nil {
+		c.unlock()
+		return net.ErrClosed
+	}
+	request := h.tls.SignRequest()
+	c.unlock()
+	signature, err := request.Sign()
+	if err != nil {
+		h.refused = h.signFailed(err)
+	}
+	c.mu.Lock()
+	defer c.unlock()
+	if c.tls == nil {
+		return net.ErrClosed
+	}
+	h.tls.SetSignature(signature)
+	return nil
+}
+
+// signFailed returns crypto/tls's error and alert for a failure to sign. libssl, which fails for want of a signature, knows neither.
+func (h *handshake) signFailed(err error) *refusal {
 	switch {
-	case h.version() >= tls.VersionTLS13:
-		h.refused = &refusal{fmt.Errorf("tls: failed to sign handshake: %w", err), alertInternalError}
-	case r.conn.isClient:
-		h.refused = &refusal{err, alertInternalError}
+	case h.version >= tls.VersionTLS13:
+		return &refusal{fmt.Errorf("tls: failed to sign handshake: %w", err), alertInternalError}
+	case h.c.isClient:
+		return &refusal{err, alertInternalError}
 	default:
-		h.refused = &refusal{fmt.Errorf("tls: failed to sign ECDHE parameters: %w", err), alertHandshakeFailure}
+		return &refusal{fmt.Errorf("tls: failed to sign ECDHE parameters: %w", err), alertHandshakeFailure}
 	}
 }

@@ -3,6 +3,7 @@ package ossl
 import (
 	"net"
 	"os"
+	"sync/atomic"
 	"time"
 
 	"github.com/ossl-go/ossl/internal/libssl"
@@ -86,11 +87,11 @@ func (c *Conn) moved() {
 	}
 }
 
-// noteWriteDeadline remembers the write deadline for awaitRead.
-func (c *Conn) noteWriteDeadline(t time.Time) {
+// noteDeadline remembers a deadline for what waits outside of the network.
+func noteDeadline(deadline *atomic.Int64, t time.Time) {
 	if t.IsZero() {
-		c.writeDeadline.Store(0)
+		deadline.Store(0)
 		return
 	}
-	c.writeDeadline.Store(t.UnixNano())
+	deadline.Store(t.UnixNano())
 }

@@ -10,6 +10,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"net"
 
 	"github.com/ossl-go/ossl/internal/libssl"
 )
@@ -58,16 +59,17 @@ func splitChain(packed []byte) ([][]byte, bool) {
 
 // verifyChain decides on the chain that the peer sent, packed; the client's is empty if the server's wish for one was not met.
 // It is crypto/tls's verifyServerCertificate and processCertsFromClient, less VerifyConnection.
-func (c *Conn) verifyChain(packed []byte) *refusal {
+func (h *handshake) verifyChain(packed []byte) *refusal {
+	c := h.c
 	config := c.ctx.config
-	c.hs.chainDecided = true
+	h.chainDecided = true
 	if len(packed) == 0 {
 		if c.isClient {
 			return &refusal{errors.New("tls: received empty certificates message"), alertDecodeError}
 		}
 		if config.ClientAuth == tls.RequireAnyClientCert || config.ClientAuth == tls.RequireAndVerifyClientCert {
 			alert := uint8(alertCertificateRequired)
-			if c.hs.version() < tls.VersionTLS13 {
+			if h.version < tls.VersionTLS13 {
 				alert = alertHandshakeFailure
 			}
 			return &refusal{errors.New("tls: client didn't provide a certificate"), alert}
@@ -199,14 +201,21 @@ func (c *Conn) verifiesConnection() bool {
 
 // verifyConnection asks the configuration's VerifyConnection, and the connection's own, once a handshake, with what is known by
 // then.
-func (c *Conn) verifyConnection() *refusal {
-	if !c.verifiesConnection() || c.hs.connectionVerified {
+func (h *handshake) verifyConnection() *refusal {
+	c := h.c
+	if !c.verifiesConnection() || h.connectionVerified {
 		return nil
 	}
-	c.hs.connectionVerified = true
-	facts := c.hs.facts
-	if !c.hs.done {
-		facts = c.hs.tls.Facts()
+	h.connectionVerified = true
+	facts := h.facts
+	if !h.done {
+		c.mu.Lock()
+		if c.tls == nil {
+			c.unlock()
+			return &refusal{net.ErrClosed, alertInternalError}
+		}
+		facts = h.tls.Facts()
+		c.unlock()
 	}
 	c.fillState(facts)
 	if verify := c.ctx.config.VerifyConnection; verify != nil {
@@ -220,25 +229,4 @@ func (c *Conn) verifyConnection() *refusal {
 		}
 	}
 	return nil
-}
-
-// verifyBeneath decides from inside libssl where it can't pause: a server on a client's chain, either on 1.1.1.
-// In TLS 1.2 a client verifies the connection as a whole later, when the OCSP response is there.
-func (c *Conn) verifyBeneath(packed []byte) (verdict libssl.Verdict) {
-	defer func() {
-		if p := recover(); p != nil {
-			c.hs.panicked = p
-			c.hs.refused = &refusal{fmt.Errorf("ossl: panic while verifying: %v", p), alertInternalError}
-			verdict = libssl.VerdictInternal
-		}
-	}()
-	r := c.verifyChain(packed)
-	if r == nil && (!c.isClient || c.hs.version() >= tls.VersionTLS13) {
-		r = c.verifyConnection()
-	}
-	if r != nil {
-		c.hs.refused = r
-		return r.verdict()
-	}
-	return libssl.VerdictOK
 }

@@ -1,6 +1,6 @@
 /*
- * What libssl calls: the window BIO and the callbacks of a handshake. Where libssl can pause, a callback pauses and the crossing
- * returns to Go; Go is called from here in one place only, for verification where there is no pause.
+ * What libssl calls: the window BIO and the callbacks of a handshake. Where a decision is Go's, a callback pauses and the crossing
+ * returns to Go: libssl itself pauses where it can, and elsewhere the coroutine does that the step runs in (ask_go).
  */
 
 #include "private.h"
@@ -136,13 +136,11 @@ static void note_server_hello(conn *c, const uint8_t *p, size_t len)
 	}
 }
 
-static int32_t ask_go(conn *c, const uint8_t *chain, size_t len)
+/* Asks Go for its verdict on a chain, and returns it. */
+static int32_t verdict_of(conn *c, const uint8_t *chain, size_t len)
 {
-	occupation o = ossl_set_aside();
-	int32_t verdict = osslGoVerify(c->go, chain, len);
-
-	ossl_put_back(o);
-	return verdict;
+	c->pub.verdict = OSSL_VERDICT_NONE;
+	return ask_go(c, OSSL_NEED_VERIFY, chain, len) ? c->pub.verdict : OSSL_VERDICT_NONE;
 }
 
 /* SSL_CTX_set_msg_callback(3): messages whole, in both directions. */
@@ -172,10 +170,9 @@ static void on_message(int write_p, int version, int content_type, const void *d
 	case OSSL_SSL3_MT_CERTIFICATE:
 		/* No chain, so on_verify will not be asked; the connection as a whole still is to be verified. A refusal makes libssl
 		 * require what is missing: certificate_required, or handshake_failure in TLS 1.2. */
-		if (!c->server || write_p || len > EMPTY_CERTIFICATE || !c->calls_go || !c->go)
+		if (!c->server || write_p || len > EMPTY_CERTIFICATE || !c->may_ask)
 			break;
-		c->pub.version = ossl_fn.SSL_version(ssl);
-		if (ask_go(c, NULL, 0) != OSSL_VERDICT_OK)
+		if (verdict_of(c, NULL, 0) != OSSL_VERDICT_OK)
 			ossl_fn.SSL_set_verify(ssl, OSSL_SSL_VERIFY_PEER | OSSL_SSL_VERIFY_FAIL_IF_NO_PEER_CERT, NULL);
 		break;
 	case OSSL_SSL3_MT_SERVER_KEY_EXCHANGE: /* RFC 8422, section 5.4: named_curve(3), group */
@@ -315,9 +312,9 @@ static int on_verify(X509_STORE_CTX *store, void *arg)
 			c->verify = ASK_WAITING;
 			return 1;
 		}
-		if (!c->calls_go || !c->go)
+		if (!c->may_ask)
 			goto internal;
-		c->pub.verdict = ask_go(c, c->message.data, c->message.len);
+		c->pub.verdict = verdict_of(c, c->message.data, c->message.len);
 	}
 	c->verify = ASK_ANSWERED;
 	if (c->pub.verdict == OSSL_VERDICT_OK || c->refused) { /* refused: conn.c ends the handshake */

@@ -13,7 +13,6 @@ package libssl
 #cgo nocallback ossl_conn_start
 #cgo noescape ossl_conn_handshake
 #cgo nocallback ossl_conn_handshake
-#cgo noescape ossl_conn_handshake_go
 #cgo noescape ossl_conn_facts
 #cgo nocallback ossl_conn_facts
 #cgo noescape ossl_conn_read
@@ -58,7 +57,6 @@ import (
 	"encoding/binary"
 	"math"
 	"runtime"
-	"runtime/cgo"
 	"time"
 	"unsafe"
 )
@@ -246,7 +244,7 @@ func (c *Context) SecurityLevel() int {
 // Credential is a certificate chain with its key, ready for use by any number of connections.
 type Credential struct {
 	p        *C.ossl_cred
-	callsGo  bool
+	asksGo   bool
 	provider string // of the key, if it was loaded by URI
 }
 
@@ -271,43 +269,40 @@ func ownCredential(c *Credential) *Credential {
 	return c
 }
 
-// CallsGo reports whether signing with the credential calls into Go, so that handshakes must allow it.
-func (c *Credential) CallsGo() bool { return c.callsGo }
+// AsksGo reports whether handshakes ask Go to sign for the credential, so that their connections must come from
+// [Context.NewAskingConn].
+func (c *Credential) AsksGo() bool { return c.asksGo }
 
-// MayBlock reports whether signing with the credential may take long: it calls Go, or the key is of a provider that is not
-// OpenSSL's own.
-func (c *Credential) MayBlock() bool { return c.callsGo || !IsOwnProvider(c.provider) }
+// MayBlock reports whether libssl may take long to sign with the credential, since its key is of a provider that is not OpenSSL's
+// own.
+func (c *Credential) MayBlock() bool { return !IsOwnProvider(c.provider) }
 
 // Conn is one connection: an SSL between two windows. Its methods must not be called at the same time.
 type Conn struct {
 	p         *C.ossl_conn
 	traffic   *C.ossl_traffic // p, once it was taken over
-	handle    cgo.Handle
-	callsGo   bool
 	crossings uint64      // but those of opens: the sides are used at the same time
 	opens     uint64      // of Open and UpdateRead
 	ctx       *Context    // kept for the signer of its credential
 	cred      *Credential // the connection's own, kept for its signer
 }
 
-// NewConn makes a connection whose handshake may call verifier, and signers of credentials. A client offers session, if there is
-// one, to be resumed.
-func (c *Context) NewConn(server bool, serverName string, session []byte, verifier Verifier) (*Conn, error) {
+// NewAskingConn makes a connection whose steps may end with any question: NeedSign and NeedResume, and NeedVerify where libssl
+// itself can't pause for it. A client offers session, if there is one, to be resumed.
+func (c *Context) NewAskingConn(server bool, serverName string, session []byte) (*Conn, error) {
 	name := cString(serverName)
 	defer C.free(unsafe.Pointer(name))
-	conn := &Conn{callsGo: true, handle: cgo.NewHandle(verifier), crossings: 1, ctx: c}
+	conn := &Conn{crossings: 1, ctx: c}
 	var errs [errorSlots]C.ulong
-	conn.p = C.ossl_conn_new(c.p, C.int(flag(server)), name, bytePtr(session), C.size_t(len(session)),
-		C.uintptr_t(conn.handle), &errs[0])
+	conn.p = C.ossl_conn_new(c.p, C.int(flag(server)), name, bytePtr(session), C.size_t(len(session)), 1, &errs[0])
 	runtime.KeepAlive(c)
 	if conn.p == nil {
-		conn.handle.Delete()
 		return nil, &Error{Op: "new connection", Codes: codes(&errs)}
 	}
 	return conn, nil
 }
 
-// Start makes a connection whose handshake never calls Go, and takes its first step.
+// Start makes a connection whose steps end with questions that libssl itself pauses for only, and takes its first step.
 func (c *Context) Start(server bool, serverName string, session, in, out []byte) (*Conn, Step, error) {
 	name := cString(serverName)
 	defer C.free(unsafe.Pointer(name))
@@ -326,12 +321,7 @@ func (c *Context) Start(server bool, serverName string, session, in, out []byte)
 func (c *Conn) Handshake(in, out []byte, facts *Facts) Step {
 	c.crossings++
 	var f C.ossl_facts
-	var step Step
-	if c.callsGo {
-		step = stepOf(C.ossl_conn_handshake_go(c.p, bytePtr(in), C.size_t(len(in)), bytePtr(out), C.size_t(len(out)), &f))
-	} else {
-		step = stepOf(C.ossl_conn_handshake(c.p, bytePtr(in), C.size_t(len(in)), bytePtr(out), C.size_t(len(out)), &f))
-	}
+	step := stepOf(C.ossl_conn_handshake(c.p, bytePtr(in), C.size_t(len(in)), bytePtr(out), C.size_t(len(out)), &f))
 	if step.Status == Done {
 		*facts = factsOf(&f)
 		if facts.TakenOver {
@@ -380,10 +370,6 @@ func (c *Conn) FreeSide(side Side, notify bool, out []byte) Step {
 	step := stepOf(C.ossl_conn_free(c.p, C.int(side), C.int(flag(notify)), bytePtr(out), C.size_t(len(out))))
 	calls := uint64(1)
 	if side&WriteSide != 0 {
-		if c.handle != 0 {
-			c.handle.Delete()
-			c.handle = 0
-		}
 		calls += c.crossings
 	}
 	if side&ReadSide != 0 {
@@ -461,8 +447,11 @@ func (c *Conn) Skip(side Side, seq uint64) bool {
 	return C.ossl_conn_skip(c.p, C.int(side>>1), C.uint64_t(seq)) == 1
 }
 
-// Occupied reports whether this thread is in a handshake, as far as keys and secrets are concerned, for tests. While Go is called
-// it is not.
+// PausesHoldThreads reports whether a handshake that has asked Go holds a thread until it has the answer: on systems other than
+// Linux, and on processors other than amd64 and arm64.
+func PausesHoldThreads() bool { return C.ossl_pauses_hold_threads() == 1 }
+
+// Occupied reports whether this thread is in a handshake, as far as keys and secrets are concerned, for tests.
 func Occupied() bool { return C.ossl_occupied() == 1 }
 
 // OfSecrets makes an established connection of TLS 1.3 traffic secrets, for tests; a nil secret is a side that can't be used.
@@ -503,8 +492,8 @@ func (c *Conn) UseCredential(cred *Credential) error {
 	return nil
 }
 
-// Message returns what a pause is about: a ClientHello, a CertificateRequest (both whole messages with their header) or the
-// peer's chain, each certificate behind its length in 4 bytes. It is valid until the next call on the connection.
+// Message returns what a pause is about: a ClientHello, a CertificateRequest (both whole messages with their header), a chain of
+// certificates, each behind its length in 4 bytes, or what is to be signed. It is valid until the next call on the connection.
 func (c *Conn) Message() []byte { return borrowed(c.p.message, c.p.message_len) }
 
 // Spill returns output that had no window. It is valid until the next call on the connection.
@@ -521,7 +510,7 @@ func (c *Conn) Lookup() []byte {
 	return borrowed(c.p.lookup, c.p.lookup_len)
 }
 
-// OfferSession answers Lookup. Whether the session is resumed is for libssl, and for [Verifier.Resume], to decide.
+// OfferSession answers Lookup. Whether the session is resumed is for libssl, and for the answer to NeedResume, to decide.
 func (c *Conn) OfferSession(der []byte) {
 	c.crossings++
 	C.ossl_conn_offer_session(c.p, bytePtr(der), C.size_t(len(der)))
@@ -560,8 +549,14 @@ func (c *Conn) Resumed() bool { return c.p.resumed == 1 }
 // ExtendedMasterSecret reports whether the ServerHello agrees to it: RFC 7627.
 func (c *Conn) ExtendedMasterSecret() bool { return c.p.extended_master_secret == 1 }
 
+// Paused reports whether the last step has asked Go in its middle.
+func (c *Conn) Paused() bool { return c.p.paused == 1 }
+
 // SetVerdict answers NeedVerify.
 func (c *Conn) SetVerdict(v Verdict) { c.p.verdict = C.int32_t(v) }
+
+// SetResume answers NeedResume.
+func (c *Conn) SetResume(resume bool) { c.p.answer = C.size_t(flag(resume)) }
 
 // Refuse answers a pause for verification with a refusal. A TLS 1.3 client whose records are to be taken over seals the alert;
 // otherwise libssl sends the verdict's.

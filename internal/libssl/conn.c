@@ -49,8 +49,8 @@ static ossl_step end(conn *c, ossl_step step)
 	c->pub.keylog_len = c->keylog.len;
 	c->pub.sessions = c->sessions.data;
 	c->pub.sessions_len = c->sessions.len;
-	c->pub.message = step.status == OSSL_NEED_CERT ? c->request.data : c->message.data;
-	c->pub.message_len = step.status == OSSL_NEED_CERT ? c->request.len : c->message.len;
+	c->pub.message = step.status == OSSL_NEED_CERT ? c->request.data : c->question ? c->asked : c->message.data;
+	c->pub.message_len = step.status == OSSL_NEED_CERT ? c->request.len : c->question ? c->asked_len : c->message.len;
 	c->in = NULL;
 	c->in_len = c->in_pos = 0;
 	c->out = NULL;
@@ -127,7 +127,7 @@ static int limit_signatures(conn *c, const ossl_cred *cred)
 }
 
 ossl_conn *ossl_conn_new(ossl_ctx *ctx, int server, const char *server_name, const uint8_t *session, size_t session_len,
-	uintptr_t go, unsigned long *errors)
+	int may_ask, unsigned long *errors)
 {
 	conn *c = calloc(1, sizeof *c);
 	BIO *bio;
@@ -140,7 +140,7 @@ ossl_conn *ossl_conn_new(ossl_ctx *ctx, int server, const char *server_name, con
 	c->pub.refusal = -1;
 	c->server = server != 0;
 	c->sides = OSSL_READ | OSSL_WRITE;
-	c->go = go;
+	c->may_ask = may_ask != 0;
 	c->ctx = ctx;
 	__atomic_add_fetch(&ctx->refs, 1, __ATOMIC_RELAXED);
 	c->ssl = ossl_fn.SSL_new(ctx->ssl);
@@ -269,23 +269,57 @@ static ossl_step refuse(conn *c)
 	return step;
 }
 
-static ossl_step handshake(conn *c, const uint8_t *in, size_t in_len, uint8_t *out, size_t out_cap, ossl_facts *facts)
+_Thread_local conn *ossl_asking;
+
+/* Makes this thread the one that is in the connection's handshake, or, with 0, in none. */
+static void occupy(conn *c, int inside)
+{
+	ossl_asking = inside && c->may_ask ? c : NULL;
+	schedule_observe(inside && c->ctx->observes ? c : NULL);
+}
+
+int ossl_occupied(void)
+{
+	conn *observed = schedule_observe(NULL);
+
+	schedule_observe(observed);
+	return ossl_asking || observed;
+}
+
+int ossl_pauses_hold_threads(void) { return coroutine_holds_thread(); }
+
+int ask_go(conn *c, int32_t question, const uint8_t *data, size_t len)
+{
+	if (!c->step_under_way || c->abandoned)
+		return 0;
+	c->pub.version = ossl_fn.SSL_version(c->ssl);
+	c->pub.resumed = ossl_fn.SSL_session_reused(c->ssl) == 1;
+	c->pub.answer = 0;
+	c->question = question;
+	c->asked = data;
+	c->asked_len = len;
+	occupy(c, 0);
+	coroutine_pause(c->step_under_way);
+	occupy(c, 1);
+	c->question = 0;
+	return !c->abandoned;
+}
+
+/* A step from SSL_do_handshake on. */
+static ossl_step handshake_step(conn *c, ossl_facts *facts)
 {
 	ossl_step step = {.status = OSSL_DONE};
-	conn *observer;
 	int ret;
 
-	begin(c, in, in_len, out, out_cap);
-	if (c->failed) {
-		step.status = OSSL_FATAL;
-		return end(c, step);
-	}
-	refuse_begin(c);
-	observer = schedule_observe(c->ctx->observes ? c : NULL);
+	occupy(c, 1);
 	ret = ossl_fn.SSL_do_handshake(c->ssl);
-	schedule_observe(observer);
+	occupy(c, 0);
+	if (c->abandoned)
+		return step;
+	if (c->may_ask) /* of the call that ends the step, which may be another one than began it */
+		facts = c->facts_to;
 	if (c->refused)
-		return end(c, refuse(c));
+		return refuse(c);
 	if (ret != 1)
 		step.status = status_of(c, ret);
 	c->pub.version = ossl_fn.SSL_version(c->ssl);
@@ -312,28 +346,66 @@ static ossl_step handshake(conn *c, const uint8_t *in, size_t in_len, uint8_t *o
 		if (!c->ssl || !c->pub.resumed) /* else it may be refused yet, until the next call: ossl_conn_refuse */
 			takeover_forget_handshake(c);
 	}
-	return end(c, step);
+	return step;
+}
+
+static void step_in_coroutine(void *arg)
+{
+	conn *c = arg;
+
+	c->step = handshake_step(c, NULL);
+}
+
+/* Begins a step that may ask Go, or goes on with one that has asked. */
+static ossl_step resume_step(conn *c)
+{
+	ossl_step paused = {.status = OSSL_FATAL};
+
+	if (!c->step_under_way)
+		c->step_under_way = coroutine_new(step_in_coroutine, c);
+	if (!c->step_under_way) {
+		c->failed = 1;
+		return paused;
+	}
+	if (coroutine_resume(c->step_under_way)) {
+		paused.status = c->question;
+		c->pub.paused = 1;
+		return paused;
+	}
+	coroutine_free(c->step_under_way);
+	c->step_under_way = NULL;
+	c->pub.paused = 0;
+	return c->step;
+}
+
+/* Ends a step that has asked Go and will get no answer. */
+static void abandon_step(conn *c)
+{
+	c->abandoned = 1;
+	coroutine_resume(c->step_under_way); /* libssl fails, and gives back what it held */
+	coroutine_free(c->step_under_way);
+	c->step_under_way = NULL;
+}
+
+static ossl_step handshake(conn *c, const uint8_t *in, size_t in_len, uint8_t *out, size_t out_cap, ossl_facts *facts)
+{
+	ossl_step failed = {.status = OSSL_FATAL};
+
+	begin(c, in, in_len, out, out_cap);
+	if (c->failed)
+		return end(c, failed);
+	if (!c->step_under_way)
+		refuse_begin(c);
+	if (!c->may_ask)
+		return end(c, handshake_step(c, facts));
+	c->facts_to = facts;
+	return end(c, resume_step(c));
 }
 
 ossl_step ossl_conn_handshake(ossl_conn *pub, const uint8_t *in, size_t in_len, uint8_t *out, size_t out_cap,
 	ossl_facts *facts)
 {
 	return handshake(of(pub), in, in_len, out, out_cap, facts);
-}
-
-ossl_step ossl_conn_handshake_go(ossl_conn *pub, const uint8_t *in, size_t in_len, uint8_t *out, size_t out_cap,
-	ossl_facts *facts)
-{
-	conn *c = of(pub), *outer;
-	ossl_step step;
-
-	outer = ossl_signing_for; /* a signer may itself be using a connection */
-	ossl_signing_for = c;
-	c->calls_go = 1;
-	step = handshake(c, in, in_len, out, out_cap, facts);
-	c->calls_go = 0;
-	ossl_signing_for = outer;
-	return step;
 }
 
 ossl_step ossl_conn_refuse(ossl_conn *pub, uint8_t alert, uint8_t *out, size_t out_cap)
@@ -535,6 +607,8 @@ ossl_step ossl_conn_free(ossl_conn *pub, int sides, int notify, uint8_t *out, si
 	conn *c = of(pub);
 	ossl_step step = {.status = OSSL_DONE};
 
+	if (c->step_under_way)
+		abandon_step(c);
 	if (c->ssl) {
 		begin(c, NULL, 0, out, out_cap);
 		if (notify)

@@ -77,12 +77,14 @@ const (
 	WantRead                 // more input is needed
 	WantWrite                // the output window is full
 	NeedHello                // Message is a ClientHello: choose, then step again
-	NeedVerify               // Message is the peer's chain: SetVerdict, then step again
+	NeedVerify               // Message is the peer's chain, empty if a client sent none: SetVerdict, then step again
 	NeedCert                 // Message is a CertificateRequest: UseCredential, then step again
 	Closed                   // the peer's close_notify was read
 	Fatal                    // failed for good
 	Record                   // a record was opened that is for the caller to look at
 	NeedUpdate               // the sending key is used up
+	NeedResume               // Message is the chain in a session that a client offers: SetResume, then step again
+	NeedSign                 // SignRequest says what is to be signed: SetSignature, then step again
 )
 
 // Step is what one call on a connection did.
@@ -191,16 +193,6 @@ type ContextConfig struct {
 	ALPNByClient           bool     // servers choose by the client's order
 	ClientCAs              [][]byte // DER names
 	Credential             *Credential
-}
-
-// A Verifier decides on a peer's chain where libssl can't pause for it: on servers, and everywhere on 1.1.1.
-// It is called on the thread that is inside libssl.
-type Verifier interface {
-	// VerifyChain gets the chain as Message gives it and must not keep it. It is empty if a client that was asked sent none.
-	VerifyChain(chain []byte) Verdict
-	// Resume reports whether a session may be resumed on a server that asks for certificates. chain is what the client sent when the
-	// session was made, in the same form.
-	Resume(chain []byte) bool
 }
 
 // A Session is one that a connection has made, in libssl's encoding.

@@ -44,6 +44,9 @@ func NewRoots(bool, [][]byte) (*Roots, error) { return nil, ErrUnavailable }
 // Verify returns ErrUnavailable.
 func (r *Roots) Verify([]byte, *VerifyQuery) ([]byte, error) { return nil, ErrUnavailable }
 
+// PausesHoldThreads reports whether a handshake that has asked Go holds a thread.
+func PausesHoldThreads() bool { return false }
+
 // HasGroup reports whether the library has a key exchange group.
 func HasGroup(string, bool) bool { return false }
 
@@ -72,16 +75,16 @@ func NewCredential(bool, [][]byte, []byte, string, []byte, []byte) (*Credential,
 
 // The methods exist so that callers compile.
 
-func (c *Context) HasCipher(uint16) bool                                 { return false }
-func (c *Context) SecurityLevel() int                                    { return 0 }
-func (c *Context) NoTickets() bool                                       { return false }
-func (c *Context) NewConn(bool, string, []byte, Verifier) (*Conn, error) { return nil, ErrUnavailable }
-func (c *Context) SetTicketKeys([]TicketKey) bool                        { return false }
+func (c *Context) HasCipher(uint16) bool                             { return false }
+func (c *Context) SecurityLevel() int                                { return 0 }
+func (c *Context) NoTickets() bool                                   { return false }
+func (c *Context) NewAskingConn(bool, string, []byte) (*Conn, error) { return nil, ErrUnavailable }
+func (c *Context) SetTicketKeys([]TicketKey) bool                    { return false }
 func (c *Context) Start(bool, string, []byte, []byte, []byte) (*Conn, Step, error) {
 	return nil, Step{}, ErrUnavailable
 }
 func (c *Context) OfSecrets(uint16, []byte, []byte) (*Conn, error) { return nil, ErrUnavailable }
-func (c *Credential) CallsGo() bool                                { return false }
+func (c *Credential) AsksGo() bool                                 { return false }
 func (c *Credential) MayBlock() bool                               { return false }
 func (c *Conn) Handshake([]byte, []byte, *Facts) Step              { return Step{Status: Fatal} }
 func (c *Conn) Read([]byte, []byte) Step                           { return Step{Status: Fatal} }
@@ -110,7 +113,11 @@ func (c *Conn) Sessions() []Session                                { return nil 
 func (c *Conn) SingleUse() bool                                    { return false }
 func (c *Conn) Resumed() bool                                      { return false }
 func (c *Conn) ExtendedMasterSecret() bool                         { return false }
+func (c *Conn) Paused() bool                                       { return false }
 func (c *Conn) SetVerdict(Verdict)                                 {}
+func (c *Conn) SetResume(bool)                                     {}
+func (c *Conn) SignRequest() *SignRequest                          { return nil }
+func (c *Conn) SetSignature([]byte)                                {}
 func (c *Conn) Refuse(Verdict, uint8)                              {}
 func (c *Conn) RefuseFlight(uint8, []byte) Step                    { return Step{Status: Fatal} }
 func (c *Conn) RefuseHello(uint8)                                  {}

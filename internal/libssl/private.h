@@ -2,6 +2,7 @@
 #ifndef OSSL_PRIVATE_H
 #define OSSL_PRIVATE_H
 
+#include "coroutine.h"
 #include "shim.h"
 #include "table.h"
 #include "traffic.h"
@@ -59,7 +60,14 @@ typedef struct {
 	SSL *ssl;
 	ossl_ctx *ctx;
 	ossl_cred *cred; /* this connection's own, nullable */
-	uintptr_t go;
+	/* Of a connection that may have to ask Go in the middle of a step. */
+	coroutine *step_under_way; /* NULL between steps */
+	ossl_step step;            /* its result */
+	ossl_facts *facts_to;
+	const uint8_t *asked; /* what a question is about, borrowed from libssl */
+	size_t asked_len;
+	int32_t question; /* while it is paused: OSSL_NEED_… */
+	uint8_t may_ask, abandoned;
 	/* Windows of the call under way. */
 	const uint8_t *in;
 	size_t in_len, in_pos;
@@ -69,7 +77,7 @@ typedef struct {
 	bytes message; /* the ClientHello, then the peer's chain */
 	bytes request; /* the CertificateRequest */
 	bytes facts;   /* a server's: what the second ClientHello must have of the first */
-	uint8_t server, started, handshake_done, calls_go, hello, verify, cert, failed, notified;
+	uint8_t server, started, handshake_done, hello, verify, cert, failed, notified;
 	uint8_t hello_retry, refused;
 	uint16_t group;
 	/* Sessions. */
@@ -132,17 +140,12 @@ OPENSSL_STACK *section_of(const CONF *conf, const char *name);
 /* What a line of a provider's section asks for: libcrypto passes over what is before a dot. Borrow, a part of name. */
 const char *module_command(const char *name);
 
-/* The connection whose handshake this thread is in and which may call Go, or NULL: what keys in Go look at before they sign. */
-extern _Thread_local conn *ossl_signing_for;
+/* The connection whose handshake this thread is in and which may ask Go, or NULL: what keys in Go look at before they sign. */
+extern _Thread_local conn *ossl_asking;
 
-/* What this thread does for connections. */
-typedef struct {
-	conn *signing, *observed;
-} occupation;
-/* Sets it aside while Go is called from within libssl, to be put back: until then the thread runs the user's code, which may
- * cross with connections of its own, or end the goroutine (runtime.Goexit) and never be back. */
-occupation ossl_set_aside(void);
-void ossl_put_back(occupation o);
+/* Pauses a step of the handshake with a question for Go, OSSL_NEED_…, about data, and returns when the next step brings the
+ * answer. Returns 1, or 0 if there will be none: the connection can't ask, or is being freed. data: borrow. */
+int ask_go(conn *c, int32_t question, const uint8_t *data, size_t len);
 
 static inline conn *conn_of(const SSL *ssl) { return ossl_fn.SSL_get_ex_data(ssl, 0); }
 
@@ -210,11 +213,5 @@ ossl_cred *cred_of(OSSL_LIB_CTX *lib, const uint8_t *chain, size_t chain_len, co
 
 /* Moves the thread's error queue into errors, 0-terminated if there is room. */
 void ossl_drain_errors(unsigned long *errors);
-
-/* Calls into Go: callbacks.go. chain is borrowed. The answer is OSSL_VERDICT_OK or an X509_V_ERR. */
-extern int32_t osslGoVerify(uintptr_t go, const uint8_t *chain, size_t chain_len);
-
-/* Whether a session may be resumed that was made with this chain of the client's, or with none. The answer is 1 or 0. */
-extern int32_t osslGoResume(uintptr_t go, const uint8_t *chain, size_t chain_len);
 
 #endif

@@ -218,15 +218,6 @@ static int fits(conn *c, const SSL_SESSION *s)
 	return 0;
 }
 
-static int ask_go(conn *c, const uint8_t *chain, size_t len)
-{
-	occupation o = ossl_set_aside();
-	int resume = osslGoResume(c->go, chain, len) == 1;
-
-	ossl_put_back(o);
-	return resume;
-}
-
 /* Whether this connection may resume a session: it is bound to the same, and Go agrees to the client's certificates. */
 static int acceptable(conn *c, SSL_SESSION *s)
 {
@@ -239,7 +230,7 @@ static int acceptable(conn *c, SSL_SESSION *s)
 		return 0;
 	data = (const uint8_t *)appdata + BINDING + 2;
 	len -= BINDING + 2;
-	if (c->ctx->client_auth == OSSL_SSL_VERIFY_NONE ? len > 0 : !c->calls_go || !c->go || !ask_go(c, data, len))
+	if (c->ctx->client_auth == OSSL_SSL_VERIFY_NONE ? len > 0 : !ask_go(c, OSSL_NEED_RESUME, data, len) || c->pub.answer != 1)
 		return 0;
 	session_chain(c, data, len); /* for the next ticket, if this session is resumed */
 	c->chain_offered = 1;

@@ -18,12 +18,14 @@ enum {
 	OSSL_WANT_READ = 1,  /* more input is needed */
 	OSSL_WANT_WRITE = 2, /* the output window is full: send it and call again */
 	OSSL_NEED_HELLO = 3, /* a server has the ClientHello (message): choose credential or alert, then call again */
-	OSSL_NEED_VERIFY = 4, /* the peer's chain (message) is to be verified: set verdict, then call again */
+	OSSL_NEED_VERIFY = 4, /* the peer's chain (message, empty if a client sent none) is to be verified: set verdict, call again */
 	OSSL_NEED_CERT = 5,  /* a server asks for a certificate (message): choose a credential or none, then call again */
 	OSSL_CLOSED = 6,     /* the peer's close_notify was read */
 	OSSL_FATAL = 7,      /* failed for good: errors[], alert_in, alert_out tell why */
 	OSSL_RECORD = 8,     /* a record was opened that is for the caller to look at */
 	OSSL_NEED_UPDATE = 9, /* the sending key has sealed as much as it may: update it, then call again */
+	OSSL_NEED_RESUME = 10, /* may a session that was made with this chain (message) of the client's be resumed: set answer */
+	OSSL_NEED_SIGN = 11, /* message is to be signed by signer: fill signature, set answer to its length, then call again */
 };
 
 /* The directions of a connection that libssl has been relieved of. */
@@ -84,7 +86,14 @@ typedef struct {
 	size_t sessions_len;
 	int32_t resumed; /* 1 once it is agreed that a session is resumed */
 	int32_t extended_master_secret; /* 1 if the ServerHello has that extension: RFC 7627 */
+	int32_t paused; /* 1 if the step asks in its middle, where libssl itself can't pause */
+	/* At OSSL_NEED_SIGN: how to sign, as signer.h numbers it, and where the signature goes. */
+	uintptr_t signer;
+	int32_t sign_algorithm, sign_hash, sign_form;
+	uint8_t *signature;
+	size_t signature_cap;
 	/* In: answers to a pause, read by the next call. */
+	size_t answer;       /* to OSSL_NEED_RESUME, 1 or 0, and OSSL_NEED_SIGN, 0 for a failure */
 	int32_t verdict;     /* OSSL_VERDICT_… or an X509_V_ERR */
 	int32_t refusal;     /* the alert for a verdict that is not OSSL_VERDICT_OK, -1 for the verdict's own */
 	int32_t hello_alert; /* >= 0: refuse the ClientHello with this alert */
@@ -215,7 +224,7 @@ int ossl_has_group(const char *name, int fips);
 ossl_cred *ossl_cred_new(int fips, const uint8_t *chain, size_t chain_len, const uint8_t *key, size_t key_len,
 	const char *sigalgs, const uint8_t *staple, size_t staple_len, const uint8_t *scts, size_t scts_len, unsigned long *errors);
 
-/* The same for a key that only Go can use: sign calls ossl_go_sign with the credential's handle on 3.0 and later. */
+/* The same for a key that only Go can use. signer: Go's name for it, which OSSL_NEED_SIGN tells. */
 ossl_cred *ossl_cred_new_signer(const uint8_t *chain, size_t chain_len, uintptr_t signer, const char *sigalgs,
 	const uint8_t *staple, size_t staple_len, const uint8_t *scts, size_t scts_len, unsigned long *errors);
 
@@ -227,9 +236,9 @@ void ossl_cred_free(ossl_cred *cred);
 int ossl_ctx_set_ticket_keys(ossl_ctx *ctx, const ossl_ticket_key *keys, size_t n);
 
 /* Makes a connection. server: 1 or 0; server_name: nullable, the name a client sends; session: a client's, DER, to be resumed if
- * the server agrees; go: handle for callbacks or 0. Returns give (ossl_conn_free) or NULL with errors. SSL_new(3). */
+ * the server agrees; may_ask: 1 or 0, whether steps may end with questions for Go that libssl can't pause for itself. Returns give (ossl_conn_free) or NULL with errors. SSL_new(3). */
 ossl_conn *ossl_conn_new(ossl_ctx *ctx, int server, const char *server_name, const uint8_t *session, size_t session_len,
-	uintptr_t go, unsigned long *errors);
+	int may_ask, unsigned long *errors);
 
 /* Makes a connection and takes the first step of its handshake. conn: set to give, or NULL with errors. */
 ossl_step ossl_conn_start(ossl_ctx *ctx, int server, const char *server_name, const uint8_t *session, size_t session_len,
@@ -243,9 +252,6 @@ void ossl_conn_forget_sessions(ossl_conn *conn);
 
 /* Takes a step of the handshake. in, out: borrow. facts: filled if the step ends with OSSL_DONE. SSL_do_handshake(3). */
 ossl_step ossl_conn_handshake(ossl_conn *conn, const uint8_t *in, size_t in_len, uint8_t *out, size_t out_cap, ossl_facts *facts);
-
-ossl_step ossl_conn_handshake_go(ossl_conn *conn, const uint8_t *in, size_t in_len, uint8_t *out, size_t out_cap,
-	ossl_facts *facts);
 
 /* Refuses what libssl has agreed to, of a client of TLS 1.3, when nothing of its own flight has been sent, and nothing will be:
  * fills out (borrow) with an alert under the handshake's keys, or in the clear if the conn doesn't have them. The conn has
@@ -293,6 +299,9 @@ void ossl_conn_open(ossl_traffic *conn, uint8_t *in, size_t in_len, uint8_t *dst
  * payload * (first + i + 1) bytes, until the output is grown bytes long. step: filled. */
 void ossl_conn_seal(ossl_traffic *conn, uint8_t type, const uint8_t *src, size_t len, uint8_t *out, size_t out_cap,
 	size_t payload, size_t first, size_t grown, ossl_step *step);
+
+/* Whether a pause of a handshake holds a thread, where there is no way to switch stacks: 1 or 0. */
+int ossl_pauses_hold_threads(void);
 
 /* Whether this thread is in a handshake, as far as keys and secrets are concerned: 1 or 0. For tests. */
 int ossl_occupied(void);

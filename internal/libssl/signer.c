@@ -1,50 +1,23 @@
 /* Credentials whose key only Go can use, and the way into Go to sign with it. */
 
-#include "schedule.h"
 #include "signer.h"
-
-_Thread_local conn *ossl_signing_for;
-
-occupation ossl_set_aside(void)
-{
-	occupation o = {ossl_signing_for, schedule_observe(NULL)};
-
-	ossl_signing_for = NULL;
-	return o;
-}
-
-void ossl_put_back(occupation o)
-{
-	ossl_signing_for = o.signing;
-	schedule_observe(o.observed);
-}
-
-int ossl_occupied(void)
-{
-	occupation o = ossl_set_aside();
-
-	ossl_put_back(o);
-	return o.signing || o.observed;
-}
-
-/* A callback into Go: signer_cgo.go. tbs is borrowed. Returns the length of the signature in sig, 0 for none. */
-extern size_t osslGoSign(uintptr_t go, uintptr_t signer, int32_t algorithm, int32_t hash, int32_t form, const uint8_t *tbs,
-	size_t tbs_len, uint8_t *sig, size_t cap);
 
 size_t ossl_sign(uintptr_t signer, int algorithm, int hash, int form, const uint8_t *tbs, size_t tbs_len, uint8_t *sig,
 	size_t cap)
 {
-	conn *c = ossl_signing_for;
-	occupation o;
+	conn *c = ossl_asking;
 	size_t n;
 
-	/* Every other crossing is marked nocallback: a call into Go from it would end the process. */
-	if (!c || !c->go)
+	if (!c)
 		return 0;
-	c->pub.version = ossl_fn.SSL_version(c->ssl); /* a failure's error depends on it */
-	o = ossl_set_aside();
-	n = osslGoSign(c->go, signer, algorithm, hash, form, tbs, tbs_len, sig, cap);
-	ossl_put_back(o);
+	c->pub.signer = signer;
+	c->pub.sign_algorithm = algorithm;
+	c->pub.sign_hash = hash;
+	c->pub.sign_form = form;
+	c->pub.signature = sig;
+	c->pub.signature_cap = cap;
+	n = ask_go(c, OSSL_NEED_SIGN, tbs, tbs_len) ? c->pub.answer : 0;
+	c->pub.signature = NULL;
 	return n <= cap ? n : 0;
 }
 

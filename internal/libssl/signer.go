@@ -13,10 +13,14 @@ import (
 	"fmt"
 )
 
-// A SignObserver is a [Verifier] that wants to know why signing with a [crypto.Signer] failed: libssl only knows that it did.
-type SignObserver interface {
-	// SignFailed is called on the thread that is inside libssl. panicked is the signer's panic, which was stopped there, or nil.
-	SignFailed(err error, panicked any)
+// A SignRequest is what a handshake asks Go to sign. It may be used after its connection was freed.
+type SignRequest struct {
+	signer    crypto.Signer // nil if it is gone
+	algorithm int
+	hash      crypto.Hash
+	digested  bool
+	tbs       []byte // the signer may keep it
+	max       int    // the bytes that a signature may have
 }
 
 // How to sign, as signer.h numbers it.
@@ -42,36 +46,35 @@ func checkSigner(signer crypto.Signer, version uint64) error {
 	}
 }
 
-// sign makes a signature of a message, or of its digest, with at most max bytes. A panic of the signer comes back as panicked.
-func sign(signer crypto.Signer, algorithm int, hash crypto.Hash, digested bool, tbs []byte, max int) (sig []byte, panicked any,
-	err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			sig, panicked, err = nil, p, fmt.Errorf("panic in crypto.Signer: %v", p)
-		}
-	}()
-	var opts crypto.SignerOpts = hash
-	switch algorithm {
+// Sign has the signer make the signature.
+func (r *SignRequest) Sign() ([]byte, error) {
+	if r.signer == nil {
+		return nil, errors.New("the crypto.Signer is gone")
+	}
+	var opts crypto.SignerOpts = r.hash
+	switch r.algorithm {
 	case signRSAPKCS1, signECDSA:
 	case signRSAPSS:
-		opts = &rsa.PSSOptions{SaltLength: rsa.PSSSaltLengthEqualsHash, Hash: hash}
+		opts = &rsa.PSSOptions{SaltLength: rsa.PSSSaltLengthEqualsHash, Hash: r.hash}
 	case signEd25519:
 		opts = crypto.Hash(0)
 	default:
-		return nil, nil, fmt.Errorf("unknown signature algorithm %d", algorithm)
+		return nil, fmt.Errorf("unknown signature algorithm %d", r.algorithm)
 	}
-	if digested {
-		sig, err = signer.Sign(rand.Reader, tbs, opts)
+	var sig []byte
+	var err error
+	if r.digested {
+		sig, err = r.signer.Sign(rand.Reader, r.tbs, opts)
 	} else {
-		sig, err = crypto.SignMessage(signer, rand.Reader, tbs, opts)
+		sig, err = crypto.SignMessage(r.signer, rand.Reader, r.tbs, opts)
 	}
 	switch {
 	case err != nil:
-		return nil, nil, err
+		return nil, err
 	case len(sig) == 0:
-		return nil, nil, errors.New("crypto.Signer returned an empty signature")
-	case len(sig) > max:
-		return nil, nil, fmt.Errorf("crypto.Signer returned a signature of %d bytes, its key makes at most %d", len(sig), max)
+		return nil, errors.New("crypto.Signer returned an empty signature")
+	case len(sig) > r.max:
+		return nil, fmt.Errorf("crypto.Signer returned a signature of %d bytes, its key makes at most %d", len(sig), r.max)
 	}
-	return sig, nil, nil
+	return sig, nil
 }

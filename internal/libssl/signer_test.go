@@ -49,15 +49,9 @@ func (k *opaqueKey) Sign(rand io.Reader, digest []byte, opts crypto.SignerOpts) 
 	return k.key.Sign(rand, digest, opts)
 }
 
-// A witness accepts every chain and remembers why signing failed.
-type witness struct {
-	err      error
-	panicked any
-}
+// A witness remembers why signing failed.
+type witness struct{ err error }
 
-func (w *witness) Resume([]byte) bool                          { return false }
-func (w *witness) VerifyChain([]byte) libssl.Verdict           { return libssl.VerdictOK }
-func (w *witness) SignFailed(err error, panicked any)          { w.err, w.panicked = err, panicked }
 func (w *witness) alert(c *libssl.Conn) (alert uint8, ok bool) { _, alert, ok = c.AlertOut(); return }
 
 // endpoint is one side of a connection that goes through libssl without the core above it.
@@ -66,6 +60,7 @@ type endpoint struct {
 	wire   net.Conn
 	cred   *libssl.Credential // for NeedCert and NeedHello
 	chosen func()             // called after these, if set
+	told   *witness
 	unread []byte
 	out    []byte
 	facts  libssl.Facts // once the handshake is done
@@ -111,6 +106,13 @@ func (e *endpoint) handshake() error {
 		case libssl.WantWrite:
 		case libssl.NeedVerify:
 			e.conn.SetVerdict(libssl.VerdictOK)
+		case libssl.NeedSign:
+			request := e.conn.SignRequest()
+			sig, err := request.Sign()
+			if err != nil {
+				e.told.err = err
+			}
+			e.conn.SetSignature(sig)
 		case libssl.NeedCert, libssl.NeedHello:
 			if err := e.conn.UseCredential(e.cred); err != nil {
 				return err
@@ -155,7 +157,7 @@ type setup struct {
 	version uint16
 	cred    *libssl.Credential
 	witness *witness
-	start   bool // by Context.Start, which must not call Go
+	start   bool // by Context.Start, where nobody can be asked to sign
 	hello   bool // the server chooses the credential at the ClientHello
 	chosen  func()
 }
@@ -211,7 +213,7 @@ func (s setup) run(t testing.TB) (conn *libssl.Conn, err, peerErr error) {
 		}()
 	}()
 
-	e := &endpoint{wire: ours, cred: s.cred, chosen: s.chosen, out: make([]byte, 1<<15)}
+	e := &endpoint{wire: ours, cred: s.cred, chosen: s.chosen, told: s.witness, out: make([]byte, 1<<15)}
 	if s.start {
 		var step libssl.Step
 		if e.conn, step, err = ctx.Start(s.server, tlstest.ServerName, nil, nil, e.out); err != nil {
@@ -220,7 +222,7 @@ func (s setup) run(t testing.TB) (conn *libssl.Conn, err, peerErr error) {
 		if err := e.flush(step); err != nil {
 			t.Fatal(err)
 		}
-	} else if e.conn, err = ctx.NewConn(s.server, tlstest.ServerName, nil, s.witness); err != nil {
+	} else if e.conn, err = ctx.NewAskingConn(s.server, tlstest.ServerName, nil); err != nil {
 		t.Fatal(err)
 	}
 	s.cred, cfg.Credential = nil, nil
@@ -293,8 +295,8 @@ func TestSigner(t *testing.T) {
 						t.Skipf("%s: Ed25519 signers need 3.0: TestSignerRefused", lib.Version())
 					}
 					cred, key := credential(t, c.kind, c.sigalgs)
-					if !cred.CallsGo() {
-						t.Error("CallsGo is false")
+					if !cred.AsksGo() {
+						t.Error("AsksGo is false")
 					}
 					w := new(witness)
 					conn, err, peerErr := setup{server: server, version: version, cred: cred, witness: w}.run(t)
@@ -353,7 +355,6 @@ func TestSignerFails(t *testing.T) {
 		want string // of the error told; "": none, the peer finds out
 	}{
 		{"error", func([]byte, crypto.SignerOpts) ([]byte, error) { return nil, cause }, cause.Error()},
-		{"panic", func([]byte, crypto.SignerOpts) ([]byte, error) { panic("no token") }, "panic in crypto.Signer: no token"},
 		{"empty", func([]byte, crypto.SignerOpts) ([]byte, error) { return nil, nil }, "empty signature"},
 		{"too long", func([]byte, crypto.SignerOpts) ([]byte, error) { return make([]byte, 5000), nil }, "5000 bytes"},
 		{"garbage", func([]byte, crypto.SignerOpts) ([]byte, error) { return []byte("not a signature"), nil }, ""},
@@ -382,9 +383,6 @@ func TestSignerFails(t *testing.T) {
 						}
 						if c.want == cause.Error() && !errors.Is(w.err, cause) {
 							t.Errorf("%v doesn't wrap its cause", w.err)
-						}
-						if (w.panicked != nil) != (c.name == "panic") {
-							t.Errorf("told of panic %v", w.panicked)
 						}
 						if alert, ok := w.alert(conn); !ok || alert != 80 {
 							t.Errorf("alert %d %v, want internal_error", alert, ok)
@@ -425,8 +423,8 @@ func (unknownKey) Sign(io.Reader, []byte, crypto.SignerOpts) ([]byte, error) {
 	return nil, errors.New("unused")
 }
 
-// A crossing that must not call Go doesn't, whatever the credential: the handshake fails and the process goes on.
-func TestSignerWithoutCallback(t *testing.T) {
+// A connection that can't ask Go doesn't, whatever the credential: the handshake fails and the process goes on.
+func TestSignerWithoutAsking(t *testing.T) {
 	load(t)
 	for _, kind := range []tlstest.KeyKind{tlstest.RSA2048, tlstest.P256} {
 		for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
@@ -442,7 +440,7 @@ func TestSignerWithoutCallback(t *testing.T) {
 	}
 }
 
-// A signer may use connections itself, with signers or without, on the thread that waits for it inside libssl.
+// A signer may use connections itself, with signers or without.
 func TestSignerUsesConnection(t *testing.T) {
 	load(t)
 	inner, innerKey := credential(t, tlstest.P256, "")
@@ -453,9 +451,9 @@ func TestSignerUsesConnection(t *testing.T) {
 		} else {
 			conn.Free(true, make([]byte, 256))
 		}
-		// A crossing that must not call Go must not find the outer connection's leave to do so.
+		// A connection that can't ask must not ask in the outer one's name.
 		if conn, err, _ := (setup{server: true, version: tls.VersionTLS13, cred: inner, start: true}).run(t); err == nil {
-			return nil, errors.New("a crossing without callbacks signed in Go")
+			return nil, errors.New("a connection that can't ask had Go sign")
 		} else {
 			conn.Free(false, nil)
 		}

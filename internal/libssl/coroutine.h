@@ -1,0 +1,27 @@
+/* Calls that can be paused: coroutine.c. */
+#ifndef OSSL_COROUTINE_H
+#define OSSL_COROUTINE_H
+
+/*
+ * libssl asks for signatures, for verdicts on chains and for decisions on sessions in the middle of SSL_do_handshake(3). A
+ * coroutine runs that call on a stack of its own, so that it can stop there, return to Go, and go on with Go's answer: on another
+ * thread, if Go is on another one by then. While it is paused it holds its stack and no thread.
+ */
+typedef struct coroutine coroutine;
+
+/* Whether a paused coroutine holds a thread: 1 where this file knows no way to switch stacks, else 0. */
+int coroutine_holds_thread(void);
+
+/* Makes a coroutine for one call of body. Returns give (coroutine_free), or NULL if there is no memory for its stack. */
+coroutine *coroutine_new(void (*body)(void *arg), void *arg);
+
+/* Runs it until it pauses, which returns 1, or until body has returned, which returns 0. */
+int coroutine_resume(coroutine *co);
+
+/* Pauses it, from within body. Returns when it is resumed. */
+void coroutine_pause(coroutine *co);
+
+/* Frees a coroutine whose body has returned or was never begun. */
+void coroutine_free(coroutine *co);
+
+#endif
