@@ -34,7 +34,7 @@ var fipsGroups = []tls.CurveID{tls.CurveP256, tls.CurveP384, tls.CurveP521}
 var notInFIPS = []struct{ tests, reason string }{
 	{"TestFIPS.*", "they are run by themselves, with crypto/tls outside of its FIPS mode"},
 	{"TestHostPolicy.*|TestInteropHostPolicy", "they have an openssl.cnf of their own, without a module: TestFIPSUnderPolicy"},
-	{"TestThousandSlowSigners|TestSigner.*", "keys that are a crypto.Signer are refused"},
+	{"TestThousandSlowSigners|TestSigner.*|TestHangingSigners.*/Sign", "keys that are a crypto.Signer are refused"},
 	{"TestKey.*|TestMaxSigners|TestLoadX509KeyPair", "so are keys that OpenSSL has loaded outside of the module"},
 	{"TestGetConfigForClient|TestDifferentialGetConfig|TestChosenPolicyIsNotResumedAround",
 		"a configuration that is chosen can't have ClientCAs of its own"},

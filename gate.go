@@ -13,8 +13,8 @@ type gate struct {
 	waiting []*waiter
 }
 
-// A share is what one user of a gate may have of it: at most max places, and at most as many as half of those that are free. So
-// however many users fill their shares and never leave, another one finds a place.
+// A share is what one user of a gate may have of it: at most max places, and, beyond its first one, at most an eighth as many as are
+// free. So users who fill their shares and never leave keep a place free for the next ones, and dozens of them do.
 type share struct {
 	max int
 	in  int // guarded by the gate's mu
@@ -30,7 +30,7 @@ type waiter struct {
 var steps = sync.OnceValue(func() *gate { return newGate(4 * runtime.GOMAXPROCS(0)) })
 
 // maxBlockedThreads is how many threads of the process tokens may hold by signing. Go ends the process at 10,000 threads.
-const maxBlockedThreads = 1024
+const maxBlockedThreads = 2048
 
 // blocked bounds the threads that wait in C: for a token's signature, or, where libssl.PausesHoldThreads, for Go.
 var blocked = newGate(maxBlockedThreads)
@@ -39,7 +39,7 @@ func newGate(places int) *gate { return &gate{free: places} }
 
 // admits reports whether there is a place for s, which may be nil. mu is held.
 func (g *gate) admits(s *share) bool {
-	return g.free > 0 && (s == nil || s.in < s.max && s.in <= g.free/2)
+	return g.free > 0 && (s == nil || s.in < s.max && s.in <= g.free/8)
 }
 
 // take takes a place. mu is held.

@@ -26,7 +26,7 @@ import (
 type Key struct {
 	key    *libssl.Key
 	public crypto.PublicKey
-	uri    string        // as it may be shown
+	uri    string // as it may be shown
 	turns  *share // of the gate blocked; nil if OpenSSL itself signs, and WithMaxSigners sets no bound
 }
 

@@ -86,7 +86,7 @@ func WithProvider(name string) KeyOption {
 // Close is called. It is for tokens that have few sessions: without a bound, a handshake that finds none free may fail.
 //
 // The default is 128 for a key of a provider that is not OpenSSL's own, and no bound for the others. All such keys of the process
-// together hold 1024 threads at most, and none of them more than half of those that the others leave.
+// together hold 2048 threads at most; when those become few, each key gets fewer.
 func WithMaxSigners(n int) KeyOption {
 	return func(o *keyOptions) error {
 		if n < 1 {

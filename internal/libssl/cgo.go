@@ -281,10 +281,10 @@ func (c *Credential) MayBlock() bool { return !IsOwnProvider(c.provider) }
 type Conn struct {
 	p         *C.ossl_conn
 	traffic   *C.ossl_traffic // p, once it was taken over
-	crossings uint64      // but those of opens: the sides are used at the same time
-	opens     uint64      // of Open and UpdateRead
-	ctx       *Context    // kept for the signer of its credential
-	cred      *Credential // the connection's own, kept for its signer
+	crossings uint64          // but those of opens: the sides are used at the same time
+	opens     uint64          // of Open and UpdateRead
+	ctx       *Context        // kept for the signer of its credential
+	cred      *Credential     // the connection's own, kept for its signer
 }
 
 // NewAskingConn makes a connection whose steps may end with any question: NeedSign and NeedResume, and NeedVerify where libssl

@@ -1,0 +1,283 @@
+//go:build cgo
+
+package ossl_test
+
+import (
+	"context"
+	"crypto"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/ossl-go/ossl"
+	"github.com/ossl-go/ossl/internal/tlstest"
+	"github.com/ossl-go/ossl/session"
+)
+
+// hooks call a function from each callback that a connection of either role has, and from what a callback is made of: clocks,
+// caches, writers and signers.
+type hooks struct {
+	mu     sync.Mutex
+	call   func(where string) // guarded by mu
+	called map[string]int     // guarded by mu
+}
+
+func (h *hooks) at(where string) {
+	h.mu.Lock()
+	call := h.call
+	if h.called == nil {
+		h.called = make(map[string]int)
+	}
+	h.called[where]++
+	h.mu.Unlock()
+	if call != nil {
+		call(where)
+	}
+}
+
+func (h *hooks) Write(b []byte) (int, error) { h.at("KeyLogWriter"); return len(b), nil }
+
+type hookedClientCache struct {
+	tls.ClientSessionCache
+	h *hooks
+}
+
+func (c hookedClientCache) Get(key string) (*tls.ClientSessionState, bool) {
+	c.h.at("ClientSessionCache.Get")
+	return c.ClientSessionCache.Get(key)
+}
+
+func (c hookedClientCache) Put(key string, state *tls.ClientSessionState) {
+	c.h.at("ClientSessionCache.Put")
+	c.ClientSessionCache.Put(key, state)
+}
+
+type hookedCache struct {
+	session.Cache
+	h *hooks
+}
+
+func (c hookedCache) Put(ctx context.Context, id, s []byte, expires time.Time) error {
+	c.h.at("session.Cache.Put")
+	return c.Cache.Put(ctx, id, s, expires)
+}
+
+func (c hookedCache) Get(ctx context.Context, id []byte, take bool) ([]byte, error) {
+	c.h.at("session.Cache.Get")
+	return c.Cache.Get(ctx, id, take)
+}
+
+// config has all callbacks that both roles have.
+func (h *hooks) config(c *tls.Config, cert tls.Certificate) {
+	cert.PrivateKey = &lookingSigner{cert.PrivateKey.(crypto.Signer), func() { h.at("Sign") }}
+	c.Certificates = []tls.Certificate{cert}
+	c.Time = func() time.Time { h.at("Time"); return time.Now() }
+	c.KeyLogWriter = h
+	c.VerifyPeerCertificate = func([][]byte, [][]*x509.Certificate) error { h.at("VerifyPeerCertificate"); return nil }
+	c.VerifyConnection = func(tls.ConnectionState) error { h.at("VerifyConnection"); return nil }
+}
+
+// TestMethodsInCallbacks calls every method of a connection in every callback, except those that wait for the handshake, in which
+// the callback is, with crypto/tls as with ossl: ConnectionState, OCSPResponse, VerifyHostname, Handshake, Read and Write, and
+// those that are ossl's own, WaitRead and SendFile.
+func TestMethodsInCallbacks(t *testing.T) {
+	if testsInFIPS {
+		t.Skipf("OpenSSL %s: FIPS mode refuses keys that are a crypto.Signer", libraryVersion())
+	}
+	for _, version := range versions {
+		for _, role := range []string{"server", "client"} {
+			t.Run(tls.VersionName(version)+"/"+role, func(t *testing.T) {
+				cc, sc := resuming(version)
+				cc.Certificates = []tls.Certificate{tlstest.ClientCert(tlstest.P256)}
+				sc.ClientAuth, sc.ClientCAs = tls.RequireAndVerifyClientCert, tlstest.CA().Pool()
+				cc.MinVersion, sc.MinVersion = version, version
+
+				h := &hooks{}
+				var conn *ossl.Conn
+				var opts []ossl.Option
+				want := []string{"Sign", "Time", "KeyLogWriter", "VerifyPeerCertificate", "VerifyConnection", "WithVerification"}
+				if role == "client" {
+					h.config(cc, tlstest.ClientCert(tlstest.P256))
+					cc.ClientSessionCache = hookedClientCache{cc.ClientSessionCache, h}
+					cert := &cc.Certificates[0]
+					cc.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+						h.at("GetClientCertificate")
+						return cert, nil
+					}
+					want = append(want, "ClientSessionCache.Get", "ClientSessionCache.Put", "GetClientCertificate")
+				} else {
+					h.config(sc, tlstest.ServerCert(tlstest.P256))
+					cert := &sc.Certificates[0]
+					sc.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+						h.at("GetCertificate")
+						return cert, nil
+					}
+					sc.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) { h.at("GetConfigForClient"); return nil, nil }
+					opts = append(opts, ossl.WithSessionCache(hookedCache{session.NewCache(10), h}))
+					if version == tls.VersionTLS12 {
+						sc.SessionTicketsDisabled = true // so that the cache is asked
+					}
+					want = append(want, "GetCertificate", "GetConfigForClient", "session.Cache.Put")
+				}
+				opts = append(opts, ossl.WithVerifiedChainCache(0))
+				client, server := newContext(t, cc), newContext(t, sc)
+				hooked := client
+				if role == "server" {
+					hooked = newContext(t, sc, opts...)
+					server = hooked
+				} else {
+					hooked = newContext(t, cc, opts...)
+					client = hooked
+				}
+				h.call = func(where string) {
+					c := conn
+					c.LocalAddr()
+					c.RemoteAddr()
+					c.NetConn()
+					c.FIPS()
+					c.KernelTLS()
+					for name, err := range map[string]error{
+						"SetDeadline":      c.SetDeadline(time.Time{}),
+						"SetReadDeadline":  c.SetReadDeadline(time.Time{}),
+						"SetWriteDeadline": c.SetWriteDeadline(time.Time{}),
+					} {
+						if err != nil {
+							t.Errorf("%s in %s: %v", name, where, err)
+						}
+					}
+					if where == "ClientSessionCache.Put" { // which may come with a Read
+						return
+					}
+					if _, err := c.ExportKeyingMaterial("label", nil, 16); err == nil {
+						t.Errorf("ExportKeyingMaterial in %s works", where)
+					}
+					if err := c.CloseWrite(); err == nil {
+						t.Errorf("CloseWrite in %s works", where)
+					}
+				}
+				verification := ossl.WithVerification(func(tls.ConnectionState) error { h.at("WithVerification"); return nil })
+				for range 2 { // the second one resumes
+					visit(t, func(c net.Conn) tlstest.Conn {
+						if role == "client" {
+							conn = client.Client(c, "", verification)
+							return conn
+						}
+						return client.Client(c, "")
+					}, func(c net.Conn) tlstest.Conn {
+						if role == "server" {
+							conn = server.Server(c, verification)
+							return conn
+						}
+						return server.Server(c)
+					})
+				}
+				for _, where := range want {
+					if h.called[where] == 0 {
+						t.Errorf("%s was not called: %v", where, h.called)
+					}
+				}
+			})
+		}
+	}
+}
+
+// TestCloseInCallbacks: Close, or a panic, or the end of the goroutine, in any callback ends the handshake and leaves no memory of
+// C's behind.
+func TestCloseInCallbacks(t *testing.T) {
+	if testsInFIPS {
+		t.Skipf("OpenSSL %s: FIPS mode refuses keys that are a crypto.Signer", libraryVersion())
+	}
+	serverCallbacks := []string{"Sign", "KeyLogWriter", "VerifyPeerCertificate", "VerifyConnection", "GetCertificate",
+		"GetConfigForClient"}
+	clientCallbacks := []string{"Sign", "KeyLogWriter", "VerifyPeerCertificate", "VerifyConnection", "GetClientCertificate",
+		"ClientSessionCache.Get"}
+	for _, version := range versions {
+		for role, callbacks := range map[string][]string{"server": serverCallbacks, "client": clientCallbacks} {
+			for _, callback := range callbacks {
+				for _, how := range []string{"Close", "panic", "Goexit"} {
+					t.Run(fmt.Sprintf("%s/%s/%s/%s", tls.VersionName(version), role, callback, how), func(t *testing.T) {
+						closeIn(t, version, role, callback, how)
+					})
+				}
+			}
+		}
+	}
+}
+
+// errNoReturn stands for a Handshake that did not return.
+var errNoReturn = errors.New("Handshake did not return")
+
+func closeIn(t *testing.T, version uint16, role, callback, how string) {
+	cc, sc := resuming(version)
+	cc.MinVersion, sc.MinVersion = version, version
+	cc.Certificates = []tls.Certificate{tlstest.ClientCert(tlstest.P256)}
+	sc.ClientAuth = tls.RequireAnyClientCert
+	h := &hooks{}
+	if role == "client" {
+		h.config(cc, tlstest.ClientCert(tlstest.P256))
+		cc.ClientSessionCache = hookedClientCache{cc.ClientSessionCache, h}
+		cert := &cc.Certificates[0]
+		cc.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+			h.at("GetClientCertificate")
+			return cert, nil
+		}
+	} else {
+		h.config(sc, tlstest.ServerCert(tlstest.P256))
+		cert := &sc.Certificates[0]
+		sc.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) { h.at("GetCertificate"); return cert, nil }
+		sc.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) { h.at("GetConfigForClient"); return nil, nil }
+	}
+	a, b := tlstest.Buffered()
+	conn, peer := newContext(t, cc).Client(a, tlstest.ServerName), newContext(t, sc).Server(b)
+	if role == "server" {
+		conn, peer = peer, conn
+	}
+	reached := false
+	h.call = func(where string) {
+		if where != callback || reached {
+			return
+		}
+		reached = true
+		switch how {
+		case "Close":
+			conn.Close()
+		case "panic":
+			panic("in a callback")
+		case "Goexit":
+			runtime.Goexit()
+		}
+	}
+	go func() {
+		peer.Handshake()
+		peer.Close()
+	}()
+	done := make(chan error, 1)
+	go func() {
+		err := errNoReturn
+		defer func() {
+			_ = recover()
+			done <- err
+		}()
+		err = conn.Handshake()
+	}()
+	err := <-done
+	if !reached {
+		t.Fatal("the callback was not called")
+	}
+	if err == nil || (err == errNoReturn) != (how != "Close") {
+		t.Errorf("Handshake: %v", err)
+	}
+	if err := conn.Handshake(); err == nil {
+		t.Error("a second Handshake succeeds")
+	}
+	conn.Close()
+	if !conn.Freed() {
+		t.Error("the connection keeps its C memory")
+	}
+}

@@ -1,0 +1,125 @@
+package ossl_test
+
+import (
+	"errors"
+	"math/rand"
+	"net"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/ossl-go/ossl"
+)
+
+// waitUntil waits for what other goroutines are about to do.
+func waitUntil(t *testing.T, ok func() bool) {
+	t.Helper()
+	for !ok() {
+		if t.Context().Err() != nil {
+			t.Fatal("the test has ended")
+		}
+		runtime.Gosched()
+	}
+}
+
+// TestGateInOrder: who waits at a gate enters in the order of arrival, and who gives up takes no place along.
+func TestGateInOrder(t *testing.T) {
+	const waiters = 10
+	g := ossl.NewGate(1)
+	if err := g.Enter(nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	entered := make(chan int)
+	var stops [waiters]chan struct{}
+	var errs [waiters]chan error
+	for i := range waiters {
+		stops[i], errs[i] = make(chan struct{}), make(chan error, 1)
+		go func() {
+			err := g.Enter(nil, stops[i])
+			errs[i] <- err
+			if err == nil {
+				entered <- i
+			}
+		}()
+		waitUntil(t, func() bool { return g.Waiting() == i+1 })
+	}
+	for i := 1; i < waiters; i += 3 {
+		close(stops[i])
+		if err := <-errs[i]; !errors.Is(err, net.ErrClosed) {
+			t.Errorf("%d gave up and got %v", i, err)
+		}
+	}
+	for i := range waiters {
+		if i%3 == 1 {
+			continue
+		}
+		g.Leave(nil)
+		if got := <-entered; got != i {
+			t.Errorf("%d entered, and %d was the next", got, i)
+		}
+	}
+	g.Leave(nil)
+	if g.Free() != 1 || g.Waiting() != 0 {
+		t.Errorf("%d places, %d waiting", g.Free(), g.Waiting())
+	}
+}
+
+// TestGateIsFair: fifty users fill their shares and never leave, and the next one finds a place at once.
+func TestGateIsFair(t *testing.T) {
+	const places = ossl.MaxBlockedThreads
+	g := ossl.NewGate(places)
+	stop := make(chan struct{})
+	var all sync.WaitGroup
+	for user := range 50 {
+		s := ossl.NewShare(ossl.DefaultMaxSigners)
+		for range 130 {
+			all.Go(func() { _ = g.Enter(s, stop) })
+		}
+		waitUntil(t, func() bool { return places-g.Free()+g.Waiting() == (user+1)*130 })
+		if g.Free() == 0 {
+			t.Fatalf("no place is left after %d users", user+1)
+		}
+	}
+	none := make(chan struct{})
+	close(none)
+	if err := g.Enter(ossl.NewShare(1), none); err != nil {
+		t.Error("a new user has to wait")
+	}
+	close(stop)
+	all.Wait()
+}
+
+// TestGateConcurrently: no place is lost or made.
+func TestGateConcurrently(t *testing.T) {
+	const places = 5
+	g := ossl.NewGate(places)
+	shares := []*ossl.Share{nil, ossl.NewShare(1), ossl.NewShare(3), ossl.NewShare(places)}
+	var inside, most atomic.Int32
+	var all sync.WaitGroup
+	for i := range 16 {
+		all.Go(func() {
+			random := rand.New(rand.NewSource(int64(i)))
+			for range 500 {
+				s := shares[random.Intn(len(shares))]
+				stop := make(chan struct{})
+				if random.Intn(3) == 0 {
+					go close(stop)
+				}
+				if g.Enter(s, stop) != nil {
+					continue
+				}
+				n := inside.Add(1)
+				for old := most.Load(); n > old && !most.CompareAndSwap(old, n); old = most.Load() {
+				}
+				runtime.Gosched()
+				inside.Add(-1)
+				g.Leave(s)
+			}
+		})
+	}
+	all.Wait()
+	if g.Free() != places || g.Waiting() != 0 || most.Load() > places {
+		t.Errorf("%d places left of %d, %d waiting, %d inside at most", g.Free(), places, g.Waiting(), most.Load())
+	}
+}
