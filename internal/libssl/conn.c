@@ -269,12 +269,10 @@ static ossl_step refuse(conn *c)
 	return step;
 }
 
-_Thread_local conn *ossl_asking;
-
 /* Makes this thread the one that is in the connection's handshake, or, with 0, in none. */
 static void occupy(conn *c, int inside)
 {
-	ossl_asking = inside && c->may_ask ? c : NULL;
+	signer_set_asking(inside && c->may_ask ? c : NULL);
 	schedule_observe(inside && c->ctx->observes ? c : NULL);
 }
 
@@ -283,7 +281,7 @@ int ossl_occupied(void)
 	conn *observed = schedule_observe(NULL);
 
 	schedule_observe(observed);
-	return ossl_asking || observed;
+	return signer_asking() || observed;
 }
 
 int ossl_pauses_hold_threads(void) { return coroutine_holds_thread(); }

@@ -2,8 +2,9 @@
  * Coroutines on stacks of their own. On Linux with amd64 and arm64 a pause is a switch of stacks, some ten instructions. Anywhere
  * else each coroutine has a thread, and a pause hands over to the thread that resumed it and back.
  *
- * What runs in a coroutine must not keep the address of a thread's variable across a pause. libssl and libcrypto don't: they ask
- * pthread_getspecific(3) for what is a thread's, and no lock is held where they call back for a signature or a verdict.
+ * What runs in a coroutine must not keep the address of a thread's variable across a pause, since it may go on on another thread.
+ * libssl and libcrypto don't: they ask pthread_getspecific(3) for what is a thread's each time, and no lock is held where they call
+ * back for a signature or a verdict. Our own variables of threads are behind functions that are not inlined.
  */
 
 #include "coroutine.h"

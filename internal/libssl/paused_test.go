@@ -72,6 +72,9 @@ func TestPausedOnAnotherThread(t *testing.T) {
 			if err := <-done; err != nil {
 				t.Error(err)
 			}
+			if libssl.Occupied() {
+				t.Error("the thread that began the step still is in the handshake")
+			}
 			runtime.UnlockOSThread()
 			if err := <-peer; err != nil {
 				t.Error(err)

@@ -141,7 +141,8 @@ OPENSSL_STACK *section_of(const CONF *conf, const char *name);
 const char *module_command(const char *name);
 
 /* The connection whose handshake this thread is in and which may ask Go, or NULL: what keys in Go look at before they sign. */
-extern _Thread_local conn *ossl_asking;
+void signer_set_asking(conn *c);
+conn *signer_asking(void);
 
 /* Pauses a step of the handshake with a question for Go, OSSL_NEED_…, about data, and returns when the next step brings the
  * answer. Returns 1, or 0 if there will be none: the connection can't ask, or is being freed. data: borrow. */

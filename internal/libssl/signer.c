@@ -2,10 +2,28 @@
 
 #include "signer.h"
 
+static _Thread_local conn *asking;
+
+/*
+ * Functions that no other code is merged with: a coroutine may be on another thread after a pause, and a compiler that sees a
+ * thread's variable used before and after it takes its address once.
+ */
+__attribute__((noinline)) void signer_set_asking(conn *c)
+{
+	__asm__ volatile("" ::: "memory");
+	asking = c;
+}
+
+__attribute__((noinline)) conn *signer_asking(void)
+{
+	__asm__ volatile("" ::: "memory");
+	return asking;
+}
+
 size_t ossl_sign(uintptr_t signer, int algorithm, int hash, int form, const uint8_t *tbs, size_t tbs_len, uint8_t *sig,
 	size_t cap)
 {
-	conn *c = ossl_asking;
+	conn *c = signer_asking();
 	size_t n;
 
 	if (!c)

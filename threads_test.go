@@ -1,0 +1,110 @@
+//go:build cgo && linux
+
+package ossl_test
+
+import (
+	"bytes"
+	"crypto"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"os"
+	"os/exec"
+	"regexp"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/ossl-go/ossl/internal/libssl"
+	"github.com/ossl-go/ossl/internal/tlstest"
+)
+
+// envThreads has a process of its own count the threads that handshakes make.
+const envThreads = "OSSL_TEST_THREADS"
+
+// TestThreads: handshakes that all run at the same time make hardly more threads than crypto/tls's, be it that they compute, that
+// Go verifies what clients show, or that Go signs. OSSL_SOAK is their number.
+func TestThreads(t *testing.T) {
+	handshakes := 1000
+	if n, err := strconv.Atoi(os.Getenv("OSSL_SOAK")); err == nil {
+		handshakes = n
+	}
+	if what := os.Getenv(envThreads); what != "" {
+		makeThreads(t, what, handshakes)
+		return
+	}
+	if libssl.PausesHoldThreads() {
+		t.Skipf("OpenSSL %s: on this processor a handshake that waits for Go holds a thread", libraryVersion())
+	}
+	if testsInFIPS {
+		t.Skipf("OpenSSL %s: FIPS mode refuses keys that are a crypto.Signer", libraryVersion())
+	}
+	for _, kind := range []string{"server certificate", "mutual", "signer"} {
+		t.Run(kind, func(t *testing.T) {
+			std, own := threadsOf(t, "std/"+kind), threadsOf(t, "ossl/"+kind)
+			t.Logf("%d handshakes at once: crypto/tls makes %d threads, ossl %d", handshakes, std, own)
+			if limit := 2*std + 4*runtime.GOMAXPROCS(0); own > limit {
+				t.Errorf("ossl makes %d threads where crypto/tls makes %d: more than %d", own, std, limit)
+			}
+		})
+	}
+}
+
+func threadsOf(t *testing.T, what string) int {
+	t.Helper()
+	program := tlstest.Self()
+	cmd := exec.CommandContext(t.Context(), program[0], append(program[1:], "-test.v", "-test.run=^TestThreads$")...)
+	cmd.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0 "+os.Getenv("GORACE"), envThreads+"="+what)
+	out, err := cmd.CombinedOutput()
+	found := regexp.MustCompile(`made (\d+) threads`).FindSubmatch(out)
+	if err != nil || found == nil || !bytes.Contains(out, []byte("--- PASS")) {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	n, err := strconv.Atoi(string(found[1]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// makeThreads makes handshakes that all have begun before one goes on, and says how many threads the process has then.
+func makeThreads(t *testing.T, what string, handshakes int) {
+	name, kind, _ := strings.Cut(what, "/")
+	impl := tlstest.Std
+	if name == "ossl" {
+		impl = underTest
+	}
+	cc, sc := tlstest.ClientConfig(), tlstest.ServerConfig()
+	switch kind {
+	case "mutual":
+		cc.Certificates = []tls.Certificate{tlstest.ClientCert(tlstest.P256)}
+		sc.ClientAuth = tls.RequireAnyClientCert
+		sc.VerifyPeerCertificate = func([][]byte, [][]*x509.Certificate) error { return nil }
+	case "signer":
+		sc.Certificates = []tls.Certificate{tlstest.ServerCert(tlstest.P256)}
+		sc.Certificates[0].PrivateKey = &lookingSigner{sc.Certificates[0].PrivateKey.(crypto.Signer), func() {}}
+	}
+	var all, begun sync.WaitGroup
+	begun.Add(2 * handshakes)
+	var failed sync.Map
+	run := func(c tlstest.Conn) {
+		begun.Done()
+		begun.Wait()
+		if err := c.Handshake(); err != nil {
+			failed.Store(err.Error(), true)
+		}
+	}
+	for range handshakes {
+		a, b := tlstest.Buffered()
+		all.Go(func() { run(impl.Client(a, cc)) })
+		all.Go(func() { run(impl.Server(b, sc)) })
+	}
+	all.Wait()
+	failed.Range(func(err, _ any) bool {
+		t.Error(err)
+		return true
+	})
+	fmt.Printf("made %d threads\n", threads(t))
+}
