@@ -1,0 +1,26 @@
+//go:build cgo && linux
+
+package libssl_test
+
+import (
+	"debug/elf"
+	"testing"
+)
+
+// TestNoThreadVariables pins what a paused step relies on: libssl and libcrypto have no variables of threads whose address code
+// could keep, only what pthread_getspecific(3) gives.
+func TestNoThreadVariables(t *testing.T) {
+	lib := load(t)
+	for _, path := range []string{lib.Path, lib.CryptoPath} {
+		file, err := elf.Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range file.Progs {
+			if p.Type == elf.PT_TLS {
+				t.Errorf("%s has %d bytes of variables for each thread", path, p.Memsz)
+			}
+		}
+		file.Close()
+	}
+}
