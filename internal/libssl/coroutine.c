@@ -17,24 +17,23 @@
 #if defined(__linux__) && defined(__LP64__) && (defined(__x86_64__) || defined(__aarch64__)) && !defined(OSSL_COROUTINE_THREADS)
 
 #include <sys/mman.h>
-#include <unistd.h>
 
 #if defined(__SANITIZE_ADDRESS__)
 #include <sanitizer/common_interface_defs.h>
 #include <sanitizer/lsan_interface.h>
 #endif
 
-/* The stack of a coroutine: address space, of which the pages that are touched take memory. Below it lies a page that may not be
- * touched, so that a stack that grows too large ends the process and not somebody else's memory. */
-enum { STACK = 512 << 10 };
+/* The stack of a coroutine: address space, of which the pages that are touched take memory. Below it lies some that may not be
+ * touched, more than the variables of any one function take: a stack that grows too large ends the process, and changes nobody
+ * else's memory. Both are multiples of every page size there is. */
+enum { GUARD = 64 << 10, STACK = 512 << 10 };
 
 /* As many stacks are kept for the next coroutines. */
 enum { KEPT = 64 };
 
 struct coroutine {
 	coroutine *next; /* in the list of those that are kept */
-	void *mapping;
-	size_t mapped;
+	char *mapping; /* GUARD and STACK */
 	void *own, *other; /* stack pointers: its own while it is paused, of who resumed it while it runs */
 	void (*body)(void *arg);
 	void *arg;
@@ -177,21 +176,18 @@ static void leave(coroutine *co)
 	ossl_coroutine_switch(&co->own, co->other);
 }
 
-static void *mapping_of(size_t *size)
+static char *new_mapping(void)
 {
-	size_t page = (size_t)sysconf(_SC_PAGESIZE);
-	char *p;
+	char *p = mmap(NULL, GUARD + STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
 
-	*size = STACK + page;
-	p = mmap(NULL, *size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
 	if (p == MAP_FAILED)
 		return NULL;
-	if (mprotect(p, page, PROT_NONE) != 0) {
-		munmap(p, *size);
+	if (mprotect(p, GUARD, PROT_NONE) != 0) {
+		munmap(p, GUARD + STACK);
 		return NULL;
 	}
 #if defined(__SANITIZE_ADDRESS__)
-	__lsan_register_root_region(p + page, STACK);
+	__lsan_register_root_region(p + GUARD, STACK);
 #endif
 	return p;
 }
@@ -225,7 +221,7 @@ coroutine *coroutine_new(void (*body)(void *arg), void *arg)
 		co = calloc(1, sizeof *co);
 		if (!co)
 			return NULL;
-		co->mapping = mapping_of(&co->mapped);
+		co->mapping = new_mapping();
 		if (!co->mapping) {
 			free(co);
 			return NULL;
@@ -234,7 +230,7 @@ coroutine *coroutine_new(void (*body)(void *arg), void *arg)
 	co->body = body;
 	co->arg = arg;
 	co->ended = 0;
-	sp = (void **)((char *)co->mapping + co->mapped) - FRAME;
+	sp = (void **)(co->mapping + GUARD + STACK) - FRAME;
 	first_frame(sp);
 	sp[ARGUMENT] = co;
 	sp[FUNCTION] = (void *)main_of;
@@ -248,7 +244,7 @@ int coroutine_resume(coroutine *co)
 #if defined(__SANITIZE_ADDRESS__)
 	void *fake;
 
-	__sanitizer_start_switch_fiber(&fake, (char *)co->mapping + (co->mapped - STACK), STACK);
+	__sanitizer_start_switch_fiber(&fake, co->mapping + GUARD, STACK);
 #endif
 	ossl_coroutine_switch(&co->other, co->own);
 #if defined(__SANITIZE_ADDRESS__)
@@ -278,9 +274,9 @@ void coroutine_free(coroutine *co)
 	if (!co)
 		return;
 #if defined(__SANITIZE_ADDRESS__)
-	__lsan_unregister_root_region((char *)co->mapping + (co->mapped - STACK), STACK);
+	__lsan_unregister_root_region(co->mapping + GUARD, STACK);
 #endif
-	munmap(co->mapping, co->mapped);
+	munmap(co->mapping, GUARD + STACK);
 	free(co);
 }
 
