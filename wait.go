@@ -1,6 +1,7 @@
 package ossl
 
 import (
+	"errors"
 	"io"
 	"net"
 	"os"
@@ -9,7 +10,7 @@ import (
 
 // What a handshake waits for outside of the network, its turn at a gate, ends as what it waits for in the network does: by the
 // handshake's context, by Close, by a deadline, and by the end of the peer or of the connection beneath. Nobody tells of the last
-// three, so they are looked at from time to time.
+// three, so the wait looks at them from time to time.
 const lookAtPeer = 50 * time.Millisecond
 
 // wait waits until ready is closed, or returns why it waits no longer.
@@ -47,8 +48,9 @@ func (h *handshake) ended() error {
 
 func past(deadline, now int64) bool { return deadline != 0 && deadline <= now }
 
-// ended returns io.EOF if the peer will send nothing beyond what has arrived, net.ErrClosed if conn was closed, and nil otherwise,
-// or where conn is no socket. In a handshake that is the peer's end: neither side's flight is the last one.
+// ended returns why nothing more can come of a handshake over conn: its deadline is over, which may have been set on conn itself, it
+// was closed, or the peer will send nothing beyond what has arrived, which is io.EOF: in a handshake, neither side's flight is the last
+// one. Otherwise, or where conn is no socket, it returns nil.
 func (in *input) ended(conn net.Conn) error {
 	if !in.opened {
 		in.open(conn)
@@ -57,10 +59,20 @@ func (in *input) ended(conn net.Conn) error {
 		return nil
 	}
 	gone := false
-	if err := in.raw.Control(func(fd uintptr) { gone = peerGone(fd) }); err != nil {
-		return net.ErrClosed
+	// These don't wait, and look at the deadlines first.
+	err := in.raw.Read(func(fd uintptr) bool {
+		gone = peerGone(fd)
+		return true
+	})
+	if err == nil {
+		err = in.raw.Write(func(uintptr) bool { return true })
 	}
-	if gone {
+	switch {
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return os.ErrDeadlineExceeded
+	case err != nil:
+		return net.ErrClosed
+	case gone:
 		return io.EOF
 	}
 	return nil
