@@ -15,7 +15,8 @@ import (
 //   - the role it was verified for and the name asked for, in the key;
 //   - the roots, key usages and every other option: they belong to the Context, which never changes and alone has this cache.
 //     (A CertPool can only be added to. An addition can't make a chain that was good bad.);
-//   - the time: an entry is used only while every certificate of every chain it holds is valid, and for maxChainAge at most.
+//   - the time: an entry is used only while every certificate of every chain it holds is valid by the configuration's clock, and
+//     for maxChainAge at most.
 //
 // So an entry dies by time; a change of roots, options or of the peer's bytes makes another key or another cache. Where
 // crypto/x509 asks the operating system (roots nil on Windows and macOS), maxChainAge bounds how long a change there goes
@@ -24,6 +25,7 @@ import (
 type chainCache struct {
 	mu      sync.Mutex
 	max     int
+	clock   func() time.Time         // the machine's, whatever the configuration's says
 	entries map[chainKey]*chainEntry // guarded by mu
 }
 
@@ -38,8 +40,26 @@ type chainKey struct {
 type chainEntry struct {
 	certs  []*x509.Certificate   // parsed from the peer's bytes; shared, never changed
 	chains [][]*x509.Certificate // as Verify returned them
-	from   time.Time
-	until  time.Time
+
+	// Certificates are valid by the wall clock, and so these have no monotonic reading: two times that both have one are compared
+	// by it, which stands still while the machine sleeps, and doesn't see the clock being set.
+	from, until time.Time
+
+	verified time.Time // by the configuration's clock
+	made     time.Time // by the machine's
+}
+
+// holds reports whether the entry stands for a verification at the time now, by the configuration's clock; clock is the machine's.
+func (e *chainEntry) holds(now, clock time.Time) bool {
+	if wall := now.Round(0); wall.Before(e.from) || wall.After(e.until) {
+		return false
+	}
+	return max(age(now, e.verified), age(clock, e.made)) <= maxChainAge
+}
+
+// age returns how old something is, by the wall clock or the monotonic one, whichever says more.
+func age(now, made time.Time) time.Duration {
+	return max(now.Sub(made), now.Round(0).Sub(made.Round(0)))
 }
 
 const maxChainAge = 10 * time.Minute
@@ -52,7 +72,7 @@ func newChainCache(size int) *chainCache {
 	if size == 0 {
 		return nil
 	}
-	return &chainCache{max: size, entries: make(map[chainKey]*chainEntry)}
+	return &chainCache{max: size, clock: time.Now, entries: make(map[chainKey]*chainEntry)}
 }
 
 // get returns what is remembered for key if it holds at the time now.
@@ -82,7 +102,7 @@ func (c *chainCache) entry(key chainKey, now time.Time) *chainEntry {
 	if e == nil {
 		return nil
 	}
-	if now.Before(e.from) || now.After(e.until) {
+	if !e.holds(now, c.clock()) {
 		delete(c.entries, key)
 		return nil
 	}
@@ -98,8 +118,10 @@ func (c *chainCache) put(key chainKey, certs []*x509.Certificate, chains [][]*x5
 	if c == nil || len(chains) == 0 || size > maxChainSize {
 		return
 	}
+	e := &chainEntry{certs: slices.Clone(certs), chains: cloneChains(chains), verified: now, made: c.clock()}
 	// Not usable before the time it was verified at: Config.Time may go backwards, and Verify was never asked about then.
-	e := &chainEntry{certs: slices.Clone(certs), chains: cloneChains(chains), from: now, until: now.Add(maxChainAge)}
+	e.from = now.Round(0)
+	e.until = e.from.Add(maxChainAge)
 	for _, chain := range chains {
 		for _, cert := range chain {
 			if cert.NotAfter.Before(e.until) {
@@ -109,8 +131,8 @@ func (c *chainCache) put(key chainKey, certs []*x509.Certificate, chains [][]*x5
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for old, e := range c.entries { // at each put a few of those that have died
-		if now.After(e.until) {
+	for old, dead := range c.entries { // at each put a few of those that have died
+		if !dead.holds(now, e.made) {
 			delete(c.entries, old)
 		}
 		break

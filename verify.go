@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"time"
 
 	"github.com/ossl-go/ossl/internal/libssl"
 )
@@ -97,6 +98,9 @@ func (c *Conn) decide(packed []byte) (certs []*x509.Certificate, chains [][]*x50
 		key.name = c.serverName
 	}
 	now := c.ctx.time()
+	if now.IsZero() {
+		now = time.Now() // as crypto/x509 takes it
+	}
 	if certs, chains, ok := c.ctx.chains.get(key, now); ok {
 		return certs, chains, nil
 	}
