@@ -13,8 +13,9 @@ import (
 // A hit is as good as a verification because x509.Certificate.Verify is a function of its inputs, and all of them are pinned:
 //   - the bytes of every certificate that the peer sent, in order, by SHA-256 in the key;
 //   - the role it was verified for and the name asked for, in the key;
-//   - the roots, key usages and every other option: they belong to the Context, which never changes and alone has this cache.
-//     (A CertPool can only be added to. An addition can't make a chain that was good bad.);
+//   - key usages and every other option but the roots: they belong to the Context, which never changes and alone has this cache;
+//   - the roots: an entry is used only while the CertPool holds what it held. If one of its certificates has a constraint, which
+//     may change its mind (AddCertWithConstraint), nothing is remembered;
 //   - the time: an entry is used only while every certificate of every chain it holds is valid by the configuration's clock, and
 //     for maxChainAge at most.
 //
@@ -25,8 +26,16 @@ import (
 type chainCache struct {
 	mu      sync.Mutex
 	max     int
-	clock   func() time.Time         // the machine's, whatever the configuration's says
+	clock   func() time.Time // the machine's, whatever the configuration's says
+	servers trustedPool
+	clients trustedPool
 	entries map[chainKey]*chainEntry // guarded by mu
+}
+
+// A trustedPool is a CertPool that chains are verified by; nil is the system's.
+type trustedPool struct {
+	pool *x509.CertPool
+	last *trust // guarded by the cache's mu; what pool held when it was looked at last
 }
 
 // A chainKey says what was verified: which bytes, as whose, for which name. One Context may take both roles, which ask for
@@ -40,6 +49,7 @@ type chainKey struct {
 type chainEntry struct {
 	certs  []*x509.Certificate   // parsed from the peer's bytes; shared, never changed
 	chains [][]*x509.Certificate // as Verify returned them
+	trust  *trust                // what it was verified by
 
 	// Certificates are valid by the wall clock, and so these have no monotonic reading: two times that both have one are compared
 	// by it, which stands still while the machine sleeps, and doesn't see the clock being set.
@@ -67,21 +77,28 @@ const maxChainAge = 10 * time.Minute
 // maxChainSize is the largest chain, in bytes as sent, that is remembered.
 const maxChainSize = 16 << 10
 
-// newChainCache returns a cache of at most size entries, nil for size 0: a nil cache never hits.
-func newChainCache(size int) *chainCache {
+// newChainCache returns a cache of at most size entries, nil for size 0: a nil cache never hits. Servers' chains are verified by
+// rootCAs, clients' by clientCAs.
+func newChainCache(size int, rootCAs, clientCAs *x509.CertPool) *chainCache {
 	if size == 0 {
 		return nil
 	}
-	return &chainCache{max: size, clock: time.Now, entries: make(map[chainKey]*chainEntry)}
+	return &chainCache{
+		max:     size,
+		clock:   time.Now,
+		servers: trustedPool{pool: rootCAs},
+		clients: trustedPool{pool: clientCAs},
+		entries: make(map[chainKey]*chainEntry),
+	}
 }
 
-// get returns what is remembered for key if it holds at the time now.
-func (c *chainCache) get(key chainKey, now time.Time) (certs []*x509.Certificate, chains [][]*x509.Certificate, ok bool) {
-	e := c.entry(key, now)
+// get returns what is remembered for key if it holds at the time now, or else, for put, what is trusted before the verification.
+func (c *chainCache) get(key chainKey, now time.Time) (certs []*x509.Certificate, chains [][]*x509.Certificate, before *trust) {
+	e, before := c.entry(key, now)
 	if e == nil {
-		return nil, nil, false
+		return nil, nil, before
 	}
-	return slices.Clone(e.certs), cloneChains(e.chains), true
+	return slices.Clone(e.certs), cloneChains(e.chains), nil
 }
 
 func cloneChains(chains [][]*x509.Certificate) [][]*x509.Certificate {
@@ -92,33 +109,48 @@ func cloneChains(chains [][]*x509.Certificate) [][]*x509.Certificate {
 	return clone
 }
 
-func (c *chainCache) entry(key chainKey, now time.Time) *chainEntry {
+func (c *chainCache) entry(key chainKey, now time.Time) (*chainEntry, *trust) {
 	if c == nil {
-		return nil
+		return nil, nil
 	}
+	clock := c.clock()
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	trusted := c.trusted(key, clock)
 	e := c.entries[key]
 	if e == nil {
-		return nil
+		return nil, trusted
 	}
-	if !e.holds(now, c.clock()) {
+	if e.trust != trusted || !e.holds(now, clock) {
 		delete(c.entries, key)
-		return nil
+		return nil, trusted
 	}
-	return e
+	return e, trusted
 }
 
-// put remembers what Verify found at the time now: at least one chain.
-func (c *chainCache) put(key chainKey, certs []*x509.Certificate, chains [][]*x509.Certificate, now time.Time) {
+// trusted returns what chains of key's role are verified by now, by the machine's clock. mu is held.
+func (c *chainCache) trusted(key chainKey, clock time.Time) *trust {
+	p := &c.clients
+	if key.server {
+		p = &c.servers
+	}
+	if p.pool == nil {
+		return trustInSystem(clock)
+	}
+	p.last = trustIn(p.pool, p.last)
+	return p.last
+}
+
+// put remembers what Verify found at the time now: at least one chain. before is what get returned.
+func (c *chainCache) put(key chainKey, certs []*x509.Certificate, chains [][]*x509.Certificate, now time.Time, before *trust) {
 	size := 0
 	for _, cert := range certs {
 		size += len(cert.Raw)
 	}
-	if c == nil || len(chains) == 0 || size > maxChainSize {
+	if c == nil || len(chains) == 0 || size > maxChainSize || before == nil || before.asks {
 		return
 	}
-	e := &chainEntry{certs: slices.Clone(certs), chains: cloneChains(chains), verified: now, made: c.clock()}
+	e := &chainEntry{certs: slices.Clone(certs), chains: cloneChains(chains), trust: before, verified: now, made: c.clock()}
 	// Not usable before the time it was verified at: Config.Time may go backwards, and Verify was never asked about then.
 	e.from = now.Round(0)
 	e.until = e.from.Add(maxChainAge)
@@ -131,6 +163,9 @@ func (c *chainCache) put(key chainKey, certs []*x509.Certificate, chains [][]*x5
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.trusted(key, e.made) != before { // nobody knows by which of the two it was verified
+		return
+	}
 	for old, dead := range c.entries { // at each put a few of those that have died
 		if !dead.holds(now, e.made) {
 			delete(c.entries, old)

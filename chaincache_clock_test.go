@@ -59,25 +59,25 @@ func TestChainCacheClocks(t *testing.T) {
 		{"set back by a second", leaf, -time.Second, time.Second, false},
 		{"the age by the monotonic clock alone", leaf, 0, maxChainAge + time.Second, false},
 	} {
-		cache := newChainCache(4)
-		cache.put(chainKey{}, []*x509.Certificate{&c.leaf}, [][]*x509.Certificate{{&c.leaf, chain[1]}}, now)
+		cache := testChainCache(4)
+		cache.keep(chainKey{}, []*x509.Certificate{&c.leaf}, [][]*x509.Certificate{{&c.leaf, chain[1]}}, now)
 		at := wallMoved(now, c.wall, c.mono)
-		if got := cache.entry(chainKey{}, at) != nil; got != c.hit {
+		if got := cache.hit(chainKey{}, at) != nil; got != c.hit {
 			t.Errorf("%s: hit %v, want %v", c.what, got, c.hit)
 		}
 	}
 
 	// The configuration's clock stands still, or has been stopped for good: the machine's goes on.
-	cache := newChainCache(4)
+	cache := testChainCache(4)
 	machine := now
 	cache.clock = func() time.Time { return machine }
-	cache.put(chainKey{}, chain[:1], [][]*x509.Certificate{chain}, now)
+	cache.keep(chainKey{}, chain[:1], [][]*x509.Certificate{chain}, now)
 	machine = now.Add(maxChainAge)
-	if cache.entry(chainKey{}, now) == nil {
+	if cache.hit(chainKey{}, now) == nil {
 		t.Error("miss within the age by the machine's clock")
 	}
 	machine = now.Add(maxChainAge + time.Second)
-	if cache.entry(chainKey{}, now) != nil {
+	if cache.hit(chainKey{}, now) != nil {
 		t.Error("hit beyond the age by the machine's clock")
 	}
 }
@@ -106,15 +106,15 @@ func TestChainCacheNeverBeyondVerify(t *testing.T) {
 		if err != nil {
 			continue
 		}
-		cache := newChainCache(4)
+		cache := testChainCache(4)
 		cache.clock = func() time.Time { return machine }
-		cache.put(chainKey{}, []*x509.Certificate{&leaf}, chains, now)
+		cache.keep(chainKey{}, []*x509.Certificate{&leaf}, chains, now)
 		at := wallMoved(now, within(15*time.Minute), within(15*time.Minute))
 		machine = wallMoved(machine, within(15*time.Minute), within(15*time.Minute))
 		if random.IntN(2) == 0 { // a clock of the user's has no monotonic reading
 			at = at.Round(0)
 		}
-		if cache.entry(chainKey{}, at) == nil {
+		if cache.hit(chainKey{}, at) == nil {
 			misses++
 			continue
 		}
@@ -183,10 +183,10 @@ func TestChainCacheZeroTime(t *testing.T) {
 		t.Fatalf("%d chains are remembered", len(client.chains.entries))
 	}
 	for key, e := range client.chains.entries {
-		if e.verified.IsZero() || e.from.After(before) || client.chains.entry(key, before) == nil {
+		if e.verified.IsZero() || e.from.After(before) || client.chains.hit(key, before) == nil {
 			t.Errorf("the entry is of %v, from %v", e.verified, e.from)
 		}
-		if client.chains.entry(key, before.Round(0).Add(200*365*24*time.Hour)) != nil {
+		if client.chains.hit(key, before.Round(0).Add(200*365*24*time.Hour)) != nil {
 			t.Error("hit after the certificate's end")
 		}
 	}

@@ -19,6 +19,21 @@ func testChain(t *testing.T) []*x509.Certificate {
 	return []*x509.Certificate{leaf, tlstest.CA().Cert}
 }
 
+func testChainCache(size int) *chainCache {
+	return newChainCache(size, x509.NewCertPool(), x509.NewCertPool())
+}
+
+// keep is what a verification at the time now has a cache do, hit what a later look at it finds.
+func (c *chainCache) keep(key chainKey, certs []*x509.Certificate, chains [][]*x509.Certificate, now time.Time) {
+	_, trusted := c.entry(key, now)
+	c.put(key, certs, chains, now, trusted)
+}
+
+func (c *chainCache) hit(key chainKey, now time.Time) *chainEntry {
+	e, _ := c.entry(key, now)
+	return e
+}
+
 func TestChainCacheTime(t *testing.T) {
 	chain := testChain(t)
 	key := chainKey{name: "a"}
@@ -33,9 +48,9 @@ func TestChainCacheTime(t *testing.T) {
 		{"beyond its age", now.Add(maxChainAge + time.Second), false},
 		{"before it was verified", now.Add(-time.Second), false},
 	} {
-		cache := newChainCache(4)
-		cache.put(key, chain[:1], [][]*x509.Certificate{chain}, now)
-		if got := cache.entry(key, c.at) != nil; got != c.hit {
+		cache := testChainCache(4)
+		cache.keep(key, chain[:1], [][]*x509.Certificate{chain}, now)
+		if got := cache.hit(key, c.at) != nil; got != c.hit {
 			t.Errorf("%s: hit %v, want %v", c.what, got, c.hit)
 		}
 	}
@@ -43,12 +58,12 @@ func TestChainCacheTime(t *testing.T) {
 	// A certificate anywhere in a chain that ends sooner than maxChainAge ends the entry.
 	ca := *chain[1]
 	ca.NotAfter = now.Add(time.Minute)
-	cache := newChainCache(4)
-	cache.put(key, chain[:1], [][]*x509.Certificate{{chain[0], &ca}}, now)
-	if cache.entry(key, now.Add(59*time.Second)) == nil {
+	cache := testChainCache(4)
+	cache.keep(key, chain[:1], [][]*x509.Certificate{{chain[0], &ca}}, now)
+	if cache.hit(key, now.Add(59*time.Second)) == nil {
 		t.Error("miss while the chain is valid")
 	}
-	if cache.entry(key, now.Add(61*time.Second)) != nil {
+	if cache.hit(key, now.Add(61*time.Second)) != nil {
 		t.Error("hit after a certificate of the chain has ended")
 	}
 	if len(cache.entries) != 0 {
@@ -59,32 +74,32 @@ func TestChainCacheTime(t *testing.T) {
 func TestChainCacheKeyAndBound(t *testing.T) {
 	chain := testChain(t)
 	now := time.Now()
-	cache := newChainCache(8)
+	cache := testChainCache(8)
 	for i := range 100 {
-		cache.put(chainKey{name: fmt.Sprint(i)}, chain[:1], [][]*x509.Certificate{chain}, now)
+		cache.keep(chainKey{name: fmt.Sprint(i)}, chain[:1], [][]*x509.Certificate{chain}, now)
 		if len(cache.entries) > 8 {
 			t.Fatalf("%d entries in a cache of 8", len(cache.entries))
 		}
 	}
-	if cache.entry(chainKey{name: "99"}, now) == nil {
+	if cache.hit(chainKey{name: "99"}, now) == nil {
 		t.Error("the newest entry is gone")
 	}
-	if cache.entry(chainKey{name: "100"}, now) != nil {
+	if cache.hit(chainKey{name: "100"}, now) != nil {
 		t.Error("another name hits")
 	}
-	if cache.entry(chainKey{name: "99", sum: [32]byte{1}}, now) != nil {
+	if cache.hit(chainKey{name: "99", sum: [32]byte{1}}, now) != nil {
 		t.Error("another chain hits")
 	}
-	if cache.entry(chainKey{name: "99", server: true}, now) != nil {
+	if cache.hit(chainKey{name: "99", server: true}, now) != nil {
 		t.Error("the other role hits")
 	}
-	cache.put(chainKey{name: "unverified"}, chain[:1], nil, now)
-	if cache.entry(chainKey{name: "unverified"}, now) != nil {
+	cache.keep(chainKey{name: "unverified"}, chain[:1], nil, now)
+	if cache.hit(chainKey{name: "unverified"}, now) != nil {
 		t.Error("a chain that nobody verified is remembered")
 	}
-	var off *chainCache = newChainCache(0)
-	off.put(chainKey{}, chain, [][]*x509.Certificate{chain}, now)
-	if off.entry(chainKey{}, now) != nil {
+	var off *chainCache = testChainCache(0)
+	off.keep(chainKey{}, chain, [][]*x509.Certificate{chain}, now)
+	if off.hit(chainKey{}, now) != nil {
 		t.Error("a cache that is off hits")
 	}
 }

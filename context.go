@@ -102,7 +102,7 @@ func newContext(config *tls.Config, o *options) (*Context, error) {
 		policy: policy,
 		rule:   &credentialRule{fips: fips, policy: policy, signatures: s.signatures, ordered: o.signatures != nil},
 		pauses: lib.Number >= libssl.Version3_0,
-		chains: newChainCache(chainCache),
+		chains: newChainCache(chainCache, config.RootCAs, config.ClientCAs),
 		certs:  new(certCache),
 	}
 	if o.levelNamed || level > defaultSecurityLevel {

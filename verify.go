@@ -101,7 +101,8 @@ func (c *Conn) decide(packed []byte) (certs []*x509.Certificate, chains [][]*x50
 	if now.IsZero() {
 		now = time.Now() // as crypto/x509 takes it
 	}
-	if certs, chains, ok := c.ctx.chains.get(key, now); ok {
+	certs, chains, trusted := c.ctx.chains.get(key, now)
+	if certs != nil {
 		return certs, chains, nil
 	}
 
@@ -155,7 +156,7 @@ func (c *Conn) decide(packed []byte) (certs []*x509.Certificate, chains [][]*x50
 		err := fmt.Errorf("tls: %s's certificate contains an unsupported type of public key: %T", peer, certs[0].PublicKey)
 		return nil, nil, &refusal{err, alertUnsupportedCertificate}
 	}
-	c.ctx.chains.put(key, certs, chains, now)
+	c.ctx.chains.put(key, certs, chains, now, trusted)
 	return certs, chains, nil
 }
 
