@@ -26,7 +26,7 @@ type Context struct {
 	kernelTLS  bool                 // the kernel is asked to seal
 	rule       *credentialRule      // for certificates
 	static     []*libssl.Credential // of config.Certificates
-	creds      credentialCache      // of all others
+	creds      *credentialCache     // of all others
 	server     error                // why the Context can't serve, or nil
 	pauses     bool                 // clients pause for verification; servers never can
 	asksToSign bool                 // a certificate's key is a crypto.Signer, which libssl has to ask for
@@ -104,6 +104,7 @@ func newContext(config *tls.Config, o *options) (*Context, error) {
 		pauses: lib.Number >= libssl.Version3_0,
 		chains: newChainCache(chainCache, config.RootCAs, config.ClientCAs),
 		certs:  new(certCache),
+		creds:  newCredentialCache(),
 	}
 	if o.levelNamed || level > defaultSecurityLevel {
 		c.peerLevel = level

@@ -14,24 +14,40 @@ import (
 	"reflect"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/ossl-go/ossl/internal/libssl"
 )
 
 // credentialCache keeps certificates that are ready for libssl, so that GetCertificate may return the same one for each
 // connection without its key being converted each time. An entry is found by the chain's bytes, the key and what is sent beside
-// them, and never by a pointer to the tls.Certificate, whose contents may change.
+// them, and never by a pointer to the tls.Certificate, whose contents may change. It has a private key in it, so it is forgotten
+// when it has not been used for a while: the certificate was replaced.
 type credentialCache struct {
-	mu      sync.Mutex
-	entries map[credentialKey]*libssl.Credential // guarded by mu
+	mu     sync.Mutex
+	now    func() time.Time
+	recent recentMap[credentialKey, *libssl.Credential] // guarded by mu
 }
 
 type credentialKey struct {
-	sum [sha256.Size]byte
-	key any // a pointer or, for Ed25519, a hash
+	sum     [sha256.Size]byte
+	key     any    // a pointer or, for Ed25519, a hash
+	fips    bool   // it is for Contexts in FIPS mode
+	sigalgs string // what the key may sign with, if that is limited
 }
 
-const maxCredentials = 1024
+const (
+	maxCredentials = 1024
+
+	// credentialIdle is how long a credential that nobody uses is kept.
+	credentialIdle = time.Hour
+)
+
+func newCredentialCache() *credentialCache {
+	c := &credentialCache{now: time.Now}
+	c.recent.max, c.recent.idle = maxCredentials, credentialIdle
+	return c
+}
 
 // A credentialRule is what a Context asks of certificates.
 type credentialRule struct {
@@ -68,14 +84,15 @@ func (r *credentialRule) limit(schemes []tls.SignatureScheme) ([]tls.SignatureSc
 	return r.policy.limitCredential(left)
 }
 
-// get returns the credential for cert. rule is the same in each call.
+// get returns the credential for cert, for a Context of this rule.
 func (c *credentialCache) get(cert *tls.Certificate, rule *credentialRule) (*libssl.Credential, error) {
-	key, cacheable := keyOf(cert)
+	key, cacheable := keyOf(cert, rule)
 	if cacheable {
+		now := c.now()
 		c.mu.Lock()
-		cred := c.entries[key]
+		cred, ok := c.recent.get(key, now)
 		c.mu.Unlock()
-		if cred != nil {
+		if ok {
 			return cred, nil
 		}
 	}
@@ -84,22 +101,20 @@ func (c *credentialCache) get(cert *tls.Certificate, rule *credentialRule) (*lib
 	if err != nil || !cacheable {
 		return cred, err
 	}
+	now := c.now()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.entries == nil {
-		c.entries = make(map[credentialKey]*libssl.Credential)
-	}
-	for old := range c.entries {
-		if len(c.entries) < maxCredentials {
-			break
-		}
-		delete(c.entries, old)
-	}
-	c.entries[key] = cred
+	c.recent.put(key, cred, now)
 	return cred, nil
 }
 
-func keyOf(cert *tls.Certificate) (key credentialKey, ok bool) {
+func keyOf(cert *tls.Certificate, rule *credentialRule) (key credentialKey, ok bool) {
+	allowed, err := rule.limit(cert.SupportedSignatureAlgorithms)
+	if err != nil { // newCredential reports it
+		return key, false
+	}
+	key.fips = rule.fips
+	key.sigalgs, _ = namesOf(allowed, signatureNames)
 	h := sha256.New()
 	part := func(b []byte) {
 		n := len(b)
@@ -113,10 +128,6 @@ func keyOf(cert *tls.Certificate) (key credentialKey, ok bool) {
 	part(cert.OCSPStaple)
 	for _, sct := range cert.SignedCertificateTimestamps {
 		part(sct)
-	}
-	part(nil)
-	for _, s := range cert.SupportedSignatureAlgorithms {
-		part([]byte{byte(s >> 8), byte(s)})
 	}
 	h.Sum(key.sum[:0])
 	switch k := cert.PrivateKey.(type) {

@@ -1,0 +1,153 @@
+//go:build cgo
+
+package ossl
+
+import (
+	"crypto/tls"
+	"fmt"
+	"runtime"
+	"slices"
+	"testing"
+	"time"
+	"weak"
+
+	"github.com/ossl-go/ossl/internal/libssl"
+	"github.com/ossl-go/ossl/internal/tlstest"
+)
+
+func TestRecentMap(t *testing.T) {
+	now := time.Now()
+	var dropped []string
+	m := recentMap[int, string]{max: 3, idle: time.Hour, drop: func(v string) { dropped = append(dropped, v) }}
+	is := func(what string, keys []int, gone ...string) {
+		t.Helper()
+		var have []int
+		for key := range m.entries {
+			have = append(have, key)
+		}
+		if slices.Sort(have); !slices.Equal(have, keys) || !slices.Equal(dropped, gone) || m.order.Len() != len(keys) {
+			t.Errorf("%s: %v are there, %v in order, %q has gone; want %v and %q", what, have, m.order.Len(), dropped, keys, gone)
+		}
+		dropped = nil
+	}
+	if v, ok := m.get(1, now); ok {
+		t.Errorf("an empty map has %q", v)
+	}
+	for i := range 3 {
+		m.put(i, fmt.Sprint(i), now)
+	}
+	is("full", []int{0, 1, 2})
+	if v, ok := m.get(0, now); !ok || v != "0" {
+		t.Errorf("0 is %q, %v", v, ok)
+	}
+	m.put(3, "3", now)
+	is("one too many: what was used longest ago goes", []int{0, 2, 3}, "1")
+	m.put(2, "two", now.Add(time.Minute))
+	is("replaced", []int{0, 2, 3}, "2")
+	m.get(2, now.Add(time.Hour))
+	is("an hour", []int{0, 2, 3})
+	m.get(2, now.Add(time.Hour+time.Second))
+	is("more than an hour, at a hit", []int{2}, "0", "3")
+	m.get(7, now.Add(3*time.Hour))
+	is("more than an hour, at a miss", nil, "two")
+	m.put(8, "8", now)
+	m.put(9, "9", now.Add(2*time.Hour))
+	is("more than an hour, at an insertion", []int{9}, "8")
+
+	// A machine that slept, and a clock that was set back.
+	m.get(9, now)
+	m.get(1, wallMoved(now, 2*time.Hour, 0))
+	is("two hours by the wall clock", nil, "9")
+	m.put(9, "9", now)
+	m.get(1, wallMoved(now, -100*time.Hour, 2*time.Hour))
+	is("two hours by the monotonic clock", nil, "9")
+}
+
+// TestReplacedCredentialIsFreed: the private key of a certificate that was replaced doesn't stay for the Context's life.
+func TestReplacedCredentialIsFreed(t *testing.T) {
+	certs := []tls.Certificate{tlstest.New(tlstest.Options{}), tlstest.New(tlstest.Options{})}
+	current := &certs[0]
+	server := contextOf(t, tlstest.ServerConfig(func(c *tls.Config) {
+		c.Certificates = nil
+		c.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return current, nil }
+	}))
+	client := contextOf(t, tlstest.ClientConfig())
+	now := time.Now()
+	server.creds.now = func() time.Time { return now }
+	shake := func(want int) {
+		t.Helper()
+		if clientErr, serverErr := shakeContexts(client, server); clientErr != nil || serverErr != nil {
+			t.Fatal(clientErr, serverErr)
+		}
+		if n := len(server.creds.recent.entries); n != want {
+			t.Fatalf("there are %d credentials, want %d", n, want)
+		}
+	}
+	shake(1)
+	old := weakCredential(server.creds)
+	shake(1)
+	current = &certs[1]
+	shake(2) // the old one may come back
+	now = now.Add(credentialIdle)
+	shake(2)
+	now = now.Add(time.Second)
+	shake(1)
+	for i := 0; old.Value() != nil; i++ {
+		if i == 100 {
+			t.Fatal("the credential that was replaced is still there")
+		}
+		runtime.GC()
+	}
+	if cred := weakCredential(server.creds); cred.Value() == nil {
+		t.Error("the credential in use is gone")
+	}
+}
+
+// weakCredential returns the one credential of a cache.
+func weakCredential(c *credentialCache) weak.Pointer[libssl.Credential] {
+	return weak.Make(c.recent.order.Front().Value.(*recentEntry[credentialKey, *libssl.Credential]).value)
+}
+
+// TestCredentialKey: of two certificates that are sent, or sign, in another way each has a credential of its own.
+func TestCredentialKey(t *testing.T) {
+	rule := contextOf(t, tlstest.ServerConfig()).rule
+	cert := tlstest.ServerCert(tlstest.P256)
+	variants := map[string]func(*tls.Certificate, *credentialRule){
+		"same": func(*tls.Certificate, *credentialRule) {},
+		"chain": func(c *tls.Certificate, _ *credentialRule) {
+			c.Certificate = append(slices.Clone(c.Certificate), c.Certificate[0])
+		},
+		"key":       func(c *tls.Certificate, _ *credentialRule) { c.PrivateKey = tlstest.Key(tlstest.P256, "another") },
+		"staple":    func(c *tls.Certificate, _ *credentialRule) { c.OCSPStaple = []byte("staple") },
+		"SCTs":      func(c *tls.Certificate, _ *credentialRule) { c.SignedCertificateTimestamps = [][]byte{[]byte("sct")} },
+		"algorithm": func(c *tls.Certificate, _ *credentialRule) { c.SupportedSignatureAlgorithms = rule.signatures[:2] },
+		"one algorithm": func(c *tls.Certificate, _ *credentialRule) {
+			c.SupportedSignatureAlgorithms = rule.signatures[:1]
+		},
+		"one algorithm by the rule": func(c *tls.Certificate, r *credentialRule) {
+			c.SupportedSignatureAlgorithms, r.signatures = rule.signatures[:3], rule.signatures[2:3]
+		},
+		"FIPS": func(_ *tls.Certificate, r *credentialRule) { r.fips = true },
+	}
+	seen := map[credentialKey]string{}
+	for name, edit := range variants {
+		c, r := cert, *rule
+		edit(&c, &r)
+		key, ok := keyOf(&c, &r)
+		if !ok {
+			t.Fatalf("%s: no key", name)
+		}
+		if other, ok := seen[key]; ok {
+			t.Errorf("%s and %s have the same key", name, other)
+		}
+		seen[key] = name
+		if again, _ := keyOf(&c, &r); again != key {
+			t.Errorf("%s has two keys", name)
+		}
+	}
+	c := cert
+	c.SupportedSignatureAlgorithms = []tls.SignatureScheme{1}
+	if _, ok := keyOf(&c, rule); ok {
+		t.Error("a certificate that is refused has a key")
+	}
+}

@@ -1,0 +1,64 @@
+package ossl
+
+import (
+	"container/list"
+	"time"
+)
+
+// A recentMap keeps values that were used not long ago: at most max, and none that nobody has used for longer than idle once the
+// map is used again. Its user has a lock for it.
+type recentMap[K comparable, V any] struct {
+	max  int
+	idle time.Duration
+	drop func(V) // called with each value that leaves, if not nil
+
+	entries map[K]*list.Element
+	order   list.List // of *recentEntry[K, V], the one used last in front
+}
+
+type recentEntry[K comparable, V any] struct {
+	key   K
+	value V
+	used  time.Time
+}
+
+// get returns the value for key, which is used by that.
+func (m *recentMap[K, V]) get(key K, now time.Time) (value V, ok bool) {
+	if e := m.entries[key]; e != nil {
+		entry := e.Value.(*recentEntry[K, V])
+		entry.used = now
+		m.order.MoveToFront(e)
+		value, ok = entry.value, true
+	}
+	m.forgetIdle(now)
+	return value, ok
+}
+
+// put adds a value for a key that has none, or has it replace the one there.
+func (m *recentMap[K, V]) put(key K, value V, now time.Time) {
+	if e := m.entries[key]; e != nil {
+		m.remove(e)
+	}
+	m.forgetIdle(now)
+	for len(m.entries) >= m.max {
+		m.remove(m.order.Back())
+	}
+	if m.entries == nil {
+		m.entries = make(map[K]*list.Element)
+	}
+	m.entries[key] = m.order.PushFront(&recentEntry[K, V]{key, value, now})
+}
+
+func (m *recentMap[K, V]) forgetIdle(now time.Time) {
+	for e := m.order.Back(); e != nil && age(now, e.Value.(*recentEntry[K, V]).used) > m.idle; e = m.order.Back() {
+		m.remove(e)
+	}
+}
+
+func (m *recentMap[K, V]) remove(e *list.Element) {
+	entry := m.order.Remove(e).(*recentEntry[K, V])
+	delete(m.entries, entry.key)
+	if m.drop != nil {
+		m.drop(entry.value)
+	}
+}
