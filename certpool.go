@@ -13,7 +13,8 @@ import (
 type poolRoot struct {
 	rawSubject []byte
 	constraint func([]*x509.Certificate) error // of AddCertWithConstraint, which each Verify asks
-	getCert    func() (*x509.Certificate, error)
+	//lint:ignore U1000 the layout is crypto/x509's
+	getCert func() (*x509.Certificate, error)
 }
 
 // poolLayout says where a CertPool has its list of poolRoots. ok is false if this version of Go has anything in a CertPool that

@@ -3,6 +3,7 @@
 package ossl
 
 import (
+	"bytes"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -29,7 +30,7 @@ func TestCertPoolLayout(t *testing.T) {
 	}
 	pool.AddCert(tlstest.CA().Cert)
 	b := trustIn(pool, a)
-	if len(b.roots) != 1 || string(b.roots[0].rawSubject) != string(tlstest.CA().Cert.RawSubject) || b.asks || trustIn(pool, b) != b {
+	if len(b.roots) != 1 || !bytes.Equal(b.roots[0].rawSubject, tlstest.CA().Cert.RawSubject) || b.asks || trustIn(pool, b) != b {
 		t.Errorf("a pool of one is %+v", b)
 	}
 	pool.AddCertWithConstraint(testChain(t)[0], func([]*x509.Certificate) error { return nil })
@@ -42,7 +43,8 @@ func TestCertPoolLayout(t *testing.T) {
 	}
 	if sameFields(reflect.TypeFor[struct{ a, b int }](), reflect.TypeFor[struct{ a int }]()) ||
 		sameFields(reflect.TypeFor[struct{ a int }](), reflect.TypeFor[struct{ b int }]()) ||
-		sameFields(reflect.TypeFor[struct{ a int }](), reflect.TypeFor[struct{ a uint }]()) || sameFields(reflect.TypeFor[int](), reflect.TypeFor[int]()) {
+		sameFields(reflect.TypeFor[struct{ a int }](), reflect.TypeFor[struct{ a uint }]()) ||
+		sameFields(reflect.TypeFor[int](), reflect.TypeFor[int]()) {
 		t.Error("structs of other fields are the same")
 	}
 }
@@ -124,8 +126,8 @@ func TestChainCacheConstraint(t *testing.T) {
 	})
 }
 
-// TestChainCachePoolGrows: what was verified before a pool has grown is verified again, and is not remembered if what has come has
-// a constraint.
+// TestChainCachePoolGrows: what was verified before a pool has grown is verified again, and is not remembered if what was added
+// has a constraint.
 func TestChainCachePoolGrows(t *testing.T) {
 	roles(t, func(t *testing.T, pool *x509.CertPool, std, own func() error) {
 		pool.AddCert(tlstest.CA().Cert)

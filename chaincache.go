@@ -59,7 +59,8 @@ type chainEntry struct {
 	made     time.Time // by the machine's
 }
 
-// holds reports whether the entry stands for a verification at the time now, by the configuration's clock; clock is the machine's.
+// holds reports whether the entry stands for a verification at the time now, by the configuration's clock; clock is the
+// machine's.
 func (e *chainEntry) holds(now, clock time.Time) bool {
 	if wall := now.Round(0); wall.Before(e.from) || wall.After(e.until) {
 		return false

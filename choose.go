@@ -53,10 +53,11 @@ func (h *handshake) choose() (*libssl.Step, error) {
 			return nil, h.refuseHello(err, alertInternalError)
 		}
 		if chosen != nil {
-			ctx, err := before.forConfig(chosen)
+			ctx, done, err := before.forConfig(chosen)
 			if err != nil {
 				return nil, h.refuseHello(err, alertInternalError)
 			}
+			defer done() // by then there is an SSL, or never will be
 			c.askMu.Lock()
 			c.ctx = ctx
 			c.askMu.Unlock()
@@ -140,11 +141,6 @@ func (h *handshake) restart(records []byte) (*libssl.Step, error) {
 	c.in.set(append(records, rest...))
 	step, err := h.begin()
 	return &step, err
-}
-
-// forConfig returns the Context for what GetConfigForClient returned, with the options of this one.
-func (c *Context) forConfig(config *tls.Config) (*Context, error) {
-	return compileWith(config, c.forChosen)
 }
 
 // serverCertificate is crypto/tls's Config.getCertificate.

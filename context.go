@@ -33,7 +33,8 @@ type Context struct {
 	peerLevel  int                  // the security level that peers' verified chains must have, or 0
 	hellos     bool                 // servers pause at the ClientHello to choose
 	ticketKeys
-	forChosen *options // of Contexts that GetConfigForClient chooses
+	forChosen *options        // of Contexts that GetConfigForClient chooses
+	chosen    *chosenContexts // those
 
 	stores     *rootStores // in FIPS mode: whom clients, and servers, trust
 	chainLevel int         // of the same: the security level of the chains that the module verifies
@@ -104,7 +105,11 @@ func newContext(config *tls.Config, o *options) (*Context, error) {
 		pauses: lib.Number >= libssl.Version3_0,
 		chains: newChainCache(chainCache, config.RootCAs, config.ClientCAs),
 		certs:  new(certCache),
-		creds:  newCredentialCache(),
+		creds:  o.creds,
+		chosen: newChosenContexts(),
+	}
+	if c.creds == nil {
+		c.creds = newCredentialCache()
 	}
 	if o.levelNamed || level > defaultSecurityLevel {
 		c.peerLevel = level
@@ -170,7 +175,7 @@ func newContext(config *tls.Config, o *options) (*Context, error) {
 	config.Certificates = slices.Clone(config.Certificates) // to set Leaf, which SupportsCertificate would parse each time
 	for i := range config.Certificates {
 		cert := &config.Certificates[i]
-		cred, err := newCredential(cert, c.rule)
+		cred, err := c.ownCredential(cert)
 		if err != nil {
 			return nil, &ConfigError{Field: "Certificates", Reason: fmt.Sprintf("certificate %d can't be used", i), Err: err}
 		}
@@ -245,6 +250,19 @@ func hasGroup(name string, fips bool) bool {
 	has := libssl.HasGroup(name, fips)
 	groupsKnown.Store(key, has)
 	return has
+}
+
+// ownCredential returns cert, of the Context's own configuration, for libssl's use, and sets its Leaf. Contexts that a
+// GetConfigForClient has chosen mostly have the same few certificates.
+func (c *Context) ownCredential(cert *tls.Certificate) (*libssl.Credential, error) {
+	if !c.opts.chosen {
+		return newCredential(cert, c.rule)
+	}
+	cred, err := c.creds.get(cert, c.rule)
+	if err == nil && cert.Leaf == nil {
+		cert.Leaf, err = x509.ParseCertificate(cert.Certificate[0])
+	}
+	return cred, err
 }
 
 // credential returns cert for libssl's use.

@@ -3,13 +3,10 @@ package ossl
 import (
 	"context"
 	"crypto/tls"
-	"encoding/binary"
 	"net"
-	"reflect"
 	"runtime"
 	"strings"
 	"sync"
-	"unsafe"
 	"weak"
 )
 
@@ -21,7 +18,7 @@ var compiled = struct {
 	entries map[compiledKey]*compiledConfig // guarded by mu
 }{entries: make(map[compiledKey]*compiledConfig)}
 
-// A compiledKey is a configuration with the options of the Context that uses it. It doesn't keep the configuration alive.
+// A compiledKey is a configuration with the options it is compiled with. It doesn't keep the configuration alive.
 type compiledKey struct {
 	config weak.Pointer[tls.Config]
 	opts   *options
@@ -30,8 +27,8 @@ type compiledKey struct {
 
 type compiledConfig struct {
 	mu    sync.Mutex
-	ctx   *Context // guarded by mu; set once compiling succeeded
-	print string   // guarded by mu; the configuration's fields when ctx was compiled
+	ctx   *Context     // guarded by mu; set once compiling succeeded
+	print *configPrint // guarded by mu; of the configuration when ctx was compiled
 }
 
 // maxCompiled bounds what is remembered: a configuration whose callbacks refer to it is never collected while its Context is.
@@ -80,9 +77,11 @@ func compileWith(config *tls.Config, opts *options) (*Context, error) {
 
 	entry.mu.Lock()
 	defer entry.mu.Unlock()
-	print := fingerprint(config)
-	if entry.ctx == nil || entry.print != print {
-		ctx, err := newContext(config, opts)
+	// A configuration must not be changed once it is in use, but one that is all the same (InsecureSkipVerify is taken back, say)
+	// must not be remembered as it was.
+	if entry.ctx == nil || entry.print.bytes != string(configBytes(config)) {
+		print := printConfig(config)
+		ctx, err := newContext(print.config, opts)
 		if err != nil {
 			return nil, err
 		}
@@ -90,31 +89,6 @@ func compileWith(config *tls.Config, opts *options) (*Context, error) {
 	}
 	return entry.ctx, nil
 }
-
-// fingerprint returns the bytes of a configuration's exported fields: flags, pointers, lengths. A configuration must not be
-// changed once it is in use, but one that is all the same (InsecureSkipVerify is taken back, say) must not be remembered as it
-// was. What the pointers lead to is not compared; the Context's own copy of the configuration keeps it where it is.
-func fingerprint(config *tls.Config) string {
-	memory := unsafe.Slice((*byte)(unsafe.Pointer(config)), unsafe.Sizeof(*config))
-	var print []byte
-	for _, f := range configLayout() {
-		print = append(print, memory[f.offset:f.offset+f.size]...)
-	}
-	print = binary.NativeEndian.AppendUint64(print, uint64(ticketKeysMark(config)))
-	return string(print)
-}
-
-type fieldLayout struct{ offset, size uintptr }
-
-var configLayout = sync.OnceValue(func() (layout []fieldLayout) {
-	t := reflect.TypeFor[tls.Config]()
-	for i := range t.NumField() {
-		if f := t.Field(i); f.IsExported() {
-			layout = append(layout, fieldLayout{f.Offset, f.Type.Size()})
-		}
-	}
-	return layout
-})
 
 func forget(key compiledKey) {
 	compiled.mu.Lock()

@@ -39,6 +39,7 @@ type options struct {
 	inherited     *session.Ring // the ticket keys
 	inheritedFIPS bool          // they are the FIPS module's
 	stores        *rootStores   // whom to trust, in FIPS mode
+	creds         *credentialCache
 }
 
 // envRecords names the environment variable that chooses the record path where no [WithRecordPath] does: "auto", "libssl" or

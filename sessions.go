@@ -12,7 +12,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-	"unsafe"
 
 	"github.com/ossl-go/ossl/internal/libssl"
 	"github.com/ossl-go/ossl/internal/ticketsecret"
@@ -231,7 +230,7 @@ func (c *Context) makeRing() (err error) {
 	}
 	chosen := *o
 	chosen.chosen, chosen.inherited, chosen.inheritedFIPS = true, c.ring, c.fips
-	chosen.fips = c.fips
+	chosen.fips, chosen.creds = c.fips, c.creds
 	c.forChosen = &chosen
 	return nil
 }
@@ -288,20 +287,7 @@ func is16Bytes(v reflect.Value) bool {
 	return v.IsValid() && v.Kind() == reflect.Array && v.Len() == 16 && v.Type().Elem().Kind() == reflect.Uint8
 }
 
-// ticketKeysMark identifies the keys that SetSessionTicketKeys has set last, for as long as they are in use: each call makes a
-// list of its own.
-func ticketKeysMark(config *tls.Config) uintptr {
-	layout := ticketKeysLayout()
-	if !layout.ok {
-		return 0
-	}
-	base := unsafe.Pointer(config)
-	mu := (*sync.RWMutex)(unsafe.Add(base, layout.mutex))
-	mu.RLock()
-	defer mu.RUnlock()
-	return *(*uintptr)(unsafe.Add(base, layout.keys)) // a slice begins with its pointer
-}
-
+// ticketKeysLayout is where a tls.Config has what SetSessionTicketKeys has set last, and the lock for it.
 var ticketKeysLayout = sync.OnceValue(func() (layout struct {
 	mutex, keys uintptr
 	ok          bool

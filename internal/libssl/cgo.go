@@ -55,8 +55,10 @@ import "C"
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"math"
 	"runtime"
+	"sync/atomic"
 	"time"
 	"unsafe"
 )
@@ -115,10 +117,51 @@ func HasGroup(name string, fips bool) bool {
 	return C.ossl_has_group(s, C.int(flag(fips))) == 1
 }
 
-// Context is an SSL_CTX: immutable, shared by connections, freed when nothing refers to it.
+// Context is an SSL_CTX: immutable, shared by connections, freed after Close, or else when nothing refers to it. Each connection
+// holds it by itself.
 type Context struct {
-	p    *C.ossl_ctx
-	cred *Credential // kept for its signer
+	p       *C.ossl_ctx
+	cred    *Credential  // kept for its signer
+	users   atomic.Int64 // the owner, until Close, and calls under way; p is freed with the last
+	closed  atomic.Bool
+	cleanup runtime.Cleanup // frees p if there is no Close
+}
+
+var errContextClosed = errors.New("libssl: the context is closed")
+
+// hold reports whether p may be used, until release.
+func (c *Context) hold() bool {
+	for {
+		n := c.users.Load()
+		if n == 0 || c.closed.Load() {
+			return false
+		}
+		if c.users.CompareAndSwap(n, n+1) {
+			return true
+		}
+	}
+}
+
+func (c *Context) mustHold() {
+	if !c.hold() {
+		panic(errContextClosed)
+	}
+}
+
+func (c *Context) release() {
+	if c.users.Add(-1) == 0 {
+		c.cleanup.Stop()
+		C.ossl_ctx_free(c.p)
+	}
+	runtime.KeepAlive(c) // else the cleanup could have begun before it was stopped
+}
+
+// Close gives the context up: no connection can be made any more, and its memory is freed with the last that was. It may be
+// called at any time, and more than once.
+func (c *Context) Close() {
+	if c.closed.CompareAndSwap(false, true) {
+		c.release()
+	}
 }
 
 // cString returns s for C, nil if empty. It is freed with free.
@@ -183,7 +226,8 @@ func NewContext(cfg *ContextConfig) (*Context, error) {
 		return nil, &Error{Op: "new context", Setting: C.GoString(failed), Codes: codes(&errs)}
 	}
 	c := &Context{p: ctx}
-	runtime.AddCleanup(c, func(p *C.ossl_ctx) { C.ossl_ctx_free(p) }, ctx)
+	c.users.Store(1)
+	c.cleanup = runtime.AddCleanup(c, func(p *C.ossl_ctx) { C.ossl_ctx_free(p) }, ctx)
 	for _, name := range cfg.ClientCAs {
 		if C.ossl_ctx_add_ca(ctx, bytePtr(name), C.size_t(len(name)), &errs[0]) != 1 {
 			return nil, &Error{Op: "new context", Setting: "ClientCAs", Codes: codes(&errs)}
@@ -210,7 +254,10 @@ func flag(on bool) C.uint8_t {
 
 // SetTicketKeys sets the keys that seal and open tickets: the first seals. It reports whether there was room for them.
 func (c *Context) SetTicketKeys(keys []TicketKey) bool {
-	defer runtime.KeepAlive(c)
+	if !c.hold() {
+		return false
+	}
+	defer c.release()
 	list := make([]C.ossl_ticket_key, len(keys))
 	defer clear(list)
 	for i := range keys {
@@ -231,13 +278,15 @@ func copyBytes(to []C.uint8_t, from []byte) int {
 
 // HasCipher reports whether the context offers a cipher suite.
 func (c *Context) HasCipher(id uint16) bool {
-	defer runtime.KeepAlive(c)
+	c.mustHold()
+	defer c.release()
 	return C.ossl_ctx_has_cipher(c.p, C.uint16_t(id)) == 1
 }
 
 // SecurityLevel returns the level in force.
 func (c *Context) SecurityLevel() int {
-	defer runtime.KeepAlive(c)
+	c.mustHold()
+	defer c.release()
 	return int(C.ossl_ctx_security_level(c.p))
 }
 
@@ -290,6 +339,10 @@ type Conn struct {
 // NewAskingConn makes a connection whose steps may end with any question: NeedSign and NeedResume, and NeedVerify where libssl
 // itself can't pause for it. A client offers session, if there is one, to be resumed.
 func (c *Context) NewAskingConn(server bool, serverName string, session []byte) (*Conn, error) {
+	if !c.hold() {
+		return nil, errContextClosed
+	}
+	defer c.release()
 	name := cString(serverName)
 	defer C.free(unsafe.Pointer(name))
 	conn := &Conn{crossings: 1, ctx: c}
@@ -304,13 +357,16 @@ func (c *Context) NewAskingConn(server bool, serverName string, session []byte) 
 
 // Start makes a connection whose steps end with questions that libssl itself pauses for only, and takes its first step.
 func (c *Context) Start(server bool, serverName string, session, in, out []byte) (*Conn, Step, error) {
+	if !c.hold() {
+		return nil, Step{}, errContextClosed
+	}
+	defer c.release()
 	name := cString(serverName)
 	defer C.free(unsafe.Pointer(name))
 	var errs [errorSlots]C.ulong
 	var p *C.ossl_conn
 	step := C.ossl_conn_start(c.p, C.int(flag(server)), name, bytePtr(session), C.size_t(len(session)), &p, &errs[0],
 		bytePtr(in), C.size_t(len(in)), bytePtr(out), C.size_t(len(out)))
-	runtime.KeepAlive(c)
 	if p == nil {
 		return nil, Step{}, &Error{Op: "new connection", Codes: codes(&errs)}
 	}
@@ -456,7 +512,10 @@ func Occupied() bool { return C.ossl_occupied() == 1 }
 
 // OfSecrets makes an established connection of TLS 1.3 traffic secrets, for tests; a nil secret is a side that can't be used.
 func (c *Context) OfSecrets(suite uint16, read, write []byte) (*Conn, error) {
-	defer runtime.KeepAlive(c)
+	if !c.hold() {
+		return nil, errContextClosed
+	}
+	defer c.release()
 	p := C.ossl_conn_of_secrets(c.p, C.uint16_t(suite), bytePtr(read), bytePtr(write))
 	if p == nil {
 		return nil, &Error{Op: "connection of secrets"}

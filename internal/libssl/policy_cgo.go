@@ -10,7 +10,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"runtime"
 	"unsafe"
 )
 
@@ -54,6 +53,7 @@ func ConfigFile() string {
 
 // NoTickets reports whether the context's SSL_CTX has tickets turned off.
 func (c *Context) NoTickets() bool {
-	defer runtime.KeepAlive(c)
+	c.mustHold()
+	defer c.release()
 	return C.ossl_ctx_no_tickets(c.p) == 1
 }

@@ -1,0 +1,120 @@
+package ossl
+
+import (
+	"crypto/tls"
+	"sync"
+	"time"
+)
+
+// chosenContexts are the Contexts of what a Context's GetConfigForClient has returned. It may return the same configuration each
+// time, a copy of it, or one that is made for the connection. The first two have the same print, and are compiled once for as
+// long as they are in use. The memory that libssl has for the others is given back when they have left the list and their
+// connections are closed; the collector, which doesn't see how much it is, would come late.
+type chosenContexts struct {
+	mu     sync.Mutex
+	now    func() time.Time
+	recent recentMap[chosenKey, *chosenContext] // guarded by mu
+	idle   []*chosenContext                     // guarded by mu; nobody uses them any more
+}
+
+type chosenKey struct {
+	print string
+	fips  bool // whether FIPS mode is required by others
+}
+
+// A chosenContext is a Context that may be used by as many as users says: the list, and handshakes which have not made their SSL
+// yet. An SSL holds what it needs of libssl's.
+type chosenContext struct {
+	users int // guarded by the list's mu
+
+	mu    sync.Mutex
+	print *configPrint // keeps the key true
+	ctx   *Context     // guarded by mu while there are users; set once compiling succeeded
+}
+
+const (
+	maxChosen = 256
+
+	// chosenIdle is how long a Context that no handshake uses is kept.
+	chosenIdle = time.Hour
+)
+
+func newChosenContexts() *chosenContexts {
+	c := &chosenContexts{now: time.Now}
+	c.recent.max, c.recent.idle = maxChosen, chosenIdle
+	c.recent.drop = c.leave
+	return c
+}
+
+// leave ends a use of a Context. mu is held.
+func (c *chosenContexts) leave(e *chosenContext) {
+	if e.users--; e.users == 0 {
+		c.idle = append(c.idle, e)
+	}
+}
+
+// unlock gives mu back, and what libssl has of Contexts that nobody uses any more.
+func (c *chosenContexts) unlock() {
+	idle := c.idle
+	c.idle = nil
+	c.mu.Unlock()
+	for _, e := range idle {
+		if e.ctx != nil {
+			e.ctx.ssl.Close()
+		}
+	}
+}
+
+// use returns the entry for a configuration. done must follow.
+func (c *chosenContexts) use(config *tls.Config, fips bool) *chosenContext {
+	if !canShare() {
+		return &chosenContext{users: 1, print: printConfig(config)}
+	}
+	now := c.now()
+	key := chosenKey{string(configBytes(config)), fips}
+	c.mu.Lock()
+	if e, ok := c.recent.get(key, now); ok {
+		e.users++
+		c.unlock()
+		return e
+	}
+	c.unlock()
+
+	print := printConfig(config)
+	key.print = print.bytes
+	c.mu.Lock()
+	defer c.unlock()
+	e, ok := c.recent.get(key, now) // another handshake may have been quicker
+	if !ok {
+		e = &chosenContext{users: 1, print: print}
+		c.recent.put(key, e, now)
+	}
+	e.users++
+	return e
+}
+
+func (c *chosenContexts) done(e *chosenContext) {
+	c.mu.Lock()
+	defer c.unlock()
+	c.leave(e)
+}
+
+// forConfig returns the Context for what GetConfigForClient returned, with the options of this one. A connection must be begun
+// with it before done is called.
+func (c *Context) forConfig(config *tls.Config) (ctx *Context, done func(), err error) {
+	required, err := fipsRequired()
+	if err != nil {
+		return nil, nil, err
+	}
+	e := c.chosen.use(config, required != "")
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.ctx == nil { // a failure is not remembered
+		if e.ctx, err = newContext(e.print.config, c.forChosen); err != nil {
+			e.ctx = nil
+			c.chosen.done(e)
+			return nil, nil, err
+		}
+	}
+	return e.ctx, func() { c.chosen.done(e) }, nil
+}

@@ -1,0 +1,452 @@
+//go:build cgo
+
+package ossl
+
+import (
+	"bytes"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"io"
+	"net"
+	"reflect"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/ossl-go/ossl/internal/libssl"
+	"github.com/ossl-go/ossl/internal/tlstest"
+)
+
+// choosing returns a Context for a server that has choose called for each connection, and how to have one that succeeds, which
+// returns the Context that the connection had.
+func choosing(t *testing.T, choose func() *tls.Config) (server *Context, shake func() *Context) {
+	t.Helper()
+	server = contextOf(t, tlstest.ServerConfig(func(c *tls.Config) {
+		c.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) { return choose(), nil }
+	}))
+	client := contextOf(t, tlstest.ClientConfig())
+	return server, func() *Context {
+		t.Helper()
+		c, s := pair(t, client, server)
+		defer c.Close()
+		defer s.Close()
+		return s.ctx
+	}
+}
+
+// pair returns two ends that have shaken hands.
+func pair(t *testing.T, client, server *Context) (c, s *Conn) {
+	t.Helper()
+	a, b := tlstest.Buffered()
+	c, s = client.Client(a, tlstest.ServerName), server.Server(b)
+	done := make(chan error, 1)
+	go func() { done <- s.Handshake() }()
+	if err := c.Handshake(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	return c, s
+}
+
+// TestChosenCopiesAreCompiledOnce: a copy of a configuration costs what the configuration does, however it was copied.
+func TestChosenCopiesAreCompiledOnce(t *testing.T) {
+	base := tlstest.ServerConfig(func(c *tls.Config) {
+		c.NextProtos = []string{"h2", "http/1.1"}
+		c.CurvePreferences = []tls.CurveID{tls.CurveP256}
+		c.Time, c.VerifyConnection = time.Now, func(tls.ConnectionState) error { return nil }
+	})
+	cert := base.Certificates[0]
+	pool := tlstest.CA().Pool()
+	protocol := []byte("http/1.1")
+	for name, choose := range map[string]func() *tls.Config{
+		"the same": func() *tls.Config { return base },
+		"Clone":    func() *tls.Config { return base.Clone() },
+		"Clone and edit": func() *tls.Config {
+			c := base.Clone()
+			c.NextProtos = []string{string(protocol)}
+			c.ClientAuth, c.ClientCAs = tls.VerifyClientCertIfGiven, pool
+			return c
+		},
+		"literal": func() *tls.Config {
+			return &tls.Config{
+				Certificates:     []tls.Certificate{cert},
+				CurvePreferences: []tls.CurveID{tls.CurveP256, tls.CurveP384},
+				NextProtos:       []string{string(protocol)},
+				MinVersion:       tls.VersionTLS12,
+			}
+		},
+	} {
+		server, shake := choosing(t, choose)
+		first := shake()
+		for range 20 {
+			if shake() != first {
+				t.Fatalf("%s: compiled again", name)
+			}
+		}
+		if n := len(server.chosen.recent.entries); n != 1 {
+			t.Errorf("%s: %d configurations are remembered", name, n)
+		}
+	}
+}
+
+// TestConfigPrint: every change of a field is another print, and a copy is the same.
+func TestConfigPrint(t *testing.T) {
+	if !canShare() {
+		t.Fatal("there is something in tls.Config, tls.Certificate or x509.CertPool that isn't known")
+	}
+	print := func(c *tls.Config) string { return string(configBytes(c)) }
+	base := tlstest.ServerConfig(func(c *tls.Config) {
+		c.ClientCAs = tlstest.CA().Pool()
+		c.NextProtos = []string{"a", "b"}
+		c.Certificates[0].SignedCertificateTimestamps = [][]byte{{1}, {2}}
+	})
+	if p := print(base); p != print(base.Clone()) || p != printConfig(base).bytes || p != printConfig(base.Clone()).bytes {
+		t.Error("a copy has another print")
+	}
+
+	// Each field by itself, set to something else.
+	edits := map[string]func(*tls.Config){}
+	config := reflect.TypeFor[tls.Config]()
+	for i := range config.NumField() {
+		if f := config.Field(i); f.IsExported() {
+			edits[f.Name] = func(c *tls.Config) {
+				v := reflect.ValueOf(c).Elem().Field(i)
+				v.Set(other(t, v))
+			}
+		}
+	}
+	// What is easily taken for the same.
+	withCert := func(edit func(*tls.Certificate)) func(*tls.Config) {
+		return func(c *tls.Config) {
+			c.Certificates = slices.Clone(c.Certificates)
+			edit(&c.Certificates[0])
+		}
+	}
+	clone := func(list [][]byte) [][]byte { return slices.Clone(list) }
+	for name, edit := range map[string]func(*tls.Config){
+		"NextProtos joined":   func(c *tls.Config) { c.NextProtos = []string{"ab"} },
+		"NextProtos parted":   func(c *tls.Config) { c.NextProtos = []string{"a", "", "b"} },
+		"NextProtos empty":    func(c *tls.Config) { c.NextProtos = []string{} },
+		"NextProtos none":     func(c *tls.Config) { c.NextProtos = nil },
+		"CipherSuites empty":  func(c *tls.Config) { c.CipherSuites = []uint16{} },
+		"certificate's key":   withCert(func(c *tls.Certificate) { c.PrivateKey = tlstest.Key(tlstest.P256, "another") }),
+		"certificate's leaf":  withCert(func(c *tls.Certificate) { c.Leaf = &x509.Certificate{} }),
+		"certificate's chain": withCert(func(c *tls.Certificate) { c.Certificate = append(clone(c.Certificate), c.Certificate[0]) }),
+		"certificate's bytes": withCert(func(c *tls.Certificate) {
+			c.Certificate = clone(c.Certificate)
+			c.Certificate[0] = bytes.Clone(c.Certificate[0])
+		}),
+		"certificate's staple":     withCert(func(c *tls.Certificate) { c.OCSPStaple = []byte{1} }),
+		"certificate's SCT":        withCert(func(c *tls.Certificate) { c.SignedCertificateTimestamps = [][]byte{{1}, {2}} }),
+		"certificate's algorithms": withCert(func(c *tls.Certificate) {
+			c.SupportedSignatureAlgorithms = []tls.SignatureScheme{tls.Ed25519}
+		}),
+		"another certificate":      func(c *tls.Config) { c.Certificates = []tls.Certificate{tlstest.ServerCert(tlstest.P384)} },
+		"SetSessionTicketKeys":     func(c *tls.Config) { c.SetSessionTicketKeys([][32]byte{{1}}) },
+		"SetSessionTicketKeys, again": func(c *tls.Config) {
+			c.SetSessionTicketKeys([][32]byte{{1}})
+		},
+		"ClientCAs of the same": func(c *tls.Config) { c.ClientCAs = c.ClientCAs.Clone() },
+	} {
+		edits[name] = edit
+	}
+	seen := map[string]string{print(base): "unchanged"}
+	var keep []*tls.Config // else an address could come twice
+	for name, edit := range edits {
+		c := base.Clone()
+		edit(c)
+		keep = append(keep, c)
+		if same, ok := seen[print(c)]; ok {
+			t.Errorf("%s has the print of %s", name, same)
+		}
+		seen[print(c)] = name
+		if print(c) != print(c.Clone()) {
+			t.Errorf("%s: a copy has another print", name)
+		}
+	}
+	runtime.KeepAlive(keep)
+
+	// In place, as nobody should.
+	before := print(base)
+	base.Certificates[0] = tlstest.ServerCert(tlstest.P384)
+	if print(base) == before {
+		t.Error("a certificate replaced in place makes no difference")
+	}
+	before = print(base)
+	base.ClientCAs.AddCert(tlstest.OtherCA().Cert)
+	if print(base) == before {
+		t.Error("a certificate added to ClientCAs makes no difference")
+	}
+}
+
+// other returns a value of v's type that is not v's.
+func other(t *testing.T, v reflect.Value) reflect.Value {
+	n := reflect.New(v.Type()).Elem()
+	switch v.Kind() {
+	case reflect.Bool:
+		n.SetBool(!v.Bool())
+	case reflect.Int:
+		n.SetInt(v.Int() + 1)
+	case reflect.Uint16:
+		n.SetUint(v.Uint() + 1)
+	case reflect.Uint8:
+		n.SetUint(v.Uint() + 1)
+	case reflect.String:
+		n.SetString(v.String() + "x")
+	case reflect.Array:
+		n.Index(0).Set(other(t, v.Index(0)))
+	case reflect.Slice:
+		n.Set(reflect.MakeSlice(v.Type(), v.Len()+1, v.Len()+1))
+	case reflect.Map:
+		n.Set(reflect.MakeMap(v.Type()))
+	case reflect.Pointer:
+		n.Set(reflect.New(v.Type().Elem()))
+	case reflect.Func:
+		n.Set(reflect.MakeFunc(v.Type(), func([]reflect.Value) []reflect.Value { return nil }))
+	case reflect.Interface:
+		for _, made := range []any{new(bytes.Buffer), tls.NewLRUClientSessionCache(1)} {
+			if reflect.TypeOf(made).AssignableTo(v.Type()) {
+				n.Set(reflect.ValueOf(made))
+				return n
+			}
+		}
+		t.Fatalf("no value for %v", v.Type())
+	default:
+		t.Fatalf("no value for %v", v.Type())
+	}
+	return n
+}
+
+// TestChosenChangesAreSeen: what differs from one connection to the next is used, as crypto/tls does.
+func TestChosenChangesAreSeen(t *testing.T) {
+	certs := []tls.Certificate{tlstest.ServerCert(tlstest.P256), tlstest.ServerCert(tlstest.RSA2048)}
+	base := tlstest.ServerConfig()
+	var n int
+	outer := tlstest.ServerConfig(func(c *tls.Config) {
+		c.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) {
+			base.Certificates[0] = certs[n/2%2] // in place, between connections
+			chosen := base.Clone()
+			chosen.NextProtos = []string{fmt.Sprint("p", n%3)}
+			n++
+			return chosen, nil
+		}
+	})
+	server := contextOf(t, outer)
+	clientConfig := tlstest.ClientConfig(func(c *tls.Config) {
+		c.ServerName, c.NextProtos = tlstest.ServerName, []string{"p0", "p1", "p2"}
+	})
+	run := func(serve func(net.Conn) interface{ Handshake() error }) (seen []string) {
+		n = 0
+		for range 24 {
+			a, b := tlstest.Buffered()
+			done := make(chan error, 1)
+			go func() { done <- serve(b).Handshake() }()
+			c := tls.Client(a, clientConfig)
+			if err := c.Handshake(); err != nil {
+				t.Fatal(err)
+			}
+			if err := <-done; err != nil {
+				t.Fatal(err)
+			}
+			s := c.ConnectionState()
+			seen = append(seen, fmt.Sprint(s.NegotiatedProtocol, " ", s.PeerCertificates[0].PublicKeyAlgorithm))
+			a.Close()
+			b.Close()
+		}
+		return seen
+	}
+	own := run(func(b net.Conn) interface{ Handshake() error } { return server.Server(b) })
+	std := run(func(b net.Conn) interface{ Handshake() error } { return tls.Server(b, outer) })
+	if !slices.Equal(own, std) {
+		t.Errorf("ossl %q\nwant %q", own, std)
+	}
+	if n := len(server.chosen.recent.entries); n != 6 {
+		t.Errorf("%d configurations are remembered, of 6", n)
+	}
+}
+
+// TestChosenIsFreed has GetConfigForClient return another configuration each time, with the collector off: what libssl has of
+// those that left the list is given back.
+func TestChosenIsFreed(t *testing.T) {
+	base := tlstest.ServerConfig()
+	server, shake := choosing(t, func() *tls.Config {
+		c := base.Clone()
+		random := new(int)
+		c.VerifyConnection = func(tls.ConnectionState) error { *random++; return nil }
+		return c
+	})
+	const most = 8
+	server.chosen.recent.max = most
+	defer debug.SetGCPercent(debug.SetGCPercent(-1))
+	var seen []*Context
+	for range 3 * most {
+		seen = append(seen, shake())
+	}
+	before := libssl.HeapInUse()
+	const times = 100
+	for range times {
+		seen = append(seen, shake())
+	}
+	// A Context is 13 KB and more. What is left is the same where nothing is compiled.
+	if grown := int64(libssl.HeapInUse() - before); grown > times*2048 {
+		t.Errorf("C's heap has grown by %d bytes in %d handshakes", grown, times)
+	}
+	if n := len(server.creds.recent.entries); n != 1 {
+		t.Errorf("there are %d credentials for one certificate", n)
+	}
+	for i, ctx := range seen {
+		if i > 0 && ctx == seen[i-1] {
+			t.Fatal("two configurations have one Context")
+		}
+		conn, _, err := ctx.ssl.Start(true, "", nil, nil, make([]byte, 100))
+		if closed := i < len(seen)-most; (err != nil) != closed {
+			t.Fatalf("Context %d of %d: %v", i, len(seen), err)
+		}
+		if err == nil {
+			conn.Free(false, nil)
+		}
+	}
+}
+
+// TestChosenOutlivesItsPlace: a connection goes on when its configuration has long left the list, on either record path.
+func TestChosenOutlivesItsPlace(t *testing.T) {
+	for _, path := range []RecordPath{RecordsAuto, RecordsLibssl} {
+		base := tlstest.ServerConfig()
+		server := contextOf(t, tlstest.ServerConfig(func(c *tls.Config) {
+			c.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) {
+				chosen := base.Clone()
+				chosen.Time = func() time.Time { _ = chosen; return time.Now() }
+				return chosen, nil
+			}
+		}), WithRecordPath(path))
+		server.chosen.recent.max = 1
+		client := contextOf(t, tlstest.ClientConfig())
+		c, s := pair(t, client, server)
+		for range 5 {
+			c, s := pair(t, client, server)
+			c.Close()
+			s.Close()
+		}
+		if _, err := s.ctx.ssl.NewConn(true, "", nil, nil); err == nil {
+			t.Fatal("the Context isn't closed")
+		}
+		for range 3 {
+			if err := s.KeyUpdate(true); err != nil {
+				t.Fatal(err)
+			}
+			echo(t, c, s)
+			echo(t, s, c)
+		}
+		if s.FIPS() != nil {
+			t.Error("in FIPS mode")
+		}
+		if _, err := s.ExportKeyingMaterial("label", nil, 32); err != nil {
+			t.Error(err)
+		}
+		c.Close()
+		if _, err := s.Read(make([]byte, 1)); err != io.EOF {
+			t.Error(err)
+		}
+		s.Close()
+	}
+}
+
+func echo(t *testing.T, from, to *Conn) {
+	t.Helper()
+	done := make(chan error, 1)
+	go func() {
+		_, err := from.Write([]byte("hello"))
+		done <- err
+	}()
+	got := make([]byte, 5)
+	if _, err := io.ReadFull(to, got); err != nil || string(got) != "hello" {
+		t.Fatalf("%q, %v", got, err)
+	}
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestChosenStress has many handshakes at once choose among more configurations than there is room for, some of which are new, and
+// some fail.
+func TestChosenStress(t *testing.T) {
+	bases := make([]*tls.Config, 6)
+	for i := range bases {
+		bases[i] = tlstest.ServerConfig(func(c *tls.Config) { c.NextProtos = []string{fmt.Sprint("p", i)} })
+	}
+	bases[5].Renegotiation = tls.RenegotiateFreelyAsClient // refused
+	var n atomic.Int64
+	server, client := contextOf(t, tlstest.ServerConfig(func(c *tls.Config) {
+		c.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) {
+			i := n.Add(1)
+			c := bases[i%6].Clone()
+			if i%4 == 0 {
+				c.Time = func() time.Time { _ = i; return time.Now() }
+			}
+			return c, nil
+		}
+	})), contextOf(t, tlstest.ClientConfig())
+	server.chosen.recent.max = 3
+	var ok, failed atomic.Int64
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			for range 30 {
+				if clientErr, serverErr := shakeContexts(client, server); clientErr == nil && serverErr == nil {
+					ok.Add(1)
+				} else {
+					failed.Add(1)
+				}
+			}
+		})
+	}
+	all.Wait()
+	if ok.Load() != 200 || failed.Load() != 40 {
+		t.Errorf("%d handshakes have succeeded, want 200; %d have failed", ok.Load(), failed.Load())
+	}
+	server.chosen.mu.Lock()
+	defer server.chosen.mu.Unlock()
+	for e := range server.chosen.recent.entries {
+		entry := server.chosen.recent.entries[e].Value.(*recentEntry[chosenKey, *chosenContext]).value
+		if entry.users != 1 {
+			t.Errorf("%d users when there are no handshakes", entry.users)
+		}
+	}
+	if len(server.chosen.recent.entries) > 3 || len(server.chosen.idle) > 0 {
+		t.Errorf("%d are remembered, %d are idle", len(server.chosen.recent.entries), len(server.chosen.idle))
+	}
+}
+
+// TestChosenIsForgotten: a configuration that nobody chooses any more leaves after a while.
+func TestChosenIsForgotten(t *testing.T) {
+	configs := []*tls.Config{tlstest.ServerConfig(), tlstest.ServerConfig(func(c *tls.Config) { c.NextProtos = []string{"x"} })}
+	i := 0
+	server, shake := choosing(t, func() *tls.Config { return configs[i] })
+	now := time.Now()
+	server.chosen.now = func() time.Time { return now }
+	old := shake()
+	i = 1
+	shake()
+	now = now.Add(chosenIdle)
+	if shake(); len(server.chosen.recent.entries) != 2 {
+		t.Fatalf("%d configurations, want 2", len(server.chosen.recent.entries))
+	}
+	now = now.Add(time.Second)
+	if shake(); len(server.chosen.recent.entries) != 1 {
+		t.Fatalf("%d configurations, want 1", len(server.chosen.recent.entries))
+	}
+	if _, err := old.ssl.NewConn(true, "", nil, nil); err == nil {
+		t.Error("the one that left isn't closed")
+	}
+	i = 0
+	if shake() == old {
+		t.Error("it is used again")
+	}
+}

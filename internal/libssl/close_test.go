@@ -1,0 +1,105 @@
+//go:build cgo
+
+package libssl_test
+
+import (
+	"crypto/tls"
+	"sync"
+	"testing"
+
+	"github.com/ossl-go/ossl/internal/libssl"
+)
+
+func closable(t *testing.T) *libssl.Context {
+	t.Helper()
+	if _, err := libssl.Load(""); err != nil {
+		t.Fatal(err)
+	}
+	ctx, err := libssl.NewContext(&libssl.ContextConfig{
+		MinVersion: tls.VersionTLS12, MaxVersion: tls.VersionTLS13, SecurityLevel: -1, OwnRecords: true, SealRefusals: true,
+		Tickets: true,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ctx
+}
+
+// TestClosedContext: nothing reaches the memory of a context that was closed, and connections that were made before go on.
+func TestClosedContext(t *testing.T) {
+	ctx := closable(t)
+	out := make([]byte, 4096)
+	paused, step, err := ctx.Start(false, "name.test", nil, nil, out)
+	if err != nil || step.Status != libssl.WantRead {
+		t.Fatal(step, err)
+	}
+	ctx.Close()
+	ctx.Close()
+	if _, _, err := ctx.Start(false, "name.test", nil, nil, out); err == nil {
+		t.Error("Start makes a connection")
+	}
+	if _, err := ctx.NewConn(false, "name.test", nil, nil); err == nil {
+		t.Error("NewConn makes a connection")
+	}
+	if _, err := ctx.OfSecrets(tls.TLS_AES_128_GCM_SHA256, make([]byte, 32), make([]byte, 32)); err == nil {
+		t.Error("OfSecrets makes a connection")
+	}
+	if ctx.SetTicketKeys([]libssl.TicketKey{{}}) {
+		t.Error("SetTicketKeys sets keys")
+	}
+	for name, ask := range map[string]func(){
+		"HasCipher":     func() { ctx.HasCipher(tls.TLS_AES_128_GCM_SHA256) },
+		"SecurityLevel": func() { ctx.SecurityLevel() },
+		"NoTickets":     func() { ctx.NoTickets() },
+	} {
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("%s answers", name)
+				}
+			}()
+			ask()
+		}()
+	}
+	alert := []byte{21, 3, 3, 0, 2, 2, 40}
+	if step := paused.Handshake(alert, out, &libssl.Facts{}); step.Status != libssl.Fatal || step.Consumed != len(alert) {
+		t.Errorf("a connection made before takes an alert for %v", step)
+	}
+	paused.Free(false, nil)
+}
+
+// TestCloseAmongCalls closes contexts while connections are made of them.
+func TestCloseAmongCalls(t *testing.T) {
+	for range 20 {
+		ctx := closable(t)
+		var all sync.WaitGroup
+		begun := make(chan struct{}, 4)
+		for range 4 {
+			all.Go(func() {
+				out := make([]byte, 4096)
+				for {
+					conn, _, err := ctx.Start(false, "name.test", nil, nil, out)
+					select {
+					case begun <- struct{}{}:
+					default:
+					}
+					if err != nil {
+						return
+					}
+					conn.Free(false, nil)
+				}
+			})
+		}
+		all.Go(func() {
+			for ctx.SetTicketKeys(nil) {
+			}
+		})
+		for range 2 {
+			all.Go(func() {
+				<-begun
+				ctx.Close()
+			})
+		}
+		all.Wait()
+	}
+}
