@@ -5,35 +5,13 @@ package ossl
 import (
 	"crypto/tls"
 	"crypto/x509"
-	"fmt"
 	"math/rand/v2"
 	"sync/atomic"
 	"testing"
 	"time"
-	"unsafe"
 
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
-
-// wallMoved returns what time.Now returns when the wall clock has moved by d since t and the monotonic clock by mono: after the
-// machine was suspended, a virtual machine was restored, or somebody has set the clock. d is in whole seconds.
-func wallMoved(t time.Time, d, mono time.Duration) time.Time {
-	want := t.Round(0).Add(d)
-	p := (*struct { // time.Time
-		wall uint64 // 1 bit: there is a monotonic reading; 33 bits of seconds; 30 bits of nanoseconds
-		ext  int64  // the monotonic reading
-		loc  *time.Location
-	})(unsafe.Pointer(&t))
-	if p.wall>>63 == 0 {
-		panic("no monotonic reading")
-	}
-	p.wall += uint64(d/time.Second) << 30
-	p.ext += int64(mono)
-	if !t.Round(0).Equal(want) || p.wall>>63 == 0 {
-		panic(fmt.Sprintf("a time made by hand is %v, want %v", t, want))
-	}
-	return t
-}
 
 // TestChainCacheClocks moves the wall clock and the monotonic one apart.
 func TestChainCacheClocks(t *testing.T) {
@@ -61,7 +39,7 @@ func TestChainCacheClocks(t *testing.T) {
 	} {
 		cache := testChainCache(4)
 		cache.keep(chainKey{}, []*x509.Certificate{&c.leaf}, [][]*x509.Certificate{{&c.leaf, chain[1]}}, now)
-		at := wallMoved(now, c.wall, c.mono)
+		at := tlstest.MoveClocks(now, c.wall, c.mono)
 		if got := cache.hit(chainKey{}, at) != nil; got != c.hit {
 			t.Errorf("%s: hit %v, want %v", c.what, got, c.hit)
 		}
@@ -94,7 +72,7 @@ func TestChainCacheNeverBeyondVerify(t *testing.T) {
 	}
 	hits, misses := 0, 0
 	for range 20000 {
-		now := wallMoved(time.Now(), within(15*time.Minute), within(15*time.Minute))
+		now := tlstest.MoveClocks(time.Now(), within(15*time.Minute), within(15*time.Minute))
 		machine := time.Now()
 		for _, cert := range []*x509.Certificate{&leaf, &ca} {
 			cert.NotBefore, cert.NotAfter = now.Round(0).Add(within(20*time.Minute)), now.Round(0).Add(within(20*time.Minute))
@@ -109,8 +87,8 @@ func TestChainCacheNeverBeyondVerify(t *testing.T) {
 		cache := testChainCache(4)
 		cache.clock = func() time.Time { return machine }
 		cache.keep(chainKey{}, []*x509.Certificate{&leaf}, chains, now)
-		at := wallMoved(now, within(15*time.Minute), within(15*time.Minute))
-		machine = wallMoved(machine, within(15*time.Minute), within(15*time.Minute))
+		at := tlstest.MoveClocks(now, within(15*time.Minute), within(15*time.Minute))
+		machine = tlstest.MoveClocks(machine, within(15*time.Minute), within(15*time.Minute))
 		if random.IntN(2) == 0 { // a clock of the user's has no monotonic reading
 			at = at.Round(0)
 		}
@@ -135,7 +113,7 @@ func TestChainCacheClockInHandshakes(t *testing.T) {
 			for _, entries := range []int{0, 100} {
 				var by atomic.Int64
 				setClock := func(c *tls.Config) {
-					c.Time = func() time.Time { return wallMoved(time.Now(), time.Duration(by.Load()), 0) }
+					c.Time = func() time.Time { return tlstest.MoveClocks(time.Now(), time.Duration(by.Load()), 0) }
 				}
 				clientConfig := tlstest.ClientConfig(func(c *tls.Config) {
 					c.Certificates = []tls.Certificate{tlstest.ClientCert(tlstest.P256)}

@@ -143,13 +143,13 @@ func TestConfigPrint(t *testing.T) {
 			c.Certificate = clone(c.Certificate)
 			c.Certificate[0] = bytes.Clone(c.Certificate[0])
 		}),
-		"certificate's staple":     withCert(func(c *tls.Certificate) { c.OCSPStaple = []byte{1} }),
-		"certificate's SCT":        withCert(func(c *tls.Certificate) { c.SignedCertificateTimestamps = [][]byte{{1}, {2}} }),
+		"certificate's staple": withCert(func(c *tls.Certificate) { c.OCSPStaple = []byte{1} }),
+		"certificate's SCT":    withCert(func(c *tls.Certificate) { c.SignedCertificateTimestamps = [][]byte{{1}, {2}} }),
 		"certificate's algorithms": withCert(func(c *tls.Certificate) {
 			c.SupportedSignatureAlgorithms = []tls.SignatureScheme{tls.Ed25519}
 		}),
-		"another certificate":      func(c *tls.Config) { c.Certificates = []tls.Certificate{tlstest.ServerCert(tlstest.P384)} },
-		"SetSessionTicketKeys":     func(c *tls.Config) { c.SetSessionTicketKeys([][32]byte{{1}}) },
+		"another certificate":  func(c *tls.Config) { c.Certificates = []tls.Certificate{tlstest.ServerCert(tlstest.P384)} },
+		"SetSessionTicketKeys": func(c *tls.Config) { c.SetSessionTicketKeys([][32]byte{{1}}) },
 		"SetSessionTicketKeys, again": func(c *tls.Config) {
 			c.SetSessionTicketKeys([][32]byte{{1}})
 		},
@@ -374,7 +374,7 @@ func echo(t *testing.T, from, to *Conn) {
 	}
 }
 
-// TestChosenStress has many handshakes at once choose among more configurations than there is room for, some of which are new, and
+// TestChosenStress has many handshakes at once choose among more configurations than there is room for. Some are new, and
 // some fail.
 func TestChosenStress(t *testing.T) {
 	bases := make([]*tls.Config, 6)

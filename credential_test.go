@@ -56,10 +56,10 @@ func TestRecentMap(t *testing.T) {
 
 	// A machine that slept, and a clock that was set back.
 	m.get(9, now)
-	m.get(1, wallMoved(now, 2*time.Hour, 0))
+	m.get(1, tlstest.MoveClocks(now, 2*time.Hour, 0))
 	is("two hours by the wall clock", nil, "9")
 	m.put(9, "9", now)
-	m.get(1, wallMoved(now, -100*time.Hour, 2*time.Hour))
+	m.get(1, tlstest.MoveClocks(now, -100*time.Hour, 2*time.Hour))
 	is("two hours by the monotonic clock", nil, "9")
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash/maphash"
 	"math/bits"
+	"sync/atomic"
 	"time"
 )
 
@@ -39,6 +40,14 @@ type Memory struct {
 	shift  int // a hash's bits above it are a shard's number
 	maxTTL time.Duration
 	now    func() time.Time
+
+	base atomic.Pointer[clockBase]
+}
+
+// A clockBase is what a Memory's time was at a moment by its clocks.
+type clockBase struct {
+	at  time.Time
+	now int64
 }
 
 // MemoryConfig says how much a [Memory] may hold. One of Entries and Bytes must be set.
@@ -110,6 +119,8 @@ func NewMemory(c MemoryConfig) (*Memory, error) {
 		maxTTL: c.MaxTTL,
 		now:    c.Now,
 	}
+	start := c.Now()
+	m.base.Store(&clockBase{start, start.UnixNano()})
 	for i := range m.shards {
 		entries := c.Entries / c.Shards
 		if i < c.Entries%c.Shards {
@@ -136,12 +147,26 @@ func (m *Memory) Put(_ context.Context, id, session []byte, expires time.Time) e
 	if len(id) == 0 || len(id) > MaxIDLen {
 		return ErrID
 	}
-	now := m.now()
-	if limit := now.Add(m.maxTTL); expires.After(limit) {
-		expires = limit
-	}
+	wall := m.now()
+	now := m.onward(wall)
 	s, h := m.shardOf(id)
-	return s.put(id, uint32(h), session, expires.UnixNano(), now.UnixNano())
+	return s.put(id, uint32(h), session, now+int64(min(expires.Sub(wall), m.maxTTL)), now)
+}
+
+// clocksApart is how far the wall clock and the monotonic one may part before that is noted: they are never quite the same.
+const clocksApart = time.Second
+
+// onward returns the time that sessions expire by, in nanoseconds. It goes on by whichever clock does more: a wall clock that is
+// set back doesn't make a session last longer, nor does a monotonic one that stood still while the machine slept.
+func (m *Memory) onward(t time.Time) int64 {
+	for {
+		base := m.base.Load()
+		wall, monotonic := t.Round(0).Sub(base.at.Round(0)), t.Sub(base.at)
+		now := base.now + int64(max(wall, monotonic))
+		if (wall-monotonic).Abs() <= clocksApart || m.base.CompareAndSwap(base, &clockBase{t, now}) {
+			return now
+		}
+	}
 }
 
 // Get returns a copy of the session that is kept under id, or nil. With take it is removed at once.
@@ -150,7 +175,7 @@ func (m *Memory) Get(_ context.Context, id []byte, take bool) ([]byte, error) {
 		return nil, ErrID
 	}
 	s, h := m.shardOf(id)
-	return s.get(id, uint32(h), take, m.now().UnixNano()), nil
+	return s.get(id, uint32(h), take, m.onward(m.now())), nil
 }
 
 // Remove forgets a session, if it is there.
@@ -159,7 +184,7 @@ func (m *Memory) Remove(_ context.Context, id []byte) error {
 		return ErrID
 	}
 	s, h := m.shardOf(id)
-	s.remove(id, uint32(h), m.now().UnixNano())
+	s.remove(id, uint32(h), m.onward(m.now()))
 	return nil
 }
 

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ossl-go/ossl/internal/tlstest"
 	"github.com/ossl-go/ossl/session"
 )
 
@@ -179,6 +180,53 @@ func TestMemoryMaxTTL(t *testing.T) {
 	}
 	if got, _ := cache.Get(ctx, []byte("zero"), false); got != nil {
 		t.Error("a session without a time was kept")
+	}
+}
+
+// TestMemoryClocks: neither sleep nor a clock that is set back makes a session last longer.
+func TestMemoryClocks(t *testing.T) {
+	type moves []struct{ wall, monotonic time.Duration }
+	for _, test := range []struct {
+		what  string
+		moves moves // from put to get
+		there bool
+	}{
+		{"both", moves{{59 * time.Second, 59 * time.Second}}, true},
+		{"both, too long", moves{{time.Minute, time.Minute}}, false},
+		{"asleep", moves{{time.Minute, 0}}, false},
+		{"set back", moves{{-100 * time.Hour, 59 * time.Second}}, true},
+		{"set back, too long", moves{{-100 * time.Hour, time.Minute}}, false},
+		{"set forward and back", moves{{100 * time.Hour, time.Second}, {-100 * time.Hour, time.Second}}, false},
+		{"asleep, then set back", moves{{30 * time.Second, 0}, {-time.Hour, 29 * time.Second}}, true},
+		{"asleep, then set back, too long", moves{{30 * time.Second, 0}, {-time.Hour, 30 * time.Second}}, false},
+	} {
+		for _, before := range []time.Duration{0, 100 * time.Hour, -100 * time.Hour} {
+			now := time.Now()
+			cache, err := session.NewMemory(session.MemoryConfig{Entries: 4, Now: func() time.Time { return now }})
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, id := t.Context(), []byte("id")
+			now = tlstest.MoveClocks(now, before, 0)
+			if err := cache.Put(ctx, id, []byte("session"), now.Add(time.Minute)); err != nil {
+				t.Fatal(err)
+			}
+			for _, move := range test.moves {
+				now = tlstest.MoveClocks(now, move.wall, move.monotonic)
+				if _, err := cache.Get(ctx, []byte("another"), false); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if got, _ := cache.Get(ctx, id, false); (got != nil) != test.there {
+				t.Errorf("%s, the clock set by %v before: there %v, want %v", test.what, before, got != nil, test.there)
+			}
+			if err := cache.Put(ctx, id, []byte("session"), now.Add(time.Minute)); err != nil {
+				t.Fatal(err)
+			}
+			if got, _ := cache.Get(ctx, id, false); got == nil {
+				t.Errorf("%s, the clock set by %v before: nothing is kept any more", test.what, before)
+			}
+		}
 	}
 }
 

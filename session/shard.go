@@ -30,7 +30,7 @@ type shard struct {
 
 type entry struct {
 	id         [MaxIDLen]byte
-	expires    int64  // in nanoseconds since 1970
+	expires    int64  // in nanoseconds, by Memory.onward
 	tag        uint32 // of the ID's hash
 	chain      int32
 	prev, next int32
