@@ -246,3 +246,19 @@ func TestChainCacheSystemRoots(t *testing.T) {
 		t.Errorf("hit %v, where crypto/x509 has system roots, or says: %v", hit, err)
 	}
 }
+
+// TestUnverifiedNeedsNoRoots: where nobody verifies, the system's roots aren't loaded.
+func TestUnverifiedNeedsNoRoots(t *testing.T) {
+	systemTrust.last.Store(nil)
+	client := contextOf(t, tlstest.ClientConfig(func(c *tls.Config) {
+		c.RootCAs, c.InsecureSkipVerify = nil, true
+		c.Certificates = []tls.Certificate{tlstest.ClientCert(tlstest.P256)}
+	}))
+	server := contextOf(t, tlstest.ServerConfig(func(c *tls.Config) { c.ClientAuth = tls.RequireAnyClientCert }))
+	if clientErr, serverErr := shakeContexts(client, server); clientErr != nil || serverErr != nil {
+		t.Fatal(clientErr, serverErr)
+	}
+	if systemTrust.last.Load() != nil {
+		t.Error("they were looked at")
+	}
+}

@@ -93,17 +93,21 @@ func (c *Conn) decide(packed []byte) (certs []*x509.Certificate, chains [][]*x50
 	if !c.isClient {
 		peer = "client"
 	}
-	key := chainKey{sum: sha256.Sum256(packed), server: c.isClient}
-	if c.isClient {
-		key.name = c.serverName
-	}
 	now := c.ctx.time()
 	if now.IsZero() {
 		now = time.Now() // as crypto/x509 takes it
 	}
-	certs, chains, trusted := c.ctx.chains.get(key, now)
-	if certs != nil {
-		return certs, chains, nil
+	verifies := c.isClient && !config.InsecureSkipVerify || !c.isClient && config.ClientAuth >= tls.VerifyClientCertIfGiven
+	var key chainKey
+	var trusted *trust
+	if verifies {
+		key = chainKey{sum: sha256.Sum256(packed), server: c.isClient}
+		if c.isClient {
+			key.name = c.serverName
+		}
+		if certs, chains, trusted = c.ctx.chains.get(key, now); certs != nil {
+			return certs, chains, nil
+		}
 	}
 
 	chain, ok := splitChain(packed)
@@ -123,7 +127,7 @@ func (c *Conn) decide(packed []byte) (certs []*x509.Certificate, chains [][]*x50
 		certs[i] = cert
 	}
 
-	if c.isClient && !config.InsecureSkipVerify || !c.isClient && config.ClientAuth >= tls.VerifyClientCertIfGiven {
+	if verifies {
 		opts := x509.VerifyOptions{CurrentTime: now, Intermediates: x509.NewCertPool()}
 		if c.isClient {
 			opts.Roots, opts.DNSName = config.RootCAs, c.serverName
@@ -156,7 +160,9 @@ func (c *Conn) decide(packed []byte) (certs []*x509.Certificate, chains [][]*x50
 		err := fmt.Errorf("tls: %s's certificate contains an unsupported type of public key: %T", peer, certs[0].PublicKey)
 		return nil, nil, &refusal{err, alertUnsupportedCertificate}
 	}
-	c.ctx.chains.put(key, certs, chains, now, trusted)
+	if verifies {
+		c.ctx.chains.put(key, certs, chains, now, trusted)
+	}
 	return certs, chains, nil
 }
 
