@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/exec"
 	"reflect"
-	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -198,9 +197,12 @@ func TestChainCacheTrustChangesMeanwhile(t *testing.T) {
 // be called once in a process, so each test of it is one.
 func TestChainCacheFallbackRoots(t *testing.T) {
 	if os.Getenv("OSSL_TEST_FALLBACK") == "" {
-		cmd := exec.Command(os.Args[0], "-test.run=^TestChainCacheFallbackRoots$", "-test.v")
-		cmd.Env = append(slices.Clone(os.Environ()), "OSSL_TEST_FALLBACK=1", "GODEBUG=x509usefallbackroots=1", "OSSL_TEST_FIPS=")
-		if out, err := cmd.CombinedOutput(); err != nil {
+		self := tlstest.Self()
+		cmd := exec.CommandContext(t.Context(), self[0], append(self[1:], "-test.run=^TestChainCacheFallbackRoots$", "-test.v")...)
+		cmd.Env = append(os.Environ(), "OSSL_TEST_FALLBACK=1", "GODEBUG=x509usefallbackroots=1", "OSSL_TEST_FIPS=",
+			"GORACE=atexit_sleep_ms=0 "+os.Getenv("GORACE"))
+		out, err := cmd.CombinedOutput()
+		if err != nil || !bytes.Contains(out, []byte("--- PASS: TestChainCacheFallbackRoots (")) {
 			t.Errorf("%v\n%s", err, out)
 		}
 		return
