@@ -334,7 +334,7 @@ func TestChosenOutlivesItsPlace(t *testing.T) {
 			c.Close()
 			s.Close()
 		}
-		if _, err := s.ctx.ssl.NewConn(true, "", nil, nil); err == nil {
+		if _, err := s.ctx.ssl.NewAskingConn(true, "", nil); err == nil {
 			t.Fatal("the Context isn't closed")
 		}
 		for range 3 {
@@ -442,7 +442,7 @@ func TestChosenIsForgotten(t *testing.T) {
 	if shake(); len(server.chosen.recent.entries) != 1 {
 		t.Fatalf("%d configurations, want 1", len(server.chosen.recent.entries))
 	}
-	if _, err := old.ssl.NewConn(true, "", nil, nil); err == nil {
+	if _, err := old.ssl.NewAskingConn(true, "", nil); err == nil {
 		t.Error("the one that left isn't closed")
 	}
 	i = 0

@@ -348,7 +348,6 @@ func (c *Context) NewAskingConn(server bool, serverName string, session []byte) 
 	conn := &Conn{crossings: 1, ctx: c}
 	var errs [errorSlots]C.ulong
 	conn.p = C.ossl_conn_new(c.p, C.int(flag(server)), name, bytePtr(session), C.size_t(len(session)), 1, &errs[0])
-	runtime.KeepAlive(c)
 	if conn.p == nil {
 		return nil, &Error{Op: "new connection", Codes: codes(&errs)}
 	}

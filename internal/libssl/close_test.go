@@ -38,8 +38,8 @@ func TestClosedContext(t *testing.T) {
 	if _, _, err := ctx.Start(false, "name.test", nil, nil, out); err == nil {
 		t.Error("Start makes a connection")
 	}
-	if _, err := ctx.NewConn(false, "name.test", nil, nil); err == nil {
-		t.Error("NewConn makes a connection")
+	if _, err := ctx.NewAskingConn(false, "name.test", nil); err == nil {
+		t.Error("NewAskingConn makes a connection")
 	}
 	if _, err := ctx.OfSecrets(tls.TLS_AES_128_GCM_SHA256, make([]byte, 32), make([]byte, 32)); err == nil {
 		t.Error("OfSecrets makes a connection")
