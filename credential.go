@@ -162,6 +162,14 @@ func newCredential(cert *tls.Certificate, rule *credentialRule) (*libssl.Credent
 	if cert.Leaf == nil {
 		cert.Leaf = leaf
 	}
+	cred, err := convert(cert, leaf, rule)
+	if err == nil {
+		cred.SetIdentity(sessionIdentity(leaf))
+	}
+	return cred, err
+}
+
+func convert(cert *tls.Certificate, leaf *x509.Certificate, rule *credentialRule) (*libssl.Credential, error) {
 	signer, ok := cert.PrivateKey.(crypto.Signer)
 	if !ok {
 		return nil, fmt.Errorf("private key of type %T is no crypto.Signer", cert.PrivateKey)

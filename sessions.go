@@ -6,9 +6,11 @@ import (
 	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/asn1"
 	"errors"
 	"net"
 	"reflect"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -20,7 +22,8 @@ import (
 
 // Resumption, the server's side. libssl makes and reads sessions and tickets; what is decided here is which may be resumed:
 //
-//   - internal/libssl/session.c binds each session to the Context's policy, the name and the protocol it was made for;
+//   - internal/libssl/session.c binds each session to the Context's policy, the identity in its certificate, the name and the
+//     protocol it was made for;
 //   - where certificates are asked for, the client's chain is verified again, by the configuration as it is now;
 //   - VerifyConnection is asked as in a full handshake.
 //
@@ -51,6 +54,54 @@ func sessionPolicy(config *tls.Config, fips bool, names [][]byte) [32]byte {
 		h.Write([]byte("FIPS"))
 	}
 	return [32]byte(h.Sum(nil))
+}
+
+// sessionIdentity is whom a server's certificate speaks for, as a hash: a session is resumed only where the certificate that the
+// ClientHello would be answered with is for the same names. Keys and dates change with each renewal; the names are what a client
+// believes in. A certificate without names is known by its subject, and one without a subject by its key.
+func sessionIdentity(leaf *x509.Certificate) [32]byte {
+	kind, parts := "names", alternativeNames(leaf)
+	if len(parts) == 0 {
+		kind, parts = "subject", [][]byte{leaf.RawSubject}
+		if len(leaf.Subject.Names) == 0 {
+			kind, parts = "key", [][]byte{leaf.RawSubjectPublicKeyInfo}
+		}
+	}
+	h := sha256.New()
+	h.Write([]byte("ossl session identity 1 " + kind))
+	for _, part := range parts {
+		sum := sha256.Sum256(part)
+		h.Write(sum[:])
+	}
+	return [32]byte(h.Sum(nil))
+}
+
+// alternativeNames returns a certificate's subject alternative names of all kinds, those too that crypto/x509 passes over: sorted,
+// each once, encoded, and DNS names in lower case.
+func alternativeNames(leaf *x509.Certificate) (names [][]byte) {
+	const dnsName = 2 // RFC 5280, section 4.2.1.6
+	for _, e := range leaf.Extensions {
+		if !e.Id.Equal(asn1.ObjectIdentifier{2, 5, 29, 17}) {
+			continue
+		}
+		var list asn1.RawValue
+		_, err := asn1.Unmarshal(e.Value, &list) // x509.ParseCertificate has accepted it
+		for rest := list.Bytes; err == nil && len(rest) > 0; {
+			var name asn1.RawValue
+			if rest, err = asn1.Unmarshal(rest, &name); err != nil {
+				break
+			}
+			if name.Class == asn1.ClassContextSpecific && name.Tag == dnsName {
+				name.FullBytes = append([]byte{dnsName}, bytes.ToLower(name.Bytes)...)
+			}
+			names = append(names, name.FullBytes)
+		}
+		if err != nil {
+			names = append(names, e.Value)
+		}
+	}
+	slices.SortFunc(names, bytes.Compare)
+	return slices.CompactFunc(names, bytes.Equal)
 }
 
 // lookUp answers libssl's question for a session, if there is one.

@@ -318,6 +318,13 @@ func ownCredential(c *Credential) *Credential {
 	return c
 }
 
+// SetIdentity sets the hash of whom the credential speaks for: servers bind their sessions to it, and resume none without it. It
+// must be called before the credential is used.
+func (c *Credential) SetIdentity(id [32]byte) {
+	C.ossl_cred_set_identity(c.p, (*C.uint8_t)(&id[0]))
+	runtime.KeepAlive(c)
+}
+
 // AsksGo reports whether handshakes ask Go to sign for the credential, so that their connections must come from
 // [Context.NewAskingConn].
 func (c *Credential) AsksGo() bool { return c.asksGo }

@@ -332,6 +332,8 @@ ossl_cred *ossl_cred_new(int fips, const uint8_t *chain, size_t chain_len, const
 	return cred;
 }
 
+void ossl_cred_set_identity(ossl_cred *cred, const uint8_t *id) { memcpy(cred->identity, id, sizeof cred->identity); }
+
 void ossl_cred_free(ossl_cred *cred)
 {
 	if (__atomic_sub_fetch(&cred->refs, 1, __ATOMIC_ACQ_REL) > 0)

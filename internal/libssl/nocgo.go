@@ -86,6 +86,7 @@ func (c *Context) Start(bool, string, []byte, []byte, []byte) (*Conn, Step, erro
 }
 func (c *Context) OfSecrets(uint16, []byte, []byte) (*Conn, error) { return nil, ErrUnavailable }
 func (c *Credential) AsksGo() bool                                 { return false }
+func (c *Credential) SetIdentity([32]byte)                         {}
 func (c *Credential) MayBlock() bool                               { return false }
 func (c *Conn) Handshake([]byte, []byte, *Facts) Step              { return Step{Status: Fatal} }
 func (c *Conn) Read([]byte, []byte) Step                           { return Step{Status: Fatal} }

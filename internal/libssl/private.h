@@ -29,6 +29,7 @@ struct ossl_cred {
 	uint8_t *staple, *scts;
 	size_t staple_len, scts_len;
 	uintptr_t signer;
+	uint8_t identity[OSSL_IDENTITY]; /* what sessions of servers that show it are bound to; zeros until it is set */
 };
 
 struct ossl_ctx {

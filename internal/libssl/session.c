@@ -3,8 +3,9 @@
  *
  * A server's session carries, in libssl's field for an application's data, what it was made for and with:
  *
- *   binding  SHA-256 over the context's policy, the server's name that the client asked for and the protocol chosen, cut to
- *            BINDING bytes. A session is resumed where all of them are the same, and nowhere else.
+ *   binding  SHA-256 over the context's policy, the identity in the server's certificate, the server's name that the client asked
+ *            for and the protocol chosen, cut to BINDING bytes. A session is resumed where all of them are the same, and nowhere
+ *            else.
  *   group    of the key exchange, which a resumed TLS 1.2 handshake has none of
  *   chain    of the client's certificates, packed, if it sent any: libssl itself keeps the leaf only.
  *
@@ -375,12 +376,19 @@ static void server_name(SSL *ssl, const uint8_t **name, size_t *len)
 /* Works out what sessions of this connection are bound to. */
 static int bind(conn *c)
 {
-	uint8_t text[sizeof c->ctx->policy + 2 + 255 + 255], hash[MAX_SECRET], alpn_len = 0, *to = text;
+	static const uint8_t unset[OSSL_IDENTITY];
+	uint8_t text[sizeof c->ctx->policy + OSSL_IDENTITY + 2 + 255 + 255], hash[MAX_SECRET], alpn_len = 0, *to = text;
+	const ossl_cred *cred = c->cred ? c->cred : c->ctx->cred;
 	const uint8_t *name = NULL, *p, *alpn = NULL;
 	size_t name_len, left, list, i;
 
+	/* Before the pause the certificate is not chosen yet, and no session is looked at. */
+	if (cred ? memcmp(cred->identity, unset, sizeof unset) == 0 : c->hello != ASK_NONE)
+		return 0;
 	memcpy(to, c->ctx->policy, sizeof c->ctx->policy);
 	to += sizeof c->ctx->policy;
+	memcpy(to, cred ? cred->identity : unset, OSSL_IDENTITY);
+	to += OSSL_IDENTITY;
 	server_name(c->ssl, &name, &name_len);
 	c->name.len = 0;
 	if (name_len > 0 && !bytes_append(&c->name, name, name_len, name_len))

@@ -40,7 +40,7 @@ enum { OSSL_MAX_SIZED_RECORDS = 1000 };
 /* The verdict on a peer's chain; a positive number is the X509_V_ERR that libssl turns into an alert. */
 enum { OSSL_VERDICT_NONE = -1, OSSL_VERDICT_OK = 0 };
 
-enum { OSSL_MAX_ERRORS = 4, OSSL_MAX_FINISHED = 64 };
+enum { OSSL_MAX_ERRORS = 4, OSSL_MAX_FINISHED = 64, OSSL_IDENTITY = 32 };
 
 /* Facts of a connection, filled when a handshake is done and by ossl_conn_facts; the pointers are borrowed
  * until the next call on the connection. */
@@ -227,6 +227,10 @@ ossl_cred *ossl_cred_new(int fips, const uint8_t *chain, size_t chain_len, const
 /* The same for a key that only Go can use. signer: Go's name for it, which OSSL_NEED_SIGN tells. */
 ossl_cred *ossl_cred_new_signer(const uint8_t *chain, size_t chain_len, uintptr_t signer, const char *sigalgs,
 	const uint8_t *staple, size_t staple_len, const uint8_t *scts, size_t scts_len, unsigned long *errors);
+
+/* Sets the hash of whom the credential speaks for, which servers bind their sessions to: before its first use. id: borrow,
+ * OSSL_IDENTITY bytes. */
+void ossl_cred_set_identity(ossl_cred *cred, const uint8_t *id);
 
 /* Gives one reference up. */
 void ossl_cred_free(ossl_cred *cred);
