@@ -434,6 +434,26 @@ static int on_sct_add(SSL *ssl, unsigned int type, unsigned int context, const u
 	return 1;
 }
 
+/* Whether a SignedCertificateTimestampList is well-formed, as RFC 6962, section 3.3, has it: neither it nor one of its entries is
+ * empty. */
+static int is_sct_list(const uint8_t *p, size_t len)
+{
+	size_t n;
+
+	if (len <= 2 || ((size_t)p[0] << 8 | p[1]) != len - 2)
+		return 0;
+	for (p += 2, len -= 2; len > 0; p += n, len -= n) {
+		if (len < 2)
+			return 0;
+		n = (size_t)p[0] << 8 | p[1];
+		p += 2;
+		len -= 2;
+		if (n == 0 || n > len)
+			return 0;
+	}
+	return 1;
+}
+
 static int on_sct_parse(SSL *ssl, unsigned int type, unsigned int context, const unsigned char *in, size_t len, X509 *x,
 	size_t index, int *alert, void *arg)
 {
@@ -447,6 +467,10 @@ static int on_sct_parse(SSL *ssl, unsigned int type, unsigned int context, const
 	if ((context & (unsigned)OSSL_SSL_EXT_TLS1_3_CERTIFICATE) && index != 0)
 		return 1;
 	c->scts.len = 0;
+	if (!is_sct_list(in, len)) {
+		*alert = OSSL_SSL_AD_DECODE_ERROR;
+		return 0;
+	}
 	if (!bytes_append(&c->scts, in, len, MAX_MESSAGE)) {
 		*alert = OSSL_SSL_AD_INTERNAL_ERROR;
 		return 0;
