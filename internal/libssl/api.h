@@ -238,6 +238,7 @@ typedef struct SHA512state_st SHA512_CTX;
 		int (*dec)(SSL *, SSL_SESSION *, const unsigned char *, size_t, int, void *), void *arg)) \
 	X(SSL, OSSL_V1_1_1, REQUIRED, int, SSL_SESSION_set1_ticket_appdata, (SSL_SESSION *ss, const void *data, size_t len)) \
 	X(SSL, OSSL_V1_1_1, REQUIRED, int, SSL_SESSION_get0_ticket_appdata, (SSL_SESSION *ss, void **data, size_t *len)) \
+	X(SSL, OSSL_V1_1_1, REQUIRED, int, SSL_SESSION_set1_hostname, (SSL_SESSION *s, const char *hostname)) \
 	X(SSL, OSSL_V1_1_1, REQUIRED, const SSL_CIPHER *, SSL_SESSION_get0_cipher, (const SSL_SESSION *s)) \
 	X(SSL, OSSL_V1_1_1, REQUIRED, int, SSL_SESSION_get_protocol_version, (const SSL_SESSION *s)) \
 	X(SSL, OSSL_V1_1_1, REQUIRED, void, SSL_CTX_sess_set_new_cb, (SSL_CTX *ctx, int (*cb)(SSL *, SSL_SESSION *))) \
@@ -508,6 +509,7 @@ typedef struct SHA512state_st SHA512_CTX;
 	K(OSSL_V3_0, SSL_ERROR_WANT_RETRY_VERIFY, 12) \
 	K(OSSL_V1_1_1, SSL_CTRL_MODE, 33) \
 	K(OSSL_V1_1_1, SSL_CTRL_SET_SESS_CACHE_MODE, 44) \
+	K(OSSL_V1_1_1, SSL_CTRL_SET_TLSEXT_SERVERNAME_CB, 53) \
 	K(OSSL_V1_1_1, SSL_CTRL_SET_TLSEXT_HOSTNAME, 55) \
 	K(OSSL_V1_1_1, SSL_CTRL_SET_TLSEXT_STATUS_REQ_CB, 63) \
 	K(OSSL_V1_1_1, SSL_CTRL_SET_TLSEXT_STATUS_REQ_TYPE, 65) \

@@ -387,6 +387,15 @@ static int on_alpn(SSL *ssl, const unsigned char **out, unsigned char *out_len, 
 	return OSSL_SSL_TLSEXT_ERR_ALERT_FATAL;
 }
 
+/* SSL_CTX_set_tlsext_servername_callback(3): whether the client's name is acknowledged, if it sent one (RFC 6066, section 3). All
+ * that goes by the name was decided at the ClientHello. As in crypto/tls, a resumed handshake acknowledges none. */
+static int on_server_name(SSL *ssl, int *alert, void *arg)
+{
+	(void)alert;
+	(void)arg;
+	return ossl_fn.SSL_session_reused(ssl) == 1 ? OSSL_SSL_TLSEXT_ERR_NOACK : OSSL_SSL_TLSEXT_ERR_OK;
+}
+
 /* SSL_CTX_set_tlsext_status_cb(3). One callback for both roles, with different codes: 0 is a server's success and a client's
  * failure. */
 static int on_status(SSL *ssl, void *arg)
@@ -502,6 +511,7 @@ int ossl_ctx_set_callbacks(ossl_ctx *ctx)
 	if (ctx->want_keylog || (ctx->seal_refusals && !ctx->observes))
 		ossl_fn.SSL_CTX_set_keylog_callback(ctx->ssl, on_keylog);
 	ossl_fn.SSL_CTX_set_alpn_select_cb(ctx->ssl, on_alpn, NULL);
+	ossl_fn.SSL_CTX_callback_ctrl(ctx->ssl, OSSL_SSL_CTRL_SET_TLSEXT_SERVERNAME_CB, (void (*)(void))on_server_name);
 	ossl_fn.SSL_CTX_callback_ctrl(ctx->ssl, OSSL_SSL_CTRL_SET_TLSEXT_STATUS_REQ_CB, (void (*)(void))on_status);
 	return ossl_fn.SSL_CTX_add_custom_ext(ctx->ssl, OSSL_TLSEXT_TYPE_signed_certificate_timestamp,
 			   (unsigned)(OSSL_SSL_EXT_CLIENT_HELLO | OSSL_SSL_EXT_TLS1_2_SERVER_HELLO | OSSL_SSL_EXT_TLS1_3_CERTIFICATE |

@@ -162,6 +162,8 @@ static int put_appdata(conn *c, SSL_SESSION *s)
 	bytes all = {0};
 	int ok;
 
+	/* Libssl keeps a name that was acknowledged. It is in the binding, and would only make tickets longer. */
+	ossl_fn.SSL_SESSION_set1_hostname(s, NULL);
 	/* A session that was found acceptable may still not be resumed, and who offered it has proven nothing then: its binder has not
 	 * been looked at. The session made instead must not inherit its chain. */
 	if (c->chain_offered && ossl_fn.SSL_session_reused(c->ssl) != 1)
