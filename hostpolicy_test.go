@@ -477,6 +477,18 @@ func policyRestrictingOptions(t *testing.T) {
 	if honoured[43] != 0 || ignored[43] != 32 {
 		t.Errorf("MiddleboxCompat: session IDs of %d and %d bytes", honoured[43], ignored[43])
 	}
+	// Nor is there a ChangeCipherSpec, before the alert that refuses a server either.
+	for i, opts := range [][]ossl.Option{nil, {without}} {
+		m := meet(contextClient(t, denyConn, opts...), goServer(asItIs))
+		records, _ := tlstest.SplitRecords(m.recording.Bytes(tlstest.ClientRole))
+		sent := shape(records)
+		if ccs := slices.Contains(sent, "0x303, type 20: 01"); ccs != (i == 1) && sealsRefusals() {
+			t.Errorf("MiddleboxCompat, %d options: %q", len(opts), sent)
+		}
+		if m.clientErr == nil || sealsRefusals() && sent[len(sent)-1] != "0x303, 19 bytes" {
+			t.Errorf("%v: %q", m.clientErr, sent)
+		}
+	}
 }
 
 func policyWeakeningOptions(t *testing.T) {

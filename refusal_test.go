@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"slices"
@@ -18,8 +19,25 @@ import (
 // sealsRefusals says whether TLS 1.3 clients protect the alert for a chain that Go refuses.
 func sealsRefusals() bool { return libraryAtLeast("3.0") }
 
-// TestRefusalIsSealed has TLS 1.3 clients refuse a crypto/tls server in every way that is Go's. The server must be told why, and
-// besides the alert nothing may leave the client after its hello: libssl has made its whole flight by then.
+// shape says what is to be seen of an end's records without its keys: their types, and what is no handshake message also by its
+// length and, in the clear, its bytes.
+func shape(records []tlstest.Record) (s []string) {
+	for _, r := range records {
+		switch r.Type {
+		case tlstest.TypeHandshake:
+			s = append(s, "handshake")
+		case tlstest.TypeApplicationData:
+			s = append(s, fmt.Sprintf("%#x, %d bytes", r.Version, len(r.Payload)))
+		default:
+			s = append(s, fmt.Sprintf("%#x, type %d: %x", r.Version, r.Type, r.Payload))
+		}
+	}
+	return s
+}
+
+// TestRefusalIsSealed has TLS 1.3 clients refuse a crypto/tls server in every way that is Go's, with and without a second hello.
+// The server must be told why, and after its hello the client must send what a client of crypto/tls sends and nothing besides:
+// libssl has made its whole flight by then.
 func TestRefusalIsSealed(t *testing.T) {
 	ran := 0
 	for _, d := range denials() {
@@ -30,33 +48,53 @@ func TestRefusalIsSealed(t *testing.T) {
 		t.Run(d.name, func(t *testing.T) {
 			// A client with a certificate, so that there is something to keep back.
 			edits := append(opts(only(tls.VersionTLS13), certificates(tlstest.ClientCert(tlstest.P256))), d.edits...)
-			for _, mode := range []tls.ClientAuthType{tls.NoClientCert, tls.RequireAnyClientCert} {
-				o := tlstest.Run(tlstest.Pairing{Client: underTest, Server: tlstest.Std}, tlstest.Case{
-					Client: clientWith(edits...),
-					Server: serverWith(only(tls.VersionTLS13), askClient(mode), d.peer),
-					Talk:   tlstest.Echo,
-				})
-				if o.Hung || o.Client.Handshake == "ok" {
-					t.Fatalf("%v: hung %t, %v", mode, o.Hung, o.Client.HandshakeErr)
+			for i := range 4 {
+				retry, mode := i&1 > 0, tls.NoClientCert
+				if i&2 > 0 {
+					mode = tls.RequireAnyClientCert
 				}
-				want, length := "local error: tls: bad record MAC", 7
+				ours, theirs := groups(tls.CurveP256, tls.CurveP384), groups(tls.CurveP256)
+				if retry { // the client sends a key for the first only
+					theirs = groups(tls.CurveP384)
+				}
+				run := func(client tlstest.Impl) (*tlstest.Outcome, []tlstest.Record) {
+					o := tlstest.Run(tlstest.Pairing{Client: client, Server: tlstest.Std}, tlstest.Case{
+						Client: clientWith(append([]func(*tls.Config){ours}, edits...)...),
+						Server: serverWith(only(tls.VersionTLS13), askClient(mode), theirs, d.peer),
+						Talk:   tlstest.Echo,
+					})
+					if o.Hung || o.Client.Handshake == "ok" {
+						t.Fatalf("%s: hung %t, %v", client.Name(), o.Hung, o.Client.HandshakeErr)
+					}
+					records, rest := tlstest.SplitRecords(o.Recording.Bytes(tlstest.ClientRole))
+					if len(rest) > 0 {
+						t.Errorf("%s: %d bytes of no record", client.Name(), len(rest))
+					}
+					return o, records
+				}
+				o, records := run(underTest)
+				_, records0 := run(tlstest.Std)
+				want := "local error: tls: bad record MAC"
 				if sealsRefusals() {
-					want, length = "remote error: tls: bad certificate", 24
+					want = "remote error: tls: bad certificate"
 				}
 				got := o.Server.HandshakeErr
 				if got == nil {
 					got = o.Server.TalkErr
 				}
 				if got == nil || got.Error() != want {
-					t.Errorf("%v: the server got %v, want %s", mode, got, want)
+					t.Errorf("second hello %t: the server got %v, want %s", retry, got, want)
 				}
-				records, rest := tlstest.SplitRecords(o.Recording.Bytes(tlstest.ClientRole))
-				var lengths []int
-				for _, r := range records[1:] { // after the hello
-					lengths = append(lengths, 5+len(r.Payload))
+				shape0 := shape(records0)
+				if hellos := 1 + i&1; len(shape0) != hellos+2 {
+					t.Fatalf("second hello %t: crypto/tls sent %q", retry, shape0)
 				}
-				if !slices.Equal(lengths, []int{length}) || len(rest) > 0 {
-					t.Errorf("%v: after its hello the client sent records of %v bytes, and %d more", mode, lengths, len(rest))
+				if !sealsRefusals() { // in the clear, as libssl does
+					shape0 = slices.DeleteFunc(shape0, func(s string) bool { return !retry && s != "handshake" || s == "0x303, 19 bytes" })
+					shape0 = append(shape0, "0x303, type 21: 022a")
+				}
+				if got := shape(records); !slices.Equal(got, shape0) {
+					t.Errorf("second hello %t: the client sent %q, want %q", retry, got, shape0)
 				}
 			}
 		})
@@ -170,12 +208,12 @@ func TestRefusalLeavesNothing(t *testing.T) {
 // be told as crypto/tls tells it, and besides the alert nothing may leave the client after its hello.
 func TestResumedRefusalIsSealed(t *testing.T) {
 	for _, retry := range []bool{false, true} {
-		told := map[string]string{}
+		told, sent := map[string]string{}, map[string][]string{}
 		for _, client := range []tlstest.Impl{tlstest.Std, underTest} {
 			cc, sc := resuming(tls.VersionTLS13)
 			if retry { // a second hello
-				cc.CurvePreferences = []tls.CurveID{tls.CurveP384, tls.CurveP256}
-				sc.CurvePreferences = []tls.CurveID{tls.CurveP256}
+				cc.CurvePreferences = []tls.CurveID{tls.CurveP256, tls.CurveP384}
+				sc.CurvePreferences = []tls.CurveID{tls.CurveP384}
 			}
 			denied := 0
 			cc.VerifyConnection = func(s tls.ConnectionState) error {
@@ -201,15 +239,18 @@ func TestResumedRefusalIsSealed(t *testing.T) {
 			}
 			told[client.Name()] = err.Error()
 			records, rest := tlstest.SplitRecords(o.Recording.Bytes(tlstest.ClientRole))
-			var lengths []int
-			for _, r := range records {
-				if r.Type == tlstest.TypeApplicationData || r.Type == tlstest.TypeAlert {
-					lengths = append(lengths, 5+len(r.Payload))
-				}
+			if len(rest) > 0 {
+				t.Errorf("%s: %d bytes of no record", client.Name(), len(rest))
 			}
-			if !slices.Equal(lengths, []int{24}) || len(rest) > 0 {
-				t.Errorf("%s: besides its hello the client sent records of %v bytes, and %d more", client.Name(), lengths, len(rest))
-			}
+			sent[client.Name()] = shape(records)
+		}
+		hellos := 1
+		if retry {
+			hellos = 2
+		}
+		got, want := sent[underTest.Name()], sent[tlstest.Std.Name()]
+		if !slices.Equal(got, want) || len(want) != hellos+2 {
+			t.Errorf("second hello %t: the client sent %q, crypto/tls %q", retry, got, want)
 		}
 		if got, want := told[underTest.Name()], told[tlstest.Std.Name()]; got != want {
 			t.Errorf("second hello %t: the server got %q, want %q", retry, got, want)

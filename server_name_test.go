@@ -32,8 +32,8 @@ func TestDifferentialServerName(t *testing.T) {
 						inner := sc.Clone()
 						sc.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) { return inner, nil }
 					case "hello retried":
-						cc.CurvePreferences = []tls.CurveID{tls.CurveP384, tls.CurveP256}
-						sc.CurvePreferences = []tls.CurveID{tls.CurveP256}
+						cc.CurvePreferences = []tls.CurveID{tls.CurveP256, tls.CurveP384} // with a key for the first
+						sc.CurvePreferences = []tls.CurveID{tls.CurveP384}
 					}
 					std := cc.Clone()
 					std.ClientSessionCache = tls.NewLRUClientSessionCache(0)

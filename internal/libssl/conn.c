@@ -221,8 +221,9 @@ void ossl_conn_facts(ossl_conn *pub, ossl_facts *f)
 /*
  * A TLS 1.3 client's refusal of a server's chain. Libssl's own alert would leave in the clear: its clients take their sending
  * keys with their own flight, and many servers take an unprotected alert for damage. So libssl is let go on, without a
- * certificate to show, until the key-log callback has told the keys. What it makes is thrown away; the alert alone is sealed, the
- * first and only record under these keys that ever leaves; and the conn has failed: no handshake that is refused has another end.
+ * certificate to show, until the key-log callback has told the keys. What it makes is thrown away, except a ChangeCipherSpec; the
+ * alert alone is sealed, the first and only record under these keys that ever leaves; and the conn has failed: no handshake that
+ * is refused has another end.
  *
  * If the rest of the server's flight is not there yet, nobody waits for it: the alert leaves in the clear.
  *
@@ -243,6 +244,7 @@ static ossl_step refuse(conn *c)
 	const SSL_CIPHER *cipher = c->ssl ? ossl_fn.SSL_get_current_cipher(c->ssl) : NULL;
 	const suite *s = cipher ? suite_of(&c->ctx->algorithms, ossl_fn.SSL_CIPHER_get_protocol_id(cipher)) : NULL;
 	const uint8_t alert[] = {OSSL_SSL3_AL_FATAL, (uint8_t)c->pub.refusal};
+	const uint8_t ccs[RECORD_HEADER + 1] = {OSSL_SSL3_RT_CHANGE_CIPHER_SPEC, 3, 3, 0, 1, 1};
 	ossl_step step = {.status = OSSL_FATAL};
 	traffic t = {.suite = s, .sealing = 1};
 
@@ -252,9 +254,16 @@ static ossl_step refuse(conn *c)
 		ossl_fn.OPENSSL_cleanse(c->spill.data, c->spill.len);
 	c->out_len = c->spill.len = 0;
 	ossl_drain_errors(c->pub.errors);
-	if (s && s->tls13 && c->handshake_secret_len == hash_len(s) && c->out_cap >= sizeof alert + SEALED_EXPANSION) {
+	if (s && s->tls13 && c->handshake_secret_len == hash_len(s) && c->out_cap >= sizeof ccs + sizeof alert + SEALED_EXPANSION) {
+		/* For middleboxes (RFC 8446, appendix D.4), where the flight has one; after a HelloRetryRequest it went before. */
+		size_t before = c->sent_ccs && !c->hello_retry ? sizeof ccs : 0;
+
 		memcpy(t.secret, c->handshake_secret, hash_len(s));
-		c->out_len = traffic_seal(&c->ctx->algorithms, &t, OSSL_SSL3_RT_ALERT, alert, sizeof alert, c->out);
+		c->out_len = traffic_seal(&c->ctx->algorithms, &t, OSSL_SSL3_RT_ALERT, alert, sizeof alert, c->out + before);
+		if (c->out_len > 0) {
+			memcpy(c->out, ccs, before);
+			c->out_len += before;
+		}
 	}
 	traffic_clear(&t);
 	takeover_forget_handshake(c);

@@ -80,6 +80,7 @@ typedef struct {
 	bytes facts;   /* a server's: what the second ClientHello must have of the first */
 	uint8_t server, started, handshake_done, hello, verify, cert, failed, notified;
 	uint8_t hello_retry, refused;
+	uint8_t sent_ccs; /* libssl has made a ChangeCipherSpec, which it may not have sent: refuse */
 	uint16_t group;
 	/* Sessions. */
 	uint8_t binding[BINDING], offered_id[32], offered_id_len;
