@@ -30,6 +30,8 @@ static int window_read(BIO *b, char *to, int len)
 	}
 	if (n > (size_t)len)
 		n = (size_t)len;
+	if (takeover_taps(c))
+		takeover_tap(&c->in_tap, c->in + c->in_pos, n);
 	memcpy(to, c->in + c->in_pos, n);
 	c->in_pos += n;
 	return (int)n;
@@ -46,6 +48,8 @@ static int window_write(BIO *b, const char *from, int len)
 	if (!c->out) { /* no window: a read's alert or key update */
 		if (!bytes_append(&c->spill, from, (size_t)len, MAX_SPILL))
 			return -1;
+		if (takeover_taps(c))
+			takeover_tap(&c->out_tap, (const uint8_t *)from, (size_t)len);
 		return len;
 	}
 	if (n == 0) {
@@ -54,8 +58,8 @@ static int window_write(BIO *b, const char *from, int len)
 	}
 	if (n > (size_t)len)
 		n = (size_t)len;
-	if (!c->handshake_done && c->ctx && c->ctx->own_records)
-		takeover_sent(c, (const uint8_t *)from, n);
+	if (takeover_taps(c))
+		takeover_tap(&c->out_tap, (const uint8_t *)from, n);
 	memcpy(c->out + c->out_len, from, n);
 	c->out_len += n;
 	return (int)n;

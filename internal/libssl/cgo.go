@@ -490,6 +490,7 @@ func (c *Conn) UpdateWrite() bool {
 // A KernelKey is the C struct itself, so that no copy of a key is left anywhere.
 var _ = [1]struct{}{}[unsafe.Sizeof(KernelKey{})-C.sizeof_ossl_kernel_key]
 var _ = [1]struct{}{}[RecordsPerKey-C.OSSL_RECORDS_PER_KEY]
+var _ = [1]struct{}{}[MissFinished-C.OSSL_MISS_FINISHED]
 
 // KernelKey fills key with what the kernel needs to seal the next records, and reports whether there is such a key. Where the
 // kernel takes it, KernelSeals must be called before anything else; where it doesn't, nothing has changed.
@@ -508,6 +509,9 @@ func (c *Conn) KernelSeals() {
 func (c *Conn) Skip(side Side, seq uint64) bool {
 	return C.ossl_conn_skip(c.p, C.int(side>>1), C.uint64_t(seq)) == 1
 }
+
+// Miss keeps the n-th record from now, or Finished, from what a takeover counts of a side, for tests.
+func (c *Conn) Miss(side Side, n uint8) { C.ossl_conn_miss(c.p, C.int(side>>1), C.uint8_t(n)) }
 
 // PausesHoldThreads reports whether a handshake that has asked Go holds a thread until it has the answer: on systems other than
 // Linux, and on processors other than amd64 and arm64.

@@ -118,6 +118,9 @@ const (
 	BothSides      = ReadSide | WriteSide
 )
 
+// MissFinished has Miss keep Finished from the takeover: shim.h, OSSL_MISS_FINISHED.
+const MissFinished = 255
+
 // RecordsPerKey is after how many records the sending key of TLS 1.3 is updated: shim.h, OSSL_RECORDS_PER_KEY.
 const RecordsPerKey = 1 << 24
 

@@ -104,6 +104,7 @@ func (c *Conn) UpdateWrite() bool                                  { return fals
 func (c *Conn) KernelKey(*KernelKey) bool                          { return false }
 func (c *Conn) KernelSeals()                                       {}
 func (c *Conn) Skip(Side, uint64) bool                             { return false }
+func (c *Conn) Miss(Side, uint8)                                   {}
 func (c *Conn) Export(string, []byte, bool, int) ([]byte, error)   { return nil, ErrUnavailable }
 func (c *Conn) UseCredential(*Credential) error                    { return ErrUnavailable }
 func (c *Conn) Message() []byte                                    { return nil }

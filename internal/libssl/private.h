@@ -20,6 +20,15 @@ typedef struct {
 int bytes_append(bytes *b, const void *data, size_t len, size_t max);
 void bytes_free(bytes *b);
 
+/* What is seen of the records in a stream, without libssl. */
+enum { TAP_LENGTHS = 8 };
+typedef struct {
+	uint8_t head[RECORD_HEADER + 8], have; /* the header and the first bytes of the last record */
+	size_t left;                           /* what is to come of it */
+	uint64_t records, since;               /* headers in all, and since the last ChangeCipherSpec's */
+	uint16_t lengths[TAP_LENGTHS];         /* of the last records, the n-th of all at (n - 1) % TAP_LENGTHS */
+} tap;
+
 struct ossl_cred {
 	int refs; /* atomic */
 	X509 *leaf;
@@ -101,8 +110,9 @@ typedef struct {
 	uint8_t updated;         /* there was a key update, or a stray ChangeCipherSpec: it does not come */
 	uint32_t record;         /* the length of the record that was received last */
 	uint32_t partial;        /* at least the bytes that libssl may have of a handshake message that isn't whole, in TLS 1.3 */
-	uint8_t tap[RECORD_HEADER + 8], tap_have;
-	size_t tap_left;
+	tap out_tap, in_tap;     /* a second count of the same */
+	uint64_t reported[2];    /* the first: headers in all, received and sent */
+	uint8_t miss[2];         /* for tests: ossl_conn_miss */
 	/* After it, when ssl is NULL. A side is freed by whoever owns it, and the conn with the last. */
 	bytes kept; /* what the facts point to */
 	traffic read, write;
@@ -116,7 +126,10 @@ enum { HAVE_CLIENT = 1, HAVE_SERVER = 2, HAVE_EXPORTER = 4 };
 void takeover_secret(conn *c, const char *line);
 /* Takes a secret when it is derived. label needs no end. */
 void takeover_derived(conn *c, const char *label, size_t label_len, const uint8_t *secret, size_t len);
-void takeover_sent(conn *c, const uint8_t *p, size_t n);
+/* Follows the bytes of a stream. */
+void takeover_tap(tap *t, const uint8_t *p, size_t n);
+/* Whether the conn's streams are to be followed. */
+int takeover_taps(const conn *c);
 void takeover_message(conn *c, int sent, int content_type, const uint8_t *p, size_t len);
 int takeover(conn *c, ossl_facts *f);
 int takeover_deferred(conn *c, const ossl_facts *f);

@@ -331,6 +331,11 @@ void ossl_conn_kernel_seals(ossl_traffic *conn);
 /* Leaves sequence numbers out, for tests of their limits; never goes back. Returns 1 or 0. */
 int ossl_conn_skip(ossl_conn *conn, int sealing, uint64_t seq);
 
+/* Has the takeover not hear of the n-th record from now, or of Finished, for tests of what keeps it from being wrong. sent: 1 or
+ * 0. */
+enum { OSSL_MISS_FINISHED = 255 };
+void ossl_conn_miss(ossl_conn *conn, int sent, uint8_t n);
+
 /* Makes an established connection of its secrets, with no handshake; for tests. suite: a TLS 1.3 suite. secrets: borrow, as long
  * as the suite's hash; NULL for none. Returns give or NULL. */
 ossl_conn *ossl_conn_of_secrets(ossl_ctx *ctx, uint16_t suite, const uint8_t *read, const uint8_t *write);

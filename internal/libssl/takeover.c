@@ -6,7 +6,8 @@
  *    the key-log callback, SSL_CTX_set_keylog_callback(3), for which 3.0 writes each byte with a sprintf of its own. They stay in
  *    the conn. TLS 1.2's keys are derived again, from the session's master secret and the randoms.
  *  - Sequence numbers are counts of the records since the keys changed, by the message callback, SSL_CTX_set_msg_callback(3):
- *    since Finished in TLS 1.3, since ChangeCipherSpec in TLS 1.2. The key-log callback comes at other moments.
+ *    since Finished in TLS 1.3, since ChangeCipherSpec in TLS 1.2. The key-log callback comes at other moments. The window BIO sees
+ *    the same records go by, and counts them too.
  *  - The explicit nonces that GCM has in TLS 1.2 start anywhere: the last one sent is in the clear in the record it was sent in.
  *
  * Whatever is not as it should be leaves the connection with libssl, which can go on as if nobody had asked.
@@ -108,31 +109,44 @@ void takeover_derived(conn *c, const char *label, size_t label_len, const uint8_
 		}
 }
 
-/* Follows the records in a stream of output, to have the header and the first bytes of the last one. */
-void takeover_sent(conn *c, const uint8_t *p, size_t n)
+int takeover_taps(const conn *c) { return c->ctx->own_records && (!c->handshake_done || c->deferred); }
+
+void takeover_tap(tap *t, const uint8_t *p, size_t n)
 {
 	while (n > 0) {
 		size_t part;
 
-		if (c->tap_have >= RECORD_HEADER && c->tap_left == 0)
-			c->tap_have = 0;
-		if (c->tap_have < RECORD_HEADER) {
-			c->tap[c->tap_have++] = *p++;
+		if (t->have >= RECORD_HEADER && t->left == 0)
+			t->have = 0;
+		if (t->have < RECORD_HEADER) {
+			t->head[t->have++] = *p++;
 			n--;
-			if (c->tap_have == RECORD_HEADER)
-				c->tap_left = (size_t)c->tap[3] << 8 | c->tap[4];
+			if (t->have == RECORD_HEADER) {
+				t->left = (size_t)t->head[3] << 8 | t->head[4];
+				t->lengths[t->records++ % TAP_LENGTHS] = (uint16_t)t->left;
+				t->since = t->head[0] == OSSL_SSL3_RT_CHANGE_CIPHER_SPEC ? 0 : t->since + 1;
+			}
 			continue;
 		}
-		if (c->tap_have < sizeof c->tap) {
-			c->tap[c->tap_have++] = *p;
+		if (t->have < sizeof t->head) {
+			t->head[t->have++] = *p;
 			part = 1;
 		} else {
-			part = n < c->tap_left ? n : c->tap_left;
+			part = n < t->left ? n : t->left;
 		}
 		p += part;
 		n -= part;
-		c->tap_left -= part;
+		t->left -= part;
 	}
+}
+
+/* Whether what was seen of a stream ends with a record. */
+static int is_whole(const tap *t) { return t->have >= RECORD_HEADER && t->left == 0; }
+
+/* Whether the message callback has reported every record that went by: a count that is too low would use a nonce twice. */
+static int all_reported(const conn *c)
+{
+	return c->reported[0] == c->in_tap.records && c->reported[1] == c->out_tap.records;
 }
 
 /* Follows the records and messages that the message callback sees. */
@@ -140,7 +154,11 @@ void takeover_message(conn *c, int sent, int content_type, const uint8_t *p, siz
 {
 	uint64_t *count = sent ? &c->sent : &c->received;
 
+	sent = sent != 0;
 	if (content_type == OSSL_SSL3_RT_HEADER) { /* of a record, whose type it begins with */
+		if (c->miss[sent] > 0 && c->miss[sent] != OSSL_MISS_FINISHED && --c->miss[sent] == 0)
+			return;
+		c->reported[sent]++;
 		if (p[0] != OSSL_SSL3_RT_CHANGE_CIPHER_SPEC)
 			++*count;
 		else if (!c->handshake_done)
@@ -156,7 +174,7 @@ void takeover_message(conn *c, int sent, int content_type, const uint8_t *p, siz
 		c->partial = p[0] == OSSL_SSL3_RT_HANDSHAKE && c->record > 1 + TAG ? c->partial + c->record - 1 - TAG : 0;
 		return;
 	}
-	if (content_type != OSSL_SSL3_RT_HANDSHAKE)
+	if (content_type != OSSL_SSL3_RT_HANDSHAKE || (p[0] == OSSL_SSL3_MT_FINISHED && c->miss[sent] == OSSL_MISS_FINISHED))
 		return;
 	if (sent)
 		c->last = (uint32_t)len;
@@ -173,16 +191,22 @@ void takeover_message(conn *c, int sent, int content_type, const uint8_t *p, siz
 /* Whether the secrets of TLS 1.3 are all here, and libssl seals as is done here. */
 static int complete13(const conn *c, const suite *s)
 {
+	const tap *t = &c->out_tap;
 	size_t i;
 
-	if (c->secrets != (HAVE_CLIENT | HAVE_SERVER | HAVE_EXPORTER))
+	if (c->secrets != (HAVE_CLIENT | HAVE_SERVER | HAVE_EXPORTER) || !all_reported(c) || !is_whole(t))
+		return 0;
+	/* The counts begin behind Finished: nothing has been received since, and what was sent before the records that were counted was
+	 * a Finished alone, by its length. */
+	if (c->received != 0 || c->sent >= TAP_LENGTHS || c->sent >= t->records ||
+		t->lengths[(t->records - 1 - c->sent) % TAP_LENGTHS] != 4 + hash_len(s) + 1 + TAG)
 		return 0;
 	for (i = 0; i < sizeof c->secret_len; i++)
 		if (c->secret_len[i] != hash_len(s))
 			return 0;
 	/* The last message that we sent, Finished or a NewSessionTicket, travelled alone: if its record is longer than it must be, the
 	 * host's configuration asks for padding (RecordPadding, SSL_CONF_cmd(3)), which libssl is to do. */
-	return c->tap_have >= RECORD_HEADER && c->last > 0 && ((size_t)c->tap[3] << 8 | c->tap[4]) == (size_t)c->last + 1 + TAG;
+	return c->last > 0 && t->lengths[(t->records - 1) % TAP_LENGTHS] == (size_t)c->last + 1 + TAG;
 }
 
 static int secrets13(conn *c, const suite *s)
@@ -204,13 +228,13 @@ static int secrets12(conn *c, const suite *s)
 	int ok, i;
 
 	/* Finished is the first record under the keys; nothing else has been sent or received. */
-	if (!session || c->sent != 1 || c->received != 1)
+	if (!session || c->sent != 1 || c->received != 1 || c->out_tap.since != 1 || c->in_tap.since != 1)
 		return 0;
 	if (s->explicit_nonce) {
-		if (c->tap_have != sizeof c->tap || c->tap[0] != OSSL_SSL3_RT_HANDSHAKE || c->tap_left != 0)
+		if (c->out_tap.have != sizeof c->out_tap.head || c->out_tap.head[0] != OSSL_SSL3_RT_HANDSHAKE)
 			return 0;
 		for (i = 0; i < 8; i++)
-			nonce = nonce << 8 | c->tap[RECORD_HEADER + i];
+			nonce = nonce << 8 | c->out_tap.head[RECORD_HEADER + i];
 	}
 	ok = ossl_fn.SSL_SESSION_get_master_key(session, c->exporter, MAX_SECRET) == MAX_SECRET &&
 		ossl_fn.SSL_get_client_random(c->ssl, c->randoms, 32) == 32 &&
@@ -266,6 +290,8 @@ int takeover(conn *c, ossl_facts *f)
 		strcmp(ossl_fn.SSL_rstate_string(c->ssl), "RH") != 0 ||
 		ossl_fn.SSL_get_key_update_type(c->ssl) != OSSL_SSL_KEY_UPDATE_NONE || c->spill.len > 0 || ossl_fn.SSL_in_init(c->ssl))
 		return 0;
+	if (!all_reported(c) || !is_whole(&c->in_tap) || !is_whole(&c->out_tap))
+		return 0;
 	if (!(s->tls13 ? secrets13(c, s) : secrets12(c, s)) || !keep(c, f)) {
 		ossl_fn.ERR_clear_error();
 		return 0;
@@ -318,7 +344,8 @@ int takeover_later(conn *c)
 {
 	ossl_facts f;
 
-	if (c->updated || c->notified) {
+	/* A record that is reported and did not go by yet may still do so. */
+	if (c->updated || c->notified || c->reported[0] < c->in_tap.records || c->reported[1] < c->out_tap.records) {
 		takeover_forget(c);
 		return 0;
 	}
@@ -380,3 +407,5 @@ int takeover_export(conn *c, uint8_t *out, size_t len, const char *label, size_t
 		return export13(c, out, len, label, label_len, context, context_len);
 	return export12(c, out, len, label, label_len, context, context_len, use_context);
 }
+
+void ossl_conn_miss(ossl_conn *pub, int sent, uint8_t n) { ((conn *)pub)->miss[sent != 0] = n; }
