@@ -128,6 +128,14 @@ var deviations = []deviation{
 			"parses it first.",
 	},
 	{
+		Cases: `CertificateSize/.*/over`, Field: `Alerts`, Std: `2/80`, Ossl: `2/47`,
+		Reason: "A Certificate message of more than 256 KB gets illegal_parameter from libssl, internal_error from crypto/tls.",
+	},
+	{
+		Cases: `CertificateSize/.*/over`, Field: `Handshake|Talk`, Std: failsThere, Ossl: `remote error: tls: illegal parameter`,
+		Reason: "A Certificate message of more than 256 KB: see above.",
+	},
+	{
 		Cases: `AfterHandshake/TLS1\.3/.*/(KeyUpdates_with_data_between|15_KeyUpdates_requested)`,
 		Own:   true, Where: `ossl .*`, Field: `Sent`,
 		Std: `\[(type 22 1800000100 )+type 23\]`, Ossl: `\[(type 22 1800000100 )+type 23\]`,

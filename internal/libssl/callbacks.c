@@ -9,7 +9,8 @@
 
 BIO_METHOD *ossl_window_bio;
 
-enum { MAX_MESSAGE = 1 << 18, MAX_SPILL = 1 << 18, MAX_KEYLOG = 1 << 14, USUAL_FACTS = 256 };
+/* A chain that is packed may be larger than the message that it came in, by a byte for each certificate in TLS 1.2. */
+enum { MAX_MESSAGE = 1 << 18, MAX_CHAIN = 1 << 19, MAX_SPILL = 1 << 18, MAX_KEYLOG = 1 << 14, USUAL_FACTS = 256 };
 
 /* A Certificate message without certificates: header, context length in TLS 1.3, list length. */
 enum { EMPTY_CERTIFICATE = 4 + 1 + 3 };
@@ -302,12 +303,12 @@ static int on_verify(X509_STORE_CTX *store, void *arg)
 		chain = (OPENSSL_STACK *)ossl_fn.X509_STORE_CTX_get0_untrusted(store);
 		c->message.len = 0;
 		n = chain ? ossl_fn.OPENSSL_sk_num(chain) : 0;
-		if (!leaf || !cert_pack(&c->message, leaf, MAX_MESSAGE))
+		if (!leaf || !cert_pack(&c->message, leaf, MAX_CHAIN))
 			goto internal;
 		/* untrusted is the peer's whole list: its first entry is the leaf again. */
 		for (i = 0; i < n; i++) {
 			X509 *x = ossl_fn.OPENSSL_sk_value(chain, i);
-			if (x != leaf && !cert_pack(&c->message, x, MAX_MESSAGE))
+			if (x != leaf && !cert_pack(&c->message, x, MAX_CHAIN))
 				goto internal;
 		}
 		c->pub.verdict = OSSL_VERDICT_NONE;

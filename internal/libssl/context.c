@@ -62,6 +62,9 @@ static void *copy_of(const void *data, size_t len)
 	return p;
 }
 
+/* The largest Certificate message, without its header: crypto/tls's maxHandshakeCertificateMsg. Libssl's default is 100 KB. */
+enum { MAX_CERTIFICATE = 1 << 18 };
+
 /* Applies p to the SSL_CTX. Returns NULL, or the name of what libssl refused. */
 static const char *configure(ossl_ctx *ctx, const ossl_ctx_params *p)
 {
@@ -78,6 +81,7 @@ static const char *configure(ossl_ctx *ctx, const ossl_ctx_params *p)
 		NULL);
 	ossl_fn.SSL_CTX_set_options(s, (uint64_t)(OSSL_SSL_OP_NO_COMPRESSION | OSSL_SSL_OP_PRIORITIZE_CHACHA |
 		OSSL_SSL_OP_CIPHER_SERVER_PREFERENCE | OSSL_SSL_OP_NO_RENEGOTIATION));
+	ossl_fn.SSL_CTX_ctrl(s, OSSL_SSL_CTRL_SET_MAX_CERT_LIST, MAX_CERTIFICATE, NULL);
 	/* RFC 8879: crypto/tls has none of it, what decompresses is the host's zlib, and an empty list that comes compressed passes
 	 * by the callbacks. */
 	if (ossl_fn.OpenSSL_version_num() >= OSSL_V3_2)
