@@ -27,6 +27,9 @@ func TestDifferentialCertificateSize(t *testing.T) {
 				for name, size := range map[string]int{
 					"100 KB": 100 << 10, "over 100 KB": 100<<10 + 1, "limit": maxCertificateMessage, "over": maxCertificateMessage + 1,
 				} {
+					if shape == "many" && size < maxCertificateMessage {
+						continue
+					}
 					t.Run(fmt.Sprintf("%s/%s/%s/%s", versionName(version), role, shape, name), func(t *testing.T) {
 						cert := certificateOf(t, version, role, shape, size)
 						c := tlstest.Case{Client: clientWith(only(version)), Server: serverWith(only(version), certificates(cert))}

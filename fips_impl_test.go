@@ -46,7 +46,8 @@ var notInFIPS = []struct{ tests, reason string }{
 	{"TestDifferentialCertificates/.*/.*/RSA-1024", "the error is crypto/x509's, with libcrypto's words"},
 	{"TestSecondHello.*|TestResumeAfterHelloRetry", "they are made with X25519"},
 	{"TestHTTP2Hello/suites_named|TestNotTakenOver", "the suites are refused by name"},
-	{"TestTakenOver|TestTakeoverCountsTwice|TestRecordSizes|FuzzRecordPaths", "they are about ChaCha20 too, and own records of TLS 1.2"},
+	{"TestTakenOver|TestTakeoverCountsTwice|TestRecordSizes|FuzzRecordPaths",
+		"they are about ChaCha20 too, and own records of TLS 1.2"},
 	{"TestSuiteNoLongerAllowed|TestTicketKeys/S.*", "SetSessionTicketKeys is refused"},
 }
 

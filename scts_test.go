@@ -71,7 +71,8 @@ func withSCTs(t *testing.T, impl tlstest.Impl, version uint16, list string) (err
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, err := libssl.NewContext(&libssl.ContextConfig{MinVersion: version, MaxVersion: version, SecurityLevel: -1, Credential: cred})
+	cfg := &libssl.ContextConfig{MinVersion: version, MaxVersion: version, SecurityLevel: -1, Credential: cred}
+	ctx, err := libssl.NewContext(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

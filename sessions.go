@@ -76,8 +76,8 @@ func sessionIdentity(leaf *x509.Certificate) [32]byte {
 	return [32]byte(h.Sum(nil))
 }
 
-// alternativeNames returns a certificate's subject alternative names of all kinds, those too that crypto/x509 passes over: sorted,
-// each once, encoded, and DNS names in lower case.
+// alternativeNames returns a certificate's subject alternative names of all kinds, those too that crypto/x509 passes over:
+// encoded, sorted, each once, and DNS names in lower case.
 func alternativeNames(leaf *x509.Certificate) (names [][]byte) {
 	const dnsName = 2 // RFC 5280, section 4.2.1.6
 	for _, e := range leaf.Extensions {

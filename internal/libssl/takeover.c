@@ -6,8 +6,8 @@
  *    the key-log callback, SSL_CTX_set_keylog_callback(3), for which 3.0 writes each byte with a sprintf of its own. They stay in
  *    the conn. TLS 1.2's keys are derived again, from the session's master secret and the randoms.
  *  - Sequence numbers are counts of the records since the keys changed, by the message callback, SSL_CTX_set_msg_callback(3):
- *    since Finished in TLS 1.3, since ChangeCipherSpec in TLS 1.2. The key-log callback comes at other moments. The window BIO sees
- *    the same records go by, and counts them too.
+ *    since Finished in TLS 1.3, since ChangeCipherSpec in TLS 1.2. The key-log callback comes at other moments. The window BIO
+ *    sees the same records go by, and counts them too.
  *  - The explicit nonces that GCM has in TLS 1.2 start anywhere: the last one sent is in the clear in the record it was sent in.
  *
  * Whatever is not as it should be leaves the connection with libssl, which can go on as if nobody had asked.
