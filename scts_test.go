@@ -38,8 +38,8 @@ func TestDifferentialSCTLists(t *testing.T) {
 	} {
 		for _, version := range versions {
 			t.Run(versionName(version)+"/"+list.name, func(t *testing.T) {
-				want, wantAlert := withSCTs(t, tlstest.Std, version, list.list)
-				got, gotAlert := withSCTs(t, underTest, version, list.list)
+				wantAlert, want := withSCTs(t, tlstest.Std, version, list.list)
+				gotAlert, got := withSCTs(t, underTest, version, list.list)
 				if list.good {
 					if want != nil || got != nil {
 						t.Errorf("crypto/tls: %v; ossl: %v", want, got)
@@ -59,7 +59,7 @@ func TestDifferentialSCTLists(t *testing.T) {
 }
 
 // withSCTs returns what the handshake of a client ends with whose server sends list, and the alert that the server got, or -1.
-func withSCTs(t *testing.T, impl tlstest.Impl, version uint16, list string) (error, int) {
+func withSCTs(t *testing.T, impl tlstest.Impl, version uint16, list string) (alert int, err error) {
 	t.Helper()
 	library() // is loaded
 	cert := tlstest.ServerCert(tlstest.P256)
@@ -96,8 +96,8 @@ func withSCTs(t *testing.T, impl tlstest.Impl, version uint16, list string) (err
 		client.Close()
 		done <- err
 	}()
-	alert := drive(server, ours)
-	return <-done, alert
+	alert = drive(server, ours)
+	return alert, <-done
 }
 
 // drive has libssl shake hands over wire and read what follows, until there is data, an alert or an end. It returns the alert, or
