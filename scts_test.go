@@ -78,7 +78,7 @@ func withSCTs(t *testing.T, impl tlstest.Impl, version uint16, list string) (ale
 	}
 	ours, theirs := tlstest.Buffered()
 	defer ours.Close()
-	server, err := ctx.NewConn(true, "", nil, nil)
+	server, err := ctx.NewAskingConn(true, "", nil)
 	if err != nil {
 		t.Fatal(err)
 	}

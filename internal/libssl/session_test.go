@@ -79,7 +79,7 @@ func resumedAt(t *testing.T, ctx *libssl.Context, cred *libssl.Credential, cache
 		}
 		done <- err
 	}()
-	conn, err := ctx.NewConn(true, "", nil, new(witness))
+	conn, err := ctx.NewAskingConn(true, "", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
