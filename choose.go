@@ -1,9 +1,11 @@
 package ossl
 
 import (
+	"crypto"
 	"crypto/tls"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 
 	"github.com/ossl-go/ossl/internal/libssl"
@@ -188,7 +190,7 @@ func (h *handshake) answerCertificate() error {
 		return net.ErrClosed
 	}
 	version := h.version
-	info, ok := parseCertificateRequest(version, append([]byte(nil), h.tls.Message()...))
+	info, offered, ok := parseCertificateRequest(version, append([]byte(nil), h.tls.Message()...))
 	c.unlock()
 	if !ok {
 		return &LibraryError{Op: "handshake", Reason: "malformed CertificateRequest", cause: tls.AlertError(alertDecodeError)}
@@ -209,7 +211,10 @@ func (h *handshake) answerCertificate() error {
 		}
 	} else {
 		for i := range config.Certificates {
-			if info.SupportsCertificate(&config.Certificates[i]) == nil {
+			if info.SupportsCertificate(&config.Certificates[i]) != nil {
+				continue
+			}
+			if _, err := c.ctx.canSign(version, offered, &config.Certificates[i]); err == nil {
 				cert = &config.Certificates[i]
 				break
 			}
@@ -217,22 +222,62 @@ func (h *handshake) answerCertificate() error {
 	}
 	var cred *libssl.Credential
 	if cert != nil && len(cert.Certificate) > 0 {
+		// libssl would leave a certificate out that can't sign, and the server take the client for somebody without any.
+		if alert, err := c.ctx.canSign(version, offered, cert); err != nil {
+			return h.refuseRequest(version, err, alert)
+		}
 		var err error
 		if cred, err = c.ctx.credential(cert); err != nil {
-			h.abort(version, alertInternalError)
-			return &ConfigError{Field: "GetClientCertificate", Reason: "certificate can't be used", Err: err}
+			err = &ConfigError{Field: "GetClientCertificate", Reason: "certificate can't be used", Err: err}
+			return h.refuseRequest(version, err, alertInternalError)
 		}
 		h.local = cert.Certificate
 		h.key, _ = cert.PrivateKey.(*Key)
+	}
+	c.mu.Lock()
+	if c.tls == nil {
+		c.unlock()
+		return net.ErrClosed
+	}
+	err := h.tls.UseCredential(cred)
+	c.unlock()
+	if err != nil {
+		return h.refuseRequest(version, libraryError(err), alertInternalError)
+	}
+	return nil
+}
+
+// canSign returns crypto/tls's alert and error for a client's certificate that can't sign with any of the algorithms that the
+// server offers, as far as the Context uses them.
+func (c *Context) canSign(version uint16, offered []tls.SignatureScheme, cert *tls.Certificate) (alert uint8, err error) {
+	if _, ok := cert.PrivateKey.(crypto.Signer); !ok && version < tls.VersionTLS13 {
+		return alertInternalError, fmt.Errorf("tls: client certificate private key of type %T does not implement crypto.Signer",
+			cert.PrivateKey)
+	}
+	info := &tls.CertificateRequestInfo{Version: version} // it names no authority, so only algorithms decide
+	info.SignatureSchemes = keep(offered, func(s tls.SignatureScheme) bool {
+		return len(c.rule.signatures) == 0 || slices.Contains(c.rule.signatures, s)
+	})
+	if len(info.SignatureSchemes) == 0 && len(offered) > 0 { // an empty list has a meaning of its own for crypto/tls
+		return alertHandshakeFailure, errNoSignature
+	}
+	return alertHandshakeFailure, info.SupportsCertificate(cert)
+}
+
+// refuseRequest ends the handshake of a client that is asked for its certificate.
+func (h *handshake) refuseRequest(version uint16, err error, alert uint8) error {
+	c := h.c
+	if version < tls.VersionTLS13 || !c.ctx.seals {
+		h.abort(version, alert)
+		return err
 	}
 	c.mu.Lock()
 	defer c.unlock()
 	if c.tls == nil {
 		return net.ErrClosed
 	}
-	if err := h.tls.UseCredential(cred); err != nil {
-		return libraryError(err)
-	}
+	h.refused = &refusal{err, alert}
+	h.tls.RefuseRequest(alert)
 	return nil
 }
 
@@ -244,46 +289,47 @@ func (h *handshake) abort(version uint16, alert uint8) {
 }
 
 // parseCertificateRequest reads a CertificateRequest message: RFC 5246, section 7.4.4; RFC 8446, section 4.3.2.
-// It keeps parts of message.
-func parseCertificateRequest(version uint16, message []byte) (*tls.CertificateRequestInfo, bool) {
-	info := &tls.CertificateRequestInfo{Version: version}
+// It keeps parts of message. offered are the signature algorithms in the message: in TLS 1.2, where the certificate types count
+// too, the info has fewer.
+func parseCertificateRequest(version uint16, message []byte) (
+	info *tls.CertificateRequestInfo, offered []tls.SignatureScheme, ok bool) {
+	info = &tls.CertificateRequestInfo{Version: version}
 	p := parser(message)
 	if !p.skip(4) {
-		return nil, false
+		return nil, nil, false
 	}
 	if version >= tls.VersionTLS13 {
 		var context, extensions parser
 		if !p.vector8(&context) || !p.vector16(&extensions) || len(p) > 0 {
-			return nil, false
+			return nil, nil, false
 		}
 		for len(extensions) > 0 {
 			var typ uint16
 			var body parser
 			if !extensions.uint16(&typ) || !extensions.vector16(&body) {
-				return nil, false
+				return nil, nil, false
 			}
 			switch typ {
 			case 13: // signature_algorithms
 				var list parser
 				if !body.vector16(&list) || len(body) > 0 || !list.schemes(&info.SignatureSchemes) {
-					return nil, false
+					return nil, nil, false
 				}
 			case 47: // certificate_authorities
 				var list parser
 				if !body.vector16(&list) || len(body) > 0 || !list.names(&info.AcceptableCAs) {
-					return nil, false
+					return nil, nil, false
 				}
 			}
 		}
-		return info, true
+		return info, info.SignatureSchemes, true
 	}
 	var types, schemes, names parser
 	if !p.vector8(&types) || !p.vector16(&schemes) || !p.vector16(&names) || len(p) > 0 {
-		return nil, false
+		return nil, nil, false
 	}
-	var offered []tls.SignatureScheme
 	if !schemes.schemes(&offered) || !names.names(&info.AcceptableCAs) {
-		return nil, false
+		return nil, nil, false
 	}
 	// Filtered by the certificate types, as crypto/tls does: RFC 5246, section 7.4.4.
 	for _, s := range offered {
@@ -299,7 +345,7 @@ func parseCertificateRequest(version uint16, message []byte) (*tls.CertificateRe
 			info.SignatureSchemes = append(info.SignatureSchemes, s)
 		}
 	}
-	return info, true
+	return info, offered, true
 }
 
 // parser reads TLS's presentation language from the front of a byte string. Its methods report whether there was enough.

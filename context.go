@@ -28,6 +28,7 @@ type Context struct {
 	static     []*libssl.Credential // of config.Certificates
 	creds      *credentialCache     // of all others
 	server     error                // why the Context can't serve, or nil
+	seals      bool                 // TLS 1.3 clients protect the alert for what Go refuses
 	pauses     bool                 // clients pause for verification; servers never can
 	asksToSign bool                 // a certificate's key is a crypto.Signer, which libssl has to ask for
 	peerLevel  int                  // the security level that peers' verified chains must have, or 0
@@ -127,6 +128,7 @@ func newContext(config *tls.Config, o *options) (*Context, error) {
 		}
 	}
 	proven := records == RecordsOwn || lib.Number < libssl.Version5_0
+	c.seals = proven
 	c.kernelTLS = o.kernelTLS && proven && records != RecordsLibssl
 	cfg := &libssl.ContextConfig{
 		MinVersion:          s.min,

@@ -72,6 +72,7 @@ var (
 	errShutdown        = errors.New("tls: protocol is shutdown")
 	errEarlyCloseWrite = errors.New("tls: CloseWrite called before handshake complete")
 	errNoServerName    = errors.New("tls: either ServerName or InsecureSkipVerify must be specified in the tls.Config")
+	errNoSignature     = errors.New("tls: peer doesn't support any of the certificate's signature algorithms")
 	errNoCertificates  = errors.New("tls: no certificates configured")
 )
 

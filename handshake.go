@@ -368,6 +368,9 @@ func (h *handshake) refusalAlert() []byte {
 
 // failed returns what to send and to return after a fatal step. mu is held.
 func (h *handshake) failed(out []byte) ([]byte, error) {
+	if h.tls.LeftOut() {
+		return out, errNoSignature
+	}
 	alert, err := fatalError("handshake", h.tls, h.tail[:h.tailLen])
 	if h.refused != nil {
 		if alert >= 0 && uint8(alert) != h.refused.alert {

@@ -30,14 +30,14 @@ func FuzzCertificateRequest(f *testing.F) {
 	f.Add(uint16(tls.VersionTLS13), []byte{13, 0, 0, 11, 0, 0, 8, 0, 13, 0, 4, 0, 2, 4, 3})
 	f.Add(uint16(tls.VersionTLS13), []byte{13, 0, 0, 13, 0, 0, 10, 0, 47, 0, 6, 0, 4, 0, 2, 0x30, 0})
 	f.Fuzz(func(t *testing.T, version uint16, message []byte) {
-		info, ok := parseCertificateRequest(version, message)
+		info, offered, ok := parseCertificateRequest(version, message)
 		if !ok {
 			return
 		}
 		for _, name := range info.AcceptableCAs {
 			within(t, name, message)
 		}
-		if 2*len(info.SignatureSchemes) > len(message) {
+		if 2*len(offered) > len(message) || len(info.SignatureSchemes) > len(offered) {
 			t.Fatal("more schemes than bytes")
 		}
 	})

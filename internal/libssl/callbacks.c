@@ -175,6 +175,8 @@ static void on_message(int write_p, int version, int content_type, const void *d
 			note_server_hello(c, p, len);
 		break;
 	case OSSL_SSL3_MT_CERTIFICATE:
+		if (!c->server && write_p && len <= EMPTY_CERTIFICATE && c->cred)
+			c->left_out = 1;
 		/* No chain, so on_verify will not be asked; the connection as a whole still is to be verified. A refusal makes libssl
 		 * require what is missing: certificate_required, or handshake_failure in TLS 1.2. */
 		if (!c->server || write_p || len > EMPTY_CERTIFICATE || !c->may_ask)

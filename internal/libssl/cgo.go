@@ -633,6 +633,12 @@ func (c *Conn) Refuse(v Verdict, alert uint8) {
 	c.p.verdict, c.p.refusal = C.int32_t(v), C.int32_t(alert)
 }
 
+// RefuseRequest answers NeedCert on a TLS 1.3 client whose Context has SealRefusals: the next step ends the handshake with an alert.
+func (c *Conn) RefuseRequest(alert uint8) { c.p.refusal = C.int32_t(alert) }
+
+// LeftOut reports whether a client's handshake failed because libssl would have left its certificate out.
+func (c *Conn) LeftOut() bool { return c.p.left_out == 1 }
+
 // RefuseFlight refuses a TLS 1.3 handshake on a client whose last step's output, its own flight, has not been sent and won't be.
 // The alert that it produces is sealed, if the records are to be taken over.
 func (c *Conn) RefuseFlight(alert uint8, out []byte) Step {

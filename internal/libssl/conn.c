@@ -219,7 +219,7 @@ void ossl_conn_facts(ossl_conn *pub, ossl_facts *f)
 }
 
 /*
- * A TLS 1.3 client's refusal of a server's chain. Libssl's own alert would leave in the clear: its clients take their sending
+ * A TLS 1.3 client's refusal of a server's chain, or of its request for a certificate. Libssl's own alert would leave in the clear: its clients take their sending
  * keys with their own flight, and many servers take an unprotected alert for damage. So libssl is let go on, without a
  * certificate to show, until the key-log callback has told the keys. What it makes is thrown away, except a ChangeCipherSpec; the
  * alert alone is sealed, the first and only record under these keys that ever leaves; and the conn has failed: no handshake that
@@ -231,7 +231,9 @@ void ossl_conn_facts(ossl_conn *pub, ossl_facts *f)
  */
 static void refuse_begin(conn *c)
 {
-	if (c->server || c->verify != ASK_WAITING || c->pub.verdict == OSSL_VERDICT_OK || c->pub.refusal < 0 || !c->ctx->seal_refusals ||
+	int chain = c->verify == ASK_WAITING && c->pub.verdict != OSSL_VERDICT_OK;
+
+	if (c->server || c->pub.refusal < 0 || !(chain || c->cert == ASK_WAITING) || !c->ctx->seal_refusals ||
 		ossl_fn.SSL_version(c->ssl) != OSSL_TLS1_3_VERSION)
 		return;
 	ossl_fn.SSL_certs_clear(c->ssl);
@@ -327,6 +329,11 @@ static ossl_step handshake_step(conn *c, ossl_facts *facts)
 		facts = c->facts_to;
 	if (c->refused)
 		return refuse(c);
+	if (c->left_out) { /* libssl has no signature for it that the server takes, and would go on as nobody: crypto/tls fails */
+		c->pub.refusal = OSSL_SSL_AD_HANDSHAKE_FAILURE;
+		c->pub.left_out = 1;
+		return refuse(c);
+	}
 	if (ret != 1)
 		step.status = status_of(c, ret);
 	c->pub.version = ossl_fn.SSL_version(c->ssl);
@@ -439,9 +446,10 @@ int ossl_conn_use_cred(ossl_conn *pub, ossl_cred *cred)
 
 	ossl_fn.ERR_clear_error();
 	ossl_fn.SSL_certs_clear(c->ssl);
-	c->cert = ASK_ANSWERED;
-	if (!cred)
+	if (!cred) {
+		c->cert = ASK_ANSWERED;
 		return 1;
+	}
 	if (ossl_fn.SSL_use_cert_and_key(c->ssl, cred->leaf, cred->key, (struct stack_st_X509 *)cred->chain, 1) != 1)
 		goto failed;
 	if (!limit_signatures(c, cred))
@@ -450,6 +458,7 @@ int ossl_conn_use_cred(ossl_conn *pub, ossl_cred *cred)
 	if (c->cred)
 		ossl_cred_free(c->cred);
 	c->cred = cred;
+	c->cert = ASK_ANSWERED;
 	return 1;
 
 failed:

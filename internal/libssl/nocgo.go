@@ -122,6 +122,8 @@ func (c *Conn) SetResume(bool)                                     {}
 func (c *Conn) SignRequest() *SignRequest                          { return nil }
 func (c *Conn) SetSignature([]byte)                                {}
 func (c *Conn) Refuse(Verdict, uint8)                              {}
+func (c *Conn) RefuseRequest(uint8)                                {}
+func (c *Conn) LeftOut() bool                                      { return false }
 func (c *Conn) RefuseFlight(uint8, []byte) Step                    { return Step{Status: Fatal} }
 func (c *Conn) RefuseHello(uint8)                                  {}
 func (c *Conn) AlertIn() (level, description uint8, ok bool)       { return 0, 0, false }

@@ -86,6 +86,7 @@ typedef struct {
 	size_t sessions_len;
 	int32_t resumed; /* 1 once it is agreed that a session is resumed */
 	int32_t extended_master_secret; /* 1 if the ServerHello has that extension: RFC 7627 */
+	int32_t left_out; /* 1 if a client failed since libssl had left its credential out */
 	int32_t paused; /* 1 if the step asks in its middle, where libssl itself can't pause */
 	/* At OSSL_NEED_SIGN: how to sign, as signer.h numbers it, and where the signature goes. */
 	uintptr_t signer;
@@ -95,7 +96,8 @@ typedef struct {
 	/* In: answers to a pause, read by the next call. */
 	size_t answer;       /* to OSSL_NEED_RESUME, 1 or 0, and OSSL_NEED_SIGN, 0 for a failure */
 	int32_t verdict;     /* OSSL_VERDICT_… or an X509_V_ERR */
-	int32_t refusal;     /* the alert for a verdict that is not OSSL_VERDICT_OK, -1 for the verdict's own */
+	int32_t refusal;     /* the alert for a verdict that is not OSSL_VERDICT_OK, -1 for the verdict's own. At OSSL_NEED_CERT, of a
+	                      * TLS 1.3 client whose context has seal_refusals: ends the handshake with this alert */
 	int32_t hello_alert; /* >= 0: refuse the ClientHello with this alert */
 } ossl_conn;
 

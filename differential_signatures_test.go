@@ -1,0 +1,168 @@
+//go:build cgo
+
+package ossl_test
+
+import (
+	"bytes"
+	"crypto/tls"
+	"fmt"
+	"testing"
+
+	"github.com/ossl-go/ossl"
+	"github.com/ossl-go/ossl/internal/tlstest"
+)
+
+// TestDifferentialUnsuitableClientCertificate has clients choose certificates that the server can't take: it asks for signatures
+// by PSSWithSHA256 alone. One that the user's callback returns ends the handshake; of Certificates none is chosen.
+func TestDifferentialUnsuitableClientCertificate(t *testing.T) {
+	defer checkStale(t)
+	server := optioned{opts: []ossl.Option{ossl.WithSignatureAlgorithms(tls.PSSWithSHA256)}}
+	to := []tlstest.Pairing{{Client: tlstest.Std, Server: server}, {Client: underTest, Server: server}}
+	limited := func(schemes ...tls.SignatureScheme) tls.Certificate {
+		cert := tlstest.ClientCert(tlstest.RSA2048)
+		cert.SupportedSignatureAlgorithms = schemes
+		return cert
+	}
+	for _, version := range versions {
+		for _, mode := range authModes[:3] {
+			for _, test := range []struct {
+				name string
+				good bool // the certificate may be sent
+				cert tls.Certificate
+			}{
+				{"RSA", true, tlstest.ClientCert(tlstest.RSA2048)},
+				{"ECDSA", false, tlstest.ClientCert(tlstest.P256)},
+				{"Ed25519", false, tlstest.ClientCert(tlstest.Ed25519)},
+				{"RSA for another hash", false, limited(tls.PSSWithSHA512, tls.PSSWithSHA384)},
+				{"RSA for two hashes", true, limited(tls.PSSWithSHA512, tls.PSSWithSHA256)},
+				{"a key that is no crypto.Signer", false, tls.Certificate{
+					Certificate: tlstest.ClientCert(tlstest.RSA2048).Certificate, PrivateKey: "no key"}},
+			} {
+				name := func(how string) string {
+					return fmt.Sprintf("%s/%s/%s/%s", versionName(version), mode.name, how, test.name)
+				}
+				asked := mode.mode != tls.NoClientCert
+				run := func(t *testing.T, good bool, with func(*tls.Config)) {
+					o := differIn(t, tlstest.Case{
+						Client: clientWith(only(version), with),
+						Server: serverWith(only(version), certificates(tlstest.ServerCert(tlstest.RSA2048)), askClient(mode.mode)),
+					}, to...)
+					if good {
+						mustPass(t, o)
+					} else {
+						mustFail(t, o)
+					}
+				}
+				t.Run(name("callback"), func(t *testing.T) { run(t, test.good || !asked, send(test.cert)) })
+				if test.cert.PrivateKey != "no key" { // refused when it is configured
+					t.Run(name("list"), func(t *testing.T) {
+						run(t, test.good || mode.mode != tls.RequireAnyClientCert, certificates(test.cert))
+					})
+				}
+			}
+		}
+	}
+}
+
+// TestDifferentialUnsuitableServerCertificate has servers with a certificate that no algorithm of the client's fits.
+func TestDifferentialUnsuitableServerCertificate(t *testing.T) {
+	defer checkStale(t)
+	client := optioned{opts: []ossl.Option{ossl.WithSignatureAlgorithms(tls.PSSWithSHA256)}}
+	to := []tlstest.Pairing{{Client: client, Server: tlstest.Std}, {Client: client, Server: underTest}}
+	limited := tlstest.ServerCert(tlstest.RSA2048)
+	limited.SupportedSignatureAlgorithms = []tls.SignatureScheme{tls.PSSWithSHA512}
+	for _, version := range versions {
+		for _, test := range []struct {
+			name string
+			good bool
+			cert tls.Certificate
+		}{
+			{"RSA", true, tlstest.ServerCert(tlstest.RSA2048)},
+			{"ECDSA", false, tlstest.ServerCert(tlstest.P256)},
+			{"Ed25519", false, tlstest.ServerCert(tlstest.Ed25519)},
+			{"RSA for another hash", false, limited},
+		} {
+			for _, how := range []string{"one", "two", "GetCertificate", "GetConfigForClient"} {
+				t.Run(fmt.Sprintf("%s/%s/%s", versionName(version), how, test.name), func(t *testing.T) {
+					with := certificates(test.cert)
+					switch how {
+					case "two":
+						with = certificates(test.cert, test.cert)
+					case "GetCertificate":
+						with = func(c *tls.Config) {
+							c.Certificates = nil
+							c.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return &test.cert, nil }
+						}
+					case "GetConfigForClient":
+						chosen := tlstest.ServerConfig(only(version), with)
+						with = func(c *tls.Config) {
+							c.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) { return chosen, nil }
+						}
+					}
+					o := differIn(t, tlstest.Case{Client: clientWith(only(version)), Server: serverWith(only(version), with)}, to...)
+					if test.good {
+						mustPass(t, o)
+					} else {
+						mustFail(t, o)
+					}
+				})
+			}
+		}
+	}
+}
+
+// TestLeftOut: a TLS 1.3 client's certificate is signed by an algorithm that is not in the server's signature_algorithms_cert.
+// crypto/tls sends it, libssl doesn't: the handshake fails rather than go on without it.
+func TestLeftOut(t *testing.T) {
+	cert := tlstest.New(tlstest.Options{Kind: tlstest.RSA2048, SelfSigned: true})
+	sha256, sha224 := []byte("\x2a\x86\x48\x86\xf7\x0d\x01\x01\x0b"), []byte("\x2a\x86\x48\x86\xf7\x0d\x01\x01\x0e")
+	if bytes.Count(cert.Certificate[0], sha256) != 2 {
+		t.Fatal("not signed by sha256WithRSAEncryption")
+	}
+	cert.Certificate = [][]byte{bytes.ReplaceAll(cert.Certificate[0], sha256, sha224)}
+	cert.Leaf = nil
+	for _, version := range versions {
+		for _, byCallback := range []bool{false, true} {
+			with := certificates(cert)
+			if byCallback {
+				with = send(cert)
+			}
+			o := tlstest.Run(tlstest.Pairing{Client: underTest, Server: tlstest.Std}, tlstest.Case{
+				Client: clientWith(only(version), with),
+				Server: serverWith(only(version), func(c *tls.Config) { c.ClientAuth = tls.RequestClientCert }),
+			})
+			if version == tls.VersionTLS12 { // which has no signature_algorithms_cert
+				mustPass(t, o)
+				continue
+			}
+			want := "tls: peer doesn't support any of the certificate's signature algorithms"
+			if err := o.Client.HandshakeErr; err == nil || err.Error() != want {
+				t.Errorf("the client got %v, want %s", err, want)
+			}
+			err := o.Server.HandshakeErr
+			if err == nil {
+				err = o.Server.TalkErr // RequestClientCert
+			}
+			if want := "remote error: tls: handshake failure"; err == nil || err.Error() != want {
+				t.Errorf("the server got %v, want %s", err, want)
+			}
+		}
+	}
+}
+
+// TestUnusableClientCertificate: the server of a client whose certificate libssl refuses is told that the handshake ends.
+func TestUnusableClientCertificate(t *testing.T) {
+	client := optioned{opts: []ossl.Option{ossl.WithSecurityLevel(3)}} // 128 bits
+	for _, version := range versions {
+		o := tlstest.Run(tlstest.Pairing{Client: client, Server: tlstest.Std}, tlstest.Case{
+			Client: clientWith(only(version), send(tlstest.ClientCert(tlstest.RSA2048))),
+			Server: serverWith(only(version), askClient(tls.RequestClientCert)),
+		})
+		if o.Client.HandshakeErr == nil || o.Client.Alerts != "2/80" {
+			t.Errorf("%s: the client got %v and sent %q", tls.VersionName(version), o.Client.HandshakeErr, o.Client.Alerts)
+		}
+		if err, want := o.Server.HandshakeErr, "remote error: tls: internal error"; err == nil || err.Error() != want {
+			t.Errorf("%s: the server got %v, want %s", tls.VersionName(version), err, want)
+		}
+	}
+}
