@@ -60,6 +60,9 @@ func compare(t *testing.T, p tlstest.Pairing, want, got *tlstest.Outcome) {
 			if w.Field(field) == g.Field(field) {
 				continue
 			}
+			if field == "Name" && w.Name == "" && w.Handshake != "ok" {
+				continue // crypto/tls notes it somewhat later
+			}
 			explain := func() string {
 				return fmt.Sprintf("handshake error: %v\ntalk error: %v\ncrypto/tls's handshake error: %v\ncrypto/tls's talk error: %v",
 					g.HandshakeErr, g.TalkErr, w.HandshakeErr, w.TalkErr)

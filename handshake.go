@@ -187,6 +187,7 @@ func (h *handshake) begin() (libssl.Step, error) {
 	var session []byte
 	if c.isClient {
 		name = hostnameInSNI(c.serverName)
+		c.state.ServerName = name
 		session = h.loadSession()
 	} else {
 		c.ctx.refreshTicketKeys()
@@ -311,6 +312,9 @@ func (h *handshake) take(step libssl.Step) (out []byte, keylog string, err error
 		out = append(out[:len(out):len(out)], spill...)
 	}
 	h.done = step.Status == libssl.Done
+	if !c.isClient && !h.done && c.state.ServerName == "" { // for the log of a handshake that fails
+		c.state.ServerName = h.tls.ServerName()
+	}
 	if h.offered != nil && !h.resumed && h.negotiated && h.agreed {
 		h.resume()
 	}
@@ -576,9 +580,8 @@ func (c *Conn) fillState(f libssl.Facts) {
 	s.NegotiatedProtocol = f.ALPN
 	//lint:ignore SA1019 deprecated, and set by crypto/tls
 	s.NegotiatedProtocolIsMutual = true // for VerifyConnection
-	s.ServerName = f.ServerName
-	if c.isClient {
-		s.ServerName = hostnameInSNI(c.serverName)
+	if !c.isClient {
+		s.ServerName = f.ServerName
 	}
 	ocsp, scts := f.OCSPResponse, f.SCTs
 	if c.hs.resumed {

@@ -627,6 +627,9 @@ func (c *Conn) SetVerdict(v Verdict) { c.p.verdict = C.int32_t(v) }
 // SetResume answers NeedResume.
 func (c *Conn) SetResume(resume bool) { c.p.answer = C.size_t(flag(resume)) }
 
+// ServerName returns the name that a client asks for, from the time when its hello was read until the handshake is done.
+func (c *Conn) ServerName() string { return string(borrowed(c.p.server_name, c.p.server_name_len)) }
+
 // Refuse answers a pause for verification with a refusal. A TLS 1.3 client whose records are to be taken over seals the alert;
 // otherwise libssl sends the verdict's.
 func (c *Conn) Refuse(v Verdict, alert uint8) {

@@ -49,6 +49,8 @@ static ossl_step end(conn *c, ossl_step step)
 	c->pub.keylog_len = c->keylog.len;
 	c->pub.sessions = c->sessions.data;
 	c->pub.sessions_len = c->sessions.len;
+	c->pub.server_name = c->name.data;
+	c->pub.server_name_len = c->name.len;
 	c->pub.message = step.status == OSSL_NEED_CERT ? c->request.data : c->question ? c->asked : c->message.data;
 	c->pub.message_len = step.status == OSSL_NEED_CERT ? c->request.len : c->question ? c->asked_len : c->message.len;
 	c->in = NULL;
@@ -219,11 +221,11 @@ void ossl_conn_facts(ossl_conn *pub, ossl_facts *f)
 }
 
 /*
- * A TLS 1.3 client's refusal of a server's chain, or of its request for a certificate. Libssl's own alert would leave in the clear: its clients take their sending
- * keys with their own flight, and many servers take an unprotected alert for damage. So libssl is let go on, without a
- * certificate to show, until the key-log callback has told the keys. What it makes is thrown away, except a ChangeCipherSpec; the
- * alert alone is sealed, the first and only record under these keys that ever leaves; and the conn has failed: no handshake that
- * is refused has another end.
+ * A TLS 1.3 client's refusal of a server's chain, or of its request for a certificate. Libssl's own alert would leave in the
+ * clear: its clients take their sending keys with their own flight, and many servers take an unprotected alert for damage. So
+ * libssl is let go on, without a certificate to show, until the key-log callback has told the keys. What it makes is thrown away,
+ * except a ChangeCipherSpec; the alert alone is sealed, the first and only record under these keys that ever leaves; and the conn has failed: no handshake
+ * that is refused has another end.
  *
  * If the rest of the server's flight is not there yet, nobody waits for it: the alert leaves in the clear.
  *

@@ -121,6 +121,7 @@ func (c *Conn) SetVerdict(Verdict)                                 {}
 func (c *Conn) SetResume(bool)                                     {}
 func (c *Conn) SignRequest() *SignRequest                          { return nil }
 func (c *Conn) SetSignature([]byte)                                {}
+func (c *Conn) ServerName() string                                 { return "" }
 func (c *Conn) Refuse(Verdict, uint8)                              {}
 func (c *Conn) RefuseRequest(uint8)                                {}
 func (c *Conn) LeftOut() bool                                      { return false }

@@ -96,7 +96,7 @@ typedef struct {
 	uint8_t binding[BINDING], offered_id[32], offered_id_len;
 	uint8_t new_ticket; /* a client's, in TLS 1.2 */
 	uint8_t candidates; /* a server's: the sessions of a ClientHello that were looked at */
-	bytes name;     /* a server's: the name that the client asked for, which libssl forgets when it resumes TLS 1.2 */
+	bytes name;     /* a server's: the name that the client asks for, which libssl forgets when it resumes TLS 1.2 */
 	bytes chain;    /* a server's: the client's, to be kept in the session */
 	uint8_t chain_offered;  /* chain is a session's that was offered: it counts only if that is resumed */
 	uint16_t offered_group; /* of the same session */

@@ -361,18 +361,17 @@ static int number(const uint8_t **p, size_t *left, size_t n, size_t *v)
 	return 1;
 }
 
-/* The first name of a server_name extension: RFC 6066, section 3. */
-static void server_name(SSL *ssl, const uint8_t **name, size_t *len)
+/* Keeps the first name of a server_name extension: RFC 6066, section 3. Returns 1, or 0 out of memory. */
+static int keep_name(conn *c)
 {
 	const uint8_t *p;
 	size_t left, list, type, n;
 
-	*len = 0;
-	if (ossl_fn.SSL_client_hello_get0_ext(ssl, OSSL_TLSEXT_TYPE_server_name, &p, &left) != 1 || !number(&p, &left, 2, &list) ||
-		!number(&p, &left, 1, &type) || type != OSSL_TLSEXT_NAMETYPE_host_name || !number(&p, &left, 2, &n) || n > left || n > 255)
-		return;
-	*name = p;
-	*len = n;
+	c->name.len = 0;
+	if (ossl_fn.SSL_client_hello_get0_ext(c->ssl, OSSL_TLSEXT_TYPE_server_name, &p, &left) != 1 || !number(&p, &left, 2, &list) ||
+		!number(&p, &left, 1, &type) || type != OSSL_TLSEXT_NAMETYPE_host_name || !number(&p, &left, 2, &n) || n > left || n == 0)
+		return 1;
+	return bytes_append(&c->name, p, n, n);
 }
 
 /* Works out what sessions of this connection are bound to. */
@@ -381,9 +380,11 @@ static int bind(conn *c)
 	static const uint8_t unset[OSSL_IDENTITY];
 	uint8_t text[sizeof c->ctx->policy + OSSL_IDENTITY + 2 + 255 + 255], hash[MAX_SECRET], alpn_len = 0, *to = text;
 	const ossl_cred *cred = c->cred ? c->cred : c->ctx->cred;
-	const uint8_t *name = NULL, *p, *alpn = NULL;
-	size_t name_len, left, list, i;
+	const uint8_t *name = c->name.data, *p, *alpn = NULL;
+	size_t name_len = c->name.len, left, list, i;
 
+	if (name_len > 255) /* libssl refuses it */
+		return 0;
 	/* Before the pause the certificate is not chosen yet, and no session is looked at. */
 	if (cred ? memcmp(cred->identity, unset, sizeof unset) == 0 : c->hello != ASK_NONE)
 		return 0;
@@ -391,10 +392,6 @@ static int bind(conn *c)
 	to += sizeof c->ctx->policy;
 	memcpy(to, cred ? cred->identity : unset, OSSL_IDENTITY);
 	to += OSSL_IDENTITY;
-	server_name(c->ssl, &name, &name_len);
-	c->name.len = 0;
-	if (name_len > 0 && !bytes_append(&c->name, name, name_len, name_len))
-		return 0;
 	*to++ = (uint8_t)name_len;
 	for (i = 0; i < name_len; i++)
 		*to++ = name[i] >= 'A' && name[i] <= 'Z' ? (uint8_t)(name[i] + 'a' - 'A') : name[i];
@@ -445,13 +442,15 @@ int session_hello(conn *c)
 {
 	const uint8_t *p = NULL;
 	size_t left = 0, list, len = 0;
+	int named;
 
 	c->candidates = 0;
 	c->pub.lookup_len = 0;
 	c->pub.single_use = 0;
+	named = keep_name(c);
 	if (!c->ctx->tickets && !c->ctx->cached)
 		return 0;
-	if (!bind(c)) { /* nothing is bound to what is random */
+	if (!named || !bind(c)) { /* nothing is bound to what is random */
 		random_bytes(c->ctx, c->binding, BINDING);
 		return 0;
 	}

@@ -84,6 +84,8 @@ typedef struct {
 	int32_t single_use; /* it is a TLS 1.3 ticket */
 	const uint8_t *sessions; /* made since the last ossl_conn_forget_sessions: ID, DER, each behind its length in 4 bytes */
 	size_t sessions_len;
+	const uint8_t *server_name; /* a server's, once the ClientHello was read: the name that the client asks for */
+	size_t server_name_len;
 	int32_t resumed; /* 1 once it is agreed that a session is resumed */
 	int32_t extended_master_secret; /* 1 if the ServerHello has that extension: RFC 7627 */
 	int32_t left_out; /* 1 if a client failed since libssl had left its credential out */

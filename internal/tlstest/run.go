@@ -73,6 +73,7 @@ type Side struct {
 	Heard     string // what Talk returned
 	State     string // the whole ConnectionState after a good handshake, printed
 	Calls     string // what Case.Calls collected for this side
+	Name      string // the ConnectionState's ServerName after the handshake, be it good or not
 	Alerts    string // alerts that this end sent but close_notify, as "level/description", from the wire
 
 	HandshakeErr, TalkErr error
@@ -99,7 +100,7 @@ func (o *Outcome) Of(r Role) *Side {
 }
 
 // Fields are the names of what Compare compares of a side.
-var Fields = []string{"Handshake", "Talk", "Heard", "State", "Calls", "Alerts"}
+var Fields = []string{"Handshake", "Talk", "Heard", "State", "Calls", "Name", "Alerts"}
 
 // Field returns one of Fields by name.
 func (s *Side) Field(name string) string { return reflect.ValueOf(*s).FieldByName(name).String() }
@@ -160,6 +161,7 @@ func Run(p Pairing, c Case) *Outcome {
 			defer conn.Close()
 			err := handshake(conn, role, c.Context)
 			side.HandshakeErr, side.Handshake = err, Class(err)
+			side.Name = conn.ConnectionState().ServerName
 			if err != nil {
 				return
 			}
