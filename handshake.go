@@ -375,6 +375,9 @@ func (h *handshake) failed(out []byte) ([]byte, error) {
 	if h.tls.LeftOut() {
 		return out, errNoSignature
 	}
+	if n := h.tls.LongHello(); n > 0 {
+		return out, errLongMessage(n)
+	}
 	alert, err := fatalError("handshake", h.tls, h.tail[:h.tailLen])
 	if h.refused != nil {
 		if alert >= 0 && uint8(alert) != h.refused.alert {
@@ -425,6 +428,10 @@ func (h *handshake) fill() error {
 			// A server makes nothing of libssl's before a first record is whole; one that is too long is libssl's to refuse.
 			if n := int(header[3])<<8 | int(header[4]); c.isClient || n > maxPlaintext || len(c.in.data) >= recordHeaderLen+n {
 				h.started = true
+				if n := longHello(c.in.data); n > 0 && !c.isClient {
+					_ = h.send(plaintextAlert(alertInternalError))
+					return errLongMessage(n)
+				}
 				return nil
 			}
 		}

@@ -1,6 +1,7 @@
 package ossl
 
 import (
+	"fmt"
 	"net"
 
 	"github.com/ossl-go/ossl/internal/record"
@@ -55,6 +56,29 @@ func checkFirstRecord(header []byte, conn net.Conn) (alert int, err error) {
 		return -1, recordHeaderError(header, conn, "first record does not look like a TLS handshake")
 	}
 	return -1, nil
+}
+
+// maxHello is crypto/tls's limit on the length of a ClientHello. libssl takes twice as much.
+const maxHello = 65536
+
+// longHello returns the length of the message that data, whose first record is whole, begins with, if it is too long for a
+// ClientHello: crypto/tls refuses it before the rest has come. If the message's header is in several records, libssl's callbacks
+// refuse it.
+func longHello(data []byte) int {
+	const messageHeader = 4
+	size := int(data[3])<<8 | int(data[4])
+	if data[0] != record.Handshake || size < messageHeader || len(data) < recordHeaderLen+size {
+		return 0
+	}
+	n := int(data[6])<<16 | int(data[7])<<8 | int(data[8])
+	if n <= maxHello {
+		return 0
+	}
+	return n
+}
+
+func errLongMessage(n int) error {
+	return fmt.Errorf("tls: handshake message of length %d bytes exceeds maximum of %d bytes", n, maxHello)
 }
 
 // plaintextAlert is the record that carries a fatal alert before any key is in use.

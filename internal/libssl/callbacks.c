@@ -9,6 +9,9 @@
 
 BIO_METHOD *ossl_window_bio;
 
+/* The longest ClientHello that crypto/tls takes. libssl takes twice as much. */
+enum { MESSAGE_HEADER = 4, MAX_HELLO = 1 << 16 };
+
 /* A chain that is packed may be larger than the message that it came in, by a byte for each certificate in TLS 1.2. */
 enum { MAX_MESSAGE = 1 << 18, MAX_CHAIN = 1 << 19, MAX_SPILL = 1 << 18, MAX_KEYLOG = 1 << 14, USUAL_FACTS = 256 };
 
@@ -165,6 +168,10 @@ static void on_message(int write_p, int version, int content_type, const void *d
 		return;
 	switch (p[0]) {
 	case OSSL_SSL3_MT_CLIENT_HELLO:
+		if (c->server && len > MESSAGE_HEADER + MAX_HELLO) {
+			c->pub.hello_len = (int32_t)(len - MESSAGE_HEADER);
+			break;
+		}
 		if (c->server && c->ctx->want_hello && c->hello == ASK_NONE) {
 			c->message.len = 0;
 			bytes_append(&c->message, p, len, MAX_MESSAGE);
@@ -251,6 +258,10 @@ static int on_client_hello(SSL *ssl, int *alert, void *arg)
 	int look;
 
 	(void)arg;
+	if (c->pub.hello_len > 0) {
+		*alert = OSSL_SSL_AD_INTERNAL_ERROR;
+		return OSSL_SSL_CLIENT_HELLO_ERROR;
+	}
 	if (!same_hello(c)) {
 		*alert = OSSL_SSL_AD_ILLEGAL_PARAMETER;
 		return OSSL_SSL_CLIENT_HELLO_ERROR;

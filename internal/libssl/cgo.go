@@ -639,6 +639,9 @@ func (c *Conn) Refuse(v Verdict, alert uint8) {
 // RefuseRequest answers NeedCert on a TLS 1.3 client whose Context has SealRefusals: the next step ends the handshake with an alert.
 func (c *Conn) RefuseRequest(alert uint8) { c.p.refusal = C.int32_t(alert) }
 
+// LongHello returns the length of a ClientHello that was refused because it is longer than crypto/tls takes, otherwise 0.
+func (c *Conn) LongHello() int { return int(c.p.hello_len) }
+
 // LeftOut reports whether a client's handshake failed because libssl would have left its certificate out.
 func (c *Conn) LeftOut() bool { return c.p.left_out == 1 }
 

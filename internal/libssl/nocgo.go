@@ -124,6 +124,7 @@ func (c *Conn) SetSignature([]byte)                                {}
 func (c *Conn) ServerName() string                                 { return "" }
 func (c *Conn) Refuse(Verdict, uint8)                              {}
 func (c *Conn) RefuseRequest(uint8)                                {}
+func (c *Conn) LongHello() int                                     { return 0 }
 func (c *Conn) LeftOut() bool                                      { return false }
 func (c *Conn) RefuseFlight(uint8, []byte) Step                    { return Step{Status: Fatal} }
 func (c *Conn) RefuseHello(uint8)                                  {}

@@ -88,6 +88,7 @@ typedef struct {
 	size_t server_name_len;
 	int32_t resumed; /* 1 once it is agreed that a session is resumed */
 	int32_t extended_master_secret; /* 1 if the ServerHello has that extension: RFC 7627 */
+	int32_t hello_len; /* of a ClientHello that is refused since it is too long */
 	int32_t left_out; /* 1 if a client failed since libssl had left its credential out */
 	int32_t paused; /* 1 if the step asks in its middle, where libssl itself can't pause */
 	/* At OSSL_NEED_SIGN: how to sign, as signer.h numbers it, and where the signature goes. */
