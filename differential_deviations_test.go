@@ -142,6 +142,13 @@ var deviations = []deviation{
 		Reason: "One KeyUpdate answers all that were asked for before it is sent (RFC 8446, section 4.6.3); crypto/tls answers each.",
 	},
 	{
+		Cases: `AfterHandshake/TLS1\.3/.*/KeyUpdate_of_an_unknown_kind`, Where: `ossl .*`,
+		Std:    `local error: tls: error decoding message|\[type 21 0232\]`,
+		Ossl:   `local error: tls: illegal parameter|\[type 21 022f\]`,
+		Reason: "A KeyUpdate that neither asks for one nor doesn't gets illegal_parameter (RFC 8446, section 4.6.3); " +
+			"crypto/tls says decode_error.",
+	},
+	{
 		Cases: `AfterHandshake/.*`, Own: true, Where: `ossl .*`, Field: `Sent`,
 		Std: `\[type 21 \w+ type 21 \w+\]`, Ossl: `\[type 21 \w+\]`,
 		Reason: "One alert ends the connection; after some crypto/tls reads on and sends another one.",

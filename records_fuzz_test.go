@@ -51,7 +51,8 @@ type strictness struct {
 
 // strictHere are all of them.
 var strictHere = struct {
-	changeCipherSpec, emptyInner, interleaved, message, behindKeyUpdate, emptyTicket, ticketExtensions, certificate strictness
+	changeCipherSpec, emptyInner, interleaved, message, behindKeyUpdate, keyUpdateKind, emptyTicket, ticketExtensions,
+	certificate strictness
 }{
 	changeCipherSpec: strictness{10, "A ChangeCipherSpec after a TLS 1.3 handshake is refused, as RFC 8446, section 5, asks; " +
 		"crypto/tls ignores it, and refuses one that is malformed by decode_error."},
@@ -63,6 +64,8 @@ var strictHere = struct {
 		"crypto/tls parses it first, and says decode_error of some."},
 	behindKeyUpdate: strictness{10, "What comes behind a KeyUpdate in its record is refused at once; crypto/tls answers the " +
 		"KeyUpdate first, if it asks for that."},
+	keyUpdateKind: strictness{47, "A KeyUpdate of an unknown kind gets illegal_parameter, as RFC 8446, section 4.6.3, asks; " +
+		"crypto/tls says decode_error."},
 	emptyTicket: strictness{50, "A NewSessionTicket holds a ticket (RFC 8446, section 4.6.1); crypto/tls takes one without."},
 	ticketExtensions: strictness{47, "No extension comes twice in a NewSessionTicket (RFC 8446, section 4.2), and no more than " +
 		"64 come at all; crypto/tls does not look."},

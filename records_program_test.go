@@ -382,6 +382,9 @@ func (p *recordProgram) strict() (at int, row *strictness) {
 					return i, row
 				}
 			}
+			if message[0] == tlstest.MsgKeyUpdate && n == 5 && message[4] > 1 {
+				return i, &strictHere.keyUpdateKind
+			}
 			if message[0] == tlstest.MsgKeyUpdate && n == 5 && message[4] == 1 && len(message) > n {
 				return i, &strictHere.behindKeyUpdate
 			}

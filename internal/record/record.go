@@ -1,7 +1,8 @@
 // Package record is the protocol of an established TLS connection beside its application data: what records of the other content
 // types, and records without content, mean, and which alert answers what is wrong. It does no cryptography, no input, no output.
 //
-// It judges as crypto/tls does: what that refuses is refused here, by the same alert and with the same text.
+// It judges as crypto/tls does: what that refuses is refused here, by the same alert and with the same text, except where RFC
+// 8446 wants another alert.
 package record
 
 import (
@@ -189,8 +190,11 @@ func (r *Reader) whole(messageType uint8, body []byte) Outcome {
 			return refuse(uint8(alert))
 		}
 	case keyUpdate:
-		if len(body) != 1 || body[0] > 1 {
+		if len(body) != 1 {
 			return refuse(decodeError)
+		}
+		if body[0] > 1 { // RFC 8446, section 4.6.3; crypto/tls says decode_error
+			return refuse(illegalParameter)
 		}
 	default:
 		return refuse(unexpectedMessage)

@@ -140,13 +140,13 @@ var only13 = []row{
 	refused("HelloRequest", Handshake, message(helloRequest), unexpectedMessage),
 	{name: "KeyUpdate", typ: Handshake, text: update, alert: NoAlert, updateRead: true},
 	{name: "KeyUpdate requested", typ: Handshake, text: request, alert: NoAlert, updateRead: true, updateWrite: true},
-	refused("KeyUpdate of 2", Handshake, message(keyUpdate, 2), decodeError),
-	refused("KeyUpdate of 255", Handshake, message(keyUpdate, 255), decodeError),
+	refused("KeyUpdate of 2", Handshake, message(keyUpdate, 2), illegalParameter),
+	refused("KeyUpdate of 255", Handshake, message(keyUpdate, 255), illegalParameter),
 	refused("empty KeyUpdate", Handshake, message(keyUpdate), decodeError),
 	refused("long KeyUpdate", Handshake, message(keyUpdate, 0, 0), decodeError),
 	broken("KeyUpdate with a message behind it", join(update, update)),
 	broken("KeyUpdate with a byte behind it", join(update, []byte{4})),
-	refused("KeyUpdate of 2 with a message behind it", Handshake, join(message(keyUpdate, 2), update), decodeError),
+	refused("KeyUpdate of 2 with a message behind it", Handshake, join(message(keyUpdate, 2), update), illegalParameter),
 }
 
 // tickets are what only a client takes; a server refuses them, the malformed ones as malformed.
@@ -247,7 +247,7 @@ func TestFragments(t *testing.T) {
 	}{
 		{"KeyUpdate", update, row{alert: NoAlert, updateRead: true}},
 		{"KeyUpdate requested", request, row{alert: NoAlert, updateRead: true, updateWrite: true}},
-		{"KeyUpdate of 2", message(keyUpdate, 2), row{err: local, alert: decodeError}},
+		{"KeyUpdate of 2", message(keyUpdate, 2), row{err: local, alert: illegalParameter}},
 		{"NewSessionTicket", ticket, row{alert: NoAlert}},
 		{"NewSessionTicket and KeyUpdate requested", join(ticket, request), row{alert: NoAlert, updateRead: true, updateWrite: true}},
 		{"truncated NewSessionTicket", message(newSessionTicket, ticketBody[:20]...), row{err: local, alert: decodeError}},
@@ -350,7 +350,7 @@ func TestIgnored(t *testing.T) {
 	// What is malformed is that before it is too much.
 	malformed := &Reader{Version: tls.VersionTLS13, IsClient: true}
 	check(t, malformed, fine("16 tickets in a record", Handshake, bytes.Repeat(ticket, 16)))
-	check(t, malformed, refused("the 17th, a KeyUpdate of 2", Handshake, message(keyUpdate, 2), decodeError))
+	check(t, malformed, refused("the 17th, a KeyUpdate of 2", Handshake, message(keyUpdate, 2), illegalParameter))
 
 	// Messages count, not records.
 	r := &Reader{Version: tls.VersionTLS13, IsClient: true}
