@@ -277,6 +277,15 @@ var afters13 = []after{
 	{"padding over the limit", func(h *tlstest.Hijacked) {
 		h.SendRaw(h.SealPadded(tlstest.TypeApplicationData, []byte("data"), 1<<14-3))
 	}},
+	{"padding up to a record's end", func(h *tlstest.Hijacked) { // 2^14+240 bytes, and the tag
+		h.SendRaw(h.SealPadded(tlstest.TypeApplicationData, []byte("data"), 1<<14+240-5))
+	}},
+	{"padding beyond a record's end", func(h *tlstest.Hijacked) {
+		h.SendRaw(h.SealPadded(tlstest.TypeApplicationData, []byte("data"), 1<<14+241-5))
+	}},
+	{"largest record with padding", func(h *tlstest.Hijacked) {
+		h.SendRaw(h.SealPadded(tlstest.TypeApplicationData, []byte(maxRecord), 239))
+	}},
 	{"padding only", func(h *tlstest.Hijacked) { h.SendRaw(h.SealPadded(0, nil, 10)) }},
 	{"outer type is alert", func(h *tlstest.Hijacked) {
 		b := h.Seal(tlstest.TypeApplicationData, []byte("data"))
