@@ -202,7 +202,20 @@ func newContext(config *tls.Config, o *options) (*Context, error) {
 			}
 		}
 	}
+	if c.server == nil && !c.hellos && s.max <= tls.VersionTLS12 {
+		c.server = checkKeyUsage(config.Certificates[0].Leaf)
+	}
 	return c, nil
+}
+
+// checkKeyUsage returns why a leaf certificate can't serve in TLS 1.2: libssl finds no suite for an ECDSA certificate that must
+// not sign. It doesn't look in TLS 1.3, and crypto/tls doesn't in any version.
+func checkKeyUsage(leaf *x509.Certificate) error {
+	if leaf.PublicKeyAlgorithm != x509.ECDSA || leaf.KeyUsage == 0 || leaf.KeyUsage&x509.KeyUsageDigitalSignature != 0 {
+		return nil
+	}
+	return &ConfigError{Field: "Certificates", Reason: "the ECDSA certificate's key usage lacks digitalSignature, and OpenSSL's " +
+		"TLS 1.2 servers use no such certificate"}
 }
 
 // contextError names the field or option whose setting libssl refused.

@@ -1,0 +1,70 @@
+//go:build cgo
+
+package ossl_test
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"net"
+	"strings"
+	"testing"
+
+	"github.com/ossl-go/ossl"
+	"github.com/ossl-go/ossl/internal/tlstest"
+)
+
+// TestKeyUsage: libssl's TLS 1.2 servers don't use ECDSA certificates that lack digitalSignature. Where that leaves nothing, the
+// server is refused by name; clients, and servers that also have TLS 1.3, are not.
+func TestKeyUsage(t *testing.T) {
+	without := func(c *x509.Certificate) { c.KeyUsage = x509.KeyUsageKeyAgreement }
+	server := tlstest.New(tlstest.Options{Names: []string{tlstest.ServerName}, Edit: without})
+	client := tlstest.New(tlstest.Options{Usage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}, Edit: without})
+	rsa := tlstest.New(tlstest.Options{Kind: tlstest.RSA2048, Names: []string{tlstest.ServerName}, Edit: without})
+	refused := func(err error) {
+		t.Helper()
+		var e *ossl.ConfigError
+		if !errors.As(err, &e) || e.Field != "Certificates" || !strings.Contains(e.Reason, "digitalSignature") {
+			t.Errorf("%v, want a ConfigError for Certificates", err)
+		}
+	}
+	only12 := tlstest.ServerConfig(only(tls.VersionTLS12), certificates(server))
+	ctx := newContext(t, only12)
+	if _, err := ctx.Listen("tcp", "127.0.0.1:0"); err == nil {
+		t.Error("listens")
+	} else {
+		refused(err)
+	}
+	if _, err := ossl.Listen("tcp", "127.0.0.1:0", only12); err == nil {
+		t.Error("listens")
+	} else {
+		refused(err)
+	}
+	a, b := net.Pipe()
+	defer a.Close()
+	defer b.Close()
+	refused(ctx.Server(b).Handshake())
+
+	asks := opts(askClient(tls.RequireAndVerifyClientCert))
+	for _, test := range []struct {
+		name           string
+		client, server []func(*tls.Config)
+		good           bool
+	}{
+		{"TLS 1.3", opts(only(tls.VersionTLS13)), opts(certificates(server)), true},
+		{"TLS 1.2, where both are allowed", opts(only(tls.VersionTLS12)), opts(certificates(server)), false},
+		{"TLS 1.2, RSA", opts(only(tls.VersionTLS12)), opts(only(tls.VersionTLS12), certificates(rsa)), true},
+		{"TLS 1.2, a client's", opts(only(tls.VersionTLS12), certificates(client)), asks, true},
+		{"TLS 1.3, a client's", opts(only(tls.VersionTLS13), certificates(client)), asks, true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			o := tlstest.Run(tlstest.Pairing{Client: underTest, Server: underTest},
+				tlstest.Case{Client: clientWith(test.client...), Server: serverWith(test.server...)})
+			if test.good {
+				mustPass(t, o)
+			} else if err := o.Client.HandshakeErr; err == nil || err.Error() != "remote error: tls: handshake failure" {
+				t.Errorf("%v", err)
+			}
+		})
+	}
+}
