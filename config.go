@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 
 	"github.com/ossl-go/ossl/internal/libssl"
 )
@@ -24,7 +25,7 @@ var configFields = map[string]func(c *tls.Config) error{
 	"VerifyConnection":                    nil,
 	"RootCAs":                             nil,
 	"NextProtos":                          checkNextProtos,
-	"ServerName":                          nil,
+	"ServerName":                          func(c *tls.Config) error { return checkServerName(c.ServerName) }, // and of each client
 	"ClientAuth":                          checkClientAuth,
 	"ClientCAs":                           nil,
 	"InsecureSkipVerify":                  nil,
@@ -104,6 +105,14 @@ func checkCurves(c *tls.Config) error {
 		if groupNames[id] == "" {
 			return &ConfigError{Reason: fmt.Sprintf("%v is no group that is known", id)}
 		}
+	}
+	return nil
+}
+
+// checkServerName refuses the names that libssl can't send. It takes a C string.
+func checkServerName(name string) error {
+	if sni := hostnameInSNI(name); len(sni) > 255 || strings.IndexByte(sni, 0) >= 0 {
+		return &ConfigError{Field: "ServerName", Reason: "OpenSSL sends no name of more than 255 bytes, or with a zero byte"}
 	}
 	return nil
 }

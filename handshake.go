@@ -56,6 +56,11 @@ func (c *Conn) runHandshake(ctx context.Context) error {
 	if c.isClient && c.serverName == "" && !c.ctx.config.InsecureSkipVerify {
 		return errNoServerName
 	}
+	if c.isClient {
+		if err := checkServerName(c.serverName); err != nil {
+			return err
+		}
+	}
 	ctx, cancel := context.WithCancel(ctx) // what callbacks see ends with the handshake, as in crypto/tls
 	defer cancel()
 	h := &handshake{c: c, ctx: ctx}
