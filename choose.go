@@ -264,7 +264,8 @@ func (c *Context) canSign(version uint16, offered []tls.SignatureScheme, cert *t
 	return alertHandshakeFailure, info.SupportsCertificate(cert)
 }
 
-// refuseRequest ends the handshake of a client that is asked for its certificate.
+// refuseRequest ends the handshake of a client that is asked for its certificate: in TLS 1.3 when the server's flight is whole,
+// since only then the alert can be protected.
 func (h *handshake) refuseRequest(version uint16, err error, alert uint8) error {
 	c := h.c
 	if version < tls.VersionTLS13 || !c.ctx.seals {
@@ -276,7 +277,7 @@ func (h *handshake) refuseRequest(version uint16, err error, alert uint8) error 
 	if c.tls == nil {
 		return net.ErrClosed
 	}
-	h.refused = &refusal{err, alert}
+	h.refusing = &refusal{err, alert}
 	h.tls.RefuseRequest(alert)
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"crypto/tls"
 	"fmt"
+	"net"
 	"testing"
 
 	"github.com/ossl-go/ossl"
@@ -60,6 +61,25 @@ func TestDifferentialUnsuitableClientCertificate(t *testing.T) {
 					})
 				}
 			}
+		}
+	}
+}
+
+// TestDifferentialUnsuitableToStd has the server be crypto/tls, which takes no unprotected alert in TLS 1.3. Byte by byte, its
+// Finished is not there yet when the client is asked for its certificate.
+func TestDifferentialUnsuitableToStd(t *testing.T) {
+	defer checkStale(t)
+	cert := tlstest.ClientCert(tlstest.RSA2048)
+	cert.SupportedSignatureAlgorithms = []tls.SignatureScheme{tls.PKCS1WithSHA256} // not for TLS 1.3
+	for name, pair := range map[string]tlstest.Pair{"at once": tlstest.Buffered, "byte by byte": byteByByte} {
+		for _, mode := range authModes[1:3] {
+			t.Run(mode.name+"/"+name, func(t *testing.T) {
+				mustFail(t, differIn(t, tlstest.Case{
+					Pair:   pair,
+					Client: clientWith(only(tls.VersionTLS13), send(cert)),
+					Server: serverWith(only(tls.VersionTLS13), askClient(mode.mode)),
+				}, against(tlstest.ClientRole)...))
+			})
 		}
 	}
 }
@@ -166,3 +186,13 @@ func TestUnusableClientCertificate(t *testing.T) {
 		}
 	}
 }
+
+// byteByByte is a pair whose client reads one byte at a time.
+func byteByByte() (client, server net.Conn) {
+	client, server = tlstest.Buffered()
+	return oneByte{client}, server
+}
+
+type oneByte struct{ net.Conn }
+
+func (c oneByte) Read(b []byte) (int, error) { return c.Conn.Read(b[:min(1, len(b))]) }

@@ -33,6 +33,7 @@ type handshake struct {
 	started              bool // the first record's header was checked
 
 	refused            *refusal // the decision that ended it
+	refusing           *refusal // the decision that will, once the server's flight is whole
 	connectionVerified bool     // VerifyConnection was asked
 	chainDecided       bool     // on the peer's chain, or on there being none
 	helloDone          bool     // the ClientHello was decided on
@@ -377,6 +378,9 @@ func (h *handshake) refusalAlert() []byte {
 
 // failed returns what to send and to return after a fatal step. mu is held.
 func (h *handshake) failed(out []byte) ([]byte, error) {
+	if h.refusing != nil {
+		h.refused = h.refusing
+	}
 	if h.tls.LeftOut() {
 		return out, errNoSignature
 	}

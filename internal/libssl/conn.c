@@ -227,7 +227,8 @@ void ossl_conn_facts(ossl_conn *pub, ossl_facts *f)
  * except a ChangeCipherSpec; the alert alone is sealed, the first and only record under these keys that ever leaves; and the conn has failed: no handshake
  * that is refused has another end.
  *
- * If the rest of the server's flight is not there yet, nobody waits for it: the alert leaves in the clear.
+ * If the rest of the server's flight is not there yet after its chain was refused, nobody waits for it: the alert leaves in the
+ * clear. A request is answered when the flight is whole, as in crypto/tls.
  *
  * Where a session is resumed there is no chain, and no pause: Go refuses when libssl has made its flight, and doesn't send that.
  */
@@ -241,6 +242,7 @@ static void refuse_begin(conn *c)
 	ossl_fn.SSL_certs_clear(c->ssl);
 	c->cert = ASK_ANSWERED;
 	c->refused = 1;
+	c->refused_late = !chain;
 }
 
 static ossl_step refuse(conn *c)
@@ -329,7 +331,7 @@ static ossl_step handshake_step(conn *c, ossl_facts *facts)
 		return step;
 	if (c->may_ask) /* of the call that ends the step, which may be another one than began it */
 		facts = c->facts_to;
-	if (c->refused)
+	if (c->refused && !(c->refused_late && ret != 1 && ossl_fn.SSL_get_error(c->ssl, ret) == OSSL_SSL_ERROR_WANT_READ))
 		return refuse(c);
 	if (c->left_out) { /* libssl has no signature for it that the server takes, and would go on as nobody: crypto/tls fails */
 		c->pub.refusal = OSSL_SSL_AD_HANDSHAKE_FAILURE;

@@ -88,7 +88,7 @@ typedef struct {
 	bytes request; /* the CertificateRequest */
 	bytes facts;   /* a server's: what the second ClientHello must have of the first */
 	uint8_t server, started, handshake_done, hello, verify, cert, failed, notified;
-	uint8_t hello_retry, refused;
+	uint8_t hello_retry, refused, refused_late;
 	uint8_t sent_ccs; /* libssl has made a ChangeCipherSpec, which it may not have sent: refuse */
 	uint8_t left_out; /* a client's: libssl has left the credential out that it was to show */
 	uint16_t group;
