@@ -57,11 +57,11 @@ func newContext(s *settings, seen *seen) (*ossl.Context, error) {
 	if err := setCredentials(s, config, seen); err != nil {
 		return nil, err
 	}
-	setHelloChecks(s, config)
 	opts = append(opts, seen.store.configure(s, config)...)
 	if seen.peer != nil {
 		config.KeyLogWriter = &seen.peer.log
 	}
+	setHelloChecks(s, config)
 
 	ctx, err := ossl.NewContext(config, opts...)
 	var refused *ossl.ConfigError
@@ -174,7 +174,7 @@ func setVerification(s *settings, config *tls.Config) error {
 			return nil
 		}
 	}
-	if s.ocspCallback {
+	if s.ocspCallback && !s.server {
 		config.VerifyConnection = func(tls.ConnectionState) error {
 			if s.failOCSPCallback {
 				return errFailOCSPCallback
@@ -221,11 +221,15 @@ func setClientCAs(s *settings, config *tls.Config) error {
 // setHelloChecks has a server look at the ClientHello where the flags ask for it. Without them there is no callback, as most
 // users have none, and libssl alone reads the hello.
 func setHelloChecks(s *settings, config *tls.Config) {
-	if !s.failEarlyCallback && s.expectAdvertisedALPN == "" && s.expectPeerVerifyPrefs == nil && !s.expectNoServerName {
+	if !s.failEarlyCallback && !s.earlyCallback && !s.ddosCallback && s.expectAdvertisedALPN == "" && s.expectPeerVerifyPrefs == nil && !s.expectNoServerName {
 		return
 	}
+	var chosen *tls.Config
+	if s.ddosCallback { // BoringSSL has two callbacks, and so are there two ways here: this one chooses another Context
+		chosen = config.Clone()
+	}
 	config.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
-		if s.failEarlyCallback {
+		if s.failEarlyCallback || s.failDDoSCallback {
 			return nil, errFailEarlyCallback
 		}
 		if s.expectAdvertisedALPN != "" {
@@ -240,7 +244,7 @@ func setHelloChecks(s *settings, config *tls.Config) {
 		if s.expectNoServerName && hello.ServerName != "" {
 			return nil, fmt.Errorf("server name is %q, not empty", hello.ServerName)
 		}
-		return nil, checkVerifyPrefs(s, hello.SignatureSchemes)
+		return chosen, checkVerifyPrefs(s, hello.SignatureSchemes)
 	}
 }
 

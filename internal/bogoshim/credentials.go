@@ -37,6 +37,9 @@ func setCredentials(s *settings, config *tls.Config, seen *seen) error {
 		}
 		config.Certificates = append(config.Certificates, cert)
 	}
+	if s.server && s.ocspCallback {
+		setOCSPCallback(s, config)
+	}
 	if s.failCertCallback {
 		config.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return nil, errFailCertCallback }
 		config.Certificates = nil
@@ -45,6 +48,21 @@ func setCredentials(s *settings, config *tls.Config, seen *seen) error {
 		setClientCertificate(s, config)
 	}
 	return nil
+}
+
+// setOCSPCallback has a server decide on its OCSP response when it chooses its certificate.
+func setOCSPCallback(s *settings, config *tls.Config) {
+	certs := config.Certificates
+	if len(certs) == 0 {
+		return
+	}
+	config.Certificates = nil
+	config.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+		if s.failOCSPCallback {
+			return nil, errFailOCSPCallback
+		}
+		return &certs[0], nil
+	}
 }
 
 // setClientCertificate has a client present its only certificate whatever the server asks for, as the runner expects: a mismatch
@@ -101,7 +119,9 @@ func loadCredential(s *settings, c *credential) (tls.Certificate, error) {
 		return cert, err
 	}
 	cert.SupportedSignatureAlgorithms = schemes(c.signingPrefs)
-	cert.OCSPStaple = c.ocspResponse
+	if !s.declineOCSPCallback && !(s.server && s.failOCSPCallback) { // it would not be used
+		cert.OCSPStaple = c.ocspResponse
+	}
 	if cert.SignedCertificateTimestamps, err = splitSCTs(c.scts); err != nil {
 		return cert, err
 	}

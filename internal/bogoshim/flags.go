@@ -34,6 +34,9 @@ type settings struct {
 	customVerify           bool
 	failCertCallback       bool
 	failEarlyCallback      bool
+	earlyCallback          bool
+	ddosCallback           bool
+	failDDoSCallback       bool
 	useClientCAList        *string
 	advertiseALPN          string
 	selectALPN             string
@@ -48,6 +51,7 @@ type settings struct {
 	oldClientCertCallback  bool
 	ocspCallback           bool
 	failOCSPCallback       bool
+	declineOCSPCallback    bool
 
 	// What to do.
 	async                      bool
@@ -136,6 +140,9 @@ var flags = map[string]func(s *settings, next func() string) error{
 	"-use-custom-verify-callback":     boolean(func(s *settings) *bool { return &s.customVerify }),
 	"-fail-cert-callback":             boolean(func(s *settings) *bool { return &s.failCertCallback }),
 	"-fail-early-callback":            boolean(func(s *settings) *bool { return &s.failEarlyCallback }),
+	"-use-early-callback":             boolean(func(s *settings) *bool { return &s.earlyCallback }),
+	"-install-ddos-callback":          boolean(func(s *settings) *bool { return &s.ddosCallback }),
+	"-fail-ddos-callback":             boolean(func(s *settings) *bool { return &s.failDDoSCallback }),
 	"-use-client-ca-list":             optional(func(s *settings) **string { return &s.useClientCAList }),
 	"-advertise-alpn":                 text(func(s *settings) *string { return &s.advertiseALPN }),
 	"-select-alpn":                    text(func(s *settings) *string { return &s.selectALPN }),
@@ -151,6 +158,8 @@ var flags = map[string]func(s *settings, next func() string) error{
 	"-use-old-client-cert-callback":   boolean(func(s *settings) *bool { return &s.oldClientCertCallback }),
 	"-use-ocsp-callback":              boolean(func(s *settings) *bool { return &s.ocspCallback }),
 	"-fail-ocsp-callback":             boolean(func(s *settings) *bool { return &s.failOCSPCallback }),
+	"-decline-ocsp-callback":          boolean(func(s *settings) *bool { return &s.declineOCSPCallback }),
+	"-set-ocsp-in-callback":           nothing, // it always is: GetCertificate
 	// Clients always ask for both, as in crypto/tls.
 	"-enable-ocsp-stapling":          nothing,
 	"-enable-signed-cert-timestamps": nothing,
@@ -255,9 +264,6 @@ func parseFlags(args []string) (*test, error) {
 func (s *settings) checkCombinations() error {
 	if !s.server {
 		return nil
-	}
-	if s.ocspCallback {
-		return unimplemented("-use-ocsp-callback of a server")
 	}
 	for _, c := range s.credentials {
 		if c.mustMatchIssuer { // a client's always has to; a server doesn't look at the client's authorities

@@ -45,7 +45,7 @@ func TestParseFlagsRefuses(t *testing.T) {
 		{[]string{"-no-such-flag"}, true},
 		{[]string{"-on-resume-no-such-flag"}, true},
 		{[]string{"-on-retry-no-such-flag"}, true},
-		{[]string{"-on-resume-server", "-on-resume-use-ocsp-callback"}, true},
+		{[]string{"-on-resume-server", "-on-resume-new-x509-credential", "-on-resume-must-match-issuer"}, true},
 		{[]string{"-on-retry-resume-count"}, false},
 		{[]string{"-server", "-new-x509-credential", "-must-match-issuer"}, true},
 		{[]string{"-port"}, false},
