@@ -10,6 +10,7 @@ import (
 // groups are what a test can be left out for. A reason begins with one.
 var groups = map[string]string{
 	"API":                      "ossl could, but there is no way to ask for it, as in crypto/tls",
+	"ChangeCipherSpec":         "what is missing before a client's alert in TLS 1.3",
 	"TLS below 1.2":            "versions that ossl refuses",
 	"crypto/tls does the same": "meant to be so",
 	"libssl":                   "what libssl does in a handshake",

@@ -112,19 +112,23 @@ func group(reason string) string {
 	return group
 }
 
-// printRunnerConfig prints the configuration for the OpenSSL that is in use: -runner-config DIR [-cache] [GROUP…]. What is
-// disabled for a reason of one of the groups is left out. -cache is for shims that have -with-session-cache.
+// printRunnerConfig prints the configuration for the OpenSSL that is in use: -runner-config DIR [-cache | -libssl]
+// [GROUP…]. What is disabled for a reason of one of the groups is left out. -cache is for shims that have -with-session-cache,
+// -libssl for those whose records libssl has.
 func printRunnerConfig(args []string) error {
 	if len(args) == 0 {
-		return errors.New("usage: bogoshim -runner-config DIR [-cache] [GROUP…]")
+		return errors.New("usage: bogoshim -runner-config DIR [-cache | -libssl] [GROUP…]")
 	}
 	library, err := ossl.Library()
 	if err != nil {
 		return err
 	}
 	names, enabled := []string{minorVersion(library.Version)}, args[1:]
-	if len(enabled) > 0 && enabled[0] == "-cache" {
+	switch {
+	case len(enabled) > 0 && enabled[0] == "-cache":
 		names, enabled = append(names, "cache"), append(enabled[1:], "session IDs")
+	case len(enabled) > 0 && enabled[0] == "-libssl":
+		names, enabled = append(names, "libssl"), enabled[1:]
 	}
 	config, err := loadConfig(args[0], names...)
 	if err != nil {
