@@ -6,7 +6,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"net"
 	"strings"
 	"testing"
 
@@ -80,7 +79,7 @@ func TestServerNameLimits(t *testing.T) {
 					heard = server.ConnectionState().ServerName
 				}()
 				ctx := newContext(t, insecure)
-				err = ctx.Client(a.(net.Conn), test.sni).Handshake()
+				err = ctx.Client(a, test.sni).Handshake()
 				a.Close()
 				<-done
 				if test.good && (err != nil || heard != test.sni) {

@@ -221,7 +221,8 @@ func setClientCAs(s *settings, config *tls.Config) error {
 // setHelloChecks has a server look at the ClientHello where the flags ask for it. Without them there is no callback, as most
 // users have none, and libssl alone reads the hello.
 func setHelloChecks(s *settings, config *tls.Config) {
-	if !s.failEarlyCallback && !s.earlyCallback && !s.ddosCallback && s.expectAdvertisedALPN == "" && s.expectPeerVerifyPrefs == nil && !s.expectNoServerName {
+	callback := s.failEarlyCallback || s.earlyCallback || s.ddosCallback
+	if !callback && s.expectAdvertisedALPN == "" && s.expectPeerVerifyPrefs == nil && !s.expectNoServerName {
 		return
 	}
 	var chosen *tls.Config

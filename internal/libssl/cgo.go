@@ -636,7 +636,8 @@ func (c *Conn) Refuse(v Verdict, alert uint8) {
 	c.p.verdict, c.p.refusal = C.int32_t(v), C.int32_t(alert)
 }
 
-// RefuseRequest answers NeedCert on a TLS 1.3 client whose Context has SealRefusals: the next step ends the handshake with an alert.
+// RefuseRequest answers NeedCert on a TLS 1.3 client whose Context has SealRefusals: the handshake ends with an alert when the
+// server's flight is whole.
 func (c *Conn) RefuseRequest(alert uint8) { c.p.refusal = C.int32_t(alert) }
 
 // LongHello returns the length of a ClientHello that was refused because it is longer than crypto/tls takes, otherwise 0.

@@ -100,7 +100,8 @@ typedef struct {
 	size_t answer;       /* to OSSL_NEED_RESUME, 1 or 0, and OSSL_NEED_SIGN, 0 for a failure */
 	int32_t verdict;     /* OSSL_VERDICT_… or an X509_V_ERR */
 	int32_t refusal;     /* the alert for a verdict that is not OSSL_VERDICT_OK, -1 for the verdict's own. At OSSL_NEED_CERT, of a
-	                      * TLS 1.3 client whose context has seal_refusals: ends the handshake with this alert */
+	                      * TLS 1.3 client whose context has seal_refusals: ends the handshake with this alert, once the
+	                      * server's flight is whole */
 	int32_t hello_alert; /* >= 0: refuse the ClientHello with this alert */
 } ossl_conn;
 
