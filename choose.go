@@ -1,6 +1,7 @@
 package ossl
 
 import (
+	"context"
 	"crypto"
 	"crypto/tls"
 	"fmt"
@@ -87,7 +88,7 @@ func (h *handshake) choose() (*libssl.Step, error) {
 // complete gives a parsed hello what is this connection's: parsing was a handshake of its own, whose context has ended.
 func (h *handshake) complete(hello *tls.ClientHelloInfo) {
 	hello.Conn = h.c.conn
-	helloContext.set(hello, h.ctx)
+	helloContext.set(hello, context.WithValue(h.ctx, contextKey{}, h.c.ctx))
 }
 
 // refuseHello ends the handshake with an alert. Nothing is protected yet.

@@ -47,6 +47,8 @@ package libssl
 #cgo nocallback ossl_ctx_set_ticket_keys
 #cgo noescape ossl_conn_refuse
 #cgo nocallback ossl_conn_refuse
+#cgo noescape ossl_ctx_check_cred
+#cgo nocallback ossl_ctx_check_cred
 #cgo noescape ossl_conn_use_cred
 #cgo nocallback ossl_conn_use_cred
 */
@@ -243,6 +245,22 @@ func NewContext(cfg *ContextConfig) (*Context, error) {
 		c.cred = cred
 	}
 	return c, nil
+}
+
+// CheckCredential returns an error unless the context's servers can use cred. Unless Go is to sign for it, or signing may take long,
+// one of them signs with it, for a client of the same context.
+func (c *Context) CheckCredential(cred *Credential) error {
+	if !c.hold() {
+		return errContextClosed
+	}
+	defer c.release()
+	defer runtime.KeepAlive(cred)
+	var errs [errorSlots]C.ulong
+	sign := !cred.MayBlock() && !cred.AsksGo()
+	if C.ossl_ctx_check_cred(c.p, cred.p, C.int(flag(sign)), &errs[0]) != 1 {
+		return &Error{Op: "use certificate and key", Codes: codes(&errs)}
+	}
+	return nil
 }
 
 func flag(on bool) C.uint8_t {

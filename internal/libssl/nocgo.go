@@ -78,6 +78,7 @@ func NewCredential(bool, [][]byte, []byte, string, []byte, []byte) (*Credential,
 func (c *Context) Close()                                            {}
 func (c *Context) HasCipher(uint16) bool                             { return false }
 func (c *Context) SecurityLevel() int                                { return 0 }
+func (c *Context) CheckCredential(*Credential) error                 { return ErrUnavailable }
 func (c *Context) NoTickets() bool                                   { return false }
 func (c *Context) NewAskingConn(bool, string, []byte) (*Conn, error) { return nil, ErrUnavailable }
 func (c *Context) SetTicketKeys([]TicketKey) bool                    { return false }

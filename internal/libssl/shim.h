@@ -241,6 +241,11 @@ void ossl_cred_set_identity(ossl_cred *cred, const uint8_t *id);
 /* Gives one reference up. */
 void ossl_cred_free(ossl_cred *cred);
 
+/* Whether servers of the context can use a credential: whether one takes it, and with sign, answers a client of the same context
+ * with it, in TLS 1.3 or in TLS 1.2. sign: 1 or 0; 0 for a key that calls Go. cred: borrow. Returns 1, or 0 with errors.
+ * SSL_use_cert_and_key(3), SSL_do_handshake(3). */
+int ossl_ctx_check_cred(ossl_ctx *ctx, ossl_cred *cred, int sign, unsigned long *errors);
+
 /* Sets the keys of tickets: the first seals, all of them open. keys: borrow, n of them. Returns 1, or 0 for more than there is
  * room for. SSL_CTX_set_tlsext_ticket_key_cb(3). */
 int ossl_ctx_set_ticket_keys(ossl_ctx *ctx, const ossl_ticket_key *keys, size_t n);
