@@ -64,6 +64,27 @@ func ExampleReloader() {
 	log.Fatal(server.ListenAndServeTLS("", ""))
 }
 
+// A Context of the program's own tries pairs from the start on.
+func ExampleReloader_UsedBy() {
+	reloader, err := httptls.NewReloader("cert.pem", "key.pem")
+	if err != nil {
+		log.Fatal(err)
+	}
+	config := &tls.Config{GetCertificate: reloader.GetCertificate, NextProtos: []string{"h2", "http/1.1"}}
+	ctx, err := ossl.NewContext(config, ossl.WithSecurityLevel(3))
+	if err != nil {
+		log.Fatal(err)
+	}
+	if err := reloader.UsedBy(ctx); err != nil { // the server would start, and every handshake fail
+		log.Fatal(err)
+	}
+	l, err := ctx.Listen("tcp", ":443")
+	if err != nil {
+		log.Fatal(err)
+	}
+	log.Fatal(httptls.Serve(l, http.DefaultServeMux))
+}
+
 func ExampleServer_autocert() {
 	manager := &autocert.Manager{
 		Prompt:     autocert.AcceptTOS,

@@ -1,15 +1,21 @@
 package httptls
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
 	"fmt"
 	"log"
+	"math"
 	"os"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
+	"weak"
 
 	"github.com/ossl-go/ossl"
 )
@@ -20,33 +26,56 @@ import (
 //	...
 //	server.TLSConfig = &tls.Config{GetCertificate: reloader.GetCertificate}
 //
-// A handshake that begins after the files were replaced has the new pair. A pair that can't be used (a key that doesn't match,
-// say, as while one file is new and the other still old) is reported, and the one before stays in use; the files are tried
-// again when they change again.
+// A handshake that begins after the files were replaced has the new pair. A pair that can't be used is reported, and the one
+// before stays in use; the files are tried again when they change again. Such a pair is
+//   - one that doesn't parse, or whose key doesn't match, as while one file is new and the other still old;
+//   - one with which the server could shake hands with no client: each [ossl.Context] whose handshakes have asked for the
+//     certificate, whether it is an ossl server's or a [Server]'s own, tries it ([ossl.Context.CheckCertificate]). A Context that
+//     can't use the pair before either has no say;
+//   - one that has expired or is not yet valid, as long as the pair before is valid. It is used as soon as that changes.
 //
-// The files are looked at when a handshake asks for the certificate, at most once every Interval: there is no goroutine, and
-// nothing to close. [Reloader.Reload] does it at once, and tells the result.
+// The files are looked at when a handshake asks for the certificate, at most once every Interval. The handshake waits for that,
+// a second at most, and has the pair from before if the file system takes longer. There is nothing to close. [Reloader.Reload]
+// looks at once, and returns the result.
 type Reloader struct {
 	// Interval is the least time between two looks at the files. Zero means one second; below zero the files are read
 	// by Reload only. Set it before the Reloader is used, as OnError.
 	Interval time.Duration
 
-	// OnError is told why a changed pair isn't used. If it is nil, the log package's standard logger is.
+	// OnError is called with the reason why a changed pair isn't used, once for each change. It is called from a goroutine of the
+	// Reloader's. If it is nil, the log package's standard logger has it.
 	OnError func(error)
 
 	certFile, keyFile string
-	current           atomic.Pointer[tls.Certificate]
-	next              atomic.Int64 // when to look next, in nanoseconds since 1970
+	clock             func() time.Time // time.Now, except in tests
+	patience          time.Duration    // lookPatience, except in tests
+	started           time.Time
+	current           atomic.Pointer[tls.Certificate] // with its Leaf
+	next              atomic.Int64                    // when to look next, in nanoseconds since started, whatever the date is set to
 
-	mu      sync.Mutex
-	seen    pairState         // guarded by mu; the files when they were read last
-	loaded  [sha256.Size]byte // guarded by mu; of the contents that current is made of
-	settled bool              // guarded by mu; seen tells all later changes
+	lastUser atomic.Pointer[weak.Pointer[ossl.Context]]
+	usersMu  sync.Mutex
+	users    []weak.Pointer[ossl.Context] // guarded by usersMu; the last one is lastUser
+
+	mu       sync.Mutex
+	seen     pairState         // guarded by mu; the files when they were read last
+	loaded   [sha256.Size]byte // guarded by mu; of the contents that current is made of
+	settled  bool              // guarded by mu; seen tells all later changes
+	reported string            // guarded by mu; the error that was reported last
+	untimely *filePair         // guarded by mu; what the files hold, if nothing but its dates is wrong with it
 }
 
-// NewReloader loads a certificate, with its chain, and its key from PEM files, as [tls.LoadX509KeyPair] does.
+// A filePair is a certificate and its key, with the hash of the files' contents.
+type filePair struct {
+	cert tls.Certificate
+	sum  [sha256.Size]byte
+}
+
+// NewReloader loads a certificate, with its chain, and its key from PEM files, as [tls.LoadX509KeyPair] does. A certificate that
+// has expired is loaded too, since there is none before it, and crypto/tls would serve it. One that a Context with default options
+// can't use is an error; see [Reloader.UsedBy] for other Contexts.
 func NewReloader(certFile, keyFile string) (*Reloader, error) {
-	r := &Reloader{certFile: certFile, keyFile: keyFile}
+	r := &Reloader{certFile: certFile, keyFile: keyFile, clock: time.Now, patience: lookPatience, started: time.Now()}
 	if err := r.Reload(); err != nil {
 		return nil, err
 	}
@@ -54,30 +83,88 @@ func NewReloader(certFile, keyFile string) (*Reloader, error) {
 }
 
 // GetCertificate returns the certificate. It is for [tls.Config.GetCertificate].
-func (r *Reloader) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
-	if interval := r.interval(); interval >= 0 {
-		now := time.Now().UnixNano()
-		if next := r.next.Load(); now >= next && r.next.CompareAndSwap(next, now+int64(interval)) {
-			if err := r.look(); err != nil {
-				r.report(err)
-			}
-		}
+func (r *Reloader) GetCertificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+	if ctx := ossl.ContextOf(hello); ctx != nil {
+		r.noteUser(ctx)
+	}
+	if r.due() {
+		r.lookBriefly(hello)
 	}
 	return r.current.Load(), nil
 }
 
-// Reload reads the files now. If it returns an error, the certificate stays what it was.
+// UsedBy has pairs tried by ctx as soon as now, and not only after its first handshake. It returns an error if ctx can't use the
+// pair that there is. A Context is forgotten when the program has dropped it, or 16 others have used the Reloader since.
+func (r *Reloader) UsedBy(ctx *ossl.Context) error {
+	r.noteUser(ctx)
+	if err := ctx.CheckCertificate(r.current.Load()); err != nil {
+		return r.explain(err)
+	}
+	return nil
+}
+
+// maxUsers bounds the Contexts that try a pair: GetConfigForClient may make one for each connection.
+const maxUsers = 16
+
+// noteUser remembers that ctx uses the Reloader.
+func (r *Reloader) noteUser(ctx *ossl.Context) {
+	if last := r.lastUser.Load(); last != nil && last.Value() == ctx {
+		return
+	}
+	user := weak.Make(ctx)
+	r.usersMu.Lock()
+	defer r.usersMu.Unlock()
+	r.users = slices.DeleteFunc(r.users, func(u weak.Pointer[ossl.Context]) bool { return u == user || u.Value() == nil })
+	if len(r.users) >= maxUsers {
+		r.users = slices.Delete(r.users, 0, 1)
+	}
+	r.users = append(r.users, user)
+	r.lastUser.Store(&user)
+}
+
+// Reload reads the files now, however long the file system takes. If it returns an error, the certificate stays what it was.
 func (r *Reloader) Reload() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.read(r.stat())
 }
 
-func (r *Reloader) interval() time.Duration {
-	if r.Interval == 0 {
-		return time.Second
+// due reports whether it is time for a look, to one caller each time.
+func (r *Reloader) due() bool {
+	interval := r.Interval
+	if interval < 0 {
+		return false
 	}
-	return r.Interval
+	if interval == 0 {
+		interval = time.Second
+	}
+	now, next := r.clock().Sub(r.started), r.next.Load()
+	return int64(now) >= next && r.next.CompareAndSwap(next, int64(min(now, math.MaxInt64-interval)+interval))
+}
+
+// lookPatience is how long a handshake waits for the file system.
+const lookPatience = time.Second
+
+// lookBriefly looks at the files, and waits for the result until the handshake ends, or lookPatience does.
+func (r *Reloader) lookBriefly(hello *tls.ClientHelloInfo) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if err := r.look(); err != nil {
+			r.report(err)
+		}
+	}()
+	var ended <-chan struct{}
+	if hello != nil && hello.Context() != nil {
+		ended = hello.Context().Done()
+	}
+	timer := time.NewTimer(r.patience)
+	defer timer.Stop()
+	select {
+	case <-done:
+	case <-ended:
+	case <-timer.C:
+	}
 }
 
 func (r *Reloader) report(err error) {
@@ -88,8 +175,8 @@ func (r *Reloader) report(err error) {
 	}
 }
 
-// look reads the files if they have changed. It doesn't wait for another reader: a slow file system delays one handshake, not
-// all.
+// look reads the files if they have changed, and returns what is to be reported. It doesn't wait for another reader: a slow file
+// system holds one look up, not all.
 func (r *Reloader) look() error {
 	if !r.mu.TryLock() {
 		return nil
@@ -98,9 +185,18 @@ func (r *Reloader) look() error {
 	state := r.stat()
 	same := state.same(r.seen)
 	if same && r.settled {
+		pair := r.untimely
+		if pair == nil || r.checkDates(pair.cert.Leaf) != nil {
+			return nil
+		}
+		r.untimely = nil // its time has come
+		if err := r.consider(pair); err != nil {
+			return r.explain(err)
+		}
 		return nil
 	}
-	if err := r.read(state); err != nil && !same { // else it has been reported
+	before := r.reported
+	if err := r.read(state); err != nil && (!same || r.reported != before) {
 		return err
 	}
 	return nil
@@ -113,28 +209,127 @@ const settleTime = 2 * time.Second
 func (r *Reloader) read(state pairState) error {
 	r.seen = state
 	r.settled = state.olderThan(settleTime)
-	cert, err := os.ReadFile(r.certFile)
-	var key []byte
-	if err == nil {
-		key, err = os.ReadFile(r.keyFile)
+	r.untimely = nil
+	pair, err := r.load()
+	if err == nil && pair.sum != r.loaded {
+		err = r.consider(pair)
 	}
-	sum := sha256.Sum256(slices.Concat(cert, []byte{0}, key))
-	if err == nil && sum == r.loaded {
+	r.reported = ""
+	if err != nil {
+		err = r.explain(err)
+		r.reported = err.Error()
+	}
+	return err
+}
+
+func (r *Reloader) explain(err error) error {
+	return fmt.Errorf("httptls: certificate of %s and %s: %w", r.certFile, r.keyFile, err)
+}
+
+// load returns what is in the files; of a pair that is in use already, the sum alone.
+func (r *Reloader) load() (*filePair, error) {
+	cert, err := os.ReadFile(r.certFile)
+	if err != nil {
+		return nil, err
+	}
+	key, err := os.ReadFile(r.keyFile)
+	if err != nil {
+		return nil, err
+	}
+	pair := &filePair{sum: sha256.Sum256(slices.Concat(cert, []byte{0}, key))}
+	if pair.sum == r.loaded {
+		return pair, nil
+	}
+	if pair.cert, err = tls.X509KeyPair(cert, key); err != nil {
+		return nil, err
+	}
+	if r.current.Load() != nil && cutShort(cert) {
+		return nil, errors.New("the file of the certificate ends within a PEM block")
+	}
+	if pair.cert.Leaf == nil {
+		pair.cert.Leaf, err = x509.ParseCertificate(pair.cert.Certificate[0])
+	}
+	return pair, err
+}
+
+// cutShort reports whether there is a PEM block without its end, as in a file that is being written. X509KeyPair would take the
+// chain to end before it.
+func cutShort(text []byte) bool {
+	for block := new(pem.Block); block != nil; {
+		block, text = pem.Decode(text)
+	}
+	return bytes.Contains(text, []byte("-----BEGIN "))
+}
+
+// consider uses a pair, unless it is worse than the one in use. r.mu is held.
+func (r *Reloader) consider(pair *filePair) error {
+	if err := r.try(&pair.cert); err != nil {
+		return err
+	}
+	if err := r.checkDates(pair.cert.Leaf); err != nil {
+		r.untimely = pair
+		return err
+	}
+	r.loaded = pair.sum
+	r.current.Store(&pair.cert)
+	return nil
+}
+
+// try has the Contexts that use the Reloader try a pair, or one with default options if there is none yet.
+func (r *Reloader) try(cert *tls.Certificate) error {
+	r.usersMu.Lock()
+	users := slices.Clone(r.users)
+	r.usersMu.Unlock()
+	current := r.current.Load()
+	tried, good := false, false
+	var refused error
+	for _, user := range users {
+		ctx := user.Value()
+		if ctx == nil {
+			continue
+		}
+		tried = true
+		err := ctx.CheckCertificate(cert)
+		switch {
+		case err == nil:
+			good = true
+		case ctx.CheckCertificate(current) == nil:
+			return err
+		default: // it can't serve as it is
+			refused = err
+		}
+	}
+	if tried {
+		if good {
+			return nil
+		}
+		return refused
+	}
+	ctx, err := ossl.NewContext(nil)
+	if err != nil {
+		return err
+	}
+	return ctx.CheckCertificate(cert)
+}
+
+// checkDates returns an error if a certificate is not valid now, unless the one in use isn't either.
+func (r *Reloader) checkDates(leaf *x509.Certificate) error {
+	now := r.clock()
+	err := validAt(leaf, now)
+	if current := r.current.Load(); err != nil && (current == nil || validAt(current.Leaf, now) != nil) {
 		return nil
 	}
-	var pair tls.Certificate
-	if err == nil {
-		pair, err = tls.X509KeyPair(cert, key)
+	return err
+}
+
+// validAt returns an error that doesn't depend on now, since what has been reported is known by its text.
+func validAt(leaf *x509.Certificate, now time.Time) error {
+	if !now.Before(leaf.NotBefore) && !now.After(leaf.NotAfter) {
+		return nil
 	}
-	if err == nil { // OpenSSL may want more of it: a key that is strong enough
-		_, err = ossl.NewContext(&tls.Config{Certificates: []tls.Certificate{pair}})
-	}
-	if err != nil {
-		return fmt.Errorf("httptls: certificate of %s and %s: %w", r.certFile, r.keyFile, err)
-	}
-	r.loaded = sum
-	r.current.Store(&pair)
-	return nil
+	const form = time.RFC3339
+	return x509.CertificateInvalidError{Cert: leaf, Reason: x509.Expired, // of both ends, as in crypto/x509
+		Detail: fmt.Sprintf("valid from %s to %s", leaf.NotBefore.Format(form), leaf.NotAfter.Format(form))}
 }
 
 // A pairState is what the file system tells of the two files; nil for a file that is not there.

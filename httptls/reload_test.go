@@ -156,6 +156,7 @@ func TestReloaderFollowsFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.Interval = time.Nanosecond
+	httptls.SetPatience(r, time.Minute) // however busy the machine is
 	var errs reported
 	r.OnError = errs.add
 	s := serveReloader(t, r)
