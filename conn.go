@@ -66,8 +66,7 @@ type Conn struct {
 
 	// readMoved is closed by the next crossing of a Read, for Writes that wait for input. Guarded by mu; nil if none waits.
 	readMoved chan struct{}
-	// readDeadline and writeDeadline are in nanoseconds since 1970, 0 for none.
-	readDeadline, writeDeadline atomic.Int64
+	turns     turns
 
 	// released asks for path and ssl to be freed by whoever holds mu next.
 	released atomic.Bool
@@ -154,21 +153,17 @@ func (c *Conn) RemoteAddr() net.Addr { return c.conn.RemoteAddr() }
 // SetDeadline sets the read and write deadlines of the connection. After a Write has timed out, the connection can't be written
 // to.
 func (c *Conn) SetDeadline(t time.Time) error {
-	noteDeadline(&c.readDeadline, t)
-	noteDeadline(&c.writeDeadline, t)
-	return c.conn.SetDeadline(t)
+	return c.setDeadlines(t, true, true, c.conn.SetDeadline)
 }
 
 // SetReadDeadline sets the read deadline of the connection.
 func (c *Conn) SetReadDeadline(t time.Time) error {
-	noteDeadline(&c.readDeadline, t)
-	return c.conn.SetReadDeadline(t)
+	return c.setDeadlines(t, true, false, c.conn.SetReadDeadline)
 }
 
 // SetWriteDeadline sets the write deadline of the connection. After a Write has timed out, the connection can't be written to.
 func (c *Conn) SetWriteDeadline(t time.Time) error {
-	noteDeadline(&c.writeDeadline, t)
-	return c.conn.SetWriteDeadline(t)
+	return c.setDeadlines(t, false, true, c.conn.SetWriteDeadline)
 }
 
 // NetConn returns the connection beneath. Reading from it or writing to it corrupts the TLS connection.

@@ -153,6 +153,13 @@ func TryFIPS() error {
 // FIPSConfiguration is what the module would be given now.
 func FIPSConfiguration() string { return libssl.FIPSConfiguration() }
 
+// WriteAwaitsRead reports whether a Write waits, or has waited, for a Read that is under way, to read the rest of a message.
+func (c *Conn) WriteAwaitsRead() bool {
+	c.turns.mu.Lock()
+	defer c.turns.mu.Unlock()
+	return c.turns.awaited
+}
+
 // SendByKernel sends what of SendFile is the kernel's part.
 func (c *Conn) SendByKernel(f *os.File, n int64) (int64, error) { return c.sendFile(f, n) }
 

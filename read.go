@@ -41,6 +41,10 @@ type stackRoom [512]byte
 func (c *Conn) readWith(_ stackRoom, b []byte) (int, error) { return c.read(b) }
 
 func (c *Conn) read(b []byte) (int, error) {
+	if !c.takenOver.Load() {
+		c.beginRead()
+		defer c.endRead()
+	}
 	c.readMu.Lock()
 	defer c.unlockRead()
 	for {
@@ -80,6 +84,10 @@ func (c *Conn) read(b []byte) (int, error) {
 func (c *Conn) WaitRead() error {
 	if err := c.Handshake(); err != nil {
 		return err
+	}
+	if !c.takenOver.Load() {
+		c.beginRead()
+		defer c.endRead()
 	}
 	c.readMu.Lock()
 	defer c.unlockRead()

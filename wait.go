@@ -39,14 +39,11 @@ func (h *handshake) ended() error {
 	if err := h.ctx.Err(); err != nil {
 		return err
 	}
-	now := time.Now().UnixNano()
-	if past(c.readDeadline.Load(), now) || past(c.writeDeadline.Load(), now) {
+	if c.deadlinePassed() {
 		return os.ErrDeadlineExceeded
 	}
 	return c.in.ended(c.conn)
 }
-
-func past(deadline, now int64) bool { return deadline != 0 && deadline <= now }
 
 // ended returns why nothing more can come of a handshake over conn: its deadline is over, which may have been set on conn itself, it
 // was closed, or the peer will send nothing beyond what has arrived, which is io.EOF: in a handshake, neither side's flight is the last

@@ -155,10 +155,13 @@ func (c *Conn) sealInto(out *buffer, b []byte, payload int) (int, error) {
 	queued := c.queue.take()
 	var step libssl.Step
 	var failed error
+	var moved <-chan struct{} // not nil if a message of the peer's is to be read first
 	if c.takenOver.Load() {
 		failed = c.sealOwn(&step, b, out.mem, payload)
 	} else if step = c.tls.Write(b, out.mem, payload, c.packetsSent); step.Status == libssl.Fatal {
 		_, failed = fatalError("write", c.tls, nil)
+	} else if step.Status == libssl.WantRead && step.N == 0 && step.Produced == 0 {
+		moved = c.awaitMove()
 	}
 	c.unlock()
 
@@ -170,8 +173,8 @@ func (c *Conn) sealInto(out *buffer, b []byte, payload int) (int, error) {
 	if failed != nil {
 		return 0, failed
 	}
-	if step.Status == libssl.WantRead && step.N == 0 && step.Produced == 0 {
-		return 0, c.finishMessage()
+	if moved != nil {
+		return 0, c.finishMessage(moved)
 	}
 	if err := c.send(out.mem[:step.Produced]); err != nil {
 		return 0, err

@@ -1,0 +1,409 @@
+//go:build cgo
+
+package ossl_test
+
+import (
+	"bytes"
+	"crypto/tls"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"net"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/ossl-go/ossl"
+	"github.com/ossl-go/ossl/internal/tlstest"
+)
+
+// Writes while libssl has seen the first part of a peer's handshake message, and sends nothing before it has seen the rest.
+
+// bySocket makes connections over a socket, which ossl reads in a way of its own, and passes on what goes through it.
+type bySocket struct{ tlstest.Impl }
+
+func (b bySocket) Client(conn net.Conn, config *tls.Config) tlstest.Conn {
+	near, far := tlstest.Loopback()
+	pass := func(to, from net.Conn) {
+		_, _ = io.Copy(to, from)
+		_ = to.(interface{ CloseWrite() error }).CloseWrite()
+	}
+	go pass(far, conn)
+	go pass(conn, far)
+	return b.Impl.Client(near, config)
+}
+
+var longAgo = time.Unix(1, 0)
+
+// half returns a client that has read the first half of a ticket, and how to send it the rest.
+func half(t *testing.T, impl tlstest.Impl) (h *tlstest.Hijacked, c *ossl.Conn, rest func()) {
+	t.Helper()
+	cc, _ := resuming(tls.VersionTLS13)
+	h = tlstest.Hijack(t, impl, tlstest.ServerRole, cc, tlstest.ServerConfig())
+	c = h.Victim.(*ossl.Conn)
+	crossings := c.Crossings()
+	h.Send(tlstest.TypeHandshake, oneTicket[:10])
+	for c.Crossings() == crossings {
+		c.SetReadDeadline(time.Now().Add(10 * time.Millisecond))
+		if n, err := c.Read(make([]byte, 100)); !errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Fatal(n, err)
+		}
+	}
+	c.SetReadDeadline(time.Time{})
+	return h, c, func() { h.Send(tlstest.TypeHandshake, oneTicket[10:]) }
+}
+
+// transports runs a test with a client that has read half a ticket over a pipe, and over a socket.
+func transports(t *testing.T, run func(t *testing.T, h *tlstest.Hijacked, c *ossl.Conn, rest func())) {
+	for name, impl := range map[string]tlstest.Impl{"pipe": underTest, "socket": bySocket{underTest}} {
+		t.Run(name, func(t *testing.T) {
+			h, c, rest := half(t, impl)
+			run(t, h, c, rest)
+		})
+	}
+}
+
+// A running call has an error in the end.
+type running chan error
+
+func start(call func() error) running {
+	r := make(running, 1)
+	go func() { r <- call() }()
+	return r
+}
+
+func startWrite(c *ossl.Conn) running {
+	return start(func() error {
+		_, err := c.Write([]byte("written"))
+		return err
+	})
+}
+
+// ends waits for the call, and checks its error; nil means none.
+func (r running) ends(t *testing.T, what string, want error) {
+	t.Helper()
+	select {
+	case err := <-r:
+		var timeout net.Error
+		if !errors.Is(err, want) || want == os.ErrDeadlineExceeded && (!errors.As(err, &timeout) || !timeout.Timeout()) {
+			t.Errorf("%s: %v, want %v", what, err, want)
+		}
+	case <-time.After(tlstest.Patience):
+		t.Fatalf("%s doesn't end", what)
+	}
+}
+
+func (r running) isUnderWay(t *testing.T, what string) {
+	t.Helper()
+	select {
+	case err := <-r:
+		t.Fatalf("%s has ended: %v", what, err)
+	default:
+	}
+}
+
+// waitAwaited waits until a Write waits for a Read.
+func waitAwaited(t *testing.T, c *ossl.Conn) {
+	t.Helper()
+	for end := time.Now().Add(tlstest.Patience); !c.WriteAwaitsRead(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("the Write doesn't wait for the Read")
+		}
+	}
+}
+
+// readsData has the peer send data, and c read them.
+func readsData(t *testing.T, h *tlstest.Hijacked, c *ossl.Conn) {
+	t.Helper()
+	h.Send(tlstest.TypeApplicationData, []byte("data"))
+	buf := make([]byte, 100)
+	read := start(func() error {
+		n, err := io.ReadFull(c, buf[:4])
+		buf = buf[:n]
+		return err
+	})
+	read.ends(t, "the Read of data", nil)
+	if string(buf) != "data" {
+		t.Errorf("%q was read", buf)
+	}
+}
+
+// wrote checks what the client has sent.
+func wrote(t *testing.T, h *tlstest.Hijacked, want int) {
+	t.Helper()
+	var got []byte
+	for end := time.Now().Add(tlstest.Patience); ; time.Sleep(time.Millisecond) {
+		got = nil
+		for _, r := range h.Received() {
+			if r.Type == tlstest.TypeApplicationData {
+				got = append(got, r.Payload...)
+			}
+		}
+		if len(got) >= want*len("written") || time.Now().After(end) {
+			break
+		}
+	}
+	if !bytes.Equal(got, bytes.Repeat([]byte("written"), want)) {
+		t.Errorf("%q came, want %d times what was written", got, want)
+	}
+}
+
+func TestStuckWriteDeadline(t *testing.T) {
+	transports(t, func(t *testing.T, h *tlstest.Hijacked, c *ossl.Conn, rest func()) {
+		c.SetWriteDeadline(time.Now().Add(50 * time.Millisecond))
+		startWrite(c).ends(t, "the Write", os.ErrDeadlineExceeded)
+		c.SetWriteDeadline(time.Time{})
+		startWrite(c).ends(t, "another Write", os.ErrDeadlineExceeded) // as after any timeout
+		rest()
+		readsData(t, h, c)
+	})
+}
+
+// A deadline that is set while the Write waits goes for it, whether it reads or waits for a Read.
+func TestStuckWriteDeadlineLater(t *testing.T) {
+	for name, set := range map[string]func(*ossl.Conn){
+		"SetDeadline":      func(c *ossl.Conn) { c.SetDeadline(longAgo) },
+		"SetWriteDeadline": func(c *ossl.Conn) { c.SetWriteDeadline(longAgo) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			h, c, rest := half(t, underTest)
+			write := startWrite(c)
+			h.WaitStarved()
+			set(c)
+			write.ends(t, "the Write that reads", os.ErrDeadlineExceeded)
+			c.SetDeadline(time.Time{})
+			rest()
+			readsData(t, h, c)
+		})
+		t.Run(name+" beside a Read", func(t *testing.T) {
+			h, c, _ := half(t, underTest)
+			read := start(func() error { _, err := c.Read(make([]byte, 1)); return err })
+			h.WaitStarved()
+			write := startWrite(c)
+			waitAwaited(t, c)
+			set(c)
+			write.ends(t, "the Write that waits", os.ErrDeadlineExceeded)
+			c.SetReadDeadline(longAgo)
+			read.ends(t, "the Read", os.ErrDeadlineExceeded)
+		})
+	}
+}
+
+// A read deadline that has passed is not the Write's, which goes on when the rest is there.
+func TestStuckWriteReadDeadline(t *testing.T) {
+	for name, setting := range map[string]struct {
+		set func(*ossl.Conn)
+		now bool // before the Write
+	}{
+		"before":               {func(c *ossl.Conn) { c.SetReadDeadline(longAgo) }, true},
+		"meanwhile":            {func(c *ossl.Conn) { c.SetReadDeadline(longAgo) }, false},
+		"meanwhile, and again": {func(c *ossl.Conn) { c.SetReadDeadline(time.Time{}); c.SetReadDeadline(longAgo) }, false},
+		"before, both": {func(c *ossl.Conn) {
+			c.SetDeadline(longAgo)
+			c.SetWriteDeadline(time.Now().Add(time.Hour))
+		}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			transports(t, func(t *testing.T, h *tlstest.Hijacked, c *ossl.Conn, rest func()) {
+				if setting.now {
+					setting.set(c)
+				}
+				write := startWrite(c)
+				h.WaitStarved()
+				if !setting.now {
+					setting.set(c)
+				}
+				h.WaitStarved()
+				write.isUnderWay(t, "the Write")
+				rest()
+				write.ends(t, "the Write", nil)
+				start(func() error { _, err := c.Read(make([]byte, 1)); return err }).ends(t, "the Read", os.ErrDeadlineExceeded)
+				c.SetDeadline(time.Time{})
+				readsData(t, h, c)
+				startWrite(c).ends(t, "another Write", nil)
+				wrote(t, h, 2)
+			})
+		})
+	}
+}
+
+func TestStuckWriteClose(t *testing.T) {
+	for _, reading := range []bool{false, true} {
+		transports(t, func(t *testing.T, h *tlstest.Hijacked, c *ossl.Conn, rest func()) {
+			var read running
+			if reading {
+				read = start(func() error { _, err := c.Read(make([]byte, 1)); return err })
+				h.WaitStarved()
+			}
+			write := startWrite(c)
+			if reading {
+				waitAwaited(t, c)
+			} else {
+				h.WaitStarved()
+			}
+			start(c.Close).ends(t, "Close", nil)
+			write.ends(t, "the Write", net.ErrClosed)
+			if reading {
+				read.ends(t, "the Read", net.ErrClosed)
+			}
+			if !c.Freed() {
+				t.Error("C's memory is kept")
+			}
+		})
+	}
+}
+
+func TestStuckWritePeerEnds(t *testing.T) {
+	for _, deadline := range []time.Time{{}, longAgo} { // of reading, which doesn't matter
+		for _, reading := range []bool{false, true} {
+			transports(t, func(t *testing.T, h *tlstest.Hijacked, c *ossl.Conn, rest func()) {
+				var read running
+				if reading {
+					read = start(func() error { _, err := c.Read(make([]byte, 1)); return err })
+					h.WaitStarved()
+				}
+				write := startWrite(c)
+				if reading {
+					waitAwaited(t, c)
+				} else {
+					h.WaitStarved()
+				}
+				c.SetReadDeadline(deadline)
+				h.End()
+				write.ends(t, "the Write", io.ErrUnexpectedEOF)
+				if reading && deadline.IsZero() {
+					read.ends(t, "the Read", io.ErrUnexpectedEOF)
+				}
+			})
+		}
+	}
+}
+
+// A Read beside it gets its turn, its deadline, and the data; the Write ends when the message is whole, whoever has read it.
+func TestStuckWriteRead(t *testing.T) {
+	transports(t, func(t *testing.T, h *tlstest.Hijacked, c *ossl.Conn, rest func()) {
+		write := startWrite(c)
+		h.WaitStarved()
+		for range 3 {
+			c.SetReadDeadline(time.Now().Add(10 * time.Millisecond))
+			start(func() error { _, err := c.Read(make([]byte, 1)); return err }).ends(t, "the Read", os.ErrDeadlineExceeded)
+			write.isUnderWay(t, "the Write")
+		}
+		c.SetReadDeadline(time.Time{})
+		wait := start(c.WaitRead)
+		waitAwaited(t, c)
+		c.SetReadDeadline(longAgo)
+		wait.ends(t, "WaitRead", os.ErrDeadlineExceeded)
+		c.SetReadDeadline(time.Time{})
+
+		buf := make([]byte, 4)
+		read := start(func() error { _, err := io.ReadFull(c, buf); return err })
+		h.WaitStarved()
+		write.isUnderWay(t, "the Write")
+		rest()
+		write.ends(t, "the Write", nil)
+		read.isUnderWay(t, "the Read")
+		h.Send(tlstest.TypeApplicationData, []byte("data"))
+		read.ends(t, "the Read", nil)
+		if string(buf) != "data" {
+			t.Errorf("%q was read", buf)
+		}
+		wrote(t, h, 1)
+	})
+}
+
+// Several Writes, and CloseWrite behind them: all go on, or all end, as where the network takes nothing.
+func TestStuckWrites(t *testing.T) {
+	const writes = 8
+	for _, timeout := range []bool{false, true} {
+		transports(t, func(t *testing.T, h *tlstest.Hijacked, c *ossl.Conn, rest func()) {
+			var all []running
+			for range writes {
+				all = append(all, startWrite(c))
+			}
+			h.WaitStarved()
+			var want error
+			if timeout {
+				want = os.ErrDeadlineExceeded
+				c.SetWriteDeadline(longAgo)
+			} else {
+				rest()
+			}
+			for _, write := range all {
+				write.ends(t, "a Write", want)
+			}
+			if !timeout {
+				wrote(t, h, writes)
+			}
+			start(c.CloseWrite).ends(t, "CloseWrite", nil)
+		})
+	}
+	h, c, _ := half(t, underTest)
+	write := startWrite(c)
+	h.WaitStarved()
+	end := start(c.CloseWrite)
+	c.SetWriteDeadline(time.Now().Add(10 * time.Millisecond))
+	write.ends(t, "the Write", os.ErrDeadlineExceeded)
+	end.ends(t, "CloseWrite", nil)
+}
+
+// Everything at once, with tickets in small pieces.
+func TestStuckWriteStress(t *testing.T) {
+	for name, impl := range map[string]tlstest.Impl{"pipe": underTest, "socket": bySocket{underTest}} {
+		t.Run(name, func(t *testing.T) {
+			cc, _ := resuming(tls.VersionTLS13)
+			h := tlstest.Hijack(t, impl, tlstest.ServerRole, cc, tlstest.ServerConfig())
+			c := h.Victim.(*ossl.Conn)
+			const writers, each, tickets = 3, 30, 10
+			var all sync.WaitGroup
+			for range writers {
+				all.Go(func() {
+					for range each {
+						if _, err := c.Write([]byte("written")); err != nil {
+							t.Error("Write:", err)
+							return
+						}
+					}
+				})
+			}
+			written, dataRead := make(chan struct{}), make(chan struct{})
+			go func() {
+				all.Wait()
+				close(written)
+			}()
+			go func() { // with deadlines that pass
+				defer close(dataRead)
+				buf := make([]byte, 100)
+				for {
+					c.SetReadDeadline(time.Now().Add(time.Duration(rand.IntN(300)) * time.Microsecond))
+					n, err := c.Read(buf)
+					if n > 0 {
+						return
+					}
+					if !errors.Is(err, os.ErrDeadlineExceeded) {
+						t.Error("Read:", err)
+						return
+					}
+				}
+			}()
+			for range tickets {
+				for i := range oneTicket {
+					h.Send(tlstest.TypeHandshake, oneTicket[i:i+1])
+					if i%5 == 0 {
+						time.Sleep(time.Duration(rand.IntN(200)) * time.Microsecond)
+					}
+				}
+			}
+			h.Send(tlstest.TypeApplicationData, []byte("data"))
+			for what, ended := range map[string]chan struct{}{"the Writes": written, "the Reads": dataRead} {
+				select {
+				case <-ended:
+				case <-time.After(tlstest.Patience):
+					t.Fatalf("%s don't end", what)
+				}
+			}
+			wrote(t, h, writers*each)
+		})
+	}
+}
