@@ -324,17 +324,10 @@ func (c *Conn) closeNotify(free bool) error {
 	}
 	out := getBuffer(smallBuffers)
 	defer out.put()
-	c.mu.Lock()
-	if c.tls == nil {
-		c.unlock()
-		return net.ErrClosed
+	last, err := c.lastRecords(free, out.mem)
+	if err != nil {
+		return err
 	}
-	queued := c.queue.take()
-	step := c.sealCloseNotify(free, out.mem)
-	c.unlock()
-
-	c.closeNotifySent = true
-	last := append(queued, out.mem[:step.Produced]...)
 	if len(last) == 0 { // the connection has failed, and its alert was sent
 		return nil
 	}
@@ -342,6 +335,33 @@ func (c *Conn) closeNotify(free bool) error {
 	_, c.closeNotifyErr = c.conn.Write(last)
 	_ = c.conn.SetWriteDeadline(time.Now()) // any later write fails
 	return c.closeNotifyErr
+}
+
+// lastRecords returns what is to be sent before close_notify, and that. writeMu is held.
+func (c *Conn) lastRecords(free bool, out []byte) ([]byte, error) {
+	for waiting := false; ; waiting = true {
+		c.mu.Lock()
+		if c.tls == nil {
+			c.unlock()
+			return nil, net.ErrClosed
+		}
+		step := c.sealCloseNotify(free, out)
+		if step.Status != libssl.WantRead {
+			queued := c.queue.take()
+			c.unlock()
+			c.closeNotifySent = true
+			return append(queued, out[:step.Produced]...), nil
+		}
+		moved := c.awaitMove()
+		c.unlock()
+		if !waiting {
+			_ = c.SetWriteDeadline(time.Now().Add(closeNotifyTimeout))
+		}
+		if err := c.finishMessage(moved); err != nil {
+			c.writeErr = permanent(err)
+			return nil, err
+		}
+	}
 }
 
 // sealCloseNotify seals close_notify, unless an alert has ended the connection before, and frees what it can. mu is held.

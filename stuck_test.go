@@ -348,6 +348,46 @@ func TestStuckWrites(t *testing.T) {
 	end.ends(t, "CloseWrite", nil)
 }
 
+// CloseWrite waits as a Write does: close_notify can't leave before.
+func TestStuckCloseWrite(t *testing.T) {
+	transports(t, func(t *testing.T, h *tlstest.Hijacked, c *ossl.Conn, rest func()) {
+		c.SetReadDeadline(longAgo) // doesn't matter
+		end := start(c.CloseWrite)
+		h.WaitStarved()
+		end.isUnderWay(t, "CloseWrite")
+		rest()
+		end.ends(t, "CloseWrite", nil)
+		c.SetReadDeadline(time.Time{})
+		readsData(t, h, c)
+		var last tlstest.Record
+		for until := time.Now().Add(tlstest.Patience); last.Type != tlstest.TypeAlert; time.Sleep(time.Millisecond) {
+			if sent := h.Received(); len(sent) > 0 {
+				last = sent[len(sent)-1]
+			}
+			if time.Now().After(until) {
+				t.Fatal("no close_notify came")
+			}
+		}
+		if !bytes.Equal(last.Payload, []byte{1, 0}) {
+			t.Errorf("%x came", last.Payload)
+		}
+	})
+	transports(t, func(t *testing.T, h *tlstest.Hijacked, c *ossl.Conn, rest func()) {
+		end := start(c.CloseWrite)
+		h.WaitStarved()
+		h.End()
+		end.ends(t, "CloseWrite", io.ErrUnexpectedEOF)
+	})
+	h, c, _ := half(t, underTest)
+	read := start(func() error { _, err := c.Read(make([]byte, 1)); return err })
+	h.WaitStarved()
+	end := start(c.CloseWrite)
+	waitAwaited(t, c)
+	c.NetConn().Close()
+	read.ends(t, "the Read", net.ErrClosed)
+	end.ends(t, "CloseWrite", net.ErrClosed)
+}
+
 // Everything at once, with tickets in small pieces.
 func TestStuckWriteStress(t *testing.T) {
 	for name, impl := range map[string]tlstest.Impl{"pipe": underTest, "socket": bySocket{underTest}} {

@@ -428,7 +428,7 @@ func (c *Conn) Write(src, out []byte, payload, first int) Step {
 		C.size_t(payload), C.size_t(first)))
 }
 
-// CloseNotify seals close_notify, once.
+// CloseNotify seals close_notify, once, unless the rest of a message of the peer's is to be read first: WantRead.
 func (c *Conn) CloseNotify(out []byte) Step {
 	c.crossings++
 	return stepOf(C.ossl_conn_close_notify(c.p, bytePtr(out), C.size_t(len(out))))

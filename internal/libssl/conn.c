@@ -562,7 +562,10 @@ ossl_step ossl_conn_close_notify(ossl_conn *pub, uint8_t *out, size_t out_cap)
 	ossl_step step = {.status = OSSL_DONE};
 
 	begin(c, NULL, 0, out, out_cap);
-	close_notify(c);
+	if (!c->failed && c->handshake_done && ossl_fn.SSL_in_init(c->ssl)) /* SSL_shutdown would refuse */
+		step.status = OSSL_WANT_READ;
+	else
+		close_notify(c);
 	return end(c, step);
 }
 

@@ -289,7 +289,8 @@ ossl_step ossl_conn_read(ossl_conn *conn, const uint8_t *in, size_t in_len, uint
 ossl_step ossl_conn_write(ossl_conn *conn, const uint8_t *src, size_t len, uint8_t *out, size_t out_cap, size_t payload,
 	size_t first);
 
-/* Seals close_notify, if it has not been sent and the handshake is complete. SSL_shutdown(3). */
+/* Seals close_notify, if it has not been sent and the handshake is complete. Ends with OSSL_WANT_READ if the rest of a message of
+ * the peer's is to be read first. SSL_shutdown(3), SSL_in_init(3). */
 ossl_step ossl_conn_close_notify(ossl_conn *conn, uint8_t *out, size_t out_cap);
 
 /* Updates the sending key; request asks the peer to do the same. The message is left in spill. SSL_key_update(3). */
