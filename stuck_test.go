@@ -103,6 +103,12 @@ func (r running) isUnderWay(t *testing.T, what string) {
 	}
 }
 
+// starves waits until the client waits for input, and has taken all that there was.
+func starves(t *testing.T, h *tlstest.Hijacked) {
+	t.Helper()
+	start(func() error { h.WaitStarved(); return nil }).ends(t, "waiting for the client to read", nil)
+}
+
 // waitAwaited waits until a Write waits for a Read.
 func waitAwaited(t *testing.T, c *ossl.Conn) {
 	t.Helper()
@@ -169,7 +175,7 @@ func TestStuckWriteDeadlineLater(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			h, c, rest := half(t, underTest)
 			write := startWrite(c)
-			h.WaitStarved()
+			starves(t, h)
 			set(c)
 			write.ends(t, "the Write that reads", os.ErrDeadlineExceeded)
 			c.SetDeadline(time.Time{})
@@ -179,7 +185,7 @@ func TestStuckWriteDeadlineLater(t *testing.T) {
 		t.Run(name+" beside a Read", func(t *testing.T) {
 			h, c, _ := half(t, underTest)
 			read := start(func() error { _, err := c.Read(make([]byte, 1)); return err })
-			h.WaitStarved()
+			starves(t, h)
 			write := startWrite(c)
 			waitAwaited(t, c)
 			set(c)
@@ -210,11 +216,11 @@ func TestStuckWriteReadDeadline(t *testing.T) {
 					setting.set(c)
 				}
 				write := startWrite(c)
-				h.WaitStarved()
+				starves(t, h)
 				if !setting.now {
 					setting.set(c)
 				}
-				h.WaitStarved()
+				starves(t, h)
 				write.isUnderWay(t, "the Write")
 				rest()
 				write.ends(t, "the Write", nil)
@@ -234,13 +240,13 @@ func TestStuckWriteClose(t *testing.T) {
 			var read running
 			if reading {
 				read = start(func() error { _, err := c.Read(make([]byte, 1)); return err })
-				h.WaitStarved()
+				starves(t, h)
 			}
 			write := startWrite(c)
 			if reading {
 				waitAwaited(t, c)
 			} else {
-				h.WaitStarved()
+				starves(t, h)
 			}
 			start(c.Close).ends(t, "Close", nil)
 			write.ends(t, "the Write", net.ErrClosed)
@@ -261,13 +267,13 @@ func TestStuckWritePeerEnds(t *testing.T) {
 				var read running
 				if reading {
 					read = start(func() error { _, err := c.Read(make([]byte, 1)); return err })
-					h.WaitStarved()
+					starves(t, h)
 				}
 				write := startWrite(c)
 				if reading {
 					waitAwaited(t, c)
 				} else {
-					h.WaitStarved()
+					starves(t, h)
 				}
 				c.SetReadDeadline(deadline)
 				h.End()
@@ -284,7 +290,7 @@ func TestStuckWritePeerEnds(t *testing.T) {
 func TestStuckWriteRead(t *testing.T) {
 	transports(t, func(t *testing.T, h *tlstest.Hijacked, c *ossl.Conn, rest func()) {
 		write := startWrite(c)
-		h.WaitStarved()
+		starves(t, h)
 		for range 3 {
 			c.SetReadDeadline(time.Now().Add(10 * time.Millisecond))
 			start(func() error { _, err := c.Read(make([]byte, 1)); return err }).ends(t, "the Read", os.ErrDeadlineExceeded)
@@ -299,7 +305,7 @@ func TestStuckWriteRead(t *testing.T) {
 
 		buf := make([]byte, 4)
 		read := start(func() error { _, err := io.ReadFull(c, buf); return err })
-		h.WaitStarved()
+		starves(t, h)
 		write.isUnderWay(t, "the Write")
 		rest()
 		write.ends(t, "the Write", nil)
@@ -322,7 +328,7 @@ func TestStuckWrites(t *testing.T) {
 			for range writes {
 				all = append(all, startWrite(c))
 			}
-			h.WaitStarved()
+			starves(t, h)
 			var want error
 			if timeout {
 				want = os.ErrDeadlineExceeded
@@ -341,7 +347,7 @@ func TestStuckWrites(t *testing.T) {
 	}
 	h, c, _ := half(t, underTest)
 	write := startWrite(c)
-	h.WaitStarved()
+	starves(t, h)
 	end := start(c.CloseWrite)
 	c.SetWriteDeadline(time.Now().Add(10 * time.Millisecond))
 	write.ends(t, "the Write", os.ErrDeadlineExceeded)
@@ -353,7 +359,7 @@ func TestStuckCloseWrite(t *testing.T) {
 	transports(t, func(t *testing.T, h *tlstest.Hijacked, c *ossl.Conn, rest func()) {
 		c.SetReadDeadline(longAgo) // doesn't matter
 		end := start(c.CloseWrite)
-		h.WaitStarved()
+		starves(t, h)
 		end.isUnderWay(t, "CloseWrite")
 		rest()
 		end.ends(t, "CloseWrite", nil)
@@ -374,13 +380,13 @@ func TestStuckCloseWrite(t *testing.T) {
 	})
 	transports(t, func(t *testing.T, h *tlstest.Hijacked, c *ossl.Conn, rest func()) {
 		end := start(c.CloseWrite)
-		h.WaitStarved()
+		starves(t, h)
 		h.End()
 		end.ends(t, "CloseWrite", io.ErrUnexpectedEOF)
 	})
 	h, c, _ := half(t, underTest)
 	read := start(func() error { _, err := c.Read(make([]byte, 1)); return err })
-	h.WaitStarved()
+	starves(t, h)
 	end := start(c.CloseWrite)
 	waitAwaited(t, c)
 	c.NetConn().Close()
