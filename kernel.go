@@ -278,8 +278,8 @@ func (c *Conn) closeKernel(free bool) error {
 // much that was, which is less than n where f ends before. Where the kernel seals (see [WithKernelTLS]) a regular file is sent
 // by sendfile(2), and doesn't pass through the process; anything else, or by anything else, is read and written.
 //
-// After an error too, f's offset has moved on by what SendFile returns, so that the rest can be sent by another connection. A file
-// without an offset, such as a pipe, may have been read further, by 48 KB at most.
+// After an error too, f's offset has moved on by what SendFile returns, so that the rest can be sent by another connection. A
+// file without an offset, such as a pipe, may have been read further, by 48 KB at most.
 //
 // If the file is cut short meanwhile, the kernel may keep what it has read of it until the next Write or Close.
 func (c *Conn) SendFile(f *os.File, n int64) (sent int64, err error) {

@@ -72,8 +72,8 @@ type filePair struct {
 }
 
 // NewReloader loads a certificate, with its chain, and its key from PEM files, as [tls.LoadX509KeyPair] does. A certificate that
-// has expired is loaded too, since there is none before it, and crypto/tls would serve it. One that a Context with default options
-// can't use is an error; see [Reloader.UsedBy] for other Contexts.
+// has expired is loaded too, since there is none before it, and crypto/tls would serve it. One that a Context with default
+// options can't use is an error; see [Reloader.UsedBy] for other Contexts.
 func NewReloader(certFile, keyFile string) (*Reloader, error) {
 	r := &Reloader{certFile: certFile, keyFile: keyFile, clock: time.Now, patience: lookPatience, started: time.Now()}
 	if err := r.Reload(); err != nil {
