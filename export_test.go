@@ -154,7 +154,7 @@ func TryFIPS() error {
 func FIPSConfiguration() string { return libssl.FIPSConfiguration() }
 
 // WriteAwaitsRead reports whether a Write waits, or has waited, for a Read that is under way, to read the rest of a message.
-func (c *Conn) WriteAwaitsRead() bool {
+func WriteAwaitsRead(c *Conn) bool {
 	c.turns.mu.Lock()
 	defer c.turns.mu.Unlock()
 	return c.turns.awaited

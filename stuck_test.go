@@ -112,7 +112,7 @@ func starves(t *testing.T, h *tlstest.Hijacked) {
 // waitAwaited waits until a Write waits for a Read.
 func waitAwaited(t *testing.T, c *ossl.Conn) {
 	t.Helper()
-	for end := time.Now().Add(tlstest.Patience); !c.WriteAwaitsRead(); time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(tlstest.Patience); !ossl.WriteAwaitsRead(c); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("the Write doesn't wait for the Read")
 		}

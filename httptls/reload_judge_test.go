@@ -18,7 +18,6 @@ import (
 
 	"github.com/ossl-go/ossl"
 	"github.com/ossl-go/ossl/httptls"
-	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
 // newReloader returns a Reloader of a pair that looks at the files in each handshake, and what it reports.
@@ -55,19 +54,25 @@ func expectCert(t *testing.T, r *httptls.Reloader, want *tls.Certificate, why st
 
 // shakeWith returns the error of a handshake of ctx's server with crypto/tls's client.
 func shakeWith(ctx *ossl.Context) error {
-	a, b := tlstest.Buffered()
-	server := ctx.Server(b)
-	done := make(chan error, 1)
+	l, err := ctx.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	served := make(chan error, 1)
 	go func() {
-		err := server.Handshake()
-		_ = b.Close()
-		done <- err
+		conn, err := l.Accept()
+		if err == nil {
+			err = conn.(*ossl.Conn).Handshake()
+			_ = conn.Close()
+		}
+		served <- err
 	}()
-	config := clientConfig()
-	config.ServerName = "localhost"
-	err := tls.Client(a, config).Handshake()
-	_ = a.Close()
-	return errors.Join(err, <-done)
+	conn, err := tls.Dial("tcp", l.Addr().String(), clientConfig())
+	if err == nil {
+		defer conn.Close()
+	}
+	return errors.Join(err, <-served)
 }
 
 // A pair is tried by the server that uses it, which may want more than others do.
@@ -190,8 +195,8 @@ func TestReloaderUsedBy(t *testing.T) {
 
 // dated returns a certificate with other dates.
 func dated(notBefore, notAfter time.Time) *tls.Certificate {
-	cert := tlstest.New(tlstest.Options{NotBefore: notBefore, NotAfter: notAfter})
-	return &cert
+	return certify(authority(), ecKey(), &x509.Certificate{Subject: pkix.Name{CommonName: "dated"}, NotBefore: notBefore,
+		NotAfter: notAfter, KeyUsage: x509.KeyUsageDigitalSignature})
 }
 
 // A pair outside of its dates doesn't take the place of one within, until that changes.

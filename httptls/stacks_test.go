@@ -78,8 +78,10 @@ func certify(parent *tls.Certificate, key crypto.Signer, template *x509.Certific
 	lastSerial++
 	template.SerialNumber = big.NewInt(lastSerial)
 	serial.Unlock()
-	template.NotBefore = time.Now().Add(-time.Hour)
-	template.NotAfter = time.Now().Add(24 * time.Hour)
+	if template.NotAfter.IsZero() {
+		template.NotBefore = time.Now().Add(-time.Hour)
+		template.NotAfter = time.Now().Add(24 * time.Hour)
+	}
 	issuer, signer := template, key
 	if parent != nil {
 		issuer, signer = parent.Leaf, parent.PrivateKey.(crypto.Signer)
