@@ -114,24 +114,14 @@ func TestKeySignContext(t *testing.T) {
 	}
 }
 
-// countingSigner counts its signatures.
-type countingSigner struct {
-	crypto.Signer
-	made atomic.Int32
-}
-
-func (s *countingSigner) Sign(rand io.Reader, digest []byte, opts crypto.SignerOpts) ([]byte, error) {
-	s.made.Add(1)
-	return s.Signer.Sign(rand, digest, opts)
-}
-
 // TestSignerIsSparedDeadPeers: nobody signs for a client that has said hello and hung up, or whose deadline is over.
 func TestSignerIsSparedDeadPeers(t *testing.T) {
 	for _, kind := range []string{"crypto.Signer", "Key"} {
 		t.Run(kind, func(t *testing.T) {
 			cert := tlstest.ServerCert(tlstest.P256)
-			signer := &countingSigner{Signer: cert.PrivateKey.(crypto.Signer)}
-			signatures := signer.made.Load
+			var made atomic.Int32
+			signer := &lookingSigner{cert.PrivateKey.(crypto.Signer), func() { made.Add(1) }}
+			signatures := made.Load
 			if kind == "Key" {
 				cert = loaded(t, tlstest.P256, tlstest.ServerName, ossl.WithMaxSigners(1))
 				signatures = func() int32 { return 0 } // OpenSSL's own; the handshake's error tells
