@@ -347,9 +347,13 @@ func (c *Conn) lastRecords(free bool, out []byte) ([]byte, error) {
 		}
 		step := c.sealCloseNotify(free, out)
 		if step.Status != libssl.WantRead {
+			filled := c.queue.filled.Load()
 			queued := c.queue.take()
 			c.unlock()
 			c.closeNotifySent = true
+			if step.Produced == 0 && !filled { // tickets are of no use to whom the alert has been sent
+				return nil, nil
+			}
 			return append(queued, out[:step.Produced]...), nil
 		}
 		moved := c.awaitMove()

@@ -292,7 +292,7 @@ func (h *handshake) afterStep(step libssl.Step) error {
 		h.c.cacheSessions(h.sessions, h.sessionVersion) // before the client can come back with one
 		h.sessions = nil
 	}
-	if len(out) > 0 {
+	if len(out) > 0 && !(err == nil && h.hold(step, out)) {
 		if sendErr := h.send(out); err == nil {
 			err = sendErr
 		}
@@ -302,6 +302,25 @@ func (h *handshake) afterStep(step libssl.Step) error {
 		h.out = nil
 	}
 	return err
+}
+
+// hold keeps what the last step of a TLS 1.3 server has produced, the tickets, for the first that the server sends, and reports
+// whether it did. A client that only writes would leave them unread, and its kernel answers the close of a socket with unread
+// data by a reset, which destroys what it has not delivered yet.
+func (h *handshake) hold(step libssl.Step, out []byte) bool {
+	c := h.c
+	if step.Status != libssl.Done || c.isClient {
+		return false
+	}
+	c.writeMu.Lock()
+	defer c.writeMu.Unlock()
+	c.mu.Lock()
+	defer c.unlock()
+	if c.tls == nil || h.version < tls.VersionTLS13 || !c.queue.hold(out) {
+		return false
+	}
+	c.bytesSent += int64(len(out)) // as if sent in the handshake: the sizes of the records that follow are crypto/tls's
+	return true
 }
 
 // take takes what a step has produced, to be sent and to be logged. After a fatal step it returns why the handshake ends.
@@ -536,14 +555,15 @@ func (h *handshake) checkFinished() (alert []byte, err error) {
 	return nil, nil
 }
 
-// lateAlert seals an alert after the last step, if the keys are here and not libssl's. mu is held.
+// lateAlert seals an alert after the last step, if the keys are here and not libssl's, and returns it behind what was sealed
+// before. mu is held.
 func (h *handshake) lateAlert(description uint8) []byte {
 	if !h.c.takenOver.Load() {
 		return nil
 	}
 	out := make([]byte, 64)
 	step := h.tls.Seal(record.Alert, []byte{alertLevelFatal, description}, out, 0, 0, 0)
-	return out[:step.Produced]
+	return append(h.c.queue.take(), out[:step.Produced]...)
 }
 
 // checkVerified refuses a handshake that is done without a decision that the configuration asks for. None comes here by any path

@@ -2,18 +2,31 @@ package ossl
 
 import "sync/atomic"
 
-// outQueue holds what Reads have sealed (answers to key updates, alerts) until it can be sent, before anything that is sealed
-// later.
+// outQueue holds what is sealed and not yet sent, before anything that is sealed later: a server's tickets, until the server
+// sends something else, and what Reads have sealed (answers to key updates, alerts), until it can be sent.
 type outQueue struct {
 	data     []byte // guarded by Conn.mu
 	answered bool   // guarded by Conn.mu; an answer to a KeyUpdate waits
-	// filled says that data is not empty, or the kernelSide's messages aren't. Who sees it false without holding mu may miss what is
-	// being pushed: whoever pushes flushes afterwards.
+	// filled says that there is more to send than tickets: in data, or in the kernelSide's messages. Who sees it false without
+	// holding mu may miss what is being pushed: whoever pushes flushes afterwards.
 	filled atomic.Bool
 }
 
-// maxQueue bounds the queue: a peer that asks for more than 2000 key updates, and does not read, is not served further.
-const maxQueue = 64 << 10
+const (
+	// maxQueue bounds the queue: a peer that asks for more than 1000 key updates, and does not read, is not served further.
+	maxQueue = 64 << 10
+	// maxHeld bounds the tickets in it, which hold a client's certificates.
+	maxHeld = maxQueue / 2
+)
+
+// hold appends tickets, which nobody need send for their own sake, and reports whether there was room. Conn.mu is held.
+func (q *outQueue) hold(tickets []byte) bool {
+	if len(q.data)+len(tickets) > maxHeld {
+		return false
+	}
+	q.data = append(q.data, tickets...)
+	return true
+}
 
 // push appends b, and reports whether there was room. Conn.mu is held.
 func (q *outQueue) push(b []byte) bool {

@@ -153,19 +153,23 @@ func (c *Conn) sealInto(out *buffer, b []byte, payload int) (int, error) {
 		return 0, net.ErrClosed
 	}
 	queued := c.queue.take()
+	at := 0 // where in out what is sealed now begins: behind what is queued, if there is room
+	if len(queued) > 0 && len(queued)+c.firstRecord(b, payload) <= len(out.mem) {
+		at = copy(out.mem, queued)
+	}
 	var step libssl.Step
 	var failed error
 	var moved <-chan struct{} // not nil if a message of the peer's is to be read first
 	if c.takenOver.Load() {
-		failed = c.sealOwn(&step, b, out.mem, payload)
-	} else if step = c.tls.Write(b, out.mem, payload, c.packetsSent); step.Status == libssl.Fatal {
+		failed = c.sealOwn(&step, b, out.mem[at:], payload)
+	} else if step = c.tls.Write(b, out.mem[at:], payload, c.packetsSent); step.Status == libssl.Fatal {
 		_, failed = fatalError("write", c.tls, nil)
 	} else if step.Status == libssl.WantRead && step.N == 0 && step.Produced == 0 {
 		moved = c.awaitMove()
 	}
 	c.unlock()
 
-	if len(queued) > 0 { // sealed before: sent before
+	if len(queued) > 0 && (at == 0 || failed != nil || moved != nil) { // sealed before: sent before
 		if err := c.send(queued); err != nil {
 			return 0, err
 		}
@@ -176,12 +180,21 @@ func (c *Conn) sealInto(out *buffer, b []byte, payload int) (int, error) {
 	if moved != nil {
 		return 0, c.finishMessage(moved)
 	}
-	if err := c.send(out.mem[:step.Produced]); err != nil {
+	if err := c.send(out.mem[:at+step.Produced]); err != nil {
 		return 0, err
 	}
 	c.packetsSent += step.Records
 	c.bytesSent += int64(step.Produced)
 	return step.N, nil
+}
+
+// firstRecord bounds the size of the first record of b: as much libssl must have room for, and sealOwn at least.
+func (c *Conn) firstRecord(b []byte, payload int) int {
+	n := min(len(b), maxPlaintext)
+	if payload > 0 {
+		n = min(n, payload*(c.packetsSent+1))
+	}
+	return n + (n/512+2)*sealOverhead // a peer's max_fragment_length may split it; a KeyUpdate may come before it
 }
 
 // recordPayload returns how much plaintext makes a record that fits one TCP segment, 0 once records may have their full size: the

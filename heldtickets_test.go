@@ -1,0 +1,275 @@
+//go:build cgo
+
+package ossl_test
+
+import (
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/ossl-go/ossl"
+	"github.com/ossl-go/ossl/internal/tlstest"
+)
+
+// A writeCounter counts the Writes of the connection beneath: system calls, on a socket.
+type writeCounter struct {
+	net.Conn
+	writes atomic.Int64
+}
+
+func (c *writeCounter) Write(b []byte) (int, error) {
+	c.writes.Add(1)
+	return c.Conn.Write(b)
+}
+
+// heldPair is a connection of TLS 1.3 whose handshake is done and whose server has sent nothing since.
+type heldPair struct {
+	client, server *ossl.Conn
+	wire           *tlstest.PipeConn // the client's
+	counter        *writeCounter     // the server's
+	rec            tlstest.Recording
+	log            tlstest.KeyLog
+}
+
+func newHeldPair(t *testing.T, records ossl.RecordPath, mutual, fullRecords bool) *heldPair {
+	t.Helper()
+	p := new(heldPair)
+	cc, sc := resuming(tls.VersionTLS13)
+	cc.KeyLogWriter, sc.DynamicRecordSizingDisabled = &p.log, fullRecords
+	if mutual {
+		cc.Certificates = []tls.Certificate{tlstest.ClientCert(tlstest.P256)}
+		sc.ClientAuth, sc.ClientCAs = tls.RequireAndVerifyClientCert, tlstest.CA().Pool()
+	}
+	var b *tlstest.PipeConn
+	p.wire, b = tlstest.NewPipe()
+	p.counter = &writeCounter{Conn: p.rec.Tap(tlstest.ServerRole, b)}
+	p.client = newContext(t, cc).Client(p.rec.Tap(tlstest.ClientRole, p.wire), "")
+	p.server = newContext(t, sc, ossl.WithRecordPath(records)).Server(p.counter)
+	t.Cleanup(func() { p.client.Close(); p.server.Close() })
+	shake(t, p.client, p.server)
+	return p
+}
+
+// sent describes what the server has sent after its Finished, in the order of its sequence numbers: any other isn't deciphered.
+func (p *heldPair) sent() string {
+	records := p.rec.Decipher(tlstest.ServerRole, &p.log)
+	finished := slices.IndexFunc(records, func(r tlstest.Record) bool {
+		// It's the last message of the record, whatever comes before.
+		messages := tlstest.Messages([]tlstest.Record{r})
+		return r.Sealed && r.Type == tlstest.TypeHandshake && len(messages) > 0 &&
+			messages[len(messages)-1][0] == tlstest.MsgFinished
+	})
+	var kinds []string
+	for _, r := range records[finished+1:] {
+		kind := ""
+		switch {
+		case r.Opaque:
+			kind = "opaque"
+		case r.Type == tlstest.TypeApplicationData:
+			kind = "data"
+		case r.Type == tlstest.TypeAlert:
+			kind = fmt.Sprintf("alert %d", r.Payload[1])
+		case r.Type == tlstest.TypeHandshake && r.Payload[0] == tlstest.MsgNewSessionTicket:
+			kind = "ticket"
+		case r.Type == tlstest.TypeHandshake && r.Payload[0] == tlstest.MsgKeyUpdate:
+			kind = "KeyUpdate"
+		default:
+			kind = fmt.Sprintf("type %d", r.Type)
+		}
+		if len(kinds) == 0 || kinds[len(kinds)-1] != kind {
+			kinds = append(kinds, kind)
+		}
+	}
+	return strings.Join(kinds, ", ")
+}
+
+// TestTicketsGoFirst: a server's tickets leave in front of the first that it sends after the handshake, whatever that is, with
+// the same Write, and not before.
+func TestTicketsGoFirst(t *testing.T) {
+	read := func(t *testing.T, p *heldPair) error {
+		_, err := p.server.Read(make([]byte, 100))
+		return err
+	}
+	answer := func(t *testing.T, p *heldPair) error {
+		if err := p.client.KeyUpdate(true); err != nil {
+			return err
+		}
+		p.client.Write([]byte("data"))
+		defer p.server.Flush() // else the next Read does it, which there is none of
+		return read(t, p)
+	}
+	for _, trigger := range []struct {
+		name        string
+		fullRecords bool
+		do          func(t *testing.T, p *heldPair) error
+		sent        string
+		writes      int64 // of the server, after the handshake
+	}{
+		{"nothing", false, func(*testing.T, *heldPair) error { return nil }, "", 0},
+		{"Read", false, func(t *testing.T, p *heldPair) error {
+			p.client.Write([]byte("data"))
+			return read(t, p)
+		}, "", 0},
+		{"Read of close_notify", false, func(t *testing.T, p *heldPair) error {
+			p.client.Close()
+			if err := read(t, p); err != io.EOF {
+				return fmt.Errorf("Read: %v", err)
+			}
+			return nil
+		}, "", 0},
+		{"Write", false, func(_ *testing.T, p *heldPair) error {
+			_, err := p.server.Write([]byte("data"))
+			return err
+		}, "ticket, data", 1},
+		{"Write of nothing", false, func(_ *testing.T, p *heldPair) error {
+			_, err := p.server.Write(nil)
+			return err
+		}, "", 0},
+		{"Write of much", false, func(_ *testing.T, p *heldPair) error {
+			_, err := p.server.Write(make([]byte, 40_000))
+			return err
+		}, "ticket, data", 1},
+		{"Write of a full record", true, func(_ *testing.T, p *heldPair) error { // for which there isn't room behind the tickets
+			_, err := p.server.Write(make([]byte, 16384))
+			return err
+		}, "ticket, data", 2},
+		{"answer to a KeyUpdate", false, func(t *testing.T, p *heldPair) error {
+			return answer(t, p)
+		}, "ticket, KeyUpdate", 1},
+		{"KeyUpdate", false, func(_ *testing.T, p *heldPair) error { return p.server.KeyUpdate(false) }, "ticket, KeyUpdate", 1},
+		{"Write behind an answer", false, func(t *testing.T, p *heldPair) error {
+			if err := answer(t, p); err != nil {
+				return err
+			}
+			_, err := p.server.Write([]byte("data"))
+			return err
+		}, "ticket, KeyUpdate, data", 2},
+		{"alert", false, func(t *testing.T, p *heldPair) error {
+			p.wire.Write(append([]byte{23, 3, 3, 0, 40}, make([]byte, 40)...))
+			if err := read(t, p); err == nil {
+				return fmt.Errorf("a damaged record was read")
+			}
+			return nil
+		}, "ticket, alert 20", 1},
+		{"CloseWrite", false, func(_ *testing.T, p *heldPair) error { return p.server.CloseWrite() }, "ticket, alert 0", 1},
+		{"Close", false, func(_ *testing.T, p *heldPair) error { return p.server.Close() }, "ticket, alert 0", 1},
+	} {
+		for _, path := range []string{"auto", "libssl"} {
+			for _, mutual := range []bool{false, true} {
+				t.Run(fmt.Sprintf("%s/%s/mutual=%v", trigger.name, path, mutual), func(t *testing.T) {
+					records := map[string]ossl.RecordPath{"auto": ossl.RecordsAuto, "libssl": ossl.RecordsLibssl}[path]
+					p := newHeldPair(t, records, mutual, trigger.fullRecords)
+					if got, n := p.sent(), p.server.QueueLen(); got != "" || n == 0 {
+						t.Fatalf("after the handshake %d bytes wait, and %q was sent", n, got)
+					}
+					before := p.counter.writes.Load()
+					if err := trigger.do(t, p); err != nil {
+						t.Fatal(err)
+					}
+					if got := p.sent(); got != trigger.sent {
+						t.Errorf("the server sent %q, not %q", got, trigger.sent)
+					}
+					if n := p.counter.writes.Load() - before; n != trigger.writes {
+						t.Errorf("%d Writes of the connection beneath, not %d", n, trigger.writes)
+					}
+				})
+			}
+		}
+	}
+}
+
+// TestWritesOfAServer: a handshake and a first Write are two Writes of the connection beneath, as with crypto/tls.
+func TestWritesOfAServer(t *testing.T) {
+	count := func(t *testing.T, server func(conn net.Conn, config *tls.Config) tlstest.Conn) int64 {
+		cc, sc := resuming(tls.VersionTLS13)
+		a, b := tlstest.Loopback()
+		a.SetDeadline(time.Now().Add(tlstest.Patience)) // it doesn't hang on a server that fails
+		counter := &writeCounter{Conn: b}
+		c, s := tls.Client(a, cc), server(counter, sc)
+		defer c.Close()
+		defer s.Close()
+		shake(t, c, s)
+		if _, err := s.Write([]byte("data")); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.ReadFull(c, make([]byte, 4)); err != nil {
+			t.Fatal(err)
+		}
+		return counter.writes.Load()
+	}
+	want := count(t, tlstest.Std.Server)
+	got := count(t, underTest.Server)
+	t.Logf("%d Writes, crypto/tls's server %d", got, want)
+	if got > want {
+		t.Errorf("%d Writes, more than the %d of crypto/tls", got, want)
+	}
+}
+
+// TestTicketOfASilentServer: a server that never writes gives its client a ticket with its close_notify.
+func TestTicketOfASilentServer(t *testing.T) {
+	for _, client := range []string{"ossl", "crypto/tls"} {
+		t.Run(client, func(t *testing.T) {
+			cc, sc := resuming(tls.VersionTLS13)
+			newClient, newServer := stdClient(cc), osslServer(t, sc)
+			if client == "ossl" {
+				newClient = osslClient(t, cc)
+			}
+			talk := func(read bool) (resumed bool) {
+				a, b := tlstest.Loopback()
+				c, s := newClient(a), newServer(b)
+				done := make(chan error, 1)
+				go func() {
+					defer s.Close()
+					_, err := io.ReadAll(s)
+					done <- err
+				}()
+				if _, err := c.Write([]byte("data")); err != nil {
+					t.Fatal(err)
+				}
+				resumed = c.ConnectionState().DidResume
+				if read {
+					if err := c.(interface{ CloseWrite() error }).CloseWrite(); err != nil {
+						t.Fatal(err)
+					}
+					if _, err := io.ReadAll(c); err != nil {
+						t.Fatal(err)
+					}
+				}
+				c.Close()
+				if err := <-done; err != nil {
+					t.Fatal(err)
+				}
+				return resumed
+			}
+			talk(false)
+			if talk(true) {
+				t.Error("a client that never read resumed")
+			}
+			if !talk(true) {
+				t.Error("a client that read to the end got no ticket")
+			}
+		})
+	}
+}
+
+// TestHandshakeOnNetPipe: a server's handshake doesn't wait until its client reads on, as it did to be rid of its tickets.
+func TestHandshakeOnNetPipe(t *testing.T) {
+	for _, path := range []string{"auto", "libssl"} {
+		t.Run(path, func(t *testing.T) {
+			records := map[string]ossl.RecordPath{"auto": ossl.RecordsAuto, "libssl": ossl.RecordsLibssl}[path]
+			cc, sc := resuming(tls.VersionTLS13)
+			a, b := tlstest.NetPipe()
+			c, s := tls.Client(a, cc), newContext(t, sc, ossl.WithRecordPath(records)).Server(b)
+			defer a.Close()
+			defer b.Close()
+			b.SetDeadline(time.Now().Add(tlstest.Patience)) // a server that waits fails, rather than hangs
+			shake(t, c, s)
+		})
+	}
+}

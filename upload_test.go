@@ -1,0 +1,167 @@
+//go:build cgo
+
+package ossl_test
+
+import (
+	"bytes"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/ossl-go/ossl"
+	"github.com/ossl-go/ossl/internal/tlstest"
+)
+
+// envUploads is the number of uploads that TestUploads makes at least, instead of one for each row of its table, or, of the
+// largest size, for each pair of ends.
+const envUploads = "OSSL_UPLOADS"
+
+// An upload is what a client writes before it closes, without reading, and when a server begins to read that never writes.
+type upload struct {
+	size  int
+	after time.Duration // the server waits until the client has closed, and no longer than this: some clients can't before it reads
+}
+
+var uploadSizes = []int{1, 100, 10_000, 100_000, 1_000_000, 10_000_000}
+
+var uploadData = func() []byte {
+	b := make([]byte, uploadSizes[len(uploadSizes)-1])
+	rand.NewChaCha8([32]byte{}).Read(b)
+	return b
+}()
+
+// run reports what didn't reach the server of what the client's Write and Close reported as sent.
+func (u upload) run(client, server end, resumed bool) error {
+	a, b := tlstest.Loopback()
+	c, s := client(a), server(b)
+	data := uploadData[:u.size]
+	closed, received := make(chan struct{}), make(chan error, 1)
+	go func() {
+		defer s.Close()
+		received <- func() error {
+			if err := s.Handshake(); err != nil {
+				return err
+			}
+			if did := s.ConnectionState().DidResume; did != resumed {
+				return fmt.Errorf("DidResume is %v", did)
+			}
+			wait := time.NewTimer(u.after)
+			defer wait.Stop()
+			select {
+			case <-closed:
+			case <-wait.C:
+			}
+			got, err := io.ReadAll(s)
+			if err == nil && !bytes.Equal(got, data) {
+				err = errors.New("other data came")
+			}
+			if err != nil {
+				return fmt.Errorf("after %d of %d bytes: %w", len(got), len(data), err)
+			}
+			return nil
+		}()
+	}()
+	_, err := c.Write(data)
+	if closeErr := c.Close(); err == nil {
+		err = closeErr
+	}
+	close(closed)
+	if lost := <-received; err == nil {
+		err = lost
+	}
+	return err
+}
+
+// uploadEnds are the ends of an upload.
+type uploadEnds struct {
+	version         uint16
+	client          string // ossl, or crypto/tls
+	cached          bool   // whether the client has a ClientSessionCache
+	mutual, resumed bool
+	records         ossl.RecordPath // the server's
+}
+
+func (e uploadEnds) String() string {
+	path := map[ossl.RecordPath]string{ossl.RecordsAuto: "auto", ossl.RecordsLibssl: "libssl"}[e.records]
+	return fmt.Sprintf("%s/%s/cache=%v/mutual=%v/resumed=%v/%s", tls.VersionName(e.version), e.client, e.cached, e.mutual,
+		e.resumed, path)
+}
+
+func (e uploadEnds) make(t testing.TB) (client, server end) {
+	cc, sc := tlstest.ClientConfig(), tlstest.ServerConfig()
+	cc.SessionTicketsDisabled, sc.SessionTicketsDisabled = false, false
+	cc.MaxVersion = e.version
+	if e.cached {
+		cc.ClientSessionCache = tls.NewLRUClientSessionCache(0)
+	}
+	if e.mutual {
+		cc.Certificates = []tls.Certificate{tlstest.ClientCert(tlstest.P256)}
+		sc.ClientAuth, sc.ClientCAs = tls.RequireAndVerifyClientCert, tlstest.CA().Pool()
+	}
+	client = stdClient(cc)
+	if e.client == "ossl" {
+		client = osslClient(t, cc)
+	}
+	return client, osslServer(t, sc, ossl.WithRecordPath(e.records))
+}
+
+// TestUploads: what a client has sent reaches the server, though the client never reads and the server never writes. Where
+// tickets of TLS 1.3 lie unread in the client's socket, its kernel answers its close by a reset, and what is on its way is lost.
+func TestUploads(t *testing.T) {
+	rounds, all := 1, false
+	var table []uploadEnds
+	for _, client := range []string{"ossl", "crypto/tls"} {
+		for _, records := range []ossl.RecordPath{ossl.RecordsAuto, ossl.RecordsLibssl} {
+			for _, mutual := range []bool{false, true} {
+				table = append(table,
+					uploadEnds{tls.VersionTLS13, client, false, mutual, false, records},
+					uploadEnds{tls.VersionTLS13, client, true, mutual, false, records},
+					uploadEnds{tls.VersionTLS13, client, true, mutual, true, records})
+			}
+		}
+		table = append(table, uploadEnds{tls.VersionTLS12, client, true, false, true, ossl.RecordsAuto})
+	}
+	delays := []time.Duration{0, 20 * time.Millisecond, 100 * time.Millisecond}
+	if s := os.Getenv(envUploads); s != "" {
+		n, err := strconv.Atoi(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		each := len(table) * len(uploadSizes) * len(delays)
+		rounds, all = (n+each-1)/each, true
+	}
+	var sent, lost atomic.Int64
+	t.Run("ends", func(t *testing.T) {
+		for _, ends := range table {
+			t.Run(ends.String(), func(t *testing.T) {
+				t.Parallel()
+				client, server := ends.make(t)
+				for range rounds {
+					for _, size := range uploadSizes {
+						for _, delay := range delays {
+							if size == len(uploadData) && delay > 0 && !all {
+								continue
+							}
+							if ends.resumed { // each ticket is for one use
+								visit(t, client, server)
+							}
+							sent.Add(1)
+							if err := (upload{size, delay}).run(client, server, ends.resumed); err != nil {
+								lost.Add(1)
+								t.Errorf("%d bytes, read after %v: %v", size, delay, err)
+							}
+						}
+					}
+				}
+			})
+		}
+	})
+	t.Logf("%d of %d uploads were lost", lost.Load(), sent.Load())
+}
