@@ -293,6 +293,8 @@ func (c *Conn) Close() error {
 		}
 		if err := c.closeNotify(true); err != nil {
 			alertErr = fmt.Errorf("tls: failed to send closeNotify alert (but connection was closed anyway): %w", err)
+		} else {
+			c.drain()
 		}
 	}
 	if err := c.conn.Close(); err != nil {

@@ -66,6 +66,12 @@ func (c *Conn) QueueLen() int {
 	return len(c.queue.data)
 }
 
+// Drain takes what has arrived and was not read, as Close does.
+func (c *Conn) Drain() { c.drain() }
+
+// MaxDrained bounds what Drain takes.
+const MaxDrained = maxDrained
+
 // CrossRead opens b, which is damaged, as a Read does before it flushes.
 func (c *Conn) CrossRead(b []byte) {
 	if c.takenOver.Load() {

@@ -14,7 +14,7 @@ import (
 )
 
 // testsOnly are methods of export_test.go.
-var testsOnly = []string{"CrossRead", "Crossings", "Flush", "Freed", "KeyUpdate", "LibsslCrossings", "MissRecord", "QueueLen",
+var testsOnly = []string{"CrossRead", "Crossings", "Drain", "Flush", "Freed", "KeyUpdate", "LibsslCrossings", "MissRecord", "QueueLen",
 	"Refuse", "SendByKernel", "SkipTo", "SpendKernelKey", "TakenOver", "Writes"}
 
 // TestRefusedConn calls every method of a connection whose configuration was refused: none panics, and what can tell of the

@@ -1,0 +1,209 @@
+//go:build cgo && unix
+
+package ossl_test
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/ossl-go/ossl"
+	"github.com/ossl-go/ossl/internal/tlstest"
+)
+
+// unhurried is more than the buffers of the server's socket take, so that some of it is still the client's when that closes, and
+// less than those of both: the client can write it though the server doesn't read.
+const unhurried = 150_000
+
+// awaitArrival returns once something has arrived at a socket that was not read.
+func awaitArrival(t *testing.T, conn net.Conn) {
+	t.Helper()
+	raw, err := conn.(syscall.Conn).SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := raw.Read(func(fd uintptr) bool {
+		_, _, err := syscall.Recvfrom(int(fd), make([]byte, 1), syscall.MSG_PEEK)
+		return err != syscall.EAGAIN
+	}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// roomyClient makes room for unhurried in a client's socket.
+func roomyClient(t *testing.T, conn net.Conn) {
+	t.Helper()
+	if err := conn.(interface{ SetWriteBuffer(int) error }).SetWriteBuffer(2 * unhurried); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestCloseDrains: a client that writes and closes takes first what a server has sent after the handshake, so that its kernel
+// has no cause for a reset. crypto/tls's servers that ask for certificates are such servers.
+func TestCloseDrains(t *testing.T) {
+	for _, way := range []struct {
+		name  string
+		close func(c *ossl.Conn) error
+	}{
+		{"Close", (*ossl.Conn).Close},
+		{"CloseWrite, Close", func(c *ossl.Conn) error {
+			if err := c.CloseWrite(); err != nil {
+				return err
+			}
+			return c.Close()
+		}},
+		{"after the read deadline", func(c *ossl.Conn) error {
+			c.SetReadDeadline(time.Now().Add(-time.Second))
+			return c.Close()
+		}},
+		{"after a Read that timed out", func(c *ossl.Conn) error {
+			c.SetReadDeadline(time.Now().Add(-time.Second))
+			if _, err := c.Read(make([]byte, 1)); err == nil {
+				return fmt.Errorf("Read succeeded")
+			}
+			return c.Close()
+		}},
+	} {
+		for _, path := range []string{"auto", "libssl"} {
+			for _, cached := range []bool{false, true} {
+				t.Run(fmt.Sprintf("%s/%s/cache=%v", way.name, path, cached), func(t *testing.T) {
+					records := map[string]ossl.RecordPath{"auto": ossl.RecordsAuto, "libssl": ossl.RecordsLibssl}[path]
+					cc, sc := resuming(tls.VersionTLS13)
+					if !cached {
+						cc.ClientSessionCache = nil
+					}
+					cc.Certificates = []tls.Certificate{tlstest.ClientCert(tlstest.P256)}
+					sc.ClientAuth, sc.ClientCAs = tls.RequireAndVerifyClientCert, tlstest.CA().Pool()
+					a, b := tlstest.Loopback()
+					roomyClient(t, a)
+					b.(*net.TCPConn).SetReadBuffer(16 << 10)
+					c, s := newContext(t, cc, ossl.WithRecordPath(records)).Client(a, ""), tls.Server(b, sc)
+					defer c.Close()
+					defer s.Close()
+					shake(t, c, s)
+					awaitArrival(t, a) // the ticket
+					data := pattern(unhurried)
+					if _, err := c.Write(data); err != nil {
+						t.Fatal(err)
+					}
+					if err := way.close(c); err != nil {
+						t.Fatal(err)
+					}
+					got, err := io.ReadAll(s)
+					if err != nil || !bytes.Equal(got, data) {
+						t.Errorf("%d of %d bytes, %v", len(got), len(data), err)
+					}
+				})
+			}
+		}
+	}
+}
+
+// TestDrainEnds: what a Close takes from its socket is bounded, so that a peer that goes on sending doesn't keep it.
+func TestDrainEnds(t *testing.T) {
+	client, server := connected(t, tlstest.Loopback, func(c, _ *tls.Config) { c.MaxVersion = tls.VersionTLS13 })
+	const much = ossl.MaxDrained + 40_000
+	from, to := server.NetConn().(*net.TCPConn), client.NetConn().(*net.TCPConn)
+	to.SetReadBuffer(4 * much)
+	go func() {
+		from.Write(make([]byte, much))
+		from.CloseWrite()
+	}()
+	awaitArrival(t, to)
+	client.Drain()
+	left, err := io.Copy(io.Discard, to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if left < much-ossl.MaxDrained || left >= much {
+		t.Errorf("%d of %d bytes are left; no more than %d may be taken", left, much, ossl.MaxDrained)
+	}
+}
+
+// TestInteropDrain writes to openssl s_server, which sends a ticket and is then stopped until the client has closed.
+func TestInteropDrain(t *testing.T) {
+	path, f := tool(t, "openssl"), writeInteropFiles(t)
+	for _, mutual := range []bool{false, true} {
+		t.Run(fmt.Sprintf("mutual=%v", mutual), func(t *testing.T) {
+			args := []string{"s_server", "-accept", "127.0.0.1:0", "-naccept", "1", "-cert", f.serverCert, "-key", f.serverKey,
+				"-tls1_3", "-num_tickets", "1"}
+			config := tlstest.ClientConfig(only(tls.VersionTLS13))
+			if mutual {
+				args = append(args, "-Verify", "1", "-verify_return_error", "-CAfile", f.ca)
+				certificates(tlstest.ClientCert(tlstest.RSA2048))(config)
+			}
+			cmd := child(t, path, args...)
+			var rest func() string
+			addr := serveAll(t, cmd, "ACCEPT ", &rest)
+			a, err := net.Dial("tcp", addr)
+			if err != nil {
+				t.Fatal(err)
+			}
+			roomyClient(t, a)
+			c := ossl.Client(a, config)
+			defer c.Close()
+			if err := c.Handshake(); err != nil {
+				t.Fatal(err)
+			}
+			awaitArrival(t, a)
+			if err := cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+				t.Fatal(err)
+			}
+			text := strings.Repeat(interopText, 1+unhurried/len(interopText))
+			_, err = io.WriteString(c, text)
+			if closeErr := c.Close(); err == nil {
+				err = closeErr
+			}
+			if contErr := cmd.Process.Signal(syscall.SIGCONT); err != nil || contErr != nil {
+				t.Fatal(err, contErr)
+			}
+			if out := rest(); !strings.Contains(out, text) {
+				t.Errorf("the server's %d bytes lack the text's %d: …%q", len(out), len(text), out[max(0, len(out)-200):])
+			}
+		})
+	}
+}
+
+// serveAll starts a tool's server that ends by itself. It returns what stands in a line of the output after prefix, and rest
+// returns the output after that line once the server has ended.
+func serveAll(t *testing.T, cmd *exec.Cmd, prefix string, rest *func() string) (addr string) {
+	t.Helper()
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	in, err := cmd.StdinPipe() // open as long as it runs
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		cmd.Process.Kill()
+		cmd.Wait()
+		in.Close()
+	})
+	r := bufio.NewReader(out)
+	*rest = func() string {
+		b, _ := io.ReadAll(r)
+		return string(b)
+	}
+	for {
+		line, err := r.ReadString('\n')
+		if addr, ok := strings.CutPrefix(line, prefix); ok {
+			return strings.TrimSpace(addr)
+		}
+		if err != nil {
+			t.Fatalf("%s: %v", cmd, err)
+		}
+	}
+}
