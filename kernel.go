@@ -86,7 +86,7 @@ func kernelSeals(version uint16) bool {
 		return false
 	}
 	defer l.Close()
-	conn, err := net.Dial("tcp", l.Addr().String())
+	conn, err := net.DialTimeout("tcp", l.Addr().String(), time.Second)
 	if err != nil {
 		return false
 	}
