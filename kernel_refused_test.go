@@ -1,0 +1,77 @@
+//go:build cgo && linux
+
+package ossl
+
+import (
+	"errors"
+	"io"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/ossl-go/ossl/internal/libssl"
+	"github.com/ossl-go/ossl/internal/tlstest"
+)
+
+// TestKernelRefusesNextKey has the kernel refuse the key that follows a KeyUpdate, which has been sent: the peer waits for records
+// under that key, so nothing may follow, neither data nor an alert. The socket was never prepared for keys, which is why the kernel
+// refuses; on any kernel it sends what is given to it as it is.
+func TestKernelRefusesNextKey(t *testing.T) {
+	for name, update := range map[string]func(t *testing.T, c *Conn){
+		"the key is used up": func(t *testing.T, c *Conn) {
+			c.kernel.budget = 0
+			if _, err := c.Write([]byte("data")); err == nil {
+				t.Error("Write succeeds")
+			}
+		},
+		"the peer asks": func(t *testing.T, c *Conn) {
+			if !c.answerKeyUpdate() {
+				t.Error("there was no room for an answer")
+			}
+			c.flushQueue()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			client, server := contextOf(t, tlstest.ClientConfig()), contextOf(t, tlstest.ServerConfig(), WithRecordPath(RecordsOwn))
+			a, b := tlstest.Loopback()
+			defer a.Close()
+			peer, c := client.Client(a, tlstest.ServerName), server.Server(b)
+			done := make(chan error, 1)
+			go func() { done <- c.Handshake() }()
+			if err := errors.Join(peer.Handshake(), <-done); err != nil {
+				t.Fatal(err)
+			}
+			// As if the first key had been given to the kernel.
+			tcp := c.conn.(*net.TCPConn)
+			raw, err := tcp.SyscallConn()
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.mu.Lock()
+			c.queue.take() // the tickets would go first
+			var key libssl.KernelKey
+			if !c.tls.KernelKey(&key) {
+				t.Fatal("there is no key to give")
+			}
+			c.tls.KernelSeals()
+			c.kernelAsked, c.kernel = true, &kernelSide{tcp: tcp, raw: raw, budget: recordsPerKey}
+			c.mu.Unlock()
+
+			update(t, c)
+			if _, err := c.Write([]byte("more")); err == nil {
+				t.Error("a later Write succeeds")
+			}
+			c.queueAlert(alertInternalError)
+			c.flushQueue()
+			if err := c.CloseWrite(); err == nil && !c.closeNotifySent && c.writeErr == nil {
+				t.Error("CloseWrite goes on")
+			}
+			c.Close()
+			a.SetReadDeadline(time.Now().Add(tlstest.Patience))
+			got, err := io.ReadAll(a)
+			if err != nil || string(got) != string(keyUpdateMessage) {
+				t.Errorf("what was sent is %x, %v, want %x and nothing else", got, err, keyUpdateMessage)
+			}
+		})
+	}
+}
