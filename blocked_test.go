@@ -49,8 +49,8 @@ func threads(t *testing.T) int {
 	return n
 }
 
-// TestThousandSlowSigners: a thousand handshakes wait for a slow key at the same time and hold no thread, other connections go on,
-// and Close and cancellation work meanwhile.
+// TestThousandSlowSigners: a thousand handshakes wait for a slow key at the same time and hold no thread, other connections go
+// on, and Close and cancellation work meanwhile.
 func TestThousandSlowSigners(t *testing.T) {
 	const handshakes = 1000
 	cert := tlstest.ServerCert(tlstest.P256)

@@ -187,8 +187,8 @@ func TestMethodsInCallbacks(t *testing.T) {
 	}
 }
 
-// TestCloseInCallbacks: Close, or a panic, or the end of the goroutine, in any callback ends the handshake and leaves no memory of
-// C's behind.
+// TestCloseInCallbacks: Close, or a panic, or the end of the goroutine, in any callback ends the handshake and leaves no memory
+// of C's behind.
 func TestCloseInCallbacks(t *testing.T) {
 	if testsInFIPS {
 		t.Skipf("OpenSSL %s: FIPS mode refuses keys that are a crypto.Signer", libraryVersion())

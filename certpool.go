@@ -9,16 +9,17 @@ import (
 	"unsafe"
 )
 
-// poolRoot is how crypto/x509 keeps a certificate of a CertPool. TestCertPoolLayout tells when a Go release changes it.
+// poolRoot has the layout in which crypto/x509 keeps a certificate of a CertPool. TestCertPoolLayout fails when a Go release
+// changes it.
 type poolRoot struct {
 	rawSubject []byte
-	constraint func([]*x509.Certificate) error // of AddCertWithConstraint, which each Verify asks
+	constraint func([]*x509.Certificate) error // of AddCertWithConstraint; each Verify calls it
 	//lint:ignore U1000 the layout is crypto/x509's
 	getCert func() (*x509.Certificate, error)
 }
 
-// poolLayout says where a CertPool has its list of poolRoots. ok is false if this version of Go has anything in a CertPool that
-// isn't known: it could decide something.
+// poolLayout is the offset of a CertPool's list of poolRoots. ok is false if this version of Go has an unknown field in a
+// CertPool, since verification could depend on it.
 var poolLayout = sync.OnceValue(func() (layout struct {
 	roots uintptr
 	ok    bool
@@ -38,7 +39,7 @@ var poolLayout = sync.OnceValue(func() (layout struct {
 	return layout
 })
 
-// sameFields reports whether two structs have the same fields at the same places.
+// sameFields reports whether two structs have the same fields at the same offsets.
 func sameFields(a, b reflect.Type) bool {
 	if a.Kind() != reflect.Struct || a.NumField() != b.NumField() || a.Size() != b.Size() {
 		return false
@@ -60,15 +61,15 @@ func rootsOf(pool *x509.CertPool) ([]poolRoot, bool) {
 	return *(*[]poolRoot)(unsafe.Add(unsafe.Pointer(pool), layout.roots)), true
 }
 
-// A trust is what a CertPool held at a moment. One that holds something else now has another trust.
+// A trust is the content of a CertPool at one time. A pool whose content has changed has another trust.
 type trust struct {
-	roots []poolRoot // the pool's own list; as long as it is kept no other list is in its place
+	roots []poolRoot // the pool's own list; while it is kept, no other list can have its address
 
-	// asks is whether a root has a constraint, or may have one: then two verifications of the same chain may end differently.
+	// asks reports whether a root has a constraint, or may have one: two verifications of one chain may then differ.
 	asks bool
 }
 
-// trustIn returns what pool holds now: last if that is the same.
+// trustIn returns the trust of pool as it is now: last, if pool has not changed since.
 func trustIn(pool *x509.CertPool, last *trust) *trust {
 	roots, ok := rootsOf(pool)
 	if last != nil && len(roots) == len(last.roots) && unsafe.SliceData(roots) == unsafe.SliceData(last.roots) {
@@ -81,10 +82,10 @@ func trustIn(pool *x509.CertPool, last *trust) *trust {
 	return t
 }
 
-// systemLookEvery is how often is looked what the system's roots are: it takes a copy of them.
+// systemLookEvery is how often we look at the system's roots, which takes a copy of them.
 const systemLookEvery = time.Second
 
-// A systemLook is what the system's roots were at a moment.
+// A systemLook is the system's roots at one time.
 type systemLook struct {
 	at    time.Time
 	pool  *x509.CertPool
@@ -105,8 +106,8 @@ var systemTrust struct {
 	last atomic.Pointer[systemLook]
 }
 
-// trustInSystem is trustIn for the system's roots. They are what they were when the process began, but for what
-// x509.SetFallbackRoots puts in their place: any pool.
+// trustInSystem is trustIn for the system's roots. They don't change while the process runs, unless x509.SetFallbackRoots
+// replaces them with another pool, which can be any.
 func trustInSystem(now time.Time) *trust {
 	if look := systemTrust.last.Load(); look.isFresh(now) {
 		return look.trust
@@ -119,7 +120,7 @@ func trustInSystem(now time.Time) *trust {
 	}
 	next := &systemLook{at: now}
 	var err error
-	if next.pool, err = x509.SystemCertPool(); err != nil { // and no chain is good
+	if next.pool, err = x509.SystemCertPool(); err != nil { // then no chain can be verified
 		next.pool, next.trust = nil, &trust{asks: true}
 	} else {
 		next.trust = trustIn(next.pool, nil)

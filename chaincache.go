@@ -13,9 +13,10 @@ import (
 // A hit is as good as a verification because x509.Certificate.Verify is a function of its inputs, and all of them are pinned:
 //   - the bytes of every certificate that the peer sent, in order, by SHA-256 in the key;
 //   - the role it was verified for and the name asked for, in the key;
-//   - key usages and every other option but the roots: they belong to the Context, which never changes and alone has this cache;
-//   - the roots: an entry is used only while the CertPool holds what it held. If one of its certificates has a constraint, which
-//     may change its mind (AddCertWithConstraint), nothing is remembered;
+//   - key usages and every other option except the roots: they belong to the Context, which never changes and alone has this
+//     cache;
+//   - the roots: an entry is used only while the CertPool is unchanged. If one of its certificates has a constraint
+//     (AddCertWithConstraint), whose answer may change, nothing is remembered;
 //   - the time: an entry is used only while every certificate of every chain it holds is valid by the configuration's clock, and
 //     for maxChainAge at most.
 //
@@ -26,16 +27,16 @@ import (
 type chainCache struct {
 	mu      sync.Mutex
 	max     int
-	clock   func() time.Time // the machine's, whatever the configuration's says
+	clock   func() time.Time // the machine's, not the configuration's
 	servers trustedPool
 	clients trustedPool
 	entries map[chainKey]*chainEntry // guarded by mu
 }
 
-// A trustedPool is a CertPool that chains are verified by; nil is the system's.
+// A trustedPool is a CertPool that chains are verified against; nil means the system's.
 type trustedPool struct {
 	pool *x509.CertPool
-	last *trust // guarded by the cache's mu; what pool held when it was looked at last
+	last *trust // guarded by the cache's mu; pool's trust when we last looked
 }
 
 // A chainKey says what was verified: which bytes, as whose, for which name. One Context may take both roles, which ask for
@@ -49,17 +50,17 @@ type chainKey struct {
 type chainEntry struct {
 	certs  []*x509.Certificate   // parsed from the peer's bytes; shared, never changed
 	chains [][]*x509.Certificate // as Verify returned them
-	trust  *trust                // what it was verified by
+	trust  *trust                // the roots that verified it
 
-	// Certificates are valid by the wall clock, and so these have no monotonic reading: two times that both have one are compared
-	// by it, which stands still while the machine sleeps, and doesn't see the clock being set.
+	// These have no monotonic reading, since certificates are valid by the wall clock. Package time compares two times that both
+	// have one by it, but the monotonic clock stops while the machine sleeps and ignores changes of the wall clock.
 	from, until time.Time
 
 	verified time.Time // by the configuration's clock
 	made     time.Time // by the machine's
 }
 
-// holds reports whether the entry stands for a verification at the time now, by the configuration's clock; clock is the
+// holds reports whether the entry can replace a verification. now is the time by the configuration's clock, clock by the
 // machine's.
 func (e *chainEntry) holds(now, clock time.Time) bool {
 	if wall := now.Round(0); wall.Before(e.from) || wall.After(e.until) {
@@ -68,7 +69,7 @@ func (e *chainEntry) holds(now, clock time.Time) bool {
 	return max(age(now, e.verified), age(clock, e.made)) <= maxChainAge
 }
 
-// age returns how old something is, by the wall clock or the monotonic one, whichever says more.
+// age returns the time since made: by the wall clock or the monotonic one, whichever gives more.
 func age(now, made time.Time) time.Duration {
 	return max(now.Sub(made), now.Round(0).Sub(made.Round(0)))
 }
@@ -78,8 +79,8 @@ const maxChainAge = 10 * time.Minute
 // maxChainSize is the largest chain, in bytes as sent, that is remembered.
 const maxChainSize = 16 << 10
 
-// newChainCache returns a cache of at most size entries, nil for size 0: a nil cache never hits. Servers' chains are verified by
-// rootCAs, clients' by clientCAs.
+// newChainCache returns a cache of at most size entries, nil for size 0: a nil cache never hits. Servers' chains are verified
+// against rootCAs, clients' against clientCAs.
 func newChainCache(size int, rootCAs, clientCAs *x509.CertPool) *chainCache {
 	if size == 0 {
 		return nil
@@ -93,7 +94,8 @@ func newChainCache(size int, rootCAs, clientCAs *x509.CertPool) *chainCache {
 	}
 }
 
-// get returns what is remembered for key if it holds at the time now, or else, for put, what is trusted before the verification.
+// get returns the certificates and chains remembered for key, if they hold at the time now. Otherwise before is the trust before
+// the verification, to be passed to put.
 func (c *chainCache) get(key chainKey, now time.Time) (certs []*x509.Certificate, chains [][]*x509.Certificate, before *trust) {
 	e, before := c.entry(key, now)
 	if e == nil {
@@ -129,7 +131,7 @@ func (c *chainCache) entry(key chainKey, now time.Time) (*chainEntry, *trust) {
 	return e, trusted
 }
 
-// trusted returns what chains of key's role are verified by now, by the machine's clock. mu is held.
+// trusted returns the trust that chains of key's role are verified against. clock is the time by the machine's clock. mu is held.
 func (c *chainCache) trusted(key chainKey, clock time.Time) *trust {
 	p := &c.clients
 	if key.server {
@@ -142,7 +144,7 @@ func (c *chainCache) trusted(key chainKey, clock time.Time) *trust {
 	return p.last
 }
 
-// put remembers what Verify found at the time now: at least one chain. before is what get returned.
+// put remembers the chains that Verify found at the time now, at least one. before is the trust that get returned.
 func (c *chainCache) put(key chainKey, certs []*x509.Certificate, chains [][]*x509.Certificate, now time.Time, before *trust) {
 	size := 0
 	for _, cert := range certs {
@@ -164,10 +166,10 @@ func (c *chainCache) put(key chainKey, certs []*x509.Certificate, chains [][]*x5
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.trusted(key, e.made) != before { // nobody knows by which of the two it was verified
+	if c.trusted(key, e.made) != before { // the chain may have been verified against either
 		return
 	}
-	for old, dead := range c.entries { // at each put a few of those that have died
+	for old, dead := range c.entries { // at each put, look at one entry at random
 		if !dead.holds(now, e.made) {
 			delete(c.entries, old)
 		}

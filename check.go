@@ -5,18 +5,19 @@ import (
 	"errors"
 )
 
-// CheckCertificate returns an error if no server of the Context could serve with cert: a [*ConfigError]. It goes by all that a
-// handshake goes by: security level, signature algorithms, suites, groups, FIPS mode and the host's policy. A server in memory
-// signs with the key, for a client that offers what the Context has. If the key is a crypto.Signer other than Go's own, or of a
-// token, it is not asked to sign, and the certificate and the key's strength are all that is checked.
+// CheckCertificate returns a [*ConfigError] if no server of the Context could use cert. It takes into account everything that a
+// handshake does: security level, signature algorithms, suites, groups, FIPS mode and the host's policy. To find out, it runs a
+// server's part of a handshake in memory, which signs with the key, for a client with the Context's own configuration. It does
+// not sign with a crypto.Signer that is not one of Go's own key types, nor with a key in a token: for these it checks only the
+// certificate and the strength of the key.
 //
-// Dates, names and whether clients trust the certificate are not checked.
+// It does not check the dates, the names, or whether clients trust the certificate.
 func (c *Context) CheckCertificate(cert *tls.Certificate) error {
 	const field, reason = "Certificates", "certificate can't be used"
 	if cert == nil {
-		return &ConfigError{Field: field, Reason: reason, Err: errors.New("nil")}
+		return &ConfigError{Field: field, Reason: reason, Err: errors.New("the certificate is nil")}
 	}
-	own := *cert // the user's is not to be changed
+	own := *cert // the caller's must not change
 	cred, err := newCredential(&own, c.rule)
 	if err == nil {
 		if err = c.ssl.CheckCredential(cred); err != nil {
@@ -29,11 +30,11 @@ func (c *Context) CheckCertificate(cert *tls.Certificate) error {
 	return nil
 }
 
-// contextKey is the key of a ClientHelloInfo's context under which the Context is.
+// contextKey is the key under which the context of a ClientHelloInfo holds the Context.
 type contextKey struct{}
 
-// ContextOf returns the Context whose callback was given hello: the one for which a certificate is chosen, whether it is the
-// server's own or made of what GetConfigForClient has returned. It returns nil if hello is of another TLS than ossl's.
+// ContextOf returns the Context whose callback received hello. It is the Context that the certificate is chosen for: the server's
+// own, or the one made from the configuration that GetConfigForClient returned. It returns nil if hello does not come from ossl.
 func ContextOf(hello *tls.ClientHelloInfo) *Context {
 	if hello == nil || hello.Context() == nil {
 		return nil

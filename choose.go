@@ -60,7 +60,7 @@ func (h *handshake) choose() (*libssl.Step, error) {
 			if err != nil {
 				return nil, h.refuseHello(err, alertInternalError)
 			}
-			defer done() // by then there is an SSL, or never will be
+			defer done() // by then the SSL exists, or the handshake has failed
 			c.askMu.Lock()
 			c.ctx = ctx
 			c.askMu.Unlock()
@@ -223,7 +223,7 @@ func (h *handshake) answerCertificate() error {
 	}
 	var cred *libssl.Credential
 	if cert != nil && len(cert.Certificate) > 0 {
-		// libssl would leave a certificate out that can't sign, and the server take the client for somebody without any.
+		// libssl would omit a certificate that can't sign, and the server would think that the client has none.
 		if alert, err := c.ctx.canSign(version, offered, cert); err != nil {
 			return h.refuseRequest(version, err, alert)
 		}
@@ -248,25 +248,25 @@ func (h *handshake) answerCertificate() error {
 	return nil
 }
 
-// canSign returns crypto/tls's alert and error for a client's certificate that can't sign with any of the algorithms that the
-// server offers, as far as the Context uses them.
+// canSign returns crypto/tls's alert and error if a client's certificate can't sign with any algorithm that both the server
+// offers and the Context uses.
 func (c *Context) canSign(version uint16, offered []tls.SignatureScheme, cert *tls.Certificate) (alert uint8, err error) {
 	if _, ok := cert.PrivateKey.(crypto.Signer); !ok && version < tls.VersionTLS13 {
 		return alertInternalError, fmt.Errorf("tls: client certificate private key of type %T does not implement crypto.Signer",
 			cert.PrivateKey)
 	}
-	info := &tls.CertificateRequestInfo{Version: version} // it names no authority, so only algorithms decide
+	info := &tls.CertificateRequestInfo{Version: version} // it names no authority, so only the algorithms matter
 	info.SignatureSchemes = keep(offered, func(s tls.SignatureScheme) bool {
 		return len(c.rule.signatures) == 0 || slices.Contains(c.rule.signatures, s)
 	})
-	if len(info.SignatureSchemes) == 0 && len(offered) > 0 { // an empty list has a meaning of its own for crypto/tls
+	if len(info.SignatureSchemes) == 0 && len(offered) > 0 { // to crypto/tls, an empty list has another meaning
 		return alertHandshakeFailure, errNoSignature
 	}
 	return alertHandshakeFailure, info.SupportsCertificate(cert)
 }
 
-// refuseRequest ends the handshake of a client that is asked for its certificate: in TLS 1.3 when the server's flight is whole,
-// since only then the alert can be protected.
+// refuseRequest ends the handshake of a client that has been asked for its certificate: in TLS 1.3 when the server's flight is
+// complete, since the alert can't be protected before.
 func (h *handshake) refuseRequest(version uint16, err error, alert uint8) error {
 	c := h.c
 	if version < tls.VersionTLS13 || !c.ctx.seals {
@@ -291,8 +291,8 @@ func (h *handshake) abort(version uint16, alert uint8) {
 }
 
 // parseCertificateRequest reads a CertificateRequest message: RFC 5246, section 7.4.4; RFC 8446, section 4.3.2.
-// It keeps parts of message. offered are the signature algorithms in the message: in TLS 1.2, where the certificate types count
-// too, the info has fewer.
+// It keeps parts of message. offered holds the signature algorithms in the message. In TLS 1.2 the info may have fewer of them,
+// since the certificate types limit them too.
 func parseCertificateRequest(version uint16, message []byte) (
 	info *tls.CertificateRequestInfo, offered []tls.SignatureScheme, ok bool) {
 	info = &tls.CertificateRequestInfo{Version: version}

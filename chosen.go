@@ -6,24 +6,25 @@ import (
 	"time"
 )
 
-// chosenContexts are the Contexts of what a Context's GetConfigForClient has returned. It may return the same configuration each
-// time, a copy of it, or one that is made for the connection. The first two have the same print, and are compiled once for as
-// long as they are in use. The memory that libssl has for the others is given back when they have left the list and their
-// connections are closed; the collector, which doesn't see how much it is, would come late.
+// chosenContexts holds the Contexts for the configurations that a Context's GetConfigForClient has returned. It may return the
+// same configuration each time, a copy of it, or one made for the connection. The first two have the same print, and are compiled
+// once as long as they are in use. A configuration of the third kind is compiled each time: libssl's memory for its Context is
+// freed when it has left the list and its connections are closed. The garbage collector would be late, since it doesn't see that
+// memory.
 type chosenContexts struct {
 	mu     sync.Mutex
 	now    func() time.Time
 	recent recentMap[chosenKey, *chosenContext] // guarded by mu
-	idle   []*chosenContext                     // guarded by mu; nobody uses them any more
+	idle   []*chosenContext                     // guarded by mu; no longer used
 }
 
 type chosenKey struct {
 	print string
-	fips  bool // whether FIPS mode is required by others
+	fips  bool // OSSL_FIPS or the host requires FIPS mode
 }
 
-// A chosenContext is a Context that may be used by as many as users says: the list, and handshakes which have not made their SSL
-// yet. An SSL holds what it needs of libssl's.
+// A chosenContext is a Context and the number of its users: the list, and the handshakes that have not made their SSL yet. An SSL
+// itself keeps libssl's objects that it needs.
 type chosenContext struct {
 	users int // guarded by the list's mu
 
@@ -46,14 +47,14 @@ func newChosenContexts() *chosenContexts {
 	return c
 }
 
-// leave ends a use of a Context. mu is held.
+// leave ends one use of a Context. mu is held.
 func (c *chosenContexts) leave(e *chosenContext) {
 	if e.users--; e.users == 0 {
 		c.idle = append(c.idle, e)
 	}
 }
 
-// unlock gives mu back, and what libssl has of Contexts that nobody uses any more.
+// unlock unlocks mu, and frees libssl's memory of the Contexts that are no longer used.
 func (c *chosenContexts) unlock() {
 	idle := c.idle
 	c.idle = nil
@@ -65,7 +66,7 @@ func (c *chosenContexts) unlock() {
 	}
 }
 
-// use returns the entry for a configuration. done must follow.
+// use returns the entry for a configuration. The caller must call done.
 func (c *chosenContexts) use(config *tls.Config, fips bool) *chosenContext {
 	if !canShare() {
 		return &chosenContext{users: 1, print: printConfig(config)}
@@ -99,8 +100,8 @@ func (c *chosenContexts) done(e *chosenContext) {
 	c.leave(e)
 }
 
-// forConfig returns the Context for what GetConfigForClient returned, with the options of this one. A connection must be begun
-// with it before done is called.
+// forConfig returns the Context for a configuration that GetConfigForClient returned, with the options of c. The caller must make
+// its SSL from it before it calls done.
 func (c *Context) forConfig(config *tls.Config) (ctx *Context, done func(), err error) {
 	required, err := fipsRequired()
 	if err != nil {

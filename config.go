@@ -25,7 +25,7 @@ var configFields = map[string]func(c *tls.Config) error{
 	"VerifyConnection":                    nil,
 	"RootCAs":                             nil,
 	"NextProtos":                          checkNextProtos,
-	"ServerName":                          func(c *tls.Config) error { return checkServerName(c.ServerName) }, // and of each client
+	"ServerName":                          func(c *tls.Config) error { return checkServerName(c.ServerName) }, // clients' too
 	"ClientAuth":                          checkClientAuth,
 	"ClientCAs":                           nil,
 	"InsecureSkipVerify":                  nil,
@@ -109,10 +109,10 @@ func checkCurves(c *tls.Config) error {
 	return nil
 }
 
-// checkServerName refuses the names that libssl can't send. It takes a C string.
+// checkServerName returns an error if libssl, which takes the name as a C string, can't send it.
 func checkServerName(name string) error {
 	if sni := hostnameInSNI(name); len(sni) > 255 || strings.IndexByte(sni, 0) >= 0 {
-		return &ConfigError{Field: "ServerName", Reason: "OpenSSL sends no name of more than 255 bytes, or with a zero byte"}
+		return &ConfigError{Field: "ServerName", Reason: "OpenSSL can't send a name of more than 255 bytes or with a zero byte"}
 	}
 	return nil
 }

@@ -9,15 +9,15 @@ import (
 	"unsafe"
 )
 
-// A configPrint is what a Context is compiled from, as bytes, with what keeps them true. Two configurations whose bytes are the
-// same ask for the same: numbers and names have the same values, and functions, interfaces, maps and pointers are the same ones.
-// A copy made by Clone has the same bytes, unless something was changed before or after.
+// A configPrint is a configuration as bytes, with references that keep those bytes valid. Two configurations with the same bytes
+// are equivalent: numbers and strings have equal values, and functions, interfaces, maps and pointers are identical. A copy made
+// by Clone has the same bytes, unless the configuration or the copy was changed since.
 //
-// As long as it is kept, what its pointers lead to is, so that nothing else ever has the same address.
+// A configPrint keeps all that its pointers refer to alive, so that no other object can have the same address.
 type configPrint struct {
 	bytes  string
-	config *tls.Config // a copy, which the user doesn't have
-	roots  []poolRoot  // of ClientCAs, whose names servers send
+	config *tls.Config // a copy that the user can't change
+	roots  []poolRoot  // of ClientCAs: servers send their names
 }
 
 // printConfig takes a print of a configuration as it is now.
@@ -36,7 +36,7 @@ func printConfig(config *tls.Config) *configPrint {
 	return p
 }
 
-// configBytes returns the bytes of a configuration's print. They are worth nothing once something of it is gone.
+// configBytes returns the bytes of a configuration's print. They are valid only while everything that it refers to is alive.
 func configBytes(config *tls.Config) []byte {
 	memory := unsafe.Pointer(config)
 	if keys := ticketKeysLayout(); keys.ok {
@@ -48,7 +48,7 @@ func configBytes(config *tls.Config) []byte {
 	for _, f := range configLayout().fields {
 		print = f.appendTo(print, unsafe.Add(memory, f.offset))
 	}
-	if keys := ticketKeysLayout(); keys.ok { // each SetSessionTicketKeys makes a list of its own: a slice begins with its pointer
+	if keys := ticketKeysLayout(); keys.ok { // each SetSessionTicketKeys makes a new list; a slice begins with its pointer
 		print = appendBytes(print, unsafe.Add(memory, keys.keys), unsafe.Sizeof(uintptr(0)))
 	}
 	if pool := config.ClientCAs; pool != nil {
@@ -58,7 +58,7 @@ func configBytes(config *tls.Config) []byte {
 	return print
 }
 
-// canShare reports whether configurations with the same print are the same to everybody, in this version of Go.
+// canShare reports whether, in this version of Go, configurations with the same print are equivalent: no field is unknown.
 var canShare = sync.OnceValue(func() bool {
 	cert, known := reflect.TypeFor[tls.Certificate](), true
 	for i := range cert.NumField() { // appendCertificate
@@ -71,13 +71,13 @@ var canShare = sync.OnceValue(func() bool {
 // A configField is an exported field of tls.Config.
 type configField struct {
 	offset, size uintptr
-	// appendTo adds the field that is at p to a print.
+	// appendTo appends the field at p to a print.
 	appendTo func(print []byte, p unsafe.Pointer) []byte
 }
 
 var configLayout = sync.OnceValue(func() (layout struct {
 	fields []configField
-	known  bool // what isn't exported means nothing else
+	known  bool // every unexported field is a known one
 }) {
 	layout.known = true
 	t := reflect.TypeFor[tls.Config]()
@@ -97,8 +97,9 @@ var configLayout = sync.OnceValue(func() (layout struct {
 	return layout
 })
 
-// appenderOf returns how a field of this type is added to a print: by its value where that has no pointers or only those of
-// slices and strings of such values, otherwise by its bytes, which are flags, and pointers to what nobody must change.
+// appenderOf returns the function that appends a field of this type to a print. Strings, and slices of strings or numbers, are
+// appended by their contents; certificates by appendCertificate; all else by its bytes: numbers, flags, and pointers to values
+// that must not be changed.
 func appenderOf(t reflect.Type) func([]byte, unsafe.Pointer) []byte {
 	switch {
 	case t.Kind() == reflect.String:
@@ -124,7 +125,7 @@ func appenderOf(t reflect.Type) func([]byte, unsafe.Pointer) []byte {
 	case t.Kind() == reflect.Slice && isNumber(t.Elem().Kind()):
 		size := t.Elem().Size()
 		return func(print []byte, p unsafe.Pointer) []byte {
-			list := *(*[]byte)(p) // of another type, in truth; a length counts elements
+			list := *(*[]byte)(p) // really of another type; its length counts elements
 			print = appendLength(print, len(list), list == nil)
 			return appendBytes(print, unsafe.Pointer(unsafe.SliceData(list)), uintptr(len(list))*size)
 		}
@@ -154,14 +155,14 @@ func appendText(print []byte, s string) []byte {
 	return append(print, s...)
 }
 
-// appendHeader adds where a slice is and how long.
+// appendHeader appends the address and the length of a slice.
 func appendHeader[T any](print []byte, s []T) []byte {
 	print = binary.NativeEndian.AppendUint64(print, uint64(uintptr(unsafe.Pointer(unsafe.SliceData(s)))))
 	return appendLength(print, len(s), s == nil)
 }
 
-// appendCertificate adds where everything of a certificate is: no key and no encoding is compared by its contents. The lists that
-// printConfig copies are added as what is in them.
+// appendCertificate appends the address of each part of a certificate: neither keys nor encodings are compared by their contents.
+// Of the two lists that printConfig copies, it appends the addresses of the elements.
 func appendCertificate(print []byte, cert *tls.Certificate) []byte {
 	for _, list := range [][][]byte{cert.Certificate, cert.SignedCertificateTimestamps} {
 		print = appendLength(print, len(list), list == nil)

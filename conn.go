@@ -77,7 +77,7 @@ type Conn struct {
 
 	cachedID []byte // guarded by readMu; of the session in the server's cache, which dies with a fatal alert
 
-	closing     chan struct{} // guarded by askMu; closed by Close: ends waits outside of the network
+	closing     chan struct{} // guarded by askMu; closed by Close, to end waits that are not for the network
 	closingOnce sync.Once
 	askMu       sync.Mutex // held for an instant: nothing is called meanwhile, and no other lock taken
 }
@@ -339,7 +339,7 @@ func (c *Conn) closeNotify(free bool) error {
 	return c.closeNotifyErr
 }
 
-// lastRecords returns what is to be sent before close_notify, and that. writeMu is held.
+// lastRecords returns close_notify, behind the records that must be sent before it. writeMu is held.
 func (c *Conn) lastRecords(free bool, out []byte) ([]byte, error) {
 	for waiting := false; ; waiting = true {
 		c.mu.Lock()
@@ -353,7 +353,7 @@ func (c *Conn) lastRecords(free bool, out []byte) ([]byte, error) {
 			queued := c.queue.take()
 			c.unlock()
 			c.closeNotifySent = true
-			if step.Produced == 0 && !filled { // tickets are of no use to whom the alert has been sent
+			if step.Produced == 0 && !filled { // after a fatal alert, tickets are of no use to the peer
 				return nil, nil
 			}
 			return append(queued, out[:step.Produced]...), nil

@@ -29,13 +29,13 @@ type Context struct {
 	creds      *credentialCache     // of all others
 	server     error                // why the Context can't serve, or nil
 	seals      bool                 // TLS 1.3 clients protect the alert for what Go refuses
-	pauses     bool                 // clients pause for verification; servers never can
-	asksToSign bool                 // a certificate's key is a crypto.Signer, which libssl has to ask for
+	pauses     bool                 // libssl itself pauses clients for verification; it never pauses servers
+	asksToSign bool                 // a certificate's key is a crypto.Signer: libssl has to ask Go to sign
 	peerLevel  int                  // the security level that peers' verified chains must have, or 0
 	hellos     bool                 // servers pause at the ClientHello to choose
 	ticketKeys
-	forChosen *options        // of Contexts that GetConfigForClient chooses
-	chosen    *chosenContexts // those
+	forChosen *options        // for the Contexts of GetConfigForClient's configurations
+	chosen    *chosenContexts // these Contexts
 
 	stores     *rootStores // in FIPS mode: whom clients, and servers, trust
 	chainLevel int         // of the same: the security level of the chains that the module verifies
@@ -208,14 +208,14 @@ func newContext(config *tls.Config, o *options) (*Context, error) {
 	return c, nil
 }
 
-// checkKeyUsage returns why a leaf certificate can't serve in TLS 1.2: libssl finds no suite for an ECDSA certificate that must
-// not sign. It doesn't look in TLS 1.3, and crypto/tls doesn't in any version.
+// checkKeyUsage returns an error if a leaf certificate can't serve in TLS 1.2: libssl finds no suite for an ECDSA certificate
+// whose key usage doesn't allow signing. In TLS 1.3 libssl doesn't look at the key usage; crypto/tls never does.
 func checkKeyUsage(leaf *x509.Certificate) error {
 	if leaf.PublicKeyAlgorithm != x509.ECDSA || leaf.KeyUsage == 0 || leaf.KeyUsage&x509.KeyUsageDigitalSignature != 0 {
 		return nil
 	}
-	return &ConfigError{Field: "Certificates", Reason: "the ECDSA certificate's key usage lacks digitalSignature, and OpenSSL's " +
-		"TLS 1.2 servers use no such certificate"}
+	return &ConfigError{Field: "Certificates", Reason: "the key usage of the ECDSA certificate lacks digitalSignature, " +
+		"which OpenSSL requires of a TLS 1.2 server's certificate"}
 }
 
 // contextError names the field or option whose setting libssl refused.
@@ -267,8 +267,8 @@ func hasGroup(name string, fips bool) bool {
 	return has
 }
 
-// ownCredential returns cert, of the Context's own configuration, for libssl's use, and sets its Leaf. Contexts that a
-// GetConfigForClient has chosen mostly have the same few certificates.
+// ownCredential returns libssl's form of cert, a certificate in the Context's configuration, and sets its Leaf. The Contexts for
+// GetConfigForClient's configurations share a cache of these, since most of them have the same few certificates.
 func (c *Context) ownCredential(cert *tls.Certificate) (*libssl.Credential, error) {
 	if !c.opts.chosen {
 		return newCredential(cert, c.rule)

@@ -21,8 +21,8 @@ import (
 
 // credentialCache keeps certificates that are ready for libssl, so that GetCertificate may return the same one for each
 // connection without its key being converted each time. An entry is found by the chain's bytes, the key and what is sent beside
-// them, and never by a pointer to the tls.Certificate, whose contents may change. It has a private key in it, so it is forgotten
-// when it has not been used for a while: the certificate was replaced.
+// them, and never by a pointer to the tls.Certificate, whose contents may change. Since it contains a private key, it is
+// forgotten if it has not been used for a while: the certificate was replaced.
 type credentialCache struct {
 	mu     sync.Mutex
 	now    func() time.Time
@@ -32,14 +32,14 @@ type credentialCache struct {
 type credentialKey struct {
 	sum     [sha256.Size]byte
 	key     any    // a pointer or, for Ed25519, a hash
-	fips    bool   // it is for Contexts in FIPS mode
-	sigalgs string // what the key may sign with, if that is limited
+	fips    bool   // for Contexts in FIPS mode
+	sigalgs string // the key's signature algorithms, if they are limited
 }
 
 const (
 	maxCredentials = 1024
 
-	// credentialIdle is how long a credential that nobody uses is kept.
+	// credentialIdle is how long an unused credential is kept.
 	credentialIdle = time.Hour
 )
 
@@ -84,7 +84,7 @@ func (r *credentialRule) limit(schemes []tls.SignatureScheme) ([]tls.SignatureSc
 	return r.policy.limitCredential(left)
 }
 
-// get returns the credential for cert, for a Context of this rule.
+// get returns the credential for cert, for a Context with this rule.
 func (c *credentialCache) get(cert *tls.Certificate, rule *credentialRule) (*libssl.Credential, error) {
 	key, cacheable := keyOf(cert, rule)
 	if cacheable {

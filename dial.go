@@ -18,17 +18,17 @@ var compiled = struct {
 	entries map[compiledKey]*compiledConfig // guarded by mu
 }{entries: make(map[compiledKey]*compiledConfig)}
 
-// A compiledKey is a configuration with the options it is compiled with. It doesn't keep the configuration alive.
+// A compiledKey is a configuration and the options it is compiled with. It doesn't keep the configuration alive.
 type compiledKey struct {
 	config weak.Pointer[tls.Config]
 	opts   *options
-	fips   bool // whether FIPS mode is required by others
+	fips   bool // OSSL_FIPS or the host requires FIPS mode
 }
 
 type compiledConfig struct {
 	mu    sync.Mutex
 	ctx   *Context     // guarded by mu; set once compiling succeeded
-	print *configPrint // guarded by mu; of the configuration when ctx was compiled
+	print *configPrint // guarded by mu; the configuration's, when ctx was compiled
 }
 
 // maxCompiled bounds what is remembered: a configuration whose callbacks refer to it is never collected while its Context is.
@@ -77,8 +77,8 @@ func compileWith(config *tls.Config, opts *options) (*Context, error) {
 
 	entry.mu.Lock()
 	defer entry.mu.Unlock()
-	// A configuration must not be changed once it is in use, but one that is all the same (InsecureSkipVerify is taken back, say)
-	// must not be remembered as it was.
+	// A configuration must not be changed once it is in use. If it was changed nevertheless (InsecureSkipVerify set back to false,
+	// say), the Context of its old values must not be used.
 	if entry.ctx == nil || entry.print.bytes != string(configBytes(config)) {
 		print := printConfig(config)
 		ctx, err := newContext(print.config, opts)

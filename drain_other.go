@@ -2,5 +2,5 @@
 
 package ossl
 
-// receiveNow receives nothing: input.raw, which it would be for, is nil elsewhere, and on AIX package syscall lacks MSG_DONTWAIT.
+// receiveNow receives nothing: on AIX package syscall lacks MSG_DONTWAIT, and on systems other than Unix input.raw is nil.
 func receiveNow(uintptr, []byte) int { return 0 }

@@ -4,7 +4,7 @@ package ossl
 
 import "syscall"
 
-// receiveNow receives what a socket has for p, without waiting, whatever mode the socket is in: os.File.Fd may have changed it.
+// receiveNow reads from a socket into p. It never waits, even if the socket is in blocking mode, as os.File.Fd may have set it.
 func receiveNow(fd uintptr, p []byte) int {
 	for {
 		n, _, err := syscall.Recvfrom(int(fd), p, syscall.MSG_DONTWAIT)

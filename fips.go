@@ -88,7 +88,7 @@ func (c *Context) FIPS() *FIPSModule {
 // FIPS returns the evidence of the connection's FIPS mode: the module that its keys are in, and what that says of itself now. It
 // is nil if the connection is not in FIPS mode. What was negotiated is in [Conn.ConnectionState].
 func (c *Conn) FIPS() *FIPSModule {
-	c.askMu.Lock() // mu is held by whoever calls a callback, which may ask too
+	c.askMu.Lock() // not mu, which is held across crossings
 	ctx := c.ctx   // a server's handshake may choose another
 	c.askMu.Unlock()
 	if ctx == nil { // the configuration was refused

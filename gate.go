@@ -5,16 +5,17 @@ import (
 	"sync"
 )
 
-// A gate bounds how many goroutines are inside C at the same time, since each of them holds a thread there. The others wait in Go,
-// in the order in which they came.
+// A gate bounds how many goroutines are inside C at the same time, since each of them holds a thread there. The others wait in
+// Go, in the order in which they came.
 type gate struct {
 	mu      sync.Mutex
 	free    int
 	waiting []*waiter
 }
 
-// A share is what one user of a gate may have of it: at most max places, and, beyond its first one, at most an eighth as many as are
-// free. So users who fill their shares and never leave keep a place free for the next ones, and dozens of them do.
+// A share limits the places that one user of a gate may take: at most max, and for each one after the first, the user must have
+// no more than an eighth of the number of free places. So even if dozens of users fill their shares and never leave, there is a
+// place for the next one.
 type share struct {
 	max int
 	in  int // guarded by the gate's mu
@@ -25,14 +26,13 @@ type waiter struct {
 	ready chan struct{} // closed when the waiter has its place
 }
 
-// steps bounds the handshakes that are inside C and compute. More of them at once would finish none of them sooner, and cost
-// threads.
+// steps bounds the handshakes that compute inside C. More of them at once would finish none of them sooner, and cost threads.
 var steps = sync.OnceValue(func() *gate { return newGate(4 * runtime.GOMAXPROCS(0)) })
 
-// maxBlockedThreads is how many threads of the process tokens may hold by signing. Go ends the process at 10,000 threads.
+// maxBlockedThreads is how many threads of the process the gate blocked admits. Go ends a process at 10,000 threads.
 const maxBlockedThreads = 2048
 
-// blocked bounds the threads that wait in C: for a token's signature, or, where libssl.PausesHoldThreads, for Go.
+// blocked bounds the threads that wait in C: for a token's signature or, if libssl.PausesHoldThreads, for Go.
 var blocked = newGate(maxBlockedThreads)
 
 func newGate(places int) *gate { return &gate{free: places} }
@@ -50,11 +50,11 @@ func (g *gate) take(s *share) {
 	}
 }
 
-// enter takes a place. Where there is none it waits until wait returns: with nil if ready was closed, or else with why it waits no
-// longer.
+// enter takes a place. If there is none for s, it calls wait, which must return nil when ready is closed, or else an error that
+// says why it stopped waiting.
 func (g *gate) enter(s *share, wait func(ready <-chan struct{}) error) error {
 	g.mu.Lock()
-	if g.admits(s) { // nobody who waits could be admitted: they are when a place becomes free
+	if g.admits(s) { // no waiter could be admitted: give admits them when a place becomes free
 		g.take(s)
 		g.mu.Unlock()
 		return nil
@@ -69,7 +69,7 @@ func (g *gate) enter(s *share, wait func(ready <-chan struct{}) error) error {
 	return err
 }
 
-// abandon takes back what w has waited for.
+// abandon removes w, or gives back the place that it got.
 func (g *gate) abandon(w *waiter) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -79,7 +79,7 @@ func (g *gate) abandon(w *waiter) {
 			return
 		}
 	}
-	g.give(w.share) // it had its place already
+	g.give(w.share) // it had got its place
 }
 
 // leave gives a place back.
@@ -89,7 +89,7 @@ func (g *gate) leave(s *share) {
 	g.give(s)
 }
 
-// give gives a place back, and lets those in who can be admitted now. mu is held.
+// give gives a place back, and admits the waiters that there is a place for now. mu is held.
 func (g *gate) give(s *share) {
 	g.free++
 	if s != nil {

@@ -20,20 +20,20 @@ type handshake struct {
 	ctx context.Context
 	tls *libssl.Conn // nil before the first step
 	out *buffer      // the output window, nil while the peer is waited for
-	// Of the last step, here for whoever has not locked mu.
+	// Copied after each step, for code that doesn't hold mu.
 	version              uint16 // as far as it is known
-	negotiated           bool   // a ServerHello was sent or received that is no HelloRetryRequest
+	negotiated           bool   // a ServerHello, not a HelloRetryRequest, was sent or received
 	agreed               bool   // both ends have agreed to resume a session
 	extendedMasterSecret bool
-	asking               bool // libssl may ask in the middle of a step
-	holdsThread          bool // between two steps it has a place at the gate blocked
+	asking               bool // a step may stop in its middle with a question
+	holdsThread          bool // between two steps, it keeps its place at the gate blocked
 	scan                 recordScanner
 	tail                 [recordHeaderLen]byte // the last bytes that libssl took
 	tailLen              int
 	started              bool // the first record's header was checked
 
 	refused            *refusal // the decision that ended it
-	refusing           *refusal // the decision that will, once the server's flight is whole
+	refusing           *refusal // the decision that will end it, when the server's flight is complete
 	connectionVerified bool     // VerifyConnection was asked
 	chainDecided       bool     // on the peer's chain, or on there being none
 	helloDone          bool     // the ClientHello was decided on
@@ -154,7 +154,7 @@ func (h *handshake) takeBuffer() {
 	}
 }
 
-// asks reports whether libssl may have to ask in the middle of a step of this handshake, where it can't pause by itself.
+// asks reports whether a step of this handshake may have to ask Go where libssl itself can't pause.
 func (h *handshake) asks() bool {
 	c := h.c
 	config := c.ctx.config
@@ -164,14 +164,14 @@ func (h *handshake) asks() bool {
 	return config.ClientAuth != tls.NoClientCert || c.ctx.asksToSign || config.GetCertificate != nil
 }
 
-// enter waits until this handshake may take a step, at the gate and with the share that it returns.
+// enter waits until this handshake may take a step. It returns the gate and the share of the place that it took.
 func (h *handshake) enter() (*gate, *share, error) {
 	switch {
 	case h.holdsThread:
-		h.holdsThread = false // the step has the place now
+		h.holdsThread = false // the step uses that place
 		return blocked, nil, nil
 	case h.key != nil && h.key.turns != nil && !(h.negotiated && h.version >= tls.VersionTLS13 && !h.c.isClient):
-		// The step may sign with the token, which takes as long as that takes. A server of TLS 1.3 has signed with its first flight.
+		// The step may sign with the token, and last as long as the token takes. A TLS 1.3 server signs in its first flight.
 		if err := blocked.enter(h.key.turns, h.wait); err != nil {
 			return nil, nil, err
 		}
@@ -258,7 +258,7 @@ func (h *handshake) step() (libssl.Step, error) {
 	return step, nil
 }
 
-// note notes what a step has changed.
+// note records the connection's state after a step.
 func (h *handshake) note(t *libssl.Conn, step libssl.Step) {
 	h.consume(step.Consumed)
 	h.version, h.negotiated = t.Version(), t.Negotiated()
@@ -304,9 +304,9 @@ func (h *handshake) afterStep(step libssl.Step) error {
 	return err
 }
 
-// hold keeps what the last step of a TLS 1.3 server has produced, the tickets, for the first that the server sends, and reports
-// whether it did. A client that only writes would leave them unread, and its kernel answers the close of a socket with unread
-// data by a reset, which destroys what it has not delivered yet.
+// hold queues the output of a TLS 1.3 server's last step, its tickets, so that they leave with the server's next record. It
+// reports whether it did. A client that only writes would leave the tickets unread. If a socket with unread data is closed, the
+// kernel sends a reset, which destroys data that was not delivered yet.
 func (h *handshake) hold(step libssl.Step, out []byte) bool {
 	c := h.c
 	if step.Status != libssl.Done || c.isClient {
@@ -319,11 +319,11 @@ func (h *handshake) hold(step libssl.Step, out []byte) bool {
 	if c.tls == nil || h.version < tls.VersionTLS13 || !c.queue.hold(out) {
 		return false
 	}
-	c.bytesSent += int64(len(out)) // as if sent in the handshake: the sizes of the records that follow are crypto/tls's
+	c.bytesSent += int64(len(out)) // counted as sent, so that later records have the sizes that crypto/tls gives them
 	return true
 }
 
-// take takes what a step has produced, to be sent and to be logged. After a fatal step it returns why the handshake ends.
+// take returns a step's output and its key-log lines. After a fatal step, err says why the handshake ends.
 func (h *handshake) take(step libssl.Step) (out []byte, keylog string, err error) {
 	c := h.c
 	c.mu.Lock()
@@ -337,7 +337,7 @@ func (h *handshake) take(step libssl.Step) (out []byte, keylog string, err error
 		out = append(out[:len(out):len(out)], spill...)
 	}
 	h.done = step.Status == libssl.Done
-	if !c.isClient && !h.done && c.state.ServerName == "" { // for the log of a handshake that fails
+	if !c.isClient && !h.done && c.state.ServerName == "" { // so that a failed handshake has it too
 		c.state.ServerName = h.tls.ServerName()
 	}
 	if h.offered != nil && !h.resumed && h.negotiated && h.agreed {
@@ -350,7 +350,8 @@ func (h *handshake) take(step libssl.Step) (out []byte, keylog string, err error
 	return out, keylog, err
 }
 
-// agree returns why the handshake ends after a step that libssl took, or nil. mu is not held: callbacks are asked.
+// agree returns an error if ossl or a callback ends the handshake after a step that succeeded. mu is not held: it calls
+// callbacks.
 func (h *handshake) agree(step libssl.Step) error {
 	if h.refused == nil {
 		h.refused = h.checkMasterSecret()
@@ -380,7 +381,7 @@ func (h *handshake) timeToVerify(step libssl.Step) bool {
 	return (config.ClientAuth == tls.NoClientCert || h.agreed) && step.Produced > 0
 }
 
-// refusalAlert returns the alert for a refusal, in place of what a step has produced: libssl does not know of it yet.
+// refusalAlert returns the alert for a refusal that libssl doesn't know of. It is sent instead of the step's output.
 func (h *handshake) refusalAlert() []byte {
 	c := h.c
 	c.mu.Lock()
@@ -466,8 +467,8 @@ func (h *handshake) fill() error {
 	}
 }
 
-// question returns a copy of what libssl asks about, since Close may free the connection while Go decides. put gives the copy's
-// memory back.
+// question returns a copy of the message that libssl asks about, since Close may free the connection while Go decides. put frees
+// the copy.
 func (h *handshake) question() (message []byte, put func(), err error) {
 	c := h.c
 	c.mu.Lock()
@@ -489,7 +490,7 @@ func (h *handshake) answerVerify() error {
 	}
 	r := h.verifyChain(chain)
 	put()
-	// In TLS 1.2 a client verifies the connection as a whole later, when the OCSP response is there.
+	// A TLS 1.2 client calls VerifyConnection later, when it has the OCSP response.
 	if r == nil && (!c.isClient || h.version >= tls.VersionTLS13) {
 		r = h.verifyConnection()
 	}
@@ -555,8 +556,8 @@ func (h *handshake) checkFinished() (alert []byte, err error) {
 	return nil, nil
 }
 
-// lateAlert seals an alert after the last step, if the keys are here and not libssl's, and returns it behind what was sealed
-// before. mu is held.
+// lateAlert seals an alert after the last step, if the connection was taken over from libssl, and returns it behind the queued
+// records, which were sealed before it. mu is held.
 func (h *handshake) lateAlert(description uint8) []byte {
 	if !h.c.takenOver.Load() {
 		return nil

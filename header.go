@@ -58,12 +58,12 @@ func checkFirstRecord(header []byte, conn net.Conn) (alert int, err error) {
 	return -1, nil
 }
 
-// maxHello is crypto/tls's limit on the length of a ClientHello. libssl takes twice as much.
+// maxHello is crypto/tls's limit on the length of a ClientHello. libssl's is twice as high.
 const maxHello = 65536
 
-// longHello returns the length of the message that data, whose first record is whole, begins with, if it is too long for a
-// ClientHello: crypto/tls refuses it before the rest has come. If the message's header is in several records, libssl's callbacks
-// refuse it.
+// longHello returns the length of the handshake message at the start of data if it is too long for a ClientHello, otherwise 0.
+// The first record in data must be complete. Like crypto/tls, we refuse such a message before the rest of it has arrived. If its
+// header is split between records, longHello returns 0, and libssl's callbacks refuse the message.
 func longHello(data []byte) int {
 	const messageHeader = 4
 	size := int(data[3])<<8 | int(data[4])

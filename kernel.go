@@ -278,8 +278,8 @@ func (c *Conn) closeKernel(free bool) error {
 // much that was, which is less than n where f ends before. Where the kernel seals (see [WithKernelTLS]) a regular file is sent
 // by sendfile(2), and doesn't pass through the process; anything else, or by anything else, is read and written.
 //
-// After an error too, f's offset has moved on by what SendFile returns, so that the rest can be sent by another connection. A
-// file without an offset, such as a pipe, may have been read further, by 48 KB at most.
+// After an error, too, f's offset has moved by exactly the number of bytes that SendFile returns, so that another connection can
+// send the rest. SendFile may have read up to 48 KB more from a file that has no offset, such as a pipe.
 //
 // If the file is cut short meanwhile, the kernel may keep what it has read of it until the next Write or Close.
 func (c *Conn) SendFile(f *os.File, n int64) (sent int64, err error) {
@@ -353,7 +353,7 @@ func (c *Conn) sendFile(f *os.File, n int64) (sent int64, err error) {
 			}
 		}
 		if err != nil { // also of the file: some of a record may be with the kernel, or gone
-			_, _ = f.Seek(at+sent, io.SeekStart) // package net may have read it, to no use, after a deadline for example
+			_, _ = f.Seek(at+sent, io.SeekStart) // package net may have read more than it sent, for example before a deadline
 			c.writeErr = permanent(err)
 			return sent, c.writeErr
 		}

@@ -21,13 +21,13 @@ import (
 // call comes back into Go. As a [crypto.Signer] it serves everything else that takes one: crypto/tls, certificate requests, JWTs.
 // It may be used by any number of goroutines and Contexts at the same time.
 //
-// A signature by a provider that is not OpenSSL's own holds a thread until the token answers. So the number of such signatures at
-// one time is bounded: see [WithMaxSigners].
+// If the key's provider is not one of OpenSSL's own, a signature holds a thread until the token answers. So the number of such
+// signatures at one time is bounded: see [WithMaxSigners].
 type Key struct {
 	key    *libssl.Key
 	public crypto.PublicKey
 	uri    string // as it may be shown
-	turns  *share // of the gate blocked; nil if OpenSSL itself signs, and WithMaxSigners sets no bound
+	turns  *share // of the gate blocked; nil if one of OpenSSL's own providers signs and WithMaxSigners sets no bound
 }
 
 // Public returns the key's public half: a [*rsa.PublicKey], [*ecdsa.PublicKey] or [ed25519.PublicKey].
@@ -48,13 +48,13 @@ func (k *Key) GoString() string { return k.String() }
 // functions it takes SHA-1, SHA-224, SHA-256, SHA-384 and SHA-512. rand is not used: random numbers come from OpenSSL, or from
 // the token.
 //
-// It waits for its turn without a bound; see [Key.SignContext].
+// It waits for its turn for as long as that takes; [Key.SignContext] can stop waiting.
 func (k *Key) Sign(rand io.Reader, digest []byte, opts crypto.SignerOpts) (signature []byte, err error) {
 	return k.SignContext(context.Background(), rand, digest, opts)
 }
 
-// SignContext is like [Key.Sign], but stops waiting for its turn, and returns ctx's error, if ctx ends first. A signature that the
-// token has begun can't be cut short.
+// SignContext is like [Key.Sign], but if ctx ends while it waits for its turn, it returns ctx's error. It can't interrupt a
+// signature that the token has begun.
 func (k *Key) SignContext(ctx context.Context, rand io.Reader, digest []byte, opts crypto.SignerOpts) (signature []byte, err error) {
 	algorithm, hash, salt, tbs, err := k.signing(digest, opts)
 	if err != nil {

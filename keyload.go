@@ -83,10 +83,10 @@ func WithProvider(name string) KeyOption {
 
 // WithMaxSigners bounds how many signatures are made with the key at the same time, handshakes of all Contexts and calls of
 // [Key.Sign] together. Other handshakes wait for their turn, until their context ends, a deadline passes, the peer hangs up, or
-// Close is called. It is for tokens that have few sessions: without a bound, a handshake that finds none free may fail.
+// Close is called. It is for tokens that have few sessions: without a bound, a handshake that finds no free session may fail.
 //
-// The default is 128 for a key of a provider that is not OpenSSL's own, and no bound for the others. All such keys of the process
-// together hold 2048 threads at most; when those become few, each key gets fewer.
+// The default is 128 if the key's provider is not one of OpenSSL's own, and no bound otherwise. All bounded keys of the process
+// together hold at most 2048 threads; as fewer of these are left, each key may use fewer.
 func WithMaxSigners(n int) KeyOption {
 	return func(o *keyOptions) error {
 		if n < 1 {
@@ -97,7 +97,7 @@ func WithMaxSigners(n int) KeyOption {
 	}
 }
 
-// defaultMaxSigners bounds the threads that one token can hold by being slow, where WithMaxSigners doesn't.
+// defaultMaxSigners bounds the threads that one slow token can hold, unless WithMaxSigners sets a bound.
 const defaultMaxSigners = 128
 
 // LoadKey loads the one private key that a store URI names: ossl_store(7). That is the path of a file or a "file:" URI, whose

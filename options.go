@@ -195,8 +195,8 @@ func WithKernelTLS() Option {
 // set.
 //
 // The cache may be shared by any number of Contexts: what is resumed where is decided by what a session was made for. It is asked
-// during handshakes, each time with a context that ends after a quarter of a second, which it must heed: nothing else ends the
-// wait for it. Its errors count as misses.
+// during handshakes, each time with a context that ends after a quarter of a second. It must return when that context ends:
+// nothing else ends the wait for it. Its errors count as misses.
 func WithSessionCache(cache session.Cache) Option {
 	return func(o *options) error {
 		if cache == nil || reflect.ValueOf(cache).Kind() == reflect.Pointer && reflect.ValueOf(cache).IsNil() {

@@ -2,5 +2,5 @@
 
 package ossl
 
-// peerGone can't tell here.
+// peerGone has no way to find out on this system.
 func peerGone(uintptr) bool { return false }

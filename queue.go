@@ -2,24 +2,24 @@ package ossl
 
 import "sync/atomic"
 
-// outQueue holds what is sealed and not yet sent, before anything that is sealed later: a server's tickets, until the server
-// sends something else, and what Reads have sealed (answers to key updates, alerts), until it can be sent.
+// outQueue holds sealed records that must be sent before any record that is sealed later: a server's tickets, until the server
+// sends something else, and the records that Reads have sealed (answers to key updates, alerts), until they can be sent.
 type outQueue struct {
 	data     []byte // guarded by Conn.mu
 	answered bool   // guarded by Conn.mu; an answer to a KeyUpdate waits
-	// filled says that there is more to send than tickets: in data, or in the kernelSide's messages. Who sees it false without
-	// holding mu may miss what is being pushed: whoever pushes flushes afterwards.
+	// filled is set if there is more to send than tickets, in data or in the kernelSide's messages. Code that reads it without
+	// holding mu may miss a record that is being pushed; the pusher flushes afterwards.
 	filled atomic.Bool
 }
 
 const (
 	// maxQueue bounds the queue: a peer that asks for more than 1000 key updates, and does not read, is not served further.
 	maxQueue = 64 << 10
-	// maxHeld bounds the tickets in it, which hold a client's certificates.
+	// maxHeld bounds the tickets in it, which contain the client's certificates.
 	maxHeld = maxQueue / 2
 )
 
-// hold appends tickets, which nobody need send for their own sake, and reports whether there was room. Conn.mu is held.
+// hold appends tickets, which by themselves are no reason to send, and reports whether there was room. Conn.mu is held.
 func (q *outQueue) hold(tickets []byte) bool {
 	if len(q.data)+len(tickets) > maxHeld {
 		return false

@@ -5,15 +5,15 @@ import (
 	"time"
 )
 
-// A recentMap keeps values that were used not long ago: at most max, and none that nobody has used for longer than idle once the
-// map is used again. Its user has a lock for it.
+// A recentMap keeps recently used values: at most max of them. Each use of the map drops the values that were not used for longer
+// than idle. The caller must hold a lock.
 type recentMap[K comparable, V any] struct {
 	max  int
 	idle time.Duration
 	drop func(V) // called with each value that leaves, if not nil
 
 	entries map[K]*list.Element
-	order   list.List // of *recentEntry[K, V], the one used last in front
+	order   list.List // of *recentEntry[K, V], most recently used first
 }
 
 type recentEntry[K comparable, V any] struct {
@@ -22,7 +22,7 @@ type recentEntry[K comparable, V any] struct {
 	used  time.Time
 }
 
-// get returns the value for key, which is used by that.
+// get returns the value for key, and counts as a use of it.
 func (m *recentMap[K, V]) get(key K, now time.Time) (value V, ok bool) {
 	if e := m.entries[key]; e != nil {
 		entry := e.Value.(*recentEntry[K, V])
@@ -34,7 +34,7 @@ func (m *recentMap[K, V]) get(key K, now time.Time) (value V, ok bool) {
 	return value, ok
 }
 
-// put adds a value for a key that has none, or has it replace the one there.
+// put sets the value for key.
 func (m *recentMap[K, V]) put(key K, value V, now time.Time) {
 	if e := m.entries[key]; e != nil {
 		m.remove(e)

@@ -22,8 +22,8 @@ import (
 
 // Resumption, the server's side. libssl makes and reads sessions and tickets; what is decided here is which may be resumed:
 //
-//   - internal/libssl/session.c binds each session to the Context's policy, the identity in its certificate, the name and the
-//     protocol it was made for;
+//   - internal/libssl/session.c binds each session to the Context's policy, the identity in the server's certificate, and the
+//     name and the protocol that it was made for;
 //   - where certificates are asked for, the client's chain is verified again, by the configuration as it is now;
 //   - VerifyConnection is asked as in a full handshake.
 //
@@ -56,9 +56,9 @@ func sessionPolicy(config *tls.Config, fips bool, names [][]byte) [32]byte {
 	return [32]byte(h.Sum(nil))
 }
 
-// sessionIdentity is whom a server's certificate speaks for, as a hash: a session is resumed only where the certificate that the
-// ClientHello would be answered with is for the same names. Keys and dates change with each renewal; the names are what a client
-// believes in. A certificate without names is known by its subject, and one without a subject by its key.
+// sessionIdentity returns a hash of the identity in a server's certificate. A session is resumed only if the certificate for this
+// ClientHello has the same identity. The identity is the certificate's names, since a client checks these, while the key and the
+// dates change with each renewal. If a certificate has no names, it is the subject; if there is no subject either, the key.
 func sessionIdentity(leaf *x509.Certificate) [32]byte {
 	kind, parts := "names", alternativeNames(leaf)
 	if len(parts) == 0 {
@@ -76,8 +76,8 @@ func sessionIdentity(leaf *x509.Certificate) [32]byte {
 	return [32]byte(h.Sum(nil))
 }
 
-// alternativeNames returns a certificate's subject alternative names of all kinds, those too that crypto/x509 passes over:
-// encoded, sorted, each once, and DNS names in lower case.
+// alternativeNames returns a certificate's subject alternative names of all kinds, even those that crypto/x509 ignores. They are
+// encoded, sorted and without duplicates, and DNS names are in lower case.
 func alternativeNames(leaf *x509.Certificate) (names [][]byte) {
 	const dnsName = 2 // RFC 5280, section 4.2.1.6
 	for _, e := range leaf.Extensions {
@@ -178,8 +178,8 @@ func (c *Conn) forgetSession(err error) {
 	_ = c.ctx.opts.cache.Remove(ctx, id)
 }
 
-// answerResume decides, on a server that asks for certificates, whether a session may be resumed that was made with the chain that
-// libssl asks about.
+// answerResume decides, on a server that asks for certificates, whether a session may be resumed. libssl's question is the
+// client's chain in that session.
 func (h *handshake) answerResume() error {
 	c := h.c
 	chain, put, err := h.question()
@@ -197,7 +197,7 @@ func (h *handshake) answerResume() error {
 	return nil
 }
 
-// mayResume decides on the chain as if the client had sent it now. It is crypto/tls's checkForResumption.
+// mayResume verifies the chain as if the client had sent it now, as crypto/tls's checkForResumption does.
 func (h *handshake) mayResume(packed []byte) bool {
 	c := h.c
 	auth := c.ctx.config.ClientAuth
@@ -338,7 +338,7 @@ func is16Bytes(v reflect.Value) bool {
 	return v.IsValid() && v.Kind() == reflect.Array && v.Len() == 16 && v.Type().Elem().Kind() == reflect.Uint8
 }
 
-// ticketKeysLayout is where a tls.Config has what SetSessionTicketKeys has set last, and the lock for it.
+// ticketKeysLayout has the offsets of the keys that SetSessionTicketKeys sets in a tls.Config, and of their lock.
 var ticketKeysLayout = sync.OnceValue(func() (layout struct {
 	mutex, keys uintptr
 	ok          bool

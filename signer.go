@@ -19,7 +19,7 @@ func newSignerCredential(chain [][]byte, signer crypto.Signer, sigalgs string, s
 	return cred, err
 }
 
-// answerSign has a certificate's crypto.Signer sign, on this goroutine, unless there is nobody any more to sign for.
+// answerSign signs with a certificate's crypto.Signer, on this goroutine, unless the handshake has ended.
 func (h *handshake) answerSign() error {
 	c := h.c
 	if err := h.ended(); err != nil {
@@ -45,7 +45,7 @@ func (h *handshake) answerSign() error {
 	return nil
 }
 
-// signFailed returns crypto/tls's error and alert for a failure to sign. libssl, which fails for want of a signature, knows neither.
+// signFailed returns crypto/tls's error and alert for a failure to sign. libssl, which fails without a signature, knows neither.
 func (h *handshake) signFailed(err error) *refusal {
 	switch {
 	case h.version >= tls.VersionTLS13:

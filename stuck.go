@@ -10,32 +10,32 @@ import (
 	"github.com/ossl-go/ossl/internal/libssl"
 )
 
-// A handshake message after the handshake (a large ticket, or a peer's malice) may come in several records. Having seen the
-// first, libssl writes nothing before it has seen the last. So a Write may have to wait for input, which crypto/tls's never does.
-// It must end as if it waited for the network to take its output: by the write deadline, by Close, by the peer's end.
+// A handshake message after the handshake (a large ticket, or one from a malicious peer) may come in several records. When libssl
+// has read the first, it writes nothing until it has read the last. So a Write may have to wait for input, which crypto/tls's
+// never does. That wait must end as a wait for the network would: by the write deadline, by Close, or by the peer's end.
 //
-// If a Read is under way, that reads, and the Write waits for it to have fed libssl or to have ended (awaitRead). Otherwise the
-// Write reads for itself (readToWrite): it holds readMu, and the read deadline of the connection beneath is the write deadline,
-// for so long. So the user's read deadline doesn't end it; the user's is kept in turns, and set again afterwards. A Read that
-// comes meanwhile takes over: it has the Write's read end by a deadline in the past, gets readMu, and reads under its own
-// deadline. When it has ended, and the message is still not whole, the Write reads again. Neither leaves a goroutine behind, and
-// a timeout of one is not the other's error.
+// If a Read is under way, the Write waits until the Read has fed libssl or has ended (awaitRead). Otherwise the Write reads for
+// itself (readToWrite): while it holds readMu, the read deadline of the connection beneath is the write deadline. So the user's
+// read deadline doesn't end the Write; turns keeps it, and endTurn sets it again. A Read that is called meanwhile takes over: it
+// ends the Write's read by a deadline in the past, gets readMu, and reads under its own deadline. If the message is still
+// incomplete when the Read ends, the Write reads again. Neither leaves a goroutine behind, and a timeout of one is not the
+// other's error.
 //
-// All of this needs Conn to know both deadlines while libssl has the records: one that is set on the connection beneath is lost
+// For this, Conn must know both deadlines while libssl has the records: a deadline that is set on the connection beneath is lost
 // when a Write reads.
 
-// turns says who reads from the connection beneath as long as libssl has the records.
+// turns keeps track of who reads from the connection beneath while libssl has the records.
 type turns struct {
-	mu            sync.Mutex // held for an instant, and while deadlines are set; no other lock is taken
+	mu            sync.Mutex // held briefly, and while deadlines are set; no lock is taken under it
 	readDeadline  moment     // the user's
 	writeDeadline moment
-	reads         int32 // Reads that have readMu or wait for it
-	byWrite       bool  // a Write reads for itself
-	yields        bool  // it is being ended, so that a Read gets its turn
-	awaited       bool  // a Write waits for the Reads
+	reads         int32 // the number of Reads that have readMu or wait for it
+	byWrite       bool  // a Write is reading for itself
+	yields        bool  // that Write's read is being ended, for a Read
+	awaited       bool  // a Write is waiting for the Reads
 }
 
-// A moment is a time by the monotonic clock, as deadlines of package net are: nanoseconds since clockStart, 0 for none.
+// A moment is a time by the monotonic clock, as package net's deadlines are: nanoseconds since clockStart, 0 for none.
 type moment int64
 
 var clockStart = time.Now() // of moments
@@ -59,7 +59,7 @@ func (m moment) time() time.Time {
 
 func (m moment) passed() bool { return m != 0 && time.Since(clockStart) >= time.Duration(m) }
 
-// beginRead announces a Read of a connection whose records libssl has, before it waits for readMu.
+// beginRead announces a Read, before it waits for readMu. It is called only while libssl has the records.
 func (c *Conn) beginRead() {
 	c.turns.mu.Lock()
 	defer c.turns.mu.Unlock()
@@ -70,7 +70,7 @@ func (c *Conn) beginRead() {
 	}
 }
 
-// endRead ends what beginRead began, when readMu has been given back.
+// endRead ends the Read that beginRead announced. readMu has been unlocked.
 func (c *Conn) endRead() {
 	c.turns.mu.Lock()
 	c.turns.reads--
@@ -81,7 +81,7 @@ func (c *Conn) endRead() {
 	}
 }
 
-// setDeadlines remembers a deadline for Reads, Writes or both, and sets it.
+// setDeadlines records a deadline for Reads, Writes or both, and sets it.
 func (c *Conn) setDeadlines(t time.Time, read, write bool, set func(time.Time) error) error {
 	if c.takenOver.Load() { // no Write reads
 		return set(t)
@@ -101,21 +101,21 @@ func (c *Conn) setDeadlines(t time.Time, read, write bool, set func(time.Time) e
 	case !c.turns.byWrite:
 		return set(t)
 	case !write:
-		return nil // it is set when the Write has read
+		return nil // endTurn sets it
 	case !c.turns.yields:
 		_ = c.conn.SetReadDeadline(t)
 	}
 	return c.conn.SetWriteDeadline(t)
 }
 
-// deadlinePassed reports whether one of the deadlines has, as long as libssl has the records.
+// deadlinePassed reports whether one of the deadlines has passed. They are known only while libssl has the records.
 func (c *Conn) deadlinePassed() bool {
 	c.turns.mu.Lock()
 	defer c.turns.mu.Unlock()
 	return c.turns.readDeadline.passed() || c.turns.writeDeadline.passed()
 }
 
-// wakeAwaiting has a Write that waits for Reads look at its deadline again.
+// wakeAwaiting makes a Write that waits for Reads check its deadline again.
 func (c *Conn) wakeAwaiting() {
 	c.turns.mu.Lock()
 	awaited := c.turns.awaited
@@ -131,7 +131,7 @@ func (c *Conn) wakeWrite() {
 	c.moved()
 }
 
-// moved tells a Write that waits that libssl has been fed, or is to be by itself. mu is held.
+// moved wakes a waiting Write: libssl has been fed, or the Write must feed it itself. mu is held.
 func (c *Conn) moved() {
 	if c.readMoved != nil {
 		close(c.readMoved)
@@ -139,7 +139,8 @@ func (c *Conn) moved() {
 	}
 }
 
-// awaitMove returns a channel that the next call of moved closes. mu is held, since the crossing that says what to wait for.
+// awaitMove returns a channel that the next call of moved closes. mu is held, and has been since the crossing that asked for
+// input.
 func (c *Conn) awaitMove() <-chan struct{} {
 	if c.readMoved == nil {
 		c.readMoved = make(chan struct{})
@@ -147,7 +148,7 @@ func (c *Conn) awaitMove() <-chan struct{} {
 	return c.readMoved
 }
 
-// finishMessage waits until libssl has been fed: by a Read, which closes moved, or by itself. writeMu is held.
+// finishMessage waits until a Read has fed libssl, which closes moved, or else feeds libssl itself. writeMu is held.
 func (c *Conn) finishMessage(moved <-chan struct{}) error {
 	wait, deadline, err := c.readUnlessRead()
 	if !wait {
@@ -156,10 +157,10 @@ func (c *Conn) finishMessage(moved <-chan struct{}) error {
 	return c.awaitRead(moved, deadline)
 }
 
-// readUnlessRead reads and feeds libssl, unless it is to be waited for a Read. writeMu is held.
+// readUnlessRead reads and feeds libssl, or reports that the caller must wait for a Read. writeMu is held.
 func (c *Conn) readUnlessRead() (wait bool, deadline moment, err error) {
-	// Who has readMu is a Read that has announced itself, or has it for an instant, or the connection has been taken over
-	// meanwhile: then it is for the caller to try again.
+	// If readMu is locked, then by a Read that has called beginRead, or only briefly, or the connection was taken over meanwhile. In
+	// the last two cases the caller tries again.
 	alone := c.readMu.TryLock()
 	if alone {
 		defer c.unlockRead()
@@ -173,19 +174,19 @@ func (c *Conn) readUnlessRead() (wait bool, deadline moment, err error) {
 	return false, 0, c.readToWrite()
 }
 
-// beginTurn makes it a Write's turn to read, if it may, unless there are Reads to wait for.
+// beginTurn begins a Write's turn to read, if may is true and there are no Reads to wait for.
 func (c *Conn) beginTurn(may bool) (wait bool, deadline moment) {
 	c.turns.mu.Lock()
 	defer c.turns.mu.Unlock()
 	c.turns.awaited = c.turns.reads > 0
 	if may && !c.turns.awaited {
 		c.turns.byWrite, c.turns.yields = true, false
-		_ = c.conn.SetReadDeadline(c.turns.writeDeadline.time()) // its error is the read's too
+		_ = c.conn.SetReadDeadline(c.turns.writeDeadline.time()) // if this fails, so does the read
 	}
 	return c.turns.awaited, c.turns.writeDeadline
 }
 
-// awaitRead waits until moved is closed, until Close or the write deadline.
+// awaitRead waits until moved is closed, Close is called, or the write deadline passes.
 func (c *Conn) awaitRead(moved <-chan struct{}, deadline moment) error {
 	var timeout <-chan time.Time
 	if deadline != 0 {
@@ -203,7 +204,7 @@ func (c *Conn) awaitRead(moved <-chan struct{}, deadline moment) error {
 	}
 }
 
-// writeTimeout is the error of a Write whose deadline has passed, as package net has it.
+// writeTimeout returns the error that package net returns for a Write whose deadline has passed.
 func (c *Conn) writeTimeout() error {
 	e := &net.OpError{Op: "write", Source: c.conn.LocalAddr(), Addr: c.conn.RemoteAddr(), Err: os.ErrDeadlineExceeded}
 	if e.Source != nil {
@@ -212,7 +213,7 @@ func (c *Conn) writeTimeout() error {
 	return e
 }
 
-// readToWrite reads under the write deadline, which has been set, and feeds libssl. writeMu and readMu are held.
+// readToWrite reads and feeds libssl. The write deadline has been set as the read deadline. writeMu and readMu are held.
 func (c *Conn) readToWrite() error {
 	if err := c.receiveToWrite(); err != nil {
 		return err
@@ -241,7 +242,7 @@ func (c *Conn) readToWrite() error {
 	return nil
 }
 
-// receiveToWrite reads once if there is no input. It returns neither input nor an error if a Read is to read.
+// receiveToWrite reads once if there is no input. It returns nil, with no input, if a Read has taken over.
 func (c *Conn) receiveToWrite() error {
 	defer c.endTurn()
 	switch {
@@ -259,10 +260,10 @@ func (c *Conn) receiveToWrite() error {
 	if c.turns.writeDeadline.passed() {
 		return c.writeTimeout()
 	}
-	return nil // a Read comes, or the deadline was moved
+	return nil // a Read has taken over, or the deadline was moved
 }
 
-// endTurn sets the read deadline again as the user has it.
+// endTurn sets the user's read deadline again.
 func (c *Conn) endTurn() {
 	c.turns.mu.Lock()
 	defer c.turns.mu.Unlock()

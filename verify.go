@@ -95,7 +95,7 @@ func (c *Conn) decide(packed []byte) (certs []*x509.Certificate, chains [][]*x50
 	}
 	now := c.ctx.time()
 	if now.IsZero() {
-		now = time.Now() // as crypto/x509 takes it
+		now = time.Now() // to crypto/x509, the zero time means now
 	}
 	verifies := c.isClient && !config.InsecureSkipVerify || !c.isClient && config.ClientAuth >= tls.VerifyClientCertIfGiven
 	var key chainKey

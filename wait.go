@@ -8,19 +8,19 @@ import (
 	"time"
 )
 
-// What a handshake waits for outside of the network, its turn at a gate, ends as what it waits for in the network does: by the
-// handshake's context, by Close, by a deadline, and by the end of the peer or of the connection beneath. Nobody tells of the last
-// three, so the wait looks at them from time to time.
+// A handshake may have to wait for its turn at a gate. That wait ends by the same causes as a wait for the network: the
+// handshake's context, Close, a deadline, and the end of the peer or of the connection beneath. Nothing signals the last three,
+// so lookAtPeer is how often the wait checks them.
 const lookAtPeer = 50 * time.Millisecond
 
-// wait waits until ready is closed, or returns why it waits no longer.
+// wait waits until ready is closed. It returns an error if the handshake ends before.
 func (h *handshake) wait(ready <-chan struct{}) error {
 	look := time.NewTicker(lookAtPeer)
 	defer look.Stop()
 	for {
 		select {
 		case <-ready:
-			return h.ended() // it may have taken long
+			return h.ended() // the wait may have been long
 		case <-h.ctx.Done():
 			return h.ctx.Err()
 		case <-h.c.closed():
@@ -33,7 +33,7 @@ func (h *handshake) wait(ready <-chan struct{}) error {
 	}
 }
 
-// ended returns why nothing more is to be done for a handshake that the network has not been asked about for a while, or nil.
+// ended returns an error if the handshake has ended while it was not reading or writing.
 func (h *handshake) ended() error {
 	c := h.c
 	if err := h.ctx.Err(); err != nil {
@@ -45,9 +45,9 @@ func (h *handshake) ended() error {
 	return c.in.ended(c.conn)
 }
 
-// ended returns why nothing more can come of a handshake over conn: its deadline is over, which may have been set on conn itself, it
-// was closed, or the peer will send nothing beyond what has arrived, which is io.EOF: in a handshake, neither side's flight is the last
-// one. Otherwise, or where conn is no socket, it returns nil.
+// ended returns an error if a handshake over conn has no future: conn was closed, its deadline, which may have been set on conn
+// itself, has passed, or the peer has ended its side, which is io.EOF, since in a handshake neither side's flight is the last
+// one. Otherwise, and if conn is not a socket, it returns nil.
 func (in *input) ended(conn net.Conn) error {
 	if !in.opened {
 		in.open(conn)
@@ -56,7 +56,7 @@ func (in *input) ended(conn net.Conn) error {
 		return nil
 	}
 	gone := false
-	// These don't wait, and look at the deadlines first.
+	// These calls don't wait, and check the deadlines first.
 	err := in.raw.Read(func(fd uintptr) bool {
 		gone = peerGone(fd)
 		return true

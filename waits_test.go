@@ -30,7 +30,8 @@ func firstFlight(config *tls.Config) []byte {
 	return buf[:n]
 }
 
-// TestSignerTurnEnds: a handshake that waits for its turn with a key ends by all that ends a handshake which waits for the network.
+// TestSignerTurnEnds: a handshake that waits for its turn with a key ends by all that ends a handshake which waits for the
+// network.
 func TestSignerTurnEnds(t *testing.T) {
 	cert := loaded(t, tlstest.P256, tlstest.ServerName, ossl.WithMaxSigners(1))
 	defer ossl.OccupyKey(cert.PrivateKey.(*ossl.Key))()

@@ -153,13 +153,13 @@ func (c *Conn) sealInto(out *buffer, b []byte, payload int) (int, error) {
 		return 0, net.ErrClosed
 	}
 	queued := c.queue.take()
-	at := 0 // where in out what is sealed now begins: behind what is queued, if there is room
+	at := 0 // the offset in out of the new records: behind the queued ones, if there is room
 	if len(queued) > 0 && len(queued)+c.firstRecord(b, payload) <= len(out.mem) {
 		at = copy(out.mem, queued)
 	}
 	var step libssl.Step
 	var failed error
-	var moved <-chan struct{} // not nil if a message of the peer's is to be read first
+	var moved <-chan struct{} // not nil if the rest of a message from the peer must be read first
 	if c.takenOver.Load() {
 		failed = c.sealOwn(&step, b, out.mem[at:], payload)
 	} else if step = c.tls.Write(b, out.mem[at:], payload, c.packetsSent); step.Status == libssl.Fatal {
@@ -169,7 +169,7 @@ func (c *Conn) sealInto(out *buffer, b []byte, payload int) (int, error) {
 	}
 	c.unlock()
 
-	if len(queued) > 0 && (at == 0 || failed != nil || moved != nil) { // sealed before: sent before
+	if len(queued) > 0 && (at == 0 || failed != nil || moved != nil) { // they were sealed first, so they are sent first
 		if err := c.send(queued); err != nil {
 			return 0, err
 		}
@@ -188,7 +188,7 @@ func (c *Conn) sealInto(out *buffer, b []byte, payload int) (int, error) {
 	return step.N, nil
 }
 
-// firstRecord bounds the size of the first record of b: as much libssl must have room for, and sealOwn at least.
+// firstRecord returns an upper bound for the size of the first record of b: the room that libssl and sealOwn need at least.
 func (c *Conn) firstRecord(b []byte, payload int) int {
 	n := min(len(b), maxPlaintext)
 	if payload > 0 {

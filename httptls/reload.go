@@ -244,7 +244,7 @@ func (r *Reloader) load() (*filePair, error) {
 		return nil, err
 	}
 	if r.current.Load() != nil && cutShort(cert) {
-		return nil, errors.New("the file of the certificate ends within a PEM block")
+		return nil, errors.New("the certificate file ends inside a PEM block")
 	}
 	if pair.cert.Leaf == nil {
 		pair.cert.Leaf, err = x509.ParseCertificate(pair.cert.Certificate[0])

@@ -1,6 +1,6 @@
 /*
- * What libssl calls: the window BIO and the callbacks of a handshake. Where a decision is Go's, a callback pauses and the crossing
- * returns to Go: libssl itself pauses where it can, and elsewhere the coroutine does that the step runs in (ask_go).
+ * What libssl calls: the window BIO and the callbacks of a handshake. Where a decision is Go's, a callback pauses and the
+ * crossing returns to Go: libssl itself pauses where it can, and elsewhere the coroutine does that the step runs in (ask_go).
  */
 
 #include "private.h"

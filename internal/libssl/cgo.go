@@ -247,8 +247,8 @@ func NewContext(cfg *ContextConfig) (*Context, error) {
 	return c, nil
 }
 
-// CheckCredential returns an error unless the context's servers can use cred. Unless Go is to sign for it, or signing may take long,
-// one of them signs with it, for a client of the same context.
+// CheckCredential returns an error unless the context's servers can use cred. Unless Go is to sign for it, or signing may take
+// long, one of them signs with it, for a client of the same context.
 func (c *Context) CheckCredential(cred *Credential) error {
 	if !c.hold() {
 		return errContextClosed

@@ -224,8 +224,8 @@ void ossl_conn_facts(ossl_conn *pub, ossl_facts *f)
  * A TLS 1.3 client's refusal of a server's chain, or of its request for a certificate. Libssl's own alert would leave in the
  * clear: its clients take their sending keys with their own flight, and many servers take an unprotected alert for damage. So
  * libssl is let go on, without a certificate to show, until the key-log callback has told the keys. What it makes is thrown away,
- * except a ChangeCipherSpec; the alert alone is sealed, the first and only record under these keys that ever leaves; and the conn has failed: no handshake
- * that is refused has another end.
+ * except a ChangeCipherSpec; the alert alone is sealed, the first and only record under these keys that ever leaves; and the conn
+ * has failed: no handshake that is refused has another end.
  *
  * If the rest of the server's flight is not there yet after its chain was refused, nobody waits for it: the alert leaves in the
  * clear. A request is answered when the flight is whole, as in crypto/tls.

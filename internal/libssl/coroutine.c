@@ -3,8 +3,8 @@
  * else each coroutine has a thread, and a pause hands over to the thread that resumed it and back.
  *
  * What runs in a coroutine must not keep the address of a thread's variable across a pause, since it may go on on another thread.
- * libssl and libcrypto don't: they ask pthread_getspecific(3) for what is a thread's each time, and no lock is held where they call
- * back for a signature or a verdict. Our own variables of threads are behind functions that are not inlined.
+ * libssl and libcrypto don't: they ask pthread_getspecific(3) for what is a thread's each time, and no lock is held where they
+ * call back for a signature or a verdict. Our own variables of threads are behind functions that are not inlined.
  */
 
 #include "coroutine.h"

@@ -251,7 +251,8 @@ int ossl_ctx_check_cred(ossl_ctx *ctx, ossl_cred *cred, int sign, unsigned long 
 int ossl_ctx_set_ticket_keys(ossl_ctx *ctx, const ossl_ticket_key *keys, size_t n);
 
 /* Makes a connection. server: 1 or 0; server_name: nullable, the name a client sends; session: a client's, DER, to be resumed if
- * the server agrees; may_ask: 1 or 0, whether steps may end with questions for Go that libssl can't pause for itself. Returns give (ossl_conn_free) or NULL with errors. SSL_new(3). */
+ * the server agrees; may_ask: 1 or 0, whether steps may end with questions for Go that libssl can't pause for itself. Returns
+ * give (ossl_conn_free) or NULL with errors. SSL_new(3). */
 ossl_conn *ossl_conn_new(ossl_ctx *ctx, int server, const char *server_name, const uint8_t *session, size_t session_len,
 	int may_ask, unsigned long *errors);
 

@@ -15,7 +15,7 @@ import (
 
 // A SignRequest is what a handshake asks Go to sign. It may be used after its connection was freed.
 type SignRequest struct {
-	signer    crypto.Signer // nil if it is gone
+	signer    crypto.Signer // nil if it no longer exists
 	algorithm int
 	hash      crypto.Hash
 	digested  bool
@@ -49,7 +49,7 @@ func checkSigner(signer crypto.Signer, version uint64) error {
 // Sign has the signer make the signature.
 func (r *SignRequest) Sign() ([]byte, error) {
 	if r.signer == nil {
-		return nil, errors.New("the crypto.Signer is gone")
+		return nil, errors.New("the crypto.Signer no longer exists")
 	}
 	var opts crypto.SignerOpts = r.hash
 	switch r.algorithm {
@@ -74,7 +74,7 @@ func (r *SignRequest) Sign() ([]byte, error) {
 	case len(sig) == 0:
 		return nil, errors.New("crypto.Signer returned an empty signature")
 	case len(sig) > r.max:
-		return nil, fmt.Errorf("crypto.Signer returned a signature of %d bytes, its key makes at most %d", len(sig), r.max)
+		return nil, fmt.Errorf("crypto.Signer returned a signature of %d bytes, but its key makes at most %d", len(sig), r.max)
 	}
 	return sig, nil
 }
