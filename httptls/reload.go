@@ -26,24 +26,24 @@ import (
 //	...
 //	server.TLSConfig = &tls.Config{GetCertificate: reloader.GetCertificate}
 //
-// A handshake that begins after the files were replaced has the new pair. A pair that can't be used is reported, and the one
-// before stays in use; the files are tried again when they change again. Such a pair is
-//   - one that doesn't parse, or whose key doesn't match, as while one file is new and the other still old;
-//   - one with which the server could shake hands with no client: each [ossl.Context] whose handshakes have asked for the
-//     certificate, whether it is an ossl server's or a [Server]'s own, tries it ([ossl.Context.CheckCertificate]). A Context that
-//     can't use the pair before either has no say;
-//   - one that has expired or is not yet valid, as long as the pair before is valid. It is used as soon as that changes.
+// A handshake that begins after the files were replaced uses the new pair. If the new pair can't be used, the Reloader reports
+// it, keeps the pair in use, and tries again when the files change again. A pair can't be used if
+//   - it doesn't parse, or the key doesn't match the certificate, as while one file is new and the other still old;
+//   - the server can't complete a handshake with it. Each [ossl.Context] whose handshakes have called GetCertificate, an ossl
+//     server's or a [Server]'s own, checks the pair ([ossl.Context.CheckCertificate]). If a Context can't use the pair in use
+//     either, its result doesn't count, unless no Context can use the new pair;
+//   - it has expired or is not yet valid, and the pair in use is valid. The new pair is used as soon as this changes.
 //
-// The files are looked at when a handshake asks for the certificate, at most once every Interval. The handshake waits for that,
-// a second at most, and has the pair from before if the file system takes longer. There is nothing to close. [Reloader.Reload]
-// looks at once, and returns the result.
+// The Reloader checks the files when a handshake calls GetCertificate, at most once every Interval. The handshake waits at most a
+// second for this; if the file system takes longer, it uses the pair in use. A Reloader need not be closed. [Reloader.Reload]
+// checks at once, and returns the result.
 type Reloader struct {
 	// Interval is the least time between two looks at the files. Zero means one second; below zero the files are read
 	// by Reload only. Set it before the Reloader is used, as OnError.
 	Interval time.Duration
 
-	// OnError is called with the reason why a changed pair isn't used, once for each change. It is called from a goroutine of the
-	// Reloader's. If it is nil, the log package's standard logger has it.
+	// OnError is called with the reason if a changed pair isn't used, once for each change, on a goroutine of the Reloader's own.
+	// If it is nil, the log package's standard logger prints the reason.
 	OnError func(error)
 
 	certFile, keyFile string
@@ -51,7 +51,7 @@ type Reloader struct {
 	patience          time.Duration    // lookPatience, except in tests
 	started           time.Time
 	current           atomic.Pointer[tls.Certificate] // with its Leaf
-	next              atomic.Int64                    // when to look next, in nanoseconds since started, whatever the date is set to
+	next              atomic.Int64                    // when to look next, in nanoseconds since started by the monotonic clock
 
 	lastUser atomic.Pointer[weak.Pointer[ossl.Context]]
 	usersMu  sync.Mutex
@@ -59,10 +59,10 @@ type Reloader struct {
 
 	mu       sync.Mutex
 	seen     pairState         // guarded by mu; the files when they were read last
-	loaded   [sha256.Size]byte // guarded by mu; of the contents that current is made of
-	settled  bool              // guarded by mu; seen tells all later changes
+	loaded   [sha256.Size]byte // guarded by mu; of the files' contents that current was made from
+	settled  bool              // guarded by mu; any later change will differ from seen
 	reported string            // guarded by mu; the error that was reported last
-	untimely *filePair         // guarded by mu; what the files hold, if nothing but its dates is wrong with it
+	untimely *filePair         // guarded by mu; the pair in the files, if only its dates are wrong
 }
 
 // A filePair is a certificate and its key, with the hash of the files' contents.
@@ -71,9 +71,9 @@ type filePair struct {
 	sum  [sha256.Size]byte
 }
 
-// NewReloader loads a certificate, with its chain, and its key from PEM files, as [tls.LoadX509KeyPair] does. A certificate that
-// has expired is loaded too, since there is none before it, and crypto/tls would serve it. One that a Context with default
-// options can't use is an error; see [Reloader.UsedBy] for other Contexts.
+// NewReloader loads a certificate, with its chain, and its key from PEM files, as [tls.LoadX509KeyPair] does. It also loads a
+// certificate that has expired, since it has no other, and crypto/tls would serve it. It returns an error if a Context with
+// default options can't use the pair; see [Reloader.UsedBy] for other Contexts.
 func NewReloader(certFile, keyFile string) (*Reloader, error) {
 	r := &Reloader{certFile: certFile, keyFile: keyFile, clock: time.Now, patience: lookPatience, started: time.Now()}
 	if err := r.Reload(); err != nil {
@@ -93,8 +93,9 @@ func (r *Reloader) GetCertificate(hello *tls.ClientHelloInfo) (*tls.Certificate,
 	return r.current.Load(), nil
 }
 
-// UsedBy has pairs tried by ctx as soon as now, and not only after its first handshake. It returns an error if ctx can't use the
-// pair that there is. A Context is forgotten when the program has dropped it, or 16 others have used the Reloader since.
+// UsedBy makes ctx check new pairs from now on, and not only after its first handshake. It returns an error if ctx can't use the
+// pair in use. The Reloader forgets a Context when the program no longer refers to it, or when 16 others have used the Reloader
+// since.
 func (r *Reloader) UsedBy(ctx *ossl.Context) error {
 	r.noteUser(ctx)
 	if err := ctx.CheckCertificate(r.current.Load()); err != nil {
@@ -103,7 +104,7 @@ func (r *Reloader) UsedBy(ctx *ossl.Context) error {
 	return nil
 }
 
-// maxUsers bounds the Contexts that try a pair: GetConfigForClient may make one for each connection.
+// maxUsers bounds the number of Contexts that check a pair: GetConfigForClient may make one for each connection.
 const maxUsers = 16
 
 // noteUser remembers that ctx uses the Reloader.
@@ -122,14 +123,14 @@ func (r *Reloader) noteUser(ctx *ossl.Context) {
 	r.lastUser.Store(&user)
 }
 
-// Reload reads the files now, however long the file system takes. If it returns an error, the certificate stays what it was.
+// Reload reads the files now, however long the file system takes. If it returns an error, the certificate doesn't change.
 func (r *Reloader) Reload() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.read(r.stat())
 }
 
-// due reports whether it is time for a look, to one caller each time.
+// due reports whether it is time to look at the files. It returns true to one caller only each time.
 func (r *Reloader) due() bool {
 	interval := r.Interval
 	if interval < 0 {
@@ -145,7 +146,7 @@ func (r *Reloader) due() bool {
 // lookPatience is how long a handshake waits for the file system.
 const lookPatience = time.Second
 
-// lookBriefly looks at the files, and waits for the result until the handshake ends, or lookPatience does.
+// lookBriefly looks at the files. It waits for the result until the handshake ends, at most for r.patience.
 func (r *Reloader) lookBriefly(hello *tls.ClientHelloInfo) {
 	done := make(chan struct{})
 	go func() {
@@ -175,8 +176,8 @@ func (r *Reloader) report(err error) {
 	}
 }
 
-// look reads the files if they have changed, and returns what is to be reported. It doesn't wait for another reader: a slow file
-// system holds one look up, not all.
+// look reads the files if they have changed, and returns the error to report. It doesn't wait for another reader, so that a slow
+// file system delays one look only.
 func (r *Reloader) look() error {
 	if !r.mu.TryLock() {
 		return nil
@@ -226,7 +227,7 @@ func (r *Reloader) explain(err error) error {
 	return fmt.Errorf("httptls: certificate of %s and %s: %w", r.certFile, r.keyFile, err)
 }
 
-// load returns what is in the files; of a pair that is in use already, the sum alone.
+// load returns the pair in the files; only its sum if it is the pair in use.
 func (r *Reloader) load() (*filePair, error) {
 	cert, err := os.ReadFile(r.certFile)
 	if err != nil {
@@ -252,8 +253,8 @@ func (r *Reloader) load() (*filePair, error) {
 	return pair, err
 }
 
-// cutShort reports whether there is a PEM block without its end, as in a file that is being written. X509KeyPair would take the
-// chain to end before it.
+// cutShort reports whether text has a PEM block without its end, as in a file that is being written. X509KeyPair would accept the
+// chain before it.
 func cutShort(text []byte) bool {
 	for block := new(pem.Block); block != nil; {
 		block, text = pem.Decode(text)
@@ -261,7 +262,7 @@ func cutShort(text []byte) bool {
 	return bytes.Contains(text, []byte("-----BEGIN "))
 }
 
-// consider uses a pair, unless it is worse than the one in use. r.mu is held.
+// consider starts to use a pair, unless it is worse than the one in use. r.mu is held.
 func (r *Reloader) consider(pair *filePair) error {
 	if err := r.try(&pair.cert); err != nil {
 		return err
@@ -275,7 +276,7 @@ func (r *Reloader) consider(pair *filePair) error {
 	return nil
 }
 
-// try has the Contexts that use the Reloader try a pair, or one with default options if there is none yet.
+// try has the Contexts that use the Reloader check a pair, or a Context with default options if there are none.
 func (r *Reloader) try(cert *tls.Certificate) error {
 	r.usersMu.Lock()
 	users := slices.Clone(r.users)
@@ -295,7 +296,7 @@ func (r *Reloader) try(cert *tls.Certificate) error {
 			good = true
 		case ctx.CheckCertificate(current) == nil:
 			return err
-		default: // it can't serve as it is
+		default: // it can't use the current pair either
 			refused = err
 		}
 	}
@@ -312,7 +313,7 @@ func (r *Reloader) try(cert *tls.Certificate) error {
 	return ctx.CheckCertificate(cert)
 }
 
-// checkDates returns an error if a certificate is not valid now, unless the one in use isn't either.
+// checkDates returns an error if a certificate is not valid now, unless the one in use is not valid either.
 func (r *Reloader) checkDates(leaf *x509.Certificate) error {
 	now := r.clock()
 	err := validAt(leaf, now)
@@ -322,13 +323,14 @@ func (r *Reloader) checkDates(leaf *x509.Certificate) error {
 	return err
 }
 
-// validAt returns an error that doesn't depend on now, since what has been reported is known by its text.
+// validAt returns an error if leaf is not valid at now. The text doesn't depend on now, since errors already reported are known
+// by it.
 func validAt(leaf *x509.Certificate, now time.Time) error {
 	if !now.Before(leaf.NotBefore) && !now.After(leaf.NotAfter) {
 		return nil
 	}
 	const form = time.RFC3339
-	return x509.CertificateInvalidError{Cert: leaf, Reason: x509.Expired, // of both ends, as in crypto/x509
+	return x509.CertificateInvalidError{Cert: leaf, Reason: x509.Expired, // not yet valid too, as in crypto/x509
 		Detail: fmt.Sprintf("valid from %s to %s", leaf.NotBefore.Format(form), leaf.NotAfter.Format(form))}
 }
 

@@ -44,7 +44,7 @@ type Memory struct {
 	base atomic.Pointer[clockBase]
 }
 
-// A clockBase is what a Memory's time was at a moment by its clocks.
+// A clockBase relates a Memory's time to the readings of its clocks at one moment.
 type clockBase struct {
 	at  time.Time
 	now int64
@@ -153,11 +153,11 @@ func (m *Memory) Put(_ context.Context, id, session []byte, expires time.Time) e
 	return s.put(id, uint32(h), session, now+int64(min(expires.Sub(wall), m.maxTTL)), now)
 }
 
-// clocksApart is how far the wall clock and the monotonic one may part before that is noted: they are never quite the same.
+// clocksApart is the difference between the two clocks' advances that is ignored: they never agree exactly.
 const clocksApart = time.Second
 
-// onward returns the time that sessions expire by, in nanoseconds. It goes on by whichever clock does more: a wall clock that is
-// set back doesn't make a session last longer, nor does a monotonic one that stood still while the machine slept.
+// onward returns the time by which sessions expire, in nanoseconds. It follows the clock that advances more, so that no session
+// lasts longer because the wall clock is set back, or because the monotonic clock stood still while the machine slept.
 func (m *Memory) onward(t time.Time) int64 {
 	for {
 		base := m.base.Load()
