@@ -285,7 +285,7 @@ func TestDifferentialTransport(t *testing.T) {
 			{"coalesced", tlstest.Buffered, tlstest.Coalesce},
 		} {
 			if os.Getenv(envSessions) != "" && strings.HasSuffix(transport.name, "net.Pipe") {
-				continue // OpenSSL's clients ask for tickets, and over net.Pipe a server waits until they are read: so does crypto/tls's
+				continue // OpenSSL's clients ask for tickets, and over net.Pipe crypto/tls's server waits until they are read
 			}
 			t.Run(versionName(version)+"/"+transport.name, func(t *testing.T) {
 				good(t, tlstest.Case{

@@ -226,7 +226,7 @@ func setHelloChecks(s *settings, config *tls.Config) {
 		return
 	}
 	var chosen *tls.Config
-	if s.ddosCallback { // BoringSSL has two callbacks, and so are there two ways here: this one chooses another Context
+	if s.ddosCallback { // BoringSSL has two callbacks, so there are two ways here: this one chooses another Context
 		chosen = config.Clone()
 	}
 	config.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {

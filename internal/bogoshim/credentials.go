@@ -50,7 +50,7 @@ func setCredentials(s *settings, config *tls.Config, seen *seen) error {
 	return nil
 }
 
-// setOCSPCallback has a server decide on its OCSP response when it chooses its certificate.
+// setOCSPCallback makes a server decide on its OCSP response when it chooses its certificate.
 func setOCSPCallback(s *settings, config *tls.Config) {
 	certs := config.Certificates
 	if len(certs) == 0 {

@@ -159,7 +159,7 @@ var flags = map[string]func(s *settings, next func() string) error{
 	"-use-ocsp-callback":              boolean(func(s *settings) *bool { return &s.ocspCallback }),
 	"-fail-ocsp-callback":             boolean(func(s *settings) *bool { return &s.failOCSPCallback }),
 	"-decline-ocsp-callback":          boolean(func(s *settings) *bool { return &s.declineOCSPCallback }),
-	"-set-ocsp-in-callback":           nothing, // it always is: GetCertificate
+	"-set-ocsp-in-callback":           nothing, // GetCertificate always sets it there
 	// Clients always ask for both, as in crypto/tls.
 	"-enable-ocsp-stapling":          nothing,
 	"-enable-signed-cert-timestamps": nothing,

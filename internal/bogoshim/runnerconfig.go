@@ -112,9 +112,9 @@ func group(reason string) string {
 	return group
 }
 
-// printRunnerConfig prints the configuration for the OpenSSL that is in use: -runner-config DIR [-cache | -libssl]
-// [GROUP…]. What is disabled for a reason of one of the groups is left out. -cache is for shims that have -with-session-cache,
-// -libssl for those whose records libssl has.
+// printRunnerConfig prints the configuration for the OpenSSL in use: -runner-config DIR [-cache | -libssl] [GROUP…]. It omits the
+// tests that are disabled for a reason of one of the groups. -cache is for shims with -with-session-cache, -libssl for shims that
+// leave the records to libssl.
 func printRunnerConfig(args []string) error {
 	if len(args) == 0 {
 		return errors.New("usage: bogoshim -runner-config DIR [-cache | -libssl] [GROUP…]")

@@ -1,6 +1,6 @@
 /*
- * What libssl calls: the window BIO and the callbacks of a handshake. Where a decision is Go's, a callback pauses and the
- * crossing returns to Go: libssl itself pauses where it can, and elsewhere the coroutine does that the step runs in (ask_go).
+ * The functions that libssl calls: the window BIO and the callbacks of a handshake. If Go has to decide, a callback pauses and
+ * the crossing returns to Go. If libssl can't pause there by itself, the coroutine in which the step runs does (ask_go).
  */
 
 #include "private.h"
@@ -9,10 +9,10 @@
 
 BIO_METHOD *ossl_window_bio;
 
-/* The longest ClientHello that crypto/tls takes. libssl takes twice as much. */
+/* The longest ClientHello that crypto/tls accepts. libssl's limit is twice as high. */
 enum { MESSAGE_HEADER = 4, MAX_HELLO = 1 << 16 };
 
-/* A chain that is packed may be larger than the message that it came in, by a byte for each certificate in TLS 1.2. */
+/* A packed chain may be larger than the message in which it came: in TLS 1.2 by a byte for each certificate. */
 enum { MAX_MESSAGE = 1 << 18, MAX_CHAIN = 1 << 19, MAX_SPILL = 1 << 18, MAX_KEYLOG = 1 << 14, USUAL_FACTS = 256 };
 
 /* A Certificate message without certificates: header, context length in TLS 1.3, list length. */
@@ -407,8 +407,8 @@ static int on_alpn(SSL *ssl, const unsigned char **out, unsigned char *out_len, 
 	return OSSL_SSL_TLSEXT_ERR_ALERT_FATAL;
 }
 
-/* SSL_CTX_set_tlsext_servername_callback(3): whether the client's name is acknowledged, if it sent one (RFC 6066, section 3). All
- * that goes by the name was decided at the ClientHello. As in crypto/tls, a resumed handshake acknowledges none. */
+/* SSL_CTX_set_tlsext_servername_callback(3): acknowledges the client's name, if it sent one (RFC 6066, section 3). Whatever
+ * depends on the name was decided at the ClientHello. As in crypto/tls, a resumed handshake doesn't acknowledge a name. */
 static int on_server_name(SSL *ssl, int *alert, void *arg)
 {
 	(void)alert;
@@ -463,8 +463,7 @@ static int on_sct_add(SSL *ssl, unsigned int type, unsigned int context, const u
 	return 1;
 }
 
-/* Whether a SignedCertificateTimestampList is well-formed, as RFC 6962, section 3.3, has it: neither it nor one of its entries is
- * empty. */
+/* Whether a SignedCertificateTimestampList is well-formed (RFC 6962, section 3.3): neither the list nor an entry may be empty. */
 static int is_sct_list(const uint8_t *p, size_t len)
 {
 	size_t n;

@@ -119,19 +119,19 @@ func HasGroup(name string, fips bool) bool {
 	return C.ossl_has_group(s, C.int(flag(fips))) == 1
 }
 
-// Context is an SSL_CTX: immutable, shared by connections, freed after Close, or else when nothing refers to it. Each connection
-// holds it by itself.
+// Context is an SSL_CTX: immutable, shared by connections. It is freed after Close, or else when nothing refers to it. Each
+// connection has its own reference to the C object.
 type Context struct {
 	p       *C.ossl_ctx
 	cred    *Credential  // kept for its signer
-	users   atomic.Int64 // the owner, until Close, and calls under way; p is freed with the last
+	users   atomic.Int64 // the owner until Close, and each call under way; the last one to end frees p
 	closed  atomic.Bool
-	cleanup runtime.Cleanup // frees p if there is no Close
+	cleanup runtime.Cleanup // frees p if Close is not called
 }
 
 var errContextClosed = errors.New("libssl: the context is closed")
 
-// hold reports whether p may be used, until release.
+// hold reports whether p may be used. If so, the caller must call release.
 func (c *Context) hold() bool {
 	for {
 		n := c.users.Load()
@@ -155,11 +155,11 @@ func (c *Context) release() {
 		c.cleanup.Stop()
 		C.ossl_ctx_free(c.p)
 	}
-	runtime.KeepAlive(c) // else the cleanup could have begun before it was stopped
+	runtime.KeepAlive(c) // otherwise the cleanup could begin before Stop
 }
 
-// Close gives the context up: no connection can be made any more, and its memory is freed with the last that was. It may be
-// called at any time, and more than once.
+// Close ends the use of the context: no more connections can be made from it, and its memory is freed with the last of its
+// connections. Close may be called at any time, and more than once.
 func (c *Context) Close() {
 	if c.closed.CompareAndSwap(false, true) {
 		c.release()
@@ -247,8 +247,8 @@ func NewContext(cfg *ContextConfig) (*Context, error) {
 	return c, nil
 }
 
-// CheckCredential returns an error unless the context's servers can use cred. Unless Go is to sign for it, or signing may take
-// long, one of them signs with it, for a client of the same context.
+// CheckCredential returns an error unless the context's servers can use cred. It signs with it once, for a client of the same
+// context, unless Go would have to sign or signing may take long.
 func (c *Context) CheckCredential(cred *Credential) error {
 	if !c.hold() {
 		return errContextClosed
@@ -336,18 +336,17 @@ func ownCredential(c *Credential) *Credential {
 	return c
 }
 
-// SetIdentity sets the hash of whom the credential speaks for: servers bind their sessions to it, and resume none without it. It
-// must be called before the credential is used.
+// SetIdentity sets the hash of the identity in the certificate. Servers bind their sessions to it; without it they resume none.
+// It must be called before the credential is used.
 func (c *Credential) SetIdentity(id [32]byte) {
 	C.ossl_cred_set_identity(c.p, (*C.uint8_t)(&id[0]))
 	runtime.KeepAlive(c)
 }
 
-// AsksGo reports whether handshakes ask Go to sign for the credential, so that their connections must come from
-// [Context.NewAskingConn].
+// AsksGo reports whether handshakes ask Go to sign with the credential. Their connections must come from [Context.NewAskingConn].
 func (c *Credential) AsksGo() bool { return c.asksGo }
 
-// MayBlock reports whether libssl may take long to sign with the credential, since its key is of a provider that is not OpenSSL's
+// MayBlock reports whether libssl may take long to sign with the credential, since its key's provider is not one of OpenSSL's
 // own.
 func (c *Credential) MayBlock() bool { return !IsOwnProvider(c.provider) }
 
@@ -355,13 +354,13 @@ func (c *Credential) MayBlock() bool { return !IsOwnProvider(c.provider) }
 type Conn struct {
 	p         *C.ossl_conn
 	traffic   *C.ossl_traffic // p, once it was taken over
-	crossings uint64          // but those of opens: the sides are used at the same time
+	crossings uint64          // except those in opens: the two sides are used at the same time
 	opens     uint64          // of Open and UpdateRead
 	ctx       *Context        // kept for the signer of its credential
 	cred      *Credential     // the connection's own, kept for its signer
 }
 
-// NewAskingConn makes a connection whose steps may end with any question: NeedSign and NeedResume, and NeedVerify where libssl
+// NewAskingConn makes a connection whose steps may end with any question: NeedSign, NeedResume, and NeedVerify even if libssl
 // itself can't pause for it. A client offers session, if there is one, to be resumed.
 func (c *Context) NewAskingConn(server bool, serverName string, session []byte) (*Conn, error) {
 	if !c.hold() {
@@ -379,7 +378,7 @@ func (c *Context) NewAskingConn(server bool, serverName string, session []byte) 
 	return conn, nil
 }
 
-// Start makes a connection whose steps end with questions that libssl itself pauses for only, and takes its first step.
+// Start makes a connection whose steps end only with those questions for which libssl itself pauses, and takes its first step.
 func (c *Context) Start(server bool, serverName string, session, in, out []byte) (*Conn, Step, error) {
 	if !c.hold() {
 		return nil, Step{}, errContextClosed
@@ -428,7 +427,7 @@ func (c *Conn) Write(src, out []byte, payload, first int) Step {
 		C.size_t(payload), C.size_t(first)))
 }
 
-// CloseNotify seals close_notify, once, unless the rest of a message of the peer's is to be read first: WantRead.
+// CloseNotify seals close_notify, once. It returns WantRead if the rest of a message from the peer must be read first.
 func (c *Conn) CloseNotify(out []byte) Step {
 	c.crossings++
 	return stepOf(C.ossl_conn_close_notify(c.p, bytePtr(out), C.size_t(len(out))))
@@ -528,14 +527,14 @@ func (c *Conn) Skip(side Side, seq uint64) bool {
 	return C.ossl_conn_skip(c.p, C.int(side>>1), C.uint64_t(seq)) == 1
 }
 
-// Miss keeps the n-th record from now, or Finished, from what a takeover counts of a side, for tests.
+// Miss makes a takeover not count the n-th record from now, or Finished, of a side; for tests.
 func (c *Conn) Miss(side Side, n uint8) { C.ossl_conn_miss(c.p, C.int(side>>1), C.uint8_t(n)) }
 
-// PausesHoldThreads reports whether a handshake that has asked Go holds a thread until it has the answer: on systems other than
-// Linux, and on processors other than amd64 and arm64.
+// PausesHoldThreads reports whether a handshake that has asked Go holds a thread until it has the answer. It does except on Linux
+// with amd64 or arm64.
 func PausesHoldThreads() bool { return C.ossl_pauses_hold_threads() == 1 }
 
-// Occupied reports whether this thread is in a handshake, as far as keys and secrets are concerned, for tests.
+// Occupied reports whether keys and secrets consider this thread to be in a handshake, for tests.
 func Occupied() bool { return C.ossl_occupied() == 1 }
 
 // OfSecrets makes an established connection of TLS 1.3 traffic secrets, for tests; a nil secret is a side that can't be used.
@@ -579,8 +578,8 @@ func (c *Conn) UseCredential(cred *Credential) error {
 	return nil
 }
 
-// Message returns what a pause is about: a ClientHello, a CertificateRequest (both whole messages with their header), a chain of
-// certificates, each behind its length in 4 bytes, or what is to be signed. It is valid until the next call on the connection.
+// Message returns the subject of a pause: a ClientHello or a CertificateRequest (whole messages with their header), a chain of
+// certificates, each behind its length in 4 bytes, or the bytes to be signed. It is valid until the next call on the connection.
 func (c *Conn) Message() []byte { return borrowed(c.p.message, c.p.message_len) }
 
 // Spill returns output that had no window. It is valid until the next call on the connection.
@@ -597,7 +596,7 @@ func (c *Conn) Lookup() []byte {
 	return borrowed(c.p.lookup, c.p.lookup_len)
 }
 
-// OfferSession answers Lookup. Whether the session is resumed is for libssl, and for the answer to NeedResume, to decide.
+// OfferSession answers Lookup. Whether the session is resumed depends on libssl and on the answer to NeedResume.
 func (c *Conn) OfferSession(der []byte) {
 	c.crossings++
 	C.ossl_conn_offer_session(c.p, bytePtr(der), C.size_t(len(der)))
@@ -636,7 +635,7 @@ func (c *Conn) Resumed() bool { return c.p.resumed == 1 }
 // ExtendedMasterSecret reports whether the ServerHello agrees to it: RFC 7627.
 func (c *Conn) ExtendedMasterSecret() bool { return c.p.extended_master_secret == 1 }
 
-// Paused reports whether the last step has asked Go in its middle.
+// Paused reports whether the last step has stopped in its middle with a question.
 func (c *Conn) Paused() bool { return c.p.paused == 1 }
 
 // SetVerdict answers NeedVerify.
@@ -645,7 +644,7 @@ func (c *Conn) SetVerdict(v Verdict) { c.p.verdict = C.int32_t(v) }
 // SetResume answers NeedResume.
 func (c *Conn) SetResume(resume bool) { c.p.answer = C.size_t(flag(resume)) }
 
-// ServerName returns the name that a client asks for, from the time when its hello was read until the handshake is done.
+// ServerName returns the name that a client asks for, after its hello was read and until the handshake is done.
 func (c *Conn) ServerName() string { return string(borrowed(c.p.server_name, c.p.server_name_len)) }
 
 // Refuse answers a pause for verification with a refusal. A TLS 1.3 client whose records are to be taken over seals the alert;
@@ -655,13 +654,13 @@ func (c *Conn) Refuse(v Verdict, alert uint8) {
 }
 
 // RefuseRequest answers NeedCert on a TLS 1.3 client whose Context has SealRefusals: the handshake ends with an alert when the
-// server's flight is whole.
+// server's flight is complete.
 func (c *Conn) RefuseRequest(alert uint8) { c.p.refusal = C.int32_t(alert) }
 
-// LongHello returns the length of a ClientHello that was refused because it is longer than crypto/tls takes, otherwise 0.
+// LongHello returns the length of a ClientHello that was refused because it exceeds crypto/tls's limit, otherwise 0.
 func (c *Conn) LongHello() int { return int(c.p.hello_len) }
 
-// LeftOut reports whether a client's handshake failed because libssl would have left its certificate out.
+// LeftOut reports whether a client's handshake failed because libssl would have omitted its certificate.
 func (c *Conn) LeftOut() bool { return c.p.left_out == 1 }
 
 // RefuseFlight refuses a TLS 1.3 handshake on a client whose last step's output, its own flight, has not been sent and won't be.

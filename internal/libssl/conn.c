@@ -221,16 +221,16 @@ void ossl_conn_facts(ossl_conn *pub, ossl_facts *f)
 }
 
 /*
- * A TLS 1.3 client's refusal of a server's chain, or of its request for a certificate. Libssl's own alert would leave in the
- * clear: its clients take their sending keys with their own flight, and many servers take an unprotected alert for damage. So
- * libssl is let go on, without a certificate to show, until the key-log callback has told the keys. What it makes is thrown away,
- * except a ChangeCipherSpec; the alert alone is sealed, the first and only record under these keys that ever leaves; and the conn
- * has failed: no handshake that is refused has another end.
+ * A TLS 1.3 client's refusal of a server's chain, or of its request for a certificate. libssl's own alert would leave in the
+ * clear, because its clients take their sending keys with their own flight, and many servers take an unprotected alert for
+ * damage. So we have libssl go on, without a certificate, until the key-log callback has reported the keys. We discard the flight
+ * that it makes, except a ChangeCipherSpec, and seal the alert alone: it is the first and only record under these keys that ever
+ * leaves. The conn has failed then, as after any refused handshake.
  *
- * If the rest of the server's flight is not there yet after its chain was refused, nobody waits for it: the alert leaves in the
- * clear. A request is answered when the flight is whole, as in crypto/tls.
+ * If the rest of the server's flight has not arrived when its chain is refused, we don't wait for it: the alert leaves in the
+ * clear. A request for a certificate is refused when the flight is complete, as in crypto/tls.
  *
- * Where a session is resumed there is no chain, and no pause: Go refuses when libssl has made its flight, and doesn't send that.
+ * When a session is resumed there is no chain and no pause: Go refuses after libssl has made its flight, and doesn't send it.
  */
 static void refuse_begin(conn *c)
 {
@@ -261,7 +261,7 @@ static ossl_step refuse(conn *c)
 	c->out_len = c->spill.len = 0;
 	ossl_drain_errors(c->pub.errors);
 	if (s && s->tls13 && c->handshake_secret_len == hash_len(s) && c->out_cap >= sizeof ccs + sizeof alert + SEALED_EXPANSION) {
-		/* For middleboxes (RFC 8446, appendix D.4), where the flight has one; after a HelloRetryRequest it went before. */
+		/* For middleboxes (RFC 8446, appendix D.4), if the flight has one; after a HelloRetryRequest it has been sent. */
 		size_t before = c->sent_ccs && !c->hello_retry ? sizeof ccs : 0;
 
 		memcpy(t.secret, c->handshake_secret, hash_len(s));
@@ -284,7 +284,7 @@ static ossl_step refuse(conn *c)
 	return step;
 }
 
-/* Makes this thread the one that is in the connection's handshake, or, with 0, in none. */
+/* Notes that this thread is in the connection's handshake, or, with inside 0, in none. */
 static void occupy(conn *c, int inside)
 {
 	signer_set_asking(inside && c->may_ask ? c : NULL);
@@ -329,11 +329,11 @@ static ossl_step handshake_step(conn *c, ossl_facts *facts)
 	occupy(c, 0);
 	if (c->abandoned)
 		return step;
-	if (c->may_ask) /* of the call that ends the step, which may be another one than began it */
+	if (c->may_ask) /* the facts of the call that ends the step, which may not be the one that began it */
 		facts = c->facts_to;
 	if (c->refused && !(c->refused_late && ret != 1 && ossl_fn.SSL_get_error(c->ssl, ret) == OSSL_SSL_ERROR_WANT_READ))
 		return refuse(c);
-	if (c->left_out) { /* libssl has no signature for it that the server takes, and would go on as nobody: crypto/tls fails */
+	if (c->left_out) { /* libssl found no signature algorithm for the certificate, and would go on without it: fail instead */
 		c->pub.refusal = OSSL_SSL_AD_HANDSHAKE_FAILURE;
 		c->pub.left_out = 1;
 		return refuse(c);
@@ -374,7 +374,7 @@ static void step_in_coroutine(void *arg)
 	c->step = handshake_step(c, NULL);
 }
 
-/* Begins a step that may ask Go, or goes on with one that has asked. */
+/* Begins a step that may ask Go, or continues one that has asked. */
 static ossl_step resume_step(conn *c)
 {
 	ossl_step paused = {.status = OSSL_FATAL};
@@ -396,11 +396,11 @@ static ossl_step resume_step(conn *c)
 	return c->step;
 }
 
-/* Ends a step that has asked Go and will get no answer. */
+/* Ends a step that has asked Go and gets no answer. */
 static void abandon_step(conn *c)
 {
 	c->abandoned = 1;
-	coroutine_resume(c->step_under_way); /* libssl fails, and gives back what it held */
+	coroutine_resume(c->step_under_way); /* libssl fails, and frees its memory */
 	coroutine_free(c->step_under_way);
 	c->step_under_way = NULL;
 }
@@ -592,7 +592,7 @@ int ossl_conn_export(ossl_conn *pub, uint8_t *out, size_t len, const char *label
 	int ok;
 
 	ossl_fn.ERR_clear_error();
-	/* The label is the user's; and a callback of another connection's handshake may be where this is called from. */
+	/* The label is the user's: it may be that of a secret which schedule.c would take for a handshake's. */
 	observer = schedule_observe(NULL);
 	if (c->ssl)
 		ok = ossl_fn.SSL_export_keying_material(c->ssl, out, len, label, label_len, context, context_len, use_context) == 1;

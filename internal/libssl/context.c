@@ -62,7 +62,7 @@ static void *copy_of(const void *data, size_t len)
 	return p;
 }
 
-/* The largest Certificate message, without its header: crypto/tls's maxHandshakeCertificateMsg. Libssl's default is 100 KB. */
+/* The largest Certificate message, without its header: crypto/tls's maxHandshakeCertificateMsg. libssl's default is 100 KB. */
 enum { MAX_CERTIFICATE = 1 << 18 };
 
 /* Applies p to the SSL_CTX. Returns NULL, or the name of what libssl refused. */

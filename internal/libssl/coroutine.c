@@ -1,10 +1,10 @@
 /*
- * Coroutines on stacks of their own. On Linux with amd64 and arm64 a pause is a switch of stacks, some ten instructions. Anywhere
- * else each coroutine has a thread, and a pause hands over to the thread that resumed it and back.
+ * Coroutines on stacks of their own. On Linux with amd64 or arm64 a pause is a switch of stacks, some two dozen instructions.
+ * Elsewhere each coroutine has a thread, and a pause hands over to the thread that resumed it.
  *
- * What runs in a coroutine must not keep the address of a thread's variable across a pause, since it may go on on another thread.
- * libssl and libcrypto don't: they ask pthread_getspecific(3) for what is a thread's each time, and no lock is held where they
- * call back for a signature or a verdict. Our own variables of threads are behind functions that are not inlined.
+ * Code in a coroutine must not keep the address of a thread-local variable across a pause, since it may continue on another
+ * thread. libssl and libcrypto don't: they call pthread_getspecific(3) each time, and they hold no lock when they call back for a
+ * signature or a verdict. Our own thread-local variables are behind functions that are not inlined.
  */
 
 #include "coroutine.h"
@@ -23,18 +23,18 @@
 #include <sanitizer/lsan_interface.h>
 #endif
 
-/* The stack of a coroutine: address space, of which the pages that are touched take memory. Below it lies some that may not be
- * touched, more than the variables of any one function take: a stack that grows too large ends the process, and changes nobody
- * else's memory. Both are multiples of every page size there is. */
+/* The stack of a coroutine: address space, of which only the pages that are touched take memory. Below it is a guard area, larger
+ * than the variables of any one function: a stack overflow ends the process rather than overwrite other memory. Both sizes are
+ * multiples of every page size there is. */
 enum { GUARD = 64 << 10, STACK = 512 << 10 };
 
-/* As many stacks are kept for the next coroutines. */
+/* The number of stacks that are kept for later coroutines. */
 enum { KEPT = 64 };
 
 struct coroutine {
-	coroutine *next; /* in the list of those that are kept */
+	coroutine *next; /* in the list of kept ones */
 	char *mapping; /* GUARD and STACK */
-	void *own, *other; /* stack pointers: its own while it is paused, of who resumed it while it runs */
+	void *own, *other; /* stack pointers: its own while it is paused, its resumer's while it runs */
 	void (*body)(void *arg);
 	void *arg;
 	int ended;
@@ -47,9 +47,10 @@ struct coroutine {
 
 int coroutine_holds_thread(void) { return 0; }
 
-/* Saves what a function must keep and the stack pointer, to *from, and goes on where the stack pointer to was saved. */
+/* Saves the callee-saved registers on the stack and the stack pointer in *from, and continues where the stack pointer to was
+ * saved. */
 void ossl_coroutine_switch(void **from, void *to);
-/* Where a new stack begins: calls a function whose address and argument are in registers that the switch has loaded. */
+/* The first code on a new stack: calls a function whose address and argument are in registers that the switch has loaded. */
 void ossl_coroutine_entry(void);
 
 /* clang-format off */
@@ -202,7 +203,7 @@ static void main_of(void *arg)
 	co->body(co->arg);
 	co->ended = 1;
 	leave(co);
-	abort(); /* nobody resumes what has ended */
+	abort(); /* a coroutine that has ended is never resumed */
 }
 
 coroutine *coroutine_new(void (*body)(void *arg), void *arg)

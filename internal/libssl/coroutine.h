@@ -4,12 +4,12 @@
 
 /*
  * libssl asks for signatures, for verdicts on chains and for decisions on sessions in the middle of SSL_do_handshake(3). A
- * coroutine runs that call on a stack of its own, so that it can stop there, return to Go, and go on with Go's answer: on another
- * thread, if Go is on another one by then. While it is paused it holds its stack and no thread.
+ * coroutine runs that call on a stack of its own, so that it can stop there, return to Go, and continue with Go's answer, even on
+ * another thread. While it is paused it holds its stack and, except as coroutine_holds_thread says, no thread.
  */
 typedef struct coroutine coroutine;
 
-/* Whether a paused coroutine holds a thread: 1 where this file knows no way to switch stacks, else 0. */
+/* Whether a paused coroutine holds a thread: 1 if coroutine.c can't switch stacks on this system, else 0. */
 int coroutine_holds_thread(void);
 
 /* Makes a coroutine for one call of body. Returns give (coroutine_free), or NULL if there is no memory for its stack. */

@@ -83,8 +83,8 @@ const (
 	Fatal                    // failed for good
 	Record                   // a record was opened that is for the caller to look at
 	NeedUpdate               // the sending key is used up
-	NeedResume               // Message is the chain in a session that a client offers: SetResume, then step again
-	NeedSign                 // SignRequest says what is to be signed: SetSignature, then step again
+	NeedResume               // Message is the client's chain in a session that it offers: SetResume, then step again
+	NeedSign                 // SignRequest has the bytes to sign: SetSignature, then step again
 )
 
 // Step is what one call on a connection did.
@@ -118,7 +118,7 @@ const (
 	BothSides      = ReadSide | WriteSide
 )
 
-// MissFinished has Miss keep Finished from the takeover: shim.h, OSSL_MISS_FINISHED.
+// MissFinished makes Miss leave out Finished: shim.h, OSSL_MISS_FINISHED.
 const MissFinished = 255
 
 // RecordsPerKey is after how many records the sending key of TLS 1.3 is updated: shim.h, OSSL_RECORDS_PER_KEY.

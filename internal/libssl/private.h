@@ -20,11 +20,11 @@ typedef struct {
 int bytes_append(bytes *b, const void *data, size_t len, size_t max);
 void bytes_free(bytes *b);
 
-/* What is seen of the records in a stream, without libssl. */
+/* The records seen in a stream, counted without libssl. */
 enum { TAP_LENGTHS = 8 };
 typedef struct {
 	uint8_t head[RECORD_HEADER + 8], have; /* the header and the first bytes of the last record */
-	size_t left;                           /* what is to come of it */
+	size_t left;                           /* the bytes of it still to come */
 	uint64_t records, since;               /* headers in all, and since the last ChangeCipherSpec's */
 	uint16_t lengths[TAP_LENGTHS];         /* of the last records, the n-th of all at (n - 1) % TAP_LENGTHS */
 } tap;
@@ -38,7 +38,7 @@ struct ossl_cred {
 	uint8_t *staple, *scts;
 	size_t staple_len, scts_len;
 	uintptr_t signer;
-	uint8_t identity[OSSL_IDENTITY]; /* what sessions of servers that show it are bound to; zeros until it is set */
+	uint8_t identity[OSSL_IDENTITY]; /* servers bind their sessions to it; zeros until it is set */
 };
 
 struct ossl_ctx {
@@ -70,11 +70,11 @@ typedef struct {
 	SSL *ssl;
 	ossl_ctx *ctx;
 	ossl_cred *cred; /* this connection's own, nullable */
-	/* Of a connection that may have to ask Go in the middle of a step. */
+	/* For a connection that may have to ask Go in the middle of a step. */
 	coroutine *step_under_way; /* NULL between steps */
 	ossl_step step;            /* its result */
 	ossl_facts *facts_to;
-	const uint8_t *asked; /* what a question is about, borrowed from libssl */
+	const uint8_t *asked; /* the subject of a question, borrowed from libssl */
 	size_t asked_len;
 	int32_t question; /* while it is paused: OSSL_NEED_… */
 	uint8_t may_ask, abandoned;
@@ -90,7 +90,7 @@ typedef struct {
 	uint8_t server, started, handshake_done, hello, verify, cert, failed, notified;
 	uint8_t hello_retry, refused, refused_late;
 	uint8_t sent_ccs; /* libssl has made a ChangeCipherSpec, which it may not have sent: refuse */
-	uint8_t left_out; /* a client's: libssl has left the credential out that it was to show */
+	uint8_t left_out; /* a client's: libssl has omitted its certificate */
 	uint16_t group;
 	/* Sessions. */
 	uint8_t binding[BINDING], offered_id[32], offered_id_len;
@@ -156,12 +156,12 @@ OPENSSL_STACK *section_of(const CONF *conf, const char *name);
 /* What a line of a provider's section asks for: libcrypto passes over what is before a dot. Borrow, a part of name. */
 const char *module_command(const char *name);
 
-/* The connection whose handshake this thread is in and which may ask Go, or NULL: what keys in Go look at before they sign. */
+/* The connection whose handshake this thread is in, if it may ask Go, or NULL. Keys in Go need it to sign. */
 void signer_set_asking(conn *c);
 conn *signer_asking(void);
 
-/* Pauses a step of the handshake with a question for Go, OSSL_NEED_…, about data, and returns when the next step brings the
- * answer. Returns 1, or 0 if there will be none: the connection can't ask, or is being freed. data: borrow. */
+/* Pauses a step of the handshake with a question for Go, OSSL_NEED_…, about data, until the next step brings the answer. Returns
+ * 1, or 0 if there is no answer: the connection can't ask, or is being freed. data: borrow. */
 int ask_go(conn *c, int32_t question, const uint8_t *data, size_t len);
 
 static inline conn *conn_of(const SSL *ssl) { return ossl_fn.SSL_get_ex_data(ssl, 0); }

@@ -212,7 +212,7 @@ static int extract(const inputs *in, uint8_t *out, size_t len)
 
 static __thread conn *observed;
 
-/* Not to be merged with other code, for the reason that signer.c gives. */
+/* Not inlined, for the reason that signer.c gives. */
 __attribute__((noinline)) conn *schedule_observe(conn *observer)
 {
 	conn *before = observed;

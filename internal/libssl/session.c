@@ -4,8 +4,7 @@
  * A server's session carries, in libssl's field for an application's data, what it was made for and with:
  *
  *   binding  SHA-256 over the context's policy, the identity in the server's certificate, the server's name that the client asked
- *            for and the protocol chosen, cut to BINDING bytes. A session is resumed where all of them are the same, and nowhere
- *            else.
+ *            for and the protocol chosen, cut to BINDING bytes. A session is resumed only if all of them are the same.
  *   group    of the key exchange, which a resumed TLS 1.2 handshake has none of
  *   chain    of the client's certificates, packed, if it sent any: libssl itself keeps the leaf only.
  *
@@ -162,7 +161,7 @@ static int put_appdata(conn *c, SSL_SESSION *s)
 	bytes all = {0};
 	int ok;
 
-	/* Libssl keeps a name that was acknowledged. It is in the binding, and would only make tickets longer. */
+	/* libssl stores a name that was acknowledged. The binding covers it, so it would only make tickets longer. */
 	ossl_fn.SSL_SESSION_set1_hostname(s, NULL);
 	/* A session that was found acceptable may still not be resumed, and who offered it has proven nothing then: its binder has not
 	 * been looked at. The session made instead must not inherit its chain. */
@@ -385,7 +384,7 @@ static int bind(conn *c)
 
 	if (name_len > 255) /* libssl refuses it */
 		return 0;
-	/* Before the pause the certificate is not chosen yet, and no session is looked at. */
+	/* Before the pause the certificate has not been chosen, and no session is looked at. */
 	if (cred ? memcmp(cred->identity, unset, sizeof unset) == 0 : c->hello != ASK_NONE)
 		return 0;
 	memcpy(to, c->ctx->policy, sizeof c->ctx->policy);
@@ -450,7 +449,7 @@ int session_hello(conn *c)
 	named = keep_name(c);
 	if (!c->ctx->tickets && !c->ctx->cached)
 		return 0;
-	if (!named || !bind(c)) { /* nothing is bound to what is random */
+	if (!named || !bind(c)) { /* no session is bound to a random value */
 		random_bytes(c->ctx, c->binding, BINDING);
 		return 0;
 	}

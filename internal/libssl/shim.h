@@ -24,7 +24,7 @@ enum {
 	OSSL_FATAL = 7,      /* failed for good: errors[], alert_in, alert_out tell why */
 	OSSL_RECORD = 8,     /* a record was opened that is for the caller to look at */
 	OSSL_NEED_UPDATE = 9, /* the sending key has sealed as much as it may: update it, then call again */
-	OSSL_NEED_RESUME = 10, /* may a session that was made with this chain (message) of the client's be resumed: set answer */
+	OSSL_NEED_RESUME = 10, /* whether a session with this client's chain (message) may be resumed: set answer */
 	OSSL_NEED_SIGN = 11, /* message is to be signed by signer: fill signature, set answer to its length, then call again */
 };
 
@@ -88,9 +88,9 @@ typedef struct {
 	size_t server_name_len;
 	int32_t resumed; /* 1 once it is agreed that a session is resumed */
 	int32_t extended_master_secret; /* 1 if the ServerHello has that extension: RFC 7627 */
-	int32_t hello_len; /* of a ClientHello that is refused since it is too long */
-	int32_t left_out; /* 1 if a client failed since libssl had left its credential out */
-	int32_t paused; /* 1 if the step asks in its middle, where libssl itself can't pause */
+	int32_t hello_len; /* the length of a ClientHello that was refused as too long */
+	int32_t left_out; /* 1 if a client failed because libssl had omitted its certificate */
+	int32_t paused; /* 1 if the step stopped in its middle with a question, where libssl itself can't pause */
 	/* At OSSL_NEED_SIGN: how to sign, as signer.h numbers it, and where the signature goes. */
 	uintptr_t signer;
 	int32_t sign_algorithm, sign_hash, sign_form;
@@ -99,9 +99,9 @@ typedef struct {
 	/* In: answers to a pause, read by the next call. */
 	size_t answer;       /* to OSSL_NEED_RESUME, 1 or 0, and OSSL_NEED_SIGN, 0 for a failure */
 	int32_t verdict;     /* OSSL_VERDICT_… or an X509_V_ERR */
-	int32_t refusal;     /* the alert for a verdict that is not OSSL_VERDICT_OK, -1 for the verdict's own. At OSSL_NEED_CERT, of a
-	                      * TLS 1.3 client whose context has seal_refusals: ends the handshake with this alert, once the
-	                      * server's flight is whole */
+	int32_t refusal;     /* the alert for a verdict that is not OSSL_VERDICT_OK, -1 for the verdict's own. At OSSL_NEED_CERT, on a
+	                      * TLS 1.3 client whose context has seal_refusals: ends the handshake with this alert, when the
+	                      * server's flight is complete */
 	int32_t hello_alert; /* >= 0: refuse the ClientHello with this alert */
 } ossl_conn;
 
@@ -230,20 +230,20 @@ int ossl_has_group(const char *name, int fips);
 ossl_cred *ossl_cred_new(int fips, const uint8_t *chain, size_t chain_len, const uint8_t *key, size_t key_len,
 	const char *sigalgs, const uint8_t *staple, size_t staple_len, const uint8_t *scts, size_t scts_len, unsigned long *errors);
 
-/* The same for a key that only Go can use. signer: Go's name for it, which OSSL_NEED_SIGN tells. */
+/* The same for a key that only Go can use. signer: Go's handle, returned at OSSL_NEED_SIGN. */
 ossl_cred *ossl_cred_new_signer(const uint8_t *chain, size_t chain_len, uintptr_t signer, const char *sigalgs,
 	const uint8_t *staple, size_t staple_len, const uint8_t *scts, size_t scts_len, unsigned long *errors);
 
-/* Sets the hash of whom the credential speaks for, which servers bind their sessions to: before its first use. id: borrow,
- * OSSL_IDENTITY bytes. */
+/* Sets the hash of the identity in the certificate, before the credential's first use: servers bind their sessions to it. id:
+ * borrow, OSSL_IDENTITY bytes. */
 void ossl_cred_set_identity(ossl_cred *cred, const uint8_t *id);
 
 /* Gives one reference up. */
 void ossl_cred_free(ossl_cred *cred);
 
-/* Whether servers of the context can use a credential: whether one takes it, and with sign, answers a client of the same context
- * with it, in TLS 1.3 or in TLS 1.2. sign: 1 or 0; 0 for a key that calls Go. cred: borrow. Returns 1, or 0 with errors.
- * SSL_use_cert_and_key(3), SSL_do_handshake(3). */
+/* Whether servers of the context can use a credential: whether one accepts it and, with sign, answers a client of the same
+ * context with it, in TLS 1.3 or in TLS 1.2. sign: 1 or 0; 0 for a key that only Go can use. cred: borrow. Returns 1, or 0 with
+ * errors. SSL_use_cert_and_key(3), SSL_do_handshake(3). */
 int ossl_ctx_check_cred(ossl_ctx *ctx, ossl_cred *cred, int sign, unsigned long *errors);
 
 /* Sets the keys of tickets: the first seals, all of them open. keys: borrow, n of them. Returns 1, or 0 for more than there is
@@ -251,8 +251,8 @@ int ossl_ctx_check_cred(ossl_ctx *ctx, ossl_cred *cred, int sign, unsigned long 
 int ossl_ctx_set_ticket_keys(ossl_ctx *ctx, const ossl_ticket_key *keys, size_t n);
 
 /* Makes a connection. server: 1 or 0; server_name: nullable, the name a client sends; session: a client's, DER, to be resumed if
- * the server agrees; may_ask: 1 or 0, whether steps may end with questions for Go that libssl can't pause for itself. Returns
- * give (ossl_conn_free) or NULL with errors. SSL_new(3). */
+ * the server agrees; may_ask: 1 or 0, whether steps may end with questions for which libssl itself can't pause. Returns give
+ * (ossl_conn_free) or NULL with errors. SSL_new(3). */
 ossl_conn *ossl_conn_new(ossl_ctx *ctx, int server, const char *server_name, const uint8_t *session, size_t session_len,
 	int may_ask, unsigned long *errors);
 
@@ -290,8 +290,8 @@ ossl_step ossl_conn_read(ossl_conn *conn, const uint8_t *in, size_t in_len, uint
 ossl_step ossl_conn_write(ossl_conn *conn, const uint8_t *src, size_t len, uint8_t *out, size_t out_cap, size_t payload,
 	size_t first);
 
-/* Seals close_notify, if it has not been sent and the handshake is complete. Ends with OSSL_WANT_READ if the rest of a message of
- * the peer's is to be read first. SSL_shutdown(3), SSL_in_init(3). */
+/* Seals close_notify, if it has not been sent and the handshake is complete. Ends with OSSL_WANT_READ if the rest of a message
+ * from the peer must be read first. SSL_shutdown(3), SSL_in_init(3). */
 ossl_step ossl_conn_close_notify(ossl_conn *conn, uint8_t *out, size_t out_cap);
 
 /* Updates the sending key; request asks the peer to do the same. The message is left in spill. SSL_key_update(3). */
@@ -317,7 +317,7 @@ void ossl_conn_open(ossl_traffic *conn, uint8_t *in, size_t in_len, uint8_t *dst
 void ossl_conn_seal(ossl_traffic *conn, uint8_t type, const uint8_t *src, size_t len, uint8_t *out, size_t out_cap,
 	size_t payload, size_t first, size_t grown, ossl_step *step);
 
-/* Whether a pause of a handshake holds a thread, where there is no way to switch stacks: 1 or 0. */
+/* Whether a paused handshake holds a thread, since stacks can't be switched on this system: 1 or 0. */
 int ossl_pauses_hold_threads(void);
 
 /* Whether this thread is in a handshake, as far as keys and secrets are concerned: 1 or 0. For tests. */
@@ -344,8 +344,7 @@ void ossl_conn_kernel_seals(ossl_traffic *conn);
 /* Leaves sequence numbers out, for tests of their limits; never goes back. Returns 1 or 0. */
 int ossl_conn_skip(ossl_conn *conn, int sealing, uint64_t seq);
 
-/* Has the takeover not hear of the n-th record from now, or of Finished, for tests of what keeps it from being wrong. sent: 1 or
- * 0. */
+/* Hides the n-th record from now, or Finished, from the takeover's first count, to test the second one. sent: 1 or 0. */
 enum { OSSL_MISS_FINISHED = 255 };
 void ossl_conn_miss(ossl_conn *conn, int sent, uint8_t n);
 

@@ -5,8 +5,8 @@
 static _Thread_local conn *asking;
 
 /*
- * Functions that no other code is merged with: a coroutine may be on another thread after a pause, and a compiler that sees a
- * thread's variable used before and after it takes its address once.
+ * Functions that must not be inlined: after a pause a coroutine may be on another thread, but a compiler that sees a thread-local
+ * variable used before and after the pause takes its address only once.
  */
 __attribute__((noinline)) void signer_set_asking(conn *c)
 {

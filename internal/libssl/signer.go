@@ -13,14 +13,14 @@ import (
 	"fmt"
 )
 
-// A SignRequest is what a handshake asks Go to sign. It may be used after its connection was freed.
+// A SignRequest is a handshake's request for a signature. It may be used after its connection was freed.
 type SignRequest struct {
 	signer    crypto.Signer // nil if it no longer exists
 	algorithm int
 	hash      crypto.Hash
 	digested  bool
 	tbs       []byte // the signer may keep it
-	max       int    // the bytes that a signature may have
+	max       int    // the longest signature allowed, in bytes
 }
 
 // How to sign, as signer.h numbers it.
@@ -46,7 +46,7 @@ func checkSigner(signer crypto.Signer, version uint64) error {
 	}
 }
 
-// Sign has the signer make the signature.
+// Sign returns the signer's signature.
 func (r *SignRequest) Sign() ([]byte, error) {
 	if r.signer == nil {
 		return nil, errors.New("the crypto.Signer no longer exists")

@@ -13,8 +13,8 @@ enum { SIGN_MESSAGE = 0, SIGN_DIGEST = 1 };
 /* Hash functions by Go's numbers, crypto.Hash. */
 enum { GO_NO_HASH = 0, GO_SHA1 = 3, GO_SHA224 = 4, GO_SHA256 = 5, GO_SHA384 = 6, GO_SHA512 = 7 };
 
-/* Has Go sign tbs for the connection whose handshake this thread is in. Returns the length of what it put into sig, at most cap;
- * 0 is a failure, or there is no such connection. */
+/* Asks Go to sign tbs for the connection whose handshake this thread is in. Returns the length of the signature in sig, at most
+ * cap, or 0 if signing failed or there is no such connection. */
 size_t ossl_sign(uintptr_t signer, int algorithm, int hash, int form, const uint8_t *tbs, size_t tbs_len, uint8_t *sig,
 	size_t cap);
 

@@ -38,7 +38,7 @@ func NewSignerCredential(chain [][]byte, signer crypto.Signer, sigalgs string, s
 	return ownCredential(c), nil
 }
 
-// SignRequest returns, at NeedSign, what is to be signed.
+// SignRequest returns the request for a signature, at NeedSign.
 func (c *Conn) SignRequest() *SignRequest {
 	return &SignRequest{
 		signer:    signerOf(c.p.signer),
@@ -55,7 +55,7 @@ func (c *Conn) SetSignature(signature []byte) {
 	c.p.answer = C.size_t(copy(unsafe.Slice((*byte)(unsafe.Pointer(c.p.signature)), int(c.p.signature_cap)), signature))
 }
 
-// signerOf returns the signer that a handle refers to, nil if it is gone.
+// signerOf returns the signer that a handle refers to, nil if it no longer exists.
 func signerOf(handle C.uintptr_t) crypto.Signer {
 	signer, _ := valueOf(handle).(crypto.Signer)
 	return signer

@@ -6,8 +6,8 @@
  *    the key-log callback, SSL_CTX_set_keylog_callback(3), for which 3.0 writes each byte with a sprintf of its own. They stay in
  *    the conn. TLS 1.2's keys are derived again, from the session's master secret and the randoms.
  *  - Sequence numbers are counts of the records since the keys changed, by the message callback, SSL_CTX_set_msg_callback(3):
- *    since Finished in TLS 1.3, since ChangeCipherSpec in TLS 1.2. The key-log callback comes at other moments. The window BIO
- *    sees the same records go by, and counts them too.
+ *    since Finished in TLS 1.3, since ChangeCipherSpec in TLS 1.2. The key-log callback comes at other moments. The same
+ *    records pass through the window BIO, which counts them too.
  *  - The explicit nonces that GCM has in TLS 1.2 start anywhere: the last one sent is in the clear in the record it was sent in.
  *
  * Whatever is not as it should be leaves the connection with libssl, which can go on as if nobody had asked.
@@ -140,10 +140,10 @@ void takeover_tap(tap *t, const uint8_t *p, size_t n)
 	}
 }
 
-/* Whether what was seen of a stream ends with a record. */
+/* Whether the part of a stream seen so far ends with a complete record. */
 static int is_whole(const tap *t) { return t->have >= RECORD_HEADER && t->left == 0; }
 
-/* Whether the message callback has reported every record that went by: a count that is too low would use a nonce twice. */
+/* Whether the message callback has reported every record that passed the BIO: a count that is too low would use a nonce twice. */
 static int all_reported(const conn *c)
 {
 	return c->reported[0] == c->in_tap.records && c->reported[1] == c->out_tap.records;
@@ -196,8 +196,8 @@ static int complete13(const conn *c, const suite *s)
 
 	if (c->secrets != (HAVE_CLIENT | HAVE_SERVER | HAVE_EXPORTER) || !all_reported(c) || !is_whole(t))
 		return 0;
-	/* The counts begin behind Finished: nothing has been received since, and what was sent before the records that were counted was
-	 * a Finished alone, by its length. */
+	/* The counts begin behind Finished: nothing was received since then, and the record before the counted ones is, by its length, a
+	 * Finished alone. */
 	if (c->received != 0 || c->sent >= TAP_LENGTHS || c->sent >= t->records ||
 		t->lengths[(t->records - 1 - c->sent) % TAP_LENGTHS] != 4 + hash_len(s) + 1 + TAG)
 		return 0;
@@ -344,7 +344,7 @@ int takeover_later(conn *c)
 {
 	ossl_facts f;
 
-	/* A record that is reported and did not go by yet may still do so. */
+	/* A record that was reported may not have passed the BIO yet. */
 	if (c->updated || c->notified || c->reported[0] < c->in_tap.records || c->reported[1] < c->out_tap.records) {
 		takeover_forget(c);
 		return 0;

@@ -1,8 +1,8 @@
 // Package record is the protocol of an established TLS connection beside its application data: what records of the other content
 // types, and records without content, mean, and which alert answers what is wrong. It does no cryptography, no input, no output.
 //
-// It judges as crypto/tls does: what that refuses is refused here, by the same alert and with the same text, except where RFC
-// 8446 wants another alert.
+// It judges as crypto/tls does: it refuses the same records, with the same alert and the same error text, except where RFC 8446
+// requires another alert.
 package record
 
 import (
@@ -193,7 +193,7 @@ func (r *Reader) whole(messageType uint8, body []byte) Outcome {
 		if len(body) != 1 {
 			return refuse(decodeError)
 		}
-		if body[0] > 1 { // RFC 8446, section 4.6.3; crypto/tls says decode_error
+		if body[0] > 1 { // RFC 8446, section 4.6.3; crypto/tls sends decode_error
 			return refuse(illegalParameter)
 		}
 	default:

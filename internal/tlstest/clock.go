@@ -6,9 +6,9 @@ import (
 	"unsafe"
 )
 
-// MoveClocks returns what time.Now returns when, since t, the wall clock has moved by wall, which is in whole seconds, and the
-// monotonic clock by monotonic: after the machine was suspended, a virtual machine was restored, or somebody has set the clock.
-// package time has no way to make such a time, so it is put together by hand.
+// MoveClocks returns the time that time.Now would return if, since t, the wall clock had advanced by wall, which is in whole
+// seconds, and the monotonic clock by monotonic: because the machine was suspended, a virtual machine was restored, or the clock
+// was set. Package time can't make such a time, so its fields are set directly.
 func MoveClocks(t time.Time, wall, monotonic time.Duration) time.Time {
 	want := t.Round(0).Add(wall)
 	p := (*struct { // time.Time

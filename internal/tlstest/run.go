@@ -73,7 +73,7 @@ type Side struct {
 	Heard     string // what Talk returned
 	State     string // the whole ConnectionState after a good handshake, printed
 	Calls     string // what Case.Calls collected for this side
-	Name      string // the ConnectionState's ServerName after the handshake, be it good or not
+	Name      string // the ConnectionState's ServerName after the handshake, even if it failed
 	Alerts    string // alerts that this end sent but close_notify, as "level/description", from the wire
 
 	HandshakeErr, TalkErr error
