@@ -20,8 +20,7 @@ import (
 	"github.com/ossl-go/ossl/session"
 )
 
-// hooks call a function from each callback that a connection of either role has, and from what a callback is made of: clocks,
-// caches, writers and signers.
+// hooks calls a function from each callback of a connection of either role, and from clocks, caches, writers and signers.
 type hooks struct {
 	mu     sync.Mutex
 	call   func(where string) // guarded by mu
@@ -83,9 +82,9 @@ func (h *hooks) config(c *tls.Config, cert tls.Certificate) {
 	c.VerifyConnection = func(tls.ConnectionState) error { h.at("VerifyConnection"); return nil }
 }
 
-// TestMethodsInCallbacks calls every method of a connection in every callback, except those that wait for the handshake, in which
-// the callback is, with crypto/tls as with ossl: ConnectionState, OCSPResponse, VerifyHostname, Handshake, Read and Write, and
-// those that are ossl's own, WaitRead and SendFile.
+// TestMethodsInCallbacks calls the methods of a connection in every callback, except the methods that wait for the handshake, to
+// which the callback belongs: with crypto/tls too ConnectionState, OCSPResponse, VerifyHostname, Handshake, Read and Write, and
+// besides ossl's own WaitRead and SendFile.
 func TestMethodsInCallbacks(t *testing.T) {
 	if testsInFIPS {
 		t.Skipf("OpenSSL %s: FIPS mode refuses keys that are a crypto.Signer", libraryVersion())
@@ -187,8 +186,8 @@ func TestMethodsInCallbacks(t *testing.T) {
 	}
 }
 
-// TestCloseInCallbacks: Close, or a panic, or the end of the goroutine, in any callback ends the handshake and leaves no memory
-// of C's behind.
+// TestCloseInCallbacks: Close, or a panic, or the end of the goroutine, in any callback ends the handshake and leaks no C
+// memory.
 func TestCloseInCallbacks(t *testing.T) {
 	if testsInFIPS {
 		t.Skipf("OpenSSL %s: FIPS mode refuses keys that are a crypto.Signer", libraryVersion())

@@ -17,7 +17,8 @@ import (
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
-// TestCertPoolLayout tells when a Go release changes how a CertPool is kept: then no chain is remembered until it is known.
+// TestCertPoolLayout fails when a Go release changes the fields of a CertPool: no chain is remembered until certpool.go is
+// adapted.
 func TestCertPoolLayout(t *testing.T) {
 	if !poolLayout().ok {
 		t.Fatal("crypto/x509's CertPool isn't as known")
@@ -48,7 +49,8 @@ func TestCertPoolLayout(t *testing.T) {
 	}
 }
 
-// roles runs a test for the chains that clients verify and for those that servers do. shake returns the verifying end's error.
+// roles runs a test for the chains that clients verify and for those that servers verify. std and own return the verifying end's
+// error.
 func roles(t *testing.T, test func(t *testing.T, pool *x509.CertPool, std, own func() error)) {
 	for _, role := range []string{"client", "server"} {
 		t.Run(role, func(t *testing.T) {
@@ -93,7 +95,7 @@ func roles(t *testing.T, test func(t *testing.T, pool *x509.CertPool, std, own f
 	}
 }
 
-// TestChainCacheConstraint: a root's constraint is asked as often as crypto/tls asks it, and may change its mind.
+// TestChainCacheConstraint: a root's constraint is called as often as by crypto/tls, and its answer may change.
 func TestChainCacheConstraint(t *testing.T) {
 	roles(t, func(t *testing.T, pool *x509.CertPool, std, own func() error) {
 		var deny atomic.Bool
@@ -125,8 +127,8 @@ func TestChainCacheConstraint(t *testing.T) {
 	})
 }
 
-// TestChainCachePoolGrows: what was verified before a pool has grown is verified again, and is not remembered if what was added
-// has a constraint.
+// TestChainCachePoolGrows: after a certificate was added to a pool, chains are verified again; they are not remembered if that
+// certificate has a constraint.
 func TestChainCachePoolGrows(t *testing.T) {
 	roles(t, func(t *testing.T, pool *x509.CertPool, std, own func() error) {
 		pool.AddCert(tlstest.CA().Cert)
@@ -155,7 +157,7 @@ func TestChainCachePoolGrows(t *testing.T) {
 	})
 }
 
-// TestChainCachePoolReplaced: nobody should, but *pool = *another is what some do to reload roots.
+// TestChainCachePoolReplaced: some programs reload roots by *pool = *another, though they shouldn't.
 func TestChainCachePoolReplaced(t *testing.T) {
 	roles(t, func(t *testing.T, pool *x509.CertPool, std, own func() error) {
 		pool.AddCert(tlstest.CA().Cert)
@@ -173,7 +175,7 @@ func TestChainCachePoolReplaced(t *testing.T) {
 	})
 }
 
-// TestChainCacheTrustChangesMeanwhile: of a chain that was verified while the pool changed nobody knows by what.
+// TestChainCacheTrustChangesMeanwhile: if the pool changes during a verification, the chain is not remembered.
 func TestChainCacheTrustChangesMeanwhile(t *testing.T) {
 	chain, now := testChain(t), time.Now()
 	pool := x509.NewCertPool()
@@ -193,8 +195,8 @@ func TestChainCacheTrustChangesMeanwhile(t *testing.T) {
 	}
 }
 
-// TestChainCacheFallbackRoots: x509.SetFallbackRoots puts a pool, and the constraints in it, in the place of the system's. It can
-// be called once in a process, so each test of it is one.
+// TestChainCacheFallbackRoots: x509.SetFallbackRoots replaces the system's pool with another one, which may have constraints. It
+// can be called only once in a process, so the test runs in a process of its own.
 func TestChainCacheFallbackRoots(t *testing.T) {
 	if os.Getenv("OSSL_TEST_FALLBACK") == "" {
 		self := tlstest.Self()
@@ -249,7 +251,7 @@ func TestChainCacheSystemRoots(t *testing.T) {
 	}
 }
 
-// TestUnverifiedNeedsNoRoots: where nobody verifies, the system's roots aren't loaded.
+// TestUnverifiedNeedsNoRoots: if chains are not verified, the system's roots aren't loaded.
 func TestUnverifiedNeedsNoRoots(t *testing.T) {
 	systemTrust.last.Store(nil)
 	client := contextOf(t, tlstest.ClientConfig(func(c *tls.Config) {

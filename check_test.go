@@ -15,7 +15,7 @@ import (
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
-// TestCheckCertificate: a certificate passes if and only if there is a client that a server of the Context could serve with it.
+// TestCheckCertificate: a certificate passes if and only if a server of the Context could serve some client with it.
 func TestCheckCertificate(t *testing.T) {
 	max12 := func(c *tls.Config) { c.MaxVersion = tls.VersionTLS12 }
 	onlyRSA := func(c *tls.Config) {
@@ -106,7 +106,7 @@ func TestCheckCertificate(t *testing.T) {
 	}
 }
 
-// A Context that has a certificate of its own, pauses for a cache, asks for client certificates: none of it matters.
+// It doesn't matter if the Context has a certificate of its own, pauses for a cache, or asks for client certificates.
 func TestCheckCertificateElsewhere(t *testing.T) {
 	p256, weak := tlstest.ServerCert(tlstest.P256), tlstest.ServerCert(tlstest.RSA1024)
 	for name, edit := range map[string]func(*tls.Config){
@@ -144,7 +144,7 @@ func (s *countingSigner) Sign(rand io.Reader, digest []byte, opts crypto.SignerO
 	return s.Signer.Sign(rand, digest, opts)
 }
 
-// A key that may be far away is not asked to sign.
+// CheckCertificate doesn't sign with a key that may be far away.
 func TestSignerCheckCertificate(t *testing.T) {
 	for _, kind := range []tlstest.KeyKind{tlstest.P256, tlstest.RSA2048} {
 		cert := tlstest.ServerCert(kind)
@@ -162,7 +162,7 @@ func TestSignerCheckCertificate(t *testing.T) {
 	}
 }
 
-// TestContextOf: a certificate's choice knows for which Context it is.
+// TestContextOf: GetCertificate can find out for which Context it chooses.
 func TestContextOf(t *testing.T) {
 	var asked, chosen atomic.Pointer[ossl.Context]
 	cert := tlstest.ServerCert(tlstest.P256)

@@ -22,8 +22,8 @@ import (
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
-// choosing returns a Context for a server that has choose called for each connection, and how to have one that succeeds, which
-// returns the Context that the connection had.
+// choosing returns a Context for a server that calls choose for each connection. shake makes a connection, which must succeed,
+// and returns its Context.
 func choosing(t *testing.T, choose func() *tls.Config) (server *Context, shake func() *Context) {
 	t.Helper()
 	server = contextOf(t, tlstest.ServerConfig(func(c *tls.Config) {
@@ -96,7 +96,7 @@ func TestChosenCopiesAreCompiledOnce(t *testing.T) {
 	}
 }
 
-// TestConfigPrint: every change of a field is another print, and a copy is the same.
+// TestConfigPrint: a change of any field changes the print, and a copy has the same print.
 func TestConfigPrint(t *testing.T) {
 	if !canShare() {
 		t.Fatal("there is something in tls.Config, tls.Certificate or x509.CertPool that isn't known")
@@ -122,7 +122,7 @@ func TestConfigPrint(t *testing.T) {
 			}
 		}
 	}
-	// What is easily taken for the same.
+	// Changes that are easily missed.
 	withCert := func(edit func(*tls.Certificate)) func(*tls.Config) {
 		return func(c *tls.Config) {
 			c.Certificates = slices.Clone(c.Certificates)
@@ -158,7 +158,7 @@ func TestConfigPrint(t *testing.T) {
 		edits[name] = edit
 	}
 	seen := map[string]string{print(base): "unchanged"}
-	var keep []*tls.Config // else an address could come twice
+	var keep []*tls.Config // otherwise an address could be used twice
 	for name, edit := range edits {
 		c := base.Clone()
 		edit(c)
@@ -173,7 +173,7 @@ func TestConfigPrint(t *testing.T) {
 	}
 	runtime.KeepAlive(keep)
 
-	// In place, as nobody should.
+	// Changed in place, which programs shouldn't do.
 	before := print(base)
 	base.Certificates[0] = tlstest.ServerCert(tlstest.P384)
 	if print(base) == before {
@@ -224,7 +224,7 @@ func other(t *testing.T, v reflect.Value) reflect.Value {
 	return n
 }
 
-// TestChosenChangesAreSeen: what differs from one connection to the next is used, as crypto/tls does.
+// TestChosenChangesAreSeen: if the configuration differs from one connection to the next, the new one is used, as in crypto/tls.
 func TestChosenChangesAreSeen(t *testing.T) {
 	certs := []tls.Certificate{tlstest.ServerCert(tlstest.P256), tlstest.ServerCert(tlstest.RSA2048)}
 	base := tlstest.ServerConfig()
@@ -272,8 +272,8 @@ func TestChosenChangesAreSeen(t *testing.T) {
 	}
 }
 
-// TestChosenIsFreed has GetConfigForClient return another configuration each time, with the collector off: what libssl has of
-// those that left the list is given back.
+// TestChosenIsFreed has GetConfigForClient return another configuration each time, with the garbage collector off: libssl's
+// memory for those that left the list is freed.
 func TestChosenIsFreed(t *testing.T) {
 	base := tlstest.ServerConfig()
 	server, shake := choosing(t, func() *tls.Config {
@@ -315,7 +315,7 @@ func TestChosenIsFreed(t *testing.T) {
 	}
 }
 
-// TestChosenOutlivesItsPlace: a connection goes on when its configuration has long left the list, on either record path.
+// TestChosenOutlivesItsPlace: a connection goes on after its configuration has left the list, on either record path.
 func TestChosenOutlivesItsPlace(t *testing.T) {
 	for _, path := range []RecordPath{RecordsAuto, RecordsLibssl} {
 		base := tlstest.ServerConfig()
@@ -424,7 +424,7 @@ func TestChosenStress(t *testing.T) {
 	}
 }
 
-// TestChosenIsForgotten: a configuration that nobody chooses any more leaves after a while.
+// TestChosenIsForgotten: a configuration that is no longer chosen leaves the list after a while.
 func TestChosenIsForgotten(t *testing.T) {
 	configs := []*tls.Config{tlstest.ServerConfig(), tlstest.ServerConfig(func(c *tls.Config) { c.NextProtos = []string{"x"} })}
 	i := 0

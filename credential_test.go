@@ -63,7 +63,7 @@ func TestRecentMap(t *testing.T) {
 	is("two hours by the monotonic clock", nil, "9")
 }
 
-// TestReplacedCredentialIsFreed: the private key of a certificate that was replaced doesn't stay for the Context's life.
+// TestReplacedCredentialIsFreed: the private key of a replaced certificate is freed before the Context is.
 func TestReplacedCredentialIsFreed(t *testing.T) {
 	certs := []tls.Certificate{tlstest.New(tlstest.Options{}), tlstest.New(tlstest.Options{})}
 	current := &certs[0]
@@ -108,7 +108,7 @@ func weakCredential(c *credentialCache) weak.Pointer[libssl.Credential] {
 	return weak.Make(c.recent.order.Front().Value.(*recentEntry[credentialKey, *libssl.Credential]).value)
 }
 
-// TestCredentialKey: of two certificates that are sent, or sign, in another way each has a credential of its own.
+// TestCredentialKey: certificates that are sent differently, or sign differently, have different credentials.
 func TestCredentialKey(t *testing.T) {
 	rule := contextOf(t, tlstest.ServerConfig()).rule
 	cert := tlstest.ServerCert(tlstest.P256)

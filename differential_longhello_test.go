@@ -38,8 +38,8 @@ func splitHello(i int, rec []byte) [][]byte {
 	return parts
 }
 
-// TestDifferentialLongHello sends ClientHellos around crypto/tls's limit of 65536 bytes, and some that announce more than they
-// have, to every kind of server.
+// TestDifferentialLongHello sends every kind of server ClientHellos around crypto/tls's limit of 65536 bytes, and some that
+// announce more bytes than they have.
 func TestDifferentialLongHello(t *testing.T) {
 	defer checkStale(t)
 	kinds := map[string]func(*tls.Config){

@@ -13,8 +13,8 @@ import (
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
-// TestDifferentialUnsuitableClientCertificate has clients choose certificates that the server can't take: it asks for signatures
-// by PSSWithSHA256 alone. One that the user's callback returns ends the handshake; of Certificates none is chosen.
+// TestDifferentialUnsuitableClientCertificate has clients choose certificates for a server that accepts only signatures by
+// PSSWithSHA256. An unsuitable certificate from the user's callback ends the handshake; from Certificates none is chosen.
 func TestDifferentialUnsuitableClientCertificate(t *testing.T) {
 	defer checkStale(t)
 	server := optioned{opts: []ossl.Option{ossl.WithSignatureAlgorithms(tls.PSSWithSHA256)}}
@@ -65,8 +65,8 @@ func TestDifferentialUnsuitableClientCertificate(t *testing.T) {
 	}
 }
 
-// TestDifferentialUnsuitableToStd has the server be crypto/tls, which takes no unprotected alert in TLS 1.3. Byte by byte, its
-// Finished is not there yet when the client is asked for its certificate.
+// TestDifferentialUnsuitableToStd has a crypto/tls server, which doesn't accept an unprotected alert in TLS 1.3. If the client
+// reads byte by byte, the server's Finished has not arrived when the client is asked for its certificate.
 func TestDifferentialUnsuitableToStd(t *testing.T) {
 	defer checkStale(t)
 	cert := tlstest.ClientCert(tlstest.RSA2048)
@@ -170,7 +170,7 @@ func TestLeftOut(t *testing.T) {
 	}
 }
 
-// TestUnusableClientCertificate: the server of a client whose certificate libssl refuses is told that the handshake ends.
+// TestUnusableClientCertificate: if libssl refuses the client's certificate, the server gets an alert.
 func TestUnusableClientCertificate(t *testing.T) {
 	client := optioned{opts: []ossl.Option{ossl.WithSecurityLevel(3)}} // 128 bits
 	for _, version := range versions {

@@ -19,8 +19,8 @@ import (
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
-// unhurried is more than the buffers of the server's socket take, so that some of it is still the client's when that closes, and
-// less than those of both: the client can write it though the server doesn't read.
+// unhurried is a number of bytes that exceeds the buffers of the server's socket, so that the client still has some of them when
+// it closes, but not the buffers of both sockets: the client can write them though the server doesn't read.
 const unhurried = 150_000
 
 // awaitArrival returns once something has arrived at a socket that was not read.
@@ -46,8 +46,8 @@ func roomyClient(t *testing.T, conn net.Conn) {
 	}
 }
 
-// TestCloseDrains: a client that writes and closes takes first what a server has sent after the handshake, so that its kernel
-// has no cause for a reset. crypto/tls's servers that ask for certificates are such servers.
+// TestCloseDrains: a client that writes and closes first reads the data that a server has sent after the handshake, so that its
+// kernel doesn't send a reset. crypto/tls's servers that ask for certificates send such data.
 func TestCloseDrains(t *testing.T) {
 	for _, way := range []struct {
 		name  string
@@ -107,7 +107,7 @@ func TestCloseDrains(t *testing.T) {
 	}
 }
 
-// TestDrainEnds: what a Close takes from its socket is bounded, so that a peer that goes on sending doesn't keep it.
+// TestDrainEnds: the bytes that Close reads from its socket are bounded, so that a peer that goes on sending can't delay it.
 func TestDrainEnds(t *testing.T) {
 	client, server := connected(t, tlstest.Loopback, func(c, _ *tls.Config) { c.MaxVersion = tls.VersionTLS13 })
 	const much = ossl.MaxDrained + 40_000

@@ -136,8 +136,8 @@ func CompiledFor(config weak.Pointer[tls.Config]) (n int) {
 // SkipTo leaves sequence numbers out, up to seq.
 func (c *Conn) SkipTo(side libssl.Side, seq uint64) bool { return c.tls.Skip(side, seq) }
 
-// MissRecord keeps the n-th record from now, or Finished, from what a takeover counts of a side. A callback of the handshake may
-// call it, or who uses the connection alone.
+// MissRecord makes a takeover not count the n-th record from now, or Finished, of a side. It may be called by a callback of the
+// handshake, or while nothing else uses the connection.
 func (c *Conn) MissRecord(side libssl.Side, n uint8) { c.tls.Miss(side, n) }
 
 // SetKernelFIPS has a test say what the kernel says.

@@ -23,7 +23,7 @@ func waitUntil(t *testing.T, ok func() bool) {
 	}
 }
 
-// TestGateInOrder: who waits at a gate enters in the order of arrival, and who gives up takes no place along.
+// TestGateInOrder: waiters enter a gate in the order in which they came, and one that gives up takes no place.
 func TestGateInOrder(t *testing.T) {
 	const waiters = 10
 	g := ossl.NewGate(1)
@@ -90,7 +90,7 @@ func TestGateIsFair(t *testing.T) {
 	all.Wait()
 }
 
-// TestGateConcurrently: no place is lost or made.
+// TestGateConcurrently: the number of places never changes.
 func TestGateConcurrently(t *testing.T) {
 	const places = 5
 	g := ossl.NewGate(places)

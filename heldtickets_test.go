@@ -89,8 +89,8 @@ func (p *heldPair) sent() string {
 	return strings.Join(kinds, ", ")
 }
 
-// TestTicketsGoFirst: a server's tickets leave in front of the first that it sends after the handshake, whatever that is, with
-// the same Write, and not before.
+// TestTicketsGoFirst: a server's tickets leave in front of the first record that it sends after the handshake, with the same
+// Write if they fit, and not before.
 func TestTicketsGoFirst(t *testing.T) {
 	read := func(t *testing.T, p *heldPair) error {
 		_, err := p.server.Read(make([]byte, 100))
@@ -258,7 +258,7 @@ func TestTicketOfASilentServer(t *testing.T) {
 	}
 }
 
-// TestHandshakeOnNetPipe: a server's handshake doesn't wait until its client reads on, as it did to be rid of its tickets.
+// TestHandshakeOnNetPipe: a server's handshake doesn't wait until its client reads tickets.
 func TestHandshakeOnNetPipe(t *testing.T) {
 	for _, path := range []string{"auto", "libssl"} {
 		t.Run(path, func(t *testing.T) {

@@ -308,7 +308,7 @@ func TestMaxSigners(t *testing.T) {
 	}
 	stays, staysErr, staysClient := start(ctx, tlstest.ServerName)
 	_, fixedErr, fixedClient := start(fixed, tlstest.ServerName)
-	// As many as keys of tokens may sign for at once: who waits must not keep others from their turn.
+	// As many as may sign with tokens' keys at once: waiting handshakes must not keep others from their turn.
 	var closes []*ossl.Conn
 	var closesErr []chan error
 	for range ossl.DefaultMaxSigners + 10 {

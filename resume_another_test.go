@@ -17,8 +17,8 @@ import (
 	"github.com/ossl-go/ossl/session"
 )
 
-// TestSessionIsBoundToIdentity brings sessions to servers that share the first one's ticket keys and cache: they resume those of
-// certificates that speak for the same names as their own, and no others. A client doesn't see the certificate again.
+// TestSessionIsBoundToIdentity offers sessions to servers that share the first server's ticket keys and cache. They resume only
+// sessions made with a certificate that has the same names as their own, since a client that resumes sees no certificate.
 func TestSessionIsBoundToIdentity(t *testing.T) {
 	cert := func(kind tlstest.KeyKind, key string, names []string, edit func(*x509.Certificate)) tls.Certificate {
 		return tlstest.New(tlstest.Options{Key: tlstest.Key(kind, key), Names: names, Edit: edit})

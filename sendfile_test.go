@@ -17,7 +17,7 @@ import (
 
 var errNoRoom = errors.New("no room")
 
-// A narrowConn fails each Write once it has written so often.
+// A narrowConn fails each Write after the given number of Writes.
 type narrowConn struct {
 	net.Conn
 	writes int // negative for no limit

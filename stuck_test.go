@@ -166,7 +166,7 @@ func TestStuckWriteDeadline(t *testing.T) {
 	})
 }
 
-// A deadline that is set while the Write waits goes for it, whether it reads or waits for a Read.
+// A deadline that is set while the Write waits applies to it, whether it reads or waits for a Read.
 func TestStuckWriteDeadlineLater(t *testing.T) {
 	for name, set := range map[string]func(*ossl.Conn){
 		"SetDeadline":      func(c *ossl.Conn) { c.SetDeadline(longAgo) },
@@ -196,7 +196,7 @@ func TestStuckWriteDeadlineLater(t *testing.T) {
 	}
 }
 
-// A read deadline that has passed is not the Write's, which goes on when the rest is there.
+// A read deadline that has passed doesn't affect the Write, which goes on when the rest has arrived.
 func TestStuckWriteReadDeadline(t *testing.T) {
 	for name, setting := range map[string]struct {
 		set func(*ossl.Conn)

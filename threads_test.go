@@ -24,8 +24,8 @@ import (
 // envThreads has a process of its own count the threads that handshakes make.
 const envThreads = "OSSL_TEST_THREADS"
 
-// TestThreads: handshakes that all run at the same time make hardly more threads than crypto/tls's, be it that they compute, that
-// Go verifies what clients show, or that Go signs. OSSL_SOAK is their number.
+// TestThreads: many handshakes at the same time make hardly more threads than crypto/tls's, whether they compute, Go verifies the
+// clients' certificates, or Go signs. OSSL_SOAK is their number.
 func TestThreads(t *testing.T) {
 	handshakes := 1000
 	if n, err := strconv.Atoi(os.Getenv("OSSL_SOAK")); err == nil {

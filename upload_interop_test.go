@@ -58,8 +58,8 @@ for name in sys.argv[3:]:
     s.close()
 `
 
-// TestInteropUploads has programs write and close, to a server that reads when they have ended, or after a while: those that
-// wait for it wouldn't end before.
+// TestInteropUploads has programs write and close, to a server that reads when they have ended, or after a while, since some
+// programs don't end before the server reads.
 func TestInteropUploads(t *testing.T) {
 	t.Parallel() // the programs take a while to start
 	f := writeInteropFiles(t)

@@ -112,8 +112,8 @@ func (e uploadEnds) make(t testing.TB) (client, server end) {
 	return client, osslServer(t, sc, ossl.WithRecordPath(e.records))
 }
 
-// TestUploads: what a client has sent reaches the server, though the client never reads and the server never writes. Where
-// tickets of TLS 1.3 lie unread in the client's socket, its kernel answers its close by a reset, and what is on its way is lost.
+// TestUploads: all data that a client has sent reaches the server, though the client never reads and the server never writes. If
+// TLS 1.3 tickets are unread in the client's socket, its kernel sends a reset on close, and undelivered data is lost.
 func TestUploads(t *testing.T) {
 	rounds, all := 1, false
 	var table []uploadEnds

@@ -30,8 +30,7 @@ func firstFlight(config *tls.Config) []byte {
 	return buf[:n]
 }
 
-// TestSignerTurnEnds: a handshake that waits for its turn with a key ends by all that ends a handshake which waits for the
-// network.
+// TestSignerTurnEnds: whatever ends a handshake that waits for the network also ends one that waits for its turn with a key.
 func TestSignerTurnEnds(t *testing.T) {
 	cert := loaded(t, tlstest.P256, tlstest.ServerName, ossl.WithMaxSigners(1))
 	defer ossl.OccupyKey(cert.PrivateKey.(*ossl.Key))()
@@ -94,7 +93,7 @@ func TestSignerTurnEnds(t *testing.T) {
 	}
 }
 
-// TestKeySignContext: who waits to sign with a key may give up.
+// TestKeySignContext: a caller that waits for its turn to sign may give up.
 func TestKeySignContext(t *testing.T) {
 	key := loaded(t, tlstest.P256, tlstest.ServerName, ossl.WithMaxSigners(1)).PrivateKey.(*ossl.Key)
 	release := ossl.OccupyKey(key)
@@ -115,7 +114,7 @@ func TestKeySignContext(t *testing.T) {
 	}
 }
 
-// TestSignerIsSparedDeadPeers: nobody signs for a client that has said hello and hung up, or whose deadline is over.
+// TestSignerIsSparedDeadPeers: nothing is signed for a client that hung up after its ClientHello, or after the deadline.
 func TestSignerIsSparedDeadPeers(t *testing.T) {
 	for _, kind := range []string{"crypto.Signer", "Key"} {
 		t.Run(kind, func(t *testing.T) {
@@ -162,8 +161,7 @@ func TestSignerIsSparedDeadPeers(t *testing.T) {
 	}
 }
 
-// TestHangingSignersStopNobody: signatures, or verdicts of callbacks, that don't come keep no other client of the same Context
-// waiting.
+// TestHangingSignersStopNobody: signers or callbacks that hang keep no other client of the same Context waiting.
 func TestHangingSignersStopNobody(t *testing.T) {
 	const hanging = 300
 	for _, what := range []string{"Sign", "VerifyPeerCertificate", "VerifyConnection", "GetCertificate"} {
@@ -296,7 +294,8 @@ func TestKeySignsInCallback(t *testing.T) {
 	}
 }
 
-// TestKeyIsFreeDuringCallbacks: clients whose certificates a slow callback looks at hold no turn of the server's key.
+// TestKeyIsFreeDuringCallbacks: while a slow callback looks at a client's certificate, its handshake holds no turn of the
+// server's key.
 func TestKeyIsFreeDuringCallbacks(t *testing.T) {
 	const turns = 3
 	cert := loaded(t, tlstest.P256, tlstest.ServerName, ossl.WithMaxSigners(turns))

@@ -75,7 +75,7 @@ func shakeWith(ctx *ossl.Context) error {
 	return errors.Join(err, <-served)
 }
 
-// A pair is tried by the server that uses it, which may want more than others do.
+// The server that uses a pair checks it, since its requirements may be stricter than the defaults.
 func TestReloaderTriesPairAsServer(t *testing.T) {
 	strong, weak := leaf(ecKey()), leaf(rsaKey()) // for security level 3
 	start := map[string]func(t *testing.T, r *httptls.Reloader) func() error{
@@ -167,7 +167,7 @@ func TestReloaderUsedBy(t *testing.T) {
 	}
 	expectCert(t, r, ec, "refused")
 
-	// One that can't use what there is has no say, unless it is alone.
+	// A Context that can't use the current pair doesn't count, unless it is the only one.
 	r, certFile, keyFile, _ = newReloader(t, rsa)
 	var e *ossl.ConfigError
 	if err := r.UsedBy(strict); !errors.As(err, &e) {
@@ -199,7 +199,7 @@ func dated(notBefore, notAfter time.Time) *tls.Certificate {
 		NotAfter: notAfter, KeyUsage: x509.KeyUsageDigitalSignature})
 }
 
-// A pair outside of its dates doesn't take the place of one within, until that changes.
+// A pair that is not valid now doesn't replace a valid one, until this changes.
 func TestReloaderDates(t *testing.T) {
 	now := time.Now().Truncate(time.Second)
 	var clock atomic.Pointer[time.Time]
@@ -239,7 +239,7 @@ func TestReloaderDates(t *testing.T) {
 		t.Errorf("reported %d times", n)
 	}
 
-	// Between two that are not valid, the newer one in the files it is.
+	// If neither is valid, the one in the files is used.
 	good = early
 	next := dated(now.Add(30*hour), now.Add(40*hour))
 	refused(next, "not yet valid")
@@ -309,7 +309,7 @@ func TestReloaderClockSetBack(t *testing.T) {
 	expectCert(t, r, second, "after the interval")
 }
 
-// A chain that is being written is not taken for a shorter one.
+// A chain that is only half written is not mistaken for a shorter one.
 func TestReloaderHalfWrittenChain(t *testing.T) {
 	issuer := certify(authority(), ecKey(), &x509.Certificate{Subject: pkix.Name{CommonName: "an intermediate"},
 		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign})

@@ -12,7 +12,7 @@ import (
 	"github.com/ossl-go/ossl/httptls"
 )
 
-// A file system that hangs holds no handshake up for long.
+// A file system that hangs doesn't delay handshakes for long.
 func TestReloaderSlowFiles(t *testing.T) {
 	first, second := leaf(ecKey()), leaf(ecKey())
 	r, certFile, keyFile, _ := newReloader(t, first)

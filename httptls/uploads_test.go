@@ -63,7 +63,7 @@ func TestPostAndGo(t *testing.T) {
 	}
 }
 
-// TestTicketsOfAServer: the tickets come with the first that a server sends: a response, or HTTP/2's settings.
+// TestTicketsOfAServer: the tickets come with the first data that a server sends: a response, or HTTP/2's settings.
 func TestTicketsOfAServer(t *testing.T) {
 	eachPairing(t, func(t *testing.T, p pairing) {
 		config := serverConfig()

@@ -25,7 +25,7 @@ func closable(t *testing.T) *libssl.Context {
 	return ctx
 }
 
-// TestClosedContext: nothing reaches the memory of a context that was closed, and connections that were made before go on.
+// TestClosedContext: a closed context's memory is not used any more, and connections made before go on.
 func TestClosedContext(t *testing.T) {
 	ctx := closable(t)
 	out := make([]byte, 4096)

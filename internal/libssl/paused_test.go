@@ -88,8 +88,8 @@ func TestPausedOnAnotherThread(t *testing.T) {
 	}
 }
 
-// TestPausedIsFreed: connections whose handshake waits for an answer that never comes give back all they have, many at once and
-// in any order, and those that go on are not disturbed.
+// TestPausedIsFreed: connections whose handshake waits for an answer that never comes release all their memory, many at once and
+// in any order, and don't disturb those that go on.
 func TestPausedIsFreed(t *testing.T) {
 	load(t)
 	if libssl.HeapInUse() == 0 {

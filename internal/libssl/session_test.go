@@ -13,8 +13,8 @@ import (
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
-// TestNoIdentityNoResumption has a server show a certificate of which nobody has told the identity: it makes no session that is
-// resumed, and resumes none.
+// TestNoIdentityNoResumption has a server with a certificate whose identity was not set: its sessions are never resumed, and it
+// resumes none.
 func TestNoIdentityNoResumption(t *testing.T) {
 	load(t)
 	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
