@@ -179,7 +179,7 @@ func contextOf(t *testing.T, config *tls.Config, opts ...Option) *Context {
 	return ctx
 }
 
-// shakeContexts returns what a handshake of two Contexts ends with at each end. A server's refusal in TLS 1.3 reaches the client
+// shakeContexts returns the error of a handshake of two Contexts at each end. A server's refusal in TLS 1.3 reaches the client
 // when it reads.
 func shakeContexts(client, server *Context) (clientErr, serverErr error) {
 	a, b := tlstest.Buffered()

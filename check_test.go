@@ -208,7 +208,7 @@ func TestContextOf(t *testing.T) {
 		t.Fatal(err)
 	}
 	if std != nil || ossl.ContextOf(nil) != nil || ossl.ContextOf(&tls.ClientHelloInfo{}) != nil {
-		t.Error("ContextOf returns a Context of nobody's")
+		t.Error("ContextOf returns a Context without a handshake")
 	}
 }
 

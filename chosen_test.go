@@ -55,7 +55,7 @@ func pair(t *testing.T, client, server *Context) (c, s *Conn) {
 	return c, s
 }
 
-// TestChosenCopiesAreCompiledOnce: a copy of a configuration costs what the configuration does, however it was copied.
+// TestChosenCopiesAreCompiledOnce: a copy of a configuration, however it was made, is not compiled again.
 func TestChosenCopiesAreCompiledOnce(t *testing.T) {
 	base := tlstest.ServerConfig(func(c *tls.Config) {
 		c.NextProtos = []string{"h2", "http/1.1"}

@@ -205,7 +205,7 @@ func TestServerNameOfInterrupted(t *testing.T) {
 	}
 }
 
-// hangsUp ends after what is written first.
+// hangsUp closes its writing side after the first Write.
 type hangsUp struct{ *tlstest.PipeConn }
 
 func (c *hangsUp) Write(b []byte) (int, error) {

@@ -274,8 +274,8 @@ func (h *handshake) consume(n int) {
 	h.c.in.consume(n)
 }
 
-// afterStep lets the connection be verified as a whole when it is time, writes the key log, and sends what the step produced:
-// nothing leaves before it is agreed to.
+// afterStep verifies the connection as a whole when it is time, writes the key log, and sends the step's output: nothing leaves
+// before ossl and the callbacks have agreed.
 func (h *handshake) afterStep(step libssl.Step) error {
 	out, keylog, err := h.take(step)
 	if err == nil && step.Status != libssl.Fatal {

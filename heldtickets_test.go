@@ -56,7 +56,8 @@ func newHeldPair(t *testing.T, records ossl.RecordPath, mutual, fullRecords bool
 	return p
 }
 
-// sent describes what the server has sent after its Finished, in the order of its sequence numbers: any other isn't deciphered.
+// sent describes the records that the server sent after its Finished. They must come in the order of their sequence numbers to be
+// deciphered.
 func (p *heldPair) sent() string {
 	records := p.rec.Decipher(tlstest.ServerRole, &p.log)
 	finished := slices.IndexFunc(records, func(r tlstest.Record) bool {

@@ -19,8 +19,8 @@ import (
 // sealsRefusals says whether TLS 1.3 clients protect the alert for a chain that Go refuses.
 func sealsRefusals() bool { return libraryAtLeast("3.0") }
 
-// shape says what is to be seen of an end's records without its keys: their types, and what is no handshake message also by its
-// length and, in the clear, its bytes.
+// shape describes an end's records as they look without its keys: by their types and, except for handshake messages, by their
+// length or, in the clear, their bytes.
 func shape(records []tlstest.Record) (s []string) {
 	for _, r := range records {
 		switch r.Type {

@@ -58,7 +58,7 @@ func TestDifferentialSCTLists(t *testing.T) {
 	}
 }
 
-// withSCTs returns what the handshake of a client ends with whose server sends list, and the alert that the server got, or -1.
+// withSCTs returns the error of a client's handshake with a server that sends list, and the alert that the server got, or -1.
 func withSCTs(t *testing.T, impl tlstest.Impl, version uint16, list string) (alert int, err error) {
 	t.Helper()
 	library() // is loaded

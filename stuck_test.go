@@ -286,7 +286,8 @@ func TestStuckWritePeerEnds(t *testing.T) {
 	}
 }
 
-// A Read beside it gets its turn, its deadline, and the data; the Write ends when the message is whole, whoever has read it.
+// A concurrent Read gets its turn, its deadline and the data; the Write ends when the message is complete, even if the Read read
+// it.
 func TestStuckWriteRead(t *testing.T) {
 	transports(t, func(t *testing.T, h *tlstest.Hijacked, c *ossl.Conn, rest func()) {
 		write := startWrite(c)

@@ -23,7 +23,8 @@ import (
 // largest size, for each pair of ends.
 const envUploads = "OSSL_UPLOADS"
 
-// An upload is what a client writes before it closes, without reading, and when a server begins to read that never writes.
+// An upload is the number of bytes that a client writes before it closes, without reading, and the time when the server, which
+// never writes, begins to read.
 type upload struct {
 	size  int
 	after time.Duration // the server waits until the client has closed, and no longer than this: some clients can't before it reads
@@ -37,7 +38,7 @@ var uploadData = func() []byte {
 	return b
 }()
 
-// run reports what didn't reach the server of what the client's Write and Close reported as sent.
+// run returns an error if data that the client's Write and Close reported as sent didn't reach the server.
 func (u upload) run(client, server end, resumed bool) error {
 	a, b := tlstest.Loopback()
 	c, s := client(a), server(b)

@@ -66,7 +66,7 @@ func serve(stack, way, certFile, keyFile string) error {
 		go func() {
 			defer conn.Close()
 			if c, ok := conn.(*ossl.Conn); ok && c.Handshake() == nil {
-				_ = c.CloseWrite() // with the tickets, which leave with the first that a server sends: the client waits for one
+				_ = c.CloseWrite() // sends the tickets too: the client waits for one
 			}
 			_, _ = conn.Read(make([]byte, 64)) // the handshake, and then the client's end
 		}()
