@@ -209,7 +209,7 @@ func (g *gate) Leave(s *Share) { g.leave(s) }
 func (g *gate) Waiting() int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return len(g.waiting)
+	return g.waiting.Len()
 }
 
 // Free returns how many places g has left.
@@ -223,11 +223,33 @@ func (g *gate) Free() int {
 func WaitingForTokens() int { return blocked.Waiting() }
 
 // PeerEnded reports whether the peer of a socket has hung up.
-func PeerEnded(conn net.Conn) bool { return new(input).ended(conn) != nil }
+func PeerEnded(conn net.Conn) bool { return new(input).ended(conn, peerGone) != nil }
 
 // BytesSent returns how many bytes of records the connection has sent.
 func BytesSent(c *Conn) int64 {
 	c.writeMu.Lock()
 	defer c.writeMu.Unlock()
 	return c.bytesSent
+}
+
+// AddPaused counts handshakes among those that wait for Go, until undo is called.
+func AddPaused(n int32) (undo func()) {
+	paused.Add(n)
+	return func() { paused.Add(-n) }
+}
+
+// MaxPaused is the bound on the handshakes that wait for Go.
+const MaxPaused = maxPaused
+
+// FillSteps takes all places of the gate for steps, until undo is called.
+func FillSteps() (undo func()) {
+	n := 0
+	for ; steps().Free() > 0; n++ {
+		_ = steps().Enter(nil, nil)
+	}
+	return func() {
+		for range n {
+			steps().Leave(nil)
+		}
+	}
 }

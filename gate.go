@@ -1,8 +1,11 @@
 package ossl
 
 import (
+	"container/list"
+	"errors"
 	"runtime"
 	"sync"
+	"sync/atomic"
 )
 
 // A gate bounds how many goroutines are inside C at the same time, since each of them holds a thread there. The others wait in
@@ -10,7 +13,7 @@ import (
 type gate struct {
 	mu      sync.Mutex
 	free    int
-	waiting []*waiter
+	waiting list.List // of *waiter
 }
 
 // A share limits the places that one user of a gate may take: at most max, and for each one after the first, the user must have
@@ -23,7 +26,8 @@ type share struct {
 
 type waiter struct {
 	share *share
-	ready chan struct{} // closed when the waiter has its place
+	at    *list.Element // guarded by the gate's mu; nil once the waiter has its place
+	ready chan struct{} // closed then
 }
 
 // steps bounds the handshakes that compute inside C. More of them at once would finish none of them sooner, and cost threads.
@@ -32,8 +36,20 @@ var steps = sync.OnceValue(func() *gate { return newGate(4 * runtime.GOMAXPROCS(
 // maxBlockedThreads is how many threads of the process the gate blocked admits. Go ends a process at 10,000 threads.
 const maxBlockedThreads = 2048
 
-// blocked bounds the threads that wait in C: for a token's signature or, if libssl.PausesHoldThreads, for Go.
+// blocked bounds the threads that wait in C for a token's signature.
 var blocked = newGate(maxBlockedThreads)
+
+// pausedThreads bounds the threads that wait in C for Go, if libssl.PausesHoldThreads.
+var pausedThreads = newGate(maxBlockedThreads)
+
+// maxPaused bounds the handshakes of the process that wait for Go in the middle of a step. Each of them holds a stack, which takes
+// two mappings, and Linux allows a process 65,530 (vm.max_map_count, proc_sys_vm(5)): without one, Go ends the process. The next
+// handshake is refused and does not wait, because it may be a callback of one of these that it is made for.
+const maxPaused = 16384
+
+var paused atomic.Int32 // handshakes
+
+var errTooManyPaused = errors.New("ossl: too many handshakes wait for callbacks and signers")
 
 func newGate(places int) *gate { return &gate{free: places} }
 
@@ -59,8 +75,8 @@ func (g *gate) enter(s *share, wait func(ready <-chan struct{}) error) error {
 		g.mu.Unlock()
 		return nil
 	}
-	w := &waiter{s, make(chan struct{})}
-	g.waiting = append(g.waiting, w)
+	w := &waiter{share: s, ready: make(chan struct{})}
+	w.at = g.waiting.PushBack(w)
 	g.mu.Unlock()
 	err := wait(w.ready)
 	if err != nil {
@@ -73,13 +89,11 @@ func (g *gate) enter(s *share, wait func(ready <-chan struct{}) error) error {
 func (g *gate) abandon(w *waiter) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	for i, other := range g.waiting {
-		if other == w {
-			g.waiting = append(g.waiting[:i], g.waiting[i+1:]...)
-			return
-		}
+	if w.at == nil {
+		g.give(w.share)
+		return
 	}
-	g.give(w.share) // it had got its place
+	g.waiting.Remove(w.at)
 }
 
 // leave gives a place back.
@@ -95,15 +109,14 @@ func (g *gate) give(s *share) {
 	if s != nil {
 		s.in--
 	}
-	left := g.waiting[:0]
-	for _, w := range g.waiting {
+	for e := g.waiting.Front(); e != nil && g.free > 0; {
+		w, next := e.Value.(*waiter), e.Next()
 		if g.admits(w.share) {
 			g.take(w.share)
+			g.waiting.Remove(e)
+			w.at = nil
 			close(w.ready)
-		} else {
-			left = append(left, w)
 		}
+		e = next
 	}
-	clear(g.waiting[len(left):])
-	g.waiting = left
 }

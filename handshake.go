@@ -26,7 +26,9 @@ type handshake struct {
 	agreed               bool   // both ends have agreed to resume a session
 	extendedMasterSecret bool
 	asking               bool // a step may stop in its middle with a question
-	holdsThread          bool // between two steps, it keeps its place at the gate blocked
+	paused               bool // the last step has stopped so
+	answered             bool // a server has made its first flight, with its signature
+	holdsThread          bool // between two steps, it keeps its place at the gate pausedThreads
 	scan                 recordScanner
 	tail                 [recordHeaderLen]byte // the last bytes that libssl took
 	tailLen              int
@@ -72,8 +74,9 @@ func (c *Conn) runHandshake(ctx context.Context) error {
 		if h.out != nil {
 			h.out.put()
 		}
+		h.notePaused(false)
 		if h.holdsThread {
-			blocked.leave(nil)
+			pausedThreads.leave(nil)
 		}
 		if c.handshakeErr == errPanicked {
 			c.release()
@@ -169,8 +172,13 @@ func (h *handshake) enter() (*gate, *share, error) {
 	switch {
 	case h.holdsThread:
 		h.holdsThread = false // the step uses that place
-		return blocked, nil, nil
-	case h.key != nil && h.key.turns != nil && !(h.negotiated && h.version >= tls.VersionTLS13 && !h.c.isClient):
+		return pausedThreads, nil, nil
+	case h.asking && !h.paused && paused.Load() >= maxPaused:
+		if !h.c.isClient && !h.negotiated {
+			_ = h.send(plaintextAlert(alertInternalError))
+		}
+		return nil, nil, errTooManyPaused
+	case h.key != nil && h.key.turns != nil && !(h.answered && h.version >= tls.VersionTLS13 && !h.c.isClient):
 		// The step may sign with the token, and last as long as the token takes. A TLS 1.3 server signs in its first flight.
 		if err := blocked.enter(h.key.turns, h.wait); err != nil {
 			return nil, nil, err
@@ -181,7 +189,7 @@ func (h *handshake) enter() (*gate, *share, error) {
 		}
 		return blocked, h.key.turns, nil
 	case h.asking && libssl.PausesHoldThreads():
-		return blocked, nil, blocked.enter(nil, h.wait)
+		return pausedThreads, nil, pausedThreads.enter(nil, h.wait)
 	}
 	return steps(), nil, steps().enter(nil, h.wait)
 }
@@ -254,7 +262,8 @@ func (h *handshake) step() (libssl.Step, error) {
 	}
 	step := h.tls.Handshake(c.in.data, h.out.mem, &h.facts)
 	h.note(h.tls, step)
-	h.holdsThread = gate == blocked && share == nil && h.tls.Paused()
+	h.notePaused(h.tls.Paused())
+	h.holdsThread = gate == pausedThreads && h.paused
 	return step, nil
 }
 
@@ -263,6 +272,18 @@ func (h *handshake) note(t *libssl.Conn, step libssl.Step) {
 	h.consume(step.Consumed)
 	h.version, h.negotiated = t.Version(), t.Negotiated()
 	h.agreed, h.extendedMasterSecret = t.Resumed(), t.ExtendedMasterSecret()
+	h.answered = h.answered || h.negotiated && step.Status == libssl.WantRead
+}
+
+// notePaused counts the handshake among those that wait for Go, or no longer.
+func (h *handshake) notePaused(now bool) {
+	switch {
+	case now && !h.paused:
+		paused.Add(1)
+	case !now && h.paused:
+		paused.Add(-1)
+	}
+	h.paused = now
 }
 
 // consume follows what libssl took of the input.

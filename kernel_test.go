@@ -112,14 +112,6 @@ func eachKernelSuite(t *testing.T, test func(t *testing.T, isClient bool, versio
 	}
 }
 
-func pattern(n int) []byte {
-	b := make([]byte, n)
-	for i := range b {
-		b[i] = byte(i*7 + i/251)
-	}
-	return b
-}
-
 // TestKernelTLS writes texts of many sizes to crypto/tls, each answered, and closes.
 func TestKernelTLS(t *testing.T) {
 	seals := needKernelTLS(t)

@@ -101,3 +101,11 @@ func TestSendFileFails(t *testing.T) {
 		})
 	}
 }
+
+func pattern(n int) []byte {
+	b := make([]byte, n)
+	for i := range b {
+		b[i] = byte(i*7 + i/251)
+	}
+	return b
+}

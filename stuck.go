@@ -115,6 +115,18 @@ func (c *Conn) deadlinePassed() bool {
 	return c.turns.readDeadline.passed() || c.turns.writeDeadline.passed()
 }
 
+// untilDeadline returns the time until the next deadline, as long as libssl has the records, or most if that is sooner.
+func (c *Conn) untilDeadline(most time.Duration) time.Duration {
+	c.turns.mu.Lock()
+	defer c.turns.mu.Unlock()
+	for _, m := range []moment{c.turns.readDeadline, c.turns.writeDeadline} {
+		if m != 0 {
+			most = min(most, time.Until(m.time()))
+		}
+	}
+	return max(most, time.Millisecond)
+}
+
 // wakeAwaiting makes a Write that waits for Reads check its deadline again.
 func (c *Conn) wakeAwaiting() {
 	c.turns.mu.Lock()

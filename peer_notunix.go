@@ -1,0 +1,6 @@
+//go:build !unix
+
+package ossl
+
+// atEnd can't tell here.
+func atEnd(uintptr) bool { return false }
