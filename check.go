@@ -11,7 +11,8 @@ import (
 // not sign with a crypto.Signer that is not one of Go's own key types, nor with a key in a token: for these it checks only the
 // certificate and the strength of the key.
 //
-// It does not check the dates, the names, or whether clients trust the certificate.
+// It does not check the dates, the names, or whether clients trust the certificate. The error wraps [net.ErrClosed] if the Context was
+// made of a configuration that GetConfigForClient no longer returns, and has been freed.
 func (c *Context) CheckCertificate(cert *tls.Certificate) error {
 	const field, reason = "Certificates", "certificate can't be used"
 	if cert == nil {
@@ -34,7 +35,8 @@ func (c *Context) CheckCertificate(cert *tls.Certificate) error {
 type contextKey struct{}
 
 // ContextOf returns the Context whose callback received hello. It is the Context that the certificate is chosen for: the server's
-// own, or the one made from the configuration that GetConfigForClient returned. It returns nil if hello does not come from ossl.
+// own, or the one made from the configuration that GetConfigForClient returned, which is freed some time after that is no longer
+// returned. It returns nil if hello does not come from ossl.
 func ContextOf(hello *tls.ClientHelloInfo) *Context {
 	if hello == nil || hello.Context() == nil {
 		return nil

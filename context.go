@@ -187,6 +187,10 @@ func newContext(config *tls.Config, o *options) (*Context, error) {
 			cfg.Credential = cred
 		}
 	}
+	//lint:ignore SA1019 deprecated, and still honoured by crypto/tls
+	for _, cert := range config.NameToCertificate {
+		c.asksToSign = c.asksToSign || cert != nil && onlySigns(cert.PrivateKey)
+	}
 	c.ssl, err = libssl.NewContext(cfg)
 	if err != nil {
 		return nil, policy.explain(contextError(err), o)

@@ -224,6 +224,15 @@ func convert(cert *tls.Certificate, leaf *x509.Certificate, rule *credentialRule
 	return newSignerCredential(cert.Certificate, signer, sigalgs, cert.OCSPStaple, scts)
 }
 
+// onlySigns reports whether key can only be asked to sign, so that libssl has to ask Go.
+func onlySigns(key crypto.PrivateKey) bool {
+	switch key.(type) {
+	case *Key, *rsa.PrivateKey, *ecdsa.PrivateKey, ed25519.PrivateKey:
+		return false
+	}
+	return true
+}
+
 // sctList encodes a SignedCertificateTimestampList: RFC 6962, section 3.3.
 func sctList(scts [][]byte) ([]byte, error) {
 	if len(scts) == 0 {

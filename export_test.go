@@ -253,3 +253,9 @@ func FillSteps() (undo func()) {
 		}
 	}
 }
+
+// WaitingForSteps returns how many handshakes wait at the gate for steps.
+func WaitingForSteps() int { return steps().Waiting() }
+
+// LookAtPeer is how often a wait looks at the peer.
+const LookAtPeer = lookAtPeer

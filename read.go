@@ -122,7 +122,11 @@ func (c *Conn) readable() bool {
 
 // receive reads from the network once. readMu is held.
 func (c *Conn) receive() error {
-	err := c.in.fill(c.conn)
+	return c.received(c.in.fill(c.conn))
+}
+
+// received returns the error of a read of the network, and keeps it if nothing can be read after it. readMu is held.
+func (c *Conn) received(err error) error {
 	if err == io.EOF {
 		err = io.ErrUnexpectedEOF
 	}

@@ -263,9 +263,9 @@ func (c *Conn) receiveToWrite() error {
 	case len(c.in.data) > 0:
 		return nil
 	}
-	err := c.receive()
+	err := c.in.fill(c.conn)
 	if e, ok := err.(net.Error); !ok || !e.Timeout() {
-		return err
+		return c.received(err)
 	}
 	c.turns.mu.Lock()
 	defer c.turns.mu.Unlock()

@@ -329,3 +329,97 @@ func TestKeyIsFreeDuringCallbacks(t *testing.T) {
 	close(release)
 	all.Wait()
 }
+
+// TestLastFlightBeforeEnd has a TLS 1.3 client, and one that resumes TLS 1.2, send its last flight with data and the end behind
+// it while the server has to wait for its turn. The end must not keep the server from what came before it.
+func TestLastFlightBeforeEnd(t *testing.T) {
+	for _, version := range versions {
+		cc, sc := resuming(version)
+		var full atomic.Bool
+		free := func() {}
+		sc.VerifyConnection = func(tls.ConnectionState) error { // before the server sends its flight
+			if full.Load() {
+				free = ossl.FillSteps()
+			}
+			return nil
+		}
+		server := newContext(t, sc)
+		for visit := range 2 { // the second one resumes
+			full.Store(visit == 1 || version == tls.VersionTLS13)
+			a, b := tlstest.Loopback()
+			s := server.Server(b)
+			done := make(chan error, 1)
+			var got []byte
+			go func() {
+				err := s.Handshake()
+				if err == nil {
+					got, err = io.ReadAll(s)
+				}
+				s.Write([]byte("x")) // with a ticket
+				s.Close()
+				done <- err
+			}()
+			c := tls.Client(a, cc)
+			c.Write([]byte("important"))
+			c.CloseWrite()
+			a.(*net.TCPConn).CloseWrite()
+			if full.Load() {
+				waitUntil(t, func() bool { return ossl.WaitingForSteps() == 1 })
+				time.Sleep(3 * ossl.LookAtPeer) // it looks at the client, and sees the end
+				free()
+			}
+			if err := <-done; err != nil || string(got) != "important" {
+				t.Errorf("%s, visit %d: %q, %v", tls.VersionName(version), visit, got, err)
+			}
+			io.Copy(io.Discard, c)
+			c.Close()
+		}
+	}
+}
+
+// TestTooManyPaused: when very many handshakes wait for Go, others that may have to are refused, and those that don't go on.
+func TestTooManyPaused(t *testing.T) {
+	undo := ossl.AddPaused(ossl.MaxPaused)
+	asks := newContext(t, tlstest.ServerConfig(func(c *tls.Config) { c.ClientAuth = tls.RequestClientCert }))
+	plain := newContext(t, tlstest.ServerConfig())
+	shake := func(ctx *ossl.Context) (client, server error) {
+		a, b := tlstest.Buffered()
+		done := make(chan error, 1)
+		go func() { done <- ctx.Server(b).Handshake() }()
+		client = tls.Client(a, tlstest.ClientConfig()).Handshake()
+		return client, <-done
+	}
+	if client, server := shake(asks); client == nil || server == nil {
+		t.Errorf("client: %v; server: %v", client, server)
+	}
+	if client, server := shake(plain); client != nil || server != nil {
+		t.Errorf("a server that asks nobody: client: %v; server: %v", client, server)
+	}
+	undo()
+	if client, server := shake(asks); client != nil || server != nil {
+		t.Errorf("afterwards: client: %v; server: %v", client, server)
+	}
+}
+
+// TestLongChainWaitsForTurn: a server whose chain is longer than what one step can give still signs in its turn.
+func TestLongChainWaitsForTurn(t *testing.T) {
+	cert := loaded(t, tlstest.P256, tlstest.ServerName, ossl.WithMaxSigners(1))
+	for len(cert.Certificate) < 40 {
+		cert.Certificate = append(cert.Certificate, tlstest.CA().Cert.Raw)
+	}
+	server := newContext(t, tlstest.ServerConfig(func(c *tls.Config) { c.Certificates = []tls.Certificate{cert} }))
+	release := ossl.OccupyKey(cert.PrivateKey.(*ossl.Key))
+	a, b := tlstest.Loopback()
+	defer a.Close()
+	go tls.Client(a, tlstest.ClientConfig()).Handshake()
+	s := server.Server(b)
+	done := make(chan error, 1)
+	go func() { done <- s.Handshake() }()
+	waitUntil(t, func() bool { return ossl.WaitingForTokens() == 1 || len(done) > 0 })
+	if ossl.WaitingForTokens() != 1 {
+		t.Errorf("it did not wait for its turn: %v", <-done)
+	}
+	s.Close()
+	<-done
+	release()
+}

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"log"
 	"math"
+	"net"
 	"os"
 	"slices"
 	"sync"
@@ -289,8 +290,11 @@ func (r *Reloader) try(cert *tls.Certificate) error {
 		if ctx == nil {
 			continue
 		}
-		tried = true
 		err := ctx.CheckCertificate(cert)
+		if errors.Is(err, net.ErrClosed) { // of a configuration that GetConfigForClient no longer returns
+			continue
+		}
+		tried = true
 		switch {
 		case err == nil:
 			good = true

@@ -57,8 +57,9 @@ import "C"
 import (
 	"bytes"
 	"encoding/binary"
-	"errors"
+	"fmt"
 	"math"
+	"net"
 	"runtime"
 	"sync/atomic"
 	"time"
@@ -129,7 +130,7 @@ type Context struct {
 	cleanup runtime.Cleanup // frees p if Close is not called
 }
 
-var errContextClosed = errors.New("libssl: the context is closed")
+var errContextClosed = fmt.Errorf("libssl: the context is closed: %w", net.ErrClosed)
 
 // hold reports whether p may be used. If so, the caller must call release.
 func (c *Context) hold() bool {

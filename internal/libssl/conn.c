@@ -315,6 +315,8 @@ int ask_go(conn *c, int32_t question, const uint8_t *data, size_t len)
 	coroutine_pause(c->step_under_way);
 	occupy(c, 1);
 	c->question = 0;
+	if (c->abandoned && question == OSSL_NEED_RESUME) /* else libssl would go on to a full handshake, and sign */
+		ossl_fn.SSL_certs_clear(c->ssl);
 	return !c->abandoned;
 }
 
@@ -396,13 +398,14 @@ static ossl_step resume_step(conn *c)
 	return c->step;
 }
 
-/* Ends a step that has asked Go and gets no answer. */
-static void abandon_step(conn *c)
+/* Ends a step that has asked Go and gets no answer. Returns how much libssl would have sent: an alert. */
+static size_t abandon_step(conn *c)
 {
 	c->abandoned = 1;
 	coroutine_resume(c->step_under_way); /* libssl fails, and frees its memory */
 	coroutine_free(c->step_under_way);
 	c->step_under_way = NULL;
+	return c->spill.len;
 }
 
 static ossl_step handshake(conn *c, const uint8_t *in, size_t in_len, uint8_t *out, size_t out_cap, ossl_facts *facts)
@@ -631,7 +634,7 @@ ossl_step ossl_conn_free(ossl_conn *pub, int sides, int notify, uint8_t *out, si
 	ossl_step step = {.status = OSSL_DONE};
 
 	if (c->step_under_way)
-		abandon_step(c);
+		step.n = abandon_step(c);
 	if (c->ssl) {
 		begin(c, NULL, 0, out, out_cap);
 		if (notify)

@@ -26,7 +26,7 @@
 /* The stack of a coroutine: address space, of which only the pages that are touched take memory. Below it is a guard area, larger
  * than the variables of any one function: a stack overflow ends the process rather than overwrite other memory. Both sizes are
  * multiples of every page size there is. */
-enum { GUARD = 64 << 10, STACK = 512 << 10 };
+enum { GUARD = 64 << 10, STACK = 1 << 20 };
 
 /* The number of stacks that are kept for later coroutines. */
 enum { KEPT = 64 };

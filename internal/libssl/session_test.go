@@ -99,3 +99,60 @@ func resumedAt(t *testing.T, ctx *libssl.Context, cred *libssl.Credential, cache
 	}
 	return e.facts.Resumed
 }
+
+// TestResumeAbandoned frees servers that have asked whether a session may be resumed: libssl must not go on to a full handshake, in
+// which it would sign, but fail.
+func TestResumeAbandoned(t *testing.T) {
+	load(t)
+	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
+		cert := tlstest.New(tlstest.Options{})
+		pkcs8, err := x509.MarshalPKCS8PrivateKey(cert.PrivateKey)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cred, err := libssl.NewCredential(false, cert.Certificate, pkcs8, "", nil, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cred.SetIdentity([32]byte{1})
+		ctx, err := libssl.NewContext(&libssl.ContextConfig{MinVersion: version, MaxVersion: version, SecurityLevel: -1, Tickets: true,
+			RequestClientCert: true, Credential: cred})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !ctx.SetTicketKeys([]libssl.TicketKey{{Cipher: make([]byte, 32), MAC: make([]byte, 32)}}) {
+			t.Fatal("no ticket keys")
+		}
+		cache := tls.NewLRUClientSessionCache(1)
+		if resumedAt(t, ctx, nil, cache) {
+			t.Fatal("resumed without a session")
+		}
+		ours, theirs := tlstest.Buffered()
+		go func() {
+			defer theirs.Close()
+			_ = tls.Client(theirs, &tls.Config{RootCAs: tlstest.CA().Pool(), ServerName: tlstest.ServerName,
+				ClientSessionCache: cache}).Handshake()
+		}()
+		conn, err := ctx.NewAskingConn(true, "", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		e := &endpoint{conn: conn, wire: ours, out: make([]byte, 1<<15)}
+		status := libssl.WantRead
+		for status == libssl.WantRead {
+			if err := e.fill(); err != nil {
+				t.Fatal(err)
+			}
+			s := conn.Handshake(e.unread, e.out, &e.facts)
+			e.unread, status = e.unread[s.Consumed:], s.Status
+		}
+		if status != libssl.NeedResume {
+			t.Fatalf("%s: status %d, want NeedResume", tls.VersionName(version), status)
+		}
+		const alert = 5 + 2
+		if n := conn.Free(false, nil).N; n > alert {
+			t.Errorf("%s: libssl made %d bytes", tls.VersionName(version), n)
+		}
+		ours.Close()
+	}
+}

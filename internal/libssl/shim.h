@@ -352,7 +352,9 @@ void ossl_conn_miss(ossl_conn *conn, int sent, uint8_t n);
  * as the suite's hash; NULL for none. Returns give or NULL. */
 ossl_conn *ossl_conn_of_secrets(ossl_ctx *ctx, uint16_t suite, const uint8_t *read, const uint8_t *write);
 
-/* Frees sides of a connection, OSSL_READ | OSSL_WRITE: both, unless it was taken over and the other one is in use, which is then
+/* In the step, n is how much a step that waits for Go would have sent: such a step is ended by a failure.
+ *
+ * Frees sides of a connection, OSSL_READ | OSSL_WRITE: both, unless it was taken over and the other one is in use, which is then
  * freed later. If notify is not 0, close_notify is sealed into out first. SSL_free(3). */
 ossl_step ossl_conn_free(ossl_conn *conn, int sides, int notify, uint8_t *out, size_t out_cap);
 
