@@ -11,8 +11,8 @@ import (
 // not sign with a crypto.Signer that is not one of Go's own key types, nor with a key in a token: for these it checks only the
 // certificate and the strength of the key.
 //
-// It does not check the dates, the names, or whether clients trust the certificate. The error wraps [net.ErrClosed] if the Context was
-// made of a configuration that GetConfigForClient no longer returns, and has been freed.
+// It does not check the dates, the names, or whether clients trust the certificate. The error wraps [net.ErrClosed] if the
+// Context was made of a configuration that GetConfigForClient no longer returns, and has been freed.
 func (c *Context) CheckCertificate(cert *tls.Certificate) error {
 	const field, reason = "Certificates", "certificate can't be used"
 	if cert == nil {

@@ -42,9 +42,9 @@ var blocked = newGate(maxBlockedThreads)
 // pausedThreads bounds the threads that wait in C for Go, if libssl.PausesHoldThreads.
 var pausedThreads = newGate(maxBlockedThreads)
 
-// maxPaused bounds the handshakes of the process that wait for Go in the middle of a step. Each of them holds a stack, which takes
-// two mappings, and Linux allows a process 65,530 (vm.max_map_count, proc_sys_vm(5)): without one, Go ends the process. The next
-// handshake is refused and does not wait, because it may be a callback of one of these that it is made for.
+// maxPaused bounds the handshakes of the process that wait for Go in the middle of a step. Each of them holds a stack, which
+// takes two mappings, and Linux allows a process 65,530 (vm.max_map_count, proc_sys_vm(5)): without one, Go ends the process.
+// The next handshake is refused and does not wait, because it may be a callback of one of these that it is made for.
 const maxPaused = 16384
 
 var paused atomic.Int32 // handshakes

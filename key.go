@@ -55,7 +55,8 @@ func (k *Key) Sign(rand io.Reader, digest []byte, opts crypto.SignerOpts) (signa
 
 // SignContext is like [Key.Sign], but if ctx ends while it waits for its turn, it returns ctx's error. It can't interrupt a
 // signature that the token has begun.
-func (k *Key) SignContext(ctx context.Context, rand io.Reader, digest []byte, opts crypto.SignerOpts) (signature []byte, err error) {
+func (k *Key) SignContext(ctx context.Context, rand io.Reader, digest []byte, opts crypto.SignerOpts) (
+	signature []byte, err error) {
 	algorithm, hash, salt, tbs, err := k.signing(digest, opts)
 	if err != nil {
 		return nil, fmt.Errorf("ossl: %v: %w", k, err)

@@ -19,6 +19,7 @@ func peerGone(fd uintptr) bool {
 		events, revents int16
 	}{fd: int32(fd), events: pollRdHup}
 	var atOnce [2]int64 // a zero struct timespec, of 8 or 16 bytes
-	n, _, errno := syscall.RawSyscall6(syscall.SYS_PPOLL, uintptr(unsafe.Pointer(&ask)), 1, uintptr(unsafe.Pointer(&atOnce)), 0, 0, 0)
+	n, _, errno := syscall.RawSyscall6(syscall.SYS_PPOLL, uintptr(unsafe.Pointer(&ask)), 1,
+		uintptr(unsafe.Pointer(&atOnce)), 0, 0, 0)
 	return errno == 0 && n == 1 && ask.revents&(pollErr|pollHup|pollRdHup) != 0
 }

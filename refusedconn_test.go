@@ -14,8 +14,8 @@ import (
 )
 
 // testsOnly are methods of export_test.go.
-var testsOnly = []string{"CrossRead", "Crossings", "Drain", "Flush", "Freed", "KeyUpdate", "LibsslCrossings", "MissRecord", "QueueLen",
-	"Refuse", "SendByKernel", "SkipTo", "SpendKernelKey", "TakenOver", "Writes"}
+var testsOnly = []string{"CrossRead", "Crossings", "Drain", "Flush", "Freed", "KeyUpdate", "LibsslCrossings",
+	"MissRecord", "QueueLen", "Refuse", "SendByKernel", "SkipTo", "SpendKernelKey", "TakenOver", "Writes"}
 
 // TestRefusedConn calls every method of a connection whose configuration was refused: none panics, and what can tell of the
 // refusal does.

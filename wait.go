@@ -59,8 +59,8 @@ func (h *handshake) peerEnded(fd uintptr) bool {
 	return atEnd(fd) && len(h.c.in.data) == 0 // what has arrived may be the client's flight, and data behind it
 }
 
-// endsWithAlert reports whether the last record of input is an alert, as far as its header tells: in TLS 1.3, where all types look
-// alike, one that has the length of an alert.
+// endsWithAlert reports whether the last record of input is an alert, as far as its header tells: in TLS 1.3, where all types
+// look alike, one that has the length of an alert.
 func endsWithAlert(input []byte) bool {
 	const sealedAlert = 2 + 1 + 16
 	alert := false
@@ -73,8 +73,8 @@ func endsWithAlert(input []byte) bool {
 }
 
 // ended returns an error if nothing more can be done over conn: conn was closed, its deadline, which may have been set on conn
-// itself, has passed, or peerEnded reports the end of the peer, which is io.EOF. Otherwise, and if conn is not a socket, it returns
-// nil.
+// itself, has passed, or peerEnded reports the end of the peer, which is io.EOF. Otherwise, and if conn is not a socket, it
+// returns nil.
 func (in *input) ended(conn net.Conn, peerEnded func(fd uintptr) bool) error {
 	if !in.opened {
 		in.open(conn)

@@ -16,7 +16,8 @@ import (
 // paused returns a server whose handshake waits for a signature, and the other end of its connection.
 func paused(t testing.TB, version uint16, cred *libssl.Credential) (e *endpoint, peer chan error) {
 	t.Helper()
-	ctx, err := libssl.NewContext(&libssl.ContextConfig{MinVersion: version, MaxVersion: version, SecurityLevel: -1, Credential: cred})
+	cfg := &libssl.ContextConfig{MinVersion: version, MaxVersion: version, SecurityLevel: -1, Credential: cred}
+	ctx, err := libssl.NewContext(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -100,8 +100,8 @@ func resumedAt(t *testing.T, ctx *libssl.Context, cred *libssl.Credential, cache
 	return e.facts.Resumed
 }
 
-// TestResumeAbandoned frees servers that have asked whether a session may be resumed: libssl must not go on to a full handshake, in
-// which it would sign, but fail.
+// TestResumeAbandoned frees servers that have asked whether a session may be resumed: libssl must not go on to a full
+// handshake, in which it would sign, but fail.
 func TestResumeAbandoned(t *testing.T) {
 	load(t)
 	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
