@@ -163,7 +163,7 @@ func TestSignerIsSparedDeadPeers(t *testing.T) {
 
 // TestHangingSignersStopNobody: signers or callbacks that hang keep no other client of the same Context waiting.
 func TestHangingSignersStopNobody(t *testing.T) {
-	const hanging = 300
+	const hanging = 150 // more than the places that a Context once had
 	for _, what := range []string{"Sign", "VerifyPeerCertificate", "VerifyConnection", "GetCertificate"} {
 		for _, impl := range []tlstest.Impl{tlstest.Std, underTest} {
 			t.Run(what+"/"+impl.Name(), func(t *testing.T) {
@@ -229,7 +229,7 @@ func TestHangingSignersStopNobody(t *testing.T) {
 
 // TestCallbacksUseTheirContext: many callbacks at once may shake hands by the Context that calls them.
 func TestCallbacksUseTheirContext(t *testing.T) {
-	const handshakes = 200
+	const handshakes = 140
 	for _, impl := range []tlstest.Impl{tlstest.Std, underTest} {
 		t.Run(impl.Name(), func(t *testing.T) {
 			var barrier, all sync.WaitGroup

@@ -75,8 +75,8 @@ func (o options) arguments(m mode, v version) []string {
 
 // hostsOnly are tests that are left out of a whole row of an emulated processor, of which they take a third: they have one
 // process after the other read a configuration file, of which TestHostPolicy does enough there, or look at what is kept for a
-// session, a context or a connection, which is the same with any 64-bit processor. The host's rows run them.
-const hostsOnly = "^Test(HostPolicyFile|InteropHostPolicy|BytesPerSession|CompiledConfigsAreBounded|Soak)$"
+// session, a context or a connection, or count threads, which is the same with any 64-bit processor. The host's rows run them.
+const hostsOnly = "^Test(HostPolicyFile|InteropHostPolicy|BytesPerSession|CompiledConfigsAreBounded|Soak|Threads|Uploads)$"
 
 // whole tells whether every test there is has a chance to run.
 func (o options) whole() bool { return o == options{timeout: o.timeout, others: o.others} }
