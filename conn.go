@@ -45,6 +45,7 @@ type Conn struct {
 	readErr error // guarded by readMu; sticky
 	pending bool  // guarded by readMu; decrypted bytes wait inside libssl
 	opened  own   // guarded by readMu; of a connection that was taken over from libssl
+	watched bool  // guarded by readMu; watchSilence has been called, and heard has not
 
 	writeMu         sync.Mutex // held across network writes
 	writeErr        error      // guarded by writeMu; sticky
@@ -67,6 +68,8 @@ type Conn struct {
 	// readMoved is closed by the next crossing of a Read, for Writes that wait for input. Guarded by mu; nil if none waits.
 	readMoved chan struct{}
 	turns     turns
+
+	held atomic.Bool // tickets have waited in the queue, and silence was watched
 
 	// released asks for path and ssl to be freed by whoever holds mu next.
 	released atomic.Bool
@@ -117,6 +120,9 @@ func (c *Conn) freeOpened() {
 // release frees the connection's C memory: now, or when the crossing or the Read under way has ended. It never waits.
 func (c *Conn) release() {
 	c.released.Store(true)
+	if c.held.Load() {
+		c.heard()
+	}
 	if c.mu.TryLock() {
 		c.unlock()
 	}

@@ -259,3 +259,6 @@ func WaitingForSteps() int { return steps().Waiting() }
 
 // LookAtPeer is how often a wait looks at the peer.
 const LookAtPeer = lookAtPeer
+
+// Silence is how long a client must have sent nothing for its tickets to leave by themselves.
+const Silence = silence

@@ -4,3 +4,6 @@ package ossl
 
 // atEnd can't tell here.
 func atEnd(uintptr) bool { return false }
+
+// nothingArrived can't tell here.
+func nothingArrived(uintptr) bool { return false }

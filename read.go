@@ -122,7 +122,12 @@ func (c *Conn) readable() bool {
 
 // receive reads from the network once. readMu is held.
 func (c *Conn) receive() error {
-	return c.received(c.in.fill(c.conn))
+	err := c.in.fill(c.conn)
+	if c.watched {
+		c.watched = false
+		c.heard()
+	}
+	return c.received(err)
 }
 
 // received returns the error of a read of the network, and keeps it if nothing can be read after it. readMu is held.
