@@ -45,7 +45,7 @@ type Conn struct {
 	readErr error // guarded by readMu; sticky
 	pending bool  // guarded by readMu; decrypted bytes wait inside libssl
 	opened  own   // guarded by readMu; of a connection that was taken over from libssl
-	watched bool  // guarded by readMu; watchSilence has been called, and heard has not
+	watched bool  // guarded by readMu; watchSilence has been called, and no read has ended since
 
 	writeMu         sync.Mutex // held across network writes
 	writeErr        error      // guarded by writeMu; sticky
@@ -69,7 +69,7 @@ type Conn struct {
 	readMoved chan struct{}
 	turns     turns
 
-	held atomic.Bool // tickets have waited in the queue, and silence was watched
+	held atomic.Bool // watchSilence has been called
 
 	// released asks for path and ssl to be freed by whoever holds mu next.
 	released atomic.Bool

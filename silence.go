@@ -5,24 +5,24 @@ import (
 	"time"
 )
 
-// A TLS 1.3 server's tickets wait for the first that the server sends. A client that waits for a ticket before it sends anything
-// itself would wait for ever: gnutls-cli does with --waitresumption. So the tickets of a client that has sent nothing for a while
-// after its handshake leave by themselves: it doesn't upload, it waits.
+// A TLS 1.3 server's tickets leave with the first record that the server sends later. A client may wait for a ticket before it sends
+// anything itself: gnutls-cli does, with --waitresumption. If the server waits for the client too, neither ever sends. So if a
+// client sends nothing for a while after its handshake, its tickets leave by themselves: that client is not uploading.
 
-// silence is how long such a client is waited for.
+// silence is how long the client must have sent nothing.
 const silence = time.Second
 
-// silent are the connections that are watched, each since the end of its handshake.
+// silent holds the connections whose clients have sent nothing yet, each with the time when its handshake ended.
 var silent = struct {
 	mu    sync.Mutex
 	since map[*Conn]time.Time // guarded by mu
 	armed bool                // guarded by mu; sweepSilent will be called
 }{since: make(map[*Conn]time.Time)}
 
-// watchSilence has the tickets that wait in the queue leave if the client stays silent. readMu is held, and no input has arrived
-// behind the handshake.
+// watchSilence makes the tickets in the queue leave if the client sends nothing. readMu is held, and no input has arrived after the
+// handshake.
 func (c *Conn) watchSilence() {
-	if c.in.raw == nil { // nobody could tell what has arrived
+	if c.in.raw == nil { // sendTickets could not check what has arrived
 		return
 	}
 	c.watched = true
@@ -35,7 +35,7 @@ func (c *Conn) watchSilence() {
 	}
 }
 
-// heard ends what watchSilence began.
+// heard undoes watchSilence: the client has sent something, or the connection is being closed.
 func (c *Conn) heard() {
 	silent.mu.Lock()
 	defer silent.mu.Unlock()
@@ -49,7 +49,7 @@ func sweepSilent() {
 	for c, since := range silent.since {
 		if time.Since(since) >= silence {
 			delete(silent.since, c)
-			go c.sendTickets() // the network may not take them
+			go c.sendTickets() // which may block in the network
 		}
 	}
 	silent.armed = len(silent.since) > 0
@@ -58,7 +58,7 @@ func sweepSilent() {
 	}
 }
 
-// sendTickets sends the tickets that wait, unless something has arrived that nobody has read yet.
+// sendTickets sends the tickets in the queue, unless input has arrived that the server has not read yet.
 func (c *Conn) sendTickets() {
 	quiet := false
 	if err := c.in.raw.Control(func(fd uintptr) { quiet = nothingArrived(fd) }); err != nil || !quiet {
