@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// A TLS 1.3 server's tickets leave with the first record that the server sends later. A client may wait for a ticket before it sends
-// anything itself: gnutls-cli does, with --waitresumption. If the server waits for the client too, neither ever sends. So if a
-// client sends nothing for a while after its handshake, its tickets leave by themselves: that client is not uploading.
+// A TLS 1.3 server's tickets leave with the first record that the server sends later. A client may wait for a ticket before it
+// sends anything itself: gnutls-cli does, with --waitresumption. If the server waits for the client too, neither ever sends. So
+// if a client sends nothing for a while after its handshake, its tickets leave by themselves: that client is not uploading.
 
 // silence is how long the client must have sent nothing.
 const silence = time.Second
@@ -19,8 +19,8 @@ var silent = struct {
 	armed bool                // guarded by mu; sweepSilent will be called
 }{since: make(map[*Conn]time.Time)}
 
-// watchSilence makes the tickets in the queue leave if the client sends nothing. readMu is held, and no input has arrived after the
-// handshake.
+// watchSilence makes the tickets in the queue leave if the client sends nothing. readMu is held, and no input has arrived after
+// the handshake.
 func (c *Conn) watchSilence() {
 	if c.in.raw == nil { // sendTickets could not check what has arrived
 		return

@@ -167,8 +167,8 @@ func TestUploads(t *testing.T) {
 	t.Logf("%d of %d uploads were lost", lost.Load(), sent.Load())
 }
 
-// TestSilentClientGetsTicket: a client that waits for a ticket before it sends anything gets one from a server that only reads; one
-// that has sent something doesn't.
+// TestSilentClientGetsTicket: a client that waits for a ticket before it sends anything gets one from a server that only reads;
+// one that has sent something doesn't.
 func TestSilentClientGetsTicket(t *testing.T) {
 	for name, path := range map[string]ossl.RecordPath{"own": ossl.RecordsOwn, "libssl": ossl.RecordsLibssl} {
 		for _, speaks := range []bool{false, true} {
