@@ -401,8 +401,8 @@ func TestTooManyPaused(t *testing.T) {
 	}
 }
 
-// TestLongChainWaitsForTurn: a server whose chain is longer than what one step can give still signs in its turn.
-func TestLongChainWaitsForTurn(t *testing.T) {
+// TestKeyWithLongChain: a server whose chain is longer than what one step can give still signs in its turn.
+func TestKeyWithLongChain(t *testing.T) {
 	cert := loaded(t, tlstest.P256, tlstest.ServerName, ossl.WithMaxSigners(1))
 	for len(cert.Certificate) < 40 {
 		cert.Certificate = append(cert.Certificate, tlstest.CA().Cert.Raw)
