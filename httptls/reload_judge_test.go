@@ -334,3 +334,43 @@ func TestReloaderHalfWrittenChain(t *testing.T) {
 		t.Errorf("reported %d times", errs.count())
 	}
 }
+
+// A Context that was made of a configuration which GetConfigForClient has not returned for long is freed, and can judge no pair.
+// It must not keep a renewal out.
+func TestReloaderPassesOverFreedContext(t *testing.T) {
+	first, next := leaf(ecKey()), leaf(ecKey())
+	r, certFile, keyFile, _ := newReloader(t, first)
+	var used *ossl.Context // kept, so that the Reloader goes on to know it
+	byReloader := &tls.Config{GetCertificate: func(h *tls.ClientHelloInfo) (*tls.Certificate, error) {
+		used = ossl.ContextOf(h)
+		return r.GetCertificate(h)
+	}}
+	chosen := byReloader
+	ctx, err := ossl.NewContext(&tls.Config{
+		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return chosen, nil },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := shakeWith(ctx); err != nil {
+		t.Fatal(err)
+	}
+	for i := 0; !errors.Is(used.CheckCertificate(first), net.ErrClosed); i++ {
+		if i == 1000 {
+			t.Fatal("the Context is not freed")
+		}
+		chosen = &tls.Config{
+			Certificates:     []tls.Certificate{*first},
+			VerifyConnection: func(tls.ConnectionState) error { _ = i; return nil }, // another one each time
+		}
+		if err := shakeWith(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	writePairTo(t, next, certFile, keyFile)
+	if err := r.Reload(); err != nil {
+		t.Error(err)
+	}
+	expectCert(t, r, next, "after Reload")
+	runtime.KeepAlive(used)
+}
