@@ -82,6 +82,25 @@ func (h *hooks) config(c *tls.Config, cert tls.Certificate) {
 	c.VerifyConnection = func(tls.ConnectionState) error { h.at("VerifyConnection"); return nil }
 }
 
+// client sets all callbacks of a client.
+func (h *hooks) client(c *tls.Config) {
+	h.config(c, tlstest.ClientCert(tlstest.P256))
+	c.ClientSessionCache = hookedClientCache{c.ClientSessionCache, h}
+	cert := &c.Certificates[0]
+	c.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+		h.at("GetClientCertificate")
+		return cert, nil
+	}
+}
+
+// server sets all callbacks of a server.
+func (h *hooks) server(c *tls.Config) {
+	h.config(c, tlstest.ServerCert(tlstest.P256))
+	cert := &c.Certificates[0]
+	c.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) { h.at("GetCertificate"); return cert, nil }
+	c.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) { h.at("GetConfigForClient"); return nil, nil }
+}
+
 // TestMethodsInCallbacks calls the methods of a connection in every callback, except the methods that wait for the handshake, to
 // which the callback belongs: with crypto/tls too ConnectionState, OCSPResponse, VerifyHostname, Handshake, Read and Write, and
 // besides ossl's own WaitRead and SendFile.
@@ -102,22 +121,10 @@ func TestMethodsInCallbacks(t *testing.T) {
 				var opts []ossl.Option
 				want := []string{"Sign", "Time", "KeyLogWriter", "VerifyPeerCertificate", "VerifyConnection", "WithVerification"}
 				if role == "client" {
-					h.config(cc, tlstest.ClientCert(tlstest.P256))
-					cc.ClientSessionCache = hookedClientCache{cc.ClientSessionCache, h}
-					cert := &cc.Certificates[0]
-					cc.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
-						h.at("GetClientCertificate")
-						return cert, nil
-					}
+					h.client(cc)
 					want = append(want, "ClientSessionCache.Get", "ClientSessionCache.Put", "GetClientCertificate")
 				} else {
-					h.config(sc, tlstest.ServerCert(tlstest.P256))
-					cert := &sc.Certificates[0]
-					sc.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
-						h.at("GetCertificate")
-						return cert, nil
-					}
-					sc.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) { h.at("GetConfigForClient"); return nil, nil }
+					h.server(sc)
 					opts = append(opts, ossl.WithSessionCache(hookedCache{session.NewCache(10), h}))
 					if version == tls.VersionTLS12 {
 						sc.SessionTicketsDisabled = true // so that the cache is asked
@@ -219,18 +226,9 @@ func closeIn(t *testing.T, version uint16, role, callback, how string) {
 	sc.ClientAuth = tls.RequireAnyClientCert
 	h := &hooks{}
 	if role == "client" {
-		h.config(cc, tlstest.ClientCert(tlstest.P256))
-		cc.ClientSessionCache = hookedClientCache{cc.ClientSessionCache, h}
-		cert := &cc.Certificates[0]
-		cc.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
-			h.at("GetClientCertificate")
-			return cert, nil
-		}
+		h.client(cc)
 	} else {
-		h.config(sc, tlstest.ServerCert(tlstest.P256))
-		cert := &sc.Certificates[0]
-		sc.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) { h.at("GetCertificate"); return cert, nil }
-		sc.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) { h.at("GetConfigForClient"); return nil, nil }
+		h.server(sc)
 	}
 	a, b := tlstest.Buffered()
 	conn, peer := newContext(t, cc).Client(a, tlstest.ServerName), newContext(t, sc).Server(b)

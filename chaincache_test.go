@@ -23,7 +23,7 @@ func testChainCache(size int) *chainCache {
 	return newChainCache(size, x509.NewCertPool(), x509.NewCertPool())
 }
 
-// keep does with the cache what a verification at the time now does; hit reports whether a later look finds the chain.
+// keep uses the cache as a verification at the time now would; hit reports whether a later look finds the chain.
 func (c *chainCache) keep(key chainKey, certs []*x509.Certificate, chains [][]*x509.Certificate, now time.Time) {
 	_, trusted := c.entry(key, now)
 	c.put(key, certs, chains, now, trusted)

@@ -45,7 +45,6 @@ type Conn struct {
 	readErr error // guarded by readMu; sticky
 	pending bool  // guarded by readMu; decrypted bytes wait inside libssl
 	opened  own   // guarded by readMu; of a connection that was taken over from libssl
-	watched bool  // guarded by readMu; watchSilence has been called, and no read has ended since
 
 	writeMu         sync.Mutex // held across network writes
 	writeErr        error      // guarded by writeMu; sticky
@@ -69,7 +68,7 @@ type Conn struct {
 	readMoved chan struct{}
 	turns     turns
 
-	held atomic.Bool // watchSilence has been called
+	watched atomic.Bool // between watchSilence and heard
 
 	// released asks for path and ssl to be freed by whoever holds mu next.
 	released atomic.Bool
@@ -120,9 +119,7 @@ func (c *Conn) freeOpened() {
 // release frees the connection's C memory: now, or when the crossing or the Read under way has ended. It never waits.
 func (c *Conn) release() {
 	c.released.Store(true)
-	if c.held.Load() {
-		c.heard()
-	}
+	c.heard()
 	if c.mu.TryLock() {
 		c.unlock()
 	}

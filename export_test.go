@@ -66,7 +66,7 @@ func (c *Conn) QueueLen() int {
 	return len(c.queue.data)
 }
 
-// Drain takes what has arrived and was not read, as Close does.
+// Drain discards the input that has arrived unread, as Close does.
 func (c *Conn) Drain() { c.drain() }
 
 // MaxDrained bounds what Drain takes.

@@ -342,7 +342,6 @@ func (h *handshake) hold(step libssl.Step, out []byte) bool {
 	}
 	c.bytesSent += int64(len(out)) // counted as sent, so that later records have the sizes that crypto/tls gives them
 	if len(c.in.data) == 0 {
-		c.held.Store(true)
 		c.watchSilence()
 	}
 	return true

@@ -15,7 +15,7 @@ import (
 
 // TestKernelRefusesNextKey has the kernel refuse the key that follows a KeyUpdate, which has been sent: the peer waits for
 // records under that key, so nothing may follow, neither data nor an alert. The socket was never prepared for keys, which is
-// why the kernel refuses; on any kernel it sends what is given to it as it is.
+// why every kernel refuses; the socket sends all bytes unchanged.
 func TestKernelRefusesNextKey(t *testing.T) {
 	for name, update := range map[string]func(t *testing.T, c *Conn){
 		"the key is used up": func(t *testing.T, c *Conn) {

@@ -123,10 +123,7 @@ func (c *Conn) readable() bool {
 // receive reads from the network once. readMu is held.
 func (c *Conn) receive() error {
 	err := c.in.fill(c.conn)
-	if c.watched {
-		c.watched = false
-		c.heard()
-	}
+	c.heard()
 	return c.received(err)
 }
 

@@ -36,7 +36,7 @@ func shape(records []tlstest.Record) (s []string) {
 }
 
 // TestRefusalIsSealed has TLS 1.3 clients refuse a crypto/tls server in every way that is Go's, with and without a second hello.
-// The server must be told why, and after its hello the client must send what a client of crypto/tls sends and nothing besides:
+// The server must get the reason. After its hello, the client must send the same records as crypto/tls's client and no others:
 // libssl has made its whole flight by then.
 func TestRefusalIsSealed(t *testing.T) {
 	ran := 0

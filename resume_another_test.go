@@ -161,7 +161,7 @@ func testIdentity(t *testing.T, version uint16, store, way string, at, then tls.
 }
 
 // TestPairOfCertificatesResumes: a server's RSA and ECDSA certificates have the same names, and a session of one is resumed by a
-// client for whom the other would be chosen. In TLS 1.2 such a client offers no suite of the session's.
+// client that would get the other certificate. In TLS 1.2 such a client does not offer the session's suite.
 func TestPairOfCertificatesResumes(t *testing.T) {
 	cc, sc := resuming(tls.VersionTLS13)
 	sc.Certificates = []tls.Certificate{tlstest.ServerCert(tlstest.P256), tlstest.ServerCert(tlstest.RSA2048)}

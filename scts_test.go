@@ -14,7 +14,7 @@ import (
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
-// decodeError is the alert for what can't be parsed.
+// decodeError is the alert for a message that can't be parsed.
 const decodeError = 50
 
 // TestDifferentialSCTLists sends clients well-formed and malformed SignedCertificateTimestampLists. The sender is libssl with a

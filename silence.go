@@ -22,10 +22,10 @@ var silent = struct {
 // watchSilence makes the tickets in the queue leave if the client sends nothing. readMu is held, and no input has arrived after
 // the handshake.
 func (c *Conn) watchSilence() {
-	if c.in.raw == nil { // sendTickets could not check what has arrived
+	if c.in.raw == nil { // sendTickets needs a socket
 		return
 	}
-	c.watched = true
+	c.watched.Store(true)
 	silent.mu.Lock()
 	defer silent.mu.Unlock()
 	silent.since[c] = time.Now()
@@ -37,6 +37,9 @@ func (c *Conn) watchSilence() {
 
 // heard undoes watchSilence: the client has sent something, or the connection is being closed.
 func (c *Conn) heard() {
+	if !c.watched.Load() || !c.watched.CompareAndSwap(true, false) {
+		return
+	}
 	silent.mu.Lock()
 	defer silent.mu.Unlock()
 	delete(silent.since, c)

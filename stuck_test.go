@@ -20,7 +20,7 @@ import (
 
 // Writes while libssl has seen the first part of a peer's handshake message, and sends nothing before it has seen the rest.
 
-// bySocket makes connections over a socket, which ossl reads in a way of its own, and passes on what goes through it.
+// bySocket makes connections over a socket, whose input ossl reads in a special way, and relays the bytes.
 type bySocket struct{ tlstest.Impl }
 
 func (b bySocket) Client(conn net.Conn, config *tls.Config) tlstest.Conn {
@@ -135,7 +135,7 @@ func readsData(t *testing.T, h *tlstest.Hijacked, c *ossl.Conn) {
 	}
 }
 
-// wrote checks what the client has sent.
+// wrote checks the data that the client has sent.
 func wrote(t *testing.T, h *tlstest.Hijacked, want int) {
 	t.Helper()
 	var got []byte

@@ -171,7 +171,7 @@ func TestInteropUploads(t *testing.T) {
 	}
 }
 
-// receiveUpload accepts a connection and reads what it brings, once the client has ended, or after a while.
+// receiveUpload accepts a connection and reads the upload, after the client has ended or a delay has passed.
 func receiveUpload(l net.Listener, ended <-chan struct{}, read func(net.Conn) ([]byte, error), want []byte) error {
 	conn, err := l.Accept()
 	if err != nil {

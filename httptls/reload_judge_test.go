@@ -20,7 +20,7 @@ import (
 	"github.com/ossl-go/ossl/httptls"
 )
 
-// newReloader returns a Reloader of a pair that looks at the files in each handshake, and what it reports.
+// newReloader returns a Reloader that checks its files in each handshake, and the list of the errors that it reports.
 func newReloader(t *testing.T, cert *tls.Certificate) (r *httptls.Reloader, certFile, keyFile string, errs *reported) {
 	t.Helper()
 	certFile, keyFile = writePair(t, cert)

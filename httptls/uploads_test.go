@@ -12,8 +12,8 @@ import (
 	"github.com/ossl-go/ossl"
 )
 
-// TestPostAndGo: a client posts and closes its connection without reading, and the handler, which reads when it has, or after a
-// while, gets all of the body. Tickets that lie unread in the client's socket would destroy what is on its way.
+// TestPostAndGo: a client posts and closes its connection without reading. The handler reads after that, or after a delay, and
+// gets all of the body. Unread tickets in the client's socket would destroy the data in transit.
 func TestPostAndGo(t *testing.T) {
 	for _, stack := range stacks {
 		for _, client := range []string{"ossl", "crypto/tls"} {
