@@ -65,22 +65,23 @@ func TestConn(t *testing.T) {
 type lateWriter struct {
 	*ossl.Conn
 
-	busy sync.Mutex // held while a Write is under way
-
 	mu      sync.Mutex
+	last    chan struct{} // closed when the last Write that began has ended; nil if there was none
 	expired chan struct{} // closed when the write deadline has passed; nil if there is none
 	timer   *time.Timer
 }
 
 func (w *lateWriter) Write(p []byte) (int, error) {
 	w.mu.Lock()
-	expired := w.expired
-	w.mu.Unlock()
+	expired, before, ended := w.expired, w.last, make(chan struct{})
 	select {
 	case <-expired:
+		w.mu.Unlock()
 		return 0, os.ErrDeadlineExceeded
 	default:
 	}
+	w.last = ended // taken here, since goroutines don't start in the order of their go statements
+	w.mu.Unlock()
 	type result struct {
 		n   int
 		err error
@@ -88,8 +89,10 @@ func (w *lateWriter) Write(p []byte) (int, error) {
 	done := make(chan result, 1)
 	p = append([]byte(nil), p...)
 	go func() {
-		w.busy.Lock()
-		defer w.busy.Unlock()
+		defer close(ended)
+		if before != nil {
+			<-before
+		}
 		n, err := w.Conn.Write(p)
 		done <- result{n, err}
 	}()
