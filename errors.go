@@ -8,6 +8,7 @@ import (
 	"net"
 
 	"github.com/ossl-go/ossl/internal/libssl"
+	"github.com/ossl-go/ossl/internal/record"
 )
 
 // ErrUnavailable is wrapped by errors that say that no usable OpenSSL was found. Their text lists every library that was tried.
@@ -76,28 +77,27 @@ var (
 	errNoCertificates  = errors.New("tls: no certificates configured")
 )
 
-// Alerts, RFC 8446, section 6, that are chosen here rather than by libssl.
+// The numbers of alerts, by the names that this package uses.
 const (
-	alertCloseNotify            = 0
-	alertUnexpectedMessage      = 10
-	alertBadRecordMAC           = 20
-	alertRecordOverflow         = 22
-	alertHandshakeFailure       = 40
-	alertBadCertificate         = 42
-	alertUnsupportedCertificate = 43
-	alertCertificateExpired     = 45
-	alertUnknownCA              = 48
-	alertDecodeError            = 50
-	alertProtocolVersion        = 70
-	alertInternalError          = 80
-	alertUserCanceled           = 90
-	alertNoRenegotiation        = 100
-	alertUnsupportedExtension   = 110
-	alertUnrecognizedName       = 112
-	alertCertificateRequired    = 116
-
-	alertLevelWarning = 1
-	alertLevelFatal   = 2
+	alertCloseNotify            = record.AlertCloseNotify
+	alertUnexpectedMessage      = record.AlertUnexpectedMessage
+	alertBadRecordMAC           = record.AlertBadRecordMAC
+	alertRecordOverflow         = record.AlertRecordOverflow
+	alertHandshakeFailure       = record.AlertHandshakeFailure
+	alertBadCertificate         = record.AlertBadCertificate
+	alertUnsupportedCertificate = record.AlertUnsupportedCertificate
+	alertCertificateExpired     = record.AlertCertificateExpired
+	alertUnknownCA              = record.AlertUnknownCA
+	alertDecodeError            = record.AlertDecodeError
+	alertProtocolVersion        = record.AlertProtocolVersion
+	alertInternalError          = record.AlertInternalError
+	alertUserCanceled           = record.AlertUserCanceled
+	alertNoRenegotiation        = record.AlertNoRenegotiation
+	alertUnsupportedExtension   = record.AlertUnsupportedExtension
+	alertUnrecognizedName       = record.AlertUnrecognizedName
+	alertCertificateRequired    = record.AlertCertificateRequired
+	alertLevelWarning           = record.LevelWarning
+	alertLevelFatal             = record.LevelFatal
 )
 
 // remoteError is a peer's fatal alert, as crypto/tls returns it.

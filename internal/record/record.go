@@ -24,13 +24,30 @@ const (
 
 // Alerts, RFC 8446, section 6.
 const (
-	closeNotify       = 0
-	unexpectedMessage = 10
-	illegalParameter  = 47
-	decodeError       = 50
-	internalError     = 80
-	userCanceled      = 90
-	noRenegotiation   = 100
+	AlertCloseNotify            = 0
+	AlertUnexpectedMessage      = 10
+	AlertBadRecordMAC           = 20
+	AlertRecordOverflow         = 22
+	AlertHandshakeFailure       = 40
+	AlertBadCertificate         = 42
+	AlertUnsupportedCertificate = 43
+	AlertCertificateExpired     = 45
+	AlertIllegalParameter       = 47
+	AlertUnknownCA              = 48
+	AlertDecodeError            = 50
+	AlertProtocolVersion        = 70
+	AlertInternalError          = 80
+	AlertUserCanceled           = 90
+	AlertNoRenegotiation        = 100
+	AlertUnsupportedExtension   = 110
+	AlertUnrecognizedName       = 112
+	AlertCertificateRequired    = 116
+)
+
+// Levels of alerts, which TLS 1.3 ignores.
+const (
+	LevelWarning = 1
+	LevelFatal   = 2
 )
 
 // Handshake messages, RFC 8446, section 4, and RFC 5246, section 7.4.
@@ -86,7 +103,7 @@ func refuse(alert uint8) Outcome {
 func (r *Reader) ignore(what string) Outcome {
 	r.ignored++
 	if r.ignored > maxIgnored {
-		return Outcome{Alert: unexpectedMessage, Err: errors.New("tls: too many " + what + " records")}
+		return Outcome{Alert: AlertUnexpectedMessage, Err: errors.New("tls: too many " + what + " records")}
 	}
 	return Outcome{Alert: NoAlert}
 }
@@ -95,14 +112,14 @@ func (r *Reader) ignore(what string) Outcome {
 func (r *Reader) Record(contentType uint8, text []byte) Outcome {
 	// RFC 8446, section 5.1: handshake messages are not interleaved with other records.
 	if contentType != Handshake && len(r.message) > 0 {
-		return refuse(unexpectedMessage)
+		return refuse(AlertUnexpectedMessage)
 	}
 	switch contentType {
 	case Alert:
 		return r.alert(text)
 	case ChangeCipherSpec:
 		if r.Version != tls.VersionTLS13 && (len(text) != 1 || text[0] != 1) {
-			return refuse(decodeError)
+			return refuse(AlertDecodeError)
 		}
 		// RFC 8446, section 5: after the peer's Finished it is an unexpected record. crypto/tls ignores it.
 	case ApplicationData:
@@ -114,19 +131,19 @@ func (r *Reader) Record(contentType uint8, text []byte) Outcome {
 			return r.handshake(text)
 		}
 	}
-	return refuse(unexpectedMessage)
+	return refuse(AlertUnexpectedMessage)
 }
 
 func (r *Reader) alert(text []byte) Outcome {
 	if len(text) != 2 {
-		return refuse(unexpectedMessage)
+		return refuse(AlertUnexpectedMessage)
 	}
 	level, description := text[0], text[1]
 	remote := Outcome{Alert: NoAlert, Err: &net.OpError{Op: "remote error", Err: tls.AlertError(description)}}
 	switch {
-	case description == closeNotify:
+	case description == AlertCloseNotify:
 		return Outcome{Alert: NoAlert, Err: io.EOF}
-	case r.Version == tls.VersionTLS13 && description == userCanceled:
+	case r.Version == tls.VersionTLS13 && description == AlertUserCanceled:
 		return r.ignore("ignored")
 	case r.Version == tls.VersionTLS13: // RFC 8446, section 6: whatever level it claims
 		return remote
@@ -135,7 +152,7 @@ func (r *Reader) alert(text []byte) Outcome {
 	case level == 2:
 		return remote
 	}
-	return refuse(unexpectedMessage)
+	return refuse(AlertUnexpectedMessage)
 }
 
 // handshake takes the handshake messages in a record, whole or in part.
@@ -148,7 +165,7 @@ func (r *Reader) handshake(text []byte) Outcome {
 	for len(text) >= messageHeader {
 		n := int(text[1])<<16 | int(text[2])<<8 | int(text[3])
 		if n > maxMessage {
-			o := refuse(internalError)
+			o := refuse(AlertInternalError)
 			o.Err = fmt.Errorf("tls: handshake message of length %d bytes exceeds maximum of %d bytes", n, maxMessage)
 			return o
 		}
@@ -158,7 +175,7 @@ func (r *Reader) handshake(text []byte) Outcome {
 		o := r.whole(text[0], text[messageHeader:messageHeader+n])
 		text = text[messageHeader+n:]
 		if o.Err == nil && o.UpdateRead && len(text) > 0 { // RFC 8446, section 5.1: the key changes between two records
-			o = Outcome{Alert: unexpectedMessage,
+			o = Outcome{Alert: AlertUnexpectedMessage,
 				Err: errors.New("tls: handshake buffer not empty before setting read traffic secret")}
 		}
 		if o.Err != nil {
@@ -180,9 +197,9 @@ func (r *Reader) handshake(text []byte) Outcome {
 func (r *Reader) whole(messageType uint8, body []byte) Outcome {
 	if r.Version != tls.VersionTLS13 {
 		if messageType == helloRequest && len(body) == 0 {
-			return refuse(noRenegotiation)
+			return refuse(AlertNoRenegotiation)
 		}
-		return refuse(unexpectedMessage)
+		return refuse(AlertUnexpectedMessage)
 	}
 	switch messageType {
 	case newSessionTicket:
@@ -191,22 +208,22 @@ func (r *Reader) whole(messageType uint8, body []byte) Outcome {
 		}
 	case keyUpdate:
 		if len(body) != 1 {
-			return refuse(decodeError)
+			return refuse(AlertDecodeError)
 		}
 		if body[0] > 1 { // RFC 8446, section 4.6.3; crypto/tls sends decode_error
-			return refuse(illegalParameter)
+			return refuse(AlertIllegalParameter)
 		}
 	default:
-		return refuse(unexpectedMessage)
+		return refuse(AlertUnexpectedMessage)
 	}
 	if r.ignored++; r.ignored > maxIgnored { // counted as crypto/tls does, once it is well-formed
-		return Outcome{Alert: unexpectedMessage, Err: errors.New("tls: too many non-advancing records")}
+		return Outcome{Alert: AlertUnexpectedMessage, Err: errors.New("tls: too many non-advancing records")}
 	}
 	switch {
 	case messageType == keyUpdate:
 		return Outcome{Alert: NoAlert, UpdateRead: true, UpdateWrite: body[0] == 1}
 	case !r.IsClient:
-		return Outcome{Alert: unexpectedMessage, Err: errors.New("tls: received new session ticket from a client")}
+		return Outcome{Alert: AlertUnexpectedMessage, Err: errors.New("tls: received new session ticket from a client")}
 	}
 	return Outcome{Alert: NoAlert}
 }
@@ -215,32 +232,32 @@ func (r *Reader) whole(messageType uint8, body []byte) Outcome {
 func checkTicket(b []byte) (alert int) {
 	const lifetimeAndAge = 8
 	if len(b) < lifetimeAndAge {
-		return decodeError
+		return AlertDecodeError
 	}
 	_, b, ok := vector(b[lifetimeAndAge:], 1) // nonce
 	if !ok {
-		return decodeError
+		return AlertDecodeError
 	}
 	ticket, b, ok := vector(b, 2)
 	if !ok || len(ticket) == 0 {
-		return decodeError
+		return AlertDecodeError
 	}
 	extensions, b, ok := vector(b, 2)
 	if !ok || len(b) != 0 {
-		return decodeError
+		return AlertDecodeError
 	}
 	var seen []int
 	for len(extensions) > 0 {
 		if len(extensions) < 2 {
-			return decodeError
+			return AlertDecodeError
 		}
 		kind := int(extensions[0])<<8 | int(extensions[1])
 		var data []byte
 		if data, extensions, ok = vector(extensions[2:], 2); !ok || kind == earlyData && len(data) != 4 {
-			return decodeError
+			return AlertDecodeError
 		}
 		if slices.Contains(seen, kind) || len(seen) == maxExtensions { // RFC 8446, section 4.2: each once
-			return illegalParameter
+			return AlertIllegalParameter
 		}
 		seen = append(seen, kind)
 	}

@@ -72,7 +72,7 @@ func refused(name string, typ uint8, text []byte, alert int) row {
 
 // broken is a handshake record that gets unexpected_message with an error that says more.
 func broken(name string, text []byte) row {
-	return row{name: name, typ: Handshake, text: text, err: textOnly, alert: unexpectedMessage}
+	return row{name: name, typ: Handshake, text: text, err: textOnly, alert: AlertUnexpectedMessage}
 }
 
 func fine(name string, typ uint8, text []byte) row {
@@ -90,63 +90,63 @@ var always = []row{
 	{name: "close_notify of level 0", typ: Alert, text: []byte{0, 0}, err: eof, alert: NoAlert},
 	said("fatal alert", []byte{2, 40}, 40),
 	said("fatal unknown alert", []byte{2, 200}, 200),
-	refused("empty alert", Alert, nil, unexpectedMessage),
-	refused("short alert", Alert, []byte{2}, unexpectedMessage),
-	refused("long alert", Alert, []byte{2, 40, 0}, unexpectedMessage),
-	refused("two alerts", Alert, []byte{1, 90, 2, 40}, unexpectedMessage),
-	refused("ChangeCipherSpec", ChangeCipherSpec, []byte{1}, unexpectedMessage),
+	refused("empty alert", Alert, nil, AlertUnexpectedMessage),
+	refused("short alert", Alert, []byte{2}, AlertUnexpectedMessage),
+	refused("long alert", Alert, []byte{2, 40, 0}, AlertUnexpectedMessage),
+	refused("two alerts", Alert, []byte{1, 90, 2, 40}, AlertUnexpectedMessage),
+	refused("ChangeCipherSpec", ChangeCipherSpec, []byte{1}, AlertUnexpectedMessage),
 	fine("empty data", ApplicationData, nil),
-	refused("empty handshake record", Handshake, nil, unexpectedMessage),
-	refused("type 0", 0, []byte("x"), unexpectedMessage),
-	refused("type 0 without text", 0, nil, unexpectedMessage),
-	refused("type 24", 24, []byte("x"), unexpectedMessage),
-	refused("type 255", 255, []byte("x"), unexpectedMessage),
-	refused("ClientHello", Handshake, message(1, 0), unexpectedMessage),
-	refused("ServerHello", Handshake, message(2, 0), unexpectedMessage),
-	refused("Certificate", Handshake, message(11, 0), unexpectedMessage),
-	refused("CertificateRequest", Handshake, message(13, 0, 0, 0), unexpectedMessage),
-	refused("Finished", Handshake, message(20, make([]byte, 32)...), unexpectedMessage),
-	refused("unknown message", Handshake, message(99), unexpectedMessage),
-	{name: "message of 2^16+1", typ: Handshake, text: []byte{4, 1, 0, 1}, err: textOnly, alert: internalError},
-	{name: "message of 2^24-1", typ: Handshake, text: []byte{99, 0xff, 0xff, 0xff}, err: textOnly, alert: internalError},
+	refused("empty handshake record", Handshake, nil, AlertUnexpectedMessage),
+	refused("type 0", 0, []byte("x"), AlertUnexpectedMessage),
+	refused("type 0 without text", 0, nil, AlertUnexpectedMessage),
+	refused("type 24", 24, []byte("x"), AlertUnexpectedMessage),
+	refused("type 255", 255, []byte("x"), AlertUnexpectedMessage),
+	refused("ClientHello", Handshake, message(1, 0), AlertUnexpectedMessage),
+	refused("ServerHello", Handshake, message(2, 0), AlertUnexpectedMessage),
+	refused("Certificate", Handshake, message(11, 0), AlertUnexpectedMessage),
+	refused("CertificateRequest", Handshake, message(13, 0, 0, 0), AlertUnexpectedMessage),
+	refused("Finished", Handshake, message(20, make([]byte, 32)...), AlertUnexpectedMessage),
+	refused("unknown message", Handshake, message(99), AlertUnexpectedMessage),
+	{name: "message of 2^16+1", typ: Handshake, text: []byte{4, 1, 0, 1}, err: textOnly, alert: AlertInternalError},
+	{name: "message of 2^24-1", typ: Handshake, text: []byte{99, 0xff, 0xff, 0xff}, err: textOnly, alert: AlertInternalError},
 	fine("message of 2^16 begun", Handshake, []byte{4, 1, 0, 0}),
 	fine("header begun", Handshake, []byte{4, 0xff, 0xff}),
 }
 
 var only12 = []row{
-	refused("long ChangeCipherSpec", ChangeCipherSpec, []byte{1, 1}, decodeError),
-	refused("empty ChangeCipherSpec", ChangeCipherSpec, nil, decodeError),
-	refused("ChangeCipherSpec of 2", ChangeCipherSpec, []byte{2}, decodeError),
+	refused("long ChangeCipherSpec", ChangeCipherSpec, []byte{1, 1}, AlertDecodeError),
+	refused("empty ChangeCipherSpec", ChangeCipherSpec, nil, AlertDecodeError),
+	refused("ChangeCipherSpec of 2", ChangeCipherSpec, []byte{2}, AlertDecodeError),
 	fine("warning", Alert, []byte{1, 90}),
 	fine("warning no_renegotiation", Alert, []byte{1, 100}),
 	fine("warning handshake_failure", Alert, []byte{1, 40}),
-	refused("alert of level 0", Alert, []byte{0, 40}, unexpectedMessage),
-	refused("alert of level 3", Alert, []byte{3, 40}, unexpectedMessage),
+	refused("alert of level 0", Alert, []byte{0, 40}, AlertUnexpectedMessage),
+	refused("alert of level 3", Alert, []byte{3, 40}, AlertUnexpectedMessage),
 	said("fatal user_canceled", []byte{2, 90}, 90),
-	refused("HelloRequest", Handshake, message(helloRequest), noRenegotiation),
-	refused("HelloRequest with a body", Handshake, message(helloRequest, 0), unexpectedMessage),
-	refused("NewSessionTicket", Handshake, ticket, unexpectedMessage),
-	refused("KeyUpdate", Handshake, update, unexpectedMessage),
+	refused("HelloRequest", Handshake, message(helloRequest), AlertNoRenegotiation),
+	refused("HelloRequest with a body", Handshake, message(helloRequest, 0), AlertUnexpectedMessage),
+	refused("NewSessionTicket", Handshake, ticket, AlertUnexpectedMessage),
+	refused("KeyUpdate", Handshake, update, AlertUnexpectedMessage),
 }
 
 var only13 = []row{
-	refused("long ChangeCipherSpec", ChangeCipherSpec, []byte{1, 1}, unexpectedMessage),
+	refused("long ChangeCipherSpec", ChangeCipherSpec, []byte{1, 1}, AlertUnexpectedMessage),
 	fine("user_canceled", Alert, []byte{1, 90}),
 	fine("fatal user_canceled", Alert, []byte{2, 90}),
 	said("a warning is none", []byte{1, 40}, 40),
 	said("no_renegotiation", []byte{1, 100}, 100),
 	said("alert of level 0", []byte{0, 40}, 40),
 	said("alert of level 3", []byte{3, 40}, 40),
-	refused("HelloRequest", Handshake, message(helloRequest), unexpectedMessage),
+	refused("HelloRequest", Handshake, message(helloRequest), AlertUnexpectedMessage),
 	{name: "KeyUpdate", typ: Handshake, text: update, alert: NoAlert, updateRead: true},
 	{name: "KeyUpdate requested", typ: Handshake, text: request, alert: NoAlert, updateRead: true, updateWrite: true},
-	refused("KeyUpdate of 2", Handshake, message(keyUpdate, 2), illegalParameter),
-	refused("KeyUpdate of 255", Handshake, message(keyUpdate, 255), illegalParameter),
-	refused("empty KeyUpdate", Handshake, message(keyUpdate), decodeError),
-	refused("long KeyUpdate", Handshake, message(keyUpdate, 0, 0), decodeError),
+	refused("KeyUpdate of 2", Handshake, message(keyUpdate, 2), AlertIllegalParameter),
+	refused("KeyUpdate of 255", Handshake, message(keyUpdate, 255), AlertIllegalParameter),
+	refused("empty KeyUpdate", Handshake, message(keyUpdate), AlertDecodeError),
+	refused("long KeyUpdate", Handshake, message(keyUpdate, 0, 0), AlertDecodeError),
 	broken("KeyUpdate with a message behind it", join(update, update)),
 	broken("KeyUpdate with a byte behind it", join(update, []byte{4})),
-	refused("KeyUpdate of 2 with a message behind it", Handshake, join(message(keyUpdate, 2), update), illegalParameter),
+	refused("KeyUpdate of 2 with a message behind it", Handshake, join(message(keyUpdate, 2), update), AlertIllegalParameter),
 }
 
 // tickets are what only a client takes; a server refuses them, the malformed ones as malformed.
@@ -157,7 +157,7 @@ var tickets = []row{
 	{name: "NewSessionTicket and KeyUpdate", typ: Handshake, text: join(ticket, update), alert: NoAlert, updateRead: true},
 	{name: "NewSessionTicket and KeyUpdate requested", typ: Handshake, text: join(ticket, request), alert: NoAlert,
 		updateRead: true, updateWrite: true},
-	refused("NewSessionTicket and an unknown message", Handshake, join(ticket, message(99)), unexpectedMessage),
+	refused("NewSessionTicket and an unknown message", Handshake, join(ticket, message(99)), AlertUnexpectedMessage),
 	fine("without extensions", Handshake, message(newSessionTicket, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 7, 0, 0)),
 	fine("with an unknown extension", Handshake,
 		message(newSessionTicket, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 7, 0, 6, 0xfa, 0xfa, 0, 2, 1, 2)),
@@ -202,7 +202,7 @@ func TestRecord(t *testing.T) {
 			} else {
 				rows = append(rows,
 					broken("NewSessionTicket", ticket),
-					refused("malformed NewSessionTicket", Handshake, message(newSessionTicket, 0), decodeError))
+					refused("malformed NewSessionTicket", Handshake, message(newSessionTicket, 0), AlertDecodeError))
 			}
 		}
 		for _, row := range rows {
@@ -216,7 +216,7 @@ func TestMalformedTickets(t *testing.T) {
 	newReader := func() *Reader { return &Reader{Version: tls.VersionTLS13, IsClient: true} }
 	bad := func(name string, body []byte) {
 		t.Helper()
-		check(t, newReader(), refused(name, Handshake, message(newSessionTicket, body...), decodeError))
+		check(t, newReader(), refused(name, Handshake, message(newSessionTicket, body...), AlertDecodeError))
 	}
 	for n := range ticketBody {
 		bad(fmt.Sprintf("%d of %d bytes", n, len(ticketBody)), ticketBody[:n])
@@ -233,7 +233,7 @@ func TestMalformedTickets(t *testing.T) {
 	bad("early data of 5 bytes", []byte{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 7, 0, 9, 0, 42, 0, 5, 0, 0, 0, 0, 0})
 	bad("an empty ticket", []byte{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0})
 	check(t, newReader(), refused("an extension twice", Handshake,
-		message(newSessionTicket, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 7, 0, 8, 0, 99, 0, 0, 0, 99, 0, 0), illegalParameter))
+		message(newSessionTicket, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 7, 0, 8, 0, 99, 0, 0, 0, 99, 0, 0), AlertIllegalParameter))
 	bad("an extension of one byte", []byte{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 7, 0, 1, 0})
 	bad("an extension without its length", []byte{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 7, 0, 3, 0, 1, 0})
 }
@@ -247,11 +247,11 @@ func TestFragments(t *testing.T) {
 	}{
 		{"KeyUpdate", update, row{alert: NoAlert, updateRead: true}},
 		{"KeyUpdate requested", request, row{alert: NoAlert, updateRead: true, updateWrite: true}},
-		{"KeyUpdate of 2", message(keyUpdate, 2), row{err: local, alert: illegalParameter}},
+		{"KeyUpdate of 2", message(keyUpdate, 2), row{err: local, alert: AlertIllegalParameter}},
 		{"NewSessionTicket", ticket, row{alert: NoAlert}},
 		{"NewSessionTicket and KeyUpdate requested", join(ticket, request), row{alert: NoAlert, updateRead: true, updateWrite: true}},
-		{"truncated NewSessionTicket", message(newSessionTicket, ticketBody[:20]...), row{err: local, alert: decodeError}},
-		{"unknown message", message(99, make([]byte, 30)...), row{err: local, alert: unexpectedMessage}},
+		{"truncated NewSessionTicket", message(newSessionTicket, ticketBody[:20]...), row{err: local, alert: AlertDecodeError}},
+		{"unknown message", message(99, make([]byte, 30)...), row{err: local, alert: AlertUnexpectedMessage}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			feed := func(size ...int) (got row) {
@@ -299,14 +299,14 @@ func TestInterleaved(t *testing.T) {
 	eachReader(t, func(t *testing.T, newReader func() *Reader) {
 		for n := 1; n < len(ticket); n++ {
 			for _, row := range []row{
-				refused("data", ApplicationData, []byte("x"), unexpectedMessage),
-				refused("empty data", ApplicationData, nil, unexpectedMessage),
-				refused("alert", Alert, []byte{2, 40}, unexpectedMessage),
-				refused("close_notify", Alert, []byte{1, 0}, unexpectedMessage),
-				refused("user_canceled", Alert, []byte{1, 90}, unexpectedMessage),
-				refused("ChangeCipherSpec", ChangeCipherSpec, []byte{1}, unexpectedMessage),
-				refused("unknown type", 99, []byte("x"), unexpectedMessage),
-				refused("empty handshake record", Handshake, nil, unexpectedMessage),
+				refused("data", ApplicationData, []byte("x"), AlertUnexpectedMessage),
+				refused("empty data", ApplicationData, nil, AlertUnexpectedMessage),
+				refused("alert", Alert, []byte{2, 40}, AlertUnexpectedMessage),
+				refused("close_notify", Alert, []byte{1, 0}, AlertUnexpectedMessage),
+				refused("user_canceled", Alert, []byte{1, 90}, AlertUnexpectedMessage),
+				refused("ChangeCipherSpec", ChangeCipherSpec, []byte{1}, AlertUnexpectedMessage),
+				refused("unknown type", 99, []byte("x"), AlertUnexpectedMessage),
+				refused("empty handshake record", Handshake, nil, AlertUnexpectedMessage),
 			} {
 				r := newReader()
 				check(t, r, fine("a part", Handshake, ticket[:n]))
@@ -343,14 +343,14 @@ func TestIgnored(t *testing.T) {
 				for range 16 {
 					check(t, r, first)
 				}
-				check(t, r, row{name: "the 17th, " + last.name, typ: last.typ, text: last.text, err: textOnly, alert: unexpectedMessage})
+				check(t, r, row{name: "the 17th, " + last.name, typ: last.typ, text: last.text, err: textOnly, alert: AlertUnexpectedMessage})
 			}
 		}
 	})
 	// What is malformed is that before it is too much.
 	malformed := &Reader{Version: tls.VersionTLS13, IsClient: true}
 	check(t, malformed, fine("16 tickets in a record", Handshake, bytes.Repeat(ticket, 16)))
-	check(t, malformed, refused("the 17th, a KeyUpdate of 2", Handshake, message(keyUpdate, 2), illegalParameter))
+	check(t, malformed, refused("the 17th, a KeyUpdate of 2", Handshake, message(keyUpdate, 2), AlertIllegalParameter))
 
 	// Messages count, not records.
 	r := &Reader{Version: tls.VersionTLS13, IsClient: true}
