@@ -2,68 +2,17 @@ package ossl
 
 import (
 	"crypto/x509"
-	"reflect"
 	"sync"
 	"sync/atomic"
 	"time"
 	"unsafe"
+
+	"github.com/ossl-go/ossl/internal/stdtls"
 )
-
-// poolRoot has the layout in which crypto/x509 keeps a certificate of a CertPool. TestCertPoolLayout fails when a Go release
-// changes it.
-type poolRoot struct {
-	rawSubject []byte
-	constraint func([]*x509.Certificate) error // of AddCertWithConstraint; each Verify calls it
-	//lint:ignore U1000 the layout is crypto/x509's
-	getCert func() (*x509.Certificate, error)
-}
-
-// poolLayout is the offset of a CertPool's list of poolRoots. ok is false if this version of Go has an unknown field in a
-// CertPool, since verification could depend on it.
-var poolLayout = sync.OnceValue(func() (layout struct {
-	roots uintptr
-	ok    bool
-}) {
-	pool, root, known := reflect.TypeFor[x509.CertPool](), reflect.TypeFor[poolRoot](), true
-	for i := range pool.NumField() {
-		switch f := pool.Field(i); f.Name {
-		case "byName", "haveSum", "systemPool":
-		case "lazyCerts":
-			layout.roots = f.Offset
-			layout.ok = f.Type.Kind() == reflect.Slice && sameFields(f.Type.Elem(), root)
-		default:
-			known = false
-		}
-	}
-	layout.ok = layout.ok && known
-	return layout
-})
-
-// sameFields reports whether two structs have the same fields at the same offsets.
-func sameFields(a, b reflect.Type) bool {
-	if a.Kind() != reflect.Struct || a.NumField() != b.NumField() || a.Size() != b.Size() {
-		return false
-	}
-	for i := range a.NumField() {
-		if f, g := a.Field(i), b.Field(i); f.Name != g.Name || f.Type != g.Type || f.Offset != g.Offset {
-			return false
-		}
-	}
-	return true
-}
-
-// rootsOf returns pool's own list, or false if it can't be found.
-func rootsOf(pool *x509.CertPool) ([]poolRoot, bool) {
-	layout := poolLayout()
-	if !layout.ok {
-		return nil, false
-	}
-	return *(*[]poolRoot)(unsafe.Add(unsafe.Pointer(pool), layout.roots)), true
-}
 
 // A trust is the content of a CertPool at one time. A pool whose content has changed has another trust.
 type trust struct {
-	roots []poolRoot // the pool's own list; while it is kept, no other list can have its address
+	roots []stdtls.PoolRoot // the pool's own list; while it is kept, no other list can have its address
 
 	// asks reports whether a root has a constraint, or may have one: two verifications of one chain may then differ.
 	asks bool
@@ -71,13 +20,13 @@ type trust struct {
 
 // trustIn returns the trust of pool as it is now: last, if pool has not changed since.
 func trustIn(pool *x509.CertPool, last *trust) *trust {
-	roots, ok := rootsOf(pool)
+	roots, ok := stdtls.PoolRoots(pool)
 	if last != nil && len(roots) == len(last.roots) && unsafe.SliceData(roots) == unsafe.SliceData(last.roots) {
 		return last
 	}
 	t := &trust{roots: roots, asks: !ok}
 	for i := range roots {
-		t.asks = t.asks || roots[i].constraint != nil
+		t.asks = t.asks || roots[i].HasConstraint()
 	}
 	return t
 }

@@ -9,7 +9,6 @@ import (
 	"errors"
 	"os"
 	"os/exec"
-	"reflect"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -17,12 +16,8 @@ import (
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
-// TestCertPoolLayout fails when a Go release changes the fields of a CertPool: no chain is remembered until certpool.go is
-// adapted.
-func TestCertPoolLayout(t *testing.T) {
-	if !poolLayout().ok {
-		t.Fatal("crypto/x509's CertPool isn't as known")
-	}
+// TestTrust: a pool whose content has changed has another trust, and a constraint is seen.
+func TestTrust(t *testing.T) {
 	pool := x509.NewCertPool()
 	a := trustIn(pool, nil)
 	if len(a.roots) != 0 || a.asks || trustIn(pool, a) != a {
@@ -30,7 +25,7 @@ func TestCertPoolLayout(t *testing.T) {
 	}
 	pool.AddCert(tlstest.CA().Cert)
 	b := trustIn(pool, a)
-	if len(b.roots) != 1 || !bytes.Equal(b.roots[0].rawSubject, tlstest.CA().Cert.RawSubject) || b.asks || trustIn(pool, b) != b {
+	if len(b.roots) != 1 || b.asks || trustIn(pool, b) != b {
 		t.Errorf("a pool of one is %+v", b)
 	}
 	pool.AddCertWithConstraint(testChain(t)[0], func([]*x509.Certificate) error { return nil })
@@ -40,12 +35,6 @@ func TestCertPoolLayout(t *testing.T) {
 	}
 	if !trustIn(pool.Clone(), nil).asks {
 		t.Error("a copy has lost the constraint")
-	}
-	if sameFields(reflect.TypeFor[struct{ a, b int }](), reflect.TypeFor[struct{ a int }]()) ||
-		sameFields(reflect.TypeFor[struct{ a int }](), reflect.TypeFor[struct{ b int }]()) ||
-		sameFields(reflect.TypeFor[struct{ a int }](), reflect.TypeFor[struct{ a uint }]()) ||
-		sameFields(reflect.TypeFor[int](), reflect.TypeFor[int]()) {
-		t.Error("structs of other fields are the same")
 	}
 }
 

@@ -4,10 +4,12 @@ import (
 	"crypto/tls"
 	"sync"
 	"time"
+
+	"github.com/ossl-go/ossl/internal/stdtls"
 )
 
 // chosenContexts holds the Contexts for the configurations that a Context's GetConfigForClient has returned. It may return the
-// same configuration each time, a copy of it, or one made for the connection. The first two have the same print, and are compiled
+// same configuration each time, a copy of it, or one made for the connection. The first two have the same fingerprint, and are compiled
 // once as long as they are in use. A configuration of the third kind is compiled each time: libssl's memory for its Context is
 // freed when it has left the list and its connections are closed. The garbage collector would be late, since it doesn't see that
 // memory.
@@ -19,8 +21,8 @@ type chosenContexts struct {
 }
 
 type chosenKey struct {
-	print string
-	fips  bool // OSSL_FIPS or the host requires FIPS mode
+	config string // its fingerprint
+	fips   bool   // OSSL_FIPS or the host requires FIPS mode
 }
 
 // A chosenContext is a Context and the number of its users: the list, and the handshakes that have not made their SSL yet. An SSL
@@ -28,9 +30,9 @@ type chosenKey struct {
 type chosenContext struct {
 	users int // guarded by the list's mu
 
-	mu    sync.Mutex
-	print *configPrint // keeps the key true
-	ctx   *Context     // guarded by mu while there are users; set once compiling succeeded
+	mu   sync.Mutex
+	used *stdtls.Snapshot // keeps the key valid
+	ctx  *Context         // guarded by mu while there are users; set once compiling succeeded
 }
 
 const (
@@ -68,11 +70,11 @@ func (c *chosenContexts) unlock() {
 
 // use returns the entry for a configuration. The caller must call done.
 func (c *chosenContexts) use(config *tls.Config, fips bool) *chosenContext {
-	if !canShare() {
-		return &chosenContext{users: 1, print: printConfig(config)}
+	if !stdtls.FingerprintsAreComplete() {
+		return &chosenContext{users: 1, used: stdtls.NewSnapshot(config)}
 	}
 	now := c.now()
-	key := chosenKey{string(configBytes(config)), fips}
+	key := chosenKey{string(stdtls.Fingerprint(config)), fips}
 	c.mu.Lock()
 	if e, ok := c.recent.get(key, now); ok {
 		e.users++
@@ -81,13 +83,13 @@ func (c *chosenContexts) use(config *tls.Config, fips bool) *chosenContext {
 	}
 	c.unlock()
 
-	print := printConfig(config)
-	key.print = print.bytes
+	used := stdtls.NewSnapshot(config)
+	key.config = used.Fingerprint
 	c.mu.Lock()
 	defer c.unlock()
 	e, ok := c.recent.get(key, now) // another handshake may have been quicker
 	if !ok {
-		e = &chosenContext{users: 1, print: print}
+		e = &chosenContext{users: 1, used: used}
 		c.recent.put(key, e, now)
 	}
 	e.users++
@@ -111,7 +113,7 @@ func (c *Context) forConfig(config *tls.Config) (ctx *Context, done func(), err 
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.ctx == nil { // a failure is not remembered
-		if e.ctx, err = newContext(e.print.config, c.forChosen); err != nil {
+		if e.ctx, err = newContext(e.used.Config, c.forChosen); err != nil {
 			e.ctx = nil
 			c.chosen.done(e)
 			return nil, nil, err

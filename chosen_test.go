@@ -3,14 +3,10 @@
 package ossl
 
 import (
-	"bytes"
 	"crypto/tls"
-	"crypto/x509"
 	"fmt"
 	"io"
 	"net"
-	"reflect"
-	"runtime"
 	"runtime/debug"
 	"slices"
 	"sync"
@@ -94,134 +90,6 @@ func TestChosenCopiesAreCompiledOnce(t *testing.T) {
 			t.Errorf("%s: %d configurations are remembered", name, n)
 		}
 	}
-}
-
-// TestConfigPrint: a change of any field changes the print, and a copy has the same print.
-func TestConfigPrint(t *testing.T) {
-	if !canShare() {
-		t.Fatal("there is something in tls.Config, tls.Certificate or x509.CertPool that isn't known")
-	}
-	print := func(c *tls.Config) string { return string(configBytes(c)) }
-	base := tlstest.ServerConfig(func(c *tls.Config) {
-		c.ClientCAs = tlstest.CA().Pool()
-		c.NextProtos = []string{"a", "b"}
-		c.Certificates[0].SignedCertificateTimestamps = [][]byte{{1}, {2}}
-	})
-	if p := print(base); p != print(base.Clone()) || p != printConfig(base).bytes || p != printConfig(base.Clone()).bytes {
-		t.Error("a copy has another print")
-	}
-
-	// Each field by itself, set to something else.
-	edits := map[string]func(*tls.Config){}
-	config := reflect.TypeFor[tls.Config]()
-	for i := range config.NumField() {
-		if f := config.Field(i); f.IsExported() {
-			edits[f.Name] = func(c *tls.Config) {
-				v := reflect.ValueOf(c).Elem().Field(i)
-				v.Set(other(t, v))
-			}
-		}
-	}
-	// Changes that are easily missed.
-	withCert := func(edit func(*tls.Certificate)) func(*tls.Config) {
-		return func(c *tls.Config) {
-			c.Certificates = slices.Clone(c.Certificates)
-			edit(&c.Certificates[0])
-		}
-	}
-	clone := func(list [][]byte) [][]byte { return slices.Clone(list) }
-	for name, edit := range map[string]func(*tls.Config){
-		"NextProtos joined":   func(c *tls.Config) { c.NextProtos = []string{"ab"} },
-		"NextProtos parted":   func(c *tls.Config) { c.NextProtos = []string{"a", "", "b"} },
-		"NextProtos empty":    func(c *tls.Config) { c.NextProtos = []string{} },
-		"NextProtos none":     func(c *tls.Config) { c.NextProtos = nil },
-		"CipherSuites empty":  func(c *tls.Config) { c.CipherSuites = []uint16{} },
-		"certificate's key":   withCert(func(c *tls.Certificate) { c.PrivateKey = tlstest.Key(tlstest.P256, "another") }),
-		"certificate's leaf":  withCert(func(c *tls.Certificate) { c.Leaf = &x509.Certificate{} }),
-		"certificate's chain": withCert(func(c *tls.Certificate) { c.Certificate = append(clone(c.Certificate), c.Certificate[0]) }),
-		"certificate's bytes": withCert(func(c *tls.Certificate) {
-			c.Certificate = clone(c.Certificate)
-			c.Certificate[0] = bytes.Clone(c.Certificate[0])
-		}),
-		"certificate's staple": withCert(func(c *tls.Certificate) { c.OCSPStaple = []byte{1} }),
-		"certificate's SCT":    withCert(func(c *tls.Certificate) { c.SignedCertificateTimestamps = [][]byte{{1}, {2}} }),
-		"certificate's algorithms": withCert(func(c *tls.Certificate) {
-			c.SupportedSignatureAlgorithms = []tls.SignatureScheme{tls.Ed25519}
-		}),
-		"another certificate":  func(c *tls.Config) { c.Certificates = []tls.Certificate{tlstest.ServerCert(tlstest.P384)} },
-		"SetSessionTicketKeys": func(c *tls.Config) { c.SetSessionTicketKeys([][32]byte{{1}}) },
-		"SetSessionTicketKeys, again": func(c *tls.Config) {
-			c.SetSessionTicketKeys([][32]byte{{1}})
-		},
-		"ClientCAs of the same": func(c *tls.Config) { c.ClientCAs = c.ClientCAs.Clone() },
-	} {
-		edits[name] = edit
-	}
-	seen := map[string]string{print(base): "unchanged"}
-	var keep []*tls.Config // otherwise an address could be used twice
-	for name, edit := range edits {
-		c := base.Clone()
-		edit(c)
-		keep = append(keep, c)
-		if same, ok := seen[print(c)]; ok {
-			t.Errorf("%s has the print of %s", name, same)
-		}
-		seen[print(c)] = name
-		if print(c) != print(c.Clone()) {
-			t.Errorf("%s: a copy has another print", name)
-		}
-	}
-	runtime.KeepAlive(keep)
-
-	// Changed in place, which programs shouldn't do.
-	before := print(base)
-	base.Certificates[0] = tlstest.ServerCert(tlstest.P384)
-	if print(base) == before {
-		t.Error("a certificate replaced in place makes no difference")
-	}
-	before = print(base)
-	base.ClientCAs.AddCert(tlstest.OtherCA().Cert)
-	if print(base) == before {
-		t.Error("a certificate added to ClientCAs makes no difference")
-	}
-}
-
-// other returns a value of v's type that is not v's.
-func other(t *testing.T, v reflect.Value) reflect.Value {
-	n := reflect.New(v.Type()).Elem()
-	switch v.Kind() {
-	case reflect.Bool:
-		n.SetBool(!v.Bool())
-	case reflect.Int:
-		n.SetInt(v.Int() + 1)
-	case reflect.Uint16:
-		n.SetUint(v.Uint() + 1)
-	case reflect.Uint8:
-		n.SetUint(v.Uint() + 1)
-	case reflect.String:
-		n.SetString(v.String() + "x")
-	case reflect.Array:
-		n.Index(0).Set(other(t, v.Index(0)))
-	case reflect.Slice:
-		n.Set(reflect.MakeSlice(v.Type(), v.Len()+1, v.Len()+1))
-	case reflect.Map:
-		n.Set(reflect.MakeMap(v.Type()))
-	case reflect.Pointer:
-		n.Set(reflect.New(v.Type().Elem()))
-	case reflect.Func:
-		n.Set(reflect.MakeFunc(v.Type(), func([]reflect.Value) []reflect.Value { return nil }))
-	case reflect.Interface:
-		for _, made := range []any{new(bytes.Buffer), tls.NewLRUClientSessionCache(1)} {
-			if reflect.TypeOf(made).AssignableTo(v.Type()) {
-				n.Set(reflect.ValueOf(made))
-				return n
-			}
-		}
-		t.Fatalf("no value for %v", v.Type())
-	default:
-		t.Fatalf("no value for %v", v.Type())
-	}
-	return n
 }
 
 // TestChosenChangesAreSeen: if the configuration differs from one connection to the next, the new one is used, as in crypto/tls.

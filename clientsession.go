@@ -2,20 +2,13 @@ package ossl
 
 import (
 	"bytes"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
 	"encoding/asn1"
 	"encoding/binary"
 	"errors"
-	"math/big"
-	"net"
-	"sync"
-	"time"
 
 	"github.com/ossl-go/ossl/internal/libssl"
+	"github.com/ossl-go/ossl/internal/stdtls"
 )
 
 // Resumption, the client's side. A session is libssl's, and is kept in the configuration's ClientSessionCache: a
@@ -152,7 +145,7 @@ func (c *Conn) keepSessions(sessions []libssl.Session) {
 		chain[i] = cert.Raw
 	}
 	scts, _ := sctList(c.state.SignedCertificateTimestamps)
-	template, err := sessionTemplate()
+	template, err := stdtls.SessionTemplate()
 	if err != nil {
 		return
 	}
@@ -200,44 +193,3 @@ func withoutPeer(der []byte) []byte {
 	}
 	return short
 }
-
-// sessionTemplate is a SessionState that means nothing by itself: crypto/tls has made it, in a handshake over nothing. It is
-// copied, and what it points to never changed.
-var sessionTemplate = sync.OnceValues(func() (*tls.SessionState, error) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return nil, err
-	}
-	cert := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: time.Unix(0, 0), NotAfter: time.Unix(1, 0)}
-	der, err := x509.CreateCertificate(rand.Reader, cert, cert, key.Public(), key)
-	if err != nil {
-		return nil, err
-	}
-	a, b := net.Pipe()
-	defer a.Close()
-	server := tls.Server(b, &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}})
-	go func() {
-		_ = server.Handshake()
-		_ = b.Close()
-	}()
-	var made catcher
-	client := tls.Client(a, &tls.Config{
-		InsecureSkipVerify: true, // both ends are here
-		MaxVersion:         tls.VersionTLS12,
-		ClientSessionCache: &made,
-	})
-	if err := client.Handshake(); err != nil {
-		return nil, err
-	}
-	if made.state == nil {
-		return nil, errNoSession
-	}
-	_, state, err := made.state.ResumptionState()
-	return state, err
-})
-
-// A catcher is a cache that keeps what it was given last.
-type catcher struct{ state *tls.ClientSessionState }
-
-func (c *catcher) Get(string) (*tls.ClientSessionState, bool)  { return nil, false }
-func (c *catcher) Put(_ string, state *tls.ClientSessionState) { c.state = state }

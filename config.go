@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/ossl-go/ossl/internal/libssl"
+	"github.com/ossl-go/ossl/internal/stdtls"
 )
 
 // configFields says for every field of tls.Config what becomes of it. A field that is not here, of a newer Go, is refused if it
@@ -156,7 +157,7 @@ type settings struct {
 // crypto/tls of the running Go uses for it, GODEBUG settings included, less those that libssl lacks and the configuration doesn't
 // name, and less those that the host's policy forbids.
 func resolve(c *tls.Config, o *options, policy *hostPolicy, fips bool) (*settings, error) {
-	hello, err := helloFor(c)
+	hello, err := stdtls.DefaultHello(c)
 	if err != nil {
 		return nil, &ConfigError{Field: "Config", Reason: "crypto/tls can't use it", Err: err}
 	}

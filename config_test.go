@@ -4,12 +4,10 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
-	"go/build"
 	"io"
 	"os"
 	"reflect"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
@@ -152,33 +150,5 @@ func TestUnknownFieldIsRefused(t *testing.T) {
 	c.ServerName = ""
 	if _, err := NewContext(c); err != nil {
 		t.Errorf("refused although it is not set: %v", err)
-	}
-}
-
-// TestUnexportedFields tells when a Go release changes a field that is set behind its back.
-func TestUnexportedFields(t *testing.T) {
-	var hello tls.ClientHelloInfo
-	if helloContext.set(&hello, t.Context()); hello.Context() != t.Context() {
-		t.Error("ClientHelloInfo.ctx can't be set")
-	}
-	var info tls.CertificateRequestInfo
-	if requestContext.set(&info, t.Context()); info.Context() != t.Context() {
-		t.Error("CertificateRequestInfo.ctx can't be set")
-	}
-	var state tls.ConnectionState
-	if !stateExporter.there {
-		t.Fatal("ConnectionState.ekm can't be set")
-	}
-	stateExporter.set(&state, func(string, []byte, int) ([]byte, error) { return []byte("exported"), nil })
-	if out, err := state.ExportKeyingMaterial("", nil, 0); err != nil || string(out) != "exported" {
-		t.Errorf("ExportKeyingMaterial gives %q, %v", out, err)
-	}
-	release := func(tag string) bool { return slices.Contains(build.Default.ReleaseTags, tag) }
-	if release("go1.26") && !stateHelloRetry.there || release("go1.27") && !stateLocal.there {
-		t.Error("HelloRetryRequest or LocalCertificate can't be set")
-	}
-	if fieldOf[tls.ConnectionState, int]("no such field").there || fieldOf[tls.ConnectionState, int]("ekm").there ||
-		fieldOf[tls.ConnectionState, any]("ekm").there {
-		t.Error("found what is not there")
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/ossl-go/ossl/internal/libssl"
+	"github.com/ossl-go/ossl/internal/stdtls"
 )
 
 // A Context is a configuration compiled for libssl: made once, never changed, shared by any number of connections of both roles.
@@ -123,7 +124,7 @@ func newContext(config *tls.Config, o *options) (*Context, error) {
 		return nil, err
 	}
 	if config.ClientSessionCache != nil && !config.SessionTicketsDisabled {
-		if _, err := sessionTemplate(); err != nil {
+		if _, err := stdtls.SessionTemplate(); err != nil {
 			return nil, &ConfigError{Field: "ClientSessionCache", Reason: "crypto/tls makes no session to carry ours", Err: err}
 		}
 	}

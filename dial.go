@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync"
 	"weak"
+
+	"github.com/ossl-go/ossl/internal/stdtls"
 )
 
 // The functions here have crypto/tls's names and signatures. Each compiles its *tls.Config once and remembers the result for as
@@ -26,9 +28,9 @@ type compiledKey struct {
 }
 
 type compiledConfig struct {
-	mu    sync.Mutex
-	ctx   *Context     // guarded by mu; set once compiling succeeded
-	print *configPrint // guarded by mu; the configuration's, when ctx was compiled
+	mu   sync.Mutex
+	ctx  *Context         // guarded by mu; set once compiling succeeded
+	used *stdtls.Snapshot // guarded by mu; the configuration that ctx was compiled from
 }
 
 // maxCompiled bounds what is remembered: a configuration whose callbacks refer to it is never collected while its Context is.
@@ -79,13 +81,13 @@ func compileWith(config *tls.Config, opts *options) (*Context, error) {
 	defer entry.mu.Unlock()
 	// A configuration must not be changed once it is in use. If it was changed nevertheless (InsecureSkipVerify set back to false,
 	// say), the Context of its old values must not be used.
-	if entry.ctx == nil || entry.print.bytes != string(configBytes(config)) {
-		print := printConfig(config)
-		ctx, err := newContext(print.config, opts)
+	if entry.ctx == nil || entry.used.Fingerprint != string(stdtls.Fingerprint(config)) {
+		used := stdtls.NewSnapshot(config)
+		ctx, err := newContext(used.Config, opts)
 		if err != nil {
 			return nil, err
 		}
-		entry.ctx, entry.print = ctx, print
+		entry.ctx, entry.used = ctx, used
 	}
 	return entry.ctx, nil
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/ossl-go/ossl/internal/libssl"
 	"github.com/ossl-go/ossl/internal/record"
+	"github.com/ossl-go/ossl/internal/stdtls"
 )
 
 // A handshake is the state of one that is under way.
@@ -572,7 +573,7 @@ func (h *handshake) checkFinished() (alert []byte, err error) {
 		c.exportErr = errors.New("crypto/tls: ExportKeyingMaterial is unavailable when neither TLS 1.3 nor Extended " +
 			"Master Secret are negotiated")
 	}
-	stateExporter.set(&c.state, c.ExportKeyingMaterial)
+	stdtls.SetExporter(&c.state, c.ExportKeyingMaterial)
 	if facts.TakenOver {
 		c.opened.begin(h.tls, c.state.Version, c.isClient)
 	}
@@ -653,13 +654,13 @@ func (c *Conn) fillState(f libssl.Facts) {
 	}
 	s.OCSPResponse = ocsp
 	s.SignedCertificateTimestamps, _ = parseSCTs(scts)
-	stateHelloRetry.set(s, f.HelloRetry)
+	stdtls.SetHelloRetry(s, f.HelloRetry)
 	if !f.Resumed {
 		local := c.hs.local
 		if !c.isClient && !c.ctx.hellos {
 			local = c.ctx.config.Certificates[0].Certificate
 		}
-		stateLocal.set(s, local)
+		stdtls.SetLocalCertificate(s, local)
 	}
 	if f.Version < tls.VersionTLS13 && (!f.Resumed || f.ExtendedMasterSecret) {
 		// The first Finished: the client's in a full handshake, the server's in a resumed one (RFC 5929, section 3.1).

@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"github.com/ossl-go/ossl/internal/libssl"
+	"github.com/ossl-go/ossl/internal/stdtls"
 )
 
 // hostPolicy is what the host's OpenSSL configuration says of TLS. It only narrows what a configuration asks for. nil is a policy
@@ -213,7 +214,7 @@ func (p *hostPolicy) hello(cfg *libssl.ContextConfig) (*tls.ClientHelloInfo, err
 		err.Err = libraryError(&libssl.Error{Op: "handshake", Codes: conn.Errors()})
 		return nil, err
 	}
-	info, _, err := parseHello(context.Background(), out[:step.Produced], &tls.Config{})
+	info, _, err := stdtls.ParseHello(context.Background(), out[:step.Produced], &tls.Config{})
 	return info, err
 }
 

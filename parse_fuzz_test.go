@@ -2,7 +2,6 @@ package ossl
 
 import (
 	"bytes"
-	"context"
 	"crypto/tls"
 	"testing"
 	"unsafe"
@@ -22,25 +21,6 @@ func within(t *testing.T, part, whole []byte) {
 	if p < start || p+uintptr(len(part)) > start+uintptr(len(whole)) {
 		t.Fatal("a part outside of the input")
 	}
-}
-
-func FuzzCertificateRequest(f *testing.F) {
-	f.Add(uint16(tls.VersionTLS12), []byte{13, 0, 0, 12, 2, 1, 64, 0, 4, 4, 3, 8, 4, 0, 2, 0, 0})
-	f.Add(uint16(tls.VersionTLS12), []byte{13, 0, 0, 11, 1, 64, 0, 2, 4, 3, 0, 4, 0, 2, 0x30, 0})
-	f.Add(uint16(tls.VersionTLS13), []byte{13, 0, 0, 11, 0, 0, 8, 0, 13, 0, 4, 0, 2, 4, 3})
-	f.Add(uint16(tls.VersionTLS13), []byte{13, 0, 0, 13, 0, 0, 10, 0, 47, 0, 6, 0, 4, 0, 2, 0x30, 0})
-	f.Fuzz(func(t *testing.T, version uint16, message []byte) {
-		info, offered, ok := parseCertificateRequest(version, message)
-		if !ok {
-			return
-		}
-		for _, name := range info.AcceptableCAs {
-			within(t, name, message)
-		}
-		if 2*len(offered) > len(message) || len(info.SignatureSchemes) > len(offered) {
-			t.Fatal("more schemes than bytes")
-		}
-	})
 }
 
 func FuzzSCTs(f *testing.F) {
@@ -110,23 +90,6 @@ func FuzzRecordScanner(f *testing.F) {
 		}
 		if one.atBoundary() != (len(rest) == 0) {
 			t.Fatalf("at a boundary: %v, with %d bytes left", one.atBoundary(), len(rest))
-		}
-	})
-}
-
-func FuzzParseHello(f *testing.F) {
-	conn := &scriptedConn{}
-	_ = tls.Client(conn, &tls.Config{ServerName: "example.org"}).Handshake()
-	f.Add(conn.out[recordHeaderLen:])
-	f.Add([]byte{1, 0, 0, 0})
-	f.Fuzz(func(t *testing.T, message []byte) {
-		records := helloRecords(message)
-		hello, alert, err := parseHello(context.Background(), records, &tls.Config{})
-		if (hello == nil) == (err == nil) {
-			t.Fatalf("hello %v, error %v", hello, err)
-		}
-		if hello != nil && alert != nil {
-			t.Fatal("an alert for a good hello")
 		}
 	})
 }

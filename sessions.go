@@ -9,13 +9,13 @@ import (
 	"encoding/asn1"
 	"errors"
 	"net"
-	"reflect"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/ossl-go/ossl/internal/libssl"
+	"github.com/ossl-go/ossl/internal/stdtls"
 	"github.com/ossl-go/ossl/internal/ticketsecret"
 	"github.com/ossl-go/ossl/session"
 )
@@ -235,7 +235,7 @@ const maxTicketKeys = 32
 // makeRing finds the Context's ring of ticket keys.
 func (c *Context) makeRing() (err error) {
 	config, o := c.config, c.opts
-	set, ok := configTicketKeys(config)
+	set, ok := stdtls.TicketKeys(config)
 	switch {
 	case !ok:
 		return &ConfigError{Field: "SetSessionTicketKeys", Reason: "ossl can't read the ticket keys of this version of Go"}
@@ -305,48 +305,3 @@ func (c *Context) refreshTicketKeys() {
 		c.seen.Store(generation)
 	}
 }
-
-// configTicketKeys returns what crypto/tls keeps of the secrets given to SetSessionTicketKeys, or of SessionTicketKey. There is
-// no exported way to have the former: ok is false if there are some and they can't be read. config must not be in use by anyone
-// else.
-func configTicketKeys(config *tls.Config) (set [][32]byte, ok bool) {
-	if list := reflect.ValueOf(config).Elem().FieldByName("sessionTicketKeys"); list.IsValid() && list.Kind() == reflect.Slice {
-		for i := range list.Len() {
-			aes, mac := list.Index(i).FieldByName("aesKey"), list.Index(i).FieldByName("hmacKey")
-			if !is16Bytes(aes) || !is16Bytes(mac) {
-				return nil, false
-			}
-			var material [32]byte
-			for k := range 16 {
-				material[k], material[16+k] = byte(aes.Index(k).Uint()), byte(mac.Index(k).Uint())
-			}
-			set = append(set, material)
-		}
-	}
-	//lint:ignore SA1019 deprecated, and still honoured by crypto/tls
-	if secret := config.SessionTicketKey; len(set) == 0 && secret != [32]byte{} && !randomTicketKey(secret) {
-		set = append(set, ticketsecret.Hash(secret))
-	}
-	return set, true
-}
-
-// randomTicketKey reports whether crypto/tls has put a value of its own into SessionTicketKey, to see later whether that was
-// changed: it begins so.
-func randomTicketKey(secret [32]byte) bool { return bytes.HasPrefix(secret[:], []byte("DEPRECATED")) }
-
-func is16Bytes(v reflect.Value) bool {
-	return v.IsValid() && v.Kind() == reflect.Array && v.Len() == 16 && v.Type().Elem().Kind() == reflect.Uint8
-}
-
-// ticketKeysLayout has the offsets of the keys that SetSessionTicketKeys sets in a tls.Config, and of their lock.
-var ticketKeysLayout = sync.OnceValue(func() (layout struct {
-	mutex, keys uintptr
-	ok          bool
-}) {
-	t := reflect.TypeFor[tls.Config]()
-	mutex, hasMutex := t.FieldByName("mutex")
-	keys, hasKeys := t.FieldByName("sessionTicketKeys")
-	layout.ok = hasMutex && hasKeys && mutex.Type == reflect.TypeFor[sync.RWMutex]() && keys.Type.Kind() == reflect.Slice
-	layout.mutex, layout.keys = mutex.Offset, keys.Offset
-	return layout
-})

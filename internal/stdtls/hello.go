@@ -1,4 +1,4 @@
-package ossl
+package stdtls
 
 import (
 	"context"
@@ -11,13 +11,13 @@ import (
 	"github.com/ossl-go/ossl/internal/record"
 )
 
-// What a ClientHello says, in crypto/tls's own type: crypto/tls itself is given the bytes. So a callback sees every field as it
-// does there, unexported ones included (Context, SupportsCertificate), and a hello that crypto/tls finds malformed is refused.
-
-// errCaptured ends a crypto/tls handshake whose only purpose was to have the hello parsed.
+// errCaptured ends a crypto/tls handshake that was run only to parse its ClientHello.
 var errCaptured = errors.New("ossl: hello captured")
 
-// scriptedConn is a net.Conn that gives what it was given and keeps what is written.
+// maxPlaintext is the largest length of a plaintext record: RFC 8446, section 5.1.
+const maxPlaintext = 1 << 14
+
+// A scriptedConn is a net.Conn that reads from in and appends to out.
 type scriptedConn struct {
 	in, out []byte
 }
@@ -43,9 +43,11 @@ func (c *scriptedConn) SetDeadline(time.Time) error      { return nil }
 func (c *scriptedConn) SetReadDeadline(time.Time) error  { return nil }
 func (c *scriptedConn) SetWriteDeadline(time.Time) error { return nil }
 
-// parseHello lets crypto/tls parse a ClientHello in records. config is what the info's SupportsCertificate goes by.
-// On failure, alert is the record that crypto/tls answers with, if any.
-func parseHello(ctx context.Context, records []byte, config *tls.Config) (info *tls.ClientHelloInfo, alert []byte, err error) {
+// ParseHello has crypto/tls parse a ClientHello in records. So callbacks see every field as they do
+// in crypto/tls, unexported ones included, and a hello that crypto/tls finds malformed is refused.
+// SupportsCertificate of the info consults config. If parsing fails, alert is the record that
+// crypto/tls answers with, if any.
+func ParseHello(ctx context.Context, records []byte, config *tls.Config) (info *tls.ClientHelloInfo, alert []byte, err error) {
 	config = config.Clone()
 	config.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
 		info = hello
@@ -59,9 +61,9 @@ func parseHello(ctx context.Context, records []byte, config *tls.Config) (info *
 	return nil, conn.out, err
 }
 
-// helloFor returns the ClientHello that a crypto/tls client with this configuration sends: its versions, suites, groups and
-// signature algorithms in effect, in their order.
-func helloFor(c *tls.Config) (*tls.ClientHelloInfo, error) {
+// DefaultHello returns the ClientHello that a crypto/tls client with this configuration sends. It
+// has the versions, suites, groups and signature algorithms in effect, in their order.
+func DefaultHello(c *tls.Config) (*tls.ClientHelloInfo, error) {
 	conn := &scriptedConn{}
 	client := &tls.Config{
 		InsecureSkipVerify: true, // nothing is ever connected
@@ -73,12 +75,12 @@ func helloFor(c *tls.Config) (*tls.ClientHelloInfo, error) {
 	if err := tls.Client(conn, client).Handshake(); len(conn.out) == 0 {
 		return nil, err
 	}
-	info, _, err := parseHello(context.Background(), conn.out, &tls.Config{})
+	info, _, err := ParseHello(context.Background(), conn.out, &tls.Config{})
 	return info, err
 }
 
-// helloRecords puts a handshake message into records as a client first sends it.
-func helloRecords(message []byte) []byte {
+// HelloRecords puts a ClientHello into records, as a client first sends it.
+func HelloRecords(message []byte) []byte {
 	var records []byte
 	for len(message) > 0 {
 		n := min(len(message), maxPlaintext)

@@ -1,0 +1,141 @@
+package stdtls
+
+import (
+	"bytes"
+	"crypto/tls"
+	"crypto/x509"
+	"reflect"
+	"runtime"
+	"slices"
+	"testing"
+
+	"github.com/ossl-go/ossl/internal/tlstest"
+)
+
+// TestFingerprint: a change of any field changes the fingerprint, and a copy has the same one.
+func TestFingerprint(t *testing.T) {
+	if !FingerprintsAreComplete() {
+		t.Fatal("tls.Config, tls.Certificate or x509.CertPool has an unknown field")
+	}
+	mark := func(c *tls.Config) string { return string(Fingerprint(c)) }
+	base := tlstest.ServerConfig(func(c *tls.Config) {
+		c.ClientCAs = tlstest.CA().Pool()
+		c.NextProtos = []string{"a", "b"}
+		c.Certificates[0].SignedCertificateTimestamps = [][]byte{{1}, {2}}
+	})
+	if p := mark(base); p != mark(base.Clone()) || p != NewSnapshot(base).Fingerprint || p != NewSnapshot(base.Clone()).Fingerprint {
+		t.Error("a copy has another fingerprint")
+	}
+
+	// Each field by itself, set to something else.
+	edits := map[string]func(*tls.Config){}
+	config := reflect.TypeFor[tls.Config]()
+	for i := range config.NumField() {
+		if f := config.Field(i); f.IsExported() {
+			edits[f.Name] = func(c *tls.Config) {
+				v := reflect.ValueOf(c).Elem().Field(i)
+				v.Set(other(t, v))
+			}
+		}
+	}
+	// Changes that are easily missed.
+	withCert := func(edit func(*tls.Certificate)) func(*tls.Config) {
+		return func(c *tls.Config) {
+			c.Certificates = slices.Clone(c.Certificates)
+			edit(&c.Certificates[0])
+		}
+	}
+	clone := func(list [][]byte) [][]byte { return slices.Clone(list) }
+	for name, edit := range map[string]func(*tls.Config){
+		"NextProtos joined":   func(c *tls.Config) { c.NextProtos = []string{"ab"} },
+		"NextProtos parted":   func(c *tls.Config) { c.NextProtos = []string{"a", "", "b"} },
+		"NextProtos empty":    func(c *tls.Config) { c.NextProtos = []string{} },
+		"NextProtos none":     func(c *tls.Config) { c.NextProtos = nil },
+		"CipherSuites empty":  func(c *tls.Config) { c.CipherSuites = []uint16{} },
+		"certificate's key":   withCert(func(c *tls.Certificate) { c.PrivateKey = tlstest.Key(tlstest.P256, "another") }),
+		"certificate's leaf":  withCert(func(c *tls.Certificate) { c.Leaf = &x509.Certificate{} }),
+		"certificate's chain": withCert(func(c *tls.Certificate) { c.Certificate = append(clone(c.Certificate), c.Certificate[0]) }),
+		"certificate's bytes": withCert(func(c *tls.Certificate) {
+			c.Certificate = clone(c.Certificate)
+			c.Certificate[0] = bytes.Clone(c.Certificate[0])
+		}),
+		"certificate's staple": withCert(func(c *tls.Certificate) { c.OCSPStaple = []byte{1} }),
+		"certificate's SCT":    withCert(func(c *tls.Certificate) { c.SignedCertificateTimestamps = [][]byte{{1}, {2}} }),
+		"certificate's algorithms": withCert(func(c *tls.Certificate) {
+			c.SupportedSignatureAlgorithms = []tls.SignatureScheme{tls.Ed25519}
+		}),
+		"another certificate":  func(c *tls.Config) { c.Certificates = []tls.Certificate{tlstest.ServerCert(tlstest.P384)} },
+		"SetSessionTicketKeys": func(c *tls.Config) { c.SetSessionTicketKeys([][32]byte{{1}}) },
+		"SetSessionTicketKeys, again": func(c *tls.Config) {
+			c.SetSessionTicketKeys([][32]byte{{1}})
+		},
+		"ClientCAs of the same": func(c *tls.Config) { c.ClientCAs = c.ClientCAs.Clone() },
+	} {
+		edits[name] = edit
+	}
+	seen := map[string]string{mark(base): "unchanged"}
+	var keep []*tls.Config // otherwise an address could be used twice
+	for name, edit := range edits {
+		c := base.Clone()
+		edit(c)
+		keep = append(keep, c)
+		if same, ok := seen[mark(c)]; ok {
+			t.Errorf("%s has the fingerprint of %s", name, same)
+		}
+		seen[mark(c)] = name
+		if mark(c) != mark(c.Clone()) {
+			t.Errorf("%s: a copy has another fingerprint", name)
+		}
+	}
+	runtime.KeepAlive(keep)
+
+	// Changed in place, which programs shouldn't do.
+	before := mark(base)
+	base.Certificates[0] = tlstest.ServerCert(tlstest.P384)
+	if mark(base) == before {
+		t.Error("a certificate replaced in place makes no difference")
+	}
+	before = mark(base)
+	base.ClientCAs.AddCert(tlstest.OtherCA().Cert)
+	if mark(base) == before {
+		t.Error("a certificate added to ClientCAs makes no difference")
+	}
+}
+
+// other returns a value of v's type that is not v's.
+func other(t *testing.T, v reflect.Value) reflect.Value {
+	n := reflect.New(v.Type()).Elem()
+	switch v.Kind() {
+	case reflect.Bool:
+		n.SetBool(!v.Bool())
+	case reflect.Int:
+		n.SetInt(v.Int() + 1)
+	case reflect.Uint16:
+		n.SetUint(v.Uint() + 1)
+	case reflect.Uint8:
+		n.SetUint(v.Uint() + 1)
+	case reflect.String:
+		n.SetString(v.String() + "x")
+	case reflect.Array:
+		n.Index(0).Set(other(t, v.Index(0)))
+	case reflect.Slice:
+		n.Set(reflect.MakeSlice(v.Type(), v.Len()+1, v.Len()+1))
+	case reflect.Map:
+		n.Set(reflect.MakeMap(v.Type()))
+	case reflect.Pointer:
+		n.Set(reflect.New(v.Type().Elem()))
+	case reflect.Func:
+		n.Set(reflect.MakeFunc(v.Type(), func([]reflect.Value) []reflect.Value { return nil }))
+	case reflect.Interface:
+		for _, made := range []any{new(bytes.Buffer), tls.NewLRUClientSessionCache(1)} {
+			if reflect.TypeOf(made).AssignableTo(v.Type()) {
+				n.Set(reflect.ValueOf(made))
+				return n
+			}
+		}
+		t.Fatalf("no value for %v", v.Type())
+	default:
+		t.Fatalf("no value for %v", v.Type())
+	}
+	return n
+}
