@@ -5,7 +5,6 @@ import (
 	"crypto"
 	"crypto/tls"
 	"fmt"
-	"net"
 	"slices"
 	"strings"
 
@@ -28,17 +27,16 @@ func (h *handshake) answerHello() (*libssl.Step, error) {
 // choose decides on the configuration and the certificate.
 func (h *handshake) choose() (*libssl.Step, error) {
 	c := h.c
-	c.mu.Lock()
-	if c.tls == nil {
-		c.unlock()
-		return nil, net.ErrClosed
+	ssl, err := c.engine.lock()
+	if err != nil {
+		return nil, err
 	}
 	if h.helloDone { // the Context chosen before has callbacks of its own, whose answer is known
-		defer c.unlock()
-		return nil, h.useCredential()
+		defer c.engine.unlock()
+		return nil, h.useCredential(ssl)
 	}
-	records := stdtls.HelloRecords(h.tls.Message())
-	c.unlock()
+	records := stdtls.HelloRecords(ssl.Message())
+	c.engine.unlock()
 
 	h.helloDone = true
 	config := c.ctx.config
@@ -76,12 +74,12 @@ func (h *handshake) choose() (*libssl.Step, error) {
 		return nil, err
 	}
 	if c.ctx == before {
-		c.mu.Lock()
-		defer c.unlock()
-		if c.tls == nil {
-			return nil, net.ErrClosed
+		ssl, err := c.engine.lock()
+		if err != nil {
+			return nil, err
 		}
-		return nil, h.useCredential()
+		defer c.engine.unlock()
+		return nil, h.useCredential(ssl)
 	}
 	return h.restart(records)
 }
@@ -119,9 +117,9 @@ func (h *handshake) chooseCertificate(hello *tls.ClientHelloInfo) error {
 	return nil
 }
 
-// useCredential gives libssl the certificate chosen. mu is held.
-func (h *handshake) useCredential() error {
-	if err := h.tls.UseCredential(h.credential); err != nil {
+// useCredential gives libssl the chosen certificate. The engine is locked.
+func (h *handshake) useCredential(ssl *libssl.Conn) error {
+	if err := ssl.UseCredential(h.credential); err != nil {
 		_ = h.send(plaintextAlert(alertInternalError))
 		return libraryError(err)
 	}
@@ -132,14 +130,11 @@ func (h *handshake) useCredential() error {
 // again.
 func (h *handshake) restart(records []byte) (*libssl.Step, error) {
 	c := h.c
-	c.mu.Lock()
-	if c.tls == nil {
-		c.unlock()
-		return nil, net.ErrClosed
+	if _, err := c.engine.lock(); err != nil {
+		return nil, err
 	}
-	c.freeLocked()
-	h.tls = nil
-	c.unlock()
+	c.engine.freeLocked()
+	c.engine.unlock()
 	rest := append([]byte(nil), c.in.data...)
 	c.in.consume(len(c.in.data))
 	c.in.set(append(records, rest...))
@@ -186,14 +181,13 @@ func serverCertificate(config *tls.Config, hello *tls.ClientHelloInfo) (*tls.Cer
 // answerCertificate finds the certificate that a client presents, as crypto/tls does.
 func (h *handshake) answerCertificate() error {
 	c := h.c
-	c.mu.Lock()
-	if c.tls == nil {
-		c.unlock()
-		return net.ErrClosed
+	ssl, err := c.engine.lock()
+	if err != nil {
+		return err
 	}
 	version := h.version
-	info, offered, ok := stdtls.ParseCertificateRequest(version, append([]byte(nil), h.tls.Message()...))
-	c.unlock()
+	info, offered, ok := stdtls.ParseCertificateRequest(version, append([]byte(nil), ssl.Message()...))
+	c.engine.unlock()
 	if !ok {
 		return &LibraryError{Op: "handshake", Reason: "malformed CertificateRequest", cause: tls.AlertError(alertDecodeError)}
 	}
@@ -236,13 +230,12 @@ func (h *handshake) answerCertificate() error {
 		h.local = cert.Certificate
 		h.key, _ = cert.PrivateKey.(*Key)
 	}
-	c.mu.Lock()
-	if c.tls == nil {
-		c.unlock()
-		return net.ErrClosed
+	ssl, err = c.engine.lock()
+	if err != nil {
+		return err
 	}
-	err := h.tls.UseCredential(cred)
-	c.unlock()
+	err = ssl.UseCredential(cred)
+	c.engine.unlock()
 	if err != nil {
 		return h.refuseRequest(version, libraryError(err), alertInternalError)
 	}
@@ -274,13 +267,13 @@ func (h *handshake) refuseRequest(version uint16, err error, alert uint8) error 
 		h.abort(version, alert)
 		return err
 	}
-	c.mu.Lock()
-	defer c.unlock()
-	if c.tls == nil {
-		return net.ErrClosed
+	ssl, err := c.engine.lock()
+	if err != nil {
+		return err
 	}
+	defer c.engine.unlock()
 	h.refusing = &refusal{err, alert}
-	h.tls.RefuseRequest(alert)
+	ssl.RefuseRequest(alert)
 	return nil
 }
 

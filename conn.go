@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -54,24 +53,16 @@ type Conn struct {
 	packetsSent     int        // guarded by writeMu; records, for dynamic sizing
 	bytesSent       int64      // guarded by writeMu
 
-	// mu is held for each crossing and never across network I/O: an SSL is used by one thread at a time. Its holder calls unlock.
-	mu      sync.Mutex
-	tls     *libssl.Conn // guarded by mu; nil before the handshake begins and after release
-	queue   outQueue     // guarded by mu
-	sealErr error        // guarded by mu; why nothing more is sealed, of a connection that was taken over
-	kernel  *kernelSide  // guarded by mu, and set with writeMu held too; nil unless the kernel seals
-
-	// cleanup frees tls if the connection is dropped without Close. Guarded by mu.
-	cleanup runtime.Cleanup
+	engine  engine
+	queue   outQueue    // guarded by engine
+	sealErr error       // guarded by engine; why nothing more is sealed, of a connection that was taken over
+	kernel  *kernelSide // guarded by engine, and set with writeMu held too; nil unless the kernel seals
 
 	// readMoved is closed by the next crossing of a Read, for Writes that wait for input. Guarded by mu; nil if none waits.
 	readMoved chan struct{}
 	turns     turns
 
 	watched atomic.Bool // between watchSilence and heard
-
-	// released asks for path and ssl to be freed by whoever holds mu next.
-	released atomic.Bool
 
 	// activeCall is crypto/tls's interlock of Write and Close: the low bit is set by Close, the rest counts Writes.
 	activeCall atomic.Int32
@@ -86,25 +77,10 @@ type Conn struct {
 
 var _ net.Conn = (*Conn)(nil)
 
-// unlock gives mu back, and frees what release asked for meanwhile.
-func (c *Conn) unlock() {
-	c.mu.Unlock()
-	if c.released.Load() {
-		c.freeReleased()
-	}
-}
-
-func (c *Conn) freeReleased() {
-	if c.mu.TryLock() {
-		c.freeLocked()
-		c.mu.Unlock()
-	}
-}
-
-// unlockRead gives readMu back in the same way.
+// unlockRead unlocks readMu, and frees the reading side if release asked for that in the meantime.
 func (c *Conn) unlockRead() {
 	c.readMu.Unlock()
-	if c.released.Load() {
+	if c.engine.released.Load() {
 		c.freeOpened()
 	}
 }
@@ -118,33 +94,11 @@ func (c *Conn) freeOpened() {
 
 // release frees the connection's C memory: now, or when the crossing or the Read under way has ended. It never waits.
 func (c *Conn) release() {
-	c.released.Store(true)
+	c.engine.release()
 	c.heard()
-	if c.mu.TryLock() {
-		c.unlock()
-	}
 	if c.readMu.TryLock() {
 		c.unlockRead()
 	}
-}
-
-// freeLocked frees what libssl has of the connection: all of it, but for the reading side of one that was taken over. mu is held.
-func (c *Conn) freeLocked() {
-	if c.tls == nil {
-		return
-	}
-	if c.complete.Load() && c.takenOver.Load() {
-		c.tls.FreeSide(libssl.WriteSide, false, nil)
-	} else {
-		c.tls.Free(false, nil)
-	}
-	c.forgetLocked()
-}
-
-// forgetLocked forgets what has been freed. mu is held.
-func (c *Conn) forgetLocked() {
-	c.tls = nil
-	c.cleanup.Stop()
 }
 
 // LocalAddr returns the local network address.
@@ -221,12 +175,12 @@ func (c *Conn) ExportKeyingMaterial(label string, context []byte, length int) ([
 	if len(context) >= 1<<16 || length < 0 {
 		return nil, errors.New("crypto/tls: ExportKeyingMaterial context or length out of range")
 	}
-	c.mu.Lock()
-	defer c.unlock()
-	if c.tls == nil {
-		return nil, net.ErrClosed
+	ssl, err := c.engine.lock()
+	if err != nil {
+		return nil, err
 	}
-	out, err := c.tls.Export(label, context, context != nil, length)
+	defer c.engine.unlock()
+	out, err := ssl.Export(label, context, context != nil, length)
 	if err != nil {
 		return nil, libraryError(err)
 	}
@@ -345,16 +299,15 @@ func (c *Conn) closeNotify(free bool) error {
 // lastRecords returns close_notify, behind the records that must be sent before it. writeMu is held.
 func (c *Conn) lastRecords(free bool, out []byte) ([]byte, error) {
 	for waiting := false; ; waiting = true {
-		c.mu.Lock()
-		if c.tls == nil {
-			c.unlock()
-			return nil, net.ErrClosed
+		_, err := c.engine.lock()
+		if err != nil {
+			return nil, err
 		}
 		step := c.sealCloseNotify(free, out)
 		if step.Status != libssl.WantRead {
 			filled := c.queue.filled.Load()
 			queued := c.queue.take()
-			c.unlock()
+			c.engine.unlock()
 			c.closeNotifySent = true
 			if step.Produced == 0 && !filled { // after a fatal alert, tickets are of no use to the peer
 				return nil, nil
@@ -362,7 +315,7 @@ func (c *Conn) lastRecords(free bool, out []byte) ([]byte, error) {
 			return append(queued, out[:step.Produced]...), nil
 		}
 		moved := c.awaitMove()
-		c.unlock()
+		c.engine.unlock()
 		if !waiting {
 			_ = c.SetWriteDeadline(time.Now().Add(closeNotifyTimeout))
 		}
@@ -377,25 +330,25 @@ func (c *Conn) lastRecords(free bool, out []byte) ([]byte, error) {
 func (c *Conn) sealCloseNotify(free bool, out []byte) (step libssl.Step) {
 	if !c.takenOver.Load() {
 		if !free {
-			return c.tls.CloseNotify(out)
+			return c.engine.ssl.CloseNotify(out)
 		}
-		step = c.tls.Free(true, out)
-		c.forgetLocked()
+		step = c.engine.ssl.Free(true, out)
+		c.engine.forgetLocked()
 		return step
 	}
 	notify := c.sealErr == nil && c.kernel == nil
 	c.sealErr = errShutdown
 	switch {
 	case free && c.readMu.TryLock():
-		step = c.tls.FreeSide(libssl.BothSides, notify, out)
+		step = c.engine.ssl.FreeSide(libssl.BothSides, notify, out)
 		c.opened.tls = nil
-		c.forgetLocked()
+		c.engine.forgetLocked()
 		c.readMu.Unlock()
 	case free: // the Read under way frees its side
-		step = c.tls.FreeSide(libssl.WriteSide, notify, out)
-		c.forgetLocked()
+		step = c.engine.ssl.FreeSide(libssl.WriteSide, notify, out)
+		c.engine.forgetLocked()
 	case notify:
-		step = c.tls.Seal(record.Alert, []byte{alertLevelWarning, alertCloseNotify}, out, 0, 0, 0)
+		step = c.engine.ssl.Seal(record.Alert, []byte{alertLevelWarning, alertCloseNotify}, out, 0, 0, 0)
 	}
 	return step
 }

@@ -12,8 +12,8 @@ import (
 
 // KeyUpdate updates the connection's sending key and, if asked, makes the peer do the same.
 func (c *Conn) KeyUpdate(request bool) error {
-	c.mu.Lock()
-	t := c.tls
+	c.engine.mu.Lock()
+	t := c.engine.ssl
 	if c.takenOver.Load() {
 		message := []byte{24, 0, 0, 1, 0}
 		if request {
@@ -21,13 +21,13 @@ func (c *Conn) KeyUpdate(request bool) error {
 		}
 		c.updateWriteLocked(message)
 		err := c.sealErr
-		c.unlock()
+		c.engine.unlock()
 		c.flushQueue()
 		return err
 	}
 	step := t.KeyUpdate(request)
 	c.queue.push(t.Spill())
-	c.unlock()
+	c.engine.unlock()
 	if step.Status != libssl.Done {
 		return libraryError(&libssl.Error{Op: "key update", Codes: t.Errors()})
 	}
@@ -37,11 +37,11 @@ func (c *Conn) KeyUpdate(request bool) error {
 
 // Freed reports whether the connection's C memory was given back.
 func (c *Conn) Freed() bool {
-	c.mu.Lock()
-	defer c.unlock()
+	c.engine.mu.Lock()
+	defer c.engine.unlock()
 	if c.readMu.TryLock() {
 		defer c.unlockRead()
-		return c.tls == nil && c.opened.tls == nil
+		return c.engine.ssl == nil && c.opened.tls == nil
 	}
 	return false
 }
@@ -61,8 +61,8 @@ const MaxBlockedThreads = maxBlockedThreads
 
 // QueueLen returns how many sealed bytes wait.
 func (c *Conn) QueueLen() int {
-	c.mu.Lock()
-	defer c.unlock()
+	c.engine.mu.Lock()
+	defer c.engine.unlock()
 	return len(c.queue.data)
 }
 
@@ -82,10 +82,10 @@ func (c *Conn) CrossRead(b []byte) {
 		}
 		return
 	}
-	c.mu.Lock()
-	defer c.unlock()
-	c.tls.Read(b, make([]byte, 100))
-	c.queue.push(c.tls.Spill())
+	c.engine.mu.Lock()
+	defer c.engine.unlock()
+	c.engine.ssl.Read(b, make([]byte, 100))
+	c.queue.push(c.engine.ssl.Spill())
 }
 
 // TakenOver reports whether libssl is out of the connection.
@@ -93,10 +93,10 @@ func (c *Conn) TakenOver() bool { return c.takenOver.Load() }
 
 // Refuse refuses what the last call of the handshake has agreed to, and returns the alert for it.
 func (c *Conn) Refuse(alert uint8) []byte {
-	c.mu.Lock()
-	defer c.unlock()
+	c.engine.mu.Lock()
+	defer c.engine.unlock()
 	out := make([]byte, 100)
-	return out[:c.tls.RefuseFlight(alert, out).Produced]
+	return out[:c.engine.ssl.RefuseFlight(alert, out).Produced]
 }
 
 // Writes returns how many Writes are under way.
@@ -109,16 +109,16 @@ func (c *Conn) Flush() { c.flushQueue() }
 func (c *Conn) Crossings() uint64 {
 	c.readMu.Lock()
 	defer c.unlockRead()
-	c.mu.Lock()
-	defer c.unlock()
-	return c.tls.Calls()
+	c.engine.mu.Lock()
+	defer c.engine.unlock()
+	return c.engine.ssl.Calls()
 }
 
 // LibsslCrossings is Crossings for a connection whose records are libssl's. A Read may be under way.
 func (c *Conn) LibsslCrossings() uint64 {
-	c.mu.Lock()
-	defer c.unlock()
-	return c.tls.Calls()
+	c.engine.mu.Lock()
+	defer c.engine.unlock()
+	return c.engine.ssl.Calls()
 }
 
 // CompiledFor returns how many Contexts the drop-in functions remember for a configuration.
@@ -134,11 +134,11 @@ func CompiledFor(config weak.Pointer[tls.Config]) (n int) {
 }
 
 // SkipTo leaves sequence numbers out, up to seq.
-func (c *Conn) SkipTo(side libssl.Side, seq uint64) bool { return c.tls.Skip(side, seq) }
+func (c *Conn) SkipTo(side libssl.Side, seq uint64) bool { return c.engine.ssl.Skip(side, seq) }
 
 // MissRecord makes a takeover not count the n-th record from now, or Finished, of a side. It may be called by a callback of the
 // handshake, or while nothing else uses the connection.
-func (c *Conn) MissRecord(side libssl.Side, n uint8) { c.tls.Miss(side, n) }
+func (c *Conn) MissRecord(side libssl.Side, n uint8) { c.engine.ssl.Miss(side, n) }
 
 // SetKernelFIPS has a test say what the kernel says.
 func SetKernelFIPS(t testing.TB, file string) {

@@ -19,8 +19,7 @@ import (
 type handshake struct {
 	c   *Conn
 	ctx context.Context
-	tls *libssl.Conn // nil before the first step
-	out *buffer      // the output window, nil while the peer is waited for
+	out *buffer // the output window, nil while the peer is waited for
 	// Copied after each step, for code that doesn't hold mu.
 	version              uint16 // as far as it is known
 	negotiated           bool   // a ServerHello, not a HelloRetryRequest, was sent or received
@@ -237,10 +236,7 @@ func (h *handshake) begin() (libssl.Step, error) {
 // adopt makes t the connection's SSL, freed by release or, if the connection is dropped, with it.
 func (h *handshake) adopt(t *libssl.Conn) {
 	c := h.c
-	c.mu.Lock()
-	defer c.unlock()
-	c.tls, h.tls = t, t
-	c.cleanup = runtime.AddCleanup(c, func(t *libssl.Conn) { t.Free(false, nil) }, t)
+	c.engine.begin(t, runtime.AddCleanup(c, func(t *libssl.Conn) { t.Free(false, nil) }, t))
 }
 
 // step takes a step with the input there is.
@@ -256,14 +252,14 @@ func (h *handshake) step() (libssl.Step, error) {
 		}
 	}()
 	h.takeBuffer()
-	c.mu.Lock()
-	defer c.unlock()
-	if c.tls == nil || c.released.Load() {
-		return libssl.Step{}, net.ErrClosed
+	ssl, err := c.engine.lock()
+	if err != nil {
+		return libssl.Step{}, err
 	}
-	step := h.tls.Handshake(c.in.data, h.out.mem, &h.facts)
-	h.note(h.tls, step)
-	h.notePaused(h.tls.Paused())
+	defer c.engine.unlock()
+	step := ssl.Handshake(c.in.data, h.out.mem, &h.facts)
+	h.note(ssl, step)
+	h.notePaused(ssl.Paused())
 	h.holdsThread = gate == pausedThreads && h.paused
 	return step, nil
 }
@@ -336,9 +332,11 @@ func (h *handshake) hold(step libssl.Step, out []byte) bool {
 	}
 	c.writeMu.Lock()
 	defer c.writeMu.Unlock()
-	c.mu.Lock()
-	defer c.unlock()
-	if c.tls == nil || h.version < tls.VersionTLS13 || !c.queue.hold(out) {
+	if _, err := c.engine.lock(); err != nil {
+		return false
+	}
+	defer c.engine.unlock()
+	if h.version < tls.VersionTLS13 || !c.queue.hold(out) {
 		return false
 	}
 	c.bytesSent += int64(len(out)) // counted as sent, so that later records have the sizes that crypto/tls gives them
@@ -351,26 +349,26 @@ func (h *handshake) hold(step libssl.Step, out []byte) bool {
 // take returns a step's output and its key-log lines. After a fatal step, err says why the handshake ends.
 func (h *handshake) take(step libssl.Step) (out []byte, keylog string, err error) {
 	c := h.c
-	c.mu.Lock()
-	defer c.unlock()
-	if c.tls == nil {
-		return nil, "", net.ErrClosed
+	ssl, err := c.engine.lock()
+	if err != nil {
+		return nil, "", err
 	}
-	keylog = string(h.tls.KeyLog())
+	defer c.engine.unlock()
+	keylog = string(ssl.KeyLog())
 	out = h.out.mem[:step.Produced]
-	if spill := h.tls.Spill(); len(spill) > 0 {
+	if spill := ssl.Spill(); len(spill) > 0 {
 		out = append(out[:len(out):len(out)], spill...)
 	}
 	h.done = step.Status == libssl.Done
 	if !c.isClient && !h.done && c.state.ServerName == "" { // so that a failed handshake has it too
-		c.state.ServerName = h.tls.ServerName()
+		c.state.ServerName = ssl.ServerName()
 	}
 	if h.offered != nil && !h.resumed && h.negotiated && h.agreed {
 		h.resume()
 	}
-	h.sessions, h.sessionVersion = append(h.sessions, h.tls.Sessions()...), h.version
+	h.sessions, h.sessionVersion = append(h.sessions, ssl.Sessions()...), h.version
 	if step.Status == libssl.Fatal {
-		out, err = h.failed(out)
+		out, err = h.failed(ssl, out)
 	}
 	return out, keylog, err
 }
@@ -409,30 +407,31 @@ func (h *handshake) timeToVerify(step libssl.Step) bool {
 // refusalAlert returns the alert for a refusal that libssl doesn't know of. It is sent instead of the step's output.
 func (h *handshake) refusalAlert() []byte {
 	c := h.c
-	c.mu.Lock()
-	defer c.unlock()
-	if c.tls == nil {
+	ssl, err := c.engine.lock()
+	if err != nil {
 		return nil
 	}
+	defer c.engine.unlock()
 	if c.isClient && h.version >= tls.VersionTLS13 {
-		step := h.tls.RefuseFlight(h.refused.alert, h.out.mem)
+		step := ssl.RefuseFlight(h.refused.alert, h.out.mem)
 		return h.out.mem[:step.Produced]
 	}
 	return plaintextAlert(h.refused.alert)
 }
 
-// failed returns what to send and to return after a fatal step. mu is held.
-func (h *handshake) failed(out []byte) ([]byte, error) {
+// failed returns the output to send and the error to return after a fatal step. The engine is
+// locked.
+func (h *handshake) failed(ssl *libssl.Conn, out []byte) ([]byte, error) {
 	if h.refusing != nil {
 		h.refused = h.refusing
 	}
-	if h.tls.LeftOut() {
+	if ssl.LeftOut() {
 		return out, errNoSignature
 	}
-	if n := h.tls.LongHello(); n > 0 {
+	if n := ssl.LongHello(); n > 0 {
 		return out, errLongMessage(n)
 	}
-	alert, err := fatalError("handshake", h.tls, h.tail[:h.tailLen])
+	alert, err := fatalError("handshake", ssl, h.tail[:h.tailLen])
 	if h.refused != nil {
 		if alert >= 0 && uint8(alert) != h.refused.alert {
 			rewriteAlert(out, h.refused.alert)
@@ -496,12 +495,12 @@ func (h *handshake) fill() error {
 // the copy.
 func (h *handshake) question() (message []byte, put func(), err error) {
 	c := h.c
-	c.mu.Lock()
-	defer c.unlock()
-	if c.tls == nil {
-		return nil, nil, net.ErrClosed
+	ssl, err := c.engine.lock()
+	if err != nil {
+		return nil, nil, err
 	}
-	asked := h.tls.Message()
+	defer c.engine.unlock()
+	asked := ssl.Message()
 	buf := getBuffer(smallBuffers)
 	return append(buf.mem[:0:len(buf.mem)], asked...), buf.put, nil
 }
@@ -519,17 +518,17 @@ func (h *handshake) answerVerify() error {
 	if r == nil && (!c.isClient || h.version >= tls.VersionTLS13) {
 		r = h.verifyConnection()
 	}
-	c.mu.Lock()
-	defer c.unlock()
-	if c.tls == nil {
-		return net.ErrClosed
+	ssl, err := c.engine.lock()
+	if err != nil {
+		return err
 	}
+	defer c.engine.unlock()
 	if r != nil {
 		h.refused = r
-		h.tls.Refuse(r.verdict(), r.alert)
+		ssl.Refuse(r.verdict(), r.alert)
 		return nil
 	}
-	h.tls.SetVerdict(libssl.VerdictOK)
+	ssl.SetVerdict(libssl.VerdictOK)
 	return nil
 }
 
@@ -548,11 +547,11 @@ func (h *handshake) finish() error {
 // checkFinished is finish without what it sends if there is an error.
 func (h *handshake) checkFinished() (alert []byte, err error) {
 	c := h.c
-	c.mu.Lock()
-	defer c.unlock()
-	if c.tls == nil {
-		return nil, net.ErrClosed
+	ssl, err := c.engine.lock()
+	if err != nil {
+		return nil, err
 	}
+	defer c.engine.unlock()
 	facts := h.facts
 	c.fillState(facts)
 	if facts.Resumed && h.lookedUp != nil { // else it is the new one's
@@ -560,10 +559,10 @@ func (h *handshake) checkFinished() (alert []byte, err error) {
 	}
 	c.takenOver.Store(facts.TakenOver)
 	if err := c.checkALPN(); err != nil {
-		return h.lateAlert(alertUnsupportedExtension), err
+		return h.lateAlert(ssl, alertUnsupportedExtension), err
 	}
 	if err := h.checkVerified(); err != nil {
-		return h.lateAlert(alertInternalError), err
+		return h.lateAlert(ssl, alertInternalError), err
 	}
 	if c.ctx.opts.records == RecordsOwn && !facts.TakenOver && !facts.Deferred {
 		return nil, errors.New("ossl: the connection can't be taken over from libssl, as WithRecordPath(RecordsOwn) asks")
@@ -575,7 +574,8 @@ func (h *handshake) checkFinished() (alert []byte, err error) {
 	}
 	stdtls.SetExporter(&c.state, c.ExportKeyingMaterial)
 	if facts.TakenOver {
-		c.opened.begin(h.tls, c.state.Version, c.isClient)
+		c.opened.begin(ssl, c.state.Version, c.isClient)
+		c.engine.split = true
 	}
 	c.complete.Store(true)
 	return nil, nil
@@ -583,12 +583,12 @@ func (h *handshake) checkFinished() (alert []byte, err error) {
 
 // lateAlert seals an alert after the last step, if the connection was taken over from libssl, and returns it behind the queued
 // records, which were sealed before it. mu is held.
-func (h *handshake) lateAlert(description uint8) []byte {
+func (h *handshake) lateAlert(ssl *libssl.Conn, description uint8) []byte {
 	if !h.c.takenOver.Load() {
 		return nil
 	}
 	out := make([]byte, 64)
-	step := h.tls.Seal(record.Alert, []byte{alertLevelFatal, description}, out, 0, 0, 0)
+	step := ssl.Seal(record.Alert, []byte{alertLevelFatal, description}, out, 0, 0, 0)
 	return append(h.c.queue.take(), out[:step.Produced]...)
 }
 

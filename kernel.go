@@ -55,8 +55,8 @@ const (
 
 // KernelTLS reports whether the kernel seals what the connection sends: see [WithKernelTLS]. That begins with the first Write.
 func (c *Conn) KernelTLS() bool {
-	c.mu.Lock()
-	defer c.unlock()
+	c.engine.mu.Lock()
+	defer c.engine.unlock()
 	return c.kernel != nil
 }
 
@@ -115,9 +115,9 @@ func (c *Conn) toKernel() error {
 		return nil
 	}
 	for {
-		c.mu.Lock()
-		if c.tls == nil || c.sealErr != nil { // Write says why
-			c.unlock()
+		c.engine.mu.Lock()
+		if c.engine.ssl == nil || c.sealErr != nil { // Write says why
+			c.engine.unlock()
 			return nil
 		}
 		queued := c.queue.take()
@@ -127,10 +127,10 @@ func (c *Conn) toKernel() error {
 			if took {
 				c.kernel = k
 			}
-			c.unlock()
+			c.engine.unlock()
 			return err
 		}
-		c.unlock()
+		c.engine.unlock()
 		if err := c.send(queued); err != nil { // sealed before: sent before
 			return err
 		}
@@ -142,7 +142,7 @@ func (c *Conn) toKernel() error {
 func (c *Conn) giveKey(k *kernelSide) (took bool, err error) {
 	key := new(libssl.KernelKey)
 	defer func() { *key = libssl.KernelKey{} }()
-	if !c.tls.KernelKey(key) {
+	if !c.engine.ssl.KernelKey(key) {
 		return false, nil
 	}
 	took, err = setKernelKey(k.raw, key)
@@ -150,7 +150,7 @@ func (c *Conn) giveKey(k *kernelSide) (took bool, err error) {
 		c.sealErr = err
 	}
 	if took || err != nil {
-		c.tls.KernelSeals()
+		c.engine.ssl.KernelSeals()
 		k.budget = recordsPerKey - int64(binary.BigEndian.Uint64(key.Seq[:]))
 	}
 	return took, err
@@ -188,12 +188,12 @@ func (c *Conn) sendMessages(messages []kernelMessage) error {
 
 // updateKernelKey goes on to the next key, after a KeyUpdate. writeMu is held.
 func (c *Conn) updateKernelKey() error {
-	c.mu.Lock()
-	defer c.unlock()
-	if c.tls == nil {
-		return net.ErrClosed
+	_, err := c.engine.lock()
+	if err != nil {
+		return err
 	}
-	if c.tls.UpdateWrite() {
+	defer c.engine.unlock()
+	if c.engine.ssl.UpdateWrite() {
 		if took, err := c.giveKey(c.kernel); took || err != nil {
 			return err
 		}
@@ -206,13 +206,12 @@ func (c *Conn) updateKernelKey() error {
 func (c *Conn) prepareKernel(n int64) (int64, error) {
 	k := c.kernel
 	n = min(n, kernelChunk)
-	c.mu.Lock()
-	if c.tls == nil {
-		c.unlock()
-		return 0, net.ErrClosed
+	_, err := c.engine.lock()
+	if err != nil {
+		return 0, err
 	}
 	messages, failed := k.takeMessages(&c.queue), c.sealErr
-	c.unlock()
+	c.engine.unlock()
 	if err := c.sendMessages(messages); err != nil {
 		return 0, err
 	}
@@ -251,20 +250,19 @@ func (c *Conn) writeKernel(b []byte) (n int, err error) {
 func (c *Conn) closeKernel(free bool) error {
 	_ = c.conn.SetWriteDeadline(time.Now().Add(closeNotifyTimeout))
 	for {
-		c.mu.Lock()
-		if c.tls == nil {
-			c.unlock()
-			return net.ErrClosed
+		_, err := c.engine.lock()
+		if err != nil {
+			return err
 		}
 		messages := c.kernel.takeMessages(&c.queue)
 		if len(messages) > 0 && c.closeNotifyErr == nil {
-			c.unlock()
+			c.engine.unlock()
 			c.closeNotifyErr = c.sendMessages(messages)
 			continue
 		}
 		notify := c.sealErr == nil && c.closeNotifyErr == nil // an alert would be the last
 		c.sealCloseNotify(free, nil)                          // and nothing is queued from now on
-		c.unlock()
+		c.engine.unlock()
 		c.closeNotifySent = true
 		if notify {
 			c.closeNotifyErr = c.sendMessages([]kernelMessage{{record.Alert, []byte{alertLevelWarning, alertCloseNotify}, false}})

@@ -47,15 +47,15 @@ func TestKernelRefusesNextKey(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			c.mu.Lock()
+			c.engine.mu.Lock()
 			c.queue.take() // the tickets would go first
 			var key libssl.KernelKey
-			if !c.tls.KernelKey(&key) {
+			if !c.engine.ssl.KernelKey(&key) {
 				t.Fatal("there is no key to give")
 			}
-			c.tls.KernelSeals()
+			c.engine.ssl.KernelSeals()
 			c.kernelAsked, c.kernel = true, &kernelSide{tcp: tcp, raw: raw, budget: recordsPerKey}
-			c.mu.Unlock()
+			c.engine.mu.Unlock()
 
 			update(t, c)
 			if _, err := c.Write([]byte("more")); err == nil {

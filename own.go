@@ -43,7 +43,7 @@ func (c *Conn) openOwn(b []byte) (int, error) {
 		return c.takeRest(b), nil
 	}
 	for {
-		if c.released.Load() || c.opened.tls == nil {
+		if c.engine.released.Load() || c.opened.tls == nil {
 			c.readErr = net.ErrClosed
 			return 0, c.readErr
 		}
@@ -148,13 +148,13 @@ var keyUpdateMessage = []byte{24, 0, 0, 1, 0}
 // answerKeyUpdate queues a KeyUpdate and updates the sending key. It reports whether there was room in the queue. One answer that
 // waits there is for all that were asked for meanwhile: RFC 8446, section 4.6.3.
 func (c *Conn) answerKeyUpdate() bool {
-	c.mu.Lock()
+	c.engine.mu.Lock()
 	ok := true
-	if c.tls != nil && c.sealErr == nil && !c.queue.answered {
+	if c.engine.ssl != nil && c.sealErr == nil && !c.queue.answered {
 		ok = c.updateWriteLocked(keyUpdateMessage)
 		c.queue.answered = true
 	}
-	c.unlock()
+	c.engine.unlock()
 	return ok
 }
 
@@ -179,8 +179,8 @@ func (c *Conn) updateWriteLocked(message []byte) bool {
 
 // sealKeyUpdate seals a KeyUpdate message into out and updates the sending key. mu is held.
 func (c *Conn) sealKeyUpdate(message, out []byte) (n int, ok bool) {
-	step := c.tls.Seal(record.Handshake, message, out, 0, 0, 0)
-	return step.Produced, step.Status == libssl.Done && c.tls.UpdateWrite()
+	step := c.engine.ssl.Seal(record.Handshake, message, out, 0, 0, 0)
+	return step.Produced, step.Status == libssl.Done && c.engine.ssl.UpdateWrite()
 }
 
 // queueAlert queues an alert that ends the connection, and lets nothing follow it.
@@ -189,18 +189,18 @@ func (c *Conn) queueAlert(alert uint8) {
 	if alert == alertNoRenegotiation { // as crypto/tls sends it; it ends the connection all the same
 		level = alertLevelWarning
 	}
-	c.mu.Lock()
-	if c.tls != nil && c.sealErr == nil {
+	c.engine.mu.Lock()
+	if c.engine.ssl != nil && c.sealErr == nil {
 		if c.kernel != nil {
 			c.kernel.push(&c.queue, kernelMessage{record.Alert, []byte{level, alert}, false})
 		} else {
 			var out [64]byte
-			step := c.tls.Seal(record.Alert, []byte{level, alert}, out[:], 0, 0, 0)
+			step := c.engine.ssl.Seal(record.Alert, []byte{level, alert}, out[:], 0, 0, 0)
 			c.queue.push(out[:step.Produced])
 		}
 		c.sealErr = localError(alert, nil)
 	}
-	c.unlock()
+	c.engine.unlock()
 }
 
 // sealOwn seals b into out. mu is held.
@@ -209,11 +209,11 @@ func (c *Conn) sealOwn(step *libssl.Step, b, out []byte, payload int) error {
 		return c.sealErr
 	}
 	grown := int(recordSizeBoostThreshold - c.bytesSent)
-	c.tls.SealTo(step, record.ApplicationData, b, out, payload, c.packetsSent, grown)
+	c.engine.ssl.SealTo(step, record.ApplicationData, b, out, payload, c.packetsSent, grown)
 	if step.Status == libssl.NeedUpdate && step.N == 0 {
 		// The key has sealed as much as it may: a KeyUpdate first.
 		if n, ok := c.sealKeyUpdate(keyUpdateMessage, out); ok {
-			c.tls.SealTo(step, record.ApplicationData, b, out[n:], payload, c.packetsSent, grown)
+			c.engine.ssl.SealTo(step, record.ApplicationData, b, out[n:], payload, c.packetsSent, grown)
 			step.Produced += n
 		} else {
 			step.Status = libssl.Fatal

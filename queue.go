@@ -76,13 +76,13 @@ func (c *Conn) flushFilled() {
 // sendQueue sends what is in the queue, and unlocks writeMu.
 func (c *Conn) sendQueue() {
 	defer c.writeMu.Unlock()
-	c.mu.Lock()
+	c.engine.mu.Lock()
 	queued := c.queue.take()
 	var messages []kernelMessage
 	if c.kernel != nil {
 		messages = c.kernel.takeMessages(&c.queue)
 	}
-	c.unlock()
+	c.engine.unlock()
 	if c.writeErr != nil || c.closeNotifySent {
 		return // nothing may follow an error or close_notify
 	}

@@ -146,31 +146,32 @@ func (c *Conn) open(b []byte) (int, error) {
 	if c.takenOver.Load() {
 		return c.openOwn(b)
 	}
-	c.mu.Lock()
-	if c.tls == nil {
-		c.unlock()
+	c.engine.mu.Lock()
+	if c.engine.ssl == nil {
+		c.engine.unlock()
 		c.readErr = net.ErrClosed
 		return 0, c.readErr
 	}
-	step := c.tls.Read(c.in.data, b)
+	step := c.engine.ssl.Read(c.in.data, b)
 	c.moved()
 	if step.TakenOver {
 		c.takenOver.Store(true)
-		c.opened.begin(c.tls, c.state.Version, c.isClient)
+		c.opened.begin(c.engine.ssl, c.state.Version, c.isClient)
+		c.engine.split = true
 	}
-	sessions := c.tls.Sessions()
+	sessions := c.engine.ssl.Sessions()
 	var renegotiation bool
-	spill := c.tls.Spill()
+	spill := c.engine.ssl.Spill()
 	if len(spill) > 0 && !c.queue.push(spill) {
 		c.readErr = errQueueFull
 	} else if step.Status == libssl.Fatal {
 		c.readErr = c.readError(c.in.data[:step.Consumed])
-	} else if _, description, ok := c.tls.AlertOut(); ok && description == alertNoRenegotiation {
+	} else if _, description, ok := c.engine.ssl.AlertOut(); ok && description == alertNoRenegotiation {
 		// libssl refuses by a warning and goes on; crypto/tls ends the connection.
 		c.readErr = localError(alertNoRenegotiation, nil)
 		renegotiation = true
 	}
-	c.unlock()
+	c.engine.unlock()
 
 	c.in.consume(step.Consumed)
 	c.pending = step.Pending
@@ -196,7 +197,7 @@ var errQueueFull = errors.New("ossl: the peer asks for key updates and does not 
 
 // readError turns a fatal read into the error that crypto/tls returns. mu is held.
 func (c *Conn) readError(consumed []byte) error {
-	_, err := fatalError("read", c.tls, consumed)
+	_, err := fatalError("read", c.engine.ssl, consumed)
 	return err
 }
 

@@ -8,7 +8,6 @@ import (
 	"crypto/x509"
 	"encoding/asn1"
 	"errors"
-	"net"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -107,13 +106,12 @@ func alternativeNames(leaf *x509.Certificate) (names [][]byte) {
 // lookUp answers libssl's question for a session, if there is one.
 func (h *handshake) lookUp() error {
 	c := h.c
-	c.mu.Lock()
-	if c.tls == nil {
-		c.unlock()
-		return net.ErrClosed
+	ssl, err := c.engine.lock()
+	if err != nil {
+		return err
 	}
-	id, singleUse := bytes.Clone(h.tls.Lookup()), h.tls.SingleUse()
-	c.unlock() // which frees h.tls if Close has been called
+	id, singleUse := bytes.Clone(ssl.Lookup()), ssl.SingleUse()
+	c.engine.unlock()
 	if id == nil {
 		return nil
 	}
@@ -126,12 +124,12 @@ func (h *handshake) lookUp() error {
 	if err != nil || len(found) == 0 {
 		return nil
 	}
-	c.mu.Lock()
-	defer c.unlock()
-	if c.tls == nil {
-		return net.ErrClosed
+	ssl, err = c.engine.lock()
+	if err != nil {
+		return err
 	}
-	h.tls.OfferSession(found)
+	defer c.engine.unlock()
+	ssl.OfferSession(found)
 	if !singleUse {
 		h.lookedUp = id
 	}
@@ -188,12 +186,12 @@ func (h *handshake) answerResume() error {
 	}
 	resume := h.mayResume(chain)
 	put()
-	c.mu.Lock()
-	defer c.unlock()
-	if c.tls == nil {
-		return net.ErrClosed
+	ssl, err := c.engine.lock()
+	if err != nil {
+		return err
 	}
-	h.tls.SetResume(resume)
+	defer c.engine.unlock()
+	ssl.SetResume(resume)
 	return nil
 }
 

@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"net"
 
 	"github.com/ossl-go/ossl/internal/libssl"
 )
@@ -25,23 +24,22 @@ func (h *handshake) answerSign() error {
 	if err := h.ended(); err != nil {
 		return err
 	}
-	c.mu.Lock()
-	if c.tls == nil {
-		c.unlock()
-		return net.ErrClosed
+	ssl, err := c.engine.lock()
+	if err != nil {
+		return err
 	}
-	request := h.tls.SignRequest()
-	c.unlock()
+	request := ssl.SignRequest()
+	c.engine.unlock()
 	signature, err := request.Sign()
 	if err != nil {
 		h.refused = h.signFailed(err)
 	}
-	c.mu.Lock()
-	defer c.unlock()
-	if c.tls == nil {
-		return net.ErrClosed
+	ssl, err = c.engine.lock()
+	if err != nil {
+		return err
 	}
-	h.tls.SetSignature(signature)
+	defer c.engine.unlock()
+	ssl.SetSignature(signature)
 	return nil
 }
 

@@ -67,8 +67,8 @@ func (c *Conn) sendTickets() {
 	if err := c.in.raw.Control(func(fd uintptr) { quiet = nothingArrived(fd) }); err != nil || !quiet {
 		return
 	}
-	c.mu.Lock()
+	c.engine.mu.Lock()
 	c.queue.filled.Store(c.queue.filled.Load() || len(c.queue.data) > 0)
-	c.unlock()
+	c.engine.unlock()
 	c.flushQueue()
 }

@@ -138,8 +138,8 @@ func (c *Conn) wakeAwaiting() {
 }
 
 func (c *Conn) wakeWrite() {
-	c.mu.Lock()
-	defer c.unlock()
+	c.engine.mu.Lock()
+	defer c.engine.unlock()
 	c.moved()
 }
 
@@ -233,22 +233,22 @@ func (c *Conn) readToWrite() error {
 	if len(c.in.data) == 0 {
 		return nil
 	}
-	c.mu.Lock()
-	defer c.unlock()
-	if c.tls == nil {
-		return net.ErrClosed
+	_, err := c.engine.lock()
+	if err != nil {
+		return err
 	}
+	defer c.engine.unlock()
 	// The rest of the message and no more: data that follows it stays for Read.
 	var facts libssl.Facts
 	out := getBuffer(smallBuffers)
 	defer out.put()
-	step := c.tls.Handshake(c.in.data, out.mem, &facts)
+	step := c.engine.ssl.Handshake(c.in.data, out.mem, &facts)
 	c.in.consume(step.Consumed)
 	if step.Produced > 0 && !c.queue.push(out.mem[:step.Produced]) {
 		return errQueueFull
 	}
 	if step.Status == libssl.Fatal {
-		_, err := fatalError("write", c.tls, nil)
+		_, err := fatalError("write", c.engine.ssl, nil)
 		return err
 	}
 	return nil

@@ -10,7 +10,6 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"net"
 	"time"
 
 	"github.com/ossl-go/ossl/internal/libssl"
@@ -220,13 +219,12 @@ func (h *handshake) verifyConnection() *refusal {
 	h.connectionVerified = true
 	facts := h.facts
 	if !h.done {
-		c.mu.Lock()
-		if c.tls == nil {
-			c.unlock()
-			return &refusal{net.ErrClosed, alertInternalError}
+		ssl, err := c.engine.lock()
+		if err != nil {
+			return &refusal{err, alertInternalError}
 		}
-		facts = h.tls.Facts()
-		c.unlock()
+		facts = ssl.Facts()
+		c.engine.unlock()
 	}
 	c.fillState(facts)
 	if verify := c.ctx.config.VerifyConnection; verify != nil {

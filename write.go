@@ -147,10 +147,9 @@ func (c *Conn) seal(b []byte) (int, error) {
 
 // sealInto seals what one crossing can of b into out, and sends it.
 func (c *Conn) sealInto(out *buffer, b []byte, payload int) (int, error) {
-	c.mu.Lock()
-	if c.tls == nil {
-		c.unlock()
-		return 0, net.ErrClosed
+	_, err := c.engine.lock()
+	if err != nil {
+		return 0, err
 	}
 	queued := c.queue.take()
 	at := 0 // the offset in out of the new records: behind the queued ones, if there is room
@@ -162,12 +161,12 @@ func (c *Conn) sealInto(out *buffer, b []byte, payload int) (int, error) {
 	var moved <-chan struct{} // not nil if the rest of a message from the peer must be read first
 	if c.takenOver.Load() {
 		failed = c.sealOwn(&step, b, out.mem[at:], payload)
-	} else if step = c.tls.Write(b, out.mem[at:], payload, c.packetsSent); step.Status == libssl.Fatal {
-		_, failed = fatalError("write", c.tls, nil)
+	} else if step = c.engine.ssl.Write(b, out.mem[at:], payload, c.packetsSent); step.Status == libssl.Fatal {
+		_, failed = fatalError("write", c.engine.ssl, nil)
 	} else if step.Status == libssl.WantRead && step.N == 0 && step.Produced == 0 {
 		moved = c.awaitMove()
 	}
-	c.unlock()
+	c.engine.unlock()
 
 	if len(queued) > 0 && (at == 0 || failed != nil || moved != nil) { // they were sealed first, so they are sent first
 		if err := c.send(queued); err != nil {

@@ -1,0 +1,83 @@
+package ossl
+
+import (
+	"net"
+	"runtime"
+	"sync"
+	"sync/atomic"
+
+	"github.com/ossl-go/ossl/internal/libssl"
+)
+
+// An engine is the part of a connection that C holds: an SSL or, after the takeover, the keys of
+// the sending side. Its lock is held for each crossing into C, since one thread at a time may use
+// an SSL, and never across network I/O.
+type engine struct {
+	mu      sync.Mutex
+	ssl     *libssl.Conn    // guarded by mu; nil before the handshake begins and after the end
+	split   bool            // guarded by mu; the reading side is a reader's to free
+	cleanup runtime.Cleanup // guarded by mu; frees ssl if the connection is dropped without Close
+
+	// released asks whoever holds the lock to free ssl when unlocking.
+	released atomic.Bool
+}
+
+// begin makes ssl the connection's. cleanup frees it if the connection is dropped.
+func (e *engine) begin(ssl *libssl.Conn, cleanup runtime.Cleanup) {
+	e.mu.Lock()
+	defer e.unlock()
+	e.ssl, e.cleanup = ssl, cleanup
+}
+
+// lock locks the engine. Every successful call needs an unlock. It returns net.ErrClosed if C holds
+// nothing of the connection.
+func (e *engine) lock() (*libssl.Conn, error) {
+	e.mu.Lock()
+	if e.ssl == nil || e.released.Load() {
+		e.unlock()
+		return nil, net.ErrClosed
+	}
+	return e.ssl, nil
+}
+
+// unlock unlocks the engine and frees what release asked for in the meantime.
+func (e *engine) unlock() {
+	e.mu.Unlock()
+	if e.released.Load() {
+		e.tryFree()
+	}
+}
+
+// release frees ssl now, or when the crossing that is under way has ended. It never waits.
+func (e *engine) release() {
+	e.released.Store(true)
+	e.tryFree()
+}
+
+// tryFree frees ssl unless the engine is locked: then unlock does.
+func (e *engine) tryFree() {
+	if !e.mu.TryLock() {
+		return
+	}
+	e.freeLocked()
+	e.mu.Unlock()
+}
+
+// freeLocked frees ssl, except the reading side of a connection that was taken over.
+func (e *engine) freeLocked() {
+	if e.ssl == nil {
+		return
+	}
+	if e.split {
+		e.ssl.FreeSide(libssl.WriteSide, false, nil)
+	} else {
+		e.ssl.Free(false, nil)
+	}
+	e.forgetLocked()
+}
+
+// forgetLocked forgets ssl, which has been freed.
+func (e *engine) forgetLocked() {
+	e.ssl = nil
+	e.cleanup.Stop()
+}
