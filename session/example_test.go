@@ -30,14 +30,14 @@ func Example() {
 
 func ExampleNewMemory() {
 	cache, err := session.NewMemory(session.MemoryConfig{
-		Bytes:  64 << 20, // for sessions of whatever size
+		Bytes:  64 << 20, // for sessions of any size
 		MaxTTL: 12 * time.Hour,
 	})
 	fmt.Println(cache, err)
 	// Output: session cache of 0 entries, 0 bytes <nil>
 }
 
-// A server that reads its ticket keys from nginx's files, and reads them again when it is told to.
+// A server that reads its ticket keys from nginx's files, and reads them again on request.
 func ExampleReadTicketKeyFiles() {
 	dir, _ := os.MkdirTemp("", "keys")
 	defer os.RemoveAll(dir)
@@ -76,7 +76,7 @@ func ExampleNewRotatingRing() {
 	// Output: 1
 }
 
-// A cache outside of the process is given nothing that is of use to it.
+// A cache outside of the process gets nothing that it could use.
 func ExampleSeal() {
 	outside := session.NewCache(10) // stands for one
 	sealer, err := session.NewSealer("sessions", session.Secret{1: 42} /* 32 random bytes */)

@@ -8,7 +8,7 @@ func (r *Ring) SetClock(now func() time.Time) { r.now = now }
 // SealAt is Seal with a clock.
 func SealAt(inner Cache, s *Sealer, now func() time.Time) Cache { return &sealedCache{inner, s, now} }
 
-// Scan calls see with every byte of a cache's entries and blocks, as chunks.
+// Scan calls see with every chunk of bytes of a cache's entries and blocks.
 func (m *Memory) Scan(see func(id []byte), data func([]byte)) {
 	for i := range m.shards {
 		s := &m.shards[i]
@@ -32,7 +32,7 @@ func (m *Memory) Bound() (sum int64) {
 	return sum
 }
 
-// Check returns what is wrong with the orders that a cache's entries are in.
+// Check returns a description of the first inconsistency in the orders of a cache's entries.
 func (m *Memory) Check() (wrong []string) {
 	for i := range m.shards {
 		s := &m.shards[i]

@@ -1,6 +1,6 @@
 package session
 
-// The heap of expiry: entries know their place in it, so that any can be taken out.
+// The heap orders entries by expiry. Each entry knows its place in it, so that any can be removed.
 
 func (s *shard) heapPush(i int32) {
 	s.heap = append(s.heap, i) // within its capacity
@@ -19,7 +19,7 @@ func (s *shard) heapRemove(pos int) {
 	}
 }
 
-// heapUp puts an entry where it belongs, at pos or above, and returns where that is.
+// heapUp moves an entry to its place, at pos or above, and returns that place.
 func (s *shard) heapUp(pos int, i int32) int {
 	e := s.entries.at(i)
 	for pos > 0 {
@@ -35,7 +35,7 @@ func (s *shard) heapUp(pos int, i int32) int {
 	return pos
 }
 
-// heapDown puts an entry where it belongs, at pos or below.
+// heapDown moves an entry to its place, at pos or below.
 func (s *shard) heapDown(pos int, i int32) {
 	e := s.entries.at(i)
 	for {

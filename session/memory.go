@@ -10,34 +10,37 @@ import (
 	"time"
 )
 
-// MaxIDLen is the length of the longest ID that a [Memory] keeps: session IDs of TLS have at most 32 bytes (RFC 5246, section
-// 7.4.1.2), and so have those that [Seal] makes.
+// MaxIDLen is the length of the longest ID that a [Memory] keeps: session IDs of TLS have at most
+// 32 bytes (RFC 5246, section 7.4.1.2), and so have those that [Seal] makes.
 const MaxIDLen = 32
 
-// MaxTTL is how long a session is kept at most unless less is asked for: RFC 8446, section 4.6.1, allows no more.
+// MaxTTL is the longest time for which a session is kept. RFC 8446, section 4.6.1, allows no longer
+// lifetime.
 const MaxTTL = 7 * 24 * time.Hour
 
-// BytesPerEntry is the memory that [NewCache] plans for a session: 76 bytes of an entry with its ID, 4 of the index, blocks for
-// 240 bytes of the session on average, and an eighth for the allocator's rounding.
+// BytesPerEntry is the memory that [NewCache] plans for a session: 76 bytes for the entry with its
+// ID, 4 for the index, blocks for 240 bytes of the session on average, and an eighth for the
+// allocator's rounding.
 const BytesPerEntry = 400
 
 var (
-	// ErrID refuses an ID that is empty or longer than [MaxIDLen].
+	// ErrID is returned for an ID that is empty or longer than [MaxIDLen].
 	ErrID = errors.New("session: an ID has 1 to 32 bytes")
 
-	// ErrTooLarge refuses a session for which a cache would have no room if it held nothing else.
+	// ErrTooLarge is returned for a session that would not fit in an otherwise empty cache.
 	ErrTooLarge = errors.New("session: the session is too large for the cache")
 )
 
-// A Memory is a [Cache] in the process's memory, bounded by entries and by bytes. When it is full it drops what has expired, then
-// what was not used for longest. It may be used by many goroutines and by any number of listeners.
+// A Memory is a [Cache] in the process's memory, bounded by entries and by bytes. When it is full
+// it drops expired sessions first, then the least recently used ones. It may be used by many
+// goroutines and by any number of listeners.
 //
-// Sessions are copied in and out; their bytes are wiped when they are taken, removed, replaced or dropped, and soon after they
-// expire: each operation wipes some.
+// Sessions are copied in and out. Their bytes are wiped when they are taken, removed, replaced or
+// dropped, and soon after they expire: each operation wipes some.
 type Memory struct {
-	seed   maphash.Seed // IDs are chosen by peers, who must not be able to choose where they go
+	seed   maphash.Seed // peers choose IDs, but must not be able to choose the shard
 	shards []shard
-	shift  int // a hash's bits above it are a shard's number
+	shift  int // the bits of a hash above it are the shard's number
 	maxTTL time.Duration
 	now    func() time.Time
 
@@ -50,31 +53,35 @@ type clockBase struct {
 	now int64
 }
 
-// MemoryConfig says how much a [Memory] may hold. One of Entries and Bytes must be set.
+// MemoryConfig bounds a [Memory]. One of Entries and Bytes must be set.
 type MemoryConfig struct {
-	// Entries is the number of sessions kept at most. Zero means as many as Bytes has room for at [BytesPerEntry].
+	// Entries is the maximum number of sessions. Zero means as many as fit in Bytes at
+	// [BytesPerEntry] each.
 	Entries int
 
-	// Bytes bounds the memory for sessions, their IDs and the index, the allocator's rounding (an eighth at most) aside. Zero means
-	// what [NewCache] plans for Entries.
+	// Bytes bounds the memory for sessions, their IDs and the index, not counting the allocator's
+	// rounding (an eighth at most). Zero means the memory that [NewCache] plans for Entries.
 	Bytes int64
 
-	// MaxTTL bounds the time that a session is kept, whatever is asked for. Zero means the constant MaxTTL.
+	// MaxTTL bounds the time that a session is kept, whatever expiry it is put with. Zero means the
+	// constant MaxTTL.
 	MaxTTL time.Duration
 
-	// Shards is the number of parts, a power of two, each with a lock, and an equal share of entries and bytes, of its own. Zero
-	// means one for every 4096 entries, but no more than 32. A part drops sessions when it is full, which is a little before all
-	// are; a cache of one part is in strict order of use.
+	// Shards is the number of parts of the cache, a power of two. Each part has its own lock and an
+	// equal share of entries and bytes. Zero means one part for every 4096 entries, but no more
+	// than 32. A part that is full drops sessions even if others have room; only a cache of one
+	// part drops them strictly in the order of use.
 	Shards int
 
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
 }
 
-// NewCache returns a cache of n sessions for which it never holds more than n times [BytesPerEntry] bytes, and 4096 for the
-// cache itself. Sessions of TLS 1.2 without client certificates have 150 to 200 bytes; if those at hand have more than 240 on
-// average, fewer than n fit. 4 bytes an entry for the index and 4 for the order of expiry are allocated at once, the rest as
-// the cache fills; none is ever given back. NewCache panics if n is less than 1.
+// NewCache returns a cache of n sessions. It never holds more than n times [BytesPerEntry] bytes
+// for them, and 4096 for the cache itself. Sessions of TLS 1.2 without client certificates have 150
+// to 200 bytes; if sessions have more than 240 bytes on average, fewer than n fit. For each entry,
+// 4 bytes of the index and 4 of the heap of expiry are allocated at once, the rest as the cache
+// fills; no memory is ever given back. NewCache panics if n is less than 1.
 func NewCache(n int) *Memory {
 	m, err := NewMemory(MemoryConfig{Entries: n})
 	if err != nil {
@@ -83,10 +90,11 @@ func NewCache(n int) *Memory {
 	return m
 }
 
-// maxEntries is how many an int32 can number, and more than memory has room for.
+// maxEntries fits in an int32, and is more than memory has room for.
 const maxEntries = 1 << 30
 
-// NewMemory returns a cache with the bounds of c. It refuses bounds that leave no room for a session of 180 bytes.
+// NewMemory returns a cache with the bounds in c. It returns an error if they leave no room for a
+// session of 180 bytes.
 func NewMemory(c MemoryConfig) (*Memory, error) {
 	if c.Entries < 0 || c.Bytes < 0 || c.MaxTTL < 0 || c.Shards < 0 {
 		return nil, errors.New("session: a cache's bounds can't be negative")
@@ -104,7 +112,7 @@ func NewMemory(c MemoryConfig) (*Memory, error) {
 		c.Shards = 1 << (bits.Len(uint(min(max(c.Entries/4096, 1), 32))) - 1)
 	}
 	if c.Shards&(c.Shards-1) != 0 || c.Shards > c.Entries {
-		return nil, fmt.Errorf("session: %d shards: a power of two is needed, and no more than there are entries", c.Shards)
+		return nil, fmt.Errorf("session: %d shards: the number must be a power of two and at most the number of entries", c.Shards)
 	}
 	if c.MaxTTL == 0 {
 		c.MaxTTL = MaxTTL
@@ -135,14 +143,14 @@ func NewMemory(c MemoryConfig) (*Memory, error) {
 	return m, nil
 }
 
-// shardOf returns the part where an ID belongs, and the ID's hash.
+// shardOf returns the shard for an ID, and the ID's hash.
 func (m *Memory) shardOf(id []byte) (*shard, uint64) {
 	h := maphash.Bytes(m.seed, id)
 	return &m.shards[h>>m.shift], h // a shift by 64 gives 0
 }
 
-// Put keeps a session under id until expires, in place of what is there; if it can't be kept, nothing is there. Memory never
-// waits, so contexts have no effect on it.
+// Put keeps a session under id until expires, and replaces the one that is there. If Put fails, no
+// session remains under id. Memory never waits, so contexts have no effect on it.
 func (m *Memory) Put(_ context.Context, id, session []byte, expires time.Time) error {
 	if len(id) == 0 || len(id) > MaxIDLen {
 		return ErrID
@@ -153,11 +161,13 @@ func (m *Memory) Put(_ context.Context, id, session []byte, expires time.Time) e
 	return s.put(id, uint32(h), session, now+int64(min(expires.Sub(wall), m.maxTTL)), now)
 }
 
-// clocksApart is the difference between the two clocks' advances that is ignored: they never agree exactly.
+// clocksApart is the difference between the advances of the two clocks that is ignored: they never
+// agree exactly.
 const clocksApart = time.Second
 
-// onward returns the time by which sessions expire, in nanoseconds. It follows the clock that advances more, so that no session
-// lasts longer because the wall clock is set back, or because the monotonic clock stood still while the machine slept.
+// onward returns the time for judging expiry, in nanoseconds. It follows the clock that advances
+// more, so that no session lasts longer because the wall clock is set back, or because the
+// monotonic clock stood still while the machine slept.
 func (m *Memory) onward(t time.Time) int64 {
 	for {
 		base := m.base.Load()
@@ -169,7 +179,8 @@ func (m *Memory) onward(t time.Time) int64 {
 	}
 }
 
-// Get returns a copy of the session that is kept under id, or nil. With take it is removed at once.
+// Get returns a copy of the session under id, or nil. If take is set, the session is removed at
+// once.
 func (m *Memory) Get(_ context.Context, id []byte, take bool) ([]byte, error) {
 	if len(id) == 0 || len(id) > MaxIDLen {
 		return nil, ErrID
@@ -178,7 +189,7 @@ func (m *Memory) Get(_ context.Context, id []byte, take bool) ([]byte, error) {
 	return s.get(id, uint32(h), take, m.onward(m.now())), nil
 }
 
-// Remove forgets a session, if it is there.
+// Remove removes a session, if there is one.
 func (m *Memory) Remove(_ context.Context, id []byte) error {
 	if len(id) == 0 || len(id) > MaxIDLen {
 		return ErrID
@@ -195,7 +206,7 @@ func (m *Memory) Clear() {
 	}
 }
 
-// Stats returns the counts of all parts, each at its own moment.
+// Stats returns the sum of the counts of all parts, each read at its own moment.
 func (m *Memory) Stats() Stats {
 	var sum Stats
 	for i := range m.shards {
@@ -204,13 +215,13 @@ func (m *Memory) Stats() Stats {
 	return sum
 }
 
-// String says how full the cache is.
+// String reports how full the cache is.
 func (m *Memory) String() string {
 	s := m.Stats()
 	return fmt.Sprintf("session cache of %d entries, %d bytes", s.Entries, s.Bytes)
 }
 
-// Format implements [fmt.Formatter]: no verb prints a session.
+// Format implements [fmt.Formatter]; no verb prints a session.
 func (m *Memory) Format(s fmt.State, verb rune) { fmt.Fprint(s, m.String()) }
 
 var _ Cache = (*Memory)(nil)

@@ -39,14 +39,15 @@ func heapAlloc() uint64 {
 	return s.HeapAlloc
 }
 
-// TestMemoryPerEntry holds NewCache against the bound that it documents, when it is full and before, and counts what a session
-// takes.
+// TestMemoryPerEntry compares NewCache with the bound that it documents, when it is full and
+// before, and measures the memory of a session.
 func TestMemoryPerEntry(t *testing.T) {
-	fill(t, session.NewCache(1), 1, 1) // what the process allocates once
+	fill(t, session.NewCache(1), 1, 1) // the process's one-time allocations
 	heapAlloc()
 	for _, n := range []int{1, 2, 3, 10, 37, 100, 500, 1000, 1500, 5000, 20_000, 100_000} {
 		t.Run(fmt.Sprintf("entries=%d", n), func(t *testing.T) {
-			// The runtime and other goroutines allocate too, a few KB now and then: the least of some tries is the cache's.
+			// The runtime and other goroutines allocate too, a few KB now and then: the smallest
+			// result of some tries is the cache's own.
 			if !retry(func(t testing.TB) { memoryPerEntry(t, n) }, 5) {
 				memoryPerEntry(t, n)
 			}
@@ -54,7 +55,7 @@ func TestMemoryPerEntry(t *testing.T) {
 	}
 }
 
-// retry calls f up to n times until it fails no more, and reports whether that came about.
+// retry calls f up to n times until it succeeds, and reports whether it did.
 func retry(f func(testing.TB), n int) bool {
 	for range n {
 		if quiet := new(quietly); quiet.run(f) {
@@ -64,7 +65,7 @@ func retry(f func(testing.TB), n int) bool {
 	return false
 }
 
-// quietly is a testing.TB that keeps to itself that something failed.
+// quietly is a testing.TB that does not report failures.
 type quietly struct {
 	testing.TB
 	failed bool
@@ -94,7 +95,7 @@ func memoryPerEntry(t testing.TB, n int) {
 	if n >= 100_000 && perEntry > session.BytesPerEntry {
 		t.Errorf("%.1f bytes an entry, more than %d", perEntry, session.BytesPerEntry)
 	}
-	fill(t, cache, 2*n, 240) // all that it can take
+	fill(t, cache, 2*n, 240) // fills it
 	if full, bound := heapAlloc()-before, uint64(n*session.BytesPerEntry+4096); full > bound {
 		t.Errorf("%d bytes, more than the bound of %d", full, bound)
 	}
@@ -150,7 +151,8 @@ func TestMemoryConfig(t *testing.T) {
 	})
 }
 
-// TestMemoryMaxTTL: what is asked for is capped, also where the time is beyond what nanoseconds since 1970 can count.
+// TestMemoryMaxTTL: lifetimes are capped, even if the time is beyond the range of nanoseconds since
+// 1970.
 func TestMemoryMaxTTL(t *testing.T) {
 	c := newClock()
 	cache, err := session.NewMemory(session.MemoryConfig{Entries: 4, Now: c.now})
@@ -260,7 +262,8 @@ func TestMemoryTakenOnce(t *testing.T) {
 	}
 }
 
-// TestMemoryConcurrent hammers a small cache from many goroutines; each finds under an ID what somebody put there, whole.
+// TestMemoryConcurrent uses a small cache from many goroutines; each finds under an ID a whole
+// session that one of them put there.
 func TestMemoryConcurrent(t *testing.T) {
 	cache, err := session.NewMemory(session.MemoryConfig{Entries: 256, Shards: 4})
 	if err != nil {
@@ -316,7 +319,7 @@ func TestMemoryConcurrent(t *testing.T) {
 	})
 }
 
-// TestMemoryExpiresUnused: sessions that nobody asks for again are wiped after their time by operations on others.
+// TestMemoryExpiresUnused: expired sessions are wiped by operations on others.
 func TestMemoryExpiresUnused(t *testing.T) {
 	c := newClock()
 	cache, err := session.NewMemory(session.MemoryConfig{Entries: 1000, Shards: 1, Now: c.now})
@@ -356,7 +359,8 @@ func TestMemoryRefusesIDs(t *testing.T) {
 	}
 }
 
-// TestMemoryAllocations: a Get allocates the session's copy and nothing else, a Put into a full cache nothing.
+// TestMemoryAllocations: a Get allocates the session's copy and nothing else, a Put into a full
+// cache nothing.
 func TestMemoryAllocations(t *testing.T) {
 	cache := session.NewCache(100)
 	fill(t, cache, 200, 180)

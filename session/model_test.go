@@ -19,12 +19,13 @@ func newClock() *clock               { return &clock{time.Unix(1_800_000_000, 0)
 func (c *clock) now() time.Time      { return c.at }
 func (c *clock) add(d time.Duration) { c.at = c.at.Add(d) }
 
-// A model is a cache of one shard as it is described: a list in order of use. It forgets at once what has expired.
+// A model implements the documented behaviour of a cache of one shard: a list in order of use. It
+// drops expired sessions at once.
 type model struct {
 	clock           *clock
 	entries, blocks int // room
 	ttl             time.Duration
-	list            []modelEntry // the first was used last
+	list            []modelEntry // the most recently used first
 	evictions       uint64
 	hits, misses    uint64
 	puts, refused   uint64
@@ -105,7 +106,8 @@ func (m *model) remove(id string) {
 	}
 }
 
-// play runs operations, four bytes each, on a cache and on the model, and compares all that can be seen.
+// play runs operations, four bytes each, on a cache and on the model, and compares all visible
+// results.
 func play(t *testing.T, entries, blocks int, ops []byte) {
 	t.Helper()
 	c := newClock()
@@ -126,7 +128,7 @@ func play(t *testing.T, entries, blocks int, ops []byte) {
 		id := fmt.Appendf(nil, "%d", which%(byte(2*entries)|1))
 		switch which {
 		case 0:
-			id = bytes.Repeat([]byte{7}, int(a)%40) // 0 and more than 32 among them
+			id = bytes.Repeat([]byte{7}, int(a)%40) // including lengths 0 and above 32
 		case 1:
 			id = bytes.Repeat([]byte{8}, 32)
 		}
@@ -134,7 +136,7 @@ func play(t *testing.T, entries, blocks int, ops []byte) {
 		case 0, 1, 2:
 			value := bytes.Repeat([]byte{b}, int(a))
 			if b == 255 {
-				value = bytes.Repeat([]byte{b}, 60*blocks-128+int(a)) // about as much as there can be
+				value = bytes.Repeat([]byte{b}, 60*blocks-128+int(a)) // about the maximum
 			}
 			expires := c.at.Add(time.Duration(int(b)-10) * time.Minute)
 			want, got := m.put(string(id), string(value), expires), cache.Put(ctx, id, value, expires)
@@ -153,7 +155,7 @@ func play(t *testing.T, entries, blocks int, ops []byte) {
 					n, id, take, len(got), got, err, len(want), want, wantErr)
 			}
 			for i := range got {
-				got[i] = 0xee // it is the caller's
+				got[i] = 0xee // it belongs to the caller
 			}
 		case 6:
 			m.remove(string(id))
@@ -162,7 +164,7 @@ func play(t *testing.T, entries, blocks int, ops []byte) {
 			}
 		case 7:
 			d := time.Duration(int(a)-20) * time.Second
-			if d < 0 { // backwards; what has expired by then must not come back
+			if d < 0 { // backwards; sessions expired by then must not come back
 				wipe(cache, m)
 			}
 			c.add(d)
@@ -180,7 +182,7 @@ func play(t *testing.T, entries, blocks int, ops []byte) {
 	checkWiped(t, cache, m)
 }
 
-// wipe has a cache notice all that has expired, of which each operation wipes 16.
+// wipe makes a cache notice all expired sessions, of which each operation wipes 16.
 func wipe(cache *session.Memory, m *model) {
 	for range m.entries/16 + 1 {
 		cache.Remove(context.Background(), []byte("nobody"))

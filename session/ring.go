@@ -9,32 +9,33 @@ import (
 	"time"
 )
 
-// A Ring is a list of ticket keys: the first seals, all of them open. It may be shared by any number of Contexts and changed
-// while they use it.
+// A Ring is a list of ticket keys: the first seals tickets, all of them open tickets. It may be
+// shared by any number of Contexts and changed while they use it.
 //
-// The zero Ring holds no key: it seals nothing and opens nothing, until Set.
+// The zero Ring holds no key: it neither seals nor opens tickets until Set.
 type Ring struct {
 	state atomic.Pointer[ringState]
 
-	mu     sync.Mutex       // one change at a time
-	now    func() time.Time // of rings that have rotated from the start
-	random io.Reader        // of the same
+	mu     sync.Mutex       // serializes changes
+	now    func() time.Time // the clock; nil if the ring was not made to rotate
+	random io.Reader        // the source of new keys, with now
 }
 
-// ringState is what a Ring holds at a time. It is never changed.
+// ringState is the state of a Ring between two changes. It is never changed.
 type ringState struct {
 	keys       []TicketKey
 	generation uint64
 
-	created          []time.Time   // of each key; nil if the ring doesn't rotate
+	created          []time.Time   // when each key was made; nil if the ring doesn't rotate
 	period, lifetime time.Duration // how long a key seals, and how old it gets
 }
 
-// generations counts the changes of all rings of the process, so that no two states ever share a number, whatever their rings.
+// generations counts the changes of all rings of the process, so that no two states share a number,
+// even if they are of different rings.
 var generations atomic.Uint64
 
-// NewRing returns a ring of keys, of which it keeps copies. The first seals. It refuses an empty list, keys of wrong sizes, keys
-// that nobody has set, and two keys of one name.
+// NewRing returns a ring with copies of keys. The first one seals. NewRing returns an error for an
+// empty list, keys of wrong sizes, keys of zero bytes only, and two keys with the same name.
 func NewRing(keys ...TicketKey) (*Ring, error) {
 	r := new(Ring)
 	if err := r.Set(keys...); err != nil {
@@ -43,17 +44,18 @@ func NewRing(keys ...TicketKey) (*Ring, error) {
 	return r, nil
 }
 
-// What crypto/tls does with the keys that it makes by itself.
+// The period and the lifetime of the keys that crypto/tls makes by itself.
 const (
 	defaultRingPeriod   = 24 * time.Hour
 	defaultRingLifetime = 7 * 24 * time.Hour
 )
 
-// NewRotatingRing returns a ring that makes its keys itself, as crypto/tls does: each seals for period, and opens until it is
-// lifetime old. Zero stands for crypto/tls's figures, 24 hours and 7 days. It panics if lifetime is shorter than period, or
-// either is negative.
+// NewRotatingRing returns a ring that makes its keys itself, as crypto/tls does: each key seals for
+// period, and opens until it is lifetime old. Zero means crypto/tls's values, 24 hours and 7 days.
+// NewRotatingRing panics if lifetime is shorter than period, or if either is negative.
 //
-// Keys are made and dropped when Snapshot or Generation is called. They are known to this process only and die with it.
+// Keys are made and dropped when Snapshot or Generation is called. They are known to this process
+// only and die with it.
 func NewRotatingRing(period, lifetime time.Duration) *Ring {
 	r, err := NewRotatingRingFrom(rand.Reader, period, lifetime)
 	if err != nil {
@@ -62,9 +64,10 @@ func NewRotatingRing(period, lifetime time.Duration) *Ring {
 	return r
 }
 
-// NewRotatingRingFrom is [NewRotatingRing] with keys made of what random gives, such as the generator of a FIPS module. Its error
-// is random's. If random fails later on, the ring goes on with the keys it has, and tries again at the next call; a key is
-// dropped at its lifetime all the same.
+// NewRotatingRingFrom is like [NewRotatingRing] but makes keys from the bytes that random returns,
+// such as the generator of a FIPS module. Its error is random's. If random fails later, the ring
+// continues with the keys it has, and tries again at the next call; keys are still dropped at the
+// end of their lifetime.
 func NewRotatingRingFrom(random io.Reader, period, lifetime time.Duration) (*Ring, error) {
 	if period == 0 {
 		period = defaultRingPeriod
@@ -84,8 +87,8 @@ func NewRotatingRingFrom(random io.Reader, period, lifetime time.Duration) (*Rin
 	return r, nil
 }
 
-// Set makes keys the ring's, in place of those it holds, and refuses what [NewRing] refuses: then the ring stays as it is. A ring
-// that rotates by itself ceases to.
+// Set replaces the keys of the ring. It returns an error in the same cases as [NewRing], and then
+// the ring stays as it is. A ring that rotates by itself stops rotating.
 func (r *Ring) Set(keys ...TicketKey) error {
 	if len(keys) == 0 {
 		return errNoKeys
@@ -97,7 +100,7 @@ func (r *Ring) Set(keys ...TicketKey) error {
 			return err
 		}
 		if names[k.Name] {
-			return fmt.Errorf("session: %v is there twice", k)
+			return fmt.Errorf("session: duplicate %v", k)
 		}
 		names[k.Name] = true
 		own[i] = k.clone()
@@ -108,16 +111,18 @@ func (r *Ring) Set(keys ...TicketKey) error {
 	return nil
 }
 
-// Clear takes all keys out of the ring: nothing is sealed or opened until Set. A ring that rotates by itself ceases to.
+// Clear removes all keys from the ring: no tickets are sealed or opened until Set. A ring that
+// rotates by itself stops rotating.
 func (r *Ring) Clear() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.state.Store(&ringState{generation: generations.Add(1)})
 }
 
-// Snapshot returns the keys, the first of which seals, and a number that changes with every change and that no other state of any
-// ring of the process has. It costs an atomic load, for a ring that rotates also a look at the clock, and allocates nothing as
-// long as nothing changes. The keys are shared: they must not be changed. There are none in a zero or cleared ring.
+// Snapshot returns the keys, the first of which seals, and a number that changes with every change
+// and that no other state of any ring of the process has. It costs an atomic load, and a look at
+// the clock if the ring rotates; it allocates nothing unless keys change. The keys are shared and
+// must not be changed. A zero or cleared ring has none.
 func (r *Ring) Snapshot() (keys []TicketKey, generation uint64) {
 	s := r.state.Load()
 	if s == nil {
@@ -129,18 +134,18 @@ func (r *Ring) Snapshot() (keys []TicketKey, generation uint64) {
 	return s.keys, s.generation
 }
 
-// Generation returns the number alone.
+// Generation returns only the number that Snapshot returns.
 func (r *Ring) Generation() uint64 {
 	_, generation := r.Snapshot()
 	return generation
 }
 
-// rotate makes a key if it is still time for one, and drops those that are too old.
+// rotate makes a key if that is still due, and drops the keys that are too old.
 func (r *Ring) rotate() *ringState {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s := r.state.Load()
-	if now := r.now(); s.created != nil && s.due(now) { // else Set, or another rotation, came first
+	if now := r.now(); s.created != nil && s.due(now) { // if not, Set or another rotation came first
 		if next, err := s.rotated(now, r.random); err == nil {
 			s = next
 			r.state.Store(s)
@@ -152,7 +157,7 @@ func (r *Ring) rotate() *ringState {
 	return s
 }
 
-// due reports whether a key is to be made or dropped. The first is the youngest.
+// due reports whether a key has to be made or dropped. The first key is the youngest.
 func (s *ringState) due(now time.Time) bool {
 	return len(s.created) == 0 || age(now, s.created[0]) >= s.period || age(now, s.created[len(s.created)-1]) >= s.lifetime
 }
@@ -171,7 +176,8 @@ func (s *ringState) rotated(now time.Time, random io.Reader) (*ringState, error)
 	return next, nil
 }
 
-// unexpired returns s without the keys that are too old. It may have none left, and then is due at once.
+// unexpired returns s without the keys that are too old. If no key is left, the result is due at
+// once.
 func (s *ringState) unexpired(now time.Time) *ringState {
 	next := &ringState{generation: generations.Add(1), period: s.period, lifetime: s.lifetime, created: []time.Time{}}
 	for i, k := range s.keys {
@@ -183,19 +189,20 @@ func (s *ringState) unexpired(now time.Time) *ringState {
 	return next
 }
 
-// age returns how old something is, by the wall clock or the monotonic one, whichever says more: a wall clock that is set back
-// doesn't stop rotation, nor does a monotonic one that stood still while the machine slept.
+// age returns the age of a key by the wall clock or by the monotonic one, whichever is greater: a
+// wall clock that is set back doesn't stop rotation, nor does a monotonic one that stood still
+// while the machine slept.
 func age(now, created time.Time) time.Duration {
 	return max(now.Sub(created), now.Round(0).Sub(created.Round(0)))
 }
 
-// String says how many keys there are.
+// String reports how many keys there are.
 func (r *Ring) String() string {
 	keys, generation := r.Snapshot()
 	return fmt.Sprintf("ring of %d ticket keys, generation %d", len(keys), generation)
 }
 
-// Format implements [fmt.Formatter]: no verb prints a key.
+// Format implements [fmt.Formatter]; no verb prints a key.
 func (r *Ring) Format(s fmt.State, verb rune) {
 	if r == nil {
 		io.WriteString(s, "<nil>")

@@ -84,8 +84,9 @@ func TestRing(t *testing.T) {
 	}
 }
 
-// TestRotatingRing follows a ring through random moments: the first key is younger than the period, none is older than the
-// lifetime, none that is younger is gone, and nothing changes without a new number.
+// TestRotatingRing follows a ring through random moments: the first key is younger than the period,
+// none is older than the lifetime, none that is younger is gone, and nothing changes without a new
+// number.
 func TestRotatingRing(t *testing.T) {
 	const period, lifetime = 24 * time.Hour, 7 * 24 * time.Hour
 	for seed := range uint64(20) {
@@ -182,7 +183,7 @@ func TestRotatingRingSet(t *testing.T) {
 	}
 }
 
-// unreliable gives what it is told to, or fails.
+// unreliable returns a given number of bytes, then fails.
 type unreliable struct {
 	fails  bool
 	within int // bytes that are given before the failure
@@ -204,8 +205,9 @@ func (u *unreliable) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// TestRotatingRingFrom: a generator that fails at first is an error. One that fails later costs nothing as long as there are
-// keys, and extends the life of none; once it works again, so does the ring.
+// TestRotatingRingFrom: if the generator fails at first, that is an error. If it fails later, the
+// ring keeps its keys, but no longer than their lifetime; once the generator works again, so does
+// the ring.
 func TestRotatingRingFrom(t *testing.T) {
 	const period, lifetime = time.Hour, 3 * time.Hour
 	for _, within := range []int{0, 1, 79} {
@@ -268,7 +270,8 @@ func TestRotatingRingFrom(t *testing.T) {
 	}
 }
 
-// TestRingConcurrent: whoever looks sees a list that was set as a whole, and the numbers never go back.
+// TestRingConcurrent: each snapshot is a list that was set as a whole, and the numbers never
+// decrease.
 func TestRingConcurrent(t *testing.T) {
 	a, b := session.NewTicketKey(), session.NewTicketKey()
 	r := session.NewRotatingRing(time.Nanosecond, 50*time.Microsecond) // changes all the time, until Set

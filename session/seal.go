@@ -7,13 +7,16 @@ import (
 	"time"
 )
 
-// Seal returns a Cache that keeps its sessions in inner, sealed by s. Whoever can read or change what inner holds learns how many
-// sessions there are, their lengths and times, and can destroy them; he can't read or make one, put one in the place of another,
-// make one last longer, or name one to a server: inner's IDs are 32 bytes of HMAC-SHA256.
+// Seal returns a Cache that keeps its sessions in inner, sealed by s. An attacker who can read or
+// change the contents of inner learns how many sessions there are, their lengths and times, and can
+// destroy them. He can't read or make a session, put one in the place of another, make one last
+// longer, or give one to a server under its ID: the IDs in inner are 32 bytes of HMAC-SHA256.
 //
-// What doesn't open is a miss with an error that wraps [ErrSealed]; what has expired by this process's clock is a miss.
+// If a session can't be opened, Get returns nil and an error that wraps [ErrSealed]. A session that
+// has expired by this process's clock is a miss.
 //
-// While s has several secrets, each Get that misses, and each Put and Remove, takes a call of inner for each.
+// While s has several secrets, each Get that misses, and each Put and Remove, calls inner once for
+// each secret.
 func Seal(inner Cache, s *Sealer) Cache { return &sealedCache{inner, s, time.Now} }
 
 type sealedCache struct {
@@ -22,7 +25,8 @@ type sealedCache struct {
 	now    func() time.Time
 }
 
-// Put seals under the first secret. What is there under others would be found by members that have them in another order.
+// Put seals under the first secret. It removes the sessions under the other secrets, since members
+// that have these in another order would still find them.
 func (c *sealedCache) Put(ctx context.Context, id, session []byte, expires time.Time) error {
 	if len(id) == 0 {
 		return ErrID
@@ -44,7 +48,7 @@ func (c *sealedCache) Get(ctx context.Context, id []byte, take bool) ([]byte, er
 	for i := range keys {
 		sealed, err := c.inner.Get(ctx, keys[i].hashID(id), take)
 		if err != nil {
-			return nil, err // of the store: the next call would fare no better
+			return nil, err // the store failed: the next call would fail too
 		}
 		if sealed == nil {
 			continue
@@ -76,5 +80,5 @@ func (c *sealedCache) remove(ctx context.Context, keys []sealKey, id []byte) (er
 	return err
 }
 
-// Format implements [fmt.Formatter]: no verb prints what is inside, among which are secrets.
+// Format implements [fmt.Formatter]; no verb prints the contents, which include secrets.
 func (c *sealedCache) Format(s fmt.State, verb rune) { io.WriteString(s, "sealed session cache") }

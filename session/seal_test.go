@@ -22,7 +22,7 @@ func newSealer(t testing.TB, purpose string, secrets ...session.Secret) *session
 	return s
 }
 
-// A plainStore is a Cache without any bound that shows what it holds.
+// A plainStore is an unbounded Cache that shows its contents.
 type plainStore struct {
 	mu      sync.Mutex
 	values  map[string][]byte
@@ -108,7 +108,7 @@ func TestSeal(t *testing.T) {
 	get(true, value)
 	get(true, nil)
 
-	// A store that extends a session's life has no success.
+	// A store can't extend a session's life.
 	if err := cache.Put(ctx, id, value, expires); err != nil {
 		t.Fatal(err)
 	}
@@ -132,8 +132,8 @@ func TestSeal(t *testing.T) {
 	}
 }
 
-// TestSealTampered changes every bit of a sealed value, cuts it everywhere, and gives it out under other IDs, purposes and
-// secrets.
+// TestSealTampered changes every bit of a sealed value, truncates it everywhere, and opens it with
+// other IDs, purposes and secrets.
 func TestSealTampered(t *testing.T) {
 	s := newSealer(t, "sessions", secret(1), secret(2))
 	id, value, expires := []byte("id"), []byte("a session"), time.Unix(2e9, 0)
@@ -166,7 +166,7 @@ func TestSealTampered(t *testing.T) {
 	}
 }
 
-// TestSealSwappedByStore: what a lying store gives out is a miss and an error, never another session.
+// TestSealSwappedByStore: a forged value is a miss and an error, never another session.
 func TestSealSwappedByStore(t *testing.T) {
 	ctx, store := t.Context(), newPlainStore()
 	cache := session.Seal(store, newSealer(t, "sessions", secret(1)))
@@ -205,8 +205,8 @@ func TestSealSwappedByStore(t *testing.T) {
 	}
 }
 
-// TestSealerRotation changes a fleet's secret as the documentation says; a session made by any member opens on all at every
-// moment, is taken once, and is gone everywhere when it is removed.
+// TestSealerRotation changes a fleet's secret as the documentation says. At every moment, a session
+// made by any member opens on all, is taken once, and is gone everywhere when it is removed.
 func TestSealerRotation(t *testing.T) {
 	ctx, store := t.Context(), newPlainStore()
 	const members = 3
@@ -292,7 +292,7 @@ func FuzzSealerOpen(f *testing.F) {
 	f.Add(sealed)
 	f.Add(sealed[:session.SealOverhead])
 	f.Add([]byte{1})
-	f.Fuzz(func(t *testing.T, b []byte) { // the seeds are another process's: what opens is what was sealed there, or nothing
+	f.Fuzz(func(t *testing.T, b []byte) { // the seeds come from another process: a value that opens is one that was sealed there
 		got, at, err := s.Open(id, b)
 		opened := err == nil && bytes.Equal(got, value) && at.Unix() == 2e9
 		if !opened && (got != nil || !errors.Is(err, session.ErrSealed)) {

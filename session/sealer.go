@@ -17,14 +17,15 @@ import (
 	"time"
 )
 
-// ErrSealed is wrapped by the errors for what a [Sealer] can't open: made by another secret or for another purpose, ID or expiry,
-// changed, or not sealed at all.
+// ErrSealed is wrapped by errors for values that a [Sealer] can't open: they were sealed under
+// another secret or for another purpose, ID or expiry, were changed, or were not sealed at all.
 var ErrSealed = errors.New("session: a sealed value can't be opened")
 
-// A Secret is what the members of a fleet share: 32 random bytes. A [32]byte can be used in its place. It doesn't print itself.
+// A Secret is 32 random bytes that the members of a fleet share. A [32]byte can be used in its
+// place. It doesn't print itself.
 type Secret [32]byte
 
-// Format implements [fmt.Formatter]: no verb prints the secret.
+// Format implements [fmt.Formatter]; no verb prints the secret.
 func (s Secret) Format(f fmt.State, verb rune) { io.WriteString(f, "session.Secret") }
 
 // LogValue implements [slog.LogValuer] without the secret.
@@ -33,29 +34,31 @@ func (s Secret) LogValue() slog.Value { return slog.StringValue("session.Secret"
 // MarshalText implements [encoding.TextMarshaler] without the secret.
 func (s Secret) MarshalText() ([]byte, error) { return []byte("session.Secret"), nil }
 
-// A Sealer encrypts and authenticates what leaves the process, under secrets that the members of a fleet share.
+// A Sealer encrypts and authenticates values that leave the process, under secrets that the members
+// of a fleet share.
 //
-// Each value is sealed by AES-256-GCM under a key of its own, which HKDF-SHA256 derives from the secret and a random salt of 32
-// bytes. GCM under one key with random nonces is good for 2^32 values, which a busy fleet seals in days; here no key ever seals
-// a second value (two salts among 2^48 are the same with a probability below 2^-160), so there is no number at which secrets
-// have to be changed. The nonce is random all the same: FIPS 140-3 modules take no other.
+// Each value is sealed with AES-256-GCM under its own key, which HKDF-SHA256 derives from the
+// secret and a random salt of 32 bytes. GCM under one key with random nonces is safe for 2^32
+// values, which a busy fleet seals in days. Here no key ever seals a second value (the probability
+// that two of 2^48 salts are equal is below 2^-160), so secrets need not be changed after any
+// number of values. The nonce is random too, because FIPS 140-3 modules accept no other.
 //
-// The ID, the expiry and the purpose are authenticated with the value: sealed bytes that are found under another ID, or whose
-// expiry was changed, don't open. The length of a value shows.
+// The ID, the expiry and the purpose are authenticated with the value: sealed bytes that are found
+// under another ID, or whose expiry was changed, don't open. The length of a value is visible.
 type Sealer struct {
 	purpose string
 	keys    atomic.Pointer[[]sealKey] // the first seals
 }
 
-// A sealKey is what is derived from a secret and a purpose.
+// A sealKey is derived from a secret and a purpose.
 type sealKey struct {
 	secret Secret
-	name   [8]byte  // finds the key for a sealed value
+	name   [8]byte  // identifies the key in a sealed value
 	id     [32]byte // hashes IDs
 }
 
-// The layout of a sealed value: version, name of the secret, salt, expiry; all authenticated, and followed by what GCM adds
-// (nonce and tag) and the ciphertext.
+// The layout of a sealed value: version, name of the secret, salt and expiry, which are all
+// authenticated, then the nonce, the ciphertext and the tag of GCM.
 const (
 	sealVersion = 1
 	saltAt      = 1 + 8
@@ -64,11 +67,13 @@ const (
 	gcmOverhead = 12 + 16
 )
 
-// SealOverhead is by how much a sealed value is longer than the value.
+// SealOverhead is the number of bytes by which a sealed value is longer than the value.
 const SealOverhead = headerLen + gcmOverhead
 
-// NewSealer returns a Sealer for a purpose, under secrets of which the first seals and all open. Sealers of different purposes
-// open nothing of each other. Secrets must be random; it refuses none, one of zero bytes, and two that are the same.
+// NewSealer returns a Sealer for a purpose. It seals under the first secret and opens under all of
+// them. Sealers of different purposes can't open each other's values. Secrets must be random.
+// NewSealer returns an error if there is no secret, if one has zero bytes only, or if two are
+// equal.
 func NewSealer(purpose string, secrets ...Secret) (*Sealer, error) {
 	s := &Sealer{purpose: purpose}
 	if err := s.Set(secrets...); err != nil {
@@ -77,8 +82,9 @@ func NewSealer(purpose string, secrets ...Secret) (*Sealer, error) {
 	return s, nil
 }
 
-// Set puts other secrets in the place of the Sealer's. To change a fleet's secret: give all members the new one as the second,
-// then give it to all as the first, and leave the old one out when what it sealed has expired.
+// Set replaces the Sealer's secrets. To change a fleet's secret, give all members the new one as
+// the second, then give it to all as the first, and remove the old one when the values sealed under
+// it have expired.
 func (s *Sealer) Set(secrets ...Secret) error {
 	if len(secrets) == 0 {
 		return errors.New("session: a Sealer needs a secret")
@@ -86,14 +92,14 @@ func (s *Sealer) Set(secrets ...Secret) error {
 	keys := make([]sealKey, len(secrets))
 	for i, secret := range secrets {
 		if secret == (Secret{}) {
-			return fmt.Errorf("session: secret %d of a Sealer is 32 zero bytes: nobody has set it", i)
+			return fmt.Errorf("session: secret %d of a Sealer is all zeros: it was not set", i)
 		}
 		k := sealKey{secret: secret}
 		s.derive(k.name[:], &k.secret, nil, "name")
 		s.derive(k.id[:], &k.secret, nil, "id")
 		for _, other := range keys[:i] {
 			if subtle.ConstantTimeCompare(other.name[:], k.name[:]) == 1 {
-				return fmt.Errorf("session: secret %d of a Sealer is there twice", i)
+				return fmt.Errorf("session: secret %d of a Sealer is a duplicate", i)
 			}
 		}
 		keys[i] = k
@@ -102,7 +108,7 @@ func (s *Sealer) Set(secrets ...Secret) error {
 	return nil
 }
 
-// derive fills out from a secret, for one use.
+// derive fills out with bytes derived from a secret, for one use.
 func (s *Sealer) derive(out []byte, secret *Secret, salt []byte, use string) {
 	derived, err := hkdf.Key(sha256.New, secret[:], salt, "ossl session seal v1 "+use+"\x00"+s.purpose, len(out))
 	if err != nil {
@@ -112,7 +118,7 @@ func (s *Sealer) derive(out []byte, secret *Secret, salt []byte, use string) {
 	clear(derived)
 }
 
-// aead returns the cipher of one value.
+// aead returns the cipher for one value.
 func (s *Sealer) aead(k *sealKey, salt []byte) cipher.AEAD {
 	var key [32]byte
 	defer clear(key[:])
@@ -128,7 +134,7 @@ func (s *Sealer) aead(k *sealKey, salt []byte) cipher.AEAD {
 	return aead
 }
 
-// Seal returns value sealed for an ID and a time, which has a resolution of milliseconds.
+// Seal returns value sealed for an ID and an expiry, which has a resolution of milliseconds.
 func (s *Sealer) Seal(id, value []byte, expires time.Time) []byte {
 	return s.seal(&(*s.keys.Load())[0], id, value, expires)
 }
@@ -142,13 +148,15 @@ func (s *Sealer) seal(k *sealKey, id, value []byte, expires time.Time) []byte {
 	return s.aead(k, sealed[saltAt:expiryAt]).Seal(sealed, nil, value, bound(sealed, id))
 }
 
-// bound returns what is authenticated beside the value: the header, whose length is fixed, and the ID.
+// bound returns the data that is authenticated besides the value: the header, whose length is
+// fixed, and the ID.
 func bound(sealed, id []byte) []byte {
 	b := make([]byte, 0, headerLen+len(id))
 	return append(append(b, sealed[:headerLen]...), id...)
 }
 
-// Open returns what Seal was given for an ID. It doesn't compare the expiry with any clock. Its error wraps [ErrSealed].
+// Open returns the value and the expiry that Seal was given for the ID. It doesn't compare the
+// expiry with any clock. Its error wraps [ErrSealed].
 func (s *Sealer) Open(id, sealed []byte) (value []byte, expires time.Time, err error) {
 	if len(sealed) < SealOverhead {
 		return nil, time.Time{}, fmt.Errorf("%w: %d bytes are too few", ErrSealed, len(sealed))
@@ -164,14 +172,15 @@ func (s *Sealer) Open(id, sealed []byte) (value []byte, expires time.Time, err e
 		}
 		value, err := s.aead(k, sealed[saltAt:expiryAt]).Open([]byte{}, nil, sealed[headerLen:], bound(sealed, id))
 		if err != nil {
-			return nil, time.Time{}, fmt.Errorf("%w: not what was sealed for this ID", ErrSealed)
+			return nil, time.Time{}, fmt.Errorf("%w: not sealed for this ID, or changed", ErrSealed)
 		}
 		return value, time.UnixMilli(int64(binary.BigEndian.Uint64(sealed[expiryAt:]))), nil
 	}
-	return nil, time.Time{}, fmt.Errorf("%w: no secret for it", ErrSealed)
+	return nil, time.Time{}, fmt.Errorf("%w: unknown secret", ErrSealed)
 }
 
-// Names returns what an ID is called in a store, 32 bytes of HMAC-SHA256, under each secret, the one that seals first.
+// Names returns the names of an ID in a store, 32 bytes of HMAC-SHA256 each: one for each secret,
+// the one that seals first.
 func (s *Sealer) Names(id []byte) [][]byte {
 	keys := *s.keys.Load()
 	names := make([][]byte, len(keys))
@@ -181,15 +190,15 @@ func (s *Sealer) Names(id []byte) [][]byte {
 	return names
 }
 
-// hashID returns what an ID is called in the store.
+// hashID returns the name of an ID in the store.
 func (k *sealKey) hashID(id []byte) []byte {
 	h := hmac.New(sha256.New, k.id[:])
 	h.Write(id)
 	return h.Sum(nil)
 }
 
-// String says what the Sealer is for.
+// String reports the Sealer's purpose.
 func (s *Sealer) String() string { return fmt.Sprintf("sealer for %q", s.purpose) }
 
-// Format implements [fmt.Formatter]: no verb prints a secret.
+// Format implements [fmt.Formatter]; no verb prints a secret.
 func (s *Sealer) Format(f fmt.State, verb rune) { io.WriteString(f, s.String()) }

@@ -5,12 +5,13 @@ import (
 	"unsafe"
 )
 
-// A shard is a part of a Memory. Entries and blocks of sessions are numbered; they lie in chunks that hold no pointers, are
-// allocated as they are needed, and never move: nothing is left behind in memory that was outgrown, and the collector has
-// nothing to follow.
+// A shard is a part of a Memory. Entries and blocks of sessions are numbered. They lie in chunks
+// that hold no pointers, are allocated when needed, and never move: so no copies remain in memory
+// that was outgrown, and the garbage collector has no pointers to follow.
 //
-// An entry is in three orders: a chain of the index's (by hash), the list of use (a ring through next and prev), and the heap of
-// expiry. Free entries are chained by chain, free blocks by next.
+// An entry is in three orders: a chain of the index (by hash), the list of use (a ring through next
+// and prev), and the heap of expiry. The field chain also links free entries, next also links free
+// blocks.
 type shard struct {
 	mu sync.Mutex
 
@@ -18,14 +19,14 @@ type shard struct {
 	blocks  slab[block]
 	index   []int32 // the first entry of each chain
 	heap    []int32 // the entry that expires first is at its top: children of i are at 2i+1 and 2i+2
-	used    int32   // the entry that was used last; the one before it was not used for longest
+	used    int32   // the most recently used entry; the one before it is the least recently used
 
 	freeEntries, freeBlocks int32
 	usedBlocks              int
 
-	counts Stats // what it has counted; what it holds is filled in by stats
+	counts Stats // the counters only; method stats fills in the sizes
 
-	_ [64]byte // the next shard's lock is not in the same cache line
+	_ [64]byte // keeps the next shard's lock out of this cache line
 }
 
 type entry struct {
@@ -35,7 +36,7 @@ type entry struct {
 	chain      int32
 	prev, next int32
 	pos        int32 // in the heap
-	block      int32 // the first of the session's
+	block      int32 // the first of the session's blocks
 	size       int32 // of the session
 	idLen      int32
 }
@@ -53,10 +54,11 @@ const (
 	blockSize = int64(unsafe.Sizeof(block{}))
 )
 
-// none stands for no entry and no block.
+// none is the number of no entry and no block.
 const none = int32(-1)
 
-// wipesAtOnce bounds how many expired sessions an operation wipes, beside those whose room it needs.
+// wipesAtOnce bounds how many expired sessions an operation wipes, besides those whose room it
+// needs.
 const wipesAtOnce = 16
 
 func (s *shard) init(entries, blocks int) {
@@ -172,7 +174,7 @@ func (s *shard) stats() Stats {
 	return t
 }
 
-// expire wipes some of what has expired.
+// expire wipes some of the expired sessions.
 func (s *shard) expire(now int64) {
 	for n := 0; n < wipesAtOnce && len(s.heap) > 0 && s.entries.at(s.heap[0]).expires <= now; n++ {
 		s.counts.Expirations++
@@ -180,7 +182,7 @@ func (s *shard) expire(now int64) {
 	}
 }
 
-// bucket returns the place in the index of a hash: its share of 2^32 is the place's share of the index.
+// bucket returns the place of a hash in the index. It is proportional to the hash.
 func (s *shard) bucket(tag uint32) int { return int(uint64(tag) * uint64(len(s.index)) >> 32) }
 
 func (s *shard) find(id []byte, tag uint32) int32 {
@@ -194,7 +196,7 @@ func (s *shard) find(id []byte, tag uint32) int32 {
 	return none
 }
 
-// drop takes an entry out of everything and wipes it with its session.
+// drop removes an entry from all orders, and wipes it and its session.
 func (s *shard) drop(i int32) {
 	e := s.entries.at(i)
 	at := &s.index[s.bucket(e.tag)]
@@ -215,7 +217,7 @@ func (s *shard) drop(i int32) {
 	s.freeEntries = i
 }
 
-// link makes an entry the one that was used last.
+// link makes an entry the most recently used one.
 func (s *shard) link(i int32) {
 	e := s.entries.at(i)
 	if s.used == none {

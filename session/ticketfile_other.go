@@ -4,5 +4,5 @@ package session
 
 import "io/fs"
 
-// ours reports false: there are no modes to go by.
+// ours reports false: this system has no modes to check.
 func ours(fs.FileInfo) bool { return false }

@@ -10,17 +10,18 @@ import (
 	"github.com/ossl-go/ossl/internal/ticketsecret"
 )
 
-// A TicketKey seals session tickets: AES in CBC mode under Cipher, authenticated by HMAC-SHA256 under MAC, which is what libssl's
-// tickets are made of (RFC 5077, section 4). Name finds the key again; it is in each ticket in the clear.
+// A TicketKey seals session tickets with AES in CBC mode under Cipher, authenticated by HMAC-SHA256
+// under MAC. This is the form of libssl's tickets (RFC 5077, section 4). Name identifies the key;
+// it is in each ticket in the clear.
 //
-// Whatever prints a TicketKey shows its name alone; see [TicketKey.Format] for what that can't reach.
+// A TicketKey prints as its name only; see [TicketKey.Format] for the exceptions.
 type TicketKey struct {
 	Name   [16]byte
 	Cipher []byte // 16 bytes for AES-128, 32 for AES-256
 	MAC    []byte // 16 or 32 bytes
 }
 
-// NewTicketKey makes a key at random: AES-256, a 32-byte MAC key, and a name that says nothing.
+// NewTicketKey returns a random key: AES-256, a 32-byte MAC key, and a random name.
 func NewTicketKey() TicketKey {
 	k, err := ticketKeyFrom(rand.Reader)
 	if err != nil {
@@ -38,13 +39,15 @@ func ticketKeyFrom(random io.Reader) (TicketKey, error) {
 	return splitTicketKey(&b), nil
 }
 
-// KeyOf returns the key that 32 secret bytes stand for, as those given to [crypto/tls.Config.SetSessionTicketKeys] do: servers
-// that are given the same secret open each other's tickets.
+// KeyOf returns the key derived from a 32-byte secret, such as one given to
+// [crypto/tls.Config.SetSessionTicketKeys]: servers with the same secret open each other's tickets.
 //
-// Name, Cipher (AES-256) and MAC (32 bytes) are derived by HKDF-SHA256 from what crypto/tls keeps of the secret. Its own keys are
-// others, and its tickets hold another encoding of a session, so servers on crypto/tls are no part of such a fleet.
+// Name, Cipher (AES-256) and MAC (32 bytes) are derived with HKDF-SHA256 from the part of the
+// secret's hash that crypto/tls keeps. The keys of crypto/tls itself differ, and its tickets encode
+// sessions differently, so servers that use crypto/tls can't be part of such a fleet.
 //
-// The key of 32 zero bytes, a secret that nobody has set, is the zero TicketKey, which no [Ring] takes.
+// For a secret of 32 zero bytes, which is one that was never set, KeyOf returns the zero TicketKey,
+// which no [Ring] accepts.
 func KeyOf(secret [32]byte) TicketKey {
 	if secret == [32]byte{} {
 		return TicketKey{}
@@ -53,16 +56,17 @@ func KeyOf(secret [32]byte) TicketKey {
 	return TicketKey{Name: name, MAC: mac, Cipher: cipher}
 }
 
-// splitTicketKey takes a key from 80 bytes in the order of nginx's files: name, MAC, cipher.
+// splitTicketKey returns the key in 80 bytes in the order of nginx's files: name, MAC, cipher.
 func splitTicketKey(b *[80]byte) TicketKey {
 	k := TicketKey{MAC: append([]byte(nil), b[16:48]...), Cipher: append([]byte(nil), b[48:]...)}
 	copy(k.Name[:], b[:16])
 	return k
 }
 
-// ParseTicketKey reads a key in the format of nginx's ssl_session_ticket_key files. 80 bytes are a name of 16, a MAC key of 32
-// and an AES-256 key of 32; 48 bytes are a name of 16, an AES-128 key of 16 and a MAC key of 16: the two differ in order too
-// (ngx_ssl_session_ticket_keys in nginx's src/event/ngx_event_openssl.c).
+// ParseTicketKey parses a key in the format of nginx's ssl_session_ticket_key files. 80 bytes are a
+// name of 16, a MAC key of 32 and an AES-256 key of 32; 48 bytes are a name of 16, an AES-128 key
+// of 16 and a MAC key of 16. The order differs too (ngx_ssl_session_ticket_keys in nginx's
+// src/event/ngx_event_openssl.c).
 func ParseTicketKey(b []byte) (TicketKey, error) {
 	var k TicketKey
 	switch len(b) {
@@ -80,15 +84,15 @@ func ParseTicketKey(b []byte) (TicketKey, error) {
 	return k, nil
 }
 
-// check tells what is wrong with a key.
+// check returns an error if the key is malformed or not set.
 func (k TicketKey) check() error {
 	switch {
 	case len(k.Cipher) != 16 && len(k.Cipher) != 32:
-		return fmt.Errorf("session: %v: Cipher has %d bytes: AES takes 16 or 32", k, len(k.Cipher))
+		return fmt.Errorf("session: %v: Cipher has %d bytes; AES needs 16 or 32", k, len(k.Cipher))
 	case len(k.MAC) != 16 && len(k.MAC) != 32:
-		return fmt.Errorf("session: %v: MAC has %d bytes: 16 or 32 are needed", k, len(k.MAC))
+		return fmt.Errorf("session: %v: MAC has %d bytes instead of 16 or 32", k, len(k.MAC))
 	case allZero(k.Cipher) || allZero(k.MAC):
-		return fmt.Errorf("session: %v: a key of zero bytes only: nobody has set it", k)
+		return fmt.Errorf("session: %v: Cipher or MAC is all zeros: it was not set", k)
 	}
 	return nil
 }
@@ -108,20 +112,21 @@ func (k TicketKey) clone() TicketKey {
 	return k
 }
 
-// String returns the key's name, which is no secret.
+// String returns the key's name, which is not secret.
 func (k TicketKey) String() string { return fmt.Sprintf("ticket key %x", k.Name[:]) }
 
-// Format implements [fmt.Formatter]: every verb that gets here prints the key's name alone. Package fmt asks no method of a
-// value in an unexported field of a struct, which is better a *Ring than a TicketKey, nor for the verb %p, which go vet refuses
-// for structs.
+// Format implements [fmt.Formatter]; every verb prints only the key's name. There are two
+// exceptions: package fmt calls no method of a value in an unexported field of a struct, which
+// should therefore hold a *Ring instead of a TicketKey; and it calls none for the verb %p, which go
+// vet refuses for structs.
 func (k TicketKey) Format(s fmt.State, verb rune) { io.WriteString(s, k.String()) }
 
-// LogValue implements [slog.LogValuer] by the key's name.
+// LogValue implements [slog.LogValuer]; it returns the key's name.
 func (k TicketKey) LogValue() slog.Value { return slog.StringValue(k.String()) }
 
-// MarshalText implements [encoding.TextMarshaler], and so what encoding/json and encoding/xml write, by the key's name. It can't
-// be read back.
+// MarshalText implements [encoding.TextMarshaler]; it returns the key's name. So encoding/json and
+// encoding/xml write the name, which can't be read back.
 func (k TicketKey) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
 
-// errNoKeys is NewRing's and Set's answer to an empty list.
-var errNoKeys = errors.New("session: a ring takes at least one ticket key")
+// errNoKeys is the error of NewRing and Set for an empty list.
+var errNoKeys = errors.New("session: a ring needs at least one ticket key")

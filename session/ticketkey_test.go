@@ -75,9 +75,10 @@ func FuzzParseTicketKey(f *testing.F) {
 	})
 }
 
-// TestKeyOf pins the derivation: members of a fleet that run different versions must agree. The figures are another
-// implementation's: HKDF-SHA256, without salt, of bytes 16 to 47 of the secret's SHA-512 (openssl dgst -sha512; openssl kdf
-// -kdfopt digest:SHA256 -kdfopt hexkey:… -kdfopt info:"ossl session ticket key v1" -keylen 80 HKDF).
+// TestKeyOf pins the derivation: members of a fleet that run different versions must agree. The
+// expected values come from another implementation: HKDF-SHA256, without salt, of bytes 16 to 47 of
+// the secret's SHA-512 (openssl dgst -sha512; openssl kdf -kdfopt digest:SHA256 -kdfopt hexkey:…
+// -kdfopt info:"ossl session ticket key v1" -keylen 80 HKDF).
 func TestKeyOf(t *testing.T) {
 	k := session.KeyOf([32]byte(counting(1, 32)))
 	got := hex.EncodeToString(append(append(k.Name[:], k.MAC...), k.Cipher...))
@@ -102,14 +103,15 @@ func TestNewTicketKey(t *testing.T) {
 	}
 }
 
-// TestNothingPrintsKeys prints keys and what holds them in every way at hand, and looks for their bytes.
+// TestNothingPrintsKeys prints keys, and values that contain them, in many ways, and looks for
+// their bytes.
 func TestNothingPrintsKeys(t *testing.T) {
 	key := session.TicketKey{Name: [16]byte(counting(1, 16)), Cipher: counting(0xa1, 32), MAC: counting(0xd1, 16)}
 	ring, err := session.NewRing(key)
 	if err != nil {
 		t.Fatal(err)
 	}
-	sealer, err := session.NewSealer("test", [32]byte(key.Cipher)) // a [32]byte does
+	sealer, err := session.NewSealer("test", [32]byte(key.Cipher)) // a [32]byte is accepted too
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -216,7 +218,7 @@ func TestReadTicketKeyFiles(t *testing.T) {
 	if _, err := session.ReadTicketKeyFiles(); err == nil {
 		t.Error("no files, no error")
 	}
-	// Files of another user are that user's affair, as they are for ssh.
+	// Files of another user are not checked, as with ssh.
 	if os.Getuid() == 0 && runtime.GOOS == "linux" {
 		path := write("nobodys", counting(1, 80), 0o644)
 		if err := os.Chown(path, 65534, 65534); err != nil {
