@@ -1,4 +1,5 @@
-// Package ticketsecret derives ticket keys from the secrets that crypto/tls is given for its own.
+// Package ticketsecret derives libssl's ticket keys from the secrets that programs give to
+// crypto/tls for its own.
 package ticketsecret
 
 import (
@@ -7,18 +8,19 @@ import (
 	"crypto/sha512"
 )
 
-// label separates what is derived from whatever else the same secret is used for.
+// label separates the derived keys from other uses of the same secret.
 const label = "ossl session ticket key v1"
 
-// Hash is crypto/tls's first step with a secret, the key material that it keeps: SHA-512 cut to what has never been shown on a
-// wire (ticketKeyFromBytes in crypto/tls).
+// Hash is crypto/tls's first step with a secret: SHA-512, cut to the key material that it keeps and
+// that has never been visible on the wire (ticketKeyFromBytes in crypto/tls).
 func Hash(secret [32]byte) (material [32]byte) {
 	sum := sha512.Sum512(secret[:])
 	copy(material[:], sum[16:48])
 	return material
 }
 
-// Derive makes a ticket key of what crypto/tls keeps of a secret, by HKDF-SHA256: a MAC key of 32 bytes and an AES-256 key.
+// Derive derives a ticket key from that key material, with HKDF-SHA256: a name, a MAC key of 32
+// bytes and an AES-256 key.
 func Derive(material [32]byte) (name [16]byte, mac, cipher []byte) {
 	derived, err := hkdf.Key(sha256.New, material[:], nil, label, 16+32+32)
 	if err != nil {
