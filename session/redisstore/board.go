@@ -9,12 +9,13 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// A redisBoard is the board in Redis. A record and its lease are in the same slot of a cluster: what is in braces decides.
+// A redisBoard is the board in Redis. A record and its lease are in the same slot of a cluster,
+// since the braces in their keys hold the same text.
 type redisBoard struct {
 	client  redis.UniversalClient
 	prefix  string
 	timeout time.Duration
-	slots   chan struct{} // one for each call under way, those that were given up among them
+	slots   chan struct{} // one for each call under way, including those that were given up
 }
 
 func (b *redisBoard) names(name []byte) (record, lease string) {
@@ -22,7 +23,7 @@ func (b *redisBoard) names(name []byte) (record, lease string) {
 	return base + "record", base + "lease"
 }
 
-// bounded runs f for the timeout at most, whatever it is stuck in.
+// bounded runs f for at most the timeout, even if f ignores its context.
 func (b *redisBoard) bounded(ctx context.Context, f func(context.Context) error) error {
 	select {
 	case b.slots <- struct{}{}:
@@ -38,7 +39,7 @@ func (b *redisBoard) read(ctx context.Context, names [][]byte) ([][]byte, time.T
 		records [][]byte
 		now     time.Time
 	}
-	answers := make(chan answer, 1) // f may still run when it was given up
+	answers := make(chan answer, 1) // f may still run after it was given up
 	err := b.bounded(ctx, func(ctx context.Context) error {
 		var a answer
 		for _, name := range names {
@@ -77,7 +78,7 @@ func (b *redisBoard) lease(ctx context.Context, name []byte, token string, ttl t
 	return <-got, nil
 }
 
-// errNotOurs ends a transaction whose ground has gone.
+// errNotOurs ends a transaction whose conditions no longer hold.
 var errNotOurs = errors.New("redisstore: another member has published")
 
 func (b *redisBoard) publish(

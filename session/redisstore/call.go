@@ -14,8 +14,9 @@ import (
 )
 
 var (
-	// ErrUnavailable is wrapped by the errors of calls that were not made: the breaker is open, or too many are under way.
-	ErrUnavailable = errors.New("redisstore: the store is left alone")
+	// ErrUnavailable is wrapped by the errors of calls that were not made, because the breaker is
+	// open or too many are under way.
+	ErrUnavailable = errors.New("redisstore: the store was not called")
 
 	// ErrClosed is returned after Close.
 	ErrClosed = errors.New("redisstore: closed")
@@ -23,10 +24,10 @@ var (
 	errBusy = fmt.Errorf("%w: too many calls are under way", ErrUnavailable)
 )
 
-// A caller makes calls that end in time, and none that are likely to fail.
+// A caller makes calls that end in time, and makes none that is likely to fail.
 type caller struct {
 	timeout time.Duration
-	slots   chan struct{} // one for each call under way, those that were given up among them
+	slots   chan struct{} // one for each call under way, including those that were given up
 	breaker *gobreaker.CircuitBreaker[[]byte]
 	opens   atomic.Uint64
 }
@@ -34,17 +35,18 @@ type caller struct {
 func newCaller(c Config) *caller {
 	caller := &caller{timeout: c.Timeout, slots: make(chan struct{}, c.Concurrency)}
 	caller.breaker = gobreaker.NewCircuitBreaker[[]byte](gobreaker.Settings{
-		MaxRequests:  1, // while it is half open: the probe
+		MaxRequests:  1, // while the breaker is half open: the probe
 		Interval:     10 * time.Second,
 		BucketPeriod: time.Second,
-		Timeout:      jitter(c.Cooldown), // members don't probe in step
+		Timeout:      jitter(c.Cooldown), // so that members don't probe at the same time
 		ReadyToTrip: func(n gobreaker.Counts) bool {
 			done := n.TotalSuccesses + n.TotalFailures
 			return n.ConsecutiveFailures >= uint32(c.Failures) || done >= 20 && n.TotalFailures >= done/2
 		},
 		IsSuccessful: answered,
-		// Nothing was learnt of the store if the caller's time was over first. Peers can see to that: they choose when a handshake
-		// begins, and when it ends. They must not be able to open the breaker.
+		// The store is not at fault if the caller's own time ended first. Peers can cause that:
+		// they choose when a handshake begins, and when it ends. They must not be able to open the
+		// breaker.
 		IsExcluded: func(err error) bool { var gone *callerGone; return errors.As(err, &gone) },
 		OnStateChange: func(_ string, _, to gobreaker.State) {
 			if to == gobreaker.StateOpen {
@@ -55,18 +57,18 @@ func newCaller(c Config) *caller {
 	return caller
 }
 
-// jitter returns a time that differs from d by up to a fifth.
+// jitter returns a duration that differs from d by up to a fifth.
 func jitter(d time.Duration) time.Duration {
 	return d*4/5 + time.Duration(rand.Int64N(int64(d)*2/5+1))
 }
 
-// answered reports whether the store has answered: with a value, with none, or with an error of its own.
+// answered reports whether the store has answered: with a value, with none, or with an error reply.
 func answered(err error) bool {
 	var e redis.Error
 	return err == nil || errors.As(err, &e)
 }
 
-// do runs f unless the breaker is open, for as long as ctx and the timeout let it.
+// do runs f unless the breaker is open, until ctx or the timeout ends.
 func (c *caller) do(ctx context.Context, f func(context.Context) ([]byte, error)) ([]byte, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -97,14 +99,15 @@ type callerGone struct{ error }
 
 func (e *callerGone) Unwrap() error { return e.error }
 
-// over reports whether ctx is done, or is about to be: connections have clocks of their own, which may be first.
+// over reports whether ctx is done, or is about to be: a connection's own deadline may come just
+// before ctx's.
 func over(ctx context.Context) bool {
 	deadline, ok := ctx.Deadline()
 	return ctx.Err() != nil || ok && time.Until(deadline) < time.Millisecond
 }
 
-// within runs f in a goroutine of its own, and leaves it alone with what it does when the time is over: it may be stuck where no
-// context reaches. release is called when f has returned.
+// within runs f in a goroutine of its own, and abandons it when the time is over, because it may be
+// blocked in a call that no context ends. release is called when f has returned.
 func within(ctx context.Context, timeout time.Duration, f func(context.Context) ([]byte, error), release func()) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -123,7 +126,7 @@ func within(ctx context.Context, timeout time.Duration, f func(context.Context) 
 	case r := <-done:
 		var timeout net.Error
 		if errors.As(r.err, &timeout) && timeout.Timeout() && !errors.Is(r.err, context.DeadlineExceeded) {
-			r.err = fmt.Errorf("redisstore: %w: %w", context.DeadlineExceeded, r.err) // the connection's own clock was first
+			r.err = fmt.Errorf("redisstore: %w: %w", context.DeadlineExceeded, r.err) // the connection's own deadline came first
 		}
 		return r.b, r.err
 	case <-ctx.Done():
@@ -131,8 +134,8 @@ func within(ctx context.Context, timeout time.Duration, f func(context.Context) 
 	}
 }
 
-// guard turns a panic of the client's into an error. It parses what a store sends; were it to panic in a goroutine of ours,
-// nobody could keep it from ending the process.
+// guard turns a panic of the client into an error. The client parses the store's replies; if it
+// panicked in one of our goroutines, nothing could keep that from ending the process.
 func guard(ctx context.Context, f func(context.Context) ([]byte, error)) (b []byte, err error) {
 	defer func() {
 		if p := recover(); p != nil {

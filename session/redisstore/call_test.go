@@ -34,7 +34,7 @@ func hang(ctx context.Context) ([]byte, error) {
 func TestCallerBreaker(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := testCaller(t, Config{Failures: 3, Timeout: 50 * time.Millisecond, Cooldown: time.Second})
-		var calls atomic.Int32 // by goroutines that may have been given up
+		var calls atomic.Int32 // counted in goroutines that may have been given up
 		do := func(f func(context.Context) ([]byte, error)) error {
 			t.Helper()
 			start := time.Now()
@@ -60,7 +60,7 @@ func TestCallerBreaker(t *testing.T) {
 			t.Fatalf("%d calls were made, %v waited", calls.Load(), time.Since(start))
 		}
 
-		// One probes, and fails; while it does nobody else is let through.
+		// One call probes, and fails; meanwhile no other call is let through.
 		time.Sleep(1300 * time.Millisecond)
 		probe := make(chan error)
 		go func() { probe <- do(hang) }()
@@ -80,7 +80,8 @@ func TestCallerBreaker(t *testing.T) {
 			t.Fatalf("%d calls were made", calls.Load())
 		}
 
-		// A probe whose caller goes away proves nothing: the next call probes. One that succeeds closes the breaker.
+		// A probe whose caller goes away proves nothing, so the next call probes. One that succeeds
+		// closes the breaker.
 		time.Sleep(1300 * time.Millisecond)
 		ctx, cancel := context.WithCancel(t.Context())
 		go func() { _, err := c.do(ctx, hang); probe <- err }()
@@ -100,8 +101,8 @@ func TestCallerBreaker(t *testing.T) {
 	})
 }
 
-// TestCallerWhatFails: errors that the store sends, and callers that go away, leave the breaker closed; half of the calls
-// failing opens it, if no three in a row do.
+// TestCallerWhatFails: error replies, and callers that go away, leave the breaker closed. It opens
+// if half of the calls fail, even if no three in a row do.
 func TestCallerWhatFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := testCaller(t, Config{Failures: 3})
@@ -115,7 +116,7 @@ func TestCallerWhatFails(t *testing.T) {
 			if _, err := c.do(ctx, hang); !errors.Is(err, context.Canceled) {
 				t.Fatal(err)
 			}
-			ctx, cancel = context.WithTimeout(t.Context(), time.Millisecond) // a peer that has let the handshake's time run out
+			ctx, cancel = context.WithTimeout(t.Context(), time.Millisecond) // a peer that let the handshake's time run out
 			if _, err := c.do(ctx, hang); !errors.Is(err, context.DeadlineExceeded) {
 				t.Fatal(err)
 			}
@@ -124,7 +125,7 @@ func TestCallerWhatFails(t *testing.T) {
 		if c.open() {
 			t.Fatal("open, though nothing has failed")
 		}
-		time.Sleep(11 * time.Second) // what succeeded is forgotten
+		time.Sleep(11 * time.Second) // successes are forgotten
 		broken := errors.New("broken pipe")
 		made := 0
 		for i := range 1000 {
@@ -142,7 +143,8 @@ func TestCallerWhatFails(t *testing.T) {
 	})
 }
 
-// TestCallerStuck: calls that no context ends hold their slots; others are refused at once, and let in when they have gone.
+// TestCallerStuck: calls that no context ends hold their slots; others fail at once, and succeed
+// when the stuck ones have returned.
 func TestCallerStuck(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := testCaller(t, Config{Failures: 100, Concurrency: 4})
@@ -177,7 +179,7 @@ func TestCallerPanic(t *testing.T) {
 		if err == nil || answered(err) {
 			t.Fatal(err)
 		}
-		synctest.Wait() // the slot is given back behind the answer
+		synctest.Wait() // the slot is given back after the answer
 		if len(c.slots) != 0 {
 			t.Error("a slot is lost")
 		}

@@ -7,13 +7,14 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 )
 
-// NewClient returns a client with what suits this package where options leave it open: contexts bound its calls, nothing is
-// tried twice (each retry would wait while a handshake does), connecting takes 5 seconds at most, the timeouts of reading and
-// writing are a second, maintenance notifications are off, and connections end at replies that no store has reason to send
+// NewClient returns a client with settings that suit this package, for those that options leave
+// open: contexts bound its calls, there are no retries (each would wait while a handshake does),
+// connecting takes 5 seconds at most, the timeouts of reading and writing are a second, maintenance
+// notifications are off, and connections end at replies that no store has reason to send
 // ([LimitReplies]).
 //
-// Any other client will do too. One without ContextTimeoutEnabled holds on to calls that have timed out here until its own
-// timeouts end them, and those count against [Config.Concurrency].
+// Any other client works too. One without ContextTimeoutEnabled keeps calls that have timed out
+// here until its own timeouts end them, and those count against [Config.Concurrency].
 func NewClient(options redis.UniversalOptions) redis.UniversalClient {
 	o := &options
 	o.ContextTimeoutEnabled = true
@@ -32,7 +33,7 @@ func NewClient(options redis.UniversalOptions) redis.UniversalClient {
 	if o.WriteTimeout == 0 {
 		o.WriteTimeout = time.Second
 	}
-	if o.MaintNotificationsConfig == nil { // which would look the server's name up here and now, and have it send what it likes
+	if o.MaintNotificationsConfig == nil { // its default looks up the server's name now, and lets the server send notifications
 		o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 	}
 	if o.Dialer == nil {

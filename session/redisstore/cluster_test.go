@@ -35,13 +35,14 @@ const (
 	clusterSlots = 16384
 )
 
-// A cluster is three Redis processes that share the slots, and one more that stands by for the first of them.
+// A cluster is three Redis processes that share the slots, and a replica of the first.
 type cluster struct {
 	t     *testing.T
 	nodes []*server // the last is the first's replica
 }
 
-// startCluster does what redis-cli --cluster create does. A node that says nothing for as long as timeout is taken for dead.
+// startCluster does the same as redis-cli --cluster create. A node that doesn't answer for timeout
+// is taken for dead.
 func startCluster(t *testing.T, timeout time.Duration) *cluster {
 	t.Helper()
 	c := &cluster{t: t}
@@ -97,12 +98,13 @@ func startCluster(t *testing.T, timeout time.Duration) *cluster {
 	return c
 }
 
-// nextPort begins anywhere, since other programs that are tested meanwhile choose ports too, and gives none out twice.
+// nextPort begins at a random port, since other programs under test choose ports at the same time,
+// and returns none twice.
 var nextPort = func() *atomic.Uint32 { n := new(atomic.Uint32); n.Store(rand.Uint32N(20000)); return n }()
 
-// clusterPorts returns two ports that nobody had a moment ago: a cluster's nodes can't leave the choice to the system. They are
-// below those that systems give to whoever asks for any, which another test's connection may get before a node has it, or before
-// it has it again.
+// clusterPorts returns two ports that were free a moment ago: a cluster's nodes can't leave the
+// choice to the system. They are below the range that systems choose ports from; otherwise another
+// test's connection could get one before a node has it, or while the node restarts.
 func clusterPorts(t *testing.T) (port, bus string) {
 	t.Helper()
 	var ports [2]string
@@ -123,7 +125,7 @@ func clusterPorts(t *testing.T) (port, bus string) {
 	return ports[0], ports[1]
 }
 
-// addrs are where clients begin.
+// addrs returns the addresses that clients connect to first.
 func (c *cluster) addrs() string {
 	var addrs []string
 	for _, n := range c.nodes[:masters] {
@@ -132,7 +134,7 @@ func (c *cluster) addrs() string {
 	return strings.Join(addrs, ",")
 }
 
-// TestCluster: everything works whose keys are spread over the nodes of a cluster.
+// TestCluster: everything works if keys are spread over the nodes of a cluster.
 func TestCluster(t *testing.T) {
 	t.Parallel()
 	cluster := startCluster(t, 15*time.Second)
@@ -190,8 +192,8 @@ func TestCluster(t *testing.T) {
 	}
 }
 
-// TestClusterNodeGone kills a node of a cluster under a fleet: nothing but full handshakes comes of it. When its replica has
-// taken its place, sessions are resumed as before, and ticket keys rotated.
+// TestClusterNodeGone kills a node of a cluster under a fleet: this costs only full handshakes.
+// When its replica has taken its place, sessions are resumed as before, and ticket keys rotated.
 func TestClusterNodeGone(t *testing.T) {
 	needFailures(t)
 	if _, err := ossl.Library(); err != nil {
@@ -254,7 +256,8 @@ func TestClusterNodeGone(t *testing.T) {
 	eventually(t, "a new ticket key", func() bool { now, ok := agree(); return ok && now != before })
 }
 
-// TestClusterDown: a cluster that has lost a node for good answers with errors, or not at all. Whichever, calls end in time.
+// TestClusterDown: a cluster that has lost a node for good answers with errors, or not at all. In
+// both cases calls end in time.
 func TestClusterDown(t *testing.T) {
 	needFailures(t)
 	t.Parallel()
@@ -302,7 +305,8 @@ func TestClusterDown(t *testing.T) {
 	}
 }
 
-// TestClusterInPart: the nodes that are left of a cluster are written to, though removals wait for one that is gone.
+// TestClusterInPart: the remaining nodes of a cluster get their writes, though removals wait for a
+// node that is gone.
 func TestClusterInPart(t *testing.T) {
 	needFailures(t)
 	t.Parallel()
@@ -327,7 +331,7 @@ func TestClusterInPart(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	var st redisstore.Stats // of when they are done: what is tried again and again will open the breaker
+	var st redisstore.Stats // at the time they are done: repeated attempts will open the breaker
 	eventually(t, "all writes but removals from the node that is gone", func() bool {
 		st = s.Stats()
 		return st.Puts+st.PutsDropped == n && st.Removes+uint64(st.Queued) == n && st.Queued < n/2
@@ -342,7 +346,7 @@ func TestClusterInPart(t *testing.T) {
 	}
 }
 
-// TestSentinel kills a master that a sentinel watches: the store goes on with the replica.
+// TestSentinel kills a master that a sentinel watches: the store continues with the replica.
 func TestSentinel(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()

@@ -8,44 +8,48 @@ import (
 	"github.com/ossl-go/ossl/session"
 )
 
-// A Config says how a [Store] uses what it stands on. Zero values stand for the defaults; Secrets has none.
+// A Config configures a [Store]. Zero values stand for the defaults; Secrets has no default.
 type Config struct {
-	// Secrets are shared by all members of the fleet. The first seals, all open; [session.Sealer.Set] says how to change them.
+	// Secrets are shared by all members of the fleet. The first seals, all open; see
+	// [session.Sealer.Set] for how to change them.
 	Secrets []session.Secret
 
 	// Prefix begins all names in the store. The default is "ossl:".
 	Prefix string
 
-	// Timeout bounds every call. The default is 50 ms: what a lookup may cost a handshake at worst.
+	// Timeout bounds every call. The default is 50 ms; this is the most that a lookup adds to a
+	// handshake.
 	Timeout time.Duration
 
-	// Failures is how many calls in a row must fail for the breaker to open: 5 by default. It also opens when half of 20 or more
-	// calls in about 10 seconds fail. Failures are timeouts and broken connections; a store that answers, be it with an error, is
-	// alive.
+	// Failures is the number of consecutive failed calls that opens the breaker: 5 by default. The
+	// breaker also opens when half of 20 or more calls in about 10 seconds fail. Failures are
+	// timeouts and broken connections; an error reply is not a failure, since it shows that the
+	// store is alive.
 	Failures int
 
-	// Cooldown is for how long an open breaker lets no call through, before one may probe: 1 s by default.
+	// Cooldown is the time for which an open breaker lets no call through, before one may probe: 1
+	// s by default.
 	Cooldown time.Duration
 
-	// Concurrency bounds the calls under way: 128 by default. More are refused at once. A call that has timed out still counts until
-	// the client lets go of it.
+	// Concurrency bounds the calls under way: 128 by default. Calls above it fail at once. A call
+	// that has timed out still counts until the client gives it up.
 	Concurrency int
 
-	// Queue is the number of sessions that may wait to be written: 1024 by default. Those who put them never wait; what comes when
-	// the queue is full, or holds 4096 bytes for each of its places, is dropped.
+	// Queue is the number of sessions that may wait to be written: 1024 by default. Put never
+	// waits: it drops a session if the queue is full, or holds 4096 bytes for each of its places.
 	Queue int
 }
 
-// Limits of what Config may ask for; beyond them it is a mistake in units, most likely.
+// Limits of Config's values. A larger value is most likely a mistake in units.
 const (
 	maxTimeout     = 10 * time.Second
 	maxConcurrency = 1 << 16
 	maxQueue       = 1 << 20
 )
 
-var errSecrets = errors.New("redisstore: Secrets is empty: nothing leaves the process unsealed")
+var errSecrets = errors.New("redisstore: Secrets is empty: sessions and keys are stored only sealed")
 
-// resolve fills in defaults and refuses what makes no sense.
+// resolve returns c with defaults filled in, or an error if a value is invalid.
 func (c Config) resolve() (Config, error) {
 	if len(c.Secrets) == 0 {
 		return c, errSecrets

@@ -11,12 +11,12 @@ import (
 	"github.com/ossl-go/ossl/session/redisstore"
 )
 
-// Servers of a fleet share sessions and ticket keys. That the store is down changes nothing here: nobody resumes until it is
-// back.
+// Servers of a fleet share sessions and ticket keys. In this example the store is down, so servers
+// start but no session resumes until it is back.
 func Example() {
-	secret := session.Secret{1: 42} // 32 random bytes that all members are given, and the store is not
+	secret := session.Secret{1: 42} // 32 random bytes that all members are given, but not the store
 
-	client := redisstore.NewClient(redis.UniversalOptions{Addrs: []string{"127.0.0.1:1"}}) // where nobody listens
+	client := redisstore.NewClient(redis.UniversalOptions{Addrs: []string{"127.0.0.1:1"}}) // no server listens here
 	defer client.Close()
 
 	store, err := redisstore.New(client, redisstore.Config{Secrets: []session.Secret{secret}})
@@ -31,7 +31,7 @@ func Example() {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	keys.Sync(ctx) // the keys that the fleet has; without the store none
+	keys.Sync(ctx) // gets the fleet's keys; none without the store
 	go keys.Run(ctx)
 
 	// store goes to ossl.WithSessionCache, keys.Ring() to ossl.WithTicketKeys.

@@ -26,16 +26,18 @@ type process struct {
 	lines *bufio.Scanner
 }
 
-// patience is how long a member of a fleet may take for an answer, also when the store is away for a while.
+// patience bounds the time for an answer of a member of a fleet, even if the store is away for a
+// while.
 const patience = 2 * time.Minute
 
-// killLater ends the process if it takes too long for what it is to do now, until the function is called that it returns.
+// killLater kills the process if its current task takes too long. The task ends when the returned
+// function is called.
 func (p *process) killLater() (stop func()) {
 	timer := time.AfterFunc(patience, func() { p.cmd.Process.Kill() })
 	return func() { timer.Stop() }
 }
 
-// startProcess starts a member on the store at addrs, with more variables in its environment.
+// startProcess starts a member on the store at addrs, with additional environment variables.
 func startProcess(t *testing.T, addrs string, env ...string) *process {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
@@ -86,7 +88,8 @@ func startFleet(t *testing.T, n int) (*server, []*process) {
 	return s, members
 }
 
-// TestFleetSessions: sessions that one process makes are found by the others, and each can be taken once.
+// TestFleetSessions: sessions that one process makes are found by the others, and each can be taken
+// once.
 func TestFleetSessions(t *testing.T) {
 	t.Parallel()
 	server, members := startFleet(t, 3)
@@ -127,7 +130,7 @@ func TestFleetSessions(t *testing.T) {
 		t.Errorf("found %d times, taken %d times", found.Load(), taken.Load())
 	}
 
-	// A store that has lost everything, or was down, has no sessions, and takes new ones.
+	// A store that has lost its data, or was down, has no sessions, and accepts new ones.
 	server.kill()
 	server.start()
 	for m, p := range members {
@@ -142,8 +145,8 @@ func TestFleetSessions(t *testing.T) {
 	}
 }
 
-// TestFleetKeys: whatever one process seals with, all others can open with; keys are rotated by one of them, and outlive the
-// store.
+// TestFleetKeys: all processes can open the tickets that any of them seals; keys are rotated by one
+// of them, and outlive the store.
 func TestFleetKeys(t *testing.T) {
 	t.Parallel()
 	server, members := startFleet(t, 3)
@@ -159,7 +162,7 @@ func TestFleetKeys(t *testing.T) {
 			for o, other := range members {
 				held := other.ask("opens")
 				if held == "" && len(seen) == 1 {
-					continue // a fleet's first key: a ring can't open without a key that seals, and this one's time is a moment later
+					continue // a fleet's first key: a ring can't open without a key that seals, and this member's begins to seal a moment later
 				}
 				if !strings.Contains(held, name) {
 					t.Errorf("member %d seals with %s, member %d opens %q", m, name, o, held)
@@ -176,7 +179,7 @@ func TestFleetKeys(t *testing.T) {
 	})
 	eventually(t, "rotation", keys(2))
 
-	// The store loses everything: members give it back, and one that comes later gets it.
+	// The store loses its data: members restore the keys, and a new member gets them.
 	before := members[0].ask("seals")
 	server.kill()
 	look()
@@ -186,7 +189,7 @@ func TestFleetKeys(t *testing.T) {
 	members = append(members, late)
 	eventually(t, "rotation after a restart", keys(len(seen)+1))
 
-	// A store that hangs stops nobody.
+	// A store that hangs stops no member.
 	server.signal(syscall.SIGSTOP)
 	for range 20 {
 		look()
@@ -214,7 +217,7 @@ func TestKeysSync(t *testing.T) {
 		k := []*redisstore.Keys{a, b}[i%2]
 		eventually(t, "an answer in time", func() bool {
 			err := k.Sync(ctx)
-			if err != nil && !errors.Is(err, context.DeadlineExceeded) { // a busy machine's
+			if err != nil && !errors.Is(err, context.DeadlineExceeded) { // on a busy machine
 				t.Error(err)
 			}
 			return err == nil || t.Failed()
@@ -226,7 +229,7 @@ func TestKeysSync(t *testing.T) {
 	if keys, _ := a.Ring().Snapshot(); len(keys) != 0 {
 		t.Error("a key is used before its time")
 	}
-	names := client.Keys(ctx, "*:record").Val() // the lease of one who came second may be there as well, for a moment
+	names := client.Keys(ctx, "*:record").Val() // the lease of a member that came second may be there for a moment too
 	if len(names) != 1 || !strings.HasPrefix(names[0], "ossl:{keys:") {
 		t.Fatalf("in the store: %q", names)
 	}
@@ -234,7 +237,7 @@ func TestKeysSync(t *testing.T) {
 		t.Errorf("the record stays for %v", ttl)
 	}
 	eventually(t, "the key's time", func() bool {
-		if err := a.Sync(ctx); err != nil { // a busy machine's deadline
+		if err := a.Sync(ctx); err != nil { // on a busy machine the deadline may pass
 			t.Log(err)
 			return false
 		}

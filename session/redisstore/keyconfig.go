@@ -8,8 +8,9 @@ import (
 	"github.com/ossl-go/ossl/session"
 )
 
-// A KeysConfig says how the ticket keys of a fleet are made and shared. Its members must agree on all but Poll and Timeout. Zero
-// values stand for the defaults; Secrets has none.
+// A KeysConfig configures how the ticket keys of a fleet are made and shared. All members must have
+// the same values, except for Poll and Timeout. Zero values stand for the defaults; Secrets has no
+// default.
 type KeysConfig struct {
 	// Secrets are shared by all members of the fleet. The first seals, all open.
 	Secrets []session.Secret
@@ -17,21 +18,22 @@ type KeysConfig struct {
 	// Prefix begins all names in the store. The default is "ossl:".
 	Prefix string
 
-	// Period is for how long a key seals before the next one does: 24 hours by default.
+	// Period is how long a key seals before its successor does: 24 hours by default.
 	Period time.Duration
 
-	// Lifetime is for how long tickets are to be opened after they were made: seven days by default, the longest that TLS 1.3
-	// allows.
+	// Lifetime is how long tickets can be opened after they were made: seven days by default, the
+	// longest that TLS 1.3 allows.
 	Lifetime time.Duration
 
-	// Lead is the time between the publication of a key and its first use: six times Poll by default, and no less than four times.
-	// It must be no more than half of Period.
+	// Lead is the time between the publication of a key and its first use: six times Poll by
+	// default. It must be at least four times Poll, and at most half of Period.
 	Lead time.Duration
 
-	// Poll is the time between two looks at the store, give or take a fifth: 10 seconds by default.
+	// Poll is the average time between two reads of the store, which vary by up to a fifth: 10
+	// seconds by default.
 	Poll time.Duration
 
-	// Timeout bounds every call: 2 seconds by default, and no more than Poll.
+	// Timeout bounds every call: 2 seconds by default. It must be at most Poll.
 	Timeout time.Duration
 }
 
@@ -62,7 +64,7 @@ func (c KeysConfig) resolve() (KeysConfig, error) {
 	}
 	switch {
 	case c.Lead < 4*c.Poll:
-		return c, errors.New("redisstore: KeysConfig.Lead is less than four times Poll: members would not know keys in time")
+		return c, errors.New("redisstore: KeysConfig.Lead is less than four times Poll: members would read keys too late")
 	case c.Period < 2*c.Lead:
 		return c, errors.New("redisstore: KeysConfig.Period is less than twice Lead")
 	case c.Timeout > c.Poll:
@@ -70,7 +72,7 @@ func (c KeysConfig) resolve() (KeysConfig, error) {
 	case c.Lifetime < time.Second:
 		return c, errors.New("redisstore: KeysConfig.Lifetime is less than a second")
 	case c.Period/c.Lifetime == 0 && c.Lifetime/c.Period > maxKeys/4:
-		return c, fmt.Errorf("redisstore: KeysConfig: keys that seal for %v and open for %v are too many", c.Period, c.Lifetime)
+		return c, fmt.Errorf("redisstore: KeysConfig: Period %v and Lifetime %v need too many keys", c.Period, c.Lifetime)
 	}
 	return c, nil
 }

@@ -14,29 +14,33 @@ import (
 	"github.com/ossl-go/ossl/session"
 )
 
-// Keys holds the ring of a member of a fleet in step with those of the others: each opens what any of them seals.
+// Keys keeps the ticket keys of one member of a fleet in step with the other members', so that each
+// opens the tickets that any of them seals.
 //
-// A key goes through these states, at times that are published with it and the same for all members:
+// A key goes through these states, at times that are published with it and the same for all
+// members:
 //
 //	published ─ Lead/2 ─ confirmed ─ Lead/2 ─ seals ─ Period ─ succeeded ─ Lifetime ─ dropped
 //
-// Published: one member, who holds a lease, has put the key into the store, sealed under the fleet's secret. Members find it
-// there when they poll, and open with it from then on. Nobody takes over a key that he hasn't read in the store, its maker
-// neither.
+// Published: one member, which holds a lease, has put the key into the store, sealed under the
+// fleet's secret. Members find it there when they poll, and open with it from then on. No member
+// uses a key that it hasn't read in the store, not even the member that made it.
 //
-// Confirmed: a member has found it in the store in the second half of Lead, or later: whoever reached the store in the first
-// half has it too. A key that is gone from the store by then, because the store lost it or went down, is confirmed by no
-// member.
+// Confirmed: a member has found it in the store in the second half of Lead, or later. Then every
+// member that reached the store in the first half has the key too. If the key is gone from the
+// store by then, because the store lost it or went down, no member confirms it.
 //
-// Seals: the newest confirmed key whose time has come. The next is published Lead before its Period ends. If that fails,
-// because the store is down, the key goes on for up to Lifetime more; then the ring is cleared, and no tickets are given out
-// until the store is back: other members may have dropped the key by then.
+// Seals: the newest confirmed key whose time has come. Its successor is published Lead before its
+// Period ends. If that fails because the store is down, the key goes on sealing for up to Lifetime
+// more. Then the ring is cleared, because other members may have dropped the key, and no tickets
+// are issued until the store is back.
 //
 // Dropped: Lifetime after a confirmed successor began to seal, when the last ticket has expired.
 //
-// A member that can't reach the store goes on with what it has. A store that has lost its data gets it back from the first
-// member that looks. A member whose clock differs from the store's by more than a quarter of Lead publishes nothing. Whatever
-// fails costs full handshakes: tickets that don't open.
+// A member that can't reach the store continues with the keys it has. If a store has lost its data,
+// the first member that polls restores them. A member whose clock differs from the store's by more
+// than a quarter of Lead publishes nothing. Any failure costs only full handshakes, for tickets
+// that can't be opened.
 type Keys struct {
 	config KeysConfig
 	board  board
@@ -44,48 +48,50 @@ type Keys struct {
 	ring   *session.Ring
 	now    func() time.Time
 
-	mu       sync.Mutex // one look at the store at a time
+	mu       sync.Mutex // one poll of the store at a time
 	known    map[[16]byte]*memberKey
 	inRing   []([16]byte) // the names in the ring, in order
 	counting sync.Mutex   // guards stats
 	stats    KeysStats
 }
 
-// A memberKey is a key with what a member knows of it.
+// A memberKey is a key and whether the member has confirmed it.
 type memberKey struct {
 	*sharedKey
 	confirmed bool
 }
 
-// KeysStats is a snapshot of what a [Keys] has done.
+// KeysStats is a snapshot of the counts and the state of a [Keys].
 type KeysStats struct {
-	Syncs     uint64    // looks at the store that succeeded
-	Failures  uint64    // and that didn't
+	Syncs     uint64    // polls of the store that succeeded
+	Failures  uint64    // polls that failed
 	Published uint64    // keys made by this member
-	Restored  uint64    // times that this member gave the store keys back
+	Restored  uint64    // times that this member restored keys in the store
 	Keys      int       // in the ring
-	SealFrom  time.Time // when the key that seals began to; zero if none does
-	LastSync  time.Time // when the store was reached last
-	LastError error     // of the last look; nil if it succeeded
+	SealFrom  time.Time // when the key that seals began to seal; zero if none seals
+	LastSync  time.Time // the time of the last successful poll
+	LastError error     // of the last poll; nil if it succeeded
 }
 
-// A board is where members publish: the store, or a test's.
+// A board is the place where members publish keys: the store, or a fake in tests.
 type board interface {
-	// read returns the record under each name, nil where there is none, and the store's clock.
+	// read returns the record under each name, nil if there is none, and the store's time.
 	read(ctx context.Context, names [][]byte) (records [][]byte, now time.Time, err error)
 
-	// lease reserves the right to publish under a name for a time, unless another member has it.
+	// lease reserves the right to publish under a name for a time, unless another member holds it.
 	lease(ctx context.Context, name []byte, token string, ttl time.Duration) (bool, error)
 
-	// publish replaces the record old, nil for none, if it is still there and the lease is still the token's, and ends the lease.
+	// publish replaces the record old, nil for none, if it is unchanged and the lease is still held
+	// with token, and ends the lease.
 	publish(ctx context.Context, name []byte, token string, old, record []byte, ttl time.Duration) (bool, error)
 }
 
-// recordID is what the record is called before its name is hashed, and bound to.
+// recordID is the ID of the record: its name in the store is a hash of it, and its seal is bound to
+// it.
 const recordID = "ticket keys"
 
-// NewKeys returns Keys whose ring is empty: [Keys.Sync] fills it, [Keys.Run] holds it in step. It connects to nothing yet. The
-// client stays the caller's.
+// NewKeys returns Keys with an empty ring: [Keys.Sync] fills it, and [Keys.Run] keeps it up to
+// date. NewKeys doesn't connect yet. It doesn't take ownership of client.
 func NewKeys(client redis.UniversalClient, config KeysConfig) (*Keys, error) {
 	open := func(c KeysConfig) board { return &redisBoard{client, c.Prefix, c.Timeout, make(chan struct{}, 8)} }
 	return newKeys(config, open, time.Now)
@@ -110,15 +116,16 @@ func newKeys(config KeysConfig, open func(KeysConfig) board, now func() time.Tim
 	}, nil
 }
 
-// Ring returns the ring. It has no key before the store was reached, nor as long as the first key of a fleet is younger than
-// Lead: no tickets are sealed and none are opened meanwhile. A ring can't open without a key that seals, so members whose clocks
-// are behind don't open the first tickets of all; with later keys every member opens before any seals.
+// Ring returns the ring. It has no key until the store was reached, nor until the first key of a
+// fleet is as old as Lead: until then no tickets are sealed or opened. A ring can't open without a
+// key that seals, so members whose clocks are behind can't open a fleet's very first tickets; later
+// keys are opened by every member before any seals with them.
 func (k *Keys) Ring() *session.Ring { return k.ring }
 
-// Run holds the ring in step until ctx is done, whose error it returns.
+// Run keeps the ring up to date until ctx is done, and returns ctx's error.
 func (k *Keys) Run(ctx context.Context) error {
 	for {
-		k.Sync(ctx) // what fails is in Stats, and is tried again
+		k.Sync(ctx) // failures are in Stats, and tried again
 		for poll := k.now().Add(jitter(k.config.Poll)); ; {
 			wait := poll.Sub(k.now())
 			if wait <= 0 {
@@ -136,13 +143,14 @@ func (k *Keys) Run(ctx context.Context) error {
 	}
 }
 
-// Sync looks at the store once, publishes a key if it is time for one, and brings the ring up to date, which it does as well if
-// the store can't be reached. Servers call it before they begin to serve; then they leave it to Run.
+// Sync polls the store once, publishes a key if one is due, and brings the ring up to date, even if
+// the store can't be reached. Servers call it before they begin to serve, and then leave polling to
+// Run.
 func (k *Keys) Sync(ctx context.Context) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	published, err := k.look(ctx)
-	if err == nil && published { // our own keys are taken over as others' are
+	if err == nil && published { // a member learns its own keys from the store too
 		_, err = k.look(ctx)
 	}
 	k.applyLocked()
@@ -158,7 +166,7 @@ func (k *Keys) Sync(ctx context.Context) error {
 	return err
 }
 
-// look reads what is published, takes it over, and publishes what is missing.
+// look reads the published keys, remembers them, and publishes those that are missing or due.
 func (k *Keys) look(ctx context.Context) (published bool, err error) {
 	before := k.now()
 	names := k.sealer.Names([]byte(recordID))
@@ -167,7 +175,7 @@ func (k *Keys) look(ctx context.Context) (published bool, err error) {
 		return false, err
 	}
 	after := k.now()
-	there := map[[16]byte]bool{} // under the first name, where this member publishes
+	there := map[[16]byte]bool{} // the keys under the first name, under which this member publishes
 	for i, sealed := range records {
 		if sealed == nil {
 			continue
@@ -196,17 +204,17 @@ func (k *Keys) look(ctx context.Context) (published bool, err error) {
 		missing = missing || !there[key.Name]
 	}
 	newestFirst(union)
-	// Two polls early, so that the successor's time is the end of the period.
+	// Two polls early, so that the successor is ready at the end of the period.
 	fresh := len(union) == 0 || !before.Before(union[0].sealFrom.Add(k.config.Period-k.config.Lead-2*k.config.Poll))
 	if !fresh && !missing {
 		return false, err
 	}
 	if skew := max(theirs.Sub(after), before.Sub(theirs)); skew > k.config.Lead/4 {
-		return false, fmt.Errorf("redisstore: this machine's clock and the store's are %v apart: no ticket key is published", skew)
+		return false, fmt.Errorf("redisstore: this machine's clock and the store's differ by %v: no ticket key was published", skew)
 	}
 	token := rand.Text()
 	if ok, err := k.board.lease(ctx, names[0], token, 4*k.config.Timeout); err != nil || !ok {
-		return false, err // another member is at it
+		return false, err // another member is publishing
 	}
 	if fresh {
 		union = append([]*sharedKey{k.make(union, before)}, union...)
@@ -223,7 +231,7 @@ func (k *Keys) look(ctx context.Context) (published bool, err error) {
 	sealed := k.sealer.Seal([]byte(recordID), plain, until)
 	ok, err := k.board.publish(ctx, names[0], token, records[0], sealed, until.Sub(before))
 	if err != nil || !ok {
-		return false, err // another member was quicker
+		return false, err // another member was faster
 	}
 	k.counting.Lock()
 	defer k.counting.Unlock()
@@ -235,7 +243,7 @@ func (k *Keys) look(ctx context.Context) (published bool, err error) {
 	return true, nil
 }
 
-// make makes the successor of the first of keys.
+// make makes the successor of keys[0].
 func (k *Keys) make(keys []*sharedKey, now time.Time) *sharedKey {
 	key := &sharedKey{
 		TicketKey: session.NewTicketKey(),
@@ -252,7 +260,7 @@ func (k *Keys) make(keys []*sharedKey, now time.Time) *sharedKey {
 	return key
 }
 
-// open opens a record. One that has expired is as good as none: it was kept by a store that forgets nothing.
+// open opens a record. A record that has expired counts as none: the store may not have deleted it.
 func (k *Keys) open(sealed []byte, now time.Time) ([]*sharedKey, error) {
 	plain, expires, err := k.sealer.Open([]byte(recordID), sealed)
 	if err != nil {
@@ -265,8 +273,8 @@ func (k *Keys) open(sealed []byte, now time.Time) ([]*sharedKey, error) {
 	return decodeRecord(plain)
 }
 
-// take takes a key over that was in the store at now or later. One from the future was made by a clock that is wrong, and is
-// passed over: until its time comes no other would be made.
+// take remembers a key that was in the store at now or later. It ignores a key from the future,
+// which was made with a wrong clock: otherwise no other key would be made until its time comes.
 func (k *Keys) take(key *sharedKey, now time.Time) {
 	if key.published.After(now.Add(k.config.Lead)) {
 		return
@@ -288,7 +296,7 @@ func (k *Keys) drop(now time.Time) {
 	}
 }
 
-// openUntil returns when a key is dropped, as far as is known now.
+// openUntil returns the time at which a key is dropped, by the keys that are known now.
 func (k *Keys) openUntil(key *memberKey) time.Time {
 	until := key.openUntil()
 	for _, other := range k.known {
@@ -301,7 +309,7 @@ func (k *Keys) openUntil(key *memberKey) time.Time {
 	return until
 }
 
-// apply brings the ring up to date with the clock.
+// apply updates the ring for the current time.
 func (k *Keys) apply() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -349,7 +357,7 @@ func (k *Keys) applyLocked() {
 	}
 }
 
-// untilChange returns how long the ring stays as it is if nothing is published.
+// untilChange returns the time until the ring changes if nothing is published.
 func (k *Keys) untilChange() time.Duration {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -365,12 +373,12 @@ func (k *Keys) untilChange() time.Duration {
 	return next
 }
 
-// Stats returns what has been counted so far.
+// Stats returns a snapshot of the counts.
 func (k *Keys) Stats() KeysStats {
 	k.counting.Lock()
 	defer k.counting.Unlock()
 	return k.stats
 }
 
-// Format implements [fmt.Formatter]: no verb prints what is inside, among which are keys.
+// Format implements [fmt.Formatter]; no verb prints the contents, which include keys.
 func (k *Keys) Format(f fmt.State, verb rune) { io.WriteString(f, "ticket keys in Redis") }

@@ -31,11 +31,11 @@ type fakeLease struct {
 
 var errDown = errors.New("the store can't be reached")
 
-// A memberBoard is a member's way to the board, with the faults that it meets.
+// A memberBoard is a member's access to the board, with injected faults.
 type memberBoard struct {
 	*fakeBoard
 	down   bool
-	random *rand.Rand // cuts connections at random moments, if set
+	random *rand.Rand // if set, cuts connections at random
 }
 
 // cut reports whether the connection breaks now.
@@ -90,8 +90,8 @@ type fleet struct {
 	board   *fakeBoard
 	now     time.Time
 	members []*member
-	all     map[[16]byte]*sharedKey // every key that was ever seen
-	sealed  map[[16]byte]time.Time  // when a member last sealed with it
+	all     map[[16]byte]*sharedKey // every key ever seen
+	sealed  map[[16]byte]time.Time  // the last time that a member sealed with it
 }
 
 type member struct {
@@ -129,7 +129,8 @@ func (f *fleet) newMember(offset time.Duration) *member {
 	return m
 }
 
-// step moves the clock, lets those poll whose time has come, in random order, and the others look at the clock.
+// step moves the clock, has the members poll whose time has come, in random order, and has the
+// others apply the time.
 func (f *fleet) step(d time.Duration, random *rand.Rand) {
 	f.now = f.now.Add(d)
 	f.board.now = f.now
@@ -171,7 +172,7 @@ func (m *member) seals() (name [16]byte, ok bool) {
 	return keys[0].Name, true
 }
 
-// check holds what must be true at every moment. kept says that the store has never lost anything.
+// check checks the invariants. kept says that the store has never lost data.
 func (f *fleet) check(kept bool) {
 	f.t.Helper()
 	for i, m := range f.members {
@@ -197,14 +198,15 @@ func (f *fleet) check(kept bool) {
 			delete(f.sealed, name)
 		}
 		for i, m := range f.members {
-			// A member that was cut off seals on when the successor's time has come: others keep the key for its Lifetime from then on.
+			// A member that was cut off still seals when the successor's time has come: others keep
+			// the key for its Lifetime from then on.
 			until := last.Add(k.lifetime)
 			for _, other := range m.known {
 				if t := other.sealFrom.Add(k.lifetime); other.confirmed && other.sealFrom.After(k.sealFrom) && t.Before(until) {
 					until = t
 				}
 			}
-			if last.Equal(f.now) { // whatever is sealed now can be opened now
+			if last.Equal(f.now) { // a ticket sealed now can be opened now
 				until = f.now.Add(1)
 			}
 			inStep := f.now.Sub(m.lastSync) < 2*f.config.Poll || m.lastSync.After(k.published)
@@ -215,7 +217,7 @@ func (f *fleet) check(kept bool) {
 	}
 }
 
-// converge repairs everything and lets the members poll until all must agree.
+// converge repairs everything and has the members poll until all must agree.
 func (f *fleet) converge(random *rand.Rand, kept bool) {
 	f.t.Helper()
 	for _, m := range f.members {
@@ -239,8 +241,8 @@ var simulated = KeysConfig{
 	Period:  time.Hour, Lifetime: 3 * time.Hour, Poll: time.Minute, Lead: 5 * time.Minute, Timeout: time.Second,
 }
 
-// TestKeysFleet is a fleet without faults: every member gets tickets after the first lead, one key is made for each period, and
-// old ones go when their tickets have expired.
+// TestKeysFleet is a fleet without faults: every member gets tickets after the first lead, one key
+// is made for each period, and old ones go when their tickets have expired.
 func TestKeysFleet(t *testing.T) {
 	for seed := range uint64(*fleets) {
 		random := rand.New(rand.NewPCG(seed, 3))
@@ -268,8 +270,8 @@ func TestKeysFleet(t *testing.T) {
 	}
 }
 
-// TestKeysFaults is a fleet whose members lose the store one by one and all together, whose calls fail before and after they took
-// effect, and whose members start again.
+// TestKeysFaults is a fleet whose members lose the store one by one and all together, whose calls
+// fail before and after they took effect, and whose members restart.
 func TestKeysFaults(t *testing.T) {
 	for seed := range uint64(*fleets) {
 		random := rand.New(rand.NewPCG(seed, 4))
@@ -308,8 +310,8 @@ func TestKeysFaults(t *testing.T) {
 	}
 }
 
-// TestKeysLostByStore is a fleet whose store forgets everything or goes back to what it held, whose members' clocks differ, and
-// in which now and then all members start again.
+// TestKeysLostByStore is a fleet whose store loses its data or reverts to an older state, whose
+// members' clocks differ, and whose members all restart now and then.
 func TestKeysLostByStore(t *testing.T) {
 	for seed := range uint64(*fleets) {
 		random := rand.New(rand.NewPCG(seed, 5))
@@ -350,7 +352,8 @@ func TestKeysLostByStore(t *testing.T) {
 	}
 }
 
-// TestKeysRestored: a store that has lost its data gets the keys back, and tickets keep being opened everywhere.
+// TestKeysRestored: a store that has lost its data gets the keys back, and tickets keep being
+// opened everywhere.
 func TestKeysRestored(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 1))
 	f := newFleet(t, 3, simulated)
@@ -381,8 +384,9 @@ func TestKeysRestored(t *testing.T) {
 	}
 }
 
-// TestKeysUnconfirmed: a store that goes down, or loses its data and then goes down, right after a key was published: who has
-// seen the key opens with it, but goes on sealing with the one that all have.
+// TestKeysUnconfirmed: the store goes down, or loses its data and then goes down, right after a key
+// was published. Members that have seen the key open with it, but continue to seal with the
+// previous one, which all members have.
 func TestKeysUnconfirmed(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 7))
 	f := newFleet(t, 2, simulated)
@@ -415,7 +419,7 @@ func TestKeysUnconfirmed(t *testing.T) {
 	}
 }
 
-// TestKeysLead: every key was in the store for Lead, or longer, before it seals.
+// TestKeysLead: every key was in the store for at least Lead before it seals.
 func TestKeysLead(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 8))
 	f := newFleet(t, 3, simulated)
@@ -432,7 +436,7 @@ func TestKeysLead(t *testing.T) {
 	}
 }
 
-// TestKeysFromTheFuture: a key that a wrong clock made doesn't keep the fleet from making others.
+// TestKeysFromTheFuture: a key made with a wrong clock doesn't keep the fleet from making others.
 func TestKeysFromTheFuture(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 9))
 	f := newFleet(t, 2, simulated)
@@ -447,7 +451,8 @@ func TestKeysFromTheFuture(t *testing.T) {
 	}
 }
 
-// TestKeysStoreGone: the last key goes on sealing without the store, for a time, and then no tickets are sealed.
+// TestKeysStoreGone: without the store, the last key goes on sealing for a time, and then no
+// tickets are sealed.
 func TestKeysStoreGone(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	f := newFleet(t, 2, simulated)
@@ -482,7 +487,8 @@ func TestKeysStoreGone(t *testing.T) {
 	f.converge(random, true)
 }
 
-// TestKeysClockWrong: a member whose clock is off publishes nothing, nor does it keep others from it.
+// TestKeysClockWrong: a member whose clock is wrong publishes nothing, and doesn't keep others from
+// publishing.
 func TestKeysClockWrong(t *testing.T) {
 	for _, offset := range []time.Duration{-365 * 24 * time.Hour, -2 * time.Minute, 2 * time.Minute, 365 * 24 * time.Hour} {
 		t.Run(offset.String(), func(t *testing.T) {
@@ -518,7 +524,7 @@ func TestKeysSecretChanged(t *testing.T) {
 	for _, secrets := range [][]session.Secret{{{1}, {2}}, {{2}, {1}}, {{2}}} {
 		f.config.Secrets = secrets
 		for i := range f.members {
-			f.members[i] = f.newMember(0) // it starts again, and knows nothing
+			f.members[i] = f.newMember(0) // it restarts without state
 			for range 3 {
 				f.step(time.Minute, random)
 			}
@@ -534,7 +540,7 @@ func TestKeysSecretChanged(t *testing.T) {
 	}
 }
 
-// TestKeysNewerVersion: what a newer version has published is neither understood nor overwritten.
+// TestKeysNewerVersion: a record of a newer version is neither used nor overwritten.
 func TestKeysNewerVersion(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 5))
 	f := newFleet(t, 2, simulated)
@@ -557,7 +563,7 @@ func TestKeysNewerVersion(t *testing.T) {
 	}
 }
 
-// TestKeysShowNothing: the store sees no key, and nothing prints one.
+// TestKeysShowNothing: the store sees no key in the clear, and no formatting prints one.
 func TestKeysShowNothing(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 6))
 	f := newFleet(t, 1, simulated)

@@ -42,7 +42,8 @@ func readCommand(r *bufio.Reader) (name string, err error) {
 	return name, err
 }
 
-// lie dials a server that greets as Redis does and answers everything else with the same bytes. With end it hangs up after them.
+// lie dials a server that greets as Redis does and answers everything else with the same bytes. If
+// end is set it then hangs up.
 func lie(answer string, end bool) redisstore.Dialer {
 	return func(context.Context, string, string) (net.Conn, error) {
 		client, server := net.Pipe()
@@ -82,8 +83,8 @@ var lies = []string{
 	"HTTP/1.1 400 Bad Request\r\n\r\n", "+QUEUED\r\n", "+OK\r\n+OK\r\n+OK\r\n", "$2\r\nhiXX", strings.Repeat("+", 200_000),
 }
 
-// TestLiar: whatever a server answers, a session is a miss or an error, ticket keys are an error, nothing panics or allocates
-// what isn't there.
+// TestLiar: for any answer of a server, a session is a miss or an error, ticket keys are an error,
+// and nothing panics or allocates memory for data that doesn't come.
 func TestLiar(t *testing.T) {
 	t.Parallel()
 	for i, answer := range lies {
@@ -142,8 +143,9 @@ func FuzzLiar(f *testing.F) {
 	})
 }
 
-// TestHang: a store to which connecting, writing or reading hangs, on a client that no context ends. Calls end with their
-// contexts; when all slots are taken by calls that hang, others return at once and start nothing.
+// TestHang: a store to which connecting, writing or reading hangs, with a client that no context
+// ends. Calls end with their contexts; when calls that hang hold all slots, others return at once
+// and start nothing.
 func TestHang(t *testing.T) {
 	t.Parallel()
 	ended := make(chan struct{})
@@ -179,8 +181,9 @@ func TestHang(t *testing.T) {
 				Addr: "127.0.0.1:1", Dialer: counted, ReadTimeout: -1, WriteTimeout: -1, MaxRetries: -1,
 			})
 			s := newStore(t, client, redisstore.Config{Timeout: 20 * time.Millisecond, Concurrency: 4, Failures: 1 << 20})
-			// A call that was given up before it came to a connection doesn't hang, as on a machine that has other things to do.
-			connecting := name == "connecting" // the client lets go of a call that waits for a connection
+			// On a busy machine a call may be given up before it reaches a connection. It doesn't
+			// hang then.
+			connecting := name == "connecting" // the client abandons a call that waits for a connection
 			for i := 0; i < 4 || !connecting && hanging.Load() < 4; i++ {
 				got, err := s.Get(t.Context(), id(i), true)
 				late := i >= 4 && errors.Is(err, redisstore.ErrUnavailable)
@@ -207,7 +210,7 @@ func TestHang(t *testing.T) {
 			if n := hanging.Load(); n > 4 {
 				t.Errorf("%d calls hang", n)
 			}
-			// Writes wait behind one that hangs: the queue fills, and is dropped by Close.
+			// Writes wait behind one that hangs: the queue fills, and Close drops it.
 			full := 0
 			for i := range 2000 {
 				if err := s.Put(t.Context(), id(i), value(i), in(time.Hour)); errors.Is(err, redisstore.ErrQueueFull) {
@@ -228,7 +231,7 @@ func TestHang(t *testing.T) {
 	}
 }
 
-// A firstWrite counts when it is first written to.
+// A firstWrite counts the first write to it.
 type firstWrite struct {
 	net.Conn
 	once    sync.Once
@@ -240,7 +243,8 @@ func (c *firstWrite) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-// TestHangingWrite: a batch that hangs on a client that no context ends doesn't keep Gets from probing.
+// TestHangingWrite: a batch that hangs in a client that no context ends doesn't keep Gets from
+// probing.
 func TestHangingWrite(t *testing.T) {
 	t.Parallel()
 	ended, hangs := make(chan struct{}), make(chan struct{}, 1)
@@ -271,7 +275,8 @@ func TestHangingWrite(t *testing.T) {
 		if s.Stats().Queued > 0 {
 			return false
 		}
-		// The first, or the one before it was given up before it came to a connection, as on a machine that has other things to do.
+		// The second write hangs, or the first if it reaches a connection before it is given up, as
+		// on a busy machine.
 		if err := s.Put(t.Context(), id(0), value(0), in(time.Hour)); err != nil && !errors.Is(err, redisstore.ErrUnavailable) {
 			t.Fatal(err)
 		}

@@ -7,16 +7,17 @@ import (
 	"strconv"
 )
 
-// A Dialer is what [redis.Options.Dialer] takes.
+// A Dialer is the type of [redis.Options.Dialer].
 type Dialer = func(ctx context.Context, network, addr string) (net.Conn, error)
 
-// ErrReply ends connections to a store that sends a reply which is malformed or beyond all measure.
-var ErrReply = errors.New("redisstore: a reply that no store has reason to send")
+// ErrReply ends connections to a store that sends a reply which is malformed or exceeds the limits
+// of [LimitReplies].
+var ErrReply = errors.New("redisstore: malformed or excessive reply from the store")
 
-// LimitReplies returns a Dialer whose connections fail with [ErrReply] at a string of more than 1 MiB, a list of more than
-// 65,536 elements, lists nested deeper than 8, or a line of more than 64 KiB. The client allocates what a reply's header
-// announces before it comes: without limits, one line from a store that has fallen into wrong hands ends the process for want
-// of memory.
+// LimitReplies returns a Dialer whose connections fail with [ErrReply] at a string of more than 1
+// MiB, a list of more than 65,536 elements, lists nested deeper than 8, or a line of more than 64
+// KiB. The client allocates the size that a reply's header announces before the reply arrives:
+// without limits, one line from a compromised store can make the process run out of memory.
 func LimitReplies(dial Dialer) Dialer {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		conn, err := dial(ctx, network, addr)
@@ -34,8 +35,8 @@ const (
 	maxLine     = 1 << 16
 )
 
-// A limitedConn follows the replies that are read from a connection (the Redis serialization protocol, versions 2 and 3). What it
-// refuses is never handed on in full.
+// A limitedConn parses the replies that are read from a connection (the Redis serialization
+// protocol, versions 2 and 3). It never returns the whole of a reply that it rejects.
 type limitedConn struct {
 	net.Conn
 	replies replies
@@ -56,11 +57,11 @@ func (c *limitedConn) Read(p []byte) (int, error) {
 
 // replies is the state between two reads.
 type replies struct {
-	line []byte // of a header that is not complete, without its end
-	long int    // bytes of a line of text, which may be long
+	line []byte // of an incomplete header, without its end
+	long int    // bytes so far of a text line
 	text bool   // inside such a line
 	skip int    // bytes of a string still to come
-	open []int  // elements still to come of each list that is open
+	open []int  // for each open list, the number of elements still to come
 }
 
 func (r *replies) follow(b []byte) error {
@@ -100,7 +101,7 @@ func (r *replies) follow(b []byte) error {
 	return nil
 }
 
-// isText tells the first bytes of replies that are one line.
+// isText reports whether b is the first byte of a reply that is one line.
 func isText(c byte) bool {
 	switch c {
 	case '+', '-', ':', '_', '#', ',', '(':
@@ -109,7 +110,7 @@ func isText(c byte) bool {
 	return false
 }
 
-// header takes in the line that begins a string or a list.
+// header parses the line that begins a string or a list.
 func (r *replies) header() error {
 	if len(r.line) < 3 || r.line[len(r.line)-1] != '\r' {
 		return ErrReply
@@ -137,7 +138,7 @@ func (r *replies) header() error {
 			n *= 2
 		}
 		if r.line[0] == '|' {
-			n++ // attributes stand before what they belong to
+			n++ // attributes precede the value that they belong to
 		}
 		if n <= 0 {
 			r.done()
@@ -152,7 +153,7 @@ func (r *replies) header() error {
 	return ErrReply
 }
 
-// done counts an element that is complete, and the lists that are with it.
+// done counts a complete element, and the lists that it completes.
 func (r *replies) done() {
 	for len(r.open) > 0 {
 		last := len(r.open) - 1

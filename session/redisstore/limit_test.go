@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// replyStreams are replies and whether they are let through.
+// replyStreams are replies, and whether they are accepted.
 var replyStreams = []struct {
 	name, stream string
 	ok           bool
@@ -63,7 +63,8 @@ func TestLimitReplies(t *testing.T) {
 	}
 }
 
-// TestLimitRepliesConn: the connection's reader never gets the line that was refused, and the refusal lasts.
+// TestLimitRepliesConn: the connection's reader never gets the line that was rejected, and the
+// rejection lasts.
 func TestLimitRepliesConn(t *testing.T) {
 	server, client := net.Pipe()
 	defer server.Close()
@@ -91,7 +92,8 @@ func TestLimitRepliesConn(t *testing.T) {
 	}
 }
 
-// FuzzReplies: how a stream is cut makes no difference, and nothing is announced beyond the limits.
+// FuzzReplies: the way a stream is split makes no difference, and no accepted header exceeds the
+// limits.
 func FuzzReplies(f *testing.F) {
 	for _, test := range replyStreams {
 		if len(test.stream) < 1000 {

@@ -16,8 +16,8 @@ import (
 	"github.com/ossl-go/ossl/session/redisstore"
 )
 
-// memberEnv makes a run of the test program a member of a fleet, on the store that it names: a socket, or a cluster's nodes,
-// separated by commas.
+// memberEnv makes the test program run as a member of a fleet, on the store that it names: a
+// socket, or a cluster's nodes, separated by commas.
 const memberEnv = "OSSL_TEST_MEMBER"
 
 func TestMain(m *testing.M) {
@@ -25,11 +25,12 @@ func TestMain(m *testing.M) {
 		runMember(addrs)
 		return
 	}
-	logging.Disable() // one line for each connection that fails, which here are many
+	logging.Disable() // which has a line for each failed connection, of which there are many here
 	os.Exit(m.Run())
 }
 
-// runMember does what its standard input says, a command a line, and answers each by a line.
+// runMember executes the commands on its standard input, one per line, and answers each with a
+// line.
 func runMember(addrs string) {
 	logging.Disable()
 	ctx := context.Background()
@@ -80,16 +81,16 @@ func runMember(addrs string) {
 	}
 }
 
-// fleetKeys are ticket keys of a hurried fleet.
+// fleetKeys configures a fleet whose keys change fast.
 var fleetKeys = redisstore.KeysConfig{
 	Secrets:  []session.Secret{secret},
 	Period:   5 * time.Second,
 	Lifetime: time.Minute,
 	Poll:     100 * time.Millisecond,
-	Lead:     2500 * time.Millisecond, // for which a member may stand still
+	Lead:     2500 * time.Millisecond, // a member may be stopped for so long
 }
 
-// calmKeys are those of a fleet whose machines may be busy.
+// calmKeys configures a fleet on machines that may be busy.
 var calmKeys = redisstore.KeysConfig{
 	Secrets:  []session.Secret{secret},
 	Period:   10 * time.Second,

@@ -6,32 +6,33 @@ import (
 	"time"
 )
 
-// ErrQueueFull is returned for what was dropped because more is waiting to be written than may.
+// ErrQueueFull is returned for a write that was dropped because too many are waiting.
 var ErrQueueFull = errors.New("redisstore: the queue is full")
 
-// A queue holds what is to be written, in the order in which it came, one write for each key: the last one asked for. A batch
-// that has been handed out stays known until it is done, so that what was asked for can be seen all the time.
+// A queue holds the pending writes in the order in which they came, at most one for each key: the
+// last one. A batch that has been handed out stays known until it is done, so that get always sees
+// the last write.
 type queue struct {
 	mu      sync.Mutex
 	waiting map[string]*write
 	order   []string // keys of waiting
 	flying  map[string]*write
-	bytes   int // of the values that wait
-	max     int // puts that may wait; of removals twice as many
+	bytes   int // of the waiting values
+	max     int // puts that may wait; twice as many removals may
 	closed  bool
 
-	wake    chan struct{} // something waits
-	closing chan struct{} // closed by close
-	idle    chan struct{} // closed when nothing is left after close
+	wake    chan struct{} // signals that writes wait
+	closing chan struct{} // closed by method close
+	idle    chan struct{} // closed after method close, when no write is left
 }
 
-// A write is a value with its time, or nil to remove it.
+// A write is a value with its expiry, or nil for a removal.
 type write struct {
 	value   []byte
 	expires time.Time
 }
 
-// bytesAPlace is how many bytes the queue may hold for each of its places.
+// bytesAPlace is the number of bytes that the queue may hold for each of its places.
 const bytesAPlace = 4096
 
 func newQueue(max int) *queue {
@@ -57,7 +58,7 @@ func (q *queue) put(key string, value []byte, expires time.Time) error {
 		grown -= len(old.value)
 	}
 	if grown > q.max*bytesAPlace || old == nil && len(q.order) >= q.max {
-		if old != nil && old.value != nil { // it must not outlive what was to replace it
+		if old != nil && old.value != nil { // it must not outlive the value that was to replace it
 			q.bytes -= len(old.value)
 			*old = write{}
 		}
@@ -89,7 +90,7 @@ func (q *queue) removeLocked(key string) error {
 	return nil
 }
 
-// forgetPut turns a put that waits into a removal.
+// forgetPut turns a waiting put into a removal.
 func (q *queue) forgetPut(key string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -98,7 +99,7 @@ func (q *queue) forgetPut(key string) {
 	}
 }
 
-// add notes a write, in the place of the one that waits.
+// add queues a write, in the place of the waiting one if there is one.
 func (q *queue) add(key string, old *write, w write) {
 	if old != nil {
 		*old = w
@@ -112,8 +113,8 @@ func (q *queue) add(key string, old *write, w write) {
 	}
 }
 
-// get returns what will be under a key, if that is decided. What is taken, and has not been handed out yet, is removed instead of
-// written.
+// get returns the future value under a key, if a pending write decides it. With take, a value that
+// has not been handed out yet is removed instead of written.
 func (q *queue) get(key string, take bool) (value []byte, found bool, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -126,7 +127,7 @@ func (q *queue) get(key string, take bool) (value []byte, found bool, err error)
 		}
 		value = append([]byte(nil), w.value...)
 		if take {
-			q.removeLocked(key) // can't fail: its place is taken already
+			q.removeLocked(key) // can't fail: it has a place already
 		}
 		return value, true, nil
 	}
@@ -136,13 +137,13 @@ func (q *queue) get(key string, take bool) (value []byte, found bool, err error)
 		return nil, false, nil
 	case w.value == nil:
 		return nil, true, nil
-	case take: // the store has it by now, or will in a moment: only it can tell who is first
+	case take: // the store has it by now, or will soon: only the store can decide which caller is first
 		return nil, false, nil
 	}
 	return append([]byte(nil), w.value...), true, nil
 }
 
-// A batch is a number of writes in their order.
+// A batch is a list of writes in order.
 type batch []batchWrite
 
 type batchWrite struct {
@@ -150,7 +151,7 @@ type batchWrite struct {
 	write
 }
 
-// next hands out up to n writes; done must follow.
+// next hands out up to n writes. The caller must call done.
 func (q *queue) next(n int) batch {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -167,8 +168,8 @@ func (q *queue) next(n int) batch {
 	return b
 }
 
-// done ends a batch. again lists the removals that are to be tried once more, after what waits; those for whose key there is a
-// newer write are not.
+// done ends a batch. The removals in again are queued again, behind the waiting writes, except for
+// those whose key has a newer write.
 func (q *queue) done(again []string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -181,7 +182,7 @@ func (q *queue) done(again []string) {
 	}
 }
 
-// drain gives up what waits, and counts it.
+// drain drops the waiting writes, and counts them.
 func (q *queue) drain() (puts, removes uint64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -203,7 +204,7 @@ func (q *queue) len() int {
 	return len(q.order) + len(q.flying)
 }
 
-// close lets nothing more in.
+// close makes later writes fail.
 func (q *queue) close() {
 	q.mu.Lock()
 	defer q.mu.Unlock()

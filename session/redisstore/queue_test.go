@@ -37,11 +37,11 @@ func TestQueue(t *testing.T) {
 		t.Fatalf("%v", b)
 	}
 	want("a", false, "3", true)
-	want("a", true, "", false) // only the store can tell who is first
+	want("a", true, "", false) // only the store can decide which caller is first
 	want("b", false, "", true)
 	put("b", "4")
 	want("b", false, "4", true)
-	q.done([]string{"b", "c"}) // a removal that is overtaken isn't tried again
+	q.done([]string{"b", "c"}) // a removal is not tried again if there is a newer write
 	want("b", false, "4", true)
 	want("c", false, "", true)
 	want("a", false, "", false)
@@ -66,7 +66,7 @@ func TestQueue(t *testing.T) {
 	if err := q.put("2", make([]byte, 4*bytesAPlace), later); !errors.Is(err, ErrQueueFull) {
 		t.Fatal(err)
 	}
-	want("2", false, "", true) // what was to be replaced is not given out
+	want("2", false, "", true) // the value that was to be replaced is not returned
 	for i := range 4 {
 		if err := q.remove(fmt.Sprint("r", i)); err != nil {
 			t.Fatal(err)
@@ -94,9 +94,9 @@ func TestQueue(t *testing.T) {
 	}
 }
 
-// TestQueueIsInOrder applies random writes through a queue to a map, in batches that end late, some of them failing, and
-// compares the map in the end with what was asked for; at every moment the queue and the map together show what was asked for
-// last.
+// TestQueueIsInOrder applies random writes through a queue to a map, in batches that end late, some
+// of them failing, and in the end compares the map with the expected contents; at every moment the
+// queue and the map together show the last write.
 func TestQueueIsInOrder(t *testing.T) {
 	for seed := range uint64(50) {
 		random := rand.New(rand.NewPCG(seed, 2))

@@ -11,34 +11,37 @@ import (
 	"github.com/ossl-go/ossl/session"
 )
 
-// A sharedKey is a ticket key with its times, which are part of what is published: all members go by the same.
+// A sharedKey is a ticket key with its times, which are published with it so that all members use
+// the same.
 type sharedKey struct {
 	session.TicketKey
 	published time.Time
-	sealFrom  time.Time     // no member seals with it before
-	sealUntil time.Time     // nor from then on
+	sealFrom  time.Time     // no member seals with it before this time
+	sealUntil time.Time     // nor from this time on
 	lifetime  time.Duration // of the tickets
 }
 
-// confirmFrom is when a member must have seen the key in the store to seal with it, or later: by then all others had half the
-// lead, which is two polls or more, to find it there.
+// confirmFrom returns the time from which a member that finds the key in the store confirms it. By
+// then all others had half the lead, which is two polls or more, to find it there.
 func (k *sharedKey) confirmFrom() time.Time {
 	return k.published.Add(k.sealFrom.Sub(k.published) / 2)
 }
 
-// openUntil is when the last ticket that any member may have sealed with the key expires.
+// openUntil returns the time at which the last ticket that a member may have sealed with the key
+// expires.
 func (k *sharedKey) openUntil() time.Time { return k.sealUntil.Add(k.lifetime) }
 
-// maxKeys bounds a record.
+// maxKeys bounds the keys in a record.
 const maxKeys = 128
 
-// recordVersion is raised when members of an older version must not touch the record.
+// recordVersion is raised when members with an older version must not touch the record.
 const recordVersion = 1
 
-// errNewerRecord keeps a member from overwriting what one of a newer version has written.
+// errNewerRecord keeps a member from overwriting a record of a newer version.
 var errNewerRecord = errors.New("redisstore: the ticket keys were published by a newer version")
 
-// The form in which keys are sealed in the store. Times are in milliseconds since 1970.
+// A wireRecord is the form in which keys are sealed in the store. Times are in milliseconds since
+// 1970.
 type wireRecord struct {
 	Version int       `json:"v"`
 	Keys    []wireKey `json:"keys"`
@@ -65,18 +68,18 @@ func encodeRecord(keys []*sharedKey) []byte {
 	}
 	b, err := json.Marshal(r)
 	if err != nil {
-		panic("redisstore: " + err.Error()) // numbers and bytes
+		panic("redisstore: " + err.Error()) // numbers and bytes can't fail
 	}
 	return b
 }
 
-// decodeRecord reads what encodeRecord wrote. It believes nothing, though only members can have sealed it.
+// decodeRecord parses a record. It checks everything, though only members can have sealed it.
 func decodeRecord(b []byte) ([]*sharedKey, error) {
 	var version struct {
 		Version int `json:"v"`
 	}
 	if err := json.Unmarshal(b, &version); err != nil {
-		return nil, errRecord("no record")
+		return nil, errRecord("malformed record")
 	}
 	if version.Version > recordVersion {
 		return nil, errNewerRecord
@@ -85,7 +88,7 @@ func decodeRecord(b []byte) ([]*sharedKey, error) {
 	d := json.NewDecoder(bytes.NewReader(b))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&r); err != nil || r.Version != recordVersion {
-		return nil, errRecord("no record of this version")
+		return nil, errRecord("malformed record of this version")
 	}
 	if len(r.Keys) > maxKeys {
 		return nil, errRecord("too many keys")
@@ -104,23 +107,24 @@ func decodeRecord(b []byte) ([]*sharedKey, error) {
 		if copy(k.Name[:], w.Name) != len(k.Name) || len(w.Name) != len(k.Name) ||
 			w.Lifetime <= 0 || w.Lifetime > longest.Milliseconds() ||
 			w.Published < 0 || w.SealFrom < w.Published || w.SealUntil <= w.SealFrom || w.SealUntil > 1<<43 {
-			return nil, errRecord("a key that makes no sense")
+			return nil, errRecord("invalid key")
 		}
 		keys, all = append(keys, k), append(all, k.TicketKey)
 	}
 	if len(all) > 0 {
-		if _, err := session.NewRing(all...); err != nil { // sizes and names
-			return nil, errRecord("keys that no ring takes")
+		if _, err := session.NewRing(all...); err != nil { // checks sizes and names
+			return nil, errRecord("keys that a ring refuses")
 		}
 	}
 	return keys, nil
 }
 
 func errRecord(what string) error {
-	return fmt.Errorf("redisstore: %s where the ticket keys should be", what)
+	return fmt.Errorf("redisstore: reading the ticket keys: %s", what)
 }
 
-// newestFirst orders keys by the time from which they seal; those of the same time by name, so that all members have one order.
+// newestFirst sorts keys by sealFrom, the latest first; keys with the same time by name, so that
+// all members have the same order.
 func newestFirst(keys []*sharedKey) {
 	slices.SortFunc(keys, func(a, b *sharedKey) int {
 		if c := b.sealFrom.Compare(a.sealFrom); c != 0 {

@@ -23,7 +23,8 @@ import (
 	"github.com/ossl-go/ossl/session/redisstore"
 )
 
-// serverProgram returns the redis-server, or valkey-server, to test with: OSSL_REDIS_SERVER's, or what is on PATH.
+// serverProgram returns the redis-server, or valkey-server, to test with: the one in
+// OSSL_REDIS_SERVER, or in PATH.
 func serverProgram(t testing.TB) string {
 	t.Helper()
 	if path := os.Getenv("OSSL_REDIS_SERVER"); path != "" {
@@ -38,7 +39,8 @@ func serverProgram(t testing.TB) string {
 	return ""
 }
 
-// A server is a Redis process that keeps nothing on disk, on a socket of its own unless it is given arguments.
+// A server is a Redis process without persistence, on a socket of its own unless it is given other
+// arguments.
 type server struct {
 	t       testing.TB
 	program string
@@ -46,7 +48,7 @@ type server struct {
 	addr    string // the socket, or host:port
 	args    []string
 	pid     int
-	stdin   io.Closer // the process dies with it, and so with the test's
+	stdin   io.Closer // when it is closed, or the test ends, the process ends
 	wait    func() error
 }
 
@@ -59,7 +61,7 @@ func startServer(t testing.TB) *server {
 	return s
 }
 
-// newServer returns a server that has yet to be given an address, arguments, and a start.
+// newServer returns a server that is not started and has no address or arguments yet.
 func newServer(t testing.TB) *server {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "redis") // t.TempDir's path may be too long for a socket
@@ -82,7 +84,7 @@ func (s *server) start() {
 		append(slices.Clip(s.args), "--save", "", "--appendonly", "no", "--dir", s.dir, "--daemonize", "no")...)
 }
 
-// startUntil starts the program and waits for a line that tells that it is ready.
+// startUntil starts the program and waits for the line that says that it is ready.
 func (s *server) startUntil(ready string, args ...string) {
 	s.t.Helper()
 	const script = `"$@" & echo "pid $!"; read _; kill -9 $!; wait`
@@ -134,10 +136,11 @@ func (s *server) signal(sig syscall.Signal) {
 	}
 }
 
-// client returns a client as this package makes them, and counts the commands that are sent by it.
+// client returns a client made by NewClient, and a counter of its commands.
 func (s *server) client() (redis.UniversalClient, *countingHook) { return newClient(s.t, s.addr) }
 
-// newClient returns a client of a server, or of the cluster of several, which are separated by commas.
+// newClient returns a client of a server, or of the cluster of several, which are separated by
+// commas.
 func newClient(t testing.TB, addrs string) (redis.UniversalClient, *countingHook) {
 	c := redisstore.NewClient(clientOptions(addrs))
 	hook := new(countingHook)
@@ -146,14 +149,15 @@ func newClient(t testing.TB, addrs string) (redis.UniversalClient, *countingHook
 	return c, hook
 }
 
-// clientOptions are a client's whose own timeouts are none of a test's: contexts bound its calls.
+// clientOptions has timeouts too long to affect a test: contexts bound the calls.
 func clientOptions(addrs string) redis.UniversalOptions {
 	return redis.UniversalOptions{
 		Addrs: strings.Split(addrs, ","), ReadTimeout: time.Minute, WriteTimeout: time.Minute, PoolTimeout: time.Minute,
 	}
 }
 
-// A countingHook counts the commands for sessions, a pipeline as one, and not what the client says when it connects.
+// A countingHook counts the commands for sessions, a pipeline as one, but not those that the client
+// sends when it connects.
 type countingHook struct{ calls atomic.Int64 }
 
 func (h *countingHook) DialHook(next redis.DialHook) redis.DialHook { return next }
@@ -198,10 +202,10 @@ func newStore(t testing.TB, client redis.UniversalClient, c redisstore.Config) *
 	return s
 }
 
-// patient is a Config for tests that are not about timeouts, on machines that may be busy.
+// patient is a Config for tests in which a busy machine must not cause timeouts.
 var patient = redisstore.Config{Timeout: 10 * time.Second}
 
-// eventually waits until f is true. It is for what another process does; it gives up with the test's own deadline.
+// eventually waits until f is true, for events in another process. The test's deadline bounds it.
 func eventually(t testing.TB, what string, f func() bool) {
 	t.Helper()
 	for start := time.Now(); !f(); time.Sleep(2 * time.Millisecond) {

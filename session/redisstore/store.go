@@ -13,25 +13,26 @@ import (
 	"github.com/ossl-go/ossl/session"
 )
 
-// ErrTooLarge refuses a session of more than 64 KiB.
+// ErrTooLarge is returned for a session of more than 64 KiB.
 var ErrTooLarge = errors.New("redisstore: the session is too large")
 
 const maxSession = 1 << 16
 
 // A Store is a [session.Cache] in Redis or Valkey.
 //
-// Get waits for the store, but no longer than [Config.Timeout]. Put and Remove never wait: what they ask for is queued, is done
-// in order within moments, and is seen at once by this Store's own Gets. An error says that it was dropped. Sessions that wait
-// when the store fails are dropped, removals are tried again until the store answers.
+// Get waits for the store, at most for [Config.Timeout]. Put and Remove never wait: they queue a
+// write, which is executed in order within moments, and which this Store's own Gets see at once.
+// They return an error if the write was dropped. If the store fails, sessions that wait are
+// dropped, and removals are tried again until the store answers.
 //
-// A Store that is not needed any more is closed.
+// A Store that is no longer needed should be closed.
 type Store struct {
 	sealed session.Cache
 	raw    *rawStore
 }
 
-// New returns a Store over a client, which stays the caller's. It connects to nothing yet: a store that is down when a server
-// starts is no reason for it not to.
+// New returns a Store that uses client, and doesn't take ownership of it. New doesn't connect yet,
+// so that a server can start while the store is down.
 func New(client redis.UniversalClient, config Config) (*Store, error) {
 	c, err := config.resolve()
 	if err != nil {
@@ -54,7 +55,8 @@ func (s *Store) Put(ctx context.Context, id, value []byte, expires time.Time) er
 	return s.sealed.Put(ctx, id, value, expires)
 }
 
-// Get returns the session that is kept under id, or nil. What a lying store gives out is an error that wraps [session.ErrSealed].
+// Get returns the session under id, or nil. If the store returns a forged value, the error wraps
+// [session.ErrSealed].
 func (s *Store) Get(ctx context.Context, id []byte, take bool) ([]byte, error) {
 	value, err := s.sealed.Get(ctx, id, take)
 	if errors.Is(err, session.ErrSealed) {
@@ -63,13 +65,13 @@ func (s *Store) Get(ctx context.Context, id []byte, take bool) ([]byte, error) {
 	return value, err
 }
 
-// Remove queues a session's removal. It doesn't wait.
+// Remove queues the removal of a session. It doesn't wait.
 func (s *Store) Remove(ctx context.Context, id []byte) error { return s.sealed.Remove(ctx, id) }
 
-// Close writes what is queued, for as long as ctx lets it. Afterwards all calls return [ErrClosed].
+// Close writes the queued writes, until ctx ends. Afterwards all calls return [ErrClosed].
 func (s *Store) Close(ctx context.Context) error { return s.raw.close(ctx) }
 
-// Stats returns what has been counted so far.
+// Stats returns a snapshot of the counts.
 func (s *Store) Stats() Stats {
 	r := s.raw
 	return Stats{
@@ -89,7 +91,7 @@ func (s *Store) Stats() Stats {
 	}
 }
 
-// Format implements [fmt.Formatter]: no verb prints what is inside, among which are secrets.
+// Format implements [fmt.Formatter]; no verb prints the contents, which include secrets.
 func (s *Store) Format(f fmt.State, verb rune) { io.WriteString(f, "sessions in Redis") }
 
 var _ session.Cache = (*Store)(nil)
@@ -114,7 +116,7 @@ func (r *rawStore) Put(_ context.Context, id, sealed []byte, expires time.Time) 
 	}
 	if r.calls.open() {
 		r.putsDropped.Add(1)
-		r.writes.forgetPut(r.key(id)) // what it would have replaced
+		r.writes.forgetPut(r.key(id)) // the session that it would have replaced
 		return fmt.Errorf("%w: the breaker is open", ErrUnavailable)
 	}
 	err := r.writes.put(r.key(id), sealed, expires)

@@ -57,7 +57,7 @@ func TestStore(t *testing.T) {
 	get(a, 3, false, nil)
 	flushed(t, a)
 	get(b, 3, false, nil)
-	put(a, 4, value(4), -time.Hour) // has expired: what was there is removed
+	put(a, 4, value(4), -time.Hour) // has expired: the existing session is removed
 	flushed(t, a)
 	get(b, 4, false, nil)
 	put(a, 5, []byte{}, time.Hour)
@@ -76,7 +76,7 @@ func TestStore(t *testing.T) {
 	flushed(t, a)
 	get(b, 8, false, make([]byte, 1<<16))
 
-	// What the store sees.
+	// The contents of the store.
 	keys, err := client.Keys(ctx, "*").Result()
 	if err != nil || len(keys) < 190 {
 		t.Fatal(len(keys), err)
@@ -97,7 +97,7 @@ func TestStore(t *testing.T) {
 	}
 }
 
-// TestStoreTakenOnce: of many members that take an ID at once, one gets it.
+// TestStoreTakenOnce: if many members take an ID at once, one gets the session.
 func TestStoreTakenOnce(t *testing.T) {
 	t.Parallel()
 	server := startServer(t)
@@ -133,7 +133,7 @@ func TestStoreTakenOnce(t *testing.T) {
 	}
 }
 
-// TestStoreExpires: the store forgets by itself, and what it doesn't forget isn't believed.
+// TestStoreExpires: the store drops expired sessions, and those that it still returns are ignored.
 func TestStoreExpires(t *testing.T) {
 	t.Parallel()
 	server := startServer(t)
@@ -164,7 +164,8 @@ func TestStoreExpires(t *testing.T) {
 	}
 }
 
-// TestStoreClose: what is queued is written by then; afterwards nothing works, and nothing panics.
+// TestStoreClose: queued writes are done when Close returns; afterwards all calls fail, without a
+// panic.
 func TestStoreClose(t *testing.T) {
 	t.Parallel()
 	server := startServer(t)
@@ -196,8 +197,8 @@ func TestStoreClose(t *testing.T) {
 	}
 }
 
-// TestStorePaused stops the server's process: calls end with their contexts, the breaker opens after five, and from then on no
-// call is made at all.
+// TestStorePaused stops the server's process: calls end with their contexts, the breaker opens
+// after five, and from then on no call is made at all.
 func TestStorePaused(t *testing.T) {
 	t.Parallel()
 	server := startServer(t)
@@ -229,7 +230,7 @@ func TestStorePaused(t *testing.T) {
 	server.signal(syscall.SIGCONT)
 }
 
-// TestStoreGone: a store that was never there is an error at once, or soon.
+// TestStoreGone: if the store was never there, calls fail at once, or soon.
 func TestStoreGone(t *testing.T) {
 	t.Parallel()
 	client := redisstore.NewClient(redis.UniversalOptions{Addrs: []string{"/nonexistent/socket"}})
@@ -243,9 +244,9 @@ func TestStoreGone(t *testing.T) {
 	}
 }
 
-// TestStoreUnderLoad kills, pauses and restarts the server while servers use it. Sessions that are found are the right ones,
-// taken sessions never come back, the breaker keeps calls from a store that doesn't answer, and when the store is back so is
-// everything.
+// TestStoreUnderLoad kills, pauses and restarts the server while servers use it. Sessions that are
+// found are the right ones, taken sessions never come back, the breaker keeps calls from a store
+// that doesn't answer, and when the store is back everything works again.
 func TestStoreUnderLoad(t *testing.T) {
 	t.Parallel()
 	server := startServer(t)
@@ -330,10 +331,12 @@ func TestStoreUnderLoad(t *testing.T) {
 	}
 }
 
-// flipped changes a byte of a sealed session. Any value that is set instead is the one it has, once in 256 times.
+// flipped changes a byte of a sealed session. It is never the same byte, as a constant would be
+// once in 256 times.
 func flipped(b byte) string { return string([]byte{b ^ 1}) }
 
-// TestStoreForged: what another secret sealed, or somebody changed, moved or made up, is an error and no session.
+// TestStoreForged: a value that was sealed under another secret, changed, moved or made up is an
+// error, not a session.
 func TestStoreForged(t *testing.T) {
 	t.Parallel()
 	server := startServer(t)
@@ -370,7 +373,7 @@ func TestStoreForged(t *testing.T) {
 			}
 		}
 	}
-	// Another type is the store's own error; calls go on being made.
+	// A value of another type is an error reply of the store; calls continue.
 	client.Del(ctx, keys...)
 	client.LPush(ctx, keys[0], a)
 	client.LPush(ctx, keys[1], b)
@@ -384,11 +387,11 @@ func TestStoreForged(t *testing.T) {
 	}
 	other := newStore(t, client, redisstore.Config{Timeout: patient.Timeout, Secrets: []session.Secret{{9}}})
 	if got, err := other.Get(ctx, id(0), true); got != nil || err != nil {
-		t.Errorf("with another secret: %q, %v", got, err) // other names: nothing is found
+		t.Errorf("with another secret: %q, %v", got, err) // the names differ: nothing is found
 	}
 }
 
-// TestStoreFull: a store without memory refuses sessions; lookups and removals go on.
+// TestStoreFull: a store without memory refuses sessions; lookups and removals continue.
 func TestStoreFull(t *testing.T) {
 	t.Parallel()
 	server := startServer(t)
@@ -423,7 +426,8 @@ func TestStoreFull(t *testing.T) {
 	}
 }
 
-// TestStoreRemovesWhenBack: a removal that the store couldn't be told of is done when it is back, and seen here at once.
+// TestStoreRemovesWhenBack: a removal that didn't reach the store is done when it is back, and
+// visible here at once.
 func TestStoreRemovesWhenBack(t *testing.T) {
 	t.Parallel()
 	server := startServer(t)
@@ -456,7 +460,7 @@ func TestStoreRemovesWhenBack(t *testing.T) {
 	}
 }
 
-// TestStoreSecretChanged changes the secret as the documentation says, by stores one after the other.
+// TestStoreSecretChanged changes the secret as the documentation says, one store after the other.
 func TestStoreSecretChanged(t *testing.T) {
 	t.Parallel()
 	server := startServer(t)
@@ -483,7 +487,8 @@ func TestStoreSecretChanged(t *testing.T) {
 	}
 }
 
-// TestStoreRemovesLater: a removal that a store can't do now is tried again, one that it refuses is not.
+// TestStoreRemovesLater: a removal that a store can't do now is tried again; one that it refuses is
+// not.
 func TestStoreRemovesLater(t *testing.T) {
 	t.Parallel()
 	for answer, later := range map[string]bool{

@@ -21,10 +21,10 @@ import (
 	"github.com/ossl-go/ossl/session/redisstore"
 )
 
-// certificateEnv has the servers' certificate and key, in PEM.
+// certificateEnv names the environment variable with the servers' certificate and key, in PEM.
 const certificateEnv = "OSSL_TEST_CERTIFICATE"
 
-// serve starts a TLS server that echoes, in a member's process, and returns its address or what is wrong.
+// serve starts a TLS echo server in a member's process, and returns its address or an error text.
 func serve(how string, store *redisstore.Store, ring *session.Ring) string {
 	text := []byte(os.Getenv(certificateEnv))
 	cert, err := tls.X509KeyPair(text, text)
@@ -60,7 +60,8 @@ func serve(how string, store *redisstore.Store, ring *session.Ring) string {
 	return l.Addr().String()
 }
 
-// certificate returns a certificate for fleet.test, signed by its own key, with the key in PEM, and a pool that trusts it.
+// certificate returns a certificate for fleet.test, signed by its own key, with the key in PEM, and
+// a pool that trusts it.
 func certificate(t *testing.T) (text string, roots *x509.CertPool) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -115,8 +116,9 @@ func call(t *testing.T, addr string, dial func(net.Conn) client) bool {
 	return conn.ConnectionState().DidResume
 }
 
-// TestFleetResumes: a session made with one server process resumes on the others, by ticket and by ID; and with the store gone
-// every connection goes on, with a full handshake where the session is in the store.
+// TestFleetResumes: a session made with one server process resumes on the others, by ticket and by
+// ID. With the store gone every connection works, with a full handshake if the session is in the
+// store.
 func TestFleetResumes(t *testing.T) {
 	if _, err := ossl.Library(); err != nil {
 		t.Skip(err)
@@ -176,7 +178,7 @@ func testFleetResumes(t *testing.T, how string) {
 	}
 }
 
-// fleetClients are a client for each version and implementation that can resume.
+// fleetClients returns a client for each version and implementation that can resume.
 func fleetClients(how string, roots *x509.CertPool) map[string]func(net.Conn) client {
 	clients := make(map[string]func(net.Conn) client)
 	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
@@ -189,7 +191,7 @@ func fleetClients(how string, roots *x509.CertPool) map[string]func(net.Conn) cl
 		own, std := config(), config()
 		clients[tls.VersionName(version)+", ossl"] = func(raw net.Conn) client { return ossl.Client(raw, own) }
 		if how == "ids" && version == tls.VersionTLS12 {
-			continue // crypto/tls's clients know tickets only
+			continue // crypto/tls's clients support tickets only
 		}
 		clients[tls.VersionName(version)+", crypto/tls"] = func(raw net.Conn) client { return tls.Client(raw, std) }
 	}

@@ -15,12 +15,14 @@ import (
 const (
 	batchSize = 64
 
-	// writeTimeouts is how many timeouts of a call a batch may take. Nobody waits for it but those behind it.
+	// writeTimeouts is the number of a call's timeouts that a batch may take. Only the batches
+	// behind it wait for it.
 	writeTimeouts = 4
 )
 
-// write does what is queued, batch by batch, until the queue is closed and empty or has failed after that. One batch ends before
-// the next begins, so that writes of one key stay in order.
+// write executes the queued writes, batch by batch, until the queue is closed and empty, or closed
+// and the store fails. One batch ends before the next begins, so that writes of one key stay in
+// order.
 func (r *rawStore) write(pause time.Duration) {
 	defer close(r.writes.idle)
 	for {
@@ -38,7 +40,7 @@ func (r *rawStore) write(pause time.Duration) {
 		again, settled := r.do(b)
 		r.writes.done(again)
 		if settled > 0 || len(again) == 0 {
-			continue // of a cluster, the nodes that are there don't wait for one that is gone
+			continue // in a cluster, the remaining nodes don't wait for one that is gone
 		}
 		timer := time.NewTimer(pause)
 		select {
@@ -53,8 +55,8 @@ func (r *rawStore) write(pause time.Duration) {
 	}
 }
 
-// do writes a batch. It returns the keys of removals that are to be tried again, and of how many writes the store has said what
-// becomes of them.
+// do executes a batch. It returns the keys of removals to be tried again, and the number of writes
+// that the store has accepted or refused for good.
 func (r *rawStore) do(b batch) (again []string, settled int) {
 	var results []redis.Cmder
 	called, released := false, make(chan struct{})
@@ -80,7 +82,7 @@ func (r *rawStore) do(b batch) (again []string, settled int) {
 		}, func() { close(released) })
 	})
 	if called {
-		<-released // the breaker knows of a batch that hangs; what is behind it waits until the client lets go
+		<-released // the breaker counts a batch that hangs; later batches wait until the client returns
 	}
 	for i, w := range b {
 		result := err
@@ -97,7 +99,7 @@ func (r *rawStore) do(b batch) (again []string, settled int) {
 			r.removes.Add(1)
 		case w.value != nil:
 			r.putsDropped.Add(1)
-		case answered(result) && !passes(result): // it will not do another time either
+		case answered(result) && !passes(result): // another attempt would fail too
 			r.removesLost.Add(1)
 		default:
 			again = append(again, w.key)
@@ -106,16 +108,17 @@ func (r *rawStore) do(b batch) (again []string, settled int) {
 	return again, settled
 }
 
-// inPart reports whether some of a batch's commands were answered, and others were not: of a cluster, those for a node that is
-// gone. Where none was, because the batch never left, commands may have no error of their own.
+// inPart reports whether some of a batch's commands were answered and others were not: in a
+// cluster, those for a node that is gone. If none was answered, because the batch never left,
+// commands may have no error of their own.
 func inPart(results []redis.Cmder) bool {
 	failed := func(c redis.Cmder) bool { return !answered(c.Err()) }
 	return slices.ContainsFunc(results, failed) &&
 		slices.ContainsFunc(results, func(c redis.Cmder) bool { return !failed(c) })
 }
 
-// passes reports whether a store that answers with this error will do what it is asked for when it is asked later: it is
-// starting, or another node is taking over.
+// passes reports whether a store that replies with this error may succeed later: it is starting, or
+// another node is taking over.
 func passes(err error) bool {
 	var e redis.Error
 	if !errors.As(err, &e) {
@@ -129,10 +132,10 @@ func passes(err error) bool {
 	return redis.IsMaxClientsError(err)
 }
 
-// open reports whether no call is let through now.
+// open reports whether the breaker lets no call through now.
 func (c *caller) open() bool { return c.breaker.State() == gobreaker.StateOpen }
 
-// close waits until all is written.
+// close waits until all writes are done.
 func (r *rawStore) close(ctx context.Context) error {
 	r.writes.close()
 	select {
