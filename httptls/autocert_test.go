@@ -51,7 +51,8 @@ func entry(t *testing.T, cert *tls.Certificate) []byte {
 
 var acmeIdentifier = asn1.ObjectIdentifier{1, 3, 6, 1, 5, 5, 7, 1, 31} // RFC 8737, section 3
 
-// autocert's GetCertificate gets to see what it goes by: the name, the protocols of a tls-alpn-01 challenge, the client's suites.
+// autocert's GetCertificate sees the fields that it uses: the name, the protocols of a tls-alpn-01
+// challenge, the client's suites.
 func TestAutocert(t *testing.T) {
 	const name = "example.org"
 	for _, stack := range stacks {

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// The benchmarks' groups and suites are the same in both stacks, as their keys are.
+// Both stacks use the same groups, suites and keys.
 func benchServer(b *testing.B, s *stack, key crypto.Signer) *running {
 	return s.start(b, &http.Server{
 		TLSConfig: &tls.Config{
@@ -76,7 +76,8 @@ func eachRow(b *testing.B, f func(b *testing.B, s *stack, key crypto.Signer, htt
 	}
 }
 
-// BenchmarkGetPost is a GET and a POST of 1 KB, as an operation each in turn, on a connection that is kept alive.
+// BenchmarkGetPost alternates between a GET and a POST of 1 KB, each one operation, on a kept-alive
+// connection.
 func BenchmarkGetPost(b *testing.B) {
 	eachRow(b, func(b *testing.B, s *stack, key crypto.Signer, http2 bool) {
 		server := benchServer(b, s, key)

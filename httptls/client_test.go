@@ -48,7 +48,7 @@ func listen(t testing.TB) *countingListener {
 
 func hello(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "hello") }
 
-// fetch returns a GET's body, or fails.
+// fetch returns a GET's body, or fails the test.
 func fetch(t testing.TB, c *http.Client, url string) string {
 	t.Helper()
 	resp, err := c.Get(url)
@@ -96,8 +96,8 @@ func TestMaxConnsPerHost(t *testing.T) {
 		var now, others atomic.Int64
 		s := p.server.startOn(t, l, &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			others.Add(now.Add(1) - 1)
-			defer now.Add(-1)                // before the answer is sent, which is short
-			time.Sleep(5 * time.Millisecond) // for others to come, if any may
+			defer now.Add(-1)                // before the answer, which is short, is sent
+			time.Sleep(5 * time.Millisecond) // for more connections to arrive, if there are any
 			hello(w, r)
 		})})
 		c := p.client.client(t, &http.Transport{MaxConnsPerHost: 1}, p.http2)
@@ -109,13 +109,14 @@ func TestMaxConnsPerHost(t *testing.T) {
 		if p.http2 {
 			return fmt.Sprintf("%d connections", l.accepted.Load())
 		}
-		// One after the other: net/http replaces a connection whose writer hasn't reported 50 ms after the answer.
+		// One after the other: net/http replaces a connection whose writer hasn't reported 50 ms
+		// after the answer.
 		return fmt.Sprintf("%d times another request at once", others.Load())
 	})
 }
 
-// However many first requests there are at once, no more connections are made than there are requests; with HTTP/2 one is
-// kept.
+// For any number of simultaneous first requests, at most one connection is made for each; with
+// HTTP/2 one is kept.
 func TestFirstRequestsAtOnce(t *testing.T) {
 	const requests = 30
 	eachPairing(t, func(t *testing.T, p pairing) {
@@ -142,7 +143,7 @@ func TestFirstRequestsAtOnce(t *testing.T) {
 		if made := dials.Load(); made > requests {
 			t.Errorf("%d connections for %d requests", made, requests)
 		}
-		// Dials that a first request has begun, and didn't wait for, may be counted still.
+		// Dials that a first request has begun, but didn't wait for, may still be counted.
 		for i := range 5 {
 			reused := false
 			ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{
@@ -165,7 +166,8 @@ func TestFirstRequestsAtOnce(t *testing.T) {
 	})
 }
 
-// A server may change what it chooses: what a connection was dialled for doesn't decide how it is used.
+// A server may change the protocol that it chooses: the one that a connection was dialled for
+// doesn't decide how it is used.
 func TestServerChangesItsProtocol(t *testing.T) {
 	compare(t, func(t *testing.T, p pairing) string {
 		if !p.http2 {
@@ -215,7 +217,7 @@ func TestWrongALPN(t *testing.T) {
 				config.NextProtos = protos
 				inner := listen(t)
 				l := tls.NewListener(inner, config)
-				hs := &http.Server{Handler: http.HandlerFunc(hello), TLSConfig: &tls.Config{}} // HTTP/1.1 on whatever comes
+				hs := &http.Server{Handler: http.HandlerFunc(hello), TLSConfig: &tls.Config{}} // HTTP/1.1 on all connections
 				hs.TLSNextProto = map[string]func(*http.Server, *tls.Conn, http.Handler){}
 				hs.ErrorLog = discardLog
 				go func() { _ = hs.Serve(l) }()
@@ -271,7 +273,7 @@ func TestTimeouts(t *testing.T) {
 		select {
 		case <-release:
 		case <-r.Context().Done():
-			panic(http.ErrAbortHandler) // else the body would end well, and perhaps before the client's connection does
+			panic(http.ErrAbortHandler) // otherwise the body would end regularly, perhaps before the client's connection does
 		}
 	})
 	describe := func(err error) string {
@@ -352,7 +354,7 @@ func TestIdleConnTimeout(t *testing.T) {
 
 func TestErrorsOfDials(t *testing.T) {
 	compareClients(t, func(t *testing.T, p pairing) string {
-		closed, l := listen(t), listen(t) // two at once, and so not of the same port
+		closed, l := listen(t), listen(t) // two listeners at once, so that their ports differ
 		gone := closed.Addr().String()
 		_ = closed.Close()
 		plain := &http.Server{Handler: http.HandlerFunc(hello), ErrorLog: discardLog}
@@ -372,7 +374,8 @@ func TestErrorsOfDials(t *testing.T) {
 	})
 }
 
-// A server that can't be verified is refused, whatever the protocol, and its certificate's error comes through.
+// A server that can't be verified is refused, with any protocol, and the error is that of its
+// certificate.
 func TestVerification(t *testing.T) {
 	compare(t, func(t *testing.T, p pairing) string {
 		var requests atomic.Int64
@@ -388,7 +391,7 @@ func TestVerification(t *testing.T) {
 	})
 }
 
-// What can't be honoured is refused by its name.
+// A setting that can't be honoured is refused by name.
 func TestRefusedSettings(t *testing.T) {
 	dial := func(string, string) (net.Conn, error) { return nil, io.EOF }
 	dialContext := func(context.Context, string, string) (net.Conn, error) { return nil, io.EOF }
@@ -458,7 +461,7 @@ func TestProtocolSettings(t *testing.T) {
 	}
 }
 
-// A transport that net/http has used already, as http.DefaultTransport, can be a base too.
+// A transport that net/http has already used, such as http.DefaultTransport, can be a base too.
 func TestUsedBase(t *testing.T) {
 	s := openSSL.start(t, &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, r.Proto)
@@ -496,7 +499,7 @@ func TestWebSocketRequest(t *testing.T) {
 			_ = rw.Flush()
 		})})
 		c := p.client.client(t, nil, p.http2)
-		out := fetch(t, c, s.url("/")) // there is a connection for HTTP/2 now
+		out := fetch(t, c, s.url("/")) // now there is a connection for HTTP/2
 		req, _ := http.NewRequest("GET", s.url("/"), nil)
 		req.Header.Set("Connection", "Upgrade")
 		req.Header.Set("Upgrade", "WebSocket")
@@ -540,7 +543,7 @@ func TestWithHeaders(t *testing.T) {
 	}
 }
 
-// Bodies are closed, once RoundTrip has returned at the latest, whatever becomes of the request.
+// Bodies are closed, at the latest when RoundTrip has returned, even if the request fails.
 func TestBodiesAreClosed(t *testing.T) {
 	eachPairing(t, func(t *testing.T, p pairing) {
 		s := p.server.start(t, &http.Server{Handler: http.HandlerFunc(hello)})
@@ -567,7 +570,7 @@ func (b *watchedBody) Close() error {
 	return nil
 }
 
-// GODEBUG turns HTTP/2 off here when it does in net/http.
+// GODEBUG turns HTTP/2 off here if it does in net/http.
 func TestGODEBUG(t *testing.T) {
 	for _, setting := range []string{"http2client=0", "http2server=0", "http2client=1,http2server=1"} {
 		t.Run(setting, func(t *testing.T) {

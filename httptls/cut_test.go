@@ -15,7 +15,8 @@ import (
 	"testing"
 )
 
-// A cutConn ends after some bytes, in one direction or the other: the peer, or the reader, sees the end of the connection there.
+// A cutConn ends after some bytes, in one direction or the other: there the peer, or the reader,
+// sees the end of the connection.
 type cutConn struct {
 	net.Conn
 	*cutter
@@ -23,12 +24,13 @@ type cutConn struct {
 
 // A cutter counts the bytes of a connection made by its dial, and cuts it.
 type cutter struct {
-	readLimit, writeLimit atomic.Int64 // below zero for none
+	readLimit, writeLimit atomic.Int64 // negative for none
 	read, written         atomic.Int64
-	afterHandshake        bool // the limits count from its end: its length varies with the signatures
+	afterHandshake        bool // the limits count from its end, because its length varies with the signatures
 }
 
-// cutAt returns a cutter whose connection ends after that many bytes; below zero means never.
+// cutAt returns a cutter whose connection ends after that many bytes; a negative number means
+// never.
 func cutAt(afterHandshake bool, read, written int64) *cutter {
 	c := &cutter{afterHandshake: afterHandshake}
 	c.readLimit.Store(read)
@@ -62,7 +64,7 @@ func (c *cutConn) Read(b []byte) (int, error) {
 func (c *cutConn) Write(b []byte) (int, error) {
 	limit := c.writeLimit.Load()
 	if limit < 0 || c.afterHandshake {
-		c.written.Add(int64(len(b))) // before the answer to it can come
+		c.written.Add(int64(len(b))) // before the answer can come
 		return c.Conn.Write(b)
 	}
 	left := limit - c.written.Load()
@@ -98,7 +100,8 @@ var small = []byte("a small body, every byte of which counts")
 // upload is sent in several records.
 var upload = bytes.Repeat(small, 4)
 
-// cutStep is the distance between two cuts: a byte, but under the race detector, which is slow.
+// cutStep is the distance between two cuts: a byte, but more under the race detector, which is
+// slow.
 func cutStep() int64 {
 	if raceEnabled {
 		return 3
@@ -106,10 +109,10 @@ func cutStep() int64 {
 	return 1
 }
 
-// cutKinds are the ways a body's end is told.
+// cutKinds are the ways in which the end of a body is indicated.
 var cutKinds = []string{"length", "chunked", "close", "h2"}
 
-// outcomes counts what handlers saw.
+// outcomes counts the results that handlers saw.
 type outcomes struct {
 	mu   sync.Mutex
 	seen map[string]int
@@ -163,7 +166,8 @@ func cutServer(t *testing.T, kind string, got *outcomes) *running {
 	})})
 }
 
-// A response that is cut is an error, wherever: at every byte after the handshake (cutStep), and at some within.
+// A truncated response is an error: at every byte after the handshake (cutStep), and at some within
+// it.
 func TestResponsesCut(t *testing.T) {
 	for _, kind := range cutKinds {
 		t.Run(kind, func(t *testing.T) {
@@ -213,7 +217,7 @@ func TestResponsesCut(t *testing.T) {
 			if unexpected == 0 {
 				t.Error("no cut was within the body")
 			}
-			if kind == "close" { // the end is told by close_notify only
+			if kind == "close" { // only close_notify indicates the end
 				if _, _, err := get(cutAt(true, end-1, -1)); !errors.Is(err, io.ErrUnexpectedEOF) {
 					t.Errorf("without all of close_notify: %v", err)
 				}
@@ -222,11 +226,11 @@ func TestResponsesCut(t *testing.T) {
 	}
 }
 
-// A request's body that is cut is an error for the handler.
+// A truncated request body is an error for the handler.
 func TestRequestsCut(t *testing.T) {
 	for _, kind := range cutKinds {
 		if kind == "close" {
-			continue // requests can't end so
+			continue // requests can't end this way
 		}
 		t.Run(kind, func(t *testing.T) {
 			var got outcomes

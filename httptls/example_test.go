@@ -64,7 +64,7 @@ func ExampleReloader() {
 	log.Fatal(server.ListenAndServeTLS("", ""))
 }
 
-// A Context of the program's own tries pairs from the start on.
+// A Context of the program's own checks pairs from the start.
 func ExampleReloader_UsedBy() {
 	reloader, err := httptls.NewReloader("cert.pem", "key.pem")
 	if err != nil {
@@ -75,7 +75,7 @@ func ExampleReloader_UsedBy() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	if err := reloader.UsedBy(ctx); err != nil { // the server would start, and every handshake fail
+	if err := reloader.UsedBy(ctx); err != nil { // the server would start, but every handshake would fail
 		log.Fatal(err)
 	}
 	l, err := ctx.Listen("tcp", ":443")
@@ -95,7 +95,7 @@ func ExampleServer_autocert() {
 	log.Fatal(server.ListenAndServeTLS("", ""))
 }
 
-// A client and a server over a certificate of their own.
+// A client and a server with a certificate made here.
 func Example() {
 	server := &httptls.Server{Server: &http.Server{
 		TLSConfig: serverConfig(),

@@ -2,14 +2,14 @@ package httptls
 
 import "time"
 
-// Routes returns the number of routes that t keeps, besides the direct one.
+// Routes returns the number of routes in t, besides the direct one.
 func Routes(t *Transport) int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return len(t.routes)
 }
 
-// SetClock gives r another clock than time.Now.
+// SetClock replaces r's clock, time.Now.
 func SetClock(r *Reloader, clock func() time.Time) { r.clock = clock }
 
 // SetPatience sets how long handshakes wait for the files.

@@ -7,8 +7,9 @@ import (
 	"sync"
 )
 
-// http2Enabled reports whether net/http speaks HTTP/2 in this program. GODEBUG's http2client or http2server, which is setting,
-// can turn it off, in the environment or when the program is built, and a build tag can.
+// http2Enabled reports whether net/http speaks HTTP/2 in this program. setting is GODEBUG's
+// http2client or http2server, which can turn it off in the environment or when the program is
+// built. A build tag can turn it off too.
 func http2Enabled(setting string) bool {
 	built, tags := buildSettings()
 	if value, ok := godebug(os.Getenv("GODEBUG"), setting); ok {
@@ -32,7 +33,7 @@ var buildSettings = sync.OnceValues(func() (godebug, tags string) {
 	return godebug, tags
 })
 
-// godebug returns what a list of settings, as GODEBUG is, says of one; the last counts.
+// godebug returns the value of one setting in a list of the form of GODEBUG; the last one counts.
 func godebug(list, setting string) (value string, ok bool) {
 	for s := range strings.SplitSeq(list, ",") {
 		if v, found := strings.CutPrefix(s, setting+"="); found {

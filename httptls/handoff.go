@@ -18,25 +18,28 @@ import (
 	"github.com/ossl-go/ossl"
 )
 
-// errHTTP2 ends net/http's attempt to get an HTTP/1.1 connection: there is one for HTTP/2, in the pool that it asks first.
+// errHTTP2 ends net/http's attempt to get an HTTP/1.1 connection: there is one for HTTP/2, in the
+// pool that it asks first.
 var errHTTP2 = errors.New("httptls: the connection is for HTTP/2")
 
 // nextProtoHandoff is the key under which http2 takes connections of any type from net/http.
 const nextProtoHandoff = "unencrypted_http2"
 
-// handoff is a route's part that leads connections to HTTP/2. net/http, which keeps the idle HTTP/1.1 connections and calls
-// dialTLS when it needs another one, asks http2's pool first: http2.ConfigureTransports has registered that. A connection that
-// is for HTTP/2 goes to that pool, and the request is given to net/http once more.
+// handoff is the part of a route that gives connections to HTTP/2. net/http, which keeps the idle
+// HTTP/1.1 connections and calls dialTLS when it needs another one, asks http2's pool first:
+// http2.ConfigureTransports has registered it. A connection for HTTP/2 is added to that pool, and
+// net/http gets the request again.
 type handoff struct {
 	add func(addr string, c *tls.Conn) http.RoundTripper // nil without HTTP/2
 
 	mu      sync.Mutex
 	dialing map[string]*group // guarded by mu; by address
 	found   map[string]uint64 // guarded by mu; by address, the number of its last connection for HTTP/2
-	count   atomic.Uint64     // of connections for HTTP/2; grows with mu held
+	count   atomic.Uint64     // connections for HTTP/2; increased with mu held
 }
 
-// A group is the dials to an address that are under way. The first HTTP/2 connection among them serves all of their requests.
+// A group is the dials to an address that are under way. The first HTTP/2 connection among them
+// serves all of their requests.
 type group struct {
 	dials int
 	found chan struct{} // closed when there is an HTTP/2 connection
@@ -49,7 +52,7 @@ func (r *route) setup(withHTTP2 bool) error {
 	if !withHTTP2 {
 		return nil
 	}
-	//lint:ignore SA1019 what takes its place is in Go 1.27: native.go
+	//lint:ignore SA1019 its replacement is in Go 1.27: native.go
 	if _, err := http2.ConfigureTransports(r.transport); err != nil {
 		return err
 	}
@@ -73,7 +76,7 @@ func (t *Transport) roundTripPlain(req *http.Request) (*http.Response, error) {
 	return roundTrip(t.plain, new(atomic.Uint64), req) // it may be over TLS to the proxy
 }
 
-// roundTrip sends req by t, whose connections for HTTP/2 are counted.
+// roundTrip sends req by t, whose connections for HTTP/2 count counts.
 func roundTrip(t *http.Transport, count *atomic.Uint64, req *http.Request) (*http.Response, error) {
 	a := new(attempt)
 	a.trace.GotConn = func(info httptrace.GotConnInfo) { a.conn = info.Conn }
@@ -83,7 +86,7 @@ func roundTrip(t *http.Transport, count *atomic.Uint64, req *http.Request) (*htt
 	if req.Body != nil && req.Body != http.NoBody && req.GetBody == nil {
 		body.body = req.Body
 		sent.Body = body
-	} // else there is another body for another attempt; and net/http sends the kinds that it knows together with the header
+	} // else each attempt gets a new body; and net/http sends the kinds of body that it knows together with the header
 	for range maxAttempts {
 		a.since.Store(count.Load())
 		resp, err := t.RoundTrip(sent)
@@ -107,10 +110,12 @@ func roundTrip(t *http.Transport, count *atomic.Uint64, req *http.Request) (*htt
 	return nil, errors.New("httptls: the server's HTTP/2 connections take no requests")
 }
 
-// maxAttempts bounds the connections that are made for a request while each is for HTTP/2 and takes no request, or others' only.
+// maxAttempts bounds the connections that are made for a request if each one is for HTTP/2 and
+// takes no request, or only other ones.
 const maxAttempts = 100
 
-// An attempt is what a request needs on its way through net/http. It is the context that the request is sent with.
+// An attempt is the state of a request on its way through net/http. It is the context that the
+// request is sent with.
 type attempt struct {
 	context.Context
 	trace httptrace.ClientTrace
@@ -128,8 +133,9 @@ func (a *attempt) Value(key any) any {
 	return a.Context.Value(key)
 }
 
-// A heldBody is a request's body that net/http can't close unread before RoundTrip has returned: it closes the bodies of requests
-// for which it finds no connection, and those are sent by HTTP/2 yet.
+// A heldBody is a request body that is not closed unread before RoundTrip returns. net/http closes
+// the bodies of requests for which it finds no connection, but those are still to be sent by
+// HTTP/2.
 type heldBody struct {
 	body io.ReadCloser // nil for none
 
@@ -157,7 +163,7 @@ func (h *heldBody) Close() error {
 	return h.body.Close()
 }
 
-// again gives sent, a copy of req, a body for another attempt.
+// again prepares the body of sent, a copy of req, for another attempt.
 func (h *heldBody) again(req, sent *http.Request) (err error) {
 	if h.body == nil {
 		if req.GetBody != nil && req.Body != nil && req.Body != http.NoBody {
@@ -241,19 +247,19 @@ func (r *route) dialHandshake(ctx context.Context, addr string) (net.Conn, error
 	return r.settings.finish(ctx, conn)
 }
 
-// take returns conn, or gives it to http2 if that is its protocol.
+// take returns conn, or gives it to http2 if the handshake agreed on that.
 func (r *route) take(addr string, g *group, conn net.Conn) (net.Conn, error) {
 	if conn.(*ossl.Conn).ConnectionState().NegotiatedProtocol != "h2" {
 		return conn, nil
 	}
 	rt := r.add(addr, tls.Client(handedOver{conn: conn}, nil))
-	if failed, ok := rt.(interface{ RoundTripErr() error }); ok { // and conn is closed
+	if failed, ok := rt.(interface{ RoundTripErr() error }); ok { // conn is closed then
 		return nil, failed.RoundTripErr()
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(r.found) >= maxFound {
-		clear(r.found) // which costs a connection at most
+		clear(r.found) // costs one connection at most
 	}
 	r.found[addr] = r.count.Add(1)
 	if r.dialing[addr] == g {
@@ -266,8 +272,8 @@ func (r *route) take(addr string, g *group, conn net.Conn) (net.Conn, error) {
 // maxFound bounds handoff.found.
 const maxFound = 1024
 
-// join adds a dial to those under way for addr. It returns nil if there is a connection for HTTP/2 that the request, which waited
-// for its turn to dial, doesn't know.
+// join adds a dial to those under way for addr. It returns nil if an HTTP/2 connection was made
+// after the request last asked http2's pool, while it waited for its turn to dial.
 func (r *route) join(ctx context.Context, addr string) *group {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -291,10 +297,10 @@ func (r *route) leave(addr string, g *group) {
 	}
 }
 
-// handedOver carries a connection through a parameter of type *tls.Conn, in the way that net/http and http2 have agreed on for
-// connections of another type.
+// handedOver carries a connection through a parameter of type *tls.Conn, in the way that net/http
+// and http2 use for connections of other types.
 type handedOver struct {
-	net.Conn // nil: nobody uses the *tls.Conn
+	net.Conn // nil: the *tls.Conn itself is never used
 	conn     net.Conn
 }
 

@@ -9,7 +9,7 @@ import (
 	"github.com/ossl-go/ossl"
 )
 
-// What http.DefaultTransport has.
+// The timeouts of http.DefaultTransport.
 const (
 	defaultDialTimeout           = 30 * time.Second
 	defaultIdleConnTimeout       = 90 * time.Second
@@ -24,7 +24,8 @@ func (handshakeTimeoutError) Timeout() bool   { return true }
 func (handshakeTimeoutError) Temporary() bool { return true }
 func (handshakeTimeoutError) Error() string   { return "net/http: TLS handshake timeout" }
 
-// handshake runs conn's handshake, bounded by ctx and TLSHandshakeTimeout. It closes conn if that fails.
+// handshake runs conn's handshake, bounded by ctx and TLSHandshakeTimeout. It closes conn if that
+// fails.
 func (s *settings) handshake(ctx context.Context, conn *ossl.Conn) error {
 	bounded := ctx
 	if s.base.TLSHandshakeTimeout > 0 {

@@ -2,8 +2,9 @@ package httptls
 
 import "net/http"
 
-// WithHeaders returns a RoundTripper that calls edit with the header of each request before rt sends it. The header is a copy:
-// the caller's request stays as it is. The Host field of a request is not in its header; set [http.Request.Host].
+// WithHeaders returns a RoundTripper that calls edit with the header of each request before rt
+// sends it. The header is a copy: the caller's request stays as it is. The Host field of a request
+// is not in its header; set [http.Request.Host].
 func WithHeaders(rt http.RoundTripper, edit func(http.Header)) http.RoundTripper {
 	if rt == nil || edit == nil {
 		panic("httptls: WithHeaders needs a RoundTripper and a function")
@@ -26,7 +27,7 @@ func (t *headerTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return t.next.RoundTrip(sent)
 }
 
-// CloseIdleConnections lets [http.Client.CloseIdleConnections] reach the transport beneath.
+// CloseIdleConnections makes [http.Client.CloseIdleConnections] reach the transport beneath.
 func (t *headerTransport) CloseIdleConnections() {
 	if next, ok := t.next.(interface{ CloseIdleConnections() }); ok {
 		next.CloseIdleConnections()

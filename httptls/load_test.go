@@ -26,7 +26,7 @@ import (
 // fullSize asks for the tests' full sizes: ci/http-interop sets it.
 const fullSize = "HTTPTLS_FULL_SIZE"
 
-// scale returns what a test of load uses: full in ci/http-interop, else reduced.
+// scale returns the size of a load test: full in ci/http-interop, else reduced.
 func scale(full, reduced int) int {
 	if os.Getenv(fullSize) != "" {
 		return full
@@ -48,7 +48,8 @@ func resident(t testing.TB, pid int) int64 {
 	return pages * int64(os.Getpagesize())
 }
 
-// Connections that begin a handshake, or don't, and hang, take memory for a bounded time, and nothing from others.
+// Connections that hang before or in a handshake take memory for a bounded time, and don't disturb
+// others.
 func TestHalfOpenConnections(t *testing.T) {
 	hanging := scale(10000, 300)
 	var opened, ended atomic.Int64
@@ -86,11 +87,12 @@ func TestHalfOpenConnections(t *testing.T) {
 		t.Errorf("%d bytes for each half-open connection", each)
 	}
 	c.CloseIdleConnections()
-	await(t, "all connections to end", allEnded) // each of them by the timeout: the clients' ends are open yet
+	await(t, "all connections to end", allEnded) // all end by the timeout: the clients' ends are still open
 	clients.end(t)
 }
 
-// openHalf is the process that holds the clients' ends of TestHalfOpenConnections: one alone may have too few descriptors.
+// openHalf runs in the process that holds the clients' ends of TestHalfOpenConnections: one process
+// may have too few descriptors for both ends.
 func openHalf() int {
 	hello, err := hex.DecodeString(os.Getenv("HELLO"))
 	count, err2 := strconv.Atoi(os.Getenv("COUNT"))
@@ -146,7 +148,7 @@ func startHelper(t *testing.T, role string, env ...string) *helper {
 	return h
 }
 
-// line returns a line that the helper prints.
+// line returns a line of the helper's output.
 func (h *helper) line(t *testing.T) string {
 	t.Helper()
 	defer h.killLater()()
@@ -156,13 +158,14 @@ func (h *helper) line(t *testing.T) string {
 	return h.out.Text()
 }
 
-// killLater ends the helper if it takes too long for what it is to do now, until the function is called that it returns.
+// killLater kills the helper if its current task takes too long. The task ends when the returned
+// function is called.
 func (h *helper) killLater() (stop func()) {
 	timer := time.AfterFunc(patience, func() { _ = h.cmd.Process.Kill() })
 	return func() { timer.Stop() }
 }
 
-// end ends the helper, which waits for the end of its input.
+// end ends the helper, which runs until the end of its input.
 func (h *helper) end(t *testing.T) {
 	h.once.Do(func() {
 		_ = h.in.Close()
@@ -192,7 +195,7 @@ func clientConfig2() *tls.Config {
 	return config
 }
 
-// Large bodies arrive as they were sent.
+// Large bodies arrive unchanged.
 func TestLargeBodies(t *testing.T) {
 	eachPairing(t, func(t *testing.T, p pairing) {
 		size := int64(scale(128<<20, 8<<20))
@@ -200,7 +203,7 @@ func TestLargeBodies(t *testing.T) {
 			size = int64(scale(1<<30, 16<<20))
 		}
 		if p.client == netHTTP && p.server == netHTTP {
-			return // nothing of ours is used
+			return // this package is not used
 		}
 		sums := make(chan string, 1)
 		s := p.server.start(t, &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -244,7 +247,8 @@ func sumOf(t *testing.T, r io.Reader, size int64) string {
 // newStream returns size bytes, the same each time.
 func newStream(size int64) io.Reader { return io.LimitReader(rand.NewChaCha8([32]byte{}), size) }
 
-// helperRole asks the test binary to be a helper: a server alone, for measurements of its memory, or clients alone.
+// helperRole makes the test binary run as a helper: a server alone, whose memory is measured, or
+// clients alone.
 const helperRole = "HTTPTLS_TEST_HELPER"
 
 func TestMain(m *testing.M) {
@@ -275,10 +279,10 @@ func serveForMeasurement(name string) int {
 	server := stack.server(&http.Server{Handler: http.HandlerFunc(hello),
 		TLSConfig: &tls.Config{Certificates: []tls.Certificate{cert}, SessionTicketsDisabled: true}})
 	go func() {
-		fmt.Fprintln(os.Stderr, server.ServeTLS(l, "", "")) // it has no reason to return
+		fmt.Fprintln(os.Stderr, server.ServeTLS(l, "", "")) // it should not return
 		os.Exit(1)
 	}()
-	input := bufio.NewScanner(os.Stdin) // a line asks for a collection; the end ends
+	input := bufio.NewScanner(os.Stdin) // a line requests a garbage collection; the helper exits at the end
 	for input.Scan() {
 		runtime.GC()
 		debug.FreeOSMemory()
@@ -287,7 +291,7 @@ func serveForMeasurement(name string) int {
 	return 0
 }
 
-// Idle connections, which most of a busy server's are, cost no more than net/http's.
+// Idle connections, which are most of a busy server's, cost no more than net/http's.
 func TestIdleConnections(t *testing.T) {
 	if raceEnabled {
 		t.Skip("memory under the race detector is the detector's")
@@ -305,12 +309,12 @@ func TestIdleConnections(t *testing.T) {
 			return resident(t, server.cmd.Process.Pid)
 		}
 		addr := server.line(t)
-		conns := keepAlive(t, addr, 50) // what a server has once
+		conns := keepAlive(t, addr, 50) // the server's one-time memory
 		before := settled()
 		conns = append(conns, keepAlive(t, addr, idle)...)
 		perConn[stack.name] = (settled() - before) / int64(idle)
 		t.Logf("%s: %d idle keep-alive connections, %d bytes resident each", stack.name, idle, perConn[stack.name])
-		for _, conn := range conns { // they work yet
+		for _, conn := range conns { // they still work
 			if err := request(conn); err != nil {
 				t.Fatal(err)
 			}
@@ -323,7 +327,7 @@ func TestIdleConnections(t *testing.T) {
 	}
 }
 
-// keepAlive makes connections that have had a request each.
+// keepAlive makes connections that have each served a request.
 func keepAlive(t *testing.T, addr string, n int) []net.Conn {
 	conns := make([]net.Conn, n)
 	var wg sync.WaitGroup
@@ -349,7 +353,7 @@ func keepAlive(t *testing.T, addr string, n int) []net.Conn {
 	return conns
 }
 
-// request has a GET answered over a connection.
+// request sends a GET over a connection and reads the response.
 func request(conn net.Conn) error {
 	_, _ = io.WriteString(conn, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
 	answer := make([]byte, 4096)

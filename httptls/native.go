@@ -11,8 +11,9 @@ import (
 	"github.com/ossl-go/ossl"
 )
 
-// From Go 1.27 on net/http takes any connection with ConnectionState and HandshakeContext as it takes a *tls.Conn: it runs the
-// handshake with its hooks, goes by the protocol agreed on, and fills Response.TLS and Request.TLS.
+// From Go 1.27 on net/http treats any connection with ConnectionState and HandshakeContext as it
+// does a *tls.Conn: it runs the handshake with its hooks, uses the protocol agreed on, and fills
+// Response.TLS and Request.TLS.
 
 type handoff struct{}
 
@@ -45,7 +46,8 @@ func (s *settings) finish(_ context.Context, conn *ossl.Conn) (net.Conn, error) 
 	return &boundedConn{conn, s}, nil
 }
 
-// A boundedConn is a connection whose handshake is bounded by TLSHandshakeTimeout, which net/http leaves to DialTLSContext.
+// A boundedConn is a connection whose handshake is bounded by TLSHandshakeTimeout, which net/http
+// leaves to DialTLSContext.
 type boundedConn struct {
 	*ossl.Conn
 	settings *settings
@@ -58,7 +60,7 @@ func (c *boundedConn) HandshakeContext(ctx context.Context) error {
 type serving struct{}
 
 func (s *Server) setup() error {
-	// net/http's Serve looks here for whether to speak HTTP/2.
+	// net/http's Serve looks here to decide whether to speak HTTP/2.
 	if s.enabled.HTTP2() && !slices.Contains(s.config.NextProtos, "h2") {
 		s.TLSConfig = s.config.Clone()
 		s.TLSConfig.NextProtos = s.nextProtos(s.config.NextProtos)
@@ -66,9 +68,10 @@ func (s *Server) setup() error {
 	return nil
 }
 
-// Serve serves the connections of l, which are [*ossl.Conn]: l is of [ossl.Listen] or of [ossl.Context], and its NextProtos
-// list "h2" for HTTP/2 and "http/1.1". Connections of another type are served as the http.Server would, without TLS. Serve
-// closes l. It always returns a non-nil error, http.ErrServerClosed after Shutdown or Close.
+// Serve serves the connections of l, which are [*ossl.Conn]: l comes from [ossl.Listen] or an
+// [ossl.Context], and its NextProtos list "h2" for HTTP/2 and "http/1.1". Connections of other
+// types are served without TLS, as the http.Server would. Serve closes l. It always returns a
+// non-nil error, http.ErrServerClosed after Shutdown or Close.
 func (s *Server) Serve(l net.Listener) error {
 	if err := s.prepare(); err != nil {
 		_ = l.Close()

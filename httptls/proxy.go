@@ -30,7 +30,7 @@ func checkProxy(u *url.URL) error {
 	return nil
 }
 
-// proxyAddr returns host:port of a proxy.
+// proxyAddr returns a proxy's host:port.
 func proxyAddr(u *url.URL) string {
 	host, port := u.Hostname(), u.Port()
 	if ascii, err := idna.Lookup.ToASCII(host); err == nil {
@@ -48,7 +48,7 @@ const connectTimeout = time.Minute
 // proxyError is an error on the way to a proxy, in net/http's form.
 func proxyError(err error) error { return &net.OpError{Op: "proxyconnect", Net: "tcp", Err: err} }
 
-// connectByProxy makes a connection to addr by the route's proxy.
+// connectByProxy makes a connection to addr through the route's proxy.
 func (r *route) connectByProxy(ctx context.Context, addr string) (net.Conn, error) {
 	var conn net.Conn
 	if r.proxy.Scheme == "https" {
@@ -80,7 +80,8 @@ func (r *route) connectByProxy(ctx context.Context, addr string) (net.Conn, erro
 	return through, nil
 }
 
-// socks asks a SOCKS5 proxy at the other end of conn to connect to addr, whose name the proxy resolves.
+// socks asks a SOCKS5 proxy at the other end of conn to connect to addr, whose name the proxy
+// resolves.
 func (r *route) socks(ctx context.Context, conn net.Conn, addr string) (net.Conn, error) {
 	var auth *proxy.Auth
 	if user := r.proxy.User; user != nil {
@@ -94,7 +95,7 @@ func (r *route) socks(ctx context.Context, conn net.Conn, addr string) (net.Conn
 	return d.(proxy.ContextDialer).DialContext(ctx, "tcp", addr)
 }
 
-// dialed is a dialer for a connection that there is.
+// dialed is a dialer that returns an existing connection.
 type dialed struct{ conn net.Conn }
 
 func (d dialed) Dial(string, string) (net.Conn, error) { return d.conn, nil }
@@ -111,7 +112,8 @@ func (r *route) tunnel(ctx context.Context, conn net.Conn, addr string) (net.Con
 	defer cancel()
 	stop := context.AfterFunc(bounded, func() { _ = conn.Close() })
 
-	// The rest of what was read belongs to the tunnel; a proxy's answer has no end but its header's.
+	// The rest of what was read belongs to the tunnel; a proxy's answer has no end but its
+	// header's.
 	limited := &io.LimitedReader{R: conn, N: r.settings.maxHeaderBytes()}
 	read := bufio.NewReader(limited)
 	var resp *http.Response
@@ -171,7 +173,7 @@ func (s *settings) maxHeaderBytes() int64 {
 	return 10 << 20
 }
 
-// An earlyConn gives what came together with a proxy's answer before the rest.
+// An earlyConn first returns the bytes that came together with a proxy's answer.
 type earlyConn struct {
 	net.Conn
 	early []byte

@@ -18,7 +18,7 @@ import (
 	"github.com/ossl-go/ossl/httptls"
 )
 
-// A testProxy speaks CONNECT and plain forwarding over HTTP, or SOCKS5, and remembers what it was asked.
+// A testProxy speaks CONNECT and plain forwarding over HTTP, or SOCKS5, and records its requests.
 type testProxy struct {
 	mu    sync.Mutex
 	asked []string
@@ -104,7 +104,7 @@ func startProxy(t *testing.T, p *testProxy, scheme string, on *stack) *url.URL {
 	return &url.URL{Scheme: scheme, Host: l.Addr().String()}
 }
 
-// startSOCKS starts a SOCKS5 proxy for user "user", or nobody: RFC 1928 and 1929.
+// startSOCKS starts a SOCKS5 proxy for user "user", or for anonymous clients: RFC 1928 and 1929.
 func startSOCKS(t *testing.T, p *testProxy) *url.URL {
 	t.Helper()
 	l := listen(t)
@@ -248,9 +248,9 @@ func TestProxyHooks(t *testing.T) {
 			c.CloseIdleConnections()
 			_, err = c.Get(s.url("/"))
 			trace := hide.Replace(log.String())
-			trace = strings.Replace(trace, "GetConn PROXY", "GetConn ADDR", 1) // a difference that docs/HTTP.md tells
+			trace = strings.Replace(trace, "GetConn PROXY", "GetConn ADDR", 1) // a difference that docs/HTTP.md describes
 			if scheme == "https" {
-				// net/http offers HTTP/2 to a proxy that it can't use it with.
+				// net/http offers HTTP/2 to a proxy, though it can't use it there.
 				trace = strings.ReplaceAll(trace, `alpn="http/1.1"`, `alpn=""`)
 			}
 			fmt.Fprintf(&out, "%s\n%s\n%s\n", hide.Replace(fmt.Sprint(err)), trace, hide.Replace(proxy.String()))
@@ -259,7 +259,7 @@ func TestProxyHooks(t *testing.T) {
 	})
 }
 
-// Proxies that lie end in an error, and soon.
+// Malformed proxy answers lead to an error soon.
 func TestLyingProxies(t *testing.T) {
 	for name, answer := range map[string]string{
 		"200 then garbage":    "HTTP/1.1 200 OK\r\n\r\nthis is no TLS at all, is it",
@@ -299,7 +299,7 @@ func TestLyingProxies(t *testing.T) {
 	}
 }
 
-// A proxy that says nothing is given up when the request is.
+// A proxy that doesn't answer is given up when the request is.
 func TestSilentProxy(t *testing.T) {
 	for _, scheme := range []string{"http", "https", "socks5"} {
 		t.Run(scheme, func(t *testing.T) {
@@ -332,7 +332,8 @@ func TestProxyURLs(t *testing.T) {
 	}
 }
 
-// A Proxy function that returns another URL for each request doesn't make a Transport grow without end.
+// A Transport doesn't grow without bound if its Proxy function returns another URL for each
+// request.
 func TestManyProxies(t *testing.T) {
 	var proxy testProxy
 	u := startProxy(t, &proxy, "http", netHTTP)

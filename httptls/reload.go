@@ -21,30 +21,35 @@ import (
 	"github.com/ossl-go/ossl"
 )
 
-// A Reloader is a certificate from files that may change while a server runs. Set its GetCertificate in a [tls.Config]:
+// A Reloader is a certificate from files that may change while a server runs. Set its
+// GetCertificate in a [tls.Config]:
 //
 //	reloader, err := httptls.NewReloader("cert.pem", "key.pem")
 //	...
 //	server.TLSConfig = &tls.Config{GetCertificate: reloader.GetCertificate}
 //
-// A handshake that begins after the files were replaced uses the new pair. If the new pair can't be used, the Reloader reports
-// it, keeps the pair in use, and tries again when the files change again. A pair can't be used if
-//   - it doesn't parse, or the key doesn't match the certificate, as while one file is new and the other still old;
-//   - the server can't complete a handshake with it. Each [ossl.Context] whose handshakes have called GetCertificate, an ossl
-//     server's or a [Server]'s own, checks the pair ([ossl.Context.CheckCertificate]). If a Context can't use the pair in use
-//     either, its result doesn't count, unless no Context can use the new pair;
-//   - it has expired or is not yet valid, and the pair in use is valid. The new pair is used as soon as this changes.
+// A handshake that begins after the files were replaced uses the new pair. If the new pair can't be
+// used, the Reloader reports it, keeps the pair in use, and tries again when the files change
+// again. A pair can't be used if
+//   - it doesn't parse, or the key doesn't match the certificate, for example while only one of the
+//     files is new;
+//   - the server can't complete a handshake with it. Each [ossl.Context] whose handshakes have
+//     called GetCertificate, including those of a [Server], checks the pair
+//     ([ossl.Context.CheckCertificate]). If a Context can't use the pair in use either, its result
+//     doesn't count, unless no Context can use the new pair;
+//   - it has expired or is not yet valid, and the pair in use is valid. The new pair is used as
+//     soon as this changes.
 //
-// The Reloader checks the files when a handshake calls GetCertificate, at most once every Interval. The handshake waits at most a
-// second for this; if the file system takes longer, it uses the pair in use. A Reloader need not be closed. [Reloader.Reload]
-// checks at once, and returns the result.
+// The Reloader checks the files when a handshake calls GetCertificate, at most once every Interval.
+// The handshake waits at most a second for this; if the file system takes longer, it uses the pair
+// in use. A Reloader need not be closed. [Reloader.Reload] checks at once, and returns the result.
 type Reloader struct {
-	// Interval is the least time between two looks at the files. Zero means one second; below zero the files are read
-	// by Reload only. Set it before the Reloader is used, as OnError.
+	// Interval is the minimum time between two checks of the files. Zero means one second; if it is
+	// negative, only Reload reads the files. Set Interval and OnError before the Reloader is used.
 	Interval time.Duration
 
-	// OnError is called with the reason if a changed pair isn't used, once for each change, on a goroutine of the Reloader's own.
-	// If it is nil, the log package's standard logger prints the reason.
+	// OnError is called with the reason if a changed pair isn't used, once for each change, on a
+	// goroutine of its own. If it is nil, the log package's standard logger prints the reason.
 	OnError func(error)
 
 	certFile, keyFile string
@@ -52,17 +57,17 @@ type Reloader struct {
 	patience          time.Duration    // lookPatience, except in tests
 	started           time.Time
 	current           atomic.Pointer[tls.Certificate] // with its Leaf
-	next              atomic.Int64                    // when to look next, in nanoseconds since started by the monotonic clock
+	next              atomic.Int64                    // when to check next, in nanoseconds since started by the monotonic clock
 
 	lastUser atomic.Pointer[weak.Pointer[ossl.Context]]
 	usersMu  sync.Mutex
 	users    []weak.Pointer[ossl.Context] // guarded by usersMu; the last one is lastUser
 
 	mu       sync.Mutex
-	seen     pairState         // guarded by mu; the files when they were read last
-	loaded   [sha256.Size]byte // guarded by mu; of the files' contents that current was made from
+	seen     pairState         // guarded by mu; the files when they were last read
+	loaded   [sha256.Size]byte // guarded by mu; hash of the file contents that current was made from
 	settled  bool              // guarded by mu; any later change will differ from seen
-	reported string            // guarded by mu; the error that was reported last
+	reported string            // guarded by mu; the last reported error
 	untimely *filePair         // guarded by mu; the pair in the files, if only its dates are wrong
 }
 
@@ -72,9 +77,10 @@ type filePair struct {
 	sum  [sha256.Size]byte
 }
 
-// NewReloader loads a certificate, with its chain, and its key from PEM files, as [tls.LoadX509KeyPair] does. It also loads a
-// certificate that has expired, since it has no other, and crypto/tls would serve it. It returns an error if a Context with
-// default options can't use the pair; see [Reloader.UsedBy] for other Contexts.
+// NewReloader loads a certificate, with its chain, and its key from PEM files, as
+// [tls.LoadX509KeyPair] does. It also loads a certificate that has expired, since it has no other,
+// and crypto/tls would serve it. It returns an error if a Context with default options can't use
+// the pair; see [Reloader.UsedBy] for other Contexts.
 func NewReloader(certFile, keyFile string) (*Reloader, error) {
 	r := &Reloader{certFile: certFile, keyFile: keyFile, clock: time.Now, patience: lookPatience, started: time.Now()}
 	if err := r.Reload(); err != nil {
@@ -94,9 +100,9 @@ func (r *Reloader) GetCertificate(hello *tls.ClientHelloInfo) (*tls.Certificate,
 	return r.current.Load(), nil
 }
 
-// UsedBy makes ctx check new pairs from now on, and not only after its first handshake. It returns an error if ctx can't use the
-// pair in use. The Reloader forgets a Context when the program no longer refers to it, or when 16 others have used the Reloader
-// since.
+// UsedBy makes ctx check new pairs from now on, and not only after its first handshake. It returns
+// an error if ctx can't use the pair in use. The Reloader forgets a Context when the program no
+// longer refers to it, or when 16 others have used the Reloader since.
 func (r *Reloader) UsedBy(ctx *ossl.Context) error {
 	r.noteUser(ctx)
 	if err := ctx.CheckCertificate(r.current.Load()); err != nil {
@@ -105,7 +111,8 @@ func (r *Reloader) UsedBy(ctx *ossl.Context) error {
 	return nil
 }
 
-// maxUsers bounds the number of Contexts that check a pair: GetConfigForClient may make one for each connection.
+// maxUsers bounds the number of Contexts that check a pair: GetConfigForClient may make one for
+// each connection.
 const maxUsers = 16
 
 // noteUser remembers that ctx uses the Reloader.
@@ -124,14 +131,15 @@ func (r *Reloader) noteUser(ctx *ossl.Context) {
 	r.lastUser.Store(&user)
 }
 
-// Reload reads the files now, however long the file system takes. If it returns an error, the certificate doesn't change.
+// Reload reads the files now, however long the file system takes. If it returns an error, the
+// certificate doesn't change.
 func (r *Reloader) Reload() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.read(r.stat())
 }
 
-// due reports whether it is time to look at the files. It returns true to one caller only each time.
+// due reports whether it is time to check the files. It returns true to one caller only each time.
 func (r *Reloader) due() bool {
 	interval := r.Interval
 	if interval < 0 {
@@ -147,7 +155,8 @@ func (r *Reloader) due() bool {
 // lookPatience is how long a handshake waits for the file system.
 const lookPatience = time.Second
 
-// lookBriefly looks at the files. It waits for the result until the handshake ends, at most for r.patience.
+// lookBriefly checks the files. It waits for the result until the handshake ends, at most for
+// r.patience.
 func (r *Reloader) lookBriefly(hello *tls.ClientHelloInfo) {
 	done := make(chan struct{})
 	go func() {
@@ -177,8 +186,8 @@ func (r *Reloader) report(err error) {
 	}
 }
 
-// look reads the files if they have changed, and returns the error to report. It doesn't wait for another reader, so that a slow
-// file system delays one look only.
+// look reads the files if they have changed, and returns the error to report. It doesn't wait for
+// another reader, so that a slow file system delays one handshake only.
 func (r *Reloader) look() error {
 	if !r.mu.TryLock() {
 		return nil
@@ -191,7 +200,7 @@ func (r *Reloader) look() error {
 		if pair == nil || r.checkDates(pair.cert.Leaf) != nil {
 			return nil
 		}
-		r.untimely = nil // its time has come
+		r.untimely = nil // its dates are valid now
 		if err := r.consider(pair); err != nil {
 			return r.explain(err)
 		}
@@ -204,10 +213,12 @@ func (r *Reloader) look() error {
 	return nil
 }
 
-// settleTime is how old a file must be for its time to tell a later change: file systems' clocks are coarse.
+// settleTime is the age that a file must have for a later change to give it another time: file
+// systems' clocks are coarse.
 const settleTime = 2 * time.Second
 
-// read reads the files, whose state was looked at before, and uses them if they are good and new. r.mu is held.
+// read reads the files and uses the pair if it is good and new. state was read before. r.mu is
+// held.
 func (r *Reloader) read(state pairState) error {
 	r.seen = state
 	r.settled = state.olderThan(settleTime)
@@ -254,8 +265,8 @@ func (r *Reloader) load() (*filePair, error) {
 	return pair, err
 }
 
-// cutShort reports whether text has a PEM block without its end, as in a file that is being written. X509KeyPair would accept the
-// chain before it.
+// cutShort reports whether text has a PEM block without its end, as in a file that is being
+// written. X509KeyPair would accept the chain before it.
 func cutShort(text []byte) bool {
 	for block := new(pem.Block); block != nil; {
 		block, text = pem.Decode(text)
@@ -277,7 +288,8 @@ func (r *Reloader) consider(pair *filePair) error {
 	return nil
 }
 
-// try has the Contexts that use the Reloader check a pair, or a Context with default options if there are none.
+// try has the Contexts that use the Reloader check a pair, or a Context with default options if
+// there are none.
 func (r *Reloader) try(cert *tls.Certificate) error {
 	r.usersMu.Lock()
 	users := slices.Clone(r.users)
@@ -291,7 +303,7 @@ func (r *Reloader) try(cert *tls.Certificate) error {
 			continue
 		}
 		err := ctx.CheckCertificate(cert)
-		if errors.Is(err, net.ErrClosed) { // of a configuration that GetConfigForClient no longer returns
+		if errors.Is(err, net.ErrClosed) { // its configuration is one that GetConfigForClient no longer returns
 			continue
 		}
 		tried = true
@@ -317,7 +329,8 @@ func (r *Reloader) try(cert *tls.Certificate) error {
 	return ctx.CheckCertificate(cert)
 }
 
-// checkDates returns an error if a certificate is not valid now, unless the one in use is not valid either.
+// checkDates returns an error if a certificate is not valid now, unless the one in use is not valid
+// either.
 func (r *Reloader) checkDates(leaf *x509.Certificate) error {
 	now := r.clock()
 	err := validAt(leaf, now)
@@ -327,18 +340,18 @@ func (r *Reloader) checkDates(leaf *x509.Certificate) error {
 	return err
 }
 
-// validAt returns an error if leaf is not valid at now. The text doesn't depend on now, since errors already reported are known
-// by it.
+// validAt returns an error if leaf is not valid at now. The text doesn't depend on now, because
+// reported errors are recognized by it.
 func validAt(leaf *x509.Certificate, now time.Time) error {
 	if !now.Before(leaf.NotBefore) && !now.After(leaf.NotAfter) {
 		return nil
 	}
 	const form = time.RFC3339
-	return x509.CertificateInvalidError{Cert: leaf, Reason: x509.Expired, // not yet valid too, as in crypto/x509
+	return x509.CertificateInvalidError{Cert: leaf, Reason: x509.Expired, // covers not yet valid too, as in crypto/x509
 		Detail: fmt.Sprintf("valid from %s to %s", leaf.NotBefore.Format(form), leaf.NotAfter.Format(form))}
 }
 
-// A pairState is what the file system tells of the two files; nil for a file that is not there.
+// A pairState is the metadata of the two files; nil means that a file is missing.
 type pairState [2]os.FileInfo
 
 func (r *Reloader) stat() (s pairState) {

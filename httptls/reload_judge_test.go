@@ -20,7 +20,8 @@ import (
 	"github.com/ossl-go/ossl/httptls"
 )
 
-// newReloader returns a Reloader that checks its files in each handshake, and the list of the errors that it reports.
+// newReloader returns a Reloader that checks its files in each handshake, and the list of the
+// errors that it reports.
 func newReloader(t *testing.T, cert *tls.Certificate) (r *httptls.Reloader, certFile, keyFile string, errs *reported) {
 	t.Helper()
 	certFile, keyFile = writePair(t, cert)
@@ -29,13 +30,13 @@ func newReloader(t *testing.T, cert *tls.Certificate) (r *httptls.Reloader, cert
 		t.Fatal(err)
 	}
 	r.Interval = time.Nanosecond
-	httptls.SetPatience(r, time.Minute) // however busy the machine is
+	httptls.SetPatience(r, time.Minute) // for busy machines
 	errs = new(reported)
 	r.OnError = errs.add
 	return r, certFile, keyFile, errs
 }
 
-// gives returns the certificate that r gives a handshake.
+// gives returns the certificate that r returns in a handshake.
 func gives(t *testing.T, r *httptls.Reloader) int64 {
 	t.Helper()
 	cert, err := r.GetCertificate(nil)
@@ -52,7 +53,7 @@ func expectCert(t *testing.T, r *httptls.Reloader, want *tls.Certificate, why st
 	}
 }
 
-// shakeWith returns the error of a handshake of ctx's server with crypto/tls's client.
+// shakeWith returns the error of a handshake between ctx's server and crypto/tls's client.
 func shakeWith(ctx *ossl.Context) error {
 	l, err := ctx.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -150,7 +151,7 @@ func TestReloaderTriesPairAsServer(t *testing.T) {
 	}
 }
 
-// With UsedBy a Context tries pairs before it has shaken hands.
+// With UsedBy a Context checks pairs before its first handshake.
 func TestReloaderUsedBy(t *testing.T) {
 	ec, rsa := leaf(ecKey()), leaf(rsaKey())
 	r, certFile, keyFile, _ := newReloader(t, ec)
@@ -193,7 +194,7 @@ func TestReloaderUsedBy(t *testing.T) {
 	runtime.KeepAlive(lax)
 }
 
-// dated returns a certificate with other dates.
+// dated returns a certificate like another, with other dates.
 func dated(notBefore, notAfter time.Time) *tls.Certificate {
 	return certify(authority(), ecKey(), &x509.Certificate{Subject: pkix.Name{CommonName: "dated"}, NotBefore: notBefore,
 		NotAfter: notAfter, KeyUsage: x509.KeyUsageDigitalSignature})
@@ -249,7 +250,7 @@ func TestReloaderDates(t *testing.T) {
 	expectCert(t, r, next, "the one before has expired")
 }
 
-// settle makes the files old enough for their time to be trusted.
+// settle sets the times of the files back far enough to be trusted.
 func settle(t *testing.T, names ...string) {
 	t.Helper()
 	at := time.Now().Add(-time.Hour)
@@ -260,7 +261,7 @@ func settle(t *testing.T, names ...string) {
 	}
 }
 
-// A Reloader starts with a certificate that has expired, as crypto/tls's servers do.
+// A Reloader starts with an expired certificate, as crypto/tls's servers do.
 func TestReloaderStartsWithExpired(t *testing.T) {
 	expired := dated(time.Now().Add(-2*time.Hour), time.Now().Add(-time.Hour))
 	r, certFile, keyFile, errs := newReloader(t, expired)
@@ -276,9 +277,10 @@ func TestReloaderStartsWithExpired(t *testing.T) {
 	}
 }
 
-// wallMoved is what time.Now returns at t if the wall clock has been set by d since, and the monotonic clock of course has not.
+// wallMoved returns the result of time.Now at t if the wall clock has been set by d since; the
+// monotonic clock doesn't change.
 func wallMoved(t time.Time, d time.Duration) time.Time {
-	p := (*struct { // of package time
+	p := (*struct { // the layout in package time
 		wall uint64
 		ext  int64
 		loc  *time.Location
@@ -291,7 +293,7 @@ func wallMoved(t time.Time, d time.Duration) time.Time {
 	return t
 }
 
-// The files are looked at when the clock has been set back, and not an hour later.
+// The files are checked when the clock has been set back, not an hour later.
 func TestReloaderClockSetBack(t *testing.T) {
 	first, second := leaf(ecKey()), leaf(ecKey())
 	r, certFile, keyFile, _ := newReloader(t, first)
@@ -335,12 +337,12 @@ func TestReloaderHalfWrittenChain(t *testing.T) {
 	}
 }
 
-// A Context that was made of a configuration which GetConfigForClient has not returned for long is freed, and can judge no pair.
-// It must not keep a renewal out.
+// A Context whose configuration GetConfigForClient has not returned for a long time is freed, and
+// can't check pairs. It must not prevent a renewal.
 func TestReloaderPassesOverFreedContext(t *testing.T) {
 	first, next := leaf(ecKey()), leaf(ecKey())
 	r, certFile, keyFile, _ := newReloader(t, first)
-	var used *ossl.Context // kept, so that the Reloader goes on to know it
+	var used *ossl.Context // kept, so that the Reloader still knows it
 	byReloader := &tls.Config{GetCertificate: func(h *tls.ClientHelloInfo) (*tls.Certificate, error) {
 		used = ossl.ContextOf(h)
 		return r.GetCertificate(h)
@@ -361,7 +363,7 @@ func TestReloaderPassesOverFreedContext(t *testing.T) {
 		}
 		chosen = &tls.Config{
 			Certificates:     []tls.Certificate{*first},
-			VerifyConnection: func(tls.ConnectionState) error { _ = i; return nil }, // another one each time
+			VerifyConnection: func(tls.ConnectionState) error { _ = i; return nil }, // a different one each time
 		}
 		if err := shakeWith(ctx); err != nil {
 			t.Fatal(err)

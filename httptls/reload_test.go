@@ -14,7 +14,7 @@ import (
 	"github.com/ossl-go/ossl/httptls"
 )
 
-// servedSerial returns the serial number of the certificate that a new handshake gets.
+// servedSerial returns the serial number of the certificate in a new handshake.
 func servedSerial(t *testing.T, addr string) int64 {
 	t.Helper()
 	conn, err := tls.Dial("tcp", addr, clientConfig())
@@ -77,13 +77,13 @@ func TestReload(t *testing.T) {
 	}
 	expect(second)
 
-	// A connection from before goes on.
+	// An existing connection continues.
 	_, _ = io.WriteString(open, "GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
 	if answer, err := io.ReadAll(open); err != nil || !strings.HasSuffix(string(answer), "hello") {
 		t.Errorf("%q, %v", answer, err)
 	}
 
-	// What can't be used is refused, each time it is tried, and the pair from before stays.
+	// An unusable pair is refused each time it is tried, and the previous pair stays.
 	writePairTo(t, leaf(ecKey()), "", keyFile)
 	for range 2 {
 		if err := r.Reload(); err == nil || !strings.Contains(err.Error(), "does not match") && !strings.Contains(err.Error(), "type") {
@@ -122,12 +122,13 @@ func unwrapAll(err error) error {
 	}
 }
 
-// A Reloader follows the files by itself: replaced by renaming, as tools do, and by a symbolic link, as Kubernetes does.
+// A Reloader follows the files by itself: replaced by renaming, as tools do, and by a symbolic
+// link, as Kubernetes does.
 func TestReloaderFollowsFiles(t *testing.T) {
 	dir := t.TempDir()
 	link := filepath.Join(dir, "current")
 	certs := []*tls.Certificate{leaf(ecKey()), leaf(ecKey()), leaf(ecKey())}
-	old := time.Now().Add(-time.Hour) // all of one age, as archives restore files
+	old := time.Now().Add(-time.Hour) // the same for all, as archives restore files
 	for i, cert := range certs {
 		sub := filepath.Join(dir, string(rune('a'+i)))
 		if err := os.Mkdir(sub, 0o700); err != nil {
@@ -156,7 +157,7 @@ func TestReloaderFollowsFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.Interval = time.Nanosecond
-	httptls.SetPatience(r, time.Minute) // however busy the machine is
+	httptls.SetPatience(r, time.Minute) // for busy machines
 	var errs reported
 	r.OnError = errs.add
 	s := serveReloader(t, r)
@@ -169,7 +170,8 @@ func TestReloaderFollowsFiles(t *testing.T) {
 		}
 	}
 
-	// One file after the other: reported once, not for each handshake, and right in the end.
+	// One file after the other: the mismatch is reported once, not for each handshake, and the new
+	// pair is used in the end.
 	last := certs[0]
 	writePairTo(t, last, filepath.Join(dir, "b", "cert.pem"), "")
 	for range 5 {
@@ -186,7 +188,7 @@ func TestReloaderFollowsFiles(t *testing.T) {
 	}
 }
 
-// A key that OpenSSL takes for weak is refused, though crypto/tls would use it.
+// A key that OpenSSL considers weak is refused, though crypto/tls would use it.
 func TestReloadWeakKey(t *testing.T) {
 	strong := leaf(ecKey())
 	certFile, keyFile := writePair(t, strong)
@@ -205,7 +207,7 @@ func TestReloadWeakKey(t *testing.T) {
 	}
 }
 
-// Handshakes and reloads at once: each handshake gets one pair or the other, whole.
+// Handshakes and reloads at once: each handshake gets one pair or the other, never a mixture.
 func TestReloadDuringHandshakes(t *testing.T) {
 	a, b := leaf(ecKey()), leaf(ecKey())
 	certFile, keyFile := writePair(t, a)
@@ -214,7 +216,7 @@ func TestReloadDuringHandshakes(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.Interval = time.Nanosecond
-	r.OnError = func(error) {} // while one file is written and the other not yet
+	r.OnError = func(error) {} // expected while one file is written and the other is not yet
 	s := serveReloader(t, r)
 	stop := make(chan struct{})
 	var wg sync.WaitGroup

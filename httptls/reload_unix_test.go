@@ -21,7 +21,7 @@ func TestReloaderSlowFiles(t *testing.T) {
 	if err := os.Remove(certFile); err != nil {
 		t.Fatal(err)
 	}
-	if err := syscall.Mkfifo(certFile, 0o600); err != nil { // which is open when somebody writes
+	if err := syscall.Mkfifo(certFile, 0o600); err != nil { // opening it blocks until there is a writer
 		t.Fatal(err)
 	}
 	for range 3 {
@@ -29,7 +29,7 @@ func TestReloaderSlowFiles(t *testing.T) {
 	}
 	reloaded := make(chan error)
 	go func() { reloaded <- r.Reload() }()
-	// Whoever reads the pipe gets a certificate, and then the end.
+	// A reader of the pipe gets a certificate, and then the end.
 	text := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: second.Certificate[0]})
 	for done := false; !done; {
 		pipe, err := os.OpenFile(certFile, os.O_RDWR, 0) // doesn't wait for a reader

@@ -19,13 +19,14 @@ import (
 	"github.com/ossl-go/ossl"
 )
 
-// serving is what a Server does besides its http.Server: handshakes, and connections for HTTP/2. Connections for HTTP/1.1 go to
-// the http.Server, by a listener of its own, when their handshake is over.
+// serving is the part of a Server that its http.Server lacks: handshakes, and connections for
+// HTTP/2. After the handshake, connections for HTTP/1.1 go to the http.Server, through a listener
+// that serving makes.
 type serving struct {
-	//lint:ignore SA1019 what takes its place is in Go 1.27: native.go
+	//lint:ignore SA1019 its replacement is in Go 1.27: native.go
 	http2  http2.Server
-	goAway *http.Server // has http2's function that ends connections gracefully, and nothing else
-	hooks  struct {     // the user's
+	goAway *http.Server // only its function that ends HTTP/2 connections gracefully is used
+	hooks  struct {     // the hooks that the user set
 		connState   func(net.Conn, http.ConnState)
 		connContext func(context.Context, net.Conn) context.Context
 		baseContext func(net.Listener) context.Context
@@ -44,17 +45,18 @@ const (
 	closed
 )
 
-// A serverConn is a connection on its way, or one for HTTP/2.
+// A serverConn is a connection in its handshake, or one for HTTP/2.
 type serverConn struct {
 	ctx       context.Context
 	since     time.Time
-	handedOff bool // to the http.Server
+	handedOff bool // given to the http.Server
 	http2     bool
 }
 
-// Serve serves the connections of l, which are [*ossl.Conn]: l is of [ossl.Listen] or of [ossl.Context], and its NextProtos
-// list "h2" for HTTP/2 and "http/1.1". Connections of another type are served as the http.Server would, without TLS. Serve
-// closes l. It always returns a non-nil error, http.ErrServerClosed after Shutdown or Close.
+// Serve serves the connections of l, which are [*ossl.Conn]: l comes from [ossl.Listen] or an
+// [ossl.Context], and its NextProtos list "h2" for HTTP/2 and "http/1.1". Connections of other
+// types are served without TLS, as the http.Server would. Serve closes l. It always returns a
+// non-nil error, http.ErrServerClosed after Shutdown or Close.
 func (s *Server) Serve(l net.Listener) error {
 	if err := s.prepare(); err != nil {
 		_ = l.Close()
@@ -74,7 +76,7 @@ func (s *Server) Serve(l net.Listener) error {
 func (s *Server) setup() error {
 	if s.enabled.HTTP2() {
 		s.goAway = &http.Server{IdleTimeout: s.IdleTimeout, ReadTimeout: s.ReadTimeout, TLSConfig: s.config.Clone()}
-		//lint:ignore SA1019 what takes its place is in Go 1.27: native.go
+		//lint:ignore SA1019 its replacement is in Go 1.27: native.go
 		if err := http2.ConfigureServer(s.goAway, &s.http2); err != nil {
 			return err
 		}
@@ -86,14 +88,15 @@ func (s *Server) setup() error {
 	return nil
 }
 
-// sendGoAway tells the clients of HTTP/2 connections to go away. It may be called more than once.
+// sendGoAway sends a GOAWAY frame to the clients of HTTP/2 connections. It may be called more than
+// once.
 func (s *Server) sendGoAway() {
 	if s.goAway != nil {
-		_ = s.goAway.Shutdown(context.Background()) // which has no connections to wait for
+		_ = s.goAway.Shutdown(context.Background()) // it has no connections to wait for
 	}
 }
 
-// baseContext gives the http.Server the context that is there already.
+// baseContext gives the http.Server the context that Serve has made.
 func (s *Server) baseContext(l net.Listener) context.Context {
 	if f, ok := l.(*front); ok {
 		return f.base
@@ -104,7 +107,7 @@ func (s *Server) baseContext(l net.Listener) context.Context {
 	return context.Background()
 }
 
-// connContext gives the http.Server the context of a connection that has had one since it was accepted.
+// connContext gives the http.Server the context that a connection has had since it was accepted.
 func (s *Server) connContext(ctx context.Context, conn net.Conn) context.Context {
 	if c := s.handedOff(conn); c != nil {
 		return c.ctx
@@ -115,10 +118,10 @@ func (s *Server) connContext(ctx context.Context, conn net.Conn) context.Context
 	return ctx
 }
 
-// connState calls the user's hook, but not for what it has been told already.
+// connState calls the user's hook, except for a state that was already reported.
 func (s *Server) connState(conn net.Conn, state http.ConnState) {
 	if state == http.StateNew {
-		if c := s.handedOff(conn); c != nil { // from here on the http.Server knows it
+		if c := s.handedOff(conn); c != nil { // from now on the http.Server tracks it
 			s.untrack(conn.(*ossl.Conn))
 			return
 		}
@@ -161,8 +164,8 @@ func (s *Server) untrack(conn *ossl.Conn) {
 	delete(s.conns, conn)
 }
 
-// A front is the listener that the http.Server serves. It accepts connections, and gives those that have no handshake to do, or
-// have done it and are not for HTTP/2.
+// A front is the listener that the http.Server serves. It accepts connections, and delivers those
+// that need no handshake, or have completed it and are not for HTTP/2.
 type front struct {
 	net.Listener // the user's
 	server       *Server
@@ -191,7 +194,7 @@ func (f *front) Close() error {
 	return f.Listener.Close()
 }
 
-// deliver hands a connection to the http.Server, and reports whether it took it.
+// deliver gives a connection to the http.Server, and reports whether it took it.
 func (f *front) deliver(a accepted) bool {
 	select {
 	case f.ready <- a:
@@ -206,7 +209,7 @@ func (f *front) run() {
 	for {
 		conn, err := f.Listener.Accept()
 		if err != nil {
-			// The http.Server logs and waits after errors that are temporary: it doesn't take the next before.
+			// The http.Server logs a temporary error and waits before it accepts again.
 			temporary, ok := err.(interface{ Temporary() bool })
 			if !f.deliver(accepted{nil, err}) || !ok || !temporary.Temporary() {
 				return
@@ -271,7 +274,7 @@ func (s *Server) serveConn(f *front, conn *ossl.Conn, c *serverConn) {
 	switch proto := conn.ConnectionState().NegotiatedProtocol; proto {
 	case "h2":
 		if s.goAway != nil && s.becomeHTTP2(c) {
-			//lint:ignore SA1019 what takes its place is in Go 1.27: native.go
+			//lint:ignore SA1019 its replacement is in Go 1.27: native.go
 			s.http2.ServeConn(conn, &http2.ServeConnOpts{
 				Context:    c.ctx,
 				BaseConfig: s.Server,
@@ -282,7 +285,7 @@ func (s *Server) serveConn(f *front, conn *ossl.Conn, c *serverConn) {
 		if s.handOff(c) {
 			delivered = f.deliver(accepted{conn, nil})
 		}
-	default: // somebody else's, such as acme-tls/1: done with the handshake
+	default: // another protocol, such as acme-tls/1: it needs the handshake only
 	}
 }
 
@@ -301,7 +304,7 @@ func (s *Server) handOff(c *serverConn) bool {
 	return c.handedOff
 }
 
-// handshakeFailed answers and logs as net/http does.
+// handshakeFailed answers and logs a failed handshake as net/http does.
 func (s *Server) handshakeFailed(conn *ossl.Conn, err error) {
 	reason := err.Error()
 	var header tls.RecordHeaderError
@@ -314,7 +317,7 @@ func (s *Server) handshakeFailed(conn *ossl.Conn, err error) {
 	s.logf("http: TLS handshake error from %s: %v", conn.RemoteAddr(), reason)
 }
 
-// looksLikeHTTP reports whether the first bytes of a connection are of a request.
+// looksLikeHTTP reports whether the first bytes of a connection look like an HTTP request.
 func looksLikeHTTP(header [5]byte) bool {
 	switch string(header[:]) {
 	case "GET /", "HEAD ", "POST ", "PUT /", "OPTIO":
@@ -331,7 +334,7 @@ func (s *Server) logf(format string, args ...any) {
 	}
 }
 
-// http2Handler prepares requests of HTTP/2 as net/http does for its handlers.
+// http2Handler prepares HTTP/2 requests as net/http does for its handlers.
 type http2Handler struct {
 	server *http.Server
 	conn   *ossl.Conn
@@ -360,7 +363,8 @@ func answerOptions(w http.ResponseWriter, req *http.Request) {
 	}
 }
 
-// stalledHandshake is how long Shutdown waits for connections without a request: net/http's 5 s.
+// stalledHandshake is the time that Shutdown waits for connections without a request: 5 s, as in
+// net/http.
 const stalledHandshake = 5 * time.Second
 
 func (s *Server) shutdown(ctx context.Context) error {
@@ -384,7 +388,8 @@ func (s *Server) shutdown(ctx context.Context) error {
 	return err
 }
 
-// quiet reports whether no connection is left that Shutdown waits for. It closes those whose handshake takes too long.
+// quiet reports whether Shutdown has no more connections to wait for. It closes those whose
+// handshake takes too long.
 func (s *Server) quiet() bool {
 	s.mu.Lock()
 	left, http2 := 0, false
@@ -402,7 +407,7 @@ func (s *Server) quiet() bool {
 	for _, conn := range stalled {
 		_ = conn.Close()
 	}
-	if http2 { // one may have come to http2 since it was told
+	if http2 { // a connection may have been added since the last call
 		s.sendGoAway()
 	}
 	return left == 0

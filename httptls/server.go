@@ -12,41 +12,46 @@ import (
 	"github.com/ossl-go/ossl"
 )
 
-// ListenAndServeTLS listens on the TCP address addr, ":https" if it is empty, and serves HTTP/1.1 and HTTP/2 over OpenSSL, as
-// [http.ListenAndServeTLS] does over crypto/tls. It always returns a non-nil error.
+// ListenAndServeTLS listens on the TCP address addr, ":https" if it is empty, and serves HTTP/1.1
+// and HTTP/2 over OpenSSL, as [http.ListenAndServeTLS] does over crypto/tls. It always returns a
+// non-nil error.
 func ListenAndServeTLS(addr, certFile, keyFile string, handler http.Handler) error {
 	server := &Server{Server: &http.Server{Addr: addr, Handler: handler}}
 	return server.ListenAndServeTLS(certFile, keyFile)
 }
 
-// ServeTLS serves the connections of l over OpenSSL, as [http.ServeTLS] does over crypto/tls. It always returns a non-nil error.
+// ServeTLS serves the connections of l over OpenSSL, as [http.ServeTLS] does over crypto/tls. It
+// always returns a non-nil error.
 func ServeTLS(l net.Listener, handler http.Handler, certFile, keyFile string) error {
 	return (&Server{Server: &http.Server{Handler: handler}}).ServeTLS(l, certFile, keyFile)
 }
 
-// Serve serves the connections of l, which are [*ossl.Conn]: l is of [ossl.Listen] or of [ossl.Context]. Their NextProtos must
-// list "h2" for HTTP/2, and "http/1.1". It always returns a non-nil error.
+// Serve serves the connections of l, which are [*ossl.Conn]: l comes from [ossl.Listen] or an
+// [ossl.Context]. Their NextProtos must list "h2" for HTTP/2, and "http/1.1". It always returns a
+// non-nil error.
 func Serve(l net.Listener, handler http.Handler) error {
 	return (&Server{Server: &http.Server{Handler: handler}}).Serve(l)
 }
 
-// A Server is an [http.Server] whose TLS is OpenSSL's. All of the http.Server's settings mean what net/http says of them; its
-// TLSConfig is compiled with Options when ServeTLS begins. TLSNextProto is refused, unless it is empty, which turns HTTP/2 off.
+// A Server is an [http.Server] whose TLS is OpenSSL's. All of the http.Server's settings mean the
+// same as in net/http. Its TLSConfig is compiled with Options when ServeTLS begins. A non-empty
+// TLSNextProto causes an error; an empty one turns HTTP/2 off.
 //
-// Call Shutdown and Close of the Server, not of the http.Server within: that doesn't know all of the connections.
+// Call Shutdown and Close of the Server, not of the http.Server within, which doesn't know all of
+// the connections.
 type Server struct {
 	*http.Server
-	Options []ossl.Option // of the TLS context, besides TLSConfig
+	Options []ossl.Option // for the TLS context, besides TLSConfig
 
 	once     sync.Once
 	setupErr error
-	enabled  http.Protocols // constant after setup, as config
+	enabled  http.Protocols // constant after setup, as is config
 	config   *tls.Config
 
 	serving
 }
 
-// prepare checks the settings and remembers those that net/http changes when it serves.
+// prepare checks the settings and saves those that net/http changes when it serves.
 func (s *Server) prepare() error {
 	s.once.Do(func() {
 		for proto := range s.TLSNextProto {
@@ -77,9 +82,10 @@ func (s *Server) ListenAndServeTLS(certFile, keyFile string) error {
 	return s.ServeTLS(l, certFile, keyFile)
 }
 
-// ServeTLS serves the connections of l over OpenSSL, with TLSConfig and the certificate of the files. The files need not be given
-// if TLSConfig has Certificates, GetCertificate or GetConfigForClient; [Reloader] has a GetCertificate that follows the files'
-// changes. ServeTLS closes l. It always returns a non-nil error, http.ErrServerClosed after Shutdown or Close.
+// ServeTLS serves the connections of l over OpenSSL, with TLSConfig and the certificate in the
+// files. The files are optional if TLSConfig has Certificates, GetCertificate or
+// GetConfigForClient; the GetCertificate of a [Reloader] follows the files' changes. ServeTLS
+// closes l. It always returns a non-nil error, http.ErrServerClosed after Shutdown or Close.
 func (s *Server) ServeTLS(l net.Listener, certFile, keyFile string) error {
 	err := s.prepare()
 	var ctx *ossl.Context
@@ -107,8 +113,8 @@ func (s *Server) compile(certFile, keyFile string) (*ossl.Context, error) {
 	return ossl.NewContext(config, s.Options...)
 }
 
-// nextProtos returns the protocols to offer by ALPN: the configuration's with "h2" and "http/1.1" added or removed, as net/http
-// does.
+// nextProtos returns the protocols to offer by ALPN: the configuration's with "h2" and "http/1.1"
+// added or removed, as in net/http.
 func (s *Server) nextProtos(protos []string) []string {
 	protos = slices.DeleteFunc(slices.Clone(protos), func(p string) bool {
 		return p == "h2" && !s.enabled.HTTP2() || p == "http/1.1" && !s.enabled.HTTP1()
@@ -122,7 +128,7 @@ func (s *Server) nextProtos(protos []string) []string {
 	return protos
 }
 
-// protocols returns what the server speaks, by net/http's rules.
+// protocols returns the server's protocols, by net/http's rules.
 func (s *Server) protocols() (p http.Protocols) {
 	if s.Protocols != nil {
 		return *s.Protocols
@@ -132,16 +138,17 @@ func (s *Server) protocols() (p http.Protocols) {
 	return p
 }
 
-// Shutdown shuts the server down without interrupting requests, as [http.Server.Shutdown] does: it closes the listeners, tells
-// HTTP/2 clients to go away, closes idle connections, and waits for the others to become idle, and for handshakes under way,
-// until ctx ends. It doesn't wait for hijacked connections.
+// Shutdown shuts the server down without interrupting requests, as [http.Server.Shutdown] does: it
+// closes the listeners, sends GOAWAY to HTTP/2 clients, closes idle connections, and waits for the
+// others to become idle, and for handshakes under way, until ctx ends. It doesn't wait for hijacked
+// connections.
 func (s *Server) Shutdown(ctx context.Context) error { return s.shutdown(ctx) }
 
-// Close closes the listeners and all connections but hijacked ones.
+// Close closes the listeners and all connections, except for hijacked ones.
 func (s *Server) Close() error { return s.closeAll() }
 
-// handshakeTimeout is net/http's bound on a handshake: the least of the server's timeouts for a request's header and its
-// answer, 0 for none.
+// handshakeTimeout returns the bound on a handshake as in net/http: the smallest of the server's
+// timeouts for a request's header and its response, 0 for none.
 func (s *Server) handshakeTimeout() (d time.Duration) {
 	for _, timeout := range []time.Duration{s.ReadHeaderTimeout, s.ReadTimeout, s.WriteTimeout} {
 		if timeout > 0 && (d == 0 || timeout < d) {

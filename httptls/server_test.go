@@ -21,7 +21,7 @@ import (
 	"github.com/ossl-go/ossl/httptls"
 )
 
-// states records the states of a server's connections, and tells when one is over.
+// states records the states of a server's connections, and signals when one has closed.
 type states struct {
 	mu    sync.Mutex
 	seen  []string
@@ -117,7 +117,7 @@ func TestContexts(t *testing.T) {
 
 var clientAddr = regexp.MustCompile(`127\.0\.0\.1:\d+`)
 
-// A client that speaks HTTP without TLS is told so.
+// A client that speaks HTTP without TLS gets an HTTP error.
 func TestPlaintextClient(t *testing.T) {
 	compare(t, func(t *testing.T, p pairing) string {
 		st := newStates()
@@ -143,7 +143,7 @@ func TestPlaintextClient(t *testing.T) {
 	})
 }
 
-// A client that says nothing is sent away after the handshake's time.
+// A client that sends nothing is disconnected after the handshake timeout.
 func TestServerHandshakeTimeout(t *testing.T) {
 	for name, hs := range map[string]func() *http.Server{
 		"ReadHeaderTimeout": func() *http.Server {
@@ -171,7 +171,7 @@ func TestServerHandshakeTimeout(t *testing.T) {
 	}
 }
 
-// What handlers do with their connections.
+// Operations of handlers on their connections.
 func TestHandlers(t *testing.T) {
 	reports := make(chan string, 1)
 	handlers := map[string]http.HandlerFunc{
@@ -247,7 +247,7 @@ func TestHandlers(t *testing.T) {
 					return await(t, "the handler's report", reports)
 				}
 				log := ""
-				if !p.http2 { // HTTP/2 logs when the client knows already
+				if !p.http2 { // HTTP/2 logs after the client has its answer
 					log, _, _ = strings.Cut(s.log.String(), "127.0.0.1")
 				}
 				return fmt.Sprintf("%s %s %s", out, hideAddr(err, s.addr), log)
@@ -273,7 +273,7 @@ func TestOptionsOfTheServer(t *testing.T) {
 	})
 }
 
-// What a server says to requests that are none. ci/http-interop has HTTP/2's.
+// A server's answers to invalid requests. ci/http-interop tests HTTP/2's.
 func TestBadRequests(t *testing.T) {
 	var want string
 	for _, stack := range stacks {
@@ -347,7 +347,7 @@ func TestShutdown(t *testing.T) {
 	})
 }
 
-// Shutdown waits for a handshake under way, which gets no further than its end.
+// Shutdown waits for a handshake under way, which is not followed by a request.
 func TestShutdownDuringHandshake(t *testing.T) {
 	compare(t, func(t *testing.T, p pairing) string {
 		st := newStates()
@@ -369,12 +369,12 @@ func TestShutdownDuringHandshake(t *testing.T) {
 		first := s.Shutdown(ctx)
 		_ = conn.Close()
 		second := s.Shutdown(soon(t))
-		await(t, "the connection's last state", st.over) // which is told of behind what Shutdown waits for
+		await(t, "the connection's last state", st.over) // which is reported after the point that Shutdown waits for
 		return fmt.Sprint(first, second, st.String())
 	})
 }
 
-// Close ends all there is, at once.
+// Close ends all connections at once.
 func TestClose(t *testing.T) {
 	compare(t, func(t *testing.T, p pairing) string {
 		st := newStates()
@@ -476,7 +476,7 @@ func TestServerRefusals(t *testing.T) {
 	}
 }
 
-// The functions of net/http's names, with certificates from files.
+// The functions named as in net/http, with certificates from files.
 func TestServeFunctions(t *testing.T) {
 	cert, key := writePair(t, serverCert())
 	c := openSSL.client(t, nil, true)
@@ -537,7 +537,7 @@ func TestServePlainConnections(t *testing.T) {
 	}
 }
 
-// A hijacked connection is the handler's, with what TLS knows of it.
+// A hijacked connection belongs to the handler, with its TLS state.
 func TestHijack(t *testing.T) {
 	compare(t, func(t *testing.T, p pairing) string {
 		s := p.server.start(t, &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -12,7 +12,7 @@ import (
 	"github.com/ossl-go/ossl"
 )
 
-// settings are an http.Transport's, checked, with their TLS contexts.
+// settings are the checked settings of an http.Transport, with their TLS contexts.
 type settings struct {
 	base      *http.Transport // a copy, which makes no connection itself
 	config    *tls.Config     // base's TLSClientConfig, never nil
@@ -20,7 +20,7 @@ type settings struct {
 	http2     bool
 
 	tls            func() (*ossl.Context, error)
-	tlsWithoutALPN func() (*ossl.Context, error) // for requests that HTTP/2 can't carry
+	tlsWithoutALPN func() (*ossl.Context, error) // for requests that need HTTP/1.1
 	tlsToProxy     func() (*ossl.Context, error)
 }
 
@@ -63,7 +63,7 @@ func newSettings(base *http.Transport, opts []ossl.Option) (*settings, error) {
 	return s, nil
 }
 
-// check refuses what would bring another TLS than OpenSSL's.
+// check returns an error for settings that would bring another TLS implementation.
 func (s *settings) check() error {
 	const reason = "TLS is OpenSSL's here"
 	switch {
@@ -78,14 +78,14 @@ func (s *settings) check() error {
 	return nil
 }
 
-// protocolsOf returns the protocols that base would use by net/http's rules. clone is its copy, in which TLSNextProto is the
-// user's: net/http sets the original's.
+// protocolsOf returns the protocols that base would use by net/http's rules. clone is its copy.
+// clone.TLSNextProto is the user's, while net/http sets that of base.
 func protocolsOf(base, clone *http.Transport) (p http.Protocols) {
 	if clone.Protocols != nil {
 		return *clone.Protocols
 	}
 	p.SetHTTP1(true)
-	config := base.TLSClientConfig // net/http's own, once base was used, or cloned, and HTTP/2 enabled
+	config := base.TLSClientConfig // net/http sets it when base is used, or cloned, with HTTP/2 enabled
 	//lint:ignore SA1019 deprecated, and honoured
 	custom := config != nil && !slices.Contains(config.NextProtos, "h2") || base.Dial != nil || base.DialContext != nil
 	if clone.TLSNextProto == nil && (base.ForceAttemptHTTP2 || !custom) {
@@ -94,7 +94,8 @@ func protocolsOf(base, clone *http.Transport) (p http.Protocols) {
 	return p
 }
 
-// nextProtos returns what to offer by ALPN: as net/http, nothing of its own unless HTTP/2 is enabled.
+// nextProtos returns the protocols to offer by ALPN: as in net/http, only the configuration's
+// unless HTTP/2 is enabled.
 func (s *settings) nextProtos() []string {
 	protos := slices.Clone(s.config.NextProtos)
 	if !s.http2 {
@@ -149,7 +150,7 @@ func (s *settings) dial(ctx context.Context, network, addr string) (conn net.Con
 	return conn, err
 }
 
-// dialProxyTLS makes a TLS connection to a proxy, without its handshake.
+// dialProxyTLS makes a TLS connection to a proxy, without the handshake.
 func (s *settings) dialProxyTLS(ctx context.Context, network, addr string) (*ossl.Conn, error) {
 	tls, err := s.tlsToProxy()
 	if err != nil {
@@ -162,7 +163,8 @@ func (s *settings) dialProxyTLS(ctx context.Context, network, addr string) (*oss
 	return tls.Client(raw, s.serverName(addr)), nil
 }
 
-// serverName returns the name to ask addr for: by net/http's rule the configuration's comes first.
+// serverName returns the name to ask for at addr: by net/http's rule the configuration's comes
+// first.
 func (s *settings) serverName(addr string) string {
 	if s.config.ServerName != "" {
 		return s.config.ServerName

@@ -137,7 +137,7 @@ func clientConfig() *tls.Config {
 	return &tls.Config{RootCAs: pool(), CurvePreferences: []tls.CurveID{tls.X25519, tls.CurveP256}}
 }
 
-// serverConfig is comparable between the stacks: ossl doesn't resume sessions.
+// serverConfig makes the stacks comparable: ossl doesn't resume sessions.
 func serverConfig() *tls.Config {
 	return &tls.Config{Certificates: []tls.Certificate{*serverCert()}, SessionTicketsDisabled: true}
 }
@@ -178,7 +178,7 @@ type running struct {
 	http *http.Server
 	addr string
 	log  *lockedBuffer
-	done chan error // Serve's result
+	done chan error // the result of Serve
 }
 
 func (r *running) url(path string) string { return "https://" + r.addr + path }
@@ -213,10 +213,11 @@ func (s *stack) startOn(t testing.TB, l net.Listener, hs *http.Server) *running 
 	return r
 }
 
-// patience bounds what takes a moment, or with ten thousand connections and short queues of the system's many seconds.
+// patience bounds tasks that take a moment, or many seconds with ten thousand connections and the
+// system's short queues.
 const patience = 2 * time.Minute
 
-// await returns what ch gives, and fails the test if that takes too long: something hangs.
+// await returns the value from ch, and fails the test if that takes too long.
 func await[T any](t testing.TB, what string, ch <-chan T) T {
 	t.Helper()
 	select {
@@ -228,14 +229,14 @@ func await[T any](t testing.TB, what string, ch <-chan T) T {
 	}
 }
 
-// soon is a context that ends when something hangs.
+// soon returns a context that ends if the test hangs.
 func soon(t testing.TB) context.Context {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	t.Cleanup(cancel)
 	return ctx
 }
 
-// client returns a client with HTTP/2 enabled, or not. A nil base is made.
+// client returns a client with HTTP/2 enabled or not. If base is nil, a new one is used.
 func (s *stack) client(t testing.TB, base *http.Transport, http2 bool) *http.Client {
 	t.Helper()
 	if base == nil {
@@ -253,7 +254,7 @@ func (s *stack) client(t testing.TB, base *http.Transport, http2 bool) *http.Cli
 	return &http.Client{Transport: rt}
 }
 
-// A lockedBuffer is a buffer that servers write logs to.
+// A lockedBuffer is a buffer for the logs of servers.
 type lockedBuffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -271,7 +272,7 @@ func (b *lockedBuffer) String() string {
 	return b.b.String()
 }
 
-// pairing is a client's stack, a server's, and a protocol.
+// A pairing is the client's stack, the server's, and a protocol.
 type pairing struct {
 	client, server *stack
 	http2          bool
@@ -294,7 +295,8 @@ func eachPairing(t *testing.T, f func(t *testing.T, p pairing)) {
 	}
 }
 
-// compare runs f for all pairings, and requires of each the result that net/http gives on both sides.
+// compare runs f for all pairings, and requires from each the result that net/http gives on both
+// sides.
 func compare(t *testing.T, f func(t *testing.T, p pairing) string) {
 	want := make(map[bool]string)
 	eachPairing(t, func(t *testing.T, p pairing) {
@@ -311,7 +313,7 @@ func compare(t *testing.T, f func(t *testing.T, p pairing) string) {
 
 var discardLog = log.New(io.Discard, "", 0)
 
-// compareClients is compare for cases whose server is neither stack's.
+// compareClients is compare for cases in which the server belongs to neither stack.
 func compareClients(t *testing.T, f func(t *testing.T, p pairing) string) {
 	for _, http2 := range []bool{false, true} {
 		want := f(t, pairing{netHTTP, nil, http2})

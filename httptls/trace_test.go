@@ -15,7 +15,8 @@ import (
 	"testing"
 )
 
-// A traceLog records the hooks that fire: in order up to GotConn, sorted after it, when net/http's goroutines race.
+// A traceLog records the hooks that fire: in order up to GotConn, then sorted, because net/http's
+// goroutines race.
 type traceLog struct {
 	mu    sync.Mutex
 	order []string
@@ -75,7 +76,7 @@ func (l *traceLog) context(addr string) context.Context {
 	})
 }
 
-// overIPv4 resolves names, but to IPv4 only.
+// overIPv4 resolves names to IPv4 addresses only.
 func overIPv4(ctx context.Context, _, addr string) (net.Conn, error) {
 	var d net.Dialer
 	return d.DialContext(ctx, "tcp4", addr)

@@ -13,26 +13,26 @@ import (
 	"github.com/ossl-go/ossl"
 )
 
-// A Transport is an [http.RoundTripper] whose TLS is OpenSSL's. It keeps connections for reuse, so make one and share it; it is
-// safe for concurrent use.
+// A Transport is an [http.RoundTripper] whose TLS is OpenSSL's. It keeps connections for reuse, so
+// make one and share it. It is safe for concurrent use.
 type Transport struct {
 	settings *settings
 	plain    *http.Transport // for http:// requests, through proxies too
 
 	mu     sync.Mutex
 	routes map[routeKey]*route // guarded by mu
-	clock  int64               // guarded by mu; counts uses of proxied routes
-	direct *route              // without a proxy, constant
+	clock  int64               // guarded by mu; counts uses of routes in the map
+	direct *route              // for requests without a proxy; constant
 }
 
 var _ http.RoundTripper = (*Transport)(nil)
 
-// NewTransport returns a Transport with the settings of base, whose TLSClientConfig is the TLS configuration, compiled with opts.
-// A nil base is like http.DefaultTransport: proxies from the environment, HTTP/2, its timeouts. base is copied, and can go on
-// being used.
+// NewTransport returns a Transport with the settings of base. Its TLS configuration is
+// base.TLSClientConfig, compiled with opts. A nil base is like http.DefaultTransport: proxies from
+// the environment, HTTP/2, the same timeouts. base is copied, and can still be used.
 //
-// All of base's settings mean what net/http says of them. DialTLS, DialTLSContext and TLSNextProto are refused, as they would
-// bring another TLS.
+// All of base's settings mean the same as in net/http. DialTLS, DialTLSContext and TLSNextProto
+// cause an error, because they would bring another TLS implementation.
 func NewTransport(base *http.Transport, opts ...ossl.Option) (*Transport, error) {
 	s, err := newSettings(base, opts)
 	if err != nil {
@@ -60,7 +60,7 @@ func NewClient(base *http.Transport, opts ...ossl.Option) (*http.Client, error) 
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	switch {
 	case req.URL == nil:
-		return t.plain.RoundTrip(req) // which refuses it
+		return t.plain.RoundTrip(req) // which returns an error
 	case req.URL.Scheme != "https":
 		return t.roundTripPlain(req)
 	}
@@ -89,8 +89,9 @@ func (t *Transport) CloseIdleConnections() {
 	}
 }
 
-// RegisterProtocol registers a RoundTripper for a scheme, as [http.Transport.RegisterProtocol] does. It panics if scheme is
-// https, which is the Transport's own, or is registered already.
+// RegisterProtocol registers a RoundTripper for a scheme, as [http.Transport.RegisterProtocol]
+// does. It panics if scheme is https, which the Transport itself implements, or is registered
+// already.
 func (t *Transport) RegisterProtocol(scheme string, rt http.RoundTripper) {
 	if scheme == "https" {
 		panic("protocol " + scheme + " already registered")
@@ -98,23 +99,25 @@ func (t *Transport) RegisterProtocol(scheme string, rt http.RoundTripper) {
 	t.plain.RegisterProtocol(scheme, rt)
 }
 
-// A routeKey says how connections for a request are made. net/http keeps connections apart by the same properties, and by host.
+// A routeKey is how connections for a request are made. net/http separates connections by the same
+// properties, and by host.
 type routeKey struct {
 	proxy string
-	h1    bool // the request is for HTTP/1.1 alone: a WebSocket's
+	h1    bool // the request needs HTTP/1.1: it asks for a WebSocket
 }
 
-// A route is one way to make connections, with the connections made so.
+// A route is one way to make connections, with the connections made that way.
 type route struct {
 	settings  *settings
 	proxy     *url.URL // nil for none
 	transport *http.Transport
 	tls       func() (*ossl.Context, error)
 	used      int64 // guarded by Transport.mu
-	handoff         // what the Go version needs for HTTP/2
+	handoff         // the part that depends on the version of Go
 }
 
-// maxRoutes bounds the routes that are kept: a Proxy function may return another URL for each request.
+// maxRoutes bounds the routes in a Transport: a Proxy function may return another URL for each
+// request.
 const maxRoutes = 128
 
 func (t *Transport) route(req *http.Request) (*route, error) {
@@ -151,8 +154,8 @@ func (t *Transport) route(req *http.Request) (*route, error) {
 	return r, nil
 }
 
-// forgetOldest drops the route that was used least recently. Its requests under way go on; their connections are closed after
-// them. t.mu is held.
+// forgetOldest drops the least recently used route. Its requests under way continue; their
+// connections are closed after them. t.mu is held.
 func (t *Transport) forgetOldest() {
 	var oldest routeKey
 	var found *route
@@ -176,14 +179,14 @@ func newRoute(s *settings, proxy *url.URL, h1 bool) (*route, error) {
 		}
 	}
 	t := s.base.Clone()
-	t.Proxy = nil // connections come through it already
+	t.Proxy = nil // connections already go through it
 	t.TLSClientConfig = nil
 	t.DialTLSContext = r.dialTLS
 	r.transport = t
 	return r, r.setup(s.http2 && !h1)
 }
 
-// wantsHTTP1 reports whether a request can be sent by HTTP/1.1 only, by net/http's rule: it asks for a WebSocket.
+// wantsHTTP1 reports whether a request needs HTTP/1.1, by net/http's rule: it asks for a WebSocket.
 func wantsHTTP1(req *http.Request) bool {
 	return len(req.Header["Upgrade"]) > 0 && strings.EqualFold(req.Header.Get("Upgrade"), "websocket") &&
 		httpguts.HeaderValuesContainsToken(req.Header["Connection"], "upgrade")

@@ -12,8 +12,9 @@ import (
 	"github.com/ossl-go/ossl"
 )
 
-// TestPostAndGo: a client posts and closes its connection without reading. The handler reads after that, or after a delay, and
-// gets all of the body. Unread tickets in the client's socket would destroy the data in transit.
+// TestPostAndGo: a client posts and closes its connection without reading. The handler reads after
+// that, or after a delay, and gets the whole body. Unread tickets in the client's socket would
+// destroy data in transit.
 func TestPostAndGo(t *testing.T) {
 	for _, stack := range stacks {
 		for _, client := range []string{"ossl", "crypto/tls"} {
@@ -28,7 +29,7 @@ func TestPostAndGo(t *testing.T) {
 				s := stack.start(t, &http.Server{TLSConfig: config, Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 					select {
 					case <-<-gone:
-					case <-time.After(50 * time.Millisecond): // a large one is not written before it's read
+					case <-time.After(50 * time.Millisecond): // a large body is not fully written before it is read
 					}
 					n, err := io.Copy(io.Discard, r.Body)
 					bodies <- body{n, err}
@@ -63,7 +64,8 @@ func TestPostAndGo(t *testing.T) {
 	}
 }
 
-// TestTicketsOfAServer: the tickets come with the first data that a server sends: a response, or HTTP/2's settings.
+// TestTicketsOfAServer: the tickets come with the first data that a server sends: a response, or
+// HTTP/2's settings.
 func TestTicketsOfAServer(t *testing.T) {
 	eachPairing(t, func(t *testing.T, p pairing) {
 		config := serverConfig()

@@ -1,4 +1,4 @@
-// Command testserver serves what ci/http-interop and ci/http-load ask for, by either stack.
+// Command testserver serves requests of ci/http-interop and ci/http-load, on either stack.
 //
 //	testserver -certs DIR                      write ca.pem, and ecdsa.pem and rsa.pem with their .key files
 //	testserver -stack ossl -cert F -key F      serve and print host:port, for ten minutes at most
@@ -47,10 +47,10 @@ func main() {
 	}
 }
 
-// lifetime is the end of servers that a script has left behind.
+// lifetime is the time after which servers exit that a script has left behind.
 const lifetime = 10 * time.Minute
 
-// page is 1 KB, as the benchmarks' and nginx's of ci/http-load.
+// page is 1 KB, as are the pages of the benchmarks and of nginx in ci/http-load.
 var page = []byte(strings.Repeat("a page of some text.\n", 49)[:1024])
 
 func serve(stack, cert, key string) error {
