@@ -15,7 +15,7 @@ import (
 	"github.com/ossl-go/ossl/grpctls"
 )
 
-// authorityEcho answers with the :authority of the call.
+// authorityEcho returns the :authority of the call.
 var authorityEcho = &echo{unary: func(ctx context.Context, _ []byte) ([]byte, error) {
 	md, _ := metadata.FromIncomingContext(ctx)
 	return []byte(md.Get(":authority")[0]), nil
@@ -29,7 +29,7 @@ func TestAuthority(t *testing.T) {
 		dial   []grpc.DialOption
 		call   []grpc.CallOption
 		code   codes.Code
-		want   string // the authority, or the status' text
+		want   string // the authority, or the text of the status
 	}{
 		{name: "of the target", config: noName, want: "127.0.0.1"},
 		{name: "of the credentials", want: serverName},
@@ -61,7 +61,7 @@ func TestAuthority(t *testing.T) {
 	}
 }
 
-// TestAuthorityTwice holds that the credentials' name and another one of the channel are refused together.
+// TestAuthorityTwice checks that a channel is refused if its authority and the credentials' differ.
 func TestAuthorityTwice(t *testing.T) {
 	for _, who := range impls {
 		cc, err := grpc.NewClient("passthrough:///x", grpc.WithTransportCredentials(who.creds(clientConfig())),
@@ -73,7 +73,7 @@ func TestAuthorityTwice(t *testing.T) {
 	}
 }
 
-// A token is sent with each call, over secure connections only.
+// A token is sent with each call, only over secure connections.
 type token struct{ level credentials.SecurityLevel }
 
 func (k token) GetRequestMetadata(ctx context.Context, _ ...string) (map[string]string, error) {
@@ -119,7 +119,8 @@ func TestPerRPCCredentials(t *testing.T) {
 	})
 }
 
-// TestNewClient holds that its credentials are those of the configuration, whatever else the options name.
+// TestNewClient checks that NewClient uses the credentials of the configuration, even if the
+// options have others.
 func TestNewClient(t *testing.T) {
 	checkGoroutines(t)
 	s := serve(t, std.creds(serverConfig()), nil)

@@ -15,11 +15,12 @@ import (
 	"github.com/ossl-go/ossl/grpctls"
 )
 
-// The benchmarks compare gRPC's own credentials with ours in one run, over loopback TCP: the same keys, TLS 1.3, X25519,
-// TLS_AES_128_GCM_SHA256. Keys, contexts and servers are made outside of the timer.
+// The benchmarks compare gRPC's own credentials with ours in one run, over loopback TCP: the same
+// keys, TLS 1.3, X25519, TLS_AES_128_GCM_SHA256. Keys, contexts and servers are made outside of the
+// timer.
 
-// benchImpls are the implementations as the benchmarks use them. crypto/tls has no choice of TLS 1.3 suites; with AES
-// instructions it takes AES-128-GCM, which newBench checks.
+// benchImpls are the implementations as the benchmarks use them. crypto/tls has no choice of TLS
+// 1.3 suites; with AES instructions it chooses AES-128-GCM, which newBench checks.
 var benchImpls = []impl{std, {"ossl", func(c *tls.Config) credentials.TransportCredentials {
 	return must(grpctls.New(c, ossl.WithTLS13CipherSuites(tls.TLS_AES_128_GCM_SHA256)))
 }}}
@@ -29,7 +30,8 @@ func benchConfig(c *tls.Config) {
 	c.CurvePreferences = []tls.CurveID{tls.X25519}
 }
 
-// benchPairings runs a benchmark in all four pairings, after a look at what was negotiated.
+// benchPairings runs a benchmark in all four pairings, after it has checked the negotiated
+// parameters.
 func benchPairings(b *testing.B, bench func(b *testing.B, addr string, client credentials.TransportCredentials)) {
 	for _, server := range benchImpls {
 		for _, client := range benchImpls {
@@ -59,7 +61,8 @@ func benchPairings(b *testing.B, bench func(b *testing.B, addr string, client cr
 	}
 }
 
-// echoStrings answers each message until the client has no more. Its messages are of a string, as the document's are.
+// echoStrings echoes each message until the client has no more. Its messages are strings, in place
+// of bytes.
 func echoStrings(stream grpc.ServerStream) error {
 	for {
 		m := new(wrapperspb.StringValue)
@@ -77,8 +80,8 @@ const (
 	benchMessages = 100_000 // of all streams together
 )
 
-// BenchmarkStreams passes 100,000 messages over 100 bidirectional streams of one connection in each iteration: every stream sends
-// its 1,000 and receives their echoes at the same time.
+// BenchmarkStreams passes 100,000 messages over 100 bidirectional streams of one connection in each
+// iteration: every stream sends its 1,000 and receives their echoes at the same time.
 func BenchmarkStreams(b *testing.B) {
 	benchPairings(b, func(b *testing.B, addr string, creds credentials.TransportCredentials) {
 		cc := dial(b, addr, creds)
@@ -139,7 +142,7 @@ func streams(cc *grpc.ClientConn, messages int) error {
 	return nil
 }
 
-// BenchmarkPing is the time of one unary call without another one beside it.
+// BenchmarkPing is the time of one unary call while no other is under way.
 func BenchmarkPing(b *testing.B) {
 	benchPairings(b, func(b *testing.B, addr string, creds credentials.TransportCredentials) {
 		cc := dial(b, addr, creds)
@@ -155,7 +158,8 @@ func BenchmarkPing(b *testing.B) {
 	})
 }
 
-// BenchmarkConnect is a new channel with its first call: the connection, the handshake, the call, the end.
+// BenchmarkConnect is a new channel with its first call: the connection, the handshake, the call,
+// and the close.
 func BenchmarkConnect(b *testing.B) {
 	benchPairings(b, func(b *testing.B, addr string, creds credentials.TransportCredentials) {
 		for b.Loop() {
@@ -173,13 +177,13 @@ func BenchmarkConnect(b *testing.B) {
 	})
 }
 
-// BenchmarkIdle tells what a connection costs while nothing happens on it: the Go heap of both ends, in bytes.
+// BenchmarkIdle measures the cost of an idle connection: the Go heap of both ends, in bytes.
 func BenchmarkIdle(b *testing.B) {
 	const connections = 200
 	benchPairings(b, func(b *testing.B, addr string, creds credentials.TransportCredentials) {
 		heap := func() int64 {
 			runtime.GC()
-			runtime.GC() // what the first one leaves in pools
+			runtime.GC() // memory that the first one leaves in pools
 			var m runtime.MemStats
 			runtime.ReadMemStats(&m)
 			return int64(m.HeapAlloc)

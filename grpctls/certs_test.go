@@ -22,10 +22,10 @@ import (
 
 const (
 	serverName = "server.test"
-	otherName  = "other.test" // on no server's certificate
+	otherName  = "other.test" // in no server's certificate
 )
 
-// must returns v, or panics: for what can't fail unless the test is wrong.
+// must returns v, or panics. It is for functions that fail only if the test is wrong.
 func must[T any](v T, err error) T {
 	if err != nil {
 		panic(err)
@@ -60,13 +60,14 @@ func newAuthority(name string) *authority {
 	return &authority{must(x509.ParseCertificate(der)), key}
 }
 
-// The authority that both sides trust, and the one that neither does.
+// An authority that both sides trust, and one that neither trusts.
 var (
 	ca      = sync.OnceValue(func() *authority { return newAuthority("grpctls test root") })
 	otherCA = sync.OnceValue(func() *authority { return newAuthority("grpctls other root") })
 )
 
-// issue makes a certificate with a P-256 key for serverName and 127.0.0.1, good for both roles, as the edit changes it.
+// issue makes a certificate with a P-256 key for serverName and 127.0.0.1, good for both roles,
+// changed by edit.
 func (a *authority) issue(edit func(*x509.Certificate)) tls.Certificate {
 	return a.issueFor(must(ecdsa.GenerateKey(elliptic.P256(), rand.Reader)), edit)
 }
@@ -103,7 +104,8 @@ func withURIs(uris ...string) func(*x509.Certificate) {
 	}
 }
 
-// clientConfig and serverConfig are what the tests start from: sessions are off on both sides, as they are in ossl.
+// clientConfig and serverConfig are the tests' basic configurations: sessions are off on both
+// sides, as they are in ossl.
 func clientConfig(edits ...func(*tls.Config)) *tls.Config {
 	return edited(&tls.Config{RootCAs: ca().pool(), ServerName: serverName}, edits)
 }

@@ -7,7 +7,8 @@ import (
 	"google.golang.org/grpc"
 )
 
-// NewClient is [grpc.NewClient] with the credentials that [New] makes of config. They take the place of any in opts.
+// NewClient is like [grpc.NewClient] with the credentials that [New] returns for config. They
+// replace any credentials in opts.
 func NewClient(target string, config *tls.Config, opts ...grpc.DialOption) (*grpc.ClientConn, error) {
 	creds, err := New(config)
 	if err != nil {

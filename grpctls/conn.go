@@ -9,11 +9,12 @@ import (
 	"github.com/ossl-go/ossl"
 )
 
-// A conn is a TLS connection as gRPC's transports read it.
+// A conn is a TLS connection in the form that gRPC's transports read from.
 type conn struct{ *ossl.Conn }
 
-// ReadOnReady waits for the peer, takes a buffer of size bytes from pool only then, and reads into it. gRPC's transports look for
-// this method (it is in their package readyreader), and without it hold a buffer of 32 KB for each connection, however silent.
+// ReadOnReady waits for data from the peer, only then takes a buffer of size bytes from pool, and
+// reads into it. gRPC's transports look for this method (it is in their package readyreader).
+// Without it they hold a buffer of 32 KB for each connection, even if it is idle.
 func (c conn) ReadOnReady(size int, pool mem.BufferPool) (buf *[]byte, n int, err error) {
 	if err := c.WaitRead(); err != nil {
 		return nil, 0, err
@@ -27,7 +28,8 @@ func (c conn) ReadOnReady(size int, pool mem.BufferPool) (buf *[]byte, n int, er
 	return buf, n, err
 }
 
-// A socketConn shows the socket beneath it besides, for the socket options that channelz tells.
+// A socketConn is a conn that also gives access to its socket, for the socket options that channelz
+// reports.
 type socketConn struct {
 	conn
 	socket syscall.Conn
@@ -36,7 +38,7 @@ type socketConn struct {
 // SyscallConn returns the socket. Reading from it or writing to it corrupts the TLS connection.
 func (c *socketConn) SyscallConn() (syscall.RawConn, error) { return c.socket.SyscallConn() }
 
-// wrap returns what gRPC's transports get.
+// wrap returns the connection for gRPC's transports.
 func wrap(raw net.Conn, c *ossl.Conn) net.Conn {
 	if socket, ok := raw.(syscall.Conn); ok {
 		return &socketConn{conn{c}, socket}

@@ -11,12 +11,12 @@ import (
 	"google.golang.org/grpc/mem"
 )
 
-// readyReader is what gRPC's transports look for, in their package readyreader.
+// readyReader is the interface in their package readyreader that gRPC's transports look for.
 type readyReader interface {
 	ReadOnReady(size int, pool mem.BufferPool) (*[]byte, int, error)
 }
 
-// countingPool counts its buffers that are out.
+// countingPool counts its buffers in use.
 type countingPool struct{ out, gets atomic.Int64 }
 
 func (p *countingPool) Get(size int) *[]byte {
@@ -89,7 +89,7 @@ func TestReadOnReady(t *testing.T) {
 	}
 }
 
-// TestReadOnReadyIsUsed holds that gRPC does look for the method.
+// TestReadOnReadyIsUsed checks that gRPC does call the method.
 func TestReadOnReadyIsUsed(t *testing.T) {
 	checkGoroutines(t)
 	used := new(atomic.Int64)

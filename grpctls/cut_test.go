@@ -40,7 +40,7 @@ type cutConn struct {
 	pipe *cutPipe
 }
 
-// Write passes on what may pass, and cuts the connection when that is used up. The writer isn't told: nor would TCP tell it.
+// Write writes up to the limit, then cuts the connection. It reports no error, nor would TCP.
 func (c cutConn) Write(b []byte) (int, error) {
 	left := c.pipe.left.Add(int64(-len(b)))
 	if left > 0 {
@@ -55,7 +55,8 @@ func (c cutConn) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// TestHandshakeCutAnywhere cuts a handshake after each of its bytes: whoever isn't done gets an error, and nobody hangs.
+// TestHandshakeCutAnywhere cuts a handshake after each of its bytes: a side that isn't done gets an
+// error, and none hangs.
 func TestHandshakeCutAnywhere(t *testing.T) {
 	step := int64(1)
 	if testing.Short() {
@@ -64,7 +65,7 @@ func TestHandshakeCutAnywhere(t *testing.T) {
 	versions(t, func(t *testing.T, version uint16) {
 		pairings(t, func(t *testing.T, server, client impl) {
 			if server.name == std.name && client.name == std.name {
-				return // nothing of ours, and it takes time
+				return // it doesn't test our code, and takes time
 			}
 			serverCreds := server.creds(serverConfig(atMost(version)))
 			clientCreds := client.creds(clientConfig())
@@ -101,7 +102,8 @@ func TestHandshakeCutAnywhere(t *testing.T) {
 				if clientErr == context.DeadlineExceeded {
 					t.Fatalf("cut after %d of %d bytes: the client hangs", cut, total)
 				}
-				// The last record is the first of the application, and in TLS 1.3 the client is done when it has sent its Finished.
+				// The last record is the first of the application, and in TLS 1.3 the client is
+				// done when it has sent its Finished.
 				const application = 64
 				if cut < total-application-100 && (serverErr == nil || clientErr == nil && version == tls.VersionTLS12) {
 					t.Errorf("cut after %d of %d bytes: server %v, client %v", cut, total, serverErr, clientErr)
@@ -111,8 +113,8 @@ func TestHandshakeCutAnywhere(t *testing.T) {
 	})
 }
 
-// TestCallCutAnywhere cuts a connection during the handshake, and while a call is made: that is Unavailable, and the next
-// connection serves.
+// TestCallCutAnywhere cuts a connection during the handshake, and during a call: the status is
+// Unavailable, and the next connection works.
 func TestCallCutAnywhere(t *testing.T) {
 	versions(t, func(t *testing.T, version uint16) {
 		pairings(t, func(t *testing.T, server, client impl) {
@@ -121,7 +123,7 @@ func TestCallCutAnywhere(t *testing.T) {
 			creds := client.creds(clientConfig())
 			for _, cut := range []int64{0, 1, 5, 100, 200, 400, 700, 900, 1000, 1200, 1500} {
 				t.Run(fmt.Sprint(cut), func(t *testing.T) {
-					var good atomic.Bool // so the next connection is
+					var good atomic.Bool // makes the next connection good
 					cc := dial(t, s.addr, creds, grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
 						left := cut
 						if good.Load() {
@@ -136,7 +138,8 @@ func TestCallCutAnywhere(t *testing.T) {
 						}
 					}), grpc.WithConnectParams(quickly))
 					ctx := soon(t)
-					// gRPC tries again by itself where the server can't have seen the call: until it has ended, all are cut.
+					// gRPC itself retries if the server can't have seen the call: until it has
+					// ended, all connections are cut.
 					if _, err := call(ctx, cc, make([]byte, 4096)); status.Code(err) != codes.Unavailable {
 						t.Errorf("%v, want Unavailable", err)
 					}

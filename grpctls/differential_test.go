@@ -19,18 +19,19 @@ import (
 	"github.com/ossl-go/ossl/grpctls"
 )
 
-// A difference is a case in which both sides' accounts must be the same, whichever credentials are where.
+// A difference is a case in which both sides must have the same results with either credentials.
 type difference struct {
 	name           string
 	client, server []func(*tls.Config)
 	versions       []uint16 // TLS 1.2 and TLS 1.3 if nil
 	code           codes.Code
-	// text is what the client's status says.
+	// text is the text of the client's status.
 	text string
-	// serverErr is what the server's handshake returns; if empty, that is success.
+	// serverErr is the error of the server's handshake; empty for none.
 	serverErr string
-	// alert says that the error is an alert by the client, which OpenSSL's clients send without protection in TLS 1.3: a
-	// crypto/tls server takes it for a damaged record (docs/COMPATIBILITY.md).
+	// alert says that the error is an alert by the client, which OpenSSL's clients send without
+	// protection in TLS 1.3: a crypto/tls server reports a damaged record then
+	// (docs/COMPATIBILITY.md).
 	alert bool
 }
 
@@ -57,7 +58,8 @@ var differences = []difference{
 		return ca().issue(func(c *x509.Certificate) { c.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth} })
 	})}, code: codes.Unavailable, text: "certificate specifies an incompatible key usage",
 		serverErr: "remote error: tls: bad certificate", alert: true},
-	// In TLS 1.3 a client learns what the server says of its certificate only when its own handshake is done.
+	// In TLS 1.3 a client learns that the server refuses its certificate only after its own
+	// handshake is done.
 	{name: "no client certificate", server: edits{mutual}, code: codes.Unavailable, versions: tls12,
 		text: "remote error: tls: (handshake failure|bad certificate)", serverErr: "client didn't provide a certificate"},
 	{name: "no client certificate", server: edits{mutual}, code: codes.Unavailable, versions: tls13,
@@ -104,7 +106,7 @@ var differences = []difference{
 
 func protos(names ...string) func(*tls.Config) { return func(c *tls.Config) { c.NextProtos = names } }
 
-// watched tells what the server's handshakes return.
+// watched reports the results of the server's handshakes.
 type watched struct {
 	credentials.TransportCredentials
 	errs chan error
@@ -164,11 +166,11 @@ func (d *difference) run(t *testing.T, version uint16, server, client impl) {
 	}
 }
 
-// serverFirst reports whether it is the server that refuses.
+// serverFirst reports whether the server is the side that refuses.
 func (d *difference) serverFirst() bool { return strings.HasPrefix(d.text, "remote error") }
 
-// cutShort is what a client sees that writes to a server which has refused it and gone: the alert can be lost with the
-// connection, in gRPC's own credentials too.
+// cutShort is the error of a client that writes to a server which has refused it and closed: the
+// alert can be lost with the connection, with gRPC's own credentials too.
 const cutShort = "connection reset by peer|broken pipe"
 
 // says reports whether an error's text matches.
@@ -176,11 +178,11 @@ func says(err error, want string) bool {
 	return want == "" || err != nil && regexp.MustCompile(want).MatchString(err.Error())
 }
 
-// TestALPN has peers that don't agree on HTTP/2.
+// TestALPN tests peers that don't agree on HTTP/2.
 func TestALPN(t *testing.T) {
 	const missing = "cannot check peer: missing selected ALPN property"
 	for name, test := range map[string]struct {
-		peer               []string // what the other side, crypto/tls, names
+		peer               []string // the protocols of the peer, crypto/tls
 		asClient, asServer string   // our error in these roles
 	}{
 		"absent": {peer: nil, asClient: missing, asServer: missing},
@@ -218,7 +220,7 @@ func TestALPN(t *testing.T) {
 	}
 }
 
-// TestALPNNotEnforced lets peers without ALPN pass, which gRPC's environment variable asks for.
+// TestALPNNotEnforced accepts peers without ALPN, as gRPC's environment variable requests.
 func TestALPNNotEnforced(t *testing.T) {
 	for value, enforced := range map[string]bool{"": true, "true": true, "no": true, "0": true, "false": false, "FALSE": false} {
 		if got := grpctls.EnforcesALPN(value); got != enforced {
@@ -227,7 +229,7 @@ func TestALPNNotEnforced(t *testing.T) {
 	}
 	defer grpctls.SetEnforceALPN(false)()
 	for name, protocols := range map[string][]string{"absent": nil, "mismatch": {"foo"}} {
-		want := protocols == nil // who names others only is refused all the same
+		want := protocols == nil // a peer that offers only other protocols is still refused
 		a, b := net.Pipe()
 		peer := tls.Server(b, serverConfig(protos(protocols...)))
 		done := make(chan error, 1)
@@ -253,7 +255,7 @@ func drain(conn net.Conn) error {
 	return err
 }
 
-// TestPlaintext has one side without TLS.
+// TestPlaintext tests connections on which one side doesn't use TLS.
 func TestPlaintext(t *testing.T) {
 	for _, who := range impls {
 		t.Run("server="+who.name, func(t *testing.T) {
@@ -279,7 +281,8 @@ func TestPlaintext(t *testing.T) {
 	}
 }
 
-// TestHealthCheck has a client that connects and goes, as load balancers do: gRPC passes io.EOF over, and nothing else.
+// TestHealthCheck tests a client that connects and closes, as load balancers do: gRPC ignores
+// io.EOF, and no other error.
 func TestHealthCheck(t *testing.T) {
 	for _, who := range impls {
 		a, b := net.Pipe()
@@ -290,7 +293,7 @@ func TestHealthCheck(t *testing.T) {
 	}
 }
 
-// TestServerName looks at the name that is asked for and verified.
+// TestServerName tests the name that is sent and verified.
 func TestServerName(t *testing.T) {
 	for _, test := range []struct {
 		authority, sni string
@@ -318,7 +321,8 @@ func TestServerName(t *testing.T) {
 					}))
 					done <- drain(conn)
 				}()
-				// The configuration's own name is gRPC's to take as the authority, not the handshake's.
+				// gRPC uses the configuration's name as the authority, but the handshake doesn't
+				// use it.
 				creds := who.creds(clientConfig(func(c *tls.Config) { c.ServerName = serverName }))
 				conn, _, err := creds.ClientHandshake(context.Background(), test.authority, a)
 				if (err == nil) != test.ok {

@@ -1,18 +1,21 @@
-// Package grpctls gives gRPC transport credentials whose TLS is package ossl's, on the OpenSSL of the host.
+// Package grpctls provides gRPC transport credentials whose TLS is OpenSSL's, by package ossl.
 //
-// They stand in for those of package credentials of google.golang.org/grpc, with the same constructors, and pass for them
-// everywhere: the peer's AuthInfo is [credentials.TLSInfo] itself. The simplest use changes an import:
+// They replace those of package credentials of google.golang.org/grpc, with the same constructors,
+// and can be used everywhere in their place: the peer's AuthInfo is a [credentials.TLSInfo]. In the
+// simplest case only an import changes:
 //
 //	client, err := grpc.NewClient(target, grpc.WithTransportCredentials(grpctls.NewTLS(&tls.Config{RootCAs: roots})))
 //	server := grpc.NewServer(grpc.Creds(grpctls.NewServerTLSFromCert(&cert)))
 //
-// [New] does the same, takes options of package ossl, and tells at once what can't be honoured; NewTLS can only let the
-// handshakes tell. [FromContext] uses an [ossl.Context] that is there already.
+// [New] does the same, takes options of package ossl, and returns an error at once if the
+// configuration can't be honoured. NewTLS has no error result, so its handshakes fail instead.
+// [FromContext] uses an existing [ossl.Context].
 //
 // # ALPN
 //
-// As in gRPC, a peer that doesn't agree on HTTP/2 by ALPN is refused. gRPC's environment variable GRPC_ENFORCE_ALPN_ENABLED lets
-// peers without ALPN pass here too, if it is "false" when the program starts.
+// As in gRPC, a handshake fails if the peer doesn't agree on HTTP/2 by ALPN. If gRPC's environment
+// variable GRPC_ENFORCE_ALPN_ENABLED is "false" when the program starts, peers without ALPN are
+// accepted here too.
 //
-// docs/GRPC.md has what else there is to know, and the differences from gRPC's own credentials.
+// docs/GRPC.md is the guide, and lists the differences from gRPC's own credentials.
 package grpctls

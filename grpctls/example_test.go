@@ -17,7 +17,7 @@ import (
 	"github.com/ossl-go/ossl/grpctls"
 )
 
-// The examples' server, certificates and service are made by these; a program has its own.
+// These make the server, the certificates and the service of the examples; a program has its own.
 var (
 	exampleCert = goodCert
 	roots       = func() *x509.CertPool { return ca().pool() }
@@ -57,7 +57,8 @@ func Example() {
 	// Output: hello
 }
 
-// A channel, in one call. What the configuration asks for and can't be had is told here, not by the first call.
+// A channel, in one call. If the configuration can't be honoured, this call returns the error, not
+// the first RPC.
 func ExampleNewClient() {
 	cert := exampleCert()
 	target, stop := start(grpc.NewServer(grpc.Creds(grpctls.NewServerTLSFromCert(&cert))))

@@ -1,9 +1,9 @@
 package grpctls
 
-// EnforcesALPN is what the value of GRPC_ENFORCE_ALPN_ENABLED says.
+// EnforcesALPN returns the meaning of a value of GRPC_ENFORCE_ALPN_ENABLED.
 var EnforcesALPN = enforcesALPN
 
-// SetEnforceALPN is as if the program had started with another value.
+// SetEnforceALPN acts as if the program had started with another value.
 func SetEnforceALPN(enforce bool) (restore func()) {
 	before := enforceALPN
 	enforceALPN = enforce

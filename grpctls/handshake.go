@@ -15,17 +15,18 @@ import (
 
 var logger = grpclog.Component("grpctls")
 
-// enforceALPN is what gRPC's own credentials go by, and like there it is read once: GRPC_ENFORCE_ALPN_ENABLED.
+// enforceALPN is read from GRPC_ENFORCE_ALPN_ENABLED once, as by gRPC's own credentials.
 var enforceALPN = enforcesALPN(os.Getenv("GRPC_ENFORCE_ALPN_ENABLED"))
 
 func enforcesALPN(value string) bool { return !strings.EqualFold(value, "false") }
 
-// errNoALPN begins like gRPC's own error, for those who search for it.
+// errNoALPN begins like gRPC's own error, so that searches for that find it.
 var errNoALPN = errors.New("grpctls: cannot check peer: missing selected ALPN property; " +
 	"HTTP/2 over TLS needs ALPN (RFC 9113, section 3.2)")
 
-// ClientHandshake runs the client's handshake over raw, for the server that authority names. If ctx ends first, the connection is
-// closed and ctx's error returned, at once: what a callback of the configuration does meanwhile is not waited for.
+// ClientHandshake runs the client's handshake over raw, for the server that authority names. If ctx
+// ends first, it closes the connection and returns ctx's error at once, without waiting for
+// callbacks of the configuration.
 func (c *tlsCredentials) ClientHandshake(ctx context.Context, authority string, raw net.Conn) (
 	net.Conn, credentials.AuthInfo, error) {
 	compiled, err := c.compiled.context()
@@ -35,7 +36,7 @@ func (c *tlsCredentials) ClientHandshake(ctx context.Context, authority string, 
 	}
 	name, _, err := net.SplitHostPort(authority)
 	if err != nil {
-		name = authority // without a port
+		name = authority // it has no port
 	}
 	conn := compiled.Client(raw, name)
 	done := make(chan error, 1)
@@ -52,7 +53,8 @@ func (c *tlsCredentials) ClientHandshake(ctx context.Context, authority string, 
 	return established(raw, conn)
 }
 
-// ServerHandshake runs the server's handshake over raw. It sets no deadline: gRPC has set one on raw.
+// ServerHandshake runs the server's handshake over raw. It sets no deadline: gRPC has set one on
+// raw.
 func (c *tlsCredentials) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	compiled, err := c.compiled.context()
 	if err != nil {
@@ -67,17 +69,17 @@ func (c *tlsCredentials) ServerHandshake(raw net.Conn) (net.Conn, credentials.Au
 	return established(raw, conn)
 }
 
-// established returns what gRPC wants of a connection whose handshake is done.
+// established returns the results for a connection whose handshake is done.
 func established(raw net.Conn, conn *ossl.Conn) (net.Conn, credentials.AuthInfo, error) {
 	state := conn.ConnectionState()
-	// What was agreed on is a protocol that both configurations name: HTTP/2, or one of their own, which gRPC lets pass too.
-	// Nothing is what a peer without ALPN gets.
+	// A negotiated protocol is in both configurations: it is HTTP/2, or one that both add, which
+	// gRPC accepts too. Without ALPN it is empty.
 	if state.NegotiatedProtocol == "" {
 		if enforceALPN {
 			_ = conn.Close()
 			return nil, nil, errNoALPN
 		}
-		logger.Warningf("%v has not agreed on HTTP/2 by ALPN; GRPC_ENFORCE_ALPN_ENABLED=false lets it pass", conn.RemoteAddr())
+		logger.Warningf("%v has not agreed on HTTP/2 by ALPN; accepted because of GRPC_ENFORCE_ALPN_ENABLED=false", conn.RemoteAddr())
 	}
 	return wrap(raw, conn), credentials.TLSInfo{
 		State:          state,

@@ -18,10 +18,10 @@ import (
 	"github.com/ossl-go/ossl/grpctls"
 )
 
-// patience is how long anything may take before it counts as hung.
+// patience is the time after which a test counts as hung.
 const patience = time.Minute
 
-// An impl makes credentials of a configuration.
+// An impl makes credentials from a configuration.
 type impl struct {
 	name  string
 	creds func(*tls.Config) credentials.TransportCredentials
@@ -52,7 +52,7 @@ func versions(t *testing.T, test func(t *testing.T, version uint16)) {
 	}
 }
 
-// An echo is the tests' service. It answers with what it was sent, unless told otherwise.
+// An echo is the tests' service. It echoes its input, unless it is configured otherwise.
 type echo struct {
 	unary  func(ctx context.Context, in []byte) ([]byte, error)
 	stream func(stream grpc.ServerStream) error
@@ -96,7 +96,7 @@ func handleUnary(srv any, ctx context.Context, decode func(any) error, intercept
 	return interceptor(ctx, in, &grpc.UnaryServerInfo{Server: srv, FullMethod: echoUnary}, answer)
 }
 
-// echoAll answers each message until the client has no more.
+// echoAll echoes each message until the client has no more.
 func echoAll(stream grpc.ServerStream) error {
 	for {
 		m := new(wrapperspb.BytesValue)
@@ -123,7 +123,7 @@ type server struct {
 	start func()
 }
 
-// listen makes a server, which ends with the test, without any service yet.
+// listen makes a server without a service, which is stopped at the end of the test.
 func listen(t testing.TB, creds credentials.TransportCredentials, opts ...grpc.ServerOption) *server {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -170,7 +170,7 @@ func (s *server) serve(service *echo) {
 	s.start()
 }
 
-// dial makes a client connection, closed with the test.
+// dial makes a client connection, which is closed at the end of the test.
 func dial(t testing.TB, addr string, creds credentials.TransportCredentials, opts ...grpc.DialOption) *grpc.ClientConn {
 	t.Helper()
 	cc, err := grpc.NewClient("passthrough:///"+addr, append(opts, grpc.WithTransportCredentials(creds), grpc.WithNoProxy())...)
@@ -181,14 +181,14 @@ func dial(t testing.TB, addr string, creds credentials.TransportCredentials, opt
 	return cc
 }
 
-// soon is a context that ends when something has hung, or with the test.
+// soon returns a context that ends with the test, or if the test hangs.
 func soon(t testing.TB) context.Context {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	t.Cleanup(cancel)
 	return ctx
 }
 
-// await returns what ch gives, and fails the test if that takes too long: something hangs.
+// await returns the value from ch, and fails the test if that takes too long.
 func await[T any](t testing.TB, what string, ch <-chan T) T {
 	t.Helper()
 	select {
@@ -206,7 +206,7 @@ func checkGoroutines(t testing.TB) {
 	before := goroutines()
 	t.Cleanup(func() {
 		var left []string
-		for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(5 * time.Millisecond) { // nothing tells of their end
+		for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(5 * time.Millisecond) { // their end is not signalled
 			left = left[:0]
 			for id, stack := range goroutines() {
 				if before[id] == "" {
@@ -221,7 +221,7 @@ func checkGoroutines(t testing.TB) {
 	})
 }
 
-// goroutines returns the stacks of the goroutines that are gRPC's or ours but the caller's, by id.
+// goroutines returns the stacks of gRPC's and our goroutines, except for the caller's, by id.
 func goroutines() map[string]string {
 	buf := make([]byte, 1<<20)
 	for {

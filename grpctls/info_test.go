@@ -23,7 +23,7 @@ import (
 	"github.com/ossl-go/ossl/grpctls"
 )
 
-// handshakeInfo runs both sides' handshakes over a socket and returns what gRPC is given.
+// handshakeInfo runs both sides' handshakes over a socket and returns the results that gRPC gets.
 type handshakeInfo struct {
 	conn net.Conn
 	info credentials.AuthInfo
@@ -63,7 +63,8 @@ func handshake(t *testing.T, server, client credentials.TransportCredentials) (s
 	return s, c
 }
 
-// TestTLSInfo holds what gRPC and its users get of a connection against what they get of gRPC's own credentials.
+// TestTLSInfo compares the information about a connection that gRPC and its users get with that
+// from gRPC's own credentials.
 func TestTLSInfo(t *testing.T) {
 	versions(t, func(t *testing.T, version uint16) {
 		pairings(t, func(t *testing.T, server, client impl) {
@@ -131,7 +132,7 @@ func exporter(side handshakeInfo) *tls.ConnectionState {
 	return &state
 }
 
-// TestSPIFFEID compares with gRPC's own, whose rules are internal to it.
+// TestSPIFFEID compares with gRPC's own implementation, whose rules are internal.
 func TestSPIFFEID(t *testing.T) {
 	good := "spiffe://example.org/workload/1"
 	longest := "spiffe://example.org/" + strings.Repeat("w", 2048-len("spiffe://example.org/"))
@@ -177,13 +178,13 @@ func TestSPIFFEID(t *testing.T) {
 	}
 }
 
-// label is a host name of n bytes.
+// label returns a host name of n bytes.
 func label(n int) string {
 	name := strings.Repeat(strings.Repeat("a", 31)+".", n/32+1)[:n]
 	return name[:n-1] + "a"
 }
 
-// TestPeer holds that a handler sees the client as it does with gRPC's own credentials.
+// TestPeer checks that a handler sees the client as it does with gRPC's own credentials.
 func TestPeer(t *testing.T) {
 	pairings(t, func(t *testing.T, server, client impl) {
 		cert := ca().issue(func(c *x509.Certificate) { c.Subject.CommonName = "the caller" })
@@ -196,7 +197,7 @@ func TestPeer(t *testing.T) {
 		if _, err := call(soon(t), cc, nil); err != nil {
 			t.Fatal(err)
 		}
-		// As authorization policies do, of packages authz and xds/rbac.
+		// As the authorization policies of packages authz and xds/rbac do.
 		info, ok := seen.AuthInfo.(credentials.TLSInfo)
 		if !ok || len(info.State.VerifiedChains) == 0 || info.State.VerifiedChains[0][0].Subject.CommonName != "the caller" {
 			t.Errorf("the handler sees %+v", seen.AuthInfo)
@@ -230,7 +231,7 @@ func TestInfoCloneOverride(t *testing.T) {
 	}
 }
 
-// TestConfigIsCopied changes a configuration after it was given, and looks whether it was changed.
+// TestConfigIsCopied changes a configuration after New, and checks that New didn't change it.
 func TestConfigIsCopied(t *testing.T) {
 	for _, who := range impls {
 		t.Run(who.name, func(t *testing.T) {
@@ -266,7 +267,7 @@ func TestRefusedByName(t *testing.T) {
 	if _, err := grpctls.NewClient("passthrough:///x", config); !errors.As(err, &refused) {
 		t.Errorf("NewClient: %v, want a ConfigError", err)
 	}
-	// NewTLS can't tell: its handshakes do, and the connection is closed.
+	// NewTLS can't return an error: its handshakes fail, and the connection is closed.
 	creds := grpctls.NewTLS(config)
 	a, b := net.Pipe()
 	if _, _, err := creds.ClientHandshake(context.Background(), serverName, a); !errors.As(err, &refused) {
@@ -321,7 +322,7 @@ func TestFromContext(t *testing.T) {
 	}
 }
 
-// TestConstructors makes a pair of each of the constructors that gRPC has too.
+// TestConstructors tests a pair of each of the constructors that gRPC also has.
 func TestConstructors(t *testing.T) {
 	cert := goodCert()
 	certFile, keyFile := writePEM(t, cert)
@@ -364,7 +365,7 @@ func TestConstructors(t *testing.T) {
 
 func second[T any](_ T, err error) error { return err }
 
-// A watchedKey counts how often it is asked for its public key, as it is whenever a configuration is compiled.
+// A watchedKey counts the calls for its public key, one each time that a configuration is compiled.
 type watchedKey struct {
 	crypto.Signer
 	asked atomic.Int64
@@ -375,8 +376,9 @@ func (k *watchedKey) Public() crypto.PublicKey {
 	return k.Signer.Public()
 }
 
-// TestCompiledOnce holds that connections and clones share what was compiled, of configurations chosen for each client too:
-// making a context for each connection would cost more than the handshake.
+// TestCompiledOnce checks that connections and clones share one compiled Context, also for
+// configurations chosen for each client: a Context for each connection would cost more than the
+// handshake.
 func TestCompiledOnce(t *testing.T) {
 	for name, wrapped := range map[string]bool{"credentials": false, "GetConfigForClient": true} {
 		t.Run(name, func(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 	testgrpc "google.golang.org/grpc/interop/grpc_testing"
 )
 
-// interopCases are those of gRPC's interoperability tests that need no account with anybody:
+// interopCases are those of gRPC's interoperability tests that need no account:
 // https://github.com/grpc/grpc/blob/master/doc/interop-test-descriptions.md
 var interopCases = []interopCase{
 	{"empty_unary", onService(interop.DoEmptyUnaryCall)},
@@ -36,7 +36,7 @@ type interopCase struct {
 	run  func(ctx context.Context, cc *grpc.ClientConn)
 }
 
-// try runs the case, and returns what it finds wrong, which it logs as fatal.
+// try runs the case, and returns the failure that it logs as fatal, if any.
 func (c interopCase) try(ctx context.Context, cc *grpc.ClientConn) (wrong string) {
 	defer func() {
 		switch found := recover().(type) {
@@ -68,7 +68,8 @@ func TestInteropGRPC(t *testing.T) {
 				t.Run(c.name, func(t *testing.T) {
 					cc := dial(t, s.addr, client.creds(clientConfig()))
 					wrong := c.try(soon(t), cc)
-					// It cancels a call and ends it at once. Rarely the server's answer to the end is there first.
+					// The test cancels a call and ends it at once. Rarely, the server's response to
+					// the end comes first.
 					for n := 0; n < 5 && c.name == "cancel_after_begin" && strings.Contains(wrong, "got error code 0, want 1"); n++ {
 						wrong = c.try(soon(t), cc)
 					}

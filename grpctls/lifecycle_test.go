@@ -49,7 +49,7 @@ func exchange(stream grpc.ClientStream, message []byte) error {
 	return nil
 }
 
-// quickly has a channel try again at once.
+// quickly makes a channel reconnect at once.
 var quickly = grpc.ConnectParams{MinConnectTimeout: patience, Backoff: backoff.Config{BaseDelay: time.Millisecond}}
 
 // TestReconnect stops a server and starts another one at its address.
@@ -65,7 +65,7 @@ func TestReconnect(t *testing.T) {
 			t.Errorf("the stream ends with %v, want Unavailable", err)
 		}
 		l, err := net.Listen("tcp", first.addr)
-		for err != nil { // somebody else who wanted any port has got this one for now
+		for err != nil { // another process may have been given this port
 			select {
 			case <-ctx.Done():
 				t.Fatal(err)
@@ -80,7 +80,7 @@ func TestReconnect(t *testing.T) {
 	})
 }
 
-// TestGracefulStop has a stream open, which is to go on.
+// TestGracefulStop has a stream open, which must continue.
 func TestGracefulStop(t *testing.T) {
 	pairings(t, func(t *testing.T, server, client impl) {
 		s := serve(t, server.creds(serverConfig()), nil)
@@ -89,7 +89,7 @@ func TestGracefulStop(t *testing.T) {
 		stream := openStream(t, ctx, cc)
 		stopped := make(chan struct{})
 		go func() { s.GracefulStop(); close(stopped) }()
-		for cc.GetState() == connectivity.Ready { // GOAWAY has come when it is no more
+		for cc.GetState() == connectivity.Ready { // it changes when GOAWAY has come
 			if !cc.WaitForStateChange(ctx, connectivity.Ready) {
 				t.Fatal("the client isn't told")
 			}
@@ -116,7 +116,8 @@ func TestGracefulStop(t *testing.T) {
 	})
 }
 
-// TestStopDuringHandshake stops a server while a client says nothing, and another one has said half.
+// TestStopDuringHandshake stops a server while one client is silent, and another one has sent half
+// of its ClientHello.
 func TestStopDuringHandshake(t *testing.T) {
 	for name, stop := range map[string]func(*server){
 		"Stop":         func(s *server) { s.Stop() },
@@ -151,7 +152,7 @@ func TestStopDuringHandshake(t *testing.T) {
 	}
 }
 
-// begins tells when a server's handshake begins.
+// begins signals when a server's handshake begins.
 type begins struct {
 	credentials.TransportCredentials
 	begun chan<- struct{}
@@ -162,7 +163,8 @@ func (b begins) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo, e
 	return b.TransportCredentials.ServerHandshake(raw)
 }
 
-// TestSlowHandshakes holds that silent clients keep nobody else out, and are gone after ConnectionTimeout.
+// TestSlowHandshakes checks that silent clients don't keep others out, and are disconnected after
+// ConnectionTimeout.
 func TestSlowHandshakes(t *testing.T) {
 	silent := 500
 	if testing.Short() {
@@ -190,7 +192,7 @@ func TestSlowHandshakes(t *testing.T) {
 	})
 }
 
-// silentServer accepts connections, says that it has, and says nothing to them.
+// silentServer accepts connections, signals each, and sends nothing.
 func silentServer(t *testing.T) (addr string, accepted <-chan net.Conn) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -223,7 +225,8 @@ func silentServer(t *testing.T) (addr string, accepted <-chan net.Conn) {
 	return l.Addr().String(), conns
 }
 
-// TestHandshakeCancelled ends the context of a handshake, and the channel, while the server is silent.
+// TestHandshakeCancelled ends the context of a handshake, and the channel, while the server is
+// silent.
 func TestHandshakeCancelled(t *testing.T) {
 	for _, who := range impls {
 		t.Run("client="+who.name, func(t *testing.T) {
@@ -270,7 +273,8 @@ func TestHandshakeCancelled(t *testing.T) {
 	}
 }
 
-// TestBlockedCallback holds that a callback which doesn't return keeps no handshake's caller once the context has ended.
+// TestBlockedCallback checks that if the context ends, a handshake returns even though a callback
+// doesn't.
 func TestBlockedCallback(t *testing.T) {
 	for _, who := range impls {
 		t.Run("client="+who.name, func(t *testing.T) {
@@ -297,7 +301,7 @@ func TestBlockedCallback(t *testing.T) {
 	}
 }
 
-// TestDeadlines ends calls by their deadline, after which the connection serves others.
+// TestDeadlines ends calls by their deadline, after which the connection still works.
 func TestDeadlines(t *testing.T) {
 	pairings(t, func(t *testing.T, server, client impl) {
 		s := serve(t, server.creds(serverConfig()), &echo{unary: func(ctx context.Context, in []byte) ([]byte, error) {
@@ -328,12 +332,13 @@ func TestDeadlines(t *testing.T) {
 	})
 }
 
-// TestKeepalive lets servers ping idle connections: one whose client answers lives, one whose network is gone is closed.
+// TestKeepalive has servers ping idle connections: one whose client answers stays, one whose
+// network is gone is closed.
 func TestKeepalive(t *testing.T) {
 	if testing.Short() {
 		t.Skip("seconds: gRPC pings no more often than once a second")
 	}
-	// The timeout is real time in which a busy machine's client has to answer.
+	// The timeout is real time in which the client on a busy machine has to answer.
 	params := grpc.KeepaliveParams(keepalive.ServerParameters{Time: time.Second, Timeout: 3 * time.Second})
 	checkGoroutines(t)
 	ctx := soon(t)
@@ -345,7 +350,7 @@ func TestKeepalive(t *testing.T) {
 			way := &network{addr: s.addr, read: make(chan int, 1024), stalled: make(chan struct{})}
 			cc := dial(t, s.addr, client.creds(clientConfig()), grpc.WithContextDialer(way.dial))
 			stream := openStream(t, ctx, cc)
-			all.Go(func() { // all four wait at once
+			all.Go(func() { // all four at once
 				for range 3 { // pings, each after a silent second
 					drainChannel(way.read)
 					select {
@@ -358,7 +363,7 @@ func TestKeepalive(t *testing.T) {
 				if err := exchange(stream, []byte("alive")); err != nil {
 					t.Errorf("%s: after pings: %v", name, err)
 				}
-				close(way.stalled) // from here on nothing comes out of the client
+				close(way.stalled) // from now on no output of the client arrives
 				if err := stream.RecvMsg(new(wrapperspb.BytesValue)); status.Code(err) != codes.Unavailable {
 					t.Errorf("%s: without an answer to pings the stream ends with %v, want Unavailable", name, err)
 				}

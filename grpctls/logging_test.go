@@ -8,11 +8,12 @@ import (
 	"google.golang.org/grpc/grpclog"
 )
 
-// fatalLog is a text that gRPC's log was given as fatal, as a panic: it would otherwise end the process, and with it the tests
-// that come after.
+// fatalLog is a panic with the text of a fatal log entry of gRPC. The entry itself would end the
+// process, and the remaining tests with it.
 type fatalLog string
 
-// panicLog keeps gRPC quiet, which logs every failed handshake, and turns fatal entries into panics.
+// panicLog keeps gRPC quiet, which logs every failed handshake, and turns fatal entries into
+// panics.
 type panicLog struct{ grpclog.LoggerV2 }
 
 func (panicLog) FatalDepth(_ int, args ...any) {

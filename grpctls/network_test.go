@@ -8,11 +8,11 @@ import (
 
 type tlsState = tls.ConnectionState
 
-// A network is a client's way to a server that tells what comes in and can swallow what goes out.
+// A network is a client's connection to a server that reports reads and can drop writes.
 type network struct {
 	addr    string
 	read    chan int      // bytes of each Read
-	stalled chan struct{} // closed: what is written goes nowhere
+	stalled chan struct{} // closed: writes are dropped
 }
 
 func (n *network) dial(ctx context.Context, _ string) (net.Conn, error) {

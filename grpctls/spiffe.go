@@ -11,8 +11,8 @@ const (
 	maxSPIFFEDomain = 255
 )
 
-// spiffeID returns the SPIFFE ID of the peer's certificate, or nil if it has none or not exactly a good one. gRPC's own is
-// internal to it; a test compares the two.
+// spiffeID returns the SPIFFE ID in the peer's certificate, or nil if it doesn't have exactly one
+// that is valid. gRPC's own function is internal; a test compares the two.
 func spiffeID(peer []*x509.Certificate) *url.URL {
 	if len(peer) == 0 {
 		return nil
@@ -34,7 +34,7 @@ func spiffeID(peer []*x509.Certificate) *url.URL {
 		default:
 			return uri
 		}
-		logger.Warning("a SPIFFE ID is passed over: it is ", problem)
+		logger.Warning("ignoring a SPIFFE ID: it is ", problem)
 		return nil
 	}
 	return nil
