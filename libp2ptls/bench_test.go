@@ -17,7 +17,8 @@ import (
 //
 //	go test -run '^$' -bench . -cpu 1,2
 
-// sameTerms has both flavours agree on what every OpenSSL has. TLS_AES_128_GCM_SHA256 is everyone's first choice.
+// sameTerms makes both flavours agree on parameters that every OpenSSL has. TLS_AES_128_GCM_SHA256
+// is the first choice of both.
 func sameTerms(c *tls.Config) { c.CurvePreferences = []tls.CurveID{tls.X25519} }
 
 func benchPairings(b *testing.B, run func(b *testing.B, p pairing)) {
@@ -26,14 +27,14 @@ func benchPairings(b *testing.B, run func(b *testing.B, p pairing)) {
 	}
 }
 
-// ends are a listening server and whoever dials it.
+// ends are a listening server and its clients.
 type ends struct {
 	meeting
 	listener net.Listener
 	served   chan result
 }
 
-// listen has the server secure every connection that comes.
+// listen makes the server secure every incoming connection.
 func listen(b *testing.B, m meeting) *ends {
 	b.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -82,7 +83,7 @@ func benchMeeting(b *testing.B, p pairing) meeting {
 		client:      p.client.transport(b, client, nil, sameTerms),
 		clientWants: server.id,
 	}
-	c, s := m.both(b) // and each is known to the other
+	c, s := m.both(b) // each now remembers the other
 	for _, conn := range []net.Conn{c, s} {
 		state := conn.(interface{ ConnectionState() tls.ConnectionState }).ConnectionState()
 		if state.CipherSuite != tls.TLS_AES_128_GCM_SHA256 || state.CurveID != tls.X25519 {
@@ -94,13 +95,13 @@ func benchMeeting(b *testing.B, p pairing) meeting {
 	return m
 }
 
-// BenchmarkHandshake times the client's SecureOutbound. The peers are
+// BenchmarkHandshake measures the client's SecureOutbound. The peers are
 //   - known: both have met before, as when a peer connects again;
 //   - new: neither remembers the other;
-//   - fresh: the client is another peer each time, with a transport whose first connection it is, made outside of the timer. This
-//     is the pull request's measurement.
+//   - fresh: the client is another peer each time, with a transport whose first connection it is,
+//     made outside of the timer. This is the pull request's measurement.
 //
-// go-libp2p's transport remembers nobody: the three are the same to it.
+// go-libp2p's transport remembers no peers: it treats the three alike.
 func BenchmarkHandshake(b *testing.B) {
 	for _, peers := range []string{"known", "new", "fresh"} {
 		b.Run("peers="+peers, func(b *testing.B) {
@@ -131,7 +132,7 @@ func BenchmarkHandshake(b *testing.B) {
 	}
 }
 
-// forget makes all peers new to a transport.
+// forget removes all peers from a transport's cache.
 func forget(tr IDTransport) {
 	if t, ok := tr.(*Transport); ok {
 		t.peers.mu.Lock()
@@ -140,7 +141,8 @@ func forget(tr IDTransport) {
 	}
 }
 
-// BenchmarkLatency times a round trip on one connection: the client sends PING, the server answers PONG.
+// BenchmarkLatency measures a round trip on one connection: the client sends PING, the server
+// answers PONG.
 func BenchmarkLatency(b *testing.B) {
 	benchPairings(b, func(b *testing.B, p pairing) {
 		e := listen(b, benchMeeting(b, p))
@@ -178,8 +180,9 @@ func BenchmarkLatency(b *testing.B) {
 	})
 }
 
-// BenchmarkConnections times dialling, the handshake and closing, on both sides. With keys=made each connection's two peers make
-// their keys and their transports for it, as in the pull request; with keys=given they are made once.
+// BenchmarkConnections measures dialling, the handshake and closing, on both sides. With keys=made
+// each connection's two peers make their keys and their transports for it, as in the pull request;
+// with keys=given they are made once.
 func BenchmarkConnections(b *testing.B) {
 	for _, keys := range []string{"given", "made"} {
 		b.Run("keys="+keys, func(b *testing.B) {

@@ -7,12 +7,13 @@ import (
 	"time"
 )
 
-// peerCache remembers the certificates that were verified, so that a peer met again costs a hash instead of two signatures.
-// libp2p's certificates are a process's for as long as it runs.
+// peerCache remembers verified certificates, so that verifying a known peer's costs a hash instead
+// of two signatures. A libp2p process uses one certificate for as long as it runs.
 //
-// A hit is as good as a verification: who signed for a certificate, and that it is its own issuer, is decided by its bytes alone,
-// which the key pins by SHA-256; its dates are checked at every hit. That the peer has the certificate's key is the handshake's
-// to prove, each time; whether it is the one expected, the connection's to compare. Refusals are not remembered.
+// A hit is as good as a verification. The certificate's bytes alone decide which peer signed for it
+// and that it is self-signed; the key pins them by SHA-256. Its dates are checked at every hit.
+// Each handshake proves that the peer has the certificate's key, and each connection compares the
+// peer with the expected one. Refusals are not remembered.
 type peerCache struct {
 	max     int
 	mu      sync.Mutex
@@ -27,7 +28,7 @@ func newPeerCache(size int) *peerCache {
 	return &peerCache{max: size, entries: make(map[[sha256.Size]byte]*certifiedPeer)}
 }
 
-// certified returns who signed for a chain that is one valid certificate.
+// certified returns the peer that signed for a chain of one valid certificate.
 func (c *peerCache) certified(chain []*x509.Certificate) (*certifiedPeer, error) {
 	if len(chain) != 1 || c.max == 0 {
 		return verifyChain(chain)
@@ -46,7 +47,7 @@ func (c *peerCache) certified(chain []*x509.Certificate) (*certifiedPeer, error)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for old := range c.entries { // in random order, which no peer can predict
+	for old := range c.entries { // in random order, which peers can't predict
 		if len(c.entries) < c.max {
 			break
 		}

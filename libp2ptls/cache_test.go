@@ -15,7 +15,7 @@ import (
 	"github.com/libp2p/go-libp2p/core/sec"
 )
 
-// parsed are certificates as a connection has them: parsed anew each time.
+// parsed returns certificates as a connection has them: parsed anew each time.
 func parsed(certs []tls.Certificate) []*x509.Certificate {
 	var list []*x509.Certificate
 	for _, der := range certs[0].Certificate {
@@ -24,7 +24,7 @@ func parsed(certs []tls.Certificate) []*x509.Certificate {
 	return list
 }
 
-// TestRememberedPeers: a hit gives what a verification gave, and no more.
+// TestRememberedPeers: a hit has the same result as a verification, and no other.
 func TestRememberedPeers(t *testing.T) {
 	who := clientPeer()
 	good := func() []tls.Certificate { return certified(who.key, func(*x509.Certificate) {}) }
@@ -86,8 +86,8 @@ func TestRememberedPeers(t *testing.T) {
 	})
 }
 
-// TestKnownImpostor has someone show the certificate of a peer that is known, without its key, and a known peer be another than
-// the one expected: what is remembered helps neither.
+// TestKnownImpostor: another peer presents a known peer's certificate without its key, and a known
+// peer is not the expected one. The cache helps neither.
 func TestKnownImpostor(t *testing.T) {
 	certs := certified(clientPeer().key, func(*x509.Certificate) {})
 	server := opensslFlavour.transport(t, serverPeer(), nil)
@@ -122,7 +122,7 @@ func TestKnownImpostor(t *testing.T) {
 	}
 }
 
-// TestAllocations: what a handshake allocates at both ends is the same on every machine.
+// TestAllocations: the allocations of a handshake at both ends are the same on every machine.
 func TestAllocations(t *testing.T) {
 	count := func(p pairing) float64 {
 		m := p.meeting(t)

@@ -55,7 +55,7 @@ func chain(key crypto.PrivateKey, certs ...[]byte) []tls.Certificate {
 	return []tls.Certificate{{Certificate: certs, PrivateKey: key}}
 }
 
-// certified is a good certificate of a libp2p key, as edited.
+// certified returns a valid certificate for a libp2p key, changed by edit.
 func certified(who ci.PrivKey, edit func(*x509.Certificate)) []tls.Certificate {
 	key := newCertKey()
 	tmpl := template(must(stdtls.GenerateSignedExtension(who, key.Public())))
@@ -85,12 +85,12 @@ type impostor struct {
 
 func (i impostor) Public() crypto.PublicKey { return i.public }
 
-// An offence is a certificate that is refused, and what it is refused for.
+// An offence is a certificate that is refused, with the expected error.
 type offence struct {
 	name   string
 	certs  maker
-	reason func(error) bool // of the side that refuses
-	alert  tls.AlertError   // to the side that is refused
+	reason func(error) bool // reports whether the refusing side's error matches
+	alert  tls.AlertError   // sent to the refused side
 }
 
 func says(text string) func(error) bool { return func(err error) bool { return err.Error() == text } }
@@ -99,7 +99,7 @@ func mentions(text string) func(error) bool {
 	return func(err error) bool { return strings.Contains(err.Error(), text) }
 }
 
-// offences are the eight kinds of go-libp2p's tests, and further ones.
+// offences are the eight kinds of go-libp2p's tests, and more.
 func offences() []offence {
 	const tooMany = "expected one certificates in the chain"
 	return []offence{
@@ -134,7 +134,8 @@ func offences() []offence {
 			return signedBy(key, must(key.Sign([]byte("foobar"))))
 		}, says("signature invalid"), alertBadCertificate},
 
-		// Each of the two would be accepted alone, but they are two: the case that was disabled in the pull request.
+		// Each of the two would be accepted alone, but together they are refused: the case that was
+		// disabled in the pull request.
 		{"two identical certs", func(who ci.PrivKey) []tls.Certificate {
 			certs := certified(who, func(*x509.Certificate) {})
 			certs[0].Certificate = append(certs[0].Certificate, certs[0].Certificate[0])
@@ -172,21 +173,21 @@ func offences() []offence {
 	}
 }
 
-// invalidSignature is crypto/tls's reason or libssl's.
+// invalidSignature matches the error of crypto/tls or libssl.
 func invalidSignature(err error) bool {
 	var alert tls.AlertError
 	return strings.HasPrefix(err.Error(), "tls: invalid signature by the ") || errors.As(err, &alert) && alert == alertDecryptError
 }
 
-// A maker makes what a peer shows.
+// A maker makes the certificates that a peer presents.
 type maker func(who ci.PrivKey) []tls.Certificate
 
-// showing has a transport show other certificates than its own.
+// showing makes a transport present other certificates than its own.
 func showing(certs maker, who identity) func(*tls.Config) {
 	return func(c *tls.Config) { c.Certificates = certs(who.key) }
 }
 
-// offending has one side of a meeting show other certificates.
+// offending makes one side of a meeting present other certificates.
 func (m meeting) offending(t *testing.T, p pairing, side string, certs maker) meeting {
 	t.Helper()
 	if side == "client" {
@@ -197,13 +198,13 @@ func (m meeting) offending(t *testing.T, p pairing, side string, certs maker) me
 	return m
 }
 
-// offend has one side show certificates that are refused, and returns what the two sides learn of it.
+// offend makes one side present certificates that are refused, and returns both sides' results.
 func offend(t *testing.T, p pairing, side string, certs maker) (log *recording, refusing, refused error) {
 	t.Helper()
 	a, b := loopback(t)
 	log = record(t, a, b)
 	c, s := p.meeting(t).offending(t, p, side, certs).run(t, log.client, log.server)
-	if s.err == nil { // accepted: nobody is to wait for an alert
+	if s.err == nil { // accepted: the other side must not wait for an alert
 		s.conn.Close()
 	}
 	if side == "server" {
@@ -216,7 +217,7 @@ func offend(t *testing.T, p pairing, side string, certs maker) (log *recording, 
 	return log, s.err, err
 }
 
-// TestInvalidCerts refuses each on both sides, for its own reason and with go-libp2p's alert.
+// TestInvalidCerts: each is refused on both sides, with its own error and go-libp2p's alert.
 func TestInvalidCerts(t *testing.T) {
 	for _, o := range offences() {
 		for _, side := range []string{"client", "server"} {
@@ -236,8 +237,8 @@ func TestInvalidCerts(t *testing.T) {
 	}
 }
 
-// TestNotSelfSigned: go-libp2p takes a certificate that someone else signed, against libp2p's specification; this package
-// doesn't.
+// TestNotSelfSigned: go-libp2p accepts a certificate that another key signed, against libp2p's
+// specification; this package doesn't.
 func TestNotSelfSigned(t *testing.T) {
 	foreign := func(who ci.PrivKey) []tls.Certificate {
 		key, other := newCertKey(), newCertKey()
@@ -259,7 +260,7 @@ func TestNotSelfSigned(t *testing.T) {
 						refuses = p.client
 					}
 					if refuses.name == stdFlavour.name {
-						// When this fails, go-libp2p has come to check: say so in docs/LIBP2P.md.
+						// If this fails, go-libp2p now checks it: say so in docs/LIBP2P.md.
 						p.meeting(t).offending(t, p, side, certs).both(t)
 						return
 					}
@@ -274,7 +275,7 @@ func TestNotSelfSigned(t *testing.T) {
 	}
 }
 
-// TestValidCerts: what is unusual, and allowed.
+// TestValidCerts: unusual certificates that are allowed.
 func TestValidCerts(t *testing.T) {
 	for _, test := range []struct {
 		name  string

@@ -9,7 +9,7 @@ import (
 	"github.com/ossl-go/ossl"
 )
 
-// A conn is a connection whose two peers know each other.
+// A conn is a connection whose two peers are authenticated.
 type conn struct {
 	*ossl.Conn
 

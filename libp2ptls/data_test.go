@@ -60,7 +60,8 @@ func TestData(t *testing.T) {
 	})
 }
 
-// TestClose checks the end of a connection: what was sent arrives, then comes the end; afterwards there is nothing to be had.
+// TestClose checks the end of a connection: all data arrives, then the end; afterwards reads return
+// nothing.
 func TestClose(t *testing.T) {
 	inAllPairings(t, func(t *testing.T, p pairing) {
 		for _, side := range []string{"client", "server"} {
@@ -89,7 +90,7 @@ func TestClose(t *testing.T) {
 	})
 }
 
-// TestCloseEndsRead has a Close on the same side end a Read that waits.
+// TestCloseEndsRead: Close ends a waiting Read on the same side.
 func TestCloseEndsRead(t *testing.T) {
 	inAllPairings(t, func(t *testing.T, p pairing) {
 		c, s := p.connect(t)
@@ -107,8 +108,8 @@ func TestCloseEndsRead(t *testing.T) {
 	})
 }
 
-// TestTruncation: where the connection beneath ends without close_notify, OpenSSL's transport says so. go-libp2p's takes it for
-// the end if it falls between records (docs/COMPATIBILITY.md).
+// TestTruncation: if the connection beneath ends without close_notify, OpenSSL's transport returns
+// an error. go-libp2p's reports a regular end if it falls between records (docs/COMPATIBILITY.md).
 func TestTruncation(t *testing.T) {
 	inAllPairings(t, func(t *testing.T, p pairing) {
 		for _, side := range []string{"client", "server"} {
@@ -135,7 +136,7 @@ func TestTruncation(t *testing.T) {
 	})
 }
 
-// TestDamage flips a bit of a record: the reader is told, and gets nothing of it.
+// TestDamage flips a bit of a record: the reader gets an error, and none of the record.
 func TestDamage(t *testing.T) {
 	inAllPairings(t, func(t *testing.T, p pairing) {
 		a, b := loopback(t)

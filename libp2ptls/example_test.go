@@ -31,8 +31,8 @@ func newPeer() (*libp2ptls.Transport, peer.ID) {
 	return transport, id
 }
 
-// A host is given the transport by libp2p.New(libp2p.Security(libp2ptls.ID, libp2ptls.New)). Without a host, two peers secure any
-// connection:
+// A host gets the transport by libp2p.New(libp2p.Security(libp2ptls.ID, libp2ptls.New)). Without a
+// host, two peers secure any connection:
 func ExampleTransport() {
 	server, serverID := newPeer()
 	client, clientID := newPeer()

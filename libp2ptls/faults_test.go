@@ -19,7 +19,7 @@ import (
 // ci/libp2p-full does so.
 var full = flag.Bool("full", false, "run the tests of faults in their full size")
 
-// A cutConn is cut after it has written so many bytes.
+// A cutConn is cut after it has written a number of bytes.
 type cutConn struct {
 	net.Conn
 	left    int // -1 for never
@@ -42,7 +42,8 @@ func (c *cutConn) Write(b []byte) (int, error) {
 	return n, net.ErrClosed
 }
 
-// TestCut cuts the connection after every byte that each side sends in a handshake: both sides fail, and neither waits.
+// TestCut cuts the connection after every byte that each side sends in a handshake: both sides
+// fail, and neither hangs.
 func TestCut(t *testing.T) {
 	step := 37
 	if *full {
@@ -74,7 +75,8 @@ func TestCut(t *testing.T) {
 				}
 				for at := 0; at < whole-margin; at += step {
 					c, s, _ := try(at)
-					// A client that has sent its last bytes is done. This one hasn't, but its server is still to hear of it.
+					// A client that has sent its last bytes is done. This one hasn't, but its
+					// server has yet to see the end.
 					if c.err == nil || s.err == nil || c.conn != nil || s.conn != nil {
 						t.Fatalf("cut after %d bytes: client: %v; server: %v", at, c.err, s.err)
 					}
@@ -96,7 +98,7 @@ func (c trickle) Write(b []byte) (n int, err error) {
 	return len(b), nil
 }
 
-// TestSlowPeers has everything arrive byte by byte.
+// TestSlowPeers delivers everything byte by byte.
 func TestSlowPeers(t *testing.T) {
 	inAllPairings(t, func(t *testing.T, p pairing) {
 		a, b := loopback(t)
@@ -109,7 +111,7 @@ func TestSlowPeers(t *testing.T) {
 	})
 }
 
-// TestGarbage gives each side something else than TLS.
+// TestGarbage sends each side data that is not TLS.
 func TestGarbage(t *testing.T) {
 	for _, f := range flavours {
 		for _, side := range []string{"client", "server"} {
@@ -134,8 +136,8 @@ func TestGarbage(t *testing.T) {
 	}
 }
 
-// TestHalfOpen has a thousand handshakes wait for their clients, some silent and some after their hello. A cancelled context ends
-// them all, nothing of them is left, and the transport goes on.
+// TestHalfOpen makes a thousand handshakes wait for their clients, some silent and some after their
+// hello. A cancelled context ends them all, nothing of them is left, and the transport still works.
 func TestHalfOpen(t *testing.T) {
 	handshakes := 200
 	if *full {
@@ -187,9 +189,9 @@ func TestHalfOpen(t *testing.T) {
 				}
 			}
 			over := make(chan bool)
-			go func() { ended.Wait(); close(over) }() // every client has seen its connection closed
+			go func() { ended.Wait(); close(over) }() // every client's connection was closed
 			await(t, over)
-			// Those that watched the contexts end by themselves.
+			// The goroutines that watched the contexts end by themselves.
 			for limit := time.Now().Add(patience); runtime.NumGoroutine() > before+5; {
 				if time.Now().After(limit) {
 					t.Fatalf("%d goroutines, %d before", runtime.NumGoroutine(), before)

@@ -19,8 +19,8 @@ import (
 	stdtls "github.com/libp2p/go-libp2p/p2p/security/tls"
 )
 
-// An IDTransport is what tests and benchmarks use of a transport. go-libp2p's and this package's are both one, so that everything
-// runs over every pairing of them.
+// An IDTransport is the part of a transport that tests and benchmarks use. go-libp2p's and this
+// package's implement it, so that everything runs with every pairing of them.
 type IDTransport interface {
 	ID() protocol.ID
 	SecureInbound(ctx context.Context, insecure net.Conn, p peer.ID) (sec.SecureConn, error)
@@ -32,7 +32,8 @@ var (
 	_ IDTransport = (*stdtls.Transport)(nil)
 )
 
-// A flavour makes transports of one implementation. The edits are of the configuration that New has made.
+// A flavour makes transports of one implementation. The edits change the configuration that New
+// makes.
 type flavour struct {
 	name string
 	make func(key ci.PrivKey, muxers []tptu.StreamMuxer, edits ...func(*tls.Config)) (IDTransport, error)
@@ -54,7 +55,7 @@ func makeStd(key ci.PrivKey, muxers []tptu.StreamMuxer, edits ...func(*tls.Confi
 	return t, nil
 }
 
-// configOf returns the configuration of go-libp2p's transport, for which it has no function.
+// configOf returns the configuration of go-libp2p's transport, which has no function for it.
 func configOf(t *stdtls.Transport) *tls.Config {
 	identity := reflect.ValueOf(t).Elem().FieldByName("identity").UnsafePointer()
 	config, ok := reflect.TypeFor[stdtls.Identity]().FieldByName("config")
@@ -76,7 +77,7 @@ func makeOpenSSL(key ci.PrivKey, muxers []tptu.StreamMuxer, edits ...func(*tls.C
 	return newTransport(ID, key, muxers, config.Certificates, edits...)
 }
 
-// A pairing has the names of the pull request in go-libp2p-tls that had these benchmarks first.
+// A pairing is named as in the pull request in go-libp2p-tls that first had these benchmarks.
 type pairing struct{ server, client flavour }
 
 func (p pairing) String() string { return p.server.name + "Server_" + p.client.name + "Client" }
@@ -118,7 +119,7 @@ func newKey(kind int) ci.PrivKey {
 	return key
 }
 
-// Two peers, and one that never takes part.
+// Two peers, and a third that never takes part.
 var (
 	serverPeer = sync.OnceValue(func() identity { return identityOf(newKey(ci.Ed25519)) })
 	clientPeer = sync.OnceValue(func() identity { return identityOf(newKey(ci.ECDSA)) })
@@ -163,7 +164,7 @@ func loopback(t testing.TB) (client, server net.Conn) {
 	return client, server
 }
 
-// A result is what one side's handshake returned.
+// A result is the result of one side's handshake.
 type result struct {
 	conn sec.SecureConn
 	err  error
@@ -176,7 +177,7 @@ type meeting struct {
 	serverCtx, clientCtx     context.Context // nil for the background
 }
 
-// run returns once both sides have.
+// run returns once both sides have returned.
 func (m meeting) run(t testing.TB, client, server net.Conn) (c, s result) {
 	t.Helper()
 	in := m.accept(server)
@@ -207,7 +208,7 @@ func (m meeting) accept(raw net.Conn) <-chan result {
 	return in
 }
 
-// patience is how long a test waits for what must come before it says that something hangs.
+// patience is the time after which a test counts as hung.
 const patience = 2 * time.Minute
 
 func await[T any](t testing.TB, from <-chan T) (v T) {
@@ -241,7 +242,7 @@ func (p pairing) connect(t testing.TB) (client, server sec.SecureConn) {
 	return p.meeting(t).both(t)
 }
 
-// meeting has the client know its server, and the server accept anyone.
+// meeting makes the client expect its server's ID, and the server accept any peer.
 func (p pairing) meeting(t testing.TB, muxers ...protocol.ID) meeting {
 	t.Helper()
 	return meeting{

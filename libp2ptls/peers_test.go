@@ -11,9 +11,9 @@ import (
 	stdtls "github.com/libp2p/go-libp2p/p2p/security/tls"
 )
 
-// Peers here are crypto/tls's own, which do what no transport does.
+// The peers here use crypto/tls directly, for handshakes that no transport makes.
 
-// stranger is a configuration that is a libp2p peer's but for the edits.
+// stranger returns a configuration like a libp2p peer's, except for the edits.
 func stranger(t *testing.T, who identity, edits ...func(*tls.Config)) *tls.Config {
 	t.Helper()
 	config, _ := must(stdtls.NewIdentity(who.key)).ConfigForPeer("")
@@ -29,14 +29,15 @@ func protocols(names ...string) func(*tls.Config) {
 	return func(c *tls.Config) { c.NextProtos = names }
 }
 
-// An encounter is what a transport and a stranger make of each other.
+// An encounter is the results of a transport and a stranger.
 type encounter struct {
 	transport result
 	state     tls.ConnectionState // of the stranger
-	err       error               // the stranger's, of its handshake or, if that is good, of the first Read
+	err       error               // the stranger's, from its handshake or, if that succeeds, from the first Read
 }
 
-// meet runs a transport's handshake with a stranger who takes the other role, and then has the transport send a byte.
+// meet runs a transport's handshake with a stranger in the other role, and then makes the transport
+// send a byte.
 func meet(t *testing.T, f flavour, transportIsClient bool, config *tls.Config, edits ...func(*tls.Config)) (e encounter) {
 	t.Helper()
 	a, b := loopback(t)
@@ -73,7 +74,7 @@ func meet(t *testing.T, f flavour, transportIsClient bool, config *tls.Config, e
 
 var flavours = []flavour{stdFlavour, opensslFlavour}
 
-// wantAlert wants a transport's failure, which has told the stranger so by an alert.
+// wantAlert requires that the transport fails, and that the stranger gets the alert.
 func (e encounter) wantAlert(t *testing.T, alert tls.AlertError) {
 	t.Helper()
 	if e.transport.err == nil {
@@ -91,7 +92,7 @@ func (e encounter) wantNone(t *testing.T) {
 	}
 }
 
-// TestTLS12 refuses peers that have nothing newer.
+// TestTLS12: peers without TLS 1.3 are refused.
 func TestTLS12(t *testing.T) {
 	const protocolVersion = 70
 	for _, f := range flavours {
@@ -101,7 +102,7 @@ func TestTLS12(t *testing.T) {
 		})
 		t.Run(f.name+"/client", func(t *testing.T) {
 			e := meet(t, f, true, stranger(t, serverPeer(), upToTLS12))
-			// The hello says TLS 1.3 alone, so that it is the server that refuses.
+			// The hello offers TLS 1.3 only, so that the server refuses.
 			if want := "remote error: tls: protocol version not supported"; e.transport.err == nil || e.transport.err.Error() != want {
 				t.Errorf("the transport is told %v", e.transport.err)
 			}
@@ -112,7 +113,7 @@ func TestTLS12(t *testing.T) {
 	}
 }
 
-// TestNoCertificate refuses a client that shows none.
+// TestNoCertificate: a client without a certificate is refused.
 func TestNoCertificate(t *testing.T) {
 	const certificateRequired = 116
 	for _, f := range flavours {
@@ -123,7 +124,8 @@ func TestNoCertificate(t *testing.T) {
 	}
 }
 
-// TestAnonymousClient: a server that asks for no certificate has its way; who it is, is certain all the same.
+// TestAnonymousClient: a server that requests no certificate is accepted, since its own identity is
+// still certain.
 func TestAnonymousClient(t *testing.T) {
 	for _, f := range flavours {
 		t.Run(f.name, func(t *testing.T) {
@@ -134,7 +136,8 @@ func TestAnonymousClient(t *testing.T) {
 	}
 }
 
-// TestClientHello checks what a client sends of itself: TLS 1.3 alone, no name, the muxers and then libp2p.
+// TestClientHello checks the contents of a ClientHello: only TLS 1.3, no name, the muxers and then
+// libp2p.
 func TestClientHello(t *testing.T) {
 	for _, f := range flavours {
 		t.Run(f.name, func(t *testing.T) {
@@ -159,7 +162,7 @@ func TestClientHello(t *testing.T) {
 	}
 }
 
-// TestALPN has a server choose among protocols that no transport offers like this.
+// TestALPN makes a server choose among protocols that no transport offers in this form.
 func TestALPN(t *testing.T) {
 	const noApplicationProtocol = 120
 	for _, f := range flavours {
@@ -188,7 +191,8 @@ func TestALPN(t *testing.T) {
 				}
 			})
 		}
-		// The one order that is read in two ways: go-libp2p looks for a muxer first, wherever libp2p stands.
+		// The one order on which the implementations differ: go-libp2p first looks for a muxer, at
+		// any position relative to libp2p.
 		t.Run(f.name+"/libp2p preferred to muxers", func(t *testing.T) {
 			want := "muxer1"
 			if f.name == opensslFlavour.name {
@@ -216,13 +220,13 @@ func TestALPN(t *testing.T) {
 	}
 }
 
-// countingCache counts the tickets that a server has sent.
+// countingCache counts the tickets that a server sends.
 type countingCache struct{ put int }
 
 func (*countingCache) Get(string) (*tls.ClientSessionState, bool) { return nil, false }
 func (c *countingCache) Put(string, *tls.ClientSessionState)      { c.put++ }
 
-// TestNoTickets: a session that is resumed would be one whose peer was not verified.
+// TestNoTickets: in a resumed session the peer would not be verified.
 func TestNoTickets(t *testing.T) {
 	for _, f := range flavours {
 		t.Run(f.name, func(t *testing.T) {
@@ -236,7 +240,7 @@ func TestNoTickets(t *testing.T) {
 			}
 		})
 	}
-	// That a ticket would have been counted.
+	// A ticket would have been counted.
 	a, b := loopback(t)
 	cache := &countingCache{}
 	server := tls.Server(b, stranger(t, serverPeer(), func(c *tls.Config) { c.SessionTicketsDisabled = false }))
@@ -249,7 +253,7 @@ func TestNoTickets(t *testing.T) {
 	}
 }
 
-// TestPanic has a verification panic: the handshake fails, and the process goes on.
+// TestPanic: if verification panics, the handshake fails, and the process continues.
 func TestPanic(t *testing.T) {
 	var log bytes.Buffer
 	panicLog = &log
@@ -257,7 +261,7 @@ func TestPanic(t *testing.T) {
 	for _, isClient := range []bool{false, true} {
 		log.Reset()
 		tr := opensslFlavour.transport(t, serverPeer(), nil).(*Transport)
-		tr.peers = nil // verification panics
+		tr.peers = nil // makes verification panic
 		a, b := loopback(t)
 		conn := tls.Client(a, stranger(t, clientPeer()))
 		if isClient {

@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// A recording is what each side of a connection has written.
+// A recording is the bytes that each side of a connection has written.
 type recording struct {
-	client, server net.Conn // to be used in place of those recorded
+	client, server net.Conn // the connections to use
 
 	mu                     sync.Mutex
 	fromClient, fromServer []byte // guarded by mu
@@ -34,7 +34,7 @@ func (c *tap) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-// records are what the client or the server sent, header and all.
+// records returns the records that the client or the server sent, with headers.
 func (r *recording) records(ofClient bool) (records [][]byte) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -50,7 +50,8 @@ func (r *recording) records(ofClient bool) (records [][]byte) {
 	return records
 }
 
-// certificateSent reports whether the client has sent a record after its ClientHello that could hold a certificate.
+// certificateSent reports whether the client has sent a record after its ClientHello that could
+// hold a certificate.
 func (r *recording) certificateSent() bool {
 	for _, record := range r.records(true)[1:] {
 		if len(record) > 100 {

@@ -16,8 +16,8 @@ import (
 	"github.com/libp2p/go-libp2p/core/sec"
 )
 
-// TestRust talks to rust-libp2p's TLS transport, in both directions, and so does go-libp2p's for comparison. ci/libp2p-rust
-// builds the program, testdata/rust-libp2p, and runs this.
+// TestRust connects to rust-libp2p's TLS transport, in both directions, and so does go-libp2p's for
+// comparison. ci/libp2p-rust builds the program, testdata/rust-libp2p, and runs this.
 func TestRust(t *testing.T) {
 	program := os.Getenv("RUST_LIBP2P")
 	if program == "" {
@@ -33,7 +33,7 @@ func TestRust(t *testing.T) {
 
 func toRust(t *testing.T, program, key string, f flavour) {
 	cmd := exec.Command(program, "server", key)
-	stdin, err := cmd.StdinPipe() // at whose end the program ends
+	stdin, err := cmd.StdinPipe() // the program exits when it is closed
 	if err != nil {
 		t.Fatal(err)
 	}

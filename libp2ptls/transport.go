@@ -19,14 +19,16 @@ import (
 	"github.com/ossl-go/ossl"
 )
 
-// ID is the protocol's name in the negotiation of a security transport: that of go-libp2p's transport, which this one speaks to.
+// ID is the protocol's name in the negotiation of a security transport, the same as go-libp2p's
+// transport, which is compatible.
 const ID = stdtls.ID
 
-// noMuxer is the ALPN protocol of a peer, or for a connection, whose stream multiplexer is negotiated after the handshake.
+// noMuxer is the ALPN protocol for connections whose stream multiplexer is negotiated after the
+// handshake.
 const noMuxer = "libp2p"
 
-// A Transport secures connections for a peer. It never changes: its key, certificate and compiled configuration are made once, by
-// [New], and shared by all its connections.
+// A Transport secures connections for a peer. It never changes: its key, certificate and compiled
+// configuration are made once, by [New], and shared by all its connections.
 type Transport struct {
 	id        protocol.ID
 	localPeer peer.ID
@@ -36,8 +38,9 @@ type Transport struct {
 
 var _ sec.SecureTransport = (*Transport)(nil)
 
-// New returns a transport for the peer with this key, in the form that libp2p.Security wants. muxers are the stream multiplexers
-// to agree on within the handshake, the most preferred first. Without a usable OpenSSL the error wraps [ossl.ErrUnavailable].
+// New returns a transport for the peer with this key, with the signature that libp2p.Security
+// needs. muxers are the stream multiplexers to negotiate in the handshake, the most preferred
+// first. Without a usable OpenSSL the error wraps [ossl.ErrUnavailable].
 func New(id protocol.ID, key ci.PrivKey, muxers []tptu.StreamMuxer) (*Transport, error) {
 	identity, err := stdtls.NewIdentity(key)
 	if err != nil {
@@ -58,8 +61,8 @@ func newTransport(id protocol.ID, key ci.PrivKey, muxers []tptu.StreamMuxer, cer
 		Certificates:           certs,
 		ClientAuth:             tls.RequireAnyClientCert,
 		SessionTicketsDisabled: true,
-		// There is no authority and no name to verify by: the certificate is its own, and says which peer signed for it. Every
-		// connection is verified by a verification of its own.
+		// There is no authority and no name to verify: the certificate is self-signed, and says
+		// which peer signed for it. Each connection has its own verification.
 		InsecureSkipVerify: true,
 	}
 	for _, m := range muxers {
@@ -76,11 +79,12 @@ func newTransport(id protocol.ID, key ci.PrivKey, muxers []tptu.StreamMuxer, cer
 	return &Transport{id: id, localPeer: localPeer, ctx: ctx, peers: newPeerCache(maxPeers)}, nil
 }
 
-// ID returns the protocol's name that the transport was made with.
+// ID returns the protocol name given to New.
 func (t *Transport) ID() protocol.ID { return t.id }
 
-// SecureInbound runs the handshake as the server. If p is empty, any peer is accepted; else another peer is refused with
-// [sec.ErrPeerIDMismatch]. If ctx ends first, ctx's error is returned. After an error insecure is closed.
+// SecureInbound runs the handshake as the server. If p is empty, any peer is accepted; else another
+// peer is refused with [sec.ErrPeerIDMismatch]. If ctx ends first, ctx's error is returned. After
+// an error insecure is closed.
 func (t *Transport) SecureInbound(ctx context.Context, insecure net.Conn, p peer.ID) (sec.SecureConn, error) {
 	v := &verification{transport: t, want: p}
 	c, err := t.secure(ctx, t.ctx.Server(insecure, ossl.WithVerification(v.verify)), v)
@@ -94,12 +98,12 @@ func (t *Transport) SecureInbound(ctx context.Context, insecure net.Conn, p peer
 	return c, nil
 }
 
-// SecureOutbound runs the handshake as the client. If p is empty, any peer is accepted; else another peer is refused with
-// [sec.ErrPeerIDMismatch], before it is told who the client is. If ctx ends first, ctx's error is returned. After an error
-// insecure is closed.
+// SecureOutbound runs the handshake as the client. If p is empty, any peer is accepted; else
+// another peer is refused with [sec.ErrPeerIDMismatch], before the client sends its own identity.
+// If ctx ends first, ctx's error is returned. After an error insecure is closed.
 //
-// A TLS 1.3 client is done before the server has seen its certificate: if the server refuses it, the first Read returns the
-// alert.
+// A TLS 1.3 client is done before the server has seen its certificate: if the server refuses it,
+// the first Read returns the alert.
 func (t *Transport) SecureOutbound(ctx context.Context, insecure net.Conn, p peer.ID) (sec.SecureConn, error) {
 	v := &verification{transport: t, want: p}
 	c, err := t.secure(ctx, t.ctx.Client(insecure, "", ossl.WithVerification(v.verify)), v)
@@ -120,7 +124,7 @@ func (t *Transport) secure(ctx context.Context, tlsConn *ossl.Conn, v *verificat
 		return nil, err
 	}
 	if v.peer == nil {
-		return nil, errors.New("libp2ptls: internal error: the handshake is done and the peer is not verified")
+		return nil, errors.New("libp2ptls: internal error: the handshake is done but the peer is not verified")
 	}
 	muxer := tlsConn.ConnectionState().NegotiatedProtocol
 	if muxer == noMuxer {

@@ -21,7 +21,7 @@ import (
 	"github.com/ossl-go/ossl"
 )
 
-// TestHandshake has peers with keys of every kind meet, and checks what each learns of the other.
+// TestHandshake: peers with keys of every kind meet; it checks each side's view of the other.
 func TestHandshake(t *testing.T) {
 	kinds := []struct {
 		name string
@@ -84,7 +84,7 @@ func exchange(t *testing.T, from, to net.Conn) {
 	}
 }
 
-// TestAnyPeer has a client that doesn't know whom it calls.
+// TestAnyPeer: the client doesn't expect a particular peer.
 func TestAnyPeer(t *testing.T) {
 	inAllPairings(t, func(t *testing.T, p pairing) {
 		m := p.meeting(t)
@@ -107,7 +107,7 @@ func TestID(t *testing.T) {
 	}
 }
 
-// TestMuxers agrees on stream multiplexers; the client's preference decides.
+// TestMuxers negotiates stream multiplexers; the client's preference decides.
 func TestMuxers(t *testing.T) {
 	type list []protocol.ID
 	inAllPairings(t, func(t *testing.T, p pairing) {
@@ -150,7 +150,7 @@ func TestMuxers(t *testing.T) {
 	})
 }
 
-// TestPeerIDMismatch has each side expect someone else.
+// TestPeerIDMismatch: each side in turn expects another peer.
 func TestPeerIDMismatch(t *testing.T) {
 	inAllPairings(t, func(t *testing.T, p pairing) {
 		t.Run("outbound", func(t *testing.T) {
@@ -200,10 +200,11 @@ const (
 	alertDecryptError   = 51
 )
 
-// wantRefusal checks the error of the side that was refused: the alert, exactly.
+// wantRefusal checks the error of the refused side: exactly the alert.
 //
-// A libssl client sends the alerts of its own for the server's flight before it has taken its keys, so in the clear; crypto/tls
-// servers take that for a damaged record (docs/COMPATIBILITY.md). It is checked on the wire then.
+// A libssl client that refuses the server's flight sends its own alert before it has its keys, so
+// in the clear; crypto/tls servers report a damaged record then (docs/COMPATIBILITY.md). In this
+// case the alert is checked on the wire.
 func wantRefusal(t *testing.T, p pairing, err error, alert tls.AlertError, log *recording, clientRefused bool) {
 	t.Helper()
 	want := "remote error: " + alert.Error()
@@ -219,7 +220,7 @@ func wantRefusal(t *testing.T, p pairing, err error, alert tls.AlertError, log *
 	}
 }
 
-// sealsRefusals says whether a client protects the alert for what is refused by Go.
+// sealsRefusals reports whether a client protects the alert if Go refuses the server.
 func sealsRefusals(t *testing.T) bool {
 	t.Helper()
 	library, err := ossl.Library()
@@ -310,7 +311,8 @@ func TestCancel(t *testing.T) {
 	})
 }
 
-// A gate lets nothing be read before it is closed: the handshake can't win against what closes it.
+// A gate delays reads until it is closed, so that the handshake can't finish before the test's next
+// step.
 type gate struct {
 	net.Conn
 	once   sync.Once
@@ -330,7 +332,8 @@ func (g *gate) Close() error {
 	return err
 }
 
-// TestContextEndsWithHandshake has a context end after the handshake, which is nothing to the connection.
+// TestContextEndsWithHandshake: a context that ends after the handshake has no effect on the
+// connection.
 func TestContextEndsWithHandshake(t *testing.T) {
 	inAllPairings(t, func(t *testing.T, p pairing) {
 		ctx, cancel := context.WithCancel(context.Background())
@@ -343,7 +346,7 @@ func TestContextEndsWithHandshake(t *testing.T) {
 	})
 }
 
-// TestState checks what TLS itself has agreed on.
+// TestState checks the negotiated TLS parameters.
 func TestState(t *testing.T) {
 	inAllPairings(t, func(t *testing.T, p pairing) {
 		c, s := p.connect(t)
@@ -357,7 +360,8 @@ func TestState(t *testing.T) {
 	})
 }
 
-// TestConcurrent has one pair of transports, and so one Context each, serve connections that expect different peers.
+// TestConcurrent: one pair of transports, each with one Context, serves connections that expect
+// different peers.
 func TestConcurrent(t *testing.T) {
 	inAllPairings(t, func(t *testing.T, p pairing) {
 		m := p.meeting(t)
@@ -388,11 +392,12 @@ func TestConcurrent(t *testing.T) {
 	})
 }
 
-// TestPeerCertificateUnchanged: libp2p's critical extension is known to the transport, and nobody else's list is changed for it.
+// TestPeerCertificateUnchanged: the transport handles libp2p's critical extension without changing
+// the list in the certificate.
 func TestPeerCertificateUnchanged(t *testing.T) {
 	server := opensslFlavour.transport(t, serverPeer(), nil)
 	client := opensslFlavour.transport(t, clientPeer(), nil, showing(criticalExtension, clientPeer()))
-	for range 2 { // verified, then known
+	for range 2 { // verified first, then known
 		_, s := meeting{server: server, client: client}.both(t)
 		cert := s.(*conn).ConnectionState().PeerCertificates[0]
 		if len(cert.UnhandledCriticalExtensions) != 1 {
@@ -404,7 +409,7 @@ func TestPeerCertificateUnchanged(t *testing.T) {
 	}
 }
 
-// TestDeadlines checks what the connection does with net.Conn's deadlines.
+// TestDeadlines checks net.Conn's deadlines.
 func TestDeadlines(t *testing.T) {
 	inAllPairings(t, func(t *testing.T, p pairing) {
 		c, s := p.connect(t)

@@ -9,8 +9,9 @@ import (
 	"github.com/libp2p/go-libp2p/core/peer"
 )
 
-// TestVectors checks the certificates that libp2p's specification of TLS publishes (libp2p/specs, tls/tls.md, "Test vectors"),
-// and each with its bits changed, one a byte: none may pass, whichever part it is in.
+// TestVectors checks the certificates that libp2p's specification of TLS publishes (libp2p/specs,
+// tls/tls.md, "Test vectors"), and copies of each with a bit of one byte changed: none of those may
+// be accepted, for any byte.
 func TestVectors(t *testing.T) {
 	for _, test := range []struct {
 		name, der, peerID string
@@ -106,7 +107,8 @@ func TestVectors(t *testing.T) {
 	}
 }
 
-// verifyDER verifies a chain of one as a connection does, twice: new, and once it may be known.
+// verifyDER verifies a chain of one certificate as a connection does, twice: the second time it may
+// be cached.
 func verifyDER(t *testing.T, der []byte) (*certifiedPeer, error) {
 	t.Helper()
 	peers := newPeerCache(1)

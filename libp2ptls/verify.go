@@ -16,21 +16,22 @@ import (
 	stdtls "github.com/libp2p/go-libp2p/p2p/security/tls"
 )
 
-// A verification is one connection's: which peer it is to be, and which it is. The Context that all connections share accepts any
-// certificate, so each connection is made with one.
+// A verification holds the expected peer of one connection, and the actual one. The Context that
+// all connections share accepts any certificate, so each connection has its own verification.
 type verification struct {
 	transport *Transport
 	want      peer.ID        // empty for any
-	peer      *certifiedPeer // set once it is verified
+	peer      *certifiedPeer // set once verified
 }
 
-// A certifiedPeer is who signed for a certificate.
+// A certifiedPeer is the peer that signed for a certificate.
 type certifiedPeer struct {
 	id  peer.ID
 	key ci.PubKey
 }
 
-// verify decides on the peer while its alert can still be sent: on a client that is before it shows its own certificate.
+// verify checks the peer while its alert can still be sent; on a client that is before it sends its
+// own certificate.
 func (v *verification) verify(state tls.ConnectionState) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -48,20 +49,22 @@ func (v *verification) verify(state tls.ConnectionState) (err error) {
 	return nil
 }
 
-// verifyChain returns who signed for the one certificate of a chain: libp2p's rules, of which all but the self-signature are
-// go-libp2p's to check.
+// verifyChain returns the peer that signed for the one certificate of a chain. go-libp2p checks
+// libp2p's rules, except for the self-signature.
 func verifyChain(chain []*x509.Certificate) (*certifiedPeer, error) {
 	if len(chain) != 1 {
 		return nil, errors.New("expected one certificates in the chain")
 	}
 	cert := *chain[0]
-	// PubKeyFromCertChain takes libp2p's extension off this list, in place; the connection's state has the certificate, too.
+	// PubKeyFromCertChain removes libp2p's extension from this list, in place; but the certificate
+	// is in the connection's state too.
 	cert.UnhandledCriticalExtensions = slices.Clone(cert.UnhandledCriticalExtensions)
 	key, err := stdtls.PubKeyFromCertChain([]*x509.Certificate{&cert})
 	if err != nil {
 		return nil, err
 	}
-	// x509.Certificate.Verify trusts a root for being one; libp2p's specification wants the signature to be good.
+	// x509.Certificate.Verify doesn't check the signature of a root; libp2p's specification
+	// requires it.
 	if err := cert.CheckSignature(cert.SignatureAlgorithm, cert.RawTBSCertificate, cert.Signature); err != nil {
 		return nil, fmt.Errorf("certificate is not self-signed: %s", err)
 	}
@@ -72,10 +75,10 @@ func verifyChain(chain []*x509.Certificate) (*certifiedPeer, error) {
 	return &certifiedPeer{id: id, key: key}, nil
 }
 
-// panicLog is where panics leave their stack, as those of go-libp2p's transport do.
+// panicLog is where panics write their stack, as those of go-libp2p's transport do.
 var panicLog io.Writer = os.Stderr
 
-// panicError makes an error of a panic: what a peer sends must not end the process.
+// panicError turns a panic into an error: a peer's input must not end the process.
 func panicError(when string, p any) error {
 	err := fmt.Errorf("panic %sin TLS handshake: %v", when, p)
 	fmt.Fprintf(panicLog, "%v\n%s\n", err, debug.Stack())

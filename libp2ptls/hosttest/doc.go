@@ -1,5 +1,6 @@
-// Package hosttest has whole libp2p hosts talk to each other, one on go-libp2p's TLS transport and one on OpenSSL's.
+// Package hosttest tests whole libp2p hosts with each other, one on go-libp2p's TLS transport and
+// one on OpenSSL's.
 //
-// It is a module of its own because libp2p's hosts bring QUIC, WebRTC and WebTransport with them: building those takes longer
-// than all the tests of libp2ptls. ci/libp2p-full runs it.
+// It is a module of its own because libp2p's hosts need QUIC, WebRTC and WebTransport: building
+// those takes longer than all the tests of libp2ptls. ci/libp2p-full runs it.
 package hosttest

@@ -36,7 +36,7 @@ const (
 	streams = 4
 )
 
-// A flavour is the option that gives a host its TLS.
+// A flavour is the option that selects a host's TLS.
 type flavour struct {
 	name     string
 	security libp2p.Option
@@ -67,7 +67,8 @@ func newHost(t *testing.T, f flavour, more ...libp2p.Option) host.Host {
 	return h
 }
 
-// serve has a host answer each stream with as many bytes, of a seed of its own, as it was sent, after a hash of those.
+// serve makes a host answer each stream with a hash of the received bytes and as many bytes from
+// its own seed.
 func serve(t *testing.T, h host.Host) {
 	h.SetStreamHandler(proto, func(s network.Stream) {
 		defer s.Close()
@@ -99,7 +100,7 @@ func send(to io.Writer, n int64, seed byte, sum hash.Hash) error {
 	return err
 }
 
-// transfer sends n bytes over a new stream and gets n back.
+// transfer sends n bytes over a new stream and receives n.
 func transfer(ctx context.Context, h host.Host, to peer.ID, n int64) error {
 	s, err := h.NewStream(ctx, to, proto)
 	if err != nil {
@@ -198,7 +199,7 @@ func TestManyStreams(t *testing.T) {
 	}
 }
 
-// TestWrongPeer dials an address for another peer than the one that is there.
+// TestWrongPeer dials an address with the ID of another peer.
 func TestWrongPeer(t *testing.T) {
 	key, _, err := crypto.GenerateEd25519Key(rand.Reader)
 	if err != nil {
