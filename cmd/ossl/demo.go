@@ -16,7 +16,8 @@ import (
 	"github.com/ossl-go/ossl/bench"
 )
 
-// demoRounds is how often each row is measured; an odd number has a median of its own.
+// demoRounds is the number of measurements of each row. It is odd, so that one of them is the
+// median.
 const demoRounds = 11
 
 type demoOptions struct {
@@ -31,31 +32,31 @@ func demoCommand() *cobra.Command {
 		Use:   "demo",
 		Short: "Run servers and clients on the host's OpenSSL and compare them with crypto/tls",
 		Long: `Demo runs TLS servers and clients in this process, over loopback, once on the host's OpenSSL
-and once on Go's crypto/tls, and shows in one table what each of them takes.
+and once on Go's crypto/tls, and shows the times of both in one table.
 
-The two are measured in turns, so that a machine that is busy for a while is busy for both.
-Everything is TLS 1.3 with X25519 and AES-128-GCM, without resumption; where OSSL_FIPS=require or the host asks for FIPS mode,
-with P-256, and what OpenSSL does is done by its FIPS module.`,
+The two are measured alternately, so that other load on the machine affects both.
+Everything is TLS 1.3 with X25519 and AES-128-GCM, without resumption. If OSSL_FIPS=require or the host requires FIPS mode,
+the group is P-256, and OpenSSL uses its FIPS module.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if o.duration <= 0 {
-				return usageError(fmt.Sprintf("--duration is %v, not a positive time", o.duration))
+				return usageError(fmt.Sprintf("--duration is %v, but must be positive", o.duration))
 			}
 			return demo(cmd, o)
 		},
 	}
-	cmd.Flags().DurationVar(&o.duration, "duration", 20*time.Second, "about how long to measure")
+	cmd.Flags().DurationVar(&o.duration, "duration", 20*time.Second, "approximate time to measure")
 	cmd.Flags().BoolVar(&o.json, "json", false, "write the result as JSON")
 	cmd.Flags().BoolVar(&o.noColor, "no-color", false, "write the table without colours")
 	return cmd
 }
 
-// A demoResult is what demo found, as --json writes it.
+// A demoResult is the result of the demo, as --json writes it.
 type demoResult struct {
 	Library library   `json:"library"`
 	Go      string    `json:"go"`
 	CPUs    int       `json:"cpus"`
-	Load    float64   `json:"load"` // what was waiting for a processor before demo began, a minute's average
+	Load    float64   `json:"load"` // the load average of the minute before the demo
 	Rounds  int       `json:"rounds"`
 	Rows    []demoRow `json:"rows"`
 }
@@ -89,8 +90,8 @@ func demo(cmd *cobra.Command, o demoOptions) error {
 	return nil
 }
 
-// measureRows measures all rows for about d, in rounds: in each round every row has
-// a slice of time, crypto/tls first and ossl right after it.
+// measureRows measures all rows for about d, in rounds: in each round every row has a slice of
+// time, crypto/tls first and ossl right after it.
 func measureRows(ctx context.Context, rows []demoRow, d time.Duration, p progress) error {
 	impls := []bench.Impl{bench.Std, bench.OSSL}
 	slice := d / time.Duration(demoRounds*len(rows)*len(impls))
@@ -117,9 +118,9 @@ func measureRows(ctx context.Context, rows []demoRow, d time.Duration, p progres
 	return nil
 }
 
-// measure returns the time of an operation of row r, measured for about d on new
-// connections: how fast a stream is depends on where its buffers came to lie, and that is
-// to differ from round to round, not from implementation to implementation.
+// measure returns the time of an operation of row r, measured for about d on new connections: the
+// speed of a stream depends on the addresses of its buffers, which should differ from round to
+// round, not from implementation to implementation.
 func (r *demoRow) measure(impl bench.Impl, d time.Duration) (perOp time.Duration, err error) {
 	m, err := r.make(impl)
 	if err != nil {
@@ -129,7 +130,7 @@ func (r *demoRow) measure(impl bench.Impl, d time.Duration) (perOp time.Duration
 		_, closeErr := m.Close()
 		err = errors.Join(err, closeErr)
 	}()
-	runtime.GC() // or this slice would pay for the garbage of the one before
+	runtime.GC() // otherwise this slice would pay for garbage of the previous one
 	const warmUp = 10
 	if _, _, err := bench.TimeFor(m, d/warmUp); err != nil {
 		return 0, err
@@ -141,7 +142,7 @@ func (r *demoRow) measure(impl bench.Impl, d time.Duration) (perOp time.Duration
 	return elapsed / time.Duration(ops), nil
 }
 
-// load returns the system's load average of the last minute, 0 if it is not to be had.
+// load returns the system's load average of the last minute, or 0 if it is not available.
 func load() float64 {
 	averages, err := os.ReadFile("/proc/loadavg")
 	if err != nil {

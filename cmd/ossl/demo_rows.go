@@ -9,31 +9,31 @@ import (
 	"github.com/ossl-go/ossl/bench"
 )
 
-// A unit is how a row's figures are shown.
+// A unit is the form in which a row's figures are shown.
 type unit string
 
 const (
-	perOperation unit = "time"       // nanoseconds each
-	perSecond    unit = "rate"       // operations a second
-	throughput   unit = "throughput" // bytes a second
+	perOperation unit = "time"       // nanoseconds per operation
+	perSecond    unit = "rate"       // operations per second
+	throughput   unit = "throughput" // bytes per second
 )
 
 // A demoRow is one row of the table.
 type demoRow struct {
 	Name string `json:"name"`
-	// Benchmark names the benchmark that measures the same.
+	// Benchmark names the benchmark of package bench that measures the same.
 	Benchmark string `json:"benchmark"`
 	Unit      unit   `json:"unit"`
 
-	// Medians of the rounds, in nanoseconds an operation.
+	// Medians of the rounds, in nanoseconds per operation.
 	Std  float64 `json:"std_ns"`
 	OSSL float64 `json:"ossl_ns"`
-	// Ratio is OSSL to Std: below 1 ossl is faster. It is between Low and High with a
-	// confidence of 90%.
+	// Ratio is OSSL divided by Std: if it is below 1, ossl is faster. It is between Low and High
+	// with a confidence of 90%.
 	Ratio float64 `json:"ratio"`
 	Low   float64 `json:"ratio_low"`
 	High  float64 `json:"ratio_high"`
-	// Bytes is how much an operation moves, where that is what it is for.
+	// Bytes is the number of bytes that an operation moves, if Unit is throughput.
 	Bytes int `json:"bytes,omitempty"`
 
 	make   func(bench.Impl) (bench.Measure, error)
@@ -95,7 +95,7 @@ func demoRows(fips bool) []demoRow {
 			make:      bulk(16 << 10),
 		},
 	}
-	if fips { // where no chain is remembered, one row is enough
+	if fips { // in FIPS mode no chain is remembered: one row is enough
 		return slices.DeleteFunc(rows, func(r demoRow) bool { return strings.Contains(r.Name, "chain cache") })
 	}
 	return rows
@@ -109,16 +109,16 @@ func (r *demoRow) add(impl bench.Impl, perOp time.Duration) {
 	r.rounds[impl] = append(r.rounds[impl], float64(perOp))
 }
 
-// summarize fills in what the rounds say together.
+// summarize computes the medians and the ratio with its range from the rounds.
 func (r *demoRow) summarize() {
 	std, ossl := r.rounds[bench.Std], r.rounds[bench.OSSL]
 	r.Std, r.OSSL = quantile(std, 0.5), quantile(ossl, 0.5)
 	r.Ratio = r.OSSL / r.Std
 
-	// The bootstrap: the ratio as it might have come out had other rounds of the same
-	// kind been measured. A round's two figures stay together.
+	// The bootstrap: ratios that might have been measured in other rounds of the same kind. The two
+	// figures of a round stay together.
 	const draws = 1000
-	random := rand.New(rand.NewPCG(1, 2)) // the same figures always say the same
+	random := rand.New(rand.NewPCG(1, 2)) // the same figures always have the same result
 	ratios := make([]float64, draws)
 	drawnStd, drawnOSSL := make([]float64, len(std)), make([]float64, len(std))
 	for i := range ratios {
@@ -131,7 +131,7 @@ func (r *demoRow) summarize() {
 	r.Low, r.High = min(r.Ratio, quantile(ratios, 0.05)), max(r.Ratio, quantile(ratios, 0.95))
 }
 
-// quantile returns the value below which about the fraction q of values is.
+// quantile returns the value below which about the fraction q of the values lies.
 func quantile(values []float64, q float64) float64 {
 	s := slices.Sorted(slices.Values(values))
 	return s[int(q*float64(len(s)-1)+0.5)]

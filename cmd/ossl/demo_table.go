@@ -13,9 +13,9 @@ import (
 	"github.com/ossl-go/ossl/bench"
 )
 
-// colours reports whether what is written to w is to have colours.
+// colours reports whether output to w should have colours.
 func colours(w io.Writer, refused bool) bool {
-	// https://no-color.org: set, to whatever but nothing.
+	// https://no-color.org: set to any value that is not empty.
 	return !refused && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && isTerminal(w)
 }
 
@@ -24,7 +24,7 @@ func isTerminal(w io.Writer) bool {
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-// writeHead says what is going to be measured, and on what.
+// writeHead writes which library is measured.
 func writeHead(w io.Writer, lib library) {
 	fmt.Fprintf(w, "OpenSSL     %s\n", lib.VersionText)
 	fmt.Fprintf(w, "libssl      %s\n", lib.Path)
@@ -37,7 +37,7 @@ func writeHead(w io.Writer, lib library) {
 
 func writeTable(w io.Writer, result demoResult, colours bool) {
 	if colours {
-		text.EnableColors() // go-pretty would ask the environment once more
+		text.EnableColors() // otherwise go-pretty would consult the environment again
 	}
 	t := table.NewWriter()
 	t.SetStyle(table.StyleLight)
@@ -64,14 +64,14 @@ func writeTable(w io.Writer, result demoResult, colours bool) {
 	fmt.Fprintf(w, `
 TLS 1.3, %v, AES-128-GCM, no resumption; server and client in this process, over loopback.
 %s
-Medians of %d rounds in turns; range: with 90%% confidence. %s, %d processors.
+Medians of %d alternating rounds; range: with 90%% confidence. %s, %d processors.
 `, bench.DefaultKex(), chains, result.Rounds, result.Go, result.CPUs)
 	if result.Load > float64(result.CPUs)/2 {
-		fmt.Fprintf(w, "Other programs were busy (load %.1f): an idle machine gives better figures, and closer ones.\n", result.Load)
+		fmt.Fprintf(w, "Other programs were busy (load %.1f): on an idle machine the figures are better and vary less.\n", result.Load)
 	}
 }
 
-// figure shows a time of an operation in the row's unit.
+// figure formats the time of an operation in the row's unit.
 func (r demoRow) figure(ns float64) string {
 	switch r.Unit {
 	case perSecond:
@@ -85,10 +85,10 @@ func (r demoRow) figure(ns float64) string {
 	return fmt.Sprintf("%.0f µs  ", ns/1e3)
 }
 
-// same is how close to 1 a ratio is that says nothing.
+// same is the largest ratio that counts as no difference.
 const same = 1.03
 
-// A verdict is what a row says about ossl.
+// A verdict is a row's result for ossl.
 type verdict int
 
 const (
@@ -97,7 +97,8 @@ const (
 	slower
 )
 
-// verdict compares: a difference that is small, or that may be chance, is none.
+// verdict compares the implementations. A difference that is small, or that may be chance, doesn't
+// count.
 func (r demoRow) verdict() verdict {
 	switch {
 	case r.Ratio > same && r.Low > 1:
@@ -108,7 +109,7 @@ func (r demoRow) verdict() verdict {
 	return asFast
 }
 
-// comparison says r's ratio in words.
+// comparison returns r's ratio in words.
 func (r demoRow) comparison() string {
 	switch r.verdict() {
 	case slower:
@@ -119,7 +120,7 @@ func (r demoRow) comparison() string {
 	return "about the same"
 }
 
-// spread shows between what the ratio is, in the direction that comparison has.
+// spread returns the range of the ratio, in the direction that comparison uses.
 func (r demoRow) spread() string {
 	low, high := r.Low, r.High
 	if r.verdict() == faster {

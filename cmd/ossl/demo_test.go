@@ -18,9 +18,9 @@ func TestVerdict(t *testing.T) {
 	}{
 		{1.5, 1.4, 1.6, "1.50x slower", "1.40 - 1.60"},
 		{0.5, 0.4, 0.8, "2.00x faster", "1.25 - 2.50"},
-		{1.02, 1.01, 1.03, "about the same", "1.01 - 1.03"}, // too little to say
+		{1.02, 1.01, 1.03, "about the same", "1.01 - 1.03"}, // too small
 		{1.2, 0.9, 1.5, "about the same", "0.90 - 1.50"},    // may be chance
-		{0.9, 0.8, 1.05, "about the same", "0.80 - 1.05"},   // here too
+		{0.9, 0.8, 1.05, "about the same", "0.80 - 1.05"},   // the same
 		{0.98, 0.975, 0.99, "about the same", "0.97 - 0.99"},
 	} {
 		row := demoRow{Ratio: test.ratio, Low: test.low, High: test.high}
@@ -45,7 +45,7 @@ func TestSummarize(t *testing.T) {
 	}
 }
 
-// One slow round says nothing about the ratio, and rounds that differ widen its range.
+// One slow round doesn't change the ratio, and rounds that differ widen its range.
 func TestSummarizeOutliers(t *testing.T) {
 	var row demoRow
 	for i := range demoRounds {
@@ -62,7 +62,7 @@ func TestSummarizeOutliers(t *testing.T) {
 	}
 }
 
-// The widest figures there may be still fit a terminal of 100 columns.
+// The widest possible figures still fit a terminal of 100 columns.
 func TestTableFits(t *testing.T) {
 	result := demoResult{
 		Library: library{

@@ -8,7 +8,7 @@ import (
 	"github.com/ossl-go/ossl"
 )
 
-// A library is the OpenSSL found on this host and what it can do.
+// A library is the OpenSSL found on this host, and its abilities.
 type library struct {
 	Version     string `json:"version"`
 	VersionText string `json:"version_text"`
@@ -16,12 +16,12 @@ type library struct {
 	CryptoPath  string `json:"crypto_path"`
 	PostQuantum bool   `json:"post_quantum_groups"`
 	FIPS        bool   `json:"fips_module"`
-	// FIPSRequired says who has everything in FIPS mode, FIPSModule what that is then done by.
+	// FIPSRequired names the setting that requires FIPS mode, FIPSModule the module in use then.
 	FIPSRequired string `json:"fips_required,omitempty"`
 	FIPSModule   string `json:"fips_by,omitempty"`
-	// KernelTLS are the versions that the kernel seals.
+	// KernelTLS lists the versions for which the kernel can seal records.
 	KernelTLS []string `json:"kernel_tls"`
-	// Policy is what the host's configuration allows.
+	// Policy is the host's configuration of TLS.
 	Policy policy `json:"host_policy"`
 }
 
@@ -57,7 +57,7 @@ func findLibrary() (library, error) {
 	}, nil
 }
 
-// abilities says in a line what l can and can't do.
+// abilities returns a line that lists l's optional features.
 func (l library) abilities() string {
 	var words []string
 	for _, a := range []struct {

@@ -1,9 +1,9 @@
-// Ossl is the command beside the ossl library: TLS for Go on the host's OpenSSL.
+// Ossl is the command of the ossl library: TLS for Go on the host's OpenSSL.
 //
-//	ossl demo       real traffic on the host's OpenSSL, measured beside crypto/tls
-//	ossl version    the OpenSSL found on this host, and what it can do
+//	ossl demo       real traffic on the host's OpenSSL, compared with crypto/tls
+//	ossl version    the OpenSSL found on this host, and its features
 //
-// It exits with 0 when all went well, 1 when something failed, and 2 when it was called wrongly.
+// Its exit status is 0 on success, 1 if something failed, and 2 if the command line was wrong.
 package main
 
 import (
@@ -22,10 +22,10 @@ import (
 const (
 	exitFailure     = 1
 	exitUsage       = 2
-	exitInterrupted = 130 // 128 + SIGINT, as shells have it
+	exitInterrupted = 130 // 128 + SIGINT, as in shells
 )
 
-// A usageError is a command's own word that it was called wrongly.
+// A usageError is an error in the command line that a command reports itself.
 type usageError string
 
 func (e usageError) Error() string { return string(e) }

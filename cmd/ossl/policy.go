@@ -6,7 +6,7 @@ import (
 	"github.com/ossl-go/ossl"
 )
 
-// A policy is what the host's OpenSSL configuration says of TLS. A list that is null is not restricted.
+// A policy is the host's OpenSSL configuration of TLS. A list that is null is not restricted.
 type policy struct {
 	ConfigFile       string   `json:"config_file"`
 	Commands         []string `json:"commands"`
@@ -45,7 +45,7 @@ func policyOf(p ossl.HostPolicy) policy {
 	return out
 }
 
-// namesOf returns the names of a list's elements, nil of none if that is what the list is.
+// namesOf returns the names of a list's elements, or nil if the list is nil.
 func namesOf[T any](list []T, name func(T) string) []string {
 	if list == nil {
 		return nil

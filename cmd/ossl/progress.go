@@ -9,10 +9,10 @@ import (
 	"github.com/jedib0t/go-pretty/v6/text"
 )
 
-// A progress shows how far a measurement is.
+// A progress shows the progress of a measurement.
 type progress interface {
 	start(rounds, stepsPerRound int)
-	step(round int, what string) // what is being done now
+	step(round int, what string) // what names the work that begins
 	stop()
 }
 
@@ -41,12 +41,12 @@ func (p *lineProgress) step(round int, _ string) {
 
 func (p *lineProgress) stop() {}
 
-// A barProgress draws a bar that is gone when all is done.
+// A barProgress draws a bar, which it removes at the end.
 type barProgress struct {
 	w       io.Writer
 	bar     pretty.Writer
 	tracker *pretty.Tracker
-	begun   bool // the first step's work is under way, none is done
+	begun   bool // the first step has begun, and none is complete
 	done    chan struct{}
 }
 
@@ -81,14 +81,14 @@ func (p *barProgress) step(_ int, what string) {
 
 func (p *barProgress) stop() {
 	for stopped := false; !stopped; {
-		p.bar.Stop() // does nothing before Render has begun
+		p.bar.Stop() // has no effect before Render has begun
 		select {
 		case <-p.done:
 			stopped = true
 		case <-time.After(10 * time.Millisecond):
 		}
 	}
-	// Tracker.RemoveOnCompletion would leave a line for each update (go-pretty 6.8.3),
-	// so the one line there is goes by hand.
+	// Tracker.RemoveOnCompletion would leave a line for each update (go-pretty 6.8.3), so the one
+	// line is erased here.
 	fmt.Fprint(p.w, text.CursorUp.Sprint(), text.EraseLine.Sprint())
 }

@@ -14,7 +14,8 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"ossl": main})
 }
 
-// TestScripts runs the command as a person would: a script of testdata/script for each feature.
+// TestScripts runs the command as a user would, with one script in testdata/script for each
+// feature.
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
@@ -22,7 +23,7 @@ func TestScripts(t *testing.T) {
 		RequireUniqueNames:  true,
 		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"exitcode": exitCode},
 		Setup: func(env *testscript.Env) error {
-			// The library under test is the one the test itself was started with.
+			// The scripts use the same library as the test.
 			for _, name := range []string{"OSSL_LIBRARY", "LD_LIBRARY_PATH", "OPENSSL_CONF", "OPENSSL_MODULES"} {
 				if value, ok := os.LookupEnv(name); ok {
 					env.Setenv(name, value)
@@ -33,8 +34,8 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// exitCode is the command "exitcode N PROGRAM [ARGS...]": it runs the program and
-// sees it exit with N. "! exec" would not tell a failure from being called wrongly.
+// exitCode is the command "exitcode N PROGRAM [ARGS...]": it runs the program and checks that its
+// exit code is N. "! exec" can't distinguish a failure from a wrong command line.
 func exitCode(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: exitcode N program [args...]")
