@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// groups are what a test can be left out for. A reason begins with one.
+// groups are the reasons for leaving out a test. Each reason in the files begins with one of them.
 var groups = map[string]string{
 	"API":                      "ossl could, but there is no way to ask for it, as in crypto/tls",
 	"ChangeCipherSpec":         "what is missing before a client's alert in TLS 1.3",

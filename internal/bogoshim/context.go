@@ -16,18 +16,18 @@ import (
 	"github.com/ossl-go/ossl"
 )
 
-// defaultServerName is what the runner's certificates are for.
+// defaultServerName is the name in the runner's certificates.
 const defaultServerName = "test"
 
 // Texts of the callbacks' own errors, for config.json.
 var (
-	errVerifyFail        = errors.New("bogoshim: chain refused, as asked for")
-	errFailCertCallback  = errors.New("bogoshim: no certificate, as asked for")
-	errFailOCSPCallback  = errors.New("bogoshim: OCSP response refused, as asked for")
-	errFailEarlyCallback = errors.New("bogoshim: no configuration, as asked for")
+	errVerifyFail        = errors.New("bogoshim: chain refused, as requested")
+	errFailCertCallback  = errors.New("bogoshim: no certificate, as requested")
+	errFailOCSPCallback  = errors.New("bogoshim: OCSP response refused, as requested")
+	errFailEarlyCallback = errors.New("bogoshim: no configuration, as requested")
 )
 
-// newContext makes the Context that the flags ask for. seen is told what happens.
+// newContext makes the Context for the flags. It records events in seen.
 func newContext(s *settings, seen *seen) (*ossl.Context, error) {
 	config := &tls.Config{
 		ServerName:             defaultServerName,
@@ -79,7 +79,8 @@ func schemes(ids []uint16) []tls.SignatureScheme {
 	return out
 }
 
-// setVersions leaves out what is below TLS 1.2, which ossl refuses: a test that allows more is good without it.
+// setVersions ignores versions below TLS 1.2, which ossl refuses: tests that also allow those are
+// still useful.
 func setVersions(s *settings, config *tls.Config) error {
 	config.MinVersion, config.MaxVersion = tls.VersionTLS12, tls.VersionTLS13
 	if s.minVersion > tls.VersionTLS12 || s.noTLS12 {
@@ -97,7 +98,8 @@ func setVersions(s *settings, config *tls.Config) error {
 	return nil
 }
 
-// setSuites allows all that OpenSSL has, not crypto/tls's default, since the runner uses them all.
+// setSuites allows all suites that OpenSSL has, not crypto/tls's default, since the runner uses
+// them all.
 func setSuites(s *settings, config *tls.Config) error {
 	var names []string
 	switch s.cipher {
@@ -138,7 +140,7 @@ func setALPN(s *settings, config *tls.Config) (err error) {
 	return nil
 }
 
-// setVerification has chains verified wherever the runner says what to trust.
+// setVerification enables verification of chains if the runner specifies the trusted certificates.
 func setVerification(s *settings, config *tls.Config) error {
 	pool := x509.NewCertPool()
 	if s.trustCert != "" {
@@ -166,7 +168,7 @@ func setVerification(s *settings, config *tls.Config) error {
 			return errVerifyFail
 		}
 	}
-	if s.reverifyOnResume && s.verifyFail { // a session's chain; VerifyPeerCertificate is for those that are sent
+	if s.reverifyOnResume && s.verifyFail { // for a session's chain; VerifyPeerCertificate is only called for sent chains
 		config.VerifyConnection = func(state tls.ConnectionState) error {
 			if state.DidResume {
 				return errVerifyFail
@@ -185,7 +187,8 @@ func setVerification(s *settings, config *tls.Config) error {
 	return nil
 }
 
-// setClientCAs has a server name the authorities of a list. A pool holds certificates, so there is one made for each name.
+// setClientCAs sets the authorities that a server names. A pool holds certificates, so one is made
+// for each name.
 func setClientCAs(s *settings, config *tls.Config) error {
 	if s.useClientCAList == nil {
 		return nil
@@ -218,8 +221,8 @@ func setClientCAs(s *settings, config *tls.Config) error {
 	return nil
 }
 
-// setHelloChecks has a server look at the ClientHello where the flags ask for it. Without them there is no callback, as most
-// users have none, and libssl alone reads the hello.
+// setHelloChecks sets a server's ClientHello callback if the flags need one. Otherwise there is
+// none, as in most programs, and libssl alone reads the hello.
 func setHelloChecks(s *settings, config *tls.Config) {
 	callback := s.failEarlyCallback || s.earlyCallback || s.ddosCallback
 	if !callback && s.expectAdvertisedALPN == "" && s.expectPeerVerifyPrefs == nil && !s.expectNoServerName {

@@ -13,8 +13,8 @@ import (
 	"github.com/ossl-go/ossl"
 )
 
-// setCredentials configures the certificates. seen is told the index of the one whose key signs; -1 is the one that
-// no -new-x509-credential precedes.
+// setCredentials configures the certificates. It sets seen.credential to the index of the one whose
+// key signs; -1 is the one without a preceding -new-x509-credential.
 func setCredentials(s *settings, config *tls.Config, seen *seen) error {
 	seen.credential = -1
 	for i, c := range s.credentials {
@@ -22,7 +22,7 @@ func setCredentials(s *settings, config *tls.Config, seen *seen) error {
 		if err != nil {
 			return err
 		}
-		// Which certificate is chosen shows in nothing but the key's use.
+		// Only the use of the key shows which certificate was chosen.
 		signer, ok := cert.PrivateKey.(crypto.Signer)
 		if !ok {
 			return fmt.Errorf("key of type %T can't sign", cert.PrivateKey)
@@ -65,8 +65,9 @@ func setOCSPCallback(s *settings, config *tls.Config) {
 	}
 }
 
-// setClientCertificate has a client present its only certificate whatever the server asks for, as the runner expects: a mismatch
-// is a failure, and not a handshake without a certificate. Of several, ossl chooses.
+// setClientCertificate makes a client present its only certificate regardless of the server's
+// request, as the runner expects: a mismatch is a failure, not a handshake without a certificate.
+// If there are several, ossl chooses.
 func setClientCertificate(s *settings, config *tls.Config) {
 	certs := config.Certificates
 	looks := s.oldClientCertCallback || s.failCertCallback || s.expectPeerVerifyPrefs != nil || s.expectClientCAList != nil
@@ -107,7 +108,8 @@ func checkClientCAList(s *settings, got [][]byte) error {
 	return nil
 }
 
-// serverSchemes are what servers sign by where only their clients' algorithms are named: ossl has one list for both.
+// serverSchemes are the server's signature schemes if only its clients' are specified: ossl has one
+// list for both.
 var serverSchemes = []tls.SignatureScheme{
 	tls.PSSWithSHA256, tls.ECDSAWithP256AndSHA256, tls.ECDSAWithP384AndSHA384, tls.ECDSAWithP521AndSHA512, tls.Ed25519,
 }
@@ -125,7 +127,7 @@ func loadCredential(s *settings, c *credential) (tls.Certificate, error) {
 	if cert.SignedCertificateTimestamps, err = splitSCTs(c.scts); err != nil {
 		return cert, err
 	}
-	// What ossl can't use fails here, and not in a callback during the handshake.
+	// An unusable credential fails here instead of in a callback during the handshake.
 	_, err = ossl.NewContext(&tls.Config{Certificates: []tls.Certificate{cert}})
 	var refused *ossl.ConfigError
 	if errors.As(err, &refused) {
@@ -134,7 +136,7 @@ func loadCredential(s *settings, c *credential) (tls.Certificate, error) {
 	return cert, err
 }
 
-// splitSCTs takes a SignedCertificateTimestampList apart: RFC 6962, section 3.3.
+// splitSCTs splits a SignedCertificateTimestampList: RFC 6962, section 3.3.
 func splitSCTs(list []byte) (scts [][]byte, err error) {
 	if len(list) == 0 {
 		return nil, nil
@@ -157,7 +159,7 @@ func splitSCTs(list []byte) (scts [][]byte, err error) {
 	return scts, nil
 }
 
-// notingSigner tells when a key is used.
+// notingSigner records the use of a key.
 type notingSigner struct {
 	crypto.Signer
 	note func()

@@ -14,12 +14,13 @@ import (
 )
 
 const (
-	initialWrite    = "hello" // what -shim-writes-first sends
+	initialWrite    = "hello" // sent by -shim-writes-first
 	defaultReadSize = 512     // small, so that records are returned in parts
 	drainTimeout    = 10 * time.Second
 )
 
-// run makes the test's connections, one after the other. What the first leaves behind the others may resume.
+// run makes the test's connections, one after the other. Later ones may resume the session of an
+// earlier one.
 func run(t *test) error {
 	store, err := newStore()
 	if err != nil {
@@ -43,7 +44,7 @@ func run(t *test) error {
 // connect makes one connection.
 func connect(s *settings, store *store, resumes bool) (err error) {
 	seen := &seen{store: store, resumes: resumes}
-	if s.expectPeerSignature != 0 && (!resumes || s.expectSessionMiss) { // who resumes signs nothing
+	if s.expectPeerSignature != 0 && (!resumes || s.expectSessionMiss) { // in a resumption the peer signs nothing
 		seen.peer = &witness{server: s.server}
 	}
 	ctx, err := newContext(s, seen)
@@ -54,7 +55,8 @@ func connect(s *settings, store *store, resumes bool) (err error) {
 	if err != nil {
 		return err
 	}
-	// The runner may still write; were the connection torn down it might not read the alert that we sent.
+	// The runner may still write; if the connection were reset, it might not read the alert that we
+	// sent.
 	defer drain(conn)
 
 	var transport net.Conn = conn
@@ -94,7 +96,7 @@ func connect(s *settings, store *store, resumes bool) (err error) {
 	return checkTicket(s, c, store)
 }
 
-// dial connects to the runner and says which shim this is.
+// dial connects to the runner and sends this shim's ID.
 func dial(s *settings) (*net.TCPConn, error) {
 	host := "127.0.0.1"
 	if s.ipv6 {
@@ -118,7 +120,7 @@ func drain(conn *net.TCPConn) {
 	_ = conn.Close()
 }
 
-// exchange does what the flags ask for on the open connection, and ends it.
+// exchange does the flags' operations on the open connection, and ends it.
 func exchange(s *settings, c *ossl.Conn) error {
 	if s.exportKeyingMaterial > 0 {
 		material, err := export(s, c)
@@ -163,7 +165,7 @@ func exchange(s *settings, c *ossl.Conn) error {
 	return shutDown(s, c)
 }
 
-// echo returns what is read with all bits flipped, until the end.
+// echo echoes the received bytes with all bits flipped, until the end.
 func echo(s *settings, c *ossl.Conn) error {
 	size := defaultReadSize
 	if s.readSize > 0 {
@@ -190,7 +192,7 @@ func echo(s *settings, c *ossl.Conn) error {
 		case err == io.EOF:
 			return nil
 		case errors.Is(err, io.ErrUnexpectedEOF) && established(c) && !s.checkCloseNotify:
-			return nil // only some tests end in good order
+			return nil // only some tests end regularly
 		default:
 			return err
 		}
@@ -199,7 +201,7 @@ func echo(s *settings, c *ossl.Conn) error {
 
 func established(c *ossl.Conn) bool { return c.ConnectionState().HandshakeComplete }
 
-// shutDown ends the connection with an exchange of close_notify, in the tests that are about it.
+// shutDown ends the connection with an exchange of close_notify, in the tests of that.
 func shutDown(s *settings, c *ossl.Conn) error {
 	if !s.checkCloseNotify {
 		return nil
@@ -208,7 +210,7 @@ func shutDown(s *settings, c *ossl.Conn) error {
 		return err
 	}
 	if !s.shimShutsDown {
-		return nil // the runner's has been read
+		return nil // the runner's was read
 	}
 	switch n, err := c.Read(make([]byte, 1)); {
 	case n > 0:
@@ -227,13 +229,14 @@ func export(s *settings, c *ossl.Conn) ([]byte, error) {
 	return c.ExportKeyingMaterial(s.exportLabel, context, s.exportKeyingMaterial)
 }
 
-// hasExtendedMasterSecret reports RFC 7627's extension, without which ossl exports nothing in TLS 1.2.
+// hasExtendedMasterSecret reports whether RFC 7627's extension is in use. Without it ossl exports
+// nothing in TLS 1.2.
 func hasExtendedMasterSecret(c *ossl.Conn) bool {
 	_, err := c.ExportKeyingMaterial("some label", nil, 32)
 	return err == nil || c.ConnectionState().Version >= tls.VersionTLS13
 }
 
-// byteConn is -async for a blocking interface: each byte comes and goes alone.
+// byteConn implements -async for a blocking interface: each byte is read and written alone.
 type byteConn struct{ net.Conn }
 
 func (c byteConn) Read(b []byte) (int, error) { return c.Conn.Read(b[:min(1, len(b))]) }

@@ -11,15 +11,15 @@ import (
 	"github.com/ossl-go/ossl"
 )
 
-// seen is what a connection's state does not tell.
+// seen holds facts about a connection that its state doesn't contain.
 type seen struct {
 	credential int      // the index of the one that signed
-	peer       *witness // nil unless there is something to find
+	peer       *witness // nil unless the flags need it
 	store      *store
 	resumes    bool // this is not the first connection
 }
 
-// check compares the open connection's state with what the flags expect.
+// check compares the open connection's state with the flags' expectations.
 func check(s *settings, c *ossl.Conn, seen *seen) error {
 	state := c.ConnectionState()
 	for _, expect := range []func(*settings, *tls.ConnectionState) error{

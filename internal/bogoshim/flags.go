@@ -9,14 +9,14 @@ import (
 	"strings"
 )
 
-// settings are what the runner's flags ask for. Their names are the flags'.
+// settings are the values of the runner's flags, under similar names.
 type settings struct {
 	// The protocol between runner and shim.
 	port                  int
 	shimID                uint64
 	ipv6                  bool
 	isHandshakerSupported bool
-	unimplementedLog      string // ci/bogo's own flag: a file that gets a line for each test that can't be had
+	unimplementedLog      string // ci/bogo's own flag: a file for the causes of unimplemented tests
 
 	// The configuration.
 	server                 bool
@@ -26,7 +26,7 @@ type settings struct {
 	curves, verifyPrefs    []uint16
 	trustCert, hostName    string
 	credentials            []*credential // -new-x509-credential
-	credential             credential    // the one that is not new
+	credential             credential    // the one without that flag
 	noTicket               bool
 	verifyPeer             bool
 	requireAnyClientCert   bool
@@ -53,7 +53,7 @@ type settings struct {
 	failOCSPCallback       bool
 	declineOCSPCallback    bool
 
-	// What to do.
+	// Operations.
 	async                      bool
 	implicitHandshake          bool
 	handshakeTwice             bool
@@ -69,7 +69,7 @@ type settings struct {
 	useExporterBetweenReads    bool
 	tlsUnique                  bool
 
-	// What to find.
+	// Expectations.
 	expectVersion              uint16
 	expectALPN                 string
 	expectServerName           string
@@ -93,7 +93,7 @@ type settings struct {
 	expectNoSessionID          bool
 }
 
-// credential is a certificate with its key, and what goes with it.
+// credential is a certificate with its key and their properties.
 type credential struct {
 	certFile, keyFile string
 	signingPrefs      []uint16
@@ -102,8 +102,8 @@ type credential struct {
 	mustMatchIssuer   bool
 }
 
-// flags maps the flags that the shim knows to what they do. One that takes a value gets it by next.
-// A flag that is not here is unimplemented, and so is every test that needs it.
+// flags maps the flags that the shim knows to their effects. A flag's value comes from next. A flag
+// that is not here is unimplemented, and so is every test that needs it.
 var flags = map[string]func(s *settings, next func() string) error{
 	"-port":                    number(func(s *settings) *int { return &s.port }),
 	"-shim-id":                 number(func(s *settings) *uint64 { return &s.shimID }),
@@ -115,7 +115,7 @@ var flags = map[string]func(s *settings, next func() string) error{
 	"-server":       boolean(func(s *settings) *bool { return &s.server }),
 	"-min-version":  number(func(s *settings) *uint16 { return &s.minVersion }),
 	"-max-version":  number(func(s *settings) *uint16 { return &s.maxVersion }),
-	"-no-tls1":      nothing, // and never is there one
+	"-no-tls1":      nothing, // never supported
 	"-no-tls11":     nothing,
 	"-no-tls12":     boolean(func(s *settings) *bool { return &s.noTLS12 }),
 	"-no-tls13":     boolean(func(s *settings) *bool { return &s.noTLS13 }),
@@ -150,7 +150,7 @@ var flags = map[string]func(s *settings, next func() string) error{
 	"-reject-alpn":                    boolean(func(s *settings) *bool { return &s.rejectALPN }),
 	"-expect-advertised-alpn":         text(func(s *settings) *string { return &s.expectAdvertisedALPN }),
 	"-resume-count":                   number(func(s *settings) *int { return &s.resumeCount }),
-	"-use-ticket-callback":            nothing, // keys are the shim's own always
+	"-use-ticket-callback":            nothing, // the shim always has its own keys
 	"-renew-ticket":                   boolean(func(s *settings) *bool { return &s.renewTicket }),
 	"-skip-ticket":                    boolean(func(s *settings) *bool { return &s.skipTicket }),
 	"-reverify-on-resume":             boolean(func(s *settings) *bool { return &s.reverifyOnResume }),
@@ -159,7 +159,7 @@ var flags = map[string]func(s *settings, next func() string) error{
 	"-use-ocsp-callback":              boolean(func(s *settings) *bool { return &s.ocspCallback }),
 	"-fail-ocsp-callback":             boolean(func(s *settings) *bool { return &s.failOCSPCallback }),
 	"-decline-ocsp-callback":          boolean(func(s *settings) *bool { return &s.declineOCSPCallback }),
-	"-set-ocsp-in-callback":           nothing, // GetCertificate always sets it there
+	"-set-ocsp-in-callback":           nothing, // GetCertificate always sets it
 	// Clients always ask for both, as in crypto/tls.
 	"-enable-ocsp-stapling":          nothing,
 	"-enable-signed-cert-timestamps": nothing,
@@ -207,21 +207,23 @@ var flags = map[string]func(s *settings, next func() string) error{
 	"-expect-no-session-id":            boolean(func(s *settings) *bool { return &s.expectNoSessionID }),
 }
 
-// A test is what the flags ask for.
+// A test is the result of parsing the flags.
 type test struct {
 	initial settings // of the first connection
-	resume  settings // of those that follow it
+	resume  settings // of later ones
 }
 
-// prefixes begin flags for one kind of connection only: the others have all. What comes with -on-retry- is for connections that
-// go on after 0-RTT data was rejected, of which there is none: such flags must be known, and have no effect.
+// prefixes begin flags for one kind of connection only; other flags apply to all. Flags with
+// -on-retry- apply to connections that continue after 0-RTT data was rejected. There are none, so
+// such flags must be known but have no effect.
 var prefixes = map[string]func(t *test) []*settings{
 	"-on-initial-": func(t *test) []*settings { return []*settings{&t.initial} },
 	"-on-resume-":  func(t *test) []*settings { return []*settings{&t.resume} },
 	"-on-retry-":   func(*test) []*settings { return []*settings{{}} },
 }
 
-// parseFlags reads the command line. A test is returned with an error too: it names the log.
+// parseFlags parses the command line. It returns a test even with an error, since that names the
+// log.
 func parseFlags(args []string) (*test, error) {
 	t := &test{}
 	for len(args) > 0 {
@@ -237,7 +239,7 @@ func parseFlags(args []string) (*test, error) {
 			return t, unimplemented(name)
 		}
 		rest := args
-		for _, s := range to { // each reads the same value
+		for _, s := range to { // each parses the same value
 			args = rest
 			missing := false
 			next := func() string {
@@ -260,20 +262,20 @@ func parseFlags(args []string) (*test, error) {
 	return t, errors.Join(t.initial.checkCombinations(), t.resume.checkCombinations())
 }
 
-// checkCombinations refuses what is unimplemented in some roles only.
+// checkCombinations returns an error for flags that are unimplemented in some roles only.
 func (s *settings) checkCombinations() error {
 	if !s.server {
 		return nil
 	}
 	for _, c := range s.credentials {
-		if c.mustMatchIssuer { // a client's always has to; a server doesn't look at the client's authorities
+		if c.mustMatchIssuer { // a client's always has to; a server ignores the client's authorities
 			return unimplemented("-must-match-issuer of a server")
 		}
 	}
 	return nil
 }
 
-// current returns the credential that flags for one belong to.
+// current returns the credential that credential flags apply to.
 func (s *settings) current() *credential {
 	if n := len(s.credentials); n > 0 {
 		return s.credentials[n-1]
@@ -331,7 +333,7 @@ func bytesOf(field func(*settings) *[]byte) apply {
 	}
 }
 
-// hexNames reads a list of DER names in hexadecimal.
+// hexNames parses a list of DER names in hexadecimal.
 func hexNames(list string) ([][]byte, error) {
 	var names [][]byte
 	for part := range strings.SplitSeq(list, ",") {
@@ -344,7 +346,7 @@ func hexNames(list string) ([][]byte, error) {
 	return names, nil
 }
 
-// protocols reads a list of ALPN names in the form they are sent in: each with a byte before it that is its length.
+// protocols parses a list of ALPN names in wire format: each is preceded by its length in one byte.
 func protocols(wire string) ([]string, error) {
 	var names []string
 	for len(wire) > 0 {

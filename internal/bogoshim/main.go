@@ -1,12 +1,13 @@
-// Bogoshim lets BoringSSL's TLS test runner test ossl: it speaks the runner's protocol for a shim, which ssl/test/PORTING.md in
-// BoringSSL's source describes.
+// Bogoshim makes BoringSSL's TLS test runner test ossl: it speaks the runner's protocol for shims,
+// which ssl/test/PORTING.md in BoringSSL's source describes.
 //
-// The runner starts one process for each test. The process connects to the runner, sends the identity that it was given, takes a
-// client's or a server's role and returns what it reads with all bits flipped, until the runner ends the connection. Its flags
-// say how to be configured and what to expect. It exits with 0 if all went well, with 1 and a reason if not, and with 89 if a
-// flag asks for what ossl doesn't have.
+// The runner starts one process for each test. The process connects to the runner, sends its shim
+// ID, takes the role of a client or a server and echoes the received bytes with all bits flipped,
+// until the runner ends the connection. Its flags specify the configuration and the expected
+// results. It exits with 0 on success, with 1 and a reason on failure, and with 89 if a flag needs
+// a feature that ossl doesn't have.
 //
-// ci/bogo runs it; config.json says which of the runner's tests are left out and why.
+// ci/bogo runs it; config.json lists the runner's tests that are left out, and why.
 package main
 
 import (
@@ -36,7 +37,7 @@ func main() {
 	t, err := parseFlags(args)
 	if err == nil {
 		if t.initial.isHandshakerSupported {
-			fmt.Println("No") // BoringSSL's split of a handshake between two processes
+			fmt.Println("No") // whether the shim supports BoringSSL's split of a handshake between two processes
 			return
 		}
 		err = run(t)
@@ -44,12 +45,12 @@ func main() {
 	exit(err, t.initial.unimplementedLog)
 }
 
-// unimplemented says what the shim, or ossl, does not have.
+// unimplemented names a feature that the shim, or ossl, doesn't have.
 type unimplemented string
 
 func (u unimplemented) Error() string { return "unimplemented: " + string(u) }
 
-// exit ends the process. What is unimplemented is added to the file log, if there is one.
+// exit ends the process. It appends an unimplemented feature to the file log, if there is one.
 func exit(err error, log string) {
 	var u unimplemented
 	switch {
@@ -68,7 +69,8 @@ func exit(err error, log string) {
 	os.Exit(exitFailure)
 }
 
-// describe adds OpenSSL's reason where an error has crypto/tls's text, so that the runner's expectations can be told apart.
+// describe adds OpenSSL's reason to errors with crypto/tls's text, so that the runner can
+// distinguish them.
 func describe(err error) string {
 	text := err.Error()
 	var library *ossl.LibraryError

@@ -8,14 +8,16 @@ import (
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
-// A witness records a connection to find out what the peer signed with, which tls.ConnectionState does not tell.
+// A witness records a connection to find the peer's signature algorithm, which is not in
+// tls.ConnectionState.
 type witness struct {
 	recording tlstest.Recording
 	log       tlstest.KeyLog
 	server    bool // the shim's role
 }
 
-// messageServerKeyExchange and messageCertificateVerify are the signed messages: RFC 8446, section 4; RFC 5246, section 7.4.
+// messageServerKeyExchange and messageCertificateVerify are the signed messages: RFC 8446, section
+// 4; RFC 5246, section 7.4.
 const (
 	messageServerKeyExchange = 12
 	messageCertificateVerify = 15

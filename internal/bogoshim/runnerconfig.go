@@ -16,16 +16,17 @@ import (
 	"github.com/ossl-go/ossl"
 )
 
-// A runnerConfig is the runner's configuration for a shim. The runner ignores what is not its own.
+// A runnerConfig is the runner's configuration for a shim. The runner ignores unknown fields.
 type runnerConfig struct {
 	Comment       string `json:",omitempty"`
 	DisabledTests map[string]string
-	Unimplemented map[string]string   `json:",omitempty"` // ours: why the shim gives a test up
+	Unimplemented map[string]string   `json:",omitempty"` // ours: reasons for features that are unimplemented
 	ErrorMap      map[string][]string `json:",omitempty"`
 	AllCurves     []int               `json:",omitempty"`
 }
 
-// readConfig reads one file. Unknown fields and keys that come twice are errors: the runner would not see them.
+// readConfig reads one file. Unknown fields and duplicate keys are errors, because the runner would
+// ignore them.
 func readConfig(name string) (*runnerConfig, error) {
 	data, err := os.ReadFile(name)
 	if err != nil {
@@ -43,7 +44,8 @@ func readConfig(name string) (*runnerConfig, error) {
 	return config, nil
 }
 
-// checkDuplicates refuses an object that has a key twice, of which package json takes the last.
+// checkDuplicates returns an error for an object with a duplicate key, of which package json takes
+// the last.
 func checkDuplicates(data []byte) error {
 	decoder := json.NewDecoder(bytes.NewReader(data))
 	var value func() error
@@ -62,7 +64,7 @@ func checkDuplicates(data []byte) error {
 						return err
 					}
 					if keys[key] {
-						return fmt.Errorf("%q is there twice", key)
+						return fmt.Errorf("duplicate key %q", key)
 					}
 					keys[key] = true
 				}
@@ -77,7 +79,8 @@ func checkDuplicates(data []byte) error {
 	return value()
 }
 
-// loadConfig reads config.json in folder dir, and what it lacks for each of some names: config-NAME.json, if there is one.
+// loadConfig reads config.json in folder dir, and adds config-NAME.json for each of the names, if
+// it exists.
 func loadConfig(dir string, names ...string) (*runnerConfig, error) {
 	config, err := readConfig(filepath.Join(dir, "config.json"))
 	if err != nil {
@@ -106,15 +109,15 @@ func minorVersion(version string) string {
 	return strings.Join(parts[:min(2, len(parts))], ".")
 }
 
-// group returns the part of a reason that is before the colon.
+// group returns the part of a reason before the colon.
 func group(reason string) string {
 	group, _, _ := strings.Cut(reason, ":")
 	return group
 }
 
-// printRunnerConfig prints the configuration for the OpenSSL in use: -runner-config DIR [-cache | -libssl] [GROUP…]. It omits the
-// tests that are disabled for a reason of one of the groups. -cache is for shims with -with-session-cache, -libssl for shims that
-// leave the records to libssl.
+// printRunnerConfig prints the configuration for the OpenSSL in use: -runner-config DIR [-cache |
+// -libssl] [GROUP…]. It omits the tests that are disabled for a reason in one of the groups. -cache
+// is for shims with -with-session-cache, -libssl for shims that use libssl's record path.
 func printRunnerConfig(args []string) error {
 	if len(args) == 0 {
 		return errors.New("usage: bogoshim -runner-config DIR [-cache | -libssl] [GROUP…]")
@@ -141,7 +144,8 @@ func printRunnerConfig(args []string) error {
 	return encoder.Encode(config)
 }
 
-// explain counts the causes in a log of -unimplemented-log's by reason: -explain DIR LOG. A cause without a reason is an error.
+// explain counts the causes in a log of -unimplemented-log by reason: -explain DIR LOG. A cause
+// without a reason is an error.
 func explain(args []string) error {
 	if len(args) != 2 {
 		return errors.New("usage: bogoshim -explain DIR LOG")
@@ -178,9 +182,9 @@ func explain(args []string) error {
 	return nil
 }
 
-// reason returns why a cause can't be had, or "".
+// reason returns the reason for a cause, or "".
 func (c *runnerConfig) reason(cause string) string {
-	flat := strings.ReplaceAll(cause, "/", " ") // which path.Match's * stops at
+	flat := strings.ReplaceAll(cause, "/", " ") // path.Match's * stops at a slash
 	for _, pattern := range slices.Sorted(maps.Keys(c.Unimplemented)) {
 		if ok, _ := path.Match(pattern, flat); ok {
 			return c.Unimplemented[pattern]

@@ -12,10 +12,11 @@ import (
 	"github.com/ossl-go/ossl/session"
 )
 
-// A store is what lives from one connection of a test to the next: the session of a client, the keys and the cache of a server.
+// A store is the state that connections of a test share: a client's session, or a server's keys and
+// cache.
 type store struct {
 	session *tls.ClientSessionState
-	made    bool // a session, on the connection under way; by a server with an ID
+	made    bool // the current connection made a session; a server's has an ID
 
 	ring  *session.Ring
 	cache session.Cache
@@ -31,7 +32,7 @@ func newStore() (*store, error) {
 
 func newTicketKey() session.TicketKey {
 	var secret [32]byte
-	_, _ = rand.Read(secret[:]) // it never fails
+	_, _ = rand.Read(secret[:]) // never fails
 	return session.KeyOf(secret)
 }
 
@@ -41,7 +42,7 @@ func (s *store) next(settings *settings, resumes bool) error {
 	if resumes && !settings.server && s.session == nil {
 		return errors.New("bogoshim: no session to offer")
 	}
-	if settings.renewTicket && resumes { // what the last key's tickets are for
+	if settings.renewTicket && resumes { // the last key's tickets must be renewed
 		keys, _ := s.ring.Snapshot()
 		return s.ring.Set(append([]session.TicketKey{newTicketKey()}, keys...)...)
 	}
@@ -51,13 +52,13 @@ func (s *store) next(settings *settings, resumes bool) error {
 	return nil
 }
 
-// keepsSessions reports whether a client does. Where nobody asks it does not, since what becomes of its records depends on it:
-// libssl has them until the first ticket.
+// keepsSessions reports whether a client keeps sessions. It does so only if the test needs it,
+// since that affects the record path: libssl has the records until the first ticket.
 func (s *settings) keepsSessions() bool {
 	return s.resumeCount > 0 || s.expectNoSession || s.sessionCache
 }
 
-// configure has a connection use the store.
+// configure makes a connection use the store.
 func (s *store) configure(settings *settings, config *tls.Config) (opts []ossl.Option) {
 	if !settings.server {
 		if settings.keepsSessions() {
@@ -74,7 +75,7 @@ func (s *store) configure(settings *settings, config *tls.Config) (opts []ossl.O
 	return opts
 }
 
-// sessionOfLast is a client's cache for one server: it has what the last connection has put there.
+// sessionOfLast is a client's cache for one server: it holds the last connection's session.
 type sessionOfLast store
 
 func (s *sessionOfLast) Get(string) (*tls.ClientSessionState, bool) {
@@ -88,7 +89,7 @@ func (s *sessionOfLast) Put(_ string, session *tls.ClientSessionState) {
 	}
 }
 
-// notingCache is a server's.
+// notingCache is a server's cache.
 type notingCache struct {
 	session.Cache
 	store *store
@@ -99,10 +100,10 @@ func (c notingCache) Put(ctx context.Context, id, session []byte, expires time.T
 	return c.Cache.Put(ctx, id, session, expires)
 }
 
-// checkSession compares what a handshake did to sessions with what the flags expect.
+// checkSession compares a handshake's effect on sessions with the flags' expectations.
 func checkSession(s *settings, state *tls.ConnectionState, seen *seen) error {
 	if want := seen.resumes && !s.expectSessionMiss; state.DidResume != want {
-		return fmt.Errorf("bogoshim: a session was resumed: %v, not %v", state.DidResume, want)
+		return fmt.Errorf("bogoshim: resumption of a session is %v, not %v", state.DidResume, want)
 	}
 	made := seen.store.made
 	switch {
@@ -110,7 +111,7 @@ func checkSession(s *settings, state *tls.ConnectionState, seen *seen) error {
 		return errors.New("bogoshim: no session was cached")
 	case s.server && s.expectNoSessionID && !s.sessionCache && !seen.resumes && made:
 		return errors.New("bogoshim: a session was cached")
-	case s.server || !s.keepsSessions() || state.Version >= tls.VersionTLS13: // where tickets come later: checkTicket
+	case s.server || !s.keepsSessions() || state.Version >= tls.VersionTLS13: // TLS 1.3 tickets come later: checkTicket
 		return nil
 	}
 	if want := !s.expectNoSession && (!state.DidResume || s.expectTicketRenewal); made != want {
@@ -124,7 +125,7 @@ func checkTicket(s *settings, c *ossl.Conn, store *store) error {
 	if s.server || !s.keepsSessions() || c.ConnectionState().Version < tls.VersionTLS13 {
 		return nil
 	}
-	if want := !s.expectNoSession; store.made != want && !s.shimShutsDown { // which may end before they come
+	if want := !s.expectNoSession; store.made != want && !s.shimShutsDown { // shutting down may come before the tickets
 		return fmt.Errorf("bogoshim: a new session is there: %v, not %v", store.made, want)
 	}
 	return nil

@@ -19,15 +19,15 @@ import (
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
-// runnerTest is what the runner would do, by crypto/tls, with the shim in this process.
+// runnerTest acts as the runner, with crypto/tls and with the shim in this process.
 type runnerTest struct {
 	name   string
 	server bool // the shim's role
 	flags  []string
-	config func(*tls.Config) // the runner's
+	config func(*tls.Config) // the runner's configuration
 	abrupt bool              // the runner ends without close_notify
-	fails  bool              // the shim does
-	fresh  bool              // each connection's runner has forgotten the one before
+	fails  bool              // the shim fails
+	fresh  bool              // the runner has no session on each connection
 }
 
 func TestShim(t *testing.T) {
@@ -78,7 +78,7 @@ func TestShim(t *testing.T) {
 		for _, server := range []bool{false, true} {
 			test.server = server
 			if test.name == "unexpected protocol" && server {
-				continue // a server expects what it selects
+				continue // a server's selection is its expectation
 			}
 			t.Run(test.name+"/"+map[bool]string{false: "client", true: "server"}[server], func(t *testing.T) {
 				flags := test.flags
@@ -110,7 +110,7 @@ func (test *runnerTest) run(t *testing.T, flags []string) {
 	done := make(chan error, 1)
 	go func() { done <- test.exchanges(listener, &parsed.initial) }()
 	err = run(parsed)
-	listener.Close() // the runner expects no more
+	listener.Close() // the runner expects no more connections
 	if peer := <-done; peer != nil && !test.fails {
 		t.Errorf("runner: %v", peer)
 	}
@@ -123,7 +123,7 @@ func (test *runnerTest) run(t *testing.T, flags []string) {
 	}
 }
 
-// exchanges is the runner's end.
+// exchanges is the runner's end of all connections.
 func (test *runnerTest) exchanges(listener net.Listener, s *settings) error {
 	var config *tls.Config
 	for range s.resumeCount + 1 {
@@ -140,7 +140,7 @@ func (test *runnerTest) exchanges(listener net.Listener, s *settings) error {
 func (test *runnerTest) runnerConfig() *tls.Config {
 	config := &tls.Config{
 		InsecureSkipVerify: true,
-		ServerName:         tlstest.ServerName, // sessions are kept by it
+		ServerName:         tlstest.ServerName, // the key for sessions
 		ClientSessionCache: tls.NewLRUClientSessionCache(0),
 		Certificates:       []tls.Certificate{tlstest.ServerCert(tlstest.P256)},
 	}
