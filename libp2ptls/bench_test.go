@@ -11,9 +11,9 @@ import (
 	ci "github.com/libp2p/go-libp2p/core/crypto"
 )
 
-// The three benchmarks of go-libp2p-tls's pull request 72, over the same four pairings. Both sides of a pairing have their keys,
-// certificates and configurations made outside of the timer, unless the name says otherwise, and agree on the same group and
-// suite.
+// The three benchmarks of go-libp2p-tls's pull request 72, with the same four pairings. Both sides
+// of a pairing have their keys, certificates and configurations made outside of the timer, unless
+// the name says otherwise, and agree on the same group and suite.
 //
 //	go test -run '^$' -bench . -cpu 1,2
 
