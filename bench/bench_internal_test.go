@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// forEachPairing runs f for all four, with both kinds of handshake.
+// forEachPairing runs f for all four pairings, with both kinds of handshake.
 func forEachPairing(t *testing.T, f func(t *testing.T, p Pair)) {
 	for _, p := range Pairings {
 		p.Cert = P256
@@ -19,7 +19,7 @@ func forEachPairing(t *testing.T, f func(t *testing.T, p Pair)) {
 	}
 }
 
-// measure uses what newMeasure makes for a while and closes it.
+// measure runs a Measure made by newMeasure for a while and closes it.
 func measure(t *testing.T, newMeasure func() (Measure, error)) {
 	t.Helper()
 	m, err := newMeasure()
@@ -59,7 +59,7 @@ func TestMeasures(t *testing.T) {
 	}
 }
 
-// Plain TCP carries data, and has nothing that is TLS's: where that is asked for it is refused instead of left out.
+// Plain TCP carries data but has no TLS: functions that need TLS return an error for it.
 func TestPlain(t *testing.T) {
 	t.Run("Latency", func(t *testing.T) { measure(t, func() (Measure, error) { return NewLatency(Plain) }) })
 	t.Run("BulkUp", func(t *testing.T) { measure(t, func() (Measure, error) { return NewBulk(Plain, Up, 100_000) }) })
@@ -110,7 +110,7 @@ func TestOpenRefuses(t *testing.T) {
 	}
 }
 
-// A row must not be of something else than its name says.
+// A row must not measure something other than its name says.
 func TestCheckSeesOtherNegotiation(t *testing.T) {
 	ends, err := (Pair{Server: Std, Client: Std, Cert: P256}).Open()
 	if err != nil {
@@ -152,10 +152,11 @@ func TestSplitCPU(t *testing.T) {
 	}
 }
 
-// In a one-way RSA handshake the server signs and the client verifies, which is
-// many times cheaper: time must not be charged to the wrong end.
+// In a one-way RSA handshake the server signs and the client verifies, which is many times cheaper:
+// time must not be charged to the wrong end.
 func TestSplitCPUTellsEndsApart(t *testing.T) {
-	// What else the machine does can be charged to an end, too: a few milliseconds, so there must be more of an end's own.
+	// Other load of the machine can be charged to an end too: a few milliseconds, so the end's own
+	// time must be larger.
 	cpu, err := SplitCPU(Pair{Server: Std, Client: Std, Cert: RSA2048}, HandshakeScript(), 100, 10*time.Second)
 	if err != nil {
 		t.Fatal(err)
@@ -202,7 +203,7 @@ func TestIdleMemory(t *testing.T) {
 		if m.GoHeap < 500 || m.GoStack < 2000 || m.RSS <= 0 {
 			t.Errorf("%s: %+v", impl, m)
 		}
-		// What libssl has for a connection is no less than what it must remember: two keys.
+		// libssl must remember at least two keys for a connection.
 		if impl == OSSL && m.C < 1000 {
 			t.Errorf("ossl: %+v: nothing in the C heap", m)
 		}

@@ -13,18 +13,18 @@ import (
 
 func TestMain(m *testing.M) {
 	bench.ServeIdle()
-	// A configuration line as benchstat reads it: which libssl these figures are of.
+	// A configuration line for benchstat: the libssl that was measured.
 	if info, err := ossl.Library(); err == nil {
 		fmt.Printf("libssl: %s\n", info.Version)
 	}
 	os.Exit(m.Run())
 }
 
-// splitTime bounds how long a row looks at the processor time of both ends.
+// splitTime bounds the time for measuring the processor time of both ends in a row.
 const splitTime = 100 * time.Millisecond
 
-// A row is one benchmark: how to make what it measures, and the same in lockstep
-// if there is such a script.
+// A row is one benchmark: a function that makes its Measure, and the script for the same in
+// lockstep, if there is one.
 type row struct {
 	pair   bench.Pair
 	make   func() (bench.Measure, error)
@@ -35,7 +35,7 @@ type row struct {
 func (r row) run(b *testing.B) {
 	if r.pair != bench.Plain {
 		if _, err := r.pair.Open(); bench.GroupRefused(err) {
-			b.Skip(err) // no such row with this libssl
+			b.Skip(err) // this libssl can't run the row
 		}
 	}
 	baseline, _ := r.crossings(b, func(bench.Measure) {})
@@ -71,8 +71,8 @@ func (r row) run(b *testing.B) {
 	}
 }
 
-// crossings returns how many crossings a Measure has from its making to its
-// closing when f uses it, and for how many operations. Connections count theirs as they close.
+// crossings returns the number of crossings of a Measure, from its making to its closing with f
+// between them, and the number of operations. Connections add theirs when they close.
 func (r row) crossings(b *testing.B, f func(bench.Measure)) (crossings uint64, ops int) {
 	before := bench.Crossings()
 	m, err := r.make()
@@ -86,8 +86,8 @@ func (r row) crossings(b *testing.B, f func(bench.Measure)) (crossings uint64, o
 	return bench.Crossings() - before, ops
 }
 
-// BenchmarkHandshake is a full handshake on connected sockets. The crossings are
-// those of both connections' whole lives.
+// BenchmarkHandshake is a full handshake on connected sockets. The crossings are those of both
+// connections' whole lives.
 func BenchmarkHandshake(b *testing.B) {
 	script := bench.HandshakeScript()
 	for _, kex := range []tls.CurveID{tls.X25519, tls.X25519MLKEM768} {
@@ -118,7 +118,8 @@ func handshakeName(p bench.Pair, cache string) string {
 		cache)
 }
 
-// dataPairs are the pairs whose data is compared: plain TCP, and all pairings with each record path.
+// dataPairs are the pairs whose data rates are compared: plain TCP, and all pairings with each
+// record path.
 func dataPairs() []bench.Pair {
 	pairs := []bench.Pair{bench.Plain}
 	for _, pair := range bench.Pairings {
@@ -128,7 +129,8 @@ func dataPairs() []bench.Pair {
 	return pairs
 }
 
-// secured returns script, or nil for plain TCP: without a network nothing is left of it whose processor time could be measured.
+// secured returns script, or nil for plain TCP, which without a network has no processor time to
+// measure.
 func secured(pair bench.Pair, script bench.Script) *bench.Script {
 	if pair == bench.Plain {
 		return nil
@@ -147,9 +149,8 @@ func BenchmarkLatency(b *testing.B) {
 	}
 }
 
-// BenchmarkConnections is a whole connection: dial, handshake, one round trip,
-// close at both ends. ossl's clients have their cache of verified chains, as they have
-// by default.
+// BenchmarkConnections is a whole connection: dial, handshake, one round trip, close at both ends.
+// ossl's clients have their default cache of verified chains.
 func BenchmarkConnections(b *testing.B) {
 	for _, cert := range bench.Certs {
 		for _, pair := range bench.Pairings {
@@ -162,8 +163,9 @@ func BenchmarkConnections(b *testing.B) {
 	}
 }
 
-// BenchmarkResumption is BenchmarkConnections with connections that resume the session of the one before, by ticket or, where the
-// server is ossl's, by the ID of a session in its cache. full is the same without resumption.
+// BenchmarkResumption is BenchmarkConnections with connections that resume the previous one's
+// session, by ticket or, if the server is ossl's, by the ID of a session in its cache. full is the
+// same without resumption.
 func BenchmarkResumption(b *testing.B) {
 	script := bench.ConnectionScript()
 	for _, version := range []uint16{tls.VersionTLS13, tls.VersionTLS12} {
@@ -212,8 +214,8 @@ func BenchmarkBulk(b *testing.B) {
 	}
 }
 
-// BenchmarkIdleMemory is what a server's idle connection costs; the time is that of
-// making 10,000 of them.
+// BenchmarkIdleMemory is the memory of a server's idle connection; the time is that of making
+// 10,000 of them.
 func BenchmarkIdleMemory(b *testing.B) {
 	std := bench.Pair{Server: bench.Std, Client: bench.Std}
 	ossl := bench.Pair{Server: bench.OSSL, Client: bench.Std}

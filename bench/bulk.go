@@ -16,18 +16,18 @@ const (
 	Down Dir = "down" // the server sends
 )
 
-// readBuffer is how much the receiver asks for with one Read, whatever the
-// size of the writes: between io.Copy's 32 KB and what big readers use.
+// readBuffer is the size of the receiver's reads, for all sizes of writes: between io.Copy's 32 KB
+// and the buffers of large readers.
 const readBuffer = 64 << 10
 
-// A bulk measures a stream on one connection. The sender writes without pause;
-// an operation is one write's worth of bytes arriving in the receiver's hands,
-// so that what the socket's buffers hold is never counted as done.
+// A bulk measures a stream on one connection. The sender writes without pause. An operation is
+// complete when the receiver has read as many bytes as one write has, so bytes in the socket's
+// buffers never count.
 type bulk struct {
 	size     int
 	receiver net.Conn
 	buf      []byte
-	ahead    int // bytes read beyond the last operation's
+	ahead    int // bytes read beyond the last operation
 	started  bool
 	start    chan struct{}
 	stop     atomic.Bool
@@ -92,8 +92,8 @@ func (b *bulk) Close() (int, error) {
 	if !b.started {
 		close(b.start)
 	}
-	// What is on its way is read, so that the sender's last write ends and
-	// both ends close in order.
+	// Reads the bytes in transit, so that the sender's last write ends and both ends close in
+	// order.
 	_, err := io.Copy(io.Discard, struct{ io.Reader }{b.receiver})
 	s := <-b.sent
 	return s.writes, errors.Join(err, s.err, b.receiver.Close())

@@ -13,9 +13,10 @@ import (
 	"github.com/ossl-go/ossl/session"
 )
 
-// BenchmarkCache is what a cache of sessions costs a server where nobody resumes one: full handshakes, with a session put into
-// the cache for each, with tickets instead, and with neither. Clients of TLS 1.2 don't ask for tickets here; in TLS 1.3 a
-// session's ID is sent as a ticket is, and so a cache is to be compared with those.
+// BenchmarkCache measures the cost of a session cache to a server if no session is resumed: full
+// handshakes, with a session put into the cache for each, with tickets instead, and with neither.
+// Clients of TLS 1.2 don't ask for tickets here; in TLS 1.3 a session's ID is sent as a ticket is,
+// so a cache should be compared with tickets.
 func BenchmarkCache(b *testing.B) {
 	script := bench.HandshakeScript()
 	for _, version := range []uint16{tls.VersionTLS13, tls.VersionTLS12} {
@@ -36,11 +37,11 @@ func BenchmarkCache(b *testing.B) {
 	}
 }
 
-// BenchmarkCacheStore is the cache alone, full, with all processors at it: finding a session of some, and putting another one in
-// the place of the least recently used. bytes/entry is what the full cache has allocated, by its own count; session's
-// TestMemoryPerEntry reads the heap.
+// BenchmarkCacheStore is the cache alone, full, used by all processors: finding a session, and
+// putting another one in the place of the least recently used. bytes/entry is the full cache's
+// allocated memory, by its own count; session's TestMemoryPerEntry measures the heap.
 func BenchmarkCacheStore(b *testing.B) {
-	const size = 180 // bytes of a session without a client's certificate, about
+	const size = 180 // the approximate size of a session without a client's certificate
 	ctx := context.Background()
 	for _, n := range []int{10_000, 1_000_000} {
 		cache := session.NewCache(n)

@@ -20,7 +20,7 @@ import (
 // A Cert names the kind of key that certificates have.
 type Cert string
 
-// The kinds of certificate, spelled as benchmark names have them.
+// The kinds of certificate, spelled as in benchmark names.
 const (
 	P256    Cert = "P256"
 	RSA2048 Cert = "RSA2048"
@@ -33,11 +33,11 @@ var Certs = []Cert{P256, RSA2048, Ed25519}
 // serverName is the name in the server's certificates.
 const serverName = "bench.example"
 
-// An identity is a certification authority with the two leaves it issued. All
-// three have keys of one kind, so that a row measures that kind alone.
+// An identity is a certification authority with the two leaves it issued. All three have keys of
+// one kind, so that a row measures only that kind.
 type identity struct {
 	root           *x509.Certificate
-	roots          *x509.CertPool // root alone
+	roots          *x509.CertPool // only the root
 	server, client tls.Certificate
 }
 
@@ -109,7 +109,7 @@ func newIdentity(newKey func() (crypto.Signer, error)) (*identity, error) {
 	return id, nil
 }
 
-// issue makes the certificate that template describes, signed by parent.
+// issue makes a certificate from template, signed by parent.
 func issue(template, parent *x509.Certificate, key, parentKey crypto.Signer) (tls.Certificate, error) {
 	der, err := x509.CreateCertificate(rand.Reader, template, parent, key.Public(), parentKey)
 	if err != nil {

@@ -5,15 +5,14 @@ import (
 	"net"
 )
 
-// A connections measures whole connections, one after another, as a client and
-// a server have them: dial, accept, handshake, one round trip, close at both
-// ends. The server has a goroutine for each.
+// A connections measures whole connections of a client and a server, one after another: dial,
+// accept, handshake, one round trip, close at both ends. The server has a goroutine for each.
 type connections struct {
 	ends   *Ends
 	tcp    *loopback
 	reply  []byte
 	served chan error
-	resume bool // each connection but the first resumes a session
+	resume bool // each connection except the first resumes a session
 	ops    int
 }
 

@@ -1,16 +1,16 @@
-// Package bench measures ossl beside crypto/tls.
+// Package bench compares the performance of ossl and crypto/tls.
 //
-// Its benchmarks are in bench_test.go; what they run is here, so that the
-// command ossl measures with the very same code. A [Measure] does one
-// operation at a time for a [Pair] of implementations: a [Handshake], a round
-// trip ([Latency]), a whole connection ([Connections]), one write of a stream
-// ([Bulk]). [SplitCPU] and [CountCrossings] look at the same operations from
-// other sides, and [IdleMemory] asks what a connection that does nothing costs.
+// Its benchmarks are in bench_test.go; the code that they run is here, so that the command ossl
+// measures with the same code. A [Measure] does one operation at a time for a [Pair] of
+// implementations: a handshake ([NewHandshake]), a round trip ([NewLatency]), a whole connection
+// ([NewConnections]), one write of a stream ([NewBulk]). [SplitCPU] and [Crossings] measure the
+// same operations in other ways, and [IdleMemory] measures the memory of a connection that does
+// nothing.
 //
-// Beside them is what no binding to libssl can beat: data over [Plain] TCP, and
-// handshakes in C alone, which are a program of their own in floor (see ci/floor).
+// As lower bounds for any binding to libssl there are data over [Plain] TCP, and handshakes in C
+// alone, which are a separate program in floor (see ci/floor).
 //
-// Both implementations always get the same keys and certificates, TLS 1.3, one
-// pinned group, TLS_AES_128_GCM_SHA256, and no session tickets. Each Measure
-// checks with its first connection that this is what was negotiated.
+// Both implementations always get the same keys and certificates, TLS 1.3, one pinned group,
+// TLS_AES_128_GCM_SHA256, and no session tickets. Each Measure checks with its first connection
+// that these were negotiated.
 package bench

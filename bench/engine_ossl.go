@@ -51,14 +51,14 @@ func (e *Ends) newOSSLEnd(server bool, config *tls.Config) (func(net.Conn) Conn,
 	return func(c net.Conn) Conn { return ctx.Client(c, "") }, nil
 }
 
-// Crossings returns how often connections that are closed by now went into
-// libssl, since the process began.
+// Crossings returns the number of calls into libssl by connections that are closed by now, since
+// the process began.
 func Crossings() uint64 { return libssl.Crossings() }
 
-// cHeapInUse returns how many bytes of malloc's are in use.
+// cHeapInUse returns the number of malloc's bytes in use.
 func cHeapInUse() uint64 { return libssl.HeapInUse() }
 
-// GroupRefused reports whether err says that the host's libssl lacks a pair's group.
+// GroupRefused reports whether err means that the host's libssl lacks a pair's group.
 func GroupRefused(err error) bool {
 	var refused *ossl.ConfigError
 	return errors.As(err, &refused) && refused.Field == "CurvePreferences"

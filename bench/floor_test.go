@@ -20,10 +20,11 @@ import (
 	"github.com/ossl-go/ossl/bench"
 )
 
-// cantRun is the exit status of ci/floor without a C compiler, and of the floor without an OpenSSL that it can measure.
+// cantRun is the exit status of ci/floor without a C compiler, and of the floor without a suitable
+// OpenSSL.
 const cantRun = 3
 
-// runFloor runs a program of the floor's and returns its exit status and what it printed.
+// runFloor runs the floor's program and returns its exit status and output.
 func runFloor(t *testing.T, env []string, program string, args ...string) (status int, stdout, stderr string) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -43,11 +44,11 @@ func buildFloor(t *testing.T) string {
 	program := filepath.Join(t.TempDir(), "floor")
 	switch status, _, stderr := runFloor(t, nil, "../ci/floor", program); {
 	case status == cantRun:
-		t.Skip(stderr) // names the compiler that is missing
+		t.Skip(stderr) // the message names the missing compiler
 	case status != 0:
 		t.Fatalf("ci/floor: status %d: %s", status, stderr)
 	}
-	// Alone in this process's environment, as ci/bench has it.
+	// With no other variables in the environment, as in ci/bench.
 	if status, _, stderr := runFloor(t, nil, program, "-bench", "none"); status == cantRun {
 		lib, err := ossl.Library()
 		if err == nil && !strings.HasPrefix(lib.Version, "1.") {
@@ -65,7 +66,8 @@ func TestFloor(t *testing.T) {
 	t.Run("Picks", func(t *testing.T) { testFloorPicks(t, program) })
 }
 
-// testFloorRows looks that the program in C measures what the benchmarks of the same names do, and prints it as they do.
+// testFloorRows checks that the program in C measures the same as the benchmarks of the same names,
+// and prints it in the same form.
 func testFloorRows(t *testing.T, program string) {
 	want := map[string]bool{}
 	for _, cert := range []bench.Cert{bench.P256, bench.RSA2048} {
@@ -107,7 +109,8 @@ func testFloorRows(t *testing.T, program string) {
 	}
 }
 
-// testFloorChecks looks that a row which would be of something else than its name says ends the program.
+// testFloorChecks checks that the program fails if a row would measure something other than its
+// name says.
 func testFloorChecks(t *testing.T, program string) {
 	config := filepath.Join(t.TempDir(), "openssl.cnf")
 	const noTickets = "openssl_conf = a\n[a]\nssl_conf = b\n[b]\nsystem_default = c\n[c]\nOptions = -SessionTicket\n"
@@ -128,7 +131,7 @@ func testFloorChecks(t *testing.T, program string) {
 	}
 }
 
-// testFloorPicks looks that -bench picks rows as go test's does.
+// testFloorPicks checks that -bench selects rows as go test's does.
 func testFloorPicks(t *testing.T, program string) {
 	for pattern, want := range map[string]int{
 		"Handshake/server=std|Latency":                                                                          0,

@@ -5,14 +5,13 @@ import (
 	"net"
 )
 
-// handshakeBatch is how many TCP connections are made at a time. They are
-// kept until the next Prepare, so it is small: many would say more about caches
-// than about handshakes.
+// handshakeBatch is the number of TCP connections that are made at a time. They are kept until the
+// next Prepare, so it is small: many would measure caches rather than handshakes.
 const handshakeBatch = 16
 
-// A handshake measures what lies between two connected sockets and two TLS
-// connections: making both Conns and shaking hands, the server in a goroutine of
-// its own. Connecting and closing is not in it; it is in Connections.
+// A handshake measures the time from two connected sockets to two TLS connections: making both
+// Conns and shaking hands, the server in a goroutine of its own. It excludes connecting and
+// closing, which Connections measures.
 type handshake struct {
 	ends    *Ends
 	tcp     *loopback
@@ -48,7 +47,7 @@ func NewHandshake(p Pair) (Measure, error) {
 			c := ends.Server(raw)
 			err := c.Handshake()
 			if err != nil {
-				raw.Close() // else the client would wait for it forever
+				raw.Close() // otherwise the client would wait for it forever
 			}
 			h.results <- result{c, err}
 		}

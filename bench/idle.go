@@ -21,28 +21,28 @@ import (
 	"syscall"
 )
 
-// IdleConnections is how many idle connections a server has for IdleMemory.
+// IdleConnections is the number of idle connections of a server for IdleMemory.
 const IdleConnections = 10_000
 
-// Memory is what a server has in use, or what a connection adds to that.
+// Memory is a server's memory in use, or a connection's share of it.
 type Memory struct {
-	GoHeap  float64 // live objects after a collection
+	GoHeap  float64 // live objects after a garbage collection
 	GoStack float64 // stacks of goroutines
-	C       float64 // malloc's blocks in use, the library's among them
-	RSS     float64 // resident pages, whoever's they are
+	C       float64 // malloc's blocks in use, including the library's
+	RSS     float64 // resident pages of all owners
 }
 
-// IdleMemory returns what one of n idle connections costs a server of
-// implementation impl, on a record path if that is OSSL ("" is its default). Idle means: it has shaken hands, answered one
-// request, and a goroutine waits in Read for the next, as in most Go servers.
+// IdleMemory returns the memory of one of n idle connections of a server of implementation impl;
+// records is the record path if that is OSSL ("" is its default). An idle connection has completed
+// its handshake and answered one request, and a goroutine waits in Read for the next, as in most Go
+// servers.
 //
-// The server runs in a process of its own, started from this program's
-// executable, so that nothing but the server is measured and nothing
-// measured earlier lies about in its heap. A program that calls IdleMemory
-// calls [ServeIdle] first thing in main. The clients, all crypto/tls's, are here. The
-// connections are Unix sockets: TCP would need more ports than there are.
+// The server runs in a process of its own, started from this program's executable, so that only the
+// server is measured and its heap holds no remains of earlier measurements. A program that calls
+// IdleMemory must call [ServeIdle] first in main. The clients, which use crypto/tls, are in this
+// process. The connections are Unix sockets: TCP would need more ports than there are.
 func IdleMemory(impl Impl, records string, n int) (m Memory, err error) {
-	// Room for the connections and for what a process has open anyway.
+	// Room for the connections and for the files that a process has open anyway.
 	if err := raiseFileLimit(uint64(n) + 100); err != nil {
 		return m, err
 	}
@@ -52,7 +52,7 @@ func IdleMemory(impl Impl, records string, n int) (m Memory, err error) {
 	}
 	defer func() { err = errors.Join(err, server.stop()) }()
 
-	// The first connections make what is made once, and go.
+	// The first connections allocate the memory that is allocated once, and close.
 	const first = 20
 	conns, err := server.connect(first)
 	closeAll(conns)
@@ -84,8 +84,7 @@ func IdleMemory(impl Impl, records string, n int) (m Memory, err error) {
 	}, nil
 }
 
-// raiseFileLimit makes room for n open files, above the hard limit if this
-// process may.
+// raiseFileLimit makes room for n open files, above the hard limit if this process has permission.
 func raiseFileLimit(n uint64) error {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
@@ -103,7 +102,7 @@ func raiseFileLimit(n uint64) error {
 
 func closeAll(conns []*tls.Conn) {
 	for _, c := range conns {
-		c.NetConn().Close() // a close_notify says nothing here, and takes its time
+		c.NetConn().Close() // without close_notify, which has no use here and takes time
 	}
 }
 
@@ -115,7 +114,7 @@ type idleServer struct {
 	dir     string
 }
 
-// Environment variables that tell a process to be an idleServer.
+// Environment variables that make a process an idleServer.
 const (
 	idleImplEnv   = "OSSL_BENCH_IDLE_IMPL"
 	idleSocketEnv = "OSSL_BENCH_IDLE_SOCKET"
@@ -154,16 +153,16 @@ func startIdleServer(impl Impl, records string, n int) (_ *idleServer, err error
 	if err := s.cmd.Start(); err != nil {
 		return nil, err
 	}
-	if _, err := s.answers.ReadString('\n'); err != nil { // it listens
+	if _, err := s.answers.ReadString('\n'); err != nil { // now it listens
 		s.stdin.Close()
 		return nil, errors.Join(errors.New("bench: the server with idle connections did not start"), s.cmd.Wait())
 	}
 	return s, nil
 }
 
-// selfCommand returns the command that starts this program again, with no
-// arguments. Where the program was handed to a dynamic loader ("ld.so --library-path
-// DIR PROGRAM"), to run on other libraries than the system's, so is the new one.
+// selfCommand returns the command that starts this program again, without arguments. If the program
+// was started by a dynamic loader ("ld.so --library-path DIR PROGRAM"), to use other libraries than
+// the system's, so is the new one.
 func selfCommand() ([]string, error) {
 	started, err := os.ReadFile("/proc/self/cmdline")
 	if err != nil {
@@ -191,9 +190,9 @@ func selfCommand() ([]string, error) {
 
 func (s *idleServer) socket() string { return filepath.Join(s.dir, "socket") }
 
-// connect makes n connections, a few at a time, and has each ask one request.
+// connect makes n connections, a few at a time, with one request each.
 func (s *idleServer) connect(n int) ([]*tls.Conn, error) {
-	// Nobody but the server process has its authority's certificate.
+	// Only the server process has its authority's certificate.
 	config := &tls.Config{InsecureSkipVerify: true, CurvePreferences: []tls.CurveID{tls.X25519}}
 	var (
 		wg    sync.WaitGroup
@@ -222,7 +221,7 @@ func (s *idleServer) connect(n int) ([]*tls.Conn, error) {
 	return slices.DeleteFunc(conns, func(c *tls.Conn) bool { return c == nil }), errors.Join(errs...)
 }
 
-// measure asks what the server has in use as soon as it has n connections.
+// measure asks for the server's memory in use as soon as it has n connections.
 func (s *idleServer) measure(n int) (m Memory, err error) {
 	if _, err := fmt.Fprintln(s.stdin, n); err != nil {
 		return m, err
@@ -235,6 +234,6 @@ func (s *idleServer) measure(n int) (m Memory, err error) {
 }
 
 func (s *idleServer) stop() error {
-	s.stdin.Close() // it ends when its input does
+	s.stdin.Close() // the server exits at the end of its input
 	return errors.Join(s.cmd.Wait(), os.RemoveAll(s.dir))
 }

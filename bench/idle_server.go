@@ -13,8 +13,8 @@ import (
 	"sync"
 )
 
-// ServeIdle does nothing in a process that a person started. In one that
-// IdleMemory started it serves, and exits when it is no longer needed.
+// ServeIdle does nothing in a process that a user started. In one that IdleMemory started it
+// serves, and exits when it is no longer needed.
 func ServeIdle() {
 	impl := Impl(os.Getenv(idleImplEnv))
 	if impl == "" {
@@ -79,7 +79,7 @@ func (s *idling) serve(l net.Listener, ends *Ends) {
 		}
 		s.add(1)
 		go func() {
-			_ = answer(ends.Server(raw)) // the clients hang up without a word
+			_ = answer(ends.Server(raw)) // the clients close without close_notify
 			s.add(-1)
 		}()
 	}
@@ -100,11 +100,11 @@ func (s *idling) await(n int) {
 	s.changed.L.Unlock()
 }
 
-// memoryInUse collects garbage and looks at what is left.
+// memoryInUse collects garbage and measures the remaining memory.
 func memoryInUse() (Memory, error) {
-	// A collection halves stacks that are mostly unused (the handshake needed more), empties
-	// pools in two steps, and frees what has a cleanup one step later. An idle server
-	// has one every two minutes; this one has enough of them now.
+	// A collection halves stacks that are mostly unused (the handshake needed more), empties pools
+	// in two steps, and frees objects with cleanups one step later. An idle server has one every
+	// two minutes; these are enough for all steps.
 	for range 8 {
 		runtime.GC()
 	}

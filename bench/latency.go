@@ -9,8 +9,8 @@ import (
 
 var ping, pong = []byte("PING\n"), []byte("PONG\n")
 
-// A latency measures round trips on one connection: the client writes five
-// bytes, the server answers with five.
+// A latency measures round trips on one connection: the client writes five bytes, the server
+// answers with five.
 type latency struct {
 	client net.Conn
 	reply  []byte

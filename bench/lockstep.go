@@ -11,17 +11,17 @@ import (
 	"time"
 )
 
-// CPU is the processor time of both ends, for one operation.
+// CPU is the processor time of both ends for one operation.
 type CPU struct{ Client, Server time.Duration }
 
-// A Script is an operation that can be done in lockstep: what both ends do with
-// one pair of connections, or with a new pair each time.
+// A Script is an operation that can be done in lockstep: the actions of both ends with one pair of
+// connections, or with a new pair each time.
 type Script struct {
-	fresh          bool // each operation has its own connections, handshake included
+	fresh          bool // each operation has its own connections, including the handshake
 	client, server func(Conn) error
 }
 
-// HandshakeScript is a full handshake, the making of the Conn included.
+// HandshakeScript is a full handshake, including the making of the Conn.
 func HandshakeScript() Script {
 	return Script{fresh: true, client: Conn.Handshake, server: Conn.Handshake}
 }
@@ -41,16 +41,16 @@ func LatencyScript() Script {
 	}
 }
 
-// ConnectionScript is a connection with one round trip, the making of the Conn
-// included: what a session is resumed for. With p.Resume each resumes the session
-// of the one before.
+// ConnectionScript is a connection with one round trip, including the making of the Conn; this is
+// the operation that resumption speeds up. With p.Resume each connection resumes the previous one's
+// session.
 func ConnectionScript() Script {
 	s := LatencyScript()
 	s.fresh = true
 	return s
 }
 
-// BulkScript is one write of size bytes and the reads that take them.
+// BulkScript is one write of size bytes and the reads that receive them.
 func BulkScript(dir Dir, size int) Script {
 	data, buf := make([]byte, size), make([]byte, readBuffer)
 	send := func(c Conn) error {
@@ -73,17 +73,15 @@ func BulkScript(dir Dir, size int) Script {
 	return Script{client: send, server: receive}
 }
 
-// SplitCPU does operations of s, at most n and for about d, and returns what
-// one of them costs each end on average.
+// SplitCPU does operations of s, at most n and for about d, and returns the average processor time
+// of one operation at each end.
 //
-// Both ends run on one thread, in turns: an end runs until it wants bytes that
-// the other has not written, through memory, without sockets and without the
-// scheduler. The thread's own clock (CLOCK_THREAD_CPUTIME_ID) is read at each
-// turn, so what is counted is what that end computes, with the allocations and
-// the garbage collection the allocator makes it assist in; collection in the
-// background, the network and waiting are not in it. What reading the clock takes is
-// measured too, and taken off; what is left of a turn's own cost is the switch to
-// another stack.
+// Both ends run on one thread, in turns: an end runs until it needs bytes that the other has not
+// written, through memory, without sockets and without the scheduler. The thread's own clock
+// (CLOCK_THREAD_CPUTIME_ID) is read at each turn. So the result includes an end's computations,
+// with the allocations and the garbage collection that the allocator makes it assist in; it
+// excludes collection in the background, the network and waiting. The time for reading the clock is
+// measured and subtracted; the remaining cost of a turn is the switch to another stack.
 func SplitCPU(p Pair, s Script, n int, d time.Duration) (CPU, error) {
 	ends, err := p.Open()
 	if err != nil {
@@ -98,7 +96,7 @@ func SplitCPU(p Pair, s Script, n int, d time.Duration) (CPU, error) {
 	defer stop()
 	l.next = next
 
-	if err := l.operation(s); err != nil { // warms up, and is not counted
+	if err := l.operation(s); err != nil { // a warm-up, not counted
 		return CPU{}, err
 	}
 	if err := ends.check(l.client, l.server); err != nil {
@@ -133,17 +131,17 @@ type lockstep struct {
 	client, server Conn
 
 	next  func() (error, bool) // runs the server until it waits
-	yield func(error) bool     // the server waits
+	yield func(error) bool     // called when the server waits
 	done  bool                 // the server's part of the operation is done
 	stuck int                  // turns in a row without a byte read
 	used  CPU
 
-	since   time.Duration // the thread's clock when the running end's turn began
-	reading time.Duration // what it takes to read that clock
+	since   time.Duration // the thread's clock at the beginning of the running end's turn
+	reading time.Duration // the time for reading that clock
 }
 
-// readingTime returns how far the thread's clock goes on from one reading to the
-// next. It is a system call: some hundred nanoseconds, as much as sealing a small record.
+// readingTime returns the advance of the thread's clock from one reading to the next. It is a
+// system call: some hundred nanoseconds, as much as sealing a small record.
 func readingTime() time.Duration {
 	steps := make([]time.Duration, 101)
 	for i := range steps {
@@ -154,11 +152,10 @@ func readingTime() time.Duration {
 	return steps[len(steps)/2]
 }
 
-// errDone is how the server says that its part of an operation is done, rather
-// than waiting for bytes.
+// errDone means that the server's part of an operation is done, and that it doesn't wait for bytes.
 var errDone = errors.New("bench: operation done")
 
-// errStuck is what an end gets when both wait.
+// errStuck is the error of an end when both wait.
 var errStuck = errors.New("bench: both ends wait for the other")
 
 // operation does one operation of s.
@@ -172,7 +169,7 @@ func (l *lockstep) operation(s Script) error {
 	if err := s.client(l.client); err != nil {
 		return fmt.Errorf("client: %w", err)
 	}
-	// What the client wrote last is still to be taken.
+	// The client's last write has yet to be read.
 	if l.done {
 		return nil
 	}
@@ -185,7 +182,7 @@ func (l *lockstep) operation(s Script) error {
 	return nil
 }
 
-// serve is the server's coroutine: an operation after each errDone it yields.
+// serve is the server's coroutine: it does one operation after each errDone it yields.
 func (l *lockstep) serve(s Script, yield func(error) bool) {
 	l.yield = yield
 	for {
@@ -208,7 +205,7 @@ func (l *lockstep) charge(end *time.Duration) {
 	l.since = now
 }
 
-// waitForServer lets the server run until it waits or is done.
+// waitForServer runs the server until it waits or is done.
 func (l *lockstep) waitForServer() error {
 	if l.done {
 		return errStuck
@@ -238,8 +235,8 @@ func (l *lockstep) closeBoth() {
 	l.server.Close()
 }
 
-// streamLimit is about what a socket holds: a writer with more than that under
-// way lets the other end read.
+// streamLimit is about the capacity of a socket: a writer with more bytes in transit yields to the
+// other end's reads.
 const streamLimit = 256 << 10
 
 // A stream carries bytes in one direction.
@@ -287,13 +284,13 @@ func (c *lockstepConn) Write(p []byte) (int, error) {
 			return 0, err
 		}
 		if len(c.out.data)-c.out.read >= before {
-			break // the reader is behind for reasons of its own; let it catch up later
+			break // the reader waits for another reason; it catches up later
 		}
 	}
 	return len(p), nil
 }
 
-// Close ends both directions: nobody reads on after it.
+// Close ends both directions: neither end reads after it.
 func (c *lockstepConn) Close() error {
 	c.in.closed, c.out.closed = true, true
 	return nil

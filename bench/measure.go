@@ -4,25 +4,24 @@ import "time"
 
 // A Measure does one operation at a time, over loopback TCP.
 type Measure interface {
-	// Prepare does what is not to be timed: it cleans up after the operations
-	// done, makes ready for the next, and returns how many those may be
-	// before Prepare must be called again.
+	// Prepare does the work that is not timed: it cleans up after the previous operations, prepares
+	// the next ones, and returns the number of calls of Do that are allowed before the next
+	// Prepare.
 	Prepare() (int, error)
 
-	// Do does one operation and returns when both ends are done with it.
+	// Do does one operation and returns when it is complete at both ends.
 	Do() error
 
-	// Close closes both ends of all connections and returns how many
-	// operations there were. That can be more than the calls of Do: the
-	// sender of Bulk does not wait to be asked.
+	// Close closes both ends of all connections and returns the number of operations. That can be
+	// more than the calls of Do: the sender of Bulk doesn't wait for them.
 	Close() (ops int, err error)
 }
 
-// always is what Prepare returns where one call is enough.
+// always is Prepare's result if one call is enough.
 const always = int(^uint(0) >> 1)
 
-// TimeFor does operations of m until they took d, and returns how many they
-// were and what they took, without the time of Prepare.
+// TimeFor does operations of m until they took d, and returns their number and time, without the
+// time of Prepare.
 func TimeFor(m Measure, d time.Duration) (ops int, elapsed time.Duration, err error) {
 	for elapsed < d {
 		ready, err := m.Prepare()

@@ -15,11 +15,12 @@ import (
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
-// TestConn holds *ossl.Conn against x/net's test of net.Conn, with TCP beneath. It lives here because the core
+// TestConn runs x/net's test of net.Conn on *ossl.Conn over TCP. It lives here because the core
 // requires no modules.
 //
-// Three of its eleven subtests go on writing after a Write has timed out, which neither *tls.Conn nor *ossl.Conn can: part of a
-// record may be on the wire. crypto/tls fails the same three. These get [lateWriter]s around the connections, the others don't.
+// Three of its eleven subtests go on writing after a Write has timed out, which neither *tls.Conn
+// nor *ossl.Conn supports: part of a record may be on the wire. crypto/tls fails the same three.
+// Only these get [lateWriter]s around the connections.
 func TestConn(t *testing.T) {
 	server, err := ossl.NewContext(tlstest.ServerConfig())
 	if err != nil {
@@ -29,7 +30,8 @@ func TestConn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// nettest doesn't say which subtest a pipe is for, so they are counted; if not all run, all get lateWriters.
+	// nettest doesn't say which subtest a pipe is for, so they are counted; if not all run, all get
+	// lateWriters.
 	all := !strings.Contains(flag.Lookup("test.run").Value.String(), "/")
 	writesOn := map[int]bool{7: true, 9: true, 11: true} // PastTimeout, FutureTimeout, ConcurrentMethods
 	pipes := 0
@@ -46,7 +48,7 @@ func TestConn(t *testing.T) {
 			return nil, nil, nil, err
 		}
 		stop = func() {
-			rawClient.Close() // a Write that still waits holds up close_notify
+			rawClient.Close() // a Write that still waits delays close_notify
 			rawServer.Close()
 			c.Close()
 			s.Close()
@@ -61,7 +63,8 @@ func TestConn(t *testing.T) {
 	}
 }
 
-// A lateWriter gives a connection write deadlines after which it can be written to: a Write that times out goes on by itself.
+// A lateWriter gives a connection write deadlines that don't end writing: a Write that times out
+// continues by itself.
 type lateWriter struct {
 	*ossl.Conn
 
@@ -80,7 +83,7 @@ func (w *lateWriter) Write(p []byte) (int, error) {
 		return 0, os.ErrDeadlineExceeded
 	default:
 	}
-	w.last = ended // taken here, since goroutines don't start in the order of their go statements
+	w.last = ended // here, since goroutines don't start in the order of their go statements
 	w.mu.Unlock()
 	type result struct {
 		n   int
@@ -102,7 +105,7 @@ func (w *lateWriter) Write(p []byte) (int, error) {
 			return r.n, r.err
 		case <-expired:
 			return 0, os.ErrDeadlineExceeded
-		case <-time.After(time.Millisecond): // the deadline may have been changed meanwhile
+		case <-time.After(time.Millisecond): // the deadline may have changed
 			w.mu.Lock()
 			expired = w.expired
 			w.mu.Unlock()

@@ -8,7 +8,7 @@ import (
 	"net"
 )
 
-// An Impl names an implementation of TLS, as benchmark names spell it.
+// An Impl names an implementation of TLS, spelled as in benchmark names.
 type Impl string
 
 // The implementations that are compared.
@@ -16,48 +16,49 @@ const (
 	Std  Impl = "std"  // crypto/tls
 	OSSL Impl = "ossl" // this module, on the host's libssl
 
-	// TCP is no TLS at all: what is left is the kernel, Go's scheduler and the measurement itself, which no
-	// implementation can do without. Only [Plain] has it.
+	// TCP is no TLS: its cost is that of the kernel, Go's scheduler and the measurement itself,
+	// which every implementation needs. Only [Plain] has it.
 	TCP Impl = "tcp"
 )
 
-// Plain is data over TCP, without TLS. Only [NewLatency] and [NewBulk] take it: there is no handshake, no certificate and nothing
-// else that a Pair could say.
+// Plain is data over TCP, without TLS. Only [NewLatency] and [NewBulk] accept it: there is no
+// handshake, no certificate, and no use for a Pair's other fields.
 var Plain = Pair{Server: TCP, Client: TCP}
 
-// A Conn is what both implementations' connections have in common and the
-// measurements need.
+// A Conn is the set of methods that the measurements need and both implementations' connections
+// have.
 type Conn interface {
 	net.Conn
 	Handshake() error
 	ConnectionState() tls.ConnectionState
 }
 
-// A Pair says which implementations meet, and how.
+// A Pair is the implementations of both ends, and their parameters.
 type Pair struct {
 	Server, Client Impl
 	Cert           Cert
 	Mutual         bool        // the client has a certificate too, and the server verifies it
 	Kex            tls.CurveID // the only group either end has; 0 is DefaultKex()
 
-	// NoChainCache turns the cache of verified chains off: the peer's chain is
-	// verified in each handshake, as crypto/tls does. It only says something
-	// about OSSL: crypto/tls has no such cache.
+	// NoChainCache turns the cache of verified chains off: the peer's chain is verified in each
+	// handshake, as in crypto/tls. It only affects OSSL: crypto/tls has no such cache.
 	NoChainCache bool
 
-	// Resume says how connections after the first resume it: "ticket", "id" (from a cache of OSSL's server), or "" for not at all.
+	// Resume says how later connections resume the first one's session: "ticket", "id" (from a
+	// cache of OSSL's server), or "" for not at all.
 	Resume  string
 	Version uint16 // the only TLS version; 0 is TLS 1.3
 
-	// Sessions says how the server keeps sessions of which none is resumed: "ticket", "id" as above, or "" for not at all.
+	// Sessions says how the server keeps sessions that are not resumed: "ticket", "id" as above, or
+	// "" for not at all.
 	Sessions string
 
 	// Records is the record path of OSSL's ends: "libssl", "own", or "" for its default.
 	Records string
 }
 
-// Pairings are the four ways in which two implementations can meet. The two
-// whose ratio is asked for most are neighbours: they are measured one after the other.
+// Pairings are the four ways in which two implementations can meet. The two whose ratio matters
+// most are neighbours, because they are measured one after the other.
 var Pairings = []Pair{
 	{Server: Std, Client: Std},
 	{Server: OSSL, Client: OSSL},
@@ -65,7 +66,8 @@ var Pairings = []Pair{
 	{Server: Std, Client: OSSL},
 }
 
-// RecordPaths returns p with each record path that its rows compare: one, if neither end is OSSL's.
+// RecordPaths returns p with each record path that its rows compare: only one, if neither end is
+// OSSL.
 func (p Pair) RecordPaths() []Pair {
 	if !p.Uses(OSSL) {
 		return []Pair{p}
@@ -86,17 +88,17 @@ func (p Pair) RecordKey() string {
 // Uses reports whether one end of p is of implementation impl.
 func (p Pair) Uses(impl Impl) bool { return p.Server == impl || p.Client == impl }
 
-// Ends are the two compiled configurations of a Pair. They are made once and
-// serve any number of connections, as a *tls.Config does.
+// Ends are the two compiled configurations of a Pair. They are made once and serve any number of
+// connections, as a *tls.Config does.
 type Ends struct {
 	pair           Pair
 	root           *x509.Certificate
 	Server, Client func(net.Conn) Conn
-	cached         func() int // how many sessions OSSL's server has put into its cache; nil if it has none
+	cached         func() int // the number of sessions that OSSL's server has put into its cache; nil if it has none
 }
 
-// Open makes the configurations of both ends. The error is the
-// implementation's own: ossl's library may be missing, or not have p.Kex. Plain has none to make, and is refused.
+// Open makes the configurations of both ends. Its error is the implementation's: ossl's library may
+// be missing, or lack p.Kex. For Plain it is an error.
 func (p Pair) Open() (*Ends, error) {
 	if p.Kex == 0 {
 		p.Kex = DefaultKex()
@@ -114,7 +116,7 @@ func (p Pair) Open() (*Ends, error) {
 		CurvePreferences:       []tls.CurveID{p.Kex},
 		SessionTicketsDisabled: p.Resume == "",
 	}
-	if p.Version == tls.VersionTLS12 && p.Cert == P256 { // where libssl takes the certificate's group for one of these too
+	if p.Version == tls.VersionTLS12 && p.Cert == P256 { // libssl needs the certificate's group in this list too
 		common.CurvePreferences = append(common.CurvePreferences, tls.CurveP256)
 	}
 	server, client := common.Clone(), common.Clone()
@@ -140,7 +142,8 @@ func (p Pair) Open() (*Ends, error) {
 	return e, nil
 }
 
-// DefaultKex is the group of pairs that name none: X25519 or, where all of ossl's Contexts are in FIPS mode, P-256.
+// DefaultKex returns the group of pairs that name none: X25519, or P-256 if all of ossl's Contexts
+// are in FIPS mode.
 func DefaultKex() tls.CurveID {
 	if inFIPS() {
 		return tls.CurveP256
@@ -160,7 +163,7 @@ func (e *Ends) newEnd(impl Impl, server bool, config *tls.Config) (func(net.Conn
 	return nil, fmt.Errorf("bench: no implementation of TLS is called %q", impl)
 }
 
-// check reports how a connection of e is not what its row's name says.
+// check returns an error if a connection of e differs from its row's name.
 func (e *Ends) check(client, server Conn) error {
 	for side, c := range map[string]Conn{"client": client, "server": server} {
 		state := c.ConnectionState()
@@ -180,7 +183,7 @@ func (e *Ends) check(client, server Conn) error {
 	return nil
 }
 
-// suite is the one that crypto/tls and libssl agree on by default.
+// suite returns the suite that crypto/tls and libssl agree on by default.
 func (p Pair) suite() uint16 {
 	switch {
 	case p.Version == tls.VersionTLS13:
@@ -191,8 +194,8 @@ func (p Pair) suite() uint16 {
 	return tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256
 }
 
-// establish makes one connection over loopback TCP, checks that it is the one
-// that was asked for, and returns both of its ends.
+// establish makes one connection over loopback TCP, checks that it has the requested parameters,
+// and returns both of its ends.
 func (e *Ends) establish(l *loopback) (client, server Conn, err error) {
 	clientRaw, serverRaw, err := l.connect()
 	if err != nil {
@@ -203,7 +206,7 @@ func (e *Ends) establish(l *loopback) (client, server Conn, err error) {
 	go func() {
 		err := server.Handshake()
 		if err != nil {
-			serverRaw.Close() // else the client would wait for it forever
+			serverRaw.Close() // otherwise the client would wait for it forever
 		}
 		done <- err
 	}()
@@ -223,8 +226,8 @@ func (e *Ends) establish(l *loopback) (client, server Conn, err error) {
 	return client, server, nil
 }
 
-// try makes and closes one connection, to see that e works and to warm up
-// whatever is made with a first connection.
+// try makes and closes one connection, to check that e works, and to allocate the state that is
+// made with a first connection.
 func (e *Ends) try(l *loopback) error {
 	client, server, err := e.establish(l)
 	if err != nil {

@@ -1,5 +1,6 @@
 /*
- * What the floor needs of libssl and libcrypto beyond internal/libssl/api.h, in that list's form. ci/headers checks both.
+ * The symbols of libssl and libcrypto that the floor needs in addition to internal/libssl/api.h, in
+ * that list's form. ci/headers checks both.
  */
 #ifndef FLOOR_API_H
 #define FLOOR_API_H

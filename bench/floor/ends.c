@@ -1,4 +1,7 @@
-/* Both ends of connections: keys, certificates, configurations, and what each end does in an operation. */
+/*
+ * Both ends of connections: keys, certificates, configurations, and each end's part of an
+ * operation.
+ */
 
 #include "floor.h"
 
@@ -44,7 +47,10 @@ static void set_time(X509 *x, int (*set)(X509 *, const ASN1_TIME *), long second
 
 static const char issuer_name[] = "ossl bench CA";
 
-/* Makes a leaf like those of package bench, in form and size. Its own key signed it, and nobody verifies that. */
+/*
+ * Makes a leaf like those of package bench, in form and size. It is signed by its own key; no end
+ * verifies that.
+ */
 static identity new_identity(const char *kind, int server)
 {
 	identity id = {ossl_fn.X509_new_ex(NULL, NULL), NULL};
@@ -74,7 +80,10 @@ static identity new_identity(const char *kind, int server)
 	return id;
 }
 
-/* The process's certificate of a kind, kept: rows that are compared have the same. */
+/*
+ * Returns the process's certificate of a kind, which is kept, so that rows that are compared have
+ * the same.
+ */
 static identity identity_of(const char *kind, int server)
 {
 	static identity kept[2][2];
@@ -87,7 +96,10 @@ static identity identity_of(const char *kind, int server)
 
 /* Configurations. */
 
-/* Accepts any chain: what is measured is what TLS itself proves, as where ossl finds the chain in its cache. */
+/*
+ * Accepts any chain: the row measures only the proofs of TLS itself, as if ossl finds the chain in
+ * its cache.
+ */
 static int accept_chain(X509_STORE_CTX *x, void *arg)
 {
 	(void)x;
@@ -95,7 +107,7 @@ static int accept_chain(X509_STORE_CTX *x, void *arg)
 	return 1;
 }
 
-/* Keeps a client's newest session; takes it if it returns 1. */
+/* Keeps a client's newest session; the return value 1 takes ownership. */
 static int keep_session(SSL *ssl, SSL_SESSION *session)
 {
 	ends *e = ossl_fn.SSL_get_ex_data(ssl, 0);
@@ -112,22 +124,22 @@ static void set_verify(SSL_CTX *s, int mode)
 	ossl_fn.SSL_CTX_set_cert_verify_callback(s, accept_chain, NULL);
 }
 
-/* What a server names when it asks for certificates. */
+/* Sets the authorities that a server names when it requests certificates. */
 static void set_issuers(SSL_CTX *s)
 {
 	OPENSSL_STACK *names = ossl_fn.OPENSSL_sk_new_null();
 
 	must(names && ossl_fn.OPENSSL_sk_push(names, new_name(issuer_name)) > 0, "OPENSSL_sk_push");
-	ossl_fn.SSL_CTX_set_client_CA_list(s, (struct stack_st_X509_NAME *)names); /* takes it */
+	ossl_fn.SSL_CTX_set_client_CA_list(s, (struct stack_st_X509_NAME *)names); /* take */
 }
 
-/* TLS 1.2's suite that crypto/tls and libssl agree on by default, as OpenSSL names it. */
+/* Returns TLS 1.2's suite that crypto/tls and libssl agree on by default, by OpenSSL's name. */
 static const char *suite_1_2(const row *r)
 {
 	return strcmp(r->cert, "P256") == 0 ? "ECDHE-ECDSA-AES128-GCM-SHA256" : "ECDHE-RSA-AES128-GCM-SHA256";
 }
 
-/* Settings are those of internal/libssl/context.c and session.c. */
+/* The settings are those of internal/libssl/context.c and session.c. */
 static SSL_CTX *new_ctx(const row *r, int server)
 {
 	static const unsigned char sid_context[] = "floor";
@@ -213,7 +225,7 @@ end end_open(ends *e, int server)
 	return new;
 }
 
-/* The stage after e's, when that is done. */
+/* Returns the stage after e's current one, which is done. */
 static int next_stage(const end *e)
 {
 	if (e->stage == HANDSHAKE && e->row->connection)
@@ -292,12 +304,12 @@ void end_shutdown(end *e)
 		ret = ossl_fn.SSL_read_ex(e->ssl, buf, sizeof buf, &n);
 		must(ret != 1 && ossl_fn.SSL_get_error(e->ssl, ret) == OSSL_SSL_ERROR_ZERO_RETURN, "the client did not close");
 	}
-	must(ossl_fn.SSL_shutdown(e->ssl) == e->server, "SSL_shutdown"); /* 1 says that both have sent their close_notify */
+	must(ossl_fn.SSL_shutdown(e->ssl) == e->server, "SSL_shutdown"); /* 1 means that both have sent their close_notify */
 }
 
 void end_close(end *e)
 {
-	/* Else libssl would forbid that its session is resumed. */
+	/* Otherwise libssl would forbid the resumption of its session. */
 	ossl_fn.SSL_set_shutdown(e->ssl, (int)(OSSL_SSL_SENT_SHUTDOWN | OSSL_SSL_RECEIVED_SHUTDOWN));
 	ossl_fn.SSL_free(e->ssl);
 	e->ssl = NULL;

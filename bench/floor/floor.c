@@ -1,14 +1,16 @@
 /*
- * The floor: what a handshake costs with libssl and without Go. It is what no binding can beat.
+ * The floor: the cost of a handshake with libssl and without Go, which is a lower bound for any
+ * binding.
  *
- * Its rows are those of package bench's BenchmarkHandshake and BenchmarkResumption with server=c/client=c, in the form of go
- * test's, so that benchstat and bench/cmd/ratios read them beside the others. Both ends are in this process, on the libssl that
- * ossl would load here, in the same library context and with the same settings. No chain is verified: what TLS itself proves is
- * all, as where ossl finds the chain in its cache. Each connection is checked to be what its row says, and any other ends the
- * program.
+ * Its rows are those of package bench's BenchmarkHandshake and BenchmarkResumption with
+ * server=c/client=c, in go test's format, so that benchstat and bench/cmd/ratios can compare them
+ * with the others. Both ends are in this process, on the libssl that ossl would load here, in the
+ * same library context and with the same settings. No chain is verified: a row measures only the
+ * proofs of TLS itself, as if ossl finds the chain in its cache. Each connection is checked against
+ * its row, and any difference ends the program.
  *
- * It is compiled by ci/floor, with three files of internal/libssl: the loader, dlopen, and the library context. Exit status 3:
- * there is no OpenSSL 3.0 or later.
+ * It is compiled by ci/floor, with three files of internal/libssl: the loader, dlopen, and the
+ * library context. Exit status 3: there is no OpenSSL 3.0 or later.
  */
 
 #include "floor.h"
@@ -22,7 +24,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* As in package bench: how long a row looks at the processor time of both ends. */
+/* As in package bench: the time for measuring the processor time of both ends in a row. */
 enum { SPLIT_NS = 100 * 1000 * 1000 };
 
 _Noreturn void fail(const char *what)
@@ -71,7 +73,7 @@ static limit parse_limit(const char *text)
 	return l;
 }
 
-/* The length of the part of pattern up to a separator that is in no brackets. */
+/* Returns the length of the part of pattern up to a separator outside of brackets. */
 static size_t part(const char *pattern, size_t len, char separator)
 {
 	size_t i;
@@ -112,8 +114,10 @@ static int matches(const char *pattern, size_t len, const char *text, size_t tex
 	return found;
 }
 
-/* Whether go test -bench would run a benchmark: pattern has alternatives between bars, each of which has an expression for each
- * element of the name, and may have fewer. */
+/*
+ * Reports whether go test -bench would run a benchmark. pattern has alternatives between bars; each
+ * has an expression for each element of the name, or for fewer.
+ */
 static int is_picked(const char *pattern, const char *name)
 {
 	size_t rest = strlen(pattern), len;
@@ -151,7 +155,7 @@ static void measure(const row *r, const char *name, limit l)
 
 	lockstep(e, ops, SPLIT_NS, &client, &server);
 	ends_free(e);
-	/* Two threads, and in ci/bench's other rows two of Go's processors. */
+	/* -2 because there are two threads, as ci/bench's other rows have two of Go's processors. */
 	printf("%s-2\t%8ld\t%12.0f ns/op\t%12.0f client-ns/op\t%12.0f server-ns/op\n", name, ops, (double)took / (double)ops, client,
 		server);
 	must_system(fflush(stdout) == 0, "standard output");

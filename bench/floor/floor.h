@@ -1,4 +1,7 @@
-/* What the files of the floor share. Every function that can fail ends the process with a message instead of returning. */
+/*
+ * Declarations shared by the files of the floor. Every function that can fail ends the process with
+ * a message instead of returning.
+ */
 #ifndef FLOOR_H
 #define FLOOR_H
 
@@ -13,13 +16,16 @@ typedef struct {
 } floor_table;
 extern floor_table floor_fn;
 
-/* Exit statuses. CANT_RUN: nothing is wrong with the program, but there is no OpenSSL that it can measure. */
+/* Exit statuses. CANT_RUN: the program is fine, but there is no OpenSSL that it can measure. */
 enum { FAILED = 1, USAGE = 2, CANT_RUN = 3 };
 
-/* Ends the process with FAILED: says what failed, and what OpenSSL's error was, if this thread has one. */
+/*
+ * Ends the process with FAILED, after a message with what and OpenSSL's error, if this thread has
+ * one.
+ */
 _Noreturn void fail(const char *what);
 
-/* The same for a system call, whose error is in errno. */
+/* Is like fail for a system call, whose error is in errno. */
 _Noreturn void fail_system(const char *what);
 
 static inline void must(int ok, const char *what)
@@ -34,27 +40,32 @@ static inline void must_system(int ok, const char *what)
 		fail_system(what);
 }
 
-/* Loads the libssl that ossl would load, and returns its version ("3.0.19"); the process keeps it. Exits with CANT_RUN if there
- * is none, or if it is older than 3.0. */
+/*
+ * Loads the libssl that ossl would load, and returns its version ("3.0.19"); the process keeps it.
+ * Exits with CANT_RUN if there is none, or if it is older than 3.0.
+ */
 const char *library_load(void);
 
-/* What is measured: see package bench's benchmarks of the same names. */
+/* A row's parameters: see package bench's benchmarks of the same names. */
 typedef struct {
 	const char *cert; /* P256 or RSA2048 */
 	int version;      /* OSSL_TLS1_2_VERSION or OSSL_TLS1_3_VERSION */
 	int mutual;       /* the client has a certificate too */
-	int connection;   /* a whole connection with an echo, not a handshake alone */
-	int resume;       /* each connection but the first resumes the session of the one before, by ticket */
+	int connection;   /* a whole connection with an echo, not only a handshake */
+	int resume;       /* each connection except the first resumes the previous one's session, by ticket */
 } row;
 
 /* Both ends' configurations. */
 typedef struct {
 	const row *row;
 	SSL_CTX *server, *client;
-	SSL_SESSION *session; /* the client's newest, which the next connection resumes; NULL if there is none. The client's thread's */
+	SSL_SESSION *session; /* the client's newest, which the next connection resumes, or NULL; used by the client's thread only */
 } ends;
 
-/* Makes what row says; keys and certificates are made once in the process. give: free with ends_free. */
+/*
+ * Makes the configurations for a row; keys and certificates are made once in the process. give:
+ * free with ends_free.
+ */
 ends *ends_new(const row *r);
 void ends_free(ends *e);
 
@@ -65,40 +76,55 @@ typedef struct {
 	int server, stage;
 } end;
 
-/* Makes an end, without a transport. A client offers the session that e has, if any. Free with end_close. */
+/*
+ * Makes an end, without a transport. A client offers the session that e has, if any. Free with
+ * end_close.
+ */
 end end_open(ends *e, int server);
 
-/* Goes on with the end's part of the row's operation: the handshake, then the echo if it has one. Returns 1 once that is done, 0
- * if it waits for the peer, which blocking sockets never do. */
+/*
+ * Continues the end's part of the row's operation: the handshake, then the echo if it has one.
+ * Returns 1 once that is done, 0 if it waits for the peer, which blocking sockets never do.
+ */
 int end_turn(end *e);
 
-/* Fails unless the end, when done, is what the row says. Returns 1 if it resumed a session, 0 if not. */
+/* Fails unless the end, when done, matches the row. Returns 1 if it resumed a session, 0 if not. */
 int end_check(const end *e);
 
-/* Fails unless both ends of a connection resumed a session if they were to, or did not if they weren't. */
+/* Fails unless both ends of a connection resumed a session as wanted, or did not if not wanted. */
 void check_resumed(int wanted, int client, int server);
 
-/* Fails unless there is a session for the next connection if the row resumes: to be called after the first. */
+/*
+ * Fails unless there is a session for the next connection, if the row resumes. To be called after
+ * the first.
+ */
 void check_session(const ends *e);
 
-/* Closes orderly, over blocking sockets: sends close_notify, a server after it has got the client's. */
+/*
+ * Closes over blocking sockets in order: sends close_notify, a server after it has received the
+ * client's.
+ */
 void end_shutdown(end *e);
 
-/* Frees the SSL, as one that has been closed. */
+/* Frees the SSL of a closed connection. */
 void end_close(end *e);
 
-/* How long to go on: until there were n operations, or if n is 0 until they took so many nanoseconds. */
+/* When to stop: after n operations, or if n is 0 after so many nanoseconds. */
 typedef struct {
 	long n;
 	int64_t ns;
 } limit;
 
-/* Times operations of a row over loopback TCP, the server in a thread of its own: see loopback.c. Returns their number and, in
- * took, what they took together, in nanoseconds. */
+/*
+ * Times operations of a row over loopback TCP, the server in a thread of its own: see loopback.c.
+ * Returns their number, and their total time in nanoseconds in took.
+ */
 long loopback(ends *e, limit l, int64_t *took);
 
-/* Does n operations at most, for about ns nanoseconds, both ends on one thread: see lockstep.c. Stores the processor time of one
- * operation at each end, in nanoseconds. */
+/*
+ * Does n operations at most, for about ns nanoseconds, both ends on one thread: see lockstep.c.
+ * Stores the processor time of one operation at each end, in nanoseconds.
+ */
 void lockstep(ends *e, long n, int64_t ns, double *client, double *server);
 
 /* Nanoseconds on a clock: clock_gettime(2). */

@@ -1,4 +1,7 @@
-/* Finds the libssl that ossl would: internal/libssl/find.go for Linux, in short. What loads it is internal/libssl/load.c. */
+/*
+ * Finds the same libssl as ossl: internal/libssl/find.go for Linux, in short.
+ * internal/libssl/load.c loads it.
+ */
 
 #include "floor.h"
 
@@ -12,12 +15,14 @@
 
 floor_table floor_fn;
 
-/* What load.c asks the rest of internal/libssl for. There are no window BIOs here. */
+/*
+ * The functions that load.c needs from the rest of internal/libssl. There are no window BIOs here.
+ */
 int ossl_bio_setup(void) { return 1; }
 
 static ossl_library library;
 
-/* What was tried and why it was not used, a line each. */
+/* The attempts and their errors, one per line. */
 static char tried[8192];
 
 static int not_used(const char *path, const char *reason)
@@ -28,7 +33,7 @@ static int not_used(const char *path, const char *reason)
 	return 0;
 }
 
-/* Whether version is spec or one of its patch releases. */
+/* Reports whether version is spec or one of its patch releases. */
 static int has_version(const char *version, const char *spec)
 {
 	size_t len = strlen(spec);
@@ -36,7 +41,7 @@ static int has_version(const char *version, const char *spec)
 	return strncmp(version, spec, len) == 0 && (!version[len] || version[len] == '.' || islower((unsigned char)version[len]));
 }
 
-/* The version of the library found: the second word of "OpenSSL 3.0.19 27 Jan 2026". */
+/* Returns the version of the library found: the second word of "OpenSSL 3.0.19 27 Jan 2026". */
 static const char *version_of(const ossl_library *lib)
 {
 	static char version[64];
@@ -52,7 +57,10 @@ static const char *version_of(const ossl_library *lib)
 	return version;
 }
 
-/* The libcrypto that lies beside a libssl, in to; NULL if there is none, or if path is a name alone. */
+/*
+ * Writes the path of the libcrypto beside a libssl to to; NULL if there is none, or if path is a
+ * name alone.
+ */
 static const char *crypto_beside(const char *path, char *to, size_t size)
 {
 	static const char ssl[] = "libssl";
@@ -64,7 +72,10 @@ static const char *crypto_beside(const char *path, char *to, size_t size)
 	return access(to, F_OK) == 0 ? to : NULL;
 }
 
-/* Tries one candidate. version: nullable, that it must have. Returns 1 if it is the one. */
+/*
+ * Tries one candidate. version: nullable, the version that it must have. Returns 1 if it can be
+ * used.
+ */
 static int try(const char *path, const char *version)
 {
 	char crypto[4096], *report = malloc(ossl_report_size());

@@ -1,9 +1,10 @@
 /*
  * The processor time of each end: SplitCPU of package bench, without Go.
  *
- * Both ends run on one thread, in turns: an end runs until it wants bytes that the other has not written, over a BIO pair, which
- * is memory. The thread's own clock is read at each turn, and what the reading takes is taken off. An end's time is that from
- * SSL_new to SSL_free, both included; the BIO pair's making and freeing, and the checks, are nobody's.
+ * Both ends run on one thread, in turns: an end runs until it needs bytes that the other has not
+ * written, over a BIO pair, which is memory. The thread's own clock is read at each turn, and the
+ * time for reading it is subtracted. An end's time is that from SSL_new to SSL_free, both included.
+ * It excludes making and freeing the BIO pair, and the checks.
  */
 
 #include "floor.h"
@@ -20,7 +21,7 @@ static int compare(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* How far the thread's clock goes on from one reading to the next: the median of many. */
+/* Returns the advance of the thread's clock from one reading to the next: the median of many. */
 static int64_t reading_time(void)
 {
 	int64_t steps[101];
@@ -35,12 +36,12 @@ static int64_t reading_time(void)
 	return steps[n / 2];
 }
 
-/* A stopwatch that is handed from end to end. */
+/* A stopwatch that the ends use in turn. */
 typedef struct {
 	int64_t since, reading;
 } watch;
 
-/* Charges an end with the time since the watch was last looked at. */
+/* Charges an end with the time since the last reading. */
 static void charge(watch *w, int64_t *used)
 {
 	int64_t now = thread_time(), took = now - w->since - w->reading;
@@ -97,7 +98,7 @@ void lockstep(ends *e, long n, int64_t ns, double *client, double *server)
 	int64_t used[2] = {0, 0}, reading = reading_time(), start;
 	long ops = 0;
 
-	operation(e, reading, used); /* warms up, makes the session that the next one resumes, and is not counted */
+	operation(e, reading, used); /* a warm-up, which makes the session that the next one resumes; not counted */
 	check_session(e);
 	used[0] = used[1] = 0;
 	for (start = clock_now(CLOCK_MONOTONIC); ops < n && (ops == 0 || clock_now(CLOCK_MONOTONIC) - start < ns); ops++)

@@ -1,6 +1,6 @@
 /*
- * The time of operations over loopback TCP, the server in a thread of its own: NewHandshake and NewConnections of package bench,
- * without Go.
+ * The time of operations over loopback TCP, the server in a thread of its own: NewHandshake and
+ * NewConnections of package bench, without Go.
  */
 
 #include "floor.h"
@@ -14,7 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* How many TCP connections are made at a time, as in package bench. */
+/* The number of TCP connections that are made at a time, as in package bench. */
 enum { BATCH = 16 };
 
 static int listen_on(struct sockaddr_in *address)
@@ -60,7 +60,7 @@ static end run_end(ends *e, int server, int fd)
 
 	must(floor_fn.SSL_set_fd(new.ssl, fd) == 1, "SSL_set_fd");
 	while (!end_turn(&new))
-		; /* only if a signal came */
+		; /* retries after a signal */
 	return new;
 }
 
@@ -68,8 +68,8 @@ typedef struct {
 	ends *ends;
 	int listener;
 	struct sockaddr_in address;
-	sem_t go, done; /* the server is to begin, and has ended, an operation */
-	/* What the server is to take, and what became of it; each belongs to the thread that was told last. */
+	sem_t go, done; /* signal the beginning and the end of an operation of the server */
+	/* The server's input and its results. Each belongs to the thread that was signalled last. */
 	int fd, stop; /* of handshakes */
 	end served;
 	int resumed; /* of connections: whether the server's was */
@@ -89,7 +89,7 @@ static void *serve_handshakes(void *arg)
 	}
 }
 
-/* One batch: sockets that are connected already, from there to both ends' handshakes done. */
+/* One batch: from connected sockets to the end of both handshakes. */
 static long handshakes(bench *b, limit l, long ops, int64_t *took)
 {
 	int client_fd[BATCH], server_fd[BATCH], i, n;
@@ -142,7 +142,7 @@ static void *serve_connections(void *arg)
 	}
 }
 
-/* One connection, from connecting to both ends' closing. */
+/* One connection, from connecting to closing both ends. */
 static void connection(bench *b)
 {
 	int want = b->ends->row->resume && b->ends->session, resumed, fd = dial(&b->address);
@@ -180,13 +180,13 @@ long loopback(ends *e, limit l, int64_t *took)
 	must_system(sem_init(&b.go, 0, 0) == 0 && sem_init(&b.done, 0, 0) == 0, "sem_init");
 	must(pthread_create(&server, NULL, e->row->connection ? serve_connections : serve_handshakes, &b) == 0, "pthread_create");
 	if (e->row->connection) {
-		connection(&b); /* warms up, and makes the session that the next one resumes */
+		connection(&b); /* a warm-up, which makes the session that the next one resumes */
 		check_session(e);
 		ops = connections(&b, l, 0, took);
 		__atomic_store_n(&b.closing, 1, __ATOMIC_RELEASE);
 		must_system(shutdown(b.listener, SHUT_RDWR) == 0, "shutdown"); /* ends accept */
 	} else {
-		handshakes(&b, (limit){.n = 1}, 0, &unused); /* warms up */
+		handshakes(&b, (limit){.n = 1}, 0, &unused); /* a warm-up */
 		while (l.n ? ops < l.n : *took < l.ns)
 			ops = handshakes(&b, l, ops, took);
 		b.stop = 1;

@@ -5,16 +5,17 @@ import (
 	"strings"
 )
 
-// floors are what is measured beside ossl that no binding to libssl can beat, by the name that takes the implementations' place.
+// floors are the measurements that are lower bounds for any binding to libssl, by the name that
+// replaces the implementations'.
 var floors = []struct {
 	impl, what string
-	mixed      bool // it says something about connections between ossl and crypto/tls, too
+	mixed      bool // also applies to connections between ossl and crypto/tls
 }{
 	{"c", "pure C", false},
 	{"tcp", "plain TCP", true},
 }
 
-// isFloor reports whether n is a floor's.
+// isFloor reports whether n is the name of a floor.
 func (n name) isFloor() bool {
 	for _, f := range floors {
 		if n.key("server") == f.impl {
@@ -24,7 +25,8 @@ func (n name) isFloor() bool {
 	return false
 }
 
-// A floor is a benchmark's, as a ratio to crypto/tls's; the zero value is that of a benchmark that has none.
+// A floor is the floor of a benchmark, as a ratio to crypto/tls; the zero value means that there is
+// none.
 type floor struct {
 	what  string // "pure C"
 	ratio float64
@@ -37,9 +39,9 @@ func (f floor) String() string {
 	return fmt.Sprintf("%s %.2f", f.what, f.ratio)
 }
 
-// floorName returns the benchmark that is the floor of n, which is one of ossl's, and what it is; "" if none was measured. All
-// that is in n's name but the implementations and the record path is in the floor's: C that verifies no chain is no floor of
-// handshakes that do.
+// floorName returns the name and the kind of the floor of n, which is a benchmark of ossl; "" if
+// none was measured. The floor must have all of n's keys except for the implementations and the
+// record path: C that verifies no chain is not a floor of handshakes that do.
 func (r *results) floorName(n name) (floor name, what string) {
 	for _, f := range floors {
 		floor := n.without("record").with("server", f.impl).with("client", f.impl)
@@ -50,7 +52,7 @@ func (r *results) floorName(n name) (floor name, what string) {
 	return "", ""
 }
 
-// floorOf returns the floor of n in a unit that both it and crypto/tls were measured in.
+// floorOf returns the floor of n in a unit that was measured for both the floor and crypto/tls.
 func (r *results) floorOf(n name, unit string) floor {
 	name, what := r.floorName(n)
 	if len(r.values[name][unit]) == 0 || len(r.values[name.std()][unit]) == 0 {
@@ -59,7 +61,8 @@ func (r *results) floorOf(n name, unit string) floor {
 	return floor{what, r.medians(name, unit)}
 }
 
-// checkFloors reports floors that were not measured beside the rest: with another libssl, or in other rounds.
+// checkFloors returns an error for floors that were measured with another libssl, or in other
+// rounds.
 func (r *results) checkFloors() error {
 	for _, n := range r.names {
 		if !n.isFloor() {

@@ -1,13 +1,13 @@
-// Ratios reads the output of "go test -bench" of package bench and writes how
-// ossl compares with crypto/tls as Markdown tables, beside the targets.
+// Ratios reads the output of "go test -bench" of package bench and writes the ratios of ossl to
+// crypto/tls, with the targets, as Markdown tables.
 //
 //	go test -bench . -count 10 | ratios
 //	ratios FILE...
 //
-// A ratio is that of the medians. Beside it is the range of the ratios within
-// a round: the i-th line of one benchmark over the i-th of the other. A floor is
-// the ratio of what no binding can beat, where that was measured in the same rounds:
-// the same handshake in C alone, or the same data over TCP without TLS.
+// A ratio is that of the medians. It is followed by the range of the ratios within a round: the
+// i-th line of one benchmark over the i-th of the other. A floor is the ratio of a lower bound for
+// any binding, if that was measured in the same rounds: the same handshake in C alone, or the same
+// data over TCP without TLS.
 package main
 
 import (
@@ -50,7 +50,7 @@ func run(w io.Writer, files []string, minimum int) error {
 		}
 	}
 	if len(results.names) == 0 {
-		return errors.New("no benchmark in the input")
+		return errors.New("no benchmarks in the input")
 	}
 	for _, name := range results.names {
 		if n := results.rounds(name); n < minimum {

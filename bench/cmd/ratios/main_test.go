@@ -71,8 +71,8 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// A ratio is taken within a round: here every round's is 2, though the machine
-// was three times slower in the second.
+// A ratio is taken within a round: here every round's ratio is 2, though the machine was three
+// times slower in the second.
 func TestRatioWithinRound(t *testing.T) {
 	r := newResults()
 	err := r.read(strings.NewReader(`
@@ -90,7 +90,7 @@ BenchmarkLatency/server=ossl/client=ossl-2 1 600 ns/op
 	}
 }
 
-// What the floor leaves out must not be what the row is about.
+// The parts that the floor lacks must not be the ones that the row measures.
 func TestFloorOfOthers(t *testing.T) {
 	r := newResults()
 	err := r.read(strings.NewReader(`

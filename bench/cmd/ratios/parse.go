@@ -10,8 +10,7 @@ import (
 	"strings"
 )
 
-// A name is a benchmark's name with its keys in their place:
-// Latency/server=std/client=std.
+// A name is a benchmark's name in the original order of its keys: Latency/server=std/client=std.
 type name string
 
 // base returns the part before the keys.
@@ -47,12 +46,12 @@ func (n name) without(k string) name {
 	return name(strings.Join(parts, "/"))
 }
 
-// std returns the benchmark that crypto/tls runs in the place of n's.
+// std returns crypto/tls's benchmark that corresponds to n.
 func (n name) std() name {
 	return n.without("record").with("server", "std").with("client", "std").with("impl", "std").with("chaincache", "off")
 }
 
-// results are the measured values of each benchmark, by unit, a value a round.
+// results are the measured values of each benchmark, by unit, one value for each round.
 type results struct {
 	config map[string][]string // "libssl", "cpu", ...: the distinct values seen
 	names  []name              // in the order of the first round
@@ -68,8 +67,8 @@ var (
 	procs      = regexp.MustCompile(`-\d+$`)
 )
 
-// read adds the benchmarks in r. Lines that are none are passed over, as
-// benchstat does; what a failed benchmark prints is an error.
+// read adds the benchmarks in r. It ignores other lines, as benchstat does; the output of a failed
+// benchmark is an error.
 func (r *results) read(in io.Reader) error {
 	lines := bufio.NewScanner(in)
 	for lines.Scan() {
@@ -103,7 +102,7 @@ func (r *results) read(in io.Reader) error {
 	return lines.Err()
 }
 
-// rounds returns how often n was measured.
+// rounds returns the number of times that n was measured.
 func (r *results) rounds(n name) int { return len(r.values[n]["ns/op"]) }
 
 // medians returns the ratio of n's median to crypto/tls's.
@@ -111,8 +110,8 @@ func (r *results) medians(n name, unit string) float64 {
 	return median(r.values[n][unit]) / median(r.values[n.std()][unit])
 }
 
-// ratio returns n's values of a unit over those of benchmark base, round by round, or
-// nil if one of them was not measured.
+// ratio returns n's values of a unit over those of benchmark base, round by round, or nil if one of
+// them was not measured.
 func (r *results) ratio(n, base name, unit string) []float64 {
 	var ratios []float64
 	over := r.values[base][unit]
@@ -124,7 +123,7 @@ func (r *results) ratio(n, base name, unit string) []float64 {
 	return ratios
 }
 
-// median returns the middle of values, 0 for none.
+// median returns the median of values, 0 for none.
 func median(values []float64) float64 {
 	if len(values) == 0 {
 		return 0
