@@ -2,8 +2,8 @@ package main
 
 import "strings"
 
-// generation returns which column of targets a libssl is measured by: 0 is 3.0, 1 is 3.5
-// and later, -1 has no targets.
+// generation returns the index of the limit in a target that applies to a libssl: 0 for 3.0, 1 for
+// 3.5 and later, -1 if there are no targets.
 func generation(version string) int {
 	major, rest, _ := strings.Cut(version, ".")
 	minor, _, _ := strings.Cut(rest, ".")
@@ -21,13 +21,13 @@ type target struct {
 	match map[string]string // keys that the benchmark's name has
 	base  string
 	limit [2]float64
-	asStd bool // the limit is what crypto/tls has
+	asStd bool // the limit is crypto/tls's value
 }
 
-// Both ends are ossl's in all targets, and the group is X25519 where a name has one.
+// In all targets both ends are ossl, and the group is X25519 if the name has one.
 var both = map[string]string{"server": "ossl", "client": "ossl", "impl": "ossl", "kex": "X25519"}
 
-// timeTargets are the highest ratios of time to crypto/tls's.
+// timeTargets are the highest ratios of ossl's time to crypto/tls's.
 var timeTargets = []target{
 	handshakeTarget("P256", "false", "hit", 1.45, 1.15),
 	handshakeTarget("P256", "false", "off", 1.75, 1.4),
@@ -47,14 +47,14 @@ func handshakeTarget(cert, mutual, chainCache string, limits ...float64) target 
 	}
 }
 
-// throughputTargets are the lowest ratios of throughput to crypto/tls's.
+// throughputTargets are the lowest ratios of ossl's throughput to crypto/tls's.
 var throughputTargets = []target{
 	{base: "Bulk", match: map[string]string{"write": "1MB", "record": "libssl"}, limit: [2]float64{0.95, 1.45}},
 	{base: "Bulk", match: map[string]string{"write": "1MB", "record": "own"}, limit: [2]float64{1.15, 2.0}},
 	{base: "Bulk", match: map[string]string{"write": "16KB", "record": "own"}, limit: [2]float64{1.05, 1.8}},
 }
 
-// countTargets are the highest values of units of ossl's own, added up.
+// countTargets are the highest sums of the values of some of ossl's units.
 var countTargets = []struct {
 	target
 	label string
@@ -94,7 +94,7 @@ func (t target) matches(n name) bool {
 	return true
 }
 
-// limitFor returns the limit that n has among targets.
+// limitFor returns the limit for n in targets.
 func limitFor(targets []target, n name, generation int) (float64, bool) {
 	if generation < 0 {
 		return 0, false

@@ -22,7 +22,7 @@ func (r *results) write(w io.Writer) {
 	r.writeCounts(w, g)
 }
 
-// conditions says how often and on what the benchmarks ran.
+// conditions describes the conditions of the measurement.
 func (r *results) conditions() string {
 	least, most := r.rounds(r.names[0]), 0
 	for _, n := range r.names {
@@ -35,7 +35,7 @@ func (r *results) conditions() string {
 	return strings.Join(append([]string{rounds}, r.config["cpu"]...), ", ")
 }
 
-// compared returns the benchmarks of ossl that crypto/tls has one beside.
+// compared returns the benchmarks of ossl for which crypto/tls was measured too.
 func (r *results) compared() []name {
 	return slices.DeleteFunc(slices.Clone(r.names), func(n name) bool {
 		return n.std() == n || n.isFloor() || n.base() == "IdleMemory" || r.values[n.std()] == nil
@@ -84,13 +84,13 @@ func (r *results) writeRatios(w io.Writer, generation int) {
 	}
 }
 
-// writeCPU writes the processor time of both ends apart. It is measured in lockstep
-// on one thread: see bench.SplitCPU.
+// writeCPU writes the processor time of each end. It is measured in lockstep on one thread: see
+// bench.SplitCPU.
 func (r *results) writeCPU(w io.Writer) {
 	wrote := false
 	for _, n := range r.compared() {
 		if len(r.ratio(n, n.std(), "client-ns/op")) == 0 || n.base() == "Resumption" {
-			continue // writeResumption has it
+			continue // writeResumption writes it
 		}
 		if !wrote {
 			fmt.Fprint(w, "\n| processor time of each end | client: crypto/tls | ossl | ratio | floor ",
@@ -164,7 +164,7 @@ func (r *results) writeMemory(w io.Writer) {
 	}
 }
 
-// recordPath says in words which path n's name tells.
+// recordPath describes the record path in n's name.
 func recordPath(n name) string {
 	if v := n.key("record"); v != "" {
 		return ", record path " + v
@@ -172,7 +172,7 @@ func recordPath(n name) string {
 	return ""
 }
 
-// label says in words what n measures.
+// label describes the operation that n measures.
 func label(n name) string {
 	var words []string
 	add := func(format, key string) {
@@ -200,7 +200,8 @@ func label(n name) string {
 	return strings.Join(words, " ") + recordPath(n)
 }
 
-// verdict returns the last two columns: a limit, and whether it is met. beaten is the floor that misses it too, "" if none does.
+// verdict returns the last two columns: a limit, and whether it is met. beaten is the floor that
+// misses it too, "" for none.
 func verdict(has, met bool, limit, beaten string) string {
 	switch {
 	case !has:
