@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestFragmentsCost: a peer that sends a message in records of one byte each makes no more work than it sends: what is kept is
-// not copied with every record.
+// TestFragmentsCost: a peer that sends a message in records of one byte each causes work in
+// proportion to what it sends, since the kept part is not copied with every record.
 func TestFragmentsCost(t *testing.T) {
 	text := message(newSessionTicket, make([]byte, maxMessage)...)
 	var before, after runtime.MemStats

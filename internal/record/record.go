@@ -1,8 +1,9 @@
-// Package record is the protocol of an established TLS connection beside its application data: what records of the other content
-// types, and records without content, mean, and which alert answers what is wrong. It does no cryptography, no input, no output.
+// Package record implements the records of an established TLS connection other than application
+// data: the meaning of the other content types and of records without content, and the alerts for
+// errors. It does no cryptography, no input, no output.
 //
-// It judges as crypto/tls does: it refuses the same records, with the same alert and the same error text, except where RFC 8446
-// requires another alert.
+// It judges as crypto/tls does: it refuses the same records, with the same alert and the same error
+// text, except where RFC 8446 requires another alert.
 package record
 
 import (
@@ -58,7 +59,8 @@ const (
 )
 
 const (
-	// maxIgnored is how many records and messages in a row may bring no application data: crypto/tls's maxUselessRecords.
+	// maxIgnored is the number of successive records and messages without application data that are
+	// accepted: crypto/tls's maxUselessRecords.
 	maxIgnored = 16
 	// maxMessage is crypto/tls's limit on a handshake message.
 	maxMessage = 65536
@@ -66,18 +68,20 @@ const (
 	messageHeader = 4
 )
 
-// NoAlert is the Alert of an Outcome that has nothing to send.
+// NoAlert is the Alert of an Outcome without an alert.
 const NoAlert = -1
 
-// An Outcome is what a record asks of the connection.
+// An Outcome is a record's effect on the connection.
 type Outcome struct {
-	// Err ends reading, for good, if it is not nil: io.EOF after close_notify.
+	// Err, if not nil, ends reading for good. It is io.EOF after close_notify.
 	Err error
-	// Alert is to be sent before that, NoAlert for none.
+	// Alert is to be sent first; NoAlert means none.
 	Alert int
-	// UpdateRead says that the peer has updated its sending key: what follows is under the next one.
+	// UpdateRead says that the peer has updated its sending key: the next key opens the following
+	// records.
 	UpdateRead bool
-	// UpdateWrite says that the peer wants the same of us: a KeyUpdate message is to be sent and then the key updated.
+	// UpdateWrite says that the peer requests the same from us: send a KeyUpdate message and then
+	// update the sending key.
 	UpdateWrite bool
 }
 
@@ -86,14 +90,15 @@ type Reader struct {
 	Version  uint16 // tls.VersionTLS12 or tls.VersionTLS13
 	IsClient bool
 
-	message []byte // of a handshake message that is not whole yet
+	message []byte // a handshake message that is not complete yet
 	ignored int
 }
 
-// Data notes that a record brought application data.
+// Data records that application data was received.
 func (r *Reader) Data() { r.ignored = 0 }
 
-// Partial reports whether a handshake message is not whole. Then no record but its rest is allowed.
+// Partial reports whether a handshake message is incomplete. Then only a record with its rest is
+// allowed.
 func (r *Reader) Partial() bool { return len(r.message) > 0 }
 
 func refuse(alert uint8) Outcome {
@@ -108,7 +113,8 @@ func (r *Reader) ignore(what string) Outcome {
 	return Outcome{Alert: NoAlert}
 }
 
-// Record judges a record that is no application data, or has none. It keeps nothing of text.
+// Record judges a record of another type than application data, or an empty one. It doesn't keep
+// text.
 func (r *Reader) Record(contentType uint8, text []byte) Outcome {
 	// RFC 8446, section 5.1: handshake messages are not interleaved with other records.
 	if contentType != Handshake && len(r.message) > 0 {
@@ -121,7 +127,8 @@ func (r *Reader) Record(contentType uint8, text []byte) Outcome {
 		if r.Version != tls.VersionTLS13 && (len(text) != 1 || text[0] != 1) {
 			return refuse(AlertDecodeError)
 		}
-		// RFC 8446, section 5: after the peer's Finished it is an unexpected record. crypto/tls ignores it.
+		// RFC 8446, section 5: after the peer's Finished it is an unexpected record. crypto/tls
+		// ignores it.
 	case ApplicationData:
 		if len(text) == 0 {
 			return r.ignore("ignored")
@@ -145,7 +152,7 @@ func (r *Reader) alert(text []byte) Outcome {
 		return Outcome{Alert: NoAlert, Err: io.EOF}
 	case r.Version == tls.VersionTLS13 && description == AlertUserCanceled:
 		return r.ignore("ignored")
-	case r.Version == tls.VersionTLS13: // RFC 8446, section 6: whatever level it claims
+	case r.Version == tls.VersionTLS13: // RFC 8446, section 6: the level is ignored
 		return remote
 	case level == 1:
 		return r.ignore("ignored")
@@ -155,7 +162,7 @@ func (r *Reader) alert(text []byte) Outcome {
 	return refuse(AlertUnexpectedMessage)
 }
 
-// handshake takes the handshake messages in a record, whole or in part.
+// handshake handles the handshake messages in a record, complete or in part.
 func (r *Reader) handshake(text []byte) Outcome {
 	result := Outcome{Alert: NoAlert}
 	if len(r.message) > 0 {
@@ -187,13 +194,13 @@ func (r *Reader) handshake(text []byte) Outcome {
 	switch {
 	case len(text) == 0:
 		r.message = nil
-	case len(text) != len(r.message): // a part of the record; else it has been appended already
+	case len(text) != len(r.message): // a part of the record; otherwise it was already appended
 		r.message = append([]byte(nil), text...)
 	}
 	return result
 }
 
-// whole takes one handshake message.
+// whole handles one complete handshake message.
 func (r *Reader) whole(messageType uint8, body []byte) Outcome {
 	if r.Version != tls.VersionTLS13 {
 		if messageType == helloRequest && len(body) == 0 {
@@ -216,7 +223,7 @@ func (r *Reader) whole(messageType uint8, body []byte) Outcome {
 	default:
 		return refuse(AlertUnexpectedMessage)
 	}
-	if r.ignored++; r.ignored > maxIgnored { // counted as crypto/tls does, once it is well-formed
+	if r.ignored++; r.ignored > maxIgnored { // counted as in crypto/tls, if it is well-formed
 		return Outcome{Alert: AlertUnexpectedMessage, Err: errors.New("tls: too many non-advancing records")}
 	}
 	switch {
@@ -228,7 +235,8 @@ func (r *Reader) whole(messageType uint8, body []byte) Outcome {
 	return Outcome{Alert: NoAlert}
 }
 
-// checkTicket checks a NewSessionTicket, RFC 8446, section 4.6.1, and returns the alert for what is wrong with it.
+// checkTicket checks a NewSessionTicket, RFC 8446, section 4.6.1. It returns the alert for a
+// malformed one, or NoAlert.
 func checkTicket(b []byte) (alert int) {
 	const lifetimeAndAge = 8
 	if len(b) < lifetimeAndAge {
@@ -264,12 +272,13 @@ func checkTicket(b []byte) (alert int) {
 	return NoAlert
 }
 
-// maxExtensions bounds the work of comparing a ticket's extensions with each other. There are two kinds of them.
+// maxExtensions bounds the work of comparing a ticket's extensions with each other. Only two types
+// of them exist.
 const maxExtensions = 64
 
 const earlyData = 42
 
-// vector takes a vector with a length of size bytes from the beginning of b.
+// vector splits a vector, whose length has size bytes, off the beginning of b.
 func vector(b []byte, size int) (v, rest []byte, ok bool) {
 	if len(b) < size {
 		return nil, nil, false

@@ -10,10 +10,10 @@ import (
 	"testing"
 )
 
-// What crypto/tls makes of the same records is compared in the root package, on whole connections:
+// The root package compares whole connections with crypto/tls for the same records:
 // TestDifferentialAfterHandshake, TestDifferentialSealedAlerts and FuzzRecordPaths.
 
-// What an Outcome's error is, as a program can tell it.
+// Kinds of an Outcome's error, as programs can distinguish them.
 const (
 	none     = ""
 	local    = "local"  // *net.OpError "local error" with the alert that is sent
@@ -53,7 +53,7 @@ var (
 	ticket     = message(newSessionTicket, ticketBody...)
 )
 
-// A row is one record and what becomes of it.
+// A row is one record and its expected Outcome.
 type row struct {
 	name string
 	typ  uint8
@@ -61,7 +61,7 @@ type row struct {
 
 	err   string // of errorKind
 	alert int
-	// remoteAlert is what err holds if it is remote.
+	// remoteAlert is the alert in a remote error.
 	remoteAlert             int
 	updateRead, updateWrite bool
 }
@@ -70,7 +70,7 @@ func refused(name string, typ uint8, text []byte, alert int) row {
 	return row{name: name, typ: typ, text: text, err: local, alert: alert}
 }
 
-// broken is a handshake record that gets unexpected_message with an error that says more.
+// broken is a handshake record that gets unexpected_message with a more specific error.
 func broken(name string, text []byte) row {
 	return row{name: name, typ: Handshake, text: text, err: textOnly, alert: AlertUnexpectedMessage}
 }
@@ -83,7 +83,7 @@ func said(name string, text []byte, alert int) row {
 	return row{name: name, typ: Alert, text: text, err: remote, remoteAlert: alert, alert: NoAlert}
 }
 
-// always are the records that mean the same in both versions and to both sides.
+// always are the records that mean the same in both versions and on both sides.
 var always = []row{
 	{name: "close_notify", typ: Alert, text: []byte{1, 0}, err: eof, alert: NoAlert},
 	{name: "fatal close_notify", typ: Alert, text: []byte{2, 0}, err: eof, alert: NoAlert},
@@ -149,7 +149,7 @@ var only13 = []row{
 	refused("KeyUpdate of 2 with a message behind it", Handshake, join(message(keyUpdate, 2), update), AlertIllegalParameter),
 }
 
-// tickets are what only a client takes; a server refuses them, the malformed ones as malformed.
+// tickets are accepted only by a client; a server refuses them, malformed ones for being malformed.
 var tickets = []row{
 	fine("NewSessionTicket", Handshake, ticket),
 	fine("two NewSessionTickets", Handshake, join(ticket, ticket)),
@@ -211,7 +211,7 @@ func TestRecord(t *testing.T) {
 	})
 }
 
-// TestMalformedTickets cuts a NewSessionTicket everywhere, and stretches each of its lengths.
+// TestMalformedTickets truncates a NewSessionTicket everywhere, and increases each of its lengths.
 func TestMalformedTickets(t *testing.T) {
 	newReader := func() *Reader { return &Reader{Version: tls.VersionTLS13, IsClient: true} }
 	bad := func(name string, body []byte) {
@@ -238,7 +238,7 @@ func TestMalformedTickets(t *testing.T) {
 	bad("an extension without its length", []byte{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 7, 0, 3, 0, 1, 0})
 }
 
-// TestFragments gives messages in two records, cut everywhere, and in records of every size.
+// TestFragments splits messages into two records, everywhere, and into records of every size.
 func TestFragments(t *testing.T) {
 	for _, test := range []struct {
 		name string
@@ -258,7 +258,7 @@ func TestFragments(t *testing.T) {
 				r := &Reader{Version: tls.VersionTLS13, IsClient: true}
 				text := test.text
 				for i := 0; len(text) > 0; i++ {
-					if i > 0 && !r.Partial() && len(test.text) != len(text)+len(ticket) { // but between two messages
+					if i > 0 && !r.Partial() && len(test.text) != len(text)+len(ticket) { // except between two messages
 						t.Fatalf("cut into %v: nothing is kept before piece %d", size, i)
 					}
 					n := min(size[min(i, len(size)-1)], len(text))
@@ -293,8 +293,9 @@ func TestFragments(t *testing.T) {
 	}
 }
 
-// TestInterleaved: nothing comes between the parts of a handshake message. RFC 8446, section 5.1, says so; in TLS 1.2, where
-// every handshake message ends the connection, it changes only the alert.
+// TestInterleaved: no record is allowed between the parts of a handshake message. RFC 8446, section
+// 5.1, says so; in TLS 1.2, where every handshake message ends the connection, it changes only the
+// alert.
 func TestInterleaved(t *testing.T) {
 	eachReader(t, func(t *testing.T, newReader func() *Reader) {
 		for n := 1; n < len(ticket); n++ {
@@ -316,7 +317,7 @@ func TestInterleaved(t *testing.T) {
 	})
 }
 
-// TestIgnored counts what is ignored: 16 in a row, and not one more.
+// TestIgnored counts ignored records: exactly 16 in a row are allowed.
 func TestIgnored(t *testing.T) {
 	eachReader(t, func(t *testing.T, newReader func() *Reader) {
 		warning := fine("warning", Alert, []byte{1, 90}) // user_canceled in TLS 1.3
@@ -330,7 +331,7 @@ func TestIgnored(t *testing.T) {
 		for _, first := range rows {
 			for _, last := range rows {
 				r := newReader()
-				for range 3 { // data starts the count again
+				for range 3 { // data resets the count
 					for i := range 16 {
 						if i%2 == 0 {
 							check(t, r, first)
@@ -347,7 +348,7 @@ func TestIgnored(t *testing.T) {
 			}
 		}
 	})
-	// What is malformed is that before it is too much.
+	// A malformed message is refused as malformed before it is counted.
 	malformed := &Reader{Version: tls.VersionTLS13, IsClient: true}
 	check(t, malformed, fine("16 tickets in a record", Handshake, bytes.Repeat(ticket, 16)))
 	check(t, malformed, refused("the 17th, a KeyUpdate of 2", Handshake, message(keyUpdate, 2), AlertIllegalParameter))
@@ -360,8 +361,8 @@ func TestIgnored(t *testing.T) {
 	check(t, r, broken("17 tickets in a record", bytes.Repeat(ticket, 17)))
 }
 
-// TestLargestMessage sends a message of the largest size, in records of the largest size: it is taken, and what is kept of it
-// meanwhile is bounded.
+// TestLargestMessage sends a message of the largest size, in records of the largest size: it is
+// accepted, and the kept part is bounded.
 func TestLargestMessage(t *testing.T) {
 	body := make([]byte, maxMessage)
 	copy(body[8:], []byte{0, 0xff, 0xf0}) // nonce; a ticket of 65520; then extensions of 4 bytes: one, empty
@@ -383,11 +384,11 @@ func TestLargestMessage(t *testing.T) {
 	}
 }
 
-// maxKept is the most that is kept of a message: all but its last byte.
+// maxKept is the largest kept part of a message: all but its last byte.
 const maxKept = messageHeader + maxMessage - 1
 
-// FuzzRecords feeds any records. Nothing panics, what is kept is bounded and a copy, and nothing is asked for that makes no
-// sense.
+// FuzzRecords reads arbitrary records. Nothing panics, the kept part is bounded and a copy, and no
+// Outcome is inconsistent.
 func FuzzRecords(f *testing.F) {
 	record := func(typ byte, text []byte) []byte {
 		return join([]byte{typ, byte(len(text) >> 8), byte(len(text))}, text)
@@ -412,10 +413,11 @@ func FuzzRecords(f *testing.F) {
 		ignored := 0
 		for len(stream) >= 3 {
 			typ, n := stream[0], int(stream[1])<<8|int(stream[2])
-			// A length beyond the input stands for zeros: messages of 64 KB in an input of some bytes.
+			// A length beyond the input stands for zeros: messages of 64 KB in an input of some
+			// bytes.
 			text := make([]byte, min(n, 1<<14))
 			stream = stream[3+copy(text, stream[3:]):]
-			if typ == ApplicationData && len(text) > 0 && !r.Partial() { // it does not come here
+			if typ == ApplicationData && len(text) > 0 && !r.Partial() { // it does not get here
 				r.Data()
 				ignored = 0
 				continue
