@@ -3,25 +3,32 @@
 #define OSSL_COROUTINE_H
 
 /*
- * libssl asks for signatures, for verdicts on chains and for decisions on sessions in the middle of SSL_do_handshake(3). A
- * coroutine runs that call on a stack of its own, so that it can stop there, return to Go, and continue with Go's answer, even on
- * another thread. While it is paused it holds its stack and, except as coroutine_holds_thread says, no thread.
+ * libssl asks for signatures, for verdicts on chains and for decisions on sessions in the middle of
+ * SSL_do_handshake(3). A coroutine runs that call on a stack of its own, so that it can stop there,
+ * return to Go, and continue with Go's answer, even on another thread. While it is paused it holds
+ * its stack and, except as coroutine_holds_thread says, no thread.
  */
 typedef struct coroutine coroutine;
 
-/* Whether a paused coroutine holds a thread: 1 if coroutine.c can't switch stacks on this system, else 0. */
+/*
+ * Reports whether a paused coroutine holds a thread: 1 if coroutine.c can't switch stacks on this
+ * system, else 0.
+ */
 int coroutine_holds_thread(void);
 
-/* Makes a coroutine for one call of body. Returns give (coroutine_free), or NULL if there is no memory for its stack. */
+/*
+ * Makes a coroutine for one call of body. Returns give (coroutine_free), or NULL if there is no
+ * memory for its stack.
+ */
 coroutine *coroutine_new(void (*body)(void *arg), void *arg);
 
-/* Runs it until it pauses, which returns 1, or until body has returned, which returns 0. */
+/* Runs it until it pauses, then returns 1, or until body has returned, then returns 0. */
 int coroutine_resume(coroutine *co);
 
 /* Pauses it, from within body. Returns when it is resumed. */
 void coroutine_pause(coroutine *co);
 
-/* Frees a coroutine whose body has returned or was never begun. */
+/* Frees a coroutine whose body has returned or was never started. */
 void coroutine_free(coroutine *co);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * FIPS mode: a library context of its own, with the host's FIPS module and nothing else that does cryptography. Conventions as in
- * shim.h.
+ * FIPS mode: a separate library context, with the host's FIPS module and no other cryptography.
+ * Conventions as in shim.h.
  */
 #ifndef OSSL_FIPS_H
 #define OSSL_FIPS_H
@@ -8,86 +8,109 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What was in the way of FIPS mode. */
+/* The reason why FIPS mode is not available. */
 enum {
 	OSSL_FIPS_READY = 0,
 	OSSL_FIPS_NOT_IN_LIBRARY = 1, /* 1.1.1 without a FIPS module, or not in FIPS mode */
 	OSSL_FIPS_FAILED = 2,         /* the module is missing, not configured, or its self-test failed */
 	OSSL_FIPS_NO_BASE = 3,        /* no base provider */
-	OSSL_FIPS_NOT_CONFIGURED = 5, /* as 2, and there is no checksum for the module in the configuration */
-	OSSL_FIPS_LEAKS = 4,          /* an algorithm came from elsewhere, or one that is not approved was there */
+	OSSL_FIPS_NOT_CONFIGURED = 5, /* as 2, because the configuration has no checksum for the module */
+	OSSL_FIPS_LEAKS = 4,          /* an algorithm came from elsewhere, or one that is not approved was available */
 };
 
-/* Makes the library context, once: later calls return OSSL_FIPS_READY at once. Not to be called by two threads at a time.
- * process: on 1.1.1, whether FIPS mode may be turned on for the whole process. report: filled with what failed, 0-terminated.
- * fips_module(7), OSSL_PROVIDER(3), FIPS_mode_set(3). */
+/*
+ * Makes the library context, once: later calls return OSSL_FIPS_READY at once. Must not be called
+ * by two threads at a time. process: on 1.1.1, whether FIPS mode may be turned on for the whole
+ * process. report: filled with the failure, 0-terminated. fips_module(7), OSSL_PROVIDER(3),
+ * FIPS_mode_set(3).
+ */
 int ossl_fips_setup(int process, char *report, size_t size);
 
-/* The same for a library context that is freed again at once: whether FIPS mode could be set up now. */
+/*
+ * Is like ossl_fips_setup with a library context that is freed again at once: reports whether FIPS
+ * mode could be set up now.
+ */
 int ossl_fips_try(char *report, size_t size);
 
-/* The configuration that a new library context is given: give (free), 0-terminated, or NULL. For tests. */
+/*
+ * Returns the configuration for a new library context: give (free), 0-terminated, or NULL. For
+ * tests.
+ */
 char *ossl_fips_configuration(void);
 
-/* The file that a new library context would load the module from, as a list of one: modules.h. Give (free), or NULL if there is
- * none to be told, as on 1.1.1.
- * OPENSSL_info(3), config(5). */
+/*
+ * Returns the file that a new library context would load the module from, as a list of one:
+ * modules.h. Give (free), or NULL if it is unknown, as on 1.1.1. OPENSSL_info(3), config(5).
+ */
 char *ossl_fips_module_file(void);
 
-/* Whether the host asks for FIPS in the default library context, by its default properties or on 1.1.1 by FIPS mode: 1 or 0.
- * EVP_default_properties_is_fips_enabled(3). */
+/*
+ * Reports whether the host requires FIPS in the default library context, by its default properties
+ * or on 1.1.1 by FIPS mode: 1 or 0. EVP_default_properties_is_fips_enabled(3).
+ */
 int ossl_fips_by_host(void);
 
-/* The module in use: texts are borrowed and stay valid, or "". running: 1 if it says so now. OSSL_PROVIDER_get_params(3). */
+/*
+ * The module in use. Texts are borrowed and stay valid, or "". running: 1 if the module reports
+ * that now. OSSL_PROVIDER_get_params(3).
+ */
 typedef struct {
 	const char *name, *version, *build;
 	int32_t running;
 } ossl_fips_info;
 int ossl_fips_module(ossl_fips_info *info);
 
-/* The path of the file that the module's code was loaded from (borrow, static), or "". dladdr(3). */
+/*
+ * Returns the path of the file that the module's code was loaded from (borrow, static), or "".
+ * dladdr(3).
+ */
 const char *ossl_fips_path(void);
 
-/* Whether the module has a signature algorithm: 1 or 0. EVP_SIGNATURE_fetch(3). */
+/* Reports whether the module has a signature algorithm: 1 or 0. EVP_SIGNATURE_fetch(3). */
 int ossl_fips_has_signature(const char *name);
 
-/* Draws secret random bytes of the module's generator. Returns 1 or 0. RAND_priv_bytes_ex(3). */
+/* Draws secret random bytes from the module's generator. Returns 1 or 0. RAND_priv_bytes_ex(3). */
 int ossl_fips_random(uint8_t *to, size_t len);
 
-/* Certificates that are trusted, for FIPS mode. */
+/* A store of trusted certificates, for FIPS mode. */
 typedef struct ossl_roots ossl_roots;
 
-/* Makes a store of trusted certificates. system: whether it has those that OpenSSL is configured to trust.
- * Returns give (ossl_roots_free) or NULL with errors. X509_STORE_new(3), X509_STORE_set_default_paths(3). */
+/*
+ * Makes a store of trusted certificates. system: whether it includes those that OpenSSL is
+ * configured to trust. Returns give (ossl_roots_free) or NULL with errors. X509_STORE_new(3),
+ * X509_STORE_set_default_paths(3).
+ */
 ossl_roots *ossl_roots_new(int system, unsigned long *errors);
 void ossl_roots_free(ossl_roots *roots);
 
 /* Adds a certificate. der: borrow. Returns 1, or 0 with errors. X509_STORE_add_cert(3). */
 int ossl_roots_add(ossl_roots *roots, const uint8_t *der, size_t len, unsigned long *errors);
 
-/* How a chain is to be verified. */
+/* The parameters of a chain's verification. */
 typedef struct {
 	int64_t time;       /* seconds since 1970 */
 	int32_t of_server;  /* 1: the chain is a server's, 0: a client's */
 	int32_t level;      /* the security level for keys and signatures in it */
-	const char *host;   /* nullable: the name that it must be for */
+	const char *host;   /* nullable: the name that it must be valid for */
 	const uint8_t *ip;  /* nullable: the address, 4 or 16 bytes */
 	size_t ip_len;
 } ossl_roots_query;
 
-/* What came of it. */
+/* The result of a chain's verification. */
 typedef struct {
-	int32_t error; /* X509_V_OK, or why not; -1 if the chain can't be read, or memory is short */
+	int32_t error; /* X509_V_OK or the error; -1 if the chain can't be parsed, or memory is short */
 	int32_t depth; /* of the certificate at fault */
 	uint8_t *chain; /* give (free): the chain up to the root, packed as in ossl_cred_new, if error is X509_V_OK */
 	size_t chain_len;
 } ossl_roots_answer;
 
-/* Verifies a chain. packed: borrow, leaf first, each certificate behind its length. roots may be used by several threads.
- * X509_verify_cert(3). */
+/*
+ * Verifies a chain. packed: borrow, leaf first, each certificate preceded by its length. Several
+ * threads may use roots. X509_verify_cert(3).
+ */
 ossl_roots_answer ossl_roots_verify(const ossl_roots *roots, const uint8_t *packed, size_t len, const ossl_roots_query *query);
 
-/* The text for an X509_V_ERR (borrow, static). X509_verify_cert_error_string(3). */
+/* Returns the text for an X509_V_ERR (borrow, static). X509_verify_cert_error_string(3). */
 const char *ossl_verify_error(long code);
 
 #endif

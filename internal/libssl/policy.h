@@ -1,19 +1,27 @@
-/* The host's policy: what openssl.cnf's ssl_conf module says of every SSL_CTX. policy.c. */
+/* The host's policy: the settings of every SSL_CTX in openssl.cnf's ssl_conf module. policy.c. */
 #ifndef OSSL_POLICY_H
 #define OSSL_POLICY_H
 
 #include "shim.h"
 
-/* Reads the commands of the section system_default from a configuration file, in their order.
- * file: borrow. Returns give (free), *len bytes: for each command a byte, 1 if libssl carries it out and else 0, its name, 0, its
- * value, 0. NULL with errors, and the reason in *problem (static): NULL if OpenSSL makes no SSL_CTX.
- * config(5), NCONF_load(3), SSL_CONF_cmd(3). */
+/*
+ * Reads the commands of the section system_default from a configuration file, in order. file:
+ * borrow. Returns give (free), *len bytes: for each command a byte, 1 if libssl executes it, else
+ * 0; its name, 0; its value, 0. NULL with errors, and the reason in *problem (static), or a NULL
+ * reason if OpenSSL can't make an SSL_CTX. config(5), NCONF_load(3), SSL_CONF_cmd(3).
+ */
 uint8_t *ossl_policy_read(const char *file, size_t *len, const char **problem, unsigned long *errors);
 
-/* The file that libcrypto reads its configuration from by default: give (free), or NULL. CONF_get1_default_config_file(3). */
+/*
+ * Returns the file that libcrypto reads its configuration from by default: give (free), or NULL.
+ * CONF_get1_default_config_file(3).
+ */
 char *ossl_policy_file(void);
 
-/* Whether the context has tickets turned off, SSL_OP_NO_TICKET: 1 or 0. SSL_CTX_get_options(3). */
+/*
+ * Reports whether the context has tickets turned off, SSL_OP_NO_TICKET: 1 or 0.
+ * SSL_CTX_get_options(3).
+ */
 int ossl_ctx_no_tickets(ossl_ctx *ctx);
 
 #endif

@@ -1,4 +1,7 @@
-/* What the C files of this package share: the objects behind the opaque types of shim.h. */
+/*
+ * Declarations shared by the C files of this package: the objects behind the opaque types of
+ * shim.h.
+ */
 #ifndef OSSL_PRIVATE_H
 #define OSSL_PRIVATE_H
 
@@ -16,16 +19,16 @@ typedef struct {
 	size_t len, cap;
 } bytes;
 
-/* Appends to b. Returns 1, or 0 out of memory or beyond max. */
+/* Appends to b. Returns 1, or 0 if memory is short or the result would exceed max. */
 int bytes_append(bytes *b, const void *data, size_t len, size_t max);
 void bytes_free(bytes *b);
 
-/* The records seen in a stream, counted without libssl. */
+/* A count of the records in a stream, made without libssl. */
 enum { TAP_LENGTHS = 8 };
 typedef struct {
 	uint8_t head[RECORD_HEADER + 8], have; /* the header and the first bytes of the last record */
-	size_t left;                           /* the bytes of it still to come */
-	uint64_t records, since;               /* headers in all, and since the last ChangeCipherSpec's */
+	size_t left;                           /* its bytes still to come */
+	uint64_t records, since;               /* headers in total, and since the last ChangeCipherSpec */
 	uint16_t lengths[TAP_LENGTHS];         /* of the last records, the n-th of all at (n - 1) % TAP_LENGTHS */
 } tap;
 
@@ -44,37 +47,37 @@ struct ossl_cred {
 struct ossl_ctx {
 	int refs; /* atomic: the owner's and one for each connection */
 	SSL_CTX *ssl;
-	OSSL_LIB_CTX *lib;  /* FIPS mode's, else NULL for the default one */
-	ossl_cred *cred;    /* servers' own, nullable */
+	OSSL_LIB_CTX *lib;  /* FIPS mode's library context, else NULL for the default one */
+	ossl_cred *cred;    /* the credential of servers that don't pause, nullable */
 	OPENSSL_STACK *cas; /* until sealed */
 	char *sigalgs, *client_sigalgs;
 	uint8_t *alpn;
 	size_t alpn_len;
 	int client_auth;
 	uint8_t want_hello, want_cert, want_keylog, verify_pauses, own_records, seal_refusals, alpn_by_client;
-	uint8_t observes; /* connections see their secrets when they are derived, and need no key log for them */
-	algorithms algorithms; /* if seal_refusals, without which there are no own_records */
+	uint8_t observes; /* connections see their secrets as they are derived, and need no key log for them */
+	algorithms algorithms; /* if seal_refusals, which own_records requires */
 	uint8_t tickets, cached, keep_sessions, max_tls13, policy[32];
 	ticket_ring *ring; /* if tickets */
 	const EVP_MD *binding_hash; /* if tickets or cached */
 };
 
-/* The bytes that bind a session to where it was made: session.c. */
+/* The bytes that bind a session to its Context's policy and the identity: session.c. */
 enum { BINDING = 16 };
 
-/* How far a handshake's question to Go is: not asked, waiting for the answer, answered. */
+/* The state of a handshake's question to Go. */
 enum { ASK_NONE, ASK_WAITING, ASK_ANSWERED };
 
 typedef struct {
-	ossl_conn pub; /* first: a conn and its pub have one address */
+	ossl_conn pub; /* first: a conn and its pub have the same address */
 	SSL *ssl;
 	ossl_ctx *ctx;
 	ossl_cred *cred; /* this connection's own, nullable */
-	/* For a connection that may have to ask Go in the middle of a step. */
+	/* For a connection whose steps may have to ask Go. */
 	coroutine *step_under_way; /* NULL between steps */
 	ossl_step step;            /* its result */
 	ossl_facts *facts_to;
-	const uint8_t *asked; /* the subject of a question, borrowed from libssl */
+	const uint8_t *asked; /* the data of a question, borrowed from libssl */
 	size_t asked_len;
 	int32_t question; /* while it is paused: OSSL_NEED_… */
 	uint8_t may_ask, abandoned;
@@ -86,38 +89,39 @@ typedef struct {
 	bytes spill, keylog, scts;
 	bytes message; /* the ClientHello, then the peer's chain */
 	bytes request; /* the CertificateRequest */
-	bytes facts;   /* a server's: what the second ClientHello must have of the first */
+	bytes facts;   /* of a server: the parts of the first ClientHello that the second one must repeat */
 	uint8_t server, started, handshake_done, hello, verify, cert, failed, notified;
 	uint8_t hello_retry, refused, refused_late;
 	uint8_t sent_ccs; /* libssl has made a ChangeCipherSpec, which it may not have sent: refuse */
-	uint8_t left_out; /* a client's: libssl has omitted its certificate */
+	uint8_t left_out; /* of a client: libssl has omitted its certificate */
 	uint16_t group;
 	/* Sessions. */
 	uint8_t binding[BINDING], offered_id[32], offered_id_len;
-	uint8_t new_ticket; /* a client's, in TLS 1.2 */
-	uint8_t candidates; /* a server's: the sessions of a ClientHello that were looked at */
-	bytes name;     /* a server's: the name that the client asks for, which libssl forgets when it resumes TLS 1.2 */
-	bytes chain;    /* a server's: the client's, to be kept in the session */
-	uint8_t chain_offered;  /* chain is a session's that was offered: it counts only if that is resumed */
+	uint8_t new_ticket; /* of a client, in TLS 1.2 */
+	uint8_t candidates; /* of a server: the number of sessions in a ClientHello that were examined */
+	bytes name;     /* of a server: the name in the ClientHello, which libssl forgets when it resumes TLS 1.2 */
+	bytes chain;    /* of a server: the client's chain, to be kept in the session */
+	uint8_t chain_offered;  /* chain comes from an offered session: it counts only if that is resumed */
 	uint16_t offered_group; /* of the same session */
-	bytes offered;  /* a server's: the session that was found for offered_id */
+	bytes offered;  /* of a server: the session that was found for offered_id */
 	bytes sessions; /* made on this connection, for Go */
 	/* For a takeover, gathered during the handshake. */
-	uint8_t secrets, secret_len[3]; /* by the bits and in the order of HAVE_… */
-	uint8_t handshake_secret_len, handshake_secret[MAX_SECRET]; /* a TLS 1.3 client's, for conn.c's refuse */
+	uint8_t secrets, secret_len[3]; /* the bits and the order are those of HAVE_… */
+	uint8_t handshake_secret_len, handshake_secret[MAX_SECRET]; /* of a TLS 1.3 client, for refuse in conn.c */
 	uint64_t sent, received; /* records since the keys changed */
-	uint32_t last;           /* the length of the message that was sent last */
-	uint8_t deferred;        /* it comes later: takeover_later */
-	uint8_t updated;         /* there was a key update, or a stray ChangeCipherSpec: it does not come */
-	uint32_t record;         /* the length of the record that was received last */
-	uint32_t partial;        /* at least the bytes that libssl may have of a handshake message that isn't whole, in TLS 1.3 */
+	uint32_t last;           /* the length of the last message sent */
+	uint8_t deferred;        /* takeover_later does it */
+	uint8_t updated;         /* there was a key update, or a stray ChangeCipherSpec: no takeover */
+	uint32_t record;         /* the length of the last record received */
+	uint32_t partial;        /* in TLS 1.3, at least the number of bytes that libssl may have of an incomplete handshake message */
 	tap out_tap, in_tap;     /* a second count of the same */
-	uint64_t reported[2];    /* the first: headers in all, received and sent */
+	uint64_t reported[2];    /* the first count: headers in total, received and sent */
 	uint8_t miss[2];         /* for tests: ossl_conn_miss */
-	/* After it, when ssl is NULL. A side is freed by whoever owns it, and the conn with the last. */
-	bytes kept; /* what the facts point to */
+	/* After the takeover, when ssl is NULL. Each side is freed by its owner, and the conn with the
+	 * last. */
+	bytes kept; /* the memory that the facts point to */
 	traffic read, write;
-	uint8_t exporter[MAX_SECRET], randoms[64]; /* TLS 1.2: the master secret, and the client's and the server's random */
+	uint8_t exporter[MAX_SECRET], randoms[64]; /* in TLS 1.2: the master secret, and the client's and the server's random */
 	int sides; /* atomic: OSSL_READ | OSSL_WRITE */
 } conn;
 
@@ -125,11 +129,11 @@ enum { HAVE_CLIENT = 1, HAVE_SERVER = 2, HAVE_EXPORTER = 4 };
 
 /* Takes a secret from a key-log line. */
 void takeover_secret(conn *c, const char *line);
-/* Takes a secret when it is derived. label needs no end. */
+/* Takes a secret when it is derived. label need not be 0-terminated. */
 void takeover_derived(conn *c, const char *label, size_t label_len, const uint8_t *secret, size_t len);
-/* Follows the bytes of a stream. */
+/* Counts records in the bytes of a stream. */
 void takeover_tap(tap *t, const uint8_t *p, size_t n);
-/* Whether the conn's streams are to be followed. */
+/* Reports whether the conn's streams have to be counted. */
 int takeover_taps(const conn *c);
 void takeover_message(conn *c, int sent, int content_type, const uint8_t *p, size_t len);
 int takeover(conn *c, ossl_facts *f);
@@ -145,23 +149,38 @@ typedef struct {
 	char *section, *name, *value;
 } conf_value; /* CONF_VALUE */
 
-/* Calls ask between ossl_load and ossl_use, with ossl_fn as it will be. Returns what it returns, or NULL: load.c. */
+/*
+ * Calls ask between ossl_load and ossl_use, with ossl_fn set for the new library. Returns its
+ * result, or NULL: load.c.
+ */
 char *load_before_use(char *(*ask)(void));
 
 /* modules.c */
-/* Appends the file that a provider is loaded from, and a 0. module: what openssl.cnf says of it, nullable. Returns 1 or 0. */
+/*
+ * Appends the path of the file that a provider is loaded from, and a 0. module: its value in
+ * openssl.cnf, nullable. Returns 1 or 0.
+ */
 int module_file(bytes *to, const char *name, const char *module);
-/* The lines of a section, conf_values, or NULL. name: nullable. Borrow. */
+/* Returns the lines of a section, conf_values, or NULL. name: nullable. Borrow. */
 OPENSSL_STACK *section_of(const CONF *conf, const char *name);
-/* What a line of a provider's section asks for: libcrypto passes over what is before a dot. Borrow, a part of name. */
+/*
+ * Returns the command in a line of a provider's section: libcrypto ignores the part before a dot.
+ * Borrow, a part of name.
+ */
 const char *module_command(const char *name);
 
-/* The connection whose handshake this thread is in, if it may ask Go, or NULL. Keys in Go need it to sign. */
+/*
+ * The connection whose handshake this thread is in, if it may ask Go, or NULL. Keys in Go need it
+ * to sign.
+ */
 void signer_set_asking(conn *c);
 conn *signer_asking(void);
 
-/* Pauses a step of the handshake with a question for Go, OSSL_NEED_…, about data, until the next step brings the answer. Returns
- * 1, or 0 if there is no answer: the connection can't ask, or is being freed. data: borrow. */
+/*
+ * Pauses a step of the handshake with a question for Go, OSSL_NEED_…, about data, until the next
+ * step brings the answer. Returns 1, or 0 if there is no answer: the connection can't ask, or is
+ * being freed. data: borrow.
+ */
 int ask_go(conn *c, int32_t question, const uint8_t *data, size_t len);
 
 static inline conn *conn_of(const SSL *ssl) { return ossl_fn.SSL_get_ex_data(ssl, 0); }
@@ -172,59 +191,84 @@ extern BIO_METHOD *ossl_window_bio;
 /* Sets every callback of the context, before it is used. Returns 1 or 0. */
 int ossl_ctx_set_callbacks(ossl_ctx *ctx);
 
-/* Sets what resumption needs of a context: session.c. Returns NULL, or the name of what libssl refused. */
+/*
+ * Configures a context's resumption: session.c. Returns NULL, or the name of the setting that
+ * libssl refused.
+ */
 const char *ossl_ctx_set_sessions(ossl_ctx *ctx, const ossl_ctx_params *p);
 void ossl_ctx_free_sessions(ossl_ctx *ctx);
 
-/* Prepares a connection for resumption: what it offers or accepts. */
+/* Prepares a connection for resumption: the sessions that it offers or accepts. */
 void session_begin(conn *c, const uint8_t *session, size_t len);
 
-/* Collects what a handshake has brought, once it is done. */
+/* Collects the sessions of a handshake, once it is done. */
 void session_end(conn *c);
 
-/* Looks at a ClientHello, inside of its callback. Returns whether there is a session to look for, in pub. */
+/*
+ * Examines a ClientHello, in its callback. Reports whether there is a session to look up, in pub.
+ */
 int session_hello(conn *c);
 
 /* Keeps the client's chain, packed, for the session. */
 void session_chain(conn *c, const uint8_t *chain, size_t len);
 
-/* The group of the key exchange: a resumed TLS 1.2 session's, where the handshake has none. */
+/* Returns the group of the key exchange: a resumed TLS 1.2 session's, if the handshake has none. */
 uint16_t session_group(const conn *c);
 
-/* The server's choice among the client's protocols. Returns 1 with what was selected, 0 for none, -1 to refuse. */
+/*
+ * Chooses among the client's protocols. Returns 1 with the selected one, 0 for none, -1 to refuse.
+ */
 int alpn_select(const ossl_ctx *ctx, const uint8_t *in, size_t in_len, const uint8_t **out, uint8_t *out_len);
 
-/* Makes an SSL_CTX, in the library context that serves best: slim.c. slim: set to whether that is the slim one; nullable. */
+/*
+ * Makes an SSL_CTX, in the slim library context if possible: slim.c. slim: set to whether it is
+ * that one; nullable.
+ */
 SSL_CTX *ossl_new_ssl_ctx(int fips, int *slim);
 
-/* The library context of FIPS mode, NULL if it was not set up, or on 1.1.1, which has none: fips.c. */
+/*
+ * Returns the library context of FIPS mode, NULL if it was not set up, or on 1.1.1, which has none:
+ * fips.c.
+ */
 OSSL_LIB_CTX *fips_library(void);
 
-/* Whether FIPS mode was set up. */
+/* Reports whether FIPS mode was set up. */
 int fips_ready(void);
 
-/* Reads a certificate into a library context; NULL means the default one. Returns give or NULL. */
+/* Parses a certificate into a library context; NULL means the default one. Returns give or NULL. */
 X509 *cert_of(OSSL_LIB_CTX *lib, const uint8_t *der, size_t len);
 
-/* Appends a certificate's DER behind its length in 4 bytes: packed, as chains come from Go and go there. Returns 1, or 0 for one
- * without an encoding, out of memory or beyond max. i2d_X509(3). */
+/*
+ * Appends a certificate's DER, preceded by its length in 4 bytes. This is the packed form in which
+ * chains are exchanged with Go. Returns 1, or 0 for one without an encoding, if memory is short or
+ * the result would exceed max. i2d_X509(3).
+ */
 int cert_pack(bytes *to, X509 *x, size_t max);
 
-/* Reads packed certificates: leaf (give) is the first, rest takes the others. Returns 1, or 0 if there is none or one can't be
- * read; then too, what was read is in leaf and rest. */
+/*
+ * Parses packed certificates: leaf (give) is the first, rest takes the others. Returns 1, or 0 if
+ * there is none or one can't be parsed; then too, the parsed ones are in leaf and rest.
+ */
 int certs_unpack(OSSL_LIB_CTX *lib, const uint8_t *packed, size_t len, X509 **leaf, OPENSSL_STACK *rest);
 
-/* Carries out the host's policy. tolerant: 1 or 0, whether commands that libssl does not take are passed over. Returns 1, or 0 if
- * there is one: policy.c. */
+/*
+ * Executes the commands of the host's policy. tolerant: 1 or 0, whether commands that libssl
+ * refuses are ignored. Returns 1, or 0 after a refused command: policy.c.
+ */
 int ossl_policy_apply(SSL_CTX *ctx, const uint8_t *commands, size_t len, int tolerant);
 
-/* What the host's policy may not do, honoured or not: weaken what crypto/tls always has. policy.c. */
+/*
+ * Prevents the host's policy, whether honoured or not, from weakening settings that crypto/tls
+ * always has. policy.c.
+ */
 void ossl_policy_narrow(SSL_CTX *ctx);
 
-/* Takes back what the host's policy has made of a new SSL_CTX, as far as nothing else sets it anyway: policy.c. */
+/*
+ * Undoes the host's policy in a new SSL_CTX, as far as no other function sets the same: policy.c.
+ */
 void ossl_policy_lift(SSL_CTX *ctx);
 
-/* Makes everything of a credential but its key. */
+/* Makes a credential without its key. */
 ossl_cred *cred_of(OSSL_LIB_CTX *lib, const uint8_t *chain, size_t chain_len, const char *sigalgs, const uint8_t *staple,
 	size_t staple_len, const uint8_t *scts, size_t scts_len);
 

@@ -1,4 +1,7 @@
-/* The interface between libcrypto and providers, fixed since 3.0: openssl/core.h. For the C files that are providers. */
+/*
+ * The interface between libcrypto and providers, fixed since 3.0: openssl/core.h. For the C files
+ * that are providers.
+ */
 #ifndef OSSL_PROVIDER_H
 #define OSSL_PROVIDER_H
 
@@ -34,7 +37,7 @@ static inline OSSL_PARAM param(const char *key, long type, const void *data, siz
 	return p;
 }
 
-/* Puts a function into a table, whose ids are no constant expressions here. */
+/* Adds a function to a table. Its ids are not constant expressions here. */
 #define PUT(table, n, id, f) ((table)[n].function_id = (int)OSSL_OSSL_FUNC_##id, (table)[n].function = (void (*)(void))(f), (n)++)
 
 #endif

@@ -1,4 +1,7 @@
-/* Keys and certificates by store URI, and the keys that come of it: store.c. Crossings, as in shim.h. */
+/*
+ * Keys and certificates by store URI, and operations of such keys: store.c. Crossings, as in
+ * shim.h.
+ */
 #ifndef OSSL_STORE_H
 #define OSSL_STORE_H
 
@@ -7,50 +10,66 @@
 /* A private key that OpenSSL or a provider holds. Any number of threads may use it. */
 typedef struct ossl_key ossl_key;
 
-/* What to look for. */
+/* The kind of objects to load. */
 enum { OSSL_STORE_KEYS = 1, OSSL_STORE_CERTS = 2 };
 
-/* What a store has. */
+/* The objects in a store. */
 typedef struct {
 	ossl_key *key;  /* give (ossl_key_free): the first one, nullable */
-	int32_t keys;   /* how many others there are, and that one */
-	uint8_t *certs; /* give (ossl_loaded_free), nullable: DER, each behind its length as 4 bytes big endian */
+	int32_t keys;   /* the total number of keys */
+	uint8_t *certs; /* give (ossl_loaded_free), nullable: DER, each preceded by its length in 4 bytes, big-endian */
 	size_t certs_len;
-	int32_t names;    /* names of other stores: the URI is a folder's */
-	int32_t unserved; /* no provider that is active knows the URI's scheme */
+	int32_t names;    /* names of other stores: the URI is that of a folder */
+	int32_t unserved; /* no active provider supports the URI's scheme */
 } ossl_loaded;
 
-/* Loads keys or certificates. May call Go: osslGoPassphrase, with ask, once for each thing that is encrypted and for each login.
- * uri: borrow. file: 1 or 0, whether it is a file's. loaded: filled, on failure too. Returns 1, or 0 with errors.
- * OSSL_STORE_open(3). */
+/*
+ * Loads keys or certificates. May call Go: osslGoPassphrase, with ask, once for each encrypted
+ * object and for each login. uri: borrow. file: 1 or 0, whether it is a file's. loaded: filled, on
+ * failure too. Returns 1, or 0 with errors. OSSL_STORE_open(3).
+ */
 int ossl_store_load(const char *uri, int file, int what, uintptr_t ask, ossl_loaded *loaded, unsigned long *errors);
 
-/* Frees what loaded points to, the key excepted. */
+/* Frees loaded's contents, except for the key. */
 void ossl_loaded_free(ossl_loaded *loaded);
 
-/* Loads a provider into the process's default library context, where it stays; those that are used without configuration
- * stay too. Returns 1 (also if it is there already), or 0 with errors. Not for 1.1.1. OSSL_PROVIDER_try_load(3). */
+/*
+ * Loads a provider into the process's default library context, where it stays. The providers that
+ * are active without configuration stay active too. Returns 1 (also if it is already loaded), or 0
+ * with errors. Not for 1.1.1. OSSL_PROVIDER_try_load(3).
+ */
 int ossl_provider_load(const char *name, unsigned long *errors);
 
-/* Keeps providers from asking for a PIN at the process's terminal, unless the process has chosen how to ask.
- * UI_set_default_method(3). */
+/*
+ * Prevents providers from asking for a PIN at the process's terminal, unless the process has chosen
+ * its own way of asking. UI_set_default_method(3).
+ */
 void ossl_prompt_never(void);
 
-/* Gives the key up; credentials keep what they need of it. EVP_PKEY_free(3). */
+/* Releases the key; credentials keep their own reference. EVP_PKEY_free(3). */
 void ossl_key_free(ossl_key *key);
 
-/* Writes the key's SubjectPublicKeyInfo to out. Returns its length, or 0 with errors. i2d_PUBKEY(3). */
+/*
+ * Writes the key's SubjectPublicKeyInfo to out. Returns its length, or 0 with errors.
+ * i2d_PUBKEY(3).
+ */
 size_t ossl_key_public(ossl_key *key, uint8_t *out, size_t cap, unsigned long *errors);
 
-/* The name of the provider that has the key (borrow, valid as long as the key), NULL on 1.1.1. EVP_PKEY_get0_provider(3). */
+/*
+ * Returns the name of the key's provider (borrow, valid as long as the key), NULL on 1.1.1.
+ * EVP_PKEY_get0_provider(3).
+ */
 const char *ossl_key_provider(ossl_key *key);
 
-/* Signs a digest, or a message with Ed25519. algorithm: as in signer.h. hash: nullable, OpenSSL's name. salt: PSS only, as
- * EVP_PKEY_CTX_ctrl_str takes it. Returns the length of what was put into sig, or 0 with errors. EVP_PKEY_sign(3). */
+/*
+ * Signs a digest, or a message with Ed25519. algorithm: as in signer.h. hash: nullable, OpenSSL's
+ * name. salt: PSS only, in the form of EVP_PKEY_CTX_ctrl_str. Returns the length of the signature
+ * in sig, or 0 with errors. EVP_PKEY_sign(3).
+ */
 size_t ossl_key_sign(ossl_key *key, int algorithm, const char *hash, const char *salt, const uint8_t *tbs, size_t tbs_len,
 	uint8_t *sig, size_t cap, unsigned long *errors);
 
-/* As ossl_cred_new. key: borrow (a reference is taken). */
+/* Is like ossl_cred_new with key: borrow (a reference is taken). */
 ossl_cred *ossl_cred_new_key(const uint8_t *chain, size_t chain_len, ossl_key *key, const char *sigalgs,
 	const uint8_t *staple, size_t staple_len, const uint8_t *scts, size_t scts_len, unsigned long *errors);
 

@@ -1,8 +1,10 @@
 /*
- * Records of an established connection, sealed and opened here instead of by libssl. Private to the C files of this package.
+ * Records of an established connection, sealed and opened here instead of by libssl. Private to the
+ * C files of this package.
  *
- * A traffic is one direction: its secret, its AEAD, its sequence number. It has one owner, a conn, and is never copied: a nonce
- * is made of the sequence number, and two of a kind would give the key away. Whatever fails while a record is sealed ends it.
+ * A traffic is one direction: its secret, its AEAD, its sequence number. It has one owner, a conn,
+ * and is never copied: a nonce is made from the sequence number, and a repeated one would reveal
+ * the key. Any failure while a record is sealed ends it.
  */
 #ifndef OSSL_TRAFFIC_H
 #define OSSL_TRAFFIC_H
@@ -12,14 +14,17 @@
 
 enum { MAX_SECRET = 48, NONCE = 12, TAG = 16, RECORD_HEADER = 5, RECORD_TEXT = 16384 };
 
-/* What is fetched of libcrypto for a context: the AEADs and the key derivation functions, NULL where it has none. */
+/*
+ * The algorithms fetched from libcrypto for a context: AEADs and key derivation functions, NULL if
+ * libcrypto lacks them.
+ */
 typedef struct {
 	const EVP_CIPHER *aead[3]; /* by suite.aead */
-	EVP_KDF *expand, *prf;     /* TLS13-KDF and TLS1-PRF; 1.1.1 has neither and does with HMAC */
+	EVP_KDF *expand, *prf;     /* TLS13-KDF and TLS1-PRF; 1.1.1 has neither, so HMAC is used */
 	const EVP_MD *hash[2];     /* by suite.sha384: SHA-256 and SHA-384 */
-	OSSL_LIB_CTX *lib;         /* what they come from */
-	uint8_t fips;              /* FIPS mode, or default properties that ask for it */
-	uint8_t whole_nonce[3];    /* of the AEADs: their nonce can be set as one parameter, which is faster */
+	OSSL_LIB_CTX *lib;         /* the library context that they come from */
+	uint8_t fips;              /* FIPS mode, or default properties that require it */
+	uint8_t whole_nonce[3];    /* for each AEAD: its nonce can be set as one parameter, which is faster */
 } algorithms;
 
 int algorithms_fetch(algorithms *a, OSSL_LIB_CTX *lib, int fips);
@@ -31,45 +36,62 @@ typedef struct {
 	uint8_t tls13, aead, sha384, key_len, explicit_nonce;
 } suite;
 
-/* The suite, or NULL if its records are left to libssl. */
+/* Returns the suite, or NULL if its records are left to libssl. */
 const suite *suite_of(const algorithms *a, uint16_t id);
 static inline size_t hash_len(const suite *s) { return s->sha384 ? 48 : 32; }
 
-/* Who has the key that seals: this process; the kernel; nobody yet of the next one, which is for the kernel too. */
+/*
+ * The holder of the key that seals: this process; the kernel; none yet, for the next key, which is
+ * for the kernel too.
+ */
 enum { KEY_HERE, KEY_EXPORTED, KEY_NEXT };
 
 typedef struct {
 	const suite *suite;
 	EVP_CIPHER_CTX *aead; /* with its key; NULL until it is needed */
 	uint64_t seq;         /* of the next record */
-	uint64_t nonce;       /* TLS 1.2 with GCM: the explicit nonce of the next record to seal */
+	uint64_t nonce;       /* in TLS 1.2 with GCM: the explicit nonce of the next record to seal */
 	uint8_t iv[NONCE];
-	uint8_t secret[MAX_SECRET]; /* TLS 1.3: the traffic secret; TLS 1.2: the key, until aead has it */
+	uint8_t secret[MAX_SECRET]; /* in TLS 1.3: the traffic secret; in TLS 1.2: the key, until aead has it */
 	uint8_t sealing, dead, whole_nonce, exported; /* exported: KEY_… */
 } traffic;
 
-/* Ends a direction: nothing of its keys is left. */
+/* Ends a direction, and wipes its keys. */
 void traffic_clear(traffic *t);
 
-/* Gives the key of the next record, its nonces and its number to the kernel's description of them. Nothing changes: if the
- * kernel takes them, traffic_exported must follow at once, and else nothing. Returns 0 if the key is gone, or the kernel's. */
+/*
+ * Fills the kernel's description of the next record's key, nonces and number. Nothing changes: if
+ * the kernel accepts it, traffic_exported must be called at once, otherwise not at all. Returns 0
+ * if the key is gone, or the kernel has it.
+ */
 int traffic_export(const algorithms *a, traffic *t, ossl_kernel_key *to);
 
-/* From now on the kernel seals. In TLS 1.3 the secret stays, for traffic_update; nothing else does. */
+/*
+ * Ends sealing here, because the kernel seals. In TLS 1.3 the secret stays, for traffic_update; all
+ * else is wiped.
+ */
 void traffic_exported(traffic *t);
 
-/* Goes on to the next traffic secret: RFC 8446, section 7.2. Returns 1 or 0. */
+/* Advances to the next traffic secret: RFC 8446, section 7.2. Returns 1 or 0. */
 int traffic_update(const algorithms *a, traffic *t);
 
-/* Seals n <= RECORD_TEXT bytes into a record at out, which has room for n + SEALED_EXPANSION. Returns its length, 0 on
- * failure. */
+/*
+ * Seals n <= RECORD_TEXT bytes into a record at out, which has room for n + SEALED_EXPANSION.
+ * Returns its length, 0 on failure.
+ */
 enum { SEALED_EXPANSION = RECORD_HEADER + 8 + 1 + TAG };
 size_t traffic_seal(const algorithms *a, traffic *t, uint8_t type, const uint8_t *from, size_t n, uint8_t *out);
 
-/* Whether a suite's AEAD seals, opens, and refuses what was changed, by the calls that are made of it here. */
+/*
+ * Reports whether a suite's AEAD seals, opens, and refuses changed records, with the calls that are
+ * used here.
+ */
 int traffic_works(const algorithms *a, const suite *s);
 
-/* Whether a suite's records are the same byte by byte, nonce for nonce, with both sets of algorithms. */
+/*
+ * Reports whether a suite's records are identical, with the same nonces, with both sets of
+ * algorithms.
+ */
 int traffic_same(const algorithms *a, const algorithms *b, const suite *s);
 
 /* HKDF-Expand-Label: RFC 8446, section 7.1. Returns 1 or 0. */
