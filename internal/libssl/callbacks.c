@@ -1,6 +1,7 @@
 /*
- * The functions that libssl calls: the window BIO and the callbacks of a handshake. If Go has to decide, a callback pauses and
- * the crossing returns to Go. If libssl can't pause there by itself, the coroutine in which the step runs does (ask_go).
+ * The functions that libssl calls: the window BIO and the callbacks of a handshake. If Go has to
+ * decide, a callback pauses and the crossing returns to Go. If libssl can't pause there by itself,
+ * the coroutine in which the step runs does (ask_go).
  */
 
 #include "private.h"
@@ -9,10 +10,13 @@
 
 BIO_METHOD *ossl_window_bio;
 
-/* The longest ClientHello that crypto/tls accepts. libssl's limit is twice as high. */
+/* The longest ClientHello that crypto/tls accepts. libssl's limit is twice as large. */
 enum { MESSAGE_HEADER = 4, MAX_HELLO = 1 << 16 };
 
-/* A packed chain may be larger than the message in which it came: in TLS 1.2 by a byte for each certificate. */
+/*
+ * A packed chain may be larger than the message that contained it: in TLS 1.2 by a byte for each
+ * certificate.
+ */
 enum { MAX_MESSAGE = 1 << 18, MAX_CHAIN = 1 << 19, MAX_SPILL = 1 << 18, MAX_KEYLOG = 1 << 14, USUAL_FACTS = 256 };
 
 /* A Certificate message without certificates: header, context length in TLS 1.3, list length. */
@@ -95,7 +99,7 @@ int ossl_bio_setup(void)
 	return 1;
 }
 
-/* SSL_CTX_set_info_callback(3): the one exact record of alerts, in both directions. */
+/* SSL_CTX_set_info_callback(3): the one exact source of alerts, in both directions. */
 static void on_info(const SSL *ssl, int where, int value)
 {
 	conn *c;
@@ -113,7 +117,10 @@ static void on_info(const SSL *ssl, int where, int value)
 static const uint8_t hello_retry_random[32] = {0xcf, 0x21, 0xad, 0x74, 0xe5, 0x9a, 0x61, 0x11, 0xbe, 0x1d, 0x8c, 0x02, 0x1e, 0x65,
 	0xb8, 0x91, 0xc2, 0xa2, 0x11, 0x16, 0x7a, 0xbb, 0x8c, 0x5e, 0x07, 0x9e, 0x09, 0xe2, 0xc8, 0xa8, 0x33, 0x9c};
 
-/* Takes the group from a ServerHello's key_share: the wire's number, where libssl answers with a NID or not at all (1.1.1). */
+/*
+ * Reads the group from a ServerHello's key_share: the number on the wire, because libssl returns a
+ * NID or nothing (1.1.1).
+ */
 static void note_server_hello(conn *c, const uint8_t *p, size_t len)
 {
 	size_t at, end;
@@ -151,7 +158,7 @@ static int32_t verdict_of(conn *c, const uint8_t *chain, size_t len)
 	return ask_go(c, OSSL_NEED_VERIFY, chain, len) ? c->pub.verdict : OSSL_VERDICT_NONE;
 }
 
-/* SSL_CTX_set_msg_callback(3): messages whole, in both directions. */
+/* SSL_CTX_set_msg_callback(3): complete messages, in both directions. */
 static void on_message(int write_p, int version, int content_type, const void *data, size_t len, SSL *ssl, void *arg)
 {
 	const uint8_t *p = data;
@@ -184,8 +191,9 @@ static void on_message(int write_p, int version, int content_type, const void *d
 	case OSSL_SSL3_MT_CERTIFICATE:
 		if (!c->server && write_p && len <= EMPTY_CERTIFICATE && c->cred)
 			c->left_out = 1;
-		/* No chain, so on_verify will not be asked; the connection as a whole still is to be verified. A refusal makes libssl
-		 * require what is missing: certificate_required, or handshake_failure in TLS 1.2. */
+		/* Without a chain on_verify is not called, but the connection as a whole must still be
+		 * verified. After a refusal, libssl requires the missing certificate: certificate_required,
+		 * or handshake_failure in TLS 1.2. */
 		if (!c->server || write_p || len > EMPTY_CERTIFICATE || !c->may_ask)
 			break;
 		if (verdict_of(c, NULL, 0) != OSSL_VERDICT_OK)
@@ -208,18 +216,19 @@ static void on_message(int write_p, int version, int content_type, const void *d
 	}
 }
 
-/* Appends what a server decides by: the suites and these extensions. */
+/* Appends the data that a server's decisions depend on: the suites and these extensions. */
 static int hello_facts(SSL *ssl, bytes *facts)
 {
-	/* server_name, supported_groups, ec_point_formats, signature_algorithms, ALPN, supported_versions, psk_key_exchange_modes,
-	 * signature_algorithms_cert */
+	/* server_name, supported_groups, ec_point_formats, signature_algorithms, ALPN,
+	 * supported_versions, psk_key_exchange_modes, signature_algorithms_cert */
 	static const uint8_t types[] = {0, 10, 11, 13, 16, 43, 45, 50};
 	const uint8_t *p;
 	size_t i, len = ossl_fn.SSL_client_hello_get0_ciphers(ssl, &p);
-	/* Every part is behind its length: otherwise suites could pass for extensions, and two hellos for one. */
+	/* Every part is preceded by its length. Otherwise suites could be mistaken for extensions, and
+	 * two hellos could look the same. */
 	uint8_t suites_len[] = {(uint8_t)(len >> 8), (uint8_t)len};
 
-	if (!bytes_append(facts, NULL, USUAL_FACTS, MAX_MESSAGE)) /* room for most, at once */
+	if (!bytes_append(facts, NULL, USUAL_FACTS, MAX_MESSAGE)) /* reserves room for most hellos at once */
 		return 0;
 	facts->len = 0;
 	if (!bytes_append(facts, suites_len, sizeof suites_len, MAX_MESSAGE) || !bytes_append(facts, p, len, MAX_MESSAGE))
@@ -237,8 +246,11 @@ static int hello_facts(SSL *ssl, bytes *facts)
 	return 1;
 }
 
-/* Whether a ClientHello after a HelloRetryRequest is still the first one, as RFC 8446, section 4.1.2, has it. Libssl takes the
- * name and the protocols of the second; configuration and certificate have been chosen by the first. */
+/*
+ * Reports whether a ClientHello after a HelloRetryRequest is still the first one, as RFC 8446,
+ * section 4.1.2, requires. libssl uses the name and the protocols of the second, but configuration
+ * and certificate have been chosen by the first.
+ */
 static int same_hello(conn *c)
 {
 	bytes second = {0};
@@ -279,7 +291,10 @@ static int on_client_hello(SSL *ssl, int *alert, void *arg)
 	return OSSL_SSL_CLIENT_HELLO_SUCCESS;
 }
 
-/* SSL_CTX_set_cert_cb(3). Servers choose at the ClientHello; clients pause here when a certificate is asked for. */
+/*
+ * SSL_CTX_set_cert_cb(3). Servers choose at the ClientHello; clients pause here when a server
+ * requests a certificate.
+ */
 static int on_cert(SSL *ssl, void *arg)
 {
 	conn *c = conn_of(ssl);
@@ -294,9 +309,9 @@ static int on_cert(SSL *ssl, void *arg)
 /*
  * SSL_CTX_set_cert_verify_callback(3), SSL_set_retry_verify(3).
  *
- * Only a client of 3.0 or later pauses when this returns 1 after SSL_set_retry_verify; everywhere else that 1 means accepted.
- * So the pause is taken only where it is known to hold, the control's own result is checked, and every other way out is a
- * refusal.
+ * Only a client of 3.0 or later pauses when this returns 1 after SSL_set_retry_verify; in all other
+ * cases that 1 means accepted. So the pause is used only if it is known to work, the control's own
+ * result is checked, and every other path is a refusal.
  */
 static int on_verify(X509_STORE_CTX *store, void *arg)
 {
@@ -309,7 +324,7 @@ static int on_verify(X509_STORE_CTX *store, void *arg)
 	(void)arg;
 	if (!c)
 		return 0;
-	if (c->verify == ASK_ANSWERED) /* one chain a connection: a verdict is never used twice */
+	if (c->verify == ASK_ANSWERED) /* one chain per connection: a verdict is never used twice */
 		goto internal;
 	if (c->verify == ASK_NONE) {
 		leaf = ossl_fn.X509_STORE_CTX_get0_cert(store);
@@ -352,8 +367,11 @@ internal:
 	return 0;
 }
 
-/* The first protocol of the list prefs that the list known has too, as its position in prefs; len if there is none. known is a
- * client's or the configuration's; both are checked for their length as a whole only. */
+/*
+ * Returns the position in prefs of the first protocol that is also in known; len if there is none.
+ * One of the lists comes from a client, the other from the configuration; only the total length of
+ * each was checked.
+ */
 static size_t first_common(const uint8_t *prefs, size_t len, const uint8_t *known, size_t known_len)
 {
 	size_t p, k;
@@ -375,8 +393,10 @@ static int contains(const uint8_t *list, size_t len, const char *protocol)
 	return first_common(one, n + 1, list, len) == 0;
 }
 
-/* crypto/tls's rule, unless asked for the other: the server's order decides; a client of HTTP/1.1 without h2 is served without
- * ALPN by a server of h2 without HTTP/1.1. */
+/*
+ * Follows crypto/tls's rules, unless alpn_by_client is set: the server's order decides. If there is no
+ * common protocol, a client that offers http/1.1 is served without ALPN by a server that has h2.
+ */
 int alpn_select(const ossl_ctx *ctx, const uint8_t *in, size_t in_len, const uint8_t **out, uint8_t *out_len)
 {
 	const uint8_t *prefs = ctx->alpn_by_client ? in : ctx->alpn, *known = ctx->alpn_by_client ? ctx->alpn : in;
@@ -407,8 +427,11 @@ static int on_alpn(SSL *ssl, const unsigned char **out, unsigned char *out_len, 
 	return OSSL_SSL_TLSEXT_ERR_ALERT_FATAL;
 }
 
-/* SSL_CTX_set_tlsext_servername_callback(3): acknowledges the client's name, if it sent one (RFC 6066, section 3). Whatever
- * depends on the name was decided at the ClientHello. As in crypto/tls, a resumed handshake doesn't acknowledge a name. */
+/*
+ * SSL_CTX_set_tlsext_servername_callback(3): acknowledges the client's name, if it sent one (RFC
+ * 6066, section 3). Decisions that depend on the name were made at the ClientHello. As in
+ * crypto/tls, a resumed handshake doesn't acknowledge a name.
+ */
 static int on_server_name(SSL *ssl, int *alert, void *arg)
 {
 	(void)alert;
@@ -416,8 +439,10 @@ static int on_server_name(SSL *ssl, int *alert, void *arg)
 	return ossl_fn.SSL_session_reused(ssl) == 1 ? OSSL_SSL_TLSEXT_ERR_NOACK : OSSL_SSL_TLSEXT_ERR_OK;
 }
 
-/* SSL_CTX_set_tlsext_status_cb(3). One callback for both roles, with different codes: 0 is a server's success and a client's
- * failure. */
+/*
+ * SSL_CTX_set_tlsext_status_cb(3). One callback for both roles, with different codes: 0 is a
+ * server's success and a client's failure.
+ */
 static int on_status(SSL *ssl, void *arg)
 {
 	conn *c = conn_of(ssl);
@@ -433,7 +458,7 @@ static int on_status(SSL *ssl, void *arg)
 	if (!copy)
 		return OSSL_SSL_TLSEXT_ERR_ALERT_FATAL;
 	memcpy(copy, cred->staple, cred->staple_len);
-	/* Takes copy, unless it answers 0: 3.6 and later, out of memory. */
+	/* Takes copy, unless it returns 0: 3.6 and later, if memory is short. */
 	if (ossl_fn.SSL_ctrl(ssl, OSSL_SSL_CTRL_SET_TLSEXT_STATUS_REQ_OCSP_RESP, (long)cred->staple_len, copy) <= 0) {
 		ossl_fn.CRYPTO_free(copy, __FILE__, __LINE__);
 		return OSSL_SSL_TLSEXT_ERR_ALERT_FATAL;
@@ -441,7 +466,10 @@ static int on_status(SSL *ssl, void *arg)
 	return OSSL_SSL_TLSEXT_ERR_OK;
 }
 
-/* SSL_CTX_add_custom_ext(3) for RFC 6962, section 3.3.1. Requests carry an empty body; the leaf's answer carries the list. */
+/*
+ * SSL_CTX_add_custom_ext(3) for RFC 6962, section 3.3.1. Requests have an empty body; the leaf's
+ * answer has the list.
+ */
 static int on_sct_add(SSL *ssl, unsigned int type, unsigned int context, const unsigned char **out, size_t *out_len, X509 *x,
 	size_t index, int *alert, void *arg)
 {
@@ -463,7 +491,10 @@ static int on_sct_add(SSL *ssl, unsigned int type, unsigned int context, const u
 	return 1;
 }
 
-/* Whether a SignedCertificateTimestampList is well-formed (RFC 6962, section 3.3): neither the list nor an entry may be empty. */
+/*
+ * Reports whether a SignedCertificateTimestampList is well-formed (RFC 6962, section 3.3): neither
+ * the list nor an entry may be empty.
+ */
 static int is_sct_list(const uint8_t *p, size_t len)
 {
 	size_t n;

@@ -1,4 +1,7 @@
-/* Checks whether a context's servers can use a credential, by a handshake in memory up to the server's first flight. */
+/*
+ * Checks whether a context's servers can use a credential, with a handshake in memory up to the
+ * server's first flight.
+ */
 
 #include "private.h"
 
@@ -20,8 +23,11 @@ static ossl_conn *server_with(ossl_ctx *ctx, ossl_cred *cred, unsigned long *err
 	return NULL;
 }
 
-/* Makes a server with the credential answer a client of its own context, which offers max_version at most. The answer itself
- * doesn't matter, only whether the server makes and signs one. buf: 2 * ROOM bytes. Returns 1, or 0 with errors. */
+/*
+ * Has a server with the credential answer a client of the same context that offers at most
+ * max_version. The answer's contents don't matter, only whether the server makes and signs one.
+ * buf: 2 * ROOM bytes. Returns 1, or 0 with errors.
+ */
 static int answers(ossl_ctx *ctx, ossl_cred *cred, int max_version, uint8_t *buf, unsigned long *errors)
 {
 	ossl_conn *server = server_with(ctx, cred, errors), *client = NULL;
@@ -36,7 +42,7 @@ static int answers(ossl_ctx *ctx, ossl_cred *cred, int max_version, uint8_t *buf
 		for (i = 0; i < OSSL_MAX_ERRORS && hello.status == OSSL_FATAL; i++)
 			errors[i] = client->errors[i];
 		if (hello.status == OSSL_WANT_READ) {
-			do { /* it pauses for a certificate, which has been set, and when the window is full */
+			do { /* it pauses for a certificate, which was set, and when the window is full */
 				step = ossl_conn_handshake(server, buf + taken, hello.produced - taken, buf + ROOM, ROOM, NULL);
 				taken += step.consumed;
 			} while (step.status == OSSL_NEED_HELLO || step.status == OSSL_WANT_WRITE);

@@ -7,12 +7,15 @@
 
 enum {
 	MAX_PLAINTEXT = 16384,
-	RECORD_EXPANSION = 128, /* more than header, IV, MAC and padding of any suite */
+	RECORD_EXPANSION = 128, /* more than the header, IV, MAC and padding of any suite */
 };
 
 static inline conn *of(ossl_conn *pub) { return (conn *)pub; }
 
-/* Opens a call: windows set, the last call's output forgotten, the thread's error queue empty. */
+/*
+ * Begins a call: sets the windows, forgets the last call's output, and clears the thread's error
+ * queue.
+ */
 static void begin_anew(conn *c, const uint8_t *in, size_t in_len, uint8_t *out, size_t out_cap)
 {
 	c->in = in;
@@ -22,7 +25,7 @@ static void begin_anew(conn *c, const uint8_t *in, size_t in_len, uint8_t *out, 
 	c->out_cap = out_cap;
 	c->out_len = 0;
 	c->spill.len = 0;
-	if (c->keylog.len) { /* Go has written the lines: the secrets need not stay */
+	if (c->keylog.len) { /* Go has written the lines: the secrets are no longer needed */
 		ossl_fn.OPENSSL_cleanse(c->keylog.data, c->keylog.len);
 		c->keylog.len = 0;
 	}
@@ -30,7 +33,10 @@ static void begin_anew(conn *c, const uint8_t *in, size_t in_len, uint8_t *out, 
 		ossl_fn.ERR_clear_error();
 }
 
-/* The same for every call but a refusal, which can only be the next one after the handshake: now Finished may have been sent. */
+/*
+ * Begins any call except a refusal. A refusal can only be the first call after the handshake:
+ * later, Finished may have been sent.
+ */
 static void begin(conn *c, const uint8_t *in, size_t in_len, uint8_t *out, size_t out_cap)
 {
 	if (c->handshake_done && c->handshake_secret_len)
@@ -38,7 +44,7 @@ static void begin(conn *c, const uint8_t *in, size_t in_len, uint8_t *out, size_
 	begin_anew(c, in, in_len, out, out_cap);
 }
 
-/* Closes a call: nothing of Go's is kept. */
+/* Ends a call: no pointer of Go's is kept. */
 static ossl_step end(conn *c, ossl_step step)
 {
 	step.consumed = c->in_pos;
@@ -61,10 +67,11 @@ static ossl_step end(conn *c, ossl_step step)
 }
 
 /*
- * SSL_get_error takes any error in the thread's queue for a failure of libssl's. A provider may leave some there of what it got
- * over: pkcs11-provider 1.0 does where two threads want its login at once. Libraries of providers are numbered from ERR_LIB_USER
- * on; and libssl never fails without an error of its own, so without one of those, ask it with an empty queue. Returns 1 if it
- * did fail, with the queue moved into c->pub.errors.
+ * SSL_get_error treats any error in the thread's queue as a failure of libssl. A provider may leave
+ * errors there that it recovered from: pkcs11-provider 1.0 does so if two threads need its login at
+ * once. Providers' libraries are numbered from ERR_LIB_USER on, and libssl never fails without an
+ * error of its own. So without one of those, the caller asks SSL_get_error with an empty queue.
+ * Returns 1 if libssl did fail, with the queue moved into c->pub.errors.
  */
 static int drop_foreign_errors(conn *c)
 {
@@ -85,7 +92,7 @@ static int drop_foreign_errors(conn *c)
 	return own;
 }
 
-/* Turns a libssl return value of 0 or less into a status. A fatal one is for good. */
+/* Turns a libssl return value of 0 or less into a status. A fatal one is permanent. */
 static int32_t status_of(conn *c, int ret)
 {
 	if (drop_foreign_errors(c)) {
@@ -106,7 +113,8 @@ static int32_t status_of(conn *c, int ret)
 	case OSSL_SSL_ERROR_ZERO_RETURN:
 		return OSSL_CLOSED;
 	}
-	/* After a user_canceled warning 3.5 takes a close_notify and then reports no error and no end. */
+	/* After a user_canceled warning, 3.5 reads a close_notify but reports neither an error nor the
+	 * end. */
 	if ((ossl_fn.SSL_get_shutdown(c->ssl) & OSSL_SSL_RECEIVED_SHUTDOWN) && ossl_fn.ERR_peek_error() == 0 && c->pub.alert_out < 0)
 		return OSSL_CLOSED;
 	c->failed = 1;
@@ -114,13 +122,16 @@ static int32_t status_of(conn *c, int ret)
 	return OSSL_FATAL;
 }
 
-/* Lets the connection sign with what the credential allows only, and accept of the peer what the context does. */
+/*
+ * Limits the connection's own signatures to the credential's algorithms, and the peer's to the
+ * context's.
+ */
 static int limit_signatures(conn *c, const ossl_cred *cred)
 {
 	if (!cred->sigalgs)
 		return 1;
-	/* A client signs with what set1_client_sigalgs allows. A server signs with what set1_sigalgs allows, and accepts of clients what
-	 * set1_client_sigalgs does. */
+	/* A client signs with the algorithms of set1_client_sigalgs. A server signs with those of
+	 * set1_sigalgs, and accepts those of set1_client_sigalgs from clients. */
 	if (!c->server)
 		return ossl_fn.SSL_ctrl(c->ssl, OSSL_SSL_CTRL_SET_CLIENT_SIGALGS_LIST, 0, cred->sigalgs) == 1;
 	return ossl_fn.SSL_ctrl(c->ssl, OSSL_SSL_CTRL_SET_CLIENT_SIGALGS_LIST, 0,
@@ -151,7 +162,7 @@ ossl_conn *ossl_conn_new(ossl_ctx *ctx, int server, const char *server_name, con
 		goto failed;
 	ossl_fn.BIO_set_data(bio, c);
 	ossl_fn.BIO_set_init(bio, 1);
-	ossl_fn.SSL_set_bio(c->ssl, bio, bio); /* takes it, once for both directions */
+	ossl_fn.SSL_set_bio(c->ssl, bio, bio); /* takes one reference for both directions */
 	bio = NULL;
 	if (server) {
 		ossl_fn.SSL_set_accept_state(c->ssl);
@@ -188,7 +199,7 @@ void ossl_conn_facts(ossl_conn *pub, ossl_facts *f)
 	long ocsp_len;
 	const char *name;
 
-	if (!cipher) /* chosen, and not in use yet: a TLS 1.2 server before the client's Finished */
+	if (!cipher) /* chosen, but not in use yet: a TLS 1.2 server before the client's Finished */
 		cipher = ossl_fn.SSL_get_pending_cipher(c->ssl);
 	memset(f, 0, sizeof *f);
 	f->version = (uint16_t)ossl_fn.SSL_version(c->ssl);
@@ -214,23 +225,26 @@ void ossl_conn_facts(ossl_conn *pub, ossl_facts *f)
 	f->scts = c->scts.data;
 	f->scts_len = c->scts.len;
 	if (f->version == OSSL_TLS1_2_VERSION) {
-		/* Both return the length of what there is, which may be more than what fits. */
+		/* Both return the full length, which may be larger than the buffer. */
 		f->local_finished_len = (uint8_t)ossl_fn.SSL_get_finished(c->ssl, f->local_finished, OSSL_MAX_FINISHED);
 		f->peer_finished_len = (uint8_t)ossl_fn.SSL_get_peer_finished(c->ssl, f->peer_finished, OSSL_MAX_FINISHED);
 	}
 }
 
 /*
- * A TLS 1.3 client's refusal of a server's chain, or of its request for a certificate. libssl's own alert would leave in the
- * clear, because its clients take their sending keys with their own flight, and many servers take an unprotected alert for
- * damage. So we have libssl go on, without a certificate, until the key-log callback has reported the keys. We discard the flight
- * that it makes, except a ChangeCipherSpec, and seal the alert alone: it is the first and only record under these keys that ever
- * leaves. The conn has failed then, as after any refused handshake.
+ * A TLS 1.3 client's refusal of a server's chain, or of its request for a certificate. libssl's own
+ * alert would leave in the clear, because its clients take their sending keys with their own
+ * flight, and many servers report an unprotected alert as damage. So libssl continues, without a
+ * certificate, until the key-log callback has reported the keys. Its flight is discarded, except
+ * for a ChangeCipherSpec, and only the alert is sealed: it is the first and only record under these
+ * keys that ever leaves. The conn has failed then, as after any refused handshake.
  *
- * If the rest of the server's flight has not arrived when its chain is refused, we don't wait for it: the alert leaves in the
- * clear. A request for a certificate is refused when the flight is complete, as in crypto/tls.
+ * If the rest of the server's flight has not arrived when its chain is refused, the refusal doesn't
+ * wait for it: the alert leaves in the clear. A request for a certificate is refused when the
+ * flight is complete, as in crypto/tls.
  *
- * When a session is resumed there is no chain and no pause: Go refuses after libssl has made its flight, and doesn't send it.
+ * When a session is resumed there is no chain and no pause: Go refuses after libssl has made its
+ * flight, and doesn't send it.
  */
 static void refuse_begin(conn *c)
 {
@@ -261,7 +275,8 @@ static ossl_step refuse(conn *c)
 	c->out_len = c->spill.len = 0;
 	ossl_drain_errors(c->pub.errors);
 	if (s && s->tls13 && c->handshake_secret_len == hash_len(s) && c->out_cap >= sizeof ccs + sizeof alert + SEALED_EXPANSION) {
-		/* For middleboxes (RFC 8446, appendix D.4), if the flight has one; after a HelloRetryRequest it has been sent. */
+		/* For middleboxes (RFC 8446, appendix D.4), if the flight has one; after a
+		 * HelloRetryRequest it was already sent. */
 		size_t before = c->sent_ccs && !c->hello_retry ? sizeof ccs : 0;
 
 		memcpy(t.secret, c->handshake_secret, hash_len(s));
@@ -284,7 +299,7 @@ static ossl_step refuse(conn *c)
 	return step;
 }
 
-/* Notes that this thread is in the connection's handshake, or, with inside 0, in none. */
+/* Records that this thread is in the connection's handshake, or, if inside is 0, in none. */
 static void occupy(conn *c, int inside)
 {
 	signer_set_asking(inside && c->may_ask ? c : NULL);
@@ -315,12 +330,12 @@ int ask_go(conn *c, int32_t question, const uint8_t *data, size_t len)
 	coroutine_pause(c->step_under_way);
 	occupy(c, 1);
 	c->question = 0;
-	if (c->abandoned && question == OSSL_NEED_RESUME) /* else libssl would go on to a full handshake, and sign */
+	if (c->abandoned && question == OSSL_NEED_RESUME) /* otherwise libssl would continue with a full handshake, and sign */
 		ossl_fn.SSL_certs_clear(c->ssl);
 	return !c->abandoned;
 }
 
-/* A step from SSL_do_handshake on. */
+/* The part of a step from SSL_do_handshake on. */
 static ossl_step handshake_step(conn *c, ossl_facts *facts)
 {
 	ossl_step step = {.status = OSSL_DONE};
@@ -335,7 +350,7 @@ static ossl_step handshake_step(conn *c, ossl_facts *facts)
 		facts = c->facts_to;
 	if (c->refused && !(c->refused_late && ret != 1 && ossl_fn.SSL_get_error(c->ssl, ret) == OSSL_SSL_ERROR_WANT_READ))
 		return refuse(c);
-	if (c->left_out) { /* libssl found no signature algorithm for the certificate, and would go on without it: fail instead */
+	if (c->left_out) { /* libssl found no signature algorithm for the certificate, and would continue without it: fail instead */
 		c->pub.refusal = OSSL_SSL_AD_HANDSHAKE_FAILURE;
 		c->pub.left_out = 1;
 		return refuse(c);
@@ -350,20 +365,20 @@ static ossl_step handshake_step(conn *c, ossl_facts *facts)
 		c->handshake_done = 1;
 		if (first)
 			session_end(c);
-		bytes_free(&c->message); /* large, and a peer's, for as long as the connection lives */
+		bytes_free(&c->message); /* large, and the peer's data, so not kept for the life of the connection */
 		bytes_free(&c->request);
 		bytes_free(&c->facts);
 		bytes_free(&c->chain);
 		bytes_free(&c->offered);
-		if (facts && first) { /* a later one only ends a message for libssl */
+		if (facts && first) { /* a later handshake call only completes a message for libssl */
 			ossl_conn_facts(&c->pub, facts);
 			c->deferred = (uint8_t)takeover_deferred(c, facts);
 			facts->deferred = c->deferred;
 			facts->taken_over = (uint8_t)(first && !c->deferred && takeover(c, facts));
 		}
-		if (c->ssl && first && !c->deferred) /* libssl goes on; what was gathered of its secrets is not needed */
+		if (c->ssl && first && !c->deferred) /* libssl keeps the connection; its secrets are not needed here */
 			takeover_forget(c);
-		if (!c->ssl || !c->pub.resumed) /* else it may be refused yet, until the next call: ossl_conn_refuse */
+		if (!c->ssl || !c->pub.resumed) /* otherwise it may still be refused by the next call: ossl_conn_refuse */
 			takeover_forget_handshake(c);
 	}
 	return step;
@@ -398,11 +413,14 @@ static ossl_step resume_step(conn *c)
 	return c->step;
 }
 
-/* Ends a step that has asked Go and gets no answer. Returns how much libssl would have sent: an alert. */
+/*
+ * Ends a step that has asked Go and gets no answer. Returns the number of bytes that libssl would
+ * have sent: an alert.
+ */
 static size_t abandon_step(conn *c)
 {
 	c->abandoned = 1;
-	coroutine_resume(c->step_under_way); /* libssl fails, and frees its memory */
+	coroutine_resume(c->step_under_way); /* makes libssl fail, and free its memory */
 	coroutine_free(c->step_under_way);
 	c->step_under_way = NULL;
 	return c->spill.len;
@@ -444,7 +462,7 @@ ossl_step ossl_conn_start(ossl_ctx *ctx, int server, const char *server_name, co
 	ossl_step none = {.status = OSSL_FATAL};
 
 	*pub = ossl_conn_new(ctx, server, server_name, session, session_len, 0, errors);
-	return *pub ? handshake(of(*pub), in, in_len, out, out_cap, NULL) : none; /* a first step never is the last */
+	return *pub ? handshake(of(*pub), in, in_len, out, out_cap, NULL) : none; /* a first step is never the last */
 }
 
 int ossl_conn_use_cred(ossl_conn *pub, ossl_cred *cred)
@@ -473,7 +491,7 @@ failed:
 	return 0;
 }
 
-/* Libssl answers a key update with the next write only; a write of nothing is one. */
+/* libssl answers a key update only with the next write; an empty write is enough. */
 static void answer_key_update(conn *c)
 {
 	size_t n;
@@ -502,14 +520,14 @@ ossl_step ossl_conn_read(ossl_conn *pub, const uint8_t *in, size_t in_len, uint8
 		}
 		step.n += n;
 		if (c->in_pos == c->in_len && step.n < dst_len && ossl_fn.SSL_pending(c->ssl) == 0) {
-			step.status = OSSL_WANT_READ; /* a further call would find nothing: spare it */
+			step.status = OSSL_WANT_READ; /* saves a further call that would find nothing */
 			break;
 		}
 	}
 	if (step.status != OSSL_FATAL) {
 		answer_key_update(c);
 		step.pending = ossl_fn.SSL_pending(c->ssl) > 0;
-		/* The tickets come before the first data. Whatever comes later is for whoever reads then. */
+		/* The tickets come before the first data. Later reads handle the rest. */
 		if (c->deferred && step.status != OSSL_CLOSED && (step.n > 0 || c->sessions.len > 0))
 			step.taken_over = (uint16_t)takeover_later(c);
 	}
@@ -535,7 +553,8 @@ ossl_step ossl_conn_write(ossl_conn *pub, const uint8_t *src, size_t len, uint8_
 			limit = payload * (first + step.records + 1);
 		if (limit > len - step.n)
 			limit = len - step.n;
-		/* A peer's max_fragment_length may split it further, down to 512 bytes: what may not fit must not be begun. */
+		/* A peer's max_fragment_length may split it further, down to 512 bytes: a write that may
+		 * not fit must not begin. */
 		if (step.n > 0 && out_cap - c->out_len < limit + (limit / 512 + 1) * RECORD_EXPANSION) {
 			step.status = OSSL_WANT_WRITE;
 			break;
@@ -556,7 +575,7 @@ static void close_notify(conn *c)
 	if (c->failed || c->notified || !c->handshake_done)
 		return;
 	c->notified = 1;
-	ossl_fn.SSL_shutdown(c->ssl); /* 0 or 1: sent; below 0: the window was too small, which callers see by produced */
+	ossl_fn.SSL_shutdown(c->ssl); /* 0 or 1: sent; below 0: the window was too small, which callers see in produced */
 }
 
 ossl_step ossl_conn_close_notify(ossl_conn *pub, uint8_t *out, size_t out_cap)
@@ -595,7 +614,8 @@ int ossl_conn_export(ossl_conn *pub, uint8_t *out, size_t len, const char *label
 	int ok;
 
 	ossl_fn.ERR_clear_error();
-	/* The label is the user's: it may be that of a secret which schedule.c would take for a handshake's. */
+	/* The user's label may be that of a secret, which schedule.c would attribute to the
+	 * handshake. */
 	observer = schedule_observe(NULL);
 	if (c->ssl)
 		ok = ossl_fn.SSL_export_keying_material(c->ssl, out, len, label, label_len, context, context_len, use_context) == 1;

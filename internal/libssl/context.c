@@ -1,4 +1,4 @@
-/* Contexts and credentials: what connections share, made once. */
+/* Contexts and credentials: the objects that connections share. */
 
 #include "private.h"
 
@@ -19,7 +19,7 @@ int bytes_append(bytes *b, const void *data, size_t len, size_t max)
 		grown = malloc(cap);
 		if (!grown)
 			return 0;
-		if (b->data) { /* not realloc: what moves may be a secret */
+		if (b->data) { /* not realloc: the moved data may be secret */
 			memcpy(grown, b->data, b->len);
 			ossl_fn.OPENSSL_cleanse(b->data, b->cap);
 			free(b->data);
@@ -62,17 +62,20 @@ static void *copy_of(const void *data, size_t len)
 	return p;
 }
 
-/* The largest Certificate message, without its header: crypto/tls's maxHandshakeCertificateMsg. libssl's default is 100 KB. */
+/*
+ * The largest Certificate message, without its header: crypto/tls's maxHandshakeCertificateMsg.
+ * libssl's default is 100 KB.
+ */
 enum { MAX_CERTIFICATE = 1 << 18 };
 
-/* Applies p to the SSL_CTX. Returns NULL, or the name of what libssl refused. */
+/* Applies p to the SSL_CTX. Returns NULL, or the name of the setting that libssl refused. */
 static const char *configure(ossl_ctx *ctx, const ossl_ctx_params *p)
 {
 	SSL_CTX *s = ctx->ssl;
 
 	if (p->without_policy)
 		ossl_policy_lift(s);
-	else if (!ossl_policy_apply(s, p->commands, p->commands_len, p->fips)) /* the module lacks some of what it names */
+	else if (!ossl_policy_apply(s, p->commands, p->commands_len, p->fips)) /* the FIPS module may lack algorithms in it */
 		return "host policy";
 	ossl_policy_narrow(s);
 	ossl_fn.SSL_CTX_ctrl(s, OSSL_SSL_CTRL_MODE,
@@ -82,8 +85,8 @@ static const char *configure(ossl_ctx *ctx, const ossl_ctx_params *p)
 	ossl_fn.SSL_CTX_set_options(s, (uint64_t)(OSSL_SSL_OP_NO_COMPRESSION | OSSL_SSL_OP_PRIORITIZE_CHACHA |
 		OSSL_SSL_OP_CIPHER_SERVER_PREFERENCE | OSSL_SSL_OP_NO_RENEGOTIATION));
 	ossl_fn.SSL_CTX_ctrl(s, OSSL_SSL_CTRL_SET_MAX_CERT_LIST, MAX_CERTIFICATE, NULL);
-	/* RFC 8879: crypto/tls has none of it, what decompresses is the host's zlib, and an empty list that comes compressed passes
-	 * by the callbacks. */
+	/* RFC 8879: crypto/tls doesn't implement it, the host's zlib would do the decompression, and an
+	 * empty list that is compressed is not seen by the callbacks. */
 	if (ossl_fn.OpenSSL_version_num() >= OSSL_V3_2)
 		ossl_fn.SSL_CTX_set_options(s, OSSL_SSL_OP_NO_TX_CERTIFICATE_COMPRESSION | OSSL_SSL_OP_NO_RX_CERTIFICATE_COMPRESSION);
 	if (p->exact_level || p->security_level > ossl_fn.SSL_CTX_get_security_level(s))
@@ -177,7 +180,7 @@ int ossl_ctx_set_cred(ossl_ctx *ctx, ossl_cred *cred, unsigned long *errors)
 	ossl_fn.ERR_clear_error();
 	if (ossl_fn.SSL_CTX_use_cert_and_key(ctx->ssl, cred->leaf, cred->key, (struct stack_st_X509 *)cred->chain, 1) != 1)
 		goto failed;
-	/* Here only to be refused early: it is each connection's role that says where it goes. */
+	/* Only to be refused early: each connection's role decides which list it goes to. */
 	if (cred->sigalgs && ossl_fn.SSL_CTX_ctrl(ctx->ssl, OSSL_SSL_CTRL_SET_CLIENT_SIGALGS_LIST, 0, cred->sigalgs) != 1)
 		goto failed;
 	__atomic_add_fetch(&cred->refs, 1, __ATOMIC_RELAXED);
@@ -209,7 +212,7 @@ int ossl_ctx_add_ca(ossl_ctx *ctx, const uint8_t *der, size_t len, unsigned long
 void ossl_ctx_seal_cas(ossl_ctx *ctx)
 {
 	if (ctx->cas)
-		ossl_fn.SSL_CTX_set_client_CA_list(ctx->ssl, (struct stack_st_X509_NAME *)ctx->cas); /* takes it */
+		ossl_fn.SSL_CTX_set_client_CA_list(ctx->ssl, (struct stack_st_X509_NAME *)ctx->cas); /* take */
 	ctx->cas = NULL;
 }
 
@@ -291,7 +294,6 @@ int certs_unpack(OSSL_LIB_CTX *lib, const uint8_t *packed, size_t len, X509 **le
 	return *leaf != NULL;
 }
 
-/* Everything of a credential but its key. */
 ossl_cred *cred_of(OSSL_LIB_CTX *lib, const uint8_t *chain, size_t chain_len, const char *sigalgs, const uint8_t *staple,
 	size_t staple_len, const uint8_t *scts, size_t scts_len)
 {

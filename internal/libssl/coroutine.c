@@ -1,10 +1,12 @@
 /*
- * Coroutines on stacks of their own. On Linux with amd64 or arm64 a pause is a switch of stacks, some two dozen instructions.
- * Elsewhere each coroutine has a thread, and a pause hands over to the thread that resumed it.
+ * Coroutines on stacks of their own. On Linux with amd64 or arm64 a pause is a switch of stacks,
+ * some two dozen instructions. Elsewhere each coroutine has a thread, and a pause hands over to the
+ * thread that resumed it.
  *
- * Code in a coroutine must not keep the address of a thread-local variable across a pause, since it may continue on another
- * thread. libssl and libcrypto don't: they call pthread_getspecific(3) each time, and they hold no lock when they call back for a
- * signature or a verdict. Our own thread-local variables are behind functions that are not inlined.
+ * Code in a coroutine must not keep the address of a thread-local variable across a pause, since it
+ * may continue on another thread. libssl and libcrypto don't: they call pthread_getspecific(3) each
+ * time, and they hold no lock when they call back for a signature or a verdict. Our own
+ * thread-local variables are behind functions that are not inlined.
  */
 
 #include "coroutine.h"
@@ -23,9 +25,11 @@
 #include <sanitizer/lsan_interface.h>
 #endif
 
-/* The stack of a coroutine: address space, of which only the pages that are touched take memory. Below it is a guard area, larger
- * than the variables of any one function: a stack overflow ends the process rather than overwrite other memory. Both sizes are
- * multiples of every page size there is. */
+/*
+ * The stack of a coroutine is address space, of which only the touched pages take memory. Below it
+ * is a guard area, larger than the variables of any one function: a stack overflow ends the process
+ * instead of overwriting other memory. Both sizes are multiples of all existing page sizes.
+ */
 enum { GUARD = 64 << 10, STACK = 1 << 20 };
 
 /* The number of stacks that are kept for later coroutines. */
@@ -47,16 +51,23 @@ struct coroutine {
 
 int coroutine_holds_thread(void) { return 0; }
 
-/* Saves the callee-saved registers on the stack and the stack pointer in *from, and continues where the stack pointer to was
- * saved. */
+/*
+ * Saves the callee-saved registers on the stack and the stack pointer in *from, and continues at
+ * the point where the stack pointer to was saved.
+ */
 void ossl_coroutine_switch(void **from, void *to);
-/* The first code on a new stack: calls a function whose address and argument are in registers that the switch has loaded. */
+/*
+ * The first code on a new stack: calls a function whose address and argument are in registers that
+ * the switch has loaded.
+ */
 void ossl_coroutine_entry(void);
 
 /* clang-format off */
 #if defined(__x86_64__)
-/* System V ABI, AMD64 Architecture Processor Supplement, section 3.2.3: rbx, rbp, r12 to r15, and the control words of SSE and
- * x87. */
+/*
+ * System V ABI, AMD64 Architecture Processor Supplement, section 3.2.3: rbx, rbp, r12 to r15, and
+ * the control words of SSE and x87.
+ */
 enum { FRAME = 8, ARGUMENT = 3, FUNCTION = 4, RETURN = 7 }; /* in words from the saved stack pointer */
 __asm__(
 	".text\n"
@@ -168,7 +179,7 @@ static coroutine *kept; /* guarded by kept_mu */
 static size_t kept_n;   /* guarded by kept_mu */
 static pthread_mutex_t kept_mu = PTHREAD_MUTEX_INITIALIZER;
 
-/* Goes back to the stack that the coroutine was resumed from. */
+/* Returns to the stack that the coroutine was resumed from. */
 static void leave(coroutine *co)
 {
 #if defined(__SANITIZE_ADDRESS__)
@@ -281,7 +292,7 @@ void coroutine_free(coroutine *co)
 	free(co);
 }
 
-#else /* a thread for each */
+#else /* one thread for each coroutine */
 
 #include <signal.h>
 
@@ -290,7 +301,7 @@ enum { STACK = 1 << 20 };
 struct coroutine {
 	pthread_mutex_t mu;
 	pthread_cond_t turn_changed;
-	int inside, ended, begun; /* guarded by mu: whose turn it is */
+	int inside, ended, begun; /* guarded by mu: inside means that it is the coroutine's turn */
 	pthread_t thread;
 	void (*body)(void *arg);
 	void *arg;
@@ -298,7 +309,10 @@ struct coroutine {
 
 int coroutine_holds_thread(void) { return 1; }
 
-/* Gives the turn to the other side, and waits until it is back, or until the coroutine has ended. mu is held. */
+/*
+ * Gives the turn to the other side, and waits until it is back, or until the coroutine has ended.
+ * mu is held.
+ */
 static void hand_over(coroutine *co, int to)
 {
 	co->inside = to;

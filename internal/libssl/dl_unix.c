@@ -1,6 +1,8 @@
 //go:build unix
 
-/* Shared libraries with dlopen. */
+/*
+ * Shared libraries with dlopen.
+ */
 
 #define _GNU_SOURCE /* dladdr, dlinfo */
 
@@ -17,8 +19,10 @@
 #include <sys/auxv.h>
 #endif
 
-/* NODELETE: another part of the program may close the library as often as it likes. Threads that have used OpenSSL run its
- * destructors when they end, and Go ends threads at any time. */
+/*
+ * NODELETE: another part of the program may close the library any number of times. Threads that
+ * have used OpenSSL run its destructors when they end, and Go ends threads at any time.
+ */
 enum { MODE = RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE };
 
 void *dl_open(const char *path, char *report, size_t size)
@@ -35,7 +39,7 @@ void *dl_open(const char *path, char *report, size_t size)
 
 int dl_is_loaded(const char *name) { return dlopen(name, MODE | RTLD_NOLOAD) != NULL; }
 
-/* A lookup by libssl's handle searches what libssl itself depends on, so the pair always matches. */
+/* A lookup by libssl's handle searches libssl's own dependencies, so the pair always matches. */
 void *dl_crypto(void *ssl) { return ssl; }
 
 void *dl_symbol(void *lib, const char *name) { return dlsym(lib, name); }
@@ -73,7 +77,7 @@ void *dl_mallinfo(void) { return dlsym(RTLD_DEFAULT, "mallinfo2"); }
 
 #include <link.h>
 
-/* The addresses of the object that holds one. */
+/* The address range of the object that holds an address. */
 typedef struct {
 	uintptr_t of, from, to;
 } extent;
@@ -113,7 +117,7 @@ static int is_within(const void *address, const extent *e)
 	return (uintptr_t)address >= e->from && (uintptr_t)address < e->to;
 }
 
-/* The dynamic section of an object: its symbols and the two tables of what was bound to symbols. */
+/* The dynamic section of an object: its symbols and the tables of relocations. */
 typedef struct {
 	const struct link_map *map;
 	const char *names;
@@ -124,7 +128,7 @@ typedef struct {
 	} tables[3]; /* RELA, REL, and the procedure linkage table's */
 } dynamic;
 
-/* Some C libraries have added the load address to what the section holds, others have not. */
+/* Some C libraries have added the load address to the section's values, others have not. */
 static const char *section_at(const struct link_map *map, ElfW(Addr) at)
 {
 	return (const char *)(at < map->l_addr ? at + map->l_addr : at);
@@ -172,7 +176,7 @@ static void read_dynamic(dynamic *d)
 	}
 }
 
-/* The name of the function of another object that a relocation stands for, or NULL. */
+/* Returns the name of another object's function that a relocation refers to, or NULL. */
 static const char *wanted(const dynamic *d, const ElfW(Rel) *r)
 {
 	size_t index = sizeof r->r_info == 8 ? (size_t)((uint64_t)r->r_info >> 32) : (size_t)(r->r_info >> 8);
@@ -199,7 +203,7 @@ const char *dl_foreign(void *ssl, const void *crypto, const void **at)
 		return NULL;
 	for (i = 0; i < 3; i++) {
 		for (pos = 0; d.tables[i].at && d.tables[i].step && pos + d.tables[i].step <= d.tables[i].size; pos += d.tables[i].step) {
-			/* Rela begins as Rel does. */
+			/* Rela begins with the fields of Rel. */
 			const ElfW(Rel) *r = (const ElfW(Rel) *)(d.tables[i].at + pos);
 			const char *name = wanted(&d, r);
 			const void *bound, *own;
@@ -208,7 +212,8 @@ const char *dl_foreign(void *ssl, const void *crypto, const void **at)
 			if (!own || !is_within(own, &libcrypto))
 				continue;
 			bound = *(void *const *)(map->l_addr + r->r_offset);
-			/* Loaded before us, and lazily: not bound yet. It will be to what comes first in the process, if that has it. */
+			/* libssl was loaded before, with lazy binding, and this symbol is not bound yet. It
+			 * will be bound to the process's first definition, if there is one. */
 			if (is_within(bound, &libssl)) {
 				bound = dlsym(RTLD_DEFAULT, name);
 				if (!bound)
@@ -225,7 +230,7 @@ const char *dl_foreign(void *ssl, const void *crypto, const void **at)
 
 #else
 
-/* Elsewhere a library's calls name the library that they go to. */
+/* On other systems a library's calls name the library that they go to. */
 const char *dl_foreign(void *ssl, const void *crypto, const void **at)
 {
 	(void)ssl;

@@ -7,7 +7,10 @@
 #include <string.h>
 #include <windows.h>
 
-/* The longest path, in characters: too much for a thread's stack. Libraries are loaded by one thread at a time (load.go). */
+/*
+ * The longest path, in characters: too large for a thread's stack. Libraries are loaded by one
+ * thread at a time (load.go).
+ */
 enum { MAX_LONG_PATH = 32768 };
 
 static HMODULE module_of(const void *address)
@@ -18,9 +21,12 @@ static HMODULE module_of(const void *address)
 		       (LPCSTR)address, &m) ? m : NULL;
 }
 
-/* A DLL goes by its name alone, and whoever may write to a folder that is searched decides what it is. So neither the current
- * folder nor PATH is: a name is looked for beside the program and among the system's, and a path's imports beside itself and
- * among the system's. path is UTF-8. */
+/*
+ * Windows identifies a DLL by its name alone, so anyone who may write to a folder that is searched
+ * can replace it. Therefore neither the current folder nor PATH is searched: a name is looked up
+ * beside the program and in the system's folder, and a path's imports beside that file and in the
+ * system's folder. path is UTF-8.
+ */
 void *dl_open(const char *path, char *report, size_t size)
 {
 	static wchar_t wide[MAX_LONG_PATH];
@@ -37,7 +43,7 @@ void *dl_open(const char *path, char *report, size_t size)
 	if (!lib)
 		snprintf(report, size, "LoadLibraryEx: error %lu", GetLastError());
 	SetThreadErrorMode(mode, NULL);
-	/* Another part of the program may free it as often as it likes. */
+	/* Another part of the program may free it any number of times. */
 	if (lib)
 		GetModuleHandleExA(GET_MODULE_HANDLE_EX_FLAG_FROM_ADDRESS | GET_MODULE_HANDLE_EX_FLAG_PIN, (LPCSTR)lib, &pinned);
 	return lib;
@@ -45,8 +51,10 @@ void *dl_open(const char *path, char *report, size_t size)
 
 int dl_is_loaded(const char *name) { return GetModuleHandleA(name) != NULL; }
 
-/* GetProcAddress finds what a DLL itself exports. The libcrypto that libssl was bound to is found by following one of its
- * bindings: the loader may have taken one that was in the process before. */
+/*
+ * GetProcAddress finds only a DLL's own exports. The libcrypto that libssl was bound to is found by
+ * following one of its imports: the loader may have used one that was in the process before.
+ */
 void *dl_crypto(void *ssl)
 {
 	char *base = ssl;
@@ -91,6 +99,6 @@ const char *dl_foreign(void *ssl, const void *crypto, const void **at)
 	return NULL;
 }
 
-int dl_privileged(void) { return 0; } /* no program here runs with more rights than who starts it */
+int dl_privileged(void) { return 0; } /* no program here runs with more rights than the user who started it */
 
 void *dl_mallinfo(void) { return NULL; }

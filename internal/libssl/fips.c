@@ -1,13 +1,15 @@
 /*
  * FIPS mode: fips.h.
  *
- * Everything that FIPS contexts do with cryptography happens in a library context whose providers are the FIPS module and
- * "base", which has no cryptography, and whose default properties are fips=yes. So there is nothing to fall back on, and the
- * default library context, which the rest of the process uses, is as it was.
+ * All cryptography of FIPS contexts happens in a library context whose providers are the FIPS
+ * module and "base", which has no cryptography, and whose default properties are fips=yes. So there
+ * is no fallback, and the default library context, which the rest of the process uses, is
+ * unchanged.
  *
- * The module checks itself against a checksum that "openssl fipsinstall" has put into a configuration file. A library context
- * that is made at run time reads none by itself, so the module's section is taken from the host's openssl.cnf, or from the
- * fipsmodule.cnf beside it, and given to the new context. Distributions whose module knows its checksum (Red Hat) need neither.
+ * The module checks itself against a checksum that "openssl fipsinstall" has written into a
+ * configuration file. A library context that is made at run time reads no configuration, so the
+ * module's section is read from the host's openssl.cnf, or from the fipsmodule.cnf beside it, and
+ * given to the new context. Distributions whose module knows its checksum (Red Hat) need neither.
  */
 
 #include "dl.h"
@@ -20,7 +22,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Written by ossl_fips_setup only, never freed: contexts and certificates refer to it. */
+/* Written only by ossl_fips_setup, never freed: contexts and certificates refer to it. */
 static OSSL_LIB_CTX *library;
 static OSSL_PROVIDER *module;
 static int whole_process; /* 1.1.1 in FIPS mode */
@@ -34,11 +36,11 @@ int fips_ready(void) { return library != NULL || whole_process; }
 
 enum { MAX_CONFIG = 1 << 16 };
 
-/* What a new library context is given. Zeroed before it is filled. */
+/* The configuration for a new library context. Zeroed before it is filled. */
 typedef struct {
-	bytes text;       /* a configuration file's */
-	bytes module;     /* the file that the module is in, 0-terminated, or empty: the usual one */
-	int has_checksum; /* the module's */
+	bytes text;       /* of a configuration file */
+	bytes module;     /* the module's file, 0-terminated, or empty for the default one */
+	int has_checksum; /* it has the module's checksum */
 } config;
 
 static void config_free(config *c)
@@ -49,7 +51,10 @@ static void config_free(config *c)
 
 static int put(bytes *b, const char *text) { return bytes_append(b, text, strlen(text), MAX_CONFIG); }
 
-/* Puts a value so that it is read back as it is: config(5). There is no need for one with a line's end in it, and no trust. */
+/*
+ * Appends a value so that it is parsed back unchanged: config(5). A value with a control character,
+ * such as a line break, is refused: it is neither needed nor trusted.
+ */
 static int put_value(bytes *b, const char *value)
 {
 	for (; *value; value++)
@@ -71,12 +76,12 @@ static int copy_section(CONF *conf, const char *name, config *to)
 	for (i = 0; i < ossl_fn.OPENSSL_sk_num(section); i++) {
 		const conf_value *v = ossl_fn.OPENSSL_sk_value(section, i);
 
-		/* Whether the host activates it is not asked, and the name is ours to give. */
+		/* The host's activation doesn't matter, and we choose the name. */
 		if (asks_for(v, "activate") || asks_for(v, "soft_load") || asks_for(v, "identity"))
 			continue;
 		if (strcmp(v->name, "module-mac") == 0)
 			to->has_checksum = 1;
-		if (asks_for(v, "module")) { /* the last counts */
+		if (asks_for(v, "module")) { /* the last one counts */
 			bytes_free(&to->module);
 			if (!bytes_append(&to->module, v->value, strlen(v->value) + 1, MAX_CONFIG))
 				return 0;
@@ -87,7 +92,10 @@ static int copy_section(CONF *conf, const char *name, config *to)
 	return 1;
 }
 
-/* Looks for the module's section in a file: as openssl.cnf names it, or as fipsinstall writes it. */
+/*
+ * Looks for the module's section in a file: under the name in openssl.cnf, or the one that
+ * fipsinstall writes.
+ */
 static int section_in(const char *file, int whole, config *to)
 {
 	CONF *conf = ossl_fn.NCONF_new(NULL);
@@ -107,7 +115,10 @@ static int section_in(const char *file, int whole, config *to)
 	return found;
 }
 
-/* Finds out the configuration for the new library context. Returns 1 or 0; to is config_free's in either case. */
+/*
+ * Finds the configuration for the new library context. Returns 1 or 0; the caller calls config_free
+ * in both cases.
+ */
 static int config_find(config *to)
 {
 	char *file = ossl_policy_file(), *slash, beside[PATH_MAX];
@@ -116,7 +127,8 @@ static int config_find(config *to)
 	ok = put(&to->text, "openssl_conf = ossl_fips_mode\n[ossl_fips_mode]\nproviders = ossl_fips_mode_providers\n"
 		"[ossl_fips_mode_providers]\nbase = ossl_fips_mode_base\nfips = ossl_fips_mode_module\n"
 		"[ossl_fips_mode_base]\nactivate = 1\n[ossl_fips_mode_module]\nactivate = 1\n");
-	/* A relative path, or none, is not followed to a folder: nothing of the working directory's names code to load. */
+	/* The folder of a relative path, or of none, is not searched: no file in the working directory
+	 * may name code to load. */
 	if (ok && file && *file && !section_in(file, 1, to) && *file == '/') {
 		slash = strrchr(file, '/');
 		if (snprintf(beside, sizeof beside, "%.*s/fipsmodule.cnf", (int)(slash - file), file) < (int)sizeof beside)
@@ -139,7 +151,7 @@ static int config_apply(const config *c, OSSL_LIB_CTX *lib)
 	return ok;
 }
 
-/* A copy with an end. Returns give (free) or NULL. */
+/* Returns a copy with a terminating 0: give (free), or NULL. */
 static char *text_of(const bytes *b)
 {
 	char *copy = malloc(b->len + 1);
@@ -172,7 +184,7 @@ char *ossl_fips_module_file(void)
 	return (char *)file.data;
 }
 
-/* The error queue, as one line. */
+/* Writes the error queue as one line. */
 static void report_errors(char *report, size_t size)
 {
 	size_t used = 0;
@@ -196,7 +208,7 @@ static int comes_from_module(const EVP_MD *md)
 	return name && strcmp(name, "fips") == 0;
 }
 
-/* Counts the providers: 1 for the module, 16 for base, 256 for anything else. */
+/* Counts the providers: 1 for the module, 16 for base, 256 for any other. */
 static int count_provider(OSSL_PROVIDER *p, void *arg)
 {
 	const char *name = ossl_fn.OSSL_PROVIDER_get0_name(p);
@@ -205,7 +217,10 @@ static int count_provider(OSSL_PROVIDER *p, void *arg)
 	return 1;
 }
 
-/* Whether there are two providers, what is there is the module's, and what isn't approved is not there. */
+/*
+ * Reports whether the two are the only providers, an approved digest comes from the module, and
+ * algorithms that aren't approved are not available.
+ */
 static int is_tight(OSSL_LIB_CTX *lib)
 {
 	EVP_MD *good = ossl_fn.EVP_MD_fetch(lib, "SHA2-256", NULL), *bad = ossl_fn.EVP_MD_fetch(lib, "MD5", NULL);
@@ -242,12 +257,12 @@ static int make(OSSL_LIB_CTX **made, OSSL_PROVIDER **fips, char *report, size_t 
 	*fips = NULL;
 	ossl_fn.ERR_clear_error();
 	if (lib && config_find(&c) && config_apply(&c, lib))
-		*fips = ossl_fn.OSSL_PROVIDER_load(lib, "fips"); /* a reference: it is active already */
+		*fips = ossl_fn.OSSL_PROVIDER_load(lib, "fips"); /* a reference: it is already active */
 	status = c.has_checksum ? OSSL_FIPS_FAILED : OSSL_FIPS_NOT_CONFIGURED;
 	config_free(&c);
 	if (*fips && running(*fips)) {
 		status = OSSL_FIPS_NO_BASE;
-		base = ossl_fn.OSSL_PROVIDER_load(lib, "base"); /* the same: the configuration's reference remains */
+		base = ossl_fn.OSSL_PROVIDER_load(lib, "base"); /* also a reference: the configuration's remains */
 		if (base) {
 			ossl_fn.OSSL_PROVIDER_unload(base);
 			status = OSSL_FIPS_LEAKS;
@@ -265,7 +280,7 @@ static int make(OSSL_LIB_CTX **made, OSSL_PROVIDER **fips, char *report, size_t 
 	return status;
 }
 
-/* Notes where the module was loaded from, while it answers. */
+/* Stores the path that the module was loaded from, while the module can be queried. */
 static void note_path(void)
 {
 	const OSSL_ALGORITHM *digests;
@@ -341,7 +356,7 @@ int ossl_fips_module(ossl_fips_info *info)
 		{NULL, 0, NULL, 0, 0},
 	};
 
-	if (whole_process) { /* the module is a part of libcrypto */
+	if (whole_process) { /* the module is part of libcrypto */
 		info->name = "FIPS mode of libcrypto";
 		info->version = info->build = ossl_fn.OpenSSL_version((int)OSSL_OPENSSL_VERSION);
 		info->running = ossl_fn.FIPS_mode() == 1;

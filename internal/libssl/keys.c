@@ -1,4 +1,4 @@
-/* Key derivation: libcrypto's own functions for it on 3.0 and later, HMAC on 1.1.1. */
+/* Key derivation: with libcrypto's own functions on 3.0 and later, with HMAC on 1.1.1. */
 
 #include "provider.h"
 #include "slim.h"
@@ -32,7 +32,7 @@ const suite *suite_of(const algorithms *a, uint16_t id)
 
 		if (s->id != id)
 			continue;
-		/* A FIPS module wants to make these nonces itself: FIPS 140-3 IG C.H. libssl lets it. */
+		/* A FIPS module must make these nonces itself: FIPS 140-3 IG C.H. libssl lets it do so. */
 		if (s->explicit_nonce && a->fips)
 			return NULL;
 		return a->aead[s->aead] ? s : NULL;
@@ -40,13 +40,15 @@ const suite *suite_of(const algorithms *a, uint16_t id)
 	return NULL;
 }
 
-/* Gives up what does not seal and open as it should by the calls that are made here: an ENGINE's cipher, or another provider's,
- * may know others only. */
+/*
+ * Drops the AEADs that don't seal and open correctly with the calls that are used here: an ENGINE's
+ * cipher, or another provider's, may support only other calls.
+ */
 static void keep_working(algorithms *a)
 {
 	size_t i;
 
-	for (i = 0; i < sizeof a->aead / sizeof a->aead[0]; i++) { /* the TLS 1.3 suites come first, one for each AEAD */
+	for (i = 0; i < sizeof a->aead / sizeof a->aead[0]; i++) { /* the TLS 1.3 suites come first, one per AEAD */
 		if (!a->aead[i] || traffic_works(a, &suites[i]))
 			continue;
 		if (ossl_fn.EVP_CIPHER_free)
@@ -56,9 +58,12 @@ static void keep_working(algorithms *a)
 	ossl_fn.ERR_clear_error();
 }
 
-/* Sets nonces the faster way where that is the same. EVP_CipherInit_ex2 asks the cipher for the nonce's length each time, in 3.0
- * by comparing names, which costs more than the AES of a small record. Libcrypto's GCM takes all of a nonce as its "fixed part"
- * too; that is not documented, so it is tried here with each context, against the way that is, and given up if a byte differs.
+/*
+ * Enables the faster way of setting nonces if it is equivalent. EVP_CipherInit_ex2 asks the cipher
+ * for the nonce's length each time, in 3.0 by comparing names, which costs more than the AES of a
+ * small record. libcrypto's GCM also accepts the whole nonce as its "fixed part". That is not
+ * documented, so each context compares it with the documented way, and doesn't use it if a byte
+ * differs.
  */
 static void try_whole_nonce(algorithms *a)
 {
@@ -93,7 +98,8 @@ int algorithms_fetch(algorithms *a, OSSL_LIB_CTX *lib, int fips)
 		keep_working(a);
 		return 1;
 	}
-	/* What is missing (ChaCha20 in FIPS mode) is not negotiated, or libssl has it from elsewhere and keeps its records. */
+	/* A missing algorithm (ChaCha20 in FIPS mode) is not negotiated, or libssl has it from
+	 * elsewhere and keeps the records. */
 	a->aead[AES_128_GCM] = ossl_fn.EVP_CIPHER_fetch(lib, "AES-128-GCM", NULL);
 	a->aead[AES_256_GCM] = ossl_fn.EVP_CIPHER_fetch(lib, "AES-256-GCM", NULL);
 	a->aead[CHACHA20_POLY1305] = ossl_fn.EVP_CIPHER_fetch(lib, "ChaCha20-Poly1305", NULL);
@@ -210,7 +216,7 @@ int expand_label(const algorithms *a, const suite *s, const uint8_t *secret, con
 	return hmac_expand(a, s, secret, info, n, out, len);
 }
 
-/* P_hash: RFC 5246, section 5. label and seed together are its seed. */
+/* P_hash: RFC 5246, section 5. Its seed is label followed by seed. */
 static int hmac_prf(const algorithms *a, const suite *s, const uint8_t *secret, size_t secret_len, const char *label,
 	size_t label_len, const uint8_t *seed, size_t seed_len, uint8_t *out, size_t len)
 {
@@ -244,7 +250,8 @@ static int hmac_prf(const algorithms *a, const suite *s, const uint8_t *secret, 
 int prf(const algorithms *a, const suite *s, const uint8_t *secret, size_t secret_len, const char *label, size_t label_len,
 	const uint8_t *seed, size_t seed_len, uint8_t *out, size_t len)
 {
-	/* TLS1-PRF takes a seed of 1024 bytes, in 3.0; exporters have contexts of up to 65535. */
+	/* In 3.0, TLS1-PRF accepts a seed of at most 1024 bytes; exporters have contexts of up to
+	 * 65535. */
 	if (a->prf && label_len + seed_len <= 1024) {
 		OSSL_PARAM p[5];
 

@@ -10,7 +10,7 @@ ossl_table ossl_fn;
 
 size_t ossl_report_size(void)
 {
-	enum { REST = 4096 }; /* anything else that is said there: paths */
+	enum { REST = 4096 }; /* for the paths and other texts of a report */
 #define NAME_SIZE(lib_name, since, need, ret, name, params) + sizeof(#name)
 	return REST OSSL_API(NAME_SIZE);
 #undef NAME_SIZE
@@ -36,7 +36,7 @@ static int find_symbols(ossl_table *t, void *ssl, void *crypto, char *report, si
 		snprintf(report, size, "no OpenSSL_version_num: not OpenSSL 1.1.1 or later");
 		return -1;
 	}
-	version = t->OpenSSL_version_num(); /* libcrypto's: libssl does not tell its own */
+	version = t->OpenSSL_version_num(); /* libcrypto's: libssl has no function for its own */
 	if (version < OSSL_V1_1_1) {
 		snprintf(report, size, "version %#lx is older than 1.1.1", version);
 		return -1;
@@ -68,8 +68,8 @@ static int find_symbols(ossl_table *t, void *ssl, void *crypto, char *report, si
 #undef IN_SSL
 	if (used > 0)
 		return -1;
-	/* Of one alone a distribution may have thought that its older version should have it. In ELF, the versions of symbols keep a
-	 * newer libssl from an older libcrypto already. */
+	/* A distribution may have backported a single symbol to its older version. In ELF, symbol
+	 * versions already keep a newer libssl from an older libcrypto. */
 	if (newer_count > 1) {
 		snprintf(report, size, "not a matching pair: libcrypto is %s, and libssl has %s, which is newer",
 			t->OpenSSL_version(OSSL_OPENSSL_VERSION), newer);
@@ -78,7 +78,7 @@ static int find_symbols(ossl_table *t, void *ssl, void *crypto, char *report, si
 	return 0;
 }
 
-/* What ossl_load has found and ossl_use will use. */
+/* The table that ossl_load has filled and ossl_use will use. */
 static ossl_table found;
 
 int ossl_load(const char *path, const char *crypto_path, const char *crypto_name, ossl_library *lib, char *report, size_t size)
@@ -91,7 +91,8 @@ int ossl_load(const char *path, const char *crypto_path, const char *crypto_name
 
 	lib->crypto_before = crypto_name && dl_is_loaded(crypto_name);
 	lib->ssl_before = dl_is_loaded(path) != 0;
-	/* libssl names its libcrypto by soname: what is loaded already under that name is what it binds to. */
+	/* libssl names its libcrypto by soname: it binds to a library that is already loaded under that
+	 * name. */
 	if (crypto_path && !dl_open(crypto_path, report, size))
 		return -1;
 	ssl = dl_open(path, report, size);
@@ -104,14 +105,14 @@ int ossl_load(const char *path, const char *crypto_path, const char *crypto_name
 	lib->text = found.OpenSSL_version(OSSL_OPENSSL_VERSION);
 	if (dl_path(*(void **)&found.SSL_new, lib->ssl, sizeof lib->ssl) != 0 ||
 		dl_path(*(void **)&found.OpenSSL_version_num, lib->crypto, sizeof lib->crypto) != 0) {
-		snprintf(report, size, "can't tell where it is");
+		snprintf(report, size, "can't determine the path of the library");
 		return -1;
 	}
 	name = dl_foreign(ssl, *(void **)&found.OpenSSL_version_num, &at);
 	if (!name)
 		return 0;
 	used = (size_t)snprintf(report, size,
-		"not a matching pair: %s, which this libssl calls, is not its libcrypto's but that of ", name);
+		"not a matching pair: this libssl calls %s, but not its libcrypto's: it is bound to that of ", name);
 	if (dl_path(at, report + used, size - used) != 0)
 		append(report, size, &used, "an unknown object");
 	return OSSL_LOAD_MISMATCH;
@@ -121,10 +122,11 @@ char *load_before_use(char *(*ask)(void))
 {
 	char *answer;
 
-	/* Without the configuration; and whoever comes first decides about the atexit handler, see below: errors may set it up. */
+	/* Without the configuration. The first caller decides about the atexit handler, see below:
+	 * errors may initialize it. */
 	if (found.OPENSSL_init_crypto(OSSL_OPENSSL_INIT_NO_ATEXIT, NULL) != 1)
 		return NULL;
-	ossl_fn = found; /* for as long as this takes: nothing is in use before ossl_use */
+	ossl_fn = found; /* temporarily: no other code uses it before ossl_use */
 	answer = ask();
 	memset(&ossl_fn, 0, sizeof ossl_fn);
 	return answer;
@@ -132,7 +134,8 @@ char *load_before_use(char *(*ask)(void))
 
 int ossl_use(char *report, size_t size)
 {
-	/* Reads the host's openssl.cnf. No atexit handler: other threads may still be in the library when Go exits. */
+	/* Reads the host's openssl.cnf. No atexit handler: other threads may still be in the library
+	 * when Go exits. */
 	if (found.OPENSSL_init_ssl(OSSL_OPENSSL_INIT_NO_ATEXIT, NULL) != 1) {
 		snprintf(report, size, "OPENSSL_init_ssl failed (a broken openssl.cnf?)");
 		return -1;

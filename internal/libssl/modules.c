@@ -1,12 +1,14 @@
 /*
- * Which files libcrypto loads providers and engines from. A file that was cut short ends the process when it is loaded, since
- * neither libcrypto nor the program loader looks: elf.go. So Go looks before: at what openssl.cnf activates, before libcrypto
- * reads that, and at what a program names. openssl.cnf is read by libcrypto's own parser; what its providers and engines modules
- * do with it is followed here, and pinned by TestModulesCutShort: crypto/provider_conf.c, crypto/provider_core.c and
- * crypto/engine/eng_cnf.c of OpenSSL 3.0 to 4.0.
+ * Which files libcrypto loads providers and engines from. A truncated file ends the process when it
+ * is loaded, since neither libcrypto nor the program loader checks: elf.go. So Go checks first: the
+ * files that openssl.cnf activates, before libcrypto reads that, and those that a program names.
+ * libcrypto's own parser reads openssl.cnf; the interpretation by its providers and engines modules
+ * is reproduced here, and pinned by TestModulesCutShort: crypto/provider_conf.c,
+ * crypto/provider_core.c and crypto/engine/eng_cnf.c of OpenSSL 3.0 to 4.0.
  *
- * What these files load themselves, such as a token's own library, is not known here. Nor is where a program has told libcrypto
- * to look for modules, OSSL_PROVIDER_set_default_search_path(3), or another openssl.cnf that it has had it read.
+ * Libraries that these files load themselves, such as a token's own library, are not known here.
+ * Nor are a search path that a program has set, OSSL_PROVIDER_set_default_search_path(3), or
+ * another openssl.cnf that it has loaded.
  */
 
 #include "modules.h"
@@ -23,7 +25,7 @@ enum { MAX_FILES = 1 << 20 };
 static int put(bytes *b, const char *text) { return bytes_append(b, text, strlen(text), MAX_FILES); }
 static int put_end(bytes *b) { return bytes_append(b, "", 1, MAX_FILES); }
 
-/* As provider_init and DSO_merge find it. */
+/* Follows provider_init and DSO_merge. */
 int module_file(bytes *to, const char *name, const char *module)
 {
 	const char *folder = dl_privileged() ? NULL : getenv("OPENSSL_MODULES"), *suffix;
@@ -58,7 +60,7 @@ typedef struct {
 	int activated;
 } provider;
 
-/* Before 3.3 whatever activate says activates. */
+/* Before 3.3 every value of activate activates. */
 static int says_no(const char *value)
 {
 	static const char *const no[] = {"0", "no", "NO", "false", "FALSE", "off", "OFF"};
@@ -90,7 +92,10 @@ static provider provider_of(const CONF *conf, const conf_value *entry)
 	return p;
 }
 
-/* Whether a provider is libcrypto's own, and no file is loaded for it whatever its section says. */
+/*
+ * Reports whether a provider is part of libcrypto, which loads no file for it whatever its section
+ * says.
+ */
 static int is_builtin(const char *name)
 {
 	return strcmp(name, "default") == 0 || strcmp(name, "base") == 0 || strcmp(name, "null") == 0;
@@ -101,7 +106,7 @@ static int put_engine(const CONF *conf, const conf_value *entry, bytes *to)
 	OPENSSL_STACK *commands = section_of(conf, entry->value);
 	int i, ok = 1;
 
-	/* A path alone says which file; a name is for the program loader to find. */
+	/* Only a path identifies the file; a name is looked up by the program loader. */
 	for (i = 0; commands && ok && i < ossl_fn.OPENSSL_sk_num(commands); i++) {
 		const conf_value *v = ossl_fn.OPENSSL_sk_value(commands, i);
 
@@ -128,7 +133,10 @@ static int put_each(const CONF *conf, const char *section, bytes *to, int (*put_
 	return ok;
 }
 
-/* Whether an entry is for a module of the configuration's: what is behind the last dot makes names differ that must. */
+/*
+ * Reports whether an entry is for a module of the configuration: the part after the last dot only
+ * makes names unique.
+ */
 static int is_for(const conf_value *entry, const char *module)
 {
 	const char *dot = strrchr(entry->name, '.');
@@ -150,7 +158,7 @@ static CONF *read_config(void)
 	return conf;
 }
 
-/* The entries that libcrypto goes through. */
+/* Returns the entries that libcrypto executes. */
 static OPENSSL_STACK *entries_of(const CONF *conf)
 {
 	return conf ? section_of(conf, ossl_fn.NCONF_get_string(conf, NULL, "openssl_conf")) : NULL;
@@ -181,7 +189,10 @@ static char *modules_of_config(void)
 
 char *ossl_modules_of_config(void) { return load_before_use(modules_of_config); }
 
-/* What openssl.cnf says of a provider that it doesn't activate: the first section of that name which says anything. */
+/*
+ * Returns the module in openssl.cnf for a provider that the file doesn't activate: that of the
+ * first section with this name that is not empty.
+ */
 static const char *module_in(const CONF *conf, const char *name)
 {
 	OPENSSL_STACK *entries = entries_of(conf), *providers;

@@ -1,15 +1,16 @@
 /*
- * The host's policy: the section of openssl.cnf that the module ssl_conf calls system_default, config(5). SSL_CTX_new carries it
- * out, and lets it go without a word if anything is wrong: if the file can't be read; if a module before ssl_conf fails; before
- * 3.2, from the first command on that libssl doesn't take. And before 4.0 there is one such section in the process: whoever loads
- * another file into a library context of its own changes it for all. So the commands are read here, of the same file and by
- * libcrypto's own parser, and carried out on each SSL_CTX once more.
+ * The host's policy: the section of openssl.cnf that the module ssl_conf calls system_default,
+ * config(5). SSL_CTX_new executes it, and silently drops it if anything is wrong: if the file can't
+ * be read; if a module before ssl_conf fails; before 3.2, from the first command on that libssl
+ * refuses. And before 4.0 there is one such section per process: other code that loads another file
+ * into its own library context changes it for all. So the commands are read here, from the same
+ * file and with libcrypto's own parser, and executed on each SSL_CTX once more.
  *
- * What comes of them is decided above, in Go, by what such an SSL_CTX would offer: its ClientHello. The commands themselves are
- * needed there as well, so that a default of libssl's is not taken for the host's word.
+ * Go derives the policy from the offer of such an SSL_CTX: its ClientHello. It needs the commands
+ * themselves too, so that it doesn't mistake a default of libssl for the host's policy.
  *
- * libcrypto's own list of the commands can't be asked for: the functions by which libssl reads it are in no public header, and
- * 4.0 has others than 3.x by the same names.
+ * libcrypto's own list of the commands is not accessible: the functions that libssl reads it with
+ * are in no public header, and 4.0 has other functions than 3.x under the same names.
  */
 
 #include "policy.h"
@@ -28,7 +29,10 @@ static int append_command(bytes *list, uint8_t done, const char *name, const cha
 		bytes_append(list, value, strlen(value) + 1, MAX_POLICY);
 }
 
-/* As SSL_CTX_new does it: commands of the file, for both roles, but not those that load certificates. */
+/*
+ * Makes a command context as SSL_CTX_new does: for a file's commands and both roles, but not for
+ * commands that load certificates.
+ */
 static SSL_CONF_CTX *new_commander(SSL_CTX *s)
 {
 	SSL_CONF_CTX *conf = ossl_fn.SSL_CONF_CTX_new();
@@ -60,7 +64,10 @@ int ossl_policy_apply(SSL_CTX *s, const uint8_t *commands, size_t len, int toler
 	return ok;
 }
 
-/* Finds the last entry of a section by its name, up to the last dot of the entry's: CONF_modules_load(3). */
+/*
+ * Finds the last entry of a section by its name, which ends at the entry's last dot:
+ * CONF_modules_load(3).
+ */
 static const char *find_module(const CONF *conf, const char *section, const char *name, int *missing)
 {
 	OPENSSL_STACK *entries = (OPENSSL_STACK *)ossl_fn.NCONF_get_section(conf, section);
@@ -79,7 +86,7 @@ static const char *find_module(const CONF *conf, const char *section, const char
 	return found;
 }
 
-/* Finds the commands. Returns NULL if there are none, or with a problem. */
+/* Finds the commands. Returns NULL if there are none, or if there is a problem. */
 static OPENSSL_STACK *find_commands(const CONF *conf, const char **problem)
 {
 	const char *section = ossl_fn.NCONF_get_string(conf, NULL, "openssl_conf");
@@ -89,15 +96,15 @@ static OPENSSL_STACK *find_commands(const CONF *conf, const char **problem)
 	if (section)
 		section = find_module(conf, section, "ssl_conf", &missing);
 	if (missing)
-		*problem = "there is no section as openssl_conf names it";
+		*problem = "the section named by openssl_conf is missing";
 	if (section)
 		section = find_module(conf, section, "system_default", &missing);
 	if (missing && !*problem)
-		*problem = "there is no section as ssl_conf names it";
+		*problem = "the section named by ssl_conf is missing";
 	if (section) {
 		commands = (OPENSSL_STACK *)ossl_fn.NCONF_get_section(conf, section);
 		if (!commands)
-			*problem = "there is no section as system_default names it";
+			*problem = "the section named by system_default is missing";
 	}
 	return commands;
 }
@@ -116,7 +123,7 @@ static const char *read_commands(SSL_CTX *s, const CONF *conf, bytes *list)
 		return "out of memory";
 	for (i = 0; i < ossl_fn.OPENSSL_sk_num(commands) && !problem; i++) {
 		const conf_value *command = ossl_fn.OPENSSL_sk_value(commands, i);
-		const char *dot = strchr(command->name, '.'); /* what is before it makes names differ that must */
+		const char *dot = strchr(command->name, '.'); /* the part before it only makes names unique */
 		const char *name = dot ? dot + 1 : command->name;
 
 		if (!append_command(list, ossl_fn.SSL_CONF_cmd(commander, name, command->value) > 0, name, command->value))
@@ -136,14 +143,14 @@ uint8_t *ossl_policy_read(const char *file, size_t *len, const char **problem, u
 	*problem = NULL;
 	ossl_fn.ERR_clear_error();
 	s = ossl_new_ssl_ctx(0, NULL);
-	if (s && (access(file, F_OK) == 0 || (errno != ENOENT && errno != ENOTDIR))) { /* libcrypto does without */
+	if (s && (access(file, F_OK) == 0 || (errno != ENOENT && errno != ENOTDIR))) { /* libcrypto does the same */
 		conf = ossl_fn.NCONF_new(NULL);
 		if (!conf || ossl_fn.NCONF_load(conf, file, NULL) != 1)
 			*problem = "it can't be read";
 		else
 			*problem = read_commands(s, conf, &list);
 	}
-	if (s && !*problem && !list.data && !(list.data = malloc(1))) /* NULL is for failures */
+	if (s && !*problem && !list.data && !(list.data = malloc(1))) /* NULL means failure */
 		*problem = "out of memory";
 	ok = s && !*problem;
 	if (!ok) {
@@ -173,7 +180,8 @@ int ossl_ctx_no_tickets(ossl_ctx *ctx)
 
 void ossl_policy_narrow(SSL_CTX *s)
 {
-	/* Resumption of TLS 1.3 without a key exchange, and TLS 1.2 without the extended master secret. */
+	/* Resumption of TLS 1.3 without a key exchange, and TLS 1.2 without the extended master
+	 * secret. */
 	ossl_fn.SSL_CTX_clear_options(s, (uint64_t)(OSSL_SSL_OP_ALLOW_NO_DHE_KEX | OSSL_SSL_OP_NO_EXTENDED_MASTER_SECRET));
 }
 
@@ -183,12 +191,12 @@ void ossl_policy_lift(SSL_CTX *s)
 	uint64_t off = (uint64_t)(OSSL_SSL_OP_NO_TLSv1_2 | OSSL_SSL_OP_NO_TLSv1_3 | OSSL_SSL_OP_NO_TICKET |
 		OSSL_SSL_OP_NO_ENCRYPT_THEN_MAC | OSSL_SSL_OP_ALLOW_UNSAFE_LEGACY_RENEGOTIATION | OSSL_SSL_OP_DISABLE_TLSEXT_CA_NAMES);
 
-	/* Each version's own default. */
+	/* The default differs by version. */
 	*(ossl_fn.OpenSSL_version_num() < OSSL_V3_0 ? &on : &off) |= (uint64_t)OSSL_SSL_OP_LEGACY_SERVER_CONNECT;
 	ossl_fn.SSL_CTX_clear_options(s, off);
 	ossl_fn.SSL_CTX_set_options(s, on);
 	ossl_fn.SSL_CTX_ctrl(s, OSSL_SSL_CTRL_CLEAR_CERT_FLAGS,
-		OSSL_SSL_CERT_FLAG_TLS_STRICT | OSSL_SSL_CERT_FLAG_SUITEB_128_LOS, NULL); /* the latter is all of Suite B's */
+		OSSL_SSL_CERT_FLAG_TLS_STRICT | OSSL_SSL_CERT_FLAG_SUITEB_128_LOS, NULL); /* the latter is all of Suite B's bits */
 	ossl_fn.SSL_CTX_set_block_padding(s, 0);
 	ossl_fn.SSL_CTX_set_num_tickets(s, 2);
 }

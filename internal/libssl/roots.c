@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A store is not changed once it is in use, and then any number of threads may use it. */
+/* A store is not changed once it is in use. From then on any number of threads may use it. */
 struct ossl_roots {
 	X509_STORE *store;
 	OSSL_LIB_CTX *lib;
@@ -56,15 +56,17 @@ int ossl_roots_add(ossl_roots *roots, const uint8_t *der, size_t len, unsigned l
 
 	ossl_fn.ERR_clear_error();
 	x = cert_of(roots->lib, der, len);
-	ok = x && ossl_fn.X509_STORE_add_cert(roots->store, x) == 1; /* takes a reference; the same again is no error */
+	ok = x && ossl_fn.X509_STORE_add_cert(roots->store, x) == 1; /* takes a reference; adding a certificate twice is not an error */
 	ossl_fn.X509_free(x);
 	if (!ok)
 		ossl_drain_errors(errors);
 	return ok;
 }
 
-/* Asks for what crypto/x509 asks: every certificate of the store is an anchor, policies that are required are there, names are
- * those of the subjectAltName, and a wildcard is a whole label. */
+/*
+ * Sets the rules of crypto/x509: every certificate in the store is an anchor, required policies
+ * must be present, only subjectAltName has names, and a wildcard is a whole label.
+ */
 static int prepare(X509_STORE_CTX *ctx, const ossl_roots_query *q)
 {
 	X509_VERIFY_PARAM *param = ossl_fn.X509_STORE_CTX_get0_param(ctx);
@@ -88,7 +90,7 @@ static int prepare(X509_STORE_CTX *ctx, const ossl_roots_query *q)
 
 enum { MAX_CHAIN = 1 << 24 };
 
-/* Packs the chain that was built. Returns 1 or 0. */
+/* Packs the verified chain. Returns 1 or 0. */
 static int pack(X509_STORE_CTX *ctx, ossl_roots_answer *answer)
 {
 	OPENSSL_STACK *chain = (OPENSSL_STACK *)ossl_fn.X509_STORE_CTX_get0_chain(ctx);
@@ -118,7 +120,7 @@ ossl_roots_answer ossl_roots_verify(const ossl_roots *roots, const uint8_t *pack
 	ctx = roots->lib ? ossl_fn.X509_STORE_CTX_new_ex(roots->lib, NULL) : ossl_fn.X509_STORE_CTX_new();
 	if (!ctx || ossl_fn.X509_STORE_CTX_init(ctx, roots->store, leaf, (struct stack_st_X509 *)untrusted) != 1 || !prepare(ctx, query))
 		goto done;
-	/* Its result counts, not the error alone: X509_verify_cert(3). */
+	/* Both the result and the error count: X509_verify_cert(3). */
 	if (ossl_fn.X509_verify_cert(ctx) == 1) {
 		if (ossl_fn.X509_STORE_CTX_get_error(ctx) == OSSL_X509_V_OK && pack(ctx, &answer))
 			answer.error = (int32_t)OSSL_X509_V_OK;

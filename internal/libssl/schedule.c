@@ -1,13 +1,15 @@
 /*
- * The key schedules of TLS 1.3 (RFC 8446, section 7.1) and TLS 1.2 (RFC 5246, section 5), as the slim library context offers them
- * to libssl (slim.c).
+ * The key schedules of TLS 1.3 (RFC 8446, section 7.1) and TLS 1.2 (RFC 5246, section 5), as the
+ * slim library context offers them to libssl (slim.c).
  *
- * A TLS 1.3 handshake derives some 15 secrets at each end, one EVP_KDF each. In libcrypto's own, finding and loading the digest,
- * copying every input, and an EVP_MAC over an HMAC over three EVP_MD_CTXs cost ten times what the hashing costs. Here an HMAC is
- * libcrypto's SHA-2 over a state on the stack, and nothing is found, copied or allocated. What is derived is the same: see
- * schedule_setup, which compares before anything is used.
+ * A TLS 1.3 handshake derives some 15 secrets at each end, each with an EVP_KDF. In libcrypto's
+ * own, finding and loading the digest, copying every input, and an EVP_MAC over an HMAC over three
+ * EVP_MD_CTXs cost ten times as much as the hashing. Here an HMAC is libcrypto's SHA-2 over a state
+ * on the stack: nothing is looked up, copied or allocated. The derived bytes are the same: see
+ * schedule_setup, which compares them before first use.
  *
- * Nothing is kept between calls: libssl hands over all inputs with EVP_KDF_derive, and parameters set before that are refused.
+ * Nothing is kept between calls: libssl passes all inputs to EVP_KDF_derive, and parameters that
+ * are set before it are refused.
  */
 
 #include "schedule.h"
@@ -88,7 +90,7 @@ static void mac_clear(mac *m) { ossl_fn.OPENSSL_cleanse(m, sizeof *m); }
 
 /* A parameter's bytes. */
 typedef struct {
-	const uint8_t *data; /* NULL if it is not given */
+	const uint8_t *data; /* NULL if absent */
 	size_t len;
 } input;
 
@@ -111,7 +113,7 @@ static const hash *hash_named(const char *name)
 	return NULL;
 }
 
-/* Reads parameters, of those that have a meaning here; the others are for modules that ask for more. */
+/* Reads the parameters that have a meaning here; the others are for other modules. */
 static int read_inputs(inputs *in, const OSSL_PARAM *p)
 {
 	memset(in, 0, sizeof *in);
@@ -154,7 +156,10 @@ static int read_inputs(inputs *in, const OSSL_PARAM *p)
 	return in->h != NULL;
 }
 
-/* HKDF-Expand-Label: RFC 8446, section 7.1. context is the transcript's hash, or what an exporter is given. */
+/*
+ * HKDF-Expand-Label: RFC 8446, section 7.1. context is the transcript's hash, or an exporter's
+ * context.
+ */
 static int expand(const hash *h, input key, input prefix, input label, input context, uint8_t *out, size_t len)
 {
 	uint8_t head[3], context_len = (uint8_t)context.len, counter = 0, block[MAX_HASH];
@@ -186,8 +191,11 @@ static int expand(const hash *h, input key, input prefix, input label, input con
 	return ok;
 }
 
-/* The next of the three secrets: HKDF-Extract of the input under what "derived" makes of the secret before. RFC 8446,
- * section 7.1, the left side of its picture. Where there is none before, or no input, there are zeros. */
+/*
+ * Derives the next of the three secrets: HKDF-Extract of the input, salted with the "derived"
+ * secret of the previous one. RFC 8446, section 7.1, the left column of the diagram. A missing
+ * previous secret, or a missing input, is replaced by zeros.
+ */
 static int extract(const inputs *in, uint8_t *out, size_t len)
 {
 	static const uint8_t zeros[MAX_HASH];
@@ -212,7 +220,7 @@ static int extract(const inputs *in, uint8_t *out, size_t len)
 
 static __thread conn *observed;
 
-/* Not inlined, for the reason that signer.c gives. */
+/* Not inlined, for the reason in signer.c. */
 __attribute__((noinline)) conn *schedule_observe(conn *observer)
 {
 	conn *before = observed;
@@ -286,7 +294,7 @@ static int prf_derive(void *ctx, unsigned char *out, size_t len, const OSSL_PARA
 	return ok;
 }
 
-/* The rest of the interface: provider-kdf(7). There is no state, so one object stands for all. */
+/* The rest of the interface: provider-kdf(7). There is no state, so all contexts are one object. */
 
 static void *new_ctx(void *provider)
 {
@@ -319,7 +327,7 @@ static void make_table(OSSL_DISPATCH *table, int (*derive)(void *, unsigned char
 	PUT(table, n, KDF_DERIVE, derive);
 }
 
-/* Whether derive gives what the default library context's algorithm gives. */
+/* Reports whether derive returns the same bytes as the default library context's algorithm. */
 static int same(const char *name, int (*derive)(void *, unsigned char *, size_t, const OSSL_PARAM *), const OSSL_PARAM *params,
 	size_t len)
 {
@@ -347,7 +355,7 @@ static int same_schedules(const hash *h)
 	for (i = 0; i < sizeof secret; i++)
 		secret[i] = (uint8_t)(i * 7 + 1);
 	for (i = 0; ok && i < sizeof lengths / sizeof lengths[0]; i++) {
-		for (with = 0; ok && with < 2; with++) { /* a context */
+		for (with = 0; ok && with < 2; with++) { /* with a context */
 			n = 0;
 			p[n++] = param("mode", OSSL_OSSL_PARAM_INTEGER, &modes[0], sizeof modes[0]);
 			p[n++] = param("digest", OSSL_OSSL_PARAM_UTF8_STRING, digest, strlen(digest));
@@ -370,7 +378,7 @@ static int same_schedules(const hash *h)
 			ok = same("TLS1-PRF", prf_derive, p, lengths[i]);
 		}
 	}
-	for (with = 0; ok && with < 4; with++) { /* a secret before, and an input */
+	for (with = 0; ok && with < 4; with++) { /* with and without a previous secret, and an input */
 		n = 0;
 		p[n++] = param("mode", OSSL_OSSL_PARAM_INTEGER, &modes[1], sizeof modes[1]);
 		p[n++] = param("digest", OSSL_OSSL_PARAM_UTF8_STRING, digest, strlen(digest));

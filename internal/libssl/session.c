@@ -1,14 +1,15 @@
 /*
  * Sessions and their resumption.
  *
- * A server's session carries, in libssl's field for an application's data, what it was made for and with:
+ * A server's session contains, in libssl's field for an application's data:
  *
  *   binding  SHA-256 over the context's policy, the identity in the server's certificate, the server's name that the client asked
  *            for and the protocol chosen, cut to BINDING bytes. A session is resumed only if all of them are the same.
- *   group    of the key exchange, which a resumed TLS 1.2 handshake has none of
- *   chain    of the client's certificates, packed, if it sent any: libssl itself keeps the leaf only.
+ *   group    of the key exchange, which a resumed TLS 1.2 handshake doesn't have
+ *   chain    of the client's certificates, packed, if it sent any: libssl itself keeps only the leaf.
  *
- * libssl verifies nothing when it resumes a session: where certificates are asked for, Go looks at the chain again.
+ * libssl verifies nothing when it resumes a session: if certificates are requested, Go verifies the
+ * chain again.
  */
 
 #include "private.h"
@@ -19,7 +20,7 @@
 #include <string.h>
 
 enum {
-	MAX_KEPT_CHAIN = 1 << 14, /* a session with a longer one is not resumed: a ticket has 2^16 bytes at most */
+	MAX_KEPT_CHAIN = 1 << 14, /* a session with a longer one is not resumed: a ticket has at most 2^16 bytes */
 	MAX_SESSIONS = 1 << 18,
 	MAX_ID = 32,
 	PSK_DHE_KE = 1, /* RFC 8446, section 4.2.9 */
@@ -33,8 +34,10 @@ struct ticket_ring {
 	ossl_ticket_key keys[OSSL_MAX_TICKET_KEYS]; /* guarded by lock */
 };
 
-/* Whether another of a ClientHello's sessions is to be looked at. There is room for hundreds in one, and each may cost a
- * verification of a chain; crypto/tls looks at as many. */
+/*
+ * Reports whether another of a ClientHello's sessions may be examined. A ClientHello has room for
+ * hundreds, and each may cost the verification of a chain; crypto/tls has the same limit.
+ */
 static int another(conn *c)
 {
 	if (c->candidates == MAX_CANDIDATES)
@@ -43,7 +46,7 @@ static int another(conn *c)
 	return 1;
 }
 
-/* Finds the key of that name, or with NULL the one that seals. Returns its place, or -1. */
+/* Finds the key with a name, or, if name is NULL, the one that seals. Returns its index, or -1. */
 static int find_key(ticket_ring *r, const uint8_t *name, ossl_ticket_key *key)
 {
 	size_t i;
@@ -60,7 +63,7 @@ static int find_key(ticket_ring *r, const uint8_t *name, ossl_ticket_key *key)
 	return found;
 }
 
-/* Whether tickets can be sealed now: a ring may be empty for a time. */
+/* Reports whether tickets can be sealed now: a ring may be empty temporarily. */
 static int has_keys(const ossl_ctx *ctx)
 {
 	int has = 0;
@@ -94,8 +97,10 @@ static int random_bytes(const ossl_ctx *ctx, uint8_t *to, size_t len)
 	return ossl_fn.RAND_bytes(to, (int)len) == 1;
 }
 
-/* Prepares the cipher for a ticket. Returns what libssl is to know: 1, 2 if the client is to get a new ticket, 0 if the key is
- * not known, -1 on failure. */
+/*
+ * Prepares the cipher for a ticket. Returns the result for libssl: 1, 2 if the client should get a
+ * new ticket, 0 if the key is unknown, -1 on failure.
+ */
 static int ticket_cipher(SSL *ssl, ossl_ticket_key *key, unsigned char *name, unsigned char *iv, EVP_CIPHER_CTX *cipher,
 	int sealing)
 {
@@ -103,7 +108,7 @@ static int ticket_cipher(SSL *ssl, ossl_ticket_key *key, unsigned char *name, un
 	ticket_ring *r = c->ctx->ring;
 	int at = sealing || another(c) ? find_key(r, sealing ? NULL : name, key) : -1;
 
-	if (at < 0) /* no ticket; TLS 1.3 on 1.1.1 knows no such answer */
+	if (at < 0) /* no ticket; TLS 1.3 on 1.1.1 doesn't support this answer */
 		return sealing && !ossl_fn.EVP_CIPHER_fetch && ossl_fn.SSL_version(ssl) == OSSL_TLS1_3_VERSION ? -1 : 0;
 	if (sealing) {
 		memcpy(name, key->name, sizeof key->name);
@@ -135,7 +140,7 @@ static int on_ticket_key(SSL *ssl, unsigned char *name, unsigned char *iv, EVP_C
 	return answer;
 }
 
-/* The same for 1.1.1. */
+/* Is like on_ticket_key, for 1.1.1. */
 static int on_ticket_key_1_1_1(SSL *ssl, unsigned char *name, unsigned char *iv, EVP_CIPHER_CTX *cipher, HMAC_CTX *mac,
 	int sealing)
 {
@@ -153,7 +158,7 @@ uint16_t session_group(const conn *c)
 	return c->group == 0 && ossl_fn.SSL_session_reused(c->ssl) == 1 ? c->offered_group : c->group;
 }
 
-/* Puts what a session is bound to, and the client's chain, into it. */
+/* Stores a session's binding, and the client's chain, in it. */
 static int put_appdata(conn *c, SSL_SESSION *s)
 {
 	uint8_t data[BINDING + 2] = {0};
@@ -161,13 +166,15 @@ static int put_appdata(conn *c, SSL_SESSION *s)
 	bytes all = {0};
 	int ok;
 
-	/* libssl stores a name that was acknowledged. The binding covers it, so it would only make tickets longer. */
+	/* libssl stores a name that was acknowledged. The binding covers it, so it would only make
+	 * tickets longer. */
 	ossl_fn.SSL_SESSION_set1_hostname(s, NULL);
-	/* A session that was found acceptable may still not be resumed, and who offered it has proven nothing then: its binder has not
-	 * been looked at. The session made instead must not inherit its chain. */
+	/* A session that was acceptable may still not be resumed, and its client has proven nothing
+	 * then, since its binder has not been checked. The session made instead must not inherit its
+	 * chain. */
 	if (c->chain_offered && ossl_fn.SSL_session_reused(c->ssl) != 1)
 		c->chain.len = 0;
-	if (c->chain.len > MAX_KEPT_CHAIN) /* bound to nothing */
+	if (c->chain.len > MAX_KEPT_CHAIN) /* stores no binding */
 		return ossl_fn.SSL_SESSION_set1_ticket_appdata(s, data, sizeof data) == 1;
 	memcpy(data, c->binding, BINDING);
 	data[BINDING] = (uint8_t)(group >> 8);
@@ -187,10 +194,12 @@ void session_chain(conn *c, const uint8_t *chain, size_t len)
 	c->chain_offered = 0;
 	c->chain.len = 0;
 	if (!bytes_append(&c->chain, chain, len, len) || len > MAX_KEPT_CHAIN)
-		ossl_fn.SSL_set_num_tickets(c->ssl, 0); /* in TLS 1.2 the ticket has been promised */
+		ossl_fn.SSL_set_num_tickets(c->ssl, 0); /* in TLS 1.2 the ticket was already announced */
 }
 
-/* Whether the context still allows the suite of a TLS 1.2 session, with which alone it could be resumed. */
+/*
+ * Reports whether the context still allows a TLS 1.2 session's suite, which a resumption must use.
+ */
 static int suite_allowed(conn *c, const SSL_SESSION *s, uint16_t *id)
 {
 	const SSL_CIPHER *cipher = ossl_fn.SSL_SESSION_get0_cipher(s);
@@ -199,8 +208,11 @@ static int suite_allowed(conn *c, const SSL_SESSION *s, uint16_t *id)
 	return cipher && ossl_ctx_has_cipher(c->ctx, *id);
 }
 
-/* Whether a session is of the version chosen and, in TLS 1.2, of a suite that both ends allow: libssl does not look at what the
- * server allows, and ends the handshake if the client doesn't offer it. TLS 1.3 chooses anew. */
+/*
+ * Reports whether a session has the chosen version and, in TLS 1.2, a suite that both ends allow:
+ * libssl doesn't check the server's list, and ends the handshake if the client doesn't offer the
+ * suite. TLS 1.3 chooses anew.
+ */
 static int fits(conn *c, const SSL_SESSION *s)
 {
 	uint8_t *offered = NULL;
@@ -220,7 +232,10 @@ static int fits(conn *c, const SSL_SESSION *s)
 	return 0;
 }
 
-/* Whether this connection may resume a session: it is bound to the same, and Go agrees to the client's certificates. */
+/*
+ * Reports whether this connection may resume a session: the binding is the same, and Go accepts the
+ * client's certificates.
+ */
 static int acceptable(conn *c, SSL_SESSION *s)
 {
 	void *appdata = NULL;
@@ -247,7 +262,10 @@ static int on_ticket(SSL *ssl, void *arg)
 	return put_appdata(conn_of(ssl), ossl_fn.SSL_get_session(ssl));
 }
 
-/* SSL_CTX_set_session_ticket_cb(3): a ticket has been opened, or could not be. What is not used is replaced by a new one. */
+/*
+ * SSL_CTX_set_session_ticket_cb(3): a ticket was opened, or could not be. A ticket that is not used
+ * is replaced by a new one.
+ */
 static int on_ticket_opened(SSL *ssl, SSL_SESSION *s, const unsigned char *name, size_t name_len, int status, void *arg)
 {
 	(void)name;
@@ -287,7 +305,7 @@ static void collect(conn *c, SSL_SESSION *s)
 		c->sessions.len = before;
 }
 
-/* SSL_CTX_sess_set_new_cb(3). The session stays libssl's. */
+/* SSL_CTX_sess_set_new_cb(3). libssl keeps ownership of the session. */
 static int on_new_session(SSL *ssl, SSL_SESSION *s)
 {
 	conn *c = conn_of(ssl);
@@ -296,19 +314,19 @@ static int on_new_session(SSL *ssl, SSL_SESSION *s)
 		if (c->ctx->keep_sessions)
 			collect(c, s);
 	} else if (c->ctx->cached && (ossl_fn.SSL_version(ssl) == OSSL_TLS1_3_VERSION || put_appdata(c, s))) {
-		collect(c, s); /* TLS 1.2 has no on_ticket for those */
+		collect(c, s); /* these sessions get no on_ticket in TLS 1.2 */
 	}
 	return 0;
 }
 
 void session_end(conn *c)
 {
-	/* A new ticket for a session that was resumed: libssl calls nobody in TLS 1.2. */
+	/* A new ticket for a resumed session: in TLS 1.2 libssl has no callback for it. */
 	if (c->new_ticket && c->ctx->keep_sessions && c->pub.resumed)
 		collect(c, ossl_fn.SSL_get_session(c->ssl));
 }
 
-/* SSL_CTX_sess_set_get_cb(3). What is returned is libssl's from now on. */
+/* SSL_CTX_sess_set_get_cb(3). libssl takes ownership of the result. */
 static SSL_SESSION *on_lookup(SSL *ssl, const unsigned char *id, int len, int *copy)
 {
 	conn *c = conn_of(ssl);
@@ -350,7 +368,7 @@ void ossl_conn_forget_sessions(ossl_conn *pub)
 	pub->sessions_len = 0;
 }
 
-/* Reads n bytes as a number from the front of what is left. */
+/* Reads n bytes as a number, and advances. */
 static int number(const uint8_t **p, size_t *left, size_t n, size_t *v)
 {
 	if (*left < n)
@@ -360,7 +378,10 @@ static int number(const uint8_t **p, size_t *left, size_t n, size_t *v)
 	return 1;
 }
 
-/* Keeps the first name of a server_name extension: RFC 6066, section 3. Returns 1, or 0 out of memory. */
+/*
+ * Keeps the first name in a server_name extension: RFC 6066, section 3. Returns 1, or 0 if memory
+ * is short.
+ */
 static int keep_name(conn *c)
 {
 	const uint8_t *p;
@@ -373,7 +394,7 @@ static int keep_name(conn *c)
 	return bytes_append(&c->name, p, n, n);
 }
 
-/* Works out what sessions of this connection are bound to. */
+/* Computes the binding of this connection's sessions. */
 static int bind(conn *c)
 {
 	static const uint8_t unset[OSSL_IDENTITY];
@@ -384,7 +405,7 @@ static int bind(conn *c)
 
 	if (name_len > 255) /* libssl refuses it */
 		return 0;
-	/* Before the pause the certificate has not been chosen, and no session is looked at. */
+	/* Before the pause the certificate has not been chosen, and no session is examined. */
 	if (cred ? memcmp(cred->identity, unset, sizeof unset) == 0 : c->hello != ASK_NONE)
 		return 0;
 	memcpy(to, c->ctx->policy, sizeof c->ctx->policy);
@@ -407,7 +428,7 @@ static int bind(conn *c)
 	return 1;
 }
 
-/* Whether TLS 1.3 will be chosen. */
+/* Reports whether TLS 1.3 will be chosen. */
 static int offers_tls13(const conn *c)
 {
 	const uint8_t *p;
@@ -423,7 +444,10 @@ static int offers_tls13(const conn *c)
 	return 0;
 }
 
-/* Whether the client can use the tickets of TLS 1.3: it resumes with a new key exchange. */
+/*
+ * Reports whether the client can use the tickets of TLS 1.3: it must resume with a new key
+ * exchange.
+ */
 static int wants_tickets(const conn *c)
 {
 	const uint8_t *p;
@@ -449,7 +473,7 @@ int session_hello(conn *c)
 	named = keep_name(c);
 	if (!c->ctx->tickets && !c->ctx->cached)
 		return 0;
-	if (!named || !bind(c)) { /* no session is bound to a random value */
+	if (!named || !bind(c)) { /* a random binding matches no session */
 		random_bytes(c->ctx, c->binding, BINDING);
 		return 0;
 	}
@@ -458,14 +482,14 @@ int session_hello(conn *c)
 	if (!c->ctx->cached)
 		return 0;
 	if (offers_tls13(c)) {
-		/* The cache's sessions have IDs for tickets. RFC 8446, section 4.2.11. */
+		/* Sessions in the cache have IDs as their tickets. RFC 8446, section 4.2.11. */
 		ossl_fn.SSL_set_options(c->ssl, OSSL_SSL_OP_NO_TICKET);
 		if (ossl_fn.SSL_client_hello_get0_ext(c->ssl, OSSL_TLSEXT_TYPE_psk, &p, &left) != 1 || !number(&p, &left, 2, &list) ||
 			!number(&p, &left, 2, &len) || len != MAX_ID || len > left)
 			return 0;
 		c->pub.single_use = 1;
 	} else {
-		/* A ticket says more than an ID beside it: RFC 5077, section 3.4. */
+		/* A ticket takes precedence over an ID: RFC 5077, section 3.4. */
 		if (c->ctx->tickets && ossl_fn.SSL_client_hello_get0_ext(c->ssl, OSSL_TLSEXT_TYPE_session_ticket, &p, &left) == 1 && left > 0)
 			return 0;
 		len = ossl_fn.SSL_client_hello_get0_session_id(c->ssl, &p);
@@ -494,10 +518,10 @@ void session_begin(conn *c, const uint8_t *session, size_t len)
 		return;
 	s = ossl_fn.d2i_SSL_SESSION(NULL, &p, (long)len);
 	if (s && ossl_fn.SSL_SESSION_get_protocol_version(s) < OSSL_TLS1_3_VERSION && !suite_allowed(c, s, &id)) {
-		ossl_fn.SSL_SESSION_free(s); /* the server would choose it, or end the handshake */
+		ossl_fn.SSL_SESSION_free(s); /* the server would choose this suite, or end the handshake */
 		return;
 	}
-	if (!s || ossl_fn.SSL_set_session(c->ssl, s) != 1) /* it is not resumed, and nothing else is lost */
+	if (!s || ossl_fn.SSL_set_session(c->ssl, s) != 1) /* it is not resumed, with no other consequence */
 		ossl_fn.ERR_clear_error();
 	ossl_fn.SSL_SESSION_free(s);
 }
@@ -544,8 +568,8 @@ void ossl_ctx_free_sessions(ossl_ctx *ctx)
 
 const char *ossl_ctx_set_sessions(ossl_ctx *ctx, const ossl_ctx_params *p)
 {
-	/* All that libssl is told: what a session is bound to is looked at here. Servers that ask for certificates must have one, or
-	 * resumption fails the handshake. */
+	/* libssl's only criterion: the bindings are checked here. Servers that request certificates
+	 * must set one, or resumption fails the handshake. */
 	static const unsigned char sid_context[] = "ossl";
 	SSL_CTX *s = ctx->ssl;
 	long mode = OSSL_SSL_SESS_CACHE_NO_INTERNAL | OSSL_SSL_SESS_CACHE_NO_AUTO_CLEAR;
@@ -557,7 +581,8 @@ const char *ossl_ctx_set_sessions(ossl_ctx *ctx, const ossl_ctx_params *p)
 	if (ctx->keep_sessions)
 		mode |= OSSL_SSL_SESS_CACHE_CLIENT;
 	ossl_fn.SSL_CTX_ctrl(s, OSSL_SSL_CTRL_SET_SESS_CACHE_MODE, mode, NULL);
-	/* One ticket a connection, as crypto/tls sends; none if the host's policy says so (NumTickets). */
+	/* One ticket per connection, as in crypto/tls; none if the host's policy says so
+	 * (NumTickets). */
 	if (ossl_fn.SSL_CTX_set_num_tickets(s, (ctx->tickets || ctx->cached) && ossl_fn.SSL_CTX_get_num_tickets(s) > 0 ? 1 : 0) != 1)
 		return "tickets";
 	if (p->session_timeout > 0)

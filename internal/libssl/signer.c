@@ -1,12 +1,13 @@
-/* Credentials whose key only Go can use, and the way into Go to sign with it. */
+/* Credentials whose key only Go can use, and the call to Go for a signature. */
 
 #include "signer.h"
 
 static _Thread_local conn *asking;
 
 /*
- * Functions that must not be inlined: after a pause a coroutine may be on another thread, but a compiler that sees a thread-local
- * variable used before and after the pause takes its address only once.
+ * These functions must not be inlined: after a pause a coroutine may be on another thread, but a
+ * compiler that sees a thread-local variable used before and after the pause computes its address
+ * only once.
  */
 __attribute__((noinline)) void signer_set_asking(conn *c)
 {

@@ -1,7 +1,8 @@
 /*
- * Keys in Go for OpenSSL 1.1.1, which has no providers: an engine whose methods for RSA and EC keys are libcrypto's own but for
- * signing. It is never registered, so only keys that name it come to it. An Ed25519 key has no ex_data to keep its signer
- * in, and 1.1.1 up to d no method to replace (EVP_PKEY_meth_set_digestsign); that kind is refused.
+ * Keys in Go for OpenSSL 1.1.1, which has no providers: an engine whose methods for RSA and EC keys
+ * are libcrypto's own except for signing. It is never registered, so only keys that name it use it.
+ * An Ed25519 key has no ex_data for its signer, and 1.1.1 up to d has no method to replace
+ * (EVP_PKEY_meth_set_digestsign); this kind is refused.
  */
 
 #include "signer.h"
@@ -12,11 +13,11 @@
 static struct {
 	ENGINE *engine;
 	EVP_PKEY_METHOD *rsa, *ec;
-	int rsa_index, ec_index; /* where keys keep their signer */
+	int rsa_index, ec_index; /* the ex_data with the keys' signers */
 } made; /* guarded by made_mu; fixed once engine is set */
 static pthread_mutex_t made_mu = PTHREAD_MUTEX_INITIALIZER;
 
-/* Go's number of the hash function that the context's digest is of, GO_NO_HASH if it is none that TLS signs with. */
+/* Returns Go's number of the context's hash function, GO_NO_HASH if TLS doesn't sign with it. */
 static int hash_of(EVP_PKEY_CTX *ctx)
 {
 	const EVP_MD *md = NULL;
@@ -62,7 +63,7 @@ static int sign_rsa(EVP_PKEY_CTX *ctx, unsigned char *sig, size_t *len, const un
 	if (ossl_fn.EVP_PKEY_CTX_ctrl(ctx, -1, -1, (int)OSSL_EVP_PKEY_CTRL_GET_RSA_PADDING, 0, &padding) != 1)
 		return 0;
 	if (padding == OSSL_RSA_PKCS1_PSS_PADDING) {
-		/* TLS knows one length of salt: RFC 8446, section 4.2.3. */
+		/* TLS uses one length of salt: RFC 8446, section 4.2.3. */
 		if (ossl_fn.EVP_PKEY_CTX_ctrl(ctx, -1, -1, (int)OSSL_EVP_PKEY_CTRL_GET_RSA_PSS_SALTLEN, 0, &salt) != 1 ||
 			salt != OSSL_RSA_PSS_SALTLEN_DIGEST)
 			return 0;
@@ -80,7 +81,7 @@ static int sign_ec(EVP_PKEY_CTX *ctx, unsigned char *sig, size_t *len, const uns
 	return sign(ctx, SIGN_ECDSA, ossl_fn.EC_KEY_get_ex_data(ec, made.ec_index), sig, len, digest, digest_len);
 }
 
-/* ENGINE_set_pkey_meths: without method it tells which kinds there are. */
+/* ENGINE_set_pkey_meths: if method is NULL, it lists the kinds. */
 static int methods(ENGINE *e, EVP_PKEY_METHOD **method, const int **kinds, int kind)
 {
 	static int all[2];
@@ -96,7 +97,7 @@ static int methods(ENGINE *e, EVP_PKEY_METHOD **method, const int **kinds, int k
 	return *method != NULL;
 }
 
-/* libcrypto's own method for a kind of key, signing by sign. */
+/* Returns libcrypto's own method for a kind of key, with sign for signatures. */
 static EVP_PKEY_METHOD *method_of(int kind,
 	int (*sign)(EVP_PKEY_CTX *, unsigned char *, size_t *, const unsigned char *, size_t))
 {
@@ -107,18 +108,21 @@ static EVP_PKEY_METHOD *method_of(int kind,
 		return NULL;
 	ossl_fn.EVP_PKEY_meth_copy(m, own);
 	ossl_fn.EVP_PKEY_meth_set_sign(m, NULL, sign);
-	ossl_fn.EVP_PKEY_meth_set_decrypt(m, NULL, NULL); /* the private half isn't there */
+	ossl_fn.EVP_PKEY_meth_set_decrypt(m, NULL, NULL); /* there is no private half */
 	return m;
 }
 
-/* Makes the engine at first use; it is kept, since keys may outlive everything else. Returns it or NULL. */
+/*
+ * Makes the engine at first use. It is kept, since keys may outlive all other users. Returns it or
+ * NULL.
+ */
 static ENGINE *signer_engine(void)
 {
 	ENGINE *e;
 
 	pthread_mutex_lock(&made_mu);
 	if (!made.engine) {
-		if (!made.rsa_index) /* these can't be given back; 0 is libcrypto's own */
+		if (!made.rsa_index) /* these can't be released; 0 is libcrypto's own */
 			made.rsa_index = ossl_fn.CRYPTO_get_ex_new_index((int)OSSL_CRYPTO_EX_INDEX_RSA, 0, NULL, NULL, NULL, NULL);
 		if (!made.ec_index)
 			made.ec_index = ossl_fn.CRYPTO_get_ex_new_index((int)OSSL_CRYPTO_EX_INDEX_EC_KEY, 0, NULL, NULL, NULL, NULL);
@@ -147,7 +151,7 @@ EVP_PKEY *ossl_engine_key(EVP_PKEY *pub, uintptr_t signer)
 
 	if (!engine || (kind != OSSL_EVP_PKEY_RSA && kind != OSSL_EVP_PKEY_EC))
 		return NULL;
-	/* A copy: pub is the certificate's own, which others verify with. */
+	/* A copy: pub belongs to the certificate, and others verify with it. */
 	len = ossl_fn.i2d_PUBKEY(pub, &der);
 	p = der;
 	key = len > 0 ? ossl_fn.d2i_PUBKEY(NULL, &p, len) : NULL;

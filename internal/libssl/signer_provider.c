@@ -1,11 +1,13 @@
 /*
- * Keys in Go for OpenSSL 3.0 and later: a provider inside this program that has private keys and signs, nothing else.
+ * Keys in Go for OpenSSL 3.0 and later: a provider inside this program that only has private keys
+ * and signs.
  *
- * Its keys hold the certificate's public key, made by whichever provider the host prefers. What is asked about a key is answered
- * by that public key; a signature is made in Go. The provider lives in a library context of its own: there it can't be picked for
- * any other key, nothing the host's configuration says keeps it from loading, and the default context never learns of it. libssl
- * still reaches it, since an EVP_PKEY knows its provider and EVP_DigestSignInit_ex(3) falls back on that one when no other can
- * import the key: ours refuses to export the private half, which it hasn't got.
+ * Its keys hold the certificate's public key, made by the provider that the host prefers, which
+ * answers all queries about a key; signatures are made in Go. The provider lives in a library
+ * context of its own: there it can't be chosen for any other key, no configuration of the host
+ * keeps it from loading, and the default context doesn't see it. libssl still reaches it, since an
+ * EVP_PKEY knows its provider and EVP_DigestSignInit_ex(3) falls back on that one if no other can
+ * import the key: this provider refuses to export the private half, which it doesn't have.
  */
 
 #include "provider.h"
@@ -27,7 +29,7 @@ static const OSSL_PARAM *find(const OSSL_PARAM *p, const char *key)
 	return NULL;
 }
 
-/* Whether p is this number or this word; callers of OpenSSL may say either. */
+/* Reports whether p is this number or this word; callers of OpenSSL may use either. */
 static int is(const OSSL_PARAM *p, int number, const char *word)
 {
 	int value;
@@ -48,7 +50,7 @@ typedef struct {
 	size_t max_size;
 } signer_key;
 
-/* What secret_param carries from ossl_provider_key. */
+/* The contents of secret_param, from ossl_provider_key. */
 typedef struct {
 	EVP_PKEY *pub;
 	uintptr_t signer;
@@ -99,7 +101,7 @@ static int key_get_params(void *p, OSSL_PARAM params[])
 	return key->pub && ossl_fn.EVP_PKEY_get_params(key->pub, params) == 1;
 }
 
-/* The lists of parameters are for those who ask what there is; libcrypto hands on what they don't name as well. */
+/* These lists of parameters are only for queries; libcrypto passes on other parameters too. */
 static const OSSL_PARAM *key_gettable(void *provider)
 {
 	static const OSSL_PARAM none[] = {{0}};
@@ -108,7 +110,7 @@ static const OSSL_PARAM *key_gettable(void *provider)
 	return none;
 }
 
-/* A key of lib, NULL for the host's, made of params. */
+/* Makes a key in lib, NULL for the host's library context, from params. */
 static EVP_PKEY *key_of(OSSL_LIB_CTX *lib, const char *type, int64_t selection, const OSSL_PARAM params[])
 {
 	EVP_PKEY_CTX *ctx = ossl_fn.EVP_PKEY_CTX_new_from_name(lib, type, NULL);
@@ -141,8 +143,11 @@ static EVP_PKEY *public_key(int algorithm, const OSSL_PARAM params[])
 	return NULL;
 }
 
-/* Takes a key from ossl_provider_key, and before 3.0.8 from other providers too, to be compared with ours: there libcrypto asks
- * for all of ours to compare it, the private half included, which is what key_export refuses. */
+/*
+ * Imports a key from ossl_provider_key, and before 3.0.8 from other providers too, for a comparison
+ * with ours: there libcrypto would otherwise export our whole key to compare it, including the
+ * private half, which key_export refuses.
+ */
 static int key_import(void *p, int selection, const OSSL_PARAM params[])
 {
 	signer_key *key = p;
@@ -184,10 +189,12 @@ static const char *operation_rsa(int operation) { return (void)operation, "RSA";
 static const char *operation_ec(int operation) { return (void)operation, "ECDSA"; }
 static const char *operation_ed25519(int operation) { return (void)operation, "ED25519"; }
 
-/* Signatures: provider-signature(7). libssl signs in one call, so there is no update and final. */
+/*
+ * Signatures: provider-signature(7). libssl signs with one call, so there is no update and final.
+ */
 
 typedef struct {
-	const signer_key *key; /* borrowed: who signs holds the EVP_PKEY */
+	const signer_key *key; /* borrowed: the caller that signs holds the EVP_PKEY */
 	int hash, pss;
 } signature;
 
@@ -209,7 +216,10 @@ static void *signature_dup(void *p)
 	return copy;
 }
 
-/* Go's number of a hash function by any of libcrypto's names for it, -1 if it is none that TLS signs with. */
+/*
+ * Returns Go's number of a hash function for any of libcrypto's names for it, -1 if TLS doesn't
+ * sign with it.
+ */
 static int hash_of(const char *name)
 {
 	static const struct {
@@ -247,7 +257,7 @@ static int signature_set(void *p, const OSSL_PARAM params[])
 		else
 			return 0;
 	}
-	/* TLS knows one length of salt: RFC 8446, section 4.2.3. */
+	/* TLS uses one length of salt: RFC 8446, section 4.2.3. */
 	param = find(params, salt_param);
 	return !param || is(param, (int)OSSL_RSA_PSS_SALTLEN_DIGEST, "digest");
 }
@@ -275,7 +285,7 @@ static int signature_init(void *p, const char *digest, void *key, const OSSL_PAR
 	return signature_set(s, params);
 }
 
-/* EVP_DigestSign(3): without sig it tells how long a signature may be. */
+/* EVP_DigestSign(3): if sig is NULL, it returns the longest length of a signature. */
 static int signature_sign(void *p, unsigned char *sig, size_t *len, size_t cap, const unsigned char *tbs, size_t tbs_len)
 {
 	const signature *s = p;
@@ -293,7 +303,10 @@ static int signature_sign(void *p, unsigned char *sig, size_t *len, size_t cap, 
 	return *len > 0;
 }
 
-/* The provider: provider(7). Its tables are filled when it is made, since constants of api.h are no constant expressions. */
+/*
+ * The provider: provider(7). Its tables are filled at run time, since constants of api.h are not
+ * constant expressions.
+ */
 
 enum { KEY_FUNCTIONS = 11, SIGNATURE_FUNCTIONS = 7 };
 
@@ -359,7 +372,10 @@ static int provider_init(const OSSL_CORE_HANDLE *handle, const OSSL_DISPATCH *in
 	return 1;
 }
 
-/* Returns the library context whose only provider is ours, made at first use and kept: keys may outlive everything else. */
+/*
+ * Returns the library context whose only provider is this one. It is made at first use and kept:
+ * keys may outlive all other users.
+ */
 static OSSL_LIB_CTX *signer_library(void)
 {
 	static pthread_mutex_t mu = PTHREAD_MUTEX_INITIALIZER;

@@ -1,43 +1,51 @@
 /*
- * The slim library context: what makes handshakes with OpenSSL 3.0 and later cheaper.
+ * The slim library context, which makes handshakes with OpenSSL 3.0 and later cheaper.
  *
- * SSL_CTXs, and with them the certificates that peers send, live in a library context whose only provider hands on what the
- * default provider has, but for what costs TLS too much there:
+ * SSL_CTXs, and with them the certificates that peers send, live in a library context whose only
+ * provider passes on the algorithms of the default provider, except for the parts that are too
+ * expensive for TLS:
  *
- *  - Key schedules. A handshake derives some 15 secrets at each end, and most of what that takes is libcrypto's way to a hash:
- *    fetching, copying, allocating. TLS13-KDF and TLS1-PRF are schedule.c's: a sixth less for a full handshake, a fifth for one
- *    that is resumed.
- *  - Peers' public keys, which are decoded once and kept: slimkey.c.
- *  - On 3.0 and 3.1, decoders. Before 3.2, whenever a certificate is parsed, libcrypto collects all key managements and all
- *    decoders of the library context (58 in Debian 12's) to find the one that reads its public key: 105 us a certificate on a
- *    machine where all else of the parsing takes less than 30. Here it finds only those that a peer's certificate and TLS can
- *    need. 3.2 and later keep the decoders they found, and get them all.
+ * - Key schedules. A handshake derives some 15 secrets at each end, and most of the cost is
+ *   libcrypto's overhead for a hash: fetching, copying, allocating. TLS13-KDF and TLS1-PRF are
+ *   schedule.c's: a sixth less for a full handshake, a fifth for a resumed one.
+ * - Peers' public keys, which are decoded once and kept: slimkey.c.
+ * - On 3.0 and 3.1, decoders. Before 3.2, whenever a certificate is parsed, libcrypto collects all
+ *   key managements and all decoders of the library context (58 in Debian 12's) to find the one for
+ *   its public key: 105 us per certificate on a machine where the rest of the parsing takes less
+ *   than 30. Here it finds only those that a peer's certificate and TLS can need. 3.2 and later
+ *   keep the decoders they found, and get them all.
  *
  * Why it is safe:
  *
- *  - The cryptography is the default provider's own: digests, ciphers, MACs, key exchanges, signatures, asymmetric ciphers and
- *    the list of groups are handed on whole, as the tables they are, and run with the default provider's own context. What a key
- *    schedule does with a hash is written anew; before it is used, it has to give the very bytes that the default provider gives,
- *    over inputs as TLS has them, and it knows the two hashes of TLS 1.2 and 1.3 and no other.
- *  - Left out, on 3.0 and 3.1, are decoders of anything but a DER SubjectPublicKeyInfo; keys on the SM2 curve, which Go's x509
- *    refuses as well; and key managements that no certificate has and libssl doesn't use (see unused). Own certificates and
- *    private keys, and all other use of OpenSSL in the process, stay in the default library context: libcrypto carries a key's
- *    value over when it first signs for an SSL_CTX and keeps that with the key.
- *  - Random numbers come from the default library context's generators: keys, since that is where the default provider's
- *    algorithms look, and hello randoms, session IDs, IVs and ticket keys by slimrand.c.
- *  - What openssl.cnf says of TLS (ssl_conf: MinProtocol, CipherString, ...) is kept once for the process, and applied to
- *    SSL_CTXs of every library context. TestSlimKeepsPolicy pins that.
- *  - The slim context and a reference to the default provider are kept until the process ends, so nothing here is ever
- *    unloaded. The tables are made before they are used and never changed: libcrypto asks for them from any thread.
+ * - The cryptography is the default provider's own: digests, ciphers, MACs, key exchanges,
+ *   signatures, asymmetric ciphers and the list of groups are passed on unchanged, as complete
+ *   tables, and run with the default provider's own context. Only the key schedules' use of a hash
+ *   is written anew. Before first use, it must return the same bytes as the default provider, for
+ *   inputs like TLS's, and it supports only the two hashes of TLS 1.2 and 1.3.
+ * - On 3.0 and 3.1 the following are omitted: all decoders except those for a DER
+ *   SubjectPublicKeyInfo; keys on the SM2 curve, which Go's x509 refuses as well; and key
+ *   managements that no certificate has and libssl doesn't use (see unused). Own certificates and
+ *   private keys, and all other use of OpenSSL in the process, stay in the default library context:
+ *   libcrypto transfers a key's value when it first signs for an SSL_CTX and keeps that with the
+ *   key.
+ * - Random numbers come from the default library context's generators: those for keys, because the
+ *   default provider's algorithms use these, and those for hello randoms, session IDs, IVs and
+ *   ticket keys by slimrand.c.
+ * - openssl.cnf's TLS settings (ssl_conf: MinProtocol, CipherString, ...) are kept once for the
+ *   process, and applied to SSL_CTXs of every library context. TestSlimKeepsPolicy pins that.
+ * - The slim context and a reference to the default provider are kept until the process ends, so
+ *   nothing here is ever unloaded. The tables are made before they are used and never changed:
+ *   libcrypto reads them from any thread.
  *
- * When it is used: the library is 3.x or 4.x, whose hashes schedule.c knows; openssl.cnf, if there is one, sets up nothing but
- * providers, TLS and names of objects; the one active provider is "default", and libcrypto's own; default properties restrict
- * nothing. What is fetched of the default provider here has the same properties throughout, so a default query admits all of it
- * or none: that one digest can be fetched, and that FIPS is not asked for, tells enough. All but the file is looked at again for
- * each new context, since other code in the process may load a provider at any time: SSL_CTXs are then made in the default
- * library context.
+ * When it is used: the library is 3.x or 4.x, whose hashes schedule.c knows; openssl.cnf, if there
+ * is one, sets up only providers, TLS and names of objects; the one active provider is "default",
+ * and part of libcrypto; default properties restrict nothing. All algorithms fetched from the
+ * default provider here have the same properties, so a default query matches all of them or none:
+ * therefore it is enough that one digest can be fetched, and that FIPS is not required. All
+ * conditions except the file are checked again for each new context, since other code in the
+ * process may load a provider at any time: SSL_CTXs are then made in the default library context.
  *
- * What turns it off: OSSL_SLIM=off in the environment, and every doubt about the conditions above.
+ * What turns it off: OSSL_SLIM=off in the environment, and any doubt about the conditions above.
  */
 
 #include "dl.h"
@@ -53,11 +61,11 @@
 
 static const char provider_name[] = "ossl-slim";
 
-/* Written by ossl_slim_setup only. The library context is NULL if it is not used. */
+/* Written only by ossl_slim_setup. The library context is NULL if it is not used. */
 static OSSL_LIB_CTX *library;
 static const OSSL_PROVIDER *host; /* the default provider of the default library context */
 static OSSL_ALGORITHM *generators, *key_derivations, *decoders;
-static OSSL_ALGORITHM *key_managements; /* NULL from 3.2 on: the default provider's own */
+static OSSL_ALGORITHM *key_managements; /* NULL from 3.2 on: the default provider's own are used */
 
 int slim_is_named(const OSSL_ALGORITHM *a, const char *name)
 {
@@ -78,7 +86,10 @@ int slim_is_public_key(const OSSL_ALGORITHM *a)
 	return strstr(a->properties, "input=der") && strstr(a->properties, "structure=SubjectPublicKeyInfo");
 }
 
-/* libssl takes the name of a key from the certificate, so the decoder that finds out what a key is, "DER", is not needed. */
+/*
+ * libssl takes the type of a key from the certificate, so the decoder that determines the type,
+ * "DER", is not needed.
+ */
 static int wanted_decoder(const OSSL_ALGORITHM *a)
 {
 	return slim_is_public_key(a) && !slim_is_named(a, "DER") && !slim_is_named(a, "SM2");
@@ -95,7 +106,10 @@ static int wanted_key_management(const OSSL_ALGORITHM *a)
 	return 1;
 }
 
-/* Copies what is wanted of a table of the default provider. Returns NULL if there is nothing, or no memory for it. */
+/*
+ * Copies the wanted entries of a table of the default provider. Returns NULL if there are none, or
+ * memory is short.
+ */
 static OSSL_ALGORITHM *pick(int operation, int (*wanted)(const OSSL_ALGORITHM *))
 {
 	int no_cache = 0;
@@ -125,7 +139,7 @@ static int wanted_whole(const OSSL_ALGORITHM *a)
 	return 1;
 }
 
-/* Puts functions in the place of those that a table has for a name. Returns 1, or 0 if there is no such name. */
+/* Replaces the functions of the entries with a name. Returns 1, or 0 if there is no such name. */
 static int replace(OSSL_ALGORITHM *table, const char *name, const OSSL_DISPATCH *functions)
 {
 	int found = 0;
@@ -171,7 +185,7 @@ static int provider_init(const OSSL_CORE_HANDLE *handle, const OSSL_DISPATCH *in
 {
 	(void)handle;
 	*out = provider_functions;
-	*provider = ossl_fn.OSSL_PROVIDER_get0_provider_ctx(host); /* what the algorithms are given when they are used */
+	*provider = ossl_fn.OSSL_PROVIDER_get0_provider_ctx(host); /* the context that the algorithms get when they are used */
 	return slim_keys_setup(decoders, in);
 }
 
@@ -184,13 +198,14 @@ static int count_provider(OSSL_PROVIDER *p, void *arg)
 	return 1;
 }
 
-/* Whether the default library context is as if nothing had been configured. */
+/* Reports whether the default library context is as if nothing were configured. */
 static int is_plain(void)
 {
 	EVP_MD *md;
 	int n = 0;
 
-	/* A program may have made another one its thread's default: NULL would mean that here, and that may be freed. */
+	/* A program may have made another one its thread's default: NULL would mean that one here, and
+	 * it may be freed. */
 	if (ossl_fn.OSSL_LIB_CTX_set0_default(NULL) != ossl_fn.OSSL_LIB_CTX_get0_global_default())
 		return 0;
 	if (ossl_fn.OSSL_PROVIDER_do_all(NULL, count_provider, &n) != 1 || n != 1 ||
@@ -201,8 +216,11 @@ static int is_plain(void)
 	return md != NULL;
 }
 
-/* Whether openssl.cnf sets up nothing that would be missing in another library context: config(5). Providers are looked at
- * when they are there; ssl_conf and oid_section are the process's. An empty section does nothing. */
+/*
+ * Reports whether openssl.cnf sets up nothing that would be missing in another library context:
+ * config(5). Providers are checked once they are loaded; ssl_conf and oid_section apply to the
+ * whole process. An empty section has no effect.
+ */
 static int is_plain_file(const char *file)
 {
 	static const char *const harmless[] = {"providers", "ssl_conf", "oid_section"};
@@ -213,7 +231,7 @@ static int is_plain_file(const char *file)
 	size_t k;
 
 	if (access(file, F_OK) != 0)
-		return errno == ENOENT; /* libcrypto does without */
+		return errno == ENOENT; /* libcrypto does the same */
 	conf = ossl_fn.NCONF_new(NULL);
 	if (!conf || ossl_fn.NCONF_load(conf, file, NULL) != 1)
 		goto done;
@@ -243,7 +261,10 @@ static int is_plain_config(void)
 	return plain;
 }
 
-/* Whether the default provider's code is libcrypto's: openssl.cnf may give that name to a module. */
+/*
+ * Reports whether the default provider's code is in libcrypto: openssl.cnf may give that name to a
+ * module.
+ */
 static int is_builtin(void)
 {
 	int no_cache;

@@ -1,18 +1,21 @@
 /*
  * Peers' public keys, decoded once: decoders of the slim library context (slim.c).
  *
- * libcrypto decodes the key of a certificate whenever it parses one, and for an elliptic curve's it makes the curve's group anew
- * each time: 4 to 9 % of a handshake, and for RSA what a first verification computes besides. A client meets the same servers
- * again, and a server behind a proxy, or in a mesh, the same clients. So what the default provider's decoder made of some bytes
- * is kept, and given again for the very same bytes: decoding is a function of them. The keys are public, hold nothing of a
- * connection, and aren't changed once they are made; libcrypto itself lets threads share a certificate's key. What a peer can
- * learn is by some microseconds whether a certificate's key was met lately, if it can show that certificate.
+ * libcrypto decodes the key of a certificate whenever it parses one, and for an elliptic curve it
+ * makes the curve's group anew each time: 4 to 9 % of a handshake, and for RSA also the values that
+ * a first verification computes. A client meets the same servers again, and a server behind a
+ * proxy, or in a mesh, the same clients. So the key that the default provider's decoder made from
+ * some bytes is kept, and returned again for exactly the same bytes: decoding is a function of
+ * them. The keys are public, hold no data of a connection, and aren't changed once they are made;
+ * libcrypto itself lets threads share a certificate's key. A peer that can present a certificate
+ * can learn, from some microseconds, whether its key was met lately.
  *
- * Kept are SETS * WAYS keys of at most LONGEST bytes, the ones used last or nearly so: a peer with ever new keys drives out
- * others' and does no more.
+ * SETS * WAYS keys of at most LONGEST bytes are kept, approximately the most recently used ones: a
+ * peer with ever new keys can only evict others.
  *
- * What a decoder hands over is a reference to the provider's own object: provider-object(7). That of the default provider's EC
- * and RSA is an EC_KEY or RSA, which count their references. This has been so from 3.0 to 4.0; later versions go without.
+ * A decoder returns a reference to the provider's own object: provider-object(7). The default
+ * provider's objects for EC and RSA are an EC_KEY and an RSA, which count their references. This is
+ * so from 3.0 to 4.0; later versions don't use this cache.
  */
 
 #include "slim.h"
@@ -21,9 +24,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SETS = 32, WAYS = 2, LONGEST = 600 }; /* RSA-4096 has 550 */
+enum { SETS = 32, WAYS = 2, LONGEST = 600 }; /* RSA-4096 needs 550 */
 
-/* A kind is a type of key, with what the default provider has for it. */
+/* A kind is a type of key, with the default provider's functions for it. */
 typedef struct {
 	const char *name;
 	int (*up_ref)(void *key);
@@ -47,16 +50,19 @@ typedef struct {
 	uint8_t der[LONGEST];
 } entry;
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* for the three below */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* for the next three variables */
 static entry entries[SETS][WAYS];
-static uint8_t newest[SETS]; /* the way that was used last */
+static uint8_t newest[SETS]; /* the way used last */
 static uint64_t found;
 
-/* What libcrypto offers a provider for reading. */
+/* The functions that libcrypto offers a provider for reading. */
 static int (*bio_read)(OSSL_CORE_BIO *bio, void *data, size_t len, size_t *n);
 static int (*bio_ctrl)(OSSL_CORE_BIO *bio, int cmd, long num, void *ptr);
 
-/* The set of a key: its last bytes, which are the public value's, or the exponent's and before it the modulus's. */
+/*
+ * Returns the set of a key, from its last bytes: the end of an EC point, or the exponent and the
+ * end of the modulus.
+ */
 static size_t set_of(const uint8_t *der, size_t len)
 {
 	size_t i, n = 0;
@@ -71,7 +77,7 @@ static int is_of(const entry *e, const kind *k, const uint8_t *der, size_t len)
 	return e->k == k && e->len == len && memcmp(e->der, der, len) == 0;
 }
 
-/* Returns a key that was kept, with a reference of its own, or NULL. */
+/* Returns a kept key, with a new reference, or NULL. */
 static void *find(const kind *k, const uint8_t *der, size_t len)
 {
 	size_t set = set_of(der, len), way;
@@ -91,8 +97,10 @@ static void *find(const kind *k, const uint8_t *der, size_t len)
 	return key;
 }
 
-/* Keeps a key, with a reference of its own, in the place of the one that was used longest ago. Threads that meet a key first at
- * once may keep it twice; it is found all the same. */
+/*
+ * Keeps a key, with a new reference, in the place of the least recently used one. Threads that
+ * first meet a key at the same time may keep it twice, which does no harm.
+ */
 static void keep(const kind *k, const uint8_t *der, size_t len, void *key)
 {
 	size_t set = set_of(der, len);
@@ -116,7 +124,10 @@ static void keep(const kind *k, const uint8_t *der, size_t len, void *key)
 		old->free(old_key);
 }
 
-/* Hands a key to libcrypto as the default provider's decoders do: provider-object(7). Consumes the reference. */
+/*
+ * Passes a key to libcrypto as the default provider's decoders do: provider-object(7). Consumes the
+ * reference.
+ */
 static int offer(const kind *k, void *key, OSSL_CALLBACK *cb, void *cb_arg)
 {
 	int type = (int)OSSL_OSSL_OBJECT_PKEY, ok;
@@ -128,12 +139,12 @@ static int offer(const kind *k, void *key, OSSL_CALLBACK *cb, void *cb_arg)
 	};
 
 	ok = cb(params, cb_arg);
-	if (key) /* who takes it sets it to NULL */
+	if (key) /* a caller that takes it sets it to NULL */
 		k->free(key);
 	return ok;
 }
 
-/* What looks on while the default provider's decoder hands over what it made. */
+/* Observes the default provider's decoder as it passes on the key that it made. */
 typedef struct {
 	const kind *k;
 	OSSL_CORE_BIO *in;
@@ -157,7 +168,7 @@ static int see(const OSSL_PARAM *params, void *arg)
 		else if (strcmp(p->key, "reference") == 0 && p->data_type == OSSL_OSSL_PARAM_OCTET_STRING && p->data_size == sizeof key)
 			memcpy(&key, p->data, sizeof key);
 	}
-	if (key && named && bio_ctrl(w->in, (int)OSSL_BIO_CTRL_INFO, 0, &rest) == 0) /* it took all the bytes */
+	if (key && named && bio_ctrl(w->in, (int)OSSL_BIO_CTRL_INFO, 0, &rest) == 0) /* it consumed all the bytes */
 		keep(w->k, w->der, w->len, key);
 	return w->cb(params, w->cb_arg);
 }
@@ -173,7 +184,7 @@ static int decode(const kind *k, void *ctx, OSSL_CORE_BIO *in, int selection, OS
 
 	if (selection != OSSL_EVP_PKEY_PUBLIC_KEY)
 		return k->decode(ctx, in, selection, cb, cb_arg, pw, pw_arg);
-	len = bio_ctrl(in, (int)OSSL_BIO_CTRL_INFO, 0, &der); /* all that there is, if it is in memory */
+	len = bio_ctrl(in, (int)OSSL_BIO_CTRL_INFO, 0, &der); /* the whole input, if it is in memory */
 	if (len <= 0 || len > LONGEST || !der)
 		return k->decode(ctx, in, selection, cb, cb_arg, pw, pw_arg);
 	w.k = k;
@@ -185,7 +196,7 @@ static int decode(const kind *k, void *ctx, OSSL_CORE_BIO *in, int selection, OS
 	key = find(k, w.der, w.len);
 	if (!key)
 		return k->decode(ctx, in, selection, see, &w, pw, pw_arg);
-	if (bio_read(in, w.der, w.len, &n) != 1 || n != w.len) { /* it counts as decoded if nothing is left */
+	if (bio_read(in, w.der, w.len, &n) != 1 || n != w.len) { /* decoding counts as successful only if nothing is left */
 		k->free(key);
 		return 0;
 	}
@@ -204,7 +215,10 @@ static int rsa_decode(void *ctx, OSSL_CORE_BIO *in, int selection, OSSL_CALLBACK
 	return decode(&rsa, ctx, in, selection, cb, cb_arg, pw, pw_arg);
 }
 
-/* Copies a decoder's functions, with ours in the place of the one that decodes; the table keeps the copy. Returns 1 or 0. */
+/*
+ * Copies a decoder's functions and replaces the one that decodes; the table keeps the copy. Returns
+ * 1 or 0.
+ */
 static int wrap(kind *k, OSSL_ALGORITHM *a, void (*ours)(void))
 {
 	OSSL_DISPATCH *functions;

@@ -1,9 +1,10 @@
 /*
  * The random generator of the slim library context (slim.c): the default library context's.
  *
- * A library context of its own would have generators of its own, seeded once more for each thread; and from 3.2 on they don't
- * come to be, since a DRBG of the default provider looks for that provider under the name that ours has. So what libssl asks of
- * the slim context, hello randoms, session IDs, IVs and ticket keys, RAND_bytes_ex(3) gives, which has keys made too.
+ * A separate library context would have its own generators, seeded again for each thread. And from
+ * 3.2 on they can't be created, since a DRBG of the default provider looks for that provider under
+ * our provider's name. So libssl's requests to the slim context, for hello randoms, session IDs,
+ * IVs and ticket keys, are answered by RAND_bytes_ex(3), which also makes the bytes of keys.
  */
 
 #include "slim.h"
@@ -14,7 +15,7 @@ enum { STRENGTH = 256, MAX_REQUEST = 1 << 16, READY = 1 };
 
 static void *new_ctx(void *provider, void *parent, const OSSL_DISPATCH *parent_functions)
 {
-	static char none; /* there is no state, so one object stands for all */
+	static char none; /* there is no state, so all contexts are one object */
 
 	(void)provider;
 	(void)parent;
@@ -41,8 +42,10 @@ static int uninstantiate(void *ctx)
 	return 1;
 }
 
-/* NULL would be the thread's default library context, which may be the slim one: libssl makes it that while it carries out
- * openssl.cnf's policy. */
+/*
+ * NULL would mean the thread's default library context, which may be the slim one: libssl sets it
+ * while it executes openssl.cnf's policy.
+ */
 static int generate(void *ctx, unsigned char *out, size_t len, unsigned int strength, int prediction_resistance,
 	const unsigned char *additional, size_t additional_len)
 {
@@ -52,7 +55,7 @@ static int generate(void *ctx, unsigned char *out, size_t len, unsigned int stre
 	return !prediction_resistance && ossl_fn.RAND_bytes_ex(ossl_fn.OSSL_LIB_CTX_get0_global_default(), out, len, strength) == 1;
 }
 
-/* The generator beneath has locks. */
+/* The generator used here has locks. */
 static int enable_locking(void *ctx)
 {
 	(void)ctx;

@@ -1,4 +1,7 @@
-/* Keys and certificates by store URI, ossl_store(7), and keys that stay where OpenSSL found them. */
+/*
+ * Keys and certificates by store URI, ossl_store(7), and operations of keys that stay where OpenSSL
+ * found them.
+ */
 
 #include "store.h"
 #include "signer.h"
@@ -6,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* An ossl_key is an EVP_PKEY under a name of its own, so that none of OpenSSL's gets into Go. */
+/* An ossl_key is an EVP_PKEY under another name, so that Go sees none of OpenSSL's names. */
 static EVP_PKEY *pkey_of(ossl_key *key) { return (EVP_PKEY *)key; }
 
 enum { MAX_CERTS = 1 << 24, MAX_OBJECTS = 1 << 16 };
@@ -19,7 +22,10 @@ typedef struct {
 	int unanswered; /* since this was reset */
 } asking;
 
-/* A pem_password_cb. None is an empty answer, not a failure: after a failure pkcs11-provider asks at the terminal. */
+/*
+ * A pem_password_cb. No passphrase is an empty answer, not a failure: after a failure
+ * pkcs11-provider asks at the terminal.
+ */
 static int passphrase(char *buf, int size, int writing, void *arg)
 {
 	asking *a = arg;
@@ -31,13 +37,13 @@ static int passphrase(char *buf, int size, int writing, void *arg)
 	return 0;
 }
 
-/* OSSL_STORE_INFO_PUBKEY came with 3.0 and moved what is behind it. */
+/* 3.0 added OSSL_STORE_INFO_PUBKEY and so changed the numbers of the following types. */
 static int info_type(long since_3_0)
 {
 	return (int)(ossl_fn.OpenSSL_version_num() < OSSL_V3_0 ? since_3_0 - 1 : since_3_0);
 }
 
-/* Whether no loader is there for the URI's scheme. */
+/* Reports whether there is no loader for the URI's scheme. */
 static int is_unserved(const char *uri)
 {
 	const char *end = strchr(uri, ':');
@@ -54,7 +60,10 @@ static int is_unserved(const char *uri)
 	return !loader;
 }
 
-/* Whether two keys have the same public half. A token may have a key twice: pkcs11-provider keeps copies in its session. */
+/*
+ * Reports whether two keys have the same public half. A token may have a key twice: pkcs11-provider
+ * keeps copies in its session.
+ */
 static int same(ossl_key *a, ossl_key *b)
 {
 	unsigned char *x = NULL, *y = NULL;
@@ -102,8 +111,10 @@ static int take(int what, ossl_loaded *loaded, bytes *certs, const OSSL_STORE_IN
 	return ok;
 }
 
-/* Whether the thread's error queue has an error. 1.1.1 also puts text behind the last PEM block there, as a block that doesn't
- * begin: ERR_LIB_PEM, PEM_R_NO_START_LINE. */
+/*
+ * Reports whether the thread's error queue has an error. For text behind the last PEM block, 1.1.1
+ * also adds one, as for a block without a beginning: ERR_LIB_PEM, PEM_R_NO_START_LINE.
+ */
 static int failed(OSSL_STORE_CTX *store)
 {
 	unsigned long e = ossl_fn.ERR_peek_error();
@@ -112,9 +123,12 @@ static int failed(OSSL_STORE_CTX *store)
 		ossl_fn.OSSL_STORE_eof(store));
 }
 
-/* Goes through the store. What can't be loaded ends it, since to go on would be to choose among the rest; but who wants
- * certificates only needs no passphrase for a key beside them, and a provider that found something at all may have had its
- * troubles: drop_foreign_errors, conn.c. Returns 1 or 0. */
+/*
+ * Reads all objects of the store. An object that can't be loaded ends it, since continuing would be
+ * a choice among the rest. But a caller that needs only certificates needs no passphrase for a key
+ * beside them, and a provider that found an object may have left errors that it recovered from:
+ * drop_foreign_errors, conn.c. Returns 1 or 0.
+ */
 static int take_all(OSSL_STORE_CTX *store, int file, int what, asking *a, ossl_loaded *loaded, bytes *certs)
 {
 	OSSL_STORE_INFO *info;
@@ -131,7 +145,8 @@ static int take_all(OSSL_STORE_CTX *store, int file, int what, asking *a, ossl_l
 				return 0;
 			continue;
 		}
-		/* The end may be reported as an error, and an error as the end; only a real one leaves something in the queue. */
+		/* The end may be reported as an error, and an error as the end; only a real error leaves an
+		 * entry in the queue. */
 		ok = what == OSSL_STORE_CERTS && a->unanswered;
 		ok |= !file && ossl_fn.OSSL_STORE_eof(store) && (loaded->key || certs->len);
 		if (failed(store) && !ok)
@@ -158,13 +173,14 @@ int ossl_store_load(const char *uri, int file, int what, uintptr_t ask, ossl_loa
 	ui = ossl_fn.UI_UTIL_wrap_read_pem_callback(passphrase, 0);
 	if (ui)
 		store = ossl_fn.OSSL_STORE_open(uri, ui, &a, NULL, NULL);
-	/* A token needs to know what it is for. A file's loader would no longer tell what is of another type from what is broken. */
+	/* A token must know the expected type. A file's loader would no longer distinguish objects of
+	 * other types from malformed ones. */
 	if (store)
 		ok = (file || ossl_fn.OSSL_STORE_expect(store, type) == 1) && take_all(store, file, what, &a, loaded, &certs);
 	ossl_drain_errors(errors);
 	if (ui && !store)
 		loaded->unserved = is_unserved(uri);
-	if (store) /* early 1.1.1 takes no NULL */
+	if (store) /* early 1.1.1 doesn't accept NULL */
 		ossl_fn.OSSL_STORE_close(store);
 	if (ui)
 		ossl_fn.UI_destroy_method(ui);
@@ -188,8 +204,8 @@ int ossl_provider_load(const char *name, unsigned long *errors)
 	int ok;
 
 	ossl_fn.ERR_clear_error();
-	/* This activates the default provider where nothing is configured, and so before the other: of two that have an algorithm
-	 * libcrypto takes the one it knew first. */
+	/* This activates the default provider if nothing is configured, and so before the other one:
+	 * libcrypto prefers the provider that it knew first among those with the same algorithm. */
 	ok = ossl_fn.OSSL_PROVIDER_do_all(NULL, ignore_provider, NULL) == 1 &&
 		(ossl_fn.OSSL_PROVIDER_available(NULL, name) == 1 || ossl_fn.OSSL_PROVIDER_try_load(NULL, name, 1) != NULL);
 	ossl_drain_errors(errors);

@@ -1,16 +1,20 @@
 /*
- * Taking an established connection over from libssl: its traffic keys and sequence numbers become the conn's own, and the SSL is
- * freed. There is no API for it, so each part is gathered while the handshake runs:
+ * Taking an established connection over from libssl: its traffic keys and sequence numbers become
+ * the conn's own, and the SSL is freed. There is no API for this, so each part is gathered while
+ * the handshake runs:
  *
- *  - TLS 1.3's traffic secrets and exporter secret are seen when they are derived, if that is schedule.c's to do, or else come by
- *    the key-log callback, SSL_CTX_set_keylog_callback(3), for which 3.0 writes each byte with a sprintf of its own. They stay in
- *    the conn. TLS 1.2's keys are derived again, from the session's master secret and the randoms.
- *  - Sequence numbers are counts of the records since the keys changed, by the message callback, SSL_CTX_set_msg_callback(3):
- *    since Finished in TLS 1.3, since ChangeCipherSpec in TLS 1.2. The key-log callback comes at other moments. The same
- *    records pass through the window BIO, which counts them too.
- *  - The explicit nonces that GCM has in TLS 1.2 start anywhere: the last one sent is in the clear in the record it was sent in.
+ * - TLS 1.3's traffic secrets and exporter secret are observed when they are derived, if schedule.c
+ *   does that. Otherwise they come from the key-log callback, SSL_CTX_set_keylog_callback(3), for
+ *   which 3.0 formats each byte with a separate sprintf. They stay in the conn. TLS 1.2's keys are
+ *   derived again, from the session's master secret and the randoms.
+ * - Sequence numbers are counts of the records since the keys changed, by the message callback,
+ *   SSL_CTX_set_msg_callback(3): since Finished in TLS 1.3, since ChangeCipherSpec in TLS 1.2. The
+ *   key-log callback is called at other moments. The same records pass through the window BIO,
+ *   which counts them too.
+ * - GCM's explicit nonces in TLS 1.2 start at any value: the last one sent is in the clear in its
+ *   record.
  *
- * Whatever is not as it should be leaves the connection with libssl, which can go on as if nobody had asked.
+ * If anything is not as expected, the connection stays with libssl, which is not affected.
  */
 
 #include "private.h"
@@ -29,7 +33,10 @@ static int nibble(char ch)
 	return -1;
 }
 
-/* The secret of a key-log line after its label: "<client random> <secret>", in hexadecimal. Returns its length, 0 on failure. */
+/*
+ * Parses the secret in a key-log line after its label: "<client random> <secret>", in hexadecimal.
+ * Returns its length, 0 on failure.
+ */
 static size_t secret_of(const char *line, uint8_t *to)
 {
 	size_t n;
@@ -47,7 +54,7 @@ static size_t secret_of(const char *line, uint8_t *to)
 	return *line ? 0 : n;
 }
 
-/* The secrets that a takeover is made of, by their names in the key log and in RFC 8446, section 7.1. */
+/* The secrets that a takeover needs, by their names in the key log and in RFC 8446, section 7.1. */
 static const struct {
 	const char *line, *label;
 	uint8_t bit;
@@ -59,7 +66,7 @@ static const struct {
 
 enum { SECRETS = sizeof secrets / sizeof secrets[0] };
 
-/* Where the i-th of them goes. */
+/* Returns the place for the i-th of them. */
 static uint8_t *place_of(conn *c, size_t i)
 {
 	if (secrets[i].bit == HAVE_EXPORTER)
@@ -140,22 +147,25 @@ void takeover_tap(tap *t, const uint8_t *p, size_t n)
 	}
 }
 
-/* Whether the part of a stream seen so far ends with a complete record. */
+/* Reports whether the part of a stream seen so far ends with a complete record. */
 static int is_whole(const tap *t) { return t->have >= RECORD_HEADER && t->left == 0; }
 
-/* Whether the message callback has reported every record that passed the BIO: a count that is too low would use a nonce twice. */
+/*
+ * Reports whether the message callback has reported every record that passed the BIO: a count that
+ * is too low would use a nonce twice.
+ */
 static int all_reported(const conn *c)
 {
 	return c->reported[0] == c->in_tap.records && c->reported[1] == c->out_tap.records;
 }
 
-/* Follows the records and messages that the message callback sees. */
+/* Counts the records and messages that the message callback sees. */
 void takeover_message(conn *c, int sent, int content_type, const uint8_t *p, size_t len)
 {
 	uint64_t *count = sent ? &c->sent : &c->received;
 
 	sent = sent != 0;
-	if (content_type == OSSL_SSL3_RT_HEADER) { /* of a record, whose type it begins with */
+	if (content_type == OSSL_SSL3_RT_HEADER) { /* of a record; its first byte is the type */
 		if (c->miss[sent] > 0 && c->miss[sent] != OSSL_MISS_FINISHED && --c->miss[sent] == 0)
 			return;
 		c->reported[sent]++;
@@ -163,14 +173,15 @@ void takeover_message(conn *c, int sent, int content_type, const uint8_t *p, siz
 			++*count;
 		else if (!c->handshake_done)
 			*count = 0;
-		else /* it changes no key, anyone on the way can have put it there, and 3.2 and later pass it over */
+		else /* it changes no key, anyone on the path can have inserted it, and 3.2 and later ignore it */
 			c->updated = 1;
 		if (!sent && len >= RECORD_HEADER)
 			c->record = (uint32_t)p[3] << 8 | p[4];
 		return;
 	}
 	if (content_type == OSSL_SSL3_RT_INNER_CONTENT_TYPE && !sent) {
-		/* Padding is counted in: then the takeover waits for data, which can't come inside of a message. */
+		/* Padding is counted too: then the takeover waits for data, which can't come inside a
+		 * message. */
 		c->partial = p[0] == OSSL_SSL3_RT_HANDSHAKE && c->record > 1 + TAG ? c->partial + c->record - 1 - TAG : 0;
 		return;
 	}
@@ -178,7 +189,7 @@ void takeover_message(conn *c, int sent, int content_type, const uint8_t *p, siz
 		return;
 	if (sent)
 		c->last = (uint32_t)len;
-	else if (p[0] == OSSL_SSL3_MT_FINISHED) /* which ends its record */
+	else if (p[0] == OSSL_SSL3_MT_FINISHED) /* it ends its record */
 		c->partial = 0;
 	else if (c->partial > 0)
 		c->partial = c->partial > len ? c->partial - (uint32_t)len : 0;
@@ -188,7 +199,10 @@ void takeover_message(conn *c, int sent, int content_type, const uint8_t *p, siz
 		c->updated = 1;
 }
 
-/* Whether the secrets of TLS 1.3 are all here, and libssl seals as is done here. */
+/*
+ * Reports whether all secrets of TLS 1.3 are available, and libssl's records have the same form as
+ * ours.
+ */
 static int complete13(const conn *c, const suite *s)
 {
 	const tap *t = &c->out_tap;
@@ -196,16 +210,17 @@ static int complete13(const conn *c, const suite *s)
 
 	if (c->secrets != (HAVE_CLIENT | HAVE_SERVER | HAVE_EXPORTER) || !all_reported(c) || !is_whole(t))
 		return 0;
-	/* The counts begin behind Finished: nothing was received since then, and the record before the counted ones is, by its length, a
-	 * Finished alone. */
+	/* The counts begin after Finished: nothing was received since, and the record before the
+	 * counted ones is, by its length, only a Finished. */
 	if (c->received != 0 || c->sent >= TAP_LENGTHS || c->sent >= t->records ||
 		t->lengths[(t->records - 1 - c->sent) % TAP_LENGTHS] != 4 + hash_len(s) + 1 + TAG)
 		return 0;
 	for (i = 0; i < sizeof c->secret_len; i++)
 		if (c->secret_len[i] != hash_len(s))
 			return 0;
-	/* The last message that we sent, Finished or a NewSessionTicket, travelled alone: if its record is longer than it must be, the
-	 * host's configuration asks for padding (RecordPadding, SSL_CONF_cmd(3)), which libssl is to do. */
+	/* The last message that we sent, Finished or a NewSessionTicket, was alone in its record. If
+	 * that is longer than necessary, the host's configuration requires padding (RecordPadding,
+	 * SSL_CONF_cmd(3)), which only libssl does. */
 	return c->last > 0 && t->lengths[(t->records - 1) % TAP_LENGTHS] == (size_t)c->last + 1 + TAG;
 }
 
@@ -227,7 +242,7 @@ static int secrets12(conn *c, const suite *s)
 	uint64_t nonce = 0;
 	int ok, i;
 
-	/* Finished is the first record under the keys; nothing else has been sent or received. */
+	/* Finished is the first record under the keys; nothing else was sent or received. */
 	if (!session || c->sent != 1 || c->received != 1 || c->out_tap.since != 1 || c->in_tap.since != 1)
 		return 0;
 	if (s->explicit_nonce) {
@@ -257,7 +272,7 @@ static int secrets12(conn *c, const suite *s)
 	return ok;
 }
 
-/* Copies what facts point to of the SSL, which goes. */
+/* Copies the data that facts points to from the SSL, which will be freed. */
 static int keep(conn *c, ossl_facts *f)
 {
 	const uint8_t **part[] = {&f->alpn, &f->server_name, &f->ocsp, &f->scts};
@@ -283,8 +298,9 @@ int takeover(conn *c, ossl_facts *f)
 	const suite *s = suite_of(&c->ctx->algorithms, f->cipher);
 	SSL_SESSION *session = ossl_fn.SSL_get_session(c->ssl);
 
-	/* A peer's max_fragment_length (RFC 6066, section 4) is libssl's to keep to; so is input that it has read already. A record's
-	 * header alone is not pending: SSL_rstate_string(3) tells. */
+	/* Only libssl handles a peer's max_fragment_length (RFC 6066, section 4), and input that it has
+	 * read already. The header of a record alone doesn't count as pending: SSL_rstate_string(3)
+	 * reports it. */
 	if (!c->ctx->own_records || !s || s->tls13 != (f->version == OSSL_TLS1_3_VERSION) || !session ||
 		ossl_fn.SSL_SESSION_get_max_fragment_length(session) != 0 || ossl_fn.SSL_has_pending(c->ssl) ||
 		strcmp(ossl_fn.SSL_rstate_string(c->ssl), "RH") != 0 ||
@@ -301,7 +317,8 @@ int takeover(conn *c, ossl_facts *f)
 	c->write.sealing = 1;
 	if (!s->tls13 && !f->extended_master_secret) /* there will be no exporter: RFC 7627, section 5.4 */
 		ossl_fn.OPENSSL_cleanse(c->exporter, sizeof c->exporter);
-	/* What a session is freed without having been ended would not be resumed: SSL_set_shutdown(3). */
+	/* A session would not be resumed if its SSL were freed without being shut down:
+	 * SSL_set_shutdown(3). */
 	ossl_fn.SSL_set_shutdown(c->ssl, (int)(OSSL_SSL_SENT_SHUTDOWN | OSSL_SSL_RECEIVED_SHUTDOWN));
 	ossl_fn.SSL_free(c->ssl);
 	c->ssl = NULL;
@@ -313,8 +330,10 @@ int takeover(conn *c, ossl_facts *f)
 	return 1;
 }
 
-/* Whether a connection's takeover is to wait: the tickets of TLS 1.3 come after the handshake, and libssl alone can make
- * sessions of them. */
+/*
+ * Reports whether a connection's takeover must wait: the tickets of TLS 1.3 come after the
+ * handshake, and only libssl can make sessions from them.
+ */
 int takeover_deferred(conn *c, const ossl_facts *f)
 {
 	const suite *s;
@@ -344,7 +363,7 @@ int takeover_later(conn *c)
 {
 	ossl_facts f;
 
-	/* A record that was reported may not have passed the BIO yet. */
+	/* A reported record may not have passed the BIO yet. */
 	if (c->updated || c->notified || c->reported[0] < c->in_tap.records || c->reported[1] < c->out_tap.records) {
 		takeover_forget(c);
 		return 0;

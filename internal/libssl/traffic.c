@@ -4,7 +4,10 @@
 
 #include <string.h>
 
-/* Below this, copying the text next to its content type costs less than a call of its own for that one byte. */
+/*
+ * Below this length, copying the text next to its content type costs less than a separate call for
+ * that one byte.
+ */
 enum { COPY_BELOW = 1024 };
 
 void traffic_clear(traffic *t)
@@ -14,7 +17,7 @@ void traffic_clear(traffic *t)
 	t->dead = 1;
 }
 
-/* Makes the AEAD with its key, when it is needed first. */
+/* Makes the AEAD with its key, at its first use. */
 static int prepare(const algorithms *a, traffic *t)
 {
 	const suite *s = t->suite;
@@ -41,7 +44,7 @@ static int prepare(const algorithms *a, traffic *t)
 	return ok;
 }
 
-/* Written as compilers know it, which make one instruction of it. */
+/* In a form that compilers turn into one instruction. */
 static void put64(uint8_t *to, uint64_t v)
 {
 	to[0] = (uint8_t)(v >> 56);
@@ -59,7 +62,7 @@ int traffic_export(const algorithms *a, traffic *t, ossl_kernel_key *to)
 	const suite *s = t->suite;
 
 	memset(to, 0, sizeof *to);
-	/* TLS 1.2's key is here until it is used first. */
+	/* TLS 1.2's key is here until its first use. */
 	if (!s || t->dead || t->exported == KEY_EXPORTED || (!s->tls13 && t->aead))
 		return 0;
 	to->suite = s->id;
@@ -119,17 +122,21 @@ static void nonce_of(const traffic *t, const uint8_t *explicit, uint8_t *nonce)
 		memcpy(nonce + 4, explicit, 8);
 		return;
 	}
-	/* In words: what is written in bytes and read as a word waits for the writes. */
+	/* As words: reading as a word data that was written as bytes would wait for the writes. */
 	put64((uint8_t *)&low, t->seq);
 	memcpy(&iv, t->iv + 4, 8);
 	low ^= iv;
 	memcpy(nonce + 4, &low, 8);
 }
 
-/* Sets the nonce and, for opening, the tag. One call where there is one for both: each costs a search of names. */
+/*
+ * Sets the nonce and, for opening, the tag, with one call if possible: each call costs a search of
+ * names.
+ */
 static int begin(traffic *t, const uint8_t *nonce, const uint8_t *tag)
 {
-	/* A length of -1 stands for the whole nonce, as for EVP_CTRL_GCM_SET_IV_FIXED: keys.c makes sure that it does. */
+	/* A length of -1 means the whole nonce, as for EVP_CTRL_GCM_SET_IV_FIXED: keys.c checks that it
+	 * does. */
 	OSSL_PARAM params[3] = {
 		{"tlsivfixed", (unsigned)OSSL_OSSL_PARAM_OCTET_STRING, (void *)nonce, (size_t)-1, 0},
 		{tag ? "tag" : NULL, (unsigned)OSSL_OSSL_PARAM_OCTET_STRING, (void *)tag, TAG, 0},
@@ -156,7 +163,10 @@ static int get_tag(traffic *t, uint8_t *tag)
 	return ossl_fn.EVP_CIPHER_CTX_ctrl(t->aead, (int)OSSL_EVP_CTRL_AEAD_GET_TAG, TAG, tag) == 1;
 }
 
-/* Starts a record: nonce and additional data. n: the text's length; tag: of a record to open, else NULL. */
+/*
+ * Starts a record: nonce and additional data. n: the text's length; tag: of a record to open, else
+ * NULL.
+ */
 static int start(traffic *t, const uint8_t *header, const uint8_t *explicit, size_t n, const uint8_t *tag)
 {
 	uint8_t nonce[NONCE], aad[13];
@@ -238,9 +248,10 @@ static void refuse(ossl_opened *o, long alert)
 }
 
 /*
- * Opens the record at body, which has len bytes, whole and with a header that has been checked. Its text goes to dst as far as
- * it fits in room, and the rest stays in place, in the input. Returns an alert, or -1 with the text's type, its length and how
- * much of it is in dst. On failure nothing of the text is left anywhere.
+ * Opens the complete record at body, which has len bytes and a header that was checked. Its text
+ * goes to dst as far as it fits in room, and the rest stays in place, in the input. Returns an
+ * alert, or -1 with the text's type, its length and the length of the part in dst. On failure
+ * nothing of the text is left anywhere.
  */
 static long open_record(traffic *t, const uint8_t *header, uint8_t *body, size_t len, uint8_t *dst, size_t room, ossl_opened *o,
 	size_t *split)
@@ -258,7 +269,8 @@ static long open_record(traffic *t, const uint8_t *header, uint8_t *body, size_t
 		body += s->explicit_nonce;
 	}
 	n = len - s->explicit_nonce - TAG;
-	/* In TLS 1.2 the header says what the text is; in TLS 1.3 nearly all of it is application data. */
+	/* In TLS 1.2 the header has the text's type; in TLS 1.3 nearly all records are application
+	 * data. */
 	head = s->tls13 || header[0] == OSSL_SSL3_RT_APPLICATION_DATA ? (n < room ? n : room) : 0;
 	if (n > RECORD_TEXT + (size_t)s->tls13)
 		head = 0;
@@ -289,12 +301,12 @@ static long open_record(traffic *t, const uint8_t *header, uint8_t *body, size_t
 	t->seq++;
 	if (head > n)
 		head = n;
-	if (o->type != OSSL_SSL3_RT_APPLICATION_DATA && head > 0) { /* no user data: all of it back to its place */
+	if (o->type != OSSL_SSL3_RT_APPLICATION_DATA && head > 0) { /* not user data: move all of it back to its place */
 		memcpy(body, dst, head);
 		ossl_fn.OPENSSL_cleanse(dst, head);
 		head = 0;
 	}
-	o->at = (size_t)(body - header) + head; /* of the header, for now */
+	o->at = (size_t)(body - header) + head; /* relative to the header, for now */
 	o->len = n - head;
 	*split = head;
 	return -1;
@@ -350,7 +362,7 @@ int traffic_same(const algorithms *a, const algorithms *b, const suite *s)
 			open_record(&open, record[0], record[0] + RECORD_HEADER, n - RECORD_HEADER, dst, sizeof dst, &o, &split) == -1 &&
 			split == sizeof text && memcmp(dst, text, sizeof text) == 0;
 	}
-	if (ok) { /* and what was damaged is refused */
+	if (ok) { /* and a damaged record is refused */
 		n = traffic_seal(a, &seal[0], (uint8_t)OSSL_SSL3_RT_APPLICATION_DATA, text, sizeof text, record[0]);
 		record[0][n - 1] ^= 1;
 		ok = n > 0 && open_record(&open, record[0], record[0] + RECORD_HEADER, n - RECORD_HEADER, dst, sizeof dst, &o, &split) ==
@@ -409,7 +421,8 @@ void ossl_conn_open(ossl_traffic *pub, uint8_t *in, size_t in_len, uint8_t *dst,
 			o->consumed += RECORD_HEADER + len;
 			break;
 		}
-		/* A record that would not fit comes whole with the next call, rather than in two parts. */
+		/* A record that would not fit is opened completely by the next call, instead of in two
+		 * parts. */
 		if (o->n > 0 && len > dst_len - o->n + t->suite->explicit_nonce + TAG + t->suite->tls13)
 			break;
 		alert = open_record(t, header, header + RECORD_HEADER, len, dst + o->n, dst_len - o->n, o, &split);
@@ -435,7 +448,7 @@ void ossl_conn_seal(ossl_traffic *pub, uint8_t type, const uint8_t *src, size_t 
 	size_t taken = 0, produced = 0, records = 0, limit, n;
 	int status = OSSL_DONE;
 
-	if (c->kept.data || c->keylog.data) { /* Go has them by now */
+	if (c->kept.data || c->keylog.data) { /* Go has copied them by now */
 		bytes_free(&c->kept);
 		bytes_free(&c->keylog);
 	}
@@ -463,7 +476,8 @@ void ossl_conn_seal(ossl_traffic *pub, uint8_t type, const uint8_t *src, size_t 
 		taken += limit;
 		records++;
 	}
-	/* Field by field, as Go reads it: reading two words at once of what was written one by one waits for the writes. */
+	/* Field by field, as Go reads it: reading two words at once that were written one by one would
+	 * wait for the writes. */
 	step->status = status;
 	step->pending = step->taken_over = 0;
 	step->consumed = 0;
