@@ -25,7 +25,8 @@ func closable(t *testing.T) *libssl.Context {
 	return ctx
 }
 
-// TestClosedContext: a closed context's memory is not used any more, and connections made before go on.
+// TestClosedContext: a closed context's memory is no longer used, and connections made before
+// continue.
 func TestClosedContext(t *testing.T) {
 	ctx := closable(t)
 	out := make([]byte, 4096)
@@ -68,7 +69,7 @@ func TestClosedContext(t *testing.T) {
 	paused.Free(false, nil)
 }
 
-// TestCloseAmongCalls closes contexts while connections are made of them.
+// TestCloseAmongCalls closes contexts while connections are made from them.
 func TestCloseAmongCalls(t *testing.T) {
 	for range 20 {
 		ctx := closable(t)

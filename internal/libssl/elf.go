@@ -7,9 +7,10 @@ import (
 	"os"
 )
 
-// checkWhole returns an error for an ELF file that ends before what it says is in it: a copy that was cut short. The program
-// loader doesn't look, and the process ends with SIGBUS. What is wrong with a file otherwise is for the loader to say.
-// The format: System V Application Binary Interface, chapters 4 and 5.
+// checkWhole returns an error for an ELF file that ends before the end of its segments, such as an
+// incomplete copy. The program loader doesn't check this, and the process ends with SIGBUS. Other
+// errors in a file are left to the loader. The format: System V Application Binary Interface,
+// chapters 4 and 5.
 func checkWhole(name string) error {
 	f, err := os.Open(name)
 	if err != nil {
@@ -45,8 +46,8 @@ func checkWhole(name string) error {
 	const segment = 1 // PT_LOAD
 	for i := range uint64(count) {
 		at := start + i*uint64(step)
-		if start > math.MaxInt32 { // nowhere near in any library
-			return fmt.Errorf("damaged: its program headers are said to be at %d", start)
+		if start > math.MaxInt32 { // far beyond the size of any library
+			return fmt.Errorf("damaged: the offset of its program headers is %d", start)
 		}
 		if _, err := f.ReadAt(entry, int64(at)); err != nil {
 			return fmt.Errorf("cut short: %w", err)
@@ -56,7 +57,7 @@ func checkWhole(name string) error {
 		}
 		offset, size := word(entry, 8, 4), word(entry, 32, 16)
 		if end := offset + size; end < offset || end > uint64(info.Size()) {
-			return fmt.Errorf("cut short: it has %d bytes of %d", info.Size(), end)
+			return fmt.Errorf("cut short: it has only %d of %d bytes", info.Size(), end)
 		}
 	}
 	return nil

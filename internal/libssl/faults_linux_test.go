@@ -19,21 +19,21 @@ import (
 	"testing"
 )
 
-// A process loads one OpenSSL, once, so each case here has a process of its own: it loads what faultEnv lists, one after the
-// other, and tells what came of it.
+// A process loads one OpenSSL, once, so each case here runs in a process of its own: it loads the
+// libraries in faultEnv, one after the other, and prints the results.
 const faultEnv = "OSSL_TEST_FAULT"
 
-// An attempt is what came of one call of Load.
+// An attempt is the result of one call of Load.
 type attempt struct {
 	Library *Library
 	Error   string
-	Mapped  []string // the libssl and libcrypto that are in the process then
+	Mapped  []string // the libssl and libcrypto in the process after it
 }
 
 func TestFaultChild(t *testing.T) {
 	specs := os.Getenv(faultEnv)
 	if specs == "" {
-		return // it is no test by itself
+		return // it is not a test by itself
 	}
 	var attempts []attempt
 	for spec := range strings.SplitSeq(specs, "\n") {
@@ -48,7 +48,7 @@ func TestFaultChild(t *testing.T) {
 		} else if ctx, err := NewContext(&ContextConfig{SecurityLevel: -1}); err != nil || ctx == nil {
 			t.Errorf("%q: %v", spec, err)
 		}
-		runtime.GC() // whatever would unload a library, had its chance
+		runtime.GC() // so that anything that would unload a library has run
 		a.Mapped = mapped(t)
 		attempts = append(attempts, a)
 	}
@@ -72,11 +72,12 @@ func mapped(t *testing.T) []string {
 	return slices.Compact(names)
 }
 
-// load has a new process load specs, and returns what came of each.
+// load has a new process load specs, and returns the results.
 func load(t *testing.T, env []string, specs ...string) []attempt {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], "-test.run=^TestFaultChild$")
-	// A space keeps one empty spec apart from none. The race detector's farewell takes a second otherwise.
+	// A space distinguishes one empty spec from none. Without the option the race detector takes a
+	// second to exit.
 	cmd.Env = append(append(os.Environ(), faultEnv+"="+strings.Join(specs, "\n")+" ", "GORACE=atexit_sleep_ms=0"), env...)
 	var out, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &stderr
@@ -90,7 +91,7 @@ func load(t *testing.T, env []string, specs ...string) []attempt {
 	return attempts
 }
 
-// refused checks that an attempt failed, for a reason with all these words.
+// refused checks that an attempt failed, for a reason that contains all these words.
 func refused(t *testing.T, a attempt, words ...string) {
 	t.Helper()
 	if a.Library != nil {
@@ -112,8 +113,8 @@ func host(t *testing.T) *Library {
 	return lib
 }
 
-// libraryNames returns the names by which the host's pair is known, such as libssl.so.3 and libcrypto.so.3: the newest that the
-// file names allow for.
+// libraryNames returns the file names of the host's pair, such as libssl.so.3 and libcrypto.so.3:
+// the newest ones that the file names allow.
 func libraryNames(lib *Library) (ssl, crypto string) {
 	for _, major := range majors {
 		name := "libssl.so." + major
@@ -145,7 +146,8 @@ func folder(t *testing.T, files map[string][]byte) string {
 	return dir
 }
 
-// loadedPart returns how much of a library is loaded; what else is in the file comes behind it.
+// loadedPart returns the size of the part of a library that is loaded; the rest of the file follows
+// it.
 func loadedPart(t *testing.T, library []byte) (end uint64) {
 	t.Helper()
 	f, err := elf.NewFile(bytes.NewReader(library))
@@ -160,7 +162,7 @@ func loadedPart(t *testing.T, library []byte) (end uint64) {
 	return end
 }
 
-// TestBrokenFiles asks for files that are no library, or none for this processor.
+// TestBrokenFiles loads files that are not libraries, or not for this processor.
 func TestBrokenFiles(t *testing.T) {
 	lib := host(t)
 	ssl, _ := libraryNames(lib)
@@ -170,7 +172,7 @@ func TestBrokenFiles(t *testing.T) {
 		bad[at] = b
 		return bad
 	}
-	// The offsets are the ELF header's: its class, its machine, and where the program headers are.
+	// The offsets are the ELF header's: its class, its machine, and the program headers' offset.
 	for name, data := range map[string][]byte{
 		"empty":           {},
 		"text":            []byte("no library\n"),
@@ -204,7 +206,7 @@ func TestBrokenFiles(t *testing.T) {
 	})
 }
 
-// TestSpaces loads from a folder with spaces, and a comma, in its name.
+// TestSpaces loads from a folder with spaces and a comma in its name.
 func TestSpaces(t *testing.T) {
 	lib := host(t)
 	ssl, crypto := libraryNames(lib)
@@ -228,14 +230,14 @@ func TestSpaces(t *testing.T) {
 	}
 }
 
-// TestTwoOpenSSLs has other parts of the program bring an OpenSSL, or parts of one, before ours is loaded.
+// TestTwoOpenSSLs has other parts of the program load an OpenSSL, or parts of one, before ours.
 func TestTwoOpenSSLs(t *testing.T) {
 	lib := host(t)
 	ssl, crypto := libraryNames(lib)
 	dir := folder(t, map[string][]byte{ssl: read(t, lib.Path), crypto: read(t, lib.CryptoPath)})
 	own, ownCrypto := filepath.Join(dir, ssl), filepath.Join(dir, crypto)
 	preload := func(names ...string) []string {
-		// Under AddressSanitizer its own library minds not being the first.
+		// AddressSanitizer's own library must be the first.
 		asan := "ASAN_OPTIONS=" + os.Getenv("ASAN_OPTIONS") + ":verify_asan_link_order=0"
 		return []string{"LD_PRELOAD=" + strings.Join(names, " "), asan}
 	}
@@ -246,7 +248,7 @@ func TestTwoOpenSSLs(t *testing.T) {
 		refused(t, load(t, preload(ownCrypto), lib.Path)[0], "not a matching pair", ownCrypto)
 	})
 	t.Run("another pair", func(t *testing.T) {
-		// libssl is found by its name: that of the pair that is there is used, and it is a whole.
+		// libssl is found by its name: the pair in the process is used, and it matches.
 		a := load(t, preload(own, ownCrypto), "")[0]
 		if a.Library == nil || a.Library.Path != own || a.Library.CryptoPath != ownCrypto {
 			t.Errorf("got %+v, %s; want the pair of %s", a.Library, a.Error, dir)
@@ -267,7 +269,8 @@ func TestTwoOpenSSLs(t *testing.T) {
 		refused(t, attempts[1], "not a matching pair", filepath.Join(dir, crypto))
 	})
 	t.Run("symbols of the program", func(t *testing.T) {
-		// As a program that another package has linked an OpenSSL into statically: the Go linker exports all of its symbols.
+		// Like a program into which another package has linked an OpenSSL statically: the Go linker
+		// exports all of its symbols.
 		fake := filepath.Join(t.TempDir(), "program.so")
 		compile(t, fake, "void *OPENSSL_sk_new_null(void) { return 0; }\n")
 		refused(t, load(t, preload(fake), "")[0], "not a matching pair", "OPENSSL_sk_new_null", fake)
@@ -281,7 +284,8 @@ func TestTwoOpenSSLs(t *testing.T) {
 	})
 }
 
-// TestVersionsMixed pairs the library under test with the host's, if those are two versions of one name.
+// TestVersionsMixed pairs the library under test with the host's, if they are two versions with the
+// same name.
 func TestVersionsMixed(t *testing.T) {
 	lib := host(t)
 	ssl, crypto := libraryNames(lib)
@@ -300,7 +304,7 @@ func TestVersionsMixed(t *testing.T) {
 	otherCrypto := filepath.Join(filepath.Dir(other), crypto)
 	if text := releaseText.FindSubmatch(read(t, otherCrypto)); text == nil {
 		t.Fatalf("%s doesn't say what it is", otherCrypto)
-	} else if strings.HasPrefix(lib.Version(), string(text[1])) { // patch releases fit one another
+	} else if strings.HasPrefix(lib.Version(), string(text[1])) { // patch releases are compatible
 		t.Skipf("needs OpenSSL 3.0 and 3.5 side by side, as ci/matrix has them; both are %s", text[1])
 	}
 	for name, files := range map[string]map[string][]byte{
@@ -316,7 +320,7 @@ func TestVersionsMixed(t *testing.T) {
 	}
 }
 
-// releaseText is what OpenSSL_version(3) gives; the group is the release without its patch.
+// releaseText matches the result of OpenSSL_version(3); the group is the release without its patch.
 var releaseText = regexp.MustCompile(`OpenSSL (\d+\.\d+\.)\d+[a-z]? +\d+ [A-Z][a-z]{2} 20\d\d`)
 
 func glob(t *testing.T, pattern string) []string {
@@ -330,8 +334,8 @@ func glob(t *testing.T, pattern string) []string {
 
 var apiEntry = regexp.MustCompile(`X\((SSL|CRYPTO), (OSSL_V\w+), (\w+), [^,()]+, (\w+), `)
 
-// pretend compiles a libssl.so.3 with every symbol of api.h that a version must have, and changes by edit. It loads; to call
-// anything in it but what tells its version would end badly.
+// pretend compiles a libssl.so.3 with every symbol of api.h that a version must have, changed by
+// edit. It loads, but only the functions that return its version may be called.
 func pretend(t *testing.T, version string, number uint64, edit func(symbols map[string]bool)) string {
 	t.Helper()
 	since := map[string]uint64{"OSSL_V1_1_1": 0x10101000, "OSSL_V3_0": 0x30000000}
@@ -384,7 +388,7 @@ func compile(t *testing.T, library, source string) {
 	}
 }
 
-// TestMissingSymbols loads libraries that lack what is needed: every missing symbol is named.
+// TestMissingSymbols loads libraries that lack required symbols: every missing symbol is named.
 func TestMissingSymbols(t *testing.T) {
 	var all []string
 	none := pretend(t, "3.0.0", 0x30000000, func(symbols map[string]bool) {
@@ -412,7 +416,7 @@ func TestMissingSymbols(t *testing.T) {
 	one := pretend(t, "3.5.0", 0x30500000, func(symbols map[string]bool) { delete(symbols, "SSL_read_ex") })
 	refused(t, load(t, nil, one)[0], "missing symbols: SSL_read_ex")
 
-	// 1.1.1 built without engines has no way to sign with a crypto.Signer.
+	// 1.1.1 built without engines can't sign with a crypto.Signer.
 	engines := pretend(t, "1.1.1w", 0x1010117f, func(symbols map[string]bool) {
 		for name := range symbols {
 			if strings.HasPrefix(name, "ENGINE_") {
@@ -428,7 +432,8 @@ func TestMissingSymbols(t *testing.T) {
 	refused(t, load(t, nil, old)[0], "older than 1.1.1")
 }
 
-// TestOlderAndNewerPairs looks at what tells libssl's version, which libssl itself doesn't, from libcrypto's.
+// TestOlderAndNewerPairs checks how libssl's version, which libssl itself doesn't report, is
+// distinguished from libcrypto's.
 func TestOlderAndNewerPairs(t *testing.T) {
 	older := pretend(t, "3.5.0", 0x30500000, func(symbols map[string]bool) {
 		delete(symbols, "SSL_CTX_set_domain_flags")
@@ -441,12 +446,13 @@ func TestOlderAndNewerPairs(t *testing.T) {
 	refused(t, load(t, nil, newer)[0], "not a matching pair", "3.0.9", "SSL_SESSION_get_time_ex")
 }
 
-// TestNeverUnloaded: threads that were in OpenSSL run its destructors when they end, and Go ends threads when it likes.
+// TestNeverUnloaded: threads that were in OpenSSL run its destructors when they end, and Go ends
+// threads at any time.
 func TestNeverUnloaded(t *testing.T) {
 	lib := host(t)
 	for _, a := range load(t, nil, "", "/nonexistent", "") {
 		for _, path := range []string{lib.Path, lib.CryptoPath} {
-			// Under an emulator the path begins with the folder that stands for the system's root.
+			// Under an emulator the path begins with the folder that replaces the system's root.
 			if !slices.ContainsFunc(a.Mapped, func(m string) bool { return strings.HasSuffix(m, path) }) {
 				t.Errorf("%s is not mapped: %q", path, a.Mapped)
 			}
@@ -462,10 +468,10 @@ func TestNeverUnloaded(t *testing.T) {
 	}
 }
 
-// TestEnvironmentOfLesserUser runs a program with the set-user-ID bit as another user: whoever starts it must not be able to
-// choose a library for it.
+// TestEnvironmentOfLesserUser runs a program with the set-user-ID bit as another user, who must not
+// be able to choose a library for it.
 func TestEnvironmentOfLesserUser(t *testing.T) {
-	host(t) // without the environment's choice another would be loaded, for the tests that come after this one too
+	host(t) // without the environment's choice another library would be loaded, also for later tests
 	before := privileged
 	t.Cleanup(func() { privileged = before })
 	if privileged() {
@@ -483,7 +489,7 @@ func TestEnvironmentOfLesserUser(t *testing.T) {
 		}
 	})
 	if os.Getuid() != 0 || isScript(t, os.Args[0]) {
-		return // nobody else's file can be made here; or scripts have no such bit
+		return // another user's file can't be made here, or scripts have no such bit
 	}
 	dir := t.TempDir()
 	for d := dir; d != "/" && d != os.TempDir(); d = filepath.Dir(d) {
@@ -509,9 +515,9 @@ func TestEnvironmentOfLesserUser(t *testing.T) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
 	out, err := cmd.Output()
 	if errors.Is(err, syscall.EACCES) {
-		return // the way to the file is closed to others
+		return // the other user can't reach the file
 	}
-	if !strings.Contains(string(out), "fewer rights") {
+	if !strings.Contains(string(out), "more rights than the user") {
 		t.Errorf("%v: %s", err, out)
 	}
 }

@@ -10,18 +10,18 @@ import (
 // A candidate is a libssl to try.
 type candidate struct {
 	path       string // its name or path
-	crypto     string // the libcrypto to load before it, or ""
-	cryptoName string // the name by which it asks for its libcrypto, or "" if that is not known
-	version    string // that it must have, or ""
+	crypto     string // the libcrypto to load first, or ""
+	cryptoName string // the name of its libcrypto dependency, or "" if unknown
+	version    string // the version that it must have, or ""
 }
 
-// A system is an operating system's way of naming and finding OpenSSL. All of it is text and so the same code on every system,
-// which lets tests on one look at the others'.
+// A system is an operating system's rules for naming and finding OpenSSL. The code works on text
+// only, so tests on one system can check the others' rules.
 type system struct {
 	goos, goarch string
 }
 
-// majors are OpenSSL's major versions as its files name them, the newest first.
+// majors are OpenSSL's major versions in the form used in file names, the newest first.
 var majors = []string{"4", "3", "1.1"}
 
 // file returns the name of a library's file: libssl.so.3, libssl.3.dylib, libssl-3-x64.dll.
@@ -36,11 +36,12 @@ func (s system) file(lib, major string) string {
 	return lib + ".so." + major
 }
 
-// folders are where to look, other than where the system's loader does of itself.
+// folders returns the folders to search, or "" for the search of the system's loader.
 //
-// On macOS that is nowhere: given a name alone, dlopen looks in the current folder, which anyone may have written to, and in
-// /usr/lib, where Apple's own libssl is, which ends the process that loads it. So these are the prefixes of Homebrew, of
-// MacPorts and of OpenSSL's own make install.
+// On macOS the loader's search is not used: for a name alone, dlopen searches the current folder,
+// which any user may have written to, and /usr/lib, where Apple's own libssl is, which ends the
+// process that loads it. So these are the prefixes of Homebrew, of MacPorts and of OpenSSL's own
+// make install.
 func (s system) folders(major string) []string {
 	if s.goos != "darwin" {
 		return []string{""}
@@ -53,7 +54,8 @@ func (s system) folders(major string) []string {
 	}
 }
 
-// ofMajor lists where a major version may be, which must then be version if that is not "".
+// ofMajor lists the possible places of a major version. If version is not "", the library must have
+// it.
 func (s system) ofMajor(major, version string) []candidate {
 	var list []candidate
 	for _, dir := range s.folders(major) {
@@ -73,7 +75,7 @@ func isVersion(spec string) bool {
 		!strings.ContainsAny(spec, `/\`)
 }
 
-// candidates lists what to try for spec, in order.
+// candidates lists the libraries to try for spec, in order.
 func (s system) candidates(spec string) []candidate {
 	switch {
 	case spec == "":
@@ -129,29 +131,30 @@ func exists(name string) bool {
 	return err == nil
 }
 
-// refusal says why a library that was asked for by name or path is not even tried, or "".
+// refusal returns the reason why a library requested by name or path is not even tried, or "".
 func (s system) refusal(spec string) string {
 	if s.goos != "darwin" || spec == "" || isVersion(spec) {
 		return ""
 	}
 	switch dir := filepath.Dir(spec); {
 	case !strings.Contains(spec, "/"):
-		return "a name alone would be looked for in the current folder: give a path"
+		return "a name without a path would be searched for in the current folder; use a path"
 	case dir == "/usr/lib" || strings.HasPrefix(dir, "/System/"):
 		return "Apple's own library ends the process that loads it"
 	}
 	return ""
 }
 
-// A mismatchError is a libssl that is bound to another libcrypto than its own. Two OpenSSLs in a process are no harm as long as
-// each keeps to itself.
+// A mismatchError is the error for a libssl that is bound to another libcrypto than its own. Two
+// OpenSSLs in a process do no harm as long as they stay separate.
 type mismatchError struct{ reason string }
 
 func (e *mismatchError) Error() string { return e.reason }
 
-// checkPair refuses a libssl whose libcrypto is not the one that it was installed with. libssl asks for libcrypto by a short
-// name, so what has that name already, brought by another part of the program or by an attempt to load another OpenSSL, is
-// what it gets. The two flags say what was in the process before.
+// checkPair returns an error for a libssl whose libcrypto is not the one that it was installed
+// with. libssl's dependency is a short name, so it gets the library that already has that name,
+// even if another part of the program, or an attempt to load another OpenSSL, brought it. The two
+// flags say whether the libraries were in the process before.
 func checkPair(lib *Library, c candidate, cryptoBefore, sslBefore bool) error {
 	dir := filepath.Dir(lib.Path)
 	ok := dir == filepath.Dir(lib.CryptoPath)
@@ -160,12 +163,12 @@ func checkPair(lib *Library, c candidate, cryptoBefore, sslBefore bool) error {
 		ok = sameFile(c.crypto, lib.CryptoPath)
 	case ok:
 	case sslBefore:
-		// Whoever loaded it may have got it wrong. Where a system keeps the two in different folders, there is no other
-		// beside libssl.
+		// The code that loaded it may have paired it wrongly. On systems that keep the two in
+		// different folders, no other libcrypto is beside libssl.
 		beside := filepath.Join(dir, c.cryptoName)
 		ok = c.cryptoName != "" && (!exists(beside) || sameFile(beside, lib.CryptoPath))
 	default:
-		ok = !cryptoBefore // else the system's loader was free to choose
+		ok = !cryptoBefore // otherwise the system's loader was free to choose
 	}
 	if !ok {
 		return &mismatchError{fmt.Sprintf("not a matching pair: %s uses %s, which was in the process before", lib.Path, lib.CryptoPath)}

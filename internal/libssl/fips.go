@@ -2,7 +2,7 @@ package libssl
 
 import "time"
 
-// A FIPSFailure is what was in the way of FIPS mode, as fips.h numbers it.
+// A FIPSFailure is the reason why FIPS mode is not available, by fips.h's numbers.
 type FIPSFailure int
 
 // The failures.
@@ -15,10 +15,10 @@ const (
 	FIPSNotConfigured
 )
 
-// A FIPSError says why FIPS mode can't be had.
+// A FIPSError is the error if FIPS mode is not available.
 type FIPSError struct {
 	Failure FIPSFailure
-	Text    string // OpenSSL's words, or ""
+	Text    string // OpenSSL's text, or ""
 }
 
 func (e *FIPSError) Error() string {
@@ -27,7 +27,7 @@ func (e *FIPSError) Error() string {
 		FIPSModuleFailed:  "the FIPS module can't be used",
 		FIPSNotConfigured: "the FIPS module can't be used",
 		FIPSNoBase:        "the base provider can't be loaded",
-		FIPSLeaks:         "algorithms come from elsewhere than the FIPS module",
+		FIPSLeaks:         "some algorithms do not come from the FIPS module",
 	}[e.Failure]
 	if e.Text != "" {
 		s += ": " + e.Text
@@ -35,31 +35,31 @@ func (e *FIPSError) Error() string {
 	return s
 }
 
-// FIPSModule describes the module that FIPS mode uses, in its own words.
+// FIPSModule describes the module that FIPS mode uses, as the module reports it.
 type FIPSModule struct {
 	Name, Version, Build, Path string
-	Running                    bool // it has passed its tests, and no later one has failed
+	Running                    bool // it has passed its self-tests, and none has failed since
 }
 
-// VerifyQuery is what [Roots.Verify] is to look for.
+// VerifyQuery holds the parameters of [Roots.Verify].
 type VerifyQuery struct {
 	Time          time.Time
 	OfServer      bool
 	SecurityLevel int
-	Host          string // the name that the leaf must have, or ""
+	Host          string // the name that the leaf must be valid for, or ""
 	IP            []byte // the address, or nil
 }
 
 // A VerifyError is an X509_V_ERR.
 type VerifyError struct {
-	Code  int // -1 if nothing could be verified at all
+	Code  int // -1 if verification was not possible at all
 	Depth int // of the certificate at fault; 0 is the leaf
 	Text  string
 }
 
 func (e *VerifyError) Error() string { return e.Text }
 
-// The codes that crypto/x509 has errors of its own for: openssl/x509_vfy.h.
+// The codes that correspond to errors of crypto/x509: openssl/x509_vfy.h.
 const (
 	VerifyNoIssuer          = 2
 	VerifySignature         = 7

@@ -19,8 +19,8 @@ var (
 	fipsDone bool // guarded by fipsMu; FIPS mode is set up
 )
 
-// SetUpFIPS makes what FIPS mode needs, once; a failure is not remembered. process allows 1.1.1 to be put into FIPS mode as a
-// whole. The library must be loaded. The error is a [*FIPSError].
+// SetUpFIPS sets up FIPS mode, once; a failure is not remembered. process allows 1.1.1 to be put
+// into FIPS mode as a whole. The library must be loaded. The error is a [*FIPSError].
 func SetUpFIPS(process bool) error {
 	fipsMu.Lock()
 	defer fipsMu.Unlock()
@@ -34,14 +34,14 @@ func SetUpFIPS(process bool) error {
 	return err
 }
 
-// TryFIPS looks whether FIPS mode could be set up now, and undoes it.
+// TryFIPS returns an error if FIPS mode could not be set up now. It changes nothing.
 func TryFIPS() error {
 	fipsMu.Lock()
 	defer fipsMu.Unlock()
 	return fipsResult(func(report *C.char, size C.size_t) C.int { return C.ossl_fips_try(report, size) })
 }
 
-// fipsResult has call load the module, if its file is whole. fipsMu is held.
+// fipsResult loads the module with call, if its file is complete. fipsMu is held.
 func fipsResult(call func(report *C.char, size C.size_t) C.int) error {
 	if err := checkModules(C.ossl_fips_module_file()); err != nil {
 		return &FIPSError{Failure: FIPSModuleFailed, Text: err.Error()}
@@ -55,17 +55,19 @@ func fipsResult(call func(report *C.char, size C.size_t) C.int) error {
 	return nil
 }
 
-// FIPSByHost reports whether the process's OpenSSL is configured for FIPS by default. The library must be loaded.
+// FIPSByHost reports whether the process's OpenSSL is configured for FIPS by default. The library
+// must be loaded.
 func FIPSByHost() bool { return C.ossl_fips_by_host() == 1 }
 
-// FIPSConfiguration returns the configuration that the module would be given now, for tests. The library must be loaded.
+// FIPSConfiguration returns the configuration that the module would get now, for tests. The library
+// must be loaded.
 func FIPSConfiguration() string {
 	text := C.ossl_fips_configuration()
 	defer C.free(unsafe.Pointer(text))
 	return C.GoString(text)
 }
 
-// FIPSModuleInfo asks the module that FIPS mode uses. ok is false if FIPS mode was not set up.
+// FIPSModuleInfo queries the module that FIPS mode uses. ok is false if FIPS mode was not set up.
 func FIPSModuleInfo() (m FIPSModule, ok bool) {
 	var info C.ossl_fips_info
 	if C.ossl_fips_module(&info) != 1 {
@@ -94,8 +96,8 @@ func FIPSRandom(b []byte) error {
 // Roots are certificates that libcrypto trusts, in FIPS mode.
 type Roots struct{ p *C.ossl_roots }
 
-// NewRoots returns a store of certificates, given as DER, and, if system is set, of those that OpenSSL is configured to trust.
-// FIPS mode must be set up.
+// NewRoots returns a store of certificates, given as DER, and, if system is set, of those that
+// OpenSSL is configured to trust. FIPS mode must be set up.
 func NewRoots(system bool, certs [][]byte) (*Roots, error) {
 	var errs [errorSlots]C.ulong
 	p := C.ossl_roots_new(C.int(flag(system)), &errs[0])
@@ -114,10 +116,10 @@ func NewRoots(system bool, certs [][]byte) (*Roots, error) {
 	return r, nil
 }
 
-// Verify verifies a chain as [PackChain] packs it, and returns the one that leads to a root. A *VerifyError says why there is
-// none.
+// Verify verifies a chain packed by [PackChain], and returns the verified chain up to a root. If
+// there is none, the error is a *VerifyError.
 func (r *Roots) Verify(packed []byte, q *VerifyQuery) ([]byte, error) {
-	// By one allocation in C, since the query has pointers.
+	// One allocation in C for each pointer in the query.
 	host, ip := cString(q.Host), C.CBytes(q.IP)
 	defer C.free(unsafe.Pointer(host))
 	defer C.free(ip)
@@ -135,7 +137,7 @@ func (r *Roots) Verify(packed []byte, q *VerifyQuery) ([]byte, error) {
 	runtime.KeepAlive(r)
 	defer C.free(unsafe.Pointer(answer.chain))
 	if answer.error != 0 {
-		e := &VerifyError{Code: int(answer.error), Depth: int(answer.depth), Text: "the chain can't be read"}
+		e := &VerifyError{Code: int(answer.error), Depth: int(answer.depth), Text: "the chain can't be parsed"}
 		if e.Code > 0 {
 			e.Text = C.GoString(C.ossl_verify_error(C.long(e.Code)))
 		}

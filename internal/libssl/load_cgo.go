@@ -15,10 +15,10 @@ import (
 	"unsafe"
 )
 
-// isPrivileged reports whether the process has more rights than who started it.
+// isPrivileged reports whether the process has more rights than the user who started it.
 func isPrivileged() bool { return C.ossl_privileged() == 1 }
 
-// tryLoad loads one candidate and reads from the library itself what it is.
+// tryLoad loads one candidate and reads its version and paths from the library itself.
 func tryLoad(c candidate) (*Library, error) {
 	path, crypto, name := C.CString(c.path), cString(c.crypto), cString(c.cryptoName)
 	defer C.free(unsafe.Pointer(path))
@@ -49,7 +49,7 @@ func tryLoad(c candidate) (*Library, error) {
 		return nil, err
 	}
 	if err := checkModules(C.ossl_modules_of_config()); err != nil {
-		return nil, fmt.Errorf("what openssl.cnf has it load: %w", err)
+		return nil, fmt.Errorf("module in openssl.cnf: %w", err)
 	}
 	if C.ossl_use(report, size) != 0 {
 		return nil, errors.New(C.GoString(report))
@@ -58,8 +58,8 @@ func tryLoad(c candidate) (*Library, error) {
 	return lib, nil
 }
 
-// PeerKeysKept returns how many keys of peers' certificates didn't have to be decoded (slimkey.c), and whether any are kept with
-// this library. It is for tests.
+// PeerKeysKept returns the number of keys of peers' certificates that did not have to be decoded
+// (slimkey.c), and whether this library keeps any. It is for tests.
 func PeerKeysKept() (n uint64, kept bool) {
 	return uint64(C.ossl_slim_keys_found()), C.ossl_slim_keys_kept() == 1
 }

@@ -65,7 +65,8 @@ func TestCandidates(t *testing.T) {
 	}
 }
 
-// TestNeverApples keeps macOS from loading a library that ends the process, or that lies in whatever folder is the current one.
+// TestNeverApples: on macOS no library is loaded that ends the process, or that is in the current
+// folder.
 func TestNeverApples(t *testing.T) {
 	mac := system{"darwin", "arm64"}
 	for spec, refused := range map[string]bool{
@@ -122,7 +123,7 @@ func TestLoadFailures(t *testing.T) {
 		if lib.Number < 0x10101000 || lib.Path == "" || lib.CryptoPath == "" {
 			t.Fatalf("%+v", lib)
 		}
-		// And then there is no other.
+		// Afterwards there is no other.
 		if _, err := Load(spec); !errors.Is(err, ErrUnavailable) {
 			t.Fatalf("got %v after another library was loaded", err)
 		}

@@ -10,8 +10,8 @@ import (
 	"unsafe"
 )
 
-// checkModules returns an error for the first of some files that was cut short. It frees the list, which may be nil: paths, each
-// with its 0, up to an empty one.
+// checkModules returns an error for the first incomplete file in a list. It frees the list, which
+// may be nil: paths, each with its 0, up to an empty one.
 func checkModules(list *C.char) error {
 	defer C.free(unsafe.Pointer(list))
 	for p := list; p != nil && *p != 0; {

@@ -12,11 +12,11 @@ import (
 )
 
 const (
-	version3_3 = 0x30300000 // the first 3.x that does what a provider's "activate" says
+	version3_3 = 0x30300000 // the first 3.x that interprets the value of "activate"
 	version4_0 = 0x40000000 // the first without engines
 )
 
-// cutShort makes dir/name a library that ends too early, and returns its path.
+// cutShort makes dir/name a truncated library, and returns its path.
 func cutShort(t *testing.T, dir, name string) string {
 	t.Helper()
 	lib, err := Load("")
@@ -34,7 +34,8 @@ func cutShort(t *testing.T, dir, name string) string {
 	return file
 }
 
-// TestModulesCutShort has openssl.cnf activate what would end the process when it is loaded, in every way that there is.
+// TestModulesCutShort has openssl.cnf activate files that would end the process when they are
+// loaded, in all possible ways.
 func TestModulesCutShort(t *testing.T) {
 	if dir := os.Getenv("OSSL_TEST_CUT"); dir != "" {
 		loadCutShort(t, dir)
@@ -70,7 +71,7 @@ func TestModulesCutShort(t *testing.T) {
 	}
 	write("more", "[init]\nproviders = prov\n")
 	switch {
-	case lib.Number < Version3_0: // the others are passed over
+	case lib.Number < Version3_0: // the others are ignored
 		write("refused-engine", engine)
 		for name, text := range providers {
 			write("loaded-"+name, text)
@@ -107,7 +108,7 @@ func TestModulesCutShort(t *testing.T) {
 	}
 }
 
-// loadCutShort is in a process of its own, with nothing loaded yet: what is refused is not.
+// loadCutShort runs in a process of its own, with nothing loaded yet: a refused file is not loaded.
 func loadCutShort(t *testing.T, dir string) {
 	refused, err := filepath.Glob(filepath.Join(dir, "refused-*"))
 	if err != nil {
@@ -126,12 +127,12 @@ func loadCutShort(t *testing.T, dir string) {
 	}
 }
 
-// clean is an error's text with its paths made short.
+// clean returns an error's text with shortened paths.
 func clean(err error, dir string) string {
 	return strings.ReplaceAll(err.Error(), dir+"/modules/../", dir+"/")
 }
 
-// TestProviderCutShort asks for such a provider by its name.
+// TestProviderCutShort loads such a provider by name.
 func TestProviderCutShort(t *testing.T) {
 	lib, err := Load("")
 	if err != nil {

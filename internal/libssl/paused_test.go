@@ -13,7 +13,8 @@ import (
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
-// paused returns a server whose handshake waits for a signature, and the other end of its connection.
+// paused returns a server whose handshake waits for a signature, and the other end of its
+// connection.
 func paused(t testing.TB, version uint16, cred *libssl.Credential) (e *endpoint, peer chan error) {
 	t.Helper()
 	cfg := &libssl.ContextConfig{MinVersion: version, MaxVersion: version, SecurityLevel: -1, Credential: cred}
@@ -51,7 +52,7 @@ func paused(t testing.TB, version uint16, cred *libssl.Credential) (e *endpoint,
 	}
 }
 
-// TestPausedOnAnotherThread: a step that was begun on one thread ends on another.
+// TestPausedOnAnotherThread: a step that began on one thread ends on another.
 func TestPausedOnAnotherThread(t *testing.T) {
 	load(t)
 	for _, kind := range []tlstest.KeyKind{tlstest.RSA2048, tlstest.P256} {
@@ -89,8 +90,8 @@ func TestPausedOnAnotherThread(t *testing.T) {
 	}
 }
 
-// TestPausedIsFreed: connections whose handshake waits for an answer that never comes release all their memory, many at once and
-// in any order, and don't disturb those that go on.
+// TestPausedIsFreed: connections whose handshake waits for an answer that never comes release all
+// their memory, many at once and in any order, and don't disturb others.
 func TestPausedIsFreed(t *testing.T) {
 	load(t)
 	if libssl.HeapInUse() == 0 {
@@ -109,7 +110,7 @@ func TestPausedIsFreed(t *testing.T) {
 		for i := range all {
 			all[i], peers[i] = paused(t, uint16(tls.VersionTLS12+i%2), cred)
 		}
-		for i, e := range all { // freed, and freed after a failure to sign, and brought to its end
+		for i, e := range all { // freed; freed after a failure to sign; and completed
 			switch i % 3 {
 			case 1:
 				e.conn.SetSignature(nil)

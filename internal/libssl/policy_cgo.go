@@ -13,8 +13,8 @@ import (
 	"unsafe"
 )
 
-// HostCommands returns the commands that a configuration file has for every SSL_CTX, in their order; none if there is no file.
-// The error says that the file can't be used. The library must be loaded.
+// HostCommands returns the commands in a configuration file for every SSL_CTX, in order; none if
+// there is no file. It returns an error if the file can't be used. The library must be loaded.
 func HostCommands(file string) ([]HostCommand, error) {
 	name := C.CString(file)
 	defer C.free(unsafe.Pointer(name))
@@ -33,7 +33,7 @@ func HostCommands(file string) ([]HostCommand, error) {
 		return nil, err
 	}
 	defer C.free(unsafe.Pointer(p))
-	// A byte, a name and a value each, ended by zeros.
+	// For each a byte, a name and a value, both ended by zeros.
 	var commands []HostCommand
 	for list := bytes.Clone(borrowed(p, n)); len(list) > 0; {
 		name, rest, _ := bytes.Cut(list[1:], []byte{0})

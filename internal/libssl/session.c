@@ -3,10 +3,12 @@
  *
  * A server's session contains, in libssl's field for an application's data:
  *
- *   binding  SHA-256 over the context's policy, the identity in the server's certificate, the server's name that the client asked
- *            for and the protocol chosen, cut to BINDING bytes. A session is resumed only if all of them are the same.
+ *   binding  SHA-256 over the context's policy, the identity in the server's certificate, the server
+ *            name that the client asked for and the chosen protocol, cut to BINDING bytes. A
+ *            session is resumed only if all of them are the same.
  *   group    of the key exchange, which a resumed TLS 1.2 handshake doesn't have
- *   chain    of the client's certificates, packed, if it sent any: libssl itself keeps only the leaf.
+ *   chain    of the client's certificates, packed, if it sent any: libssl itself keeps only the
+ *            leaf.
  *
  * libssl verifies nothing when it resumes a session: if certificates are requested, Go verifies the
  * chain again.

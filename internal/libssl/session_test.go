@@ -13,8 +13,8 @@ import (
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
-// TestNoIdentityNoResumption has a server with a certificate whose identity was not set: its sessions are never resumed, and it
-// resumes none.
+// TestNoIdentityNoResumption: a server whose certificate has no identity set resumes no session,
+// and its sessions are never resumed.
 func TestNoIdentityNoResumption(t *testing.T) {
 	load(t)
 	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
@@ -60,7 +60,7 @@ func TestNoIdentityNoResumption(t *testing.T) {
 	}
 }
 
-// resumedAt has a client of crypto/tls visit a server, and returns whether the server resumes.
+// resumedAt makes a crypto/tls client connect to a server, and reports whether the server resumes.
 func resumedAt(t *testing.T, ctx *libssl.Context, cred *libssl.Credential, cache tls.ClientSessionCache) bool {
 	t.Helper()
 	ours, theirs := tlstest.Buffered()
@@ -100,8 +100,8 @@ func resumedAt(t *testing.T, ctx *libssl.Context, cred *libssl.Credential, cache
 	return e.facts.Resumed
 }
 
-// TestResumeAbandoned frees servers that have asked whether a session may be resumed: libssl must not go on to a full
-// handshake, in which it would sign, but fail.
+// TestResumeAbandoned frees servers that have asked whether a session may be resumed: libssl must
+// fail instead of continuing with a full handshake, in which it would sign.
 func TestResumeAbandoned(t *testing.T) {
 	load(t)
 	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {

@@ -13,7 +13,8 @@ import (
 	"fmt"
 )
 
-// A SignRequest is a handshake's request for a signature. It may be used after its connection was freed.
+// A SignRequest is a handshake's request for a signature. It may be used after its connection was
+// freed.
 type SignRequest struct {
 	signer    crypto.Signer // nil if it no longer exists
 	algorithm int
@@ -23,7 +24,7 @@ type SignRequest struct {
 	max       int    // the longest signature allowed, in bytes
 }
 
-// How to sign, as signer.h numbers it.
+// The algorithms, by signer.h's numbers.
 const (
 	signRSAPKCS1 = 1 + iota
 	signRSAPSS
@@ -31,7 +32,7 @@ const (
 	signEd25519
 )
 
-// checkSigner reports whether this kind of key can be used with the library of that version.
+// checkSigner returns an error if this kind of key can't be used with the library of that version.
 func checkSigner(signer crypto.Signer, version uint64) error {
 	switch key := signer.Public().(type) {
 	case *rsa.PublicKey, *ecdsa.PublicKey:

@@ -14,9 +14,9 @@ import (
 	"unsafe"
 )
 
-// NewSignerCredential makes a credential of a chain and a key that only Go can use; the key must belong to the chain's leaf.
-// Handshakes that sign with it end a step with NeedSign, so the connection must come from [Context.NewAskingConn]. sigalgs is as
-// for [NewCredential].
+// NewSignerCredential makes a credential of a chain and a key that only Go can use; the key must
+// belong to the chain's leaf. Handshakes that sign with it end a step with NeedSign, so the
+// connection must come from [Context.NewAskingConn]. sigalgs is as for [NewCredential].
 func NewSignerCredential(chain [][]byte, signer crypto.Signer, sigalgs string, staple, scts []byte) (*Credential, error) {
 	if err := checkSigner(signer, uint64(C.ossl_version())); err != nil {
 		return nil, err
@@ -33,7 +33,7 @@ func NewSignerCredential(chain [][]byte, signer crypto.Signer, sigalgs string, s
 		return nil, &Error{Op: "load certificate for a crypto.Signer", Codes: codes(&errs)}
 	}
 	c := &Credential{p: p, asksGo: true}
-	// C may hold the credential longer than this, but signs only for connections, and those keep c.
+	// C may keep the credential longer than this, but signs only for connections, which keep c.
 	runtime.AddCleanup(c, func(h cgo.Handle) { h.Delete() }, handle)
 	return ownCredential(c), nil
 }
@@ -61,7 +61,7 @@ func signerOf(handle C.uintptr_t) crypto.Signer {
 	return signer
 }
 
-// valueOf returns what a handle refers to, nil if nothing any more.
+// valueOf returns the value that a handle refers to, nil if the handle was deleted.
 func valueOf(handle C.uintptr_t) (v any) {
 	defer func() { _ = recover() }()
 	return cgo.Handle(handle).Value()

@@ -32,7 +32,8 @@ func load(t testing.TB) *libssl.Library {
 	return lib
 }
 
-// opaqueKey is a key of which only crypto.Signer is to be seen, such as one in an HSM. instead, if set, signs in its place.
+// opaqueKey is a key that only implements crypto.Signer, like one in an HSM. instead, if set, signs
+// in its place.
 type opaqueKey struct {
 	key     crypto.Signer
 	signed  atomic.Int32
@@ -54,7 +55,7 @@ type witness struct{ err error }
 
 func (w *witness) alert(c *libssl.Conn) (alert uint8, ok bool) { _, alert, ok = c.AlertOut(); return }
 
-// endpoint is one side of a connection that goes through libssl without the core above it.
+// endpoint is one side of a connection that uses libssl directly.
 type endpoint struct {
 	conn   *libssl.Conn
 	wire   net.Conn
@@ -127,7 +128,7 @@ func (e *endpoint) handshake() error {
 	}
 }
 
-// read reads until there is a byte of data, which tells that the peer is content with the handshake as well.
+// read reads until there is a byte of data, which shows that the peer accepts the handshake too.
 func (e *endpoint) read() (byte, error) {
 	var b [1]byte
 	for {
@@ -157,13 +158,13 @@ type setup struct {
 	version uint16
 	cred    *libssl.Credential
 	witness *witness
-	start   bool // by Context.Start, where nobody can be asked to sign
+	start   bool // by Context.Start, where Go can't be asked to sign
 	hello   bool // the server chooses the credential at the ClientHello
 	chosen  func()
 }
 
-// run makes the handshake and sends a byte each way. It returns libssl's connection, which the caller frees, and both sides'
-// errors.
+// run makes the handshake and sends a byte each way. It returns libssl's connection, which the
+// caller frees, and both sides' errors.
 func (s setup) run(t testing.TB) (conn *libssl.Conn, err, peerErr error) {
 	t.Helper()
 	cfg := &libssl.ContextConfig{MinVersion: s.version, MaxVersion: s.version, SecurityLevel: -1, WantCert: true,
@@ -242,7 +243,7 @@ func (s setup) run(t testing.TB) (conn *libssl.Conn, err, peerErr error) {
 		}
 		return e.write(2)
 	}()
-	// The peer sees the close of ours; its own deadline ends what that doesn't.
+	// The peer sees our close; otherwise its own deadline ends it.
 	return e.conn, err, <-done
 }
 
@@ -313,7 +314,7 @@ func TestSigner(t *testing.T) {
 	}
 }
 
-// A message signer is handed the message itself where libssl hands it over, as crypto/tls does.
+// A message signer gets the message itself if libssl passes it, as in crypto/tls.
 type messageSigner struct {
 	opaqueKey
 	messages atomic.Int32
@@ -352,7 +353,7 @@ func TestSignerFails(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		sign func([]byte, crypto.SignerOpts) ([]byte, error)
-		want string // of the error told; "": none, the peer finds out
+		want string // text of the reported error; "" if only the peer notices
 	}{
 		{"error", func([]byte, crypto.SignerOpts) ([]byte, error) { return nil, cause }, cause.Error()},
 		{"empty", func([]byte, crypto.SignerOpts) ([]byte, error) { return nil, nil }, "empty signature"},
@@ -387,7 +388,7 @@ func TestSignerFails(t *testing.T) {
 						if alert, ok := w.alert(conn); !ok || alert != 80 {
 							t.Errorf("alert %d %v, want internal_error", alert, ok)
 						}
-						// crypto/tls's own alerts are of a type it doesn't export.
+						// crypto/tls's own alerts have a type that it doesn't export.
 						var remote *net.OpError
 						if !errors.As(peerErr, &remote) || remote.Err.Error() != tls.AlertError(80).Error() {
 							t.Errorf("the peer got %v", peerErr)
@@ -423,7 +424,8 @@ func (unknownKey) Sign(io.Reader, []byte, crypto.SignerOpts) ([]byte, error) {
 	return nil, errors.New("unused")
 }
 
-// A connection that can't ask Go doesn't, whatever the credential: the handshake fails and the process goes on.
+// A connection that can't ask Go doesn't, with any credential: the handshake fails and the process
+// continues.
 func TestSignerWithoutAsking(t *testing.T) {
 	load(t)
 	for _, kind := range []tlstest.KeyKind{tlstest.RSA2048, tlstest.P256} {
@@ -440,7 +442,7 @@ func TestSignerWithoutAsking(t *testing.T) {
 	}
 }
 
-// A signer may use connections itself, with signers or without.
+// A signer may use connections itself, with or without signers.
 func TestSignerUsesConnection(t *testing.T) {
 	load(t)
 	inner, innerKey := credential(t, tlstest.P256, "")
@@ -451,7 +453,7 @@ func TestSignerUsesConnection(t *testing.T) {
 		} else {
 			conn.Free(true, make([]byte, 256))
 		}
-		// A connection that can't ask must not ask in the outer one's name.
+		// A connection that can't ask must not ask in the name of the outer one.
 		if conn, err, _ := (setup{server: true, version: tls.VersionTLS13, cred: inner, start: true}).run(t); err == nil {
 			return nil, errors.New("a connection that can't ask had Go sign")
 		} else {
@@ -496,7 +498,7 @@ func TestSignerConcurrently(t *testing.T) {
 	}
 }
 
-// The provider is nobody else's business: with signers about, ordinary keys of the same kinds go on being libcrypto's.
+// The provider affects no other keys: ordinary keys of the same kinds still belong to libcrypto.
 func TestSignerLeavesOtherKeysAlone(t *testing.T) {
 	load(t)
 	for _, kind := range []tlstest.KeyKind{tlstest.RSA2048, tlstest.P256} {
@@ -531,7 +533,7 @@ func waitFor(t *testing.T, what string, ok func() bool) {
 	t.Fatalf("%s: not after 100 collections", what)
 }
 
-// A connection keeps the signer that it was given: nobody else has to.
+// A connection keeps its signer alive by itself.
 func TestSignerIsKept(t *testing.T) {
 	load(t)
 	for _, c := range []struct {
@@ -597,8 +599,8 @@ func TestSignerLeaks(t *testing.T) {
 		}
 		waitFor(t, "signers let go", func() bool { return made.Load() == gone.Load() })
 	}
-	// A leaked key is a kilobyte and grows every round. What the C library keeps of freed memory does not.
-	// Each thread has its own of that: two threads are enough.
+	// A leaked key is a kilobyte, and leaks grow every round. The freed memory that the C library
+	// keeps does not. Each thread has its own: two threads are enough.
 	const leak = 40 * 512
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2))
 	round()
@@ -614,7 +616,8 @@ func TestSignerLeaks(t *testing.T) {
 	t.Errorf("C heap grew by %d bytes in rounds of 40 handshakes", growth)
 }
 
-// The list of what libssl may sign with is the handshake's, not the key's: nothing but TLS's combinations is asked for.
+// The list of signature algorithms is the handshake's, not the key's: only TLS's combinations are
+// requested.
 func TestSignerOptions(t *testing.T) {
 	load(t)
 	cred, key := credential(t, tlstest.RSA2048, "rsa_pss_rsae_sha384")

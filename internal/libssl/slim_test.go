@@ -18,7 +18,7 @@ import (
 
 const slimReportEnv = "OSSL_TEST_SLIM_REPORT"
 
-// TestMain makes a process of its own for slimReport: a library reads its configuration once.
+// TestMain runs a separate process for slimReport: a library reads its configuration once.
 func TestMain(m *testing.M) {
 	if os.Getenv(slimReportEnv) == "" {
 		os.Exit(m.Run())
@@ -29,7 +29,8 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// printSlimReport tells whether the slim library context is used and what a context with libssl's own settings can do.
+// printSlimReport prints whether the slim library context is used, and the parameters of a context
+// with libssl's own settings.
 func printSlimReport() error {
 	lib, err := libssl.Load("")
 	if err != nil {
@@ -61,7 +62,7 @@ func printSlimReport() error {
 	return nil
 }
 
-// slimLibrary returns the library if it is of a version that the slim library context is for, else nil.
+// slimLibrary returns the library if its version supports the slim library context, else nil.
 func slimLibrary(t *testing.T) *libssl.Library {
 	t.Helper()
 	lib := load(t)
@@ -74,8 +75,8 @@ func slimLibrary(t *testing.T) *libssl.Library {
 	return nil
 }
 
-// slimReport returns what printSlimReport prints with a configuration file of this content, and with these variables: whether the
-// slim library context is used, and the rest.
+// slimReport returns printSlimReport's output with a configuration file of this content, and with
+// these variables: whether the slim library context is used, and the rest.
 func slimReport(t *testing.T, lib *libssl.Library, conf string, env ...string) (slim bool, rest string) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "openssl.cnf")
@@ -111,7 +112,8 @@ const (
 	slimTLS  = "[tls]\nsystem_default = system\n[system]\n"
 )
 
-// TestSlimWhen sees what the host configures turn the slim library context off, unless it makes no difference there.
+// TestSlimWhen checks that the host's configuration turns the slim library context off, unless it
+// makes no difference.
 func TestSlimWhen(t *testing.T) {
 	lib := slimLibrary(t)
 	if lib == nil {
@@ -148,7 +150,8 @@ func TestSlimWhen(t *testing.T) {
 	})
 }
 
-// TestSlimKeepsPolicy sees the host's policy, and all else that a context can do, be the same in the slim library context.
+// TestSlimKeepsPolicy checks that the host's policy, and all other parameters of a context, are the
+// same in the slim library context.
 func TestSlimKeepsPolicy(t *testing.T) {
 	lib := slimLibrary(t)
 	if lib == nil {

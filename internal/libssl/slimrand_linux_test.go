@@ -13,8 +13,8 @@ import (
 	"github.com/ossl-go/ossl/internal/libssl"
 )
 
-// askInConfig stands before string functions that libssl calls while it carries out openssl.cnf's policy, with the SSL_CTX's
-// library context as the thread's default one. It asks for random bytes then.
+// askInConfig replaces string functions that libssl calls while it executes openssl.cnf's policy,
+// with the SSL_CTX's library context as the thread's default one. They ask for random bytes then.
 const askInConfig = `
 #include <dlfcn.h>
 #include <stdio.h>
@@ -62,8 +62,8 @@ int strncmp(const char *a, const char *b, size_t n)
 }
 `
 
-// TestSlimRandomAsDefault asks for random bytes while the slim library context is the thread's default one: its generator must
-// not take itself for the one beneath.
+// TestSlimRandomAsDefault asks for random bytes while the slim library context is the thread's
+// default one: its generator must not call itself.
 func TestSlimRandomAsDefault(t *testing.T) {
 	lib := slimLibrary(t)
 	if lib == nil {
@@ -86,7 +86,7 @@ func TestSlimRandomAsDefault(t *testing.T) {
 	policy := "CipherString = ECDHE+AESGCM\nCiphersuites = TLS_AES_128_GCM_SHA256\n"
 	slim, _ := slimReport(t, lib, slimMain+"ssl_conf = tls\n"+slimTLS+policy, "LD_PRELOAD="+library,
 		"OSSL_TEST_CRYPTO="+lib.CryptoPath, "OSSL_TEST_ASKED="+asked, libssl.EnvLibrary+"="+lib.Path,
-		// Under AddressSanitizer its own library minds not being the first.
+		// AddressSanitizer's own library must be the first.
 		"ASAN_OPTIONS="+os.Getenv("ASAN_OPTIONS")+":verify_asan_link_order=0")
 	if !slim {
 		t.Error("slim is false")

@@ -2,18 +2,18 @@ package libssl
 
 import "crypto"
 
-// Loaded is what a store has.
+// Loaded holds the results of loading a URI.
 type Loaded struct {
 	Key      *Key     // the first private key, nil if there is none
-	Keys     int      // how many there are, copies of the first one not counted
+	Keys     int      // the number of private keys, not counting copies of the first one
 	Certs    [][]byte // DER
-	Folder   bool     // the URI is one
-	Unserved bool     // no provider that is active knows the URI's scheme
-	Asked    bool     // a passphrase or PIN was asked for
+	Folder   bool     // the URI is that of a folder
+	Unserved bool     // no active provider supports the URI's scheme
+	Asked    bool     // a passphrase or PIN was requested
 }
 
-// IsOwnProvider reports whether a provider is part of OpenSSL, so that its keys are in the process's memory and sign without
-// delay.
+// IsOwnProvider reports whether a provider is part of OpenSSL, so that its keys are in the
+// process's memory and sign without delay.
 func IsOwnProvider(name string) bool {
 	switch name {
 	case "", "default", "base", "fips", "legacy", "null":
@@ -22,7 +22,8 @@ func IsOwnProvider(name string) bool {
 	return false
 }
 
-// HashName returns OpenSSL's name of a hash function, "" for one that is not to be signed with.
+// HashName returns OpenSSL's name of a hash function, "" for one that must not be used in
+// signatures.
 func HashName(h crypto.Hash) string {
 	switch h {
 	case crypto.SHA1:
@@ -39,7 +40,7 @@ func HashName(h crypto.Hash) string {
 	return ""
 }
 
-// How [Key.Sign] signs.
+// The algorithms of [Key.Sign].
 const (
 	SignRSAPKCS1 = signRSAPKCS1
 	SignRSAPSS   = signRSAPSS

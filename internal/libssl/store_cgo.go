@@ -24,23 +24,24 @@ import (
 	"unsafe"
 )
 
-// Key is a private key that stays where OpenSSL found it. Its methods may be called at the same time.
+// Key is a private key that stays where OpenSSL found it. Its methods may be called at the same
+// time.
 type Key struct {
 	p        *C.ossl_key
 	provider string
 }
 
-// asking is what osslGoPassphrase reaches.
+// asking is the state that osslGoPassphrase uses.
 type asking struct {
-	file     bool                   // it is a file that is loaded
-	ask      func() ([]byte, error) // nil if there is nobody to ask
+	file     bool                   // loading from a file
+	ask      func() ([]byte, error) // nil if there is no callback
 	asked    bool
 	answer   []byte
 	err      error
 	panicked any
 }
 
-// passphrase returns the answer of the one time that ask is called, nil for none.
+// passphrase returns ask's answer, nil for none. It calls ask only once.
 func (a *asking) passphrase(max int) []byte {
 	if !a.asked {
 		a.asked = true
@@ -57,7 +58,7 @@ func (a *asking) passphrase(max int) []byte {
 	return a.answer
 }
 
-// askFor asks. What is asked is the user's code, which may load a key itself.
+// askFor calls ask, which is the user's code and may load a key itself.
 func (a *asking) askFor() {
 	if !a.file {
 		storeMu.Unlock()
@@ -82,17 +83,18 @@ func osslGoPassphrase(handle C.uintptr_t, buf *C.uint8_t, size C.int32_t) (n C.i
 	return C.int32_t(copy(unsafe.Slice((*byte)(unsafe.Pointer(buf)), int(size)), a.passphrase(int(size))))
 }
 
-// storeMu is held while something is loaded that is not a file, but not while a passphrase is asked for: where several threads
-// load from a token, pkcs11-provider 1.0 with SoftHSM 2.6 crashes or hangs. TestPKCS11Parallel.
+// storeMu is held while objects are loaded from other sources than files, except while a passphrase
+// is requested: if several threads load from a token, pkcs11-provider 1.0 with SoftHSM 2.6 crashes
+// or hangs. TestPKCS11Parallel.
 var storeMu sync.Mutex
 
-// LoadStore loads the keys, or else the certificates, that a URI names, which may be a file's. ask is called at most once, for a
-// passphrase or PIN, which it gives away; it may be nil. The library must be loaded. What was found out is returned with an error
-// too.
+// LoadStore loads either the keys or the certificates that a URI names, which may be a file's. ask,
+// which may be nil, is called at most once, for a passphrase or PIN, which LoadStore then owns. The
+// library must be loaded. The results found so far are returned with an error too.
 func LoadStore(uri string, file, keys bool, ask func() ([]byte, error)) (*Loaded, error) {
 	name := C.CString(uri)
 	defer func() {
-		clear(unsafe.Slice((*byte)(unsafe.Pointer(name)), len(uri))) // it may have a PIN
+		clear(unsafe.Slice((*byte)(unsafe.Pointer(name)), len(uri))) // it may contain a PIN
 		C.free(unsafe.Pointer(name))
 	}()
 	a := &asking{file: file, ask: ask}
@@ -136,7 +138,7 @@ var providerMu sync.Mutex
 
 // LoadProvider loads a provider into the process's default library context, where it stays.
 func LoadProvider(name string) error {
-	providerMu.Lock() // who comes second finds it there
+	providerMu.Lock() // a concurrent second caller finds it loaded
 	defer providerMu.Unlock()
 	s := C.CString(name)
 	defer C.free(unsafe.Pointer(s))
@@ -150,7 +152,8 @@ func LoadProvider(name string) error {
 	return nil
 }
 
-// NeverPrompt keeps providers from asking for a PIN at the terminal, unless the process has chosen how to ask.
+// NeverPrompt prevents providers from asking for a PIN at the terminal, unless the process has
+// chosen its own way of asking.
 func NeverPrompt() { C.ossl_prompt_never() }
 
 // Public returns the key's SubjectPublicKeyInfo.
@@ -168,7 +171,8 @@ func (k *Key) Public() ([]byte, error) {
 // Provider returns the name of the provider that has the key, "" on 1.1.1.
 func (k *Key) Provider() string { return k.provider }
 
-// Sign signs a digest, or with Ed25519 a message. hash is a HashName or "", salt is for PSS: "max", "digest" or a number.
+// Sign signs a digest, or with Ed25519 a message. hash is a HashName or "", salt is for PSS: "max",
+// "digest" or a number.
 func (k *Key) Sign(algorithm int, hash, salt string, tbs []byte) ([]byte, error) {
 	defer runtime.KeepAlive(k)
 	h, s := cString(hash), cString(salt)
@@ -183,7 +187,7 @@ func (k *Key) Sign(algorithm int, hash, salt string, tbs []byte) ([]byte, error)
 	return sig[:n:n], nil
 }
 
-// NewKeyCredential makes a credential of a chain and a key of OpenSSL's. sigalgs is as for [NewCredential].
+// NewKeyCredential makes a credential from a chain and a Key. sigalgs is as for [NewCredential].
 func NewKeyCredential(chain [][]byte, key *Key, sigalgs string, staple, scts []byte) (*Credential, error) {
 	defer runtime.KeepAlive(key)
 	packed := PackChain(chain)
