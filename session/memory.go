@@ -14,8 +14,8 @@ import (
 // 32 bytes (RFC 5246, section 7.4.1.2), and so have those that [Seal] makes.
 const MaxIDLen = 32
 
-// MaxTTL is the longest time for which a session is kept. RFC 8446, section 4.6.1, allows no longer
-// lifetime.
+// MaxTTL is the longest time that a session is kept by default. RFC 8446, section 4.6.1, allows no
+// longer lifetime.
 const MaxTTL = 7 * 24 * time.Hour
 
 // BytesPerEntry is the memory that [NewCache] plans for a session: 76 bytes for the entry with its
@@ -149,8 +149,9 @@ func (m *Memory) shardOf(id []byte) (*shard, uint64) {
 	return &m.shards[h>>m.shift], h // a shift by 64 gives 0
 }
 
-// Put keeps a session under id until expires, and replaces the one that is there. If Put fails, no
-// session remains under id. Memory never waits, so contexts have no effect on it.
+// Put keeps a session under id until expires, and replaces the one that is there. If the session
+// can't be kept, because it is too large or has expired, no session remains under id. Memory never
+// waits, so contexts have no effect on it.
 func (m *Memory) Put(_ context.Context, id, session []byte, expires time.Time) error {
 	if len(id) == 0 || len(id) > MaxIDLen {
 		return ErrID
