@@ -10,7 +10,7 @@ import (
 // Seal returns a Cache that keeps its sessions in inner, sealed by s. An attacker who can read or
 // change the contents of inner learns how many sessions there are, their lengths and times, and can
 // destroy them. He can't read or make a session, put one in the place of another, make one last
-// longer, or give one to a server under its ID: the IDs in inner are 32 bytes of HMAC-SHA256.
+// longer, or learn a session's ID: the IDs in inner are 32 bytes of HMAC-SHA256.
 //
 // If a session can't be opened, Get returns nil and an error that wraps [ErrSealed]. A session that
 // has expired by this process's clock is a miss.

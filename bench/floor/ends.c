@@ -130,7 +130,7 @@ static void set_issuers(SSL_CTX *s)
 	OPENSSL_STACK *names = ossl_fn.OPENSSL_sk_new_null();
 
 	must(names && ossl_fn.OPENSSL_sk_push(names, new_name(issuer_name)) > 0, "OPENSSL_sk_push");
-	ossl_fn.SSL_CTX_set_client_CA_list(s, (struct stack_st_X509_NAME *)names); /* take */
+	ossl_fn.SSL_CTX_set_client_CA_list(s, (struct stack_st_X509_NAME *)names); /* takes ownership */
 }
 
 /* Returns TLS 1.2's suite that crypto/tls and libssl agree on by default, by OpenSSL's name. */

@@ -212,7 +212,7 @@ int ossl_ctx_add_ca(ossl_ctx *ctx, const uint8_t *der, size_t len, unsigned long
 void ossl_ctx_seal_cas(ossl_ctx *ctx)
 {
 	if (ctx->cas)
-		ossl_fn.SSL_CTX_set_client_CA_list(ctx->ssl, (struct stack_st_X509_NAME *)ctx->cas); /* take */
+		ossl_fn.SSL_CTX_set_client_CA_list(ctx->ssl, (struct stack_st_X509_NAME *)ctx->cas); /* takes ownership */
 	ctx->cas = NULL;
 }
 

@@ -1,8 +1,6 @@
 //go:build unix
 
-/*
- * Shared libraries with dlopen.
- */
+/* Shared libraries with dlopen. */
 
 #define _GNU_SOURCE /* dladdr, dlinfo */
 

@@ -143,7 +143,7 @@ uint8_t *ossl_policy_read(const char *file, size_t *len, const char **problem, u
 	*problem = NULL;
 	ossl_fn.ERR_clear_error();
 	s = ossl_new_ssl_ctx(0, NULL);
-	if (s && (access(file, F_OK) == 0 || (errno != ENOENT && errno != ENOTDIR))) { /* libcrypto does the same */
+	if (s && (access(file, F_OK) == 0 || (errno != ENOENT && errno != ENOTDIR))) { /* libcrypto ignores a missing file */
 		conf = ossl_fn.NCONF_new(NULL);
 		if (!conf || ossl_fn.NCONF_load(conf, file, NULL) != 1)
 			*problem = "it can't be read";

@@ -231,7 +231,7 @@ static int is_plain_file(const char *file)
 	size_t k;
 
 	if (access(file, F_OK) != 0)
-		return errno == ENOENT; /* libcrypto does the same */
+		return errno == ENOENT; /* libcrypto ignores a missing file */
 	conf = ossl_fn.NCONF_new(NULL);
 	if (!conf || ossl_fn.NCONF_load(conf, file, NULL) != 1)
 		goto done;
