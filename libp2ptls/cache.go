@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// peerCache remembers verified certificates, so that verifying a known peer's costs a hash instead
-// of two signatures. A libp2p process uses one certificate for as long as it runs.
+// peerCache remembers verified certificates, so that the certificate of a known peer costs a hash
+// instead of two signatures. A libp2p process uses one certificate for as long as it runs.
 //
 // A hit is as good as a verification. The certificate's bytes alone decide which peer signed for it
 // and that it is self-signed; the key pins them by SHA-256. Its dates are checked at every hit.

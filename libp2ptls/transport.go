@@ -19,8 +19,8 @@ import (
 	"github.com/ossl-go/ossl"
 )
 
-// ID is the protocol's name in the negotiation of a security transport, the same as go-libp2p's
-// transport, which is compatible.
+// ID is the protocol's name in the negotiation of a security transport, the same as that of
+// go-libp2p's transport, which is compatible.
 const ID = stdtls.ID
 
 // noMuxer is the ALPN protocol for connections whose stream multiplexer is negotiated after the

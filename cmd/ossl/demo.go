@@ -35,8 +35,8 @@ func demoCommand() *cobra.Command {
 and once on Go's crypto/tls, and shows the times of both in one table.
 
 The two are measured alternately, so that other load on the machine affects both.
-Everything is TLS 1.3 with X25519 and AES-128-GCM, without resumption. If OSSL_FIPS=require or the host requires FIPS mode,
-the group is P-256, and OpenSSL uses its FIPS module.`,
+Everything is TLS 1.3 with X25519 and AES-128-GCM, without resumption. If OSSL_FIPS=require or
+the host requires FIPS mode, the group is P-256, and OpenSSL uses its FIPS module.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if o.duration <= 0 {
