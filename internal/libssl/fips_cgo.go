@@ -119,7 +119,7 @@ func NewRoots(system bool, certs [][]byte) (*Roots, error) {
 // Verify verifies a chain packed by [PackChain], and returns the verified chain up to a root. If
 // there is none, the error is a *VerifyError.
 func (r *Roots) Verify(packed []byte, q *VerifyQuery) ([]byte, error) {
-	// One allocation in C for each pointer in the query.
+	// In C memory, since the query has pointers.
 	host, ip := cString(q.Host), C.CBytes(q.IP)
 	defer C.free(unsafe.Pointer(host))
 	defer C.free(ip)
