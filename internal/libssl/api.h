@@ -5,12 +5,14 @@
  *
  * LIB    SSL or CRYPTO, the library that exports it.
  * SINCE  the first version that has it, as OPENSSL_VERSION_NUMBER.
- * NEED   REQUIRED: loading fails without it, from SINCE on. OPTIONAL: callers check the table's entry for NULL.
- *        ONLY_1_1_1: required by 1.1.1 and not used with later versions, which may lack it or declare it otherwise.
+ * NEED   REQUIRED: loading fails without it, from SINCE on. OPTIONAL: callers check the table's
+ *        entry for NULL. ONLY_1_1_1: required by 1.1.1 and not used with later versions, which may
+ *        lack it or declare it differently.
  *
- * The list makes the function table and the loader (load.c), and ci/headers compiles it against the real headers of every
- * supported version, so that a build needs no header and yet can't drift. Only real functions belong here: what OpenSSL declares
- * as a macro is a control call below, with its number in OSSL_CONSTANTS.
+ * The list makes the function table and the loader (load.c), and ci/headers compiles it against the
+ * real headers of every supported version, so that a build needs no headers and yet can't drift.
+ * Only real functions belong here: functions that OpenSSL declares as macros are control calls
+ * below, with their numbers in OSSL_CONSTANTS.
  */
 #ifndef OSSL_API_H
 #define OSSL_API_H
@@ -70,7 +72,10 @@ typedef struct evp_md_ctx_st EVP_MD_CTX;
 typedef struct SHA256state_st SHA256_CTX;
 typedef struct SHA512state_st SHA512_CTX;
 
-/* 1.1.1 lacks some consts that 3.0 added; calls are the same. ci/headers defines this as empty for 1.1.1. */
+/*
+ * 1.1.1 lacks some consts that 3.0 added; calls are the same. ci/headers defines this as empty for
+ * 1.1.1.
+ */
 #ifndef OSSL_CONST_SINCE_3_0
 #define OSSL_CONST_SINCE_3_0 const
 #endif
@@ -100,7 +105,7 @@ typedef struct SHA512state_st SHA512_CTX;
 	X(CRYPTO, OSSL_V1_1_1, REQUIRED, void *, CRYPTO_malloc, (size_t num, const char *file, int line)) \
 	X(CRYPTO, OSSL_V1_1_1, REQUIRED, void, CRYPTO_free, (void *ptr, const char *file, int line)) \
 	X(CRYPTO, OSSL_V1_1_1, REQUIRED, void, OPENSSL_cleanse, (void *ptr, size_t len)) \
-	/* Not called: what came with each version, so that a libssl that is older or newer than its libcrypto is found out (load.c) */ \
+	/* Not called: symbols that versions added, by which load.c detects a libssl of another version than its libcrypto */ \
 	X(SSL, OSSL_V3_2, REQUIRED, const char *, SSL_get0_group_name, (SSL *s)) \
 	X(SSL, OSSL_V3_3, REQUIRED, time_t, SSL_SESSION_get_time_ex, (const SSL_SESSION *s)) \
 	X(SSL, OSSL_V3_4, REQUIRED, void, SSL_CTX_flush_sessions_ex, (SSL_CTX *ctx, time_t tm)) \
