@@ -16,7 +16,7 @@ const (
 	Std  Impl = "std"  // crypto/tls
 	OSSL Impl = "ossl" // this module, on the host's libssl
 
-	// TCP is no TLS: its cost is that of the kernel, Go's scheduler and the measurement itself,
+	// TCP means no TLS: its cost is that of the kernel, Go's scheduler and the measurement itself,
 	// which every implementation needs. Only [Plain] has it.
 	TCP Impl = "tcp"
 )
