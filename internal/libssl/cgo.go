@@ -102,7 +102,7 @@ func borrowed(p *C.uint8_t, n C.size_t) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(p)), int(n))
 }
 
-// Reason returns OpenSSL's words for a packed error code, or "".
+// Reason returns OpenSSL's text for a packed error code, or "".
 func Reason(code uint64) string {
 	if text := C.ossl_error_reason(C.ulong(code)); text != nil {
 		return C.GoString(text)
@@ -110,7 +110,8 @@ func Reason(code uint64) string {
 	return ""
 }
 
-// HeapInUse returns the bytes in use on the C heap, or 0 where the C library can't tell.
+// HeapInUse returns the number of bytes in use on the C heap, or 0 if the C library doesn't report
+// it.
 func HeapInUse() uint64 { return uint64(C.ossl_heap_in_use()) }
 
 // HasGroup reports whether the library has a key exchange group, or in FIPS mode, whether the module does.
@@ -120,12 +121,12 @@ func HasGroup(name string, fips bool) bool {
 	return C.ossl_has_group(s, C.int(flag(fips))) == 1
 }
 
-// Context is an SSL_CTX: immutable, shared by connections. It is freed after Close, or else when nothing refers to it. Each
-// connection has its own reference to the C object.
+// Context is an SSL_CTX: immutable, and shared by connections. It is freed after Close, or else
+// when it is no longer referenced. Each connection has its own reference to the C object.
 type Context struct {
 	p       *C.ossl_ctx
 	cred    *Credential  // kept for its signer
-	users   atomic.Int64 // the owner until Close, and each call under way; the last one to end frees p
+	users   atomic.Int64 // one for the owner until Close, and one for each call under way; the last user frees p
 	closed  atomic.Bool
 	cleanup runtime.Cleanup // frees p if Close is not called
 }
@@ -248,8 +249,8 @@ func NewContext(cfg *ContextConfig) (*Context, error) {
 	return c, nil
 }
 
-// CheckCredential returns an error unless the context's servers can use cred. It signs with it once, for a client of the same
-// context, unless Go would have to sign or signing may take long.
+// CheckCredential returns an error if the context's servers can't use cred. It signs with it once,
+// for a client of the same context, unless Go would have to sign or signing may take long.
 func (c *Context) CheckCredential(cred *Credential) error {
 	if !c.hold() {
 		return errContextClosed
@@ -271,7 +272,8 @@ func flag(on bool) C.uint8_t {
 	return 0
 }
 
-// SetTicketKeys sets the keys that seal and open tickets: the first seals. It reports whether there was room for them.
+// SetTicketKeys sets the keys that seal and open tickets: the first seals. It reports whether there
+// was room for them.
 func (c *Context) SetTicketKeys(keys []TicketKey) bool {
 	if !c.hold() {
 		return false
@@ -302,7 +304,7 @@ func (c *Context) HasCipher(id uint16) bool {
 	return C.ossl_ctx_has_cipher(c.p, C.uint16_t(id)) == 1
 }
 
-// SecurityLevel returns the level in force.
+// SecurityLevel returns the security level in force.
 func (c *Context) SecurityLevel() int {
 	c.mustHold()
 	defer c.release()
@@ -313,7 +315,7 @@ func (c *Context) SecurityLevel() int {
 type Credential struct {
 	p        *C.ossl_cred
 	asksGo   bool
-	provider string // of the key, if it was loaded by URI
+	provider string // the provider of a key that was loaded by URI
 }
 
 // NewCredential makes a credential of a chain and a PKCS #8 key, which it clears. sigalgs limits what the key may sign with, if
@@ -337,8 +339,8 @@ func ownCredential(c *Credential) *Credential {
 	return c
 }
 
-// SetIdentity sets the hash of the identity in the certificate. Servers bind their sessions to it; without it they resume none.
-// It must be called before the credential is used.
+// SetIdentity sets the hash of the identity in the certificate. Servers bind their sessions to it;
+// without it they resume none. It must be called before the credential is used.
 func (c *Credential) SetIdentity(id [32]byte) {
 	C.ossl_cred_set_identity(c.p, (*C.uint8_t)(&id[0]))
 	runtime.KeepAlive(c)
@@ -347,11 +349,12 @@ func (c *Credential) SetIdentity(id [32]byte) {
 // AsksGo reports whether handshakes ask Go to sign with the credential. Their connections must come from [Context.NewAskingConn].
 func (c *Credential) AsksGo() bool { return c.asksGo }
 
-// MayBlock reports whether libssl may take long to sign with the credential, since its key's provider is not one of OpenSSL's
-// own.
+// MayBlock reports whether libssl may take long to sign with the credential, because its key's
+// provider is not one of OpenSSL's own.
 func (c *Credential) MayBlock() bool { return !IsOwnProvider(c.provider) }
 
-// Conn is one connection: an SSL between two windows. Its methods must not be called at the same time.
+// Conn is one connection: an SSL between two windows. Its methods must not be called at the same
+// time.
 type Conn struct {
 	p         *C.ossl_conn
 	traffic   *C.ossl_traffic // p, once it was taken over
@@ -361,8 +364,9 @@ type Conn struct {
 	cred      *Credential     // the connection's own, kept for its signer
 }
 
-// NewAskingConn makes a connection whose steps may end with any question: NeedSign, NeedResume, and NeedVerify even if libssl
-// itself can't pause for it. A client offers session, if there is one, to be resumed.
+// NewAskingConn makes a connection whose steps may end with any question: NeedSign, NeedResume, and
+// NeedVerify even if libssl itself can't pause for it. A client offers to resume session, if it is
+// not empty.
 func (c *Context) NewAskingConn(server bool, serverName string, session []byte) (*Conn, error) {
 	if !c.hold() {
 		return nil, errContextClosed
@@ -379,7 +383,8 @@ func (c *Context) NewAskingConn(server bool, serverName string, session []byte) 
 	return conn, nil
 }
 
-// Start makes a connection whose steps end only with those questions for which libssl itself pauses, and takes its first step.
+// Start makes a connection whose steps end only with those questions for which libssl itself
+// pauses, and takes its first step.
 func (c *Context) Start(server bool, serverName string, session, in, out []byte) (*Conn, Step, error) {
 	if !c.hold() {
 		return nil, Step{}, errContextClosed
@@ -434,7 +439,8 @@ func (c *Conn) CloseNotify(out []byte) Step {
 	return stepOf(C.ossl_conn_close_notify(c.p, bytePtr(out), C.size_t(len(out))))
 }
 
-// KeyUpdate updates the sending key and leaves the message in Spill; request asks the peer for the same.
+// KeyUpdate updates the sending key and leaves the message in Spill; if request is set, it asks the
+// peer to do the same.
 func (c *Conn) KeyUpdate(request bool) Step {
 	c.crossings++
 	return stepOf(C.ossl_conn_key_update(c.p, C.int(flag(request))))
@@ -535,7 +541,8 @@ func (c *Conn) Miss(side Side, n uint8) { C.ossl_conn_miss(c.p, C.int(side>>1), 
 // with amd64 or arm64.
 func PausesHoldThreads() bool { return C.ossl_pauses_hold_threads() == 1 }
 
-// Occupied reports whether keys and secrets consider this thread to be in a handshake, for tests.
+// Occupied reports whether this thread's signatures and secrets are attributed to a handshake, for
+// tests.
 func Occupied() bool { return C.ossl_occupied() == 1 }
 
 // OfSecrets makes an established connection of TLS 1.3 traffic secrets, for tests; a nil secret is a side that can't be used.
@@ -579,8 +586,9 @@ func (c *Conn) UseCredential(cred *Credential) error {
 	return nil
 }
 
-// Message returns the subject of a pause: a ClientHello or a CertificateRequest (whole messages with their header), a chain of
-// certificates, each behind its length in 4 bytes, or the bytes to be signed. It is valid until the next call on the connection.
+// Message returns the data of a pause: a ClientHello or a CertificateRequest (complete messages
+// with their header), a chain of certificates, each preceded by its length in 4 bytes, or the bytes
+// to be signed. It is valid until the next call on the connection.
 func (c *Conn) Message() []byte { return borrowed(c.p.message, c.p.message_len) }
 
 // Spill returns output that had no window. It is valid until the next call on the connection.
@@ -589,7 +597,8 @@ func (c *Conn) Spill() []byte { return borrowed(c.p.spill, c.p.spill_len) }
 // KeyLog returns the key-log lines of the last call. It is valid until the next call on the connection.
 func (c *Conn) KeyLog() []byte { return borrowed(c.p.keylog, c.p.keylog_len) }
 
-// Lookup returns, at NeedHello, the ID of a session to look for, or nil. It is valid until the next call on the connection.
+// Lookup returns, at NeedHello, the ID of a session to look up, or nil. It is valid until the next
+// call on the connection.
 func (c *Conn) Lookup() []byte {
 	if c.p.lookup_len == 0 {
 		return nil
@@ -621,22 +630,23 @@ func (c *Conn) Sessions() []Session {
 	return list
 }
 
-// sized takes what stands behind its length off the front of b. The shim made it so.
+// sized splits a part that follows its length off the front of b. The shim made it so.
 func sized(b []byte) (part, rest []byte) {
 	n := int(binary.BigEndian.Uint32(b))
 	return b[4 : 4+n : 4+n], b[4+n:]
 }
 
-// SingleUse reports whether Lookup's ID is a TLS 1.3 ticket's.
+// SingleUse reports whether Lookup's ID is that of a TLS 1.3 ticket.
 func (c *Conn) SingleUse() bool { return c.p.single_use == 1 }
 
 // Resumed reports whether both ends have agreed to resume a session.
 func (c *Conn) Resumed() bool { return c.p.resumed == 1 }
 
-// ExtendedMasterSecret reports whether the ServerHello agrees to it: RFC 7627.
+// ExtendedMasterSecret reports whether the ServerHello has the extension: RFC 7627.
 func (c *Conn) ExtendedMasterSecret() bool { return c.p.extended_master_secret == 1 }
 
-// Paused reports whether the last step has stopped in its middle with a question.
+// Paused reports whether the last step stopped with a question at a point where libssl itself can't
+// pause.
 func (c *Conn) Paused() bool { return c.p.paused == 1 }
 
 // SetVerdict answers NeedVerify.
@@ -645,11 +655,12 @@ func (c *Conn) SetVerdict(v Verdict) { c.p.verdict = C.int32_t(v) }
 // SetResume answers NeedResume.
 func (c *Conn) SetResume(resume bool) { c.p.answer = C.size_t(flag(resume)) }
 
-// ServerName returns the name that a client asks for, after its hello was read and until the handshake is done.
+// ServerName returns the name that a client asks for, after its hello was read and until the
+// handshake is done.
 func (c *Conn) ServerName() string { return string(borrowed(c.p.server_name, c.p.server_name_len)) }
 
-// Refuse answers a pause for verification with a refusal. A TLS 1.3 client whose records are to be taken over seals the alert;
-// otherwise libssl sends the verdict's.
+// Refuse answers a pause for verification with a refusal. A TLS 1.3 client whose Context has
+// SealRefusals seals the alert; otherwise libssl sends the verdict's alert.
 func (c *Conn) Refuse(v Verdict, alert uint8) {
 	c.p.verdict, c.p.refusal = C.int32_t(v), C.int32_t(alert)
 }
@@ -664,8 +675,8 @@ func (c *Conn) LongHello() int { return int(c.p.hello_len) }
 // LeftOut reports whether a client's handshake failed because libssl would have omitted its certificate.
 func (c *Conn) LeftOut() bool { return c.p.left_out == 1 }
 
-// RefuseFlight refuses a TLS 1.3 handshake on a client whose last step's output, its own flight, has not been sent and won't be.
-// The alert that it produces is sealed, if the records are to be taken over.
+// RefuseFlight refuses a TLS 1.3 handshake on a client whose last step's output, its own flight,
+// has not been sent and won't be. The resulting alert is sealed if the Context has SealRefusals.
 func (c *Conn) RefuseFlight(alert uint8, out []byte) Step {
 	c.crossings++
 	return stepOf(C.ossl_conn_refuse(c.p, C.uint8_t(alert), bytePtr(out), C.size_t(len(out))))
@@ -682,7 +693,7 @@ func (c *Conn) AlertOut() (level, description uint8, ok bool) { return alertOf(c
 
 func alertOf(v C.int32_t) (level, description uint8, ok bool) { return uint8(v >> 8), uint8(v), v >= 0 }
 
-// Version returns the protocol version, as far as the handshake has come.
+// Version returns the protocol version, as far as it is known.
 func (c *Conn) Version() uint16 { return uint16(c.p.version) }
 
 // Calls returns how many calls into C the connection has made.
@@ -694,7 +705,7 @@ func (c *Conn) Negotiated() bool { return c.p.negotiated != 0 }
 // Errors returns the packed codes of the last failure, oldest first.
 func (c *Conn) Errors() []uint64 { return codes(&c.p.errors) }
 
-// Facts returns what was negotiated so far.
+// Facts returns the parameters negotiated so far.
 func (c *Conn) Facts() Facts {
 	c.crossings++
 	var f C.ossl_facts
@@ -702,7 +713,7 @@ func (c *Conn) Facts() Facts {
 	return factsOf(&f)
 }
 
-// factsOf copies what f points to.
+// factsOf copies f and the data that it points to.
 func factsOf(f *C.ossl_facts) Facts {
 	facts := Facts{
 		Version:              uint16(f.version),

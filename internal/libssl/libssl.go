@@ -1,8 +1,9 @@
 // Package libssl is the boundary to OpenSSL: the only package that imports "C".
 //
-// It finds libssl and its libcrypto at run time, without OpenSSL's headers at build time, and offers one function for each
-// operation of a connection. It holds no policy: what to accept, when to read and where to send is decided above. Without cgo it
-// compiles and every constructor returns [ErrUnavailable].
+// It finds libssl and its libcrypto at run time, without OpenSSL's headers at build time, and
+// offers one function for each operation of a connection. It holds no policy: its callers decide
+// which peers to accept, when to read and where to send. Without cgo it compiles and every
+// constructor returns [ErrUnavailable].
 package libssl
 
 import (
@@ -13,10 +14,10 @@ import (
 	"time"
 )
 
-// ErrUnavailable is wrapped by every error that says that no usable libssl was found.
+// ErrUnavailable is wrapped by every error that means that no usable libssl was found.
 var ErrUnavailable = errors.New("OpenSSL is not available")
 
-// Versions as OPENSSL_VERSION_NUMBER gives them.
+// Versions in the form of OPENSSL_VERSION_NUMBER.
 const (
 	Version3_0 = 0x30000000
 	Version3_5 = 0x30500000
@@ -71,7 +72,7 @@ func (e *Error) Reason() string {
 // Status is what a step of a connection ended with.
 type Status int32
 
-// The statuses, as shim.h numbers them.
+// The statuses, by shim.h's numbers.
 const (
 	Done       Status = iota // the operation is complete
 	WantRead                 // more input is needed
@@ -81,31 +82,31 @@ const (
 	NeedCert                 // Message is a CertificateRequest: UseCredential, then step again
 	Closed                   // the peer's close_notify was read
 	Fatal                    // failed for good
-	Record                   // a record was opened that is for the caller to look at
-	NeedUpdate               // the sending key is used up
+	Record                   // a record was opened that the caller must handle
+	NeedUpdate               // the sending key has reached its limit
 	NeedResume               // Message is the client's chain in a session that it offers: SetResume, then step again
 	NeedSign                 // SignRequest has the bytes to sign: SetSignature, then step again
 )
 
-// Step is what one call on a connection did.
+// Step is the result of one call on a connection.
 type Step struct {
 	Status    Status
 	Pending   bool // decrypted bytes wait inside libssl
-	TakenOver bool // Read: libssl is out of the connection
-	Consumed  int  // bytes taken of the input
+	TakenOver bool // of Read: the connection was taken over
+	Consumed  int  // bytes taken from the input
 	Produced  int  // bytes put into the output
 	N         int  // bytes of user data read or written
 	Records   int  // records written
 }
 
-// Opened is what one call of Open did.
+// Opened is the result of one call of Open.
 type Opened struct {
 	Status   Status
-	Alert    uint8 // Fatal: which to send. The record that caused it is not consumed
+	Alert    uint8 // Fatal: the alert to send. The record that caused it is not consumed
 	Type     uint8 // Record: its content type
 	Consumed int   // bytes of the input whose records were opened
 	N        int   // bytes of application data read
-	At, Len  int   // Record: its text, in the input. Of application data, what did not fit
+	At, Len  int   // Record: its text, in the input. For application data, the part that did not fit
 }
 
 // Side is a direction of a connection that was taken over, or both.
@@ -121,10 +122,12 @@ const (
 // MissFinished makes Miss leave out Finished: shim.h, OSSL_MISS_FINISHED.
 const MissFinished = 255
 
-// RecordsPerKey is after how many records the sending key of TLS 1.3 is updated: shim.h, OSSL_RECORDS_PER_KEY.
+// RecordsPerKey is the number of records after which a sending key of TLS 1.3 is updated: shim.h,
+// OSSL_RECORDS_PER_KEY.
 const RecordsPerKey = 1 << 24
 
-// KernelKey is what the kernel needs to know to seal records, laid out as shim.h has it: ossl_kernel_key.
+// KernelKey is the data that the kernel needs to seal records, in the layout of shim.h's
+// ossl_kernel_key.
 type KernelKey struct {
 	Suite  uint16
 	TLS13  uint8
@@ -155,8 +158,8 @@ type Facts struct {
 	Resumed              bool
 	HelloRetry           bool
 	ExtendedMasterSecret bool
-	TakenOver            bool // libssl is out of it: Open and Seal in place of Read and Write
-	Deferred             bool // it will be, by a Read: a client waits for its tickets
+	TakenOver            bool // libssl no longer has it: Open and Seal instead of Read and Write
+	Deferred             bool // a later Read will take it over, because a client waits for its tickets
 	ALPN                 string
 	ServerName           string // servers only
 	OCSPResponse         []byte // clients only
@@ -169,23 +172,23 @@ type Facts struct {
 type ContextConfig struct {
 	MinVersion, MaxVersion uint16
 	SecurityLevel          int  // at least this; -1 keeps the library's
-	ExactLevel             bool // SecurityLevel is set, be it lower than the library's
-	AsHost                 bool // MinVersion is at least this, and MaxVersion the host's
-	WithoutHostPolicy      bool // what is not set here is libssl's default, not the host's
+	ExactLevel             bool // SecurityLevel is set even if it is lower than the library's
+	AsHost                 bool // MinVersion is a lower bound, and MaxVersion the host's
+	WithoutHostPolicy      bool // settings that are not given here are libssl's defaults, not the host's
 	HostCommands           []HostCommand
 	RequestClientCert      bool
 	RequireClientCert      bool
 	WantHello              bool // servers pause at the ClientHello
-	WantCert               bool // clients pause when asked for a certificate
+	WantCert               bool // clients pause when a server requests a certificate
 	WantKeyLog             bool
-	OwnRecords             bool // take connections over after the handshake; with SealRefusals only
-	SealRefusals           bool // TLS 1.3 clients protect the alert for what Go refuses, whoever has the records
-	FIPS                   bool // by the FIPS module alone, after SetUpFIPS
+	OwnRecords             bool // take connections over after the handshake; requires SealRefusals
+	SealRefusals           bool // TLS 1.3 clients protect the alert if Go refuses the server, on either record path
+	FIPS                   bool // use only the FIPS module, after SetUpFIPS
 	Tickets                bool // servers seal sessions into tickets: SetTicketKeys
 	Cached                 bool // servers pause for Lookup, and make Sessions
 	KeepSessions           bool // clients make Sessions
 	SessionTimeout         time.Duration
-	Policy                 [32]byte // servers: sessions made under another one are not resumed
+	Policy                 [32]byte // servers: sessions made under another policy are not resumed
 	VerifyPauses           bool     // the library is 3.0 or later: clients pause for verification
 	CipherList             string   // TLS 1.2
 	CipherSuites           string   // TLS 1.3
@@ -198,7 +201,7 @@ type ContextConfig struct {
 	Credential             *Credential
 }
 
-// A Session is one that a connection has made, in libssl's encoding.
+// A Session is a session that a connection has made, in libssl's encoding.
 type Session struct {
 	ID  []byte
 	DER []byte
@@ -212,10 +215,12 @@ type TicketKey struct {
 
 var crossings atomic.Uint64
 
-// Crossings returns how many calls into C the connections freed so far have made. It is for tests and measurements.
+// Crossings returns the number of calls into C that the connections freed so far have made. It is
+// for tests and measurements.
 func Crossings() uint64 { return crossings.Load() }
 
-// PackChain puts each certificate behind its length, as the shim reads and writes chains.
+// PackChain concatenates certificates, each preceded by its length. This is the form in which the
+// shim reads and returns chains.
 func PackChain(chain [][]byte) []byte {
 	var packed []byte
 	for _, der := range chain {

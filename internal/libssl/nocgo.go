@@ -8,10 +8,11 @@ func tryLoad(candidate) (*Library, error) { return nil, errors.New("built withou
 
 func isPrivileged() bool { return false }
 
-// Reason returns OpenSSL's words for a packed error code, or "".
+// Reason returns OpenSSL's text for a packed error code, or "".
 func Reason(uint64) string { return "" }
 
-// HeapInUse returns the bytes in use on the C heap, or 0 where the C library can't tell.
+// HeapInUse returns the number of bytes in use on the C heap, or 0 if the C library doesn't report
+// it.
 func HeapInUse() uint64 { return 0 }
 
 // TryFIPS returns ErrUnavailable.
@@ -23,10 +24,10 @@ func SetUpFIPS(bool) error { return ErrUnavailable }
 // FIPSByHost reports whether the process's OpenSSL is configured for FIPS by default.
 func FIPSByHost() bool { return false }
 
-// FIPSConfiguration returns the configuration that the module would be given now.
+// FIPSConfiguration returns the configuration that the module would get now.
 func FIPSConfiguration() string { return "" }
 
-// FIPSModuleInfo asks the module that FIPS mode uses.
+// FIPSModuleInfo queries the module that FIPS mode uses.
 func FIPSModuleInfo() (FIPSModule, bool) { return FIPSModule{}, false }
 
 // FIPSHasSignature reports whether the module has a signature algorithm.
