@@ -11,12 +11,13 @@ import (
 	"time"
 
 	"github.com/ossl-go/ossl/internal/libssl"
-	"github.com/ossl-go/ossl/internal/record"
 )
 
 // A Conn is a TLS connection over another connection. It has the methods of [tls.Conn], with the same meanings.
 //
 // Read and Write may be called at the same time, and Close at any time.
+//
+// Its locks are taken in this order: handshakeMu, in, out, engine.
 type Conn struct {
 	// Constant.
 	conn       net.Conn
@@ -26,10 +27,10 @@ type Conn struct {
 	verify     []func(tls.ConnectionState) error // of WithVerification
 
 	// ctx is constant, but for a server's GetConfigForClient during the handshake. Who changes it, or asks meanwhile, holds askMu.
-	ctx *Context
+	ctx   *Context
+	askMu sync.Mutex // held for an instant: nothing is called meanwhile, and no other lock taken
 
 	complete     atomic.Bool // the handshake succeeded
-	takenOver    atomic.Bool // libssl is out of it; set by a handshake or, with readMu and mu held, by a Read, and never taken back
 	handshakeMu  sync.Mutex
 	handshakeErr error      // guarded by handshakeMu
 	hs           *handshake // the handshake under way, guarded by handshakeMu
@@ -39,66 +40,40 @@ type Conn struct {
 	// exportErr says why no keying material can be exported, or nil. Like state.
 	exportErr error
 
-	readMu  sync.Mutex
-	in      input // guarded by readMu
-	readErr error // guarded by readMu; sticky
-	pending bool  // guarded by readMu; decrypted bytes wait inside libssl
-	opened  own   // guarded by readMu; of a connection that was taken over from libssl
-
-	writeMu         sync.Mutex // held across network writes
-	writeErr        error      // guarded by writeMu; sticky
-	closeNotifySent bool       // guarded by writeMu
-	kernelAsked     bool       // guarded by writeMu; whether it takes the sending side
-	closeNotifyErr  error      // guarded by writeMu
-	packetsSent     int        // guarded by writeMu; records, for dynamic sizing
-	bytesSent       int64      // guarded by writeMu
-
-	engine  engine
-	queue   outQueue    // guarded by engine
-	sealErr error       // guarded by engine; why nothing more is sealed, of a connection that was taken over
-	kernel  *kernelSide // guarded by engine, and set with writeMu held too; nil unless the kernel seals
-
-	// readMoved is closed by the next crossing of a Read, for Writes that wait for input. Guarded by mu; nil if none waits.
-	readMoved chan struct{}
-	turns     turns
-
-	watched atomic.Bool // between watchSilence and heard
-
-	// activeCall is crypto/tls's interlock of Write and Close: the low bit is set by Close, the rest counts Writes.
-	activeCall atomic.Int32
-	flushing   atomic.Int32 // Reads that send what they had to
-
-	cachedID []byte // guarded by readMu; of the session in the server's cache, which dies with a fatal alert
-
-	closing     chan struct{} // guarded by askMu; closed by Close, to end waits that are not for the network
-	closingOnce sync.Once
-	askMu       sync.Mutex // held for an instant: nothing is called meanwhile, and no other lock taken
+	in     reader
+	out    writer
+	engine engine
+	turns  turns     // of Reads and Writes at reading, while libssl has the records
+	calls  interlock // of Write, Read and Close
 }
 
 var _ net.Conn = (*Conn)(nil)
 
-// unlockRead unlocks readMu, and frees the reading side if release asked for that in the meantime.
-func (c *Conn) unlockRead() {
-	c.readMu.Unlock()
-	if c.engine.released.Load() {
-		c.freeOpened()
-	}
-}
-
-func (c *Conn) freeOpened() {
-	if c.readMu.TryLock() {
-		c.opened.free()
-		c.readMu.Unlock()
-	}
-}
-
-// release frees the connection's C memory: now, or when the crossing or the Read under way has ended. It never waits.
+// release frees the connection's C memory: now, or when the crossing or the Read that is under way
+// has ended. It never waits.
 func (c *Conn) release() {
 	c.engine.release()
 	c.heard()
-	if c.readMu.TryLock() {
-		c.unlockRead()
+	c.in.release()
+}
+
+// beginRecords hands the records of an established connection to libssl, or to ossl if the handshake
+// has taken the connection over. The reader and the engine are locked.
+func (c *Conn) beginRecords(ssl *libssl.Conn, takenOver bool) {
+	c.out.sender = recordSender{}
+	if takenOver {
+		c.takeOver(ssl)
+		return
 	}
+	sealer := &libsslSealer{ssl: ssl}
+	c.in.opener, c.engine.sealer = &libsslOpener{sealer: sealer}, sealer
+}
+
+// takeOver hands the records of a connection that C has taken over from libssl to ossl. The reader
+// and the engine are locked.
+func (c *Conn) takeOver(ssl *libssl.Conn) {
+	c.in.opener, c.engine.sealer = newOwn(ssl, c.state.Version, c.isClient)
+	c.turns.end()
 }
 
 // LocalAddr returns the local network address.
@@ -216,8 +191,8 @@ func (c *Conn) HandshakeContext(ctx context.Context) (err error) {
 	if c.complete.Load() {
 		return nil
 	}
-	c.readMu.Lock()
-	defer c.unlockRead()
+	c.in.lock()
+	defer c.in.unlock()
 	c.handshakeErr = c.runHandshake(ctx)
 	if c.handshakeErr != nil {
 		c.release()
@@ -227,25 +202,18 @@ func (c *Conn) HandshakeContext(ctx context.Context) (err error) {
 
 // Close sends close_notify, unless a Write is under way, and closes the connection beneath.
 func (c *Conn) Close() error {
-	var x int32
-	for {
-		x = c.activeCall.Load()
-		if x&1 != 0 {
-			return net.ErrClosed
-		}
-		if c.activeCall.CompareAndSwap(x, x|1) {
-			break
-		}
+	writing, ok := c.calls.close()
+	if !ok {
+		return net.ErrClosed
 	}
-	c.signalClosing()
 	defer c.release()
-	if x != 0 {
+	if writing {
 		// As in crypto/tls: a Close while a Write is under way is there to break it, and does not wait for it.
 		return c.conn.Close()
 	}
 	var alertErr error
 	if c.complete.Load() {
-		if c.flushing.Load() > 0 { // by a Read, which the peer may not let go on
+		if c.calls.flushing.Load() > 0 { // by a Read, which the peer may not let go on
 			_ = c.conn.SetWriteDeadline(time.Now().Add(closeNotifyTimeout))
 		}
 		if err := c.closeNotify(true); err != nil {
@@ -271,105 +239,12 @@ func (c *Conn) CloseWrite() error {
 // closeNotifyTimeout bounds the write of close_notify, as in crypto/tls.
 const closeNotifyTimeout = 5 * time.Second
 
-// closeNotify sends close_notify once; free ends the record path with the same crossing.
+// closeNotify sends close_notify once. With free it also frees what C holds, in the same crossing.
 func (c *Conn) closeNotify(free bool) error {
-	c.writeMu.Lock()
-	defer c.writeMu.Unlock()
-	if c.closeNotifySent || c.writeErr != nil {
-		return c.closeNotifyErr
+	c.out.mu.Lock()
+	defer c.out.mu.Unlock()
+	if c.out.closeNotifySent || c.out.err != nil {
+		return c.out.closeNotifyErr
 	}
-	if c.kernel != nil {
-		return c.closeKernel(free)
-	}
-	out := getBuffer(smallBuffers)
-	defer out.put()
-	last, err := c.lastRecords(free, out.mem)
-	if err != nil {
-		return err
-	}
-	if len(last) == 0 { // the connection has failed, and its alert was sent
-		return nil
-	}
-	_ = c.conn.SetWriteDeadline(time.Now().Add(closeNotifyTimeout))
-	_, c.closeNotifyErr = c.conn.Write(last)
-	_ = c.conn.SetWriteDeadline(time.Now()) // any later write fails
-	return c.closeNotifyErr
-}
-
-// lastRecords returns close_notify, behind the records that must be sent before it. writeMu is held.
-func (c *Conn) lastRecords(free bool, out []byte) ([]byte, error) {
-	for waiting := false; ; waiting = true {
-		_, err := c.engine.lock()
-		if err != nil {
-			return nil, err
-		}
-		step := c.sealCloseNotify(free, out)
-		if step.Status != libssl.WantRead {
-			filled := c.queue.filled.Load()
-			queued := c.queue.take()
-			c.engine.unlock()
-			c.closeNotifySent = true
-			if step.Produced == 0 && !filled { // after a fatal alert, tickets are of no use to the peer
-				return nil, nil
-			}
-			return append(queued, out[:step.Produced]...), nil
-		}
-		moved := c.awaitMove()
-		c.engine.unlock()
-		if !waiting {
-			_ = c.SetWriteDeadline(time.Now().Add(closeNotifyTimeout))
-		}
-		if err := c.finishMessage(moved); err != nil {
-			c.writeErr = permanent(err)
-			return nil, err
-		}
-	}
-}
-
-// sealCloseNotify seals close_notify, unless an alert has ended the connection before, and frees what it can. mu is held.
-func (c *Conn) sealCloseNotify(free bool, out []byte) (step libssl.Step) {
-	if !c.takenOver.Load() {
-		if !free {
-			return c.engine.ssl.CloseNotify(out)
-		}
-		step = c.engine.ssl.Free(true, out)
-		c.engine.forgetLocked()
-		return step
-	}
-	notify := c.sealErr == nil && c.kernel == nil
-	c.sealErr = errShutdown
-	switch {
-	case free && c.readMu.TryLock():
-		step = c.engine.ssl.FreeSide(libssl.BothSides, notify, out)
-		c.opened.tls = nil
-		c.engine.forgetLocked()
-		c.readMu.Unlock()
-	case free: // the Read under way frees its side
-		step = c.engine.ssl.FreeSide(libssl.WriteSide, notify, out)
-		c.engine.forgetLocked()
-	case notify:
-		step = c.engine.ssl.Seal(record.Alert, []byte{alertLevelWarning, alertCloseNotify}, out, 0, 0, 0)
-	}
-	return step
-}
-
-// closed returns a channel that Close closes.
-func (c *Conn) closed() <-chan struct{} {
-	c.askMu.Lock()
-	defer c.askMu.Unlock()
-	if c.closing == nil {
-		c.closing = make(chan struct{})
-		if c.activeCall.Load()&1 != 0 {
-			c.closingOnce.Do(func() { close(c.closing) })
-		}
-	}
-	return c.closing
-}
-
-func (c *Conn) signalClosing() {
-	c.askMu.Lock()
-	defer c.askMu.Unlock()
-	if c.closing != nil {
-		c.closingOnce.Do(func() { close(c.closing) })
-	}
+	return c.out.sender.closeNotify(c, free)
 }

@@ -12,10 +12,10 @@ const maxDrained = 64 << 10
 // a reset, which destroys data that was written and not yet delivered. Data that arrives after drain still has that effect: only
 // a client that reads to the server's end avoids it.
 func (c *Conn) drain() {
-	if !c.isClient || c.state.Version < tls.VersionTLS13 || !c.readMu.TryLock() { // a Read under way takes the data
+	if !c.isClient || c.state.Version < tls.VersionTLS13 || !c.in.tryLock() { // a Read under way takes the data
 		return
 	}
-	defer c.unlockRead()
+	defer c.in.unlock()
 	if c.in.raw == nil {
 		return
 	}

@@ -10,12 +10,18 @@ import (
 )
 
 // An engine is the part of a connection that C holds: an SSL or, after the takeover, the keys of
-// the sending side. Its lock is held for each crossing into C, since one thread at a time may use
-// an SSL, and never across network I/O.
+// both directions. Its lock is held for each crossing into C except those of an ownOpener, and never
+// across network I/O. With libssl's records, one thread at a time may use the SSL; with ossl's own,
+// the lock puts what Writes and Reads seal in order.
+//
+// The sealer and the queue belong to the engine rather than to the writer, because a Read that has
+// an alert or the answer to a KeyUpdate seals it at once, however long a Write has been blocked in
+// the network with the writer's lock.
 type engine struct {
 	mu      sync.Mutex
 	ssl     *libssl.Conn    // guarded by mu; nil before the handshake begins and after the end
-	split   bool            // guarded by mu; the reading side is a reader's to free
+	sealer  sealer          // guarded by mu; nil until the handshake is done
+	queue   outQueue        // guarded by mu, except for its atomic field
 	cleanup runtime.Cleanup // guarded by mu; frees ssl if the connection is dropped without Close
 
 	// released asks whoever holds the lock to free ssl when unlocking.
@@ -40,7 +46,7 @@ func (e *engine) lock() (*libssl.Conn, error) {
 	return e.ssl, nil
 }
 
-// unlock unlocks the engine and frees what release asked for in the meantime.
+// unlock unlocks the engine and frees ssl if release was called in the meantime.
 func (e *engine) unlock() {
 	e.mu.Unlock()
 	if e.released.Load() {
@@ -65,13 +71,13 @@ func (e *engine) tryFree() {
 
 // freeLocked frees ssl, except the reading side of a connection that was taken over.
 func (e *engine) freeLocked() {
-	if e.ssl == nil {
+	switch {
+	case e.ssl == nil:
 		return
-	}
-	if e.split {
-		e.ssl.FreeSide(libssl.WriteSide, false, nil)
-	} else {
+	case e.sealer == nil:
 		e.ssl.Free(false, nil)
+	default:
+		e.sealer.free()
 	}
 	e.forgetLocked()
 }

@@ -12,26 +12,25 @@ import (
 
 // KeyUpdate updates the connection's sending key and, if asked, makes the peer do the same.
 func (c *Conn) KeyUpdate(request bool) error {
-	c.engine.mu.Lock()
-	t := c.engine.ssl
-	if c.takenOver.Load() {
+	defer c.flushQueue()
+	ssl, err := c.engine.lock()
+	if err != nil {
+		return err
+	}
+	defer c.engine.unlock()
+	if s, ok := c.engine.sealer.(*ownSealer); ok {
 		message := []byte{24, 0, 0, 1, 0}
 		if request {
 			message[4] = 1
 		}
-		c.updateWriteLocked(message)
-		err := c.sealErr
-		c.engine.unlock()
-		c.flushQueue()
-		return err
+		s.updateKey(&c.engine, message)
+		return s.err
 	}
-	step := t.KeyUpdate(request)
-	c.queue.push(t.Spill())
-	c.engine.unlock()
+	step := ssl.KeyUpdate(request)
+	c.engine.queue.push(ssl.Spill())
 	if step.Status != libssl.Done {
-		return libraryError(&libssl.Error{Op: "key update", Codes: t.Errors()})
+		return libraryError(&libssl.Error{Op: "key update", Codes: ssl.Errors()})
 	}
-	c.flushQueue()
 	return nil
 }
 
@@ -39,11 +38,12 @@ func (c *Conn) KeyUpdate(request bool) error {
 func (c *Conn) Freed() bool {
 	c.engine.mu.Lock()
 	defer c.engine.unlock()
-	if c.readMu.TryLock() {
-		defer c.unlockRead()
-		return c.engine.ssl == nil && c.opened.tls == nil
+	if !c.in.tryLock() {
+		return false
 	}
-	return false
+	defer c.in.unlock()
+	own, ok := c.in.opener.(*ownOpener)
+	return c.engine.ssl == nil && (!ok || own.side == nil)
 }
 
 // CompiledConfigs returns how many configurations the drop-in functions remember.
@@ -63,7 +63,7 @@ const MaxBlockedThreads = maxBlockedThreads
 func (c *Conn) QueueLen() int {
 	c.engine.mu.Lock()
 	defer c.engine.unlock()
-	return len(c.queue.data)
+	return len(c.engine.queue.data)
 }
 
 // Drain discards the input that has arrived unread, as Close does.
@@ -74,22 +74,29 @@ const MaxDrained = maxDrained
 
 // CrossRead opens b, which is damaged, as a Read does before it flushes.
 func (c *Conn) CrossRead(b []byte) {
-	if c.takenOver.Load() {
-		c.readMu.Lock()
-		defer c.unlockRead()
-		if o := c.opened.tls.Open(b, make([]byte, 100)); o.Status == libssl.Fatal {
-			c.queueAlert(o.Alert)
+	if c.TakenOver() {
+		c.in.lock()
+		defer c.in.unlock()
+		own := c.in.opener.(*ownOpener)
+		var o libssl.Opened
+		if own.side.Open(&o, b, make([]byte, 100)); o.Status == libssl.Fatal {
+			own.sealer.alert(&c.engine, o.Alert)
 		}
 		return
 	}
 	c.engine.mu.Lock()
 	defer c.engine.unlock()
 	c.engine.ssl.Read(b, make([]byte, 100))
-	c.queue.push(c.engine.ssl.Spill())
+	c.engine.queue.push(c.engine.ssl.Spill())
 }
 
 // TakenOver reports whether libssl is out of the connection.
-func (c *Conn) TakenOver() bool { return c.takenOver.Load() }
+func (c *Conn) TakenOver() bool {
+	c.engine.mu.Lock()
+	defer c.engine.unlock()
+	_, own := c.engine.sealer.(*ownSealer)
+	return own
+}
 
 // Refuse refuses what the last call of the handshake has agreed to, and returns the alert for it.
 func (c *Conn) Refuse(alert uint8) []byte {
@@ -100,15 +107,15 @@ func (c *Conn) Refuse(alert uint8) []byte {
 }
 
 // Writes returns how many Writes are under way.
-func (c *Conn) Writes() int { return int(c.activeCall.Load() >> 1) }
+func (c *Conn) Writes() int { return int(c.calls.active.Load() >> 1) }
 
 // Flush sends what is queued.
 func (c *Conn) Flush() { c.flushQueue() }
 
 // Crossings returns how many calls into C the connection has made. No Read may be under way.
 func (c *Conn) Crossings() uint64 {
-	c.readMu.Lock()
-	defer c.unlockRead()
+	c.in.lock()
+	defer c.in.unlock()
 	c.engine.mu.Lock()
 	defer c.engine.unlock()
 	return c.engine.ssl.Calls()
@@ -133,12 +140,18 @@ func CompiledFor(config weak.Pointer[tls.Config]) (n int) {
 	return n
 }
 
-// SkipTo leaves sequence numbers out, up to seq.
-func (c *Conn) SkipTo(side libssl.Side, seq uint64) bool { return c.engine.ssl.Skip(side, seq) }
+// SkipTo leaves out sequence numbers of the records that are sent or received, up to seq.
+func (c *Conn) SkipTo(sent bool, seq uint64) bool {
+	if sent {
+		return c.engine.sealer.(*ownSealer).side.Skip(seq)
+	}
+	return c.in.opener.(*ownOpener).side.Skip(seq)
+}
 
-// MissRecord makes a takeover not count the n-th record from now, or Finished, of a side. It may be called by a callback of the
-// handshake, or while nothing else uses the connection.
-func (c *Conn) MissRecord(side libssl.Side, n uint8) { c.engine.ssl.Miss(side, n) }
+// MissRecord makes a takeover not count the n-th record from now, or Finished, of those that are
+// sent or received. It may be called by a callback of the handshake, or while nothing else uses the
+// connection.
+func (c *Conn) MissRecord(sent bool, n uint8) { c.engine.ssl.Miss(sent, n) }
 
 // SetKernelFIPS has a test say what the kernel says.
 func SetKernelFIPS(t testing.TB, file string) {
@@ -171,10 +184,10 @@ func (c *Conn) SendByKernel(f *os.File, n int64) (int64, error) { return c.sendF
 
 // SpendKernelKey leaves the kernel's key good for no more.
 func (c *Conn) SpendKernelKey() {
-	c.writeMu.Lock()
-	defer c.writeMu.Unlock()
-	if c.kernel != nil {
-		c.kernel.budget = 0
+	c.out.mu.Lock()
+	defer c.out.mu.Unlock()
+	if k, ok := c.out.sender.(*kernelSender); ok {
+		k.budget = 0
 	}
 }
 
@@ -227,9 +240,9 @@ func PeerEnded(conn net.Conn) bool { return new(input).ended(conn, peerGone) != 
 
 // BytesSent returns how many bytes of records the connection has sent.
 func BytesSent(c *Conn) int64 {
-	c.writeMu.Lock()
-	defer c.writeMu.Unlock()
-	return c.bytesSent
+	c.out.mu.Lock()
+	defer c.out.mu.Unlock()
+	return c.out.sizes.bytes
 }
 
 // AddPaused counts handshakes among those that wait for Go, until undo is called.

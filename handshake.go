@@ -330,16 +330,16 @@ func (h *handshake) hold(step libssl.Step, out []byte) bool {
 	if step.Status != libssl.Done || c.isClient {
 		return false
 	}
-	c.writeMu.Lock()
-	defer c.writeMu.Unlock()
+	c.out.mu.Lock()
+	defer c.out.mu.Unlock()
 	if _, err := c.engine.lock(); err != nil {
 		return false
 	}
 	defer c.engine.unlock()
-	if h.version < tls.VersionTLS13 || !c.queue.hold(out) {
+	if h.version < tls.VersionTLS13 || !c.engine.queue.hold(out) {
 		return false
 	}
-	c.bytesSent += int64(len(out)) // counted as sent, so that later records have the sizes that crypto/tls gives them
+	c.out.sizes.bytes += int64(len(out)) // counted as sent, so that later records have the sizes that crypto/tls gives them
 	if len(c.in.data) == 0 {
 		c.watchSilence()
 	}
@@ -443,15 +443,15 @@ func (h *handshake) failed(ssl *libssl.Conn, out []byte) ([]byte, error) {
 
 func (h *handshake) send(out []byte) error {
 	c := h.c
-	c.writeMu.Lock()
-	defer c.writeMu.Unlock()
-	if c.writeErr != nil {
-		return c.writeErr
+	c.out.mu.Lock()
+	defer c.out.mu.Unlock()
+	if c.out.err != nil {
+		return c.out.err
 	}
 	n, err := c.conn.Write(out)
-	c.bytesSent += int64(n)
+	c.out.sizes.bytes += int64(n)
 	if err != nil {
-		c.writeErr = permanent(err)
+		c.out.err = permanent(err)
 		return err
 	}
 	return nil
@@ -555,9 +555,8 @@ func (h *handshake) checkFinished() (alert []byte, err error) {
 	facts := h.facts
 	c.fillState(facts)
 	if facts.Resumed && h.lookedUp != nil { // else it is the new one's
-		c.cachedID = h.lookedUp
+		c.in.cachedID = h.lookedUp
 	}
-	c.takenOver.Store(facts.TakenOver)
 	if err := c.checkALPN(); err != nil {
 		return h.lateAlert(ssl, alertUnsupportedExtension), err
 	}
@@ -573,10 +572,7 @@ func (h *handshake) checkFinished() (alert []byte, err error) {
 			"Master Secret are negotiated")
 	}
 	stdtls.SetExporter(&c.state, c.ExportKeyingMaterial)
-	if facts.TakenOver {
-		c.opened.begin(ssl, c.state.Version, c.isClient)
-		c.engine.split = true
-	}
+	c.beginRecords(ssl, facts.TakenOver)
 	c.complete.Store(true)
 	return nil, nil
 }
@@ -584,12 +580,14 @@ func (h *handshake) checkFinished() (alert []byte, err error) {
 // lateAlert seals an alert after the last step, if the connection was taken over from libssl, and returns it behind the queued
 // records, which were sealed before it. mu is held.
 func (h *handshake) lateAlert(ssl *libssl.Conn, description uint8) []byte {
-	if !h.c.takenOver.Load() {
+	if !h.facts.TakenOver {
 		return nil
 	}
 	out := make([]byte, 64)
-	step := ssl.Seal(record.Alert, []byte{alertLevelFatal, description}, out, 0, 0, 0)
-	return append(h.c.queue.take(), out[:step.Produced]...)
+	var step libssl.Step
+	_, side := ssl.Sides()
+	side.Seal(&step, record.Alert, []byte{alertLevelFatal, description}, out, 0, 0, 0)
+	return append(h.c.engine.queue.take(), out[:step.Produced]...)
 }
 
 // checkVerified refuses a handshake that is done without a decision that the configuration asks for. None comes here by any path

@@ -19,13 +19,13 @@ import (
 func TestKernelRefusesNextKey(t *testing.T) {
 	for name, update := range map[string]func(t *testing.T, c *Conn){
 		"the key is used up": func(t *testing.T, c *Conn) {
-			c.kernel.budget = 0
+			c.out.sender.(*kernelSender).budget = 0
 			if _, err := c.Write([]byte("data")); err == nil {
 				t.Error("Write succeeds")
 			}
 		},
 		"the peer asks": func(t *testing.T, c *Conn) {
-			if !c.answerKeyUpdate() {
+			if !c.engine.sealer.(*ownSealer).answerKeyUpdate(&c.engine) {
 				t.Error("there was no room for an answer")
 			}
 			c.flushQueue()
@@ -48,22 +48,24 @@ func TestKernelRefusesNextKey(t *testing.T) {
 				t.Fatal(err)
 			}
 			c.engine.mu.Lock()
-			c.queue.take() // the tickets would go first
+			c.engine.queue.take() // the tickets would go first
+			s := c.engine.sealer.(*ownSealer)
 			var key libssl.KernelKey
-			if !c.engine.ssl.KernelKey(&key) {
+			if !s.side.KernelKey(&key) {
 				t.Fatal("there is no key to give")
 			}
-			c.engine.ssl.KernelSeals()
-			c.kernelAsked, c.kernel = true, &kernelSide{tcp: tcp, raw: raw, budget: recordsPerKey}
+			s.side.KernelSeals()
+			s.kernel = &kernelSender{sealer: s, tcp: tcp, raw: raw, budget: recordsPerKey}
+			c.out.kernelAsked, c.out.sender = true, s.kernel
 			c.engine.mu.Unlock()
 
 			update(t, c)
 			if _, err := c.Write([]byte("more")); err == nil {
 				t.Error("a later Write succeeds")
 			}
-			c.queueAlert(alertInternalError)
+			s.alert(&c.engine, alertInternalError)
 			c.flushQueue()
-			if err := c.CloseWrite(); err == nil && !c.closeNotifySent && c.writeErr == nil {
+			if err := c.CloseWrite(); err == nil && !c.out.closeNotifySent && c.out.err == nil {
 				t.Error("CloseWrite goes on")
 			}
 			c.Close()

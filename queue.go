@@ -5,10 +5,10 @@ import "sync/atomic"
 // outQueue holds sealed records that must be sent before any record that is sealed later: a server's tickets, until the server
 // sends something else, and the records that Reads have sealed (answers to key updates, alerts), until they can be sent.
 type outQueue struct {
-	data     []byte // guarded by Conn.mu
-	answered bool   // guarded by Conn.mu; an answer to a KeyUpdate waits
-	// filled is set if there is more to send than tickets, in data or in the kernelSide's messages. Code that reads it without
-	// holding mu may miss a record that is being pushed; the pusher flushes afterwards.
+	data     []byte // guarded by the engine
+	answered bool   // guarded by the engine; an answer to a KeyUpdate waits
+	// filled is set if there is more to send than tickets, in data or in the kernelSender's messages. Code that reads it without
+	// locking the engine may miss a record that is being pushed; the pusher flushes afterwards.
 	filled atomic.Bool
 }
 
@@ -19,7 +19,7 @@ const (
 	maxHeld = maxQueue / 2
 )
 
-// hold appends tickets, which by themselves are no reason to send, and reports whether there was room. Conn.mu is held.
+// hold appends tickets, which by themselves are no reason to send, and reports whether there was room. The engine is locked.
 func (q *outQueue) hold(tickets []byte) bool {
 	if len(q.data)+len(tickets) > maxHeld {
 		return false
@@ -28,7 +28,7 @@ func (q *outQueue) hold(tickets []byte) bool {
 	return true
 }
 
-// push appends b, and reports whether there was room. Conn.mu is held.
+// push appends b, and reports whether there was room. The engine is locked.
 func (q *outQueue) push(b []byte) bool {
 	if len(q.data)+len(b) > maxQueue {
 		return false
@@ -41,7 +41,7 @@ func (q *outQueue) push(b []byte) bool {
 	return true
 }
 
-// take empties the queue. Conn.mu is held.
+// take empties the queue. The engine is locked.
 func (q *outQueue) take() []byte {
 	if q.data == nil {
 		return nil
@@ -52,47 +52,30 @@ func (q *outQueue) take() []byte {
 	return data
 }
 
-// flushQueue sends the queue, unless a Write is under way, which then does it at its end: a Read never waits for a blocked Write.
-// Neither forgets anything: each looks at the queue again after giving writeMu back.
-// Close waits for it, though not for long.
+// flushQueue sends the queue, unless a Write is under way, which then does so at its end: a Read never
+// waits for a blocked Write. Neither loses a record: each looks at the queue again after it has
+// unlocked the writer. Close waits for flushQueue, though not for long.
 func (c *Conn) flushQueue() {
-	if c.queue.filled.Load() {
+	if c.engine.queue.filled.Load() {
 		c.flushFilled()
 	}
 }
 
 func (c *Conn) flushFilled() {
-	// First said, then looked: either Close sees this, and bounds it, or this sees Close, which sends what there is.
-	c.flushing.Add(1)
-	defer c.flushing.Add(-1)
-	if c.activeCall.Load()&1 != 0 {
+	defer c.calls.endFlush()
+	if !c.calls.beginFlush() {
 		return
 	}
-	for c.queue.filled.Load() && c.writeMu.TryLock() {
+	for c.engine.queue.filled.Load() && c.out.mu.TryLock() {
 		c.sendQueue()
 	}
 }
 
-// sendQueue sends what is in the queue, and unlocks writeMu.
+// sendQueue sends the queue and unlocks the writer.
 func (c *Conn) sendQueue() {
-	defer c.writeMu.Unlock()
-	c.engine.mu.Lock()
-	queued := c.queue.take()
-	var messages []kernelMessage
-	if c.kernel != nil {
-		messages = c.kernel.takeMessages(&c.queue)
-	}
-	c.engine.unlock()
-	if c.writeErr != nil || c.closeNotifySent {
-		return // nothing may follow an error or close_notify
-	}
-	var err error
-	if len(queued) > 0 {
-		err = c.send(queued)
-	} else {
-		err = c.sendMessages(messages)
-	}
-	if err != nil {
-		c.writeErr = permanent(err)
+	defer c.out.mu.Unlock()
+	ended := c.out.err != nil || c.out.closeNotifySent // nothing may follow an error or close_notify
+	if err := c.out.sender.flush(c, ended); err != nil {
+		c.out.err = permanent(err)
 	}
 }

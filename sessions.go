@@ -154,23 +154,23 @@ func (c *Conn) cacheSessions(sessions []libssl.Session, version uint16) {
 		err := c.ctx.opts.cache.Put(ctx, s.ID, s.DER, time.Now().Add(c.ctx.opts.lifetime))
 		ctx.end()
 		if err == nil {
-			c.cachedID = s.ID
+			c.in.cachedID = s.ID
 		}
 	}
 }
 
-// forgetSession takes the connection's session out of the cache if err is a fatal alert's: RFC 5246, section 7.2.2. readMu is
-// held.
+// forgetSession takes the connection's session out of the cache if err is a fatal alert's: RFC 5246, section 7.2.2. The reader is
+// locked.
 func (c *Conn) forgetSession(err error) {
-	if c.cachedID == nil || c.isClient {
+	if c.in.cachedID == nil || c.isClient {
 		return
 	}
 	var alert tls.AlertError
 	if !errors.As(err, &alert) {
 		return
 	}
-	id := c.cachedID
-	c.cachedID = nil
+	id := c.in.cachedID
+	c.in.cachedID = nil
 	ctx := newCacheContext(context.Background())
 	defer ctx.end()
 	_ = c.ctx.opts.cache.Remove(ctx, id)

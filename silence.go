@@ -19,13 +19,13 @@ var silent = struct {
 	armed bool                // guarded by mu; sweepSilent will be called
 }{since: make(map[*Conn]time.Time)}
 
-// watchSilence makes the tickets in the queue leave if the client sends nothing. readMu is held, and no input has arrived after
+// watchSilence makes the tickets in the queue leave if the client sends nothing. The reader is locked, and no input has arrived after
 // the handshake.
 func (c *Conn) watchSilence() {
 	if c.in.raw == nil { // sendTickets needs a socket
 		return
 	}
-	c.watched.Store(true)
+	c.in.watched.Store(true)
 	silent.mu.Lock()
 	defer silent.mu.Unlock()
 	silent.since[c] = time.Now()
@@ -37,7 +37,7 @@ func (c *Conn) watchSilence() {
 
 // heard undoes watchSilence: the client has sent something, or the connection is being closed.
 func (c *Conn) heard() {
-	if !c.watched.Load() || !c.watched.CompareAndSwap(true, false) {
+	if !c.in.watched.Load() || !c.in.watched.CompareAndSwap(true, false) {
 		return
 	}
 	silent.mu.Lock()
@@ -68,7 +68,7 @@ func (c *Conn) sendTickets() {
 		return
 	}
 	c.engine.mu.Lock()
-	c.queue.filled.Store(c.queue.filled.Load() || len(c.queue.data) > 0)
+	c.engine.queue.filled.Store(c.engine.queue.filled.Load() || len(c.engine.queue.data) > 0)
 	c.engine.unlock()
 	c.flushQueue()
 }

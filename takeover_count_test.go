@@ -34,17 +34,17 @@ func TestTakeoverCountsTwice(t *testing.T) {
 		{tlstest.ServerRole, tls.VersionTLS13, false, 2, 7},
 	} {
 		t.Run(fmt.Sprintf("%s/%s/deferred %t", test.role, versionName(test.version), test.deferred), func(t *testing.T) {
-			for side, want := range map[libssl.Side]int{libssl.ReadSide: test.received, libssl.WriteSide: test.sent} {
+			for sent, want := range map[bool]int{false: test.received, true: test.sent} {
 				n := 0
-				for n < 50 && missRecord(t, test.role, test.version, test.deferred, side, uint8(n+1)) {
+				for n < 50 && missRecord(t, test.role, test.version, test.deferred, sent, uint8(n+1)) {
 					n++
 				}
 				if n != want {
-					t.Errorf("side %d: %d records keep the connection with libssl, want %d", side, n, want)
+					t.Errorf("sent %t: %d records keep the connection with libssl, want %d", sent, n, want)
 				}
 				if test.version == tls.VersionTLS13 && !test.deferred &&
-					!missRecord(t, test.role, test.version, false, side, libssl.MissFinished) {
-					t.Errorf("side %d: Finished was missed and the connection taken over", side)
+					!missRecord(t, test.role, test.version, false, sent, libssl.MissFinished) {
+					t.Errorf("sent %t: Finished was missed and the connection taken over", sent)
 				}
 			}
 		})
@@ -53,7 +53,7 @@ func TestTakeoverCountsTwice(t *testing.T) {
 
 // missRecord makes a connection whose n-th record is missed, and reports whether that left it with libssl. Where the takeover is
 // deferred it is the n-th after the handshake; else the n-th after the peer's certificate, or the client's hello, was seen.
-func missRecord(t *testing.T, role tlstest.Role, version uint16, deferred bool, side libssl.Side, n uint8) bool {
+func missRecord(t *testing.T, role tlstest.Role, version uint16, deferred, sent bool, n uint8) bool {
 	t.Helper()
 	cc, sc := resuming(version)
 	var conn *ossl.Conn
@@ -65,7 +65,7 @@ func missRecord(t *testing.T, role tlstest.Role, version uint16, deferred bool, 
 		if !deferred {
 			cc.ClientSessionCache = nil
 			cc.VerifyPeerCertificate = func([][]byte, [][]*x509.Certificate) error {
-				conn.MissRecord(side, n)
+				conn.MissRecord(sent, n)
 				return nil
 			}
 		}
@@ -75,7 +75,7 @@ func missRecord(t *testing.T, role tlstest.Role, version uint16, deferred bool, 
 		cert := sc.Certificates[0]
 		sc.Certificates = nil
 		sc.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
-			conn.MissRecord(side, n)
+			conn.MissRecord(sent, n)
 			return &cert, nil
 		}
 		conn = newContext(t, sc).Server(b)
@@ -93,7 +93,7 @@ func missRecord(t *testing.T, role tlstest.Role, version uint16, deferred bool, 
 		t.Fatalf("record %d: %v", n, err)
 	}
 	if deferred {
-		conn.MissRecord(side, n)
+		conn.MissRecord(sent, n)
 	}
 	for i := range 3 {
 		if _, err := client.Write([]byte{byte(i), 'x'}); err != nil {

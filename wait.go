@@ -25,7 +25,7 @@ func (h *handshake) wait(ready <-chan struct{}) error {
 			return nil
 		case <-h.ctx.Done():
 			return h.ctx.Err()
-		case <-h.c.closed():
+		case <-h.c.calls.closed():
 			return net.ErrClosed
 		case <-look.C:
 			if err := h.ended(); err != nil {

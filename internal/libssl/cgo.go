@@ -357,11 +357,11 @@ func (c *Credential) MayBlock() bool { return !IsOwnProvider(c.provider) }
 // time.
 type Conn struct {
 	p         *C.ossl_conn
-	traffic   *C.ossl_traffic // p, once it was taken over
-	crossings uint64          // except those in opens: the two sides are used at the same time
-	opens     uint64          // of Open and UpdateRead
-	ctx       *Context        // kept for the signer of its credential
-	cred      *Credential     // the connection's own, kept for its signer
+	crossings uint64 // except those of the sides
+	read      ReadSide
+	write     WriteSide
+	ctx       *Context    // kept for the signer of its credential
+	cred      *Credential // the connection's own, kept for its signer
 }
 
 // NewAskingConn makes a connection whose steps may end with any question: NeedSign, NeedResume, and
@@ -409,21 +409,15 @@ func (c *Conn) Handshake(in, out []byte, facts *Facts) Step {
 	step := stepOf(C.ossl_conn_handshake(c.p, bytePtr(in), C.size_t(len(in)), bytePtr(out), C.size_t(len(out)), &f))
 	if step.Status == Done {
 		*facts = factsOf(&f)
-		if facts.TakenOver {
-			c.traffic = (*C.ossl_traffic)(unsafe.Pointer(c.p))
-		}
 	}
 	return step
 }
 
-// Read opens records from in into dst. If the step says that the connection was taken over, Open and Seal are for what follows.
+// Read opens records from in into dst. If the step says that the connection was taken over, later
+// records are for its Sides.
 func (c *Conn) Read(in, dst []byte) Step {
 	c.crossings++
-	step := stepOf(C.ossl_conn_read(c.p, bytePtr(in), C.size_t(len(in)), bytePtr(dst), C.size_t(len(dst))))
-	if step.TakenOver {
-		c.traffic = (*C.ossl_traffic)(unsafe.Pointer(c.p))
-	}
-	return step
+	return stepOf(C.ossl_conn_read(c.p, bytePtr(in), C.size_t(len(in)), bytePtr(dst), C.size_t(len(dst))))
 }
 
 // Write seals src into out. With payload > 0 the i-th record holds at most payload*(first+i+1) bytes.
@@ -446,96 +440,20 @@ func (c *Conn) KeyUpdate(request bool) Step {
 	return stepOf(C.ossl_conn_key_update(c.p, C.int(flag(request))))
 }
 
-// Free frees the connection, sealing close_notify into out first if notify is set. c must not be used again.
+// Free frees the connection with both its sides, sealing close_notify into out first if notify is
+// set. c must not be used again.
 func (c *Conn) Free(notify bool, out []byte) Step {
-	return c.FreeSide(BothSides, notify, out)
+	return c.free(readSide|writeSide, c.crossings+c.read.calls+c.write.calls, notify, out)
 }
 
-// FreeSide frees one or both sides of a connection that was taken over. What belongs to a freed side must not be used again.
-func (c *Conn) FreeSide(side Side, notify bool, out []byte) Step {
-	step := stepOf(C.ossl_conn_free(c.p, C.int(side), C.int(flag(notify)), bytePtr(out), C.size_t(len(out))))
-	calls := uint64(1)
-	if side&WriteSide != 0 {
-		calls += c.crossings
-	}
-	if side&ReadSide != 0 {
-		calls += c.opens
-	}
-	crossings.Add(calls)
-	return step
+func (c *Conn) free(sides C.int, calls uint64, notify bool, out []byte) Step {
+	crossings.Add(1 + calls)
+	return stepOf(C.ossl_conn_free(c.p, sides, C.int(flag(notify)), bytePtr(out), C.size_t(len(out))))
 }
 
-// Open opens records of a connection that was taken over: in place, and into dst.
-func (c *Conn) Open(in, dst []byte) (o Opened) {
-	c.OpenTo(&o, in, dst)
-	return o
-}
-
-// OpenTo is Open for what is called for every record: what it did is written where it is read, and not copied.
-func (c *Conn) OpenTo(opened *Opened, in, dst []byte) {
-	c.opens++
-	var o C.ossl_opened
-	C.ossl_conn_open(c.traffic, bytePtr(in), C.size_t(len(in)), bytePtr(dst), C.size_t(len(dst)), &o)
-	opened.Status, opened.Alert, opened.Type = Status(o.status), uint8(o.alert), uint8(o._type)
-	opened.Consumed, opened.N = int(o.consumed), int(o.n)
-	if opened.At, opened.Len = 0, 0; opened.Status == Record {
-		opened.At, opened.Len = int(o.at), int(o.len)
-	}
-}
-
-// Seal seals src into out as records of a content type, for a connection that was taken over. With payload > 0 the i-th record
-// holds at most payload*(first+i+1) bytes, until grown bytes have been produced.
-func (c *Conn) Seal(contentType uint8, src, out []byte, payload, first, grown int) (step Step) {
-	c.SealTo(&step, contentType, src, out, payload, first, grown)
-	return step
-}
-
-// SealTo is Seal for what is called for every record: what it did is written where it is read, and not copied.
-func (c *Conn) SealTo(step *Step, contentType uint8, src, out []byte, payload, first, grown int) {
-	c.crossings++
-	var s C.ossl_step
-	C.ossl_conn_seal(c.traffic, C.uint8_t(contentType), bytePtr(src), C.size_t(len(src)),
-		bytePtr(out), C.size_t(len(out)), C.size_t(payload), C.size_t(first), C.size_t(max(0, grown)), &s)
-	step.Status, step.Pending, step.TakenOver = Status(s.status), false, false
-	step.Consumed, step.Produced, step.N, step.Records = 0, int(s.produced), int(s.n), int(s.records)
-}
-
-// UpdateRead and UpdateWrite go on to a side's next keys. They report whether that worked; the side is dead if not.
-func (c *Conn) UpdateRead() bool {
-	c.opens++
-	return C.ossl_conn_update(c.traffic, 0) == 1
-}
-
-func (c *Conn) UpdateWrite() bool {
-	c.crossings++
-	return C.ossl_conn_update(c.traffic, 1) == 1
-}
-
-// A KernelKey is the C struct itself, so that no copy of a key is left anywhere.
-var _ = [1]struct{}{}[unsafe.Sizeof(KernelKey{})-C.sizeof_ossl_kernel_key]
-var _ = [1]struct{}{}[RecordsPerKey-C.OSSL_RECORDS_PER_KEY]
-var _ = [1]struct{}{}[MissFinished-C.OSSL_MISS_FINISHED]
-
-// KernelKey fills key with what the kernel needs to seal the next records, and reports whether there is such a key. Where the
-// kernel takes it, KernelSeals must be called before anything else; where it doesn't, nothing has changed.
-func (c *Conn) KernelKey(key *KernelKey) bool {
-	c.crossings++
-	return C.ossl_conn_kernel_key(c.traffic, (*C.ossl_kernel_key)(unsafe.Pointer(key))) == 1
-}
-
-// KernelSeals ends sealing here. UpdateWrite still goes on to the next key, for KernelKey.
-func (c *Conn) KernelSeals() {
-	c.crossings++
-	C.ossl_conn_kernel_seals(c.traffic)
-}
-
-// Skip leaves sequence numbers of a side out, so that tests get to their limits. It never goes back.
-func (c *Conn) Skip(side Side, seq uint64) bool {
-	return C.ossl_conn_skip(c.p, C.int(side>>1), C.uint64_t(seq)) == 1
-}
-
-// Miss makes a takeover not count the n-th record from now, or Finished, of a side; for tests.
-func (c *Conn) Miss(side Side, n uint8) { C.ossl_conn_miss(c.p, C.int(side>>1), C.uint8_t(n)) }
+// Miss makes a takeover not count the n-th record from now, or Finished, of those that are sent or
+// received; for tests.
+func (c *Conn) Miss(sent bool, n uint8) { C.ossl_conn_miss(c.p, C.int(flag(sent)), C.uint8_t(n)) }
 
 // PausesHoldThreads reports whether a handshake that has asked Go holds a thread until it has the answer. It does except on Linux
 // with amd64 or arm64.
@@ -544,19 +462,6 @@ func PausesHoldThreads() bool { return C.ossl_pauses_hold_threads() == 1 }
 // Occupied reports whether this thread's signatures and secrets are attributed to a handshake, for
 // tests.
 func Occupied() bool { return C.ossl_occupied() == 1 }
-
-// OfSecrets makes an established connection of TLS 1.3 traffic secrets, for tests; a nil secret is a side that can't be used.
-func (c *Context) OfSecrets(suite uint16, read, write []byte) (*Conn, error) {
-	if !c.hold() {
-		return nil, errContextClosed
-	}
-	defer c.release()
-	p := C.ossl_conn_of_secrets(c.p, C.uint16_t(suite), bytePtr(read), bytePtr(write))
-	if p == nil {
-		return nil, &Error{Op: "connection of secrets"}
-	}
-	return &Conn{p: p, traffic: (*C.ossl_traffic)(unsafe.Pointer(p)), ctx: c}, nil
-}
 
 // Export returns exported keying material, RFC 5705 and RFC 8446, section 7.5.
 func (c *Conn) Export(label string, context []byte, useContext bool, length int) ([]byte, error) {
@@ -697,7 +602,7 @@ func alertOf(v C.int32_t) (level, description uint8, ok bool) { return uint8(v >
 func (c *Conn) Version() uint16 { return uint16(c.p.version) }
 
 // Calls returns how many calls into C the connection has made.
-func (c *Conn) Calls() uint64 { return c.crossings + c.opens }
+func (c *Conn) Calls() uint64 { return c.crossings + c.read.calls + c.write.calls }
 
 // Negotiated reports whether a ServerHello, other than a HelloRetryRequest, was sent or received.
 func (c *Conn) Negotiated() bool { return c.p.negotiated != 0 }

@@ -34,7 +34,7 @@ func TestKernelKey(t *testing.T) {
 			var number uint64
 			for ; number < 3 && update == 0; number++ {
 				var key libssl.KernelKey
-				if !c.KernelKey(&key) {
+				if !c.write.KernelKey(&key) {
 					t.Fatal("no key")
 				}
 				records, _ := tlstest.SplitRecords(seal(t, c, tlstest.TypeApplicationData, []byte("text")))
@@ -43,12 +43,12 @@ func TestKernelKey(t *testing.T) {
 				}
 			}
 			var key libssl.KernelKey
-			if !c.KernelKey(&key) {
+			if !c.write.KernelKey(&key) {
 				t.Fatal("no key")
 			}
-			c.KernelSeals()
+			c.write.KernelSeals()
 			var again libssl.KernelKey
-			if c.KernelKey(&again) || again != (libssl.KernelKey{}) {
+			if c.write.KernelKey(&again) || again != (libssl.KernelKey{}) {
 				t.Fatal("a key was given out twice")
 			}
 			size := 16
@@ -64,7 +64,7 @@ func TestKernelKey(t *testing.T) {
 				step.Status != libssl.Fatal {
 				t.Fatalf("sealed with a key that the kernel has: %+v", step)
 			}
-			if !c.UpdateWrite() {
+			if !c.write.Update() {
 				t.Fatal("no update")
 			}
 			secret = expand(t, suite, secret, "traffic upd", hashOf(suite)().Size())
@@ -76,7 +76,7 @@ func TestKernelKey(t *testing.T) {
 func TestKernelKeyGone(t *testing.T) {
 	const suite = tls.TLS_AES_128_GCM_SHA256
 	key := libssl.KernelKey{Key: [32]byte{1}}
-	if ofSecrets(t, suite, secretOf(suite, 6), nil).KernelKey(&key) || key != (libssl.KernelKey{}) {
+	if ofSecrets(t, suite, secretOf(suite, 6), nil).write.KernelKey(&key) || key != (libssl.KernelKey{}) {
 		t.Errorf("a key: %+v", key)
 	}
 }

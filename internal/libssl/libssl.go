@@ -109,16 +109,6 @@ type Opened struct {
 	At, Len  int   // Record: its text, in the input. For application data, the part that did not fit
 }
 
-// Side is a direction of a connection that was taken over, or both.
-type Side int
-
-// The sides, as shim.h numbers them.
-const (
-	ReadSide  Side = 1
-	WriteSide Side = 2
-	BothSides      = ReadSide | WriteSide
-)
-
 // MissFinished makes Miss leave out Finished: shim.h, OSSL_MISS_FINISHED.
 const MissFinished = 255
 

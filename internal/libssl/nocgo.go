@@ -66,6 +66,23 @@ type Credential struct{}
 // Conn is one connection. Without cgo there is none: no constructor returns one, so its methods are never called.
 type Conn struct{}
 
+// ReadSide and WriteSide belong to a Conn.
+type (
+	ReadSide  struct{}
+	WriteSide struct{}
+)
+
+func (s *ReadSide) Open(o *Opened, _, _ []byte)                         { o.Status = Fatal }
+func (s *ReadSide) Update() bool                                        { return false }
+func (s *ReadSide) Free()                                               {}
+func (s *ReadSide) Skip(uint64) bool                                    { return false }
+func (s *WriteSide) Seal(step *Step, _ uint8, _, _ []byte, _, _, _ int) { step.Status = Fatal }
+func (s *WriteSide) Update() bool                                       { return false }
+func (s *WriteSide) KernelKey(*KernelKey) bool                          { return false }
+func (s *WriteSide) KernelSeals()                                       {}
+func (s *WriteSide) Free(bool, []byte) Step                             { return Step{Status: Fatal} }
+func (s *WriteSide) Skip(uint64) bool                                   { return false }
+
 // NewContext returns ErrUnavailable.
 func NewContext(*ContextConfig) (*Context, error) { return nil, ErrUnavailable }
 
@@ -96,17 +113,8 @@ func (c *Conn) Write([]byte, []byte, int, int) Step                { return Step
 func (c *Conn) CloseNotify([]byte) Step                            { return Step{Status: Fatal} }
 func (c *Conn) KeyUpdate(bool) Step                                { return Step{Status: Fatal} }
 func (c *Conn) Free(bool, []byte) Step                             { return Step{Status: Fatal} }
-func (c *Conn) FreeSide(Side, bool, []byte) Step                   { return Step{Status: Fatal} }
-func (c *Conn) Open([]byte, []byte) Opened                         { return Opened{Status: Fatal} }
-func (c *Conn) OpenTo(o *Opened, _, _ []byte)                      { o.Status = Fatal }
-func (c *Conn) Seal(uint8, []byte, []byte, int, int, int) Step     { return Step{Status: Fatal} }
-func (c *Conn) SealTo(s *Step, _ uint8, _, _ []byte, _, _, _ int)  { s.Status = Fatal }
-func (c *Conn) UpdateRead() bool                                   { return false }
-func (c *Conn) UpdateWrite() bool                                  { return false }
-func (c *Conn) KernelKey(*KernelKey) bool                          { return false }
-func (c *Conn) KernelSeals()                                       {}
-func (c *Conn) Skip(Side, uint64) bool                             { return false }
-func (c *Conn) Miss(Side, uint8)                                   {}
+func (c *Conn) Miss(bool, uint8)                                   {}
+func (c *Conn) Sides() (*ReadSide, *WriteSide)                     { return nil, nil }
 func (c *Conn) Export(string, []byte, bool, int) ([]byte, error)   { return nil, ErrUnavailable }
 func (c *Conn) UseCredential(*Credential) error                    { return ErrUnavailable }
 func (c *Conn) Message() []byte                                    { return nil }

@@ -26,22 +26,25 @@ func BenchmarkRecord(b *testing.B) {
 	for _, size := range []int{5, 1000, 16384} {
 		b.Run(fmt.Sprintf("size=%d", size), func(b *testing.B) {
 			secret := make([]byte, 32)
-			c, err := ctx.OfSecrets(0x1301, secret, secret)
+			conn, err := ctx.OfSecrets(0x1301, secret, secret)
 			if err != nil {
 				b.Fatal(err)
 			}
-			defer c.Free(false, nil)
+			defer conn.Free(false, nil)
+			read, write := conn.Sides()
+			var s Step
+			var o Opened
 			text, sealed, opened := make([]byte, size), make([]byte, size+64), make([]byte, size+64)
 			b.SetBytes(int64(size))
 			n := 0
 			for b.Loop() {
 				if n++; n == 1<<24 { // the key is used up
-					c.UpdateWrite()
-					c.UpdateRead()
+					write.Update()
+					read.Update()
 					n = 1
 				}
-				s := c.Seal(23, text, sealed, 0, 0, 0)
-				if o := c.Open(sealed[:s.Produced], opened); o.N != size {
+				write.Seal(&s, 23, text, sealed, 0, 0, 0)
+				if read.Open(&o, sealed[:s.Produced], opened); o.N != size {
 					b.Fatalf("%+v %+v", s, o)
 				}
 			}
@@ -59,8 +62,11 @@ func BenchmarkTakenOver(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		s := c.Seal(23, text, sealed, 0, 0, 0)
-		if o := c.Open(sealed[:s.Produced], opened); o.N != len(text) {
+		read, write := c.Sides()
+		var s Step
+		var o Opened
+		write.Seal(&s, 23, text, sealed, 0, 0, 0)
+		if read.Open(&o, sealed[:s.Produced], opened); o.N != len(text) {
 			b.Fatalf("%+v %+v", s, o)
 		}
 		c.Free(false, nil)

@@ -162,11 +162,12 @@ func TestTrafficFlippedBits(t *testing.T) {
 
 func flipped(t *testing.T, suite uint16, secret, good, bad []byte, bit, room int) {
 	t.Helper()
-	c, err := contextOf(t).OfSecrets(suite, secret, nil)
+	conn, err := contextOf(t).OfSecrets(suite, secret, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer c.Free(false, nil)
+	defer conn.Free(false, nil)
+	c := sidesOf(conn)
 	want := uint8(alertBadRecordMAC)
 	switch length := int(bad[3])<<8 | int(bad[4]); {
 	case bit/8 == 1 || bit/8 == 2:
@@ -240,11 +241,12 @@ func TestTrafficDestinations(t *testing.T) {
 
 func readInParts(t *testing.T, suite uint16, secret, stream, text []byte, size, room int) {
 	t.Helper()
-	c, err := contextOf(t).OfSecrets(suite, secret, nil)
+	conn, err := contextOf(t).OfSecrets(suite, secret, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer c.Free(false, nil)
+	defer conn.Free(false, nil)
+	c := sidesOf(conn)
 	in, before := bytes.Clone(stream), stream
 	var got []byte
 	for len(in) > 0 {

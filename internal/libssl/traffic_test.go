@@ -92,14 +92,35 @@ func contextOf(t testing.TB) *libssl.Context {
 }
 
 // ofSecrets makes a connection that is freed with the test.
-func ofSecrets(t testing.TB, suite uint16, read, write []byte) *libssl.Conn {
+func ofSecrets(t testing.TB, suite uint16, read, write []byte) sides {
 	t.Helper()
 	c, err := contextOf(t).OfSecrets(suite, read, write)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { c.Free(false, nil) })
-	return c
+	return sidesOf(c)
+}
+
+// sides are the two sides of a connection, with results by value.
+type sides struct {
+	read  *libssl.ReadSide
+	write *libssl.WriteSide
+}
+
+func sidesOf(c *libssl.Conn) (s sides) {
+	s.read, s.write = c.Sides()
+	return s
+}
+
+func (s sides) Open(in, dst []byte) (o libssl.Opened) {
+	s.read.Open(&o, in, dst)
+	return o
+}
+
+func (s sides) Seal(typ uint8, src, out []byte, payload, first, grown int) (step libssl.Step) {
+	s.write.Seal(&step, typ, src, out, payload, first, grown)
+	return step
 }
 
 func keysOf(t testing.TB, suite uint16, secret []byte) *tlstest.Keys {
@@ -118,7 +139,7 @@ func eachSuite(t *testing.T, test func(t *testing.T, suite uint16)) {
 }
 
 // seal seals one record.
-func seal(t testing.TB, c *libssl.Conn, typ uint8, text []byte) []byte {
+func seal(t testing.TB, c sides, typ uint8, text []byte) []byte {
 	t.Helper()
 	out := make([]byte, len(text)+100)
 	step := c.Seal(typ, text, out, 0, 0, 0)
@@ -129,7 +150,7 @@ func seal(t testing.TB, c *libssl.Conn, typ uint8, text []byte) []byte {
 }
 
 // opened is what opening one record gave: its type and its text, wherever that was left.
-func opened(t testing.TB, c *libssl.Conn, record []byte, room int) (uint8, []byte) {
+func opened(t testing.TB, c sides, record []byte, room int) (uint8, []byte) {
 	t.Helper()
 	in, dst := bytes.Clone(record), make([]byte, room)
 	o := c.Open(in, dst)
@@ -145,7 +166,7 @@ func opened(t testing.TB, c *libssl.Conn, record []byte, room int) (uint8, []byt
 
 // refuses checks that opening in ends with an alert, that nothing of it is consumed, and that neither the input nor the
 // destination holds anything new but zeros: nothing of the text.
-func refuses(t testing.TB, c *libssl.Conn, in []byte, room int, alert uint8) {
+func refuses(t testing.TB, c sides, in []byte, room int, alert uint8) {
 	t.Helper()
 	before, dst := bytes.Clone(in), filled(room)
 	o := c.Open(in, dst)
@@ -307,7 +328,7 @@ func TestTrafficKeyUpdates(t *testing.T) {
 					t.Fatalf("after %d updates, record %d: %q", update, i, got)
 				}
 			}
-			if !sealing.UpdateWrite() || !opening.UpdateRead() {
+			if !sealing.write.Update() || !opening.read.Update() {
 				t.Fatal("an update failed")
 			}
 			size := hashOf(suite)().Size()
@@ -347,7 +368,7 @@ func TestTrafficSequence(t *testing.T) {
 		c, keys := ofSecrets(t, suite, secret, secret), keysOf(t, suite, secret)
 		for _, start := range []uint64{0, 254, 1<<16 - 2, keyLimit - 2, 1<<31 - 2, 1<<32 - 2, 1<<33 - 2, 1<<48 - 2, 1<<56 - 2,
 			1<<63 - 2, math.MaxUint64 - 4} {
-			if start > 0 && (!c.Skip(libssl.WriteSide, start) || !c.Skip(libssl.ReadSide, start)) {
+			if start > 0 && (!c.write.Skip(start) || !c.read.Skip(start)) {
 				t.Fatalf("can't skip to %d", start)
 			}
 			for i := range uint64(4) {
@@ -375,7 +396,7 @@ func TestTrafficSequence(t *testing.T) {
 			keys.SkipTo(0)
 			refuses(t, c, keys.Seal(tlstest.TypeApplicationData, []byte("the first one")), 100, alertBadRecordMAC)
 		}
-		if c.Skip(libssl.WriteSide, 5) || c.Skip(libssl.ReadSide, 5) {
+		if c.write.Skip(5) || c.read.Skip(5) {
 			t.Error("skipped back")
 		}
 	})
@@ -386,7 +407,7 @@ func TestTrafficKeyLimit(t *testing.T) {
 	eachSuite(t, func(t *testing.T, suite uint16) {
 		secret := secretOf(suite, 6)
 		c, keys := ofSecrets(t, suite, nil, secret), keysOf(t, suite, secret)
-		c.Skip(libssl.WriteSide, keyLimit-2)
+		c.write.Skip(keyLimit - 2)
 		keys.SkipTo(keyLimit - 2)
 		text, out := textOf(3*maxText), filled(4*maxText)
 		step := c.Seal(tlstest.TypeApplicationData, text, out, 0, 0, 0)
@@ -417,7 +438,7 @@ func TestTrafficKeyLimit(t *testing.T) {
 		if got, want := seal(t, c, tlstest.TypeHandshake, message), keys.Seal(tlstest.TypeHandshake, message); !bytes.Equal(got, want) {
 			t.Errorf("KeyUpdate at the limit: %x, want %x", got, want)
 		}
-		if !c.UpdateWrite() {
+		if !c.write.Update() {
 			t.Fatal("no update")
 		}
 		if got, want := seal(t, c, tlstest.TypeApplicationData, []byte("x")), keys.Next().Seal(tlstest.TypeApplicationData,

@@ -5,6 +5,7 @@ import (
 	"net"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/ossl-go/ossl/internal/libssl"
@@ -15,9 +16,9 @@ import (
 // never does. That wait must end as a wait for the network would: by the write deadline, by Close, or by the peer's end.
 //
 // If a Read is under way, the Write waits until the Read has fed libssl or has ended (awaitRead). Otherwise the Write reads for
-// itself (readToWrite): while it holds readMu, the read deadline of the connection beneath is the write deadline. So the user's
+// itself (readToWrite): while it has locked the reader, the read deadline of the connection beneath is the write deadline. So the user's
 // read deadline doesn't end the Write; turns keeps it, and endTurn sets it again. A Read that is called meanwhile takes over: it
-// ends the Write's read by a deadline in the past, gets readMu, and reads under its own deadline. If the message is still
+// ends the Write's read by a deadline in the past, locks the reader, and reads under its own deadline. If the message is still
 // incomplete when the Read ends, the Write reads again. Neither leaves a goroutine behind, and a timeout of one is not the
 // other's error.
 //
@@ -29,11 +30,17 @@ type turns struct {
 	mu            sync.Mutex // held briefly, and while deadlines are set; no lock is taken under it
 	readDeadline  moment     // the user's
 	writeDeadline moment
-	reads         int32 // the number of Reads that have readMu or wait for it
+	reads         int32 // the number of Reads that have the reader's lock or wait for it
 	byWrite       bool  // a Write is reading for itself
 	yields        bool  // that Write's read is being ended, for a Read
 	awaited       bool  // a Write is waiting for the Reads
+
+	over atomic.Bool // libssl no longer has the records
 }
+
+// end says that libssl no longer has the records. From now on no Write reads, and deadlines are those
+// of the connection beneath.
+func (t *turns) end() { t.over.Store(true) }
 
 // A moment is a time by the monotonic clock, as package net's deadlines are: nanoseconds since clockStart, 0 for none.
 type moment int64
@@ -59,18 +66,23 @@ func (m moment) time() time.Time {
 
 func (m moment) passed() bool { return m != 0 && time.Since(clockStart) >= time.Duration(m) }
 
-// beginRead announces a Read, before it waits for readMu. It is called only while libssl has the records.
-func (c *Conn) beginRead() {
-	c.turns.mu.Lock()
-	defer c.turns.mu.Unlock()
-	c.turns.reads++
-	if c.turns.byWrite && !c.turns.yields {
-		c.turns.yields = true
-		_ = c.conn.SetReadDeadline(longAgo)
+// beginRead announces a Read, before it waits for the reader's lock, as long as libssl has the
+// records. It reports whether it did; if so, endRead must follow.
+func (t *turns) beginRead(conn net.Conn) bool {
+	if t.over.Load() {
+		return false
 	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.reads++
+	if t.byWrite && !t.yields {
+		t.yields = true
+		_ = conn.SetReadDeadline(longAgo)
+	}
+	return true
 }
 
-// endRead ends the Read that beginRead announced. readMu has been unlocked.
+// endRead ends the Read that beginRead announced. The reader has been unlocked.
 func (c *Conn) endRead() {
 	c.turns.mu.Lock()
 	c.turns.reads--
@@ -83,7 +95,7 @@ func (c *Conn) endRead() {
 
 // setDeadlines records a deadline for Reads, Writes or both, and sets it.
 func (c *Conn) setDeadlines(t time.Time, read, write bool, set func(time.Time) error) error {
-	if c.takenOver.Load() { // no Write reads
+	if c.turns.over.Load() {
 		return set(t)
 	}
 	if write {
@@ -140,27 +152,13 @@ func (c *Conn) wakeAwaiting() {
 func (c *Conn) wakeWrite() {
 	c.engine.mu.Lock()
 	defer c.engine.unlock()
-	c.moved()
-}
-
-// moved wakes a waiting Write: libssl has been fed, or the Write must feed it itself. mu is held.
-func (c *Conn) moved() {
-	if c.readMoved != nil {
-		close(c.readMoved)
-		c.readMoved = nil
+	if s, ok := c.engine.sealer.(*libsslSealer); ok {
+		s.wake()
 	}
 }
 
-// awaitMove returns a channel that the next call of moved closes. mu is held, and has been since the crossing that asked for
-// input.
-func (c *Conn) awaitMove() <-chan struct{} {
-	if c.readMoved == nil {
-		c.readMoved = make(chan struct{})
-	}
-	return c.readMoved
-}
-
-// finishMessage waits until a Read has fed libssl, which closes moved, or else feeds libssl itself. writeMu is held.
+// finishMessage waits until a Read has fed libssl, which closes moved, or else feeds libssl itself. The
+// writer is locked.
 func (c *Conn) finishMessage(moved <-chan struct{}) error {
 	wait, deadline, err := c.readUnlessRead()
 	if !wait {
@@ -169,15 +167,16 @@ func (c *Conn) finishMessage(moved <-chan struct{}) error {
 	return c.awaitRead(moved, deadline)
 }
 
-// readUnlessRead reads and feeds libssl, or reports that the caller must wait for a Read. writeMu is held.
+// readUnlessRead reads and feeds libssl, or reports that the caller must wait for a Read. The writer is
+// locked.
 func (c *Conn) readUnlessRead() (wait bool, deadline moment, err error) {
-	// If readMu is locked, then by a Read that has called beginRead, or only briefly, or the connection was taken over meanwhile. In
-	// the last two cases the caller tries again.
-	alone := c.readMu.TryLock()
+	// If the reader is locked, then by a Read that has called beginRead, or only briefly, or the
+	// connection was taken over in the meantime. In the last two cases the caller tries again.
+	alone := c.in.tryLock()
 	if alone {
-		defer c.unlockRead()
+		defer c.in.unlock()
 	}
-	if c.takenOver.Load() {
+	if c.turns.over.Load() {
 		return false, 0, nil
 	}
 	if wait, deadline = c.beginTurn(alone); wait || !alone {
@@ -209,7 +208,7 @@ func (c *Conn) awaitRead(moved <-chan struct{}, deadline moment) error {
 	select {
 	case <-moved:
 		return nil
-	case <-c.closed():
+	case <-c.calls.closed():
 		return net.ErrClosed
 	case <-timeout:
 		return c.writeTimeout()
@@ -225,7 +224,8 @@ func (c *Conn) writeTimeout() error {
 	return e
 }
 
-// readToWrite reads and feeds libssl. The write deadline has been set as the read deadline. writeMu and readMu are held.
+// readToWrite reads and feeds libssl. The write deadline has been set as the read deadline. The writer and
+// the reader are locked.
 func (c *Conn) readToWrite() error {
 	if err := c.receiveToWrite(); err != nil {
 		return err
@@ -233,7 +233,7 @@ func (c *Conn) readToWrite() error {
 	if len(c.in.data) == 0 {
 		return nil
 	}
-	_, err := c.engine.lock()
+	ssl, err := c.engine.lock()
 	if err != nil {
 		return err
 	}
@@ -242,13 +242,13 @@ func (c *Conn) readToWrite() error {
 	var facts libssl.Facts
 	out := getBuffer(smallBuffers)
 	defer out.put()
-	step := c.engine.ssl.Handshake(c.in.data, out.mem, &facts)
+	step := ssl.Handshake(c.in.data, out.mem, &facts)
 	c.in.consume(step.Consumed)
-	if step.Produced > 0 && !c.queue.push(out.mem[:step.Produced]) {
+	if step.Produced > 0 && !c.engine.queue.push(out.mem[:step.Produced]) {
 		return errQueueFull
 	}
 	if step.Status == libssl.Fatal {
-		_, err := fatalError("write", c.engine.ssl, nil)
+		_, err := fatalError("write", ssl, nil)
 		return err
 	}
 	return nil
@@ -258,8 +258,8 @@ func (c *Conn) readToWrite() error {
 func (c *Conn) receiveToWrite() error {
 	defer c.endTurn()
 	switch {
-	case c.readErr != nil:
-		return c.readErr
+	case c.in.err != nil:
+		return c.in.err
 	case len(c.in.data) > 0:
 		return nil
 	}

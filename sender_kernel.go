@@ -26,13 +26,15 @@ import (
 // waits as a message, and not sealed, for whoever holds writeMu next; a KeyUpdate is followed by the key it announces. Kernels
 // before 6.14 can't change the key of a socket, which any peer can ask for in TLS 1.3: with them only TLS 1.2 is for the kernel.
 
-// kernelSide is the sending side of a connection whose records the kernel seals. It is made with writeMu and mu held.
-type kernelSide struct {
-	tcp *net.TCPConn
-	raw syscall.RawConn
+// A kernelSender sends application data that the kernel seals. It is made with the writer and the
+// engine locked.
+type kernelSender struct {
+	sealer *ownSealer
+	tcp    *net.TCPConn
+	raw    syscall.RawConn
 
-	budget   int64           // guarded by writeMu; how many records may still be sealed with the key
-	messages []kernelMessage // guarded by mu; in their order
+	budget   int64           // guarded by the writer; how many records may still be sealed with the key
+	messages []kernelMessage // guarded by the engine; in their order
 }
 
 // A kernelMessage is a record that is no application data.
@@ -53,11 +55,13 @@ const (
 	smallestRecord = 4096
 )
 
-// KernelTLS reports whether the kernel seals what the connection sends: see [WithKernelTLS]. That begins with the first Write.
+// KernelTLS reports whether the kernel seals the records that the connection sends: see
+// [WithKernelTLS]. It begins to do so with the first Write.
 func (c *Conn) KernelTLS() bool {
 	c.engine.mu.Lock()
 	defer c.engine.unlock()
-	return c.kernel != nil
+	s, ok := c.engine.sealer.(*ownSealer)
+	return ok && s.kernel != nil
 }
 
 // KernelTLS returns the versions of TLS that this host's kernel seals for [WithKernelTLS]: none, TLS 1.2, or that and TLS 1.3.
@@ -103,29 +107,33 @@ func kernelSeals(version uint16) bool {
 	return took && err == nil
 }
 
-// toKernel gives the sending side to the kernel, if there is one that takes it. Otherwise everything stays as it is. writeMu is
-// held.
+// toKernel gives the sending side to the kernel, if ossl has it and the kernel takes it. Otherwise
+// everything stays as it is. The writer is locked.
 func (c *Conn) toKernel() error {
-	tcp, ok := c.conn.(*net.TCPConn)
-	if !ok {
+	c.engine.mu.Lock()
+	s, ok := c.engine.sealer.(*ownSealer)
+	c.engine.unlock()
+	if !ok { // libssl has the records: the next Write asks again
 		return nil
 	}
-	raw, err := tcp.SyscallConn()
-	if err != nil || !beginKernelTLS(raw, c.state.Version) {
+	c.out.kernelAsked = true
+	k := s.newKernelSender(c)
+	if k == nil {
 		return nil
 	}
 	for {
-		c.engine.mu.Lock()
-		if c.engine.ssl == nil || c.sealErr != nil { // Write says why
+		if _, err := c.engine.lock(); err != nil {
+			return nil // Write says why
+		}
+		if s.err != nil {
 			c.engine.unlock()
 			return nil
 		}
-		queued := c.queue.take()
+		queued := c.engine.queue.take()
 		if len(queued) == 0 {
-			k := &kernelSide{tcp: tcp, raw: raw}
-			took, err := c.giveKey(k)
+			took, err := k.giveKey()
 			if took {
-				c.kernel = k
+				s.kernel, c.out.sender = k, k
 			}
 			c.engine.unlock()
 			return err
@@ -137,48 +145,62 @@ func (c *Conn) toKernel() error {
 	}
 }
 
-// giveKey gives the sending key to the kernel, and reports whether that took it. With an error nothing more can be sealed.
-// writeMu and mu are held.
-func (c *Conn) giveKey(k *kernelSide) (took bool, err error) {
+// newKernelSender returns a sender without a key, or nil if the socket takes none.
+func (s *ownSealer) newKernelSender(c *Conn) *kernelSender {
+	tcp, ok := c.conn.(*net.TCPConn)
+	if !ok {
+		return nil
+	}
+	raw, err := tcp.SyscallConn()
+	if err != nil || !beginKernelTLS(raw, c.state.Version) {
+		return nil
+	}
+	return &kernelSender{sealer: s, tcp: tcp, raw: raw}
+}
+
+// giveKey gives the sending key to the kernel, and reports whether the kernel took it. After an error
+// nothing more can be sealed. The writer and the engine are locked.
+func (k *kernelSender) giveKey() (took bool, err error) {
 	key := new(libssl.KernelKey)
 	defer func() { *key = libssl.KernelKey{} }()
-	if !c.engine.ssl.KernelKey(key) {
+	if !k.sealer.side.KernelKey(key) {
 		return false, nil
 	}
 	took, err = setKernelKey(k.raw, key)
 	if err != nil {
-		c.sealErr = err
+		k.sealer.err = err
 	}
 	if took || err != nil {
-		c.engine.ssl.KernelSeals()
+		k.sealer.side.KernelSeals()
 		k.budget = recordsPerKey - int64(binary.BigEndian.Uint64(key.Seq[:]))
 	}
 	return took, err
 }
 
-// takeMessages empties the queue. mu is held.
-func (k *kernelSide) takeMessages(q *outQueue) []kernelMessage {
+// takeMessages empties the queue. The engine is locked.
+func (k *kernelSender) takeMessages(q *outQueue) []kernelMessage {
 	messages := k.messages
 	k.messages, q.answered = nil, false
 	q.filled.Store(false)
 	return messages
 }
 
-// push appends a message to the queue, where there are never more than an answer to KeyUpdates and an alert. mu is held.
-func (k *kernelSide) push(q *outQueue, m kernelMessage) {
+// push appends a message to the queue, which never holds more than an answer to KeyUpdates and an
+// alert. The engine is locked.
+func (k *kernelSender) push(q *outQueue, m kernelMessage) {
 	k.messages = append(k.messages, m)
 	q.filled.Store(true)
 }
 
-// sendMessages sends records that are no application data. writeMu is held.
-func (c *Conn) sendMessages(messages []kernelMessage) error {
+// sendMessages sends records that hold no application data. The writer is locked.
+func (k *kernelSender) sendMessages(c *Conn, messages []kernelMessage) error {
 	for _, m := range messages {
-		if err := sendKernelRecord(c.kernel.raw, m.contentType, m.text); err != nil {
-			return &net.OpError{Op: "write", Net: c.kernel.tcp.LocalAddr().Network(), Source: c.kernel.tcp.LocalAddr(),
-				Addr: c.kernel.tcp.RemoteAddr(), Err: err}
+		if err := sendKernelRecord(k.raw, m.contentType, m.text); err != nil {
+			return &net.OpError{Op: "write", Net: k.tcp.LocalAddr().Network(), Source: k.tcp.LocalAddr(),
+				Addr: k.tcp.RemoteAddr(), Err: err}
 		}
 		if m.update {
-			if err := c.updateKernelKey(); err != nil {
+			if err := k.updateKey(c); err != nil {
 				return err
 			}
 		}
@@ -186,33 +208,31 @@ func (c *Conn) sendMessages(messages []kernelMessage) error {
 	return nil
 }
 
-// updateKernelKey goes on to the next key, after a KeyUpdate. writeMu is held.
-func (c *Conn) updateKernelKey() error {
-	_, err := c.engine.lock()
-	if err != nil {
+// updateKey goes on to the next key, after a KeyUpdate. The writer is locked.
+func (k *kernelSender) updateKey(c *Conn) error {
+	if _, err := c.engine.lock(); err != nil {
 		return err
 	}
 	defer c.engine.unlock()
-	if c.engine.ssl.UpdateWrite() {
-		if took, err := c.giveKey(c.kernel); took || err != nil {
+	if k.sealer.side.Update() {
+		if took, err := k.giveKey(); took || err != nil {
 			return err
 		}
 	}
-	c.sealErr = localError(alertInternalError, nil) // the peer waits for the next key
-	return c.sealErr
+	k.sealer.err = localError(alertInternalError, nil) // the peer waits for the next key
+	return k.sealer.err
 }
 
-// prepareKernel sends what comes before n bytes of application data, and returns how many of them may follow. writeMu is held.
-func (c *Conn) prepareKernel(n int64) (int64, error) {
-	k := c.kernel
+// prepare sends the records that come before n bytes of application data, and returns how many of
+// these bytes may follow. The writer is locked.
+func (k *kernelSender) prepare(c *Conn, n int64) (int64, error) {
 	n = min(n, kernelChunk)
-	_, err := c.engine.lock()
-	if err != nil {
+	if _, err := c.engine.lock(); err != nil {
 		return 0, err
 	}
-	messages, failed := k.takeMessages(&c.queue), c.sealErr
+	messages, failed := k.takeMessages(&c.engine.queue), k.sealer.err
 	c.engine.unlock()
-	if err := c.sendMessages(messages); err != nil {
+	if err := k.sendMessages(c, messages); err != nil {
 		return 0, err
 	}
 	if failed != nil {
@@ -221,7 +241,7 @@ func (c *Conn) prepareKernel(n int64) (int64, error) {
 	records := n/smallestRecord + 1
 	if k.budget < records && c.state.Version == tls.VersionTLS13 {
 		update := []kernelMessage{{record.Handshake, keyUpdateMessage, true}}
-		if err := c.sendMessages(update); err != nil {
+		if err := k.sendMessages(c, update); err != nil {
 			return 0, err
 		}
 	}
@@ -229,46 +249,47 @@ func (c *Conn) prepareKernel(n int64) (int64, error) {
 	return n, nil
 }
 
-// writeKernel has the kernel seal and send b. writeMu is held.
-func (c *Conn) writeKernel(b []byte) (n int, err error) {
-	for n < len(b) {
-		chunk, err := c.prepareKernel(int64(len(b) - n))
-		if err == nil {
-			var written int
-			written, err = c.kernel.tcp.Write(b[n : n+int(chunk)])
-			n += written
-		}
-		if err != nil {
-			c.writeErr = permanent(err)
-			return n, c.writeErr
-		}
+// write has the kernel seal and send a chunk of b.
+func (k *kernelSender) write(c *Conn, b []byte) (int, error) {
+	chunk, err := k.prepare(c, int64(len(b)))
+	if err != nil {
+		return 0, err
 	}
-	return n, nil
+	return k.tcp.Write(b[:chunk])
 }
 
-// closeKernel sends close_notify, and what comes before it; free frees what it can. writeMu is held.
-func (c *Conn) closeKernel(free bool) error {
+func (k *kernelSender) flush(c *Conn, discard bool) error {
+	c.engine.mu.Lock()
+	messages := k.takeMessages(&c.engine.queue)
+	c.engine.unlock()
+	if discard {
+		return nil
+	}
+	return k.sendMessages(c, messages)
+}
+
+func (k *kernelSender) closeNotify(c *Conn, free bool) error {
 	_ = c.conn.SetWriteDeadline(time.Now().Add(closeNotifyTimeout))
 	for {
-		_, err := c.engine.lock()
-		if err != nil {
+		if _, err := c.engine.lock(); err != nil {
 			return err
 		}
-		messages := c.kernel.takeMessages(&c.queue)
-		if len(messages) > 0 && c.closeNotifyErr == nil {
+		messages := k.takeMessages(&c.engine.queue)
+		if len(messages) > 0 && c.out.closeNotifyErr == nil {
 			c.engine.unlock()
-			c.closeNotifyErr = c.sendMessages(messages)
+			c.out.closeNotifyErr = k.sendMessages(c, messages)
 			continue
 		}
-		notify := c.sealErr == nil && c.closeNotifyErr == nil // an alert would be the last
-		c.sealCloseNotify(free, nil)                          // and nothing is queued from now on
+		notify := k.sealer.err == nil && c.out.closeNotifyErr == nil // an alert would be the last record
+		k.sealer.closeNotify(c, free, nil)                           // and nothing is queued from now on
 		c.engine.unlock()
-		c.closeNotifySent = true
+		c.out.closeNotifySent = true
 		if notify {
-			c.closeNotifyErr = c.sendMessages([]kernelMessage{{record.Alert, []byte{alertLevelWarning, alertCloseNotify}, false}})
+			closing := []kernelMessage{{record.Alert, []byte{alertLevelWarning, alertCloseNotify}, false}}
+			c.out.closeNotifyErr = k.sendMessages(c, closing)
 		}
 		_ = c.conn.SetWriteDeadline(time.Now()) // any later write fails
-		return c.closeNotifyErr
+		return c.out.closeNotifyErr
 	}
 }
 
@@ -331,20 +352,24 @@ func (c *Conn) sendFile(f *os.File, n int64) (sent int64, err error) {
 	if n = min(n, info.Size()-at); n <= 0 {
 		return 0, nil
 	}
-	if !c.beginWrite() {
+	if !c.calls.beginWrite() {
 		return 0, net.ErrClosed
 	}
-	c.writeMu.Lock()
+	c.out.mu.Lock()
 	defer c.unlockWrite()
-	if err := c.writable(); err != nil || c.kernel == nil {
+	if err := c.writable(); err != nil {
 		return 0, err
 	}
+	k, ok := c.out.sender.(*kernelSender)
+	if !ok {
+		return 0, nil
+	}
 	for sent < n {
-		chunk, err := c.prepareKernel(n - sent)
+		chunk, err := k.prepare(c, n-sent)
 		var part int64
 		if err == nil {
 			// No more than there is: asked for more, the kernel would wait for it with the last record.
-			part, err = c.kernel.tcp.ReadFrom(&io.LimitedReader{R: f, N: chunk})
+			part, err = k.tcp.ReadFrom(&io.LimitedReader{R: f, N: chunk})
 			sent += part
 			if part == 0 && errors.Is(err, syscall.EBADF) {
 				return sent, nil // f is not for reading, which reading it says
@@ -352,8 +377,8 @@ func (c *Conn) sendFile(f *os.File, n int64) (sent int64, err error) {
 		}
 		if err != nil { // also of the file: some of a record may be with the kernel, or gone
 			_, _ = f.Seek(at+sent, io.SeekStart) // package net may have read more than it sent, for example before a deadline
-			c.writeErr = permanent(err)
-			return sent, c.writeErr
+			c.out.err = permanent(err)
+			return sent, c.out.err
 		}
 		if part < chunk { // cut short
 			break

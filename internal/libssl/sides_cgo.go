@@ -1,0 +1,129 @@
+//go:build cgo
+
+package libssl
+
+/*
+#include "shim.h"
+*/
+import "C"
+
+import "unsafe"
+
+// The sides of a connection that was taken over, as ossl_conn_free numbers them.
+const (
+	readSide  = 1
+	writeSide = 2
+)
+
+// Sides returns the two sides of a connection that was taken over from libssl: of the Done of a
+// handshake whose Facts say so, or after such a Read. They are independent of each other, and may be
+// used at the same time. Conn itself must not be used any more, except for Export, Free and Calls.
+func (c *Conn) Sides() (*ReadSide, *WriteSide) {
+	traffic := (*C.ossl_traffic)(unsafe.Pointer(c.p))
+	c.read.p, c.write.p = traffic, traffic
+	c.write.conn = c
+	c.read.conn = c
+	return &c.read, &c.write
+}
+
+// A ReadSide opens the records of a connection that was taken over.
+type ReadSide struct {
+	p     *C.ossl_traffic
+	conn  *Conn
+	calls uint64
+}
+
+// Open opens records in place, and application data into dst. It stores its result in o, which
+// saves a copy for each record.
+func (s *ReadSide) Open(o *Opened, in, dst []byte) {
+	s.calls++
+	var opened C.ossl_opened
+	C.ossl_conn_open(s.p, bytePtr(in), C.size_t(len(in)), bytePtr(dst), C.size_t(len(dst)), &opened)
+	o.Status, o.Alert, o.Type = Status(opened.status), uint8(opened.alert), uint8(opened._type)
+	o.Consumed, o.N = int(opened.consumed), int(opened.n)
+	if o.At, o.Len = 0, 0; o.Status == Record {
+		o.At, o.Len = int(opened.at), int(opened.len)
+	}
+}
+
+// Update goes on to the next key. It reports whether that worked; if not, the side is dead.
+func (s *ReadSide) Update() bool {
+	s.calls++
+	return C.ossl_conn_update(s.p, 0) == 1
+}
+
+// Free frees the side, which must not be used again.
+func (s *ReadSide) Free() { s.conn.free(readSide, s.calls, false, nil) }
+
+// Skip leaves sequence numbers out, up to seq, so that tests reach their limits. It never goes back.
+func (s *ReadSide) Skip(seq uint64) bool {
+	return C.ossl_conn_skip(s.conn.p, 0, C.uint64_t(seq)) == 1
+}
+
+// A WriteSide seals the records of a connection that was taken over.
+type WriteSide struct {
+	p     *C.ossl_traffic
+	conn  *Conn
+	calls uint64
+}
+
+// Seal seals src into out as records of a content type. With payload > 0 the i-th record holds at
+// most payload*(first+i+1) bytes, until grown bytes have been produced. It stores its result in
+// step, which saves a copy for each record.
+func (s *WriteSide) Seal(step *Step, contentType uint8, src, out []byte, payload, first, grown int) {
+	s.calls++
+	var sealed C.ossl_step
+	C.ossl_conn_seal(s.p, C.uint8_t(contentType), bytePtr(src), C.size_t(len(src)),
+		bytePtr(out), C.size_t(len(out)), C.size_t(payload), C.size_t(first), C.size_t(max(0, grown)), &sealed)
+	step.Status, step.Pending, step.TakenOver = Status(sealed.status), false, false
+	step.Consumed, step.Produced, step.N, step.Records = 0, int(sealed.produced), int(sealed.n), int(sealed.records)
+}
+
+// Update goes on to the next key. It reports whether that worked; if not, the side is dead.
+func (s *WriteSide) Update() bool {
+	s.calls++
+	return C.ossl_conn_update(s.p, 1) == 1
+}
+
+// A KernelKey is the C struct itself, so that no copy of a key is left anywhere.
+var _ = [1]struct{}{}[unsafe.Sizeof(KernelKey{})-C.sizeof_ossl_kernel_key]
+var _ = [1]struct{}{}[RecordsPerKey-C.OSSL_RECORDS_PER_KEY]
+var _ = [1]struct{}{}[MissFinished-C.OSSL_MISS_FINISHED]
+
+// KernelKey fills key with the values that the kernel needs to seal the next records, and reports
+// whether there is such a key. If the kernel takes it, KernelSeals must be called before anything
+// else; if not, nothing has changed.
+func (s *WriteSide) KernelKey(key *KernelKey) bool {
+	s.calls++
+	return C.ossl_conn_kernel_key(s.p, (*C.ossl_kernel_key)(unsafe.Pointer(key))) == 1
+}
+
+// KernelSeals ends sealing here. Update still goes on to the next key, for KernelKey.
+func (s *WriteSide) KernelSeals() {
+	s.calls++
+	C.ossl_conn_kernel_seals(s.p)
+}
+
+// Free frees the side, sealing close_notify into out first if notify is set. The side must not be
+// used again.
+func (s *WriteSide) Free(notify bool, out []byte) Step {
+	return s.conn.free(writeSide, s.conn.crossings+s.calls, notify, out)
+}
+
+// Skip leaves sequence numbers out, up to seq, so that tests reach their limits. It never goes back.
+func (s *WriteSide) Skip(seq uint64) bool {
+	return C.ossl_conn_skip(s.conn.p, 1, C.uint64_t(seq)) == 1
+}
+
+// OfSecrets makes an established connection of TLS 1.3 traffic secrets, for tests; a nil secret is a side that can't be used.
+func (c *Context) OfSecrets(suite uint16, read, write []byte) (*Conn, error) {
+	if !c.hold() {
+		return nil, errContextClosed
+	}
+	defer c.release()
+	p := C.ossl_conn_of_secrets(c.p, C.uint16_t(suite), bytePtr(read), bytePtr(write))
+	if p == nil {
+		return nil, &Error{Op: "connection of secrets"}
+	}
+	return &Conn{p: p, ctx: c}, nil
+}

@@ -1,0 +1,86 @@
+package ossl
+
+import (
+	"errors"
+	"io"
+	"net"
+
+	"github.com/ossl-go/ossl/internal/libssl"
+)
+
+// A libsslOpener has libssl open records.
+type libsslOpener struct {
+	sealer   *libsslSealer // of the same SSL
+	leftover bool          // libssl holds data that it has decrypted
+}
+
+func (o *libsslOpener) pending() bool { return o.leftover }
+
+// readable is true for parts of records too, since libssl takes those.
+func (o *libsslOpener) readable(input []byte) bool { return o.leftover || len(input) > 0 }
+
+// free frees nothing: the SSL is the sealer's.
+func (o *libsslOpener) free() {}
+
+func (o *libsslOpener) open(c *Conn, b []byte) (int, error) {
+	step, sessions, renegotiation, err := o.read(c, b)
+	if err != nil {
+		return 0, err
+	}
+	c.in.consume(step.Consumed)
+	o.leftover = step.Pending
+	c.keepSessions(sessions)
+	c.flushQueue()
+	if c.in.err != nil {
+		if renegotiation {
+			c.failWrites(c.in.err)
+		}
+		if step.N > 0 {
+			return step.N, nil // the data before the error is good; the error comes with the next call
+		}
+		return 0, c.in.err
+	}
+	if step.Status == libssl.Closed {
+		c.in.err = io.EOF
+		return step.N, io.EOF
+	}
+	return step.N, nil
+}
+
+// read is open's crossing. It takes the connection over if C did so at the end of the crossing.
+func (o *libsslOpener) read(c *Conn, b []byte) (step libssl.Step, sessions []libssl.Session, renegotiation bool, err error) {
+	ssl, err := c.engine.lock()
+	if err != nil {
+		c.in.err = net.ErrClosed
+		return step, nil, false, c.in.err
+	}
+	defer c.engine.unlock()
+	step = ssl.Read(c.in.data, b)
+	o.sealer.wake()
+	if step.TakenOver {
+		c.takeOver(ssl)
+	}
+	sessions = ssl.Sessions()
+	if spill := ssl.Spill(); len(spill) > 0 && !c.engine.queue.push(spill) {
+		c.in.err = errQueueFull
+	} else if step.Status == libssl.Fatal {
+		_, c.in.err = fatalError("read", ssl, c.in.data[:step.Consumed])
+	} else if _, description, ok := ssl.AlertOut(); ok && description == alertNoRenegotiation {
+		// libssl refuses renegotiation with a warning and goes on; crypto/tls ends the connection.
+		c.in.err = localError(alertNoRenegotiation, nil)
+		renegotiation = true
+	}
+	return step, sessions, renegotiation, nil
+}
+
+var errQueueFull = errors.New("ossl: the peer asks for key updates and does not read the answers")
+
+// failWrites makes Writes fail, without waiting for one that is under way.
+func (c *Conn) failWrites(err error) {
+	if c.out.mu.TryLock() {
+		if c.out.err == nil {
+			c.out.err = err
+		}
+		c.out.mu.Unlock()
+	}
+}

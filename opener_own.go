@@ -1,0 +1,167 @@
+package ossl
+
+import (
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net"
+
+	"github.com/ossl-go/ossl/internal/libssl"
+	"github.com/ossl-go/ossl/internal/record"
+)
+
+// After the handshake a connection is taken over from libssl if that is possible: the SSL is freed,
+// and ossl seals and opens records with the traffic keys alone. docs/ARCHITECTURE.md has the states.
+// The two directions share nothing:
+//
+//   - ownOpener belongs to the reader's lock, across crossings and network reads alike;
+//   - ownSealer belongs to the engine's lock, which is never held across network I/O. So a Read that
+//     has to send something, an alert or the answer to a KeyUpdate, seals it at once and queues it,
+//     however long a Write has been blocked in the network.
+
+// newOwn returns the two sides of a connection that was taken over.
+func newOwn(ssl *libssl.Conn, version uint16, isClient bool) (*ownOpener, *ownSealer) {
+	var own struct { // one allocation
+		opener ownOpener
+		sealer ownSealer
+	}
+	own.opener.side, own.sealer.side = ssl.Sides()
+	own.opener.sealer, own.sealer.opener = &own.sealer, &own.opener
+	own.opener.records.Version, own.opener.records.IsClient = version, isClient
+	own.sealer.ssl = ssl
+	return &own.opener, &own.sealer
+}
+
+// An ownOpener opens records with the traffic keys.
+type ownOpener struct {
+	side    *libssl.ReadSide // nil once it was freed
+	sealer  *ownSealer       // for answers and alerts
+	records record.Reader
+	rest    int // number of bytes at the start of the input that are decrypted application data
+	tail    int // number of bytes after those that belong to the same record
+}
+
+func (o *ownOpener) pending() bool { return o.rest > 0 }
+
+func (o *ownOpener) readable(input []byte) bool {
+	if o.rest > 0 {
+		return true
+	}
+	if len(input) < recordHeaderLen {
+		return false
+	}
+	length := int(input[3])<<8 | int(input[4])
+	return length > maxRecord(o.records.Version) || len(input) >= recordHeaderLen+length
+}
+
+func (o *ownOpener) free() {
+	if o.side != nil {
+		o.side.Free()
+		o.side = nil
+	}
+}
+
+func (o *ownOpener) open(c *Conn, b []byte) (int, error) {
+	in := &c.in
+	if o.rest > 0 {
+		return o.takeRest(in, b), nil
+	}
+	for {
+		if in.released.Load() || o.side == nil {
+			in.err = net.ErrClosed
+			return 0, in.err
+		}
+		partial := o.records.Partial()
+		var opened libssl.Opened
+		o.side.Open(&opened, in.data, b)
+		if opened.N > 0 {
+			o.records.Data()
+		}
+		switch {
+		case partial && (opened.N > 0 || opened.Status == libssl.Record && opened.Type == record.ApplicationData):
+			// RFC 8446, section 5.1: no data inside of a handshake message.
+			clear(b[:opened.N])
+			opened.N = 0
+			o.follow(c, o.records.Record(record.ApplicationData, nil))
+			clear(in.data)
+			in.consume(len(in.data))
+		case opened.Status == libssl.Fatal:
+			in.err = recordError(opened.Alert, in.data[opened.Consumed:], c.state.Version)
+			o.sealer.alert(&c.engine, opened.Alert)
+			in.consume(len(in.data))
+		case opened.Status == libssl.Record && opened.Type == record.ApplicationData && opened.Len > 0:
+			o.records.Data()
+			o.rest, o.tail = opened.Len, opened.Consumed-opened.At-opened.Len
+			in.consume(opened.At)
+		case opened.Status == libssl.Record:
+			text := in.data[opened.At : opened.At+opened.Len]
+			o.follow(c, o.records.Record(opened.Type, text))
+			clear(text)
+			in.consume(opened.Consumed)
+		default:
+			in.consume(opened.Consumed)
+		}
+		if opened.N > 0 && in.err == io.EOF && o.rest == 0 {
+			return opened.N, io.EOF // so that a reader sees it before it uses the connection again: golang.org/issue/3514
+		}
+		if opened.N > 0 || o.rest > 0 {
+			return opened.N, nil // records after it, and answers to those, wait for the next call
+		}
+		if in.err != nil {
+			return 0, in.err
+		}
+		if opened.Status != libssl.Record || len(in.data) == 0 {
+			return 0, nil
+		}
+	}
+}
+
+// takeRest takes application data that did not fit into an earlier Read's slice.
+func (o *ownOpener) takeRest(in *reader, b []byte) int {
+	text := in.data[:o.rest]
+	n := copy(b, text)
+	clear(text[:n]) // the buffer goes to other connections
+	if o.rest -= n; o.rest == 0 {
+		n += o.tail
+		o.tail = 0
+	}
+	in.consume(n)
+	return min(n, len(b), len(text))
+}
+
+// recordError is the error of a record that can't be opened, as crypto/tls gives it. at begins with the record.
+func recordError(alert uint8, at []byte, version uint16) error {
+	if len(at) >= recordHeaderLen {
+		header := at[:recordHeaderLen]
+		switch length := int(header[3])<<8 | int(header[4]); {
+		case alert == alertProtocolVersion:
+			return recordHeaderError(header, nil, fmt.Sprintf("received record with version %x when expecting version %x",
+				int(header[1])<<8|int(header[2]), tls.VersionTLS12))
+		case alert == alertRecordOverflow && length > maxRecord(version):
+			return recordHeaderError(header, nil, fmt.Sprintf("oversized record received with length %d", length))
+		}
+	}
+	return localError(alert, nil)
+}
+
+// maxRecord is the largest length of a record: RFC 8446, section 5.2, and RFC 5246, section 6.2.3.
+func maxRecord(version uint16) int {
+	if version == tls.VersionTLS13 {
+		return maxCiphertext
+	}
+	return maxPlaintext + 2048
+}
+
+// follow does what a record asks for. Records that are to be sent for it are queued.
+func (o *ownOpener) follow(c *Conn, outcome record.Outcome) {
+	if outcome.UpdateWrite && !o.sealer.answerKeyUpdate(&c.engine) {
+		outcome.Err = errQueueFull
+	}
+	if outcome.UpdateRead && !o.side.Update() {
+		outcome.Alert, outcome.Err = alertInternalError, localError(alertInternalError, nil)
+	}
+	if outcome.Alert >= 0 {
+		o.sealer.alert(&c.engine, uint8(outcome.Alert))
+	}
+	c.in.err = outcome.Err
+}

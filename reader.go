@@ -1,0 +1,181 @@
+package ossl
+
+import (
+	"io"
+	"net"
+	"sync"
+	"sync/atomic"
+)
+
+// A reader is the receiving half of a connection. The handshake or a Read holds its lock, across
+// crossings and network reads.
+type reader struct {
+	mu     sync.Mutex
+	input         // ciphertext that was read from the network and not opened yet
+	err    error  // sticky
+	opener opener // nil until the handshake is done
+
+	cachedID []byte      // of the session in a server's cache, which a fatal alert removes
+	watched  atomic.Bool // between watchSilence and heard
+	released atomic.Bool // asks whoever holds mu to free the opener when unlocking
+}
+
+// An opener opens the records that a connection receives. Its methods are called with the reader
+// locked.
+type opener interface {
+	// open opens records of the input into b. It returns neither data nor an error if the input ends
+	// within a record.
+	open(c *Conn, b []byte) (int, error)
+	// pending reports whether data that was opened before is left for open.
+	pending() bool
+	// readable reports whether open has something to work on, for WaitRead.
+	readable(input []byte) bool
+	// free frees what C holds for the reading side alone.
+	free()
+}
+
+func (r *reader) lock() { r.mu.Lock() }
+
+// tryLock locks the reader unless that would wait.
+func (r *reader) tryLock() bool { return r.mu.TryLock() }
+
+// unlock unlocks the reader, and frees the opener if release was called in the meantime.
+func (r *reader) unlock() {
+	r.mu.Unlock()
+	if r.released.Load() {
+		r.tryFree()
+	}
+}
+
+// release frees the opener now, or when the reader is unlocked. It never waits.
+func (r *reader) release() {
+	r.released.Store(true)
+	r.tryFree()
+}
+
+func (r *reader) tryFree() {
+	if !r.mu.TryLock() {
+		return
+	}
+	if r.opener != nil {
+		r.opener.free()
+	}
+	r.mu.Unlock()
+}
+
+// Read reads data from the connection. It runs the handshake first if that has not happened.
+//
+// The peer's close_notify is io.EOF. An end without one is io.ErrUnexpectedEOF, wherever it comes: unlike crypto/tls, which takes
+// an end between two records for a regular one, ossl reports every truncation.
+func (c *Conn) Read(b []byte) (int, error) {
+	if !c.complete.Load() {
+		if err := c.Handshake(); err != nil {
+			return 0, err
+		}
+	}
+	if len(b) == 0 {
+		return 0, nil
+	}
+	if c.state.NegotiatedProtocol == "h2" {
+		return c.readDeep(b)
+	}
+	return c.read(b)
+}
+
+// readDeep reads for HTTP/2, and waits with as much of the stack in use as crypto/tls's Read does. Go gives new goroutines the
+// average of what it finds in use (GODEBUG=adaptivestackstart); with less, those that HTTP/2 begins for each request have to grow
+// theirs several times, which costs it a tenth of its time. TestStackOfRead compares.
+//
+//go:noinline
+func (c *Conn) readDeep(b []byte) (int, error) { return c.readWith(stackRoom{}, b) }
+
+// A stackRoom takes room on the stack of who passes it on.
+type stackRoom [512]byte
+
+//go:noinline
+func (c *Conn) readWith(_ stackRoom, b []byte) (int, error) { return c.read(b) }
+
+func (c *Conn) read(b []byte) (int, error) {
+	if c.turns.beginRead(c.conn) {
+		defer c.endRead()
+	}
+	c.in.lock()
+	defer c.in.unlock()
+	for {
+		c.flushQueue() // before it waits or fails; what was read before has been handed out
+		if c.in.err != nil {
+			c.forgetSession(c.in.err) // of an alert that came behind data too
+			return 0, c.in.err
+		}
+		if len(c.in.data) > 0 || c.in.opener.pending() {
+			n, err := c.in.opener.open(c, b)
+			if n > 0 {
+				return n, err
+			}
+			c.flushQueue()
+			if err != nil {
+				c.forgetSession(err)
+				return 0, err
+			}
+		}
+		if err := c.receive(); err != nil {
+			return 0, err
+		}
+	}
+}
+
+// WaitRead waits until Read has something to work on: a record, the end, or an error, which it returns as Read would. It runs the
+// handshake first if that has not happened. Nothing is decrypted, and while it waits it holds no buffer, if the connection
+// beneath is a socket. So who reads many connections that are mostly silent needs no buffer for each:
+//
+//	if err := conn.WaitRead(); err != nil {
+//		return err
+//	}
+//	buf := pool.Get().([]byte)
+//	n, err := conn.Read(buf)
+//
+// The Read that follows can still have to wait, where a record holds no data.
+func (c *Conn) WaitRead() error {
+	if err := c.Handshake(); err != nil {
+		return err
+	}
+	if c.turns.beginRead(c.conn) {
+		defer c.endRead()
+	}
+	c.in.lock()
+	defer c.in.unlock()
+	for {
+		c.flushQueue()
+		if c.in.err != nil {
+			return c.in.err
+		}
+		if c.in.opener.readable(c.in.data) {
+			return nil
+		}
+		if err := c.receive(); err != nil {
+			return err
+		}
+	}
+}
+
+// receive reads from the network once. The reader is locked.
+func (c *Conn) receive() error {
+	err := c.in.fill(c.conn)
+	c.heard()
+	return c.received(err)
+}
+
+// received returns the error of a read of the network, and keeps it if nothing can be read after it. The reader is
+// locked.
+func (c *Conn) received(err error) error {
+	if err == io.EOF {
+		err = io.ErrUnexpectedEOF
+	}
+	if err != nil {
+		//lint:ignore SA1019 crypto/tls makes errors sticky by the same rule
+		if e, ok := err.(net.Error); !ok || !e.Temporary() { // a deadline may be moved
+			c.in.err = permanent(err)
+		}
+	}
+	return err
+}

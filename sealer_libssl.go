@@ -1,0 +1,68 @@
+package ossl
+
+import (
+	"crypto/tls"
+
+	"github.com/ossl-go/ossl/internal/libssl"
+)
+
+// A libsslSealer has libssl seal records.
+type libsslSealer struct {
+	ssl   *libssl.Conn
+	moved chan struct{} // nil unless a Write waits for input: see turns
+}
+
+func (s *libsslSealer) overhead(version, suite uint16) int {
+	switch {
+	case version == tls.VersionTLS13:
+		return 1 // content type
+	case isChaCha20(suite):
+		return 0
+	}
+	return 8 + 40 // explicit nonce; or IV, MAC and padding
+}
+
+func (s *libsslSealer) seal(c *Conn, b, out []byte, limits sealLimits) (sealed, error) {
+	step := s.ssl.Write(b[:min(len(b), limits.data)], out, limits.payload, limits.sizes.records)
+	switch {
+	case step.Status == libssl.Fatal:
+		_, err := fatalError("write", s.ssl, nil)
+		return sealed{}, err
+	case step.Status == libssl.WantRead && step.N == 0 && step.Produced == 0:
+		return sealed{moved: s.awaitMove()}, nil
+	}
+	return sealed{n: step.N, produced: step.Produced, records: step.Records}, nil
+}
+
+func (s *libsslSealer) closeNotify(c *Conn, free bool, out []byte) sealed {
+	if free {
+		step := s.ssl.Free(true, out)
+		c.engine.forgetLocked()
+		return sealed{produced: step.Produced}
+	}
+	step := s.ssl.CloseNotify(out)
+	if step.Status == libssl.WantRead {
+		return sealed{moved: s.awaitMove()}
+	}
+	return sealed{produced: step.Produced}
+}
+
+func (s *libsslSealer) free() { s.ssl.Free(false, nil) }
+
+// awaitMove returns a channel that the next call of wake closes. The engine is locked, and has been
+// since the crossing that asked for input.
+func (s *libsslSealer) awaitMove() <-chan struct{} {
+	if s.moved == nil {
+		s.moved = make(chan struct{})
+	}
+	return s.moved
+}
+
+// wake wakes a waiting Write: libssl has been fed, or the Write must feed it itself. The engine is
+// locked.
+func (s *libsslSealer) wake() {
+	if s.moved != nil {
+		close(s.moved)
+		s.moved = nil
+	}
+}

@@ -1,0 +1,141 @@
+package ossl
+
+import (
+	"crypto/tls"
+
+	"github.com/ossl-go/ossl/internal/libssl"
+	"github.com/ossl-go/ossl/internal/record"
+)
+
+// An ownSealer seals records with the traffic keys, until the kernel does: see kernelSender.
+type ownSealer struct {
+	ssl    *libssl.Conn // frees both sides in one crossing
+	side   *libssl.WriteSide
+	opener *ownOpener
+	err    error         // why nothing more is sealed, or nil
+	kernel *kernelSender // nil unless the kernel seals
+}
+
+// keyUpdateMessage is a KeyUpdate that asks for none in return: RFC 8446, section 4.6.3.
+var keyUpdateMessage = []byte{24, 0, 0, 1, 0}
+
+func (s *ownSealer) overhead(version, suite uint16) int {
+	switch {
+	case version == tls.VersionTLS13:
+		return 1 // content type
+	case isChaCha20(suite):
+		return 0
+	}
+	return 8 // explicit nonce
+}
+
+func (s *ownSealer) seal(c *Conn, b, out []byte, limits sealLimits) (sealed, error) {
+	if s.err != nil {
+		return sealed{}, s.err
+	}
+	var step libssl.Step
+	grown := int(recordSizeBoostThreshold - limits.sizes.bytes)
+	s.side.Seal(&step, record.ApplicationData, b, out, limits.payload, limits.sizes.records, grown)
+	if step.Status == libssl.NeedUpdate && step.N == 0 {
+		// The key has sealed as much as it may: a KeyUpdate first.
+		if n, ok := s.sealKeyUpdate(keyUpdateMessage, out); ok {
+			s.side.Seal(&step, record.ApplicationData, b, out[n:], limits.payload, limits.sizes.records, grown)
+			step.Produced += n
+		} else {
+			step.Status = libssl.Fatal
+		}
+	}
+	if step.Status == libssl.Fatal {
+		s.err = localError(alertInternalError, nil)
+		return sealed{}, s.err
+	}
+	return sealed{n: step.N, produced: step.Produced, records: step.Records}, nil
+}
+
+func (s *ownSealer) closeNotify(c *Conn, free bool, out []byte) sealed {
+	var step libssl.Step
+	notify := s.err == nil && s.kernel == nil
+	s.err = errShutdown
+	switch {
+	case free && c.in.tryLock():
+		step = s.ssl.Free(notify, out)
+		s.opener.side = nil
+		c.engine.forgetLocked()
+		c.in.mu.Unlock()
+	case free: // the Read that is under way frees its side
+		step = s.side.Free(notify, out)
+		c.engine.forgetLocked()
+	case notify:
+		s.side.Seal(&step, record.Alert, []byte{alertLevelWarning, alertCloseNotify}, out, 0, 0, 0)
+	}
+	return sealed{produced: step.Produced}
+}
+
+func (s *ownSealer) free() { s.side.Free(false, nil) }
+
+// answerKeyUpdate queues a KeyUpdate and updates the sending key. It reports whether there was room
+// in the queue. One answer that waits there serves all KeyUpdates that asked for one in the meantime:
+// RFC 8446, section 4.6.3.
+func (s *ownSealer) answerKeyUpdate(e *engine) bool {
+	if _, err := e.lock(); err != nil {
+		return true
+	}
+	defer e.unlock()
+	if s.err != nil || e.queue.answered {
+		return true
+	}
+	e.queue.answered = true
+	return s.updateKey(e, keyUpdateMessage)
+}
+
+// updateKey queues a KeyUpdate message and updates the sending key. It reports whether there was
+// room in the queue. The engine is locked.
+func (s *ownSealer) updateKey(e *engine, message []byte) bool {
+	if s.kernel != nil {
+		s.kernel.push(&e.queue, kernelMessage{record.Handshake, message, true})
+		return true
+	}
+	var out [64]byte
+	n, ok := s.sealKeyUpdate(message, out[:])
+	if !ok {
+		s.err = localError(alertInternalError, nil)
+		return true
+	}
+	if !e.queue.push(out[:n]) {
+		s.err = errQueueFull
+		return false
+	}
+	return true
+}
+
+// sealKeyUpdate seals a KeyUpdate message into out and updates the sending key. The engine is locked.
+func (s *ownSealer) sealKeyUpdate(message, out []byte) (n int, ok bool) {
+	var step libssl.Step
+	s.side.Seal(&step, record.Handshake, message, out, 0, 0, 0)
+	return step.Produced, step.Status == libssl.Done && s.side.Update()
+}
+
+// alert queues an alert that ends the connection, and lets nothing follow it.
+func (s *ownSealer) alert(e *engine, description uint8) {
+	level := byte(alertLevelFatal)
+	if description == alertNoRenegotiation { // a warning in crypto/tls too, although it ends the connection
+		level = alertLevelWarning
+	}
+	if _, err := e.lock(); err != nil {
+		return
+	}
+	defer e.unlock()
+	if s.err != nil {
+		return
+	}
+	message := []byte{level, description}
+	if s.kernel != nil {
+		s.kernel.push(&e.queue, kernelMessage{record.Alert, message, false})
+	} else {
+		var out [64]byte
+		var step libssl.Step
+		s.side.Seal(&step, record.Alert, message, out[:], 0, 0, 0)
+		e.queue.push(out[:step.Produced])
+	}
+	s.err = localError(description, nil)
+}

@@ -1,0 +1,302 @@
+package ossl
+
+import (
+	"crypto/tls"
+	"errors"
+	"net"
+	"sync"
+	"time"
+)
+
+const (
+	// maxChunk is how much plaintext one crossing seals: as much as fits a writeBuffer in every suite.
+	maxChunk = recordsAtOnce * 16384
+	// tcpMSSEstimate, recordSizeBoostThreshold and maxSizedRecords are crypto/tls's parameters of
+	// dynamic record sizing.
+	tcpMSSEstimate           = 1208
+	recordSizeBoostThreshold = 128 * 1024
+	maxSizedRecords          = 1000
+)
+
+// A writer is the sending half of a connection. Its lock is held across network writes, so that
+// records leave in the order in which the engine sealed them.
+type writer struct {
+	mu     sync.Mutex
+	err    error       // sticky
+	sizes  recordSizes // of the records sent so far
+	sender sender      // nil until the handshake is done
+
+	kernelAsked     bool // whether the kernel takes the sending side: WithKernelTLS
+	closeNotifySent bool
+	closeNotifyErr  error
+}
+
+// recordSizes count the records sent so far, for dynamic record sizing.
+type recordSizes struct {
+	records int
+	bytes   int64
+}
+
+// A sender sends application data and queued records. Its methods are called with the writer locked
+// and the engine not.
+type sender interface {
+	// write protects and sends as much of b as one step takes.
+	write(c *Conn, b []byte) (int, error)
+	// flush sends the queue, unless discard is set: then it only empties it.
+	flush(c *Conn, discard bool) error
+	// closeNotify sends the queue and close_notify; with free it also frees what C holds.
+	closeNotify(c *Conn, free bool) error
+}
+
+// A sealer seals the records that a connection sends. Its methods are called with the engine locked.
+type sealer interface {
+	// seal seals as much of b as one crossing can into out.
+	seal(c *Conn, b, out []byte, limits sealLimits) (sealed, error)
+	// overhead returns the number of bytes that sealing adds to a record besides header and tag.
+	overhead(version, suite uint16) int
+	// closeNotify seals close_notify into out, unless an alert has ended the connection before. With
+	// free it also frees what C holds for sending, and for reading unless a Read is under way.
+	closeNotify(c *Conn, free bool, out []byte) sealed
+	// free frees what C holds for sending, and for reading if the sides can't be freed apart.
+	free()
+}
+
+// sealLimits bound what one call of seal makes.
+type sealLimits struct {
+	data    int         // at most this much data, if the sealer can't stop by itself when out is full
+	payload int         // if not 0, the i-th record holds at most i times as much data
+	sizes   recordSizes // of the records before
+}
+
+// sealed is the result of sealing.
+type sealed struct {
+	n        int // bytes of data
+	produced int // bytes of records
+	records  int
+	moved    <-chan struct{} // not nil if the rest of a message from the peer must be read first
+}
+
+// Write writes data to the connection. It runs the handshake first if that has not happened.
+// After a Write that failed or timed out, the connection can't be written to: sealed records must not be lost.
+func (c *Conn) Write(b []byte) (int, error) {
+	if !c.calls.beginWrite() {
+		return 0, net.ErrClosed
+	}
+	if !c.complete.Load() {
+		if err := c.handshakeToWrite(); err != nil {
+			return 0, err
+		}
+	}
+	c.out.mu.Lock()
+	defer c.unlockWrite() // the connection beneath may panic
+	return c.writeLocked(b)
+}
+
+// unlockWrite unlocks the writer and ends the Write that beginWrite announced.
+func (c *Conn) unlockWrite() {
+	c.out.mu.Unlock()
+	if c.engine.queue.filled.Load() { // by a Read that could not lock the writer, and left its output to us
+		c.flushAndEndWrite()
+	} else {
+		c.calls.endWrite()
+	}
+}
+
+// handshakeToWrite runs the handshake for a Write, which is over if that fails or panics.
+func (c *Conn) handshakeToWrite() error {
+	err := errPanicked
+	defer func() {
+		if err != nil {
+			c.calls.endWrite()
+		}
+	}()
+	err = c.Handshake()
+	return err
+}
+
+func (c *Conn) flushAndEndWrite() {
+	defer c.calls.endWrite()
+	c.flushFilled()
+}
+
+var errWritePanicked = errors.New("ossl: Write of the connection beneath panicked")
+
+// send writes records to the connection beneath. If that panics, nobody knows how much of a record
+// was sent, so nothing may follow. The writer is locked.
+func (c *Conn) send(b []byte) error {
+	before := c.out.err
+	c.out.err = errWritePanicked
+	_, err := c.conn.Write(b)
+	c.out.err = before
+	return err
+}
+
+// writeLocked is Write with the writer locked.
+func (c *Conn) writeLocked(b []byte) (n int, err error) {
+	if err := c.writable(); err != nil {
+		return 0, err
+	}
+	for n < len(b) {
+		written, err := c.out.sender.write(c, b[n:])
+		n += written
+		if err != nil {
+			c.out.err = permanent(err)
+			return n, c.out.err
+		}
+	}
+	return n, nil
+}
+
+// writable returns the reason that nothing can be written, or nil. Before the first Write after a
+// takeover it offers the sending side to the kernel, if the Context asks for that. The writer is
+// locked.
+func (c *Conn) writable() error {
+	switch {
+	case c.out.err != nil:
+		return c.out.err
+	case c.out.closeNotifySent:
+		return errShutdown
+	case c.ctx.kernelTLS && !c.out.kernelAsked:
+		if err := c.toKernel(); err != nil {
+			c.out.err = permanent(err)
+			return c.out.err
+		}
+	}
+	return nil
+}
+
+// A recordSender sends records that a sealer has made.
+type recordSender struct{}
+
+func (recordSender) write(c *Conn, b []byte) (int, error) {
+	limits := sealLimits{data: 16384, sizes: c.out.sizes}
+	pool := smallBuffers
+	small := c.sizesRecords()
+	// A small buffer holds a record of the largest size, or some small ones.
+	if small {
+		limits.data = 8192
+	}
+	if len(b) > limits.data {
+		pool = writeBuffers
+		limits.data = maxChunk
+	}
+	out := getBuffer(pool)
+	n, err := c.sealInto(out.mem, b, limits, small)
+	out.put()
+	return n, err
+}
+
+// sealInto seals what one crossing can of b into out, and sends it. If small is set, the records
+// have the sizes that payload gives them.
+func (c *Conn) sealInto(out, b []byte, limits sealLimits, small bool) (int, error) {
+	if _, err := c.engine.lock(); err != nil {
+		return 0, err
+	}
+	sealer := c.engine.sealer
+	if small {
+		const tag = 16
+		limits.payload = tcpMSSEstimate - recordHeaderLen - tag - sealer.overhead(c.state.Version, c.state.CipherSuite)
+	}
+	queued := c.engine.queue.take()
+	at := 0 // the offset in out of the new records: behind the queued ones, if there is room
+	if len(queued) > 0 && len(queued)+limits.firstRecord(b) <= len(out) {
+		at = copy(out, queued)
+	}
+	result, failed := sealer.seal(c, b, out[at:], limits)
+	c.engine.unlock()
+
+	if len(queued) > 0 && (at == 0 || failed != nil || result.moved != nil) { // they were sealed first, so they are sent first
+		if err := c.send(queued); err != nil {
+			return 0, err
+		}
+	}
+	if failed != nil {
+		return 0, failed
+	}
+	if result.moved != nil {
+		return 0, c.finishMessage(result.moved)
+	}
+	if err := c.send(out[:at+result.produced]); err != nil {
+		return 0, err
+	}
+	c.out.sizes.records += result.records
+	c.out.sizes.bytes += int64(result.produced)
+	return result.n, nil
+}
+
+// firstRecord returns an upper bound for the size of the first record of b: the room that a sealer
+// needs at least.
+func (l sealLimits) firstRecord(b []byte) int {
+	n := min(len(b), maxPlaintext)
+	if l.payload > 0 {
+		n = min(n, l.payload*(l.sizes.records+1))
+	}
+	return n + (n/512+2)*sealOverhead // a peer's max_fragment_length may split it; a KeyUpdate may come before it
+}
+
+// sizesRecords reports whether the next records are small, so that the first ones fit a TCP segment
+// each: crypto/tls's maxPayloadSizeForWrite.
+func (c *Conn) sizesRecords() bool {
+	return !c.ctx.config.DynamicRecordSizingDisabled && c.out.sizes.bytes < recordSizeBoostThreshold &&
+		c.out.sizes.records <= maxSizedRecords
+}
+
+// isChaCha20 reports whether a TLS 1.2 suite has no explicit nonce.
+func isChaCha20(suite uint16) bool {
+	return suite == tls.TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256 || suite == tls.TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256
+}
+
+func (recordSender) flush(c *Conn, discard bool) error {
+	c.engine.mu.Lock()
+	queued := c.engine.queue.take()
+	c.engine.unlock()
+	if discard || len(queued) == 0 {
+		return nil
+	}
+	return c.send(queued)
+}
+
+func (recordSender) closeNotify(c *Conn, free bool) error {
+	out := getBuffer(smallBuffers)
+	defer out.put()
+	last, err := c.lastRecords(free, out.mem)
+	if err != nil {
+		return err
+	}
+	if len(last) == 0 { // the connection has failed, and its alert was sent
+		return nil
+	}
+	_ = c.conn.SetWriteDeadline(time.Now().Add(closeNotifyTimeout))
+	_, c.out.closeNotifyErr = c.conn.Write(last)
+	_ = c.conn.SetWriteDeadline(time.Now()) // any later write fails
+	return c.out.closeNotifyErr
+}
+
+// lastRecords returns close_notify, behind the records that must be sent before it. The writer is
+// locked.
+func (c *Conn) lastRecords(free bool, out []byte) ([]byte, error) {
+	for waiting := false; ; waiting = true {
+		if _, err := c.engine.lock(); err != nil {
+			return nil, err
+		}
+		last := c.engine.sealer.closeNotify(c, free, out)
+		if last.moved == nil {
+			filled := c.engine.queue.filled.Load()
+			queued := c.engine.queue.take()
+			c.engine.unlock()
+			c.out.closeNotifySent = true
+			if last.produced == 0 && !filled { // after a fatal alert, tickets are of no use to the peer
+				return nil, nil
+			}
+			return append(queued, out[:last.produced]...), nil
+		}
+		c.engine.unlock()
+		if !waiting {
+			_ = c.SetWriteDeadline(time.Now().Add(closeNotifyTimeout))
+		}
+		if err := c.finishMessage(last.moved); err != nil {
+			c.out.err = permanent(err)
+			return nil, err
+		}
+	}
+}
