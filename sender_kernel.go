@@ -8,23 +8,22 @@ import (
 	"math"
 	"net"
 	"os"
-	"runtime"
-	"slices"
-	"sync"
 	"syscall"
 	"time"
 
+	"github.com/ossl-go/ossl/internal/ktls"
 	"github.com/ossl-go/ossl/internal/libssl"
 	"github.com/ossl-go/ossl/internal/record"
 )
 
-// With kernel TLS, what seals is the kernel: after the connection was taken over from libssl, its sending key is given to the
-// socket (linux/tls.h), and from then on what is written to that are the application data themselves. It comes at the first
-// Write, between two records, and is not taken back. The receiving side stays here.
+// With kernel TLS the kernel seals the records that a connection sends: after the takeover from
+// libssl, ossl gives the sending key to the socket and writes application data to it as it is. That
+// begins at the first Write, between two records, and is never taken back. ossl keeps the receiving
+// side.
 //
-// Records that are no data, alerts and KeyUpdates, are sent by sendmsg(2) with their type beside them. So what a Read has to send
-// waits as a message, and not sealed, for whoever holds writeMu next; a KeyUpdate is followed by the key it announces. Kernels
-// before 6.14 can't change the key of a socket, which any peer can ask for in TLS 1.3: with them only TLS 1.2 is for the kernel.
+// Alerts and KeyUpdates leave with their content type beside them. So a Read that has one to send
+// leaves it as a message, not sealed, to the next holder of the writer's lock, and a KeyUpdate is
+// followed by the key that it announces.
 
 // A kernelSender sends application data that the kernel seals. It is made with the writer and the
 // engine locked.
@@ -37,21 +36,22 @@ type kernelSender struct {
 	messages []kernelMessage // guarded by the engine; in their order
 }
 
-// A kernelMessage is a record that is no application data.
+// A kernelMessage is a record that holds no application data.
 type kernelMessage struct {
 	contentType uint8
 	text        []byte
-	update      bool // what follows it is under the next key
+	update      bool // later records use the next key
 }
 
-// recordsPerKey bounds what is sealed with one key of TLS 1.3, RFC 8446, section 5.5. It is counted from above: the kernel may
-// end a record before it is full.
+// recordsPerKey bounds the number of records sealed with one key of TLS 1.3: RFC 8446, section 5.5.
+// The number is an upper estimate, since the kernel may end a record before it is full.
 const recordsPerKey = libssl.RecordsPerKey
 
 const (
-	// kernelChunk is how much is given to the kernel at once, before what Reads have to send gets its turn.
+	// kernelChunk is the number of bytes that the kernel gets before the messages of Reads have
+	// their turn.
 	kernelChunk = 256 << 10
-	// smallestRecord is what a record holds at least of a larger Write, as far as the limit of a key is concerned: a page.
+	// smallestRecord is the least that a record of a larger Write is taken to hold: a page.
 	smallestRecord = 4096
 )
 
@@ -64,48 +64,9 @@ func (c *Conn) KernelTLS() bool {
 	return ok && s.kernel != nil
 }
 
-// KernelTLS returns the versions of TLS that this host's kernel seals for [WithKernelTLS]: none, TLS 1.2, or that and TLS 1.3.
-// The kernel is asked once, with connections of the process to itself.
-func KernelTLS() []uint16 { return slices.Clone(askKernel()) }
-
-var askKernel = sync.OnceValue(func() (versions []uint16) {
-	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
-		if kernelSeals(version) {
-			versions = append(versions, version)
-		}
-	}
-	return versions
-})
-
-// kernelSeals tries a key of a version on a socket.
-func kernelSeals(version uint16) bool {
-	if runtime.GOOS != "linux" {
-		return false
-	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		l, err = net.Listen("tcp", "[::1]:0")
-	}
-	if err != nil {
-		return false
-	}
-	defer l.Close()
-	conn, err := net.DialTimeout("tcp", l.Addr().String(), time.Second)
-	if err != nil {
-		return false
-	}
-	defer conn.Close()
-	raw, err := conn.(*net.TCPConn).SyscallConn()
-	if err != nil || !beginKernelTLS(raw, version) {
-		return false
-	}
-	key := libssl.KernelKey{Suite: tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256, KeyLen: 16}
-	if version == tls.VersionTLS13 {
-		key.Suite, key.TLS13 = tls.TLS_AES_128_GCM_SHA256, 1
-	}
-	took, err := setKernelKey(raw, &key)
-	return took && err == nil
-}
+// KernelTLS returns the versions of TLS that this host's kernel seals for [WithKernelTLS]: none,
+// TLS 1.2, or that and TLS 1.3. It asks the kernel once, with connections of the process to itself.
+func KernelTLS() []uint16 { return ktls.Versions() }
 
 // toKernel gives the sending side to the kernel, if ossl has it and the kernel takes it. Otherwise
 // everything stays as it is. The writer is locked.
@@ -152,7 +113,7 @@ func (s *ownSealer) newKernelSender(c *Conn) *kernelSender {
 		return nil
 	}
 	raw, err := tcp.SyscallConn()
-	if err != nil || !beginKernelTLS(raw, c.state.Version) {
+	if err != nil || !ktls.Begin(raw, c.state.Version) {
 		return nil
 	}
 	return &kernelSender{sealer: s, tcp: tcp, raw: raw}
@@ -166,7 +127,7 @@ func (k *kernelSender) giveKey() (took bool, err error) {
 	if !k.sealer.side.KernelKey(key) {
 		return false, nil
 	}
-	took, err = setKernelKey(k.raw, key)
+	took, err = ktls.SetKey(k.raw, key)
 	if err != nil {
 		k.sealer.err = err
 	}
@@ -195,7 +156,7 @@ func (k *kernelSender) push(q *outQueue, m kernelMessage) {
 // sendMessages sends records that hold no application data. The writer is locked.
 func (k *kernelSender) sendMessages(c *Conn, messages []kernelMessage) error {
 	for _, m := range messages {
-		if err := sendKernelRecord(k.raw, m.contentType, m.text); err != nil {
+		if err := ktls.Send(k.raw, m.contentType, m.text); err != nil {
 			return &net.OpError{Op: "write", Net: k.tcp.LocalAddr().Network(), Source: k.tcp.LocalAddr(),
 				Addr: k.tcp.RemoteAddr(), Err: err}
 		}
@@ -293,14 +254,17 @@ func (k *kernelSender) closeNotify(c *Conn, free bool) error {
 	}
 }
 
-// SendFile writes the next n bytes of f, or all that are left of it if n is negative, and moves f's offset on. It returns how
-// much that was, which is less than n where f ends before. Where the kernel seals (see [WithKernelTLS]) a regular file is sent
-// by sendfile(2), and doesn't pass through the process; anything else, or by anything else, is read and written.
+// SendFile writes the next n bytes of f, or all the rest of f if n is negative, and moves f's offset
+// on. It returns the number of bytes written, which is less than n if f ends before. If the kernel
+// seals (see [WithKernelTLS]), SendFile sends a regular file with sendfile(2): its data don't pass
+// through the process. Otherwise SendFile reads and writes them.
 //
-// After an error, too, f's offset has moved by exactly the number of bytes that SendFile returns, so that another connection can
-// send the rest. SendFile may have read up to 48 KB more from a file that has no offset, such as a pipe.
+// After an error, too, f's offset has moved by exactly the number of bytes that SendFile returns, so
+// that another connection can send the rest. SendFile may have read up to 48 KB more from a file that
+// has no offset, such as a pipe.
 //
-// If the file is cut short meanwhile, the kernel may keep what it has read of it until the next Write or Close.
+// If the file is cut short during the call, the kernel may keep the data that it has read until the
+// next Write or Close.
 func (c *Conn) SendFile(f *os.File, n int64) (sent int64, err error) {
 	if n < 0 {
 		n = math.MaxInt64
@@ -333,7 +297,8 @@ func (c *Conn) SendFile(f *os.File, n int64) (sent int64, err error) {
 	return sent, nil
 }
 
-// sendFile has the kernel send up to n bytes of what is left of f, as far as it can, and returns how much that was.
+// sendFile has the kernel send up to n bytes of the rest of f, as far as it can, and returns the
+// number of bytes sent.
 func (c *Conn) sendFile(f *os.File, n int64) (sent int64, err error) {
 	if err := c.Handshake(); err != nil { // which may choose another Context
 		return 0, err
@@ -343,7 +308,7 @@ func (c *Conn) sendFile(f *os.File, n int64) (sent int64, err error) {
 	}
 	info, err := f.Stat()
 	if err != nil || !info.Mode().IsRegular() {
-		return 0, nil // reading says why
+		return 0, nil // the read that follows has the error
 	}
 	at, err := f.Seek(0, io.SeekCurrent)
 	if err != nil {
@@ -368,14 +333,14 @@ func (c *Conn) sendFile(f *os.File, n int64) (sent int64, err error) {
 		chunk, err := k.prepare(c, n-sent)
 		var part int64
 		if err == nil {
-			// No more than there is: asked for more, the kernel would wait for it with the last record.
+			// No more than f has: asked for more, the kernel would hold back the last record.
 			part, err = k.tcp.ReadFrom(&io.LimitedReader{R: f, N: chunk})
 			sent += part
 			if part == 0 && errors.Is(err, syscall.EBADF) {
-				return sent, nil // f is not for reading, which reading it says
+				return sent, nil // f isn't open for reading: the read that follows says so
 			}
 		}
-		if err != nil { // also of the file: some of a record may be with the kernel, or gone
+		if err != nil { // an error of the file too: the kernel may hold a part of a record
 			_, _ = f.Seek(at+sent, io.SeekStart) // package net may have read more than it sent, for example before a deadline
 			c.out.err = permanent(err)
 			return sent, c.out.err

@@ -1,6 +1,6 @@
 //go:build linux && !386 && !s390x
 
-package ossl
+package ktls
 
 import (
 	"bytes"
@@ -32,8 +32,8 @@ const (
 	tlsChaCha20Poly1305 = 54
 )
 
-// kernelCiphers are the kernel's names for what seals.
-var kernelCiphers = map[uint16]uint16{
+// ciphers maps cipher suites to the cipher types of linux/tls.h.
+var ciphers = map[uint16]uint16{
 	tls.TLS_AES_128_GCM_SHA256:                        tlsAESGCM128,
 	tls.TLS_AES_256_GCM_SHA384:                        tlsAESGCM256,
 	tls.TLS_CHACHA20_POLY1305_SHA256:                  tlsChaCha20Poly1305,
@@ -47,15 +47,15 @@ var kernelCiphers = map[uint16]uint16{
 	tls.TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256:   tlsChaCha20Poly1305,
 }
 
-// What was learnt of the kernel.
+// The kernel's abilities, as far as they are known.
 var (
-	kernelHasNoTLS  atomic.Bool // asked again, it might start modprobe each time
-	kernelTLSIsHere atomic.Bool // and so kernelRekeys knows
-	rekeysKnown     atomic.Pointer[bool]
+	absent      atomic.Bool // no TLS at all: another question might start modprobe each time
+	present     atomic.Bool // so that canRekey gets an answer
+	rekeysKnown atomic.Pointer[bool]
 )
 
-// kernelRekeys tells whether a socket's key can be changed: the kernel then counts how often that worked.
-func kernelRekeys() bool {
+// canRekey reports whether a socket's key can be changed: such a kernel counts the changes.
+func canRekey() bool {
 	known := rekeysKnown.Load()
 	if known == nil {
 		stat, err := os.ReadFile("/proc/net/tls_stat")
@@ -69,8 +69,8 @@ func kernelRekeys() bool {
 	return *known
 }
 
-// checkOption returns an error unless the beginning of a socket's option is want. There are kernels that say yes to every option
-// and do nothing (gVisor): there, data would leave in the clear.
+// checkOption returns an error unless a socket's option begins with want. Some kernels (gVisor) accept
+// every option and do nothing: with them, data would leave in the clear.
 func checkOption(fd uintptr, level, option int, want []byte) error {
 	var got [16]byte
 	n := uint32(len(want))
@@ -85,9 +85,10 @@ func checkOption(fd uintptr, level, option int, want []byte) error {
 	return nil
 }
 
-// beginKernelTLS prepares a socket to be given keys, and reports whether it can be: TCP_ULP. Without keys it is as before.
-func beginKernelTLS(raw syscall.RawConn, version uint16) bool {
-	if kernelHasNoTLS.Load() || version == tls.VersionTLS13 && kernelTLSIsHere.Load() && !kernelRekeys() {
+// Begin prepares a socket for keys of a version of TLS, and reports whether it can take any: TCP_ULP.
+// Without a key, the socket works as before.
+func Begin(raw syscall.RawConn, version uint16) bool {
+	if absent.Load() || version == tls.VersionTLS13 && present.Load() && !canRekey() {
 		return false
 	}
 	var failed error
@@ -100,19 +101,19 @@ func beginKernelTLS(raw syscall.RawConn, version uint16) bool {
 	case err != nil:
 		return false
 	case failed != nil:
-		if errors.Is(failed, syscall.ENOENT) { // all else is this socket's: it is closing, or of Multipath TCP
-			kernelHasNoTLS.Store(true)
+		if errors.Is(failed, syscall.ENOENT) { // other errors concern this socket: it is closing, or uses Multipath TCP
+			absent.Store(true)
 		}
 		return false
 	}
-	kernelTLSIsHere.Store(true)
-	return version != tls.VersionTLS13 || kernelRekeys()
+	present.Store(true)
+	return version != tls.VersionTLS13 || canRekey()
 }
 
-// setKernelKey gives a socket its sending key: struct tls12_crypto_info_…. It reports whether the socket took it. With an error
-// nobody knows who has it, and nothing more may be sealed or sent.
-func setKernelKey(raw syscall.RawConn, key *libssl.KernelKey) (took bool, err error) {
-	cipher, ok := kernelCiphers[key.Suite]
+// SetKey gives a socket its sending key: struct tls12_crypto_info_…. It reports whether the socket
+// took it. After an error nobody knows who has the key, and nothing more may be sealed or sent.
+func SetKey(raw syscall.RawConn, key *libssl.KernelKey) (took bool, err error) {
+	cipher, ok := ciphers[key.Suite]
 	if !ok {
 		return false, nil
 	}
@@ -145,8 +146,8 @@ func setKernelKey(raw syscall.RawConn, key *libssl.KernelKey) (took bool, err er
 	return controlErr == nil && errno == 0, nil
 }
 
-// sendKernelRecord sends a record that is no application data.
-func sendKernelRecord(raw syscall.RawConn, contentType uint8, text []byte) error {
+// Send sends a record that holds no application data: sendmsg(2) with TLS_SET_RECORD_TYPE.
+func Send(raw syscall.RawConn, contentType uint8, text []byte) error {
 	control := make([]byte, syscall.CmsgSpace(1))
 	header := (*syscall.Cmsghdr)(unsafe.Pointer(&control[0]))
 	header.Level, header.Type = solTLS, tlsSetRecordType
