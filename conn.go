@@ -13,7 +13,8 @@ import (
 	"github.com/ossl-go/ossl/internal/libssl"
 )
 
-// A Conn is a TLS connection over another connection. It has the methods of [tls.Conn], with the same meanings.
+// A Conn is a TLS connection over another connection. It has the methods of [tls.Conn], with the
+// same meanings.
 //
 // Read and Write may be called at the same time, and Close at any time.
 //
@@ -26,7 +27,8 @@ type Conn struct {
 	configErr  error                             // why there is no handshake, or nil
 	verify     []func(tls.ConnectionState) error // of WithVerification
 
-	// ctx is constant, but for a server's GetConfigForClient during the handshake. Who changes it, or asks meanwhile, holds askMu.
+	// ctx is constant, but for a server's GetConfigForClient during the handshake. Who changes it,
+	// or asks meanwhile, holds askMu.
 	ctx   *Context
 	askMu sync.Mutex // held for an instant: nothing is called meanwhile, and no other lock taken
 
@@ -57,8 +59,8 @@ func (c *Conn) release() {
 	c.in.release()
 }
 
-// beginRecords hands the records of an established connection to libssl, or to ossl if the handshake
-// has taken the connection over. The reader and the engine are locked.
+// beginRecords hands the records of an established connection to libssl, or to ossl if the
+// handshake has taken the connection over. The reader and the engine are locked.
 func (c *Conn) beginRecords(ssl *libssl.Conn, takenOver bool) {
 	c.out.sender = recordSender{}
 	if takenOver {
@@ -82,8 +84,8 @@ func (c *Conn) LocalAddr() net.Addr { return c.conn.LocalAddr() }
 // RemoteAddr returns the remote network address.
 func (c *Conn) RemoteAddr() net.Addr { return c.conn.RemoteAddr() }
 
-// SetDeadline sets the read and write deadlines of the connection. After a Write has timed out, the connection can't be written
-// to.
+// SetDeadline sets the read and write deadlines of the connection. After a Write has timed out, the
+// connection can't be written to.
 func (c *Conn) SetDeadline(t time.Time) error {
 	return c.setDeadlines(t, true, true, c.conn.SetDeadline)
 }
@@ -93,17 +95,21 @@ func (c *Conn) SetReadDeadline(t time.Time) error {
 	return c.setDeadlines(t, true, false, c.conn.SetReadDeadline)
 }
 
-// SetWriteDeadline sets the write deadline of the connection. After a Write has timed out, the connection can't be written to.
+// SetWriteDeadline sets the write deadline of the connection. After a Write has timed out, the
+// connection can't be written to.
 func (c *Conn) SetWriteDeadline(t time.Time) error {
 	return c.setDeadlines(t, false, true, c.conn.SetWriteDeadline)
 }
 
-// NetConn returns the connection beneath. Reading from it or writing to it corrupts the TLS connection.
+// NetConn returns the connection beneath. Reading from it or writing to it corrupts the TLS
+// connection.
 func (c *Conn) NetConn() net.Conn { return c.conn }
 
-// ConnectionState returns basic TLS details about the connection. It waits for a handshake under way.
+// ConnectionState returns basic TLS details about the connection. It waits for a handshake under
+// way.
 //
-// Its ExportKeyingMaterial works as long as the connection is open; see [Conn.ExportKeyingMaterial].
+// Its ExportKeyingMaterial works as long as the connection is open; see
+// [Conn.ExportKeyingMaterial].
 func (c *Conn) ConnectionState() tls.ConnectionState {
 	if !c.complete.Load() {
 		c.handshakeMu.Lock()
@@ -118,8 +124,8 @@ func (c *Conn) ConnectionState() tls.ConnectionState {
 // OCSPResponse returns the OCSP response that the server stapled, for clients.
 func (c *Conn) OCSPResponse() []byte { return c.ConnectionState().OCSPResponse }
 
-// VerifyHostname checks that the peer's certificate chain is valid for host. If so, it returns nil; if not, it returns an error
-// that describes the problem. It's for clients only.
+// VerifyHostname checks that the peer's certificate chain is valid for host. If so, it returns nil;
+// if not, it returns an error that describes the problem. It's for clients only.
 func (c *Conn) VerifyHostname(host string) error {
 	c.handshakeMu.Lock()
 	defer c.handshakeMu.Unlock()
@@ -134,8 +140,9 @@ func (c *Conn) VerifyHostname(host string) error {
 	return c.state.PeerCertificates[0].VerifyHostname(host)
 }
 
-// ExportKeyingMaterial returns length bytes of exported keying material, as RFC 5705 and RFC 8446, section 7.5, define it. A nil
-// context differs from an empty one in TLS 1.2. It fails without TLS 1.3 or Extended Master Secret, and after Close.
+// ExportKeyingMaterial returns length bytes of exported keying material, as RFC 5705 and RFC 8446,
+// section 7.5, define it. A nil context differs from an empty one in TLS 1.2. It fails without TLS
+// 1.3 or Extended Master Secret, and after Close.
 func (c *Conn) ExportKeyingMaterial(label string, context []byte, length int) ([]byte, error) {
 	if !c.complete.Load() {
 		return nil, errors.New("tls: handshake has not yet been performed")
@@ -162,12 +169,12 @@ func (c *Conn) ExportKeyingMaterial(label string, context []byte, length int) ([
 	return out, nil
 }
 
-// Handshake runs the handshake if it has not run yet. Most uses need not call it: Read and Write do. [Conn.HandshakeContext]
-// bounds it.
+// Handshake runs the handshake if it has not run yet. Most uses need not call it: Read and Write
+// do. [Conn.HandshakeContext] bounds it.
 func (c *Conn) Handshake() error { return c.HandshakeContext(context.Background()) }
 
-// HandshakeContext runs the handshake if it has not run yet. If ctx ends first, the connection beneath is closed and ctx's error
-// returned; afterwards ctx has no effect on the connection.
+// HandshakeContext runs the handshake if it has not run yet. If ctx ends first, the connection
+// beneath is closed and ctx's error returned; afterwards ctx has no effect on the connection.
 func (c *Conn) HandshakeContext(ctx context.Context) (err error) {
 	if c.complete.Load() {
 		return nil
@@ -208,7 +215,8 @@ func (c *Conn) Close() error {
 	}
 	defer c.release()
 	if writing {
-		// As in crypto/tls: a Close while a Write is under way is there to break it, and does not wait for it.
+		// As in crypto/tls: a Close while a Write is under way is there to break it, and does not
+		// wait for it.
 		return c.conn.Close()
 	}
 	var alertErr error

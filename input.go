@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// input is the ciphertext that was read from the network and not yet taken by libssl. It belongs to the reader: the holder of
-// Conn.readMu.
+// input is the ciphertext that was read from the network and not yet taken by libssl. It belongs to
+// the reader: the holder of Conn.readMu.
 type input struct {
 	buf  *buffer // nil while there is nothing
 	data []byte  // within buf
@@ -37,7 +37,8 @@ func (in *input) set(data []byte) {
 	in.buf, in.data = &buffer{mem: data}, data
 }
 
-// fill reads once from conn, behind what is there. It blocks until there is something, without a buffer where conn is a socket.
+// fill reads once from conn, behind what is there. It blocks until there is something, without a
+// buffer where conn is a socket.
 func (in *input) fill(conn net.Conn) error {
 	if !in.opened {
 		in.open(conn)
@@ -58,7 +59,8 @@ func (in *input) fill(conn net.Conn) error {
 	return err
 }
 
-// fillBehind reads behind what is there, which goes to the beginning of a buffer of pool, if it fits.
+// fillBehind reads behind what is there, which goes to the beginning of a buffer of pool, if it
+// fits.
 func (in *input) fillBehind(conn net.Conn, pool *sync.Pool) error {
 	to := in.buf
 	if to.pool != pool {
@@ -109,7 +111,8 @@ func (in *input) read(conn net.Conn, to []byte) (int, error) {
 	return 0, io.ErrNoProgress
 }
 
-// open finds the socket beneath the connection types of package net. A type that wraps one may read differently.
+// open finds the socket beneath the connection types of package net. A type that wraps one may read
+// differently.
 func (in *input) open(conn net.Conn) {
 	in.opened = true
 	if !socketsSayWouldBlock {
@@ -154,7 +157,8 @@ func (in *input) open(conn net.Conn) {
 func (in *input) fillRaw(conn net.Conn) error {
 	err := in.raw.Read(in.rawFn)
 	if err != nil { // closed, or the deadline passed: no read took place
-		// No errors.As: net/http's server lets a deadline pass for every request, in a goroutine with a small stack.
+		// No errors.As: net/http's server lets a deadline pass for every request, in a goroutine
+		// with a small stack.
 		if op, ok := err.(*net.OpError); ok && op.Op == "raw-read" {
 			op.Op = "read" // it was made for this call
 		}

@@ -32,7 +32,8 @@ func (l *interlock) beginWrite() bool {
 func (l *interlock) endWrite() { l.active.Add(-2) }
 
 // beginFlush announces a Read that sends queued records. It fails after Close, which sends them.
-// Either Close sees the announcement, or beginFlush sees Close. endFlush must be called in both cases.
+// Either Close sees the announcement, or beginFlush sees Close. endFlush must be called in both
+// cases.
 func (l *interlock) beginFlush() bool {
 	l.flushing.Add(1)
 	return !l.isClosed()

@@ -11,8 +11,8 @@ import (
 )
 
 // After the handshake a connection is taken over from libssl if that is possible: the SSL is freed,
-// and ossl seals and opens records with the traffic keys alone. docs/ARCHITECTURE.md has the states.
-// The two directions share nothing:
+// and ossl seals and opens records with the traffic keys alone. docs/ARCHITECTURE.md has the
+// states. The two directions share nothing:
 //
 //   - ownOpener belongs to the reader's lock, across crossings and network reads alike;
 //   - ownSealer belongs to the engine's lock, which is never held across network I/O. So a Read that
@@ -129,7 +129,8 @@ func (o *ownOpener) takeRest(in *reader, b []byte) int {
 	return min(n, len(b), len(text))
 }
 
-// recordError is the error of a record that can't be opened, as crypto/tls gives it. at begins with the record.
+// recordError is the error of a record that can't be opened, as crypto/tls gives it. at begins with
+// the record.
 func recordError(alert uint8, at []byte, version uint16) error {
 	if len(at) >= recordHeaderLen {
 		header := at[:recordHeaderLen]

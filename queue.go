@@ -2,24 +2,28 @@ package ossl
 
 import "sync/atomic"
 
-// outQueue holds sealed records that must be sent before any record that is sealed later: a server's tickets, until the server
-// sends something else, and the records that Reads have sealed (answers to key updates, alerts), until they can be sent.
+// outQueue holds sealed records that must be sent before any record that is sealed later: a
+// server's tickets, until the server sends something else, and the records that Reads have sealed
+// (answers to key updates, alerts), until they can be sent.
 type outQueue struct {
 	data     []byte // guarded by the engine
 	answered bool   // guarded by the engine; an answer to a KeyUpdate waits
-	// filled is set if there is more to send than tickets, in data or in the kernelSender's messages. Code that reads it without
-	// locking the engine may miss a record that is being pushed; the pusher flushes afterwards.
+	// filled is set if there is more to send than tickets, in data or in the kernelSender's
+	// messages. Code that reads it without locking the engine may miss a record that is being
+	// pushed; the pusher flushes afterwards.
 	filled atomic.Bool
 }
 
 const (
-	// maxQueue bounds the queue: a peer that asks for more than 1000 key updates, and does not read, is not served further.
+	// maxQueue bounds the queue: a peer that asks for more than 1000 key updates, and does not
+	// read, is not served further.
 	maxQueue = 64 << 10
 	// maxHeld bounds the tickets in it, which contain the client's certificates.
 	maxHeld = maxQueue / 2
 )
 
-// hold appends tickets, which by themselves are no reason to send, and reports whether there was room. The engine is locked.
+// hold appends tickets, which by themselves are no reason to send, and reports whether there was
+// room. The engine is locked.
 func (q *outQueue) hold(tickets []byte) bool {
 	if len(q.data)+len(tickets) > maxHeld {
 		return false
@@ -52,9 +56,9 @@ func (q *outQueue) take() []byte {
 	return data
 }
 
-// flushQueue sends the queue, unless a Write is under way, which then does so at its end: a Read never
-// waits for a blocked Write. Neither loses a record: each looks at the queue again after it has
-// unlocked the writer. Close waits for flushQueue, though not for long.
+// flushQueue sends the queue, unless a Write is under way, which then does so at its end: a Read
+// never waits for a blocked Write. Neither loses a record: each looks at the queue again after it
+// has unlocked the writer. Close waits for flushQueue, though not for long.
 func (c *Conn) flushQueue() {
 	if c.engine.queue.filled.Load() {
 		c.flushFilled()

@@ -23,8 +23,8 @@ type reader struct {
 // An opener opens the records that a connection receives. Its methods are called with the reader
 // locked.
 type opener interface {
-	// open opens records of the input into b. It returns neither data nor an error if the input ends
-	// within a record.
+	// open opens records of the input into b. It returns neither data nor an error if the input
+	// ends within a record.
 	open(c *Conn, b []byte) (int, error)
 	// pending reports whether data that was opened before is left for open.
 	pending() bool
@@ -65,8 +65,9 @@ func (r *reader) tryFree() {
 
 // Read reads data from the connection. It runs the handshake first if that has not happened.
 //
-// The peer's close_notify is io.EOF. An end without one is io.ErrUnexpectedEOF, wherever it comes: unlike crypto/tls, which takes
-// an end between two records for a regular one, ossl reports every truncation.
+// The peer's close_notify is io.EOF. An end without one is io.ErrUnexpectedEOF, wherever it comes:
+// unlike crypto/tls, which takes an end between two records for a regular one, ossl reports every
+// truncation.
 func (c *Conn) Read(b []byte) (int, error) {
 	if !c.complete.Load() {
 		if err := c.Handshake(); err != nil {
@@ -82,9 +83,10 @@ func (c *Conn) Read(b []byte) (int, error) {
 	return c.read(b)
 }
 
-// readDeep reads for HTTP/2, and waits with as much of the stack in use as crypto/tls's Read does. Go gives new goroutines the
-// average of what it finds in use (GODEBUG=adaptivestackstart); with less, those that HTTP/2 begins for each request have to grow
-// theirs several times, which costs it a tenth of its time. TestStackOfRead compares.
+// readDeep reads for HTTP/2, and waits with as much of the stack in use as crypto/tls's Read does.
+// Go gives new goroutines the average of what it finds in use (GODEBUG=adaptivestackstart); with
+// less, those that HTTP/2 begins for each request have to grow theirs several times, which costs it
+// a tenth of its time. TestStackOfRead compares.
 //
 //go:noinline
 func (c *Conn) readDeep(b []byte) (int, error) { return c.readWith(stackRoom{}, b) }
@@ -124,9 +126,10 @@ func (c *Conn) read(b []byte) (int, error) {
 	}
 }
 
-// WaitRead waits until Read has something to work on: a record, the end, or an error, which it returns as Read would. It runs the
-// handshake first if that has not happened. Nothing is decrypted, and while it waits it holds no buffer, if the connection
-// beneath is a socket. So who reads many connections that are mostly silent needs no buffer for each:
+// WaitRead waits until Read has something to work on: a record, the end, or an error, which it
+// returns as Read would. It runs the handshake first if that has not happened. Nothing is
+// decrypted, and while it waits it holds no buffer, if the connection beneath is a socket. So who
+// reads many connections that are mostly silent needs no buffer for each:
 //
 //	if err := conn.WaitRead(); err != nil {
 //		return err
@@ -165,8 +168,8 @@ func (c *Conn) receive() error {
 	return c.received(err)
 }
 
-// received returns the error of a read of the network, and keeps it if nothing can be read after it. The reader is
-// locked.
+// received returns the error of a read of the network, and keeps it if nothing can be read after
+// it. The reader is locked.
 func (c *Conn) received(err error) error {
 	if err == io.EOF {
 		err = io.ErrUnexpectedEOF

@@ -74,8 +74,8 @@ func (s *ownSealer) closeNotify(c *Conn, free bool, out []byte) sealed {
 func (s *ownSealer) free() { s.side.Free(false, nil) }
 
 // answerKeyUpdate queues a KeyUpdate and updates the sending key. It reports whether there was room
-// in the queue. One answer that waits there serves all KeyUpdates that asked for one in the meantime:
-// RFC 8446, section 4.6.3.
+// in the queue. One answer that waits there serves all KeyUpdates that asked for one in the
+// meantime: RFC 8446, section 4.6.3.
 func (s *ownSealer) answerKeyUpdate(e *engine) bool {
 	if _, err := e.lock(); err != nil {
 		return true
@@ -108,7 +108,8 @@ func (s *ownSealer) updateKey(e *engine, message []byte) bool {
 	return true
 }
 
-// sealKeyUpdate seals a KeyUpdate message into out and updates the sending key. The engine is locked.
+// sealKeyUpdate seals a KeyUpdate message into out and updates the sending key. The engine is
+// locked.
 func (s *ownSealer) sealKeyUpdate(message, out []byte) (n int, ok bool) {
 	var step libssl.Step
 	s.side.Seal(&step, record.Handshake, message, out, 0, 0, 0)

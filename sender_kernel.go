@@ -119,8 +119,8 @@ func (s *ownSealer) newKernelSender(c *Conn) *kernelSender {
 	return &kernelSender{sealer: s, tcp: tcp, raw: raw}
 }
 
-// giveKey gives the sending key to the kernel, and reports whether the kernel took it. After an error
-// nothing more can be sealed. The writer and the engine are locked.
+// giveKey gives the sending key to the kernel, and reports whether the kernel took it. After an
+// error nothing more can be sealed. The writer and the engine are locked.
 func (k *kernelSender) giveKey() (took bool, err error) {
 	key := new(libssl.KernelKey)
 	defer func() { *key = libssl.KernelKey{} }()
@@ -254,14 +254,14 @@ func (k *kernelSender) closeNotify(c *Conn, free bool) error {
 	}
 }
 
-// SendFile writes the next n bytes of f, or all the rest of f if n is negative, and moves f's offset
-// on. It returns the number of bytes written, which is less than n if f ends before. If the kernel
-// seals (see [WithKernelTLS]), SendFile sends a regular file with sendfile(2): its data don't pass
-// through the process. Otherwise SendFile reads and writes them.
+// SendFile writes the next n bytes of f, or all the rest of f if n is negative, and moves f's
+// offset on. It returns the number of bytes written, which is less than n if f ends before. If the
+// kernel seals (see [WithKernelTLS]), SendFile sends a regular file with sendfile(2): its data
+// don't pass through the process. Otherwise SendFile reads and writes them.
 //
-// After an error, too, f's offset has moved by exactly the number of bytes that SendFile returns, so
-// that another connection can send the rest. SendFile may have read up to 48 KB more from a file that
-// has no offset, such as a pipe.
+// After an error, too, f's offset has moved by exactly the number of bytes that SendFile returns,
+// so that another connection can send the rest. SendFile may have read up to 48 KB more from a file
+// that has no offset, such as a pipe.
 //
 // If the file is cut short during the call, the kernel may keep the data that it has read until the
 // next Write or Close.

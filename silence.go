@@ -5,22 +5,24 @@ import (
 	"time"
 )
 
-// A TLS 1.3 server's tickets leave with the first record that the server sends later. A client may wait for a ticket before it
-// sends anything itself: gnutls-cli does, with --waitresumption. If the server waits for the client too, neither ever sends. So
-// if a client sends nothing for a while after its handshake, its tickets leave by themselves: that client is not uploading.
+// A TLS 1.3 server's tickets leave with the first record that the server sends later. A client may
+// wait for a ticket before it sends anything itself: gnutls-cli does, with --waitresumption. If the
+// server waits for the client too, neither ever sends. So if a client sends nothing for a while
+// after its handshake, its tickets leave by themselves: that client is not uploading.
 
 // silence is how long the client must have sent nothing.
 const silence = time.Second
 
-// silent holds the connections whose clients have sent nothing yet, each with the time when its handshake ended.
+// silent holds the connections whose clients have sent nothing yet, each with the time when its
+// handshake ended.
 var silent = struct {
 	mu    sync.Mutex
 	since map[*Conn]time.Time // guarded by mu
 	armed bool                // guarded by mu; sweepSilent will be called
 }{since: make(map[*Conn]time.Time)}
 
-// watchSilence makes the tickets in the queue leave if the client sends nothing. The reader is locked, and no input has arrived after
-// the handshake.
+// watchSilence makes the tickets in the queue leave if the client sends nothing. The reader is
+// locked, and no input has arrived after the handshake.
 func (c *Conn) watchSilence() {
 	if c.in.raw == nil { // sendTickets needs a socket
 		return
@@ -61,7 +63,8 @@ func sweepSilent() {
 	}
 }
 
-// sendTickets sends the tickets in the queue, unless input has arrived that the server has not read yet.
+// sendTickets sends the tickets in the queue, unless input has arrived that the server has not read
+// yet.
 func (c *Conn) sendTickets() {
 	quiet := false
 	if err := c.in.raw.Control(func(fd uintptr) { quiet = nothingArrived(fd) }); err != nil || !quiet {

@@ -11,19 +11,21 @@ import (
 	"github.com/ossl-go/ossl/internal/libssl"
 )
 
-// A handshake message after the handshake (a large ticket, or one from a malicious peer) may come in several records. When libssl
-// has read the first, it writes nothing until it has read the last. So a Write may have to wait for input, which crypto/tls's
-// never does. That wait must end as a wait for the network would: by the write deadline, by Close, or by the peer's end.
+// A handshake message after the handshake (a large ticket, or one from a malicious peer) may come
+// in several records. When libssl has read the first, it writes nothing until it has read the last.
+// So a Write may have to wait for input, which crypto/tls's never does. That wait must end as a
+// wait for the network would: by the write deadline, by Close, or by the peer's end.
 //
-// If a Read is under way, the Write waits until the Read has fed libssl or has ended (awaitRead). Otherwise the Write reads for
-// itself (readToWrite): while it has locked the reader, the read deadline of the connection beneath is the write deadline. So the user's
-// read deadline doesn't end the Write; turns keeps it, and endTurn sets it again. A Read that is called meanwhile takes over: it
-// ends the Write's read by a deadline in the past, locks the reader, and reads under its own deadline. If the message is still
-// incomplete when the Read ends, the Write reads again. Neither leaves a goroutine behind, and a timeout of one is not the
-// other's error.
+// If a Read is under way, the Write waits until the Read has fed libssl or has ended (awaitRead).
+// Otherwise the Write reads for itself (readToWrite): while it has locked the reader, the read
+// deadline of the connection beneath is the write deadline. So the user's read deadline doesn't end
+// the Write; turns keeps it, and endTurn sets it again. A Read that is called meanwhile takes over:
+// it ends the Write's read by a deadline in the past, locks the reader, and reads under its own
+// deadline. If the message is still incomplete when the Read ends, the Write reads again. Neither
+// leaves a goroutine behind, and a timeout of one is not the other's error.
 //
-// For this, Conn must know both deadlines while libssl has the records: a deadline that is set on the connection beneath is lost
-// when a Write reads.
+// For this, Conn must know both deadlines while libssl has the records: a deadline that is set on
+// the connection beneath is lost when a Write reads.
 
 // turns keeps track of who reads from the connection beneath while libssl has the records.
 type turns struct {
@@ -38,11 +40,12 @@ type turns struct {
 	over atomic.Bool // libssl no longer has the records
 }
 
-// end says that libssl no longer has the records. From now on no Write reads, and deadlines are those
-// of the connection beneath.
+// end says that libssl no longer has the records. From now on no Write reads, and deadlines are
+// those of the connection beneath.
 func (t *turns) end() { t.over.Store(true) }
 
-// A moment is a time by the monotonic clock, as package net's deadlines are: nanoseconds since clockStart, 0 for none.
+// A moment is a time by the monotonic clock, as package net's deadlines are: nanoseconds since
+// clockStart, 0 for none.
 type moment int64
 
 var clockStart = time.Now() // of moments
@@ -120,14 +123,16 @@ func (c *Conn) setDeadlines(t time.Time, read, write bool, set func(time.Time) e
 	return c.conn.SetWriteDeadline(t)
 }
 
-// deadlinePassed reports whether one of the deadlines has passed. They are known only while libssl has the records.
+// deadlinePassed reports whether one of the deadlines has passed. They are known only while libssl
+// has the records.
 func (c *Conn) deadlinePassed() bool {
 	c.turns.mu.Lock()
 	defer c.turns.mu.Unlock()
 	return c.turns.readDeadline.passed() || c.turns.writeDeadline.passed()
 }
 
-// untilDeadline returns the time until the next deadline, as long as libssl has the records, or most if that is sooner.
+// untilDeadline returns the time until the next deadline, as long as libssl has the records, or
+// most if that is sooner.
 func (c *Conn) untilDeadline(most time.Duration) time.Duration {
 	c.turns.mu.Lock()
 	defer c.turns.mu.Unlock()
@@ -157,8 +162,8 @@ func (c *Conn) wakeWrite() {
 	}
 }
 
-// finishMessage waits until a Read has fed libssl, which closes moved, or else feeds libssl itself. The
-// writer is locked.
+// finishMessage waits until a Read has fed libssl, which closes moved, or else feeds libssl itself.
+// The writer is locked.
 func (c *Conn) finishMessage(moved <-chan struct{}) error {
 	wait, deadline, err := c.readUnlessRead()
 	if !wait {
@@ -167,8 +172,8 @@ func (c *Conn) finishMessage(moved <-chan struct{}) error {
 	return c.awaitRead(moved, deadline)
 }
 
-// readUnlessRead reads and feeds libssl, or reports that the caller must wait for a Read. The writer is
-// locked.
+// readUnlessRead reads and feeds libssl, or reports that the caller must wait for a Read. The
+// writer is locked.
 func (c *Conn) readUnlessRead() (wait bool, deadline moment, err error) {
 	// If the reader is locked, then by a Read that has called beginRead, or only briefly, or the
 	// connection was taken over in the meantime. In the last two cases the caller tries again.
@@ -224,8 +229,8 @@ func (c *Conn) writeTimeout() error {
 	return e
 }
 
-// readToWrite reads and feeds libssl. The write deadline has been set as the read deadline. The writer and
-// the reader are locked.
+// readToWrite reads and feeds libssl. The write deadline has been set as the read deadline. The
+// writer and the reader are locked.
 func (c *Conn) readToWrite() error {
 	if err := c.receiveToWrite(); err != nil {
 		return err
@@ -254,7 +259,8 @@ func (c *Conn) readToWrite() error {
 	return nil
 }
 
-// receiveToWrite reads once if there is no input. It returns nil, with no input, if a Read has taken over.
+// receiveToWrite reads once if there is no input. It returns nil, with no input, if a Read has
+// taken over.
 func (c *Conn) receiveToWrite() error {
 	defer c.endTurn()
 	switch {

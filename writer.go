@@ -9,7 +9,8 @@ import (
 )
 
 const (
-	// maxChunk is how much plaintext one crossing seals: as much as fits a writeBuffer in every suite.
+	// maxChunk is how much plaintext one crossing seals: as much as fits a writeBuffer in every
+	// suite.
 	maxChunk = recordsAtOnce * 16384
 	// tcpMSSEstimate, recordSizeBoostThreshold and maxSizedRecords are crypto/tls's parameters of
 	// dynamic record sizing.
@@ -48,14 +49,15 @@ type sender interface {
 	closeNotify(c *Conn, free bool) error
 }
 
-// A sealer seals the records that a connection sends. Its methods are called with the engine locked.
+// A sealer seals the records that a connection sends. Its methods are called with the engine
+// locked.
 type sealer interface {
 	// seal seals as much of b as one crossing can into out.
 	seal(c *Conn, b, out []byte, limits sealLimits) (sealed, error)
 	// overhead returns the number of bytes that sealing adds to a record besides header and tag.
 	overhead(version, suite uint16) int
-	// closeNotify seals close_notify into out, unless an alert has ended the connection before. With
-	// free it also frees what C holds for sending, and for reading unless a Read is under way.
+	// closeNotify seals close_notify into out, unless an alert has ended the connection before.
+	// With free it also frees what C holds for sending, and for reading unless a Read is under way.
 	closeNotify(c *Conn, free bool, out []byte) sealed
 	// free frees what C holds for sending, and for reading if the sides can't be freed apart.
 	free()
@@ -76,8 +78,9 @@ type sealed struct {
 	moved    <-chan struct{} // not nil if the rest of a message from the peer must be read first
 }
 
-// Write writes data to the connection. It runs the handshake first if that has not happened.
-// After a Write that failed or timed out, the connection can't be written to: sealed records must not be lost.
+// Write writes data to the connection. It runs the handshake first if that has not happened. After
+// a Write that failed or timed out, the connection can't be written to: sealed records must not be
+// lost.
 func (c *Conn) Write(b []byte) (int, error) {
 	if !c.calls.beginWrite() {
 		return 0, net.ErrClosed
