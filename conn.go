@@ -62,7 +62,6 @@ func (c *Conn) release() {
 // beginRecords hands the records of an established connection to libssl, or to ossl if the
 // handshake has taken the connection over. The reader and the engine are locked.
 func (c *Conn) beginRecords(ssl *libssl.Conn, takenOver bool) {
-	c.out.sender = recordSender{}
 	if takenOver {
 		c.takeOver(ssl)
 		return

@@ -325,6 +325,7 @@ func (c *Context) Server(conn net.Conn, opts ...ConnOption) *Conn {
 type ConnOption func(*Conn)
 
 func (c *Conn) with(opts []ConnOption) *Conn {
+	c.out.sender = recordSender{}
 	for _, opt := range opts {
 		opt(c)
 	}

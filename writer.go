@@ -25,7 +25,7 @@ type writer struct {
 	mu     sync.Mutex
 	err    error       // sticky
 	sizes  recordSizes // of the records sent so far
-	sender sender      // nil until the handshake is done
+	sender sender      // the kernel's once it seals; guarded by the engine too
 
 	kernelAsked     bool // whether the kernel takes the sending side: WithKernelTLS
 	closeNotifySent bool
