@@ -15,7 +15,7 @@ import (
 // answerHello decides on a ClientHello: which configuration, which certificate, which session. If another Context is chosen it
 // returns the first step of the new SSL, which has been given the hello's bytes again.
 func (h *handshake) answerHello() (*libssl.Step, error) {
-	if h.c.ctx.hellos {
+	if h.c.context().hellos {
 		switched, err := h.choose()
 		if err != nil || switched != nil {
 			return switched, err
@@ -39,7 +39,7 @@ func (h *handshake) choose() (*libssl.Step, error) {
 	c.engine.unlock()
 
 	h.helloDone = true
-	config := c.ctx.config
+	config := c.context().config
 	hello, answer, err := stdtls.ParseHello(h.ctx, records, config)
 	if err != nil {
 		if len(answer) > 0 {
@@ -48,7 +48,7 @@ func (h *handshake) choose() (*libssl.Step, error) {
 		return nil, err
 	}
 	h.complete(hello)
-	before := c.ctx
+	before := c.context()
 	if config.GetConfigForClient != nil {
 		chosen, err := config.GetConfigForClient(hello)
 		if err != nil {
@@ -60,11 +60,9 @@ func (h *handshake) choose() (*libssl.Step, error) {
 				return nil, h.refuseHello(err, alertInternalError)
 			}
 			defer done() // by then the SSL exists, or the handshake has failed
-			c.askMu.Lock()
-			c.ctx = ctx
-			c.askMu.Unlock()
+			c.ctx.Store(ctx)
 			// What SupportsCertificate goes by is the new configuration.
-			if hello, _, err = stdtls.ParseHello(h.ctx, records, c.ctx.config); err != nil {
+			if hello, _, err = stdtls.ParseHello(h.ctx, records, c.context().config); err != nil {
 				return nil, h.refuseHello(err, alertInternalError)
 			}
 			h.complete(hello)
@@ -73,7 +71,7 @@ func (h *handshake) choose() (*libssl.Step, error) {
 	if err := h.chooseCertificate(hello); err != nil {
 		return nil, err
 	}
-	if c.ctx == before {
+	if c.context() == before {
 		ssl, err := c.engine.lock()
 		if err != nil {
 			return nil, err
@@ -87,7 +85,7 @@ func (h *handshake) choose() (*libssl.Step, error) {
 // complete gives a parsed hello what is this connection's: parsing was a handshake of its own, whose context has ended.
 func (h *handshake) complete(hello *tls.ClientHelloInfo) {
 	hello.Conn = h.c.conn
-	stdtls.SetHelloContext(hello, context.WithValue(h.ctx, contextKey{}, h.c.ctx))
+	stdtls.SetHelloContext(hello, context.WithValue(h.ctx, contextKey{}, h.c.context()))
 }
 
 // refuseHello ends the handshake with an alert. Nothing is protected yet.
@@ -98,7 +96,7 @@ func (h *handshake) refuseHello(err error, alert uint8) error {
 
 // chooseCertificate finds the server's certificate, as crypto/tls does.
 func (h *handshake) chooseCertificate(hello *tls.ClientHelloInfo) error {
-	ctx := h.c.ctx
+	ctx := h.c.context()
 	cert, err := serverCertificate(ctx.config, hello)
 	if err != nil {
 		alert := uint8(alertInternalError)
@@ -193,7 +191,7 @@ func (h *handshake) answerCertificate() error {
 	}
 	stdtls.SetRequestContext(info, h.ctx)
 
-	config := c.ctx.config
+	config := c.context().config
 	var cert *tls.Certificate
 	if config.GetClientCertificate != nil {
 		var err error
@@ -210,7 +208,7 @@ func (h *handshake) answerCertificate() error {
 			if info.SupportsCertificate(&config.Certificates[i]) != nil {
 				continue
 			}
-			if _, err := c.ctx.canSign(version, offered, &config.Certificates[i]); err == nil {
+			if _, err := c.context().canSign(version, offered, &config.Certificates[i]); err == nil {
 				cert = &config.Certificates[i]
 				break
 			}
@@ -219,11 +217,11 @@ func (h *handshake) answerCertificate() error {
 	var cred *libssl.Credential
 	if cert != nil && len(cert.Certificate) > 0 {
 		// libssl would omit a certificate that can't sign, and the server would think that the client has none.
-		if alert, err := c.ctx.canSign(version, offered, cert); err != nil {
+		if alert, err := c.context().canSign(version, offered, cert); err != nil {
 			return h.refuseRequest(version, err, alert)
 		}
 		var err error
-		if cred, err = c.ctx.credential(cert); err != nil {
+		if cred, err = c.context().credential(cert); err != nil {
 			err = &ConfigError{Field: "GetClientCertificate", Reason: "certificate can't be used", Err: err}
 			return h.refuseRequest(version, err, alertInternalError)
 		}
@@ -263,7 +261,7 @@ func (c *Context) canSign(version uint16, offered []tls.SignatureScheme, cert *t
 // complete, since the alert can't be protected before.
 func (h *handshake) refuseRequest(version uint16, err error, alert uint8) error {
 	c := h.c
-	if version < tls.VersionTLS13 || !c.ctx.seals {
+	if version < tls.VersionTLS13 || !c.context().seals {
 		h.abort(version, alert)
 		return err
 	}

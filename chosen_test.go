@@ -31,7 +31,7 @@ func choosing(t *testing.T, choose func() *tls.Config) (server *Context, shake f
 		c, s := pair(t, client, server)
 		defer c.Close()
 		defer s.Close()
-		return s.ctx
+		return s.context()
 	}
 }
 
@@ -202,7 +202,7 @@ func TestChosenOutlivesItsPlace(t *testing.T) {
 			c.Close()
 			s.Close()
 		}
-		if _, err := s.ctx.ssl.NewAskingConn(true, "", nil); err == nil {
+		if _, err := s.context().ssl.NewAskingConn(true, "", nil); err == nil {
 			t.Fatal("the Context isn't closed")
 		}
 		for range 3 {

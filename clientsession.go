@@ -69,7 +69,7 @@ func parseClientSession(b []byte) (*clientSession, error) {
 
 // sessionCache returns the configuration's cache and this connection's key in it, or nil.
 func (c *Conn) sessionCache() (tls.ClientSessionCache, string) {
-	config := c.ctx.config
+	config := c.context().config
 	if config.ClientSessionCache == nil || config.SessionTicketsDisabled {
 		return nil, ""
 	}
@@ -96,14 +96,14 @@ func (h *handshake) loadSession() []byte {
 	if err != nil {
 		return nil // crypto/tls's, or nobody's
 	}
-	if s.fips != c.ctx.fips {
+	if s.fips != c.context().fips {
 		return nil // its keys are of a module that this connection must not, or need not, have to do with
 	}
 	if s.version >= tls.VersionTLS13 {
 		cache.Put(key, nil) // for one use: RFC 8446, appendix C.4
 	}
 	certs, chains, refused := c.decide(s.chain)
-	if refused != nil || c.ctx.time().After(certs[0].NotAfter) {
+	if refused != nil || c.context().time().After(certs[0].NotAfter) {
 		cache.Put(key, nil)
 		return nil
 	}
@@ -154,7 +154,7 @@ func (c *Conn) keepSessions(sessions []libssl.Session) {
 		kept := clientSession{
 			version: c.state.Version,
 			group:   uint16(c.state.CurveID),
-			fips:    c.ctx.fips,
+			fips:    c.context().fips,
 			der:     withoutPeer(s.DER),
 			ocsp:    c.state.OCSPResponse,
 			scts:    scts,

@@ -27,10 +27,9 @@ type Conn struct {
 	configErr  error                             // why there is no handshake, or nil
 	verify     []func(tls.ConnectionState) error // of WithVerification
 
-	// ctx is constant, but for a server's GetConfigForClient during the handshake. Who changes it,
-	// or asks meanwhile, holds askMu.
-	ctx   *Context
-	askMu sync.Mutex // held for an instant: nothing is called meanwhile, and no other lock taken
+	// ctx is nil if the configuration was refused. A server's GetConfigForClient may replace it
+	// during the handshake.
+	ctx atomic.Pointer[Context]
 
 	complete     atomic.Bool // the handshake succeeded
 	handshakeMu  sync.Mutex
@@ -76,6 +75,9 @@ func (c *Conn) takeOver(ssl *libssl.Conn) {
 	c.in.opener, c.engine.sealer = newOwn(ssl, c.state.Version, c.isClient)
 	c.turns.end()
 }
+
+// context returns the connection's Context.
+func (c *Conn) context() *Context { return c.ctx.Load() }
 
 // LocalAddr returns the local network address.
 func (c *Conn) LocalAddr() net.Addr { return c.conn.LocalAddr() }

@@ -312,19 +312,20 @@ func (c *Context) Client(conn net.Conn, serverName string, opts ...ConnOption) *
 	if serverName == "" {
 		serverName = c.config.ServerName
 	}
-	return (&Conn{conn: conn, ctx: c, isClient: true, serverName: serverName}).with(opts)
+	return (&Conn{conn: conn, isClient: true, serverName: serverName}).with(c, opts)
 }
 
 // Server returns a connection that takes the server's role over conn. The handshake runs at the first Read or Write, or by
 // [Conn.HandshakeContext].
 func (c *Context) Server(conn net.Conn, opts ...ConnOption) *Conn {
-	return (&Conn{conn: conn, ctx: c, configErr: c.server}).with(opts)
+	return (&Conn{conn: conn, configErr: c.server}).with(c, opts)
 }
 
 // A ConnOption asks for something of one connection that differs from what its [Context] does for the others.
 type ConnOption func(*Conn)
 
-func (c *Conn) with(opts []ConnOption) *Conn {
+func (c *Conn) with(ctx *Context, opts []ConnOption) *Conn {
+	c.ctx.Store(ctx)
 	c.out.sender = recordSender{}
 	for _, opt := range opts {
 		opt(c)

@@ -88,9 +88,7 @@ func (c *Context) FIPS() *FIPSModule {
 // FIPS returns the evidence of the connection's FIPS mode: the module that its keys are in, and what that says of itself now. It
 // is nil if the connection is not in FIPS mode. What was negotiated is in [Conn.ConnectionState].
 func (c *Conn) FIPS() *FIPSModule {
-	c.askMu.Lock() // not mu, which is held across crossings
-	ctx := c.ctx   // a server's handshake may choose another
-	c.askMu.Unlock()
+	ctx := c.context()
 	if ctx == nil { // the configuration was refused
 		return nil
 	}
@@ -353,7 +351,7 @@ var errNoExtendedMasterSecret = errors.New("tls: FIPS 140-3 requires the use of 
 
 // checkMasterSecret refuses a TLS 1.2 handshake whose keys would be derived in a way that is not approved: FIPS 140-3 IG D.Q.
 func (h *handshake) checkMasterSecret() *refusal {
-	if !h.c.ctx.fips || !h.negotiated || h.version >= tls.VersionTLS13 || h.extendedMasterSecret {
+	if !h.c.context().fips || !h.negotiated || h.version >= tls.VersionTLS13 || h.extendedMasterSecret {
 		return nil
 	}
 	return &refusal{errNoExtendedMasterSecret, alertHandshakeFailure}
@@ -365,9 +363,9 @@ const errFIPSKey = "a key is not allowed in FIPS mode"
 // verifyByModule verifies a chain in FIPS mode.
 func (c *Conn) verifyByModule(certs []*x509.Certificate, packed []byte, query *libssl.VerifyQuery,
 ) ([][]*x509.Certificate, error) {
-	usage, load := x509.ExtKeyUsageClientAuth, c.ctx.stores.clients
+	usage, load := x509.ExtKeyUsageClientAuth, c.context().stores.clients
 	if query.OfServer {
-		usage, load = x509.ExtKeyUsageServerAuth, c.ctx.stores.servers
+		usage, load = x509.ExtKeyUsageServerAuth, c.context().stores.servers
 		if err := certs[0].VerifyHostname(c.serverName); err != nil { // OpenSSL looks as well
 			return nil, err
 		}
@@ -383,7 +381,7 @@ func (c *Conn) verifyByModule(certs []*x509.Certificate, packed []byte, query *l
 	if err := checkPolicyConstraints(certs); err != nil {
 		return nil, err
 	}
-	query.SecurityLevel = c.ctx.chainLevel
+	query.SecurityLevel = c.context().chainLevel
 	found, err := roots.Verify(packed, query)
 	if err != nil {
 		return nil, c.moduleError(certs, err)

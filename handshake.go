@@ -56,7 +56,7 @@ func (c *Conn) runHandshake(ctx context.Context) error {
 	if c.configErr != nil {
 		return c.configErr
 	}
-	if c.isClient && c.serverName == "" && !c.ctx.config.InsecureSkipVerify {
+	if c.isClient && c.serverName == "" && !c.context().config.InsecureSkipVerify {
 		return errNoServerName
 	}
 	if c.isClient {
@@ -160,11 +160,11 @@ func (h *handshake) takeBuffer() {
 // asks reports whether a step of this handshake may have to ask Go where libssl itself can't pause.
 func (h *handshake) asks() bool {
 	c := h.c
-	config := c.ctx.config
+	config := c.context().config
 	if c.isClient {
-		return !c.ctx.pauses || c.ctx.asksToSign || config.GetClientCertificate != nil
+		return !c.context().pauses || c.context().asksToSign || config.GetClientCertificate != nil
 	}
-	return config.ClientAuth != tls.NoClientCert || c.ctx.asksToSign || config.GetCertificate != nil
+	return config.ClientAuth != tls.NoClientCert || c.context().asksToSign || config.GetCertificate != nil
 }
 
 // enter waits until this handshake may take a step. It returns the gate and the share of the place that it took.
@@ -204,13 +204,13 @@ func (h *handshake) begin() (libssl.Step, error) {
 		c.state.ServerName = name
 		session = h.loadSession()
 	} else {
-		c.ctx.refreshTicketKeys()
-		if !c.ctx.hellos {
-			h.key, _ = c.ctx.config.Certificates[0].PrivateKey.(*Key)
+		c.context().refreshTicketKeys()
+		if !c.context().hellos {
+			h.key, _ = c.context().config.Certificates[0].PrivateKey.(*Key)
 		}
 	}
 	if h.asking = h.asks(); h.asking {
-		t, err := c.ctx.ssl.NewAskingConn(!c.isClient, name, session)
+		t, err := c.context().ssl.NewAskingConn(!c.isClient, name, session)
 		if err != nil {
 			return libssl.Step{}, libraryError(err)
 		}
@@ -224,7 +224,7 @@ func (h *handshake) begin() (libssl.Step, error) {
 	defer gate.leave(share)
 	h.takeBuffer()
 	in := c.in.data
-	t, step, err := c.ctx.ssl.Start(!c.isClient, name, session, in, h.out.mem)
+	t, step, err := c.context().ssl.Start(!c.isClient, name, session, in, h.out.mem)
 	if err != nil {
 		return libssl.Step{}, libraryError(err)
 	}
@@ -393,7 +393,7 @@ func (h *handshake) agree(step libssl.Step) error {
 // ask for no certificate; where a session is resumed. No key protects what is sent at these points, so that any alert can be
 // sent; on TLS 1.3 clients one does, and there is a way to use it.
 func (h *handshake) timeToVerify(step libssl.Step) bool {
-	config := h.c.ctx.config
+	config := h.c.context().config
 	if !h.c.verifiesConnection() || h.connectionVerified || !h.negotiated {
 		return false
 	}
@@ -563,7 +563,7 @@ func (h *handshake) checkFinished() (alert []byte, err error) {
 	if err := h.checkVerified(); err != nil {
 		return h.lateAlert(ssl, alertInternalError), err
 	}
-	if c.ctx.opts.records == RecordsOwn && !facts.TakenOver && !facts.Deferred {
+	if c.context().opts.records == RecordsOwn && !facts.TakenOver && !facts.Deferred {
 		return nil, errors.New("ossl: the connection can't be taken over from libssl, as WithRecordPath(RecordsOwn) asks")
 	}
 	c.state.HandshakeComplete = true
@@ -593,7 +593,7 @@ func (h *handshake) lateAlert(ssl *libssl.Conn, description uint8) []byte {
 // checkVerified refuses a handshake that is done without a decision that the configuration asks for. None comes here by any path
 // that is known; it is here for the others.
 func (h *handshake) checkVerified() error {
-	c, config := h.c, h.c.ctx.config
+	c, config := h.c, h.c.context().config
 	certs, chains := len(c.state.PeerCertificates) > 0, len(c.state.VerifiedChains) > 0
 	ok := h.refused == nil && (!c.verifiesConnection() || h.connectionVerified)
 	if c.isClient || config.ClientAuth != tls.NoClientCert {
@@ -622,7 +622,7 @@ func (c *Conn) checkALPN() error {
 	if !c.isClient || c.state.NegotiatedProtocol == "" {
 		return nil
 	}
-	for _, p := range c.ctx.config.NextProtos {
+	for _, p := range c.context().config.NextProtos {
 		if p == c.state.NegotiatedProtocol {
 			return nil
 		}
@@ -655,8 +655,8 @@ func (c *Conn) fillState(f libssl.Facts) {
 	stdtls.SetHelloRetry(s, f.HelloRetry)
 	if !f.Resumed {
 		local := c.hs.local
-		if !c.isClient && !c.ctx.hellos {
-			local = c.ctx.config.Certificates[0].Certificate
+		if !c.isClient && !c.context().hellos {
+			local = c.context().config.Certificates[0].Certificate
 		}
 		stdtls.SetLocalCertificate(s, local)
 	}
@@ -676,7 +676,7 @@ var keyLogMu sync.Mutex
 func (c *Conn) writeKeyLog(lines string) error {
 	keyLogMu.Lock()
 	defer keyLogMu.Unlock()
-	_, err := io.WriteString(c.ctx.config.KeyLogWriter, lines)
+	_, err := io.WriteString(c.context().config.KeyLogWriter, lines)
 	return err
 }
 

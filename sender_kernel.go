@@ -303,7 +303,7 @@ func (c *Conn) sendFile(f *os.File, n int64) (sent int64, err error) {
 	if err := c.Handshake(); err != nil { // which may choose another Context
 		return 0, err
 	}
-	if !c.ctx.kernelTLS {
+	if !c.context().kernelTLS {
 		return 0, nil
 	}
 	info, err := f.Stat()

@@ -119,7 +119,7 @@ func (h *handshake) lookUp() error {
 	if singleUse { // it is of TLS 1.3
 		id = ticketID(id)
 	}
-	found, err := c.ctx.opts.cache.Get(ctx, id, singleUse)
+	found, err := c.context().opts.cache.Get(ctx, id, singleUse)
 	ctx.end()
 	if err != nil || len(found) == 0 {
 		return nil
@@ -151,7 +151,7 @@ func (c *Conn) cacheSessions(sessions []libssl.Session, version uint16) {
 			s.ID = ticketID(s.ID)
 		}
 		ctx := newCacheContext(context.Background())
-		err := c.ctx.opts.cache.Put(ctx, s.ID, s.DER, time.Now().Add(c.ctx.opts.lifetime))
+		err := c.context().opts.cache.Put(ctx, s.ID, s.DER, time.Now().Add(c.context().opts.lifetime))
 		ctx.end()
 		if err == nil {
 			c.in.cachedID = s.ID
@@ -173,7 +173,7 @@ func (c *Conn) forgetSession(err error) {
 	c.in.cachedID = nil
 	ctx := newCacheContext(context.Background())
 	defer ctx.end()
-	_ = c.ctx.opts.cache.Remove(ctx, id)
+	_ = c.context().opts.cache.Remove(ctx, id)
 }
 
 // answerResume decides, on a server that asks for certificates, whether a session may be resumed. libssl's question is the
@@ -198,7 +198,7 @@ func (h *handshake) answerResume() error {
 // mayResume verifies the chain as if the client had sent it now, as crypto/tls's checkForResumption does.
 func (h *handshake) mayResume(packed []byte) bool {
 	c := h.c
-	auth := c.ctx.config.ClientAuth
+	auth := c.context().config.ClientAuth
 	if len(packed) == 0 {
 		if auth == tls.RequireAnyClientCert || auth == tls.RequireAndVerifyClientCert {
 			return false
@@ -207,7 +207,7 @@ func (h *handshake) mayResume(packed []byte) bool {
 		return true
 	}
 	certs, chains, refused := c.decide(packed)
-	if refused != nil || c.ctx.time().After(certs[0].NotAfter) {
+	if refused != nil || c.context().time().After(certs[0].NotAfter) {
 		return false
 	}
 	h.offered = &storedSession{certs: certs, chains: chains}

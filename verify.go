@@ -61,7 +61,7 @@ func splitChain(packed []byte) ([][]byte, bool) {
 // It is crypto/tls's verifyServerCertificate and processCertsFromClient, less VerifyConnection.
 func (h *handshake) verifyChain(packed []byte) *refusal {
 	c := h.c
-	config := c.ctx.config
+	config := c.context().config
 	h.chainDecided = true
 	if len(packed) == 0 {
 		if c.isClient {
@@ -87,12 +87,12 @@ func (h *handshake) verifyChain(packed []byte) *refusal {
 
 // decide is what is decided on a chain that is there, by the configuration alone.
 func (c *Conn) decide(packed []byte) (certs []*x509.Certificate, chains [][]*x509.Certificate, r *refusal) {
-	config := c.ctx.config
+	config := c.context().config
 	peer := "server"
 	if !c.isClient {
 		peer = "client"
 	}
-	now := c.ctx.time()
+	now := c.context().time()
 	if now.IsZero() {
 		now = time.Now() // to crypto/x509, the zero time means now
 	}
@@ -104,7 +104,7 @@ func (c *Conn) decide(packed []byte) (certs []*x509.Certificate, chains [][]*x50
 		if c.isClient {
 			key.name = c.serverName
 		}
-		if certs, chains, trusted = c.ctx.chains.get(key, now); certs != nil {
+		if certs, chains, trusted = c.context().chains.get(key, now); certs != nil {
 			return certs, chains, nil
 		}
 	}
@@ -137,7 +137,7 @@ func (c *Conn) decide(packed []byte) (certs []*x509.Certificate, chains [][]*x50
 			opts.Intermediates.AddCert(cert)
 		}
 		var err error
-		if c.ctx.fips {
+		if c.context().fips {
 			chains, err = c.verifyByModule(certs, packed, &libssl.VerifyQuery{Time: now, OfServer: c.isClient})
 		} else {
 			chains, err = certs[0].Verify(opts)
@@ -145,11 +145,11 @@ func (c *Conn) decide(packed []byte) (certs []*x509.Certificate, chains [][]*x50
 		if err != nil {
 			return nil, nil, &refusal{&tls.CertificateVerificationError{UnverifiedCertificates: certs, Err: err}, c.verifyAlert(err)}
 		}
-		if chains, err = strongChains(chains, c.ctx.peerLevel); err != nil {
+		if chains, err = strongChains(chains, c.context().peerLevel); err != nil {
 			return nil, nil, &refusal{&tls.CertificateVerificationError{UnverifiedCertificates: certs, Err: err}, alertBadCertificate}
 		}
 	}
-	if c.ctx.fips && !fipsKey(certs[0].PublicKey) { // of a chain that is not verified too
+	if c.context().fips && !fipsKey(certs[0].PublicKey) { // of a chain that is not verified too
 		err := x509.CertificateInvalidError{Cert: certs[0], Reason: x509.NoValidChains, Detail: errFIPSKey}
 		return nil, nil, &refusal{&tls.CertificateVerificationError{UnverifiedCertificates: certs, Err: err}, c.verifyAlert(err)}
 	}
@@ -160,7 +160,7 @@ func (c *Conn) decide(packed []byte) (certs []*x509.Certificate, chains [][]*x50
 		return nil, nil, &refusal{err, alertUnsupportedCertificate}
 	}
 	if verifies {
-		c.ctx.chains.put(key, certs, chains, now, trusted)
+		c.context().chains.put(key, certs, chains, now, trusted)
 	}
 	return certs, chains, nil
 }
@@ -183,14 +183,14 @@ func (c *Conn) verifyAlert(err error) uint8 {
 // parseCertificate keeps no reference to der.
 func (c *Conn) parseCertificate(der []byte) (*x509.Certificate, error) {
 	if c.isClient {
-		return c.ctx.certs.parse(der)
+		return c.context().certs.parse(der)
 	}
 	return x509.ParseCertificate(bytes.Clone(der))
 }
 
 // userVerify asks the configuration's VerifyPeerCertificate.
 func (c *Conn) userVerify(certs []*x509.Certificate) *refusal {
-	verify := c.ctx.config.VerifyPeerCertificate
+	verify := c.context().config.VerifyPeerCertificate
 	if verify == nil {
 		return nil
 	}
@@ -206,7 +206,7 @@ func (c *Conn) userVerify(certs []*x509.Certificate) *refusal {
 
 // verifiesConnection reports whether someone is to be asked about the connection as a whole.
 func (c *Conn) verifiesConnection() bool {
-	return c.ctx.config.VerifyConnection != nil || len(c.verify) > 0
+	return c.context().config.VerifyConnection != nil || len(c.verify) > 0
 }
 
 // verifyConnection asks the configuration's VerifyConnection, and the connection's own, once a handshake, with what is known by
@@ -227,7 +227,7 @@ func (h *handshake) verifyConnection() *refusal {
 		c.engine.unlock()
 	}
 	c.fillState(facts)
-	if verify := c.ctx.config.VerifyConnection; verify != nil {
+	if verify := c.context().config.VerifyConnection; verify != nil {
 		if err := verify(c.state); err != nil {
 			return &refusal{err, alertBadCertificate}
 		}

@@ -159,7 +159,7 @@ func (c *Conn) writable() error {
 		return c.out.err
 	case c.out.closeNotifySent:
 		return errShutdown
-	case c.ctx.kernelTLS && !c.out.kernelAsked:
+	case c.context().kernelTLS && !c.out.kernelAsked:
 		if err := c.toKernel(); err != nil {
 			c.out.err = permanent(err)
 			return c.out.err
@@ -240,7 +240,7 @@ func (l sealLimits) firstRecord(b []byte) int {
 // sizesRecords reports whether the next records are small, so that the first ones fit a TCP segment
 // each: crypto/tls's maxPayloadSizeForWrite.
 func (c *Conn) sizesRecords() bool {
-	return !c.ctx.config.DynamicRecordSizingDisabled && c.out.sizes.bytes < recordSizeBoostThreshold &&
+	return !c.context().config.DynamicRecordSizingDisabled && c.out.sizes.bytes < recordSizeBoostThreshold &&
 		c.out.sizes.records <= maxSizedRecords
 }
 
