@@ -18,28 +18,6 @@ import (
 // maxRSABits is crypto/tls's limit on the size of RSA keys in a peer's certificates.
 const maxRSABits = 8192
 
-// A refusal is a verification's failure: the error for the caller and the alert that crypto/tls sends for it.
-type refusal struct {
-	err   error
-	alert uint8
-}
-
-// verdict is what makes libssl send the refusal's alert. Where no X509_V_ERR leads to it, it is the nearest; before keys are in
-// use the alert is put right afterwards (rewriteAlert).
-func (r *refusal) verdict() libssl.Verdict {
-	switch r.alert {
-	case alertUnknownCA:
-		return libssl.VerdictUnknownCA
-	case alertCertificateExpired:
-		return libssl.VerdictExpired
-	case alertUnsupportedCertificate:
-		return libssl.VerdictUnsupported
-	case alertInternalError:
-		return libssl.VerdictInternal
-	}
-	return libssl.VerdictBad
-}
-
 // splitChain takes apart a chain as libssl.Conn.Message gives it, without copying.
 func splitChain(packed []byte) ([][]byte, bool) {
 	var chain [][]byte
@@ -55,34 +33,6 @@ func splitChain(packed []byte) ([][]byte, bool) {
 		packed = packed[4+n:]
 	}
 	return chain, true
-}
-
-// verifyChain decides on the chain that the peer sent, packed; the client's is empty if the server's wish for one was not met.
-// It is crypto/tls's verifyServerCertificate and processCertsFromClient, less VerifyConnection.
-func (h *handshake) verifyChain(packed []byte) *refusal {
-	c := h.c
-	config := c.context().config
-	h.chainDecided = true
-	if len(packed) == 0 {
-		if c.isClient {
-			return &refusal{errors.New("tls: received empty certificates message"), alertDecodeError}
-		}
-		if config.ClientAuth == tls.RequireAnyClientCert || config.ClientAuth == tls.RequireAndVerifyClientCert {
-			alert := uint8(alertCertificateRequired)
-			if h.version < tls.VersionTLS13 {
-				alert = alertHandshakeFailure
-			}
-			return &refusal{errors.New("tls: client didn't provide a certificate"), alert}
-		}
-		return c.userVerify(nil)
-	}
-
-	certs, chains, r := c.decide(packed)
-	if r != nil {
-		return r
-	}
-	c.state.PeerCertificates, c.state.VerifiedChains = certs, chains
-	return c.userVerify(certs)
 }
 
 // decide is what is decided on a chain that is there, by the configuration alone.
@@ -186,56 +136,4 @@ func (c *Conn) parseCertificate(der []byte) (*x509.Certificate, error) {
 		return c.context().certs.parse(der)
 	}
 	return x509.ParseCertificate(bytes.Clone(der))
-}
-
-// userVerify asks the configuration's VerifyPeerCertificate.
-func (c *Conn) userVerify(certs []*x509.Certificate) *refusal {
-	verify := c.context().config.VerifyPeerCertificate
-	if verify == nil {
-		return nil
-	}
-	raw := make([][]byte, len(certs))
-	for i, cert := range certs {
-		raw[i] = bytes.Clone(cert.Raw) // others have the certificate too
-	}
-	if err := verify(raw, c.state.VerifiedChains); err != nil {
-		return &refusal{err, alertBadCertificate}
-	}
-	return nil
-}
-
-// verifiesConnection reports whether someone is to be asked about the connection as a whole.
-func (c *Conn) verifiesConnection() bool {
-	return c.context().config.VerifyConnection != nil || len(c.verify) > 0
-}
-
-// verifyConnection asks the configuration's VerifyConnection, and the connection's own, once a handshake, with what is known by
-// then.
-func (h *handshake) verifyConnection() *refusal {
-	c := h.c
-	if !c.verifiesConnection() || h.connectionVerified {
-		return nil
-	}
-	h.connectionVerified = true
-	facts := h.facts
-	if !h.done {
-		ssl, err := c.engine.lock()
-		if err != nil {
-			return &refusal{err, alertInternalError}
-		}
-		facts = ssl.Facts()
-		c.engine.unlock()
-	}
-	c.fillState(facts)
-	if verify := c.context().config.VerifyConnection; verify != nil {
-		if err := verify(c.state); err != nil {
-			return &refusal{err, alertBadCertificate}
-		}
-	}
-	for _, verify := range c.verify {
-		if err := verify(c.state); err != nil {
-			return &refusal{err, alertBadCertificate}
-		}
-	}
-	return nil
 }

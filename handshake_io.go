@@ -1,12 +1,14 @@
 package ossl
 
 import (
+	"crypto/tls"
 	"errors"
 	"io"
 	"net"
 	"os"
 	"time"
 
+	"github.com/ossl-go/ossl/internal/libssl"
 	"github.com/ossl-go/ossl/internal/record"
 )
 
@@ -100,4 +102,101 @@ func (in *input) ended(conn net.Conn, peerEnded func(fd uintptr) bool) error {
 		return io.EOF
 	}
 	return nil
+}
+
+// consume follows what libssl took of the input.
+func (h *handshake) consume(n int) {
+	data := h.c.in.data[:n]
+	h.scan.scan(data)
+	copy(h.tail[:], data[max(0, n-len(h.tail)):])
+	h.tailLen = min(n, len(h.tail))
+	h.c.in.consume(n)
+}
+
+// hold queues the output of a TLS 1.3 server's last step, its tickets, so that they leave with the server's next record. It
+// reports whether it did. A client that only writes would leave the tickets unread. If a socket with unread data is closed, the
+// kernel sends a reset, which destroys data that was not delivered yet.
+func (h *handshake) hold(step libssl.Step, out []byte) bool {
+	c := h.c
+	if step.Status != libssl.Done || c.isClient {
+		return false
+	}
+	c.out.mu.Lock()
+	defer c.out.mu.Unlock()
+	if _, err := c.engine.lock(); err != nil {
+		return false
+	}
+	defer c.engine.unlock()
+	if h.version < tls.VersionTLS13 || !c.engine.queue.hold(out) {
+		return false
+	}
+	c.out.sizes.bytes += int64(len(out)) // counted as sent, so that later records have the sizes that crypto/tls gives them
+	if len(c.in.data) == 0 {
+		c.watchSilence()
+	}
+	return true
+}
+
+func (h *handshake) send(out []byte) error {
+	c := h.c
+	c.out.mu.Lock()
+	defer c.out.mu.Unlock()
+	if c.out.err != nil {
+		return c.out.err
+	}
+	n, err := c.conn.Write(out)
+	c.out.sizes.bytes += int64(n)
+	if err != nil {
+		c.out.err = permanent(err)
+		return err
+	}
+	return nil
+}
+
+// fill reads from the peer. The first record's header is looked at here, before libssl sees it.
+func (h *handshake) fill() error {
+	c := h.c
+	for {
+		err := c.in.fill(c.conn)
+		switch {
+		case err == io.EOF && (len(c.in.data) > 0 || !h.scan.atBoundary()):
+			return io.ErrUnexpectedEOF
+		case err != nil:
+			return err
+		case h.started:
+			return nil
+		case len(c.in.data) >= recordHeaderLen:
+			header := c.in.data[:recordHeaderLen]
+			alert, err := checkFirstRecord(header, c.conn)
+			if err != nil && alert >= 0 {
+				_ = h.send(plaintextAlert(uint8(alert)))
+			}
+			if err != nil {
+				return err
+			}
+			// A server makes nothing of libssl's before a first record is whole; one that is too long is libssl's to refuse.
+			if n := int(header[3])<<8 | int(header[4]); c.isClient || n > maxPlaintext || len(c.in.data) >= recordHeaderLen+n {
+				h.started = true
+				if n := longHello(c.in.data); n > 0 && !c.isClient {
+					_ = h.send(plaintextAlert(alertInternalError))
+					return errLongMessage(n)
+				}
+				return nil
+			}
+		}
+	}
+}
+
+// question returns a copy of the message that libssl asks about, since Close may free the connection while Go decides. put frees
+// the copy.
+func (h *handshake) question() (message []byte, put func(), err error) {
+	c := h.c
+	ssl, err := c.engine.lock()
+	if err != nil {
+		return nil, nil, err
+	}
+	defer c.engine.unlock()
+	asked := ssl.Message()
+	buf := getBuffer(smallBuffers)
+	return append(buf.mem[:0:len(buf.mem)], asked...), buf.put, nil
 }
