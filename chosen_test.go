@@ -173,7 +173,7 @@ func TestChosenIsFreed(t *testing.T) {
 		if i > 0 && ctx == seen[i-1] {
 			t.Fatal("two configurations have one Context")
 		}
-		conn, _, err := ctx.ssl.Start(true, "", nil, nil, make([]byte, 100))
+		conn, _, err := ctx.ssl.Start(true, false, "", nil, nil, make([]byte, 100))
 		if closed := i < len(seen)-most; (err != nil) != closed {
 			t.Fatalf("Context %d of %d: %v", i, len(seen), err)
 		}
@@ -202,7 +202,7 @@ func TestChosenOutlivesItsPlace(t *testing.T) {
 			c.Close()
 			s.Close()
 		}
-		if _, err := s.context().ssl.NewAskingConn(true, "", nil); err == nil {
+		if _, _, err := s.context().ssl.Start(true, true, "", nil, nil, make([]byte, 100)); err == nil {
 			t.Fatal("the Context isn't closed")
 		}
 		for range 3 {
@@ -310,11 +310,60 @@ func TestChosenIsForgotten(t *testing.T) {
 	if shake(); len(server.chosen.recent.entries) != 1 {
 		t.Fatalf("%d configurations, want 1", len(server.chosen.recent.entries))
 	}
-	if _, err := old.ssl.NewAskingConn(true, "", nil); err == nil {
+	if _, _, err := old.ssl.Start(true, true, "", nil, nil, make([]byte, 100)); err == nil {
 		t.Error("the one that left isn't closed")
 	}
 	i = 0
 	if shake() == old {
 		t.Error("it is used again")
+	}
+}
+
+// TestChosenIsUnpinned: a handshake that fails after the choice, before there is an SSL of the chosen
+// Context, ends its use of the Context.
+func TestChosenIsUnpinned(t *testing.T) {
+	var get func(*tls.ClientHelloInfo) (*tls.Certificate, error)
+	config := tlstest.ServerConfig(func(c *tls.Config) {
+		c.Certificates = nil
+		c.GetCertificate = func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) { return get(hello) }
+	})
+	server, client := contextOf(t, tlstest.ServerConfig(func(c *tls.Config) {
+		c.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) { return config, nil }
+	})), contextOf(t, tlstest.ClientConfig())
+	for name, f := range map[string]func(*tls.ClientHelloInfo) (*tls.Certificate, error){
+		"an error":       func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return nil, io.ErrNoProgress },
+		"no certificate": func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return nil, nil },
+		"a panic":        func(*tls.ClientHelloInfo) (*tls.Certificate, error) { panic("by the test") },
+	} {
+		get = f
+		a, b := tlstest.Buffered()
+		c, s := client.Client(a, tlstest.ServerName), server.Server(b)
+		done := make(chan error, 1)
+		go func() {
+			defer func() {
+				if r := recover(); r != nil {
+					done <- fmt.Errorf("panic: %v", r)
+				}
+				s.Close()
+			}()
+			done <- s.Handshake()
+		}()
+		if err := c.Handshake(); err == nil {
+			t.Errorf("%s: the handshake succeeded", name)
+		}
+		if err := <-done; err == nil {
+			t.Errorf("%s: the handshake succeeded on the server", name)
+		}
+		c.Close()
+	}
+	server.chosen.mu.Lock()
+	defer server.chosen.mu.Unlock()
+	if len(server.chosen.recent.entries) != 1 {
+		t.Errorf("%d configurations are remembered, want 1", len(server.chosen.recent.entries))
+	}
+	for _, e := range server.chosen.recent.entries {
+		if users := e.Value.(*recentEntry[chosenKey, *chosenContext]).value.users; users != 1 {
+			t.Errorf("%d users when there are no handshakes", users)
+		}
 	}
 }

@@ -11,18 +11,18 @@ import (
 	"github.com/ossl-go/ossl/internal/stdtls"
 )
 
-// Resumption, the client's side. A session is libssl's, and is kept in the configuration's ClientSessionCache: a
-// tls.ClientSessionState can carry other things beside crypto/tls's own (SessionState.Extra), through Bytes and ParseSessionState
-// too. What it is of crypto/tls's is a session of a handshake that nobody took part in, with a certificate that has expired: a
-// crypto/tls client that is given the same cache finds that, and forgets it.
+// Resumption, on a client. The configuration's ClientSessionCache keeps libssl's sessions: each is
+// in the Extra field of a tls.SessionState, which survives Bytes and ParseSessionState. The other
+// fields are those of a made-up session whose certificate has expired. So a crypto/tls client that
+// uses the same cache doesn't offer the session, and forgets it.
 
-// sessionMark begins what ossl puts into SessionState.Extra.
+// sessionMark is the beginning of ossl's entry in SessionState.Extra.
 const sessionMark = "ossl session 2\x00"
 
-// errNoSession is for sessions that are not ossl's, or cut short.
+// errNoSession is the error for sessions that ossl has not made, or that were cut short.
 var errNoSession = errors.New("ossl: no session")
 
-// clientSession is a session with what libssl's encoding lacks.
+// A clientSession is a session together with the facts that libssl's encoding lacks.
 type clientSession struct {
 	version, group uint16
 	fips           bool // it was agreed in FIPS mode
@@ -46,7 +46,8 @@ func (s *clientSession) marshal() []byte {
 	return b
 }
 
-// parseClientSession reads what marshal wrote. The cache may have had it anywhere.
+// parseClientSession reverses marshal. It doesn't trust b, since the cache may have stored it
+// anywhere.
 func parseClientSession(b []byte) (*clientSession, error) {
 	b, ok := bytes.CutPrefix(b, []byte(sessionMark))
 	if !ok || len(b) < 5 || b[4] > 1 {
@@ -80,8 +81,8 @@ func (c *Conn) sessionCache() (tls.ClientSessionCache, string) {
 	return config.ClientSessionCache, key
 }
 
-// loadSession returns the session to offer, or nil. What a full handshake would verify of the server is verified here, by the
-// configuration as it is now: nothing is, once the server agrees.
+// loadSession returns the session to offer, or nil. It verifies the server's chain in the session,
+// by the configuration as it is now, because a resumed handshake doesn't.
 func (h *handshake) loadSession() []byte {
 	c := h.c
 	cache, key := c.sessionCache()
@@ -94,10 +95,10 @@ func (h *handshake) loadSession() []byte {
 	}
 	s, err := sessionOf(stored)
 	if err != nil {
-		return nil // crypto/tls's, or nobody's
+		return nil // made by crypto/tls, or damaged
 	}
 	if s.fips != c.context().fips {
-		return nil // its keys are of a module that this connection must not, or need not, have to do with
+		return nil // FIPS mode uses the keys of its module alone, and other connections don't use them
 	}
 	if s.version >= tls.VersionTLS13 {
 		cache.Put(key, nil) // for one use: RFC 8446, appendix C.4
@@ -124,14 +125,15 @@ func sessionOf(stored *tls.ClientSessionState) (*clientSession, error) {
 	return nil, errNoSession
 }
 
-// evictSession forgets the session that a failed handshake has offered.
-func (c *Conn) evictSession() {
-	if cache, key := c.sessionCache(); cache != nil {
+// evictSession takes the session that a failed handshake has offered out of the cache: RFC 5077,
+// section 3.2.
+func (h *handshake) evictSession() {
+	if cache, key := h.c.sessionCache(); cache != nil {
 		cache.Put(key, nil)
 	}
 }
 
-// keepSessions puts what a client was given into the cache.
+// keepSessions puts the sessions that a client was given into the cache.
 func (c *Conn) keepSessions(sessions []libssl.Session) {
 	if len(sessions) == 0 || !c.isClient {
 		return
@@ -168,8 +170,9 @@ func (c *Conn) keepSessions(sessions []libssl.Session) {
 	}
 }
 
-// withoutPeer drops the peer's certificate from a session in libssl's encoding, SSL_SESSION_ASN1: Go has the whole chain, and
-// libssl would decode it each time, for nothing: on 3.0 that takes as long as a key exchange.
+// withoutPeer drops the peer's certificate from a session in libssl's encoding, SSL_SESSION_ASN1.
+// Go has the whole chain. libssl would decode the certificate each time and not use it; on OpenSSL
+// 3.0 that takes as long as a key exchange.
 func withoutPeer(der []byte) []byte {
 	const peer = 3 // [3] EXPLICIT Certificate
 	var session, kept asn1.RawValue

@@ -33,8 +33,7 @@ type Conn struct {
 
 	complete     atomic.Bool // the handshake succeeded
 	handshakeMu  sync.Mutex
-	handshakeErr error      // guarded by handshakeMu
-	hs           *handshake // the handshake under way, guarded by handshakeMu
+	handshakeErr error // guarded by handshakeMu
 
 	// state is written during the handshake and constant once it is complete.
 	state tls.ConnectionState

@@ -224,6 +224,15 @@ func convert(cert *tls.Certificate, leaf *x509.Certificate, rule *credentialRule
 	return newSignerCredential(cert.Certificate, signer, sigalgs, cert.OCSPStaple, scts)
 }
 
+// newSignerCredential makes a credential whose key only Go can use.
+func newSignerCredential(chain [][]byte, signer crypto.Signer, sigalgs string, staple, scts []byte) (*libssl.Credential, error) {
+	cred, err := libssl.NewSignerCredential(chain, signer, sigalgs, staple, scts)
+	if e := (*libssl.Error)(nil); errors.As(err, &e) {
+		return nil, libraryError(err)
+	}
+	return cred, err
+}
+
 // onlySigns reports whether key can only be asked to sign, so that libssl has to ask Go.
 func onlySigns(key crypto.PrivateKey) bool {
 	switch key.(type) {

@@ -2,53 +2,95 @@ package ossl
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
 
 	"github.com/ossl-go/ossl/internal/libssl"
-	"github.com/ossl-go/ossl/internal/record"
-	"github.com/ossl-go/ossl/internal/stdtls"
 )
 
-// A handshake is the state of one that is under way.
+// libssl runs the handshake, one step at a time. A step takes the input that has arrived and makes
+// output. Between two steps, Go sends the output and reads more input. If libssl needs a decision
+// that is Go's, the step ends with a question, and the next step continues with the answer:
+//
+//	server  NeedHello     which configuration, certificate and session to use
+//	        NeedResume *  whether to resume the session that a client with this chain offers
+//	        NeedVerify *  whether to accept the client's chain
+//	        NeedSign *    the signature of a crypto.Signer
+//	client  NeedVerify    whether to accept the server's chain (* on OpenSSL 1.1.1)
+//	        NeedCert      which certificate to send
+//	        NeedSign *    the signature of a crypto.Signer
+//
+// libssl can't pause for the questions marked *. A handshake that may come to one runs its steps in
+// a coroutine of C, which pauses instead (internal/libssl/coroutine.c). Where a coroutine is a
+// thread, the handshake keeps that and a place at the gate pausedThreads until the next step.
+//
+// Callbacks of the configuration and signers run between two steps, on the goroutine that called
+// Handshake, Read or Write. The engine is not locked, and no place at another gate is held. So a
+// callback may take its time, panic, or wait for another handshake. Close works at any time: it
+// frees the SSL, and the next attempt to lock the engine returns net.ErrClosed.
+//
+// Nothing that a step has made is sent before ossl's own checks and VerifyConnection agree to it:
+// deliver sends either the output or, if they refuse, crypto/tls's alert in its place.
+
+// A handshake is the state of a handshake that is under way.
 type handshake struct {
 	c   *Conn
-	ctx context.Context
-	out *buffer // the output window, nil while the peer is waited for
-	// Copied after each step, for code that doesn't hold mu.
+	ctx context.Context // given to callbacks; it ends with the handshake, as in crypto/tls
+
+	// Set by prepare and begin.
+	asking  bool   // the SSL may ask questions for which libssl doesn't pause
+	session []byte // the session that a client offers, in libssl's encoding
+	begun   bool   // the SSL exists
+
+	// Set by fill and consume.
+	in           *input // the connection's
+	scan         recordScanner
+	tail         [recordHeaderLen]byte // the last bytes that libssl took
+	tailLen      int
+	firstChecked bool // the first record's header was checked
+
+	// Set by note after each step, for code that doesn't lock the engine.
 	version              uint16 // as far as it is known
 	negotiated           bool   // a ServerHello, not a HelloRetryRequest, was sent or received
 	agreed               bool   // both ends have agreed to resume a session
 	extendedMasterSecret bool
-	asking               bool // a step may stop in its middle with a question
-	paused               bool // the last step has stopped so
-	answered             bool // a server has made its first flight, with its signature
-	holdsThread          bool // between two steps, it keeps its place at the gate pausedThreads
-	scan                 recordScanner
-	tail                 [recordHeaderLen]byte // the last bytes that libssl took
-	tailLen              int
-	started              bool // the first record's header was checked
+	answered             bool         // a server has made its first flight, with its signature
+	done                 bool         // the last step has completed the handshake
+	facts                libssl.Facts // once it is done
+	paused               bool         // the last step has paused in its coroutine
+	holdsThread          bool         // and keeps its place at the gate pausedThreads until the next step
 
-	refused            *refusal // the decision that ended it
-	refusing           *refusal // the decision that will end it, when the server's flight is complete
+	// Set by step and note, for deliver.
+	window   *buffer          // of a step's output; nil while the peer is waited for
+	output   []byte           // in window, or a copy
+	keyLog   string           // lines for KeyLogWriter
+	sessions []libssl.Session // that the handshake has made
+	failure  error            // why the last step was fatal
+
+	// Set by a server's answer to the ClientHello (handshake_hello.go) and a client's to the
+	// CertificateRequest (handshake_certificate.go).
+	helloDone  bool   // the ClientHello was decided on
+	unpin      func() // lets the Context that GetConfigForClient has chosen be freed; nil if there is none
+	credential *libssl.Credential
+	key        *Key     // of the chosen certificate, if it is a *Key
+	local      [][]byte // the chosen chain
+
+	// Set by the verification of the peer (handshake_peer.go).
+	chainDecided       bool     // whether a chain was sent or not
 	connectionVerified bool     // VerifyConnection was asked
-	chainDecided       bool     // on the peer's chain, or on there being none
-	helloDone          bool     // the ClientHello was decided on
-	credential         *libssl.Credential
-	key                *Key           // of the certificate chosen, if it is one
-	local              [][]byte       // the chain that was chosen to be shown to the peer
-	offered            *storedSession // what a resumed connection takes of the session: a client's offer, a server's candidate
-	resumed            bool           // it was taken
-	sessions           []libssl.Session
-	sessionVersion     uint16 // of sessions
-	lookedUp           []byte // the ID of what the cache gave, if it is to stay there
-	done               bool
-	facts              libssl.Facts // once it is done
+	refused            *refusal // why the handshake ends
+	refusing           *refusal // why it will end when the server's flight is complete
+
+	// Set by the decisions on resumption (sessions.go, clientsession.go).
+	offered  *storedSession // a client's offer, or a server's candidate
+	resumed  bool           // offered was resumed
+	lookedUp []byte         // the session's ID in the cache, if it stays there
 }
 
-// runHandshake runs the handshake to its end. handshakeMu and readMu are held.
+var errPanicked = errors.New("ossl: a callback panicked during the handshake")
+
+// runHandshake runs the handshake to its end. The caller holds handshakeMu and the reader's lock.
 func (c *Conn) runHandshake(ctx context.Context) error {
 	if c.configErr != nil {
 		return c.configErr
@@ -61,151 +103,125 @@ func (c *Conn) runHandshake(ctx context.Context) error {
 			return err
 		}
 	}
-	ctx, cancel := context.WithCancel(ctx) // what callbacks see ends with the handshake, as in crypto/tls
+	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	h := &handshake{c: c, ctx: ctx}
-	c.hs = h
-	// What stands if a callback panics: nothing is tried again.
-	c.handshakeErr = errPanicked
-	defer func() {
-		if h.out != nil {
-			h.out.put()
-		}
-		h.notePaused(false)
-		if h.holdsThread {
-			pausedThreads.leave(nil)
-		}
-		if c.handshakeErr == errPanicked {
-			c.release()
-		}
-		c.hs = nil
-	}()
+	h := &handshake{c: c, ctx: ctx, in: &c.in.input}
+	c.handshakeErr = errPanicked // stays if a callback panics: nothing is tried again
+	defer h.end()
 	err := h.run()
 	if err != nil && c.isClient && h.offered != nil {
-		c.evictSession() // RFC 5077, section 3.2
+		h.evictSession()
 	}
 	c.handshakeErr = nil
 	return err
 }
 
-var errPanicked = errors.New("ossl: a callback panicked during the handshake")
+// end gives back the handshake's buffers and places, also if a callback has panicked.
+func (h *handshake) end() {
+	if h.window != nil {
+		h.window.put()
+	}
+	if h.unpin != nil {
+		h.unpin()
+	}
+	h.notePaused(false)
+	if h.holdsThread {
+		pausedThreads.leave(nil)
+	}
+	if h.c.handshakeErr == errPanicked {
+		h.c.release()
+	}
+}
 
+// run runs the handshake.
 func (h *handshake) run() error {
-	c := h.c
-	if !c.isClient { // nothing is made for a peer that says nothing
+	if !h.c.isClient { // no SSL is made for a client that sends nothing
 		if err := h.fill(); err != nil {
 			return err
 		}
 	}
-	step, err := h.begin()
 	for {
+		step, err := h.step()
 		if err != nil {
 			return err
 		}
-		if err := h.afterStep(step); err != nil {
+		if err := h.deliver(step); err != nil {
 			return err
 		}
-		switch step.Status {
-		case libssl.Done:
+		if step.Status == libssl.Done {
 			return h.finish()
-		case libssl.WantRead:
-			if err := h.fill(); err != nil {
-				return err
-			}
-		case libssl.WantWrite: // sent by afterStep
-		case libssl.Closed:
-			return io.EOF
-		case libssl.NeedHello:
-			switched, err := h.answerHello()
-			if err != nil {
-				return err
-			}
-			if switched != nil {
-				step = *switched
-				continue
-			}
-		case libssl.NeedVerify:
-			if err := h.answerVerify(); err != nil {
-				return err
-			}
-		case libssl.NeedResume:
-			if err := h.answerResume(); err != nil {
-				return err
-			}
-		case libssl.NeedSign:
-			if err := h.answerSign(); err != nil {
-				return err
-			}
-		case libssl.NeedCert:
-			if err := h.answerCertificate(); err != nil {
-				return err
-			}
-		default:
-			return fmt.Errorf("ossl: unexpected status %d of a handshake", step.Status)
 		}
-		step, err = h.step()
+		if err := h.answer(step.Status); err != nil {
+			return err
+		}
 	}
 }
 
-// afterStep verifies the connection as a whole when it is time, writes the key log, and sends the step's output: nothing leaves
-// before ossl and the callbacks have agreed.
-func (h *handshake) afterStep(step libssl.Step) error {
-	out, keylog, err := h.take(step)
-	if err == nil && step.Status != libssl.Fatal {
+// answer brings the input or makes the decision that the next step needs.
+func (h *handshake) answer(need libssl.Status) error {
+	switch need {
+	case libssl.WantRead:
+		return h.fill()
+	case libssl.WantWrite: // deliver has emptied the window
+		return nil
+	case libssl.NeedHello:
+		return h.processClientHello()
+	case libssl.NeedResume:
+		return h.checkForResumption()
+	case libssl.NeedVerify:
+		return h.verifyPeer()
+	case libssl.NeedCert:
+		return h.processCertificateRequest()
+	case libssl.NeedSign:
+		return h.sign()
+	case libssl.Closed:
+		return io.EOF
+	}
+	return fmt.Errorf("ossl: unexpected status %d of a handshake", need)
+}
+
+// withSSL locks the engine and calls f. It returns net.ErrClosed if the SSL was freed.
+func (h *handshake) withSSL(f func(ssl *libssl.Conn)) error {
+	ssl, err := h.c.engine.lock()
+	if err != nil {
+		return err
+	}
+	defer h.c.engine.unlock()
+	f(ssl)
+	return nil
+}
+
+// deliver sends the output of a step, provided that ossl and VerifyConnection agree to it, or else
+// an alert. Before that it writes the key log and puts the sessions that a server has made into the
+// cache, since the client may come back with one at once.
+func (h *handshake) deliver(step libssl.Step) error {
+	out, err := h.output, h.failure
+	if err == nil {
 		if err = h.agree(step); err != nil {
 			out = h.refusalAlert()
 		}
 	}
-	if keylog != "" {
-		if err := h.c.writeKeyLog(keylog); err != nil {
+	if h.keyLog != "" {
+		if err := h.writeKeyLog(); err != nil {
 			return err
 		}
 	}
 	if err == nil && !h.c.isClient && len(h.sessions) > 0 {
-		h.c.cacheSessions(h.sessions, h.sessionVersion) // before the client can come back with one
-		h.sessions = nil
+		h.cacheSessions()
 	}
 	if len(out) > 0 && !(err == nil && h.hold(step, out)) {
 		if sendErr := h.send(out); err == nil {
 			err = sendErr
 		}
 	}
-	if err == nil && step.Status == libssl.WantRead {
-		h.out.put() // others use it while we wait
-		h.out = nil
+	if err == nil && step.Status == libssl.WantRead { // an idle handshake holds no buffer
+		h.window.put()
+		h.window, h.output = nil, nil
 	}
 	return err
 }
 
-// take returns a step's output and its key-log lines. After a fatal step, err says why the handshake ends.
-func (h *handshake) take(step libssl.Step) (out []byte, keylog string, err error) {
-	c := h.c
-	ssl, err := c.engine.lock()
-	if err != nil {
-		return nil, "", err
-	}
-	defer c.engine.unlock()
-	keylog = string(ssl.KeyLog())
-	out = h.out.mem[:step.Produced]
-	if spill := ssl.Spill(); len(spill) > 0 {
-		out = append(out[:len(out):len(out)], spill...)
-	}
-	h.done = step.Status == libssl.Done
-	if !c.isClient && !h.done && c.state.ServerName == "" { // so that a failed handshake has it too
-		c.state.ServerName = ssl.ServerName()
-	}
-	if h.offered != nil && !h.resumed && h.negotiated && h.agreed {
-		h.resume()
-	}
-	h.sessions, h.sessionVersion = append(h.sessions, ssl.Sessions()...), h.version
-	if step.Status == libssl.Fatal {
-		out, err = h.failed(ssl, out)
-	}
-	return out, keylog, err
-}
-
-// agree returns an error if ossl or a callback ends the handshake after a step that succeeded. mu is not held: it calls
-// callbacks.
+// agree returns an error if ossl or a callback ends the handshake after a step that succeeded.
 func (h *handshake) agree(step libssl.Step) error {
 	if h.refused == nil {
 		h.refused = h.checkMasterSecret()
@@ -217,62 +233,4 @@ func (h *handshake) agree(step libssl.Step) error {
 		return h.refused.err
 	}
 	return nil
-}
-
-// finish takes the negotiated parameters over and opens the connection for use.
-func (h *handshake) finish() error {
-	alert, err := h.checkFinished()
-	if err != nil && alert != nil {
-		_ = h.send(alert)
-	}
-	if err == nil && h.c.isClient {
-		h.c.keepSessions(h.sessions)
-	}
-	return err
-}
-
-// checkFinished is finish without what it sends if there is an error.
-func (h *handshake) checkFinished() (alert []byte, err error) {
-	c := h.c
-	ssl, err := c.engine.lock()
-	if err != nil {
-		return nil, err
-	}
-	defer c.engine.unlock()
-	facts := h.facts
-	c.fillState(facts)
-	if facts.Resumed && h.lookedUp != nil { // else it is the new one's
-		c.in.cachedID = h.lookedUp
-	}
-	if err := c.checkALPN(); err != nil {
-		return h.lateAlert(ssl, alertUnsupportedExtension), err
-	}
-	if err := h.checkVerified(); err != nil {
-		return h.lateAlert(ssl, alertInternalError), err
-	}
-	if c.context().opts.records == RecordsOwn && !facts.TakenOver && !facts.Deferred {
-		return nil, errors.New("ossl: the connection can't be taken over from libssl, as WithRecordPath(RecordsOwn) asks")
-	}
-	c.state.HandshakeComplete = true
-	if facts.Version < tls.VersionTLS13 && !facts.ExtendedMasterSecret {
-		c.exportErr = errors.New("crypto/tls: ExportKeyingMaterial is unavailable when neither TLS 1.3 nor Extended " +
-			"Master Secret are negotiated")
-	}
-	stdtls.SetExporter(&c.state, c.ExportKeyingMaterial)
-	c.beginRecords(ssl, facts.TakenOver)
-	c.complete.Store(true)
-	return nil, nil
-}
-
-// lateAlert seals an alert after the last step, if the connection was taken over from libssl, and returns it behind the queued
-// records, which were sealed before it. mu is held.
-func (h *handshake) lateAlert(ssl *libssl.Conn, description uint8) []byte {
-	if !h.facts.TakenOver {
-		return nil
-	}
-	out := make([]byte, 64)
-	var step libssl.Step
-	_, side := ssl.Sides()
-	side.Seal(&step, record.Alert, []byte{alertLevelFatal, description}, out, 0, 0, 0)
-	return append(h.c.engine.queue.take(), out[:step.Produced]...)
 }

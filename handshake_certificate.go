@@ -1,6 +1,7 @@
 package ossl
 
 import (
+	"bytes"
 	"crypto"
 	"crypto/tls"
 	"errors"
@@ -11,118 +12,67 @@ import (
 	"github.com/ossl-go/ossl/internal/stdtls"
 )
 
-// newSignerCredential makes a credential whose key only Go can use.
-func newSignerCredential(chain [][]byte, signer crypto.Signer, sigalgs string, staple, scts []byte) (*libssl.Credential, error) {
-	cred, err := libssl.NewSignerCredential(chain, signer, sigalgs, staple, scts)
-	if e := (*libssl.Error)(nil); errors.As(err, &e) {
-		return nil, libraryError(err)
-	}
-	return cred, err
-}
-
-// answerSign signs with a certificate's crypto.Signer, on this goroutine, unless the handshake has ended.
-func (h *handshake) answerSign() error {
-	c := h.c
-	if err := h.ended(); err != nil {
+// processCertificateRequest decides which certificate a client sends.
+func (h *handshake) processCertificateRequest() error {
+	var request []byte
+	if err := h.withSSL(func(ssl *libssl.Conn) { request = bytes.Clone(ssl.Message()) }); err != nil {
 		return err
 	}
-	ssl, err := c.engine.lock()
-	if err != nil {
-		return err
-	}
-	request := ssl.SignRequest()
-	c.engine.unlock()
-	signature, err := request.Sign()
-	if err != nil {
-		h.refused = h.signFailed(err)
-	}
-	ssl, err = c.engine.lock()
-	if err != nil {
-		return err
-	}
-	defer c.engine.unlock()
-	ssl.SetSignature(signature)
-	return nil
-}
-
-// signFailed returns crypto/tls's error and alert for a failure to sign. libssl, which fails without a signature, knows neither.
-func (h *handshake) signFailed(err error) *refusal {
-	switch {
-	case h.version >= tls.VersionTLS13:
-		return &refusal{fmt.Errorf("tls: failed to sign handshake: %w", err), alertInternalError}
-	case h.c.isClient:
-		return &refusal{err, alertInternalError}
-	default:
-		return &refusal{fmt.Errorf("tls: failed to sign ECDHE parameters: %w", err), alertHandshakeFailure}
-	}
-}
-
-// answerCertificate finds the certificate that a client presents, as crypto/tls does.
-func (h *handshake) answerCertificate() error {
-	c := h.c
-	ssl, err := c.engine.lock()
-	if err != nil {
-		return err
-	}
-	version := h.version
-	info, offered, ok := stdtls.ParseCertificateRequest(version, append([]byte(nil), ssl.Message()...))
-	c.engine.unlock()
+	info, offered, ok := stdtls.ParseCertificateRequest(h.version, request)
 	if !ok {
 		return &LibraryError{Op: "handshake", Reason: "malformed CertificateRequest", cause: tls.AlertError(alertDecodeError)}
 	}
 	stdtls.SetRequestContext(info, h.ctx)
-
-	config := c.context().config
-	var cert *tls.Certificate
-	if config.GetClientCertificate != nil {
-		var err error
-		if cert, err = config.GetClientCertificate(info); err != nil {
-			h.abort(version, alertInternalError)
-			return err
-		}
-		if cert == nil {
-			h.abort(version, alertInternalError)
-			return fmt.Errorf("tls: GetClientCertificate returned nil")
-		}
-	} else {
-		for i := range config.Certificates {
-			if info.SupportsCertificate(&config.Certificates[i]) != nil {
-				continue
-			}
-			if _, err := c.context().canSign(version, offered, &config.Certificates[i]); err == nil {
-				cert = &config.Certificates[i]
-				break
-			}
-		}
-	}
-	var cred *libssl.Credential
-	if cert != nil && len(cert.Certificate) > 0 {
-		// libssl would omit a certificate that can't sign, and the server would think that the client has none.
-		if alert, err := c.context().canSign(version, offered, cert); err != nil {
-			return h.refuseRequest(version, err, alert)
-		}
-		var err error
-		if cred, err = c.context().credential(cert); err != nil {
-			err = &ConfigError{Field: "GetClientCertificate", Reason: "certificate can't be used", Err: err}
-			return h.refuseRequest(version, err, alertInternalError)
-		}
-		h.local = cert.Certificate
-		h.key, _ = cert.PrivateKey.(*Key)
-	}
-	ssl, err = c.engine.lock()
+	cert, err := h.getClientCertificate(info, offered)
 	if err != nil {
+		h.sendClearAlert(alertInternalError)
 		return err
 	}
-	err = ssl.UseCredential(cred)
-	c.engine.unlock()
-	if err != nil {
-		return h.refuseRequest(version, libraryError(err), alertInternalError)
+	if len(cert.Certificate) == 0 {
+		return h.useClientCredential(nil)
 	}
-	return nil
+	ctx := h.c.context()
+	// libssl would omit a certificate that can't sign, and the server would take the client for one
+	// without a certificate.
+	if alert, err := ctx.canSign(h.version, offered, cert); err != nil {
+		return h.refuseRequest(err, alert)
+	}
+	cred, err := ctx.credential(cert)
+	if err != nil {
+		err = &ConfigError{Field: "GetClientCertificate", Reason: "certificate can't be used", Err: err}
+		return h.refuseRequest(err, alertInternalError)
+	}
+	h.local = cert.Certificate
+	h.key, _ = cert.PrivateKey.(*Key)
+	return h.useClientCredential(cred)
 }
 
-// canSign returns crypto/tls's alert and error if a client's certificate can't sign with any algorithm that both the server
-// offers and the Context uses.
+// getClientCertificate finds the certificate as crypto/tls's method of that name does. If there is
+// none, it returns an empty one.
+func (h *handshake) getClientCertificate(info *tls.CertificateRequestInfo, offered []tls.SignatureScheme,
+) (*tls.Certificate, error) {
+	ctx := h.c.context()
+	if ctx.config.GetClientCertificate != nil {
+		cert, err := ctx.config.GetClientCertificate(info)
+		if cert == nil && err == nil {
+			err = errors.New("tls: GetClientCertificate returned nil")
+		}
+		return cert, err
+	}
+	for i := range ctx.config.Certificates {
+		cert := &ctx.config.Certificates[i]
+		if info.SupportsCertificate(cert) != nil {
+			continue
+		}
+		if _, err := ctx.canSign(h.version, offered, cert); err == nil {
+			return cert, nil
+		}
+	}
+	return new(tls.Certificate), nil
+}
+
+// canSign returns crypto/tls's alert and error if a client's certificate can't sign with any
+// algorithm that the server offers and the Context uses.
 func (c *Context) canSign(version uint16, offered []tls.SignatureScheme, cert *tls.Certificate) (alert uint8, err error) {
 	if _, ok := cert.PrivateKey.(crypto.Signer); !ok && version < tls.VersionTLS13 {
 		return alertInternalError, fmt.Errorf("tls: client certificate private key of type %T does not implement crypto.Signer",
@@ -138,27 +88,56 @@ func (c *Context) canSign(version uint16, offered []tls.SignatureScheme, cert *t
 	return alertHandshakeFailure, info.SupportsCertificate(cert)
 }
 
-// refuseRequest ends the handshake of a client that has been asked for its certificate: in TLS 1.3 when the server's flight is
-// complete, since the alert can't be protected before.
-func (h *handshake) refuseRequest(version uint16, err error, alert uint8) error {
-	c := h.c
-	if version < tls.VersionTLS13 || !c.context().seals {
-		h.abort(version, alert)
-		return err
+// useClientCredential gives libssl the client's certificate, or nil for none.
+func (h *handshake) useClientCredential(cred *libssl.Credential) error {
+	if err := h.useCredential(cred); err != nil {
+		return h.refuseRequest(err, alertInternalError)
 	}
-	ssl, err := c.engine.lock()
-	if err != nil {
-		return err
-	}
-	defer c.engine.unlock()
-	h.refusing = &refusal{err, alert}
-	ssl.RefuseRequest(alert)
 	return nil
 }
 
-// abort tells the peer, where nothing is protected yet, that the handshake ends.
-func (h *handshake) abort(version uint16, alert uint8) {
-	if version < tls.VersionTLS13 {
-		_ = h.send(plaintextAlert(alert))
+// refuseRequest ends the handshake of a client that was asked for a certificate. In TLS 1.3 it ends
+// when the server's flight is complete, since the alert can't be protected before.
+func (h *handshake) refuseRequest(err error, alert uint8) error {
+	if h.version < tls.VersionTLS13 || !h.c.context().seals {
+		h.sendClearAlert(alert)
+		return err
+	}
+	h.refusing = &refusal{err, alert}
+	return h.withSSL(func(ssl *libssl.Conn) { ssl.RefuseRequest(alert) })
+}
+
+// sendClearAlert sends the server an alert, unless it would have to be protected.
+func (h *handshake) sendClearAlert(description uint8) {
+	if h.version < tls.VersionTLS13 {
+		h.sendAlert(description)
+	}
+}
+
+// sign signs with the crypto.Signer of a certificate, unless the handshake has ended.
+func (h *handshake) sign() error {
+	if err := h.ended(); err != nil {
+		return err
+	}
+	var request *libssl.SignRequest
+	if err := h.withSSL(func(ssl *libssl.Conn) { request = ssl.SignRequest() }); err != nil {
+		return err
+	}
+	signature, err := request.Sign()
+	if err != nil {
+		h.refused = h.signFailed(err) // without a signature, the next step is fatal
+	}
+	return h.withSSL(func(ssl *libssl.Conn) { ssl.SetSignature(signature) })
+}
+
+// signFailed returns crypto/tls's error and alert for a failure to sign.
+func (h *handshake) signFailed(err error) *refusal {
+	switch {
+	case h.version >= tls.VersionTLS13:
+		return &refusal{fmt.Errorf("tls: failed to sign handshake: %w", err), alertInternalError}
+	case h.c.isClient:
+		return &refusal{err, alertInternalError}
+	default:
+		return &refusal{fmt.Errorf("tls: failed to sign ECDHE parameters: %w", err), alertHandshakeFailure}
 	}
 }

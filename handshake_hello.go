@@ -1,6 +1,7 @@
 package ossl
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"strings"
@@ -9,136 +10,140 @@ import (
 	"github.com/ossl-go/ossl/internal/stdtls"
 )
 
-// answerHello decides on a ClientHello: which configuration, which certificate, which session. If another Context is chosen it
-// returns the first step of the new SSL, which has been given the hello's bytes again.
-func (h *handshake) answerHello() (*libssl.Step, error) {
+// processClientHello decides on a ClientHello: the configuration, the certificate and the session.
+func (h *handshake) processClientHello() error {
 	if h.c.context().hellos {
-		switched, err := h.choose()
-		if err != nil || switched != nil {
-			return switched, err
+		if err := h.chooseForClient(); err != nil || !h.begun {
+			return err
 		}
 	}
-	return nil, h.lookUp()
+	return h.findSession()
 }
 
-// choose decides on the configuration and the certificate.
-func (h *handshake) choose() (*libssl.Step, error) {
-	c := h.c
-	ssl, err := c.engine.lock()
-	if err != nil {
-		return nil, err
+// chooseForClient chooses the configuration and the certificate for a client.
+func (h *handshake) chooseForClient() error {
+	if h.helloDone { // on the SSL of another Context, whose certificate is known
+		return h.useServerCredential()
 	}
-	if h.helloDone { // the Context chosen before has callbacks of its own, whose answer is known
-		defer c.engine.unlock()
-		return nil, h.useCredential(ssl)
+	var records []byte
+	if err := h.withSSL(func(ssl *libssl.Conn) { records = stdtls.HelloRecords(ssl.Message()) }); err != nil {
+		return err
 	}
-	records := stdtls.HelloRecords(ssl.Message())
-	c.engine.unlock()
-
 	h.helloDone = true
-	config := c.context().config
-	hello, answer, err := stdtls.ParseHello(h.ctx, records, config)
+	hello, answer, err := h.clientHelloInfo(records)
 	if err != nil {
 		if len(answer) > 0 {
 			_ = h.send(answer)
 		}
-		return nil, err
+		return err
 	}
-	h.complete(hello)
-	before := c.context()
-	if config.GetConfigForClient != nil {
-		chosen, err := config.GetConfigForClient(hello)
-		if err != nil {
-			return nil, h.refuseHello(err, alertInternalError)
-		}
-		if chosen != nil {
-			ctx, done, err := before.forConfig(chosen)
-			if err != nil {
-				return nil, h.refuseHello(err, alertInternalError)
-			}
-			defer done() // by then the SSL exists, or the handshake has failed
-			c.ctx.Store(ctx)
-			// What SupportsCertificate goes by is the new configuration.
-			if hello, _, err = stdtls.ParseHello(h.ctx, records, c.context().config); err != nil {
-				return nil, h.refuseHello(err, alertInternalError)
-			}
-			h.complete(hello)
-		}
+	other, err := h.getConfigForClient(hello)
+	if err == nil && other { // SupportsCertificate must go by the other configuration
+		hello, _, err = h.clientHelloInfo(records)
 	}
-	if err := h.chooseCertificate(hello); err != nil {
-		return nil, err
+	if err != nil {
+		h.sendAlert(alertInternalError)
+		return err
 	}
-	if c.context() == before {
-		ssl, err := c.engine.lock()
-		if err != nil {
-			return nil, err
-		}
-		defer c.engine.unlock()
-		return nil, h.useCredential(ssl)
+	if alert, err := h.pickCertificate(hello); err != nil {
+		h.sendAlert(alert)
+		return err
 	}
-	return h.restart(records)
+	if other {
+		return h.restart(records)
+	}
+	return h.useServerCredential()
 }
 
-// complete gives a parsed hello what is this connection's: parsing was a handshake of its own, whose context has ended.
-func (h *handshake) complete(hello *tls.ClientHelloInfo) {
+// clientHelloInfo has crypto/tls parse the records of a ClientHello. If crypto/tls refuses it,
+// answer is the alert that crypto/tls sends.
+func (h *handshake) clientHelloInfo(records []byte) (hello *tls.ClientHelloInfo, answer []byte, err error) {
+	ctx := h.c.context()
+	hello, answer, err = stdtls.ParseHello(h.ctx, records, ctx.config)
+	if err != nil {
+		return nil, answer, err
+	}
+	// crypto/tls has parsed it in a handshake of its own.
 	hello.Conn = h.c.conn
-	stdtls.SetHelloContext(hello, context.WithValue(h.ctx, contextKey{}, h.c.context()))
+	stdtls.SetHelloContext(hello, context.WithValue(h.ctx, contextKey{}, ctx))
+	return hello, nil, nil
 }
 
-// refuseHello ends the handshake with an alert. Nothing is protected yet.
-func (h *handshake) refuseHello(err error, alert uint8) error {
-	_ = h.send(plaintextAlert(alert))
+// getConfigForClient calls the callback of that name. If it returns a configuration, that one's
+// Context becomes the connection's, and other is true.
+func (h *handshake) getConfigForClient(hello *tls.ClientHelloInfo) (other bool, err error) {
+	ctx := h.c.context()
+	if ctx.config.GetConfigForClient == nil {
+		return false, nil
+	}
+	config, err := ctx.config.GetConfigForClient(hello)
+	if config == nil || err != nil {
+		return false, err
+	}
+	chosen, unpin, err := ctx.forConfig(config)
+	if err != nil {
+		return false, err
+	}
+	h.unpin = unpin
+	h.c.ctx.Store(chosen)
+	return true, nil
+}
+
+// restart has the next step make an SSL of the connection's new Context and give it the hello
+// again. SSL_set_SSL_CTX would move only a part of the old SSL to that Context.
+func (h *handshake) restart(records []byte) error {
+	if err := h.withSSL(func(*libssl.Conn) { h.c.engine.freeLocked() }); err != nil {
+		return err
+	}
+	h.begun = false
+	rest := bytes.Clone(h.in.data)
+	h.in.consume(len(rest))
+	h.in.set(append(records, rest...))
+	return nil
+}
+
+// pickCertificate finds the server's certificate. If there is none, it returns crypto/tls's alert.
+func (h *handshake) pickCertificate(hello *tls.ClientHelloInfo) (alert uint8, err error) {
+	ctx := h.c.context()
+	cert, err := getCertificate(ctx.config, hello)
+	switch {
+	case err == errNoCertificates:
+		return alertUnrecognizedName, err
+	case err != nil:
+		return alertInternalError, err
+	}
+	h.credential, err = ctx.credential(cert)
+	if err != nil {
+		return alertHandshakeFailure, &ConfigError{Field: "GetCertificate", Reason: "certificate can't be used", Err: err}
+	}
+	h.local = cert.Certificate
+	h.key, _ = cert.PrivateKey.(*Key)
+	return 0, nil
+}
+
+// useServerCredential gives libssl the server's certificate.
+func (h *handshake) useServerCredential() error {
+	err := h.useCredential(h.credential)
+	if err != nil {
+		h.sendAlert(alertInternalError)
+	}
 	return err
 }
 
-// chooseCertificate finds the server's certificate, as crypto/tls does.
-func (h *handshake) chooseCertificate(hello *tls.ClientHelloInfo) error {
-	ctx := h.c.context()
-	cert, err := serverCertificate(ctx.config, hello)
-	if err != nil {
-		alert := uint8(alertInternalError)
-		if err == errNoCertificates {
-			alert = alertUnrecognizedName
-		}
-		return h.refuseHello(err, alert)
+// useCredential gives libssl the certificate to send, or nil for none.
+func (h *handshake) useCredential(cred *libssl.Credential) error {
+	var failure error
+	if err := h.withSSL(func(ssl *libssl.Conn) { failure = ssl.UseCredential(cred) }); err != nil {
+		return err
 	}
-	cred, err := ctx.credential(cert)
-	if err != nil {
-		err = &ConfigError{Field: "GetCertificate", Reason: "certificate can't be used", Err: err}
-		return h.refuseHello(err, alertHandshakeFailure)
-	}
-	h.credential, h.local = cred, cert.Certificate
-	h.key, _ = cert.PrivateKey.(*Key)
-	return nil
-}
-
-// useCredential gives libssl the chosen certificate. The engine is locked.
-func (h *handshake) useCredential(ssl *libssl.Conn) error {
-	if err := ssl.UseCredential(h.credential); err != nil {
-		_ = h.send(plaintextAlert(alertInternalError))
-		return libraryError(err)
+	if failure != nil {
+		return libraryError(failure)
 	}
 	return nil
 }
 
-// restart goes on with another Context: SSL_set_SSL_CTX would move only part of it, so a new SSL is given the hello's bytes
-// again.
-func (h *handshake) restart(records []byte) (*libssl.Step, error) {
-	c := h.c
-	if _, err := c.engine.lock(); err != nil {
-		return nil, err
-	}
-	c.engine.freeLocked()
-	c.engine.unlock()
-	rest := append([]byte(nil), c.in.data...)
-	c.in.consume(len(c.in.data))
-	c.in.set(append(records, rest...))
-	step, err := h.begin()
-	return &step, err
-}
-
-// serverCertificate is crypto/tls's Config.getCertificate.
-func serverCertificate(config *tls.Config, hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+// getCertificate is crypto/tls's Config.getCertificate.
+func getCertificate(config *tls.Config, hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 	if config.GetCertificate != nil && (len(config.Certificates) == 0 || len(hello.ServerName) > 0) {
 		cert, err := config.GetCertificate(hello)
 		if cert != nil || err != nil {

@@ -2,31 +2,81 @@ package ossl
 
 import (
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"sync"
 
 	"github.com/ossl-go/ossl/internal/libssl"
+	"github.com/ossl-go/ossl/internal/record"
 	"github.com/ossl-go/ossl/internal/stdtls"
 )
 
-// checkALPN refuses a server's choice that was not offered, as crypto/tls does; not every libssl does.
-func (c *Conn) checkALPN() error {
-	if !c.isClient || c.state.NegotiatedProtocol == "" {
-		return nil
+// finish opens the connection for use, after the last step.
+func (h *handshake) finish() error {
+	var failure error
+	var alert []byte
+	if err := h.withSSL(func(ssl *libssl.Conn) { alert, failure = h.establish(ssl) }); err != nil {
+		return err
 	}
-	for _, p := range c.context().config.NextProtos {
-		if p == c.state.NegotiatedProtocol {
-			return nil
+	if failure != nil {
+		if alert != nil {
+			_ = h.send(alert)
 		}
+		return failure
 	}
-	return fmt.Errorf("tls: server selected unadvertised ALPN protocol %q", c.state.NegotiatedProtocol)
+	if h.c.isClient {
+		h.c.keepSessions(h.sessions)
+	}
+	return nil
 }
 
-// fillState fills the connection's state from what libssl knows.
-func (c *Conn) fillState(f libssl.Facts) {
-	s := &c.state
+// establish checks the completed handshake, and hands the records to libssl or, if libssl has let go
+// of the connection, to ossl. After an error, alert is for the peer.
+func (h *handshake) establish(ssl *libssl.Conn) (alert []byte, err error) {
+	c, facts := h.c, h.facts
+	h.fillState(facts)
+	if facts.Resumed && h.lookedUp != nil { // else cachedID is a new session's
+		c.in.cachedID = h.lookedUp
+	}
+	if err := h.checkALPN(); err != nil {
+		return h.lateAlert(ssl, alertUnsupportedExtension), err
+	}
+	if err := h.checkVerified(); err != nil {
+		return h.lateAlert(ssl, alertInternalError), err
+	}
+	if c.context().opts.records == RecordsOwn && !facts.TakenOver && !facts.Deferred {
+		return nil, errors.New("ossl: the connection can't be taken over from libssl, as WithRecordPath(RecordsOwn) asks")
+	}
+	c.state.HandshakeComplete = true
+	if facts.Version < tls.VersionTLS13 && !facts.ExtendedMasterSecret {
+		c.exportErr = errors.New("crypto/tls: ExportKeyingMaterial is unavailable when neither TLS 1.3 nor Extended " +
+			"Master Secret are negotiated")
+	}
+	stdtls.SetExporter(&c.state, c.ExportKeyingMaterial)
+	c.beginRecords(ssl, facts.TakenOver)
+	c.complete.Store(true)
+	return nil, nil
+}
+
+// lateAlert seals an alert after the last step, if the connection was taken over from libssl. It
+// returns the alert behind the queued records, which were sealed before.
+func (h *handshake) lateAlert(ssl *libssl.Conn, description uint8) []byte {
+	if !h.facts.TakenOver {
+		return nil
+	}
+	out := make([]byte, 64)
+	var step libssl.Step
+	_, side := ssl.Sides()
+	side.Seal(&step, record.Alert, []byte{alertLevelFatal, description}, out, 0, 0, 0)
+	return append(h.c.engine.queue.take(), out[:step.Produced]...)
+}
+
+// fillState fills the connection's state.
+func (h *handshake) fillState(f libssl.Facts) {
+	c, s := h.c, &h.c.state
 	s.Version = f.Version
 	s.CipherSuite = f.CipherSuite
 	s.CurveID = tls.CurveID(f.Group)
@@ -38,24 +88,25 @@ func (c *Conn) fillState(f libssl.Facts) {
 		s.ServerName = f.ServerName
 	}
 	ocsp, scts := f.OCSPResponse, f.SCTs
-	if c.hs.resumed {
-		ocsp, scts = c.hs.offered.ocsp, c.hs.offered.scts
+	if h.resumed {
+		ocsp, scts = h.offered.ocsp, h.offered.scts
 		if s.CurveID == 0 {
-			s.CurveID = tls.CurveID(c.hs.offered.group)
+			s.CurveID = tls.CurveID(h.offered.group)
 		}
 	}
 	s.OCSPResponse = ocsp
 	s.SignedCertificateTimestamps, _ = parseSCTs(scts)
 	stdtls.SetHelloRetry(s, f.HelloRetry)
 	if !f.Resumed {
-		local := c.hs.local
+		local := h.local
 		if !c.isClient && !c.context().hellos {
 			local = c.context().config.Certificates[0].Certificate
 		}
 		stdtls.SetLocalCertificate(s, local)
 	}
 	if f.Version < tls.VersionTLS13 && (!f.Resumed || f.ExtendedMasterSecret) {
-		// The first Finished: the client's in a full handshake, the server's in a resumed one (RFC 5929, section 3.1).
+		// The first Finished: the client's in a full handshake, the server's in a resumed one (RFC
+		// 5929, section 3.1).
 		if c.isClient != f.Resumed {
 			s.TLSUnique = f.LocalFinished
 		} else {
@@ -64,17 +115,29 @@ func (c *Conn) fillState(f libssl.Facts) {
 	}
 }
 
-// keyLogMu keeps the lines of connections that share a writer apart, as crypto/tls does.
+// checkALPN refuses a server's choice that was not offered, as crypto/tls does and some versions of
+// libssl do not.
+func (h *handshake) checkALPN() error {
+	protocol := h.c.state.NegotiatedProtocol
+	if !h.c.isClient || protocol == "" || slices.Contains(h.c.context().config.NextProtos, protocol) {
+		return nil
+	}
+	return fmt.Errorf("tls: server selected unadvertised ALPN protocol %q", protocol)
+}
+
+// keyLogMu separates the lines of connections that share a writer, as crypto/tls does.
 var keyLogMu sync.Mutex
 
-func (c *Conn) writeKeyLog(lines string) error {
+// writeKeyLog writes the lines of a step.
+func (h *handshake) writeKeyLog() error {
 	keyLogMu.Lock()
 	defer keyLogMu.Unlock()
-	_, err := io.WriteString(c.context().config.KeyLogWriter, lines)
+	_, err := io.WriteString(h.c.context().config.KeyLogWriter, h.keyLog)
 	return err
 }
 
-// hostnameInSNI returns the name to send for host: none for IP addresses, and no trailing dot (RFC 6066, section 3).
+// hostnameInSNI returns the name that a client sends for name: "" for an IP address, and without a
+// trailing dot (RFC 6066, section 3).
 func hostnameInSNI(name string) string {
 	host := name
 	if len(host) > 0 && host[0] == '[' && host[len(host)-1] == ']' {

@@ -7,24 +7,63 @@ import (
 	"github.com/ossl-go/ossl/internal/libssl"
 )
 
-// takeBuffer takes the window for a step's output. None is held while the peer is waited for.
-func (h *handshake) takeBuffer() {
-	if h.out == nil {
-		h.out = getBuffer(smallBuffers)
+// step takes a step with the input that has arrived. If there is no SSL, it makes one first.
+func (h *handshake) step() (libssl.Step, error) {
+	if !h.begun {
+		h.prepare() // without a place at a gate, since it calls a ClientSessionCache
 	}
+	gate, share, err := h.enter()
+	if err != nil {
+		return libssl.Step{}, err
+	}
+	defer func() {
+		if !h.holdsThread {
+			gate.leave(share)
+		}
+	}()
+	if h.window == nil {
+		h.window = getBuffer(smallBuffers)
+	}
+	var step libssl.Step
+	if h.begun {
+		err = h.withSSL(func(ssl *libssl.Conn) {
+			step = ssl.Handshake(h.in.data, h.window.mem, &h.facts)
+			h.note(ssl, step)
+		})
+	} else {
+		step, err = h.begin()
+	}
+	h.holdsThread = err == nil && gate == pausedThreads && h.paused
+	return step, err
 }
 
-// asks reports whether a step of this handshake may have to ask Go where libssl itself can't pause.
-func (h *handshake) asks() bool {
-	c := h.c
-	config := c.context().config
+// prepare finds the session to offer, and decides whether the SSL may ask questions.
+func (h *handshake) prepare() {
+	c, ctx := h.c, h.c.context()
+	h.asking = h.asks()
 	if c.isClient {
-		return !c.context().pauses || c.context().asksToSign || config.GetClientCertificate != nil
+		c.state.ServerName = hostnameInSNI(c.serverName)
+		h.session = h.loadSession()
+		return
 	}
-	return config.ClientAuth != tls.NoClientCert || c.context().asksToSign || config.GetCertificate != nil
+	ctx.refreshTicketKeys()
+	if !ctx.hellos {
+		h.key, _ = ctx.config.Certificates[0].PrivateKey.(*Key)
+	}
 }
 
-// enter waits until this handshake may take a step. It returns the gate and the share of the place that it took.
+// asks reports whether a step may come to a question for which libssl doesn't pause. Only then
+// steps run in a coroutine, which costs time and, on some systems, a thread.
+func (h *handshake) asks() bool {
+	ctx := h.c.context()
+	if h.c.isClient {
+		return !ctx.pauses || ctx.asksToSign || ctx.config.GetClientCertificate != nil
+	}
+	return ctx.config.ClientAuth != tls.NoClientCert || ctx.asksToSign || ctx.config.GetCertificate != nil
+}
+
+// enter waits until the handshake may take a step. It returns the gate at which it has taken a
+// place, and the share that the place counts for.
 func (h *handshake) enter() (*gate, *share, error) {
 	switch {
 	case h.holdsThread:
@@ -32,11 +71,12 @@ func (h *handshake) enter() (*gate, *share, error) {
 		return pausedThreads, nil, nil
 	case h.asking && !h.paused && paused.Load() >= maxPaused:
 		if !h.c.isClient && !h.negotiated {
-			_ = h.send(plaintextAlert(alertInternalError))
+			h.sendAlert(alertInternalError)
 		}
 		return nil, nil, errTooManyPaused
 	case h.key != nil && h.key.turns != nil && !(h.answered && h.version >= tls.VersionTLS13 && !h.c.isClient):
-		// The step may sign with the token, and last as long as the token takes. A TLS 1.3 server signs in its first flight.
+		// The step may sign with the token, and lasts as long as the token takes. A TLS 1.3 server
+		// signs in its first flight, and not after it.
 		if err := blocked.enter(h.key.turns, h.wait); err != nil {
 			return nil, nil, err
 		}
@@ -51,85 +91,54 @@ func (h *handshake) enter() (*gate, *share, error) {
 	return steps(), nil, steps().enter(nil, h.wait)
 }
 
-// begin makes the SSL and takes the first step.
+// begin makes the SSL and takes its first step, with one crossing. From then on release frees the
+// SSL, or the garbage collector if the connection is dropped.
 func (h *handshake) begin() (libssl.Step, error) {
-	c := h.c
-	name := ""
-	var session []byte
+	c, name := h.c, ""
 	if c.isClient {
-		name = hostnameInSNI(c.serverName)
-		c.state.ServerName = name
-		session = h.loadSession()
-	} else {
-		c.context().refreshTicketKeys()
-		if !c.context().hellos {
-			h.key, _ = c.context().config.Certificates[0].PrivateKey.(*Key)
-		}
+		name = c.state.ServerName
 	}
-	if h.asking = h.asks(); h.asking {
-		t, err := c.context().ssl.NewAskingConn(!c.isClient, name, session)
-		if err != nil {
-			return libssl.Step{}, libraryError(err)
-		}
-		h.adopt(t)
-		return h.step()
-	}
-	gate, share, err := h.enter()
-	if err != nil {
-		return libssl.Step{}, err
-	}
-	defer gate.leave(share)
-	h.takeBuffer()
-	in := c.in.data
-	t, step, err := c.context().ssl.Start(!c.isClient, name, session, in, h.out.mem)
+	ssl, step, err := c.context().ssl.Start(!c.isClient, h.asking, name, h.session, h.in.data, h.window.mem)
 	if err != nil {
 		return libssl.Step{}, libraryError(err)
 	}
-	h.note(t, step)
-	h.adopt(t)
-	return step, nil
-}
-
-// adopt makes t the connection's SSL, freed by release or, if the connection is dropped, with it.
-func (h *handshake) adopt(t *libssl.Conn) {
-	c := h.c
-	c.engine.begin(t, runtime.AddCleanup(c, func(t *libssl.Conn) { t.Free(false, nil) }, t))
-}
-
-// step takes a step with the input there is.
-func (h *handshake) step() (libssl.Step, error) {
-	c := h.c
-	gate, share, err := h.enter()
-	if err != nil {
-		return libssl.Step{}, err
-	}
-	defer func() {
-		if !h.holdsThread {
-			gate.leave(share)
-		}
-	}()
-	h.takeBuffer()
-	ssl, err := c.engine.lock()
-	if err != nil {
-		return libssl.Step{}, err
-	}
-	defer c.engine.unlock()
-	step := ssl.Handshake(c.in.data, h.out.mem, &h.facts)
+	h.begun = true
 	h.note(ssl, step)
-	h.notePaused(ssl.Paused())
-	h.holdsThread = gate == pausedThreads && h.paused
+	c.engine.begin(ssl, runtime.AddCleanup(c, func(ssl *libssl.Conn) { ssl.Free(false, nil) }, ssl))
+	if h.unpin != nil {
+		h.unpin()
+		h.unpin = nil
+	}
 	return step, nil
 }
 
-// note records the connection's state after a step.
-func (h *handshake) note(t *libssl.Conn, step libssl.Step) {
+// note takes the results of a step out of the SSL.
+func (h *handshake) note(ssl *libssl.Conn, step libssl.Step) {
 	h.consume(step.Consumed)
-	h.version, h.negotiated = t.Version(), t.Negotiated()
-	h.agreed, h.extendedMasterSecret = t.Resumed(), t.ExtendedMasterSecret()
+	h.version, h.negotiated = ssl.Version(), ssl.Negotiated()
+	h.agreed, h.extendedMasterSecret = ssl.Resumed(), ssl.ExtendedMasterSecret()
 	h.answered = h.answered || h.negotiated && step.Status == libssl.WantRead
+	h.done = step.Status == libssl.Done
+	h.notePaused(ssl.Paused())
+	h.output = h.window.mem[:step.Produced]
+	if spill := ssl.Spill(); len(spill) > 0 {
+		h.output = append(h.output[:step.Produced:step.Produced], spill...)
+	}
+	h.keyLog = string(ssl.KeyLog())
+	h.sessions = append(h.sessions, ssl.Sessions()...)
+	if state := &h.c.state; !h.c.isClient && !h.done && state.ServerName == "" { // for a handshake that fails later
+		state.ServerName = ssl.ServerName()
+	}
+	if h.offered != nil && !h.resumed && h.negotiated && h.agreed {
+		h.resume()
+	}
+	if step.Status == libssl.Fatal {
+		h.failure = h.failed(ssl)
+	}
 }
 
-// notePaused counts the handshake among those that wait for Go, or no longer.
+// notePaused records whether the last step has paused in its coroutine, and keeps the count of the
+// handshakes that have.
 func (h *handshake) notePaused(now bool) {
 	switch {
 	case now && !h.paused:
@@ -140,24 +149,24 @@ func (h *handshake) notePaused(now bool) {
 	h.paused = now
 }
 
-// failed returns the output to send and the error to return after a fatal step. The engine is
-// locked.
-func (h *handshake) failed(ssl *libssl.Conn, out []byte) ([]byte, error) {
+// failed returns the error of a fatal step, and changes the alert in the output if crypto/tls sends
+// another one.
+func (h *handshake) failed(ssl *libssl.Conn) error {
 	if h.refusing != nil {
 		h.refused = h.refusing
 	}
 	if ssl.LeftOut() {
-		return out, errNoSignature
+		return errNoSignature
 	}
 	if n := ssl.LongHello(); n > 0 {
-		return out, errLongMessage(n)
+		return errLongMessage(n)
 	}
 	alert, err := fatalError("handshake", ssl, h.tail[:h.tailLen])
 	if h.refused != nil {
 		if alert >= 0 && uint8(alert) != h.refused.alert {
-			rewriteAlert(out, h.refused.alert)
+			rewriteAlert(h.output, h.refused.alert)
 		}
-		return out, h.refused.err
+		return h.refused.err
 	}
-	return out, err
+	return err
 }

@@ -204,7 +204,7 @@ func (p *hostPolicy) hello(cfg *libssl.ContextConfig) (*tls.ClientHelloInfo, err
 		return nil, libraryError(err)
 	}
 	out := make([]byte, maxPlaintext+1024) // more than a hello
-	conn, step, err := ctx.Start(false, "", nil, nil, out)
+	conn, step, err := ctx.Start(false, false, "", nil, nil, out)
 	if err != nil {
 		return nil, libraryError(err)
 	}

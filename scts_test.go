@@ -78,7 +78,7 @@ func withSCTs(t *testing.T, impl tlstest.Impl, version uint16, list string) (ale
 	}
 	ours, theirs := tlstest.Buffered()
 	defer ours.Close()
-	server, err := ctx.NewAskingConn(true, "", nil)
+	server, _, err := ctx.Start(true, true, "", nil, nil, make([]byte, 100))
 	if err != nil {
 		t.Fatal(err)
 	}

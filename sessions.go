@@ -19,28 +19,32 @@ import (
 	"github.com/ossl-go/ossl/session"
 )
 
-// Resumption, the server's side. libssl makes and reads sessions and tickets; what is decided here is which may be resumed:
+// Resumption, on a server. libssl makes and reads sessions and tickets. This package decides which
+// sessions may be resumed:
 //
-//   - internal/libssl/session.c binds each session to the Context's policy, the identity in the server's certificate, and the
-//     name and the protocol that it was made for;
-//   - where certificates are asked for, the client's chain is verified again, by the configuration as it is now;
-//   - VerifyConnection is asked as in a full handshake.
+//   - internal/libssl/session.c binds each session to the Context's policy, the identity in the
+//     server's certificate, and the name and the protocol that it was made for;
+//   - if the server asks for certificates, the client's chain is verified again, by the
+//     configuration as it is now;
+//   - VerifyConnection is called as in a full handshake.
 //
-// A session that must not be resumed costs a full handshake. None of the checks is left to the client or to the cache.
+// If a session must not be resumed, the handshake is a full one. No check is left to the client or
+// to the cache.
 
-// storedSession is what a resumed connection takes of its session.
+// A storedSession is the part of a session that libssl doesn't keep, and a resumed connection
+// takes.
 type storedSession struct {
 	certs      []*x509.Certificate
 	chains     [][]*x509.Certificate
-	ocsp, scts []byte // a client's
-	group      uint16 // a client's, of TLS 1.2
+	ocsp, scts []byte // set on clients
+	group      uint16 // set on clients, for TLS 1.2
 }
 
 // cacheTimeout bounds each call of a session cache.
 const cacheTimeout = 250 * time.Millisecond
 
-// sessionPolicy is what a configuration asks of clients, as a hash: a session made under another policy is not resumed. names are
-// those of whom it trusts.
+// sessionPolicy returns a hash of the requirements that a configuration has for clients. A session
+// made under another policy is not resumed. names are the subjects of the trusted authorities.
 func sessionPolicy(config *tls.Config, fips bool, names [][]byte) [32]byte {
 	h := sha256.New()
 	h.Write([]byte("ossl session policy 1"))
@@ -55,9 +59,11 @@ func sessionPolicy(config *tls.Config, fips bool, names [][]byte) [32]byte {
 	return [32]byte(h.Sum(nil))
 }
 
-// sessionIdentity returns a hash of the identity in a server's certificate. A session is resumed only if the certificate for this
-// ClientHello has the same identity. The identity is the certificate's names, since a client checks these, while the key and the
-// dates change with each renewal. If a certificate has no names, it is the subject; if there is no subject either, the key.
+// sessionIdentity returns a hash of the identity in a server's certificate. A session is resumed
+// only if the certificate for this ClientHello has the same identity. The identity is the
+// certificate's names, since a client checks these, while the key and the dates change with each
+// renewal. If a certificate has no names, it is the subject; if there is no subject either, the
+// key.
 func sessionIdentity(leaf *x509.Certificate) [32]byte {
 	kind, parts := "names", alternativeNames(leaf)
 	if len(parts) == 0 {
@@ -75,8 +81,9 @@ func sessionIdentity(leaf *x509.Certificate) [32]byte {
 	return [32]byte(h.Sum(nil))
 }
 
-// alternativeNames returns a certificate's subject alternative names of all kinds, even those that crypto/x509 ignores. They are
-// encoded, sorted and without duplicates, and DNS names are in lower case.
+// alternativeNames returns a certificate's subject alternative names of all kinds, even those that
+// crypto/x509 ignores. They are encoded, sorted and without duplicates, and DNS names are in lower
+// case.
 func alternativeNames(leaf *x509.Certificate) (names [][]byte) {
 	const dnsName = 2 // RFC 5280, section 4.2.1.6
 	for _, e := range leaf.Extensions {
@@ -103,64 +110,58 @@ func alternativeNames(leaf *x509.Certificate) (names [][]byte) {
 	return slices.CompactFunc(names, bytes.Equal)
 }
 
-// lookUp answers libssl's question for a session, if there is one.
-func (h *handshake) lookUp() error {
-	c := h.c
-	ssl, err := c.engine.lock()
-	if err != nil {
+// findSession looks for the session that a ClientHello asks for, if it asks for one.
+func (h *handshake) findSession() error {
+	var id []byte
+	var singleUse bool
+	err := h.withSSL(func(ssl *libssl.Conn) {
+		id, singleUse = bytes.Clone(ssl.Lookup()), ssl.SingleUse()
+	})
+	if id == nil || err != nil {
 		return err
 	}
-	id, singleUse := bytes.Clone(ssl.Lookup()), ssl.SingleUse()
-	c.engine.unlock()
-	if id == nil {
-		return nil
-	}
-	ctx := newCacheContext(h.ctx)
 	if singleUse { // it is of TLS 1.3
 		id = ticketID(id)
 	}
-	found, err := c.context().opts.cache.Get(ctx, id, singleUse)
+	ctx := newCacheContext(h.ctx)
+	found, err := h.c.context().opts.cache.Get(ctx, id, singleUse)
 	ctx.end()
 	if err != nil || len(found) == 0 {
 		return nil
 	}
-	ssl, err = c.engine.lock()
-	if err != nil {
-		return err
-	}
-	defer c.engine.unlock()
-	ssl.OfferSession(found)
 	if !singleUse {
 		h.lookedUp = id
 	}
-	return nil
+	return h.withSSL(func(ssl *libssl.Conn) { ssl.OfferSession(found) })
 }
 
-// ticketID is the ID in the cache of a session whose ticket is id, of TLS 1.3. What is looked for in a hello of TLS 1.3 is taken
-// out of the cache before the client has proven anything: it must not be what a session of TLS 1.2 has, whose ID everyone on the
-// way can see.
+// ticketID returns the ID in the cache of the TLS 1.3 session whose ticket is id. A session that a
+// TLS 1.3 hello names is taken out of the cache before the client has proven anything. So its ID
+// must differ from that of every TLS 1.2 session, which anyone on the network can see.
 func ticketID(id []byte) []byte {
 	sum := sha256.Sum256(append([]byte("ossl ticket of TLS 1.3\x00"), id...))
 	return sum[:]
 }
 
-// cacheSessions keeps the sessions that a server has made.
-func (c *Conn) cacheSessions(sessions []libssl.Session, version uint16) {
-	for _, s := range sessions {
-		if version >= tls.VersionTLS13 {
+// cacheSessions puts the sessions that a server has made into the cache.
+func (h *handshake) cacheSessions() {
+	opts := h.c.context().opts
+	for _, s := range h.sessions {
+		if h.version >= tls.VersionTLS13 {
 			s.ID = ticketID(s.ID)
 		}
 		ctx := newCacheContext(context.Background())
-		err := c.context().opts.cache.Put(ctx, s.ID, s.DER, time.Now().Add(c.context().opts.lifetime))
+		err := opts.cache.Put(ctx, s.ID, s.DER, time.Now().Add(opts.lifetime))
 		ctx.end()
 		if err == nil {
-			c.in.cachedID = s.ID
+			h.c.in.cachedID = s.ID
 		}
 	}
+	h.sessions = nil
 }
 
-// forgetSession takes the connection's session out of the cache if err is a fatal alert's: RFC 5246, section 7.2.2. The reader is
-// locked.
+// forgetSession takes the connection's session out of the cache if err is a fatal alert: RFC 5246,
+// section 7.2.2. The reader is locked.
 func (c *Conn) forgetSession(err error) {
 	if c.in.cachedID == nil || c.isClient {
 		return
@@ -176,51 +177,42 @@ func (c *Conn) forgetSession(err error) {
 	_ = c.context().opts.cache.Remove(ctx, id)
 }
 
-// answerResume decides, on a server that asks for certificates, whether a session may be resumed. libssl's question is the
-// client's chain in that session.
-func (h *handshake) answerResume() error {
-	c := h.c
-	chain, put, err := h.question()
+// checkForResumption decides, on a server that asks for certificates, whether to resume a session.
+// It verifies the client's chain in that session as if the client had sent it now, as crypto/tls's
+// method of that name does.
+func (h *handshake) checkForResumption() error {
+	err := h.question(func(chain []byte) { h.offered = h.acceptSession(chain) })
 	if err != nil {
 		return err
 	}
-	resume := h.mayResume(chain)
-	put()
-	ssl, err := c.engine.lock()
-	if err != nil {
-		return err
-	}
-	defer c.engine.unlock()
-	ssl.SetResume(resume)
-	return nil
+	return h.withSSL(func(ssl *libssl.Conn) { ssl.SetResume(h.offered != nil) })
 }
 
-// mayResume verifies the chain as if the client had sent it now, as crypto/tls's checkForResumption does.
-func (h *handshake) mayResume(packed []byte) bool {
-	c := h.c
-	auth := c.context().config.ClientAuth
-	if len(packed) == 0 {
-		if auth == tls.RequireAnyClientCert || auth == tls.RequireAndVerifyClientCert {
-			return false
+// acceptSession returns the part of a session that libssl doesn't keep, or nil if the session must
+// not be resumed.
+func (h *handshake) acceptSession(chain []byte) *storedSession {
+	ctx := h.c.context()
+	if len(chain) == 0 {
+		if requiresCertificate(ctx.config.ClientAuth) {
+			return nil
 		}
-		h.offered = &storedSession{}
-		return true
+		return &storedSession{}
 	}
-	certs, chains, refused := c.decide(packed)
-	if refused != nil || c.context().time().After(certs[0].NotAfter) {
-		return false
+	certs, chains, refused := h.c.decide(chain)
+	if refused != nil || ctx.time().After(certs[0].NotAfter) {
+		return nil
 	}
-	h.offered = &storedSession{certs: certs, chains: chains}
-	return true
+	return &storedSession{certs: certs, chains: chains}
 }
 
-// resume takes over what the session brings, once both ends have agreed to resume it. mu is held.
+// resume takes over the peer's certificates from the session, once both ends have agreed to resume
+// it.
 func (h *handshake) resume() {
 	h.resumed = true
 	h.c.state.PeerCertificates, h.c.state.VerifiedChains = h.offered.certs, h.offered.chains
 }
 
-// ticketKeys are the keys that a Context seals and opens tickets with.
+// ticketKeys are the keys with which a Context seals and opens tickets.
 type ticketKeys struct {
 	ring *session.Ring // nil if there are no tickets
 	mu   sync.Mutex    // one change at a time
@@ -284,7 +276,7 @@ func (c *Context) makeRing() (err error) {
 	return nil
 }
 
-// refreshTicketKeys gives libssl the ring's keys if they have changed.
+// refreshTicketKeys gives the ring's keys to libssl if they have changed.
 func (c *Context) refreshTicketKeys() {
 	if c.ring == nil || c.ring.Generation() == c.seen.Load() {
 		return

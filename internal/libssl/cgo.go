@@ -37,8 +37,6 @@ package libssl
 #cgo nocallback ossl_conn_kernel_key
 #cgo noescape ossl_conn_kernel_seals
 #cgo nocallback ossl_conn_kernel_seals
-#cgo noescape ossl_conn_new
-#cgo nocallback ossl_conn_new
 #cgo noescape ossl_conn_offer_session
 #cgo nocallback ossl_conn_offer_session
 #cgo noescape ossl_conn_forget_sessions
@@ -346,7 +344,8 @@ func (c *Credential) SetIdentity(id [32]byte) {
 	runtime.KeepAlive(c)
 }
 
-// AsksGo reports whether handshakes ask Go to sign with the credential. Their connections must come from [Context.NewAskingConn].
+// AsksGo reports whether handshakes ask Go to sign with the credential. Their connections must come
+// from [Context.Start] with asks set.
 func (c *Credential) AsksGo() bool { return c.asksGo }
 
 // MayBlock reports whether libssl may take long to sign with the credential, because its key's
@@ -364,28 +363,10 @@ type Conn struct {
 	cred      *Credential // the connection's own, kept for its signer
 }
 
-// NewAskingConn makes a connection whose steps may end with any question: NeedSign, NeedResume, and
-// NeedVerify even if libssl itself can't pause for it. A client offers to resume session, if it is
-// not empty.
-func (c *Context) NewAskingConn(server bool, serverName string, session []byte) (*Conn, error) {
-	if !c.hold() {
-		return nil, errContextClosed
-	}
-	defer c.release()
-	name := cString(serverName)
-	defer C.free(unsafe.Pointer(name))
-	conn := &Conn{crossings: 1, ctx: c}
-	var errs [errorSlots]C.ulong
-	conn.p = C.ossl_conn_new(c.p, C.int(flag(server)), name, bytePtr(session), C.size_t(len(session)), 1, &errs[0])
-	if conn.p == nil {
-		return nil, &Error{Op: "new connection", Codes: codes(&errs)}
-	}
-	return conn, nil
-}
-
-// Start makes a connection whose steps end only with those questions for which libssl itself
-// pauses, and takes its first step.
-func (c *Context) Start(server bool, serverName string, session, in, out []byte) (*Conn, Step, error) {
+// Start makes a connection and takes its first step. A client offers session, if there is one, to be
+// resumed. If asks is set, steps may end with any question: NeedSign, NeedResume, and NeedVerify even
+// if libssl itself can't pause for it. Otherwise they end only with those for which libssl pauses.
+func (c *Context) Start(server, asks bool, serverName string, session, in, out []byte) (*Conn, Step, error) {
 	if !c.hold() {
 		return nil, Step{}, errContextClosed
 	}
@@ -394,12 +375,16 @@ func (c *Context) Start(server bool, serverName string, session, in, out []byte)
 	defer C.free(unsafe.Pointer(name))
 	var errs [errorSlots]C.ulong
 	var p *C.ossl_conn
-	step := C.ossl_conn_start(c.p, C.int(flag(server)), name, bytePtr(session), C.size_t(len(session)), &p, &errs[0],
-		bytePtr(in), C.size_t(len(in)), bytePtr(out), C.size_t(len(out)))
+	step := C.ossl_conn_start(c.p, C.int(flag(server)), name, bytePtr(session), C.size_t(len(session)), C.int(flag(asks)), &p,
+		&errs[0], bytePtr(in), C.size_t(len(in)), bytePtr(out), C.size_t(len(out)))
 	if p == nil {
 		return nil, Step{}, &Error{Op: "new connection", Codes: codes(&errs)}
 	}
-	return &Conn{p: p, crossings: 1}, stepOf(step), nil
+	conn := &Conn{p: p, crossings: 1}
+	if asks {
+		conn.ctx = c
+	}
+	return conn, stepOf(step), nil
 }
 
 // Handshake takes a step of the handshake. It fills facts if the step ends with Done.

@@ -30,17 +30,16 @@ func closable(t *testing.T) *libssl.Context {
 func TestClosedContext(t *testing.T) {
 	ctx := closable(t)
 	out := make([]byte, 4096)
-	paused, step, err := ctx.Start(false, "name.test", nil, nil, out)
+	paused, step, err := ctx.Start(false, false, "name.test", nil, nil, out)
 	if err != nil || step.Status != libssl.WantRead {
 		t.Fatal(step, err)
 	}
 	ctx.Close()
 	ctx.Close()
-	if _, _, err := ctx.Start(false, "name.test", nil, nil, out); err == nil {
-		t.Error("Start makes a connection")
-	}
-	if _, err := ctx.NewAskingConn(false, "name.test", nil); err == nil {
-		t.Error("NewAskingConn makes a connection")
+	for _, asks := range []bool{false, true} {
+		if _, _, err := ctx.Start(false, asks, "name.test", nil, nil, out); err == nil {
+			t.Error("Start makes a connection; asks:", asks)
+		}
 	}
 	if _, err := ctx.OfSecrets(tls.TLS_AES_128_GCM_SHA256, make([]byte, 32), make([]byte, 32)); err == nil {
 		t.Error("OfSecrets makes a connection")
@@ -79,7 +78,7 @@ func TestCloseAmongCalls(t *testing.T) {
 			all.Go(func() {
 				out := make([]byte, 4096)
 				for {
-					conn, _, err := ctx.Start(false, "name.test", nil, nil, out)
+					conn, _, err := ctx.Start(false, false, "name.test", nil, nil, out)
 					select {
 					case begun <- struct{}{}:
 					default:

@@ -457,11 +457,11 @@ ossl_step ossl_conn_refuse(ossl_conn *pub, uint8_t alert, uint8_t *out, size_t o
 }
 
 ossl_step ossl_conn_start(ossl_ctx *ctx, int server, const char *server_name, const uint8_t *session, size_t session_len,
-	ossl_conn **pub, unsigned long *errors, const uint8_t *in, size_t in_len, uint8_t *out, size_t out_cap)
+	int may_ask, ossl_conn **pub, unsigned long *errors, const uint8_t *in, size_t in_len, uint8_t *out, size_t out_cap)
 {
 	ossl_step none = {.status = OSSL_FATAL};
 
-	*pub = ossl_conn_new(ctx, server, server_name, session, session_len, 0, errors);
+	*pub = ossl_conn_new(ctx, server, server_name, session, session_len, may_ask, errors);
 	return *pub ? handshake(of(*pub), in, in_len, out, out_cap, NULL) : none; /* a first step is never the last */
 }
 

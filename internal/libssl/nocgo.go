@@ -93,14 +93,14 @@ func NewCredential(bool, [][]byte, []byte, string, []byte, []byte) (*Credential,
 
 // The methods exist so that callers compile.
 
-func (c *Context) Close()                                            {}
-func (c *Context) HasCipher(uint16) bool                             { return false }
-func (c *Context) SecurityLevel() int                                { return 0 }
-func (c *Context) CheckCredential(*Credential) error                 { return ErrUnavailable }
-func (c *Context) NoTickets() bool                                   { return false }
-func (c *Context) NewAskingConn(bool, string, []byte) (*Conn, error) { return nil, ErrUnavailable }
-func (c *Context) SetTicketKeys([]TicketKey) bool                    { return false }
-func (c *Context) Start(bool, string, []byte, []byte, []byte) (*Conn, Step, error) {
+func (c *Context) Close()                            {}
+func (c *Context) HasCipher(uint16) bool             { return false }
+func (c *Context) SecurityLevel() int                { return 0 }
+func (c *Context) CheckCredential(*Credential) error { return ErrUnavailable }
+func (c *Context) NoTickets() bool                   { return false }
+
+func (c *Context) SetTicketKeys([]TicketKey) bool { return false }
+func (c *Context) Start(bool, bool, string, []byte, []byte, []byte) (*Conn, Step, error) {
 	return nil, Step{}, ErrUnavailable
 }
 func (c *Context) OfSecrets(uint16, []byte, []byte) (*Conn, error) { return nil, ErrUnavailable }

@@ -30,7 +30,7 @@ func paused(t testing.TB, version uint16, cred *libssl.Credential) (e *endpoint,
 	}()
 	ours.SetDeadline(time.Now().Add(tlstest.Patience))
 	e = &endpoint{wire: ours, out: make([]byte, 1<<15)}
-	if e.conn, err = ctx.NewAskingConn(true, "", nil); err != nil {
+	if e.conn, _, err = ctx.Start(true, true, "", nil, nil, e.out); err != nil {
 		t.Fatal(err)
 	}
 	for {

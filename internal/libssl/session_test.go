@@ -79,12 +79,13 @@ func resumedAt(t *testing.T, ctx *libssl.Context, cred *libssl.Credential, cache
 		}
 		done <- err
 	}()
-	conn, err := ctx.NewAskingConn(true, "", nil)
+	out := make([]byte, 1<<15)
+	conn, _, err := ctx.Start(true, true, "", nil, nil, out)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer conn.Free(false, nil)
-	e := &endpoint{conn: conn, wire: ours, cred: cred, out: make([]byte, 1<<15)}
+	e := &endpoint{conn: conn, wire: ours, cred: cred, out: out}
 	if err := e.handshake(); err != nil {
 		t.Fatal(err)
 	}
@@ -133,11 +134,12 @@ func TestResumeAbandoned(t *testing.T) {
 			_ = tls.Client(theirs, &tls.Config{RootCAs: tlstest.CA().Pool(), ServerName: tlstest.ServerName,
 				ClientSessionCache: cache}).Handshake()
 		}()
-		conn, err := ctx.NewAskingConn(true, "", nil)
+		out := make([]byte, 1<<15)
+		conn, _, err := ctx.Start(true, true, "", nil, nil, out)
 		if err != nil {
 			t.Fatal(err)
 		}
-		e := &endpoint{conn: conn, wire: ours, out: make([]byte, 1<<15)}
+		e := &endpoint{conn: conn, wire: ours, out: out}
 		status := libssl.WantRead
 		for status == libssl.WantRead {
 			if err := e.fill(); err != nil {

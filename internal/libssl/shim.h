@@ -308,11 +308,11 @@ ossl_conn *ossl_conn_new(ossl_ctx *ctx, int server, const char *server_name, con
 	int may_ask, unsigned long *errors);
 
 /*
- * Makes a connection and takes the first step of its handshake. conn: set to give, or NULL with
- * errors.
+ * Makes a connection as ossl_conn_new does and takes the first step of its handshake. conn: set to
+ * give, or NULL with errors.
  */
 ossl_step ossl_conn_start(ossl_ctx *ctx, int server, const char *server_name, const uint8_t *session, size_t session_len,
-	ossl_conn **conn, unsigned long *errors, const uint8_t *in, size_t in_len, uint8_t *out, size_t out_cap);
+	int may_ask, ossl_conn **conn, unsigned long *errors, const uint8_t *in, size_t in_len, uint8_t *out, size_t out_cap);
 
 /*
  * Answers the lookup at OSSL_NEED_HELLO. session: borrow, DER. Returns 1 or 0.

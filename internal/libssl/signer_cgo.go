@@ -14,9 +14,9 @@ import (
 	"unsafe"
 )
 
-// NewSignerCredential makes a credential of a chain and a key that only Go can use; the key must
-// belong to the chain's leaf. Handshakes that sign with it end a step with NeedSign, so the
-// connection must come from [Context.NewAskingConn]. sigalgs is as for [NewCredential].
+// NewSignerCredential makes a credential of a chain and a key that only Go can use. The key must
+// belong to the chain's leaf. Handshakes that sign with it end a step with NeedSign, so their
+// connections must come from [Context.Start] with asks set. sigalgs is as for [NewCredential].
 func NewSignerCredential(chain [][]byte, signer crypto.Signer, sigalgs string, staple, scts []byte) (*Credential, error) {
 	if err := checkSigner(signer, uint64(C.ossl_version())); err != nil {
 		return nil, err

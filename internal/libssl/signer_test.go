@@ -215,15 +215,11 @@ func (s setup) run(t testing.TB) (conn *libssl.Conn, err, peerErr error) {
 	}()
 
 	e := &endpoint{wire: ours, cred: s.cred, chosen: s.chosen, told: s.witness, out: make([]byte, 1<<15)}
-	if s.start {
-		var step libssl.Step
-		if e.conn, step, err = ctx.Start(s.server, tlstest.ServerName, nil, nil, e.out); err != nil {
-			t.Fatal(err)
-		}
-		if err := e.flush(step); err != nil {
-			t.Fatal(err)
-		}
-	} else if e.conn, err = ctx.NewAskingConn(s.server, tlstest.ServerName, nil); err != nil {
+	var step libssl.Step
+	if e.conn, step, err = ctx.Start(s.server, !s.start, tlstest.ServerName, nil, nil, e.out); err != nil {
+		t.Fatal(err)
+	}
+	if err := e.flush(step); err != nil {
 		t.Fatal(err)
 	}
 	s.cred, cfg.Credential = nil, nil
