@@ -7,7 +7,6 @@ import (
 	"io"
 	"net"
 	"runtime"
-	"strings"
 	"testing"
 
 	"github.com/ossl-go/ossl"
@@ -83,12 +82,8 @@ func TestCrossings(t *testing.T) {
 			}
 			one, eleven := count(1), count(11)
 			t.Logf("%d crossings for a pair with one echo, %d for each further echo", one, (eleven-one)/10)
-			most := uint64(maxPairCrossings)
-			if strings.HasPrefix(libraryVersion(), "1.") {
-				most++ // a client's verification is between two of them, where libssl has no pause for it
-			}
-			if one > most {
-				t.Errorf("%d crossings for a pair, want at most %d", one, most)
+			if one > maxPairCrossings {
+				t.Errorf("%d crossings for a pair, want at most %d", one, maxPairCrossings)
 			}
 			if eleven-one > 10*maxEchoCrossings {
 				t.Errorf("%d crossings for ten echoes, want at most %d", eleven-one, 10*maxEchoCrossings)
