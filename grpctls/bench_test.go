@@ -61,8 +61,7 @@ func benchPairings(b *testing.B, bench func(b *testing.B, addr string, client cr
 	}
 }
 
-// echoStrings echoes each message until the client has no more. Its messages are strings, in place
-// of bytes.
+// echoStrings echoes each message until the client has no more. Its messages are strings.
 func echoStrings(stream grpc.ServerStream) error {
 	for {
 		m := new(wrapperspb.StringValue)

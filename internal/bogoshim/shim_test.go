@@ -27,7 +27,7 @@ type runnerTest struct {
 	config func(*tls.Config) // the runner's configuration
 	abrupt bool              // the runner ends without close_notify
 	fails  bool              // the shim fails
-	fresh  bool              // the runner has no session on each connection
+	fresh  bool              // the runner forgets its session after each connection
 }
 
 func TestShim(t *testing.T) {
