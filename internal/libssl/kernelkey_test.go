@@ -24,8 +24,8 @@ func expand(t *testing.T, suite uint16, secret []byte, label string, n int) []by
 	return b
 }
 
-// TestKernelKey: what the kernel is given is the key, the IV and the number of the record that comes next; until it has them
-// sealing goes on, and nothing is sealed afterwards.
+// TestKernelKey: the kernel gets the key, the IV and the number of the next record; until it has
+// them sealing continues, and afterwards nothing is sealed.
 func TestKernelKey(t *testing.T) {
 	eachSuite(t, func(t *testing.T, suite uint16) {
 		secret := secretOf(suite, 5)
@@ -72,7 +72,7 @@ func TestKernelKey(t *testing.T) {
 	})
 }
 
-// TestKernelKeyGone: a side without a secret has none to give.
+// TestKernelKeyGone: a side without a secret has no key.
 func TestKernelKeyGone(t *testing.T) {
 	const suite = tls.TLS_AES_128_GCM_SHA256
 	key := libssl.KernelKey{Key: [32]byte{1}}

@@ -148,7 +148,7 @@ type Facts struct {
 	Resumed              bool
 	HelloRetry           bool
 	ExtendedMasterSecret bool
-	TakenOver            bool // libssl no longer has it: Open and Seal instead of Read and Write
+	TakenOver            bool // libssl no longer has it: Sides instead of Read and Write
 	Deferred             bool // a later Read will take it over, because a client waits for its tickets
 	ALPN                 string
 	ServerName           string // servers only

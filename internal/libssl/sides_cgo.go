@@ -9,7 +9,7 @@ import "C"
 
 import "unsafe"
 
-// The sides of a connection that was taken over, as ossl_conn_free numbers them.
+// The sides of a connection that was taken over, by ossl_conn_free's numbers.
 const (
 	readSide  = 1
 	writeSide = 2
@@ -46,7 +46,8 @@ func (s *ReadSide) Open(o *Opened, in, dst []byte) {
 	}
 }
 
-// Update goes on to the next key. It reports whether that worked; if not, the side is dead.
+// Update advances to the next key. It reports whether that worked; if not, the side can't be used
+// any more.
 func (s *ReadSide) Update() bool {
 	s.calls++
 	return C.ossl_conn_update(s.p, 0) == 1
@@ -55,7 +56,7 @@ func (s *ReadSide) Update() bool {
 // Free frees the side, which must not be used again.
 func (s *ReadSide) Free() { s.conn.free(readSide, s.calls, false, nil) }
 
-// Skip leaves sequence numbers out, up to seq, so that tests reach their limits. It never goes back.
+// Skip skips sequence numbers, up to seq, so that tests reach their limits. It never goes back.
 func (s *ReadSide) Skip(seq uint64) bool {
 	return C.ossl_conn_skip(s.conn.p, 0, C.uint64_t(seq)) == 1
 }
@@ -79,13 +80,14 @@ func (s *WriteSide) Seal(step *Step, contentType uint8, src, out []byte, payload
 	step.Consumed, step.Produced, step.N, step.Records = 0, int(sealed.produced), int(sealed.n), int(sealed.records)
 }
 
-// Update goes on to the next key. It reports whether that worked; if not, the side is dead.
+// Update advances to the next key. It reports whether that worked; if not, the side can't be used
+// any more.
 func (s *WriteSide) Update() bool {
 	s.calls++
 	return C.ossl_conn_update(s.p, 1) == 1
 }
 
-// A KernelKey is the C struct itself, so that no copy of a key is left anywhere.
+// A KernelKey has the layout of the C struct, so that no other copy of a key is left.
 var _ = [1]struct{}{}[unsafe.Sizeof(KernelKey{})-C.sizeof_ossl_kernel_key]
 var _ = [1]struct{}{}[RecordsPerKey-C.OSSL_RECORDS_PER_KEY]
 var _ = [1]struct{}{}[MissFinished-C.OSSL_MISS_FINISHED]
@@ -98,7 +100,7 @@ func (s *WriteSide) KernelKey(key *KernelKey) bool {
 	return C.ossl_conn_kernel_key(s.p, (*C.ossl_kernel_key)(unsafe.Pointer(key))) == 1
 }
 
-// KernelSeals ends sealing here. Update still goes on to the next key, for KernelKey.
+// KernelSeals ends sealing here. Update still advances to the next key, for KernelKey.
 func (s *WriteSide) KernelSeals() {
 	s.calls++
 	C.ossl_conn_kernel_seals(s.p)
@@ -110,12 +112,13 @@ func (s *WriteSide) Free(notify bool, out []byte) Step {
 	return s.conn.free(writeSide, s.conn.crossings+s.calls, notify, out)
 }
 
-// Skip leaves sequence numbers out, up to seq, so that tests reach their limits. It never goes back.
+// Skip skips sequence numbers, up to seq, so that tests reach their limits. It never goes back.
 func (s *WriteSide) Skip(seq uint64) bool {
 	return C.ossl_conn_skip(s.conn.p, 1, C.uint64_t(seq)) == 1
 }
 
-// OfSecrets makes an established connection of TLS 1.3 traffic secrets, for tests; a nil secret is a side that can't be used.
+// OfSecrets makes an established connection from TLS 1.3 traffic secrets, for tests; a nil secret
+// makes a side unusable.
 func (c *Context) OfSecrets(suite uint16, read, write []byte) (*Conn, error) {
 	if !c.hold() {
 		return nil, errContextClosed

@@ -20,7 +20,8 @@ func recordContext(b *testing.B) *Context {
 	return ctx
 }
 
-// BenchmarkRecord seals and opens one record with a crossing each. What a crossing costs by itself is in it.
+// BenchmarkRecord seals and opens one record with a crossing each. It includes the cost of the
+// crossings.
 func BenchmarkRecord(b *testing.B) {
 	ctx := recordContext(b)
 	for _, size := range []int{5, 1000, 16384} {
@@ -52,8 +53,8 @@ func BenchmarkRecord(b *testing.B) {
 	}
 }
 
-// BenchmarkTakenOver makes both directions of a connection, with their keys, and frees it: what a takeover costs beside the
-// handshake.
+// BenchmarkTakenOver makes both directions of a connection, with their keys, and frees it: the cost
+// of a takeover in addition to the handshake.
 func BenchmarkTakenOver(b *testing.B) {
 	ctx := recordContext(b)
 	secret, text, sealed, opened := make([]byte, 32), make([]byte, 5), make([]byte, 100), make([]byte, 100)

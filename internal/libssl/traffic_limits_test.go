@@ -11,7 +11,8 @@ import (
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
-// TestTrafficLimits is RFC 8446, sections 5.1, 5.2 and 5.4, at the last value that is allowed and the first that is not.
+// TestTrafficLimits tests the limits in RFC 8446, sections 5.1, 5.2 and 5.4: the last allowed value
+// and the next one.
 func TestTrafficLimits(t *testing.T) {
 	const data = tlstest.TypeApplicationData
 	raw := func(typ byte, version uint16, n int) func(*tlstest.Keys) []byte {
@@ -25,7 +26,7 @@ func TestTrafficLimits(t *testing.T) {
 	}
 	relabelled := func(typ byte) func(*tlstest.Keys) []byte {
 		return func(k *tlstest.Keys) []byte {
-			// Authentic, with another type outside: only a peer with the keys can do it.
+			// Authentic, but with another outer type: only a peer with the keys can make it.
 			return k.SealOuter(typ, append(textOf(4), data))
 		}
 	}
@@ -110,7 +111,7 @@ func TestTrafficChangeCipherSpec(t *testing.T) {
 	})
 }
 
-// TestTrafficTruncated: nothing happens before a record is whole, wherever it is cut.
+// TestTrafficTruncated: nothing happens before a record is complete, wherever it is cut.
 func TestTrafficTruncated(t *testing.T) {
 	eachSuite(t, func(t *testing.T, suite uint16) {
 		secret := secretOf(suite, 10)
@@ -127,7 +128,8 @@ func TestTrafficTruncated(t *testing.T) {
 				t.Fatalf("%d of %d bytes: a buffer was changed", n, len(record))
 			}
 		}
-		// The same behind a record that is whole. Its content type may be left behind its text: io.Reader allows that.
+		// The same after a complete record. Its content type may be left behind its text: io.Reader
+		// allows that.
 		second := keys.Seal(tlstest.TypeApplicationData, text)
 		in, dst := append(record, second[:len(second)-1]...), filled(200)
 		o := c.Open(in, dst)
@@ -141,8 +143,8 @@ func TestTrafficTruncated(t *testing.T) {
 	})
 }
 
-// TestTrafficFlippedBits changes each bit of a record once. None of its text may be left anywhere, and the record before it,
-// which came in the same call, stays.
+// TestTrafficFlippedBits changes each bit of a record once. None of its text may be left anywhere,
+// and the previous record, from the same call, stays.
 func TestTrafficFlippedBits(t *testing.T) {
 	eachSuite(t, func(t *testing.T, suite uint16) {
 		secret := secretOf(suite, 11)
@@ -180,7 +182,7 @@ func flipped(t *testing.T, suite uint16, secret, good, bad []byte, bit, room int
 	in, dst := append(bytes.Clone(good), bad...), filled(room)
 	before := bytes.Clone(in)
 	o := c.Open(in, dst)
-	if o.Status == libssl.Done && o.Consumed == len(good) && o.N == 10 { // there was no room for both: the second comes alone
+	if o.Status == libssl.Done && o.Consumed == len(good) && o.N == 10 { // no room for both: the second one comes alone
 		if !unused(dst[10:]) || !bytes.Equal(in[len(good):], before[len(good):]) {
 			t.Fatalf("bit %d, room for %d: a buffer was changed beyond the first record", bit, room)
 		}
@@ -196,7 +198,7 @@ func flipped(t *testing.T, suite uint16, secret, good, bad []byte, bit, room int
 	if !bytes.Equal(dst[:10], textOf(10)) {
 		t.Errorf("bit %d, room for %d: the record before it is gone", bit, room)
 	}
-	if room > 10 && dst[10] == tlstest.TypeApplicationData { // the content type of the record before it
+	if room > 10 && dst[10] == tlstest.TypeApplicationData { // the previous record's content type
 		dst[10] = 0
 	}
 	for i, b := range dst[10:] {
@@ -209,13 +211,14 @@ func flipped(t *testing.T, suite uint16, secret, good, bad []byte, bit, room int
 			t.Fatalf("bit %d, room for %d: byte %d of the input is %#x", bit, room, i, in[i])
 		}
 	}
-	// It stays refused: the sequence number has not moved, and the input is no longer what it was.
+	// It stays refused: the sequence number is unchanged, and the input is no longer the original.
 	if o := c.Open(in[len(good):], filled(room)); o.N != 0 || o.Status == libssl.Done {
 		t.Fatalf("bit %d, room for %d: then %+v", bit, room, o)
 	}
 }
 
-// TestTrafficDestinations reads a stream of records through destinations of every kind of size: the same bytes come out.
+// TestTrafficDestinations reads a stream of records through destinations of all kinds of sizes: the
+// same bytes come out.
 func TestTrafficDestinations(t *testing.T) {
 	eachSuite(t, func(t *testing.T, suite uint16) {
 		secret := secretOf(suite, 12)
@@ -280,7 +283,7 @@ func readInParts(t *testing.T, suite uint16, secret, stream, text []byte, size, 
 	}
 }
 
-// unused reports whether nothing but padding, which is zeros, and content types were written to b.
+// unused reports whether only padding, which is zeros, and content types were written to b.
 func unused(b []byte) bool {
 	for _, v := range b {
 		if v != 0 && v != filler && v != tlstest.TypeApplicationData {

@@ -19,7 +19,8 @@ import (
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
-// The record path against an independent one: tlstest's, which stands on Go's AEADs and its own ChaCha20-Poly1305.
+// The record path compared with an independent one: tlstest's, which uses Go's AEADs and its own
+// ChaCha20-Poly1305.
 
 const (
 	alertUnexpectedMessage = 10
@@ -31,7 +32,7 @@ const (
 	headerLen = 5
 	tagLen    = 16
 	maxText   = 1 << 14
-	// keyLimit is how many records a key seals.
+	// keyLimit is the number of records that a key seals.
 	keyLimit = 1 << 24
 )
 
@@ -59,7 +60,7 @@ func secretOf(suite uint16, seed byte) []byte {
 	return h.Sum(nil)
 }
 
-// textOf returns text without a zero, and without 0xaa, which the tests fill buffers with.
+// textOf returns text without zeros, and without 0xaa, which the tests fill buffers with.
 func textOf(n int) []byte {
 	b := make([]byte, n)
 	for i := range b {
@@ -149,7 +150,7 @@ func seal(t testing.TB, c sides, typ uint8, text []byte) []byte {
 	return out[:step.Produced]
 }
 
-// opened is what opening one record gave: its type and its text, wherever that was left.
+// opened is the result of opening one record: its type and its text, wherever that was left.
 func opened(t testing.TB, c sides, record []byte, room int) (uint8, []byte) {
 	t.Helper()
 	in, dst := bytes.Clone(record), make([]byte, room)
@@ -164,8 +165,8 @@ func opened(t testing.TB, c sides, record []byte, room int) (uint8, []byte) {
 	return tlstest.TypeApplicationData, text
 }
 
-// refuses checks that opening in ends with an alert, that nothing of it is consumed, and that neither the input nor the
-// destination holds anything new but zeros: nothing of the text.
+// refuses checks that opening in ends with an alert, that none of it is consumed, and that neither
+// the input nor the destination holds any new bytes except zeros: none of the text.
 func refuses(t testing.TB, c sides, in []byte, room int, alert uint8) {
 	t.Helper()
 	before, dst := bytes.Clone(in), filled(room)
@@ -185,7 +186,8 @@ func refuses(t testing.TB, c sides, in []byte, room int, alert uint8) {
 	}
 }
 
-// rfc8448 is the application data of RFC 8448, section 3: what follows the handshake, in its order.
+// rfc8448 is the application data of RFC 8448, section 3: the records after the handshake, in
+// order.
 var rfc8448 = struct{ client, server []byte }{
 	client: unhex("9e40646ce79a7f9dc05af8889bce6552875afa0b06df0087f792ebb7c17504a5"),
 	server: unhex("a11af9f05531f856ad47116b45a950328204b4f44bfb6b3a4b4f1f3fcb631643"),
@@ -237,7 +239,7 @@ func TestTrafficRFC8448(t *testing.T) {
 	const suite = tls.TLS_AES_128_GCM_SHA256
 	client := ofSecrets(t, suite, rfc8448.server, rfc8448.client)
 	server := ofSecrets(t, suite, rfc8448.client, rfc8448.server)
-	// The same trace by Go's own cryptography: a mistake in the vectors must not be looked for in the code.
+	// The same trace with Go's own cryptography, to exclude errors in the vectors.
 	reference := map[bool]*tlstest.Keys{false: keysOf(t, suite, rfc8448.client), true: keysOf(t, suite, rfc8448.server)}
 	for _, r := range rfc8448Records {
 		t.Run(r.name, func(t *testing.T) {
@@ -258,10 +260,11 @@ func TestTrafficRFC8448(t *testing.T) {
 	}
 }
 
-// sizes are texts around every boundary there is: none, blocks of the AEADs, where small texts are copied, the limit.
+// sizes are text lengths around every boundary: none, blocks of the AEADs, the limit for copying
+// small texts, the maximum.
 var sizes = []int{1, 2, 15, 16, 17, 31, 32, 33, 63, 64, 65, 255, 256, 1022, 1023, 1024, 1025, 4096, 16383, maxText}
 
-// TestTrafficSeal opens by Go what libcrypto sealed.
+// TestTrafficSeal opens with Go's cryptography records that libcrypto sealed.
 func TestTrafficSeal(t *testing.T) {
 	eachSuite(t, func(t *testing.T, suite uint16) {
 		secret := secretOf(suite, 1)
@@ -285,7 +288,8 @@ func TestTrafficSeal(t *testing.T) {
 	})
 }
 
-// TestTrafficOpen opens by libcrypto what Go sealed, padded and not.
+// TestTrafficOpen opens with libcrypto records that Go's cryptography sealed, with and without
+// padding.
 func TestTrafficOpen(t *testing.T) {
 	eachSuite(t, func(t *testing.T, suite uint16) {
 		secret := secretOf(suite, 2)
@@ -307,7 +311,8 @@ func TestTrafficOpen(t *testing.T) {
 	})
 }
 
-// TestTrafficKeyUpdates follows chains of traffic secrets, each way. The secrets are computed here once more.
+// TestTrafficKeyUpdates follows chains of traffic secrets, in both directions. The test computes
+// the secrets itself.
 func TestTrafficKeyUpdates(t *testing.T) {
 	eachSuite(t, func(t *testing.T, suite uint16) {
 		secret := secretOf(suite, 3)
@@ -337,7 +342,7 @@ func TestTrafficKeyUpdates(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			// What is sealed under the old keys is refused.
+			// A record sealed under the old keys is refused.
 			old := keys.Seal(tlstest.TypeApplicationData, []byte("under the old keys"))
 			refuses(t, ofSecrets(t, suite, next, nil), old, 100, alertBadRecordMAC)
 			secret = next
@@ -361,7 +366,8 @@ func TestTrafficUnusedSide(t *testing.T) {
 	}
 }
 
-// TestTrafficSequence seals and opens on both sides of the numbers where a shorter counter would wrap.
+// TestTrafficSequence seals and opens on both sides of the numbers at which a shorter counter would
+// wrap.
 func TestTrafficSequence(t *testing.T) {
 	eachSuite(t, func(t *testing.T, suite uint16) {
 		secret := secretOf(suite, 5)
@@ -374,7 +380,7 @@ func TestTrafficSequence(t *testing.T) {
 			for i := range uint64(4) {
 				text := fmt.Appendf(nil, "record %d", start+i)
 				keys.SkipTo(start + i)
-				// Alerts: application data is up against the limit of records for a key.
+				// Alerts: application data would reach the limit of records for a key.
 				want := keys.Seal(tlstest.TypeAlert, text)
 				if got := seal(t, c, tlstest.TypeAlert, text); !bytes.Equal(got, want) {
 					t.Fatalf("record %d sealed as\n%x, want\n%x", start+i, got, want)
@@ -384,7 +390,7 @@ func TestTrafficSequence(t *testing.T) {
 				}
 			}
 		}
-		// The last number is never used: nothing could come after it.
+		// The last number is never used: there would be no next one.
 		for range 3 {
 			out := filled(200)
 			if step := c.Seal(tlstest.TypeAlert, []byte("x"), out, 0, 0, 0); step.Status != libssl.Fatal || step.Produced != 0 ||
@@ -402,7 +408,8 @@ func TestTrafficSequence(t *testing.T) {
 	})
 }
 
-// TestTrafficKeyLimit: a key seals no application data beyond its limit, and the message that updates it still goes out.
+// TestTrafficKeyLimit: a key seals no application data beyond its limit, but the message that
+// updates it can still be sent.
 func TestTrafficKeyLimit(t *testing.T) {
 	eachSuite(t, func(t *testing.T, suite uint16) {
 		secret := secretOf(suite, 6)
