@@ -17,20 +17,5 @@ func (c *Conn) drain() {
 		return
 	}
 	defer c.in.unlock()
-	if c.in.raw == nil {
-		return
-	}
-	buf := getBuffer(smallBuffers)
-	defer buf.put()
-	// Control rather than Read, which fails after the read deadline.
-	_ = c.in.raw.Control(func(fd uintptr) {
-		for left := maxDrained; left > 0; {
-			part := buf.mem[:min(left, len(buf.mem))]
-			n := receiveNow(fd, part)
-			if n < len(part) {
-				return
-			}
-			left -= n
-		}
-	})
+	c.in.Drain(maxDrained)
 }

@@ -207,32 +207,22 @@ func fatalError(op string, t *libssl.Conn, consumed []byte) (alert int, err erro
 // headerError returns crypto/tls's error for a record whose header libssl refused, nil if it refused something else. libssl stops
 // right after such a header.
 func headerError(codes []uint64, consumed []byte) error {
-	if len(consumed) < recordHeaderLen {
+	if len(consumed) < record.HeaderLen {
 		return nil
 	}
-	header := consumed[len(consumed)-recordHeaderLen:]
-	version, length := int(header[1])<<8|int(header[2]), int(header[3])<<8|int(header[4])
+	header := consumed[len(consumed)-record.HeaderLen:]
+	h := record.ParseHeader(header)
 	for _, code := range codes {
 		switch sslReason(code) {
 		case reasonWrongVersionNumber:
-			if version != tls.VersionTLS12 {
-				return recordHeaderError(header, nil,
-					fmt.Sprintf("received record with version %x when expecting version %x", version, tls.VersionTLS12))
+			if h.Version != tls.VersionTLS12 {
+				return record.VersionError(header)
 			}
 		case reasonPacketLengthTooLong, reasonEncryptedLengthTooLong:
-			if length > maxCiphertext {
-				return recordHeaderError(header, nil, fmt.Sprintf("oversized record received with length %d", length))
+			if h.Len > record.MaxCiphertext13 {
+				return record.LengthError(header)
 			}
 		}
 	}
 	return nil
-}
-
-// maxCiphertext is the largest length of a TLS 1.3 record: RFC 8446, section 5.2.
-const maxCiphertext = 16384 + 256
-
-func recordHeaderError(header []byte, conn net.Conn, msg string) error {
-	err := tls.RecordHeaderError{Msg: msg, Conn: conn}
-	copy(err.RecordHeader[:], header)
-	return err
 }

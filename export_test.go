@@ -8,6 +8,7 @@ import (
 	"weak"
 
 	"github.com/ossl-go/ossl/internal/libssl"
+	"github.com/ossl-go/ossl/internal/netio"
 )
 
 // KeyUpdate updates the connection's sending key and, if asked, makes the peer do the same.
@@ -236,7 +237,7 @@ func (g *gate) Free() int {
 func WaitingForTokens() int { return blocked.Waiting() }
 
 // PeerEnded reports whether the peer of a socket has hung up.
-func PeerEnded(conn net.Conn) bool { return new(input).ended(conn, peerGone) != nil }
+func PeerEnded(conn net.Conn) bool { return new(netio.Input).Ended(conn, netio.PeerGone) != nil }
 
 // BytesSent returns how many bytes of records the connection has sent.
 func BytesSent(c *Conn) int64 {

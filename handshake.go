@@ -7,6 +7,8 @@ import (
 	"io"
 
 	"github.com/ossl-go/ossl/internal/libssl"
+	"github.com/ossl-go/ossl/internal/netio"
+	"github.com/ossl-go/ossl/internal/record"
 )
 
 // libssl runs the handshake, one step at a time. A step takes the input that has arrived and makes
@@ -44,9 +46,9 @@ type handshake struct {
 	begun   bool   // the SSL exists
 
 	// Set by fill and consume.
-	in           *input // the connection's
-	scan         recordScanner
-	tail         [recordHeaderLen]byte // the last bytes that libssl took
+	in           *netio.Input // the connection's
+	scan         record.Scanner
+	tail         [record.HeaderLen]byte // the last bytes that libssl took
 	tailLen      int
 	firstChecked bool // the first record's header was checked
 
@@ -62,7 +64,7 @@ type handshake struct {
 	holdsThread          bool         // and keeps its place at the gate pausedThreads until the next step
 
 	// Set by step and note, for deliver.
-	window   *buffer          // of a step's output; nil while the peer is waited for
+	window   *netio.Buffer    // of a step's output; nil while the peer is waited for
 	output   []byte           // in window, or a copy
 	keyLog   string           // lines for KeyLogWriter
 	sessions []libssl.Session // that the handshake has made
@@ -105,7 +107,7 @@ func (c *Conn) runHandshake(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	h := &handshake{c: c, ctx: ctx, in: &c.in.input}
+	h := &handshake{c: c, ctx: ctx, in: &c.in.Input}
 	c.handshakeErr = errPanicked // stays if a callback panics: nothing is tried again
 	defer h.end()
 	err := h.run()
@@ -119,7 +121,7 @@ func (c *Conn) runHandshake(ctx context.Context) error {
 // end gives back the handshake's buffers and places, also if a callback has panicked.
 func (h *handshake) end() {
 	if h.window != nil {
-		h.window.put()
+		h.window.Put()
 	}
 	if h.unpin != nil {
 		h.unpin()
@@ -215,7 +217,7 @@ func (h *handshake) deliver(step libssl.Step) error {
 		}
 	}
 	if err == nil && step.Status == libssl.WantRead { // an idle handshake holds no buffer
-		h.window.put()
+		h.window.Put()
 		h.window, h.output = nil, nil
 	}
 	return err

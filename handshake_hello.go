@@ -96,9 +96,9 @@ func (h *handshake) restart(records []byte) error {
 		return err
 	}
 	h.begun = false
-	rest := bytes.Clone(h.in.data)
-	h.in.consume(len(rest))
-	h.in.set(append(records, rest...))
+	rest := bytes.Clone(h.in.Data)
+	h.in.Consume(len(rest))
+	h.in.Set(append(records, rest...))
 	return nil
 }
 

@@ -2,22 +2,22 @@ package ossl
 
 import (
 	"crypto/tls"
-	"errors"
 	"io"
 	"net"
 	"os"
 	"time"
 
 	"github.com/ossl-go/ossl/internal/libssl"
+	"github.com/ossl-go/ossl/internal/netio"
 	"github.com/ossl-go/ossl/internal/record"
 )
 
 // fill reads from the peer.
 func (h *handshake) fill() error {
 	for {
-		err := h.in.fill(h.c.conn)
+		err := h.in.Fill(h.c.conn)
 		switch {
-		case err == io.EOF && (len(h.in.data) > 0 || !h.scan.atBoundary()):
+		case err == io.EOF && (len(h.in.Data) > 0 || !h.scan.AtBoundary()):
 			return io.ErrUnexpectedEOF
 		case err != nil:
 			return err
@@ -34,11 +34,11 @@ func (h *handshake) fill() error {
 // checkFirst checks the first record before libssl sees it. It returns false if more input is
 // needed.
 func (h *handshake) checkFirst() (checked bool, err error) {
-	c, data := h.c, h.in.data
-	if len(data) < recordHeaderLen {
+	c, data := h.c, h.in.Data
+	if len(data) < record.HeaderLen {
 		return false, nil
 	}
-	if alert, err := checkFirstRecord(data[:recordHeaderLen], c.conn); err != nil {
+	if alert, err := record.CheckFirst(data[:record.HeaderLen], c.conn); err != nil {
 		if alert >= 0 {
 			h.sendAlert(uint8(alert))
 		}
@@ -49,23 +49,23 @@ func (h *handshake) checkFirst() (checked bool, err error) {
 	}
 	// A server makes no SSL before the record is complete. libssl refuses a record that is too
 	// long.
-	if n := int(data[3])<<8 | int(data[4]); n <= maxPlaintext && len(data) < recordHeaderLen+n {
+	if n := int(data[3])<<8 | int(data[4]); n <= record.MaxPlaintext && len(data) < record.HeaderLen+n {
 		return false, nil
 	}
-	if n := longHello(data); n > 0 {
+	if n := record.LongHello(data); n > 0 {
 		h.sendAlert(alertInternalError)
-		return false, errLongMessage(n)
+		return false, record.LongMessageError(n)
 	}
 	return true, nil
 }
 
 // consume drops the first n bytes of the input, which libssl has taken.
 func (h *handshake) consume(n int) {
-	taken := h.in.data[:n]
-	h.scan.scan(taken)
+	taken := h.in.Data[:n]
+	h.scan.Scan(taken)
 	copy(h.tail[:], taken[max(0, n-len(h.tail)):])
 	h.tailLen = min(n, len(h.tail))
-	h.in.consume(n)
+	h.in.Consume(n)
 }
 
 // send writes out to the connection beneath.
@@ -88,7 +88,7 @@ func (h *handshake) send(out []byte) error {
 // sendAlert sends a fatal alert that no key protects. The handshake fails for another reason than
 // an error here.
 func (h *handshake) sendAlert(description uint8) {
-	_ = h.send(plaintextAlert(description))
+	_ = h.send(record.PlaintextAlert(description))
 }
 
 // hold queues the tickets that the last step of a TLS 1.3 server has made, so that they leave with
@@ -110,7 +110,7 @@ func (h *handshake) hold(step libssl.Step, out []byte) bool {
 		return false
 	}
 	c.out.sizes.bytes += int64(len(out)) // so that later records have the sizes that crypto/tls gives them
-	if len(h.in.data) == 0 {
+	if len(h.in.Data) == 0 {
 		c.watchSilence()
 	}
 	return true
@@ -151,7 +151,7 @@ func (h *handshake) ended() error {
 	if h.c.deadlinePassed() {
 		return os.ErrDeadlineExceeded
 	}
-	return h.in.ended(h.c.conn, h.peerEnded)
+	return h.in.Ended(h.c.conn, h.peerEnded)
 }
 
 // peerEnded reports whether the peer of a socket has ended its side, and the handshake can't
@@ -159,52 +159,9 @@ func (h *handshake) ended() error {
 func (h *handshake) peerEnded(fd uintptr) bool {
 	switch {
 	case !h.c.isClient && !h.answered:
-		return peerGone(fd) // a client that hasn't seen the server's flight can't have sent its own
+		return netio.PeerGone(fd) // a client that hasn't seen the server's flight can't have sent its own
 	case h.c.isClient:
-		return atEnd(fd) && !endsWithAlert(h.in.data) // the server waits for the client's flight; an alert says more
+		return netio.AtEnd(fd) && !record.EndsWithAlert(h.in.Data) // the server waits for the client's flight; an alert says more
 	}
-	return atEnd(fd) && len(h.in.data) == 0 // the input may be the client's flight, and data behind it
-}
-
-// endsWithAlert reports whether the last record of input is an alert, by its header. In TLS 1.3,
-// where all types look alike, it is one that has the length of an alert.
-func endsWithAlert(input []byte) bool {
-	const sealedAlert = 2 + 1 + 16
-	alert := false
-	for len(input) >= recordHeaderLen {
-		n := int(input[3])<<8 | int(input[4])
-		alert = input[0] == record.Alert || input[0] == record.ApplicationData && n == sealedAlert
-		input = input[min(recordHeaderLen+n, len(input)):]
-	}
-	return alert
-}
-
-// ended returns an error if nothing more can be done over conn: conn was closed, its deadline,
-// which may have been set on conn itself, has passed, or peerEnded reports the end of the peer,
-// which is io.EOF. Otherwise, and if conn is not a socket, it returns nil.
-func (in *input) ended(conn net.Conn, peerEnded func(fd uintptr) bool) error {
-	if !in.opened {
-		in.open(conn)
-	}
-	if in.raw == nil {
-		return nil
-	}
-	gone := false
-	// These calls don't wait, and check the deadlines first.
-	err := in.raw.Read(func(fd uintptr) bool {
-		gone = peerEnded(fd)
-		return true
-	})
-	if err == nil {
-		err = in.raw.Write(func(uintptr) bool { return true })
-	}
-	switch {
-	case errors.Is(err, os.ErrDeadlineExceeded):
-		return os.ErrDeadlineExceeded
-	case err != nil:
-		return net.ErrClosed
-	case gone:
-		return io.EOF
-	}
-	return nil
+	return netio.AtEnd(fd) && len(h.in.Data) == 0 // the input may be the client's flight, and data behind it
 }

@@ -7,6 +7,8 @@ import (
 	"errors"
 
 	"github.com/ossl-go/ossl/internal/libssl"
+	"github.com/ossl-go/ossl/internal/netio"
+	"github.com/ossl-go/ossl/internal/record"
 )
 
 // A refusal says why a handshake ends: the error for the caller, and the alert that crypto/tls
@@ -35,9 +37,9 @@ func (r *refusal) verdict() libssl.Verdict {
 // question calls decide with a copy of the message that libssl asks about, since Close may free the
 // message.
 func (h *handshake) question(decide func(message []byte)) error {
-	buf := getBuffer(smallBuffers)
-	defer buf.put()
-	message := buf.mem[:0:len(buf.mem)]
+	buf := netio.Small.Get()
+	defer buf.Put()
+	message := buf.Mem[:0:len(buf.Mem)]
 	if err := h.withSSL(func(ssl *libssl.Conn) { message = append(message, ssl.Message()...) }); err != nil {
 		return err
 	}
@@ -179,11 +181,11 @@ func (h *handshake) verifyConnection() *refusal {
 func (h *handshake) refusalAlert() (alert []byte) {
 	_ = h.withSSL(func(ssl *libssl.Conn) { // the handshake fails in any case
 		if !h.c.isClient || h.version < tls.VersionTLS13 {
-			alert = plaintextAlert(h.refused.alert)
+			alert = record.PlaintextAlert(h.refused.alert)
 			return
 		}
-		step := ssl.RefuseFlight(h.refused.alert, h.window.mem)
-		alert = h.window.mem[:step.Produced]
+		step := ssl.RefuseFlight(h.refused.alert, h.window.Mem)
+		alert = h.window.Mem[:step.Produced]
 	})
 	return alert
 }

@@ -5,6 +5,8 @@ import (
 	"runtime"
 
 	"github.com/ossl-go/ossl/internal/libssl"
+	"github.com/ossl-go/ossl/internal/netio"
+	"github.com/ossl-go/ossl/internal/record"
 )
 
 // step takes a step with the input that has arrived. If there is no SSL, it makes one first.
@@ -22,12 +24,12 @@ func (h *handshake) step() (libssl.Step, error) {
 		}
 	}()
 	if h.window == nil {
-		h.window = getBuffer(smallBuffers)
+		h.window = netio.Small.Get()
 	}
 	var step libssl.Step
 	if h.begun {
 		err = h.withSSL(func(ssl *libssl.Conn) {
-			step = ssl.Handshake(h.in.data, h.window.mem, &h.facts)
+			step = ssl.Handshake(h.in.Data, h.window.Mem, &h.facts)
 			h.note(ssl, step)
 		})
 	} else {
@@ -98,7 +100,7 @@ func (h *handshake) begin() (libssl.Step, error) {
 	if c.isClient {
 		name = c.state.ServerName
 	}
-	ssl, step, err := c.context().ssl.Start(!c.isClient, h.asking, name, h.session, h.in.data, h.window.mem)
+	ssl, step, err := c.context().ssl.Start(!c.isClient, h.asking, name, h.session, h.in.Data, h.window.Mem)
 	if err != nil {
 		return libssl.Step{}, libraryError(err)
 	}
@@ -120,7 +122,7 @@ func (h *handshake) note(ssl *libssl.Conn, step libssl.Step) {
 	h.answered = h.answered || h.negotiated && step.Status == libssl.WantRead
 	h.done = step.Status == libssl.Done
 	h.notePaused(ssl.Paused())
-	h.output = h.window.mem[:step.Produced]
+	h.output = h.window.Mem[:step.Produced]
 	if spill := ssl.Spill(); len(spill) > 0 {
 		h.output = append(h.output[:step.Produced:step.Produced], spill...)
 	}
@@ -159,12 +161,12 @@ func (h *handshake) failed(ssl *libssl.Conn) error {
 		return errNoSignature
 	}
 	if n := ssl.LongHello(); n > 0 {
-		return errLongMessage(n)
+		return record.LongMessageError(n)
 	}
 	alert, err := fatalError("handshake", ssl, h.tail[:h.tailLen])
 	if h.refused != nil {
 		if alert >= 0 && uint8(alert) != h.refused.alert {
-			rewriteAlert(h.output, h.refused.alert)
+			record.ReplaceAlert(h.output, h.refused.alert)
 		}
 		return h.refused.err
 	}

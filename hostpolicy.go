@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"github.com/ossl-go/ossl/internal/libssl"
+	"github.com/ossl-go/ossl/internal/record"
 	"github.com/ossl-go/ossl/internal/stdtls"
 )
 
@@ -203,7 +204,7 @@ func (p *hostPolicy) hello(cfg *libssl.ContextConfig) (*tls.ClientHelloInfo, err
 	if err != nil {
 		return nil, libraryError(err)
 	}
-	out := make([]byte, maxPlaintext+1024) // more than a hello
+	out := make([]byte, record.MaxPlaintext+1024) // more than a hello
 	conn, step, err := ctx.Start(false, false, "", nil, nil, out)
 	if err != nil {
 		return nil, libraryError(err)

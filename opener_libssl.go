@@ -27,7 +27,7 @@ func (o *libsslOpener) open(c *Conn, b []byte) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	c.in.consume(step.Consumed)
+	c.in.Consume(step.Consumed)
 	o.leftover = step.Pending
 	c.keepSessions(sessions)
 	c.flushQueue()
@@ -55,7 +55,7 @@ func (o *libsslOpener) read(c *Conn, b []byte) (step libssl.Step, sessions []lib
 		return step, nil, false, c.in.err
 	}
 	defer c.engine.unlock()
-	step = ssl.Read(c.in.data, b)
+	step = ssl.Read(c.in.Data, b)
 	o.sealer.wake()
 	if step.TakenOver {
 		c.takeOver(ssl)
@@ -64,7 +64,7 @@ func (o *libsslOpener) read(c *Conn, b []byte) (step libssl.Step, sessions []lib
 	if spill := ssl.Spill(); len(spill) > 0 && !c.engine.queue.push(spill) {
 		c.in.err = errQueueFull
 	} else if step.Status == libssl.Fatal {
-		_, c.in.err = fatalError("read", ssl, c.in.data[:step.Consumed])
+		_, c.in.err = fatalError("read", ssl, c.in.Data[:step.Consumed])
 	} else if _, description, ok := ssl.AlertOut(); ok && description == alertNoRenegotiation {
 		// libssl refuses renegotiation with a warning and goes on; crypto/tls ends the connection.
 		c.in.err = localError(alertNoRenegotiation, nil)

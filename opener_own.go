@@ -1,8 +1,6 @@
 package ossl
 
 import (
-	"crypto/tls"
-	"fmt"
 	"io"
 	"net"
 
@@ -47,11 +45,11 @@ func (o *ownOpener) readable(input []byte) bool {
 	if o.rest > 0 {
 		return true
 	}
-	if len(input) < recordHeaderLen {
+	if len(input) < record.HeaderLen {
 		return false
 	}
-	length := int(input[3])<<8 | int(input[4])
-	return length > maxRecord(o.records.Version) || len(input) >= recordHeaderLen+length
+	n := record.ParseHeader(input).Len
+	return n > record.MaxCiphertext(o.records.Version) || len(input) >= record.HeaderLen+n
 }
 
 func (o *ownOpener) free() {
@@ -73,7 +71,7 @@ func (o *ownOpener) open(c *Conn, b []byte) (int, error) {
 		}
 		partial := o.records.Partial()
 		var opened libssl.Opened
-		o.side.Open(&opened, in.data, b)
+		o.side.Open(&opened, in.Data, b)
 		if opened.N > 0 {
 			o.records.Data()
 		}
@@ -83,23 +81,23 @@ func (o *ownOpener) open(c *Conn, b []byte) (int, error) {
 			clear(b[:opened.N])
 			opened.N = 0
 			o.follow(c, o.records.Record(record.ApplicationData, nil))
-			clear(in.data)
-			in.consume(len(in.data))
+			clear(in.Data)
+			in.Consume(len(in.Data))
 		case opened.Status == libssl.Fatal:
-			in.err = recordError(opened.Alert, in.data[opened.Consumed:], c.state.Version)
+			in.err = recordError(opened.Alert, in.Data[opened.Consumed:], c.state.Version)
 			o.sealer.alert(&c.engine, opened.Alert)
-			in.consume(len(in.data))
+			in.Consume(len(in.Data))
 		case opened.Status == libssl.Record && opened.Type == record.ApplicationData && opened.Len > 0:
 			o.records.Data()
 			o.rest, o.tail = opened.Len, opened.Consumed-opened.At-opened.Len
-			in.consume(opened.At)
+			in.Consume(opened.At)
 		case opened.Status == libssl.Record:
-			text := in.data[opened.At : opened.At+opened.Len]
+			text := in.Data[opened.At : opened.At+opened.Len]
 			o.follow(c, o.records.Record(opened.Type, text))
 			clear(text)
-			in.consume(opened.Consumed)
+			in.Consume(opened.Consumed)
 		default:
-			in.consume(opened.Consumed)
+			in.Consume(opened.Consumed)
 		}
 		if opened.N > 0 && in.err == io.EOF && o.rest == 0 {
 			return opened.N, io.EOF // so that a reader sees it before it uses the connection again: golang.org/issue/3514
@@ -110,7 +108,7 @@ func (o *ownOpener) open(c *Conn, b []byte) (int, error) {
 		if in.err != nil {
 			return 0, in.err
 		}
-		if opened.Status != libssl.Record || len(in.data) == 0 {
+		if opened.Status != libssl.Record || len(in.Data) == 0 {
 			return 0, nil
 		}
 	}
@@ -118,39 +116,28 @@ func (o *ownOpener) open(c *Conn, b []byte) (int, error) {
 
 // takeRest takes application data that did not fit into an earlier Read's slice.
 func (o *ownOpener) takeRest(in *reader, b []byte) int {
-	text := in.data[:o.rest]
+	text := in.Data[:o.rest]
 	n := copy(b, text)
 	clear(text[:n]) // the buffer goes to other connections
 	if o.rest -= n; o.rest == 0 {
 		n += o.tail
 		o.tail = 0
 	}
-	in.consume(n)
+	in.Consume(n)
 	return min(n, len(b), len(text))
 }
 
-// recordError is the error of a record that can't be opened, as crypto/tls gives it. at begins with
-// the record.
-func recordError(alert uint8, at []byte, version uint16) error {
-	if len(at) >= recordHeaderLen {
-		header := at[:recordHeaderLen]
-		switch length := int(header[3])<<8 | int(header[4]); {
+// recordError is crypto/tls's error for a record that can't be opened and is at the start of data.
+func recordError(alert uint8, data []byte, version uint16) error {
+	if len(data) >= record.HeaderLen {
+		switch {
 		case alert == alertProtocolVersion:
-			return recordHeaderError(header, nil, fmt.Sprintf("received record with version %x when expecting version %x",
-				int(header[1])<<8|int(header[2]), tls.VersionTLS12))
-		case alert == alertRecordOverflow && length > maxRecord(version):
-			return recordHeaderError(header, nil, fmt.Sprintf("oversized record received with length %d", length))
+			return record.VersionError(data)
+		case alert == alertRecordOverflow && record.ParseHeader(data).Len > record.MaxCiphertext(version):
+			return record.LengthError(data)
 		}
 	}
 	return localError(alert, nil)
-}
-
-// maxRecord is the largest length of a record: RFC 8446, section 5.2, and RFC 5246, section 6.2.3.
-func maxRecord(version uint16) int {
-	if version == tls.VersionTLS13 {
-		return maxCiphertext
-	}
-	return maxPlaintext + 2048
 }
 
 // follow does what a record asks for. Records that are to be sent for it are queued.

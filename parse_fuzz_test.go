@@ -5,8 +5,6 @@ import (
 	"crypto/tls"
 	"testing"
 	"unsafe"
-
-	"github.com/ossl-go/ossl/internal/record"
 )
 
 // Every parser of a peer's bytes. What they return must lie within what they were given.
@@ -67,60 +65,12 @@ func FuzzSplitChain(f *testing.F) {
 	})
 }
 
-// FuzzRecordScanner compares following a stream in one piece with following it in two.
-func FuzzRecordScanner(f *testing.F) {
-	f.Add([]byte{22, 3, 3, 0, 2, 1, 2, 20, 3, 3, 0, 1, 1}, 3)
-	f.Add([]byte{23, 3, 3, 0, 0, 23, 3, 3, 0, 0}, 5)
-	f.Fuzz(func(t *testing.T, stream []byte, cut int) {
-		cut = max(0, min(cut, len(stream)))
-		var one, two recordScanner
-		one.scan(stream)
-		two.scan(stream[:cut])
-		two.scan(stream[cut:])
-		if one.atBoundary() != two.atBoundary() || one.left != two.left || one.have != two.have {
-			t.Fatalf("%+v and %+v", one, two)
-		}
-		rest := stream
-		for len(rest) >= recordHeaderLen {
-			n := recordHeaderLen + (int(rest[3])<<8 | int(rest[4]))
-			if n > len(rest) {
-				break
-			}
-			rest = rest[n:]
-		}
-		if one.atBoundary() != (len(rest) == 0) {
-			t.Fatalf("at a boundary: %v, with %d bytes left", one.atBoundary(), len(rest))
-		}
-	})
-}
-
 func FuzzStaple(f *testing.F) {
 	f.Add([]byte{0x30, 0x03, 0x0a, 0x01, 0x01})
 	f.Add([]byte{0x30, 0x00})
 	f.Fuzz(func(t *testing.T, der []byte) {
 		if checkStaple(der) == nil && (len(der) < 5 || der[0] != 0x30) {
 			t.Fatalf("%x taken for an OCSPResponse", der)
-		}
-	})
-}
-
-// FuzzRewriteAlert: nothing but the description of an unprotected fatal alert at the end is ever changed.
-func FuzzRewriteAlert(f *testing.F) {
-	f.Add([]byte{21, 3, 3, 0, 2, 2, 40}, byte(42))
-	f.Add([]byte{23, 3, 3, 0, 2, 2, 40}, byte(42))
-	f.Add([]byte{2, 40}, byte(42))
-	f.Fuzz(func(t *testing.T, out []byte, alert byte) {
-		before := bytes.Clone(out)
-		rewriteAlert(out, alert)
-		if n := len(out) - 1; n >= 0 && !bytes.Equal(before[:n], out[:n]) {
-			t.Fatal("changed more than the description")
-		}
-		isAlert := len(out) >= 7 && before[len(out)-7] == record.Alert && before[len(out)-6] == 3 &&
-			before[len(out)-4] == 0 && before[len(out)-3] == 2 && before[len(out)-2] == alertLevelFatal
-		if changed := !bytes.Equal(before, out); changed && !isAlert {
-			t.Fatal("changed what is no alert")
-		} else if isAlert && out[len(out)-1] != alert {
-			t.Fatal("did not change an alert")
 		}
 	})
 }

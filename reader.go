@@ -5,13 +5,15 @@ import (
 	"net"
 	"sync"
 	"sync/atomic"
+
+	"github.com/ossl-go/ossl/internal/netio"
 )
 
 // A reader is the receiving half of a connection. The handshake or a Read holds its lock, across
 // crossings and network reads.
 type reader struct {
-	mu     sync.Mutex
-	input         // ciphertext that was read from the network and not opened yet
+	mu sync.Mutex
+	netio.Input
 	err    error  // sticky
 	opener opener // nil until the handshake is done
 
@@ -109,7 +111,7 @@ func (c *Conn) read(b []byte) (int, error) {
 			c.forgetSession(c.in.err) // of an alert that came behind data too
 			return 0, c.in.err
 		}
-		if len(c.in.data) > 0 || c.in.opener.pending() {
+		if len(c.in.Data) > 0 || c.in.opener.pending() {
 			n, err := c.in.opener.open(c, b)
 			if n > 0 {
 				return n, err
@@ -152,7 +154,7 @@ func (c *Conn) WaitRead() error {
 		if c.in.err != nil {
 			return c.in.err
 		}
-		if c.in.opener.readable(c.in.data) {
+		if c.in.opener.readable(c.in.Data) {
 			return nil
 		}
 		if err := c.receive(); err != nil {
@@ -163,7 +165,7 @@ func (c *Conn) WaitRead() error {
 
 // receive reads from the network once. The reader is locked.
 func (c *Conn) receive() error {
-	err := c.in.fill(c.conn)
+	err := c.in.Fill(c.conn)
 	c.heard()
 	return c.received(err)
 }

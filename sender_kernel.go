@@ -13,6 +13,7 @@ import (
 
 	"github.com/ossl-go/ossl/internal/ktls"
 	"github.com/ossl-go/ossl/internal/libssl"
+	"github.com/ossl-go/ossl/internal/netio"
 	"github.com/ossl-go/ossl/internal/record"
 )
 
@@ -272,17 +273,17 @@ func (c *Conn) SendFile(f *os.File, n int64) (sent int64, err error) {
 	if sent, err = c.sendFile(f, n); err != nil || sent == n {
 		return sent, err
 	}
-	buf := getBuffer(writeBuffers)
+	buf := netio.Bulk.Get()
 	used := int64(0)
 	defer func() {
-		clear(buf.mem[:used])
-		buf.put()
+		clear(buf.Mem[:used])
+		buf.Put()
 	}()
 	for sent < n {
 		part := min(n-sent, maxChunk)
 		used = max(used, part)
-		got, readErr := f.Read(buf.mem[:part])
-		written, err := c.Write(buf.mem[:got])
+		got, readErr := f.Read(buf.Mem[:part])
+		written, err := c.Write(buf.Mem[:got])
 		sent += int64(written)
 		switch {
 		case err != nil:

@@ -24,7 +24,7 @@ var silent = struct {
 // watchSilence makes the tickets in the queue leave if the client sends nothing. The reader is
 // locked, and no input has arrived after the handshake.
 func (c *Conn) watchSilence() {
-	if c.in.raw == nil { // sendTickets needs a socket
+	if !c.in.HasSocket() { // sendTickets needs a socket
 		return
 	}
 	c.in.watched.Store(true)
@@ -66,8 +66,7 @@ func sweepSilent() {
 // sendTickets sends the tickets in the queue, unless input has arrived that the server has not read
 // yet.
 func (c *Conn) sendTickets() {
-	quiet := false
-	if err := c.in.raw.Control(func(fd uintptr) { quiet = nothingArrived(fd) }); err != nil || !quiet {
+	if !c.in.Quiet() {
 		return
 	}
 	c.engine.mu.Lock()

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ossl-go/ossl/internal/libssl"
+	"github.com/ossl-go/ossl/internal/netio"
 )
 
 // A handshake message after the handshake (a large ticket, or one from a malicious peer) may come
@@ -235,7 +236,7 @@ func (c *Conn) readToWrite() error {
 	if err := c.receiveToWrite(); err != nil {
 		return err
 	}
-	if len(c.in.data) == 0 {
+	if len(c.in.Data) == 0 {
 		return nil
 	}
 	ssl, err := c.engine.lock()
@@ -245,11 +246,11 @@ func (c *Conn) readToWrite() error {
 	defer c.engine.unlock()
 	// The rest of the message and no more: data that follows it stays for Read.
 	var facts libssl.Facts
-	out := getBuffer(smallBuffers)
-	defer out.put()
-	step := ssl.Handshake(c.in.data, out.mem, &facts)
-	c.in.consume(step.Consumed)
-	if step.Produced > 0 && !c.engine.queue.push(out.mem[:step.Produced]) {
+	out := netio.Small.Get()
+	defer out.Put()
+	step := ssl.Handshake(c.in.Data, out.Mem, &facts)
+	c.in.Consume(step.Consumed)
+	if step.Produced > 0 && !c.engine.queue.push(out.Mem[:step.Produced]) {
 		return errQueueFull
 	}
 	if step.Status == libssl.Fatal {
@@ -266,10 +267,10 @@ func (c *Conn) receiveToWrite() error {
 	switch {
 	case c.in.err != nil:
 		return c.in.err
-	case len(c.in.data) > 0:
+	case len(c.in.Data) > 0:
 		return nil
 	}
-	err := c.in.fill(c.conn)
+	err := c.in.Fill(c.conn)
 	if e, ok := err.(net.Error); !ok || !e.Timeout() {
 		return c.received(err)
 	}

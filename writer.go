@@ -6,12 +6,15 @@ import (
 	"net"
 	"sync"
 	"time"
+
+	"github.com/ossl-go/ossl/internal/netio"
+	"github.com/ossl-go/ossl/internal/record"
 )
 
 const (
 	// maxChunk is how much plaintext one crossing seals: as much as fits a writeBuffer in every
 	// suite.
-	maxChunk = recordsAtOnce * 16384
+	maxChunk = netio.RecordsAtOnce * 16384
 	// tcpMSSEstimate, recordSizeBoostThreshold and maxSizedRecords are crypto/tls's parameters of
 	// dynamic record sizing.
 	tcpMSSEstimate           = 1208
@@ -173,19 +176,19 @@ type recordSender struct{}
 
 func (recordSender) write(c *Conn, b []byte) (int, error) {
 	limits := sealLimits{data: 16384, sizes: c.out.sizes}
-	pool := smallBuffers
+	pool := netio.Small
 	small := c.sizesRecords()
 	// A small buffer holds a record of the largest size, or some small ones.
 	if small {
 		limits.data = 8192
 	}
 	if len(b) > limits.data {
-		pool = writeBuffers
+		pool = netio.Bulk
 		limits.data = maxChunk
 	}
-	out := getBuffer(pool)
-	n, err := c.sealInto(out.mem, b, limits, small)
-	out.put()
+	out := pool.Get()
+	n, err := c.sealInto(out.Mem, b, limits, small)
+	out.Put()
 	return n, err
 }
 
@@ -198,7 +201,7 @@ func (c *Conn) sealInto(out, b []byte, limits sealLimits, small bool) (int, erro
 	sealer := c.engine.sealer
 	if small {
 		const tag = 16
-		limits.payload = tcpMSSEstimate - recordHeaderLen - tag - sealer.overhead(c.state.Version, c.state.CipherSuite)
+		limits.payload = tcpMSSEstimate - record.HeaderLen - tag - sealer.overhead(c.state.Version, c.state.CipherSuite)
 	}
 	queued := c.engine.queue.take()
 	at := 0 // the offset in out of the new records: behind the queued ones, if there is room
@@ -230,11 +233,11 @@ func (c *Conn) sealInto(out, b []byte, limits sealLimits, small bool) (int, erro
 // firstRecord returns an upper bound for the size of the first record of b: the room that a sealer
 // needs at least.
 func (l sealLimits) firstRecord(b []byte) int {
-	n := min(len(b), maxPlaintext)
+	n := min(len(b), record.MaxPlaintext)
 	if l.payload > 0 {
 		n = min(n, l.payload*(l.sizes.records+1))
 	}
-	return n + (n/512+2)*sealOverhead // a peer's max_fragment_length may split it; a KeyUpdate may come before it
+	return n + (n/512+2)*netio.SealOverhead // a peer's max_fragment_length may split it; a KeyUpdate may come before it
 }
 
 // sizesRecords reports whether the next records are small, so that the first ones fit a TCP segment
@@ -260,9 +263,9 @@ func (recordSender) flush(c *Conn, discard bool) error {
 }
 
 func (recordSender) closeNotify(c *Conn, free bool) error {
-	out := getBuffer(smallBuffers)
-	defer out.put()
-	last, err := c.lastRecords(free, out.mem)
+	out := netio.Small.Get()
+	defer out.Put()
+	last, err := c.lastRecords(free, out.Mem)
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,6 @@
 //go:build unix
 
-package ossl
+package netio
 
 import "syscall"
 

@@ -1,9 +1,9 @@
 //go:build !unix
 
-package ossl
+package netio
 
-// atEnd can't tell here.
-func atEnd(uintptr) bool { return false }
+// AtEnd can't tell here.
+func AtEnd(uintptr) bool { return false }
 
 // nothingArrived can't tell here.
 func nothingArrived(uintptr) bool { return false }

@@ -1,6 +1,6 @@
 //go:build unix && !aix
 
-package ossl
+package netio
 
 import "syscall"
 

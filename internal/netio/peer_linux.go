@@ -1,4 +1,4 @@
-package ossl
+package netio
 
 import (
 	"syscall"
@@ -12,8 +12,8 @@ const (
 	pollRdHup = 0x2000
 )
 
-// peerGone reports whether the peer of a socket has ended its side, or the connection was reset. It doesn't wait.
-func peerGone(fd uintptr) bool {
+// PeerGone reports whether the peer of a socket has ended its side, or the connection was reset. It doesn't wait.
+func PeerGone(fd uintptr) bool {
 	ask := struct {
 		fd              int32
 		events, revents int16

@@ -1,11 +1,11 @@
 //go:build unix
 
-package ossl
+package netio
 
 import "syscall"
 
-// atEnd reports whether a read of a socket would return the end, or an error: there is no input before it. It doesn't wait.
-func atEnd(fd uintptr) bool {
+// AtEnd reports whether a read of a socket would return the end, or an error: there is no input before it. It doesn't wait.
+func AtEnd(fd uintptr) bool {
 	var b [1]byte
 	n, _, err := syscall.Recvfrom(int(fd), b[:], syscall.MSG_PEEK)
 	return n == 0 && err == nil || err != nil && err != syscall.EAGAIN && err != syscall.EINTR
