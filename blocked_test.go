@@ -9,10 +9,7 @@ import (
 	"errors"
 	"io"
 	"net"
-	"os"
-	"regexp"
 	"runtime"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -20,6 +17,7 @@ import (
 
 	"github.com/ossl-go/ossl"
 	"github.com/ossl-go/ossl/internal/libssl"
+	"github.com/ossl-go/ossl/internal/ossltest"
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
@@ -36,19 +34,6 @@ func (s *slowSigner) Sign(rand io.Reader, digest []byte, opts crypto.SignerOpts)
 	return s.Signer.Sign(rand, digest, opts)
 }
 
-func threads(t *testing.T) int {
-	t.Helper()
-	status, err := os.ReadFile("/proc/self/status")
-	if err != nil {
-		t.Skip("no /proc: threads can't be counted")
-	}
-	n, err := strconv.Atoi(string(regexp.MustCompile(`Threads:\s+(\d+)`).FindSubmatch(status)[1]))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return n
-}
-
 // TestThousandSlowSigners: a thousand handshakes wait for a slow key at the same time and hold no thread, other connections go
 // on, and Close and cancellation work meanwhile.
 func TestThousandSlowSigners(t *testing.T) {
@@ -56,9 +41,9 @@ func TestThousandSlowSigners(t *testing.T) {
 	cert := tlstest.ServerCert(tlstest.P256)
 	signer := &slowSigner{Signer: cert.PrivateKey.(crypto.Signer), allowed: make(chan struct{})}
 	cert.PrivateKey = signer
-	slow := contexts(t, func(_, s *tls.Config) { s.Certificates = []tls.Certificate{cert} })
-	fast := contexts(t, nil)
-	before := threads(t)
+	slow := ossltest.NewContexts(t, func(_, s *tls.Config) { s.Certificates = []tls.Certificate{cert} })
+	fast := ossltest.NewContexts(t, nil)
+	before := tlstest.Threads(t)
 
 	var all sync.WaitGroup
 	var succeeded, closed, cancelled atomic.Int32
@@ -66,7 +51,7 @@ func TestThousandSlowSigners(t *testing.T) {
 	toCancel, cancel := context.WithCancel(t.Context())
 	for i := range handshakes {
 		a, b := tlstest.Buffered()
-		servers[i] = slow.server.Server(b)
+		servers[i] = slow.Server.Server(b)
 		ctx := t.Context()
 		if i%10 == 1 {
 			ctx = toCancel
@@ -81,7 +66,7 @@ func TestThousandSlowSigners(t *testing.T) {
 				closed.Add(1)
 			}
 		})
-		all.Go(func() { slow.client.Client(a, "").Handshake() })
+		all.Go(func() { slow.Client.Client(a, "").Handshake() })
 	}
 	deadline := time.Now().Add(60 * time.Second)
 	for signer.waiting.Load() < handshakes {
@@ -90,7 +75,7 @@ func TestThousandSlowSigners(t *testing.T) {
 		}
 		time.Sleep(time.Millisecond)
 	}
-	n := threads(t) - before
+	n := tlstest.Threads(t) - before
 	t.Logf("%d more threads for %d waiting handshakes", n, handshakes)
 	if !libssl.PausesHoldThreads() && n > 8*runtime.GOMAXPROCS(0)+32 {
 		t.Errorf("%d more threads for %d waiting handshakes", n, handshakes)
@@ -98,7 +83,7 @@ func TestThousandSlowSigners(t *testing.T) {
 
 	// Another Context's connections go on.
 	a, b := tlstest.Buffered()
-	fast.talk(t, a, b, []byte("still here"), 3)
+	talk(t, fast, a, b, []byte("still here"), 3)
 
 	// Close returns at once, though the handshake waits for the signer.
 	for i := 0; i < handshakes; i += 10 {
@@ -126,8 +111,8 @@ func TestThousandSlowSigners(t *testing.T) {
 
 // TestListenerGoesOnBesideSilentPeers: peers that connect and say nothing cost no SSL and stop nobody.
 func TestListenerGoesOnBesideSilentPeers(t *testing.T) {
-	p := contexts(t, nil)
-	ln, err := p.server.Listen("tcp", "127.0.0.1:0")
+	p := ossltest.NewContexts(t, nil)
+	ln, err := p.Server.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -155,7 +140,7 @@ func TestListenerGoesOnBesideSilentPeers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := p.client.Client(raw, "")
+	c := p.Client.Client(raw, "")
 	defer c.Close()
 	if _, err := c.Write([]byte("hello")); err != nil {
 		t.Fatal(err)

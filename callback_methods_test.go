@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/ossl-go/ossl"
+	"github.com/ossl-go/ossl/internal/ossltest"
 	"github.com/ossl-go/ossl/internal/tlstest"
 	"github.com/ossl-go/ossl/session"
 )
@@ -74,7 +75,7 @@ func (c hookedCache) Get(ctx context.Context, id []byte, take bool) ([]byte, err
 
 // config has all callbacks that both roles have.
 func (h *hooks) config(c *tls.Config, cert tls.Certificate) {
-	cert.PrivateKey = &lookingSigner{cert.PrivateKey.(crypto.Signer), func() { h.at("Sign") }}
+	cert.PrivateKey = &tlstest.LookingSigner{Signer: cert.PrivateKey.(crypto.Signer), Before: func() { h.at("Sign") }}
 	c.Certificates = []tls.Certificate{cert}
 	c.Time = func() time.Time { h.at("Time"); return time.Now() }
 	c.KeyLogWriter = h
@@ -105,13 +106,13 @@ func (h *hooks) server(c *tls.Config) {
 // which the callback belongs: with crypto/tls too ConnectionState, OCSPResponse, VerifyHostname, Handshake, Read and Write, and
 // besides ossl's own WaitRead and SendFile.
 func TestMethodsInCallbacks(t *testing.T) {
-	if testsInFIPS {
-		t.Skipf("OpenSSL %s: FIPS mode refuses keys that are a crypto.Signer", libraryVersion())
+	if ossltest.InFIPS {
+		t.Skipf("OpenSSL %s: FIPS mode refuses keys that are a crypto.Signer", ossltest.Version())
 	}
-	for _, version := range versions {
+	for _, version := range tlstest.Versions {
 		for _, role := range []string{"server", "client"} {
 			t.Run(tls.VersionName(version)+"/"+role, func(t *testing.T) {
-				cc, sc := resuming(version)
+				cc, sc := tlstest.Resuming(version)
 				cc.Certificates = []tls.Certificate{tlstest.ClientCert(tlstest.P256)}
 				sc.ClientAuth, sc.ClientCAs = tls.RequireAndVerifyClientCert, tlstest.CA().Pool()
 				cc.MinVersion, sc.MinVersion = version, version
@@ -132,13 +133,13 @@ func TestMethodsInCallbacks(t *testing.T) {
 					want = append(want, "GetCertificate", "GetConfigForClient", "session.Cache.Put")
 				}
 				opts = append(opts, ossl.WithVerifiedChainCache(0))
-				client, server := newContext(t, cc), newContext(t, sc)
+				client, server := ossltest.NewContext(t, cc), ossltest.NewContext(t, sc)
 				hooked := client
 				if role == "server" {
-					hooked = newContext(t, sc, opts...)
+					hooked = ossltest.NewContext(t, sc, opts...)
 					server = hooked
 				} else {
-					hooked = newContext(t, cc, opts...)
+					hooked = ossltest.NewContext(t, cc, opts...)
 					client = hooked
 				}
 				h.call = func(where string) {
@@ -169,7 +170,7 @@ func TestMethodsInCallbacks(t *testing.T) {
 				}
 				verification := ossl.WithVerification(func(tls.ConnectionState) error { h.at("WithVerification"); return nil })
 				for range 2 { // the second one resumes
-					visit(t, func(c net.Conn) tlstest.Conn {
+					tlstest.Visit(t, func(c net.Conn) tlstest.Conn {
 						if role == "client" {
 							conn = client.Client(c, "", verification)
 							return conn
@@ -196,14 +197,14 @@ func TestMethodsInCallbacks(t *testing.T) {
 // TestCloseInCallbacks: Close, or a panic, or the end of the goroutine, in any callback ends the handshake and leaks no C
 // memory.
 func TestCloseInCallbacks(t *testing.T) {
-	if testsInFIPS {
-		t.Skipf("OpenSSL %s: FIPS mode refuses keys that are a crypto.Signer", libraryVersion())
+	if ossltest.InFIPS {
+		t.Skipf("OpenSSL %s: FIPS mode refuses keys that are a crypto.Signer", ossltest.Version())
 	}
 	serverCallbacks := []string{"Sign", "KeyLogWriter", "VerifyPeerCertificate", "VerifyConnection", "GetCertificate",
 		"GetConfigForClient"}
 	clientCallbacks := []string{"Sign", "KeyLogWriter", "VerifyPeerCertificate", "VerifyConnection", "GetClientCertificate",
 		"ClientSessionCache.Get"}
-	for _, version := range versions {
+	for _, version := range tlstest.Versions {
 		for role, callbacks := range map[string][]string{"server": serverCallbacks, "client": clientCallbacks} {
 			for _, callback := range callbacks {
 				for _, how := range []string{"Close", "panic", "Goexit"} {
@@ -220,7 +221,7 @@ func TestCloseInCallbacks(t *testing.T) {
 var errNoReturn = errors.New("Handshake did not return")
 
 func closeIn(t *testing.T, version uint16, role, callback, how string) {
-	cc, sc := resuming(version)
+	cc, sc := tlstest.Resuming(version)
 	cc.MinVersion, sc.MinVersion = version, version
 	cc.Certificates = []tls.Certificate{tlstest.ClientCert(tlstest.P256)}
 	sc.ClientAuth = tls.RequireAnyClientCert
@@ -231,7 +232,7 @@ func closeIn(t *testing.T, version uint16, role, callback, how string) {
 		h.server(sc)
 	}
 	a, b := tlstest.Buffered()
-	conn, peer := newContext(t, cc).Client(a, tlstest.ServerName), newContext(t, sc).Server(b)
+	conn, peer := ossltest.NewContext(t, cc).Client(a, tlstest.ServerName), ossltest.NewContext(t, sc).Server(b)
 	if role == "server" {
 		conn, peer = peer, conn
 	}

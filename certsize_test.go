@@ -21,7 +21,7 @@ const maxCertificateMessage = 262144
 // small ones.
 func TestDifferentialCertificateSize(t *testing.T) {
 	defer checkStale(t)
-	for _, version := range versions {
+	for _, version := range tlstest.Versions {
 		for _, role := range []tlstest.Role{tlstest.ServerRole, tlstest.ClientRole} {
 			for _, shape := range []string{"few", "many"} {
 				for name, size := range map[string]int{
@@ -30,12 +30,13 @@ func TestDifferentialCertificateSize(t *testing.T) {
 					if shape == "many" && size < maxCertificateMessage {
 						continue
 					}
-					t.Run(fmt.Sprintf("%s/%s/%s/%s", versionName(version), role, shape, name), func(t *testing.T) {
+					t.Run(fmt.Sprintf("%s/%s/%s/%s", tlstest.VersionName(version), role, shape, name), func(t *testing.T) {
 						cert := certificateOf(t, version, role, shape, size)
-						c := tlstest.Case{Client: clientWith(only(version)), Server: serverWith(only(version), certificates(cert))}
+						c := tlstest.Case{Client: tlstest.ClientWith(tlstest.Only(version)),
+							Server: tlstest.ServerWith(tlstest.Only(version), tlstest.Certificates(cert))}
 						if role == tlstest.ClientRole {
-							c.Client = clientWith(only(version), send(cert))
-							c.Server = serverWith(only(version), askClient(tls.RequireAndVerifyClientCert))
+							c.Client = tlstest.ClientWith(tlstest.Only(version), tlstest.SendCertificate(cert))
+							c.Server = tlstest.ServerWith(tlstest.Only(version), tlstest.AskClient(tls.RequireAndVerifyClientCert))
 						}
 						expect(t, size <= maxCertificateMessage, c)
 					})

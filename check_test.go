@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/ossl-go/ossl"
+	"github.com/ossl-go/ossl/internal/ossltest"
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
@@ -69,7 +70,7 @@ func TestCheckCertificate(t *testing.T) {
 					test.edit(c)
 				}
 			})
-			server := newContext(t, sc, test.opts...)
+			server := ossltest.NewContext(t, sc, test.opts...)
 			checked := server.CheckCertificate(&cert)
 			var e *ossl.ConfigError
 			if checked != nil && (!errors.As(checked, &e) || e.Field != "Certificates") {
@@ -81,7 +82,7 @@ func TestCheckCertificate(t *testing.T) {
 			served := false
 			var errs []error
 			for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
-				cc := tlstest.ClientConfig(only(version), func(c *tls.Config) {
+				cc := tlstest.ClientConfig(tlstest.Only(version), func(c *tls.Config) {
 					c.InsecureSkipVerify = true
 					c.CurvePreferences = sc.CurvePreferences
 				})
@@ -101,7 +102,7 @@ func TestCheckCertificate(t *testing.T) {
 			}
 		})
 	}
-	if err := newContext(t, tlstest.ServerConfig()).CheckCertificate(nil); err == nil {
+	if err := ossltest.NewContext(t, tlstest.ServerConfig()).CheckCertificate(nil); err == nil {
 		t.Error("nil passes")
 	}
 }
@@ -120,7 +121,7 @@ func TestCheckCertificateElsewhere(t *testing.T) {
 		"key log": func(c *tls.Config) { c.KeyLogWriter = panicWriter{} },
 		"ALPN":    func(c *tls.Config) { c.NextProtos = []string{"h2", "http/1.1"} },
 	} {
-		ctx := newContext(t, tlstest.ServerConfig(edit))
+		ctx := ossltest.NewContext(t, tlstest.ServerConfig(edit))
 		if err := ctx.CheckCertificate(&p256); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -151,7 +152,7 @@ func TestSignerCheckCertificate(t *testing.T) {
 		signer := &countingSigner{Signer: cert.PrivateKey.(crypto.Signer)}
 		cert.PrivateKey = signer
 		for level, good := range map[int]bool{2: true, 3: kind == tlstest.P256} {
-			ctx := newContext(t, tlstest.ServerConfig(), ossl.WithSecurityLevel(level))
+			ctx := ossltest.NewContext(t, tlstest.ServerConfig(), ossl.WithSecurityLevel(level))
 			if err := ctx.CheckCertificate(&cert); (err == nil) != good {
 				t.Errorf("%s at level %d: %v", kind, level, err)
 			}
@@ -183,7 +184,8 @@ func TestContextOf(t *testing.T) {
 			return nil, nil
 		}
 	})
-	server, client := newContext(t, sc), newContext(t, tlstest.ClientConfig(func(c *tls.Config) { c.InsecureSkipVerify = true }))
+	server, client := ossltest.NewContext(t, sc), ossltest.NewContext(t,
+		tlstest.ClientConfig(func(c *tls.Config) { c.InsecureSkipVerify = true }))
 	for _, name := range []string{tlstest.ServerName, tlstest.OtherName} {
 		a, b := tlstest.Buffered()
 		if err := shakeHands(client.Client(a, name), server.Server(b)); err != nil {

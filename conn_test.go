@@ -21,34 +21,17 @@ import (
 
 	"github.com/ossl-go/ossl"
 	"github.com/ossl-go/ossl/internal/libssl"
+	"github.com/ossl-go/ossl/internal/ossltest"
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
-
-// connected returns both ends of a connection whose handshake is done.
-func connected(t testing.TB, pair func() (net.Conn, net.Conn), edit func(client, server *tls.Config)) (_, _ *ossl.Conn) {
-	t.Helper()
-	p := contexts(t, edit)
-	a, b := pair()
-	client, server := p.client.Client(a, ""), p.server.Server(b)
-	t.Cleanup(func() { client.Close(); server.Close() })
-	errs := make(chan error, 1)
-	go func() { errs <- server.Handshake() }()
-	if err := client.Handshake(); err != nil {
-		t.Fatal(err)
-	}
-	if err := <-errs; err != nil {
-		t.Fatal(err)
-	}
-	return client, server
-}
 
 func TestCloseRacesReadWrite(t *testing.T) {
 	for name, pair := range map[string]func() (net.Conn, net.Conn){"tcp": tlstest.Loopback, "pipe": tlstest.NetPipe} {
 		t.Run(name, func(t *testing.T) {
 			for range 30 {
-				p := contexts(t, nil)
+				p := ossltest.NewContexts(t, nil)
 				a, b := pair()
-				client, server := p.client.Client(a, ""), p.server.Server(b)
+				client, server := p.Client.Client(a, ""), p.Server.Server(b)
 				var all sync.WaitGroup
 				for _, c := range []*ossl.Conn{client, server} {
 					all.Go(func() {
@@ -87,10 +70,10 @@ func TestCloseRacesReadWrite(t *testing.T) {
 func TestBothDirectionsAtOnce(t *testing.T) {
 	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
 		t.Run(tls.VersionName(version), func(t *testing.T) {
-			if version == tls.VersionTLS13 && recordsByLibssl() && breaksAtKeyUpdate() {
-				t.Skipf("OpenSSL %s breaks where a KeyUpdate is sent between the parts of a record", libraryVersion())
+			if version == tls.VersionTLS13 && ossltest.RecordsByLibssl() && ossltest.BreaksAtKeyUpdate() {
+				t.Skipf("OpenSSL %s breaks where a KeyUpdate is sent between the parts of a record", ossltest.Version())
 			}
-			client, server := connected(t, tlstest.Loopback, func(c, _ *tls.Config) { c.MaxVersion = version })
+			client, server := ossltest.Connected(t, tlstest.Loopback, func(c, _ *tls.Config) { c.MaxVersion = version })
 			const size = 3 << 20
 			var all sync.WaitGroup
 			for i, ends := range [][2]*ossl.Conn{{client, server}, {server, client}} {
@@ -139,8 +122,8 @@ func TestKeyUpdateAnswered(t *testing.T) {
 		t.Run(asker, func(t *testing.T) {
 			recorded := make(chan int, 100)
 			a, b := tlstest.Loopback()
-			p := contexts(t, nil)
-			client, server := p.client.Client(countedWrites{a, recorded}, ""), p.server.Server(countedWrites{b, recorded})
+			p := ossltest.NewContexts(t, nil)
+			client, server := p.Client.Client(countedWrites{a, recorded}, ""), p.Server.Server(countedWrites{b, recorded})
 			defer client.Close()
 			defer server.Close()
 			go server.Handshake()
@@ -202,7 +185,7 @@ func (c countedWrites) Write(b []byte) (int, error) {
 func TestDeadlines(t *testing.T) {
 	for name, pair := range map[string]func() (net.Conn, net.Conn){"tcp": tlstest.Loopback, "pipe": tlstest.NetPipe} {
 		t.Run(name, func(t *testing.T) {
-			client, server := connected(t, pair, nil)
+			client, server := ossltest.Connected(t, pair, nil)
 			buf := make([]byte, 10)
 			client.SetReadDeadline(time.Now().Add(10 * time.Millisecond))
 			_, err := client.Read(buf)
@@ -241,7 +224,7 @@ func TestDeadlines(t *testing.T) {
 func TestSocketReadErrors(t *testing.T) {
 	for network, address := range map[string]string{"tcp": "127.0.0.1:0", "tcp4": "127.0.0.1:0", "unix": t.TempDir() + "/socket"} {
 		t.Run(network, func(t *testing.T) {
-			client, _ := connected(t, func() (net.Conn, net.Conn) { return tlstest.Sockets(network, address) }, nil)
+			client, _ := ossltest.Connected(t, func() (net.Conn, net.Conn) { return tlstest.Sockets(network, address) }, nil)
 			buf := make([]byte, 1)
 			for _, cause := range []func() error{
 				func() error { return client.SetReadDeadline(time.Unix(1, 0)) },
@@ -262,7 +245,7 @@ func TestSocketReadErrors(t *testing.T) {
 // TestReadDoesNotWaitForBlockedWrite makes a Read answer a key update while a Write of the same connection is stuck.
 func TestReadDoesNotWaitForBlockedWrite(t *testing.T) {
 	begun := make(chan int, 1000)
-	client, server := connected(t, func() (net.Conn, net.Conn) {
+	client, server := ossltest.Connected(t, func() (net.Conn, net.Conn) {
 		a, b := tlstest.NetPipe()
 		return countedWrites{a, begun}, b
 	}, nil)
@@ -300,14 +283,14 @@ func TestReadDoesNotWaitForBlockedWrite(t *testing.T) {
 }
 
 func TestCancelHandshake(t *testing.T) {
-	p := contexts(t, nil)
+	p := ossltest.NewContexts(t, nil)
 	for _, side := range []string{"client", "server"} {
 		a, silent := tlstest.Loopback()
 		defer silent.Close() // and so not collected, which would close it before its time
 		ctx, cancel := context.WithCancel(t.Context())
-		c := p.client.Client(a, "")
+		c := p.Client.Client(a, "")
 		if side == "server" {
-			c = p.server.Server(a)
+			c = p.Server.Server(a)
 		}
 		time.AfterFunc(10*time.Millisecond, cancel)
 		if err := c.HandshakeContext(ctx); err != context.Canceled {
@@ -323,7 +306,7 @@ func TestCancelHandshake(t *testing.T) {
 }
 
 func TestAfterClose(t *testing.T) {
-	client, server := connected(t, tlstest.Loopback, nil)
+	client, server := ossltest.Connected(t, tlstest.Loopback, nil)
 	state := client.ConnectionState()
 	if material, err := state.ExportKeyingMaterial("label", nil, 16); err != nil || len(material) != 16 {
 		t.Errorf("before Close: %x, %v", material, err)
@@ -357,13 +340,13 @@ func TestAfterClose(t *testing.T) {
 // TestDroppedConnectionsAreFreed: a connection that nobody closed gives its C memory back when it is collected, handshake done or
 // not.
 func TestDroppedConnectionsAreFreed(t *testing.T) {
-	p := contexts(t, nil)
+	p := ossltest.NewContexts(t, nil)
 	before := libssl.Crossings()
 	const dropped = 20
 	func() {
 		for i := range dropped {
 			a, b := tlstest.Buffered()
-			client, server := p.client.Client(a, ""), p.server.Server(b)
+			client, server := p.Client.Client(a, ""), p.Server.Server(b)
 			if i%2 == 0 {
 				go server.Handshake()
 			} else {
@@ -438,7 +421,7 @@ func TestGetConfigForClient(t *testing.T) {
 			c.ClientCAs = tlstest.CA().Pool()
 			c.MaxVersion = version
 		})
-		client, server := connected(t, tlstest.Loopback, func(c, s *tls.Config) {
+		client, server := ossltest.Connected(t, tlstest.Loopback, func(c, s *tls.Config) {
 			c.NextProtos = []string{"chosen"}
 			c.Certificates = []tls.Certificate{tlstest.ClientCert(tlstest.P256)}
 			s.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
@@ -461,7 +444,7 @@ func TestGetConfigForClient(t *testing.T) {
 // TestGetClientCertificateContext: the info's Context method works.
 func TestGetClientCertificateContext(t *testing.T) {
 	type key struct{}
-	p := contexts(t, func(c, s *tls.Config) {
+	p := ossltest.NewContexts(t, func(c, s *tls.Config) {
 		s.ClientAuth = tls.RequireAnyClientCert
 		c.GetClientCertificate = func(info *tls.CertificateRequestInfo) (*tls.Certificate, error) {
 			if info.Context().Value(key{}) != "value" {
@@ -472,8 +455,8 @@ func TestGetClientCertificateContext(t *testing.T) {
 		}
 	})
 	a, b := tlstest.Buffered()
-	go p.server.Server(b).Handshake()
-	if err := p.client.Client(a, "").HandshakeContext(context.WithValue(t.Context(), key{}, "value")); err != nil {
+	go p.Server.Server(b).Handshake()
+	if err := p.Client.Client(a, "").HandshakeContext(context.WithValue(t.Context(), key{}, "value")); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -499,7 +482,7 @@ func TestPanicInCallback(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := contexts(t, edit)
+			p := ossltest.NewContexts(t, edit)
 			a, b := tlstest.Buffered()
 			panics := make(chan any, 2)
 			run := func(c *ossl.Conn) {
@@ -511,8 +494,8 @@ func TestPanicInCallback(t *testing.T) {
 					}
 				}
 			}
-			go run(p.client.Client(a, ""))
-			go run(p.server.Server(b))
+			go run(p.Client.Client(a, ""))
+			go run(p.Server.Server(b))
 			if x, y := <-panics, <-panics; x != "boom" && y != "boom" {
 				t.Errorf("panics: %v, %v", x, y)
 			}

@@ -14,11 +14,12 @@ import (
 	"time"
 
 	"github.com/ossl-go/ossl"
+	"github.com/ossl-go/ossl/internal/ossltest"
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
 // perConn is this package with the configuration's VerifyConnection given to each connection instead.
-type perConn struct{ osslImpl }
+type perConn struct{ ossltest.Impl }
 
 func (perConn) split(config *tls.Config) (*ossl.Context, []ossl.ConnOption) {
 	config = config.Clone()
@@ -46,15 +47,15 @@ func (p perConn) Server(conn net.Conn, config *tls.Config) tlstest.Conn {
 
 // TestConnVerification refuses by WithVerification wherever VerifyConnection can, with the same errors and alerts.
 func TestConnVerification(t *testing.T) {
-	for _, version := range versions {
+	for _, version := range tlstest.Versions {
 		ran := 0
 		for _, d := range denials() {
 			if !strings.Contains(d.name, "VerifyConnection") {
 				continue
 			}
 			ran++
-			t.Run(fmt.Sprintf("%s/%s/%s", versionName(version), d.side, d.name), func(t *testing.T) {
-				for _, peer := range []tlstest.Impl{tlstest.Std, underTest} {
+			t.Run(fmt.Sprintf("%s/%s/%s", tlstest.VersionName(version), d.side, d.name), func(t *testing.T) {
+				for _, peer := range []tlstest.Impl{tlstest.Std, ossltest.UnderTest} {
 					deny(t, version, d, perConn{}, peer)
 				}
 			})
@@ -84,9 +85,9 @@ func TestConnVerificationOnlyRefuses(t *testing.T) {
 						return nil
 					}
 				}
-				mutual := opts(certificates(tlstest.ClientCert(tlstest.P256)))
+				mutual := opts(tlstest.Certificates(tlstest.ClientCert(tlstest.P256)))
 				client := tlstest.ClientConfig(mutual...)
-				server := tlstest.ServerConfig(askClient(tls.RequireAndVerifyClientCert))
+				server := tlstest.ServerConfig(tlstest.AskClient(tls.RequireAndVerifyClientCert))
 				a, b := tlstest.Buffered()
 				defer a.Close()
 				defer b.Close()
@@ -94,10 +95,10 @@ func TestConnVerificationOnlyRefuses(t *testing.T) {
 				var under, peer tlstest.Conn
 				if role == tlstest.ClientRole {
 					client.VerifyConnection = decide("config")
-					under, peer = newContext(t, client).Client(a, "", own...), tlstest.Std.Server(b, server)
+					under, peer = ossltest.NewContext(t, client).Client(a, "", own...), tlstest.Std.Server(b, server)
 				} else {
 					server.VerifyConnection = decide("config")
-					under, peer = newContext(t, server).Server(b, own...), tlstest.Std.Client(a, client)
+					under, peer = ossltest.NewContext(t, server).Server(b, own...), tlstest.Std.Client(a, client)
 				}
 				go peer.Handshake()
 				err := under.Handshake()
@@ -116,19 +117,6 @@ func TestConnVerificationOnlyRefuses(t *testing.T) {
 	}
 }
 
-func newContext(t testing.TB, config *tls.Config, opts ...ossl.Option) *ossl.Context {
-	t.Helper()
-	config, more, err := asTests(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, err := ossl.NewContext(config, append(more, opts...)...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return ctx
-}
-
 // TestClientProtocolOrder compares whose order decides. The default is crypto/tls's, for which TestDifferentialALPN stands.
 func TestClientProtocolOrder(t *testing.T) {
 	for _, test := range []struct{ name, client, server, byServer, byClient string }{
@@ -143,8 +131,8 @@ func TestClientProtocolOrder(t *testing.T) {
 	} {
 		for _, byClient := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s/byClient=%t", test.name, byClient), func(t *testing.T) {
-				client := tlstest.ClientConfig(protocols(strings.Fields(test.client)...))
-				server := tlstest.ServerConfig(protocols(strings.Fields(test.server)...))
+				client := tlstest.ClientConfig(tlstest.Protocols(strings.Fields(test.client)...))
+				server := tlstest.ServerConfig(tlstest.Protocols(strings.Fields(test.server)...))
 				want := test.byServer
 				var opts []ossl.Option
 				if byClient {
@@ -153,7 +141,7 @@ func TestClientProtocolOrder(t *testing.T) {
 				a, b := tlstest.Buffered()
 				defer a.Close()
 				defer b.Close()
-				under, peer := newContext(t, server, opts...).Server(b), tls.Client(a, client)
+				under, peer := ossltest.NewContext(t, server, opts...).Server(b), tls.Client(a, client)
 				done := make(chan error, 1)
 				go func() { done <- under.Handshake() }()
 				err := peer.Handshake()
@@ -182,7 +170,7 @@ func TestChosenWhileAsked(t *testing.T) {
 			a, b := tlstest.Buffered()
 			asking, done := make(chan struct{}), make(chan struct{})
 			var server *ossl.Conn
-			server = newContext(t, &tls.Config{GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
+			server = ossltest.NewContext(t, &tls.Config{GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
 				go func() {
 					defer close(done)
 					for i := range 1000 {
@@ -212,19 +200,19 @@ func TestChosenWhileAsked(t *testing.T) {
 
 // TestCallbacksAsk has each callback of a handshake ask its connection for its FIPS mode, as one that insists on it does.
 func TestCallbacksAsk(t *testing.T) {
-	for _, version := range versions {
+	for _, version := range tlstest.Versions {
 		for _, role := range []tlstest.Role{tlstest.ClientRole, tlstest.ServerRole} {
-			t.Run(fmt.Sprintf("%s/%s", versionName(version), role), func(t *testing.T) {
+			t.Run(fmt.Sprintf("%s/%s", tlstest.VersionName(version), role), func(t *testing.T) {
 				var under *ossl.Conn
 				asked := map[string]bool{}
 				ask := func(from string) {
 					asked[from] = true
-					if fips := under.FIPS() != nil; fips != testsInFIPS {
+					if fips := under.FIPS() != nil; fips != ossltest.InFIPS {
 						t.Errorf("from %s: FIPS mode is %t", from, fips)
 					}
 				}
-				client := tlstest.ClientConfig(only(version))
-				server := tlstest.ServerConfig(only(version), askClient(tls.RequireAndVerifyClientCert))
+				client := tlstest.ClientConfig(tlstest.Only(version))
+				server := tlstest.ServerConfig(tlstest.Only(version), tlstest.AskClient(tls.RequireAndVerifyClientCert))
 				config := client
 				want := []string{"GetClientCertificate", "VerifyPeerCertificate", "VerifyConnection", "WithVerification"}
 				if role == tlstest.ServerRole {
@@ -255,7 +243,7 @@ func TestCallbacksAsk(t *testing.T) {
 				defer b.Close()
 				var peer tlstest.Conn
 				if role == tlstest.ClientRole {
-					under, peer = newContext(t, client).Client(a, "", own), tlstest.Std.Server(b, server)
+					under, peer = ossltest.NewContext(t, client).Client(a, "", own), tlstest.Std.Server(b, server)
 				} else {
 					served := server.Certificates[0]
 					server.Certificates = nil
@@ -267,7 +255,7 @@ func TestCallbacksAsk(t *testing.T) {
 						ask("GetConfigForClient")
 						return nil, nil
 					}
-					under, peer = newContext(t, server).Server(b, own), tlstest.Std.Client(a, client)
+					under, peer = ossltest.NewContext(t, server).Server(b, own), tlstest.Std.Client(a, client)
 				}
 				go peer.Handshake()
 				done := make(chan error, 1)

@@ -9,7 +9,7 @@ import (
 	"runtime"
 	"testing"
 
-	"github.com/ossl-go/ossl"
+	"github.com/ossl-go/ossl/internal/ossltest"
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
@@ -20,20 +20,9 @@ const (
 	maxPairAllocation = 60 // Go allocations of such a pair; crypto/tls makes about 870
 )
 
-type pairOfContexts struct{ client, server *ossl.Context }
-
-func contexts(t testing.TB, edit func(client, server *tls.Config)) pairOfContexts {
-	t.Helper()
-	c, s := tlstest.ClientConfig(), tlstest.ServerConfig()
-	if edit != nil {
-		edit(c, s)
-	}
-	return pairOfContexts{newContext(t, withSessions(c)), newContext(t, s)}
-}
-
 // talk runs one connection with echoes over a and b, and returns how many crossings it made at both ends.
-func (p pairOfContexts) talk(t testing.TB, a, b net.Conn, message []byte, echoes int) (crossings uint64) {
-	server := p.server.Server(b)
+func talk(t testing.TB, p ossltest.Contexts, a, b net.Conn, message []byte, echoes int) (crossings uint64) {
+	server := p.Server.Server(b)
 	done := make(chan error, 1)
 	go func() {
 		buf := make([]byte, len(message))
@@ -49,7 +38,7 @@ func (p pairOfContexts) talk(t testing.TB, a, b net.Conn, message []byte, echoes
 		}
 		done <- nil
 	}()
-	client := p.client.Client(a, "")
+	client := p.Client.Client(a, "")
 	buf := make([]byte, len(message))
 	for range echoes {
 		if _, err := client.Write(message); err != nil {
@@ -75,10 +64,10 @@ func (p pairOfContexts) talk(t testing.TB, a, b net.Conn, message []byte, echoes
 func TestCrossings(t *testing.T) {
 	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
 		t.Run(tls.VersionName(version), func(t *testing.T) {
-			p := contexts(t, func(c, s *tls.Config) { c.MaxVersion = version })
+			p := ossltest.NewContexts(t, func(c, s *tls.Config) { c.MaxVersion = version })
 			count := func(echoes int) uint64 {
 				a, b := tlstest.Buffered()
-				return p.talk(t, a, b, []byte("PING\n"), echoes)
+				return talk(t, p, a, b, []byte("PING\n"), echoes)
 			}
 			one, eleven := count(1), count(11)
 			t.Logf("%d crossings for a pair with one echo, %d for each further echo", one, (eleven-one)/10)
@@ -93,14 +82,14 @@ func TestCrossings(t *testing.T) {
 }
 
 func TestAllocations(t *testing.T) {
-	if raceEnabled {
+	if ossltest.Race {
 		t.Skip("the race detector and AddressSanitizer allocate")
 	}
-	p := contexts(t, nil)
+	p := ossltest.NewContexts(t, nil)
 	message := []byte("PING\n")
 	pair := testing.AllocsPerRun(50, func() {
 		a, b := tlstest.Buffered()
-		p.talk(t, a, b, message, 1)
+		talk(t, p, a, b, message, 1)
 	})
 	pipe := testing.AllocsPerRun(50, func() {
 		a, b := tlstest.Buffered()
@@ -114,12 +103,12 @@ func TestAllocations(t *testing.T) {
 }
 
 func TestEchoAllocatesNothing(t *testing.T) {
-	if raceEnabled {
+	if ossltest.Race {
 		t.Skip("the race detector and AddressSanitizer allocate")
 	}
-	p := contexts(t, nil)
+	p := ossltest.NewContexts(t, nil)
 	a, b := tlstest.Loopback()
-	client, server := p.client.Client(a, ""), p.server.Server(b)
+	client, server := p.Client.Client(a, ""), p.Server.Server(b)
 	defer client.Close()
 	defer server.Close()
 	go func() {

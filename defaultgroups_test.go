@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/ossl-go/ossl"
+	"github.com/ossl-go/ossl/internal/ossltest"
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
@@ -71,7 +72,7 @@ func TestDefaultGroups(t *testing.T) {
 	if !slices.Contains(wantGroups, tls.X25519MLKEM768) || len(wantShares) != 2 {
 		t.Fatalf("crypto/tls offers %v with key shares for %v: has its default changed?", wantGroups, wantShares)
 	}
-	if !libraryAtLeast("3.5") {
+	if !ossltest.AtLeast("3.5") {
 		wantGroups, wantShares = slices.DeleteFunc(wantGroups, isHybrid), slices.DeleteFunc(wantShares, isHybrid)
 	}
 	if !slices.Equal(groups, wantGroups) || !slices.Equal(shares, wantShares) {
@@ -83,7 +84,7 @@ func TestDefaultGroups(t *testing.T) {
 // one group: a hybrid that is not in the first flight takes a HelloRetryRequest.
 func TestDefaultGroupsAgreed(t *testing.T) {
 	best, hybrids := tls.X25519, []tls.CurveID{}
-	if libraryAtLeast("3.5") {
+	if ossltest.AtLeast("3.5") {
 		best, hybrids = tls.X25519MLKEM768, []tls.CurveID{tls.X25519MLKEM768, secP256r1MLKEM768, secP384r1MLKEM1024}
 	}
 	for _, only := range append([]tls.CurveID{0, tls.X25519, tls.CurveP256}, hybrids...) {
@@ -94,15 +95,15 @@ func TestDefaultGroupsAgreed(t *testing.T) {
 			}
 			insist, want = func(c *tls.Config) { c.CurvePreferences = []tls.CurveID{only} }, only
 		}
-		p := contexts(t, func(c, s *tls.Config) { defaultGroups(c); defaultGroups(s) })
+		p := ossltest.NewContexts(t, func(c, s *tls.Config) { defaultGroups(c); defaultGroups(s) })
 		peerClient, peerServer := tlstest.ClientConfig(), tlstest.ServerConfig()
 		insist(peerClient)
 		insist(peerServer)
 
 		a, b := tlstest.Loopback()
-		agree(t, p.client.Client(a, ""), tls.Server(b, peerServer), want)
+		agree(t, p.Client.Client(a, ""), tls.Server(b, peerServer), want)
 		a, b = tlstest.Loopback()
-		agree(t, tls.Client(a, peerClient), p.server.Server(b), want)
+		agree(t, tls.Client(a, peerClient), p.Server.Server(b), want)
 	}
 }
 

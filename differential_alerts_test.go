@@ -9,6 +9,7 @@ import (
 	"net"
 	"testing"
 
+	"github.com/ossl-go/ossl/internal/ossltest"
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
@@ -20,14 +21,14 @@ var alerts = []byte{0, 1, 10, 20, 21, 22, 30, 40, 41, 42, 43, 44, 45, 46, 47, 48
 func TestDifferentialPlainAlerts(t *testing.T) {
 	defer checkStale(t)
 	for _, role := range []tlstest.Role{tlstest.ClientRole, tlstest.ServerRole} {
-		for _, version := range versions {
+		for _, version := range tlstest.Versions {
 			for _, level := range []byte{0, 1, 2, 3} {
 				for _, a := range alerts {
 					if (level == 0 || level == 3) && a != 0 && a != 40 && a != 90 && a != 200 {
 						continue
 					}
-					t.Run(fmt.Sprintf("%s/%s/level %d/%d", role, versionName(version), level, a), func(t *testing.T) {
-						script(t, role, opts(only(version)), [][]byte{record(21, string([]byte{level, a}))}, true)
+					t.Run(fmt.Sprintf("%s/%s/level %d/%d", role, tlstest.VersionName(version), level, a), func(t *testing.T) {
+						script(t, role, opts(tlstest.Only(version)), [][]byte{record(21, string([]byte{level, a}))}, true)
 					})
 				}
 			}
@@ -44,7 +45,7 @@ func TestAlertError(t *testing.T) {
 				if role == tlstest.ClientRole {
 					config, what = tlstest.ClientConfig(), nil
 				}
-				s := tlstest.Script(underTest, role, config, append(what, record(21, string([]byte{2, a}))), true)
+				s := tlstest.Script(ossltest.UnderTest, role, config, append(what, record(21, string([]byte{2, a}))), true)
 				var alert tls.AlertError
 				var op *net.OpError
 				if !errors.As(s.Err, &alert) || alert != tls.AlertError(a) {
@@ -61,7 +62,7 @@ func TestAlertError(t *testing.T) {
 // clientHello returns a TLS 1.2 ClientHello of crypto/tls.
 func clientHello(t *testing.T) []byte {
 	t.Helper()
-	o := tlstest.Run(pairings()[0], tlstest.Case{Client: clientWith(only(tls.VersionTLS12))})
+	o := tlstest.Run(pairings()[0], tlstest.Case{Client: tlstest.ClientWith(tlstest.Only(tls.VersionTLS12))})
 	records, _ := tlstest.SplitRecords(o.Recording.Bytes(tlstest.ClientRole))
 	return tlstest.MakeRecord(records[0].Type, records[0].Version, records[0].Payload)
 }
@@ -82,7 +83,7 @@ func hijacked(t *testing.T, version uint16, victim tlstest.Role, do func(*tlstes
 	}
 	run := func(impl tlstest.Impl) (fields map[string]string, err error) {
 		fields = make(map[string]string)
-		h := tlstest.Hijack(t, impl, peer, tlstest.ClientConfig(only(version)), tlstest.ServerConfig(only(version)))
+		h := tlstest.Hijack(t, impl, peer, tlstest.ClientConfig(tlstest.Only(version)), tlstest.ServerConfig(tlstest.Only(version)))
 		do(h)
 		h.End()
 		var data []byte
@@ -116,7 +117,7 @@ func hijacked(t *testing.T, version uint16, victim tlstest.Role, do func(*tlstes
 		return fields, err
 	}
 	want, werr := run(tlstest.Std)
-	got, gerr := run(underTest)
+	got, gerr := run(ossltest.UnderTest)
 	explain := func() string { return fmt.Sprintf("error: %v\ncrypto/tls's: %v", gerr, werr) }
 	for _, field := range []string{"Heard", "Talk", "Again", "Write", "Sent"} {
 		same(t, victim, field, want[field], got[field], explain)
@@ -126,14 +127,14 @@ func hijacked(t *testing.T, version uint16, victim tlstest.Role, do func(*tlstes
 // TestDifferentialSealedAlerts sends every alert after the handshake.
 func TestDifferentialSealedAlerts(t *testing.T) {
 	defer checkStale(t)
-	for _, version := range versions {
+	for _, version := range tlstest.Versions {
 		for _, victim := range []tlstest.Role{tlstest.ClientRole, tlstest.ServerRole} {
 			for _, level := range []byte{0, 1, 2, 3} {
 				for _, a := range alerts {
 					if (level == 0 || level == 3) && a != 0 && a != 40 && a != 90 && a != 200 {
 						continue
 					}
-					t.Run(fmt.Sprintf("%s/%s/level %d/%d", versionName(version), victim, level, a), func(t *testing.T) {
+					t.Run(fmt.Sprintf("%s/%s/level %d/%d", tlstest.VersionName(version), victim, level, a), func(t *testing.T) {
 						hijacked(t, version, victim, func(h *tlstest.Hijacked) {
 							h.Send(tlstest.TypeApplicationData, []byte("before"))
 							h.Send(tlstest.TypeAlert, []byte{level, a})
@@ -297,14 +298,14 @@ var afters13 = []after{
 // TestDifferentialAfterHandshake compares what is made of unusual and wrong records on an open connection.
 func TestDifferentialAfterHandshake(t *testing.T) {
 	defer checkStale(t)
-	for _, version := range versions {
+	for _, version := range tlstest.Versions {
 		for _, victim := range []tlstest.Role{tlstest.ClientRole, tlstest.ServerRole} {
 			list := afters
 			if version == tls.VersionTLS13 {
 				list = append(list[:len(list):len(list)], afters13...)
 			}
 			for _, a := range list {
-				t.Run(fmt.Sprintf("%s/%s/%s", versionName(version), victim, a.name), func(t *testing.T) {
+				t.Run(fmt.Sprintf("%s/%s/%s", tlstest.VersionName(version), victim, a.name), func(t *testing.T) {
 					hijacked(t, version, victim, func(h *tlstest.Hijacked) {
 						a.do(h)
 						saying(h)

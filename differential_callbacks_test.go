@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/ossl-go/ossl/internal/ossltest"
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
@@ -47,7 +48,7 @@ func TestDifferentialVerifyCallbacks(t *testing.T) {
 	defer checkStale(t)
 	unknown := tlstest.SpecimenNamed("unknown CA")
 	var calls tlstest.Calls
-	for _, version := range versions {
+	for _, version := range tlstest.Versions {
 		for _, callback := range []string{"VerifyPeerCertificate", "VerifyConnection"} {
 			for _, verdict := range []error{nil, tlstest.ErrDenied} {
 				insecure := func(c *tls.Config) { c.InsecureSkipVerify = true }
@@ -61,18 +62,18 @@ func TestDifferentialVerifyCallbacks(t *testing.T) {
 				}{
 					{"client/verified", tlstest.ClientRole, verdict == nil, nil, nil},
 					{"client/unverified", tlstest.ClientRole, verdict == nil, opts(insecure),
-						opts(certificates(unknown.Cert(tlstest.ServerRole)))},
-					{"client/distrusted", tlstest.ClientRole, false, nil, opts(certificates(unknown.Cert(tlstest.ServerRole)))},
-					{"server/verified", tlstest.ServerRole, verdict == nil, opts(certificates(tlstest.ClientCert(tlstest.P256))),
-						opts(askClient(tls.RequireAndVerifyClientCert))},
-					{"server/unverified", tlstest.ServerRole, verdict == nil, opts(send(unknown.Cert(tlstest.ClientRole))),
-						opts(askClient(tls.RequireAnyClientCert))},
-					{"server/distrusted", tlstest.ServerRole, false, opts(send(unknown.Cert(tlstest.ClientRole))),
-						opts(askClient(tls.VerifyClientCertIfGiven))},
-					{"server/none sent", tlstest.ServerRole, verdict == nil, nil, opts(askClient(tls.VerifyClientCertIfGiven))},
+						opts(tlstest.Certificates(unknown.Cert(tlstest.ServerRole)))},
+					{"client/distrusted", tlstest.ClientRole, false, nil, opts(tlstest.Certificates(unknown.Cert(tlstest.ServerRole)))},
+					{"server/verified", tlstest.ServerRole, verdict == nil, opts(tlstest.Certificates(tlstest.ClientCert(tlstest.P256))),
+						opts(tlstest.AskClient(tls.RequireAndVerifyClientCert))},
+					{"server/unverified", tlstest.ServerRole, verdict == nil, opts(tlstest.SendCertificate(unknown.Cert(tlstest.ClientRole))),
+						opts(tlstest.AskClient(tls.RequireAnyClientCert))},
+					{"server/distrusted", tlstest.ServerRole, false, opts(tlstest.SendCertificate(unknown.Cert(tlstest.ClientRole))),
+						opts(tlstest.AskClient(tls.VerifyClientCertIfGiven))},
+					{"server/none sent", tlstest.ServerRole, verdict == nil, nil, opts(tlstest.AskClient(tls.VerifyClientCertIfGiven))},
 					{"server/none asked for", tlstest.ServerRole, unasked, nil, nil},
 				} {
-					name := fmt.Sprintf("%s/%s/deny=%v/%s", versionName(version), callback, verdict != nil, test.name)
+					name := fmt.Sprintf("%s/%s/deny=%v/%s", tlstest.VersionName(version), callback, verdict != nil, test.name)
 					t.Run(name, func(t *testing.T) {
 						watch := noteVerify(&calls, test.side, callback, verdict)
 						if test.side == tlstest.ClientRole {
@@ -81,8 +82,8 @@ func TestDifferentialVerifyCallbacks(t *testing.T) {
 							test.server = append(test.server, watch)
 						}
 						expect(t, test.good, tlstest.Case{
-							Client: clientWith(append(test.client, only(version))...),
-							Server: serverWith(append(test.server, only(version))...),
+							Client: tlstest.ClientWith(append(test.client, tlstest.Only(version))...),
+							Server: tlstest.ServerWith(append(test.server, tlstest.Only(version))...),
 							Calls:  &calls,
 						})
 					})
@@ -108,12 +109,12 @@ func describeHelloFully(h *tls.ClientHelloInfo) string {
 func TestDifferentialHelloInfo(t *testing.T) {
 	defer checkStale(t)
 	var calls tlstest.Calls
-	for _, version := range versions {
-		for _, client := range []tlstest.Impl{tlstest.Std, underTest} {
-			t.Run(versionName(version)+"/"+client.Name(), func(t *testing.T) {
+	for _, version := range tlstest.Versions {
+		for _, client := range []tlstest.Impl{tlstest.Std, ossltest.UnderTest} {
+			t.Run(tlstest.VersionName(version)+"/"+client.Name(), func(t *testing.T) {
 				c := tlstest.Case{
-					Client: clientWith(only(version), protocols("x", "y")),
-					Server: serverWith(func(c *tls.Config) {
+					Client: tlstest.ClientWith(tlstest.Only(version), tlstest.Protocols("x", "y")),
+					Server: tlstest.ServerWith(func(c *tls.Config) {
 						c.GetConfigForClient = func(h *tls.ClientHelloInfo) (*tls.Config, error) {
 							calls.Add(tlstest.ServerRole, "GetConfigForClient(%s)", describeHelloFully(h))
 							return nil, nil
@@ -126,7 +127,8 @@ func TestDifferentialHelloInfo(t *testing.T) {
 					}),
 					Calls: &calls,
 				}
-				differIn(t, c, tlstest.Pairing{Client: client, Server: tlstest.Std}, tlstest.Pairing{Client: client, Server: underTest})
+				differIn(t, c, tlstest.Pairing{Client: client, Server: tlstest.Std},
+					tlstest.Pairing{Client: client, Server: ossltest.UnderTest})
 			})
 		}
 	}
@@ -154,11 +156,11 @@ func TestDifferentialGetConfig(t *testing.T) {
 			}
 		}
 	}
-	nothing := certificates()
+	nothing := tlstest.Certificates()
 	good := tlstest.ServerCert(tlstest.RSA2048)
-	for _, version := range versions {
-		v := only(version)
-		otherVersion := only(tls.VersionTLS12 + tls.VersionTLS13 - version)
+	for _, version := range tlstest.Versions {
+		v := tlstest.Only(version)
+		otherVersion := tlstest.Only(tls.VersionTLS12 + tls.VersionTLS13 - version)
 		for _, test := range []struct {
 			name   string
 			good   bool
@@ -167,20 +169,21 @@ func TestDifferentialGetConfig(t *testing.T) {
 		}{
 			{"config/nil", true, nil, opts(config(nil, nil))},
 			{"config/error", false, nil, opts(config(nil, tlstest.ErrDenied))},
-			{"config/other certificate", true, opts(insecure), opts(config(tlstest.ServerConfig(certificates(other)), nil))},
+			{"config/other certificate", true, opts(insecure), opts(config(tlstest.ServerConfig(tlstest.Certificates(other)), nil))},
 			{"config/no certificate outside", true, nil, opts(nothing, config(tlstest.ServerConfig(), nil))},
 			{"config/no certificate inside", false, nil, opts(config(tlstest.ServerConfig(nothing), nil))},
-			{"config/other protocols", true, opts(protocols("b")),
-				opts(protocols("a"), config(tlstest.ServerConfig(protocols("b")), nil))},
-			{"config/no shared protocol", false, opts(protocols("a")),
-				opts(protocols("a"), config(tlstest.ServerConfig(protocols("b")), nil))},
-			{"config/asks for a certificate", true, opts(certificates(tlstest.ClientCert(tlstest.P256))),
-				opts(config(tlstest.ServerConfig(askClient(tls.RequireAndVerifyClientCert)), nil))},
+			{"config/other protocols", true, opts(tlstest.Protocols("b")),
+				opts(tlstest.Protocols("a"), config(tlstest.ServerConfig(tlstest.Protocols("b")), nil))},
+			{"config/no shared protocol", false, opts(tlstest.Protocols("a")),
+				opts(tlstest.Protocols("a"), config(tlstest.ServerConfig(tlstest.Protocols("b")), nil))},
+			{"config/asks for a certificate", true, opts(tlstest.Certificates(tlstest.ClientCert(tlstest.P256))),
+				opts(config(tlstest.ServerConfig(tlstest.AskClient(tls.RequireAndVerifyClientCert)), nil))},
 			{"config/asks for a missing certificate", false, nil,
-				opts(config(tlstest.ServerConfig(askClient(tls.RequireAndVerifyClientCert)), nil))},
+				opts(config(tlstest.ServerConfig(tlstest.AskClient(tls.RequireAndVerifyClientCert)), nil))},
 			{"config/version that the client lacks", false, opts(v), opts(config(tlstest.ServerConfig(otherVersion), nil))},
 			{"config/version that the outer one lacks", true, opts(v), opts(otherVersion, config(tlstest.ServerConfig(v), nil))},
-			{"config/other group", true, nil, opts(config(tlstest.ServerConfig(groups(tls.CurveP384), certificates(good)), nil))},
+			{"config/other group", true, nil, opts(config(tlstest.ServerConfig(tlstest.Curves(tls.CurveP384),
+				tlstest.Certificates(good)), nil))},
 			{"config/and its GetCertificate", true, nil,
 				opts(config(tlstest.ServerConfig(nothing, cert(&good, nil)), nil))},
 			{"config/inner callback is not called", true, nil,
@@ -195,13 +198,13 @@ func TestDifferentialGetConfig(t *testing.T) {
 			{"certificate/no key", false, nil, opts(nothing, cert(&tls.Certificate{Certificate: good.Certificate}, nil))},
 			{"certificate/wrong name", false, nil, opts(cert(&other, nil))},
 			{"certificate/no SNI", true, opts(insecure, func(c *tls.Config) { c.ServerName = "" }), opts(cert(&good, nil))},
-			{"certificate/that the client can't use", false, opts(suites(tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256),
-				only(tls.VersionTLS12)), opts(cert(&good, nil))},
+			{"certificate/that the client can't use", false, opts(tlstest.Suites(tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256),
+				tlstest.Only(tls.VersionTLS12)), opts(cert(&good, nil))},
 		} {
-			t.Run(versionName(version)+"/"+test.name, func(t *testing.T) {
+			t.Run(tlstest.VersionName(version)+"/"+test.name, func(t *testing.T) {
 				c := tlstest.Case{
-					Client: clientWith(append([]func(*tls.Config){v}, test.client...)...),
-					Server: serverWith(test.server...),
+					Client: tlstest.ClientWith(append([]func(*tls.Config){v}, test.client...)...),
+					Server: tlstest.ServerWith(test.server...),
 					Calls:  &calls,
 				}
 				expect(t, test.good, c)
@@ -227,9 +230,9 @@ func TestDifferentialGetClientCertificate(t *testing.T) {
 			}
 		}
 	}
-	good, list := tlstest.ClientCert(tlstest.RSA2048), certificates(tlstest.ClientCert(tlstest.P256))
+	good, list := tlstest.ClientCert(tlstest.RSA2048), tlstest.Certificates(tlstest.ClientCert(tlstest.P256))
 	unknown := tlstest.SpecimenNamed("unknown CA").Cert(tlstest.ClientRole)
-	for _, version := range versions {
+	for _, version := range tlstest.Versions {
 		for _, test := range []struct {
 			name   string
 			good   bool
@@ -245,10 +248,10 @@ func TestDifferentialGetClientCertificate(t *testing.T) {
 			{"of another authority", false, opts(answer(&unknown, nil)), tls.RequireAndVerifyClientCert},
 			{"not asked for", true, opts(answer(nil, tlstest.ErrDenied)), tls.NoClientCert},
 		} {
-			t.Run(versionName(version)+"/"+test.name, func(t *testing.T) {
+			t.Run(tlstest.VersionName(version)+"/"+test.name, func(t *testing.T) {
 				expect(t, test.good, tlstest.Case{
-					Client: clientWith(append(test.client, only(version))...),
-					Server: serverWith(only(version), askClient(test.mode)),
+					Client: tlstest.ClientWith(append(test.client, tlstest.Only(version))...),
+					Server: tlstest.ServerWith(tlstest.Only(version), tlstest.AskClient(test.mode)),
 					Calls:  &calls,
 					Context: func(tlstest.Role) context.Context {
 						return context.WithValue(context.Background(), contextKey{}, "the handshake's")

@@ -13,13 +13,6 @@ import (
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
-// send makes a client send a certificate whatever the server asked for.
-func send(cert tls.Certificate) func(*tls.Config) {
-	return func(c *tls.Config) {
-		c.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &cert, nil }
-	}
-}
-
 // expect compares a case and holds crypto/tls to what the case says of itself.
 func expect(t *testing.T, good bool, c tlstest.Case) {
 	t.Helper()
@@ -33,18 +26,18 @@ func expect(t *testing.T, good bool, c tlstest.Case) {
 // TestDifferentialCertificates offers every specimen on both sides.
 func TestDifferentialCertificates(t *testing.T) {
 	defer checkStale(t)
-	for _, version := range versions {
+	for _, version := range tlstest.Versions {
 		for _, s := range tlstest.Specimens() {
-			t.Run(versionName(version)+"/server/"+s.Name, func(t *testing.T) {
+			t.Run(tlstest.VersionName(version)+"/server/"+s.Name, func(t *testing.T) {
 				expect(t, s.Good, tlstest.Case{
-					Client: clientWith(only(version)),
-					Server: serverWith(only(version), certificates(s.Cert(tlstest.ServerRole))),
+					Client: tlstest.ClientWith(tlstest.Only(version)),
+					Server: tlstest.ServerWith(tlstest.Only(version), tlstest.Certificates(s.Cert(tlstest.ServerRole))),
 				})
 			})
-			t.Run(versionName(version)+"/client/"+s.Name, func(t *testing.T) {
+			t.Run(tlstest.VersionName(version)+"/client/"+s.Name, func(t *testing.T) {
 				expect(t, s.Good || s.ServerOnly, tlstest.Case{
-					Client: clientWith(only(version), send(s.Cert(tlstest.ClientRole))),
-					Server: serverWith(only(version), askClient(tls.RequireAndVerifyClientCert)),
+					Client: tlstest.ClientWith(tlstest.Only(version), tlstest.SendCertificate(s.Cert(tlstest.ClientRole))),
+					Server: tlstest.ServerWith(tlstest.Only(version), tlstest.AskClient(tls.RequireAndVerifyClientCert)),
 				})
 			})
 		}
@@ -65,7 +58,7 @@ func TestDifferentialVerifyOptions(t *testing.T) {
 	roots := func(p *x509.CertPool) func(*tls.Config) { return func(c *tls.Config) { c.RootCAs = p } }
 	both := tlstest.CA().Pool()
 	both.AddCert(tlstest.OtherCA().Cert)
-	for _, version := range versions {
+	for _, version := range tlstest.Versions {
 		for _, test := range []struct {
 			name   string
 			good   bool
@@ -90,10 +83,10 @@ func TestDifferentialVerifyOptions(t *testing.T) {
 			{"an empty pool", false, tlstest.ServerCert(tlstest.P256), opts(roots(x509.NewCertPool()))},
 			{"two roots", true, tlstest.ServerCert(tlstest.P256), opts(roots(both))},
 		} {
-			t.Run(versionName(version)+"/"+test.name, func(t *testing.T) {
+			t.Run(tlstest.VersionName(version)+"/"+test.name, func(t *testing.T) {
 				expect(t, test.good, tlstest.Case{
-					Client: clientWith(append(test.client, only(version))...),
-					Server: serverWith(only(version), certificates(test.cert)),
+					Client: tlstest.ClientWith(append(test.client, tlstest.Only(version))...),
+					Server: tlstest.ServerWith(tlstest.Only(version), tlstest.Certificates(test.cert)),
 				})
 			})
 		}
@@ -117,7 +110,7 @@ var authModes = []struct {
 func TestDifferentialClientAuth(t *testing.T) {
 	defer checkStale(t)
 	client := func(name string) tls.Certificate { return tlstest.SpecimenNamed(name).Cert(tlstest.ClientRole) }
-	for _, version := range versions {
+	for _, version := range tlstest.Versions {
 		for _, mode := range authModes {
 			required := mode.mode == tls.RequireAnyClientCert || mode.mode == tls.RequireAndVerifyClientCert
 			verified := mode.mode == tls.VerifyClientCertIfGiven || mode.mode == tls.RequireAndVerifyClientCert
@@ -127,36 +120,36 @@ func TestDifferentialClientAuth(t *testing.T) {
 				client []func(*tls.Config)
 			}{
 				{"no certificate", !required, nil},
-				{"an empty one", !required, opts(send(tls.Certificate{}))},
-				{"good", true, opts(certificates(client("good")))},
-				{"good RSA", true, opts(certificates(tlstest.ClientCert(tlstest.RSA2048)))},
-				{"good Ed25519", true, opts(certificates(tlstest.ClientCert(tlstest.Ed25519)))},
-				{"chain", true, opts(certificates(client("chain")))},
-				{"unknown CA", !verified, opts(send(client("unknown CA")))},
-				{"expired", !verified, opts(send(client("expired")))},
-				{"self-signed", !verified, opts(send(client("self-signed")))},
+				{"an empty one", !required, opts(tlstest.SendCertificate(tls.Certificate{}))},
+				{"good", true, opts(tlstest.Certificates(client("good")))},
+				{"good RSA", true, opts(tlstest.Certificates(tlstest.ClientCert(tlstest.RSA2048)))},
+				{"good Ed25519", true, opts(tlstest.Certificates(tlstest.ClientCert(tlstest.Ed25519)))},
+				{"chain", true, opts(tlstest.Certificates(client("chain")))},
+				{"unknown CA", !verified, opts(tlstest.SendCertificate(client("unknown CA")))},
+				{"expired", !verified, opts(tlstest.SendCertificate(client("expired")))},
+				{"self-signed", !verified, opts(tlstest.SendCertificate(client("self-signed")))},
 				// Kept back by the client: the server's list of authorities doesn't have its issuer.
-				{"none that the server would take", !required, opts(certificates(client("unknown CA")))},
+				{"none that the server would take", !required, opts(tlstest.Certificates(client("unknown CA")))},
 			} {
-				t.Run(fmt.Sprintf("%s/%s/%s", versionName(version), mode.name, answer.name), func(t *testing.T) {
+				t.Run(fmt.Sprintf("%s/%s/%s", tlstest.VersionName(version), mode.name, answer.name), func(t *testing.T) {
 					expect(t, answer.good || mode.mode == tls.NoClientCert, tlstest.Case{
-						Client: clientWith(append(answer.client, only(version))...),
-						Server: serverWith(only(version), askClient(mode.mode)),
+						Client: tlstest.ClientWith(append(answer.client, tlstest.Only(version))...),
+						Server: tlstest.ServerWith(tlstest.Only(version), tlstest.AskClient(mode.mode)),
 					})
 				})
 			}
-			t.Run(fmt.Sprintf("%s/%s/nobody trusted", versionName(version), mode.name), func(t *testing.T) {
+			t.Run(fmt.Sprintf("%s/%s/nobody trusted", tlstest.VersionName(version), mode.name), func(t *testing.T) {
 				expect(t, !verified, tlstest.Case{
-					Client: clientWith(only(version), send(client("good"))),
-					Server: serverWith(only(version), func(c *tls.Config) {
+					Client: tlstest.ClientWith(tlstest.Only(version), tlstest.SendCertificate(client("good"))),
+					Server: tlstest.ServerWith(tlstest.Only(version), func(c *tls.Config) {
 						c.ClientAuth, c.ClientCAs = mode.mode, x509.NewCertPool()
 					}),
 				})
 			})
-			t.Run(fmt.Sprintf("%s/%s/system roots", versionName(version), mode.name), func(t *testing.T) {
+			t.Run(fmt.Sprintf("%s/%s/system roots", tlstest.VersionName(version), mode.name), func(t *testing.T) {
 				expect(t, !verified, tlstest.Case{
-					Client: clientWith(only(version), send(client("good"))),
-					Server: serverWith(only(version), func(c *tls.Config) { c.ClientAuth = mode.mode }),
+					Client: tlstest.ClientWith(tlstest.Only(version), tlstest.SendCertificate(client("good"))),
+					Server: tlstest.ServerWith(tlstest.Only(version), func(c *tls.Config) { c.ClientAuth = mode.mode }),
 				})
 			})
 		}
@@ -173,7 +166,7 @@ func TestDifferentialSelection(t *testing.T) {
 	ecSuite, rsaSuite := tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256, tls.TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256
 	name := func(n string) func(*tls.Config) { return func(c *tls.Config) { c.ServerName = n } }
 	anyone := func(c *tls.Config) { c.InsecureSkipVerify = true }
-	for _, version := range versions {
+	for _, version := range tlstest.Versions {
 		for _, test := range []struct {
 			name   string
 			good   bool
@@ -190,14 +183,14 @@ func TestDifferentialSelection(t *testing.T) {
 			{"two kinds, ECDSA first", true, nil, []tls.Certificate{ec, rsa}},
 			{"three kinds, Ed25519 first", true, nil, []tls.Certificate{ed, rsa, ec}},
 			{"two curves", true, nil, []tls.Certificate{p384, ec}},
-			{"client has ECDSA suites only", true, opts(suites(ecSuite)), []tls.Certificate{rsa, ec}},
-			{"client has RSA suites only", true, opts(suites(rsaSuite)), []tls.Certificate{ec, ed, rsa}},
+			{"client has ECDSA suites only", true, opts(tlstest.Suites(ecSuite)), []tls.Certificate{rsa, ec}},
+			{"client has RSA suites only", true, opts(tlstest.Suites(rsaSuite)), []tls.Certificate{ec, ed, rsa}},
 			{"no certificate", false, nil, nil},
 		} {
-			t.Run(versionName(version)+"/"+test.name, func(t *testing.T) {
+			t.Run(tlstest.VersionName(version)+"/"+test.name, func(t *testing.T) {
 				expect(t, test.good, tlstest.Case{
-					Client: clientWith(append(test.client, only(version))...),
-					Server: serverWith(only(version), certificates(test.certs...)),
+					Client: tlstest.ClientWith(append(test.client, tlstest.Only(version))...),
+					Server: tlstest.ServerWith(tlstest.Only(version), tlstest.Certificates(test.certs...)),
 				})
 			})
 		}
@@ -212,10 +205,10 @@ func TestDifferentialSelection(t *testing.T) {
 			{"client, by authority of its intermediate", []tls.Certificate{
 				byOther, tlstest.SpecimenNamed("chain").Cert(tlstest.ClientRole)}},
 		} {
-			t.Run(versionName(version)+"/"+test.name, func(t *testing.T) {
+			t.Run(tlstest.VersionName(version)+"/"+test.name, func(t *testing.T) {
 				expect(t, true, tlstest.Case{
-					Client: clientWith(only(version), certificates(test.certs...)),
-					Server: serverWith(only(version), askClient(tls.RequireAndVerifyClientCert)),
+					Client: tlstest.ClientWith(tlstest.Only(version), tlstest.Certificates(test.certs...)),
+					Server: tlstest.ServerWith(tlstest.Only(version), tlstest.AskClient(tls.RequireAndVerifyClientCert)),
 				})
 			})
 		}
@@ -225,17 +218,19 @@ func TestDifferentialSelection(t *testing.T) {
 // TestDifferentialStaple compares what a client learns from a certificate's OCSP staple and timestamps.
 func TestDifferentialStaple(t *testing.T) {
 	defer checkStale(t)
-	for _, version := range versions {
-		t.Run(versionName(version)+"/timestamps", func(t *testing.T) {
+	for _, version := range tlstest.Versions {
+		t.Run(tlstest.VersionName(version)+"/timestamps", func(t *testing.T) {
 			cert := tlstest.ServerCert(tlstest.P256)
 			cert.SignedCertificateTimestamps = [][]byte{bytes.Repeat([]byte{7}, 47), []byte("another")}
-			expect(t, true, tlstest.Case{Client: clientWith(only(version)), Server: serverWith(only(version), certificates(cert))})
+			expect(t, true, tlstest.Case{Client: tlstest.ClientWith(tlstest.Only(version)),
+				Server: tlstest.ServerWith(tlstest.Only(version), tlstest.Certificates(cert))})
 		})
-		t.Run(versionName(version)+"/staple", func(t *testing.T) {
+		t.Run(tlstest.VersionName(version)+"/staple", func(t *testing.T) {
 			cert := tlstest.ServerCert(tlstest.P256)
 			// OCSPResponse with status tryLater and nothing else (RFC 6960, section 4.2.1).
 			cert.OCSPStaple = []byte{0x30, 0x03, 0x0a, 0x01, 0x03}
-			expect(t, true, tlstest.Case{Client: clientWith(only(version)), Server: serverWith(only(version), certificates(cert)),
+			expect(t, true, tlstest.Case{Client: tlstest.ClientWith(tlstest.Only(version)),
+				Server: tlstest.ServerWith(tlstest.Only(version), tlstest.Certificates(cert)),
 				Talk: func(role tlstest.Role, c tlstest.Conn) (string, error) {
 					heard, err := tlstest.Echo(role, c)
 					return fmt.Sprintf("%s %x", heard, c.OCSPResponse()), err

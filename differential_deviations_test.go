@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/ossl-go/ossl/internal/ossltest"
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
@@ -34,25 +35,21 @@ func (d *deviation) applies(name string, p tlstest.Pairing, where, field, want, 
 }
 
 func (d *deviation) inVersion() bool {
-	return d.onPath(recordsByLibssl())
+	return d.onPath(ossltest.RecordsByLibssl())
 }
 
 func (d *deviation) onPath(libssl bool) bool {
-	return (d.From == "" || libraryAtLeast(d.From)) && (d.Before == "" || !libraryAtLeast(d.Before)) &&
+	return (d.From == "" || ossltest.AtLeast(d.From)) && (d.Before == "" || !ossltest.AtLeast(d.Before)) &&
 		(!d.Libssl || libssl) && (!d.Own || !libssl)
 }
 
 // untilTickets reports whether libssl has a client's records until a ticket or data comes.
-func untilTickets(where string) bool { return os.Getenv(envSessions) != "" && where == "ossl client" }
+func untilTickets(where string) bool {
+	return os.Getenv(ossltest.EnvSessions) != "" && where == "ossl client"
+}
 
 // leftToLibssl reports whether libssl keeps the records of a case's connections: in FIPS mode, those of TLS 1.2.
-func leftToLibssl(name string) bool { return testsInFIPS && strings.Contains(name, "TLS1.2") }
-
-func recordsByLibssl() bool { return os.Getenv("OSSL_RECORDS") == "libssl" }
-
-// breaksAtKeyUpdate tells whether libssl, where it has the records, loses its place in one of which a part has arrived when it
-// sends a KeyUpdate: 1.1.1k does, 1.1.1w doesn't.
-func breaksAtKeyUpdate() bool { return !libraryAtLeast("3.0") && libraryVersion() < "1.1.1w" }
+func leftToLibssl(name string) bool { return ossltest.InFIPS && strings.Contains(name, "TLS1.2") }
 
 func matches(pattern, s string) bool {
 	return pattern == "" || regexp.MustCompile("^(?:"+pattern+")$").MatchString(s)

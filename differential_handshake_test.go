@@ -12,44 +12,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ossl-go/ossl/internal/ossltest"
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
-
-var versions = []uint16{tls.VersionTLS12, tls.VersionTLS13}
-
-func versionName(v uint16) string { return strings.ReplaceAll(tls.VersionName(v), " ", "") }
-
-// only limits a configuration to one version.
-func only(version uint16) func(*tls.Config) {
-	return func(c *tls.Config) { c.MinVersion, c.MaxVersion = version, version }
-}
-
-func certificates(certs ...tls.Certificate) func(*tls.Config) {
-	return func(c *tls.Config) { c.Certificates = certs }
-}
-
-func suites(ids ...uint16) func(*tls.Config) { return func(c *tls.Config) { c.CipherSuites = ids } }
-
-func groups(ids ...tls.CurveID) func(*tls.Config) {
-	return func(c *tls.Config) { c.CurvePreferences = ids }
-}
-
-func protocols(names ...string) func(*tls.Config) {
-	return func(c *tls.Config) { c.NextProtos = names }
-}
-
-// askClient asks the client for a certificate, which has to come from CA if one comes and the mode cares.
-func askClient(mode tls.ClientAuthType) func(*tls.Config) {
-	return func(c *tls.Config) { c.ClientAuth, c.ClientCAs = mode, tlstest.CA().Pool() }
-}
-
-func clientWith(edits ...func(*tls.Config)) func() *tls.Config {
-	return func() *tls.Config { return tlstest.ClientConfig(edits...) }
-}
-
-func serverWith(edits ...func(*tls.Config)) func() *tls.Config {
-	return func() *tls.Config { return tlstest.ServerConfig(edits...) }
-}
 
 // good plays a case that crypto/tls must bring to a good end, and checks what both ends must agree on in each pairing.
 func good(t *testing.T, c tlstest.Case) {
@@ -86,23 +51,23 @@ func sortedLines(log *tlstest.KeyLog) string {
 // TestDifferentialHandshake compares good handshakes: versions, keys, mutual or not, ALPN or not.
 func TestDifferentialHandshake(t *testing.T) {
 	defer checkStale(t)
-	for _, version := range versions {
+	for _, version := range tlstest.Versions {
 		for _, kind := range tlstest.KeyKinds {
 			for _, mutual := range []bool{false, true} {
 				for _, alpn := range []bool{false, true} {
-					name := fmt.Sprintf("%s/%s/mutual=%v/alpn=%v", versionName(version), kind, mutual, alpn)
+					name := fmt.Sprintf("%s/%s/mutual=%v/alpn=%v", tlstest.VersionName(version), kind, mutual, alpn)
 					t.Run(name, func(t *testing.T) {
-						client := []func(*tls.Config){only(version)}
-						server := []func(*tls.Config){only(version), certificates(tlstest.ServerCert(kind))}
+						client := []func(*tls.Config){tlstest.Only(version)}
+						server := []func(*tls.Config){tlstest.Only(version), tlstest.Certificates(tlstest.ServerCert(kind))}
 						if mutual {
-							client = append(client, certificates(tlstest.ClientCert(kind)))
-							server = append(server, askClient(tls.RequireAndVerifyClientCert))
+							client = append(client, tlstest.Certificates(tlstest.ClientCert(kind)))
+							server = append(server, tlstest.AskClient(tls.RequireAndVerifyClientCert))
 						}
 						if alpn {
-							client = append(client, protocols("h2", "http/1.1"))
-							server = append(server, protocols("http/1.1", "h2"))
+							client = append(client, tlstest.Protocols("h2", "http/1.1"))
+							server = append(server, tlstest.Protocols("http/1.1", "h2"))
 						}
-						good(t, tlstest.Case{Client: clientWith(client...), Server: serverWith(server...)})
+						good(t, tlstest.Case{Client: tlstest.ClientWith(client...), Server: tlstest.ServerWith(server...)})
 					})
 				}
 			}
@@ -113,21 +78,23 @@ func TestDifferentialHandshake(t *testing.T) {
 // TestDifferentialDefaults compares what two ends agree on when nobody limits anything, groups included.
 func TestDifferentialDefaults(t *testing.T) {
 	defer checkStale(t)
-	any := groups()
+	any := tlstest.Curves()
 	for _, kind := range tlstest.KeyKinds {
 		t.Run(string(kind), func(t *testing.T) {
-			good(t, tlstest.Case{Client: clientWith(any), Server: serverWith(any, certificates(tlstest.ServerCert(kind)))})
+			good(t, tlstest.Case{Client: tlstest.ClientWith(any),
+				Server: tlstest.ServerWith(any, tlstest.Certificates(tlstest.ServerCert(kind)))})
 		})
 		t.Run(string(kind)+"/client at most TLS 1.2", func(t *testing.T) {
 			good(t, tlstest.Case{
-				Client: clientWith(any, func(c *tls.Config) { c.MaxVersion = tls.VersionTLS12 }),
-				Server: serverWith(certificates(tlstest.ServerCert(kind))),
+				Client: tlstest.ClientWith(any, func(c *tls.Config) { c.MaxVersion = tls.VersionTLS12 }),
+				Server: tlstest.ServerWith(tlstest.Certificates(tlstest.ServerCert(kind))),
 			})
 		})
 		t.Run(string(kind)+"/server at most TLS 1.2", func(t *testing.T) {
 			good(t, tlstest.Case{
-				Client: clientWith(any),
-				Server: serverWith(any, certificates(tlstest.ServerCert(kind)), func(c *tls.Config) { c.MaxVersion = tls.VersionTLS12 }),
+				Client: tlstest.ClientWith(any),
+				Server: tlstest.ServerWith(any, tlstest.Certificates(tlstest.ServerCert(kind)),
+					func(c *tls.Config) { c.MaxVersion = tls.VersionTLS12 }),
 			})
 		})
 	}
@@ -153,15 +120,17 @@ func TestDifferentialSuite(t *testing.T) {
 		}
 		t.Run(tls.CipherSuiteName(id), func(t *testing.T) {
 			good(t, tlstest.Case{
-				Client: clientWith(only(tls.VersionTLS12), suites(id)),
-				Server: serverWith(only(tls.VersionTLS12), suites(id), certificates(tlstest.ServerCert(kind))),
+				Client: tlstest.ClientWith(tlstest.Only(tls.VersionTLS12), tlstest.Suites(id)),
+				Server: tlstest.ServerWith(tlstest.Only(tls.VersionTLS12), tlstest.Suites(id),
+					tlstest.Certificates(tlstest.ServerCert(kind))),
 			})
 		})
 		// Whether it is on without being asked for is crypto/tls's choice too.
 		t.Run(tls.CipherSuiteName(id)+"/by default", func(t *testing.T) {
-			cert := certificates(tlstest.ServerCert(kind))
-			differ(t, tlstest.Case{Client: clientWith(only(tls.VersionTLS12), suites(id)), Server: serverWith(cert)})
-			differ(t, tlstest.Case{Server: serverWith(only(tls.VersionTLS12), suites(id), cert)})
+			cert := tlstest.Certificates(tlstest.ServerCert(kind))
+			differ(t, tlstest.Case{Client: tlstest.ClientWith(tlstest.Only(tls.VersionTLS12), tlstest.Suites(id)),
+				Server: tlstest.ServerWith(cert)})
+			differ(t, tlstest.Case{Server: tlstest.ServerWith(tlstest.Only(tls.VersionTLS12), tlstest.Suites(id), cert)})
 		})
 	}
 	// The server's list decides as much as the client's, and the order is crypto/tls's own whatever order is asked for.
@@ -169,8 +138,8 @@ func TestDifferentialSuite(t *testing.T) {
 	for _, order := range [][]uint16{{a, b}, {b, a}} {
 		t.Run(fmt.Sprintf("order/%x", order), func(t *testing.T) {
 			good(t, tlstest.Case{
-				Client: clientWith(only(tls.VersionTLS12), suites(order...)),
-				Server: serverWith(only(tls.VersionTLS12), suites(order[1], order[0])),
+				Client: tlstest.ClientWith(tlstest.Only(tls.VersionTLS12), tlstest.Suites(order...)),
+				Server: tlstest.ServerWith(tlstest.Only(tls.VersionTLS12), tlstest.Suites(order[1], order[0])),
 			})
 		})
 	}
@@ -187,7 +156,8 @@ func isHybrid(g tls.CurveID) bool {
 }
 
 func stdHasGroup(g tls.CurveID) bool {
-	o := tlstest.Run(pairings()[0], tlstest.Case{Client: clientWith(groups(g)), Server: serverWith(groups(g))})
+	o := tlstest.Run(pairings()[0], tlstest.Case{Client: tlstest.ClientWith(tlstest.Curves(g)),
+		Server: tlstest.ServerWith(tlstest.Curves(g))})
 	return o.Client.Handshake == "ok"
 }
 
@@ -196,14 +166,14 @@ func TestDifferentialGroup(t *testing.T) {
 	defer checkStale(t)
 	all := []tls.CurveID{tls.X25519, tls.CurveP256, tls.CurveP384, tls.CurveP521, tls.X25519MLKEM768,
 		secP256r1MLKEM768, secP384r1MLKEM1024}
-	for _, version := range versions {
+	for _, version := range tlstest.Versions {
 		for _, group := range all {
 			if isHybrid(group) && version != tls.VersionTLS13 {
 				continue // these are no groups of TLS 1.2
 			}
-			t.Run(fmt.Sprintf("%s/%d", versionName(version), group), func(t *testing.T) {
-				if isHybrid(group) && !libraryAtLeast("3.5") {
-					t.Skipf("%s has no ML-KEM; 3.5 has", libraryVersion())
+			t.Run(fmt.Sprintf("%s/%d", tlstest.VersionName(version), group), func(t *testing.T) {
+				if isHybrid(group) && !ossltest.AtLeast("3.5") {
+					t.Skipf("%s has no ML-KEM; 3.5 has", ossltest.Version())
 				}
 				if !stdHasGroup(group) {
 					t.Skipf("crypto/tls of %s has no such group, or has it switched off (GODEBUG tlssecpmlkem)", runtime.Version())
@@ -211,24 +181,25 @@ func TestDifferentialGroup(t *testing.T) {
 				for _, kind := range []tlstest.KeyKind{tlstest.RSA2048, tlstest.P256} {
 					t.Run(string(kind), func(t *testing.T) {
 						good(t, tlstest.Case{
-							Client: clientWith(only(version), groups(group)),
-							Server: serverWith(only(version), groups(group), certificates(tlstest.ServerCert(kind))),
+							Client: tlstest.ClientWith(tlstest.Only(version), tlstest.Curves(group)),
+							Server: tlstest.ServerWith(tlstest.Only(version), tlstest.Curves(group), tlstest.Certificates(tlstest.ServerCert(kind))),
 						})
 					})
 				}
 			})
 		}
 		// Only the server's list is short: in TLS 1.3 that takes a HelloRetryRequest.
-		t.Run(versionName(version)+"/client has to be told", func(t *testing.T) {
+		t.Run(tlstest.VersionName(version)+"/client has to be told", func(t *testing.T) {
 			good(t, tlstest.Case{
-				Client: clientWith(only(version)),
-				Server: serverWith(only(version), groups(tls.CurveP384), certificates(tlstest.ServerCert(tlstest.RSA2048))),
+				Client: tlstest.ClientWith(tlstest.Only(version)),
+				Server: tlstest.ServerWith(tlstest.Only(version), tlstest.Curves(tls.CurveP384),
+					tlstest.Certificates(tlstest.ServerCert(tlstest.RSA2048))),
 			})
 		})
-		t.Run(versionName(version)+"/two lists", func(t *testing.T) {
+		t.Run(tlstest.VersionName(version)+"/two lists", func(t *testing.T) {
 			good(t, tlstest.Case{
-				Client: clientWith(only(version), groups(tls.CurveP256, tls.X25519)),
-				Server: serverWith(only(version), groups(tls.X25519, tls.CurveP256)),
+				Client: tlstest.ClientWith(tlstest.Only(version), tlstest.Curves(tls.CurveP256, tls.X25519)),
+				Server: tlstest.ServerWith(tlstest.Only(version), tlstest.Curves(tls.X25519, tls.CurveP256)),
 			})
 		})
 	}
@@ -255,10 +226,11 @@ func TestDifferentialExport(t *testing.T) {
 		}
 		return fmt.Sprintf("%x", all), err
 	}
-	for _, version := range versions {
-		t.Run(versionName(version), func(t *testing.T) {
+	for _, version := range tlstest.Versions {
+		t.Run(tlstest.VersionName(version), func(t *testing.T) {
 			for _, p := range pairings() {
-				o := tlstest.Run(p, tlstest.Case{Client: clientWith(only(version)), Server: serverWith(only(version)), Talk: talk})
+				o := tlstest.Run(p, tlstest.Case{Client: tlstest.ClientWith(tlstest.Only(version)),
+					Server: tlstest.ServerWith(tlstest.Only(version)), Talk: talk})
 				mustPass(t, o)
 				if o.Hung || o.Client.Heard != o.Server.Heard || o.Client.Heard == "" {
 					t.Errorf("%s: the ends differ\nclient %s\nserver %s", p.Name(), o.Client.Heard, o.Server.Heard)
@@ -272,7 +244,7 @@ func TestDifferentialExport(t *testing.T) {
 func TestDifferentialTransport(t *testing.T) {
 	defer checkStale(t)
 	bytewise := func() tlstest.Fault { return tlstest.Chunks(1) }
-	for _, version := range versions {
+	for _, version := range tlstest.Versions {
 		for _, transport := range []struct {
 			name  string
 			pair  tlstest.Pair
@@ -284,13 +256,13 @@ func TestDifferentialTransport(t *testing.T) {
 			{"byte by byte over net.Pipe", tlstest.NetPipe, bytewise},
 			{"coalesced", tlstest.Buffered, tlstest.Coalesce},
 		} {
-			if os.Getenv(envSessions) != "" && strings.HasSuffix(transport.name, "net.Pipe") {
+			if os.Getenv(ossltest.EnvSessions) != "" && strings.HasSuffix(transport.name, "net.Pipe") {
 				continue // OpenSSL's clients ask for tickets, and over net.Pipe crypto/tls's server waits until they are read
 			}
-			t.Run(versionName(version)+"/"+transport.name, func(t *testing.T) {
+			t.Run(tlstest.VersionName(version)+"/"+transport.name, func(t *testing.T) {
 				good(t, tlstest.Case{
-					Client:      clientWith(only(version), certificates(tlstest.ClientCert(tlstest.P256))),
-					Server:      serverWith(only(version), askClient(tls.RequireAndVerifyClientCert)),
+					Client:      tlstest.ClientWith(tlstest.Only(version), tlstest.Certificates(tlstest.ClientCert(tlstest.P256))),
+					Server:      tlstest.ServerWith(tlstest.Only(version), tlstest.AskClient(tls.RequireAndVerifyClientCert)),
 					Pair:        transport.pair,
 					ClientFault: transport.fault,
 					ServerFault: transport.fault,

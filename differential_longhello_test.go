@@ -56,21 +56,22 @@ func TestDifferentialLongHello(t *testing.T) {
 		},
 	}
 	hello := func(version uint16, names int) []byte { // without the header
-		o := tlstest.Run(pairings()[0], tlstest.Case{Client: clientWith(only(version), protocols(longProtocols(names)...))})
+		o := tlstest.Run(pairings()[0], tlstest.Case{Client: tlstest.ClientWith(tlstest.Only(version),
+			tlstest.Protocols(longProtocols(names)...))})
 		records, _ := tlstest.SplitRecords(o.Recording.Bytes(tlstest.ClientRole))
 		message := tlstest.Messages(records)[0]
 		return message[4:]
 	}
-	for _, version := range versions {
+	for _, version := range tlstest.Versions {
 		const names = 65000
 		base := len(hello(version, names)) - names
 		for kind, edit := range kinds {
 			for _, length := range []int{16384, 65535, 65536, 65537, 65540} {
 				for _, split := range []bool{false, true} {
-					t.Run(fmt.Sprintf("%s/%s/%d/split=%v", versionName(version), kind, length, split), func(t *testing.T) {
+					t.Run(fmt.Sprintf("%s/%s/%d/split=%v", tlstest.VersionName(version), kind, length, split), func(t *testing.T) {
 						c := tlstest.Case{
-							Client: clientWith(only(version), protocols(longProtocols(length-base)...)),
-							Server: serverWith(only(version), edit),
+							Client: tlstest.ClientWith(tlstest.Only(version), tlstest.Protocols(longProtocols(length-base)...)),
+							Server: tlstest.ServerWith(tlstest.Only(version), edit),
 						}
 						if split {
 							c.ClientFault = func() tlstest.Fault { return tlstest.Records(splitHello) }
@@ -86,9 +87,10 @@ func TestDifferentialLongHello(t *testing.T) {
 			}
 			// A second one after a HelloRetryRequest would have to differ from the first.
 			for _, announced := range []int{65536, 65537, 131397, 1<<24 - 1} {
-				t.Run(fmt.Sprintf("%s/%s/announces %d", versionName(version), kind, announced), func(t *testing.T) {
+				t.Run(fmt.Sprintf("%s/%s/announces %d", tlstest.VersionName(version), kind, announced), func(t *testing.T) {
 					header := string([]byte{1, byte(announced >> 16), byte(announced >> 8), byte(announced)})
-					script(t, tlstest.ServerRole, opts(only(version), edit), [][]byte{record(22, header+"\x03\x03"+maxRecord[:1000])}, true)
+					script(t, tlstest.ServerRole, opts(tlstest.Only(version), edit), [][]byte{record(22, header+"\x03\x03"+maxRecord[:1000])},
+						true)
 				})
 			}
 		}

@@ -15,26 +15,26 @@ import (
 // TestDifferentialNothingShared compares how both ends give up when they have nothing in common.
 func TestDifferentialNothingShared(t *testing.T) {
 	defer checkStale(t)
-	v12, v13 := only(tls.VersionTLS12), only(tls.VersionTLS13)
+	v12, v13 := tlstest.Only(tls.VersionTLS12), tlstest.Only(tls.VersionTLS13)
 	ecSuite, rsaSuite := tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256, tls.TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256
-	rsaCert := certificates(tlstest.ServerCert(tlstest.RSA2048))
+	rsaCert := tlstest.Certificates(tlstest.ServerCert(tlstest.RSA2048))
 	for _, test := range []struct {
 		name           string
 		client, server []func(*tls.Config)
 	}{
 		{"version/client 1.2, server 1.3", opts(v12), opts(v13)},
 		{"version/client 1.3, server 1.2", opts(v13), opts(v12)},
-		{"suite/other key", opts(v12, suites(ecSuite)), opts(v12, rsaCert)},
-		{"suite/other lists", opts(v12, suites(ecSuite)),
-			opts(v12, suites(tls.TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384))},
-		{"suite/RSA list, ECDSA certificate", opts(v12, suites(rsaSuite)), opts(v12)},
-		{"group/TLS 1.2", opts(v12, groups(tls.CurveP521)), opts(v12, rsaCert, groups(tls.X25519))},
-		{"group/TLS 1.3", opts(v13, groups(tls.CurveP521)), opts(v13, groups(tls.X25519))},
-		{"ALPN/TLS 1.2", opts(v12, protocols("h2", "http/1.1")), opts(v12, protocols("other"))},
-		{"ALPN/TLS 1.3", opts(v13, protocols("h2", "http/1.1")), opts(v13, protocols("other"))},
+		{"suite/other key", opts(v12, tlstest.Suites(ecSuite)), opts(v12, rsaCert)},
+		{"suite/other lists", opts(v12, tlstest.Suites(ecSuite)),
+			opts(v12, tlstest.Suites(tls.TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384))},
+		{"suite/RSA list, ECDSA certificate", opts(v12, tlstest.Suites(rsaSuite)), opts(v12)},
+		{"group/TLS 1.2", opts(v12, tlstest.Curves(tls.CurveP521)), opts(v12, rsaCert, tlstest.Curves(tls.X25519))},
+		{"group/TLS 1.3", opts(v13, tlstest.Curves(tls.CurveP521)), opts(v13, tlstest.Curves(tls.X25519))},
+		{"ALPN/TLS 1.2", opts(v12, tlstest.Protocols("h2", "http/1.1")), opts(v12, tlstest.Protocols("other"))},
+		{"ALPN/TLS 1.3", opts(v13, tlstest.Protocols("h2", "http/1.1")), opts(v13, tlstest.Protocols("other"))},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			expect(t, false, tlstest.Case{Client: clientWith(test.client...), Server: serverWith(test.server...)})
+			expect(t, false, tlstest.Case{Client: tlstest.ClientWith(test.client...), Server: tlstest.ServerWith(test.server...)})
 		})
 	}
 }
@@ -42,7 +42,7 @@ func TestDifferentialNothingShared(t *testing.T) {
 // TestDifferentialALPN compares the choice of a protocol.
 func TestDifferentialALPN(t *testing.T) {
 	defer checkStale(t)
-	for _, version := range versions {
+	for _, version := range tlstest.Versions {
 		for _, test := range []struct {
 			name           string
 			client, server []string
@@ -55,10 +55,10 @@ func TestDifferentialALPN(t *testing.T) {
 			{"h2 server, http/1.1 and another", []string{"http/1.1", "x"}, []string{"h2"}},
 			{"a long name", []string{string(make([]byte, 255))}, []string{string(make([]byte, 255))}},
 		} {
-			t.Run(versionName(version)+"/"+test.name, func(t *testing.T) {
+			t.Run(tlstest.VersionName(version)+"/"+test.name, func(t *testing.T) {
 				differ(t, tlstest.Case{
-					Client: clientWith(only(version), protocols(test.client...)),
-					Server: serverWith(only(version), protocols(test.server...)),
+					Client: tlstest.ClientWith(tlstest.Only(version), tlstest.Protocols(test.client...)),
+					Server: tlstest.ServerWith(tlstest.Only(version), tlstest.Protocols(test.server...)),
 				})
 			})
 		}
@@ -140,7 +140,7 @@ func TestDifferentialHello(t *testing.T) {
 	defer checkStale(t)
 	set := func(body []byte) func([]byte) []byte { return func([]byte) []byte { return body } }
 	remove := set(nil)
-	for _, version := range versions {
+	for _, version := range tlstest.Versions {
 		for _, test := range []struct {
 			name  string
 			fault func() tlstest.Fault
@@ -194,10 +194,10 @@ func TestDifferentialHello(t *testing.T) {
 			if version == tls.VersionTLS12 && strings.HasPrefix(test.name, "key share") {
 				continue // no such extension in this version
 			}
-			t.Run(versionName(version)+"/"+test.name, func(t *testing.T) {
+			t.Run(tlstest.VersionName(version)+"/"+test.name, func(t *testing.T) {
 				c := tlstest.Case{
-					Client:      clientWith(only(version), protocols("a")),
-					Server:      serverWith(protocols("a")),
+					Client:      tlstest.ClientWith(tlstest.Only(version), tlstest.Protocols("a")),
+					Server:      tlstest.ServerWith(tlstest.Protocols("a")),
 					ClientFault: test.fault,
 				}
 				// A server under test only: clients' ClientHellos differ, and it is the same one that has to be judged.
@@ -214,5 +214,6 @@ func TestDifferentialManyProtocols(t *testing.T) {
 	for i := range 200 {
 		many = append(many, fmt.Sprintf("protocol-%03d", i))
 	}
-	expect(t, true, tlstest.Case{Client: clientWith(protocols(many...)), Server: serverWith(protocols(many[199], many[100]))})
+	expect(t, true, tlstest.Case{Client: tlstest.ClientWith(tlstest.Protocols(many...)),
+		Server: tlstest.ServerWith(tlstest.Protocols(many[199], many[100]))})
 }

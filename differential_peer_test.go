@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ossl-go/ossl/internal/ossltest"
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
@@ -29,9 +30,9 @@ func withFault(c tlstest.Case, victim tlstest.Role, fault func() tlstest.Fault) 
 // once: it is for tests that shake hands thousands of times. Nobody talks afterwards.
 func mutualCase(version uint16) tlstest.Case {
 	return tlstest.Case{
-		Client: once(clientWith(only(version), certificates(tlstest.ClientCert(tlstest.Ed25519)))),
-		Server: once(serverWith(only(version), askClient(tls.RequireAndVerifyClientCert),
-			certificates(tlstest.ServerCert(tlstest.Ed25519)))),
+		Client: once(tlstest.ClientWith(tlstest.Only(version), tlstest.Certificates(tlstest.ClientCert(tlstest.Ed25519)))),
+		Server: once(tlstest.ServerWith(tlstest.Only(version), tlstest.AskClient(tls.RequireAndVerifyClientCert),
+			tlstest.Certificates(tlstest.ServerCert(tlstest.Ed25519)))),
 		Talk: func(tlstest.Role, tlstest.Conn) (string, error) { return "", nil },
 	}
 }
@@ -100,11 +101,11 @@ func TestDifferentialHang(t *testing.T) {
 			c.OnStall = func(client, server tlstest.Conn) { close(ctx.done) }
 		}},
 	}
-	for _, version := range versions {
+	for _, version := range tlstest.Versions {
 		for _, victim := range []tlstest.Role{tlstest.ClientRole, tlstest.ServerRole} {
 			for n := range 8 {
 				for _, stop := range stops {
-					t.Run(fmt.Sprintf("%s/%s/%s/after %d", versionName(version), victim, stop.name, n), func(t *testing.T) {
+					t.Run(fmt.Sprintf("%s/%s/%s/after %d", tlstest.VersionName(version), victim, stop.name, n), func(t *testing.T) {
 						c := withFault(mutualCase(version), victim, func() tlstest.Fault { return tlstest.HangAfterRecords(n) })
 						stop.edit(&c, victim)
 						differIn(t, c, against(victim)...)
@@ -118,10 +119,10 @@ func TestDifferentialHang(t *testing.T) {
 // TestDifferentialClose has a peer close at every byte of its handshake. Inside of a record that is io.ErrUnexpectedEOF,
 // between two io.EOF, as from crypto/tls; and nobody sends an alert about it.
 func TestDifferentialClose(t *testing.T) {
-	for _, version := range versions {
+	for _, version := range tlstest.Versions {
 		for _, p := range pairings() {
 			for _, victim := range []tlstest.Role{tlstest.ClientRole, tlstest.ServerRole} {
-				t.Run(fmt.Sprintf("%s/%s/%s", versionName(version), p.Name(), victim), func(t *testing.T) {
+				t.Run(fmt.Sprintf("%s/%s/%s", tlstest.VersionName(version), p.Name(), victim), func(t *testing.T) {
 					t.Parallel()
 					closeEverywhere(t, p, version, victim)
 				})
@@ -169,9 +170,9 @@ func closeEverywhere(t *testing.T, p tlstest.Pairing, version uint16, victim tls
 // TestDifferentialHalfClose compares what is left of a connection when one side has ended its direction.
 func TestDifferentialHalfClose(t *testing.T) {
 	defer checkStale(t)
-	for _, version := range versions {
+	for _, version := range tlstest.Versions {
 		for _, first := range []tlstest.Role{tlstest.ClientRole, tlstest.ServerRole} {
-			t.Run(versionName(version)+"/"+string(first), func(t *testing.T) {
+			t.Run(tlstest.VersionName(version)+"/"+string(first), func(t *testing.T) {
 				talk := func(role tlstest.Role, c tlstest.Conn) (string, error) {
 					var said []string
 					say := func(what string, err error) { said = append(said, what+" "+tlstest.Class(err)) }
@@ -205,7 +206,8 @@ func TestDifferentialHalfClose(t *testing.T) {
 					say("end after close", c.CloseWrite())
 					return strings.Join(said, "; "), nil
 				}
-				o := differ(t, tlstest.Case{Client: clientWith(only(version)), Server: serverWith(only(version)), Talk: talk})
+				o := differ(t, tlstest.Case{Client: tlstest.ClientWith(tlstest.Only(version)),
+					Server: tlstest.ServerWith(tlstest.Only(version)), Talk: talk})
 				mustPass(t, o)
 			})
 		}
@@ -246,7 +248,7 @@ func TestDifferentialBeforeHandshake(t *testing.T) {
 			return strings.Join(said, "; ")
 		}
 		t.Run(string(role), func(t *testing.T) {
-			same(t, role, "Said", say(tlstest.Std), say(underTest), func() string { return "" })
+			same(t, role, "Said", say(tlstest.Std), say(ossltest.UnderTest), func() string { return "" })
 		})
 		t.Run(string(role)+"/closed first", func(t *testing.T) {
 			say := func(impl tlstest.Impl) string {
@@ -261,7 +263,7 @@ func TestDifferentialBeforeHandshake(t *testing.T) {
 				_, werr := c.Write([]byte("x"))
 				return fmt.Sprint(first, " ", tlstest.Class(c.Handshake()), " ", tlstest.Class(rerr), " ", tlstest.Class(werr))
 			}
-			same(t, role, "Said", say(tlstest.Std), say(underTest), func() string { return "" })
+			same(t, role, "Said", say(tlstest.Std), say(ossltest.UnderTest), func() string { return "" })
 		})
 	}
 }
@@ -278,9 +280,9 @@ func describeNoState(c tlstest.Conn) string {
 // TestDifferentialDeadlines compares deadlines after the handshake: a Read that timed out can be tried again, a Write can't.
 func TestDifferentialDeadlines(t *testing.T) {
 	defer checkStale(t)
-	for _, version := range versions {
+	for _, version := range tlstest.Versions {
 		for _, side := range []tlstest.Role{tlstest.ClientRole, tlstest.ServerRole} {
-			t.Run(versionName(version)+"/"+string(side), func(t *testing.T) {
+			t.Run(tlstest.VersionName(version)+"/"+string(side), func(t *testing.T) {
 				past := time.Unix(1, 0)
 				talk := func(role tlstest.Role, c tlstest.Conn) (string, error) {
 					if role != side {
@@ -307,7 +309,8 @@ func TestDifferentialDeadlines(t *testing.T) {
 					say("close", c.Close())
 					return strings.Join(said, "; "), nil
 				}
-				differ(t, tlstest.Case{Client: clientWith(only(version)), Server: serverWith(only(version)), Talk: talk,
+				differ(t, tlstest.Case{Client: tlstest.ClientWith(tlstest.Only(version)), Server: tlstest.ServerWith(tlstest.Only(version)),
+					Talk:    talk,
 					OnStall: func(client, server tlstest.Conn) {}})
 			})
 		}

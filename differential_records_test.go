@@ -10,6 +10,7 @@ import (
 	"io"
 	"testing"
 
+	"github.com/ossl-go/ossl/internal/ossltest"
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
@@ -23,7 +24,7 @@ func script(t *testing.T, role tlstest.Role, edits []func(*tls.Config), what [][
 		return tlstest.ServerConfig(edits...)
 	}
 	want := tlstest.Script(tlstest.Std, role, config(), what, end)
-	got := tlstest.Script(underTest, role, config(), what, end)
+	got := tlstest.Script(ossltest.UnderTest, role, config(), what, end)
 	explain := func() string { return fmt.Sprintf("error: %v\ncrypto/tls's: %v", got.Err, want.Err) }
 	same(t, role, "Hung", fmt.Sprint(want.Hung), fmt.Sprint(got.Hung), explain)
 	if !want.Hung && !got.Hung {
@@ -88,11 +89,11 @@ var garbage = []struct {
 func TestDifferentialGarbage(t *testing.T) {
 	defer checkStale(t)
 	for _, role := range []tlstest.Role{tlstest.ClientRole, tlstest.ServerRole} {
-		for _, version := range append([]uint16{0}, versions...) {
+		for _, version := range append([]uint16{0}, tlstest.Versions...) {
 			edits := opts()
 			name := "any version"
 			if version != 0 {
-				edits, name = opts(only(version)), versionName(version)
+				edits, name = opts(tlstest.Only(version)), tlstest.VersionName(version)
 			}
 			for _, g := range garbage {
 				t.Run(fmt.Sprintf("%s/%s/%s", role, name, g.name), func(t *testing.T) {
@@ -109,7 +110,7 @@ func TestDifferentialGarbage(t *testing.T) {
 // server can answer, and the first bytes.
 func TestDifferentialPlaintextHTTP(t *testing.T) {
 	defer checkStale(t)
-	for _, impl := range []tlstest.Impl{tlstest.Std, underTest} {
+	for _, impl := range []tlstest.Impl{tlstest.Std, ossltest.UnderTest} {
 		for _, portion := range []int{100, 1, 3} {
 			t.Run(fmt.Sprintf("%s/%d bytes at a time", impl.Name(), portion), func(t *testing.T) {
 				victim, peer := tlstest.NewPipe()
@@ -209,7 +210,7 @@ func split(n int) tlstest.Fault {
 // TestDifferentialRecords disturbs the order and the borders of the records of a crypto/tls peer's handshake.
 func TestDifferentialRecords(t *testing.T) {
 	defer checkStale(t)
-	for _, version := range versions {
+	for _, version := range tlstest.Versions {
 		for _, victim := range []tlstest.Role{tlstest.ClientRole, tlstest.ServerRole} {
 			// crypto/tls sends one record a message: in TLS 1.2 a server 7 with CertificateRequest and a client 6, in TLS 1.3 a
 			// server 7 and a client 5, ChangeCipherSpecs included.
@@ -230,10 +231,10 @@ func TestDifferentialRecords(t *testing.T) {
 					{"empty record", func() tlstest.Fault { return stray(n, record(22, "")) }},
 					{"oversized record", func() tlstest.Fault { return stray(n, record(22, string(make([]byte, 1<<14+1)))) }},
 				} {
-					t.Run(fmt.Sprintf("%s/%s/%s/%d", versionName(version), victim, fault.name, n), func(t *testing.T) {
+					t.Run(fmt.Sprintf("%s/%s/%s/%d", tlstest.VersionName(version), victim, fault.name, n), func(t *testing.T) {
 						c := tlstest.Case{
-							Client: clientWith(only(version), certificates(tlstest.ClientCert(tlstest.P256))),
-							Server: serverWith(only(version), askClient(tls.RequireAndVerifyClientCert)),
+							Client: tlstest.ClientWith(tlstest.Only(version), tlstest.Certificates(tlstest.ClientCert(tlstest.P256))),
+							Server: tlstest.ServerWith(tlstest.Only(version), tlstest.AskClient(tls.RequireAndVerifyClientCert)),
 						}
 						differIn(t, withFault(c, victim, fault.make), against(victim)...)
 					})
@@ -246,9 +247,9 @@ func TestDifferentialRecords(t *testing.T) {
 // TestDifferentialFlippedBits flips a bit in a crypto/tls peer's handshake, byte after byte: the handshake must fail, on both
 // ends, wherever crypto/tls's does. Which alert says so depends on what the flip hits.
 func TestDifferentialFlippedBits(t *testing.T) {
-	for _, version := range versions {
+	for _, version := range tlstest.Versions {
 		for _, victim := range []tlstest.Role{tlstest.ClientRole, tlstest.ServerRole} {
-			t.Run(versionName(version)+"/"+string(victim), func(t *testing.T) {
+			t.Run(tlstest.VersionName(version)+"/"+string(victim), func(t *testing.T) {
 				t.Parallel()
 				c := mutualCase(version)
 				c.Talk = nil

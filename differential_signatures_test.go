@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/ossl-go/ossl"
+	"github.com/ossl-go/ossl/internal/ossltest"
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
@@ -17,14 +18,14 @@ import (
 // PSSWithSHA256. An unsuitable certificate from the user's callback ends the handshake; from Certificates none is chosen.
 func TestDifferentialUnsuitableClientCertificate(t *testing.T) {
 	defer checkStale(t)
-	server := optioned{opts: []ossl.Option{ossl.WithSignatureAlgorithms(tls.PSSWithSHA256)}}
-	to := []tlstest.Pairing{{Client: tlstest.Std, Server: server}, {Client: underTest, Server: server}}
+	server := ossltest.Optioned{Options: []ossl.Option{ossl.WithSignatureAlgorithms(tls.PSSWithSHA256)}}
+	to := []tlstest.Pairing{{Client: tlstest.Std, Server: server}, {Client: ossltest.UnderTest, Server: server}}
 	limited := func(schemes ...tls.SignatureScheme) tls.Certificate {
 		cert := tlstest.ClientCert(tlstest.RSA2048)
 		cert.SupportedSignatureAlgorithms = schemes
 		return cert
 	}
-	for _, version := range versions {
+	for _, version := range tlstest.Versions {
 		for _, mode := range authModes[:3] {
 			for _, test := range []struct {
 				name string
@@ -40,13 +41,14 @@ func TestDifferentialUnsuitableClientCertificate(t *testing.T) {
 					Certificate: tlstest.ClientCert(tlstest.RSA2048).Certificate, PrivateKey: "no key"}},
 			} {
 				name := func(how string) string {
-					return fmt.Sprintf("%s/%s/%s/%s", versionName(version), mode.name, how, test.name)
+					return fmt.Sprintf("%s/%s/%s/%s", tlstest.VersionName(version), mode.name, how, test.name)
 				}
 				asked := mode.mode != tls.NoClientCert
 				run := func(t *testing.T, good bool, with func(*tls.Config)) {
 					o := differIn(t, tlstest.Case{
-						Client: clientWith(only(version), with),
-						Server: serverWith(only(version), certificates(tlstest.ServerCert(tlstest.RSA2048)), askClient(mode.mode)),
+						Client: tlstest.ClientWith(tlstest.Only(version), with),
+						Server: tlstest.ServerWith(tlstest.Only(version), tlstest.Certificates(tlstest.ServerCert(tlstest.RSA2048)),
+							tlstest.AskClient(mode.mode)),
 					}, to...)
 					if good {
 						mustPass(t, o)
@@ -54,10 +56,10 @@ func TestDifferentialUnsuitableClientCertificate(t *testing.T) {
 						mustFail(t, o)
 					}
 				}
-				t.Run(name("callback"), func(t *testing.T) { run(t, test.good || !asked, send(test.cert)) })
+				t.Run(name("callback"), func(t *testing.T) { run(t, test.good || !asked, tlstest.SendCertificate(test.cert)) })
 				if test.cert.PrivateKey != "no key" { // refused when it is configured
 					t.Run(name("list"), func(t *testing.T) {
-						run(t, test.good || mode.mode != tls.RequireAnyClientCert, certificates(test.cert))
+						run(t, test.good || mode.mode != tls.RequireAnyClientCert, tlstest.Certificates(test.cert))
 					})
 				}
 			}
@@ -76,8 +78,8 @@ func TestDifferentialUnsuitableToStd(t *testing.T) {
 			t.Run(mode.name+"/"+name, func(t *testing.T) {
 				mustFail(t, differIn(t, tlstest.Case{
 					Pair:   pair,
-					Client: clientWith(only(tls.VersionTLS13), send(cert)),
-					Server: serverWith(only(tls.VersionTLS13), askClient(mode.mode)),
+					Client: tlstest.ClientWith(tlstest.Only(tls.VersionTLS13), tlstest.SendCertificate(cert)),
+					Server: tlstest.ServerWith(tlstest.Only(tls.VersionTLS13), tlstest.AskClient(mode.mode)),
 				}, against(tlstest.ClientRole)...))
 			})
 		}
@@ -87,11 +89,11 @@ func TestDifferentialUnsuitableToStd(t *testing.T) {
 // TestDifferentialUnsuitableServerCertificate has servers with a certificate that no algorithm of the client's fits.
 func TestDifferentialUnsuitableServerCertificate(t *testing.T) {
 	defer checkStale(t)
-	client := optioned{opts: []ossl.Option{ossl.WithSignatureAlgorithms(tls.PSSWithSHA256)}}
-	to := []tlstest.Pairing{{Client: client, Server: tlstest.Std}, {Client: client, Server: underTest}}
+	client := ossltest.Optioned{Options: []ossl.Option{ossl.WithSignatureAlgorithms(tls.PSSWithSHA256)}}
+	to := []tlstest.Pairing{{Client: client, Server: tlstest.Std}, {Client: client, Server: ossltest.UnderTest}}
 	limited := tlstest.ServerCert(tlstest.RSA2048)
 	limited.SupportedSignatureAlgorithms = []tls.SignatureScheme{tls.PSSWithSHA512}
-	for _, version := range versions {
+	for _, version := range tlstest.Versions {
 		for _, test := range []struct {
 			name string
 			good bool
@@ -103,23 +105,24 @@ func TestDifferentialUnsuitableServerCertificate(t *testing.T) {
 			{"RSA for another hash", false, limited},
 		} {
 			for _, how := range []string{"one", "two", "GetCertificate", "GetConfigForClient"} {
-				t.Run(fmt.Sprintf("%s/%s/%s", versionName(version), how, test.name), func(t *testing.T) {
-					with := certificates(test.cert)
+				t.Run(fmt.Sprintf("%s/%s/%s", tlstest.VersionName(version), how, test.name), func(t *testing.T) {
+					with := tlstest.Certificates(test.cert)
 					switch how {
 					case "two":
-						with = certificates(test.cert, test.cert)
+						with = tlstest.Certificates(test.cert, test.cert)
 					case "GetCertificate":
 						with = func(c *tls.Config) {
 							c.Certificates = nil
 							c.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return &test.cert, nil }
 						}
 					case "GetConfigForClient":
-						chosen := tlstest.ServerConfig(only(version), with)
+						chosen := tlstest.ServerConfig(tlstest.Only(version), with)
 						with = func(c *tls.Config) {
 							c.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) { return chosen, nil }
 						}
 					}
-					o := differIn(t, tlstest.Case{Client: clientWith(only(version)), Server: serverWith(only(version), with)}, to...)
+					o := differIn(t, tlstest.Case{Client: tlstest.ClientWith(tlstest.Only(version)),
+						Server: tlstest.ServerWith(tlstest.Only(version), with)}, to...)
 					if test.good {
 						mustPass(t, o)
 					} else {
@@ -141,15 +144,15 @@ func TestLeftOut(t *testing.T) {
 	}
 	cert.Certificate = [][]byte{bytes.ReplaceAll(cert.Certificate[0], sha256, sha224)}
 	cert.Leaf = nil
-	for _, version := range versions {
+	for _, version := range tlstest.Versions {
 		for _, byCallback := range []bool{false, true} {
-			with := certificates(cert)
+			with := tlstest.Certificates(cert)
 			if byCallback {
-				with = send(cert)
+				with = tlstest.SendCertificate(cert)
 			}
-			o := tlstest.Run(tlstest.Pairing{Client: underTest, Server: tlstest.Std}, tlstest.Case{
-				Client: clientWith(only(version), with),
-				Server: serverWith(only(version), func(c *tls.Config) { c.ClientAuth = tls.RequestClientCert }),
+			o := tlstest.Run(tlstest.Pairing{Client: ossltest.UnderTest, Server: tlstest.Std}, tlstest.Case{
+				Client: tlstest.ClientWith(tlstest.Only(version), with),
+				Server: tlstest.ServerWith(tlstest.Only(version), func(c *tls.Config) { c.ClientAuth = tls.RequestClientCert }),
 			})
 			if version == tls.VersionTLS12 { // which has no signature_algorithms_cert
 				mustPass(t, o)
@@ -172,11 +175,11 @@ func TestLeftOut(t *testing.T) {
 
 // TestUnusableClientCertificate: if libssl refuses the client's certificate, the server gets an alert.
 func TestUnusableClientCertificate(t *testing.T) {
-	client := optioned{opts: []ossl.Option{ossl.WithSecurityLevel(3)}} // 128 bits
-	for _, version := range versions {
+	client := ossltest.Optioned{Options: []ossl.Option{ossl.WithSecurityLevel(3)}} // 128 bits
+	for _, version := range tlstest.Versions {
 		o := tlstest.Run(tlstest.Pairing{Client: client, Server: tlstest.Std}, tlstest.Case{
-			Client: clientWith(only(version), send(tlstest.ClientCert(tlstest.RSA2048))),
-			Server: serverWith(only(version), askClient(tls.RequestClientCert)),
+			Client: tlstest.ClientWith(tlstest.Only(version), tlstest.SendCertificate(tlstest.ClientCert(tlstest.RSA2048))),
+			Server: tlstest.ServerWith(tlstest.Only(version), tlstest.AskClient(tls.RequestClientCert)),
 		})
 		if o.Client.HandshakeErr == nil || o.Client.Alerts != "2/80" {
 			t.Errorf("%s: the client got %v and sent %q", tls.VersionName(version), o.Client.HandshakeErr, o.Client.Alerts)

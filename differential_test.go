@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ossl-go/ossl/internal/ossltest"
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
@@ -18,7 +19,7 @@ import (
 // difference it has a row in [deviations], and only there.
 
 // pairings are all four, crypto/tls with itself first.
-func pairings() []tlstest.Pairing { return tlstest.Pairings(tlstest.Std, underTest) }
+func pairings() []tlstest.Pairing { return tlstest.Pairings(tlstest.Std, ossltest.UnderTest) }
 
 // differ plays a case in all pairings, compares each with crypto/tls's own outcome and returns that.
 func differ(t *testing.T, c tlstest.Case) *tlstest.Outcome {
@@ -39,9 +40,9 @@ func differIn(t *testing.T, c tlstest.Case, pairings ...tlstest.Pairing) *tlstes
 // against returns the pairings in which role is played by what is compared, and the other side by crypto/tls.
 func against(role tlstest.Role) []tlstest.Pairing {
 	if role == tlstest.ClientRole {
-		return []tlstest.Pairing{{Client: tlstest.Std, Server: tlstest.Std}, {Client: underTest, Server: tlstest.Std}}
+		return []tlstest.Pairing{{Client: tlstest.Std, Server: tlstest.Std}, {Client: ossltest.UnderTest, Server: tlstest.Std}}
 	}
-	return []tlstest.Pairing{{Client: tlstest.Std, Server: tlstest.Std}, {Client: tlstest.Std, Server: underTest}}
+	return []tlstest.Pairing{{Client: tlstest.Std, Server: tlstest.Std}, {Client: tlstest.Std, Server: ossltest.UnderTest}}
 }
 
 func compare(t *testing.T, p tlstest.Pairing, want, got *tlstest.Outcome) {
@@ -80,9 +81,9 @@ func same(t *testing.T, role tlstest.Role, field, want, got string, explain func
 	}
 	p := tlstest.Pairing{Client: tlstest.Std, Server: tlstest.Std}
 	if role == tlstest.ClientRole {
-		p.Client = underTest
+		p.Client = ossltest.UnderTest
 	} else {
-		p.Server = underTest
+		p.Server = ossltest.UnderTest
 	}
 	differs(t, p, role, field, want, got, explain)
 }

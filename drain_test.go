@@ -16,35 +16,9 @@ import (
 	"time"
 
 	"github.com/ossl-go/ossl"
+	"github.com/ossl-go/ossl/internal/ossltest"
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
-
-// unhurried is a number of bytes that exceeds the buffers of the server's socket, so that the client still has some of them when
-// it closes, but not the buffers of both sockets: the client can write them though the server doesn't read.
-const unhurried = 150_000
-
-// awaitArrival returns once something has arrived at a socket that was not read.
-func awaitArrival(t *testing.T, conn net.Conn) {
-	t.Helper()
-	raw, err := conn.(syscall.Conn).SyscallConn()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := raw.Read(func(fd uintptr) bool {
-		_, _, err := syscall.Recvfrom(int(fd), make([]byte, 1), syscall.MSG_PEEK)
-		return err != syscall.EAGAIN
-	}); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// roomyClient makes room for unhurried in a client's socket.
-func roomyClient(t *testing.T, conn net.Conn) {
-	t.Helper()
-	if err := conn.(interface{ SetWriteBuffer(int) error }).SetWriteBuffer(2 * unhurried); err != nil {
-		t.Fatal(err)
-	}
-}
 
 // TestCloseDrains: a client that writes and closes first reads the data that a server has sent after the handshake, so that its
 // kernel doesn't send a reset. crypto/tls's servers that ask for certificates send such data.
@@ -76,21 +50,21 @@ func TestCloseDrains(t *testing.T) {
 			for _, cached := range []bool{false, true} {
 				t.Run(fmt.Sprintf("%s/%s/cache=%v", way.name, path, cached), func(t *testing.T) {
 					records := map[string]ossl.RecordPath{"auto": ossl.RecordsAuto, "libssl": ossl.RecordsLibssl}[path]
-					cc, sc := resuming(tls.VersionTLS13)
+					cc, sc := tlstest.Resuming(tls.VersionTLS13)
 					if !cached {
 						cc.ClientSessionCache = nil
 					}
 					cc.Certificates = []tls.Certificate{tlstest.ClientCert(tlstest.P256)}
 					sc.ClientAuth, sc.ClientCAs = tls.RequireAndVerifyClientCert, tlstest.CA().Pool()
 					a, b := tlstest.Loopback()
-					roomyClient(t, a)
+					tlstest.MakeRoom(t, a)
 					b.(*net.TCPConn).SetReadBuffer(16 << 10)
-					c, s := newContext(t, cc, ossl.WithRecordPath(records)).Client(a, ""), tls.Server(b, sc)
+					c, s := ossltest.NewContext(t, cc, ossl.WithRecordPath(records)).Client(a, ""), tls.Server(b, sc)
 					defer c.Close()
 					defer s.Close()
-					shake(t, c, s)
-					awaitArrival(t, a) // the ticket
-					data := pattern(unhurried)
+					tlstest.Shake(t, c, s)
+					tlstest.AwaitArrival(t, a) // the ticket
+					data := tlstest.Pattern(tlstest.Unhurried)
 					if _, err := c.Write(data); err != nil {
 						t.Fatal(err)
 					}
@@ -109,7 +83,7 @@ func TestCloseDrains(t *testing.T) {
 
 // TestDrainEnds: the bytes that Close reads from its socket are bounded, so that a peer that goes on sending can't delay it.
 func TestDrainEnds(t *testing.T) {
-	client, server := connected(t, tlstest.Loopback, func(c, _ *tls.Config) { c.MaxVersion = tls.VersionTLS13 })
+	client, server := ossltest.Connected(t, tlstest.Loopback, func(c, _ *tls.Config) { c.MaxVersion = tls.VersionTLS13 })
 	const much = ossl.MaxDrained + 40_000
 	from, to := server.NetConn().(*net.TCPConn), client.NetConn().(*net.TCPConn)
 	to.SetReadBuffer(4 * much)
@@ -117,7 +91,7 @@ func TestDrainEnds(t *testing.T) {
 		from.Write(make([]byte, much))
 		from.CloseWrite()
 	}()
-	awaitArrival(t, to)
+	tlstest.AwaitArrival(t, to)
 	client.Drain()
 	left, err := io.Copy(io.Discard, to)
 	if err != nil {
@@ -130,34 +104,34 @@ func TestDrainEnds(t *testing.T) {
 
 // TestInteropDrain writes to openssl s_server, which sends a ticket and is then stopped until the client has closed.
 func TestInteropDrain(t *testing.T) {
-	path, f := tool(t, "openssl"), writeInteropFiles(t)
+	path, f := tlstest.Tool(t, "openssl"), tlstest.WriteFiles(t)
 	for _, mutual := range []bool{false, true} {
 		t.Run(fmt.Sprintf("mutual=%v", mutual), func(t *testing.T) {
-			args := []string{"s_server", "-accept", "127.0.0.1:0", "-naccept", "1", "-cert", f.serverCert, "-key", f.serverKey,
+			args := []string{"s_server", "-accept", "127.0.0.1:0", "-naccept", "1", "-cert", f.ServerCert, "-key", f.ServerKey,
 				"-tls1_3", "-num_tickets", "1"}
-			config := tlstest.ClientConfig(only(tls.VersionTLS13))
+			config := tlstest.ClientConfig(tlstest.Only(tls.VersionTLS13))
 			if mutual {
-				args = append(args, "-Verify", "1", "-verify_return_error", "-CAfile", f.ca)
-				certificates(tlstest.ClientCert(tlstest.RSA2048))(config)
+				args = append(args, "-Verify", "1", "-verify_return_error", "-CAfile", f.CA)
+				tlstest.Certificates(tlstest.ClientCert(tlstest.RSA2048))(config)
 			}
-			cmd := child(t, path, args...)
+			cmd := tlstest.Child(t, path, args...)
 			var rest func() string
 			addr := serveAll(t, cmd, "ACCEPT ", &rest)
 			a, err := net.Dial("tcp", addr)
 			if err != nil {
 				t.Fatal(err)
 			}
-			roomyClient(t, a)
+			tlstest.MakeRoom(t, a)
 			c := ossl.Client(a, config)
 			defer c.Close()
 			if err := c.Handshake(); err != nil {
 				t.Fatal(err)
 			}
-			awaitArrival(t, a)
+			tlstest.AwaitArrival(t, a)
 			if err := cmd.Process.Signal(syscall.SIGSTOP); err != nil {
 				t.Fatal(err)
 			}
-			text := strings.Repeat(interopText, 1+unhurried/len(interopText))
+			text := strings.Repeat(tlstest.FileText, 1+tlstest.Unhurried/len(tlstest.FileText))
 			_, err = io.WriteString(c, text)
 			if closeErr := c.Close(); err == nil {
 				err = closeErr

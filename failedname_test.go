@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/ossl-go/ossl"
+	"github.com/ossl-go/ossl/internal/ossltest"
 	"github.com/ossl-go/ossl/internal/tlstest"
 	"github.com/ossl-go/ossl/session"
 )
@@ -51,14 +52,14 @@ func TestServerNameOfFailure(t *testing.T) {
 	}{
 		{name: "the client distrusts", client: func(c *tls.Config) { c.RootCAs = x509.NewCertPool() }},
 		{name: "the client hangs up", leave: true},
-		{name: "no protocol", early: true, client: protocols("a"), server: protocols("b")},
-		{name: "no group", early: true, client: groups(tls.CurveP521), server: groups(tls.CurveP256)},
+		{name: "no protocol", early: true, client: tlstest.Protocols("a"), server: tlstest.Protocols("b")},
+		{name: "no group", early: true, client: tlstest.Curves(tls.CurveP521), server: tlstest.Curves(tls.CurveP256)},
 		{name: "VerifyConnection", server: func(c *tls.Config) { c.VerifyConnection = deny }},
-		{name: "VerifyPeerCertificate", client: certificates(tlstest.ClientCert(tlstest.P256)), server: func(c *tls.Config) {
+		{name: "VerifyPeerCertificate", client: tlstest.Certificates(tlstest.ClientCert(tlstest.P256)), server: func(c *tls.Config) {
 			c.ClientAuth = tls.RequireAnyClientCert
 			c.VerifyPeerCertificate = func([][]byte, [][]*x509.Certificate) error { return tlstest.ErrDenied }
 		}},
-		{name: "no client certificate", server: askClient(tls.RequireAndVerifyClientCert)},
+		{name: "no client certificate", server: tlstest.AskClient(tls.RequireAndVerifyClientCert)},
 		{name: "GetCertificate fails", server: func(c *tls.Config) {
 			c.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return nil, tlstest.ErrDenied }
 		}},
@@ -69,12 +70,12 @@ func TestServerNameOfFailure(t *testing.T) {
 			c.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) { return &tls.Config{}, nil }
 		}},
 	}
-	for _, version := range versions {
+	for _, version := range tlstest.Versions {
 		for _, kind := range kinds {
 			for _, failure := range failures {
-				t.Run(fmt.Sprintf("%s/%s/%s", versionName(version), kind.name, failure.name), func(t *testing.T) {
+				t.Run(fmt.Sprintf("%s/%s/%s", tlstest.VersionName(version), kind.name, failure.name), func(t *testing.T) {
 					config := func() *tls.Config {
-						c := tlstest.ServerConfig(only(version))
+						c := tlstest.ServerConfig(tlstest.Only(version))
 						for _, edit := range []func(*tls.Config){kind.edit, failure.server} {
 							if edit != nil && kind.name != "GetConfigForClient" {
 								edit(c)
@@ -90,11 +91,11 @@ func TestServerNameOfFailure(t *testing.T) {
 						}
 						return c
 					}
-					edits := opts(only(version))
+					edits := opts(tlstest.Only(version))
 					if failure.client != nil {
 						edits = append(edits, failure.client)
 					}
-					for _, server := range []tlstest.Impl{tlstest.Std, optioned{opts: kind.opts}} {
+					for _, server := range []tlstest.Impl{tlstest.Std, ossltest.Optioned{Options: kind.opts}} {
 						a, b := tlstest.NewPipe()
 						client := net.Conn(a)
 						if failure.leave {
@@ -128,10 +129,10 @@ func TestServerNameOfFailure(t *testing.T) {
 
 // TestServerNameOfResumptionFailure: the same where a session would have been resumed.
 func TestServerNameOfResumptionFailure(t *testing.T) {
-	for _, version := range versions {
+	for _, version := range tlstest.Versions {
 		for _, cached := range []bool{false, true} {
 			var opts []ossl.Option
-			cc, sc := resuming(version)
+			cc, sc := tlstest.Resuming(version)
 			if cached {
 				opts = []ossl.Option{ossl.WithSessionCache(session.NewCache(10))}
 			}
@@ -146,15 +147,15 @@ func TestServerNameOfResumptionFailure(t *testing.T) {
 				t.Fatal(err)
 			}
 			client := func(conn net.Conn) tlstest.Conn { return tlstest.Std.Client(conn, cc) }
-			visit(t, client, func(conn net.Conn) tlstest.Conn { return server.Server(conn) })
+			tlstest.Visit(t, client, func(conn net.Conn) tlstest.Conn { return server.Server(conn) })
 			a, b := tlstest.Buffered()
 			c, s := client(a), server.Server(b)
 			go c.Handshake()
 			if err := s.Handshake(); !errors.Is(err, tlstest.ErrDenied) {
-				t.Errorf("%s, cache %v: %v", versionName(version), cached, err)
+				t.Errorf("%s, cache %v: %v", tlstest.VersionName(version), cached, err)
 			}
 			if got := s.ConnectionState().ServerName; got != tlstest.ServerName {
-				t.Errorf("%s, cache %v: the name is %q", versionName(version), cached, got)
+				t.Errorf("%s, cache %v: the name is %q", tlstest.VersionName(version), cached, got)
 			}
 			a.Close()
 			s.Close()
@@ -164,7 +165,7 @@ func TestServerNameOfResumptionFailure(t *testing.T) {
 
 // TestServerNameOfInterrupted ends a server's handshake from outside, while it waits for the client's answer.
 func TestServerNameOfInterrupted(t *testing.T) {
-	for _, version := range versions {
+	for _, version := range tlstest.Versions {
 		for _, how := range []struct {
 			name string
 			end  func(s tlstest.Conn, cancel func())
@@ -175,10 +176,10 @@ func TestServerNameOfInterrupted(t *testing.T) {
 			{"Close", func(s tlstest.Conn, _ func()) { s.Close() }, nil},
 			{"NetConn.Close", func(s tlstest.Conn, _ func()) { s.NetConn().Close() }, nil},
 		} {
-			for _, impl := range []tlstest.Impl{tlstest.Std, underTest} {
+			for _, impl := range []tlstest.Impl{tlstest.Std, ossltest.UnderTest} {
 				a, b := tlstest.NewPipe()
-				c := tlstest.Std.Client(&onlyRecords{Conn: a, n: 1}, tlstest.ClientConfig(only(version)))
-				s := impl.Server(b, tlstest.ServerConfig(only(version)))
+				c := tlstest.Std.Client(&onlyRecords{Conn: a, n: 1}, tlstest.ClientConfig(tlstest.Only(version)))
+				s := impl.Server(b, tlstest.ServerConfig(tlstest.Only(version)))
 				ctx, cancel := context.WithCancel(context.Background())
 				done := make(chan error, 1)
 				go func() {
@@ -192,10 +193,10 @@ func TestServerNameOfInterrupted(t *testing.T) {
 				how.end(s, cancel)
 				err := <-done
 				if err == nil || how.want != nil && !errors.Is(err, how.want) {
-					t.Errorf("%s, %s, %s: %v", impl.Name(), versionName(version), how.name, err)
+					t.Errorf("%s, %s, %s: %v", impl.Name(), tlstest.VersionName(version), how.name, err)
 				}
 				if got := s.ConnectionState().ServerName; got != tlstest.ServerName {
-					t.Errorf("%s, %s, %s: the name is %q", impl.Name(), versionName(version), how.name, got)
+					t.Errorf("%s, %s, %s: the name is %q", impl.Name(), tlstest.VersionName(version), how.name, got)
 				}
 				cancel()
 				a.Close()

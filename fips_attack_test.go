@@ -18,21 +18,22 @@ import (
 	"testing"
 
 	"github.com/ossl-go/ossl"
+	"github.com/ossl-go/ossl/internal/ossltest"
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
 // TestFIPSDropIn has the environment ask for FIPS mode, and no longer, between calls of the drop-in functions: a connection is in
 // FIPS mode if it was made so, and a configuration that was used before is not used as it was.
 func TestFIPSDropIn(t *testing.T) {
-	needFIPS(t)
-	if requireFIPS {
+	ossltest.NeedFIPS(t)
+	if ossltest.RequireFIPS {
 		t.Skip("OSSL_FIPS=require: there is nothing outside of FIPS mode")
 	}
-	cc := tlstest.ClientConfig(only(tls.VersionTLS12), func(c *tls.Config) {
+	cc := tlstest.ClientConfig(tlstest.Only(tls.VersionTLS12), func(c *tls.Config) {
 		c.CurvePreferences = []tls.CurveID{tls.X25519, tls.CurveP256}
 		c.CipherSuites = []uint16{tls.TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256}
 	})
-	sc := tlstest.ServerConfig(only(tls.VersionTLS12), func(c *tls.Config) { c.CurvePreferences = cc.CurvePreferences })
+	sc := tlstest.ServerConfig(tlstest.Only(tls.VersionTLS12), func(c *tls.Config) { c.CurvePreferences = cc.CurvePreferences })
 	connect := func() (*ossl.Conn, error) {
 		a, b := tlstest.Buffered()
 		c, s := ossl.Client(a, cc), tls.Server(b, sc)
@@ -70,22 +71,24 @@ func TestFIPSDropIn(t *testing.T) {
 
 // TestFIPSSharedClientCache: a session is resumed by whom it was agreed on, in FIPS mode or not.
 func TestFIPSSharedClientCache(t *testing.T) {
-	needFIPS(t)
-	if requireFIPS {
+	ossltest.NeedFIPS(t)
+	if ossltest.RequireFIPS {
 		t.Skip("OSSL_FIPS=require: there is nothing outside of FIPS mode")
 	}
-	for _, version := range versions {
-		cc := tlstest.ClientConfig(only(version))
+	for _, version := range tlstest.Versions {
+		cc := tlstest.ClientConfig(tlstest.Only(version))
 		cc.ClientSessionCache = tls.NewLRUClientSessionCache(4)
 		fc := cc.Clone()
-		approved(fc)
-		server := stdServer(tlstest.ServerConfig(only(version), func(c *tls.Config) { c.SessionTicketsDisabled = false }))
-		plain, fips := clientOf(newPlainContext(t, cc)), clientOf(newPlainContext(t, fc, fipsOptions()...))
+		ossltest.Approved(fc)
+		server := tlstest.StdServer(tlstest.ServerConfig(tlstest.Only(version),
+			func(c *tls.Config) { c.SessionTicketsDisabled = false }))
+		plain, fips := ossltest.ClientOf(ossltest.NewPlainContext(t, cc)), ossltest.ClientOf(ossltest.NewPlainContext(t, fc,
+			ossltest.FIPSOptions()...))
 		for i, step := range []struct {
-			client end
+			client tlstest.End
 			resume bool
 		}{{plain, false}, {fips, false}, {fips, true}, {plain, false}, {plain, true}} {
-			if state, _ := visit(t, step.client, server); state.DidResume != step.resume {
+			if state, _ := tlstest.Visit(t, step.client, server); state.DidResume != step.resume {
 				t.Errorf("%s, connection %d: DidResume is %v", tls.VersionName(version), i+1, state.DidResume)
 			}
 		}
@@ -94,16 +97,18 @@ func TestFIPSSharedClientCache(t *testing.T) {
 
 // TestFIPSWeakPeers: a peer that isn't verified signs with a key that is allowed, all the same.
 func TestFIPSWeakPeers(t *testing.T) {
-	needFIPS(t)
-	for _, version := range versions {
-		client := fipsClient(t, only(version), insecureSkipVerify)
-		weak := certificates(tlstest.ServerCert(tlstest.RSA1024))
-		if _, _, err := tryVisit(clientOf(client), stdServer(tlstest.ServerConfig(only(version), weak))); err == nil {
+	ossltest.NeedFIPS(t)
+	for _, version := range tlstest.Versions {
+		client := ossltest.FIPSClient(t, tlstest.Only(version), tlstest.InsecureSkipVerify)
+		weak := tlstest.Certificates(tlstest.ServerCert(tlstest.RSA1024))
+		if _, _, err := tlstest.TryVisit(ossltest.ClientOf(client),
+			tlstest.StdServer(tlstest.ServerConfig(tlstest.Only(version), weak))); err == nil {
 			t.Errorf("%s: a client with InsecureSkipVerify takes RSA-1024", tls.VersionName(version))
 		}
-		server := fipsServer(t, only(version), askClient(tls.RequireAnyClientCert))
-		weak = certificates(tlstest.ClientCert(tlstest.RSA1024))
-		if _, _, err := tryVisit(stdClient(tlstest.ClientConfig(only(version), weak)), serverOf(server)); err == nil {
+		server := ossltest.FIPSServer(t, tlstest.Only(version), tlstest.AskClient(tls.RequireAnyClientCert))
+		weak = tlstest.Certificates(tlstest.ClientCert(tlstest.RSA1024))
+		if _, _, err := tlstest.TryVisit(tlstest.StdClient(tlstest.ClientConfig(tlstest.Only(version), weak)),
+			ossltest.ServerOf(server)); err == nil {
 			t.Errorf("%s: a server with RequireAnyClientCert takes RSA-1024", tls.VersionName(version))
 		}
 	}
@@ -111,7 +116,7 @@ func TestFIPSWeakPeers(t *testing.T) {
 
 // TestFIPSExcludedWildcard: a wildcard does not lead around a constraint.
 func TestFIPSExcludedWildcard(t *testing.T) {
-	needFIPS(t)
+	ossltest.NeedFIPS(t)
 	root := issue(t, "root xw", nil, ca)
 	mid := issue(t, "mid xw", root, and(ca, func(c *template) {
 		c.PermittedDNSDomainsCritical = true
@@ -119,9 +124,10 @@ func TestFIPSExcludedWildcard(t *testing.T) {
 	}))
 	leaf := issue(t, "leaf", mid, and(tlsLeaf, names("*.x.test")))
 	cert := tls.Certificate{Certificate: [][]byte{leaf.cert.Raw, mid.cert.Raw}, PrivateKey: leaf.key}
-	ctx := newPlainContext(t, tlstest.ClientConfig(approved, func(c *tls.Config) { c.ServerName = "admin.x.test" }), ossl.WithFIPS(),
+	ctx := ossltest.NewPlainContext(t, tlstest.ClientConfig(ossltest.Approved,
+		func(c *tls.Config) { c.ServerName = "admin.x.test" }), ossl.WithFIPS(),
 		ossl.WithRoots(ossl.Roots{Certificates: []*x509.Certificate{root.cert}}))
-	_, _, err := tryVisit(clientOf(ctx), stdServer(tlstest.ServerConfig(certificates(cert))))
+	_, _, err := tlstest.TryVisit(ossltest.ClientOf(ctx), tlstest.StdServer(tlstest.ServerConfig(tlstest.Certificates(cert))))
 	if err == nil {
 		t.Error("a CA that must not sign for admin.x.test has done so by *.x.test, and is believed")
 	}
@@ -129,7 +135,7 @@ func TestFIPSExcludedWildcard(t *testing.T) {
 
 // TestFIPSSHA224: a certificate has a signature of 128 bits or more.
 func TestFIPSSHA224(t *testing.T) {
-	needFIPS(t)
+	ossltest.NeedFIPS(t)
 	root := issue(t, "root 224", nil, ca)
 	leaf := issue(t, "leaf", root, tlsLeaf)
 	var c struct {
@@ -150,9 +156,9 @@ func TestFIPSSHA224(t *testing.T) {
 		t.Fatal(err)
 	}
 	cert := tls.Certificate{Certificate: [][]byte{der}, PrivateKey: leaf.key}
-	ctx := newPlainContext(t, tlstest.ClientConfig(approved), ossl.WithFIPS(),
+	ctx := ossltest.NewPlainContext(t, tlstest.ClientConfig(ossltest.Approved), ossl.WithFIPS(),
 		ossl.WithRoots(ossl.Roots{Certificates: []*x509.Certificate{root.cert}}))
-	cs, _, err := tryVisit(clientOf(ctx), stdServer(tlstest.ServerConfig(certificates(cert))))
+	cs, _, err := tlstest.TryVisit(ossltest.ClientOf(ctx), tlstest.StdServer(tlstest.ServerConfig(tlstest.Certificates(cert))))
 	if err == nil {
 		t.Error("SHA-224:", cs.VerifiedChains[0][0].SignatureAlgorithm)
 	}
@@ -160,8 +166,8 @@ func TestFIPSSHA224(t *testing.T) {
 
 // TestFIPSNothingOfTheWorkingDirectory puts a module and its configuration there, with the configuration named by no path.
 func TestFIPSNothingOfTheWorkingDirectory(t *testing.T) {
-	if strings.HasPrefix(libraryVersion(), "1.") {
-		t.Skipf("OpenSSL %s loads no module for FIPS mode", libraryVersion())
+	if strings.HasPrefix(ossltest.Version(), "1.") {
+		t.Skipf("OpenSSL %s loads no module for FIPS mode", ossltest.Version())
 	}
 	dir := t.TempDir()
 	// A module that can't be loaded for another reason than that it isn't there tells that somebody tried.

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/ossl-go/ossl"
+	"github.com/ossl-go/ossl/internal/ossltest"
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
@@ -111,7 +112,7 @@ var (
 // TestFIPSDifferentialChains verifies chains of every make, as a server's and as a client's, by libcrypto and by crypto/x509:
 // what the latter refuses must be refused. Where libcrypto is stricter the case says so.
 func TestFIPSDifferentialChains(t *testing.T) {
-	needFIPS(t)
+	ossltest.NeedFIPS(t)
 	extra := func(e ...pkix.Extension) func(*template) {
 		return func(c *template) { c.ExtraExtensions = append(c.ExtraExtensions, e...) }
 	}
@@ -229,25 +230,27 @@ func TestFIPSDifferentialChains(t *testing.T) {
 			roots := ossl.Roots{Certificates: []*x509.Certificate{anchor}}
 			for _, server := range []bool{true, false} {
 				var want, got error
-				only := func(c *tls.Config) { c.CurvePreferences = fipsGroups; c.MinVersion = tls.VersionTLS13 }
+				only := func(c *tls.Config) { c.CurvePreferences = ossltest.FIPSGroups; c.MinVersion = tls.VersionTLS13 }
 				if server {
 					set := func(c *tls.Config) { only(c); c.ServerName = test.dial }
-					peer := stdServer(tlstest.ServerConfig(only, certificates(cert)))
-					_, _, want = tryVisit(stdClient(tlstest.ClientConfig(set, func(c *tls.Config) { c.RootCAs = pool })), peer)
-					ctx, err := ossl.NewContext(tlstest.ClientConfig(set, approved), ossl.WithFIPS(), ossl.WithRoots(roots))
+					peer := tlstest.StdServer(tlstest.ServerConfig(only, tlstest.Certificates(cert)))
+					_, _, want = tlstest.TryVisit(tlstest.StdClient(tlstest.ClientConfig(set, func(c *tls.Config) { c.RootCAs = pool })), peer)
+					ctx, err := ossl.NewContext(tlstest.ClientConfig(set, ossltest.Approved), ossl.WithFIPS(), ossl.WithRoots(roots))
 					if err != nil { // of the name
 						got = err
 					} else {
-						_, _, got = tryVisit(clientOf(ctx), peer)
+						_, _, got = tlstest.TryVisit(ossltest.ClientOf(ctx), peer)
 					}
 				} else {
-					ask := askClient(tls.RequireAndVerifyClientCert)
-					client := stdClient(tlstest.ClientConfig(only, func(c *tls.Config) {
+					ask := tlstest.AskClient(tls.RequireAndVerifyClientCert)
+					client := tlstest.StdClient(tlstest.ClientConfig(only, func(c *tls.Config) {
 						c.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &cert, nil }
 					}))
-					_, _, want = tryVisit(client, stdServer(tlstest.ServerConfig(only, ask, func(c *tls.Config) { c.ClientCAs = pool })))
-					ctx := newPlainContext(t, tlstest.ServerConfig(only, ask, approved), ossl.WithFIPS(), ossl.WithClientRoots(roots))
-					_, _, got = tryVisit(client, serverOf(ctx))
+					_, _, want = tlstest.TryVisit(client, tlstest.StdServer(tlstest.ServerConfig(only, ask,
+						func(c *tls.Config) { c.ClientCAs = pool })))
+					ctx := ossltest.NewPlainContext(t, tlstest.ServerConfig(only, ask, ossltest.Approved), ossl.WithFIPS(),
+						ossl.WithClientRoots(roots))
+					_, _, got = tlstest.TryVisit(client, ossltest.ServerOf(ctx))
 				}
 				switch {
 				case want != nil && got == nil:

@@ -17,57 +17,17 @@ import (
 	"time"
 
 	"github.com/ossl-go/ossl"
+	"github.com/ossl-go/ossl/internal/ossltest"
 	"github.com/ossl-go/ossl/internal/tlstest"
 	"github.com/ossl-go/ossl/session"
 )
 
-// trusted are the roots that go with tlstest's certificates.
-func trusted() ossl.Roots { return ossl.Roots{Certificates: []*x509.Certificate{tlstest.CA().Cert}} }
-
-// approved makes a test's configuration one that FIPS mode takes.
-func approved(c *tls.Config) {
-	c.CurvePreferences = fipsGroups
-	c.RootCAs, c.ClientCAs = nil, nil
-}
-
-func fipsOptions(more ...ossl.Option) []ossl.Option {
-	return append([]ossl.Option{ossl.WithFIPS(), ossl.WithRoots(trusted()), ossl.WithClientRoots(trusted())}, more...)
-}
-
-func fipsClient(t testing.TB, edits ...func(*tls.Config)) *ossl.Context {
-	t.Helper()
-	return newPlainContext(t, tlstest.ClientConfig(append(edits, approved)...), fipsOptions()...)
-}
-
-func fipsServer(t testing.TB, edits ...func(*tls.Config)) *ossl.Context {
-	t.Helper()
-	return newPlainContext(t, tlstest.ServerConfig(append(edits, approved)...), fipsOptions()...)
-}
-
-// newPlainContext is NewContext with nothing that the environment asks of the tests.
-func newPlainContext(t testing.TB, config *tls.Config, opts ...ossl.Option) *ossl.Context {
-	t.Helper()
-	ctx, err := ossl.NewContext(config, opts...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return ctx
-}
-
-func clientOf(ctx *ossl.Context) end {
-	return func(conn net.Conn) tlstest.Conn { return ctx.Client(conn, "") }
-}
-
-func serverOf(ctx *ossl.Context) end {
-	return func(conn net.Conn) tlstest.Conn { return ctx.Server(conn) }
-}
-
 // TestFIPSEvidence: who asks for FIPS mode has it, by the module's own word, and nobody else's connections change.
 func TestFIPSEvidence(t *testing.T) {
-	needFIPS(t)
-	client, server := fipsClient(t), fipsServer(t)
+	ossltest.NeedFIPS(t)
+	client, server := ossltest.FIPSClient(t), ossltest.FIPSServer(t)
 	m := client.FIPS()
-	if m == nil || m.Name == "" || !m.Running || !strings.HasPrefix(m.Version, libraryVersion()[:2]) ||
+	if m == nil || m.Name == "" || !m.Running || !strings.HasPrefix(m.Version, ossltest.Version()[:2]) ||
 		!strings.Contains(m.Path, "fips") {
 		t.Fatalf("the module: %+v", m)
 	}
@@ -87,7 +47,7 @@ func TestFIPSEvidence(t *testing.T) {
 			t.Errorf("a connection's module: %+v", got)
 		}
 	}
-	if requireFIPS {
+	if ossltest.RequireFIPS {
 		return
 	}
 	// Beside it, all is as ever.
@@ -96,8 +56,9 @@ func TestFIPSEvidence(t *testing.T) {
 		c.CurvePreferences = []tls.CurveID{tls.X25519, tls.CurveP256}
 		c.MaxVersion = tls.VersionTLS12
 	}
-	plainClient, plainServer := newPlainContext(t, tlstest.ClientConfig(chacha)), newPlainContext(t, tlstest.ServerConfig(chacha))
-	state, _ := visit(t, clientOf(plainClient), serverOf(plainServer))
+	plainClient, plainServer := ossltest.NewPlainContext(t, tlstest.ClientConfig(chacha)), ossltest.NewPlainContext(t,
+		tlstest.ServerConfig(chacha))
+	state, _ := tlstest.Visit(t, ossltest.ClientOf(plainClient), ossltest.ServerOf(plainServer))
 	if state.CipherSuite != tls.TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256 || state.CurveID != tls.X25519 {
 		t.Errorf("outside of FIPS mode: %s, %v", tls.CipherSuiteName(state.CipherSuite), state.CurveID)
 	}
@@ -108,14 +69,14 @@ func TestFIPSEvidence(t *testing.T) {
 
 // TestFIPSHandshakes negotiates everything that is approved, with crypto/tls and with itself, on both record paths.
 func TestFIPSHandshakes(t *testing.T) {
-	needFIPS(t)
+	ossltest.NeedFIPS(t)
 	type choice struct {
 		version, suite uint16
 		group          tls.CurveID
 		key            tlstest.KeyKind
 	}
 	var choices []choice
-	for _, group := range fipsGroups {
+	for _, group := range ossltest.FIPSGroups {
 		choices = append(choices, choice{tls.VersionTLS12, tls.TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256, group, tlstest.RSA2048},
 			choice{tls.VersionTLS13, tls.TLS_AES_128_GCM_SHA256, group, tlstest.P384})
 	}
@@ -125,7 +86,7 @@ func TestFIPSHandshakes(t *testing.T) {
 		choice{tls.VersionTLS12, tls.TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384, tls.CurveP256, tlstest.P256},
 		choice{tls.VersionTLS12, tls.TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA256, tls.CurveP256, tlstest.P256},
 		choice{tls.VersionTLS13, tls.TLS_AES_256_GCM_SHA384, tls.CurveP256, tlstest.RSA2048})
-	if libraryAtLeast("3.5") {
+	if ossltest.AtLeast("3.5") {
 		choices = append(choices, choice{tls.VersionTLS13, tls.TLS_AES_128_GCM_SHA256, tls.X25519MLKEM768, tlstest.P256},
 			choice{tls.VersionTLS13, tls.TLS_AES_128_GCM_SHA256, tls.SecP256r1MLKEM768, tlstest.P256})
 	}
@@ -139,18 +100,20 @@ func TestFIPSHandshakes(t *testing.T) {
 					}
 					c.CurvePreferences = []tls.CurveID{ch.group}
 				}
-				cc := tlstest.ClientConfig(certificates(tlstest.ClientCert(tlstest.RSA2048)), edit)
-				sc := tlstest.ServerConfig(certificates(tlstest.ServerCert(ch.key)), edit, askClient(tls.RequireAndVerifyClientCert))
-				stdC, stdS := stdClient(cc), stdServer(sc)
+				cc := tlstest.ClientConfig(tlstest.Certificates(tlstest.ClientCert(tlstest.RSA2048)), edit)
+				sc := tlstest.ServerConfig(tlstest.Certificates(tlstest.ServerCert(ch.key)), edit,
+					tlstest.AskClient(tls.RequireAndVerifyClientCert))
+				stdC, stdS := tlstest.StdClient(cc), tlstest.StdServer(sc)
 				fc, fs := cc.Clone(), sc.Clone()
 				fc.RootCAs, fs.ClientCAs = nil, nil
-				opts := fipsOptions(ossl.WithRecordPath(path))
+				opts := ossltest.FIPSOptions(ossl.WithRecordPath(path))
 				if ch.version == tls.VersionTLS13 {
 					opts = append(opts, ossl.WithTLS13CipherSuites(ch.suite))
 				}
-				oursC, oursS := clientOf(newPlainContext(t, fc, opts...)), serverOf(newPlainContext(t, fs, opts...))
-				for _, pair := range [][2]end{{oursC, oursS}, {oursC, stdS}, {stdC, oursS}} {
-					state, _ := visit(t, pair[0], pair[1])
+				oursC, oursS := ossltest.ClientOf(ossltest.NewPlainContext(t, fc, opts...)), ossltest.ServerOf(ossltest.NewPlainContext(t,
+					fs, opts...))
+				for _, pair := range [][2]tlstest.End{{oursC, oursS}, {oursC, stdS}, {stdC, oursS}} {
+					state, _ := tlstest.Visit(t, pair[0], pair[1])
 					if state.Version != ch.version || state.CipherSuite != ch.suite || state.CurveID != ch.group {
 						t.Errorf("%x, %s, %v", state.Version, tls.CipherSuiteName(state.CipherSuite), state.CurveID)
 					}
@@ -169,12 +132,12 @@ func signsBy(schemes ...tls.SignatureScheme) tls.Certificate {
 
 // TestFIPSRefusedByName: what FIPS mode can't honour is refused when the Context is made, with the name of who asks for it.
 func TestFIPSRefusedByName(t *testing.T) {
-	needFIPS(t)
+	ossltest.NeedFIPS(t)
 	ring, err := session.NewRing(session.NewTicketKey())
 	if err != nil {
 		t.Fatal(err)
 	}
-	opaqueCert, _ := opaque(tlstest.P256, tlstest.ServerName)
+	opaqueCert, _ := tlstest.Opaque(tlstest.P256, tlstest.ServerName)
 	for _, test := range []struct {
 		name, field string
 		edit        func(*tls.Config)
@@ -205,22 +168,23 @@ func TestFIPSRefusedByName(t *testing.T) {
 		}},
 		{name: "keys given", edit: func(c *tls.Config) { c.SessionTicketsDisabled = false },
 			opts: []ossl.Option{ossl.WithTicketKeys(ring)}},
-		{name: "a crypto.Signer", field: "Certificates", edit: certificates(opaqueCert)},
+		{name: "a crypto.Signer", field: "Certificates", edit: tlstest.Certificates(opaqueCert)},
 		{name: "a key of another provider", field: "Certificates",
-			edit: certificates(loaded(t, tlstest.P256, tlstest.ServerName))},
-		{name: "RSA-1024", field: "Certificates", edit: certificates(tlstest.ServerCert(tlstest.RSA1024))},
-		{name: "SHA-1 signatures of a key", field: "Certificates", edit: certificates(signsBy(tls.PSSWithSHA256, tls.PKCS1WithSHA1))},
-		{name: "approved signatures of a key", edit: certificates(signsBy(tls.PSSWithSHA256, tls.PKCS1WithSHA256))},
+			edit: tlstest.Certificates(ossltest.LoadedPair(t, tlstest.P256, tlstest.ServerName))},
+		{name: "RSA-1024", field: "Certificates", edit: tlstest.Certificates(tlstest.ServerCert(tlstest.RSA1024))},
+		{name: "SHA-1 signatures of a key", field: "Certificates",
+			edit: tlstest.Certificates(signsBy(tls.PSSWithSHA256, tls.PKCS1WithSHA1))},
+		{name: "approved signatures of a key", edit: tlstest.Certificates(signsBy(tls.PSSWithSHA256, tls.PKCS1WithSHA256))},
 		{name: "nobody", field: "WithRoots", opts: []ossl.Option{ossl.WithRoots(ossl.Roots{})}},
 		{name: "no client's", field: "WithClientRoots", opts: []ossl.Option{ossl.WithClientRoots(ossl.Roots{})}},
 		{name: "no file", field: "WithRoots", opts: []ossl.Option{ossl.WithRoots(ossl.Roots{Files: []string{"/nonexistent.pem"}})}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			config := tlstest.ServerConfig(approved)
+			config := tlstest.ServerConfig(ossltest.Approved)
 			if test.edit != nil {
 				test.edit(config)
 			}
-			_, err := ossl.NewContext(config, fipsOptions(test.opts...)...)
+			_, err := ossl.NewContext(config, ossltest.FIPSOptions(test.opts...)...)
 			var refused *ossl.ConfigError
 			switch {
 			case test.field == "":
@@ -232,10 +196,10 @@ func TestFIPSRefusedByName(t *testing.T) {
 			}
 		})
 	}
-	if requireFIPS {
+	if ossltest.RequireFIPS {
 		return
 	}
-	for _, opt := range []ossl.Option{ossl.WithRoots(trusted()), ossl.WithClientRoots(trusted())} {
+	for _, opt := range []ossl.Option{ossl.WithRoots(ossltest.TrustedRoots()), ossl.WithClientRoots(ossltest.TrustedRoots())} {
 		var refused *ossl.ConfigError
 		if _, err := ossl.NewContext(&tls.Config{}, opt); !errors.As(err, &refused) {
 			t.Errorf("roots without FIPS mode: %v", err)
@@ -245,7 +209,7 @@ func TestFIPSRefusedByName(t *testing.T) {
 
 // TestFIPSPeersRefused: a peer that has only what is not approved is refused, with crypto/tls's alert.
 func TestFIPSPeersRefused(t *testing.T) {
-	needFIPS(t)
+	ossltest.NeedFIPS(t)
 	for _, test := range []struct {
 		name    string
 		version uint16
@@ -263,8 +227,8 @@ func TestFIPSPeersRefused(t *testing.T) {
 	} {
 		t.Run(fmt.Sprintf("%s/%s", test.name, tls.VersionName(test.version)), func(t *testing.T) {
 			a, b := tlstest.Buffered()
-			s := fipsServer(t).Server(b)
-			c := tls.Client(a, tlstest.ClientConfig(only(test.version), test.edit))
+			s := ossltest.FIPSServer(t).Server(b)
+			c := tls.Client(a, tlstest.ClientConfig(tlstest.Only(test.version), test.edit))
 			done := make(chan error, 1)
 			go func() {
 				done <- s.Handshake()
@@ -279,7 +243,8 @@ func TestFIPSPeersRefused(t *testing.T) {
 			}
 
 			a, b = tlstest.Buffered()
-			ours, theirs := fipsClient(t).Client(a, ""), tls.Server(b, tlstest.ServerConfig(only(test.version), test.edit))
+			ours, theirs := ossltest.FIPSClient(t).Client(a, ""), tls.Server(b,
+				tlstest.ServerConfig(tlstest.Only(test.version), test.edit))
 			go func() {
 				done <- theirs.Handshake()
 				theirs.Close()
@@ -294,9 +259,10 @@ func TestFIPSPeersRefused(t *testing.T) {
 		})
 	}
 	rsa1024 := tlstest.ServerCert(tlstest.RSA1024)
-	for _, version := range versions {
+	for _, version := range tlstest.Versions {
 		a, b := tlstest.Buffered()
-		c, s := fipsClient(t).Client(a, ""), tls.Server(b, tlstest.ServerConfig(only(version), certificates(rsa1024)))
+		c, s := ossltest.FIPSClient(t).Client(a, ""), tls.Server(b,
+			tlstest.ServerConfig(tlstest.Only(version), tlstest.Certificates(rsa1024)))
 		done := make(chan error, 1)
 		go func() {
 			err := s.Handshake()
@@ -330,13 +296,13 @@ func (c withoutEMS) Write(b []byte) (int, error) {
 
 // TestFIPSMasterSecret: keys of TLS 1.2 are derived by the extended master secret or not at all.
 func TestFIPSMasterSecret(t *testing.T) {
-	needFIPS(t)
+	ossltest.NeedFIPS(t)
 	const want = "Extended Master Secret"
 	a, b := tlstest.Buffered()
 	done := make(chan error, 1)
-	s := fipsServer(t, only(tls.VersionTLS12)).Server(b)
+	s := ossltest.FIPSServer(t, tlstest.Only(tls.VersionTLS12)).Server(b)
 	go func() { done <- s.Handshake() }()
-	c := tls.Client(withoutEMS{a}, tlstest.ClientConfig(only(tls.VersionTLS12)))
+	c := tls.Client(withoutEMS{a}, tlstest.ClientConfig(tlstest.Only(tls.VersionTLS12)))
 	if err := c.Handshake(); err == nil || !strings.Contains(err.Error(), "remote error: tls: handshake failure") {
 		t.Errorf("client: %v", err)
 	}
@@ -345,9 +311,9 @@ func TestFIPSMasterSecret(t *testing.T) {
 	}
 
 	a, b = tlstest.Buffered()
-	theirs := tls.Server(b, tlstest.ServerConfig(only(tls.VersionTLS12)))
+	theirs := tls.Server(b, tlstest.ServerConfig(tlstest.Only(tls.VersionTLS12)))
 	go func() { done <- theirs.Handshake() }()
-	ours := fipsClient(t, only(tls.VersionTLS12)).Client(withoutEMS{a}, "")
+	ours := ossltest.FIPSClient(t, tlstest.Only(tls.VersionTLS12)).Client(withoutEMS{a}, "")
 	if err := ours.Handshake(); err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("FIPS client: %v", err)
 	}
@@ -359,18 +325,18 @@ func TestFIPSMasterSecret(t *testing.T) {
 // TestFIPSVerificationNeverFailsOpen is TestVerificationNeverFailsOpen where libcrypto verifies. What crypto/tls accepts in these
 // cases is not asked: with X25519 it negotiates otherwise.
 func TestFIPSVerificationNeverFailsOpen(t *testing.T) {
-	needFIPS(t)
-	if testsInFIPS {
+	ossltest.NeedFIPS(t)
+	if ossltest.InFIPS {
 		t.Skip("TestVerificationNeverFailsOpen is in FIPS mode")
 	}
-	for _, version := range versions {
+	for _, version := range tlstest.Versions {
 		for _, d := range denials() {
 			if d.side == tlstest.ServerRole && strings.Contains(d.name, "callbacks accept") {
 				continue
 			}
-			d.edits = append(append(opts(), d.edits...), func(c *tls.Config) { c.CurvePreferences = fipsGroups })
-			t.Run(fmt.Sprintf("%s/%s/%s", versionName(version), d.side, d.name), func(t *testing.T) {
-				deny(t, version, d, fipsImpl{}, tlstest.Std)
+			d.edits = append(append(opts(), d.edits...), func(c *tls.Config) { c.CurvePreferences = ossltest.FIPSGroups })
+			t.Run(fmt.Sprintf("%s/%s/%s", tlstest.VersionName(version), d.side, d.name), func(t *testing.T) {
+				deny(t, version, d, ossltest.FIPSImpl{}, tlstest.Std)
 			})
 		}
 	}
@@ -378,7 +344,7 @@ func TestFIPSVerificationNeverFailsOpen(t *testing.T) {
 
 // TestFIPSRoots trusts by each of the ways there are, and nobody else.
 func TestFIPSRoots(t *testing.T) {
-	needFIPS(t)
+	ossltest.NeedFIPS(t)
 	dir := t.TempDir()
 	pemOf := func(certs ...*x509.Certificate) (text []byte) {
 		for _, cert := range certs {
@@ -399,18 +365,18 @@ func TestFIPSRoots(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	server := stdServer(tlstest.ServerConfig())
+	server := tlstest.StdServer(tlstest.ServerConfig())
 	try := func(roots *ossl.Roots) error {
-		config := tlstest.ClientConfig(approved)
+		config := tlstest.ClientConfig(ossltest.Approved)
 		opts := []ossl.Option{ossl.WithFIPS()}
 		if roots != nil {
 			opts = append(opts, ossl.WithRoots(*roots))
 		}
-		_, _, err := tryVisit(clientOf(newPlainContext(t, config, opts...)), server)
+		_, _, err := tlstest.TryVisit(ossltest.ClientOf(ossltest.NewPlainContext(t, config, opts...)), server)
 		return err
 	}
 	for name, roots := range map[string]ossl.Roots{
-		"a file": {Files: []string{file}}, "a folder": {Directories: []string{folder}}, "a certificate": trusted(),
+		"a file": {Files: []string{file}}, "a folder": {Directories: []string{folder}}, "a certificate": ossltest.TrustedRoots(),
 		"several": {Files: []string{other}, Directories: []string{empty, folder}},
 	} {
 		if err := try(&roots); err != nil {
@@ -449,7 +415,7 @@ func TestFIPSRoots(t *testing.T) {
 
 // TestFIPSNames: a certificate is for the names and addresses that crypto/tls takes it for.
 func TestFIPSNames(t *testing.T) {
-	needFIPS(t)
+	ossltest.NeedFIPS(t)
 	cert := tlstest.New(tlstest.Options{Names: []string{"plain.test", "*.wild.test", "192.0.2.1", "2001:db8::1"}})
 	for _, name := range []string{
 		"plain.test", "PLAIN.test", "plain.test.", "other.test", "sub.plain.test", "a.wild.test", "a.b.wild.test", "wild.test",
@@ -457,8 +423,10 @@ func TestFIPSNames(t *testing.T) {
 		"192.0.2.1", "192.0.2.2", "[192.0.2.1]", "2001:db8::1", "[2001:db8::1]", "2001:db8::2",
 	} {
 		config := func(c *tls.Config) { c.ServerName = name }
-		_, _, want := tryVisit(stdClient(tlstest.ClientConfig(config)), stdServer(tlstest.ServerConfig(certificates(cert))))
-		_, _, err := tryVisit(clientOf(fipsClient(t, config)), stdServer(tlstest.ServerConfig(certificates(cert))))
+		_, _, want := tlstest.TryVisit(tlstest.StdClient(tlstest.ClientConfig(config)),
+			tlstest.StdServer(tlstest.ServerConfig(tlstest.Certificates(cert))))
+		_, _, err := tlstest.TryVisit(ossltest.ClientOf(ossltest.FIPSClient(t, config)),
+			tlstest.StdServer(tlstest.ServerConfig(tlstest.Certificates(cert))))
 		if (err == nil) != (want == nil) || err != nil && tlstest.Class(err) != tlstest.Class(want) {
 			t.Errorf("%q: %v, crypto/tls: %v", name, err, want)
 		}
@@ -467,36 +435,37 @@ func TestFIPSNames(t *testing.T) {
 
 // TestFIPSSessions resumes in every way, and verifies again when it does.
 func TestFIPSSessions(t *testing.T) {
-	needFIPS(t)
-	for _, version := range versions {
+	ossltest.NeedFIPS(t)
+	for _, version := range tlstest.Versions {
 		for _, way := range []string{"tickets", "cache"} {
 			t.Run(tls.VersionName(version)+"/"+way, func(t *testing.T) {
 				now := time.Now()
 				clock := func() time.Time { return now }
-				cc := tlstest.ClientConfig(only(version), approved, certificates(tlstest.ClientCert(tlstest.P256)))
+				cc := tlstest.ClientConfig(tlstest.Only(version), ossltest.Approved, tlstest.Certificates(tlstest.ClientCert(tlstest.P256)))
 				cc.ClientSessionCache = tls.NewLRUClientSessionCache(4)
 				cc.Time = clock
-				sc := tlstest.ServerConfig(only(version), askClient(tls.RequireAndVerifyClientCert), approved)
+				sc := tlstest.ServerConfig(tlstest.Only(version), tlstest.AskClient(tls.RequireAndVerifyClientCert), ossltest.Approved)
 				sc.SessionTicketsDisabled = false
-				options := fipsOptions()
+				options := ossltest.FIPSOptions()
 				if way == "cache" {
 					sc.SessionTicketsDisabled = true
 					options = append(options, ossl.WithSessionCache(session.NewCache(8)))
 				}
-				client, server := clientOf(newPlainContext(t, cc, fipsOptions()...)), serverOf(newPlainContext(t, sc, options...))
+				client, server := ossltest.ClientOf(ossltest.NewPlainContext(t, cc,
+					ossltest.FIPSOptions()...)), ossltest.ServerOf(ossltest.NewPlainContext(t, sc, options...))
 				if way == "cache" && version == tls.VersionTLS12 {
-					client = clientOf(newPlainContext(t, cc, fipsOptions()...))
+					client = ossltest.ClientOf(ossltest.NewPlainContext(t, cc, ossltest.FIPSOptions()...))
 				}
-				first, _ := visit(t, client, server)
-				again, _ := visit(t, client, server)
+				first, _ := tlstest.Visit(t, client, server)
+				again, _ := tlstest.Visit(t, client, server)
 				if first.DidResume || !again.DidResume {
 					t.Fatalf("DidResume: %v, then %v", first.DidResume, again.DidResume)
 				}
-				if err := sameState(first, again); err != nil {
+				if err := tlstest.SameState(first, again); err != nil {
 					t.Error(err)
 				}
 				now = now.AddDate(50, 0, 0) // every certificate has expired
-				if _, _, err := tryVisit(client, server); err == nil {
+				if _, _, err := tlstest.TryVisit(client, server); err == nil {
 					t.Error("a session outlives its certificates")
 				}
 			})
@@ -513,7 +482,7 @@ func TestFIPSRequired(t *testing.T) {
 	}
 	t.Setenv("OSSL_FIPS", "require")
 	ctx, err := ossl.NewContext(&tls.Config{})
-	if library().FIPS {
+	if ossltest.Library().FIPS {
 		if err != nil || ctx.FIPS() == nil {
 			t.Errorf("OSSL_FIPS=require: %v", err)
 		}
@@ -540,11 +509,11 @@ func TestFIPSRequired(t *testing.T) {
 
 // TestFIPSFaults breaks the module and its configuration: FIPS mode fails, by name, and nothing else does.
 func TestFIPSFaults(t *testing.T) {
-	needFIPS(t)
-	if strings.HasPrefix(libraryVersion(), "1.") {
-		t.Skipf("OpenSSL %s has its module in libcrypto", libraryVersion())
+	ossltest.NeedFIPS(t)
+	if strings.HasPrefix(ossltest.Version(), "1.") {
+		t.Skipf("OpenSSL %s has its module in libcrypto", ossltest.Version())
 	}
-	module := fipsClient(t).FIPS().Path
+	module := ossltest.FIPSClient(t).FIPS().Path
 	code, err := os.ReadFile(module)
 	if err != nil {
 		t.Fatal(err)
@@ -602,18 +571,19 @@ func TestFIPSFaults(t *testing.T) {
 				t.Errorf("%v, want %q in it", err, test.want)
 			}
 			t.Log(err)
-			visit(t, clientOf(fipsClient(t)), serverOf(fipsServer(t))) // what was set up goes on
+			tlstest.Visit(t, ossltest.ClientOf(ossltest.FIPSClient(t)),
+				ossltest.ServerOf(ossltest.FIPSServer(t))) // what was set up goes on
 		})
 	}
 }
 
 // TestFIPSModuleCutShort finds the module's file as OpenSSL does. OpenSSL must not come to load it: the loader would crash.
 func TestFIPSModuleCutShort(t *testing.T) {
-	needFIPS(t)
-	if strings.HasPrefix(libraryVersion(), "1.") {
-		t.Skipf("OpenSSL %s has its module in libcrypto", libraryVersion())
+	ossltest.NeedFIPS(t)
+	if strings.HasPrefix(ossltest.Version(), "1.") {
+		t.Skipf("OpenSSL %s has its module in libcrypto", ossltest.Version())
 	}
-	code, err := os.ReadFile(fipsClient(t).FIPS().Path)
+	code, err := os.ReadFile(ossltest.FIPSClient(t).FIPS().Path)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,18 +10,8 @@ import (
 	"testing"
 
 	"github.com/ossl-go/ossl"
+	"github.com/ossl-go/ossl/internal/tlstest"
 )
-
-// waitUntil waits for what other goroutines are about to do.
-func waitUntil(t *testing.T, ok func() bool) {
-	t.Helper()
-	for !ok() {
-		if t.Context().Err() != nil {
-			t.Fatal("the test has ended")
-		}
-		runtime.Gosched()
-	}
-}
 
 // TestGateInOrder: waiters enter a gate in the order in which they came, and one that gives up takes no place.
 func TestGateInOrder(t *testing.T) {
@@ -42,7 +32,7 @@ func TestGateInOrder(t *testing.T) {
 				entered <- i
 			}
 		}()
-		waitUntil(t, func() bool { return g.Waiting() == i+1 })
+		tlstest.WaitUntil(t, func() bool { return g.Waiting() == i+1 })
 	}
 	for i := 1; i < waiters; i += 3 {
 		close(stops[i])
@@ -76,7 +66,7 @@ func TestGateIsFair(t *testing.T) {
 		for range 130 {
 			all.Go(func() { _ = g.Enter(s, stop) })
 		}
-		waitUntil(t, func() bool { return places-g.Free()+g.Waiting() == (user+1)*130 })
+		tlstest.WaitUntil(t, func() bool { return places-g.Free()+g.Waiting() == (user+1)*130 })
 		if g.Free() == 0 {
 			t.Fatalf("no place is left after %d users", user+1)
 		}

@@ -9,30 +9,19 @@ import (
 	"net"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/ossl-go/ossl"
+	"github.com/ossl-go/ossl/internal/ossltest"
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
-
-// A writeCounter counts the Writes of the connection beneath: system calls, on a socket.
-type writeCounter struct {
-	net.Conn
-	writes atomic.Int64
-}
-
-func (c *writeCounter) Write(b []byte) (int, error) {
-	c.writes.Add(1)
-	return c.Conn.Write(b)
-}
 
 // heldPair is a connection of TLS 1.3 whose handshake is done and whose server has sent nothing since.
 type heldPair struct {
 	client, server *ossl.Conn
-	wire           *tlstest.PipeConn // the client's
-	counter        *writeCounter     // the server's
+	wire           *tlstest.PipeConn     // the client's
+	counter        *tlstest.WriteCounter // the server's
 	rec            tlstest.Recording
 	log            tlstest.KeyLog
 }
@@ -40,7 +29,7 @@ type heldPair struct {
 func newHeldPair(t *testing.T, records ossl.RecordPath, mutual, fullRecords bool) *heldPair {
 	t.Helper()
 	p := new(heldPair)
-	cc, sc := resuming(tls.VersionTLS13)
+	cc, sc := tlstest.Resuming(tls.VersionTLS13)
 	cc.KeyLogWriter, sc.DynamicRecordSizingDisabled = &p.log, fullRecords
 	if mutual {
 		cc.Certificates = []tls.Certificate{tlstest.ClientCert(tlstest.P256)}
@@ -48,11 +37,11 @@ func newHeldPair(t *testing.T, records ossl.RecordPath, mutual, fullRecords bool
 	}
 	var b *tlstest.PipeConn
 	p.wire, b = tlstest.NewPipe()
-	p.counter = &writeCounter{Conn: p.rec.Tap(tlstest.ServerRole, b)}
-	p.client = newContext(t, cc).Client(p.rec.Tap(tlstest.ClientRole, p.wire), "")
-	p.server = newContext(t, sc, ossl.WithRecordPath(records)).Server(p.counter)
+	p.counter = &tlstest.WriteCounter{Conn: p.rec.Tap(tlstest.ServerRole, b)}
+	p.client = ossltest.NewContext(t, cc).Client(p.rec.Tap(tlstest.ClientRole, p.wire), "")
+	p.server = ossltest.NewContext(t, sc, ossl.WithRecordPath(records)).Server(p.counter)
 	t.Cleanup(func() { p.client.Close(); p.server.Close() })
-	shake(t, p.client, p.server)
+	tlstest.Shake(t, p.client, p.server)
 	return p
 }
 
@@ -169,14 +158,14 @@ func TestTicketsGoFirst(t *testing.T) {
 					if got, n := p.sent(), p.server.QueueLen(); got != "" || n == 0 {
 						t.Fatalf("after the handshake %d bytes wait, and %q was sent", n, got)
 					}
-					before := p.counter.writes.Load()
+					before := p.counter.Writes.Load()
 					if err := trigger.do(t, p); err != nil {
 						t.Fatal(err)
 					}
 					if got := p.sent(); got != trigger.sent {
 						t.Errorf("the server sent %q, not %q", got, trigger.sent)
 					}
-					if n := p.counter.writes.Load() - before; n != trigger.writes {
+					if n := p.counter.Writes.Load() - before; n != trigger.writes {
 						t.Errorf("%d Writes of the connection beneath, not %d", n, trigger.writes)
 					}
 				})
@@ -188,24 +177,24 @@ func TestTicketsGoFirst(t *testing.T) {
 // TestWritesOfAServer: a handshake and a first Write are two Writes of the connection beneath, as with crypto/tls.
 func TestWritesOfAServer(t *testing.T) {
 	count := func(t *testing.T, server func(conn net.Conn, config *tls.Config) tlstest.Conn) int64 {
-		cc, sc := resuming(tls.VersionTLS13)
+		cc, sc := tlstest.Resuming(tls.VersionTLS13)
 		a, b := tlstest.Loopback()
 		a.SetDeadline(time.Now().Add(tlstest.Patience)) // it doesn't hang on a server that fails
-		counter := &writeCounter{Conn: b}
+		counter := &tlstest.WriteCounter{Conn: b}
 		c, s := tls.Client(a, cc), server(counter, sc)
 		defer c.Close()
 		defer s.Close()
-		shake(t, c, s)
+		tlstest.Shake(t, c, s)
 		if _, err := s.Write([]byte("data")); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := io.ReadFull(c, make([]byte, 4)); err != nil {
 			t.Fatal(err)
 		}
-		return counter.writes.Load()
+		return counter.Writes.Load()
 	}
 	want := count(t, tlstest.Std.Server)
-	got := count(t, underTest.Server)
+	got := count(t, ossltest.UnderTest.Server)
 	t.Logf("%d Writes, crypto/tls's server %d", got, want)
 	if got > want {
 		t.Errorf("%d Writes, more than the %d of crypto/tls", got, want)
@@ -216,10 +205,10 @@ func TestWritesOfAServer(t *testing.T) {
 func TestTicketOfASilentServer(t *testing.T) {
 	for _, client := range []string{"ossl", "crypto/tls"} {
 		t.Run(client, func(t *testing.T) {
-			cc, sc := resuming(tls.VersionTLS13)
-			newClient, newServer := stdClient(cc), osslServer(t, sc)
+			cc, sc := tlstest.Resuming(tls.VersionTLS13)
+			newClient, newServer := tlstest.StdClient(cc), ossltest.Server(t, sc)
 			if client == "ossl" {
-				newClient = osslClient(t, cc)
+				newClient = ossltest.Client(t, cc)
 			}
 			talk := func(read bool) (resumed bool) {
 				a, b := tlstest.Loopback()
@@ -264,13 +253,13 @@ func TestHandshakeOnNetPipe(t *testing.T) {
 	for _, path := range []string{"auto", "libssl"} {
 		t.Run(path, func(t *testing.T) {
 			records := map[string]ossl.RecordPath{"auto": ossl.RecordsAuto, "libssl": ossl.RecordsLibssl}[path]
-			cc, sc := resuming(tls.VersionTLS13)
+			cc, sc := tlstest.Resuming(tls.VersionTLS13)
 			a, b := tlstest.NetPipe()
-			c, s := tls.Client(a, cc), newContext(t, sc, ossl.WithRecordPath(records)).Server(b)
+			c, s := tls.Client(a, cc), ossltest.NewContext(t, sc, ossl.WithRecordPath(records)).Server(b)
 			defer a.Close()
 			defer b.Close()
 			b.SetDeadline(time.Now().Add(tlstest.Patience)) // a server that waits fails, rather than hangs
-			shake(t, c, s)
+			tlstest.Shake(t, c, s)
 		})
 	}
 }

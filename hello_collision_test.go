@@ -11,6 +11,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/ossl-go/ossl/internal/ossltest"
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
@@ -22,21 +23,23 @@ type ext struct {
 
 func sized8(b []byte) []byte { return append([]byte{byte(len(b))}, b...) }
 
-func sniExt(name string) ext { return ext{0, sized16(append([]byte{0}, sized16([]byte(name))...))} }
+func sniExt(name string) ext {
+	return ext{0, tlstest.Sized16(append([]byte{0}, tlstest.Sized16([]byte(name))...))}
+}
 
 func alpnExt(protos ...[]byte) ext {
 	var list []byte
 	for _, p := range protos {
 		list = append(list, sized8(p)...)
 	}
-	return ext{16, sized16(list)}
+	return ext{16, tlstest.Sized16(list)}
 }
 
 // facts are extensions as internal/libssl/callbacks.c puts them behind each other.
 func facts(exts ...ext) (b []byte) {
 	for _, e := range exts {
 		b = append(b, byte(e.typ))
-		b = append(b, sized16(e.body)...)
+		b = append(b, tlstest.Sized16(e.body)...)
 	}
 	return b
 }
@@ -45,14 +48,14 @@ func facts(exts ...ext) (b []byte) {
 func rawHello(suites []byte, exts ...ext) []byte {
 	body := append([]byte{3, 3}, bytes.Repeat([]byte{7}, 32)...)
 	body = append(body, sized8(bytes.Repeat([]byte{9}, 32))...)
-	body = append(body, sized16(suites)...)
+	body = append(body, tlstest.Sized16(suites)...)
 	body = append(body, 1, 0)
 	var list []byte
 	for _, e := range exts {
 		list = binary.BigEndian.AppendUint16(list, e.typ)
-		list = append(list, sized16(e.body)...)
+		list = append(list, tlstest.Sized16(e.body)...)
 	}
-	body = append(body, sized16(list)...)
+	body = append(body, tlstest.Sized16(list)...)
 	message := append([]byte{1, 0}, binary.BigEndian.AppendUint16(nil, uint16(len(body)))...)
 	return tlstest.MakeRecord(tlstest.TypeHandshake, tls.VersionTLS10, append(message, body...))
 }
@@ -61,7 +64,7 @@ func rawHello(suites []byte, exts ...ext) []byte {
 // each other without the length of the suites, are the same bytes: the first one's suites are the second one's first extensions,
 // and the second one's last protocol is the first one's extensions.
 func TestSecondHelloCantCollide(t *testing.T) {
-	if testsInFIPS {
+	if ossltest.InFIPS {
 		t.Skip("in FIPS mode: it is made with X25519")
 	}
 	curve := func(c ecdh.Curve, group uint16) ext {
@@ -69,12 +72,12 @@ func TestSecondHelloCantCollide(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		share := append(binary.BigEndian.AppendUint16(nil, group), sized16(key.PublicKey().Bytes())...)
-		return ext{51, sized16(share)}
+		share := append(binary.BigEndian.AppendUint16(nil, group), tlstest.Sized16(key.PublicKey().Bytes())...)
+		return ext{51, tlstest.Sized16(share)}
 	}
 	suite := []byte{0x13, 0x01}
-	groups := ext{10, sized16([]byte{0, 29, 0, 23})}
-	sigalgs := ext{13, sized16([]byte{4, 3})}
+	groups := ext{10, tlstest.Sized16([]byte{0, 29, 0, 23})}
+	sigalgs := ext{13, tlstest.Sized16([]byte{4, 3})}
 	tail := []ext{{43, []byte{2, 3, 4}}, {45, []byte{1, 1}}}
 
 	first := []ext{sniExt("public.test"), groups, sigalgs, alpnExt([]byte("proto1"))}
@@ -101,7 +104,7 @@ func TestSecondHelloCantCollide(t *testing.T) {
 	config.NextProtos = []string{"proto1", "proto2"}
 	a, b := tlstest.Buffered()
 	done := make(chan error, 1)
-	server := newContext(t, config).Server(b)
+	server := ossltest.NewContext(t, config).Server(b)
 	go func() {
 		done <- server.Handshake()
 		server.Close()

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/ossl-go/ossl"
+	"github.com/ossl-go/ossl/internal/ossltest"
 	"github.com/ossl-go/ossl/internal/tlstest"
 	"github.com/ossl-go/ossl/session"
 )
@@ -47,7 +48,7 @@ func TestSecondHelloMustNotChange(t *testing.T) {
 				case "cache":
 					opts = append(opts, ossl.WithSessionCache(session.NewCache(8)))
 				}
-				server := newContext(t, sc, opts...)
+				server := ossltest.NewContext(t, sc, opts...)
 				a, b := tlstest.Buffered()
 				c, s := tls.Client(&secondHello{Conn: a, from: change.from, to: change.to}, cc), server.Server(b)
 				done := make(chan error, 1)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/ossl-go/ossl"
 	"github.com/ossl-go/ossl/internal/libssl"
+	"github.com/ossl-go/ossl/internal/ossltest"
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
@@ -45,23 +46,23 @@ func TestHostPolicyFile(t *testing.T) {
 		check      func(t *testing.T)
 	}{
 		// Before 3.2 libssl leaves out what it doesn't take and all behind it, and says nothing.
-		{"unknown command", policyMain + "Colour = blue\n" + rest, refused("Colour = blue")},
-		{"certificate", policyMain + "Certificate = server.crt\n" + rest, refused("Certificate = server.crt")},
-		{"unknown version", policyMain + "MinProtocol = TLSv1.9\n", refused("MinProtocol = TLSv1.9")},
-		{"unknown group", policyMain + "Groups = P-999\n" + rest, refused("Groups = P-999")},
-		{"no such cipher", policyMain + "CipherString = none-such\n" + rest, refused("CipherString = none-such")},
-		{"two that are wrong", policyMain + "Groups = P-999\nColour = blue\n", refused("Groups = P-999", "Colour = blue")},
+		{"unknown command", ossltest.PolicyMain + "Colour = blue\n" + rest, refused("Colour = blue")},
+		{"certificate", ossltest.PolicyMain + "Certificate = server.crt\n" + rest, refused("Certificate = server.crt")},
+		{"unknown version", ossltest.PolicyMain + "MinProtocol = TLSv1.9\n", refused("MinProtocol = TLSv1.9")},
+		{"unknown group", ossltest.PolicyMain + "Groups = P-999\n" + rest, refused("Groups = P-999")},
+		{"no such cipher", ossltest.PolicyMain + "CipherString = none-such\n" + rest, refused("CipherString = none-such")},
+		{"two that are wrong", ossltest.PolicyMain + "Groups = P-999\nColour = blue\n", refused("Groups = P-999", "Colour = blue")},
 		{"no main section", "openssl_conf = main\n", refused("openssl_conf")},
 		{"no section of ssl_conf", "openssl_conf = main\n[main]\nssl_conf = tls\n", refused("ssl_conf")},
 		{"no section of system_default", "openssl_conf = main\n[main]\nssl_conf = tls\n[tls]\nsystem_default = system\n",
 			refused("system_default")},
-		{"not a configuration file", "[main\n" + policyMain + rest, refused("can't be read")},
+		{"not a configuration file", "[main\n" + ossltest.PolicyMain + rest, refused("can't be read")},
 
-		{"names with dots", policyMain + "TLS.MinProtocol = TLSv1.3\nDTLS.MinProtocol = DTLSv1.2\n", policyMinimum},
-		{"letters of any case", policyMain + "minprotocol = TLSv1.3\n", policyMinimum},
+		{"names with dots", ossltest.PolicyMain + "TLS.MinProtocol = TLSv1.3\nDTLS.MinProtocol = DTLSv1.2\n", policyMinimum},
+		{"letters of any case", ossltest.PolicyMain + "minprotocol = TLSv1.3\n", policyMinimum},
 		{"modules with dots", "openssl_conf = main\n[main]\nssl_conf.1 = other\nssl_conf.2 = tls\n[other]\nsystem_default = old\n" +
 			"[old]\nMinProtocol = TLSv1.2\n[tls]\nsystem_default = system\n[system]\n" + rest, policyMinimum},
-		{"others' sections", policyMain + rest + "[unused]\nssl_conf = x\n", policyMinimum},
+		{"others' sections", ossltest.PolicyMain + rest + "[unused]\nssl_conf = x\n", policyMinimum},
 		// OpenSSL does not come to ssl_conf.
 		{"a module before it that fails", "openssl_conf = main\n[main]\nno_such_module = x\nssl_conf = tls\n" +
 			"[tls]\nsystem_default = system\n[system]\n" + rest, policyMinimum},
@@ -71,19 +72,19 @@ func TestHostPolicyFile(t *testing.T) {
 			policyChangesNothing},
 		{"for another name", "openssl_conf = main\n[main]\nssl_conf = tls\n[tls]\nserver = system\n[system]\n" + rest,
 			policyChangesNothing},
-		{"include that is missing", policyMain + ".include = /no/such/file\n", policyChangesNothing}, // config(5)
-		{"empty policy", policyMain, policyChangesNothing},
+		{"include that is missing", ossltest.PolicyMain + ".include = /no/such/file\n", policyChangesNothing}, // config(5)
+		{"empty policy", ossltest.PolicyMain, policyChangesNothing},
 	} {
-		t.Run(test.name, func(t *testing.T) { underPolicy(t, test.conf, test.check) })
+		t.Run(test.name, func(t *testing.T) { ossltest.UnderPolicy(t, test.conf, test.check) })
 	}
 	t.Run("no file", func(t *testing.T) {
-		underPolicy(t, "", policyNone, "OPENSSL_CONF="+filepath.Join(t.TempDir(), "none"))
+		ossltest.UnderPolicy(t, "", policyNone, "OPENSSL_CONF="+filepath.Join(t.TempDir(), "none"))
 	})
 }
 
 // TestHostPolicyDiagnostics: where the file asks for it, OpenSSL works with no policy that it can't carry out, from 3.4 on.
 func TestHostPolicyDiagnostics(t *testing.T) {
-	underPolicy(t, "config_diagnostics = 1\n"+policyMain+"Colour = blue\n", func(t *testing.T) {
+	ossltest.UnderPolicy(t, "config_diagnostics = 1\n"+ossltest.PolicyMain+"Colour = blue\n", func(t *testing.T) {
 		for _, opts := range [][]ossl.Option{nil, {without}} {
 			_, err := ossl.NewContext(plainClient(), opts...)
 			var e *ossl.ConfigError
@@ -105,7 +106,7 @@ func TestHostPolicyReloaded(t *testing.T) {
 	for i := range 30 {
 		fmt.Fprintf(&slow, "%d.CipherString = DEFAULT:@STRENGTH\n", i)
 	}
-	underPolicy(t, policyMain+slow.String()+"MinProtocol = TLSv1.3\n", func(t *testing.T) {
+	ossltest.UnderPolicy(t, ossltest.PolicyMain+slow.String()+"MinProtocol = TLSv1.3\n", func(t *testing.T) {
 		hostPolicy(t)
 		done := make(chan struct{})
 		go func() {
@@ -122,13 +123,13 @@ func TestHostPolicyReloaded(t *testing.T) {
 			default:
 			}
 		}
-		meet(contextClient(t, asItIs), goServer(only(tls.VersionTLS12))).fails(t, alertProtocolVersion)
+		meet(contextClient(t, asItIs), goServer(tlstest.Only(tls.VersionTLS12))).fails(t, alertProtocolVersion)
 	})
 }
 
 // TestHostPolicyExtendedMasterSecret: a policy does not take from TLS 1.2 what crypto/tls always has.
 func TestHostPolicyExtendedMasterSecret(t *testing.T) {
-	underPolicy(t, policyMain+"Options = -ExtendedMasterSecret\n", func(t *testing.T) {
+	ossltest.UnderPolicy(t, ossltest.PolicyMain+"Options = -ExtendedMasterSecret\n", func(t *testing.T) {
 		if libraryBefore(t, "3", "0") { // it has no such option
 			refuses(t, "HostPolicy", plainClient())
 			return
@@ -174,10 +175,10 @@ func TestHostPolicyFedora(t *testing.T) {
 			if want := []tls.CurveID{tls.X25519, tls.CurveP256, tls.CurveP384, tls.CurveP521}; !slices.Equal(hello.SupportedCurves, want) {
 				t.Errorf("offers %v", hello.SupportedCurves) // in crypto/tls's order
 			}
-			for _, version := range versions {
-				meet(contextClient(t, only(version)), contextServer(t, only(version))).works(t)
-				meet(goClient(only(version)), contextServer(t, asItIs)).works(t)
-				meet(contextClient(t, asItIs), goServer(only(version))).works(t)
+			for _, version := range tlstest.Versions {
+				meet(contextClient(t, tlstest.Only(version)), contextServer(t, tlstest.Only(version))).works(t)
+				meet(goClient(tlstest.Only(version)), contextServer(t, asItIs)).works(t)
+				meet(contextClient(t, asItIs), goServer(tlstest.Only(version))).works(t)
 			}
 			refuses(t, "WithSignatureAlgorithms", plainClient(), ossl.WithSignatureAlgorithms(tls.PKCS1WithSHA1))
 			lines := strings.Split(p.String(), "\n")
@@ -191,20 +192,20 @@ func TestHostPolicyFedora(t *testing.T) {
 			}
 		}},
 	} {
-		t.Run(test.name, func(t *testing.T) { underPolicy(t, fedora+file+"\n", test.check) })
+		t.Run(test.name, func(t *testing.T) { ossltest.UnderPolicy(t, fedora+file+"\n", test.check) })
 	}
 }
 
 // TestInteropHostPolicy compares ossl with openssl's own programs under the same policy: a client offers nothing that s_client
 // doesn't, and where the policy leaves a single choice, a server makes the same one as s_server.
 func TestInteropHostPolicy(t *testing.T) {
-	path := tool(t, "openssl")
+	path := tlstest.Tool(t, "openssl")
 	info, err := ossl.Library()
 	if err != nil {
 		t.Fatal(err)
 	}
 	cmd := exec.Command(path, "version")
-	cmd.Env = hostEnv()
+	cmd.Env = tlstest.HostEnv()
 	if out, err := cmd.Output(); err != nil || !strings.HasPrefix(string(out), "OpenSSL "+info.Version+" ") {
 		t.Skipf("openssl is not version %s: %s%v", info.Version, out, err)
 	}
@@ -217,11 +218,11 @@ func TestInteropHostPolicy(t *testing.T) {
 			"Groups = P-521\n"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			underPolicy(t, policyMain+test.commands, func(t *testing.T) {
-				f, conf := writeInteropFiles(t), "OPENSSL_CONF="+os.Getenv("OPENSSL_CONF")
+			ossltest.UnderPolicy(t, ossltest.PolicyMain+test.commands, func(t *testing.T) {
+				f, conf := tlstest.WriteFiles(t), "OPENSSL_CONF="+os.Getenv("OPENSSL_CONF")
 				ours, _ := offer(t, contextClient(t, asItIs))
 				theirs := helloOf(t, func(addr string) {
-					cmd := child(t, path, "s_client", "-connect", addr)
+					cmd := tlstest.Child(t, path, "s_client", "-connect", addr)
 					cmd.Env = append(cmd.Env, conf)
 					_ = cmd.Run() // it is not let in
 				})
@@ -236,9 +237,9 @@ func TestInteropHostPolicy(t *testing.T) {
 					}
 				}
 
-				server := child(t, path, "s_server", "-accept", "127.0.0.1:0", "-cert", f.serverCert, "-key", f.serverKey)
+				server := tlstest.Child(t, path, "s_server", "-accept", "127.0.0.1:0", "-cert", f.ServerCert, "-key", f.ServerKey)
 				server.Env = append(server.Env, conf)
-				conn, err := tls.Dial("tcp", serve(t, server, "ACCEPT "), plainClient())
+				conn, err := tls.Dial("tcp", tlstest.ServeTool(t, server, "ACCEPT "), plainClient())
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -3,15 +3,11 @@
 package ossl_test
 
 import (
-	"bytes"
 	"crypto/tls"
 	"errors"
 	"io"
 	"net"
 	"os"
-	"os/exec"
-	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -19,40 +15,6 @@ import (
 	"github.com/ossl-go/ossl"
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
-
-// A process reads the host's policy once. So each policy's test runs in a process of its own: this test program again, which
-// finds the variable below set.
-const envPolicy = "OSSL_TEST_HOST_POLICY"
-
-// policyMain is what makes commands a policy.
-const policyMain = "openssl_conf = main\n[main]\nssl_conf = tls\n[tls]\nsystem_default = system\n[system]\n"
-
-// underPolicy runs a test in a process whose openssl.cnf is conf. It must be the only thing that the test does.
-func underPolicy(t *testing.T, conf string, check func(t *testing.T), env ...string) {
-	if os.Getenv(envPolicy) != "" {
-		check(t)
-		return
-	}
-	file := filepath.Join(t.TempDir(), "openssl.cnf")
-	if err := os.WriteFile(file, []byte(conf), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	// The test's name as -test.run takes it, each part on its own.
-	var parts []string
-	for _, part := range strings.Split(t.Name(), "/") {
-		parts = append(parts, "^"+regexp.QuoteMeta(part)+"$")
-	}
-	program := tlstest.Self()
-	cmd := exec.CommandContext(t.Context(), program[0], append(program[1:],
-		"-test.v", "-test.run="+strings.Join(parts, "/"), "-test.timeout=1m")...)
-	// The race detector's default is to sleep for a second before a process ends.
-	cmd.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0 "+os.Getenv("GORACE"), envPolicy+"=1", "OPENSSL_CONF="+file)
-	cmd.Env = append(cmd.Env, env...)
-	out, err := cmd.CombinedOutput()
-	if err != nil || !bytes.Contains(out, []byte("--- PASS: "+t.Name()+" (")) {
-		t.Errorf("%v\n%s", err, out)
-	}
-}
 
 // An endpoint makes one end of a connection.
 type endpoint func(net.Conn) tlstest.Conn
@@ -69,11 +31,11 @@ func goServer(edits ...func(*tls.Config)) endpoint {
 
 // plainClient and plainServer name no versions, suites or groups.
 func plainClient(edits ...func(*tls.Config)) *tls.Config {
-	return tlstest.ClientConfig(append([]func(*tls.Config){groups()}, edits...)...)
+	return tlstest.ClientConfig(append([]func(*tls.Config){tlstest.Curves()}, edits...)...)
 }
 
 func plainServer(edits ...func(*tls.Config)) *tls.Config {
-	return tlstest.ServerConfig(append([]func(*tls.Config){groups()}, edits...)...)
+	return tlstest.ServerConfig(append([]func(*tls.Config){tlstest.Curves()}, edits...)...)
 }
 
 func contextClient(t *testing.T, edit func(*tls.Config), opts ...ossl.Option) endpoint {

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/ossl-go/ossl"
+	"github.com/ossl-go/ossl/internal/ossltest"
 	"github.com/ossl-go/ossl/internal/tlstest"
 	"github.com/ossl-go/ossl/session"
 )
@@ -55,9 +56,9 @@ func TestHostPolicy(t *testing.T) {
 		{"Debian's, once", "MinProtocol = TLSv1.2\nCipherString = DEFAULT@SECLEVEL=2\n", policyChangesNothing},
 		{"what decides nothing", "VerifyMode = Peer,Request\nOptions = Bugs,-Compression\n", policyChangesNothing},
 	} {
-		t.Run(test.name, func(t *testing.T) { underPolicy(t, policyMain+test.commands, test.check) })
+		t.Run(test.name, func(t *testing.T) { ossltest.UnderPolicy(t, ossltest.PolicyMain+test.commands, test.check) })
 	}
-	t.Run("none", func(t *testing.T) { underPolicy(t, "", policyNone) })
+	t.Run("none", func(t *testing.T) { ossltest.UnderPolicy(t, "", policyNone) })
 }
 
 // policyNone: without a policy, options mean what they say.
@@ -74,10 +75,10 @@ func policyNone(t *testing.T) {
 	}
 	mustContext(t, plainServer(with), ossl.WithSecurityLevel(1))
 	// A level that is named goes for peers, too; TLS 1.2, because 1.1.1 doesn't protect the alert in TLS 1.3.
-	rsa := goServer(certificates(tlstest.ServerCert(tlstest.RSA2048)))
-	meet(contextClient(t, only(tls.VersionTLS12), ossl.WithSecurityLevel(2)), rsa).works(t)
-	meet(contextClient(t, only(tls.VersionTLS12), ossl.WithSecurityLevel(3)), rsa).fails(t, alertBadCertificate)
-	meet(contextClient(t, only(tls.VersionTLS12)), goServer(with)).works(t) // as crypto/tls
+	rsa := goServer(tlstest.Certificates(tlstest.ServerCert(tlstest.RSA2048)))
+	meet(contextClient(t, tlstest.Only(tls.VersionTLS12), ossl.WithSecurityLevel(2)), rsa).works(t)
+	meet(contextClient(t, tlstest.Only(tls.VersionTLS12), ossl.WithSecurityLevel(3)), rsa).fails(t, alertBadCertificate)
+	meet(contextClient(t, tlstest.Only(tls.VersionTLS12)), goServer(with)).works(t) // as crypto/tls
 	policyChangesNothing(t)
 }
 
@@ -91,14 +92,14 @@ func policyChangesNothing(t *testing.T) {
 		!slices.Equal(honoured.SupportedVersions, ignored.SupportedVersions) || len(a) != len(b) {
 		t.Errorf("%+v\n%+v", honoured, ignored)
 	}
-	for _, version := range versions {
-		meet(contextClient(t, only(version)), contextServer(t, only(version))).works(t)
-		meet(contextClient(t, only(version), without), contextServer(t, only(version), without)).works(t)
+	for _, version := range tlstest.Versions {
+		meet(contextClient(t, tlstest.Only(version)), contextServer(t, tlstest.Only(version))).works(t)
+		meet(contextClient(t, tlstest.Only(version), without), contextServer(t, tlstest.Only(version), without)).works(t)
 	}
 }
 
 func policyMinimum(t *testing.T) {
-	old := only(tls.VersionTLS12)
+	old := tlstest.Only(tls.VersionTLS12)
 	meet(contextClient(t, asItIs), goServer(old)).fails(t, alertProtocolVersion)
 	meet(goClient(old), contextServer(t, asItIs)).fails(t, alertProtocolVersion)
 	// A floor below the policy's is no contradiction.
@@ -148,7 +149,7 @@ func policyMaximum(t *testing.T) {
 			t.Errorf("version %#x", m.client.Version)
 		}
 	}
-	latest := only(tls.VersionTLS13)
+	latest := tlstest.Only(tls.VersionTLS13)
 	meet(contextClient(t, asItIs), goServer(latest)).fails(t, alertProtocolVersion)
 	meet(goClient(latest), contextServer(t, asItIs)).fails(t, alertProtocolVersion)
 	refuses(t, "MinVersion", plainClient(latest))
@@ -193,8 +194,8 @@ func policyCiphers(t *testing.T) {
 		}
 	}
 	meet(contextClient(t, asItIs), goServer()).works(t) // TLS 1.3 is not what this is about
-	mustContext(t, plainClient(suites(strong...)))
-	refuses(t, "CipherSuites", plainClient(suites(append(strong, weak...)...)))
+	mustContext(t, plainClient(tlstest.Suites(strong...)))
+	refuses(t, "CipherSuites", plainClient(tlstest.Suites(append(strong, weak...)...)))
 	refuses(t, "CipherSuites", plainServer(old(weak)))
 	meet(contextClient(t, asItIs, without), goServer(old(weak))).works(t)
 	meet(goClient(old(weak)), contextServer(t, asItIs, without)).works(t)
@@ -202,7 +203,7 @@ func policyCiphers(t *testing.T) {
 
 // policyNoCiphers: the policy's only cipher is one that nobody asks for, which leaves TLS 1.3.
 func policyNoCiphers(t *testing.T) {
-	old := only(tls.VersionTLS12)
+	old := tlstest.Only(tls.VersionTLS12)
 	for _, m := range []*meeting{meet(contextClient(t, asItIs), goServer()), meet(goClient(), contextServer(t, asItIs))} {
 		if m.works(t); m.client.Version != tls.VersionTLS13 {
 			t.Errorf("version %#x", m.client.Version)
@@ -223,7 +224,7 @@ func policySuites(t *testing.T) {
 			t.Errorf("suite %s", tls.CipherSuiteName(m.client.CipherSuite))
 		}
 	}
-	meet(contextClient(t, only(tls.VersionTLS12)), goServer()).works(t)
+	meet(contextClient(t, tlstest.Only(tls.VersionTLS12)), goServer()).works(t)
 	weak := ossl.WithTLS13CipherSuites(tls.TLS_AES_128_GCM_SHA256)
 	refuses(t, "WithTLS13CipherSuites", plainClient(), weak)
 	m := meet(contextClient(t, asItIs, weak, without), contextServer(t, asItIs, without)).works(t)
@@ -241,7 +242,7 @@ func policyNoSuites(t *testing.T) {
 			t.Errorf("version %#x", m.client.Version)
 		}
 	}
-	refuses(t, "MinVersion", plainClient(only(tls.VersionTLS13)))
+	refuses(t, "MinVersion", plainClient(tlstest.Only(tls.VersionTLS13)))
 	ccm := ossl.WithTLS13CipherSuites(0x1304)
 	if m := meet(contextClient(t, asItIs, ccm), contextServer(t, asItIs, ccm)).works(t); m.client.CipherSuite != 0x1304 {
 		t.Errorf("suite %#x", m.client.CipherSuite)
@@ -251,16 +252,16 @@ func policyNoSuites(t *testing.T) {
 func policyGroups(t *testing.T) {
 	for _, m := range []*meeting{
 		meet(contextClient(t, asItIs), goServer()), meet(goClient(), contextServer(t, asItIs)),
-		meet(contextClient(t, groups(tls.CurveP384)), goServer()),
+		meet(contextClient(t, tlstest.Curves(tls.CurveP384)), goServer()),
 	} {
 		if m.works(t); m.client.CurveID != tls.CurveP384 {
 			t.Errorf("group %v", m.client.CurveID)
 		}
 	}
-	other := groups(tls.X25519)
+	other := tlstest.Curves(tls.X25519)
 	meet(contextClient(t, asItIs), goServer(other)).fails(t, alertHandshakeFailure)
 	meet(goClient(other), contextServer(t, asItIs)).fails(t, alertHandshakeFailure)
-	refuses(t, "CurvePreferences", plainClient(groups(tls.CurveP384, tls.X25519)))
+	refuses(t, "CurvePreferences", plainClient(tlstest.Curves(tls.CurveP384, tls.X25519)))
 	meet(contextClient(t, asItIs, without), goServer(other)).works(t)
 	meet(goClient(other), contextServer(t, asItIs, without)).works(t)
 	if p := hostPolicy(t); !slices.Equal(p.Groups, []tls.CurveID{tls.CurveP384}) || p.SignatureSchemes != nil {
@@ -286,7 +287,7 @@ func requested(t *testing.T, opts ...ossl.Option) (schemes []tls.SignatureScheme
 
 func policySignatures(t *testing.T) {
 	want := []tls.SignatureScheme{tls.PSSWithSHA512, tls.PKCS1WithSHA512}
-	rsa := certificates(tlstest.ServerCert(tlstest.RSA2048))
+	rsa := tlstest.Certificates(tlstest.ServerCert(tlstest.RSA2048))
 	hello, _ := offer(t, contextClient(t, asItIs))
 	if got := slices.Clone(hello.SignatureSchemes); !sameElements(got, want) {
 		t.Errorf("offers %v", got)
@@ -306,11 +307,11 @@ func policySignatures(t *testing.T) {
 	// A certificate's own list does not lead around the policy.
 	limited := tlstest.ServerCert(tlstest.RSA2048)
 	limited.SupportedSignatureAlgorithms = []tls.SignatureScheme{tls.PSSWithSHA256}
-	if _, err := ossl.NewContext(plainServer(certificates(limited))); err == nil {
+	if _, err := ossl.NewContext(plainServer(tlstest.Certificates(limited))); err == nil {
 		t.Error("a certificate is for another algorithm")
 	}
 	limited.SupportedSignatureAlgorithms = []tls.SignatureScheme{tls.PSSWithSHA256, tls.PSSWithSHA512}
-	meet(goClient(), contextServer(t, certificates(limited))).works(t)
+	meet(goClient(), contextServer(t, tlstest.Certificates(limited))).works(t)
 	meet(contextClient(t, asItIs, without), goServer()).works(t)
 	meet(goClient(), contextServer(t, asItIs, without)).works(t)
 }
@@ -329,13 +330,13 @@ func policyClientSignatures(t *testing.T) {
 		t.Errorf("offers %v, and without %v", hello.SignatureSchemes, ignored.SignatureSchemes)
 	}
 	asks := goServer(func(c *tls.Config) { c.ClientAuth, c.ClientCAs = tls.RequireAndVerifyClientCert, tlstest.CA().Pool() })
-	meet(contextClient(t, certificates(tlstest.ClientCert(tlstest.RSA2048))), asks).works(t)
+	meet(contextClient(t, tlstest.Certificates(tlstest.ClientCert(tlstest.RSA2048))), asks).works(t)
 	limited := tlstest.ClientCert(tlstest.RSA2048)
 	limited.SupportedSignatureAlgorithms = []tls.SignatureScheme{tls.PSSWithSHA256}
-	if _, err := ossl.NewContext(plainClient(certificates(limited))); err == nil {
+	if _, err := ossl.NewContext(plainClient(tlstest.Certificates(limited))); err == nil {
 		t.Error("a certificate is for another algorithm")
 	}
-	ecdsa := certificates(tlstest.ClientCert(tlstest.P256))
+	ecdsa := tlstest.Certificates(tlstest.ClientCert(tlstest.P256))
 	if m := meet(contextClient(t, ecdsa), asks); m.serverErr == nil {
 		t.Error("a client signs with ECDSA")
 	}
@@ -343,18 +344,18 @@ func policyClientSignatures(t *testing.T) {
 }
 
 func policyLevel3(t *testing.T) {
-	rsa := certificates(tlstest.ServerCert(tlstest.RSA2048))
+	rsa := tlstest.Certificates(tlstest.ServerCert(tlstest.RSA2048))
 	refuses(t, "Certificates", plainServer(rsa))
 	refuses(t, "WithSecurityLevel", plainServer(), ossl.WithSecurityLevel(2))
 	mustContext(t, plainServer(), ossl.WithSecurityLevel(3))
 	meet(contextClient(t, asItIs), contextServer(t, asItIs)).works(t)
 	// TLS 1.2, because 1.1.1 doesn't protect the alert in TLS 1.3, which crypto/tls takes for a damaged record.
-	meet(contextClient(t, only(tls.VersionTLS12)), goServer(rsa)).fails(t, alertBadCertificate)
-	meet(contextClient(t, only(tls.VersionTLS12), without), goServer(rsa)).works(t)
+	meet(contextClient(t, tlstest.Only(tls.VersionTLS12)), goServer(rsa)).fails(t, alertBadCertificate)
+	meet(contextClient(t, tlstest.Only(tls.VersionTLS12), without), goServer(rsa)).works(t)
 	asks := func(c *tls.Config) { c.ClientAuth, c.ClientCAs = tls.RequireAndVerifyClientCert, tlstest.CA().Pool() }
-	weak := certificates(tlstest.ClientCert(tlstest.RSA2048))
+	weak := tlstest.Certificates(tlstest.ClientCert(tlstest.RSA2048))
 	meet(goClient(weak), contextServer(t, asks)).fails(t, alertBadCertificate)
-	meet(goClient(certificates(tlstest.ClientCert(tlstest.P256))), contextServer(t, asks)).works(t)
+	meet(goClient(tlstest.Certificates(tlstest.ClientCert(tlstest.P256))), contextServer(t, asks)).works(t)
 	meet(goClient(weak), contextServer(t, asks, without)).works(t)
 	if p := hostPolicy(t); p.SecurityLevel != 3 || p.Groups == nil || p.CipherSuites == nil {
 		t.Errorf("%+v", p)
@@ -367,8 +368,8 @@ func policyLevel4(t *testing.T) {
 	if slices.Contains(hello.SupportedCurves, tls.X25519) || slices.Contains(hello.CipherSuites, tls.TLS_AES_128_GCM_SHA256) {
 		t.Errorf("%+v", hello)
 	}
-	refuses(t, "CurvePreferences", plainClient(groups(tls.X25519)))
-	refuses(t, "CipherSuites", plainClient(suites(tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256)))
+	refuses(t, "CurvePreferences", plainClient(tlstest.Curves(tls.X25519)))
+	refuses(t, "CipherSuites", plainClient(tlstest.Suites(tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256)))
 	refuses(t, "WithSignatureAlgorithms", plainClient(), ossl.WithSignatureAlgorithms(tls.ECDSAWithP256AndSHA256))
 	refuses(t, "WithTLS13CipherSuites", plainClient(), ossl.WithTLS13CipherSuites(tls.TLS_AES_128_GCM_SHA256))
 	hello, _ = offer(t, contextClient(t, asItIs, without))
@@ -379,7 +380,7 @@ func policyLevel4(t *testing.T) {
 
 // policyLevel1: a policy that asks for less than the default does not get it unless it is asked for here too.
 func policyLevel1(t *testing.T) {
-	small := certificates(tlstest.SpecimenNamed("RSA-1024").Cert(tlstest.ServerRole))
+	small := tlstest.Certificates(tlstest.SpecimenNamed("RSA-1024").Cert(tlstest.ServerRole))
 	if _, err := ossl.NewContext(plainServer(small)); err == nil {
 		t.Error("RSA-1024 at the default level")
 	}
@@ -393,10 +394,10 @@ func policySuiteB(t *testing.T) {
 		!sameElements(hello.SignatureSchemes, []tls.SignatureScheme{tls.ECDSAWithP256AndSHA256, tls.ECDSAWithP384AndSHA384}) {
 		t.Errorf("%+v", hello)
 	}
-	for _, version := range versions {
-		meet(contextClient(t, only(version)), contextServer(t, only(version))).works(t)
+	for _, version := range tlstest.Versions {
+		meet(contextClient(t, tlstest.Only(version)), contextServer(t, tlstest.Only(version))).works(t)
 	}
-	refuses(t, "CurvePreferences", plainClient(groups(tls.X25519)))
+	refuses(t, "CurvePreferences", plainClient(tlstest.Curves(tls.X25519)))
 	hello, _ = offer(t, contextClient(t, asItIs, without))
 	if !slices.Contains(hello.SupportedCurves, tls.X25519) || !slices.Contains(hello.SignatureSchemes, tls.PSSWithSHA256) ||
 		!slices.Contains(hello.CipherSuites, tls.TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256) {
@@ -408,7 +409,7 @@ func policySuiteB(t *testing.T) {
 func resumes(t *testing.T, version uint16, opts ...ossl.Option) bool {
 	t.Helper()
 	server := contextServer(t, func(c *tls.Config) { c.SessionTicketsDisabled = false }, opts...)
-	client := goClient(only(version), func(c *tls.Config) { c.ClientSessionCache = tls.NewLRUClientSessionCache(1) })
+	client := goClient(tlstest.Only(version), func(c *tls.Config) { c.ClientSessionCache = tls.NewLRUClientSessionCache(1) })
 	meet(client, server).works(t)
 	return meet(client, server).works(t).client.DidResume
 }
@@ -425,7 +426,7 @@ func policyNoTickets(t *testing.T) {
 	refuses(t, "SessionTicketKey", keyed)
 	keyed.SessionTicketsDisabled = true
 	mustContext(t, keyed)
-	for _, version := range versions {
+	for _, version := range tlstest.Versions {
 		if resumes(t, version) || !resumes(t, version, without) {
 			t.Errorf("%#x: resumes %t, and %t without", version, resumes(t, version), resumes(t, version, without))
 		}
@@ -479,13 +480,13 @@ func policyRestrictingOptions(t *testing.T) {
 	}
 	// Nor is there a ChangeCipherSpec, before the alert that refuses a server either.
 	for i, opts := range [][]ossl.Option{nil, {without}} {
-		m := meet(contextClient(t, denyConn, opts...), goServer(asItIs))
+		m := meet(contextClient(t, tlstest.DenyConn, opts...), goServer(asItIs))
 		records, _ := tlstest.SplitRecords(m.recording.Bytes(tlstest.ClientRole))
-		sent := shape(records)
-		if ccs := slices.Contains(sent, "0x303, type 20: 01"); ccs != (i == 1) && sealsRefusals() {
+		sent := tlstest.Shape(records)
+		if ccs := slices.Contains(sent, "0x303, type 20: 01"); ccs != (i == 1) && ossltest.SealsRefusals() {
 			t.Errorf("MiddleboxCompat, %d options: %q", len(opts), sent)
 		}
-		if m.clientErr == nil || sealsRefusals() && sent[len(sent)-1] != "0x303, 19 bytes" {
+		if m.clientErr == nil || ossltest.SealsRefusals() && sent[len(sent)-1] != "0x303, 19 bytes" {
 			t.Errorf("%v: %q", m.clientErr, sent)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/ossl-go/ossl"
+	"github.com/ossl-go/ossl/internal/ossltest"
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
@@ -38,7 +39,7 @@ func TestHTTP2Hello(t *testing.T) {
 			config := tlstest.ClientConfig()
 			config.NextProtos = append(make([]string, 0, 8), test.protos...)
 			config.CipherSuites = test.suites
-			client := newContext(t, config, append(test.opts, ossl.WithHTTP2())...)
+			client := ossltest.NewContext(t, config, append(test.opts, ossl.WithHTTP2())...)
 			if spare := config.NextProtos[:8]; !slices.Equal(config.NextProtos, test.protos) || spare[len(test.protos)] != "" {
 				t.Errorf("the caller's NextProtos were changed: %q", spare)
 			}
@@ -78,13 +79,13 @@ func TestHTTP2Hello(t *testing.T) {
 // those of 128 bits out.
 func TestHTTP2DefaultsFitAnyLevel(t *testing.T) {
 	config := &tls.Config{RootCAs: tlstest.CA().Pool()}
-	newContext(t, config, ossl.WithSecurityLevel(4), ossl.WithHTTP2())
+	ossltest.NewContext(t, config, ossl.WithSecurityLevel(4), ossl.WithHTTP2())
 }
 
 // TestHTTP2ConfigForClient holds that the option goes for configurations chosen at the ClientHello.
 func TestHTTP2ConfigForClient(t *testing.T) {
 	chosen := tlstest.ServerConfig()
-	server := newContext(t, &tls.Config{
+	server := ossltest.NewContext(t, &tls.Config{
 		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return chosen, nil },
 	}, ossl.WithHTTP2())
 	for name, test := range map[string]struct {
@@ -117,7 +118,7 @@ func TestHTTP2ConfigForClient(t *testing.T) {
 
 func TestContextServerName(t *testing.T) {
 	config := &tls.Config{ServerName: tlstest.ServerName}
-	ctx := newContext(t, config)
+	ctx := ossltest.NewContext(t, config)
 	config.ServerName = tlstest.OtherName // the Context has a copy
 	if got := ctx.ServerName(); got != tlstest.ServerName {
 		t.Errorf("%q, want %q", got, tlstest.ServerName)

@@ -26,34 +26,34 @@ func opensslVersionFlag(version uint16) string {
 }
 
 func TestInteropOpenSSLClient(t *testing.T) {
-	path, f := tool(t, "openssl"), writeInteropFiles(t)
+	path, f := tlstest.Tool(t, "openssl"), tlstest.WriteFiles(t)
 	interopCases(t, func(t *testing.T, version uint16, mutual bool) {
 		port, done := echoServer(t, version, mutual)
-		args := []string{"s_client", "-quiet", "-connect", "127.0.0.1:" + port, "-servername", tlstest.ServerName, "-CAfile", f.ca,
+		args := []string{"s_client", "-quiet", "-connect", "127.0.0.1:" + port, "-servername", tlstest.ServerName, "-CAfile", f.CA,
 			"-verify_return_error", "-verify_hostname", tlstest.ServerName, "-alpn", interopALPN, opensslVersionFlag(version)}
 		if mutual {
-			args = append(args, "-cert", f.clientCert, "-key", f.clientKey)
+			args = append(args, "-cert", f.ClientCert, "-key", f.ClientKey)
 		}
-		runClient(t, done, child(t, path, args...), true)
+		runClient(t, done, tlstest.Child(t, path, args...), true)
 	})
 }
 
 func TestInteropOpenSSLServer(t *testing.T) {
-	path, f := tool(t, "openssl"), writeInteropFiles(t)
+	path, f := tlstest.Tool(t, "openssl"), tlstest.WriteFiles(t)
 	interopCases(t, func(t *testing.T, version uint16, mutual bool) {
-		args := []string{"s_server", "-accept", "127.0.0.1:0", "-cert", f.serverCert, "-key", f.serverKey, "-rev",
+		args := []string{"s_server", "-accept", "127.0.0.1:0", "-cert", f.ServerCert, "-key", f.ServerKey, "-rev",
 			"-alpn", interopALPN, opensslVersionFlag(version)}
 		if mutual {
-			args = append(args, "-Verify", "1", "-verify_return_error", "-CAfile", f.ca)
+			args = append(args, "-Verify", "1", "-verify_return_error", "-CAfile", f.CA)
 		}
-		dialEcho(t, serve(t, child(t, path, args...), "ACCEPT "), version, mutual, reversed)
+		dialEcho(t, tlstest.ServeTool(t, tlstest.Child(t, path, args...), "ACCEPT "), version, mutual, reversed)
 	})
 }
 
 // TestInteropKeyUpdate has openssl s_client update the keys, asking for ours to be updated and not.
 func TestInteropKeyUpdate(t *testing.T) {
-	path, f := tool(t, "openssl"), writeInteropFiles(t)
-	config := tlstest.ServerConfig(only(tls.VersionTLS13))
+	path, f := tlstest.Tool(t, "openssl"), tlstest.WriteFiles(t)
+	config := tlstest.ServerConfig(tlstest.Only(tls.VersionTLS13))
 	l, err := ossl.Listen("tcp", "127.0.0.1:0", config)
 	if err != nil {
 		t.Fatal(err)
@@ -63,13 +63,14 @@ func TestInteropKeyUpdate(t *testing.T) {
 	go func() {
 		conn, err := l.Accept()
 		if err == nil {
-			conn.SetDeadline(time.Now().Add(interopTimeout))
+			conn.SetDeadline(time.Now().Add(tlstest.Patience))
 			_, err = io.Copy(conn, conn)
 			conn.Close()
 		}
 		served <- err
 	}()
-	cmd := child(t, path, "s_client", "-connect", l.Addr().String(), "-servername", tlstest.ServerName, "-CAfile", f.ca, "-brief")
+	cmd := tlstest.Child(t, path, "s_client", "-connect", l.Addr().String(), "-servername", tlstest.ServerName, "-CAfile", f.CA,
+		"-brief")
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -122,11 +123,11 @@ func TestInteropKeyUpdate(t *testing.T) {
 
 // curl speaks HTTP, so net/http serves it over our listener.
 func TestInteropCurl(t *testing.T) {
-	path, f := tool(t, "curl"), writeInteropFiles(t)
+	path, f := tlstest.Tool(t, "curl"), tlstest.WriteFiles(t)
 	interopCases(t, func(t *testing.T, version uint16, mutual bool) {
-		config := tlstest.ServerConfig(only(version), protocols("http/1.1"))
+		config := tlstest.ServerConfig(tlstest.Only(version), tlstest.Protocols("http/1.1"))
 		if mutual {
-			askClient(tls.RequireAndVerifyClientCert)(config)
+			tlstest.AskClient(tls.RequireAndVerifyClientCert)(config)
 		}
 		l, err := ossl.Listen("tcp", "127.0.0.1:0", config)
 		if err != nil {
@@ -140,13 +141,13 @@ func TestInteropCurl(t *testing.T) {
 		defer server.Close()
 		_, port, _ := net.SplitHostPort(l.Addr().String())
 		number := map[uint16]string{tls.VersionTLS12: "1.2", tls.VersionTLS13: "1.3"}[version]
-		args := []string{"-sS", "--noproxy", "*", "--cacert", f.ca, "--resolve", tlstest.ServerName + ":" + port + ":127.0.0.1",
-			"--tlsv" + number, "--tls-max", number, "--data-binary", "@" + f.text, "https://" + tlstest.ServerName + ":" + port + "/"}
+		args := []string{"-sS", "--noproxy", "*", "--cacert", f.CA, "--resolve", tlstest.ServerName + ":" + port + ":127.0.0.1",
+			"--tlsv" + number, "--tls-max", number, "--data-binary", "@" + f.Text, "https://" + tlstest.ServerName + ":" + port + "/"}
 		if mutual {
-			args = append(args, "--cert", f.clientCert, "--key", f.clientKey)
+			args = append(args, "--cert", f.ClientCert, "--key", f.ClientKey)
 		}
-		out, err := child(t, path, args...).CombinedOutput()
-		if err != nil || string(out) != interopText {
+		out, err := tlstest.Child(t, path, args...).CombinedOutput()
+		if err != nil || string(out) != tlstest.FileText {
 			t.Errorf("%v, %q", err, out)
 		}
 		// Without its certificate, or the right name, it must not work.
@@ -156,7 +157,7 @@ func TestInteropCurl(t *testing.T) {
 		} else {
 			bad[len(bad)-1] = "https://127.0.0.1:" + port + "/"
 		}
-		if out, err := child(t, path, bad...).CombinedOutput(); err == nil || bytes.Contains(out, []byte("quick brown")) {
+		if out, err := tlstest.Child(t, path, bad...).CombinedOutput(); err == nil || bytes.Contains(out, []byte("quick brown")) {
 			t.Errorf("curl %v: %v, %q", bad, err, out)
 		}
 	})
@@ -171,15 +172,15 @@ func gnutlsPriority(version uint16) string {
 
 // gnutls-serv is left out: it can't be kept to 127.0.0.1.
 func TestInteropGnuTLSClient(t *testing.T) {
-	path, f := tool(t, "gnutls-cli"), writeInteropFiles(t)
+	path, f := tlstest.Tool(t, "gnutls-cli"), tlstest.WriteFiles(t)
 	interopCases(t, func(t *testing.T, version uint16, mutual bool) {
 		port, done := echoServer(t, version, mutual)
-		args := []string{"--x509cafile", f.ca, "--sni-hostname", tlstest.ServerName, "--verify-hostname", tlstest.ServerName,
+		args := []string{"--x509cafile", f.CA, "--sni-hostname", tlstest.ServerName, "--verify-hostname", tlstest.ServerName,
 			"--alpn", interopALPN, "--priority", gnutlsPriority(version), "--port", port, "127.0.0.1"}
 		if mutual {
-			args = append([]string{"--x509certfile", f.clientCert, "--x509keyfile", f.clientKey}, args...)
+			args = append([]string{"--x509certfile", f.ClientCert, "--x509keyfile", f.ClientKey}, args...)
 		}
-		runClient(t, done, child(t, path, args...), true)
+		runClient(t, done, tlstest.Child(t, path, args...), true)
 	})
 }
 
@@ -249,25 +250,25 @@ l.listen(0, '127.0.0.1', () => console.log('PORT ' + l.address().port))
 
 func TestInteropScripts(t *testing.T) {
 	t.Parallel() // the programs take a while to start
-	f := writeInteropFiles(t)
+	f := tlstest.WriteFiles(t)
 	for _, lang := range []struct{ name, path, flag, client, server string }{
 		{"Python", "python3", "-c", pythonClient, pythonServer},
 		{"Node", "node", "-e", nodeClient, nodeServer},
 	} {
 		t.Run(lang.name, func(t *testing.T) {
-			path := tool(t, lang.path)
+			path := tlstest.Tool(t, lang.path)
 			run := func(t *testing.T, program string, args ...string) *exec.Cmd {
-				return child(t, path, append([]string{lang.flag, program}, args...)...)
+				return tlstest.Child(t, path, append([]string{lang.flag, program}, args...)...)
 			}
-			size := fmt.Sprint(len(interopText))
+			size := fmt.Sprint(len(tlstest.FileText))
 			t.Run("client", func(t *testing.T) {
 				interopCases(t, func(t *testing.T, version uint16, mutual bool) {
 					port, done := echoServer(t, version, mutual)
 					cert, key := "", ""
 					if mutual {
-						cert, key = f.clientCert, f.clientKey
+						cert, key = f.ClientCert, f.ClientKey
 					}
-					runClient(t, done, run(t, lang.client, "client", versionName(version), f.ca, cert, key, port, size), true)
+					runClient(t, done, run(t, lang.client, "client", tlstest.VersionName(version), f.CA, cert, key, port, size), true)
 				})
 			})
 			t.Run("server", func(t *testing.T) {
@@ -276,8 +277,8 @@ func TestInteropScripts(t *testing.T) {
 					if mutual {
 						mode = "mutual"
 					}
-					cmd := run(t, lang.server, "server", versionName(version), f.ca, f.serverCert, f.serverKey, mode, size)
-					port := serve(t, cmd, "PORT ")
+					cmd := run(t, lang.server, "server", tlstest.VersionName(version), f.CA, f.ServerCert, f.ServerKey, mode, size)
+					port := tlstest.ServeTool(t, cmd, "PORT ")
 					dialEcho(t, "127.0.0.1:"+port, version, mutual, unchanged)
 				})
 			})

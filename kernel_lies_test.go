@@ -13,6 +13,7 @@ import (
 	"unsafe"
 
 	"github.com/ossl-go/ossl"
+	"github.com/ossl-go/ossl/internal/ossltest"
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
@@ -61,7 +62,7 @@ func lie(all bool) error {
 
 // TestKernelTLSLies: a kernel that says yes to what it doesn't know, as gVisor does, gets nothing in the clear.
 func TestKernelTLSLies(t *testing.T) {
-	if testsInFIPS {
+	if ossltest.InFIPS {
 		t.Skip("OSSL_TEST_FIPS: FIPS mode refuses kernel TLS")
 	}
 	what := os.Getenv(envTestLies)
@@ -87,11 +88,11 @@ func TestKernelTLSLies(t *testing.T) {
 		defer a.Close()
 		clients := tlstest.ClientConfig()
 		clients.MaxVersion = version
-		own, peer := newContext(t, tlstest.ServerConfig(), ossl.WithKernelTLS()).Server(b), tls.Client(a, clients)
-		shake(t, peer, own)
+		own, peer := ossltest.NewContext(t, tlstest.ServerConfig(), ossl.WithKernelTLS()).Server(b), tls.Client(a, clients)
+		tlstest.Shake(t, peer, own)
 		const secret = "nobody else may read this"
 		_, err := own.Write([]byte(secret))
-		if fails := what == "keys" && has && !recordsByLibssl(); (err != nil) != fails {
+		if fails := what == "keys" && has && !ossltest.RecordsByLibssl(); (err != nil) != fails {
 			t.Errorf("%s: %v, want an error: %v", tls.VersionName(version), err, fails)
 		}
 		own.Close()

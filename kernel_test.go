@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/ossl-go/ossl"
+	"github.com/ossl-go/ossl/internal/ossltest"
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
@@ -53,9 +54,9 @@ func needKernelTLS(t *testing.T) (seals func(version uint16) bool) {
 		t.Fatalf("%s=%s, and the kernel has TLS: %v, rekeys: %v", envTestKernel, want, tls12, tls13)
 	}
 	switch {
-	case testsInFIPS:
+	case ossltest.InFIPS:
 		t.Skip("OSSL_TEST_FIPS: FIPS mode refuses kernel TLS")
-	case recordsByLibssl():
+	case ossltest.RecordsByLibssl():
 		t.Skip("OSSL_RECORDS=libssl leaves the records with libssl")
 	case !tls12:
 		t.Skip("this kernel has no TLS; ci/kernel-tls runs it")
@@ -79,15 +80,15 @@ func kernelConn(t *testing.T, isClient bool, version, suite uint16) (own *ossl.C
 	}
 	a, b := tlstest.Loopback()
 	if isClient {
-		own, peer = newContext(t, clients, opts...).Client(a, ""), tls.Server(b, servers)
+		own, peer = ossltest.NewContext(t, clients, opts...).Client(a, ""), tls.Server(b, servers)
 	} else {
-		own, peer = newContext(t, servers, opts...).Server(b), tls.Client(a, clients)
+		own, peer = ossltest.NewContext(t, servers, opts...).Server(b), tls.Client(a, clients)
 	}
 	t.Cleanup(func() { own.Close(); peer.Close() })
 	if isClient {
-		shake(t, own, peer)
+		tlstest.Shake(t, own, peer)
 	} else {
-		shake(t, peer, own)
+		tlstest.Shake(t, peer, own)
 	}
 	if got := own.ConnectionState().CipherSuite; got != suite {
 		t.Fatalf("suite %#04x instead of %#04x", got, suite)
@@ -122,7 +123,7 @@ func TestKernelTLS(t *testing.T) {
 			peer.Close()
 		}()
 		for _, n := range []int{1, 2, 1000, 16383, 16384, 16385, 100_000, 1 << 20} {
-			text, got := pattern(n), make([]byte, n)
+			text, got := tlstest.Pattern(n), make([]byte, n)
 			go own.Write(text)
 			if _, err := io.ReadFull(own, got); err != nil || !bytes.Equal(got, text) {
 				t.Fatalf("%d bytes: %v", n, err)
@@ -152,17 +153,17 @@ func TestKernelTLSLater(t *testing.T) {
 	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
 		clients := tlstest.ClientConfig()
 		clients.MaxVersion, clients.ClientSessionCache = version, tls.NewLRUClientSessionCache(1)
-		client := newContext(t, clients, ossl.WithKernelTLS())
+		client := ossltest.NewContext(t, clients, ossl.WithKernelTLS())
 		for visit := range 3 {
 			a, b := tlstest.Loopback()
 			own, peer := client.Client(a, ""), tls.Server(b, tlstest.ServerConfig())
-			shake(t, own, peer)
+			tlstest.Shake(t, own, peer)
 			go func() {
 				io.Copy(peer, peer)
 				peer.Close()
 			}()
 			for _, n := range []int{10, 50_000, 100_000} {
-				text, got := pattern(n), make([]byte, n)
+				text, got := tlstest.Pattern(n), make([]byte, n)
 				if _, err := own.Write(text); err != nil {
 					t.Fatal(err)
 				}
@@ -181,7 +182,7 @@ func TestKernelTLSLater(t *testing.T) {
 // TestKernelTLSFile sends parts of a file, of which nothing passes through the process if the kernel seals.
 func TestKernelTLSFile(t *testing.T) {
 	seals := needKernelTLS(t)
-	content := pattern(3<<20 + 12345)
+	content := tlstest.Pattern(3<<20 + 12345)
 	path := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(path, content, 0o600); err != nil {
 		t.Fatal(err)
@@ -286,17 +287,18 @@ func TestKernelTLSKeyUpdate(t *testing.T) {
 		t.Skip("this kernel takes no new keys; ci/kernel-tls runs it with one that does")
 	}
 	for _, isClient := range []bool{true, false} {
-		clients, servers := newContext(t, tlstest.ClientConfig(), ossl.WithKernelTLS()), newContext(t, tlstest.ServerConfig(),
+		clients, servers := ossltest.NewContext(t, tlstest.ClientConfig(), ossl.WithKernelTLS()), ossltest.NewContext(t,
+			tlstest.ServerConfig(),
 			ossl.WithKernelTLS())
 		a, b := tlstest.Loopback()
 		own, peer := clients.Client(a, ""), servers.Server(b)
 		t.Cleanup(func() { own.Close(); peer.Close() })
-		shake(t, own, peer)
+		tlstest.Shake(t, own, peer)
 		if !isClient {
 			own, peer = peer, own
 		}
 		const size, each = 4 << 20, 60_000
-		text := pattern(size)
+		text := tlstest.Pattern(size)
 		var all sync.WaitGroup
 		failed := func(err error) { // ends what would wait for it
 			t.Error(err)
@@ -394,9 +396,9 @@ func TestKernelTLSClose(t *testing.T) {
 			clients.MaxVersion = tls.VersionTLS12
 		}
 		a, b := tlstest.Loopback()
-		client := newContext(t, clients, ossl.WithKernelTLS()).Client(a, "")
-		server := newContext(t, servers, ossl.WithKernelTLS()).Server(b)
-		shake(t, client, server)
+		client := ossltest.NewContext(t, clients, ossl.WithKernelTLS()).Client(a, "")
+		server := ossltest.NewContext(t, servers, ossl.WithKernelTLS()).Server(b)
+		tlstest.Shake(t, client, server)
 		var all sync.WaitGroup
 		for _, c := range []*ossl.Conn{client, server} {
 			all.Go(func() {
@@ -434,7 +436,7 @@ func TestKernelTLSClose(t *testing.T) {
 // TestKernelTLSMultipath: a client of Multipath TCP, whose sockets take no keys, changes nothing for those after it.
 func TestKernelTLSMultipath(t *testing.T) {
 	needKernelTLS(t)
-	servers, clients := newContext(t, tlstest.ServerConfig(), ossl.WithKernelTLS()), tlstest.ClientConfig()
+	servers, clients := ossltest.NewContext(t, tlstest.ServerConfig(), ossl.WithKernelTLS()), tlstest.ClientConfig()
 	clients.MaxVersion = tls.VersionTLS12
 	var config net.ListenConfig
 	config.SetMultipathTCP(true)
@@ -455,7 +457,7 @@ func TestKernelTLSMultipath(t *testing.T) {
 			t.Fatal(err)
 		}
 		own, peer := servers.Server(b), tls.Client(a, clients)
-		shake(t, peer, own)
+		tlstest.Shake(t, peer, own)
 		if _, err := own.Write([]byte("data")); err != nil {
 			t.Error(err)
 		}
@@ -473,7 +475,7 @@ func TestKernelTLSMultipath(t *testing.T) {
 
 // TestKernelTLSIsNot: where the kernel can't seal, all goes on without it; what contradicts the option is refused.
 func TestKernelTLSIsNot(t *testing.T) {
-	if testsInFIPS {
+	if ossltest.InFIPS {
 		t.Skip("OSSL_TEST_FIPS: FIPS mode refuses kernel TLS")
 	}
 	type wrapped struct{ net.Conn }
@@ -487,12 +489,12 @@ func TestKernelTLSIsNot(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			a, b := pair()
-			client := newContext(t, tlstest.ClientConfig(), ossl.WithKernelTLS()).Client(a, "")
-			server := newContext(t, tlstest.ServerConfig(), ossl.WithKernelTLS()).Server(b)
+			client := ossltest.NewContext(t, tlstest.ClientConfig(), ossl.WithKernelTLS()).Client(a, "")
+			server := ossltest.NewContext(t, tlstest.ServerConfig(), ossl.WithKernelTLS()).Server(b)
 			defer server.Close()
 			defer client.Close()
-			shake(t, client, server)
-			text := pattern(200_000)
+			tlstest.Shake(t, client, server)
+			text := tlstest.Pattern(200_000)
 			sent := make(chan error, 1)
 			go func() {
 				_, err := server.Write(text)
@@ -505,7 +507,7 @@ func TestKernelTLSIsNot(t *testing.T) {
 			if err := <-sent; err != nil {
 				t.Error(err)
 			}
-			if _, tls13 := kernelHas(); server.KernelTLS() != (name == "tcp" && tls13 && !recordsByLibssl()) {
+			if _, tls13 := kernelHas(); server.KernelTLS() != (name == "tcp" && tls13 && !ossltest.RecordsByLibssl()) {
 				t.Errorf("KernelTLS is %v", server.KernelTLS())
 			}
 		})
@@ -523,8 +525,8 @@ func TestKernelTLSIsNot(t *testing.T) {
 
 // TestSendFile sends files of all kinds, whatever seals.
 func TestSendFile(t *testing.T) {
-	client, server := connected(t, tlstest.Loopback, nil)
-	text := pattern(300_000)
+	client, server := ossltest.Connected(t, tlstest.Loopback, nil)
+	text := tlstest.Pattern(300_000)
 	path := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(path, text, 0o600); err != nil {
 		t.Fatal(err)
@@ -579,19 +581,19 @@ func TestSendFile(t *testing.T) {
 // tickets leave before the kernel seals.
 func TestKernelTLSUploads(t *testing.T) {
 	seals := needKernelTLS(t)
-	for _, version := range versions {
+	for _, version := range tlstest.Versions {
 		for _, resumed := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s/resumed=%v", tls.VersionName(version), resumed), func(t *testing.T) {
-				cc, sc := resuming(version)
+				cc, sc := tlstest.Resuming(version)
 				if !resumed { // with a cache, a client of TLS 1.3 that doesn't read leaves its records to libssl
 					cc.ClientSessionCache = nil
 				}
-				client, server := osslClient(t, cc, ossl.WithKernelTLS()), osslServer(t, sc, ossl.WithKernelTLS())
+				client, server := ossltest.Client(t, cc, ossl.WithKernelTLS()), ossltest.Server(t, sc, ossl.WithKernelTLS())
 				for _, size := range []int{1, 10_000, 100_000, 1_000_000} {
 					if resumed {
 						a, b := tlstest.Loopback()
 						c, s := client(a), server(b)
-						echo(t, c, s, pattern(1000))
+						tlstest.EchoBack(t, c, s, tlstest.Pattern(1000))
 						if got := s.(*ossl.Conn).KernelTLS(); got != seals(version) {
 							t.Errorf("the kernel seals for the server: %v", got)
 						}

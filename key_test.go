@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/ossl-go/ossl"
+	"github.com/ossl-go/ossl/internal/ossltest"
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
@@ -150,7 +151,7 @@ func TestKeyHandshakes(t *testing.T) {
 			for _, stacks := range [][2]string{{"ossl", "std"}, {"std", "ossl"}, {"ossl", "ossl"}} {
 				for _, chosen := range []string{"Certificates", "several", "callback", "GetConfigForClient", "bounded"} {
 					t.Run(fmt.Sprintf("%s/%s/%s-%s/%s", kind, tls.VersionName(version), stacks[0], stacks[1], chosen), func(t *testing.T) {
-						client, server := clientConfig(version), serverConfig(version)
+						client, server := tlstest.PlainClient(version), tlstest.PlainServer(version)
 						server.ClientAuth = tls.RequireAndVerifyClientCert
 						client.Certificates, server.Certificates = []tls.Certificate{clientCert}, []tls.Certificate{serverCert}
 						other := tlstest.New(tlstest.Options{Names: []string{tlstest.OtherName}})
@@ -169,7 +170,7 @@ func TestKeyHandshakes(t *testing.T) {
 						case "bounded":
 							server.Certificates[0] = bounded
 						}
-						clientErr, serverErr := pair(stacks[0], stacks[1], client, server)
+						clientErr, serverErr := ossltest.Exchange(stacks[0], stacks[1], client, server)
 						if clientErr != nil || serverErr != nil {
 							t.Fatalf("client: %v; server: %v", clientErr, serverErr)
 						}
@@ -182,11 +183,11 @@ func TestKeyHandshakes(t *testing.T) {
 
 // Key exchange by RSA, where the key decrypts: what a crypto.Signer can't do.
 func TestKeyExchange(t *testing.T) {
-	server, client := serverConfig(tls.VersionTLS12), clientConfig(tls.VersionTLS12)
+	server, client := tlstest.PlainServer(tls.VersionTLS12), tlstest.PlainClient(tls.VersionTLS12)
 	server.Certificates = []tls.Certificate{loaded(t, tlstest.RSA2048, tlstest.ServerName)}
 	server.CipherSuites = []uint16{tls.TLS_RSA_WITH_AES_128_GCM_SHA256}
 	client.CipherSuites = server.CipherSuites
-	if clientErr, serverErr := pair("std", "ossl", client, server); clientErr != nil || serverErr != nil {
+	if clientErr, serverErr := ossltest.Exchange("std", "ossl", client, server); clientErr != nil || serverErr != nil {
 		t.Errorf("client: %v; server: %v", clientErr, serverErr)
 	}
 }
@@ -196,17 +197,20 @@ func TestKeySignatureAlgorithms(t *testing.T) {
 	cert := loaded(t, tlstest.RSA2048, tlstest.ServerName)
 	cert.SupportedSignatureAlgorithms = []tls.SignatureScheme{tls.PKCS1WithSHA256}
 	server := &tls.Config{Certificates: []tls.Certificate{cert}}
-	if clientErr, serverErr := pair("std", "ossl", clientConfig(tls.VersionTLS12), server); clientErr != nil || serverErr != nil {
+	if clientErr, serverErr := ossltest.Exchange("std", "ossl", tlstest.PlainClient(tls.VersionTLS12), server); clientErr != nil ||
+		serverErr != nil {
 		t.Errorf("TLS 1.2: client: %v; server: %v", clientErr, serverErr)
 	}
 	// TLS 1.3 has no other signatures with RSA: RFC 8446, section 4.2.3.
-	if clientErr, serverErr := pair("std", "ossl", clientConfig(tls.VersionTLS13), server); clientErr == nil || serverErr == nil {
+	if clientErr, serverErr := ossltest.Exchange("std", "ossl", tlstest.PlainClient(tls.VersionTLS13), server); clientErr == nil ||
+		serverErr == nil {
 		t.Errorf("TLS 1.3: client: %v; server: %v", clientErr, serverErr)
 	}
 	cert.SupportedSignatureAlgorithms = []tls.SignatureScheme{tls.PSSWithSHA256}
 	server = &tls.Config{Certificates: []tls.Certificate{cert}}
 	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
-		if clientErr, serverErr := pair("std", "ossl", clientConfig(version), server); clientErr != nil || serverErr != nil {
+		if clientErr, serverErr := ossltest.Exchange("std", "ossl", tlstest.PlainClient(version), server); clientErr != nil ||
+			serverErr != nil {
 			t.Errorf("%s: client: %v; server: %v", tls.VersionName(version), clientErr, serverErr)
 		}
 	}
@@ -246,7 +250,7 @@ func TestKeyLifetime(t *testing.T) {
 	server := ctx.Server(b)
 	done := make(chan error)
 	go func() { done <- server.Handshake() }()
-	client := tls.Client(a, clientConfig(tls.VersionTLS13))
+	client := tls.Client(a, tlstest.PlainClient(tls.VersionTLS13))
 	if err := client.Handshake(); err != nil {
 		t.Error(err)
 	}
@@ -274,7 +278,7 @@ func TestKeyLifetime(t *testing.T) {
 func TestMaxSigners(t *testing.T) {
 	cert := loaded(t, tlstest.P256, tlstest.ServerName, ossl.WithMaxSigners(1))
 	release := ossl.OccupyKey(cert.PrivateKey.(*ossl.Key))
-	server := serverConfig(tls.VersionTLS13)
+	server := tlstest.PlainServer(tls.VersionTLS13)
 	server.GetCertificate = func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 		if hello.ServerName == tlstest.OtherName {
 			other := tlstest.New(tlstest.Options{Names: []string{tlstest.OtherName}})
@@ -286,7 +290,7 @@ func TestMaxSigners(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	single := serverConfig(tls.VersionTLS12)
+	single := tlstest.PlainServer(tls.VersionTLS12)
 	single.Certificates = []tls.Certificate{cert}
 	fixed, err := ossl.NewContext(single)
 	if err != nil {
@@ -296,7 +300,7 @@ func TestMaxSigners(t *testing.T) {
 		a, b := tlstest.Buffered()
 		serverErr, clientErr = make(chan error, 1), make(chan error, 1)
 		server = ctx.Server(b)
-		client := clientConfig(tls.VersionTLS13)
+		client := tlstest.PlainClient(tls.VersionTLS13)
 		client.MinVersion, client.ServerName = tls.VersionTLS12, name
 		go func() { serverErr <- server.Handshake() }()
 		go func() {

@@ -20,6 +20,7 @@ import (
 	"testing"
 
 	"github.com/ossl-go/ossl"
+	"github.com/ossl-go/ossl/internal/ossltest"
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
@@ -135,7 +136,7 @@ func TestLoadKey(t *testing.T) {
 			}
 			checkSignature(t, key)
 			want := "default"
-			if before3(t) != "" {
+			if ossltest.Before3(t) != "" {
 				want = ""
 			}
 			if key.Provider() != want {
@@ -245,7 +246,7 @@ func TestKeyOptionErrors(t *testing.T) {
 			t.Log(err)
 		})
 	}
-	if before3(t) == "" {
+	if ossltest.Before3(t) == "" {
 		if _, err := ossl.LoadKey(file, ossl.WithProvider("default")); err != nil {
 			t.Errorf("a provider that is there: %v", err)
 		}

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/ossl-go/ossl"
+	"github.com/ossl-go/ossl/internal/ossltest"
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
@@ -28,8 +29,8 @@ func TestKeyUsage(t *testing.T) {
 			t.Errorf("%v, want a ConfigError for Certificates", err)
 		}
 	}
-	only12 := tlstest.ServerConfig(only(tls.VersionTLS12), certificates(server))
-	ctx := newContext(t, only12)
+	only12 := tlstest.ServerConfig(tlstest.Only(tls.VersionTLS12), tlstest.Certificates(server))
+	ctx := ossltest.NewContext(t, only12)
 	if _, err := ctx.Listen("tcp", "127.0.0.1:0"); err == nil {
 		t.Error("listens")
 	} else {
@@ -45,21 +46,21 @@ func TestKeyUsage(t *testing.T) {
 	defer b.Close()
 	refused(ctx.Server(b).Handshake())
 
-	asks := opts(askClient(tls.RequireAndVerifyClientCert))
+	asks := opts(tlstest.AskClient(tls.RequireAndVerifyClientCert))
 	for _, test := range []struct {
 		name           string
 		client, server []func(*tls.Config)
 		good           bool
 	}{
-		{"TLS 1.3", opts(only(tls.VersionTLS13)), opts(certificates(server)), true},
-		{"TLS 1.2, where both are allowed", opts(only(tls.VersionTLS12)), opts(certificates(server)), false},
-		{"TLS 1.2, RSA", opts(only(tls.VersionTLS12)), opts(only(tls.VersionTLS12), certificates(rsa)), true},
-		{"TLS 1.2, a client's", opts(only(tls.VersionTLS12), certificates(client)), asks, true},
-		{"TLS 1.3, a client's", opts(only(tls.VersionTLS13), certificates(client)), asks, true},
+		{"TLS 1.3", opts(tlstest.Only(tls.VersionTLS13)), opts(tlstest.Certificates(server)), true},
+		{"TLS 1.2, where both are allowed", opts(tlstest.Only(tls.VersionTLS12)), opts(tlstest.Certificates(server)), false},
+		{"TLS 1.2, RSA", opts(tlstest.Only(tls.VersionTLS12)), opts(tlstest.Only(tls.VersionTLS12), tlstest.Certificates(rsa)), true},
+		{"TLS 1.2, a client's", opts(tlstest.Only(tls.VersionTLS12), tlstest.Certificates(client)), asks, true},
+		{"TLS 1.3, a client's", opts(tlstest.Only(tls.VersionTLS13), tlstest.Certificates(client)), asks, true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			o := tlstest.Run(tlstest.Pairing{Client: underTest, Server: underTest},
-				tlstest.Case{Client: clientWith(test.client...), Server: serverWith(test.server...)})
+			o := tlstest.Run(tlstest.Pairing{Client: ossltest.UnderTest, Server: ossltest.UnderTest},
+				tlstest.Case{Client: tlstest.ClientWith(test.client...), Server: tlstest.ServerWith(test.server...)})
 			if test.good {
 				mustPass(t, o)
 			} else if err := o.Client.HandshakeErr; err == nil || err.Error() != "remote error: tls: handshake failure" {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/ossl-go/ossl"
+	"github.com/ossl-go/ossl/internal/ossltest"
 	"github.com/ossl-go/ossl/internal/tlstest"
 	"github.com/ossl-go/ossl/session"
 )
@@ -26,7 +27,7 @@ func TestManyIdentities(t *testing.T) {
 }
 
 func testManyIdentities(t *testing.T, store string) {
-	cc, sc := resuming(tls.VersionTLS13)
+	cc, sc := tlstest.Resuming(tls.VersionTLS13)
 	cc.Certificates = []tls.Certificate{tlstest.ClientCert(tlstest.P256)}
 	sc.ClientAuth, sc.ClientCAs = tls.RequireAndVerifyClientCert, tlstest.CA().Pool()
 	var verified atomic.Int32
@@ -35,10 +36,10 @@ func testManyIdentities(t *testing.T, store string) {
 	if store == "cache" {
 		shared = ossl.WithSessionCache(session.NewCache(8))
 	}
-	one := osslServer(t, sc, shared, ossl.WithTLS13CipherSuites(tls.TLS_AES_256_GCM_SHA384))
-	other := osslServer(t, sc, shared, ossl.WithTLS13CipherSuites(tls.TLS_AES_128_GCM_SHA256))
-	visit(t, stdClient(cc), one)
-	wantResumed(t, stdClient(cc), one, true)
+	one := ossltest.Server(t, sc, shared, ossl.WithTLS13CipherSuites(tls.TLS_AES_256_GCM_SHA384))
+	other := ossltest.Server(t, sc, shared, ossl.WithTLS13CipherSuites(tls.TLS_AES_128_GCM_SHA256))
+	tlstest.Visit(t, tlstest.StdClient(cc), one)
+	tlstest.WantResumed(t, tlstest.StdClient(cc), one, true)
 
 	a, b := tlstest.Buffered()
 	c, s := tls.Client(&repeater{Conn: a, times: 40}, cc), other(b)
@@ -59,20 +60,20 @@ func testManyIdentities(t *testing.T, store string) {
 // TestSessionIDIsNoTicket offers the ID of a session of TLS 1.2, which was sent in the clear, as a ticket of TLS 1.3, which is
 // taken out of the cache when it is offered: the session must be there afterwards.
 func TestSessionIDIsNoTicket(t *testing.T) {
-	cc, sc := resuming(tls.VersionTLS12)
+	cc, sc := tlstest.Resuming(tls.VersionTLS12)
 	sc.SessionTicketsDisabled = true
 	cache := &idCache{Cache: session.NewCache(8)}
-	server := osslServer(t, sc, ossl.WithSessionCache(cache))
-	client := osslClient(t, cc)
-	wantResumed(t, client, server, false)
-	wantResumed(t, client, server, true)
+	server := ossltest.Server(t, sc, ossl.WithSessionCache(cache))
+	client := ossltest.Client(t, cc)
+	tlstest.WantResumed(t, client, server, false)
+	tlstest.WantResumed(t, client, server, true)
 	id := cache.first
 	if len(id) != 32 {
 		t.Fatalf("an ID of %d bytes", len(id))
 	}
 
-	cc, _ = resuming(tls.VersionTLS13)
-	wantResumed(t, stdClient(cc), server, false)
+	cc, _ = tlstest.Resuming(tls.VersionTLS13)
+	tlstest.WantResumed(t, tlstest.StdClient(cc), server, false)
 	a, b := tlstest.Buffered()
 	c, s := tls.Client(&repeater{Conn: a, times: 1, id: id}, cc), server(b)
 	done := make(chan error, 1)
@@ -84,7 +85,7 @@ func TestSessionIDIsNoTicket(t *testing.T) {
 	s.Close()
 	<-done
 
-	wantResumed(t, client, server, true)
+	tlstest.WantResumed(t, client, server, true)
 }
 
 // idCache remembers the ID of its first session.
@@ -127,12 +128,12 @@ func (c *repeater) Write(b []byte) (int, error) {
 			copy(extension[8:], c.id)
 			identities := bytes.Repeat(extension[6:6+n], c.times)
 			binders := bytes.Repeat(extension[6+n+2:], c.times)
-			body := append(sized16(identities), sized16(binders)...)
-			extension = append([]byte{0, 41}, sized16(body)...)
+			body := append(tlstest.Sized16(identities), tlstest.Sized16(binders)...)
+			extension = append([]byte{0, 41}, tlstest.Sized16(body)...)
 		}
 		kept = append(kept, extension...)
 	}
-	body := append(bytes.Clone(head), sized16(kept)...)
+	body := append(bytes.Clone(head), tlstest.Sized16(kept)...)
 	message := append([]byte{1, byte(len(body) >> 16), byte(len(body) >> 8), byte(len(body))}, body...)
 	for len(message) > 0 {
 		n := min(len(message), 16000)
@@ -142,8 +143,4 @@ func (c *repeater) Write(b []byte) (int, error) {
 		message = message[n:]
 	}
 	return len(b), nil
-}
-
-func sized16(b []byte) []byte {
-	return append(binary.BigEndian.AppendUint16(nil, uint16(len(b))), b...)
 }

@@ -7,13 +7,13 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
-	"io"
 	"net"
 	"testing"
 	"time"
 
 	"github.com/ossl-go/ossl"
 	"github.com/ossl-go/ossl/internal/libssl"
+	"github.com/ossl-go/ossl/internal/ossltest"
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
@@ -23,7 +23,7 @@ import (
 func TestNestedHandshake(t *testing.T) {
 	for name, path := range map[string]ossl.RecordPath{"own": ossl.RecordsOwn, "libssl": ossl.RecordsLibssl} {
 		t.Run(name, func(t *testing.T) {
-			inner := onPath(path)
+			inner := ossltest.OnPath(path)
 			nested := func() error {
 				a, b := tlstest.NewPipe()
 				server := inner.Server(b, tlstest.ServerConfig())
@@ -52,9 +52,10 @@ func TestNestedHandshake(t *testing.T) {
 				c.Certificates = []tls.Certificate{tlstest.ClientCert(tlstest.P256)}
 			})
 			a, b := tlstest.NewPipe()
-			client, server := onPath(ossl.RecordsOwn).Client(a, clientConfig), onPath(ossl.RecordsOwn).Server(b, serverConfig)
-			shake(t, client, server)
-			echo(t, client, server, make([]byte, 100))
+			client, server := ossltest.OnPath(ossl.RecordsOwn).Client(a, clientConfig), ossltest.OnPath(ossl.RecordsOwn).Server(b,
+				serverConfig)
+			tlstest.Shake(t, client, server)
+			tlstest.EchoBack(t, client, server, make([]byte, 100))
 			if called != 1 || !server.(*ossl.Conn).TakenOver() {
 				t.Errorf("called %d times, taken over: %t", called, server.(*ossl.Conn).TakenOver())
 			}
@@ -72,12 +73,12 @@ func TestSignerOrCallbackMayNotReturn(t *testing.T) {
 			t.Errorf("%s: the thread still is in the handshake", where)
 		}
 	}
-	cc, sc := resuming(tls.VersionTLS13)
+	cc, sc := tlstest.Resuming(tls.VersionTLS13)
 	cc.Certificates = []tls.Certificate{tlstest.ClientCert(tlstest.P256)}
 	sc.ClientAuth = tls.RequireAnyClientCert
 	sc.Certificates = []tls.Certificate{tlstest.ServerCert(tlstest.P256)}
 	key := sc.Certificates[0].PrivateKey.(crypto.Signer)
-	sc.Certificates[0].PrivateKey = &lookingSigner{key, func() { look("Sign") }}
+	sc.Certificates[0].PrivateKey = &tlstest.LookingSigner{Signer: key, Before: func() { look("Sign") }}
 	sc.VerifyPeerCertificate = func([][]byte, [][]*x509.Certificate) error {
 		look("VerifyPeerCertificate")
 		return nil
@@ -88,9 +89,9 @@ func TestSignerOrCallbackMayNotReturn(t *testing.T) {
 		}
 		return time.Now()
 	}
-	client, server := newContext(t, cc), newContext(t, sc)
+	client, server := ossltest.NewContext(t, cc), ossltest.NewContext(t, sc)
 	for i := range 2 {
-		c, s := visit(t, func(conn net.Conn) tlstest.Conn { return client.Client(conn, "") },
+		c, s := tlstest.Visit(t, func(conn net.Conn) tlstest.Conn { return client.Client(conn, "") },
 			func(conn net.Conn) tlstest.Conn { return server.Server(conn) })
 		if resumed := i == 1; c.DidResume != resumed || s.DidResume != resumed {
 			t.Errorf("visit %d: resumed %t, %t", i, c.DidResume, s.DidResume)
@@ -99,14 +100,4 @@ func TestSignerOrCallbackMayNotReturn(t *testing.T) {
 	if len(asked) != 3 {
 		t.Errorf("asked: %v", asked)
 	}
-}
-
-type lookingSigner struct {
-	crypto.Signer
-	before func()
-}
-
-func (s *lookingSigner) Sign(rand io.Reader, digest []byte, opts crypto.SignerOpts) ([]byte, error) {
-	s.before()
-	return s.Signer.Sign(rand, digest, opts)
 }

@@ -44,7 +44,7 @@ func shakeAndEcho(newClient, newServer func(*tlstest.PipeConn) tlstest.Conn) (cl
 // TestCachedChainNeverFailsOpen has a denied connection follow an accepted one with the same chain, on one Context with its cache
 // of verified chains on.
 func TestCachedChainNeverFailsOpen(t *testing.T) {
-	for _, version := range versions {
+	for _, version := range tlstest.Versions {
 		deny := false
 		now := time.Now()
 		for _, test := range []struct {
@@ -89,9 +89,9 @@ func TestCachedChainNeverFailsOpen(t *testing.T) {
 				return c
 			}},
 		} {
-			t.Run(versionName(version)+"/"+test.name, func(t *testing.T) {
+			t.Run(tlstest.VersionName(version)+"/"+test.name, func(t *testing.T) {
 				deny, now = false, time.Now()
-				ctx, err := ossl.NewContext(tlstest.ClientConfig(only(version), test.edit), ossl.WithVerifiedChainCache(100))
+				ctx, err := ossl.NewContext(tlstest.ClientConfig(tlstest.Only(version), test.edit), ossl.WithVerifiedChainCache(100))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -100,7 +100,7 @@ func TestCachedChainNeverFailsOpen(t *testing.T) {
 				try := func() (client, server error) {
 					return shakeAndEcho(func(p *tlstest.PipeConn) tlstest.Conn { return ctx.Client(p, name) },
 						func(p *tlstest.PipeConn) tlstest.Conn {
-							return tlstest.Std.Server(p, tlstest.ServerConfig(only(version), certificates(cert)))
+							return tlstest.Std.Server(p, tlstest.ServerConfig(tlstest.Only(version), tlstest.Certificates(cert)))
 						})
 				}
 				for range 2 {
@@ -131,10 +131,11 @@ func TestCachedChainNeverFailsOpen(t *testing.T) {
 // TestCachedChainServesOneRole uses one Context as a client that verifies nothing and as a server that verifies its clients, and
 // shows it the same chain in both roles: what the client was content with says nothing to the server.
 func TestCachedChainServesOneRole(t *testing.T) {
-	for _, version := range versions {
+	for _, version := range tlstest.Versions {
 		for _, name := range []string{"", tlstest.ServerName} {
-			t.Run(fmt.Sprintf("%s/name=%q", versionName(version), name), func(t *testing.T) {
-				config := tlstest.ServerConfig(only(version), askClient(tls.RequireAndVerifyClientCert), insecureSkipVerify)
+			t.Run(fmt.Sprintf("%s/name=%q", tlstest.VersionName(version), name), func(t *testing.T) {
+				config := tlstest.ServerConfig(tlstest.Only(version), tlstest.AskClient(tls.RequireAndVerifyClientCert),
+					tlstest.InsecureSkipVerify)
 				ctx, err := ossl.NewContext(config, ossl.WithVerifiedChainCache(100))
 				if err != nil {
 					t.Fatal(err)
@@ -142,13 +143,13 @@ func TestCachedChainServesOneRole(t *testing.T) {
 				stranger := tlstest.SpecimenNamed("unknown CA").Cert(tlstest.ServerRole)
 				client, server := shakeAndEcho(func(p *tlstest.PipeConn) tlstest.Conn { return ctx.Client(p, name) },
 					func(p *tlstest.PipeConn) tlstest.Conn {
-						return tlstest.Std.Server(p, tlstest.ServerConfig(only(version), certificates(stranger)))
+						return tlstest.Std.Server(p, tlstest.ServerConfig(tlstest.Only(version), tlstest.Certificates(stranger)))
 					})
 				if client != nil || server != nil {
 					t.Fatalf("as an insecure client: %v, %v", client, server)
 				}
 				client, server = shakeAndEcho(func(p *tlstest.PipeConn) tlstest.Conn {
-					return tlstest.Std.Client(p, tlstest.ClientConfig(only(version), send(stranger)))
+					return tlstest.Std.Client(p, tlstest.ClientConfig(tlstest.Only(version), tlstest.SendCertificate(stranger)))
 				}, func(p *tlstest.PipeConn) tlstest.Conn { return ctx.Server(p) })
 				if client == nil || server == nil {
 					t.Errorf("as a server it accepted a client that it can't verify: %v, %v", client, server)

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ossl-go/ossl/internal/ossltest"
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
@@ -26,10 +27,6 @@ func denyPeer(c *tls.Config) {
 	c.VerifyPeerCertificate = func([][]byte, [][]*x509.Certificate) error { return tlstest.ErrDenied }
 }
 
-func denyConn(c *tls.Config) {
-	c.VerifyConnection = func(tls.ConnectionState) error { return tlstest.ErrDenied }
-}
-
 func acceptPeer(c *tls.Config) {
 	c.VerifyPeerCertificate = func([][]byte, [][]*x509.Certificate) error { return nil }
 }
@@ -38,8 +35,6 @@ func acceptConn(c *tls.Config) {
 	c.VerifyConnection = func(tls.ConnectionState) error { return nil }
 }
 
-func insecureSkipVerify(c *tls.Config) { c.InsecureSkipVerify = true }
-
 func denials() (all []denial) {
 	keep := func(*tls.Config) {}
 	bad := []string{"expired", "not yet valid", "unknown CA", "unknown CA sent along", "self-signed", "wrong usage",
@@ -47,52 +42,53 @@ func denials() (all []denial) {
 		"unknown critical extension", "name outside the issuer's constraints", "key that doesn't match"}
 	for _, name := range append(bad, "wrong name", "no name", "name in the subject only") {
 		cert := tlstest.SpecimenNamed(name).Cert(tlstest.ServerRole)
-		all = append(all, denial{name, tlstest.ClientRole, certificates(cert), nil},
-			denial{name + ", callbacks accept", tlstest.ClientRole, certificates(cert), opts(acceptPeer, acceptConn)})
+		all = append(all, denial{name, tlstest.ClientRole, tlstest.Certificates(cert), nil},
+			denial{name + ", callbacks accept", tlstest.ClientRole, tlstest.Certificates(cert), opts(acceptPeer, acceptConn)})
 	}
-	insecure := opts(insecureSkipVerify)
+	insecure := opts(tlstest.InsecureSkipVerify)
 	all = append(all,
 		denial{"VerifyPeerCertificate", tlstest.ClientRole, keep, opts(denyPeer)},
 		denial{"VerifyPeerCertificate, InsecureSkipVerify", tlstest.ClientRole, keep, append(insecure, denyPeer)},
-		denial{"VerifyConnection", tlstest.ClientRole, keep, opts(denyConn)},
-		denial{"VerifyConnection, InsecureSkipVerify", tlstest.ClientRole, keep, append(insecure, denyConn)},
-		denial{"VerifyConnection, VerifyPeerCertificate accepts", tlstest.ClientRole, keep, opts(acceptPeer, denyConn)},
+		denial{"VerifyConnection", tlstest.ClientRole, keep, opts(tlstest.DenyConn)},
+		denial{"VerifyConnection, InsecureSkipVerify", tlstest.ClientRole, keep, append(insecure, tlstest.DenyConn)},
+		denial{"VerifyConnection, VerifyPeerCertificate accepts", tlstest.ClientRole, keep, opts(acceptPeer, tlstest.DenyConn)},
 		denial{"VerifyPeerCertificate, VerifyConnection accepts", tlstest.ClientRole, keep, opts(denyPeer, acceptConn)},
 		denial{"key that doesn't match, InsecureSkipVerify", tlstest.ClientRole,
-			certificates(tlstest.SpecimenNamed("key that doesn't match").Cert(tlstest.ServerRole)), insecure},
+			tlstest.Certificates(tlstest.SpecimenNamed("key that doesn't match").Cert(tlstest.ServerRole)), insecure},
 	)
 	for _, mode := range []tls.ClientAuthType{tls.VerifyClientCertIfGiven, tls.RequireAndVerifyClientCert} {
 		for _, name := range bad {
 			cert := tlstest.SpecimenNamed(name).Cert(tlstest.ClientRole)
 			all = append(all,
-				denial{fmt.Sprintf("%s, %v", name, mode), tlstest.ServerRole, send(cert), opts(askClient(mode))},
-				denial{fmt.Sprintf("%s, %v, callbacks accept", name, mode), tlstest.ServerRole, send(cert),
-					opts(askClient(mode), acceptPeer, acceptConn)})
+				denial{fmt.Sprintf("%s, %v", name, mode), tlstest.ServerRole, tlstest.SendCertificate(cert), opts(tlstest.AskClient(mode))},
+				denial{fmt.Sprintf("%s, %v, callbacks accept", name, mode), tlstest.ServerRole, tlstest.SendCertificate(cert),
+					opts(tlstest.AskClient(mode), acceptPeer, acceptConn)})
 		}
 	}
 	for _, mode := range authModes {
 		if mode.mode == tls.RequireAnyClientCert || mode.mode == tls.RequireAndVerifyClientCert {
 			all = append(all,
-				denial{"none sent, " + mode.name, tlstest.ServerRole, keep, opts(askClient(mode.mode))},
+				denial{"none sent, " + mode.name, tlstest.ServerRole, keep, opts(tlstest.AskClient(mode.mode))},
 				denial{"none sent, callbacks accept, " + mode.name, tlstest.ServerRole, keep,
-					opts(askClient(mode.mode), acceptPeer, acceptConn)})
+					opts(tlstest.AskClient(mode.mode), acceptPeer, acceptConn)})
 		} else {
 			all = append(all, denial{"none sent, VerifyConnection, " + mode.name, tlstest.ServerRole, keep,
-				opts(askClient(mode.mode), denyConn)})
+				opts(tlstest.AskClient(mode.mode), tlstest.DenyConn)})
 		}
-		sent := send(tlstest.ClientCert(tlstest.P256))
+		sent := tlstest.SendCertificate(tlstest.ClientCert(tlstest.P256))
 		if mode.mode != tls.NoClientCert {
 			all = append(all,
-				denial{"VerifyPeerCertificate, " + mode.name, tlstest.ServerRole, sent, opts(askClient(mode.mode), denyPeer)},
+				denial{"VerifyPeerCertificate, " + mode.name, tlstest.ServerRole, sent, opts(tlstest.AskClient(mode.mode), denyPeer)},
 				denial{"VerifyPeerCertificate, VerifyConnection accepts, " + mode.name, tlstest.ServerRole, sent,
-					opts(askClient(mode.mode), denyPeer, acceptConn)},
+					opts(tlstest.AskClient(mode.mode), denyPeer, acceptConn)},
 				denial{"key that doesn't match, " + mode.name, tlstest.ServerRole,
-					send(tlstest.SpecimenNamed("key that doesn't match").Cert(tlstest.ClientRole)), opts(askClient(mode.mode))})
+					tlstest.SendCertificate(tlstest.SpecimenNamed("key that doesn't match").Cert(tlstest.ClientRole)),
+					opts(tlstest.AskClient(mode.mode))})
 		}
 		all = append(all,
-			denial{"VerifyConnection, " + mode.name, tlstest.ServerRole, sent, opts(askClient(mode.mode), denyConn)},
+			denial{"VerifyConnection, " + mode.name, tlstest.ServerRole, sent, opts(tlstest.AskClient(mode.mode), tlstest.DenyConn)},
 			denial{"VerifyConnection, VerifyPeerCertificate accepts, " + mode.name, tlstest.ServerRole, sent,
-				opts(askClient(mode.mode), acceptPeer, denyConn)})
+				opts(tlstest.AskClient(mode.mode), acceptPeer, tlstest.DenyConn)})
 	}
 	return all
 }
@@ -101,12 +97,12 @@ func denials() (all []denial) {
 // denying side's handshake must fail, a crypto/tls peer must see the alert that crypto/tls would have sent, and no
 // application data may be delivered, neither then nor later. ci/matrix runs it under each libssl.
 func TestVerificationNeverFailsOpen(t *testing.T) {
-	t.Logf("libssl %s", libraryVersion())
-	for _, version := range versions {
+	t.Logf("libssl %s", ossltest.Version())
+	for _, version := range tlstest.Versions {
 		for _, d := range denials() {
-			t.Run(fmt.Sprintf("%s/%s/%s", versionName(version), d.side, d.name), func(t *testing.T) {
-				for _, peer := range []tlstest.Impl{tlstest.Std, underTest} {
-					deny(t, version, d, underTest, peer)
+			t.Run(fmt.Sprintf("%s/%s/%s", tlstest.VersionName(version), d.side, d.name), func(t *testing.T) {
+				for _, peer := range []tlstest.Impl{tlstest.Std, ossltest.UnderTest} {
+					deny(t, version, d, ossltest.UnderTest, peer)
 				}
 			})
 		}
@@ -116,14 +112,15 @@ func TestVerificationNeverFailsOpen(t *testing.T) {
 func deny(t *testing.T, version uint16, d denial, denier, peer tlstest.Impl) {
 	t.Helper()
 	c := tlstest.Case{
-		Client: clientWith(append(opts(only(version)), d.edits...)...),
-		Server: serverWith(only(version), d.peer),
+		Client: tlstest.ClientWith(append(opts(tlstest.Only(version)), d.edits...)...),
+		Server: tlstest.ServerWith(tlstest.Only(version), d.peer),
 		Talk:   tlstest.Echo,
 	}
 	p := tlstest.Pairing{Client: denier, Server: peer}
 	other := tlstest.ServerRole
 	if d.side == tlstest.ServerRole {
-		c.Client, c.Server = clientWith(only(version), d.peer), serverWith(append(opts(only(version)), d.edits...)...)
+		c.Client, c.Server = tlstest.ClientWith(tlstest.Only(version),
+			d.peer), tlstest.ServerWith(append(opts(tlstest.Only(version)), d.edits...)...)
 		p = tlstest.Pairing{Client: peer, Server: denier}
 		other = tlstest.ClientRole
 	}
@@ -153,19 +150,19 @@ func deny(t *testing.T, version uint16, d denial, denier, peer tlstest.Impl) {
 
 // TestVerificationFailureIsFinal tries to go on after a denial, without a Close in between.
 func TestVerificationFailureIsFinal(t *testing.T) {
-	for _, version := range versions {
+	for _, version := range tlstest.Versions {
 		for _, side := range []tlstest.Role{tlstest.ClientRole, tlstest.ServerRole} {
-			t.Run(versionName(version)+"/"+string(side), func(t *testing.T) {
+			t.Run(tlstest.VersionName(version)+"/"+string(side), func(t *testing.T) {
 				rawClient, rawServer := tlstest.NewPipe()
 				defer rawClient.Close()
 				defer rawServer.Close()
 				var denying, peer tlstest.Conn
 				if side == tlstest.ClientRole {
-					denying = underTest.Client(rawClient, tlstest.ClientConfig(only(version), denyConn))
-					peer = tlstest.Std.Server(rawServer, tlstest.ServerConfig(only(version)))
+					denying = ossltest.UnderTest.Client(rawClient, tlstest.ClientConfig(tlstest.Only(version), tlstest.DenyConn))
+					peer = tlstest.Std.Server(rawServer, tlstest.ServerConfig(tlstest.Only(version)))
 				} else {
-					denying = underTest.Server(rawServer, tlstest.ServerConfig(only(version), denyConn))
-					peer = tlstest.Std.Client(rawClient, tlstest.ClientConfig(only(version)))
+					denying = ossltest.UnderTest.Server(rawServer, tlstest.ServerConfig(tlstest.Only(version), tlstest.DenyConn))
+					peer = tlstest.Std.Client(rawClient, tlstest.ClientConfig(tlstest.Only(version)))
 				}
 				done := make(chan struct{})
 				go func() {
@@ -237,55 +234,56 @@ func TestPanicInCallbackIsNoAcceptance(t *testing.T) {
 		callback{"GetClientCertificate", tlstest.ClientRole, func(c *tls.Config) {
 			c.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { panic(text) }
 		}})
-	for _, version := range versions {
+	for _, version := range tlstest.Versions {
 		for _, callback := range callbacks {
-			for _, peer := range []tlstest.Impl{tlstest.Std, underTest} {
-				t.Run(fmt.Sprintf("%s/%s/%s/%s", versionName(version), callback.side, callback.name, peer.Name()), func(t *testing.T) {
-					rawClient, rawServer := tlstest.NewPipe()
-					defer rawClient.Close()
-					defer rawServer.Close()
-					client := tlstest.ClientConfig(only(version), certificates(tlstest.ClientCert(tlstest.P256)))
-					server := tlstest.ServerConfig(only(version), askClient(tls.RequireAndVerifyClientCert))
-					var victim, other tlstest.Conn
-					if callback.side == tlstest.ClientRole {
-						callback.set(client)
-						victim, other = underTest.Client(rawClient, client), peer.Server(rawServer, server)
-					} else {
-						callback.set(server)
-						victim, other = underTest.Server(rawServer, server), peer.Client(rawClient, client)
-					}
-					done := make(chan string, 1)
-					go func() {
-						other.Handshake()
-						other.Write([]byte("application data"))
-						heard, _ := io.ReadAll(other)
-						done <- string(heard)
-					}()
-					defer func() { // also when the victim hangs
-						rawClient.Close()
-						rawServer.Close()
-					}()
-					panicked, err := handshakeRecovering(victim)
-					if err == nil && panicked == nil {
-						t.Error("the handshake succeeded")
-					}
-					if panicked != nil && panicked != text {
-						t.Errorf("another panic: %v", panicked)
-					}
-					// Nothing more will come to the victim, so nothing it does now blocks.
-					rawClient.CloseWrite()
-					rawServer.CloseWrite()
-					if n, err := readRecovering(victim); n != 0 || err == nil {
-						t.Fatalf("Read afterwards: %d, %v", n, err)
-					}
-					if victim.ConnectionState().HandshakeComplete {
-						t.Error("the state says that the handshake is complete")
-					}
-					victim.Close()
-					if heard := <-done; heard != "" {
-						t.Errorf("the peer read %q", heard)
-					}
-				})
+			for _, peer := range []tlstest.Impl{tlstest.Std, ossltest.UnderTest} {
+				t.Run(fmt.Sprintf("%s/%s/%s/%s", tlstest.VersionName(version), callback.side, callback.name, peer.Name()),
+					func(t *testing.T) {
+						rawClient, rawServer := tlstest.NewPipe()
+						defer rawClient.Close()
+						defer rawServer.Close()
+						client := tlstest.ClientConfig(tlstest.Only(version), tlstest.Certificates(tlstest.ClientCert(tlstest.P256)))
+						server := tlstest.ServerConfig(tlstest.Only(version), tlstest.AskClient(tls.RequireAndVerifyClientCert))
+						var victim, other tlstest.Conn
+						if callback.side == tlstest.ClientRole {
+							callback.set(client)
+							victim, other = ossltest.UnderTest.Client(rawClient, client), peer.Server(rawServer, server)
+						} else {
+							callback.set(server)
+							victim, other = ossltest.UnderTest.Server(rawServer, server), peer.Client(rawClient, client)
+						}
+						done := make(chan string, 1)
+						go func() {
+							other.Handshake()
+							other.Write([]byte("application data"))
+							heard, _ := io.ReadAll(other)
+							done <- string(heard)
+						}()
+						defer func() { // also when the victim hangs
+							rawClient.Close()
+							rawServer.Close()
+						}()
+						panicked, err := handshakeRecovering(victim)
+						if err == nil && panicked == nil {
+							t.Error("the handshake succeeded")
+						}
+						if panicked != nil && panicked != text {
+							t.Errorf("another panic: %v", panicked)
+						}
+						// Nothing more will come to the victim, so nothing it does now blocks.
+						rawClient.CloseWrite()
+						rawServer.CloseWrite()
+						if n, err := readRecovering(victim); n != 0 || err == nil {
+							t.Fatalf("Read afterwards: %d, %v", n, err)
+						}
+						if victim.ConnectionState().HandshakeComplete {
+							t.Error("the state says that the handshake is complete")
+						}
+						victim.Close()
+						if heard := <-done; heard != "" {
+							t.Errorf("the peer read %q", heard)
+						}
+					})
 			}
 		}
 	}

@@ -14,30 +14,9 @@ import (
 	"testing"
 
 	"github.com/ossl-go/ossl"
+	"github.com/ossl-go/ossl/internal/ossltest"
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
-
-// onPath is this package with a record path of its own choice.
-type onPath ossl.RecordPath
-
-func (p onPath) Name() string { return "ossl" }
-
-func (p onPath) Client(conn net.Conn, config *tls.Config) tlstest.Conn {
-	return p.context(config).Client(conn, "")
-}
-
-func (p onPath) Server(conn net.Conn, config *tls.Config) tlstest.Conn {
-	return p.context(config).Server(conn)
-}
-
-func (p onPath) context(config *tls.Config) *ossl.Context {
-	ctx, err := ossl.NewContext(withSessions(config), ossl.WithRecordPath(ossl.RecordPath(p)),
-		ossl.WithTLS13CipherSuites(tls.TLS_AES_128_GCM_SHA256, tls.TLS_AES_256_GCM_SHA384, tls.TLS_CHACHA20_POLY1305_SHA256))
-	if err != nil {
-		panic(err)
-	}
-	return ctx
-}
 
 // aeadSuites are those whose connections can be taken over, with the key that they authenticate with.
 var aeadSuites = []struct {
@@ -74,51 +53,6 @@ func suiteConfigs(t *testing.T, id uint16, key tlstest.KeyKind) (client, server 
 	return client, server, clientOpts
 }
 
-// shake has both ends shake hands.
-func shake(t *testing.T, client, server interface{ Handshake() error }) {
-	t.Helper()
-	done := make(chan error, 1)
-	go func() { done <- server.Handshake() }()
-	if err := client.Handshake(); err != nil {
-		t.Fatal("client:", err)
-	}
-	if err := <-done; err != nil {
-		t.Fatal("server:", err)
-	}
-}
-
-// echo sends data one way and takes it back in other portions.
-func echo(t *testing.T, client, server tlstest.Conn, data []byte) {
-	t.Helper()
-	done := make(chan error, 1)
-	go func() {
-		buf := make([]byte, 7000)
-		for left := len(data); left > 0; {
-			n, err := server.Read(buf[:1+rand.IntN(len(buf))])
-			if err == nil {
-				_, err = server.Write(buf[:n])
-			}
-			if err != nil {
-				done <- err
-				return
-			}
-			left -= n
-		}
-		done <- nil
-	}()
-	go client.Write(data)
-	got := make([]byte, len(data))
-	if _, err := io.ReadFull(client, got); err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(got, data) {
-		t.Fatal("other data came back")
-	}
-	if err := <-done; err != nil {
-		t.Fatal(err)
-	}
-}
-
 // TestTakenOver: with every suite that can be taken over, in every pairing, it is: RecordsOwn fails otherwise. Exporters agree
 // with crypto/tls's.
 func TestTakenOver(t *testing.T) {
@@ -132,14 +66,14 @@ func TestTakenOver(t *testing.T) {
 				a, b := tlstest.Buffered()
 				var client, server tlstest.Conn = tlstest.Std.Client(a, clientConfig), tlstest.Std.Server(b, serverConfig)
 				if pairing != "std-ossl" {
-					ctx, err := ossl.NewContext(withSessions(clientConfig), opts...)
+					ctx, err := ossl.NewContext(ossltest.WithSessions(clientConfig), opts...)
 					if err != nil {
 						t.Fatal(err)
 					}
 					client = ctx.Client(a, "")
 				}
 				if pairing != "ossl-std" {
-					ctx, err := ossl.NewContext(withSessions(serverConfig), opts...)
+					ctx, err := ossl.NewContext(ossltest.WithSessions(serverConfig), opts...)
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -147,13 +81,13 @@ func TestTakenOver(t *testing.T) {
 				}
 				defer client.Close()
 				defer server.Close()
-				shake(t, client, server)
+				tlstest.Shake(t, client, server)
 				state := client.ConnectionState()
 				// Which of the TLS 1.3 suites crypto/tls has its way with depends on the machine.
 				if got := state.CipherSuite; got != suite.id && pairing == "ossl-ossl" {
 					t.Fatal("negotiated", tls.CipherSuiteName(got))
 				}
-				echo(t, client, server, data)
+				tlstest.EchoBack(t, client, server, data)
 				compareExporters(t, client, server)
 			})
 		}
@@ -190,7 +124,7 @@ func TestNotTakenOver(t *testing.T) {
 			t.Errorf("path %d: %v", path, err)
 		}
 		if err == nil {
-			echo(t, client, server, []byte("hello"))
+			tlstest.EchoBack(t, client, server, []byte("hello"))
 		}
 		client.Close()
 		server.Close()
@@ -220,11 +154,11 @@ func TestRecordSizes(t *testing.T) {
 	for _, writes := range [][]int{
 		{300_000}, {1, 1000, 2000, 20000, 100_000, 5, 40_000, 100_000}, {16384, 16385, 140_000, 16384, 70_000},
 	} {
-		for _, version := range versions {
+		for _, version := range tlstest.Versions {
 			for _, fixed := range []bool{false, true} {
-				t.Run(fmt.Sprintf("%v/%s/%v", writes, versionName(version), fixed), func(t *testing.T) {
+				t.Run(fmt.Sprintf("%v/%s/%v", writes, tlstest.VersionName(version), fixed), func(t *testing.T) {
 					want := recordLengths(t, tlstest.Std, version, fixed, writes)
-					got := recordLengths(t, onPath(ossl.RecordsOwn), version, fixed, writes)
+					got := recordLengths(t, ossltest.OnPath(ossl.RecordsOwn), version, fixed, writes)
 					if fmt.Sprint(got) != fmt.Sprint(want) {
 						t.Errorf("records of\n%v, crypto/tls's are\n%v", got, want)
 					}
@@ -250,7 +184,7 @@ func recordLengths(t *testing.T, impl tlstest.Impl, version uint16, fixed bool, 
 	client, server := impl.Client(rec.Tap(tlstest.ClientRole, a), clientConfig), tlstest.Std.Server(b, serverConfig)
 	defer a.Close()
 	defer b.Close()
-	shake(t, client, server)
+	tlstest.Shake(t, client, server)
 	before, _ := tlstest.SplitRecords(rec.Bytes(tlstest.ClientRole))
 	go io.Copy(io.Discard, server)
 	for _, n := range writes {
@@ -268,8 +202,8 @@ func recordLengths(t *testing.T, impl tlstest.Impl, version uint16, fixed bool, 
 // TestOwnKeyUpdate: a key that has sealed 2^24 records is updated, once, and the connection goes on.
 func TestOwnKeyUpdate(t *testing.T) {
 	t.Setenv("OSSL_RECORDS", "own")
-	client, server := connected(t, tlstest.Loopback, func(c, _ *tls.Config) { c.MinVersion = tls.VersionTLS13 })
-	echo(t, client, server, []byte("before"))
+	client, server := ossltest.Connected(t, tlstest.Loopback, func(c, _ *tls.Config) { c.MinVersion = tls.VersionTLS13 })
+	tlstest.EchoBack(t, client, server, []byte("before"))
 	const limit = 1 << 24
 	if !client.SkipTo(true, limit-3) || !server.SkipTo(false, limit-3) {
 		t.Fatal("can't skip")
@@ -278,19 +212,19 @@ func TestOwnKeyUpdate(t *testing.T) {
 		t.Fatal("sequence numbers go back")
 	}
 	for i := range 10 {
-		echo(t, client, server, []byte(fmt.Sprint("record ", i)))
+		tlstest.EchoBack(t, client, server, []byte(fmt.Sprint("record ", i)))
 	}
 	// Another peer sees the update, and what follows it.
 	std, ours := tlstest.NewPipe()
 	defer std.Close()
-	c := onPath(ossl.RecordsOwn).Client(ours, tlstest.ClientConfig()).(*ossl.Conn)
+	c := ossltest.OnPath(ossl.RecordsOwn).Client(ours, tlstest.ClientConfig()).(*ossl.Conn)
 	s := tlstest.Std.Server(std, tlstest.ServerConfig())
-	shake(t, c, s)
+	tlstest.Shake(t, c, s)
 	for range 3 {
 		if err := c.KeyUpdate(false); err != nil {
 			t.Fatal(err)
 		}
-		echo(t, c, s, make([]byte, 50_000))
+		tlstest.EchoBack(t, c, s, make([]byte, 50_000))
 	}
 }
 
@@ -298,9 +232,9 @@ func TestOwnKeyUpdate(t *testing.T) {
 // and its alert is sent when that Write ends.
 func TestFatalAlertBesideBlockedWrite(t *testing.T) {
 	a, b := net.Pipe()
-	client := onPath(ossl.RecordsOwn).Client(a, tlstest.ClientConfig()).(*ossl.Conn)
+	client := ossltest.OnPath(ossl.RecordsOwn).Client(a, tlstest.ClientConfig()).(*ossl.Conn)
 	server := tlstest.Std.Server(b, tlstest.ServerConfig())
-	shake(t, client, server)
+	tlstest.Shake(t, client, server)
 	written := make(chan error, 1)
 	go func() { _, err := client.Write(make([]byte, 1<<20)); written <- err }()
 	one := make([]byte, 1)

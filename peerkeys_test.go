@@ -10,14 +10,15 @@ import (
 	"testing"
 
 	"github.com/ossl-go/ossl/internal/libssl"
+	"github.com/ossl-go/ossl/internal/ossltest"
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
 // namedServer returns a server with the key of that name.
-func namedServer(kind tlstest.KeyKind, name string) end {
-	config := serverConfig(tls.VersionTLS13)
+func namedServer(kind tlstest.KeyKind, name string) tlstest.End {
+	config := tlstest.PlainServer(tls.VersionTLS13)
 	config.Certificates = []tls.Certificate{tlstest.New(tlstest.Options{Key: tlstest.Key(kind, name)})}
-	return stdServer(config)
+	return tlstest.StdServer(config)
 }
 
 // TestPeerKeysKept meets servers for the first and the second time: what their keys decode to is made once.
@@ -32,11 +33,11 @@ func TestPeerKeysKept(t *testing.T) {
 	}
 	for _, kind := range []tlstest.KeyKind{tlstest.P256, tlstest.P384, tlstest.P521, tlstest.RSA2048, tlstest.Ed25519} {
 		t.Run(string(kind), func(t *testing.T) {
-			client := osslClient(t, clientConfig(tls.VersionTLS13))
+			client := ossltest.Client(t, tlstest.PlainClient(tls.VersionTLS13))
 			server := namedServer(kind, "kept")
-			visit(t, client, server) // another test may have met the key, but nobody drives it out before the next
+			tlstest.Visit(t, client, server) // another test may have met the key, but nobody drives it out before the next
 			before, _ := libssl.PeerKeysKept()
-			visit(t, client, server)
+			tlstest.Visit(t, client, server)
 			after, _ := libssl.PeerKeysKept()
 			if want := kept && kind != tlstest.Ed25519; (after > before) != want {
 				t.Errorf("%d keys found, then %d; want more: %t", before, after, want)
@@ -48,8 +49,8 @@ func TestPeerKeysKept(t *testing.T) {
 // TestPeerKeysMany meets more servers than keys are kept of, many times and from several goroutines, and each with its own key:
 // with another's, its signature would be refused.
 func TestPeerKeysMany(t *testing.T) {
-	client := osslClient(t, clientConfig(tls.VersionTLS13))
-	var servers []end
+	client := ossltest.Client(t, tlstest.PlainClient(tls.VersionTLS13))
+	var servers []tlstest.End
 	for i := range 150 {
 		servers = append(servers, namedServer(tlstest.P256, fmt.Sprint("many ", i)))
 	}
@@ -62,7 +63,7 @@ func TestPeerKeysMany(t *testing.T) {
 				if rand.IntN(2) == 0 {
 					i %= 8 // some are met often
 				}
-				if _, _, err := tryVisit(client, servers[i]); err != nil {
+				if _, _, err := tlstest.TryVisit(client, servers[i]); err != nil {
 					t.Error(err)
 					return
 				}
@@ -76,15 +77,15 @@ func TestPeerKeysMany(t *testing.T) {
 func TestPeerKeysNotTheSigners(t *testing.T) {
 	for _, kind := range []tlstest.KeyKind{tlstest.P256, tlstest.RSA2048} {
 		t.Run(string(kind), func(t *testing.T) {
-			client := osslClient(t, clientConfig(tls.VersionTLS13))
-			visit(t, client, namedServer(kind, "kept"))
-			config := serverConfig(tls.VersionTLS13)
+			client := ossltest.Client(t, tlstest.PlainClient(tls.VersionTLS13))
+			tlstest.Visit(t, client, namedServer(kind, "kept"))
+			config := tlstest.PlainServer(tls.VersionTLS13)
 			config.Certificates = []tls.Certificate{tlstest.New(tlstest.Options{Key: tlstest.Key(kind, "kept")})}
 			config.Certificates[0].PrivateKey = tlstest.Key(kind, "another")
-			if _, _, err := tryVisit(client, stdServer(config)); err == nil {
+			if _, _, err := tlstest.TryVisit(client, tlstest.StdServer(config)); err == nil {
 				t.Error("a signature of another key was accepted")
 			}
-			visit(t, client, namedServer(kind, "kept"))
+			tlstest.Visit(t, client, namedServer(kind, "kept"))
 		})
 	}
 }

@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"github.com/ossl-go/ossl"
+	"github.com/ossl-go/ossl/internal/ossltest"
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
@@ -241,7 +242,7 @@ func TestPKCS11Load(t *testing.T) {
 		for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
 			for _, stacks := range [][2]string{{"std", "ossl"}, {"ossl", "std"}, {"ossl", "ossl"}} {
 				t.Run(fmt.Sprintf("%s/%s/%s-%s", label, tls.VersionName(version), stacks[0], stacks[1]), func(t *testing.T) {
-					client, server := clientConfig(version), serverConfig(version)
+					client, server := tlstest.PlainClient(version), tlstest.PlainServer(version)
 					server.Certificates = []tls.Certificate{tlstest.ServerCert(tlstest.P256)}
 					if stacks[1] == "ossl" {
 						server.Certificates = []tls.Certificate{serverCert}
@@ -260,7 +261,7 @@ func TestPKCS11Load(t *testing.T) {
 					for range connections {
 						all.Go(func() {
 							for range each {
-								if clientErr, serverErr := pair(stacks[0], stacks[1], client, server); clientErr != nil || serverErr != nil {
+								if clientErr, serverErr := ossltest.Exchange(stacks[0], stacks[1], client, server); clientErr != nil || serverErr != nil {
 									failures.Add(1)
 									t.Errorf("client: %v%s; server: %v%s", clientErr, codesOf(clientErr), serverErr, codesOf(serverErr))
 								}
@@ -281,7 +282,7 @@ func TestPKCS11Load(t *testing.T) {
 func TestPKCS11Parallel(t *testing.T) {
 	k := newToken(t)
 	for _, label := range tokenKeys {
-		server := serverConfig(tls.VersionTLS13)
+		server := tlstest.PlainServer(tls.VersionTLS13)
 		server.Certificates = []tls.Certificate{k.cert(label, tlstest.ServerName)}
 		var all sync.WaitGroup
 		for range 16 {
@@ -298,7 +299,8 @@ func TestPKCS11Parallel(t *testing.T) {
 		}
 		for range 64 {
 			all.Go(func() {
-				if clientErr, serverErr := pair("std", "ossl", clientConfig(tls.VersionTLS13), server); clientErr != nil || serverErr != nil {
+				if clientErr, serverErr := ossltest.Exchange("std", "ossl", tlstest.PlainClient(tls.VersionTLS13),
+					server); clientErr != nil || serverErr != nil {
 					t.Errorf("client: %v; server: %v%s", clientErr, serverErr, codesOf(serverErr))
 				}
 			})
@@ -333,7 +335,7 @@ func TestPKCS11NestedLoad(t *testing.T) {
 func TestPKCS11ContextBefore(t *testing.T) {
 	k := newToken(t)
 	var cert, clientCert tls.Certificate
-	server, client := serverConfig(tls.VersionTLS12), clientConfig(tls.VersionTLS12)
+	server, client := tlstest.PlainServer(tls.VersionTLS12), tlstest.PlainClient(tls.VersionTLS12)
 	server.MaxVersion, client.MaxVersion = tls.VersionTLS13, tls.VersionTLS13
 	server.ClientAuth = tls.RequireAndVerifyClientCert
 	server.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return &cert, nil }
@@ -352,14 +354,14 @@ func TestPKCS11ContextBefore(t *testing.T) {
 			a, b := tlstest.Buffered()
 			done := make(chan error, 1)
 			go func() { done <- serverCtx.Server(b).Handshake() }()
-			std := clientConfig(version)
+			std := tlstest.PlainClient(version)
 			std.Certificates = []tls.Certificate{tlstest.ClientCert(tlstest.P256)}
 			peer := tls.Client(a, std)
 			if err, serverErr := peer.Handshake(), <-done; err != nil || serverErr != nil {
 				t.Errorf("%s, %s: server: %v, its client: %v", label, tls.VersionName(version), serverErr, err)
 			}
 			a, b = tlstest.Buffered()
-			stdServer := serverConfig(version)
+			stdServer := tlstest.PlainServer(version)
 			stdServer.ClientAuth = tls.RequireAndVerifyClientCert
 			stdServer.Certificates = []tls.Certificate{tlstest.ServerCert(tlstest.P256)}
 			go func() { done <- tls.Server(b, stdServer).Handshake() }()
@@ -403,12 +405,12 @@ func TestPKCS11WrongPIN(t *testing.T) {
 func TestPKCS11Gone(t *testing.T) {
 	k := newToken(t)
 	for _, label := range tokenKeys {
-		server := serverConfig(tls.VersionTLS12)
+		server := tlstest.PlainServer(tls.VersionTLS12)
 		server.MaxVersion = tls.VersionTLS13
 		server.Certificates = []tls.Certificate{k.cert(label, tlstest.ServerName)}
 		for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
 			k.tell("r")
-			clientErr, serverErr := pair("std", "ossl", clientConfig(version), server)
+			clientErr, serverErr := ossltest.Exchange("std", "ossl", tlstest.PlainClient(version), server)
 			var e *ossl.LibraryError
 			if clientErr == nil || !errors.As(serverErr, &e) {
 				t.Errorf("%s: removed: client: %v; server: %v", label, clientErr, serverErr)
@@ -420,7 +422,8 @@ func TestPKCS11Gone(t *testing.T) {
 				t.Log(err)
 			}
 			k.tell("")
-			if clientErr, serverErr := pair("std", "ossl", clientConfig(version), server); clientErr != nil || serverErr != nil {
+			if clientErr, serverErr := ossltest.Exchange("std", "ossl", tlstest.PlainClient(version), server); clientErr != nil ||
+				serverErr != nil {
 				t.Errorf("%s: back again: client: %v; server: %v", label, clientErr, serverErr)
 			}
 		}
@@ -433,16 +436,16 @@ func TestPKCS11StaleErrors(t *testing.T) {
 	k.tell("e")
 	for _, label := range tokenKeys {
 		for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
-			client, server := clientConfig(version), serverConfig(version)
+			client, server := tlstest.PlainClient(version), tlstest.PlainServer(version)
 			client.Certificates = []tls.Certificate{k.cert(label, tlstest.ClientName)}
 			server.Certificates = []tls.Certificate{k.cert(label, tlstest.ServerName)}
 			server.ClientAuth = tls.RequireAndVerifyClientCert
-			if clientErr, serverErr := pair("ossl", "ossl", client, server); clientErr != nil || serverErr != nil {
+			if clientErr, serverErr := ossltest.Exchange("ossl", "ossl", client, server); clientErr != nil || serverErr != nil {
 				t.Errorf("%s, %s: client: %v; server: %v", label, tls.VersionName(version), clientErr, serverErr)
 			}
 			// A real failure is one all the same.
 			client.RootCAs = tlstest.OtherCA().Pool()
-			if clientErr, serverErr := pair("ossl", "ossl", client, server); clientErr == nil || serverErr == nil {
+			if clientErr, serverErr := ossltest.Exchange("ossl", "ossl", client, server); clientErr == nil || serverErr == nil {
 				t.Errorf("%s, %s: not verified: client: %v; server: %v", label, tls.VersionName(version), clientErr, serverErr)
 			}
 		}
@@ -459,13 +462,13 @@ func TestPKCS11SessionsLost(t *testing.T) {
 		cert.Store(&c)
 	}
 	renew()
-	server := serverConfig(tls.VersionTLS12)
+	server := tlstest.PlainServer(tls.VersionTLS12)
 	server.MaxVersion = tls.VersionTLS13
 	server.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return cert.Load(), nil }
 	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
 		for _, tell := range []string{"c", ""} { // while it signs, and afterwards
 			k.tell(tell)
-			clientErr, serverErr := pair("std", "ossl", clientConfig(version), server)
+			clientErr, serverErr := ossltest.Exchange("std", "ossl", tlstest.PlainClient(version), server)
 			if clientErr == nil || serverErr == nil {
 				t.Errorf("client: %v; server: %v", clientErr, serverErr)
 			}
@@ -476,7 +479,8 @@ func TestPKCS11SessionsLost(t *testing.T) {
 		if k.asked.Load() != asked+1 {
 			t.Errorf("asked %d times", k.asked.Load()-asked)
 		}
-		if clientErr, serverErr := pair("std", "ossl", clientConfig(version), server); clientErr != nil || serverErr != nil {
+		if clientErr, serverErr := ossltest.Exchange("std", "ossl", tlstest.PlainClient(version), server); clientErr != nil ||
+			serverErr != nil {
 			t.Errorf("loaded again: client: %v; server: %v", clientErr, serverErr)
 		}
 	}
@@ -486,15 +490,15 @@ func TestPKCS11SessionsLost(t *testing.T) {
 func TestPKCS11Slow(t *testing.T) {
 	const handshakes = 400
 	k := newToken(t)
-	slow := serverConfig(tls.VersionTLS13)
+	slow := tlstest.PlainServer(tls.VersionTLS13)
 	slow.Certificates = []tls.Certificate{k.cert("ec", tlstest.ServerName)}
 	ctx, err := ossl.NewContext(slow)
 	if err != nil {
 		t.Fatal(err)
 	}
-	fast := serverConfig(tls.VersionTLS13)
+	fast := tlstest.PlainServer(tls.VersionTLS13)
 	fast.Certificates = []tls.Certificate{tlstest.ServerCert(tlstest.P256)}
-	before := threads(t)
+	before := tlstest.Threads(t)
 	open := k.close()
 	opened := false
 	defer func() {
@@ -527,19 +531,20 @@ func TestPKCS11Slow(t *testing.T) {
 			}
 		})
 		all.Go(func() {
-			client := tls.Client(a, clientConfig(tls.VersionTLS13))
+			client := tls.Client(a, tlstest.PlainClient(tls.VersionTLS13))
 			_ = client.Handshake()
 			runtime.KeepAlive(client)
 		})
 	}
 	k.await("signing", ossl.DefaultMaxSigners)
-	if n := threads(t) - before; n > ossl.DefaultMaxSigners+100 {
+	if n := tlstest.Threads(t) - before; n > ossl.DefaultMaxSigners+100 {
 		t.Errorf("%d more threads for %d handshakes that wait", n, handshakes)
 	}
 	if n := k.count("signing"); n > ossl.DefaultMaxSigners {
 		t.Errorf("%d signatures are under way", n)
 	}
-	if clientErr, serverErr := pair("std", "ossl", clientConfig(tls.VersionTLS13), fast); clientErr != nil || serverErr != nil {
+	if clientErr, serverErr := ossltest.Exchange("std", "ossl", tlstest.PlainClient(tls.VersionTLS13), fast); clientErr != nil ||
+		serverErr != nil {
 		t.Errorf("another Context: client: %v; server: %v", clientErr, serverErr)
 	}
 	for i := 0; i < handshakes; i += 10 {
@@ -566,7 +571,7 @@ func TestPKCS11FewSessions(t *testing.T) {
 	t.Setenv("OSSL_TEST_PKCS11_SESSIONS", "4")
 	k := newToken(t)
 	run := func(n int, opts ...ossl.KeyOption) (failures int32) {
-		server := serverConfig(tls.VersionTLS13)
+		server := tlstest.PlainServer(tls.VersionTLS13)
 		server.Certificates = []tls.Certificate{k.cert("ec", tlstest.ServerName, opts...)}
 		var all sync.WaitGroup
 		var failed atomic.Int32
@@ -574,7 +579,7 @@ func TestPKCS11FewSessions(t *testing.T) {
 		open := k.close()
 		for range n {
 			all.Go(func() {
-				if _, err := pair("std", "ossl", clientConfig(tls.VersionTLS13), server); err != nil {
+				if _, err := ossltest.Exchange("std", "ossl", tlstest.PlainClient(tls.VersionTLS13), server); err != nil {
 					failed.Add(1)
 				}
 			})
@@ -605,20 +610,21 @@ func TestPKCS11NoPSS(t *testing.T) {
 	t.Setenv("OSSL_TEST_PKCS11_NO_PSS", "1")
 	k := newToken(t)
 	cert := k.cert("rsa", tlstest.ServerName)
-	server := serverConfig(tls.VersionTLS12)
+	server := tlstest.PlainServer(tls.VersionTLS12)
 	server.MaxVersion = tls.VersionTLS13
 	server.Certificates = []tls.Certificate{cert}
-	clientErr, serverErr := pair("std", "ossl", clientConfig(tls.VersionTLS13), server)
+	clientErr, serverErr := ossltest.Exchange("std", "ossl", tlstest.PlainClient(tls.VersionTLS13), server)
 	if clientErr == nil || serverErr == nil {
 		t.Error("TLS 1.3 without RSA-PSS")
 	}
 	t.Logf("TLS 1.3: client: %v; server: %v", clientErr, serverErr)
-	clientErr, serverErr = pair("std", "ossl", clientConfig(tls.VersionTLS12), server)
+	clientErr, serverErr = ossltest.Exchange("std", "ossl", tlstest.PlainClient(tls.VersionTLS12), server)
 	t.Logf("TLS 1.2, all algorithms: client: %v; server: %v", clientErr, serverErr)
 	cert.SupportedSignatureAlgorithms = []tls.SignatureScheme{tls.PKCS1WithSHA256, tls.PKCS1WithSHA384}
-	limited := serverConfig(tls.VersionTLS12)
+	limited := tlstest.PlainServer(tls.VersionTLS12)
 	limited.Certificates = []tls.Certificate{cert}
-	if clientErr, serverErr := pair("std", "ossl", clientConfig(tls.VersionTLS12), limited); clientErr != nil || serverErr != nil {
+	if clientErr, serverErr := ossltest.Exchange("std", "ossl", tlstest.PlainClient(tls.VersionTLS12),
+		limited); clientErr != nil || serverErr != nil {
 		t.Errorf("TLS 1.2, what it can: client: %v; server: %v", clientErr, serverErr)
 	}
 	if _, err := cert.PrivateKey.(*ossl.Key).Sign(nil, make([]byte, 32), &rsa.PSSOptions{Hash: crypto.SHA256}); err == nil {

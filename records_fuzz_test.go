@@ -17,6 +17,7 @@ import (
 	"testing"
 
 	"github.com/ossl-go/ossl"
+	"github.com/ossl-go/ossl/internal/ossltest"
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
@@ -144,7 +145,7 @@ func (v *recordVictim) context(config *tls.Config) *ossl.Context {
 	if v.suite.version == tls.VersionTLS13 {
 		opts = append(opts, ossl.WithTLS13CipherSuites(v.suite.id))
 	}
-	ctx, err := ossl.NewContext(withSessions(config), opts...)
+	ctx, err := ossl.NewContext(ossltest.WithSessions(config), opts...)
 	if err != nil {
 		panic(err)
 	}
@@ -332,7 +333,7 @@ func compareRecordPaths(t *testing.T, p *recordProgram) (wrong []string) {
 	if !bytes.Equal(std.data[:n], libssl.data[:n]) {
 		complain("libssl: other data after %d bytes", n)
 	}
-	if std.class == "io.EOF" && p.plain() && !breaksAtKeyUpdate() && len(std.data) != len(libssl.data) {
+	if std.class == "io.EOF" && p.plain() && !ossltest.BreaksAtKeyUpdate() && len(std.data) != len(libssl.data) {
 		complain("libssl: %d bytes of data, crypto/tls %d; errors: %v, crypto/tls's: %v", len(libssl.data), len(std.data), libssl.err,
 			std.err)
 	}

@@ -203,7 +203,7 @@ func (p *recordProgram) seal(h *tlstest.Hijacked, typ byte, text []byte) {
 	p.add(programmed{bytes: b, sealed: b, typ: typ, text: text})
 }
 
-// pattern is application data that tells where it is from.
+// Pattern is application data that tells where it is from.
 func (p *recordProgram) pattern(n int) []byte {
 	b := make([]byte, n)
 	for i := range b {

@@ -6,34 +6,15 @@ import (
 	"bytes"
 	"crypto/tls"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/ossl-go/ossl/internal/ossltest"
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
-
-// sealsRefusals says whether TLS 1.3 clients protect the alert for a chain that Go refuses.
-func sealsRefusals() bool { return libraryAtLeast("3.0") }
-
-// shape describes an end's records as they look without its keys: by their types and, except for handshake messages, by their
-// length or, in the clear, their bytes.
-func shape(records []tlstest.Record) (s []string) {
-	for _, r := range records {
-		switch r.Type {
-		case tlstest.TypeHandshake:
-			s = append(s, "handshake")
-		case tlstest.TypeApplicationData:
-			s = append(s, fmt.Sprintf("%#x, %d bytes", r.Version, len(r.Payload)))
-		default:
-			s = append(s, fmt.Sprintf("%#x, type %d: %x", r.Version, r.Type, r.Payload))
-		}
-	}
-	return s
-}
 
 // TestRefusalIsSealed has TLS 1.3 clients refuse a crypto/tls server in every way that is Go's, with and without a second hello.
 // The server must get the reason. After its hello, the client must send the same records as crypto/tls's client and no others:
@@ -47,20 +28,20 @@ func TestRefusalIsSealed(t *testing.T) {
 		ran++
 		t.Run(d.name, func(t *testing.T) {
 			// A client with a certificate, so that there is something to keep back.
-			edits := append(opts(only(tls.VersionTLS13), certificates(tlstest.ClientCert(tlstest.P256))), d.edits...)
+			edits := append(opts(tlstest.Only(tls.VersionTLS13), tlstest.Certificates(tlstest.ClientCert(tlstest.P256))), d.edits...)
 			for i := range 4 {
 				retry, mode := i&1 > 0, tls.NoClientCert
 				if i&2 > 0 {
 					mode = tls.RequireAnyClientCert
 				}
-				ours, theirs := groups(tls.CurveP256, tls.CurveP384), groups(tls.CurveP256)
+				ours, theirs := tlstest.Curves(tls.CurveP256, tls.CurveP384), tlstest.Curves(tls.CurveP256)
 				if retry { // the client sends a key for the first only
-					theirs = groups(tls.CurveP384)
+					theirs = tlstest.Curves(tls.CurveP384)
 				}
 				run := func(client tlstest.Impl) (*tlstest.Outcome, []tlstest.Record) {
 					o := tlstest.Run(tlstest.Pairing{Client: client, Server: tlstest.Std}, tlstest.Case{
-						Client: clientWith(append([]func(*tls.Config){ours}, edits...)...),
-						Server: serverWith(only(tls.VersionTLS13), askClient(mode), theirs, d.peer),
+						Client: tlstest.ClientWith(append([]func(*tls.Config){ours}, edits...)...),
+						Server: tlstest.ServerWith(tlstest.Only(tls.VersionTLS13), tlstest.AskClient(mode), theirs, d.peer),
 						Talk:   tlstest.Echo,
 					})
 					if o.Hung || o.Client.Handshake == "ok" {
@@ -72,10 +53,10 @@ func TestRefusalIsSealed(t *testing.T) {
 					}
 					return o, records
 				}
-				o, records := run(underTest)
+				o, records := run(ossltest.UnderTest)
 				_, records0 := run(tlstest.Std)
 				want := "local error: tls: bad record MAC"
-				if sealsRefusals() {
+				if ossltest.SealsRefusals() {
 					want = "remote error: tls: bad certificate"
 				}
 				got := o.Server.HandshakeErr
@@ -85,15 +66,15 @@ func TestRefusalIsSealed(t *testing.T) {
 				if got == nil || got.Error() != want {
 					t.Errorf("second hello %t: the server got %v, want %s", retry, got, want)
 				}
-				shape0 := shape(records0)
+				shape0 := tlstest.Shape(records0)
 				if hellos := 1 + i&1; len(shape0) != hellos+2 {
 					t.Fatalf("second hello %t: crypto/tls sent %q", retry, shape0)
 				}
-				if !sealsRefusals() { // in the clear, as libssl does
+				if !ossltest.SealsRefusals() { // in the clear, as libssl does
 					shape0 = slices.DeleteFunc(shape0, func(s string) bool { return !retry && s != "handshake" || s == "0x303, 19 bytes" })
 					shape0 = append(shape0, "0x303, type 21: 022a")
 				}
-				if got := shape(records); !slices.Equal(got, shape0) {
+				if got := tlstest.Shape(records); !slices.Equal(got, shape0) {
 					t.Errorf("second hello %t: the client sent %q, want %q", retry, got, shape0)
 				}
 			}
@@ -109,7 +90,7 @@ func TestRefusalDoesNotWait(t *testing.T) {
 	a, b := tlstest.NewPipe()
 	defer a.Close()
 	defer b.Close()
-	client := underTest.Client(a, tlstest.ClientConfig(only(tls.VersionTLS13), denyConn))
+	client := ossltest.UnderTest.Client(a, tlstest.ClientConfig(tlstest.Only(tls.VersionTLS13), tlstest.DenyConn))
 	server := tls.Server(&onlyRecords{Conn: b, n: 4}, tlstest.ServerConfig()) // ServerHello, CCS, EncryptedExtensions, Certificate
 	go server.Handshake()
 	if err := client.Handshake(); !errors.Is(err, tlstest.ErrDenied) {
@@ -149,7 +130,7 @@ func (c *onlyRecords) Write(b []byte) (int, error) {
 // TestRefusalLeavesNothing refuses with everything set that a handshake asks for or keeps.
 func TestRefusalLeavesNothing(t *testing.T) {
 	for _, offered := range []bool{false, true} {
-		cc, sc := resuming(tls.VersionTLS13)
+		cc, sc := tlstest.Resuming(tls.VersionTLS13)
 		sc.ClientAuth = tls.RequireAnyClientCert
 		shown, deny := 0, !offered
 		cc.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
@@ -157,7 +138,7 @@ func TestRefusalLeavesNothing(t *testing.T) {
 			cert := tlstest.ClientCert(tlstest.P256)
 			return &cert, nil
 		}
-		kept := new(oneSlot)
+		kept := new(tlstest.OneSlot)
 		cc.ClientSessionCache = kept
 		cc.VerifyConnection = func(tls.ConnectionState) error {
 			if deny {
@@ -165,10 +146,10 @@ func TestRefusalLeavesNothing(t *testing.T) {
 			}
 			return nil
 		}
-		client, server := newContext(t, cc), newContext(t, sc)
+		client, server := ossltest.NewContext(t, cc), ossltest.NewContext(t, sc)
 		if offered { // a session, which the server does not know
-			visit(t, func(conn net.Conn) tlstest.Conn { return client.Client(conn, "") }, stdServer(sc.Clone()))
-			if deny, shown = true, 0; kept.state == nil {
+			tlstest.Visit(t, func(conn net.Conn) tlstest.Conn { return client.Client(conn, "") }, tlstest.StdServer(sc.Clone()))
+			if deny, shown = true, 0; kept.State == nil {
 				t.Fatal("no session")
 			}
 		}
@@ -193,8 +174,8 @@ func TestRefusalLeavesNothing(t *testing.T) {
 		if state := c.ConnectionState(); state.HandshakeComplete || state.DidResume {
 			t.Errorf("complete: %v, resumed: %v", state.HandshakeComplete, state.DidResume)
 		}
-		if kept.state != nil || shown != 0 {
-			t.Errorf("offered %v: a session is kept: %v; the certificate was asked for %d times", offered, kept.state != nil, shown)
+		if kept.State != nil || shown != 0 {
+			t.Errorf("offered %v: a session is kept: %v; the certificate was asked for %d times", offered, kept.State != nil, shown)
 		}
 		c.Close()
 		if err := <-done; err == nil {
@@ -209,8 +190,8 @@ func TestRefusalLeavesNothing(t *testing.T) {
 func TestResumedRefusalIsSealed(t *testing.T) {
 	for _, retry := range []bool{false, true} {
 		told, sent := map[string]string{}, map[string][]string{}
-		for _, client := range []tlstest.Impl{tlstest.Std, underTest} {
-			cc, sc := resuming(tls.VersionTLS13)
+		for _, client := range []tlstest.Impl{tlstest.Std, ossltest.UnderTest} {
+			cc, sc := tlstest.Resuming(tls.VersionTLS13)
 			if retry { // a second hello
 				cc.CurvePreferences = []tls.CurveID{tls.CurveP256, tls.CurveP384}
 				sc.CurvePreferences = []tls.CurveID{tls.CurveP384}
@@ -223,7 +204,7 @@ func TestResumedRefusalIsSealed(t *testing.T) {
 				}
 				return nil
 			}
-			visit(t, func(conn net.Conn) tlstest.Conn { return client.Client(conn, cc) }, stdServer(sc))
+			tlstest.Visit(t, func(conn net.Conn) tlstest.Conn { return client.Client(conn, cc) }, tlstest.StdServer(sc))
 			o := tlstest.Run(tlstest.Pairing{Client: client, Server: tlstest.Std}, tlstest.Case{
 				Client: func() *tls.Config { return cc }, Server: func() *tls.Config { return sc }, Shared: true,
 			})
@@ -242,17 +223,17 @@ func TestResumedRefusalIsSealed(t *testing.T) {
 			if len(rest) > 0 {
 				t.Errorf("%s: %d bytes of no record", client.Name(), len(rest))
 			}
-			sent[client.Name()] = shape(records)
+			sent[client.Name()] = tlstest.Shape(records)
 		}
 		hellos := 1
 		if retry {
 			hellos = 2
 		}
-		got, want := sent[underTest.Name()], sent[tlstest.Std.Name()]
+		got, want := sent[ossltest.UnderTest.Name()], sent[tlstest.Std.Name()]
 		if !slices.Equal(got, want) || len(want) != hellos+2 {
 			t.Errorf("second hello %t: the client sent %q, crypto/tls %q", retry, got, want)
 		}
-		if got, want := told[underTest.Name()], told[tlstest.Std.Name()]; got != want {
+		if got, want := told[ossltest.UnderTest.Name()], told[tlstest.Std.Name()]; got != want {
 			t.Errorf("second hello %t: the server got %q, want %q", retry, got, want)
 		}
 	}
@@ -261,9 +242,9 @@ func TestResumedRefusalIsSealed(t *testing.T) {
 // TestRefusalKeyIsForgotten: Finished was sealed with the first nonce of the key that a refusal is sealed with. Once it may have
 // been sent, there is no such key.
 func TestRefusalKeyIsForgotten(t *testing.T) {
-	cc, sc := resuming(tls.VersionTLS13)
-	client, server := newContext(t, cc), stdServer(sc)
-	visit(t, func(conn net.Conn) tlstest.Conn { return client.Client(conn, "") }, server)
+	cc, sc := tlstest.Resuming(tls.VersionTLS13)
+	client, server := ossltest.NewContext(t, cc), tlstest.StdServer(sc)
+	tlstest.Visit(t, func(conn net.Conn) tlstest.Conn { return client.Client(conn, "") }, server)
 	a, b := tlstest.Buffered()
 	c, s := client.Client(a, ""), server(b)
 	defer s.Close()

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/ossl-go/ossl"
+	"github.com/ossl-go/ossl/internal/ossltest"
 	"github.com/ossl-go/ossl/internal/tlstest"
 	"github.com/ossl-go/ossl/session"
 )
@@ -115,7 +116,7 @@ func testIdentity(t *testing.T, version uint16, store, way string, at, then tls.
 	if err != nil {
 		t.Fatal(err)
 	}
-	cc, sc := resuming(version)
+	cc, sc := tlstest.Resuming(version)
 	var opts []ossl.Option
 	switch store {
 	case "tickets":
@@ -132,49 +133,49 @@ func testIdentity(t *testing.T, version uint16, store, way string, at, then tls.
 		cc.ServerName = tlstest.ServerName
 	}
 	now := &at
-	var first, second end
+	var first, second tlstest.End
 	if edit := identityWays[way]; edit != nil {
 		edit(sc, func() *tls.Certificate { return now })
-		first = osslServer(t, sc, opts...)
+		first = ossltest.Server(t, sc, opts...)
 		second = first
 	} else {
-		of := func(cert tls.Certificate) end {
+		of := func(cert tls.Certificate) tlstest.End {
 			c := sc.Clone()
 			c.Certificates = []tls.Certificate{cert}
-			return osslServer(t, c, opts...)
+			return ossltest.Server(t, c, opts...)
 		}
 		first, second = of(at), of(then)
 	}
-	client := osslClient(t, cc)
-	wantResumed(t, client, first, false)
-	wantResumed(t, client, first, true)
+	client := ossltest.Client(t, cc)
+	tlstest.WantResumed(t, client, first, false)
+	tlstest.WantResumed(t, client, first, true)
 	now = &then
 	if names && then.Leaf.VerifyHostname(tlstest.ServerName) != nil {
 		var wrong x509.HostnameError
-		if c, _, err := tryVisit(client, second); !errors.As(err, &wrong) {
+		if c, _, err := tlstest.TryVisit(client, second); !errors.As(err, &wrong) {
 			t.Errorf("resumed %v: %v", c.DidResume, err)
 		}
 		return
 	}
-	wantResumed(t, client, second, resumes)
-	wantResumed(t, client, second, true)
+	tlstest.WantResumed(t, client, second, resumes)
+	tlstest.WantResumed(t, client, second, true)
 }
 
 // TestPairOfCertificatesResumes: a server's RSA and ECDSA certificates have the same names, and a session of one is resumed by a
 // client that would get the other certificate. In TLS 1.2 such a client does not offer the session's suite.
 func TestPairOfCertificatesResumes(t *testing.T) {
-	cc, sc := resuming(tls.VersionTLS13)
+	cc, sc := tlstest.Resuming(tls.VersionTLS13)
 	sc.Certificates = []tls.Certificate{tlstest.ServerCert(tlstest.P256), tlstest.ServerCert(tlstest.RSA2048)}
-	server := osslServer(t, sc)
+	server := ossltest.Server(t, sc)
 	rsaOnly := ossl.WithSignatureAlgorithms(tls.PSSWithSHA256, tls.PKCS1WithSHA256, tls.PSSWithSHA512)
 	alone := cc.Clone()
 	alone.ClientSessionCache = nil
 	kind := func(c tls.ConnectionState) x509.PublicKeyAlgorithm { return c.PeerCertificates[0].PublicKeyAlgorithm }
-	if c, _ := visit(t, osslClient(t, alone, rsaOnly), server); kind(c) != x509.RSA {
+	if c, _ := tlstest.Visit(t, ossltest.Client(t, alone, rsaOnly), server); kind(c) != x509.RSA {
 		t.Fatalf("%v", kind(c))
 	}
-	if c, _ := visit(t, osslClient(t, cc), server); kind(c) != x509.ECDSA {
+	if c, _ := tlstest.Visit(t, ossltest.Client(t, cc), server); kind(c) != x509.ECDSA {
 		t.Fatalf("%v", kind(c))
 	}
-	wantResumed(t, osslClient(t, cc, rsaOnly), server, true)
+	tlstest.WantResumed(t, ossltest.Client(t, cc, rsaOnly), server, true)
 }

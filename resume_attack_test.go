@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/ossl-go/ossl"
+	"github.com/ossl-go/ossl/internal/ossltest"
 	"github.com/ossl-go/ossl/internal/tlstest"
 	"github.com/ossl-go/ossl/session"
 )
@@ -22,24 +23,24 @@ func TestSessionOfAnotherLendsNoCertificate(t *testing.T) {
 	for _, store := range []string{"tickets", "cache"} {
 		for _, auth := range []tls.ClientAuthType{tls.RequestClientCert, tls.VerifyClientCertIfGiven} {
 			t.Run(fmt.Sprintf("%s/%v", store, auth), func(t *testing.T) {
-				cc, sc := resuming(tls.VersionTLS13)
+				cc, sc := tlstest.Resuming(tls.VersionTLS13)
 				sc.ClientAuth, sc.ClientCAs = auth, tlstest.CA().Pool()
 				var opts []ossl.Option
 				if store == "cache" {
 					opts = append(opts, ossl.WithSessionCache(session.NewCache(8)))
 				}
-				server := osslServer(t, sc, opts...)
-				cc.ClientSessionCache = new(oneSlot)
-				mallory := osslClient(t, cc, ossl.WithTLS13CipherSuites(tls.TLS_AES_128_GCM_SHA256))
+				server := ossltest.Server(t, sc, opts...)
+				cc.ClientSessionCache = new(tlstest.OneSlot)
+				mallory := ossltest.Client(t, cc, ossl.WithTLS13CipherSuites(tls.TLS_AES_128_GCM_SHA256))
 				cc = cc.Clone()
 				cc.Certificates = []tls.Certificate{tlstest.ClientCert(tlstest.P256)}
-				alice := osslClient(t, cc, ossl.WithTLS13CipherSuites(tls.TLS_AES_256_GCM_SHA384)) // of another hash
+				alice := ossltest.Client(t, cc, ossl.WithTLS13CipherSuites(tls.TLS_AES_256_GCM_SHA384)) // of another hash
 
-				if _, s := visit(t, alice, server); len(s.PeerCertificates) == 0 {
+				if _, s := tlstest.Visit(t, alice, server); len(s.PeerCertificates) == 0 {
 					t.Fatal("no certificate")
 				}
 				for i, resumed := range []bool{false, true} {
-					_, s := visit(t, mallory, server)
+					_, s := tlstest.Visit(t, mallory, server)
 					if gives, known := ticketAfterMisfit(); i == 1 && known {
 						resumed = gives
 					} else if i == 1 {
@@ -58,24 +59,24 @@ func TestSessionOfAnotherLendsNoCertificate(t *testing.T) {
 // ticketAfterMisfit tells whether libssl gives a ticket to a client who has offered a valid one of another hash, as late patch
 // releases do. It isn't known of those between the oldest that gave one and the latest that didn't.
 func ticketAfterMisfit() (gives, known bool) {
-	switch version := libraryVersion(); version {
+	switch version := ossltest.Version(); version {
 	case "3.0.2", "3.1.4", "3.2.1", "3.3.2", "3.4.1", "3.5.0":
 		return false, true
 	default:
 		for _, since := range []string{"3.0.22", "3.5.7", "3.6.3"} {
 			if strings.HasPrefix(version, since[:strings.LastIndexByte(since, '.')+1]) {
-				return true, libraryAtLeast(since)
+				return true, ossltest.AtLeast(since)
 			}
 		}
-		return libraryAtLeast("3.0"), !libraryAtLeast("3.0") || libraryAtLeast("3.7")
+		return ossltest.AtLeast("3.0"), !ossltest.AtLeast("3.0") || ossltest.AtLeast("3.7")
 	}
 }
 
 // TestTakeoverBetweenAnyTwoBytes divides what comes after the handshake in each place there is between two reads: the connection
 // is taken over while it is read.
 func TestTakeoverBetweenAnyTwoBytes(t *testing.T) {
-	cc, sc := resuming(tls.VersionTLS13)
-	client, server := newContext(t, cc), newContext(t, sc)
+	cc, sc := tlstest.Resuming(tls.VersionTLS13)
+	client, server := ossltest.NewContext(t, cc), ossltest.NewContext(t, sc)
 	words := []string{"first", "second", "third"}
 	for cut, all := 0, 1; cut < all; cut++ {
 		a, b := tlstest.Buffered()
@@ -134,7 +135,7 @@ func TestSuiteNoLongerAllowed(t *testing.T) {
 	for _, where := range []string{"client", "server"} {
 		for _, way := range []string{"ossl-ossl", "ossl-std", "std-ossl", "ossl-ossl cache"} {
 			t.Run(where+"/"+way, func(t *testing.T) {
-				cc, sc := resuming(tls.VersionTLS12)
+				cc, sc := tlstest.Resuming(tls.VersionTLS12)
 				sc.Certificates = []tls.Certificate{tlstest.ServerCert(tlstest.P256)}
 				sc.SetSessionTicketKeys([][32]byte{{1}})
 				var opts []ossl.Option
@@ -142,20 +143,20 @@ func TestSuiteNoLongerAllowed(t *testing.T) {
 					sc.SessionTicketsDisabled = true
 					opts = append(opts, ossl.WithSessionCache(session.NewCache(8)))
 				}
-				ends := func() (client, server end) {
-					client, server = osslClient(t, cc), osslServer(t, sc, opts...)
+				ends := func() (client, server tlstest.End) {
+					client, server = ossltest.Client(t, cc), ossltest.Server(t, sc, opts...)
 					switch way {
 					case "ossl-std":
-						server = stdServer(sc)
+						server = tlstest.StdServer(sc)
 					case "std-ossl":
-						client = stdClient(cc)
+						client = tlstest.StdClient(cc)
 					}
 					return client, server
 				}
 				suites(one)(cc)
 				client, server := ends()
-				wantResumed(t, client, server, false)
-				wantResumed(t, client, server, true)
+				tlstest.WantResumed(t, client, server, false)
+				tlstest.WantResumed(t, client, server, true)
 				if where == "client" {
 					cc = cc.Clone()
 					suites(other)(cc)
@@ -165,8 +166,8 @@ func TestSuiteNoLongerAllowed(t *testing.T) {
 					suites(other)(sc)
 				}
 				client, server = ends()
-				wantResumed(t, client, server, false)
-				wantResumed(t, client, server, true)
+				tlstest.WantResumed(t, client, server, false)
+				tlstest.WantResumed(t, client, server, true)
 			})
 		}
 	}
@@ -190,8 +191,8 @@ func TestTakeoverInsideOfTickets(t *testing.T) {
 		0, 0, 100, 0, 1, 2, 3, 4, 1, 0, 0, 8, 1, 2, 3, 4, 5, 6, 7, 8, 0, 0}
 	for _, padding := range []int{0, 1, 20} {
 		for cut := 1; cut < len(ticket); cut++ {
-			cc, _ := resuming(tls.VersionTLS13)
-			impl := &cutting{Impl: underTest}
+			cc, _ := tlstest.Resuming(tls.VersionTLS13)
+			impl := &cutting{Impl: ossltest.UnderTest}
 			h := tlstest.Hijack(t, impl, tlstest.ServerRole, cc, tlstest.ServerConfig())
 			first := h.SealPadded(tlstest.TypeHandshake, ticket, padding)
 			first = append(first, h.SealPadded(tlstest.TypeHandshake, ticket[:cut], padding)...)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/ossl-go/ossl"
+	"github.com/ossl-go/ossl/internal/ossltest"
 	"github.com/ossl-go/ossl/internal/tlstest"
 	"github.com/ossl-go/ossl/session"
 )
@@ -23,7 +24,7 @@ func TestChosenPolicyIsNotResumedAround(t *testing.T) {
 		for _, store := range []string{"tickets", "cache"} {
 			for _, auth := range []tls.ClientAuthType{tls.RequireAnyClientCert, tls.RequireAndVerifyClientCert} {
 				t.Run(fmt.Sprintf("%s/%s/%v", tls.VersionName(version), store, auth), func(t *testing.T) {
-					cc, sc := resuming(version)
+					cc, sc := tlstest.Resuming(version)
 					open := sc.Clone()
 					strict := sc.Clone()
 					strict.ClientAuth, strict.ClientCAs = auth, tlstest.CA().Pool()
@@ -35,17 +36,17 @@ func TestChosenPolicyIsNotResumedAround(t *testing.T) {
 					if store == "cache" {
 						opts = append(opts, ossl.WithSessionCache(session.NewCache(8)))
 					}
-					client, server := osslClient(t, cc), osslServer(t, sc, opts...)
-					wantResumed(t, client, server, false)
-					wantResumed(t, client, server, true)
+					client, server := ossltest.Client(t, cc), ossltest.Server(t, sc, opts...)
+					tlstest.WantResumed(t, client, server, false)
+					tlstest.WantResumed(t, client, server, true)
 					for _, from := range []*tls.Config{open, asks} {
 						chosen = from
-						if _, _, err := tryVisit(client, server); err != nil {
+						if _, _, err := tlstest.TryVisit(client, server); err != nil {
 							t.Fatal(err)
 						}
-						wantResumed(t, client, server, true)
+						tlstest.WantResumed(t, client, server, true)
 						chosen = strict
-						if c, s, err := tryVisit(client, server); err == nil || c.DidResume || s.DidResume {
+						if c, s, err := tlstest.TryVisit(client, server); err == nil || c.DidResume || s.DidResume {
 							t.Errorf("let in: %v", err)
 						}
 					}
@@ -63,15 +64,15 @@ func TestInsecureSessionIsVerified(t *testing.T) {
 			"time":  func(c *tls.Config) { c.Time = func() time.Time { return time.Now().AddDate(200, 0, 0) } },
 		} {
 			t.Run(tls.VersionName(version)+"/"+name, func(t *testing.T) {
-				cc, sc := resuming(version)
+				cc, sc := tlstest.Resuming(version)
 				secure := cc.Clone()
 				strict(secure)
 				cc.InsecureSkipVerify = true
-				server := osslServer(t, sc)
-				insecure := osslClient(t, cc)
-				wantResumed(t, insecure, server, false)
-				wantResumed(t, insecure, server, true)
-				if c, _, err := tryVisit(osslClient(t, secure), server); err == nil {
+				server := ossltest.Server(t, sc)
+				insecure := ossltest.Client(t, cc)
+				tlstest.WantResumed(t, insecure, server, false)
+				tlstest.WantResumed(t, insecure, server, true)
+				if c, _, err := tlstest.TryVisit(ossltest.Client(t, secure), server); err == nil {
 					t.Errorf("accepted; resumed: %v", c.DidResume)
 				}
 			})
@@ -85,7 +86,7 @@ func TestResumeAfterHelloRetry(t *testing.T) {
 	for _, store := range []string{"tickets", "cache"} {
 		for _, way := range []string{"std", "ossl"} {
 			t.Run(store+"/"+way, func(t *testing.T) {
-				cc, sc := resuming(tls.VersionTLS13)
+				cc, sc := tlstest.Resuming(tls.VersionTLS13)
 				cc.CurvePreferences = []tls.CurveID{tls.X25519, tls.CurveP256}
 				sc.CurvePreferences = []tls.CurveID{tls.CurveP256}
 				cc.Certificates = []tls.Certificate{tlstest.ClientCert(tlstest.P256)}
@@ -94,13 +95,13 @@ func TestResumeAfterHelloRetry(t *testing.T) {
 				if store == "cache" {
 					opts = append(opts, ossl.WithSessionCache(session.NewCache(8)))
 				}
-				client := osslClient(t, cc)
+				client := ossltest.Client(t, cc)
 				if way == "std" {
-					client = stdClient(cc)
+					client = tlstest.StdClient(cc)
 				}
-				server := osslServer(t, sc, opts...)
+				server := ossltest.Server(t, sc, opts...)
 				for i := range 3 {
-					_, s := visit(t, client, server)
+					_, s := tlstest.Visit(t, client, server)
 					if s.DidResume != (i > 0) || len(s.PeerCertificates) != 1 || len(s.VerifiedChains) != 1 {
 						t.Fatalf("visit %d: resumed %v, %d certificates, %d chains", i, s.DidResume, len(s.PeerCertificates),
 							len(s.VerifiedChains))
@@ -113,24 +114,24 @@ func TestResumeAfterHelloRetry(t *testing.T) {
 
 // TestSingleUse has many connections offer the same session of TLS 1.3 at once: the cache gives it to one.
 func TestSingleUse(t *testing.T) {
-	cc, sc := resuming(tls.VersionTLS13)
-	kept := new(oneSlot)
+	cc, sc := tlstest.Resuming(tls.VersionTLS13)
+	kept := new(tlstest.OneSlot)
 	cc.ClientSessionCache = kept
-	client := osslClient(t, cc)
-	server := osslServer(t, sc, ossl.WithSessionCache(session.NewCache(64)))
-	visit(t, client, server)
+	client := ossltest.Client(t, cc)
+	server := ossltest.Server(t, sc, ossl.WithSessionCache(session.NewCache(64)))
+	tlstest.Visit(t, client, server)
 	stored, ok := kept.Get("")
 	if !ok {
 		t.Fatal("no session")
 	}
 	fixed := cc.Clone()
 	fixed.ClientSessionCache = giver{stored}
-	thief := osslClient(t, fixed)
+	thief := ossltest.Client(t, fixed)
 	var resumed atomic.Int32
 	var wg sync.WaitGroup
 	for range 16 {
 		wg.Go(func() {
-			_, s, err := tryVisit(thief, server)
+			_, s, err := tlstest.TryVisit(thief, server)
 			if err != nil {
 				t.Error(err)
 			}
@@ -153,8 +154,8 @@ func (g giver) Put(string, *tls.ClientSessionState)        {}
 
 // TestDeferredTakeoverUnderLoad takes clients' connections over while they are read, written and closed.
 func TestDeferredTakeoverUnderLoad(t *testing.T) {
-	cc, sc := resuming(tls.VersionTLS13)
-	client, server := newContext(t, cc), newContext(t, sc)
+	cc, sc := tlstest.Resuming(tls.VersionTLS13)
+	client, server := ossltest.NewContext(t, cc), ossltest.NewContext(t, sc)
 	rounds := 60
 	if testing.Short() {
 		rounds = 10

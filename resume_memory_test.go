@@ -13,6 +13,7 @@ import (
 
 	"github.com/ossl-go/ossl"
 	"github.com/ossl-go/ossl/internal/libssl"
+	"github.com/ossl-go/ossl/internal/ossltest"
 	"github.com/ossl-go/ossl/internal/tlstest"
 	"github.com/ossl-go/ossl/session"
 )
@@ -51,15 +52,15 @@ func (c *switchedCache) Put(ctx context.Context, id, der []byte, expires time.Ti
 func TestBytesPerSession(t *testing.T) {
 	const entries, copies, warmUp = 10_000, 39, 200
 	for _, kind := range []tlstest.KeyKind{tlstest.P256, tlstest.RSA2048} {
-		for _, version := range versions {
-			t.Run(fmt.Sprintf("%s/%s", versionName(version), kind), func(t *testing.T) {
-				sc := tlstest.ServerConfig(only(version), certificates(tlstest.ServerCert(kind)))
+		for _, version := range tlstest.Versions {
+			t.Run(fmt.Sprintf("%s/%s", tlstest.VersionName(version), kind), func(t *testing.T) {
+				sc := tlstest.ServerConfig(tlstest.Only(version), tlstest.Certificates(tlstest.ServerCert(kind)))
 				sc.SessionTicketsDisabled = true
 				cache := &switchedCache{Cache: session.NewCache(100)}
-				cc := tlstest.ClientConfig(only(version))
-				client, server := osslClient(t, cc), osslServer(t, sc, ossl.WithSessionCache(cache))
+				cc := tlstest.ClientConfig(tlstest.Only(version))
+				client, server := ossltest.Client(t, cc), ossltest.Server(t, sc, ossl.WithSessionCache(cache))
 				for range warmUp { // pools and what is made once
-					visit(t, client, server)
+					tlstest.Visit(t, client, server)
 				}
 				if n := cache.put.Load(); n < warmUp {
 					t.Fatalf("%d sessions of %d handshakes were put into the cache", n, warmUp)
@@ -75,7 +76,7 @@ func TestBytesPerSession(t *testing.T) {
 				cache.put.Store(0)
 				cache.bytes.Store(0)
 				for range entries / (copies + 1) {
-					visit(t, client, server)
+					tlstest.Visit(t, client, server)
 				}
 				goAfter, cAfter := heapAlloc(), libssl.HeapInUse()
 				stats := full.Stats()

@@ -6,117 +6,15 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
-	"io"
-	"net"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/ossl-go/ossl"
+	"github.com/ossl-go/ossl/internal/ossltest"
 	"github.com/ossl-go/ossl/internal/tlstest"
 	"github.com/ossl-go/ossl/session"
 )
-
-// An end makes connections of one role, of ossl or of crypto/tls.
-type end func(conn net.Conn) tlstest.Conn
-
-func osslClient(t testing.TB, config *tls.Config, opts ...ossl.Option) end {
-	ctx := newContext(t, config, opts...)
-	return func(conn net.Conn) tlstest.Conn { return ctx.Client(conn, "") }
-}
-
-func osslServer(t testing.TB, config *tls.Config, opts ...ossl.Option) end {
-	ctx := newContext(t, config, opts...)
-	return func(conn net.Conn) tlstest.Conn { return ctx.Server(conn) }
-}
-
-func stdClient(config *tls.Config) end {
-	return func(conn net.Conn) tlstest.Conn { return tlstest.Std.Client(conn, config) }
-}
-
-func stdServer(config *tls.Config) end {
-	return func(conn net.Conn) tlstest.Conn { return tlstest.Std.Server(conn, config) }
-}
-
-// visit makes one connection with some data each way and returns what both ends say of it.
-func visit(t testing.TB, client, server end) (c, s tls.ConnectionState) {
-	t.Helper()
-	c, s, err := tryVisit(client, server)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if c.DidResume != s.DidResume {
-		t.Fatalf("the client says that it resumed: %v, the server: %v", c.DidResume, s.DidResume)
-	}
-	return c, s
-}
-
-func tryVisit(client, server end) (cs, ss tls.ConnectionState, err error) {
-	a, b := tlstest.Buffered()
-	c, s := client(a), server(b)
-	defer c.Close()
-	defer s.Close()
-	done := make(chan error, 1)
-	go func() {
-		buf := make([]byte, 40000)
-		_, err := io.ReadFull(s, buf)
-		if err == nil {
-			_, err = s.Write(buf)
-		}
-		if err != nil {
-			s.Close()
-		}
-		done <- err
-	}()
-	buf := make([]byte, 40000)
-	for i := range buf {
-		buf[i] = byte(i)
-	}
-	if _, err = c.Write(buf); err == nil {
-		_, err = io.ReadFull(c, buf)
-	}
-	if err != nil {
-		c.Close()
-		<-done
-		return cs, ss, err
-	}
-	if err = <-done; err != nil {
-		return cs, ss, err
-	}
-	for i := range buf {
-		if buf[i] != byte(i) {
-			return cs, ss, fmt.Errorf("byte %d was changed", i)
-		}
-	}
-	return c.ConnectionState(), s.ConnectionState(), nil
-}
-
-// sameState tells where what a resumed connection says differs from the first one's.
-func sameState(first, resumed tls.ConnectionState) error {
-	switch {
-	case len(first.PeerCertificates) != len(resumed.PeerCertificates):
-		return fmt.Errorf("%d certificates, then %d", len(first.PeerCertificates), len(resumed.PeerCertificates))
-	case len(first.VerifiedChains) != len(resumed.VerifiedChains):
-		return fmt.Errorf("%d chains, then %d", len(first.VerifiedChains), len(resumed.VerifiedChains))
-	case first.Version != resumed.Version || first.CipherSuite != resumed.CipherSuite:
-		return fmt.Errorf("version %x suite %x, then %x, %x", first.Version, first.CipherSuite, resumed.Version, resumed.CipherSuite)
-	case first.CurveID != resumed.CurveID:
-		return fmt.Errorf("group %v, then %v", first.CurveID, resumed.CurveID)
-	case first.ServerName != resumed.ServerName || first.NegotiatedProtocol != resumed.NegotiatedProtocol:
-		return fmt.Errorf("%q %q, then %q %q", first.ServerName, first.NegotiatedProtocol, resumed.ServerName,
-			resumed.NegotiatedProtocol)
-	case string(first.OCSPResponse) != string(resumed.OCSPResponse):
-		return fmt.Errorf("OCSP response of %d bytes, then %d", len(first.OCSPResponse), len(resumed.OCSPResponse))
-	case len(first.SignedCertificateTimestamps) != len(resumed.SignedCertificateTimestamps):
-		return fmt.Errorf("%d SCTs, then %d", len(first.SignedCertificateTimestamps), len(resumed.SignedCertificateTimestamps))
-	}
-	for i, cert := range first.PeerCertificates {
-		if !cert.Equal(resumed.PeerCertificates[i]) {
-			return fmt.Errorf("certificate %d differs", i)
-		}
-	}
-	return nil
-}
 
 func TestResumption(t *testing.T) {
 	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
@@ -149,30 +47,30 @@ func testResumption(t *testing.T, version uint16, mutual bool, way, store string
 	if store != "tickets" {
 		opts = append(opts, ossl.WithSessionCache(cache))
 	}
-	var client, server end
+	var client, server tlstest.End
 	switch way {
 	case "ossl-ossl":
-		client, server = osslClient(t, cc), osslServer(t, sc, opts...)
+		client, server = ossltest.Client(t, cc), ossltest.Server(t, sc, opts...)
 	case "ossl-std":
-		client, server = osslClient(t, cc), stdServer(sc)
+		client, server = ossltest.Client(t, cc), tlstest.StdServer(sc)
 	case "std-ossl":
-		client, server = stdClient(cc), osslServer(t, sc, opts...)
+		client, server = tlstest.StdClient(cc), ossltest.Server(t, sc, opts...)
 	}
 	// crypto/tls's clients resume TLS 1.2 by ticket only.
 	want := !(way == "std-ossl" && store == "cache alone" && version == tls.VersionTLS12)
-	c1, s1 := visit(t, client, server)
+	c1, s1 := tlstest.Visit(t, client, server)
 	if c1.DidResume {
 		t.Fatal("the first connection resumed a session")
 	}
 	for i := range 3 {
-		c, s := visit(t, client, server)
+		c, s := tlstest.Visit(t, client, server)
 		if c.DidResume != want {
 			t.Fatalf("visit %d: DidResume is %v", i+2, c.DidResume)
 		}
-		if err := sameState(c1, c); err != nil {
+		if err := tlstest.SameState(c1, c); err != nil {
 			t.Errorf("client: %v", err)
 		}
-		if err := sameState(s1, s); err != nil {
+		if err := tlstest.SameState(s1, s); err != nil {
 			t.Errorf("server: %v", err)
 		}
 	}
@@ -211,13 +109,13 @@ func TestNoResumption(t *testing.T) {
 					if store == "cache" {
 						e.opts = []ossl.Option{ossl.WithSessionCache(session.NewCache(16))}
 					}
-					visit(t, osslClient(t, e.cc), osslServer(t, e.sc, e.opts...))
-					if c, _ := visit(t, osslClient(t, e.cc), osslServer(t, e.sc, e.opts...)); !c.DidResume {
+					tlstest.Visit(t, ossltest.Client(t, e.cc), ossltest.Server(t, e.sc, e.opts...))
+					if c, _ := tlstest.Visit(t, ossltest.Client(t, e.cc), ossltest.Server(t, e.sc, e.opts...)); !c.DidResume {
 						t.Fatal("nothing has changed, and the session was not resumed")
 					}
 					e.cc, e.sc = e.cc.Clone(), e.sc.Clone()
 					change(e)
-					c, s, err := tryVisit(osslClient(t, e.cc), osslServer(t, e.sc, e.opts...))
+					c, s, err := tlstest.TryVisit(ossltest.Client(t, e.cc), ossltest.Server(t, e.sc, e.opts...))
 					if c.DidResume || s.DidResume {
 						t.Error("resumed")
 					}
@@ -249,9 +147,9 @@ func TestClientChainIsVerifiedAgain(t *testing.T) {
 					sc.SessionTicketsDisabled = true
 					opts = append(opts, ossl.WithSessionCache(session.NewCache(16)))
 				}
-				client, server := osslClient(t, cc), osslServer(t, sc, opts...)
-				visit(t, client, server)
-				if c, _ := visit(t, client, server); !c.DidResume {
+				client, server := ossltest.Client(t, cc), ossltest.Server(t, sc, opts...)
+				tlstest.Visit(t, client, server)
+				if c, _ := tlstest.Visit(t, client, server); !c.DidResume {
 					t.Fatal("not resumed")
 				}
 				leaf, err := x509.ParseCertificate(cc.Certificates[0].Certificate[0])
@@ -261,7 +159,7 @@ func TestClientChainIsVerifiedAgain(t *testing.T) {
 				mu.Lock()
 				now = leaf.NotAfter.Add(time.Second)
 				mu.Unlock()
-				if c, s, err := tryVisit(client, server); err == nil || c.DidResume || s.DidResume {
+				if c, s, err := tlstest.TryVisit(client, server); err == nil || c.DidResume || s.DidResume {
 					t.Errorf("%v, DidResume %v", err, c.DidResume)
 				}
 			})
@@ -298,9 +196,9 @@ func TestVerifyConnectionOnResumption(t *testing.T) {
 				} else {
 					sc.VerifyConnection = verify
 				}
-				client, server := osslClient(t, cc), osslServer(t, sc)
-				visit(t, client, server)
-				if _, _, err := tryVisit(client, server); err == nil || asked != 2 {
+				client, server := ossltest.Client(t, cc), ossltest.Server(t, sc)
+				tlstest.Visit(t, client, server)
+				if _, _, err := tlstest.TryVisit(client, server); err == nil || asked != 2 {
 					t.Fatalf("%v after %d calls", err, asked)
 				}
 			})

@@ -4,6 +4,7 @@ package ossl_test
 
 import (
 	"context"
+	"crypto"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 	"time"
 
 	"github.com/ossl-go/ossl"
+	"github.com/ossl-go/ossl/internal/ossltest"
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
@@ -49,11 +51,11 @@ func TestChainCacheKeepsRolesApart(t *testing.T) {
 
 // TestChainCacheGivesOwnSlices: what a user does to a state's slices is not another connection's.
 func TestChainCacheGivesOwnSlices(t *testing.T) {
-	p := contexts(t, nil)
+	p := ossltest.NewContexts(t, nil)
 	for range 3 {
 		a, b := tlstest.Buffered()
-		go p.server.Server(b).Handshake()
-		c := p.client.Client(a, "")
+		go p.Server.Server(b).Handshake()
+		c := p.Client.Client(a, "")
 		if err := c.Handshake(); err != nil {
 			t.Fatal(err)
 		}
@@ -75,13 +77,13 @@ func TestHelloContext(t *testing.T) {
 			t.Errorf("during the handshake: %v", err)
 		}
 	}
-	p := contexts(t, func(_, s *tls.Config) {
+	p := ossltest.NewContexts(t, func(_, s *tls.Config) {
 		s.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) { check(hello); return nil, nil }
 		s.GetCertificate = func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) { check(hello); return nil, nil }
 	})
 	a, b := tlstest.Buffered()
-	go p.client.Client(a, "").Handshake()
-	if err := p.server.Server(b).Handshake(); err != nil {
+	go p.Client.Client(a, "").Handshake()
+	if err := p.Server.Server(b).Handshake(); err != nil {
 		t.Fatal(err)
 	}
 	if seen == nil || seen.Err() == nil {
@@ -94,7 +96,7 @@ func TestCloseInsideClientCertificate(t *testing.T) {
 	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
 		var c *ossl.Conn
 		denied := errors.New("denied")
-		p := contexts(t, func(client, s *tls.Config) {
+		p := ossltest.NewContexts(t, func(client, s *tls.Config) {
 			client.MaxVersion = version
 			s.ClientAuth = tls.RequireAnyClientCert
 			client.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
@@ -103,8 +105,8 @@ func TestCloseInsideClientCertificate(t *testing.T) {
 			}
 		})
 		a, b := tlstest.Buffered()
-		go p.server.Server(b).Handshake()
-		c = p.client.Client(a, "")
+		go p.Server.Server(b).Handshake()
+		c = p.Client.Client(a, "")
 		if err := c.Handshake(); err != denied {
 			t.Errorf("got %v", err)
 		}
@@ -116,14 +118,14 @@ func TestCloseInsideClientCertificate(t *testing.T) {
 
 // TestCloseNotifyDuringHandshake ends it, as in crypto/tls.
 func TestCloseNotifyDuringHandshake(t *testing.T) {
-	p := contexts(t, nil)
+	p := ossltest.NewContexts(t, nil)
 	a, b := tlstest.Buffered()
 	go func() {
 		io.ReadFull(b, make([]byte, 5))
 		b.Write([]byte{21, 3, 3, 0, 2, 1, 0})
 	}()
 	done := make(chan error, 1)
-	go func() { done <- p.client.Client(a, "").Handshake() }()
+	go func() { done <- p.Client.Client(a, "").Handshake() }()
 	select {
 	case err := <-done:
 		if err != io.EOF {
@@ -137,13 +139,13 @@ func TestCloseNotifyDuringHandshake(t *testing.T) {
 // TestAfterPanic: a callback's panic ends the connection for good, and nothing hangs afterwards.
 func TestAfterPanic(t *testing.T) {
 	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
-		p := contexts(t, func(c, _ *tls.Config) {
+		p := ossltest.NewContexts(t, func(c, _ *tls.Config) {
 			c.MaxVersion = version
 			c.VerifyConnection = func(tls.ConnectionState) error { panic("boom") }
 		})
 		a, b := tlstest.Buffered()
-		go p.server.Server(b).Handshake()
-		c := p.client.Client(a, "")
+		go p.Server.Server(b).Handshake()
+		c := p.Client.Client(a, "")
 		func() {
 			defer func() { recover() }()
 			c.Handshake()
@@ -194,7 +196,7 @@ func TestAbruptWrite(t *testing.T) {
 					a, b := tlstest.Buffered()
 					defer b.Close()
 					conn := &hookedConn{Conn: a}
-					c := newContext(t, tlstest.ClientConfig(only(tls.VersionTLS13)), ossl.WithRecordPath(path)).Client(conn, "")
+					c := ossltest.NewContext(t, tlstest.ClientConfig(tlstest.Only(tls.VersionTLS13)), ossl.WithRecordPath(path)).Client(conn, "")
 					go tlstest.Std.Server(b, tlstest.ServerConfig()).Handshake()
 					if where != "Handshake" {
 						if err := c.Handshake(); err != nil {
@@ -269,7 +271,7 @@ func TestWriteWaitsForTheRestOfAMessage(t *testing.T) {
 			if victim == tlstest.ClientRole {
 				peer = tlstest.ServerRole
 			}
-			h := tlstest.Hijack(t, underTest, peer, tlstest.ClientConfig(only13), tlstest.ServerConfig(only13))
+			h := tlstest.Hijack(t, ossltest.UnderTest, peer, tlstest.ClientConfig(only13), tlstest.ServerConfig(only13))
 			h.Send(tlstest.TypeApplicationData, []byte("hi"))
 			h.Send(tlstest.TypeHandshake, []byte{24, 0, 0, 1}) // KeyUpdate without its body
 			buf := make([]byte, 2)
@@ -317,7 +319,7 @@ func TestQueueIsBounded(t *testing.T) {
 		a, b := tlstest.NetPipe()
 		return a, countedWrites{b, writes}
 	}
-	client, server := connected(t, pair, func(c, _ *tls.Config) { c.MinVersion = tls.VersionTLS13 })
+	client, server := ossltest.Connected(t, pair, func(c, _ *tls.Config) { c.MinVersion = tls.VersionTLS13 })
 	for len(writes) > 0 {
 		<-writes
 	}
@@ -352,7 +354,7 @@ func TestQueueIsBounded(t *testing.T) {
 // TestCloseDoesNotWaitForBlockedAnswer: a Read sends an answer that nobody takes.
 func TestCloseDoesNotWaitForBlockedAnswer(t *testing.T) {
 	t.Parallel() // Close gives its own alert five seconds
-	client, server := connected(t, tlstest.NetPipe, func(c, _ *tls.Config) { c.MinVersion = tls.VersionTLS13 })
+	client, server := ossltest.Connected(t, tlstest.NetPipe, func(c, _ *tls.Config) { c.MinVersion = tls.VersionTLS13 })
 	go server.Read(make([]byte, 10))
 	if err := client.KeyUpdate(true); err != nil {
 		t.Fatal(err)
@@ -372,7 +374,7 @@ func TestCloseDoesNotWaitForBlockedAnswer(t *testing.T) {
 func TestAlertOfAReadIsSent(t *testing.T) {
 	only13 := func(c *tls.Config) { c.MinVersion = tls.VersionTLS13 }
 	for _, how := range []string{"flush", "write", "close"} {
-		h := tlstest.Hijack(t, underTest, tlstest.ClientRole, tlstest.ClientConfig(only13), tlstest.ServerConfig(only13))
+		h := tlstest.Hijack(t, ossltest.UnderTest, tlstest.ClientRole, tlstest.ClientConfig(only13), tlstest.ServerConfig(only13))
 		damaged := h.Seal(tlstest.TypeApplicationData, []byte("hello"))
 		damaged[len(damaged)-1] ^= 1
 		v := h.Victim.(*ossl.Conn)
@@ -419,4 +421,4 @@ func TestCompiledConfigsAreBounded(t *testing.T) {
 	}
 }
 
-type nilSigner struct{ slowSigner }
+type nilSigner struct{ crypto.Signer }

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/ossl-go/ossl/internal/libssl"
+	"github.com/ossl-go/ossl/internal/ossltest"
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
@@ -36,10 +37,10 @@ func TestDifferentialSCTLists(t *testing.T) {
 		{"list too long", "\x00\x04\x00\x01x", false},
 		{"trailing byte", "\x00\x04\x00\x01x\x00", false},
 	} {
-		for _, version := range versions {
-			t.Run(versionName(version)+"/"+list.name, func(t *testing.T) {
+		for _, version := range tlstest.Versions {
+			t.Run(tlstest.VersionName(version)+"/"+list.name, func(t *testing.T) {
 				wantAlert, want := withSCTs(t, tlstest.Std, version, list.list)
-				gotAlert, got := withSCTs(t, underTest, version, list.list)
+				gotAlert, got := withSCTs(t, ossltest.UnderTest, version, list.list)
 				if list.good {
 					if want != nil || got != nil {
 						t.Errorf("crypto/tls: %v; ossl: %v", want, got)
@@ -61,7 +62,7 @@ func TestDifferentialSCTLists(t *testing.T) {
 // withSCTs returns the error of a client's handshake with a server that sends list, and the alert that the server got, or -1.
 func withSCTs(t *testing.T, impl tlstest.Impl, version uint16, list string) (alert int, err error) {
 	t.Helper()
-	library() // is loaded
+	ossltest.Library() // is loaded
 	cert := tlstest.ServerCert(tlstest.P256)
 	pkcs8, err := x509.MarshalPKCS8PrivateKey(cert.PrivateKey)
 	if err != nil {
@@ -146,9 +147,11 @@ func TestDifferentialSCTListOfClient(t *testing.T) {
 		cert := tlstest.ClientCert(tlstest.P256)
 		cert.SignedCertificateTimestamps = scts
 		want := tlstest.Run(tlstest.Pairing{Client: tlstest.Std, Server: tlstest.Std}, tlstest.Case{
-			Client: clientWith(only(tls.VersionTLS13), certificates(cert)), Server: serverWith(askClient(tls.RequireAndVerifyClientCert))})
-		got := tlstest.Run(tlstest.Pairing{Client: tlstest.Std, Server: underTest}, tlstest.Case{
-			Client: clientWith(only(tls.VersionTLS13), certificates(cert)), Server: serverWith(askClient(tls.RequireAndVerifyClientCert))})
+			Client: tlstest.ClientWith(tlstest.Only(tls.VersionTLS13),
+				tlstest.Certificates(cert)), Server: tlstest.ServerWith(tlstest.AskClient(tls.RequireAndVerifyClientCert))})
+		got := tlstest.Run(tlstest.Pairing{Client: tlstest.Std, Server: ossltest.UnderTest}, tlstest.Case{
+			Client: tlstest.ClientWith(tlstest.Only(tls.VersionTLS13),
+				tlstest.Certificates(cert)), Server: tlstest.ServerWith(tlstest.AskClient(tls.RequireAndVerifyClientCert))})
 		if (want.Server.Handshake == "ok") != (len(scts[0]) > 0) {
 			t.Fatalf("crypto/tls: %v", want.Server.HandshakeErr)
 		}

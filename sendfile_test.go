@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/ossl-go/ossl"
+	"github.com/ossl-go/ossl/internal/ossltest"
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
@@ -40,7 +41,7 @@ func TestSendFileFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	if _, err := f.Write(pattern(size)); err != nil {
+	if _, err := f.Write(tlstest.Pattern(size)); err != nil {
 		t.Fatal(err)
 	}
 	fails := func(t *testing.T, c *ossl.Conn, n int64, want error) {
@@ -61,9 +62,9 @@ func TestSendFileFails(t *testing.T) {
 			t.Run(fmt.Sprint(writes, " writes of ", n), func(t *testing.T) {
 				a, b := tlstest.Buffered()
 				narrow := &narrowConn{a, -1}
-				p := contexts(t, nil)
-				c := p.client.Client(narrow, "")
-				shake(t, c, p.server.Server(b))
+				p := ossltest.NewContexts(t, nil)
+				c := p.Client.Client(narrow, "")
+				tlstest.Shake(t, c, p.Server.Server(b))
 				defer c.Close()
 				narrow.writes = writes
 				fails(t, c, n, errNoRoom)
@@ -71,7 +72,7 @@ func TestSendFileFails(t *testing.T) {
 		}
 	}
 	options := map[string][]ossl.Option{"": nil, ", kernel TLS": {ossl.WithKernelTLS()}}
-	if testsInFIPS {
+	if ossltest.InFIPS {
 		delete(options, ", kernel TLS")
 	}
 	for name, opts := range options {
@@ -79,8 +80,8 @@ func TestSendFileFails(t *testing.T) {
 			t.Run(fmt.Sprint("deadline", name, ", begun: ", begun), func(t *testing.T) {
 				a, b := tlstest.Loopback()
 				defer b.Close()
-				c := newContext(t, tlstest.ClientConfig(), opts...).Client(a, "")
-				shake(t, c, tlstest.Std.Server(b, tlstest.ServerConfig()))
+				c := ossltest.NewContext(t, tlstest.ClientConfig(), opts...).Client(a, "")
+				tlstest.Shake(t, c, tlstest.Std.Server(b, tlstest.ServerConfig()))
 				defer c.Close()
 				if begun { // the kernel has the key, if it takes it
 					if _, err := c.Write([]byte("x")); err != nil {
@@ -94,18 +95,10 @@ func TestSendFileFails(t *testing.T) {
 		t.Run("closed"+name, func(t *testing.T) {
 			a, b := tlstest.Loopback()
 			defer b.Close()
-			c := newContext(t, tlstest.ClientConfig(), opts...).Client(a, "")
-			shake(t, c, tlstest.Std.Server(b, tlstest.ServerConfig()))
+			c := ossltest.NewContext(t, tlstest.ClientConfig(), opts...).Client(a, "")
+			tlstest.Shake(t, c, tlstest.Std.Server(b, tlstest.ServerConfig()))
 			c.Close()
 			fails(t, c, -1, net.ErrClosed)
 		})
 	}
-}
-
-func pattern(n int) []byte {
-	b := make([]byte, n)
-	for i := range b {
-		b[i] = byte(i*7 + i/251)
-	}
-	return b
 }

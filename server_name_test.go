@@ -11,16 +11,17 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ossl-go/ossl/internal/ossltest"
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
 // TestDifferentialServerName looks at the wire for the acknowledgement of a client's name: RFC 6066, section 3.
 func TestDifferentialServerName(t *testing.T) {
-	for _, version := range versions {
+	for _, version := range tlstest.Versions {
 		for _, name := range []string{tlstest.ServerName, ""} {
 			for _, way := range []string{"Certificates", "GetCertificate", "GetConfigForClient", "hello retried"} {
-				t.Run(fmt.Sprintf("%s/%q/%s", versionName(version), name, way), func(t *testing.T) {
-					cc, sc := resuming(version)
+				t.Run(fmt.Sprintf("%s/%q/%s", tlstest.VersionName(version), name, way), func(t *testing.T) {
+					cc, sc := tlstest.Resuming(version)
 					cc.ServerName = name
 					cc.InsecureSkipVerify = name == ""
 					cert := sc.Certificates[0]
@@ -37,7 +38,7 @@ func TestDifferentialServerName(t *testing.T) {
 					}
 					std := cc.Clone()
 					std.ClientSessionCache = tls.NewLRUClientSessionCache(0)
-					stdServer, osslServer := stdServer(sc.Clone()), osslServer(t, sc)
+					stdServer, osslServer := tlstest.StdServer(sc.Clone()), ossltest.Server(t, sc)
 					for _, resumed := range []bool{false, true} {
 						want := serverNameAcks(t, stdServer, std, resumed)
 						if full := name != "" && !resumed; (want == "server_name of 0 bytes") != full {
@@ -54,7 +55,7 @@ func TestDifferentialServerName(t *testing.T) {
 }
 
 // serverNameAcks makes a connection and returns the server_name extensions of the server's messages, in words.
-func serverNameAcks(t *testing.T, server end, config *tls.Config, resumed bool) string {
+func serverNameAcks(t *testing.T, server tlstest.End, config *tls.Config, resumed bool) string {
 	t.Helper()
 	rec, log := new(tlstest.Recording), new(tlstest.KeyLog)
 	config = config.Clone() // which shares the session cache
@@ -108,10 +109,10 @@ func serverNameAcks(t *testing.T, server end, config *tls.Config, resumed bool) 
 
 // TestInteropServerName has openssl s_client say which extensions the server answers with.
 func TestInteropServerName(t *testing.T) {
-	path, f := tool(t, "openssl"), writeInteropFiles(t)
-	for _, version := range versions {
+	path, f := tlstest.Tool(t, "openssl"), tlstest.WriteFiles(t)
+	for _, version := range tlstest.Versions {
 		for _, named := range []bool{true, false} {
-			server := osslServer(t, tlstest.ServerConfig(only(version)))
+			server := ossltest.Server(t, tlstest.ServerConfig(tlstest.Only(version)))
 			l, err := net.Listen("tcp", "127.0.0.1:0")
 			if err != nil {
 				t.Fatal(err)
@@ -124,20 +125,20 @@ func TestInteropServerName(t *testing.T) {
 					s.Close()
 				}
 			}()
-			args := []string{"s_client", "-connect", l.Addr().String(), "-CAfile", f.ca, "-tlsextdebug", opensslVersionFlag(version)}
+			args := []string{"s_client", "-connect", l.Addr().String(), "-CAfile", f.CA, "-tlsextdebug", opensslVersionFlag(version)}
 			if named {
 				args = append(args, "-servername", tlstest.ServerName)
 			} else {
 				args = append(args, "-noservername")
 			}
-			cmd := child(t, path, args...)
+			cmd := tlstest.Child(t, path, args...)
 			cmd.Stdin = strings.NewReader("Q\n")
 			out, err := cmd.CombinedOutput()
 			if err != nil {
 				t.Fatalf("%v\n%s", err, out)
 			}
 			if got := strings.Contains(string(out), `TLS server extension "server name" (id=0), len=0`); got != named {
-				t.Errorf("%s, name sent %t: acknowledged %t\n%s", versionName(version), named, got, out)
+				t.Errorf("%s, name sent %t: acknowledged %t\n%s", tlstest.VersionName(version), named, got, out)
 			}
 		}
 	}

@@ -10,13 +10,14 @@ import (
 	"testing"
 
 	"github.com/ossl-go/ossl"
+	"github.com/ossl-go/ossl/internal/ossltest"
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
 // TestServerNameLimits: libssl neither sends nor reads names of more than 255 bytes, or with a zero byte. crypto/tls does both.
 func TestServerNameLimits(t *testing.T) {
 	long := strings.Repeat("a.", 127) // 254 bytes, and no dot at the end
-	for _, version := range versions {
+	for _, version := range tlstest.Versions {
 		for _, test := range []struct {
 			name, sni string
 			good      bool
@@ -28,11 +29,12 @@ func TestServerNameLimits(t *testing.T) {
 			{"only a zero byte", "\x00", false},
 		} {
 			for _, kind := range []string{"plain", "GetCertificate", "tickets"} {
-				t.Run(fmt.Sprintf("%s/server/%s/%s", versionName(version), kind, test.name), func(t *testing.T) {
+				t.Run(fmt.Sprintf("%s/server/%s/%s", tlstest.VersionName(version), kind, test.name), func(t *testing.T) {
 					heard := ""
 					c := tlstest.Case{
-						Client: clientWith(only(version), func(c *tls.Config) { c.ServerName, c.InsecureSkipVerify = test.sni, true }),
-						Server: serverWith(func(c *tls.Config) {
+						Client: tlstest.ClientWith(tlstest.Only(version),
+							func(c *tls.Config) { c.ServerName, c.InsecureSkipVerify = test.sni, true }),
+						Server: tlstest.ServerWith(func(c *tls.Config) {
 							c.SessionTicketsDisabled = kind != "tickets"
 							if cert := c.Certificates[0]; kind == "GetCertificate" {
 								c.GetCertificate = func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
@@ -44,7 +46,7 @@ func TestServerNameLimits(t *testing.T) {
 					}
 					mustPass(t, tlstest.Run(pairings()[0], c))
 					heard = ""
-					o := tlstest.Run(tlstest.Pairing{Client: tlstest.Std, Server: underTest}, c)
+					o := tlstest.Run(tlstest.Pairing{Client: tlstest.Std, Server: ossltest.UnderTest}, c)
 					if test.good {
 						mustPass(t, o)
 					} else if err := o.Client.HandshakeErr; err == nil || err.Error() != "remote error: tls: unrecognized name" {
@@ -55,8 +57,8 @@ func TestServerNameLimits(t *testing.T) {
 					}
 				})
 			}
-			t.Run(versionName(version)+"/client/"+test.name, func(t *testing.T) {
-				insecure := tlstest.ClientConfig(only(version), func(c *tls.Config) { c.InsecureSkipVerify = true })
+			t.Run(tlstest.VersionName(version)+"/client/"+test.name, func(t *testing.T) {
+				insecure := tlstest.ClientConfig(tlstest.Only(version), func(c *tls.Config) { c.InsecureSkipVerify = true })
 				config := insecure.Clone()
 				config.ServerName = test.sni
 				_, err := ossl.NewContext(config)
@@ -78,7 +80,7 @@ func TestServerNameLimits(t *testing.T) {
 					server.Handshake()
 					heard = server.ConnectionState().ServerName
 				}()
-				ctx := newContext(t, insecure)
+				ctx := ossltest.NewContext(t, insecure)
 				err = ctx.Client(a, test.sni).Handshake()
 				a.Close()
 				<-done

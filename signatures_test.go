@@ -6,39 +6,13 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"net"
 	"slices"
 	"testing"
 
 	"github.com/ossl-go/ossl"
+	"github.com/ossl-go/ossl/internal/ossltest"
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
-
-// optioned is this package with options.
-type optioned struct {
-	osslImpl
-	opts []ossl.Option
-}
-
-func (o optioned) context(config *tls.Config) *ossl.Context {
-	config, more, err := asTests(config)
-	if err != nil {
-		panic(err)
-	}
-	ctx, err := ossl.NewContext(config, append(more, o.opts...)...)
-	if err != nil {
-		panic(err)
-	}
-	return ctx
-}
-
-func (o optioned) Client(conn net.Conn, config *tls.Config) tlstest.Conn {
-	return o.context(config).Client(conn, "")
-}
-
-func (o optioned) Server(conn net.Conn, config *tls.Config) tlstest.Conn {
-	return o.context(config).Server(conn)
-}
 
 // signedWith returns the algorithm of the signature that a side has made.
 func signedWith(t *testing.T, o *tlstest.Outcome, role tlstest.Role, version uint16) tls.SignatureScheme {
@@ -61,7 +35,7 @@ func signedWith(t *testing.T, o *tlstest.Outcome, role tlstest.Role, version uin
 // order counts, and never adds to it.
 func TestCertificateSignatures(t *testing.T) {
 	named := []tls.SignatureScheme{tls.PSSWithSHA384, tls.PSSWithSHA256}
-	for _, version := range versions {
+	for _, version := range tlstest.Versions {
 		for _, role := range []tlstest.Role{tlstest.ClientRole, tlstest.ServerRole} {
 			for _, test := range []struct {
 				name        string
@@ -82,7 +56,7 @@ func TestCertificateSignatures(t *testing.T) {
 						}
 						cert := certificate(tlstest.RSA2048)
 						cert.SupportedSignatureAlgorithms = test.certificate
-						with := certificates(cert)
+						with := tlstest.Certificates(cert)
 						if byCallback {
 							with = func(c *tls.Config) {
 								c.Certificates = nil
@@ -90,15 +64,18 @@ func TestCertificateSignatures(t *testing.T) {
 								c.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &cert, nil }
 							}
 						}
-						impl := optioned{}
+						impl := ossltest.Optioned{}
 						if test.named != nil {
-							impl.opts = []ossl.Option{ossl.WithSignatureAlgorithms(test.named...)}
+							impl.Options = []ossl.Option{ossl.WithSignatureAlgorithms(test.named...)}
 						}
-						p, c := tlstest.Pairing{Client: impl, Server: tlstest.Std}, tlstest.Case{Client: clientWith(only(version), with),
-							Server: serverWith(only(version), certificates(tlstest.ServerCert(tlstest.RSA2048)), askClient(tls.RequireAnyClientCert))}
+						p, c := tlstest.Pairing{Client: impl, Server: tlstest.Std}, tlstest.Case{Client: tlstest.ClientWith(tlstest.Only(version),
+							with),
+							Server: tlstest.ServerWith(tlstest.Only(version), tlstest.Certificates(tlstest.ServerCert(tlstest.RSA2048)),
+								tlstest.AskClient(tls.RequireAnyClientCert))}
 						if role == tlstest.ServerRole {
 							p = tlstest.Pairing{Client: tlstest.Std, Server: impl}
-							c = tlstest.Case{Client: clientWith(only(version)), Server: serverWith(only(version), with)}
+							c = tlstest.Case{Client: tlstest.ClientWith(tlstest.Only(version)),
+								Server: tlstest.ServerWith(tlstest.Only(version), with)}
 						}
 						o := tlstest.Run(p, c)
 						mustPass(t, o)
@@ -130,13 +107,13 @@ func TestCertificateSignaturesRefused(t *testing.T) {
 		}
 	}
 	try := func(config *tls.Config) (*ossl.Context, error) {
-		config, more, err := asTests(config)
+		config, more, err := ossltest.AsTests(config)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return ossl.NewContext(config, append(more, only512)...)
 	}
-	_, err := try(tlstest.ServerConfig(certificates(cert)))
+	_, err := try(tlstest.ServerConfig(tlstest.Certificates(cert)))
 	refused(err, "Certificates")
 
 	ctx, err := try(tlstest.ServerConfig(func(c *tls.Config) {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/ossl-go/ossl"
 	"github.com/ossl-go/ossl/internal/libssl"
+	"github.com/ossl-go/ossl/internal/ossltest"
 	"github.com/ossl-go/ossl/internal/tlstest"
 	"github.com/ossl-go/ossl/session"
 )
@@ -75,10 +76,10 @@ func soakKinds(t *testing.T) []func(*testing.T) {
 		s.ClientAuth, s.ClientCAs = tls.RequireAndVerifyClientCert, tlstest.CA().Pool()
 		s.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return nil, nil }
 	}
-	run := func(p pairOfContexts, client, server tlstest.Fault) func(*testing.T) {
+	run := func(p ossltest.Contexts, client, server tlstest.Fault) func(*testing.T) {
 		return func(t *testing.T) {
 			a, b := tlstest.Buffered()
-			c, s := p.client.Client(tlstest.WithFault(a, client), ""), p.server.Server(tlstest.WithFault(b, server))
+			c, s := p.Client.Client(tlstest.WithFault(a, client), ""), p.Server.Server(tlstest.WithFault(b, server))
 			done := make(chan struct{})
 			go func() {
 				defer close(done)
@@ -92,8 +93,8 @@ func soakKinds(t *testing.T) []func(*testing.T) {
 	}
 	var kinds []func(*testing.T)
 	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
-		at := func(edit func(c, s *tls.Config)) pairOfContexts {
-			return contexts(t, func(c, s *tls.Config) {
+		at := func(edit func(c, s *tls.Config)) ossltest.Contexts {
+			return ossltest.NewContexts(t, func(c, s *tls.Config) {
 				c.MaxVersion = version
 				if edit != nil {
 					edit(c, s)
@@ -112,7 +113,7 @@ func soakKinds(t *testing.T) []func(*testing.T) {
 		kinds = append(kinds, func(t *testing.T) { run(p, nil, tlstest.FlipAt(200, 1))(t) })
 		kinds = append(kinds, func(t *testing.T) { // data, key updates, a damaged record, and an end without close_notify
 			a, b := tlstest.Buffered()
-			c, s := p.client.Client(a, ""), p.server.Server(b)
+			c, s := p.Client.Client(a, ""), p.Server.Server(b)
 			done := make(chan struct{})
 			go func() {
 				defer close(done)
@@ -138,7 +139,7 @@ func soakKinds(t *testing.T) []func(*testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			cancel()
 			a, _ := net.Pipe()
-			p.client.Client(a, "").HandshakeContext(ctx)
+			p.Client.Client(a, "").HandshakeContext(ctx)
 		})
 	}
 	return append(kinds, soakResumed(t)...)
@@ -149,7 +150,7 @@ func soakResumed(t *testing.T) []func(*testing.T) {
 	var kinds []func(*testing.T)
 	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
 		for _, cached := range []bool{false, true} {
-			cc, sc := resuming(version)
+			cc, sc := tlstest.Resuming(version)
 			cc.Certificates = []tls.Certificate{tlstest.ClientCert(tlstest.P256)}
 			sc.ClientAuth, sc.ClientCAs = tls.RequireAndVerifyClientCert, tlstest.CA().Pool()
 			var opts []ossl.Option
@@ -157,17 +158,17 @@ func soakResumed(t *testing.T) []func(*testing.T) {
 				sc.SessionTicketsDisabled = true
 				opts = append(opts, ossl.WithSessionCache(&forgetful{Cache: session.NewCache(16)}))
 			}
-			client, server := osslClient(t, cc), osslServer(t, sc, opts...)
+			client, server := ossltest.Client(t, cc), ossltest.Server(t, sc, opts...)
 			at := 0
-			kinds = append(kinds, func(t *testing.T) { visit(t, client, server) }, func(t *testing.T) {
+			kinds = append(kinds, func(t *testing.T) { tlstest.Visit(t, client, server) }, func(t *testing.T) {
 				at = (at + 37) % 3000
-				cut := func(e end) end {
+				cut := func(e tlstest.End) tlstest.End {
 					return func(conn net.Conn) tlstest.Conn { return e(tlstest.WithFault(conn, tlstest.CutAfter(at))) }
 				}
 				if at%2 == 0 {
-					_, _, _ = tryVisit(cut(client), server)
+					_, _, _ = tlstest.TryVisit(cut(client), server)
 				} else {
-					_, _, _ = tryVisit(client, cut(server))
+					_, _, _ = tlstest.TryVisit(client, cut(server))
 				}
 			})
 		}

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/ossl-go/ossl"
+	"github.com/ossl-go/ossl/internal/ossltest"
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
@@ -39,11 +40,11 @@ var longAgo = time.Unix(1, 0)
 // half returns a client that has read the first half of a ticket, and how to send it the rest.
 func half(t *testing.T, impl tlstest.Impl) (h *tlstest.Hijacked, c *ossl.Conn, rest func()) {
 	t.Helper()
-	cc, _ := resuming(tls.VersionTLS13)
+	cc, _ := tlstest.Resuming(tls.VersionTLS13)
 	h = tlstest.Hijack(t, impl, tlstest.ServerRole, cc, tlstest.ServerConfig())
 	c = h.Victim.(*ossl.Conn)
 	crossings := c.Crossings()
-	h.Send(tlstest.TypeHandshake, oneTicket[:10])
+	h.Send(tlstest.TypeHandshake, tlstest.OneTicket[:10])
 	for c.Crossings() == crossings {
 		c.SetReadDeadline(time.Now().Add(10 * time.Millisecond))
 		if n, err := c.Read(make([]byte, 100)); !errors.Is(err, os.ErrDeadlineExceeded) {
@@ -51,12 +52,12 @@ func half(t *testing.T, impl tlstest.Impl) (h *tlstest.Hijacked, c *ossl.Conn, r
 		}
 	}
 	c.SetReadDeadline(time.Time{})
-	return h, c, func() { h.Send(tlstest.TypeHandshake, oneTicket[10:]) }
+	return h, c, func() { h.Send(tlstest.TypeHandshake, tlstest.OneTicket[10:]) }
 }
 
 // transports runs a test with a client that has read half a ticket over a pipe, and over a socket.
 func transports(t *testing.T, run func(t *testing.T, h *tlstest.Hijacked, c *ossl.Conn, rest func())) {
-	for name, impl := range map[string]tlstest.Impl{"pipe": underTest, "socket": bySocket{underTest}} {
+	for name, impl := range map[string]tlstest.Impl{"pipe": ossltest.UnderTest, "socket": bySocket{ossltest.UnderTest}} {
 		t.Run(name, func(t *testing.T) {
 			h, c, rest := half(t, impl)
 			run(t, h, c, rest)
@@ -173,7 +174,7 @@ func TestStuckWriteDeadlineLater(t *testing.T) {
 		"SetWriteDeadline": func(c *ossl.Conn) { c.SetWriteDeadline(longAgo) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			h, c, rest := half(t, underTest)
+			h, c, rest := half(t, ossltest.UnderTest)
 			write := startWrite(c)
 			starves(t, h)
 			set(c)
@@ -183,7 +184,7 @@ func TestStuckWriteDeadlineLater(t *testing.T) {
 			readsData(t, h, c)
 		})
 		t.Run(name+" beside a Read", func(t *testing.T) {
-			h, c, _ := half(t, underTest)
+			h, c, _ := half(t, ossltest.UnderTest)
 			read := start(func() error { _, err := c.Read(make([]byte, 1)); return err })
 			starves(t, h)
 			write := startWrite(c)
@@ -346,7 +347,7 @@ func TestStuckWrites(t *testing.T) {
 			start(c.CloseWrite).ends(t, "CloseWrite", nil)
 		})
 	}
-	h, c, _ := half(t, underTest)
+	h, c, _ := half(t, ossltest.UnderTest)
 	write := startWrite(c)
 	starves(t, h)
 	end := start(c.CloseWrite)
@@ -385,7 +386,7 @@ func TestStuckCloseWrite(t *testing.T) {
 		h.End()
 		end.ends(t, "CloseWrite", io.ErrUnexpectedEOF)
 	})
-	h, c, _ := half(t, underTest)
+	h, c, _ := half(t, ossltest.UnderTest)
 	read := start(func() error { _, err := c.Read(make([]byte, 1)); return err })
 	starves(t, h)
 	end := start(c.CloseWrite)
@@ -397,9 +398,9 @@ func TestStuckCloseWrite(t *testing.T) {
 
 // Everything at once, with tickets in small pieces.
 func TestStuckWriteStress(t *testing.T) {
-	for name, impl := range map[string]tlstest.Impl{"pipe": underTest, "socket": bySocket{underTest}} {
+	for name, impl := range map[string]tlstest.Impl{"pipe": ossltest.UnderTest, "socket": bySocket{ossltest.UnderTest}} {
 		t.Run(name, func(t *testing.T) {
-			cc, _ := resuming(tls.VersionTLS13)
+			cc, _ := tlstest.Resuming(tls.VersionTLS13)
 			h := tlstest.Hijack(t, impl, tlstest.ServerRole, cc, tlstest.ServerConfig())
 			c := h.Victim.(*ossl.Conn)
 			const writers, each, tickets = 3, 30, 10
@@ -435,8 +436,8 @@ func TestStuckWriteStress(t *testing.T) {
 				}
 			}()
 			for range tickets {
-				for i := range oneTicket {
-					h.Send(tlstest.TypeHandshake, oneTicket[i:i+1])
+				for i := range tlstest.OneTicket {
+					h.Send(tlstest.TypeHandshake, tlstest.OneTicket[i:i+1])
 					if i%5 == 0 {
 						time.Sleep(time.Duration(rand.IntN(200)) * time.Microsecond)
 					}

@@ -12,22 +12,20 @@ import (
 	"time"
 
 	"github.com/ossl-go/ossl"
+	"github.com/ossl-go/ossl/internal/ossltest"
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
-
-// oneTicket is a NewSessionTicket: RFC 8446, section 4.6.1.
-var oneTicket = []byte{4, 0, 0, 4 + 4 + 1 + 1 + 2 + 8 + 2, 0, 0, 100, 0, 1, 2, 3, 4, 1, 0, 0, 8, 1, 2, 3, 4, 5, 6, 7, 8, 0, 0}
 
 // TestNoReplayByChangeCipherSpec puts a ChangeCipherSpec, which takes no key, behind a client's first records, and sends those
 // records again. OpenSSL 3.2 and later pass over the ChangeCipherSpec; what is counted for the takeover must, too.
 func TestNoReplayByChangeCipherSpec(t *testing.T) {
 	for _, withTicket := range []bool{true, false} {
 		t.Run(fmt.Sprintf("ticket %v", withTicket), func(t *testing.T) {
-			cc, _ := resuming(tls.VersionTLS13)
-			h := tlstest.Hijack(t, underTest, tlstest.ServerRole, cc, tlstest.ServerConfig())
+			cc, _ := tlstest.Resuming(tls.VersionTLS13)
+			h := tlstest.Hijack(t, ossltest.UnderTest, tlstest.ServerRole, cc, tlstest.ServerConfig())
 			var genuine []byte
 			if withTicket {
-				genuine = h.Seal(tlstest.TypeHandshake, oneTicket)
+				genuine = h.Seal(tlstest.TypeHandshake, tlstest.OneTicket)
 			}
 			genuine = slices.Concat(genuine, h.Seal(tlstest.TypeApplicationData, []byte("pay 100;")))
 			var all string
@@ -56,16 +54,16 @@ func TestMessageFinishedByWrite(t *testing.T) {
 	if os.Getenv("OSSL_RECORDS") == "libssl" {
 		t.Skip("OSSL_RECORDS=libssl: nothing is taken over")
 	}
-	cc, _ := resuming(tls.VersionTLS13)
-	h := tlstest.Hijack(t, underTest, tlstest.ServerRole, cc, tlstest.ServerConfig())
+	cc, _ := tlstest.Resuming(tls.VersionTLS13)
+	h := tlstest.Hijack(t, ossltest.UnderTest, tlstest.ServerRole, cc, tlstest.ServerConfig())
 	c := h.Victim.(*ossl.Conn)
-	h.Send(tlstest.TypeHandshake, oneTicket[:10])
+	h.Send(tlstest.TypeHandshake, tlstest.OneTicket[:10])
 	c.SetReadDeadline(time.Now().Add(100 * time.Millisecond)) // to have it read; if it has not, the test is one of less
 	if n, err := c.Read(make([]byte, 100)); !errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Fatal(n, err)
 	}
 	c.SetReadDeadline(time.Time{})
-	h.Send(tlstest.TypeHandshake, oneTicket[10:])
+	h.Send(tlstest.TypeHandshake, tlstest.OneTicket[10:])
 	if _, err := c.Write([]byte("x")); err != nil {
 		t.Fatal(err)
 	}
@@ -96,9 +94,9 @@ func extensionTypes(t *testing.T, b []byte) (types []int) {
 // from 3.2 on does by itself. An empty one would get past VerifyPeerCertificate.
 func TestNoCertificateCompression(t *testing.T) {
 	const compressCertificate, clientHello, certificateRequest = 27, 1, 13
-	o := tlstest.Run(tlstest.Pairing{Client: underTest, Server: underTest}, tlstest.Case{
-		Client: clientWith(only(tls.VersionTLS13)),
-		Server: serverWith(only(tls.VersionTLS13), askClient(tls.RequestClientCert)),
+	o := tlstest.Run(tlstest.Pairing{Client: ossltest.UnderTest, Server: ossltest.UnderTest}, tlstest.Case{
+		Client: tlstest.ClientWith(tlstest.Only(tls.VersionTLS13)),
+		Server: tlstest.ServerWith(tlstest.Only(tls.VersionTLS13), tlstest.AskClient(tls.RequestClientCert)),
 	})
 	mustPass(t, o)
 	seen := 0

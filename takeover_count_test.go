@@ -12,6 +12,7 @@ import (
 
 	"github.com/ossl-go/ossl"
 	"github.com/ossl-go/ossl/internal/libssl"
+	"github.com/ossl-go/ossl/internal/ossltest"
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
@@ -33,7 +34,7 @@ func TestTakeoverCountsTwice(t *testing.T) {
 		{tlstest.ServerRole, tls.VersionTLS12, false, 3, 7},
 		{tlstest.ServerRole, tls.VersionTLS13, false, 2, 7},
 	} {
-		t.Run(fmt.Sprintf("%s/%s/deferred %t", test.role, versionName(test.version), test.deferred), func(t *testing.T) {
+		t.Run(fmt.Sprintf("%s/%s/deferred %t", test.role, tlstest.VersionName(test.version), test.deferred), func(t *testing.T) {
 			for sent, want := range map[bool]int{false: test.received, true: test.sent} {
 				n := 0
 				for n < 50 && missRecord(t, test.role, test.version, test.deferred, sent, uint8(n+1)) {
@@ -55,7 +56,7 @@ func TestTakeoverCountsTwice(t *testing.T) {
 // deferred it is the n-th after the handshake; else the n-th after the peer's certificate, or the client's hello, was seen.
 func missRecord(t *testing.T, role tlstest.Role, version uint16, deferred, sent bool, n uint8) bool {
 	t.Helper()
-	cc, sc := resuming(version)
+	cc, sc := tlstest.Resuming(version)
 	var conn *ossl.Conn
 	a, b := tlstest.Buffered()
 	defer a.Close()
@@ -69,7 +70,7 @@ func missRecord(t *testing.T, role tlstest.Role, version uint16, deferred, sent 
 				return nil
 			}
 		}
-		conn = newContext(t, cc).Client(a, "")
+		conn = ossltest.NewContext(t, cc).Client(a, "")
 		client, server = conn, tlstest.Std.Server(b, sc)
 	} else {
 		cert := sc.Certificates[0]
@@ -78,7 +79,7 @@ func missRecord(t *testing.T, role tlstest.Role, version uint16, deferred, sent 
 			conn.MissRecord(sent, n)
 			return &cert, nil
 		}
-		conn = newContext(t, sc).Server(b)
+		conn = ossltest.NewContext(t, sc).Server(b)
 		client, server = tlstest.Std.Client(a, cc), conn
 	}
 	done := make(chan error, 1)

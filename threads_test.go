@@ -18,6 +18,7 @@ import (
 	"testing"
 
 	"github.com/ossl-go/ossl/internal/libssl"
+	"github.com/ossl-go/ossl/internal/ossltest"
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
@@ -36,10 +37,10 @@ func TestThreads(t *testing.T) {
 		return
 	}
 	if libssl.PausesHoldThreads() {
-		t.Skipf("OpenSSL %s: on this processor a handshake that waits for Go holds a thread", libraryVersion())
+		t.Skipf("OpenSSL %s: on this processor a handshake that waits for Go holds a thread", ossltest.Version())
 	}
-	if testsInFIPS {
-		t.Skipf("OpenSSL %s: FIPS mode refuses keys that are a crypto.Signer", libraryVersion())
+	if ossltest.InFIPS {
+		t.Skipf("OpenSSL %s: FIPS mode refuses keys that are a crypto.Signer", ossltest.Version())
 	}
 	for _, kind := range []string{"server certificate", "mutual", "signer"} {
 		t.Run(kind, func(t *testing.T) {
@@ -79,7 +80,7 @@ func makeThreads(t *testing.T, what string, handshakes int) {
 	name, kind, _ := strings.Cut(what, "/")
 	impl := tlstest.Std
 	if name == "ossl" {
-		impl = underTest
+		impl = ossltest.UnderTest
 	}
 	cc, sc := tlstest.ClientConfig(), tlstest.ServerConfig()
 	switch kind {
@@ -89,7 +90,7 @@ func makeThreads(t *testing.T, what string, handshakes int) {
 		sc.VerifyPeerCertificate = func([][]byte, [][]*x509.Certificate) error { return nil }
 	case "signer":
 		sc.Certificates = []tls.Certificate{tlstest.ServerCert(tlstest.P256)}
-		sc.Certificates[0].PrivateKey = &lookingSigner{sc.Certificates[0].PrivateKey.(crypto.Signer), func() {}}
+		sc.Certificates[0].PrivateKey = &tlstest.LookingSigner{Signer: sc.Certificates[0].PrivateKey.(crypto.Signer), Before: func() {}}
 	}
 	var all, begun sync.WaitGroup
 	begun.Add(2 * handshakes)
@@ -111,5 +112,5 @@ func makeThreads(t *testing.T, what string, handshakes int) {
 		t.Error(err)
 		return true
 	})
-	fmt.Printf("made %d threads\n", threads(t))
+	fmt.Printf("made %d threads\n", tlstest.Threads(t))
 }

@@ -9,28 +9,14 @@ import (
 	"testing"
 
 	"github.com/ossl-go/ossl"
+	"github.com/ossl-go/ossl/internal/ossltest"
 	"github.com/ossl-go/ossl/internal/tlstest"
 	"github.com/ossl-go/ossl/session"
 )
 
-func resuming(version uint16) (client, server *tls.Config) {
-	client, server = tlstest.ClientConfig(), tlstest.ServerConfig()
-	client.ClientSessionCache = tls.NewLRUClientSessionCache(0)
-	server.SessionTicketsDisabled = false
-	client.MaxVersion = version
-	return client, server
-}
-
 // dropIn is a server made anew for each connection of a configuration, as crypto/tls's is.
-func dropIn(config *tls.Config) end {
+func dropIn(config *tls.Config) tlstest.End {
 	return func(conn net.Conn) tlstest.Conn { return ossl.Server(conn, config) }
-}
-
-func wantResumed(t *testing.T, client, server end, want bool) {
-	t.Helper()
-	if c, _ := visit(t, client, server); c.DidResume != want {
-		t.Errorf("DidResume is %v", c.DidResume)
-	}
 }
 
 // TestTicketKeys changes keys under two servers, in each of the ways there are.
@@ -38,67 +24,67 @@ func TestTicketKeys(t *testing.T) {
 	one, two := [32]byte{1}, [32]byte{2}
 	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
 		t.Run("own/"+tls.VersionName(version), func(t *testing.T) {
-			cc, sc := resuming(version)
-			client := osslClient(t, cc)
-			wantResumed(t, client, osslServer(t, sc), false)
-			wantResumed(t, client, osslServer(t, sc), false) // a Context's keys are its own
+			cc, sc := tlstest.Resuming(version)
+			client := ossltest.Client(t, cc)
+			tlstest.WantResumed(t, client, ossltest.Server(t, sc), false)
+			tlstest.WantResumed(t, client, ossltest.Server(t, sc), false) // a Context's keys are its own
 		})
 		t.Run("SetSessionTicketKeys/"+tls.VersionName(version), func(t *testing.T) {
-			cc, sc := resuming(version)
-			client := osslClient(t, cc)
+			cc, sc := tlstest.Resuming(version)
+			client := ossltest.Client(t, cc)
 			sc.SetSessionTicketKeys([][32]byte{one})
 			other := sc.Clone()
-			wantResumed(t, client, dropIn(sc), false)
-			wantResumed(t, client, dropIn(sc), true)
-			wantResumed(t, client, dropIn(other), true)
+			tlstest.WantResumed(t, client, dropIn(sc), false)
+			tlstest.WantResumed(t, client, dropIn(sc), true)
+			tlstest.WantResumed(t, client, dropIn(other), true)
 			sc.SetSessionTicketKeys([][32]byte{two, one}) // after the configuration was compiled
-			wantResumed(t, client, dropIn(sc), true)
-			wantResumed(t, client, dropIn(other), false) // it has a ticket of key two by now
+			tlstest.WantResumed(t, client, dropIn(sc), true)
+			tlstest.WantResumed(t, client, dropIn(other), false) // it has a ticket of key two by now
 			sc.SetSessionTicketKeys([][32]byte{two})
-			wantResumed(t, client, dropIn(sc), false) // of key one
-			wantResumed(t, client, dropIn(sc), true)
+			tlstest.WantResumed(t, client, dropIn(sc), false) // of key one
+			tlstest.WantResumed(t, client, dropIn(sc), true)
 
 			ring, err := session.NewRing(session.KeyOf(two))
 			if err != nil {
 				t.Fatal(err)
 			}
-			_, plain := resuming(version)
-			wantResumed(t, client, osslServer(t, plain, ossl.WithTicketKeys(ring)), true)
+			_, plain := tlstest.Resuming(version)
+			tlstest.WantResumed(t, client, ossltest.Server(t, plain, ossl.WithTicketKeys(ring)), true)
 		})
 		t.Run("SessionTicketKey/"+tls.VersionName(version), func(t *testing.T) {
-			cc, sc := resuming(version)
-			client := osslClient(t, cc)
+			cc, sc := tlstest.Resuming(version)
+			client := ossltest.Client(t, cc)
 			sc.SessionTicketKey = one //lint:ignore SA1019 deprecated, and still honoured by crypto/tls
 			other := sc.Clone()
-			wantResumed(t, client, dropIn(sc), false)
-			wantResumed(t, client, dropIn(other), true)
-			wantResumed(t, client, osslServer(t, sc), true)
+			tlstest.WantResumed(t, client, dropIn(sc), false)
+			tlstest.WantResumed(t, client, dropIn(other), true)
+			tlstest.WantResumed(t, client, ossltest.Server(t, sc), true)
 		})
 		t.Run("ring/"+tls.VersionName(version), func(t *testing.T) {
-			cc, sc := resuming(version)
-			client := osslClient(t, cc)
+			cc, sc := tlstest.Resuming(version)
+			client := ossltest.Client(t, cc)
 			ring, err := session.NewRing(session.KeyOf(one))
 			if err != nil {
 				t.Fatal(err)
 			}
-			a, b := osslServer(t, sc, ossl.WithTicketKeys(ring)), osslServer(t, sc, ossl.WithTicketKeys(ring))
-			wantResumed(t, client, a, false)
-			wantResumed(t, client, b, true)
+			a, b := ossltest.Server(t, sc, ossl.WithTicketKeys(ring)), ossltest.Server(t, sc, ossl.WithTicketKeys(ring))
+			tlstest.WantResumed(t, client, a, false)
+			tlstest.WantResumed(t, client, b, true)
 			if err := ring.Set(session.KeyOf(two), session.KeyOf(one)); err != nil {
 				t.Fatal(err)
 			}
-			wantResumed(t, client, a, true) // and the client has a new ticket
+			tlstest.WantResumed(t, client, a, true) // and the client has a new ticket
 			if err := ring.Set(session.KeyOf(two)); err != nil {
 				t.Fatal(err)
 			}
-			wantResumed(t, client, b, true)
+			tlstest.WantResumed(t, client, b, true)
 			ring.Clear()
-			wantResumed(t, client, a, false)
-			wantResumed(t, client, a, false) // no key, no ticket
+			tlstest.WantResumed(t, client, a, false)
+			tlstest.WantResumed(t, client, a, false) // no key, no ticket
 		})
 		t.Run("of 16 bytes/"+tls.VersionName(version), func(t *testing.T) {
-			cc, sc := resuming(version)
-			client := osslClient(t, cc)
+			cc, sc := tlstest.Resuming(version)
+			client := ossltest.Client(t, cc)
 			key, err := session.ParseTicketKey([]byte("a name of 16 ... an AES key of 16 ... a MAC key .")[:48])
 			if err != nil {
 				t.Fatal(err)
@@ -107,40 +93,34 @@ func TestTicketKeys(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			wantResumed(t, client, osslServer(t, sc, ossl.WithTicketKeys(ring)), false)
-			wantResumed(t, client, osslServer(t, sc, ossl.WithTicketKeys(ring)), true)
+			tlstest.WantResumed(t, client, ossltest.Server(t, sc, ossl.WithTicketKeys(ring)), false)
+			tlstest.WantResumed(t, client, ossltest.Server(t, sc, ossl.WithTicketKeys(ring)), true)
 		})
 		t.Run("GetConfigForClient/"+tls.VersionName(version), func(t *testing.T) {
-			cc, sc := resuming(version)
+			cc, sc := tlstest.Resuming(version)
 			outer := &tls.Config{GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return sc.Clone(), nil }}
-			client, server := osslClient(t, cc), osslServer(t, outer)
-			wantResumed(t, client, server, false)
-			wantResumed(t, client, server, true) // the keys are the outer configuration's, as in crypto/tls
+			client, server := ossltest.Client(t, cc), ossltest.Server(t, outer)
+			tlstest.WantResumed(t, client, server, false)
+			tlstest.WantResumed(t, client, server, true) // the keys are the outer configuration's, as in crypto/tls
 		})
 		t.Run("virtual hosts/"+tls.VersionName(version), func(t *testing.T) {
-			cc, sc := resuming(version)
+			cc, sc := tlstest.Resuming(version)
 			sc.Certificates = []tls.Certificate{tlstest.New(tlstest.Options{Names: []string{tlstest.ServerName, "other.test"}})}
-			server := osslServer(t, sc, ossl.WithSessionCache(session.NewCache(8)))
-			mixed := new(oneSlot)
+			server := ossltest.Server(t, sc, ossl.WithSessionCache(session.NewCache(8)))
+			mixed := new(tlstest.OneSlot)
 			both := cc.Clone()
 			both.ClientSessionCache = mixed // whatever the name
-			ctx := newContext(t, both)
-			named := func(name string) end {
+			ctx := ossltest.NewContext(t, both)
+			named := func(name string) tlstest.End {
 				return func(conn net.Conn) tlstest.Conn { return ctx.Client(conn, name) }
 			}
-			wantResumed(t, named(tlstest.ServerName), server, false)
-			wantResumed(t, named(tlstest.ServerName), server, true)
-			wantResumed(t, named("other.test"), server, false)
-			wantResumed(t, named("other.test"), server, true)
+			tlstest.WantResumed(t, named(tlstest.ServerName), server, false)
+			tlstest.WantResumed(t, named(tlstest.ServerName), server, true)
+			tlstest.WantResumed(t, named("other.test"), server, false)
+			tlstest.WantResumed(t, named("other.test"), server, true)
 		})
 	}
 }
-
-// oneSlot is a faulty ClientSessionCache: it answers with the last session, whoever asks.
-type oneSlot struct{ state *tls.ClientSessionState }
-
-func (s *oneSlot) Get(string) (*tls.ClientSessionState, bool)  { return s.state, s.state != nil }
-func (s *oneSlot) Put(_ string, state *tls.ClientSessionState) { s.state = state }
 
 // bytesCache keeps sessions as bytes, as a cache on disk would.
 type bytesCache map[string][2][]byte
@@ -178,15 +158,15 @@ func TestClientSessionCaches(t *testing.T) {
 	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
 		for name, cache := range map[string]tls.ClientSessionCache{"LRU": tls.NewLRUClientSessionCache(0), "bytes": bytesCache{}} {
 			t.Run(tls.VersionName(version)+"/"+name, func(t *testing.T) {
-				cc, sc := resuming(version)
+				cc, sc := tlstest.Resuming(version)
 				cc.ClientSessionCache = cache
-				std, own, server := stdClient(cc), osslClient(t, cc), osslServer(t, sc)
-				wantResumed(t, own, server, false)
-				wantResumed(t, own, server, true)
-				wantResumed(t, std, server, false)
-				wantResumed(t, std, server, true)
-				wantResumed(t, own, server, false)
-				wantResumed(t, own, server, true)
+				std, own, server := tlstest.StdClient(cc), ossltest.Client(t, cc), ossltest.Server(t, sc)
+				tlstest.WantResumed(t, own, server, false)
+				tlstest.WantResumed(t, own, server, true)
+				tlstest.WantResumed(t, std, server, false)
+				tlstest.WantResumed(t, std, server, true)
+				tlstest.WantResumed(t, own, server, false)
+				tlstest.WantResumed(t, own, server, true)
 			})
 		}
 	}
@@ -195,14 +175,14 @@ func TestClientSessionCaches(t *testing.T) {
 // TestFatalAlertEndsSession has the peer send a record that nobody sealed on a connection whose session is in the cache: by
 // itself, and behind data that is read with it.
 func TestFatalAlertEndsSession(t *testing.T) {
-	for _, version := range versions {
+	for _, version := range tlstest.Versions {
 		for _, way := range []string{"close_notify", "alert", "alert behind data"} {
 			t.Run(tls.VersionName(version)+"/"+way, func(t *testing.T) {
-				cc, sc := resuming(version)
+				cc, sc := tlstest.Resuming(version)
 				cc.ClientSessionCache = nil
 				sc.SessionTicketsDisabled = true
 				cache := session.NewCache(8)
-				client, server := newContext(t, cc), newContext(t, sc, ossl.WithSessionCache(cache))
+				client, server := ossltest.NewContext(t, cc), ossltest.NewContext(t, sc, ossl.WithSessionCache(cache))
 				a, b := tlstest.Buffered()
 				held := &heldWrites{Conn: a}
 				c, s := client.Client(held, ""), server.Server(b)
@@ -264,17 +244,17 @@ func (c *heldWrites) Write(b []byte) (int, error) {
 
 // TestTicketsOnceInTLS13 gives a server the same ID twice.
 func TestTicketsOnceInTLS13(t *testing.T) {
-	cc, sc := resuming(tls.VersionTLS13)
+	cc, sc := tlstest.Resuming(tls.VersionTLS13)
 	cache := session.NewCache(8)
-	server := osslServer(t, sc, ossl.WithSessionCache(cache))
-	slot := new(oneSlot)
+	server := ossltest.Server(t, sc, ossl.WithSessionCache(cache))
+	slot := new(tlstest.OneSlot)
 	cc.ClientSessionCache = slot
-	client := osslClient(t, cc)
-	wantResumed(t, client, server, false)
-	kept := slot.state
-	wantResumed(t, client, server, true)
-	slot.state = kept
-	wantResumed(t, client, server, false)
+	client := ossltest.Client(t, cc)
+	tlstest.WantResumed(t, client, server, false)
+	kept := slot.State
+	tlstest.WantResumed(t, client, server, true)
+	slot.State = kept
+	tlstest.WantResumed(t, client, server, false)
 }
 
 // TestSessionOptionsRefused has each option that can't be honoured refused by its name.

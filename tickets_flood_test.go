@@ -10,17 +10,18 @@ import (
 
 	"github.com/ossl-go/ossl"
 	"github.com/ossl-go/ossl/internal/libssl"
+	"github.com/ossl-go/ossl/internal/ossltest"
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
 // countingSlot keeps the last session, and counts.
 type countingSlot struct {
-	oneSlot
+	tlstest.OneSlot
 	put int
 }
 
 func (s *countingSlot) Put(key string, state *tls.ClientSessionState) {
-	s.oneSlot.Put(key, state)
+	s.OneSlot.Put(key, state)
 	s.put++
 }
 
@@ -33,10 +34,10 @@ func TestTicketFlood(t *testing.T) {
 	flood := bytes.Repeat(ticket, tickets)
 	for name, path := range map[string]ossl.RecordPath{"libssl": ossl.RecordsLibssl, "until it is taken over": ossl.RecordsAuto} {
 		t.Run(name, func(t *testing.T) {
-			cc, _ := resuming(tls.VersionTLS13)
+			cc, _ := tlstest.Resuming(tls.VersionTLS13)
 			kept := &countingSlot{}
 			cc.ClientSessionCache = kept
-			impl := optioned{opts: []ossl.Option{ossl.WithRecordPath(path)}}
+			impl := ossltest.Optioned{Options: []ossl.Option{ossl.WithRecordPath(path)}}
 			h := tlstest.Hijack(t, impl, tlstest.ServerRole, cc, tlstest.ServerConfig())
 			before := libssl.HeapInUse()
 			data := make([]byte, 5)

@@ -62,7 +62,7 @@ for name in sys.argv[3:]:
 // programs don't end before the server reads.
 func TestInteropUploads(t *testing.T) {
 	t.Parallel() // the programs take a while to start
-	f := writeInteropFiles(t)
+	f := tlstest.WriteFiles(t)
 	sizes := []int{1, 100_000, 1_000_000}
 	var files []string
 	digits := bytes.Repeat([]byte("0123456789"), sizes[len(sizes)-1]/10) // no letters, which are commands to s_client
@@ -86,10 +86,10 @@ func TestInteropUploads(t *testing.T) {
 	}{
 		{"openssl", func(port string, files []string) ([]string, string) {
 			return []string{"s_client", "-quiet", "-no_ign_eof", "-connect", "127.0.0.1:" + port, "-servername", tlstest.ServerName,
-				"-CAfile", f.ca, "-verify_return_error", "-tls1_3"}, files[0]
+				"-CAfile", f.CA, "-verify_return_error", "-tls1_3"}, files[0]
 		}, [][]string{files[:1], files[1:2], files[2:]}, all},
 		{"curl", func(port string, files []string) ([]string, string) {
-			return []string{"-sS", "--noproxy", "*", "--cacert", f.ca, "--resolve", tlstest.ServerName + ":" + port + ":127.0.0.1",
+			return []string{"-sS", "--noproxy", "*", "--cacert", f.CA, "--resolve", tlstest.ServerName + ":" + port + ":127.0.0.1",
 				"--tlsv1.3", "-H", "Expect:", "-T", files[0], "https://" + tlstest.ServerName + ":" + port + "/"}, ""
 		}, [][]string{files[:1], files[1:2], files[2:]}, func(s net.Conn) ([]byte, error) {
 			r, err := http.ReadRequest(bufio.NewReader(s))
@@ -103,10 +103,10 @@ func TestInteropUploads(t *testing.T) {
 			return body, err
 		}},
 		{"java", func(port string, files []string) ([]string, string) {
-			return append([]string{java, port, f.ca}, files...), ""
+			return append([]string{java, port, f.CA}, files...), ""
 		}, [][]string{files}, all},
 		{"python3", func(port string, files []string) ([]string, string) {
-			return append([]string{"-c", pythonUpload, port, f.ca}, files...), ""
+			return append([]string{"-c", pythonUpload, port, f.CA}, files...), ""
 		}, [][]string{files}, func(s net.Conn) ([]byte, error) {
 			got, err := io.ReadAll(s)
 			if err == io.ErrUnexpectedEOF {
@@ -116,12 +116,12 @@ func TestInteropUploads(t *testing.T) {
 		}},
 	} {
 		t.Run(client.tool, func(t *testing.T) {
-			path := tool(t, client.tool)
+			path := tlstest.Tool(t, client.tool)
 			for _, mutual := range []bool{false, true} { // asked, and nothing given: the tickets are later by a step
 				t.Run(fmt.Sprintf("asked=%v", mutual), func(t *testing.T) {
-					config := tlstest.ServerConfig(only(tls.VersionTLS13), func(c *tls.Config) { c.SessionTicketsDisabled = false })
+					config := tlstest.ServerConfig(tlstest.Only(tls.VersionTLS13), func(c *tls.Config) { c.SessionTicketsDisabled = false })
 					if mutual {
-						askClient(tls.VerifyClientCertIfGiven)(config)
+						tlstest.AskClient(tls.VerifyClientCertIfGiven)(config)
 					}
 					l, err := ossl.Listen("tcp", "127.0.0.1:0", config)
 					if err != nil {
@@ -131,7 +131,7 @@ func TestInteropUploads(t *testing.T) {
 					_, port, _ := net.SplitHostPort(l.Addr().String())
 					for _, files := range client.files {
 						args, stdin := client.args(port, files)
-						cmd := child(t, path, args...)
+						cmd := tlstest.Child(t, path, args...)
 						if stdin != "" {
 							in, err := os.Open(stdin)
 							if err != nil {
@@ -178,7 +178,7 @@ func receiveUpload(l net.Listener, ended <-chan struct{}, read func(net.Conn) ([
 		return err
 	}
 	defer conn.Close()
-	conn.SetDeadline(time.Now().Add(interopTimeout))
+	conn.SetDeadline(time.Now().Add(tlstest.Patience))
 	if err := conn.(*ossl.Conn).Handshake(); err != nil {
 		return err
 	}

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/ossl-go/ossl"
+	"github.com/ossl-go/ossl/internal/ossltest"
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
@@ -39,7 +40,7 @@ var uploadData = func() []byte {
 }()
 
 // run returns an error if data that the client's Write and Close reported as sent didn't reach the server.
-func (u upload) run(client, server end, resumed bool) error {
+func (u upload) run(client, server tlstest.End, resumed bool) error {
 	a, b := tlstest.Loopback()
 	c, s := client(a), server(b)
 	data := uploadData[:u.size]
@@ -95,7 +96,7 @@ func (e uploadEnds) String() string {
 		e.resumed, path)
 }
 
-func (e uploadEnds) make(t testing.TB) (client, server end) {
+func (e uploadEnds) make(t testing.TB) (client, server tlstest.End) {
 	cc, sc := tlstest.ClientConfig(), tlstest.ServerConfig()
 	cc.SessionTicketsDisabled, sc.SessionTicketsDisabled = false, false
 	cc.MaxVersion = e.version
@@ -106,11 +107,11 @@ func (e uploadEnds) make(t testing.TB) (client, server end) {
 		cc.Certificates = []tls.Certificate{tlstest.ClientCert(tlstest.P256)}
 		sc.ClientAuth, sc.ClientCAs = tls.RequireAndVerifyClientCert, tlstest.CA().Pool()
 	}
-	client = stdClient(cc)
+	client = tlstest.StdClient(cc)
 	if e.client == "ossl" {
-		client = osslClient(t, cc)
+		client = ossltest.Client(t, cc)
 	}
-	return client, osslServer(t, sc, ossl.WithRecordPath(e.records))
+	return client, ossltest.Server(t, sc, ossl.WithRecordPath(e.records))
 }
 
 // TestUploads: all data that a client has sent reaches the server, though the client never reads and the server never writes. If
@@ -151,7 +152,7 @@ func TestUploads(t *testing.T) {
 								continue
 							}
 							if ends.resumed { // each ticket is for one use
-								visit(t, client, server)
+								tlstest.Visit(t, client, server)
 							}
 							sent.Add(1)
 							if err := (upload{size, delay}).run(client, server, ends.resumed); err != nil {
@@ -173,11 +174,11 @@ func TestSilentClientGetsTicket(t *testing.T) {
 	for name, path := range map[string]ossl.RecordPath{"own": ossl.RecordsOwn, "libssl": ossl.RecordsLibssl} {
 		for _, speaks := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s/speaks=%t", name, speaks), func(t *testing.T) {
-				cc, sc := resuming(tls.VersionTLS13)
+				cc, sc := tlstest.Resuming(tls.VersionTLS13)
 				came := make(chan bool, 1)
 				cc.ClientSessionCache = ticketSeen{cc.ClientSessionCache, came}
 				a, b := tlstest.Loopback()
-				s := newContext(t, sc, ossl.WithRecordPath(path)).Server(b)
+				s := ossltest.NewContext(t, sc, ossl.WithRecordPath(path)).Server(b)
 				defer s.Close()
 				go io.Copy(io.Discard, s)
 				c := tls.Client(a, cc)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/ossl-go/ossl"
+	"github.com/ossl-go/ossl/internal/ossltest"
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
@@ -31,8 +32,8 @@ func waitReadPair(t *testing.T, records ossl.RecordPath) (client, server *ossl.C
 	t.Helper()
 	a, b := tlstest.Buffered()
 	way = &trickle{Conn: a}
-	client = newContext(t, tlstest.ClientConfig(), ossl.WithRecordPath(records)).Client(way, "")
-	server = newContext(t, tlstest.ServerConfig(), ossl.WithRecordPath(records)).Server(b)
+	client = ossltest.NewContext(t, tlstest.ClientConfig(), ossl.WithRecordPath(records)).Client(way, "")
+	server = ossltest.NewContext(t, tlstest.ServerConfig(), ossl.WithRecordPath(records)).Server(b)
 	if clientErr, serverErr := handshakes(client, server); clientErr != nil || serverErr != nil {
 		t.Fatal(clientErr, serverErr)
 	}
@@ -134,7 +135,7 @@ func TestWaitReadFails(t *testing.T) {
 	t.Run("no handshake", func(t *testing.T) {
 		a, b := tlstest.Buffered()
 		b.Close()
-		if err := newContext(t, tlstest.ClientConfig()).Client(a, "").WaitRead(); err != io.EOF {
+		if err := ossltest.NewContext(t, tlstest.ClientConfig()).Client(a, "").WaitRead(); err != io.EOF {
 			t.Errorf("%v, want io.EOF", err)
 		}
 	})

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/ossl-go/ossl"
+	"github.com/ossl-go/ossl/internal/ossltest"
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
@@ -32,10 +33,10 @@ func firstFlight(config *tls.Config) []byte {
 
 // TestSignerTurnEnds: whatever ends a handshake that waits for the network also ends one that waits for its turn with a key.
 func TestSignerTurnEnds(t *testing.T) {
-	cert := loaded(t, tlstest.P256, tlstest.ServerName, ossl.WithMaxSigners(1))
+	cert := ossltest.LoadedPair(t, tlstest.P256, tlstest.ServerName, ossl.WithMaxSigners(1))
 	defer ossl.OccupyKey(cert.PrivateKey.(*ossl.Key))()
-	server := newContext(t, tlstest.ServerConfig(func(c *tls.Config) { c.Certificates = []tls.Certificate{cert} }))
-	client := newContext(t, tlstest.ClientConfig(func(c *tls.Config) { c.Certificates = []tls.Certificate{cert} }))
+	server := ossltest.NewContext(t, tlstest.ServerConfig(func(c *tls.Config) { c.Certificates = []tls.Certificate{cert} }))
+	client := ossltest.NewContext(t, tlstest.ClientConfig(func(c *tls.Config) { c.Certificates = []tls.Certificate{cert} }))
 	clientConfig := tlstest.ClientConfig()
 	asking := tlstest.ServerConfig(func(c *tls.Config) { c.ClientAuth = tls.RequireAnyClientCert })
 	for _, ends := range []struct {
@@ -78,7 +79,7 @@ func TestSignerTurnEnds(t *testing.T) {
 				}
 				go func() { done <- c.HandshakeContext(ctx) }()
 				if ends.end != nil {
-					waitUntil(t, func() bool { return ossl.WaitingForTokens() == 1 })
+					tlstest.WaitUntil(t, func() bool { return ossl.WaitingForTokens() == 1 })
 					ends.end(c, b, cancel)
 				}
 				err := <-done
@@ -95,7 +96,7 @@ func TestSignerTurnEnds(t *testing.T) {
 
 // TestKeySignContext: a caller that waits for its turn to sign may give up.
 func TestKeySignContext(t *testing.T) {
-	key := loaded(t, tlstest.P256, tlstest.ServerName, ossl.WithMaxSigners(1)).PrivateKey.(*ossl.Key)
+	key := ossltest.LoadedPair(t, tlstest.P256, tlstest.ServerName, ossl.WithMaxSigners(1)).PrivateKey.(*ossl.Key)
 	release := ossl.OccupyKey(key)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
@@ -103,7 +104,7 @@ func TestKeySignContext(t *testing.T) {
 		_, err := key.SignContext(ctx, nil, make([]byte, 32), crypto.SHA256)
 		done <- err
 	}()
-	waitUntil(t, func() bool { return ossl.WaitingForTokens() == 1 })
+	tlstest.WaitUntil(t, func() bool { return ossl.WaitingForTokens() == 1 })
 	cancel()
 	if err := <-done; !errors.Is(err, context.Canceled) {
 		t.Error(err)
@@ -120,15 +121,15 @@ func TestSignerIsSparedDeadPeers(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			cert := tlstest.ServerCert(tlstest.P256)
 			var made atomic.Int32
-			signer := &lookingSigner{cert.PrivateKey.(crypto.Signer), func() { made.Add(1) }}
+			signer := &tlstest.LookingSigner{Signer: cert.PrivateKey.(crypto.Signer), Before: func() { made.Add(1) }}
 			signatures := made.Load
 			if kind == "Key" {
-				cert = loaded(t, tlstest.P256, tlstest.ServerName, ossl.WithMaxSigners(1))
+				cert = ossltest.LoadedPair(t, tlstest.P256, tlstest.ServerName, ossl.WithMaxSigners(1))
 				signatures = func() int32 { return 0 } // OpenSSL's own; the handshake's error tells
 			} else {
 				cert.PrivateKey = signer
 			}
-			server := newContext(t, tlstest.ServerConfig(func(c *tls.Config) { c.Certificates = []tls.Certificate{cert} }))
+			server := ossltest.NewContext(t, tlstest.ServerConfig(func(c *tls.Config) { c.Certificates = []tls.Certificate{cert} }))
 			hello := firstFlight(tlstest.ClientConfig())
 			for _, how := range []string{"hung up", "hung up behind more data", "deadline"} {
 				a, b := tlstest.Loopback()
@@ -143,7 +144,7 @@ func TestSignerIsSparedDeadPeers(t *testing.T) {
 					want = os.ErrDeadlineExceeded
 				} else {
 					a.Close()
-					waitUntil(t, func() bool { return ossl.PeerEnded(b) })
+					tlstest.WaitUntil(t, func() bool { return ossl.PeerEnded(b) })
 				}
 				if err := s.Handshake(); !errors.Is(err, want) {
 					t.Errorf("%s: %v", how, err)
@@ -165,7 +166,7 @@ func TestSignerIsSparedDeadPeers(t *testing.T) {
 func TestHangingSignersStopNobody(t *testing.T) {
 	const hanging = 150 // more than the places that a Context once had
 	for _, what := range []string{"Sign", "VerifyPeerCertificate", "VerifyConnection", "GetCertificate"} {
-		for _, impl := range []tlstest.Impl{tlstest.Std, underTest} {
+		for _, impl := range []tlstest.Impl{tlstest.Std, ossltest.UnderTest} {
 			t.Run(what+"/"+impl.Name(), func(t *testing.T) {
 				var asked atomic.Int32
 				release := make(chan struct{})
@@ -176,7 +177,7 @@ func TestHangingSignersStopNobody(t *testing.T) {
 				}
 				cert := tlstest.ServerCert(tlstest.P256)
 				if what == "Sign" {
-					cert.PrivateKey = &lookingSigner{cert.PrivateKey.(crypto.Signer), hang}
+					cert.PrivateKey = &tlstest.LookingSigner{Signer: cert.PrivateKey.(crypto.Signer), Before: hang}
 				}
 				config := tlstest.ServerConfig(func(c *tls.Config) {
 					c.ClientAuth = tls.RequireAnyClientCert
@@ -211,7 +212,7 @@ func TestHangingSignersStopNobody(t *testing.T) {
 				for range hanging {
 					begin()
 				}
-				waitUntil(t, func() bool { return asked.Load() == hanging })
+				tlstest.WaitUntil(t, func() bool { return asked.Load() == hanging })
 				for range 10 {
 					if err := <-begin(); err != nil {
 						t.Error(err)
@@ -230,7 +231,7 @@ func TestHangingSignersStopNobody(t *testing.T) {
 // TestCallbacksUseTheirContext: many callbacks at once may shake hands by the Context that calls them.
 func TestCallbacksUseTheirContext(t *testing.T) {
 	const handshakes = 140
-	for _, impl := range []tlstest.Impl{tlstest.Std, underTest} {
+	for _, impl := range []tlstest.Impl{tlstest.Std, ossltest.UnderTest} {
 		t.Run(impl.Name(), func(t *testing.T) {
 			var barrier, all sync.WaitGroup
 			barrier.Add(handshakes)
@@ -276,8 +277,8 @@ func TestCallbacksUseTheirContext(t *testing.T) {
 
 // TestKeySignsInCallback: a callback signs with the key of the server that calls it, which signs one thing at a time.
 func TestKeySignsInCallback(t *testing.T) {
-	cert := loaded(t, tlstest.P256, tlstest.ServerName, ossl.WithMaxSigners(1))
-	server := newContext(t, tlstest.ServerConfig(func(c *tls.Config) {
+	cert := ossltest.LoadedPair(t, tlstest.P256, tlstest.ServerName, ossl.WithMaxSigners(1))
+	server := ossltest.NewContext(t, tlstest.ServerConfig(func(c *tls.Config) {
 		c.Certificates = []tls.Certificate{cert}
 		c.ClientAuth = tls.RequireAnyClientCert
 		c.VerifyPeerCertificate = func([][]byte, [][]*x509.Certificate) error {
@@ -298,9 +299,9 @@ func TestKeySignsInCallback(t *testing.T) {
 // server's key.
 func TestKeyIsFreeDuringCallbacks(t *testing.T) {
 	const turns = 3
-	cert := loaded(t, tlstest.P256, tlstest.ServerName, ossl.WithMaxSigners(turns))
+	cert := ossltest.LoadedPair(t, tlstest.P256, tlstest.ServerName, ossl.WithMaxSigners(turns))
 	inside, release := make(chan struct{}), make(chan struct{})
-	slow := newContext(t, tlstest.ServerConfig(func(c *tls.Config) {
+	slow := ossltest.NewContext(t, tlstest.ServerConfig(func(c *tls.Config) {
 		c.Certificates = []tls.Certificate{cert}
 		c.ClientAuth = tls.RequireAnyClientCert
 		c.VerifyPeerCertificate = func([][]byte, [][]*x509.Certificate) error {
@@ -309,7 +310,7 @@ func TestKeyIsFreeDuringCallbacks(t *testing.T) {
 			return nil
 		}
 	}))
-	other := newContext(t, tlstest.ServerConfig(func(c *tls.Config) { c.Certificates = []tls.Certificate{cert} }))
+	other := ossltest.NewContext(t, tlstest.ServerConfig(func(c *tls.Config) { c.Certificates = []tls.Certificate{cert} }))
 	config := tlstest.ClientConfig(func(c *tls.Config) { c.Certificates = []tls.Certificate{tlstest.ClientCert(tlstest.P256)} })
 	var all sync.WaitGroup
 	begin := func(ctx *ossl.Context) chan error {
@@ -333,8 +334,8 @@ func TestKeyIsFreeDuringCallbacks(t *testing.T) {
 // TestLastFlightBeforeEnd has a TLS 1.3 client, and one that resumes TLS 1.2, send its last flight with data and the end behind
 // it while the server has to wait for its turn. The end must not keep the server from what came before it.
 func TestLastFlightBeforeEnd(t *testing.T) {
-	for _, version := range versions {
-		cc, sc := resuming(version)
+	for _, version := range tlstest.Versions {
+		cc, sc := tlstest.Resuming(version)
 		var full atomic.Bool
 		free := func() {}
 		sc.VerifyConnection = func(tls.ConnectionState) error { // before the server sends its flight
@@ -343,7 +344,7 @@ func TestLastFlightBeforeEnd(t *testing.T) {
 			}
 			return nil
 		}
-		server := newContext(t, sc)
+		server := ossltest.NewContext(t, sc)
 		for visit := range 2 { // the second one resumes
 			full.Store(visit == 1 || version == tls.VersionTLS13)
 			a, b := tlstest.Loopback()
@@ -364,7 +365,7 @@ func TestLastFlightBeforeEnd(t *testing.T) {
 			c.CloseWrite()
 			a.(*net.TCPConn).CloseWrite()
 			if full.Load() {
-				waitUntil(t, func() bool { return ossl.WaitingForSteps() > 0 })
+				tlstest.WaitUntil(t, func() bool { return ossl.WaitingForSteps() > 0 })
 				time.Sleep(3 * ossl.LookAtPeer) // it looks at the client, and sees the end
 				free()
 			}
@@ -380,8 +381,8 @@ func TestLastFlightBeforeEnd(t *testing.T) {
 // TestTooManyPaused: when very many handshakes wait for Go, others that may have to are refused, and those that don't go on.
 func TestTooManyPaused(t *testing.T) {
 	undo := ossl.AddPaused(ossl.MaxPaused)
-	asks := newContext(t, tlstest.ServerConfig(func(c *tls.Config) { c.ClientAuth = tls.RequestClientCert }))
-	plain := newContext(t, tlstest.ServerConfig())
+	asks := ossltest.NewContext(t, tlstest.ServerConfig(func(c *tls.Config) { c.ClientAuth = tls.RequestClientCert }))
+	plain := ossltest.NewContext(t, tlstest.ServerConfig())
 	shake := func(ctx *ossl.Context) (client, server error) {
 		a, b := tlstest.Buffered()
 		done := make(chan error, 1)
@@ -403,11 +404,11 @@ func TestTooManyPaused(t *testing.T) {
 
 // TestKeyWithLongChain: a server whose chain is longer than what one step can give still signs in its turn.
 func TestKeyWithLongChain(t *testing.T) {
-	cert := loaded(t, tlstest.P256, tlstest.ServerName, ossl.WithMaxSigners(1))
+	cert := ossltest.LoadedPair(t, tlstest.P256, tlstest.ServerName, ossl.WithMaxSigners(1))
 	for len(cert.Certificate) < 40 {
 		cert.Certificate = append(cert.Certificate, tlstest.CA().Cert.Raw)
 	}
-	server := newContext(t, tlstest.ServerConfig(func(c *tls.Config) { c.Certificates = []tls.Certificate{cert} }))
+	server := ossltest.NewContext(t, tlstest.ServerConfig(func(c *tls.Config) { c.Certificates = []tls.Certificate{cert} }))
 	release := ossl.OccupyKey(cert.PrivateKey.(*ossl.Key))
 	a, b := tlstest.Loopback()
 	defer a.Close()
@@ -415,7 +416,7 @@ func TestKeyWithLongChain(t *testing.T) {
 	s := server.Server(b)
 	done := make(chan error, 1)
 	go func() { done <- s.Handshake() }()
-	waitUntil(t, func() bool { return ossl.WaitingForTokens() == 1 || len(done) > 0 })
+	tlstest.WaitUntil(t, func() bool { return ossl.WaitingForTokens() == 1 || len(done) > 0 })
 	if ossl.WaitingForTokens() != 1 {
 		t.Errorf("it did not wait for its turn: %v", <-done)
 	}

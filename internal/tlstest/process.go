@@ -2,8 +2,11 @@ package tlstest
 
 import (
 	"os"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
+	"testing"
 )
 
 // Self returns how this process was started, without the program's arguments: for tests that need a process of their own. A
@@ -16,4 +19,18 @@ func Self() []string {
 	}
 	words := strings.Split(strings.TrimSuffix(string(all), "\x00"), "\x00")
 	return slices.Clip(words[:len(words)-len(os.Args)+1])
+}
+
+// Threads returns the number of the process's threads, or skips the test where they can't be counted.
+func Threads(t *testing.T) int {
+	t.Helper()
+	status, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		t.Skip("no /proc: threads can't be counted")
+	}
+	n, err := strconv.Atoi(string(regexp.MustCompile(`Threads:\s+(\d+)`).FindSubmatch(status)[1]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
 }

@@ -190,3 +190,24 @@ func parseHello(m []byte) (h hello, ok bool) {
 	}
 	return h, true
 }
+
+// Sized16 returns b behind its length in two bytes.
+func Sized16(b []byte) []byte {
+	return append(binary.BigEndian.AppendUint16(nil, uint16(len(b))), b...)
+}
+
+// Shape describes an end's records as they look without its keys: by their types and, except for handshake messages, by their
+// length or, in the clear, their bytes.
+func Shape(records []Record) (s []string) {
+	for _, r := range records {
+		switch r.Type {
+		case TypeHandshake:
+			s = append(s, "handshake")
+		case TypeApplicationData:
+			s = append(s, fmt.Sprintf("%#x, %d bytes", r.Version, len(r.Payload)))
+		default:
+			s = append(s, fmt.Sprintf("%#x, type %d: %x", r.Version, r.Type, r.Payload))
+		}
+	}
+	return s
+}

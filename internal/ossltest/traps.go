@@ -1,6 +1,4 @@
-//go:build cgo
-
-package ossl_test
+package ossltest
 
 import (
 	"bufio"
@@ -15,25 +13,15 @@ import (
 	"github.com/ossl-go/ossl/internal/libssl"
 )
 
-// envTraps names a file of testdata/traps/list.c's lines: offsets in libcrypto at which the tests are to find an instruction
-// that ends the process. ci/fips-traps uses it to show that in FIPS mode nobody comes there.
+// envTraps names an environment variable with the path of a file of lines as testdata/traps/list.c prints them: offsets in
+// libcrypto at which the tests put an instruction that ends the process. ci/fips-traps uses it to show that in FIPS mode
+// no thread comes there.
 const envTraps = "OSSL_TEST_TRAPS"
 
-func init() {
-	if file := os.Getenv(envTraps); file != "" {
-		beforeTests = append(beforeTests, func() {
-			if err := setTraps(file); err != nil {
-				fmt.Fprintln(os.Stderr, "traps:", err)
-				os.Exit(3)
-			}
-		})
-	}
-}
-
-// trap is an instruction that is none, by processor: what it raises is SIGILL.
+// trap is a sequence of bytes that is not an instruction, by processor. It raises SIGILL.
 var trap = map[string]string{"amd64": "0f0b"}[runtime.GOARCH] // ud2
 
-// setTraps loads the library, and with it what slim.c tries once, and sets the traps then. Nobody else runs yet.
+// setTraps sets the traps after the library was loaded, and slim.c has tried once whatever it tries. Nothing else runs yet.
 func setTraps(file string) error {
 	if _, err := ossl.Library(); err != nil {
 		return err
@@ -48,7 +36,7 @@ func setTraps(file string) error {
 	}
 	code, err := hex.DecodeString(trap)
 	if err != nil || len(code) == 0 {
-		return fmt.Errorf("no instruction known for %s", runtime.GOARCH)
+		return fmt.Errorf("no trap known for %s", runtime.GOARCH)
 	}
 	list, err := os.ReadFile(file)
 	if err != nil {
@@ -64,7 +52,7 @@ func setTraps(file string) error {
 	for line := range strings.Lines(string(list)) {
 		fields := strings.Fields(line)
 		if len(fields) != 3 {
-			return fmt.Errorf("%q is no line of a kind, an offset and a name", line)
+			return fmt.Errorf("%q is not a line of a kind, an offset and a name", line)
 		}
 		offset, err := strconv.ParseInt(fields[1], 0, 64)
 		if err != nil {

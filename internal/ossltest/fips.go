@@ -1,0 +1,185 @@
+package ossltest
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"net"
+	"os"
+	"testing"
+
+	"github.com/ossl-go/ossl"
+	"github.com/ossl-go/ossl/internal/tlstest"
+)
+
+// envTestFIPS names an environment variable that, if set, has the tests of connections run in FIPS mode, as ci/matrix does where
+// it has a module. Crypto/tls, which the tests compare with, must be in its own then: GODEBUG=fips140=on.
+const envTestFIPS = "OSSL_TEST_FIPS"
+
+// InFIPS reports whether the tests of connections are run in FIPS mode.
+var InFIPS = os.Getenv(envTestFIPS) != ""
+
+// RequireFIPS reports whether the environment asks every Context for FIPS mode. Tests of FIPS mode then fail where they would be
+// skipped.
+var RequireFIPS = os.Getenv("OSSL_FIPS") == "require"
+
+// FIPSGroups are those of tlstest.Groups that are approved.
+var FIPSGroups = []tls.CurveID{tls.CurveP256, tls.CurveP384, tls.CurveP521}
+
+func init() {
+	if !InFIPS {
+		return
+	}
+	UnderTest = FIPSImpl{}
+	tlstest.Groups = FIPSGroups
+}
+
+// NeedFIPS skips a test if there is no FIPS module.
+func NeedFIPS(t testing.TB) {
+	t.Helper()
+	if Library().FIPS {
+		return
+	}
+	if RequireFIPS || InFIPS {
+		t.Fatalf("OpenSSL %s has no FIPS module that works", Version())
+	}
+	t.Skipf("OpenSSL %s has no FIPS module here", Version())
+}
+
+// FIPSImpl is package ossl in FIPS mode.
+type FIPSImpl struct{}
+
+// Name implements tlstest.Impl. The name is Impl's, so that docs/COMPATIBILITY.md is for both.
+func (FIPSImpl) Name() string { return Impl{}.Name() }
+
+// Client implements tlstest.Impl.
+func (FIPSImpl) Client(conn net.Conn, config *tls.Config) tlstest.Conn {
+	ctx, err := fipsContext(config)
+	if err != nil {
+		return brokenConn{conn, err}
+	}
+	return ctx.Client(conn, "")
+}
+
+// Server implements tlstest.Impl.
+func (FIPSImpl) Server(conn net.Conn, config *tls.Config) tlstest.Conn {
+	ctx, err := fipsContext(config)
+	if err != nil {
+		return brokenConn{conn, err}
+	}
+	return ctx.Server(conn)
+}
+
+// A brokenConn is a connection whose configuration was refused.
+type brokenConn struct {
+	net.Conn
+	err error
+}
+
+func (c brokenConn) Handshake() error                                         { return c.err }
+func (c brokenConn) HandshakeContext(context.Context) error                   { return c.err }
+func (c brokenConn) Read([]byte) (int, error)                                 { return 0, c.err }
+func (c brokenConn) Write([]byte) (int, error)                                { return 0, c.err }
+func (c brokenConn) CloseWrite() error                                        { return c.err }
+func (c brokenConn) ConnectionState() tls.ConnectionState                     { return tls.ConnectionState{} }
+func (c brokenConn) ExportKeyingMaterial(string, []byte, int) ([]byte, error) { return nil, c.err }
+func (c brokenConn) NetConn() net.Conn                                        { return c.Conn }
+func (c brokenConn) OCSPResponse() []byte                                     { return nil }
+func (c brokenConn) VerifyHostname(string) error                              { return c.err }
+
+// fipsContext returns a Context in FIPS mode.
+func fipsContext(config *tls.Config, opts ...ossl.Option) (*ossl.Context, error) {
+	config, more, err := forFIPS(WithSessions(config))
+	if err != nil {
+		return nil, err
+	}
+	return ossl.NewContext(config, append(more, opts...)...)
+}
+
+// forFIPS moves the pools of a configuration to where FIPS mode wants them.
+func forFIPS(config *tls.Config) (*tls.Config, []ossl.Option, error) {
+	if config == nil {
+		return nil, []ossl.Option{ossl.WithFIPS()}, nil
+	}
+	config = config.Clone()
+	list := []ossl.Option{ossl.WithFIPS()}
+	if config.RootCAs != nil {
+		roots, err := rootsOf(config.RootCAs)
+		if err != nil {
+			return nil, nil, err
+		}
+		config.RootCAs = nil
+		list = append(list, ossl.WithRoots(roots))
+	}
+	if config.ClientCAs != nil {
+		roots, err := rootsOf(config.ClientCAs)
+		if err != nil {
+			return nil, nil, err
+		}
+		config.ClientCAs = nil
+		list = append(list, ossl.WithClientRoots(roots))
+	}
+	return config, list, nil
+}
+
+// rootsOf returns the roots of a pool of the tests, which a pool doesn't name.
+func rootsOf(pool *x509.CertPool) (ossl.Roots, error) {
+	known := [][]*x509.Certificate{
+		{tlstest.CA().Cert},
+		{tlstest.OtherCA().Cert},
+		{tlstest.Intermediate().Cert},
+		{tlstest.CA().Cert, tlstest.OtherCA().Cert},
+	}
+	for _, certs := range known {
+		same := x509.NewCertPool()
+		for _, cert := range certs {
+			same.AddCert(cert)
+		}
+		if same.Equal(pool) {
+			return ossl.Roots{Certificates: certs}, nil
+		}
+	}
+	if pool.Equal(x509.NewCertPool()) { // nobody is trusted
+		return ossl.Roots{Certificates: []*x509.Certificate{nobody.Cert}}, nil
+	}
+	return ossl.Roots{}, errors.New("a pool that the tests don't know")
+}
+
+var nobody = tlstest.NewAuthority("tlstest nobody", nil, nil)
+
+// AsTests returns a configuration for NewContext, with options, as the environment has the tests make them.
+func AsTests(config *tls.Config) (*tls.Config, []ossl.Option, error) {
+	if !InFIPS {
+		return config, nil, nil
+	}
+	return forFIPS(config)
+}
+
+// TrustedRoots are the roots that go with tlstest's certificates.
+func TrustedRoots() ossl.Roots {
+	return ossl.Roots{Certificates: []*x509.Certificate{tlstest.CA().Cert}}
+}
+
+// Approved makes a configuration of tlstest one that FIPS mode takes.
+func Approved(c *tls.Config) {
+	c.CurvePreferences = FIPSGroups
+	c.RootCAs, c.ClientCAs = nil, nil
+}
+
+// FIPSOptions returns the options of a Context in FIPS mode that trusts tlstest's certificates, and more.
+func FIPSOptions(more ...ossl.Option) []ossl.Option {
+	return append([]ossl.Option{ossl.WithFIPS(), ossl.WithRoots(TrustedRoots()), ossl.WithClientRoots(TrustedRoots())}, more...)
+}
+
+// FIPSClient returns a client's Context in FIPS mode.
+func FIPSClient(t testing.TB, edits ...func(*tls.Config)) *ossl.Context {
+	t.Helper()
+	return NewPlainContext(t, tlstest.ClientConfig(append(edits, Approved)...), FIPSOptions()...)
+}
+
+// FIPSServer returns a server's Context in FIPS mode.
+func FIPSServer(t testing.TB, edits ...func(*tls.Config)) *ossl.Context {
+	t.Helper()
+	return NewPlainContext(t, tlstest.ServerConfig(append(edits, Approved)...), FIPSOptions()...)
+}

@@ -1,5 +1,0 @@
-//go:build !race && !asan
-
-package ossl_test
-
-const raceEnabled = false
