@@ -322,26 +322,6 @@ func TestFIPSMasterSecret(t *testing.T) {
 	}
 }
 
-// TestFIPSVerificationNeverFailsOpen is TestVerificationNeverFailsOpen where libcrypto verifies. What crypto/tls accepts in these
-// cases is not asked: with X25519 it negotiates otherwise.
-func TestFIPSVerificationNeverFailsOpen(t *testing.T) {
-	ossltest.NeedFIPS(t)
-	if ossltest.InFIPS {
-		t.Skip("TestVerificationNeverFailsOpen is in FIPS mode")
-	}
-	for _, version := range tlstest.Versions {
-		for _, d := range denials() {
-			if d.side == tlstest.ServerRole && strings.Contains(d.name, "callbacks accept") {
-				continue
-			}
-			d.edits = append(append(opts(), d.edits...), func(c *tls.Config) { c.CurvePreferences = ossltest.FIPSGroups })
-			t.Run(fmt.Sprintf("%s/%s/%s", tlstest.VersionName(version), d.side, d.name), func(t *testing.T) {
-				deny(t, version, d, ossltest.FIPSImpl{}, tlstest.Std)
-			})
-		}
-	}
-}
-
 // TestFIPSRoots trusts by each of the ways there are, and nobody else.
 func TestFIPSRoots(t *testing.T) {
 	ossltest.NeedFIPS(t)

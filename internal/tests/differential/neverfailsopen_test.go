@@ -1,6 +1,6 @@
 //go:build cgo
 
-package ossl_test
+package differential
 
 import (
 	"crypto/tls"
@@ -8,12 +8,33 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/ossl-go/ossl/internal/ossltest"
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
+
+// TestFIPSVerificationNeverFailsOpen is TestVerificationNeverFailsOpen where libcrypto verifies. What crypto/tls accepts in these
+// cases is not asked: with X25519 it negotiates otherwise.
+func TestFIPSVerificationNeverFailsOpen(t *testing.T) {
+	ossltest.NeedFIPS(t)
+	if ossltest.InFIPS {
+		t.Skip("TestVerificationNeverFailsOpen is in FIPS mode")
+	}
+	for _, version := range tlstest.Versions {
+		for _, d := range denials() {
+			if d.side == tlstest.ServerRole && strings.Contains(d.name, "callbacks accept") {
+				continue
+			}
+			d.edits = append(append(opts(), d.edits...), func(c *tls.Config) { c.CurvePreferences = ossltest.FIPSGroups })
+			t.Run(fmt.Sprintf("%s/%s/%s", tlstest.VersionName(version), d.side, d.name), func(t *testing.T) {
+				deny(t, version, d, ossltest.FIPSImpl{}, tlstest.Std)
+			})
+		}
+	}
+}
 
 // A denial is a way in which one side refuses the other.
 type denial struct {
