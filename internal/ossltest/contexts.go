@@ -113,3 +113,23 @@ func LoadedPair(t testing.TB, kind tlstest.KeyKind, name string, opts ...ossl.Ke
 	}
 	return pair
 }
+
+// SuiteConfigs returns configurations that negotiate a cipher suite, whose server has a key of a kind, and options for the
+// client's Context.
+func SuiteConfigs(t *testing.T, id uint16, key tlstest.KeyKind) (client, server *tls.Config, clientOpts []ossl.Option) {
+	t.Helper()
+	version := uint16(tls.VersionTLS12)
+	if id>>8 == 0x13 {
+		version = tls.VersionTLS13
+		clientOpts = append(clientOpts, ossl.WithTLS13CipherSuites(id))
+	}
+	set := func(c *tls.Config) {
+		c.MinVersion, c.MaxVersion = version, version
+		if version == tls.VersionTLS12 {
+			c.CipherSuites = []uint16{id}
+		}
+	}
+	client, server = tlstest.ClientConfig(set), tlstest.ServerConfig(set)
+	server.Certificates = []tls.Certificate{tlstest.ServerCert(key)}
+	return client, server, clientOpts
+}
