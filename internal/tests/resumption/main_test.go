@@ -1,0 +1,18 @@
+//go:build cgo
+
+package resumption
+
+import (
+	"testing"
+
+	"github.com/ossl-go/ossl/internal/ossltest"
+)
+
+// TestMain leaves tests out that FIPS mode refuses.
+func TestMain(m *testing.M) {
+	ossltest.Main(m, []ossltest.Exception{
+		{Tests: "TestChosenPolicyIsNotResumedAround", Reason: "a configuration that is chosen can't have ClientCAs of its own"},
+		{Tests: "TestResumeAfterHelloRetry", Reason: "it is made with X25519"},
+		{Tests: "TestSuiteNoLongerAllowed|TestTicketKeys/S.*", Reason: "SetSessionTicketKeys is refused"},
+	})
+}
