@@ -1,0 +1,17 @@
+//go:build cgo
+
+package hostpolicy
+
+import (
+	"testing"
+
+	"github.com/ossl-go/ossl/internal/ossltest"
+)
+
+// TestMain leaves tests out that FIPS mode refuses.
+func TestMain(m *testing.M) {
+	ossltest.Main(m, []ossltest.Exception{
+		{Tests: "TestHostPolicy.*|TestInteropHostPolicy",
+			Reason: "they have an openssl.cnf of their own, without a module: TestFIPSUnderPolicy"},
+	})
+}
