@@ -1,6 +1,6 @@
 //go:build cgo
 
-package ossl_test
+package fips
 
 import (
 	"bytes"
@@ -18,6 +18,7 @@ import (
 	"testing"
 
 	"github.com/ossl-go/ossl"
+	"github.com/ossl-go/ossl/internal/libssl"
 	"github.com/ossl-go/ossl/internal/ossltest"
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
@@ -186,16 +187,16 @@ func TestFIPSNothingOfTheWorkingDirectory(t *testing.T) {
 	t.Setenv("OPENSSL_MODULES", filepath.Join(dir, "none"))
 	for _, conf := range []string{"", "openssl.cnf", "./openssl.cnf"} {
 		t.Setenv("OPENSSL_CONF", conf)
-		err := ossl.TryFIPS()
+		err := libssl.TryFIPS()
 		if err == nil {
 			t.Fatal("there is a module in a folder that is not there")
 		}
-		if file := ossl.FIPSConfiguration(); strings.Contains(file, "tell.so") {
+		if file := libssl.FIPSConfiguration(); strings.Contains(file, "tell.so") {
 			t.Errorf("OPENSSL_CONF=%q: the module is to be loaded as %s says", conf, file)
 		}
 	}
 	t.Setenv("OPENSSL_CONF", filepath.Join(dir, "openssl.cnf"))
-	if !strings.Contains(ossl.FIPSConfiguration(), "tell.so") {
+	if !strings.Contains(libssl.FIPSConfiguration(), "tell.so") {
 		t.Error("a path does not lead to the file beside it: the test shows nothing")
 	}
 }

@@ -1,0 +1,16 @@
+//go:build cgo
+
+package fips
+
+import (
+	"testing"
+
+	"github.com/ossl-go/ossl/internal/ossltest"
+)
+
+// TestMain leaves tests out that FIPS mode refuses.
+func TestMain(m *testing.M) {
+	ossltest.Main(m, []ossltest.Exception{
+		{Tests: "TestFIPS.*", Reason: "they are run by themselves, with crypto/tls outside of its FIPS mode"},
+	})
+}
