@@ -6,13 +6,9 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
-	"crypto/x509"
-	"errors"
 	"io"
 	"math/rand/v2"
 	"net"
-	"os"
-	"reflect"
 	"runtime"
 	"sync"
 	"testing"
@@ -20,7 +16,6 @@ import (
 	"weak"
 
 	"github.com/ossl-go/ossl"
-	"github.com/ossl-go/ossl/internal/libssl"
 	"github.com/ossl-go/ossl/internal/ossltest"
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
@@ -182,66 +177,6 @@ func (c countedWrites) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-func TestDeadlines(t *testing.T) {
-	for name, pair := range map[string]func() (net.Conn, net.Conn){"tcp": tlstest.Loopback, "pipe": tlstest.NetPipe} {
-		t.Run(name, func(t *testing.T) {
-			client, server := ossltest.Connected(t, pair, nil)
-			buf := make([]byte, 10)
-			client.SetReadDeadline(time.Now().Add(10 * time.Millisecond))
-			_, err := client.Read(buf)
-			var timeout net.Error
-			if !errors.Is(err, os.ErrDeadlineExceeded) || !errors.As(err, &timeout) || !timeout.Timeout() {
-				t.Fatalf("got %v", err)
-			}
-			// A deadline that has passed can be moved, and nothing was lost.
-			client.SetReadDeadline(time.Time{})
-			go server.Write([]byte("late"))
-			if n, err := client.Read(buf); err != nil || string(buf[:n]) != "late" {
-				t.Fatalf("%q, %v", buf[:n], err)
-			}
-			// A deadline set while a Read waits ends it.
-			done := make(chan error, 1)
-			go func() { _, err := client.Read(buf); done <- err }()
-			time.Sleep(5 * time.Millisecond)
-			client.SetReadDeadline(time.Now())
-			if err := <-done; !errors.Is(err, os.ErrDeadlineExceeded) {
-				t.Fatalf("got %v", err)
-			}
-			// A Write cut short ends the sending for good.
-			client.SetWriteDeadline(time.Now().Add(20 * time.Millisecond))
-			if _, err := client.Write(make([]byte, 64<<20)); !errors.Is(err, os.ErrDeadlineExceeded) {
-				t.Fatalf("got %v", err)
-			}
-			client.SetWriteDeadline(time.Time{})
-			if _, err := client.Write([]byte("more")); !errors.Is(err, os.ErrDeadlineExceeded) {
-				t.Fatalf("got %v after a Write that timed out", err)
-			}
-		})
-	}
-}
-
-// TestSocketReadErrors: Read has the errors of the connection beneath, though it reads from the socket itself.
-func TestSocketReadErrors(t *testing.T) {
-	for network, address := range map[string]string{"tcp": "127.0.0.1:0", "tcp4": "127.0.0.1:0", "unix": t.TempDir() + "/socket"} {
-		t.Run(network, func(t *testing.T) {
-			client, _ := ossltest.Connected(t, func() (net.Conn, net.Conn) { return tlstest.Sockets(network, address) }, nil)
-			buf := make([]byte, 1)
-			for _, cause := range []func() error{
-				func() error { return client.SetReadDeadline(time.Unix(1, 0)) },
-				client.NetConn().Close,
-			} {
-				if err := cause(); err != nil {
-					t.Fatal(err)
-				}
-				_, want := client.NetConn().Read(buf)
-				if _, got := client.Read(buf); want == nil || !reflect.DeepEqual(got, want) {
-					t.Errorf("got %#v, want %#v", got, want)
-				}
-			}
-		})
-	}
-}
-
 // TestReadDoesNotWaitForBlockedWrite makes a Read answer a key update while a Write of the same connection is stuck.
 func TestReadDoesNotWaitForBlockedWrite(t *testing.T) {
 	begun := make(chan int, 1000)
@@ -305,90 +240,6 @@ func TestCancelHandshake(t *testing.T) {
 	}
 }
 
-func TestAfterClose(t *testing.T) {
-	client, server := ossltest.Connected(t, tlstest.Loopback, nil)
-	state := client.ConnectionState()
-	if material, err := state.ExportKeyingMaterial("label", nil, 16); err != nil || len(material) != 16 {
-		t.Errorf("before Close: %x, %v", material, err)
-	}
-	if err := client.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := client.Read(make([]byte, 1)); !errors.Is(err, net.ErrClosed) {
-		t.Errorf("Read: %v", err)
-	}
-	if _, err := client.Write([]byte("x")); !errors.Is(err, net.ErrClosed) {
-		t.Errorf("Write: %v", err)
-	}
-	if err := client.Close(); !errors.Is(err, net.ErrClosed) {
-		t.Errorf("second Close: %v", err)
-	}
-	if _, err := client.ExportKeyingMaterial("label", nil, 16); !errors.Is(err, net.ErrClosed) {
-		t.Errorf("ExportKeyingMaterial: %v", err)
-	}
-	if _, err := state.ExportKeyingMaterial("label", nil, 16); !errors.Is(err, net.ErrClosed) {
-		t.Errorf("ConnectionState.ExportKeyingMaterial: %v", err)
-	}
-	if got := client.ConnectionState(); !got.HandshakeComplete || got.Version != state.Version {
-		t.Error("the state is gone")
-	}
-	if n, err := server.Read(make([]byte, 1)); n != 0 || err != io.EOF {
-		t.Errorf("the peer reads %d, %v", n, err)
-	}
-}
-
-// TestDroppedConnectionsAreFreed: a connection that nobody closed gives its C memory back when it is collected, handshake done or
-// not.
-func TestDroppedConnectionsAreFreed(t *testing.T) {
-	p := ossltest.NewContexts(t, nil)
-	before := libssl.Crossings()
-	const dropped = 20
-	func() {
-		for i := range dropped {
-			a, b := tlstest.Buffered()
-			client, server := p.Client.Client(a, ""), p.Server.Server(b)
-			if i%2 == 0 {
-				go server.Handshake()
-			} else {
-				ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
-				defer cancel()
-				go server.HandshakeContext(ctx)
-				client.SetReadDeadline(time.Now().Add(time.Millisecond))
-			}
-			client.Handshake()
-		}
-	}()
-	// A connection's crossings are counted when it is freed: at least four for each client.
-	for limit := time.Now().Add(tlstest.Patience); time.Now().Before(limit); time.Sleep(5 * time.Millisecond) {
-		runtime.GC()
-		if libssl.Crossings() >= before+dropped/2*4 {
-			return
-		}
-	}
-	t.Error("connections that were dropped are not freed")
-}
-
-func TestConfigErrorsComeFromTheHandshake(t *testing.T) {
-	a, b := tlstest.Buffered()
-	bad := &tls.Config{MinVersion: tls.VersionTLS10, InsecureSkipVerify: true}
-	for name, c := range map[string]*ossl.Conn{"client": ossl.Client(a, bad), "server": ossl.Server(b, bad)} {
-		var e *ossl.ConfigError
-		if err := c.Handshake(); !errors.As(err, &e) || e.Field != "MinVersion" {
-			t.Errorf("%s: got %v", name, err)
-		}
-		if _, err := c.Read(make([]byte, 1)); !errors.As(err, &e) {
-			t.Errorf("%s: Read: %v", name, err)
-		}
-		c.Close()
-	}
-	if _, err := ossl.Listen("tcp", "127.0.0.1:0", bad); err == nil {
-		t.Error("Listen accepts it")
-	}
-	if _, err := ossl.Listen("tcp", "127.0.0.1:0", &tls.Config{}); err == nil {
-		t.Error("Listen without a certificate")
-	}
-}
-
 // TestConfigIsCompiledOnce: the drop-in functions remember a configuration, and forget it with its last use.
 func TestConfigIsCompiledOnce(t *testing.T) {
 	config := tlstest.ServerConfig()
@@ -409,96 +260,4 @@ func TestConfigIsCompiledOnce(t *testing.T) {
 		}
 	}
 	t.Error("a configuration that is gone is remembered")
-}
-
-// TestGetConfigForClient goes through another Context: its certificate, its protocols, its verification.
-func TestGetConfigForClient(t *testing.T) {
-	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
-		chosen := tlstest.ServerConfig(func(c *tls.Config) {
-			c.Certificates = []tls.Certificate{tlstest.ServerCert(tlstest.RSA2048)}
-			c.NextProtos = []string{"chosen"}
-			c.ClientAuth = tls.RequireAndVerifyClientCert
-			c.ClientCAs = tlstest.CA().Pool()
-			c.MaxVersion = version
-		})
-		client, server := ossltest.Connected(t, tlstest.Loopback, func(c, s *tls.Config) {
-			c.NextProtos = []string{"chosen"}
-			c.Certificates = []tls.Certificate{tlstest.ClientCert(tlstest.P256)}
-			s.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
-				if hello.ServerName != tlstest.ServerName || hello.Conn == nil || hello.Context() == nil {
-					t.Errorf("hello: %+v", hello)
-				}
-				return chosen, nil
-			}
-		})
-		if s := client.ConnectionState(); s.Version != version || s.NegotiatedProtocol != "chosen" ||
-			s.PeerCertificates[0].PublicKeyAlgorithm != x509.RSA {
-			t.Errorf("client: %+v", s)
-		}
-		if s := server.ConnectionState(); len(s.PeerCertificates) == 0 || len(s.VerifiedChains) == 0 {
-			t.Errorf("server: %+v", s)
-		}
-	}
-}
-
-// TestGetClientCertificateContext: the info's Context method works.
-func TestGetClientCertificateContext(t *testing.T) {
-	type key struct{}
-	p := ossltest.NewContexts(t, func(c, s *tls.Config) {
-		s.ClientAuth = tls.RequireAnyClientCert
-		c.GetClientCertificate = func(info *tls.CertificateRequestInfo) (*tls.Certificate, error) {
-			if info.Context().Value(key{}) != "value" {
-				t.Error("not the handshake's context")
-			}
-			cert := tlstest.ClientCert(tlstest.Ed25519)
-			return &cert, info.SupportsCertificate(&cert)
-		}
-	})
-	a, b := tlstest.Buffered()
-	go p.Server.Server(b).Handshake()
-	if err := p.Client.Client(a, "").HandshakeContext(context.WithValue(t.Context(), key{}, "value")); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// TestPanicInCallback: a callback's panic reaches the goroutine of the handshake, as it does in crypto/tls, wherever libssl
-// stood.
-func TestPanicInCallback(t *testing.T) {
-	boom := func() { panic("boom") }
-	for name, edit := range map[string]func(c, s *tls.Config){
-		"client VerifyConnection": func(c, _ *tls.Config) {
-			c.VerifyConnection = func(tls.ConnectionState) error { boom(); return nil }
-		},
-		"server VerifyConnection": func(_, s *tls.Config) {
-			s.VerifyConnection = func(tls.ConnectionState) error { boom(); return nil }
-		},
-		"server VerifyPeerCertificate": func(c, s *tls.Config) {
-			s.ClientAuth = tls.RequireAnyClientCert
-			c.Certificates = []tls.Certificate{tlstest.ClientCert(tlstest.P256)}
-			s.VerifyPeerCertificate = func([][]byte, [][]*x509.Certificate) error { boom(); return nil }
-		},
-		"server GetCertificate": func(_, s *tls.Config) {
-			s.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) { boom(); return nil, nil }
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			p := ossltest.NewContexts(t, edit)
-			a, b := tlstest.Buffered()
-			panics := make(chan any, 2)
-			run := func(c *ossl.Conn) {
-				defer func() { panics <- recover(); c.Close() }()
-				if err := c.Handshake(); err == nil {
-					_, err = c.Read(make([]byte, 1))
-					if err == nil {
-						t.Error("the handshake succeeds")
-					}
-				}
-			}
-			go run(p.Client.Client(a, ""))
-			go run(p.Server.Server(b))
-			if x, y := <-panics, <-panics; x != "boom" && y != "boom" {
-				t.Errorf("panics: %v, %v", x, y)
-			}
-		})
-	}
 }

@@ -3,16 +3,12 @@
 package ossl_test
 
 import (
-	"crypto"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
-	"net"
 	"testing"
-	"time"
 
 	"github.com/ossl-go/ossl"
-	"github.com/ossl-go/ossl/internal/libssl"
 	"github.com/ossl-go/ossl/internal/ossltest"
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
@@ -60,44 +56,5 @@ func TestNestedHandshake(t *testing.T) {
 				t.Errorf("called %d times, taken over: %t", called, server.(*ossl.Conn).TakenOver())
 			}
 		})
-	}
-}
-
-// TestSignerOrCallbackMayNotReturn: what libssl has called may end its goroutine, so that libssl never goes on. By then nothing
-// of the connection may be left with the thread, which goes on to serve others when the connection is freed.
-func TestSignerOrCallbackMayNotReturn(t *testing.T) {
-	asked := map[string]bool{}
-	look := func(where string) {
-		asked[where] = true
-		if libssl.Occupied() {
-			t.Errorf("%s: the thread still is in the handshake", where)
-		}
-	}
-	cc, sc := tlstest.Resuming(tls.VersionTLS13)
-	cc.Certificates = []tls.Certificate{tlstest.ClientCert(tlstest.P256)}
-	sc.ClientAuth = tls.RequireAnyClientCert
-	sc.Certificates = []tls.Certificate{tlstest.ServerCert(tlstest.P256)}
-	key := sc.Certificates[0].PrivateKey.(crypto.Signer)
-	sc.Certificates[0].PrivateKey = &tlstest.LookingSigner{Signer: key, Before: func() { look("Sign") }}
-	sc.VerifyPeerCertificate = func([][]byte, [][]*x509.Certificate) error {
-		look("VerifyPeerCertificate")
-		return nil
-	}
-	sc.Time = func() time.Time { // by which a session's certificates are judged
-		if asked["VerifyPeerCertificate"] {
-			look("Time")
-		}
-		return time.Now()
-	}
-	client, server := ossltest.NewContext(t, cc), ossltest.NewContext(t, sc)
-	for i := range 2 {
-		c, s := tlstest.Visit(t, func(conn net.Conn) tlstest.Conn { return client.Client(conn, "") },
-			func(conn net.Conn) tlstest.Conn { return server.Server(conn) })
-		if resumed := i == 1; c.DidResume != resumed || s.DidResume != resumed {
-			t.Errorf("visit %d: resumed %t, %t", i, c.DidResume, s.DidResume)
-		}
-	}
-	if len(asked) != 3 {
-		t.Errorf("asked: %v", asked)
 	}
 }

@@ -3,15 +3,12 @@
 package ossl_test
 
 import (
-	"context"
-	"crypto"
 	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"runtime"
-	"slices"
 	"testing"
 	"time"
 
@@ -21,75 +18,6 @@ import (
 )
 
 // What a review found once, and how it was found.
-
-// TestChainCacheKeepsRolesApart: a Context in both roles remembers as a client, which verifies nothing, the chain of a peer that
-// then comes back as a client of its own.
-func TestChainCacheKeepsRolesApart(t *testing.T) {
-	both, err := ossl.NewContext(&tls.Config{
-		Certificates:       []tls.Certificate{tlstest.ServerCert(tlstest.P256)},
-		InsecureSkipVerify: true,
-		ClientAuth:         tls.RequireAndVerifyClientCert,
-		ClientCAs:          tlstest.CA().Pool(),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	intruder := tlstest.SpecimenNamed("unknown CA").Cert(tlstest.ClientRole)
-	attacker := &tls.Config{Certificates: []tls.Certificate{intruder}, InsecureSkipVerify: true, SessionTicketsDisabled: true}
-
-	a, b := tlstest.Buffered()
-	go tls.Server(b, attacker).Handshake()
-	if err := both.Client(a, "").Handshake(); err != nil {
-		t.Fatal(err)
-	}
-	a, b = tlstest.Buffered()
-	go tls.Client(a, attacker).Handshake()
-	if err := both.Server(b).Handshake(); err == nil {
-		t.Fatal("a client's chain that nobody verified is accepted")
-	}
-}
-
-// TestChainCacheGivesOwnSlices: what a user does to a state's slices is not another connection's.
-func TestChainCacheGivesOwnSlices(t *testing.T) {
-	p := ossltest.NewContexts(t, nil)
-	for range 3 {
-		a, b := tlstest.Buffered()
-		go p.Server.Server(b).Handshake()
-		c := p.Client.Client(a, "")
-		if err := c.Handshake(); err != nil {
-			t.Fatal(err)
-		}
-		s := c.ConnectionState()
-		if s.PeerCertificates[0].IsCA || s.VerifiedChains[0][0].IsCA {
-			t.Fatal("changed by an earlier connection's user")
-		}
-		slices.Reverse(s.VerifiedChains[0])
-		s.PeerCertificates[0] = tlstest.CA().Cert
-	}
-}
-
-// TestHelloContext: the context that callbacks get is the handshake's, and ends with it.
-func TestHelloContext(t *testing.T) {
-	var seen context.Context
-	check := func(hello *tls.ClientHelloInfo) {
-		seen = hello.Context()
-		if err := seen.Err(); err != nil {
-			t.Errorf("during the handshake: %v", err)
-		}
-	}
-	p := ossltest.NewContexts(t, func(_, s *tls.Config) {
-		s.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) { check(hello); return nil, nil }
-		s.GetCertificate = func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) { check(hello); return nil, nil }
-	})
-	a, b := tlstest.Buffered()
-	go p.Client.Client(a, "").Handshake()
-	if err := p.Server.Server(b).Handshake(); err != nil {
-		t.Fatal(err)
-	}
-	if seen == nil || seen.Err() == nil {
-		t.Error("the context outlives the handshake")
-	}
-}
 
 // TestCloseInsideClientCertificate: Close frees the connection while a callback decides.
 func TestCloseInsideClientCertificate(t *testing.T) {
@@ -113,26 +41,6 @@ func TestCloseInsideClientCertificate(t *testing.T) {
 		if !c.Freed() {
 			t.Error("C memory is kept")
 		}
-	}
-}
-
-// TestCloseNotifyDuringHandshake ends it, as in crypto/tls.
-func TestCloseNotifyDuringHandshake(t *testing.T) {
-	p := ossltest.NewContexts(t, nil)
-	a, b := tlstest.Buffered()
-	go func() {
-		io.ReadFull(b, make([]byte, 5))
-		b.Write([]byte{21, 3, 3, 0, 2, 1, 0})
-	}()
-	done := make(chan error, 1)
-	go func() { done <- p.Client.Client(a, "").Handshake() }()
-	select {
-	case err := <-done:
-		if err != io.EOF {
-			t.Errorf("got %v", err)
-		}
-	case <-time.After(tlstest.Patience):
-		t.Error("it goes on waiting")
 	}
 }
 
@@ -242,20 +150,6 @@ func TestAbruptWrite(t *testing.T) {
 					}
 				})
 			}
-		}
-	}
-}
-
-func TestNilKeys(t *testing.T) {
-	for _, cert := range []tls.Certificate{
-		{},
-		{Certificate: tlstest.ServerCert(tlstest.P256).Certificate},
-		{Certificate: tlstest.ServerCert(tlstest.P256).Certificate, PrivateKey: (*nilSigner)(nil)},
-		{Certificate: [][]byte{{}}},
-	} {
-		var e *ossl.ConfigError
-		if _, err := ossl.NewContext(&tls.Config{Certificates: []tls.Certificate{cert}}); !errors.As(err, &e) {
-			t.Errorf("got %v", err)
 		}
 	}
 }
@@ -395,19 +289,6 @@ func TestAlertOfAReadIsSent(t *testing.T) {
 	}
 }
 
-// TestChangedConfigIsCompiledAgain: what the drop-in functions remember is not what a configuration said before it was changed.
-func TestChangedConfigIsCompiledAgain(t *testing.T) {
-	config := &tls.Config{InsecureSkipVerify: true, ServerName: tlstest.ServerName}
-	for _, skip := range []bool{true, false} {
-		config.InsecureSkipVerify = skip
-		a, b := tlstest.Buffered()
-		go ossl.Server(b, tlstest.ServerConfig()).Handshake()
-		if err := ossl.Client(a, config).Handshake(); (err == nil) != skip {
-			t.Errorf("InsecureSkipVerify=%v: %v", skip, err)
-		}
-	}
-}
-
 // TestCompiledConfigsAreBounded: configurations that refer to themselves are never collected.
 func TestCompiledConfigsAreBounded(t *testing.T) {
 	for range 400 {
@@ -420,5 +301,3 @@ func TestCompiledConfigsAreBounded(t *testing.T) {
 		t.Errorf("%d configurations remembered", n)
 	}
 }
-
-type nilSigner struct{ crypto.Signer }

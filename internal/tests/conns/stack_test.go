@@ -1,6 +1,6 @@
 //go:build cgo && !race && !asan
 
-package ossl_test
+package conns
 
 import (
 	"crypto/tls"

@@ -1,6 +1,6 @@
 //go:build cgo
 
-package ossl_test
+package conns
 
 import (
 	"bytes"
