@@ -279,3 +279,55 @@ func closeIn(t *testing.T, version uint16, role, callback, how string) {
 		t.Error("the connection keeps its C memory")
 	}
 }
+
+// TestCloseInsideClientCertificate: Close frees the connection while a callback decides.
+func TestCloseInsideClientCertificate(t *testing.T) {
+	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
+		var c *ossl.Conn
+		denied := errors.New("denied")
+		p := ossltest.NewContexts(t, func(client, s *tls.Config) {
+			client.MaxVersion = version
+			s.ClientAuth = tls.RequireAnyClientCert
+			client.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+				c.Close()
+				return nil, denied
+			}
+		})
+		a, b := tlstest.Buffered()
+		go p.Server.Server(b).Handshake()
+		c = p.Client.Client(a, "")
+		if err := c.Handshake(); err != denied {
+			t.Errorf("got %v", err)
+		}
+		if !c.Freed() {
+			t.Error("C memory is kept")
+		}
+	}
+}
+
+// TestAfterPanic: a callback's panic ends the connection for good, and nothing hangs afterwards.
+func TestAfterPanic(t *testing.T) {
+	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
+		p := ossltest.NewContexts(t, func(c, _ *tls.Config) {
+			c.MaxVersion = version
+			c.VerifyConnection = func(tls.ConnectionState) error { panic("boom") }
+		})
+		a, b := tlstest.Buffered()
+		go p.Server.Server(b).Handshake()
+		c := p.Client.Client(a, "")
+		func() {
+			defer func() { recover() }()
+			c.Handshake()
+			t.Error("no panic")
+		}()
+		if err := c.Handshake(); err == nil {
+			t.Error("a second handshake succeeds")
+		}
+		if _, err := c.Read(make([]byte, 1)); err == nil {
+			t.Error("Read succeeds")
+		}
+		if !c.Freed() {
+			t.Error("C memory is kept")
+		}
+	}
+}

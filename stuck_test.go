@@ -19,6 +19,58 @@ import (
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
+// TestWriteWaitsForTheRestOfAMessage: a peer's KeyUpdate in two records. libssl writes nothing in between; Write waits, without
+// burning the processor, for a Read to take the rest, or takes it itself.
+func TestWriteWaitsForTheRestOfAMessage(t *testing.T) {
+	t.Setenv("OSSL_RECORDS", "libssl")
+	only13 := func(c *tls.Config) { c.MinVersion = tls.VersionTLS13 }
+	for _, victim := range []tlstest.Role{tlstest.ServerRole, tlstest.ClientRole} {
+		for _, reading := range []bool{false, true} {
+			peer := tlstest.ClientRole
+			if victim == tlstest.ClientRole {
+				peer = tlstest.ServerRole
+			}
+			h := tlstest.Hijack(t, ossltest.UnderTest, peer, tlstest.ClientConfig(only13), tlstest.ServerConfig(only13))
+			h.Send(tlstest.TypeApplicationData, []byte("hi"))
+			h.Send(tlstest.TypeHandshake, []byte{24, 0, 0, 1}) // KeyUpdate without its body
+			buf := make([]byte, 2)
+			if _, err := io.ReadFull(h.Victim, buf); err != nil {
+				t.Fatal(err)
+			}
+			// A Read takes the first half of the message. It opens what is there before it looks at its deadline.
+			if reading {
+				go h.Victim.Read(make([]byte, 100))
+				h.WaitStarved()
+			} else {
+				h.Victim.SetReadDeadline(time.Now().Add(10 * time.Millisecond))
+				h.Victim.Read(buf)
+				h.Victim.SetReadDeadline(time.Time{})
+			}
+			done := make(chan error, 1)
+			own := h.Victim.(*ossl.Conn)
+			crossings := own.LibsslCrossings()
+			go func() { _, err := h.Victim.Write([]byte("x")); done <- err }()
+			select {
+			case err := <-done:
+				t.Errorf("%v: Write returns %v before the message is whole", victim, err)
+			case <-time.After(200 * time.Millisecond):
+			}
+			h.Send(tlstest.TypeHandshake, []byte{0}) // update_not_requested
+			select {
+			case err := <-done:
+				if err != nil {
+					t.Errorf("%v, reading=%v: %v", victim, reading, err)
+				}
+			case <-time.After(tlstest.Patience):
+				t.Errorf("%v, reading=%v: Write hangs", victim, reading)
+			}
+			if n := own.LibsslCrossings() - crossings; n > 20 {
+				t.Errorf("%v, reading=%v: %d crossings", victim, reading, n)
+			}
+		}
+	}
+}
+
 // Writes while libssl has seen the first part of a peer's handshake message, and sends nothing before it has seen the rest.
 
 // bySocket makes connections over a socket, whose input ossl reads in a special way, and relays the bytes.
