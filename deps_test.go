@@ -54,6 +54,8 @@ func TestImports(t *testing.T) {
 				if dir != "internal/libssl" {
 					t.Errorf(`%s: import "C" belongs in internal/libssl only: what is unsafe is read in one place`, file)
 				}
+			case isTestHelper(imported) && module == "." && !strings.HasSuffix(file, "_test.go") && !isTestCode(dir):
+				t.Errorf("%s imports %s, which is for tests", file, imported)
 			case within(imported, modulePath+"/internal"):
 				if module != "." && internalImporters[module] == "" {
 					t.Errorf("%s: module %s imports %s: adapters use the core's public API only", file, module, imported)
@@ -210,6 +212,16 @@ func importsOf(t *testing.T, file string) []string {
 func isThirdParty(imported string) bool {
 	first, _, _ := strings.Cut(imported, "/")
 	return strings.Contains(first, ".") && !within(imported, modulePath)
+}
+
+// isTestHelper reports whether an import path is of a package that tests share.
+func isTestHelper(imported string) bool {
+	return within(imported, modulePath+"/internal/tlstest") || within(imported, modulePath+"/internal/ossltest")
+}
+
+// isTestCode reports whether a folder of the core is never part of a program that uses the core.
+func isTestCode(dir string) bool {
+	return within(dir, "internal/ossltest") || within(dir, "internal/bogoshim") || within(dir, "ci")
 }
 
 // isAllowed tells whether an import path lies in one of allowedRequirements.

@@ -235,28 +235,28 @@ func findVersions(dir string) ([]version, error) {
 
 // A mode is a way of running the tests.
 type mode struct {
-	name     string
-	run      string   // regexp of tests, or "" for all
-	env      []string // in place of what the environment says
-	rootOnly bool     // the core's root package, not those below it
-	fips     bool     // with the FIPS provider configured
-	only     []string // the versions that it is for, or nil for all
+	name    string
+	run     string   // regexp of tests, or "" for all
+	env     []string // in place of what the environment says
+	apiOnly bool     // the tests of the core's API: see binary.ofAPI
+	fips    bool     // with the FIPS provider configured
+	only    []string // the versions that it is for, or nil for all
 }
 
 var modes = []mode{
 	{},
-	{name: "libssl", env: []string{"OSSL_RECORDS=libssl"}, rootOnly: true}, // with libssl's record path
+	{name: "libssl", env: []string{"OSSL_RECORDS=libssl"}, apiOnly: true}, // with libssl's record path
 	// With sessions: clients' records are libssl's until the first ticket or data.
-	{name: "sessions", env: []string{"OSSL_TEST_SESSIONS=1"}, run: "^Test(Differential|Close|Deadlines|Interop)", rootOnly: true},
+	{name: "sessions", env: []string{"OSSL_TEST_SESSIONS=1"}, run: "^Test(Differential|Close|Deadlines|Interop)", apiOnly: true},
 	// Without the library context of our own that makes handshakes cheaper: one version from before 3.2, and one since.
-	{name: "not slim", env: []string{"OSSL_SLIM=off"}, run: "^Test(Differential|Interop|Resum|Verification)", rootOnly: true,
+	{name: "not slim", env: []string{"OSSL_SLIM=off"}, run: "^Test(Differential|Interop|Resum|Verification)", apiOnly: true,
 		only: []string{"system", "3.5"}},
 	// FIPS mode by what the program says, by the environment, and with libssl's record path.
-	{name: "FIPS", run: "FIPS", rootOnly: true, fips: true},
-	{name: "FIPS require", env: []string{"OSSL_FIPS=require"}, run: "FIPS", rootOnly: true, fips: true},
-	{name: "FIPS libssl", env: []string{"OSSL_RECORDS=libssl"}, run: "FIPS", rootOnly: true, fips: true},
+	{name: "FIPS", run: "FIPS", apiOnly: true, fips: true},
+	{name: "FIPS require", env: []string{"OSSL_FIPS=require"}, run: "FIPS", apiOnly: true, fips: true},
+	{name: "FIPS libssl", env: []string{"OSSL_RECORDS=libssl"}, run: "FIPS", apiOnly: true, fips: true},
 	// The tests of connections in FIPS mode, compared with a crypto/tls that is in its own.
-	{name: "all FIPS", env: []string{"OSSL_TEST_FIPS=1", "GODEBUG=fips140=on"}, rootOnly: true, fips: true},
+	{name: "all FIPS", env: []string{"OSSL_TEST_FIPS=1", "GODEBUG=fips140=on"}, apiOnly: true, fips: true},
 }
 
 // withAdapters are the versions that the other modules' tests run under, too: what they use is the core's API, and the oldest,

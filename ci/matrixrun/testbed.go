@@ -190,7 +190,7 @@ func (b *testbed) run(ctx context.Context, p planned, args []string) (*row, erro
 	}
 	start := time.Now()
 	for _, bin := range b.binaries {
-		if bin.adapter && !p.adapters() || p.mode.rootOnly && bin.pkg != rootPackage {
+		if bin.adapter && !p.adapters() || p.mode.apiOnly && !bin.ofAPI() {
 			continue
 		}
 		if err := runBinary(ctx, r, p, bin, args); err != nil {
@@ -202,6 +202,11 @@ func (b *testbed) run(ctx context.Context, p planned, args []string) (*row, erro
 }
 
 const rootPackage = "github.com/ossl-go/ossl"
+
+// ofAPI reports whether a binary has tests of the core's API: of connections, which the modes are about.
+func (b binary) ofAPI() bool {
+	return b.pkg == rootPackage || b.pkg == rootPackage+"/keys" || strings.HasPrefix(b.pkg, rootPackage+"/internal/tests/")
+}
 
 // whichLibrary is the last check that this machinery works: a row must not be the host's OpenSSL under another name.
 func (b *testbed) whichLibrary(ctx context.Context, p planned) (text string, err error) {
