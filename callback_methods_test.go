@@ -218,7 +218,7 @@ func TestCloseInCallbacks(t *testing.T) {
 }
 
 // errNoReturn stands for a Handshake that did not return.
-var errNoReturn = errors.New("Handshake did not return")
+var errNoReturn = errors.New("the handshake did not return")
 
 func closeIn(t *testing.T, version uint16, role, callback, how string) {
 	cc, sc := tlstest.Resuming(version)
