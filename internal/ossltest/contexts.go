@@ -114,8 +114,8 @@ func LoadedPair(t testing.TB, kind tlstest.KeyKind, name string, opts ...ossl.Ke
 	return pair
 }
 
-// SuiteConfigs returns configurations that negotiate a cipher suite, whose server has a key of a kind, and options for the
-// client's Context.
+// SuiteConfigs returns configurations that negotiate a cipher suite, whose server has a key of a
+// kind, and options for the client's Context.
 func SuiteConfigs(t *testing.T, id uint16, key tlstest.KeyKind) (client, server *tls.Config, clientOpts []ossl.Option) {
 	t.Helper()
 	version := uint16(tls.VersionTLS12)

@@ -13,15 +13,16 @@ import (
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
-// envTestFIPS names an environment variable that, if set, has the tests of connections run in FIPS mode, as ci/matrix does where
-// it has a module. Crypto/tls, which the tests compare with, must be in its own then: GODEBUG=fips140=on.
+// envTestFIPS names an environment variable that, if set, has the tests of connections run in FIPS
+// mode, as ci/matrix does where it has a module. Crypto/tls, which the tests compare with, must be
+// in its own then: GODEBUG=fips140=on.
 const envTestFIPS = "OSSL_TEST_FIPS"
 
 // InFIPS reports whether the tests of connections are run in FIPS mode.
 var InFIPS = os.Getenv(envTestFIPS) != ""
 
-// RequireFIPS reports whether the environment asks every Context for FIPS mode. Tests of FIPS mode then fail where they would be
-// skipped.
+// RequireFIPS reports whether the environment asks every Context for FIPS mode. Tests of FIPS mode
+// then fail where they would be skipped.
 var RequireFIPS = os.Getenv("OSSL_FIPS") == "require"
 
 // FIPSGroups are those of tlstest.Groups that are approved.
@@ -148,7 +149,8 @@ func rootsOf(pool *x509.CertPool) (ossl.Roots, error) {
 
 var nobody = tlstest.NewAuthority("tlstest nobody", nil, nil)
 
-// AsTests returns a configuration for NewContext, with options, as the environment has the tests make them.
+// AsTests returns a configuration for NewContext, with options, as the environment has the tests
+// make them.
 func AsTests(config *tls.Config) (*tls.Config, []ossl.Option, error) {
 	if !InFIPS {
 		return config, nil, nil
@@ -167,7 +169,8 @@ func Approved(c *tls.Config) {
 	c.RootCAs, c.ClientCAs = nil, nil
 }
 
-// FIPSOptions returns the options of a Context in FIPS mode that trusts tlstest's certificates, and more.
+// FIPSOptions returns the options of a Context in FIPS mode that trusts tlstest's certificates, and
+// more.
 func FIPSOptions(more ...ossl.Option) []ossl.Option {
 	return append([]ossl.Option{ossl.WithFIPS(), ossl.WithRoots(TrustedRoots()), ossl.WithClientRoots(TrustedRoots())}, more...)
 }

@@ -12,7 +12,8 @@ import (
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
-// UnderTest is the implementation that tests compare with crypto/tls: package ossl, in FIPS mode if the environment asks for it.
+// UnderTest is the implementation that tests compare with crypto/tls: package ossl, in FIPS mode if
+// the environment asks for it.
 var UnderTest tlstest.Impl = Impl{}
 
 // Impl is package ossl by its drop-in functions.

@@ -14,8 +14,9 @@ type Exception struct {
 	Reason string
 }
 
-// Main runs the tests of a package. It is for TestMain. If the tests are run in FIPS mode it leaves out the exceptions, and
-// prints them in words that ci/matrixrun reads. If the environment asks for traps it sets them first.
+// Main runs the tests of a package. It is for TestMain. If the tests are run in FIPS mode it leaves
+// out the exceptions, and prints them in words that ci/matrixrun reads. If the environment asks for
+// traps it sets them first.
 func Main(m *testing.M, notInFIPS []Exception) {
 	if InFIPS {
 		flag.Parse()

@@ -18,8 +18,8 @@ const envPolicy = "OSSL_TEST_HOST_POLICY"
 // PolicyMain is the head of an openssl.cnf whose further lines are the commands of a policy.
 const PolicyMain = "openssl_conf = main\n[main]\nssl_conf = tls\n[tls]\nsystem_default = system\n[system]\n"
 
-// UnderPolicy runs a test in a process of its own whose openssl.cnf is conf: this test program again. A process reads the
-// host's policy once. A test must do nothing else.
+// UnderPolicy runs a test in a process of its own whose openssl.cnf is conf: this test program
+// again. A process reads the host's policy once. A test must do nothing else.
 func UnderPolicy(t *testing.T, conf string, check func(t *testing.T), env ...string) {
 	if os.Getenv(envPolicy) != "" {
 		check(t)

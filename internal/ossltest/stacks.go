@@ -30,8 +30,8 @@ func NewTLS(stack string, server bool, conn net.Conn, config *tls.Config) tlsCon
 	return ossl.Client(conn, config)
 }
 
-// Exchange runs a handshake between two stacks over a buffered pipe and sends a byte each way. It returns the errors of both
-// sides.
+// Exchange runs a handshake between two stacks over a buffered pipe and sends a byte each way. It
+// returns the errors of both sides.
 func Exchange(clientStack, serverStack string, client, server *tls.Config) (clientErr, serverErr error) {
 	a, b := tlstest.Buffered()
 	limit := time.Now().Add(tlstest.Patience)

@@ -13,15 +13,16 @@ import (
 	"github.com/ossl-go/ossl/internal/libssl"
 )
 
-// envTraps names an environment variable with the path of a file of lines as testdata/traps/list.c prints them: offsets in
-// libcrypto at which the tests put an instruction that ends the process. ci/fips-traps uses it to show that in FIPS mode
-// no thread comes there.
+// envTraps names an environment variable with the path of a file of lines as testdata/traps/list.c
+// prints them: offsets in libcrypto at which the tests put an instruction that ends the process.
+// ci/fips-traps uses it to show that in FIPS mode no thread comes there.
 const envTraps = "OSSL_TEST_TRAPS"
 
 // trap is a sequence of bytes that is not an instruction, by processor. It raises SIGILL.
 var trap = map[string]string{"amd64": "0f0b"}[runtime.GOARCH] // ud2
 
-// setTraps sets the traps after the library was loaded, and slim.c has tried once whatever it tries. Nothing else runs yet.
+// setTraps sets the traps after the library was loaded, and slim.c has tried once whatever it
+// tries. Nothing else runs yet.
 func setTraps(file string) error {
 	if _, err := ossl.Library(); err != nil {
 		return err

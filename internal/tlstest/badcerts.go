@@ -38,7 +38,8 @@ type Specimen struct {
 	Good bool
 	// ServerOnly says that it is wrong for servers only: nobody compares a client's name.
 	ServerOnly bool
-	// Unsendable says that an implementation may refuse to load it, as it may a key that doesn't match.
+	// Unsendable says that an implementation may refuse to load it, as it may a key that doesn't
+	// match.
 	Unsendable bool
 
 	make func(Role) tls.Certificate

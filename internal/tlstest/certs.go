@@ -46,7 +46,8 @@ var keys struct {
 	made map[string]crypto.Signer
 }
 
-// Key returns the process's private key of the kind with the given name; the same arguments always give the same key.
+// Key returns the process's private key of the kind with the given name; the same arguments always
+// give the same key.
 func Key(kind KeyKind, name string) crypto.Signer {
 	keys.Lock()
 	defer keys.Unlock()
@@ -84,7 +85,8 @@ func newKey(kind KeyKind) crypto.Signer {
 	panic("tlstest: no such kind of key: " + string(kind))
 }
 
-// smallRSAKey makes an RSA-1024 key by hand, so that the tests go on working when crypto/rsa refuses to.
+// smallRSAKey makes an RSA-1024 key by hand, so that the tests go on working when crypto/rsa
+// refuses to.
 func smallRSAKey() *rsa.PrivateKey {
 	e := big.NewInt(65537)
 	one := big.NewInt(1)
@@ -140,8 +142,8 @@ func Intermediate() *Authority {
 	return authorities.intermediate
 }
 
-// NewAuthority makes an authority signed by parent, by itself without one. The edit function, if any, changes the
-// template last.
+// NewAuthority makes an authority signed by parent, by itself without one. The edit function, if
+// any, changes the template last.
 func NewAuthority(name string, parent *Authority, edit func(*x509.Certificate)) *Authority {
 	key := Key(P256, "authority "+name)
 	c := New(Options{Names: []string{name}, Key: key, Issuer: parent, SelfSigned: parent == nil, Edit: func(t *x509.Certificate) {
@@ -158,8 +160,8 @@ func NewAuthority(name string, parent *Authority, edit func(*x509.Certificate)) 
 	return &Authority{Cert: c.Leaf, Key: key}
 }
 
-// Options say what New makes. The zero value makes a good P-256 certificate for both client and server, signed by CA,
-// for the name ServerName.
+// Options say what New makes. The zero value makes a good P-256 certificate for both client and
+// server, signed by CA, for the name ServerName.
 type Options struct {
 	Kind       KeyKind       // kind of key; P256 if empty
 	Key        crypto.Signer // the key itself, instead of Kind

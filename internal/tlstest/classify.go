@@ -14,8 +14,9 @@ import (
 // ErrDenied is what callbacks in tests return when they refuse.
 var ErrDenied = errors.New("tlstest: denied by a callback")
 
-// Class names an error by everything a program can learn from it with errors.Is and errors.As. Two implementations
-// agree on an error if its classes are equal. Text counts only for a peer's alert: crypto/tls has an unexported type there.
+// Class names an error by everything a program can learn from it with errors.Is and errors.As. Two
+// implementations agree on an error if its classes are equal. Text counts only for a peer's alert:
+// crypto/tls has an unexported type there.
 func Class(err error) string {
 	if err == nil {
 		return "ok"

@@ -6,9 +6,10 @@ import (
 	"unsafe"
 )
 
-// MoveClocks returns the time that time.Now would return if, since t, the wall clock had advanced by wall, which is in whole
-// seconds, and the monotonic clock by monotonic: because the machine was suspended, a virtual machine was restored, or the clock
-// was set. Package time can't make such a time, so its fields are set directly.
+// MoveClocks returns the time that time.Now would return if, since t, the wall clock had advanced
+// by wall, which is in whole seconds, and the monotonic clock by monotonic: because the machine was
+// suspended, a virtual machine was restored, or the clock was set. Package time can't make such a
+// time, so its fields are set directly.
 func MoveClocks(t time.Time, wall, monotonic time.Duration) time.Time {
 	want := t.Round(0).Add(wall)
 	p := (*struct { // time.Time

@@ -54,7 +54,8 @@ func markOpaque(records []Record) []Record {
 
 func decipher13(records []Record, from Role, suite uint16, log *KeyLog) []Record {
 	label := map[Role]string{ClientRole: "CLIENT", ServerRole: "SERVER"}[from]
-	// An end's records may be under any of these; which one is found by trying, as a failing end stops anywhere.
+	// An end's records may be under any of these; which one is found by trying, as a failing end stops
+	// anywhere.
 	var current []*Keys
 	for _, l := range []string{label + "_HANDSHAKE_TRAFFIC_SECRET", label + "_TRAFFIC_SECRET_0"} {
 		if k, err := Keys13(suite, log.Secret(l)); err == nil {
@@ -111,8 +112,8 @@ func decipher12(records []Record, from Role, ch, sh hello, log *KeyLog) []Record
 	return records
 }
 
-// SendKeys returns the keys with which an end's next records would be sealed after the handshake, when the end has sent
-// nothing but its handshake yet.
+// SendKeys returns the keys with which an end's next records would be sealed after the handshake,
+// when the end has sent nothing but its handshake yet.
 func (r *Recording) SendKeys(from Role, log *KeyLog) (*Keys, error) {
 	ch, sh := r.hellos()
 	if sh.version == tls.VersionTLS13 {

@@ -41,12 +41,14 @@ func Protocols(names ...string) func(*tls.Config) {
 	return func(c *tls.Config) { c.NextProtos = names }
 }
 
-// AskClient makes a server ask the client for a certificate, which CA must have issued if the mode has it verified.
+// AskClient makes a server ask the client for a certificate, which CA must have issued if the mode
+// has it verified.
 func AskClient(mode tls.ClientAuthType) func(*tls.Config) {
 	return func(c *tls.Config) { c.ClientAuth, c.ClientCAs = mode, CA().Pool() }
 }
 
-// ClientWith returns a function that makes ClientConfig(edits...): a [Case] makes its configurations anew for each run.
+// ClientWith returns a function that makes ClientConfig(edits...): a [Case] makes its
+// configurations anew for each run.
 func ClientWith(edits ...func(*tls.Config)) func() *tls.Config {
 	return func() *tls.Config { return ClientConfig(edits...) }
 }
@@ -70,7 +72,8 @@ func PlainClient(version uint16) *tls.Config {
 		SessionTicketsDisabled: true}
 }
 
-// PlainServer returns a server's configuration for one version that names no groups and has no certificate.
+// PlainServer returns a server's configuration for one version that names no groups and has no
+// certificate.
 func PlainServer(version uint16) *tls.Config {
 	return &tls.Config{MinVersion: version, MaxVersion: version, ClientCAs: CA().Pool(), SessionTicketsDisabled: true}
 }

@@ -6,10 +6,12 @@ import (
 	"time"
 )
 
-// A Fault is what happens to the bytes that one end writes. It gets them in order and says what goes out in their
-// place; it may keep some back for later. Faults have state: make one for each connection.
+// A Fault is what happens to the bytes that one end writes. It gets them in order and says what
+// goes out in their place; it may keep some back for later. Faults have state: make one for each
+// connection.
 type Fault interface {
-	// Pass takes p and returns the chunks to write now, and whether the direction ends (the peer reads EOF) after them.
+	// Pass takes p and returns the chunks to write now, and whether the direction ends (the peer reads
+	// EOF) after them.
 	Pass(p []byte) (chunks [][]byte, end bool)
 }
 
@@ -185,8 +187,8 @@ func (c *coalesce) Flush() [][]byte {
 	return [][]byte{kept}
 }
 
-// Records gives each complete record, header included, with its number from 0, to edit, which returns what to send
-// instead: nothing drops it, and a nil element ends the direction.
+// Records gives each complete record, header included, with its number from 0, to edit, which
+// returns what to send instead: nothing drops it, and a nil element ends the direction.
 func Records(edit func(i int, record []byte) [][]byte) Fault {
 	var kept []byte
 	i := 0

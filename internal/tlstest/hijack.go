@@ -7,8 +7,9 @@ import (
 	"time"
 )
 
-// A Hijacked connection has gone through its handshake with crypto/tls on one side; now that side's transport is in the
-// test's hands, with the keys to seal any record as if the side had written it. The other side is the victim.
+// A Hijacked connection has gone through its handshake with crypto/tls on one side; now that side's
+// transport is in the test's hands, with the keys to seal any record as if the side had written it.
+// The other side is the victim.
 type Hijacked struct {
 	Victim Conn
 	// Raw is the transport of the side that was hijacked.
@@ -25,7 +26,8 @@ type Hijacked struct {
 	start int // records that the victim had sent when the handshake was over
 }
 
-// Hijack shakes hands between crypto/tls on side from and impl on the other, and takes over side from.
+// Hijack shakes hands between crypto/tls on side from and impl on the other, and takes over side
+// from.
 func Hijack(t testing.TB, impl Impl, from Role, client, server *tls.Config) *Hijacked {
 	t.Helper()
 	rawClient, rawServer := NewPipe()
@@ -49,8 +51,8 @@ func Hijack(t testing.TB, impl Impl, from Role, client, server *tls.Config) *Hij
 	if err := <-done; err != nil {
 		t.Fatalf("handshake of %s: %v", impl.Name(), err)
 	}
-	// Whoever finishes first has read nothing of what the other sends after its handshake, and the server sends no
-	// tickets: the recordings hold the handshake and nothing else.
+	// Whoever finishes first has read nothing of what the other sends after its handshake, and the
+	// server sends no tickets: the recordings hold the handshake and nothing else.
 	var err error
 	if h.keys, err = h.rec.SendKeys(from, h.log); err != nil {
 		t.Fatal(err)

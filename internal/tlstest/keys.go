@@ -51,7 +51,8 @@ func (k *KeyLog) Secret(label string) []byte {
 	return nil
 }
 
-// Keys seal and open the records of one direction under one secret. They know the AEAD suites that crypto/tls has.
+// Keys seal and open the records of one direction under one secret. They know the AEAD suites that
+// crypto/tls has.
 type Keys struct {
 	version uint16
 	suite   uint16
@@ -127,7 +128,8 @@ func (k *Keys) Next() *Keys {
 	return must(Keys13(k.suite, expandLabel(p.hash, k.secret, "traffic upd", p.hash().Size())))
 }
 
-// Keys12 derives the keys of both directions from a TLS 1.2 master secret and the randoms of the hellos.
+// Keys12 derives the keys of both directions from a TLS 1.2 master secret and the randoms of the
+// hellos.
 func Keys12(suite uint16, master, clientRandom, serverRandom []byte) (client, server *Keys, err error) {
 	p, err := paramsOf(suite)
 	if err != nil {
@@ -160,7 +162,8 @@ func prf12(newHash func() hash.Hash, secret, seed []byte, n int) (out []byte) {
 	return out[:n]
 }
 
-// nonce is the IV with the sequence number in its last bytes (RFC 8446, section 5.3; RFC 7905, section 2).
+// nonce is the IV with the sequence number in its last bytes (RFC 8446, section 5.3; RFC 7905,
+// section 2).
 func (k *Keys) nonce() []byte {
 	nonce := bytes.Clone(k.iv)
 	var seq [8]byte
@@ -198,7 +201,8 @@ func (k *Keys) SealPadded(typ byte, payload []byte, padding int) []byte {
 	return MakeRecord(typ, tls.VersionTLS12, append(explicit, sealed...))
 }
 
-// SealInner returns a record of any TLSInnerPlaintext, which may be without a content type or without anything (TLS 1.3 only).
+// SealInner returns a record of any TLSInnerPlaintext, which may be without a content type or
+// without anything (TLS 1.3 only).
 func (k *Keys) SealInner(inner []byte) []byte { return k.SealOuter(TypeApplicationData, inner) }
 
 // SealOuter is SealInner with any type in the record's header, where TLS 1.3 has application_data.

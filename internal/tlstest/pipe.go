@@ -14,8 +14,8 @@ type Pair func() (client, server net.Conn)
 // NetPipe is net.Pipe: no buffer, so that every write waits for its read.
 func NetPipe() (client, server net.Conn) { return net.Pipe() }
 
-// Buffered is a pair over memory that never blocks a writer and never fails it because the other end is gone, so that
-// what an end reads does not depend on who was faster. See [PipeConn].
+// Buffered is a pair over memory that never blocks a writer and never fails it because the other
+// end is gone, so that what an end reads does not depend on who was faster. See [PipeConn].
 func Buffered() (client, server net.Conn) {
 	c, s := NewPipe()
 	return c, s
@@ -42,8 +42,8 @@ func Sockets(network, address string) (client, server net.Conn) {
 	return client, must(r.c, r.err)
 }
 
-// A PipeConn is one end of a buffered pipe. Unlike TCP it loses nothing: what was written before Close is read before
-// EOF, and writing to a peer that has closed succeeds and goes nowhere.
+// A PipeConn is one end of a buffered pipe. Unlike TCP it loses nothing: what was written before
+// Close is read before EOF, and writing to a peer that has closed succeeds and goes nowhere.
 type PipeConn struct {
 	pipe    *pipe
 	in, out *half
@@ -174,11 +174,12 @@ func (c *PipeConn) Close() error {
 	return nil
 }
 
-// WaitStarved returns true when a Read of this end waits with nothing to read, and false when either end is closed.
+// WaitStarved returns true when a Read of this end waits with nothing to read, and false when
+// either end is closed.
 func (c *PipeConn) WaitStarved() bool { return c.pipe.wait(c.in) }
 
-// WaitStuck returns true when a Read of each end waits with nothing to read, so that neither will ever go on, and false
-// when either end is closed.
+// WaitStuck returns true when a Read of each end waits with nothing to read, so that neither will
+// ever go on, and false when either end is closed.
 func (c *PipeConn) WaitStuck() bool { return c.pipe.wait(c.in, c.out) }
 
 func (p *pipe) wait(halves ...*half) bool {

@@ -16,28 +16,34 @@ import (
 	"time"
 )
 
-// Patience is how long a run may take before its connections are closed under it and it counts as hung.
+// Patience is how long a run may take before its connections are closed under it and it counts as
+// hung.
 const Patience = time.Minute
 
-// A Case is something that happens between a client and a server. The configurations are made anew for each run.
+// A Case is something that happens between a client and a server. The configurations are made anew
+// for each run.
 type Case struct {
 	Name           string
 	Client, Server func() *tls.Config
-	// ClientFault and ServerFault, if not nil, make the fault that the bytes written by that side go through.
+	// ClientFault and ServerFault, if not nil, make the fault that the bytes written by that side go
+	// through.
 	ClientFault, ServerFault func() Fault
 	// Pair makes the connection; Buffered if nil.
 	Pair Pair
-	// Shared says that the configurations are used as they are, without a key log: for functions that return the same one each
-	// time, so that implementations that compile configurations need to do it once. What is sealed stays opaque then.
+	// Shared says that the configurations are used as they are, without a key log: for functions that
+	// return the same one each time, so that implementations that compile configurations need to do it
+	// once. What is sealed stays opaque then.
 	Shared bool
-	// Talk is what a side does after its handshake; Echo if nil. The text it returns is compared, with its error.
+	// Talk is what a side does after its handshake; Echo if nil. The text it returns is compared, with
+	// its error.
 	Talk func(role Role, c Conn) (string, error)
 	// Context, if not nil, gives a side's handshake its context.
 	Context func(role Role) context.Context
-	// OnStall is called, once, when both ends of a Buffered pair wait for each other and always would. Without it, or if they
-	// still wait after it, the run has hung.
+	// OnStall is called, once, when both ends of a Buffered pair wait for each other and always would.
+	// Without it, or if they still wait after it, the run has hung.
 	OnStall func(client, server Conn)
-	// Calls, if not nil, is emptied before each run and collects what the configurations' callbacks have to say.
+	// Calls, if not nil, is emptied before each run and collects what the configurations' callbacks
+	// have to say.
 	Calls *Calls
 }
 
@@ -83,8 +89,8 @@ type Side struct {
 // An Outcome is what a run led to.
 type Outcome struct {
 	Client, Server Side
-	// Hung says that both ends waited for each other, or that the run took longer than Patience, until it was cut off. What
-	// the sides say then is about that.
+	// Hung says that both ends waited for each other, or that the run took longer than Patience, until
+	// it was cut off. What the sides say then is about that.
 	Hung      bool
 	Recording *Recording
 	// ClientLog and ServerLog are the key logs of both ends.
@@ -105,8 +111,9 @@ var Fields = []string{"Handshake", "Talk", "Heard", "State", "Calls", "Name", "A
 // Field returns one of Fields by name.
 func (s *Side) Field(name string) string { return reflect.ValueOf(*s).FieldByName(name).String() }
 
-// Groups are those that every supported library and version of TLS has. Configurations ask for them so that what is
-// compared doesn't depend on ML-KEM, which under the race detector also costs more than everything else.
+// Groups are those that every supported library and version of TLS has. Configurations ask for them
+// so that what is compared doesn't depend on ML-KEM, which under the race detector also costs more
+// than everything else.
 var Groups = []tls.CurveID{tls.X25519, tls.CurveP256, tls.CurveP384, tls.CurveP521}
 
 // ClientConfig returns a client's configuration that accepts the good server certificates.
@@ -118,7 +125,8 @@ func ClientConfig(edits ...func(*tls.Config)) *tls.Config {
 	return c
 }
 
-// ServerConfig returns a server's configuration with the good P-256 certificate and no session tickets.
+// ServerConfig returns a server's configuration with the good P-256 certificate and no session
+// tickets.
 func ServerConfig(edits ...func(*tls.Config)) *tls.Config {
 	c := &tls.Config{
 		Certificates:           []tls.Certificate{ServerCert(P256)},
@@ -209,7 +217,8 @@ func handshake(conn Conn, role Role, context func(Role) context.Context) error {
 	return conn.HandshakeContext(context(role))
 }
 
-// patiently waits for both sides to end. If they never will it closes their transports under them and returns false.
+// patiently waits for both sides to end. If they never will it closes their transports under them
+// and returns false.
 func patiently(wg *sync.WaitGroup, client, server net.Conn, onStall func()) bool {
 	done, stuck := make(chan struct{}), make(chan struct{})
 	go func() { wg.Wait(); close(done) }()
@@ -267,7 +276,8 @@ func alertText(records []Record) string {
 	return strings.Join(text, " ")
 }
 
-// Echo is what sides do unless a case says otherwise: the client sends a line and reads it back, then both close.
+// Echo is what sides do unless a case says otherwise: the client sends a line and reads it back,
+// then both close.
 func Echo(role Role, c Conn) (string, error) {
 	const line = "hello over TLS"
 	buf := make([]byte, len(line))
@@ -282,7 +292,8 @@ func Echo(role Role, c Conn) (string, error) {
 		rest, err := io.ReadAll(c)
 		return string(buf) + string(rest), err
 	}
-	// A server that refused the client's certificate may be gone already: what it said matters, not that writing failed.
+	// A server that refused the client's certificate may be gone already: what it said matters, not
+	// that writing failed.
 	_, werr := c.Write([]byte(line))
 	n, err := io.ReadFull(c, buf)
 	if err == nil {

@@ -16,8 +16,9 @@ type Scripted struct {
 	Hung      bool
 }
 
-// Script lets impl shake hands, as role, with a peer that sends each element of what: the first at once, each next one when
-// the victim waits. In the end the peer closes its direction if end, and goes on waiting if not.
+// Script lets impl shake hands, as role, with a peer that sends each element of what: the first at
+// once, each next one when the victim waits. In the end the peer closes its direction if end, and
+// goes on waiting if not.
 func Script(impl Impl, role Role, config *tls.Config, what [][]byte, end bool) *Scripted {
 	victimEnd, peerEnd := NewPipe()
 	defer peerEnd.Close()
@@ -50,7 +51,8 @@ func Script(impl Impl, role Role, config *tls.Config, what [][]byte, end bool) *
 	if end {
 		peerEnd.CloseWrite()
 	}
-	// The peer waits for the answer to everything: that both wait means that the victim will go on waiting.
+	// The peer waits for the answer to everything: that both wait means that the victim will go on
+	// waiting.
 	go io.Copy(io.Discard, peerEnd)
 	s.Hung = !patiently(&wg, victimEnd, peerEnd, nil)
 	records, _ := SplitRecords(rec.Bytes(role))

@@ -19,8 +19,8 @@ func (s *LookingSigner) Sign(rand io.Reader, digest []byte, opts crypto.SignerOp
 	return s.Signer.Sign(rand, digest, opts)
 }
 
-// An OpaqueKey is a key that shows only crypto.Signer, such as one in an HSM. It counts its signatures. Instead, if set, makes
-// them.
+// An OpaqueKey is a key that shows only crypto.Signer, such as one in an HSM. It counts its
+// signatures. Instead, if set, makes them.
 type OpaqueKey struct {
 	Key     crypto.Signer
 	Signed  atomic.Int32

@@ -97,8 +97,9 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// The recording of a crypto/tls connection deciphers to what both ends wrote, and keys taken from it seal records that
-// crypto/tls accepts: what the differential suite says of alerts on the wire rests on this.
+// The recording of a crypto/tls connection deciphers to what both ends wrote, and keys taken from
+// it seal records that crypto/tls accepts: what the differential suite says of alerts on the wire
+// rests on this.
 func TestDecipherAndSeal(t *testing.T) {
 	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
 		for _, suite := range []uint16{tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256, tls.TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384} {

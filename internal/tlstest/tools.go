@@ -28,8 +28,8 @@ func Tool(t *testing.T, name string) string {
 	return path
 }
 
-// HostEnv returns the environment without the variables by which this process uses another OpenSSL or C library than the host's
-// programs.
+// HostEnv returns the environment without the variables by which this process uses another OpenSSL
+// or C library than the host's programs.
 func HostEnv() []string {
 	return slices.DeleteFunc(os.Environ(), func(v string) bool {
 		name, _, _ := strings.Cut(v, "=")
@@ -87,8 +87,8 @@ func WriteFiles(t *testing.T) (f Files) {
 	return f
 }
 
-// ServeTool starts a program that is a server. It returns the rest of the first line of output that begins with prefix: the
-// address on which the program listens.
+// ServeTool starts a program that is a server. It returns the rest of the first line of output that
+// begins with prefix: the address on which the program listens.
 func ServeTool(t *testing.T, cmd *exec.Cmd, prefix string) (addr string) {
 	t.Helper()
 	pr, pw, err := os.Pipe()

@@ -23,8 +23,8 @@ func Shake(t *testing.T, client, server interface{ Handshake() error }) {
 	}
 }
 
-// EchoBack sends data from the client and fails the test unless the same data comes back. The server echoes it in other
-// portions.
+// EchoBack sends data from the client and fails the test unless the same data comes back. The
+// server echoes it in other portions.
 func EchoBack(t *testing.T, client, server Conn, data []byte) {
 	t.Helper()
 	done := make(chan error, 1)
@@ -69,8 +69,8 @@ func StdServer(config *tls.Config) End {
 	return func(conn net.Conn) Conn { return Std.Server(conn, config) }
 }
 
-// Visit makes one connection, sends data both ways, and returns the states of both ends, which must agree on whether the
-// connection was resumed.
+// Visit makes one connection, sends data both ways, and returns the states of both ends, which must
+// agree on whether the connection was resumed.
 func Visit(t testing.TB, client, server End) (c, s tls.ConnectionState) {
 	t.Helper()
 	c, s, err := TryVisit(client, server)
@@ -124,7 +124,8 @@ func TryVisit(client, server End) (cs, ss tls.ConnectionState, err error) {
 	return c.ConnectionState(), s.ConnectionState(), nil
 }
 
-// SameState returns an error if the state of a resumed connection differs from that of the first one.
+// SameState returns an error if the state of a resumed connection differs from that of the first
+// one.
 func SameState(first, resumed tls.ConnectionState) error {
 	switch {
 	case len(first.PeerCertificates) != len(resumed.PeerCertificates):
@@ -151,7 +152,8 @@ func SameState(first, resumed tls.ConnectionState) error {
 	return nil
 }
 
-// Pattern returns n bytes of which few neighbours are equal, so that none can be lost or moved unnoticed.
+// Pattern returns n bytes of which few neighbours are equal, so that none can be lost or moved
+// unnoticed.
 func Pattern(n int) []byte {
 	b := make([]byte, n)
 	for i := range b {

@@ -196,8 +196,8 @@ func Sized16(b []byte) []byte {
 	return append(binary.BigEndian.AppendUint16(nil, uint16(len(b))), b...)
 }
 
-// Shape describes an end's records as they look without its keys: by their types and, except for handshake messages, by their
-// length or, in the clear, their bytes.
+// Shape describes an end's records as they look without its keys: by their types and, except for
+// handshake messages, by their length or, in the clear, their bytes.
 func Shape(records []Record) (s []string) {
 	for _, r := range records {
 		switch r.Type {

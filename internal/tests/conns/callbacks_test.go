@@ -20,7 +20,8 @@ import (
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
-// TestGetConfigForClient goes through another Context: its certificate, its protocols, its verification.
+// TestGetConfigForClient goes through another Context: its certificate, its protocols, its
+// verification.
 func TestGetConfigForClient(t *testing.T) {
 	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
 		chosen := tlstest.ServerConfig(func(c *tls.Config) {
@@ -70,8 +71,8 @@ func TestGetClientCertificateContext(t *testing.T) {
 	}
 }
 
-// TestPanicInCallback: a callback's panic reaches the goroutine of the handshake, as it does in crypto/tls, wherever libssl
-// stood.
+// TestPanicInCallback: a callback's panic reaches the goroutine of the handshake, as it does in
+// crypto/tls, wherever libssl stood.
 func TestPanicInCallback(t *testing.T) {
 	boom := func() { panic("boom") }
 	for name, edit := range map[string]func(c, s *tls.Config){
@@ -148,7 +149,8 @@ func TestChosenWhileAsked(t *testing.T) {
 	}
 }
 
-// TestCallbacksAsk has each callback of a handshake ask its connection for its FIPS mode, as one that insists on it does.
+// TestCallbacksAsk has each callback of a handshake ask its connection for its FIPS mode, as one
+// that insists on it does.
 func TestCallbacksAsk(t *testing.T) {
 	for _, version := range tlstest.Versions {
 		for _, role := range []tlstest.Role{tlstest.ClientRole, tlstest.ServerRole} {
@@ -228,8 +230,9 @@ func TestCallbacksAsk(t *testing.T) {
 	}
 }
 
-// TestSignerOrCallbackMayNotReturn: what libssl has called may end its goroutine, so that libssl never goes on. By then nothing
-// of the connection may be left with the thread, which goes on to serve others when the connection is freed.
+// TestSignerOrCallbackMayNotReturn: what libssl has called may end its goroutine, so that libssl
+// never goes on. By then nothing of the connection may be left with the thread, which goes on to
+// serve others when the connection is freed.
 func TestSignerOrCallbackMayNotReturn(t *testing.T) {
 	asked := map[string]bool{}
 	look := func(where string) {
@@ -290,7 +293,8 @@ func TestHelloContext(t *testing.T) {
 	}
 }
 
-// TestCallbacksUseTheirContext: many callbacks at once may shake hands by the Context that calls them.
+// TestCallbacksUseTheirContext: many callbacks at once may shake hands by the Context that calls
+// them.
 func TestCallbacksUseTheirContext(t *testing.T) {
 	const handshakes = 140
 	for _, impl := range []tlstest.Impl{tlstest.Std, ossltest.UnderTest} {
@@ -337,7 +341,8 @@ func TestCallbacksUseTheirContext(t *testing.T) {
 	}
 }
 
-// TestKeySignsInCallback: a callback signs with the key of the server that calls it, which signs one thing at a time.
+// TestKeySignsInCallback: a callback signs with the key of the server that calls it, which signs
+// one thing at a time.
 func TestKeySignsInCallback(t *testing.T) {
 	cert := ossltest.LoadedPair(t, tlstest.P256, tlstest.ServerName, ossl.WithMaxSigners(1))
 	server := ossltest.NewContext(t, tlstest.ServerConfig(func(c *tls.Config) {
@@ -357,8 +362,8 @@ func TestKeySignsInCallback(t *testing.T) {
 	}
 }
 
-// TestKeyIsFreeDuringCallbacks: while a slow callback looks at a client's certificate, its handshake holds no turn of the
-// server's key.
+// TestKeyIsFreeDuringCallbacks: while a slow callback looks at a client's certificate, its
+// handshake holds no turn of the server's key.
 func TestKeyIsFreeDuringCallbacks(t *testing.T) {
 	const turns = 3
 	cert := ossltest.LoadedPair(t, tlstest.P256, tlstest.ServerName, ossl.WithMaxSigners(turns))

@@ -16,7 +16,8 @@ import (
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
-// TestCheckCertificate: a certificate passes if and only if a server of the Context could serve some client with it.
+// TestCheckCertificate: a certificate passes if and only if a server of the Context could serve
+// some client with it.
 func TestCheckCertificate(t *testing.T) {
 	max12 := func(c *tls.Config) { c.MaxVersion = tls.VersionTLS12 }
 	onlyRSA := func(c *tls.Config) {
@@ -107,7 +108,8 @@ func TestCheckCertificate(t *testing.T) {
 	}
 }
 
-// It doesn't matter if the Context has a certificate of its own, pauses for a cache, or asks for client certificates.
+// It doesn't matter if the Context has a certificate of its own, pauses for a cache, or asks for
+// client certificates.
 func TestCheckCertificateElsewhere(t *testing.T) {
 	p256, weak := tlstest.ServerCert(tlstest.P256), tlstest.ServerCert(tlstest.RSA1024)
 	for name, edit := range map[string]func(*tls.Config){

@@ -56,7 +56,8 @@ func TestDeadlines(t *testing.T) {
 	}
 }
 
-// TestSocketReadErrors: Read has the errors of the connection beneath, though it reads from the socket itself.
+// TestSocketReadErrors: Read has the errors of the connection beneath, though it reads from the
+// socket itself.
 func TestSocketReadErrors(t *testing.T) {
 	for network, address := range map[string]string{"tcp": "127.0.0.1:0", "tcp4": "127.0.0.1:0", "unix": t.TempDir() + "/socket"} {
 		t.Run(network, func(t *testing.T) {
@@ -110,8 +111,8 @@ func TestAfterClose(t *testing.T) {
 	}
 }
 
-// TestDroppedConnectionsAreFreed: a connection that nobody closed gives its C memory back when it is collected, handshake done or
-// not.
+// TestDroppedConnectionsAreFreed: a connection that nobody closed gives its C memory back when it
+// is collected, handshake done or not.
 func TestDroppedConnectionsAreFreed(t *testing.T) {
 	p := ossltest.NewContexts(t, nil)
 	before := libssl.Crossings()

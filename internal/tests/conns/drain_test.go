@@ -16,8 +16,9 @@ import (
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
-// TestCloseDrains: a client that writes and closes first reads the data that a server has sent after the handshake, so that its
-// kernel doesn't send a reset. crypto/tls's servers that ask for certificates send such data.
+// TestCloseDrains: a client that writes and closes first reads the data that a server has sent
+// after the handshake, so that its kernel doesn't send a reset. crypto/tls's servers that ask for
+// certificates send such data.
 func TestCloseDrains(t *testing.T) {
 	for _, way := range []struct {
 		name  string

@@ -15,7 +15,8 @@ import (
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
-// TestFirstUse has each way into the package be the first in its process: nothing is called of a library that isn't loaded.
+// TestFirstUse has each way into the package be the first in its process: nothing is called of a
+// library that isn't loaded.
 func TestFirstUse(t *testing.T) {
 	for name, use := range map[string]func(t *testing.T) error{
 		"Client": func(t *testing.T) error {

@@ -14,7 +14,8 @@ import (
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
-// TestHangingSignersStopNobody: signers or callbacks that hang keep no other client of the same Context waiting.
+// TestHangingSignersStopNobody: signers or callbacks that hang keep no other client of the same
+// Context waiting.
 func TestHangingSignersStopNobody(t *testing.T) {
 	const hanging = 150 // more than the places that a Context once had
 	for _, what := range []string{"Sign", "VerifyPeerCertificate", "VerifyConnection", "GetCertificate"} {

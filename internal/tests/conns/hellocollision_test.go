@@ -60,9 +60,10 @@ func rawHello(suites []byte, exts ...ext) []byte {
 	return tlstest.MakeRecord(tlstest.TypeHandshake, tls.VersionTLS10, append(message, body...))
 }
 
-// TestSecondHelloCantCollide sends two ClientHellos that differ in all that matters, and whose suites and extensions, put behind
-// each other without the length of the suites, are the same bytes: the first one's suites are the second one's first extensions,
-// and the second one's last protocol is the first one's extensions.
+// TestSecondHelloCantCollide sends two ClientHellos that differ in all that matters, and whose
+// suites and extensions, put behind each other without the length of the suites, are the same
+// bytes: the first one's suites are the second one's first extensions, and the second one's last
+// protocol is the first one's extensions.
 func TestSecondHelloCantCollide(t *testing.T) {
 	if ossltest.InFIPS {
 		t.Skip("in FIPS mode: it is made with X25519")

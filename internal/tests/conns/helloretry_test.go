@@ -16,9 +16,9 @@ import (
 	"github.com/ossl-go/ossl/session"
 )
 
-// TestSecondHelloMustNotChange answers a HelloRetryRequest with a ClientHello that asks for another name, or another protocol,
-// than the first: what a server decides by the first, its configuration and its certificate, must not be used for what the second
-// asks for.
+// TestSecondHelloMustNotChange answers a HelloRetryRequest with a ClientHello that asks for another
+// name, or another protocol, than the first: what a server decides by the first, its configuration
+// and its certificate, must not be used for what the second asks for.
 func TestSecondHelloMustNotChange(t *testing.T) {
 	for _, change := range []struct{ name, from, to string }{
 		{"nothing", "public", "public"},

@@ -75,8 +75,8 @@ func TestHTTP2Hello(t *testing.T) {
 	}
 }
 
-// TestHTTP2DefaultsFitAnyLevel holds that the default suites, which nobody named, never make a configuration fail: level 4 leaves
-// those of 128 bits out.
+// TestHTTP2DefaultsFitAnyLevel holds that the default suites, which nobody named, never make a
+// configuration fail: level 4 leaves those of 128 bits out.
 func TestHTTP2DefaultsFitAnyLevel(t *testing.T) {
 	config := &tls.Config{RootCAs: tlstest.CA().Pool()}
 	ossltest.NewContext(t, config, ossl.WithSecurityLevel(4), ossl.WithHTTP2())

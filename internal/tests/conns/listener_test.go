@@ -10,7 +10,8 @@ import (
 	"github.com/ossl-go/ossl/internal/ossltest"
 )
 
-// TestListenerGoesOnBesideSilentPeers: peers that connect and say nothing cost no SSL and stop nobody.
+// TestListenerGoesOnBesideSilentPeers: peers that connect and say nothing cost no SSL and stop
+// nobody.
 func TestListenerGoesOnBesideSilentPeers(t *testing.T) {
 	p := ossltest.NewContexts(t, nil)
 	ln, err := p.Server.Listen("tcp", "127.0.0.1:0")

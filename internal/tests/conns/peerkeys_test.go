@@ -21,7 +21,8 @@ func namedServer(kind tlstest.KeyKind, name string) tlstest.End {
 	return tlstest.StdServer(config)
 }
 
-// TestPeerKeysKept meets servers for the first and the second time: what their keys decode to is made once.
+// TestPeerKeysKept meets servers for the first and the second time: what their keys decode to is
+// made once.
 func TestPeerKeysKept(t *testing.T) {
 	lib, err := libssl.Load("")
 	if err != nil {
@@ -46,8 +47,8 @@ func TestPeerKeysKept(t *testing.T) {
 	}
 }
 
-// TestPeerKeysMany meets more servers than keys are kept of, many times and from several goroutines, and each with its own key:
-// with another's, its signature would be refused.
+// TestPeerKeysMany meets more servers than keys are kept of, many times and from several
+// goroutines, and each with its own key: with another's, its signature would be refused.
 func TestPeerKeysMany(t *testing.T) {
 	client := ossltest.Client(t, tlstest.PlainClient(tls.VersionTLS13))
 	var servers []tlstest.End
@@ -73,7 +74,8 @@ func TestPeerKeysMany(t *testing.T) {
 	wg.Wait()
 }
 
-// TestPeerKeysNotTheSigners meets a server that shows a certificate which was met before, and signs with a key of its own.
+// TestPeerKeysNotTheSigners meets a server that shows a certificate which was met before, and signs
+// with a key of its own.
 func TestPeerKeysNotTheSigners(t *testing.T) {
 	for _, kind := range []tlstest.KeyKind{tlstest.P256, tlstest.RSA2048} {
 		t.Run(string(kind), func(t *testing.T) {

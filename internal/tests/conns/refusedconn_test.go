@@ -12,8 +12,8 @@ import (
 	"github.com/ossl-go/ossl"
 )
 
-// TestRefusedConn calls every method of a connection whose configuration was refused: none panics, and what can tell of the
-// refusal does.
+// TestRefusedConn calls every method of a connection whose configuration was refused: none panics,
+// and what can tell of the refusal does.
 func TestRefusedConn(t *testing.T) {
 	future := time.Now().Add(time.Hour)
 	config := &tls.Config{MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS10, ServerName: "refused.test"}

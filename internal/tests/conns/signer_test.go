@@ -20,7 +20,8 @@ import (
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
-// A crypto.Signer that is no key serves both sides of every pairing, however the certificate is chosen.
+// A crypto.Signer that is no key serves both sides of every pairing, however the certificate is
+// chosen.
 func TestSigner(t *testing.T) {
 	old := ossltest.Before3(t)
 	for _, kind := range []tlstest.KeyKind{tlstest.RSA2048, tlstest.P256, tlstest.P384, tlstest.P521, tlstest.Ed25519} {
@@ -121,7 +122,8 @@ func TestSignerError(t *testing.T) {
 	}
 }
 
-// A signer's panic goes on above libssl, as it does in crypto/tls, and the connection can be closed then.
+// A signer's panic goes on above libssl, as it does in crypto/tls, and the connection can be closed
+// then.
 func TestSignerPanic(t *testing.T) {
 	ossltest.Before3(t)
 	for _, stack := range []string{"std", "ossl"} {
@@ -151,7 +153,8 @@ func TestSignerPanic(t *testing.T) {
 	}
 }
 
-// While one connection's signer waits, others go on, with the same context and with others; Close and cancellation are heard.
+// While one connection's signer waits, others go on, with the same context and with others; Close
+// and cancellation are heard.
 func TestSignerSlow(t *testing.T) {
 	ossltest.Before3(t)
 	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {

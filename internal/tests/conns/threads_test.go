@@ -25,8 +25,8 @@ import (
 // envThreads has a process of its own count the threads that handshakes make.
 const envThreads = "OSSL_TEST_THREADS"
 
-// TestThreads: many handshakes at the same time make hardly more threads than crypto/tls's, whether they compute, Go verifies the
-// clients' certificates, or Go signs. OSSL_SOAK is their number.
+// TestThreads: many handshakes at the same time make hardly more threads than crypto/tls's, whether
+// they compute, Go verifies the clients' certificates, or Go signs. OSSL_SOAK is their number.
 func TestThreads(t *testing.T) {
 	handshakes := 1000
 	if n, err := strconv.Atoi(os.Getenv("OSSL_SOAK")); err == nil {
@@ -44,7 +44,8 @@ func TestThreads(t *testing.T) {
 	}
 	for _, kind := range []string{"server certificate", "mutual", "signer"} {
 		t.Run(kind, func(t *testing.T) {
-			// Go makes a thread too when one that is idle is late to wake up: the least of some runs is what handshakes need.
+			// Go makes a thread too when one that is idle is late to wake up: the least of some runs is what
+			// handshakes need.
 			std, own, limit := 0, 1, 0
 			for try := 0; try < 3 && own > limit; try++ {
 				std, own = threadsOf(t, "std/"+kind), threadsOf(t, "ossl/"+kind)
@@ -75,7 +76,8 @@ func threadsOf(t *testing.T, what string) int {
 	return n
 }
 
-// makeThreads makes handshakes that all have begun before one goes on, and says how many threads the process has then.
+// makeThreads makes handshakes that all have begun before one goes on, and says how many threads
+// the process has then.
 func makeThreads(t *testing.T, what string, handshakes int) {
 	name, kind, _ := strings.Cut(what, "/")
 	impl := tlstest.Std

@@ -17,7 +17,8 @@ import (
 var alerts = []byte{0, 1, 10, 20, 21, 22, 30, 40, 41, 42, 43, 44, 45, 46, 47, 48, 49, 50, 51, 60, 70, 71, 80, 86, 90, 100, 109,
 	110, 111, 112, 113, 114, 115, 116, 120, 121, 200, 255}
 
-// TestDifferentialPlainAlerts answers a client's ClientHello, and greets a server, with every alert of every level.
+// TestDifferentialPlainAlerts answers a client's ClientHello, and greets a server, with every alert
+// of every level.
 func TestDifferentialPlainAlerts(t *testing.T) {
 	defer checkStale(t)
 	for _, role := range []tlstest.Role{tlstest.ClientRole, tlstest.ServerRole} {
@@ -36,7 +37,8 @@ func TestDifferentialPlainAlerts(t *testing.T) {
 	}
 }
 
-// TestAlertError says what this package promises beyond crypto/tls: a peer's alert is a tls.AlertError that errors.As finds.
+// TestAlertError says what this package promises beyond crypto/tls: a peer's alert is a
+// tls.AlertError that errors.As finds.
 func TestAlertError(t *testing.T) {
 	for _, role := range []tlstest.Role{tlstest.ClientRole, tlstest.ServerRole} {
 		for _, a := range []byte{10, 40, 42, 80, 120} {
@@ -67,14 +69,15 @@ func clientHello(t *testing.T) []byte {
 	return tlstest.MakeRecord(records[0].Type, records[0].Version, records[0].Payload)
 }
 
-// An after is something that happens to a connection after its handshake, done by a peer that can seal any record.
+// An after is something that happens to a connection after its handshake, done by a peer that can
+// seal any record.
 type after struct {
 	name string
 	do   func(*tlstest.Hijacked)
 }
 
-// hijacked compares what a victim makes of a hijacked peer: what it reads until its first error, that error, the same error
-// again, what Write says then, and the alerts it sends.
+// hijacked compares what a victim makes of a hijacked peer: what it reads until its first error,
+// that error, the same error again, what Write says then, and the alerts it sends.
 func hijacked(t *testing.T, version uint16, victim tlstest.Role, do func(*tlstest.Hijacked)) {
 	t.Helper()
 	peer := tlstest.ServerRole
@@ -177,7 +180,8 @@ var (
 	maxRecord = string(make([]byte, 1<<14))
 )
 
-// afters are for both versions, afters13 for TLS 1.3 only. What follows each is data and close_notify.
+// afters are for both versions, afters13 for TLS 1.3 only. What follows each is data and
+// close_notify.
 var afters = []after{
 	{"close_notify", func(*tlstest.Hijacked) {}},
 	{"largest record", sending(tlstest.TypeApplicationData, maxRecord)},
@@ -295,7 +299,8 @@ var afters13 = []after{
 	}},
 }
 
-// TestDifferentialAfterHandshake compares what is made of unusual and wrong records on an open connection.
+// TestDifferentialAfterHandshake compares what is made of unusual and wrong records on an open
+// connection.
 func TestDifferentialAfterHandshake(t *testing.T) {
 	defer checkStale(t)
 	for _, version := range tlstest.Versions {

@@ -14,7 +14,8 @@ import (
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
-// shakeAndEcho shakes hands and has one byte echoed; it returns what the client and the server ended with.
+// shakeAndEcho shakes hands and has one byte echoed; it returns what the client and the server
+// ended with.
 func shakeAndEcho(newClient, newServer func(*tlstest.PipeConn) tlstest.Conn) (client, server error) {
 	a, b := tlstest.NewPipe()
 	c, s := newClient(a), newServer(b)
@@ -41,8 +42,8 @@ func shakeAndEcho(newClient, newServer func(*tlstest.PipeConn) tlstest.Conn) (cl
 	return client, <-done
 }
 
-// TestCachedChainNeverFailsOpen has a denied connection follow an accepted one with the same chain, on one Context with its cache
-// of verified chains on.
+// TestCachedChainNeverFailsOpen has a denied connection follow an accepted one with the same chain,
+// on one Context with its cache of verified chains on.
 func TestCachedChainNeverFailsOpen(t *testing.T) {
 	for _, version := range tlstest.Versions {
 		deny := false
@@ -76,7 +77,8 @@ func TestCachedChainNeverFailsOpen(t *testing.T) {
 				deny: func() { now = now.Add(-100 * time.Hour) }},
 			{name: "other name", edit: func(*tls.Config) {}, name2: tlstest.OtherName},
 			{name: "leaf without its key", edit: func(*tls.Config) {}, cert2: func() tls.Certificate {
-				// The accepted leaf, in public view for everyone, with someone else's key: crypto/tls sends it all the same.
+				// The accepted leaf, in public view for everyone, with someone else's key: crypto/tls sends it
+				// all the same.
 				c := tlstest.ServerCert(tlstest.P256)
 				c.PrivateKey = tlstest.Key(tlstest.P256, "stranger")
 				return c
@@ -128,8 +130,9 @@ func TestCachedChainNeverFailsOpen(t *testing.T) {
 	}
 }
 
-// TestCachedChainServesOneRole uses one Context as a client that verifies nothing and as a server that verifies its clients, and
-// shows it the same chain in both roles: what the client was content with says nothing to the server.
+// TestCachedChainServesOneRole uses one Context as a client that verifies nothing and as a server
+// that verifies its clients, and shows it the same chain in both roles: what the client was content
+// with says nothing to the server.
 func TestCachedChainServesOneRole(t *testing.T) {
 	for _, version := range tlstest.Versions {
 		for _, name := range []string{"", tlstest.ServerName} {

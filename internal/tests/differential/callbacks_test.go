@@ -13,7 +13,8 @@ import (
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
-// noteVerify sets one of the two callbacks that verify, to note what it is given and to answer with verdict.
+// noteVerify sets one of the two callbacks that verify, to note what it is given and to answer with
+// verdict.
 func noteVerify(calls *tlstest.Calls, side tlstest.Role, callback string, verdict error) func(*tls.Config) {
 	return func(c *tls.Config) {
 		if callback == "VerifyConnection" {
@@ -42,8 +43,8 @@ func noteVerify(calls *tlstest.Calls, side tlstest.Role, callback string, verdic
 	}
 }
 
-// TestDifferentialVerifyCallbacks compares what VerifyPeerCertificate and VerifyConnection are given, when they are called
-// and what becomes of a refusal.
+// TestDifferentialVerifyCallbacks compares what VerifyPeerCertificate and VerifyConnection are
+// given, when they are called and what becomes of a refusal.
 func TestDifferentialVerifyCallbacks(t *testing.T) {
 	defer checkStale(t)
 	unknown := tlstest.SpecimenNamed("unknown CA")
@@ -105,7 +106,8 @@ func describeHelloFully(h *tls.ClientHelloInfo) string {
 		h.CipherSuites, h.SignatureSchemes, h.SupportedPoints, h.Extensions, h.Conn.RemoteAddr())
 }
 
-// TestDifferentialHelloInfo compares what a server's callbacks learn of the same client's ClientHello.
+// TestDifferentialHelloInfo compares what a server's callbacks learn of the same client's
+// ClientHello.
 func TestDifferentialHelloInfo(t *testing.T) {
 	defer checkStale(t)
 	var calls tlstest.Calls
@@ -134,7 +136,8 @@ func TestDifferentialHelloInfo(t *testing.T) {
 	}
 }
 
-// TestDifferentialGetConfig compares what a server does with what GetConfigForClient and GetCertificate return.
+// TestDifferentialGetConfig compares what a server does with what GetConfigForClient and
+// GetCertificate return.
 func TestDifferentialGetConfig(t *testing.T) {
 	defer checkStale(t)
 	other := tlstest.New(tlstest.Options{Names: []string{tlstest.OtherName}})

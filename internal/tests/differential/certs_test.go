@@ -106,7 +106,8 @@ var authModes = []struct {
 	{"require and verify", tls.RequireAndVerifyClientCert},
 }
 
-// TestDifferentialClientAuth compares all modes of asking a client for its certificate with all answers.
+// TestDifferentialClientAuth compares all modes of asking a client for its certificate with all
+// answers.
 func TestDifferentialClientAuth(t *testing.T) {
 	defer checkStale(t)
 	client := func(name string) tls.Certificate { return tlstest.SpecimenNamed(name).Cert(tlstest.ClientRole) }
@@ -215,7 +216,8 @@ func TestDifferentialSelection(t *testing.T) {
 	}
 }
 
-// TestDifferentialStaple compares what a client learns from a certificate's OCSP staple and timestamps.
+// TestDifferentialStaple compares what a client learns from a certificate's OCSP staple and
+// timestamps.
 func TestDifferentialStaple(t *testing.T) {
 	defer checkStale(t)
 	for _, version := range tlstest.Versions {

@@ -17,8 +17,8 @@ import (
 // maxCertificateMessage is crypto/tls's limit, maxHandshakeCertificateMsg.
 const maxCertificateMessage = 262144
 
-// TestDifferentialCertificateSize sends Certificate messages around crypto/tls's limit: of a few large certificates, and of many
-// small ones.
+// TestDifferentialCertificateSize sends Certificate messages around crypto/tls's limit: of a few
+// large certificates, and of many small ones.
 func TestDifferentialCertificateSize(t *testing.T) {
 	defer checkStale(t)
 	for _, version := range tlstest.Versions {
@@ -46,7 +46,8 @@ func TestDifferentialCertificateSize(t *testing.T) {
 	}
 }
 
-// certificateOf returns a certificate with a chain that makes a Certificate message of this size, without its header.
+// certificateOf returns a certificate with a chain that makes a Certificate message of this size,
+// without its header.
 func certificateOf(t *testing.T, version uint16, role tlstest.Role, shape string, size int) tls.Certificate {
 	t.Helper()
 	cert := tlstest.ServerCert(tlstest.P256)
@@ -76,7 +77,8 @@ func certificateOf(t *testing.T, version uint16, role tlstest.Role, shape string
 	return cert
 }
 
-// filler returns a certificate with n bytes more than it needs. The key is of a kind whose signatures are all of one length.
+// filler returns a certificate with n bytes more than it needs. The key is of a kind whose
+// signatures are all of one length.
 func filler(t *testing.T, n int) []byte {
 	t.Helper()
 	return tlstest.New(tlstest.Options{SelfSigned: true, Kind: tlstest.RSA2048, Edit: func(c *x509.Certificate) {

@@ -11,7 +11,8 @@ import (
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
-// extensionTypes lists the extensions of a message from an offset on, which is where their length stands.
+// extensionTypes lists the extensions of a message from an offset on, which is where their length
+// stands.
 func extensionTypes(t *testing.T, b []byte) (types []int) {
 	t.Helper()
 	if len(b) < 2 || int(b[0])<<8|int(b[1]) != len(b)-2 {
@@ -24,8 +25,9 @@ func extensionTypes(t *testing.T, b []byte) (types []int) {
 	return types
 }
 
-// TestNoCertificateCompression: neither side says that it takes certificates in a CompressedCertificate (RFC 8879), as libssl
-// from 3.2 on does by itself. An empty one would get past VerifyPeerCertificate.
+// TestNoCertificateCompression: neither side says that it takes certificates in a
+// CompressedCertificate (RFC 8879), as libssl from 3.2 on does by itself. An empty one would get
+// past VerifyPeerCertificate.
 func TestNoCertificateCompression(t *testing.T) {
 	const compressCertificate, clientHello, certificateRequest = 27, 1, 13
 	o := tlstest.Run(tlstest.Pairing{Client: ossltest.UnderTest, Server: ossltest.UnderTest}, tlstest.Case{

@@ -16,7 +16,8 @@ import (
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
-// perConn is this package with the configuration's VerifyConnection given to each connection instead.
+// perConn is this package with the configuration's VerifyConnection given to each connection
+// instead.
 type perConn struct{ ossltest.Impl }
 
 func (perConn) split(config *tls.Config) (*ossl.Context, []ossl.ConnOption) {
@@ -43,7 +44,8 @@ func (p perConn) Server(conn net.Conn, config *tls.Config) tlstest.Conn {
 	return ctx.Server(conn, opts...)
 }
 
-// TestConnVerification refuses by WithVerification wherever VerifyConnection can, with the same errors and alerts.
+// TestConnVerification refuses by WithVerification wherever VerifyConnection can, with the same
+// errors and alerts.
 func TestConnVerification(t *testing.T) {
 	for _, version := range tlstest.Versions {
 		ran := 0
@@ -64,7 +66,8 @@ func TestConnVerification(t *testing.T) {
 	}
 }
 
-// TestConnVerificationOnlyRefuses has the configuration and several of a connection's own decide: all must accept, in order.
+// TestConnVerificationOnlyRefuses has the configuration and several of a connection's own decide:
+// all must accept, in order.
 func TestConnVerificationOnlyRefuses(t *testing.T) {
 	const all = "config one two"
 	for _, refuses := range []string{"", "config", "one", "two"} {
@@ -115,7 +118,8 @@ func TestConnVerificationOnlyRefuses(t *testing.T) {
 	}
 }
 
-// TestClientProtocolOrder compares whose order decides. The default is crypto/tls's, for which TestDifferentialALPN stands.
+// TestClientProtocolOrder compares whose order decides. The default is crypto/tls's, for which
+// TestDifferentialALPN stands.
 func TestClientProtocolOrder(t *testing.T) {
 	for _, test := range []struct{ name, client, server, byServer, byClient string }{
 		{"both in common", "a b", "b a", "b", "a"},

@@ -15,7 +15,8 @@ import (
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
-// offered reads a client's first message and returns the groups that it lists, and those that it sends key shares for.
+// offered reads a client's first message and returns the groups that it lists, and those that it
+// sends key shares for.
 func offered(t *testing.T, client func(net.Conn) interface{ Handshake() error }) (groups, shares []tls.CurveID) {
 	t.Helper()
 	a, b := net.Pipe()
@@ -33,7 +34,8 @@ func offered(t *testing.T, client func(net.Conn) interface{ Handshake() error })
 	if _, err := io.ReadFull(b, hello); err != nil {
 		t.Fatal(err)
 	}
-	// RFC 8446, section 4.1.2: type and length, version and random, then three vectors, and the extensions.
+	// RFC 8446, section 4.1.2: type and length, version and random, then three vectors, and the
+	// extensions.
 	rest := hello[4+2+32:]
 	rest = rest[1+int(rest[0]):]
 	rest = rest[2+int(binary.BigEndian.Uint16(rest)):]
@@ -59,8 +61,9 @@ func offered(t *testing.T, client func(net.Conn) interface{ Handshake() error })
 // defaultGroups takes away what tlstest prefers.
 func defaultGroups(c *tls.Config) { c.CurvePreferences = nil }
 
-// TestDefaultGroups holds what a client offers by default against crypto/tls's: the same groups in the same order, the hybrids
-// first, and key shares for the same two, on every libssl that has them.
+// TestDefaultGroups holds what a client offers by default against crypto/tls's: the same groups in
+// the same order, the hybrids first, and key shares for the same two, on every libssl that has
+// them.
 func TestDefaultGroups(t *testing.T) {
 	config := tlstest.ClientConfig(defaultGroups)
 	ctx, err := ossl.NewContext(config)
@@ -80,8 +83,9 @@ func TestDefaultGroups(t *testing.T) {
 	}
 }
 
-// TestDefaultGroupsAgreed has a side with the default configuration talk to crypto/tls, which takes what it likes or insists on
-// one group: a hybrid that is not in the first flight takes a HelloRetryRequest.
+// TestDefaultGroupsAgreed has a side with the default configuration talk to crypto/tls, which takes
+// what it likes or insists on one group: a hybrid that is not in the first flight takes a
+// HelloRetryRequest.
 func TestDefaultGroupsAgreed(t *testing.T) {
 	best, hybrids := tls.X25519, []tls.CurveID{}
 	if ossltest.AtLeast("3.5") {

@@ -14,11 +14,13 @@ import (
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
-// A deviation is a difference to crypto/tls that libssl forces, or that this package makes on purpose. docs/COMPATIBILITY.md
-// quotes the table. Anything that differs without a row here fails the suite.
+// A deviation is a difference to crypto/tls that libssl forces, or that this package makes on
+// purpose. docs/COMPATIBILITY.md quotes the table. Anything that differs without a row here fails
+// the suite.
 type deviation struct {
-	// Cases are names of subtests, without "TestDifferential"; Where says who observes it, as "ossl client"; Field is
-	// what differs; Std and Ossl are what crypto/tls and this package give. All are regular expressions; empty means anything.
+	// Cases are names of subtests, without "TestDifferential"; Where says who observes it, as "ossl
+	// client"; Field is what differs; Std and Ossl are what crypto/tls and this package give. All are
+	// regular expressions; empty means anything.
 	Cases, Where, Field, Std, Ossl string
 	// From and Before limit it to versions of libssl, as "3.0" and "3.5"; empty means no limit.
 	From, Before string
@@ -49,7 +51,8 @@ func untilTickets(where string) bool {
 	return os.Getenv(ossltest.EnvSessions) != "" && where == "ossl client"
 }
 
-// leftToLibssl reports whether libssl keeps the records of a case's connections: in FIPS mode, those of TLS 1.2.
+// leftToLibssl reports whether libssl keeps the records of a case's connections: in FIPS mode,
+// those of TLS 1.2.
 func leftToLibssl(name string) bool { return ossltest.InFIPS && strings.Contains(name, "TLS1.2") }
 
 func matches(pattern, s string) bool {
@@ -62,8 +65,8 @@ func init() {
 	}
 }
 
-// checkStale fails a test if a row of the table that is for this test alone was not needed: a difference that is gone must leave
-// the table too. Each differential test defers it.
+// checkStale fails a test if a row of the table that is for this test alone was not needed: a
+// difference that is gone must leave the table too. Each differential test defers it.
 func checkStale(t *testing.T) {
 	if strings.Contains(flag.Lookup("test.run").Value.String(), "/") || t.Failed() || testing.Short() {
 		return // not all cases have run, or the failure may be why

@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// TestDeviationsAreDocumented: every reason in the table is quoted, with its versions, in docs/COMPATIBILITY.md.
+// TestDeviationsAreDocumented: every reason in the table is quoted, with its versions, in
+// docs/COMPATIBILITY.md.
 func TestDeviationsAreDocumented(t *testing.T) {
 	doc, err := os.ReadFile("../../../docs/COMPATIBILITY.md")
 	if err != nil {

@@ -19,8 +19,9 @@ import (
 	"github.com/ossl-go/ossl/session"
 )
 
-// TestServerNameOfFailure: a server's ConnectionState has the name that the client asked for, however the handshake failed after
-// the hello was read; crypto/tls's has it too, unless it fails early.
+// TestServerNameOfFailure: a server's ConnectionState has the name that the client asked for,
+// however the handshake failed after the hello was read; crypto/tls's has it too, unless it fails
+// early.
 func TestServerNameOfFailure(t *testing.T) {
 	deny := func(tls.ConnectionState) error { return tlstest.ErrDenied }
 	kinds := []struct {
@@ -163,7 +164,8 @@ func TestServerNameOfResumptionFailure(t *testing.T) {
 	}
 }
 
-// TestServerNameOfInterrupted ends a server's handshake from outside, while it waits for the client's answer.
+// TestServerNameOfInterrupted ends a server's handshake from outside, while it waits for the
+// client's answer.
 func TestServerNameOfInterrupted(t *testing.T) {
 	for _, version := range tlstest.Versions {
 		for _, how := range []struct {

@@ -16,7 +16,8 @@ import (
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
-// good plays a case that crypto/tls must bring to a good end, and checks what both ends must agree on in each pairing.
+// good plays a case that crypto/tls must bring to a good end, and checks what both ends must agree
+// on in each pairing.
 func good(t *testing.T, c tlstest.Case) {
 	t.Helper()
 	var want *tlstest.Outcome
@@ -75,7 +76,8 @@ func TestDifferentialHandshake(t *testing.T) {
 	}
 }
 
-// TestDifferentialDefaults compares what two ends agree on when nobody limits anything, groups included.
+// TestDifferentialDefaults compares what two ends agree on when nobody limits anything, groups
+// included.
 func TestDifferentialDefaults(t *testing.T) {
 	defer checkStale(t)
 	any := tlstest.Curves()
@@ -100,8 +102,8 @@ func TestDifferentialDefaults(t *testing.T) {
 	}
 }
 
-// TestDifferentialSuite compares a handshake with each suite of TLS 1.2 that both have, the ones that only an explicit list
-// enables included.
+// TestDifferentialSuite compares a handshake with each suite of TLS 1.2 that both have, the ones
+// that only an explicit list enables included.
 func TestDifferentialSuite(t *testing.T) {
 	defer checkStale(t)
 	for _, id := range []uint16{
@@ -133,7 +135,8 @@ func TestDifferentialSuite(t *testing.T) {
 			differ(t, tlstest.Case{Server: tlstest.ServerWith(tlstest.Only(tls.VersionTLS12), tlstest.Suites(id), cert)})
 		})
 	}
-	// The server's list decides as much as the client's, and the order is crypto/tls's own whatever order is asked for.
+	// The server's list decides as much as the client's, and the order is crypto/tls's own whatever
+	// order is asked for.
 	a, b := tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256, tls.TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256
 	for _, order := range [][]uint16{{a, b}, {b, a}} {
 		t.Run(fmt.Sprintf("order/%x", order), func(t *testing.T) {
@@ -205,7 +208,8 @@ func TestDifferentialGroup(t *testing.T) {
 	}
 }
 
-// TestDifferentialExport compares exported keying material: both ends of every pairing must give the same bytes.
+// TestDifferentialExport compares exported keying material: both ends of every pairing must give
+// the same bytes.
 func TestDifferentialExport(t *testing.T) {
 	defer checkStale(t)
 	talk := func(role tlstest.Role, c tlstest.Conn) (string, error) {
@@ -240,7 +244,8 @@ func TestDifferentialExport(t *testing.T) {
 	}
 }
 
-// TestDifferentialTransport shakes hands and echoes over transports that deliver bytes in unusual portions.
+// TestDifferentialTransport shakes hands and echoes over transports that deliver bytes in unusual
+// portions.
 func TestDifferentialTransport(t *testing.T) {
 	defer checkStale(t)
 	bytewise := func() tlstest.Fault { return tlstest.Chunks(1) }
@@ -273,7 +278,8 @@ func TestDifferentialTransport(t *testing.T) {
 	}
 }
 
-// politely is tlstest.Echo for transports without a buffer, where a close_notify that nobody reads would wait for ever.
+// politely is tlstest.Echo for transports without a buffer, where a close_notify that nobody reads
+// would wait for ever.
 func politely(role tlstest.Role, c tlstest.Conn) (string, error) {
 	heard, err := tlstest.Echo(role, c)
 	if role == tlstest.ClientRole && err == nil {

@@ -24,7 +24,8 @@ func longProtocols(n int) (list []string) {
 	return list
 }
 
-// splitHello puts a client's first record into many: the first byte of the hello, its header's other three, and so on.
+// splitHello puts a client's first record into many: the first byte of the hello, its header's
+// other three, and so on.
 func splitHello(i int, rec []byte) [][]byte {
 	if i > 0 {
 		return [][]byte{rec}
@@ -38,8 +39,8 @@ func splitHello(i int, rec []byte) [][]byte {
 	return parts
 }
 
-// TestDifferentialLongHello sends every kind of server ClientHellos around crypto/tls's limit of 65536 bytes, and some that
-// announce more bytes than they have.
+// TestDifferentialLongHello sends every kind of server ClientHellos around crypto/tls's limit of
+// 65536 bytes, and some that announce more bytes than they have.
 func TestDifferentialLongHello(t *testing.T) {
 	defer checkStale(t)
 	kinds := map[string]func(*tls.Config){

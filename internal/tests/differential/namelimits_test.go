@@ -14,7 +14,8 @@ import (
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
-// TestServerNameLimits: libssl neither sends nor reads names of more than 255 bytes, or with a zero byte. crypto/tls does both.
+// TestServerNameLimits: libssl neither sends nor reads names of more than 255 bytes, or with a zero
+// byte. crypto/tls does both.
 func TestServerNameLimits(t *testing.T) {
 	long := strings.Repeat("a.", 127) // 254 bytes, and no dot at the end
 	for _, version := range tlstest.Versions {

@@ -50,7 +50,8 @@ func TestDifferentialALPN(t *testing.T) {
 			{"server's order", []string{"a", "b", "c"}, []string{"c", "b"}},
 			{"only the client", []string{"a"}, nil},
 			{"only the server", nil, []string{"a"}},
-			// crypto/tls lets HTTP/1.1 clients talk to HTTP/2 servers that don't name http/1.1 (go.dev/issue/46310).
+			// crypto/tls lets HTTP/1.1 clients talk to HTTP/2 servers that don't name http/1.1
+			// (go.dev/issue/46310).
 			{"h2 server, http/1.1 client", []string{"http/1.1"}, []string{"h2"}},
 			{"h2 server, http/1.1 and another", []string{"http/1.1", "x"}, []string{"h2"}},
 			{"a long name", []string{string(make([]byte, 255))}, []string{string(make([]byte, 255))}},
@@ -75,8 +76,8 @@ const (
 	extKeyShare            = 51
 )
 
-// editExtension returns a fault that changes the body of one extension of a ClientHello in its first record; a nil result
-// removes the extension.
+// editExtension returns a fault that changes the body of one extension of a ClientHello in its
+// first record; a nil result removes the extension.
 func editExtension(id uint16, edit func(body []byte) []byte) func() tlstest.Fault {
 	return editExtensions(func(i uint16, body []byte) []byte {
 		if i == id {
@@ -102,8 +103,8 @@ func editExtensions(edit func(id uint16, body []byte) []byte) func() tlstest.Fau
 	})
 }
 
-// editHello returns a fault that changes a ClientHello: what stands before the extensions (the message's header left out),
-// and the extensions.
+// editHello returns a fault that changes a ClientHello: what stands before the extensions (the
+// message's header left out), and the extensions.
 func editHello(edit func(fixed, extensions []byte) ([]byte, []byte)) func() tlstest.Fault {
 	return func() tlstest.Fault {
 		return tlstest.Records(func(i int, record []byte) [][]byte {
@@ -200,7 +201,8 @@ func TestDifferentialHello(t *testing.T) {
 					Server:      tlstest.ServerWith(tlstest.Protocols("a")),
 					ClientFault: test.fault,
 				}
-				// A server under test only: clients' ClientHellos differ, and it is the same one that has to be judged.
+				// A server under test only: clients' ClientHellos differ, and it is the same one that has to be
+				// judged.
 				mustFail(t, differIn(t, c, against(tlstest.ServerRole)...))
 			})
 		}

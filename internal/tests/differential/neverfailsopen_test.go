@@ -16,8 +16,8 @@ import (
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
-// TestFIPSVerificationNeverFailsOpen is TestVerificationNeverFailsOpen where libcrypto verifies. What crypto/tls accepts in these
-// cases is not asked: with X25519 it negotiates otherwise.
+// TestFIPSVerificationNeverFailsOpen is TestVerificationNeverFailsOpen where libcrypto verifies.
+// What crypto/tls accepts in these cases is not asked: with X25519 it negotiates otherwise.
 func TestFIPSVerificationNeverFailsOpen(t *testing.T) {
 	ossltest.NeedFIPS(t)
 	if ossltest.InFIPS {
@@ -114,9 +114,10 @@ func denials() (all []denial) {
 	return all
 }
 
-// TestVerificationNeverFailsOpen denies in every way on each side, in each version of TLS and under the libssl at hand. The
-// denying side's handshake must fail, a crypto/tls peer must see the alert that crypto/tls would have sent, and no
-// application data may be delivered, neither then nor later. ci/matrix runs it under each libssl.
+// TestVerificationNeverFailsOpen denies in every way on each side, in each version of TLS and under
+// the libssl at hand. The denying side's handshake must fail, a crypto/tls peer must see the alert
+// that crypto/tls would have sent, and no application data may be delivered, neither then nor
+// later. ci/matrix runs it under each libssl.
 func TestVerificationNeverFailsOpen(t *testing.T) {
 	t.Logf("libssl %s", ossltest.Version())
 	for _, version := range tlstest.Versions {
@@ -219,8 +220,8 @@ func TestVerificationFailureIsFinal(t *testing.T) {
 	}
 }
 
-// TestPanicInCallbackIsNoAcceptance has every callback panic: the panic may come out of Handshake, as it does from crypto/tls,
-// or become an error, but the connection must be dead.
+// TestPanicInCallbackIsNoAcceptance has every callback panic: the panic may come out of Handshake,
+// as it does from crypto/tls, or become an error, but the connection must be dead.
 func TestPanicInCallbackIsNoAcceptance(t *testing.T) {
 	const text = "tlstest: a callback panics"
 	type callback struct {
@@ -315,7 +316,8 @@ func handshakeRecovering(c tlstest.Conn) (panicked any, err error) {
 	return nil, c.Handshake()
 }
 
-// readRecovering allows for a callback that panics again, as crypto/tls starts over where the panic left it.
+// readRecovering allows for a callback that panics again, as crypto/tls starts over where the panic
+// left it.
 func readRecovering(c tlstest.Conn) (int, error) {
 	type result struct {
 		n   int

@@ -26,8 +26,9 @@ func withFault(c tlstest.Case, victim tlstest.Role, fault func() tlstest.Fault) 
 	return c
 }
 
-// mutualCase has certificates on both sides, with keys whose signatures are always of one length, and compiles its configurations
-// once: it is for tests that shake hands thousands of times. Nobody talks afterwards.
+// mutualCase has certificates on both sides, with keys whose signatures are always of one length,
+// and compiles its configurations once: it is for tests that shake hands thousands of times. Nobody
+// talks afterwards.
 func mutualCase(version uint16) tlstest.Case {
 	return tlstest.Case{
 		Client: once(tlstest.ClientWith(tlstest.Only(version), tlstest.Certificates(tlstest.ClientCert(tlstest.Ed25519)))),
@@ -40,7 +41,8 @@ func mutualCase(version uint16) tlstest.Case {
 // once makes a configuration once and returns the same each time.
 func once(make func() *tls.Config) func() *tls.Config { return sync.OnceValue(make) }
 
-// A stallContext is one whose deadline passes when done is closed: by the clock it could pass before the peer hangs.
+// A stallContext is one whose deadline passes when done is closed: by the clock it could pass
+// before the peer hangs.
 type stallContext struct {
 	context.Context
 	done chan struct{}
@@ -57,8 +59,8 @@ func (c *stallContext) Err() error {
 	}
 }
 
-// TestDifferentialHang has a peer stop at each record of its handshake. A deadline and a context end the wait, with the same
-// errors as crypto/tls's, whatever the victim waits for.
+// TestDifferentialHang has a peer stop at each record of its handshake. A deadline and a context
+// end the wait, with the same errors as crypto/tls's, whatever the victim waits for.
 func TestDifferentialHang(t *testing.T) {
 	defer checkStale(t)
 	type stop struct {
@@ -116,8 +118,8 @@ func TestDifferentialHang(t *testing.T) {
 	}
 }
 
-// TestDifferentialClose has a peer close at every byte of its handshake. Inside of a record that is io.ErrUnexpectedEOF,
-// between two io.EOF, as from crypto/tls; and nobody sends an alert about it.
+// TestDifferentialClose has a peer close at every byte of its handshake. Inside of a record that is
+// io.ErrUnexpectedEOF, between two io.EOF, as from crypto/tls; and nobody sends an alert about it.
 func TestDifferentialClose(t *testing.T) {
 	for _, version := range tlstest.Versions {
 		for _, p := range pairings() {
@@ -167,7 +169,8 @@ func closeEverywhere(t *testing.T, p tlstest.Pairing, version uint16, victim tls
 	}
 }
 
-// TestDifferentialHalfClose compares what is left of a connection when one side has ended its direction.
+// TestDifferentialHalfClose compares what is left of a connection when one side has ended its
+// direction.
 func TestDifferentialHalfClose(t *testing.T) {
 	defer checkStale(t)
 	for _, version := range tlstest.Versions {
@@ -214,7 +217,8 @@ func TestDifferentialHalfClose(t *testing.T) {
 	}
 }
 
-// TestDifferentialBeforeHandshake compares what methods say before there was a handshake, and after a failed one.
+// TestDifferentialBeforeHandshake compares what methods say before there was a handshake, and after
+// a failed one.
 func TestDifferentialBeforeHandshake(t *testing.T) {
 	defer checkStale(t)
 	for _, role := range []tlstest.Role{tlstest.ClientRole, tlstest.ServerRole} {
@@ -277,7 +281,8 @@ func describeNoState(c tlstest.Conn) string {
 		len(s.PeerCertificates))
 }
 
-// TestDifferentialDeadlines compares deadlines after the handshake: a Read that timed out can be tried again, a Write can't.
+// TestDifferentialDeadlines compares deadlines after the handshake: a Read that timed out can be
+// tried again, a Write can't.
 func TestDifferentialDeadlines(t *testing.T) {
 	defer checkStale(t)
 	for _, version := range tlstest.Versions {

@@ -106,8 +106,8 @@ func TestDifferentialGarbage(t *testing.T) {
 	}
 }
 
-// TestDifferentialPlaintextHTTP looks closer at the error for a client that speaks HTTP: it has the transport in it, so that a
-// server can answer, and the first bytes.
+// TestDifferentialPlaintextHTTP looks closer at the error for a client that speaks HTTP: it has the
+// transport in it, so that a server can answer, and the first bytes.
 func TestDifferentialPlaintextHTTP(t *testing.T) {
 	defer checkStale(t)
 	for _, impl := range []tlstest.Impl{tlstest.Std, ossltest.UnderTest} {
@@ -138,7 +138,8 @@ func TestDifferentialPlaintextHTTP(t *testing.T) {
 	}
 }
 
-// swap exchanges records n and n+1, duplicate sends record n twice, drop leaves it out and stray puts a record in front of it.
+// swap exchanges records n and n+1, duplicate sends record n twice, drop leaves it out and stray
+// puts a record in front of it.
 func swap(n int) tlstest.Fault {
 	var kept []byte
 	return tlstest.Records(func(i int, record []byte) [][]byte {
@@ -180,7 +181,8 @@ func stray(n int, what []byte) tlstest.Fault {
 	})
 }
 
-// join puts the payloads of records n and n+1 into one record, split cuts record n in two after a byte.
+// join puts the payloads of records n and n+1 into one record, split cuts record n in two after a
+// byte.
 func join(n int) tlstest.Fault {
 	var kept []byte
 	return tlstest.Records(func(i int, record []byte) [][]byte {
@@ -207,13 +209,14 @@ func split(n int) tlstest.Fault {
 	})
 }
 
-// TestDifferentialRecords disturbs the order and the borders of the records of a crypto/tls peer's handshake.
+// TestDifferentialRecords disturbs the order and the borders of the records of a crypto/tls peer's
+// handshake.
 func TestDifferentialRecords(t *testing.T) {
 	defer checkStale(t)
 	for _, version := range tlstest.Versions {
 		for _, victim := range []tlstest.Role{tlstest.ClientRole, tlstest.ServerRole} {
-			// crypto/tls sends one record a message: in TLS 1.2 a server 7 with CertificateRequest and a client 6, in TLS 1.3 a
-			// server 7 and a client 5, ChangeCipherSpecs included.
+			// crypto/tls sends one record a message: in TLS 1.2 a server 7 with CertificateRequest and a
+			// client 6, in TLS 1.3 a server 7 and a client 5, ChangeCipherSpecs included.
 			for n := range 8 {
 				for _, fault := range []struct {
 					name string
@@ -244,8 +247,9 @@ func TestDifferentialRecords(t *testing.T) {
 	}
 }
 
-// TestDifferentialFlippedBits flips a bit in a crypto/tls peer's handshake, byte after byte: the handshake must fail, on both
-// ends, wherever crypto/tls's does. Which alert says so depends on what the flip hits.
+// TestDifferentialFlippedBits flips a bit in a crypto/tls peer's handshake, byte after byte: the
+// handshake must fail, on both ends, wherever crypto/tls's does. Which alert says so depends on
+// what the flip hits.
 func TestDifferentialFlippedBits(t *testing.T) {
 	for _, version := range tlstest.Versions {
 		for _, victim := range []tlstest.Role{tlstest.ClientRole, tlstest.ServerRole} {

@@ -15,9 +15,10 @@ import (
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
-// TestRefusalIsSealed has TLS 1.3 clients refuse a crypto/tls server in every way that is Go's, with and without a second hello.
-// The server must get the reason. After its hello, the client must send the same records as crypto/tls's client and no others:
-// libssl has made its whole flight by then.
+// TestRefusalIsSealed has TLS 1.3 clients refuse a crypto/tls server in every way that is Go's,
+// with and without a second hello. The server must get the reason. After its hello, the client must
+// send the same records as crypto/tls's client and no others: libssl has made its whole flight by
+// then.
 func TestRefusalIsSealed(t *testing.T) {
 	ran := 0
 	for _, d := range denials() {
@@ -84,7 +85,8 @@ func TestRefusalIsSealed(t *testing.T) {
 	}
 }
 
-// TestRefusalDoesNotWait has a server keep back what comes after its certificate: the client is not to wait for it.
+// TestRefusalDoesNotWait has a server keep back what comes after its certificate: the client is not
+// to wait for it.
 func TestRefusalDoesNotWait(t *testing.T) {
 	a, b := tlstest.NewPipe()
 	defer a.Close()
@@ -184,8 +186,9 @@ func TestRefusalLeavesNothing(t *testing.T) {
 	}
 }
 
-// TestResumedRefusalIsSealed has TLS 1.3 clients refuse a resumed connection, which libssl has agreed to by then. The server must
-// be told as crypto/tls tells it, and besides the alert nothing may leave the client after its hello.
+// TestResumedRefusalIsSealed has TLS 1.3 clients refuse a resumed connection, which libssl has
+// agreed to by then. The server must be told as crypto/tls tells it, and besides the alert nothing
+// may leave the client after its hello.
 func TestResumedRefusalIsSealed(t *testing.T) {
 	for _, retry := range []bool{false, true} {
 		told, sent := map[string]string{}, map[string][]string{}

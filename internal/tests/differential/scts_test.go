@@ -18,8 +18,8 @@ import (
 // decodeError is the alert for a message that can't be parsed.
 const decodeError = 50
 
-// TestDifferentialSCTLists sends clients well-formed and malformed SignedCertificateTimestampLists. The sender is libssl with a
-// list as it is given, which neither ossl nor crypto/tls would send.
+// TestDifferentialSCTLists sends clients well-formed and malformed SignedCertificateTimestampLists.
+// The sender is libssl with a list as it is given, which neither ossl nor crypto/tls would send.
 func TestDifferentialSCTLists(t *testing.T) {
 	for _, list := range []struct {
 		name, list string
@@ -59,7 +59,8 @@ func TestDifferentialSCTLists(t *testing.T) {
 	}
 }
 
-// withSCTs returns the error of a client's handshake with a server that sends list, and the alert that the server got, or -1.
+// withSCTs returns the error of a client's handshake with a server that sends list, and the alert
+// that the server got, or -1.
 func withSCTs(t *testing.T, impl tlstest.Impl, version uint16, list string) (alert int, err error) {
 	t.Helper()
 	ossltest.Library() // is loaded
@@ -101,8 +102,8 @@ func withSCTs(t *testing.T, impl tlstest.Impl, version uint16, list string) (ale
 	return alert, <-done
 }
 
-// drive has libssl shake hands over wire and read what follows, until there is data, an alert or an end. It returns the alert, or
-// -1.
+// drive has libssl shake hands over wire and read what follows, until there is data, an alert or an
+// end. It returns the alert, or -1.
 func drive(c *libssl.Conn, wire net.Conn) int {
 	var in []byte
 	out, buf := make([]byte, 1<<16), make([]byte, 1<<16)
@@ -125,7 +126,8 @@ func drive(c *libssl.Conn, wire net.Conn) int {
 		case libssl.WantRead:
 			n, err := wire.Read(buf)
 			in = append(in[:len(in):len(in)], buf[:n]...)
-			// libssl doesn't take an alert of version 3.1, as crypto/tls sends it before it knows the version.
+			// libssl doesn't take an alert of version 3.1, as crypto/tls sends it before it knows the
+			// version.
 			if records, _ := tlstest.SplitRecords(in); len(records) > 0 && records[0].Type == tlstest.TypeAlert {
 				return int(records[0].Payload[1])
 			}
@@ -141,7 +143,8 @@ func drive(c *libssl.Conn, wire net.Conn) int {
 	}
 }
 
-// TestDifferentialSCTListOfClient has TLS 1.3 clients of crypto/tls send a list with an empty entry, beside their certificate.
+// TestDifferentialSCTListOfClient has TLS 1.3 clients of crypto/tls send a list with an empty
+// entry, beside their certificate.
 func TestDifferentialSCTListOfClient(t *testing.T) {
 	for _, scts := range [][][]byte{{{1}}, {{}}} {
 		cert := tlstest.ClientCert(tlstest.P256)

@@ -14,7 +14,8 @@ import (
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
-// TestDifferentialServerName looks at the wire for the acknowledgement of a client's name: RFC 6066, section 3.
+// TestDifferentialServerName looks at the wire for the acknowledgement of a client's name: RFC
+// 6066, section 3.
 func TestDifferentialServerName(t *testing.T) {
 	for _, version := range tlstest.Versions {
 		for _, name := range []string{tlstest.ServerName, ""} {
@@ -53,7 +54,8 @@ func TestDifferentialServerName(t *testing.T) {
 	}
 }
 
-// serverNameAcks makes a connection and returns the server_name extensions of the server's messages, in words.
+// serverNameAcks makes a connection and returns the server_name extensions of the server's
+// messages, in words.
 func serverNameAcks(t *testing.T, server tlstest.End, config *tls.Config, resumed bool) string {
 	t.Helper()
 	rec, log := new(tlstest.Recording), new(tlstest.KeyLog)

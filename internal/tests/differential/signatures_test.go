@@ -31,8 +31,8 @@ func signedWith(t *testing.T, o *tlstest.Outcome, role tlstest.Role, version uin
 	return 0
 }
 
-// TestCertificateSignatures: what a certificate says of its key's signatures narrows what WithSignatureAlgorithms says, whose
-// order counts, and never adds to it.
+// TestCertificateSignatures: what a certificate says of its key's signatures narrows what
+// WithSignatureAlgorithms says, whose order counts, and never adds to it.
 func TestCertificateSignatures(t *testing.T) {
 	named := []tls.SignatureScheme{tls.PSSWithSHA384, tls.PSSWithSHA256}
 	for _, version := range tlstest.Versions {
@@ -94,7 +94,8 @@ func TestCertificateSignatures(t *testing.T) {
 	}
 }
 
-// TestCertificateSignaturesRefused: a certificate that can't be used for anything is refused by name.
+// TestCertificateSignaturesRefused: a certificate that can't be used for anything is refused by
+// name.
 func TestCertificateSignaturesRefused(t *testing.T) {
 	cert := tlstest.ServerCert(tlstest.RSA2048)
 	cert.SupportedSignatureAlgorithms = []tls.SignatureScheme{tls.PSSWithSHA256, tls.PKCS1WithSHA256}

@@ -13,15 +13,17 @@ import (
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
-// The differential suite plays one case over crypto/tls and this package in all four pairings. What crypto/tls does with
-// itself is what is right: handshake errors by everything errors.Is and errors.As can tell, the whole ConnectionState,
-// what was read, and the alerts that went over the wire, deciphered from a recording with the key log. Where libssl forces a
-// difference it has a row in [deviations], and only there.
+// The differential suite plays one case over crypto/tls and this package in all four pairings. What
+// crypto/tls does with itself is what is right: handshake errors by everything errors.Is and
+// errors.As can tell, the whole ConnectionState, what was read, and the alerts that went over the
+// wire, deciphered from a recording with the key log. Where libssl forces a difference it has a row
+// in [deviations], and only there.
 
 // pairings are all four, crypto/tls with itself first.
 func pairings() []tlstest.Pairing { return tlstest.Pairings(tlstest.Std, ossltest.UnderTest) }
 
-// differ plays a case in all pairings, compares each with crypto/tls's own outcome and returns that.
+// differ plays a case in all pairings, compares each with crypto/tls's own outcome and returns
+// that.
 func differ(t *testing.T, c tlstest.Case) *tlstest.Outcome {
 	t.Helper()
 	return differIn(t, c, pairings()...)
@@ -37,7 +39,8 @@ func differIn(t *testing.T, c tlstest.Case, pairings ...tlstest.Pairing) *tlstes
 	return want
 }
 
-// against returns the pairings in which role is played by what is compared, and the other side by crypto/tls.
+// against returns the pairings in which role is played by what is compared, and the other side by
+// crypto/tls.
 func against(role tlstest.Role) []tlstest.Pairing {
 	if role == tlstest.ClientRole {
 		return []tlstest.Pairing{{Client: tlstest.Std, Server: tlstest.Std}, {Client: ossltest.UnderTest, Server: tlstest.Std}}
@@ -73,7 +76,8 @@ func compare(t *testing.T, p tlstest.Pairing, want, got *tlstest.Outcome) {
 	}
 }
 
-// same compares one observation outside of a Run. The side is the one observed, as in "ossl client".
+// same compares one observation outside of a Run. The side is the one observed, as in "ossl
+// client".
 func same(t *testing.T, role tlstest.Role, field, want, got string, explain func() string) {
 	t.Helper()
 	if want == got {
@@ -137,7 +141,8 @@ func fieldsOf(state string) (fields []string) {
 	return fields
 }
 
-// mustFail stops a case from being compared for nothing: crypto/tls itself has to end it as the case expects.
+// mustFail stops a case from being compared for nothing: crypto/tls itself has to end it as the
+// case expects.
 func mustFail(t *testing.T, o *tlstest.Outcome) {
 	t.Helper()
 	if o.Hung {

@@ -14,8 +14,9 @@ import (
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
-// TestDifferentialUnsuitableClientCertificate has clients choose certificates for a server that accepts only signatures by
-// PSSWithSHA256. An unsuitable certificate from the user's callback ends the handshake; from Certificates none is chosen.
+// TestDifferentialUnsuitableClientCertificate has clients choose certificates for a server that
+// accepts only signatures by PSSWithSHA256. An unsuitable certificate from the user's callback ends
+// the handshake; from Certificates none is chosen.
 func TestDifferentialUnsuitableClientCertificate(t *testing.T) {
 	defer checkStale(t)
 	server := ossltest.Optioned{Options: []ossl.Option{ossl.WithSignatureAlgorithms(tls.PSSWithSHA256)}}
@@ -67,8 +68,9 @@ func TestDifferentialUnsuitableClientCertificate(t *testing.T) {
 	}
 }
 
-// TestDifferentialUnsuitableToStd has a crypto/tls server, which doesn't accept an unprotected alert in TLS 1.3. If the client
-// reads byte by byte, the server's Finished has not arrived when the client is asked for its certificate.
+// TestDifferentialUnsuitableToStd has a crypto/tls server, which doesn't accept an unprotected
+// alert in TLS 1.3. If the client reads byte by byte, the server's Finished has not arrived when
+// the client is asked for its certificate.
 func TestDifferentialUnsuitableToStd(t *testing.T) {
 	defer checkStale(t)
 	cert := tlstest.ClientCert(tlstest.RSA2048)
@@ -86,7 +88,8 @@ func TestDifferentialUnsuitableToStd(t *testing.T) {
 	}
 }
 
-// TestDifferentialUnsuitableServerCertificate has servers with a certificate that no algorithm of the client's fits.
+// TestDifferentialUnsuitableServerCertificate has servers with a certificate that no algorithm of
+// the client's fits.
 func TestDifferentialUnsuitableServerCertificate(t *testing.T) {
 	defer checkStale(t)
 	client := ossltest.Optioned{Options: []ossl.Option{ossl.WithSignatureAlgorithms(tls.PSSWithSHA256)}}
@@ -134,8 +137,9 @@ func TestDifferentialUnsuitableServerCertificate(t *testing.T) {
 	}
 }
 
-// TestLeftOut: a TLS 1.3 client's certificate is signed by an algorithm that is not in the server's signature_algorithms_cert.
-// crypto/tls sends it, libssl doesn't: the handshake fails rather than go on without it.
+// TestLeftOut: a TLS 1.3 client's certificate is signed by an algorithm that is not in the server's
+// signature_algorithms_cert. crypto/tls sends it, libssl doesn't: the handshake fails rather than
+// go on without it.
 func TestLeftOut(t *testing.T) {
 	cert := tlstest.New(tlstest.Options{Kind: tlstest.RSA2048, SelfSigned: true})
 	sha256, sha224 := []byte("\x2a\x86\x48\x86\xf7\x0d\x01\x01\x0b"), []byte("\x2a\x86\x48\x86\xf7\x0d\x01\x01\x0e")
@@ -173,7 +177,8 @@ func TestLeftOut(t *testing.T) {
 	}
 }
 
-// TestUnusableClientCertificate: if libssl refuses the client's certificate, the server gets an alert.
+// TestUnusableClientCertificate: if libssl refuses the client's certificate, the server gets an
+// alert.
 func TestUnusableClientCertificate(t *testing.T) {
 	client := ossltest.Optioned{Options: []ossl.Option{ossl.WithSecurityLevel(3)}} // 128 bits
 	for _, version := range tlstest.Versions {

@@ -23,8 +23,9 @@ import (
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
-// TestFIPSDropIn has the environment ask for FIPS mode, and no longer, between calls of the drop-in functions: a connection is in
-// FIPS mode if it was made so, and a configuration that was used before is not used as it was.
+// TestFIPSDropIn has the environment ask for FIPS mode, and no longer, between calls of the drop-in
+// functions: a connection is in FIPS mode if it was made so, and a configuration that was used
+// before is not used as it was.
 func TestFIPSDropIn(t *testing.T) {
 	ossltest.NeedFIPS(t)
 	if ossltest.RequireFIPS {
@@ -165,13 +166,15 @@ func TestFIPSSHA224(t *testing.T) {
 	}
 }
 
-// TestFIPSNothingOfTheWorkingDirectory puts a module and its configuration there, with the configuration named by no path.
+// TestFIPSNothingOfTheWorkingDirectory puts a module and its configuration there, with the
+// configuration named by no path.
 func TestFIPSNothingOfTheWorkingDirectory(t *testing.T) {
 	if strings.HasPrefix(ossltest.Version(), "1.") {
 		t.Skipf("OpenSSL %s loads no module for FIPS mode", ossltest.Version())
 	}
 	dir := t.TempDir()
-	// A module that can't be loaded for another reason than that it isn't there tells that somebody tried.
+	// A module that can't be loaded for another reason than that it isn't there tells that somebody
+	// tried.
 	text := []byte("[fips_sect]\nmodule = " + dir + "/tell.so\n")
 	if err := os.WriteFile(filepath.Join(dir, "fipsmodule.cnf"), text, 0o644); err != nil {
 		t.Fatal(err)

@@ -109,8 +109,9 @@ var (
 	oidCRLDP   = asn1.ObjectIdentifier{2, 5, 29, 31}
 )
 
-// TestFIPSDifferentialChains verifies chains of every make, as a server's and as a client's, by libcrypto and by crypto/x509:
-// what the latter refuses must be refused. Where libcrypto is stricter the case says so.
+// TestFIPSDifferentialChains verifies chains of every make, as a server's and as a client's, by
+// libcrypto and by crypto/x509: what the latter refuses must be refused. Where libcrypto is
+// stricter the case says so.
 func TestFIPSDifferentialChains(t *testing.T) {
 	ossltest.NeedFIPS(t)
 	extra := func(e ...pkix.Extension) func(*template) {

@@ -22,7 +22,8 @@ import (
 	"github.com/ossl-go/ossl/session"
 )
 
-// TestFIPSEvidence: who asks for FIPS mode has it, by the module's own word, and nobody else's connections change.
+// TestFIPSEvidence: who asks for FIPS mode has it, by the module's own word, and nobody else's
+// connections change.
 func TestFIPSEvidence(t *testing.T) {
 	ossltest.NeedFIPS(t)
 	client, server := ossltest.FIPSClient(t), ossltest.FIPSServer(t)
@@ -67,7 +68,8 @@ func TestFIPSEvidence(t *testing.T) {
 	}
 }
 
-// TestFIPSHandshakes negotiates everything that is approved, with crypto/tls and with itself, on both record paths.
+// TestFIPSHandshakes negotiates everything that is approved, with crypto/tls and with itself, on
+// both record paths.
 func TestFIPSHandshakes(t *testing.T) {
 	ossltest.NeedFIPS(t)
 	type choice struct {
@@ -130,7 +132,8 @@ func signsBy(schemes ...tls.SignatureScheme) tls.Certificate {
 	return cert
 }
 
-// TestFIPSRefusedByName: what FIPS mode can't honour is refused when the Context is made, with the name of who asks for it.
+// TestFIPSRefusedByName: what FIPS mode can't honour is refused when the Context is made, with the
+// name of who asks for it.
 func TestFIPSRefusedByName(t *testing.T) {
 	ossltest.NeedFIPS(t)
 	ring, err := session.NewRing(session.NewTicketKey())
@@ -207,7 +210,8 @@ func TestFIPSRefusedByName(t *testing.T) {
 	}
 }
 
-// TestFIPSPeersRefused: a peer that has only what is not approved is refused, with crypto/tls's alert.
+// TestFIPSPeersRefused: a peer that has only what is not approved is refused, with crypto/tls's
+// alert.
 func TestFIPSPeersRefused(t *testing.T) {
 	ossltest.NeedFIPS(t)
 	for _, test := range []struct {

@@ -82,7 +82,8 @@ func TestHostPolicyFile(t *testing.T) {
 	})
 }
 
-// TestHostPolicyDiagnostics: where the file asks for it, OpenSSL works with no policy that it can't carry out, from 3.4 on.
+// TestHostPolicyDiagnostics: where the file asks for it, OpenSSL works with no policy that it can't
+// carry out, from 3.4 on.
 func TestHostPolicyDiagnostics(t *testing.T) {
 	ossltest.UnderPolicy(t, "config_diagnostics = 1\n"+ossltest.PolicyMain+"Colour = blue\n", func(t *testing.T) {
 		for _, opts := range [][]ossl.Option{nil, {without}} {
@@ -99,8 +100,8 @@ func TestHostPolicyDiagnostics(t *testing.T) {
 	})
 }
 
-// TestHostPolicyReloaded: a look for the FIPS module loads the configuration once more, which before 4.0 frees what SSL_CTX_new
-// reads.
+// TestHostPolicyReloaded: a look for the FIPS module loads the configuration once more, which
+// before 4.0 frees what SSL_CTX_new reads.
 func TestHostPolicyReloaded(t *testing.T) {
 	var slow strings.Builder
 	for i := range 30 {
@@ -127,7 +128,8 @@ func TestHostPolicyReloaded(t *testing.T) {
 	})
 }
 
-// TestHostPolicyExtendedMasterSecret: a policy does not take from TLS 1.2 what crypto/tls always has.
+// TestHostPolicyExtendedMasterSecret: a policy does not take from TLS 1.2 what crypto/tls always
+// has.
 func TestHostPolicyExtendedMasterSecret(t *testing.T) {
 	ossltest.UnderPolicy(t, ossltest.PolicyMain+"Options = -ExtendedMasterSecret\n", func(t *testing.T) {
 		if libraryBefore(t, "3", "0") { // it has no such option
@@ -138,7 +140,8 @@ func TestHostPolicyExtendedMasterSecret(t *testing.T) {
 	})
 }
 
-// fedora is what Fedora's openssl.cnf and its crypto policy DEFAULT amount to, with names of groups that 1.1.1 knows too.
+// fedora is what Fedora's openssl.cnf and its crypto policy DEFAULT amount to, with names of groups
+// that 1.1.1 knows too.
 const (
 	fedora = "openssl_conf = openssl_init\n[openssl_init]\nssl_conf = ssl_module\n[ssl_module]\nsystem_default = crypto_policy\n" +
 		"[crypto_policy]\n.include = "
@@ -196,8 +199,9 @@ func TestHostPolicyFedora(t *testing.T) {
 	}
 }
 
-// TestInteropHostPolicy compares ossl with openssl's own programs under the same policy: a client offers nothing that s_client
-// doesn't, and where the policy leaves a single choice, a server makes the same one as s_server.
+// TestInteropHostPolicy compares ossl with openssl's own programs under the same policy: a client
+// offers nothing that s_client doesn't, and where the policy leaves a single choice, a server makes
+// the same one as s_server.
 func TestInteropHostPolicy(t *testing.T) {
 	path := tlstest.Tool(t, "openssl")
 	info, err := ossl.Library()

@@ -74,7 +74,8 @@ func policyNone(t *testing.T) {
 		t.Error("RSA-1024 at the default level")
 	}
 	mustContext(t, plainServer(with), ossl.WithSecurityLevel(1))
-	// A level that is named goes for peers, too; TLS 1.2, because 1.1.1 doesn't protect the alert in TLS 1.3.
+	// A level that is named goes for peers, too; TLS 1.2, because 1.1.1 doesn't protect the alert in
+	// TLS 1.3.
 	rsa := goServer(tlstest.Certificates(tlstest.ServerCert(tlstest.RSA2048)))
 	meet(contextClient(t, tlstest.Only(tls.VersionTLS12), ossl.WithSecurityLevel(2)), rsa).works(t)
 	meet(contextClient(t, tlstest.Only(tls.VersionTLS12), ossl.WithSecurityLevel(3)), rsa).fails(t, alertBadCertificate)
@@ -349,7 +350,8 @@ func policyLevel3(t *testing.T) {
 	refuses(t, "WithSecurityLevel", plainServer(), ossl.WithSecurityLevel(2))
 	mustContext(t, plainServer(), ossl.WithSecurityLevel(3))
 	meet(contextClient(t, asItIs), contextServer(t, asItIs)).works(t)
-	// TLS 1.2, because 1.1.1 doesn't protect the alert in TLS 1.3, which crypto/tls takes for a damaged record.
+	// TLS 1.2, because 1.1.1 doesn't protect the alert in TLS 1.3, which crypto/tls takes for a
+	// damaged record.
 	meet(contextClient(t, tlstest.Only(tls.VersionTLS12)), goServer(rsa)).fails(t, alertBadCertificate)
 	meet(contextClient(t, tlstest.Only(tls.VersionTLS12), without), goServer(rsa)).works(t)
 	asks := func(c *tls.Config) { c.ClientAuth, c.ClientCAs = tls.RequireAndVerifyClientCert, tlstest.CA().Pool() }
@@ -378,7 +380,8 @@ func policyLevel4(t *testing.T) {
 	}
 }
 
-// policyLevel1: a policy that asks for less than the default does not get it unless it is asked for here too.
+// policyLevel1: a policy that asks for less than the default does not get it unless it is asked for
+// here too.
 func policyLevel1(t *testing.T) {
 	small := tlstest.Certificates(tlstest.SpecimenNamed("RSA-1024").Cert(tlstest.ServerRole))
 	if _, err := ossl.NewContext(plainServer(small)); err == nil {
@@ -474,7 +477,8 @@ func policyRestrictingOptions(t *testing.T) {
 	if hasExtension(honoured, encryptThenMAC) || !hasExtension(ignored, encryptThenMAC) {
 		t.Error("EncryptThenMac")
 	}
-	// The session ID of a TLS 1.3 hello is empty but for the sake of middleboxes: RFC 8446, appendix D.4.
+	// The session ID of a TLS 1.3 hello is empty but for the sake of middleboxes: RFC 8446, appendix
+	// D.4.
 	if honoured[43] != 0 || ignored[43] != 32 {
 		t.Errorf("MiddleboxCompat: session IDs of %d and %d bytes", honoured[43], ignored[43])
 	}

@@ -100,7 +100,8 @@ func (m *meeting) works(t *testing.T) *meeting {
 	return m
 }
 
-// fails fails the test if a meeting went well, or neither end was told by this alert that it did not.
+// fails fails the test if a meeting went well, or neither end was told by this alert that it did
+// not.
 func (m *meeting) fails(t *testing.T, alert uint8) {
 	t.Helper()
 	if m.clientErr == nil || m.serverErr == nil {
@@ -129,7 +130,8 @@ func offer(t *testing.T, client endpoint) (*tls.ClientHelloInfo, []byte) {
 	return hello, m.recording.Bytes(tlstest.ClientRole)
 }
 
-// refuses fails the test unless a configuration is refused for a field, because of a policy that can be ignored.
+// refuses fails the test unless a configuration is refused for a field, because of a policy that
+// can be ignored.
 func refuses(t *testing.T, field string, config *tls.Config, opts ...ossl.Option) {
 	t.Helper()
 	_, err := ossl.NewContext(config, opts...)

@@ -17,7 +17,8 @@ import (
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
-// TestInteropDrain writes to openssl s_server, which sends a ticket and is then stopped until the client has closed.
+// TestInteropDrain writes to openssl s_server, which sends a ticket and is then stopped until the
+// client has closed.
 func TestInteropDrain(t *testing.T) {
 	path, f := tlstest.Tool(t, "openssl"), tlstest.WriteFiles(t)
 	for _, mutual := range []bool{false, true} {
@@ -61,8 +62,8 @@ func TestInteropDrain(t *testing.T) {
 	}
 }
 
-// serveAll starts a tool's server that ends by itself. It returns what stands in a line of the output after prefix, and rest
-// returns the output after that line once the server has ended.
+// serveAll starts a tool's server that ends by itself. It returns what stands in a line of the
+// output after prefix, and rest returns the output after that line once the server has ended.
 func serveAll(t *testing.T, cmd *exec.Cmd, prefix string, rest *func() string) (addr string) {
 	t.Helper()
 	out, err := cmd.StdoutPipe()

@@ -18,8 +18,8 @@ import (
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
-// The interop tests talk to other implementations' command-line tools, in both roles, both versions of TLS, with and without a
-// client certificate, always with ALPN.
+// The interop tests talk to other implementations' command-line tools, in both roles, both versions
+// of TLS, with and without a client certificate, always with ALPN.
 
 const interopALPN = "ossl-interop"
 
@@ -43,7 +43,8 @@ func checkInterop(t *testing.T, state tls.ConnectionState, version uint16, proto
 	}
 }
 
-// echoServer accepts one connection and echoes the text; check gets its state. The result is its port.
+// echoServer accepts one connection and echoes the text; check gets its state. The result is its
+// port.
 func echoServer(t *testing.T, version uint16, mutual bool) (port string, done <-chan error) {
 	t.Helper()
 	config := tlstest.ServerConfig(tlstest.Only(version), tlstest.Protocols(interopALPN))

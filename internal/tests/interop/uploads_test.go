@@ -58,8 +58,8 @@ for name in sys.argv[3:]:
     s.close()
 `
 
-// TestInteropUploads has programs write and close, to a server that reads when they have ended, or after a while, since some
-// programs don't end before the server reads.
+// TestInteropUploads has programs write and close, to a server that reads when they have ended, or
+// after a while, since some programs don't end before the server reads.
 func TestInteropUploads(t *testing.T) {
 	t.Parallel() // the programs take a while to start
 	f := tlstest.WriteFiles(t)
@@ -171,7 +171,8 @@ func TestInteropUploads(t *testing.T) {
 	}
 }
 
-// receiveUpload accepts a connection and reads the upload, after the client has ended or a delay has passed.
+// receiveUpload accepts a connection and reads the upload, after the client has ended or a delay
+// has passed.
 func receiveUpload(l net.Listener, ended <-chan struct{}, read func(net.Conn) ([]byte, error), want []byte) error {
 	conn, err := l.Accept()
 	if err != nil {

@@ -21,12 +21,14 @@ import (
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
-// FuzzRecordPaths gives one stream of records to three victims: crypto/tls, this package on its own record path, and on libssl's.
-// The stream is made by a program (see recordProgram), with the keys of a hijacked peer, so that it gets beyond the AEAD.
+// FuzzRecordPaths gives one stream of records to three victims: crypto/tls, this package on its own
+// record path, and on libssl's. The stream is made by a program (see recordProgram), with the keys
+// of a hijacked peer, so that it gets beyond the AEAD.
 //
-// On its own path ossl must do what crypto/tls does: hand out the same bytes, end with an error of the same class, send the
-// same records, alerts included, and take or refuse a Write afterwards. Where it is stricter on purpose has a row in strictHere,
-// and is checked as exactly. libssl's path is compared for the bytes it hands out; its alerts are the differential suite's.
+// On its own path ossl must do what crypto/tls does: hand out the same bytes, end with an error of
+// the same class, send the same records, alerts included, and take or refuse a Write afterwards.
+// Where it is stricter on purpose has a row in strictHere, and is checked as exactly. libssl's path
+// is compared for the bytes it hands out; its alerts are the differential suite's.
 func FuzzRecordPaths(f *testing.F) {
 	for _, seed := range recordSeeds() {
 		f.Add(seed)
@@ -44,7 +46,8 @@ func FuzzRecordPaths(f *testing.F) {
 	})
 }
 
-// A strictness is a reason for which ossl refuses a record that crypto/tls takes, or gives another alert for.
+// A strictness is a reason for which ossl refuses a record that crypto/tls takes, or gives another
+// alert for.
 type strictness struct {
 	alert  uint8
 	reason string
@@ -74,8 +77,9 @@ var strictHere = struct {
 		"to be refused once it is whole."},
 }
 
-// Beside these, and without a row: a transport that ends without close_notify is io.ErrUnexpectedEOF, in crypto/tls io.EOF if it
-// ends between two records; and a connection that has failed stays failed, where crypto/tls reads on after some errors.
+// Beside these, and without a row: a transport that ends without close_notify is
+// io.ErrUnexpectedEOF, in crypto/tls io.EOF if it ends between two records; and a connection that
+// has failed stays failed, where crypto/tls reads on after some errors.
 
 // A recordSuite is a version and cipher suite with its configurations.
 type recordSuite struct {
@@ -83,7 +87,8 @@ type recordSuite struct {
 	client, server *tls.Config
 }
 
-// recordSuites are the AEAD suites. Those of RSA certificates, which cost more and seal alike, are last.
+// recordSuites are the AEAD suites. Those of RSA certificates, which cost more and seal alike, are
+// last.
 var recordSuites = sync.OnceValue(func() (list []*recordSuite) {
 	for _, s := range []struct {
 		version, id uint16
@@ -169,13 +174,15 @@ func (v *recordVictim) Server(conn net.Conn, config *tls.Config) tlstest.Conn {
 	return v.context(config).Server(v.conn)
 }
 
-// arriving is a transport whose bytes come a few at a time, for as long as that is bearable. It notes its end.
+// arriving is a transport whose bytes come a few at a time, for as long as that is bearable. It
+// notes its end.
 type arriving struct {
 	net.Conn
 	most  int // 0 for no limit
 	ended bool
 	reads int
-	// records are what is left of the records that come one by one, whatever most says, as lengths; nil if they don't.
+	// records are what is left of the records that come one by one, whatever most says, as lengths;
+	// nil if they don't.
 	records []int
 }
 
@@ -211,12 +218,14 @@ type heard struct {
 	ended bool     // it has read to the end of the transport
 }
 
-// endedOpen reports whether the victim took everything to the end of the transport, which came between two records.
+// endedOpen reports whether the victim took everything to the end of the transport, which came
+// between two records.
 func (h *heard) endedOpen() bool { return h.class == "io.EOF" && h.ended }
 
 var recordHeader = regexp.MustCompile(` header=[0-9a-f]*`)
 
-// runRecords shakes hands with a victim and gives it the program's stream, up to its record number upTo if that is not negative.
+// runRecords shakes hands with a victim and gives it the program's stream, up to its record number
+// upTo if that is not negative.
 func runRecords(t *testing.T, path ossl.RecordPath, p *recordProgram, upTo int) *heard {
 	suite := recordSuites()[p.suite]
 	v := &recordVictim{path: path, suite: suite}
@@ -236,8 +245,9 @@ func runRecords(t *testing.T, path ossl.RecordPath, p *recordProgram, upTo int) 
 	all := bytes.Join(stream, nil)
 	got.walk, v.conn.records = walkHeaders(all, p.tls13())
 	if path != ossl.RecordsAuto {
-		// To crypto/tls they come one by one. A Read of it that has found an ignored alert behind its data reads on, and leaves a
-		// handshake message that it finds there until after the next record: what it makes of that depends on what has arrived.
+		// To crypto/tls they come one by one. A Read of it that has found an ignored alert behind its
+		// data reads on, and leaves a handshake message that it finds there until after the next record:
+		// what it makes of that depends on what has arrived.
 		v.conn.records = nil
 	}
 	h.SendRaw(all)
@@ -272,7 +282,8 @@ func runRecords(t *testing.T, path ossl.RecordPath, p *recordProgram, upTo int) 
 	return &got
 }
 
-// walkHeaders describes the headers that a victim comes by at most, and returns the lengths of the records.
+// walkHeaders describes the headers that a victim comes by at most, and returns the lengths of the
+// records.
 func walkHeaders(stream []byte, tls13 bool) (string, []int) {
 	var walk []string
 	var lengths []int
@@ -328,7 +339,8 @@ func compareRecordPaths(t *testing.T, p *recordProgram) (wrong []string) {
 	if differences := p.compare(t, std, own); len(differences) > 0 {
 		wrong = append(wrong, differences...)
 	}
-	// libssl's path goes on, or stops, elsewhere than crypto/tls at some of what is wrong. What it hands out is the same.
+	// libssl's path goes on, or stops, elsewhere than crypto/tls at some of what is wrong. What it
+	// hands out is the same.
 	n := min(len(std.data), len(libssl.data))
 	if !bytes.Equal(std.data[:n], libssl.data[:n]) {
 		complain("libssl: other data after %d bytes", n)
@@ -360,8 +372,8 @@ func (p *recordProgram) compare(t *testing.T, std, own *heard) (wrong []string) 
 	}
 	at, row := p.strict()
 	if row != nil {
-		// crypto/tls takes all that comes before that record: then ossl has to, and must refuse just this one. (If it does not,
-		// both end before it, and alike.)
+		// crypto/tls takes all that comes before that record: then ossl has to, and must refuse just this
+		// one. (If it does not, both end before it, and alike.)
 		before := runRecords(t, ossl.RecordsAuto, p, at)
 		if before.endedOpen() {
 			std, class = before, "local error: "+tls.AlertError(row.alert).Error()
@@ -397,7 +409,8 @@ func shorten(b []byte) string {
 	return fmt.Sprintf("%d bytes, %x…%x", len(b), b[:8], b[len(b)-8:])
 }
 
-// oneAnswer makes KeyUpdates in a row one: one of ours may answer several (RFC 8446, section 4.6.3).
+// oneAnswer makes KeyUpdates in a row one: one of ours may answer several (RFC 8446, section
+// 4.6.3).
 func oneAnswer(sent []string) []string {
 	const answer = "type 22 1800000100"
 	return slices.CompactFunc(slices.Clone(sent), func(a, b string) bool { return a == answer && b == answer })

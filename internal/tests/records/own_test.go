@@ -18,7 +18,8 @@ import (
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
-// aeadSuites are those whose connections can be taken over, with the key that they authenticate with.
+// aeadSuites are those whose connections can be taken over, with the key that they authenticate
+// with.
 var aeadSuites = []struct {
 	id  uint16
 	key tlstest.KeyKind
@@ -34,8 +35,8 @@ var aeadSuites = []struct {
 	{tls.TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256, tlstest.RSA2048},
 }
 
-// TestTakenOver: with every suite that can be taken over, in every pairing, it is: RecordsOwn fails otherwise. Exporters agree
-// with crypto/tls's.
+// TestTakenOver: with every suite that can be taken over, in every pairing, it is: RecordsOwn fails
+// otherwise. Exporters agree with crypto/tls's.
 func TestTakenOver(t *testing.T) {
 	data := make([]byte, 200_000)
 	rand.NewChaCha8([32]byte{}).Read(data)
@@ -153,8 +154,8 @@ func recordLengths(t *testing.T, impl tlstest.Impl, version uint16, fixed bool, 
 	return lengths
 }
 
-// TestFatalAlertBesideBlockedWrite: a Read that finds the connection broken returns, though a Write has been blocked for long,
-// and its alert is sent when that Write ends.
+// TestFatalAlertBesideBlockedWrite: a Read that finds the connection broken returns, though a Write
+// has been blocked for long, and its alert is sent when that Write ends.
 func TestFatalAlertBesideBlockedWrite(t *testing.T) {
 	a, b := net.Pipe()
 	client := ossltest.OnPath(ossl.RecordsOwn).Client(a, tlstest.ClientConfig()).(*ossl.Conn)

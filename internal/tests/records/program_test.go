@@ -12,7 +12,8 @@ import (
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
-// A recordProgram is a list of operations that make a stream of records, and how its victim lives through it:
+// A recordProgram is a list of operations that make a stream of records, and how its victim lives
+// through it:
 //
 //	suite role(1) reads(2) arrives(3) writes(2) { operation arguments }
 //
@@ -344,8 +345,8 @@ func (p *recordProgram) operation(h *tlstest.Hijacked, code *operands) {
 	}
 }
 
-// strict returns the number of the first record of the stream that a row of strictHere is about. What comes before it is taken to
-// be in order: if it is not, nobody comes so far.
+// strict returns the number of the first record of the stream that a row of strictHere is about.
+// What comes before it is taken to be in order: if it is not, nobody comes so far.
 func (p *recordProgram) strict() (at int, row *strictness) {
 	var message []byte
 	for i, r := range p.list {
@@ -394,7 +395,8 @@ func (p *recordProgram) strict() (at int, row *strictness) {
 	return 0, nil
 }
 
-// strictTicket returns the row that a NewSessionTicket falls under that is well-formed to crypto/tls, or nil.
+// strictTicket returns the row that a NewSessionTicket falls under that is well-formed to
+// crypto/tls, or nil.
 func strictTicket(body []byte) *strictness {
 	rest := operands(body)
 	take := func(n int) []byte {
@@ -422,8 +424,8 @@ func strictTicket(body []byte) *strictness {
 	return nil
 }
 
-// plain reports whether libssl has nothing to object to that crypto/tls does not mind: it has other limits to warnings and to
-// records without data, and its own opinion of some alerts.
+// plain reports whether libssl has nothing to object to that crypto/tls does not mind: it has other
+// limits to warnings and to records without data, and its own opinion of some alerts.
 func (p *recordProgram) plain() bool {
 	for _, r := range p.list {
 		closing := r.intact() && r.typ == tlstest.TypeAlert && len(r.text) == 2 && r.text[0] == 1 && r.text[1] == 0

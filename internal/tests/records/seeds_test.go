@@ -39,7 +39,8 @@ func doPadded(typ byte, n, padding int) []byte {
 	return opJoin([]byte{opPadded, typ}, opSize(n), opSize(padding))
 }
 
-// doUpdate sends a KeyUpdate; flags are 1 to go on under the old keys, 2 to use new ones without saying so.
+// doUpdate sends a KeyUpdate; flags are 1 to go on under the old keys, 2 to use new ones without
+// saying so.
 func doUpdate(request, flags byte) []byte { return []byte{opKeyUpdate, request, flags} }
 
 func doInner(inner string) []byte { return append([]byte{opInner}, opBytes(inner)...) }
@@ -85,7 +86,8 @@ const (
 	seedUpdate = "\x18\x00\x00\x01\x00"
 )
 
-// recordSeeds are programs that use every operation, each for both versions and for both roles, over all suites in turn.
+// recordSeeds are programs that use every operation, each for both versions and for both roles,
+// over all suites in turn.
 func recordSeeds() (seeds [][]byte) {
 	second := []byte{3, 4, 5, rareSuites, rareSuites + 1, rareSuites + 2, rareSuites + 3, rareSuites + 4} // of TLS 1.2
 	first := doData(100)

@@ -18,8 +18,9 @@ import (
 	"github.com/ossl-go/ossl/session"
 )
 
-// TestSessionIsBoundToIdentity offers sessions to servers that share the first server's ticket keys and cache. They resume only
-// sessions made with a certificate that has the same names as their own, since a client that resumes sees no certificate.
+// TestSessionIsBoundToIdentity offers sessions to servers that share the first server's ticket keys
+// and cache. They resume only sessions made with a certificate that has the same names as their
+// own, since a client that resumes sees no certificate.
 func TestSessionIsBoundToIdentity(t *testing.T) {
 	cert := func(kind tlstest.KeyKind, key string, names []string, edit func(*x509.Certificate)) tls.Certificate {
 		return tlstest.New(tlstest.Options{Key: tlstest.Key(kind, key), Names: names, Edit: edit})
@@ -161,8 +162,9 @@ func testIdentity(t *testing.T, version uint16, store, way string, at, then tls.
 	tlstest.WantResumed(t, client, second, true)
 }
 
-// TestPairOfCertificatesResumes: a server's RSA and ECDSA certificates have the same names, and a session of one is resumed by a
-// client that would get the other certificate. In TLS 1.2 such a client does not offer the session's suite.
+// TestPairOfCertificatesResumes: a server's RSA and ECDSA certificates have the same names, and a
+// session of one is resumed by a client that would get the other certificate. In TLS 1.2 such a
+// client does not offer the session's suite.
 func TestPairOfCertificatesResumes(t *testing.T) {
 	cc, sc := tlstest.Resuming(tls.VersionTLS13)
 	sc.Certificates = []tls.Certificate{tlstest.ServerCert(tlstest.P256), tlstest.ServerCert(tlstest.RSA2048)}

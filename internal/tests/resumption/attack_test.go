@@ -16,9 +16,10 @@ import (
 	"github.com/ossl-go/ossl/session"
 )
 
-// TestSessionOfAnotherLendsNoCertificate offers a session of a client with a certificate in a handshake that can't resume it:
-// what identifies a session is sent in the clear, and libssl asks for it before anything proves that it is the client's. The
-// session that is made then is the new client's, who has shown no certificate.
+// TestSessionOfAnotherLendsNoCertificate offers a session of a client with a certificate in a
+// handshake that can't resume it: what identifies a session is sent in the clear, and libssl asks
+// for it before anything proves that it is the client's. The session that is made then is the new
+// client's, who has shown no certificate.
 func TestSessionOfAnotherLendsNoCertificate(t *testing.T) {
 	for _, store := range []string{"tickets", "cache"} {
 		for _, auth := range []tls.ClientAuthType{tls.RequestClientCert, tls.VerifyClientCertIfGiven} {
@@ -56,8 +57,9 @@ func TestSessionOfAnotherLendsNoCertificate(t *testing.T) {
 	}
 }
 
-// ticketAfterMisfit tells whether libssl gives a ticket to a client who has offered a valid one of another hash, as late patch
-// releases do. It isn't known of those between the oldest that gave one and the latest that didn't.
+// ticketAfterMisfit tells whether libssl gives a ticket to a client who has offered a valid one of
+// another hash, as late patch releases do. It isn't known of those between the oldest that gave one
+// and the latest that didn't.
 func ticketAfterMisfit() (gives, known bool) {
 	switch version := ossltest.Version(); version {
 	case "3.0.2", "3.1.4", "3.2.1", "3.3.2", "3.4.1", "3.5.0":
@@ -72,8 +74,8 @@ func ticketAfterMisfit() (gives, known bool) {
 	}
 }
 
-// TestTakeoverBetweenAnyTwoBytes divides what comes after the handshake in each place there is between two reads: the connection
-// is taken over while it is read.
+// TestTakeoverBetweenAnyTwoBytes divides what comes after the handshake in each place there is
+// between two reads: the connection is taken over while it is read.
 func TestTakeoverBetweenAnyTwoBytes(t *testing.T) {
 	cc, sc := tlstest.Resuming(tls.VersionTLS13)
 	client, server := ossltest.NewContext(t, cc), ossltest.NewContext(t, sc)
@@ -128,7 +130,8 @@ func (c *cutConn) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// TestSuiteNoLongerAllowed has one end allow the suite of a TLS 1.2 session no longer: crypto/tls does not resume it then.
+// TestSuiteNoLongerAllowed has one end allow the suite of a TLS 1.2 session no longer: crypto/tls
+// does not resume it then.
 func TestSuiteNoLongerAllowed(t *testing.T) {
 	one, other := tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256, tls.TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384
 	suites := func(ids ...uint16) func(*tls.Config) { return func(c *tls.Config) { c.CipherSuites = ids } }
@@ -184,8 +187,8 @@ func (i *cutting) Client(conn net.Conn, config *tls.Config) tlstest.Conn {
 	return i.Impl.Client(i.conn, config)
 }
 
-// TestTakeoverInsideOfTickets divides tickets among records, and the records among reads: the connection is not taken over while
-// libssl has a part of a message.
+// TestTakeoverInsideOfTickets divides tickets among records, and the records among reads: the
+// connection is not taken over while libssl has a part of a message.
 func TestTakeoverInsideOfTickets(t *testing.T) {
 	ticket := []byte{4, 0, 0, 4 + 4 + 1 + 1 + 2 + 8 + 2, // RFC 8446, section 4.6.1: lifetime, age_add, nonce, ticket, extensions
 		0, 0, 100, 0, 1, 2, 3, 4, 1, 0, 0, 8, 1, 2, 3, 4, 5, 6, 7, 8, 0, 0}

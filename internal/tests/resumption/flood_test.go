@@ -25,8 +25,9 @@ func (s *countingSlot) Put(key string, state *tls.ClientSessionState) {
 	s.put++
 }
 
-// TestTicketFlood has a server send tickets without end where libssl has the records, which doesn't count them as ossl's own path
-// and crypto/tls do: none may take memory that another has taken before.
+// TestTicketFlood has a server send tickets without end where libssl has the records, which doesn't
+// count them as ossl's own path and crypto/tls do: none may take memory that another has taken
+// before.
 func TestTicketFlood(t *testing.T) {
 	const tickets, size, room = 8000, 1000, 1 << 20
 	ticket := append([]byte{4, 0, 0, 0, 0, 0, 100, 0, 1, 2, 3, 4, 1, 0, size >> 8, size & 0xff}, make([]byte, size+2)...)

@@ -17,8 +17,8 @@ import (
 	"github.com/ossl-go/ossl/session"
 )
 
-// TestChosenPolicyIsNotResumedAround has GetConfigForClient choose a policy for each connection: sessions made under one, whose
-// ticket keys and cache the others share, are no way into another.
+// TestChosenPolicyIsNotResumedAround has GetConfigForClient choose a policy for each connection:
+// sessions made under one, whose ticket keys and cache the others share, are no way into another.
 func TestChosenPolicyIsNotResumedAround(t *testing.T) {
 	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
 		for _, store := range []string{"tickets", "cache"} {
@@ -56,7 +56,8 @@ func TestChosenPolicyIsNotResumedAround(t *testing.T) {
 	}
 }
 
-// TestInsecureSessionIsVerified offers to a Context that verifies what one that doesn't has put into the cache they share.
+// TestInsecureSessionIsVerified offers to a Context that verifies what one that doesn't has put
+// into the cache they share.
 func TestInsecureSessionIsVerified(t *testing.T) {
 	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
 		for name, strict := range map[string]func(*tls.Config){
@@ -80,8 +81,8 @@ func TestInsecureSessionIsVerified(t *testing.T) {
 	}
 }
 
-// TestResumeAfterHelloRetry resumes sessions of a client with a certificate over a HelloRetryRequest, where the server looks at
-// each session twice.
+// TestResumeAfterHelloRetry resumes sessions of a client with a certificate over a
+// HelloRetryRequest, where the server looks at each session twice.
 func TestResumeAfterHelloRetry(t *testing.T) {
 	for _, store := range []string{"tickets", "cache"} {
 		for _, way := range []string{"std", "ossl"} {
@@ -112,7 +113,8 @@ func TestResumeAfterHelloRetry(t *testing.T) {
 	}
 }
 
-// TestSingleUse has many connections offer the same session of TLS 1.3 at once: the cache gives it to one.
+// TestSingleUse has many connections offer the same session of TLS 1.3 at once: the cache gives it
+// to one.
 func TestSingleUse(t *testing.T) {
 	cc, sc := tlstest.Resuming(tls.VersionTLS13)
 	kept := new(tlstest.OneSlot)
@@ -152,7 +154,8 @@ type giver struct{ state *tls.ClientSessionState }
 func (g giver) Get(string) (*tls.ClientSessionState, bool) { return g.state, true }
 func (g giver) Put(string, *tls.ClientSessionState)        {}
 
-// TestDeferredTakeoverUnderLoad takes clients' connections over while they are read, written and closed.
+// TestDeferredTakeoverUnderLoad takes clients' connections over while they are read, written and
+// closed.
 func TestDeferredTakeoverUnderLoad(t *testing.T) {
 	cc, sc := tlstest.Resuming(tls.VersionTLS13)
 	client, server := ossltest.NewContext(t, cc), ossltest.NewContext(t, sc)

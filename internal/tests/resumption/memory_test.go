@@ -19,10 +19,11 @@ import (
 )
 
 const (
-	// maxBytesPerSession is the memory that a session in a cache may take all told, as session.NewCache promises.
+	// maxBytesPerSession is the memory that a session in a cache may take all told, as
+	// session.NewCache promises.
 	maxBytesPerSession = session.BytesPerEntry
-	// What C's heap may have more afterwards: something for each handshake, since its pools go on filling up for some time. A
-	// session that libssl kept would take 1,000 bytes.
+	// What C's heap may have more afterwards: something for each handshake, since its pools go on
+	// filling up for some time. A session that libssl kept would take 1,000 bytes.
 	maxCBytes = 500
 	cSlack    = 64 << 10
 )
@@ -47,8 +48,9 @@ func (c *switchedCache) Put(ctx context.Context, id, der []byte, expires time.Ti
 	return c.Cache.Put(ctx, id, der, expires)
 }
 
-// TestBytesPerSession fills a cache for 10,000 sessions and counts what that has added to the heaps of Go and, where it can be
-// read, of C. Handshakes make every fortieth session; its bytes are put under other IDs for the rest.
+// TestBytesPerSession fills a cache for 10,000 sessions and counts what that has added to the heaps
+// of Go and, where it can be read, of C. Handshakes make every fortieth session; its bytes are put
+// under other IDs for the rest.
 func TestBytesPerSession(t *testing.T) {
 	const entries, copies, warmUp = 10_000, 39, 200
 	for _, kind := range []tlstest.KeyKind{tlstest.P256, tlstest.RSA2048} {

@@ -80,7 +80,8 @@ func testResumption(t *testing.T, version uint16, mutual bool, way, store string
 	}
 }
 
-// TestNoResumption changes something between two connections, after which crypto/tls does not resume.
+// TestNoResumption changes something between two connections, after which crypto/tls does not
+// resume.
 func TestNoResumption(t *testing.T) {
 	type ends struct {
 		cc, sc *tls.Config
@@ -128,7 +129,8 @@ func TestNoResumption(t *testing.T) {
 	}
 }
 
-// TestClientChainIsVerifiedAgain resumes sessions of a client whose certificate is not good enough any more.
+// TestClientChainIsVerifiedAgain resumes sessions of a client whose certificate is not good enough
+// any more.
 func TestClientChainIsVerifiedAgain(t *testing.T) {
 	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
 		for _, cached := range []bool{false, true} {

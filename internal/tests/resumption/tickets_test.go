@@ -14,7 +14,8 @@ import (
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
-// TestWritesOfAServer: a handshake and a first Write are two Writes of the connection beneath, as with crypto/tls.
+// TestWritesOfAServer: a handshake and a first Write are two Writes of the connection beneath, as
+// with crypto/tls.
 func TestWritesOfAServer(t *testing.T) {
 	count := func(t *testing.T, server func(conn net.Conn, config *tls.Config) tlstest.Conn) int64 {
 		cc, sc := tlstest.Resuming(tls.VersionTLS13)
@@ -41,7 +42,8 @@ func TestWritesOfAServer(t *testing.T) {
 	}
 }
 
-// TestTicketOfASilentServer: a server that never writes gives its client a ticket with its close_notify.
+// TestTicketOfASilentServer: a server that never writes gives its client a ticket with its
+// close_notify.
 func TestTicketOfASilentServer(t *testing.T) {
 	for _, client := range []string{"ossl", "crypto/tls"} {
 		t.Run(client, func(t *testing.T) {
