@@ -1,4 +1,4 @@
-package ossl_test
+package deps
 
 import (
 	"bufio"
@@ -13,23 +13,28 @@ import (
 	"testing"
 )
 
+// root is the folder of the repository.
+const root = "../../.."
+
 // modulePath is the core module; every other module of the repository lies below it.
 const modulePath = "github.com/ossl-go/ossl"
 
-// allowedRequirements are the modules that the core's go.mod may require, each with its reason: a program that imports
-// the core gets every one of them in its module graph, so the reason has to be good.
+// allowedRequirements are the modules that the core's go.mod may require, each with its reason: a
+// program that imports the core gets every one of them in its module graph, so the reason has to be
+// good.
 var allowedRequirements = map[string]string{
 	"golang.org/x/sys": "processor features and socket options that package syscall has no names for",
 }
 
-// internalImporters are the modules beside the core that may import its internal packages. Go permits it to all of them, but
-// it ties their releases to the core's.
+// internalImporters are the modules beside the core that may import its internal packages. Go
+// permits it to all of them, but it ties their releases to the core's.
 var internalImporters = map[string]string{
 	"bench": "counts crossings and shares the tests' certificates; it is never released",
 }
 
 // TestCoreRequirements reads the core's go.mod.
 func TestCoreRequirements(t *testing.T) {
+	t.Chdir(root)
 	for _, name := range directives(t, "go.mod", "require") {
 		if allowedRequirements[name] == "" {
 			t.Errorf("go.mod requires %s: the core stands on the standard library; put what needs more into a module of its own", name)
@@ -40,8 +45,10 @@ func TestCoreRequirements(t *testing.T) {
 	}
 }
 
-// TestImports reads the import declarations of every Go file of the repository, tests and files for other systems included.
+// TestImports reads the import declarations of every Go file of the repository, tests and files for
+// other systems included.
 func TestImports(t *testing.T) {
+	t.Chdir(root)
 	modules := moduleDirs(t)
 	cgoFiles := 0
 	for _, file := range goFiles(t, ".") {
@@ -71,9 +78,10 @@ func TestImports(t *testing.T) {
 	}
 }
 
-// TestCgoRuleWithoutOpenSSLHeaders keeps builds free of OpenSSL's headers: the C of the boundary includes its own files and
-// the C library's only.
+// TestCgoRuleWithoutOpenSSLHeaders keeps builds free of OpenSSL's headers: the C of the boundary
+// includes its own files and the C library's only.
 func TestCgoRuleWithoutOpenSSLHeaders(t *testing.T) {
+	t.Chdir(root)
 	seen := 0
 	err := filepath.WalkDir("internal/libssl", func(name string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
@@ -105,7 +113,8 @@ func TestCgoRuleWithoutOpenSSLHeaders(t *testing.T) {
 	}
 }
 
-// directives lists the module paths that a go.mod names under verb ("require", "replace"), in either of its forms.
+// directives lists the module paths that a go.mod names under verb ("require", "replace"), in
+// either of its forms.
 func directives(t *testing.T, file, verb string) []string {
 	t.Helper()
 	f, err := os.Open(file)
@@ -137,8 +146,9 @@ func directives(t *testing.T, file, verb string) []string {
 	return names
 }
 
-// goFiles lists the Go files below root with slashes, as the go command would see them: testdata and names that begin
-// with a dot or an underscore are left out. So is bin, where other tools build meanwhile.
+// goFiles lists the Go files below root with slashes, as the go command would see them: testdata
+// and names that begin with a dot or an underscore are left out. So is bin, where other tools build
+// meanwhile.
 func goFiles(t *testing.T, root string) []string {
 	t.Helper()
 	var files []string
@@ -176,7 +186,7 @@ func moduleDirs(t *testing.T) map[string]bool {
 		}
 	}
 	if !dirs["."] {
-		t.Fatal("no go.mod here: the test wants to run in the core's root folder")
+		t.Fatal("no go.mod in the folder of the repository")
 	}
 	return dirs
 }
@@ -207,8 +217,8 @@ func importsOf(t *testing.T, file string) []string {
 	return paths
 }
 
-// isThirdParty tells an import path that is neither the standard library's nor the core's own: the first element of a
-// module's path has a dot in it (go help importpath).
+// isThirdParty tells an import path that is neither the standard library's nor the core's own: the
+// first element of a module's path has a dot in it (go help importpath).
 func isThirdParty(imported string) bool {
 	first, _, _ := strings.Cut(imported, "/")
 	return strings.Contains(first, ".") && !within(imported, modulePath)
