@@ -600,7 +600,7 @@ func TestKernelTLSUploads(t *testing.T) {
 						c.Close()
 						s.Close()
 					}
-					if err := (upload{size, 20 * time.Millisecond}).run(client, server, resumed); err != nil {
+					if err := (tlstest.Upload{Size: size, After: 20 * time.Millisecond}).Run(client, server, resumed); err != nil {
 						t.Errorf("%d bytes: %v", size, err)
 					}
 				}
