@@ -91,7 +91,7 @@ func Server(t testing.TB, config *tls.Config, opts ...ossl.Option) tlstest.End {
 	return ServerOf(NewContext(t, config, opts...))
 }
 
-// LoadedPair returns a certificate for a name, whose key OpenSSL has loaded.
+// LoadedPair returns a certificate for a name whose key OpenSSL has loaded.
 func LoadedPair(t testing.TB, kind tlstest.KeyKind, name string, opts ...ossl.KeyOption) tls.Certificate {
 	t.Helper()
 	cert := tlstest.New(tlstest.Options{Kind: kind, Names: []string{name}})

@@ -11,19 +11,13 @@ import (
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
-// A tlsConn is a connection of either implementation.
-type tlsConn interface {
-	net.Conn
-	HandshakeContext(context.Context) error
-}
-
 // NewTLS returns a client or a server of the stack "std", which is crypto/tls, or "ossl".
-func NewTLS(stack string, server bool, conn net.Conn, config *tls.Config) tlsConn {
+func NewTLS(stack string, server bool, conn net.Conn, config *tls.Config) tlstest.Conn {
 	switch {
 	case stack == "std" && server:
-		return tls.Server(conn, config)
+		return tlstest.Std.Server(conn, config)
 	case stack == "std":
-		return tls.Client(conn, config)
+		return tlstest.Std.Client(conn, config)
 	case server:
 		return ossl.Server(conn, config)
 	}
@@ -37,7 +31,7 @@ func Exchange(clientStack, serverStack string, client, server *tls.Config) (clie
 	limit := time.Now().Add(tlstest.Patience)
 	_ = a.SetDeadline(limit)
 	_ = b.SetDeadline(limit)
-	use := func(c tlsConn) error {
+	use := func(c tlstest.Conn) error {
 		defer c.Close()
 		if err := c.HandshakeContext(context.Background()); err != nil {
 			return err

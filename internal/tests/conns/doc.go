@@ -1,4 +1,4 @@
-// Package conns tests connections beyond what can be compared with crypto/tls case by case:
-// closing, deadlines and errors of the transport, callbacks and signers that take their time, panic
+// Package conns tests connections where no case can be compared with crypto/tls's: closing,
+// deadlines and errors of the transport, uploads, callbacks and signers that take their time, panic
 // or use their connection, checks of configurations, and hellos.
 package conns
