@@ -14,8 +14,8 @@ import (
 )
 
 // envTestFIPS names an environment variable that, if set, has the tests of connections run in FIPS
-// mode, as ci/matrix does where it has a module. Crypto/tls, which the tests compare with, must be
-// in its own then: GODEBUG=fips140=on.
+// mode, as ci/matrix does where it has a module. Crypto/tls, which the tests compare with, must
+// then be in its own: GODEBUG=fips140=on.
 const envTestFIPS = "OSSL_TEST_FIPS"
 
 // InFIPS reports whether the tests of connections are run in FIPS mode.

@@ -21,8 +21,8 @@ const envTraps = "OSSL_TEST_TRAPS"
 // trap is a sequence of bytes that is not an instruction, by processor. It raises SIGILL.
 var trap = map[string]string{"amd64": "0f0b"}[runtime.GOARCH] // ud2
 
-// setTraps sets the traps after the library was loaded, and slim.c has tried once whatever it
-// tries. Nothing else runs yet.
+// setTraps sets the traps when the library is loaded and slim.c has tried its functions, which it
+// does once. No other code runs yet.
 func setTraps(file string) error {
 	if _, err := ossl.Library(); err != nil {
 		return err

@@ -160,8 +160,8 @@ func NewAuthority(name string, parent *Authority, edit func(*x509.Certificate)) 
 	return &Authority{Cert: c.Leaf, Key: key}
 }
 
-// Options say what New makes. The zero value makes a good P-256 certificate for both client and
-// server, signed by CA, for the name ServerName.
+// Options describe a certificate for New. The zero value makes a good P-256 certificate for both
+// client and server, signed by CA, for the name ServerName.
 type Options struct {
 	Kind       KeyKind       // kind of key; P256 if empty
 	Key        crypto.Signer // the key itself, instead of Kind

@@ -11,7 +11,7 @@ import (
 	"os"
 )
 
-// ErrDenied is what callbacks in tests return when they refuse.
+// ErrDenied is the error that callbacks in tests return to refuse.
 var ErrDenied = errors.New("tlstest: denied by a callback")
 
 // Class names an error by everything a program can learn from it with errors.Is and errors.As. Two

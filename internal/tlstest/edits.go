@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// SendCertificate makes a client send a certificate whatever the server asks for.
+// SendCertificate makes a client send a certificate even if the server asks for others.
 func SendCertificate(cert tls.Certificate) func(*tls.Config) {
 	return func(c *tls.Config) {
 		c.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &cert, nil }

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// A Fault is what happens to the bytes that one end writes. It gets them in order and says what
-// goes out in their place; it may keep some back for later. Faults have state: make one for each
+// A Fault changes the bytes that one end writes. It gets them in order and returns the bytes to
+// send in their place; it may keep some back for later. Faults have state: make one for each
 // connection.
 type Fault interface {
 	// Pass takes p and returns the chunks to write now, and whether the direction ends (the peer reads
@@ -91,7 +91,7 @@ func (c *FaultConn) Read(p []byte) (int, error) {
 // Close implements net.Conn.
 func (c *FaultConn) Close() error { return firstError(c.flush(), c.Conn.Close()) }
 
-// SetWriteDeadline implements net.Conn. What was written before is not subject to it.
+// SetWriteDeadline implements net.Conn. Earlier Writes are not subject to it.
 func (c *FaultConn) SetWriteDeadline(t time.Time) error {
 	return firstError(c.flush(), c.Conn.SetWriteDeadline(t))
 }
@@ -138,7 +138,7 @@ func FlipAt(offset int, mask byte) Fault {
 	})
 }
 
-// Chunks splits what is written into writes of at most n bytes.
+// Chunks splits the data into writes of at most n bytes.
 func Chunks(n int) Fault {
 	return faultFunc(func(p []byte) (chunks [][]byte, end bool) {
 		for len(p) > 0 {
@@ -171,7 +171,7 @@ func Insert(offset int, data []byte) Fault {
 	})
 }
 
-// Coalesce keeps what is written until its end reads, and sends it in one piece.
+// Coalesce keeps the data until its end reads, and sends them in one piece.
 func Coalesce() Fault { return &coalesce{} }
 
 type coalesce struct{ kept []byte }
@@ -188,7 +188,7 @@ func (c *coalesce) Flush() [][]byte {
 }
 
 // Records gives each complete record, header included, with its number from 0, to edit, which
-// returns what to send instead: nothing drops it, and a nil element ends the direction.
+// returns the records to send instead: nothing drops it, and a nil element ends the direction.
 func Records(edit func(i int, record []byte) [][]byte) Fault {
 	var kept []byte
 	i := 0

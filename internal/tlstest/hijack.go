@@ -51,7 +51,7 @@ func Hijack(t testing.TB, impl Impl, from Role, client, server *tls.Config) *Hij
 	if err := <-done; err != nil {
 		t.Fatalf("handshake of %s: %v", impl.Name(), err)
 	}
-	// Whoever finishes first has read nothing of what the other sends after its handshake, and the
+	// The side that finishes first has read nothing that the other sends after its handshake, and the
 	// server sends no tickets: the recordings hold the handshake and nothing else.
 	var err error
 	if h.keys, err = h.rec.SendKeys(from, h.log); err != nil {
@@ -75,7 +75,7 @@ func (h *Hijacked) Send(typ byte, payload []byte) {
 	h.SendRaw(h.keys.Seal(typ, payload))
 }
 
-// Seal returns what Send would send.
+// Seal returns the bytes that Send would send.
 func (h *Hijacked) Seal(typ byte, payload []byte) []byte { return h.keys.Seal(typ, payload) }
 
 // SealPadded is Seal with padding (TLS 1.3 only).

@@ -6,8 +6,8 @@ import (
 	"net"
 )
 
-// A Conn is what the tests use of a TLS connection: the method set that *tls.Conn and *ossl.Conn
-// share.
+// A Conn is a TLS connection with the methods that the tests use, those that *tls.Conn and
+// *ossl.Conn share.
 type Conn interface {
 	net.Conn
 	CloseWrite() error

@@ -66,7 +66,7 @@ type Keys struct {
 
 var errSuite = errors.New("tlstest: keys of this suite are not known")
 
-// suiteParams are what a cipher suite makes its keys of.
+// suiteParams are the parameters by which a cipher suite makes its keys.
 type suiteParams struct {
 	hash     func() hash.Hash
 	keyLen   int
@@ -74,7 +74,7 @@ type suiteParams struct {
 	newAEAD  func(key []byte) cipher.AEAD
 }
 
-// ivLen is the length of what is derived of a nonce.
+// ivLen is the length of the part of a nonce that is derived.
 func (p *suiteParams) ivLen() int { return 12 - p.explicit }
 
 func paramsOf(suite uint16) (*suiteParams, error) {

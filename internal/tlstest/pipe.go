@@ -15,7 +15,8 @@ type Pair func() (client, server net.Conn)
 func NetPipe() (client, server net.Conn) { return net.Pipe() }
 
 // Buffered is a pair over memory that never blocks a writer and never fails it because the other
-// end is gone, so that what an end reads does not depend on who was faster. See [PipeConn].
+// end is gone, so that the data that an end reads don't depend on which end was faster. See
+// [PipeConn].
 func Buffered() (client, server net.Conn) {
 	c, s := NewPipe()
 	return c, s
@@ -42,8 +43,9 @@ func Sockets(network, address string) (client, server net.Conn) {
 	return client, must(r.c, r.err)
 }
 
-// A PipeConn is one end of a buffered pipe. Unlike TCP it loses nothing: what was written before
-// Close is read before EOF, and writing to a peer that has closed succeeds and goes nowhere.
+// A PipeConn is one end of a buffered pipe. Unlike TCP it loses nothing: the data that were written
+// before Close are read before EOF, and writing to a peer that has closed succeeds and goes
+// nowhere.
 type PipeConn struct {
 	pipe    *pipe
 	in, out *half
@@ -57,7 +59,7 @@ func NewPipe() (*PipeConn, *PipeConn) {
 	return &PipeConn{pipe: p, in: &p.halves[0], out: &p.halves[1]}, &PipeConn{pipe: p, in: &p.halves[1], out: &p.halves[0]}
 }
 
-// One lock guards both directions, so that one look tells whether both ends wait for each other.
+// One lock guards both directions, so that one look shows whether both ends wait for each other.
 type pipe struct {
 	mu     sync.Mutex
 	cond   *sync.Cond
@@ -78,7 +80,7 @@ func (h *half) starved() bool {
 	return h.blocked > 0 && len(h.buf) == 0 && !h.eof && !h.closed && !h.dl.passed()
 }
 
-// A deadline is a time and the timer that wakes whoever waits for it.
+// A deadline is a time and the timer that wakes the goroutines that wait for it.
 type deadline struct {
 	t     time.Time
 	timer *time.Timer
@@ -154,7 +156,7 @@ func (c *PipeConn) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// CloseWrite ends the outgoing direction: the peer reads EOF after what was written.
+// CloseWrite ends the outgoing direction: the peer reads EOF after the data.
 func (c *PipeConn) CloseWrite() error {
 	c.pipe.mu.Lock()
 	defer c.pipe.mu.Unlock()

@@ -32,18 +32,18 @@ type Case struct {
 	Pair Pair
 	// Shared says that the configurations are used as they are, without a key log: for functions that
 	// return the same one each time, so that implementations that compile configurations need to do it
-	// once. What is sealed stays opaque then.
+	// once. Sealed records stay opaque then.
 	Shared bool
-	// Talk is what a side does after its handshake; Echo if nil. The text it returns is compared, with
-	// its error.
+	// Talk is called for each side after its handshake; Echo if nil. The text it returns is compared,
+	// with its error.
 	Talk func(role Role, c Conn) (string, error)
 	// Context, if not nil, gives a side's handshake its context.
 	Context func(role Role) context.Context
 	// OnStall is called, once, when both ends of a Buffered pair wait for each other and always would.
 	// Without it, or if they still wait after it, the run has hung.
 	OnStall func(client, server Conn)
-	// Calls, if not nil, is emptied before each run and collects what the configurations' callbacks
-	// have to say.
+	// Calls, if not nil, is emptied before each run and collects the notes of the configurations'
+	// callbacks.
 	Calls *Calls
 }
 
@@ -72,13 +72,13 @@ func (c *Calls) of(side Role) string {
 	return strings.Join(c.list[side], "; ")
 }
 
-// A Side is what one end saw.
+// A Side is the outcome of a run at one end.
 type Side struct {
 	Handshake string // class of Handshake's error
 	Talk      string // class of Talk's error, if the handshake was good
-	Heard     string // what Talk returned
+	Heard     string // the text that Talk returned
 	State     string // the whole ConnectionState after a good handshake, printed
-	Calls     string // what Case.Calls collected for this side
+	Calls     string // the calls that Case.Calls collected for this side
 	Name      string // the ConnectionState's ServerName after the handshake, even if it failed
 	Alerts    string // alerts that this end sent but close_notify, as "level/description", from the wire
 
@@ -86,11 +86,11 @@ type Side struct {
 	ConnState             tls.ConnectionState
 }
 
-// An Outcome is what a run led to.
+// An Outcome is the outcome of a run at both ends.
 type Outcome struct {
 	Client, Server Side
 	// Hung says that both ends waited for each other, or that the run took longer than Patience, until
-	// it was cut off. What the sides say then is about that.
+	// it was cut off. The sides' errors are about that then.
 	Hung      bool
 	Recording *Recording
 	// ClientLog and ServerLog are the key logs of both ends.
@@ -105,14 +105,14 @@ func (o *Outcome) Of(r Role) *Side {
 	return &o.Server
 }
 
-// Fields are the names of what Compare compares of a side.
+// Fields are the names of a Side's fields that tests compare.
 var Fields = []string{"Handshake", "Talk", "Heard", "State", "Calls", "Name", "Alerts"}
 
 // Field returns one of Fields by name.
 func (s *Side) Field(name string) string { return reflect.ValueOf(*s).FieldByName(name).String() }
 
 // Groups are those that every supported library and version of TLS has. Configurations ask for them
-// so that what is compared doesn't depend on ML-KEM, which under the race detector also costs more
+// so that the outcomes don't depend on ML-KEM, which under the race detector also costs more
 // than everything else.
 var Groups = []tls.CurveID{tls.X25519, tls.CurveP256, tls.CurveP384, tls.CurveP521}
 
@@ -232,7 +232,7 @@ func patiently(wg *sync.WaitGroup, client, server net.Conn, onStall func()) bool
 				select {
 				case <-done:
 					return
-				case <-time.After(Patience / 2): // for what onStall sets off to arrive
+				case <-time.After(Patience / 2): // for the effects of onStall to arrive
 				}
 				if !p.WaitStuck() {
 					return
@@ -276,7 +276,7 @@ func alertText(records []Record) string {
 	return strings.Join(text, " ")
 }
 
-// Echo is what sides do unless a case says otherwise: the client sends a line and reads it back,
+// Echo is the Talk of cases that have none: the client sends a line and reads it back,
 // then both close.
 func Echo(role Role, c Conn) (string, error) {
 	const line = "hello over TLS"
@@ -292,7 +292,7 @@ func Echo(role Role, c Conn) (string, error) {
 		rest, err := io.ReadAll(c)
 		return string(buf) + string(rest), err
 	}
-	// A server that refused the client's certificate may be gone already: what it said matters, not
+	// A server that refused the client's certificate may be gone already: its alert matters, not
 	// that writing failed.
 	_, werr := c.Write([]byte(line))
 	n, err := io.ReadFull(c, buf)

@@ -6,20 +6,20 @@ import (
 	"sync"
 )
 
-// A Scripted is what a victim made of a peer that only plays back bytes.
+// A Scripted is the outcome of a handshake with a peer that only plays back bytes.
 type Scripted struct {
 	Err       error  // of Handshake
 	Handshake string // its class
 	Again     string // class of a second Handshake's error: failures last
 	Read      string // class of a Read's error afterwards
-	Alerts    string // what the victim sent in the clear
+	Alerts    string // the alerts that the victim sent in the clear
 	Hung      bool
 }
 
-// Script lets impl shake hands, as role, with a peer that sends each element of what: the first at
-// once, each next one when the victim waits. In the end the peer closes its direction if end, and
-// goes on waiting if not.
-func Script(impl Impl, role Role, config *tls.Config, what [][]byte, end bool) *Scripted {
+// Script lets impl shake hands, as role, with a peer that sends each element of script: the first
+// at once, each next one when the victim waits. In the end the peer closes its direction if end,
+// and goes on waiting if not.
+func Script(impl Impl, role Role, config *tls.Config, script [][]byte, end bool) *Scripted {
 	victimEnd, peerEnd := NewPipe()
 	defer peerEnd.Close()
 	defer victimEnd.Close()
@@ -42,7 +42,7 @@ func Script(impl Impl, role Role, config *tls.Config, what [][]byte, end bool) *
 		}
 		conn.Close()
 	})
-	for _, b := range what {
+	for _, b := range script {
 		if !victimEnd.WaitStarved() {
 			break
 		}

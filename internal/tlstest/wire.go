@@ -47,18 +47,18 @@ func MakeRecord(typ byte, version uint16, payload []byte) []byte {
 	return append(b, payload...)
 }
 
-// An Alert is what an alert record says.
+// An Alert is the content of an alert record.
 type Alert struct{ Level, Description byte }
 
 func (a Alert) String() string { return fmt.Sprintf("%d/%d", a.Level, a.Description) }
 
-// A Recording holds what both ends of a connection wrote, after faults.
+// A Recording holds the bytes that both ends of a connection wrote, after faults.
 type Recording struct {
 	mu             sync.Mutex
 	client, server bytes.Buffer
 }
 
-// Bytes returns a copy of what an end wrote so far.
+// Bytes returns a copy of the bytes that an end wrote so far.
 func (r *Recording) Bytes(from Role) []byte {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -72,7 +72,7 @@ func (r *Recording) buffer(from Role) *bytes.Buffer {
 	return &r.server
 }
 
-// Tap wraps an end so that what it writes is recorded. The wrapper passes CloseWrite on.
+// Tap wraps an end so that its Writes are recorded. The wrapper passes CloseWrite on.
 func (r *Recording) Tap(from Role, conn net.Conn) net.Conn {
 	return &tap{Conn: conn, rec: r, from: from}
 }
@@ -98,7 +98,7 @@ func (t *tap) CloseWrite() error {
 	return t.Conn.Close()
 }
 
-// SplitRecords cuts a stream into records and returns what is left over.
+// SplitRecords cuts a stream into records. The rest is a part of a record.
 func SplitRecords(b []byte) (records []Record, rest []byte) {
 	for len(b) >= recordHeaderLen {
 		n := int(binary.BigEndian.Uint16(b[3:]))
@@ -144,7 +144,7 @@ func Alerts(records []Record) (alerts []Alert) {
 	return alerts
 }
 
-// hello holds what deciphering needs of a ClientHello or ServerHello.
+// hello holds the fields of a ClientHello or ServerHello that deciphering needs.
 type hello struct {
 	random  []byte
 	suite   uint16 // ServerHello only
