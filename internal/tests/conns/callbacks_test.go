@@ -230,9 +230,9 @@ func TestCallbacksAsk(t *testing.T) {
 	}
 }
 
-// TestSignerOrCallbackMayNotReturn: what libssl has called may end its goroutine, so that libssl
-// never goes on. By then nothing of the connection may be left with the thread, which goes on to
-// serve others when the connection is freed.
+// TestSignerOrCallbackMayNotReturn: a function that libssl has called may end its goroutine, so
+// that libssl never goes on. By then nothing of the connection may be left with the thread, which
+// goes on to serve others when the connection is freed.
 func TestSignerOrCallbackMayNotReturn(t *testing.T) {
 	asked := map[string]bool{}
 	look := func(where string) {

@@ -39,7 +39,8 @@ func TestChainCacheKeepsRolesApart(t *testing.T) {
 	}
 }
 
-// TestChainCacheGivesOwnSlices: what a user does to a state's slices is not another connection's.
+// TestChainCacheGivesOwnSlices: a user's changes to the slices of a state don't reach another
+// connection.
 func TestChainCacheGivesOwnSlices(t *testing.T) {
 	p := ossltest.NewContexts(t, nil)
 	for range 3 {

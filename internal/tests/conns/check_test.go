@@ -216,7 +216,7 @@ func TestContextOf(t *testing.T) {
 	}
 }
 
-// shakeHands returns what went wrong on either side.
+// shakeHands returns the errors of both sides.
 func shakeHands(client, server tlstest.Conn) error {
 	defer client.Close()
 	defer server.Close()

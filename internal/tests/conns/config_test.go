@@ -47,8 +47,8 @@ func TestNilKeys(t *testing.T) {
 	}
 }
 
-// TestChangedConfigIsCompiledAgain: what the drop-in functions remember is not what a configuration
-// said before it was changed.
+// TestChangedConfigIsCompiledAgain: the drop-in functions don't use a configuration as it was
+// before it was changed.
 func TestChangedConfigIsCompiledAgain(t *testing.T) {
 	config := &tls.Config{InsecureSkipVerify: true, ServerName: tlstest.ServerName}
 	for _, skip := range []bool{true, false} {

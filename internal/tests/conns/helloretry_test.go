@@ -17,8 +17,8 @@ import (
 )
 
 // TestSecondHelloMustNotChange answers a HelloRetryRequest with a ClientHello that asks for another
-// name, or another protocol, than the first: what a server decides by the first, its configuration
-// and its certificate, must not be used for what the second asks for.
+// name, or another protocol, than the first: the configuration and the certificate that a server
+// chooses by the first must not be used for the requests of the second.
 func TestSecondHelloMustNotChange(t *testing.T) {
 	for _, change := range []struct{ name, from, to string }{
 		{"nothing", "public", "public"},

@@ -13,7 +13,7 @@ import (
 )
 
 // TestRefusedConn calls every method of a connection whose configuration was refused: none panics,
-// and what can tell of the refusal does.
+// and each that returns an error returns the refusal.
 func TestRefusedConn(t *testing.T) {
 	future := time.Now().Add(time.Hour)
 	config := &tls.Config{MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS10, ServerName: "refused.test"}

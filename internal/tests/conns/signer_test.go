@@ -20,8 +20,8 @@ import (
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
-// A crypto.Signer that is no key serves both sides of every pairing, however the certificate is
-// chosen.
+// TestSigner: a crypto.Signer that isn't a key serves both sides of every pairing, however the
+// certificate is chosen.
 func TestSigner(t *testing.T) {
 	old := ossltest.Before3(t)
 	for _, kind := range []tlstest.KeyKind{tlstest.RSA2048, tlstest.P256, tlstest.P384, tlstest.P521, tlstest.Ed25519} {

@@ -16,8 +16,8 @@ import (
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
-// envUploads is the number of uploads that TestUploads makes at least, instead of one for each row of its table, or, of the
-// largest size, for each pair of ends.
+// envUploads is the number of uploads that TestUploads makes at least, instead of one for each row
+// of its table, or, of the largest size, for each pair of ends.
 const envUploads = "OSSL_UPLOADS"
 
 var uploadSizes = []int{1, 100, 10_000, 100_000, 1_000_000, tlstest.MaxUpload}
@@ -55,8 +55,9 @@ func (e uploadEnds) make(t testing.TB) (client, server tlstest.End) {
 	return client, ossltest.Server(t, sc, ossl.WithRecordPath(e.records))
 }
 
-// TestUploads: all data that a client has sent reaches the server, though the client never reads and the server never writes. If
-// TLS 1.3 tickets are unread in the client's socket, its kernel sends a reset on close, and undelivered data is lost.
+// TestUploads: all data that a client has sent reaches the server, though the client never reads
+// and the server never writes. If TLS 1.3 tickets are unread in the client's socket, its kernel
+// sends a reset on close, and undelivered data is lost.
 func TestUploads(t *testing.T) {
 	rounds, all := 1, false
 	var table []uploadEnds

@@ -26,7 +26,7 @@ var allowedRequirements = map[string]string{
 	"golang.org/x/sys": "processor features and socket options that package syscall has no names for",
 }
 
-// internalImporters are the modules beside the core that may import its internal packages. Go
+// internalImporters are the modules besides the core that may import its internal packages. Go
 // permits it to all of them, but it ties their releases to the core's.
 var internalImporters = map[string]string{
 	"bench": "counts crossings and shares the tests' certificates; it is never released",
@@ -217,8 +217,8 @@ func importsOf(t *testing.T, file string) []string {
 	return paths
 }
 
-// isThirdParty tells an import path that is neither the standard library's nor the core's own: the
-// first element of a module's path has a dot in it (go help importpath).
+// isThirdParty reports whether an import path is neither the standard library's nor the core's own:
+// the first element of a module's path has a dot in it (go help importpath).
 func isThirdParty(imported string) bool {
 	first, _, _ := strings.Cut(imported, "/")
 	return strings.Contains(first, ".") && !within(imported, modulePath)
@@ -234,7 +234,7 @@ func isTestCode(dir string) bool {
 	return within(dir, "internal/ossltest") || within(dir, "internal/bogoshim") || within(dir, "ci")
 }
 
-// isAllowed tells whether an import path lies in one of allowedRequirements.
+// isAllowed reports whether an import path lies in one of allowedRequirements.
 func isAllowed(imported string) bool {
 	for name := range allowedRequirements {
 		if within(imported, name) {
@@ -244,7 +244,7 @@ func isAllowed(imported string) bool {
 	return false
 }
 
-// within tells whether an import path is root or lies below it.
+// within reports whether an import path is root or lies below it.
 func within(imported, root string) bool {
 	return imported == root || strings.HasPrefix(imported, root+"/")
 }

@@ -37,7 +37,7 @@ func TestDifferentialPlainAlerts(t *testing.T) {
 	}
 }
 
-// TestAlertError says what this package promises beyond crypto/tls: a peer's alert is a
+// TestAlertError tests a promise of package ossl beyond crypto/tls: a peer's alert is a
 // tls.AlertError that errors.As finds.
 func TestAlertError(t *testing.T) {
 	for _, role := range []tlstest.Role{tlstest.ClientRole, tlstest.ServerRole} {
@@ -76,8 +76,8 @@ type after struct {
 	do   func(*tlstest.Hijacked)
 }
 
-// hijacked compares what a victim makes of a hijacked peer: what it reads until its first error,
-// that error, the same error again, what Write says then, and the alerts it sends.
+// hijacked compares a victim of a hijacked peer: the data it reads until its first error, that
+// error, the same error again, the result of a Write then, and the alerts it sends.
 func hijacked(t *testing.T, version uint16, victim tlstest.Role, do func(*tlstest.Hijacked)) {
 	t.Helper()
 	peer := tlstest.ServerRole
@@ -299,7 +299,7 @@ var afters13 = []after{
 	}},
 }
 
-// TestDifferentialAfterHandshake compares what is made of unusual and wrong records on an open
+// TestDifferentialAfterHandshake compares the outcome of unusual and wrong records on an open
 // connection.
 func TestDifferentialAfterHandshake(t *testing.T) {
 	defer checkStale(t)

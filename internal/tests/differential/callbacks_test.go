@@ -43,8 +43,8 @@ func noteVerify(calls *tlstest.Calls, side tlstest.Role, callback string, verdic
 	}
 }
 
-// TestDifferentialVerifyCallbacks compares what VerifyPeerCertificate and VerifyConnection are
-// given, when they are called and what becomes of a refusal.
+// TestDifferentialVerifyCallbacks compares the arguments of VerifyPeerCertificate and
+// VerifyConnection, when they are called, and the outcome of a refusal.
 func TestDifferentialVerifyCallbacks(t *testing.T) {
 	defer checkStale(t)
 	unknown := tlstest.SpecimenNamed("unknown CA")
@@ -94,19 +94,20 @@ func TestDifferentialVerifyCallbacks(t *testing.T) {
 	}
 }
 
-// describeHello prints what of a ClientHelloInfo depends on the client's configuration only.
+// describeHello prints the parts of a ClientHelloInfo that depend on the client's configuration
+// only.
 func describeHello(h *tls.ClientHelloInfo) string {
 	return fmt.Sprintf("name=%q protocols=%q groups=%d conn=%v ctx=%v", h.ServerName, h.SupportedProtos, h.SupportedCurves,
 		h.Conn != nil, h.Context() != nil)
 }
 
-// describeHelloFully prints what a client sent, too.
+// describeHelloFully prints the parts that depend on the client too.
 func describeHelloFully(h *tls.ClientHelloInfo) string {
 	return fmt.Sprintf("%s versions=%x suites=%x schemes=%d points=%x extensions=%d addr=%v", describeHello(h), h.SupportedVersions,
 		h.CipherSuites, h.SignatureSchemes, h.SupportedPoints, h.Extensions, h.Conn.RemoteAddr())
 }
 
-// TestDifferentialHelloInfo compares what a server's callbacks learn of the same client's
+// TestDifferentialHelloInfo compares the infos that a server's callbacks get of the same client's
 // ClientHello.
 func TestDifferentialHelloInfo(t *testing.T) {
 	defer checkStale(t)
@@ -136,8 +137,8 @@ func TestDifferentialHelloInfo(t *testing.T) {
 	}
 }
 
-// TestDifferentialGetConfig compares what a server does with what GetConfigForClient and
-// GetCertificate return.
+// TestDifferentialGetConfig compares a server's use of the results of GetConfigForClient and
+// GetCertificate.
 func TestDifferentialGetConfig(t *testing.T) {
 	defer checkStale(t)
 	other := tlstest.New(tlstest.Options{Names: []string{tlstest.OtherName}})
@@ -216,7 +217,7 @@ func TestDifferentialGetConfig(t *testing.T) {
 	}
 }
 
-// TestDifferentialGetClientCertificate compares what a client does with what its callback returns.
+// TestDifferentialGetClientCertificate compares a client's use of its callback's results.
 func TestDifferentialGetClientCertificate(t *testing.T) {
 	defer checkStale(t)
 	var calls tlstest.Calls

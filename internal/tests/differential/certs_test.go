@@ -13,7 +13,7 @@ import (
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
-// expect compares a case and holds crypto/tls to what the case says of itself.
+// expect compares a case. With crypto/tls alone it must end as it says.
 func expect(t *testing.T, good bool, c tlstest.Case) {
 	t.Helper()
 	if o := differ(t, c); good {
@@ -44,7 +44,8 @@ func TestDifferentialCertificates(t *testing.T) {
 	}
 }
 
-// TestDifferentialVerifyOptions compares what the fields that steer a client's verification do.
+// TestDifferentialVerifyOptions compares the effects of the fields that steer a client's
+// verification.
 func TestDifferentialVerifyOptions(t *testing.T) {
 	defer checkStale(t)
 	expired := tlstest.SpecimenNamed("expired").Cert(tlstest.ServerRole)
@@ -216,7 +217,7 @@ func TestDifferentialSelection(t *testing.T) {
 	}
 }
 
-// TestDifferentialStaple compares what a client learns from a certificate's OCSP staple and
+// TestDifferentialStaple compares a client's state for a certificate's OCSP staple and
 // timestamps.
 func TestDifferentialStaple(t *testing.T) {
 	defer checkStale(t)

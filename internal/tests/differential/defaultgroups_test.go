@@ -58,10 +58,10 @@ func offered(t *testing.T, client func(net.Conn) interface{ Handshake() error })
 	return groups, shares
 }
 
-// defaultGroups takes away what tlstest prefers.
+// defaultGroups takes away tlstest's choice of groups.
 func defaultGroups(c *tls.Config) { c.CurvePreferences = nil }
 
-// TestDefaultGroups holds what a client offers by default against crypto/tls's: the same groups in
+// TestDefaultGroups compares a client's offer by default with crypto/tls's: the same groups in
 // the same order, the hybrids first, and key shares for the same two, on every libssl that has
 // them.
 func TestDefaultGroups(t *testing.T) {

@@ -19,8 +19,8 @@ import (
 // the suite.
 type deviation struct {
 	// Cases are names of subtests, without "TestDifferential"; Where says who observes it, as "ossl
-	// client"; Field is what differs; Std and Ossl are what crypto/tls and this package give. All are
-	// regular expressions; empty means anything.
+	// client"; Field names the field that differs; Std and Ossl are its values with crypto/tls and
+	// with ossl. All are regular expressions; empty means anything.
 	Cases, Where, Field, Std, Ossl string
 	// From and Before limit it to versions of libssl, as "3.0" and "3.5"; empty means no limit.
 	From, Before string
@@ -79,7 +79,7 @@ func checkStale(t *testing.T) {
 	}
 }
 
-// What follows is matched as regular expressions, from beginning to end.
+// These are regular expressions that match from beginning to end.
 const (
 	failsHere  = `local error: tls: .*|other|tls\.RecordHeaderError.*` // an error of one's own
 	failsThere = `remote error: tls: .*`                               // a peer's alert

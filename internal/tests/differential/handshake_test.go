@@ -16,8 +16,8 @@ import (
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
-// good plays a case that crypto/tls must bring to a good end, and checks what both ends must agree
-// on in each pairing.
+// good plays a case that crypto/tls must bring to a good end, and checks that both ends
+// agree in each pairing.
 func good(t *testing.T, c tlstest.Case) {
 	t.Helper()
 	var want *tlstest.Outcome
@@ -76,8 +76,8 @@ func TestDifferentialHandshake(t *testing.T) {
 	}
 }
 
-// TestDifferentialDefaults compares what two ends agree on when nobody limits anything, groups
-// included.
+// TestDifferentialDefaults compares the choices of two ends whose configurations limit nothing,
+// groups included.
 func TestDifferentialDefaults(t *testing.T) {
 	defer checkStale(t)
 	any := tlstest.Curves()

@@ -136,7 +136,7 @@ func list16(ids ...uint16) []byte {
 	return b
 }
 
-// TestDifferentialHello compares what a server says to unusual and wrong ClientHellos.
+// TestDifferentialHello compares a server's answers to unusual and wrong ClientHellos.
 func TestDifferentialHello(t *testing.T) {
 	defer checkStale(t)
 	set := func(body []byte) func([]byte) []byte { return func([]byte) []byte { return body } }

@@ -16,7 +16,7 @@ import (
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
-// withFault puts a fault on what the peer of a victim writes.
+// withFault puts a fault on the Writes of a victim's peer.
 func withFault(c tlstest.Case, victim tlstest.Role, fault func() tlstest.Fault) tlstest.Case {
 	if victim == tlstest.ClientRole {
 		c.ServerFault = fault
@@ -169,7 +169,7 @@ func closeEverywhere(t *testing.T, p tlstest.Pairing, version uint16, victim tls
 	}
 }
 
-// TestDifferentialHalfClose compares what is left of a connection when one side has ended its
+// TestDifferentialHalfClose compares connections of which one side has ended its
 // direction.
 func TestDifferentialHalfClose(t *testing.T) {
 	defer checkStale(t)
@@ -217,7 +217,7 @@ func TestDifferentialHalfClose(t *testing.T) {
 	}
 }
 
-// TestDifferentialBeforeHandshake compares what methods say before there was a handshake, and after
+// TestDifferentialBeforeHandshake compares the results of methods before a handshake, and after
 // a failed one.
 func TestDifferentialBeforeHandshake(t *testing.T) {
 	defer checkStale(t)
@@ -272,7 +272,7 @@ func TestDifferentialBeforeHandshake(t *testing.T) {
 	}
 }
 
-// describeNoState prints what a ConnectionState without a handshake still says.
+// describeNoState prints the fields that a ConnectionState without a handshake has set.
 func describeNoState(c tlstest.Conn) string {
 	s := c.ConnectionState()
 	//lint:ignore SA1019 deprecated, and set by crypto/tls

@@ -14,7 +14,7 @@ import (
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
-// script compares what a victim makes of a peer that plays back bytes.
+// script compares victims of a peer that plays back bytes.
 func script(t *testing.T, role tlstest.Role, edits []func(*tls.Config), what [][]byte, end bool) *tlstest.Scripted {
 	t.Helper()
 	config := func() *tls.Config {
@@ -42,7 +42,7 @@ func record(typ byte, payload string) []byte {
 
 func repeat(n int, b []byte) []byte { return bytes.Repeat(b, n) }
 
-// garbage is what peers may send in place of a handshake.
+// garbage returns bytes that peers may send in place of a handshake.
 var garbage = []struct {
 	name string
 	data []byte

@@ -85,8 +85,8 @@ func TestRefusalIsSealed(t *testing.T) {
 	}
 }
 
-// TestRefusalDoesNotWait has a server keep back what comes after its certificate: the client is not
-// to wait for it.
+// TestRefusalDoesNotWait has a server keep back the messages after its certificate: the client is
+// not to wait for them.
 func TestRefusalDoesNotWait(t *testing.T) {
 	a, b := tlstest.NewPipe()
 	defer a.Close()
@@ -106,7 +106,7 @@ func TestRefusalDoesNotWait(t *testing.T) {
 	}
 }
 
-// onlyRecords lets the first n records of what is written through.
+// onlyRecords passes on the first n records that are written.
 type onlyRecords struct {
 	net.Conn
 	n int

@@ -144,7 +144,7 @@ func drive(c *libssl.Conn, wire net.Conn) int {
 }
 
 // TestDifferentialSCTListOfClient has TLS 1.3 clients of crypto/tls send a list with an empty
-// entry, beside their certificate.
+// entry, besides their certificate.
 func TestDifferentialSCTListOfClient(t *testing.T) {
 	for _, scts := range [][][]byte{{{1}}, {{}}} {
 		cert := tlstest.ClientCert(tlstest.P256)

@@ -31,8 +31,8 @@ func signedWith(t *testing.T, o *tlstest.Outcome, role tlstest.Role, version uin
 	return 0
 }
 
-// TestCertificateSignatures: what a certificate says of its key's signatures narrows what
-// WithSignatureAlgorithms says, whose order counts, and never adds to it.
+// TestCertificateSignatures: a certificate's SupportedSignatureAlgorithms narrow the list of
+// WithSignatureAlgorithms, whose order counts, and never add to it.
 func TestCertificateSignatures(t *testing.T) {
 	named := []tls.SignatureScheme{tls.PSSWithSHA384, tls.PSSWithSHA256}
 	for _, version := range tlstest.Versions {

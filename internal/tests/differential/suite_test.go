@@ -13,11 +13,11 @@ import (
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
-// The differential suite plays one case over crypto/tls and this package in all four pairings. What
-// crypto/tls does with itself is what is right: handshake errors by everything errors.Is and
-// errors.As can tell, the whole ConnectionState, what was read, and the alerts that went over the
-// wire, deciphered from a recording with the key log. Where libssl forces a difference it has a row
-// in [deviations], and only there.
+// The differential suite plays one case over crypto/tls and this package in all four pairings. A
+// run of crypto/tls with itself gives the right outcome: handshake errors by everything errors.Is
+// and errors.As can tell, the whole ConnectionState, what was read, and the alerts that went over
+// the wire, deciphered from a recording with the key log. Where libssl forces a difference it has a
+// row in [deviations], and only there.
 
 // pairings are all four, crypto/tls with itself first.
 func pairings() []tlstest.Pairing { return tlstest.Pairings(tlstest.Std, ossltest.UnderTest) }
@@ -39,8 +39,8 @@ func differIn(t *testing.T, c tlstest.Case, pairings ...tlstest.Pairing) *tlstes
 	return want
 }
 
-// against returns the pairings in which role is played by what is compared, and the other side by
-// crypto/tls.
+// against returns the pairings in which role is played by the implementation that is compared, and
+// the other side by crypto/tls.
 func against(role tlstest.Role) []tlstest.Pairing {
 	if role == tlstest.ClientRole {
 		return []tlstest.Pairing{{Client: tlstest.Std, Server: tlstest.Std}, {Client: ossltest.UnderTest, Server: tlstest.Std}}
@@ -112,7 +112,7 @@ func differs(t *testing.T, p tlstest.Pairing, role tlstest.Role, field, want, go
 	t.Errorf("%s, %s: %s\n got %s\nwant %s\n%s", p.Name(), where, field, got, want, explain())
 }
 
-// diffWords leaves only what differs of two texts with ConnectionStates in them.
+// diffWords returns the words that differ of two texts with ConnectionStates in them.
 func diffWords(want, got string) (string, string) {
 	w, g := fieldsOf(want), fieldsOf(got)
 	if len(w) != len(g) {

@@ -173,7 +173,7 @@ func TestFIPSNothingOfTheWorkingDirectory(t *testing.T) {
 		t.Skipf("OpenSSL %s loads no module for FIPS mode", ossltest.Version())
 	}
 	dir := t.TempDir()
-	// A module that can't be loaded for another reason than that it isn't there tells that somebody
+	// A module that can't be loaded for another reason than that it isn't there shows that somebody
 	// tried.
 	text := []byte("[fips_sect]\nmodule = " + dir + "/tell.so\n")
 	if err := os.WriteFile(filepath.Join(dir, "fipsmodule.cnf"), text, 0o644); err != nil {

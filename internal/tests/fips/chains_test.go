@@ -110,7 +110,7 @@ var (
 )
 
 // TestFIPSDifferentialChains verifies chains of every make, as a server's and as a client's, by
-// libcrypto and by crypto/x509: what the latter refuses must be refused. Where libcrypto is
+// libcrypto and by crypto/x509: a chain that the latter refuses must be refused. Where libcrypto is
 // stricter the case says so.
 func TestFIPSDifferentialChains(t *testing.T) {
 	ossltest.NeedFIPS(t)

@@ -51,7 +51,7 @@ func TestFIPSEvidence(t *testing.T) {
 	if ossltest.RequireFIPS {
 		return
 	}
-	// Beside it, all is as ever.
+	// Besides, nothing has changed.
 	chacha := func(c *tls.Config) {
 		c.CipherSuites = []uint16{tls.TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256}
 		c.CurvePreferences = []tls.CurveID{tls.X25519, tls.CurveP256}
@@ -132,8 +132,8 @@ func signsBy(schemes ...tls.SignatureScheme) tls.Certificate {
 	return cert
 }
 
-// TestFIPSRefusedByName: what FIPS mode can't honour is refused when the Context is made, with the
-// name of who asks for it.
+// TestFIPSRefusedByName: a configuration that FIPS mode can't honour is refused when the Context is
+// made, with the name of who asks for it.
 func TestFIPSRefusedByName(t *testing.T) {
 	ossltest.NeedFIPS(t)
 	ring, err := session.NewRing(session.NewTicketKey())
@@ -210,8 +210,8 @@ func TestFIPSRefusedByName(t *testing.T) {
 	}
 }
 
-// TestFIPSPeersRefused: a peer that has only what is not approved is refused, with crypto/tls's
-// alert.
+// TestFIPSPeersRefused: a peer that has only algorithms that are not approved is refused, with
+// crypto/tls's alert.
 func TestFIPSPeersRefused(t *testing.T) {
 	ossltest.NeedFIPS(t)
 	for _, test := range []struct {

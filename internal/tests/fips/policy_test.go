@@ -12,8 +12,8 @@ import (
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
-// TestFIPSUnderPolicy: the host's policy is honoured in FIPS mode too, also where it names what the
-// module lacks.
+// TestFIPSUnderPolicy: the host's policy is honoured in FIPS mode too, also if it names algorithms
+// that the module lacks.
 func TestFIPSUnderPolicy(t *testing.T) {
 	ossltest.NeedFIPS(t)
 	if strings.HasPrefix(ossltest.Version(), "1.") {

@@ -20,7 +20,7 @@ import (
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
-// TestHostPolicyFile is about what is wrong, or unusual, with the file.
+// TestHostPolicyFile is about files that are wrong or unusual.
 func TestHostPolicyFile(t *testing.T) {
 	refused := func(what ...string) func(t *testing.T) {
 		return func(t *testing.T) {
@@ -45,7 +45,7 @@ func TestHostPolicyFile(t *testing.T) {
 		name, conf string
 		check      func(t *testing.T)
 	}{
-		// Before 3.2 libssl leaves out what it doesn't take and all behind it, and says nothing.
+		// Before 3.2 libssl ignores a value that it doesn't take and all behind it, without an error.
 		{"unknown command", ossltest.PolicyMain + "Colour = blue\n" + rest, refused("Colour = blue")},
 		{"certificate", ossltest.PolicyMain + "Certificate = server.crt\n" + rest, refused("Certificate = server.crt")},
 		{"unknown version", ossltest.PolicyMain + "MinProtocol = TLSv1.9\n", refused("MinProtocol = TLSv1.9")},
@@ -128,8 +128,8 @@ func TestHostPolicyReloaded(t *testing.T) {
 	})
 }
 
-// TestHostPolicyExtendedMasterSecret: a policy does not take from TLS 1.2 what crypto/tls always
-// has.
+// TestHostPolicyExtendedMasterSecret: a policy does not take from TLS 1.2 the extension that
+// crypto/tls always has.
 func TestHostPolicyExtendedMasterSecret(t *testing.T) {
 	ossltest.UnderPolicy(t, ossltest.PolicyMain+"Options = -ExtendedMasterSecret\n", func(t *testing.T) {
 		if libraryBefore(t, "3", "0") { // it has no such option

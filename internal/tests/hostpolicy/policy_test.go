@@ -61,7 +61,7 @@ func TestHostPolicy(t *testing.T) {
 	t.Run("none", func(t *testing.T) { ossltest.UnderPolicy(t, "", policyNone) })
 }
 
-// policyNone: without a policy, options mean what they say.
+// policyNone: without a policy, options have their plain meaning.
 func policyNone(t *testing.T) {
 	p := hostPolicy(t)
 	want := ossl.HostPolicy{ConfigFile: p.ConfigFile, MinVersion: tls.VersionTLS12, MaxVersion: tls.VersionTLS13, SecurityLevel: 2}
@@ -83,7 +83,7 @@ func policyNone(t *testing.T) {
 	policyChangesNothing(t)
 }
 
-// policyChangesNothing: what is offered is the same with and without the policy.
+// policyChangesNothing: the offer is the same with and without the policy.
 func policyChangesNothing(t *testing.T) {
 	honoured, a := offer(t, contextClient(t, asItIs))
 	ignored, b := offer(t, contextClient(t, asItIs, without))
@@ -103,7 +103,7 @@ func policyMinimum(t *testing.T) {
 	old := tlstest.Only(tls.VersionTLS12)
 	meet(contextClient(t, asItIs), goServer(old)).fails(t, alertProtocolVersion)
 	meet(goClient(old), contextServer(t, asItIs)).fails(t, alertProtocolVersion)
-	// A floor below the policy's is no contradiction.
+	// A floor below the policy's doesn't contradict it.
 	floor := func(c *tls.Config) { c.MinVersion = tls.VersionTLS12 }
 	meet(contextClient(t, floor), goServer(old)).fails(t, alertProtocolVersion)
 	meet(goClient(old), contextServer(t, floor)).fails(t, alertProtocolVersion)
@@ -123,7 +123,7 @@ func policyMinimum(t *testing.T) {
 			t.Errorf("ignored: version %#x", m.client.Version)
 		}
 	}
-	// What a callback chooses is held to the policy as well.
+	// A configuration that a callback chooses is held to the policy as well.
 	chosen := plainServer(old)
 	server := contextServer(t, func(c *tls.Config) {
 		c.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) { return chosen, nil }
@@ -477,8 +477,8 @@ func policyRestrictingOptions(t *testing.T) {
 	if hasExtension(honoured, encryptThenMAC) || !hasExtension(ignored, encryptThenMAC) {
 		t.Error("EncryptThenMac")
 	}
-	// The session ID of a TLS 1.3 hello is empty but for the sake of middleboxes: RFC 8446, appendix
-	// D.4.
+	// The session ID of a TLS 1.3 hello is empty except for the sake of middleboxes: RFC 8446,
+	// appendix D.4.
 	if honoured[43] != 0 || ignored[43] != 32 {
 		t.Errorf("MiddleboxCompat: session IDs of %d and %d bytes", honoured[43], ignored[43])
 	}

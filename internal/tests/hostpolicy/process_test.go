@@ -61,7 +61,7 @@ func mustContext(t *testing.T, config *tls.Config, opts ...ossl.Option) *ossl.Co
 	return ctx
 }
 
-// A meeting is what came of a connection.
+// A meeting is the outcome of a connection.
 type meeting struct {
 	clientErr, serverErr error
 	client, server       tls.ConnectionState
@@ -114,7 +114,7 @@ func (m *meeting) fails(t *testing.T, alert uint8) {
 	}
 }
 
-// offer returns what a client offers, as crypto/tls reads it, and as it is on the wire.
+// offer returns a client's offer, as crypto/tls reads it, and as it is on the wire.
 func offer(t *testing.T, client endpoint) (*tls.ClientHelloInfo, []byte) {
 	t.Helper()
 	var hello *tls.ClientHelloInfo

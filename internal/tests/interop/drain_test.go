@@ -62,7 +62,7 @@ func TestInteropDrain(t *testing.T) {
 	}
 }
 
-// serveAll starts a tool's server that ends by itself. It returns what stands in a line of the
+// serveAll starts a tool's server that ends by itself. It returns the rest of a line of the
 // output after prefix, and rest returns the output after that line once the server has ended.
 func serveAll(t *testing.T, cmd *exec.Cmd, prefix string, rest *func() string) (addr string) {
 	t.Helper()

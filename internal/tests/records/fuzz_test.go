@@ -25,8 +25,8 @@ import (
 // record path, and on libssl's. The stream is made by a program (see recordProgram), with the keys
 // of a hijacked peer, so that it gets beyond the AEAD.
 //
-// On its own path ossl must do what crypto/tls does: hand out the same bytes, end with an error of
-// the same class, send the same records, alerts included, and take or refuse a Write afterwards.
+// On its own path ossl must do the same as crypto/tls: hand out the same bytes, end with an error
+// of the same class, send the same records, alerts included, and take or refuse a Write afterwards.
 // Where it is stricter on purpose has a row in strictHere, and is checked as exactly. libssl's path
 // is compared for the bytes it hands out; its alerts are the differential suite's.
 func FuzzRecordPaths(f *testing.F) {
@@ -34,7 +34,7 @@ func FuzzRecordPaths(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, code []byte) {
-		// Ciphertext is random: what is wrong once in 2^16 times is not wrong.
+		// Ciphertext is random: a difference once in 2^16 times is not an error.
 		var wrong []string
 		p := parseRecordProgram(code)
 		for range 4 {
@@ -77,7 +77,7 @@ var strictHere = struct {
 		"to be refused once it is whole."},
 }
 
-// Beside these, and without a row: a transport that ends without close_notify is
+// Besides these, and without a row: a transport that ends without close_notify is
 // io.ErrUnexpectedEOF, in crypto/tls io.EOF if it ends between two records; and a connection that
 // has failed stays failed, where crypto/tls reads on after some errors.
 
@@ -206,7 +206,7 @@ func (a *arriving) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// heard is what a victim made of a stream.
+// heard is the outcome of a stream at a victim.
 type heard struct {
 	data  []byte
 	err   error
@@ -323,7 +323,7 @@ func describeSent(records []tlstest.Record) (list []string) {
 	return list
 }
 
-// compareRecordPaths runs a program on all victims and says what is wrong.
+// compareRecordPaths runs a program on all victims and reports differences.
 func compareRecordPaths(t *testing.T, p *recordProgram) (wrong []string) {
 	std := runRecords(t, ossl.RecordsAuto, p, -1)
 	own := runRecords(t, ossl.RecordsOwn, p, -1)

@@ -17,7 +17,7 @@ import (
 //
 //	suite role(1) reads(2) arrives(3) writes(2) { operation arguments }
 //
-// where the second byte holds four fields. What is missing at the end of a program is zeros.
+// where the second byte holds four fields. Bytes that a program lacks at its end are zeros.
 type recordProgram struct {
 	suite   int
 	victim  tlstest.Role
@@ -31,7 +31,7 @@ type recordProgram struct {
 	length int
 }
 
-// programmed is a record, or what is left of one.
+// programmed is a record, or the rest of one.
 type programmed struct {
 	bytes []byte
 	// sealed is the record as it was sealed, nil if it is not authentic. Then what was in it follows.
@@ -204,7 +204,7 @@ func (p *recordProgram) seal(h *tlstest.Hijacked, typ byte, text []byte) {
 	p.add(programmed{bytes: b, sealed: b, typ: typ, text: text})
 }
 
-// Pattern is application data that tells where it is from.
+// pattern returns application data that differ by their place in the program.
 func (p *recordProgram) pattern(n int) []byte {
 	b := make([]byte, n)
 	for i := range b {

@@ -14,7 +14,7 @@ import (
 
 // TestNoReplayByChangeCipherSpec puts a ChangeCipherSpec, which takes no key, behind a client's
 // first records, and sends those records again. OpenSSL 3.2 and later pass over the
-// ChangeCipherSpec; what is counted for the takeover must, too.
+// ChangeCipherSpec; the counts for the takeover must, too.
 func TestNoReplayByChangeCipherSpec(t *testing.T) {
 	for _, withTicket := range []bool{true, false} {
 		t.Run(fmt.Sprintf("ticket %v", withTicket), func(t *testing.T) {

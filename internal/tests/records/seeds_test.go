@@ -8,7 +8,7 @@ import (
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
-// What follows writes operations of FuzzRecordPaths.
+// These functions write operations of FuzzRecordPaths.
 
 func opJoin(ops ...[]byte) []byte { return bytes.Join(ops, nil) }
 

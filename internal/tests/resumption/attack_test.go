@@ -57,9 +57,9 @@ func TestSessionOfAnotherLendsNoCertificate(t *testing.T) {
 	}
 }
 
-// ticketAfterMisfit tells whether libssl gives a ticket to a client who has offered a valid one of
-// another hash, as late patch releases do. It isn't known of those between the oldest that gave one
-// and the latest that didn't.
+// ticketAfterMisfit reports whether libssl gives a ticket to a client who has offered a valid one
+// of another hash, as late patch releases do. It isn't known of those between the oldest that gave
+// one and the latest that didn't.
 func ticketAfterMisfit() (gives, known bool) {
 	switch version := ossltest.Version(); version {
 	case "3.0.2", "3.1.4", "3.2.1", "3.3.2", "3.4.1", "3.5.0":
@@ -74,7 +74,7 @@ func ticketAfterMisfit() (gives, known bool) {
 	}
 }
 
-// TestTakeoverBetweenAnyTwoBytes divides what comes after the handshake in each place there is
+// TestTakeoverBetweenAnyTwoBytes divides the bytes after the handshake in each place there is
 // between two reads: the connection is taken over while it is read.
 func TestTakeoverBetweenAnyTwoBytes(t *testing.T) {
 	cc, sc := tlstest.Resuming(tls.VersionTLS13)

@@ -28,7 +28,8 @@ const (
 	cSlack    = 64 << 10
 )
 
-// switchedCache passes on to a cache that can be changed, and counts what is put there.
+// switchedCache passes on to a cache that can be changed, and counts the sessions that are put
+// there.
 type switchedCache struct {
 	session.Cache
 	copies     int // of each session under random IDs, as if there had been more handshakes: those are what takes time
@@ -48,9 +49,9 @@ func (c *switchedCache) Put(ctx context.Context, id, der []byte, expires time.Ti
 	return c.Cache.Put(ctx, id, der, expires)
 }
 
-// TestBytesPerSession fills a cache for 10,000 sessions and counts what that has added to the heaps
-// of Go and, where it can be read, of C. Handshakes make every fortieth session; its bytes are put
-// under other IDs for the rest.
+// TestBytesPerSession fills a cache for 10,000 sessions and counts the bytes that they have added
+// to the heaps of Go and, where it can be read, of C. Handshakes make every fortieth session; its
+// bytes are put under other IDs for the rest.
 func TestBytesPerSession(t *testing.T) {
 	const entries, copies, warmUp = 10_000, 39, 200
 	for _, kind := range []tlstest.KeyKind{tlstest.P256, tlstest.RSA2048} {

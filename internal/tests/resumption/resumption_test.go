@@ -169,7 +169,7 @@ func TestClientChainIsVerifiedAgain(t *testing.T) {
 	}
 }
 
-// TestVerifyConnectionOnResumption denies on each side what was accepted before.
+// TestVerifyConnectionOnResumption refuses on each side a peer that was accepted before.
 func TestVerifyConnectionOnResumption(t *testing.T) {
 	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
 		for _, role := range []string{"client", "server", "server with certificate"} {

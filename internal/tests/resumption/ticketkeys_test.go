@@ -227,7 +227,7 @@ func TestFatalAlertEndsSession(t *testing.T) {
 	}
 }
 
-// heldWrites keeps what is written, from a time on.
+// heldWrites keeps the data of Writes, from a time on.
 type heldWrites struct {
 	net.Conn
 	hold bool
