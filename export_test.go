@@ -170,9 +170,6 @@ func TryFIPS() error {
 	return nil
 }
 
-// FIPSConfiguration is what the module would be given now.
-func FIPSConfiguration() string { return libssl.FIPSConfiguration() }
-
 // WriteAwaitsRead reports whether a Write waits, or has waited, for a Read that is under way, to read the rest of a message.
 func WriteAwaitsRead(c *Conn) bool {
 	c.turns.mu.Lock()
