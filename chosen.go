@@ -8,11 +8,12 @@ import (
 	"github.com/ossl-go/ossl/internal/stdtls"
 )
 
-// chosenContexts holds the Contexts for the configurations that a Context's GetConfigForClient has returned. It may return the
-// same configuration each time, a copy of it, or one made for the connection. The first two have the same fingerprint, and are compiled
-// once as long as they are in use. A configuration of the third kind is compiled each time: libssl's memory for its Context is
-// freed when it has left the list and its connections are closed. The garbage collector would be late, since it doesn't see that
-// memory.
+// chosenContexts holds the Contexts for the configurations that a Context's GetConfigForClient has
+// returned. It may return the same configuration each time, a copy of it, or one made for the
+// connection. The first two have the same fingerprint, and are compiled once as long as they are in
+// use. A configuration of the third kind is compiled each time: libssl's memory for its Context is
+// freed when it has left the list and its connections are closed. The garbage collector would be
+// late, since it doesn't see that memory.
 type chosenContexts struct {
 	mu     sync.Mutex
 	now    func() time.Time
