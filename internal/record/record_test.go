@@ -10,8 +10,9 @@ import (
 	"testing"
 )
 
-// The root package compares whole connections with crypto/tls for the same records:
-// TestDifferentialAfterHandshake, TestDifferentialSealedAlerts and FuzzRecordPaths.
+// Packages internal/tests/differential and internal/tests/records compare whole connections with
+// crypto/tls for the same records: TestDifferentialAfterHandshake, TestDifferentialSealedAlerts and
+// FuzzRecordPaths.
 
 // Kinds of an Outcome's error, as programs can distinguish them.
 const (
