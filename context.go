@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/ossl-go/ossl/internal/chain"
 	"github.com/ossl-go/ossl/internal/libssl"
 	"github.com/ossl-go/ossl/internal/stdtls"
 )
@@ -22,8 +23,7 @@ type Context struct {
 	fips       bool        // it is in FIPS mode
 	policy     *hostPolicy // nil if there is none to honour
 	ssl        *libssl.Context
-	chains     *chainCache
-	certs      *certCache
+	verifier   *chain.Verifier
 	kernelTLS  bool                 // the kernel is asked to seal
 	rule       *credentialRule      // for certificates
 	static     []*libssl.Credential // of config.Certificates
@@ -32,14 +32,12 @@ type Context struct {
 	seals      bool                 // TLS 1.3 clients protect the alert for what Go refuses
 	pauses     bool                 // libssl itself pauses clients for verification; it never pauses servers
 	asksToSign bool                 // a certificate's key is a crypto.Signer: libssl has to ask Go to sign
-	peerLevel  int                  // the security level that peers' verified chains must have, or 0
 	hellos     bool                 // servers pause at the ClientHello to choose
 	ticketKeys
 	forChosen *options        // for the Contexts of GetConfigForClient's configurations
 	chosen    *chosenContexts // these Contexts
 
-	stores     *rootStores // in FIPS mode: whom clients, and servers, trust
-	chainLevel int         // of the same: the security level of the chains that the module verifies
+	stores *rootStores // in FIPS mode: the trust anchors of both roles
 }
 
 // NewContext compiles config. It returns a [*ConfigError] that names the first field or option that can't be honoured, and an
@@ -72,12 +70,10 @@ func newContext(config *tls.Config, o *options) (*Context, error) {
 	if err != nil {
 		return nil, err
 	}
-	chainCache := o.chainCache
 	if fips {
 		if err := checkFIPS(config, o); err != nil {
 			return nil, err
 		}
-		chainCache = 0 // every chain is verified by the module
 	}
 	policy, err := o.hostPolicy()
 	if err != nil {
@@ -105,16 +101,11 @@ func newContext(config *tls.Config, o *options) (*Context, error) {
 		policy: policy,
 		rule:   &credentialRule{fips: fips, policy: policy, signatures: s.signatures, ordered: o.signatures != nil},
 		pauses: lib.Number >= libssl.Version3_0,
-		chains: newChainCache(chainCache, config.RootCAs, config.ClientCAs),
-		certs:  new(certCache),
 		creds:  o.creds,
 		chosen: newChosenContexts(),
 	}
 	if c.creds == nil {
 		c.creds = newCredentialCache()
-	}
-	if o.levelNamed || level > defaultSecurityLevel {
-		c.peerLevel = level
 	}
 	c.hellos = config.GetConfigForClient != nil || config.GetCertificate != nil || len(config.Certificates) != 1
 	if len(config.Certificates) == 0 && config.GetCertificate == nil && config.GetConfigForClient == nil {
@@ -196,9 +187,7 @@ func newContext(config *tls.Config, o *options) (*Context, error) {
 	if err != nil {
 		return nil, policy.explain(contextError(err), o)
 	}
-	if fips {
-		c.chainLevel = c.ssl.SecurityLevel()
-	}
+	c.verifier = c.newVerifier(level)
 	if s.min <= tls.VersionTLS12 {
 		for _, id := range s.requiredSuites {
 			if !c.ssl.HasCipher(id) {

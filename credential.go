@@ -16,6 +16,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/ossl-go/ossl/internal/chain"
 	"github.com/ossl-go/ossl/internal/libssl"
 )
 
@@ -180,7 +181,7 @@ func convert(cert *tls.Certificate, leaf *x509.Certificate, rule *credentialRule
 	if public, ok := signer.Public().(interface{ Equal(crypto.PublicKey) bool }); !ok || !public.Equal(leaf.PublicKey) {
 		return nil, errors.New("private key does not belong to the leaf certificate")
 	}
-	if rule.fips && !fipsKey(leaf.PublicKey) {
+	if rule.fips && !chain.KeyAllowed(leaf.PublicKey) {
 		return nil, errors.New("FIPS mode wants RSA keys of 2048 bits or more, or ECDSA keys on P-256, P-384 or P-521")
 	}
 	if len(cert.OCSPStaple) > 0 {

@@ -1,13 +1,7 @@
 package ossl
 
 import (
-	"bytes"
-	"crypto/ecdsa"
-	"crypto/ed25519"
-	"crypto/elliptic"
-	"crypto/rsa"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"os"
@@ -16,7 +10,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/ossl-go/ossl/internal/libssl"
 	"github.com/ossl-go/ossl/session"
@@ -260,19 +253,6 @@ func fipsSignature(scheme tls.SignatureScheme) bool {
 	return slices.Contains(fipsSignatures, scheme)
 }
 
-// fipsKey is crypto/tls's rule for the keys of certificates in its FIPS mode.
-func fipsKey(public any) bool {
-	switch k := public.(type) {
-	case *rsa.PublicKey:
-		return k.N.BitLen() >= 2048
-	case *ecdsa.PublicKey:
-		return k.Curve == elliptic.P256() || k.Curve == elliptic.P384() || k.Curve == elliptic.P521()
-	case ed25519.PublicKey:
-		return moduleHasEd25519()
-	}
-	return false
-}
-
 func fipsRefusal(field, what, instead string) error {
 	reason := fmt.Sprintf("%s is not approved for FIPS mode, or not in the module; %s", what, instead)
 	return &ConfigError{Field: field, Reason: reason}
@@ -355,91 +335,4 @@ func (h *handshake) checkMasterSecret() *refusal {
 		return nil
 	}
 	return &refusal{errNoExtendedMasterSecret, alertHandshakeFailure}
-}
-
-// errFIPSKey is what is wrong with a key that fipsKey refuses.
-const errFIPSKey = "a key is not allowed in FIPS mode"
-
-// verifyByModule verifies a chain in FIPS mode.
-func (c *Conn) verifyByModule(certs []*x509.Certificate, packed []byte, query *libssl.VerifyQuery,
-) ([][]*x509.Certificate, error) {
-	usage, load := x509.ExtKeyUsageClientAuth, c.context().stores.clients
-	if query.OfServer {
-		usage, load = x509.ExtKeyUsageServerAuth, c.context().stores.servers
-		if err := certs[0].VerifyHostname(c.serverName); err != nil { // OpenSSL looks as well
-			return nil, err
-		}
-		query.Host, query.IP = verifiedName(c.serverName)
-	}
-	roots, err := load()
-	if err != nil {
-		return nil, err
-	}
-	if query.Time.IsZero() {
-		query.Time = time.Now() // as crypto/x509 takes it
-	}
-	if err := checkPolicyConstraints(certs); err != nil {
-		return nil, err
-	}
-	query.SecurityLevel = c.context().chainLevel
-	found, err := roots.Verify(packed, query)
-	if err != nil {
-		return nil, c.moduleError(certs, err)
-	}
-	ders, ok := splitChain(found)
-	if !ok || len(ders) == 0 {
-		return nil, errors.New("ossl: malformed chain from libcrypto")
-	}
-	chain := make([]*x509.Certificate, len(ders))
-	for i, der := range ders {
-		if chain[i] = sameCertificate(certs, der); chain[i] == nil {
-			if chain[i], err = x509.ParseCertificate(der); err != nil {
-				return nil, err
-			}
-		}
-	}
-	if err := checkModuleChain(chain, usage); err != nil {
-		return nil, err
-	}
-	return [][]*x509.Certificate{chain}, nil
-}
-
-func sameCertificate(certs []*x509.Certificate, der []byte) *x509.Certificate {
-	for _, cert := range certs {
-		if bytes.Equal(cert.Raw, der) {
-			return cert
-		}
-	}
-	return nil
-}
-
-// moduleError turns an X509_V_ERR into crypto/x509's error, where it has one.
-func (c *Conn) moduleError(certs []*x509.Certificate, err error) error {
-	var e *libssl.VerifyError
-	if !errors.As(err, &e) {
-		return err
-	}
-	cert := certs[min(max(e.Depth, 0), len(certs)-1)] // what was built may be another list; the text tells all
-	invalid := func(reason x509.InvalidReason) error {
-		return x509.CertificateInvalidError{Cert: cert, Reason: reason, Detail: e.Text}
-	}
-	switch e.Code {
-	case libssl.VerifyNotYetValid, libssl.VerifyExpired:
-		return invalid(x509.Expired)
-	case libssl.VerifyNoIssuer, libssl.VerifySelfSigned, libssl.VerifySelfSignedChain, libssl.VerifyNoLocalIssuer,
-		libssl.VerifyNoLeafSignature, libssl.VerifySignature, libssl.VerifyUntrusted, libssl.VerifyInvalidCA, libssl.VerifyInvalidCA3,
-		libssl.VerifyKeyUsageNoSign:
-		return x509.UnknownAuthorityError{Cert: cert}
-	case libssl.VerifyHostname, libssl.VerifyIP:
-		return x509.HostnameError{Certificate: certs[0], Host: c.serverName}
-	case libssl.VerifyPurpose, libssl.VerifyRejected:
-		return invalid(x509.IncompatibleUsage)
-	case libssl.VerifyCriticalExtension:
-		return x509.UnhandledCriticalExtension{}
-	case libssl.VerifyPathLength:
-		return invalid(x509.TooManyIntermediates)
-	case libssl.VerifyPermitted, libssl.VerifyExcluded:
-		return invalid(x509.CANotAuthorizedForThisName)
-	}
-	return invalid(x509.NoValidChains)
 }

@@ -42,29 +42,6 @@ func FuzzSCTs(f *testing.F) {
 	})
 }
 
-func FuzzSplitChain(f *testing.F) {
-	f.Add([]byte{})
-	f.Add([]byte{0, 0, 0, 1, 7})
-	f.Add([]byte{0, 0, 0, 2, 7, 8, 0, 0, 0, 1, 9})
-	f.Add([]byte{0xff, 0xff, 0xff, 0xff, 1})
-	f.Fuzz(func(t *testing.T, packed []byte) {
-		chain, ok := splitChain(packed)
-		if !ok {
-			return
-		}
-		var again []byte
-		for _, der := range chain {
-			within(t, der, packed)
-			n := len(der)
-			again = append(again, byte(n>>24), byte(n>>16), byte(n>>8), byte(n))
-			again = append(again, der...)
-		}
-		if !bytes.Equal(again, packed) {
-			t.Fatalf("%x becomes %x", packed, again)
-		}
-	})
-}
-
 func FuzzStaple(f *testing.F) {
 	f.Add([]byte{0x30, 0x03, 0x0a, 0x01, 0x01})
 	f.Add([]byte{0x30, 0x00})

@@ -62,3 +62,9 @@ func (m *recentMap[K, V]) remove(e *list.Element) {
 		m.drop(entry.value)
 	}
 }
+
+// age returns the time since made by the wall clock or by the monotonic clock, whichever gives
+// more. The monotonic clock stops while the machine sleeps, and the wall clock may be set back.
+func age(now, made time.Time) time.Duration {
+	return max(now.Sub(made), now.Round(0).Sub(made.Round(0)))
+}

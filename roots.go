@@ -5,10 +5,8 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 
 	"github.com/ossl-go/ossl/internal/libssl"
@@ -175,19 +173,4 @@ func systemRoots() (*libssl.Roots, error) {
 	}
 	kept, _ := systemStores.LoadOrStore(key, store)
 	return kept.(*libssl.Roots), nil
-}
-
-// verifiedName takes a server's name as crypto/x509 takes it: an address, or a name with or without its last dot.
-func verifiedName(name string) (host string, ip []byte) {
-	address := name
-	if len(name) >= 3 && name[0] == '[' && name[len(name)-1] == ']' {
-		address = name[1 : len(name)-1]
-	}
-	if parsed := net.ParseIP(address); parsed != nil {
-		if short := parsed.To4(); short != nil {
-			return "", short
-		}
-		return "", parsed
-	}
-	return strings.TrimSuffix(name, "."), nil
 }

@@ -1,4 +1,4 @@
-package ossl
+package chain
 
 import (
 	"bytes"
@@ -8,17 +8,21 @@ import (
 	"weak"
 )
 
-// certCache lets a Context's clients share what servers' certificates parse to, as crypto/tls's do. It keeps none alive: an entry
-// lasts as long as somebody else has the certificate. Nothing is decided here; see chainCache. A Context has its own because a
-// callback may change a certificate (UnhandledCriticalExtensions), which is for the next verification by the same configuration
-// to see, and for no other. It is an object of its own: while a certificate lives, its cleanup keeps this and not the Context.
-type certCache struct {
+// A certs has the certificates of servers, so that all connections share one parsed certificate, as
+// in crypto/tls. It keeps none alive: an entry lasts as long as somebody else has the certificate.
+// Nothing is decided here; see cache.
+//
+// Each Verifier has its own, because a callback may change a certificate
+// (UnhandledCriticalExtensions). The next verification by the same configuration must see the
+// change, and no other. It is an object of its own, so that the cleanup of a certificate keeps it
+// alive and not the Verifier.
+type certs struct {
 	mu    sync.RWMutex
 	certs map[string]weak.Pointer[x509.Certificate] // guarded by mu; by DER
 }
 
 // parse is x509.ParseCertificate, and keeps no reference to der.
-func (c *certCache) parse(der []byte) (*x509.Certificate, error) {
+func (c *certs) parse(der []byte) (*x509.Certificate, error) {
 	c.mu.RLock()
 	cert := c.certs[string(der)].Value()
 	c.mu.RUnlock()
@@ -42,7 +46,7 @@ func (c *certCache) parse(der []byte) (*x509.Certificate, error) {
 	runtime.AddCleanup(cert, func(key string) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		if c.certs[key] == pointer { // the same certificate may have come again meanwhile
+		if c.certs[key] == pointer { // the same certificate may have come again
 			delete(c.certs, key)
 		}
 		if len(c.certs) == 0 {

@@ -1,4 +1,4 @@
-package ossl
+package chain
 
 import (
 	"crypto/ecdsa"
@@ -8,11 +8,13 @@ import (
 	"fmt"
 )
 
-// levelBits are the bits of security that OpenSSL's levels ask for: SSL_CTX_set_security_level(3).
+// levelBits are the bits of security that the levels of OpenSSL require:
+// SSL_CTX_set_security_level(3).
 var levelBits = [...]int{0, 80, 112, 128, 192, 256}
 
-// strongChains returns those of a peer's verified chains that a security level admits, as OpenSSL's own verification judges them:
-// every key counts, and every signature but that of the trust anchor. X509_VERIFY_PARAM_set_auth_level(3).
+// strongChains returns the verified chains that a security level admits, as OpenSSL's own verification
+// judges them: every key counts, and every signature except that of the trust anchor.
+// X509_VERIFY_PARAM_set_auth_level(3).
 func strongChains(chains [][]*x509.Certificate, level int) ([][]*x509.Certificate, error) {
 	if level <= 0 {
 		return chains, nil
@@ -32,7 +34,7 @@ func strongChains(chains [][]*x509.Certificate, level int) ([][]*x509.Certificat
 	return strong, nil
 }
 
-// weakness returns what a security level does not admit of a chain.
+// weakness returns an error if a security level does not admit a chain.
 func weakness(chain []*x509.Certificate, level int) error {
 	for i, cert := range chain {
 		if bits := keyBits(cert.PublicKey); bits < levelBits[level] {
@@ -64,7 +66,7 @@ func keyBits(key any) int {
 	return 0
 }
 
-// signatureBits returns the bits of security of a signature by its hash, which is what a forger attacks.
+// signatureBits returns the bits of security of a signature: those of its hash, which a forger attacks.
 func signatureBits(algorithm x509.SignatureAlgorithm) int {
 	switch algorithm {
 	case x509.SHA256WithRSA, x509.SHA256WithRSAPSS, x509.ECDSAWithSHA256, x509.PureEd25519:

@@ -1,4 +1,4 @@
-package ossl
+package chain
 
 import (
 	"crypto/ecdsa"

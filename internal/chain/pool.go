@@ -1,4 +1,4 @@
-package ossl
+package chain
 
 import (
 	"crypto/x509"
@@ -10,11 +10,13 @@ import (
 	"github.com/ossl-go/ossl/internal/stdtls"
 )
 
-// A trust is the content of a CertPool at one time. A pool whose content has changed has another trust.
+// A trust is the content of a CertPool at one time. A pool whose content has changed has another
+// trust.
 type trust struct {
 	roots []stdtls.PoolRoot // the pool's own list; while it is kept, no other list can have its address
 
-	// asks reports whether a root has a constraint, or may have one: two verifications of one chain may then differ.
+	// asks reports whether a root has a constraint, or may have one: two verifications of one chain
+	// may then differ.
 	asks bool
 }
 
@@ -55,8 +57,8 @@ var systemTrust struct {
 	last atomic.Pointer[systemLook]
 }
 
-// trustInSystem is trustIn for the system's roots. They don't change while the process runs, unless x509.SetFallbackRoots
-// replaces them with another pool, which can be any.
+// trustInSystem is trustIn for the system's roots. They don't change while the process runs, unless
+// x509.SetFallbackRoots replaces them with another pool, which can be any.
 func trustInSystem(now time.Time) *trust {
 	if look := systemTrust.last.Load(); look.isFresh(now) {
 		return look.trust

@@ -1,15 +1,39 @@
-package ossl
+package chain
 
 import (
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/elliptic"
+	"crypto/rsa"
 	"crypto/x509"
 	"slices"
 	"strings"
+	"sync"
+
+	"github.com/ossl-go/ossl/internal/libssl"
 )
 
-// What crypto/x509 refuses of a chain and libcrypto accepts. None of it is cryptography: in FIPS mode it is looked at here, after
-// libcrypto has verified the chain.
+const keyNotAllowed = "a key is not allowed in FIPS mode"
 
-// fipsChainAlgorithms are the signatures that certificates may have, FIPS 180-4's hashes of 128 bits of security and more.
+// KeyAllowed reports whether FIPS mode allows a certificate's key, by the rule of crypto/tls in its
+// FIPS mode. FIPS mode must be set up.
+func KeyAllowed(public any) bool {
+	switch k := public.(type) {
+	case *rsa.PublicKey:
+		return k.N.BitLen() >= 2048
+	case *ecdsa.PublicKey:
+		return k.Curve == elliptic.P256() || k.Curve == elliptic.P384() || k.Curve == elliptic.P521()
+	case ed25519.PublicKey:
+		return hasEd25519()
+	}
+	return false
+}
+
+// hasEd25519 reports whether the module has Ed25519. The module doesn't change.
+var hasEd25519 = sync.OnceValue(func() bool { return libssl.FIPSHasSignature("ED25519") })
+
+// fipsChainAlgorithms are the signatures that certificates may have: those by the hashes of FIPS
+// 180-4 that have 128 bits of security or more.
 var fipsChainAlgorithms = []x509.SignatureAlgorithm{
 	x509.SHA256WithRSA, x509.SHA384WithRSA, x509.SHA512WithRSA,
 	x509.SHA256WithRSAPSS, x509.SHA384WithRSAPSS, x509.SHA512WithRSAPSS,
@@ -17,8 +41,8 @@ var fipsChainAlgorithms = []x509.SignatureAlgorithm{
 	x509.PureEd25519,
 }
 
-// checkModuleChain refuses a chain, leaf first, that crypto/x509 would refuse for this usage, or whose keys and signatures are
-// not allowed in FIPS mode.
+// checkModuleChain refuses a chain, leaf first, that crypto/x509 would refuse for this usage, or that
+// has a key or a signature that FIPS mode doesn't allow.
 func checkModuleChain(chain []*x509.Certificate, usage x509.ExtKeyUsage) error {
 	for i, cert := range chain {
 		invalid := func(reason x509.InvalidReason, detail string) error {
@@ -28,8 +52,8 @@ func checkModuleChain(chain []*x509.Certificate, usage x509.ExtKeyUsage) error {
 		switch {
 		case len(cert.UnhandledCriticalExtensions) > 0:
 			return x509.UnhandledCriticalExtension{}
-		case !fipsKey(cert.PublicKey):
-			return invalid(x509.NoValidChains, errFIPSKey)
+		case !KeyAllowed(cert.PublicKey):
+			return invalid(x509.NoValidChains, keyNotAllowed)
 		case !anchor && !slices.Contains(fipsChainAlgorithms, cert.SignatureAlgorithm):
 			return invalid(x509.NoValidChains, "a signature by "+cert.SignatureAlgorithm.String()+" is not allowed in FIPS mode")
 		case !hasUsage(cert, usage):
@@ -43,8 +67,9 @@ func checkModuleChain(chain []*x509.Certificate, usage x509.ExtKeyUsage) error {
 	return nil
 }
 
-// checkPolicyConstraints refuses certificates that have policy constraints and no policies: no chain with a policy leads through
-// them, and libcrypto leaks memory for each that it looks at (policy_cache_new, in all versions so far).
+// checkPolicyConstraints refuses certificates that have policy constraints and no policies. No chain
+// with a policy leads through them, and libcrypto leaks memory for each that it checks
+// (policy_cache_new, in all versions so far).
 func checkPolicyConstraints(certs []*x509.Certificate) error {
 	for _, cert := range certs {
 		constrained := cert.RequireExplicitPolicy > 0 || cert.RequireExplicitPolicyZero || cert.InhibitPolicyMapping > 0 ||
@@ -56,7 +81,8 @@ func checkPolicyConstraints(certs []*x509.Certificate) error {
 	return nil
 }
 
-// hasUsage reports whether a certificate is for an extended key usage: for any if it names none, as in crypto/x509.
+// hasUsage reports whether a certificate is for an extended key usage. A certificate that names none
+// is for all, as in crypto/x509.
 func hasUsage(cert *x509.Certificate, usage x509.ExtKeyUsage) bool {
 	if len(cert.ExtKeyUsage) == 0 && len(cert.UnknownExtKeyUsage) == 0 {
 		return true
@@ -64,7 +90,7 @@ func hasUsage(cert *x509.Certificate, usage x509.ExtKeyUsage) bool {
 	return slices.Contains(cert.ExtKeyUsage, usage) || slices.Contains(cert.ExtKeyUsage, x509.ExtKeyUsageAny)
 }
 
-// mayIssue is crypto/x509's rule for who signs certificates.
+// mayIssue reports whether crypto/x509 takes a certificate for an issuer.
 func mayIssue(cert *x509.Certificate) bool {
 	if cert.Version == 3 && !cert.BasicConstraintsValid || cert.BasicConstraintsValid && !cert.IsCA {
 		return false
@@ -72,8 +98,8 @@ func mayIssue(cert *x509.Certificate) bool {
 	return cert.KeyUsage == 0 || cert.KeyUsage&x509.KeyUsageCertSign != 0
 }
 
-// excludesBelow reports whether a leaf has a wildcard for names of which an issuer excludes some: libcrypto compares the wildcard
-// as if it were a name.
+// excludesBelow reports whether a leaf has a wildcard that covers a name which an issuer excludes.
+// libcrypto compares the wildcard as if it were a name.
 func excludesBelow(issuer, leaf *x509.Certificate) bool {
 	for _, name := range leaf.DNSNames {
 		base, wildcard := strings.CutPrefix(strings.ToLower(name), "*.")
