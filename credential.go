@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/ossl-go/ossl/internal/chain"
+	"github.com/ossl-go/ossl/internal/heldkey"
 	"github.com/ossl-go/ossl/internal/libssl"
 )
 
@@ -198,16 +199,17 @@ func convert(cert *tls.Certificate, leaf *x509.Certificate, rule *credentialRule
 		return nil, err
 	}
 	sigalgs, _ := namesOf(allowed, signatureNames)
-	switch key := signer.(type) {
-	case *Key:
+	if key := heldkey.In(signer); key != nil {
 		if rule.fips { // whatever its provider is called: it is in another library context than FIPS mode's
 			return nil, fmt.Errorf("private key of the OpenSSL provider %q would sign outside of FIPS mode", key.Provider())
 		}
-		cred, err := libssl.NewKeyCredential(cert.Certificate, key.key, sigalgs, cert.OCSPStaple, scts)
+		cred, err := libssl.NewKeyCredential(cert.Certificate, key.Key, sigalgs, cert.OCSPStaple, scts)
 		if err != nil {
 			return nil, libraryError(err)
 		}
 		return cred, nil
+	}
+	switch signer.(type) {
 	case *rsa.PrivateKey, *ecdsa.PrivateKey, ed25519.PrivateKey:
 		pkcs8, err := x509.MarshalPKCS8PrivateKey(cert.PrivateKey)
 		if err != nil {
@@ -237,10 +239,10 @@ func newSignerCredential(chain [][]byte, signer crypto.Signer, sigalgs string, s
 // onlySigns reports whether key can only be asked to sign, so that libssl has to ask Go.
 func onlySigns(key crypto.PrivateKey) bool {
 	switch key.(type) {
-	case *Key, *rsa.PrivateKey, *ecdsa.PrivateKey, ed25519.PrivateKey:
+	case *rsa.PrivateKey, *ecdsa.PrivateKey, ed25519.PrivateKey:
 		return false
 	}
-	return true
+	return heldkey.In(key) == nil
 }
 
 // sctList encodes a SignedCertificateTimestampList: RFC 6962, section 3.3.

@@ -54,12 +54,6 @@ func CompiledConfigs() int {
 	return len(compiled.entries)
 }
 
-// DefaultMaxSigners is the bound on the signatures that are made with a token's key at one time.
-const DefaultMaxSigners = defaultMaxSigners
-
-// MaxBlockedThreads is the bound on the threads that wait in C.
-const MaxBlockedThreads = maxBlockedThreads
-
 // QueueLen returns how many sealed bytes wait.
 func (c *Conn) QueueLen() int {
 	c.engine.mu.Lock()
@@ -188,50 +182,6 @@ func (c *Conn) SpendKernelKey() {
 		k.budget = 0
 	}
 }
-
-// A Gate is a gate with its shares, for tests.
-type Gate = gate
-
-// NewGate returns a gate of a number of places.
-func NewGate(places int) *Gate { return newGate(places) }
-
-// A Share is a share of a gate.
-type Share = share
-
-// NewShare returns a share of at most max places.
-func NewShare(max int) *Share { return &share{max: max} }
-
-// Enter takes a place at g, and gives up when stop is closed.
-func (g *gate) Enter(s *Share, stop <-chan struct{}) error {
-	return g.enter(s, func(ready <-chan struct{}) error {
-		select {
-		case <-ready:
-			return nil
-		case <-stop:
-			return net.ErrClosed
-		}
-	})
-}
-
-// Leave gives a place back.
-func (g *gate) Leave(s *Share) { g.leave(s) }
-
-// Waiting returns how many wait at g.
-func (g *gate) Waiting() int {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.waiting.Len()
-}
-
-// Free returns how many places g has left.
-func (g *gate) Free() int {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.free
-}
-
-// WaitingForTokens returns how many wait for a token's turn, of all keys.
-func WaitingForTokens() int { return blocked.Waiting() }
 
 // PeerEnded reports whether the peer of a socket has hung up.
 func PeerEnded(conn net.Conn) bool { return new(netio.Input).Ended(conn, netio.PeerGone) != nil }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/ossl-go/ossl/internal/heldkey"
 	"github.com/ossl-go/ossl/internal/libssl"
 	"github.com/ossl-go/ossl/internal/netio"
 	"github.com/ossl-go/ossl/internal/record"
@@ -75,8 +76,8 @@ type handshake struct {
 	helloDone  bool   // the ClientHello was decided on
 	unpin      func() // lets the Context that GetConfigForClient has chosen be freed; nil if there is none
 	credential *libssl.Credential
-	key        *Key     // of the chosen certificate, if it is a *Key
-	local      [][]byte // the chosen chain
+	key        *heldkey.Key // of the chosen certificate, if OpenSSL holds it
+	local      [][]byte     // the chosen chain
 
 	// Set by the verification of the peer (handshake_peer.go).
 	chainDecided       bool     // whether a chain was sent or not
@@ -128,7 +129,7 @@ func (h *handshake) end() {
 	}
 	h.notePaused(false)
 	if h.holdsThread {
-		pausedThreads.leave(nil)
+		pausedThreads.Leave(nil)
 	}
 	if h.c.handshakeErr == errPanicked {
 		h.c.release()

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/ossl-go/ossl/internal/heldkey"
 	"github.com/ossl-go/ossl/internal/libssl"
 	"github.com/ossl-go/ossl/internal/stdtls"
 )
@@ -43,7 +44,7 @@ func (h *handshake) processCertificateRequest() error {
 		return h.refuseRequest(err, alertInternalError)
 	}
 	h.local = cert.Certificate
-	h.key, _ = cert.PrivateKey.(*Key)
+	h.key = heldkey.In(cert.PrivateKey)
 	return h.useClientCredential(cred)
 }
 

@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"strings"
 
+	"github.com/ossl-go/ossl/internal/heldkey"
 	"github.com/ossl-go/ossl/internal/libssl"
 	"github.com/ossl-go/ossl/internal/stdtls"
 )
@@ -117,7 +118,7 @@ func (h *handshake) pickCertificate(hello *tls.ClientHelloInfo) (alert uint8, er
 		return alertHandshakeFailure, &ConfigError{Field: "GetCertificate", Reason: "certificate can't be used", Err: err}
 	}
 	h.local = cert.Certificate
-	h.key, _ = cert.PrivateKey.(*Key)
+	h.key = heldkey.In(cert.PrivateKey)
 	return 0, nil
 }
 

@@ -4,6 +4,8 @@ import (
 	"crypto/tls"
 	"runtime"
 
+	"github.com/ossl-go/ossl/internal/gate"
+	"github.com/ossl-go/ossl/internal/heldkey"
 	"github.com/ossl-go/ossl/internal/libssl"
 	"github.com/ossl-go/ossl/internal/netio"
 	"github.com/ossl-go/ossl/internal/record"
@@ -14,13 +16,13 @@ func (h *handshake) step() (libssl.Step, error) {
 	if !h.begun {
 		h.prepare() // without a place at a gate, since it calls a ClientSessionCache
 	}
-	gate, share, err := h.enter()
+	place, share, err := h.enter()
 	if err != nil {
 		return libssl.Step{}, err
 	}
 	defer func() {
 		if !h.holdsThread {
-			gate.leave(share)
+			place.Leave(share)
 		}
 	}()
 	if h.window == nil {
@@ -35,7 +37,7 @@ func (h *handshake) step() (libssl.Step, error) {
 	} else {
 		step, err = h.begin()
 	}
-	h.holdsThread = err == nil && gate == pausedThreads && h.paused
+	h.holdsThread = err == nil && place == pausedThreads && h.paused
 	return step, err
 }
 
@@ -50,7 +52,7 @@ func (h *handshake) prepare() {
 	}
 	ctx.refreshTicketKeys()
 	if !ctx.hellos {
-		h.key, _ = ctx.config.Certificates[0].PrivateKey.(*Key)
+		h.key = heldkey.In(ctx.config.Certificates[0].PrivateKey)
 	}
 }
 
@@ -66,7 +68,7 @@ func (h *handshake) asks() bool {
 
 // enter waits until the handshake may take a step. It returns the gate at which it has taken a
 // place, and the share that the place counts for.
-func (h *handshake) enter() (*gate, *share, error) {
+func (h *handshake) enter() (*gate.Gate, *gate.Share, error) {
 	switch {
 	case h.holdsThread:
 		h.holdsThread = false // the step uses that place
@@ -76,21 +78,21 @@ func (h *handshake) enter() (*gate, *share, error) {
 			h.sendAlert(alertInternalError)
 		}
 		return nil, nil, errTooManyPaused
-	case h.key != nil && h.key.turns != nil && !(h.answered && h.version >= tls.VersionTLS13 && !h.c.isClient):
+	case h.key != nil && h.key.Turns != nil && !(h.answered && h.version >= tls.VersionTLS13 && !h.c.isClient):
 		// The step may sign with the token, and lasts as long as the token takes. A TLS 1.3 server
 		// signs in its first flight, and not after it.
-		if err := blocked.enter(h.key.turns, h.wait); err != nil {
+		if err := gate.Tokens.Enter(h.key.Turns, h.wait); err != nil {
 			return nil, nil, err
 		}
 		if err := h.ended(); err != nil { // don't sign for a peer that is gone
-			blocked.leave(h.key.turns)
+			gate.Tokens.Leave(h.key.Turns)
 			return nil, nil, err
 		}
-		return blocked, h.key.turns, nil
+		return gate.Tokens, h.key.Turns, nil
 	case h.asking && libssl.PausesHoldThreads():
-		return pausedThreads, nil, pausedThreads.enter(nil, h.wait)
+		return pausedThreads, nil, pausedThreads.Enter(nil, h.wait)
 	}
-	return steps(), nil, steps().enter(nil, h.wait)
+	return steps(), nil, steps().Enter(nil, h.wait)
 }
 
 // begin makes the SSL and takes its first step, with one crossing. From then on release frees the

@@ -13,7 +13,7 @@ func TestMain(m *testing.M) {
 	ossltest.Main(m, []ossltest.Exception{
 		{Tests: "TestFIPS.*", Reason: "they are run by themselves, with crypto/tls outside of its FIPS mode"},
 		{Tests: "TestThousandSlowSigners|TestSigner.*", Reason: "keys that are a crypto.Signer are refused"},
-		{Tests: "TestKey.*|TestMaxSigners|TestLoadX509KeyPair", Reason: "so are keys that OpenSSL has loaded outside of the module"},
+		{Tests: "TestKey.*", Reason: "so are keys that OpenSSL has loaded outside of the module"},
 		{Tests: "TestAllocations", Reason: "every chain is verified by the module"},
 		{Tests: "TestNotTakenOver", Reason: "the suites are refused by name"},
 		{Tests: "TestTakeoverCountsTwice", Reason: "it is about own records of TLS 1.2, too"},

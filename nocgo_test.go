@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/ossl-go/ossl"
+	"github.com/ossl-go/ossl/keys"
 )
 
 // TestWithoutCgo: a program built without cgo gets ErrUnavailable from every constructor, or from the handshake where the
@@ -27,9 +28,9 @@ func TestWithoutCgo(t *testing.T) {
 	constructors := map[string]func() error{
 		"Library":    func() error { _, err := ossl.Library(); return err },
 		"NewContext": func() error { _, err := ossl.NewContext(client); return err },
-		"LoadKey":    func() error { _, err := ossl.LoadKey("key.pem", ossl.WithProvider("pkcs11")); return err },
+		"LoadKey":    func() error { _, err := keys.Load("key.pem", keys.WithProvider("pkcs11")); return err },
 		"LoadX509KeyPair": func() error {
-			_, err := ossl.LoadX509KeyPair("cert.pem", "key.pem")
+			_, err := keys.LoadX509KeyPair("cert.pem", "key.pem")
 			return err
 		},
 		"Dial": func() error { _, err := ossl.Dial("tcp", address, client); return err },

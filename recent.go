@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// A recentMap keeps recently used values: at most max of them. Each use of the map drops the values that were not used for longer
-// than idle. The caller must hold a lock.
+// A recentMap keeps recently used values: at most max of them. Each use of the map drops the values
+// that were not used for longer than idle. The caller must hold a lock.
 type recentMap[K comparable, V any] struct {
 	max  int
 	idle time.Duration

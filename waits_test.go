@@ -17,9 +17,11 @@ import (
 	"time"
 
 	"github.com/ossl-go/ossl"
+	"github.com/ossl-go/ossl/internal/gate"
 	"github.com/ossl-go/ossl/internal/libssl"
 	"github.com/ossl-go/ossl/internal/ossltest"
 	"github.com/ossl-go/ossl/internal/tlstest"
+	"github.com/ossl-go/ossl/keys"
 )
 
 // slowSigner is a key that answers when it is allowed to, as one in a distant HSM does.
@@ -122,8 +124,8 @@ func firstFlight(config *tls.Config) []byte {
 
 // TestSignerTurnEnds: whatever ends a handshake that waits for the network also ends one that waits for its turn with a key.
 func TestSignerTurnEnds(t *testing.T) {
-	cert := ossltest.LoadedPair(t, tlstest.P256, tlstest.ServerName, ossl.WithMaxSigners(1))
-	defer ossl.OccupyKey(cert.PrivateKey.(*ossl.Key))()
+	cert := ossltest.LoadedPair(t, tlstest.P256, tlstest.ServerName, keys.WithMaxSigners(1))
+	defer ossltest.OccupyKey(cert.PrivateKey)()
 	server := ossltest.NewContext(t, tlstest.ServerConfig(func(c *tls.Config) { c.Certificates = []tls.Certificate{cert} }))
 	client := ossltest.NewContext(t, tlstest.ClientConfig(func(c *tls.Config) { c.Certificates = []tls.Certificate{cert} }))
 	clientConfig := tlstest.ClientConfig()
@@ -168,39 +170,18 @@ func TestSignerTurnEnds(t *testing.T) {
 				}
 				go func() { done <- c.HandshakeContext(ctx) }()
 				if ends.end != nil {
-					tlstest.WaitUntil(t, func() bool { return ossl.WaitingForTokens() == 1 })
+					tlstest.WaitUntil(t, func() bool { return gate.Tokens.Waiting() == 1 })
 					ends.end(c, b, cancel)
 				}
 				err := <-done
 				if !errors.Is(err, ends.want) {
 					t.Errorf("%v, want %v", err, ends.want)
 				}
-				if ossl.WaitingForTokens() != 0 {
+				if gate.Tokens.Waiting() != 0 {
 					t.Error("it still waits for its turn")
 				}
 			})
 		}
-	}
-}
-
-// TestKeySignContext: a caller that waits for its turn to sign may give up.
-func TestKeySignContext(t *testing.T) {
-	key := ossltest.LoadedPair(t, tlstest.P256, tlstest.ServerName, ossl.WithMaxSigners(1)).PrivateKey.(*ossl.Key)
-	release := ossl.OccupyKey(key)
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() {
-		_, err := key.SignContext(ctx, nil, make([]byte, 32), crypto.SHA256)
-		done <- err
-	}()
-	tlstest.WaitUntil(t, func() bool { return ossl.WaitingForTokens() == 1 })
-	cancel()
-	if err := <-done; !errors.Is(err, context.Canceled) {
-		t.Error(err)
-	}
-	release()
-	if _, err := key.SignContext(t.Context(), nil, make([]byte, 32), crypto.SHA256); err != nil {
-		t.Error(err)
 	}
 }
 
@@ -213,7 +194,7 @@ func TestSignerIsSparedDeadPeers(t *testing.T) {
 			signer := &tlstest.LookingSigner{Signer: cert.PrivateKey.(crypto.Signer), Before: func() { made.Add(1) }}
 			signatures := made.Load
 			if kind == "Key" {
-				cert = ossltest.LoadedPair(t, tlstest.P256, tlstest.ServerName, ossl.WithMaxSigners(1))
+				cert = ossltest.LoadedPair(t, tlstest.P256, tlstest.ServerName, keys.WithMaxSigners(1))
 				signatures = func() int32 { return 0 } // OpenSSL's own; the handshake's error tells
 			} else {
 				cert.PrivateKey = signer
@@ -324,20 +305,20 @@ func TestTooManyPaused(t *testing.T) {
 
 // TestKeyWithLongChain: a server whose chain is longer than what one step can give still signs in its turn.
 func TestKeyWithLongChain(t *testing.T) {
-	cert := ossltest.LoadedPair(t, tlstest.P256, tlstest.ServerName, ossl.WithMaxSigners(1))
+	cert := ossltest.LoadedPair(t, tlstest.P256, tlstest.ServerName, keys.WithMaxSigners(1))
 	for len(cert.Certificate) < 40 {
 		cert.Certificate = append(cert.Certificate, tlstest.CA().Cert.Raw)
 	}
 	server := ossltest.NewContext(t, tlstest.ServerConfig(func(c *tls.Config) { c.Certificates = []tls.Certificate{cert} }))
-	release := ossl.OccupyKey(cert.PrivateKey.(*ossl.Key))
+	release := ossltest.OccupyKey(cert.PrivateKey)
 	a, b := tlstest.Loopback()
 	defer a.Close()
 	go tls.Client(a, tlstest.ClientConfig()).Handshake()
 	s := server.Server(b)
 	done := make(chan error, 1)
 	go func() { done <- s.Handshake() }()
-	tlstest.WaitUntil(t, func() bool { return ossl.WaitingForTokens() == 1 || len(done) > 0 })
-	if ossl.WaitingForTokens() != 1 {
+	tlstest.WaitUntil(t, func() bool { return gate.Tokens.Waiting() == 1 || len(done) > 0 })
+	if gate.Tokens.Waiting() != 1 {
 		t.Errorf("it did not wait for its turn: %v", <-done)
 	}
 	s.Close()

@@ -59,8 +59,8 @@ type cacheEntry struct {
 	made     time.Time // by the machine's
 }
 
-// holds reports whether the entry can replace a verification. now is the time by the configuration's
-// clock, clock by the machine's.
+// holds reports whether the entry can replace a verification. now is the time by the
+// configuration's clock, clock by the machine's.
 func (e *cacheEntry) holds(now, clock time.Time) bool {
 	if wall := now.Round(0); wall.Before(e.from) || wall.After(e.until) {
 		return false
@@ -93,8 +93,8 @@ func newCache(size int, rootCAs, clientCAs *x509.CertPool) *cache {
 	}
 }
 
-// get returns the certificates and chains remembered for key, if they hold at the time now. Otherwise
-// before is the trust before the verification, to be passed to put.
+// get returns the certificates and chains remembered for key, if they hold at the time now.
+// Otherwise before is the trust before the verification, to be passed to put.
 func (c *cache) get(key cacheKey, now time.Time) (certs []*x509.Certificate, chains [][]*x509.Certificate, before *trust) {
 	e, before := c.entry(key, now)
 	if e == nil {
@@ -130,8 +130,8 @@ func (c *cache) entry(key cacheKey, now time.Time) (*cacheEntry, *trust) {
 	return e, trusted
 }
 
-// trusted returns the trust that the chains of a peer are verified against. clock is the time by the
-// machine's clock. mu is held.
+// trusted returns the trust that the chains of a peer are verified against. clock is the time by
+// the machine's clock. mu is held.
 func (c *cache) trusted(p peer, clock time.Time) *trust {
 	pool := &c.clients
 	if p.server {
@@ -144,8 +144,8 @@ func (c *cache) trusted(p peer, clock time.Time) *trust {
 	return pool.last
 }
 
-// put remembers the chains that Verify found at the time now, at least one. before is the trust that
-// get returned.
+// put remembers the chains that Verify found at the time now, at least one. before is the trust
+// that get returned.
 func (c *cache) put(key cacheKey, certs []*x509.Certificate, chains [][]*x509.Certificate, now time.Time, before *trust) {
 	size := 0
 	for _, cert := range certs {

@@ -22,7 +22,8 @@ func testCache(size int) *cache {
 	return newCache(size, x509.NewCertPool(), x509.NewCertPool())
 }
 
-// keep uses the cache as a verification at the time now would; hit reports whether a later look finds the chain.
+// keep uses the cache as a verification at the time now would; hit reports whether a later look
+// finds the chain.
 func (c *cache) keep(key cacheKey, certs []*x509.Certificate, chains [][]*x509.Certificate, now time.Time) {
 	_, trusted := c.entry(key, now)
 	c.put(key, certs, chains, now, trusted)

@@ -56,7 +56,8 @@ func TestChainCacheClocks(t *testing.T) {
 	}
 }
 
-// TestChainCacheNeverBeyondVerify: whatever the clocks do, the cache returns only chains that Verify would accept at that moment.
+// TestChainCacheNeverBeyondVerify: whatever the clocks do, the cache returns only chains that
+// Verify would accept at that moment.
 func TestChainCacheNeverBeyondVerify(t *testing.T) {
 	chain := testChain(t)
 	leaf, ca := *chain[0], *chain[1]

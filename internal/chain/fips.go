@@ -41,8 +41,8 @@ var fipsChainAlgorithms = []x509.SignatureAlgorithm{
 	x509.PureEd25519,
 }
 
-// checkModuleChain refuses a chain, leaf first, that crypto/x509 would refuse for this usage, or that
-// has a key or a signature that FIPS mode doesn't allow.
+// checkModuleChain refuses a chain, leaf first, that crypto/x509 would refuse for this usage, or
+// that has a key or a signature that FIPS mode doesn't allow.
 func checkModuleChain(chain []*x509.Certificate, usage x509.ExtKeyUsage) error {
 	for i, cert := range chain {
 		invalid := func(reason x509.InvalidReason, detail string) error {
@@ -67,8 +67,8 @@ func checkModuleChain(chain []*x509.Certificate, usage x509.ExtKeyUsage) error {
 	return nil
 }
 
-// checkPolicyConstraints refuses certificates that have policy constraints and no policies. No chain
-// with a policy leads through them, and libcrypto leaks memory for each that it checks
+// checkPolicyConstraints refuses certificates that have policy constraints and no policies. No
+// chain with a policy leads through them, and libcrypto leaks memory for each that it checks
 // (policy_cache_new, in all versions so far).
 func checkPolicyConstraints(certs []*x509.Certificate) error {
 	for _, cert := range certs {
@@ -81,8 +81,8 @@ func checkPolicyConstraints(certs []*x509.Certificate) error {
 	return nil
 }
 
-// hasUsage reports whether a certificate is for an extended key usage. A certificate that names none
-// is for all, as in crypto/x509.
+// hasUsage reports whether a certificate is for an extended key usage. A certificate that names
+// none is for all, as in crypto/x509.
 func hasUsage(cert *x509.Certificate, usage x509.ExtKeyUsage) bool {
 	if len(cert.ExtKeyUsage) == 0 && len(cert.UnknownExtKeyUsage) == 0 {
 		return true

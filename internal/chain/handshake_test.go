@@ -27,8 +27,8 @@ func contextOf(t *testing.T, config *tls.Config, opts ...ossl.Option) *ossl.Cont
 	return ctx
 }
 
-// shakeContexts returns the error of a handshake of two Contexts at each end. A server's refusal in TLS 1.3 reaches the client
-// when it reads.
+// shakeContexts returns the error of a handshake of two Contexts at each end. A server's refusal in
+// TLS 1.3 reaches the client when it reads.
 func shakeContexts(client, server *ossl.Context) (clientErr, serverErr error) {
 	a, b := tlstest.Buffered()
 	defer a.Close()
@@ -42,7 +42,8 @@ func shakeContexts(client, server *ossl.Context) (clientErr, serverErr error) {
 	return clientErr, <-done
 }
 
-// TestChainCacheInHandshakes shows that a hit gives what a verification gives, and that what the key pins makes a miss.
+// TestChainCacheInHandshakes shows that a hit gives what a verification gives, and that what the
+// key pins makes a miss.
 func TestChainCacheInHandshakes(t *testing.T) {
 	now := time.Now()
 	clock := now
@@ -87,7 +88,8 @@ func TestChainCacheInHandshakes(t *testing.T) {
 	}
 }
 
-// TestChainCacheClockInHandshakes has the clock move between the handshakes of a Context, with a cache and without.
+// TestChainCacheClockInHandshakes has the clock move between the handshakes of a Context, with a
+// cache and without.
 func TestChainCacheClockInHandshakes(t *testing.T) {
 	for _, role := range []string{"client", "server"} {
 		for _, moved := range []time.Duration{100 * time.Hour, -100 * time.Hour} {
@@ -175,7 +177,8 @@ func TestCertCacheIsTheContexts(t *testing.T) {
 	}
 }
 
-// TestCertificateKeepsNoContext drops a Context, of which somebody keeps a certificate of a peer, and one of which nobody does.
+// TestCertificateKeepsNoContext drops a Context, of which somebody keeps a certificate of a peer,
+// and one of which nobody does.
 func TestCertificateKeepsNoContext(t *testing.T) {
 	server := contextOf(t, tlstest.ServerConfig())
 	for _, test := range []struct {
@@ -206,8 +209,8 @@ func TestCertificateKeepsNoContext(t *testing.T) {
 	}
 }
 
-// roles runs a test for the chains that clients verify and for those that servers verify. std and own return the verifying end's
-// error.
+// roles runs a test for the chains that clients verify and for those that servers verify. std and
+// own return the verifying end's error.
 func roles(t *testing.T, test func(t *testing.T, pool *x509.CertPool, std, own func() error)) {
 	for _, role := range []string{"client", "server"} {
 		t.Run(role, func(t *testing.T) {
@@ -252,7 +255,8 @@ func roles(t *testing.T, test func(t *testing.T, pool *x509.CertPool, std, own f
 	}
 }
 
-// TestChainCacheConstraint: a root's constraint is called as often as by crypto/tls, and its answer may change.
+// TestChainCacheConstraint: a root's constraint is called as often as by crypto/tls, and its answer
+// may change.
 func TestChainCacheConstraint(t *testing.T) {
 	roles(t, func(t *testing.T, pool *x509.CertPool, std, own func() error) {
 		var deny atomic.Bool
@@ -284,8 +288,8 @@ func TestChainCacheConstraint(t *testing.T) {
 	})
 }
 
-// TestChainCachePoolGrows: after a certificate was added to a pool, chains are verified again; they are not remembered if that
-// certificate has a constraint.
+// TestChainCachePoolGrows: after a certificate was added to a pool, chains are verified again; they
+// are not remembered if that certificate has a constraint.
 func TestChainCachePoolGrows(t *testing.T) {
 	roles(t, func(t *testing.T, pool *x509.CertPool, std, own func() error) {
 		pool.AddCert(tlstest.CA().Cert)
@@ -314,7 +318,8 @@ func TestChainCachePoolGrows(t *testing.T) {
 	})
 }
 
-// TestChainCachePoolReplaced: some programs reload roots by *pool = *another, though they shouldn't.
+// TestChainCachePoolReplaced: some programs reload roots by *pool = *another, though they
+// shouldn't.
 func TestChainCachePoolReplaced(t *testing.T) {
 	roles(t, func(t *testing.T, pool *x509.CertPool, std, own func() error) {
 		pool.AddCert(tlstest.CA().Cert)

@@ -35,7 +35,8 @@ func TestTrust(t *testing.T) {
 	}
 }
 
-// TestChainCacheTrustChangesMeanwhile: if the pool changes during a verification, the chain is not remembered.
+// TestChainCacheTrustChangesMeanwhile: if the pool changes during a verification, the chain is not
+// remembered.
 func TestChainCacheTrustChangesMeanwhile(t *testing.T) {
 	chain, now := testChain(t), time.Now()
 	pool := x509.NewCertPool()
@@ -55,8 +56,9 @@ func TestChainCacheTrustChangesMeanwhile(t *testing.T) {
 	}
 }
 
-// TestChainCacheFallbackRoots: x509.SetFallbackRoots replaces the system's pool with another one, which may have constraints. It
-// can be called only once in a process, so the test runs in a process of its own.
+// TestChainCacheFallbackRoots: x509.SetFallbackRoots replaces the system's pool with another one,
+// which may have constraints. It can be called only once in a process, so the test runs in a
+// process of its own.
 func TestChainCacheFallbackRoots(t *testing.T) {
 	if os.Getenv("OSSL_TEST_FALLBACK") == "" {
 		self := tlstest.Self()
@@ -100,7 +102,8 @@ func TestChainCacheFallbackRoots(t *testing.T) {
 	}
 }
 
-// TestChainCacheSystemRoots: chains that the system's roots vouch for are remembered, if there are any.
+// TestChainCacheSystemRoots: chains that the system's roots vouch for are remembered, if there are
+// any.
 func TestChainCacheSystemRoots(t *testing.T) {
 	chain, now := testChain(t), time.Now()
 	_, err := x509.SystemCertPool()

@@ -1,6 +1,7 @@
 package ossltest
 
 import (
+	"crypto"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
@@ -11,7 +12,10 @@ import (
 	"testing"
 
 	"github.com/ossl-go/ossl"
+	"github.com/ossl-go/ossl/internal/gate"
+	"github.com/ossl-go/ossl/internal/heldkey"
 	"github.com/ossl-go/ossl/internal/tlstest"
+	"github.com/ossl-go/ossl/keys"
 )
 
 // Connected returns both ends of a connection whose handshake is done.
@@ -92,7 +96,7 @@ func Server(t testing.TB, config *tls.Config, opts ...ossl.Option) tlstest.End {
 }
 
 // LoadedPair returns a certificate for a name whose key OpenSSL has loaded.
-func LoadedPair(t testing.TB, kind tlstest.KeyKind, name string, opts ...ossl.KeyOption) tls.Certificate {
+func LoadedPair(t testing.TB, kind tlstest.KeyKind, name string, opts ...keys.Option) tls.Certificate {
 	t.Helper()
 	cert := tlstest.New(tlstest.Options{Kind: kind, Names: []string{name}})
 	key, err := x509.MarshalPKCS8PrivateKey(cert.PrivateKey)
@@ -107,11 +111,18 @@ func LoadedPair(t testing.TB, kind tlstest.KeyKind, name string, opts ...ossl.Ke
 	); err != nil {
 		t.Fatal(err)
 	}
-	pair, err := ossl.LoadX509KeyPair(certFile, keyFile, opts...)
+	pair, err := keys.LoadX509KeyPair(certFile, keyFile, opts...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return pair
+}
+
+// OccupyKey takes the only turn of a key that OpenSSL has loaded, until release is called.
+func OccupyKey(key crypto.PrivateKey) (release func()) {
+	turns := heldkey.In(key).Turns
+	_ = gate.Tokens.Enter(turns, func(ready <-chan struct{}) error { <-ready; return nil })
+	return func() { gate.Tokens.Leave(turns) }
 }
 
 // SuiteConfigs returns configurations that negotiate a cipher suite, whose server has a key of a

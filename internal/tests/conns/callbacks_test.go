@@ -18,6 +18,7 @@ import (
 	"github.com/ossl-go/ossl/internal/libssl"
 	"github.com/ossl-go/ossl/internal/ossltest"
 	"github.com/ossl-go/ossl/internal/tlstest"
+	"github.com/ossl-go/ossl/keys"
 )
 
 // TestGetConfigForClient goes through another Context: its certificate, its protocols, its
@@ -344,12 +345,12 @@ func TestCallbacksUseTheirContext(t *testing.T) {
 // TestKeySignsInCallback: a callback signs with the key of the server that calls it, which signs
 // one thing at a time.
 func TestKeySignsInCallback(t *testing.T) {
-	cert := ossltest.LoadedPair(t, tlstest.P256, tlstest.ServerName, ossl.WithMaxSigners(1))
+	cert := ossltest.LoadedPair(t, tlstest.P256, tlstest.ServerName, keys.WithMaxSigners(1))
 	server := ossltest.NewContext(t, tlstest.ServerConfig(func(c *tls.Config) {
 		c.Certificates = []tls.Certificate{cert}
 		c.ClientAuth = tls.RequireAnyClientCert
 		c.VerifyPeerCertificate = func([][]byte, [][]*x509.Certificate) error {
-			_, err := cert.PrivateKey.(*ossl.Key).Sign(nil, make([]byte, 32), crypto.SHA256)
+			_, err := cert.PrivateKey.(*keys.Key).Sign(nil, make([]byte, 32), crypto.SHA256)
 			return err
 		}
 	}))
@@ -366,7 +367,7 @@ func TestKeySignsInCallback(t *testing.T) {
 // handshake holds no turn of the server's key.
 func TestKeyIsFreeDuringCallbacks(t *testing.T) {
 	const turns = 3
-	cert := ossltest.LoadedPair(t, tlstest.P256, tlstest.ServerName, ossl.WithMaxSigners(turns))
+	cert := ossltest.LoadedPair(t, tlstest.P256, tlstest.ServerName, keys.WithMaxSigners(turns))
 	inside, release := make(chan struct{}), make(chan struct{})
 	slow := ossltest.NewContext(t, tlstest.ServerConfig(func(c *tls.Config) {
 		c.Certificates = []tls.Certificate{cert}

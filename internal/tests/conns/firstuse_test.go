@@ -13,6 +13,7 @@ import (
 	"github.com/ossl-go/ossl"
 	"github.com/ossl-go/ossl/internal/ossltest"
 	"github.com/ossl-go/ossl/internal/tlstest"
+	"github.com/ossl-go/ossl/keys"
 )
 
 // TestFirstUse has each way into the package be the first in its process: nothing is called of a
@@ -40,7 +41,7 @@ func TestFirstUse(t *testing.T) {
 			return err
 		},
 		"LoadKey": func(t *testing.T) error {
-			if _, err := ossl.LoadKey(filepath.Join(t.TempDir(), "none")); !errors.Is(err, fs.ErrNotExist) {
+			if _, err := keys.Load(filepath.Join(t.TempDir(), "none")); !errors.Is(err, fs.ErrNotExist) {
 				return fmt.Errorf("a file that isn't there: %w", err)
 			}
 			return nil

@@ -1,6 +1,6 @@
 //go:build cgo
 
-package ossl_test
+package keys_test
 
 import (
 	"bytes"
@@ -22,13 +22,14 @@ import (
 	"github.com/ossl-go/ossl"
 	"github.com/ossl-go/ossl/internal/ossltest"
 	"github.com/ossl-go/ossl/internal/tlstest"
+	"github.com/ossl-go/ossl/keys"
 )
 
 const storeSecret = "store-secret"
 
 // answer is a WithPassphrase whose answer is always the same. It counts how often it is asked.
-func answer(secret string, asked *int) ossl.KeyOption {
-	return ossl.WithPassphrase(func(string) ([]byte, error) {
+func answer(secret string, asked *int) keys.Option {
+	return keys.WithPassphrase(func(string) ([]byte, error) {
 		if asked != nil {
 			*asked++
 		}
@@ -64,7 +65,8 @@ func pemOf(kind string, der ...[]byte) (text []byte) {
 
 func keyPEM(t *testing.T, key any) []byte { return pemOf("PRIVATE KEY", pkcs8(t, key)) }
 
-// storeChain is what the files in testdata/store are of: the leaf's and its authority's certificates.
+// storeChain is what the files in testdata/store are of: the leaf's and its authority's
+// certificates.
 func storeChain(t *testing.T) []*x509.Certificate {
 	t.Helper()
 	text, err := os.ReadFile("testdata/store/chain.pem")
@@ -124,7 +126,7 @@ func TestLoadKey(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			asked := 0
-			key, err := ossl.LoadKey(test.uri, answer(storeSecret, &asked))
+			key, err := keys.Load(test.uri, answer(storeSecret, &asked))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -169,16 +171,16 @@ func TestLoadKeyErrors(t *testing.T) {
 	}
 	for _, test := range []struct {
 		name, uri string
-		opts      []ossl.KeyOption
+		opts      []keys.Option
 		reason    string
 		is        error
 	}{
 		{"missing", filepath.Join(t.TempDir(), "none.pem"), nil, "can't be loaded", fs.ErrNotExist},
 		{"missing, by URI", "file:" + filepath.Join(t.TempDir(), "none.pem"), nil, "can't be loaded", fs.ErrNotExist},
-		{"relative file URI", "file:testdata/store/encrypted.pem", nil, "a file: URI has an absolute path", nil},
-		{"file URI of nothing", "file:", nil, "a file: URI has an absolute path", nil},
-		{"empty name", "", nil, "is no URI and no path", nil},
-		{"NUL", "key\x00.pem", nil, "is no URI and no path", nil},
+		{"relative file URI", "file:testdata/store/encrypted.pem", nil, "a file: URI must have an absolute path", nil},
+		{"file URI of nothing", "file:", nil, "a file: URI must have an absolute path", nil},
+		{"empty name", "", nil, "is neither a URI nor a path", nil},
+		{"NUL", "key\x00.pem", nil, "is neither a URI nor a path", nil},
 		{"folder", t.TempDir() + "/..", nil, "is a folder", nil},
 		{"empty file", write(t, "key.pem"), nil, "there is no private key", nil},
 		{"text", write(t, "key.pem", []byte("no key in here\n")), nil, "", nil},
@@ -191,23 +193,23 @@ func TestLoadKeyErrors(t *testing.T) {
 		{"RSA public key only", write(t, "key.pem", pemOf("PUBLIC KEY", rsaPublic)), nil, "there is no private key", nil},
 		{"two keys", write(t, "key.pem", keyPEM(t, p256), keyPEM(t, rsa2048)), nil, "there are 2 private keys: name one", nil},
 		{"a key for key exchange", write(t, "key.pem", keyPEM(t, x25519Key)), nil, "", nil},
-		{"no passphrase", "testdata/store/encrypted.pem", nil, "a passphrase or PIN is needed, see WithPassphrase", nil},
-		{"no passphrase, PKCS #12", "testdata/store/pair.p12", nil, "a passphrase or PIN is needed, see WithPassphrase", nil},
-		{"wrong passphrase", "testdata/store/encrypted.pem", []ossl.KeyOption{answer("wrong-secret", nil)}, mistaken, nil},
-		{"wrong passphrase, DER", "testdata/store/encrypted.der", []ossl.KeyOption{answer("wrong-secret", nil)}, mistaken, nil},
-		{"wrong passphrase, traditional", "testdata/store/encrypted-traditional.pem", []ossl.KeyOption{answer("wrong-secret", nil)},
+		{"no passphrase", "testdata/store/encrypted.pem", nil, "a passphrase or PIN is required, see WithPassphrase", nil},
+		{"no passphrase, PKCS #12", "testdata/store/pair.p12", nil, "a passphrase or PIN is required, see WithPassphrase", nil},
+		{"wrong passphrase", "testdata/store/encrypted.pem", []keys.Option{answer("wrong-secret", nil)}, mistaken, nil},
+		{"wrong passphrase, DER", "testdata/store/encrypted.der", []keys.Option{answer("wrong-secret", nil)}, mistaken, nil},
+		{"wrong passphrase, traditional", "testdata/store/encrypted-traditional.pem", []keys.Option{answer("wrong-secret", nil)},
 			mistaken, nil},
-		{"wrong passphrase, PKCS #12", "testdata/store/pair.p12", []ossl.KeyOption{answer("wrong-secret", nil)}, mistaken, nil},
+		{"wrong passphrase, PKCS #12", "testdata/store/pair.p12", []keys.Option{answer("wrong-secret", nil)}, mistaken, nil},
 		{"wrong passphrase, another key beside", write(t, "key.pem", keyPEM(t, p256), encrypted),
-			[]ossl.KeyOption{answer("wrong-secret", nil)}, mistaken, nil},
+			[]keys.Option{answer("wrong-secret", nil)}, mistaken, nil},
 		{"passphrase refused", "testdata/store/encrypted.pem",
-			[]ossl.KeyOption{ossl.WithPassphrase(func(string) ([]byte, error) { return nil, refusal })}, "no passphrase", refusal},
-		{"passphrase too long", "testdata/store/encrypted.pem", []ossl.KeyOption{answer(strings.Repeat("wrong-secret", 1000), nil)},
+			[]keys.Option{keys.WithPassphrase(func(string) ([]byte, error) { return nil, refusal })}, "no passphrase", refusal},
+		{"passphrase too long", "testdata/store/encrypted.pem", []keys.Option{answer(strings.Repeat("wrong-secret", 1000), nil)},
 			"no passphrase", nil},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			key, err := ossl.LoadKey(test.uri, test.opts...)
-			var e *ossl.KeyError
+			key, err := keys.Load(test.uri, test.opts...)
+			var e *keys.Error
 			if key != nil || !errors.As(err, &e) {
 				t.Fatalf("%v, %v", key, err)
 			}
@@ -227,19 +229,19 @@ func TestLoadKeyErrors(t *testing.T) {
 
 func TestKeyOptionErrors(t *testing.T) {
 	file := write(t, "key.pem", keyPEM(t, tlstest.Key(tlstest.P256, "leaf")))
-	for name, opt := range map[string]ossl.KeyOption{
-		"no signers":        ossl.WithMaxSigners(0),
-		"no answer":         ossl.WithPassphrase(nil),
-		"no provider":       ossl.WithProvider(""),
-		"a path":            ossl.WithProvider("/tmp/evil"),
-		"a way up":          ossl.WithProvider("../evil"),
-		"a NUL":             ossl.WithProvider("default\x00"),
-		"there is no such":  ossl.WithProvider("no-such-provider"),
-		"another's library": ossl.WithProvider("libssl"),
+	for name, opt := range map[string]keys.Option{
+		"no signers":        keys.WithMaxSigners(0),
+		"no answer":         keys.WithPassphrase(nil),
+		"no provider":       keys.WithProvider(""),
+		"a path":            keys.WithProvider("/tmp/evil"),
+		"a way up":          keys.WithProvider("../evil"),
+		"a NUL":             keys.WithProvider("default\x00"),
+		"there is no such":  keys.WithProvider("no-such-provider"),
+		"another's library": keys.WithProvider("libssl"),
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := ossl.LoadKey(file, opt)
-			var e *ossl.KeyError
+			_, err := keys.Load(file, opt)
+			var e *keys.Error
 			if !errors.As(err, &e) {
 				t.Fatal(err)
 			}
@@ -247,17 +249,18 @@ func TestKeyOptionErrors(t *testing.T) {
 		})
 	}
 	if ossltest.Before3(t) == "" {
-		if _, err := ossl.LoadKey(file, ossl.WithProvider("default")); err != nil {
+		if _, err := keys.Load(file, keys.WithProvider("default")); err != nil {
 			t.Errorf("a provider that is there: %v", err)
 		}
 	}
 }
 
-// A URI that nothing serves is refused by its scheme, and what it has of secrets does not get into the error.
+// A URI that nothing serves is refused by its scheme, and what it has of secrets does not get into
+// the error.
 func TestLoadKeyScheme(t *testing.T) {
 	asked := 0
-	_, err := ossl.LoadKey("nosuch:object=key?pin-value=1234-secret", answer("x", &asked))
-	var e *ossl.KeyError
+	_, err := keys.Load("nosuch:object=key?pin-value=1234-secret", answer("x", &asked))
+	var e *keys.Error
 	text := fmt.Sprintf("%v%#v", err, e)
 	if !errors.As(err, &e) || !strings.Contains(e.Reason, "nosuch") || strings.Contains(text, "1234-secret") {
 		t.Fatal(err)
@@ -272,10 +275,10 @@ func TestLoadKeyScheme(t *testing.T) {
 	if err := os.WriteFile(uri, keyPEM(t, tlstest.Key(tlstest.P256, "leaf")), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := ossl.LoadKey(uri); !errors.As(err, &e) {
+	if _, err := keys.Load(uri); !errors.As(err, &e) {
 		t.Fatal(err)
 	}
-	if _, err := ossl.LoadKey("./" + uri); err != nil {
+	if _, err := keys.Load("./" + uri); err != nil {
 		t.Errorf("by a path: %v", err)
 	}
 }
@@ -287,7 +290,7 @@ func TestLoadKeyPanic(t *testing.T) {
 			t.Errorf("recovered %v", p)
 		}
 	}()
-	_, err := ossl.LoadKey("testdata/store/encrypted.pem", ossl.WithPassphrase(func(string) ([]byte, error) { panic("no pin") }))
+	_, err := keys.Load("testdata/store/encrypted.pem", keys.WithPassphrase(func(string) ([]byte, error) { panic("no pin") }))
 	t.Errorf("no panic: %v", err)
 }
 
@@ -295,7 +298,7 @@ func TestLoadKeyPanic(t *testing.T) {
 func TestPassphraseIsCleared(t *testing.T) {
 	for _, same := range []bool{false, true} {
 		secret := []byte(storeSecret)
-		ask := ossl.WithPassphrase(func(uri string) ([]byte, error) {
+		ask := keys.WithPassphrase(func(uri string) ([]byte, error) {
 			if uri != "testdata/store/pair.p12" {
 				t.Errorf("asked for %s", uri)
 			}
@@ -303,9 +306,9 @@ func TestPassphraseIsCleared(t *testing.T) {
 		})
 		var err error
 		if same {
-			_, err = ossl.LoadX509KeyPair("testdata/store/pair.p12", "testdata/store/pair.p12", ask)
+			_, err = keys.LoadX509KeyPair("testdata/store/pair.p12", "testdata/store/pair.p12", ask)
 		} else {
-			_, err = ossl.LoadKey("testdata/store/pair.p12", ask)
+			_, err = keys.Load("testdata/store/pair.p12", ask)
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -355,9 +358,9 @@ func TestLoadX509KeyPair(t *testing.T) {
 				test.key = test.cert
 			}
 			asked := 0
-			got, err := ossl.LoadX509KeyPair(test.cert, test.key, answer(storeSecret, &asked))
+			got, err := keys.LoadX509KeyPair(test.cert, test.key, answer(storeSecret, &asked))
 			if test.reason != "" {
-				var e *ossl.KeyError
+				var e *keys.Error
 				if !errors.As(err, &e) || e.Reason != test.reason || e.URI != test.cert {
 					t.Error(err)
 				}
@@ -380,14 +383,14 @@ func TestLoadX509KeyPair(t *testing.T) {
 			}
 		})
 	}
-	if _, err := ossl.LoadX509KeyPair(filepath.Join(t.TempDir(), "none"), keyFile); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := keys.LoadX509KeyPair(filepath.Join(t.TempDir(), "none"), keyFile); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("no file: %v", err)
 	}
 }
 
 // A key that isn't the leaf's is refused when the Context is made.
 func TestKeyOfAnotherCertificate(t *testing.T) {
-	key, err := ossl.LoadKey(write(t, "key.pem", keyPEM(t, tlstest.Key(tlstest.P256, "another"))))
+	key, err := keys.Load(write(t, "key.pem", keyPEM(t, tlstest.Key(tlstest.P256, "another"))))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -398,7 +401,7 @@ func TestKeyOfAnotherCertificate(t *testing.T) {
 	if !errors.As(err, &e) || e.Field != "Certificates" {
 		t.Error(err)
 	}
-	for _, none := range []*ossl.Key{nil, {}} {
+	for _, none := range []*keys.Key{nil, {}} {
 		cert.PrivateKey = none
 		if _, err := ossl.NewContext(&tls.Config{Certificates: []tls.Certificate{cert}}); !errors.As(err, &e) {
 			t.Error(err)

@@ -1,4 +1,4 @@
-package ossl_test
+package keys_test
 
 import (
 	"bytes"
@@ -8,17 +8,18 @@ import (
 	"os"
 
 	"github.com/ossl-go/ossl"
+	"github.com/ossl-go/ossl/keys"
 )
 
 // A server whose key is in a hardware security module, behind pkcs11-provider.
 func ExampleLoadX509KeyPair() {
-	cert, err := ossl.LoadX509KeyPair("/etc/service/chain.pem", "pkcs11:token=service;object=tls;type=private",
-		ossl.WithProvider("pkcs11"),
-		ossl.WithPassphrase(func(string) ([]byte, error) {
+	cert, err := keys.LoadX509KeyPair("/etc/service/chain.pem", "pkcs11:token=service;object=tls;type=private",
+		keys.WithProvider("pkcs11"),
+		keys.WithPassphrase(func(string) ([]byte, error) {
 			pin, err := os.ReadFile("/run/secrets/pin")
 			return bytes.TrimSpace(pin), err
 		}),
-		ossl.WithMaxSigners(14)) // the token has 16 sessions
+		keys.WithMaxSigners(14)) // the token has 16 sessions
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -30,9 +31,9 @@ func ExampleLoadX509KeyPair() {
 }
 
 // The key of a PKCS #12 file stays in OpenSSL's memory.
-func ExampleLoadKey() {
-	key, err := ossl.LoadKey("testdata/store/pair.p12",
-		ossl.WithPassphrase(func(string) ([]byte, error) { return []byte("store-secret"), nil }))
+func ExampleLoad() {
+	key, err := keys.Load("testdata/store/pair.p12",
+		keys.WithPassphrase(func(string) ([]byte, error) { return []byte("store-secret"), nil }))
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package ossl_test
+package gate_test
 
 import (
 	"errors"
@@ -9,15 +9,28 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/ossl-go/ossl"
+	"github.com/ossl-go/ossl/internal/gate"
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
-// TestGateInOrder: waiters enter a gate in the order in which they came, and one that gives up takes no place.
+// enter takes a place at g, and gives up when stop is closed.
+func enter(g *gate.Gate, s *gate.Share, stop <-chan struct{}) error {
+	return g.Enter(s, func(ready <-chan struct{}) error {
+		select {
+		case <-ready:
+			return nil
+		case <-stop:
+			return net.ErrClosed
+		}
+	})
+}
+
+// TestGateInOrder: waiters enter a gate in the order in which they came, and one that gives up
+// takes no place.
 func TestGateInOrder(t *testing.T) {
 	const waiters = 10
-	g := ossl.NewGate(1)
-	if err := g.Enter(nil, nil); err != nil {
+	g := gate.New(1)
+	if err := enter(g, nil, nil); err != nil {
 		t.Fatal(err)
 	}
 	entered := make(chan int)
@@ -26,7 +39,7 @@ func TestGateInOrder(t *testing.T) {
 	for i := range waiters {
 		stops[i], errs[i] = make(chan struct{}), make(chan error, 1)
 		go func() {
-			err := g.Enter(nil, stops[i])
+			err := enter(g, nil, stops[i])
 			errs[i] <- err
 			if err == nil {
 				entered <- i
@@ -55,16 +68,17 @@ func TestGateInOrder(t *testing.T) {
 	}
 }
 
-// TestGateIsFair: fifty users fill their shares and never leave, and the next one finds a place at once.
+// TestGateIsFair: fifty users fill their shares and never leave, and the next one finds a place at
+// once.
 func TestGateIsFair(t *testing.T) {
-	const places = ossl.MaxBlockedThreads
-	g := ossl.NewGate(places)
+	const places = gate.Max
+	g := gate.New(places)
 	stop := make(chan struct{})
 	var all sync.WaitGroup
 	for user := range 50 {
-		s := ossl.NewShare(ossl.DefaultMaxSigners)
+		s := gate.NewShare(128)
 		for range 130 {
-			all.Go(func() { _ = g.Enter(s, stop) })
+			all.Go(func() { _ = enter(g, s, stop) })
 		}
 		tlstest.WaitUntil(t, func() bool { return places-g.Free()+g.Waiting() == (user+1)*130 })
 		if g.Free() == 0 {
@@ -73,7 +87,7 @@ func TestGateIsFair(t *testing.T) {
 	}
 	none := make(chan struct{})
 	close(none)
-	if err := g.Enter(ossl.NewShare(1), none); err != nil {
+	if err := enter(g, gate.NewShare(1), none); err != nil {
 		t.Error("a new user has to wait")
 	}
 	close(stop)
@@ -83,8 +97,8 @@ func TestGateIsFair(t *testing.T) {
 // TestGateConcurrently: the number of places never changes.
 func TestGateConcurrently(t *testing.T) {
 	const places = 5
-	g := ossl.NewGate(places)
-	shares := []*ossl.Share{nil, ossl.NewShare(1), ossl.NewShare(3), ossl.NewShare(places)}
+	g := gate.New(places)
+	shares := []*gate.Share{nil, gate.NewShare(1), gate.NewShare(3), gate.NewShare(places)}
 	var inside, most atomic.Int32
 	var all sync.WaitGroup
 	for i := range 16 {
@@ -96,7 +110,7 @@ func TestGateConcurrently(t *testing.T) {
 				if random.Intn(3) == 0 {
 					go close(stop)
 				}
-				if g.Enter(s, stop) != nil {
+				if enter(g, s, stop) != nil {
 					continue
 				}
 				n := inside.Add(1)

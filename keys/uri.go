@@ -1,11 +1,12 @@
-package ossl
+package keys
 
 import (
 	"os"
 	"strings"
 )
 
-// schemeOf returns a URI's scheme in small letters, "" for a path: RFC 3986, section 3.1. One letter is a drive's.
+// schemeOf returns a URI's scheme in lower case, or "" for a path: RFC 3986, section 3.1. One
+// letter is a drive of Windows.
 func schemeOf(uri string) string {
 	scheme, _, ok := strings.Cut(uri, ":")
 	scheme = strings.ToLower(scheme)
@@ -25,21 +26,22 @@ func isFile(name string) bool {
 	return err == nil
 }
 
-// shownAttributes are those of a pkcs11: URI that are no secrets: RFC 7512, section 2.3. Others are hidden, PINs most of all.
+// shownAttributes are the attributes of a pkcs11: URI that are not secret: RFC 7512, section 2.3.
+// Others, such as PINs, are hidden.
 var shownAttributes = map[string]bool{"token": true, "manufacturer": true, "serial": true, "model": true,
 	"library-manufacturer": true, "library-version": true, "library-description": true, "object": true, "type": true, "id": true,
 	"slot-manufacturer": true, "slot-description": true, "slot-id": true, "module-name": true, "module-path": true}
 
 const hidden = "..."
 
-// showURI returns what of a URI may go into errors and logs.
+// showURI returns a URI without the parts that must not go into errors and logs.
 func showURI(uri string) string {
 	scheme := schemeOf(uri)
 	switch scheme {
 	case "", "file":
 		return uri
 	case "pkcs11":
-	default: // nothing is known of its query, nor of what else it takes for a secret
+	default: // its query is unknown, and other parts may be secret too
 		end := strings.IndexAny(uri, "?#;&")
 		switch {
 		case strings.Contains(uri, "@"):

@@ -1,8 +1,9 @@
 //go:build cgo
 
-package ossl_test
+package keys_test
 
 import (
+	"context"
 	"crypto"
 	"crypto/ecdsa"
 	"crypto/ed25519"
@@ -11,15 +12,18 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"errors"
 	"fmt"
 	"runtime"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/ossl-go/ossl"
+	"github.com/ossl-go/ossl/internal/gate"
+	"github.com/ossl-go/ossl/internal/heldkey"
 	"github.com/ossl-go/ossl/internal/ossltest"
 	"github.com/ossl-go/ossl/internal/tlstest"
+	"github.com/ossl-go/ossl/keys"
 )
 
 // checkSignature has a key sign, and verifies that.
@@ -64,24 +68,13 @@ func signAndVerify(t *testing.T, key crypto.Signer, opts crypto.SignerOpts) {
 	}
 }
 
-// loaded returns a key of this kind that OpenSSL holds, and its certificate.
-func loaded(t *testing.T, kind tlstest.KeyKind, name string, opts ...ossl.KeyOption) tls.Certificate {
-	t.Helper()
-	cert := tlstest.New(tlstest.Options{Kind: kind, Names: []string{name}})
-	pair, err := ossl.LoadX509KeyPair(write(t, "cert.pem", pemOf("CERTIFICATE", cert.Certificate...)),
-		write(t, "key.pem", keyPEM(t, cert.PrivateKey)), opts...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return pair
-}
-
-// Key.Sign keeps crypto.Signer's contract, and refuses what crypto/rsa, crypto/ecdsa and crypto/ed25519 refuse.
+// Key.Sign keeps crypto.Signer's contract, and refuses what crypto/rsa, crypto/ecdsa and
+// crypto/ed25519 refuse.
 func TestKeySign(t *testing.T) {
 	kinds := []tlstest.KeyKind{tlstest.RSA2048, tlstest.P256, tlstest.P384, tlstest.P521, tlstest.Ed25519}
 	hashes := []crypto.Hash{crypto.SHA1, crypto.SHA224, crypto.SHA256, crypto.SHA384, crypto.SHA512}
 	for _, kind := range kinds {
-		key := loaded(t, kind, tlstest.ServerName).PrivateKey.(*ossl.Key)
+		key := ossltest.LoadedPair(t, kind, tlstest.ServerName).PrivateKey.(*keys.Key)
 		sign := func(name string, opts crypto.SignerOpts) {
 			t.Run(fmt.Sprintf("%s/%s", kind, name), func(t *testing.T) { signAndVerify(t, key, opts) })
 		}
@@ -127,7 +120,7 @@ func TestKeySign(t *testing.T) {
 // A certificate request is what else a key is for.
 func TestKeySignsRequests(t *testing.T) {
 	for _, kind := range tlstest.KeyKinds {
-		key := loaded(t, kind, tlstest.ServerName).PrivateKey.(*ossl.Key)
+		key := ossltest.LoadedPair(t, kind, tlstest.ServerName).PrivateKey.(*keys.Key)
 		der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{Subject: pkix.Name{CommonName: "x"}}, key)
 		if err != nil {
 			t.Fatal(err)
@@ -142,11 +135,12 @@ func TestKeySignsRequests(t *testing.T) {
 	}
 }
 
-// Such a key serves both sides of every pairing, however its certificate is chosen; crypto/tls too takes it for a crypto.Signer.
+// Such a key serves both sides of every pairing, however its certificate is chosen; crypto/tls too
+// takes it for a crypto.Signer.
 func TestKeyHandshakes(t *testing.T) {
 	for _, kind := range []tlstest.KeyKind{tlstest.RSA2048, tlstest.P256, tlstest.P384, tlstest.Ed25519} {
-		clientCert, serverCert := loaded(t, kind, tlstest.ClientName), loaded(t, kind, tlstest.ServerName)
-		bounded := loaded(t, kind, tlstest.ServerName, ossl.WithMaxSigners(1))
+		clientCert, serverCert := ossltest.LoadedPair(t, kind, tlstest.ClientName), ossltest.LoadedPair(t, kind, tlstest.ServerName)
+		bounded := ossltest.LoadedPair(t, kind, tlstest.ServerName, keys.WithMaxSigners(1))
 		for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
 			for _, stacks := range [][2]string{{"ossl", "std"}, {"std", "ossl"}, {"ossl", "ossl"}} {
 				for _, chosen := range []string{"Certificates", "several", "callback", "GetConfigForClient", "bounded"} {
@@ -184,7 +178,7 @@ func TestKeyHandshakes(t *testing.T) {
 // Key exchange by RSA, where the key decrypts: what a crypto.Signer can't do.
 func TestKeyExchange(t *testing.T) {
 	server, client := tlstest.PlainServer(tls.VersionTLS12), tlstest.PlainClient(tls.VersionTLS12)
-	server.Certificates = []tls.Certificate{loaded(t, tlstest.RSA2048, tlstest.ServerName)}
+	server.Certificates = []tls.Certificate{ossltest.LoadedPair(t, tlstest.RSA2048, tlstest.ServerName)}
 	server.CipherSuites = []uint16{tls.TLS_RSA_WITH_AES_128_GCM_SHA256}
 	client.CipherSuites = server.CipherSuites
 	if clientErr, serverErr := ossltest.Exchange("std", "ossl", client, server); clientErr != nil || serverErr != nil {
@@ -192,9 +186,10 @@ func TestKeyExchange(t *testing.T) {
 	}
 }
 
-// What the certificate says of signature algorithms holds: it is how to use a token that can't sign by RSA-PSS.
+// What the certificate says of signature algorithms holds: it is how to use a token that can't sign
+// by RSA-PSS.
 func TestKeySignatureAlgorithms(t *testing.T) {
-	cert := loaded(t, tlstest.RSA2048, tlstest.ServerName)
+	cert := ossltest.LoadedPair(t, tlstest.RSA2048, tlstest.ServerName)
 	cert.SupportedSignatureAlgorithms = []tls.SignatureScheme{tls.PKCS1WithSHA256}
 	server := &tls.Config{Certificates: []tls.Certificate{cert}}
 	if clientErr, serverErr := ossltest.Exchange("std", "ossl", tlstest.PlainClient(tls.VersionTLS12), server); clientErr != nil ||
@@ -219,7 +214,7 @@ func TestKeySignatureAlgorithms(t *testing.T) {
 // A key's formats show where it is from and nothing else.
 func TestKeyFormats(t *testing.T) {
 	file := write(t, "key.pem", keyPEM(t, tlstest.Key(tlstest.P256, "leaf")))
-	key, err := ossl.LoadKey(file)
+	key, err := keys.Load(file)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -230,15 +225,16 @@ func TestKeyFormats(t *testing.T) {
 	}
 }
 
-// Contexts and credentials keep what they need of a key; nobody keeps what nobody needs. ci/asan has leaks reported.
+// Contexts and credentials keep what they need of a key; nobody keeps what nobody needs. ci/asan
+// has leaks reported.
 func TestKeyLifetime(t *testing.T) {
-	config := &tls.Config{Certificates: []tls.Certificate{loaded(t, tlstest.P256, tlstest.ServerName)}}
+	config := &tls.Config{Certificates: []tls.Certificate{ossltest.LoadedPair(t, tlstest.P256, tlstest.ServerName)}}
 	ctx, err := ossl.NewContext(config)
 	if err != nil {
 		t.Fatal(err)
 	}
 	freed := make(chan struct{})
-	runtime.AddCleanup(config.Certificates[0].PrivateKey.(*ossl.Key), func(int) { close(freed) }, 0)
+	runtime.AddCleanup(config.Certificates[0].PrivateKey.(*keys.Key), func(int) { close(freed) }, 0)
 	config.Certificates[0].PrivateKey = nil
 	collect := func() { // and what cleanups made garbage of
 		for range 3 {
@@ -274,10 +270,11 @@ func TestKeyLifetime(t *testing.T) {
 	}
 }
 
-// Handshakes wait for their turn with a key in Go, where Close and cancellation reach them, and don't keep others from theirs.
+// Handshakes wait for their turn with a key in Go, where Close and cancellation reach them, and
+// don't keep others from theirs.
 func TestMaxSigners(t *testing.T) {
-	cert := loaded(t, tlstest.P256, tlstest.ServerName, ossl.WithMaxSigners(1))
-	release := ossl.OccupyKey(cert.PrivateKey.(*ossl.Key))
+	cert := ossltest.LoadedPair(t, tlstest.P256, tlstest.ServerName, keys.WithMaxSigners(1))
+	release := ossltest.OccupyKey(cert.PrivateKey)
 	server := tlstest.PlainServer(tls.VersionTLS13)
 	server.GetCertificate = func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 		if hello.ServerName == tlstest.OtherName {
@@ -312,10 +309,11 @@ func TestMaxSigners(t *testing.T) {
 	}
 	stays, staysErr, staysClient := start(ctx, tlstest.ServerName)
 	_, fixedErr, fixedClient := start(fixed, tlstest.ServerName)
-	// As many as may sign with tokens' keys at once: waiting handshakes must not keep others from their turn.
+	// As many as may sign with tokens' keys at once: waiting handshakes must not keep others from
+	// their turn.
 	var closes []*ossl.Conn
 	var closesErr []chan error
-	for range ossl.DefaultMaxSigners + 10 {
+	for range keys.DefaultMaxSigners + 10 {
 		c, errs, _ := start(ctx, tlstest.ServerName)
 		closes, closesErr = append(closes, c), append(closesErr, errs)
 	}
@@ -345,37 +343,29 @@ func TestMaxSigners(t *testing.T) {
 		}
 	}
 	stays.Close()
-	if ossl.OccupiedKey(cert.PrivateKey.(*ossl.Key)) != 0 {
+	if gate.Tokens.Used(heldkey.In(cert.PrivateKey).Turns) != 0 {
 		t.Error("still occupied")
 	}
-	checkSignature(t, cert.PrivateKey.(*ossl.Key))
+	checkSignature(t, cert.PrivateKey.(*keys.Key))
 }
 
-// URIs are shown without what may be a secret.
-func TestShowURI(t *testing.T) {
-	for uri, want := range map[string]string{
-		"key.pem":               "key.pem",
-		"file:/etc/key.pem":     "file:/etc/key.pem",
-		"C:\\keys\\key.pem?x=1": "C:\\keys\\key.pem?x=1",
-		"pkcs11:token=t;object=key;type=private;id=%01?pin-value=1234": "pkcs11:token=t;object=key;type=private;id=%01?pin-value=...",
-		"pkcs11:token=t?pin-source=file:/etc/pin&module-name=p":        "pkcs11:token=t?pin-source=...&module-name=p",
-		"pkcs11:token=t;pin-value=1234;object=k":                       "pkcs11:token=t;pin-value=...;object=k",
-		"PKCS11:token=t?PIN-VALUE=1234":                                "PKCS11:token=t?PIN-VALUE=...",
-		"pkcs11:token=t?pin%2Dvalue=1234":                              "pkcs11:token=t?pin%2Dvalue=...",
-		"pkcs11:object=k pin-value=1234":                               "pkcs11:object=...",
-		"pkcs11:1234":                                                  "pkcs11:...",
-		"pkcs11:":                                                      "pkcs11:",
-		"handle:0x81000001":                                            "handle:0x81000001",
-		"tpm:key?password=1234":                                        "tpm:key?...",
-		"other://user:1234@host/key":                                   "other:...",
-		"pkcs11:token=t?pin-value=12&34":                               "pkcs11:token=t?pin-value=...&...",
-		"pkcs11:token=t;object=a=b":                                    "pkcs11:token=t;object=a=b",
-	} {
-		if got := ossl.ShowURI(uri); got != want {
-			t.Errorf("%s: %s, want %s", uri, got, want)
-		}
-		if strings.Contains(ossl.ShowURI(uri), "1234") {
-			t.Errorf("%s shows a PIN", uri)
-		}
+// TestKeySignContext: a caller that waits for its turn to sign may give up.
+func TestKeySignContext(t *testing.T) {
+	key := ossltest.LoadedPair(t, tlstest.P256, tlstest.ServerName, keys.WithMaxSigners(1)).PrivateKey.(*keys.Key)
+	release := ossltest.OccupyKey(key)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() {
+		_, err := key.SignContext(ctx, nil, make([]byte, 32), crypto.SHA256)
+		done <- err
+	}()
+	tlstest.WaitUntil(t, func() bool { return gate.Tokens.Waiting() == 1 })
+	cancel()
+	if err := <-done; !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	release()
+	if _, err := key.SignContext(t.Context(), nil, make([]byte, 32), crypto.SHA256); err != nil {
+		t.Error(err)
 	}
 }

@@ -1,4 +1,4 @@
-package ossl
+package keys
 
 import (
 	"bytes"
@@ -14,18 +14,22 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/ossl-go/ossl"
+	"github.com/ossl-go/ossl/internal/gate"
+	"github.com/ossl-go/ossl/internal/heldkey"
 	"github.com/ossl-go/ossl/internal/libssl"
 )
 
-// A KeyError says why [LoadKey] or [LoadX509KeyPair] failed. Neither its text nor its fields have a PIN or passphrase in them.
-type KeyError struct {
-	URI    string // as it was given, but without what may be a secret
+// An Error says why [Load] or [LoadX509KeyPair] failed. Neither its text nor its fields contain a
+// PIN or passphrase.
+type Error struct {
+	URI    string // as it was given, but without secrets
 	Reason string
 	Err    error // the cause, or nil. A missing file's is fs.ErrNotExist to errors.Is
 }
 
-func (e *KeyError) Error() string {
-	s := "ossl: "
+func (e *Error) Error() string {
+	s := "keys: "
 	if e.URI != "" {
 		s += e.URI + ": "
 	}
@@ -37,95 +41,107 @@ func (e *KeyError) Error() string {
 }
 
 // Unwrap returns the cause.
-func (e *KeyError) Unwrap() error { return e.Err }
+func (e *Error) Unwrap() error { return e.Err }
 
-// A KeyOption asks for something of [LoadKey] and [LoadX509KeyPair].
-type KeyOption func(*keyOptions) error
+// An Option changes how [Load] and [LoadX509KeyPair] load a key.
+type Option func(*options) error
 
-type keyOptions struct {
+type options struct {
 	ask        func(uri string) ([]byte, error)
 	maxSigners int
 }
 
-// WithPassphrase has ask called for the passphrase of an encrypted file, or for a token's PIN, if one is needed and neither the
-// URI nor OpenSSL's configuration gives it. uri is what is being loaded, without secrets. ask is called once at most for each
-// URI, by the goroutine that loads it, and what it returns is cleared after use.
+// WithPassphrase sets a function that returns the passphrase of an encrypted file, or the PIN of a
+// token. ask is called if one is needed and neither the URI nor OpenSSL's configuration has it, at
+// most once for each URI, by the goroutine that loads it. uri is the URI without its secrets. The
+// bytes that ask returns are cleared after use.
 //
-// A token counts wrong PINs and locks itself after a few: don't try again with the same one. One PIN is offered to every token
-// that the URI fits, so let the URI name one.
-func WithPassphrase(ask func(uri string) ([]byte, error)) KeyOption {
-	return func(o *keyOptions) error {
+// A token counts wrong PINs and locks itself after a few: don't try again with the same one. One
+// PIN is offered to every token that the URI matches, so let the URI name one.
+func WithPassphrase(ask func(uri string) ([]byte, error)) Option {
+	return func(o *options) error {
 		if ask == nil {
-			return &KeyError{Reason: "WithPassphrase: nil"}
+			return &Error{Reason: "WithPassphrase: nil"}
 		}
 		o.ask = ask
 		return nil
 	}
 }
 
-// WithProvider loads an OpenSSL provider, such as "pkcs11" or "tpm2", into the process's default library context before anything
-// else, unless it is there already. It stays until the process ends. What openssl.cnf says about it counts, whether or not it is
-// activated there; the module is looked for where OpenSSL looks for modules. It needs OpenSSL 3.0.
-func WithProvider(name string) KeyOption {
-	return func(*keyOptions) error {
+// WithProvider first loads an OpenSSL provider, such as "pkcs11" or "tpm2", into the process's
+// default library context, unless it is loaded already. It stays there until the process ends. Its
+// section of openssl.cnf applies, whether or not it is activated there. Its module must be in the
+// folder where OpenSSL searches for modules, or be named in openssl.cnf. WithProvider requires
+// OpenSSL 3.0.
+func WithProvider(name string) Option {
+	return func(*options) error {
 		if name == "" || strings.Trim(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.") != "" {
-			return &KeyError{Reason: fmt.Sprintf("WithProvider: %q is no provider's name; a path goes into openssl.cnf", name)}
+			return &Error{Reason: fmt.Sprintf("WithProvider: %q is not the name of a provider; a path goes into openssl.cnf", name)}
 		}
 		if !libraryHas(libssl.Version3_0) {
-			return &KeyError{Reason: fmt.Sprintf("WithProvider: provider %q needs OpenSSL 3.0 or later", name)}
+			return &Error{Reason: fmt.Sprintf("WithProvider: provider %q requires OpenSSL 3.0 or later", name)}
 		}
 		if err := libssl.LoadProvider(name); err != nil {
-			return &KeyError{Reason: fmt.Sprintf("WithProvider: provider %q can't be loaded", name), Err: fileError(err)}
+			return &Error{Reason: fmt.Sprintf("WithProvider: provider %q can't be loaded", name), Err: fileError(err)}
 		}
 		return nil
 	}
 }
 
-// WithMaxSigners bounds how many signatures are made with the key at the same time, handshakes of all Contexts and calls of
-// [Key.Sign] together. Other handshakes wait for their turn, until their context ends, a deadline passes, the peer hangs up, or
-// Close is called. It is for tokens that have few sessions: without a bound, a handshake that finds no free session may fail.
+// WithMaxSigners bounds how many signatures are made with the key at the same time, by handshakes
+// of all Contexts and by calls of [Key.Sign]. Other handshakes wait for their turn, until their
+// context ends, a deadline passes, the peer hangs up, or Close is called. It is for tokens that
+// have few sessions: without a bound, a handshake that finds no free session may fail.
 //
-// The default is 128 if the key's provider is not one of OpenSSL's own, and no bound otherwise. All bounded keys of the process
-// together hold at most 2048 threads; as fewer of these are left, each key may use fewer.
-func WithMaxSigners(n int) KeyOption {
-	return func(o *keyOptions) error {
+// The default is 128 if the key's provider is not one of OpenSSL's own, and no bound otherwise. All
+// bounded keys of the process together hold at most 2048 threads; as fewer of these are left, each
+// key may use fewer.
+func WithMaxSigners(n int) Option {
+	return func(o *options) error {
 		if n < 1 {
-			return &KeyError{Reason: fmt.Sprintf("WithMaxSigners: %d", n)}
+			return &Error{Reason: fmt.Sprintf("WithMaxSigners: %d", n)}
 		}
 		o.maxSigners = n
 		return nil
 	}
 }
 
-// defaultMaxSigners bounds the threads that one slow token can hold, unless WithMaxSigners sets a bound.
+// defaultMaxSigners bounds the threads that one slow token can hold, unless WithMaxSigners sets a
+// bound.
 const defaultMaxSigners = 128
 
-// LoadKey loads the one private key that a store URI names: ossl_store(7). That is the path of a file or a "file:" URI, whose
-// file is PEM, DER or PKCS #12; or, with OpenSSL 3.0 or later, a URI of any scheme that an active provider knows, such as
-// "pkcs11:" (RFC 7512). The key must be of RSA, ECDSA or Ed25519. Everything but a file wants its provider: from openssl.cnf, or
-// from [WithProvider]; docs/KEYS.md shows how.
+// Load loads the one private key that a store URI names: ossl_store(7). The URI is
+//   - the path of a file, or its "file:" URI; the file is PEM, DER or PKCS #12; or
+//   - with OpenSSL 3.0 or later, a URI of any scheme that an active provider serves, such as
+//     "pkcs11:" (RFC 7512). openssl.cnf or [WithProvider] activates the provider; docs/KEYS.md
+//     shows how.
 //
-// The PIN or passphrase may come with the URI ("pin-value", "pin-source"), from OpenSSL's configuration, or by [WithPassphrase].
-// Nobody is asked at the terminal: where a URI of another scheme than "file" is loaded, OpenSSL's own prompt is turned off for
-// the process, unless the process has chosen another one.
+// The key must be for RSA, ECDSA or Ed25519.
 //
-// LoadKey returns when the provider has answered, which may take long; nothing can cut it short. Errors are a [*KeyError], or
-// wrap [ErrUnavailable]. It loads OpenSSL if that has not happened yet, as [Library] does.
-func LoadKey(uri string, opts ...KeyOption) (*Key, error) {
-	o, err := keyOptionsOf(opts)
+// The PIN or passphrase may be in the URI ("pin-value", "pin-source") or in OpenSSL's
+// configuration, or [WithPassphrase] returns it. Nobody is asked at the terminal: if a URI of
+// another scheme than "file" is loaded, OpenSSL's own prompt is turned off for the process, unless
+// the process has set another one.
+//
+// Load returns when the provider has answered, which may take long; nothing can interrupt it.
+// Errors are an [*Error], or wrap [ossl.ErrUnavailable]. Load loads OpenSSL if necessary, as
+// [ossl.Library] does.
+func Load(uri string, opts ...Option) (*Key, error) {
+	o, err := optionsOf(opts)
 	if err != nil {
 		return nil, err
 	}
 	return o.loadKey(uri)
 }
 
-// LoadX509KeyPair is [tls.LoadX509KeyPair] for store URIs, as [LoadKey] takes them: the private key stays with OpenSSL or in its
-// token. The leaf is the one certificate, of those that certURI names, which belongs to the key, wherever it stands. It is
-// followed by what else there is of its chain, and by nothing else: a token may have many certificates.
+// LoadX509KeyPair is [tls.LoadX509KeyPair] for the store URIs of [Load]: the private key stays with
+// OpenSSL or in its token. The leaf is the one certificate that belongs to the key, in any place
+// among those that certURI names. It is followed by the certificates of its chain that are among
+// them, and by no others: a token may have many certificates.
 //
-// The two URIs may be the same: a PKCS #12 file's, or a token's.
-func LoadX509KeyPair(certURI, keyURI string, opts ...KeyOption) (tls.Certificate, error) {
-	o, err := keyOptionsOf(opts)
+// The two URIs may be the same: that of a PKCS #12 file or of a token.
+func LoadX509KeyPair(certURI, keyURI string, opts ...Option) (tls.Certificate, error) {
+	o, err := optionsOf(opts)
 	if err != nil {
 		return tls.Certificate{}, err
 	}
@@ -154,16 +170,16 @@ func LoadX509KeyPair(certURI, keyURI string, opts ...KeyOption) (tls.Certificate
 	}
 	chain, leaf, err := chainFor(key.public, loaded.Certs)
 	if err != nil {
-		return tls.Certificate{}, &KeyError{URI: showURI(certURI), Reason: err.Error()}
+		return tls.Certificate{}, &Error{URI: showURI(certURI), Reason: err.Error()}
 	}
 	return tls.Certificate{Certificate: chain, PrivateKey: key, Leaf: leaf}, nil
 }
 
-func keyOptionsOf(opts []KeyOption) (*keyOptions, error) {
-	if _, err := loadLibrary(""); err != nil {
-		return nil, err
+func optionsOf(opts []Option) (*options, error) {
+	if _, err := libssl.Load(""); err != nil {
+		return nil, fmt.Errorf("keys: %w", err)
 	}
-	o := new(keyOptions)
+	o := new(options)
 	for _, opt := range opts {
 		if err := opt(o); err != nil {
 			return nil, err
@@ -172,9 +188,9 @@ func keyOptionsOf(opts []KeyOption) (*keyOptions, error) {
 	return o, nil
 }
 
-func (o *keyOptions) loadKey(uri string) (*Key, error) {
+func (o *options) loadKey(uri string) (*Key, error) {
 	refuse := func(reason string, err error) (*Key, error) {
-		return nil, &KeyError{URI: showURI(uri), Reason: reason, Err: err}
+		return nil, &Error{URI: showURI(uri), Reason: reason, Err: err}
 	}
 	loaded, err := o.load(uri, true)
 	if err != nil {
@@ -190,22 +206,22 @@ func (o *keyOptions) loadKey(uri string) (*Key, error) {
 	}
 	der, err := loaded.Key.Public()
 	if err != nil {
-		return refuse("the private key comes without its public half", storeError(err))
+		return refuse("the public key is missing", storeError(err))
 	}
 	public, err := x509.ParsePKIXPublicKey(der)
 	if err != nil {
-		return refuse("the private key's public half is of no known kind", err)
+		return refuse("the public key is of an unknown type", err)
 	}
 	switch public.(type) {
 	case *rsa.PublicKey, *ecdsa.PublicKey, ed25519.PublicKey:
 	default:
-		return refuse(fmt.Sprintf("the private key belongs to a %T, with which TLS does not sign", public), nil)
+		return refuse(fmt.Sprintf("TLS does not sign with the private key of a %T", public), nil)
 	}
-	key := &Key{key: loaded.Key, public: public, uri: showURI(uri)}
+	key := &Key{held: heldkey.Key{Key: loaded.Key}, public: public, uri: showURI(uri)}
 	if o.maxSigners > 0 {
-		key.turns = &share{max: o.maxSigners}
+		key.held.Turns = gate.NewShare(o.maxSigners)
 	} else if !libssl.IsOwnProvider(key.Provider()) {
-		key.turns = &share{max: defaultMaxSigners}
+		key.held.Turns = gate.NewShare(defaultMaxSigners)
 	}
 	if !libraryHas(libssl.Version3_0) {
 		// Here a store's public keys are of the same type as private ones.
@@ -225,24 +241,24 @@ func probe(public crypto.PublicKey) crypto.SignerOpts {
 }
 
 // load loads what uri names.
-func (o *keyOptions) load(uri string, keys bool) (*libssl.Loaded, error) {
+func (o *options) load(uri string, keys bool) (*libssl.Loaded, error) {
 	shown := showURI(uri)
 	refuse := func(reason string, err error) (*libssl.Loaded, error) {
-		return nil, &KeyError{URI: shown, Reason: reason, Err: err}
+		return nil, &Error{URI: shown, Reason: reason, Err: err}
 	}
 	if uri == "" || strings.ContainsRune(uri, 0) {
-		return refuse("is no URI and no path", nil)
+		return refuse("is neither a URI nor a path", nil)
 	}
 	scheme, file := schemeOf(uri), isFileURI(uri)
 	if scheme == "file" && !strings.HasPrefix(uri[len("file:"):], "/") { // some versions of OpenSSL take them
-		return refuse("a file: URI has an absolute path", nil)
+		return refuse("a file: URI must have an absolute path", nil)
 	}
 	if !file {
 		if !libraryHas(libssl.Version3_0) {
-			return refuse(scheme+": URIs need OpenSSL 3.0 or later; before, there are engines, which ossl does not load", nil)
+			return refuse(scheme+": URIs require OpenSSL 3.0 or later; ossl does not load the engines of older versions", nil)
 		}
 		if isFile(uri) {
-			return refuse("is a file's name too, which OpenSSL would take: say file: if that is meant", nil)
+			return refuse("is also the name of a file, which OpenSSL would load; use a file: URI or a path with a slash to mean it", nil)
 		}
 		libssl.NeverPrompt()
 	}
@@ -250,7 +266,7 @@ func (o *keyOptions) load(uri string, keys bool) (*libssl.Loaded, error) {
 	if o.ask != nil {
 		ask = func() ([]byte, error) { return o.ask(shown) }
 	}
-	const needed = "a passphrase or PIN is needed, see WithPassphrase"
+	const needed = "a passphrase or PIN is required, see WithPassphrase"
 	loaded, err := libssl.LoadStore(uri, file, keys, ask)
 	switch {
 	case err == nil && loaded.Folder:
@@ -264,7 +280,7 @@ func (o *keyOptions) load(uri string, keys bool) (*libssl.Loaded, error) {
 	if file {
 		cause = fileError
 	}
-	if _, ok := err.(*libssl.Error); !ok { // what the passphrase's giver said
+	if _, ok := err.(*libssl.Error); !ok { // the error of the function of WithPassphrase
 		return refuse("no passphrase", err)
 	}
 	switch {
@@ -277,6 +293,21 @@ func (o *keyOptions) load(uri string, keys bool) (*libssl.Loaded, error) {
 		return refuse("can't be loaded; is the passphrase or PIN right?", cause(err))
 	}
 	return refuse("can't be loaded", cause(err))
+}
+
+// libraryHas reports whether the loaded OpenSSL is of a version or later.
+func libraryHas(version uint64) bool {
+	lib, err := libssl.Load("")
+	return err == nil && lib.Number >= version
+}
+
+// libraryError returns the error of package ossl for an error of libssl.
+func libraryError(err error) error {
+	var e *libssl.Error
+	if errors.As(err, &e) {
+		return &ossl.LibraryError{Op: e.Op, Codes: e.Codes, Reason: e.Reason()}
+	}
+	return fmt.Errorf("keys: %w", err)
 }
 
 // fileError is libraryError, or the system's error if there is one.
@@ -292,7 +323,7 @@ func fileError(err error) error {
 	return libraryError(err)
 }
 
-// storeError is libraryError without what OpenSSL found when it looked for a file of the URI's name, which it does first.
+// storeError is libraryError without the errors of OpenSSL's search for a file of the URI's name.
 func storeError(err error) error {
 	var e *libssl.Error
 	if !errors.As(err, &e) {
@@ -308,7 +339,7 @@ func storeError(err error) error {
 // libraryOfStore is ERR_LIB_OSSL_STORE.
 const libraryOfStore = 44
 
-// systemError returns what a packed error code says of errno, 0 if nothing: ERR_SYSTEM_ERROR(3), ERR_GET_LIB(3).
+// systemError returns the errno in a packed error code, or 0: ERR_SYSTEM_ERROR(3), ERR_GET_LIB(3).
 func systemError(code uint64) syscall.Errno {
 	const flag, libSys = 1 << 31, 2
 	switch {
@@ -322,7 +353,8 @@ func systemError(code uint64) syscall.Errno {
 	return 0
 }
 
-// chainFor finds the key's certificate among certs, and what belongs to its chain, in the order in which they stand.
+// chainFor returns the key's certificate among certs, and those of its chain behind it, in the
+// order in which they stand.
 func chainFor(key crypto.PublicKey, certs [][]byte) (chain [][]byte, leaf *x509.Certificate, err error) {
 	var parsed []*x509.Certificate
 	for i, der := range certs {
@@ -357,7 +389,8 @@ func chainFor(key crypto.PublicKey, certs [][]byte) (chain [][]byte, leaf *x509.
 	return chain, leaf, nil
 }
 
-// issued reports whether, by the names, issuer may have issued cert: RFC 5280, sections 4.1.2.4 and 4.2.1.1.
+// issued reports whether, by the names, issuer may have issued cert: RFC 5280, sections 4.1.2.4 and
+// 4.2.1.1.
 func issued(issuer, cert *x509.Certificate) bool {
 	return bytes.Equal(issuer.RawSubject, cert.RawIssuer) && (len(cert.AuthorityKeyId) == 0 || len(issuer.SubjectKeyId) == 0 ||
 		bytes.Equal(cert.AuthorityKeyId, issuer.SubjectKeyId))

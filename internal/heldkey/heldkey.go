@@ -1,0 +1,27 @@
+// Package heldkey gives package ossl the keys of package keys, which imports it.
+package heldkey
+
+import (
+	"crypto"
+
+	"github.com/ossl-go/ossl/internal/gate"
+	"github.com/ossl-go/ossl/internal/libssl"
+)
+
+// A Key is a private key that OpenSSL holds, and signs with.
+type Key struct {
+	*libssl.Key
+
+	// Turns is the key's share of [gate.Tokens], nil if the number of its signatures is not
+	// bounded.
+	Turns *gate.Share
+}
+
+var find = func(crypto.PrivateKey) *Key { return nil }
+
+// Register sets the function that returns the Key in a private key, or nil. Package keys calls it
+// when it is initialized: if that is not part of the program, such keys don't exist.
+func Register(f func(crypto.PrivateKey) *Key) { find = f }
+
+// In returns the Key in a private key, or nil if the private key is of another kind.
+func In(private crypto.PrivateKey) *Key { return find(private) }
