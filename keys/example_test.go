@@ -11,7 +11,7 @@ import (
 	"github.com/ossl-go/ossl/keys"
 )
 
-// A server whose key is in a hardware security module, behind pkcs11-provider.
+// A server with a key in a hardware security module, by pkcs11-provider.
 func ExampleLoadX509KeyPair() {
 	cert, err := keys.LoadX509KeyPair("/etc/service/chain.pem", "pkcs11:token=service;object=tls;type=private",
 		keys.WithProvider("pkcs11"),

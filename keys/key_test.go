@@ -26,7 +26,7 @@ import (
 	"github.com/ossl-go/ossl/keys"
 )
 
-// checkSignature has a key sign, and verifies that.
+// checkSignature signs with a key and verifies the signature.
 func checkSignature(t *testing.T, key crypto.Signer) {
 	t.Helper()
 	opts := crypto.SignerOpts(crypto.SHA256)
@@ -68,8 +68,8 @@ func signAndVerify(t *testing.T, key crypto.Signer, opts crypto.SignerOpts) {
 	}
 }
 
-// Key.Sign keeps crypto.Signer's contract, and refuses what crypto/rsa, crypto/ecdsa and
-// crypto/ed25519 refuse.
+// TestKeySign: Sign honours the contract of crypto.Signer, and refuses the options that crypto/rsa,
+// crypto/ecdsa and crypto/ed25519 refuse.
 func TestKeySign(t *testing.T) {
 	kinds := []tlstest.KeyKind{tlstest.RSA2048, tlstest.P256, tlstest.P384, tlstest.P521, tlstest.Ed25519}
 	hashes := []crypto.Hash{crypto.SHA1, crypto.SHA224, crypto.SHA256, crypto.SHA384, crypto.SHA512}
@@ -117,7 +117,7 @@ func TestKeySign(t *testing.T) {
 	}
 }
 
-// A certificate request is what else a key is for.
+// TestKeySignsRequests: a key signs certificate requests too.
 func TestKeySignsRequests(t *testing.T) {
 	for _, kind := range tlstest.KeyKinds {
 		key := ossltest.LoadedPair(t, kind, tlstest.ServerName).PrivateKey.(*keys.Key)
@@ -135,8 +135,8 @@ func TestKeySignsRequests(t *testing.T) {
 	}
 }
 
-// Such a key serves both sides of every pairing, however its certificate is chosen; crypto/tls too
-// takes it for a crypto.Signer.
+// TestKeyHandshakes: a key serves both sides of every pairing, however its certificate is chosen.
+// crypto/tls uses it as a crypto.Signer.
 func TestKeyHandshakes(t *testing.T) {
 	for _, kind := range []tlstest.KeyKind{tlstest.RSA2048, tlstest.P256, tlstest.P384, tlstest.Ed25519} {
 		clientCert, serverCert := ossltest.LoadedPair(t, kind, tlstest.ClientName), ossltest.LoadedPair(t, kind, tlstest.ServerName)
@@ -175,7 +175,7 @@ func TestKeyHandshakes(t *testing.T) {
 	}
 }
 
-// Key exchange by RSA, where the key decrypts: what a crypto.Signer can't do.
+// TestKeyExchange: in a key exchange by RSA the key decrypts, which a crypto.Signer can't do.
 func TestKeyExchange(t *testing.T) {
 	server, client := tlstest.PlainServer(tls.VersionTLS12), tlstest.PlainClient(tls.VersionTLS12)
 	server.Certificates = []tls.Certificate{ossltest.LoadedPair(t, tlstest.RSA2048, tlstest.ServerName)}
@@ -186,8 +186,8 @@ func TestKeyExchange(t *testing.T) {
 	}
 }
 
-// What the certificate says of signature algorithms holds: it is how to use a token that can't sign
-// by RSA-PSS.
+// TestKeySignatureAlgorithms: the SupportedSignatureAlgorithms of a certificate hold. They make a
+// token usable that can't sign by RSA-PSS.
 func TestKeySignatureAlgorithms(t *testing.T) {
 	cert := ossltest.LoadedPair(t, tlstest.RSA2048, tlstest.ServerName)
 	cert.SupportedSignatureAlgorithms = []tls.SignatureScheme{tls.PKCS1WithSHA256}
@@ -211,7 +211,7 @@ func TestKeySignatureAlgorithms(t *testing.T) {
 	}
 }
 
-// A key's formats show where it is from and nothing else.
+// TestKeyFormats: all formats of a key show its URI and nothing else.
 func TestKeyFormats(t *testing.T) {
 	file := write(t, "key.pem", keyPEM(t, tlstest.Key(tlstest.P256, "leaf")))
 	key, err := keys.Load(file)
@@ -225,8 +225,8 @@ func TestKeyFormats(t *testing.T) {
 	}
 }
 
-// Contexts and credentials keep what they need of a key; nobody keeps what nobody needs. ci/asan
-// has leaks reported.
+// TestKeyLifetime: Contexts and credentials keep libssl's key alive, and the Key is collected.
+// ci/asan reports leaks.
 func TestKeyLifetime(t *testing.T) {
 	config := &tls.Config{Certificates: []tls.Certificate{ossltest.LoadedPair(t, tlstest.P256, tlstest.ServerName)}}
 	ctx, err := ossl.NewContext(config)
@@ -236,7 +236,7 @@ func TestKeyLifetime(t *testing.T) {
 	freed := make(chan struct{})
 	runtime.AddCleanup(config.Certificates[0].PrivateKey.(*keys.Key), func(int) { close(freed) }, 0)
 	config.Certificates[0].PrivateKey = nil
-	collect := func() { // and what cleanups made garbage of
+	collect := func() { // several times, since cleanups make garbage
 		for range 3 {
 			runtime.GC()
 		}
@@ -270,8 +270,8 @@ func TestKeyLifetime(t *testing.T) {
 	}
 }
 
-// Handshakes wait for their turn with a key in Go, where Close and cancellation reach them, and
-// don't keep others from theirs.
+// TestMaxSigners: handshakes wait for their turn with a key in Go, where Close and cancellation
+// reach them, and don't keep others from theirs.
 func TestMaxSigners(t *testing.T) {
 	cert := ossltest.LoadedPair(t, tlstest.P256, tlstest.ServerName, keys.WithMaxSigners(1))
 	release := ossltest.OccupyKey(cert.PrivateKey)
@@ -309,8 +309,8 @@ func TestMaxSigners(t *testing.T) {
 	}
 	stays, staysErr, staysClient := start(ctx, tlstest.ServerName)
 	_, fixedErr, fixedClient := start(fixed, tlstest.ServerName)
-	// As many as may sign with tokens' keys at once: waiting handshakes must not keep others from
-	// their turn.
+	// More than may sign with the keys of tokens at once: waiting handshakes must not keep others
+	// from their turn.
 	var closes []*ossl.Conn
 	var closesErr []chan error
 	for range keys.DefaultMaxSigners + 10 {

@@ -240,7 +240,7 @@ func probe(public crypto.PublicKey) crypto.SignerOpts {
 	return crypto.SHA256
 }
 
-// load loads what uri names.
+// load loads the private keys that uri names if keys is true, and the certificates otherwise.
 func (o *options) load(uri string, keys bool) (*libssl.Loaded, error) {
 	shown := showURI(uri)
 	refuse := func(reason string, err error) (*libssl.Loaded, error) {
@@ -258,7 +258,7 @@ func (o *options) load(uri string, keys bool) (*libssl.Loaded, error) {
 			return refuse(scheme+": URIs require OpenSSL 3.0 or later; ossl does not load the engines of older versions", nil)
 		}
 		if isFile(uri) {
-			return refuse("is also the name of a file, which OpenSSL would load; use a file: URI or a path with a slash to mean it", nil)
+			return refuse("is also the name of a file, which OpenSSL would load instead; name it by a file: URI or with a slash", nil)
 		}
 		libssl.NeverPrompt()
 	}

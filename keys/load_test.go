@@ -27,7 +27,7 @@ import (
 
 const storeSecret = "store-secret"
 
-// answer is a WithPassphrase whose answer is always the same. It counts how often it is asked.
+// answer is a WithPassphrase that always returns secret. It counts the calls in asked.
 func answer(secret string, asked *int) keys.Option {
 	return keys.WithPassphrase(func(string) ([]byte, error) {
 		if asked != nil {
@@ -37,7 +37,7 @@ func answer(secret string, asked *int) keys.Option {
 	})
 }
 
-// write puts a file into a folder of the test's own and returns its path.
+// write writes a file into a temporary folder and returns its path.
 func write(t *testing.T, name string, content ...[]byte) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
@@ -65,8 +65,7 @@ func pemOf(kind string, der ...[]byte) (text []byte) {
 
 func keyPEM(t *testing.T, key any) []byte { return pemOf("PRIVATE KEY", pkcs8(t, key)) }
 
-// storeChain is what the files in testdata/store are of: the leaf's and its authority's
-// certificates.
+// storeChain returns the certificates of the files in testdata/store: the leaf and its authority.
 func storeChain(t *testing.T) []*x509.Certificate {
 	t.Helper()
 	text, err := os.ReadFile("testdata/store/chain.pem")
@@ -84,7 +83,7 @@ func storeChain(t *testing.T) []*x509.Certificate {
 	return certs
 }
 
-// Every form of a key's file gives a key with the right public half, which signs.
+// TestLoadKey: files of every form give a key with the right public key, which signs.
 func TestLoadKey(t *testing.T) {
 	p256, rsa2048 := tlstest.Key(tlstest.P256, "leaf"), tlstest.Key(tlstest.RSA2048, "leaf")
 	ed := tlstest.Key(tlstest.Ed25519, "leaf")
@@ -97,7 +96,7 @@ func TestLoadKey(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// What openssl ecparam -genkey writes.
+	// As openssl ecparam -genkey writes it.
 	parameters := pemOf("EC PARAMETERS", []byte{6, 8, 0x2a, 0x86, 0x48, 0xce, 0x3d, 3, 1, 7})
 	cert := tlstest.ServerCert(tlstest.P256).Certificate[0]
 	for _, test := range []struct {
@@ -148,7 +147,7 @@ func TestLoadKey(t *testing.T) {
 	}
 }
 
-// What can't be loaded says why, by type, and without the passphrase.
+// TestLoadKeyErrors: errors have the reason, and no passphrase.
 func TestLoadKeyErrors(t *testing.T) {
 	p256, rsa2048 := tlstest.Key(tlstest.P256, "leaf"), tlstest.Key(tlstest.RSA2048, "leaf")
 	public, err := x509.MarshalPKIXPublicKey(p256.Public())
@@ -255,8 +254,8 @@ func TestKeyOptionErrors(t *testing.T) {
 	}
 }
 
-// A URI that nothing serves is refused by its scheme, and what it has of secrets does not get into
-// the error.
+// TestLoadKeyScheme: a URI is refused if no provider serves its scheme. The error contains none of
+// its secrets.
 func TestLoadKeyScheme(t *testing.T) {
 	asked := 0
 	_, err := keys.Load("nosuch:object=key?pin-value=1234-secret", answer("x", &asked))
@@ -269,7 +268,7 @@ func TestLoadKeyScheme(t *testing.T) {
 	if asked != 0 {
 		t.Error("asked for a passphrase")
 	}
-	// OpenSSL itself would take the file.
+	// OpenSSL itself would load the file.
 	t.Chdir(t.TempDir())
 	const uri = "nosuch:object=key"
 	if err := os.WriteFile(uri, keyPEM(t, tlstest.Key(tlstest.P256, "leaf")), 0o600); err != nil {
@@ -283,7 +282,7 @@ func TestLoadKeyScheme(t *testing.T) {
 	}
 }
 
-// A panic of the passphrase's giver goes on above OpenSSL.
+// TestLoadKeyPanic: a panic in the function of WithPassphrase reaches the caller of Load.
 func TestLoadKeyPanic(t *testing.T) {
 	defer func() {
 		if p := recover(); p != "no pin" {
@@ -294,7 +293,7 @@ func TestLoadKeyPanic(t *testing.T) {
 	t.Errorf("no panic: %v", err)
 }
 
-// The passphrase is cleared once it was used.
+// TestPassphraseIsCleared: the passphrase is cleared after use.
 func TestPassphraseIsCleared(t *testing.T) {
 	for _, same := range []bool{false, true} {
 		secret := []byte(storeSecret)
@@ -388,7 +387,7 @@ func TestLoadX509KeyPair(t *testing.T) {
 	}
 }
 
-// A key that isn't the leaf's is refused when the Context is made.
+// TestKeyOfAnotherCertificate: NewContext refuses a key that doesn't belong to the leaf.
 func TestKeyOfAnotherCertificate(t *testing.T) {
 	key, err := keys.Load(write(t, "key.pem", keyPEM(t, tlstest.Key(tlstest.P256, "another"))))
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 // TestMain leaves tests out that FIPS mode refuses.
 func TestMain(m *testing.M) {
 	ossltest.Main(m, []ossltest.Exception{
-		{Tests: "TestKey.*|TestMaxSigners|TestLoadX509KeyPair", Reason: "keys that OpenSSL has loaded outside of the module are refused"},
+		{Tests: "TestKey.*|TestMaxSigners|TestLoadX509KeyPair",
+			Reason: "keys that OpenSSL has loaded outside of the module are refused"},
 	})
 }

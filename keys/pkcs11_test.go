@@ -24,7 +24,7 @@ import (
 // The tests of keys in a token. ci/pkcs11 makes the token, and runs each test in a process of its
 // own: OpenSSL reads its configuration once, a provider stays, and a login holds.
 
-// A token is one of tests, with the options to load its keys.
+// A token is a [tlstest.Token] with the options to load its keys.
 type token struct {
 	*tlstest.Token
 	t     *testing.T
@@ -62,7 +62,8 @@ func (k *token) cert(label, name string, opts ...keys.Option) tls.Certificate {
 
 var tokenKeys = []string{"rsa", "ec"}
 
-// Without the provider there is an error that says so; an openssl.cnf that activates it is enough.
+// TestPKCS11Provider: without the provider there is an error that names it. An openssl.cnf that
+// activates the provider is enough.
 func TestPKCS11Provider(t *testing.T) {
 	k := newToken(t)
 	key, err := keys.Load(k.URI+";object=ec?pin-value="+k.PIN, k.opts[1])
@@ -86,11 +87,11 @@ func TestPKCS11Provider(t *testing.T) {
 	if k.asked.Load() != 0 {
 		t.Error("asked for a PIN that the URI has")
 	}
-	// The default provider's algorithms are the ones in use for all else.
+	// All other keys use the algorithms of the default provider.
 	checkSignature(t, ossltest.LoadedPair(t, tlstest.P256, tlstest.ServerName).PrivateKey.(*keys.Key))
 }
 
-// Keys in a token sign as crypto.Signer says.
+// TestPKCS11Sign: keys in a token honour the contract of crypto.Signer.
 func TestPKCS11Sign(t *testing.T) {
 	k := newToken(t)
 	key := k.key("rsa")
@@ -127,7 +128,7 @@ func TestPKCS11Sign(t *testing.T) {
 	}
 }
 
-// A token may have many certificates; what is sent is the key's chain.
+// TestPKCS11Pair: of the many certificates of a token, only the chain of the key is sent.
 func TestPKCS11Pair(t *testing.T) {
 	k := newToken(t)
 	for _, label := range tokenKeys {
@@ -149,8 +150,8 @@ func TestPKCS11Pair(t *testing.T) {
 	}
 }
 
-// codesOf is what OpenSSL said of an error: its text is libssl's alone, and what the token said is
-// behind it.
+// codesOf returns OpenSSL's codes of an error. Its text has only the first one, which is libssl's;
+// those of the token are behind it.
 func codesOf(err error) string {
 	var e *ossl.LibraryError
 	if !errors.As(err, &e) {
@@ -159,7 +160,8 @@ func codesOf(err error) string {
 	return fmt.Sprintf(" %#x", e.Codes)
 }
 
-// Keys in a token sign handshakes of servers and clients under load, with crypto/tls as the peer.
+// TestPKCS11Load: keys in a token sign handshakes of servers and clients under load, with
+// crypto/tls as the peer.
 func TestPKCS11Load(t *testing.T) {
 	const connections, each = 64, 3
 	k := newToken(t)
@@ -204,7 +206,7 @@ func TestPKCS11Load(t *testing.T) {
 	}
 }
 
-// Keys are loaded from the token, and sign, while others of it do.
+// TestPKCS11Parallel: keys of a token are loaded, and sign, while other keys of it do.
 func TestPKCS11Parallel(t *testing.T) {
 	k := newToken(t)
 	for _, label := range tokenKeys {
@@ -225,7 +227,8 @@ func TestPKCS11Parallel(t *testing.T) {
 		}
 		for range 64 {
 			all.Go(func() {
-				if clientErr, serverErr := ossltest.Exchange("std", "ossl", tlstest.PlainClient(tls.VersionTLS13), server); clientErr != nil || serverErr != nil {
+				clientErr, serverErr := ossltest.Exchange("std", "ossl", tlstest.PlainClient(tls.VersionTLS13), server)
+				if clientErr != nil || serverErr != nil {
 					t.Errorf("client: %v; server: %v%s", clientErr, serverErr, codesOf(serverErr))
 				}
 			})
@@ -237,7 +240,7 @@ func TestPKCS11Parallel(t *testing.T) {
 	}
 }
 
-// Who is asked for the PIN may load a key meanwhile.
+// TestPKCS11NestedLoad: the function that is asked for the PIN may load a key.
 func TestPKCS11NestedLoad(t *testing.T) {
 	k := newToken(t)
 	asked := 0
@@ -256,8 +259,8 @@ func TestPKCS11NestedLoad(t *testing.T) {
 	signAndVerify(t, key, crypto.SHA256)
 }
 
-// A Context made before there was a provider, with 3.0 in the slim library context, takes a key in
-// the token.
+// TestPKCS11ContextBefore: a Context that was made before the provider was loaded (with 3.0, in the
+// slim library context) can use a key in the token.
 func TestPKCS11ContextBefore(t *testing.T) {
 	k := newToken(t)
 	var cert, clientCert tls.Certificate
@@ -298,7 +301,7 @@ func TestPKCS11ContextBefore(t *testing.T) {
 	}
 }
 
-// A wrong PIN is tried once, and is in no error.
+// TestPKCS11WrongPIN: a wrong PIN is tried once, and no error contains it.
 func TestPKCS11WrongPIN(t *testing.T) {
 	k := newToken(t)
 	const wrong = "wrong-secret"
@@ -327,7 +330,7 @@ func TestPKCS11WrongPIN(t *testing.T) {
 	checkSignature(t, k.key("ec"))
 }
 
-// A token that fails makes handshakes fail and nothing else; when it is back they succeed.
+// TestPKCS11Gone: if a token fails, only handshakes fail. They succeed when it is back.
 func TestPKCS11Gone(t *testing.T) {
 	k := newToken(t)
 	for _, label := range tokenKeys {
@@ -348,14 +351,16 @@ func TestPKCS11Gone(t *testing.T) {
 				t.Log(err)
 			}
 			k.Tell("")
-			if clientErr, serverErr := ossltest.Exchange("std", "ossl", tlstest.PlainClient(version), server); clientErr != nil || serverErr != nil {
+			clientErr, serverErr = ossltest.Exchange("std", "ossl", tlstest.PlainClient(version), server)
+			if clientErr != nil || serverErr != nil {
 				t.Errorf("%s: back again: client: %v; server: %v", label, clientErr, serverErr)
 			}
 		}
 	}
 }
 
-// What a provider leaves in OpenSSL's error queue is no failure of a handshake that goes on.
+// TestPKCS11StaleErrors: errors that a provider leaves in OpenSSL's queue don't make a handshake
+// fail.
 func TestPKCS11StaleErrors(t *testing.T) {
 	k := newToken(t)
 	k.Tell("e")
@@ -368,7 +373,7 @@ func TestPKCS11StaleErrors(t *testing.T) {
 			if clientErr, serverErr := ossltest.Exchange("ossl", "ossl", client, server); clientErr != nil || serverErr != nil {
 				t.Errorf("%s, %s: client: %v; server: %v", label, tls.VersionName(version), clientErr, serverErr)
 			}
-			// A real failure is one all the same.
+			// A real failure still is one.
 			client.RootCAs = tlstest.OtherCA().Pool()
 			if clientErr, serverErr := ossltest.Exchange("ossl", "ossl", client, server); clientErr == nil || serverErr == nil {
 				t.Errorf("%s, %s: not verified: client: %v; server: %v", label, tls.VersionName(version), clientErr, serverErr)
@@ -377,8 +382,8 @@ func TestPKCS11StaleErrors(t *testing.T) {
 	}
 }
 
-// A token that loses its sessions, and the login with them, makes handshakes fail, and nobody is
-// asked at a terminal. The key is loaded again and put into the same Context.
+// TestPKCS11SessionsLost: if a token loses its sessions, and the login with them, handshakes fail,
+// and nobody is asked at a terminal. The key can be loaded again and put into the same Context.
 func TestPKCS11SessionsLost(t *testing.T) {
 	k := newToken(t)
 	var cert atomic.Pointer[tls.Certificate]
@@ -404,14 +409,15 @@ func TestPKCS11SessionsLost(t *testing.T) {
 		if k.asked.Load() != asked+1 {
 			t.Errorf("asked %d times", k.asked.Load()-asked)
 		}
-		if clientErr, serverErr := ossltest.Exchange("std", "ossl", tlstest.PlainClient(version), server); clientErr != nil || serverErr != nil {
+		clientErr, serverErr := ossltest.Exchange("std", "ossl", tlstest.PlainClient(version), server)
+		if clientErr != nil || serverErr != nil {
 			t.Errorf("loaded again: client: %v; server: %v", clientErr, serverErr)
 		}
 	}
 }
 
-// With WithMaxSigners no handshake meets a token whose sessions are used up; without, some do, and
-// fail.
+// TestPKCS11FewSessions: with WithMaxSigners no handshake finds the sessions of the token used up.
+// Without it, some do, and fail.
 func TestPKCS11FewSessions(t *testing.T) {
 	t.Setenv("OSSL_TEST_PKCS11_SESSIONS", "4")
 	k := newToken(t)
@@ -450,7 +456,8 @@ func TestPKCS11FewSessions(t *testing.T) {
 	}
 }
 
-// A token that can't sign by RSA-PSS is good for TLS 1.2, where the certificate says so.
+// TestPKCS11NoPSS: a token that can't sign by RSA-PSS can be used for TLS 1.2, if the
+// SupportedSignatureAlgorithms of the certificate say so.
 func TestPKCS11NoPSS(t *testing.T) {
 	t.Setenv("OSSL_TEST_PKCS11_NO_PSS", "1")
 	k := newToken(t)
@@ -468,7 +475,8 @@ func TestPKCS11NoPSS(t *testing.T) {
 	cert.SupportedSignatureAlgorithms = []tls.SignatureScheme{tls.PKCS1WithSHA256, tls.PKCS1WithSHA384}
 	limited := tlstest.PlainServer(tls.VersionTLS12)
 	limited.Certificates = []tls.Certificate{cert}
-	if clientErr, serverErr := ossltest.Exchange("std", "ossl", tlstest.PlainClient(tls.VersionTLS12), limited); clientErr != nil || serverErr != nil {
+	clientErr, serverErr = ossltest.Exchange("std", "ossl", tlstest.PlainClient(tls.VersionTLS12), limited)
+	if clientErr != nil || serverErr != nil {
 		t.Errorf("TLS 1.2, what it can: client: %v; server: %v", clientErr, serverErr)
 	}
 	if _, err := cert.PrivateKey.(*keys.Key).Sign(nil, make([]byte, 32), &rsa.PSSOptions{Hash: crypto.SHA256}); err == nil {

@@ -95,7 +95,7 @@ func TestChainCacheKeyAndBound(t *testing.T) {
 	}
 	cache.keep(cacheKey{peer: peer{name: "unverified"}}, chain[:1], nil, now)
 	if cache.hit(cacheKey{peer: peer{name: "unverified"}}, now) != nil {
-		t.Error("a chain that nobody verified is remembered")
+		t.Error("a chain that was not verified is remembered")
 	}
 	off := testCache(0)
 	off.keep(cacheKey{}, chain, [][]*x509.Certificate{chain}, now)

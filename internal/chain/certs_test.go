@@ -56,7 +56,7 @@ func TestCertCache(t *testing.T) {
 	}
 }
 
-// TestCertCacheComesAgain parses certificates while those that nobody has any more are forgotten.
+// TestCertCacheComesAgain parses a certificate again while the collector drops the unused ones.
 func TestCertCacheComesAgain(t *testing.T) {
 	var c certs
 	der := tlstest.ServerCert(tlstest.P256).Certificate[0]

@@ -15,20 +15,12 @@ import (
 
 	"github.com/ossl-go/ossl"
 	"github.com/ossl-go/ossl/internal/chain"
+	"github.com/ossl-go/ossl/internal/ossltest"
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
-func contextOf(t *testing.T, config *tls.Config, opts ...ossl.Option) *ossl.Context {
-	t.Helper()
-	ctx, err := ossl.NewContext(config, opts...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return ctx
-}
-
-// shakeContexts returns the error of a handshake of two Contexts at each end. A server's refusal in
-// TLS 1.3 reaches the client when it reads.
+// shakeContexts runs a handshake between two Contexts and returns the errors of both ends. In TLS
+// 1.3 a client learns that the server refused it only when it reads.
 func shakeContexts(client, server *ossl.Context) (clientErr, serverErr error) {
 	a, b := tlstest.Buffered()
 	defer a.Close()
@@ -42,20 +34,13 @@ func shakeContexts(client, server *ossl.Context) (clientErr, serverErr error) {
 	return clientErr, <-done
 }
 
-// TestChainCacheInHandshakes shows that a hit gives what a verification gives, and that what the
-// key pins makes a miss.
+// TestChainCacheInHandshakes: a hit gives the same state as a verification, and another name or
+// time is verified.
 func TestChainCacheInHandshakes(t *testing.T) {
 	now := time.Now()
 	clock := now
 	config := tlstest.ClientConfig(func(c *tls.Config) { c.Time = func() time.Time { return clock } })
-	client, err := ossl.NewContext(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	server, err := ossl.NewContext(tlstest.ServerConfig())
-	if err != nil {
-		t.Fatal(err)
-	}
+	client, server := ossltest.NewPlainContext(t, config), ossltest.NewPlainContext(t, tlstest.ServerConfig())
 	shake := func(name string) (tls.ConnectionState, error) {
 		a, b := tlstest.Buffered()
 		defer a.Close()
@@ -109,8 +94,8 @@ func TestChainCacheClockInHandshakes(t *testing.T) {
 				} else {
 					setClock(serverConfig)
 				}
-				client := contextOf(t, clientConfig, ossl.WithVerifiedChainCache(entries))
-				server := contextOf(t, serverConfig, ossl.WithVerifiedChainCache(entries))
+				client := ossltest.NewPlainContext(t, clientConfig, ossl.WithVerifiedChainCache(entries))
+				server := ossltest.NewPlainContext(t, serverConfig, ossl.WithVerifiedChainCache(entries))
 				try := func() error {
 					clientErr, serverErr := shakeContexts(client, server)
 					if role == "client" {
@@ -132,8 +117,9 @@ func TestChainCacheClockInHandshakes(t *testing.T) {
 
 // TestChainCacheZeroTime: the zero time of a configuration means now, with a cache too.
 func TestChainCacheZeroTime(t *testing.T) {
-	client := contextOf(t, tlstest.ClientConfig(func(c *tls.Config) { c.Time = func() time.Time { return time.Time{} } }))
-	server := contextOf(t, tlstest.ServerConfig())
+	config := tlstest.ClientConfig(func(c *tls.Config) { c.Time = func() time.Time { return time.Time{} } })
+	client := ossltest.NewPlainContext(t, config)
+	server := ossltest.NewPlainContext(t, tlstest.ServerConfig())
 	for range 2 {
 		if err, _ := shakeContexts(client, server); err != nil {
 			t.Fatal(err)
@@ -141,7 +127,7 @@ func TestChainCacheZeroTime(t *testing.T) {
 	}
 }
 
-// oneHandshake runs a handshake and returns the server's certificate as the client has it.
+// oneHandshake runs a handshake and returns the client's copy of the server's certificate.
 func oneHandshake(t *testing.T, client, server *ossl.Context) *x509.Certificate {
 	t.Helper()
 	a, b := tlstest.Buffered()
@@ -156,15 +142,16 @@ func oneHandshake(t *testing.T, client, server *ossl.Context) *x509.Certificate 
 	return c.ConnectionState().PeerCertificates[0]
 }
 
-// TestCertCacheIsTheContexts meets a peer again, with a callback that spoils what it is given.
+// TestCertCacheIsTheContexts meets a peer again, with a callback that clears the raw certificate.
 func TestCertCacheIsTheContexts(t *testing.T) {
 	config := tlstest.ClientConfig()
 	config.VerifyPeerCertificate = func(raw [][]byte, _ [][]*x509.Certificate) error {
 		clear(raw[0])
 		return nil
 	}
-	server := contextOf(t, tlstest.ServerConfig())
-	one, other := contextOf(t, config, ossl.WithVerifiedChainCache(0)), contextOf(t, config, ossl.WithVerifiedChainCache(0))
+	server := ossltest.NewPlainContext(t, tlstest.ServerConfig())
+	one := ossltest.NewPlainContext(t, config, ossl.WithVerifiedChainCache(0))
+	other := ossltest.NewPlainContext(t, config, ossl.WithVerifiedChainCache(0))
 	first, again, others := oneHandshake(t, one, server), oneHandshake(t, one, server), oneHandshake(t, other, server)
 	if first != again {
 		t.Error("parsed twice")
@@ -177,10 +164,10 @@ func TestCertCacheIsTheContexts(t *testing.T) {
 	}
 }
 
-// TestCertificateKeepsNoContext drops a Context, of which somebody keeps a certificate of a peer,
-// and one of which nobody does.
+// TestCertificateKeepsNoContext: a certificate of a peer, which a user keeps, does not keep the
+// Context alive.
 func TestCertificateKeepsNoContext(t *testing.T) {
-	server := contextOf(t, tlstest.ServerConfig())
+	server := ossltest.NewPlainContext(t, tlstest.ServerConfig())
 	for _, test := range []struct {
 		name string
 		keep bool
@@ -191,7 +178,7 @@ func TestCertificateKeepsNoContext(t *testing.T) {
 		{"without chain cache", true, []ossl.Option{ossl.WithVerifiedChainCache(0)}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			client := contextOf(t, tlstest.ClientConfig(), test.opts...)
+			client := ossltest.NewPlainContext(t, tlstest.ClientConfig(), test.opts...)
 			cert := oneHandshake(t, client, server)
 			if !test.keep {
 				cert = nil
@@ -225,7 +212,7 @@ func roles(t *testing.T, test func(t *testing.T, pool *x509.CertPool, std, own f
 			} else {
 				serverConfig.ClientAuth, serverConfig.ClientCAs = tls.RequireAndVerifyClientCert, pool
 			}
-			client, server := contextOf(t, clientConfig), contextOf(t, serverConfig)
+			client, server := ossltest.NewPlainContext(t, clientConfig), ossltest.NewPlainContext(t, serverConfig)
 			shake := func(own bool) error {
 				a, b := tlstest.Buffered()
 				defer a.Close()
@@ -340,11 +327,11 @@ func TestChainCachePoolReplaced(t *testing.T) {
 // TestUnverifiedNeedsNoRoots: if chains are not verified, the system's roots aren't loaded.
 func TestUnverifiedNeedsNoRoots(t *testing.T) {
 	chain.ForgetSystemRoots()
-	client := contextOf(t, tlstest.ClientConfig(func(c *tls.Config) {
+	client := ossltest.NewPlainContext(t, tlstest.ClientConfig(func(c *tls.Config) {
 		c.RootCAs, c.InsecureSkipVerify = nil, true
 		c.Certificates = []tls.Certificate{tlstest.ClientCert(tlstest.P256)}
 	}))
-	server := contextOf(t, tlstest.ServerConfig(func(c *tls.Config) { c.ClientAuth = tls.RequireAnyClientCert }))
+	server := ossltest.NewPlainContext(t, tlstest.ServerConfig(func(c *tls.Config) { c.ClientAuth = tls.RequireAnyClientCert }))
 	if clientErr, serverErr := shakeContexts(client, server); clientErr != nil || serverErr != nil {
 		t.Fatal(clientErr, serverErr)
 	}

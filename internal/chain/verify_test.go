@@ -15,8 +15,8 @@ import (
 
 func pack(ders [][]byte) []byte { return libssl.PackChain(ders) }
 
-// TestVerifierRemembers: a hit gives what the verification gave, and whatever the key pins makes a
-// miss.
+// TestVerifierRemembers: a hit gives the same certificates and chains as the verification. Another
+// name is verified, and so is the chain once its time has passed.
 func TestVerifierRemembers(t *testing.T) {
 	v := New(Config{RootCAs: tlstest.CA().Pool(), CacheSize: 10})
 	packed, now := pack(tlstest.ServerCert(tlstest.P256).Certificate), time.Now()
