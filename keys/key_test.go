@@ -14,7 +14,9 @@ import (
 	"crypto/x509/pkix"
 	"errors"
 	"fmt"
+	"io"
 	"runtime"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -208,6 +210,33 @@ func TestKeySignatureAlgorithms(t *testing.T) {
 			serverErr != nil {
 			t.Errorf("%s: client: %v; server: %v", tls.VersionName(version), clientErr, serverErr)
 		}
+	}
+}
+
+// A countedKey counts the signatures of the Key in it.
+type countedKey struct {
+	*keys.Key
+	signed atomic.Int32
+}
+
+func (k *countedKey) Sign(rand io.Reader, digest []byte, opts crypto.SignerOpts) ([]byte, error) {
+	k.signed.Add(1)
+	return k.Key.Sign(rand, digest, opts)
+}
+
+// TestKeyInAnotherSigner: if a user's crypto.Signer embeds a Key, handshakes call its Sign.
+func TestKeyInAnotherSigner(t *testing.T) {
+	cert := ossltest.LoadedPair(t, tlstest.P256, tlstest.ServerName)
+	signer := &countedKey{Key: cert.PrivateKey.(*keys.Key)}
+	cert.PrivateKey = signer
+	server := tlstest.PlainServer(tls.VersionTLS13)
+	server.Certificates = []tls.Certificate{cert}
+	clientErr, serverErr := ossltest.Exchange("std", "ossl", tlstest.PlainClient(tls.VersionTLS13), server)
+	if clientErr != nil || serverErr != nil {
+		t.Fatalf("client: %v; server: %v", clientErr, serverErr)
+	}
+	if n := signer.signed.Load(); n != 1 {
+		t.Errorf("signed %d times", n)
 	}
 }
 
