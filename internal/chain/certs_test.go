@@ -11,7 +11,7 @@ import (
 )
 
 func TestCertCache(t *testing.T) {
-	var c certs
+	var c certCache
 	der := tlstest.ServerCert(tlstest.P256).Certificate[0]
 	given := append([]byte(nil), der...)
 	first, err := c.parse(given)
@@ -58,7 +58,7 @@ func TestCertCache(t *testing.T) {
 
 // TestCertCacheComesAgain parses a certificate again while the collector drops the unused ones.
 func TestCertCacheComesAgain(t *testing.T) {
-	var c certs
+	var c certCache
 	der := tlstest.ServerCert(tlstest.P256).Certificate[0]
 	for range 200 {
 		cert, err := c.parse(der)

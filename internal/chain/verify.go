@@ -47,7 +47,7 @@ type Config struct {
 type Verifier struct {
 	config Config
 	cache  *cache
-	certs  *certs
+	certs  *certCache
 }
 
 // New returns a Verifier.
@@ -55,7 +55,7 @@ func New(config Config) *Verifier {
 	return &Verifier{
 		config: config,
 		cache:  newCache(config.CacheSize, config.RootCAs, config.ClientCAs),
-		certs:  new(certs),
+		certs:  new(certCache),
 	}
 }
 
