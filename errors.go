@@ -150,29 +150,6 @@ func permanent(err error) error {
 	return err
 }
 
-// OpenSSL's reasons that a record's header caused, the same in every version: ssl/ssl.h, SSL_R_….
-const (
-	reasonEncryptedLengthTooLong = 150
-	reasonPacketLengthTooLong    = 198
-	reasonWrongVersionNumber     = 267
-)
-
-// libraryOfSSL is ERR_LIB_SSL.
-const libraryOfSSL = 20
-
-// sslReason returns the reason of a packed error code of libssl's own, 0 for another library's. 1.1.1 packs the library into 8
-// bits above bit 24 and the reason into 12; 3.0 and later into 8 bits above bit 23, and 23: ERR_GET_LIB(3).
-func sslReason(code uint64) int {
-	shift, mask := 23, uint64(0x7fffff)
-	if !libraryHas(libssl.Version3_0) {
-		shift, mask = 24, 0xfff
-	}
-	if code>>shift&0xff != libraryOfSSL {
-		return 0
-	}
-	return int(code & mask)
-}
-
 // fatalError turns a fatal step into the error that crypto/tls returns for the same failure, and says which alert crypto/tls
 // sends. It decides by the alerts seen first, since OpenSSL's codes differ by version. consumed is the input that the step took.
 func fatalError(op string, t *libssl.Conn, consumed []byte) (alert int, err error) {
@@ -188,14 +165,14 @@ func fatalError(op string, t *libssl.Conn, consumed []byte) (alert int, err erro
 			return -1, remoteError(description)
 		}
 	}
-	codes := t.Errors()
-	e := &LibraryError{Op: op, Codes: codes, Reason: (&libssl.Error{Codes: codes}).Reason()}
+	queue := &libssl.Error{Codes: t.Errors()}
+	e := &LibraryError{Op: op, Codes: queue.Codes, Reason: queue.Reason()}
 	alert = -1
 	if _, description, ok := t.AlertOut(); ok && description != alertCloseNotify {
 		alert = int(description)
 		e.cause = tls.AlertError(description)
 	}
-	if err := headerError(codes, consumed); err != nil {
+	if err := headerError(queue, consumed); err != nil {
 		return alert, err
 	}
 	if alert >= 0 && (op != "handshake" || isRecordAlert(alert)) {
@@ -204,25 +181,19 @@ func fatalError(op string, t *libssl.Conn, consumed []byte) (alert int, err erro
 	return alert, e
 }
 
-// headerError returns crypto/tls's error for a record whose header libssl refused, nil if it refused something else. libssl stops
-// right after such a header.
-func headerError(codes []uint64, consumed []byte) error {
+// headerError returns crypto/tls's error for a record whose header libssl refused, or nil if it
+// refused something else. libssl stops right after such a header.
+func headerError(queue *libssl.Error, consumed []byte) error {
 	if len(consumed) < record.HeaderLen {
 		return nil
 	}
 	header := consumed[len(consumed)-record.HeaderLen:]
 	h := record.ParseHeader(header)
-	for _, code := range codes {
-		switch sslReason(code) {
-		case reasonWrongVersionNumber:
-			if h.Version != tls.VersionTLS12 {
-				return record.VersionError(header)
-			}
-		case reasonPacketLengthTooLong, reasonEncryptedLengthTooLong:
-			if h.Len > record.MaxCiphertext13 {
-				return record.LengthError(header)
-			}
-		}
+	switch {
+	case h.Version != tls.VersionTLS12 && queue.VersionRefused():
+		return record.VersionError(header)
+	case h.Len > record.MaxCiphertext13 && queue.LengthRefused():
+		return record.LengthError(header)
 	}
 	return nil
 }

@@ -10,9 +10,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
-	"syscall"
 
 	"github.com/ossl-go/ossl"
 	"github.com/ossl-go/ossl/internal/gate"
@@ -314,10 +312,8 @@ func libraryError(err error) error {
 func fileError(err error) error {
 	var e *libssl.Error
 	if errors.As(err, &e) {
-		for _, code := range e.Codes {
-			if errno := systemError(code); errno != 0 {
-				return errno
-			}
+		if errno := e.Errno(); errno != 0 {
+			return errno
 		}
 	}
 	return libraryError(err)
@@ -329,28 +325,7 @@ func storeError(err error) error {
 	if !errors.As(err, &e) {
 		return libraryError(err)
 	}
-	const unregisteredScheme = 105 // OSSL_STORE_R_UNREGISTERED_SCHEME
-	codes := slices.DeleteFunc(slices.Clone(e.Codes), func(code uint64) bool {
-		return systemError(code) != 0 || code>>23 == libraryOfStore && code&0x7fffff == unregisteredScheme
-	})
-	return libraryError(&libssl.Error{Op: e.Op, Codes: codes})
-}
-
-// libraryOfStore is ERR_LIB_OSSL_STORE.
-const libraryOfStore = 44
-
-// systemError returns the errno in a packed error code, or 0: ERR_SYSTEM_ERROR(3), ERR_GET_LIB(3).
-func systemError(code uint64) syscall.Errno {
-	const flag, libSys = 1 << 31, 2
-	switch {
-	case libraryHas(libssl.Version3_0):
-		if code&flag != 0 {
-			return syscall.Errno(code &^ flag)
-		}
-	case code>>24 == libSys:
-		return syscall.Errno(code & 0xfff)
-	}
-	return 0
+	return libraryError(e.WithoutFileLookup())
 }
 
 // chainFor returns the key's certificate among certs, and those of its chain behind it, in the

@@ -75,15 +75,15 @@ static ossl_step end(conn *c, ossl_step step)
  */
 static int drop_foreign_errors(conn *c)
 {
-	enum { LIB_SSL = 20, LIB_USER = 128 }; /* ERR_LIB_…, ERR_GET_LIB(3) of 3.0 and later */
 	unsigned long e, first = ossl_fn.ERR_peek_error();
 	int n = 0, own = 0;
 
-	if (!ossl_fn.OSSL_PROVIDER_do_all || (first >> 23 & 0xff) < LIB_USER || first >> 31)
+	if (!ossl_fn.OSSL_PROVIDER_do_all || (first >> OSSL_ERR_LIB_OFFSET & 0xff) < (unsigned long)OSSL_ERR_LIB_USER ||
+		(first & (unsigned long)OSSL_ERR_SYSTEM_FLAG))
 		return 0;
 	memset(c->pub.errors, 0, sizeof c->pub.errors);
 	while ((e = ossl_fn.ERR_get_error()) != 0) {
-		own |= (e >> 23 & 0xff) == LIB_SSL;
+		own |= (e >> OSSL_ERR_LIB_OFFSET & 0xff) == (unsigned long)OSSL_ERR_LIB_SSL;
 		if (n < OSSL_MAX_ERRORS)
 			c->pub.errors[n++] = e;
 	}

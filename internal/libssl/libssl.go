@@ -41,34 +41,6 @@ func (l *Library) Version() string {
 	return fmt.Sprintf("%#x", l.Number)
 }
 
-// Error is what OpenSSL's error queue held after a failed operation.
-type Error struct {
-	Op      string
-	Setting string   // what was refused, for contexts
-	Codes   []uint64 // packed, oldest first
-}
-
-func (e *Error) Error() string {
-	s := e.Op
-	if e.Setting != "" {
-		s += ": " + e.Setting
-	}
-	if reason := e.Reason(); reason != "" {
-		s += ": " + reason
-	}
-	return s
-}
-
-// Reason returns OpenSSL's words for the first code that has any.
-func (e *Error) Reason() string {
-	for _, code := range e.Codes {
-		if reason := Reason(code); reason != "" {
-			return reason
-		}
-	}
-	return ""
-}
-
 // Status is what a step of a connection ended with.
 type Status int32
 

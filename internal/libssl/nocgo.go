@@ -2,7 +2,10 @@
 
 package libssl
 
-import "errors"
+import (
+	"errors"
+	"syscall"
+)
 
 func tryLoad(candidate) (*Library, error) { return nil, errors.New("built without cgo") }
 
@@ -10,6 +13,8 @@ func isPrivileged() bool { return false }
 
 // Reason returns OpenSSL's text for a packed error code, or "".
 func Reason(uint64) string { return "" }
+
+func errorKind(uint64) (int, syscall.Errno) { return errorOther, 0 }
 
 // HeapInUse returns the number of bytes in use on the C heap, or 0 if the C library doesn't report
 // it.

@@ -215,6 +215,15 @@ int ossl_privileged(void);
 const char *ossl_error_reason(unsigned long code);
 const char *ossl_error_library(unsigned long code);
 
+/* The kinds of errors that Go distinguishes. Version and length are those of a record's header. */
+enum { OSSL_ERROR_OTHER, OSSL_ERROR_SYSTEM, OSSL_ERROR_VERSION, OSSL_ERROR_LENGTH, OSSL_ERROR_NO_SCHEME };
+
+/*
+ * Returns the kind of a packed error code. number is set to the errno of OSSL_ERROR_SYSTEM,
+ * otherwise to 0. ERR_GET_LIB(3).
+ */
+int ossl_error_kind(unsigned long code, int *number);
+
 /*
  * Returns the number of bytes in use on the C heap, 0 if mallinfo2(3) is missing. For measurements.
  */
