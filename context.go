@@ -8,41 +8,46 @@ import (
 	"fmt"
 	"net"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/ossl-go/ossl/internal/chain"
 	"github.com/ossl-go/ossl/internal/libssl"
+	"github.com/ossl-go/ossl/internal/negotiate"
 	"github.com/ossl-go/ossl/internal/stdtls"
 )
 
-// A Context is a configuration compiled for libssl: made once, never changed, shared by any number of connections of both roles.
+// A Context is a configuration compiled for libssl: made once, never changed, shared by any number
+// of connections of both roles.
 type Context struct {
-	config     *tls.Config
-	opts       *options
-	fips       bool        // it is in FIPS mode
-	policy     *hostPolicy // nil if there is none to honour
-	ssl        *libssl.Context
-	verifier   *chain.Verifier
-	kernelTLS  bool                 // the kernel is asked to seal
-	rule       *credentialRule      // for certificates
-	static     []*libssl.Credential // of config.Certificates
-	creds      *credentialCache     // of all others
-	server     error                // why the Context can't serve, or nil
-	seals      bool                 // TLS 1.3 clients protect the alert for what Go refuses
-	pauses     bool                 // libssl itself pauses clients for verification; it never pauses servers
-	asksToSign bool                 // a certificate's key is a crypto.Signer: libssl has to ask Go to sign
-	hellos     bool                 // servers pause at the ClientHello to choose
+	config   *tls.Config
+	opts     *options
+	host     *negotiate.Host // the host's policy, or nil if there is none to honour
+	ssl      *libssl.Context
+	serveErr error // why the Context can't serve, or nil
+
+	fips     bool        // it is in FIPS mode
+	stores   *rootStores // in FIPS mode: the trust anchors of both roles
+	verifier *chain.Verifier
+
+	rule   *credentialRule      // for certificates
+	static []*libssl.Credential // of config.Certificates
+	creds  *credentialCache     // of all others
+
+	sealsAlerts    bool // TLS 1.3 clients protect the alert for a handshake that Go refuses
+	ownRecords     bool // connections are taken over after the handshake
+	kernelTLS      bool // the kernel is asked to seal
+	pausesToVerify bool // libssl itself pauses clients for verification; it never pauses servers
+	pausesAtHello  bool // servers pause at the ClientHello, to choose a configuration and certificate
+	asksToSign     bool // a certificate's key is a crypto.Signer: libssl has to ask Go to sign
+
 	ticketKeys
 	forChosen *options        // for the Contexts of GetConfigForClient's configurations
 	chosen    *chosenContexts // these Contexts
-
-	stores *rootStores // in FIPS mode: the trust anchors of both roles
 }
 
-// NewContext compiles config. It returns a [*ConfigError] that names the first field or option that can't be honoured, and an
-// error that wraps [ErrUnavailable] if there is no usable OpenSSL. config is copied; as with crypto/tls, what it points to must
-// not be changed afterwards.
+// NewContext compiles config. It returns a [*ConfigError] that names the first field or option that
+// can't be honoured, and an error that wraps [ErrUnavailable] if there is no usable OpenSSL. config
+// is copied; as with crypto/tls, anything that it points to must not be changed afterwards.
 func NewContext(config *tls.Config, opts ...Option) (*Context, error) {
 	o, err := optionsOf(opts)
 	if err != nil {
@@ -51,155 +56,250 @@ func NewContext(config *tls.Config, opts ...Option) (*Context, error) {
 	return newContext(config, o)
 }
 
+// newContext compiles a configuration in these steps: check its fields, choose what to negotiate,
+// find the ticket keys and trust anchors, convert the certificates, and make the SSL_CTX.
 func newContext(config *tls.Config, o *options) (*Context, error) {
 	lib, err := loadLibrary(o.library)
 	if err != nil {
 		return nil, err
 	}
+	c := &Context{opts: o, creds: o.creds, chosen: newChosenContexts()}
+	c.pausesToVerify = lib.Number >= libssl.Version3_0
+	if c.creds == nil {
+		c.creds = newCredentialCache()
+	}
+	if c.config, err = checkedConfig(config, o); err != nil {
+		return nil, err
+	}
+	if c.fips, err = o.setUpFIPS(c.config); err != nil {
+		return nil, err
+	}
+	offer, err := c.negotiate()
+	if err != nil {
+		return nil, configError(err)
+	}
+	c.rule = &credentialRule{fips: c.fips, host: c.host, signatures: offer.SignatureSchemes, ordered: o.signatures != nil}
+	level, err := c.chooseLevel()
+	if err != nil {
+		return nil, configError(err)
+	}
+	if err := c.chooseRecords(lib); err != nil {
+		return nil, err
+	}
+	c.chooseServing()
+	if err := c.makeRing(); err != nil {
+		return nil, err
+	}
+	if err := c.checkSessionTemplate(); err != nil {
+		return nil, err
+	}
+	clientCAs, err := c.findTrust()
+	if err != nil {
+		return nil, err
+	}
+	if err := c.convertCertificates(); err != nil {
+		return nil, err
+	}
+	if err := c.makeSSL(c.settings(offer, level, clientCAs), offer); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// checkedConfig returns a copy of config, completed by the options, whose fields can be honoured.
+func checkedConfig(config *tls.Config, o *options) (*tls.Config, error) {
 	if config == nil {
-		config = &tls.Config{}
+		config = new(tls.Config)
 	}
 	config = config.Clone()
 	if o.http2 {
 		offerHTTP2(config)
 	}
-	if err := checkConfig(config); err != nil {
+	return config, checkConfig(config)
+}
+
+// negotiate finds the host's policy and works out the offer of the configuration.
+func (c *Context) negotiate() (offer *negotiate.Offer, err error) {
+	if c.host, err = c.opts.hostPolicy(); err != nil {
 		return nil, err
 	}
-	fips, err := o.setUpFIPS()
-	if err != nil {
-		return nil, err
+	var filters []negotiate.Filter
+	if c.opts.http2 {
+		filters = append(filters, negotiate.HTTP2{})
 	}
-	if fips {
-		if err := checkFIPS(config, o); err != nil {
-			return nil, err
+	if c.fips {
+		filters = append(filters, negotiate.FIPS{})
+	}
+	filters = append(filters, c.host, negotiate.Library{FIPS: c.fips})
+	return negotiate.NewOffer(&negotiate.Asked{
+		Config:            c.config,
+		TLS13CipherSuites: c.opts.suites13,
+		SignatureSchemes:  c.opts.signatures,
+	}, filters...)
+}
+
+// chooseLevel returns the security level of libssl.
+func (c *Context) chooseLevel() (int, error) {
+	return c.host.Level(c.opts.securityLevel, c.opts.levelNamed)
+}
+
+// chooseRecords decides who seals and opens the records.
+func (c *Context) chooseRecords(lib *libssl.Library) error {
+	o, records := c.opts, c.opts.records
+	if c.host.Pads() {
+		if records == RecordsOwn {
+			return configError(c.host.Refuse(libssl.TopicPadding, "WithRecordPath",
+				"records are padded, which only RecordsLibssl does"))
 		}
-	}
-	policy, err := o.hostPolicy()
-	if err != nil {
-		return nil, err
-	}
-	s, err := resolve(config, o, policy, fips)
-	if err != nil {
-		return nil, err
-	}
-	level, err := policy.limitLevel(o)
-	if err != nil {
-		return nil, err
-	}
-	records, err := policy.limitRecords(o.records)
-	if err != nil {
-		return nil, err
+		records = RecordsLibssl
 	}
 	if o.kernelTLS && o.records == RecordsLibssl && o.recordsNamed {
-		return nil, &ConfigError{Field: "WithKernelTLS", Reason: "RecordsLibssl leaves the records with libssl"}
+		return &ConfigError{Field: "WithKernelTLS", Reason: "RecordsLibssl leaves the records with libssl"}
 	}
-	c := &Context{
-		config: config,
-		opts:   o,
-		fips:   fips,
-		policy: policy,
-		rule:   &credentialRule{fips: fips, policy: policy, signatures: s.signatures, ordered: o.signatures != nil},
-		pauses: lib.Number >= libssl.Version3_0,
-		creds:  o.creds,
-		chosen: newChosenContexts(),
-	}
-	if c.creds == nil {
-		c.creds = newCredentialCache()
-	}
-	c.hellos = config.GetConfigForClient != nil || config.GetCertificate != nil || len(config.Certificates) != 1
+	c.sealsAlerts = records == RecordsOwn || lib.Number < libssl.Version5_0
+	c.ownRecords = c.sealsAlerts && records != RecordsLibssl
+	c.kernelTLS = o.kernelTLS && c.ownRecords
+	return nil
+}
+
+// chooseServing decides whether the Context can serve, and whether its servers choose at the
+// ClientHello.
+func (c *Context) chooseServing() {
+	config := c.config
+	c.pausesAtHello = config.GetConfigForClient != nil || config.GetCertificate != nil || len(config.Certificates) != 1
 	if len(config.Certificates) == 0 && config.GetCertificate == nil && config.GetConfigForClient == nil {
-		c.server = errors.New("tls: neither Certificates, GetCertificate, nor GetConfigForClient set in Config")
+		c.serveErr = errors.New("tls: neither Certificates, GetCertificate, nor GetConfigForClient set in Config")
 	}
-	if err := c.makeRing(); err != nil {
+}
+
+// keepsSessions reports whether clients keep sessions, to resume them.
+func (c *Context) keepsSessions() bool {
+	return c.config.ClientSessionCache != nil && !c.config.SessionTicketsDisabled
+}
+
+func (c *Context) checkSessionTemplate() error {
+	if !c.keepsSessions() {
+		return nil
+	}
+	if _, err := stdtls.SessionTemplate(); err != nil {
+		return &ConfigError{Field: "ClientSessionCache", Reason: "crypto/tls makes no session to carry ours", Err: err}
+	}
+	return nil
+}
+
+// findTrust finds the trust anchors. It returns the names of the authorities that a server asks
+// clients for.
+func (c *Context) findTrust() (clientCAs [][]byte, err error) {
+	config := c.config
+	asksClients := config.ClientAuth != tls.NoClientCert
+	if !c.fips {
+		if asksClients && config.ClientCAs != nil {
+			clientCAs = subjects(config.ClientCAs)
+		}
+		return clientCAs, nil
+	}
+	if c.stores, err = c.opts.rootStores(); err != nil {
 		return nil, err
 	}
-	if config.ClientSessionCache != nil && !config.SessionTicketsDisabled {
-		if _, err := stdtls.SessionTemplate(); err != nil {
-			return nil, &ConfigError{Field: "ClientSessionCache", Reason: "crypto/tls makes no session to carry ours", Err: err}
-		}
+	c.forChosen.stores = c.stores
+	if asksClients {
+		clientCAs = c.stores.names
 	}
-	proven := records == RecordsOwn || lib.Number < libssl.Version5_0
-	c.seals = proven
-	c.kernelTLS = o.kernelTLS && proven && records != RecordsLibssl
-	cfg := &libssl.ContextConfig{
-		MinVersion:          s.min,
-		MaxVersion:          s.max,
-		SecurityLevel:       level,
-		ExactLevel:          o.levelNamed || o.withoutHostPolicy,
-		WithoutHostPolicy:   o.withoutHostPolicy,
-		HostCommands:        policy.all(),
-		RequestClientCert:   config.ClientAuth != tls.NoClientCert,
-		RequireClientCert:   config.ClientAuth == tls.RequireAnyClientCert || config.ClientAuth == tls.RequireAndVerifyClientCert,
-		WantHello:           c.hellos,
-		Tickets:             c.ring != nil,
-		Cached:              o.cache != nil && c.server == nil,
-		KeepSessions:        config.ClientSessionCache != nil && !config.SessionTicketsDisabled,
-		SessionTimeout:      o.lifetime,
-		WantCert:            config.GetClientCertificate != nil || len(config.Certificates) > 0,
-		WantKeyLog:          config.KeyLogWriter != nil,
-		VerifyPauses:        c.pauses,
-		FIPS:                fips,
-		OwnRecords:          proven && records != RecordsLibssl,
-		SealRefusals:        proven,
-		CipherList:          s.suites12,
-		CipherSuites:        s.suites13,
-		Groups:              s.groups,
-		SignatureAlgorithms: s.sigalgs,
-		ClientSignatures:    s.clientSigalgs,
-		ALPN:                alpnWire(config.NextProtos),
-		ALPNByClient:        o.alpnByClient,
-	}
-	if cfg.WithoutHostPolicy { // the host may have a list of its own
-		cfg.ClientSignatures = s.sigalgs
-	}
-	if config.ClientAuth != tls.NoClientCert && config.ClientCAs != nil {
-		cfg.ClientCAs = subjects(config.ClientCAs)
-	}
-	if fips {
-		if c.stores, err = o.rootStores(); err != nil {
-			return nil, err
-		}
-		c.forChosen.stores = c.stores
-		if config.ClientAuth != tls.NoClientCert {
-			cfg.ClientCAs = c.stores.names
-		}
-	}
-	cfg.Policy = sessionPolicy(config, fips, cfg.ClientCAs)
+	return clientCAs, nil
+}
+
+// convertCertificates converts the configuration's certificates for libssl.
+func (c *Context) convertCertificates() error {
+	config := c.config
 	config.Certificates = slices.Clone(config.Certificates) // to set Leaf, which SupportsCertificate would parse each time
 	for i := range config.Certificates {
-		cert := &config.Certificates[i]
-		cred, err := c.ownCredential(cert)
+		cred, err := c.ownCredential(&config.Certificates[i])
 		if err != nil {
-			return nil, &ConfigError{Field: "Certificates", Reason: fmt.Sprintf("certificate %d can't be used", i), Err: err}
+			return &ConfigError{Field: "Certificates", Reason: fmt.Sprintf("certificate %d can't be used", i), Err: err}
 		}
 		c.static = append(c.static, cred)
 		c.asksToSign = c.asksToSign || cred.AsksGo()
-		if len(config.Certificates) == 1 {
-			cfg.Credential = cred
-		}
 	}
 	//lint:ignore SA1019 deprecated, and still honoured by crypto/tls
 	for _, cert := range config.NameToCertificate {
 		c.asksToSign = c.asksToSign || cert != nil && onlySigns(cert.PrivateKey)
 	}
-	c.ssl, err = libssl.NewContext(cfg)
-	if err != nil {
-		return nil, policy.explain(contextError(err), o)
+	return nil
+}
+
+// settings returns the settings of the SSL_CTX.
+func (c *Context) settings(offer *negotiate.Offer, level int, clientCAs [][]byte) *libssl.ContextConfig {
+	config, o := c.config, c.opts
+	s := &libssl.ContextConfig{
+		MinVersion:             offer.MinVersion(),
+		MaxVersion:             offer.MaxVersion(),
+		SecurityLevel:          level,
+		ExactLevel:             o.levelNamed || o.withoutHostPolicy,
+		WithoutHostPolicy:      o.withoutHostPolicy,
+		HostCommands:           c.host.HostCommands(),
+		RequestClientCert:      config.ClientAuth != tls.NoClientCert,
+		RequireClientCert:      config.ClientAuth == tls.RequireAnyClientCert || config.ClientAuth == tls.RequireAndVerifyClientCert,
+		WantHello:              c.pausesAtHello,
+		Tickets:                c.ring != nil,
+		Cached:                 o.cache != nil && c.serveErr == nil,
+		KeepSessions:           c.keepsSessions(),
+		SessionTimeout:         o.lifetime,
+		WantCert:               config.GetClientCertificate != nil || len(config.Certificates) > 0,
+		WantKeyLog:             config.KeyLogWriter != nil,
+		VerifyPauses:           c.pausesToVerify,
+		FIPS:                   c.fips,
+		OwnRecords:             c.ownRecords,
+		SealRefusals:           c.sealsAlerts,
+		CipherSuites:           offer.CipherSuites,
+		TLS13CipherSuites:      offer.TLS13CipherSuites,
+		Groups:                 offer.Groups,
+		SignatureSchemes:       offer.SignatureSchemes,
+		ClientSignatureSchemes: offer.ClientSignatureSchemes,
+		ALPN:                   alpnWire(config.NextProtos),
+		ALPNByClient:           o.alpnByClient,
+		ClientCAs:              clientCAs,
+		Policy:                 sessionPolicy(config, c.fips, clientCAs),
 	}
-	c.verifier = c.newVerifier(level)
-	if s.min <= tls.VersionTLS12 {
-		for _, id := range s.requiredSuites {
+	if o.withoutHostPolicy { // the host may have a list of its own
+		s.ClientSignatureSchemes = offer.SignatureSchemes
+	}
+	if len(c.static) == 1 {
+		s.Credential = c.static[0]
+	}
+	return s
+}
+
+// makeSSL makes the SSL_CTX, and checks that it has everything that the user has named.
+func (c *Context) makeSSL(settings *libssl.ContextConfig, offer *negotiate.Offer) (err error) {
+	if c.ssl, err = libssl.NewContext(settings); err != nil {
+		return c.explain(err)
+	}
+	c.verifier = c.newVerifier(settings.SecurityLevel)
+	if settings.MinVersion <= tls.VersionTLS12 {
+		for _, id := range offer.NamedSuites() {
 			if !c.ssl.HasCipher(id) {
-				return nil, &ConfigError{Field: "CipherSuites", Reason: fmt.Sprintf(
+				return &ConfigError{Field: "CipherSuites", Reason: fmt.Sprintf(
 					"%s is not in this OpenSSL, or weaker than security level %d", tls.CipherSuiteName(id), c.ssl.SecurityLevel())}
 			}
 		}
 	}
-	if c.server == nil && !c.hellos && s.max <= tls.VersionTLS12 {
-		c.server = checkKeyUsage(config.Certificates[0].Leaf)
+	if c.serveErr == nil && !c.pausesAtHello && settings.MaxVersion <= tls.VersionTLS12 {
+		c.serveErr = checkKeyUsage(c.config.Certificates[0].Leaf)
 	}
-	return c, nil
+	return nil
+}
+
+// explain turns libssl's refusal of the settings into an error that names the field or option. The
+// security level that libssl applies to certificates may be the host's.
+func (c *Context) explain(err error) error {
+	err = contextError(err)
+	var e *ConfigError
+	if errors.As(err, &e) && e.Field == "Certificates" {
+		if r := c.host.ExplainCertificate(e.Err, c.opts.securityLevel, c.opts.levelNamed); r != nil {
+			return configError(r)
+		}
+	}
+	return err
 }
 
 // checkKeyUsage returns an error if a leaf certificate can't serve in TLS 1.2: libssl finds no suite for an ECDSA certificate
@@ -224,7 +324,7 @@ func contextError(err error) error {
 		"NextProtos":            "NextProtos",
 		"Certificates":          "Certificates",
 		"ClientCAs":             "ClientCAs",
-		"host policy":           hostPolicyField,
+		"host policy":           negotiate.HostPolicyField,
 	}
 	var e *libssl.Error
 	if errors.As(err, &e) && fields[e.Setting] != "" {
@@ -242,23 +342,6 @@ func subjects(pool *x509.CertPool) [][]byte {
 func libraryHas(version uint64) bool {
 	lib, err := libssl.Load("")
 	return err == nil && lib.Number >= version
-}
-
-var groupsKnown sync.Map // knownGroup: bool, for the one library of the process
-
-type knownGroup struct {
-	name string
-	fips bool
-}
-
-func hasGroup(name string, fips bool) bool {
-	key := knownGroup{name, fips}
-	if has, ok := groupsKnown.Load(key); ok {
-		return has.(bool)
-	}
-	has := libssl.HasGroup(name, fips)
-	groupsKnown.Store(key, has)
-	return has
 }
 
 // ownCredential returns libssl's form of cert, a certificate in the Context's configuration, and sets its Leaf. The Contexts for
@@ -307,7 +390,7 @@ func (c *Context) Client(conn net.Conn, serverName string, opts ...ConnOption) *
 // Server returns a connection that takes the server's role over conn. The handshake runs at the first Read or Write, or by
 // [Conn.HandshakeContext].
 func (c *Context) Server(conn net.Conn, opts ...ConnOption) *Conn {
-	return (&Conn{conn: conn, configErr: c.server}).with(c, opts)
+	return (&Conn{conn: conn, configErr: c.serveErr}).with(c, opts)
 }
 
 // A ConnOption asks for something of one connection that differs from what its [Context] does for the others.
@@ -343,8 +426,8 @@ func (c *Context) Dial(network, addr string) (*Conn, error) {
 
 // Listen listens like [net.Listen]; Accept returns connections of type [*Conn] whose handshake has not run.
 func (c *Context) Listen(network, laddr string) (net.Listener, error) {
-	if c.server != nil {
-		return nil, c.server
+	if c.serveErr != nil {
+		return nil, c.serveErr
 	}
 	inner, err := net.Listen(network, laddr)
 	if err != nil {

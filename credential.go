@@ -9,6 +9,7 @@ import (
 	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/asn1"
 	"errors"
 	"fmt"
 	"reflect"
@@ -19,6 +20,7 @@ import (
 	"github.com/ossl-go/ossl/internal/chain"
 	"github.com/ossl-go/ossl/internal/heldkey"
 	"github.com/ossl-go/ossl/internal/libssl"
+	"github.com/ossl-go/ossl/internal/negotiate"
 )
 
 // credentialCache keeps certificates that are ready for libssl, so that GetCertificate may return the same one for each
@@ -35,7 +37,7 @@ type credentialKey struct {
 	sum     [sha256.Size]byte
 	key     any    // a pointer or, for Ed25519, a hash
 	fips    bool   // for Contexts in FIPS mode
-	sigalgs string // the key's signature algorithms, if they are limited
+	schemes string // the schemesKey of the key's signature algorithms, if they are limited
 }
 
 const (
@@ -51,39 +53,37 @@ func newCredentialCache() *credentialCache {
 	return c
 }
 
-// A credentialRule is what a Context asks of certificates.
+// A credentialRule has a Context's requirements for certificates.
 type credentialRule struct {
 	fips       bool
-	policy     *hostPolicy
+	host       *negotiate.Host
 	signatures []tls.SignatureScheme // those that the Context uses
 	ordered    bool                  // by WithSignatureAlgorithms
 }
 
-// limit returns those of a certificate's algorithms that it may sign with.
+// limit returns the algorithms of a certificate that it may sign with, or nil if there is no limit.
 func (r *credentialRule) limit(schemes []tls.SignatureScheme) ([]tls.SignatureScheme, error) {
 	if len(schemes) == 0 { // as in crypto/tls: no limit
 		return nil, nil
 	}
-	if _, unknown := namesOf(schemes, signatureNames); unknown != nil {
-		return nil, fmt.Errorf("SupportedSignatureAlgorithms: %v is not in OpenSSL", unknown[0])
-	}
-	if r.fips {
-		for _, s := range schemes {
-			if !fipsSignature(s) {
-				return nil, fmt.Errorf("SupportedSignatureAlgorithms: %v is not approved for FIPS mode, or not in the module", s)
-			}
+	for _, s := range schemes {
+		if !negotiate.KnownSignature(s) {
+			return nil, fmt.Errorf("SupportedSignatureAlgorithms: %v is not in OpenSSL", s)
+		}
+		if r.fips && !negotiate.FIPSSignature(s) {
+			return nil, fmt.Errorf("SupportedSignatureAlgorithms: %v is not approved for FIPS mode, or not in the module", s)
 		}
 	}
 	var left []tls.SignatureScheme
 	if r.ordered {
-		left = keep(r.signatures, func(s tls.SignatureScheme) bool { return slices.Contains(schemes, s) })
+		left = filter(r.signatures, func(s tls.SignatureScheme) bool { return slices.Contains(schemes, s) })
 	} else {
-		left = keep(schemes, func(s tls.SignatureScheme) bool { return slices.Contains(r.signatures, s) })
+		left = filter(schemes, func(s tls.SignatureScheme) bool { return slices.Contains(r.signatures, s) })
 	}
 	if len(left) == 0 {
 		return nil, fmt.Errorf("SupportedSignatureAlgorithms: none of %v is among those in use, %v", schemes, r.signatures)
 	}
-	return r.policy.limitCredential(left)
+	return r.host.ForCertificate(left)
 }
 
 // get returns the credential for cert, for a Context with this rule.
@@ -116,7 +116,7 @@ func keyOf(cert *tls.Certificate, rule *credentialRule) (key credentialKey, ok b
 		return key, false
 	}
 	key.fips = rule.fips
-	key.sigalgs, _ = namesOf(allowed, signatureNames)
+	key.schemes = schemesKey(allowed)
 	h := sha256.New()
 	part := func(b []byte) {
 		n := len(b)
@@ -144,6 +144,20 @@ func keyOf(cert *tls.Certificate, rule *credentialRule) (key credentialKey, ok b
 		key.key = k
 	}
 	return key, true
+}
+
+// schemesKey returns a list of signature algorithms in a form that can be compared.
+func schemesKey(schemes []tls.SignatureScheme) string {
+	var key []byte
+	for _, s := range schemes {
+		key = append(key, byte(s>>8), byte(s))
+	}
+	return string(key)
+}
+
+// filter returns the elements of a list that are wanted, in their order. The list is not changed.
+func filter[T any](list []T, wanted func(T) bool) []T {
+	return slices.DeleteFunc(slices.Clone(list), func(v T) bool { return !wanted(v) })
 }
 
 // canCompare reports whether k may be a map's key.
@@ -174,7 +188,7 @@ func newCredential(cert *tls.Certificate, rule *credentialRule) (*libssl.Credent
 func convert(cert *tls.Certificate, leaf *x509.Certificate, rule *credentialRule) (*libssl.Credential, error) {
 	signer, ok := cert.PrivateKey.(crypto.Signer)
 	if !ok {
-		return nil, fmt.Errorf("private key of type %T is no crypto.Signer", cert.PrivateKey)
+		return nil, fmt.Errorf("private key of type %T does not implement crypto.Signer", cert.PrivateKey)
 	}
 	if v := reflect.ValueOf(signer); v.Kind() == reflect.Pointer && v.IsNil() {
 		return nil, fmt.Errorf("private key is a nil %T", signer)
@@ -198,12 +212,11 @@ func convert(cert *tls.Certificate, leaf *x509.Certificate, rule *credentialRule
 	if err != nil {
 		return nil, err
 	}
-	sigalgs, _ := namesOf(allowed, signatureNames)
 	if key := heldkey.In(signer); key != nil {
 		if rule.fips { // whatever its provider is called: it is in another library context than FIPS mode's
 			return nil, fmt.Errorf("private key of the OpenSSL provider %q would sign outside of FIPS mode", key.Provider())
 		}
-		cred, err := libssl.NewKeyCredential(cert.Certificate, key.Key, sigalgs, cert.OCSPStaple, scts)
+		cred, err := libssl.NewKeyCredential(cert.Certificate, key.Key, allowed, cert.OCSPStaple, scts)
 		if err != nil {
 			return nil, libraryError(err)
 		}
@@ -215,7 +228,7 @@ func convert(cert *tls.Certificate, leaf *x509.Certificate, rule *credentialRule
 		if err != nil {
 			return nil, err
 		}
-		cred, err := libssl.NewCredential(rule.fips, cert.Certificate, pkcs8, sigalgs, cert.OCSPStaple, scts)
+		cred, err := libssl.NewCredential(rule.fips, cert.Certificate, pkcs8, allowed, cert.OCSPStaple, scts)
 		if err != nil {
 			return nil, libraryError(err)
 		}
@@ -224,12 +237,12 @@ func convert(cert *tls.Certificate, leaf *x509.Certificate, rule *credentialRule
 	if rule.fips {
 		return nil, fmt.Errorf("private key of type %T would sign outside of the FIPS module", cert.PrivateKey)
 	}
-	return newSignerCredential(cert.Certificate, signer, sigalgs, cert.OCSPStaple, scts)
+	return newSignerCredential(cert.Certificate, signer, allowed, cert.OCSPStaple, scts)
 }
 
 // newSignerCredential makes a credential whose key only Go can use.
-func newSignerCredential(chain [][]byte, signer crypto.Signer, sigalgs string, staple, scts []byte) (*libssl.Credential, error) {
-	cred, err := libssl.NewSignerCredential(chain, signer, sigalgs, staple, scts)
+func newSignerCredential(chain [][]byte, signer crypto.Signer, schemes []tls.SignatureScheme, staple, scts []byte) (*libssl.Credential, error) {
+	cred, err := libssl.NewSignerCredential(chain, signer, schemes, staple, scts)
 	if e := (*libssl.Error)(nil); errors.As(err, &e) {
 		return nil, libraryError(err)
 	}
@@ -243,6 +256,26 @@ func onlySigns(key crypto.PrivateKey) bool {
 		return false
 	}
 	return heldkey.In(key) == nil
+}
+
+// checkStaple returns an error unless an OCSP staple is an OCSPResponse (RFC 6960, section 4.2.1).
+// From 3.6 on libssl silently leaves others out.
+func checkStaple(der []byte) error {
+	var response struct {
+		Status asn1.Enumerated
+		Bytes  struct {
+			Type     asn1.ObjectIdentifier
+			Response []byte
+		} `asn1:"optional,explicit,tag:0"`
+	}
+	rest, err := asn1.Unmarshal(der, &response)
+	switch {
+	case err != nil:
+		return fmt.Errorf("OCSPStaple is not a DER OCSPResponse: %w", err)
+	case len(rest) > 0:
+		return fmt.Errorf("OCSPStaple has %d bytes after the OCSPResponse", len(rest))
+	}
+	return nil
 }
 
 // sctList encodes a SignedCertificateTimestampList: RFC 6962, section 3.3.

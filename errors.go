@@ -8,6 +8,7 @@ import (
 	"net"
 
 	"github.com/ossl-go/ossl/internal/libssl"
+	"github.com/ossl-go/ossl/internal/negotiate"
 	"github.com/ossl-go/ossl/internal/record"
 )
 
@@ -66,6 +67,19 @@ func libraryError(err error) error {
 		return &LibraryError{Op: e.Op, Codes: e.Codes, Reason: e.Reason()}
 	}
 	return fmt.Errorf("ossl: %w", err)
+}
+
+// configError turns a refusal of package negotiate into the public error.
+func configError(err error) error {
+	r, ok := err.(*negotiate.Refusal)
+	if !ok {
+		return err
+	}
+	e := &ConfigError{Field: r.Field, Reason: r.Reason, Err: r.Err}
+	if cause, ok := r.Err.(*libssl.Error); ok {
+		e.Err = libraryError(cause)
+	}
+	return e
 }
 
 // errShutdown and the errors below have crypto/tls's texts: they are the same failures.

@@ -6,12 +6,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 
 	"github.com/ossl-go/ossl/internal/libssl"
+	"github.com/ossl-go/ossl/internal/negotiate"
 	"github.com/ossl-go/ossl/session"
 )
 
@@ -147,8 +146,9 @@ func hostInFIPS(kernel string) string {
 	return ""
 }
 
-// setUpFIPS decides whether a Context is in FIPS mode, and has the module ready if so.
-func (o *options) setUpFIPS() (fips bool, err error) {
+// setUpFIPS reports whether a Context is in FIPS mode. If so, the module is ready, and the
+// configuration has nothing that FIPS mode can't honour.
+func (o *options) setUpFIPS(config *tls.Config) (fips bool, err error) {
 	who, err := fipsRequired()
 	if err != nil {
 		return false, err
@@ -166,9 +166,9 @@ func (o *options) setUpFIPS() (fips bool, err error) {
 		return false, &fipsError{who, err, remedy(err)}
 	}
 	if info, ok := libssl.FIPSModuleInfo(); !ok || !info.Running {
-		return false, &fipsError{who, errors.New("the FIPS module has failed a test"), "nothing but a restart of the process helps"}
+		return false, &fipsError{who, errors.New("the FIPS module has failed a test"), "restart the process"}
 	}
-	return true, nil
+	return true, checkFIPS(config, o)
 }
 
 // remedy says what to do about a failure.
@@ -203,108 +203,23 @@ func remedy(err error) string {
 	return ""
 }
 
-// What crypto/tls allows in its FIPS mode.
-var (
-	fipsSuites = []uint16{
-		tls.TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256,
-		tls.TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384,
-		tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256,
-		tls.TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384,
-		tls.TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA256,
-		tls.TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA256,
-		tls.TLS_AES_128_GCM_SHA256,
-		tls.TLS_AES_256_GCM_SHA384,
-	}
-	fipsGroups = []tls.CurveID{
-		tls.X25519MLKEM768,
-		tls.SecP256r1MLKEM768,
-		tls.SecP384r1MLKEM1024,
-		tls.CurveP256,
-		tls.CurveP384,
-		tls.CurveP521,
-	}
-	fipsSignatures = []tls.SignatureScheme{
-		tls.PSSWithSHA256,
-		tls.ECDSAWithP256AndSHA256,
-		tls.Ed25519,
-		tls.PSSWithSHA384,
-		tls.PSSWithSHA512,
-		tls.PKCS1WithSHA256,
-		tls.PKCS1WithSHA384,
-		tls.PKCS1WithSHA512,
-		tls.ECDSAWithP384AndSHA384,
-		tls.ECDSAWithP521AndSHA512,
-	}
-)
-
-// moduleHasEd25519 is asked once FIPS mode is set up, and not before. The module doesn't change.
-var moduleHasEd25519 = sync.OnceValue(func() bool { return libssl.FIPSHasSignature("ED25519") })
-
-func fipsSuite(id uint16) bool { return slices.Contains(fipsSuites, id) }
-
-func fipsGroup(id tls.CurveID) bool {
-	return slices.Contains(fipsGroups, id) && hasGroup(groupNames[id], true)
-}
-
-func fipsSignature(scheme tls.SignatureScheme) bool {
-	if scheme == tls.Ed25519 && !moduleHasEd25519() {
-		return false
-	}
-	return slices.Contains(fipsSignatures, scheme)
-}
-
-func fipsRefusal(field, what, instead string) error {
-	reason := fmt.Sprintf("%s is not approved for FIPS mode, or not in the module; %s", what, instead)
-	return &ConfigError{Field: field, Reason: reason}
-}
-
-// checkFIPS refuses what a configuration names and FIPS mode can't honour.
+// checkFIPS returns an error for a field or option that FIPS mode can't honour. Versions, suites,
+// groups and signature algorithms are left to negotiate.FIPS.
 func checkFIPS(c *tls.Config, o *options) error {
 	switch {
 	case c.RootCAs != nil:
 		return &ConfigError{Field: "RootCAs", Reason: "OpenSSL, which verifies in FIPS mode, can't look into it; use WithRoots"}
 	case c.ClientCAs != nil:
 		return &ConfigError{Field: "ClientCAs", Reason: "OpenSSL, which verifies in FIPS mode, can't look into it; use WithClientRoots"}
-	case o.securityLevel < defaultSecurityLevel:
+	case o.securityLevel < negotiate.DefaultSecurityLevel:
 		return &ConfigError{Field: "WithSecurityLevel", Reason: fmt.Sprintf("FIPS mode wants 112 bits of security, which is level %d",
-			defaultSecurityLevel)}
+			negotiate.DefaultSecurityLevel)}
 	case o.kernelTLS:
 		return &ConfigError{Field: "WithKernelTLS", Reason: "in FIPS mode: the kernel's cryptography is not the FIPS module's"}
 	case o.chainCacheSet && o.chainCache > 0:
 		return &ConfigError{Field: "WithVerifiedChainCache", Reason: "in FIPS mode OpenSSL verifies every chain; it can only be 0"}
 	}
-	for _, id := range c.CipherSuites {
-		if !fipsSuite(id) {
-			return fipsRefusal("CipherSuites", tls.CipherSuiteName(id), "leave it out, or CipherSuites nil")
-		}
-	}
-	for _, id := range o.suites13 {
-		if !fipsSuite(id) {
-			return fipsRefusal("WithTLS13CipherSuites", tls.CipherSuiteName(id), "use TLS_AES_128_GCM_SHA256 and TLS_AES_256_GCM_SHA384")
-		}
-	}
-	for _, id := range c.CurvePreferences {
-		if !fipsGroup(id) {
-			return fipsRefusal("CurvePreferences", id.String(), "use CurveP256, CurveP384 or CurveP521, or leave CurvePreferences nil")
-		}
-	}
-	for _, scheme := range o.signatures {
-		if !fipsSignature(scheme) {
-			return fipsRefusal("WithSignatureAlgorithms", scheme.String(), "use PSS, PKCS #1 or ECDSA with SHA-256, SHA-384 or SHA-512")
-		}
-	}
 	return nil
-}
-
-// limitToFIPS leaves out of crypto/tls's own choice what FIPS mode doesn't have.
-func limitToFIPS(hello *tls.ClientHelloInfo) {
-	hello.CipherSuites = keep(hello.CipherSuites, fipsSuite)
-	hello.SupportedCurves = keep(hello.SupportedCurves, fipsGroup)
-	hello.SignatureSchemes = keep(hello.SignatureSchemes, fipsSignature)
-}
-
-func keep[T any](list []T, wanted func(T) bool) []T {
-	return slices.DeleteFunc(slices.Clone(list), func(v T) bool { return !wanted(v) })
 }
 
 // fipsRing returns a ring of ticket keys that the module draws.

@@ -80,7 +80,7 @@ func (c *Context) canSign(version uint16, offered []tls.SignatureScheme, cert *t
 			cert.PrivateKey)
 	}
 	info := &tls.CertificateRequestInfo{Version: version} // it names no authority, so only the algorithms matter
-	info.SignatureSchemes = keep(offered, func(s tls.SignatureScheme) bool {
+	info.SignatureSchemes = filter(offered, func(s tls.SignatureScheme) bool {
 		return len(c.rule.signatures) == 0 || slices.Contains(c.rule.signatures, s)
 	})
 	if len(info.SignatureSchemes) == 0 && len(offered) > 0 { // to crypto/tls, an empty list has another meaning
@@ -100,7 +100,7 @@ func (h *handshake) useClientCredential(cred *libssl.Credential) error {
 // refuseRequest ends the handshake of a client that was asked for a certificate. In TLS 1.3 it ends
 // when the server's flight is complete, since the alert can't be protected before.
 func (h *handshake) refuseRequest(err error, alert uint8) error {
-	if h.version < tls.VersionTLS13 || !h.c.context().seals {
+	if h.version < tls.VersionTLS13 || !h.c.context().sealsAlerts {
 		h.sendClearAlert(alert)
 		return err
 	}

@@ -13,7 +13,7 @@ import (
 
 // processClientHello decides on a ClientHello: the configuration, the certificate and the session.
 func (h *handshake) processClientHello() error {
-	if h.c.context().hellos {
+	if h.c.context().pausesAtHello {
 		if err := h.chooseForClient(); err != nil || !h.begun {
 			return err
 		}

@@ -99,7 +99,7 @@ func (h *handshake) fillState(f libssl.Facts) {
 	stdtls.SetHelloRetry(s, f.HelloRetry)
 	if !f.Resumed {
 		local := h.local
-		if !c.isClient && !c.context().hellos {
+		if !c.isClient && !c.context().pausesAtHello {
 			local = c.context().config.Certificates[0].Certificate
 		}
 		stdtls.SetLocalCertificate(s, local)

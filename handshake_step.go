@@ -51,7 +51,7 @@ func (h *handshake) prepare() {
 		return
 	}
 	ctx.refreshTicketKeys()
-	if !ctx.hellos {
+	if !ctx.pausesAtHello {
 		h.key = heldkey.In(ctx.config.Certificates[0].PrivateKey)
 	}
 }
@@ -61,7 +61,7 @@ func (h *handshake) prepare() {
 func (h *handshake) asks() bool {
 	ctx := h.c.context()
 	if h.c.isClient {
-		return !ctx.pauses || ctx.asksToSign || ctx.config.GetClientCertificate != nil
+		return !ctx.pausesToVerify || ctx.asksToSign || ctx.config.GetClientCertificate != nil
 	}
 	return ctx.config.ClientAuth != tls.NoClientCert || ctx.asksToSign || ctx.config.GetCertificate != nil
 }

@@ -17,7 +17,7 @@ type LibraryInfo struct {
 	// or the library's default properties. It is empty if nobody does.
 	FIPSRequired string
 
-	HostPolicy HostPolicy // what the host's configuration allows of TLS
+	HostPolicy HostPolicy // the restrictions on TLS in the host's configuration
 }
 
 // Library loads OpenSSL, if that has not happened yet, and describes it.
@@ -38,7 +38,7 @@ func Library() (LibraryInfo, error) {
 		Path:         lib.Path,
 		CryptoPath:   lib.CryptoPath,
 		FIPS:         hasFIPS(),
-		HostPolicy:   theHostPolicy().clone(),
+		HostPolicy:   HostPolicy(theHost().Policy).clone(),
 	}, nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"time"
 
+	"github.com/ossl-go/ossl/internal/negotiate"
 	"github.com/ossl-go/ossl/session"
 )
 
@@ -66,12 +67,9 @@ var recordPaths = map[string]RecordPath{"": RecordsAuto, "auto": RecordsAuto, "l
 // defaultChainCache is the number of verified chains that a Context remembers.
 const defaultChainCache = 1024
 
-// defaultSecurityLevel is OpenSSL's level for 112 bits of security, the default of 3.x: SSL_CTX_set_security_level(3).
-const defaultSecurityLevel = 2
-
 func newOptions(records RecordPath) *options {
 	return &options{
-		securityLevel: defaultSecurityLevel,
+		securityLevel: negotiate.DefaultSecurityLevel,
 		chainCache:    defaultChainCache,
 		records:       records,
 		lifetime:      maxSessionLifetime,

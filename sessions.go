@@ -229,24 +229,24 @@ func (c *Context) makeRing() (err error) {
 	switch {
 	case !ok:
 		return &ConfigError{Field: "SetSessionTicketKeys", Reason: "ossl can't read the ticket keys of this version of Go"}
-	case c.server != nil && o.cache != nil && !o.chosen:
+	case c.serveErr != nil && o.cache != nil && !o.chosen:
 		return &ConfigError{Field: "WithSessionCache", Reason: "there is no certificate to serve with"}
-	case c.server != nil && o.ring != nil && !o.chosen:
+	case c.serveErr != nil && o.ring != nil && !o.chosen:
 		return &ConfigError{Field: "WithTicketKeys", Reason: "there is no certificate to serve with"}
 	case config.SessionTicketsDisabled && o.ring != nil && !o.chosen:
 		return &ConfigError{Field: "WithTicketKeys", Reason: "SessionTicketsDisabled is set"}
 	case len(set) > 0 && o.ring != nil && !o.chosen:
 		return &ConfigError{Field: "WithTicketKeys", Reason: "the configuration has ticket keys of its own"}
-	case len(set) > 0 && c.fips && !config.SessionTicketsDisabled && c.server == nil:
+	case len(set) > 0 && c.fips && !config.SessionTicketsDisabled && c.serveErr == nil:
 		return &ConfigError{Field: "SessionTicketKey", Reason: "ticket keys would be derived outside of the FIPS module; " +
 			"use WithTicketKeys"}
-	case config.SessionTicketsDisabled || c.server != nil:
-	case c.policy != nil && c.policy.NoSessionTickets:
+	case config.SessionTicketsDisabled || c.serveErr != nil:
+	case c.host != nil && c.host.NoSessionTickets:
 		if o.ring != nil && !o.chosen {
-			return c.policy.refuse("WithTicketKeys", optionCommands, "it allows no tickets")
+			return configError(c.host.Refuse(libssl.TopicOptions, "WithTicketKeys", "it allows no tickets"))
 		}
 		if len(set) > 0 {
-			return c.policy.refuse("SessionTicketKey", optionCommands, "it allows no tickets")
+			return configError(c.host.Refuse(libssl.TopicOptions, "SessionTicketKey", "it allows no tickets"))
 		}
 	case len(set) > 0:
 		keys := make([]session.TicketKey, len(set))

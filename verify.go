@@ -4,6 +4,7 @@ import (
 	"crypto/x509"
 
 	"github.com/ossl-go/ossl/internal/chain"
+	"github.com/ossl-go/ossl/internal/negotiate"
 )
 
 // newVerifier returns the Verifier of a Context whose security level is level.
@@ -15,7 +16,7 @@ func (c *Context) newVerifier(level int) *chain.Verifier {
 		ClientAuth:         c.config.ClientAuth,
 		CacheSize:          c.opts.chainCache,
 	}
-	if c.opts.levelNamed || level > defaultSecurityLevel {
+	if c.opts.levelNamed || level > negotiate.DefaultSecurityLevel {
 		config.Level = level
 	}
 	if c.fips {

@@ -5,6 +5,7 @@ import (
 	"crypto/ed25519"
 	"crypto/elliptic"
 	"crypto/rsa"
+	"crypto/tls"
 	"crypto/x509"
 	"slices"
 	"strings"
@@ -30,7 +31,7 @@ func KeyAllowed(public any) bool {
 }
 
 // hasEd25519 reports whether the module has Ed25519. The module doesn't change.
-var hasEd25519 = sync.OnceValue(func() bool { return libssl.FIPSHasSignature("ED25519") })
+var hasEd25519 = sync.OnceValue(func() bool { return libssl.FIPSHasSignature(tls.Ed25519) })
 
 // fipsChainAlgorithms are the signatures that certificates may have: those by the hashes of FIPS
 // 180-4 that have 128 bits of security or more.

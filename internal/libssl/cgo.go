@@ -54,6 +54,7 @@ import "C"
 
 import (
 	"bytes"
+	"crypto/tls"
 	"encoding/binary"
 	"fmt"
 	"math"
@@ -112,8 +113,8 @@ func Reason(code uint64) string {
 // it.
 func HeapInUse() uint64 { return uint64(C.ossl_heap_in_use()) }
 
-// HasGroup reports whether the library has a key exchange group, or in FIPS mode, whether the module does.
-func HasGroup(name string, fips bool) bool {
+// hasGroup reports whether the library has a key exchange group or, in FIPS mode, the module.
+func hasGroup(name string, fips bool) bool {
 	s := C.CString(name)
 	defer C.free(unsafe.Pointer(s))
 	return C.ossl_has_group(s, C.int(flag(fips))) == 1
@@ -176,6 +177,10 @@ func cString(s string) *C.char {
 
 // NewContext makes a context from cfg. The library must be loaded.
 func NewContext(cfg *ContextConfig) (*Context, error) {
+	lists, err := cfg.lists()
+	if err != nil {
+		return nil, err
+	}
 	var p C.ossl_ctx_params
 	p.min_version, p.max_version = C.int32_t(cfg.MinVersion), C.int32_t(cfg.MaxVersion)
 	p.security_level = C.int32_t(cfg.SecurityLevel)
@@ -210,8 +215,8 @@ func NewContext(cfg *ContextConfig) (*Context, error) {
 		to   **C.char
 		from string
 	}{
-		{&p.cipher_list, cfg.CipherList}, {&p.cipher_suites, cfg.CipherSuites},
-		{&p.groups, cfg.Groups}, {&p.sigalgs, cfg.SignatureAlgorithms}, {&p.client_sigalgs, cfg.ClientSignatures},
+		{&p.cipher_list, lists.suites}, {&p.cipher_suites, lists.suites13},
+		{&p.groups, lists.groups}, {&p.sigalgs, lists.signatures}, {&p.client_sigalgs, lists.clientSignatures},
 	} {
 		*s.to = cString(s.from)
 		defer C.free(unsafe.Pointer(*s.to))
@@ -316,16 +321,21 @@ type Credential struct {
 	provider string // the provider of a key that was loaded by URI
 }
 
-// NewCredential makes a credential of a chain and a PKCS #8 key, which it clears. sigalgs limits what the key may sign with, if
-// not "". fips makes it for Contexts in FIPS mode, and for them only.
-func NewCredential(fips bool, chain [][]byte, pkcs8 []byte, sigalgs string, staple, scts []byte) (*Credential, error) {
+// NewCredential makes a credential of a chain and a PKCS #8 key, which it clears. schemes, if there
+// are any, limit the algorithms that the key signs with. fips makes the credential for Contexts in
+// FIPS mode, and for them only.
+func NewCredential(fips bool, chain [][]byte, pkcs8 []byte, schemes []tls.SignatureScheme, staple, scts []byte) (*Credential, error) {
+	defer clear(pkcs8)
+	sigalgs, err := list(schemes, signatureNames)
+	if err != nil {
+		return nil, err
+	}
 	packed := PackChain(chain)
-	list := cString(sigalgs)
-	defer C.free(unsafe.Pointer(list))
+	limits := cString(sigalgs)
+	defer C.free(unsafe.Pointer(limits))
 	var errs [errorSlots]C.ulong
-	p := C.ossl_cred_new(C.int(flag(fips)), bytePtr(packed), C.size_t(len(packed)), bytePtr(pkcs8), C.size_t(len(pkcs8)), list,
+	p := C.ossl_cred_new(C.int(flag(fips)), bytePtr(packed), C.size_t(len(packed)), bytePtr(pkcs8), C.size_t(len(pkcs8)), limits,
 		bytePtr(staple), C.size_t(len(staple)), bytePtr(scts), C.size_t(len(scts)), &errs[0])
-	clear(pkcs8)
 	if p == nil {
 		return nil, &Error{Op: "load certificate and key", Codes: codes(&errs)}
 	}

@@ -78,8 +78,8 @@ func FIPSModuleInfo() (m FIPSModule, ok bool) {
 	return m, true
 }
 
-// FIPSHasSignature reports whether the module has a signature algorithm, by OpenSSL's name.
-func FIPSHasSignature(name string) bool {
+// fipsHasSignature reports whether the module has a signature algorithm, by OpenSSL's name.
+func fipsHasSignature(name string) bool {
 	s := C.CString(name)
 	defer C.free(unsafe.Pointer(s))
 	return C.ossl_fips_has_signature(s) == 1

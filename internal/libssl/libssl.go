@@ -7,6 +7,7 @@
 package libssl
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"strings"
@@ -130,7 +131,7 @@ type Facts struct {
 	PeerFinished         []byte // TLS 1.2 only
 }
 
-// ContextConfig says how a context is to be made. Empty strings mean libssl's default.
+// ContextConfig says how a context is made. An empty list means libssl's default.
 type ContextConfig struct {
 	MinVersion, MaxVersion uint16
 	SecurityLevel          int  // at least this; -1 keeps the library's
@@ -152,14 +153,14 @@ type ContextConfig struct {
 	SessionTimeout         time.Duration
 	Policy                 [32]byte // servers: sessions made under another policy are not resumed
 	VerifyPauses           bool     // the library is 3.0 or later: clients pause for verification
-	CipherList             string   // TLS 1.2
-	CipherSuites           string   // TLS 1.3
-	Groups                 string
-	SignatureAlgorithms    string
-	ClientSignatures       string   // what clients may sign with; the same as SignatureAlgorithms if ""
-	ALPN                   []byte   // in wire form
-	ALPNByClient           bool     // servers choose by the client's order
-	ClientCAs              [][]byte // DER names
+	CipherSuites           []uint16 // TLS 1.2
+	TLS13CipherSuites      []uint16
+	Groups                 []tls.CurveID
+	SignatureSchemes       []tls.SignatureScheme
+	ClientSignatureSchemes []tls.SignatureScheme // with which clients sign; SignatureSchemes if empty
+	ALPN                   []byte                // in wire form
+	ALPNByClient           bool                  // servers choose by the client's order
+	ClientCAs              [][]byte              // DER names
 	Credential             *Credential
 }
 

@@ -45,6 +45,12 @@ var (
 	privileged = isPrivileged
 )
 
+// AtLeast reports whether the library is there and of a version or later.
+func AtLeast(version uint64) bool {
+	lib, err := Load("")
+	return err == nil && lib.Number >= version
+}
+
 // Load loads the requested library; "" means the environment's choice, or else the newest of 4, 3
 // and 1.1 on this host. It is loaded once and never unloaded. A failure is not remembered: a later
 // call tries again.

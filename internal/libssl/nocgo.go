@@ -3,6 +3,7 @@
 package libssl
 
 import (
+	"crypto/tls"
 	"errors"
 	"syscall"
 )
@@ -13,8 +14,6 @@ func isPrivileged() bool { return false }
 
 // Reason returns OpenSSL's text for a packed error code, or "".
 func Reason(uint64) string { return "" }
-
-func errorKind(uint64) (int, syscall.Errno) { return errorOther, 0 }
 
 // HeapInUse returns the number of bytes in use on the C heap, or 0 if the C library doesn't report
 // it.
@@ -35,8 +34,7 @@ func FIPSConfiguration() string { return "" }
 // FIPSModuleInfo queries the module that FIPS mode uses.
 func FIPSModuleInfo() (FIPSModule, bool) { return FIPSModule{}, false }
 
-// FIPSHasSignature reports whether the module has a signature algorithm.
-func FIPSHasSignature(string) bool { return false }
+func fipsHasSignature(string) bool { return false }
 
 // FIPSRandom returns ErrUnavailable.
 func FIPSRandom([]byte) error { return ErrUnavailable }
@@ -53,8 +51,9 @@ func (r *Roots) Verify([]byte, *VerifyQuery) ([]byte, error) { return nil, ErrUn
 // PausesHoldThreads reports whether a handshake that has asked Go holds a thread.
 func PausesHoldThreads() bool { return false }
 
-// HasGroup reports whether the library has a key exchange group.
-func HasGroup(string, bool) bool { return false }
+func hasGroup(string, bool) bool { return false }
+
+func errorKind(uint64) (int, syscall.Errno) { return errorOther, 0 }
 
 // HostCommands returns ErrUnavailable.
 func HostCommands(string) ([]HostCommand, error) { return nil, ErrUnavailable }
@@ -92,7 +91,7 @@ func (s *WriteSide) Skip(uint64) bool                                   { return
 func NewContext(*ContextConfig) (*Context, error) { return nil, ErrUnavailable }
 
 // NewCredential returns ErrUnavailable.
-func NewCredential(bool, [][]byte, []byte, string, []byte, []byte) (*Credential, error) {
+func NewCredential(bool, [][]byte, []byte, []tls.SignatureScheme, []byte, []byte) (*Credential, error) {
 	return nil, ErrUnavailable
 }
 

@@ -57,7 +57,7 @@ func TestPausedOnAnotherThread(t *testing.T) {
 	load(t)
 	for _, kind := range []tlstest.KeyKind{tlstest.RSA2048, tlstest.P256} {
 		for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
-			cred, key := credential(t, kind, "")
+			cred, key := credential(t, kind)
 			runtime.LockOSThread() // so that no other goroutine gets this thread
 			e, peer := paused(t, version, cred)
 			done := make(chan error)
@@ -99,7 +99,7 @@ func TestPausedIsFreed(t *testing.T) {
 	}
 	cert := tlstest.New(tlstest.Options{})
 	key := &opaqueKey{key: cert.PrivateKey.(crypto.Signer)}
-	cred, err := libssl.NewSignerCredential(cert.Certificate, key, "", nil, nil)
+	cred, err := libssl.NewSignerCredential(cert.Certificate, key, nil, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

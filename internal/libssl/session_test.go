@@ -27,7 +27,7 @@ func TestNoIdentityNoResumption(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				cred, err := libssl.NewCredential(false, cert.Certificate, pkcs8, "", nil, nil)
+				cred, err := libssl.NewCredential(false, cert.Certificate, pkcs8, nil, nil, nil)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -111,7 +111,7 @@ func TestResumeAbandoned(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		cred, err := libssl.NewCredential(false, cert.Certificate, pkcs8, "", nil, nil)
+		cred, err := libssl.NewCredential(false, cert.Certificate, pkcs8, nil, nil, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -9,6 +9,7 @@ import "C"
 import (
 	"bytes"
 	"crypto"
+	"crypto/tls"
 	"runtime"
 	"runtime/cgo"
 	"unsafe"
@@ -16,17 +17,21 @@ import (
 
 // NewSignerCredential makes a credential of a chain and a key that only Go can use. The key must
 // belong to the chain's leaf. Handshakes that sign with it end a step with NeedSign, so their
-// connections must come from [Context.Start] with asks set. sigalgs is as for [NewCredential].
-func NewSignerCredential(chain [][]byte, signer crypto.Signer, sigalgs string, staple, scts []byte) (*Credential, error) {
+// connections must come from [Context.Start] with asks set. schemes is as for [NewCredential].
+func NewSignerCredential(chain [][]byte, signer crypto.Signer, schemes []tls.SignatureScheme, staple, scts []byte) (*Credential, error) {
 	if err := checkSigner(signer, uint64(C.ossl_version())); err != nil {
 		return nil, err
 	}
+	sigalgs, err := list(schemes, signatureNames)
+	if err != nil {
+		return nil, err
+	}
 	packed := PackChain(chain)
-	list := cString(sigalgs)
-	defer C.free(unsafe.Pointer(list))
+	limits := cString(sigalgs)
+	defer C.free(unsafe.Pointer(limits))
 	handle := cgo.NewHandle(signer)
 	var errs [errorSlots]C.ulong
-	p := C.ossl_cred_new_signer(bytePtr(packed), C.size_t(len(packed)), C.uintptr_t(handle), list,
+	p := C.ossl_cred_new_signer(bytePtr(packed), C.size_t(len(packed)), C.uintptr_t(handle), limits,
 		bytePtr(staple), C.size_t(len(staple)), bytePtr(scts), C.size_t(len(scts)), &errs[0])
 	if p == nil {
 		handle.Delete()

@@ -2,9 +2,12 @@
 
 package libssl
 
-import "crypto"
+import (
+	"crypto"
+	"crypto/tls"
+)
 
 // NewSignerCredential returns ErrUnavailable.
-func NewSignerCredential([][]byte, crypto.Signer, string, []byte, []byte) (*Credential, error) {
+func NewSignerCredential([][]byte, crypto.Signer, []tls.SignatureScheme, []byte, []byte) (*Credential, error) {
 	return nil, ErrUnavailable
 }

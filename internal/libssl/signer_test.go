@@ -168,8 +168,11 @@ type setup struct {
 func (s setup) run(t testing.TB) (conn *libssl.Conn, err, peerErr error) {
 	t.Helper()
 	cfg := &libssl.ContextConfig{MinVersion: s.version, MaxVersion: s.version, SecurityLevel: -1, WantCert: true,
-		SignatureAlgorithms: "ECDSA+SHA256:ECDSA+SHA384:ECDSA+SHA512:ed25519:" +
-			"rsa_pss_rsae_sha256:rsa_pss_rsae_sha384:rsa_pss_rsae_sha512:RSA+SHA256:RSA+SHA384:RSA+SHA512"}
+		SignatureSchemes: []tls.SignatureScheme{
+			tls.ECDSAWithP256AndSHA256, tls.ECDSAWithP384AndSHA384, tls.ECDSAWithP521AndSHA512, tls.Ed25519,
+			tls.PSSWithSHA256, tls.PSSWithSHA384, tls.PSSWithSHA512,
+			tls.PKCS1WithSHA256, tls.PKCS1WithSHA384, tls.PKCS1WithSHA512,
+		}}
 	if s.server {
 		cfg.WantCert = false
 		cfg.WantHello = s.hello
@@ -243,11 +246,11 @@ func (s setup) run(t testing.TB) (conn *libssl.Conn, err, peerErr error) {
 	return e.conn, err, <-done
 }
 
-func credential(t testing.TB, kind tlstest.KeyKind, sigalgs string) (*libssl.Credential, *opaqueKey) {
+func credential(t testing.TB, kind tlstest.KeyKind, schemes ...tls.SignatureScheme) (*libssl.Credential, *opaqueKey) {
 	t.Helper()
 	cert := tlstest.New(tlstest.Options{Kind: kind})
 	key := &opaqueKey{key: cert.PrivateKey.(crypto.Signer)}
-	cred, err := libssl.NewSignerCredential(cert.Certificate, key, sigalgs, nil, nil)
+	cred, err := libssl.NewSignerCredential(cert.Certificate, key, schemes, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -265,33 +268,37 @@ func TestSigner(t *testing.T) {
 	lib := load(t)
 	for _, c := range []struct {
 		kind    tlstest.KeyKind
-		sigalgs string
-		version uint16 // 0: both
+		scheme  tls.SignatureScheme // 0: all
+		version uint16              // 0: both
 	}{
-		{tlstest.RSA2048, "", 0},
-		{tlstest.RSA2048, "rsa_pss_rsae_sha256", 0},
-		{tlstest.RSA2048, "rsa_pss_rsae_sha384", 0},
-		{tlstest.RSA2048, "rsa_pss_rsae_sha512", 0},
-		{tlstest.RSA2048, "RSA+SHA256", tls.VersionTLS12},
-		{tlstest.RSA2048, "RSA+SHA384", tls.VersionTLS12},
-		{tlstest.RSA2048, "RSA+SHA512", tls.VersionTLS12},
-		{tlstest.P256, "", 0},
-		{tlstest.P384, "", 0},
-		{tlstest.P521, "", 0},
-		{tlstest.P256, "ECDSA+SHA384", tls.VersionTLS12},
-		{tlstest.Ed25519, "", 0},
+		{tlstest.RSA2048, 0, 0},
+		{tlstest.RSA2048, tls.PSSWithSHA256, 0},
+		{tlstest.RSA2048, tls.PSSWithSHA384, 0},
+		{tlstest.RSA2048, tls.PSSWithSHA512, 0},
+		{tlstest.RSA2048, tls.PKCS1WithSHA256, tls.VersionTLS12},
+		{tlstest.RSA2048, tls.PKCS1WithSHA384, tls.VersionTLS12},
+		{tlstest.RSA2048, tls.PKCS1WithSHA512, tls.VersionTLS12},
+		{tlstest.P256, 0, 0},
+		{tlstest.P384, 0, 0},
+		{tlstest.P521, 0, 0},
+		{tlstest.P256, tls.ECDSAWithP384AndSHA384, tls.VersionTLS12},
+		{tlstest.Ed25519, 0, 0},
 	} {
 		for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
 			for _, server := range []bool{true, false} {
 				if c.version != 0 && c.version != version {
 					continue
 				}
-				name := fmt.Sprintf("%s/%s/%s/%s", c.kind, c.sigalgs, tls.VersionName(version), roleName(server))
+				name := fmt.Sprintf("%s/%s/%s/%s", c.kind, libssl.SignatureName(c.scheme), tls.VersionName(version), roleName(server))
 				t.Run(name, func(t *testing.T) {
 					if c.kind == tlstest.Ed25519 && lib.Number < libssl.Version3_0 {
 						t.Skipf("%s: Ed25519 signers need 3.0: TestSignerRefused", lib.Version())
 					}
-					cred, key := credential(t, c.kind, c.sigalgs)
+					var schemes []tls.SignatureScheme
+					if c.scheme != 0 {
+						schemes = []tls.SignatureScheme{c.scheme}
+					}
+					cred, key := credential(t, c.kind, schemes...)
 					if !cred.AsksGo() {
 						t.Error("AsksGo is false")
 					}
@@ -325,7 +332,7 @@ func TestMessageSigner(t *testing.T) {
 	lib := load(t)
 	cert := tlstest.New(tlstest.Options{})
 	key := &messageSigner{opaqueKey: opaqueKey{key: cert.PrivateKey.(crypto.Signer)}}
-	cred, err := libssl.NewSignerCredential(cert.Certificate, key, "", nil, nil)
+	cred, err := libssl.NewSignerCredential(cert.Certificate, key, nil, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -361,7 +368,7 @@ func TestSignerFails(t *testing.T) {
 			for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
 				for _, server := range []bool{true, false} {
 					t.Run(fmt.Sprintf("%s/%s/%s/%s", c.name, kind, tls.VersionName(version), roleName(server)), func(t *testing.T) {
-						cred, key := credential(t, kind, "")
+						cred, key := credential(t, kind)
 						key.instead = c.sign
 						w := new(witness)
 						conn, err, peerErr := setup{server: server, version: version, cred: cred, witness: w}.run(t)
@@ -399,15 +406,15 @@ func TestSignerFails(t *testing.T) {
 func TestSignerRefused(t *testing.T) {
 	lib := load(t)
 	p256 := tlstest.New(tlstest.Options{})
-	if _, err := libssl.NewSignerCredential(p256.Certificate, unknownKey{}, "", nil, nil); err == nil {
+	if _, err := libssl.NewSignerCredential(p256.Certificate, unknownKey{}, nil, nil, nil); err == nil {
 		t.Error("a key of an unknown kind was accepted")
 	}
 	key := &opaqueKey{key: tlstest.Key(tlstest.P256, "leaf")}
-	if _, err := libssl.NewSignerCredential([][]byte{{1, 2, 3}}, key, "", nil, nil); err == nil {
+	if _, err := libssl.NewSignerCredential([][]byte{{1, 2, 3}}, key, nil, nil, nil); err == nil {
 		t.Error("a certificate that is none was accepted")
 	}
 	ed := tlstest.New(tlstest.Options{Kind: tlstest.Ed25519})
-	_, err := libssl.NewSignerCredential(ed.Certificate, &opaqueKey{key: ed.PrivateKey.(crypto.Signer)}, "", nil, nil)
+	_, err := libssl.NewSignerCredential(ed.Certificate, &opaqueKey{key: ed.PrivateKey.(crypto.Signer)}, nil, nil, nil)
 	if old := lib.Number < libssl.Version3_0; old != (err != nil) || old && !strings.Contains(err.Error(), "Ed25519") {
 		t.Errorf("%s, Ed25519: %v", lib.Version(), err)
 	}
@@ -427,7 +434,7 @@ func TestSignerWithoutAsking(t *testing.T) {
 	for _, kind := range []tlstest.KeyKind{tlstest.RSA2048, tlstest.P256} {
 		for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
 			t.Run(fmt.Sprintf("%s/%s", kind, tls.VersionName(version)), func(t *testing.T) {
-				cred, key := credential(t, kind, "")
+				cred, key := credential(t, kind)
 				conn, err, peerErr := setup{server: true, version: version, cred: cred, start: true}.run(t)
 				defer conn.Free(false, nil)
 				if err == nil || peerErr == nil || key.signed.Load() != 0 {
@@ -441,8 +448,8 @@ func TestSignerWithoutAsking(t *testing.T) {
 // A signer may use connections itself, with or without signers.
 func TestSignerUsesConnection(t *testing.T) {
 	load(t)
-	inner, innerKey := credential(t, tlstest.P256, "")
-	outer, outerKey := credential(t, tlstest.RSA2048, "")
+	inner, innerKey := credential(t, tlstest.P256)
+	outer, outerKey := credential(t, tlstest.RSA2048)
 	outerKey.instead = func(digest []byte, opts crypto.SignerOpts) ([]byte, error) {
 		if conn, err, peerErr := (setup{server: true, version: tls.VersionTLS13, cred: inner}).run(t); err != nil || peerErr != nil {
 			return nil, fmt.Errorf("inner: libssl: %v; crypto/tls: %v", err, peerErr)
@@ -473,7 +480,7 @@ func TestSignerConcurrently(t *testing.T) {
 	load(t)
 	const workers, each = 8, 10
 	for _, kind := range []tlstest.KeyKind{tlstest.RSA2048, tlstest.P256} {
-		cred, key := credential(t, kind, "")
+		cred, key := credential(t, kind)
 		var wg sync.WaitGroup
 		for i := range workers {
 			wg.Go(func() {
@@ -498,13 +505,13 @@ func TestSignerConcurrently(t *testing.T) {
 func TestSignerLeavesOtherKeysAlone(t *testing.T) {
 	load(t)
 	for _, kind := range []tlstest.KeyKind{tlstest.RSA2048, tlstest.P256} {
-		_, key := credential(t, kind, "")
+		_, key := credential(t, kind)
 		cert := tlstest.New(tlstest.Options{Kind: kind})
 		pkcs8, err := x509.MarshalPKCS8PrivateKey(cert.PrivateKey)
 		if err != nil {
 			t.Fatal(err)
 		}
-		cred, err := libssl.NewCredential(false, cert.Certificate, pkcs8, "", nil, nil)
+		cred, err := libssl.NewCredential(false, cert.Certificate, pkcs8, nil, nil, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -555,7 +562,7 @@ func TestSignerIsKept(t *testing.T) {
 					}
 				}
 			}
-			s.cred, _ = credential(t, tlstest.P256, "")
+			s.cred, _ = credential(t, tlstest.P256)
 			conn, err, peerErr := s.take().run(t)
 			defer conn.Free(false, nil)
 			if err != nil || peerErr != nil {
@@ -581,7 +588,7 @@ func TestSignerLeaks(t *testing.T) {
 	fail := errors.New("broken")
 	round := func() {
 		for i := range 40 {
-			cred, key := credential(t, []tlstest.KeyKind{tlstest.RSA2048, tlstest.P256}[i%2], "")
+			cred, key := credential(t, []tlstest.KeyKind{tlstest.RSA2048, tlstest.P256}[i%2])
 			made.Add(1)
 			runtime.AddCleanup(key, func(int) { gone.Add(1) }, 0)
 			if i%4 >= 2 {
@@ -616,7 +623,7 @@ func TestSignerLeaks(t *testing.T) {
 // requested.
 func TestSignerOptions(t *testing.T) {
 	load(t)
-	cred, key := credential(t, tlstest.RSA2048, "rsa_pss_rsae_sha384")
+	cred, key := credential(t, tlstest.RSA2048, tls.PSSWithSHA384)
 	var got crypto.SignerOpts
 	key.instead = func(digest []byte, opts crypto.SignerOpts) ([]byte, error) {
 		got = opts

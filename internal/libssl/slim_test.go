@@ -54,7 +54,7 @@ func printSlimReport() error {
 	for _, group := range []string{
 		"P-256", "P-384", "P-521", "X25519", "X448", "brainpoolP256r1", "secp256k1", "ffdhe2048", "ffdhe8192",
 	} {
-		if libssl.HasGroup(group, false) {
+		if libssl.HasGroupName(group) {
 			fmt.Print(group, ",")
 		}
 	}

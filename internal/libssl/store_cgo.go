@@ -15,6 +15,7 @@ package libssl
 import "C"
 
 import (
+	"crypto/tls"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -187,14 +188,18 @@ func (k *Key) Sign(algorithm int, hash, salt string, tbs []byte) ([]byte, error)
 	return sig[:n:n], nil
 }
 
-// NewKeyCredential makes a credential from a chain and a Key. sigalgs is as for [NewCredential].
-func NewKeyCredential(chain [][]byte, key *Key, sigalgs string, staple, scts []byte) (*Credential, error) {
+// NewKeyCredential makes a credential from a chain and a Key. schemes is as for [NewCredential].
+func NewKeyCredential(chain [][]byte, key *Key, schemes []tls.SignatureScheme, staple, scts []byte) (*Credential, error) {
 	defer runtime.KeepAlive(key)
+	sigalgs, err := list(schemes, signatureNames)
+	if err != nil {
+		return nil, err
+	}
 	packed := PackChain(chain)
-	list := cString(sigalgs)
-	defer C.free(unsafe.Pointer(list))
+	limits := cString(sigalgs)
+	defer C.free(unsafe.Pointer(limits))
 	var errs [errorSlots]C.ulong
-	p := C.ossl_cred_new_key(bytePtr(packed), C.size_t(len(packed)), key.p, list, bytePtr(staple),
+	p := C.ossl_cred_new_key(bytePtr(packed), C.size_t(len(packed)), key.p, limits, bytePtr(staple),
 		C.size_t(len(staple)), bytePtr(scts), C.size_t(len(scts)), &errs[0])
 	if p == nil {
 		return nil, &Error{Op: "load certificate for a key", Codes: codes(&errs)}

@@ -2,6 +2,8 @@
 
 package libssl
 
+import "crypto/tls"
+
 // Key is a private key that stays where OpenSSL found it. Without cgo there is none.
 type Key struct{}
 
@@ -17,7 +19,7 @@ func LoadProvider(string) error { return ErrUnavailable }
 func NeverPrompt() {}
 
 // NewKeyCredential returns ErrUnavailable.
-func NewKeyCredential([][]byte, *Key, string, []byte, []byte) (*Credential, error) {
+func NewKeyCredential([][]byte, *Key, []tls.SignatureScheme, []byte, []byte) (*Credential, error) {
 	return nil, ErrUnavailable
 }
 

@@ -69,7 +69,7 @@ func withSCTs(t *testing.T, impl tlstest.Impl, version uint16, list string) (ale
 	if err != nil {
 		t.Fatal(err)
 	}
-	cred, err := libssl.NewCredential(false, cert.Certificate, pkcs8, "", nil, []byte(list))
+	cred, err := libssl.NewCredential(false, cert.Certificate, pkcs8, nil, nil, []byte(list))
 	if err != nil {
 		t.Fatal(err)
 	}

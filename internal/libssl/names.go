@@ -1,0 +1,191 @@
+package libssl
+
+import (
+	"crypto/tls"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// suiteNames are the names of cipher suites in OpenSSL's configuration strings. Those of TLS 1.2
+// are crypto/tls's suites, less RC4, which no supported OpenSSL has: SSL_CTX_set_cipher_list(3),
+// openssl-ciphers(1). Those of TLS 1.3 are all of OpenSSL's: SSL_CTX_set_ciphersuites(3).
+var suiteNames = map[uint16]string{
+	tls.TLS_RSA_WITH_3DES_EDE_CBC_SHA:                 "DES-CBC3-SHA",
+	tls.TLS_RSA_WITH_AES_128_CBC_SHA:                  "AES128-SHA",
+	tls.TLS_RSA_WITH_AES_256_CBC_SHA:                  "AES256-SHA",
+	tls.TLS_RSA_WITH_AES_128_CBC_SHA256:               "AES128-SHA256",
+	tls.TLS_RSA_WITH_AES_128_GCM_SHA256:               "AES128-GCM-SHA256",
+	tls.TLS_RSA_WITH_AES_256_GCM_SHA384:               "AES256-GCM-SHA384",
+	tls.TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA:          "ECDHE-ECDSA-AES128-SHA",
+	tls.TLS_ECDHE_ECDSA_WITH_AES_256_CBC_SHA:          "ECDHE-ECDSA-AES256-SHA",
+	tls.TLS_ECDHE_RSA_WITH_3DES_EDE_CBC_SHA:           "ECDHE-RSA-DES-CBC3-SHA",
+	tls.TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA:            "ECDHE-RSA-AES128-SHA",
+	tls.TLS_ECDHE_RSA_WITH_AES_256_CBC_SHA:            "ECDHE-RSA-AES256-SHA",
+	tls.TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA256:       "ECDHE-ECDSA-AES128-SHA256",
+	tls.TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA256:         "ECDHE-RSA-AES128-SHA256",
+	tls.TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256:         "ECDHE-RSA-AES128-GCM-SHA256",
+	tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256:       "ECDHE-ECDSA-AES128-GCM-SHA256",
+	tls.TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384:         "ECDHE-RSA-AES256-GCM-SHA384",
+	tls.TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384:       "ECDHE-ECDSA-AES256-GCM-SHA384",
+	tls.TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256:   "ECDHE-RSA-CHACHA20-POLY1305",
+	tls.TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256: "ECDHE-ECDSA-CHACHA20-POLY1305",
+
+	tls.TLS_AES_128_GCM_SHA256:       "TLS_AES_128_GCM_SHA256",
+	tls.TLS_AES_256_GCM_SHA384:       "TLS_AES_256_GCM_SHA384",
+	tls.TLS_CHACHA20_POLY1305_SHA256: "TLS_CHACHA20_POLY1305_SHA256",
+	0x1304:                           "TLS_AES_128_CCM_SHA256", // crypto/tls has no CCM
+	0x1305:                           "TLS_AES_128_CCM_8_SHA256",
+}
+
+// groupNames are the key exchange groups: SSL_CTX_set1_groups_list(3).
+var groupNames = map[tls.CurveID]string{
+	tls.X25519:         "X25519",
+	tls.CurveP256:      "P-256",
+	tls.CurveP384:      "P-384",
+	tls.CurveP521:      "P-521",
+	tls.X25519MLKEM768: "X25519MLKEM768",
+	0x11eb:             "SecP256r1MLKEM768",
+	0x11ed:             "SecP384r1MLKEM1024",
+}
+
+// signatureNames are the signature algorithms: SSL_CTX_set1_sigalgs_list(3).
+var signatureNames = map[tls.SignatureScheme]string{
+	tls.PSSWithSHA256:          "rsa_pss_rsae_sha256",
+	tls.PSSWithSHA384:          "rsa_pss_rsae_sha384",
+	tls.PSSWithSHA512:          "rsa_pss_rsae_sha512",
+	tls.PKCS1WithSHA256:        "RSA+SHA256",
+	tls.PKCS1WithSHA384:        "RSA+SHA384",
+	tls.PKCS1WithSHA512:        "RSA+SHA512",
+	tls.PKCS1WithSHA1:          "RSA+SHA1",
+	tls.ECDSAWithP256AndSHA256: "ECDSA+SHA256",
+	tls.ECDSAWithP384AndSHA384: "ECDSA+SHA384",
+	tls.ECDSAWithP521AndSHA512: "ECDSA+SHA512",
+	tls.ECDSAWithSHA1:          "ECDSA+SHA1",
+	tls.Ed25519:                "ed25519",
+}
+
+// SuiteName returns OpenSSL's name for a cipher suite, or "" if it is unknown.
+func SuiteName(id uint16) string { return suiteNames[id] }
+
+// GroupName returns OpenSSL's name for a key exchange group, or "" if it is unknown.
+func GroupName(id tls.CurveID) string { return groupNames[id] }
+
+// SignatureName returns OpenSSL's name for a signature algorithm, or "" if it is unknown.
+func SignatureName(id tls.SignatureScheme) string { return signatureNames[id] }
+
+// Suites returns all known cipher suites of a version, TLS 1.2 or TLS 1.3.
+func Suites(version uint16) []uint16 {
+	return slices.DeleteFunc(known(suiteNames), func(id uint16) bool {
+		return IsTLS13Suite(id) != (version == tls.VersionTLS13)
+	})
+}
+
+// Groups returns the known key exchange groups that the library has. The library must be loaded.
+func Groups() []tls.CurveID {
+	return slices.DeleteFunc(known(groupNames), func(id tls.CurveID) bool { return !HasGroup(id, false) })
+}
+
+// SignatureSchemes returns all known signature algorithms.
+func SignatureSchemes() []tls.SignatureScheme { return known(signatureNames) }
+
+// known returns the IDs in a table of names, in the order of the names.
+func known[ID comparable](names map[ID]string) []ID {
+	var ids []ID
+	for id := range names {
+		ids = append(ids, id)
+	}
+	slices.SortFunc(ids, func(a, b ID) int { return strings.Compare(names[a], names[b]) })
+	return ids
+}
+
+// IsTLS13Suite reports whether a cipher suite is one of TLS 1.3: RFC 8446, appendix B.4.
+func IsTLS13Suite(id uint16) bool { return id>>8 == 0x13 }
+
+// IsHybrid reports whether a group is one of the post-quantum hybrids, which only TLS 1.3 has.
+func IsHybrid(id tls.CurveID) bool { return id > 0x1000 }
+
+// hasGroups holds the answers of HasGroup, for the one library of the process.
+var hasGroups sync.Map // groupQuestion: bool
+
+type groupQuestion struct {
+	id   tls.CurveID
+	fips bool
+}
+
+// HasGroup reports whether a group is known and the library has it or, in FIPS mode, the module.
+// Every supported library has all groups but the hybrids. The library must be loaded.
+func HasGroup(id tls.CurveID, fips bool) bool {
+	name := groupNames[id]
+	if name == "" || !fips && !IsHybrid(id) {
+		return name != ""
+	}
+	key := groupQuestion{id, fips}
+	if has, ok := hasGroups.Load(key); ok {
+		return has.(bool)
+	}
+	has := hasGroup(name, fips)
+	hasGroups.Store(key, has)
+	return has
+}
+
+// fipsHasEd25519 is asked once FIPS mode is set up, and not before. The module doesn't change.
+var fipsHasEd25519 = sync.OnceValue(func() bool { return fipsHasSignature("ED25519") })
+
+// FIPSHasSignature reports whether the module has a signature algorithm, as far as modules differ.
+// FIPS mode must be set up.
+func FIPSHasSignature(scheme tls.SignatureScheme) bool {
+	return scheme != tls.Ed25519 || fipsHasEd25519()
+}
+
+// list joins the names of ids with colons, as OpenSSL's settings have them. It returns an error if
+// one has no name.
+func list[ID comparable](ids []ID, names map[ID]string) (string, error) {
+	parts := make([]string, len(ids))
+	for i, id := range ids {
+		if parts[i] = names[id]; parts[i] == "" {
+			return "", fmt.Errorf("libssl: no name for %v", id)
+		}
+	}
+	return strings.Join(parts, ":"), nil
+}
+
+// settingLists are the lists of a ContextConfig in the words of OpenSSL's settings.
+type settingLists struct {
+	suites, suites13, groups, signatures, clientSignatures string
+}
+
+func (cfg *ContextConfig) lists() (l settingLists, err error) {
+	if l.suites, err = list(cfg.CipherSuites, suiteNames); err != nil {
+		return l, err
+	}
+	if l.suites13, err = list(cfg.TLS13CipherSuites, suiteNames); err != nil {
+		return l, err
+	}
+	if l.groups, err = groupList(cfg.Groups); err != nil {
+		return l, err
+	}
+	if l.signatures, err = list(cfg.SignatureSchemes, signatureNames); err != nil {
+		return l, err
+	}
+	l.clientSignatures, err = list(cfg.ClientSignatureSchemes, signatureNames)
+	return l, err
+}
+
+// groupList is list for groups. If OpenSSL is 3.5 or later and a hybrid comes first, it marks the
+// groups for which a client sends key shares at once: the first hybrid and the first other group,
+// as crypto/tls does, since most servers without the hybrid have X25519 or P-256. Otherwise OpenSSL
+// sends one for the first group.
+func groupList(ids []tls.CurveID) (string, error) {
+	joined, err := list(ids, groupNames)
+	if err != nil || len(ids) == 0 || !IsHybrid(ids[0]) || !AtLeast(Version3_5) {
+		return joined, err
+	}
+	parts := strings.Split(joined, ":")
+	parts[0] = "*" + parts[0]
+	if plain := slices.IndexFunc(ids, func(id tls.CurveID) bool { return !IsHybrid(id) }); plain >= 0 {
+		parts[plain] = "*" + parts[plain]
+	}
+	return strings.Join(parts, ":"), nil
+}

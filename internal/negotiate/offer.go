@@ -1,0 +1,241 @@
+// Package negotiate works out which versions, cipher suites, groups and signature algorithms a
+// Context uses.
+//
+// It starts with an [Offer]: the choice of crypto/tls in the running Go, GODEBUG settings included.
+// Then one [Filter] after the other takes IDs away: HTTP/2, FIPS mode, the host's policy, and the
+// library, which may lack some. No filter adds an ID or changes their order. If the user has named
+// an ID that a filter takes away, or if nothing is left, the filter returns a [Refusal], which says
+// who is to blame.
+package negotiate
+
+import (
+	"crypto/tls"
+	"fmt"
+	"slices"
+
+	"github.com/ossl-go/ossl/internal/libssl"
+	"github.com/ossl-go/ossl/internal/stdtls"
+)
+
+// A Refusal says that a field of a configuration, or an option, can't be honoured.
+type Refusal struct {
+	Field  string // of tls.Config, or the name of an option
+	Reason string
+	Err    error // the cause, or nil
+}
+
+func (r *Refusal) Error() string {
+	if r.Err != nil {
+		return r.Field + ": " + r.Reason + ": " + r.Err.Error()
+	}
+	return r.Field + ": " + r.Reason
+}
+
+// Unwrap returns the cause.
+func (r *Refusal) Unwrap() error { return r.Err }
+
+// Asked is the part of a configuration that the user has named. Empty lists were not named.
+type Asked struct {
+	Config            *tls.Config // MinVersion, MaxVersion, CipherSuites, CurvePreferences
+	TLS13CipherSuites []uint16
+	SignatureSchemes  []tls.SignatureScheme
+}
+
+// An Offer is the choice of a configuration, as IDs in order of preference.
+type Offer struct {
+	Versions               []uint16 // TLS 1.2, TLS 1.3 or both
+	CipherSuites           []uint16 // of TLS 1.2
+	TLS13CipherSuites      []uint16
+	Groups                 []tls.CurveID
+	SignatureSchemes       []tls.SignatureScheme
+	ClientSignatureSchemes []tls.SignatureScheme // with which clients sign, if not with SignatureSchemes
+
+	asked *Asked
+}
+
+// A Filter takes IDs away that one authority does not allow.
+type Filter interface {
+	// narrow removes IDs from the offer. The error is a *Refusal.
+	narrow(o *Offer) error
+}
+
+// NewOffer returns the offer that the filters leave. The error is a [*Refusal].
+func NewOffer(asked *Asked, filters ...Filter) (*Offer, error) {
+	o, err := defaultOffer(asked)
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range filters {
+		if err := f.narrow(o); err != nil {
+			return nil, err
+		}
+	}
+	return o, nil
+}
+
+// defaultOffer returns the choice of crypto/tls and of the options that replace it.
+func defaultOffer(asked *Asked) (*Offer, error) {
+	hello, err := stdtls.DefaultHello(asked.Config)
+	if err != nil {
+		return nil, &Refusal{Field: "Config", Reason: "crypto/tls can't use it", Err: err}
+	}
+	o := &Offer{
+		Versions:          filter(hello.SupportedVersions, func(v uint16) bool { return v >= tls.VersionTLS12 }),
+		CipherSuites:      filter(hello.CipherSuites, func(id uint16) bool { return !libssl.IsTLS13Suite(id) }),
+		TLS13CipherSuites: filter(hello.CipherSuites, libssl.IsTLS13Suite),
+		Groups:            hello.SupportedCurves,
+		SignatureSchemes:  hello.SignatureSchemes,
+		asked:             asked,
+	}
+	if len(o.Versions) == 0 {
+		return nil, &Refusal{Field: "MinVersion", Reason: "leaves no version"}
+	}
+	if asked.TLS13CipherSuites != nil {
+		o.TLS13CipherSuites = asked.TLS13CipherSuites
+	}
+	if asked.SignatureSchemes != nil {
+		o.SignatureSchemes = asked.SignatureSchemes
+	}
+	return o, nil
+}
+
+// MinVersion returns the lowest version of the offer.
+func (o *Offer) MinVersion() uint16 { return slices.Min(o.Versions) }
+
+// MaxVersion returns the highest version of the offer.
+func (o *Offer) MaxVersion() uint16 { return slices.Max(o.Versions) }
+
+func (o *Offer) has(version uint16) bool { return slices.Contains(o.Versions, version) }
+
+// NamedSuites returns the suites of TLS 1.2 that were named. As in crypto/tls, those of TLS 1.3 in
+// the field CipherSuites have no effect.
+func (o *Offer) NamedSuites() []uint16 {
+	return filter(o.asked.Config.CipherSuites, func(id uint16) bool { return !libssl.IsTLS13Suite(id) })
+}
+
+// namedGroups returns the groups that were named and that the versions of the offer can use.
+func (o *Offer) namedGroups() []tls.CurveID {
+	return filter(o.asked.Config.CurvePreferences, func(id tls.CurveID) bool {
+		return o.has(tls.VersionTLS13) || !libssl.IsHybrid(id)
+	})
+}
+
+// dropVersions takes away the versions for which no cipher suite is left. refuse makes the error if
+// no version is left.
+func (o *Offer) dropVersions(refuse func(topic libssl.Topic, field, reason string) *Refusal) error {
+	drop := func(version uint16) {
+		o.Versions = filter(o.Versions, func(v uint16) bool { return v != version })
+	}
+	if o.has(tls.VersionTLS12) && len(o.CipherSuites) == 0 {
+		if !o.has(tls.VersionTLS13) {
+			return refuse(libssl.TopicCipherSuites, "CipherSuites", "leaves no suite for TLS 1.2")
+		}
+		drop(tls.VersionTLS12)
+	}
+	if o.has(tls.VersionTLS13) && len(o.TLS13CipherSuites) == 0 {
+		if !o.has(tls.VersionTLS12) {
+			return refuse(libssl.TopicTLS13CipherSuites, "MinVersion", "leaves no suite for TLS 1.3")
+		}
+		drop(tls.VersionTLS13)
+	}
+	return nil
+}
+
+// checkGroups returns an error if the offer has no group.
+func (o *Offer) checkGroups(refuse func(topic libssl.Topic, field, reason string) *Refusal) error {
+	if len(o.Groups) == 0 {
+		return refuse(libssl.TopicGroups, "CurvePreferences", "leaves no group")
+	}
+	return nil
+}
+
+// refuseAsked blames the configuration itself.
+func refuseAsked(_ libssl.Topic, field, reason string) *Refusal {
+	return &Refusal{Field: field, Reason: reason}
+}
+
+// HTTP2 is the filter for HTTP/2. If the user has not named cipher suites, it leaves out those of
+// TLS 1.2 that HTTP/2 prohibits: RFC 9113, section 9.2.2.
+type HTTP2 struct{}
+
+func (HTTP2) narrow(o *Offer) error {
+	if o.asked.Config.CipherSuites == nil {
+		o.CipherSuites = filter(o.CipherSuites, isHTTP2Suite)
+	}
+	return o.dropVersions(refuseAsked)
+}
+
+// isHTTP2Suite reports whether HTTP/2 permits a TLS 1.2 suite. It permits those with forward secrecy
+// and an AEAD; RFC 9113, appendix A, lists the others.
+func isHTTP2Suite(id uint16) bool {
+	switch id {
+	case tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256, tls.TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256,
+		tls.TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384, tls.TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384,
+		tls.TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256, tls.TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256:
+		return true
+	}
+	return false
+}
+
+// Library is the filter for the OpenSSL that is loaded: it takes away the IDs that it lacks.
+type Library struct {
+	FIPS bool // the library is the FIPS module
+}
+
+func (l Library) narrow(o *Offer) error {
+	if id, ok := firstOutside(o.NamedSuites(), knownSuite); ok {
+		return &Refusal{Field: "CipherSuites", Reason: "OpenSSL has no " + tls.CipherSuiteName(id)}
+	}
+	if id, ok := firstOutside(o.asked.TLS13CipherSuites, knownTLS13Suite); ok {
+		return &Refusal{Field: "WithTLS13CipherSuites", Reason: fmt.Sprintf("%#04x is not a TLS 1.3 suite", id)}
+	}
+	o.CipherSuites = filter(o.CipherSuites, knownSuite)
+	o.TLS13CipherSuites = filter(o.TLS13CipherSuites, knownTLS13Suite)
+	if err := o.dropVersions(refuseAsked); err != nil {
+		return err
+	}
+	hasGroup := func(id tls.CurveID) bool { return libssl.HasGroup(id, l.FIPS) }
+	if id, ok := firstOutside(o.namedGroups(), hasGroup); ok {
+		return &Refusal{Field: "CurvePreferences", Reason: libssl.GroupName(id) + " is not in this OpenSSL"}
+	}
+	o.Groups = filter(o.Groups, hasGroup)
+	if err := o.checkGroups(refuseAsked); err != nil {
+		return err
+	}
+	if scheme, ok := firstOutside(o.asked.SignatureSchemes, KnownSignature); ok {
+		return &Refusal{Field: "WithSignatureAlgorithms", Reason: fmt.Sprintf("%v is not in OpenSSL", scheme)}
+	}
+	o.SignatureSchemes = filter(o.SignatureSchemes, KnownSignature)
+	o.ClientSignatureSchemes = filter(o.ClientSignatureSchemes, KnownSignature)
+	return nil
+}
+
+func knownSuite(id uint16) bool { return libssl.SuiteName(id) != "" }
+
+func knownTLS13Suite(id uint16) bool { return libssl.IsTLS13Suite(id) && knownSuite(id) }
+
+// KnownGroup reports whether a group is one that this package can offer.
+func KnownGroup(id tls.CurveID) bool { return libssl.GroupName(id) != "" }
+
+// KnownSignature reports whether OpenSSL has a signature algorithm.
+func KnownSignature(id tls.SignatureScheme) bool { return libssl.SignatureName(id) != "" }
+
+// filter returns the IDs of a list that are wanted, in their order. The list is not changed.
+func filter[ID any](list []ID, wanted func(ID) bool) (left []ID) {
+	for _, id := range list {
+		if wanted(id) {
+			left = append(left, id)
+		}
+	}
+	return left
+}
+
+// firstOutside returns the first ID of a list that is not allowed.
+func firstOutside[ID any](list []ID, allowed func(ID) bool) (id ID, ok bool) {
+	for _, id := range list {
+		if !allowed(id) {
+			return id, true
+		}
+	}
+	return id, false
+}
