@@ -26,8 +26,8 @@ type chosenKey struct {
 	fips   bool   // OSSL_FIPS or the host requires FIPS mode
 }
 
-// A chosenContext is a Context and the number of its users: the list, and the handshakes that have not made their SSL yet. An SSL
-// itself keeps libssl's objects that it needs.
+// A chosenContext is a Context and the number of its users: the list, and the handshakes that have
+// not made their SSL yet. An SSL itself keeps the objects of libssl that it needs.
 type chosenContext struct {
 	users int // guarded by the list's mu
 
@@ -103,8 +103,8 @@ func (c *chosenContexts) done(e *chosenContext) {
 	c.leave(e)
 }
 
-// forConfig returns the Context for a configuration that GetConfigForClient returned, with the options of c. The caller must make
-// its SSL from it before it calls done.
+// forConfig returns the Context for a configuration that GetConfigForClient returned, with the options
+// of c. The caller must make its SSL from it before it calls done.
 func (c *Context) forConfig(config *tls.Config) (ctx *Context, done func(), err error) {
 	required, err := fipsRequired()
 	if err != nil {

@@ -3,17 +3,12 @@ package ossl
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
-	"errors"
-	"fmt"
 	"net"
-	"slices"
 	"time"
 
 	"github.com/ossl-go/ossl/internal/chain"
 	"github.com/ossl-go/ossl/internal/libssl"
 	"github.com/ossl-go/ossl/internal/negotiate"
-	"github.com/ossl-go/ossl/internal/stdtls"
 )
 
 // A Context is a configuration compiled for libssl: made once, never changed, shared by any number
@@ -56,317 +51,6 @@ func NewContext(config *tls.Config, opts ...Option) (*Context, error) {
 	return newContext(config, o)
 }
 
-// newContext compiles a configuration in these steps: check its fields, choose what to negotiate,
-// find the ticket keys and trust anchors, convert the certificates, and make the SSL_CTX.
-func newContext(config *tls.Config, o *options) (*Context, error) {
-	lib, err := loadLibrary(o.library)
-	if err != nil {
-		return nil, err
-	}
-	c := &Context{opts: o, creds: o.creds, chosen: newChosenContexts()}
-	c.pausesToVerify = lib.Number >= libssl.Version3_0
-	if c.creds == nil {
-		c.creds = newCredentialCache()
-	}
-	if c.config, err = checkedConfig(config, o); err != nil {
-		return nil, err
-	}
-	if c.fips, err = o.setUpFIPS(c.config); err != nil {
-		return nil, err
-	}
-	offer, err := c.negotiate()
-	if err != nil {
-		return nil, configError(err)
-	}
-	c.rule = &credentialRule{fips: c.fips, host: c.host, signatures: offer.SignatureSchemes, ordered: o.signatures != nil}
-	level, err := c.chooseLevel()
-	if err != nil {
-		return nil, configError(err)
-	}
-	if err := c.chooseRecords(lib); err != nil {
-		return nil, err
-	}
-	c.chooseServing()
-	if err := c.makeRing(); err != nil {
-		return nil, err
-	}
-	if err := c.checkSessionTemplate(); err != nil {
-		return nil, err
-	}
-	clientCAs, err := c.findTrust()
-	if err != nil {
-		return nil, err
-	}
-	if err := c.convertCertificates(); err != nil {
-		return nil, err
-	}
-	if err := c.makeSSL(c.settings(offer, level, clientCAs), offer); err != nil {
-		return nil, err
-	}
-	return c, nil
-}
-
-// checkedConfig returns a copy of config, completed by the options, whose fields can be honoured.
-func checkedConfig(config *tls.Config, o *options) (*tls.Config, error) {
-	if config == nil {
-		config = new(tls.Config)
-	}
-	config = config.Clone()
-	if o.http2 {
-		offerHTTP2(config)
-	}
-	return config, checkConfig(config)
-}
-
-// negotiate finds the host's policy and works out the offer of the configuration.
-func (c *Context) negotiate() (offer *negotiate.Offer, err error) {
-	if c.host, err = c.opts.hostPolicy(); err != nil {
-		return nil, err
-	}
-	var filters []negotiate.Filter
-	if c.opts.http2 {
-		filters = append(filters, negotiate.HTTP2{})
-	}
-	if c.fips {
-		filters = append(filters, negotiate.FIPS{})
-	}
-	filters = append(filters, c.host, negotiate.Library{FIPS: c.fips})
-	return negotiate.NewOffer(&negotiate.Asked{
-		Config:            c.config,
-		TLS13CipherSuites: c.opts.suites13,
-		SignatureSchemes:  c.opts.signatures,
-	}, filters...)
-}
-
-// chooseLevel returns the security level of libssl.
-func (c *Context) chooseLevel() (int, error) {
-	return c.host.Level(c.opts.securityLevel, c.opts.levelNamed)
-}
-
-// chooseRecords decides who seals and opens the records.
-func (c *Context) chooseRecords(lib *libssl.Library) error {
-	o, records := c.opts, c.opts.records
-	if c.host.Pads() {
-		if records == RecordsOwn {
-			return configError(c.host.Refuse(libssl.TopicPadding, "WithRecordPath",
-				"records are padded, which only RecordsLibssl does"))
-		}
-		records = RecordsLibssl
-	}
-	if o.kernelTLS && o.records == RecordsLibssl && o.recordsNamed {
-		return &ConfigError{Field: "WithKernelTLS", Reason: "RecordsLibssl leaves the records with libssl"}
-	}
-	c.sealsAlerts = records == RecordsOwn || lib.Number < libssl.Version5_0
-	c.ownRecords = c.sealsAlerts && records != RecordsLibssl
-	c.kernelTLS = o.kernelTLS && c.ownRecords
-	return nil
-}
-
-// chooseServing decides whether the Context can serve, and whether its servers choose at the
-// ClientHello.
-func (c *Context) chooseServing() {
-	config := c.config
-	c.pausesAtHello = config.GetConfigForClient != nil || config.GetCertificate != nil || len(config.Certificates) != 1
-	if len(config.Certificates) == 0 && config.GetCertificate == nil && config.GetConfigForClient == nil {
-		c.serveErr = errors.New("tls: neither Certificates, GetCertificate, nor GetConfigForClient set in Config")
-	}
-}
-
-// keepsSessions reports whether clients keep sessions, to resume them.
-func (c *Context) keepsSessions() bool {
-	return c.config.ClientSessionCache != nil && !c.config.SessionTicketsDisabled
-}
-
-func (c *Context) checkSessionTemplate() error {
-	if !c.keepsSessions() {
-		return nil
-	}
-	if _, err := stdtls.SessionTemplate(); err != nil {
-		return &ConfigError{Field: "ClientSessionCache", Reason: "crypto/tls makes no session to carry ours", Err: err}
-	}
-	return nil
-}
-
-// findTrust finds the trust anchors. It returns the names of the authorities that a server asks
-// clients for.
-func (c *Context) findTrust() (clientCAs [][]byte, err error) {
-	config := c.config
-	asksClients := config.ClientAuth != tls.NoClientCert
-	if !c.fips {
-		if asksClients && config.ClientCAs != nil {
-			clientCAs = subjects(config.ClientCAs)
-		}
-		return clientCAs, nil
-	}
-	if c.stores, err = c.opts.rootStores(); err != nil {
-		return nil, err
-	}
-	c.forChosen.stores = c.stores
-	if asksClients {
-		clientCAs = c.stores.names
-	}
-	return clientCAs, nil
-}
-
-// convertCertificates converts the configuration's certificates for libssl.
-func (c *Context) convertCertificates() error {
-	config := c.config
-	config.Certificates = slices.Clone(config.Certificates) // to set Leaf, which SupportsCertificate would parse each time
-	for i := range config.Certificates {
-		cred, err := c.ownCredential(&config.Certificates[i])
-		if err != nil {
-			return &ConfigError{Field: "Certificates", Reason: fmt.Sprintf("certificate %d can't be used", i), Err: err}
-		}
-		c.static = append(c.static, cred)
-		c.asksToSign = c.asksToSign || cred.AsksGo()
-	}
-	//lint:ignore SA1019 deprecated, and still honoured by crypto/tls
-	for _, cert := range config.NameToCertificate {
-		c.asksToSign = c.asksToSign || cert != nil && onlySigns(cert.PrivateKey)
-	}
-	return nil
-}
-
-// settings returns the settings of the SSL_CTX.
-func (c *Context) settings(offer *negotiate.Offer, level int, clientCAs [][]byte) *libssl.ContextConfig {
-	config, o := c.config, c.opts
-	s := &libssl.ContextConfig{
-		MinVersion:             offer.MinVersion(),
-		MaxVersion:             offer.MaxVersion(),
-		SecurityLevel:          level,
-		ExactLevel:             o.levelNamed || o.withoutHostPolicy,
-		WithoutHostPolicy:      o.withoutHostPolicy,
-		HostCommands:           c.host.HostCommands(),
-		RequestClientCert:      config.ClientAuth != tls.NoClientCert,
-		RequireClientCert:      config.ClientAuth == tls.RequireAnyClientCert || config.ClientAuth == tls.RequireAndVerifyClientCert,
-		WantHello:              c.pausesAtHello,
-		Tickets:                c.ring != nil,
-		Cached:                 o.cache != nil && c.serveErr == nil,
-		KeepSessions:           c.keepsSessions(),
-		SessionTimeout:         o.lifetime,
-		WantCert:               config.GetClientCertificate != nil || len(config.Certificates) > 0,
-		WantKeyLog:             config.KeyLogWriter != nil,
-		VerifyPauses:           c.pausesToVerify,
-		FIPS:                   c.fips,
-		OwnRecords:             c.ownRecords,
-		SealRefusals:           c.sealsAlerts,
-		CipherSuites:           offer.CipherSuites,
-		TLS13CipherSuites:      offer.TLS13CipherSuites,
-		Groups:                 offer.Groups,
-		SignatureSchemes:       offer.SignatureSchemes,
-		ClientSignatureSchemes: offer.ClientSignatureSchemes,
-		ALPN:                   alpnWire(config.NextProtos),
-		ALPNByClient:           o.alpnByClient,
-		ClientCAs:              clientCAs,
-		Policy:                 sessionPolicy(config, c.fips, clientCAs),
-	}
-	if o.withoutHostPolicy { // the host may have a list of its own
-		s.ClientSignatureSchemes = offer.SignatureSchemes
-	}
-	if len(c.static) == 1 {
-		s.Credential = c.static[0]
-	}
-	return s
-}
-
-// makeSSL makes the SSL_CTX, and checks that it has everything that the user has named.
-func (c *Context) makeSSL(settings *libssl.ContextConfig, offer *negotiate.Offer) (err error) {
-	if c.ssl, err = libssl.NewContext(settings); err != nil {
-		return c.explain(err)
-	}
-	c.verifier = c.newVerifier(settings.SecurityLevel)
-	if settings.MinVersion <= tls.VersionTLS12 {
-		for _, id := range offer.NamedSuites() {
-			if !c.ssl.HasCipher(id) {
-				return &ConfigError{Field: "CipherSuites", Reason: fmt.Sprintf(
-					"%s is not in this OpenSSL, or weaker than security level %d", tls.CipherSuiteName(id), c.ssl.SecurityLevel())}
-			}
-		}
-	}
-	if c.serveErr == nil && !c.pausesAtHello && settings.MaxVersion <= tls.VersionTLS12 {
-		c.serveErr = checkKeyUsage(c.config.Certificates[0].Leaf)
-	}
-	return nil
-}
-
-// explain turns libssl's refusal of the settings into an error that names the field or option. The
-// security level that libssl applies to certificates may be the host's.
-func (c *Context) explain(err error) error {
-	err = contextError(err)
-	var e *ConfigError
-	if errors.As(err, &e) && e.Field == "Certificates" {
-		if r := c.host.ExplainCertificate(e.Err, c.opts.securityLevel, c.opts.levelNamed); r != nil {
-			return configError(r)
-		}
-	}
-	return err
-}
-
-// checkKeyUsage returns an error if a leaf certificate can't serve in TLS 1.2: libssl finds no suite for an ECDSA certificate
-// whose key usage doesn't allow signing. In TLS 1.3 libssl doesn't look at the key usage; crypto/tls never does.
-func checkKeyUsage(leaf *x509.Certificate) error {
-	if leaf.PublicKeyAlgorithm != x509.ECDSA || leaf.KeyUsage == 0 || leaf.KeyUsage&x509.KeyUsageDigitalSignature != 0 {
-		return nil
-	}
-	return &ConfigError{Field: "Certificates", Reason: "the key usage of the ECDSA certificate lacks digitalSignature, " +
-		"which OpenSSL requires of a TLS 1.2 server's certificate"}
-}
-
-// contextError names the field or option whose setting libssl refused.
-func contextError(err error) error {
-	fields := map[string]string{
-		"MinVersion":            "MinVersion",
-		"MaxVersion":            "MaxVersion",
-		"TLS 1.3 cipher suites": "WithTLS13CipherSuites",
-		"CipherSuites":          "CipherSuites",
-		"CurvePreferences":      "CurvePreferences",
-		"signature algorithms":  "WithSignatureAlgorithms",
-		"NextProtos":            "NextProtos",
-		"Certificates":          "Certificates",
-		"ClientCAs":             "ClientCAs",
-		"host policy":           negotiate.HostPolicyField,
-	}
-	var e *libssl.Error
-	if errors.As(err, &e) && fields[e.Setting] != "" {
-		return &ConfigError{Field: fields[e.Setting], Reason: "OpenSSL refuses it", Err: libraryError(err)}
-	}
-	return libraryError(err)
-}
-
-// subjects returns the names of a pool's certificates: what a server tells clients that it accepts.
-func subjects(pool *x509.CertPool) [][]byte {
-	return pool.Subjects() //lint:ignore SA1019 crypto/tls does the same: the names of a pool that is not the system's
-}
-
-// libraryHas reports whether the loaded OpenSSL is of a version or later.
-func libraryHas(version uint64) bool {
-	lib, err := libssl.Load("")
-	return err == nil && lib.Number >= version
-}
-
-// ownCredential returns libssl's form of cert, a certificate in the Context's configuration, and sets its Leaf. The Contexts for
-// GetConfigForClient's configurations share a cache of these, since most of them have the same few certificates.
-func (c *Context) ownCredential(cert *tls.Certificate) (*libssl.Credential, error) {
-	if !c.opts.chosen {
-		return newCredential(cert, c.rule)
-	}
-	cred, err := c.creds.get(cert, c.rule)
-	if err == nil && cert.Leaf == nil {
-		cert.Leaf, err = x509.ParseCertificate(cert.Certificate[0])
-	}
-	return cred, err
-}
-
-// credential returns cert for libssl's use.
-func (c *Context) credential(cert *tls.Certificate) (*libssl.Credential, error) {
-	for i := range c.static {
-		if cert == &c.config.Certificates[i] {
-			return c.static[i], nil
-		}
-	}
-	return c.creds.get(cert, c.rule)
-}
-
 func (c *Context) time() time.Time {
 	if c.config.Time != nil {
 		return c.config.Time()
@@ -374,12 +58,12 @@ func (c *Context) time() time.Time {
 	return time.Now()
 }
 
-// ServerName returns the configuration's ServerName, which a client's connections are for where none is given.
+// ServerName returns the configuration's ServerName, the default for clients' connections.
 func (c *Context) ServerName() string { return c.config.ServerName }
 
-// Client returns a connection that takes the client's role over conn. It sends serverName to the server and verifies the server's
-// certificate for it; "" means the configuration's ServerName. The handshake runs at the first Read or Write, or by
-// [Conn.HandshakeContext].
+// Client returns a connection that takes the client's role over conn. It sends serverName to the
+// server and verifies the server's certificate for it; "" means the configuration's ServerName. The
+// handshake runs at the first Read or Write, or by [Conn.HandshakeContext].
 func (c *Context) Client(conn net.Conn, serverName string, opts ...ConnOption) *Conn {
 	if serverName == "" {
 		serverName = c.config.ServerName
@@ -387,13 +71,13 @@ func (c *Context) Client(conn net.Conn, serverName string, opts ...ConnOption) *
 	return (&Conn{conn: conn, isClient: true, serverName: serverName}).with(c, opts)
 }
 
-// Server returns a connection that takes the server's role over conn. The handshake runs at the first Read or Write, or by
-// [Conn.HandshakeContext].
+// Server returns a connection that takes the server's role over conn. The handshake runs at the first
+// Read or Write, or by [Conn.HandshakeContext].
 func (c *Context) Server(conn net.Conn, opts ...ConnOption) *Conn {
 	return (&Conn{conn: conn, configErr: c.serveErr}).with(c, opts)
 }
 
-// A ConnOption asks for something of one connection that differs from what its [Context] does for the others.
+// A ConnOption changes one connection of a [Context].
 type ConnOption func(*Conn)
 
 func (c *Conn) with(ctx *Context, opts []ConnOption) *Conn {
@@ -405,16 +89,17 @@ func (c *Conn) with(ctx *Context, opts []ConnOption) *Conn {
 	return c
 }
 
-// WithVerification has verify decide, at the end of all other verification, whether the handshake may go on. It is for decisions
-// that differ between the connections of a Context, such as which peer is expected. It is called as the configuration's
-// VerifyConnection is, after it: it can refuse what the configuration accepts, never the other way round. Of several, all must
-// accept.
+// WithVerification has verify decide, after all other verification, whether the handshake may
+// continue. It is for decisions that differ between the connections of a Context, such as which peer
+// is expected. It is called with the same state as the configuration's VerifyConnection, and after
+// it: it can refuse a connection that the configuration accepts, but not accept one that the
+// configuration refuses. If there are several, all must accept.
 func WithVerification(verify func(tls.ConnectionState) error) ConnOption {
 	return func(c *Conn) { c.verify = append(c.verify, verify) }
 }
 
-// DialContext connects to addr by a [net.Dialer] and runs the handshake. ctx bounds both and nothing afterwards.
-// Without a ServerName in the configuration, addr's host is the name.
+// DialContext connects to addr with a [net.Dialer] and runs the handshake. ctx bounds both, and
+// nothing afterwards. If the configuration has no ServerName, addr's host is the name.
 func (c *Context) DialContext(ctx context.Context, network, addr string) (*Conn, error) {
 	return c.dial(ctx, new(net.Dialer), network, addr)
 }

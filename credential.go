@@ -23,10 +23,11 @@ import (
 	"github.com/ossl-go/ossl/internal/negotiate"
 )
 
-// credentialCache keeps certificates that are ready for libssl, so that GetCertificate may return the same one for each
-// connection without its key being converted each time. An entry is found by the chain's bytes, the key and what is sent beside
-// them, and never by a pointer to the tls.Certificate, whose contents may change. Since it contains a private key, it is
-// forgotten if it has not been used for a while: the certificate was replaced.
+// credentialCache keeps certificates that are ready for libssl, so that GetCertificate may return the
+// same one for each connection without its key being converted each time. An entry is found by the
+// chain's bytes, the key, the staple and the SCTs, and never by a pointer to the tls.Certificate,
+// whose contents may change. Since an entry contains a private key, it is removed if it has not been
+// used for a while: the certificate was replaced.
 type credentialCache struct {
 	mu     sync.Mutex
 	now    func() time.Time
@@ -137,7 +138,7 @@ func keyOf(cert *tls.Certificate, rule *credentialRule) (key credentialKey, ok b
 		key.key = k
 	case ed25519.PrivateKey:
 		key.key = sha256.Sum256(k)
-	default: // any other Signer: only what can be compared
+	default: // any other Signer, if it can be compared
 		if !canCompare(k) {
 			return key, false
 		}
@@ -166,7 +167,8 @@ func canCompare(k any) (ok bool) {
 	return k == k
 }
 
-// newCredential converts cert, and sets its Leaf. Errors say what is wrong with it; the caller names the field.
+// newCredential converts cert, and sets its Leaf. Its errors describe the problem; the caller adds the
+// field.
 func newCredential(cert *tls.Certificate, rule *credentialRule) (*libssl.Credential, error) {
 	if len(cert.Certificate) == 0 {
 		return nil, errors.New("certificate chain is empty")
@@ -197,7 +199,7 @@ func convert(cert *tls.Certificate, leaf *x509.Certificate, rule *credentialRule
 		return nil, errors.New("private key does not belong to the leaf certificate")
 	}
 	if rule.fips && !chain.KeyAllowed(leaf.PublicKey) {
-		return nil, errors.New("FIPS mode wants RSA keys of 2048 bits or more, or ECDSA keys on P-256, P-384 or P-521")
+		return nil, errors.New("FIPS mode requires RSA keys of 2048 bits or more, or ECDSA keys on P-256, P-384 or P-521")
 	}
 	if len(cert.OCSPStaple) > 0 {
 		if err := checkStaple(cert.OCSPStaple); err != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/ossl-go/ossl/internal/stdtls"
 )
 
-// The functions here have crypto/tls's names and signatures. Each compiles its *tls.Config once and remembers the result for as
-// long as the configuration is in use.
+// The functions here have crypto/tls's names and signatures. Each compiles its *tls.Config once and
+// remembers the result for as long as the configuration is in use.
 
 var compiled = struct {
 	mu      sync.Mutex
@@ -33,7 +33,8 @@ type compiledConfig struct {
 	used *stdtls.Snapshot // guarded by mu; the configuration that ctx was compiled from
 }
 
-// maxCompiled bounds what is remembered: a configuration whose callbacks refer to it is never collected while its Context is.
+// maxCompiled bounds the number of entries: a configuration whose callbacks refer to it is not
+// collected while its Context is remembered.
 const maxCompiled = 256
 
 // compile returns the Context for config with the default options.
@@ -52,7 +53,8 @@ var defaultOptions = [...]*options{
 	RecordsOwn:    newOptions(RecordsOwn),
 }
 
-// compileWith returns the Context for config. A failure is not remembered. Copies made by Clone are configurations of their own.
+// compileWith returns the Context for config. A failure is not remembered. Copies made by Clone are
+// separate configurations.
 func compileWith(config *tls.Config, opts *options) (*Context, error) {
 	if config == nil {
 		config = &defaultConfig
@@ -79,8 +81,9 @@ func compileWith(config *tls.Config, opts *options) (*Context, error) {
 
 	entry.mu.Lock()
 	defer entry.mu.Unlock()
-	// A configuration must not be changed once it is in use. If it was changed nevertheless (InsecureSkipVerify set back to false,
-	// say), the Context of its old values must not be used.
+	// A configuration must not be changed once it is in use. If it was changed nevertheless, for
+	// example if InsecureSkipVerify was set back to false, the Context of its old values must not be
+	// used.
 	if entry.ctx == nil || entry.used.Fingerprint != string(stdtls.Fingerprint(config)) {
 		used := stdtls.NewSnapshot(config)
 		ctx, err := newContext(used.Config, opts)
@@ -100,8 +103,9 @@ func forget(key compiledKey) {
 
 var defaultConfig tls.Config
 
-// Client returns a connection that takes the client's role over conn. config must have a ServerName or InsecureSkipVerify set.
-// A configuration that can't be honoured is reported by the handshake; [NewContext] tells at once.
+// Client returns a connection that takes the client's role over conn. config must have a ServerName
+// or InsecureSkipVerify set. A configuration that can't be honoured is reported by the handshake;
+// [NewContext] reports it at once.
 func Client(conn net.Conn, config *tls.Config) *Conn {
 	ctx, err := compile(config)
 	if err != nil {
@@ -110,8 +114,9 @@ func Client(conn net.Conn, config *tls.Config) *Conn {
 	return ctx.Client(conn, "")
 }
 
-// Server returns a connection that takes the server's role over conn. config must have a certificate, or GetCertificate or
-// GetConfigForClient set. A configuration that can't be honoured is reported by the handshake; [NewContext] tells at once.
+// Server returns a connection that takes the server's role over conn. config must have a certificate,
+// or GetCertificate or GetConfigForClient set. A configuration that can't be honoured is reported by
+// the handshake; [NewContext] reports it at once.
 func Server(conn net.Conn, config *tls.Config) *Conn {
 	ctx, err := compile(config)
 	if err != nil {
@@ -120,12 +125,14 @@ func Server(conn net.Conn, config *tls.Config) *Conn {
 	return ctx.Server(conn)
 }
 
-// Dial connects to addr and runs the handshake. A nil config is like the zero one. Without a ServerName, addr's host is the name.
+// Dial connects to addr and runs the handshake. A nil config is equivalent to the zero Config. If
+// config has no ServerName, addr's host is the name.
 func Dial(network, addr string, config *tls.Config) (*Conn, error) {
 	return DialWithDialer(new(net.Dialer), network, addr, config)
 }
 
-// DialWithDialer is Dial with a dialer, whose Timeout and Deadline bound the connection and the handshake together.
+// DialWithDialer is Dial with a dialer, whose Timeout and Deadline bound the connection and the
+// handshake together.
 func DialWithDialer(dialer *net.Dialer, network, addr string, config *tls.Config) (*Conn, error) {
 	ctx, err := compile(config)
 	if err != nil {
@@ -134,10 +141,11 @@ func DialWithDialer(dialer *net.Dialer, network, addr string, config *tls.Config
 	return ctx.dial(context.Background(), dialer, network, addr)
 }
 
-// A Dialer dials TLS connections with a configuration and a [net.Dialer] for what is beneath.
+// A Dialer dials TLS connections with a configuration, and a [net.Dialer] for the underlying
+// connection.
 type Dialer struct {
-	NetDialer *net.Dialer // nil is like the zero one
-	Config    *tls.Config // nil is like the zero one
+	NetDialer *net.Dialer // nil is equivalent to the zero Dialer
+	Config    *tls.Config // nil is equivalent to the zero Config
 }
 
 // Dial connects to addr and runs the handshake. The connection is of type [*Conn].
@@ -145,7 +153,8 @@ func (d *Dialer) Dial(network, addr string) (net.Conn, error) {
 	return d.DialContext(context.Background(), network, addr)
 }
 
-// DialContext connects to addr and runs the handshake; ctx bounds both and nothing afterwards. The connection is of type [*Conn].
+// DialContext connects to addr and runs the handshake; ctx bounds both, and nothing afterwards. The
+// connection is of type [*Conn].
 func (d *Dialer) DialContext(ctx context.Context, network, addr string) (net.Conn, error) {
 	c, err := compile(d.Config)
 	if err != nil {
@@ -198,8 +207,8 @@ func hostOf(addr string) string {
 	return addr[:colon]
 }
 
-// Listen listens like [net.Listen]; Accept returns connections of type [*Conn] whose handshake has not run. config must have a
-// certificate, or GetCertificate or GetConfigForClient set.
+// Listen listens like [net.Listen]; Accept returns connections of type [*Conn] whose handshake has
+// not run. config must have a certificate, or GetCertificate or GetConfigForClient set.
 func Listen(network, laddr string, config *tls.Config) (net.Listener, error) {
 	ctx, err := compile(config)
 	if err != nil {
@@ -208,8 +217,8 @@ func Listen(network, laddr string, config *tls.Config) (net.Listener, error) {
 	return ctx.Listen(network, laddr)
 }
 
-// NewListener returns a listener whose connections are inner's, as [*Conn] in the server's role. A configuration that can't be
-// honoured is reported by Accept.
+// NewListener returns a listener that accepts connections from inner and returns each as a [*Conn] in
+// the server's role. A configuration that can't be honoured is reported by Accept.
 func NewListener(inner net.Listener, config *tls.Config) net.Listener {
 	ctx, err := compile(config)
 	return &listener{inner, ctx, err}

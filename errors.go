@@ -12,12 +12,13 @@ import (
 	"github.com/ossl-go/ossl/internal/record"
 )
 
-// ErrUnavailable is wrapped by errors that say that no usable OpenSSL was found. Their text lists every library that was tried.
+// ErrUnavailable is wrapped by the errors for which no usable OpenSSL was found. Their text lists every
+// library that was tried.
 var ErrUnavailable = libssl.ErrUnavailable
 
-// A ConfigError says that a field of a [tls.Config], or an option, can't be honoured.
+// A ConfigError means that a field of a [tls.Config], or an option, can't be honoured.
 type ConfigError struct {
-	Field  string // such as "CipherSuites" or "WithSecurityLevel"; "HostPolicy" if the host's policy itself can't be honoured
+	Field  string // such as "CipherSuites" or "WithSecurityLevel"; "HostPolicy" for the host's policy itself
 	Reason string
 	Err    error // the cause, or nil
 }

@@ -14,32 +14,37 @@ import (
 	"github.com/ossl-go/ossl/session"
 )
 
-// FIPS mode. The cryptography of a Context in FIPS mode, the verification of certificates included, is the FIPS module's of the
-// host's OpenSSL: internal/libssl/fips.c. What is negotiated is what crypto/tls allows in its own FIPS mode, less what the module
-// lacks. docs/FIPS.md says what can be claimed of it.
+// FIPS mode. All cryptography of a Context in FIPS mode, the verification of certificates included,
+// is done by the FIPS module of the host's OpenSSL: internal/libssl/fips.c. docs/FIPS.md describes
+// the claims that this supports.
 
-// ErrNotFIPS is wrapped by errors that say that FIPS mode can't be had. Their text says why, and what to do.
+// ErrNotFIPS is wrapped by the errors for which FIPS mode is not available. Their text has the reason
+// and a remedy.
 var ErrNotFIPS = errors.New("FIPS mode is not available")
 
 // envFIPS names the environment variable that puts all Contexts of the process into FIPS mode: "require".
 const envFIPS = "OSSL_FIPS"
 
-// WithFIPS puts the Context into FIPS mode: all its cryptography is done by the FIPS module of the host's OpenSSL, in an
-// OSSL_LIB_CTX of its own, where nothing else can be used by mistake. The rest of the process is as it was. [NewContext] returns
-// an error that wraps [ErrNotFIPS] if the module is missing, not configured, or fails its self-test.
+// WithFIPS puts the Context into FIPS mode: all its cryptography is done by the FIPS module of the
+// host's OpenSSL, in an OSSL_LIB_CTX of its own, where nothing else can be used by mistake. The rest
+// of the process does not change. [NewContext] returns an error that wraps [ErrNotFIPS] if the module
+// is missing, not configured, or fails its self-test.
 //
-// Versions, suites, groups and signature algorithms are crypto/tls's in its FIPS mode, less those that the module lacks: TLS 1.2
-// (with the extended master secret only) and 1.3, AES-GCM, AES-CBC with SHA-256, P-256, P-384, P-521 and the hybrids of those and
-// of X25519 with ML-KEM. A configuration that names something else is refused.
+// Versions, suites, groups and signature algorithms are those of crypto/tls in its FIPS mode, less
+// those that the module lacks: TLS 1.2 (with the extended master secret only) and 1.3, AES-GCM,
+// AES-CBC with SHA-256, P-256, P-384, P-521 and the hybrids of those and of X25519 with ML-KEM. A
+// configuration that names another one is refused.
 //
-// Chains are verified by OpenSSL, which can't look into an [x509.CertPool]: RootCAs and ClientCAs are refused, [WithRoots] and
-// [WithClientRoots] are in their place. Private keys are the module's too, so that one that is only a [crypto.Signer] is refused.
+// Chains are verified by OpenSSL, which can't read an [x509.CertPool]: RootCAs and ClientCAs are
+// refused, and [WithRoots] and [WithClientRoots] replace them. Private keys are the module's too, so
+// a key that is only a [crypto.Signer] is refused.
 //
-// Contexts are in FIPS mode without being asked if the host is: by the kernel (fips_enabled), by the default properties of its
-// OpenSSL, or if the environment variable OSSL_FIPS is "require".
+// If the host is in FIPS mode, all Contexts are: because of the kernel (fips_enabled), because of the
+// default properties of the host's OpenSSL, or because the environment variable OSSL_FIPS is
+// "require".
 //
-// OpenSSL 1.1.1 has FIPS mode only in some distributions' builds, and for the process as a whole. It is used where it is on;
-// OSSL_FIPS=require turns it on, WithFIPS alone does not.
+// OpenSSL 1.1.1 has FIPS mode only in some distributions' builds, and for the process as a whole. It
+// is used if it is on; OSSL_FIPS=require turns it on, WithFIPS alone does not.
 func WithFIPS() Option {
 	return func(o *options) error {
 		o.fips = true
@@ -47,12 +52,13 @@ func WithFIPS() Option {
 	}
 }
 
-// A FIPSModule is what a Context or a connection in FIPS mode has its cryptography from, in the module's own words.
+// A FIPSModule describes the module that does the cryptography of a Context or a connection in FIPS
+// mode. All fields come from the module itself.
 type FIPSModule struct {
 	Name    string // "OpenSSL FIPS Provider"
-	Version string // "3.5.7": what a certificate is for
+	Version string // "3.5.7": the version that a certificate names
 	Build   string // its build information
-	Path    string // of the file that its code was loaded from
+	Path    string // the file that its code was loaded from
 	Running bool   // it has passed its self-tests, and no later test has failed
 }
 
@@ -64,7 +70,7 @@ func (m *FIPSModule) String() string {
 	return fmt.Sprintf("%s %s (%s), %s", m.Name, m.Version, m.Path, status)
 }
 
-// FIPS returns what the module says of itself now, or nil if the Context is not in FIPS mode.
+// FIPS returns the module's present description of itself, or nil if the Context is not in FIPS mode.
 func (c *Context) FIPS() *FIPSModule {
 	if !c.fips {
 		return nil
@@ -77,8 +83,9 @@ func (c *Context) FIPS() *FIPSModule {
 	return &m
 }
 
-// FIPS returns the evidence of the connection's FIPS mode: the module that its keys are in, and what that says of itself now. It
-// is nil if the connection is not in FIPS mode. What was negotiated is in [Conn.ConnectionState].
+// FIPS returns the evidence of the connection's FIPS mode: the present description of the module that
+// has its keys. It is nil if the connection is not in FIPS mode. The negotiated parameters are in
+// [Conn.ConnectionState].
 func (c *Conn) FIPS() *FIPSModule {
 	ctx := c.context()
 	if ctx == nil { // the configuration was refused
@@ -87,9 +94,9 @@ func (c *Conn) FIPS() *FIPSModule {
 	return ctx.FIPS()
 }
 
-// A fipsError says why FIPS mode can't be had, and what to do about it.
+// A fipsError is the reason why FIPS mode is not available, with a remedy.
 type fipsError struct {
-	why    string // who asks for it
+	why    string // the reason why FIPS mode is required, or ""
 	err    error
 	remedy string
 }
@@ -108,8 +115,9 @@ func (e *fipsError) Error() string {
 
 func (e *fipsError) Unwrap() []error { return []error{ErrNotFIPS, e.err} }
 
-// fipsRequired says who, other than the program, wants FIPS mode; "" is nobody.
-func fipsRequired() (who string, err error) {
+// fipsRequired returns the reason, other than the program itself, why FIPS mode is required. It is ""
+// if there is none.
+func fipsRequired() (why string, err error) {
 	switch value := os.Getenv(envFIPS); value {
 	case "require":
 		return "asked for by OSSL_FIPS=require", nil
@@ -120,21 +128,22 @@ func fipsRequired() (who string, err error) {
 	}
 }
 
-// fipsByHost says whether the host is in FIPS mode. It is asked once: a kernel is booted so, and OpenSSL reads its configuration
-// when it is loaded. Without a library there is nobody to ask, and nothing that could be used.
+// fipsByHost returns the reason why the host is in FIPS mode, or "" if it is not. The answer is
+// remembered: a kernel is booted in FIPS mode, and OpenSSL reads its configuration when it is loaded.
+// Without a library the answer is unknown, and no Context can be made.
 func fipsByHost() string {
-	if who := hostFIPS.Load(); who != nil {
-		return *who
+	if why := hostFIPS.Load(); why != nil {
+		return *why
 	}
 	if _, err := libssl.Load(""); err != nil {
 		return ""
 	}
-	who := hostInFIPS("/proc/sys/crypto/fips_enabled")
-	hostFIPS.Store(&who)
-	return who
+	why := hostInFIPS("/proc/sys/crypto/fips_enabled")
+	hostFIPS.Store(&why)
+	return why
 }
 
-var hostFIPS atomic.Pointer[string] // nil until it was asked for
+var hostFIPS atomic.Pointer[string] // nil until fipsByHost has found the answer
 
 func hostInFIPS(kernel string) string {
 	if text, err := os.ReadFile(kernel); err == nil && strings.TrimSpace(string(text)) == "1" {
@@ -149,29 +158,29 @@ func hostInFIPS(kernel string) string {
 // setUpFIPS reports whether a Context is in FIPS mode. If so, the module is ready, and the
 // configuration has nothing that FIPS mode can't honour.
 func (o *options) setUpFIPS(config *tls.Config) (fips bool, err error) {
-	who, err := fipsRequired()
+	why, err := fipsRequired()
 	if err != nil {
 		return false, err
 	}
-	if who == "" && !o.fips {
+	if why == "" && !o.fips {
 		if o.roots != nil {
-			return false, &ConfigError{Field: "WithRoots", Reason: "is for FIPS mode; otherwise RootCAs says whom to trust"}
+			return false, &ConfigError{Field: "WithRoots", Reason: "is for FIPS mode only; otherwise use RootCAs"}
 		}
 		if o.clientRoots != nil {
-			return false, &ConfigError{Field: "WithClientRoots", Reason: "is for FIPS mode; otherwise ClientCAs says whom to trust"}
+			return false, &ConfigError{Field: "WithClientRoots", Reason: "is for FIPS mode only; otherwise use ClientCAs"}
 		}
 		return false, nil
 	}
 	if err := libssl.SetUpFIPS(os.Getenv(envFIPS) == "require"); err != nil {
-		return false, &fipsError{who, err, remedy(err)}
+		return false, &fipsError{why, err, remedy(err)}
 	}
 	if info, ok := libssl.FIPSModuleInfo(); !ok || !info.Running {
-		return false, &fipsError{who, errors.New("the FIPS module has failed a test"), "restart the process"}
+		return false, &fipsError{why, errors.New("the FIPS module has failed a test"), "restart the process"}
 	}
 	return true, checkFIPS(config, o)
 }
 
-// remedy says what to do about a failure.
+// remedy returns advice on a failure, or "".
 func remedy(err error) string {
 	var e *libssl.FIPSError
 	if !errors.As(err, &e) {
@@ -189,7 +198,7 @@ func remedy(err error) string {
 	case strings.Contains(e.Text, "cut short"):
 		return "reinstall the FIPS module"
 	case e.Failure == libssl.FIPSNotConfigured && !strings.Contains(e.Text, "could not load"):
-		return fmt.Sprintf("no checksum is configured for the module to test itself by: run "+
+		return fmt.Sprintf("no checksum is configured for the module's self-test: run "+
 			"\"openssl fipsinstall -out %s -module MODULE\", "+
 			"with the path of the fips.so that belongs to OpenSSL %s", beside, lib.Version())
 	case e.Failure == libssl.FIPSModuleFailed && !strings.Contains(e.Text, "could not load"):
@@ -208,11 +217,11 @@ func remedy(err error) string {
 func checkFIPS(c *tls.Config, o *options) error {
 	switch {
 	case c.RootCAs != nil:
-		return &ConfigError{Field: "RootCAs", Reason: "OpenSSL, which verifies in FIPS mode, can't look into it; use WithRoots"}
+		return &ConfigError{Field: "RootCAs", Reason: "OpenSSL, which verifies in FIPS mode, can't read it; use WithRoots"}
 	case c.ClientCAs != nil:
-		return &ConfigError{Field: "ClientCAs", Reason: "OpenSSL, which verifies in FIPS mode, can't look into it; use WithClientRoots"}
+		return &ConfigError{Field: "ClientCAs", Reason: "OpenSSL, which verifies in FIPS mode, can't read it; use WithClientRoots"}
 	case o.securityLevel < negotiate.DefaultSecurityLevel:
-		return &ConfigError{Field: "WithSecurityLevel", Reason: fmt.Sprintf("FIPS mode wants 112 bits of security, which is level %d",
+		return &ConfigError{Field: "WithSecurityLevel", Reason: fmt.Sprintf("FIPS mode requires 112 bits of security, which is level %d",
 			negotiate.DefaultSecurityLevel)}
 	case o.kernelTLS:
 		return &ConfigError{Field: "WithKernelTLS", Reason: "in FIPS mode: the kernel's cryptography is not the FIPS module's"}

@@ -11,7 +11,7 @@ import (
 	"github.com/ossl-go/ossl/session"
 )
 
-// An Option asks for something of a [Context] that [tls.Config] has no field for.
+// An Option sets a property of a [Context] that [tls.Config] has no field for.
 type Option func(*options) error
 
 type options struct {
@@ -35,30 +35,31 @@ type options struct {
 	roots             *Roots // of FIPS mode; nil for the system's
 	clientRoots       *Roots
 
-	// Of a Context for a configuration that GetConfigForClient has chosen, what it has of the Context that asked.
-	chosen        bool          // it is one
+	// Contexts for the configurations that GetConfigForClient returns inherit these.
+	chosen        bool          // the Context is for such a configuration
 	inherited     *session.Ring // the ticket keys
-	inheritedFIPS bool          // they are the FIPS module's
-	stores        *rootStores   // whom to trust, in FIPS mode
+	inheritedFIPS bool          // the ticket keys are the FIPS module's
+	stores        *rootStores   // the trust anchors, in FIPS mode
 	creds         *credentialCache
 }
 
-// envRecords names the environment variable that chooses the record path where no [WithRecordPath] does: "auto", "libssl" or
-// "own".
+// envRecords names the environment variable that chooses the record path if no [WithRecordPath] does:
+// "auto", "libssl" or "own".
 const envRecords = "OSSL_RECORDS"
 
-// A RecordPath says what seals and opens the records of a connection after its handshake.
+// A RecordPath is the code that seals and opens the records of a connection after its handshake.
 type RecordPath int
 
 const (
-	// RecordsAuto takes connections over from libssl where ossl's own path is proven: TLS 1.3 and TLS 1.2 with AES-GCM or
-	// ChaCha20-Poly1305, on OpenSSL before 5.0. It is the default.
+	// RecordsAuto takes connections over from libssl if ossl's own path is proven for them: TLS 1.3
+	// and TLS 1.2 with AES-GCM or ChaCha20-Poly1305, on OpenSSL before 5.0. It is the default.
 	RecordsAuto RecordPath = iota
-	// RecordsLibssl leaves every connection with libssl. The alert by which a TLS 1.3 client refuses a server in the handshake is
-	// ossl's: libssl would send it in the clear.
+	// RecordsLibssl leaves every connection with libssl. Only the alert with which a TLS 1.3 client
+	// refuses a server in the handshake is ossl's: libssl would send it in the clear.
 	RecordsLibssl
-	// RecordsOwn fails handshakes whose connection can't be taken over. A client of TLS 1.3 with a ClientSessionCache takes over
-	// when it reads its first ticket or data; libssl has the records until then.
+	// RecordsOwn fails handshakes whose connection can't be taken over. A client of TLS 1.3 with a
+	// ClientSessionCache takes over when it reads its first ticket or data; libssl has the records
+	// until then.
 	RecordsOwn
 )
 
@@ -81,7 +82,7 @@ func recordsOfEnvironment() (RecordPath, error) {
 	named := os.Getenv(envRecords)
 	path, ok := recordPaths[named]
 	if !ok {
-		return 0, &ConfigError{Field: envRecords, Reason: fmt.Sprintf("%q is none of auto, libssl and own", named)}
+		return 0, &ConfigError{Field: envRecords, Reason: fmt.Sprintf("%q is not auto, libssl or own", named)}
 	}
 	return path, nil
 }
@@ -100,8 +101,9 @@ func optionsOf(opts []Option) (*options, error) {
 	return o, nil
 }
 
-// WithTLS13CipherSuites chooses the TLS 1.3 suites and their order, which crypto/tls fixes. Beside crypto/tls's three, OpenSSL
-// has TLS_AES_128_CCM_SHA256 (0x1304) and TLS_AES_128_CCM_8_SHA256 (0x1305).
+// WithTLS13CipherSuites chooses the TLS 1.3 suites and their order, which crypto/tls fixes. Besides
+// crypto/tls's three, OpenSSL has TLS_AES_128_CCM_SHA256 (0x1304) and TLS_AES_128_CCM_8_SHA256
+// (0x1305).
 func WithTLS13CipherSuites(ids ...uint16) Option {
 	return func(o *options) error {
 		if len(ids) == 0 {
@@ -112,8 +114,9 @@ func WithTLS13CipherSuites(ids ...uint16) Option {
 	}
 }
 
-// WithSignatureAlgorithms chooses the signature algorithms that are offered, accepted and used, in order of preference. A
-// certificate's SupportedSignatureAlgorithms leaves out some of them for its own key; it adds none.
+// WithSignatureAlgorithms chooses the signature algorithms that are offered, accepted and used, in
+// order of preference. A certificate's SupportedSignatureAlgorithms can remove some of them for its
+// own key, but not add any.
 func WithSignatureAlgorithms(schemes ...tls.SignatureScheme) Option {
 	return func(o *options) error {
 		if len(schemes) == 0 {
@@ -124,9 +127,10 @@ func WithSignatureAlgorithms(schemes ...tls.SignatureScheme) Option {
 	}
 }
 
-// WithSecurityLevel sets OpenSSL's security level, 0 to 5, the least strength of keys, hashes and suites; the default is 2, which
-// is 112 bits: SSL_CTX_set_security_level(3). Once it is named, or the host's policy has a higher one, it goes for
-// the verified certificates of peers as well. A level below the policy's is refused.
+// WithSecurityLevel sets OpenSSL's security level, 0 to 5, which is the minimum strength of keys,
+// hashes and suites. The default is 2, which is 112 bits: SSL_CTX_set_security_level(3). If this
+// option is used, or if the host's policy has a higher level, the level applies to the verified
+// certificates of peers as well. A level below the policy's is refused.
 func WithSecurityLevel(level int) Option {
 	return func(o *options) error {
 		if level < 0 || level > 5 {
@@ -137,8 +141,9 @@ func WithSecurityLevel(level int) Option {
 	}
 }
 
-// WithVerifiedChainCache sets how many verified certificate chains are remembered, 1024 by default; 0 turns the cache off.
-// docs/ARCHITECTURE.md says why a remembered chain is as good as a verified one.
+// WithVerifiedChainCache sets the number of verified certificate chains that are remembered, 1024 by
+// default; 0 turns the cache off. docs/ARCHITECTURE.md explains why a remembered chain is as good as
+// a verified one.
 func WithVerifiedChainCache(entries int) Option {
 	return func(o *options) error {
 		if entries < 0 {
@@ -149,8 +154,8 @@ func WithVerifiedChainCache(entries int) Option {
 	}
 }
 
-// WithClientProtocolOrder has servers choose the ALPN protocol that the client prefers, of those in NextProtos. By default it is
-// the one that NextProtos has first, as in crypto/tls.
+// WithClientProtocolOrder has servers choose, of the ALPN protocols in NextProtos, the one that the
+// client prefers. By default they choose the one that comes first in NextProtos, as in crypto/tls.
 func WithClientProtocolOrder() Option {
 	return func(o *options) error {
 		o.alpnByClient = true
@@ -158,28 +163,29 @@ func WithClientProtocolOrder() Option {
 	}
 }
 
-// WithRecordPath chooses what seals and opens records after the handshake. The default is [RecordsAuto], or what the environment
-// variable OSSL_RECORDS says.
+// WithRecordPath chooses the code that seals and opens records after the handshake. The default is
+// the value of the environment variable OSSL_RECORDS, or [RecordsAuto].
 func WithRecordPath(path RecordPath) Option {
 	return func(o *options) error {
 		if path < RecordsAuto || path > RecordsOwn {
-			return &ConfigError{Field: "WithRecordPath", Reason: fmt.Sprintf("no path %d", path)}
+			return &ConfigError{Field: "WithRecordPath", Reason: fmt.Sprintf("unknown path %d", path)}
 		}
 		o.records, o.recordsNamed = path, true
 		return nil
 	}
 }
 
-// WithKernelTLS has Linux seal what connections send, where it can (its module tls), and [Conn.SendFile] send files by
-// sendfile(2). [Conn.KernelTLS] tells whether it does, and [KernelTLS] whether it could. What they receive is opened by OpenSSL
-// as ever.
+// WithKernelTLS has Linux seal the data that connections send, if it can (its module tls), and
+// [Conn.SendFile] send files with sendfile(2). [Conn.KernelTLS] reports whether Linux seals, and
+// [KernelTLS] whether it could. Received data is still opened by OpenSSL.
 //
-// The kernel can't, and all goes on as without the option, where there is no such module, where the connection beneath is no
-// [net.TCPConn] itself, with TLS 1.3 before Linux 6.14 (a peer can ask for new keys at any time, which older ones don't take),
-// and where the record path or the host's policy leaves the records with libssl. Records have their full size at once: there is
-// no dynamic record sizing. It is refused in FIPS mode, because the kernel's cryptography is not the FIPS module's.
+// The option has no effect in these cases: the module is missing; the underlying connection is not a
+// [net.TCPConn]; the version is TLS 1.3 and Linux is older than 6.14, which can't change keys when
+// the peer asks for it; or the record path or the host's policy leaves the records with libssl.
+// Records have their full size at once: there is no dynamic record sizing. The option is refused in
+// FIPS mode, because the kernel's cryptography is not the FIPS module's.
 //
-// It goes for the configurations that GetConfigForClient returns as well.
+// It applies to the configurations that GetConfigForClient returns as well.
 func WithKernelTLS() Option {
 	return func(o *options) error {
 		o.kernelTLS = true
@@ -187,14 +193,16 @@ func WithKernelTLS() Option {
 	}
 }
 
-// WithSessionCache lets servers keep sessions in cache, to be resumed by their IDs: TLS 1.2 sessions of clients that know no
-// tickets, which crypto/tls does not resume at all (RFC 5246, section 7.4.1.3), and all of TLS 1.3's, each of which can then be
-// resumed once (RFC 8446, appendix C.4). TLS 1.2 clients that know tickets go on getting them, unless SessionTicketsDisabled is
-// set.
+// WithSessionCache has servers keep sessions in cache, to be resumed by their IDs. These are the TLS
+// 1.2 sessions of clients without support for tickets, which crypto/tls does not resume at all (RFC
+// 5246, section 7.4.1.3), and all TLS 1.3 sessions, each of which can then be resumed once (RFC 8446,
+// appendix C.4). TLS 1.2 clients that support tickets still get them, unless SessionTicketsDisabled
+// is set.
 //
-// The cache may be shared by any number of Contexts: what is resumed where is decided by what a session was made for. It is asked
-// during handshakes, each time with a context that ends after a quarter of a second. It must return when that context ends:
-// nothing else ends the wait for it. Its errors count as misses.
+// The cache may be shared by any number of Contexts: each session is bound to the policy, identity,
+// name and protocol that it was made for, and is resumed only for these. The cache is called during
+// handshakes, each time with a context that ends after a quarter of a second. It must return when
+// that context ends, since the handshake waits for it. Its errors count as misses.
 func WithSessionCache(cache session.Cache) Option {
 	return func(o *options) error {
 		if cache == nil || reflect.ValueOf(cache).Kind() == reflect.Pointer && reflect.ValueOf(cache).IsNil() {
@@ -205,9 +213,10 @@ func WithSessionCache(cache session.Cache) Option {
 	}
 }
 
-// WithTicketKeys lets servers seal and open tickets with the keys of ring, which may be shared and may change. The default is a
-// ring of the Context's own that rotates as crypto/tls's keys do, or the keys given to [tls.Config.SetSessionTicketKeys].
-// As long as ring holds no key no tickets are sent; of more than 32 keys the first 32 are used.
+// WithTicketKeys has servers seal and open tickets with the keys of ring, which may be shared and may
+// change. The default is a ring of the Context's own that rotates as crypto/tls's keys do, or the
+// keys given to [tls.Config.SetSessionTicketKeys]. While ring holds no key, no tickets are sent. If
+// it holds more than 32 keys, the first 32 are used.
 func WithTicketKeys(ring *session.Ring) Option {
 	return func(o *options) error {
 		if ring == nil {
@@ -221,7 +230,8 @@ func WithTicketKeys(ring *session.Ring) Option {
 // maxSessionLifetime is TLS 1.3's bound, and crypto/tls's: RFC 8446, section 4.6.1.
 const maxSessionLifetime = 7 * 24 * time.Hour
 
-// WithSessionLifetime sets how long servers let a session be resumed, a week by default, which is also the most.
+// WithSessionLifetime sets for how long servers resume a session. The default and the maximum are a
+// week.
 func WithSessionLifetime(lifetime time.Duration) Option {
 	return func(o *options) error {
 		if lifetime < time.Second || lifetime > maxSessionLifetime {
@@ -233,9 +243,10 @@ func WithSessionLifetime(lifetime time.Duration) Option {
 	}
 }
 
-// WithHTTP2 makes the Context fit for HTTP/2, as net/http and gRPC make their configurations: it offers the ALPN protocol "h2",
-// last, where NextProtos doesn't name it, and leaves out the TLS 1.2 suites that HTTP/2 prohibits where CipherSuites is nil
-// (RFC 9113, section 9.2.2). It goes for the configurations that GetConfigForClient returns as well.
+// WithHTTP2 prepares the Context for HTTP/2, as net/http and gRPC prepare their configurations. If
+// NextProtos doesn't contain the ALPN protocol "h2", it is added at the end. If CipherSuites is nil,
+// the TLS 1.2 suites that HTTP/2 prohibits (RFC 9113, section 9.2.2) are left out. The option applies
+// to the configurations that GetConfigForClient returns as well.
 func WithHTTP2() Option {
 	return func(o *options) error {
 		o.http2 = true
@@ -243,8 +254,9 @@ func WithHTTP2() Option {
 	}
 }
 
-// WithoutHostPolicy ignores what the host's OpenSSL configuration says of TLS: [HostPolicy]. What is not asked for is then
-// crypto/tls's default, and the security level 2. It goes for the configurations that GetConfigForClient returns as well.
+// WithoutHostPolicy ignores the restrictions in the host's OpenSSL configuration: [HostPolicy]. The
+// defaults are then crypto/tls's, and the security level 2. The option applies to the configurations
+// that GetConfigForClient returns as well.
 func WithoutHostPolicy() Option {
 	return func(o *options) error {
 		o.withoutHostPolicy = true
@@ -252,8 +264,8 @@ func WithoutHostPolicy() Option {
 	}
 }
 
-// WithLibrary chooses the OpenSSL to load: a version ("3", "3.5", "1.1"), the path of libssl, or the path of a folder that holds
-// it. A process uses one OpenSSL: if another is loaded already, [NewContext] fails.
+// WithLibrary chooses the OpenSSL to load: a version ("3", "3.5", "1.1"), the path of libssl, or the
+// path of its folder. A process uses one OpenSSL: if another is loaded already, [NewContext] fails.
 func WithLibrary(versionOrPath string) Option {
 	return func(o *options) error {
 		o.library = versionOrPath

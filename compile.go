@@ -1,0 +1,326 @@
+package ossl
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/ossl-go/ossl/internal/libssl"
+	"github.com/ossl-go/ossl/internal/negotiate"
+	"github.com/ossl-go/ossl/internal/stdtls"
+)
+
+// newContext compiles a configuration in these steps: check its fields, choose what to negotiate,
+// find the ticket keys and trust anchors, convert the certificates, and make the SSL_CTX.
+func newContext(config *tls.Config, o *options) (*Context, error) {
+	lib, err := loadLibrary(o.library)
+	if err != nil {
+		return nil, err
+	}
+	c := &Context{opts: o, creds: o.creds, chosen: newChosenContexts()}
+	c.pausesToVerify = lib.Number >= libssl.Version3_0
+	if c.creds == nil {
+		c.creds = newCredentialCache()
+	}
+	if c.config, err = checkedConfig(config, o); err != nil {
+		return nil, err
+	}
+	if c.fips, err = o.setUpFIPS(c.config); err != nil {
+		return nil, err
+	}
+	offer, err := c.negotiate()
+	if err != nil {
+		return nil, configError(err)
+	}
+	c.rule = &credentialRule{fips: c.fips, host: c.host, signatures: offer.SignatureSchemes, ordered: o.signatures != nil}
+	level, err := c.chooseLevel()
+	if err != nil {
+		return nil, configError(err)
+	}
+	if err := c.chooseRecords(lib); err != nil {
+		return nil, err
+	}
+	c.chooseServing()
+	if err := c.makeRing(); err != nil {
+		return nil, err
+	}
+	if err := c.checkSessionTemplate(); err != nil {
+		return nil, err
+	}
+	clientCAs, err := c.findTrust()
+	if err != nil {
+		return nil, err
+	}
+	if err := c.convertCertificates(); err != nil {
+		return nil, err
+	}
+	if err := c.makeSSL(c.settings(offer, level, clientCAs), offer); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// checkedConfig returns a copy of config, completed by the options, whose fields can be honoured.
+func checkedConfig(config *tls.Config, o *options) (*tls.Config, error) {
+	if config == nil {
+		config = new(tls.Config)
+	}
+	config = config.Clone()
+	if o.http2 {
+		offerHTTP2(config)
+	}
+	return config, checkConfig(config)
+}
+
+// negotiate finds the host's policy and works out the offer of the configuration.
+func (c *Context) negotiate() (offer *negotiate.Offer, err error) {
+	if c.host, err = c.opts.hostPolicy(); err != nil {
+		return nil, err
+	}
+	var filters []negotiate.Filter
+	if c.opts.http2 {
+		filters = append(filters, negotiate.HTTP2{})
+	}
+	if c.fips {
+		filters = append(filters, negotiate.FIPS{})
+	}
+	filters = append(filters, c.host, negotiate.Library{FIPS: c.fips})
+	return negotiate.NewOffer(&negotiate.Asked{
+		Config:            c.config,
+		TLS13CipherSuites: c.opts.suites13,
+		SignatureSchemes:  c.opts.signatures,
+	}, filters...)
+}
+
+// chooseLevel returns the security level of libssl.
+func (c *Context) chooseLevel() (int, error) {
+	return c.host.Level(c.opts.securityLevel, c.opts.levelNamed)
+}
+
+// chooseRecords chooses the record path, and whether the kernel seals.
+func (c *Context) chooseRecords(lib *libssl.Library) error {
+	o, records := c.opts, c.opts.records
+	if c.host.Pads() {
+		if records == RecordsOwn {
+			return configError(c.host.Refuse(libssl.TopicPadding, "WithRecordPath",
+				"records are padded, which only RecordsLibssl does"))
+		}
+		records = RecordsLibssl
+	}
+	if o.kernelTLS && o.records == RecordsLibssl && o.recordsNamed {
+		return &ConfigError{Field: "WithKernelTLS", Reason: "RecordsLibssl leaves the records with libssl"}
+	}
+	c.sealsAlerts = records == RecordsOwn || lib.Number < libssl.Version5_0
+	c.ownRecords = c.sealsAlerts && records != RecordsLibssl
+	c.kernelTLS = o.kernelTLS && c.ownRecords
+	return nil
+}
+
+// chooseServing decides whether the Context can serve, and whether its servers choose at the
+// ClientHello.
+func (c *Context) chooseServing() {
+	config := c.config
+	c.pausesAtHello = config.GetConfigForClient != nil || config.GetCertificate != nil || len(config.Certificates) != 1
+	if len(config.Certificates) == 0 && config.GetCertificate == nil && config.GetConfigForClient == nil {
+		c.serveErr = errors.New("tls: neither Certificates, GetCertificate, nor GetConfigForClient set in Config")
+	}
+}
+
+// keepsSessions reports whether clients keep sessions, to resume them.
+func (c *Context) keepsSessions() bool {
+	return c.config.ClientSessionCache != nil && !c.config.SessionTicketsDisabled
+}
+
+func (c *Context) checkSessionTemplate() error {
+	if !c.keepsSessions() {
+		return nil
+	}
+	if _, err := stdtls.SessionTemplate(); err != nil {
+		return &ConfigError{Field: "ClientSessionCache", Reason: "crypto/tls makes no session to carry ours", Err: err}
+	}
+	return nil
+}
+
+// findTrust finds the trust anchors. It returns the names of the authorities that a server asks
+// clients for.
+func (c *Context) findTrust() (clientCAs [][]byte, err error) {
+	config := c.config
+	asksClients := config.ClientAuth != tls.NoClientCert
+	if !c.fips {
+		if asksClients && config.ClientCAs != nil {
+			clientCAs = subjects(config.ClientCAs)
+		}
+		return clientCAs, nil
+	}
+	if c.stores, err = c.opts.rootStores(); err != nil {
+		return nil, err
+	}
+	c.forChosen.stores = c.stores
+	if asksClients {
+		clientCAs = c.stores.names
+	}
+	return clientCAs, nil
+}
+
+// convertCertificates converts the configuration's certificates for libssl.
+func (c *Context) convertCertificates() error {
+	config := c.config
+	config.Certificates = slices.Clone(config.Certificates) // to set Leaf, which SupportsCertificate would parse each time
+	for i := range config.Certificates {
+		cred, err := c.ownCredential(&config.Certificates[i])
+		if err != nil {
+			return &ConfigError{Field: "Certificates", Reason: fmt.Sprintf("certificate %d can't be used", i), Err: err}
+		}
+		c.static = append(c.static, cred)
+		c.asksToSign = c.asksToSign || cred.AsksGo()
+	}
+	//lint:ignore SA1019 deprecated, and still honoured by crypto/tls
+	for _, cert := range config.NameToCertificate {
+		c.asksToSign = c.asksToSign || cert != nil && onlySigns(cert.PrivateKey)
+	}
+	return nil
+}
+
+// settings returns the settings of the SSL_CTX.
+func (c *Context) settings(offer *negotiate.Offer, level int, clientCAs [][]byte) *libssl.ContextConfig {
+	config, o := c.config, c.opts
+	s := &libssl.ContextConfig{
+		MinVersion:             offer.MinVersion(),
+		MaxVersion:             offer.MaxVersion(),
+		SecurityLevel:          level,
+		ExactLevel:             o.levelNamed || o.withoutHostPolicy,
+		WithoutHostPolicy:      o.withoutHostPolicy,
+		HostCommands:           c.host.HostCommands(),
+		RequestClientCert:      config.ClientAuth != tls.NoClientCert,
+		RequireClientCert:      config.ClientAuth == tls.RequireAnyClientCert || config.ClientAuth == tls.RequireAndVerifyClientCert,
+		WantHello:              c.pausesAtHello,
+		Tickets:                c.ring != nil,
+		Cached:                 o.cache != nil && c.serveErr == nil,
+		KeepSessions:           c.keepsSessions(),
+		SessionTimeout:         o.lifetime,
+		WantCert:               config.GetClientCertificate != nil || len(config.Certificates) > 0,
+		WantKeyLog:             config.KeyLogWriter != nil,
+		VerifyPauses:           c.pausesToVerify,
+		FIPS:                   c.fips,
+		OwnRecords:             c.ownRecords,
+		SealRefusals:           c.sealsAlerts,
+		CipherSuites:           offer.CipherSuites,
+		TLS13CipherSuites:      offer.TLS13CipherSuites,
+		Groups:                 offer.Groups,
+		SignatureSchemes:       offer.SignatureSchemes,
+		ClientSignatureSchemes: offer.ClientSignatureSchemes,
+		ALPN:                   alpnWire(config.NextProtos),
+		ALPNByClient:           o.alpnByClient,
+		ClientCAs:              clientCAs,
+		Policy:                 sessionPolicy(config, c.fips, clientCAs),
+	}
+	if o.withoutHostPolicy { // the host may have a list of its own
+		s.ClientSignatureSchemes = offer.SignatureSchemes
+	}
+	if len(c.static) == 1 {
+		s.Credential = c.static[0]
+	}
+	return s
+}
+
+// makeSSL makes the SSL_CTX, and checks that it has everything that the user has named.
+func (c *Context) makeSSL(settings *libssl.ContextConfig, offer *negotiate.Offer) (err error) {
+	if c.ssl, err = libssl.NewContext(settings); err != nil {
+		return c.explain(err)
+	}
+	c.verifier = c.newVerifier(settings.SecurityLevel)
+	if settings.MinVersion <= tls.VersionTLS12 {
+		for _, id := range offer.NamedSuites() {
+			if !c.ssl.HasCipher(id) {
+				return &ConfigError{Field: "CipherSuites", Reason: fmt.Sprintf(
+					"%s is not in this OpenSSL, or weaker than security level %d", tls.CipherSuiteName(id), c.ssl.SecurityLevel())}
+			}
+		}
+	}
+	if c.serveErr == nil && !c.pausesAtHello && settings.MaxVersion <= tls.VersionTLS12 {
+		c.serveErr = checkKeyUsage(c.config.Certificates[0].Leaf)
+	}
+	return nil
+}
+
+// explain turns libssl's refusal of the settings into an error that names the field or option. The
+// security level that libssl applies to certificates may be the host's.
+func (c *Context) explain(err error) error {
+	err = contextError(err)
+	var e *ConfigError
+	if errors.As(err, &e) && e.Field == "Certificates" {
+		if r := c.host.ExplainCertificate(e.Err, c.opts.securityLevel, c.opts.levelNamed); r != nil {
+			return configError(r)
+		}
+	}
+	return err
+}
+
+// checkKeyUsage returns an error if a leaf certificate can't serve in TLS 1.2: libssl finds no suite
+// for an ECDSA certificate whose key usage doesn't allow signing. In TLS 1.3 libssl ignores the key
+// usage; crypto/tls always does.
+func checkKeyUsage(leaf *x509.Certificate) error {
+	if leaf.PublicKeyAlgorithm != x509.ECDSA || leaf.KeyUsage == 0 || leaf.KeyUsage&x509.KeyUsageDigitalSignature != 0 {
+		return nil
+	}
+	return &ConfigError{Field: "Certificates", Reason: "the key usage of the ECDSA certificate lacks digitalSignature, " +
+		"which OpenSSL requires of a TLS 1.2 server's certificate"}
+}
+
+// contextError names the field or option whose setting libssl refused.
+func contextError(err error) error {
+	fields := map[string]string{
+		"MinVersion":            "MinVersion",
+		"MaxVersion":            "MaxVersion",
+		"TLS 1.3 cipher suites": "WithTLS13CipherSuites",
+		"CipherSuites":          "CipherSuites",
+		"CurvePreferences":      "CurvePreferences",
+		"signature algorithms":  "WithSignatureAlgorithms",
+		"NextProtos":            "NextProtos",
+		"Certificates":          "Certificates",
+		"ClientCAs":             "ClientCAs",
+		"host policy":           negotiate.HostPolicyField,
+	}
+	var e *libssl.Error
+	if errors.As(err, &e) && fields[e.Setting] != "" {
+		return &ConfigError{Field: fields[e.Setting], Reason: "OpenSSL refuses it", Err: libraryError(err)}
+	}
+	return libraryError(err)
+}
+
+// subjects returns the subjects of a pool's certificates, which a server sends to clients.
+func subjects(pool *x509.CertPool) [][]byte {
+	return pool.Subjects() //lint:ignore SA1019 crypto/tls does the same; the pool is not the system's
+}
+
+// libraryHas reports whether the loaded OpenSSL is of a version or later.
+func libraryHas(version uint64) bool {
+	lib, err := libssl.Load("")
+	return err == nil && lib.Number >= version
+}
+
+// ownCredential returns libssl's form of cert, a certificate in the Context's configuration, and sets
+// its Leaf. The Contexts for GetConfigForClient's configurations share a cache of these, since most of
+// them have the same few certificates.
+func (c *Context) ownCredential(cert *tls.Certificate) (*libssl.Credential, error) {
+	if !c.opts.chosen {
+		return newCredential(cert, c.rule)
+	}
+	cred, err := c.creds.get(cert, c.rule)
+	if err == nil && cert.Leaf == nil {
+		cert.Leaf, err = x509.ParseCertificate(cert.Certificate[0])
+	}
+	return cred, err
+}
+
+// credential returns libssl's form of cert.
+func (c *Context) credential(cert *tls.Certificate) (*libssl.Credential, error) {
+	for i := range c.static {
+		if cert == &c.config.Certificates[i] {
+			return c.static[i], nil
+		}
+	}
+	return c.creds.get(cert, c.rule)
+}
