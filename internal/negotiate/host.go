@@ -110,7 +110,7 @@ func (h *Host) narrowVersions(o *Offer) error {
 	left := filter(o.Versions, func(v uint16) bool { return v >= h.MinVersion && v <= h.MaxVersion })
 	if len(left) == 0 {
 		field, allowed := "MinVersion", tls.VersionName(h.MaxVersion)+" and below"
-		if c := o.asked.Config; c.MaxVersion != 0 && c.MaxVersion < h.MinVersion {
+		if ceiling := o.namedCeiling(); ceiling != 0 && ceiling < h.MinVersion {
 			field, allowed = "MaxVersion", tls.VersionName(h.MinVersion)+" and above"
 		}
 		return h.Refuse(libssl.TopicVersions, field, "it allows "+allowed)

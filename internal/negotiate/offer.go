@@ -107,6 +107,9 @@ func (o *Offer) MaxVersion() uint16 { return slices.Max(o.Versions) }
 
 func (o *Offer) has(version uint16) bool { return slices.Contains(o.Versions, version) }
 
+// namedCeiling returns the highest version that was named, or 0 if none was.
+func (o *Offer) namedCeiling() uint16 { return o.asked.Config.MaxVersion }
+
 // NamedSuites returns the suites of TLS 1.2 that were named. As in crypto/tls, those of TLS 1.3 in
 // the field CipherSuites have no effect.
 func (o *Offer) NamedSuites() []uint16 {
