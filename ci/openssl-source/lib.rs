@@ -1,1 +1,0 @@
-// Nothing: these packages are here for their dependency's source.
