@@ -59,10 +59,11 @@ func (b *testbed) build(ctx context.Context, patterns string, adapters bool) err
 			}
 		}
 	}
-	if err := b.compile(ctx, core, "build", "-buildvcs=false", "-o", b.library(), "./ci/library"); err != nil {
+	command := filepath.Join(core, "cmd", "ossl") // a module of its own
+	if err := b.compile(ctx, command, "build", "-buildvcs=false", "-o", b.command(), "."); err != nil {
 		return err
 	}
-	return b.wrap(b.library())
+	return b.wrap(b.command())
 }
 
 func (b *testbed) buildModule(ctx context.Context, dir string, patterns []string, adapter bool) error {

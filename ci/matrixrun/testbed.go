@@ -5,6 +5,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -38,7 +39,7 @@ type testbed struct {
 const librarySlots = 4
 
 func (b *testbed) loader() string         { return filepath.Join(b.dir, "loader") }
-func (b *testbed) library() string        { return filepath.Join(b.dir, "library") }
+func (b *testbed) command() string        { return filepath.Join(b.dir, "ossl") }
 func (b *testbed) slot(number int) string { return filepath.Join(b.dir, fmt.Sprintf("lib%d", number)) }
 
 // ldflags link to the testbed's loader and library folders. DT_RPATH, the older of the two tags, holds for the libraries that
@@ -68,7 +69,7 @@ func (b *testbed) clone(dir string) (*testbed, error) {
 		}
 		return os.WriteFile(to, bytes.ReplaceAll(program, []byte(b.dir+"/"), []byte(dir+"/")), 0o700)
 	}
-	if err := transfer(b.library(), clone.library()); err != nil {
+	if err := transfer(b.command(), clone.command()); err != nil {
 		return nil, err
 	}
 	for _, bin := range b.binaries {
@@ -211,20 +212,28 @@ func (b binary) ofAPI() bool {
 // whichLibrary is the last check that this machinery works: a row must not be the host's OpenSSL under another name.
 func (b *testbed) whichLibrary(ctx context.Context, p planned) (text string, err error) {
 	v := p.version
-	library := exec.CommandContext(ctx, b.library())
-	library.Env = p.environment()
-	out, err := library.Output()
+	command := exec.CommandContext(ctx, b.command(), "version", "--json")
+	command.Env = p.environment()
+	out, err := command.Output()
 	if err != nil {
-		return "", commandError("ci/library", err)
+		return "", commandError("ossl version", err)
 	}
-	facts := strings.Split(strings.TrimSpace(string(out)), "\n")
-	if len(facts) != 4 {
-		return "", fmt.Errorf("ci/library: %q: want a number, a text and two paths", out)
+	var found struct {
+		Library struct {
+			Version     string `json:"version"`
+			VersionText string `json:"version_text"`
+			Path        string `json:"path"`
+			CryptoPath  string `json:"crypto_path"`
+		} `json:"library"`
 	}
-	if number := numbered.FindString(v.name); number != "" && !isRelease(facts[0], number) {
-		return "", fmt.Errorf("version %s was loaded instead, %s", facts[0], facts[2])
+	if err := json.Unmarshal(out, &found); err != nil {
+		return "", fmt.Errorf("ossl version: %w", err)
 	}
-	for _, path := range facts[2:] {
+	library := found.Library
+	if number := numbered.FindString(v.name); number != "" && !isRelease(library.Version, number) {
+		return "", fmt.Errorf("version %s was loaded instead, %s", library.Version, library.Path)
+	}
+	for _, path := range []string{library.Path, library.CryptoPath} {
 		if v.emulated {
 			// As the program sees it: the emulator looks in the tree first.
 			if _, err := os.Stat(filepath.Join(v.tree, path)); err != nil {
@@ -240,7 +249,7 @@ func (b *testbed) whichLibrary(ctx context.Context, p planned) (text string, err
 			return "", fmt.Errorf("%s was loaded, which is not below %s", real, v.tree)
 		}
 	}
-	return facts[1], nil
+	return library.VersionText, nil
 }
 
 // isRelease tells whether a version is what number names: itself, or a patch release of it.
