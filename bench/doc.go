@@ -8,7 +8,7 @@
 // nothing.
 //
 // As lower bounds for any binding to libssl there are data over [Plain] TCP, and handshakes in C
-// alone, which are a separate program in floor (see ci/floor).
+// alone, which are a separate program in floor.
 //
 // Both implementations always get the same keys and certificates, TLS 1.3, one pinned group,
 // TLS_AES_128_GCM_SHA256, and no session tickets. Each Measure checks with its first connection

@@ -9,8 +9,8 @@
  * proofs of TLS itself, as if ossl finds the chain in its cache. Each connection is checked against
  * its row, and any difference ends the program.
  *
- * It is compiled by ci/floor, with three files of internal/libssl: the loader, dlopen, and the
- * library context. Exit status 3: there is no OpenSSL 3.0 or later.
+ * ci/bench compiles it, with two files of internal/libssl: the loader and dlopen. Exit status 3:
+ * there is no OpenSSL 3.0 or later.
  */
 
 #include "floor.h"
