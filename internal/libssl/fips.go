@@ -61,27 +61,27 @@ func (e *VerifyError) Error() string { return e.Text }
 
 // The codes that correspond to errors of crypto/x509: openssl/x509_vfy.h.
 const (
-	VerifyNoIssuer          = 2
-	VerifySignature         = 7
-	VerifyNotYetValid       = 9
-	VerifyExpired           = 10
-	VerifySelfSigned        = 18
-	VerifySelfSignedChain   = 19
-	VerifyNoLocalIssuer     = 20
-	VerifyNoLeafSignature   = 21
-	VerifyInvalidCA         = 24 // 79 since 3.0
-	VerifyPathLength        = 25
-	VerifyPurpose           = 26
-	VerifyUntrusted         = 27
-	VerifyRejected          = 28
-	VerifyKeyUsageNoSign    = 32
-	VerifyCriticalExtension = 34
-	VerifyPermitted         = 47
-	VerifyExcluded          = 48
-	VerifyHostname          = 62
-	VerifyIP                = 64
-	VerifyLeafKeyTooSmall   = 66
-	VerifyCAKeyTooSmall     = 67
-	VerifyCAHashTooWeak     = 68
-	VerifyInvalidCA3        = 79
+	VerifyNoIssuer          = 2  // X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT
+	VerifySignature         = 7  // X509_V_ERR_CERT_SIGNATURE_FAILURE
+	VerifyNotYetValid       = 9  // X509_V_ERR_CERT_NOT_YET_VALID
+	VerifyExpired           = 10 // X509_V_ERR_CERT_HAS_EXPIRED
+	VerifySelfSigned        = 18 // X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT
+	VerifySelfSignedChain   = 19 // X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN
+	VerifyNoLocalIssuer     = 20 // X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY
+	VerifyNoLeafSignature   = 21 // X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE
+	VerifyInvalidCA         = 24 // X509_V_ERR_INVALID_CA, before 3.0
+	VerifyPathLength        = 25 // X509_V_ERR_PATH_LENGTH_EXCEEDED
+	VerifyPurpose           = 26 // X509_V_ERR_INVALID_PURPOSE
+	VerifyUntrusted         = 27 // X509_V_ERR_CERT_UNTRUSTED
+	VerifyRejected          = 28 // X509_V_ERR_CERT_REJECTED
+	VerifyKeyUsageNoSign    = 32 // X509_V_ERR_KEYUSAGE_NO_CERTSIGN
+	VerifyCriticalExtension = 34 // X509_V_ERR_UNHANDLED_CRITICAL_EXTENSION
+	VerifyPermitted         = 47 // X509_V_ERR_PERMITTED_VIOLATION
+	VerifyExcluded          = 48 // X509_V_ERR_EXCLUDED_VIOLATION
+	VerifyHostname          = 62 // X509_V_ERR_HOSTNAME_MISMATCH
+	VerifyIP                = 64 // X509_V_ERR_IP_ADDRESS_MISMATCH
+	VerifyLeafKeyTooSmall   = 66 // X509_V_ERR_EE_KEY_TOO_SMALL
+	VerifyCAKeyTooSmall     = 67 // X509_V_ERR_CA_KEY_TOO_SMALL
+	VerifyCAHashTooWeak     = 68 // X509_V_ERR_CA_MD_TOO_WEAK
+	VerifyInvalidCA3        = 79 // X509_V_ERR_INVALID_CA, since 3.0
 )

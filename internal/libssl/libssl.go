@@ -105,12 +105,12 @@ type Verdict int32
 
 // The verdicts, each with the alert that libssl sends for it, on both sides and in every version.
 const (
-	VerdictOK          Verdict = 0
-	VerdictInternal    Verdict = 1  // internal_error(80)
-	VerdictExpired     Verdict = 10 // certificate_expired(45)
-	VerdictUnknownCA   Verdict = 20 // unknown_ca(48)
-	VerdictUnsupported Verdict = 26 // unsupported_certificate(43)
-	VerdictBad         Verdict = 28 // bad_certificate(42)
+	VerdictOK          Verdict = 0  // X509_V_OK
+	VerdictInternal    Verdict = 1  // X509_V_ERR_UNSPECIFIED: internal_error(80)
+	VerdictExpired     Verdict = 10 // X509_V_ERR_CERT_HAS_EXPIRED: certificate_expired(45)
+	VerdictUnknownCA   Verdict = 20 // X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY: unknown_ca(48)
+	VerdictUnsupported Verdict = 26 // X509_V_ERR_INVALID_PURPOSE: unsupported_certificate(43)
+	VerdictBad         Verdict = 28 // X509_V_ERR_CERT_REJECTED: bad_certificate(42)
 )
 
 // Facts are the negotiated parameters of a connection. Its byte slices are copies.
