@@ -16,7 +16,7 @@ import (
 //go:embed programs
 var programs embed.FS
 
-// A client is a program that visits HTTPS servers, and what is known of it.
+// A client is a program that visits HTTPS servers, and a description of it.
 type client struct {
 	name    string
 	tools   []string // the programs it needs, in $PATH
@@ -32,7 +32,7 @@ type client struct {
 	prepare func(ctx context.Context, c *client) error
 	visit   func(ctx context.Context, v *visit) (told, error)
 
-	dir     string // where prepare put what it made
+	dir     string // for prepare's files
 	version string
 }
 
@@ -42,14 +42,14 @@ type visit struct {
 	fresh, reused      int
 }
 
-// told is what a client says of its visit: the time that its connections took, those that begin anew and those that may resume,
-// and how many did resume.
+// told is a client's account of its visit: the time that its connections took, those that begin
+// anew and those that may resume, and how many did resume.
 type told struct {
 	fresh, reused time.Duration
 	resumed       int
 }
 
-// unknown is what is told by a client that can't tell whether a connection was resumed.
+// unknown is the number from a client that doesn't know whether a connection was resumed.
 const unknown = -1
 
 func (c *client) versions() []string {
@@ -59,10 +59,9 @@ func (c *client) versions() []string {
 	return []string{"1.2", "1.3"}
 }
 
-// resumes says whether the client and a kind of server have a way of resuming in common.
-//
-// What clients make of the tickets that crypto/tls sends in TLS 1.2 is not ours to ask, and then asked is false: Java 17 and
-// wolfSSL 5.5 never resume them, Ruby 3.1 every second time.
+// resumes says whether the client and a kind of server have a way of resuming in common. asked is
+// false for the tickets that crypto/tls sends in TLS 1.2, since clients handle them differently:
+// Java 17 and wolfSSL 5.5 never resume with them, Ruby 3.1 every second time.
 func (c *client) resumes(k kind, version string) (does, asked bool) {
 	switch {
 	case version == "1.3":
@@ -107,7 +106,7 @@ func findClients(ctx context.Context, dir string, only []string) (found []*clien
 	return found, missing, nil
 }
 
-// find looks for what the client needs and prepares it, in a folder of its own.
+// find looks for the programs that the client needs and prepares it, in a folder of its own.
 func (c *client) find(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, visitTimeout)
 	defer cancel()

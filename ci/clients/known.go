@@ -1,10 +1,10 @@
 package main
 
-// clients are all that are known. What is said of each is what it does by default; where tickets must be asked for, a client of
-// its own does.
+// clients are all clients, each with its default behaviour. If a program uses tickets on request
+// only, there is a second client that requests them.
 var clients = []*client{
 	{
-		// curl tells OpenSSL not to use tickets (SSL_OP_NO_TICKET), which holds for TLS 1.2's.
+		// curl has OpenSSL use no tickets (SSL_OP_NO_TICKET), which affects those of TLS 1.2.
 		name: "curl", ids: true, tls13: true,
 		tools: []string{"curl"}, banner: []string{"curl", "--version"},
 		visit: untimed(visitCurl),
@@ -70,5 +70,5 @@ var clients = []*client{
 	{name: "ossl", ids: true, tickets: true, tls13: true, visit: untimed(visitGo(dialOSSL))},
 }
 
-// packageVersion is the banner of what can't say its version itself.
+// packageVersion is the banner of a client that can't print its version itself.
 func packageVersion(name string) []string { return []string{"dpkg-query", "-W", name} }

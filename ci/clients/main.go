@@ -1,5 +1,6 @@
-// Command clients shows that sessions are resumed by the clients that people use: it starts HTTPS servers, has curl, Java,
-// BearSSL and others visit each several times, and counts on the server what was resumed.
+// Command clients shows that sessions are resumed by the clients that people use: it starts HTTPS
+// servers, has curl, Java, BearSSL and others visit each several times, and counts on the server
+// the connections that resumed.
 //
 // Usage, from the module's root folder (ci/resumption installs the clients first and then does this):
 //
@@ -9,9 +10,11 @@
 // that could resume did. The second is the test of the ESP8266's server with a session cache: -requests HTTPS requests with a new
 // session each, and as many that reuse one; the times are printed and nothing is asked of them.
 //
-// It fails when a client doesn't do what is known of it: each connection that must resume does, and no other. The control is a
-// server of crypto/tls, which has no session IDs: clients that have nothing else never resume there. Clients that can tell what
-// they resumed must agree with the server. A client that isn't installed is a failure too, unless -may-lack names it.
+// It fails if a client doesn't behave as the table of clients says: each connection that must
+// resume does, and no other. The control is a server of crypto/tls, which has no session IDs:
+// clients that have nothing else never resume there. Clients that can report their resumed
+// connections must agree with the server. A client that isn't installed is a failure too, unless
+// -may-lack names it.
 package main
 
 import (
@@ -150,13 +153,14 @@ func hundreds(ctx context.Context, clients []*client, requests int) (failures []
 	return failures
 }
 
-// A result is what one client did to one server.
+// A result is of one client's visit to one server.
 type result struct {
 	resumed, could int // connections, as the server saw them
 	told
 }
 
-// check has a client visit a server of its own, and compares what the server saw with what is known of the client.
+// check has a client visit a server of its own, and compares the connections that the server saw
+// with the table of clients.
 func check(ctx context.Context, c *client, k kind, version string, key tlstest.KeyKind, fresh, reused int) (r result, err error) {
 	ctx, cancel := context.WithTimeout(ctx, visitTimeout)
 	defer cancel()

@@ -50,12 +50,12 @@ type httpsServer struct {
 	served   chan error
 
 	mu     sync.Mutex
-	errors strings.Builder // what net/http had to say
+	errors strings.Builder // net/http's log
 	conns  []net.Conn
 	open   sync.WaitGroup
 }
 
-// tlsConn is what *tls.Conn and *ossl.Conn have in common.
+// tlsConn has the methods that *tls.Conn and *ossl.Conn have in common.
 type tlsConn interface {
 	net.Conn
 	ConnectionState() tls.ConnectionState
@@ -119,7 +119,7 @@ func (s *httpsServer) state(conn net.Conn, state http.ConnState) {
 	}
 }
 
-// stop waits for the connections to end and returns what they were.
+// stop waits for the connections to end and returns their states.
 func (s *httpsServer) stop(ctx context.Context) ([]tls.ConnectionState, error) {
 	defer s.http.Close()
 	s.listener.Close()

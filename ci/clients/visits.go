@@ -27,7 +27,7 @@ func writeCA(dir string) error {
 	return os.WriteFile(filepath.Join(dir, caFile), cert, 0o600)
 }
 
-// checkAnswer looks for n answers in what a program has printed.
+// checkAnswer looks for n answers in a program's output.
 func checkAnswer(out string, n int) error {
 	if got := strings.Count(out, answer); got != n {
 		return fmt.Errorf("%d answers, not %d: %q", got, n, out)
@@ -35,7 +35,8 @@ func checkAnswer(out string, n int) error {
 	return nil
 }
 
-// program is the visit by one of programs/, which all have the same arguments and say how long they took and what was resumed.
+// program is the visit by one of programs/, which all have the same arguments, and print their
+// times and the number of resumed connections.
 func program(start ...string) func(context.Context, *visit) (told, error) {
 	return func(ctx context.Context, v *visit) (told, error) {
 		args := append(start[:len(start):len(start)], v.port, caFile, v.version, fmt.Sprint(v.fresh), fmt.Sprint(v.reused))

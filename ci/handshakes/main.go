@@ -1,8 +1,8 @@
 //go:build linux
 
-// Command handshakes measures what a handshake costs a server, full and resumed: the processor time that servers on ossl, on
-// crypto/tls and of nginx on the same libssl take for connections of a client in C that does nothing else. ci/handshake-cpu
-// installs what it needs and runs it:
+// Command handshakes measures the cost of a handshake to a server, full and resumed: the processor
+// time that servers on ossl and on crypto/tls, and nginx on the same libssl, take for the
+// connections of a client in C. ci/handshake-cpu installs its needs and runs it:
 //
 //	handshakes -client PROGRAM [-nginx PROGRAM] [-run PROGRAM] [-rounds 7] [-clients 1] [-full 400] [-resumed 800]
 //

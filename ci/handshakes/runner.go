@@ -28,7 +28,7 @@ import (
 // serverName is on the certificates.
 const serverName = "localhost"
 
-// patience bounds what takes a moment; a measurement of the client takes longer.
+// patience bounds steps that take a moment; a measurement of the client takes longer.
 const patience = 10 * time.Second
 
 // A runner starts servers and clients.
@@ -37,11 +37,11 @@ type runner struct {
 	clients               int
 	full, resumed         int
 	dir                   string
-	names                 []string // what the servers call their TLS
+	names                 []string // of the servers' TLS libraries
 	libssl                string   // the file that ossl and nginx use
 }
 
-// file is where a certificate or key is: ca.pem, P256.pem, P256.key.
+// file returns the path of a certificate or key: ca.pem, P256.pem, P256.key.
 func (r *runner) file(name string) string { return filepath.Join(r.dir, name) }
 
 func (r *runner) writeCerts(kinds []tlstest.KeyKind) error {
@@ -113,7 +113,7 @@ func (r *runner) visit(ctx context.Context, stack, way string, kind tlstest.KeyK
 	return nil
 }
 
-// note remembers what a server runs on, and refuses a comparison of two libraries.
+// note remembers a server's TLS library, and refuses a comparison of two libraries.
 func (r *runner) note(stack string, s *server) error {
 	if !slices.Contains(r.names, s.name) {
 		r.names = append(r.names, s.name)
@@ -184,7 +184,7 @@ func (r *runner) startGo(stack, way string, kind tlstest.KeyKind) (*server, erro
 	return s, nil
 }
 
-// nginxConf has nginx do what the Go servers do. It sends one ticket in TLS 1.3, as they do.
+// nginxConf makes nginx behave like the Go servers. It sends one ticket in TLS 1.3, as they do.
 const nginxConf = `daemon off;
 pid %[1]s/nginx.pid;
 error_log %[1]s/nginx.log crit;

@@ -17,8 +17,8 @@ import (
 // cached is how many sessions the servers' caches hold.
 const cached = 10_000
 
-// serve is the program as a server: it makes handshakes, and ends connections when the client does. It prints its address and, on
-// the second line, what does its TLS, and ends with its standard input.
+// serve is the program as a server: it makes handshakes, and ends connections when the client does.
+// It prints its address and, on the second line, its TLS library, and ends with its standard input.
 func serve(stack, way, certFile, keyFile string) error {
 	cert, err := tls.LoadX509KeyPair(certFile, keyFile)
 	if err != nil {

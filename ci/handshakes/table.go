@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// A table holds what was measured, in the order in which it came first.
+// A table holds the results in the order in which they came first.
 type table struct {
 	order []measurement
 	cells map[measurement]*cell

@@ -25,7 +25,7 @@ type entry struct {
 
 	lib         string // of a function: "ssl" or "crypto"
 	ret, params string
-	only111     bool // what only 1.1.1 uses may be gone, or declared otherwise, in later versions
+	only111     bool // used with 1.1.1 only: later versions may lack it, or declare it otherwise
 
 	value string // of a constant, in C
 }

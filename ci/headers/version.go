@@ -130,7 +130,7 @@ func (v *version) check(lists []cList, entries []entry) (functions, constants in
 	if functions == 0 || constants == 0 {
 		problems = append(problems, "nothing was checked: has the form of the lists changed?")
 	}
-	// Deprecated functions are still functions, and a pointer to one is what we look up.
+	// Deprecated functions are still functions, and we look up a pointer.
 	_, err = compile(source.String(), v.flags, []string{"-std=gnu11", "-fsyntax-only", "-Wall", "-Wno-deprecated-declarations"})
 	if err != nil {
 		found := compilerSays.FindAllStringSubmatch(err.Error(), -1)

@@ -91,7 +91,8 @@ func (b *testbed) buildModule(ctx context.Context, dir string, patterns []string
 	return nil
 }
 
-// compile runs a go command that links what it makes to the testbed's loader and libraries, or for the emulated processor.
+// compile runs a go command that links its result to the testbed's loader and libraries, or builds
+// it for the emulated processor.
 func (b *testbed) compile(ctx context.Context, dir string, args ...string) error {
 	cmd := exec.CommandContext(ctx, "go")
 	if b.sysroot == "" {
@@ -107,15 +108,16 @@ func (b *testbed) compile(ctx context.Context, dir string, args ...string) error
 	return nil
 }
 
-// The emulated processor, its C compiler, and what runs its programs.
+// The emulated processor, its C compiler, and its emulator.
 const (
 	emulatedArch = "arm64"
 	emulatedCC   = "aarch64-linux-gnu-gcc"
 	emulator     = "qemu-aarch64-static"
 )
 
-// wrap puts a script in place of a program for the emulated processor. Tests start themselves again by the name that they were
-// started by, and so get the emulator too; what else they start are the host's programs.
+// wrap puts a script in place of a program for the emulated processor. Tests that start themselves
+// again use the name of the script, and so get the emulator too. Other programs that they start are
+// the host's.
 func (b *testbed) wrap(file string) error {
 	if b.sysroot == "" {
 		return nil
@@ -134,7 +136,7 @@ func (b *testbed) wrap(file string) error {
 	return os.WriteFile(file, []byte(script), 0o700)
 }
 
-// commandError adds what a command said to its exit status.
+// commandError adds a command's error output to its exit status.
 func commandError(what string, err error) error {
 	if exit, ok := err.(*exec.ExitError); ok && len(exit.Stderr) > 0 {
 		return fmt.Errorf("%s: %w\n%s", what, err, exit.Stderr)

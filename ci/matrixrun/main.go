@@ -40,7 +40,7 @@ func main() {
 		fmt.Fprintln(os.Stderr, "usage: matrixrun [flags] DIR")
 		os.Exit(2)
 	}
-	// Interrupted, it still removes what it made.
+	// Interrupted, it still removes its files.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := matrix(ctx, flag.Arg(0), o, os.Getenv("CI") == "true"); err != nil {
@@ -73,12 +73,13 @@ func (o options) arguments(m mode, v version) []string {
 	}
 }
 
-// hostsOnly are tests that are left out of a whole row of an emulated processor, of which they take a third: they have one
-// process after the other read a configuration file, of which TestHostPolicy does enough there, or look at what is kept for a
-// session, a context or a connection, or count threads, which is the same with any 64-bit processor. The host's rows run them.
+// hostsOnly are tests that are left out of a whole row of an emulated processor, of which they take
+// a third: they have one process after the other read a configuration file, of which TestHostPolicy
+// does enough there; or they measure the memory of a session, a context or a connection, or count
+// threads, which is the same with any 64-bit processor. The host's rows run them.
 const hostsOnly = "^Test(HostPolicyFile|InteropHostPolicy|BytesPerSession|CompiledConfigsAreBounded|Soak|Threads|Uploads)$"
 
-// whole tells whether every test there is has a chance to run.
+// whole reports whether no option leaves a test out.
 func (o options) whole() bool { return o == options{timeout: o.timeout, others: o.others} }
 
 func matrix(ctx context.Context, dir string, o options, ci bool) error {
@@ -106,8 +107,9 @@ func matrix(ctx context.Context, dir string, o options, ci bool) error {
 // lanes is how many of the host's rows are run beside one another.
 const lanes = 2
 
-// runAll runs the rows of a plan: the emulated processor's, which is slow, beside those of the host, and of these too some at
-// once, since tests wait a lot. Each lane has a testbed of its own.
+// runAll runs the rows of a plan. It runs those of the emulated processor, which is slow, at the
+// same time as those of the host, and several of these at once, since tests wait a lot. Each lane
+// has a testbed of its own.
 func runAll(ctx context.Context, plan []planned, rows []*row, scratch string, o options) error {
 	var host, emulated []int // indexes of plan
 	for i, p := range plan {
@@ -259,8 +261,8 @@ var modes = []mode{
 	{name: "all FIPS", env: []string{"OSSL_TEST_FIPS=1", "GODEBUG=fips140=on"}, apiOnly: true, fips: true},
 }
 
-// withAdapters are the versions that the other modules' tests run under, too: what they use is the core's API, and the oldest,
-// the newest, and the one that is supported longest tell most of it.
+// withAdapters are the versions under which the other modules' tests run too. Those use the core's
+// API only, so the oldest version, the newest, and the one with the longest support are enough.
 var withAdapters = []string{"1.1", "3.5", "4.0"}
 
 // A planned row is a version in a mode.
@@ -274,15 +276,17 @@ func (p planned) adapters() bool {
 	return p.mode.name == "" && slices.Contains(withAdapters, p.version.name)
 }
 
-// other tells whether it is of a release that Debian hasn't, which is run if asked for. Of the oldest 3.0, which differs most
-// from the one that Debian has, and of the newest, one row is always run.
+// other reports whether the row is of a release that Debian doesn't have, which runs only if the
+// options ask for it. Of the oldest 3.0, which differs most from the one that Debian has, and of
+// the newest, one row is always run.
 func (p planned) other() bool {
 	return strings.HasSuffix(p.version.name, "-source") && p.name() != oldest && p.name() != newest
 }
 
 const oldest, newest = "3.0.2-source", "4.0.3-source"
 
-// fipsConfig is where ci/openssl-versions puts the configuration that activates a version's FIPS provider.
+// fipsConfig returns the configuration file that activates a version's FIPS provider.
+// ci/openssl-versions writes it.
 func (v version) fipsConfig() string { return filepath.Join(v.tree, "fips.cnf") }
 
 func rowsOf(versions []version) []planned {
@@ -303,7 +307,7 @@ func rowsOf(versions []version) []planned {
 				continue // a processor makes a difference to each function, not to which are called
 			}
 			if v.name == newest && m.name != "" {
-				continue // it is to 4.0 what one build is to another
+				continue // it is another build of 4.0
 			}
 			plan = append(plan, planned{v, m})
 		}

@@ -17,10 +17,10 @@ import (
 	"time"
 )
 
-// A row is what one version did in one mode.
+// A row has the results of one version in one mode.
 type row struct {
 	name    string
-	library string          // what the library says of itself
+	library string          // the library's version text
 	ran     map[string]bool // the tests that were not skipped
 	passed  int             // tests and subtests
 	failed  int
@@ -44,7 +44,8 @@ type event struct {
 // name is the test's, with its package's last element.
 func (e event) name() string { return path.Base(e.Package) + "." + e.Test }
 
-// read counts a test binary's results from test2json's output, and copies the output of what fails to failures.
+// read counts a test binary's results from test2json's output, and copies the output of failed
+// tests to failures.
 func (r *row) read(events io.Reader, failures io.Writer) error {
 	output := map[string][]string{} // of tests that haven't ended; "" is the package itself
 	lines := bufio.NewReader(events)
@@ -116,7 +117,7 @@ func indent(lines []string) string {
 
 var logPrefix = regexp.MustCompile(`^\s*\S+_test\.go:\d+: |^\s*\S+\.go:\d+: `)
 
-// reason finds what a skipped test said last in its output.
+// reason finds the last message in a skipped test's output.
 func reason(output []string) string {
 	var said []string
 	for _, line := range output {
@@ -145,15 +146,15 @@ var (
 	namesTool    = regexp.MustCompile(`(?i)\b(` + tools + `)\b.*\b(not installed|not found|missing)\b`)
 )
 
-// explained tells whether a reason to skip names a version, of OpenSSL or of Go, a way of running that other rows don't have, a
-// missing tool, or the step that runs the test. Any other reason hides a test from every machine, or from this one for a cause
-// that ought to be mended.
+// explained reports whether a reason to skip names a version, of OpenSSL or of Go, a way of running
+// that other rows don't have, a missing tool, or the step that runs the test. A test with another
+// reason runs on no machine, or is skipped on this one because of a mistake.
 func explained(reason string) bool {
 	return namesVersion.MatchString(reason) || namesMode.MatchString(reason) || elsewhere(reason)
 }
 
-// elsewhere tells whether a reason to skip is this machine's, or another step's matter: the test runs in that one, or may run on
-// another machine, whatever its OpenSSL.
+// elsewhere reports whether a reason to skip concerns this machine or another step: the test runs
+// in that step, or may run on another machine with any OpenSSL.
 func elsewhere(reason string) bool {
 	return namesGo.MatchString(reason) || namesTool.MatchString(reason) || namesStep.MatchString(reason)
 }

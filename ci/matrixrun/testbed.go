@@ -18,15 +18,17 @@ import (
 
 // A testbed is a folder that stands for whichever OpenSSL is under test.
 //
-// A newer OpenSSL needs a newer C library, and that one needs its own program loader. The loader can be started by hand (as
-// a version's run script does) and LD_LIBRARY_PATH can be set, but both betray tests that start programs: with the first,
-// /proc/self/exe is the loader and a test that starts itself again silently gets the host's OpenSSL; with the second, every
-// program inherits libraries that its loader doesn't fit, and crashes. So the test binaries are linked to a loader and a
-// library path inside this folder, which are symbolic links: to go from version to version the links change. Started again,
-// a binary has the same OpenSSL; openssl, curl and the rest keep the host's, which is what they were built for. Versions that
-// are run at the same time have a testbed each (clone).
+// A newer OpenSSL needs a newer C library, and that one needs its own program loader. The loader
+// can be started by hand (as a version's run script does) and LD_LIBRARY_PATH can be set, but both
+// betray tests that start programs: with the first, /proc/self/exe is the loader and a test that
+// starts itself again silently gets the host's OpenSSL; with the second, every program inherits
+// libraries that its loader doesn't fit, and crashes. So the test binaries are linked to a loader
+// and a library path inside this folder, which are symbolic links: to go from version to version
+// the links change. Started again, a binary has the same OpenSSL; openssl, curl and the rest keep
+// the host's, for which they were built. Versions that run at the same time have a testbed each
+// (clone).
 //
-// What children do inherit is in version.environment.
+// The variables that children do inherit are in planned.environment.
 //
 // Programs for an emulated processor find their libraries in its system's root, and need none of this.
 type testbed struct {
@@ -116,7 +118,7 @@ func (b *testbed) use(v version) error {
 	return nil
 }
 
-// glob returns what any of the patterns below the version's tree matches.
+// glob returns the files below the version's tree that match any of the patterns.
 func (v version) glob(patterns ...string) []string {
 	var found []string
 	for _, pattern := range patterns {
@@ -162,7 +164,8 @@ func (p planned) environment() []string {
 	if v.emulated {
 		return append(env, "CC="+emulatedCC)
 	}
-	// Modules of another version don't load. The host's openssl command sees these too, and minds only if told to load one.
+	// Modules of another version don't load. The host's openssl command sees these too, and fails
+	// only if it has to load one.
 	for _, dir := range v.libraryDirs() {
 		if modules := filepath.Join(dir, "ossl-modules"); isDir(modules) {
 			env = append(env, "OPENSSL_MODULES="+modules)
@@ -252,7 +255,7 @@ func (b *testbed) whichLibrary(ctx context.Context, p planned) (text string, err
 	return library.VersionText, nil
 }
 
-// isRelease tells whether a version is what number names: itself, or a patch release of it.
+// isRelease reports whether a version is number, or a patch release of it.
 func isRelease(version, number string) bool {
 	rest, ok := strings.CutPrefix(version, number)
 	return ok && (rest == "" || rest[0] == '.')
@@ -262,7 +265,8 @@ func isRelease(version, number string) bool {
 func runBinary(ctx context.Context, r *row, p planned, bin binary, args []string) error {
 	cmd := exec.CommandContext(ctx, "go", append([]string{"tool", "test2json", "-t", "-p", bin.pkg, bin.file}, args...)...)
 	cmd.Dir, cmd.Env, cmd.Stderr = bin.dir, p.environment(), os.Stderr
-	// A group of its own, so that an interruption reaches the tests and what they started, not the go command alone.
+	// A group of its own, so that an interruption reaches the tests and their children, not the go
+	// command alone.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	out, err := cmd.StdoutPipe()

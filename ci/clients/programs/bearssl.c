@@ -30,7 +30,7 @@ static void append(void *to, const void *data, size_t len)
 	b->len += len;
 }
 
-/* Reads the certificate that is trusted, and which must stay where it is. */
+/* Reads the trusted certificate, which must stay in its place. */
 static void read_anchor(const char *path, br_x509_trust_anchor *anchor)
 {
 	static buffer der, name;

@@ -1,4 +1,4 @@
-/* What the clients in C share that ask for a page. */
+/* Functions that those clients in C share that request a page. */
 
 #include "connect.h"
 
@@ -46,7 +46,10 @@ static double now(void)
 /* get makes a connection, with the session of the last one if resume is set. Returns whether it was resumed. */
 static int get(int port, int resume);
 
-/* visit is what every client does: fresh requests with a new session each, then one, and reused more with the session before. */
+/*
+ * visit is the visit that every client makes: fresh requests with a new session each, then one, and
+ * reused more with the session before.
+ */
 static void visit(int port, int fresh, int reused)
 {
 	double start = now(), between, again;

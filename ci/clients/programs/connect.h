@@ -1,4 +1,4 @@
-/* What all clients in C share. */
+/* Functions that all clients in C share. */
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
