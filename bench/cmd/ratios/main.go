@@ -4,6 +4,9 @@
 //	go test -bench . -count 10 | ratios
 //	ratios FILE...
 //
+// With -adapters it reads the output of the benchmarks of libp2ptls, httptls and grpctls instead,
+// and compares their pairings of server and client.
+//
 // A ratio is that of the medians. It is followed by the range of the ratios within a round: the
 // i-th line of one benchmark over the i-th of the other. A floor is the ratio of a lower bound for
 // any binding, if that was measured in the same rounds: the same handshake in C alone, or the same
@@ -21,19 +24,21 @@ import (
 
 func main() {
 	minimum := flag.Int("min", 1, "fail if a benchmark has fewer `rounds` than this")
+	adapters := flag.Bool("adapters", false, "the benchmarks are those of the adapters")
 	flag.Usage = func() {
-		fmt.Fprintln(flag.CommandLine.Output(), "usage: ratios [-min rounds] [file ...]")
+		fmt.Fprintln(flag.CommandLine.Output(), "usage: ratios [-min rounds] [-adapters] [file ...]")
 		flag.PrintDefaults()
 	}
 	flag.Parse()
-	if err := run(os.Stdout, flag.Args(), *minimum); err != nil {
+	if err := run(os.Stdout, flag.Args(), *minimum, *adapters); err != nil {
 		fmt.Fprintln(os.Stderr, "ratios:", err)
 		os.Exit(1)
 	}
 }
 
-func run(w io.Writer, files []string, minimum int) error {
+func run(w io.Writer, files []string, minimum int, adapters bool) error {
 	results := newResults()
+	results.adapters = adapters
 	if len(files) == 0 {
 		if err := results.read(os.Stdin); err != nil {
 			return err
@@ -61,6 +66,10 @@ func run(w io.Writer, files []string, minimum int) error {
 		return err
 	}
 	out := bufio.NewWriter(w)
-	results.write(out)
+	if adapters {
+		results.writeAdapters(out)
+	} else {
+		results.write(out)
+	}
 	return out.Flush()
 }

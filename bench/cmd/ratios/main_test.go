@@ -19,7 +19,7 @@ func TestTables(t *testing.T) {
 	for _, input := range inputs {
 		t.Run(filepath.Base(input), func(t *testing.T) {
 			var got bytes.Buffer
-			if err := run(&got, []string{input}, 1); err != nil {
+			if err := run(&got, []string{input}, 1, strings.Contains(input, "adapters")); err != nil {
 				t.Fatal(err)
 			}
 			golden := strings.TrimSuffix(input, ".txt") + ".md"
@@ -63,7 +63,7 @@ func TestRefused(t *testing.T) {
 			if err := os.WriteFile(file, []byte(test.input), 0o666); err != nil {
 				t.Fatal(err)
 			}
-			err := run(new(bytes.Buffer), []string{file}, test.min)
+			err := run(new(bytes.Buffer), []string{file}, test.min, false)
 			if err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("error is %v, want one with %q", err, test.want)
 			}

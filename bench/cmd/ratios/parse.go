@@ -2,8 +2,10 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"fmt"
 	"io"
+	"path"
 	"regexp"
 	"slices"
 	"strconv"
@@ -56,10 +58,23 @@ type results struct {
 	config map[string][]string // "libssl", "cpu", ...: the distinct values seen
 	names  []name              // in the order of the first round
 	values map[name]map[string][]float64
+
+	adapters bool // benchmarks of several modules: names begin with the module's and keep the number of processors
 }
 
 func newResults() *results {
 	return &results{config: map[string][]string{}, values: map[name]map[string][]float64{}}
+}
+
+// name returns the name of the benchmark that a line of pkg begins with.
+func (r *results) name(pkg, field string) name {
+	field = strings.TrimPrefix(field, "Benchmark")
+	n := procs.ReplaceAllString(field, "")
+	if !r.adapters {
+		return name(n)
+	}
+	count := cmp.Or(strings.TrimPrefix(field[len(n):], "-"), "1") // go test leaves out a 1
+	return name(path.Base(pkg) + "." + n + "/procs=" + count)
 }
 
 var (
@@ -70,13 +85,16 @@ var (
 // read adds the benchmarks in r. It ignores other lines, as benchstat does; the output of a failed
 // benchmark is an error.
 func (r *results) read(in io.Reader) error {
-	lines := bufio.NewScanner(in)
+	lines, pkg := bufio.NewScanner(in), ""
 	for lines.Scan() {
 		line := strings.TrimSpace(lines.Text())
 		if strings.HasPrefix(line, "--- FAIL") || line == "FAIL" {
 			return fmt.Errorf("a benchmark failed: %s", line)
 		}
 		if m := configLine.FindStringSubmatch(line); m != nil {
+			if m[1] == "pkg" {
+				pkg = m[2]
+			}
 			if !slices.Contains(r.config[m[1]], m[2]) {
 				r.config[m[1]] = append(r.config[m[1]], m[2])
 			}
@@ -86,7 +104,7 @@ func (r *results) read(in io.Reader) error {
 		if !strings.HasPrefix(line, "Benchmark") || len(fields) < 4 || len(fields)%2 != 0 {
 			continue
 		}
-		n := name(procs.ReplaceAllString(strings.TrimPrefix(fields[0], "Benchmark"), ""))
+		n := r.name(pkg, fields[0])
 		if r.values[n] == nil {
 			r.names = append(r.names, n)
 			r.values[n] = map[string][]float64{}

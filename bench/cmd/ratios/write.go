@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -9,17 +10,19 @@ import (
 )
 
 func (r *results) write(w io.Writer) {
-	version := strings.Join(r.config["libssl"], " and ")
+	version := r.version()
 	g := generation(version)
-	if version == "" {
-		version = "of unknown version"
-	}
-	fmt.Fprintf(w, "## ossl beside crypto/tls: libssl %s\n\n", version)
+	fmt.Fprintf(w, "# ossl beside crypto/tls: libssl %s\n\n", version)
 	fmt.Fprintf(w, "%s. Medians and their ratio; the range is that of the rounds' own ratios.\n", r.conditions())
 	r.writeRatios(w, g)
 	r.writeCPU(w)
 	r.writeResumption(w)
 	r.writeCounts(w, g)
+}
+
+// version returns the version of libssl that was measured.
+func (r *results) version() string {
+	return cmp.Or(strings.Join(r.config["libssl"], " and "), "of unknown version")
 }
 
 // conditions describes the conditions of the measurement.
