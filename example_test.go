@@ -42,6 +42,28 @@ func Example() {
 	// Output: hello over TLS, TLS 1.3, <nil>
 }
 
+// A server that echoes, as README.md has it.
+func ExampleListen() {
+	cert, err := tls.LoadX509KeyPair("cert.pem", "key.pem")
+	if err != nil {
+		log.Fatal(err)
+	}
+	listener, err := ossl.Listen("tcp", ":443", &tls.Config{Certificates: []tls.Certificate{cert}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	for {
+		conn, err := listener.Accept() // a net.Conn
+		if err != nil {
+			log.Fatal(err)
+		}
+		go func() {
+			defer conn.Close()
+			io.Copy(conn, conn)
+		}()
+	}
+}
+
 // A Context is compiled once, says by field what can't be honoured, and is shared by connections over any net.Conn.
 func ExampleNewContext() {
 	ctx, err := ossl.NewContext(&tls.Config{RootCAs: tlstest.CA().Pool()},
