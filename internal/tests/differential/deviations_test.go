@@ -90,43 +90,42 @@ var deviations = []deviation{
 	{
 		Cases: `.*\bTLS1\.3/.*`, Where: `std server`, Field: `Handshake|Talk`,
 		Std: failsThere, Ossl: `local error: tls: bad record MAC`,
-		Reason: "A TLS 1.3 libssl client takes its sending keys only with its own flight. The alert for what it finds wrong " +
-			"with the server's " +
-			"is the one that crypto/tls sends, but goes out unprotected, and a crypto/tls server takes it for a damaged record. " +
-			"Refusals of the server's chain, and by callbacks, are protected with OpenSSL 3.0 and later, unless the server's " +
-			"flight is not whole yet.",
+		Reason: "A TLS 1.3 libssl client takes its sending keys only with its own flight. The alert for a fault in the server's " +
+			"flight is the one that crypto/tls sends, but goes out unprotected, and a crypto/tls server takes it for a " +
+			"damaged record. Refusals of the server's chain, and by callbacks, are protected with OpenSSL 3.0 and later, " +
+			"unless the server's flight is incomplete.",
 	},
 	{
 		Cases: `.*\bTLS1\.3/.*`, Where: `std server`, Field: `Alerts`, Std: `(1/90)?`, Ossl: `(1/90 )?2/20`,
-		Reason: "Follows from the unprotected alert of a TLS 1.3 libssl client: a crypto/tls server answers it with bad_record_mac.",
+		Reason: "Follows from the unprotected alert of a TLS 1.3 libssl client: a crypto/tls server answers it with " +
+			"bad_record_mac.",
 	},
 	{
 		Cases: `.*`, Field: `Handshake|Talk|Again|Read`, Std: `io\.EOF|ok`, Ossl: `io\.ErrUnexpectedEOF`,
-		Reason: "After the handshake the end of the transport without close_notify is io.ErrUnexpectedEOF, on " +
-			"purpose: it may be an attack.",
+		Reason: "After the handshake the end of the transport without close_notify is io.ErrUnexpectedEOF, on purpose: it may be " +
+			"an attack.",
 	},
 	{
 		Cases: `(Garbage|Records|Hello|PlainAlerts)/.*`, Where: `ossl .*`, Field: `Handshake|Talk|Again|Read|Write`,
 		Std: failsHere + `|` + failsThere, Ossl: failsHere,
-		Reason: "Messages are parsed by libssl: what is malformed in a way that several alerts fit may get another " +
-			"one than from crypto/tls.",
+		Reason: "libssl parses messages: if several alerts fit a malformed message, it may send another one than crypto/tls.",
 	},
 	{
 		Cases: `(Garbage|Records|Hello|PlainAlerts)/.*`, Where: `ossl .*`, Field: `Alerts`,
 		Std: `(2/\d+)?`, Ossl: `2/\d+`,
-		Reason: "Messages are parsed by libssl: see above.",
+		Reason: "libssl parses messages: see above.",
 	},
 	{
 		Cases: `AfterHandshake/.*`, Where: `ossl .*`, Field: `Handshake|Talk|Again|Read|Write`, Libssl: true,
 		Std: failsHere + `|` + failsThere, Ossl: failsHere,
-		Reason: "Messages are parsed by libssl: see above.",
+		Reason: "libssl parses messages: see above.",
 	},
 	{
 		Cases: `AfterHandshake/.*/(ClientHello|ServerHello|Finished|Certificate.*|(40_)?HelloRequests?|unknown.*|40_NewSessionTickets)`,
 		Own:   true,
 		Where: `ossl .*`, Std: failsHere + `|\[type 21 .*`, Ossl: `local error: tls: unexpected message|\[type 21 020a\]`,
-		Reason: "A handshake message that has no business after the handshake is unexpected, however it is made; crypto/tls " +
-			"parses it first.",
+		Reason: "After the handshake a message of a wrong type is unexpected, even if it is malformed; crypto/tls parses it " +
+			"first.",
 	},
 	{
 		Cases: `CertificateSize/.*/over`, Field: `Alerts`, Std: `2/80`, Ossl: `2/47`,
@@ -140,40 +139,40 @@ var deviations = []deviation{
 		Cases: `AfterHandshake/TLS1\.3/.*/(KeyUpdates_with_data_between|15_KeyUpdates_requested)`,
 		Own:   true, Where: `ossl .*`, Field: `Sent`,
 		Std: `\[(type 22 1800000100 )+type 23\]`, Ossl: `\[(type 22 1800000100 )+type 23\]`,
-		Reason: "One KeyUpdate answers all that were asked for before it is sent (RFC 8446, section 4.6.3); crypto/tls answers each.",
+		Reason: "One KeyUpdate answers all requests that came before it is sent (RFC 8446, section 4.6.3); crypto/tls answers " +
+			"each.",
 	},
 	{
 		Cases: `AfterHandshake/TLS1\.3/.*/KeyUpdate_of_an_unknown_kind`, Where: `ossl .*`,
-		Std:  `local error: tls: error decoding message|\[type 21 0232\]`,
-		Ossl: `local error: tls: illegal parameter|\[type 21 022f\]`,
-		Reason: "A KeyUpdate that neither asks for one nor doesn't gets illegal_parameter (RFC 8446, section 4.6.3); " +
-			"crypto/tls says decode_error.",
+		Std:    `local error: tls: error decoding message|\[type 21 0232\]`,
+		Ossl:   `local error: tls: illegal parameter|\[type 21 022f\]`,
+		Reason: "A KeyUpdate of an unknown kind gets illegal_parameter (RFC 8446, section 4.6.3); crypto/tls sends decode_error.",
 	},
 	{
 		Cases: `AfterHandshake/.*`, Own: true, Where: `ossl .*`, Field: `Sent`,
 		Std: `\[type 21 \w+ type 21 \w+\]`, Ossl: `\[type 21 \w+\]`,
-		Reason: "One alert ends the connection; after some crypto/tls reads on and sends another one.",
+		Reason: "Each alert ends the connection; after some alerts crypto/tls reads on and sends another one.",
 	},
 	{
 		Cases: `AfterHandshake/.*`, Where: `ossl .*`, Field: `Sent`, Libssl: true, Std: `\[type 21 .*`, Ossl: `\[type 21 .*`,
-		Reason: "Messages are parsed by libssl: see above.",
+		Reason: "libssl parses messages: see above.",
 	},
 	{
 		Cases: `(Records|Hello)/.*`, Where: `std .*`, Field: `Handshake|Talk`,
 		Std: failsHere + `|` + failsThere, Ossl: failsThere + `|` + failsHere,
-		Reason: "Messages are parsed by libssl: see above. The peer sees the other alert.",
+		Reason: "libssl parses messages: see above. The peer sees the other alert.",
 	},
 	{
 		Cases: `(Records|Hello)/.*`, Where: `std .*`, Field: `Alerts`, Std: `2/\d+`, Ossl: nothing,
-		Reason: "Messages are parsed by libssl: see above. The peer has been told already.",
+		Reason: "libssl parses messages: see above. The peer has been told already.",
 	},
 	{
 		Cases: `AfterHandshake/.*`, Where: `ossl .*`, Field: `Again`, Std: `ok|io\.EOF|` + failsHere, Ossl: failsHere,
-		Reason: "After an error of its own a connection stays failed; crypto/tls reads on after some.",
+		Reason: "A connection stays failed after each error of its own; after some errors crypto/tls reads on.",
 	},
 	{
 		Cases: `SealedAlerts/.*`, Where: `ossl .*`, Field: `Write`, Libssl: true, Std: `ok`, Ossl: failsThere + `|io\.EOF`,
-		Reason: "A fatal alert ends both directions in libssl; with crypto/tls one can go on writing to the peer that sent it.",
+		Reason: "A fatal alert ends both directions in libssl; crypto/tls can still write to the peer that sent it.",
 	},
 	{
 		Cases: `SealedAlerts/.*`, Where: `ossl .*`, Field: `Sent`, Libssl: true, Std: `\[type 23\]`, Ossl: `\[\]`,
@@ -182,7 +181,7 @@ var deviations = []deviation{
 	{
 		Cases: `PlainAlerts/server/.*`, Where: `ossl server`, Field: `Handshake|Again|Read`, Std: `io\.EOF`,
 		Ossl:   `local error: tls: unexpected message`,
-		Reason: "An alert in place of the ClientHello is an unexpected message for libssl, whatever it says.",
+		Reason: "Any alert in place of the ClientHello is an unexpected message for libssl.",
 	},
 	{
 		Cases: `Records/.*/server/stray_warning/0`, Field: `Handshake|Talk|Heard|State|Name|Alerts`,
@@ -191,7 +190,8 @@ var deviations = []deviation{
 	},
 	{
 		Cases: `Records/TLS1\.3/server/stray_warning/.*`, Std: failsHere + `|` + failsThere + `|` + nothing + `|2/20`,
-		Reason: "A TLS 1.3 libssl server lets warnings pass unprotected during the handshake, as libssl clients send their alerts so.",
+		Reason: "A TLS 1.3 libssl server accepts unprotected warnings during the handshake, since libssl clients send such " +
+			"alerts.",
 	},
 	{
 		Cases:  `(Garbage|Records)/.*(empty_(handshake_)?record|empty_handshake_records|HelloRequest)s?(/.*)?`,
@@ -211,7 +211,7 @@ var deviations = []deviation{
 	{
 		Cases: `AfterHandshake/TLS1\.3/.*/40_(KeyUpdates|NewSessionTickets)`, Where: `ossl .*`, Libssl: true,
 		Std:    failsHere + `|0 bytes ""|\[type 21 020a\]|\[\]`,
-		Reason: "libssl has no limit of its own to KeyUpdates and tickets in a row; crypto/tls stops at 16.",
+		Reason: "libssl does not limit KeyUpdates and tickets in a row; crypto/tls stops at 16.",
 	},
 	{
 		Cases: `AfterHandshake/TLS1\.3/.*/(padding_over_the_limit|padding_up_to_a_record's_end|largest_record_with_padding)`,
@@ -226,11 +226,12 @@ var deviations = []deviation{
 	},
 	{
 		Cases: `Records/TLS1\.2/server/duplicate/0`, Where: `std client`, Field: `Alerts`, Ossl: `2/70`, Before: "3.2",
-		Reason: "Alerts before the version is agreed go out in a record of version 3.1, which crypto/tls doesn't expect of a server.",
+		Reason: "Alerts before the version is agreed go out in a record of version 3.1, which crypto/tls doesn't expect of a " +
+			"server.",
 	},
 	{
 		Cases: `VerifyCallbacks/TLS1\.2/.*`, Where: `ossl server`, Field: `Calls`, Std: `TLSUnique=12 bytes`, Ossl: `TLSUnique=0 bytes`,
-		Reason: "VerifyConnection is told no TLSUnique before there is one; crypto/tls has 12 zero bytes there.",
+		Reason: "VerifyConnection gets no TLSUnique before it is known; crypto/tls passes 12 zero bytes.",
 	},
 	{
 		Cases: `AfterHandshake/TLS1\.2/server/ClientHello`, Where: `ossl server`, Libssl: true,
@@ -238,8 +239,7 @@ var deviations = []deviation{
 	},
 	{
 		Cases: `PlainAlerts/.*/level_[03]/.*`, Where: `ossl .*`,
-		Reason: "An alert with a level that there is not is answered with illegal_parameter by libssl, with " +
-			"unexpected_message by crypto/tls.",
+		Reason: "libssl answers an alert of an unknown level with illegal_parameter, crypto/tls with unexpected_message.",
 	},
 	{
 		Cases: `SealedAlerts/.*/level_[03]/.*`, Where: `ossl .*`, Libssl: true,
@@ -247,7 +247,8 @@ var deviations = []deviation{
 	},
 	{
 		Cases: `PlainAlerts/.*/level_1/100`, Where: `ossl .*`, Ossl: failsHere + `|6 bytes .*|2/40|\[type 21 0228\]`,
-		Reason: "libssl takes no_renegotiation, which answers what neither side asks for, for the end; crypto/tls ignores it.",
+		Reason: "For libssl the warning no_renegotiation, which neither side has reason to send, ends the connection; crypto/tls " +
+			"ignores it.",
 	},
 	{
 		Cases: `SealedAlerts/.*/level_1/100`, Where: `ossl .*`, Ossl: failsHere + `|6 bytes .*|2/40|\[type 21 0228\]`, Libssl: true,
@@ -259,15 +260,14 @@ var deviations = []deviation{
 	},
 	{
 		Cases: `Group/TLS1\.2/(24|25|29)/P256`, Ossl: failsHere + `|` + failsThere + `|` + nothing + `|2/\d+`,
-		Reason: "In TLS 1.2 the list of groups also limits the curves of ECDSA certificates (RFC 8422, section 5.1): " +
-			"list the certificate's too.",
+		Reason: "In TLS 1.2 the list of groups also limits the curves of ECDSA certificates (RFC 8422, section 5.1): list the " +
+			"certificate's curve too.",
 	},
 	{
 		Cases: `(Certificates/.*/(garbage_.*|key_that_doesn't_match|RSA-1024))`, Where: `.*`,
 		Ossl: failsHere + `|` + failsThere + `|io\.EOF|` + nothing + `|2/(42|50|80|20)`,
-		Reason: "Certificates and keys are loaded when they are configured: what doesn't parse, doesn't match or is " +
-			"weaker than the security " +
-			"level fails there, and there is no handshake.",
+		Reason: "Certificates and keys are loaded when they are configured: if one doesn't parse, doesn't match or is weaker than " +
+			"the security level, the configuration is refused and there is no handshake.",
 	},
 	{
 		Cases: `.*/TLS1\.2/(server|client)/key_that_doesn't_match.*`, Where: `ossl client`, Field: `Alerts`, Std: `2/47`, Ossl: `2/51|`,
@@ -282,7 +282,8 @@ var deviations = []deviation{
 		Cases: `(VerifyCallbacks|Test(VerificationNeverFailsOpen|ConnVerification))/TLS1\.3/.*none_sent.*`,
 		Where: `ossl server`, Field: `Alerts`,
 		Std: `2/42`, Ossl: `2/116`,
-		Reason: "A TLS 1.3 libssl server that refuses a client without a certificate sends certificate_required, whatever refuses it.",
+		Reason: "A TLS 1.3 libssl server that refuses a client without a certificate sends certificate_required, also if a " +
+			"callback refuses it.",
 	},
 	{
 		Cases: `(VerifyCallbacks|Test(VerificationNeverFailsOpen|ConnVerification))/TLS1\.3/.*none_sent.*`,
@@ -295,21 +296,22 @@ var deviations = []deviation{
 			`Test(VerificationNeverFailsOpen|ConnVerification)/TLS1\.3/server/.*VerifyConnection.*,_none`,
 		Where: `.* client`, Field: `Handshake|Talk|State`,
 		Std: `ok|remote error: tls: bad certificate|Version=.*`, Ossl: `remote error: tls: bad certificate|` + nothing,
-		Reason: "A TLS 1.3 server that asks for no certificate calls VerifyConnection before its first flight, where " +
-			"any alert can be sent, " +
-			"not after the client's: the client learns of a refusal in its handshake, not in its first Read.",
+		Reason: "A TLS 1.3 server that asks for no certificate calls VerifyConnection before its first flight, while it can send " +
+			"any alert, not after the client's: the client learns of a refusal in its handshake, not in its first Read.",
 	},
 	{
 		Cases: `VerifyCallbacks/TLS1\.2/.*`, Where: `ossl client`, Field: `Calls`, Std: `CurveID=0`, Ossl: `CurveID=\d+`,
-		Reason: "A TLS 1.2 client's VerifyConnection is told the group, which crypto/tls fills in later.",
+		Reason: "A TLS 1.2 client's VerifyConnection gets the group, which crypto/tls fills in later.",
 	},
 	{
 		Cases: `Deadlines/.*`, Where: `(std|ossl) .*`, Field: `Talk|Alerts`, Std: `local error: tls: bad record MAC|2/20`,
-		Ossl:   `ok|io\.ErrUnexpectedEOF|` + nothing,
-		Reason: "After a Write that timed out nothing more is sent; crypto/tls still sends close_notify, which the peer can't decrypt.",
+		Ossl: `ok|io\.ErrUnexpectedEOF|` + nothing,
+		Reason: "After a Write that timed out nothing more is sent; crypto/tls still sends close_notify, which the peer can't " +
+			"decrypt.",
 	},
 	{
 		Cases: `Selection/.*/no_certificate`, Ossl: failsHere + `|io\.EOF|` + nothing,
-		Reason: "A server without any certificate is refused when it is configured; crypto/tls sends unrecognized_name to each client.",
+		Reason: "A server without any certificate is refused when it is configured; crypto/tls sends unrecognized_name to each " +
+			"client.",
 	},
 }
