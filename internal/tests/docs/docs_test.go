@@ -87,6 +87,33 @@ func TestNames(t *testing.T) {
 	}
 }
 
+// TestRooms: the rooms in ARCHITECTURE.md exist, and every package of the core is in one of them.
+func TestRooms(t *testing.T) {
+	table := between(t, read(t, "docs/ARCHITECTURE.md"), "| package | holds |\n|---|---|\n", "\n\n")
+	rooms := map[string]bool{}
+	for line := range strings.Lines(table) {
+		packages, _, _ := strings.Cut(strings.TrimPrefix(line, "| "), " | ")
+		for _, match := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(packages, -1) {
+			rooms[match[1]] = true
+		}
+	}
+	delete(rooms, "ossl")
+	for room := range rooms {
+		if _, err := os.Stat(filepath.Join(root, room)); err != nil {
+			t.Errorf("a room that doesn't exist: %v", err)
+		}
+	}
+	internal, err := os.ReadDir(filepath.Join(root, "internal"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, entry := range internal {
+		if name := "internal/" + entry.Name(); entry.IsDir() && !rooms[name] {
+			t.Errorf("%s is not in the table", name)
+		}
+	}
+}
+
 // markdown lists the Markdown files of the repository.
 func markdown(t *testing.T) []string {
 	t.Helper()
