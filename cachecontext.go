@@ -6,9 +6,10 @@ import (
 	"time"
 )
 
-// A cacheContext is the context of a call of a session cache: context.WithTimeout, but for the timer, which is made when somebody
-// asks for Done. A cache in memory never does, and a new timer that is due before all others wakes the thread that waits for the
-// network, in the midst of a handshake.
+// A cacheContext is the context for one call of a session cache. It is like context.WithTimeout,
+// except that the timer is made only when Done is called. A cache in memory never calls it. A new
+// timer that is due before all others wakes the thread that waits for the network, in the midst of
+// a handshake.
 type cacheContext struct {
 	parent   context.Context
 	deadline time.Time
@@ -18,7 +19,7 @@ type cacheContext struct {
 	cancel context.CancelFunc
 }
 
-// newCacheContext returns a context for one call; end is to be called after it.
+// newCacheContext returns a context for one call. The caller must call end after it.
 func newCacheContext(parent context.Context) *cacheContext {
 	return &cacheContext{parent: parent, deadline: time.Now().Add(cacheTimeout)}
 }
@@ -54,7 +55,7 @@ func (c *cacheContext) Done() <-chan struct{} {
 	return c.real.Done()
 }
 
-// need makes the real context. mu is held.
+// need makes the real context. mu is locked.
 func (c *cacheContext) need() {
 	if c.real == nil {
 		c.real, c.cancel = context.WithDeadline(c.parent, c.deadline)
@@ -65,7 +66,7 @@ func (c *cacheContext) Err() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.parent.Err() != nil || !time.Now().Before(c.deadline) {
-		c.need() // what is said now must stand
+		c.need() // later calls must return the same
 	}
 	if c.real == nil {
 		return nil
@@ -73,8 +74,9 @@ func (c *cacheContext) Err() error {
 	return c.real.Err()
 }
 
-// Value is the parent's. Package context finds the real context by it, if there is one, and contexts made of this one need no
-// goroutine then.
+// Value returns the value of the real context, if there is one, or else of the parent. Package
+// context calls it to find the real context, so that a context that is derived from this one needs
+// no goroutine.
 func (c *cacheContext) Value(key any) any {
 	c.mu.Lock()
 	real := c.real
@@ -87,5 +89,5 @@ func (c *cacheContext) Value(key any) any {
 	return c.parent.Value(key)
 }
 
-// String keeps package fmt from reading the fields, which takes no lock.
+// String keeps package fmt from reading the fields, which it would do without the lock.
 func (c *cacheContext) String() string { return "ossl.cacheContext" }

@@ -5,16 +5,16 @@ import (
 	"errors"
 )
 
-// CheckCertificate returns a [*ConfigError] if no server of the Context could use cert. It takes
-// everything into account that matters in a handshake: security level, signature algorithms, suites,
-// groups, FIPS mode and the host's policy. It runs a server's part of a handshake in memory, which
-// signs with the key, for a client with the Context's own configuration. It does not sign with a
-// crypto.Signer that is not one of Go's own key types, nor with a key in a token: for these it checks
-// only the certificate and the strength of the key.
+// CheckCertificate returns a [*ConfigError] if no server of the Context could use cert. It
+// considers the same restrictions as a handshake: the security level, signature algorithms, suites,
+// groups, FIPS mode and the host's policy. For this it runs the server's part of a handshake in
+// memory, with a client that has the Context's own configuration, and signs with the key. It does
+// not sign with a crypto.Signer that is not one of Go's own key types, nor with a key in a token:
+// for these it checks only the certificate and the strength of the key.
 //
-// It does not check the dates, the names, or whether clients trust the certificate. The error wraps
-// [net.ErrClosed] if the Context was made for a configuration that GetConfigForClient no longer
-// returns, and has been freed.
+// It does not check the dates, the names, or whether clients trust the certificate. If the Context
+// was made for a configuration that GetConfigForClient no longer returns, and has been freed, the
+// error wraps [net.ErrClosed].
 func (c *Context) CheckCertificate(cert *tls.Certificate) error {
 	const field, reason = "Certificates", "certificate can't be used"
 	if cert == nil {
@@ -36,10 +36,10 @@ func (c *Context) CheckCertificate(cert *tls.Certificate) error {
 // contextKey is the key under which the context of a ClientHelloInfo holds the Context.
 type contextKey struct{}
 
-// ContextOf returns the Context whose callback received hello. It is the Context that the certificate
-// is chosen for: the server's own, or the one made for the configuration that GetConfigForClient
-// returned, which is freed some time after GetConfigForClient has stopped returning it. ContextOf
-// returns nil if hello does not come from ossl.
+// ContextOf returns the Context whose callback received hello, or nil if hello does not come from
+// ossl. It is the Context that the certificate is chosen for: the server's own, or the one that was
+// made for the configuration that GetConfigForClient returned. The latter is freed some time after
+// GetConfigForClient has stopped returning that configuration.
 func ContextOf(hello *tls.ClientHelloInfo) *Context {
 	if hello == nil || hello.Context() == nil {
 		return nil

@@ -11,14 +11,14 @@ import (
 	"github.com/ossl-go/ossl/internal/negotiate"
 )
 
-// A Context is a configuration compiled for libssl: made once, never changed, shared by any number
-// of connections of both roles.
+// A Context is a configuration compiled for libssl. It does not change, and any number of client
+// and server connections may share it.
 type Context struct {
 	config   *tls.Config
 	opts     *options
 	host     *negotiate.Host // the host's policy, or nil if there is none to honour
 	ssl      *libssl.Context
-	serveErr error // why the Context can't serve, or nil
+	serveErr error // the reason why the Context can't serve, or nil
 
 	fips     bool        // it is in FIPS mode
 	stores   *rootStores // in FIPS mode: the trust anchors of both roles
@@ -40,9 +40,10 @@ type Context struct {
 	chosen    *chosenContexts // these Contexts
 }
 
-// NewContext compiles config. It returns a [*ConfigError] that names the first field or option that
-// can't be honoured, and an error that wraps [ErrUnavailable] if there is no usable OpenSSL. config
-// is copied; as with crypto/tls, anything that it points to must not be changed afterwards.
+// NewContext compiles config. If a field or option can't be honoured, it returns a [*ConfigError]
+// that names the first one; if no usable OpenSSL is found, an error that wraps [ErrUnavailable].
+// config is copied. As with crypto/tls, the values that it points to must not be changed
+// afterwards.
 func NewContext(config *tls.Config, opts ...Option) (*Context, error) {
 	o, err := optionsOf(opts)
 	if err != nil {
@@ -58,12 +59,12 @@ func (c *Context) time() time.Time {
 	return time.Now()
 }
 
-// ServerName returns the configuration's ServerName, the default for clients' connections.
+// ServerName returns the configuration's ServerName, which is the default of [Context.Client].
 func (c *Context) ServerName() string { return c.config.ServerName }
 
-// Client returns a connection that takes the client's role over conn. It sends serverName to the
-// server and verifies the server's certificate for it; "" means the configuration's ServerName. The
-// handshake runs at the first Read or Write, or by [Conn.HandshakeContext].
+// Client returns a new TLS client connection over conn. It sends serverName to the server and
+// verifies the server's certificate for that name; "" means the configuration's ServerName. The
+// first Read or Write runs the handshake, unless [Conn.HandshakeContext] is called before.
 func (c *Context) Client(conn net.Conn, serverName string, opts ...ConnOption) *Conn {
 	if serverName == "" {
 		serverName = c.config.ServerName
@@ -71,13 +72,13 @@ func (c *Context) Client(conn net.Conn, serverName string, opts ...ConnOption) *
 	return (&Conn{conn: conn, isClient: true, serverName: serverName}).with(c, opts)
 }
 
-// Server returns a connection that takes the server's role over conn. The handshake runs at the first
-// Read or Write, or by [Conn.HandshakeContext].
+// Server returns a new TLS server connection over conn. The first Read or Write runs the handshake,
+// unless [Conn.HandshakeContext] is called before.
 func (c *Context) Server(conn net.Conn, opts ...ConnOption) *Conn {
 	return (&Conn{conn: conn, configErr: c.serveErr}).with(c, opts)
 }
 
-// A ConnOption changes one connection of a [Context].
+// A ConnOption sets a property of one connection of a [Context].
 type ConnOption func(*Conn)
 
 func (c *Conn) with(ctx *Context, opts []ConnOption) *Conn {
@@ -89,27 +90,29 @@ func (c *Conn) with(ctx *Context, opts []ConnOption) *Conn {
 	return c
 }
 
-// WithVerification has verify decide, after all other verification, whether the handshake may
-// continue. It is for decisions that differ between the connections of a Context, such as which peer
-// is expected. It is called with the same state as the configuration's VerifyConnection, and after
-// it: it can refuse a connection that the configuration accepts, but not accept one that the
-// configuration refuses. If there are several, all must accept.
+// WithVerification adds a verification of the connection's peer. If verify returns an error, the
+// handshake fails with it. The option is for checks that differ between the connections of a
+// Context, such as that for an expected peer. verify is called after all other verification, with
+// the same state as the configuration's VerifyConnection. It can't accept a connection that the
+// configuration refuses. If the option is given several times, each verify must return nil.
 func WithVerification(verify func(tls.ConnectionState) error) ConnOption {
 	return func(c *Conn) { c.verify = append(c.verify, verify) }
 }
 
-// DialContext connects to addr with a [net.Dialer] and runs the handshake. ctx bounds both, and
-// nothing afterwards. If the configuration has no ServerName, addr's host is the name.
+// DialContext connects to addr with a [net.Dialer] and runs the handshake. ctx bounds both; after
+// the handshake, it has no effect on the connection. If the configuration has no ServerName, addr's
+// host is the name.
 func (c *Context) DialContext(ctx context.Context, network, addr string) (*Conn, error) {
 	return c.dial(ctx, new(net.Dialer), network, addr)
 }
 
-// Dial is DialContext without a bound.
+// Dial is like [Context.DialContext] with context.Background.
 func (c *Context) Dial(network, addr string) (*Conn, error) {
 	return c.DialContext(context.Background(), network, addr)
 }
 
-// Listen listens like [net.Listen]; Accept returns connections of type [*Conn] whose handshake has not run.
+// Listen creates a TLS listener on laddr with [net.Listen]. Its Accept returns connections of type
+// [*Conn] whose handshake has not run yet.
 func (c *Context) Listen(network, laddr string) (net.Listener, error) {
 	if c.serveErr != nil {
 		return nil, c.serveErr
@@ -121,5 +124,6 @@ func (c *Context) Listen(network, laddr string) (net.Listener, error) {
 	return c.NewListener(inner), nil
 }
 
-// NewListener returns a listener whose connections are inner's, as [*Conn] in the server's role.
+// NewListener returns a listener that accepts connections from inner and wraps each with
+// [Context.Server].
 func (c *Context) NewListener(inner net.Listener) net.Listener { return &listener{inner, c, nil} }

@@ -20,7 +20,8 @@ var compiled = struct {
 	entries map[compiledKey]*compiledConfig // guarded by mu
 }{entries: make(map[compiledKey]*compiledConfig)}
 
-// A compiledKey is a configuration and the options it is compiled with. It doesn't keep the configuration alive.
+// A compiledKey is a configuration and the options that it is compiled with. It doesn't keep the
+// configuration alive.
 type compiledKey struct {
 	config weak.Pointer[tls.Config]
 	opts   *options
@@ -46,7 +47,7 @@ func compile(config *tls.Config) (*Context, error) {
 	return compileWith(config, defaultOptions[records])
 }
 
-// defaultOptions are the options without any, for each record path.
+// defaultOptions are the options of a Context that was given none, for each record path.
 var defaultOptions = [...]*options{
 	RecordsAuto:   newOptions(RecordsAuto),
 	RecordsLibssl: newOptions(RecordsLibssl),
@@ -82,8 +83,8 @@ func compileWith(config *tls.Config, opts *options) (*Context, error) {
 	entry.mu.Lock()
 	defer entry.mu.Unlock()
 	// A configuration must not be changed once it is in use. If it was changed nevertheless, for
-	// example if InsecureSkipVerify was set back to false, the Context of its old values must not be
-	// used.
+	// example if InsecureSkipVerify was set back to false, the Context of its old values must not
+	// be used.
 	if entry.ctx == nil || entry.used.Fingerprint != string(stdtls.Fingerprint(config)) {
 		used := stdtls.NewSnapshot(config)
 		ctx, err := newContext(used.Config, opts)
@@ -103,9 +104,9 @@ func forget(key compiledKey) {
 
 var defaultConfig tls.Config
 
-// Client returns a connection that takes the client's role over conn. config must have a ServerName
-// or InsecureSkipVerify set. A configuration that can't be honoured is reported by the handshake;
-// [NewContext] reports it at once.
+// Client returns a new TLS client connection over conn. config must have ServerName or
+// InsecureSkipVerify set. If config can't be honoured, the handshake returns the error;
+// [NewContext] returns it at once.
 func Client(conn net.Conn, config *tls.Config) *Conn {
 	ctx, err := compile(config)
 	if err != nil {
@@ -114,9 +115,9 @@ func Client(conn net.Conn, config *tls.Config) *Conn {
 	return ctx.Client(conn, "")
 }
 
-// Server returns a connection that takes the server's role over conn. config must have a certificate,
-// or GetCertificate or GetConfigForClient set. A configuration that can't be honoured is reported by
-// the handshake; [NewContext] reports it at once.
+// Server returns a new TLS server connection over conn. config must have a certificate, or
+// GetCertificate or GetConfigForClient set. If config can't be honoured, the handshake returns the
+// error; [NewContext] returns it at once.
 func Server(conn net.Conn, config *tls.Config) *Conn {
 	ctx, err := compile(config)
 	if err != nil {
@@ -131,8 +132,9 @@ func Dial(network, addr string, config *tls.Config) (*Conn, error) {
 	return DialWithDialer(new(net.Dialer), network, addr, config)
 }
 
-// DialWithDialer is Dial with a dialer, whose Timeout and Deadline bound the connection and the
-// handshake together.
+// DialWithDialer connects to addr with dialer and runs the handshake. The dialer's Timeout and
+// Deadline apply to the connection and the handshake together. A nil config is equivalent to the
+// zero Config. If config has no ServerName, addr's host is the name.
 func DialWithDialer(dialer *net.Dialer, network, addr string, config *tls.Config) (*Conn, error) {
 	ctx, err := compile(config)
 	if err != nil {
@@ -153,8 +155,8 @@ func (d *Dialer) Dial(network, addr string) (net.Conn, error) {
 	return d.DialContext(context.Background(), network, addr)
 }
 
-// DialContext connects to addr and runs the handshake; ctx bounds both, and nothing afterwards. The
-// connection is of type [*Conn].
+// DialContext connects to addr and runs the handshake. ctx bounds both; after the handshake, it has
+// no effect on the connection. The connection is of type [*Conn].
 func (d *Dialer) DialContext(ctx context.Context, network, addr string) (net.Conn, error) {
 	c, err := compile(d.Config)
 	if err != nil {
@@ -207,8 +209,9 @@ func hostOf(addr string) string {
 	return addr[:colon]
 }
 
-// Listen listens like [net.Listen]; Accept returns connections of type [*Conn] whose handshake has
-// not run. config must have a certificate, or GetCertificate or GetConfigForClient set.
+// Listen creates a TLS listener on laddr with [net.Listen]. Its Accept returns connections of type
+// [*Conn] whose handshake has not run yet. config must have a certificate, or GetCertificate or
+// GetConfigForClient set.
 func Listen(network, laddr string, config *tls.Config) (net.Listener, error) {
 	ctx, err := compile(config)
 	if err != nil {
@@ -217,8 +220,8 @@ func Listen(network, laddr string, config *tls.Config) (net.Listener, error) {
 	return ctx.Listen(network, laddr)
 }
 
-// NewListener returns a listener that accepts connections from inner and returns each as a [*Conn] in
-// the server's role. A configuration that can't be honoured is reported by Accept.
+// NewListener returns a listener that accepts connections from inner and wraps each with [Server].
+// If config can't be honoured, Accept returns the error.
 func NewListener(inner net.Listener, config *tls.Config) net.Listener {
 	ctx, err := compile(config)
 	return &listener{inner, ctx, err}
@@ -227,7 +230,7 @@ func NewListener(inner net.Listener, config *tls.Config) net.Listener {
 type listener struct {
 	net.Listener
 	ctx *Context
-	err error // why there is no ctx
+	err error // the reason why there is no ctx
 }
 
 func (l *listener) Accept() (net.Conn, error) {

@@ -1,13 +1,14 @@
-// Package ossl gives TLS 1.2 and TLS 1.3 connections, client and server, through the OpenSSL that it finds on the host at run
-// time.
+// Package ossl implements TLS 1.2 and TLS 1.3, for clients and servers, with the OpenSSL that it
+// finds on the host at run time.
 //
-// It stands in for crypto/tls: [Dial], [Listen], [Client], [Server] and [Conn] take the same [tls.Config], give the same
-// [tls.ConnectionState], fail with the same errors and send the same alerts. The simplest use changes an import:
+// It has the API of crypto/tls: [Dial], [Listen], [Client], [Server] and [Conn] take the same
+// [tls.Config], give the same [tls.ConnectionState], fail with the same errors and send the same
+// alerts. In the simplest case, only the import changes:
 //
 //	conn, err := ossl.Dial("tcp", "example.org:443", &tls.Config{})
 //
-// [NewContext] compiles a configuration once, reports by field what can't be honoured, and takes options that crypto/tls has no
-// field for:
+// [NewContext] compiles a configuration once. It names the field that can't be honoured, if there
+// is one, and takes options for the properties that [tls.Config] has no field for:
 //
 //	ctx, err := ossl.NewContext(config, ossl.WithSignatureAlgorithms(tls.Ed25519))
 //	...
@@ -15,23 +16,30 @@
 //
 // # The library
 //
-// OpenSSL 1.1.1, 3.x or 4.x is loaded when the first constructor runs; no header is needed to build. The environment variable
-// OSSL_LIBRARY chooses another one than the newest found: a version ("3", "1.1"), the path of libssl, or a folder. Where none is
-// usable, constructors return an error that wraps [ErrUnavailable] and lists what was tried; the program goes on, and a later
-// call tries again. [Library] tells what was loaded. With OpenSSL 3.0 and 3.1, OSSL_SLIM=off turns off a shortcut that makes
-// handshakes cheaper and changes nothing else (docs/ARCHITECTURE.md).
+// The first constructor that a program calls loads OpenSSL 1.1.1, 3.x or 4.x. Building the program
+// needs no headers. By default the newest version on the host is loaded; the environment variable
+// OSSL_LIBRARY chooses another one by its version ("3", "1.1"), by the path of libssl, or by a
+// folder. If none is usable, constructors return an error that wraps [ErrUnavailable] and lists
+// every library that was tried. The program goes on, and a later call tries again. [Library]
+// describes the library that was loaded.
 //
-// OpenSSL's libssl does the handshake. Afterwards ossl takes the connection over, where it can, and seals and opens its records
-// itself, by OpenSSL's libcrypto; [WithRecordPath] or the environment variable OSSL_RECORDS (auto, libssl, own) decides.
+// With OpenSSL 3.0 and 3.1, OSSL_SLIM=off turns off a shortcut that makes handshakes cheaper and
+// changes nothing else (docs/ARCHITECTURE.md).
+//
+// OpenSSL's libssl runs the handshake. Afterwards ossl takes the connection over if it can, and
+// seals and opens its records itself, with OpenSSL's libcrypto. [WithRecordPath] or the environment
+// variable OSSL_RECORDS (auto, libssl, own) changes that.
 //
 // # FIPS mode
 //
-// [WithFIPS], the environment variable OSSL_FIPS=require, or the host's own FIPS mode have all cryptography done by OpenSSL's
-// FIPS module, and [Conn.FIPS] shows it. docs/FIPS.md says what may be claimed of that.
+// In FIPS mode, all cryptography is done by OpenSSL's FIPS module. [WithFIPS], the environment
+// variable OSSL_FIPS=require, or the host's own FIPS mode turn it on, and [Conn.FIPS] shows it.
+// docs/FIPS.md says which claims this supports.
 //
 // # Limits
 //
-// Chains are verified by crypto/x509 (in FIPS mode by OpenSSL, with the same errors). Sessions are resumed as crypto/tls resumes
-// them, and by ID from a cache that servers may share. docs/COMPATIBILITY.md lists every field of tls.Config and every place
-// where libssl forces another behaviour than crypto/tls's.
+// Chains are verified by crypto/x509 or, in FIPS mode, by OpenSSL with the same errors. Sessions
+// are resumed as crypto/tls resumes them, and also by their IDs from a cache that servers may
+// share. docs/COMPATIBILITY.md lists every field of tls.Config, and every difference from
+// crypto/tls that libssl forces.
 package ossl

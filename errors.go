@@ -12,8 +12,8 @@ import (
 	"github.com/ossl-go/ossl/internal/record"
 )
 
-// ErrUnavailable is wrapped by the errors for which no usable OpenSSL was found. Their text lists every
-// library that was tried.
+// ErrUnavailable is wrapped by the errors that are returned if no usable OpenSSL was found. Their
+// text lists every library that was tried.
 var ErrUnavailable = libssl.ErrUnavailable
 
 // A ConfigError means that a field of a [tls.Config], or an option, can't be honoured.
@@ -34,12 +34,12 @@ func (e *ConfigError) Error() string {
 // Unwrap returns the cause.
 func (e *ConfigError) Unwrap() error { return e.Err }
 
-// A LibraryError is a failure that libssl reported and for which crypto/tls has no exported error type.
-// If an alert was sent for it, errors.As finds it as a [tls.AlertError].
+// A LibraryError is a failure that libssl reported and for which crypto/tls has no exported error
+// type. If an alert was sent for it, errors.As finds the alert as a [tls.AlertError].
 type LibraryError struct {
 	Op     string   // "handshake", "read", "write", ...
-	Codes  []uint64 // OpenSSL's packed error codes, oldest first
-	Reason string   // OpenSSL's words for the first code that has any
+	Codes  []uint64 // OpenSSL's packed error codes, from the oldest to the newest
+	Reason string   // OpenSSL's text for the first code that has one
 
 	cause error
 }
@@ -61,7 +61,7 @@ func (e *LibraryError) Error() string {
 // Unwrap returns the alert that was sent, if any, or another cause.
 func (e *LibraryError) Unwrap() error { return e.cause }
 
-// libraryError turns the boundary's error into the public one.
+// libraryError turns an error of internal/libssl into the public error.
 func libraryError(err error) error {
 	var e *libssl.Error
 	if errors.As(err, &e) {
@@ -70,7 +70,7 @@ func libraryError(err error) error {
 	return fmt.Errorf("ossl: %w", err)
 }
 
-// configError turns a refusal of package negotiate into the public error.
+// configError turns a refusal of internal/negotiate into the public error.
 func configError(err error) error {
 	r, ok := err.(*negotiate.Refusal)
 	if !ok {
@@ -83,7 +83,7 @@ func configError(err error) error {
 	return e
 }
 
-// errShutdown and the errors below have crypto/tls's texts: they are the same failures.
+// These errors have crypto/tls's texts, because they are the same failures.
 var (
 	errShutdown        = errors.New("tls: protocol is shutdown")
 	errEarlyCloseWrite = errors.New("tls: CloseWrite called before handshake complete")
@@ -125,7 +125,8 @@ func localError(alert uint8, cause *LibraryError) error {
 	return &net.OpError{Op: "local error", Err: &sentAlert{tls.AlertError(alert), cause}}
 }
 
-// sentAlert has an alert's text, as crypto/tls's errors of this kind do, and gives OpenSSL's account of it to errors.As.
+// A sentAlert has the text of an alert, as crypto/tls's errors of this kind do. With errors.As it
+// also gives OpenSSL's description of the failure.
 type sentAlert struct {
 	alert tls.AlertError
 	cause *LibraryError // may be nil
@@ -140,8 +141,9 @@ func (e *sentAlert) Unwrap() []error {
 	return []error{e.alert, e.cause}
 }
 
-// isRecordAlert reports whether crypto/tls returns a failure with this alert as a local error during a handshake too: those of
-// the record layer and of messages that can't be read.
+// isRecordAlert reports whether a failure with this alert is a local error in crypto/tls even
+// during a handshake. Such failures are those of the record layer, and messages that can't be
+// parsed.
 func isRecordAlert(alert int) bool {
 	switch alert {
 	case alertUnexpectedMessage, alertBadRecordMAC, alertRecordOverflow, alertDecodeError:
@@ -150,7 +152,8 @@ func isRecordAlert(alert int) bool {
 	return false
 }
 
-// permanentError makes a network error sticky: it keeps its kind but is never temporary, as in crypto/tls.
+// A permanentError is a network error that is kept: it has the same kind but is never temporary, as
+// in crypto/tls.
 type permanentError struct{ err net.Error }
 
 func (e *permanentError) Error() string   { return e.err.Error() }
@@ -165,11 +168,12 @@ func permanent(err error) error {
 	return err
 }
 
-// fatalError turns a fatal step into the error that crypto/tls returns for the same failure, and says which alert crypto/tls
-// sends. It decides by the alerts seen first, since OpenSSL's codes differ by version. consumed is the input that the step took.
+// fatalError turns a fatal step into the error that crypto/tls returns for the same failure, and
+// returns the alert that crypto/tls sends, or -1. It goes by the alerts if there are any, since
+// OpenSSL's error codes differ between versions. consumed is the input that the step took.
 func fatalError(op string, t *libssl.Conn, consumed []byte) (alert int, err error) {
-	// In TLS 1.3 all alerts but two are fatal, whatever level they claim (RFC 8446, section 6); before, a warning is not what ended
-	// it.
+	// In TLS 1.3 all alerts except two are fatal, and their level is ignored (RFC 8446, section 6).
+	// In TLS 1.2 a warning is not the cause of the failure.
 	if level, description, ok := t.AlertIn(); ok {
 		always := t.Negotiated() && t.Version() >= tls.VersionTLS13 && description != alertUserCanceled
 		switch {

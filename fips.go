@@ -18,33 +18,34 @@ import (
 // is done by the FIPS module of the host's OpenSSL: internal/libssl/fips.c. docs/FIPS.md describes
 // the claims that this supports.
 
-// ErrNotFIPS is wrapped by the errors for which FIPS mode is not available. Their text has the reason
-// and a remedy.
+// ErrNotFIPS is wrapped by the errors that are returned if FIPS mode is not available. Their text
+// has the reason and a remedy.
 var ErrNotFIPS = errors.New("FIPS mode is not available")
 
-// envFIPS names the environment variable that puts all Contexts of the process into FIPS mode: "require".
+// envFIPS names the environment variable that puts all Contexts of the process into FIPS mode if
+// its value is "require".
 const envFIPS = "OSSL_FIPS"
 
-// WithFIPS puts the Context into FIPS mode: all its cryptography is done by the FIPS module of the
-// host's OpenSSL, in an OSSL_LIB_CTX of its own, where nothing else can be used by mistake. The rest
-// of the process does not change. [NewContext] returns an error that wraps [ErrNotFIPS] if the module
-// is missing, not configured, or fails its self-test.
+// WithFIPS puts the Context into FIPS mode. The FIPS module of the host's OpenSSL then does all its
+// cryptography, in an OSSL_LIB_CTX of its own, so that no other provider can be used by mistake.
+// The rest of the process does not change. [NewContext] returns an error that wraps [ErrNotFIPS] if
+// the module is missing, is not configured, or fails its self-test.
 //
-// Versions, suites, groups and signature algorithms are those of crypto/tls in its FIPS mode, less
-// those that the module lacks: TLS 1.2 (with the extended master secret only) and 1.3, AES-GCM,
-// AES-CBC with SHA-256, P-256, P-384, P-521 and the hybrids of those and of X25519 with ML-KEM. A
-// configuration that names another one is refused.
+// Versions, suites, groups and signature algorithms are those of crypto/tls in its FIPS mode,
+// except those that the module lacks: TLS 1.2 (only with the extended master secret) and 1.3,
+// AES-GCM, AES-CBC with SHA-256, P-256, P-384, P-521 and the hybrids of those and of X25519 with
+// ML-KEM. A configuration that names another one is refused.
 //
 // Chains are verified by OpenSSL, which can't read an [x509.CertPool]: RootCAs and ClientCAs are
-// refused, and [WithRoots] and [WithClientRoots] replace them. Private keys are the module's too, so
-// a key that is only a [crypto.Signer] is refused.
+// refused, and [WithRoots] and [WithClientRoots] replace them. The module also holds the private
+// keys, so a key that is only a [crypto.Signer] is refused.
 //
-// If the host is in FIPS mode, all Contexts are: because of the kernel (fips_enabled), because of the
-// default properties of the host's OpenSSL, or because the environment variable OSSL_FIPS is
-// "require".
+// If the host is in FIPS mode, so are all Contexts. The kernel (fips_enabled), the default
+// properties of the host's OpenSSL, or the environment variable OSSL_FIPS=require put it into FIPS
+// mode.
 //
-// OpenSSL 1.1.1 has FIPS mode only in some distributions' builds, and for the process as a whole. It
-// is used if it is on; OSSL_FIPS=require turns it on, WithFIPS alone does not.
+// OpenSSL 1.1.1 has FIPS mode only in some distributions' builds, and for the process as a whole.
+// It is used if it is on; OSSL_FIPS=require turns it on, but WithFIPS alone does not.
 func WithFIPS() Option {
 	return func(o *options) error {
 		o.fips = true
@@ -52,11 +53,11 @@ func WithFIPS() Option {
 	}
 }
 
-// A FIPSModule describes the module that does the cryptography of a Context or a connection in FIPS
+// A FIPSModule describes the module that does the cryptography of a Context or connection in FIPS
 // mode. All fields come from the module itself.
 type FIPSModule struct {
-	Name    string // "OpenSSL FIPS Provider"
-	Version string // "3.5.7": the version that a certificate names
+	Name    string // such as "OpenSSL FIPS Provider"
+	Version string // such as "3.5.7", the version that a validation certificate names
 	Build   string // its build information
 	Path    string // the file that its code was loaded from
 	Running bool   // it has passed its self-tests, and no later test has failed
@@ -70,7 +71,8 @@ func (m *FIPSModule) String() string {
 	return fmt.Sprintf("%s %s (%s), %s", m.Name, m.Version, m.Path, status)
 }
 
-// FIPS returns the module's present description of itself, or nil if the Context is not in FIPS mode.
+// FIPS returns the current description of the FIPS module, or nil if the Context is not in FIPS
+// mode.
 func (c *Context) FIPS() *FIPSModule {
 	if !c.fips {
 		return nil
@@ -83,9 +85,9 @@ func (c *Context) FIPS() *FIPSModule {
 	return &m
 }
 
-// FIPS returns the evidence of the connection's FIPS mode: the present description of the module that
-// has its keys. It is nil if the connection is not in FIPS mode. The negotiated parameters are in
-// [Conn.ConnectionState].
+// FIPS returns the evidence that the connection is in FIPS mode: the current description of the
+// module that has its keys. It returns nil if the connection is not in FIPS mode. The negotiated
+// parameters are in [Conn.ConnectionState].
 func (c *Conn) FIPS() *FIPSModule {
 	ctx := c.context()
 	if ctx == nil { // the configuration was refused
@@ -115,8 +117,8 @@ func (e *fipsError) Error() string {
 
 func (e *fipsError) Unwrap() []error { return []error{ErrNotFIPS, e.err} }
 
-// fipsRequired returns the reason, other than the program itself, why FIPS mode is required. It is ""
-// if there is none.
+// fipsRequired returns the reason, other than the program itself, why FIPS mode is required. It is
+// "" if there is none.
 func fipsRequired() (why string, err error) {
 	switch value := os.Getenv(envFIPS); value {
 	case "require":
@@ -129,8 +131,8 @@ func fipsRequired() (why string, err error) {
 }
 
 // fipsByHost returns the reason why the host is in FIPS mode, or "" if it is not. The answer is
-// remembered: a kernel is booted in FIPS mode, and OpenSSL reads its configuration when it is loaded.
-// Without a library the answer is unknown, and no Context can be made.
+// remembered: a kernel is booted in FIPS mode, and OpenSSL reads its configuration when it is
+// loaded. Without a library the answer is unknown, and no Context can be made.
 func fipsByHost() string {
 	if why := hostFIPS.Load(); why != nil {
 		return *why
@@ -231,7 +233,7 @@ func checkFIPS(c *tls.Config, o *options) error {
 	return nil
 }
 
-// fipsRing returns a ring of ticket keys that the module draws.
+// fipsRing returns a ring of ticket keys that come from the module's random generator.
 func fipsRing() (*session.Ring, error) {
 	ring, err := session.NewRotatingRingFrom(fipsRandom{}, 0, 0)
 	if err != nil {
@@ -253,7 +255,8 @@ func (fipsRandom) Read(b []byte) (int, error) {
 // errNoExtendedMasterSecret has crypto/tls's text.
 var errNoExtendedMasterSecret = errors.New("tls: FIPS 140-3 requires the use of Extended Master Secret")
 
-// checkMasterSecret refuses a TLS 1.2 handshake whose keys would be derived in a way that is not approved: FIPS 140-3 IG D.Q.
+// checkMasterSecret refuses a TLS 1.2 handshake whose keys would be derived in a way that is not
+// approved: FIPS 140-3 IG D.Q.
 func (h *handshake) checkMasterSecret() *refusal {
 	if !h.c.context().fips || !h.negotiated || h.version >= tls.VersionTLS13 || h.extendedMasterSecret {
 		return nil

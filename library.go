@@ -6,25 +6,28 @@ import (
 	"github.com/ossl-go/ossl/internal/libssl"
 )
 
-// LibraryInfo describes the OpenSSL in use. The values come from the library itself, not from its file
-// name.
+// LibraryInfo describes the OpenSSL in use. The values come from the library itself, not from the
+// name of its file.
 type LibraryInfo struct {
 	Version     string // "3.0.19", "1.1.1w"
 	VersionText string // "OpenSSL 3.0.19 27 Jan 2026"
-	Path        string // of libssl, symbolic links resolved
+	Path        string // of libssl, without symbolic links
 	CryptoPath  string // of libcrypto
-	FIPS        bool   // its FIPS module can be loaded and passes its self-test with the host's configuration: WithFIPS works
-	// FIPSRequired is the reason, other than the program itself, why all Contexts are in FIPS mode: the
-	// environment variable OSSL_FIPS, the kernel, or the library's default properties. It is empty if
-	// there is none.
+
+	// FIPS reports whether WithFIPS works: the library's FIPS module can be loaded, and passes its
+	// self-test with the host's configuration.
+	FIPS bool
+	// FIPSRequired is the reason, other than the program itself, why all Contexts are in FIPS mode:
+	// the environment variable OSSL_FIPS, the kernel, or the library's default properties. It is
+	// empty if there is none.
 	FIPSRequired string
 
 	HostPolicy HostPolicy // the restrictions on TLS in the host's configuration
 }
 
 // Library loads OpenSSL, if that has not happened yet, and describes it. The error wraps
-// [ErrUnavailable] if no usable library is found, or is a [*ConfigError] if OSSL_FIPS has an unknown
-// value.
+// [ErrUnavailable] if no usable library is found, or is a [*ConfigError] if OSSL_FIPS has an
+// unknown value.
 func Library() (LibraryInfo, error) {
 	lib, err := loadLibrary("")
 	if err != nil {
@@ -45,10 +48,12 @@ func Library() (LibraryInfo, error) {
 	}, nil
 }
 
-// hasFIPS remembers its answer: it loads a module, and the answer doesn't change while the process runs.
+// hasFIPS remembers its answer, since it has to load a module. The answer doesn't change while the
+// process runs.
 var hasFIPS = sync.OnceValue(func() bool { return libssl.TryFIPS() == nil })
 
-// libraryLoadError gives the boundary's load error the package's prefix.
+// A libraryLoadError is an error of internal/libssl for a library that can't be loaded, with this
+// package's prefix.
 type libraryLoadError struct{ err error }
 
 func (e *libraryLoadError) Error() string { return "ossl: " + e.err.Error() }

@@ -11,7 +11,7 @@ import (
 	"github.com/ossl-go/ossl/session"
 )
 
-// An Option sets a property of a [Context] that [tls.Config] has no field for.
+// An Option sets a property of a [Context] for which [tls.Config] has no field.
 type Option func(*options) error
 
 type options struct {
@@ -19,7 +19,7 @@ type options struct {
 	suites13          []uint16
 	signatures        []tls.SignatureScheme
 	securityLevel     int
-	levelNamed        bool // securityLevel is WithSecurityLevel's
+	levelNamed        bool // WithSecurityLevel has set securityLevel
 	chainCache        int
 	chainCacheSet     bool // by WithVerifiedChainCache
 	records           RecordPath
@@ -43,23 +43,24 @@ type options struct {
 	creds         *credentialCache
 }
 
-// envRecords names the environment variable that chooses the record path if no [WithRecordPath] does:
-// "auto", "libssl" or "own".
+// envRecords names the environment variable that chooses the record path ("auto", "libssl" or
+// "own") if WithRecordPath is not used.
 const envRecords = "OSSL_RECORDS"
 
 // A RecordPath is the code that seals and opens the records of a connection after its handshake.
 type RecordPath int
 
 const (
-	// RecordsAuto takes connections over from libssl if ossl's own path is proven for them: TLS 1.3
-	// and TLS 1.2 with AES-GCM or ChaCha20-Poly1305, on OpenSSL before 5.0. It is the default.
+	// RecordsAuto, the default, takes connections over from libssl if ossl's own path is proven for
+	// them: those of TLS 1.3, and of TLS 1.2 with AES-GCM or ChaCha20-Poly1305, on OpenSSL before
+	// 5.0.
 	RecordsAuto RecordPath = iota
-	// RecordsLibssl leaves every connection with libssl. Only the alert with which a TLS 1.3 client
-	// refuses a server in the handshake is ossl's: libssl would send it in the clear.
+	// RecordsLibssl leaves every connection with libssl. Only if a TLS 1.3 client refuses a server
+	// in the handshake does ossl seal the alert, which libssl would send in the clear.
 	RecordsLibssl
-	// RecordsOwn fails handshakes whose connection can't be taken over. A client of TLS 1.3 with a
-	// ClientSessionCache takes over when it reads its first ticket or data; libssl has the records
-	// until then.
+	// RecordsOwn makes a handshake fail if its connection can't be taken over. A TLS 1.3 client
+	// with a ClientSessionCache takes over when it reads its first ticket or data; until then
+	// libssl has the records.
 	RecordsOwn
 )
 
@@ -101,9 +102,9 @@ func optionsOf(opts []Option) (*options, error) {
 	return o, nil
 }
 
-// WithTLS13CipherSuites chooses the TLS 1.3 suites and their order, which crypto/tls fixes. Besides
-// crypto/tls's three, OpenSSL has TLS_AES_128_CCM_SHA256 (0x1304) and TLS_AES_128_CCM_8_SHA256
-// (0x1305).
+// WithTLS13CipherSuites sets the TLS 1.3 suites and their order, which are fixed in crypto/tls.
+// Besides crypto/tls's three, OpenSSL has TLS_AES_128_CCM_SHA256 (0x1304) and
+// TLS_AES_128_CCM_8_SHA256 (0x1305).
 func WithTLS13CipherSuites(ids ...uint16) Option {
 	return func(o *options) error {
 		if len(ids) == 0 {
@@ -114,9 +115,9 @@ func WithTLS13CipherSuites(ids ...uint16) Option {
 	}
 }
 
-// WithSignatureAlgorithms chooses the signature algorithms that are offered, accepted and used, in
+// WithSignatureAlgorithms sets the signature algorithms that are offered, accepted and used, in
 // order of preference. A certificate's SupportedSignatureAlgorithms can remove some of them for its
-// own key, but not add any.
+// own key, but can't add any.
 func WithSignatureAlgorithms(schemes ...tls.SignatureScheme) Option {
 	return func(o *options) error {
 		if len(schemes) == 0 {
@@ -128,9 +129,9 @@ func WithSignatureAlgorithms(schemes ...tls.SignatureScheme) Option {
 }
 
 // WithSecurityLevel sets OpenSSL's security level, 0 to 5, which is the minimum strength of keys,
-// hashes and suites. The default is 2, which is 112 bits: SSL_CTX_set_security_level(3). If this
-// option is used, or if the host's policy has a higher level, the level applies to the verified
-// certificates of peers as well. A level below the policy's is refused.
+// hashes and suites: SSL_CTX_set_security_level(3). The default is 2, which is 112 bits. If this
+// option is used, or if the host's policy has a higher level, the level also applies to the
+// verified certificates of peers. A level below the policy's is refused.
 func WithSecurityLevel(level int) Option {
 	return func(o *options) error {
 		if level < 0 || level > 5 {
@@ -141,9 +142,9 @@ func WithSecurityLevel(level int) Option {
 	}
 }
 
-// WithVerifiedChainCache sets the number of verified certificate chains that are remembered, 1024 by
-// default; 0 turns the cache off. docs/ARCHITECTURE.md explains why a remembered chain is as good as
-// a verified one.
+// WithVerifiedChainCache sets the number of verified certificate chains that the Context remembers.
+// The default is 1024, and 0 turns the cache off. docs/ARCHITECTURE.md explains why a remembered
+// chain is as good as one that is verified again.
 func WithVerifiedChainCache(entries int) Option {
 	return func(o *options) error {
 		if entries < 0 {
@@ -154,8 +155,9 @@ func WithVerifiedChainCache(entries int) Option {
 	}
 }
 
-// WithClientProtocolOrder has servers choose, of the ALPN protocols in NextProtos, the one that the
-// client prefers. By default they choose the one that comes first in NextProtos, as in crypto/tls.
+// WithClientProtocolOrder makes servers choose the ALPN protocol that the client prefers among
+// those in NextProtos. By default they choose the one that comes first in NextProtos, as in
+// crypto/tls.
 func WithClientProtocolOrder() Option {
 	return func(o *options) error {
 		o.alpnByClient = true
@@ -163,8 +165,8 @@ func WithClientProtocolOrder() Option {
 	}
 }
 
-// WithRecordPath chooses the code that seals and opens records after the handshake. The default is
-// the value of the environment variable OSSL_RECORDS, or [RecordsAuto].
+// WithRecordPath sets the code that seals and opens records after the handshake. The default is the
+// value of the environment variable OSSL_RECORDS, or [RecordsAuto].
 func WithRecordPath(path RecordPath) Option {
 	return func(o *options) error {
 		if path < RecordsAuto || path > RecordsOwn {
@@ -175,17 +177,17 @@ func WithRecordPath(path RecordPath) Option {
 	}
 }
 
-// WithKernelTLS has Linux seal the data that connections send, if it can (its module tls), and
+// WithKernelTLS makes Linux seal the data that connections send, if its module tls is loaded, and
 // [Conn.SendFile] send files with sendfile(2). [Conn.KernelTLS] reports whether Linux seals, and
-// [KernelTLS] whether it could. Received data is still opened by OpenSSL.
+// [KernelTLS] returns the versions for which it can. Received data is still opened by OpenSSL.
 //
-// The option has no effect in these cases: the module is missing; the underlying connection is not a
-// [net.TCPConn]; the version is TLS 1.3 and Linux is older than 6.14, which can't change keys when
-// the peer asks for it; or the record path or the host's policy leaves the records with libssl.
-// Records have their full size at once: there is no dynamic record sizing. The option is refused in
-// FIPS mode, because the kernel's cryptography is not the FIPS module's.
+// The option has no effect in these cases: the module is missing; the underlying connection is not
+// a [net.TCPConn]; the version is TLS 1.3 and Linux is older than 6.14, which can't change keys
+// when the peer asks for it; or the record path or the host's policy leaves the records with
+// libssl. All records have the full size: there is no dynamic record sizing. The option is refused
+// in FIPS mode, because the kernel's cryptography is not part of the FIPS module.
 //
-// It applies to the configurations that GetConfigForClient returns as well.
+// The option applies to the configurations that GetConfigForClient returns as well.
 func WithKernelTLS() Option {
 	return func(o *options) error {
 		o.kernelTLS = true
@@ -193,14 +195,14 @@ func WithKernelTLS() Option {
 	}
 }
 
-// WithSessionCache has servers keep sessions in cache, to be resumed by their IDs. These are the TLS
-// 1.2 sessions of clients without support for tickets, which crypto/tls does not resume at all (RFC
-// 5246, section 7.4.1.3), and all TLS 1.3 sessions, each of which can then be resumed once (RFC 8446,
-// appendix C.4). TLS 1.2 clients that support tickets still get them, unless SessionTicketsDisabled
-// is set.
+// WithSessionCache makes servers keep sessions in cache, so that clients can resume them by their
+// IDs. These are the TLS 1.2 sessions of clients that don't support tickets, which crypto/tls does
+// not resume at all (RFC 5246, section 7.4.1.3), and all TLS 1.3 sessions, each of which can then
+// be resumed once (RFC 8446, appendix C.4). TLS 1.2 clients that support tickets still get tickets,
+// unless SessionTicketsDisabled is set.
 //
-// The cache may be shared by any number of Contexts: each session is bound to the policy, identity,
-// name and protocol that it was made for, and is resumed only for these. The cache is called during
+// Any number of Contexts may share the cache. Each session is bound to the policy, identity, name
+// and protocol that it was made for, and is resumed only for these. The cache is called during
 // handshakes, each time with a context that ends after a quarter of a second. It must return when
 // that context ends, since the handshake waits for it. Its errors count as misses.
 func WithSessionCache(cache session.Cache) Option {
@@ -213,10 +215,11 @@ func WithSessionCache(cache session.Cache) Option {
 	}
 }
 
-// WithTicketKeys has servers seal and open tickets with the keys of ring, which may be shared and may
-// change. The default is a ring of the Context's own that rotates as crypto/tls's keys do, or the
-// keys given to [tls.Config.SetSessionTicketKeys]. While ring holds no key, no tickets are sent. If
-// it holds more than 32 keys, the first 32 are used.
+// WithTicketKeys makes servers seal and open tickets with the keys of ring, which may be shared and
+// may change. By default, a Context has the keys that were given to
+// [tls.Config.SetSessionTicketKeys] or, if there are none, a ring of its own that rotates as
+// crypto/tls's keys do. While ring holds no key, servers send no tickets. If it holds more than 32
+// keys, the first 32 are used.
 func WithTicketKeys(ring *session.Ring) Option {
 	return func(o *options) error {
 		if ring == nil {
@@ -227,11 +230,11 @@ func WithTicketKeys(ring *session.Ring) Option {
 	}
 }
 
-// maxSessionLifetime is TLS 1.3's bound, and crypto/tls's: RFC 8446, section 4.6.1.
+// maxSessionLifetime is the maximum of TLS 1.3 and of crypto/tls: RFC 8446, section 4.6.1.
 const maxSessionLifetime = 7 * 24 * time.Hour
 
-// WithSessionLifetime sets for how long servers resume a session. The default and the maximum are a
-// week.
+// WithSessionLifetime sets the time for which servers resume a session. The default and the maximum
+// are a week.
 func WithSessionLifetime(lifetime time.Duration) Option {
 	return func(o *options) error {
 		if lifetime < time.Second || lifetime > maxSessionLifetime {
@@ -244,9 +247,9 @@ func WithSessionLifetime(lifetime time.Duration) Option {
 }
 
 // WithHTTP2 prepares the Context for HTTP/2, as net/http and gRPC prepare their configurations. If
-// NextProtos doesn't contain the ALPN protocol "h2", it is added at the end. If CipherSuites is nil,
-// the TLS 1.2 suites that HTTP/2 prohibits (RFC 9113, section 9.2.2) are left out. The option applies
-// to the configurations that GetConfigForClient returns as well.
+// NextProtos doesn't contain the ALPN protocol "h2", it is added at the end. If CipherSuites is
+// nil, the TLS 1.2 suites that HTTP/2 prohibits (RFC 9113, section 9.2.2) are left out. The option
+// applies to the configurations that GetConfigForClient returns as well.
 func WithHTTP2() Option {
 	return func(o *options) error {
 		o.http2 = true
@@ -254,9 +257,9 @@ func WithHTTP2() Option {
 	}
 }
 
-// WithoutHostPolicy ignores the restrictions in the host's OpenSSL configuration: [HostPolicy]. The
-// defaults are then crypto/tls's, and the security level 2. The option applies to the configurations
-// that GetConfigForClient returns as well.
+// WithoutHostPolicy makes the Context ignore the restrictions in the host's OpenSSL configuration,
+// which [HostPolicy] describes. The defaults are then crypto/tls's, and the security level 2. The
+// option applies to the configurations that GetConfigForClient returns as well.
 func WithoutHostPolicy() Option {
 	return func(o *options) error {
 		o.withoutHostPolicy = true
@@ -264,8 +267,9 @@ func WithoutHostPolicy() Option {
 	}
 }
 
-// WithLibrary chooses the OpenSSL to load: a version ("3", "3.5", "1.1"), the path of libssl, or the
-// path of its folder. A process uses one OpenSSL: if another is loaded already, [NewContext] fails.
+// WithLibrary chooses the OpenSSL to load by its version ("3", "3.5", "1.1"), by the path of
+// libssl, or by its folder. A process uses one OpenSSL: if another one is loaded already,
+// [NewContext] returns an error.
 func WithLibrary(versionOrPath string) Option {
 	return func(o *options) error {
 		o.library = versionOrPath

@@ -12,27 +12,27 @@ import (
 	"github.com/ossl-go/ossl/internal/negotiate"
 )
 
-// A HostPolicy has the restrictions on TLS in the host's OpenSSL configuration: in the section of
-// openssl.cnf, and of the files that it includes, that the module ssl_conf calls system_default.
-// Distributions put their crypto policies there. Contexts stay within it unless they are made with
-// [WithoutHostPolicy]; docs/POLICY.md describes the effect of each command.
+// A HostPolicy has the restrictions on TLS in the host's OpenSSL configuration. They are in
+// openssl.cnf, or in a file that it includes, in the section that the module ssl_conf names
+// system_default. Distributions put their crypto policies there. Contexts keep to it unless they
+// are made with [WithoutHostPolicy]; docs/POLICY.md describes the effect of each command.
 type HostPolicy struct {
 	ConfigFile string   // the file that OpenSSL reads by default, whether or not it exists
 	Commands   []string // such as "MinProtocol = TLSv1.3"; none means that the host has no policy
 
 	MinVersion, MaxVersion uint16 // TLS 1.2 to TLS 1.3 unless the host restricts them
-	SecurityLevel          int    // 2 unless the host has a higher one: [WithSecurityLevel]
+	SecurityLevel          int    // 2 unless the host has a higher one; see WithSecurityLevel
 
-	// The allowed IDs, of those that ossl knows; nil means that the host does not restrict them.
+	// The allowed IDs among those that ossl knows; nil means that the host does not restrict them.
 	CipherSuites           []uint16 // of TLS 1.2
 	TLS13CipherSuites      []uint16
 	Groups                 []tls.CurveID
 	SignatureSchemes       []tls.SignatureScheme
-	ClientSignatureSchemes []tls.SignatureScheme // with which clients sign
+	ClientSignatureSchemes []tls.SignatureScheme // for the signatures of clients
 	NoSessionTickets       bool                  // servers send no tickets
 
-	// Err is the reason why the policy can't be honoured, or nil. If it is set, Contexts can only be
-	// made without the policy.
+	// Err is the reason why the policy can't be honoured, or nil. If it is set, Contexts can only
+	// be made without the policy.
 	Err error
 }
 
@@ -67,7 +67,8 @@ func (p HostPolicy) clone() HostPolicy {
 	return p
 }
 
-// policyWidth is the most bytes in a line of HostPolicy.String, unless a single word has more.
+// policyWidth is the maximum number of bytes in a line of HostPolicy.String, unless a single word
+// has more.
 const policyWidth = 98
 
 // String describes the policy in a few lines.

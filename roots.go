@@ -12,24 +12,27 @@ import (
 	"github.com/ossl-go/ossl/internal/libssl"
 )
 
-// Roots says whose certificates are trusted where OpenSSL verifies: in FIPS mode. Files and directories are read when the Context
-// is made.
+// Roots are the certificates that are trusted in FIPS mode, in which OpenSSL verifies chains. Files
+// and directories are read when the Context is made.
 type Roots struct {
 	// Files hold certificates as PEM. A file without any is refused.
 	Files []string
 
-	// Directories are searched for such files, not for directories within. Files that hold no certificate are passed over.
+	// Directories are searched for such files, but their subdirectories are not. Files that hold no
+	// certificate are ignored.
 	Directories []string
 
 	// Certificates are trusted as they are.
 	Certificates []*x509.Certificate
 
-	// System adds those that the host's OpenSSL is configured to trust, which SSL_CERT_FILE and SSL_CERT_DIR change:
-	// SSL_CTX_set_default_verify_paths(3). OpenSSL looks into the directory when it needs an issuer, in the middle of handshakes.
+	// System adds the certificates that the host's OpenSSL is configured to trust. The environment
+	// variables SSL_CERT_FILE and SSL_CERT_DIR change them: SSL_CTX_set_default_verify_paths(3).
+	// OpenSSL reads the directory during handshakes, each time that it needs an issuer.
 	System bool
 }
 
-// WithRoots says whose certificates clients trust in FIPS mode, in place of RootCAs. The default is the system's.
+// WithRoots sets the certificates that clients trust in FIPS mode, in place of RootCAs. The default
+// is the system's.
 func WithRoots(roots Roots) Option {
 	return func(o *options) error {
 		o.roots = &roots
@@ -37,8 +40,9 @@ func WithRoots(roots Roots) Option {
 	}
 }
 
-// WithClientRoots says whose certificates servers trust in FIPS mode, in place of ClientCAs, and, but for the system's, tell
-// clients that they do. The default is the system's.
+// WithClientRoots sets the certificates that servers trust in FIPS mode, in place of ClientCAs. The
+// default is the system's. Servers send clients the names of these authorities, except those of the
+// system's certificates.
 func WithClientRoots(roots Roots) Option {
 	return func(o *options) error {
 		o.clientRoots = &roots
@@ -46,7 +50,8 @@ func WithClientRoots(roots Roots) Option {
 	}
 }
 
-// load reads what is to be read. It returns the certificates, as DER, and the names of their owners.
+// load reads the certificates into a store. names are their subjects. option is the option that
+// gave them, for errors.
 func (r *Roots) load(option string) (store *libssl.Roots, names [][]byte, err error) {
 	certs, err := r.certificates()
 	if err == nil && len(certs) == 0 && !r.System {
@@ -129,13 +134,15 @@ func certificatesIn(file string) ([]*x509.Certificate, error) {
 	return certs, nil
 }
 
-// rootStores are whom a Context in FIPS mode trusts, and those that GetConfigForClient chooses in it.
+// rootStores hold the certificates that a Context in FIPS mode trusts, and so do the Contexts for
+// the configurations that its GetConfigForClient returns.
 type rootStores struct {
 	servers, clients func() (*libssl.Roots, error)
-	names            [][]byte // of whom servers trust
+	names            [][]byte // the subjects of the certificates that servers trust
 }
 
-// rootStores makes the stores, unless they are there. The system's is not read before a chain is to be verified by it.
+// rootStores returns the stores that were made before, or makes them. The system's store is not
+// read until a chain has to be verified with it.
 func (o *options) rootStores() (*rootStores, error) {
 	if o.stores != nil {
 		return o.stores, nil
@@ -158,8 +165,8 @@ func (o *options) rootStores() (*rootStores, error) {
 	return s, nil
 }
 
-// systemStores are the stores of the system's certificates alone, by what the environment says they are: reading them takes
-// milliseconds and megabytes.
+// systemStores are the stores that hold the system's certificates alone. The keys are the values of
+// the environment variables that name the files. Reading a store takes milliseconds and megabytes.
 var systemStores sync.Map // [2]string: *libssl.Roots
 
 func systemRoots() (*libssl.Roots, error) {
