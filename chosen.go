@@ -39,7 +39,7 @@ type chosenContext struct {
 const (
 	maxChosen = 256
 
-	// chosenIdle is how long a Context that no handshake uses is kept.
+	// chosenIdle is the time for which a Context is kept that no handshake uses.
 	chosenIdle = time.Hour
 )
 
@@ -50,7 +50,7 @@ func newChosenContexts() *chosenContexts {
 	return c
 }
 
-// leave ends one use of a Context. mu is held.
+// leave ends one use of a Context. mu is locked.
 func (c *chosenContexts) leave(e *chosenContext) {
 	if e.users--; e.users == 0 {
 		c.idle = append(c.idle, e)
@@ -103,8 +103,8 @@ func (c *chosenContexts) done(e *chosenContext) {
 	c.leave(e)
 }
 
-// forConfig returns the Context for a configuration that GetConfigForClient returned, with the options
-// of c. The caller must make its SSL from it before it calls done.
+// forConfig returns the Context for a configuration that GetConfigForClient returned, with the
+// options of c. The caller must make its SSL from it before it calls done.
 func (c *Context) forConfig(config *tls.Config) (ctx *Context, done func(), err error) {
 	required, err := fipsRequired()
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/ossl-go/ossl/internal/stdtls"
 )
 
-// newContext compiles a configuration in these steps: check its fields, choose what to negotiate,
-// find the ticket keys and trust anchors, convert the certificates, and make the SSL_CTX.
+// newContext compiles a configuration in these steps: check its fields, work out the offer, find
+// the ticket keys and trust anchors, convert the certificates, and make the SSL_CTX.
 func newContext(config *tls.Config, o *options) (*Context, error) {
 	lib, err := loadLibrary(o.library)
 	if err != nil {
@@ -74,7 +74,7 @@ func checkedConfig(config *tls.Config, o *options) (*tls.Config, error) {
 	return config, checkConfig(config)
 }
 
-// negotiate finds the host's policy and works out the offer of the configuration.
+// negotiate finds the host's policy and works out the configuration's offer.
 func (c *Context) negotiate() (offer *negotiate.Offer, err error) {
 	if c.host, err = c.opts.hostPolicy(); err != nil {
 		return nil, err
@@ -138,7 +138,7 @@ func (c *Context) checkSessionTemplate() error {
 		return nil
 	}
 	if _, err := stdtls.SessionTemplate(); err != nil {
-		return &ConfigError{Field: "ClientSessionCache", Reason: "crypto/tls makes no session to carry ours", Err: err}
+		return &ConfigError{Field: "ClientSessionCache", Reason: "crypto/tls makes no session that can carry ossl's", Err: err}
 	}
 	return nil
 }
@@ -167,7 +167,7 @@ func (c *Context) findTrust() (clientCAs [][]byte, err error) {
 // convertCertificates converts the configuration's certificates for libssl.
 func (c *Context) convertCertificates() error {
 	config := c.config
-	config.Certificates = slices.Clone(config.Certificates) // to set Leaf, which SupportsCertificate would parse each time
+	config.Certificates = slices.Clone(config.Certificates) // for Leaf, which SupportsCertificate would parse each time
 	for i := range config.Certificates {
 		cred, err := c.ownCredential(&config.Certificates[i])
 		if err != nil {
@@ -258,9 +258,9 @@ func (c *Context) explain(err error) error {
 	return err
 }
 
-// checkKeyUsage returns an error if a leaf certificate can't serve in TLS 1.2: libssl finds no suite
-// for an ECDSA certificate whose key usage doesn't allow signing. In TLS 1.3 libssl ignores the key
-// usage; crypto/tls always does.
+// checkKeyUsage returns an error if a leaf certificate can't serve in TLS 1.2: libssl finds no
+// suite for an ECDSA certificate whose key usage doesn't allow signing. In TLS 1.3 libssl ignores
+// the key usage; crypto/tls always does.
 func checkKeyUsage(leaf *x509.Certificate) error {
 	if leaf.PublicKeyAlgorithm != x509.ECDSA || leaf.KeyUsage == 0 || leaf.KeyUsage&x509.KeyUsageDigitalSignature != 0 {
 		return nil
@@ -301,9 +301,9 @@ func libraryHas(version uint64) bool {
 	return err == nil && lib.Number >= version
 }
 
-// ownCredential returns libssl's form of cert, a certificate in the Context's configuration, and sets
-// its Leaf. The Contexts for GetConfigForClient's configurations share a cache of these, since most of
-// them have the same few certificates.
+// ownCredential returns libssl's form of cert, a certificate in the Context's configuration, and
+// sets its Leaf. The Contexts for GetConfigForClient's configurations share a cache of these, since
+// most of them have the same few certificates.
 func (c *Context) ownCredential(cert *tls.Certificate) (*libssl.Credential, error) {
 	if !c.opts.chosen {
 		return newCredential(cert, c.rule)

@@ -11,8 +11,8 @@ import (
 )
 
 // configFields has a check for every field of tls.Config, or nil if each of its values can be
-// honoured. A field of a newer Go, which is not here, is refused if it is set. docs/COMPATIBILITY.md
-// has a row for each.
+// honoured. A field of a newer Go, which is not here, is refused if it is set.
+// docs/COMPATIBILITY.md has a row for each.
 var configFields = map[string]func(c *tls.Config) error{
 	"Rand":                                refuseSet("OpenSSL draws its own random numbers"),
 	"Time":                                nil,
@@ -25,7 +25,7 @@ var configFields = map[string]func(c *tls.Config) error{
 	"VerifyConnection":                    nil,
 	"RootCAs":                             nil,
 	"NextProtos":                          checkNextProtos,
-	"ServerName":                          func(c *tls.Config) error { return checkServerName(c.ServerName) }, // clients' too
+	"ServerName":                          func(c *tls.Config) error { return checkServerName(c.ServerName) }, // for clients too
 	"ClientAuth":                          checkClientAuth,
 	"ClientCAs":                           nil,
 	"InsecureSkipVerify":                  nil,

@@ -17,14 +17,14 @@ import (
 // same meanings.
 //
 // Read and Write may be called at the same time, and Close at any time.
-//
-// Its locks are taken in this order: handshakeMu, in, out, engine.
 type Conn struct {
+	// The locks are taken in this order: handshakeMu, in, out, engine.
+
 	// Constant.
 	conn       net.Conn
 	isClient   bool
-	serverName string                            // the name a client asks for
-	configErr  error                             // why there is no handshake, or nil
+	serverName string                            // the name that a client asks for
+	configErr  error                             // the reason why there is no handshake, or nil
 	verify     []func(tls.ConnectionState) error // of WithVerification
 
 	// ctx is nil if the configuration was refused. A server's GetConfigForClient may replace it
@@ -37,13 +37,14 @@ type Conn struct {
 
 	// state is written during the handshake and constant once it is complete.
 	state tls.ConnectionState
-	// exportErr says why no keying material can be exported, or nil. Like state.
+	// exportErr is the reason why no keying material can be exported, or nil. It is written like
+	// state.
 	exportErr error
 
 	in     reader
 	out    writer
 	engine engine
-	turns  turns     // of Reads and Writes at reading, while libssl has the records
+	turns  turns     // of Reads and Writes to read, while libssl has the records
 	calls  interlock // of Write, Read and Close
 }
 
@@ -101,14 +102,14 @@ func (c *Conn) SetWriteDeadline(t time.Time) error {
 	return c.setDeadlines(t, false, true, c.conn.SetWriteDeadline)
 }
 
-// NetConn returns the connection beneath. Reading from it or writing to it corrupts the TLS
+// NetConn returns the underlying connection. Reading from it or writing to it corrupts the TLS
 // connection.
 func (c *Conn) NetConn() net.Conn { return c.conn }
 
 // ConnectionState returns basic TLS details about the connection. It waits for a handshake under
 // way.
 //
-// Its ExportKeyingMaterial works as long as the connection is open; see
+// The ExportKeyingMaterial method of the state works as long as the connection is open; see
 // [Conn.ExportKeyingMaterial].
 func (c *Conn) ConnectionState() tls.ConnectionState {
 	if !c.complete.Load() {
@@ -121,11 +122,11 @@ func (c *Conn) ConnectionState() tls.ConnectionState {
 	return state
 }
 
-// OCSPResponse returns the OCSP response that the server stapled, for clients.
+// OCSPResponse returns the OCSP response that the server stapled, if any. It is for clients only.
 func (c *Conn) OCSPResponse() []byte { return c.ConnectionState().OCSPResponse }
 
 // VerifyHostname checks that the peer's certificate chain is valid for host. If so, it returns nil;
-// if not, it returns an error that describes the problem. It's for clients only.
+// if not, it returns an error that describes the problem. It is for clients only.
 func (c *Conn) VerifyHostname(host string) error {
 	c.handshakeMu.Lock()
 	defer c.handshakeMu.Unlock()
@@ -141,8 +142,9 @@ func (c *Conn) VerifyHostname(host string) error {
 }
 
 // ExportKeyingMaterial returns length bytes of exported keying material, as RFC 5705 and RFC 8446,
-// section 7.5, define it. A nil context differs from an empty one in TLS 1.2. It fails without TLS
-// 1.3 or Extended Master Secret, and after Close.
+// section 7.5, define it. In TLS 1.2, a nil context differs from an empty one. ExportKeyingMaterial
+// returns an error after Close, and if the connection has neither TLS 1.3 nor Extended Master
+// Secret.
 func (c *Conn) ExportKeyingMaterial(label string, context []byte, length int) ([]byte, error) {
 	if !c.complete.Load() {
 		return nil, errors.New("tls: handshake has not yet been performed")
@@ -169,12 +171,13 @@ func (c *Conn) ExportKeyingMaterial(label string, context []byte, length int) ([
 	return out, nil
 }
 
-// Handshake runs the handshake if it has not run yet. Most uses need not call it: Read and Write
-// do. [Conn.HandshakeContext] bounds it.
+// Handshake runs the handshake if it has not run yet. Most programs need not call it, because the
+// first Read or Write does. Use [Conn.HandshakeContext] to cancel a handshake or bound its time.
 func (c *Conn) Handshake() error { return c.HandshakeContext(context.Background()) }
 
-// HandshakeContext runs the handshake if it has not run yet. If ctx ends first, the connection
-// beneath is closed and ctx's error returned; afterwards ctx has no effect on the connection.
+// HandshakeContext runs the handshake if it has not run yet. If ctx ends first, HandshakeContext
+// closes the underlying connection and returns ctx's error. After the handshake, ctx has no effect
+// on the connection.
 func (c *Conn) HandshakeContext(ctx context.Context) (err error) {
 	if c.complete.Load() {
 		return nil
@@ -207,7 +210,8 @@ func (c *Conn) HandshakeContext(ctx context.Context) (err error) {
 	return c.handshakeErr
 }
 
-// Close sends close_notify, unless a Write is under way, and closes the connection beneath.
+// Close sends close_notify, unless a Write is under way, and closes the underlying
+// connection.
 func (c *Conn) Close() error {
 	writing, ok := c.calls.close()
 	if !ok {
@@ -215,13 +219,13 @@ func (c *Conn) Close() error {
 	}
 	defer c.release()
 	if writing {
-		// As in crypto/tls: a Close while a Write is under way is there to break it, and does not
-		// wait for it.
+		// As in crypto/tls, a Close while a Write is under way interrupts it, and does not wait for
+		// it.
 		return c.conn.Close()
 	}
 	var alertErr error
 	if c.complete.Load() {
-		if c.calls.flushing.Load() > 0 { // by a Read, which the peer may not let go on
+		if c.calls.flushing.Load() > 0 { // by a Read, which the peer may block
 			_ = c.conn.SetWriteDeadline(time.Now().Add(closeNotifyTimeout))
 		}
 		if err := c.closeNotify(true); err != nil {
@@ -236,7 +240,7 @@ func (c *Conn) Close() error {
 	return alertErr
 }
 
-// CloseWrite sends close_notify: the peer reads to its end, and may go on writing.
+// CloseWrite sends close_notify. The peer's reads then return io.EOF, and it may go on writing.
 func (c *Conn) CloseWrite() error {
 	if !c.complete.Load() {
 		return errEarlyCloseWrite
@@ -247,7 +251,8 @@ func (c *Conn) CloseWrite() error {
 // closeNotifyTimeout bounds the write of close_notify, as in crypto/tls.
 const closeNotifyTimeout = 5 * time.Second
 
-// closeNotify sends close_notify once. With free it also frees what C holds, in the same crossing.
+// closeNotify sends close_notify once. If free is set, it also frees the C memory, in the same
+// crossing.
 func (c *Conn) closeNotify(free bool) error {
 	c.out.mu.Lock()
 	defer c.out.mu.Unlock()

@@ -276,7 +276,7 @@ func (c *hookedConn) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-// TestAbruptWrite has the connection beneath panic, or end the goroutine, in each write there is. Nothing hangs afterwards, no
+// TestAbruptWrite has the underlying connection panic, or end the goroutine, in each write there is. Nothing hangs afterwards, no
 // Write passes for one that is under way, and nothing more is sent.
 func TestAbruptWrite(t *testing.T) {
 	damaged := append([]byte{23, 3, 3, 0, 40}, make([]byte, 40)...)

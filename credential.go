@@ -23,11 +23,11 @@ import (
 	"github.com/ossl-go/ossl/internal/negotiate"
 )
 
-// credentialCache keeps certificates that are ready for libssl, so that GetCertificate may return the
-// same one for each connection without its key being converted each time. An entry is found by the
-// chain's bytes, the key, the staple and the SCTs, and never by a pointer to the tls.Certificate,
-// whose contents may change. Since an entry contains a private key, it is removed if it has not been
-// used for a while: the certificate was replaced.
+// credentialCache keeps certificates that are ready for libssl, so that GetCertificate may return
+// the same one for each connection without its key being converted each time. An entry is found by
+// the chain's bytes, the key, the staple and the SCTs, and never by a pointer to the
+// tls.Certificate, whose contents may change. Since an entry contains a private key, it is removed
+// if it has not been used for a while: the certificate was replaced.
 type credentialCache struct {
 	mu     sync.Mutex
 	now    func() time.Time
@@ -44,7 +44,7 @@ type credentialKey struct {
 const (
 	maxCredentials = 1024
 
-	// credentialIdle is how long an unused credential is kept.
+	// credentialIdle is the time for which an unused credential is kept.
 	credentialIdle = time.Hour
 )
 
@@ -62,7 +62,8 @@ type credentialRule struct {
 	ordered    bool                  // by WithSignatureAlgorithms
 }
 
-// limit returns the algorithms of a certificate that it may sign with, or nil if there is no limit.
+// limit returns the algorithms that a certificate may sign with, or nil if there is no limit.
+// schemes are its SupportedSignatureAlgorithms.
 func (r *credentialRule) limit(schemes []tls.SignatureScheme) ([]tls.SignatureScheme, error) {
 	if len(schemes) == 0 { // as in crypto/tls: no limit
 		return nil, nil
@@ -99,7 +100,7 @@ func (c *credentialCache) get(cert *tls.Certificate, rule *credentialRule) (*lib
 			return cred, nil
 		}
 	}
-	own := *cert // the user's is not to be changed
+	own := *cert // cert belongs to the user and must not change
 	cred, err := newCredential(&own, rule)
 	if err != nil || !cacheable {
 		return cred, err
@@ -167,8 +168,8 @@ func canCompare(k any) (ok bool) {
 	return k == k
 }
 
-// newCredential converts cert, and sets its Leaf. Its errors describe the problem; the caller adds the
-// field.
+// newCredential converts cert, and sets its Leaf. Its errors describe the problem; the caller adds
+// the field.
 func newCredential(cert *tls.Certificate, rule *credentialRule) (*libssl.Credential, error) {
 	if len(cert.Certificate) == 0 {
 		return nil, errors.New("certificate chain is empty")
@@ -215,7 +216,7 @@ func convert(cert *tls.Certificate, leaf *x509.Certificate, rule *credentialRule
 		return nil, err
 	}
 	if key := heldkey.In(signer); key != nil {
-		if rule.fips { // whatever its provider is called: it is in another library context than FIPS mode's
+		if rule.fips { // of any name: the provider is not in FIPS mode's library context
 			return nil, fmt.Errorf("private key of the OpenSSL provider %q would sign outside of FIPS mode", key.Provider())
 		}
 		cred, err := libssl.NewKeyCredential(cert.Certificate, key.Key, allowed, cert.OCSPStaple, scts)
@@ -243,7 +244,8 @@ func convert(cert *tls.Certificate, leaf *x509.Certificate, rule *credentialRule
 }
 
 // newSignerCredential makes a credential whose key only Go can use.
-func newSignerCredential(chain [][]byte, signer crypto.Signer, schemes []tls.SignatureScheme, staple, scts []byte) (*libssl.Credential, error) {
+func newSignerCredential(chain [][]byte, signer crypto.Signer, schemes []tls.SignatureScheme,
+	staple, scts []byte) (*libssl.Credential, error) {
 	cred, err := libssl.NewSignerCredential(chain, signer, schemes, staple, scts)
 	if e := (*libssl.Error)(nil); errors.As(err, &e) {
 		return nil, libraryError(err)

@@ -12,7 +12,7 @@ import (
 // An engine is the part of a connection that C holds: an SSL or, after the takeover, the keys of
 // both directions. Its lock is held for each crossing into C except those of an ownOpener, and
 // never across network I/O. With libssl's records, one thread at a time may use the SSL; with
-// ossl's own, the lock puts what Writes and Reads seal in order.
+// ossl's own, the lock puts the records that Writes and Reads seal in order.
 //
 // The sealer and the queue belong to the engine rather than to the writer, because a Read that has
 // an alert or the answer to a KeyUpdate seals it at once, however long a Write has been blocked in
@@ -24,7 +24,7 @@ type engine struct {
 	queue   outQueue        // guarded by mu, except for its atomic field
 	cleanup runtime.Cleanup // guarded by mu; frees ssl if the connection is dropped without Close
 
-	// released asks whoever holds the lock to free ssl when unlocking.
+	// released asks the holder of the lock to free ssl when unlocking.
 	released atomic.Bool
 }
 

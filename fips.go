@@ -223,8 +223,8 @@ func checkFIPS(c *tls.Config, o *options) error {
 	case c.ClientCAs != nil:
 		return &ConfigError{Field: "ClientCAs", Reason: "OpenSSL, which verifies in FIPS mode, can't read it; use WithClientRoots"}
 	case o.securityLevel < negotiate.DefaultSecurityLevel:
-		return &ConfigError{Field: "WithSecurityLevel", Reason: fmt.Sprintf("FIPS mode requires 112 bits of security, which is level %d",
-			negotiate.DefaultSecurityLevel)}
+		return &ConfigError{Field: "WithSecurityLevel", Reason: fmt.Sprintf(
+			"FIPS mode requires 112 bits of security, which is level %d", negotiate.DefaultSecurityLevel)}
 	case o.kernelTLS:
 		return &ConfigError{Field: "WithKernelTLS", Reason: "in FIPS mode: the kernel's cryptography is not the FIPS module's"}
 	case o.chainCacheSet && o.chainCache > 0:

@@ -62,28 +62,28 @@ type handshake struct {
 	done                 bool         // the last step has completed the handshake
 	facts                libssl.Facts // once it is done
 	paused               bool         // the last step has paused in its coroutine
-	holdsThread          bool         // and keeps its place at the gate pausedThreads until the next step
+	holdsThread          bool         // it has, and keeps its place at pausedThreads until the next step
 
 	// Set by step and note, for deliver.
 	window   *netio.Buffer    // of a step's output; nil while the peer is waited for
 	output   []byte           // in window, or a copy
 	keyLog   string           // lines for KeyLogWriter
 	sessions []libssl.Session // that the handshake has made
-	failure  error            // why the last step was fatal
+	failure  error            // the reason why the last step was fatal, or nil
 
 	// Set by a server's answer to the ClientHello (handshake_hello.go) and a client's to the
 	// CertificateRequest (handshake_certificate.go).
-	helloDone  bool   // the ClientHello was decided on
+	helloDone  bool   // the ClientHello was answered
 	unpin      func() // lets the Context that GetConfigForClient has chosen be freed; nil if there is none
 	credential *libssl.Credential
 	key        *heldkey.Key // of the chosen certificate, if OpenSSL holds it
 	local      [][]byte     // the chosen chain
 
 	// Set by the verification of the peer (handshake_peer.go).
-	chainDecided       bool     // whether a chain was sent or not
+	chainDecided       bool     // the peer's chain, or its absence, was decided on
 	connectionVerified bool     // VerifyConnection was asked
-	refused            *refusal // why the handshake ends
-	refusing           *refusal // why it will end when the server's flight is complete
+	refused            *refusal // the reason why the handshake ends, or nil
+	refusing           *refusal // the reason why it will end when the server's flight is complete, or nil
 
 	// Set by the decisions on resumption (sessions.go, clientsession.go).
 	offered  *storedSession // a client's offer, or a server's candidate
@@ -109,7 +109,7 @@ func (c *Conn) runHandshake(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	h := &handshake{c: c, ctx: ctx, in: &c.in.Input}
-	c.handshakeErr = errPanicked // stays if a callback panics: nothing is tried again
+	c.handshakeErr = errPanicked // remains if a callback panics
 	defer h.end()
 	err := h.run()
 	if err != nil && c.isClient && h.offered != nil {
@@ -119,7 +119,7 @@ func (c *Conn) runHandshake(ctx context.Context) error {
 	return err
 }
 
-// end gives back the handshake's buffers and places, also if a callback has panicked.
+// end releases the handshake's buffers and places at gates, even after a callback has panicked.
 func (h *handshake) end() {
 	if h.window != nil {
 		h.window.Put()
@@ -138,7 +138,7 @@ func (h *handshake) end() {
 
 // run runs the handshake.
 func (h *handshake) run() error {
-	if !h.c.isClient { // no SSL is made for a client that sends nothing
+	if !h.c.isClient { // for a client that sends nothing, no SSL is made
 		if err := h.fill(); err != nil {
 			return err
 		}
@@ -160,7 +160,7 @@ func (h *handshake) run() error {
 	}
 }
 
-// answer brings the input or makes the decision that the next step needs.
+// answer reads the input or makes the decision that the next step needs.
 func (h *handshake) answer(need libssl.Status) error {
 	switch need {
 	case libssl.WantRead:

@@ -39,7 +39,7 @@ func (h *handshake) chooseForClient() error {
 		return err
 	}
 	other, err := h.getConfigForClient(hello)
-	if err == nil && other { // SupportsCertificate must go by the other configuration
+	if err == nil && other { // SupportsCertificate must use the other configuration
 		hello, _, err = h.clientHelloInfo(records)
 	}
 	if err != nil {
@@ -70,8 +70,8 @@ func (h *handshake) clientHelloInfo(records []byte) (hello *tls.ClientHelloInfo,
 	return hello, nil, nil
 }
 
-// getConfigForClient calls the callback of that name. If it returns a configuration, that one's
-// Context becomes the connection's, and other is true.
+// getConfigForClient calls the callback of that name. If it returns a configuration, the
+// Context for that becomes the connection's, and other is true.
 func (h *handshake) getConfigForClient(hello *tls.ClientHelloInfo) (other bool, err error) {
 	ctx := h.c.context()
 	if ctx.config.GetConfigForClient == nil {

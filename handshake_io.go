@@ -31,7 +31,7 @@ func (h *handshake) fill() error {
 	}
 }
 
-// checkFirst checks the first record before libssl sees it. It returns false if more input is
+// checkFirst checks the first record before libssl gets it. It returns false if more input is
 // needed.
 func (h *handshake) checkFirst() (checked bool, err error) {
 	c, data := h.c, h.in.Data
@@ -68,7 +68,7 @@ func (h *handshake) consume(n int) {
 	h.in.Consume(n)
 }
 
-// send writes out to the connection beneath.
+// send writes out to the underlying connection.
 func (h *handshake) send(out []byte) error {
 	c := h.c
 	c.out.mu.Lock()
@@ -85,8 +85,8 @@ func (h *handshake) send(out []byte) error {
 	return nil
 }
 
-// sendAlert sends a fatal alert that no key protects. The handshake fails for another reason than
-// an error here.
+// sendAlert sends a fatal alert that no key protects. An error is ignored, because the handshake
+// fails anyway.
 func (h *handshake) sendAlert(description uint8) {
 	_ = h.send(record.PlaintextAlert(description))
 }
@@ -118,8 +118,8 @@ func (h *handshake) hold(step libssl.Step, out []byte) bool {
 
 // A handshake may have to wait for its turn at a gate. The wait ends for the same reasons as a wait
 // for the network: the handshake's context, Close, a deadline, or the end of the peer or of the
-// connection beneath. Nothing signals the last two, nor a deadline that is moved. The wait checks
-// them every lookAtPeer.
+// underlying connection. Nothing signals the last two, or a deadline that is moved, so the wait
+// checks for them every lookAtPeer.
 const lookAtPeer = 250 * time.Millisecond
 
 // wait waits until ready is closed. It returns an error if the handshake ends before.

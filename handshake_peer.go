@@ -11,8 +11,8 @@ import (
 	"github.com/ossl-go/ossl/internal/record"
 )
 
-// A refusal says why a handshake ends: the error for the caller, and the alert that crypto/tls
-// sends.
+// A refusal is the reason why a handshake ends: the error for the caller, and the alert that
+// crypto/tls sends.
 type refusal struct {
 	err   error
 	alert uint8
@@ -132,10 +132,10 @@ func (h *handshake) verifiesConnection() bool {
 }
 
 // timeToVerify reports whether to call VerifyConnection after a step and before its output is sent,
-// because libssl asks no question at the right moment. So it is for TLS 1.2 clients, whose OCSP
-// response comes after the certificate, for servers that ask for no certificate, and for resumed
-// sessions. At these points no key protects the alert of a refusal. The exception is the client
-// that resumes a session of TLS 1.3, for which refusalAlert has a way.
+// because libssl asks no question at the right moment. That is the case for TLS 1.2 clients, whose
+// OCSP response comes after the certificate, for servers that ask for no certificate, and for
+// resumed sessions. At these points no key protects the alert of a refusal, except on a client that
+// resumes a TLS 1.3 session: refusalAlert protects it.
 func (h *handshake) timeToVerify(step libssl.Step) bool {
 	if !h.verifiesConnection() || h.connectionVerified || !h.negotiated {
 		return false
@@ -191,7 +191,7 @@ func (h *handshake) refusalAlert() (alert []byte) {
 }
 
 // checkVerified refuses a handshake that is done without a decision that the configuration asks
-// for. No way to get there is known.
+// for. No such handshake is known.
 func (h *handshake) checkVerified() error {
 	c, config := h.c, h.c.context().config
 	certs, chains := len(c.state.PeerCertificates) > 0, len(c.state.VerifiedChains) > 0

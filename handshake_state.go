@@ -33,8 +33,8 @@ func (h *handshake) finish() error {
 	return nil
 }
 
-// establish checks the completed handshake, and hands the records to libssl or, if libssl has let go
-// of the connection, to ossl. After an error, alert is for the peer.
+// establish checks the completed handshake, and hands the records to libssl or, if libssl has let
+// go of the connection, to ossl. After an error, alert is for the peer.
 func (h *handshake) establish(ssl *libssl.Conn) (alert []byte, err error) {
 	c, facts := h.c, h.facts
 	h.fillState(facts)

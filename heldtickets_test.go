@@ -164,7 +164,7 @@ func TestTicketsGoFirst(t *testing.T) {
 						t.Errorf("the server sent %q, not %q", got, trigger.sent)
 					}
 					if n := p.counter.Writes.Load() - before; n != trigger.writes {
-						t.Errorf("%d Writes of the connection beneath, not %d", n, trigger.writes)
+						t.Errorf("%d Writes of the underlying connection, not %d", n, trigger.writes)
 					}
 				})
 			}

@@ -16,7 +16,7 @@ type libsslOpener struct {
 
 func (o *libsslOpener) pending() bool { return o.leftover }
 
-// readable is true for parts of records too, since libssl takes those.
+// readable is true even for a part of a record, since libssl takes it.
 func (o *libsslOpener) readable(input []byte) bool { return o.leftover || len(input) > 0 }
 
 // free frees nothing: the SSL is the sealer's.

@@ -77,7 +77,7 @@ func (o *ownOpener) open(c *Conn, b []byte) (int, error) {
 		}
 		switch {
 		case partial && (opened.N > 0 || opened.Status == libssl.Record && opened.Type == record.ApplicationData):
-			// RFC 8446, section 5.1: no data inside of a handshake message.
+			// RFC 8446, section 5.1: no data may come within a handshake message.
 			clear(b[:opened.N])
 			opened.N = 0
 			o.follow(c, o.records.Record(record.ApplicationData, nil))
@@ -100,7 +100,7 @@ func (o *ownOpener) open(c *Conn, b []byte) (int, error) {
 			in.Consume(opened.Consumed)
 		}
 		if opened.N > 0 && in.err == io.EOF && o.rest == 0 {
-			return opened.N, io.EOF // so that a reader sees it before it uses the connection again: golang.org/issue/3514
+			return opened.N, io.EOF // so that the caller sees it before it uses the connection again: golang.org/issue/3514
 		}
 		if opened.N > 0 || o.rest > 0 {
 			return opened.N, nil // records after it, and answers to those, wait for the next call
@@ -127,7 +127,8 @@ func (o *ownOpener) takeRest(in *reader, b []byte) int {
 	return min(n, len(b), len(text))
 }
 
-// recordError is crypto/tls's error for a record that can't be opened and is at the start of data.
+// recordError returns crypto/tls's error for the record at the start of data, which can't be
+// opened.
 func recordError(alert uint8, data []byte, version uint16) error {
 	if len(data) >= record.HeaderLen {
 		switch {
@@ -140,7 +141,8 @@ func recordError(alert uint8, data []byte, version uint16) error {
 	return localError(alert, nil)
 }
 
-// follow does what a record asks for. Records that are to be sent for it are queued.
+// follow handles a record other than application data: it updates keys, and queues the records to
+// send.
 func (o *ownOpener) follow(c *Conn, outcome record.Outcome) {
 	if outcome.UpdateWrite && !o.sealer.answerKeyUpdate(&c.engine) {
 		outcome.Err = errQueueFull

@@ -81,7 +81,8 @@ func TestPKCS11Slow(t *testing.T) {
 	if n := k.Count("signing"); n > defaultMaxSigners {
 		t.Errorf("%d signatures are under way", n)
 	}
-	if clientErr, serverErr := ossltest.Exchange("std", "ossl", tlstest.PlainClient(tls.VersionTLS13), fast); clientErr != nil || serverErr != nil {
+	clientErr, serverErr := ossltest.Exchange("std", "ossl", tlstest.PlainClient(tls.VersionTLS13), fast)
+	if clientErr != nil || serverErr != nil {
 		t.Errorf("another Context: client: %v; server: %v", clientErr, serverErr)
 	}
 	for i := 0; i < handshakes; i += 10 {

@@ -15,8 +15,8 @@ type outQueue struct {
 }
 
 const (
-	// maxQueue bounds the queue: a peer that asks for more than 1000 key updates, and does not
-	// read, is not served further.
+	// maxQueue bounds the queue. It is full after a peer has asked for more than 1000 key updates
+	// without reading the answers; then the connection fails.
 	maxQueue = 64 << 10
 	// maxHeld bounds the tickets in it, which contain the client's certificates.
 	maxHeld = maxQueue / 2

@@ -19,7 +19,7 @@ type reader struct {
 
 	cachedID []byte      // of the session in a server's cache, which a fatal alert removes
 	watched  atomic.Bool // between watchSilence and heard
-	released atomic.Bool // asks whoever holds mu to free the opener when unlocking
+	released atomic.Bool // asks the holder of mu to free the opener when unlocking
 }
 
 // An opener opens the records that a connection receives. Its methods are called with the reader
@@ -32,7 +32,7 @@ type opener interface {
 	pending() bool
 	// readable reports whether open has something to work on, for WaitRead.
 	readable(input []byte) bool
-	// free frees what C holds for the reading side alone.
+	// free frees the C memory of the reading side alone.
 	free()
 }
 
@@ -67,9 +67,9 @@ func (r *reader) tryFree() {
 
 // Read reads data from the connection. It runs the handshake first if that has not happened.
 //
-// The peer's close_notify is io.EOF. An end without one is io.ErrUnexpectedEOF, wherever it comes:
-// unlike crypto/tls, which takes an end between two records for a regular one, ossl reports every
-// truncation.
+// After the peer's close_notify, Read returns io.EOF. If the connection ends without one, Read
+// returns io.ErrUnexpectedEOF: ossl reports every truncation, while crypto/tls takes an end between
+// two records for a regular one.
 func (c *Conn) Read(b []byte) (int, error) {
 	if !c.complete.Load() {
 		if err := c.Handshake(); err != nil {
@@ -86,14 +86,14 @@ func (c *Conn) Read(b []byte) (int, error) {
 }
 
 // readDeep reads for HTTP/2, and waits with as much of the stack in use as crypto/tls's Read does.
-// Go gives new goroutines the average of what it finds in use (GODEBUG=adaptivestackstart); with
-// less, those that HTTP/2 begins for each request have to grow theirs several times, which costs it
-// a tenth of its time. TestStackOfRead compares.
+// Go gives a new goroutine a stack of the average size in use (GODEBUG=adaptivestackstart). With a
+// smaller one, the goroutines that HTTP/2 begins for each request would have to grow their stacks
+// several times, which takes a tenth of its time. TestStackOfRead compares the two packages.
 //
 //go:noinline
 func (c *Conn) readDeep(b []byte) (int, error) { return c.readWith(stackRoom{}, b) }
 
-// A stackRoom takes room on the stack of who passes it on.
+// A stackRoom takes room on the stack of a function that passes it on.
 type stackRoom [512]byte
 
 //go:noinline
@@ -106,7 +106,7 @@ func (c *Conn) read(b []byte) (int, error) {
 	c.in.lock()
 	defer c.in.unlock()
 	for {
-		c.flushQueue() // before it waits or fails; what was read before has been handed out
+		c.flushQueue() // before it waits or fails; all data that came before has been returned
 		if c.in.err != nil {
 			c.forgetSession(c.in.err) // of an alert that came behind data too
 			return 0, c.in.err
@@ -129,9 +129,9 @@ func (c *Conn) read(b []byte) (int, error) {
 }
 
 // WaitRead waits until Read has something to work on: a record, the end, or an error, which it
-// returns as Read would. It runs the handshake first if that has not happened. Nothing is
-// decrypted, and while it waits it holds no buffer, if the connection beneath is a socket. So who
-// reads many connections that are mostly silent needs no buffer for each:
+// returns as Read would. It runs the handshake first if that has not happened. It decrypts nothing
+// and, if the underlying connection is a socket, holds no buffer while it waits. So a program with
+// many connections that are mostly silent needs no buffer for each:
 //
 //	if err := conn.WaitRead(); err != nil {
 //		return err
@@ -139,7 +139,7 @@ func (c *Conn) read(b []byte) (int, error) {
 //	buf := pool.Get().([]byte)
 //	n, err := conn.Read(buf)
 //
-// The Read that follows can still have to wait, where a record holds no data.
+// The Read that follows may still have to wait, since a record may hold no data.
 func (c *Conn) WaitRead() error {
 	if err := c.Handshake(); err != nil {
 		return err

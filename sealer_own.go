@@ -12,7 +12,7 @@ type ownSealer struct {
 	ssl    *libssl.Conn // frees both sides in one crossing
 	side   *libssl.WriteSide
 	opener *ownOpener
-	err    error         // why nothing more is sealed, or nil
+	err    error         // the reason why nothing more is sealed, or nil
 	kernel *kernelSender // nil unless the kernel seals
 }
 
@@ -116,7 +116,7 @@ func (s *ownSealer) sealKeyUpdate(message, out []byte) (n int, ok bool) {
 	return step.Produced, step.Status == libssl.Done && s.side.Update()
 }
 
-// alert queues an alert that ends the connection, and lets nothing follow it.
+// alert queues an alert that ends the connection. Nothing is sealed after it.
 func (s *ownSealer) alert(e *engine, description uint8) {
 	level := byte(alertLevelFatal)
 	if description == alertNoRenegotiation { // a warning in crypto/tls too, although it ends the connection

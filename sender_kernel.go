@@ -18,13 +18,12 @@ import (
 )
 
 // With kernel TLS the kernel seals the records that a connection sends: after the takeover from
-// libssl, ossl gives the sending key to the socket and writes application data to it as it is. That
-// begins at the first Write, between two records, and is never taken back. ossl keeps the receiving
-// side.
+// libssl, ossl gives the sending key to the socket and writes plaintext to it. That begins at the
+// first Write, between two records, and is never undone. ossl keeps the receiving side.
 //
-// Alerts and KeyUpdates leave with their content type beside them. So a Read that has one to send
-// leaves it as a message, not sealed, to the next holder of the writer's lock, and a KeyUpdate is
-// followed by the key that it announces.
+// The kernel also seals alerts and KeyUpdates, which it gets with their content type. So a Read
+// that has one to send queues it as a message that is not sealed, and the next holder of the
+// writer's lock sends it. After a KeyUpdate the kernel gets the next key.
 
 // A kernelSender sends application data that the kernel seals. It is made with the writer and the
 // engine locked.
@@ -52,12 +51,12 @@ const (
 	// kernelChunk is the number of bytes that the kernel gets before the messages of Reads have
 	// their turn.
 	kernelChunk = 256 << 10
-	// smallestRecord is the least that a record of a larger Write is taken to hold: a page.
+	// smallestRecord is the assumed minimum size of a record of a larger Write: a page.
 	smallestRecord = 4096
 )
 
-// KernelTLS reports whether the kernel seals the records that the connection sends: see
-// [WithKernelTLS]. It begins to do so with the first Write.
+// KernelTLS reports whether the kernel seals the records that the connection sends; see
+// [WithKernelTLS]. It begins to seal with the first Write.
 func (c *Conn) KernelTLS() bool {
 	c.engine.mu.Lock()
 	defer c.engine.unlock()
@@ -65,8 +64,9 @@ func (c *Conn) KernelTLS() bool {
 	return ok && s.kernel != nil
 }
 
-// KernelTLS returns the versions of TLS that this host's kernel seals for [WithKernelTLS]: none,
-// TLS 1.2, or that and TLS 1.3. It asks the kernel once, with connections of the process to itself.
+// KernelTLS returns the versions of TLS that this host's kernel can seal for [WithKernelTLS]: none,
+// only TLS 1.2, or TLS 1.2 and 1.3. It asks the kernel once, with connections of the process to
+// itself.
 func KernelTLS() []uint16 { return ktls.Versions() }
 
 // toKernel gives the sending side to the kernel, if ossl has it and the kernel takes it. Otherwise
@@ -85,7 +85,7 @@ func (c *Conn) toKernel() error {
 	}
 	for {
 		if _, err := c.engine.lock(); err != nil {
-			return nil // Write says why
+			return nil // Write returns the error
 		}
 		if s.err != nil {
 			c.engine.unlock()
@@ -101,7 +101,7 @@ func (c *Conn) toKernel() error {
 			return err
 		}
 		c.engine.unlock()
-		if err := c.send(queued); err != nil { // sealed before: sent before
+		if err := c.send(queued); err != nil { // it was sealed before, so it is sent before
 			return err
 		}
 	}
@@ -255,16 +255,16 @@ func (k *kernelSender) closeNotify(c *Conn, free bool) error {
 	}
 }
 
-// SendFile writes the next n bytes of f, or all the rest of f if n is negative, and moves f's
-// offset on. It returns the number of bytes written, which is less than n if f ends before. If the
-// kernel seals (see [WithKernelTLS]), SendFile sends a regular file with sendfile(2): its data
-// don't pass through the process. Otherwise SendFile reads and writes them.
+// SendFile writes the next n bytes of f, or the whole rest of f if n is negative, and advances f's
+// offset. It returns the number of bytes written, which is less than n if f ends before. If the
+// kernel seals (see [WithKernelTLS]), SendFile sends a regular file with sendfile(2), so that its
+// data does not pass through the process. Otherwise SendFile reads and writes the data.
 //
-// After an error, too, f's offset has moved by exactly the number of bytes that SendFile returns,
-// so that another connection can send the rest. SendFile may have read up to 48 KB more from a file
-// that has no offset, such as a pipe.
+// The offset advances by exactly the number of bytes that SendFile returns, even after an error, so
+// that another connection can send the rest. From a file that has no offset, such as a pipe,
+// SendFile may have read up to 48 KB more.
 //
-// If the file is cut short during the call, the kernel may keep the data that it has read until the
+// If the file is truncated during the call, the kernel may keep the data that it has read until the
 // next Write or Close.
 func (c *Conn) SendFile(f *os.File, n int64) (sent int64, err error) {
 	if n < 0 {
@@ -338,7 +338,7 @@ func (c *Conn) sendFile(f *os.File, n int64) (sent int64, err error) {
 			part, err = k.tcp.ReadFrom(&io.LimitedReader{R: f, N: chunk})
 			sent += part
 			if part == 0 && errors.Is(err, syscall.EBADF) {
-				return sent, nil // f isn't open for reading: the read that follows says so
+				return sent, nil // f isn't open for reading: the read that follows returns the error
 			}
 		}
 		if err != nil { // an error of the file too: the kernel may hold a part of a record

@@ -31,8 +31,8 @@ import (
 // If a session must not be resumed, the handshake is a full one. No check is left to the client or
 // to the cache.
 
-// A storedSession is the part of a session that libssl doesn't keep, and a resumed connection
-// takes.
+// A storedSession is the part of a session that libssl doesn't keep, and that a resumed connection
+// needs.
 type storedSession struct {
 	certs      []*x509.Certificate
 	chains     [][]*x509.Certificate
@@ -62,7 +62,7 @@ func sessionPolicy(config *tls.Config, fips bool, names [][]byte) [32]byte {
 // sessionIdentity returns a hash of the identity in a server's certificate. A session is resumed
 // only if the certificate for this ClientHello has the same identity. The identity is the
 // certificate's names, since a client checks these, while the key and the dates change with each
-// renewal. If a certificate has no names, it is the subject; if there is no subject either, the
+// renewal. A certificate without names is identified by its subject or, if that is empty, by its
 // key.
 func sessionIdentity(leaf *x509.Certificate) [32]byte {
 	kind, parts := "names", alternativeNames(leaf)
@@ -219,7 +219,7 @@ type ticketKeys struct {
 	seen atomic.Uint64 // the ring's generation that libssl has
 }
 
-// maxTicketKeys is how many keys of a ring are used.
+// maxTicketKeys is the number of a ring's keys that are used.
 const maxTicketKeys = 32
 
 // makeRing finds the Context's ring of ticket keys.
@@ -260,7 +260,7 @@ func (c *Context) makeRing() (err error) {
 		c.ring = ring
 	case o.ring != nil:
 		c.ring = o.ring
-	case o.inherited != nil && (o.inheritedFIPS || !c.fips): // else its keys are not the module's
+	case o.inherited != nil && (o.inheritedFIPS || !c.fips): // FIPS mode needs keys of the module
 		c.ring = o.inherited
 	case c.fips:
 		if c.ring, err = fipsRing(); err != nil {

@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// A TLS 1.3 server's tickets leave with the first record that the server sends later. A client may
-// wait for a ticket before it sends anything itself: gnutls-cli does, with --waitresumption. If the
-// server waits for the client too, neither ever sends. So if a client sends nothing for a while
-// after its handshake, its tickets leave by themselves: that client is not uploading.
+// A TLS 1.3 server sends its tickets with its first record after the handshake. A client may wait
+// for a ticket before it sends anything, as gnutls-cli --waitresumption does. If the server waits
+// for the client too, neither ever sends. So if a client sends nothing for a while after its
+// handshake, the server sends its tickets alone: that client is not uploading.
 
-// silence is how long the client must have sent nothing.
+// silence is the time for which the client must have sent nothing.
 const silence = time.Second
 
 // silent holds the connections whose clients have sent nothing yet, each with the time when its
@@ -21,8 +21,8 @@ var silent = struct {
 	armed bool                // guarded by mu; sweepSilent will be called
 }{since: make(map[*Conn]time.Time)}
 
-// watchSilence makes the tickets in the queue leave if the client sends nothing. The reader is
-// locked, and no input has arrived after the handshake.
+// watchSilence has the tickets in the queue sent if the client sends nothing. The reader is locked,
+// and no input has arrived after the handshake.
 func (c *Conn) watchSilence() {
 	if !c.in.HasSocket() { // sendTickets needs a socket
 		return

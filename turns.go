@@ -19,18 +19,19 @@ import (
 //
 // If a Read is under way, the Write waits until the Read has fed libssl or has ended (awaitRead).
 // Otherwise the Write reads for itself (readToWrite): while it has locked the reader, the read
-// deadline of the connection beneath is the write deadline. So the user's read deadline doesn't end
-// the Write; turns keeps it, and endTurn sets it again. A Read that is called meanwhile takes over:
-// it ends the Write's read by a deadline in the past, locks the reader, and reads under its own
-// deadline. If the message is still incomplete when the Read ends, the Write reads again. Neither
-// leaves a goroutine behind, and a timeout of one is not the other's error.
+// deadline of the underlying connection is the write deadline. So the user's read deadline doesn't
+// end the Write; turns keeps it, and endTurn sets it again. A Read that is called in this time
+// takes over: it ends the Write's read by a deadline in the past, locks the reader, and reads under
+// its own deadline. If the message is still incomplete when the Read ends, the Write reads again.
+// Neither leaves a goroutine behind, and a timeout of one is not the other's error.
 //
 // For this, Conn must know both deadlines while libssl has the records: a deadline that is set on
-// the connection beneath is lost when a Write reads.
+// the underlying connection is lost when a Write reads.
 
-// turns keeps track of who reads from the connection beneath while libssl has the records.
+// turns keeps track of the Reads and Writes that read from the underlying connection while libssl
+// has the records.
 type turns struct {
-	mu            sync.Mutex // held briefly, and while deadlines are set; no lock is taken under it
+	mu            sync.Mutex // held briefly, and while deadlines are set; the last lock that is taken
 	readDeadline  moment     // the user's
 	writeDeadline moment
 	reads         int32 // the number of Reads that have the reader's lock or wait for it
@@ -41,8 +42,8 @@ type turns struct {
 	over atomic.Bool // libssl no longer has the records
 }
 
-// end says that libssl no longer has the records. From now on no Write reads, and deadlines are
-// those of the connection beneath.
+// end notes that libssl no longer has the records. From now on no Write reads, and deadlines are
+// those of the underlying connection.
 func (t *turns) end() { t.over.Store(true) }
 
 // A moment is a time by the monotonic clock, as package net's deadlines are: nanoseconds since

@@ -142,11 +142,11 @@ func TestSignerTurnEnds(t *testing.T) {
 		{"read deadline", nil, func(c *ossl.Conn, _ net.Conn, _ func()) { c.SetReadDeadline(time.Unix(1, 0)) }, os.ErrDeadlineExceeded},
 		{"write deadline", nil, func(c *ossl.Conn, _ net.Conn, _ func()) { c.SetWriteDeadline(time.Unix(1, 0)) },
 			os.ErrDeadlineExceeded},
-		{"deadline of the connection beneath", nil,
+		{"deadline of the underlying connection", nil,
 			func(c *ossl.Conn, _ net.Conn, _ func()) { c.NetConn().SetDeadline(time.Unix(1, 0)) }, os.ErrDeadlineExceeded},
 		{"context", nil, func(_ *ossl.Conn, _ net.Conn, cancel func()) { cancel() }, context.Canceled},
 		{"Close", nil, func(c *ossl.Conn, _ net.Conn, _ func()) { c.Close() }, net.ErrClosed},
-		{"close of the connection beneath", nil, func(c *ossl.Conn, _ net.Conn, _ func()) { c.NetConn().Close() }, net.ErrClosed},
+		{"close of the underlying connection", nil, func(c *ossl.Conn, _ net.Conn, _ func()) { c.NetConn().Close() }, net.ErrClosed},
 		{"the peer's end", nil, func(_ *ossl.Conn, peer net.Conn, _ func()) { peer.Close() }, io.EOF},
 	} {
 		for _, role := range []string{"server", "client"} {

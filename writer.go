@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// maxChunk is how much plaintext one crossing seals: as much as fits a writeBuffer in every
-	// suite.
+	// maxChunk is the maximum of plaintext that one crossing seals. In every suite, its records fit
+	// a buffer of netio.Bulk.
 	maxChunk = netio.RecordsAtOnce * 16384
 	// tcpMSSEstimate, recordSizeBoostThreshold and maxSizedRecords are crypto/tls's parameters of
 	// dynamic record sizing.
@@ -30,7 +30,7 @@ type writer struct {
 	sizes  recordSizes // of the records sent so far
 	sender sender      // the kernel's once it seals; guarded by the engine too
 
-	kernelAsked     bool // whether the kernel takes the sending side: WithKernelTLS
+	kernelAsked     bool // the sending side was offered to the kernel: WithKernelTLS
 	closeNotifySent bool
 	closeNotifyErr  error
 }
@@ -44,11 +44,11 @@ type recordSizes struct {
 // A sender sends application data and queued records. Its methods are called with the writer locked
 // and the engine not.
 type sender interface {
-	// write protects and sends as much of b as one step takes.
+	// write protects and sends as much of b as one step can.
 	write(c *Conn, b []byte) (int, error)
 	// flush sends the queue, unless discard is set: then it only empties it.
 	flush(c *Conn, discard bool) error
-	// closeNotify sends the queue and close_notify; with free it also frees what C holds.
+	// closeNotify sends the queue and close_notify. If free is set, it also frees the C memory.
 	closeNotify(c *Conn, free bool) error
 }
 
@@ -60,13 +60,14 @@ type sealer interface {
 	// overhead returns the number of bytes that sealing adds to a record besides header and tag.
 	overhead(version, suite uint16) int
 	// closeNotify seals close_notify into out, unless an alert has ended the connection before.
-	// With free it also frees what C holds for sending, and for reading unless a Read is under way.
+	// If free is set, it also frees the C memory for sending, and for reading unless a Read is
+	// under way.
 	closeNotify(c *Conn, free bool, out []byte) sealed
-	// free frees what C holds for sending, and for reading if the sides can't be freed apart.
+	// free frees the C memory for sending, and for reading if the sides can't be freed apart.
 	free()
 }
 
-// sealLimits bound what one call of seal makes.
+// sealLimits bound the output of one call of seal.
 type sealLimits struct {
 	data    int         // at most this much data, if the sealer can't stop by itself when out is full
 	payload int         // if not 0, the i-th record holds at most i times as much data
@@ -82,8 +83,8 @@ type sealed struct {
 }
 
 // Write writes data to the connection. It runs the handshake first if that has not happened. After
-// a Write that failed or timed out, the connection can't be written to: sealed records must not be
-// lost.
+// a Write has failed or timed out, the connection can't be written to, because sealed records must
+// not be lost.
 func (c *Conn) Write(b []byte) (int, error) {
 	if !c.calls.beginWrite() {
 		return 0, net.ErrClosed
@@ -94,14 +95,14 @@ func (c *Conn) Write(b []byte) (int, error) {
 		}
 	}
 	c.out.mu.Lock()
-	defer c.unlockWrite() // the connection beneath may panic
+	defer c.unlockWrite() // the underlying connection may panic
 	return c.writeLocked(b)
 }
 
 // unlockWrite unlocks the writer and ends the Write that beginWrite announced.
 func (c *Conn) unlockWrite() {
 	c.out.mu.Unlock()
-	if c.engine.queue.filled.Load() { // by a Read that could not lock the writer, and left its output to us
+	if c.engine.queue.filled.Load() { // by a Read that could not lock the writer
 		c.flushAndEndWrite()
 	} else {
 		c.calls.endWrite()
@@ -125,10 +126,10 @@ func (c *Conn) flushAndEndWrite() {
 	c.flushFilled()
 }
 
-var errWritePanicked = errors.New("ossl: Write of the connection beneath panicked")
+var errWritePanicked = errors.New("ossl: Write of the underlying connection panicked")
 
-// send writes records to the connection beneath. If that panics, nobody knows how much of a record
-// was sent, so nothing may follow. The writer is locked.
+// send writes records to the underlying connection. If that panics, it is unknown how much of a
+// record was sent, so nothing may follow. The writer is locked.
 func (c *Conn) send(b []byte) error {
 	before := c.out.err
 	c.out.err = errWritePanicked
@@ -153,7 +154,7 @@ func (c *Conn) writeLocked(b []byte) (n int, err error) {
 	return n, nil
 }
 
-// writable returns the reason that nothing can be written, or nil. Before the first Write after a
+// writable returns the reason why nothing can be written, or nil. Before the first Write after a
 // takeover it offers the sending side to the kernel, if the Context asks for that. The writer is
 // locked.
 func (c *Conn) writable() error {
@@ -192,8 +193,8 @@ func (recordSender) write(c *Conn, b []byte) (int, error) {
 	return n, err
 }
 
-// sealInto seals what one crossing can of b into out, and sends it. If small is set, the records
-// have the sizes that payload gives them.
+// sealInto seals as much of b as one crossing can into out, and sends it. If small is set, dynamic
+// record sizing gives the records their sizes.
 func (c *Conn) sealInto(out, b []byte, limits sealLimits, small bool) (int, error) {
 	if _, err := c.engine.lock(); err != nil {
 		return 0, err
