@@ -324,7 +324,8 @@ type Credential struct {
 // NewCredential makes a credential of a chain and a PKCS #8 key, which it clears. schemes, if there
 // are any, limit the algorithms that the key signs with. fips makes the credential for Contexts in
 // FIPS mode, and for them only.
-func NewCredential(fips bool, chain [][]byte, pkcs8 []byte, schemes []tls.SignatureScheme, staple, scts []byte) (*Credential, error) {
+func NewCredential(fips bool, chain [][]byte, pkcs8 []byte, schemes []tls.SignatureScheme,
+	staple, scts []byte) (*Credential, error) {
 	defer clear(pkcs8)
 	sigalgs, err := list(schemes, signatureNames)
 	if err != nil {

@@ -18,7 +18,8 @@ import (
 // NewSignerCredential makes a credential of a chain and a key that only Go can use. The key must
 // belong to the chain's leaf. Handshakes that sign with it end a step with NeedSign, so their
 // connections must come from [Context.Start] with asks set. schemes is as for [NewCredential].
-func NewSignerCredential(chain [][]byte, signer crypto.Signer, schemes []tls.SignatureScheme, staple, scts []byte) (*Credential, error) {
+func NewSignerCredential(chain [][]byte, signer crypto.Signer, schemes []tls.SignatureScheme,
+	staple, scts []byte) (*Credential, error) {
 	if err := checkSigner(signer, uint64(C.ossl_version())); err != nil {
 		return nil, err
 	}
