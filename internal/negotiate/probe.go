@@ -6,11 +6,12 @@ import (
 	"slices"
 
 	"github.com/ossl-go/ossl/internal/libssl"
+	"github.com/ossl-go/ossl/internal/record"
 	"github.com/ossl-go/ossl/internal/stdtls"
 )
 
 // maxHello is the size of a buffer for a ClientHello with all known IDs.
-const maxHello = 1<<14 + 1024
+const maxHello = record.MaxPlaintext + 1024
 
 // probe finds out what the policy allows: everything that a client of libssl offers while the
 // policy's commands are in force. Lists that the host does not state are set to all known IDs, so

@@ -14,9 +14,6 @@ import (
 // errCaptured ends a crypto/tls handshake that was run only to parse its ClientHello.
 var errCaptured = errors.New("ossl: hello captured")
 
-// maxPlaintext is the largest length of a plaintext record: RFC 8446, section 5.1.
-const maxPlaintext = 1 << 14
-
 // A scriptedConn is a net.Conn that reads from in and appends to out.
 type scriptedConn struct {
 	in, out []byte
@@ -83,7 +80,7 @@ func DefaultHello(c *tls.Config) (*tls.ClientHelloInfo, error) {
 func HelloRecords(message []byte) []byte {
 	var records []byte
 	for len(message) > 0 {
-		n := min(len(message), maxPlaintext)
+		n := min(len(message), record.MaxPlaintext)
 		records = append(records, record.Handshake, 3, 1, byte(n>>8), byte(n))
 		records = append(records, message[:n]...)
 		message = message[n:]
