@@ -35,7 +35,7 @@ func newContext(config *tls.Config, o *options) (*Context, error) {
 		return nil, configError(err)
 	}
 	c.rule = &credentialRule{fips: c.fips, host: c.host, signatures: offer.SignatureSchemes, ordered: o.signatures != nil}
-	level, err := c.chooseLevel()
+	level, err := c.host.Level(o.securityLevel, o.levelNamed)
 	if err != nil {
 		return nil, configError(err)
 	}
@@ -94,11 +94,6 @@ func (c *Context) negotiate() (offer *negotiate.Offer, err error) {
 	}, filters...)
 }
 
-// chooseLevel returns the security level of libssl.
-func (c *Context) chooseLevel() (int, error) {
-	return c.host.Level(c.opts.securityLevel, c.opts.levelNamed)
-}
-
 // chooseRecords chooses the record path, and whether the kernel seals.
 func (c *Context) chooseRecords(lib *libssl.Library) error {
 	o, records := c.opts, c.opts.records
@@ -143,14 +138,13 @@ func (c *Context) checkSessionTemplate() error {
 	return nil
 }
 
-// findTrust finds the trust anchors. It returns the names of the authorities that a server asks
-// clients for.
+// findTrust finds FIPS mode's trust anchors. It returns, in any mode, the names of the authorities
+// that a server asks clients for.
 func (c *Context) findTrust() (clientCAs [][]byte, err error) {
-	config := c.config
-	asksClients := config.ClientAuth != tls.NoClientCert
+	asksClients := c.config.ClientAuth != tls.NoClientCert
 	if !c.fips {
-		if asksClients && config.ClientCAs != nil {
-			clientCAs = subjects(config.ClientCAs)
+		if asksClients && c.config.ClientCAs != nil {
+			clientCAs = subjects(c.config.ClientCAs)
 		}
 		return clientCAs, nil
 	}
@@ -293,12 +287,6 @@ func contextError(err error) error {
 // subjects returns the subjects of a pool's certificates, which a server sends to clients.
 func subjects(pool *x509.CertPool) [][]byte {
 	return pool.Subjects() //lint:ignore SA1019 crypto/tls does the same; the pool is not the system's
-}
-
-// libraryHas reports whether the loaded OpenSSL is of a version or later.
-func libraryHas(version uint64) bool {
-	lib, err := libssl.Load("")
-	return err == nil && lib.Number >= version
 }
 
 // ownCredential returns libssl's form of cert, a certificate in the Context's configuration, and

@@ -76,7 +76,7 @@ func WithProvider(name string) Option {
 		if name == "" || strings.Trim(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.") != "" {
 			return &Error{Reason: fmt.Sprintf("WithProvider: %q is not the name of a provider; a path goes into openssl.cnf", name)}
 		}
-		if !libraryHas(libssl.Version3_0) {
+		if !libssl.AtLeast(libssl.Version3_0) {
 			return &Error{Reason: fmt.Sprintf("WithProvider: provider %q requires OpenSSL 3.0 or later", name)}
 		}
 		if err := libssl.LoadProvider(name); err != nil {
@@ -221,7 +221,7 @@ func (o *options) loadKey(uri string) (*Key, error) {
 	} else if !libssl.IsOwnProvider(key.Provider()) {
 		key.held.Turns = gate.NewShare(defaultMaxSigners)
 	}
-	if !libraryHas(libssl.Version3_0) {
+	if !libssl.AtLeast(libssl.Version3_0) {
 		// Here a store's public keys are of the same type as private ones.
 		if _, err := key.Sign(nil, make([]byte, crypto.SHA256.Size()), probe(public)); err != nil {
 			return refuse("there is no private key", err)
@@ -252,7 +252,7 @@ func (o *options) load(uri string, keys bool) (*libssl.Loaded, error) {
 		return refuse("a file: URI must have an absolute path", nil)
 	}
 	if !file {
-		if !libraryHas(libssl.Version3_0) {
+		if !libssl.AtLeast(libssl.Version3_0) {
 			return refuse(scheme+": URIs require OpenSSL 3.0 or later; ossl does not load the engines of older versions", nil)
 		}
 		if isFile(uri) {
@@ -291,12 +291,6 @@ func (o *options) load(uri string, keys bool) (*libssl.Loaded, error) {
 		return refuse("can't be loaded; is the passphrase or PIN right?", cause(err))
 	}
 	return refuse("can't be loaded", cause(err))
-}
-
-// libraryHas reports whether the loaded OpenSSL is of a version or later.
-func libraryHas(version uint64) bool {
-	lib, err := libssl.Load("")
-	return err == nil && lib.Number >= version
 }
 
 // libraryError returns the error of package ossl for an error of libssl.

@@ -9,7 +9,6 @@ import (
 	"crypto/x509"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/ossl-go/ossl/internal/libssl"
 )
@@ -25,13 +24,10 @@ func KeyAllowed(public any) bool {
 	case *ecdsa.PublicKey:
 		return k.Curve == elliptic.P256() || k.Curve == elliptic.P384() || k.Curve == elliptic.P521()
 	case ed25519.PublicKey:
-		return hasEd25519()
+		return libssl.FIPSHasSignature(tls.Ed25519)
 	}
 	return false
 }
-
-// hasEd25519 reports whether the module has Ed25519. The module doesn't change.
-var hasEd25519 = sync.OnceValue(func() bool { return libssl.FIPSHasSignature(tls.Ed25519) })
 
 // fipsChainAlgorithms are the signatures that certificates may have: those by the hashes of FIPS
 // 180-4 that have 128 bits of security or more.
