@@ -54,8 +54,8 @@ func FIPSSignature(scheme tls.SignatureScheme) bool {
 	return slices.Contains(fipsSignatures, scheme) && libssl.FIPSHasSignature(scheme)
 }
 
-// FIPS is the filter of FIPS mode, which must be set up: it leaves the IDs that crypto/tls allows in
-// its own FIPS mode, less those that the module lacks.
+// FIPS is the filter of FIPS mode, which must be set up: it leaves the IDs that crypto/tls allows
+// in its own FIPS mode, less those that the module lacks.
 type FIPS struct{}
 
 func (FIPS) narrow(o *Offer) error {

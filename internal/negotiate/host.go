@@ -60,8 +60,8 @@ func (h *Host) about(topic libssl.Topic) []libssl.HostCommand {
 	return filter(h.commands, func(c libssl.HostCommand) bool { return topic != libssl.TopicOther && c.Topic() == topic })
 }
 
-// Refuse returns the error for something that the policy forbids. It names the commands about topic;
-// if topic is TopicOther, none.
+// Refuse returns the error for something that the policy forbids. It names the commands about
+// topic; if topic is TopicOther, none.
 func (h *Host) Refuse(topic libssl.Topic, field, reason string) *Refusal {
 	cited := h.ConfigFile
 	for _, c := range h.about(topic) {
@@ -172,8 +172,8 @@ func (h *Host) Level(level int, named bool) (int, error) {
 	return 0, h.Refuse(libssl.TopicCipherSuites, "WithSecurityLevel", fmt.Sprintf("it asks for level %d", h.level))
 }
 
-// ExplainCertificate returns the error for a certificate that libssl refuses with err. If the policy
-// raises the security level, it may be the reason. Otherwise ExplainCertificate returns nil.
+// ExplainCertificate returns the error for a certificate that libssl refuses with err. If the
+// policy raises the security level, it may be the reason. Otherwise ExplainCertificate returns nil.
 func (h *Host) ExplainCertificate(err error, level int, named bool) *Refusal {
 	if !h.raisesLevel(level, named) {
 		return nil
@@ -207,8 +207,8 @@ func (h *Host) refuseAll(topic libssl.Topic, reason string, err error) *Refusal 
 // HostPolicyField is the Field of a Refusal that no field of a configuration is to blame for.
 const HostPolicyField = "HostPolicy"
 
-// ReadHost reads the policy of the library that is loaded. If it can't be honoured, the policy's Err
-// is set, to a [*Refusal].
+// ReadHost reads the policy of the library that is loaded. If it can't be honoured, the policy's
+// Err is set, to a [*Refusal].
 func ReadHost() *Host {
 	h := &Host{Policy: Policy{
 		ConfigFile:    libssl.ConfigFile(),

@@ -168,8 +168,8 @@ func (HTTP2) narrow(o *Offer) error {
 	return o.dropVersions(refuseAsked)
 }
 
-// isHTTP2Suite reports whether HTTP/2 permits a TLS 1.2 suite. It permits those with forward secrecy
-// and an AEAD; RFC 9113, appendix A, lists the others.
+// isHTTP2Suite reports whether HTTP/2 permits a TLS 1.2 suite. It permits those with forward
+// secrecy and an AEAD; RFC 9113, appendix A, lists the others.
 func isHTTP2Suite(id uint16) bool {
 	switch id {
 	case tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256, tls.TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256,

@@ -82,7 +82,8 @@ func TestFiltersKeepOrder(t *testing.T) {
 	}
 }
 
-// TestVersionsWithoutSuites: a version for which no suite is left is dropped; the last one is refused.
+// TestVersionsWithoutSuites: a version for which no suite is left is dropped; the last one is
+// refused.
 func TestVersionsWithoutSuites(t *testing.T) {
 	none := []uint16{}
 	no12 := host(func(h *Host) { h.CipherSuites = none })

@@ -13,7 +13,7 @@ import (
 // maxHello is the size of a buffer for a ClientHello with all known IDs.
 const maxHello = record.MaxPlaintext + 1024
 
-// probe finds out what the policy allows: everything that a client of libssl offers while the
+// probe finds the IDs that the policy allows: those that a client of libssl offers while the
 // policy's commands are in force. Lists that the host does not state are set to all known IDs, so
 // that libssl's own defaults don't count as the host's.
 func (h *Host) probe() *Refusal {

@@ -37,9 +37,9 @@ func NewSnapshot(config *tls.Config) *Snapshot {
 }
 
 // Fingerprint returns bytes that identify a configuration. Two configurations with the same
-// fingerprint are equivalent: numbers and strings have equal values, and functions, interfaces, maps
-// and pointers are identical. A copy made by Clone has the same fingerprint, unless one of the two
-// was changed since.
+// fingerprint are equivalent: numbers and strings have equal values, and functions, interfaces,
+// maps and pointers are identical. A copy made by Clone has the same fingerprint, unless one of the
+// two was changed since.
 //
 // A fingerprint contains addresses, so it is valid only while everything that the configuration
 // refers to is alive: see [Snapshot].
@@ -169,8 +169,8 @@ func appendHeader[T any](b []byte, s []T) []byte {
 }
 
 // appendCertificate appends the address of each part of a certificate: neither keys nor encodings
-// are compared by their contents. Of the two lists that NewSnapshot copies, it appends the addresses
-// of the elements.
+// are compared by their contents. Of the two lists that NewSnapshot copies, it appends the
+// addresses of the elements.
 func appendCertificate(b []byte, cert *tls.Certificate) []byte {
 	for _, list := range [][][]byte{cert.Certificate, cert.SignedCertificateTimestamps} {
 		b = appendLength(b, len(list), list == nil)

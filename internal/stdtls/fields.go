@@ -28,7 +28,8 @@ func SetRequestContext(info *tls.CertificateRequestInfo, ctx context.Context) {
 	requestContext.set(info, ctx)
 }
 
-// SetExporter sets the function that state.ExportKeyingMaterial calls. Without it, that method panics.
+// SetExporter sets the function that state.ExportKeyingMaterial calls. Without it, that method
+// panics.
 func SetExporter(state *tls.ConnectionState, export Exporter) { stateExporter.set(state, export) }
 
 // SetHelloRetry sets state.HelloRetryRequest, if this version of Go has the field.
