@@ -19,7 +19,7 @@ func dropIn(config *tls.Config) tlstest.End {
 	return func(conn net.Conn) tlstest.Conn { return ossl.Server(conn, config) }
 }
 
-// TestTicketKeys changes keys under two servers, in each of the ways there are.
+// TestTicketKeys changes the keys of two servers in each way that the API offers.
 func TestTicketKeys(t *testing.T) {
 	one, two := [32]byte{1}, [32]byte{2}
 	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
@@ -103,13 +103,20 @@ func TestTicketKeys(t *testing.T) {
 			tlstest.WantResumed(t, client, server, false)
 			tlstest.WantResumed(t, client, server, true) // the keys are the outer configuration's, as in crypto/tls
 		})
-		t.Run("virtual hosts/"+tls.VersionName(version), func(t *testing.T) {
+	}
+}
+
+// TestTicketsOfVirtualHosts resumes sessions with one server under two names, each of which has
+// sessions of its own.
+func TestTicketsOfVirtualHosts(t *testing.T) {
+	for _, version := range tlstest.Versions {
+		t.Run(tls.VersionName(version), func(t *testing.T) {
 			cc, sc := tlstest.Resuming(version)
 			sc.Certificates = []tls.Certificate{tlstest.New(tlstest.Options{Names: []string{tlstest.ServerName, "other.test"}})}
 			server := ossltest.Server(t, sc, ossl.WithSessionCache(session.NewCache(8)))
 			mixed := new(tlstest.OneSlot)
 			both := cc.Clone()
-			both.ClientSessionCache = mixed // whatever the name
+			both.ClientSessionCache = mixed // which has one slot for both names
 			ctx := ossltest.NewContext(t, both)
 			named := func(name string) tlstest.End {
 				return func(conn net.Conn) tlstest.Conn { return ctx.Client(conn, name) }
