@@ -58,50 +58,32 @@ for name in sys.argv[3:]:
     s.close()
 `
 
-// TestInteropUploads has programs write and close, to a server that reads when they have ended, or
-// after a while, since some programs don't end before the server reads.
-func TestInteropUploads(t *testing.T) {
-	t.Parallel() // the programs take a while to start
-	f := tlstest.WriteFiles(t)
-	sizes := []int{1, 100_000, 1_000_000}
-	var files []string
-	digits := bytes.Repeat([]byte("0123456789"), sizes[len(sizes)-1]/10) // no letters, which are commands to s_client
-	for _, size := range sizes {
-		file := filepath.Join(t.TempDir(), fmt.Sprint(size))
-		if err := os.WriteFile(file, digits[:size], 0o600); err != nil {
-			t.Fatal(err)
-		}
-		files = append(files, file)
-	}
+// An uploader is a program that sends files to a server, and closes its connections.
+type uploader struct {
+	tool  string
+	args  func(port string, files []string) (args []string, stdin string)
+	files [][]string // of each run
+	read  func(s net.Conn) ([]byte, error)
+}
+
+// uploaders returns the programs with the files to send.
+func uploaders(t *testing.T, f tlstest.Files) []uploader {
 	java := filepath.Join(t.TempDir(), "Upload.java")
 	if err := os.WriteFile(java, []byte(javaUpload), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	files := uploads(t)
+	each := [][]string{files[:1], files[1:2], files[2:]}
 	all := func(s net.Conn) ([]byte, error) { return io.ReadAll(s) }
-	for _, client := range []struct {
-		tool  string
-		args  func(port string, files []string) (args []string, stdin string)
-		files [][]string // of each run
-		read  func(s net.Conn) ([]byte, error)
-	}{
+	return []uploader{
 		{"openssl", func(port string, files []string) ([]string, string) {
 			return []string{"s_client", "-quiet", "-no_ign_eof", "-connect", "127.0.0.1:" + port, "-servername", tlstest.ServerName,
 				"-CAfile", f.CA, "-verify_return_error", "-tls1_3"}, files[0]
-		}, [][]string{files[:1], files[1:2], files[2:]}, all},
+		}, each, all},
 		{"curl", func(port string, files []string) ([]string, string) {
 			return []string{"-sS", "--noproxy", "*", "--cacert", f.CA, "--resolve", tlstest.ServerName + ":" + port + ":127.0.0.1",
 				"--tlsv1.3", "-H", "Expect:", "-T", files[0], "https://" + tlstest.ServerName + ":" + port + "/"}, ""
-		}, [][]string{files[:1], files[1:2], files[2:]}, func(s net.Conn) ([]byte, error) {
-			r, err := http.ReadRequest(bufio.NewReader(s))
-			if err != nil {
-				return nil, err
-			}
-			body, err := io.ReadAll(r.Body)
-			if err == nil {
-				_, err = io.WriteString(s, "HTTP/1.1 204 No Content\r\n\r\n")
-			}
-			return body, err
-		}},
+		}, each, readPut},
 		{"java", func(port string, files []string) ([]string, string) {
 			return append([]string{java, port, f.CA}, files...), ""
 		}, [][]string{files}, all},
@@ -114,10 +96,44 @@ func TestInteropUploads(t *testing.T) {
 			}
 			return got, err
 		}},
-	} {
+	}
+}
+
+// uploads makes files of several sizes. They contain no letters, which are commands to s_client.
+func uploads(t *testing.T) (files []string) {
+	sizes := []int{1, 100_000, 1_000_000}
+	digits := bytes.Repeat([]byte("0123456789"), sizes[len(sizes)-1]/10)
+	for _, size := range sizes {
+		file := filepath.Join(t.TempDir(), fmt.Sprint(size))
+		if err := os.WriteFile(file, digits[:size], 0o600); err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, file)
+	}
+	return files
+}
+
+// readPut reads the body of an HTTP request, and answers it.
+func readPut(s net.Conn) ([]byte, error) {
+	r, err := http.ReadRequest(bufio.NewReader(s))
+	if err != nil {
+		return nil, err
+	}
+	body, err := io.ReadAll(r.Body)
+	if err == nil {
+		_, err = io.WriteString(s, "HTTP/1.1 204 No Content\r\n\r\n")
+	}
+	return body, err
+}
+
+// TestInteropUploads has programs write and close, to a server that reads when they have ended, or
+// after a while, since some programs don't end before the server reads.
+func TestInteropUploads(t *testing.T) {
+	t.Parallel() // the programs take a while to start
+	for _, client := range uploaders(t, tlstest.WriteFiles(t)) {
 		t.Run(client.tool, func(t *testing.T) {
 			path := tlstest.Tool(t, client.tool)
-			for _, mutual := range []bool{false, true} { // asked, and nothing given: the tickets are later by a step
+			for _, mutual := range []bool{false, true} { // a client that is asked for a certificate gets its tickets later
 				t.Run(fmt.Sprintf("asked=%v", mutual), func(t *testing.T) {
 					config := tlstest.ServerConfig(tlstest.Only(tls.VersionTLS13), func(c *tls.Config) { c.SessionTicketsDisabled = false })
 					if mutual {
@@ -128,46 +144,51 @@ func TestInteropUploads(t *testing.T) {
 						t.Fatal(err)
 					}
 					defer l.Close()
-					_, port, _ := net.SplitHostPort(l.Addr().String())
 					for _, files := range client.files {
-						args, stdin := client.args(port, files)
-						cmd := tlstest.Child(t, path, args...)
-						if stdin != "" {
-							in, err := os.Open(stdin)
-							if err != nil {
-								t.Fatal(err)
-							}
-							defer in.Close()
-							cmd.Stdin = in
-						}
-						ended, got := make(chan struct{}), make(chan error, 1)
-						go func() {
-							for _, file := range files {
-								want, err := os.ReadFile(file)
-								if err == nil {
-									err = receiveUpload(l, ended, client.read, want)
-								}
-								if err != nil {
-									l.Close() // nobody waits for what would come
-									got <- err
-									return
-								}
-							}
-							got <- nil
-						}()
-						out, err := cmd.CombinedOutput()
-						close(ended)
-						if err != nil {
-							l.Close()
-							t.Errorf("%s: %v\n%s", cmd, err, out)
-						}
-						if err := <-got; err != nil {
-							t.Errorf("our server: %v\n%s", err, out)
-						}
+						client.upload(t, path, l, files)
 					}
 				})
 			}
 		})
+	}
+}
+
+// upload runs the program at path, which sends files to l.
+func (u *uploader) upload(t *testing.T, path string, l net.Listener, files []string) {
+	_, port, _ := net.SplitHostPort(l.Addr().String())
+	args, stdin := u.args(port, files)
+	cmd := tlstest.Child(t, path, args...)
+	if stdin != "" {
+		in, err := os.Open(stdin)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer in.Close()
+		cmd.Stdin = in
+	}
+	ended, got := make(chan struct{}), make(chan error, 1)
+	go func() {
+		for _, file := range files {
+			want, err := os.ReadFile(file)
+			if err == nil {
+				err = receiveUpload(l, ended, u.read, want)
+			}
+			if err != nil {
+				l.Close() // no further upload is accepted
+				got <- err
+				return
+			}
+		}
+		got <- nil
+	}()
+	out, err := cmd.CombinedOutput()
+	close(ended)
+	if err != nil {
+		l.Close()
+		t.Errorf("%s: %v\n%s", cmd, err, out)
+	}
+	if err := <-got; err != nil {
+		t.Errorf("our server: %v\n%s", err, out)
 	}
 }
 
