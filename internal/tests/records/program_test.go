@@ -233,6 +233,18 @@ func (p *recordProgram) inner(h *tlstest.Hijacked, inner []byte) {
 // operation does one operation.
 func (p *recordProgram) operation(h *tlstest.Hijacked, code *operands) {
 	switch op := code.byte() % operations; op {
+	case opMutate, opCut, opDuplicate, opSwap, opDrop:
+		p.change(op, code)
+	case opFragment, opLong:
+		p.message(op, h, code)
+	default:
+		p.record(op, h, code)
+	}
+}
+
+// record adds a record, or updates the keys.
+func (p *recordProgram) record(op byte, h *tlstest.Hijacked, code *operands) {
+	switch op {
 	case opData:
 		n := code.size()
 		p.note("data %d", n)
@@ -288,6 +300,16 @@ func (p *recordProgram) operation(h *tlstest.Hijacked, code *operands) {
 		body := code.bytes()
 		p.note("garbage %x", body)
 		p.add(programmed{bytes: body})
+	case opMissing:
+		typ := code.byte()
+		p.note("missing %d", typ)
+		h.Seal(typ, []byte("missing"))
+	}
+}
+
+// change changes records that are in the stream.
+func (p *recordProgram) change(op byte, code *operands) {
+	switch op {
 	case opMutate:
 		which, at, xor := code.byte(), code.uint16(), code.byte()
 		p.note("mutate %d, byte %d, by %#x", which, at, xor)
@@ -319,6 +341,12 @@ func (p *recordProgram) operation(h *tlstest.Hijacked, code *operands) {
 		which := code.byte()
 		p.note("drop %d", which)
 		*p.which(which) = programmed{}
+	}
+}
+
+// message adds a message in several records.
+func (p *recordProgram) message(op byte, h *tlstest.Hijacked, code *operands) {
+	switch op {
 	case opFragment:
 		typ, size, text := code.byte(), int(code.byte())%64+1, code.bytes()
 		p.note("fragment %d %x, by %d", typ, text, size)
@@ -338,10 +366,6 @@ func (p *recordProgram) operation(h *tlstest.Hijacked, code *operands) {
 			p.seal(h, tlstest.TypeHandshake, text[:m])
 			text = text[m:]
 		}
-	case opMissing:
-		typ := code.byte()
-		p.note("missing %d", typ)
-		h.Seal(typ, []byte("missing"))
 	}
 }
 
