@@ -19,116 +19,124 @@ import (
 	"github.com/ossl-go/ossl/session"
 )
 
-// TestServerNameOfFailure: a server's ConnectionState has the name that the client asked for,
-// however the handshake failed after the hello was read; crypto/tls's has it too, unless it fails
-// early.
+// serverKinds are the configurations of TestServerNameOfFailure's servers.
+var serverKinds = []struct {
+	name string
+	edit func(*tls.Config)
+	opts []ossl.Option
+}{
+	{"plain", nil, nil},
+	{"tickets", func(c *tls.Config) { c.SessionTicketsDisabled = false }, nil},
+	{"session cache", nil, []ossl.Option{ossl.WithSessionCache(session.NewCache(10))}},
+	{"two certificates", func(c *tls.Config) { c.Certificates = append(c.Certificates, tlstest.ServerCert(tlstest.RSA2048)) }, nil},
+	{"GetCertificate", func(c *tls.Config) {
+		cert := c.Certificates[0]
+		c.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return &cert, nil }
+	}, nil},
+	{"GetConfigForClient", func(c *tls.Config) {
+		chosen := c.Clone()
+		c.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) { return chosen, nil }
+		c.VerifyConnection = nil
+	}, nil},
+	{"client certificates", func(c *tls.Config) { c.ClientAuth = tls.RequestClientCert }, nil},
+}
+
+// A failure is a way in which a handshake fails.
+type failure struct {
+	name   string
+	early  bool // crypto/tls fails before it notes the name, in TLS 1.3 at least
+	client func(*tls.Config)
+	server func(*tls.Config)
+	leave  bool // the client hangs up after its hello
+}
+
+var failures = []failure{
+	{name: "the client distrusts", client: func(c *tls.Config) { c.RootCAs = x509.NewCertPool() }},
+	{name: "the client hangs up", leave: true},
+	{name: "no protocol", early: true, client: tlstest.Protocols("a"), server: tlstest.Protocols("b")},
+	{name: "no group", early: true, client: tlstest.Curves(tls.CurveP521), server: tlstest.Curves(tls.CurveP256)},
+	{name: "VerifyConnection", server: func(c *tls.Config) {
+		c.VerifyConnection = func(tls.ConnectionState) error { return tlstest.ErrDenied }
+	}},
+	{name: "VerifyPeerCertificate", client: tlstest.Certificates(tlstest.ClientCert(tlstest.P256)), server: func(c *tls.Config) {
+		c.ClientAuth = tls.RequireAnyClientCert
+		c.VerifyPeerCertificate = func([][]byte, [][]*x509.Certificate) error { return tlstest.ErrDenied }
+	}},
+	{name: "no client certificate", server: tlstest.AskClient(tls.RequireAndVerifyClientCert)},
+	{name: "GetCertificate fails", server: func(c *tls.Config) {
+		c.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return nil, tlstest.ErrDenied }
+	}},
+	{name: "GetConfigForClient fails", early: true, server: func(c *tls.Config) {
+		c.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) { return nil, tlstest.ErrDenied }
+	}},
+	{name: "GetConfigForClient's can't be used", early: true, server: func(c *tls.Config) {
+		c.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) { return &tls.Config{}, nil }
+	}},
+}
+
+// TestServerNameOfFailure checks that a server's ConnectionState has the name that the client asked
+// for after every failure that comes after the hello was read. In crypto/tls it has too, unless the
+// handshake fails early.
 func TestServerNameOfFailure(t *testing.T) {
-	deny := func(tls.ConnectionState) error { return tlstest.ErrDenied }
-	kinds := []struct {
-		name string
-		edit func(*tls.Config)
-		opts []ossl.Option
-	}{
-		{"plain", nil, nil},
-		{"tickets", func(c *tls.Config) { c.SessionTicketsDisabled = false }, nil},
-		{"session cache", nil, []ossl.Option{ossl.WithSessionCache(session.NewCache(10))}},
-		{"two certificates", func(c *tls.Config) { c.Certificates = append(c.Certificates, tlstest.ServerCert(tlstest.RSA2048)) }, nil},
-		{"GetCertificate", func(c *tls.Config) {
-			cert := c.Certificates[0]
-			c.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return &cert, nil }
-		}, nil},
-		{"GetConfigForClient", func(c *tls.Config) {
-			chosen := c.Clone()
-			c.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) { return chosen, nil }
-			c.VerifyConnection = nil
-		}, nil},
-		{"client certificates", func(c *tls.Config) { c.ClientAuth = tls.RequestClientCert }, nil},
-	}
-	failures := []struct {
-		name   string
-		early  bool // crypto/tls fails before it notes the name, in TLS 1.3 at least
-		client func(*tls.Config)
-		server func(*tls.Config)
-		leave  bool // the client hangs up after its hello
-	}{
-		{name: "the client distrusts", client: func(c *tls.Config) { c.RootCAs = x509.NewCertPool() }},
-		{name: "the client hangs up", leave: true},
-		{name: "no protocol", early: true, client: tlstest.Protocols("a"), server: tlstest.Protocols("b")},
-		{name: "no group", early: true, client: tlstest.Curves(tls.CurveP521), server: tlstest.Curves(tls.CurveP256)},
-		{name: "VerifyConnection", server: func(c *tls.Config) { c.VerifyConnection = deny }},
-		{name: "VerifyPeerCertificate", client: tlstest.Certificates(tlstest.ClientCert(tlstest.P256)), server: func(c *tls.Config) {
-			c.ClientAuth = tls.RequireAnyClientCert
-			c.VerifyPeerCertificate = func([][]byte, [][]*x509.Certificate) error { return tlstest.ErrDenied }
-		}},
-		{name: "no client certificate", server: tlstest.AskClient(tls.RequireAndVerifyClientCert)},
-		{name: "GetCertificate fails", server: func(c *tls.Config) {
-			c.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return nil, tlstest.ErrDenied }
-		}},
-		{name: "GetConfigForClient fails", early: true, server: func(c *tls.Config) {
-			c.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) { return nil, tlstest.ErrDenied }
-		}},
-		{name: "GetConfigForClient's can't be used", early: true, server: func(c *tls.Config) {
-			c.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) { return &tls.Config{}, nil }
-		}},
-	}
 	for _, version := range tlstest.Versions {
-		for _, kind := range kinds {
+		for _, kind := range serverKinds {
 			for _, failure := range failures {
 				t.Run(fmt.Sprintf("%s/%s/%s", tlstest.VersionName(version), kind.name, failure.name), func(t *testing.T) {
 					config := func() *tls.Config {
 						c := tlstest.ServerConfig(tlstest.Only(version))
-						for _, edit := range []func(*tls.Config){kind.edit, failure.server} {
-							if edit != nil && kind.name != "GetConfigForClient" {
-								edit(c)
-							}
+						chooses := kind.name == "GetConfigForClient"
+						if kind.edit != nil && !chooses {
+							kind.edit(c)
 						}
-						if kind.name == "GetConfigForClient" { // which chooses what fails
-							if failure.server != nil {
-								failure.server(c)
-							}
-							if c.GetConfigForClient == nil {
-								kind.edit(c)
-							}
+						if failure.server != nil {
+							failure.server(c)
+						}
+						if chooses && c.GetConfigForClient == nil { // the configuration that it returns fails
+							kind.edit(c)
 						}
 						return c
 					}
-					edits := opts(tlstest.Only(version))
-					if failure.client != nil {
-						edits = append(edits, failure.client)
-					}
-					for _, server := range []tlstest.Impl{tlstest.Std, ossltest.Optioned{Options: kind.opts}} {
-						a, b := tlstest.NewPipe()
-						client := net.Conn(a)
-						if failure.leave {
-							client = &hangsUp{a}
-						}
-						c, s := tlstest.Std.Client(client, tlstest.ClientConfig(edits...)), server.Server(b, config())
-						go func() {
-							c.Handshake()
-							c.Read(make([]byte, 1))
-							c.Close()
-						}()
-						err := s.Handshake()
-						if err == nil { // refused by a TLS 1.3 client, or after its Finished
-							_, err = s.Read(make([]byte, 1))
-						}
-						if err == nil {
-							t.Errorf("%s: no failure", server.Name())
-						}
-						got := s.ConnectionState().ServerName
-						if got != tlstest.ServerName && (server != tlstest.Std || !failure.early) {
-							t.Errorf("%s: after %v the name is %q", server.Name(), err, got)
-						}
-						s.Close()
-						a.Close()
-					}
+					failure.run(t, version, tlstest.Std, config())
+					failure.run(t, version, ossltest.Optioned{Options: kind.opts}, config())
 				})
 			}
 		}
 	}
 }
 
-// TestServerNameOfResumptionFailure: the same where a session would have been resumed.
+// run makes a handshake fail, and checks the name that the server has.
+func (f *failure) run(t *testing.T, version uint16, server tlstest.Impl, config *tls.Config) {
+	edits := opts(tlstest.Only(version))
+	if f.client != nil {
+		edits = append(edits, f.client)
+	}
+	a, b := tlstest.NewPipe()
+	client := net.Conn(a)
+	if f.leave {
+		client = &hangsUp{a}
+	}
+	c, s := tlstest.Std.Client(client, tlstest.ClientConfig(edits...)), server.Server(b, config)
+	go func() {
+		c.Handshake()
+		c.Read(make([]byte, 1))
+		c.Close()
+	}()
+	err := s.Handshake()
+	if err == nil { // refused by a TLS 1.3 client, or after its Finished
+		_, err = s.Read(make([]byte, 1))
+	}
+	if err == nil {
+		t.Errorf("%s: no failure", server.Name())
+	}
+	got := s.ConnectionState().ServerName
+	if got != tlstest.ServerName && (server != tlstest.Std || !f.early) {
+		t.Errorf("%s: after %v the name is %q", server.Name(), err, got)
+	}
+	s.Close()
+	a.Close()
+}
+
+// TestServerNameOfResumptionFailure checks the same for handshakes that would resume a session.
 func TestServerNameOfResumptionFailure(t *testing.T) {
 	for _, version := range tlstest.Versions {
 		for _, cached := range []bool{false, true} {
