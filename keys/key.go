@@ -1,6 +1,6 @@
-// Package keys loads private keys that stay with OpenSSL: in its memory or, by a provider, in a
-// token or a hardware security module (HSM). A key is named by a URI, such as "pkcs11:object=tls",
-// or by the path of a file.
+// Package keys loads private keys that stay with OpenSSL: in its memory or, if a provider has them,
+// in a token or a hardware security module (HSM). A key is named by a URI, such as
+// "pkcs11:object=tls", or by the path of a file.
 //
 // [LoadX509KeyPair] loads a key with its certificate, for the Certificates of a [tls.Config] of
 // package ossl. [Load] loads a key alone.
@@ -121,7 +121,7 @@ func (k *Key) signing(digest []byte, opts crypto.SignerOpts) (algorithm int, has
 		}
 	}
 	if public, ok := k.public.(*ecdsa.PublicKey); ok {
-		// Only the leftmost bits count, FIPS 186-5, section 6.4.1, and some tokens don't drop the
+		// Only the leftmost bits count (FIPS 186-5, section 6.4.1), and some tokens don't drop the
 		// others.
 		if n := (public.Params().N.BitLen() + 7) / 8; len(digest) > n {
 			digest = digest[:n]

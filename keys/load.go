@@ -18,12 +18,12 @@ import (
 	"github.com/ossl-go/ossl/internal/libssl"
 )
 
-// An Error says why [Load] or [LoadX509KeyPair] failed. Neither its text nor its fields contain a
+// An Error is the error of [Load] and [LoadX509KeyPair]. Neither its text nor its fields contain a
 // PIN or passphrase.
 type Error struct {
 	URI    string // as it was given, but without secrets
 	Reason string
-	Err    error // the cause, or nil. A missing file's is fs.ErrNotExist to errors.Is
+	Err    error // the cause, or nil; it wraps fs.ErrNotExist if a file is missing
 }
 
 func (e *Error) Error() string {
@@ -54,8 +54,8 @@ type options struct {
 // most once for each URI, by the goroutine that loads it. uri is the URI without its secrets. The
 // bytes that ask returns are cleared after use.
 //
-// A token counts wrong PINs and locks itself after a few: don't try again with the same one. One
-// PIN is offered to every token that the URI matches, so let the URI name one.
+// A token counts wrong PINs and locks itself after a few, so don't try again with the same one. The
+// PIN is offered to every token that the URI matches, so the URI should name one token.
 func WithPassphrase(ask func(uri string) ([]byte, error)) Option {
 	return func(o *options) error {
 		if ask == nil {
@@ -67,10 +67,10 @@ func WithPassphrase(ask func(uri string) ([]byte, error)) Option {
 }
 
 // WithProvider first loads an OpenSSL provider, such as "pkcs11" or "tpm2", into the process's
-// default library context, unless it is loaded already. It stays there until the process ends. Its
-// section of openssl.cnf applies, whether or not it is activated there. Its module must be in the
-// folder where OpenSSL searches for modules, or be named in openssl.cnf. WithProvider requires
-// OpenSSL 3.0.
+// default library context, unless it is loaded already. The provider stays there until the process
+// ends. Its section of openssl.cnf applies even if it is not activated there. Its module must be in
+// the folder in which OpenSSL searches for modules, or be named in openssl.cnf. WithProvider
+// requires OpenSSL 3.0.
 func WithProvider(name string) Option {
 	return func(*options) error {
 		if name == "" || strings.Trim(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.") != "" {
@@ -86,10 +86,11 @@ func WithProvider(name string) Option {
 	}
 }
 
-// WithMaxSigners bounds how many signatures are made with the key at the same time, by handshakes
-// of all Contexts and by calls of [Key.Sign]. Other handshakes wait for their turn, until their
-// context ends, a deadline passes, the peer hangs up, or Close is called. It is for tokens that
-// have few sessions: without a bound, a handshake that finds no free session may fail.
+// WithMaxSigners bounds the number of signatures that are made with the key at the same time, in
+// handshakes of all Contexts and in calls of [Key.Sign]. Other handshakes wait for their turn,
+// until their context ends, a deadline passes, the peer hangs up, or Close is called. The option is
+// for tokens that have few sessions: without a bound, a handshake that finds no free session may
+// fail.
 //
 // The default is 128 if the key's provider is not one of OpenSSL's own, and no bound otherwise. All
 // bounded keys of the process together hold at most 2048 threads; as fewer of these are left, each
@@ -117,7 +118,7 @@ const defaultMaxSigners = 128
 // The key must be for RSA, ECDSA or Ed25519.
 //
 // The PIN or passphrase may be in the URI ("pin-value", "pin-source") or in OpenSSL's
-// configuration, or [WithPassphrase] returns it. Nobody is asked at the terminal: if a URI of
+// configuration, or [WithPassphrase] returns it. Load never asks at the terminal: if a URI of
 // another scheme than "file" is loaded, OpenSSL's own prompt is turned off for the process, unless
 // the process has set another one.
 //
@@ -133,9 +134,9 @@ func Load(uri string, opts ...Option) (*Key, error) {
 }
 
 // LoadX509KeyPair is [tls.LoadX509KeyPair] for the store URIs of [Load]: the private key stays with
-// OpenSSL or in its token. The leaf is the one certificate that belongs to the key, in any place
-// among those that certURI names. It is followed by the certificates of its chain that are among
-// them, and by no others: a token may have many certificates.
+// OpenSSL or in its token. The leaf is the one certificate among those that certURI names that
+// belongs to the key, in any position. The other certificates of its chain follow it. Certificates
+// that are not part of the chain are left out, since a token may have many.
 //
 // The two URIs may be the same: that of a PKCS #12 file or of a token.
 func LoadX509KeyPair(certURI, keyURI string, opts ...Option) (tls.Certificate, error) {
@@ -313,7 +314,8 @@ func fileError(err error) error {
 	return libraryError(err)
 }
 
-// storeError is libraryError without the errors of OpenSSL's search for a file of the URI's name.
+// storeError is libraryError without the errors of OpenSSL's search for a file with the URI as its
+// name.
 func storeError(err error) error {
 	var e *libssl.Error
 	if !errors.As(err, &e) {

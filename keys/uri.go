@@ -17,7 +17,7 @@ func schemeOf(uri string) string {
 	return scheme
 }
 
-// isFileURI reports whether OpenSSL's own loader of files is for uri.
+// isFileURI reports whether OpenSSL's own loader of files loads uri.
 func isFileURI(uri string) bool { return schemeOf(uri) == "" || schemeOf(uri) == "file" }
 
 // isFile reports whether there is a file of this name.
@@ -34,7 +34,7 @@ var shownAttributes = map[string]bool{"token": true, "manufacturer": true, "seri
 
 const hidden = "..."
 
-// showURI returns a URI without the parts that must not go into errors and logs.
+// showURI returns a URI without the parts that must not appear in errors and logs.
 func showURI(uri string) string {
 	scheme := schemeOf(uri)
 	switch scheme {
