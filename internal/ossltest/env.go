@@ -8,14 +8,14 @@ import (
 // RecordsByLibssl reports whether the environment leaves all records to libssl.
 func RecordsByLibssl() bool { return os.Getenv("OSSL_RECORDS") == "libssl" }
 
-// BreaksAtKeyUpdate reports whether libssl, if it has the records, loses its place in a record of
-// which a part has arrived when it sends a KeyUpdate: 1.1.1k does, 1.1.1w doesn't.
+// BreaksAtKeyUpdate reports whether libssl, if it has the records, loses its place in a record that
+// has arrived in part when it sends a KeyUpdate: 1.1.1k does, 1.1.1w doesn't.
 func BreaksAtKeyUpdate() bool { return !AtLeast("3.0") && Version() < "1.1.1w" }
 
 // SealsRefusals reports whether TLS 1.3 clients protect the alert for a chain that Go refuses.
 func SealsRefusals() bool { return AtLeast("3.0") }
 
-// EnvSessions names an environment variable that, if set, has all tests of connections run with
+// EnvSessions names an environment variable that, if set, makes all tests of connections run with
 // sessions on: servers send tickets, and clients have a cache, so that the takeover waits for the
 // first ticket or data. ci/matrix runs them so too.
 const EnvSessions = "OSSL_TEST_SESSIONS"

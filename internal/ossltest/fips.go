@@ -13,16 +13,16 @@ import (
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
-// envTestFIPS names an environment variable that, if set, has the tests of connections run in FIPS
-// mode, as ci/matrix does where it has a module. Crypto/tls, which the tests compare with, must
-// then be in its own: GODEBUG=fips140=on.
+// envTestFIPS names an environment variable that, if set, makes the tests of connections run in
+// FIPS mode. ci/matrix sets it for a library with a module. The tests compare with crypto/tls,
+// which must then be in its own FIPS mode: GODEBUG=fips140=on.
 const envTestFIPS = "OSSL_TEST_FIPS"
 
 // InFIPS reports whether the tests of connections are run in FIPS mode.
 var InFIPS = os.Getenv(envTestFIPS) != ""
 
 // RequireFIPS reports whether the environment asks every Context for FIPS mode. Tests of FIPS mode
-// then fail where they would be skipped.
+// then fail rather than skip.
 var RequireFIPS = os.Getenv("OSSL_FIPS") == "require"
 
 // FIPSGroups are those of tlstest.Groups that are approved.
@@ -98,7 +98,7 @@ func fipsContext(config *tls.Config, opts ...ossl.Option) (*ossl.Context, error)
 	return ossl.NewContext(config, append(more, opts...)...)
 }
 
-// forFIPS moves the pools of a configuration to where FIPS mode wants them.
+// forFIPS replaces the pools of a configuration by the options that FIPS mode has for them.
 func forFIPS(config *tls.Config) (*tls.Config, []ossl.Option, error) {
 	if config == nil {
 		return nil, []ossl.Option{ossl.WithFIPS()}, nil
@@ -124,7 +124,7 @@ func forFIPS(config *tls.Config) (*tls.Config, []ossl.Option, error) {
 	return config, list, nil
 }
 
-// rootsOf returns the roots of a pool of the tests, which a pool doesn't name.
+// rootsOf returns the roots that correspond to a pool of the tests: a pool doesn't list its own.
 func rootsOf(pool *x509.CertPool) (ossl.Roots, error) {
 	known := [][]*x509.Certificate{
 		{tlstest.CA().Cert},
@@ -141,7 +141,7 @@ func rootsOf(pool *x509.CertPool) (ossl.Roots, error) {
 			return ossl.Roots{Certificates: certs}, nil
 		}
 	}
-	if pool.Equal(x509.NewCertPool()) { // nobody is trusted
+	if pool.Equal(x509.NewCertPool()) { // the pool trusts no authority
 		return ossl.Roots{Certificates: []*x509.Certificate{nobody.Cert}}, nil
 	}
 	return ossl.Roots{}, errors.New("a pool that the tests don't know")

@@ -16,7 +16,7 @@ import (
 // the environment asks for it.
 var UnderTest tlstest.Impl = Impl{}
 
-// Impl is package ossl by its drop-in functions.
+// Impl is package ossl through its drop-in functions.
 type Impl struct{}
 
 // Name implements tlstest.Impl.
@@ -32,7 +32,7 @@ func (Impl) Server(conn net.Conn, config *tls.Config) tlstest.Conn {
 	return ossl.Server(conn, WithSessions(config))
 }
 
-// Library returns ossl.Library's description of OpenSSL, without which there is nothing to test.
+// Library returns ossl.Library's description of OpenSSL. Without OpenSSL the tests can't run.
 var Library = sync.OnceValue(func() ossl.LibraryInfo {
 	info, err := ossl.Library()
 	if err != nil {

@@ -15,8 +15,8 @@ type Exception struct {
 }
 
 // Main runs the tests of a package. It is for TestMain. If the tests are run in FIPS mode it leaves
-// out the exceptions, and prints them in words that ci/matrixrun reads. If the environment asks for
-// traps it sets them first.
+// out the exceptions, and prints them in a form that ci/matrixrun reads. If the environment asks
+// for traps it sets them first.
 func Main(m *testing.M, notInFIPS []Exception) {
 	if InFIPS {
 		flag.Parse()

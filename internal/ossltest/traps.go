@@ -15,7 +15,7 @@ import (
 
 // envTraps names an environment variable with the path of a file of lines as testdata/traps/list.c
 // prints them: offsets in libcrypto at which the tests put an instruction that ends the process.
-// ci/fips-traps uses it to show that in FIPS mode no thread comes there.
+// ci/fips-traps uses it to show that in FIPS mode no thread runs that code.
 const envTraps = "OSSL_TEST_TRAPS"
 
 // trap is a sequence of bytes that is not an instruction, by processor. It raises SIGILL.
@@ -43,7 +43,7 @@ func setTraps(file string) error {
 	if err != nil {
 		return err
 	}
-	// By this file the kernel writes to code, too: into a copy of the page that is this process's own.
+	// Through this file the kernel writes even to code, into a copy of the page for this process.
 	memory, err := os.OpenFile("/proc/self/mem", os.O_RDWR, 0)
 	if err != nil {
 		return err

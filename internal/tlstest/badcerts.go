@@ -31,15 +31,15 @@ func (r Role) usage() x509.ExtKeyUsage {
 	return x509.ExtKeyUsageServerAuth
 }
 
-// A Specimen is a certificate with something wrong, or something unusual that is right.
+// A Specimen is a certificate that has a fault, or something unusual that is allowed.
 type Specimen struct {
 	Name string
-	// Good says that a peer that trusts CA and expects the role's name accepts it.
+	// Good is set if a peer that trusts CA and expects the role's name accepts the certificate.
 	Good bool
-	// ServerOnly says that it is wrong for servers only: nobody compares a client's name.
+	// ServerOnly is set if it is wrong for servers only: a client's name is not compared.
 	ServerOnly bool
-	// Unsendable says that an implementation may refuse to load it, as it may a key that doesn't
-	// match.
+	// Unsendable is set if an implementation may refuse to load it, as it may refuse a key that
+	// doesn't match.
 	Unsendable bool
 
 	make func(Role) tls.Certificate

@@ -22,7 +22,7 @@ import (
 const (
 	ServerName = "server.test"
 	ClientName = "client.test"
-	// OtherName is on no certificate but those made for it.
+	// OtherName is only in the certificates that are made for it.
 	OtherName = "other.test"
 )
 
@@ -85,8 +85,7 @@ func newKey(kind KeyKind) crypto.Signer {
 	panic("tlstest: no such kind of key: " + string(kind))
 }
 
-// smallRSAKey makes an RSA-1024 key by hand, so that the tests go on working when crypto/rsa
-// refuses to.
+// smallRSAKey makes an RSA-1024 key without crypto/rsa, which may come to refuse so small a key.
 func smallRSAKey() *rsa.PrivateKey {
 	e := big.NewInt(65537)
 	one := big.NewInt(1)
@@ -128,7 +127,7 @@ func CA() *Authority {
 	return authorities.root
 }
 
-// OtherCA is the authority that nobody trusts.
+// OtherCA is an authority that no configuration trusts.
 func OtherCA() *Authority {
 	authorities.otherOnce.Do(func() { authorities.other = NewAuthority("tlstest other root", nil, nil) })
 	return authorities.other
@@ -142,8 +141,8 @@ func Intermediate() *Authority {
 	return authorities.intermediate
 }
 
-// NewAuthority makes an authority signed by parent, by itself without one. The edit function, if
-// any, changes the template last.
+// NewAuthority makes an authority signed by parent or, if that is nil, by itself. The edit
+// function, if any, changes the template last.
 func NewAuthority(name string, parent *Authority, edit func(*x509.Certificate)) *Authority {
 	key := Key(P256, "authority "+name)
 	c := New(Options{Names: []string{name}, Key: key, Issuer: parent, SelfSigned: parent == nil, Edit: func(t *x509.Certificate) {

@@ -10,8 +10,8 @@ import (
 	"slices"
 )
 
-// chacha20Poly1305 is the AEAD of RFC 8439, section 2.8, as the RFC writes it down. The standard
-// library keeps its own to itself. It is for tests: neither fast nor constant in time.
+// chacha20Poly1305 is the AEAD of RFC 8439, section 2.8, as the RFC describes it. The standard
+// library doesn't export its own. This one is for tests: neither fast nor constant in time.
 type chacha20Poly1305 struct{ key [8]uint32 }
 
 func newChaCha20Poly1305(key []byte) cipher.AEAD {
@@ -80,15 +80,15 @@ func (c *chacha20Poly1305) xor(nonce, text []byte) []byte {
 
 var poly1305Prime = new(big.Int).Sub(new(big.Int).Lsh(big.NewInt(1), 130), big.NewInt(5))
 
-// littleEndian is the number that bytes are in Poly1305.
+// littleEndian returns the number that bytes represent in Poly1305.
 func littleEndian(b []byte) *big.Int {
 	b = slices.Clone(b)
 	slices.Reverse(b)
 	return new(big.Int).SetBytes(b)
 }
 
-// tag is Poly1305 (RFC 8439, section 2.5) of the additional data and the ciphertext, under a key of
-// the nonce's.
+// tag is Poly1305 (RFC 8439, section 2.5) of the additional data and the ciphertext, with the key
+// that belongs to the nonce.
 func (c *chacha20Poly1305) tag(nonce, text, additional []byte) []byte {
 	once := c.block(0, nonce)
 	for i, mask := range map[int]byte{3: 15, 7: 15, 11: 15, 15: 15, 4: 252, 8: 252, 12: 252} {

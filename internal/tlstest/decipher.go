@@ -15,7 +15,7 @@ func (r *Recording) Decipher(from Role, log *KeyLog) []Record {
 	return decipher12(records, from, ch, sh, log)
 }
 
-// hellos returns the ClientHello and the last ServerHello that is no HelloRetryRequest.
+// hellos returns the ClientHello and the last ServerHello that is not a HelloRetryRequest.
 func (r *Recording) hellos() (client, server hello) {
 	clear := func(from Role) []Record {
 		all, _ := SplitRecords(r.Bytes(from))
@@ -54,8 +54,8 @@ func markOpaque(records []Record) []Record {
 
 func decipher13(records []Record, from Role, suite uint16, log *KeyLog) []Record {
 	label := map[Role]string{ClientRole: "CLIENT", ServerRole: "SERVER"}[from]
-	// An end's records may be under any of these; which one is found by trying, as a failing end stops
-	// anywhere.
+	// An end's records may be sealed with any of these keys. They are tried in turn, since an end
+	// that fails may stop at any of them.
 	var current []*Keys
 	for _, l := range []string{label + "_HANDSHAKE_TRAFFIC_SECRET", label + "_TRAFFIC_SECRET_0"} {
 		if k, err := Keys13(suite, log.Secret(l)); err == nil {

@@ -10,8 +10,8 @@ import (
 // send in their place; it may keep some back for later. Faults have state: make one for each
 // connection.
 type Fault interface {
-	// Pass takes p and returns the chunks to write now, and whether the direction ends (the peer reads
-	// EOF) after them.
+	// Pass takes p and returns the chunks to write now, and whether the direction ends (the peer
+	// reads EOF) after them.
 	Pass(p []byte) (chunks [][]byte, end bool)
 }
 

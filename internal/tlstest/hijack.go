@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// A Hijacked connection has gone through its handshake with crypto/tls on one side; now that side's
-// transport is in the test's hands, with the keys to seal any record as if the side had written it.
-// The other side is the victim.
+// A Hijacked connection had crypto/tls on one side in its handshake. The test now has that side's
+// transport, and the keys to seal any record as if the side had written it. The other side is the
+// victim.
 type Hijacked struct {
 	Victim Conn
 	// Raw is the transport of the side that was hijacked.
@@ -26,8 +26,8 @@ type Hijacked struct {
 	start int // records that the victim had sent when the handshake was over
 }
 
-// Hijack shakes hands between crypto/tls on side from and impl on the other, and takes over side
-// from.
+// Hijack runs a handshake between crypto/tls on side from and impl on the other side, and takes
+// over side from.
 func Hijack(t testing.TB, impl Impl, from Role, client, server *tls.Config) *Hijacked {
 	t.Helper()
 	rawClient, rawServer := NewPipe()
@@ -51,8 +51,8 @@ func Hijack(t testing.TB, impl Impl, from Role, client, server *tls.Config) *Hij
 	if err := <-done; err != nil {
 		t.Fatalf("handshake of %s: %v", impl.Name(), err)
 	}
-	// The side that finishes first has read nothing that the other sends after its handshake, and the
-	// server sends no tickets: the recordings hold the handshake and nothing else.
+	// The side that finishes first has read nothing that the other sends after its handshake, and
+	// the server sends no tickets: the recordings hold the handshake and nothing else.
 	var err error
 	if h.keys, err = h.rec.SendKeys(from, h.log); err != nil {
 		t.Fatal(err)
@@ -100,7 +100,7 @@ func (h *Hijacked) SendRaw(b []byte) {
 	}
 }
 
-// Rekey goes on to the next sending keys, as after a KeyUpdate (TLS 1.3 only).
+// Rekey changes to the next sending keys, as after a KeyUpdate (TLS 1.3 only).
 func (h *Hijacked) Rekey() { h.keys = h.keys.Next() }
 
 // WaitStarved waits until a Read of the victim has taken all that was sent, and waits for more.

@@ -60,13 +60,13 @@ type Keys struct {
 	aead    cipher.AEAD
 	iv      []byte
 	seq     uint64
-	// explicit is how many bytes of the nonce a record carries in the clear: TLS 1.2 with AES-GCM.
+	// explicit is the number of bytes of the nonce in each record: TLS 1.2 with AES-GCM.
 	explicit int
 }
 
 var errSuite = errors.New("tlstest: keys of this suite are not known")
 
-// suiteParams are the parameters by which a cipher suite makes its keys.
+// suiteParams are the parameters with which a cipher suite derives its keys.
 type suiteParams struct {
 	hash     func() hash.Hash
 	keyLen   int
@@ -205,7 +205,8 @@ func (k *Keys) SealPadded(typ byte, payload []byte, padding int) []byte {
 // without anything (TLS 1.3 only).
 func (k *Keys) SealInner(inner []byte) []byte { return k.SealOuter(TypeApplicationData, inner) }
 
-// SealOuter is SealInner with any type in the record's header, where TLS 1.3 has application_data.
+// SealOuter is SealInner with any type in the record's header, in which TLS 1.3 has
+// application_data.
 func (k *Keys) SealOuter(typ byte, inner []byte) []byte {
 	defer func() { k.seq++ }()
 	n := len(inner) + k.aead.Overhead()
@@ -213,7 +214,8 @@ func (k *Keys) SealOuter(typ byte, inner []byte) []byte {
 	return k.aead.Seal(header, k.nonce(), inner, header)
 }
 
-// Open decrypts the next record of the direction. The sequence number moves only if it is genuine.
+// Open decrypts the next record of the direction. The sequence number advances only if the record
+// is authentic.
 func (k *Keys) Open(r Record) (Record, error) {
 	if k.version == tls.VersionTLS13 {
 		n := len(r.Payload)

@@ -43,9 +43,9 @@ func Sockets(network, address string) (client, server net.Conn) {
 	return client, must(r.c, r.err)
 }
 
-// A PipeConn is one end of a buffered pipe. Unlike TCP it loses nothing: the data that were written
-// before Close are read before EOF, and writing to a peer that has closed succeeds and goes
-// nowhere.
+// A PipeConn is one end of a buffered pipe. Unlike TCP it loses nothing: data that was written
+// before Close is read before EOF, and data written to a peer that has closed is dropped without an
+// error.
 type PipeConn struct {
 	pipe    *pipe
 	in, out *half
@@ -75,7 +75,7 @@ type half struct {
 	dl      deadline
 }
 
-// starved reports whether a reader waits and nothing that is there already will wake it.
+// starved reports whether a reader waits and nothing that has arrived will wake it.
 func (h *half) starved() bool {
 	return h.blocked > 0 && len(h.buf) == 0 && !h.eof && !h.closed && !h.dl.passed()
 }

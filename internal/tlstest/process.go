@@ -9,9 +9,9 @@ import (
 	"testing"
 )
 
-// Self returns how this process was started, without the program's arguments: for tests that need a
-// process of their own. A program loader may have started it, with another OpenSSL and another C
-// library than the system's, as ci/openssl-versions has it done.
+// Self returns the command that started this process, without the program's arguments, for tests
+// that need a process of their own. The scripts of ci/openssl-versions start it with a program
+// loader, which gives it another OpenSSL and another C library than the system's.
 func Self() []string {
 	all, err := os.ReadFile("/proc/self/cmdline")
 	if err != nil { // not on Linux
@@ -21,7 +21,7 @@ func Self() []string {
 	return slices.Clip(words[:len(words)-len(os.Args)+1])
 }
 
-// Threads returns the number of the process's threads, or skips the test where they can't be
+// Threads returns the number of the process's threads, or skips the test if they can't be
 // counted.
 func Threads(t *testing.T) int {
 	t.Helper()

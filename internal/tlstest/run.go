@@ -16,8 +16,7 @@ import (
 	"time"
 )
 
-// Patience is how long a run may take before its connections are closed under it and it counts as
-// hung.
+// Patience is the time that a run may take. Then its connections are closed, and it counts as hung.
 const Patience = time.Minute
 
 // A Case is something that happens between a client and a server. The configurations are made anew
@@ -25,22 +24,22 @@ const Patience = time.Minute
 type Case struct {
 	Name           string
 	Client, Server func() *tls.Config
-	// ClientFault and ServerFault, if not nil, make the fault that the bytes written by that side go
-	// through.
+	// ClientFault and ServerFault, if not nil, make the fault that the bytes written by that side
+	// go through.
 	ClientFault, ServerFault func() Fault
 	// Pair makes the connection; Buffered if nil.
 	Pair Pair
-	// Shared says that the configurations are used as they are, without a key log: for functions that
-	// return the same one each time, so that implementations that compile configurations need to do it
-	// once. Sealed records stay opaque then.
+	// Shared is set if the configurations must be used as they are, without a key log. It is for
+	// functions that return the same one each time, so that an implementation that compiles
+	// configurations does so once. Sealed records are then opaque.
 	Shared bool
-	// Talk is called for each side after its handshake; Echo if nil. The text it returns is compared,
-	// with its error.
+	// Talk is called for each side after its handshake; Echo if nil. The text it returns is
+	// compared, with its error.
 	Talk func(role Role, c Conn) (string, error)
 	// Context, if not nil, gives a side's handshake its context.
 	Context func(role Role) context.Context
-	// OnStall is called, once, when both ends of a Buffered pair wait for each other and always would.
-	// Without it, or if they still wait after it, the run has hung.
+	// OnStall is called, once, when both ends of a Buffered pair wait for each other and always
+	// would. Without it, or if they still wait after it, the run has hung.
 	OnStall func(client, server Conn)
 	// Calls, if not nil, is emptied before each run and collects the notes of the configurations'
 	// callbacks.
@@ -80,7 +79,7 @@ type Side struct {
 	State     string // the whole ConnectionState after a good handshake, printed
 	Calls     string // the calls that Case.Calls collected for this side
 	Name      string // the ConnectionState's ServerName after the handshake, even if it failed
-	Alerts    string // alerts that this end sent but close_notify, as "level/description", from the wire
+	Alerts    string // alerts that this end sent, except close_notify, as "level/description", from the wire
 
 	HandshakeErr, TalkErr error
 	ConnState             tls.ConnectionState
@@ -89,8 +88,8 @@ type Side struct {
 // An Outcome is the outcome of a run at both ends.
 type Outcome struct {
 	Client, Server Side
-	// Hung says that both ends waited for each other, or that the run took longer than Patience, until
-	// it was cut off. The sides' errors are about that then.
+	// Hung is set if both ends waited for each other, or if the run took longer than Patience. The
+	// run was then ended, and the errors of the sides are those of its end.
 	Hung      bool
 	Recording *Recording
 	// ClientLog and ServerLog are the key logs of both ends.
@@ -217,8 +216,8 @@ func handshake(conn Conn, role Role, context func(Role) context.Context) error {
 	return conn.HandshakeContext(context(role))
 }
 
-// patiently waits for both sides to end. If they never will it closes their transports under them
-// and returns false.
+// patiently waits for both sides to end. If they never will, it closes their transports and returns
+// false.
 func patiently(wg *sync.WaitGroup, client, server net.Conn, onStall func()) bool {
 	done, stuck := make(chan struct{}), make(chan struct{})
 	go func() { wg.Wait(); close(done) }()
@@ -255,7 +254,7 @@ func patiently(wg *sync.WaitGroup, client, server net.Conn, onStall func()) bool
 	return false
 }
 
-// WithKeyLog returns c with its keys logged to log, and to where they went before.
+// WithKeyLog returns c with its keys logged to log, in addition to its own KeyLogWriter.
 func WithKeyLog(c *tls.Config, log *KeyLog) *tls.Config {
 	c = c.Clone()
 	if c.KeyLogWriter != nil {

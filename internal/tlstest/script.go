@@ -16,9 +16,9 @@ type Scripted struct {
 	Hung      bool
 }
 
-// Script lets impl shake hands, as role, with a peer that sends each element of script: the first
-// at once, each next one when the victim waits. In the end the peer closes its direction if end,
-// and goes on waiting if not.
+// Script runs a handshake of impl, as role, with a peer that sends the elements of script: the
+// first at once, each later one when the victim waits. Afterwards the peer closes its direction if
+// end is set, or else goes on waiting.
 func Script(impl Impl, role Role, config *tls.Config, script [][]byte, end bool) *Scripted {
 	victimEnd, peerEnd := NewPipe()
 	defer peerEnd.Close()
@@ -51,8 +51,7 @@ func Script(impl Impl, role Role, config *tls.Config, script [][]byte, end bool)
 	if end {
 		peerEnd.CloseWrite()
 	}
-	// The peer waits for the answer to everything: that both wait means that the victim will go on
-	// waiting.
+	// The peer reads everything that the victim sends. So if both wait, the victim waits for ever.
 	go io.Copy(io.Discard, peerEnd)
 	s.Hung = !patiently(&wg, victimEnd, peerEnd, nil)
 	records, _ := SplitRecords(rec.Bytes(role))

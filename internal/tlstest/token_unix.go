@@ -19,7 +19,7 @@ const (
 	envActive   = "OSSL_TEST_PKCS11_ACTIVE"   // if not empty, openssl.cnf activates the provider
 )
 
-// A Token is a PKCS #11 token that can be told how to behave, by the module of
+// A Token is a PKCS #11 token whose behaviour tests control through the module of
 // keys/testdata/pkcs11/gate.c. ci/pkcs11 makes it.
 type Token struct {
 	URI    string

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// Shake has both ends shake hands.
+// Shake runs the handshake of both ends.
 func Shake(t *testing.T, client, server interface{ Handshake() error }) {
 	t.Helper()
 	done := make(chan error, 1)

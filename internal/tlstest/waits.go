@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// WaitUntil waits until ok returns true, which other goroutines are about to bring about.
+// WaitUntil waits until ok returns true, as the result of other goroutines.
 func WaitUntil(t *testing.T, ok func() bool) {
 	t.Helper()
 	for !ok() {
@@ -18,7 +18,8 @@ func WaitUntil(t *testing.T, ok func() bool) {
 	}
 }
 
-// A WriteCounter counts the Writes of the connection beneath: system calls, on a socket.
+// A WriteCounter counts the Writes of the underlying connection, which are system calls on a
+// socket.
 type WriteCounter struct {
 	net.Conn
 	Writes atomic.Int64

@@ -84,7 +84,8 @@ type tap struct {
 }
 
 func (t *tap) Write(p []byte) (int, error) {
-	// Recorded first: the peer must not be able to act on bytes that the recording doesn't have yet.
+	// Recorded first: the peer must not be able to act on bytes that the recording doesn't have
+	// yet.
 	t.rec.mu.Lock()
 	t.rec.buffer(t.from).Write(p)
 	t.rec.mu.Unlock()
