@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// A cache remembers verified chains, so that a peer met again costs a hash instead of signatures.
+// A cache remembers verified chains, so that verifying a known peer again costs a hash instead of
+// signatures.
 //
 // A hit is as good as a verification because x509.Certificate.Verify is a function of its inputs,
 // and all of them are pinned:
@@ -21,9 +22,9 @@ import (
 //   - the time: an entry is used only while every certificate of every chain it holds is valid by
 //     the configuration's clock, and for maxAge at most.
 //
-// If crypto/x509 asks the operating system (nil roots on Windows and macOS), maxAge bounds how long
-// a change there goes unnoticed. Refusals are never remembered, nor are chains that were not
-// verified (InsecureSkipVerify, RequireAnyClientCert). Every caller gets slices of its own.
+// If crypto/x509 asks the operating system (nil roots on Windows and macOS), maxAge bounds the time
+// for which a change there goes unnoticed. Refusals are never remembered, nor are chains that were
+// not verified (InsecureSkipVerify, RequireAnyClientCert). Every caller gets slices of its own.
 type cache struct {
 	mu      sync.Mutex
 	max     int
@@ -36,10 +37,10 @@ type cache struct {
 // A trustedPool is a CertPool that chains are verified against; nil means the system's.
 type trustedPool struct {
 	pool *x509.CertPool
-	last *trust // guarded by the cache's mu; pool's trust when we last looked
+	last *trust // guarded by the cache's mu; the pool's trust at the last look
 }
 
-// A cacheKey says which bytes were verified, and for which peer.
+// A cacheKey identifies the bytes that were verified and the peer.
 type cacheKey struct {
 	sum [sha256.Size]byte // of the packed chain
 	peer
@@ -50,9 +51,9 @@ type cacheEntry struct {
 	chains [][]*x509.Certificate // as Verify returned them
 	trust  *trust                // the roots that verified it
 
-	// These have no monotonic reading, since certificates are valid by the wall clock. If two times
-	// have one, package time compares them by it, but the monotonic clock stops while the machine
-	// sleeps and ignores changes of the wall clock.
+	// These have no monotonic reading, since certificates are valid by the wall clock. Package time
+	// compares two times by their monotonic readings if both have one, but the monotonic clock
+	// stops while the machine sleeps and ignores changes of the wall clock.
 	from, until time.Time
 
 	verified time.Time // by the configuration's clock
@@ -68,7 +69,7 @@ func (e *cacheEntry) holds(now, clock time.Time) bool {
 	return max(age(now, e.verified), age(clock, e.made)) <= maxAge
 }
 
-// age returns the time since made by the wall clock or the monotonic one, whichever gives more.
+// age returns the time since made by the wall clock or by the monotonic clock, whichever is longer.
 func age(now, made time.Time) time.Duration {
 	return max(now.Sub(made), now.Round(0).Sub(made.Round(0)))
 }
@@ -131,7 +132,7 @@ func (c *cache) entry(key cacheKey, now time.Time) (*cacheEntry, *trust) {
 }
 
 // trusted returns the trust that the chains of a peer are verified against. clock is the time by
-// the machine's clock. mu is held.
+// the machine's clock. mu is locked.
 func (c *cache) trusted(p peer, clock time.Time) *trust {
 	pool := &c.clients
 	if p.server {
@@ -155,8 +156,8 @@ func (c *cache) put(key cacheKey, certs []*x509.Certificate, chains [][]*x509.Ce
 		return
 	}
 	e := &cacheEntry{certs: slices.Clone(certs), chains: cloneChains(chains), trust: before, verified: now, made: c.clock()}
-	// Not usable before the time it was verified at: Config.Time may go backwards, and Verify was
-	// never asked about then.
+	// The entry can't be used before the time of its verification: Config.Time may go backwards,
+	// and Verify has not checked an earlier time.
 	e.from = now.Round(0)
 	e.until = e.from.Add(maxAge)
 	for _, chain := range chains {

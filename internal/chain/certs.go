@@ -9,19 +9,19 @@ import (
 )
 
 // A certCache lets all connections share one parsed certificate of a server, as in crypto/tls. It
-// keeps none alive: an entry lasts as long as somebody else has the certificate. Nothing is decided
+// keeps none alive: an entry lasts as long as the certificate is in use. Nothing is decided
 // here; see cache.
 //
 // Each Verifier has its own, because a callback may change a certificate
 // (UnhandledCriticalExtensions). The next verification by the same configuration must see the
-// change, and no other. It is an object of its own, so that the cleanup of a certificate keeps it
-// alive and not the Verifier.
+// change, and no other. The cache is a separate object, so that the cleanup of a certificate keeps
+// it alive, and not the Verifier.
 type certCache struct {
 	mu    sync.RWMutex
 	certs map[string]weak.Pointer[x509.Certificate] // guarded by mu; by DER
 }
 
-// parse is x509.ParseCertificate, and keeps no reference to der.
+// parse is like x509.ParseCertificate, and keeps no reference to der.
 func (c *certCache) parse(der []byte) (*x509.Certificate, error) {
 	c.mu.RLock()
 	cert := c.certs[string(der)].Value()

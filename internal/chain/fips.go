@@ -15,8 +15,8 @@ import (
 
 const keyNotAllowed = "a key is not allowed in FIPS mode"
 
-// KeyAllowed reports whether FIPS mode allows a certificate's key, by the rule of crypto/tls in its
-// FIPS mode. FIPS mode must be set up.
+// KeyAllowed reports whether FIPS mode allows a certificate's key. The rule is that of crypto/tls
+// in its FIPS mode. FIPS mode must be set up.
 func KeyAllowed(public any) bool {
 	switch k := public.(type) {
 	case *rsa.PublicKey:
@@ -29,8 +29,8 @@ func KeyAllowed(public any) bool {
 	return false
 }
 
-// fipsChainAlgorithms are the signatures that certificates may have: those by the hashes of FIPS
-// 180-4 that have 128 bits of security or more.
+// fipsChainAlgorithms are the signatures that certificates may have: those with a hash of FIPS
+// 180-4 that has 128 bits of security or more.
 var fipsChainAlgorithms = []x509.SignatureAlgorithm{
 	x509.SHA256WithRSA, x509.SHA384WithRSA, x509.SHA512WithRSA,
 	x509.SHA256WithRSAPSS, x509.SHA384WithRSAPSS, x509.SHA512WithRSAPSS,

@@ -11,10 +11,10 @@ import (
 	"github.com/ossl-go/ossl/internal/libssl"
 )
 
-// A Module verifies chains in FIPS mode, by libcrypto with the FIPS module.
+// A Module verifies chains in FIPS mode, with libcrypto and the FIPS module.
 //
-// Besides libcrypto's verification, it checks here whatever crypto/x509 refuses and libcrypto
-// accepts. None of that is cryptography.
+// After libcrypto's verification, it refuses the chains that libcrypto accepts and crypto/x509 does
+// not. These checks are not cryptography.
 type Module struct {
 	// Servers and Clients return the trust anchors for the chains of each.
 	Servers, Clients func() (*libssl.Roots, error)
@@ -29,7 +29,7 @@ func (m *Module) verify(certs []*x509.Certificate, packed []byte, p peer, now ti
 	usage, anchors := x509.ExtKeyUsageClientAuth, m.Clients
 	if p.server {
 		usage, anchors = x509.ExtKeyUsageServerAuth, m.Servers
-		if err := certs[0].VerifyHostname(p.name); err != nil { // OpenSSL looks as well
+		if err := certs[0].VerifyHostname(p.name); err != nil { // OpenSSL checks it as well
 			return nil, err
 		}
 		query.Host, query.IP = splitName(p.name)

@@ -33,7 +33,7 @@ func trustIn(pool *x509.CertPool, last *trust) *trust {
 	return t
 }
 
-// systemLookEvery is how often we look at the system's roots, which takes a copy of them.
+// systemLookEvery is the time between two looks at the system's roots, each of which copies them.
 const systemLookEvery = time.Second
 
 // A systemLook is the system's roots at one time.
@@ -58,7 +58,7 @@ var systemTrust struct {
 }
 
 // trustInSystem is trustIn for the system's roots. They don't change while the process runs, unless
-// x509.SetFallbackRoots replaces them with another pool, which can be any.
+// x509.SetFallbackRoots replaces them with another pool.
 func trustInSystem(now time.Time) *trust {
 	if look := systemTrust.last.Load(); look.isFresh(now) {
 		return look.trust

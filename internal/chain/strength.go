@@ -12,8 +12,8 @@ import (
 // SSL_CTX_set_security_level(3).
 var levelBits = [...]int{0, 80, 112, 128, 192, 256}
 
-// strongChains returns the verified chains that a security level admits, as OpenSSL's own
-// verification judges them: every key counts, and every signature except that of the trust anchor.
+// strongChains returns the verified chains that a security level admits. As in OpenSSL's own
+// verification, every key counts, and every signature except that of the trust anchor:
 // X509_VERIFY_PARAM_set_auth_level(3).
 func strongChains(chains [][]*x509.Certificate, level int) ([][]*x509.Certificate, error) {
 	if level <= 0 {
@@ -66,8 +66,8 @@ func keyBits(key any) int {
 	return 0
 }
 
-// signatureBits returns the bits of security of a signature: those of its hash, which a forger
-// attacks.
+// signatureBits returns the bits of security of a signature: those of its hash, which is the part
+// that a forger attacks.
 func signatureBits(algorithm x509.SignatureAlgorithm) int {
 	switch algorithm {
 	case x509.SHA256WithRSA, x509.SHA256WithRSAPSS, x509.ECDSAWithSHA256, x509.PureEd25519:

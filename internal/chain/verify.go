@@ -42,7 +42,7 @@ type Config struct {
 	Module *Module
 }
 
-// A Verifier verifies chains by one configuration, which doesn't change. It may be used by several
+// A Verifier verifies chains for one configuration, which doesn't change. It may be used by several
 // goroutines at the same time.
 type Verifier struct {
 	config Config
@@ -68,7 +68,7 @@ type Refusal struct {
 // A peer is the owner of a chain.
 type peer struct {
 	server bool
-	name   string // of a server: the name asked for
+	name   string // the name that a client asks a server for
 }
 
 func (p peer) String() string {
@@ -113,7 +113,7 @@ func (v *Verifier) verify(packed []byte, p peer, wanted bool, now time.Time) (
 			return nil, nil, refused
 		}
 	}
-	if refused = v.checkKey(certs, p); refused != nil { // of a chain that is not verified too
+	if refused = v.checkKey(certs, p); refused != nil { // even if the chain is not verified
 		return nil, nil, refused
 	}
 	if wanted {
@@ -143,7 +143,7 @@ func (v *Verifier) parse(packed []byte, p peer) ([]*x509.Certificate, *Refusal) 
 	return certs, nil
 }
 
-// parseCertificate keeps no reference to der.
+// parseCertificate parses a certificate and keeps no reference to der.
 func (v *Verifier) parseCertificate(der []byte, p peer) (*x509.Certificate, error) {
 	if p.server {
 		return v.certs.parse(der)

@@ -1,5 +1,5 @@
-// Package gate bounds how many goroutines are inside C at the same time, since each of them holds a
-// thread there. The others wait in Go.
+// Package gate bounds the number of goroutines that are inside C at the same time, since each of
+// them holds a thread there. The others wait in Go.
 package gate
 
 import (
@@ -29,7 +29,7 @@ type waiter struct {
 	ready chan struct{} // closed then
 }
 
-// Max is the number of places of a gate for goroutines that wait in C, where each of them holds a
+// Max is the number of places of a gate for goroutines that wait in C, each of which holds a
 // thread. Go ends a process at 10,000 threads.
 const Max = 2048
 
@@ -42,12 +42,12 @@ func New(places int) *Gate { return &Gate{free: places} }
 // NewShare returns a share of at most max places.
 func NewShare(max int) *Share { return &Share{max: max} }
 
-// admits reports whether there is a place for s, which may be nil. mu is held.
+// admits reports whether there is a place for s, which may be nil. mu is locked.
 func (g *Gate) admits(s *Share) bool {
 	return g.free > 0 && (s == nil || s.in < s.max && s.in <= g.free/8)
 }
 
-// take takes a place. mu is held.
+// take takes a place. mu is locked.
 func (g *Gate) take(s *Share) {
 	g.free--
 	if s != nil {
@@ -56,7 +56,7 @@ func (g *Gate) take(s *Share) {
 }
 
 // Enter takes a place for s, which may be nil. If there is none, it calls wait, which must return
-// nil when ready is closed, or else an error that says why it stopped waiting.
+// nil when ready is closed, or an error with the reason why it stopped waiting before.
 func (g *Gate) Enter(s *Share, wait func(ready <-chan struct{}) error) error {
 	g.mu.Lock()
 	if g.admits(s) { // waiters can't be: give admits those that can when a place becomes free
@@ -92,7 +92,7 @@ func (g *Gate) Leave(s *Share) {
 	g.give(s)
 }
 
-// give gives back a place of s, and admits the waiters that have a place now. mu is held.
+// give gives back a place of s, and admits the waiters that have a place now. mu is locked.
 func (g *Gate) give(s *Share) {
 	g.free++
 	if s != nil {

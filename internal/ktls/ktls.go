@@ -16,8 +16,8 @@ import (
 	"github.com/ossl-go/ossl/internal/libssl"
 )
 
-// Versions returns the versions of TLS that this host's kernel seals: none, TLS 1.2, or that and
-// TLS 1.3. It finds out once, with connections of the process to itself.
+// Versions returns the versions of TLS that this host's kernel can seal: none, only TLS 1.2, or TLS
+// 1.2 and 1.3. It asks the kernel once, with connections of the process to itself.
 func Versions() []uint16 { return slices.Clone(versions()) }
 
 var versions = sync.OnceValue(func() (found []uint16) {

@@ -49,7 +49,7 @@ var ciphers = map[uint16]uint16{
 
 // The kernel's abilities, as far as they are known.
 var (
-	absent      atomic.Bool // no TLS at all: another question might start modprobe each time
+	absent      atomic.Bool // no TLS at all: each further attempt could start modprobe
 	present     atomic.Bool // so that canRekey gets an answer
 	rekeysKnown atomic.Pointer[bool]
 )
@@ -111,7 +111,8 @@ func Begin(raw syscall.RawConn, version uint16) bool {
 }
 
 // SetKey gives a socket its sending key: struct tls12_crypto_info_…. It reports whether the socket
-// took it. After an error nobody knows who has the key, and nothing more may be sealed or sent.
+// took it. After an error it is unknown whether the kernel has the key, and nothing more may be
+// sealed or sent.
 func SetKey(raw syscall.RawConn, key *libssl.KernelKey) (took bool, err error) {
 	cipher, ok := ciphers[key.Suite]
 	if !ok {

@@ -33,7 +33,7 @@ type Policy struct {
 	Err error
 }
 
-// A Host is the filter of the host's OpenSSL configuration. nil is a policy that says nothing.
+// A Host is the filter of the host's OpenSSL configuration. A nil Host restricts nothing.
 type Host struct {
 	Policy
 	commands []libssl.HostCommand
@@ -71,7 +71,8 @@ func (h *Host) Refuse(topic libssl.Topic, field, reason string) *Refusal {
 		cited, reason)}
 }
 
-// blame is Refuse for a list of IDs. If no command is about it, the security level is to blame.
+// blame is Refuse for a list of IDs. If no command is about the list, the error names the commands
+// that set the security level.
 func (h *Host) blame(topic libssl.Topic, field, reason string) *Refusal {
 	if len(h.about(topic)) == 0 {
 		topic = libssl.TopicCipherSuites
@@ -84,8 +85,8 @@ func allow[ID comparable](allowed []ID) func(id ID) bool {
 	return func(id ID) bool { return allowed == nil || slices.Contains(allowed, id) }
 }
 
-// narrow leaves the versions and IDs that the policy allows. If the user has named an ID that it
-// forbids, narrow refuses that; versions are bounds, of which the stricter ones are in force.
+// narrow leaves the versions and IDs that the policy allows. If the user has named an ID that the
+// policy forbids, narrow refuses it. Of two bounds on versions, the stricter one is in force.
 func (h *Host) narrow(o *Offer) error {
 	if h == nil {
 		return nil
@@ -156,8 +157,8 @@ func (h *Host) narrowSignatures(o *Offer) error {
 	return nil
 }
 
-// raisesLevel reports whether the policy's security level is above the default that the user has
-// not named.
+// raisesLevel reports whether the policy has a security level above the default, and the user has
+// named none.
 func (h *Host) raisesLevel(level int, named bool) bool { return h != nil && !named && h.level > level }
 
 // Level returns the security level of a Context. level is the one that the user has named, or the
@@ -173,7 +174,8 @@ func (h *Host) Level(level int, named bool) (int, error) {
 }
 
 // ExplainCertificate returns the error for a certificate that libssl refuses with err. If the
-// policy raises the security level, it may be the reason. Otherwise ExplainCertificate returns nil.
+// policy does not raise the security level, it is not the reason, and ExplainCertificate returns
+// nil.
 func (h *Host) ExplainCertificate(err error, level int, named bool) *Refusal {
 	if !h.raisesLevel(level, named) {
 		return nil
@@ -204,7 +206,7 @@ func (h *Host) refuseAll(topic libssl.Topic, reason string, err error) *Refusal 
 	return r
 }
 
-// HostPolicyField is the Field of a Refusal that no field of a configuration is to blame for.
+// HostPolicyField is the Field of a Refusal that concerns no field of a configuration.
 const HostPolicyField = "HostPolicy"
 
 // ReadHost reads the policy of the library that is loaded. If it can't be honoured, the policy's

@@ -4,8 +4,8 @@
 // It starts with an [Offer]: the choice of crypto/tls in the running Go, GODEBUG settings included.
 // Then one [Filter] after the other takes IDs away: HTTP/2, FIPS mode, the host's policy, and the
 // library, which may lack some. No filter adds an ID or changes their order. If the user has named
-// an ID that a filter takes away, or if nothing is left, the filter returns a [Refusal], which says
-// who is to blame.
+// an ID that a filter takes away, or if nothing is left, the filter returns a [Refusal], which
+// names the field or option.
 package negotiate
 
 import (
@@ -17,7 +17,7 @@ import (
 	"github.com/ossl-go/ossl/internal/stdtls"
 )
 
-// A Refusal says that a field of a configuration, or an option, can't be honoured.
+// A Refusal is the error for a field of a configuration, or an option, that can't be honoured.
 type Refusal struct {
 	Field  string // of tls.Config, or the name of an option
 	Reason string
@@ -48,7 +48,7 @@ type Offer struct {
 	TLS13CipherSuites      []uint16
 	Groups                 []tls.CurveID
 	SignatureSchemes       []tls.SignatureScheme
-	ClientSignatureSchemes []tls.SignatureScheme // with which clients sign, if not with SignatureSchemes
+	ClientSignatureSchemes []tls.SignatureScheme // for the signatures of clients, if not SignatureSchemes
 
 	asked *Asked
 }
@@ -152,7 +152,7 @@ func (o *Offer) checkGroups(refuse func(topic libssl.Topic, field, reason string
 	return nil
 }
 
-// refuseAsked blames the configuration itself.
+// refuseAsked returns the error for a configuration that leaves nothing by itself.
 func refuseAsked(_ libssl.Topic, field, reason string) *Refusal {
 	return &Refusal{Field: field, Reason: reason}
 }
@@ -180,7 +180,7 @@ func isHTTP2Suite(id uint16) bool {
 	return false
 }
 
-// Library is the filter for the OpenSSL that is loaded: it takes away the IDs that it lacks.
+// Library is the filter for the OpenSSL that is loaded: it takes away the IDs that OpenSSL lacks.
 type Library struct {
 	FIPS bool // the library is the FIPS module
 }
@@ -217,7 +217,7 @@ func knownSuite(id uint16) bool { return libssl.SuiteName(id) != "" }
 
 func knownTLS13Suite(id uint16) bool { return libssl.IsTLS13Suite(id) && knownSuite(id) }
 
-// KnownGroup reports whether a group is one that this package can offer.
+// KnownGroup reports whether this package can offer a group.
 func KnownGroup(id tls.CurveID) bool { return libssl.GroupName(id) != "" }
 
 // KnownSignature reports whether OpenSSL has a signature algorithm.

@@ -18,9 +18,10 @@ const (
 
 	// smallSize is enough for one record of the largest size.
 	smallSize = record.HeaderLen + record.MaxCiphertext12
-	// bulkSize is kept below the 64 KB that Linux puts into one segment of a loopback or offloaded
-	// connection: with more, the rest travels alone, and the reader wakes up twice. The reader takes
-	// the data of several writes at once. docs/PERFORMANCE.md has the measurements.
+	// bulkSize is less than the 64 KB that Linux puts into one segment of a loopback or offloaded
+	// connection. The rest of a larger write would be a segment of its own, which wakes the reader
+	// up again. A reader takes the data of several writes at once. docs/PERFORMANCE.md has the
+	// measurements.
 	bulkSize = RecordsAtOnce*(record.MaxPlaintext+SealOverhead) + 1024
 	readSize = 12 * (record.MaxPlaintext + 32)
 )

@@ -22,8 +22,7 @@ type Input struct {
 	opened bool // open was called
 }
 
-// Consume drops the first n bytes, and returns the buffer to its pool with the
-// last.
+// Consume drops the first n bytes. If none is left, it returns the buffer to its pool.
 func (in *Input) Consume(n int) {
 	in.Data = in.Data[n:]
 	if len(in.Data) == 0 && in.buf != nil {
@@ -101,7 +100,7 @@ func (in *Input) read(conn net.Conn, to []byte) (int, error) {
 	for range 100 {
 		n, err := conn.Read(to)
 		if n > 0 {
-			return n, nil // an error with it comes again
+			return n, nil // if there is an error too, the next read returns it again
 		}
 		if err != nil {
 			return 0, err
@@ -166,7 +165,7 @@ func (in *Input) fillRaw(conn net.Conn) error {
 	if in.rawErr != nil {
 		in.took(0)
 		e := &net.OpError{Op: "read", Source: conn.LocalAddr(), Addr: conn.RemoteAddr(), Err: os.NewSyscallError("read", in.rawErr)}
-		if e.Source != nil { // else there was an error when package net asked for it
+		if e.Source != nil { // else package net could not get the address
 			e.Net = e.Source.Network()
 		}
 		return e
@@ -192,7 +191,8 @@ func (in *Input) Quiet() bool {
 	return err == nil && quiet
 }
 
-// Drain discards up to limit bytes that have arrived at a socket and were not read. It doesn't wait.
+// Drain discards up to limit bytes that have arrived at a socket and were not read. It doesn't
+// wait.
 func (in *Input) Drain(limit int) {
 	if in.raw == nil {
 		return
@@ -212,9 +212,9 @@ func (in *Input) Drain(limit int) {
 	})
 }
 
-// Ended returns an error if nothing more can be done over conn: os.ErrDeadlineExceeded if a deadline
-// of conn has passed, net.ErrClosed if conn was closed, io.EOF if peerEnded reports true for the
-// socket. Otherwise, and if conn is not a socket, it returns nil.
+// Ended returns an error if nothing more can be done over conn: os.ErrDeadlineExceeded if a
+// deadline of conn has passed, net.ErrClosed if conn was closed, io.EOF if peerEnded reports true
+// for the socket. Otherwise, and if conn is not a socket, it returns nil.
 func (in *Input) Ended(conn net.Conn, peerEnded func(fd uintptr) bool) error {
 	if !in.opened {
 		in.open(conn)

@@ -15,7 +15,8 @@ import (
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
-// kinds are the two ways in which an Input reads: from a socket itself, and from another connection.
+// kinds are the two ways in which an Input reads: from a socket itself, and from another
+// connection.
 var kinds = map[string]func(net.Conn) net.Conn{
 	"socket": func(c net.Conn) net.Conn { return c },
 	"other":  func(c net.Conn) net.Conn { return struct{ net.Conn }{c} },

@@ -2,8 +2,8 @@
 
 package netio
 
-// AtEnd can't tell here.
+// AtEnd reports false: package syscall can't ask a socket on this system.
 func AtEnd(uintptr) bool { return false }
 
-// nothingArrived can't tell here.
+// nothingArrived reports false, like AtEnd.
 func nothingArrived(uintptr) bool { return false }

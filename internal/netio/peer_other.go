@@ -2,5 +2,5 @@
 
 package netio
 
-// PeerGone is AtEnd here: there is no call that sees an end behind input.
+// PeerGone is AtEnd on this system, which has no call that sees the end of a stream behind input.
 func PeerGone(fd uintptr) bool { return AtEnd(fd) }

@@ -4,7 +4,8 @@ package netio
 
 import "syscall"
 
-// AtEnd reports whether a read of a socket would return the end, or an error: there is no input before it. It doesn't wait.
+// AtEnd reports whether a read of a socket would return the end or an error, with no input before
+// it. It doesn't wait.
 func AtEnd(fd uintptr) bool {
 	var b [1]byte
 	n, _, err := syscall.Recvfrom(int(fd), b[:], syscall.MSG_PEEK)

@@ -4,7 +4,8 @@ package netio
 
 import "syscall"
 
-// socketsSayWouldBlock: a read of a socket that has nothing says so at once, and package net calls again when it has.
+// socketsSayWouldBlock reports whether a read of a socket without input returns at once. Package
+// net calls again when there is input.
 const socketsSayWouldBlock = true
 
 func readSocket(fd uintptr, p []byte) (int, error) { return syscall.Read(int(fd), p) }

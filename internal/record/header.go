@@ -50,13 +50,14 @@ func VersionError(b []byte) error {
 		ParseHeader(b).Version, tls.VersionTLS12))
 }
 
-// LengthError returns crypto/tls's error for the header at the start of b, whose length is too large.
+// LengthError returns crypto/tls's error for the header at the start of b, whose length is too
+// large.
 func LengthError(b []byte) error {
 	return HeaderError(b, nil, fmt.Sprintf("oversized record received with length %d", ParseHeader(b).Len))
 }
 
-// A Scanner follows the records of a byte stream, so that an end of the stream between two records
-// can be told from one within a record.
+// A Scanner follows the records of a byte stream. It distinguishes an end of the stream between two
+// records from one within a record.
 type Scanner struct {
 	header [HeaderLen]byte
 	have   int // bytes of header
@@ -101,10 +102,10 @@ func CheckFirst(header []byte, conn net.Conn) (alert int, err error) {
 	return NoAlert, nil
 }
 
-// LongHello returns the length of the handshake message at the start of data if it is too long for a
-// ClientHello, otherwise 0. The first record in data must be complete. Like crypto/tls, ossl refuses
-// such a message before the rest of it has arrived; libssl's limit is twice as high. If the message's
-// header is split between records, LongHello returns 0.
+// LongHello returns the length of the handshake message at the start of data if it is too long for
+// a ClientHello, otherwise 0. The first record in data must be complete. Like crypto/tls, ossl
+// refuses such a message before the rest of it has arrived; libssl's limit is twice as high. If the
+// message's header is split between records, LongHello returns 0.
 func LongHello(data []byte) int {
 	h := ParseHeader(data)
 	if h.Type != Handshake || h.Len < messageHeader || len(data) < HeaderLen+h.Len {
@@ -139,8 +140,8 @@ func ReplaceAlert(out []byte, description uint8) {
 	}
 }
 
-// EndsWithAlert reports whether the last record of data is an alert, as far as its header shows. All
-// protected TLS 1.3 records have the same type, so one with the length of an alert counts.
+// EndsWithAlert reports whether the last record of data is an alert, as far as its header shows.
+// All protected TLS 1.3 records have the same type, so one with the length of an alert counts.
 func EndsWithAlert(data []byte) bool {
 	const sealedAlert = 2 + 1 + 16
 	alert := false

@@ -1,9 +1,9 @@
 // Package record implements the records of an established TLS connection other than application
 // data: the meaning of the other content types and of records without content, and the alerts for
-// errors. It does no cryptography, no input, no output.
+// errors. It does no cryptography, no input and no output.
 //
-// It judges as crypto/tls does: it refuses the same records, with the same alert and the same error
-// text, except where RFC 8446 requires another alert.
+// It refuses the same records as crypto/tls, with the same alerts and error texts, unless RFC 8446
+// requires another alert.
 package record
 
 import (
@@ -75,17 +75,17 @@ const NoAlert = -1
 type Outcome struct {
 	// Err, if not nil, ends reading for good. It is io.EOF after close_notify.
 	Err error
-	// Alert is to be sent first; NoAlert means none.
+	// Alert must be sent before reading ends; NoAlert means none.
 	Alert int
-	// UpdateRead says that the peer has updated its sending key: the next key opens the following
-	// records.
+	// UpdateRead reports whether the peer has updated its sending key: the next key opens the
+	// following records.
 	UpdateRead bool
-	// UpdateWrite says that the peer requests the same from us: send a KeyUpdate message and then
-	// update the sending key.
+	// UpdateWrite reports whether the peer requests the same: a KeyUpdate message must be sent, and
+	// then the sending key updated.
 	UpdateWrite bool
 }
 
-// Reader judges the records of one direction.
+// A Reader checks the records of one direction.
 type Reader struct {
 	Version  uint16 // tls.VersionTLS12 or tls.VersionTLS13
 	IsClient bool
@@ -113,8 +113,8 @@ func (r *Reader) ignore(what string) Outcome {
 	return Outcome{Alert: NoAlert}
 }
 
-// Record judges a record of another type than application data, or an empty one. It doesn't keep
-// text.
+// Record handles a record of another type than application data, or an empty record. It doesn't
+// keep text.
 func (r *Reader) Record(contentType uint8, text []byte) Outcome {
 	// RFC 8446, section 5.1: handshake messages are not interleaved with other records.
 	if contentType != Handshake && len(r.message) > 0 {
@@ -223,7 +223,7 @@ func (r *Reader) whole(messageType uint8, body []byte) Outcome {
 	default:
 		return refuse(AlertUnexpectedMessage)
 	}
-	if r.ignored++; r.ignored > maxIgnored { // counted as in crypto/tls, if it is well-formed
+	if r.ignored++; r.ignored > maxIgnored { // a well-formed message counts, as in crypto/tls
 		return Outcome{Alert: AlertUnexpectedMessage, Err: errors.New("tls: too many non-advancing records")}
 	}
 	switch {

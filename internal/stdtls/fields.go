@@ -54,7 +54,7 @@ func fieldOf[T, F any](name string) field[T, F] {
 	return field[T, F]{offset: f.Offset, ok: true}
 }
 
-// set sets the field of object. It does nothing if there is no such field.
+// set sets the field of object. It does nothing if T lacks the field.
 func (f field[T, F]) set(object *T, value F) {
 	if f.ok {
 		*(*F)(unsafe.Add(unsafe.Pointer(object), f.offset)) = value
