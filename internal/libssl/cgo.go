@@ -65,19 +65,6 @@ import (
 	"unsafe"
 )
 
-const errorSlots = C.OSSL_MAX_ERRORS
-
-func codes(packed *[errorSlots]C.ulong) []uint64 {
-	var list []uint64
-	for _, code := range packed {
-		if code == 0 {
-			break
-		}
-		list = append(list, uint64(code))
-	}
-	return list
-}
-
 // bytePtr returns a pointer that C may read len(b) bytes from; b may be empty.
 func bytePtr(b []byte) *C.uint8_t { return (*C.uint8_t)(unsafe.Pointer(unsafe.SliceData(b))) }
 
@@ -99,14 +86,6 @@ func borrowed(p *C.uint8_t, n C.size_t) []byte {
 		return nil
 	}
 	return unsafe.Slice((*byte)(unsafe.Pointer(p)), int(n))
-}
-
-// Reason returns OpenSSL's text for a packed error code, or "".
-func Reason(code uint64) string {
-	if text := C.ossl_error_reason(C.ulong(code)); text != nil {
-		return C.GoString(text)
-	}
-	return ""
 }
 
 // HeapInUse returns the number of bytes in use on the C heap, or 0 if the C library doesn't report

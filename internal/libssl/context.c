@@ -1,6 +1,7 @@
 /* Contexts and credentials: the objects that connections share. */
 
 #include "private.h"
+#include "slim.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -42,17 +43,6 @@ void bytes_free(bytes *b)
 	memset(b, 0, sizeof *b);
 }
 
-void ossl_drain_errors(unsigned long *errors)
-{
-	unsigned long e;
-	int n = 0;
-
-	memset(errors, 0, OSSL_MAX_ERRORS * sizeof *errors);
-	while ((e = ossl_fn.ERR_get_error()) != 0)
-		if (n < OSSL_MAX_ERRORS)
-			errors[n++] = e;
-}
-
 static void *copy_of(const void *data, size_t len)
 {
 	void *p = malloc(len ? len : 1);
@@ -60,6 +50,23 @@ static void *copy_of(const void *data, size_t len)
 	if (p && len)
 		memcpy(p, data, len);
 	return p;
+}
+
+SSL_CTX *ossl_new_ssl_ctx(int fips, int *is_slim)
+{
+	const SSL_METHOD *method = ossl_fn.TLS_method();
+	OSSL_LIB_CTX *slim;
+
+	if (is_slim)
+		*is_slim = 0;
+	if (fips && !fips_ready())
+		return NULL;
+	if (fips && fips_library())
+		return ossl_fn.SSL_CTX_new_ex(fips_library(), NULL, method);
+	slim = ossl_slim_library();
+	if (is_slim)
+		*is_slim = slim != NULL;
+	return slim ? ossl_fn.SSL_CTX_new_ex(slim, NULL, method) : ossl_fn.SSL_CTX_new(method);
 }
 
 /*

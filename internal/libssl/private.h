@@ -221,8 +221,9 @@ uint16_t session_group(const conn *c);
 int alpn_select(const ossl_ctx *ctx, const uint8_t *in, size_t in_len, const uint8_t **out, uint8_t *out_len);
 
 /*
- * Makes an SSL_CTX, in the slim library context if possible: slim.c. slim: set to whether it is
- * that one; nullable.
+ * Makes an SSL_CTX: if fips is set, in FIPS mode's library context (NULL if that is not ready), else
+ * in the slim one, or in the default one if that is not used. slim: set to whether it is in the slim
+ * one; nullable.
  */
 SSL_CTX *ossl_new_ssl_ctx(int fips, int *slim);
 

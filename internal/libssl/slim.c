@@ -333,20 +333,3 @@ OSSL_LIB_CTX *ossl_slim_library(void)
 	}
 	return library;
 }
-
-SSL_CTX *ossl_new_ssl_ctx(int fips, int *is_slim)
-{
-	const SSL_METHOD *method = ossl_fn.TLS_method();
-	OSSL_LIB_CTX *slim;
-
-	if (is_slim)
-		*is_slim = 0;
-	if (fips && !fips_ready())
-		return NULL;
-	if (fips && fips_library())
-		return ossl_fn.SSL_CTX_new_ex(fips_library(), NULL, method);
-	slim = ossl_slim_library();
-	if (is_slim)
-		*is_slim = slim != NULL;
-	return slim ? ossl_fn.SSL_CTX_new_ex(slim, NULL, method) : ossl_fn.SSL_CTX_new(method);
-}
