@@ -288,27 +288,3 @@ func contextError(err error) error {
 func subjects(pool *x509.CertPool) [][]byte {
 	return pool.Subjects() //lint:ignore SA1019 crypto/tls does the same; the pool is not the system's
 }
-
-// ownCredential returns libssl's form of cert, a certificate in the Context's configuration, and
-// sets its Leaf. The Contexts for GetConfigForClient's configurations share a cache of these, since
-// most of them have the same few certificates.
-func (c *Context) ownCredential(cert *tls.Certificate) (*libssl.Credential, error) {
-	if !c.opts.chosen {
-		return newCredential(cert, c.rule)
-	}
-	cred, err := c.creds.get(cert, c.rule)
-	if err == nil && cert.Leaf == nil {
-		cert.Leaf, err = x509.ParseCertificate(cert.Certificate[0])
-	}
-	return cred, err
-}
-
-// credential returns libssl's form of cert.
-func (c *Context) credential(cert *tls.Certificate) (*libssl.Credential, error) {
-	for i := range c.static {
-		if cert == &c.config.Certificates[i] {
-			return c.static[i], nil
-		}
-	}
-	return c.creds.get(cert, c.rule)
-}

@@ -325,3 +325,27 @@ func parseSCTs(list []byte) (scts [][]byte, ok bool) {
 	}
 	return scts, true
 }
+
+// ownCredential returns libssl's form of cert, a certificate in the Context's configuration, and
+// sets its Leaf. The Contexts for GetConfigForClient's configurations share a cache of these, since
+// most of them have the same few certificates.
+func (c *Context) ownCredential(cert *tls.Certificate) (*libssl.Credential, error) {
+	if !c.opts.chosen {
+		return newCredential(cert, c.rule)
+	}
+	cred, err := c.creds.get(cert, c.rule)
+	if err == nil && cert.Leaf == nil {
+		cert.Leaf, err = x509.ParseCertificate(cert.Certificate[0])
+	}
+	return cred, err
+}
+
+// credential returns libssl's form of cert.
+func (c *Context) credential(cert *tls.Certificate) (*libssl.Credential, error) {
+	for i := range c.static {
+		if cert == &c.config.Certificates[i] {
+			return c.static[i], nil
+		}
+	}
+	return c.creds.get(cert, c.rule)
+}
