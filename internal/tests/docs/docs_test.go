@@ -1,5 +1,4 @@
-// Package docs_test holds the Markdown files of the repository to the code and to their form.
-package docs_test
+package docs
 
 import (
 	"io/fs"
