@@ -1,4 +1,5 @@
-// Package heldkey gives package ossl the keys of package keys, which imports it.
+// Package heldkey gives package ossl access to the keys that package keys has loaded. It is a package
+// of its own because package keys imports package ossl.
 package heldkey
 
 import (

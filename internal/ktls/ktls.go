@@ -1,5 +1,6 @@
-// Package ktls is the interface to TLS in the Linux kernel (linux/tls.h): it gives a socket the key
-// with which the kernel seals all later records, and sends records that hold no application data.
+// Package ktls is the interface to TLS in the Linux kernel (linux/tls.h). It gives a socket the key
+// with which the kernel seals all later records, and sends records that hold no application data. It
+// doesn't use the kernel for receiving.
 //
 // Kernels before 6.14 can't change the key of a socket. Every TLS 1.3 peer may ask for that with a
 // KeyUpdate, so with those kernels only TLS 1.2 is possible.

@@ -1,6 +1,6 @@
-// Package record implements the records of an established TLS connection other than application
-// data: the meaning of the other content types and of records without content, and the alerts for
-// errors. It does no cryptography, no input and no output.
+// Package record parses the headers of TLS records, and judges the records of an established
+// connection that hold no application data: their meaning, and the alerts for errors. It does no
+// cryptography, no input and no output.
 //
 // It refuses the same records as crypto/tls, with the same alerts and error texts, unless RFC 8446
 // requires another alert.

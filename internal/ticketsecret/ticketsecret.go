@@ -1,5 +1,5 @@
-// Package ticketsecret derives libssl's ticket keys from the secrets that programs give to
-// crypto/tls for its own.
+// Package ticketsecret derives libssl's ticket keys from secrets in the form of crypto/tls's, which
+// programs set in a tls.Config or pass to session.KeyOf.
 package ticketsecret
 
 import (
