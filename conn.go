@@ -18,7 +18,8 @@ import (
 //
 // Read and Write may be called at the same time, and Close at any time.
 type Conn struct {
-	// The locks are taken in this order: handshakeMu, in, out, engine.
+	// Goroutines wait for the locks in this order: handshakeMu, in, out, engine. Against it they only
+	// try to lock in, as a Write does that has to read. The locks in turns and calls come last.
 
 	// Constant.
 	conn       net.Conn

@@ -23,8 +23,8 @@
 // every library that was tried. The program goes on, and a later call tries again. [Library]
 // describes the library that was loaded.
 //
-// With OpenSSL 3.0 and 3.1, OSSL_SLIM=off turns off a shortcut that makes handshakes cheaper and
-// changes nothing else (docs/ARCHITECTURE.md).
+// With OpenSSL 3.0 and later, OSSL_SLIM=off turns off a shortcut that makes handshakes cheaper and
+// changes nothing else: the slim library context of docs/ARCHITECTURE.md.
 //
 // OpenSSL's libssl runs the handshake. Afterwards ossl takes the connection over if it can, and
 // seals and opens its records itself, with OpenSSL's libcrypto. [WithRecordPath] or the environment

@@ -11,8 +11,8 @@ type interlock struct {
 	active   atomic.Int32
 	flushing atomic.Int32 // Reads that are sending queued records
 
-	mu   sync.Mutex // held for an instant
-	done chan struct{}
+	mu   sync.Mutex    // held for an instant
+	done chan struct{} // guarded by mu; nil until closed asks for it
 }
 
 // beginWrite announces a Write. It fails after Close.

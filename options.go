@@ -143,8 +143,8 @@ func WithSecurityLevel(level int) Option {
 }
 
 // WithVerifiedChainCache sets the number of verified certificate chains that the Context remembers.
-// The default is 1024, and 0 turns the cache off. docs/ARCHITECTURE.md explains why a remembered
-// chain is as good as one that is verified again.
+// The default is 1024, and 0 turns the cache off. SECURITY.md explains why a remembered chain
+// is as good as one that is verified again.
 func WithVerifiedChainCache(entries int) Option {
 	return func(o *options) error {
 		if entries < 0 {

@@ -12,7 +12,7 @@ import (
 // A reader is the receiving half of a connection. The handshake or a Read holds its lock, across
 // crossings and network reads.
 type reader struct {
-	mu sync.Mutex
+	mu sync.Mutex // guards all fields but the atomic ones
 	netio.Input
 	err    error  // sticky
 	opener opener // nil until the handshake is done

@@ -7,7 +7,8 @@ import (
 	"github.com/ossl-go/ossl/internal/record"
 )
 
-// An ownSealer seals records with the traffic keys, until the kernel does: see kernelSender.
+// An ownSealer seals records with the traffic keys, until the kernel does: see kernelSender. The
+// engine's lock guards it.
 type ownSealer struct {
 	ssl    *libssl.Conn // frees both sides in one crossing
 	side   *libssl.WriteSide

@@ -25,10 +25,10 @@ const (
 // A writer is the sending half of a connection. Its lock is held across network writes, so that
 // records leave in the order in which the engine sealed them.
 type writer struct {
-	mu     sync.Mutex
+	mu     sync.Mutex  // guards all fields
 	err    error       // sticky
 	sizes  recordSizes // of the records sent so far
-	sender sender      // the kernel's once it seals; guarded by the engine too
+	sender sender      // the kernel's once it seals; replaced with the engine locked too
 
 	kernelAsked     bool // the sending side was offered to the kernel: WithKernelTLS
 	closeNotifySent bool
