@@ -119,10 +119,10 @@ func (r *Ring) Clear() {
 	r.state.Store(&ringState{generation: generations.Add(1)})
 }
 
-// Snapshot returns the keys, the first of which seals, and a number that changes with every change
-// and that no other state of any ring of the process has. It costs an atomic load, and a look at
-// the clock if the ring rotates; it allocates nothing unless keys change. The keys are shared and
-// must not be changed. A zero or cleared ring has none.
+// Snapshot returns the keys and their generation. The first key seals. The generation is a number
+// that changes whenever the keys change; no other list of keys in the process has the same one.
+// Snapshot costs an atomic load, and a look at the clock if the ring rotates; it allocates nothing
+// unless keys change. The keys are shared and must not be changed. A zero or cleared ring has none.
 func (r *Ring) Snapshot() (keys []TicketKey, generation uint64) {
 	s := r.state.Load()
 	if s == nil {

@@ -9,8 +9,8 @@ import (
 
 // Seal returns a Cache that keeps its sessions in inner, sealed by s. An attacker who can read or
 // change the contents of inner learns how many sessions there are, their lengths and times, and can
-// destroy them. He can't read or make a session, put one in the place of another, make one last
-// longer, or learn a session's ID: the IDs in inner are 32 bytes of HMAC-SHA256.
+// destroy them. The attacker can't read or make a session, put one in the place of another, make
+// one last longer, or learn a session's ID: the IDs in inner are 32 bytes of HMAC-SHA256.
 //
 // If a session can't be opened, Get returns nil and an error that wraps [ErrSealed]. A session that
 // has expired by this process's clock is a miss.

@@ -179,8 +179,8 @@ func (s *Sealer) Open(id, sealed []byte) (value []byte, expires time.Time, err e
 	return nil, time.Time{}, fmt.Errorf("%w: unknown secret", ErrSealed)
 }
 
-// Names returns the names of an ID in a store, 32 bytes of HMAC-SHA256 each: one for each secret,
-// the one that seals first.
+// Names returns the names of an ID in a store, one for each secret, in the order of the secrets. A
+// name has 32 bytes of HMAC-SHA256.
 func (s *Sealer) Names(id []byte) [][]byte {
 	keys := *s.keys.Load()
 	names := make([][]byte, len(keys))

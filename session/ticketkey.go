@@ -63,10 +63,10 @@ func splitTicketKey(b *[80]byte) TicketKey {
 	return k
 }
 
-// ParseTicketKey parses a key in the format of nginx's ssl_session_ticket_key files. 80 bytes are a
-// name of 16, a MAC key of 32 and an AES-256 key of 32; 48 bytes are a name of 16, an AES-128 key
-// of 16 and a MAC key of 16. The order differs too (ngx_ssl_session_ticket_keys in nginx's
-// src/event/ngx_event_openssl.c).
+// ParseTicketKey parses a key in the format of nginx's ssl_session_ticket_key files. A key of 80
+// bytes is a name of 16 bytes, a MAC key of 32 and an AES-256 key of 32. In a key of 48 bytes the
+// last two are in the other order: a name of 16 bytes, an AES-128 key of 16 and a MAC key of 16.
+// The function is ngx_ssl_session_ticket_keys in nginx's src/event/ngx_event_openssl.c.
 func ParseTicketKey(b []byte) (TicketKey, error) {
 	var k TicketKey
 	switch len(b) {
