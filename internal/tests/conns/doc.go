@@ -1,4 +1,4 @@
-// Package conns tests connections in cases that can't be compared with crypto/tls: closing,
-// deadlines and errors of the transport, uploads, callbacks and signers that take their time, panic
-// or use their connection, checks of configurations, and hellos.
+// Package conns tests connections where a comparison with crypto/tls is not possible: Close,
+// deadlines and errors of the transport; uploads; callbacks and signers that are slow, panic or use
+// their connection; checks of configurations and certificates; and ClientHellos.
 package conns
