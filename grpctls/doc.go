@@ -1,4 +1,5 @@
-// Package grpctls provides gRPC transport credentials whose TLS is OpenSSL's, by package ossl.
+// Package grpctls provides gRPC transport credentials that use OpenSSL for TLS, through package
+// ossl.
 //
 // They replace those of package credentials of google.golang.org/grpc, with the same constructors,
 // and can be used everywhere in their place: the peer's AuthInfo is a [credentials.TLSInfo]. In the

@@ -1,5 +1,5 @@
-// Package httptls provides an HTTP client transport and an HTTP server whose TLS is OpenSSL's, by
-// package ossl.
+// Package httptls provides an HTTP client transport and an HTTP server that use OpenSSL for TLS,
+// through package ossl.
 //
 // A client takes its settings from an [http.Transport], or from none:
 //

@@ -1,4 +1,5 @@
-// Package libp2ptls is libp2p's TLS 1.3 security transport on the host's OpenSSL, by package ossl.
+// Package libp2ptls provides libp2p's TLS 1.3 security transport with the host's OpenSSL, through
+// package ossl.
 //
 // It implements the same protocol as go-libp2p's own transport, and replaces it in a host:
 //

@@ -8,10 +8,11 @@
 //	client := redisstore.NewClient(redis.UniversalOptions{Addrs: []string{"redis:6379"}})
 //	store, err := redisstore.New(client, redisstore.Config{Secrets: []session.Secret{secret}})
 //
-// Sessions and keys are stored sealed under secrets that the fleet's members have from elsewhere.
-// The store, and anyone who reads or changes its contents, learns how many sessions there are and
-// when they are used, and can destroy them, or bring back one that was taken or removed until it
-// expires. It can neither read nor forge a session (see [session.Seal]).
+// Sessions and keys are sealed before they are stored, under secrets that the members of the fleet
+// share and that the store must not know. An attacker who can read and change the contents of the
+// store learns how many sessions there are and when they are used. The attacker can destroy
+// sessions, and can bring back one that was taken or removed, until it expires, but can neither read
+// nor forge one: see [session.Seal].
 //
 // If the store is slow, hangs or is unreachable, that costs full handshakes and nothing else. No
 // call waits longer than [Config.Timeout]. After a few failures a circuit breaker opens: calls then
