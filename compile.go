@@ -86,7 +86,8 @@ func (c *Context) negotiate() (offer *negotiate.Offer, err error) {
 	if c.fips {
 		filters = append(filters, negotiate.FIPS{})
 	}
-	filters = append(filters, c.host, negotiate.Library{FIPS: c.fips})
+	// The policy comes last, so that it isn't blamed for the absence of an ID in the library.
+	filters = append(filters, negotiate.Library{FIPS: c.fips}, c.host)
 	return negotiate.NewOffer(&negotiate.Asked{
 		Config:            c.config,
 		TLS13CipherSuites: c.opts.suites13,

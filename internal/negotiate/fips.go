@@ -58,7 +58,11 @@ func FIPSSignature(scheme tls.SignatureScheme) bool {
 // in its own FIPS mode, less those that the module lacks.
 type FIPS struct{}
 
-func (FIPS) narrow(o *Offer) error {
+// narrow narrows all parts at once: FIPS mode's refusals don't depend on what other filters leave.
+func (FIPS) narrow(o *Offer, p part) error {
+	if p != versions {
+		return nil
+	}
 	asked := o.asked
 	if id, ok := firstOutside(asked.Config.CipherSuites, fipsSuite); ok {
 		return refuseFIPS("CipherSuites", tls.CipherSuiteName(id), "leave it out, or CipherSuites nil")

@@ -87,24 +87,20 @@ func allow[ID comparable](allowed []ID) func(id ID) bool {
 
 // narrow leaves the versions and IDs that the policy allows. If the user has named an ID that the
 // policy forbids, narrow refuses it. Of two bounds on versions, the stricter one is in force.
-func (h *Host) narrow(o *Offer) error {
+func (h *Host) narrow(o *Offer, p part) error {
 	if h == nil {
 		return nil
 	}
-	if err := h.narrowVersions(o); err != nil {
-		return err
+	switch p {
+	case versions:
+		return h.narrowVersions(o)
+	case suites:
+		return h.narrowSuites(o)
+	case groups:
+		return h.narrowGroups(o)
+	default:
+		return h.narrowSignatures(o)
 	}
-	if err := h.narrowSuites(o); err != nil {
-		return err
-	}
-	allowsGroup := allow(h.Groups)
-	if id, ok := firstOutside(o.namedGroups(), allowsGroup); ok {
-		return h.blame(libssl.TopicGroups, "CurvePreferences", "forbids "+libssl.GroupName(id))
-	}
-	if o.Groups = filter(o.Groups, allowsGroup); len(o.Groups) == 0 {
-		return h.blame(libssl.TopicGroups, "CurvePreferences", "leaves no group")
-	}
-	return h.narrowSignatures(o)
 }
 
 func (h *Host) narrowVersions(o *Offer) error {
@@ -135,6 +131,17 @@ func (h *Host) narrowSuites(o *Offer) error {
 	}
 	o.TLS13CipherSuites = filter(o.TLS13CipherSuites, allowsSuite13)
 	return o.dropVersions(h.blame)
+}
+
+func (h *Host) narrowGroups(o *Offer) error {
+	allowsGroup := allow(h.Groups)
+	if id, ok := firstOutside(o.namedGroups(), allowsGroup); ok {
+		return h.blame(libssl.TopicGroups, "CurvePreferences", "forbids "+libssl.GroupName(id))
+	}
+	if o.Groups = filter(o.Groups, allowsGroup); len(o.Groups) == 0 {
+		return h.blame(libssl.TopicGroups, "CurvePreferences", "leaves no group")
+	}
+	return nil
 }
 
 func (h *Host) narrowSignatures(o *Offer) error {

@@ -2,8 +2,8 @@
 // Context uses.
 //
 // It starts with an [Offer]: the choice of crypto/tls in the running Go, GODEBUG settings included.
-// Then one [Filter] after the other takes IDs away: HTTP/2, FIPS mode, the host's policy, and the
-// library, which may lack some. No filter adds an ID or changes their order. If the user has named
+// Then one [Filter] after the other takes IDs away: HTTP/2, FIPS mode, the library, which may lack
+// some, and the host's policy. No filter adds an ID or changes their order. If the user has named
 // an ID that a filter takes away, or if nothing is left, the filter returns a [Refusal], which
 // names the field or option.
 package negotiate
@@ -55,9 +55,21 @@ type Offer struct {
 
 // A Filter takes IDs away that one authority does not allow.
 type Filter interface {
-	// narrow removes IDs from the offer. The error is a *Refusal.
-	narrow(o *Offer) error
+	// narrow removes IDs from the offer. It is called for each part in turn. The error is a
+	// *Refusal.
+	narrow(o *Offer, p part) error
 }
+
+// A part of an offer is narrowed by all filters before the next part: which groups a configuration
+// can use depends on the versions, and these on the suites that are left.
+type part int
+
+const (
+	versions part = iota
+	suites
+	groups
+	signatures
+)
 
 // NewOffer returns the offer that the filters leave. The error is a [*Refusal].
 func NewOffer(asked *Asked, filters ...Filter) (*Offer, error) {
@@ -65,9 +77,11 @@ func NewOffer(asked *Asked, filters ...Filter) (*Offer, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, f := range filters {
-		if err := f.narrow(o); err != nil {
-			return nil, err
+	for p := versions; p <= signatures; p++ {
+		for _, f := range filters {
+			if err := f.narrow(o, p); err != nil {
+				return nil, err
+			}
 		}
 	}
 	return o, nil
@@ -161,7 +175,10 @@ func refuseAsked(_ libssl.Topic, field, reason string) *Refusal {
 // TLS 1.2 that HTTP/2 prohibits: RFC 9113, section 9.2.2.
 type HTTP2 struct{}
 
-func (HTTP2) narrow(o *Offer) error {
+func (HTTP2) narrow(o *Offer, p part) error {
+	if p != suites {
+		return nil
+	}
 	if o.asked.Config.CipherSuites == nil {
 		o.CipherSuites = filter(o.CipherSuites, isHTTP2Suite)
 	}
@@ -185,7 +202,22 @@ type Library struct {
 	FIPS bool // the library is the FIPS module
 }
 
-func (l Library) narrow(o *Offer) error {
+func (l Library) narrow(o *Offer, p part) error {
+	switch p {
+	case suites:
+		return l.narrowSuites(o)
+	case groups:
+		return l.narrowGroups(o)
+	case signatures:
+		if scheme, ok := firstOutside(o.asked.SignatureSchemes, KnownSignature); ok {
+			return &Refusal{Field: "WithSignatureAlgorithms", Reason: fmt.Sprintf("%v is not in OpenSSL", scheme)}
+		}
+		o.SignatureSchemes = filter(o.SignatureSchemes, KnownSignature)
+	}
+	return nil
+}
+
+func (l Library) narrowSuites(o *Offer) error {
 	if id, ok := firstOutside(o.NamedSuites(), knownSuite); ok {
 		return &Refusal{Field: "CipherSuites", Reason: "OpenSSL has no " + tls.CipherSuiteName(id)}
 	}
@@ -194,23 +226,16 @@ func (l Library) narrow(o *Offer) error {
 	}
 	o.CipherSuites = filter(o.CipherSuites, knownSuite)
 	o.TLS13CipherSuites = filter(o.TLS13CipherSuites, knownTLS13Suite)
-	if err := o.dropVersions(refuseAsked); err != nil {
-		return err
-	}
+	return o.dropVersions(refuseAsked)
+}
+
+func (l Library) narrowGroups(o *Offer) error {
 	hasGroup := func(id tls.CurveID) bool { return libssl.HasGroup(id, l.FIPS) }
 	if id, ok := firstOutside(o.namedGroups(), hasGroup); ok {
 		return &Refusal{Field: "CurvePreferences", Reason: libssl.GroupName(id) + " is not in this OpenSSL"}
 	}
 	o.Groups = filter(o.Groups, hasGroup)
-	if err := o.checkGroups(refuseAsked); err != nil {
-		return err
-	}
-	if scheme, ok := firstOutside(o.asked.SignatureSchemes, KnownSignature); ok {
-		return &Refusal{Field: "WithSignatureAlgorithms", Reason: fmt.Sprintf("%v is not in OpenSSL", scheme)}
-	}
-	o.SignatureSchemes = filter(o.SignatureSchemes, KnownSignature)
-	o.ClientSignatureSchemes = filter(o.ClientSignatureSchemes, KnownSignature)
-	return nil
+	return o.checkGroups(refuseAsked)
 }
 
 func knownSuite(id uint16) bool { return libssl.SuiteName(id) != "" }

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/ossl-go/ossl"
+	"github.com/ossl-go/ossl/internal/libssl"
 	"github.com/ossl-go/ossl/internal/ossltest"
 	"github.com/ossl-go/ossl/internal/tlstest"
 	"github.com/ossl-go/ossl/session"
@@ -42,6 +43,7 @@ func TestHostPolicy(t *testing.T) {
 		{"suites that crypto/tls lacks", "Ciphersuites = TLS_AES_128_CCM_SHA256\n", policyNoSuites},
 		{"groups", "Groups = P-384\n", policyGroups},
 		{"curves", "Curves = P-384\n", policyGroups},
+		{"nothing of what the library lacks", "CipherString = DEFAULT:@SECLEVEL=2\nGroups = P-384\n", policyBlamesLibrary},
 		{"signatures", "SignatureAlgorithms = rsa_pss_rsae_sha512:RSA+SHA512\n", policySignatures},
 		{"signatures of clients", "ClientSignatureAlgorithms = rsa_pss_rsae_sha384\n", policyClientSignatures},
 		{"level 3", "CipherString = DEFAULT:@SECLEVEL=3\n", policyLevel3},
@@ -155,6 +157,8 @@ func policyMaximum(t *testing.T) {
 	meet(goClient(latest), contextServer(t, asItIs)).fails(t, alertProtocolVersion)
 	refuses(t, "MinVersion", plainClient(latest))
 	refuses(t, "MinVersion", plainServer(latest))
+	// A hybrid is for TLS 1.3 alone, which the policy takes away, so the library need not have it.
+	mustContext(t, plainClient(tlstest.Curves(tls.X25519MLKEM768, tls.CurveP256)))
 	for _, m := range []*meeting{
 		meet(contextClient(t, asItIs, without), goServer()), meet(goClient(), contextServer(t, asItIs, without)),
 	} {
@@ -268,6 +272,33 @@ func policyGroups(t *testing.T) {
 	if p := hostPolicy(t); !slices.Equal(p.Groups, []tls.CurveID{tls.CurveP384}) || p.SignatureSchemes != nil {
 		t.Errorf("%+v", p)
 	}
+}
+
+// policyBlamesLibrary: if the library lacks an ID that the configuration names, the error doesn't
+// blame the policy, without which it is the same.
+func policyBlamesLibrary(t *testing.T) {
+	hybrid := tlstest.Curves(tls.X25519MLKEM768, tls.CurveP384)
+	for _, c := range []struct {
+		name   string
+		config *tls.Config
+		opts   []ossl.Option
+	}{
+		{"suite", plainClient(tlstest.Suites(tls.TLS_ECDHE_RSA_WITH_RC4_128_SHA)), nil},
+		{"no suite of TLS 1.2", plainClient(tlstest.Suites(tls.TLS_AES_128_GCM_SHA256), tlstest.Only(tls.VersionTLS12)), nil},
+		{"suite of TLS 1.3", plainClient(), []ossl.Option{ossl.WithTLS13CipherSuites(tls.TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256)}},
+		{"signature", plainClient(), []ossl.Option{ossl.WithSignatureAlgorithms(0x0999)}},
+		{"group", plainClient(hybrid), nil},
+	} {
+		if c.name == "group" && libssl.HasGroup(tls.X25519MLKEM768, false) {
+			continue
+		}
+		_, honoured := ossl.NewContext(c.config, c.opts...)
+		_, ignored := ossl.NewContext(c.config, append(c.opts, without)...)
+		if honoured == nil || ignored == nil || honoured.Error() != ignored.Error() {
+			t.Errorf("%s: %v; without the policy: %v", c.name, honoured, ignored)
+		}
+	}
+	mustContext(t, plainClient(hybrid, tlstest.Only(tls.VersionTLS12))) // a hybrid is for TLS 1.3
 }
 
 // requested returns the signature algorithms of a server's CertificateRequest.
