@@ -21,7 +21,8 @@ import (
 	"github.com/ossl-go/ossl/session"
 )
 
-// hooks calls a function from each callback of a connection of either role, and from clocks, caches, writers and signers.
+// hooks calls a function from each callback of a connection of either role, and from clocks,
+// caches, writers and signers.
 type hooks struct {
 	mu     sync.Mutex
 	call   func(where string) // guarded by mu
@@ -73,7 +74,7 @@ func (c hookedCache) Get(ctx context.Context, id []byte, take bool) ([]byte, err
 	return c.Cache.Get(ctx, id, take)
 }
 
-// config has all callbacks that both roles have.
+// config sets the callbacks that both roles have.
 func (h *hooks) config(c *tls.Config, cert tls.Certificate) {
 	cert.PrivateKey = &tlstest.LookingSigner{Signer: cert.PrivateKey.(crypto.Signer), Before: func() { h.at("Sign") }}
 	c.Certificates = []tls.Certificate{cert}
@@ -102,9 +103,9 @@ func (h *hooks) server(c *tls.Config) {
 	c.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) { h.at("GetConfigForClient"); return nil, nil }
 }
 
-// TestMethodsInCallbacks calls the methods of a connection in every callback, except the methods that wait for the handshake, to
-// which the callback belongs: with crypto/tls too ConnectionState, OCSPResponse, VerifyHostname, Handshake, Read and Write, and
-// besides ossl's own WaitRead and SendFile.
+// TestMethodsInCallbacks calls the methods of a connection in every callback, except those that
+// wait for the callback's own handshake. In crypto/tls too these are ConnectionState, OCSPResponse,
+// VerifyHostname, Handshake, Read and Write; ossl adds WaitRead and SendFile.
 func TestMethodsInCallbacks(t *testing.T) {
 	if ossltest.InFIPS {
 		t.Skipf("OpenSSL %s: FIPS mode refuses keys that are a crypto.Signer", ossltest.Version())
@@ -194,8 +195,8 @@ func TestMethodsInCallbacks(t *testing.T) {
 	}
 }
 
-// TestCloseInCallbacks: Close, or a panic, or the end of the goroutine, in any callback ends the handshake and leaks no C
-// memory.
+// TestCloseInCallbacks checks that Close, a panic, or the end of the goroutine in any callback ends
+// the handshake and leaks no C memory.
 func TestCloseInCallbacks(t *testing.T) {
 	if ossltest.InFIPS {
 		t.Skipf("OpenSSL %s: FIPS mode refuses keys that are a crypto.Signer", ossltest.Version())
@@ -280,7 +281,7 @@ func closeIn(t *testing.T, version uint16, role, callback, how string) {
 	}
 }
 
-// TestCloseInsideClientCertificate: Close frees the connection while a callback decides.
+// TestCloseInsideClientCertificate checks that Close frees the connection while a callback runs.
 func TestCloseInsideClientCertificate(t *testing.T) {
 	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
 		var c *ossl.Conn
@@ -305,7 +306,8 @@ func TestCloseInsideClientCertificate(t *testing.T) {
 	}
 }
 
-// TestAfterPanic: a callback's panic ends the connection for good, and nothing hangs afterwards.
+// TestAfterPanic checks that a callback's panic ends the connection for good, and that later calls
+// return.
 func TestAfterPanic(t *testing.T) {
 	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
 		p := ossltest.NewContexts(t, func(c, _ *tls.Config) {

@@ -18,8 +18,8 @@ import (
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
-// choosing returns a Context for a server that calls choose for each connection. shake makes a connection, which must succeed,
-// and returns its Context.
+// choosing returns a Context for a server that calls choose for each connection. shake makes a
+// connection, which must succeed, and returns its Context.
 func choosing(t *testing.T, choose func() *tls.Config) (server *Context, shake func() *Context) {
 	t.Helper()
 	server = contextOf(t, tlstest.ServerConfig(func(c *tls.Config) {
@@ -35,7 +35,7 @@ func choosing(t *testing.T, choose func() *tls.Config) (server *Context, shake f
 	}
 }
 
-// pair returns two ends that have shaken hands.
+// pair returns the two ends of a connection whose handshake is done.
 func pair(t *testing.T, client, server *Context) (c, s *Conn) {
 	t.Helper()
 	a, b := tlstest.Buffered()
@@ -51,7 +51,8 @@ func pair(t *testing.T, client, server *Context) (c, s *Conn) {
 	return c, s
 }
 
-// TestChosenCopiesAreCompiledOnce: a copy of a configuration, however it was made, is not compiled again.
+// TestChosenCopiesAreCompiledOnce checks that copies of a configuration, made in several ways, are
+// not compiled again.
 func TestChosenCopiesAreCompiledOnce(t *testing.T) {
 	base := tlstest.ServerConfig(func(c *tls.Config) {
 		c.NextProtos = []string{"h2", "http/1.1"}
@@ -92,7 +93,8 @@ func TestChosenCopiesAreCompiledOnce(t *testing.T) {
 	}
 }
 
-// TestChosenChangesAreSeen: if the configuration differs from one connection to the next, the new one is used, as in crypto/tls.
+// TestChosenChangesAreSeen checks that if the configuration differs from one connection to the
+// next, the new one is used, as in crypto/tls.
 func TestChosenChangesAreSeen(t *testing.T) {
 	certs := []tls.Certificate{tlstest.ServerCert(tlstest.P256), tlstest.ServerCert(tlstest.RSA2048)}
 	base := tlstest.ServerConfig()
@@ -140,8 +142,8 @@ func TestChosenChangesAreSeen(t *testing.T) {
 	}
 }
 
-// TestChosenIsFreed has GetConfigForClient return another configuration each time, with the garbage collector off: libssl's
-// memory for those that left the list is freed.
+// TestChosenIsFreed has GetConfigForClient return another configuration each time, with the garbage
+// collector off: libssl's memory for those that left the list is freed.
 func TestChosenIsFreed(t *testing.T) {
 	base := tlstest.ServerConfig()
 	server, shake := choosing(t, func() *tls.Config {
@@ -162,7 +164,7 @@ func TestChosenIsFreed(t *testing.T) {
 	for range times {
 		seen = append(seen, shake())
 	}
-	// A Context is 13 KB and more. What is left is the same where nothing is compiled.
+	// A Context takes at least 13 KB. The heap grows by the rest even if nothing is compiled.
 	if grown := int64(libssl.HeapInUse() - before); grown > times*2048 {
 		t.Errorf("C's heap has grown by %d bytes in %d handshakes", grown, times)
 	}
@@ -183,7 +185,8 @@ func TestChosenIsFreed(t *testing.T) {
 	}
 }
 
-// TestChosenOutlivesItsPlace: a connection goes on after its configuration has left the list, on either record path.
+// TestChosenOutlivesItsPlace checks that a connection goes on after its configuration has left the
+// list, on either record path.
 func TestChosenOutlivesItsPlace(t *testing.T) {
 	for _, path := range []RecordPath{RecordsAuto, RecordsLibssl} {
 		base := tlstest.ServerConfig()
@@ -242,8 +245,8 @@ func echo(t *testing.T, from, to *Conn) {
 	}
 }
 
-// TestChosenStress has many handshakes at once choose among more configurations than there is room for. Some are new, and
-// some fail.
+// TestChosenStress has many handshakes at once choose among more configurations than the list has
+// room for. Some are new, and some fail.
 func TestChosenStress(t *testing.T) {
 	bases := make([]*tls.Config, 6)
 	for i := range bases {
@@ -292,7 +295,8 @@ func TestChosenStress(t *testing.T) {
 	}
 }
 
-// TestChosenIsForgotten: a configuration that is no longer chosen leaves the list after a while.
+// TestChosenIsForgotten checks that a configuration that is no longer chosen leaves the list after
+// a while.
 func TestChosenIsForgotten(t *testing.T) {
 	configs := []*tls.Config{tlstest.ServerConfig(), tlstest.ServerConfig(func(c *tls.Config) { c.NextProtos = []string{"x"} })}
 	i := 0
@@ -311,7 +315,7 @@ func TestChosenIsForgotten(t *testing.T) {
 		t.Fatalf("%d configurations, want 1", len(server.chosen.recent.entries))
 	}
 	if _, _, err := old.ssl.Start(true, true, "", nil, nil, make([]byte, 100)); err == nil {
-		t.Error("the one that left isn't closed")
+		t.Error("the Context that left the list isn't closed")
 	}
 	i = 0
 	if shake() == old {
@@ -319,8 +323,8 @@ func TestChosenIsForgotten(t *testing.T) {
 	}
 }
 
-// TestChosenIsUnpinned: a handshake that fails after the choice, before there is an SSL of the chosen
-// Context, ends its use of the Context.
+// TestChosenIsUnpinned checks that a handshake that fails after the choice, before there is an SSL
+// of the chosen Context, ends its use of the Context.
 func TestChosenIsUnpinned(t *testing.T) {
 	var get func(*tls.ClientHelloInfo) (*tls.Certificate, error)
 	config := tlstest.ServerConfig(func(c *tls.Config) {

@@ -14,8 +14,8 @@ import (
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
-// TestEveryFieldHasARow holds tls.Config of the running Go against what becomes of its fields, and that against the
-// documentation.
+// TestEveryFieldHasARow checks that configFields and docs/COMPATIBILITY.md have every field of the
+// running Go's tls.Config.
 func TestEveryFieldHasARow(t *testing.T) {
 	doc, err := os.ReadFile("docs/COMPATIBILITY.md")
 	if err != nil {
@@ -139,7 +139,7 @@ func TestHonouredFieldsAreAccepted(t *testing.T) {
 	}
 }
 
-// TestUnknownFieldIsRefused stands for a field of a newer Go.
+// TestUnknownFieldIsRefused takes a field out of configFields, as if it were one of a newer Go.
 func TestUnknownFieldIsRefused(t *testing.T) {
 	check := configFields["ServerName"]
 	delete(configFields, "ServerName")

@@ -62,7 +62,8 @@ func TestCloseRacesReadWrite(t *testing.T) {
 	}
 }
 
-// TestBothDirectionsAtOnce moves different data both ways at the same time, with key updates in between.
+// TestBothDirectionsAtOnce moves different data both ways at the same time, with key updates in
+// between.
 func TestBothDirectionsAtOnce(t *testing.T) {
 	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
 		t.Run(tls.VersionName(version), func(t *testing.T) {
@@ -77,7 +78,7 @@ func TestBothDirectionsAtOnce(t *testing.T) {
 				chacha := rand.NewChaCha8([32]byte{byte(i)})
 				chacha.Read(data)
 				all.Go(func() {
-					asked := 0 // answers are no application data; 16 in a row, updates of one's own included, are too many
+					asked := 0 // 16 records without application data in a row, such as answers and KeyUpdates, are too many
 					for rest := data; len(rest) > 0; {
 						n := min(len(rest), 1+rand.IntN(200000))
 						if _, err := ends[0].Write(rest[:n]); err != nil {
@@ -112,7 +113,8 @@ func TestBothDirectionsAtOnce(t *testing.T) {
 	}
 }
 
-// TestKeyUpdateAnswered asks a peer that only reads for a key update: its answer comes without a Write of its user's.
+// TestKeyUpdateAnswered asks a peer that only reads for a key update. The answer comes although the
+// peer's user calls no Write.
 func TestKeyUpdateAnswered(t *testing.T) {
 	for _, asker := range []string{"client", "server"} {
 		t.Run(asker, func(t *testing.T) {
@@ -156,7 +158,7 @@ func TestKeyUpdateAnswered(t *testing.T) {
 					t.Fatalf("only %d writes: no answer", i)
 				}
 			}
-			// What is sent under the new key is read.
+			// Data sent with the new key is read.
 			go func() { _, err := io.ReadFull(ask, buf[4:8]); read <- err }()
 			if _, err := answer.Write([]byte("back")); err != nil {
 				t.Fatal(err)
@@ -178,7 +180,8 @@ func (c countedWrites) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-// TestReadDoesNotWaitForBlockedWrite makes a Read answer a key update while a Write of the same connection is stuck.
+// TestReadDoesNotWaitForBlockedWrite makes a Read answer a key update while a Write of the same
+// connection is stuck.
 func TestReadDoesNotWaitForBlockedWrite(t *testing.T) {
 	begun := make(chan int, 1000)
 	client, server := ossltest.Connected(t, func() (net.Conn, net.Conn) {
@@ -199,7 +202,7 @@ func TestReadDoesNotWaitForBlockedWrite(t *testing.T) {
 	if _, err := io.ReadFull(client, buf); err != nil || string(buf) != "data" {
 		t.Fatalf("%q, %v", buf, err)
 	}
-	// The answer that waited goes out in its place: the server reads all, under both keys.
+	// The answer that waited is sent in its place. The server reads all data, under both keys.
 	got, want := 0, 1<<20
 	for got < want {
 		n, err := server.Read(make([]byte, 100000))
@@ -222,7 +225,7 @@ func TestCancelHandshake(t *testing.T) {
 	p := ossltest.NewContexts(t, nil)
 	for _, side := range []string{"client", "server"} {
 		a, silent := tlstest.Loopback()
-		defer silent.Close() // and so not collected, which would close it before its time
+		defer silent.Close() // keeps it from being collected, and so closed, too early
 		ctx, cancel := context.WithCancel(t.Context())
 		c := p.Client.Client(a, "")
 		if side == "server" {
@@ -241,7 +244,8 @@ func TestCancelHandshake(t *testing.T) {
 	}
 }
 
-// TestConfigIsCompiledOnce: the drop-in functions remember a configuration, and forget it with its last use.
+// TestConfigIsCompiledOnce checks that the drop-in functions remember a configuration, and forget
+// it with its last use.
 func TestConfigIsCompiledOnce(t *testing.T) {
 	config := tlstest.ServerConfig()
 	key := weak.Make(config)
@@ -263,7 +267,7 @@ func TestConfigIsCompiledOnce(t *testing.T) {
 	t.Error("a configuration that is gone is remembered")
 }
 
-// hookedConn has something done before each write.
+// A hookedConn calls a function before each write.
 type hookedConn struct {
 	net.Conn
 	before func()
@@ -276,8 +280,8 @@ func (c *hookedConn) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-// TestAbruptWrite has the underlying connection panic, or end the goroutine, in each write there is. Nothing hangs afterwards, no
-// Write passes for one that is under way, and nothing more is sent.
+// TestAbruptWrite has the underlying connection panic, or end the goroutine, in each of its writes.
+// Afterwards nothing hangs, no Write counts as under way, and nothing more is sent.
 func TestAbruptWrite(t *testing.T) {
 	damaged := append([]byte{23, 3, 3, 0, 40}, make([]byte, 40)...)
 	x := make([]byte, 1)
@@ -346,7 +350,8 @@ func TestAbruptWrite(t *testing.T) {
 	}
 }
 
-// TestQueueIsBounded: a peer that asks for key updates and doesn't read the answers.
+// TestQueueIsBounded checks the bound on the answers to a peer that asks for key updates and
+// doesn't read.
 func TestQueueIsBounded(t *testing.T) {
 	writes := make(chan int, 1000)
 	pair := func() (net.Conn, net.Conn) {
@@ -358,7 +363,7 @@ func TestQueueIsBounded(t *testing.T) {
 		<-writes
 	}
 	go server.Write(make([]byte, 1<<20)) // stuck: the client never reads
-	<-writes                             // before a Read has something to send, which would be what is stuck
+	<-writes                             // before a Read has anything to send: the Write must be the one that is stuck
 	failed := make(chan error, 1)
 	go func() {
 		buf := make([]byte, 100)
@@ -385,7 +390,7 @@ func TestQueueIsBounded(t *testing.T) {
 	}
 }
 
-// TestCloseDoesNotWaitForBlockedAnswer: a Read sends an answer that nobody takes.
+// TestCloseDoesNotWaitForBlockedAnswer has a Read send an answer that the peer doesn't take.
 func TestCloseDoesNotWaitForBlockedAnswer(t *testing.T) {
 	t.Parallel() // Close gives its own alert five seconds
 	client, server := ossltest.Connected(t, tlstest.NetPipe, func(c, _ *tls.Config) { c.MinVersion = tls.VersionTLS13 })
@@ -404,7 +409,8 @@ func TestCloseDoesNotWaitForBlockedAnswer(t *testing.T) {
 	}
 }
 
-// TestAlertOfAReadIsSent, whoever comes first to send it.
+// TestAlertOfAReadIsSent checks that the alert of a failed Read is sent by the next call that can
+// send it.
 func TestAlertOfAReadIsSent(t *testing.T) {
 	only13 := func(c *tls.Config) { c.MinVersion = tls.VersionTLS13 }
 	for _, how := range []string{"flush", "write", "close"} {
@@ -429,7 +435,8 @@ func TestAlertOfAReadIsSent(t *testing.T) {
 	}
 }
 
-// TestCompiledConfigsAreBounded: configurations that refer to themselves are never collected.
+// TestCompiledConfigsAreBounded remembers configurations that refer to themselves, which are never
+// collected.
 func TestCompiledConfigsAreBounded(t *testing.T) {
 	for range 400 {
 		config := &tls.Config{Certificates: []tls.Certificate{tlstest.ServerCert(tlstest.P256)}}

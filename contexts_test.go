@@ -18,8 +18,8 @@ func contextOf(t *testing.T, config *tls.Config, opts ...Option) *Context {
 	return ctx
 }
 
-// shakeContexts returns the error of a handshake of two Contexts at each end. A server's refusal in TLS 1.3 reaches the client
-// when it reads.
+// shakeContexts runs a handshake of two Contexts, and returns the error of each end. A server's
+// refusal in TLS 1.3 reaches the client when it reads.
 func shakeContexts(client, server *Context) (clientErr, serverErr error) {
 	a, b := tlstest.Buffered()
 	defer a.Close()

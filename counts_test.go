@@ -13,14 +13,15 @@ import (
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
-// Counts are what can be asserted of speed: they are the same on every machine.
+// Tests of speed check counts, which are the same on every machine.
 const (
 	maxPairCrossings  = 12 // connect, handshake, echo, close, both ends
 	maxEchoCrossings  = 4  // one more echo
 	maxPairAllocation = 60 // Go allocations of such a pair; crypto/tls makes about 870
 )
 
-// talk runs one connection with echoes over a and b, and returns how many crossings it made at both ends.
+// talk runs one connection with echoes over a and b, and returns the number of crossings at both
+// ends.
 func talk(t testing.TB, p ossltest.Contexts, a, b net.Conn, message []byte, echoes int) (crossings uint64) {
 	server := p.Server.Server(b)
 	done := make(chan error, 1)

@@ -54,7 +54,7 @@ func TestRecentMap(t *testing.T) {
 	m.put(9, "9", now.Add(2*time.Hour))
 	is("more than an hour, at an insertion", []int{9}, "8")
 
-	// A machine that slept, and a clock that was set back.
+	// The machine has slept, and the clock was set back.
 	m.get(9, now)
 	m.get(1, tlstest.MoveClocks(now, 2*time.Hour, 0))
 	is("two hours by the wall clock", nil, "9")
@@ -63,7 +63,8 @@ func TestRecentMap(t *testing.T) {
 	is("two hours by the monotonic clock", nil, "9")
 }
 
-// TestReplacedCredentialIsFreed: the private key of a replaced certificate is freed before the Context is.
+// TestReplacedCredentialIsFreed checks that the private key of a replaced certificate is freed
+// before the Context.
 func TestReplacedCredentialIsFreed(t *testing.T) {
 	certs := []tls.Certificate{tlstest.New(tlstest.Options{}), tlstest.New(tlstest.Options{})}
 	current := &certs[0]
@@ -108,7 +109,8 @@ func weakCredential(c *credentialCache) weak.Pointer[libssl.Credential] {
 	return weak.Make(c.recent.order.Front().Value.(*recentEntry[credentialKey, *libssl.Credential]).value)
 }
 
-// TestCredentialKey: certificates that are sent differently, or sign differently, have different credentials.
+// TestCredentialKey checks that certificates that are sent differently, or sign differently, have
+// different credentials.
 func TestCredentialKey(t *testing.T) {
 	rule := contextOf(t, tlstest.ServerConfig()).rule
 	cert := tlstest.ServerCert(tlstest.P256)

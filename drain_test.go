@@ -13,7 +13,8 @@ import (
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
-// TestDrainEnds: the bytes that Close reads from its socket are bounded, so that a peer that goes on sending can't delay it.
+// TestDrainEnds checks that the number of bytes that Close reads from its socket is bounded, so
+// that a peer that goes on sending can't delay it.
 func TestDrainEnds(t *testing.T) {
 	client, server := ossltest.Connected(t, tlstest.Loopback, func(c, _ *tls.Config) { c.MaxVersion = tls.VersionTLS13 })
 	const much = ossl.MaxDrained + 40_000

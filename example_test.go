@@ -42,7 +42,7 @@ func Example() {
 	// Output: hello over TLS, TLS 1.3, <nil>
 }
 
-// A server that echoes, as README.md has it.
+// A server that echoes: the example of README.md.
 func ExampleListen() {
 	cert, err := tls.LoadX509KeyPair("cert.pem", "key.pem")
 	if err != nil {
@@ -64,7 +64,8 @@ func ExampleListen() {
 	}
 }
 
-// A Context is compiled once, says by field what can't be honoured, and is shared by connections over any net.Conn.
+// A Context is compiled once, and names a field that can't be honoured. Connections over any
+// net.Conn share it.
 func ExampleNewContext() {
 	ctx, err := ossl.NewContext(&tls.Config{RootCAs: tlstest.CA().Pool()},
 		ossl.WithSignatureAlgorithms(tls.ECDSAWithP256AndSHA256))
@@ -112,7 +113,7 @@ func ExampleConn_mutual() {
 		log.Fatal(err)
 	}
 	a, b := net.Pipe()
-	go io.Copy(io.Discard, client.Client(a, tlstest.ServerName)) // the handshake, and what comes after it
+	go io.Copy(io.Discard, client.Client(a, tlstest.ServerName)) // runs the handshake, and reads the rest
 	conn := server.Server(b)
 	if err := conn.Handshake(); err != nil {
 		log.Fatal(err)
@@ -147,7 +148,8 @@ func ExampleWithRecordPath() {
 	// Output: hello
 }
 
-// Where Linux has kernel TLS, files go from the page cache to the network without passing through the process.
+// If Linux has kernel TLS, files go from the page cache to the network without passing through the
+// process.
 func ExampleConn_SendFile() {
 	config := &tls.Config{ /* Certificates */ }
 	ctx, err := ossl.NewContext(config, ossl.WithKernelTLS())

@@ -47,14 +47,14 @@ func (c *Conn) Freed() bool {
 	return c.engine.ssl == nil && (!ok || own.side == nil)
 }
 
-// CompiledConfigs returns how many configurations the drop-in functions remember.
+// CompiledConfigs returns the number of configurations that the drop-in functions remember.
 func CompiledConfigs() int {
 	compiled.mu.Lock()
 	defer compiled.mu.Unlock()
 	return len(compiled.entries)
 }
 
-// QueueLen returns how many sealed bytes wait.
+// QueueLen returns the number of sealed bytes that wait.
 func (c *Conn) QueueLen() int {
 	c.engine.mu.Lock()
 	defer c.engine.unlock()
@@ -64,7 +64,7 @@ func (c *Conn) QueueLen() int {
 // Drain discards the input that has arrived unread, as Close does.
 func (c *Conn) Drain() { c.drain() }
 
-// MaxDrained bounds what Drain takes.
+// MaxDrained is the number of bytes that Drain takes at most.
 const MaxDrained = maxDrained
 
 // CrossRead opens b, which is damaged, as a Read does before it flushes.
@@ -85,7 +85,7 @@ func (c *Conn) CrossRead(b []byte) {
 	c.engine.queue.push(c.engine.ssl.Spill())
 }
 
-// TakenOver reports whether libssl is out of the connection.
+// TakenOver reports whether the connection was taken over from libssl.
 func (c *Conn) TakenOver() bool {
 	c.engine.mu.Lock()
 	defer c.engine.unlock()
@@ -93,7 +93,7 @@ func (c *Conn) TakenOver() bool {
 	return own
 }
 
-// Refuse refuses what the last call of the handshake has agreed to, and returns the alert for it.
+// Refuse refuses the peer that the last call of the handshake has accepted, and returns the alert.
 func (c *Conn) Refuse(alert uint8) []byte {
 	c.engine.mu.Lock()
 	defer c.engine.unlock()
@@ -101,13 +101,14 @@ func (c *Conn) Refuse(alert uint8) []byte {
 	return out[:c.engine.ssl.RefuseFlight(alert, out).Produced]
 }
 
-// Writes returns how many Writes are under way.
+// Writes returns the number of Writes that are under way.
 func (c *Conn) Writes() int { return int(c.calls.active.Load() >> 1) }
 
-// Flush sends what is queued.
+// Flush sends the queue.
 func (c *Conn) Flush() { c.flushQueue() }
 
-// Crossings returns how many calls into C the connection has made. No Read may be under way.
+// Crossings returns the number of calls into C that the connection has made. No Read may be under
+// way.
 func (c *Conn) Crossings() uint64 {
 	c.in.lock()
 	defer c.in.unlock()
@@ -116,14 +117,16 @@ func (c *Conn) Crossings() uint64 {
 	return c.engine.ssl.Calls()
 }
 
-// LibsslCrossings is Crossings for a connection whose records are libssl's. A Read may be under way.
+// LibsslCrossings is Crossings for a connection whose records are libssl's. A Read may be under
+// way.
 func (c *Conn) LibsslCrossings() uint64 {
 	c.engine.mu.Lock()
 	defer c.engine.unlock()
 	return c.engine.ssl.Calls()
 }
 
-// CompiledFor returns how many Contexts the drop-in functions remember for a configuration.
+// CompiledFor returns the number of Contexts that the drop-in functions remember for a
+// configuration.
 func CompiledFor(config weak.Pointer[tls.Config]) (n int) {
 	compiled.mu.Lock()
 	defer compiled.mu.Unlock()
@@ -135,7 +138,7 @@ func CompiledFor(config weak.Pointer[tls.Config]) (n int) {
 	return n
 }
 
-// SkipTo leaves out sequence numbers of the records that are sent or received, up to seq.
+// SkipTo skips the sequence numbers of the records that are sent or received, up to seq.
 func (c *Conn) SkipTo(sent bool, seq uint64) bool {
 	if sent {
 		return c.engine.sealer.(*ownSealer).side.Skip(seq)
@@ -148,7 +151,7 @@ func (c *Conn) SkipTo(sent bool, seq uint64) bool {
 // connection.
 func (c *Conn) MissRecord(sent bool, n uint8) { c.engine.ssl.Miss(sent, n) }
 
-// SetKernelFIPS has a test say what the kernel says.
+// SetKernelFIPS replaces the file in which the kernel reports its FIPS mode, for a test.
 func SetKernelFIPS(t testing.TB, file string) {
 	loadLibrary("")
 	who, old := hostInFIPS(file), hostFIPS.Load()
@@ -156,7 +159,7 @@ func SetKernelFIPS(t testing.TB, file string) {
 	t.Cleanup(func() { hostFIPS.Store(old) })
 }
 
-// TryFIPS sets FIPS mode up as for the first time, and undoes it.
+// TryFIPS sets up FIPS mode as if for the first time, and undoes it.
 func TryFIPS() error {
 	if err := libssl.TryFIPS(); err != nil {
 		return &fipsError{"", err, remedy(err)}
@@ -164,17 +167,18 @@ func TryFIPS() error {
 	return nil
 }
 
-// WriteAwaitsRead reports whether a Write waits, or has waited, for a Read that is under way, to read the rest of a message.
+// WriteAwaitsRead reports whether a Write waits, or has waited, for a Read that is under way, to
+// read the rest of a message.
 func WriteAwaitsRead(c *Conn) bool {
 	c.turns.mu.Lock()
 	defer c.turns.mu.Unlock()
 	return c.turns.awaited
 }
 
-// SendByKernel sends what of SendFile is the kernel's part.
+// SendByKernel is the part of SendFile that the kernel does.
 func (c *Conn) SendByKernel(f *os.File, n int64) (int64, error) { return c.sendFile(f, n) }
 
-// SpendKernelKey leaves the kernel's key good for no more.
+// SpendKernelKey uses up the budget of the kernel's key.
 func (c *Conn) SpendKernelKey() {
 	c.out.mu.Lock()
 	defer c.out.mu.Unlock()
@@ -186,14 +190,14 @@ func (c *Conn) SpendKernelKey() {
 // PeerEnded reports whether the peer of a socket has hung up.
 func PeerEnded(conn net.Conn) bool { return new(netio.Input).Ended(conn, netio.PeerGone) != nil }
 
-// BytesSent returns how many bytes of records the connection has sent.
+// BytesSent returns the number of bytes of records that the connection has sent.
 func BytesSent(c *Conn) int64 {
 	c.out.mu.Lock()
 	defer c.out.mu.Unlock()
 	return c.out.sizes.bytes
 }
 
-// AddPaused counts handshakes among those that wait for Go, until undo is called.
+// AddPaused adds n to the number of handshakes that wait for Go, until undo is called.
 func AddPaused(n int32) (undo func()) {
 	paused.Add(n)
 	return func() { paused.Add(-n) }
@@ -215,11 +219,11 @@ func FillSteps() (undo func()) {
 	}
 }
 
-// WaitingForSteps returns how many handshakes wait at the gate for steps.
+// WaitingForSteps returns the number of handshakes that wait at the gate for steps.
 func WaitingForSteps() int { return steps().Waiting() }
 
-// LookAtPeer is how often a wait looks at the peer.
+// LookAtPeer is the time between two looks of a wait at the peer.
 const LookAtPeer = lookAtPeer
 
-// Silence is how long a client must have sent nothing for its tickets to leave by themselves.
+// Silence is the time for which a client must have sent nothing before its tickets are sent alone.
 const Silence = silence

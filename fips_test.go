@@ -16,7 +16,7 @@ import (
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
-// TestFIPSRequired: what the environment says.
+// TestFIPSRequired sets OSSL_FIPS and the kernel's FIPS mode.
 func TestFIPSRequired(t *testing.T) {
 	t.Setenv("OSSL_FIPS", "on")
 	var refused *ossl.ConfigError
@@ -50,7 +50,8 @@ func TestFIPSRequired(t *testing.T) {
 	}
 }
 
-// TestFIPSFaults breaks the module and its configuration: FIPS mode fails, by name, and nothing else does.
+// TestFIPSFaults breaks the module and its configuration. FIPS mode fails with the cause, and
+// nothing else fails.
 func TestFIPSFaults(t *testing.T) {
 	ossltest.NeedFIPS(t)
 	if strings.HasPrefix(ossltest.Version(), "1.") {
@@ -62,7 +63,7 @@ func TestFIPSFaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	damaged := bytes.Clone(code)
-	// A byte of a constant that the code has: the initial values of SHA-512, which is read and never run.
+	// Change a byte of a constant, the initial values of SHA-512, which is read and never run.
 	at := bytes.LastIndex(damaged, []byte("OpenSSL FIPS Provider"))
 	if at < 0 {
 		t.Fatal("the module doesn't hold its name")
@@ -115,12 +116,13 @@ func TestFIPSFaults(t *testing.T) {
 			}
 			t.Log(err)
 			tlstest.Visit(t, ossltest.ClientOf(ossltest.FIPSClient(t)),
-				ossltest.ServerOf(ossltest.FIPSServer(t))) // what was set up goes on
+				ossltest.ServerOf(ossltest.FIPSServer(t))) // Contexts that were made before go on
 		})
 	}
 }
 
-// TestFIPSModuleCutShort finds the module's file as OpenSSL does. OpenSSL must not come to load it: the loader would crash.
+// TestFIPSModuleCutShort finds the module's file as OpenSSL does. OpenSSL must not come to load it:
+// the loader would crash.
 func TestFIPSModuleCutShort(t *testing.T) {
 	ossltest.NeedFIPS(t)
 	if strings.HasPrefix(ossltest.Version(), "1.") {

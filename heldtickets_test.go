@@ -15,7 +15,8 @@ import (
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
-// heldPair is a connection of TLS 1.3 whose handshake is done and whose server has sent nothing since.
+// heldPair is a connection of TLS 1.3 whose handshake is done and whose server has sent nothing
+// since.
 type heldPair struct {
 	client, server *ossl.Conn
 	wire           *tlstest.PipeConn     // the client's
@@ -43,12 +44,12 @@ func newHeldPair(t *testing.T, records ossl.RecordPath, mutual, fullRecords bool
 	return p
 }
 
-// sent describes the records that the server sent after its Finished. They must come in the order of their sequence numbers to be
-// deciphered.
+// sent describes the records that the server sent after its Finished. They must come in the order
+// of their sequence numbers to be deciphered.
 func (p *heldPair) sent() string {
 	records := p.rec.Decipher(tlstest.ServerRole, &p.log)
 	finished := slices.IndexFunc(records, func(r tlstest.Record) bool {
-		// It's the last message of the record, whatever comes before.
+		// It's the last message of the record.
 		messages := tlstest.Messages([]tlstest.Record{r})
 		return r.Sealed && r.Type == tlstest.TypeHandshake && len(messages) > 0 &&
 			messages[len(messages)-1][0] == tlstest.MsgFinished
@@ -77,8 +78,8 @@ func (p *heldPair) sent() string {
 	return strings.Join(kinds, ", ")
 }
 
-// TestTicketsGoFirst: a server's tickets leave in front of the first record that it sends after the handshake, with the same
-// Write if they fit, and not before.
+// TestTicketsGoFirst checks that a server sends its tickets in front of the first record after the
+// handshake, and not before. If they fit, it sends both with the same Write.
 func TestTicketsGoFirst(t *testing.T) {
 	read := func(t *testing.T, p *heldPair) error {
 		_, err := p.server.Read(make([]byte, 100))
@@ -89,7 +90,7 @@ func TestTicketsGoFirst(t *testing.T) {
 			return err
 		}
 		p.client.Write([]byte("data"))
-		defer p.server.Flush() // else the next Read does it, which there is none of
+		defer p.server.Flush() // the next Read would do it, but the test has none
 		return read(t, p)
 	}
 	for _, trigger := range []struct {
@@ -123,7 +124,7 @@ func TestTicketsGoFirst(t *testing.T) {
 			_, err := p.server.Write(make([]byte, 40_000))
 			return err
 		}, "ticket, data", 1},
-		{"Write of a full record", true, func(_ *testing.T, p *heldPair) error { // for which there isn't room behind the tickets
+		{"Write of a full record", true, func(_ *testing.T, p *heldPair) error { // which doesn't fit behind the tickets
 			_, err := p.server.Write(make([]byte, 16384))
 			return err
 		}, "ticket, data", 2},

@@ -27,8 +27,8 @@ type filterStep struct {
 	k      uint32
 }
 
-// lie has this process's setsockopt(2) of TLS_TX, and if all is set of TCP_ULP too, succeed and do nothing: seccomp(2). It can't
-// be taken back.
+// lie makes this process's setsockopt(2) of TLS_TX succeed and do nothing, and if all is set that
+// of TCP_ULP too: seccomp(2). It can't be undone.
 func lie(all bool) error {
 	const (
 		load, equal, ret = 0x20, 0x15, 0x06
@@ -60,7 +60,8 @@ func lie(all bool) error {
 	return nil
 }
 
-// TestKernelTLSLies: a kernel that says yes to what it doesn't know, as gVisor does, gets nothing in the clear.
+// TestKernelTLSLies checks that a kernel that accepts options it doesn't know, as gVisor does, gets
+// no data in the clear.
 func TestKernelTLSLies(t *testing.T) {
 	if ossltest.InFIPS {
 		t.Skip("OSSL_TEST_FIPS: FIPS mode refuses kernel TLS")

@@ -13,9 +13,10 @@ import (
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
-// TestKernelRefusesNextKey has the kernel refuse the key that follows a KeyUpdate, which has been sent: the peer waits for
-// records under that key, so nothing may follow, neither data nor an alert. The socket was never prepared for keys, which is
-// why every kernel refuses; the socket sends all bytes unchanged.
+// TestKernelRefusesNextKey has the kernel refuse the key that follows a KeyUpdate, which has been
+// sent: the peer waits for records under that key, so nothing may follow, neither data nor an
+// alert. The socket was never prepared for keys, so every kernel refuses; the socket sends all
+// bytes unchanged.
 func TestKernelRefusesNextKey(t *testing.T) {
 	for name, update := range map[string]func(t *testing.T, c *Conn){
 		"the key is used up": func(t *testing.T, c *Conn) {
@@ -41,7 +42,7 @@ func TestKernelRefusesNextKey(t *testing.T) {
 			if err := errors.Join(peer.Handshake(), <-done); err != nil {
 				t.Fatal(err)
 			}
-			// As if the first key had been given to the kernel.
+			// Pretend that the kernel was given the first key.
 			tcp := c.conn.(*net.TCPConn)
 			raw, err := tcp.SyscallConn()
 			if err != nil {

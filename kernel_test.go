@@ -24,13 +24,15 @@ import (
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
-// envTestKernel says what the kernel's TLS is to be: "plain", or "rekeys" if it takes new keys. ci/kernel-tls sets it in its
-// virtual machines; otherwise tests that need such a kernel may skip.
+// envTestKernel names an environment variable with the kind of TLS that the kernel must have:
+// "plain", or "rekeys" if it takes new keys. ci/kernel-tls sets it in its virtual machines;
+// otherwise tests that need such a kernel may skip.
 const envTestKernel = "OSSL_TEST_KERNEL"
 
 const tcpULP = 31 // linux/tcp.h
 
-// kernelHas tells whether the kernel seals for TLS 1.2, and whether for TLS 1.3, as a new socket shows.
+// kernelHas reports whether the kernel seals for TLS 1.2 and for TLS 1.3. It asks with a new
+// socket.
 var kernelHas = sync.OnceValues(func() (tls12, tls13 bool) {
 	client, server := tlstest.Loopback()
 	defer server.Close()
@@ -46,7 +48,8 @@ var kernelHas = sync.OnceValues(func() (tls12, tls13 bool) {
 	return tls12, tls12 && err == nil && strings.Contains(string(stat), "TlsTxRekeyOk")
 })
 
-// needKernelTLS skips where the kernel doesn't seal, and tells whether it does so for a version.
+// needKernelTLS skips the test if the kernel doesn't seal. seals reports whether it seals for a
+// version.
 func needKernelTLS(t *testing.T) (seals func(version uint16) bool) {
 	t.Helper()
 	tls12, tls13 := kernelHas()
@@ -64,7 +67,8 @@ func needKernelTLS(t *testing.T) (seals func(version uint16) bool) {
 	return func(version uint16) bool { return version != tls.VersionTLS13 || tls13 }
 }
 
-// kernelConn connects an ossl.Conn with kernel TLS to crypto/tls over TCP, with the handshakes done.
+// kernelConn connects an ossl.Conn with kernel TLS to crypto/tls over TCP, with the handshakes
+// done.
 func kernelConn(t *testing.T, isClient bool, version, suite uint16) (own *ossl.Conn, peer *tls.Conn) {
 	t.Helper()
 	clients, servers := tlstest.ClientConfig(), tlstest.ServerConfig()
@@ -113,7 +117,7 @@ func eachKernelSuite(t *testing.T, test func(t *testing.T, isClient bool, versio
 	}
 }
 
-// TestKernelTLS writes texts of many sizes to crypto/tls, each answered, and closes.
+// TestKernelTLS writes texts of many sizes to crypto/tls, which answers each, and closes.
 func TestKernelTLS(t *testing.T) {
 	seals := needKernelTLS(t)
 	eachKernelSuite(t, func(t *testing.T, isClient bool, version, suite uint16) {
@@ -147,7 +151,8 @@ func TestKernelTLS(t *testing.T) {
 	})
 }
 
-// TestKernelTLSLater: where libssl has the records until the first ticket or data, the kernel takes them over from there.
+// TestKernelTLSLater checks that if libssl has the records until the first ticket or data, the
+// kernel takes them over then.
 func TestKernelTLSLater(t *testing.T) {
 	seals := needKernelTLS(t)
 	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
@@ -179,7 +184,8 @@ func TestKernelTLSLater(t *testing.T) {
 	}
 }
 
-// TestKernelTLSFile sends parts of a file, of which nothing passes through the process if the kernel seals.
+// TestKernelTLSFile sends parts of a file, which don't pass through the process if the kernel
+// seals.
 func TestKernelTLSFile(t *testing.T) {
 	seals := needKernelTLS(t)
 	content := tlstest.Pattern(3<<20 + 12345)
@@ -253,7 +259,8 @@ func TestKernelTLSFile(t *testing.T) {
 	}
 }
 
-// TestKernelTLSBadFile: an error of the file is the caller's, and the connection goes on.
+// TestKernelTLSBadFile checks that the caller gets an error of the file, and that the connection
+// goes on.
 func TestKernelTLSBadFile(t *testing.T) {
 	needKernelTLS(t)
 	own, peer := kernelConn(t, false, tls.VersionTLS12, tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256)
@@ -279,8 +286,8 @@ func TestKernelTLSBadFile(t *testing.T) {
 	}
 }
 
-// TestKernelTLSKeyUpdate changes the keys of both directions while data flow: because the peer asks for it, and because a key has
-// sealed as much as it may.
+// TestKernelTLSKeyUpdate changes the keys of both directions while data flows: because the peer
+// asks for it, and because a key has sealed as much as it may.
 func TestKernelTLSKeyUpdate(t *testing.T) {
 	seals := needKernelTLS(t)
 	if !seals(tls.VersionTLS13) {
@@ -300,7 +307,7 @@ func TestKernelTLSKeyUpdate(t *testing.T) {
 		const size, each = 4 << 20, 60_000
 		text := tlstest.Pattern(size)
 		var all sync.WaitGroup
-		failed := func(err error) { // ends what would wait for it
+		failed := func(err error) { // ends the calls that would wait for it
 			t.Error(err)
 			own.NetConn().Close()
 			peer.NetConn().Close()
@@ -312,7 +319,8 @@ func TestKernelTLSKeyUpdate(t *testing.T) {
 						failed(err)
 						return
 					}
-					// Answers are no application data: in all fewer than may come in a row, should all come before any.
+					// Answers hold no application data. All of them may come in a row, so their
+					// number is below the limit.
 					if c == peer && sent%(6*each) == 0 {
 						if err := c.KeyUpdate(true); err != nil {
 							failed(err)
@@ -337,7 +345,7 @@ func TestKernelTLSKeyUpdate(t *testing.T) {
 	}
 }
 
-// TestKernelTLSAlert: what the peer sent can't be opened. The alert that says so is the kernel's to send.
+// TestKernelTLSAlert has the peer send a record that can't be opened. The kernel sends the alert.
 func TestKernelTLSAlert(t *testing.T) {
 	needKernelTLS(t)
 	eachKernelSuite(t, func(t *testing.T, isClient bool, version, suite uint16) {
@@ -367,7 +375,8 @@ func TestKernelTLSAlert(t *testing.T) {
 	})
 }
 
-// TestKernelTLSDeadline: a Write that the peer doesn't read ends in time, and nothing follows it.
+// TestKernelTLSDeadline checks that a Write that the peer doesn't read ends in time, and that
+// nothing follows it.
 func TestKernelTLSDeadline(t *testing.T) {
 	needKernelTLS(t)
 	own, peer := kernelConn(t, false, tls.VersionTLS12, tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256)
@@ -433,7 +442,8 @@ func TestKernelTLSClose(t *testing.T) {
 	}
 }
 
-// TestKernelTLSMultipath: a client of Multipath TCP, whose sockets take no keys, changes nothing for those after it.
+// TestKernelTLSMultipath checks that a client of Multipath TCP, whose sockets take no keys, doesn't
+// affect later clients.
 func TestKernelTLSMultipath(t *testing.T) {
 	needKernelTLS(t)
 	servers, clients := ossltest.NewContext(t, tlstest.ServerConfig(), ossl.WithKernelTLS()), tlstest.ClientConfig()
@@ -473,7 +483,8 @@ func TestKernelTLSMultipath(t *testing.T) {
 	}
 }
 
-// TestKernelTLSIsNot: where the kernel can't seal, all goes on without it; what contradicts the option is refused.
+// TestKernelTLSIsNot checks that connections that the kernel can't seal for work without it, and
+// that options that contradict WithKernelTLS are refused.
 func TestKernelTLSIsNot(t *testing.T) {
 	if ossltest.InFIPS {
 		t.Skip("OSSL_TEST_FIPS: FIPS mode refuses kernel TLS")
@@ -523,7 +534,7 @@ func TestKernelTLSIsNot(t *testing.T) {
 	}
 }
 
-// TestSendFile sends files of all kinds, whatever seals.
+// TestSendFile sends files of all kinds, on every record path.
 func TestSendFile(t *testing.T) {
 	client, server := ossltest.Connected(t, tlstest.Loopback, nil)
 	text := tlstest.Pattern(300_000)
@@ -577,8 +588,8 @@ func TestSendFile(t *testing.T) {
 	<-ended
 }
 
-// TestKernelTLSUploads: with kernel TLS too nothing is lost where a client writes and closes without reading, and a server's
-// tickets leave before the kernel seals.
+// TestKernelTLSUploads checks that with kernel TLS too no data is lost if a client writes and
+// closes without reading, and that a server's tickets leave before the kernel seals.
 func TestKernelTLSUploads(t *testing.T) {
 	seals := needKernelTLS(t)
 	for _, version := range tlstest.Versions {

@@ -13,8 +13,9 @@ import (
 	"github.com/ossl-go/ossl/keys"
 )
 
-// TestWithoutCgo: a program built without cgo gets ErrUnavailable from every constructor, or from the handshake where the
-// constructor returns no error, and before anything is dialled. ci/test runs it with CGO_ENABLED=0.
+// TestWithoutCgo checks that a program built without cgo gets ErrUnavailable from every
+// constructor, or from the handshake if the constructor returns no error, and before anything is
+// dialled. ci/test runs it with CGO_ENABLED=0.
 func TestWithoutCgo(t *testing.T) {
 	client := &tls.Config{ServerName: "localhost", MinVersion: tls.VersionTLS12}
 	server := &tls.Config{GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return nil, nil }}
@@ -23,7 +24,7 @@ func TestWithoutCgo(t *testing.T) {
 		t.Fatal(err)
 	}
 	address := listener.Addr().String()
-	listener.Close() // who dials it is refused, which is another error
+	listener.Close() // dialling it fails with another error
 
 	constructors := map[string]func() error{
 		"Library":    func() error { _, err := ossl.Library(); return err },

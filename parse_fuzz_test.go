@@ -7,7 +7,7 @@ import (
 	"unsafe"
 )
 
-// Every parser of a peer's bytes. What they return must lie within what they were given.
+// These tests run every parser of a peer's bytes. The results must lie within the input.
 
 func within(t *testing.T, part, whole []byte) {
 	t.Helper()
@@ -52,7 +52,7 @@ func FuzzStaple(f *testing.F) {
 	})
 }
 
-// FuzzClientSession reads sessions that have been in someone's cache.
+// FuzzClientSession reads sessions from a user's cache.
 func FuzzClientSession(f *testing.F) {
 	f.Add((&clientSession{version: tls.VersionTLS13, group: 29, der: []byte{0x30, 0}, chain: []byte{0, 0, 0, 1, 0x30}}).marshal())
 	f.Add((&clientSession{der: []byte{1}, ocsp: []byte{2}, scts: []byte{3}, chain: []byte{4}}).marshal())
@@ -71,7 +71,7 @@ func FuzzClientSession(f *testing.F) {
 	})
 }
 
-// FuzzWithoutPeer: what is left of a session is as long as it was, but for one field of it.
+// FuzzWithoutPeer checks that a session gets shorter by one field only.
 func FuzzWithoutPeer(f *testing.F) {
 	f.Add([]byte{0x30, 0x0c, 2, 1, 1, 0xa1, 1, 5, 0xa3, 1, 0x30, 0xa4, 1, 9})
 	f.Add([]byte{0x30, 3, 2, 1, 1})

@@ -18,8 +18,8 @@ import (
 	"github.com/ossl-go/ossl/keys"
 )
 
-// TestPKCS11Slow: handshakes that wait for a token hold a bounded number of threads, and Close and
-// cancellation end them. Other handshakes go on.
+// TestPKCS11Slow checks that handshakes that wait for a token hold a bounded number of threads, and
+// that Close and cancellation end them. Other handshakes go on.
 func TestPKCS11Slow(t *testing.T) {
 	const handshakes, defaultMaxSigners = 400, 128
 	k := tlstest.NewToken(t)

@@ -32,8 +32,8 @@ func (c *narrowConn) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-// TestSendFileFails: when SendFile fails, the file's offset has moved by the number that it returns, so that the rest can be
-// sent.
+// TestSendFileFails checks that when SendFile fails, the file's offset has moved by the number that
+// it returns, so that the rest can be sent.
 func TestSendFileFails(t *testing.T) {
 	const size, from = 1_000_000, 1000
 	f, err := os.CreateTemp(t.TempDir(), "")

@@ -22,9 +22,9 @@ import (
 	"github.com/ossl-go/ossl/session"
 )
 
-// TestSoak makes many connections, failing ones of every kind among them, in rounds, until the C heap stops growing. Pools and
-// per-thread state fill up at first, so a round that adds nothing is what shows that nothing leaks. OSSL_SOAK is the number of
-// handshakes in all.
+// TestSoak makes many connections, failing ones of every kind among them, in rounds, until the C
+// heap stops growing. Pools and per-thread state fill up at first, so rounds that add nothing show
+// that nothing leaks. OSSL_SOAK is the number of handshakes in all.
 func TestSoak(t *testing.T) {
 	total := 2000
 	if s := os.Getenv("OSSL_SOAK"); s != "" {

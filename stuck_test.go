@@ -19,8 +19,9 @@ import (
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
-// TestWriteWaitsForTheRestOfAMessage: a peer's KeyUpdate in two records. libssl writes nothing in between; Write waits, without
-// burning the processor, for a Read to take the rest, or takes it itself.
+// TestWriteWaitsForTheRestOfAMessage has the peer send a KeyUpdate in two records. libssl writes
+// nothing in between. Write waits, without using the processor, for a Read to take the rest, or
+// takes it itself.
 func TestWriteWaitsForTheRestOfAMessage(t *testing.T) {
 	t.Setenv("OSSL_RECORDS", "libssl")
 	only13 := func(c *tls.Config) { c.MinVersion = tls.VersionTLS13 }
@@ -37,7 +38,8 @@ func TestWriteWaitsForTheRestOfAMessage(t *testing.T) {
 			if _, err := io.ReadFull(h.Victim, buf); err != nil {
 				t.Fatal(err)
 			}
-			// A Read takes the first half of the message. It opens what is there before it looks at its deadline.
+			// A Read takes the first half of the message. It opens the input that is there before
+			// it looks at its deadline.
 			if reading {
 				go h.Victim.Read(make([]byte, 100))
 				h.WaitStarved()
@@ -71,9 +73,11 @@ func TestWriteWaitsForTheRestOfAMessage(t *testing.T) {
 	}
 }
 
-// Writes while libssl has seen the first part of a peer's handshake message, and sends nothing before it has seen the rest.
+// These tests call Write while libssl has read the first part of a peer's handshake message, and
+// sends nothing before it has read the rest.
 
-// bySocket makes connections over a socket, whose input ossl reads in a special way, and relays the bytes.
+// bySocket makes connections over a socket, whose input ossl reads in a special way, and relays the
+// bytes.
 type bySocket struct{ tlstest.Impl }
 
 func (b bySocket) Client(conn net.Conn, config *tls.Config) tlstest.Conn {
@@ -89,7 +93,8 @@ func (b bySocket) Client(conn net.Conn, config *tls.Config) tlstest.Conn {
 
 var longAgo = time.Unix(1, 0)
 
-// half returns a client that has read the first half of a ticket, and how to send it the rest.
+// half returns a client that has read the first half of a ticket, and a function that sends the
+// rest.
 func half(t *testing.T, impl tlstest.Impl) (h *tlstest.Hijacked, c *ossl.Conn, rest func()) {
 	t.Helper()
 	cc, _ := tlstest.Resuming(tls.VersionTLS13)
@@ -117,7 +122,7 @@ func transports(t *testing.T, run func(t *testing.T, h *tlstest.Hijacked, c *oss
 	}
 }
 
-// A running call has an error in the end.
+// running is a call that is under way. It receives the call's error.
 type running chan error
 
 func start(call func() error) running {
@@ -133,7 +138,7 @@ func startWrite(c *ossl.Conn) running {
 	})
 }
 
-// ends waits for the call, and checks its error; nil means none.
+// ends waits for the call, and checks its error.
 func (r running) ends(t *testing.T, what string, want error) {
 	t.Helper()
 	select {
@@ -156,7 +161,7 @@ func (r running) isUnderWay(t *testing.T, what string) {
 	}
 }
 
-// starves waits until the client waits for input, and has taken all that there was.
+// starves waits until the client has taken all input and waits for more.
 func starves(t *testing.T, h *tlstest.Hijacked) {
 	t.Helper()
 	start(func() error { h.WaitStarved(); return nil }).ends(t, "waiting for the client to read", nil)
@@ -172,7 +177,7 @@ func waitAwaited(t *testing.T, c *ossl.Conn) {
 	}
 }
 
-// readsData has the peer send data, and c read them.
+// readsData has the peer send data, and c read it.
 func readsData(t *testing.T, h *tlstest.Hijacked, c *ossl.Conn) {
 	t.Helper()
 	h.Send(tlstest.TypeApplicationData, []byte("data"))
@@ -219,7 +224,8 @@ func TestStuckWriteDeadline(t *testing.T) {
 	})
 }
 
-// A deadline that is set while the Write waits applies to it, whether it reads or waits for a Read.
+// TestStuckWriteDeadlineLater checks that a deadline that is set while the Write waits applies to
+// it, whether it reads or waits for a Read.
 func TestStuckWriteDeadlineLater(t *testing.T) {
 	for name, set := range map[string]func(*ossl.Conn){
 		"SetDeadline":      func(c *ossl.Conn) { c.SetDeadline(longAgo) },
@@ -249,7 +255,8 @@ func TestStuckWriteDeadlineLater(t *testing.T) {
 	}
 }
 
-// A read deadline that has passed doesn't affect the Write, which goes on when the rest has arrived.
+// TestStuckWriteReadDeadline checks that a read deadline that has passed doesn't affect the Write,
+// which goes on when the rest has arrived.
 func TestStuckWriteReadDeadline(t *testing.T) {
 	for name, setting := range map[string]struct {
 		set func(*ossl.Conn)
@@ -339,8 +346,8 @@ func TestStuckWritePeerEnds(t *testing.T) {
 	}
 }
 
-// A concurrent Read gets its turn, its deadline and the data; the Write ends when the message is complete, even if the Read read
-// it.
+// TestStuckWriteRead checks that a concurrent Read gets its turn, its deadline and the data. The
+// Write ends when the message is complete, even if the Read has read it.
 func TestStuckWriteRead(t *testing.T) {
 	transports(t, func(t *testing.T, h *tlstest.Hijacked, c *ossl.Conn, rest func()) {
 		write := startWrite(c)
@@ -373,7 +380,8 @@ func TestStuckWriteRead(t *testing.T) {
 	})
 }
 
-// Several Writes, and CloseWrite behind them: all go on, or all end, as where the network takes nothing.
+// TestStuckWrites calls several Writes, and CloseWrite behind them. All go on, or all end, as if
+// the network took nothing.
 func TestStuckWrites(t *testing.T) {
 	const writes = 8
 	for _, timeout := range []bool{false, true} {
@@ -408,7 +416,8 @@ func TestStuckWrites(t *testing.T) {
 	end.ends(t, "CloseWrite", nil)
 }
 
-// CloseWrite waits as a Write does: close_notify can't leave before.
+// TestStuckCloseWrite checks that CloseWrite waits as a Write does, since close_notify can't leave
+// before.
 func TestStuckCloseWrite(t *testing.T) {
 	transports(t, func(t *testing.T, h *tlstest.Hijacked, c *ossl.Conn, rest func()) {
 		c.SetReadDeadline(longAgo) // doesn't matter
@@ -448,7 +457,7 @@ func TestStuckCloseWrite(t *testing.T) {
 	end.ends(t, "CloseWrite", net.ErrClosed)
 }
 
-// Everything at once, with tickets in small pieces.
+// TestStuckWriteStress does all of this at once, with tickets in small pieces.
 func TestStuckWriteStress(t *testing.T) {
 	for name, impl := range map[string]tlstest.Impl{"pipe": ossltest.UnderTest, "socket": bySocket{ossltest.UnderTest}} {
 		t.Run(name, func(t *testing.T) {

@@ -20,9 +20,10 @@ import (
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
-// TestNestedHandshake has the verification of a client's certificate, which is called from within libssl, shake hands on another
-// connection and export from it, on the same thread and under the names of the outer connection's secrets. Those must stay its
-// own.
+// TestNestedHandshake has the verification of a client's certificate, which is called from within
+// libssl, run the handshake of another connection and export keying material from it, on the same
+// thread and under the names of the outer connection's secrets. The outer connection must keep its
+// own secrets.
 func TestNestedHandshake(t *testing.T) {
 	for name, path := range map[string]ossl.RecordPath{"own": ossl.RecordsOwn, "libssl": ossl.RecordsLibssl} {
 		t.Run(name, func(t *testing.T) {
@@ -66,7 +67,8 @@ func TestNestedHandshake(t *testing.T) {
 	}
 }
 
-// TestNotTakenOver: a connection with a suite that ossl can't take over stays with libssl, unless the option forbids that.
+// TestNotTakenOver checks that a connection with a suite that ossl can't take over stays with
+// libssl, unless the option forbids that.
 func TestNotTakenOver(t *testing.T) {
 	const suite = tls.TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA
 	for _, path := range []ossl.RecordPath{ossl.RecordsAuto, ossl.RecordsLibssl, ossl.RecordsOwn} {
@@ -93,7 +95,8 @@ func TestNotTakenOver(t *testing.T) {
 	}
 }
 
-// TestOwnKeyUpdate: a key that has sealed 2^24 records is updated, once, and the connection goes on.
+// TestOwnKeyUpdate checks that a key that has sealed 2^24 records is updated, once, and that the
+// connection goes on.
 func TestOwnKeyUpdate(t *testing.T) {
 	t.Setenv("OSSL_RECORDS", "own")
 	client, server := ossltest.Connected(t, tlstest.Loopback, func(c, _ *tls.Config) { c.MinVersion = tls.VersionTLS13 })
@@ -108,7 +111,7 @@ func TestOwnKeyUpdate(t *testing.T) {
 	for i := range 10 {
 		tlstest.EchoBack(t, client, server, []byte(fmt.Sprint("record ", i)))
 	}
-	// Another peer sees the update, and what follows it.
+	// Another peer reads the update, and the data that follows it.
 	std, ours := tlstest.NewPipe()
 	defer std.Close()
 	c := ossltest.OnPath(ossl.RecordsOwn).Client(ours, tlstest.ClientConfig()).(*ossl.Conn)
@@ -122,8 +125,8 @@ func TestOwnKeyUpdate(t *testing.T) {
 	}
 }
 
-// TestRefusalKeyIsForgotten: Finished was sealed with the first nonce of the key that a refusal is sealed with. Once it may have
-// been sent, there is no such key.
+// TestRefusalKeyIsForgotten checks that the key that seals refusals is gone once Finished may have
+// been sent: Finished was sealed with the key's first nonce.
 func TestRefusalKeyIsForgotten(t *testing.T) {
 	cc, sc := tlstest.Resuming(tls.VersionTLS13)
 	client, server := ossltest.NewContext(t, cc), tlstest.StdServer(sc)
@@ -147,7 +150,8 @@ func TestRefusalKeyIsForgotten(t *testing.T) {
 	}
 }
 
-// TestMessageFinishedByWrite has a Write find half a ticket, which it reads the rest of: the takeover is still to come.
+// TestMessageFinishedByWrite has a Write find half a ticket and read the rest of it, before the
+// takeover.
 func TestMessageFinishedByWrite(t *testing.T) {
 	if os.Getenv("OSSL_RECORDS") == "libssl" {
 		t.Skip("OSSL_RECORDS=libssl: nothing is taken over")
@@ -156,7 +160,7 @@ func TestMessageFinishedByWrite(t *testing.T) {
 	h := tlstest.Hijack(t, ossltest.UnderTest, tlstest.ServerRole, cc, tlstest.ServerConfig())
 	c := h.Victim.(*ossl.Conn)
 	h.Send(tlstest.TypeHandshake, tlstest.OneTicket[:10])
-	c.SetReadDeadline(time.Now().Add(100 * time.Millisecond)) // to have it read; if it has not, the test is one of less
+	c.SetReadDeadline(time.Now().Add(100 * time.Millisecond)) // enough to read the first half
 	if n, err := c.Read(make([]byte, 100)); !errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Fatal(n, err)
 	}
@@ -175,8 +179,9 @@ func TestMessageFinishedByWrite(t *testing.T) {
 	}
 }
 
-// TestTakeoverCountsTwice has the message callback miss a record, each in turn, or Finished, where the counts begin. What is
-// counted for a takeover is then wrong, and would use a nonce twice: the connection must stay with libssl, and work.
+// TestTakeoverCountsTwice has the message callback miss a record, each in turn, or Finished, where
+// the counts begin. The counts for a takeover are then wrong, and would use a nonce twice: the
+// connection must stay with libssl, and work.
 func TestTakeoverCountsTwice(t *testing.T) {
 	if os.Getenv("OSSL_RECORDS") == "libssl" {
 		t.Skip("OSSL_RECORDS=libssl: nothing is taken over")
@@ -211,8 +216,9 @@ func TestTakeoverCountsTwice(t *testing.T) {
 	}
 }
 
-// missRecord makes a connection whose n-th record is missed, and reports whether that left it with libssl. Where the takeover is
-// deferred it is the n-th after the handshake; else the n-th after the peer's certificate, or the client's hello, was seen.
+// missRecord makes a connection whose n-th record is missed, and reports whether that left it with
+// libssl. If the takeover is deferred, it is the n-th after the handshake; otherwise the n-th after
+// the peer's certificate, or the client's hello, was seen.
 func missRecord(t *testing.T, role tlstest.Role, version uint16, deferred, sent bool, n uint8) bool {
 	t.Helper()
 	cc, sc := tlstest.Resuming(version)

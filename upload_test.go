@@ -14,8 +14,8 @@ import (
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
-// TestSilentClientGetsTicket: a client that waits for a ticket before it sends anything gets one from a server that only reads;
-// one that has sent something doesn't.
+// TestSilentClientGetsTicket checks that a client that waits for a ticket before it sends anything
+// gets one from a server that only reads, and that a client that has sent something doesn't.
 func TestSilentClientGetsTicket(t *testing.T) {
 	for name, path := range map[string]ossl.RecordPath{"own": ossl.RecordsOwn, "libssl": ossl.RecordsLibssl} {
 		for _, speaks := range []bool{false, true} {
@@ -54,7 +54,7 @@ func TestSilentClientGetsTicket(t *testing.T) {
 	}
 }
 
-// ticketSeen tells of the tickets that are put into it.
+// A ticketSeen is a cache that signals each ticket that is put into it.
 type ticketSeen struct {
 	tls.ClientSessionCache
 	came chan bool

@@ -24,7 +24,7 @@ import (
 	"github.com/ossl-go/ossl/keys"
 )
 
-// slowSigner is a key that answers when it is allowed to, as one in a distant HSM does.
+// A slowSigner is a key that signs when the test allows it, such as a key in a distant HSM.
 type slowSigner struct {
 	crypto.Signer
 	waiting atomic.Int32
@@ -37,8 +37,8 @@ func (s *slowSigner) Sign(rand io.Reader, digest []byte, opts crypto.SignerOpts)
 	return s.Signer.Sign(rand, digest, opts)
 }
 
-// TestThousandSlowSigners: a thousand handshakes wait for a slow key at the same time and hold no thread, other connections go
-// on, and Close and cancellation work meanwhile.
+// TestThousandSlowSigners has a thousand handshakes wait for a slow key at the same time. They hold
+// no thread, other connections go on, and Close and cancellation work.
 func TestThousandSlowSigners(t *testing.T) {
 	const handshakes = 1000
 	cert := tlstest.ServerCert(tlstest.P256)
@@ -105,7 +105,7 @@ func TestThousandSlowSigners(t *testing.T) {
 		t.Errorf("%d succeeded, %d closed, %d cancelled", succeeded.Load(), closed.Load(), cancelled.Load())
 	}
 	for i, s := range servers {
-		s.Close() // also those that were cancelled at the very end of a handshake that succeeded
+		s.Close() // even those that were cancelled at the very end of a handshake that succeeded
 		if !s.Freed() {
 			t.Errorf("connection %d keeps its C memory", i)
 		}
@@ -122,7 +122,8 @@ func firstFlight(config *tls.Config) []byte {
 	return buf[:n]
 }
 
-// TestSignerTurnEnds: whatever ends a handshake that waits for the network also ends one that waits for its turn with a key.
+// TestSignerTurnEnds checks that everything that ends a handshake that waits for the network also
+// ends one that waits for its turn with a key.
 func TestSignerTurnEnds(t *testing.T) {
 	cert := ossltest.LoadedPair(t, tlstest.P256, tlstest.ServerName, keys.WithMaxSigners(1))
 	defer ossltest.OccupyKey(cert.PrivateKey)()
@@ -185,7 +186,8 @@ func TestSignerTurnEnds(t *testing.T) {
 	}
 }
 
-// TestSignerIsSparedDeadPeers: nothing is signed for a client that hung up after its ClientHello, or after the deadline.
+// TestSignerIsSparedDeadPeers checks that nothing is signed for a client that hung up after its
+// ClientHello, or after the deadline.
 func TestSignerIsSparedDeadPeers(t *testing.T) {
 	for _, kind := range []string{"crypto.Signer", "Key"} {
 		t.Run(kind, func(t *testing.T) {
@@ -195,7 +197,7 @@ func TestSignerIsSparedDeadPeers(t *testing.T) {
 			signatures := made.Load
 			if kind == "Key" {
 				cert = ossltest.LoadedPair(t, tlstest.P256, tlstest.ServerName, keys.WithMaxSigners(1))
-				signatures = func() int32 { return 0 } // OpenSSL's own; the handshake's error tells
+				signatures = func() int32 { return 0 } // OpenSSL's own key: the handshake's error is checked
 			} else {
 				cert.PrivateKey = signer
 			}
@@ -232,8 +234,9 @@ func TestSignerIsSparedDeadPeers(t *testing.T) {
 	}
 }
 
-// TestLastFlightBeforeEnd has a TLS 1.3 client, and one that resumes TLS 1.2, send its last flight with data and the end behind
-// it while the server has to wait for its turn. The end must not keep the server from what came before it.
+// TestLastFlightBeforeEnd has a TLS 1.3 client, and one that resumes TLS 1.2, send its last flight
+// with data and the end behind it while the server has to wait for its turn. The end must not keep
+// the server from reading the data before it.
 func TestLastFlightBeforeEnd(t *testing.T) {
 	for _, version := range tlstest.Versions {
 		cc, sc := tlstest.Resuming(version)
@@ -279,7 +282,8 @@ func TestLastFlightBeforeEnd(t *testing.T) {
 	}
 }
 
-// TestTooManyPaused: when very many handshakes wait for Go, others that may have to are refused, and those that don't go on.
+// TestTooManyPaused checks that when very many handshakes wait for Go, others that may have to wait
+// are refused, and all others go on.
 func TestTooManyPaused(t *testing.T) {
 	undo := ossl.AddPaused(ossl.MaxPaused)
 	asks := ossltest.NewContext(t, tlstest.ServerConfig(func(c *tls.Config) { c.ClientAuth = tls.RequestClientCert }))
@@ -295,7 +299,7 @@ func TestTooManyPaused(t *testing.T) {
 		t.Errorf("client: %v; server: %v", client, server)
 	}
 	if client, server := shake(plain); client != nil || server != nil {
-		t.Errorf("a server that asks nobody: client: %v; server: %v", client, server)
+		t.Errorf("a server without callbacks: client: %v; server: %v", client, server)
 	}
 	undo()
 	if client, server := shake(asks); client != nil || server != nil {
@@ -303,7 +307,8 @@ func TestTooManyPaused(t *testing.T) {
 	}
 }
 
-// TestKeyWithLongChain: a server whose chain is longer than what one step can give still signs in its turn.
+// TestKeyWithLongChain checks that a server whose chain is longer than the output of one step still
+// signs in its turn.
 func TestKeyWithLongChain(t *testing.T) {
 	cert := ossltest.LoadedPair(t, tlstest.P256, tlstest.ServerName, keys.WithMaxSigners(1))
 	for len(cert.Certificate) < 40 {
