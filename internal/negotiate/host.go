@@ -72,7 +72,7 @@ func (h *Host) Refuse(topic libssl.Topic, field, reason string) *Refusal {
 }
 
 // blame is Refuse for a list of IDs. If no command is about the list, the error names the commands
-// that set the security level.
+// about cipher suites, which can set the security level too.
 func (h *Host) blame(topic libssl.Topic, field, reason string) *Refusal {
 	if len(h.about(topic)) == 0 {
 		topic = libssl.TopicCipherSuites

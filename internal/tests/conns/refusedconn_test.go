@@ -31,9 +31,11 @@ var future = time.Now().Add(time.Hour)
 
 // refusedCalls has a call of each method, by its name.
 var refusedCalls = map[string]refusedCall{
-	"Handshake":        {refuses: true, do: func(t *testing.T, c *ossl.Conn, _ net.Conn) error { return c.Handshake() }},
-	"HandshakeContext": {refuses: true, do: func(t *testing.T, c *ossl.Conn, _ net.Conn) error { return c.HandshakeContext(t.Context()) }},
-	"WaitRead":         {refuses: true, do: func(t *testing.T, c *ossl.Conn, _ net.Conn) error { return c.WaitRead() }},
+	"Handshake": {refuses: true, do: func(t *testing.T, c *ossl.Conn, _ net.Conn) error { return c.Handshake() }},
+	"HandshakeContext": {refuses: true, do: func(t *testing.T, c *ossl.Conn, _ net.Conn) error {
+		return c.HandshakeContext(t.Context())
+	}},
+	"WaitRead": {refuses: true, do: func(t *testing.T, c *ossl.Conn, _ net.Conn) error { return c.WaitRead() }},
 	"Read": {refuses: true, do: func(t *testing.T, c *ossl.Conn, _ net.Conn) error {
 		_, err := c.Read(make([]byte, 1))
 		return err
@@ -46,8 +48,10 @@ var refusedCalls = map[string]refusedCall{
 		_, err := c.SendFile(os.Stdin, 1)
 		return err
 	}},
-	"CloseWrite":     {fails: true, do: func(t *testing.T, c *ossl.Conn, _ net.Conn) error { return c.CloseWrite() }},
-	"VerifyHostname": {fails: true, do: func(t *testing.T, c *ossl.Conn, _ net.Conn) error { return c.VerifyHostname("refused.test") }},
+	"CloseWrite": {fails: true, do: func(t *testing.T, c *ossl.Conn, _ net.Conn) error { return c.CloseWrite() }},
+	"VerifyHostname": {fails: true, do: func(t *testing.T, c *ossl.Conn, _ net.Conn) error {
+		return c.VerifyHostname("refused.test")
+	}},
 	"ExportKeyingMaterial": {fails: true, do: func(t *testing.T, c *ossl.Conn, _ net.Conn) error {
 		_, err := c.ExportKeyingMaterial("EXPORTER-test", nil, 32)
 		return err

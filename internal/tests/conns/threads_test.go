@@ -44,8 +44,8 @@ func TestThreads(t *testing.T) {
 	}
 	for _, kind := range []string{"server certificate", "mutual", "signer"} {
 		t.Run(kind, func(t *testing.T) {
-			// Go makes a thread too when one that is idle is late to wake up: handshakes need the least of
-			// some runs.
+			// Go makes a thread too when one that is idle is late to wake up: handshakes need the
+			// least of some runs.
 			std, own, limit := 0, 1, 0
 			for try := 0; try < 3 && own > limit; try++ {
 				std, own = threadsOf(t, "std/"+kind), threadsOf(t, "ossl/"+kind)

@@ -72,7 +72,8 @@ func TestImports(t *testing.T) {
 			}
 		}
 	}
-	// Were the boundary renamed or the walk broken, everything above would pass by looking at nothing.
+	// Were the boundary renamed or the walk broken, everything above would pass by looking at
+	// nothing.
 	if cgoFiles == 0 {
 		t.Error(`no file with import "C" found: has the boundary moved?`)
 	}

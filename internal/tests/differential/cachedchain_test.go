@@ -77,8 +77,8 @@ func TestCachedChainNeverFailsOpen(t *testing.T) {
 				deny: func() { now = now.Add(-100 * time.Hour) }},
 			{name: "other name", edit: func(*tls.Config) {}, name2: tlstest.OtherName},
 			{name: "leaf without its key", edit: func(*tls.Config) {}, cert2: func() tls.Certificate {
-				// The accepted leaf, in public view for everyone, with someone else's key: crypto/tls sends it
-				// all the same.
+				// The accepted leaf, in public view for everyone, with someone else's key:
+				// crypto/tls sends it all the same.
 				c := tlstest.ServerCert(tlstest.P256)
 				c.PrivateKey = tlstest.Key(tlstest.P256, "stranger")
 				return c

@@ -130,7 +130,8 @@ func TestDifferentialClientAuth(t *testing.T) {
 				{"unknown CA", !verified, opts(tlstest.SendCertificate(client("unknown CA")))},
 				{"expired", !verified, opts(tlstest.SendCertificate(client("expired")))},
 				{"self-signed", !verified, opts(tlstest.SendCertificate(client("self-signed")))},
-				// Kept back by the client: the server's list of authorities doesn't have its issuer.
+				// Kept back by the client: the server's list of authorities doesn't have its
+				// issuer.
 				{"none that the server would take", !required, opts(tlstest.Certificates(client("unknown CA")))},
 			} {
 				t.Run(fmt.Sprintf("%s/%s/%s", tlstest.VersionName(version), mode.name, answer.name), func(t *testing.T) {

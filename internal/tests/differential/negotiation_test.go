@@ -201,8 +201,8 @@ func TestDifferentialHello(t *testing.T) {
 					Server:      tlstest.ServerWith(tlstest.Protocols("a")),
 					ClientFault: test.fault,
 				}
-				// A server under test only: clients' ClientHellos differ, and it is the same one that has to be
-				// judged.
+				// A server under test only: clients' ClientHellos differ, and it is the same one
+				// that has to be judged.
 				mustFail(t, differIn(t, c, against(tlstest.ServerRole)...))
 			})
 		}

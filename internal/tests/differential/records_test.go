@@ -215,8 +215,8 @@ func TestDifferentialRecords(t *testing.T) {
 	defer checkStale(t)
 	for _, version := range tlstest.Versions {
 		for _, victim := range []tlstest.Role{tlstest.ClientRole, tlstest.ServerRole} {
-			// crypto/tls sends one record a message: in TLS 1.2 a server 7 with CertificateRequest and a
-			// client 6, in TLS 1.3 a server 7 and a client 5, ChangeCipherSpecs included.
+			// crypto/tls sends one record a message: in TLS 1.2 a server 7 with CertificateRequest
+			// and a client 6, in TLS 1.3 a server 7 and a client 5, ChangeCipherSpecs included.
 			for n := range 8 {
 				for _, fault := range []struct {
 					name string

@@ -126,8 +126,8 @@ func drive(c *libssl.Conn, wire net.Conn) int {
 		case libssl.WantRead:
 			n, err := wire.Read(buf)
 			in = append(in[:len(in):len(in)], buf[:n]...)
-			// libssl doesn't take an alert of version 3.1, as crypto/tls sends it before it knows the
-			// version.
+			// libssl doesn't take an alert of version 3.1, as crypto/tls sends it before it knows
+			// the version.
 			if records, _ := tlstest.SplitRecords(in); len(records) > 0 && records[0].Type == tlstest.TypeAlert {
 				return int(records[0].Payload[1])
 			}

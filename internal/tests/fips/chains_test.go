@@ -213,9 +213,9 @@ var chainCases = []chainCase{
 	{name: "underscore", root: ca, mid: ca, leaf: and(tlsLeaf, names("a_b.test")), dial: "a_b.test"},
 }
 
-// TestFIPSDifferentialChains verifies chains of many kinds, of servers and of clients, with libcrypto
-// and with crypto/x509. A chain that crypto/x509 refuses must be refused. If libcrypto is stricter, the
-// case has the reason.
+// TestFIPSDifferentialChains verifies chains of many kinds, of servers and of clients, with
+// libcrypto and with crypto/x509. A chain that crypto/x509 refuses must be refused. If libcrypto is
+// stricter, the case has the reason.
 func TestFIPSDifferentialChains(t *testing.T) {
 	ossltest.NeedFIPS(t)
 	for _, test := range chainCases {

@@ -45,7 +45,8 @@ func TestHostPolicyFile(t *testing.T) {
 		name, conf string
 		check      func(t *testing.T)
 	}{
-		// Before 3.2 libssl ignores a value that it doesn't take and all behind it, without an error.
+		// Before 3.2 libssl ignores a value that it doesn't take and all behind it, without an
+		// error.
 		{"unknown command", ossltest.PolicyMain + "Colour = blue\n" + rest, refused("Colour = blue")},
 		{"certificate", ossltest.PolicyMain + "Certificate = server.crt\n" + rest, refused("Certificate = server.crt")},
 		{"unknown version", ossltest.PolicyMain + "MinProtocol = TLSv1.9\n", refused("MinProtocol = TLSv1.9")},

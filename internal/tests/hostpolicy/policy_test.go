@@ -76,8 +76,8 @@ func policyNone(t *testing.T) {
 		t.Error("RSA-1024 at the default level")
 	}
 	mustContext(t, plainServer(with), ossl.WithSecurityLevel(1))
-	// A level that is named goes for peers, too; TLS 1.2, because 1.1.1 doesn't protect the alert in
-	// TLS 1.3.
+	// A level that is named goes for peers, too; TLS 1.2, because 1.1.1 doesn't protect the alert
+	// in TLS 1.3.
 	rsa := goServer(tlstest.Certificates(tlstest.ServerCert(tlstest.RSA2048)))
 	meet(contextClient(t, tlstest.Only(tls.VersionTLS12), ossl.WithSecurityLevel(2)), rsa).works(t)
 	meet(contextClient(t, tlstest.Only(tls.VersionTLS12), ossl.WithSecurityLevel(3)), rsa).fails(t, alertBadCertificate)

@@ -245,9 +245,9 @@ func runRecords(t *testing.T, path ossl.RecordPath, p *recordProgram, upTo int) 
 	all := bytes.Join(stream, nil)
 	got.walk, v.conn.records = walkHeaders(all, p.tls13())
 	if path != ossl.RecordsAuto {
-		// To crypto/tls they come one by one. A Read of it that has found an ignored alert behind its
-		// data reads on, and leaves a handshake message that it finds there until after the next record:
-		// what it makes of that depends on what has arrived.
+		// To crypto/tls they come one by one. A Read of it that has found an ignored alert behind
+		// its data reads on, and leaves a handshake message that it finds there until after the
+		// next record: what it makes of that depends on what has arrived.
 		v.conn.records = nil
 	}
 	h.SendRaw(all)
@@ -372,8 +372,8 @@ func (p *recordProgram) compare(t *testing.T, std, own *heard) (wrong []string) 
 	}
 	at, row := p.strict()
 	if row != nil {
-		// crypto/tls takes all that comes before that record: then ossl has to, and must refuse just this
-		// one. (If it does not, both end before it, and alike.)
+		// crypto/tls takes all that comes before that record: then ossl has to, and must refuse
+		// just this one. (If it does not, both end before it, and alike.)
 		before := runRecords(t, ossl.RecordsAuto, p, at)
 		if before.endedOpen() {
 			std, class = before, "local error: "+tls.AlertError(row.alert).Error()

@@ -34,7 +34,8 @@ type recordProgram struct {
 // programmed is a record, or the rest of one.
 type programmed struct {
 	bytes []byte
-	// sealed is the record as it was sealed, nil if it is not authentic. Then what was in it follows.
+	// sealed is the record as it was sealed, nil if it is not authentic. Then what was in it
+	// follows.
 	sealed []byte
 	typ    byte
 	text   []byte

@@ -70,7 +70,8 @@ func TestBytesPerSession(t *testing.T) {
 				}
 				heapAlloc() // and what is freed of them
 				goBefore, cBefore := heapAlloc(), libssl.HeapInUse()
-				// In one part: of several each is full at its share, and random IDs don't fill them evenly.
+				// In one part: of several each is full at its share, and random IDs don't fill them
+				// evenly.
 				full, err := session.NewMemory(session.MemoryConfig{Entries: entries, Shards: 1})
 				if err != nil {
 					t.Fatal(err)
