@@ -382,8 +382,9 @@ func TestPKCS11StaleErrors(t *testing.T) {
 	}
 }
 
-// TestPKCS11SessionsLost: if a token loses its sessions, and the login with them, handshakes fail,
-// and nobody is asked at a terminal. The key can be loaded again and put into the same Context.
+// TestPKCS11SessionsLost checks that if a token loses its sessions, and the login with them,
+// handshakes fail, without a prompt at a terminal. The key can be loaded again and put into the
+// same Context.
 func TestPKCS11SessionsLost(t *testing.T) {
 	k := newToken(t)
 	var cert atomic.Pointer[tls.Certificate]

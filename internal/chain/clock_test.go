@@ -56,8 +56,8 @@ func TestChainCacheClocks(t *testing.T) {
 	}
 }
 
-// TestChainCacheNeverBeyondVerify: whatever the clocks do, the cache returns only chains that
-// Verify would accept at that moment.
+// TestChainCacheNeverBeyondVerify moves the clocks, and checks that the cache returns only chains
+// that Verify would accept at that moment.
 func TestChainCacheNeverBeyondVerify(t *testing.T) {
 	chain := testChain(t)
 	leaf, ca := *chain[0], *chain[1]

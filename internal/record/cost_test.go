@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestFragmentsCost: a peer that sends a message in records of one byte each causes work in
-// proportion to what it sends, since the kept part is not copied with every record.
+// TestFragmentsCost checks that a peer that sends a message in records of one byte each causes work
+// in proportion to its bytes, since the kept part is not copied with every record.
 func TestFragmentsCost(t *testing.T) {
 	text := message(newSessionTicket, make([]byte, maxMessage)...)
 	var before, after runtime.MemStats

@@ -87,7 +87,7 @@ func TestFaults(t *testing.T) {
 				}
 			}
 			b.CloseWrite()
-			c.Read(make([]byte, 1)) // flushes what coalesces
+			c.Read(make([]byte, 1)) // flushes the coalesced bytes
 			a.CloseWrite()
 			got, err := io.ReadAll(b)
 			if string(got) != test.want || err != nil {
@@ -97,9 +97,9 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// The recording of a crypto/tls connection deciphers to what both ends wrote, and keys taken from
-// it seal records that crypto/tls accepts: what the differential suite says of alerts on the wire
-// rests on this.
+// The recording of a crypto/tls connection deciphers to the bytes that both ends wrote, and keys
+// taken from it seal records that crypto/tls accepts. The differential suite's claims on alerts
+// depend on this.
 func TestDecipherAndSeal(t *testing.T) {
 	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
 		for _, suite := range []uint16{tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256, tls.TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384} {

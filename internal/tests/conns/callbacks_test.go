@@ -72,8 +72,8 @@ func TestGetClientCertificateContext(t *testing.T) {
 	}
 }
 
-// TestPanicInCallback: a callback's panic reaches the goroutine of the handshake, as it does in
-// crypto/tls, wherever libssl stood.
+// TestPanicInCallback checks that a callback's panic reaches the goroutine of the handshake, as in
+// crypto/tls, from every place in which libssl calls.
 func TestPanicInCallback(t *testing.T) {
 	boom := func() { panic("boom") }
 	for name, edit := range map[string]func(c, s *tls.Config){

@@ -111,8 +111,8 @@ func TestAfterClose(t *testing.T) {
 	}
 }
 
-// TestDroppedConnectionsAreFreed: a connection that nobody closed gives its C memory back when it
-// is collected, handshake done or not.
+// TestDroppedConnectionsAreFreed checks that the C memory of a connection that was not closed is
+// freed when it is collected, with and without a handshake.
 func TestDroppedConnectionsAreFreed(t *testing.T) {
 	p := ossltest.NewContexts(t, nil)
 	before := libssl.Crossings()

@@ -82,7 +82,7 @@ func TestSecondHelloCantCollide(t *testing.T) {
 	tail := []ext{{43, []byte{2, 3, 4}}, {45, []byte{1, 1}}}
 
 	first := []ext{sniExt("public.test"), groups, sigalgs, alpnExt([]byte("proto1"))}
-	hidden := facts(first...) // without what both end with
+	hidden := facts(first...) // without their common end
 	var second []ext
 	var firstSuites []byte
 	for padding := range 2 { // the suites' length must be even

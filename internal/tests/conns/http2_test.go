@@ -75,14 +75,15 @@ func TestHTTP2Hello(t *testing.T) {
 	}
 }
 
-// TestHTTP2DefaultsFitAnyLevel holds that the default suites, which nobody named, never make a
-// configuration fail: level 4 leaves those of 128 bits out.
+// TestHTTP2DefaultsFitAnyLevel checks that the default suites, which the user has not named, never
+// make a configuration fail: level 4 leaves out those of 128 bits.
 func TestHTTP2DefaultsFitAnyLevel(t *testing.T) {
 	config := &tls.Config{RootCAs: tlstest.CA().Pool()}
 	ossltest.NewContext(t, config, ossl.WithSecurityLevel(4), ossl.WithHTTP2())
 }
 
-// TestHTTP2ConfigForClient holds that the option goes for configurations chosen at the ClientHello.
+// TestHTTP2ConfigForClient checks that the option applies to configurations that are chosen at the
+// ClientHello.
 func TestHTTP2ConfigForClient(t *testing.T) {
 	chosen := tlstest.ServerConfig()
 	server := ossltest.NewContext(t, &tls.Config{

@@ -10,8 +10,8 @@ import (
 	"github.com/ossl-go/ossl/internal/ossltest"
 )
 
-// TestListenerGoesOnBesideSilentPeers: peers that connect and say nothing cost no SSL and stop
-// nobody.
+// TestListenerGoesOnBesideSilentPeers checks that peers that connect and send nothing cost no SSL
+// and delay no other peer.
 func TestListenerGoesOnBesideSilentPeers(t *testing.T) {
 	p := ossltest.NewContexts(t, nil)
 	ln, err := p.Server.Listen("tcp", "127.0.0.1:0")

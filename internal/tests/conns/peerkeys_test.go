@@ -21,8 +21,8 @@ func namedServer(kind tlstest.KeyKind, name string) tlstest.End {
 	return tlstest.StdServer(config)
 }
 
-// TestPeerKeysKept meets servers for the first and the second time: what their keys decode to is
-// made once.
+// TestPeerKeysKept meets servers for the first and the second time, and checks that their keys are
+// decoded once.
 func TestPeerKeysKept(t *testing.T) {
 	lib, err := libssl.Load("")
 	if err != nil {
@@ -36,7 +36,7 @@ func TestPeerKeysKept(t *testing.T) {
 		t.Run(string(kind), func(t *testing.T) {
 			client := ossltest.Client(t, tlstest.PlainClient(tls.VersionTLS13))
 			server := namedServer(kind, "kept")
-			tlstest.Visit(t, client, server) // another test may have met the key, but nobody drives it out before the next
+			tlstest.Visit(t, client, server) // another test may have met the key, but none drives it out before the next visit
 			before, _ := libssl.PeerKeysKept()
 			tlstest.Visit(t, client, server)
 			after, _ := libssl.PeerKeysKept()

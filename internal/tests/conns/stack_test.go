@@ -51,7 +51,7 @@ func TestStackOfRead(t *testing.T) {
 			if err := c.(interface{ Handshake() error }).Handshake(); err != nil {
 				t.Fatal(err)
 			}
-			from := here() // after the handshake: a stack that grows meanwhile is somewhere else
+			from := here() // after the handshake, in which the stack may grow and move
 			if _, err := c.Read(make([]byte, 4)); err != nil {
 				t.Fatal(err)
 			}

@@ -50,7 +50,7 @@ func TestWaitRead(t *testing.T) {
 				t.Fatal(err)
 			}
 			var got []byte
-			for len(got) < len(message) { // a part at a time: what is left over is there at once
+			for len(got) < len(message) { // a part at a time: the rest is there at once
 				if err := client.WaitRead(); err != nil {
 					t.Fatal(err)
 				}

@@ -148,8 +148,8 @@ func directives(t *testing.T, file, verb string) []string {
 }
 
 // goFiles lists the Go files below root with slashes, as the go command would see them: testdata
-// and names that begin with a dot or an underscore are left out. So is bin, where other tools build
-// meanwhile.
+// and names that begin with a dot or an underscore are left out. So is bin, in which other tools
+// may be building.
 func goFiles(t *testing.T, root string) []string {
 	t.Helper()
 	var files []string

@@ -180,7 +180,7 @@ var (
 	maxRecord = string(make([]byte, 1<<14))
 )
 
-// afters are for both versions, afters13 for TLS 1.3 only. What follows each is data and
+// afters are for both versions, afters13 for TLS 1.3 only. After each come data and
 // close_notify.
 var afters = []after{
 	{"close_notify", func(*tlstest.Hijacked) {}},

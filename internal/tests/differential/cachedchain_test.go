@@ -14,8 +14,8 @@ import (
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
-// shakeAndEcho shakes hands and has one byte echoed; it returns what the client and the server
-// ended with.
+// shakeAndEcho runs a handshake and has one byte echoed. It returns the last errors of the client
+// and the server.
 func shakeAndEcho(newClient, newServer func(*tlstest.PipeConn) tlstest.Conn) (client, server error) {
 	a, b := tlstest.NewPipe()
 	c, s := newClient(a), newServer(b)
@@ -77,8 +77,7 @@ func TestCachedChainNeverFailsOpen(t *testing.T) {
 				deny: func() { now = now.Add(-100 * time.Hour) }},
 			{name: "other name", edit: func(*tls.Config) {}, name2: tlstest.OtherName},
 			{name: "leaf without its key", edit: func(*tls.Config) {}, cert2: func() tls.Certificate {
-				// The accepted leaf, in public view for everyone, with someone else's key:
-				// crypto/tls sends it all the same.
+				// The accepted leaf, which is public, with another key. crypto/tls sends it anyway.
 				c := tlstest.ServerCert(tlstest.P256)
 				c.PrivateKey = tlstest.Key(tlstest.P256, "stranger")
 				return c
@@ -131,8 +130,8 @@ func TestCachedChainNeverFailsOpen(t *testing.T) {
 }
 
 // TestCachedChainServesOneRole uses one Context as a client that verifies nothing and as a server
-// that verifies its clients, and shows it the same chain in both roles: what the client was content
-// with says nothing to the server.
+// that verifies its clients, and shows it the same chain in both roles. The server must verify it
+// although the client has accepted it.
 func TestCachedChainServesOneRole(t *testing.T) {
 	for _, version := range tlstest.Versions {
 		for _, name := range []string{"", tlstest.ServerName} {

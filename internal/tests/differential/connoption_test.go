@@ -44,8 +44,8 @@ func (p perConn) Server(conn net.Conn, config *tls.Config) tlstest.Conn {
 	return ctx.Server(conn, opts...)
 }
 
-// TestConnVerification refuses by WithVerification wherever VerifyConnection can, with the same
-// errors and alerts.
+// TestConnVerification refuses with WithVerification in each case in which VerifyConnection can,
+// with the same errors and alerts.
 func TestConnVerification(t *testing.T) {
 	for _, version := range tlstest.Versions {
 		ran := 0

@@ -83,8 +83,8 @@ func TestDefaultGroups(t *testing.T) {
 	}
 }
 
-// TestDefaultGroupsAgreed has a side with the default configuration talk to crypto/tls, which takes
-// what it likes or insists on one group: a hybrid that is not in the first flight takes a
+// TestDefaultGroupsAgreed has a side with the default configuration talk to crypto/tls, which has
+// its own preferences or insists on one group. A hybrid that is not in the first flight takes a
 // HelloRetryRequest.
 func TestDefaultGroupsAgreed(t *testing.T) {
 	best, hybrids := tls.X25519, []tls.CurveID{}

@@ -18,9 +18,9 @@ import (
 // purpose. docs/COMPATIBILITY.md quotes the table. Anything that differs without a row here fails
 // the suite.
 type deviation struct {
-	// Cases are names of subtests, without "TestDifferential"; Where says who observes it, as "ossl
-	// client"; Field names the field that differs; Std and Ossl are its values with crypto/tls and
-	// with ossl. All are regular expressions; empty means anything.
+	// Cases are names of subtests, without "TestDifferential"; Where names the end that observes
+	// it, as "ossl client"; Field names the field that differs; Std and Ossl are its values with
+	// crypto/tls and with ossl. All are regular expressions; empty means anything.
 	Cases, Where, Field, Std, Ossl string
 	// From and Before limit it to versions of libssl, as "3.0" and "3.5"; empty means no limit.
 	From, Before string

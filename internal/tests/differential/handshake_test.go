@@ -135,8 +135,8 @@ func TestDifferentialSuite(t *testing.T) {
 			differ(t, tlstest.Case{Server: tlstest.ServerWith(tlstest.Only(tls.VersionTLS12), tlstest.Suites(id), cert)})
 		})
 	}
-	// The server's list decides as much as the client's, and the order is crypto/tls's own whatever
-	// order is asked for.
+	// The server's list decides as much as the client's, and the order is always crypto/tls's
+	// own.
 	a, b := tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256, tls.TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256
 	for _, order := range [][]uint16{{a, b}, {b, a}} {
 		t.Run(fmt.Sprintf("order/%x", order), func(t *testing.T) {
@@ -278,8 +278,8 @@ func TestDifferentialTransport(t *testing.T) {
 	}
 }
 
-// politely is tlstest.Echo for transports without a buffer, where a close_notify that nobody reads
-// would wait for ever.
+// politely is tlstest.Echo for transports without a buffer, on which a close_notify that the peer
+// doesn't read would wait for ever.
 func politely(role tlstest.Role, c tlstest.Conn) (string, error) {
 	heard, err := tlstest.Echo(role, c)
 	if role == tlstest.ClientRole && err == nil {

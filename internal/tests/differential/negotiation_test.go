@@ -103,8 +103,8 @@ func editExtensions(edit func(id uint16, body []byte) []byte) func() tlstest.Fau
 	})
 }
 
-// editHello returns a fault that changes a ClientHello: what stands before the extensions (the
-// message's header left out), and the extensions.
+// editHello returns a fault that changes a ClientHello: the part before the extensions (without the
+// message's header), and the extensions.
 func editHello(edit func(fixed, extensions []byte) ([]byte, []byte)) func() tlstest.Fault {
 	return func() tlstest.Fault {
 		return tlstest.Records(func(i int, record []byte) [][]byte {

@@ -16,8 +16,9 @@ import (
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
-// TestFIPSVerificationNeverFailsOpen is TestVerificationNeverFailsOpen where libcrypto verifies.
-// What crypto/tls accepts in these cases is not asked: with X25519 it negotiates otherwise.
+// TestFIPSVerificationNeverFailsOpen is TestVerificationNeverFailsOpen with libcrypto's
+// verification. It does not compare the connections that crypto/tls accepts in these cases: with
+// X25519 it negotiates otherwise.
 func TestFIPSVerificationNeverFailsOpen(t *testing.T) {
 	ossltest.NeedFIPS(t)
 	if ossltest.InFIPS {
@@ -39,9 +40,9 @@ func TestFIPSVerificationNeverFailsOpen(t *testing.T) {
 // A denial is a way in which one side refuses the other.
 type denial struct {
 	name  string
-	side  tlstest.Role // who denies
+	side  tlstest.Role // the end that denies
 	peer  func(*tls.Config)
-	edits []func(*tls.Config) // of who denies
+	edits []func(*tls.Config) // of the end that denies
 }
 
 func denyPeer(c *tls.Config) {

@@ -60,7 +60,7 @@ func (c *stallContext) Err() error {
 }
 
 // TestDifferentialHang has a peer stop at each record of its handshake. A deadline and a context
-// end the wait, with the same errors as crypto/tls's, whatever the victim waits for.
+// end every wait of the victim, with the same errors as crypto/tls's.
 func TestDifferentialHang(t *testing.T) {
 	defer checkStale(t)
 	type stop struct {
@@ -118,8 +118,9 @@ func TestDifferentialHang(t *testing.T) {
 	}
 }
 
-// TestDifferentialClose has a peer close at every byte of its handshake. Inside of a record that is
-// io.ErrUnexpectedEOF, between two io.EOF, as from crypto/tls; and nobody sends an alert about it.
+// TestDifferentialClose has a peer close at every byte of its handshake. Within a record the error
+// is io.ErrUnexpectedEOF, between two records io.EOF, as in crypto/tls, and no end sends an alert
+// for it.
 func TestDifferentialClose(t *testing.T) {
 	for _, version := range tlstest.Versions {
 		for _, p := range pairings() {
@@ -145,13 +146,13 @@ func closeEverywhere(t *testing.T, p tlstest.Pairing, version uint16, victim tls
 	length := len(clean.Recording.Bytes(peer))
 	cut, step := 0, 1
 	if testing.Short() || p.Impl(victim) == tlstest.Std {
-		step = 17 // what crypto/tls does shows at some bytes as well as at all
+		step = 17 // some bytes show crypto/tls's behaviour as well as all of them
 	}
 	for at := 0; at < length; at += step {
 		o := tlstest.Run(p, withFault(c, victim, func() tlstest.Fault { return tlstest.CutAfter(at) }))
 		s := o.Of(victim)
 		if s.Handshake == "ok" {
-			break // the rest of what the peer sends comes after its handshake
+			break // the rest of the peer's bytes come after its handshake
 		}
 		cut++
 		_, rest := tlstest.SplitRecords(o.Recording.Bytes(peer))

@@ -247,9 +247,8 @@ func TestDifferentialRecords(t *testing.T) {
 	}
 }
 
-// TestDifferentialFlippedBits flips a bit in a crypto/tls peer's handshake, byte after byte: the
-// handshake must fail, on both ends, wherever crypto/tls's does. Which alert says so depends on
-// what the flip hits.
+// TestDifferentialFlippedBits flips a bit in a crypto/tls peer's handshake, byte after byte. The
+// handshake must fail, on both ends, if crypto/tls's fails. The alert depends on the byte.
 func TestDifferentialFlippedBits(t *testing.T) {
 	for _, version := range tlstest.Versions {
 		for _, victim := range []tlstest.Role{tlstest.ClientRole, tlstest.ServerRole} {
@@ -272,7 +271,7 @@ func TestDifferentialFlippedBits(t *testing.T) {
 						break
 					}
 					for i := range 5 + len(r.Payload) {
-						harmless := i == 1 || i == 2 // nobody has to look at a record's version
+						harmless := i == 1 || i == 2 // a record's version may be ignored
 						if step := offset + i; !harmless && (step%7 == 0 || i < 16) {
 							flip := func() tlstest.Fault { return tlstest.FlipAt(step, 1<<(step%8)) }
 							c.Shared = true

@@ -187,8 +187,8 @@ func TestRefusalLeavesNothing(t *testing.T) {
 }
 
 // TestResumedRefusalIsSealed has TLS 1.3 clients refuse a resumed connection, which libssl has
-// agreed to by then. The server must be told as crypto/tls tells it, and besides the alert nothing
-// may leave the client after its hello.
+// agreed to by then. The server must get the same alert as from crypto/tls, and after its hello the
+// client must send nothing else.
 func TestResumedRefusalIsSealed(t *testing.T) {
 	for _, retry := range []bool{false, true} {
 		told, sent := map[string]string{}, map[string][]string{}

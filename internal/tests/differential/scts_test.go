@@ -102,7 +102,7 @@ func withSCTs(t *testing.T, impl tlstest.Impl, version uint16, list string) (ale
 	return alert, <-done
 }
 
-// drive has libssl shake hands over wire and read what follows, until there is data, an alert or an
+// drive has libssl run a handshake over wire and then read, until there is data, an alert or an
 // end. It returns the alert, or -1.
 func drive(c *libssl.Conn, wire net.Conn) int {
 	var in []byte
@@ -116,7 +116,7 @@ func drive(c *libssl.Conn, wire net.Conn) int {
 			}
 		} else {
 			s = c.Handshake(in, out, &facts)
-			wire.Write(out[:s.Produced]) // to who may have sent an alert and gone
+			wire.Write(out[:s.Produced]) // the peer may have sent an alert and closed
 		}
 		in = in[s.Consumed:]
 		switch s.Status {

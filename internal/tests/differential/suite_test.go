@@ -14,10 +14,10 @@ import (
 )
 
 // The differential suite plays one case over crypto/tls and this package in all four pairings. A
-// run of crypto/tls with itself gives the right outcome: handshake errors by everything errors.Is
-// and errors.As can tell, the whole ConnectionState, what was read, and the alerts that went over
-// the wire, deciphered from a recording with the key log. Where libssl forces a difference it has a
-// row in [deviations], and only there.
+// run of crypto/tls with itself gives the right outcome: the handshake errors, by their classes to
+// errors.Is and errors.As, the whole ConnectionState, the data that was read, and the alerts on the
+// wire, deciphered from a recording with the key log. Each difference that libssl forces has a row
+// in [deviations], and there are no others.
 
 // pairings are all four, crypto/tls with itself first.
 func pairings() []tlstest.Pairing { return tlstest.Pairings(tlstest.Std, ossltest.UnderTest) }

@@ -71,7 +71,8 @@ func TestFIPSDropIn(t *testing.T) {
 	}
 }
 
-// TestFIPSSharedClientCache: a session is resumed by whom it was agreed on, in FIPS mode or not.
+// TestFIPSSharedClientCache checks that a session is resumed only in the mode in which it was
+// agreed on, FIPS mode or not.
 func TestFIPSSharedClientCache(t *testing.T) {
 	ossltest.NeedFIPS(t)
 	if ossltest.RequireFIPS {
@@ -97,7 +98,8 @@ func TestFIPSSharedClientCache(t *testing.T) {
 	}
 }
 
-// TestFIPSWeakPeers: a peer that isn't verified signs with a key that is allowed, all the same.
+// TestFIPSWeakPeers checks that even a peer that isn't verified must sign with a key that is
+// allowed.
 func TestFIPSWeakPeers(t *testing.T) {
 	ossltest.NeedFIPS(t)
 	for _, version := range tlstest.Versions {

@@ -22,8 +22,8 @@ import (
 	"github.com/ossl-go/ossl/session"
 )
 
-// TestFIPSEvidence: who asks for FIPS mode has it, by the module's own word, and nobody else's
-// connections change.
+// TestFIPSEvidence checks, by the module's own description, that a Context that asks for FIPS mode
+// has it, and that other connections don't change.
 func TestFIPSEvidence(t *testing.T) {
 	ossltest.NeedFIPS(t)
 	client, server := ossltest.FIPSClient(t), ossltest.FIPSServer(t)
@@ -132,8 +132,8 @@ func signsBy(schemes ...tls.SignatureScheme) tls.Certificate {
 	return cert
 }
 
-// TestFIPSRefusedByName: a configuration that FIPS mode can't honour is refused when the Context is
-// made, with the name of who asks for it.
+// TestFIPSRefusedByName checks that a configuration that FIPS mode can't honour is refused when the
+// Context is made, and that the error names the field or option.
 func TestFIPSRefusedByName(t *testing.T) {
 	ossltest.NeedFIPS(t)
 	ring, err := session.NewRing(session.NewTicketKey())
@@ -292,7 +292,7 @@ type withoutEMS struct{ net.Conn }
 
 func (c withoutEMS) Write(b []byte) (int, error) {
 	if len(b) > 5 && b[0] == 22 && b[5] == 1 {
-		// Another type for the extension: nobody knows it.
+		// Change the extension's type to an unknown one.
 		b = bytes.Replace(b, []byte{0, 23, 0, 0}, []byte{0xfa, 0xfa, 0, 0}, 1)
 	}
 	return c.Conn.Write(b)
@@ -326,7 +326,8 @@ func TestFIPSMasterSecret(t *testing.T) {
 	}
 }
 
-// TestFIPSRoots trusts by each of the ways there are, and nobody else.
+// TestFIPSRoots trusts an authority in each way that Roots has, and checks that no other is
+// trusted.
 func TestFIPSRoots(t *testing.T) {
 	ossltest.NeedFIPS(t)
 	dir := t.TempDir()

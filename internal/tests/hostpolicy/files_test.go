@@ -101,8 +101,8 @@ func TestHostPolicyDiagnostics(t *testing.T) {
 	})
 }
 
-// TestHostPolicyReloaded: a look for the FIPS module loads the configuration once more, which
-// before 4.0 frees what SSL_CTX_new reads.
+// TestHostPolicyReloaded looks for the FIPS module, which loads the configuration once more. Before
+// 4.0, that frees the settings that SSL_CTX_new reads.
 func TestHostPolicyReloaded(t *testing.T) {
 	var slow strings.Builder
 	for i := range 30 {
@@ -141,8 +141,8 @@ func TestHostPolicyExtendedMasterSecret(t *testing.T) {
 	})
 }
 
-// fedora is what Fedora's openssl.cnf and its crypto policy DEFAULT amount to, with names of groups
-// that 1.1.1 knows too.
+// fedora has the commands of Fedora's openssl.cnf and its crypto policy DEFAULT, with names of
+// groups that 1.1.1 knows too.
 const (
 	fedora = "openssl_conf = openssl_init\n[openssl_init]\nssl_conf = ssl_module\n[ssl_module]\nsystem_default = crypto_policy\n" +
 		"[crypto_policy]\n.include = "

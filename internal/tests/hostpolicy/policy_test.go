@@ -76,7 +76,7 @@ func policyNone(t *testing.T) {
 		t.Error("RSA-1024 at the default level")
 	}
 	mustContext(t, plainServer(with), ossl.WithSecurityLevel(1))
-	// A level that is named goes for peers, too; TLS 1.2, because 1.1.1 doesn't protect the alert
+	// A level that is named applies to peers, too; TLS 1.2, because 1.1.1 doesn't protect the alert
 	// in TLS 1.3.
 	rsa := goServer(tlstest.Certificates(tlstest.ServerCert(tlstest.RSA2048)))
 	meet(contextClient(t, tlstest.Only(tls.VersionTLS12), ossl.WithSecurityLevel(2)), rsa).works(t)
@@ -198,7 +198,7 @@ func policyCiphers(t *testing.T) {
 			t.Errorf("suite %s", tls.CipherSuiteName(m.client.CipherSuite))
 		}
 	}
-	meet(contextClient(t, asItIs), goServer()).works(t) // TLS 1.3 is not what this is about
+	meet(contextClient(t, asItIs), goServer()).works(t) // the policy doesn't concern TLS 1.3
 	mustContext(t, plainClient(tlstest.Suites(strong...)))
 	refuses(t, "CipherSuites", plainClient(tlstest.Suites(append(strong, weak...)...)))
 	refuses(t, "CipherSuites", plainServer(old(weak)))
@@ -206,7 +206,7 @@ func policyCiphers(t *testing.T) {
 	meet(goClient(old(weak)), contextServer(t, asItIs, without)).works(t)
 }
 
-// policyNoCiphers: the policy's only cipher is one that nobody asks for, which leaves TLS 1.3.
+// policyNoCiphers has a policy whose only cipher is never asked for, which leaves TLS 1.3.
 func policyNoCiphers(t *testing.T) {
 	old := tlstest.Only(tls.VersionTLS12)
 	for _, m := range []*meeting{meet(contextClient(t, asItIs), goServer()), meet(goClient(), contextServer(t, asItIs))} {
@@ -238,7 +238,7 @@ func policySuites(t *testing.T) {
 	}
 }
 
-// policyNoSuites: the policy's only suite is one that nobody asks for, which leaves TLS 1.2.
+// policyNoSuites has a policy whose only suite is never asked for, which leaves TLS 1.2.
 func policyNoSuites(t *testing.T) {
 	for _, m := range []*meeting{
 		meet(contextClient(t, asItIs), goServer()), meet(goClient(), contextServer(t, asItIs)),

@@ -100,8 +100,7 @@ func (m *meeting) works(t *testing.T) *meeting {
 	return m
 }
 
-// fails fails the test if a meeting went well, or neither end was told by this alert that it did
-// not.
+// fails fails the test if a meeting succeeded, or if neither end got this alert.
 func (m *meeting) fails(t *testing.T, alert uint8) {
 	t.Helper()
 	if m.clientErr == nil || m.serverErr == nil {

@@ -32,7 +32,7 @@ func interopCases(t *testing.T, test func(t *testing.T, version uint16, mutual b
 	}
 }
 
-// checkInterop checks what our end knows of the connection.
+// checkInterop checks the state of our end of the connection.
 func checkInterop(t *testing.T, state tls.ConnectionState, version uint16, protocol string, certified bool) {
 	t.Helper()
 	if state.Version != version || state.NegotiatedProtocol != protocol {

@@ -95,8 +95,8 @@ func TestInteropKeyUpdate(t *testing.T) {
 			}
 		}
 	}
-	// A command counts only at the beginning of what s_client reads at once, so each waits for the
-	// last one's echo.
+	// A command counts only at the beginning of one read of s_client, so each waits for the last
+	// one's echo.
 	io.WriteString(in, "line 0\n")
 	await("line 0")
 	for i, command := range []string{"K\n", "k\n", "K\n"} {

@@ -25,10 +25,10 @@ import (
 // record path, and on libssl's. The stream is made by a program (see recordProgram), with the keys
 // of a hijacked peer, so that it gets beyond the AEAD.
 //
-// On its own path ossl must do the same as crypto/tls: hand out the same bytes, end with an error
-// of the same class, send the same records, alerts included, and take or refuse a Write afterwards.
-// Where it is stricter on purpose has a row in strictHere, and is checked as exactly. libssl's path
-// is compared for the bytes it hands out; its alerts are the differential suite's.
+// On its own path ossl must do the same as crypto/tls: return the same bytes, end with an error of
+// the same class, send the same records, alerts included, and take or refuse a Write afterwards.
+// The cases in which it is stricter on purpose have rows in strictHere, and are checked as exactly.
+// On libssl's path only the returned bytes are compared; the differential suite has its alerts.
 func FuzzRecordPaths(f *testing.F) {
 	for _, seed := range recordSeeds() {
 		f.Add(seed)
@@ -181,7 +181,7 @@ type arriving struct {
 	most  int // 0 for no limit
 	ended bool
 	reads int
-	// records are what is left of the records that come one by one, whatever most says, as lengths;
+	// records are the lengths of the rest of the records that come one by one, regardless of most;
 	// nil if they don't.
 	records []int
 }
@@ -247,7 +247,7 @@ func runRecords(t *testing.T, path ossl.RecordPath, p *recordProgram, upTo int) 
 	if path != ossl.RecordsAuto {
 		// To crypto/tls they come one by one. A Read of it that has found an ignored alert behind
 		// its data reads on, and leaves a handshake message that it finds there until after the
-		// next record: what it makes of that depends on what has arrived.
+		// next record: its result depends on the data that has arrived.
 		v.conn.records = nil
 	}
 	h.SendRaw(all)
@@ -339,8 +339,8 @@ func compareRecordPaths(t *testing.T, p *recordProgram) (wrong []string) {
 	if differences := p.compare(t, std, own); len(differences) > 0 {
 		wrong = append(wrong, differences...)
 	}
-	// libssl's path goes on, or stops, elsewhere than crypto/tls at some of what is wrong. What it
-	// hands out is the same.
+	// After some faults libssl's path goes on, or stops, elsewhere than crypto/tls. It returns the
+	// same bytes.
 	n := min(len(std.data), len(libssl.data))
 	if !bytes.Equal(std.data[:n], libssl.data[:n]) {
 		complain("libssl: other data after %d bytes", n)
@@ -380,7 +380,7 @@ func (p *recordProgram) compare(t *testing.T, std, own *heard) (wrong []string) 
 			if row == &strictHere.certificate || row == &strictHere.behindKeyUpdate { // with a text that says more
 				class = "other"
 			}
-			sent := before.sent[:len(before.sent)-1] // without what was written after the end
+			sent := before.sent[:len(before.sent)-1] // without the data written after the end
 			std.sent = append(sent, fmt.Sprintf("type 21 02%02x", row.alert))
 			std.write = "local error: " + tls.AlertError(row.alert).Error()
 		} else {

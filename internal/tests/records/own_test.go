@@ -164,7 +164,7 @@ func TestFatalAlertBesideBlockedWrite(t *testing.T) {
 	written := make(chan error, 1)
 	go func() { _, err := client.Write(make([]byte, 1<<20)); written <- err }()
 	one := make([]byte, 1)
-	if _, err := b.Read(one); err != nil { // the Write is under way, and nobody takes the rest
+	if _, err := b.Read(one); err != nil { // the Write is under way, and the peer doesn't take the rest
 		t.Fatal(err)
 	}
 	damaged := append([]byte{23, 3, 3, 0, 30}, make([]byte, 30)...)

@@ -34,15 +34,15 @@ type recordProgram struct {
 // programmed is a record, or the rest of one.
 type programmed struct {
 	bytes []byte
-	// sealed is the record as it was sealed, nil if it is not authentic. Then what was in it
-	// follows.
+	// sealed is the record as it was sealed, or nil if it is not authentic. typ and text are its
+	// content.
 	sealed []byte
 	typ    byte
 	text   []byte
 	none   bool // not even a content type
 }
 
-// intact reports whether the record is as it was sealed: what changes it may change it back.
+// intact reports whether the record is as it was sealed, since a second change may undo the first.
 func (r *programmed) intact() bool { return r.sealed != nil && bytes.Equal(r.bytes, r.sealed) }
 
 // Operations. Their arguments are bytes, n16 two of them, size two that mean a length.
@@ -54,7 +54,7 @@ const (
 	opInner            // n, n bytes: any inner plaintext
 	opZeros            // size: an inner plaintext of zeros
 	opOuter            // type, n, n bytes: another type in the header
-	opRaw              // type, version16, length16, n, n bytes: a header and what follows it
+	opRaw              // type, version16, length16, n, n bytes: a header and the bytes after it
 	opGarbage          // n, n bytes
 	opMutate           // which, at16, xor
 	opCut              // which, n, from: 0 = the end
@@ -370,8 +370,8 @@ func (p *recordProgram) message(op byte, h *tlstest.Hijacked, code *operands) {
 	}
 }
 
-// strict returns the number of the first record of the stream that a row of strictHere is about.
-// What comes before it is taken to be in order: if it is not, nobody comes so far.
+// strict returns the number of the first record of the stream that has a row in strictHere. It
+// assumes that the records before it are good: otherwise no victim reads as far.
 func (p *recordProgram) strict() (at int, row *strictness) {
 	var message []byte
 	for i, r := range p.list {

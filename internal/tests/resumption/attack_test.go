@@ -17,9 +17,9 @@ import (
 )
 
 // TestSessionOfAnotherLendsNoCertificate offers a session of a client with a certificate in a
-// handshake that can't resume it: what identifies a session is sent in the clear, and libssl asks
-// for it before anything proves that it is the client's. The session that is made then is the new
-// client's, who has shown no certificate.
+// handshake that can't resume it. The session's ID is sent in the clear, and libssl looks it up
+// before the client has proven that the session is its own. The new session must be that of a
+// client without a certificate.
 func TestSessionOfAnotherLendsNoCertificate(t *testing.T) {
 	for _, store := range []string{"tickets", "cache"} {
 		for _, auth := range []tls.ClientAuthType{tls.RequestClientCert, tls.VerifyClientCertIfGiven} {

@@ -47,7 +47,7 @@ func TestTicketFlood(t *testing.T) {
 				_, err := io.ReadFull(h.Victim, data)
 				read <- err
 			}()
-			const record = 16001 // none ends with a ticket, so that the connection is not taken over meanwhile
+			const record = 16001 // none ends with a ticket, so that the connection is not taken over in between
 			for at := 0; at < len(flood); at += record {
 				h.Send(tlstest.TypeHandshake, flood[at:min(at+record, len(flood))])
 			}

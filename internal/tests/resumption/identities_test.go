@@ -50,7 +50,7 @@ func testManyIdentities(t *testing.T, store string) {
 		c.Close()
 	}()
 	verified.Store(0)
-	_ = s.Handshake() // fails in the end: what the client has hashed is not what was sent
+	_ = s.Handshake() // fails in the end: the client has hashed other bytes than were sent
 	s.Close()
 	<-done
 	if n := verified.Load(); n == 0 || n > 20 {

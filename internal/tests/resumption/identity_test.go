@@ -56,8 +56,8 @@ func TestChosenPolicyIsNotResumedAround(t *testing.T) {
 	}
 }
 
-// TestInsecureSessionIsVerified offers to a Context that verifies what one that doesn't has put
-// into the cache they share.
+// TestInsecureSessionIsVerified has two Contexts share a cache. One that doesn't verify puts a
+// session into it, and one that verifies gets it.
 func TestInsecureSessionIsVerified(t *testing.T) {
 	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
 		for name, strict := range map[string]func(*tls.Config){

@@ -19,10 +19,10 @@ import (
 )
 
 const (
-	// maxBytesPerSession is the memory that a session in a cache may take all told, as
-	// session.NewCache promises.
+	// maxBytesPerSession is the maximum of memory for a session in a cache, as session.NewCache
+	// promises.
 	maxBytesPerSession = session.BytesPerEntry
-	// What C's heap may have more afterwards: something for each handshake, since its pools go on
+	// C's heap may grow by some bytes for each handshake, since its pools go on
 	// filling up for some time. A session that libssl kept would take 1,000 bytes.
 	maxCBytes = 500
 	cSlack    = 64 << 10
@@ -32,7 +32,7 @@ const (
 // there.
 type switchedCache struct {
 	session.Cache
-	copies     int // of each session under random IDs, as if there had been more handshakes: those are what takes time
+	copies     int // of each session under random IDs, instead of more handshakes, which take time
 	put, bytes atomic.Int64
 }
 
@@ -62,13 +62,13 @@ func TestBytesPerSession(t *testing.T) {
 				cache := &switchedCache{Cache: session.NewCache(100)}
 				cc := tlstest.ClientConfig(tlstest.Only(version))
 				client, server := ossltest.Client(t, cc), ossltest.Server(t, sc, ossl.WithSessionCache(cache))
-				for range warmUp { // pools and what is made once
+				for range warmUp { // fills pools, and makes all objects that are made once
 					tlstest.Visit(t, client, server)
 				}
 				if n := cache.put.Load(); n < warmUp {
 					t.Fatalf("%d sessions of %d handshakes were put into the cache", n, warmUp)
 				}
-				heapAlloc() // and what is freed of them
+				heapAlloc() // and frees the unused ones
 				goBefore, cBefore := heapAlloc(), libssl.HeapInUse()
 				// In one part: of several each is full at its share, and random IDs don't fill them
 				// evenly.

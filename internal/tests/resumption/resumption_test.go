@@ -129,8 +129,8 @@ func TestNoResumption(t *testing.T) {
 	}
 }
 
-// TestClientChainIsVerifiedAgain resumes sessions of a client whose certificate is not good enough
-// any more.
+// TestClientChainIsVerifiedAgain resumes sessions of a client whose certificate is no longer good
+// enough.
 func TestClientChainIsVerifiedAgain(t *testing.T) {
 	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
 		for _, cached := range []bool{false, true} {

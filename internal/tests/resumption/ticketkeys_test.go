@@ -179,8 +179,8 @@ func TestClientSessionCaches(t *testing.T) {
 	}
 }
 
-// TestFatalAlertEndsSession has the peer send a record that nobody sealed on a connection whose
-// session is in the cache: by itself, and behind data that is read with it.
+// TestFatalAlertEndsSession has the peer send a record that is not sealed, on a connection whose
+// session is in the cache: alone, and behind data that is read with it.
 func TestFatalAlertEndsSession(t *testing.T) {
 	for _, version := range tlstest.Versions {
 		for _, way := range []string{"close_notify", "alert", "alert behind data"} {
