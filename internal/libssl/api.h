@@ -116,7 +116,6 @@ typedef struct SHA512state_st SHA512_CTX;
 	X(CRYPTO, OSSL_V1_1_1, REQUIRED, unsigned long, ERR_get_error, (void)) \
 	X(CRYPTO, OSSL_V1_1_1, REQUIRED, unsigned long, ERR_peek_error, (void)) \
 	X(CRYPTO, OSSL_V1_1_1, REQUIRED, const char *, ERR_reason_error_string, (unsigned long e)) \
-	X(CRYPTO, OSSL_V1_1_1, REQUIRED, const char *, ERR_lib_error_string, (unsigned long e)) \
 	/* The window BIO: BIO_meth_new(3), BIO_new(3), BIO_set_data(3), BIO_set_flags(3) */ \
 	X(CRYPTO, OSSL_V1_1_1, REQUIRED, int, BIO_get_new_index, (void)) \
 	X(CRYPTO, OSSL_V1_1_1, REQUIRED, BIO_METHOD *, BIO_meth_new, (int type, const char *name)) \

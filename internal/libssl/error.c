@@ -17,7 +17,6 @@ void ossl_drain_errors(unsigned long *errors)
 
 const char *ossl_error_reason(unsigned long code) { return ossl_fn.ERR_reason_error_string(code); }
 
-const char *ossl_error_library(unsigned long code) { return ossl_fn.ERR_lib_error_string(code); }
 
 int ossl_error_kind(unsigned long code, int *number)
 {

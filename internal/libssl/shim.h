@@ -209,11 +209,10 @@ unsigned long ossl_version(void);
 int ossl_privileged(void);
 
 /*
- * Return the text for a packed error code: its reason (NULL if unknown) and its library (borrow,
- * static). ERR_reason_error_string(3).
+ * Returns the text for the reason of a packed error code (borrow, static), NULL if it is unknown.
+ * ERR_reason_error_string(3).
  */
 const char *ossl_error_reason(unsigned long code);
-const char *ossl_error_library(unsigned long code);
 
 /* The kinds of errors that Go distinguishes. Version and length are those of a record's header. */
 enum { OSSL_ERROR_OTHER, OSSL_ERROR_SYSTEM, OSSL_ERROR_VERSION, OSSL_ERROR_LENGTH, OSSL_ERROR_NO_SCHEME };

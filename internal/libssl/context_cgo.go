@@ -1,0 +1,188 @@
+//go:build cgo
+
+package libssl
+
+// #include <stdlib.h>
+// #include "shim.h"
+import "C"
+
+import (
+	"fmt"
+	"math"
+	"net"
+	"runtime"
+	"sync/atomic"
+	"time"
+	"unsafe"
+)
+
+// Context is an SSL_CTX: immutable, and shared by connections. It is freed after Close, or else
+// when it is no longer referenced. Each connection has its own reference to the C object.
+type Context struct {
+	p       *C.ossl_ctx
+	cred    *Credential  // kept for its signer
+	users   atomic.Int64 // one for the owner until Close, and one for each call under way; the last user frees p
+	closed  atomic.Bool
+	cleanup runtime.Cleanup // frees p if Close is not called
+}
+
+var errContextClosed = fmt.Errorf("libssl: the context is closed: %w", net.ErrClosed)
+
+// hold reports whether p may be used. If so, the caller must call release.
+func (c *Context) hold() bool {
+	for {
+		n := c.users.Load()
+		if n == 0 || c.closed.Load() {
+			return false
+		}
+		if c.users.CompareAndSwap(n, n+1) {
+			return true
+		}
+	}
+}
+
+func (c *Context) mustHold() {
+	if !c.hold() {
+		panic(errContextClosed)
+	}
+}
+
+func (c *Context) release() {
+	if c.users.Add(-1) == 0 {
+		c.cleanup.Stop()
+		C.ossl_ctx_free(c.p)
+	}
+	runtime.KeepAlive(c) // otherwise the cleanup could begin before Stop
+}
+
+// Close ends the use of the context: no more connections can be made from it, and its memory is freed with the last of its
+// connections. Close may be called at any time, and more than once.
+func (c *Context) Close() {
+	if c.closed.CompareAndSwap(false, true) {
+		c.release()
+	}
+}
+
+// NewContext makes a context from cfg. The library must be loaded.
+func NewContext(cfg *ContextConfig) (*Context, error) {
+	lists, err := cfg.lists()
+	if err != nil {
+		return nil, err
+	}
+	var p C.ossl_ctx_params
+	p.min_version, p.max_version = C.int32_t(cfg.MinVersion), C.int32_t(cfg.MaxVersion)
+	p.security_level = C.int32_t(cfg.SecurityLevel)
+	p.exact_level = flag(cfg.ExactLevel)
+	p.as_host = flag(cfg.AsHost)
+	p.without_policy = flag(cfg.WithoutHostPolicy)
+	packed := packCommands(cfg.HostCommands)
+	commands := C.CBytes(packed)
+	defer C.free(commands)
+	p.commands, p.commands_len = (*C.uint8_t)(commands), C.size_t(len(packed))
+	if cfg.RequestClientCert || cfg.RequireClientCert {
+		p.client_auth |= 1 // SSL_VERIFY_PEER
+	}
+	if cfg.RequireClientCert {
+		p.client_auth |= 2 // SSL_VERIFY_FAIL_IF_NO_PEER_CERT
+	}
+	p.want_hello = flag(cfg.WantHello)
+	p.want_cert = flag(cfg.WantCert)
+	p.want_keylog = flag(cfg.WantKeyLog)
+	p.verify_pauses = flag(cfg.VerifyPauses)
+	p.own_records = flag(cfg.OwnRecords)
+	p.seal_refusals = flag(cfg.SealRefusals)
+	p.fips = flag(cfg.FIPS)
+	p.tickets = flag(cfg.Tickets)
+	p.cached = flag(cfg.Cached)
+	p.keep_sessions = flag(cfg.KeepSessions)
+	p.session_timeout = C.int32_t(min(cfg.SessionTimeout/time.Second, math.MaxInt32))
+	for i, b := range cfg.Policy {
+		p.policy[i] = C.uint8_t(b)
+	}
+	for _, s := range []struct {
+		to   **C.char
+		from string
+	}{
+		{&p.cipher_list, lists.suites}, {&p.cipher_suites, lists.suites13},
+		{&p.groups, lists.groups}, {&p.sigalgs, lists.signatures}, {&p.client_sigalgs, lists.clientSignatures},
+	} {
+		*s.to = cString(s.from)
+		defer C.free(unsafe.Pointer(*s.to))
+	}
+	alpn := C.CBytes(cfg.ALPN)
+	defer C.free(alpn)
+	p.alpn, p.alpn_len = (*C.uint8_t)(alpn), C.size_t(len(cfg.ALPN))
+	p.alpn_by_client = flag(cfg.ALPNByClient)
+
+	var errs [errorSlots]C.ulong
+	var failed *C.char
+	ctx := C.ossl_ctx_new(&p, &errs[0], &failed)
+	if ctx == nil {
+		return nil, &Error{Op: "new context", Setting: C.GoString(failed), Codes: codes(&errs)}
+	}
+	c := &Context{p: ctx}
+	c.users.Store(1)
+	c.cleanup = runtime.AddCleanup(c, func(p *C.ossl_ctx) { C.ossl_ctx_free(p) }, ctx)
+	for _, name := range cfg.ClientCAs {
+		if C.ossl_ctx_add_ca(ctx, bytePtr(name), C.size_t(len(name)), &errs[0]) != 1 {
+			return nil, &Error{Op: "new context", Setting: "ClientCAs", Codes: codes(&errs)}
+		}
+	}
+	C.ossl_ctx_seal_cas(ctx)
+	if cred := cfg.Credential; cred != nil {
+		ok := C.ossl_ctx_set_cred(ctx, cred.p, &errs[0])
+		runtime.KeepAlive(cred)
+		if ok != 1 {
+			return nil, &Error{Op: "new context", Setting: "Certificates", Codes: codes(&errs)}
+		}
+		c.cred = cred
+	}
+	return c, nil
+}
+
+// CheckCredential returns an error if the context's servers can't use cred. It signs with it once,
+// for a client of the same context, unless Go would have to sign or signing may take long.
+func (c *Context) CheckCredential(cred *Credential) error {
+	if !c.hold() {
+		return errContextClosed
+	}
+	defer c.release()
+	defer runtime.KeepAlive(cred)
+	var errs [errorSlots]C.ulong
+	sign := !cred.MayBlock() && !cred.AsksGo()
+	if C.ossl_ctx_check_cred(c.p, cred.p, C.int(flag(sign)), &errs[0]) != 1 {
+		return &Error{Op: "use certificate and key", Codes: codes(&errs)}
+	}
+	return nil
+}
+
+// SetTicketKeys sets the keys that seal and open tickets: the first seals. It reports whether there
+// was room for them.
+func (c *Context) SetTicketKeys(keys []TicketKey) bool {
+	if !c.hold() {
+		return false
+	}
+	defer c.release()
+	list := make([]C.ossl_ticket_key, len(keys))
+	defer clear(list)
+	for i := range keys {
+		copyBytes(list[i].name[:], keys[i].Name[:])
+		list[i].cipher_len = C.uint8_t(copyBytes(list[i].cipher[:], keys[i].Cipher))
+		list[i].mac_len = C.uint8_t(copyBytes(list[i].mac[:], keys[i].MAC))
+	}
+	return C.ossl_ctx_set_ticket_keys(c.p, unsafe.SliceData(list), C.size_t(len(list))) == 1
+}
+
+// HasCipher reports whether the context offers a cipher suite.
+func (c *Context) HasCipher(id uint16) bool {
+	c.mustHold()
+	defer c.release()
+	return C.ossl_ctx_has_cipher(c.p, C.uint16_t(id)) == 1
+}
+
+// SecurityLevel returns the security level in force.
+func (c *Context) SecurityLevel() int {
+	c.mustHold()
+	defer c.release()
+	return int(C.ossl_ctx_security_level(c.p))
+}
