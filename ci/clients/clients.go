@@ -36,7 +36,8 @@ type client struct {
 	version string
 }
 
-// A visit is a task for a client: fresh connections with a new session each, then one, then reused ones that offer its session.
+// A visit is a task for a client: fresh connections with a new session each, then one, then reused
+// ones that offer its session.
 type visit struct {
 	port, dir, version string
 	fresh, reused      int
@@ -141,7 +142,8 @@ func (c *client) find(ctx context.Context) error {
 	return nil
 }
 
-// command runs a program and returns its output. The program sees no proxy and no settings meant for the libssl under test.
+// command runs a program and returns its output. The program sees no proxy and no settings meant
+// for the libssl under test.
 func command(ctx context.Context, dir, input string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
 	cmd.Dir = dir

@@ -2,13 +2,15 @@
 // servers, has curl, Java, BearSSL and others visit each several times, and counts on the server
 // the connections that resumed.
 //
-// Usage, from the module's root folder (ci/resumption installs the clients first and then does this):
+// Usage, from the module's root folder (ci/resumption installs the clients first and then does
+// this):
 //
 //	go run ./ci/clients [-n 10] [-requests 100] [-only curl,node] [-may-lack nss]
 //
-// It prints two tables. The first says for each client, version of TLS, and way of keeping sessions how many connections of those
-// that could resume did. The second is the test of the ESP8266's server with a session cache: -requests HTTPS requests with a new
-// session each, and as many that reuse one; the times are printed and nothing is asked of them.
+// It prints two tables. The first says for each client, version of TLS, and way of keeping sessions
+// how many connections of those that could resume did. The second is the test of the ESP8266's
+// server with a session cache: -requests HTTPS requests with a new session each, and as many that
+// reuse one; the times are printed and nothing is asked of them.
 //
 // It fails if a client doesn't behave as the table of clients says: each connection that must
 // resume does, and no other. The control is a server of crypto/tls, which has no session IDs:

@@ -43,7 +43,8 @@ func (k kind) newContext(config *tls.Config) (*ossl.Context, error) {
 	return ossl.NewContext(config, ossl.WithSessionCache(session.NewCache(cached)))
 }
 
-// An httpsServer answers one request a connection and remembers each connection's state, in the order they were accepted.
+// An httpsServer answers one request a connection and remembers each connection's state, in the
+// order they were accepted.
 type httpsServer struct {
 	listener net.Listener
 	http     *http.Server

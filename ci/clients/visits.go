@@ -71,7 +71,8 @@ func prepareC(source, library, name string, flags ...string) func(context.Contex
 	}
 }
 
-// untimed is a visit whose connections all belong together: it has none that begin anew, and no times.
+// untimed is a visit whose connections all belong together: it has none that begin anew, and no
+// times.
 func untimed(run func(context.Context, *visit) (resumed int, err error)) func(context.Context, *visit) (told, error) {
 	return func(ctx context.Context, v *visit) (told, error) {
 		resumed, err := run(ctx, v)
@@ -112,7 +113,8 @@ func visitOpenSSL(ctx context.Context, v *visit) (resumed int, err error) {
 	return unknown, nil
 }
 
-// gnutls-cli connects twice: the second time with the session of the first, and only then with a request.
+// gnutls-cli connects twice: the second time with the session of the first, and only then with a
+// request.
 func visitGnuTLS(ctx context.Context, v *visit) (resumed int, err error) {
 	for range v.reused {
 		out, err := command(ctx, v.dir, httpRequest, "gnutls-cli", "--resume", "--waitresumption", "--x509cafile", caFile,

@@ -6,10 +6,11 @@
 //
 //	handshakes -client PROGRAM [-nginx PROGRAM] [-run PROGRAM] [-rounds 7] [-clients 1] [-full 400] [-resumed 800]
 //
-// It prints a table of medians and asserts no times. It fails if a connection was resumed that should not have been, or the
-// reverse, or if nginx and ossl don't use the same libssl.
+// It prints a table of medians and asserts no times. It fails if a connection was resumed that
+// should not have been, or the reverse, or if nginx and ossl don't use the same libssl.
 //
-// In each round every server is started anew, serves alone, and the servers that are compared run one right after the other.
+// In each round every server is started anew, serves alone, and the servers that are compared run
+// one right after the other.
 package main
 
 import (

@@ -15,7 +15,8 @@ type table struct {
 	cells map[measurement]*cell
 }
 
-// A cell has a value for each round, for connections without a handshake, with a full one, and with a resumed one.
+// A cell has a value for each round, for connections without a handshake, with a full one, and with
+// a resumed one.
 type cell struct{ none, full, resumed []time.Duration }
 
 func newTable() *table { return &table{cells: map[measurement]*cell{}} }

@@ -19,10 +19,12 @@ type binary struct {
 	adapter        bool // of another module than the core
 }
 
-// leftOut are modules that measure, and the command, whose tests take long and call little of OpenSSL by themselves.
+// leftOut are modules that measure, and the command, whose tests take long and call little of
+// OpenSSL by themselves.
 var leftOut = []string{"bench", "cmd/ossl"}
 
-// build compiles every package's tests once, for all versions. patterns narrows the core's packages.
+// build compiles every package's tests once, for all versions. patterns narrows the core's
+// packages.
 func (b *testbed) build(ctx context.Context, patterns string, adapters bool) error {
 	if err := os.MkdirAll(b.dir, 0o700); err != nil {
 		return err

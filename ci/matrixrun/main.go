@@ -1,13 +1,14 @@
 //go:build unix
 
-// Command matrixrun runs the repository's tests under several versions of OpenSSL and prints one table. It is the second half
-// of the script ci/matrix, which gets the versions:
+// Command matrixrun runs the repository's tests under several versions of OpenSSL and prints one
+// table. It is the second half of the script ci/matrix, which gets the versions:
 //
 //	ci/openssl-versions -source 4.0.3 -arm64 DIR
 //	go run ./ci/matrixrun [-only 1.1,3.5] [-run REGEXP] DIR
 //
-// It fails when a test fails in any row, when a version other than the one named was loaded, and, with CI=true, when
-// a test was skipped in every row, or for any reason but a version or a tool that isn't installed.
+// It fails when a test fails in any row, when a version other than the one named was loaded, and,
+// with CI=true, when a test was skipped in every row, or for any reason but a version or a tool
+// that isn't installed.
 package main
 
 import (
@@ -250,7 +251,8 @@ var modes = []mode{
 	{name: "libssl", env: []string{"OSSL_RECORDS=libssl"}, apiOnly: true}, // with libssl's record path
 	// With sessions: clients' records are libssl's until the first ticket or data.
 	{name: "sessions", env: []string{"OSSL_TEST_SESSIONS=1"}, run: "^Test(Differential|Close|Deadlines|Interop)", apiOnly: true},
-	// Without the library context of our own that makes handshakes cheaper: one version from before 3.2, and one since.
+	// Without the library context of our own that makes handshakes cheaper: one version from before
+	// 3.2, and one since.
 	{name: "not slim", env: []string{"OSSL_SLIM=off"}, run: "^Test(Differential|Interop|Resum|Verification)", apiOnly: true,
 		only: []string{"system", "3.5"}},
 	// FIPS mode by what the program says, by the environment, and with libssl's record path.
@@ -315,7 +317,8 @@ func rowsOf(versions []version) []planned {
 	return plan
 }
 
-// choose narrows a plan to rows, or to all rows of versions, that only names, or to those that are run without being named.
+// choose narrows a plan to rows, or to all rows of versions, that only names, or to those that are
+// run without being named.
 func choose(plan []planned, only string, others bool) ([]planned, error) {
 	if only == "" {
 		return slices.DeleteFunc(plan, func(p planned) bool { return p.other() && !others }), nil

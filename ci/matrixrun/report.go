@@ -29,7 +29,8 @@ type row struct {
 	elapsed time.Duration
 }
 
-// saysLeftOut begins a line of a test binary that leaves tests out by itself: a pattern and the reason follow.
+// saysLeftOut begins a line of a test binary that leaves tests out by itself: a pattern and the
+// reason follow.
 const saysLeftOut = "left out: "
 
 type skip struct {
@@ -95,7 +96,8 @@ func (r *row) add(e event, output map[string][]string, failures io.Writer) {
 			delete(output, e.Test)
 			return
 		}
-		// The package's own end: tests that have not ended were cut off, by a crash or the time limit.
+		// The package's own end: tests that have not ended were cut off, by a crash or the time
+		// limit.
 		own := output[""]
 		delete(output, "")
 		for _, test := range slices.Sorted(maps.Keys(output)) {
@@ -135,7 +137,8 @@ func reason(output []string) string {
 
 const tools = `openssl|curl|gnutls-\w+|node|python3?|cc|redis-server|rust-libp2p`
 
-// steps are scripts that .ci/run calls as well, and that run tests which others leave out. TestSteps holds them against it.
+// steps are scripts that .ci/run calls as well, and that run tests which others leave out.
+// TestSteps holds them against it.
 var steps = []string{"kernel-tls", "redis"}
 
 var (
@@ -159,8 +162,8 @@ func elsewhere(reason string) bool {
 	return namesGo.MatchString(reason) || namesTool.MatchString(reason) || namesStep.MatchString(reason)
 }
 
-// report prints the table and the reasons for skips, and returns an error if the run is to fail. whole
-// says that rows are all there are, so that a test that all of them skipped runs nowhere.
+// report prints the table and the reasons for skips, and returns an error if the run is to fail.
+// whole says that rows are all there are, so that a test that all of them skipped runs nowhere.
 func report(w io.Writer, rows []*row, whole, ci bool) error {
 	var passed, failed, skipped, unexplained int
 	where := map[skip][]string{} // the rows of each

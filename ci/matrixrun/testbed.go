@@ -30,7 +30,8 @@ import (
 //
 // The variables that children do inherit are in planned.environment.
 //
-// Programs for an emulated processor find their libraries in its system's root, and need none of this.
+// Programs for an emulated processor find their libraries in its system's root, and need none of
+// this.
 type testbed struct {
 	dir      string
 	sysroot  string // of the emulated processor, or ""
@@ -44,8 +45,8 @@ func (b *testbed) loader() string         { return filepath.Join(b.dir, "loader"
 func (b *testbed) command() string        { return filepath.Join(b.dir, "ossl") }
 func (b *testbed) slot(number int) string { return filepath.Join(b.dir, fmt.Sprintf("lib%d", number)) }
 
-// ldflags link to the testbed's loader and library folders. DT_RPATH, the older of the two tags, holds for the libraries that
-// libssl itself needs too; DT_RUNPATH does not.
+// ldflags link to the testbed's loader and library folders. DT_RPATH, the older of the two tags,
+// holds for the libraries that libssl itself needs too; DT_RUNPATH does not.
 func (b *testbed) ldflags() string {
 	var slots []string
 	for n := range librarySlots {
@@ -55,7 +56,8 @@ func (b *testbed) ldflags() string {
 		b.loader(), strings.Join(slots, ":"))
 }
 
-// clone makes another testbed, in a folder whose name must be as long: the programs hold the names of their testbed's links.
+// clone makes another testbed, in a folder whose name must be as long: the programs hold the names
+// of their testbed's links.
 func (b *testbed) clone(dir string) (*testbed, error) {
 	if len(dir) != len(b.dir) || b.sysroot != "" {
 		return nil, fmt.Errorf("no clone of %s can be in %s", b.dir, dir)
@@ -207,12 +209,14 @@ func (b *testbed) run(ctx context.Context, p planned, args []string) (*row, erro
 
 const rootPackage = "github.com/ossl-go/ossl"
 
-// ofAPI reports whether a binary has tests of the core's API: of connections, which the modes are about.
+// ofAPI reports whether a binary has tests of the core's API: of connections, which the modes are
+// about.
 func (b binary) ofAPI() bool {
 	return b.pkg == rootPackage || b.pkg == rootPackage+"/keys" || strings.HasPrefix(b.pkg, rootPackage+"/internal/tests/")
 }
 
-// whichLibrary is the last check that this machinery works: a row must not be the host's OpenSSL under another name.
+// whichLibrary is the last check that this machinery works: a row must not be the host's OpenSSL
+// under another name.
 func (b *testbed) whichLibrary(ctx context.Context, p planned) (text string, err error) {
 	v := p.version
 	command := exec.CommandContext(ctx, b.command(), "version", "--json")
@@ -261,7 +265,8 @@ func isRelease(version, number string) bool {
 	return ok && (rest == "" || rest[0] == '.')
 }
 
-// runBinary adds the results of one package's tests to the row. That tests fail is a result and no error.
+// runBinary adds the results of one package's tests to the row. That tests fail is a result and no
+// error.
 func runBinary(ctx context.Context, r *row, p planned, bin binary, args []string) error {
 	cmd := exec.CommandContext(ctx, "go", append([]string{"tool", "test2json", "-t", "-p", bin.pkg, bin.file}, args...)...)
 	cmd.Dir, cmd.Env, cmd.Stderr = bin.dir, p.environment(), os.Stderr

@@ -120,8 +120,8 @@ func sized(b []byte) (part, rest []byte) {
 	return b[4 : 4+n : 4+n], b[4+n:]
 }
 
-// PausesHoldThreads reports whether a handshake that has asked Go holds a thread until it has the answer. It does except on Linux
-// with amd64 or arm64.
+// PausesHoldThreads reports whether a handshake that has asked Go holds a thread until it has the
+// answer. It does except on Linux with amd64 or arm64.
 func PausesHoldThreads() bool { return C.ossl_pauses_hold_threads() == 1 }
 
 // Occupied reports whether this thread's signatures and secrets are attributed to a handshake, for

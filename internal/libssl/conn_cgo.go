@@ -23,9 +23,10 @@ type Conn struct {
 	cred      *Credential // the connection's own, kept for its signer
 }
 
-// Start makes a connection and takes its first step. A client offers session, if there is one, to be
-// resumed. If asks is set, steps may end with any question: NeedSign, NeedResume, and NeedVerify even
-// if libssl itself can't pause for it. Otherwise they end only with those for which libssl pauses.
+// Start makes a connection and takes its first step. A client offers session, if there is one, to
+// be resumed. If asks is set, steps may end with any question: NeedSign, NeedResume, and NeedVerify
+// even if libssl itself can't pause for it. Otherwise they end only with those for which libssl
+// pauses.
 func (c *Context) Start(server, asks bool, serverName string, session, in, out []byte) (*Conn, Step, error) {
 	if !c.hold() {
 		return nil, Step{}, errContextClosed
@@ -65,14 +66,16 @@ func (c *Conn) Read(in, dst []byte) Step {
 	return stepOf(C.ossl_conn_read(c.p, bytePtr(in), C.size_t(len(in)), bytePtr(dst), C.size_t(len(dst))))
 }
 
-// Write seals src into out. With payload > 0 the i-th record holds at most payload*(first+i+1) bytes.
+// Write seals src into out. With payload > 0 the i-th record holds at most payload*(first+i+1)
+// bytes.
 func (c *Conn) Write(src, out []byte, payload, first int) Step {
 	c.crossings++
 	return stepOf(C.ossl_conn_write(c.p, bytePtr(src), C.size_t(len(src)), bytePtr(out), C.size_t(len(out)),
 		C.size_t(payload), C.size_t(first)))
 }
 
-// CloseNotify seals close_notify, once. It returns WantRead if the rest of a message from the peer must be read first.
+// CloseNotify seals close_notify, once. It returns WantRead if the rest of a message from the peer
+// must be read first.
 func (c *Conn) CloseNotify(out []byte) Step {
 	c.crossings++
 	return stepOf(C.ossl_conn_close_notify(c.p, bytePtr(out), C.size_t(len(out))))
@@ -136,7 +139,8 @@ func (c *Conn) Message() []byte { return borrowed(c.p.message, c.p.message_len) 
 // Spill returns output that had no window. It is valid until the next call on the connection.
 func (c *Conn) Spill() []byte { return borrowed(c.p.spill, c.p.spill_len) }
 
-// KeyLog returns the key-log lines of the last call. It is valid until the next call on the connection.
+// KeyLog returns the key-log lines of the last call. It is valid until the next call on the
+// connection.
 func (c *Conn) KeyLog() []byte { return borrowed(c.p.keylog, c.p.keylog_len) }
 
 // Lookup returns, at NeedHello, the ID of a session to look up, or nil. It is valid until the next
@@ -148,7 +152,8 @@ func (c *Conn) Lookup() []byte {
 	return borrowed(c.p.lookup, c.p.lookup_len)
 }
 
-// OfferSession answers Lookup. Whether the session is resumed depends on libssl and on the answer to NeedResume.
+// OfferSession answers Lookup. Whether the session is resumed depends on libssl and on the answer
+// to NeedResume.
 func (c *Conn) OfferSession(der []byte) {
 	c.crossings++
 	C.ossl_conn_offer_session(c.p, bytePtr(der), C.size_t(len(der)))
@@ -201,14 +206,16 @@ func (c *Conn) Refuse(v Verdict, alert uint8) {
 	c.p.verdict, c.p.refusal = C.int32_t(v), C.int32_t(alert)
 }
 
-// RefuseRequest answers NeedCert on a TLS 1.3 client whose Context has SealRefusals: the handshake ends with an alert when the
-// server's flight is complete.
+// RefuseRequest answers NeedCert on a TLS 1.3 client whose Context has SealRefusals: the handshake
+// ends with an alert when the server's flight is complete.
 func (c *Conn) RefuseRequest(alert uint8) { c.p.refusal = C.int32_t(alert) }
 
-// LongHello returns the length of a ClientHello that was refused because it exceeds crypto/tls's limit, otherwise 0.
+// LongHello returns the length of a ClientHello that was refused because it exceeds crypto/tls's
+// limit, otherwise 0.
 func (c *Conn) LongHello() int { return int(c.p.hello_len) }
 
-// LeftOut reports whether a client's handshake failed because libssl would have omitted its certificate.
+// LeftOut reports whether a client's handshake failed because libssl would have omitted its
+// certificate.
 func (c *Conn) LeftOut() bool { return c.p.left_out == 1 }
 
 // RefuseFlight refuses a TLS 1.3 handshake on a client whose last step's output, its own flight,

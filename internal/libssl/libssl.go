@@ -100,7 +100,8 @@ type KernelKey struct {
 	Seq    [8]byte
 }
 
-// Verdict is the answer to a peer's chain: OK or the X509_V_ERR that makes libssl send the alert wanted.
+// Verdict is the answer to a peer's chain: OK or the X509_V_ERR that makes libssl send the alert
+// wanted.
 type Verdict int32
 
 // The verdicts, each with the alert that libssl sends for it, on both sides and in every version.

@@ -67,7 +67,8 @@ type Context struct{}
 // Credential is a certificate chain with its key. Without cgo there is none.
 type Credential struct{}
 
-// Conn is one connection. Without cgo there is none: no constructor returns one, so its methods are never called.
+// Conn is one connection. Without cgo there is none: no constructor returns one, so its methods are
+// never called.
 type Conn struct{}
 
 // ReadSide and WriteSide belong to a Conn.

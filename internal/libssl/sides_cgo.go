@@ -16,8 +16,9 @@ const (
 )
 
 // Sides returns the two sides of a connection that was taken over from libssl: of the Done of a
-// handshake whose Facts say so, or after such a Read. They are independent of each other, and may be
-// used at the same time. Conn itself must not be used any more, except for Export, Free and Calls.
+// handshake whose Facts say so, or after such a Read. They are independent of each other, and may
+// be used at the same time. Conn itself must not be used any more, except for Export, Free and
+// Calls.
 func (c *Conn) Sides() (*ReadSide, *WriteSide) {
 	traffic := (*C.ossl_traffic)(unsafe.Pointer(c.p))
 	c.read.p, c.write.p = traffic, traffic

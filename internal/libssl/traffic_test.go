@@ -234,7 +234,8 @@ var rfc8448Records = []struct {
 	},
 }
 
-// TestTrafficRFC8448 plays both sides of the trace: each record that one seals is the RFC's, and the other opens it.
+// TestTrafficRFC8448 plays both sides of the trace: each record that one seals is the RFC's, and
+// the other opens it.
 func TestTrafficRFC8448(t *testing.T) {
 	const suite = tls.TLS_AES_128_GCM_SHA256
 	client := ofSecrets(t, suite, rfc8448.server, rfc8448.client)
