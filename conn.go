@@ -45,8 +45,9 @@ type Conn struct {
 	in     reader
 	out    writer
 	engine engine
-	turns  turns     // of Reads and Writes to read, while libssl has the records
-	calls  interlock // of Write, Read and Close
+	own    ownRecords // unused until the takeover; the reader guards the opener, the engine the sealer
+	turns  turns      // of Reads and Writes to read, while libssl has the records
+	calls  interlock  // of Write, Read and Close
 }
 
 var _ net.Conn = (*Conn)(nil)
@@ -66,14 +67,13 @@ func (c *Conn) beginRecords(ssl *libssl.Conn, takenOver bool) {
 		c.takeOver(ssl)
 		return
 	}
-	sealer := &libsslSealer{ssl: ssl}
-	c.in.opener, c.engine.sealer = &libsslOpener{sealer: sealer}, sealer
+	c.in.opener, c.engine.sealer = newLibssl(ssl)
 }
 
 // takeOver hands the records of a connection that C has taken over from libssl to ossl. The reader
 // and the engine are locked.
 func (c *Conn) takeOver(ssl *libssl.Conn) {
-	c.in.opener, c.engine.sealer = newOwn(ssl, c.state.Version, c.isClient)
+	c.in.opener, c.engine.sealer = c.own.begin(ssl, c.state.Version, c.isClient)
 	c.turns.end()
 }
 

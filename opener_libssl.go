@@ -8,6 +8,16 @@ import (
 	"github.com/ossl-go/ossl/internal/libssl"
 )
 
+// newLibssl returns the two sides of a connection whose records libssl has.
+func newLibssl(ssl *libssl.Conn) (*libsslOpener, *libsslSealer) {
+	var sides struct { // one allocation
+		opener libsslOpener
+		sealer libsslSealer
+	}
+	sides.opener.sealer, sides.sealer.ssl = &sides.sealer, ssl
+	return &sides.opener, &sides.sealer
+}
+
 // A libsslOpener has libssl open records.
 type libsslOpener struct {
 	sealer   *libsslSealer // of the same SSL

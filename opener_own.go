@@ -17,12 +17,14 @@ import (
 //     has to send something, an alert or the answer to a KeyUpdate, seals it at once and queues it,
 //     however long a Write has been blocked in the network.
 
-// newOwn returns the two sides of a connection that was taken over.
-func newOwn(ssl *libssl.Conn, version uint16, isClient bool) (*ownOpener, *ownSealer) {
-	var own struct { // one allocation
-		opener ownOpener
-		sealer ownSealer
-	}
+// ownRecords are the two sides of a connection that was taken over.
+type ownRecords struct {
+	opener ownOpener
+	sealer ownSealer
+}
+
+// begin takes over the records of ssl. The reader and the engine are locked.
+func (own *ownRecords) begin(ssl *libssl.Conn, version uint16, isClient bool) (*ownOpener, *ownSealer) {
 	own.opener.side, own.sealer.side = ssl.Sides()
 	own.opener.sealer, own.sealer.opener = &own.sealer, &own.opener
 	own.opener.records.Version, own.opener.records.IsClient = version, isClient
