@@ -4,6 +4,7 @@ package ossl
 
 import (
 	"crypto/tls"
+	"net"
 	"testing"
 
 	"github.com/ossl-go/ossl/internal/tlstest"
@@ -18,17 +19,10 @@ func contextOf(t *testing.T, config *tls.Config, opts ...Option) *Context {
 	return ctx
 }
 
-// shakeContexts runs a handshake of two Contexts, and returns the error of each end. A server's
-// refusal in TLS 1.3 reaches the client when it reads.
+// shakeContexts runs a handshake of two Contexts, and returns the error of each end.
 func shakeContexts(client, server *Context) (clientErr, serverErr error) {
-	a, b := tlstest.Buffered()
-	defer a.Close()
-	defer b.Close()
-	done := make(chan error, 1)
-	go func() { done <- server.Server(b).Handshake() }()
-	c := client.Client(a, tlstest.ServerName)
-	if clientErr = c.Handshake(); clientErr != nil {
-		a.Close()
-	}
-	return clientErr, <-done
+	type end = interface{ Handshake() error }
+	return tlstest.TryShake(
+		func(conn net.Conn) end { return client.Client(conn, tlstest.ServerName) },
+		func(conn net.Conn) end { return server.Server(conn) })
 }

@@ -4,22 +4,11 @@ import (
 	"bytes"
 	"crypto/tls"
 	"testing"
-	"unsafe"
+
+	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
 // These tests run every parser of a peer's bytes. The results must lie within the input.
-
-func within(t *testing.T, part, whole []byte) {
-	t.Helper()
-	if len(part) == 0 {
-		return
-	}
-	start := uintptr(unsafe.Pointer(unsafe.SliceData(whole)))
-	p := uintptr(unsafe.Pointer(unsafe.SliceData(part)))
-	if p < start || p+uintptr(len(part)) > start+uintptr(len(whole)) {
-		t.Fatal("a part outside of the input")
-	}
-}
 
 func FuzzSCTs(f *testing.F) {
 	for _, scts := range [][][]byte{nil, {{1}}, {{1, 2, 3}, {4}}} {
@@ -63,7 +52,7 @@ func FuzzClientSession(f *testing.F) {
 			return
 		}
 		for _, part := range [][]byte{s.der, s.ocsp, s.scts, s.chain} {
-			within(t, part, b)
+			tlstest.Within(t, part, b)
 		}
 		if !bytes.Equal(s.marshal(), b) {
 			t.Fatal("written again it differs")

@@ -7,6 +7,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"net"
 	"runtime"
 	"sync/atomic"
 	"testing"
@@ -19,19 +20,12 @@ import (
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
-// shakeContexts runs a handshake between two Contexts and returns the errors of both ends. In TLS
-// 1.3 a client learns that the server refused it only when it reads.
+// shakeContexts runs a handshake of two Contexts, and returns the error of each end.
 func shakeContexts(client, server *ossl.Context) (clientErr, serverErr error) {
-	a, b := tlstest.Buffered()
-	defer a.Close()
-	defer b.Close()
-	done := make(chan error, 1)
-	go func() { done <- server.Server(b).Handshake() }()
-	c := client.Client(a, tlstest.ServerName)
-	if clientErr = c.Handshake(); clientErr != nil {
-		a.Close()
-	}
-	return clientErr, <-done
+	type end = interface{ Handshake() error }
+	return tlstest.TryShake(
+		func(conn net.Conn) end { return client.Client(conn, tlstest.ServerName) },
+		func(conn net.Conn) end { return server.Server(conn) })
 }
 
 // TestChainCacheInHandshakes: a hit gives the same state as a verification, and another name or

@@ -4,21 +4,9 @@ import (
 	"context"
 	"crypto/tls"
 	"testing"
-	"unsafe"
-)
 
-// within fails unless part lies inside of whole.
-func within(t *testing.T, part, whole []byte) {
-	t.Helper()
-	if len(part) == 0 {
-		return
-	}
-	start := uintptr(unsafe.Pointer(unsafe.SliceData(whole)))
-	p := uintptr(unsafe.Pointer(unsafe.SliceData(part)))
-	if p < start || p+uintptr(len(part)) > start+uintptr(len(whole)) {
-		t.Fatal("a part lies outside of the input")
-	}
-}
+	"github.com/ossl-go/ossl/internal/tlstest"
+)
 
 func FuzzCertificateRequest(f *testing.F) {
 	f.Add(uint16(tls.VersionTLS12), []byte{13, 0, 0, 12, 2, 1, 64, 0, 4, 4, 3, 8, 4, 0, 2, 0, 0})
@@ -31,7 +19,7 @@ func FuzzCertificateRequest(f *testing.F) {
 			return
 		}
 		for _, name := range info.AcceptableCAs {
-			within(t, name, message)
+			tlstest.Within(t, name, message)
 		}
 		if 2*len(offered) > len(message) || len(info.SignatureSchemes) > len(offered) {
 			t.Fatal("more schemes than bytes")

@@ -23,6 +23,20 @@ func Shake(t *testing.T, client, server interface{ Handshake() error }) {
 	}
 }
 
+// TryShake runs the handshake of both ends over a pipe, and returns the errors of both. In TLS 1.3 a
+// client learns that the server has refused it only when it reads.
+func TryShake(client, server func(net.Conn) interface{ Handshake() error }) (clientErr, serverErr error) {
+	a, b := Buffered()
+	defer a.Close()
+	defer b.Close()
+	done := make(chan error, 1)
+	go func() { done <- server(b).Handshake() }()
+	if clientErr = client(a).Handshake(); clientErr != nil {
+		a.Close()
+	}
+	return clientErr, <-done
+}
+
 // EchoBack sends data from the client and fails the test unless the same data comes back. The
 // server echoes it in other portions.
 func EchoBack(t *testing.T, client, server Conn, data []byte) {
