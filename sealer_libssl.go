@@ -1,10 +1,6 @@
 package ossl
 
-import (
-	"crypto/tls"
-
-	"github.com/ossl-go/ossl/internal/libssl"
-)
+import "github.com/ossl-go/ossl/internal/libssl"
 
 // A libsslSealer has libssl seal records.
 type libsslSealer struct {
@@ -12,15 +8,7 @@ type libsslSealer struct {
 	moved chan struct{} // nil unless a Write waits for input: see turns
 }
 
-func (s *libsslSealer) overhead(version, suite uint16) int {
-	switch {
-	case version == tls.VersionTLS13:
-		return 1 // content type
-	case isChaCha20(suite):
-		return 0
-	}
-	return 8 + 40 // explicit nonce; or IV, MAC and padding
-}
+func (s *libsslSealer) overhead12() int { return 8 + 40 } // explicit nonce; or IV, MAC and padding
 
 func (s *libsslSealer) seal(c *Conn, b, out []byte, limits sealLimits) (sealed, error) {
 	step := s.ssl.Write(b[:min(len(b), limits.data)], out, limits.payload, limits.sizes.records)

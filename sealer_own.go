@@ -1,8 +1,6 @@
 package ossl
 
 import (
-	"crypto/tls"
-
 	"github.com/ossl-go/ossl/internal/libssl"
 	"github.com/ossl-go/ossl/internal/record"
 )
@@ -20,15 +18,7 @@ type ownSealer struct {
 // keyUpdateMessage is a KeyUpdate that asks for none in return: RFC 8446, section 4.6.3.
 var keyUpdateMessage = []byte{24, 0, 0, 1, 0}
 
-func (s *ownSealer) overhead(version, suite uint16) int {
-	switch {
-	case version == tls.VersionTLS13:
-		return 1 // content type
-	case isChaCha20(suite):
-		return 0
-	}
-	return 8 // explicit nonce
-}
+func (s *ownSealer) overhead12() int { return 8 } // explicit nonce
 
 func (s *ownSealer) seal(c *Conn, b, out []byte, limits sealLimits) (sealed, error) {
 	if s.err != nil {

@@ -57,8 +57,9 @@ type sender interface {
 type sealer interface {
 	// seal seals as much of b as one crossing can into out.
 	seal(c *Conn, b, out []byte, limits sealLimits) (sealed, error)
-	// overhead returns the number of bytes that sealing adds to a record besides header and tag.
-	overhead(version, suite uint16) int
+	// overhead12 bounds the bytes that sealing adds to a TLS 1.2 record besides header and tag, if
+	// the suite isn't ChaCha20-Poly1305.
+	overhead12() int
 	// closeNotify seals close_notify into out, unless an alert has ended the connection before.
 	// If free is set, it also frees the C memory for sending, and for reading unless a Read is
 	// under way.
@@ -201,8 +202,7 @@ func (c *Conn) sealInto(out, b []byte, limits sealLimits, small bool) (int, erro
 	}
 	sealer := c.engine.sealer
 	if small {
-		const tag = 16
-		limits.payload = tcpMSSEstimate - record.HeaderLen - tag - sealer.overhead(c.state.Version, c.state.CipherSuite)
+		limits.payload = c.smallPayload(sealer.overhead12())
 	}
 	queued := c.engine.queue.take()
 	at := 0 // the offset in out of the new records: behind the queued ones, if there is room
@@ -248,9 +248,18 @@ func (c *Conn) sizesRecords() bool {
 		c.out.sizes.records <= maxSizedRecords
 }
 
-// isChaCha20 reports whether a TLS 1.2 suite has no explicit nonce.
-func isChaCha20(suite uint16) bool {
-	return suite == tls.TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256 || suite == tls.TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256
+// smallPayload returns how much data makes a record that fits one TCP segment, as far as crypto/tls
+// estimates that.
+func (c *Conn) smallPayload(overhead12 int) int {
+	const tag, contentType = 16, 1
+	payload := tcpMSSEstimate - record.HeaderLen - tag
+	switch suite := c.state.CipherSuite; {
+	case c.state.Version == tls.VersionTLS13:
+		return payload - contentType
+	case suite == tls.TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256, suite == tls.TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256:
+		return payload
+	}
+	return payload - overhead12
 }
 
 func (recordSender) flush(c *Conn, discard bool) error {
