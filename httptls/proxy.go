@@ -112,8 +112,7 @@ func (r *route) tunnel(ctx context.Context, conn net.Conn, addr string) (net.Con
 	defer cancel()
 	stop := context.AfterFunc(bounded, func() { _ = conn.Close() })
 
-	// The rest of what was read belongs to the tunnel; a proxy's answer has no end but its
-	// header's.
+	// The proxy's answer ends with its header. All bytes after the header belong to the tunnel.
 	limited := &io.LimitedReader{R: conn, N: r.settings.maxHeaderBytes()}
 	read := bufio.NewReader(limited)
 	var resp *http.Response

@@ -240,7 +240,7 @@ func findVersions(dir string) ([]version, error) {
 type mode struct {
 	name    string
 	run     string   // regexp of tests, or "" for all
-	env     []string // in place of what the environment says
+	env     []string // variables that replace those of the environment
 	apiOnly bool     // the tests of the core's API: see binary.ofAPI
 	fips    bool     // with the FIPS provider configured
 	only    []string // the versions that it is for, or nil for all

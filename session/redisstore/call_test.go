@@ -60,7 +60,7 @@ func TestCallerBreaker(t *testing.T) {
 			t.Fatalf("%d calls were made, %v waited", calls.Load(), time.Since(start))
 		}
 
-		// One call probes, and fails; until then no other call is let through.
+		// One call probes. The breaker refuses all other calls until the probe has failed.
 		time.Sleep(1300 * time.Millisecond)
 		probe := make(chan error)
 		go func() { probe <- do(hang) }()
