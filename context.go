@@ -106,13 +106,14 @@ func (c *Context) DialContext(ctx context.Context, network, addr string) (*Conn,
 	return c.dial(ctx, new(net.Dialer), network, addr)
 }
 
-// Dial is like [Context.DialContext] with context.Background.
+// Dial is like [Context.DialContext] with context.Background. The limits of [Dialer] with net/http
+// apply to both.
 func (c *Context) Dial(network, addr string) (*Conn, error) {
 	return c.DialContext(context.Background(), network, addr)
 }
 
 // Listen creates a TLS listener on laddr with [net.Listen]. Its Accept returns connections of type
-// [*Conn] whose handshake has not run yet.
+// [*Conn] whose handshake has not run yet. The limits of [Listen] with net/http apply.
 func (c *Context) Listen(network, laddr string) (net.Listener, error) {
 	if c.serveErr != nil {
 		return nil, c.serveErr
@@ -125,5 +126,5 @@ func (c *Context) Listen(network, laddr string) (net.Listener, error) {
 }
 
 // NewListener returns a listener that accepts connections from inner and wraps each with
-// [Context.Server].
+// [Context.Server]. The limits of [Listen] with net/http apply.
 func (c *Context) NewListener(inner net.Listener) net.Listener { return &listener{inner, c, nil} }

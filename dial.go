@@ -127,7 +127,7 @@ func Server(conn net.Conn, config *tls.Config) *Conn {
 }
 
 // Dial connects to addr and runs the handshake. A nil config is equivalent to the zero Config. If
-// config has no ServerName, addr's host is the name.
+// config has no ServerName, addr's host is the name. For HTTP see the package documentation.
 func Dial(network, addr string, config *tls.Config) (*Conn, error) {
 	return DialWithDialer(new(net.Dialer), network, addr, config)
 }
@@ -145,6 +145,9 @@ func DialWithDialer(dialer *net.Dialer, network, addr string, config *tls.Config
 
 // A Dialer dials TLS connections with a configuration, and a [net.Dialer] for the underlying
 // connection.
+//
+// A [net/http.Transport] whose DialTLSContext is a Dialer's can't use connections for HTTP/2 before
+// Go 1.27: either NextProtos have no "h2", or httptls.NewTransport makes the transport.
 type Dialer struct {
 	NetDialer *net.Dialer // nil is equivalent to the zero Dialer
 	Config    *tls.Config // nil is equivalent to the zero Config
@@ -212,6 +215,9 @@ func hostOf(addr string) string {
 // Listen creates a TLS listener on laddr with [net.Listen]. Its Accept returns connections of type
 // [*Conn] whose handshake has not run yet. config must have a certificate, or GetCertificate or
 // GetConfigForClient set.
+//
+// If NextProtos list "h2", give the listener to httptls.Serve. [net/http.Serve] answers clients
+// that agree on "h2" with HTTP/1.1 before Go 1.27, and they fail: see the package documentation.
 func Listen(network, laddr string, config *tls.Config) (net.Listener, error) {
 	ctx, err := compile(config)
 	if err != nil {
@@ -221,7 +227,8 @@ func Listen(network, laddr string, config *tls.Config) (net.Listener, error) {
 }
 
 // NewListener returns a listener that accepts connections from inner and wraps each with [Server].
-// If config can't be honoured, Accept returns the error.
+// If config can't be honoured, Accept returns the error. The limits of [Listen] with net/http
+// apply.
 func NewListener(inner net.Listener, config *tls.Config) net.Listener {
 	ctx, err := compile(config)
 	return &listener{inner, ctx, err}

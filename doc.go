@@ -36,6 +36,16 @@
 // variable OSSL_FIPS=require, or the host's own FIPS mode turn it on, and [Conn.FIPS] shows it.
 // docs/FIPS.md says which claims this supports.
 //
+// # HTTP
+//
+// Use the transport and the server of package httptls for HTTP. net/http before Go 1.27 speaks
+// HTTP/2 only over a [*tls.Conn]. If [net/http.Serve] gets a listener of this package and
+// NextProtos list "h2", clients fail: Go's report "frame too large", since the answers are
+// HTTP/1.1. Request.TLS is the state before the handshake, without peer certificates. A
+// [net/http.Transport] with the dialing function of a [Dialer] fails too if the server agrees on
+// "h2". With net/http alone, leave "h2" out of NextProtos, and take the peer's certificates from
+// the [*Conn] in ConnContext. From Go 1.27 on net/http treats a [*Conn] as it does a [*tls.Conn].
+//
 // # Limits
 //
 // Chains are verified by crypto/x509 or, in FIPS mode, by OpenSSL with the same errors. Sessions
