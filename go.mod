@@ -1,3 +1,3 @@
 module github.com/ossl-go/ossl
 
-go 1.25.0
+go 1.26.0

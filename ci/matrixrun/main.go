@@ -29,7 +29,7 @@ import (
 
 func main() {
 	var o options
-	flag.StringVar(&o.only, "only", "", "run these `rows` only: versions or whole names (3.5 FIPS), separated by commas")
+	flag.StringVar(&o.only, "only", "", "run these `rows` only: versions (3.5), whole names (3.5 FIPS) or a version's first row (3.5 alone), separated by commas")
 	flag.BoolVar(&o.others, "others", false, "also run the rows of releases that Debian hasn't")
 	flag.StringVar(&o.without, "without", "", "leave out this `version`")
 	flag.StringVar(&o.run, "run", "", "run only tests that match `regexp`, as go test does")
@@ -317,8 +317,8 @@ func rowsOf(versions []version) []planned {
 	return plan
 }
 
-// choose narrows a plan to rows, or to all rows of versions, that only names, or to those that are
-// run without being named.
+// choose narrows a plan to the rows that only names, or to those that run without being named. A
+// version's name stands for all its rows, and with " alone" for the first of them.
 func choose(plan []planned, only string, others bool) ([]planned, error) {
 	if only == "" {
 		return slices.DeleteFunc(plan, func(p planned) bool { return p.other() && !others }), nil
@@ -327,7 +327,7 @@ func choose(plan []planned, only string, others bool) ([]planned, error) {
 	for name := range strings.SplitSeq(only, ",") {
 		before := len(chosen)
 		for _, p := range plan {
-			if p.name() == name || p.version.name == name {
+			if p.name() == name || p.version.name == name || p.name()+" alone" == name {
 				chosen = append(chosen, p)
 			}
 		}
