@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"testing"
 	"time"
 
 	"golang.org/x/crypto/acme/autocert"
@@ -121,4 +122,21 @@ func Example() {
 	client.CloseIdleConnections()
 	_ = server.Shutdown(context.Background())
 	// Output: hello by HTTP/2.0 h2 <nil>
+}
+
+// A test of a handler, over HTTP/2 and OpenSSL.
+func ExampleNewTestServer() {
+	test := func(t *testing.T) {
+		server := httptls.NewTestServer(t, http.HandlerFunc(hello))
+		server.EnableHTTP2 = true
+		resp, err := server.Client().Get("https://example.com/")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		if resp.Proto != "HTTP/2.0" {
+			t.Error(resp.Proto)
+		}
+	}
+	_ = test
 }
