@@ -4,6 +4,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -134,6 +135,9 @@ func (v version) libraryDirs() []string {
 	if v.tree == "" {
 		return nil
 	}
+	if v.libraries != "" {
+		return []string{v.libraries}
+	}
 	return v.glob("lib/*-linux-gnu*", "usr/lib/*-linux-gnu*")
 }
 
@@ -166,6 +170,9 @@ func (p planned) environment() []string {
 	if v.emulated {
 		return append(env, "CC="+emulatedCC)
 	}
+	if v.major != "" {
+		env = append(env, "OSSL_LIBRARY="+v.major) // by default a newer one of the host's would be preferred
+	}
 	// Modules of another version don't load. The host's openssl command sees these too, and fails
 	// only if it has to load one.
 	for _, dir := range v.libraryDirs() {
@@ -173,7 +180,10 @@ func (p planned) environment() []string {
 			env = append(env, "OPENSSL_MODULES="+modules)
 		}
 		if engines := filepath.Join(dir, "engines-1.1"); isDir(engines) {
-			env = append(env, "OPENSSL_ENGINES="+engines, "OSSL_LIBRARY=1.1") // by default the host's newer one is preferred
+			env = append(env, "OPENSSL_ENGINES="+engines)
+			if v.major == "" {
+				env = append(env, "OSSL_LIBRARY=1.1") // by default the host's newer one is preferred
+			}
 		}
 	}
 	return env
@@ -237,7 +247,7 @@ func (b *testbed) whichLibrary(ctx context.Context, p planned) (text string, err
 		return "", fmt.Errorf("ossl version: %w", err)
 	}
 	library := found.Library
-	if number := numbered.FindString(v.name); number != "" && !isRelease(library.Version, number) {
+	if number := cmp.Or(v.number, numbered.FindString(v.name)); number != "" && !isRelease(library.Version, number) {
 		return "", fmt.Errorf("version %s was loaded instead, %s", library.Version, library.Path)
 	}
 	for _, path := range []string{library.Path, library.CryptoPath} {

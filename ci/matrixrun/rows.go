@@ -1,0 +1,160 @@
+//go:build unix
+
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// A version is one OpenSSL to run under: the host's own, a tree that ci/openssl-versions made, or a
+// folder that -at names.
+type version struct {
+	name     string
+	tree     string // "" for the host's own
+	emulated bool   // another processor's: the tree is a system's root
+
+	// Of the folder that -at names; else "":
+	number    string // the version that its libcrypto says
+	like      string // the name of the version whose rows it has
+	libraries string // the folder of its libraries
+	major     string // the number in their names
+}
+
+// rowsLike returns the name of the version whose rows v has.
+func (v version) rowsLike() string { return cmp.Or(v.like, v.name) }
+
+var numbered = regexp.MustCompile(`^\d+(\.\d+)+[a-z]?`)
+
+// findVersions lists the host's own and the trees of OpenSSL in dir, those named by number first.
+func findVersions(dir string) ([]version, error) {
+	runs, err := filepath.Glob(filepath.Join(dir, "*", "run"))
+	if err != nil {
+		return nil, err
+	}
+	versions := []version{{name: "system"}}
+	for _, run := range runs {
+		if filepath.Base(filepath.Dir(run)) == "valkey" {
+			continue // a server, with the OpenSSL that comes with it: another 3.5
+		}
+		tree, err := filepath.Abs(filepath.Dir(run))
+		if err != nil {
+			return nil, err
+		}
+		versions = append(versions, version{name: filepath.Base(tree), tree: tree})
+	}
+	slices.SortStableFunc(versions[1:], func(a, b version) int {
+		return strings.Compare(a.name, b.name) // digits sort before letters
+	})
+	if tree, err := filepath.Abs(filepath.Join(dir, "arm64")); err == nil && isDir(tree) {
+		versions = append(versions, version{name: "arm64", tree: tree, emulated: true})
+	}
+	return versions, nil
+}
+
+// A mode is a way of running the tests.
+type mode struct {
+	name    string
+	run     string   // regexp of tests, or "" for all
+	env     []string // variables that replace those of the environment
+	apiOnly bool     // the tests of the core's API: see binary.ofAPI
+	fips    bool     // with the FIPS provider configured
+	only    []string // the versions that it is for, or nil for all
+}
+
+var modes = []mode{
+	{},
+	{name: "libssl", env: []string{"OSSL_RECORDS=libssl"}, apiOnly: true}, // with libssl's record path
+	// With sessions: clients' records are libssl's until the first ticket or data.
+	{name: "sessions", env: []string{"OSSL_TEST_SESSIONS=1"}, run: "^Test(Differential|Close|Deadlines|Interop)", apiOnly: true},
+	// Without the library context of our own that makes handshakes cheaper: one version from before
+	// 3.2, and one since.
+	{name: "not slim", env: []string{"OSSL_SLIM=off"}, run: "^Test(Differential|Interop|Resum|Verification)", apiOnly: true,
+		only: []string{"system", "3.5"}},
+	// FIPS mode by what the program says, by the environment, and with libssl's record path.
+	{name: "FIPS", run: "FIPS", apiOnly: true, fips: true},
+	{name: "FIPS require", env: []string{"OSSL_FIPS=require"}, run: "FIPS", apiOnly: true, fips: true},
+	{name: "FIPS libssl", env: []string{"OSSL_RECORDS=libssl"}, run: "FIPS", apiOnly: true, fips: true},
+	// The tests of connections in FIPS mode, compared with a crypto/tls that is in its own.
+	{name: "all FIPS", env: []string{"OSSL_TEST_FIPS=1", "GODEBUG=fips140=on"}, apiOnly: true, fips: true},
+}
+
+// withAdapters are the versions under which the other modules' tests run too. Those use the core's
+// API only, so the oldest version, the newest, and the one with the longest support are enough.
+var withAdapters = []string{"1.1", "3.5", "4.0"}
+
+// A planned row is a version in a mode.
+type planned struct {
+	version version
+	mode    mode
+}
+
+func (p planned) name() string { return strings.TrimSpace(p.version.name + " " + p.mode.name) }
+func (p planned) adapters() bool {
+	return p.mode.name == "" && slices.Contains(withAdapters, p.version.rowsLike())
+}
+
+// other reports whether the row is of a release that Debian doesn't have, which runs only if the
+// options ask for it. Of the oldest 3.0, which differs most from the one that Debian has, and of
+// the newest, one row is always run.
+func (p planned) other() bool {
+	return strings.HasSuffix(p.version.name, "-source") && p.name() != oldest && p.name() != newest
+}
+
+const oldest, newest = "3.0.2-source", "4.0.3-source"
+
+// fipsConfig returns the configuration file that activates a version's FIPS provider.
+// ci/openssl-versions writes it.
+func (v version) fipsConfig() string { return filepath.Join(v.tree, "fips.cnf") }
+
+func rowsOf(versions []version) []planned {
+	var plan []planned
+	for _, v := range versions {
+		for _, m := range modes {
+			if m.fips {
+				// One is enough, of the version whose provider is the next to be validated.
+				if _, err := os.Stat(v.fipsConfig()); v.rowsLike() != "3.5" || err != nil {
+					continue
+				}
+				m.env = append(slices.Clip(m.env), "OPENSSL_CONF="+v.fipsConfig())
+			}
+			if m.only != nil && !slices.Contains(m.only, v.rowsLike()) {
+				continue
+			}
+			if v.emulated && m.name != "" {
+				continue // a processor makes a difference to each function, not to which are called
+			}
+			if v.name == newest && m.name != "" {
+				continue // it is another build of 4.0
+			}
+			plan = append(plan, planned{v, m})
+		}
+	}
+	return plan
+}
+
+// choose narrows a plan to the rows that only names, or to those that run without being named. A
+// version's name stands for all its rows, and with " alone" for the first of them.
+func choose(plan []planned, only string, others bool) ([]planned, error) {
+	if only == "" {
+		return slices.DeleteFunc(plan, func(p planned) bool { return p.other() && !others }), nil
+	}
+	var chosen []planned
+	for name := range strings.SplitSeq(only, ",") {
+		before := len(chosen)
+		for _, p := range plan {
+			if p.name() == name || p.version.name == name || p.name()+" alone" == name {
+				chosen = append(chosen, p)
+			}
+		}
+		if len(chosen) == before {
+			return nil, fmt.Errorf("no row or version %q", name)
+		}
+	}
+	return chosen, nil
+}
