@@ -17,6 +17,12 @@ void *dl_open(const char *path, char *report, size_t size);
 int dl_is_loaded(const char *name);
 
 /*
+ * Returns the folders in which dl_open searches for a name, in order, each followed by a line feed,
+ * or NULL if they are unknown. Give: free(3). dlinfo(3), RTLD_DI_SERINFO.
+ */
+char *dl_search_folders(void);
+
+/*
  * Returns a handle that finds the symbols of the libcrypto that libssl is bound to, or NULL. The
  * handle is borrowed.
  */

@@ -16,6 +16,9 @@
 #ifdef __linux__
 #include <sys/auxv.h>
 #endif
+#ifdef __GLIBC__
+#include <link.h>
+#endif
 
 /*
  * NODELETE: another part of the program may close the library any number of times. Threads that
@@ -36,6 +39,39 @@ void *dl_open(const char *path, char *report, size_t size)
 }
 
 int dl_is_loaded(const char *name) { return dlopen(name, MODE | RTLD_NOLOAD) != NULL; }
+
+#ifdef __GLIBC__
+
+char *dl_search_folders(void)
+{
+	static const char here = 0; /* dlopen searches for the object that calls it */
+	struct link_map *self = NULL;
+	Dl_serinfo head, *info;
+	Dl_info unused;
+	char *list = NULL, *end;
+	size_t size = 1;
+	unsigned i;
+
+	if (!dladdr1(&here, &unused, (void **)&self, RTLD_DL_LINKMAP) || dlinfo(self, RTLD_DI_SERINFOSIZE, &head) != 0)
+		return NULL;
+	info = malloc(head.dls_size);
+	if (!info || dlinfo(self, RTLD_DI_SERINFOSIZE, info) != 0 || dlinfo(self, RTLD_DI_SERINFO, info) != 0)
+		goto done;
+	for (i = 0; i < info->dls_cnt; i++)
+		size += strlen(info->dls_serpath[i].dls_name) + 1;
+	list = end = malloc(size);
+	for (i = 0; list && i < info->dls_cnt; i++)
+		end += sprintf(end, "%s\n", info->dls_serpath[i].dls_name);
+done:
+	free(info);
+	return list;
+}
+
+#else
+
+char *dl_search_folders(void) { return NULL; }
+
+#endif
 
 /* A lookup by libssl's handle searches libssl's own dependencies, so the pair always matches. */
 void *dl_crypto(void *ssl) { return ssl; }

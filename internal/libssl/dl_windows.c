@@ -51,6 +51,8 @@ void *dl_open(const char *path, char *report, size_t size)
 
 int dl_is_loaded(const char *name) { return GetModuleHandleA(name) != NULL; }
 
+char *dl_search_folders(void) { return NULL; }
+
 /*
  * GetProcAddress finds only a DLL's own exports. The libcrypto that libssl was bound to is found by
  * following one of its imports: the loader may have used one that was in the process before.

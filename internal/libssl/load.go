@@ -110,13 +110,13 @@ func hasVersion(version, spec string) bool {
 	return ok && (rest == "" || rest[0] == '.' || rest[0] >= 'a')
 }
 
+// try loads a candidate if its files, and those that it needs, are complete.
 func try(c candidate) (*Library, error) {
-	for _, name := range []string{c.crypto, c.path} {
-		if !strings.ContainsRune(name, filepath.Separator) {
-			continue // the loader searches for it
-		}
-		if err := checkWhole(name); err != nil {
-			return nil, fmt.Errorf("%s: %w", filepath.Base(name), err)
+	if s := hostSearch(); s != nil {
+		for _, name := range []string{c.crypto, c.path} {
+			if err := s.check(name); err != nil {
+				return nil, err
+			}
 		}
 	}
 	return tryLoad(c)

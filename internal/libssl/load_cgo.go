@@ -3,6 +3,7 @@
 package libssl
 
 // #include <stdlib.h>
+// #include "dl.h"
 // #include "modules.h"
 // #include "shim.h"
 // #include "slim.h"
@@ -12,11 +13,27 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"unsafe"
 )
 
 // isPrivileged reports whether the process has more rights than the user who started it.
 func isPrivileged() bool { return C.ossl_privileged() == 1 }
+
+// isLoaded reports whether a library is in the process, by its name or path.
+func isLoaded(name string) bool {
+	s := C.CString(name)
+	defer C.free(unsafe.Pointer(s))
+	return C.dl_is_loaded(s) == 1
+}
+
+// searchFolders returns the folders in which the program loader searches for a library by its name,
+// in order, and whether they are known.
+func searchFolders() ([]string, bool) {
+	list := C.dl_search_folders()
+	defer C.free(unsafe.Pointer(list))
+	return strings.FieldsFunc(C.GoString(list), func(r rune) bool { return r == '\n' }), list != nil
+}
 
 // tryLoad loads one candidate and reads its version and paths from the library itself.
 func tryLoad(c candidate) (*Library, error) {

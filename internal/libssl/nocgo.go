@@ -12,6 +12,10 @@ func tryLoad(candidate) (*Library, error) { return nil, errors.New("built withou
 
 func isPrivileged() bool { return false }
 
+func isLoaded(string) bool { return false }
+
+func searchFolders() ([]string, bool) { return nil, false }
+
 // Reason returns OpenSSL's text for a packed error code, or "".
 func Reason(uint64) string { return "" }
 
