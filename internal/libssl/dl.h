@@ -49,6 +49,12 @@ int dl_same(const void *a, const void *b);
 const char *dl_foreign(void *ssl, const void *crypto, const void **at);
 
 /*
+ * Reports whether the program is linked statically, and so has no program loader: 1, or 0 if not or
+ * unknown. Loading a library can't work then. dl_iterate_phdr(3).
+ */
+int dl_static(void);
+
+/*
  * Reports whether the environment must not influence the process, because of its rights: 1 or 0.
  * getauxval(3), issetugid(2).
  */

@@ -111,6 +111,29 @@ void *dl_mallinfo(void) { return dlsym(RTLD_DEFAULT, "mallinfo2"); }
 
 #include <link.h>
 
+/* Looks at the first object, which is the program: elf(5), PT_INTERP. */
+static int find_loader(struct dl_phdr_info *info, size_t size, void *found)
+{
+	int i;
+
+	(void)size;
+	for (i = 0; i < info->dlpi_phnum; i++)
+		if (info->dlpi_phdr[i].p_type == PT_INTERP)
+			*(int *)found = 1;
+	return 1;
+}
+
+/*
+ * glibc's dlopen works in a static program, but what it loads has a second copy of glibc, without
+ * this program's thread-local storage, and crashes at its first use of threads. musl's refuses.
+ */
+int dl_static(void)
+{
+	int found = 0;
+
+	return dl_iterate_phdr(find_loader, &found) == 1 && !found;
+}
+
 /* The address range of the object that holds an address. */
 typedef struct {
 	uintptr_t of, from, to;
@@ -263,6 +286,8 @@ const char *dl_foreign(void *ssl, const void *crypto, const void **at)
 }
 
 #else
+
+int dl_static(void) { return 0; }
 
 /* On other systems a library's calls name the library that they go to. */
 const char *dl_foreign(void *ssl, const void *crypto, const void **at)

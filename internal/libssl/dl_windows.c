@@ -101,6 +101,8 @@ const char *dl_foreign(void *ssl, const void *crypto, const void **at)
 	return NULL;
 }
 
+int dl_static(void) { return 0; }
+
 int dl_privileged(void) { return 0; } /* no program here runs with more rights than the user who started it */
 
 void *dl_mallinfo(void) { return NULL; }

@@ -19,16 +19,21 @@ const EnvLibrary = "OSSL_LIBRARY"
 // speed, see slim.c.
 const EnvSlim = "OSSL_SLIM"
 
-// A LoadError lists every library that was tried and why it was not used.
+// A LoadError lists every library that was tried and why it was not used, or says why this program
+// can't load any.
 type LoadError struct {
 	Spec  string   // the requested library, or ""
 	Tried []string // "name: reason"
+	Fault string   // the program's, with a remedy, or ""
 }
 
 func (e *LoadError) Error() string {
 	asked := ""
 	if e.Spec != "" {
 		asked = fmt.Sprintf(" (requested: %q)", e.Spec)
+	}
+	if e.Fault != "" {
+		return fmt.Sprintf("%v%s: %s", ErrUnavailable, asked, e.Fault)
 	}
 	return fmt.Sprintf("%v%s; tried:\n\t%s", ErrUnavailable, asked, strings.Join(e.Tried, "\n\t"))
 }
@@ -72,7 +77,10 @@ func Load(spec string) (*Library, error) {
 		}
 		return loaded, nil
 	}
-	failure := &LoadError{Spec: spec}
+	failure := &LoadError{Spec: spec, Fault: programFault()}
+	if failure.Fault != "" {
+		return nil, failure
+	}
 	host := system{runtime.GOOS, runtime.GOARCH}
 	if refusal := host.refusal(spec); refusal != "" {
 		failure.Tried = append(failure.Tried, fmt.Sprintf("%s: %s", spec, refusal))

@@ -35,6 +35,14 @@ func searchFolders() ([]string, bool) {
 	return strings.FieldsFunc(C.GoString(list), func(r rune) bool { return r == '\n' }), list != nil
 }
 
+// programFault returns the reason why this program can't load any library, with a remedy, or "".
+func programFault() string {
+	if C.dl_static() == 1 {
+		return "this program is linked statically, so it can't load a library: link it without -static"
+	}
+	return ""
+}
+
 // tryLoad loads one candidate and reads its version and paths from the library itself.
 func tryLoad(c candidate) (*Library, error) {
 	path, crypto, name := C.CString(c.path), cString(c.crypto), cString(c.cryptoName)

@@ -10,6 +10,8 @@ import (
 
 func tryLoad(candidate) (*Library, error) { return nil, errors.New("built without cgo") }
 
+func programFault() string { return "" } // tryLoad says it
+
 func isPrivileged() bool { return false }
 
 func isLoaded(string) bool { return false }
