@@ -13,4 +13,7 @@
 // Both implementations always get the same keys and certificates, TLS 1.3, one pinned group,
 // TLS_AES_128_GCM_SHA256, and no session tickets. Each Measure checks with its first connection
 // that these were negotiated.
+//
+// It is released because the command requires it. Its API may change in any version, and it uses
+// internal packages of the core: require both at the same version.
 package bench

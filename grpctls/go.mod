@@ -3,7 +3,7 @@ module github.com/ossl-go/ossl/grpctls
 go 1.26.0
 
 require (
-	github.com/ossl-go/ossl v0.0.0
+	github.com/ossl-go/ossl v0.1.0
 	google.golang.org/grpc v1.85.0
 	google.golang.org/protobuf v1.36.12
 )
@@ -18,5 +18,3 @@ require (
 	golang.org/x/text v0.43.0 // indirect
 	google.golang.org/genproto/googleapis/rpc v0.0.0-20260817212433-ac3dfec99bb1 // indirect
 )
-
-replace github.com/ossl-go/ossl => ../

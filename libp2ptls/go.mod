@@ -5,7 +5,7 @@ go 1.26.0
 require (
 	github.com/libp2p/go-libp2p v0.51.0
 	github.com/multiformats/go-multiaddr v0.16.1
-	github.com/ossl-go/ossl v0.0.0
+	github.com/ossl-go/ossl v0.1.0
 )
 
 require (
@@ -31,5 +31,3 @@ require (
 	google.golang.org/protobuf v1.36.12 // indirect
 	lukechampine.com/blake3 v1.4.1 // indirect
 )
-
-replace github.com/ossl-go/ossl => ../

@@ -4,8 +4,8 @@ go 1.26.0
 
 require (
 	github.com/jedib0t/go-pretty/v6 v6.8.3
-	github.com/ossl-go/ossl v0.0.0
-	github.com/ossl-go/ossl/bench v0.0.0
+	github.com/ossl-go/ossl v0.1.0
+	github.com/ossl-go/ossl/bench v0.1.0
 	github.com/rogpeppe/go-internal v1.16.0
 	github.com/spf13/cobra v1.10.2
 	golang.org/x/term v0.47.0
@@ -20,9 +20,4 @@ require (
 	golang.org/x/sys v0.49.0 // indirect
 	golang.org/x/text v0.43.0 // indirect
 	golang.org/x/tools v0.51.0 // indirect
-)
-
-replace (
-	github.com/ossl-go/ossl => ../../
-	github.com/ossl-go/ossl/bench => ../../bench
 )

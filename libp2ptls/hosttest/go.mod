@@ -4,7 +4,7 @@ go 1.26.0
 
 require (
 	github.com/libp2p/go-libp2p v0.51.0
-	github.com/ossl-go/ossl/libp2ptls v0.0.0
+	github.com/ossl-go/ossl/libp2ptls v0.1.0
 )
 
 require (
@@ -49,7 +49,7 @@ require (
 	github.com/multiformats/go-multistream v0.6.1 // indirect
 	github.com/multiformats/go-varint v0.1.0 // indirect
 	github.com/munnerz/goautoneg v0.0.0-20191010083416-a7dc8b61c822 // indirect
-	github.com/ossl-go/ossl v0.0.0 // indirect
+	github.com/ossl-go/ossl v0.1.0 // indirect
 	github.com/pbnjay/memory v0.0.0-20210728143218-7b4eea64cf58 // indirect
 	github.com/pion/datachannel v1.5.10 // indirect
 	github.com/pion/dtls/v3 v3.1.2 // indirect
@@ -94,9 +94,4 @@ require (
 	golang.org/x/tools v0.51.0 // indirect
 	google.golang.org/protobuf v1.36.12 // indirect
 	lukechampine.com/blake3 v1.4.1 // indirect
-)
-
-replace (
-	github.com/ossl-go/ossl => ../../
-	github.com/ossl-go/ossl/libp2ptls => ../
 )

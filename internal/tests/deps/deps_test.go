@@ -29,19 +29,52 @@ var allowedRequirements = map[string]string{
 // internalImporters are the modules besides the core that may import its internal packages. Go
 // permits it to all of them, but it ties their releases to the core's.
 var internalImporters = map[string]string{
-	"bench": "counts crossings and shares the tests' certificates; it is never released",
+	"bench": "counts crossings and shares the tests' certificates; only the command requires it, at its own version",
 }
 
 // TestCoreRequirements reads the core's go.mod.
 func TestCoreRequirements(t *testing.T) {
 	t.Chdir(root)
-	for _, name := range directives(t, "go.mod", "require") {
-		if allowedRequirements[name] == "" {
+	for _, words := range directives(t, "go.mod", "require") {
+		if name := words[0]; allowedRequirements[name] == "" {
 			t.Errorf("go.mod requires %s: the core stands on the standard library; put what needs more into a module of its own", name)
 		}
 	}
-	for _, name := range directives(t, "go.mod", "replace") {
-		t.Errorf("go.mod replaces %s: a replacement in the core's go.mod is ignored by its users and breaks go install", name)
+}
+
+// TestReleases: the modules can be installed as they are, and all are released at one version. Only
+// go.work, which users don't see, has replace directives.
+func TestReleases(t *testing.T) {
+	t.Chdir(root)
+	released, version := map[string]bool{}, ""
+	for _, words := range directives(t, "go.work", "replace") { // PATH VERSION => FOLDER
+		if version == "" {
+			version = words[1]
+		}
+		if words[1] != version {
+			t.Errorf("go.work replaces %s %s, and others of %s: all modules have one version", words[0], words[1], version)
+		}
+		released[words[0]] = true
+	}
+	if !released[modulePath] {
+		t.Fatal("go.work does not replace the core")
+	}
+	for dir := range moduleDirs(t) {
+		file := path.Join(dir, "go.mod")
+		for _, words := range directives(t, file, "replace") {
+			t.Errorf("%s replaces %s: users' builds ignore it, and go install refuses it", file, words[0])
+		}
+		for _, words := range directives(t, file, "require") {
+			if !within(words[0], modulePath) {
+				continue
+			}
+			if words[1] != version {
+				t.Errorf("%s requires %s %s, not %s as in go.work", file, words[0], words[1], version)
+			}
+			if !released[words[0]] {
+				t.Errorf("%s requires %s, which go.work does not replace: it is not released", file, words[0])
+			}
+		}
 	}
 }
 
@@ -114,16 +147,16 @@ func TestCgoRuleWithoutOpenSSLHeaders(t *testing.T) {
 	}
 }
 
-// directives lists the module paths that a go.mod names under verb ("require", "replace"), in
-// either of its forms.
-func directives(t *testing.T, file, verb string) []string {
+// directives lists the words of the directives in a go.mod or go.work that have the verb ("require",
+// "replace"), without it, in either of its forms.
+func directives(t *testing.T, file, verb string) [][]string {
 	t.Helper()
 	f, err := os.Open(file)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	var names []string
+	var found [][]string
 	block := "" // the verb whose parentheses are open
 	lines := bufio.NewScanner(f)
 	for lines.Scan() {
@@ -136,15 +169,15 @@ func directives(t *testing.T, file, verb string) []string {
 		case len(words) == 2 && words[1] == "(":
 			block = words[0]
 		case block == verb:
-			names = append(names, words[0])
+			found = append(found, words)
 		case block == "" && words[0] == verb && len(words) > 1:
-			names = append(names, words[1])
+			found = append(found, words[1:])
 		}
 	}
 	if err := lines.Err(); err != nil {
 		t.Fatal(err)
 	}
-	return names
+	return found
 }
 
 // goFiles lists the Go files below root with slashes, as the go command would see them: testdata
