@@ -153,6 +153,9 @@ func (c *Context) findTrust() (clientCAs [][]byte, err error) {
 		return nil, err
 	}
 	c.forChosen.stores = c.stores
+	if c.stores, err = c.stores.withPools(c.config, c.opts.chosen); err != nil {
+		return nil, err
+	}
 	if asksClients {
 		clientCAs = c.stores.names
 	}

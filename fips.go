@@ -36,9 +36,9 @@ const envFIPS = "OSSL_FIPS"
 // AES-GCM, AES-CBC with SHA-256, P-256, P-384, P-521 and the hybrids of those and of X25519 with
 // ML-KEM. A configuration that names another one is refused.
 //
-// Chains are verified by OpenSSL, which can't read an [x509.CertPool]: RootCAs and ClientCAs are
-// refused, and [WithRoots] and [WithClientRoots] replace them. The module also holds the private
-// keys, so a key that is only a [crypto.Signer] is refused.
+// Chains are verified by OpenSSL, with the certificates of RootCAs and ClientCAs, or those of
+// [WithRoots] and [WithClientRoots]. A pool with constraints is refused. The module also holds the
+// private keys, so a key that is only a [crypto.Signer] is refused.
 //
 // If the host is in FIPS mode, so are all Contexts. The kernel (fips_enabled), the default
 // properties of the host's OpenSSL, or the environment variable OSSL_FIPS=require put it into FIPS
@@ -218,10 +218,10 @@ func remedy(err error) string {
 // groups and signature algorithms are left to negotiate.FIPS.
 func checkFIPS(c *tls.Config, o *options) error {
 	switch {
-	case c.RootCAs != nil:
-		return &ConfigError{Field: "RootCAs", Reason: "OpenSSL, which verifies in FIPS mode, can't read it; use WithRoots"}
-	case c.ClientCAs != nil:
-		return &ConfigError{Field: "ClientCAs", Reason: "OpenSSL, which verifies in FIPS mode, can't read it; use WithClientRoots"}
+	case c.RootCAs != nil && o.roots != nil && !o.chosen:
+		return &ConfigError{Field: "RootCAs", Reason: "WithRoots sets the certificates to trust too"}
+	case c.ClientCAs != nil && o.clientRoots != nil && !o.chosen:
+		return &ConfigError{Field: "ClientCAs", Reason: "WithClientRoots sets the certificates to trust too"}
 	case o.securityLevel < negotiate.DefaultSecurityLevel:
 		return &ConfigError{Field: "WithSecurityLevel", Reason: fmt.Sprintf(
 			"FIPS mode requires 112 bits of security, which is level %d", negotiate.DefaultSecurityLevel)}

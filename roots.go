@@ -2,6 +2,7 @@ package ossl
 
 import (
 	"bytes"
+	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
 	"fmt"
@@ -10,10 +11,12 @@ import (
 	"sync"
 
 	"github.com/ossl-go/ossl/internal/libssl"
+	"github.com/ossl-go/ossl/internal/stdtls"
 )
 
 // Roots are the certificates that are trusted in FIPS mode, in which OpenSSL verifies chains. Files
-// and directories are read when the Context is made.
+// and directories are read when the Context is made. They can name OpenSSL's own store of the
+// system; otherwise RootCAs and ClientCAs do the same.
 type Roots struct {
 	// Files hold certificates as PEM. A file without any is refused.
 	Files []string
@@ -32,7 +35,7 @@ type Roots struct {
 }
 
 // WithRoots sets the certificates that clients trust in FIPS mode, in place of RootCAs. The default
-// is the system's.
+// is RootCAs, or the system's certificates.
 func WithRoots(roots Roots) Option {
 	return func(o *options) error {
 		o.roots = &roots
@@ -41,8 +44,9 @@ func WithRoots(roots Roots) Option {
 }
 
 // WithClientRoots sets the certificates that servers trust in FIPS mode, in place of ClientCAs. The
-// default is the system's. Servers send clients the names of these authorities, except those of the
-// system's certificates.
+// default is ClientCAs, or the system's certificates. Servers send clients the names of these
+// authorities, except those of the system's certificates. A configuration that GetConfigForClient
+// returns has these roots too, unless it has ClientCAs.
 func WithClientRoots(roots Roots) Option {
 	return func(o *options) error {
 		o.clientRoots = &roots
@@ -163,6 +167,44 @@ func (o *options) rootStores() (*rootStores, error) {
 		s.clients, s.names = func() (*libssl.Roots, error) { return store, nil }, names
 	}
 	return s, nil
+}
+
+// withPools replaces the stores by those of a configuration's RootCAs and ClientCAs, if it has
+// them. serves reports whether the Context is for servers only.
+func (s *rootStores) withPools(config *tls.Config, serves bool) (*rootStores, error) {
+	all := *s
+	if config.RootCAs != nil && !serves {
+		store, err := poolStore("RootCAs", config.RootCAs)
+		if err != nil {
+			return nil, err
+		}
+		all.servers = store
+	}
+	if config.ClientCAs != nil {
+		store, err := poolStore("ClientCAs", config.ClientCAs)
+		if err != nil {
+			return nil, err
+		}
+		all.clients, all.names = store, subjects(config.ClientCAs)
+	}
+	return &all, nil
+}
+
+// poolStore returns a store of the certificates in a field's pool.
+func poolStore(field string, pool *x509.CertPool) (func() (*libssl.Roots, error), error) {
+	certs, err := stdtls.PoolCertificates(pool)
+	if err != nil {
+		return nil, &ConfigError{Field: field, Reason: "OpenSSL, which verifies in FIPS mode, can't use the pool", Err: err}
+	}
+	ders := make([][]byte, len(certs))
+	for i, cert := range certs {
+		ders[i] = cert.Raw
+	}
+	store, err := libssl.NewRoots(false, ders)
+	if err != nil {
+		return nil, &ConfigError{Field: field, Reason: "OpenSSL refuses its certificates", Err: libraryError(err)}
+	}
+	return func() (*libssl.Roots, error) { return store, nil }, nil
 }
 
 // systemStores are the stores that hold the system's certificates alone. The keys are the values of

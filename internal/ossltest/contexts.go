@@ -39,11 +39,7 @@ func Connected(t testing.TB, pair func() (net.Conn, net.Conn), edit func(client,
 // NewContext returns a Context of a configuration that the environment may add to: see AsTests.
 func NewContext(t testing.TB, config *tls.Config, opts ...ossl.Option) *ossl.Context {
 	t.Helper()
-	config, more, err := AsTests(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, err := ossl.NewContext(config, append(more, opts...)...)
+	ctx, err := ossl.NewContext(config, append(AsTests(), opts...)...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"errors"
 	"net"
 	"os"
 	"testing"
@@ -91,71 +90,15 @@ func (c brokenConn) VerifyHostname(string) error                              { 
 
 // fipsContext returns a Context in FIPS mode.
 func fipsContext(config *tls.Config, opts ...ossl.Option) (*ossl.Context, error) {
-	config, more, err := forFIPS(WithSessions(config))
-	if err != nil {
-		return nil, err
-	}
-	return ossl.NewContext(config, append(more, opts...)...)
+	return ossl.NewContext(WithSessions(config), append(opts[:len(opts):len(opts)], ossl.WithFIPS())...)
 }
 
-// forFIPS replaces the pools of a configuration by the options that FIPS mode has for them.
-func forFIPS(config *tls.Config) (*tls.Config, []ossl.Option, error) {
-	if config == nil {
-		return nil, []ossl.Option{ossl.WithFIPS()}, nil
-	}
-	config = config.Clone()
-	list := []ossl.Option{ossl.WithFIPS()}
-	if config.RootCAs != nil {
-		roots, err := rootsOf(config.RootCAs)
-		if err != nil {
-			return nil, nil, err
-		}
-		config.RootCAs = nil
-		list = append(list, ossl.WithRoots(roots))
-	}
-	if config.ClientCAs != nil {
-		roots, err := rootsOf(config.ClientCAs)
-		if err != nil {
-			return nil, nil, err
-		}
-		config.ClientCAs = nil
-		list = append(list, ossl.WithClientRoots(roots))
-	}
-	return config, list, nil
-}
-
-// rootsOf returns the roots that correspond to a pool of the tests: a pool doesn't list its own.
-func rootsOf(pool *x509.CertPool) (ossl.Roots, error) {
-	known := [][]*x509.Certificate{
-		{tlstest.CA().Cert},
-		{tlstest.OtherCA().Cert},
-		{tlstest.Intermediate().Cert},
-		{tlstest.CA().Cert, tlstest.OtherCA().Cert},
-	}
-	for _, certs := range known {
-		same := x509.NewCertPool()
-		for _, cert := range certs {
-			same.AddCert(cert)
-		}
-		if same.Equal(pool) {
-			return ossl.Roots{Certificates: certs}, nil
-		}
-	}
-	if pool.Equal(x509.NewCertPool()) { // the pool trusts no authority
-		return ossl.Roots{Certificates: []*x509.Certificate{nobody.Cert}}, nil
-	}
-	return ossl.Roots{}, errors.New("a pool that the tests don't know")
-}
-
-var nobody = tlstest.NewAuthority("tlstest nobody", nil, nil)
-
-// AsTests returns a configuration for NewContext, with options, as the environment has the tests
-// make them.
-func AsTests(config *tls.Config) (*tls.Config, []ossl.Option, error) {
+// AsTests returns the options with which the environment has the tests make Contexts.
+func AsTests() []ossl.Option {
 	if !InFIPS {
-		return config, nil, nil
+		return nil
 	}
-	return forFIPS(config)
+	return []ossl.Option{ossl.WithFIPS()}
 }
 
 // TrustedRoots are the roots that go with tlstest's certificates.

@@ -92,11 +92,7 @@ type Optioned struct {
 }
 
 func (o Optioned) context(config *tls.Config) *ossl.Context {
-	config, more, err := AsTests(config)
-	if err != nil {
-		panic(err)
-	}
-	ctx, err := ossl.NewContext(config, append(more, o.Options...)...)
+	ctx, err := ossl.NewContext(config, append(AsTests(), o.Options...)...)
 	if err != nil {
 		panic(err)
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/pem"
 	"go/build"
 	"reflect"
 	"slices"
@@ -61,6 +62,25 @@ func TestPoolRoots(t *testing.T) {
 		sameFields(reflect.TypeFor[struct{ a int }](), reflect.TypeFor[struct{ a uint }]()) ||
 		sameFields(reflect.TypeFor[int](), reflect.TypeFor[int]()) {
 		t.Error("structs of other fields are the same")
+	}
+}
+
+// TestPoolCertificates fails when a Go release changes the fields of a CertPool: FIPS mode refuses
+// RootCAs and ClientCAs until pool.go is adapted.
+func TestPoolCertificates(t *testing.T) {
+	pool := x509.NewCertPool()
+	if certs, err := PoolCertificates(pool); err != nil || len(certs) != 0 {
+		t.Fatalf("an empty pool: %d certificates, %v", len(certs), err)
+	}
+	pool.AddCert(tlstest.CA().Cert)
+	pool.AppendCertsFromPEM(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: tlstest.OtherCA().Cert.Raw}))
+	certs, err := PoolCertificates(pool)
+	if err != nil || len(certs) != 2 || !certs[0].Equal(tlstest.CA().Cert) || !certs[1].Equal(tlstest.OtherCA().Cert) {
+		t.Errorf("a pool of two: %d certificates, %v", len(certs), err)
+	}
+	pool.AddCertWithConstraint(tlstest.Intermediate().Cert, func([]*x509.Certificate) error { return nil })
+	if _, err := PoolCertificates(pool); err == nil {
+		t.Error("a constraint is lost")
 	}
 }
 

@@ -2,6 +2,7 @@ package stdtls
 
 import (
 	"crypto/x509"
+	"errors"
 	"reflect"
 	"sync"
 	"unsafe"
@@ -11,8 +12,7 @@ import (
 type PoolRoot struct {
 	rawSubject []byte
 	constraint func([]*x509.Certificate) error // of AddCertWithConstraint; each Verify calls it
-	//lint:ignore U1000 the layout is crypto/x509's
-	getCert func() (*x509.Certificate, error)
+	getCert    func() (*x509.Certificate, error)
 }
 
 // HasConstraint reports whether the certificate was added by AddCertWithConstraint.
@@ -60,4 +60,30 @@ func PoolRoots(pool *x509.CertPool) (roots []PoolRoot, ok bool) {
 		return nil, false
 	}
 	return *(*[]PoolRoot)(unsafe.Add(unsafe.Pointer(pool), layout.roots)), true
+}
+
+// PoolCertificates returns the certificates of a pool. It returns an error if the pool has
+// constraints, or anything else besides certificates, such as the system's verifier on macOS and
+// Windows.
+func PoolCertificates(pool *x509.CertPool) ([]*x509.Certificate, error) {
+	roots, ok := PoolRoots(pool)
+	if !ok {
+		return nil, errors.New("this version of Go keeps its certificates in an unknown way")
+	}
+	certs, same := make([]*x509.Certificate, len(roots)), x509.NewCertPool()
+	for i := range roots {
+		if roots[i].HasConstraint() {
+			return nil, errors.New("it has a certificate with a constraint")
+		}
+		cert, err := roots[i].getCert()
+		if err != nil {
+			return nil, err
+		}
+		certs[i] = cert
+		same.AddCert(cert)
+	}
+	if !same.Equal(pool) {
+		return nil, errors.New("it has the system's verifier")
+	}
+	return certs, nil
 }

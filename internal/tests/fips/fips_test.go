@@ -147,8 +147,9 @@ func TestFIPSRefusedByName(t *testing.T) {
 		opts        []ossl.Option
 	}{
 		{name: "nothing"},
-		{name: "roots", field: "RootCAs", edit: func(c *tls.Config) { c.RootCAs = tlstest.CA().Pool() }},
-		{name: "client roots", field: "ClientCAs", edit: func(c *tls.Config) { c.ClientCAs = tlstest.CA().Pool() }},
+		{name: "roots besides WithRoots", field: "RootCAs", edit: func(c *tls.Config) { c.RootCAs = tlstest.CA().Pool() }},
+		{name: "client roots besides WithClientRoots", field: "ClientCAs",
+			edit: func(c *tls.Config) { c.ClientCAs = tlstest.CA().Pool() }},
 		{name: "ChaCha20", field: "CipherSuites",
 			edit: func(c *tls.Config) { c.CipherSuites = []uint16{tls.TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256} }},
 		{name: "RSA key exchange", field: "CipherSuites",
