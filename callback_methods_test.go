@@ -105,7 +105,7 @@ func (h *hooks) server(c *tls.Config) {
 
 // TestMethodsInCallbacks calls the methods of a connection in every callback, except those that
 // wait for the callback's own handshake. In crypto/tls too these are ConnectionState, OCSPResponse,
-// VerifyHostname, Handshake, Read and Write; ossl adds WaitRead and SendFile.
+// VerifyHostname, Handshake, Read and Write; ossl adds WaitRead, SendFile and ReadFrom.
 func TestMethodsInCallbacks(t *testing.T) {
 	if ossltest.InFIPS {
 		t.Skipf("OpenSSL %s: FIPS mode refuses keys that are a crypto.Signer", ossltest.Version())

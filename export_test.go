@@ -9,6 +9,7 @@ import (
 
 	"github.com/ossl-go/ossl/internal/libssl"
 	"github.com/ossl-go/ossl/internal/netio"
+	"github.com/ossl-go/ossl/internal/record"
 )
 
 // KeyUpdate updates the connection's sending key and, if asked, makes the peer do the same.
@@ -177,6 +178,13 @@ func WriteAwaitsRead(c *Conn) bool {
 
 // SendByKernel is the part of SendFile that the kernel does.
 func (c *Conn) SendByKernel(f *os.File, n int64) (int64, error) { return c.sendFile(f, n) }
+
+// FlushKernel has the kernel send the data that it holds back.
+func (c *Conn) FlushKernel() error {
+	c.out.mu.Lock()
+	defer c.out.mu.Unlock()
+	return c.out.sender.(*kernelSender).send(record.ApplicationData, nil)
+}
 
 // SpendKernelKey uses up the budget of the kernel's key.
 func (c *Conn) SpendKernelKey() {

@@ -24,11 +24,6 @@ import (
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
-// envTestKernel names an environment variable with the kind of TLS that the kernel must have:
-// "plain", or "rekeys" if it takes new keys. ci/kernel-tls sets it in its virtual machines;
-// otherwise tests that need such a kernel may skip.
-const envTestKernel = "OSSL_TEST_KERNEL"
-
 const tcpULP = 31 // linux/tcp.h
 
 // kernelHas reports whether the kernel seals for TLS 1.2 and for TLS 1.3. It asks with a new
@@ -133,7 +128,7 @@ func TestKernelTLS(t *testing.T) {
 				t.Fatalf("%d bytes: %v", n, err)
 			}
 		}
-		if own.KernelTLS() != seals(version) || slices.Contains(ossl.KernelTLS(), version) != seals(version) {
+		if own.SendsFiles() != seals(version) || own.KernelTLS() != seals(version) || slices.Contains(ossl.KernelTLS(), version) != seals(version) {
 			t.Errorf("KernelTLS is %v, of %x", own.KernelTLS(), ossl.KernelTLS())
 		}
 		if err := own.CloseWrite(); err != nil {
@@ -517,6 +512,9 @@ func TestKernelTLSIsNot(t *testing.T) {
 			}
 			if err := <-sent; err != nil {
 				t.Error(err)
+			}
+			if got := server.SendsFiles(); got != (name == "tcp" && slices.Contains(ossl.KernelTLS(), tls.VersionTLS13)) {
+				t.Errorf("SendsFiles is %v", got)
 			}
 			if _, tls13 := kernelHas(); server.KernelTLS() != (name == "tcp" && tls13 && !ossltest.RecordsByLibssl()) {
 				t.Errorf("KernelTLS is %v", server.KernelTLS())

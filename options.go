@@ -178,8 +178,9 @@ func WithRecordPath(path RecordPath) Option {
 }
 
 // WithKernelTLS makes Linux seal the data that connections send, if its module tls is loaded, and
-// [Conn.SendFile] send files with sendfile(2). [Conn.KernelTLS] reports whether Linux seals, and
-// [KernelTLS] returns the versions for which it can. Received data is still opened by OpenSSL.
+// [Conn.SendFile] and [Conn.ReadFrom] send files with sendfile(2). [Conn.KernelTLS] reports whether
+// Linux seals, and [KernelTLS] returns the versions for which it can. Received data is still opened
+// by OpenSSL.
 //
 // The option has no effect in these cases: the module is missing; the underlying connection is not
 // a [net.TCPConn]; the version is TLS 1.3 and Linux is older than 6.14, which can't change keys

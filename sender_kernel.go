@@ -3,17 +3,14 @@ package ossl
 import (
 	"crypto/tls"
 	"encoding/binary"
-	"errors"
 	"io"
-	"math"
 	"net"
-	"os"
+	"slices"
 	"syscall"
 	"time"
 
 	"github.com/ossl-go/ossl/internal/ktls"
 	"github.com/ossl-go/ossl/internal/libssl"
-	"github.com/ossl-go/ossl/internal/netio"
 	"github.com/ossl-go/ossl/internal/record"
 )
 
@@ -62,6 +59,26 @@ func (c *Conn) KernelTLS() bool {
 	defer c.engine.unlock()
 	s, ok := c.engine.sealer.(*ownSealer)
 	return ok && s.kernel != nil
+}
+
+// SendsFiles reports whether [Conn.SendFile] and [Conn.ReadFrom] can use sendfile(2): the option
+// [WithKernelTLS] is set, the underlying connection is a [*net.TCPConn], and the kernel can seal
+// for the version of TLS, or before the handshake for any version. Unlike [Conn.KernelTLS] it
+// answers before the first Write: then libssl may still keep the records, or the kernel refuse the
+// cipher suite.
+func (c *Conn) SendsFiles() bool {
+	ctx := c.context()
+	if ctx == nil || !ctx.kernelTLS {
+		return false
+	}
+	if _, ok := c.conn.(*net.TCPConn); !ok {
+		return false
+	}
+	versions := KernelTLS()
+	if !c.complete.Load() {
+		return len(versions) > 0
+	}
+	return slices.Contains(versions, c.state.Version)
 }
 
 // KernelTLS returns the versions of TLS that this host's kernel can seal for [WithKernelTLS]: none,
@@ -157,15 +174,24 @@ func (k *kernelSender) push(q *outQueue, m kernelMessage) {
 // sendMessages sends records that hold no application data. The writer is locked.
 func (k *kernelSender) sendMessages(c *Conn, messages []kernelMessage) error {
 	for _, m := range messages {
-		if err := ktls.Send(k.raw, m.contentType, m.text); err != nil {
-			return &net.OpError{Op: "write", Net: k.tcp.LocalAddr().Network(), Source: k.tcp.LocalAddr(),
-				Addr: k.tcp.RemoteAddr(), Err: err}
+		if err := k.send(m.contentType, m.text); err != nil {
+			return err
 		}
 		if m.update {
 			if err := k.updateKey(c); err != nil {
 				return err
 			}
 		}
+	}
+	return nil
+}
+
+// send sends a record of a content type. An empty text is no record, but the kernel then sends the
+// data that it holds for a record that isn't full. The writer is locked.
+func (k *kernelSender) send(contentType uint8, text []byte) error {
+	if err := ktls.Send(k.raw, contentType, text); err != nil {
+		return &net.OpError{Op: "write", Net: k.tcp.LocalAddr().Network(), Source: k.tcp.LocalAddr(),
+			Addr: k.tcp.RemoteAddr(), Err: err}
 	}
 	return nil
 }
@@ -255,100 +281,18 @@ func (k *kernelSender) closeNotify(c *Conn, free bool) error {
 	}
 }
 
-// SendFile writes the next n bytes of f, or the whole rest of f if n is negative, and advances f's
-// offset. It returns the number of bytes written, which is less than n if f ends before. If the
-// kernel seals (see [WithKernelTLS]), SendFile sends a regular file with sendfile(2), so that its
-// data does not pass through the process. Otherwise SendFile reads and writes the data.
-//
-// The offset advances by exactly the number of bytes that SendFile returns, even after an error, so
-// that another connection can send the rest. From a file that has no offset, such as a pipe,
-// SendFile may have read up to 48 KB more.
-//
-// If the file is truncated during the call, the kernel may keep the data that it has read until the
-// next Write or Close.
-func (c *Conn) SendFile(f *os.File, n int64) (sent int64, err error) {
-	if n < 0 {
-		n = math.MaxInt64
-	}
-	if sent, err = c.sendFile(f, n); err != nil || sent == n {
-		return sent, err
-	}
-	buf := netio.Bulk.Get()
-	used := int64(0)
-	defer func() {
-		clear(buf.Mem[:used])
-		buf.Put()
-	}()
-	for sent < n {
-		part := min(n-sent, maxChunk)
-		used = max(used, part)
-		got, readErr := f.Read(buf.Mem[:part])
-		written, err := c.Write(buf.Mem[:got])
-		sent += int64(written)
-		switch {
-		case err != nil:
-			_, _ = f.Seek(int64(written-got), io.SeekCurrent)
-			return sent, err
-		case readErr == io.EOF:
-			return sent, nil
-		case readErr != nil:
-			return sent, readErr
-		}
-	}
-	return sent, nil
-}
-
-// sendFile has the kernel send up to n bytes of the rest of f, as far as it can, and returns the
-// number of bytes sent.
-func (c *Conn) sendFile(f *os.File, n int64) (sent int64, err error) {
-	if err := c.Handshake(); err != nil { // which may choose another Context
-		return 0, err
-	}
-	if !c.context().kernelTLS {
-		return 0, nil
-	}
-	info, err := f.Stat()
-	if err != nil || !info.Mode().IsRegular() {
-		return 0, nil // the read that follows has the error
-	}
-	at, err := f.Seek(0, io.SeekCurrent)
+// sendFile has the kernel send up to n bytes of the rest of file.R, as one Write does. It returns
+// less than n without an error if the file ended before.
+func (k *kernelSender) sendFile(c *Conn, file *io.LimitedReader, n int64) (int64, error) {
+	chunk, err := k.prepare(c, n)
 	if err != nil {
-		return 0, nil
-	}
-	if n = min(n, info.Size()-at); n <= 0 {
-		return 0, nil
-	}
-	if !c.calls.beginWrite() {
-		return 0, net.ErrClosed
-	}
-	c.out.mu.Lock()
-	defer c.unlockWrite()
-	if err := c.writable(); err != nil {
 		return 0, err
 	}
-	k, ok := c.out.sender.(*kernelSender)
-	if !ok {
-		return 0, nil
+	file.N = chunk
+	sent, err := k.tcp.ReadFrom(file)
+	if err == nil && sent < chunk {
+		// It was asked for more, so the kernel may hold the end back to complete a record.
+		err = k.send(record.ApplicationData, nil)
 	}
-	for sent < n {
-		chunk, err := k.prepare(c, n-sent)
-		var part int64
-		if err == nil {
-			// No more than f has: asked for more, the kernel would hold back the last record.
-			part, err = k.tcp.ReadFrom(&io.LimitedReader{R: f, N: chunk})
-			sent += part
-			if part == 0 && errors.Is(err, syscall.EBADF) {
-				return sent, nil // f isn't open for reading: the read that follows returns the error
-			}
-		}
-		if err != nil { // an error of the file too: the kernel may hold a part of a record
-			_, _ = f.Seek(at+sent, io.SeekStart) // package net may have read more than it sent, for example before a deadline
-			c.out.err = permanent(err)
-			return sent, c.out.err
-		}
-		if part < chunk { // cut short
-			break
-		}
-	}
-	return sent, nil
+	return sent, err
 }

@@ -147,20 +147,34 @@ func SetKey(raw syscall.RawConn, key *libssl.KernelKey) (took bool, err error) {
 	return controlErr == nil && errno == 0, nil
 }
 
-// Send sends a record that holds no application data: sendmsg(2) with TLS_SET_RECORD_TYPE.
+// Send sends text as a record of a content type: sendmsg(2) with TLS_SET_RECORD_TYPE. First the
+// kernel sends the application data that it holds back for a record that isn't full. An empty text
+// does only that.
 func Send(raw syscall.RawConn, contentType uint8, text []byte) error {
 	control := make([]byte, syscall.CmsgSpace(1))
 	header := (*syscall.Cmsghdr)(unsafe.Pointer(&control[0]))
 	header.Level, header.Type = solTLS, tlsSetRecordType
 	header.SetLen(syscall.CmsgLen(1))
 	control[syscall.CmsgLen(0)] = contentType
-	var n int
+	// syscall.SendmsgN would add a byte to an empty text.
+	message := syscall.Msghdr{Control: &control[0]}
+	message.SetControllen(len(control))
+	if len(text) > 0 {
+		part := syscall.Iovec{Base: &text[0]}
+		part.SetLen(len(text))
+		message.Iov, message.Iovlen = &part, 1
+	}
+	var n uintptr
 	var failed error
 	err := raw.Write(func(fd uintptr) bool {
 		for {
-			n, failed = syscall.SendmsgN(int(fd), text, control, nil, 0)
-			if failed != syscall.EINTR {
-				return failed != syscall.EAGAIN
+			var errno syscall.Errno
+			if n, _, errno = syscall.Syscall(syscall.SYS_SENDMSG, fd, uintptr(unsafe.Pointer(&message)), 0); errno == 0 {
+				failed = nil
+				return true
+			}
+			if failed = errno; errno != syscall.EINTR {
+				return errno != syscall.EAGAIN
 			}
 		}
 	})
@@ -172,7 +186,7 @@ func Send(raw syscall.RawConn, contentType uint8, text []byte) error {
 		return err
 	case failed != nil:
 		return os.NewSyscallError("sendmsg", failed)
-	case n < len(text):
+	case int(n) < len(text):
 		return io.ErrShortWrite
 	}
 	return nil

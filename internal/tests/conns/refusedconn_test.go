@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
@@ -48,6 +49,10 @@ var refusedCalls = map[string]refusedCall{
 		_, err := c.SendFile(os.Stdin, 1)
 		return err
 	}},
+	"ReadFrom": {refuses: true, do: func(t *testing.T, c *ossl.Conn, _ net.Conn) error {
+		_, err := c.ReadFrom(strings.NewReader("text"))
+		return err
+	}},
 	"CloseWrite": {fails: true, do: func(t *testing.T, c *ossl.Conn, _ net.Conn) error { return c.CloseWrite() }},
 	"VerifyHostname": {fails: true, do: func(t *testing.T, c *ossl.Conn, _ net.Conn) error {
 		return c.VerifyHostname("refused.test")
@@ -81,6 +86,11 @@ var refusedCalls = map[string]refusedCall{
 	"KernelTLS": without(func(t *testing.T, c *ossl.Conn) {
 		if c.KernelTLS() {
 			t.Error("the kernel seals for a refused connection")
+		}
+	}),
+	"SendsFiles": without(func(t *testing.T, c *ossl.Conn) {
+		if c.SendsFiles() {
+			t.Error("a refused connection sends files")
 		}
 	}),
 	"FIPS": without(func(t *testing.T, c *ossl.Conn) {
