@@ -3,6 +3,7 @@ package ossl
 import (
 	"crypto/tls"
 	"errors"
+	"net"
 )
 
 // CheckCertificate returns a [*ConfigError] if no server of the Context could use cert. It
@@ -24,7 +25,9 @@ func (c *Context) CheckCertificate(cert *tls.Certificate) error {
 	cred, err := newCredential(&own, c.rule)
 	if err == nil {
 		if err = c.ssl.CheckCredential(cred); err != nil {
-			err = libraryError(err)
+			if err = libraryError(err); !errors.Is(err, net.ErrClosed) {
+				return c.explainCertificate(field, cert, c.level, err)
+			}
 		}
 	}
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/ossl-go/ossl/internal/chain"
 	"github.com/ossl-go/ossl/internal/libssl"
 	"github.com/ossl-go/ossl/internal/negotiate"
 	"github.com/ossl-go/ossl/internal/stdtls"
@@ -226,14 +227,15 @@ func (c *Context) settings(offer *negotiate.Offer, level int, clientCAs [][]byte
 // makeSSL makes the SSL_CTX, and checks that it has everything that the user has named.
 func (c *Context) makeSSL(settings *libssl.ContextConfig, offer *negotiate.Offer) (err error) {
 	if c.ssl, err = libssl.NewContext(settings); err != nil {
-		return c.explain(err)
+		return c.explain(err, settings.SecurityLevel)
 	}
+	c.level, c.suites = c.ssl.SecurityLevel(), settings.CipherSuites
 	c.verifier = c.newVerifier(settings.SecurityLevel)
 	if settings.MinVersion <= tls.VersionTLS12 {
 		for _, id := range offer.NamedSuites() {
 			if !c.ssl.HasCipher(id) {
 				return &ConfigError{Field: "CipherSuites", Reason: fmt.Sprintf(
-					"%s is not in this OpenSSL, or weaker than security level %d", tls.CipherSuiteName(id), c.ssl.SecurityLevel())}
+					"%s is not in this OpenSSL, or weaker than security level %d", tls.CipherSuiteName(id), c.level)}
 			}
 		}
 	}
@@ -243,17 +245,28 @@ func (c *Context) makeSSL(settings *libssl.ContextConfig, offer *negotiate.Offer
 	return nil
 }
 
-// explain turns libssl's refusal of the settings into an error that names the field or option. The
-// security level that libssl applies to certificates may be the host's.
-func (c *Context) explain(err error) error {
+// explain turns libssl's refusal of the settings into an error that names the field or option.
+func (c *Context) explain(err error, level int) error {
 	err = contextError(err)
 	var e *ConfigError
 	if errors.As(err, &e) && e.Field == "Certificates" {
-		if r := c.host.ExplainCertificate(e.Err, c.opts.securityLevel, c.opts.levelNamed); r != nil {
-			return configError(r)
-		}
+		return c.explainCertificate(e.Field, &c.config.Certificates[0], level, e.Err)
 	}
 	return err
+}
+
+// explainCertificate returns the error for a certificate that libssl refuses with err. The security
+// level, which may be the host's, is the usual reason.
+func (c *Context) explainCertificate(field string, cert *tls.Certificate, level int, err error) error {
+	weakness := chain.OwnWeakness(cert.Certificate, level)
+	if r := c.host.ExplainCertificate(field, weakness, err, c.opts.securityLevel, c.opts.levelNamed); r != nil {
+		return configError(r)
+	}
+	e := &ConfigError{Field: field, Reason: "certificate can't be used", Err: err}
+	if weakness != "" {
+		e.Reason += ": " + weakness + "; use a stronger certificate, or another level by WithSecurityLevel"
+	}
+	return e
 }
 
 // checkKeyUsage returns an error if a leaf certificate can't serve in TLS 1.2: libssl finds no

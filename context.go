@@ -18,7 +18,9 @@ type Context struct {
 	opts     *options
 	host     *negotiate.Host // the host's policy, or nil if there is none to honour
 	ssl      *libssl.Context
-	serveErr error // the reason why the Context can't serve, or nil
+	serveErr error    // the reason why the Context can't serve, or nil
+	suites   []uint16 // of TLS 1.2
+	level    int      // OpenSSL's security level in force
 
 	fips     bool        // it is in FIPS mode
 	stores   *rootStores // in FIPS mode: the trust anchors of both roles

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"strings"
 
 	"github.com/ossl-go/ossl/internal/libssl"
 	"github.com/ossl-go/ossl/internal/negotiate"
@@ -26,7 +27,7 @@ type ConfigError struct {
 func (e *ConfigError) Error() string {
 	s := "ossl: " + e.Field + ": " + e.Reason
 	if e.Err != nil {
-		s += ": " + e.Err.Error()
+		s += ": " + strings.TrimPrefix(e.Err.Error(), "ossl: ")
 	}
 	return s
 }
@@ -36,15 +37,22 @@ func (e *ConfigError) Unwrap() error { return e.Err }
 
 // A LibraryError is a failure that libssl reported and for which crypto/tls has no exported error
 // type. If an alert was sent for it, errors.As finds the alert as a [tls.AlertError].
+//
+// If a handshake fails for a reason for which crypto/tls has a text, Error returns that text. It
+// includes what the client offered, or what the server chose.
 type LibraryError struct {
 	Op     string   // "handshake", "read", "write", ...
 	Codes  []uint64 // OpenSSL's packed error codes, from the oldest to the newest
 	Reason string   // OpenSSL's text for the first code that has one
 
 	cause error
+	text  string // crypto/tls's, or ""
 }
 
 func (e *LibraryError) Error() string {
+	if e.text != "" {
+		return e.text
+	}
 	s := "ossl: " + e.Op
 	switch {
 	case e.Reason != "":
@@ -171,7 +179,9 @@ func permanent(err error) error {
 // fatalError turns a fatal step into the error that crypto/tls returns for the same failure, and
 // returns the alert that crypto/tls sends, or -1. It goes by the alerts if there are any, since
 // OpenSSL's error codes differ between versions. consumed is the input that the step took.
-func fatalError(op string, t *libssl.Conn, consumed []byte) (alert int, err error) {
+//
+// h is the handshake, or nil after it.
+func fatalError(op string, t *libssl.Conn, consumed []byte, h *handshake) (alert int, err error) {
 	// In TLS 1.3 all alerts except two are fatal, and their level is ignored (RFC 8446, section 6).
 	// In TLS 1.2 a warning is not the cause of the failure.
 	if level, description, ok := t.AlertIn(); ok {
@@ -194,7 +204,10 @@ func fatalError(op string, t *libssl.Conn, consumed []byte) (alert int, err erro
 	if err := headerError(queue, consumed); err != nil {
 		return alert, err
 	}
-	if alert >= 0 && (op != "handshake" || isRecordAlert(alert)) {
+	if h != nil {
+		h.describe(t, e, queue, alert)
+	}
+	if alert >= 0 && e.text == "" && (h == nil || isRecordAlert(alert)) {
 		return alert, localError(uint8(alert), e)
 	}
 	return alert, e

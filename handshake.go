@@ -2,6 +2,7 @@ package ossl
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -73,11 +74,12 @@ type handshake struct {
 
 	// Set by a server's answer to the ClientHello (handshake_hello.go) and a client's to the
 	// CertificateRequest (handshake_certificate.go).
-	helloDone  bool   // the ClientHello was answered
-	unpin      func() // lets the Context that GetConfigForClient has chosen be freed; nil if there is none
-	credential *libssl.Credential
-	key        *heldkey.Key // of the chosen certificate, if OpenSSL holds it
-	local      [][]byte     // the chosen chain
+	helloDone   bool   // the ClientHello was answered
+	unpin       func() // lets the Context that GetConfigForClient has chosen be freed; nil if there is none
+	credential  *libssl.Credential
+	certificate *tls.Certificate // that a server has chosen
+	key         *heldkey.Key     // of the chosen certificate, if OpenSSL holds it
+	local       [][]byte         // the chosen chain
 
 	// Set by the verification of the peer (handshake_peer.go).
 	chainDecided       bool     // the peer's chain, or its absence, was decided on

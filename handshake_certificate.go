@@ -30,7 +30,7 @@ func (h *handshake) processCertificateRequest() error {
 		return err
 	}
 	if len(cert.Certificate) == 0 {
-		return h.useClientCredential(nil)
+		return h.useClientCredential(nil, nil)
 	}
 	ctx := h.c.context()
 	// libssl would omit a certificate that can't sign, and the server would take the client for one
@@ -45,7 +45,7 @@ func (h *handshake) processCertificateRequest() error {
 	}
 	h.local = cert.Certificate
 	h.key = heldkey.In(cert.PrivateKey)
-	return h.useClientCredential(cred)
+	return h.useClientCredential(cred, cert)
 }
 
 // getClientCertificate finds the certificate as crypto/tls's method of that name does. If there is
@@ -90,8 +90,8 @@ func (c *Context) canSign(version uint16, offered []tls.SignatureScheme, cert *t
 }
 
 // useClientCredential gives libssl the client's certificate, or nil for none.
-func (h *handshake) useClientCredential(cred *libssl.Credential) error {
-	if err := h.useCredential(cred); err != nil {
+func (h *handshake) useClientCredential(cred *libssl.Credential, cert *tls.Certificate) error {
+	if err := h.useCredential(cred, "GetClientCertificate", cert); err != nil {
 		return h.refuseRequest(err, alertInternalError)
 	}
 	return nil

@@ -117,30 +117,42 @@ func (h *handshake) pickCertificate(hello *tls.ClientHelloInfo) (alert uint8, er
 	if err != nil {
 		return alertHandshakeFailure, &ConfigError{Field: "GetCertificate", Reason: "certificate can't be used", Err: err}
 	}
-	h.local = cert.Certificate
+	h.local, h.certificate = cert.Certificate, cert
 	h.key = heldkey.In(cert.PrivateKey)
 	return 0, nil
 }
 
 // useServerCredential gives libssl the server's certificate.
 func (h *handshake) useServerCredential() error {
-	err := h.useCredential(h.credential)
+	err := h.useCredential(h.credential, "GetCertificate", h.certificate)
 	if err != nil {
 		h.sendAlert(alertInternalError)
 	}
 	return err
 }
 
-// useCredential gives libssl the certificate to send, or nil for none.
-func (h *handshake) useCredential(cred *libssl.Credential) error {
+// useCredential gives libssl the certificate to send, or nil for none. callback names the function
+// that chose it, if it is not in Certificates.
+func (h *handshake) useCredential(cred *libssl.Credential, callback string, cert *tls.Certificate) error {
+	ctx := h.c.context()
 	var failure error
 	if err := h.withSSL(func(ssl *libssl.Conn) { failure = ssl.UseCredential(cred) }); err != nil {
 		return err
 	}
-	if failure != nil {
-		return libraryError(failure)
+	if failure == nil {
+		return nil
 	}
-	return nil
+	failure = libraryError(failure)
+	if cert == nil {
+		return failure
+	}
+	field := callback
+	for i := range ctx.config.Certificates {
+		if cert == &ctx.config.Certificates[i] {
+			field = "Certificates"
+		}
+	}
+	return ctx.explainCertificate(field, cert, ctx.level, failure)
 }
 
 // getCertificate is crypto/tls's Config.getCertificate.

@@ -165,7 +165,7 @@ func (h *handshake) failed(ssl *libssl.Conn) error {
 	if n := ssl.LongHello(); n > 0 {
 		return record.LongMessageError(n)
 	}
-	alert, err := fatalError("handshake", ssl, h.tail[:h.tailLen])
+	alert, err := fatalError("handshake", ssl, h.tail[:h.tailLen], h)
 	if h.refused != nil {
 		if alert >= 0 && uint8(alert) != h.refused.alert {
 			record.ReplaceAlert(h.output, h.refused.alert)

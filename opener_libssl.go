@@ -74,7 +74,7 @@ func (o *libsslOpener) read(c *Conn, b []byte) (step libssl.Step, sessions []lib
 	if spill := ssl.Spill(); len(spill) > 0 && !c.engine.queue.push(spill) {
 		c.in.err = errQueueFull
 	} else if step.Status == libssl.Fatal {
-		_, c.in.err = fatalError("read", ssl, c.in.Data[:step.Consumed])
+		_, c.in.err = fatalError("read", ssl, c.in.Data[:step.Consumed], nil)
 	} else if _, description, ok := ssl.AlertOut(); ok && description == alertNoRenegotiation {
 		// libssl refuses renegotiation with a warning and goes on; crypto/tls ends the connection.
 		c.in.err = localError(alertNoRenegotiation, nil)

@@ -14,7 +14,7 @@ func (s *libsslSealer) seal(c *Conn, b, out []byte, limits sealLimits) (sealed, 
 	step := s.ssl.Write(b[:min(len(b), limits.data)], out, limits.payload, limits.sizes.records)
 	switch {
 	case step.Status == libssl.Fatal:
-		_, err := fatalError("write", s.ssl, nil)
+		_, err := fatalError("write", s.ssl, nil, nil)
 		return sealed{}, err
 	case step.Status == libssl.WantRead && step.N == 0 && step.Produced == 0:
 		return sealed{moved: s.awaitMove()}, nil

@@ -255,7 +255,7 @@ func (c *Conn) readToWrite() error {
 		return errQueueFull
 	}
 	if step.Status == libssl.Fatal {
-		_, err := fatalError("write", ssl, nil)
+		_, err := fatalError("write", ssl, nil, nil)
 		return err
 	}
 	return nil

@@ -1,6 +1,7 @@
 package chain
 
 import (
+	"bytes"
 	"crypto/ecdsa"
 	"crypto/ed25519"
 	"crypto/rsa"
@@ -37,16 +38,65 @@ func strongChains(chains [][]*x509.Certificate, level int) ([][]*x509.Certificat
 // weakness returns an error if a security level does not admit a chain.
 func weakness(chain []*x509.Certificate, level int) error {
 	for i, cert := range chain {
-		if bits := keyBits(cert.PublicKey); bits < levelBits[level] {
-			return fmt.Errorf("ossl: key of certificate %d of the chain has %d bits of security, and security level %d asks for %d",
-				i, bits, level, levelBits[level])
+		what := weakKey(cert, level)
+		if what == "" && i < len(chain)-1 {
+			what = weakSignature(cert, level)
 		}
-		if bits := signatureBits(cert.SignatureAlgorithm); i < len(chain)-1 && bits < levelBits[level] {
-			return fmt.Errorf("ossl: signature of certificate %d of the chain has %d bits of security, and security level %d asks for %d",
-				i, bits, level, levelBits[level])
+		if what != "" {
+			return fmt.Errorf("certificate %d of the chain: %s", i, what)
 		}
 	}
 	return nil
+}
+
+// OwnWeakness says in words why a security level does not admit a chain of one's own, or returns
+// "". As in libssl, every key counts, and every signature except those of self-signed certificates:
+// SSL_CTX_set_security_level(3).
+func OwnWeakness(ders [][]byte, level int) string {
+	for i, der := range ders {
+		cert, err := x509.ParseCertificate(der)
+		if err != nil {
+			return ""
+		}
+		what := weakKey(cert, level)
+		if what == "" && !bytes.Equal(cert.RawSubject, cert.RawIssuer) {
+			what = weakSignature(cert, level)
+		}
+		switch {
+		case what != "" && i > 0:
+			return fmt.Sprintf("certificate %d of the chain: %s", i, what)
+		case what != "":
+			return what
+		}
+	}
+	return ""
+}
+
+// weakKey says in words why a security level does not admit the key of a certificate, or returns
+// "".
+func weakKey(cert *x509.Certificate, level int) string {
+	if level <= 0 || keyBits(cert.PublicKey) >= levelBits[level] {
+		return ""
+	}
+	required := fmt.Sprintf("security level %d requires", level)
+	switch key := cert.PublicKey.(type) {
+	case *rsa.PublicKey:
+		bits := map[int]int{80: 1024, 112: 2048, 128: 3072, 192: 7680, 256: 15360}[levelBits[level]]
+		return fmt.Sprintf("the RSA key has %d bits, and %s %d", key.N.BitLen(), required, bits)
+	case *ecdsa.PublicKey:
+		return fmt.Sprintf("the ECDSA key has %d bits, and %s %d", key.Curve.Params().BitSize, required, 2*levelBits[level])
+	}
+	return fmt.Sprintf("the %v key has %d bits of security, and %s %d", cert.PublicKeyAlgorithm, keyBits(cert.PublicKey), required,
+		levelBits[level])
+}
+
+// weakSignature is weakKey for the signature of a certificate.
+func weakSignature(cert *x509.Certificate, level int) string {
+	if level <= 0 || signatureBits(cert.SignatureAlgorithm) >= levelBits[level] {
+		return ""
+	}
+	return fmt.Sprintf("it is signed with %v, and security level %d requires %d bits of security", cert.SignatureAlgorithm, level,
+		levelBits[level])
 }
 
 // keyBits returns the bits of security of a public key: NIST SP 800-57, part 1, table 2.

@@ -252,6 +252,7 @@ typedef struct SHA512state_st SHA512_CTX;
 		int (*cb)(SSL *, unsigned char *, unsigned char *, EVP_CIPHER_CTX *, EVP_MAC_CTX *, int))) \
 	X(SSL, OSSL_V1_1_1, REQUIRED, int, SSL_client_hello_get0_ext, \
 		(SSL *s, unsigned int type, const unsigned char **out, size_t *outlen)) \
+	X(SSL, OSSL_V1_1_1, REQUIRED, unsigned int, SSL_client_hello_get0_legacy_version, (SSL *s)) \
 	X(SSL, OSSL_V1_1_1, REQUIRED, size_t, SSL_client_hello_get0_session_id, (SSL *s, const unsigned char **out)) \
 	X(SSL, OSSL_V1_1_1, REQUIRED, size_t, SSL_client_hello_get0_ciphers, (SSL *s, const unsigned char **out)) \
 	X(SSL, OSSL_V1_1_1, REQUIRED, uint64_t, SSL_set_options, (SSL *s, uint64_t op)) \
@@ -499,6 +500,7 @@ typedef struct SHA512state_st SHA512_CTX;
 	K(OSSL_V3_0, ERR_LIB_OFFSET, 23) \
 	K(OSSL_V3_0, ERR_REASON_MASK, 0x7fffff) \
 	K(OSSL_V1_1_1, ERR_LIB_SYS, 2) \
+	K(OSSL_V1_1_1, ERR_LIB_ASN1, 13) \
 	K(OSSL_V1_1_1, ERR_LIB_SSL, 20) \
 	K(OSSL_V1_1_1, ERR_LIB_OSSL_STORE, 44) \
 	K(OSSL_V1_1_1, ERR_LIB_USER, 128) \

@@ -118,8 +118,8 @@ static const uint8_t hello_retry_random[32] = {0xcf, 0x21, 0xad, 0x74, 0xe5, 0x9
 	0xb8, 0x91, 0xc2, 0xa2, 0x11, 0x16, 0x7a, 0xbb, 0x8c, 0x5e, 0x07, 0x9e, 0x09, 0xe2, 0xc8, 0xa8, 0x33, 0x9c};
 
 /*
- * Reads the group from a ServerHello's key_share: the number on the wire, because libssl returns a
- * NID or nothing (1.1.1).
+ * Reads a ServerHello: the group from its key_share, because libssl returns a NID or nothing
+ * (1.1.1), and for errors the version and the suite, which libssl may refuse.
  */
 static void note_server_hello(conn *c, const uint8_t *p, size_t len)
 {
@@ -131,7 +131,11 @@ static void note_server_hello(conn *c, const uint8_t *p, size_t len)
 		c->hello_retry = 1;
 	else
 		c->pub.negotiated = 1;
+	c->hello_version = (uint16_t)(p[4] << 8 | p[5]);
 	at = 38 + 1 + (size_t)p[38] + 2 + 1; /* session id, suite, compression */
+	if (at > len)
+		return;
+	c->hello_suite = (uint16_t)(p[at - 3] << 8 | p[at - 2]);
 	if (at + 2 > len)
 		return;
 	end = at + 2 + (size_t)(p[at] << 8 | p[at + 1]);
@@ -216,7 +220,10 @@ static void on_message(int write_p, int version, int content_type, const void *d
 	}
 }
 
-/* Appends the data that a server's decisions depend on: the suites and these extensions. */
+/*
+ * Appends the data that a server's decisions depend on: the version, the suites and these
+ * extensions. hello.go parses it.
+ */
 static int hello_facts(SSL *ssl, bytes *facts)
 {
 	/* server_name, supported_groups, ec_point_formats, signature_algorithms, ALPN,
@@ -226,12 +233,13 @@ static int hello_facts(SSL *ssl, bytes *facts)
 	size_t i, len = ossl_fn.SSL_client_hello_get0_ciphers(ssl, &p);
 	/* Every part is preceded by its length. Otherwise suites could be mistaken for extensions, and
 	 * two hellos could look the same. */
-	uint8_t suites_len[] = {(uint8_t)(len >> 8), (uint8_t)len};
+	unsigned version = ossl_fn.SSL_client_hello_get0_legacy_version(ssl);
+	uint8_t start[] = {(uint8_t)(version >> 8), (uint8_t)version, (uint8_t)(len >> 8), (uint8_t)len};
 
 	if (!bytes_append(facts, NULL, USUAL_FACTS, MAX_MESSAGE)) /* reserves room for most hellos at once */
 		return 0;
 	facts->len = 0;
-	if (!bytes_append(facts, suites_len, sizeof suites_len, MAX_MESSAGE) || !bytes_append(facts, p, len, MAX_MESSAGE))
+	if (!bytes_append(facts, start, sizeof start, MAX_MESSAGE) || !bytes_append(facts, p, len, MAX_MESSAGE))
 		return 0;
 	for (i = 0; i < sizeof types; i++) {
 		uint8_t head[] = {types[i], 0, 0};

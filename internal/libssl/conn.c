@@ -191,6 +191,16 @@ failed:
 	return NULL;
 }
 
+void ossl_conn_hellos(ossl_conn *pub, ossl_hellos *hellos)
+{
+	conn *c = of(pub);
+
+	hellos->client = c->facts.data;
+	hellos->client_len = c->facts.len;
+	hellos->version = c->hello_version;
+	hellos->suite = c->hello_suite;
+}
+
 void ossl_conn_facts(ossl_conn *pub, ossl_facts *f)
 {
 	conn *c = of(pub);

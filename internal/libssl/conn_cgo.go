@@ -248,6 +248,15 @@ func (c *Conn) Negotiated() bool { return c.p.negotiated != 0 }
 // Errors returns the packed codes of the last failure, oldest first.
 func (c *Conn) Errors() []uint64 { return codes(&c.p.errors) }
 
+// Hellos returns the hellos of a handshake that has failed. The bytes are valid until the next call
+// on the connection.
+func (c *Conn) Hellos() Hellos {
+	c.crossings++
+	var h C.ossl_hellos
+	C.ossl_conn_hellos(c.p, &h)
+	return Hellos{Client: borrowed(h.client, h.client_len), Version: uint16(h.version), Suite: uint16(h.suite)}
+}
+
 // Facts returns the parameters negotiated so far.
 func (c *Conn) Facts() Facts {
 	c.crossings++

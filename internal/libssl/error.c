@@ -32,11 +32,14 @@ int ossl_error_kind(unsigned long code, int *number)
 	}
 	if (lib == OSSL_ERR_LIB_OSSL_STORE)
 		return reason == OSSL_OSSL_STORE_R_UNREGISTERED_SCHEME ? OSSL_ERROR_NO_SCHEME : OSSL_ERROR_OTHER;
+	if (lib == OSSL_ERR_LIB_ASN1)
+		return OSSL_ERROR_ASN1;
 	if (lib != OSSL_ERR_LIB_SSL)
 		return OSSL_ERROR_OTHER;
 	if (reason == OSSL_SSL_R_WRONG_VERSION_NUMBER)
 		return OSSL_ERROR_VERSION;
 	if (reason == OSSL_SSL_R_PACKET_LENGTH_TOO_LONG || reason == OSSL_SSL_R_ENCRYPTED_LENGTH_TOO_LONG)
 		return OSSL_ERROR_LENGTH;
-	return OSSL_ERROR_OTHER;
+	*number = (int)reason;
+	return OSSL_ERROR_SSL;
 }

@@ -5,8 +5,6 @@ package libssl
 // #include "shim.h"
 import "C"
 
-import "syscall"
-
 const errorSlots = C.OSSL_MAX_ERRORS
 
 func codes(packed *[errorSlots]C.ulong) []uint64 {
@@ -28,10 +26,10 @@ func Reason(code uint64) string {
 	return ""
 }
 
-// errorKind returns the kind of a packed error code and, if it is the operating system's, the
-// errno. The library must be loaded.
-func errorKind(code uint64) (kind int, errno syscall.Errno) {
-	var number C.int
-	kind = int(C.ossl_error_kind(C.ulong(code), &number))
-	return kind, syscall.Errno(number)
+// errorKind returns the kind of a packed error code and, depending on it, the errno or libssl's
+// reason. The library must be loaded.
+func errorKind(code uint64) (kind, number int) {
+	var n C.int
+	kind = int(C.ossl_error_kind(C.ulong(code), &n))
+	return kind, int(n)
 }

@@ -4,11 +4,14 @@ package libssl
 
 import (
 	"crypto/tls"
-	"errors"
-	"syscall"
+	"fmt"
 )
 
-func tryLoad(candidate) (*Library, error) { return nil, errors.New("built without cgo") }
+// errNoCgo is the reason why nothing can be loaded.
+var errNoCgo = fmt.Errorf("%w: this program was built without cgo, which is needed to load a C library: build it with "+
+	"CGO_ENABLED=1 and a C compiler", ErrUnavailable)
+
+func tryLoad(candidate) (*Library, error) { return nil, errNoCgo }
 
 func programFault() string { return "" } // tryLoad says it
 
@@ -59,7 +62,7 @@ func PausesHoldThreads() bool { return false }
 
 func hasGroup(string, bool) bool { return false }
 
-func errorKind(uint64) (int, syscall.Errno) { return errorOther, 0 }
+func errorKind(uint64) (kind, number int) { return errorOther, 0 }
 
 // HostCommands returns ErrUnavailable.
 func HostCommands(string) ([]HostCommand, error) { return nil, ErrUnavailable }
@@ -155,4 +158,5 @@ func (c *Conn) Version() uint16                                    { return 0 }
 func (c *Conn) Calls() uint64                                      { return 0 }
 func (c *Conn) Negotiated() bool                                   { return false }
 func (c *Conn) Errors() []uint64                                   { return nil }
+func (c *Conn) Hellos() Hellos                                     { return Hellos{} }
 func (c *Conn) Facts() Facts                                       { return Facts{} }

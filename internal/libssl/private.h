@@ -89,12 +89,12 @@ typedef struct {
 	bytes spill, keylog, scts;
 	bytes message; /* the ClientHello, then the peer's chain */
 	bytes request; /* the CertificateRequest */
-	bytes facts;   /* of a server: the parts of the first ClientHello that the second one must repeat */
+	bytes facts;   /* of a server: the parts of the first ClientHello that the second one must repeat, until it is done */
 	uint8_t server, started, handshake_done, hello, verify, cert, failed, notified;
 	uint8_t hello_retry, refused, refused_late;
 	uint8_t sent_ccs; /* libssl has made a ChangeCipherSpec, which it may not have sent: refuse */
 	uint8_t left_out; /* of a client: libssl has omitted its certificate */
-	uint16_t group;
+	uint16_t group, hello_version, hello_suite; /* in the ServerHello */
 	/* Sessions. */
 	uint8_t binding[BINDING], offered_id[32], offered_id_len;
 	uint8_t new_ticket; /* of a client, in TLS 1.2 */

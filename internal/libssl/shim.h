@@ -214,12 +214,16 @@ int ossl_privileged(void);
  */
 const char *ossl_error_reason(unsigned long code);
 
-/* The kinds of errors that Go distinguishes. Version and length are those of a record's header. */
-enum { OSSL_ERROR_OTHER, OSSL_ERROR_SYSTEM, OSSL_ERROR_VERSION, OSSL_ERROR_LENGTH, OSSL_ERROR_NO_SCHEME };
+/*
+ * The kinds of errors that Go distinguishes. Version and length are those of a record's header, SSL
+ * is any other error of libssl, ASN1 one of an encoding.
+ */
+enum { OSSL_ERROR_OTHER, OSSL_ERROR_SYSTEM, OSSL_ERROR_VERSION, OSSL_ERROR_LENGTH, OSSL_ERROR_NO_SCHEME, OSSL_ERROR_SSL,
+	OSSL_ERROR_ASN1 };
 
 /*
- * Returns the kind of a packed error code. number is set to the errno of OSSL_ERROR_SYSTEM,
- * otherwise to 0. ERR_GET_LIB(3).
+ * Returns the kind of a packed error code. number is set to the errno of OSSL_ERROR_SYSTEM, to the
+ * reason of OSSL_ERROR_SSL, otherwise to 0. ERR_GET_LIB(3).
  */
 int ossl_error_kind(unsigned long code, int *number);
 
@@ -349,6 +353,19 @@ ossl_step ossl_conn_refuse(ossl_conn *conn, uint8_t alert, uint8_t *out, size_t 
  * none. Returns 1, or 0 with the connection's errors. SSL_use_cert_and_key(3).
  */
 int ossl_conn_use_cred(ossl_conn *conn, ossl_cred *cred);
+
+/*
+ * The hellos of a handshake that is not done, for the text of its error. The pointer is borrowed
+ * until the next call on the connection.
+ */
+typedef struct {
+	const uint8_t *client; /* of a server: as hello_facts in callbacks.c puts it together; NULL if there is none yet */
+	size_t client_len;
+	uint16_t version, suite; /* in the ServerHello */
+} ossl_hellos;
+
+/* Fills hellos. */
+void ossl_conn_hellos(ossl_conn *conn, ossl_hellos *hellos);
 
 /* Fills facts. SSL_get_version(3) and others. */
 void ossl_conn_facts(ossl_conn *conn, ossl_facts *facts);

@@ -180,15 +180,18 @@ func (h *Host) Level(level int, named bool) (int, error) {
 	return 0, h.Refuse(libssl.TopicCipherSuites, "WithSecurityLevel", fmt.Sprintf("it asks for level %d", h.level))
 }
 
-// ExplainCertificate returns the error for a certificate that libssl refuses with err. If the
-// policy does not raise the security level, it is not the reason, and ExplainCertificate returns
-// nil.
-func (h *Host) ExplainCertificate(err error, level int, named bool) *Refusal {
+// ExplainCertificate returns the error for a certificate that libssl refuses with err. weakness
+// says why the level doesn't admit it, or is "". If the policy does not raise the security level,
+// it is not the reason, and ExplainCertificate returns nil.
+func (h *Host) ExplainCertificate(field, weakness string, err error, level int, named bool) *Refusal {
 	if !h.raisesLevel(level, named) {
 		return nil
 	}
-	r := h.Refuse(libssl.TopicCipherSuites, "Certificates",
-		fmt.Sprintf("OpenSSL does not accept it at the policy's security level %d", h.level))
+	reason := fmt.Sprintf("OpenSSL does not accept it at the policy's security level %d", h.level)
+	if weakness != "" {
+		reason = "it sets the security level: " + weakness + "; use a stronger certificate"
+	}
+	r := h.Refuse(libssl.TopicCipherSuites, field, reason)
 	r.Err = err
 	return r
 }

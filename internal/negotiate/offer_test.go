@@ -196,10 +196,11 @@ func TestHostLevel(t *testing.T) {
 		}
 	}
 	cause := errors.New("too weak")
-	if r := strict.ExplainCertificate(cause, 2, false); r == nil || !errors.Is(r, cause) {
+	if r := strict.ExplainCertificate("Certificates", "", cause, 2, false); r == nil || !errors.Is(r, cause) {
 		t.Errorf("ExplainCertificate gives %v", r)
 	}
-	if nobody.ExplainCertificate(cause, 2, false) != nil || strict.ExplainCertificate(cause, 2, true) != nil {
+	if nobody.ExplainCertificate("Certificates", "", cause, 2, false) != nil ||
+		strict.ExplainCertificate("Certificates", "", cause, 2, true) != nil {
 		t.Error("the policy is blamed for another level")
 	}
 }
