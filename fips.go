@@ -208,8 +208,8 @@ func remedy(err error) string {
 			"reinstall it and run "+
 			"\"openssl fipsinstall\" again", config, beside)
 	case e.Failure == libssl.FIPSModuleFailed || e.Failure == libssl.FIPSNotConfigured:
-		return fmt.Sprintf("install the FIPS module (fips.so) of OpenSSL %s, such as Debian's package openssl-provider-fips, and run "+
-			"\"openssl fipsinstall -out %s -module MODULE\"", lib.Version(), beside)
+		return fmt.Sprintf("install the FIPS module (fips.so) of OpenSSL %s, such as Debian's package openssl-provider-fips, or name "+
+			"its folder by OPENSSL_MODULES, and run \"openssl fipsinstall -out %s -module MODULE\"", lib.Version(), beside)
 	}
 	return ""
 }

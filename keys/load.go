@@ -32,11 +32,24 @@ func (e *Error) Error() string {
 		s += e.URI + ": "
 	}
 	s += e.Reason
-	if e.Err != nil {
+	var cause *ossl.LibraryError
+	switch {
+	case e.Err == nil:
+	case !errors.As(e.Err, &cause):
 		s += ": " + strings.TrimPrefix(e.Err.Error(), "ossl: ")
+	case !opaque(cause.Reason):
+		s += ": OpenSSL: " + cause.Reason
+	case e.Reason == notLoaded && isFileURI(e.URI):
+		s += ": it is damaged, or not PEM, DER or PKCS #12 of a kind that this OpenSSL knows"
 	}
 	return s
 }
+
+const notLoaded = "can't be loaded"
+
+// opaque reports whether a text of OpenSSL explains nothing: "unsupported" means that no decoder
+// has taken the data, for any reason.
+func opaque(reason string) bool { return reason == "" || reason == "unsupported" }
 
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
@@ -79,8 +92,12 @@ func WithProvider(name string) Option {
 		if !libssl.AtLeast(libssl.Version3_0) {
 			return &Error{Reason: fmt.Sprintf("WithProvider: provider %q requires OpenSSL 3.0 or later", name)}
 		}
-		if err := libssl.LoadProvider(name); err != nil {
-			return &Error{Reason: fmt.Sprintf("WithProvider: provider %q can't be loaded", name), Err: fileError(err)}
+		if file, err := libssl.LoadProvider(name); err != nil {
+			e := &Error{Reason: fmt.Sprintf("WithProvider: provider %q can't be loaded", name), Err: fileError(err)}
+			if file != "" {
+				e.Reason += " from " + file + ", whose folder OPENSSL_MODULES can change"
+			}
+			return e
 		}
 		return nil
 	}
@@ -286,12 +303,12 @@ func (o *options) load(uri string, keys bool) (*libssl.Loaded, error) {
 	case loaded.Unserved:
 		return refuse(fmt.Sprintf("no active provider serves %s: URIs; activate one in openssl.cnf, or by WithProvider", scheme),
 			cause(err))
-	case loaded.Asked && o.ask == nil:
-		return refuse(needed, cause(err))
+	case loaded.Asked && o.ask == nil: // OpenSSL's errors are those of an empty passphrase
+		return refuse(needed, nil)
 	case loaded.Asked:
 		return refuse("can't be loaded; is the passphrase or PIN right?", cause(err))
 	}
-	return refuse("can't be loaded", cause(err))
+	return refuse(notLoaded, cause(err))
 }
 
 // libraryError returns the error of package ossl for an error of libssl.

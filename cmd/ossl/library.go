@@ -2,7 +2,6 @@ package main
 
 import (
 	"crypto/tls"
-	"fmt"
 	"strings"
 
 	"github.com/ossl-go/ossl"
@@ -29,7 +28,7 @@ type library struct {
 func findLibrary() (library, error) {
 	info, err := ossl.Library()
 	if err != nil {
-		return library{}, fmt.Errorf("%w\n%s", err, whatToDo)
+		return library{}, err
 	}
 	var module string
 	if info.FIPSRequired != "" {

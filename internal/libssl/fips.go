@@ -18,6 +18,7 @@ const (
 // A FIPSError is the error if FIPS mode is not available.
 type FIPSError struct {
 	Failure FIPSFailure
+	File    string // the module, unless it is unknown or Text has it
 	Text    string // OpenSSL's text, or ""
 }
 
@@ -29,6 +30,12 @@ func (e *FIPSError) Error() string {
 		FIPSNoBase:        "the base provider can't be loaded",
 		FIPSLeaks:         "some algorithms do not come from the FIPS module",
 	}[e.Failure]
+	if e.File != "" && (e.Failure == FIPSModuleFailed || e.Failure == FIPSNotConfigured) {
+		s += ": " + e.File
+		if !exists(e.File) {
+			return s + ": no such file"
+		}
+	}
 	if e.Text != "" {
 		s += ": " + e.Text
 	}

@@ -43,14 +43,15 @@ func TryFIPS() error {
 
 // fipsResult loads the module with call, if its file is complete. fipsMu is held.
 func fipsResult(call func(report *C.char, size C.size_t) C.int) error {
-	if err := checkModules(C.ossl_fips_module_file()); err != nil {
+	file, err := checkModules(C.ossl_fips_module_file())
+	if err != nil {
 		return &FIPSError{Failure: FIPSModuleFailed, Text: err.Error()}
 	}
 	const size = 1024
 	report := (*C.char)(C.malloc(size))
 	defer C.free(unsafe.Pointer(report))
 	if status := FIPSFailure(call(report, size)); status != fipsReady {
-		return &FIPSError{Failure: status, Text: C.GoString(report)}
+		return &FIPSError{Failure: status, File: file, Text: C.GoString(report)}
 	}
 	return nil
 }

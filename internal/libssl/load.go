@@ -22,9 +22,10 @@ const EnvSlim = "OSSL_SLIM"
 // A LoadError lists every library that was tried and why it was not used, or says why this program
 // can't load any.
 type LoadError struct {
-	Spec  string   // the requested library, or ""
-	Tried []string // "name: reason"
-	Fault string   // the program's, with a remedy, or ""
+	Spec   string   // the requested library, or ""
+	Tried  []string // "name: reason"
+	Remedy string   // if libraries were tried, or ""
+	Fault  string   // the program's, with a remedy, or ""
 }
 
 func (e *LoadError) Error() string {
@@ -35,7 +36,11 @@ func (e *LoadError) Error() string {
 	if e.Fault != "" {
 		return fmt.Sprintf("%v%s: %s", ErrUnavailable, asked, e.Fault)
 	}
-	return fmt.Sprintf("%v%s; tried:\n\t%s", ErrUnavailable, asked, strings.Join(e.Tried, "\n\t"))
+	s := fmt.Sprintf("%v%s; tried:\n\t%s", ErrUnavailable, asked, strings.Join(e.Tried, "\n\t"))
+	if e.Remedy != "" {
+		s += "\n" + e.Remedy
+	}
+	return s
 }
 
 // Unwrap makes errors.Is(err, ErrUnavailable) true.
@@ -89,16 +94,18 @@ func Load(spec string) (*Library, error) {
 	for _, c := range host.candidates(spec) {
 		lib, err := try(c)
 		if err != nil {
-			failure.Tried = append(failure.Tried, fmt.Sprintf("%s: %v", c.path, err))
+			reason := strings.TrimPrefix(err.Error(), c.path+": ") // the system's loader names the file too
+			failure.Tried = append(failure.Tried, c.path+": "+reason)
 			var mismatch *mismatchError
 			if errors.As(err, &mismatch) {
-				break // the fault is in the process, so trying an older OpenSSL is no remedy
+				return nil, failure // the fault is in the process, so an older or another OpenSSL is no remedy
 			}
 			continue
 		}
 		loaded = lib
 		return lib, nil
 	}
+	failure.Remedy = host.remedy(spec)
 	return nil, failure
 }
 

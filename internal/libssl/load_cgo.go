@@ -73,7 +73,7 @@ func tryLoad(c candidate) (*Library, error) {
 	if err := checkPair(lib, c, found.crypto_before == 1, found.ssl_before == 1); err != nil {
 		return nil, err
 	}
-	if err := checkModules(C.ossl_modules_of_config()); err != nil {
+	if _, err := checkModules(C.ossl_modules_of_config()); err != nil {
 		return nil, fmt.Errorf("module in openssl.cnf: %w", err)
 	}
 	if C.ossl_use(report, size) != 0 {

@@ -4,16 +4,14 @@ package libssl
 
 import (
 	"crypto/tls"
-	"fmt"
 )
 
-// errNoCgo is the reason why nothing can be loaded.
-var errNoCgo = fmt.Errorf("%w: this program was built without cgo, which is needed to load a C library: build it with "+
-	"CGO_ENABLED=1 and a C compiler", ErrUnavailable)
+// programFault returns the reason why this program can't load any library, with a remedy.
+func programFault() string {
+	return "this program was built without cgo, which is needed to load a C library: build it with CGO_ENABLED=1 and a C compiler"
+}
 
-func tryLoad(candidate) (*Library, error) { return nil, errNoCgo }
-
-func programFault() string { return "" } // tryLoad says it
+func tryLoad(candidate) (*Library, error) { return nil, ErrUnavailable }
 
 func isPrivileged() bool { return false }
 

@@ -137,20 +137,21 @@ func LoadStore(uri string, file, keys bool, ask func() ([]byte, error)) (*Loaded
 
 var providerMu sync.Mutex
 
-// LoadProvider loads a provider into the process's default library context, where it stays.
-func LoadProvider(name string) error {
+// LoadProvider loads a provider into the process's default library context, where it stays. file is
+// the module that libcrypto loads for it, or "".
+func LoadProvider(name string) (file string, err error) {
 	providerMu.Lock() // a concurrent second caller finds it loaded
 	defer providerMu.Unlock()
 	s := C.CString(name)
 	defer C.free(unsafe.Pointer(s))
-	if err := checkModules(C.ossl_module_of_provider(s)); err != nil {
-		return err
+	if file, err = checkModules(C.ossl_module_of_provider(s)); err != nil {
+		return "", err // which names it
 	}
 	var errs [errorSlots]C.ulong
 	if C.ossl_provider_load(s, &errs[0]) != 1 {
-		return &Error{Op: "load provider", Codes: codes(&errs)}
+		return file, &Error{Op: "load provider", Codes: codes(&errs)}
 	}
-	return nil
+	return file, nil
 }
 
 // NeverPrompt prevents providers from asking for a PIN at the terminal, unless the process has

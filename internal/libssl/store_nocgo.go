@@ -13,7 +13,7 @@ func LoadStore(string, bool, bool, func() ([]byte, error)) (*Loaded, error) {
 }
 
 // LoadProvider returns ErrUnavailable.
-func LoadProvider(string) error { return ErrUnavailable }
+func LoadProvider(string) (file string, err error) { return "", ErrUnavailable }
 
 // NeverPrompt does nothing.
 func NeverPrompt() {}
