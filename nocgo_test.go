@@ -7,6 +7,8 @@ import (
 	"crypto/tls"
 	"errors"
 	"net"
+	"os"
+	"strings"
 	"testing"
 
 	"github.com/ossl-go/ossl"
@@ -25,6 +27,13 @@ func TestWithoutCgo(t *testing.T) {
 	}
 	address := listener.Addr().String()
 	listener.Close() // dialling it fails with another error
+
+	const sentence = "this program was built without cgo, which is needed to load a C library: build it " +
+		"with CGO_ENABLED=1 and a C compiler"
+	doc, err := os.ReadFile("docs/ERRORS.md")
+	if err != nil || !strings.Contains(string(doc), sentence) {
+		t.Errorf("docs/ERRORS.md lacks the text: %v", err)
+	}
 
 	constructors := map[string]func() error{
 		"Library":    func() error { _, err := ossl.Library(); return err },
@@ -65,8 +74,13 @@ func TestWithoutCgo(t *testing.T) {
 	}
 	for name, constructor := range constructors {
 		t.Run(name, func(t *testing.T) {
-			if err := constructor(); !errors.Is(err, ossl.ErrUnavailable) {
-				t.Errorf("error %v; want one that is ErrUnavailable", err)
+			err := constructor()
+			if !errors.Is(err, ossl.ErrUnavailable) {
+				t.Fatalf("error %v; want one that is ErrUnavailable", err)
+			}
+			// One sentence with the remedy, as docs/ERRORS.md has it.
+			if text := err.Error(); !strings.HasSuffix(text, ": "+sentence) || strings.Count(text, sentence) != 1 {
+				t.Errorf("the text is %q", text)
 			}
 		})
 	}
