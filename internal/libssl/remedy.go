@@ -7,7 +7,11 @@ import (
 
 // remedy returns what to do if no library was found for spec, which may be "".
 func (s system) remedy(spec string) string {
-	if spec != "" && !isVersion(spec) {
+	switch {
+	case spec == "" || isVersion(spec):
+	case exists(spec):
+		return ""
+	default:
 		return EnvLibrary + " and WithLibrary take a version such as 3, the path of libssl, or the path of its folder"
 	}
 	release, _ := os.ReadFile("/etc/os-release")
