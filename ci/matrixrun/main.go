@@ -75,10 +75,14 @@ func (o options) arguments(m mode, v version) []string {
 }
 
 // hostsOnly are tests that are left out of a whole row of an emulated processor, of which they take
-// a third: they have one process after the other read a configuration file, of which TestHostPolicy
+// half: they have one process after the other read a configuration file, of which TestHostPolicy
 // does enough there; or they measure the memory of a session, a context or a connection, or count
-// threads, which is the same with any 64-bit processor. The host's rows run them.
-const hostsOnly = "^Test(HostPolicyFile|InteropHostPolicy|BytesPerSession|CompiledConfigsAreBounded|Soak|Threads|Uploads)$"
+// threads, which is the same with any 64-bit processor; or they differ from those that remain in
+// a decision that Go alone makes, the limits of a ClientHello and the server's mode of client
+// authentication. The host's rows run them.
+const hostsOnly = "^Test(HostPolicyFile|InteropHostPolicy|BytesPerSession|CompiledConfigsAreBounded|Soak|Threads|Uploads)$" +
+	"|^TestDifferentialLongHello$" +
+	"|^TestVerificationNeverFailsOpen$/././(VerifyClientCertIfGiven|callbacks_accept)"
 
 // whole reports whether no option leaves a test out.
 func (o options) whole() bool { return o == options{timeout: o.timeout, others: o.others} }
