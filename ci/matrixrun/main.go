@@ -29,7 +29,7 @@ import (
 func main() {
 	var o options
 	flag.StringVar(&o.only, "only", "", "run these `rows` only: versions (3.5), whole names (3.5 FIPS) or a version's first row (3.5 alone), separated by commas")
-	flag.BoolVar(&o.others, "others", false, "also run the rows of releases that Debian hasn't")
+	flag.BoolVar(&o.others, "others", false, "also run the rows of releases that Debian hasn't, and those that others stand for")
 	flag.StringVar(&o.at, "at", "", "run the rows of the OpenSSL in this `folder` instead")
 	flag.StringVar(&o.without, "without", "", "leave out this `version`")
 	flag.StringVar(&o.run, "run", "", "run only tests that match `regexp`, as go test does")
