@@ -140,3 +140,27 @@ func ExampleNewTestServer() {
 	}
 	_ = test
 }
+
+// Two certificates, and authorities of clients, all from files that may change.
+func ExampleNewClientCAReloader() {
+	rsa, err := httptls.NewReloader("rsa.pem", "rsa.key")
+	if err != nil {
+		log.Fatal(err)
+	}
+	ecdsa, err := httptls.NewReloader("ecdsa.pem", "ecdsa.key")
+	if err != nil {
+		log.Fatal(err)
+	}
+	authorities, err := httptls.NewClientCAReloader("clients.pem")
+	if err != nil {
+		log.Fatal(err)
+	}
+	server := &httptls.Server{
+		Server: &http.Server{Addr: ":443", TLSConfig: &tls.Config{
+			GetCertificate: httptls.Reloaders{ecdsa, rsa}.GetCertificate,
+			ClientAuth:     tls.RequireAndVerifyClientCert,
+		}},
+		ClientCAs: authorities,
+	}
+	log.Fatal(server.ListenAndServeTLS("", ""))
+}

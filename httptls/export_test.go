@@ -10,7 +10,10 @@ func Routes(t *Transport) int {
 }
 
 // SetClock replaces r's clock, time.Now.
-func SetClock(r *Reloader, clock func() time.Time) { r.clock = clock }
+func SetClock(r *Reloader, clock func() time.Time) { r.watch.clock = clock }
 
 // SetPatience sets how long handshakes wait for the files.
-func SetPatience(r *Reloader, d time.Duration) { r.patience = d }
+func SetPatience(r *Reloader, d time.Duration) { r.watch.patience = d }
+
+// SetCAPatience sets how long handshakes wait for the files.
+func SetCAPatience(r *ClientCAReloader, d time.Duration) { r.watch.patience = d }

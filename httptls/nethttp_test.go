@@ -26,9 +26,11 @@ func mutualConfig(protos ...string) *tls.Config {
 	}
 }
 
+type serveFunc = func(net.Listener, http.Handler) error
+
 // serveAndGet serves the connections of l, and returns the answer that a client gets: the protocol
 // and the request's TLS state.
-func serveAndGet(t *testing.T, l net.Listener, serve func(net.Listener, http.Handler) error, client *http.Client) (string, error) {
+func serveAndGet(t *testing.T, l net.Listener, serve serveFunc, client *http.Client) (string, error) {
 	t.Helper()
 	served := make(chan error, 1)
 	go func() {

@@ -1,15 +1,11 @@
 package httptls
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/pem"
 	"errors"
 	"fmt"
-	"log"
-	"math"
 	"net"
 	"os"
 	"slices"
@@ -53,22 +49,15 @@ type Reloader struct {
 	OnError func(error)
 
 	certFile, keyFile string
-	clock             func() time.Time // time.Now, except in tests
-	patience          time.Duration    // lookPatience, except in tests
-	started           time.Time
+	watch             *fileWatch
 	current           atomic.Pointer[tls.Certificate] // with its Leaf
-	next              atomic.Int64                    // when to check next, in nanoseconds since started by the monotonic clock
 
 	lastUser atomic.Pointer[weak.Pointer[ossl.Context]]
 	usersMu  sync.Mutex
 	users    []weak.Pointer[ossl.Context] // guarded by usersMu; the last one is lastUser
 
-	mu       sync.Mutex
-	seen     pairState         // guarded by mu; the files when they were last read
-	loaded   [sha256.Size]byte // guarded by mu; hash of the file contents that current was made from
-	settled  bool              // guarded by mu; any later change will differ from seen
-	reported string            // guarded by mu; the last reported error
-	untimely *filePair         // guarded by mu; the pair in the files, if only its dates are wrong
+	loaded   [sha256.Size]byte // guarded by watch.mu; hash of the file contents that current was made from
+	untimely *filePair         // guarded by watch.mu; the pair in the files, if only its dates are wrong
 }
 
 // A filePair is a certificate and its key, with the hash of the files' contents.
@@ -82,7 +71,8 @@ type filePair struct {
 // and crypto/tls would serve it. It returns an error if a Context with default options can't use
 // the pair; see [Reloader.UsedBy] for other Contexts.
 func NewReloader(certFile, keyFile string) (*Reloader, error) {
-	r := &Reloader{certFile: certFile, keyFile: keyFile, clock: time.Now, patience: lookPatience, started: time.Now()}
+	r := &Reloader{certFile: certFile, keyFile: keyFile}
+	r.watch = newFileWatch(r.read, r.reconsider, certFile, keyFile)
 	if err := r.Reload(); err != nil {
 		return nil, err
 	}
@@ -94,8 +84,8 @@ func (r *Reloader) GetCertificate(hello *tls.ClientHelloInfo) (*tls.Certificate,
 	if ctx := ossl.ContextOf(hello); ctx != nil {
 		r.noteUser(ctx)
 	}
-	if r.due() {
-		r.lookBriefly(hello)
+	if r.watch.due(r.Interval) {
+		r.watch.lookBriefly(hello, r.OnError)
 	}
 	return r.current.Load(), nil
 }
@@ -133,106 +123,33 @@ func (r *Reloader) noteUser(ctx *ossl.Context) {
 
 // Reload reads the files now, however long the file system takes. If it returns an error, the
 // certificate doesn't change.
-func (r *Reloader) Reload() error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.read(r.stat())
-}
+func (r *Reloader) Reload() error { return r.watch.reload() }
 
-// due reports whether it is time to check the files. It returns true to one caller only each time.
-func (r *Reloader) due() bool {
-	interval := r.Interval
-	if interval < 0 {
-		return false
-	}
-	if interval == 0 {
-		interval = time.Second
-	}
-	now, next := r.clock().Sub(r.started), r.next.Load()
-	return int64(now) >= next && r.next.CompareAndSwap(next, int64(min(now, math.MaxInt64-interval)+interval))
-}
-
-// lookPatience is how long a handshake waits for the file system.
-const lookPatience = time.Second
-
-// lookBriefly checks the files. It waits for the result until the handshake ends, at most for
-// r.patience.
-func (r *Reloader) lookBriefly(hello *tls.ClientHelloInfo) {
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		if err := r.look(); err != nil {
-			r.report(err)
-		}
-	}()
-	var ended <-chan struct{}
-	if hello != nil && hello.Context() != nil {
-		ended = hello.Context().Done()
-	}
-	timer := time.NewTimer(r.patience)
-	defer timer.Stop()
-	select {
-	case <-done:
-	case <-ended:
-	case <-timer.C:
-	}
-}
-
-func (r *Reloader) report(err error) {
-	if r.OnError != nil {
-		r.OnError(err)
-	} else {
-		log.Print(err)
-	}
-}
-
-// look reads the files if they have changed, and returns the error to report. It doesn't wait for
-// another reader, so that a slow file system delays one handshake only.
-func (r *Reloader) look() error {
-	if !r.mu.TryLock() {
-		return nil
-	}
-	defer r.mu.Unlock()
-	state := r.stat()
-	same := state.same(r.seen)
-	if same && r.settled {
-		pair := r.untimely
-		if pair == nil || r.checkDates(pair.cert.Leaf) != nil {
-			return nil
-		}
-		r.untimely = nil // its dates are valid now
-		if err := r.consider(pair); err != nil {
-			return r.explain(err)
-		}
-		return nil
-	}
-	before := r.reported
-	if err := r.read(state); err != nil && (!same || r.reported != before) {
-		return err
-	}
-	return nil
-}
-
-// settleTime is the age that a file must have for a later change to give it another time: file
-// systems' clocks are coarse.
-const settleTime = 2 * time.Second
-
-// read reads the files and uses the pair if it is good and new. state was read before. r.mu is
-// held.
-func (r *Reloader) read(state pairState) error {
-	r.seen = state
-	r.settled = state.olderThan(settleTime)
+// read reads the files, and uses the pair if it is good and new. r.watch.mu is held.
+func (r *Reloader) read() error {
 	r.untimely = nil
 	pair, err := r.load()
 	if err == nil && pair.sum != r.loaded {
 		err = r.consider(pair)
 	}
-	r.reported = ""
 	if err != nil {
-		err = r.explain(err)
-		r.reported = err.Error()
+		return r.explain(err)
 	}
-	return err
+	return nil
+}
+
+// reconsider uses the pair in the files, which has not changed, if only its dates were wrong and
+// are valid now. r.watch.mu is held.
+func (r *Reloader) reconsider() error {
+	pair := r.untimely
+	if pair == nil || r.checkDates(pair.cert.Leaf) != nil {
+		return nil
+	}
+	r.untimely = nil
+	if err := r.consider(pair); err != nil {
+		return r.explain(err)
+	}
+	return nil
 }
 
 func (r *Reloader) explain(err error) error {
@@ -265,16 +182,7 @@ func (r *Reloader) load() (*filePair, error) {
 	return pair, err
 }
 
-// cutShort reports whether text has a PEM block without its end, as in a file that is being
-// written. X509KeyPair would accept the chain before it.
-func cutShort(text []byte) bool {
-	for block := new(pem.Block); block != nil; {
-		block, text = pem.Decode(text)
-	}
-	return bytes.Contains(text, []byte("-----BEGIN "))
-}
-
-// consider starts to use a pair, unless it is worse than the one in use. r.mu is held.
+// consider starts to use a pair, unless it is worse than the one in use. r.watch.mu is held.
 func (r *Reloader) consider(pair *filePair) error {
 	if err := r.try(&pair.cert); err != nil {
 		return err
@@ -332,7 +240,7 @@ func (r *Reloader) try(cert *tls.Certificate) error {
 // checkDates returns an error if a certificate is not valid now, unless the one in use is not valid
 // either.
 func (r *Reloader) checkDates(leaf *x509.Certificate) error {
-	now := r.clock()
+	now := r.watch.clock()
 	err := validAt(leaf, now)
 	if current := r.current.Load(); err != nil && (current == nil || validAt(current.Leaf, now) != nil) {
 		return nil
@@ -349,38 +257,4 @@ func validAt(leaf *x509.Certificate, now time.Time) error {
 	const form = time.RFC3339
 	return x509.CertificateInvalidError{Cert: leaf, Reason: x509.Expired, // covers not yet valid too, as in crypto/x509
 		Detail: fmt.Sprintf("valid from %s to %s", leaf.NotBefore.Format(form), leaf.NotAfter.Format(form))}
-}
-
-// A pairState is the metadata of the two files; nil means that a file is missing.
-type pairState [2]os.FileInfo
-
-func (r *Reloader) stat() (s pairState) {
-	for i, name := range []string{r.certFile, r.keyFile} {
-		if info, err := os.Stat(name); err == nil {
-			s[i] = info
-		}
-	}
-	return s
-}
-
-func (s pairState) same(t pairState) bool {
-	for i := range s {
-		switch {
-		case s[i] == nil && t[i] == nil:
-		case s[i] == nil || t[i] == nil:
-			return false
-		case !os.SameFile(s[i], t[i]) || s[i].Size() != t[i].Size() || !s[i].ModTime().Equal(t[i].ModTime()):
-			return false
-		}
-	}
-	return true
-}
-
-func (s pairState) olderThan(d time.Duration) bool {
-	for _, info := range s {
-		if info != nil && time.Since(info.ModTime()) < d {
-			return false
-		}
-	}
-	return true
 }

@@ -58,7 +58,7 @@ type serverConn struct {
 // types are served without TLS, as the http.Server would. Serve closes l. It always returns a
 // non-nil error, http.ErrServerClosed after Shutdown or Close.
 func (s *Server) Serve(l net.Listener) error {
-	if err := s.prepare(); err != nil {
+	if err := s.prepareFor(l); err != nil {
 		_ = l.Close()
 		return err
 	}

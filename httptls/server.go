@@ -43,6 +43,11 @@ type Server struct {
 	*http.Server
 	Options []ossl.Option // for the TLS context, besides TLSConfig
 
+	// ClientCAs, if set, take the place of TLSConfig's ClientCAs, and follow their files. TLSConfig
+	// must verify clients' certificates, or have a GetConfigForClient. They are for ServeTLS and
+	// ListenAndServeTLS; a listener given to Serve has a configuration already.
+	ClientCAs *ClientCAReloader
+
 	once     sync.Once
 	setupErr error
 	enabled  http.Protocols // constant after setup, as is config
@@ -68,6 +73,21 @@ func (s *Server) prepare() error {
 	})
 	return s.setupErr
 }
+
+// prepareFor prepares to serve the connections of l.
+func (s *Server) prepareFor(l net.Listener) error {
+	if err := s.prepare(); err != nil {
+		return err
+	}
+	if _, own := l.(ownListener); s.ClientCAs != nil && !own {
+		return &ossl.ConfigError{Field: "httptls.Server.ClientCAs", Reason: "the listener's configuration is made already; " +
+			"use ServeTLS, or ClientCAReloader.Config for the listener"}
+	}
+	return nil
+}
+
+// An ownListener accepts connections with the Server's configuration.
+type ownListener struct{ net.Listener }
 
 // ListenAndServeTLS listens on Addr, ":https" if it is empty, and calls [Server.ServeTLS].
 func (s *Server) ListenAndServeTLS(certFile, keyFile string) error {
@@ -96,7 +116,7 @@ func (s *Server) ServeTLS(l net.Listener, certFile, keyFile string) error {
 		_ = l.Close()
 		return err
 	}
-	return s.Serve(ctx.NewListener(l))
+	return s.Serve(ownListener{ctx.NewListener(l)})
 }
 
 func (s *Server) compile(certFile, keyFile string) (*ossl.Context, error) {
@@ -109,6 +129,16 @@ func (s *Server) compile(certFile, keyFile string) (*ossl.Context, error) {
 			return nil, err
 		}
 		config.Certificates = []tls.Certificate{cert}
+	}
+	if s.ClientCAs != nil {
+		const field = "httptls.Server.ClientCAs"
+		switch {
+		case config.ClientCAs != nil:
+			return nil, &ossl.ConfigError{Field: field, Reason: "TLSConfig has ClientCAs too"}
+		case config.ClientAuth < tls.VerifyClientCertIfGiven && config.GetConfigForClient == nil:
+			return nil, &ossl.ConfigError{Field: field, Reason: "TLSConfig.ClientAuth verifies no certificates"}
+		}
+		config = s.ClientCAs.Config(config)
 	}
 	return ossl.NewContext(config, s.Options...)
 }

@@ -126,6 +126,14 @@ func leaf(key crypto.Signer, names ...string) *tls.Certificate {
 
 var serverCert = sync.OnceValue(func() *tls.Certificate { return leaf(ecKey(), "example.org") })
 
+// clientCertificate is for clients.
+var clientCertificate = sync.OnceValue(func() *tls.Certificate {
+	return certify(authority(), ecKey(), &x509.Certificate{
+		Subject: pkix.Name{CommonName: "httptls test client"}, KeyUsage: x509.KeyUsageDigitalSignature,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	})
+})
+
 func pool() *x509.CertPool {
 	p := x509.NewCertPool()
 	p.AddCert(authority().Leaf)

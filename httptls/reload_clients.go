@@ -1,0 +1,192 @@
+package httptls
+
+import (
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/ossl-go/ossl"
+)
+
+// A ClientCAReloader is the set of the authorities that a server trusts to certify clients, from
+// PEM files that may change while the server runs. Set it in a [Server], or have Config complete
+// another configuration:
+//
+//	authorities, err := httptls.NewClientCAReloader("clients.pem")
+//	...
+//	server := &httptls.Server{
+//		Server:    &http.Server{TLSConfig: &tls.Config{ClientAuth: tls.RequireAndVerifyClientCert}},
+//		ClientCAs: authorities,
+//	}
+//
+// A handshake that begins after the files were replaced uses the new set, and no session of another
+// set is resumed. If a file is missing, holds no certificate or anything else, holds one that
+// doesn't parse, or ends inside a PEM block, the ClientCAReloader reports it, keeps the set in use,
+// and tries again when the files change again. Replace a file at once (rename it, or a symbolic
+// link to its folder): one that ends between two certificates can't be told from a smaller set.
+//
+// The files are checked as by a [Reloader]. A ClientCAReloader need not be closed.
+type ClientCAReloader struct {
+	// Interval and OnError mean the same as those of a [Reloader].
+	Interval time.Duration
+	OnError  func(error)
+
+	watch   *fileWatch
+	fips    atomic.Bool // a Context in FIPS mode uses the set
+	current atomic.Pointer[authorities]
+}
+
+// authorities are the contents of the files at one time.
+type authorities struct {
+	pool *x509.CertPool
+	sum  [sha256.Size]byte
+}
+
+// NewClientCAReloader loads the certificates in PEM files. All files together are one set.
+func NewClientCAReloader(files ...string) (*ClientCAReloader, error) {
+	if len(files) == 0 {
+		return nil, errors.New("httptls: no files with the authorities of clients")
+	}
+	r := new(ClientCAReloader)
+	r.watch = newFileWatch(r.read, nil, files...)
+	if err := r.Reload(); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// Reload reads the files now, however long the file system takes. If it returns an error, the set
+// doesn't change.
+func (r *ClientCAReloader) Reload() error { return r.watch.reload() }
+
+// Pool returns the set in use. It must not be changed.
+func (r *ClientCAReloader) Pool() *x509.CertPool { return r.current.Load().pool }
+
+// Config returns a copy of config whose ClientCAs follow the files, by means of GetConfigForClient.
+// All else must be in config before: NextProtos, certificates, ClientAuth. If config has a
+// GetConfigForClient, that is called first, and ClientCAs are set in the configuration that it
+// returns, if any.
+func (r *ClientCAReloader) Config(config *tls.Config) *tls.Config {
+	config = config.Clone()
+	choose := config.GetConfigForClient
+	config.GetConfigForClient = nil
+	base := config.Clone() // never used for a handshake
+	type chosen struct {
+		set    *authorities
+		config *tls.Config
+	}
+	var last atomic.Pointer[chosen]
+	config.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+		set := r.get(hello)
+		if choose != nil {
+			if c, err := choose(hello); err != nil || c != nil {
+				if c != nil {
+					c = c.Clone()
+					c.ClientCAs = set.pool
+				}
+				return c, err
+			}
+		}
+		if c := last.Load(); c != nil && c.set == set {
+			return c.config, nil
+		}
+		c := base.Clone()
+		c.ClientCAs = set.pool
+		last.Store(&chosen{set, c})
+		return c, nil
+	}
+	config.ClientCAs = r.Pool()
+	return config
+}
+
+// get returns the set for a handshake.
+func (r *ClientCAReloader) get(hello *tls.ClientHelloInfo) *authorities {
+	if ctx := ossl.ContextOf(hello); ctx != nil && ctx.FIPS() != nil {
+		r.fips.Store(true)
+	}
+	if r.watch.due(r.Interval) {
+		r.watch.lookBriefly(hello, r.OnError)
+	}
+	return r.current.Load()
+}
+
+// read reads the files, and uses the set if it is good and new. r.watch.mu is held.
+func (r *ClientCAReloader) read() error {
+	set, err := r.load()
+	if err == nil && set != nil {
+		err = r.try(set)
+	}
+	if err != nil {
+		return fmt.Errorf("httptls: authorities of clients in %s: %w", strings.Join(r.watch.files, ", "), err)
+	}
+	if set != nil {
+		r.current.Store(set)
+	}
+	return nil
+}
+
+// load returns the set in the files, or nil if it is the one in use.
+func (r *ClientCAReloader) load() (*authorities, error) {
+	set, hash := &authorities{pool: x509.NewCertPool()}, sha256.New()
+	for _, file := range r.watch.files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return nil, err
+		}
+		certs, err := certificatesOf(text)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", file, err)
+		}
+		for _, cert := range certs {
+			set.pool.AddCert(cert)
+			hash.Write(cert.Raw)
+		}
+	}
+	hash.Sum(set.sum[:0])
+	if current := r.current.Load(); current != nil && current.sum == set.sum {
+		return nil, nil
+	}
+	return set, nil
+}
+
+// certificatesOf returns the certificates in PEM text, of which there must be one.
+func certificatesOf(text []byte) (certs []*x509.Certificate, err error) {
+	if cutShort(text) {
+		return nil, errors.New("the file ends inside a PEM block")
+	}
+	for {
+		var block *pem.Block
+		if block, text = pem.Decode(text); block == nil {
+			break
+		}
+		if block.Type != "CERTIFICATE" {
+			return nil, fmt.Errorf("it holds a PEM block of type %q", block.Type)
+		}
+		cert, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			return nil, err
+		}
+		certs = append(certs, cert)
+	}
+	if len(certs) == 0 {
+		return nil, errors.New("it holds no certificate")
+	}
+	return certs, nil
+}
+
+// try makes a Context with a set, in FIPS mode if one of the users is: OpenSSL may refuse it.
+func (r *ClientCAReloader) try(set *authorities) error {
+	var opts []ossl.Option
+	if r.fips.Load() {
+		opts = append(opts, ossl.WithFIPS())
+	}
+	_, err := ossl.NewContext(&tls.Config{ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: set.pool}, opts...)
+	return err
+}

@@ -1,0 +1,188 @@
+package httptls
+
+import (
+	"bytes"
+	"crypto/tls"
+	"encoding/pem"
+	"log"
+	"math"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// A fileWatch reads files again when they have changed. Nothing runs in the background: it looks at
+// the files when a handshake asks.
+type fileWatch struct {
+	files    []string
+	clock    func() time.Time // time.Now, except in tests
+	patience time.Duration    // lookPatience, except in tests
+	started  time.Time
+	next     atomic.Int64 // when to look next, in nanoseconds since started by the monotonic clock
+
+	// take reads the files, and uses the contents if they are good and new. mu is held.
+	take func() error
+	// unchanged is called instead if the files have not changed, unless it is nil. mu is held.
+	unchanged func() error
+
+	mu       sync.Mutex
+	seen     fileStates // guarded by mu; the files when they were last read
+	settled  bool       // guarded by mu; any later change will differ from seen
+	reported string     // guarded by mu; the last reported error
+}
+
+func newFileWatch(take, unchanged func() error, files ...string) *fileWatch {
+	return &fileWatch{files: files, clock: time.Now, patience: lookPatience, started: time.Now(), take: take, unchanged: unchanged}
+}
+
+// due reports whether it is time to check the files: interval has passed since the last check. It
+// returns true to one caller only each time.
+func (w *fileWatch) due(interval time.Duration) bool {
+	if interval < 0 {
+		return false
+	}
+	if interval == 0 {
+		interval = time.Second
+	}
+	now, next := w.clock().Sub(w.started), w.next.Load()
+	return int64(now) >= next && w.next.CompareAndSwap(next, int64(min(now, math.MaxInt64-interval)+interval))
+}
+
+// lookPatience is how long a handshake waits for the file system.
+const lookPatience = time.Second
+
+// lookBriefly checks the files. It waits for the result until the handshake ends, at most for
+// w.patience.
+func (w *fileWatch) lookBriefly(hello *tls.ClientHelloInfo, onError func(error)) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if err := w.look(); err != nil {
+			report(err, onError)
+		}
+	}()
+	var ended <-chan struct{}
+	if hello != nil && hello.Context() != nil {
+		ended = hello.Context().Done()
+	}
+	timer := time.NewTimer(w.patience)
+	defer timer.Stop()
+	select {
+	case <-done:
+	case <-ended:
+	case <-timer.C:
+	}
+}
+
+func report(err error, onError func(error)) {
+	if onError != nil {
+		onError(err)
+	} else {
+		log.Print(err)
+	}
+}
+
+// look reads the files if they have changed, and returns the error to report. It doesn't wait for
+// another reader, so that a slow file system delays one handshake only.
+func (w *fileWatch) look() error {
+	if !w.mu.TryLock() {
+		return nil
+	}
+	defer w.mu.Unlock()
+	state := w.stat()
+	same := state.same(w.seen)
+	if same && w.settled {
+		if w.unchanged == nil {
+			return nil
+		}
+		return w.unchanged()
+	}
+	before := w.reported
+	if err := w.read(state); err != nil && (!same || w.reported != before) {
+		return err
+	}
+	return nil
+}
+
+// reload reads the files, however long the file system takes.
+func (w *fileWatch) reload() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.read(w.stat())
+}
+
+// settleTime is the age that a file must have for a later change to give it another time: file
+// systems' clocks are coarse.
+const settleTime = 2 * time.Second
+
+// maxReads bounds the attempts to read files that change at that moment.
+const maxReads = 3
+
+// read reads the files. state was read before. w.mu is held.
+func (w *fileWatch) read(state fileStates) error {
+	var err error
+	for range maxReads {
+		w.seen = state
+		w.settled = state.olderThan(settleTime)
+		if err = w.take(); err == nil {
+			break
+		}
+		// If the files were replaced meanwhile, some of those that were read are old, and some new.
+		if state = w.stat(); state.same(w.seen) {
+			break
+		}
+	}
+	w.reported = ""
+	if err != nil {
+		w.reported = err.Error()
+	}
+	return err
+}
+
+// cutShort reports whether text has a PEM block without its end, as in a file that is being
+// written. Parsers would accept the blocks before it.
+func cutShort(text []byte) bool {
+	for block := new(pem.Block); block != nil; {
+		block, text = pem.Decode(text)
+	}
+	return bytes.Contains(text, []byte("-----BEGIN "))
+}
+
+// fileStates are the metadata of files; nil means that a file is missing.
+type fileStates []os.FileInfo
+
+func (w *fileWatch) stat() fileStates {
+	s := make(fileStates, len(w.files))
+	for i, name := range w.files {
+		if info, err := os.Stat(name); err == nil {
+			s[i] = info
+		}
+	}
+	return s
+}
+
+func (s fileStates) same(t fileStates) bool {
+	if len(s) != len(t) {
+		return false
+	}
+	for i := range s {
+		switch {
+		case s[i] == nil && t[i] == nil:
+		case s[i] == nil || t[i] == nil:
+			return false
+		case !os.SameFile(s[i], t[i]) || s[i].Size() != t[i].Size() || !s[i].ModTime().Equal(t[i].ModTime()):
+			return false
+		}
+	}
+	return true
+}
+
+func (s fileStates) olderThan(d time.Duration) bool {
+	for _, info := range s {
+		if info != nil && time.Since(info.ModTime()) < d {
+			return false
+		}
+	}
+	return true
+}
