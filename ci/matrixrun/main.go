@@ -184,7 +184,7 @@ func runAll(ctx context.Context, plan []planned, rows []*row, scratch string, o 
 // weight orders rows by how long they take.
 func weight(p planned) int {
 	switch {
-	case p.adapters():
+	case p.adapters() && p.mode.run == "":
 		return 2
 	case p.mode.run == "":
 		return 1

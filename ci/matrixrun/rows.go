@@ -96,7 +96,7 @@ type planned struct {
 
 func (p planned) name() string { return strings.TrimSpace(p.version.name + " " + p.mode.name) }
 func (p planned) adapters() bool {
-	return p.mode.name == "" && slices.Contains(withAdapters, p.version.rowsLike())
+	return (p.mode.name == "" || p.mode.name == "FIPS") && slices.Contains(withAdapters, p.version.rowsLike())
 }
 
 // other reports whether the row runs only if the options ask for it: a row of a release that Debian

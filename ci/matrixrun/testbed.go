@@ -206,7 +206,7 @@ func (b *testbed) run(ctx context.Context, p planned, args []string) (*row, erro
 	}
 	start := time.Now()
 	for _, bin := range b.binaries {
-		if bin.adapter && !p.adapters() || p.mode.apiOnly && !bin.ofAPI() {
+		if bin.adapter && !p.adapters() || !bin.adapter && p.mode.apiOnly && !bin.ofAPI() {
 			continue
 		}
 		if err := runBinary(ctx, r, p, bin, args); err != nil {
