@@ -50,7 +50,7 @@ func TestReloadersChoose(t *testing.T) {
 	for _, cert := range certs {
 		config.Certificates = append(config.Certificates, *cert)
 	}
-	std := netHTTP.start(t, &http.Server{TLSConfig: config, Handler: http.HandlerFunc(hello)})
+	std := netHTTP.start(t, &http.Server{TLSConfig: config.Clone(), Handler: http.HandlerFunc(hello)})
 	listed := openSSL.start(t, &http.Server{TLSConfig: config.Clone(), Handler: http.HandlerFunc(hello)})
 	ours := openSSL.start(t, &http.Server{
 		TLSConfig: &tls.Config{GetCertificate: rs.GetCertificate, SessionTicketsDisabled: true}, Handler: http.HandlerFunc(hello),

@@ -57,6 +57,17 @@ var clients = []*client{
 		prepare: prepareC("wolfssl.c", "wolfssl", "wolfssl-tickets", "-DTICKETS"), visit: program("./wolfssl-tickets"),
 	},
 	{
+		name: "mbedtls", ids: true, tickets: true, lacks13: true,
+		tools: []string{"cc"}, banner: packageVersion("libmbedtls-dev"),
+		prepare: prepareC("mbedtls.c", "mbedtls", "mbedtls", "-lmbedx509", "-lmbedcrypto"), visit: program("./mbedtls"),
+	},
+	{
+		name: "mbedtls-ids", ids: true, lacks13: true,
+		tools: []string{"cc"}, banner: packageVersion("libmbedtls-dev"),
+		prepare: prepareC("mbedtls.c", "mbedtls", "mbedtls-ids", "-DIDS_ONLY", "-lmbedx509", "-lmbedcrypto"),
+		visit:   program("./mbedtls-ids"),
+	},
+	{
 		name: "nss", ids: true, tls13: true,
 		tools: []string{"tstclnt", "certutil"}, banner: packageVersion("libnss3-tools"), prepare: prepareNSS,
 		visit: untimed(visitNSS()),
