@@ -71,6 +71,9 @@ func (p HostPolicy) clone() HostPolicy {
 // has more.
 const policyWidth = 98
 
+// subjectWidth is the width of the column of subjects.
+const subjectWidth = 16
+
 // String describes the policy in a few lines.
 func (p HostPolicy) String() string {
 	var t policyText
@@ -91,7 +94,7 @@ func (p HostPolicy) String() string {
 		versions += " to " + tls.VersionName(p.MaxVersion)
 	}
 	t.words("versions", versions)
-	t.words("level", fmt.Sprint(p.SecurityLevel))
+	t.words("security level", fmt.Sprint(p.SecurityLevel))
 	t.list("ciphers", p.CipherSuites != nil, namesIn(p.CipherSuites, libssl.SuiteName))
 	t.list("suites", p.TLS13CipherSuites != nil, namesIn(p.TLS13CipherSuites, libssl.SuiteName))
 	t.list("groups", p.Groups != nil, namesIn(p.Groups, libssl.GroupName))
@@ -108,7 +111,7 @@ type policyText struct{ b strings.Builder }
 
 // line writes parts, and continues in the next line if they don't fit.
 func (t *policyText) line(subject string, parts []string) {
-	line := fmt.Sprintf("%-12s", subject)
+	line := fmt.Sprintf("%-*s", subjectWidth, subject)
 	empty := true
 	flush := func() {
 		if t.b.Len() > 0 {
@@ -119,7 +122,7 @@ func (t *policyText) line(subject string, parts []string) {
 	for _, part := range parts {
 		if !empty && len(line)+len(strings.TrimRight(part, " ")) > policyWidth {
 			flush()
-			line = fmt.Sprintf("%-12s", "")
+			line = fmt.Sprintf("%-*s", subjectWidth, "")
 		}
 		line += part
 		empty = false

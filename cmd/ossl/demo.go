@@ -63,6 +63,9 @@ type demoResult struct {
 
 func demo(cmd *cobra.Command, o demoOptions) error {
 	lib, err := findLibrary()
+	if err == nil {
+		err = lib.err
+	}
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/jedib0t/go-pretty/v6/table"
@@ -26,12 +27,10 @@ func isTerminal(w io.Writer) bool {
 
 // writeHead writes which library is measured.
 func writeHead(w io.Writer, lib library) {
-	fmt.Fprintf(w, "OpenSSL     %s\n", lib.VersionText)
-	fmt.Fprintf(w, "libssl      %s\n", lib.Path)
-	fmt.Fprintf(w, "can do      %s\n", lib.abilities())
-	if lib.FIPSRequired != "" {
-		fmt.Fprintf(w, "FIPS mode   %s\n            by %s\n", lib.FIPSRequired, lib.FIPSModule)
-	}
+	writeLine(w, "OpenSSL", lib.VersionText)
+	writeLine(w, "libssl", lib.Path)
+	writeLine(w, "can do", lib.abilities())
+	writeFIPS(w, lib)
 	fmt.Fprintln(w)
 }
 
@@ -47,7 +46,7 @@ func writeTable(w io.Writer, result demoResult, colours bool) {
 	t.AppendHeader(table.Row{"", "crypto/tls", "ossl", "ossl is", "range"})
 	for _, row := range result.Rows {
 		speed := row.comparison()
-		if colours && row.verdict() != asFast {
+		if v := row.verdict(); colours && (v == faster || v == slower) {
 			speed = row.verdict().colour().Sprint(speed)
 		}
 		t.AppendRow(table.Row{row.Name, row.figure(row.Std), row.figure(row.OSSL), speed, row.spread()})
@@ -66,9 +65,41 @@ TLS 1.3, %v, AES-128-GCM, no resumption; server and client in this process, over
 %s
 Medians of %d alternating rounds; range: with 90%% confidence. %s, %d processors.
 `, bench.DefaultKex(), chains, result.Rounds, result.Go, result.CPUs)
+	if hint := fastestHint(result.Library.Version); hint != "" {
+		fmt.Fprintln(w, hint)
+	}
+	if slices.ContainsFunc(result.Rows, func(r demoRow) bool { return r.verdict() == unclear }) {
+		fmt.Fprintln(w, "Can't tell: the range is too wide. A longer --duration, or an idle machine, makes it narrower.")
+	}
 	if result.Load > float64(result.CPUs)/2 {
 		fmt.Fprintf(w, "Other programs were busy (load %.1f): on an idle machine the figures are better and vary less.\n", result.Load)
 	}
+}
+
+// fastestLine is the line of OpenSSL's releases that ossl is fastest with, of those that were
+// measured: docs/PERFORMANCE.md.
+const fastestLine = "4.0"
+
+// fastestHint returns a line for a user of an older OpenSSL, or "".
+func fastestHint(version string) string {
+	if older, err := olderThan(version, fastestLine); err != nil || !older {
+		return ""
+	}
+	return fmt.Sprintf("OpenSSL %s is the fastest that ossl was measured with; this is %s.", fastestLine, version)
+}
+
+// olderThan reports whether a version such as 3.0.19 or 1.1.1w comes before a line such as 4.0.
+func olderThan(version, line string) (bool, error) {
+	numbers := func(s string) (major, minor int, err error) {
+		_, err = fmt.Sscanf(s, "%d.%d", &major, &minor)
+		return major, minor, err
+	}
+	major, minor, err := numbers(version)
+	if err != nil {
+		return false, err
+	}
+	lineMajor, lineMinor, err := numbers(line)
+	return major < lineMajor || major == lineMajor && minor < lineMinor, err
 }
 
 // figure formats the time of an operation in the row's unit.
@@ -85,8 +116,9 @@ func (r demoRow) figure(ns float64) string {
 	return fmt.Sprintf("%.0f µs  ", ns/1e3)
 }
 
-// same is the largest ratio that counts as no difference.
-const same = 1.03
+// same is the largest ratio that counts as no difference. If the range goes beyond wide, in either
+// direction, the measurement doesn't show that there is no difference.
+const same, wide = 1.03, 1.1
 
 // A verdict is a row's result for ossl.
 type verdict int
@@ -95,6 +127,7 @@ const (
 	asFast verdict = iota
 	faster
 	slower
+	unclear // the rounds differ too much
 )
 
 // verdict compares the implementations. A difference that is small, or that may be chance, doesn't
@@ -105,6 +138,8 @@ func (r demoRow) verdict() verdict {
 		return slower
 	case r.Ratio < 1/same && r.High < 1:
 		return faster
+	case r.Low < 1/wide || r.High > wide:
+		return unclear
 	}
 	return asFast
 }
@@ -116,6 +151,8 @@ func (r demoRow) comparison() string {
 		return fmt.Sprintf("%.2fx slower", r.Ratio)
 	case faster:
 		return fmt.Sprintf("%.2fx faster", 1/r.Ratio)
+	case unclear:
+		return "can't tell"
 	}
 	return "about the same"
 }

@@ -19,8 +19,10 @@ func TestVerdict(t *testing.T) {
 		{1.5, 1.4, 1.6, "1.50x slower", "1.40 - 1.60"},
 		{0.5, 0.4, 0.8, "2.00x faster", "1.25 - 2.50"},
 		{1.02, 1.01, 1.03, "about the same", "1.01 - 1.03"}, // too small
-		{1.2, 0.9, 1.5, "about the same", "0.90 - 1.50"},    // may be chance
-		{0.9, 0.8, 1.05, "about the same", "0.80 - 1.05"},   // the same
+		{1.2, 0.9, 1.5, "can't tell", "0.90 - 1.50"},        // may be chance
+		{0.9, 0.8, 1.05, "can't tell", "0.80 - 1.05"},
+		{1.02, 1.01, 1.2, "can't tell", "1.01 - 1.20"}, // too small, or much
+		{1.05, 0.99, 1.09, "about the same", "0.99 - 1.09"},
 		{0.98, 0.975, 0.99, "about the same", "0.97 - 0.99"},
 	} {
 		row := demoRow{Ratio: test.ratio, Low: test.low, High: test.high}
@@ -42,6 +44,16 @@ func TestSummarize(t *testing.T) {
 	row.summarize()
 	if row.Std != 20e6 || row.OSSL != 40e6 || row.Ratio != 2 || row.Low != 2 || row.High != 2 {
 		t.Errorf("%+v", row)
+	}
+}
+
+func TestFastestHint(t *testing.T) {
+	for version, older := range map[string]bool{
+		"1.1.1w": true, "3.0.19": true, "3.5.7": true, "3.50.1": true, "4.0.0": false, "4.1.0-dev": false, "5.0.0": false, "": false,
+	} {
+		if hint := fastestHint(version); (hint != "") != older {
+			t.Errorf("%s: %q", version, hint)
+		}
 	}
 }
 

@@ -22,27 +22,21 @@ type library struct {
 	KernelTLS []string `json:"kernel_tls"`
 	// Policy is the host's configuration of TLS.
 	Policy policy `json:"host_policy"`
+	// Problems are the reasons why connections fail on this host. Empty if there are none.
+	Problems []string `json:"problems"`
+
+	err error // the first problem
 }
 
-// findLibrary loads the host's OpenSSL.
+// findLibrary loads the host's OpenSSL. An error means that there is none; what prevents its use is
+// in Problems.
 func findLibrary() (library, error) {
 	info, err := ossl.Library()
 	if err != nil {
 		return library{}, err
 	}
-	var module string
-	if info.FIPSRequired != "" {
-		ctx, err := ossl.NewContext(&tls.Config{})
-		if err != nil {
-			return library{}, err
-		}
-		module = ctx.FIPS().String()
-	}
-	_, refused := ossl.NewContext(&tls.Config{
-		ServerName:       "example.com",
-		CurvePreferences: []tls.CurveID{tls.X25519MLKEM768},
-	}, ossl.WithoutHostPolicy())
-	return library{
+	_, refused := ossl.NewContext(&tls.Config{CurvePreferences: []tls.CurveID{tls.X25519MLKEM768}}, ossl.WithoutHostPolicy())
+	lib := library{
 		Version:      info.Version,
 		VersionText:  info.VersionText,
 		Path:         info.Path,
@@ -50,10 +44,30 @@ func findLibrary() (library, error) {
 		PostQuantum:  refused == nil,
 		FIPS:         info.FIPS,
 		FIPSRequired: info.FIPSRequired,
-		FIPSModule:   module,
 		KernelTLS:    versionNames(ossl.KernelTLS()),
 		Policy:       policyOf(info.HostPolicy),
-	}, nil
+		Problems:     []string{}, // not null
+	}
+	ctx, err := ossl.NewContext(&tls.Config{})
+	if err == nil {
+		if info.FIPSRequired != "" {
+			lib.FIPSModule = ctx.FIPS().String()
+		}
+		return lib, nil
+	}
+	lib.note(err)
+	if policyErr := info.HostPolicy.Err; policyErr != nil && policyErr.Error() != err.Error() {
+		lib.note(policyErr)
+	}
+	return lib, nil
+}
+
+// note records a problem.
+func (l *library) note(err error) {
+	l.Problems = append(l.Problems, strings.TrimPrefix(err.Error(), "ossl: "))
+	if l.err == nil {
+		l.err = err
+	}
 }
 
 // abilities returns a line that lists l's optional features.

@@ -9,12 +9,37 @@ import (
 	"github.com/spf13/cobra"
 )
 
+// A versionResult is what --json writes. Its keys, and those of its parts, are a promise: keys are
+// added, and none is removed or gets another type (testdata/version.keys).
+type versionResult struct {
+	Version string  `json:"version"`
+	Go      string  `json:"go"`
+	Library library `json:"library"`
+}
+
 func versionCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "version",
-		Short: "Show this command's version, the OpenSSL found on this host, and the host's policy for it",
-		Args:  cobra.NoArgs,
+		Short: "Show the versions, the OpenSSL found on this host, and the host's policy for it",
+		Long: `Version shows this command's version, the OpenSSL found on this host, and the host's policy for TLS.
+
+If connections would fail here, because FIPS mode is required and not available or because the
+host's policy can't be honoured, it shows the reason too, and its exit status is 1.
+
+The keys of --json are stable: new ones may come, but none goes or changes its type.
+  version, go           of this command
+  library               the OpenSSL that was found:
+    version             "3.5.7"; version_text is OpenSSL's own
+    path, crypto_path   of libssl and libcrypto
+    post_quantum_groups whether it has ML-KEM
+    fips_module         whether its FIPS module can be used
+    fips_required       why FIPS mode is required; absent if it isn't. fips_by is the module in use
+    kernel_tls          the versions of TLS for which the kernel can encrypt
+    host_policy         openssl.cnf: config_file, commands, and what they allow. A list that is null
+                        is not restricted
+    problems            the reasons why connections fail, or []`,
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			lib, err := findLibrary()
 			if err != nil {
@@ -24,19 +49,19 @@ func versionCommand() *cobra.Command {
 			if asJSON {
 				e := json.NewEncoder(out)
 				e.SetIndent("", "  ")
-				return e.Encode(struct {
-					Version string  `json:"version"`
-					Go      string  `json:"go"`
-					Library library `json:"library"`
-				}{version(), runtime.Version(), lib})
+				if err := e.Encode(versionResult{version(), runtime.Version(), lib}); err != nil {
+					return err
+				}
+				return lib.err
 			}
-			fmt.Fprintf(out, "ossl        %s, %s\n", version(), runtime.Version())
-			fmt.Fprintf(out, "OpenSSL     %s\n", lib.VersionText)
-			fmt.Fprintf(out, "libssl      %s\n", lib.Path)
-			fmt.Fprintf(out, "libcrypto   %s\n", lib.CryptoPath)
-			fmt.Fprintf(out, "can do      %s\n", lib.abilities())
+			writeLine(out, "ossl", version()+", "+runtime.Version())
+			writeLine(out, "OpenSSL", lib.VersionText)
+			writeLine(out, "libssl", lib.Path)
+			writeLine(out, "libcrypto", lib.CryptoPath)
+			writeLine(out, "can do", lib.abilities())
+			writeFIPS(out, lib)
 			fmt.Fprintln(out, lib.Policy.text)
-			return nil
+			return lib.err
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "write JSON")

@@ -191,7 +191,7 @@ func TestHostPolicyFedora(t *testing.T) {
 					t.Errorf("%d bytes: %s", len(line), line)
 				}
 			}
-			if want := "groups      X25519 P-256 P-521 P-384"; !slices.Contains(lines, want) {
+			if want := "groups          X25519 P-256 P-521 P-384"; !slices.Contains(lines, want) {
 				t.Errorf("%s\nlacks %s", p, want)
 			}
 		}},

@@ -1,0 +1,66 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"unicode/utf8"
+)
+
+// Output is for terminals of textWidth columns. Subjects have the width that HostPolicy.String
+// gives them.
+const textWidth, subjectWidth = 100, 16
+
+// writeLine writes text beside its subject, in several lines if it has too many words for one.
+func writeLine(w io.Writer, subject, text string) {
+	for i, line := range wrap(text, textWidth-subjectWidth) {
+		if i > 0 {
+			subject = ""
+		}
+		fmt.Fprintf(w, "%-*s%s\n", subjectWidth, subject, line)
+	}
+}
+
+// wrap splits text into lines of at most width characters, unless a single word has more. Runs of
+// spaces in a line stay.
+func wrap(text string, width int) (lines []string) {
+	for _, line := range strings.Split(text, "\n") {
+		for line = strings.TrimRight(line, " "); utf8.RuneCountInString(line) > width; {
+			at := breakOf(line, width)
+			if at < 0 {
+				break
+			}
+			lines = append(lines, strings.TrimRight(line[:at], " "))
+			line = strings.TrimLeft(line[at:], " ")
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+// breakOf returns the position of the last space behind a word of line's first width characters, or
+// else of the first one after them, or -1.
+func breakOf(line string, width int) int {
+	at, characters, word := -1, 0, false
+	for i, r := range line {
+		switch {
+		case r != ' ':
+			word = true
+		case word && (characters <= width || at < 0):
+			at = i
+		}
+		characters++
+	}
+	return at
+}
+
+// writeFIPS writes why FIPS mode is required, and the module in use, if it is.
+func writeFIPS(w io.Writer, lib library) {
+	if lib.FIPSRequired == "" {
+		return
+	}
+	writeLine(w, "FIPS mode", lib.FIPSRequired)
+	if lib.FIPSModule != "" {
+		writeLine(w, "", "by "+lib.FIPSModule)
+	}
+}
