@@ -28,8 +28,8 @@ type library struct {
 	err error // the first problem
 }
 
-// findLibrary loads the host's OpenSSL. An error means that there is none; what prevents its use is
-// in Problems.
+// findLibrary loads the host's OpenSSL. An error means that there is none; the reasons why
+// connections would fail with it are in Problems.
 func findLibrary() (library, error) {
 	info, err := ossl.Library()
 	if err != nil {

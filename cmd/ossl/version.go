@@ -9,8 +9,9 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// A versionResult is what --json writes. Its keys, and those of its parts, are a promise: keys are
-// added, and none is removed or gets another type (testdata/version.keys).
+// A versionResult is the result of the command, as --json writes it. Its keys, and those of its
+// parts, are a promise: keys are added, and none is removed or gets another type
+// (testdata/version.keys).
 type versionResult struct {
 	Version string  `json:"version"`
 	Go      string  `json:"go"`

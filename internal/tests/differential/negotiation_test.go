@@ -76,7 +76,8 @@ func TestDifferentialHello(t *testing.T) {
 			name  string
 			fault func() tlstest.Fault
 		}{
-			{"signature algorithms/none that fits", tlstest.EditExtension(tlstest.ExtSignatureAlgorithms, set(tlstest.List16(0x0807, 0x0601)))},
+			{"signature algorithms/none that fits",
+				tlstest.EditExtension(tlstest.ExtSignatureAlgorithms, set(tlstest.List16(0x0807, 0x0601)))},
 			{"signature algorithms/unknown ones", tlstest.EditExtension(tlstest.ExtSignatureAlgorithms, set(tlstest.List16(0xfefe)))},
 			{"signature algorithms/empty", tlstest.EditExtension(tlstest.ExtSignatureAlgorithms, set(tlstest.List16()))},
 			{"signature algorithms/truncated", tlstest.EditExtension(tlstest.ExtSignatureAlgorithms, set([]byte{0, 4, 8, 4}))},

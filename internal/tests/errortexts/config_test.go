@@ -43,7 +43,7 @@ func getCertificate(cert func() tls.Certificate) func(*testing.T) error {
 			config.Certificates = nil
 			config.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return &c, nil }
 		})}
-		err, _ := errorOf(&m, tlstest.ServerRole, ossltest.Impl{})
+		_, err := errorOf(&m, tlstest.ServerRole, ossltest.Impl{})
 		return err
 	}
 }
@@ -105,7 +105,7 @@ func answer(text string, err error) keys.Option {
 // peerBelow has a client with a security level meet a server whose key is below it.
 func peerBelow(*testing.T) error {
 	m := mistake{server: opts(tlstest.Certificates(weak()))}
-	err, _ := errorOf(&m, tlstest.ClientRole, ossltest.Optioned{Options: []ossl.Option{ossl.WithSecurityLevel(2)}})
+	_, err := errorOf(&m, tlstest.ClientRole, ossltest.Optioned{Options: []ossl.Option{ossl.WithSecurityLevel(2)}})
 	return err
 }
 
@@ -134,7 +134,8 @@ func faults() []fault {
 		{"a cipher suite that OpenSSL lacks", plain(tlstest.Suites(0x5a5a)), ""},
 		{"a group that OpenSSL lacks", plain(tlstest.Curves(0x5a5a)), ""},
 		{"a field that can't be honoured", plain(func(c *tls.Config) { c.Renegotiation = tls.RenegotiateOnceAsClient }), ""},
-		{"versions that leave nothing", plain(func(c *tls.Config) { c.MinVersion, c.MaxVersion = tls.VersionTLS13, tls.VersionTLS12 }), ""},
+		{"versions that leave nothing",
+			plain(func(c *tls.Config) { c.MinVersion, c.MaxVersion = tls.VersionTLS13, tls.VersionTLS12 }), ""},
 		{"a server without a certificate", func(t *testing.T) error {
 			_, err := ossl.Listen("tcp", "127.0.0.1:0", &tls.Config{})
 			return err
@@ -146,7 +147,8 @@ func faults() []fault {
 		{"a key file with something else in it", keyFile(pemOf("CERTIFICATE", tlstest.CA().Cert.Raw)), ""},
 		{"an encrypted key file without a passphrase", keyFile(testdata("encrypted.pem")), ""},
 		{"an encrypted key file with a wrong passphrase", keyFile(testdata("encrypted.pem"), answer("wrong", nil)), ""},
-		{"an encrypted key file whose passphrase isn't found", keyFile(testdata("encrypted.pem"), answer("", errors.New("vault is sealed"))), ""},
+		{"an encrypted key file whose passphrase isn't found",
+			keyFile(testdata("encrypted.pem"), answer("", errors.New("vault is sealed"))), ""},
 		{"an EC key with explicit parameters", keyFile(testdata("explicit.pem")), ""},
 		{"an EC key on another curve", keyFile(testdata("secp256k1.pem")), ""},
 		{"a URI that no provider serves", func(*testing.T) error { _, err := keys.Load("nosuch:object=key"); return err }, "3.0"},

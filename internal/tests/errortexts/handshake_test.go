@@ -118,7 +118,8 @@ var serverMistakes = []mistake{
 	{"a client that falls back to TLS 1.2 (RFC 7507)", opts(v12), nil,
 		editSuites(func(ids []byte) []byte { return append(ids, 0x56, 0x00) })},
 	{"renegotiation in the first ClientHello", opts(v12), opts(v12), tlstest.EditExtension(0xff01, set([]byte{2, 1, 1}))},
-	{"a malformed ClientHello", opts(v12), opts(v12), tlstest.EditExtension(tlstest.ExtSignatureAlgorithms, set([]byte{0, 4, 8, 4}))},
+	{"a malformed ClientHello", opts(v12), opts(v12),
+		tlstest.EditExtension(tlstest.ExtSignatureAlgorithms, set([]byte{0, 4, 8, 4}))},
 	{"a ClientHello that is too long", nil, nil, says("\x16\x03\x01\x00\x04\x01\x02\x00\x00")},
 	{"HTTP at the TLS port", nil, nil, says("GET / HTTP/1.1\r\n\r\n")},
 	{"another protocol at the TLS port", nil, nil, says("SSH-2.0-OpenSSH_9.9\r\n")},
@@ -161,7 +162,7 @@ var clientMistakes = []mistake{
 
 // errorOf runs a mistake on a pairing and returns the error of a side, of its handshake or of the
 // first data: in TLS 1.3 a server's refusal of a certificate comes after the client's handshake.
-func errorOf(m *mistake, side tlstest.Role, impl tlstest.Impl) (error, *tlstest.Outcome) {
+func errorOf(m *mistake, side tlstest.Role, impl tlstest.Impl) (*tlstest.Outcome, error) {
 	c := tlstest.Case{Client: tlstest.ClientWith(m.client...), Server: tlstest.ServerWith(m.server...)}
 	p := tlstest.Pairing{Client: tlstest.Std, Server: tlstest.Std}
 	if side == tlstest.ServerRole {
@@ -171,9 +172,9 @@ func errorOf(m *mistake, side tlstest.Role, impl tlstest.Impl) (error, *tlstest.
 	}
 	o := tlstest.Run(p, c)
 	if err := o.Of(side).HandshakeErr; err != nil {
-		return err, o
+		return o, err
 	}
-	return o.Of(side).TalkErr, o
+	return o, o.Of(side).TalkErr
 }
 
 // TestHandshakes compares the errors of failed handshakes with those of crypto/tls, and both with
@@ -183,8 +184,8 @@ func TestHandshakes(t *testing.T) {
 		for _, m := range mistakes {
 			t.Run(m.name, func(t *testing.T) {
 				r := rowOf(t, m.name)
-				theirs, _ := errorOf(&m, side, tlstest.Std)
-				ours, o := errorOf(&m, side, ossltest.UnderTest)
+				_, theirs := errorOf(&m, side, tlstest.Std)
+				o, ours := errorOf(&m, side, ossltest.UnderTest)
 				if theirs == nil || o.Hung {
 					t.Fatalf("crypto/tls: %v; hung: %v", theirs, o.Hung)
 				}
@@ -242,7 +243,7 @@ func TestLegacyRenegotiation(t *testing.T) {
 			}
 		}
 	})}
-	ours, _ := errorOf(&m, tlstest.ClientRole, ossltest.UnderTest)
+	_, ours := errorOf(&m, tlstest.ClientRole, ossltest.UnderTest)
 	checkText(t, rowOf(t, m.name)[1], ours)
 }
 
@@ -261,12 +262,13 @@ func TestLimits(t *testing.T) {
 	names = append(binary.BigEndian.AppendUint16(nil, uint16(len(names))), names...)
 	for _, m := range []mistake{
 		{"suites", opts(v13), opts(v13), editSuites(func([]byte) []byte { return many })},
-		{"signature algorithms", opts(v13), opts(v13), tlstest.EditExtension(tlstest.ExtSignatureAlgorithms, set(tlstest.Sized16(many)))},
+		{"signature algorithms", opts(v13), opts(v13),
+			tlstest.EditExtension(tlstest.ExtSignatureAlgorithms, set(tlstest.Sized16(many)))},
 		{"versions", nil, nil, tlstest.EditExtension(tlstest.ExtSupportedVersions, set(append([]byte{254}, many[:254]...)))},
 		{"protocols", opts(tlstest.Protocols("a")), opts(tlstest.Protocols("b")), tlstest.EditExtension(tlstest.ExtALPN, set(names))},
 	} {
 		t.Run(m.name, func(t *testing.T) {
-			err, _ := errorOf(&m, tlstest.ServerRole, ossltest.UnderTest)
+			_, err := errorOf(&m, tlstest.ServerRole, ossltest.UnderTest)
 			if err == nil {
 				t.Fatal("no error")
 			}
