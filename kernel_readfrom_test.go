@@ -33,6 +33,11 @@ func eachKernelVersion(t *testing.T, test func(t *testing.T, own *ossl.Conn, pee
 		if seals(version) {
 			t.Run(tls.VersionName(version), func(t *testing.T) {
 				own, peer := kernelConn(t, false, version, suite)
+				// A file that the peer doesn't read soon waits.
+				if err := errors.Join(own.NetConn().(*net.TCPConn).SetWriteBuffer(256<<10),
+					peer.NetConn().(*net.TCPConn).SetReadBuffer(64<<10)); err != nil {
+					t.Fatal(err)
+				}
 				peer.SetReadDeadline(time.Now().Add(20 * time.Second))
 				test(t, own, peer)
 				if !own.KernelTLS() {
@@ -124,7 +129,7 @@ func TestKernelTLSReadFromTruncated(t *testing.T) {
 	for _, behind := range []int64{0, 1234} {
 		t.Run(fmt.Sprint(behind), func(t *testing.T) {
 			eachKernelVersion(t, func(t *testing.T, own *ossl.Conn, peer *tls.Conn) {
-				content := tlstest.Pattern(32 << 20)
+				content := tlstest.Pattern(8 << 20)
 				f := fileOf(t, content, int64(len(content)))
 				limited := &io.LimitedReader{R: f, N: int64(len(content))}
 				done := make(chan error, 1)
@@ -201,20 +206,20 @@ func TestKernelTLSHeldBack(t *testing.T) {
 // TestKernelTLSReadFromGrown has a file grow while the kernel sends it.
 func TestKernelTLSReadFromGrown(t *testing.T) {
 	eachKernelVersion(t, func(t *testing.T, own *ossl.Conn, peer *tls.Conn) {
-		f := fileOf(t, nil, 16<<20)
+		f := fileOf(t, nil, 8<<20)
 		done := make(chan error, 1)
 		go func() {
 			_, err := io.Copy(own, f)
 			done <- errors.Join(err, own.CloseWrite())
 		}()
-		if at := blocked(t, f); at >= 16<<20 {
+		if at := blocked(t, f); at >= 8<<20 {
 			t.Fatal("all of the file was sent, and nobody reads")
 		}
 		more := tlstest.Pattern(300_001)
-		if _, err := f.WriteAt(more, 16<<20); err != nil {
+		if _, err := f.WriteAt(more, 8<<20); err != nil {
 			t.Fatal(err)
 		}
-		if n, err := io.CopyN(io.Discard, peer, 16<<20); err != nil {
+		if n, err := io.CopyN(io.Discard, peer, 8<<20); err != nil {
 			t.Errorf("%d bytes, %v", n, err)
 		}
 		if got, err := io.ReadAll(peer); err != nil || !bytes.Equal(got, more) {
@@ -273,7 +278,7 @@ func TestKernelTLSReadFromEnds(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			eachKernelVersion(t, func(t *testing.T, own *ossl.Conn, peer *tls.Conn) {
-				const size = 32 << 20
+				const size = 8 << 20
 				f := fileOf(t, nil, size)
 				limited := &io.LimitedReader{R: f, N: size}
 				done := make(chan error, 1)
@@ -314,7 +319,7 @@ func badRecord(own *ossl.Conn, peer *tls.Conn) {
 // file. Each Write's data stays together.
 func TestKernelTLSReadFromShared(t *testing.T) {
 	eachKernelVersion(t, func(t *testing.T, own *ossl.Conn, peer *tls.Conn) {
-		const size = 8 << 20
+		const size = 4 << 20
 		f := fileOf(t, nil, size)
 		message := bytes.Repeat([]byte("m"), 1000)
 		var all sync.WaitGroup
@@ -395,7 +400,7 @@ func TestKernelTLSReadFromKeyUpdate(t *testing.T) {
 // connection goes on.
 func TestKernelTLSReadFromClosedFile(t *testing.T) {
 	eachKernelVersion(t, func(t *testing.T, own *ossl.Conn, peer *tls.Conn) {
-		f := fileOf(t, nil, 32<<20)
+		f := fileOf(t, nil, 8<<20)
 		done := make(chan error, 1)
 		var n int64
 		go func() {

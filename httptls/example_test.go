@@ -56,6 +56,19 @@ func ExampleServer() {
 	log.Fatal(server.ListenAndServeTLS("cert.pem", "key.pem"))
 }
 
+// If Linux has kernel TLS, files go from the page cache to the network without passing through the
+// process. HTTP/2 can't do that.
+func ExampleServer_kernelTLS() {
+	files := http.FileServer(http.Dir("/srv/files"))
+	server := &httptls.Server{
+		Server:  &http.Server{Addr: ":443", Handler: files, ReadHeaderTimeout: 10 * time.Second, Protocols: new(http.Protocols)},
+		Options: []ossl.Option{ossl.WithKernelTLS()},
+	}
+	server.Protocols.SetHTTP1(true)
+	log.Print("the kernel has TLS of versions ", ossl.KernelTLS())
+	log.Fatal(server.ListenAndServeTLS("cert.pem", "key.pem"))
+}
+
 func ExampleReloader() {
 	reloader, err := httptls.NewReloader("cert.pem", "key.pem")
 	if err != nil {

@@ -53,6 +53,8 @@ type boundedConn struct {
 	settings *settings
 }
 
+func (c *boundedConn) tlsConn() *ossl.Conn { return c.Conn }
+
 func (c *boundedConn) HandshakeContext(ctx context.Context) error {
 	return c.settings.handshake(ctx, c.Conn)
 }
@@ -64,6 +66,21 @@ func (s *Server) setup() error {
 	if s.enabled.HTTP2() && !slices.Contains(s.config.NextProtos, "h2") {
 		s.TLSConfig = s.config.Clone()
 		s.TLSConfig.NextProtos = s.nextProtos(s.config.NextProtos)
+	}
+	// Hooks get the user's connections and listeners.
+	if hook := s.ConnState; hook != nil {
+		s.ConnState = func(conn net.Conn, state http.ConnState) { hook(unwrapped(conn), state) }
+	}
+	if hook := s.ConnContext; hook != nil {
+		s.ConnContext = func(ctx context.Context, conn net.Conn) context.Context { return hook(ctx, unwrapped(conn)) }
+	}
+	if hook := s.BaseContext; hook != nil {
+		s.BaseContext = func(l net.Listener) context.Context {
+			if f, ok := l.(*front); ok {
+				l = f.Listener
+			}
+			return hook(l)
+		}
 	}
 	return nil
 }
@@ -77,7 +94,21 @@ func (s *Server) Serve(l net.Listener) error {
 		_ = l.Close()
 		return err
 	}
-	return s.Server.Serve(l)
+	return s.Server.Serve(&front{l})
+}
+
+// A front is the listener that the http.Server serves.
+type front struct {
+	net.Listener // the user's
+}
+
+// Accept returns connections without ReadFrom, except those that can send files.
+func (f *front) Accept() (net.Conn, error) {
+	conn, err := f.Listener.Accept()
+	if c, ok := conn.(*ossl.Conn); ok && !c.SendsFiles() {
+		return &writingConn{Conn: c}, nil
+	}
+	return conn, err
 }
 
 func (s *Server) shutdown(ctx context.Context) error { return s.Server.Shutdown(ctx) }

@@ -51,6 +51,16 @@ type serverConn struct {
 	since     time.Time
 	handedOff bool // given to the http.Server
 	http2     bool
+	writing   writingConn // given to the http.Server in the place of a connection that can't send files
+}
+
+// forHTTP1 returns the connection to give to the http.Server.
+func (c *serverConn) forHTTP1(conn *ossl.Conn) net.Conn {
+	if conn.SendsFiles() {
+		return conn
+	}
+	c.writing.Conn = conn
+	return &c.writing
 }
 
 // Serve serves the connections of l, which are [*ossl.Conn]: l comes from [ossl.Listen] or an
@@ -122,17 +132,15 @@ func (s *Server) connContext(ctx context.Context, conn net.Conn) context.Context
 func (s *Server) connState(conn net.Conn, state http.ConnState) {
 	if state == http.StateNew {
 		if c := s.handedOff(conn); c != nil { // from now on the http.Server tracks it
-			s.untrack(conn.(*ossl.Conn))
+			s.untrack(unwrapped(conn).(*ossl.Conn))
 			return
 		}
 	}
-	if s.hooks.connState != nil {
-		s.hooks.connState(conn, state)
-	}
+	s.report(unwrapped(conn), state)
 }
 
 func (s *Server) handedOff(conn net.Conn) *serverConn {
-	oc, ok := conn.(*ossl.Conn)
+	oc, ok := TLSConn(conn)
 	if !ok {
 		return nil
 	}
@@ -283,7 +291,7 @@ func (s *Server) serveConn(f *front, conn *ossl.Conn, c *serverConn) {
 		}
 	case "", "http/1.1", "http/1.0":
 		if s.handOff(c) {
-			delivered = f.deliver(accepted{conn, nil})
+			delivered = f.deliver(accepted{c.forHTTP1(conn), nil})
 		}
 	default: // another protocol, such as acme-tls/1: it needs the handshake only
 	}
