@@ -36,7 +36,17 @@ type socketConn struct {
 }
 
 // SyscallConn returns the socket. Reading from it or writing to it corrupts the TLS connection.
-func (c *socketConn) SyscallConn() (syscall.RawConn, error) { return c.socket.SyscallConn() }
+func (c *socketConn) SyscallConn() (syscall.RawConn, error) {
+	raw, err := c.socket.SyscallConn()
+	if err != nil {
+		return nil, err
+	}
+	return rawSocket{raw}, nil
+}
+
+// A rawSocket has only the methods of a syscall.RawConn. By the others, package os finds package
+// net's socket, and sends a file that is copied to the connection without TLS.
+type rawSocket struct{ syscall.RawConn }
 
 // wrap returns the connection for gRPC's transports.
 func wrap(raw net.Conn, c *ossl.Conn) net.Conn {

@@ -2,8 +2,12 @@ package grpctls_test
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"net"
+	"os"
+	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -123,4 +127,38 @@ type spiedConn struct {
 func (c spiedConn) ReadOnReady(size int, pool mem.BufferPool) (*[]byte, int, error) {
 	c.used.Add(1)
 	return c.Conn.(readyReader).ReadOnReady(size, pool)
+}
+
+// TestCopyFile copies a file to a connection. io.Copy calls the WriteTo of an os.File, which sends
+// the file without TLS if it finds the socket.
+func TestCopyFile(t *testing.T) {
+	s, c := handshake(t, ours.creds(serverConfig()), ours.creds(clientConfig()))
+	if s.err != nil || c.err != nil {
+		t.Fatal(s.err, c.err)
+	}
+	text := strings.Repeat("nobody else may read this. ", 10_000)
+	name := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	copied := make(chan error, 1)
+	go func() {
+		n, err := io.Copy(s.conn, f)
+		if n != int64(len(text)) {
+			err = errors.Join(err, fmt.Errorf("%d bytes copied", n))
+		}
+		copied <- errors.Join(err, s.conn.Close())
+	}()
+	got, err := io.ReadAll(c.conn)
+	if err != nil || string(got) != text {
+		t.Errorf("%d bytes, %v", len(got), err)
+	}
+	if err := await(t, "the copy", copied); err != nil {
+		t.Error(err)
+	}
 }
