@@ -43,6 +43,8 @@ func clientText(queue *libssl.Error, hellos libssl.Hellos, alert int) string {
 		return "tls: server selected unsupported compression format"
 	case failure == libssl.FailureNoSecureRenegotiation:
 		return "tls: server doesn't support secure renegotiation (RFC 5746), which OpenSSL 3.0 and later require of it"
+	case failure == libssl.FailureFallback: // RFC 8446, section 4.1.3
+		return "tls: downgrade attempt detected, possibly due to a MitM attack or a broken middlebox"
 	case failure == libssl.FailureRenegotiation:
 		return "tls: initial handshake had non-empty renegotiation extension"
 	case failure == libssl.FailureBadSignature:

@@ -14,6 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 
 	"github.com/ossl-go/ossl"
 )
@@ -74,8 +75,8 @@ func exit(err error, log string) {
 func describe(err error) string {
 	text := err.Error()
 	var library *ossl.LibraryError
-	if errors.As(err, &library) && library.Error() != text {
-		text += " [" + library.Error() + "]"
+	if errors.As(err, &library) && (library.Error() != text || !strings.Contains(text, library.Reason)) {
+		text += fmt.Sprintf(" [ossl: %s: %s (%v)]", library.Op, library.Reason, errors.Unwrap(library))
 	}
 	return text
 }

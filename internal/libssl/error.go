@@ -70,7 +70,7 @@ const (
 	FailureSignature   // the server finds no shared signature algorithm
 	FailureProtocol    // of ALPN: likewise
 	FailureCompression // not only the null method
-	FailureFallback    // the client has signalled a fallback: RFC 7507
+	FailureFallback    // the client has signalled a fallback: RFC 7507; the server a downgrade: RFC 8446, section 4.1.3
 	FailureRenegotiation
 	FailureNoSecureRenegotiation // the server doesn't support RFC 5746
 	FailureBadSignature          // the peer's

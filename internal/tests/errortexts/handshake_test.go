@@ -136,6 +136,9 @@ var serverMistakes = []mistake{
 	{"the server has no certificate for the client", nil, opts(noCertificate), nil},
 }
 
+// downgraded has its fault on the client's own side.
+const downgraded = "the versions in the ClientHello are changed on the way"
+
 // clientMistakes are those that a client reports.
 var clientMistakes = []mistake{
 	{"the server has only older versions", nil, opts(old), nil},
@@ -144,6 +147,7 @@ var clientMistakes = []mistake{
 		editServerHello(func(m []byte) { m[35+int(m[34])], m[36+int(m[34])] = 0x00, 0x2f })},
 	{"the server chooses an unknown suite", nil, nil,
 		editServerHello(func(m []byte) { m[35+int(m[34])], m[36+int(m[34])] = 0x5a, 0x5a })},
+	{downgraded, nil, nil, nil},
 	{"the server chooses compression", opts(v12), opts(v12), editServerHello(func(m []byte) { m[37+int(m[34])] = 1 })},
 	{"the server speaks HTTP", nil, nil, says("HTTP/1.1 400 Bad Request\r\n\r\n")},
 	{"the server finds no shared suite", opts(v12, ecdsaSuite), opts(v12, rsaCert), nil},
@@ -169,6 +173,9 @@ func errorOf(m *mistake, side tlstest.Role, impl tlstest.Impl) (*tlstest.Outcome
 		c.ClientFault, p.Server = m.fault, impl
 	} else {
 		c.ServerFault, p.Client = m.fault, impl
+	}
+	if m.name == downgraded {
+		c.ClientFault = tlstest.EditExtension(tlstest.ExtSupportedVersions, set(nil))
 	}
 	o := tlstest.Run(p, c)
 	if err := o.Of(side).HandshakeErr; err != nil {
