@@ -8,6 +8,7 @@ require (
 	github.com/ossl-go/ossl/httptls v0.1.0
 	github.com/ossl-go/ossl/session/redisstore v0.1.0
 	github.com/redis/go-redis/v9 v9.23.0
+	github.com/spiffe/go-spiffe/v2 v2.9.0
 	google.golang.org/grpc v1.85.0
 )
 
