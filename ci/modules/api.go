@@ -152,8 +152,10 @@ func (s *stage) forget(version string) {
 			return nil
 		})
 		os.RemoveAll(dir)
-		files, _ := filepath.Glob(cached(filepath.Join(cache, "cache", "download"), m.path, version+".*"))
-		for _, name := range files {
+		download := filepath.Join(cache, "cache", "download")
+		files, _ := filepath.Glob(cached(download, m.path, version+".*"))
+		// The go command writes the list of versions anew whenever it adds one.
+		for _, name := range append(files, cached(download, m.path, "list")) {
 			os.Remove(name)
 		}
 	}
