@@ -19,9 +19,9 @@ type binary struct {
 	adapter        bool // of another module than the core
 }
 
-// leftOut are modules that measure, and the command, whose tests take long and call little of
-// OpenSSL by themselves.
-var leftOut = []string{"bench", "cmd/ossl"}
+// leftOut are modules that measure, the command, whose tests take long and call little of OpenSSL by
+// themselves, and the examples, whose tests call none.
+var leftOut = []string{"bench", "cmd/ossl", "examples"}
 
 // build compiles every package's tests once, for all versions. patterns narrows the core's
 // packages.
