@@ -14,7 +14,7 @@ import (
 )
 
 // ErrUnavailable is wrapped by the errors that are returned if no usable OpenSSL was found. Their
-// text lists every library that was tried.
+// text lists every library that was tried, and names the package to install.
 var ErrUnavailable = libssl.ErrUnavailable
 
 // A ConfigError means that a field of a [tls.Config], or an option, can't be honoured.

@@ -215,6 +215,37 @@ func TestHandshakes(t *testing.T) {
 	}
 }
 
+// TestPausingServers: a server that chooses its certificate, or its configuration, for each client
+// has the same errors.
+func TestPausingServers(t *testing.T) {
+	choosers := map[string]func(*tls.Config){
+		"GetCertificate": func(c *tls.Config) {
+			if len(c.Certificates) == 1 {
+				cert := c.Certificates[0]
+				c.Certificates = nil
+				c.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return &cert, nil }
+			}
+		},
+		"GetConfigForClient": func(c *tls.Config) {
+			chosen := c.Clone()
+			c.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) { return chosen, nil }
+		},
+	}
+	for name, choose := range choosers {
+		for _, m := range serverMistakes {
+			t.Run(name+"/"+m.name, func(t *testing.T) {
+				_, want := errorOf(&m, tlstest.ServerRole, ossltest.UnderTest)
+				pausing := m
+				pausing.server = append(opts(m.server...), choose)
+				_, got := errorOf(&pausing, tlstest.ServerRole, ossltest.UnderTest)
+				if stripTime(got) != stripTime(want) {
+					t.Errorf("the error is\n\t%v\nand without the callback it is\n\t%v", got, want)
+				}
+			})
+		}
+	}
+}
+
 // stripTime returns an error's text without the times at the end of x509's.
 func stripTime(err error) string {
 	text, _, _ := strings.Cut(fmt.Sprint(err), ": current time")
