@@ -82,6 +82,7 @@ const (
 	reasonNoSuitableSignature = 118 // SSL_R_NO_SUITABLE_SIGNATURE_ALGORITHM
 	reasonBadSignature        = 123 // SSL_R_BAD_SIGNATURE
 	reasonNoNullCompression   = 187 // SSL_R_NO_COMPRESSION_SPECIFIED
+	reasonNoCiphers           = 161 // SSL_R_LIBRARY_HAS_NO_CIPHERS
 	reasonNoSharedCipher      = 193 // SSL_R_NO_SHARED_CIPHER
 	reasonNoProtocol          = 235 // SSL_R_NO_APPLICATION_PROTOCOL
 	reasonUnknownCipher       = 248 // SSL_R_UNKNOWN_CIPHER_RETURNED
@@ -129,6 +130,14 @@ func (e *Error) Failure() Failure {
 		}
 	}
 	return FailureOther
+}
+
+// hasReason reports whether e has a reason of libssl.
+func (e *Error) hasReason(want int) bool {
+	return slices.ContainsFunc(e.Codes, func(code uint64) bool {
+		kind, reason := errorKind(code)
+		return kind == errorSSL && reason == want
+	})
 }
 
 // EncodingRefused reports whether libcrypto refused an encoding in ASN.1, such as a certificate.

@@ -27,8 +27,12 @@ func HostCommands(file string) ([]HostCommand, error) {
 		if problem != nil {
 			err = errors.New(C.GoString(problem))
 		}
-		if reason := (&Error{Codes: codes(&errs)}).Reason(); reason != "" {
+		queue := &Error{Codes: codes(&errs)}
+		if reason := queue.Reason(); reason != "" {
 			err = fmt.Errorf("%w: %s", err, reason)
+		}
+		if queue.hasReason(reasonNoCiphers) {
+			err = fmt.Errorf("%w: no provider is active that has them; activate \"default\", and look for the modules of the others", err)
 		}
 		return nil, err
 	}

@@ -196,6 +196,8 @@ var hostFaults = []struct {
 	{"a suite that the host policy forbids", ossltest.PolicyMain + "CipherString = ECDHE-ECDSA-AES256-GCM-SHA384\n", nil,
 		func() error { return newContext()(ecdsaSuite, v12)(nil) }, ""},
 	{"an openssl.cnf with a syntax error", "openssl_conf = main\n[main\n", nil, newDefault, ""},
+	{"an openssl.cnf whose only provider isn't there", "openssl_conf = main\n[main]\nproviders = all\n[all]\nnosuch = one\n" +
+		"[one]\nactivate = 1\nmodule = /nonexistent/nosuch.so\n", nil, newDefault, "3.0"},
 	{"no OpenSSL at a path", "", []string{"OSSL_LIBRARY=/nonexistent/libssl.so.3"}, newDefault, ""},
 	{"no OpenSSL of a version", "", []string{"OSSL_LIBRARY=9"}, newDefault, ""},
 	{"OSSL_FIPS with an unknown value", "", []string{"OSSL_FIPS=maybe"}, newDefault, ""},
@@ -213,7 +215,7 @@ func TestHostFaults(t *testing.T) {
 		t.Run(f.name, func(t *testing.T) {
 			ossltest.UnderPolicy(t, f.conf, func(t *testing.T) {
 				if f.from != "" && !ossltest.AtLeast(f.from) {
-					return // OpenSSL 1.1.1 has no FIPS provider
+					return // OpenSSL 1.1.1 has no providers
 				}
 				checkText(t, rowOf(t, f.name)[0], f.of())
 			}, f.env...)
