@@ -16,7 +16,7 @@ FUZZTIME  ?= 30s
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-15s  %s\n", $$1, $$2}' $(MAKEFILE_LIST)
-	@echo "  ci/matrix             the tests under every supported OpenSSL, with FIPS, and on arm64"
+	@echo "  ci/matrix             the tests under every supported OpenSSL, with FIPS, on musl, and on arm64"
 	@echo "  .ci/run               these and all the other checks"
 
 demo: ## run servers and clients on the host's OpenSSL and compare them with crypto/tls

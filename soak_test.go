@@ -34,7 +34,7 @@ func TestSoak(t *testing.T) {
 		}
 	}
 	if libssl.HeapInUse() == 0 {
-		t.Skip("the C library has no mallinfo2, or the sanitizer's allocator stands before it: heap growth can't be read")
+		t.Skip("the C library has no mallinfo2, as musl, or the sanitizer's allocator stands before it: heap growth can't be read")
 	}
 	kinds := soakKinds(t)
 	const (

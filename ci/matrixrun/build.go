@@ -99,6 +99,9 @@ func (b *testbed) compile(ctx context.Context, dir string, args ...string) error
 	cmd := exec.CommandContext(ctx, "go")
 	if b.sysroot == "" {
 		args = slices.Insert(args, len(args)-1, "-ldflags", b.ldflags())
+		if b.cc != "" {
+			cmd.Env = append(os.Environ(), "CGO_ENABLED=1", "CC="+b.cc)
+		}
 	} else {
 		cmd.Env = append(os.Environ(), "GOOS=linux", "GOARCH="+emulatedArch, "CGO_ENABLED=1", "CC="+emulatedCC)
 	}
@@ -116,6 +119,9 @@ const (
 	emulatedCC   = "aarch64-linux-gnu-gcc"
 	emulator     = "qemu-aarch64-static"
 )
+
+// muslCC links to musl.
+const muslCC = "musl-gcc"
 
 // wrap puts a script in place of a program for the emulated processor. Tests that start themselves
 // again use the name of the script, and so get the emulator too. Other programs that they start are

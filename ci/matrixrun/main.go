@@ -21,6 +21,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -31,7 +32,7 @@ func main() {
 	flag.StringVar(&o.only, "only", "", "run these `rows` only: versions (3.5), whole names (3.5 FIPS) or a version's first row (3.5 alone), separated by commas")
 	flag.BoolVar(&o.others, "others", false, "also run the rows of releases that Debian hasn't, and those that others stand for")
 	flag.StringVar(&o.at, "at", "", "run the rows of the OpenSSL in this `folder` instead")
-	flag.StringVar(&o.without, "without", "", "leave out this `version`")
+	flag.StringVar(&o.without, "without", "", "leave out these `versions`, separated by commas")
 	flag.StringVar(&o.run, "run", "", "run only tests that match `regexp`, as go test does")
 	flag.StringVar(&o.skip, "skip", "", "leave out tests that match `regexp`")
 	flag.StringVar(&o.packages, "packages", "", "test packages of the core that match these `patterns` only, separated by commas")
@@ -92,7 +93,8 @@ func matrix(ctx context.Context, dir string, o options, ci bool) error {
 	if err != nil {
 		return err
 	}
-	versions = slices.DeleteFunc(versions, func(v version) bool { return v.name == o.without })
+	without := strings.Split(o.without, ",")
+	versions = slices.DeleteFunc(versions, func(v version) bool { return slices.Contains(without, v.name) })
 	plan, err := choose(rowsOf(versions), o.only, o.others)
 	if err != nil {
 		return err
@@ -125,15 +127,18 @@ func (o options) versions(dir string) ([]version, error) {
 // lanes is how many of the host's rows are run beside one another.
 const lanes = 2
 
-// runAll runs the rows of a plan. It runs those of the emulated processor, which is slow, at the
-// same time as those of the host, and several of these at once, since tests wait a lot. Each lane
-// has a testbed of its own.
+// runAll runs the rows of a plan. It runs those of the emulated processor, which is slow, and those
+// of musl at the same time as those of the host, and several of these at once, since tests wait a
+// lot. Each lane has a testbed of its own.
 func runAll(ctx context.Context, plan []planned, rows []*row, scratch string, o options) error {
-	var host, emulated []int // indexes of plan
+	var host, emulated, musl []int // indexes of plan
 	for i, p := range plan {
-		if p.version.emulated {
+		switch {
+		case p.version.emulated:
 			emulated = append(emulated, i)
-		} else {
+		case p.version.musl:
+			musl = append(musl, i)
+		default:
 			host = append(host, i)
 		}
 	}
@@ -158,6 +163,15 @@ func runAll(ctx context.Context, plan []planned, rows []*row, scratch string, o 
 				return err
 			}
 			return bed.runRows(ctx, plan, rows, queueOf(emulated), o)
+		})
+	}
+	if len(musl) > 0 {
+		begin(func() error {
+			bed := &testbed{dir: filepath.Join(scratch, "musl"), cc: muslCC}
+			if err := bed.build(ctx, o.packages, false); err != nil {
+				return err
+			}
+			return bed.runRows(ctx, plan, rows, queueOf(musl), o)
 		})
 	}
 	if len(host) > 0 {

@@ -146,14 +146,15 @@ var (
 	namesGo      = regexp.MustCompile(`\bgo1\.\d+`)
 	namesMode    = regexp.MustCompile(`\bOSSL_(RECORDS=libssl|FIPS=require|TEST_FIPS)\b`)
 	namesVersion = regexp.MustCompile(`(?i)\b(openssl|libssl|libcrypto)[ -]?\d+(\.\d+)+|(^|[^.\d])(1\.1\.1|[34]\.\d+)\b`)
+	namesMusl    = regexp.MustCompile(`\bmusl\b`)
 	namesTool    = regexp.MustCompile(`(?i)\b(` + tools + `)\b.*\b(not installed|not found|missing)\b`)
 )
 
-// explained reports whether a reason to skip names a version, of OpenSSL or of Go, a way of running
-// that other rows don't have, a missing tool, or the step that runs the test. A test with another
+// explained reports whether a reason to skip names a version, of OpenSSL or of Go, the C library musl,
+// a way of running that other rows don't have, a missing tool, or the step that runs the test. A test with another
 // reason runs on no machine, or is skipped on this one because of a mistake.
 func explained(reason string) bool {
-	return namesVersion.MatchString(reason) || namesMode.MatchString(reason) || elsewhere(reason)
+	return namesVersion.MatchString(reason) || namesMusl.MatchString(reason) || namesMode.MatchString(reason) || elsewhere(reason)
 }
 
 // elsewhere reports whether a reason to skip concerns this machine or another step: the test runs

@@ -88,6 +88,7 @@ func TestExplained(t *testing.T) {
 		{"flaky", false},
 		{"not supported by this library", false},
 		{"slow: 13.5 s", false},
+		{"the C library, such as musl, can't tell what is in use on its heap", true},
 		{"testing.Short", false},
 		{"takes long: ci/redis runs it, with -failures", true},
 		{"takes long", false},

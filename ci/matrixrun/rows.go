@@ -18,6 +18,7 @@ type version struct {
 	name     string
 	tree     string // "" for the host's own
 	emulated bool   // another processor's: the tree is a system's root
+	musl     bool   // for programs with the C library musl
 
 	// Of the folder that -at names; else "":
 	number    string // the version that its libcrypto says
@@ -51,6 +52,9 @@ func findVersions(dir string) ([]version, error) {
 	slices.SortStableFunc(versions[1:], func(a, b version) int {
 		return strings.Compare(a.name, b.name) // digits sort before letters
 	})
+	if tree, err := filepath.Abs(filepath.Join(dir, "musl")); err == nil && isDir(tree) {
+		versions = append(versions, version{name: "musl", tree: tree, musl: true})
+	}
 	if tree, err := filepath.Abs(filepath.Join(dir, "arm64")); err == nil && isDir(tree) {
 		versions = append(versions, version{name: "arm64", tree: tree, emulated: true})
 	}
@@ -132,8 +136,8 @@ func rowsOf(versions []version) []planned {
 			if m.only != nil && !slices.Contains(m.only, v.rowsLike()) {
 				continue
 			}
-			if v.emulated && m.name != "" {
-				continue // a processor makes a difference to each function, not to which are called
+			if (v.emulated || v.musl) && m.name != "" {
+				continue // a processor or a C library makes a difference to each function, not to which are called
 			}
 			if v.name == newest && m.name != "" {
 				continue // it is another build of 4.0

@@ -36,6 +36,7 @@ import (
 type testbed struct {
 	dir      string
 	sysroot  string // of the emulated processor, or ""
+	cc       string // the C compiler, or "" for the usual one
 	binaries []binary
 }
 
@@ -138,12 +139,15 @@ func (v version) libraryDirs() []string {
 	if v.libraries != "" {
 		return []string{v.libraries}
 	}
-	return v.glob("lib/*-linux-gnu*", "usr/lib/*-linux-gnu*")
+	return v.glob("lib/*-linux-gnu*", "usr/lib/*-linux-gnu*", "usr/lib/*-linux-musl*")
 }
 
 // loader finds the program loader: the tree's own, or the host's if the tree has no C library.
 func (v version) loader() (string, error) {
-	const name = "ld-linux*.so.*"
+	name := "ld-linux*.so.*"
+	if v.musl {
+		name = "ld-musl-*.so.*"
+	}
 	own := v.glob("lib*/"+name, "lib/*/"+name, "usr/lib*/"+name, "usr/lib/*/"+name)
 	for _, name := range append(own, version{tree: "/"}.glob("lib*/"+name)...) {
 		if info, err := os.Stat(name); err == nil && info.Mode()&0o111 != 0 {
@@ -169,6 +173,9 @@ func (p planned) environment() []string {
 	env = append(env, p.mode.env...)
 	if v.emulated {
 		return append(env, "CC="+emulatedCC)
+	}
+	if v.musl {
+		env = append(env, "CC="+muslCC)
 	}
 	if v.major != "" {
 		env = append(env, "OSSL_LIBRARY="+v.major) // by default a newer one of the host's would be preferred

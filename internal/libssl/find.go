@@ -170,10 +170,15 @@ func checkPair(lib *Library, c candidate, cryptoBefore, sslBefore bool) error {
 	default:
 		ok = !cryptoBefore // otherwise the system's loader was free to choose
 	}
-	if !ok {
-		return &mismatchError{fmt.Sprintf("not a matching pair: %s uses %s, which was in the process before", lib.Path, lib.CryptoPath)}
+	switch {
+	case ok:
+		return nil
+	case c.crypto != "" && !cryptoBefore && !sslBefore:
+		// musl's loader searches for a dependency even if it has loaded a file of this name by path.
+		return &mismatchError{fmt.Sprintf("not a matching pair: %s uses %s, which the program loader has found: set LD_LIBRARY_PATH=%s",
+			lib.Path, lib.CryptoPath, dir)}
 	}
-	return nil
+	return &mismatchError{fmt.Sprintf("not a matching pair: %s uses %s, which was in the process before", lib.Path, lib.CryptoPath)}
 }
 
 func sameFile(a, b string) bool {

@@ -95,7 +95,7 @@ func TestPausedOnAnotherThread(t *testing.T) {
 func TestPausedIsFreed(t *testing.T) {
 	load(t)
 	if libssl.HeapInUse() == 0 {
-		t.Skip("this C library can't tell what is in use on its heap")
+		t.Skip("the C library, such as musl, can't tell what is in use on its heap")
 	}
 	cert := tlstest.New(tlstest.Options{})
 	key := &opaqueKey{key: cert.PrivateKey.(crypto.Signer)}

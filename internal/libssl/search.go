@@ -116,6 +116,9 @@ func (s *search) checkFile(file string, parent *object) error {
 	if e == nil {
 		return nil
 	}
+	if !e.isForHost() {
+		return fmt.Errorf("%s: for another processor", file) // musl's loader doesn't check
+	}
 	o := &object{linkage: e.linkage(), folder: filepath.Dir(file), parent: parent}
 	if o.soname != "" {
 		s.isSeen(o.soname) // once it is loaded, it is the library of this name
@@ -135,13 +138,13 @@ func (s *search) choices(name string, parent *object) []string {
 		return []string{name}
 	}
 	for _, folder := range s.before(parent) {
-		if files := variants(folder, name); files != nil {
+		if files := s.variants(folder, name); files != nil {
 			return files
 		}
 	}
-	files := suitable(cached(s.cache(), name))
+	files := s.suitable(cached(s.cache(), name))
 	for _, folder := range s.last {
-		if found := variants(folder, name); found != nil {
+		if found := s.variants(folder, name); found != nil {
 			return append(files, found...)
 		}
 	}
@@ -187,25 +190,25 @@ func (o *object) expand(path string) (folders []string) {
 
 // variants returns the files in a folder that the loader may choose: that of the name, and glibc's
 // for certain processors.
-func variants(folder, name string) []string {
+func (s *search) variants(folder, name string) []string {
 	const special = "glibc-hwcaps"
 	var files []string
 	processors, _ := os.ReadDir(filepath.Join(folder, special))
 	for _, p := range processors {
 		files = append(files, filepath.Join(folder, special, p.Name(), name))
 	}
-	return suitable(append(files, filepath.Join(folder, name)))
+	return s.suitable(append(files, filepath.Join(folder, name)))
 }
 
-// suitable returns the files that the loader doesn't pass over: those that are there, except
-// libraries for another processor.
-func suitable(files []string) (kept []string) {
+// suitable returns the files that the loader doesn't pass over: those that are there, except, with
+// glibc, libraries for another processor.
+func (s *search) suitable(files []string) (kept []string) {
 	for _, file := range files {
 		if !exists(file) {
 			continue
 		}
 		e, _ := openELF(file) // what is wrong with it, checkFile finds
-		if e == nil || e.isForHost() {
+		if !s.glibc || e == nil || e.isForHost() {
 			kept = append(kept, file)
 		}
 		e.close()

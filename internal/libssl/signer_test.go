@@ -582,7 +582,7 @@ func (s *setup) take() setup {
 func TestSignerLeaks(t *testing.T) {
 	load(t)
 	if libssl.HeapInUse() == 0 {
-		t.Skip("this C library can't tell what is in use on its heap")
+		t.Skip("the C library, such as musl, can't tell what is in use on its heap")
 	}
 	var made, gone atomic.Int32
 	fail := errors.New("broken")
