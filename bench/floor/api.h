@@ -39,6 +39,11 @@ typedef struct v3_ext_ctx X509V3_CTX;
 	X(SSL, OSSL_V1_1_1, REQUIRED, void, SSL_CTX_set_verify, (SSL_CTX *ctx, int mode, int (*cb)(int, X509_STORE_CTX *))) \
 	X(SSL, OSSL_V1_1_1, REQUIRED, int, SSL_set_fd, (SSL *s, int fd)) \
 	X(SSL, OSSL_V3_0, REQUIRED, X509 *, SSL_get0_peer_certificate, (const SSL *s)) \
+	/* A program's start: SSL_CTX_use_certificate(3), SSL_CTX_load_verify_locations(3), SSL_set1_host(3) */ \
+	X(SSL, OSSL_V1_1_1, REQUIRED, int, SSL_CTX_use_certificate_chain_file, (SSL_CTX *ctx, const char *file)) \
+	X(SSL, OSSL_V1_1_1, REQUIRED, int, SSL_CTX_use_PrivateKey_file, (SSL_CTX *ctx, const char *file, int type)) \
+	X(SSL, OSSL_V1_1_1, REQUIRED, int, SSL_CTX_load_verify_locations, (SSL_CTX *ctx, const char *CAfile, const char *CApath)) \
+	X(SSL, OSSL_V1_1_1, REQUIRED, int, SSL_set1_host, (SSL *s, const char *hostname)) \
 	/* The transport of a lockstep: BIO_s_bio(3), BIO_new(3) */ \
 	X(CRYPTO, OSSL_V1_1_1, REQUIRED, int, BIO_new_bio_pair, (BIO **bio1, size_t writebuf1, BIO **bio2, size_t writebuf2)) \
 	X(CRYPTO, OSSL_V1_1_1, REQUIRED, int, BIO_up_ref, (BIO *a))
@@ -46,6 +51,7 @@ typedef struct v3_ext_ctx X509V3_CTX;
 #define FLOOR_CONSTANTS(K) \
 	K(OSSL_V3_0, SSL_CTRL_GET_NEGOTIATED_GROUP, 134) \
 	K(OSSL_V1_1_1, MBSTRING_ASC, 0x1001) \
+	K(OSSL_V1_1_1, X509_FILETYPE_PEM, 1) \
 	K(OSSL_V1_1_1, NID_key_usage, 83) \
 	K(OSSL_V1_1_1, NID_subject_alt_name, 85) \
 	K(OSSL_V1_1_1, NID_authority_key_identifier, 90) \
