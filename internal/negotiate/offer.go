@@ -94,11 +94,11 @@ func defaultOffer(asked *Asked) (*Offer, error) {
 		return nil, &Refusal{Field: "Config", Reason: "crypto/tls can't use it", Err: err}
 	}
 	o := &Offer{
-		Versions:          filter(hello.SupportedVersions, func(v uint16) bool { return v >= tls.VersionTLS12 }),
+		Versions:          filter(hello.Versions, func(v uint16) bool { return v >= tls.VersionTLS12 }),
 		CipherSuites:      filter(hello.CipherSuites, func(id uint16) bool { return !libssl.IsTLS13Suite(id) }),
 		TLS13CipherSuites: filter(hello.CipherSuites, libssl.IsTLS13Suite),
-		Groups:            hello.SupportedCurves,
-		SignatureSchemes:  hello.SignatureSchemes,
+		Groups:            slices.Clone(hello.Groups),
+		SignatureSchemes:  slices.Clone(hello.SignatureSchemes),
 		asked:             asked,
 	}
 	if len(o.Versions) == 0 {

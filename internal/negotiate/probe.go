@@ -19,18 +19,10 @@ const maxHello = record.MaxPlaintext + 1024
 func (h *Host) probe() *Refusal {
 	unknown := func(err error) *Refusal { return h.refuseAll(libssl.TopicOther, "can't determine what it allows", err) }
 	cfg := &libssl.ContextConfig{AsHost: true, HostCommands: h.commands, MinVersion: tls.VersionTLS12, SecurityLevel: -1}
-	ctx, err := libssl.NewContext(cfg)
-	if err != nil {
-		return unknown(err)
-	}
 	level := slices.ContainsFunc(h.commands, libssl.HostCommand.SetsLevel)
-	if level {
-		h.level = ctx.SecurityLevel()
-		h.SecurityLevel = max(h.SecurityLevel, h.level)
-	} else {
+	if !level {
 		cfg.SecurityLevel, cfg.ExactLevel = 0, true
 	}
-	h.NoSessionTickets = len(h.about(libssl.TopicOptions)) > 0 && ctx.NoTickets()
 	if c := h.about(libssl.TopicPadding); len(c) > 0 {
 		h.pads = c[len(c)-1].Pads()
 	}
@@ -51,7 +43,16 @@ func (h *Host) probe() *Refusal {
 	if !signatures {
 		cfg.SignatureSchemes = libssl.SignatureSchemes()
 	}
-	hello, err := h.hello(cfg)
+	ctx, err := libssl.NewContext(cfg)
+	if err != nil {
+		return unknown(err)
+	}
+	if level {
+		h.level = ctx.SecurityLevel()
+		h.SecurityLevel = max(h.SecurityLevel, h.level)
+	}
+	h.NoSessionTickets = len(h.about(libssl.TopicOptions)) > 0 && ctx.NoTickets()
+	hello, err := h.hello(ctx)
 	if r, ok := err.(*Refusal); ok {
 		return r
 	} else if err != nil {
@@ -87,7 +88,11 @@ func (h *Host) probeClientSignatures(cfg *libssl.ContextConfig, unknown func(err
 	}
 	cfg.SignatureSchemes = nil
 	cfg.HostCommands = append(slices.Clip(h.commands), c[len(c)-1].AsSignatures())
-	hello, err := h.hello(cfg)
+	ctx, err := libssl.NewContext(cfg)
+	if err != nil {
+		return unknown(err)
+	}
+	hello, err := h.hello(ctx)
 	if r, ok := err.(*Refusal); ok {
 		return r
 	} else if err != nil {
@@ -103,12 +108,9 @@ func stated[ID any](list []ID, known func(ID) bool) []ID {
 	return append([]ID{}, filter(list, known)...)
 }
 
-// hello returns the ClientHello of a client with these settings.
-func (h *Host) hello(cfg *libssl.ContextConfig) (*tls.ClientHelloInfo, error) {
-	ctx, err := libssl.NewContext(cfg)
-	if err != nil {
-		return nil, err
-	}
+// hello returns the ClientHello of a client of a context, which it closes.
+func (h *Host) hello(ctx *libssl.Context) (*tls.ClientHelloInfo, error) {
+	defer ctx.Close()
 	out := make([]byte, maxHello)
 	conn, step, err := ctx.Start(false, false, "", nil, nil, out)
 	if err != nil {

@@ -4,8 +4,11 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"io"
 	"net"
+	"os"
+	"sync"
 	"time"
 
 	"github.com/ossl-go/ossl/internal/record"
@@ -58,9 +61,55 @@ func ParseHello(ctx context.Context, records []byte, config *tls.Config) (info *
 	return nil, conn.out, err
 }
 
+// A Hello has the lists of a ClientHello.
+type Hello struct {
+	Versions, CipherSuites []uint16
+	Groups                 []tls.CurveID
+	SignatureSchemes       []tls.SignatureScheme
+}
+
+// maxHellos bounds the remembered hellos. Few programs have more than one or two configurations that
+// differ in what they depend on.
+const maxHellos = 64
+
+var hellos = struct {
+	sync.Mutex
+	of map[string]*Hello // by helloKey
+}{of: map[string]*Hello{}}
+
+// helloKey returns everything that DefaultHello depends on: the fields, and the settings in GODEBUG,
+// which a program may change.
+func helloKey(c *tls.Config) string {
+	// A nil list and an empty one have different meanings.
+	return fmt.Sprintf("%d %d %#v %#v %s", c.MinVersion, c.MaxVersion, c.CipherSuites, c.CurvePreferences, os.Getenv("GODEBUG"))
+}
+
 // DefaultHello returns the ClientHello that a crypto/tls client with this configuration sends. It
-// has the versions, suites, groups and signature algorithms in effect, in their order.
-func DefaultHello(c *tls.Config) (*tls.ClientHelloInfo, error) {
+// has the versions, suites, groups and signature algorithms in effect, in their order. It must not
+// be changed: it is remembered, since crypto/tls makes keys for each ClientHello.
+func DefaultHello(c *tls.Config) (*Hello, error) {
+	key := helloKey(c)
+	hellos.Lock()
+	h := hellos.of[key]
+	hellos.Unlock()
+	if h != nil {
+		return h, nil
+	}
+	info, err := newHello(c)
+	if err != nil {
+		return nil, err
+	}
+	h = &Hello{info.SupportedVersions, info.CipherSuites, info.SupportedCurves, info.SignatureSchemes}
+	hellos.Lock()
+	defer hellos.Unlock()
+	if len(hellos.of) >= maxHellos {
+		clear(hellos.of)
+	}
+	hellos.of[key] = h
+	return h, nil
+}
+
+func newHello(c *tls.Config) (*tls.ClientHelloInfo, error) {
 	conn := &scriptedConn{}
 	client := &tls.Config{
 		InsecureSkipVerify: true, // nothing is ever connected
