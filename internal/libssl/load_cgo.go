@@ -5,6 +5,7 @@ package libssl
 // #include <stdlib.h>
 // #include "dl.h"
 // #include "modules.h"
+// #include "schedule.h"
 // #include "shim.h"
 // #include "slim.h"
 import "C"
@@ -88,3 +89,10 @@ func tryLoad(c candidate) (*Library, error) {
 func PeerKeysKept() (n uint64, kept bool) {
 	return uint64(C.ossl_slim_keys_found()), C.ossl_slim_keys_kept() == 1
 }
+
+// SchedulesSame reports whether the slim library context's key schedules return the same bytes as
+// the default one's (schedule.c). The slim one must be used. It is for tests.
+func SchedulesSame() bool { return C.ossl_schedule_all_same() == 1 }
+
+// DistrustSchedules sets, or clears, the result that they return other bytes. It is for tests.
+func DistrustSchedules(on bool) { C.ossl_schedule_distrust(C.int(flag(on))) }

@@ -6,7 +6,8 @@
  * own, finding and loading the digest, copying every input, and an EVP_MAC over an HMAC over three
  * EVP_MD_CTXs cost ten times as much as the hashing. Here an HMAC is libcrypto's SHA-2 over a state
  * on the stack: nothing is looked up, copied or allocated. The derived bytes are the same: see
- * schedule_setup, which compares them before first use.
+ * is_same, which compares them before the first use of an algorithm with a hash. If they differ, the
+ * default provider's algorithm derives.
  *
  * Nothing is kept between calls: libssl passes all inputs to EVP_KDF_derive, and parameters that
  * are set before it are refused.
@@ -14,6 +15,7 @@
 
 #include "schedule.h"
 
+#include <pthread.h>
 #include <string.h>
 
 enum { MAX_HASH = 48, MAX_BLOCK = 128, MAX_SEEDS = 8, NO_MODE = -1 };
@@ -231,54 +233,43 @@ __attribute__((noinline)) conn *schedule_observe(conn *observer)
 	return before;
 }
 
-static int tls13_derive(void *ctx, unsigned char *out, size_t len, const OSSL_PARAM *params)
-{
-	inputs in;
-	int ok = 0;
+static int is_expand(const inputs *in) { return in->mode == OSSL_EVP_KDF_HKDF_MODE_EXPAND_ONLY && in->key.data; }
 
-	(void)ctx;
-	if (!read_inputs(&in, params))
-		return 0;
-	if (in.mode == OSSL_EVP_KDF_HKDF_MODE_EXPAND_ONLY && in.key.data) {
-		ok = expand(in.h, in.key, in.prefix, in.label, in.data, out, len);
-		if (ok && observed)
-			takeover_derived(observed, (const char *)in.label.data, in.label.len, out, len);
-	} else if (in.mode == OSSL_EVP_KDF_HKDF_MODE_EXTRACT_ONLY) {
-		ok = extract(&in, out, len);
-	}
-	return ok;
+static int tls13_kdf(const inputs *in, uint8_t *out, size_t len)
+{
+	if (is_expand(in))
+		return expand(in->h, in->key, in->prefix, in->label, in->data, out, len);
+	return in->mode == OSSL_EVP_KDF_HKDF_MODE_EXTRACT_ONLY && extract(in, out, len);
 }
 
 /* P_hash: RFC 5246, section 5. */
-static int prf_derive(void *ctx, unsigned char *out, size_t len, const OSSL_PARAM *params)
+static int tls1_prf(const inputs *in, uint8_t *out, size_t len)
 {
 	uint8_t a[MAX_HASH], block[MAX_HASH];
 	size_t i, n, seeded = 0;
-	inputs in;
 	int ok;
 	mac m;
 
-	(void)ctx;
-	if (!read_inputs(&in, params) || !in.key.data || len == 0)
+	if (!in->key.data || len == 0)
 		return 0;
-	for (i = 0; i < in.n_seeds; i++)
-		seeded += in.seeds[i].len;
+	for (i = 0; i < in->n_seeds; i++)
+		seeded += in->seeds[i].len;
 	if (seeded == 0)
 		return 0;
-	ok = mac_key(&m, in.h, in.key.data, in.key.len);
+	ok = mac_key(&m, in->h, in->key.data, in->key.len);
 	if (ok) { /* A(1) */
 		mac_begin(&m);
-		for (i = 0; ok && i < in.n_seeds; i++)
-			ok = mac_add(&m, in.seeds[i].data, in.seeds[i].len);
+		for (i = 0; ok && i < in->n_seeds; i++)
+			ok = mac_add(&m, in->seeds[i].data, in->seeds[i].len);
 		ok = ok && mac_end(&m, a);
 	}
 	while (ok) {
 		mac_begin(&m);
-		ok = mac_add(&m, a, in.h->size);
-		for (i = 0; ok && i < in.n_seeds; i++)
-			ok = mac_add(&m, in.seeds[i].data, in.seeds[i].len);
+		ok = mac_add(&m, a, in->h->size);
+		for (i = 0; ok && i < in->n_seeds; i++)
+			ok = mac_add(&m, in->seeds[i].data, in->seeds[i].len);
 		ok = ok && mac_end(&m, block);
-		n = len < in.h->size ? len : in.h->size;
+		n = len < in->h->size ? len : in->h->size;
 		if (ok)
 			memcpy(out, block, n);
 		out += n;
@@ -286,7 +277,7 @@ static int prf_derive(void *ctx, unsigned char *out, size_t len, const OSSL_PARA
 		if (len == 0)
 			break;
 		mac_begin(&m); /* A(i+1) */
-		ok = ok && mac_add(&m, a, in.h->size) && mac_end(&m, a);
+		ok = ok && mac_add(&m, a, in->h->size) && mac_end(&m, a);
 	}
 	mac_clear(&m);
 	ossl_fn.OPENSSL_cleanse(a, sizeof a);
@@ -314,6 +305,80 @@ static int set_params(void *ctx, const OSSL_PARAM *params)
 	return !params || !params->key;
 }
 
+/* An algorithm, in the two forms that must derive the same bytes. */
+typedef struct {
+	const char *name; /* the default provider's */
+	int (*ours)(const inputs *in, uint8_t *out, size_t len);
+	int (*compare)(const hash *h);
+	int verdicts[2]; /* for each hash: UNKNOWN until the first use; atomic */
+} algorithm;
+
+enum { UNKNOWN, SAME, DIFFERENT };
+
+static int same_tls13_kdf(const hash *h);
+static int same_tls1_prf(const hash *h);
+
+static algorithm tls13 = {"TLS13-KDF", tls13_kdf, same_tls13_kdf, {UNKNOWN, UNKNOWN}};
+static algorithm tls1 = {"TLS1-PRF", tls1_prf, same_tls1_prf, {UNKNOWN, UNKNOWN}};
+
+/* Derives with the default library context's algorithm. */
+static int derive_by_default(const algorithm *a, uint8_t *out, size_t len, const OSSL_PARAM *params)
+{
+	EVP_KDF *kdf = ossl_fn.EVP_KDF_fetch(ossl_fn.OSSL_LIB_CTX_get0_global_default(), a->name, NULL);
+	EVP_KDF_CTX *ctx = kdf ? ossl_fn.EVP_KDF_CTX_new(kdf) : NULL;
+	int ok = ctx && ossl_fn.EVP_KDF_derive(ctx, out, len, params) == 1;
+
+	ossl_fn.EVP_KDF_CTX_free(ctx);
+	ossl_fn.EVP_KDF_free(kdf);
+	return ok;
+}
+
+/* Reports whether an algorithm with a hash derives the same bytes as the default provider's. */
+static int is_same(algorithm *a, const hash *h)
+{
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	int *verdict = &a->verdicts[h->sha384];
+	int known = __atomic_load_n(verdict, __ATOMIC_ACQUIRE);
+
+	if (known == UNKNOWN) {
+		pthread_mutex_lock(&lock);
+		known = __atomic_load_n(verdict, __ATOMIC_ACQUIRE);
+		if (known == UNKNOWN) {
+			known = a->compare(h) ? SAME : DIFFERENT;
+			__atomic_store_n(verdict, known, __ATOMIC_RELEASE);
+		}
+		pthread_mutex_unlock(&lock);
+	}
+	return known == SAME;
+}
+
+static int derive(algorithm *a, const inputs *in, uint8_t *out, size_t len, const OSSL_PARAM *params)
+{
+	return is_same(a, in->h) ? a->ours(in, out, len) : derive_by_default(a, out, len, params);
+}
+
+static int tls13_derive(void *ctx, unsigned char *out, size_t len, const OSSL_PARAM *params)
+{
+	inputs in;
+	int ok;
+
+	(void)ctx;
+	if (!read_inputs(&in, params))
+		return 0;
+	ok = derive(&tls13, &in, out, len, params);
+	if (ok && is_expand(&in) && observed)
+		takeover_derived(observed, (const char *)in.label.data, in.label.len, out, len);
+	return ok;
+}
+
+static int tls1_derive(void *ctx, unsigned char *out, size_t len, const OSSL_PARAM *params)
+{
+	inputs in;
+
+	(void)ctx;
+	return read_inputs(&in, params) && derive(&tls1, &in, out, len, params);
+}
+
 OSSL_DISPATCH schedule_tls13_kdf[6], schedule_tls1_prf[6];
 
 static void make_table(OSSL_DISPATCH *table, int (*derive)(void *, unsigned char *, size_t, const OSSL_PARAM *))
@@ -327,61 +392,60 @@ static void make_table(OSSL_DISPATCH *table, int (*derive)(void *, unsigned char
 	PUT(table, n, KDF_DERIVE, derive);
 }
 
-/* Reports whether derive returns the same bytes as the default library context's algorithm. */
-static int same(const char *name, int (*derive)(void *, unsigned char *, size_t, const OSSL_PARAM *), const OSSL_PARAM *params,
-	size_t len)
+/* Reports whether both forms of an algorithm return the same bytes. */
+static int same(const algorithm *a, const OSSL_PARAM *params, size_t len)
 {
 	uint8_t ours[256], theirs[256];
-	EVP_KDF *kdf = ossl_fn.EVP_KDF_fetch(NULL, name, NULL);
-	EVP_KDF_CTX *ctx = kdf ? ossl_fn.EVP_KDF_CTX_new(kdf) : NULL;
-	int ok = ctx && ossl_fn.EVP_KDF_derive(ctx, theirs, len, params) == 1 && derive(NULL, ours, len, params) &&
-		memcmp(ours, theirs, len) == 0;
+	inputs in;
 
-	ossl_fn.EVP_KDF_CTX_free(ctx);
-	ossl_fn.EVP_KDF_free(kdf);
-	return ok;
+	return derive_by_default(a, theirs, len, params) && read_inputs(&in, params) && a->ours(&in, ours, len) &&
+		memcmp(ours, theirs, len) == 0;
 }
 
-static int same_schedules(const hash *h)
+static const size_t lengths[] = {12, 16, 32, 48, 100};
+
+/* Makes inputs that stand for secrets. */
+static void fill(uint8_t *secret, size_t len)
 {
-	static const size_t lengths[] = {12, 16, 32, 48, 100};
-	const char *digest = h->sha384 ? "SHA2-384" : "SHA2-256";
+	size_t i;
+
+	for (i = 0; i < len; i++)
+		secret[i] = (uint8_t)(i * 7 + 1);
+}
+
+static OSSL_PARAM digest_of(const hash *h)
+{
+	const char *name = h->sha384 ? "SHA2-384" : "SHA2-256";
+
+	return param("digest", OSSL_OSSL_PARAM_UTF8_STRING, name, strlen(name));
+}
+
+static int same_tls13_kdf(const hash *h)
+{
 	int modes[] = {(int)OSSL_EVP_KDF_HKDF_MODE_EXPAND_ONLY, (int)OSSL_EVP_KDF_HKDF_MODE_EXTRACT_ONLY};
 	uint8_t secret[200];
 	OSSL_PARAM p[8];
 	size_t i, n;
 	int ok = 1, with;
 
-	for (i = 0; i < sizeof secret; i++)
-		secret[i] = (uint8_t)(i * 7 + 1);
-	for (i = 0; ok && i < sizeof lengths / sizeof lengths[0]; i++) {
+	fill(secret, sizeof secret);
+	for (i = 0; ok && i < sizeof lengths / sizeof lengths[0]; i++)
 		for (with = 0; ok && with < 2; with++) { /* with a context */
 			n = 0;
 			p[n++] = param("mode", OSSL_OSSL_PARAM_INTEGER, &modes[0], sizeof modes[0]);
-			p[n++] = param("digest", OSSL_OSSL_PARAM_UTF8_STRING, digest, strlen(digest));
+			p[n++] = digest_of(h);
 			p[n++] = param("key", OSSL_OSSL_PARAM_OCTET_STRING, secret, h->size);
 			p[n++] = param("prefix", OSSL_OSSL_PARAM_OCTET_STRING, "tls13 ", 6);
 			p[n++] = param("label", OSSL_OSSL_PARAM_OCTET_STRING, "c hs traffic", 12);
 			if (with)
 				p[n++] = param("data", OSSL_OSSL_PARAM_OCTET_STRING, secret + 100, h->size);
 			p[n] = param(NULL, 0, NULL, 0);
-			ok = same("TLS13-KDF", tls13_derive, p, lengths[i]);
+			ok = same(&tls13, p, lengths[i]);
 		}
-		for (with = 1; ok && with < 4; with++) { /* short keys and keys longer than a block */
-			n = 0;
-			p[n++] = param("digest", OSSL_OSSL_PARAM_UTF8_STRING, digest, strlen(digest));
-			p[n++] = param("secret", OSSL_OSSL_PARAM_OCTET_STRING, secret, (size_t)with * 48);
-			p[n++] = param("seed", OSSL_OSSL_PARAM_OCTET_STRING, "key expansion", 13);
-			p[n++] = param("seed", OSSL_OSSL_PARAM_OCTET_STRING, secret + 20, 32);
-			p[n++] = param("seed", OSSL_OSSL_PARAM_OCTET_STRING, secret + 60, 32);
-			p[n] = param(NULL, 0, NULL, 0);
-			ok = same("TLS1-PRF", prf_derive, p, lengths[i]);
-		}
-	}
 	for (with = 0; ok && with < 4; with++) { /* with and without a previous secret, and an input */
 		n = 0;
 		p[n++] = param("mode", OSSL_OSSL_PARAM_INTEGER, &modes[1], sizeof modes[1]);
-		p[n++] = param("digest", OSSL_OSSL_PARAM_UTF8_STRING, digest, strlen(digest));
+		p[n++] = digest_of(h);
 		if (with & 1)
 			p[n++] = param("key", OSSL_OSSL_PARAM_OCTET_STRING, secret, 32);
 		if (with & 2)
@@ -389,8 +453,30 @@ static int same_schedules(const hash *h)
 		p[n++] = param("prefix", OSSL_OSSL_PARAM_OCTET_STRING, "tls13 ", 6);
 		p[n++] = param("label", OSSL_OSSL_PARAM_OCTET_STRING, "derived", 7);
 		p[n] = param(NULL, 0, NULL, 0);
-		ok = same("TLS13-KDF", tls13_derive, p, h->size);
+		ok = same(&tls13, p, h->size);
 	}
+	return ok;
+}
+
+static int same_tls1_prf(const hash *h)
+{
+	uint8_t secret[200];
+	OSSL_PARAM p[8];
+	size_t i, n;
+	int ok = 1, with;
+
+	fill(secret, sizeof secret);
+	for (i = 0; ok && i < sizeof lengths / sizeof lengths[0]; i++)
+		for (with = 1; ok && with < 4; with++) { /* short keys and keys longer than a block */
+			n = 0;
+			p[n++] = digest_of(h);
+			p[n++] = param("secret", OSSL_OSSL_PARAM_OCTET_STRING, secret, (size_t)with * 48);
+			p[n++] = param("seed", OSSL_OSSL_PARAM_OCTET_STRING, "key expansion", 13);
+			p[n++] = param("seed", OSSL_OSSL_PARAM_OCTET_STRING, secret + 20, 32);
+			p[n++] = param("seed", OSSL_OSSL_PARAM_OCTET_STRING, secret + 60, 32);
+			p[n] = param(NULL, 0, NULL, 0);
+			ok = same(&tls1, p, lengths[i]);
+		}
 	return ok;
 }
 
@@ -399,9 +485,22 @@ int schedule_setup(void)
 	if (!ossl_fn.SHA256_Init || !ossl_fn.SHA256_Update || !ossl_fn.SHA256_Final || !ossl_fn.SHA384_Init ||
 		!ossl_fn.SHA384_Update || !ossl_fn.SHA384_Final)
 		return 0;
-	if (!same_schedules(&hashes[0]) || !same_schedules(&hashes[1]))
-		return 0;
 	make_table(schedule_tls13_kdf, tls13_derive);
-	make_table(schedule_tls1_prf, prf_derive);
+	make_table(schedule_tls1_prf, tls1_derive);
 	return 1;
+}
+
+int ossl_schedule_all_same(void)
+{
+	return is_same(&tls13, &hashes[0]) && is_same(&tls13, &hashes[1]) && is_same(&tls1, &hashes[0]) && is_same(&tls1, &hashes[1]);
+}
+
+void ossl_schedule_distrust(int on)
+{
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		__atomic_store_n(&tls13.verdicts[i], on ? DIFFERENT : UNKNOWN, __ATOMIC_RELEASE);
+		__atomic_store_n(&tls1.verdicts[i], on ? DIFFERENT : UNKNOWN, __ATOMIC_RELEASE);
+	}
 }

@@ -20,8 +20,9 @@
  * - The cryptography is the default provider's own: digests, ciphers, MACs, key exchanges,
  *   signatures, asymmetric ciphers and the list of groups are passed on unchanged, as complete
  *   tables, and run with the default provider's own context. Only the key schedules' use of a hash
- *   is written anew. Before first use, it must return the same bytes as the default provider, for
- *   inputs like TLS's, and it supports only the two hashes of TLS 1.2 and 1.3.
+ *   is written anew. At its first use it must return the same bytes as the default provider, for
+ *   inputs like TLS's, else the default provider derives; and it supports only the two hashes of
+ *   TLS 1.2 and 1.3.
  * - On 3.0 and 3.1 the following are omitted: all decoders except those for a DER
  *   SubjectPublicKeyInfo; keys on the SM2 curve, which Go's x509 refuses as well; and key
  *   managements that no certificate has and libssl doesn't use (see unused). Own certificates and
