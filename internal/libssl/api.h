@@ -357,6 +357,9 @@ typedef struct SHA512state_st SHA512_CTX;
 	X(CRYPTO, OSSL_V3_0, REQUIRED, X509 *, X509_new_ex, (OSSL_LIB_CTX *libctx, const char *propq)) \
 	X(CRYPTO, OSSL_V3_0, REQUIRED, EVP_PKEY *, d2i_AutoPrivateKey_ex, (EVP_PKEY **a, const unsigned char **in, long len, \
 		OSSL_LIB_CTX *libctx, const char *propq)) \
+	X(CRYPTO, OSSL_V3_0, REQUIRED, EVP_PKEY *, d2i_PrivateKey_ex, (int type, EVP_PKEY **a, const unsigned char **in, long len, \
+		OSSL_LIB_CTX *libctx, const char *propq)) \
+	X(CRYPTO, OSSL_V3_0, REQUIRED, int, EVP_PKEY_get_base_id, (const EVP_PKEY *pkey)) \
 	X(CRYPTO, OSSL_V3_0, REQUIRED, unsigned char *, EVP_Q_mac, (OSSL_LIB_CTX *libctx, const char *name, const char *propq, \
 		const char *subalg, const OSSL_PARAM *params, const void *key, size_t keylen, const unsigned char *data, \
 		size_t datalen, unsigned char *out, size_t outsize, size_t *outlen)) \

@@ -54,6 +54,7 @@ import "C"
 
 import (
 	"encoding/binary"
+	"strings"
 	"unsafe"
 )
 
@@ -84,11 +85,18 @@ func borrowed(p *C.uint8_t, n C.size_t) []byte {
 // it.
 func HeapInUse() uint64 { return uint64(C.ossl_heap_in_use()) }
 
-// hasGroup reports whether the library has a key exchange group or, in FIPS mode, the module.
-func hasGroup(name string, fips bool) bool {
-	s := C.CString(name)
+// askGroups reports for each key exchange group whether the library has it or, in FIPS mode, the
+// module. There is at least one.
+func askGroups(names []string, fips bool) []bool {
+	s := C.CString(strings.Join(names, "\x00"))
 	defer C.free(unsafe.Pointer(s))
-	return C.ossl_has_group(s, C.int(flag(fips))) == 1
+	answers := make([]C.uint8_t, len(names))
+	C.ossl_has_groups(s, C.size_t(len(names)), C.int(flag(fips)), &answers[0])
+	has := make([]bool, len(names))
+	for i, answer := range answers {
+		has[i] = answer == 1
+	}
+	return has
 }
 
 // cString returns s for C, nil if empty. It is freed with free.

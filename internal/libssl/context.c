@@ -236,14 +236,15 @@ int ossl_ctx_has_cipher(ossl_ctx *ctx, uint16_t id)
 
 int ossl_ctx_security_level(ossl_ctx *ctx) { return ossl_fn.SSL_CTX_get_security_level(ctx->ssl); }
 
-int ossl_has_group(const char *name, int fips)
+void ossl_has_groups(const char *names, size_t n, int fips, uint8_t *has)
 {
 	SSL_CTX *s = ossl_new_ssl_ctx(fips, NULL);
-	int ok = s && ossl_fn.SSL_CTX_ctrl(s, OSSL_SSL_CTRL_SET_GROUPS_LIST, 0, (void *)name) == 1;
+	size_t i;
 
+	for (i = 0; i < n; i++, names += strlen(names) + 1)
+		has[i] = s && ossl_fn.SSL_CTX_ctrl(s, OSSL_SSL_CTRL_SET_GROUPS_LIST, 0, (void *)names) == 1;
 	ossl_fn.SSL_CTX_free(s);
 	ossl_fn.ERR_clear_error();
-	return ok;
 }
 
 X509 *cert_of(OSSL_LIB_CTX *lib, const uint8_t *der, size_t len)
@@ -324,18 +325,40 @@ failed:
 	return NULL;
 }
 
+/*
+ * Parses the private key that belongs to a certificate. Before 3.2 libcrypto collects the decoders
+ * of all types of keys if the type is not given to it, which takes most of the time.
+ */
+static EVP_PKEY *private_key(OSSL_LIB_CTX *lib, X509 *leaf, const uint8_t *key, size_t len)
+{
+	const unsigned char *p = key;
+	EVP_PKEY *public, *private = NULL;
+	int type;
+
+	if (!ossl_fn.d2i_PrivateKey_ex)
+		return ossl_fn.d2i_AutoPrivateKey(NULL, &p, (long)len);
+	public = ossl_fn.X509_get_pubkey(leaf);
+	type = public ? ossl_fn.EVP_PKEY_get_base_id(public) : 0;
+	ossl_fn.EVP_PKEY_free(public); /* takes NULL */
+	if (type > 0)
+		private = ossl_fn.d2i_PrivateKey_ex(type, NULL, &p, (long)len, lib, NULL);
+	if (private)
+		return private;
+	ossl_fn.ERR_clear_error();
+	p = key;
+	return ossl_fn.d2i_AutoPrivateKey_ex(NULL, &p, (long)len, lib, NULL);
+}
+
 ossl_cred *ossl_cred_new(int fips, const uint8_t *chain, size_t chain_len, const uint8_t *key, size_t key_len,
 	const char *sigalgs, const uint8_t *staple, size_t staple_len, const uint8_t *scts, size_t scts_len, unsigned long *errors)
 {
 	OSSL_LIB_CTX *lib = fips ? fips_library() : NULL;
-	const unsigned char *p = key;
 	ossl_cred *cred;
 
 	ossl_fn.ERR_clear_error();
 	cred = cred_of(lib, chain, chain_len, sigalgs, staple, staple_len, scts, scts_len);
 	if (cred) {
-		cred->key = lib ? ossl_fn.d2i_AutoPrivateKey_ex(NULL, &p, (long)key_len, lib, NULL)
-						: ossl_fn.d2i_AutoPrivateKey(NULL, &p, (long)key_len);
+		cred->key = private_key(lib, cred->leaf, key, key_len);
 		if (!cred->key) {
 			ossl_cred_free(cred);
 			cred = NULL;

@@ -89,13 +89,6 @@ int dl_path(const void *address, char *to, size_t size)
 	return 0;
 }
 
-int dl_same(const void *a, const void *b)
-{
-	Dl_info x, y;
-
-	return dladdr(a, &x) && dladdr(b, &y) && x.dli_fbase == y.dli_fbase;
-}
-
 int dl_privileged(void)
 {
 #ifdef __linux__
@@ -172,6 +165,13 @@ static int find_extent(const void *address, extent *e)
 static int is_within(const void *address, const extent *e)
 {
 	return (uintptr_t)address >= e->from && (uintptr_t)address < e->to;
+}
+
+int dl_same(const void *a, const void *b)
+{
+	extent e;
+
+	return find_extent(a, &e) && is_within(b, &e);
 }
 
 /* The dynamic section of an object: its symbols and the tables of relocations. */
@@ -288,6 +288,13 @@ const char *dl_foreign(void *ssl, const void *crypto, const void **at)
 #else
 
 int dl_static(void) { return 0; }
+
+int dl_same(const void *a, const void *b)
+{
+	Dl_info x, y;
+
+	return dladdr(a, &x) && dladdr(b, &y) && x.dli_fbase == y.dli_fbase;
+}
 
 /* On other systems a library's calls name the library that they go to. */
 const char *dl_foreign(void *ssl, const void *crypto, const void **at)

@@ -2,4 +2,4 @@ package libssl
 
 // HasGroupName reports whether the library has a group of this name, which may be one that ossl
 // does not use.
-func HasGroupName(name string) bool { return hasGroup(name, false) }
+func HasGroupName(name string) bool { return askGroups([]string{name}, false)[0] }

@@ -106,12 +106,27 @@ func IsTLS13Suite(id uint16) bool { return id>>8 == 0x13 }
 // IsHybrid reports whether a group is one of the post-quantum hybrids, which only TLS 1.3 has.
 func IsHybrid(id tls.CurveID) bool { return id > 0x1000 }
 
-// hasGroups holds the answers of HasGroup, for the one library of the process.
-var hasGroups sync.Map // groupQuestion: bool
+// libraryGroups are the answers of HasGroup for the one library of the process, and moduleGroups those
+// for its FIPS module. All groups are tried at once, when the first answer is needed.
+var (
+	libraryGroups = sync.OnceValue(func() map[tls.CurveID]bool { return hasGroups(false) })
+	moduleGroups  = sync.OnceValue(func() map[tls.CurveID]bool { return hasGroups(true) })
+)
 
-type groupQuestion struct {
-	id   tls.CurveID
-	fips bool
+func hasGroups(fips bool) map[tls.CurveID]bool {
+	ids := known(groupNames)
+	if !fips {
+		ids = slices.DeleteFunc(ids, func(id tls.CurveID) bool { return !IsHybrid(id) })
+	}
+	names := make([]string, len(ids))
+	for i, id := range ids {
+		names[i] = groupNames[id]
+	}
+	has := map[tls.CurveID]bool{}
+	for i, answer := range askGroups(names, fips) {
+		has[ids[i]] = answer
+	}
+	return has
 }
 
 // HasGroup reports whether a group is known and the library has it or, in FIPS mode, the module.
@@ -121,13 +136,10 @@ func HasGroup(id tls.CurveID, fips bool) bool {
 	if name == "" || !fips && !IsHybrid(id) {
 		return name != ""
 	}
-	key := groupQuestion{id, fips}
-	if has, ok := hasGroups.Load(key); ok {
-		return has.(bool)
+	if fips {
+		return moduleGroups()[id]
 	}
-	has := hasGroup(name, fips)
-	hasGroups.Store(key, has)
-	return has
+	return libraryGroups()[id]
 }
 
 // fipsHasEd25519 is asked once FIPS mode is set up, and not before. The module doesn't change.

@@ -82,10 +82,14 @@ type object struct {
 func (s *search) check(name string) error { return s.checkFor(name, nil) }
 
 func (s *search) checkFor(name string, parent *object) error {
-	if name == "" || s.isSeen(name) || s.has(name) {
+	if name == "" || s.isSeen(name) {
 		return nil
 	}
-	for _, file := range s.choices(name, parent) {
+	files := s.choices(name, parent)
+	if len(files) == 0 || s.has(name) {
+		return nil
+	}
+	for _, file := range files {
 		if file != name && s.isSeen(file) {
 			continue
 		}

@@ -265,17 +265,18 @@ int ossl_ctx_has_cipher(ossl_ctx *ctx, uint16_t id);
 int ossl_ctx_security_level(ossl_ctx *ctx);
 
 /*
- * Reports whether libssl knows this group list, which is tried on a separate context: 1 or 0. fips:
- * 1 or 0, whether in FIPS mode. SSL_CTX_set1_groups_list(3).
+ * Reports which of n groups libssl knows, by setting each on a separate context: has gets 1 or 0 for
+ * each. names: n strings, one after the other, each with its 0. fips: 1 or 0, whether in FIPS mode.
+ * SSL_CTX_set1_groups_list(3).
  */
-int ossl_has_group(const char *name, int fips);
+void ossl_has_groups(const char *names, size_t n, int fips, uint8_t *has);
 
 /*
  * Makes a credential: a chain, its key, and the extensions that are sent with the chain. chain: DER
  * certificates, leaf first, each preceded by its length in 4 bytes, big-endian; key: PKCS #8 DER,
  * cleansed by the caller. sigalgs: nullable, the signature algorithms that the key may use. staple,
  * scts: nullable. fips: 1 or 0, for contexts in FIPS mode. Returns give (ossl_cred_free) or NULL
- * with errors. d2i_X509(3), d2i_AutoPrivateKey(3).
+ * with errors. d2i_X509(3), d2i_PrivateKey_ex(3).
  */
 ossl_cred *ossl_cred_new(int fips, const uint8_t *chain, size_t chain_len, const uint8_t *key, size_t key_len,
 	const char *sigalgs, const uint8_t *staple, size_t staple_len, const uint8_t *scts, size_t scts_len, unsigned long *errors);
