@@ -656,6 +656,7 @@ typedef struct SHA512state_st SHA512_CTX;
 	K(OSSL_V1_1_1, X509_V_ERR_APPLICATION_VERIFICATION, 50) \
 	/* Providers: openssl/core_dispatch.h and core.h */ \
 	K(OSSL_V3_0, OSSL_OP_DIGEST, 1) \
+	K(OSSL_V3_0, OSSL_OP_CIPHER, 2) \
 	K(OSSL_V3_0, OSSL_OP_KDF, 4) \
 	K(OSSL_V3_0, OSSL_OP_RAND, 5) \
 	K(OSSL_V3_0, OSSL_OP_KEYMGMT, 10) \

@@ -16,9 +16,12 @@
 #include "policy.h"
 #include "private.h"
 #include "provider.h"
+#include "slim.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { MAX_FILES = 1 << 20 };
 
@@ -145,11 +148,18 @@ static int is_for(const conf_value *entry, const char *module)
 	return len == strlen(module) && memcmp(entry->name, module, len) == 0;
 }
 
-static CONF *read_config(void)
+/*
+ * Returns openssl.cnf, or NULL if there is none or it can't be read. none: set to whether there is
+ * none.
+ */
+static CONF *read_config(int *none)
 {
 	char *file = ossl_policy_file();
-	CONF *conf = file ? ossl_fn.NCONF_new(NULL) : NULL;
+	CONF *conf = NULL;
 
+	*none = file && access(file, F_OK) != 0 && errno == ENOENT; /* libcrypto ignores a missing file */
+	if (file && !*none)
+		conf = ossl_fn.NCONF_new(NULL);
 	if (conf && ossl_fn.NCONF_load(conf, file, NULL) != 1) {
 		ossl_fn.NCONF_free(conf);
 		conf = NULL;
@@ -164,13 +174,20 @@ static OPENSSL_STACK *entries_of(const CONF *conf)
 	return conf ? section_of(conf, ossl_fn.NCONF_get_string(conf, NULL, "openssl_conf")) : NULL;
 }
 
+/* For modules_allow_slim. */
+static int allow_slim;
+
+int modules_allow_slim(void) { return allow_slim; }
+
 static char *modules_of_config(void)
 {
-	CONF *conf = read_config();
+	int none;
+	CONF *conf = read_config(&none);
 	OPENSSL_STACK *entries = entries_of(conf);
 	bytes list = {0};
 	int i, ok = 1;
 
+	allow_slim = none || (conf && slim_is_plain_config(conf));
 	for (i = 0; entries && ok && i < ossl_fn.OPENSSL_sk_num(entries); i++) {
 		const conf_value *entry = ossl_fn.OPENSSL_sk_value(entries, i);
 
@@ -218,10 +235,11 @@ char *ossl_module_of_provider(const char *name)
 {
 	CONF *conf;
 	bytes file = {0};
+	int none;
 
 	if (is_builtin(name) || ossl_fn.OSSL_PROVIDER_available(NULL, name) == 1)
 		return NULL;
-	conf = read_config();
+	conf = read_config(&none);
 	if (!module_file(&file, name, conf ? module_in(conf, name) : NULL) || !put_end(&file))
 		bytes_free(&file);
 	ossl_fn.NCONF_free(conf); /* takes NULL */

@@ -11,6 +11,12 @@
 char *ossl_modules_of_config(void);
 
 /*
+ * Reports whether that file sets up nothing that the slim library context would lack, 1 or 0: slim.c.
+ * It was read by ossl_modules_of_config.
+ */
+int modules_allow_slim(void);
+
+/*
  * Returns the file from which OSSL_PROVIDER_load would load a provider for the default library
  * context. name: borrow. Returns give (free), a list of one as above, or NULL: it is loaded
  * already, or part of libcrypto, or memory is short. OSSL_PROVIDER_load(3).

@@ -9,6 +9,8 @@
  *   libcrypto's overhead for a hash: fetching, copying, allocating. TLS13-KDF and TLS1-PRF are
  *   schedule.c's: a sixth less for a full handshake, a fifth for a resumed one.
  * - Peers' public keys, which are decoded once and kept: slimkey.c.
+ * - Ciphers in modes that TLS doesn't have: libcrypto makes an object for each, most of 130, when the
+ *   first SSL_CTX of a library context asks for one.
  * - On 3.0 and 3.1, decoders. Before 3.2, whenever a certificate is parsed, libcrypto collects all
  *   key managements and all decoders of the library context (58 in Debian 12's) to find the one for
  *   its public key: 105 us per certificate on a machine where the rest of the parsing takes less
@@ -17,9 +19,9 @@
  *
  * Why it is safe:
  *
- * - The cryptography is the default provider's own: digests, ciphers, MACs, key exchanges,
- *   signatures, asymmetric ciphers and the list of groups are passed on unchanged, as complete
- *   tables, and run with the default provider's own context. Only the key schedules' use of a hash
+ * - The cryptography is the default provider's own: digests, MACs, key exchanges, signatures,
+ *   asymmetric ciphers and the list of groups are passed on unchanged, as complete tables, ciphers
+ *   without some modes, and run with the default provider's own context. Only the key schedules' use of a hash
  *   is written anew. At its first use it must return the same bytes as the default provider, for
  *   inputs like TLS's, else the default provider derives; and it supports only the two hashes of
  *   TLS 1.2 and 1.3.
@@ -50,22 +52,21 @@
  */
 
 #include "dl.h"
+#include "modules.h"
 #include "private.h"
 #include "provider.h"
 #include "schedule.h"
 #include "slim.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 static const char provider_name[] = "ossl-slim";
 
 /* Written only by ossl_slim_setup. The library context is NULL if it is not used. */
 static OSSL_LIB_CTX *library;
 static const OSSL_PROVIDER *host; /* the default provider of the default library context */
-static OSSL_ALGORITHM *generators, *key_derivations, *decoders;
+static OSSL_ALGORITHM *generators, *key_derivations, *decoders, *ciphers;
 static OSSL_ALGORITHM *key_managements; /* NULL from 3.2 on: the default provider's own are used */
 
 int slim_is_named(const OSSL_ALGORITHM *a, const char *name)
@@ -103,6 +104,20 @@ static int wanted_key_management(const OSSL_ALGORITHM *a)
 
 	for (i = 0; i < sizeof unused / sizeof unused[0]; i++)
 		if (slim_is_named(a, unused[i]))
+			return 0;
+	return 1;
+}
+
+/* TLS has no ciphers in these modes; QUIC, which does, is not used. */
+static int wanted_cipher(const OSSL_ALGORITHM *a)
+{
+	static const char *const unused[] = {
+		"-ECB", "-CFB", "-OFB", "-CTR", "-CTS", "-XTS", "-OCB", "-SIV", "-WRAP", "WRAP-",
+	};
+	size_t i;
+
+	for (i = 0; i < sizeof unused / sizeof unused[0]; i++)
+		if (strstr(a->names, unused[i]))
 			return 0;
 	return 1;
 }
@@ -164,6 +179,8 @@ static const OSSL_ALGORITHM *provider_query(void *provider, int operation, int *
 		ours = generators;
 	else if (operation == OSSL_OSSL_OP_KDF)
 		ours = key_derivations;
+	else if (operation == OSSL_OSSL_OP_CIPHER)
+		ours = ciphers;
 	else if (operation == OSSL_OSSL_OP_DECODER)
 		ours = decoders;
 	else if (operation == OSSL_OSSL_OP_KEYMGMT)
@@ -217,48 +234,23 @@ static int is_plain(void)
 	return md != NULL;
 }
 
-/*
- * Reports whether openssl.cnf sets up nothing that would be missing in another library context:
- * config(5). Providers are checked once they are loaded; ssl_conf and oid_section apply to the
- * whole process. An empty section has no effect.
- */
-static int is_plain_file(const char *file)
+int slim_is_plain_config(const CONF *conf)
 {
 	static const char *const harmless[] = {"providers", "ssl_conf", "oid_section"};
-	CONF *conf;
-	OPENSSL_STACK *modules;
-	const char *name;
-	int i, plain = 0;
+	const char *name = ossl_fn.NCONF_get_string(conf, NULL, "openssl_conf");
+	OPENSSL_STACK *modules = section_of(conf, name);
+	int i, plain = 1;
 	size_t k;
 
-	if (access(file, F_OK) != 0)
-		return errno == ENOENT; /* libcrypto ignores a missing file */
-	conf = ossl_fn.NCONF_new(NULL);
-	if (!conf || ossl_fn.NCONF_load(conf, file, NULL) != 1)
-		goto done;
-	plain = 1;
-	name = ossl_fn.NCONF_get_string(conf, NULL, "openssl_conf");
-	modules = name ? (OPENSSL_STACK *)ossl_fn.NCONF_get_section(conf, name) : NULL;
 	for (i = 0; modules && plain && i < ossl_fn.OPENSSL_sk_num(modules); i++) {
 		const conf_value *module = ossl_fn.OPENSSL_sk_value(modules, i);
-		OPENSSL_STACK *content = (OPENSSL_STACK *)ossl_fn.NCONF_get_section(conf, module->value);
+		OPENSSL_STACK *content = section_of(conf, module->value);
 
 		plain = content && ossl_fn.OPENSSL_sk_num(content) == 0;
 		for (k = 0; k < sizeof harmless / sizeof harmless[0]; k++)
 			if (strcmp(module->name, harmless[k]) == 0)
 				plain = 1;
 	}
-done:
-	ossl_fn.NCONF_free(conf);
-	return plain;
-}
-
-static int is_plain_config(void)
-{
-	char *file = ossl_fn.CONF_get1_default_config_file();
-	int plain = file && is_plain_file(file);
-
-	ossl_fn.CRYPTO_free(file, __FILE__, __LINE__);
 	return plain;
 }
 
@@ -289,7 +281,8 @@ static OSSL_LIB_CTX *make(void)
 		!replace(key_derivations, "TLS1-PRF", schedule_tls1_prf))
 		return NULL;
 	decoders = pick((int)OSSL_OSSL_OP_DECODER, old ? wanted_decoder : wanted_whole);
-	if (!decoders)
+	ciphers = pick((int)OSSL_OSSL_OP_CIPHER, wanted_cipher);
+	if (!decoders || !ciphers)
 		return NULL;
 	if (old) {
 		key_managements = pick((int)OSSL_OSSL_OP_KEYMGMT, wanted_key_management);
@@ -313,7 +306,7 @@ int ossl_slim_setup(void)
 	if (version < OSSL_V3_0 || version >= OSSL_V5_0)
 		return 0;
 	ossl_fn.ERR_clear_error();
-	if (is_plain_config() && is_plain()) {
+	if (modules_allow_slim() && is_plain()) {
 		host = ossl_fn.OSSL_PROVIDER_try_load(NULL, "default", 1); /* a reference, kept */
 		if (host && is_builtin())
 			library = make();

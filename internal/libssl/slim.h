@@ -11,6 +11,13 @@
  */
 int ossl_slim_setup(void);
 
+/*
+ * Reports whether openssl.cnf sets up nothing that would be missing in another library context:
+ * config(5). Providers are checked once they are loaded; ssl_conf and oid_section apply to the whole
+ * process. An empty section has no effect. conf: borrow.
+ */
+int slim_is_plain_config(const CONF *conf);
+
 /* Returns the slim library context, or NULL if it is not used, or not now. Borrow. */
 OSSL_LIB_CTX *ossl_slim_library(void);
 
