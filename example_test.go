@@ -148,6 +148,41 @@ func ExampleWithRecordPath() {
 	// Output: hello
 }
 
+// io.Copy sends files with sendfile(2) if the kernel seals, and works in any case.
+func ExampleConn_ReadFrom() {
+	serverConfig := &tls.Config{Certificates: []tls.Certificate{tlstest.ServerCert(tlstest.P256)}}
+	server, err := ossl.NewContext(serverConfig, ossl.WithKernelTLS())
+	if err != nil {
+		log.Fatal(err)
+	}
+	listener, err := server.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer listener.Close()
+	go func() {
+		conn, err := listener.Accept()
+		if err != nil {
+			return
+		}
+		defer conn.Close()
+		file, err := os.Open("go.mod")
+		if err != nil {
+			return
+		}
+		defer file.Close()
+		_, _ = io.CopyN(conn, file, 6) // or io.Copy for all of it
+	}()
+	conn, err := ossl.Dial("tcp", listener.Addr().String(), &tls.Config{RootCAs: tlstest.CA().Pool(), ServerName: tlstest.ServerName})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer conn.Close()
+	got, err := io.ReadAll(conn)
+	fmt.Printf("%s %v", got, err)
+	// Output: module <nil>
+}
+
 // If Linux has kernel TLS, files go from the page cache to the network without passing through the
 // process.
 func ExampleConn_SendFile() {
