@@ -29,7 +29,8 @@ import (
 
 func main() {
 	var o options
-	flag.StringVar(&o.only, "only", "", "run these `rows` only: versions (3.5), whole names (3.5 FIPS) or a version's first row (3.5 alone), separated by commas")
+	flag.StringVar(&o.only, "only", "", "run these `rows` only, separated by commas: "+
+		"versions (3.5), whole names (3.5 FIPS) or a version's first row (3.5 alone)")
 	flag.BoolVar(&o.others, "others", false, "also run the rows of releases that Debian hasn't, and those that others stand for")
 	flag.StringVar(&o.at, "at", "", "run the rows of the OpenSSL in this `folder` instead")
 	flag.StringVar(&o.without, "without", "", "leave out these `versions`, separated by commas")

@@ -130,7 +130,8 @@ func loadCutLibrary(t *testing.T, spec string) {
 		}
 		return
 	}
-	if err == nil && (byDefault && !strings.HasPrefix(lib.Version(), major) || !strings.Contains(spec, "/") && comesFirst(t, lib.Path)) {
+	if err == nil && (byDefault && !strings.HasPrefix(lib.Version(), major) ||
+		!strings.Contains(spec, "/") && comesFirst(t, lib.Path)) {
 		return // the search went on, or never came to the file
 	}
 	var failure *LoadError

@@ -54,8 +54,8 @@ func TestSearchChoices(t *testing.T) {
 	foreign := make([]byte, 64)
 	copy(foreign, "\x7fELF\x02\x01")
 	foreign[18], foreign[19] = 0xff, 0xff
-	for _, name := range []string{"env/a", "env/x", "rpath/a", "runpath/a", "runpath/b", "cache/b", "cache/c", "last/b", "last/c", "last/d",
-		"env/glibc-hwcaps/new/h", "env/h", "rpath/z"} {
+	for _, name := range []string{"env/a", "env/x", "rpath/a", "runpath/a", "runpath/b", "cache/b", "cache/c",
+		"last/b", "last/c", "last/d", "env/glibc-hwcaps/new/h", "env/h", "rpath/z"} {
 		content := []byte("not ELF")
 		if name == "env/x" {
 			content = foreign
