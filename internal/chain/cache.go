@@ -76,8 +76,9 @@ func age(now, made time.Time) time.Duration {
 
 const maxAge = 10 * time.Minute
 
-// maxSize is the size of the largest chain, in bytes as sent, that is remembered.
-const maxSize = 16 << 10
+// maxSize is the size of the largest chain, in bytes as sent, that is remembered. Three certificates
+// with ML-DSA-87 have 23 KB.
+const maxSize = 32 << 10
 
 // newCache returns a cache of at most size entries, or nil for size 0: a nil cache never hits. The
 // chains of servers are verified against rootCAs, those of clients against clientCAs.

@@ -22,7 +22,9 @@
 #include <string.h>
 
 enum {
-	MAX_KEPT_CHAIN = 1 << 14, /* a session with a longer one is not resumed: a ticket has at most 2^16 bytes */
+	/* A session with a longer one is not resumed: a ticket has at most 2^16 bytes, and so has a ClientHello with it, as crypto/tls
+	 * and ossl limit it. Three certificates with ML-DSA-87 have 23 KB. */
+	MAX_KEPT_CHAIN = 1 << 15,
 	MAX_SESSIONS = 1 << 18,
 	MAX_ID = 32,
 	PSK_DHE_KE = 1, /* RFC 8446, section 4.2.9 */
