@@ -240,7 +240,7 @@ func (c *Context) makeSSL(settings *libssl.ContextConfig, offer *negotiate.Offer
 		}
 	}
 	if c.serveErr == nil && !c.pausesAtHello && settings.MaxVersion <= tls.VersionTLS12 {
-		c.serveErr = checkKeyUsage(c.config.Certificates[0].Leaf)
+		c.serveErr = checkTLS12Leaf(c.config.Certificates[0].Leaf)
 	}
 	return nil
 }
@@ -269,10 +269,13 @@ func (c *Context) explainCertificate(field string, cert *tls.Certificate, level 
 	return e
 }
 
-// checkKeyUsage returns an error if a leaf certificate can't serve in TLS 1.2: libssl finds no
-// suite for an ECDSA certificate whose key usage doesn't allow signing. In TLS 1.3 libssl ignores
-// the key usage; crypto/tls always does.
-func checkKeyUsage(leaf *x509.Certificate) error {
+// checkTLS12Leaf returns an error if a leaf certificate can't serve in TLS 1.2, which has no ML-DSA:
+// libssl finds no suite for an ECDSA certificate whose key usage doesn't allow signing. In TLS 1.3
+// libssl ignores the key usage; crypto/tls always does.
+func checkTLS12Leaf(leaf *x509.Certificate) error {
+	if libssl.MLDSAKey(leaf.PublicKey) != 0 {
+		return &ConfigError{Field: "Certificates", Reason: "an ML-DSA certificate requires TLS 1.3"}
+	}
 	if leaf.PublicKeyAlgorithm != x509.ECDSA || leaf.KeyUsage == 0 || leaf.KeyUsage&x509.KeyUsageDigitalSignature != 0 {
 		return nil
 	}

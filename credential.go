@@ -70,7 +70,7 @@ func (r *credentialRule) limit(schemes []tls.SignatureScheme) ([]tls.SignatureSc
 	}
 	for _, s := range schemes {
 		if !negotiate.KnownSignature(s) {
-			return nil, fmt.Errorf("SupportedSignatureAlgorithms: %v is not in OpenSSL", s)
+			return nil, errors.New("SupportedSignatureAlgorithms: " + negotiate.WhyNoSignature(s))
 		}
 		if r.fips && !negotiate.FIPSSignature(s) {
 			return nil, fmt.Errorf("SupportedSignatureAlgorithms: %v is not approved for FIPS mode, or not in the module", s)
@@ -139,7 +139,7 @@ func keyOf(cert *tls.Certificate, rule *credentialRule) (key credentialKey, ok b
 		key.key = k
 	case ed25519.PrivateKey:
 		key.key = sha256.Sum256(k)
-	default: // any other Signer, if it can be compared
+	default: // crypto/mldsa's, or any other Signer, if it can be compared
 		if !canCompare(k) {
 			return key, false
 		}
@@ -196,11 +196,15 @@ func convert(cert *tls.Certificate, leaf *x509.Certificate, rule *credentialRule
 	if v := reflect.ValueOf(signer); v.Kind() == reflect.Pointer && v.IsNil() {
 		return nil, fmt.Errorf("private key is a nil %T", signer)
 	}
+	if err := rule.checkMLDSA(leaf); err != nil {
+		return nil, err
+	}
 	if public, ok := signer.Public().(interface{ Equal(crypto.PublicKey) bool }); !ok || !public.Equal(leaf.PublicKey) {
 		return nil, errors.New("private key does not belong to the leaf certificate")
 	}
 	if rule.fips && !chain.KeyAllowed(leaf.PublicKey) {
-		return nil, errors.New("FIPS mode requires RSA keys of 2048 bits or more, or ECDSA keys on P-256, P-384 or P-521")
+		return nil, errors.New("FIPS mode requires RSA keys of 2048 bits or more, ECDSA keys on P-256, P-384 or P-521, " +
+			"or Ed25519 or ML-DSA keys if the module has them")
 	}
 	if len(cert.OCSPStaple) > 0 {
 		if err := checkStaple(cert.OCSPStaple); err != nil {
@@ -225,8 +229,7 @@ func convert(cert *tls.Certificate, leaf *x509.Certificate, rule *credentialRule
 		}
 		return cred, nil
 	}
-	switch signer.(type) {
-	case *rsa.PrivateKey, *ecdsa.PrivateKey, ed25519.PrivateKey:
+	if isOwnKey(signer) {
 		pkcs8, err := x509.MarshalPKCS8PrivateKey(cert.PrivateKey)
 		if err != nil {
 			return nil, err
@@ -254,12 +257,29 @@ func newSignerCredential(chain [][]byte, signer crypto.Signer, schemes []tls.Sig
 }
 
 // onlySigns reports whether key can only be asked to sign, so that libssl has to ask Go.
-func onlySigns(key crypto.PrivateKey) bool {
+func onlySigns(key crypto.PrivateKey) bool { return !isOwnKey(key) && heldkey.In(key) == nil }
+
+// isOwnKey reports whether key is of a type of the standard library, so that libssl can have it.
+func isOwnKey(key crypto.PrivateKey) bool {
 	switch key.(type) {
 	case *rsa.PrivateKey, *ecdsa.PrivateKey, ed25519.PrivateKey:
-		return false
+		return true
 	}
-	return heldkey.In(key) == nil
+	return libssl.IsMLDSAPrivateKey(key)
+}
+
+// checkMLDSA returns an error if a leaf has an ML-DSA key that can't be used here.
+func (r *credentialRule) checkMLDSA(leaf *x509.Certificate) error {
+	scheme := libssl.MLDSAInfo(leaf.RawSubjectPublicKeyInfo)
+	switch {
+	case scheme == 0:
+		return nil
+	case !negotiate.KnownSignature(scheme):
+		return fmt.Errorf("a certificate with an %s key: %s", libssl.MLDSAName(scheme), negotiate.WhyNoSignature(scheme))
+	case r.fips && !negotiate.FIPSSignature(scheme):
+		return fmt.Errorf("a certificate with an %s key: the FIPS module has no such keys", libssl.MLDSAName(scheme))
+	}
+	return nil
 }
 
 // checkStaple returns an error unless an OCSP staple is an OCSPResponse (RFC 6960, section 4.2.1).

@@ -117,7 +117,8 @@ func WithTLS13CipherSuites(ids ...uint16) Option {
 
 // WithSignatureAlgorithms sets the signature algorithms that are offered, accepted and used, in
 // order of preference. A certificate's SupportedSignatureAlgorithms can remove some of them for its
-// own key, but can't add any.
+// own key, but can't add any. The default is crypto/tls's list; ML-DSA requires Go 1.27 and OpenSSL
+// 3.5.
 func WithSignatureAlgorithms(schemes ...tls.SignatureScheme) Option {
 	return func(o *options) error {
 		if len(schemes) == 0 {

@@ -46,7 +46,10 @@ func init() {
 	})
 }
 
-// Public returns the public key: a [*rsa.PublicKey], [*ecdsa.PublicKey] or [ed25519.PublicKey].
+// Public returns the public key: a [*rsa.PublicKey], [*ecdsa.PublicKey] or [ed25519.PublicKey], and
+// from Go 1.27 on also a *[mldsa.PublicKey].
+//
+// [mldsa.PublicKey]: https://pkg.go.dev/crypto/mldsa#PublicKey
 func (k *Key) Public() crypto.PublicKey { return k.public }
 
 // Provider returns the name of the OpenSSL provider that has the key, such as "default" or
@@ -59,11 +62,11 @@ func (k *Key) String() string { return "key " + k.uri }
 // GoString is like String, so that no format prints the fields.
 func (k *Key) GoString() string { return k.String() }
 
-// Sign signs digest, or a message if the key is for Ed25519, as described by [crypto.Signer]. opts
-// are as for crypto/rsa, crypto/ecdsa and crypto/ed25519: [*rsa.PSSOptions] selects RSA-PSS, and
-// RSA without a hash function signs digest unchanged. The hash functions are SHA-1, SHA-224,
-// SHA-256, SHA-384 and SHA-512. rand is not used: random numbers come from OpenSSL, or from the
-// token.
+// Sign signs digest, or a message if the key is for Ed25519 or ML-DSA, as described by
+// [crypto.Signer]. opts are as for crypto/rsa, crypto/ecdsa, crypto/ed25519 and crypto/mldsa:
+// [*rsa.PSSOptions] selects RSA-PSS, and RSA without a hash function signs digest unchanged. The
+// hash functions are SHA-1, SHA-224, SHA-256, SHA-384 and SHA-512. rand is not used: random numbers
+// come from OpenSSL, or from the token.
 //
 // Sign waits for its turn without a limit; [Key.SignContext] can stop waiting.
 func (k *Key) Sign(rand io.Reader, digest []byte, opts crypto.SignerOpts) (signature []byte, err error) {
@@ -111,6 +114,12 @@ func (k *Key) signing(digest []byte, opts crypto.SignerOpts) (algorithm int, has
 			return 0, "", "", nil, errors.New("Ed25519ph and Ed25519ctx are not supported")
 		}
 		return libssl.SignEd25519, "", "", digest, nil
+	}
+	if libssl.MLDSAKey(k.public) != 0 {
+		if h != 0 || libssl.MLDSAContext(opts) != "" {
+			return 0, "", "", nil, errors.New("ML-DSA with a prehashed message or a context is not supported")
+		}
+		return libssl.SignMLDSA, "", "", digest, nil
 	}
 	if h != 0 {
 		if hash = libssl.HashName(h); hash == "" {

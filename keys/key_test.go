@@ -16,6 +16,7 @@ import (
 	"fmt"
 	"io"
 	"runtime"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -140,10 +141,17 @@ func TestKeySignsRequests(t *testing.T) {
 // TestKeyHandshakes: a key serves both sides of every pairing, however its certificate is chosen.
 // crypto/tls uses it as a crypto.Signer.
 func TestKeyHandshakes(t *testing.T) {
-	for _, kind := range []tlstest.KeyKind{tlstest.RSA2048, tlstest.P256, tlstest.P384, tlstest.Ed25519} {
+	kinds := []tlstest.KeyKind{tlstest.RSA2048, tlstest.P256, tlstest.P384, tlstest.Ed25519}
+	if ossltest.AtLeast("3.5") {
+		kinds = append(kinds, tlstest.MLDSAKinds...)
+	}
+	for _, kind := range kinds {
 		clientCert, serverCert := ossltest.LoadedPair(t, kind, tlstest.ClientName), ossltest.LoadedPair(t, kind, tlstest.ServerName)
 		bounded := ossltest.LoadedPair(t, kind, tlstest.ServerName, keys.WithMaxSigners(1))
 		for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
+			if version == tls.VersionTLS12 && slices.Contains(tlstest.MLDSAKinds, kind) {
+				continue
+			}
 			for _, stacks := range [][2]string{{"ossl", "std"}, {"std", "ossl"}, {"ossl", "ossl"}} {
 				for _, chosen := range []string{"Certificates", "several", "callback", "GetConfigForClient", "bounded"} {
 					t.Run(fmt.Sprintf("%s/%s/%s-%s/%s", kind, tls.VersionName(version), stacks[0], stacks[1], chosen), func(t *testing.T) {

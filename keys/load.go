@@ -132,7 +132,9 @@ const defaultMaxSigners = 128
 //     "pkcs11:" (RFC 7512). openssl.cnf or [WithProvider] activates the provider; docs/KEYS.md
 //     shows how.
 //
-// The key must be for RSA, ECDSA or Ed25519.
+// The key must be for RSA, ECDSA, Ed25519 or, with OpenSSL 3.5 or later and Go 1.27 or later, for
+// ML-DSA. OpenSSL loads an ML-DSA key from its seed, its expanded form or both; crypto/tls from its
+// seed only.
 //
 // The PIN or passphrase may be in the URI ("pin-value", "pin-source") or in OpenSSL's
 // configuration, or [WithPassphrase] returns it. Load never asks at the terminal: if a URI of
@@ -224,6 +226,9 @@ func (o *options) loadKey(uri string) (*Key, error) {
 	if err != nil {
 		return refuse("the public key is missing", storeError(err))
 	}
+	if scheme := libssl.MLDSAInfo(der); scheme != 0 && !libssl.GoHasMLDSA {
+		return refuse(fmt.Sprintf("a key for %s requires Go 1.27 or later", libssl.MLDSAName(scheme)), nil)
+	}
 	public, err := x509.ParsePKIXPublicKey(der)
 	if err != nil {
 		return refuse("the public key is of an unknown type", err)
@@ -231,7 +236,9 @@ func (o *options) loadKey(uri string) (*Key, error) {
 	switch public.(type) {
 	case *rsa.PublicKey, *ecdsa.PublicKey, ed25519.PublicKey:
 	default:
-		return refuse(fmt.Sprintf("TLS does not sign with the private key of a %T", public), nil)
+		if libssl.MLDSAKey(public) == 0 {
+			return refuse(fmt.Sprintf("TLS does not sign with the private key of a %T", public), nil)
+		}
 	}
 	key := &Key{held: heldkey.Key{Key: loaded.Key}, public: public, uri: showURI(uri)}
 	if o.maxSigners > 0 {
@@ -298,6 +305,11 @@ func (o *options) load(uri string, keys bool) (*libssl.Loaded, error) {
 	}
 	if _, ok := err.(*libssl.Error); !ok { // the error of the function of WithPassphrase
 		return refuse("no passphrase", err)
+	}
+	if file && keys && !libssl.AtLeast(libssl.Version3_5) {
+		if scheme := mldsaIn(uri); scheme != 0 {
+			return refuse(fmt.Sprintf("a key for %s requires OpenSSL 3.5 or later", libssl.MLDSAName(scheme)), cause(err))
+		}
 	}
 	switch {
 	case loaded.Unserved:

@@ -24,18 +24,29 @@ func KeyAllowed(public any) bool {
 	case *ecdsa.PublicKey:
 		return k.Curve == elliptic.P256() || k.Curve == elliptic.P384() || k.Curve == elliptic.P521()
 	case ed25519.PublicKey:
-		return libssl.FIPSHasSignature(tls.Ed25519)
+		return libssl.HasSignature(tls.Ed25519, true)
+	}
+	if scheme := libssl.MLDSAKey(public); scheme != 0 {
+		return libssl.HasSignature(scheme, true)
 	}
 	return false
 }
 
 // fipsChainAlgorithms are the signatures that certificates may have: those with a hash of FIPS
-// 180-4 that has 128 bits of security or more.
+// 180-4 that has 128 bits of security or more, besides ML-DSA.
 var fipsChainAlgorithms = []x509.SignatureAlgorithm{
 	x509.SHA256WithRSA, x509.SHA384WithRSA, x509.SHA512WithRSA,
 	x509.SHA256WithRSAPSS, x509.SHA384WithRSAPSS, x509.SHA512WithRSAPSS,
 	x509.ECDSAWithSHA256, x509.ECDSAWithSHA384, x509.ECDSAWithSHA512,
 	x509.PureEd25519,
+}
+
+// fipsSigned reports whether FIPS mode allows an algorithm for the signatures of certificates.
+func fipsSigned(algorithm x509.SignatureAlgorithm) bool {
+	if scheme := mldsaSignature(algorithm); scheme != 0 {
+		return libssl.HasSignature(scheme, true)
+	}
+	return slices.Contains(fipsChainAlgorithms, algorithm)
 }
 
 // checkModuleChain refuses a chain, leaf first, that crypto/x509 would refuse for this usage, or
@@ -51,7 +62,7 @@ func checkModuleChain(chain []*x509.Certificate, usage x509.ExtKeyUsage) error {
 			return x509.UnhandledCriticalExtension{}
 		case !KeyAllowed(cert.PublicKey):
 			return invalid(x509.NoValidChains, keyNotAllowed)
-		case !anchor && !slices.Contains(fipsChainAlgorithms, cert.SignatureAlgorithm):
+		case !anchor && !fipsSigned(cert.SignatureAlgorithm):
 			return invalid(x509.NoValidChains, "a signature by "+cert.SignatureAlgorithm.String()+" is not allowed in FIPS mode")
 		case !hasUsage(cert, usage):
 			return invalid(x509.IncompatibleUsage, "")

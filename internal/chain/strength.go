@@ -5,8 +5,11 @@ import (
 	"crypto/ecdsa"
 	"crypto/ed25519"
 	"crypto/rsa"
+	"crypto/tls"
 	"crypto/x509"
 	"fmt"
+
+	"github.com/ossl-go/ossl/internal/libssl"
 )
 
 // levelBits are the bits of security that the levels of OpenSSL require:
@@ -113,6 +116,20 @@ func keyBits(key any) int {
 	case ed25519.PublicKey:
 		return 128
 	}
+	return mldsaBits(libssl.MLDSAKey(key))
+}
+
+// mldsaBits returns the bits of security of ML-DSA, as OpenSSL counts them: the security strength
+// categories 2, 3 and 5 of FIPS 204, table 1. It returns 0 for other algorithms.
+func mldsaBits(scheme tls.SignatureScheme) int {
+	switch scheme {
+	case libssl.MLDSA44:
+		return 128
+	case libssl.MLDSA65:
+		return 192
+	case libssl.MLDSA87:
+		return 256
+	}
 	return 0
 }
 
@@ -127,5 +144,5 @@ func signatureBits(algorithm x509.SignatureAlgorithm) int {
 	case x509.SHA512WithRSA, x509.SHA512WithRSAPSS, x509.ECDSAWithSHA512:
 		return 256
 	}
-	return 0
+	return mldsaBits(mldsaSignature(algorithm))
 }

@@ -18,6 +18,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/ossl-go/ossl/internal/libssl"
 	"github.com/ossl-go/ossl/internal/record"
 )
 
@@ -186,6 +187,9 @@ func (v *Verifier) checkKey(certs []*x509.Certificate, p peer) *Refusal {
 	}
 	switch certs[0].PublicKey.(type) {
 	case *rsa.PublicKey, *ecdsa.PublicKey, ed25519.PublicKey:
+		return nil
+	}
+	if libssl.MLDSAKey(certs[0].PublicKey) != 0 {
 		return nil
 	}
 	return &Refusal{fmt.Errorf("tls: %v's certificate contains an unsupported type of public key: %T", p, certs[0].PublicKey),

@@ -33,6 +33,9 @@ typedef struct ssl_cipher_st SSL_CIPHER;
 typedef struct bio_st BIO;
 typedef struct bio_method_st BIO_METHOD;
 typedef struct x509_st X509;
+typedef struct X509_algor_st X509_ALGOR;
+typedef struct asn1_object_st ASN1_OBJECT;
+typedef struct asn1_string_st ASN1_BIT_STRING;
 typedef struct X509_name_st X509_NAME;
 typedef struct x509_store_st X509_STORE;
 typedef struct x509_store_ctx_st X509_STORE_CTX;
@@ -403,6 +406,12 @@ typedef struct SHA512state_st SHA512_CTX;
 	X(SSL, OSSL_V1_1_1, REQUIRED, uint64_t, SSL_CTX_get_options, (const SSL_CTX *ctx)) \
 	X(SSL, OSSL_V1_1_1, REQUIRED, size_t, SSL_CTX_get_num_tickets, (const SSL_CTX *ctx)) \
 	X(SSL, OSSL_V1_1_1, REQUIRED, int, SSL_CTX_set_block_padding, (SSL_CTX *ctx, size_t block_size)) \
+	/* Certificates with ML-DSA signatures: X509_get0_signature(3), OBJ_nid2obj(3), X509_check_purpose(3) */ \
+	X(CRYPTO, OSSL_V1_1_1, REQUIRED, int, X509_get_signature_nid, (const X509 *x)) \
+	X(CRYPTO, OSSL_V1_1_1, REQUIRED, void, X509_get0_signature, \
+		(const ASN1_BIT_STRING **psig, const X509_ALGOR **palg, const X509 *x)) \
+	X(CRYPTO, OSSL_V1_1_1, REQUIRED, ASN1_OBJECT *, OBJ_nid2obj, (int n)) \
+	X(CRYPTO, OSSL_V1_1_1, REQUIRED, int, X509_check_purpose, (OSSL_CONST_SINCE_4_0 X509 *x, int id, int ca)) \
 	/* Signers: provider-keymgmt(7), provider-signature(7), EVP_PKEY_fromdata(3), OSSL_PROVIDER_add_builtin(3) */ \
 	X(CRYPTO, OSSL_V1_1_1, REQUIRED, EVP_PKEY *, X509_get_pubkey, (OSSL_CONST_SINCE_4_0 X509 *x)) \
 	X(CRYPTO, OSSL_V1_1_1, REQUIRED, int, EVP_PKEY_up_ref, (EVP_PKEY *pkey)) \
@@ -720,7 +729,15 @@ typedef struct SHA512state_st SHA512_CTX;
 	K(OSSL_V1_1_1, NID_sha224, 675) \
 	K(OSSL_V1_1_1, NID_sha256, 672) \
 	K(OSSL_V1_1_1, NID_sha384, 673) \
-	K(OSSL_V1_1_1, NID_sha512, 674)
+	K(OSSL_V1_1_1, NID_sha512, 674) \
+	/* Certificates with ML-DSA signatures */ \
+	K(OSSL_V3_5, NID_ML_DSA_44, 1457) \
+	K(OSSL_V3_5, NID_ML_DSA_65, 1458) \
+	K(OSSL_V3_5, NID_ML_DSA_87, 1459) \
+	K(OSSL_V1_1_1, NID_ecdsa_with_SHA256, 794) \
+	K(OSSL_V1_1_1, NID_ecdsa_with_SHA384, 795) \
+	K(OSSL_V1_1_1, NID_ecdsa_with_SHA512, 796) \
+	K(OSSL_V1_1_1, TLSEXT_TYPE_signature_algorithms_cert, 50)
 
 #define OSSL_DECLARE_CONSTANT(since, name, value) static const int64_t OSSL_##name __attribute__((unused)) = value;
 OSSL_CONSTANTS(OSSL_DECLARE_CONSTANT)

@@ -212,6 +212,8 @@ static void on_message(int write_p, int version, int content_type, const void *d
 			c->new_ticket = 1;
 		break;
 	case OSSL_SSL3_MT_CERTIFICATE_REQUEST:
+		if (!c->server && !write_p)
+			unlisted_request(c, p, len);
 		if (!c->server && !write_p && c->ctx->want_cert) {
 			c->request.len = 0;
 			bytes_append(&c->request, p, len, MAX_MESSAGE);
@@ -294,6 +296,10 @@ static int on_client_hello(SSL *ssl, int *alert, void *arg)
 	c->hello = ASK_ANSWERED;
 	if (c->pub.hello_alert >= 0) {
 		*alert = c->pub.hello_alert;
+		return OSSL_SSL_CLIENT_HELLO_ERROR;
+	}
+	if (!unlisted_hello(c)) {
+		*alert = OSSL_SSL_AD_INTERNAL_ERROR;
 		return OSSL_SSL_CLIENT_HELLO_ERROR;
 	}
 	return OSSL_SSL_CLIENT_HELLO_SUCCESS;

@@ -54,6 +54,7 @@ import "C"
 
 import (
 	"encoding/binary"
+	"slices"
 	"strings"
 	"unsafe"
 )
@@ -85,13 +86,14 @@ func borrowed(p *C.uint8_t, n C.size_t) []byte {
 // it.
 func HeapInUse() uint64 { return uint64(C.ossl_heap_in_use()) }
 
-// askGroups reports for each key exchange group whether the library has it or, in FIPS mode, the
-// module. There is at least one.
-func askGroups(names []string, fips bool) []bool {
+// ask reports for each group, and then for each signature algorithm, whether the library has it or, in
+// FIPS mode, the module. There is at least one.
+func ask(groups, signatures []string, fips bool) []bool {
+	names := slices.Concat(groups, signatures)
 	s := C.CString(strings.Join(names, "\x00"))
 	defer C.free(unsafe.Pointer(s))
 	answers := make([]C.uint8_t, len(names))
-	C.ossl_has_groups(s, C.size_t(len(names)), C.int(flag(fips)), &answers[0])
+	C.ossl_has(s, C.size_t(len(groups)), C.size_t(len(signatures)), C.int(flag(fips)), &answers[0])
 	has := make([]bool, len(names))
 	for i, answer := range answers {
 		has[i] = answer == 1

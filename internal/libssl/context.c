@@ -236,13 +236,16 @@ int ossl_ctx_has_cipher(ossl_ctx *ctx, uint16_t id)
 
 int ossl_ctx_security_level(ossl_ctx *ctx) { return ossl_fn.SSL_CTX_get_security_level(ctx->ssl); }
 
-void ossl_has_groups(const char *names, size_t n, int fips, uint8_t *has)
+void ossl_has(const char *names, size_t groups, size_t signatures, int fips, uint8_t *has)
 {
 	SSL_CTX *s = ossl_new_ssl_ctx(fips, NULL);
 	size_t i;
 
-	for (i = 0; i < n; i++, names += strlen(names) + 1)
-		has[i] = s && ossl_fn.SSL_CTX_ctrl(s, OSSL_SSL_CTRL_SET_GROUPS_LIST, 0, (void *)names) == 1;
+	for (i = 0; i < groups + signatures; i++, names += strlen(names) + 1) {
+		int control = (int)(i < groups ? OSSL_SSL_CTRL_SET_GROUPS_LIST : OSSL_SSL_CTRL_SET_SIGALGS_LIST);
+
+		has[i] = s && ossl_fn.SSL_CTX_ctrl(s, control, 0, (void *)names) == 1;
+	}
 	ossl_fn.SSL_CTX_free(s);
 	ossl_fn.ERR_clear_error();
 }
@@ -318,7 +321,8 @@ ossl_cred *cred_of(OSSL_LIB_CTX *lib, const uint8_t *chain, size_t chain_len, co
 	cred->scts_len = scts_len;
 	if (!cred->chain || (sigalgs && !cred->sigalgs) || !cred->staple || !cred->scts)
 		goto failed;
-	if (certs_unpack(lib, chain, chain_len, &cred->leaf, cred->chain))
+	if (certs_unpack(lib, chain, chain_len, &cred->leaf, cred->chain) &&
+		cred_unlisted(cred, lib, chain + 4, (size_t)chain[0] << 24 | (size_t)chain[1] << 16 | (size_t)chain[2] << 8 | chain[3]))
 		return cred;
 failed:
 	ossl_cred_free(cred);
@@ -375,6 +379,7 @@ void ossl_cred_free(ossl_cred *cred)
 	if (__atomic_sub_fetch(&cred->refs, 1, __ATOMIC_ACQ_REL) > 0)
 		return;
 	ossl_fn.X509_free(cred->leaf);
+	ossl_fn.X509_free(cred->unlisted);
 	ossl_fn.EVP_PKEY_free(cred->key);
 	if (cred->chain)
 		ossl_fn.OPENSSL_sk_pop_free(cred->chain, free_cert);

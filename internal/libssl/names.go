@@ -64,6 +64,9 @@ var signatureNames = map[tls.SignatureScheme]string{
 	tls.ECDSAWithP521AndSHA512: "ECDSA+SHA512",
 	tls.ECDSAWithSHA1:          "ECDSA+SHA1",
 	tls.Ed25519:                "ed25519",
+	MLDSA44:                    "mldsa44",
+	MLDSA65:                    "mldsa65",
+	MLDSA87:                    "mldsa87",
 }
 
 // SuiteName returns OpenSSL's name for a cipher suite, or "" if it is unknown.
@@ -87,8 +90,11 @@ func Groups() []tls.CurveID {
 	return slices.DeleteFunc(known(groupNames), func(id tls.CurveID) bool { return !HasGroup(id, false) })
 }
 
-// SignatureSchemes returns all known signature algorithms.
-func SignatureSchemes() []tls.SignatureScheme { return known(signatureNames) }
+// SignatureSchemes returns the known signature algorithms that the library has. The library must be
+// loaded.
+func SignatureSchemes() []tls.SignatureScheme {
+	return slices.DeleteFunc(known(signatureNames), func(id tls.SignatureScheme) bool { return !HasSignature(id, false) })
+}
 
 // known returns the IDs in a table of names, in the order of the names.
 func known[ID comparable](names map[ID]string) []ID {
@@ -106,25 +112,48 @@ func IsTLS13Suite(id uint16) bool { return id>>8 == 0x13 }
 // IsHybrid reports whether a group is one of the post-quantum hybrids, which only TLS 1.3 has.
 func IsHybrid(id tls.CurveID) bool { return id > 0x1000 }
 
-// libraryGroups are the answers of HasGroup for the one library of the process, and moduleGroups those
-// for its FIPS module. All groups are tried at once, when the first answer is needed.
+// namesInLibrary are the answers of HasGroup and HasSignature for the one library of the process, and
+// namesInModule those for its FIPS module. All names are tried at once, when the first answer is needed.
 var (
-	libraryGroups = sync.OnceValue(func() map[tls.CurveID]bool { return hasGroups(false) })
-	moduleGroups  = sync.OnceValue(func() map[tls.CurveID]bool { return hasGroups(true) })
+	namesInLibrary = sync.OnceValue(func() names { return askNames(false) })
+	namesInModule  = sync.OnceValue(func() names { return askNames(true) })
 )
 
-func hasGroups(fips bool) map[tls.CurveID]bool {
+type names struct {
+	groups     map[tls.CurveID]bool
+	signatures map[tls.SignatureScheme]bool // of ML-DSA
+}
+
+func namesOf(fips bool) names {
+	if fips {
+		return namesInModule()
+	}
+	return namesInLibrary()
+}
+
+func askNames(fips bool) names {
 	ids := known(groupNames)
 	if !fips {
 		ids = slices.DeleteFunc(ids, func(id tls.CurveID) bool { return !IsHybrid(id) })
 	}
-	names := make([]string, len(ids))
-	for i, id := range ids {
-		names[i] = groupNames[id]
+	var groups, signatures []string
+	for _, id := range ids {
+		groups = append(groups, groupNames[id])
 	}
-	has := map[tls.CurveID]bool{}
-	for i, answer := range askGroups(names, fips) {
-		has[ids[i]] = answer
+	var schemes []tls.SignatureScheme
+	if AtLeast(Version3_5) { // before, OpenSSL has none
+		schemes = []tls.SignatureScheme{MLDSA44, MLDSA65, MLDSA87}
+	}
+	for _, scheme := range schemes {
+		signatures = append(signatures, signatureNames[scheme])
+	}
+	answers := ask(groups, signatures, fips)
+	has := names{map[tls.CurveID]bool{}, map[tls.SignatureScheme]bool{}}
+	for i, id := range ids {
+		has.groups[id] = answers[i]
+	}
+	for i, scheme := range schemes {
+		has.signatures[scheme] = answers[len(ids)+i]
 	}
 	return has
 }
@@ -136,20 +165,24 @@ func HasGroup(id tls.CurveID, fips bool) bool {
 	if name == "" || !fips && !IsHybrid(id) {
 		return name != ""
 	}
-	if fips {
-		return moduleGroups()[id]
+	return namesOf(fips).groups[id]
+}
+
+// HasSignature reports whether a signature algorithm is known and the library has it or, in FIPS
+// mode, the module. Every supported library has all algorithms but ML-DSA's. The library must be
+// loaded, and FIPS mode set up.
+func HasSignature(scheme tls.SignatureScheme, fips bool) bool {
+	switch {
+	case signatureNames[scheme] == "":
+		return false
+	case IsMLDSA(scheme):
+		return namesOf(fips).signatures[scheme]
 	}
-	return libraryGroups()[id]
+	return !fips || scheme != tls.Ed25519 || fipsHasEd25519()
 }
 
 // fipsHasEd25519 is asked once FIPS mode is set up, and not before. The module doesn't change.
 var fipsHasEd25519 = sync.OnceValue(func() bool { return fipsHasSignature("ED25519") })
-
-// FIPSHasSignature reports whether the module has a signature algorithm, as far as modules differ.
-// FIPS mode must be set up.
-func FIPSHasSignature(scheme tls.SignatureScheme) bool {
-	return scheme != tls.Ed25519 || fipsHasEd25519()
-}
 
 // list joins the names of ids with colons, as OpenSSL's settings have them. It returns an error if
 // one has no name.

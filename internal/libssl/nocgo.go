@@ -58,7 +58,9 @@ func (r *Roots) Verify([]byte, *VerifyQuery) ([]byte, error) { return nil, ErrUn
 // PausesHoldThreads reports whether a handshake that has asked Go holds a thread.
 func PausesHoldThreads() bool { return false }
 
-func askGroups(names []string, _ bool) []bool { return make([]bool, len(names)) }
+func ask(groups, signatures []string, _ bool) []bool {
+	return make([]bool, len(groups)+len(signatures))
+}
 
 func errorKind(uint64) (kind, number int) { return errorOther, 0 }
 

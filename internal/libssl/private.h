@@ -35,6 +35,8 @@ typedef struct {
 struct ossl_cred {
 	int refs; /* atomic */
 	X509 *leaf;
+	X509 *unlisted;       /* the leaf for peers that don't list its signature, nullable: unlisted.c */
+	uint16_t leaf_scheme; /* the leaf's signature, if unlisted */
 	EVP_PKEY *key;
 	OPENSSL_STACK *chain;
 	char *sigalgs;
@@ -94,6 +96,7 @@ typedef struct {
 	uint8_t hello_retry, refused, refused_late;
 	uint8_t sent_ccs; /* libssl has made a ChangeCipherSpec, which it may not have sent: refuse */
 	uint8_t left_out; /* of a client: libssl has omitted its certificate */
+	uint8_t cert_list; /* whether the peer sent signature_algorithms_cert, and which of ML-DSA it has: unlisted.c */
 	uint16_t group, hello_version, hello_suite; /* in the ServerHello */
 	/* Sessions. */
 	uint8_t binding[BINDING], offered_id[32], offered_id_len;
@@ -124,6 +127,9 @@ typedef struct {
 	uint8_t exporter[MAX_SECRET], randoms[64]; /* in TLS 1.2: the master secret, and the client's and the server's random */
 	int sides; /* atomic: OSSL_READ | OSSL_WRITE */
 } conn;
+
+/* In cert_list, above the bits of the algorithms. */
+enum { LIST_SENT = 0x80 };
 
 enum { HAVE_CLIENT = 1, HAVE_SERVER = 2, HAVE_EXPORTER = 4 };
 
@@ -251,6 +257,24 @@ int cert_pack(bytes *to, X509 *x, size_t max);
  * there is none or one can't be parsed; then too, the parsed ones are in leaf and rest.
  */
 int certs_unpack(OSSL_LIB_CTX *lib, const uint8_t *packed, size_t len, X509 **leaf, OPENSSL_STACK *rest);
+
+/*
+ * Makes cred->unlisted from the leaf's DER if the leaf is signed with ML-DSA. Returns 1, or 0 if
+ * memory is short. unlisted.c.
+ */
+int cred_unlisted(ossl_cred *cred, OSSL_LIB_CTX *lib, const uint8_t *der, size_t len);
+
+/* Returns the certificate that a connection uses as the leaf of a credential. Borrow. */
+X509 *leaf_for(const conn *c, const ossl_cred *cred);
+
+/*
+ * Reads the client's list in a callback for its ClientHello, and has the server use the leaf for
+ * it. Returns 1 or 0. SSL_client_hello_get0_ext(3).
+ */
+int unlisted_hello(conn *c);
+
+/* Reads the server's list in a CertificateRequest, header included. */
+void unlisted_request(conn *c, const uint8_t *message, size_t len);
 
 /*
  * Executes the commands of the host's policy. tolerant: 1 or 0, whether commands that libssl

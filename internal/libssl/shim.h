@@ -265,11 +265,12 @@ int ossl_ctx_has_cipher(ossl_ctx *ctx, uint16_t id);
 int ossl_ctx_security_level(ossl_ctx *ctx);
 
 /*
- * Reports which of n groups libssl knows, by setting each on a separate context: has gets 1 or 0 for
- * each. names: n strings, one after the other, each with its 0. fips: 1 or 0, whether in FIPS mode.
- * SSL_CTX_set1_groups_list(3).
+ * Reports which groups and signature algorithms libssl knows, by setting each on a separate context:
+ * has gets 1 or 0 for each. names: first the groups, then the algorithms, one after the other, each
+ * with its 0. fips: 1 or 0, whether in FIPS mode. SSL_CTX_set1_groups_list(3),
+ * SSL_CTX_set1_sigalgs_list(3).
  */
-void ossl_has_groups(const char *names, size_t n, int fips, uint8_t *has);
+void ossl_has(const char *names, size_t groups, size_t signatures, int fips, uint8_t *has);
 
 /*
  * Makes a credential: a chain, its key, and the extensions that are sent with the chain. chain: DER

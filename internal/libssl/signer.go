@@ -30,11 +30,12 @@ const (
 	signRSAPSS
 	signECDSA
 	signEd25519
+	signMLDSA
 )
 
 // checkSigner returns an error if this kind of key can't be used with the library of that version.
 func checkSigner(signer crypto.Signer, version uint64) error {
-	switch key := signer.Public().(type) {
+	switch signer.Public().(type) {
 	case *rsa.PublicKey, *ecdsa.PublicKey:
 		return nil
 	case ed25519.PublicKey:
@@ -42,9 +43,11 @@ func checkSigner(signer crypto.Signer, version uint64) error {
 			return errors.New("an Ed25519 key that is only a crypto.Signer needs OpenSSL 3.0 or later")
 		}
 		return nil
-	default:
-		return fmt.Errorf("a crypto.Signer with a public key of type %T is not supported", key)
 	}
+	if MLDSAKey(signer.Public()) != 0 { // whether the library has it, the caller has asked: HasSignature
+		return nil
+	}
+	return fmt.Errorf("a crypto.Signer with a public key of type %T is not supported", signer.Public())
 }
 
 // Sign returns the signer's signature.
@@ -57,7 +60,7 @@ func (r *SignRequest) Sign() ([]byte, error) {
 	case signRSAPKCS1, signECDSA:
 	case signRSAPSS:
 		opts = &rsa.PSSOptions{SaltLength: rsa.PSSSaltLengthEqualsHash, Hash: r.hash}
-	case signEd25519:
+	case signEd25519, signMLDSA:
 		opts = crypto.Hash(0)
 	default:
 		return nil, fmt.Errorf("unknown signature algorithm %d", r.algorithm)

@@ -8,7 +8,7 @@
 #include "private.h"
 
 /* The signature algorithms at OSSL_NEED_SIGN. */
-enum { SIGN_RSA_PKCS1 = 1, SIGN_RSA_PSS = 2, SIGN_ECDSA = 3, SIGN_ED25519 = 4 };
+enum { SIGN_RSA_PKCS1 = 1, SIGN_RSA_PSS = 2, SIGN_ECDSA = 3, SIGN_ED25519 = 4, SIGN_MLDSA = 5 };
 
 /* The form of the input: the message or its digest. */
 enum { SIGN_MESSAGE = 0, SIGN_DIGEST = 1 };

@@ -68,6 +68,7 @@ static void *key_new(int algorithm)
 static void *key_new_rsa(void *provider) { return (void)provider, key_new(SIGN_RSA_PKCS1); }
 static void *key_new_ec(void *provider) { return (void)provider, key_new(SIGN_ECDSA); }
 static void *key_new_ed25519(void *provider) { return (void)provider, key_new(SIGN_ED25519); }
+static void *key_new_mldsa(void *provider) { return (void)provider, key_new(SIGN_MLDSA); }
 
 static void key_free(void *p)
 {
@@ -129,7 +130,8 @@ static EVP_PKEY *key_of(OSSL_LIB_CTX *lib, const char *type, int64_t selection, 
 static const struct {
 	int algorithm;
 	const char *name;
-} types[] = {{SIGN_RSA_PKCS1, "RSA"}, {SIGN_ECDSA, "EC"}, {SIGN_ED25519, "ED25519"}};
+} types[] = {{SIGN_RSA_PKCS1, "RSA"}, {SIGN_ECDSA, "EC"}, {SIGN_ED25519, "ED25519"}, {SIGN_MLDSA, "ML-DSA-44"},
+	{SIGN_MLDSA, "ML-DSA-65"}, {SIGN_MLDSA, "ML-DSA-87"}};
 
 enum { KINDS = sizeof types / sizeof types[0] };
 
@@ -188,6 +190,9 @@ static const OSSL_PARAM *key_types(int selection)
 static const char *operation_rsa(int operation) { return (void)operation, "RSA"; }
 static const char *operation_ec(int operation) { return (void)operation, "ECDSA"; }
 static const char *operation_ed25519(int operation) { return (void)operation, "ED25519"; }
+static const char *operation_mldsa44(int operation) { return (void)operation, "ML-DSA-44"; }
+static const char *operation_mldsa65(int operation) { return (void)operation, "ML-DSA-65"; }
+static const char *operation_mldsa87(int operation) { return (void)operation, "ML-DSA-87"; }
 
 /*
  * Signatures: provider-signature(7). libssl signs with one call, so there is no update and final.
@@ -280,7 +285,8 @@ static int signature_init(void *p, const char *digest, void *key, const OSSL_PAR
 		s->key = key;
 	s->pss = 0;
 	s->hash = hash_of(digest);
-	if (!s->key || !s->key->signer || s->hash < 0 || (s->hash == GO_NO_HASH) != (s->key->algorithm == SIGN_ED25519))
+	if (!s->key || !s->key->signer || s->hash < 0 ||
+		(s->hash == GO_NO_HASH) != (s->key->algorithm == SIGN_ED25519 || s->key->algorithm == SIGN_MLDSA))
 		return 0;
 	return signature_set(s, params);
 }
@@ -310,6 +316,11 @@ static int signature_sign(void *p, unsigned char *sig, size_t *len, size_t cap, 
 
 enum { KEY_FUNCTIONS = 11, SIGNATURE_FUNCTIONS = 7 };
 
+/* EVP_PKEY-ML-DSA(7), from 3.5 on; no certificate has such a key before. */
+#define MLDSA_44 "ML-DSA-44:MLDSA44:2.16.840.1.101.3.4.3.17:id-ml-dsa-44"
+#define MLDSA_65 "ML-DSA-65:MLDSA65:2.16.840.1.101.3.4.3.18:id-ml-dsa-65"
+#define MLDSA_87 "ML-DSA-87:MLDSA87:2.16.840.1.101.3.4.3.19:id-ml-dsa-87"
+
 static const struct {
 	const char *key_names, *signature_names;
 	void *(*make)(void *provider);
@@ -318,6 +329,9 @@ static const struct {
 	{"RSA:rsaEncryption:1.2.840.113549.1.1.1", "RSA:rsaEncryption:1.2.840.113549.1.1.1", key_new_rsa, operation_rsa},
 	{"EC:id-ecPublicKey:1.2.840.10045.2.1", "ECDSA", key_new_ec, operation_ec},
 	{"ED25519:1.3.101.112", "ED25519:1.3.101.112", key_new_ed25519, operation_ed25519},
+	{MLDSA_44, MLDSA_44, key_new_mldsa, operation_mldsa44},
+	{MLDSA_65, MLDSA_65, key_new_mldsa, operation_mldsa65},
+	{MLDSA_87, MLDSA_87, key_new_mldsa, operation_mldsa87},
 };
 
 static OSSL_DISPATCH key_functions[KINDS][KEY_FUNCTIONS + 1], signature_functions[SIGNATURE_FUNCTIONS + 1], provider_functions[2];

@@ -245,7 +245,7 @@ const char *ossl_key_provider(ossl_key *key)
 	return p ? ossl_fn.OSSL_PROVIDER_get0_name(p) : NULL;
 }
 
-/* Ed25519 signs messages only. */
+/* Ed25519 and ML-DSA sign messages only. */
 static int sign_message(EVP_PKEY *key, const uint8_t *tbs, size_t tbs_len, uint8_t *sig, size_t *len)
 {
 	EVP_MD_CTX *ctx = ossl_fn.EVP_MD_CTX_new();
@@ -287,7 +287,7 @@ size_t ossl_key_sign(ossl_key *key, int algorithm, const char *hash, const char 
 	int ok;
 
 	ossl_fn.ERR_clear_error();
-	if (algorithm == SIGN_ED25519)
+	if (algorithm == SIGN_ED25519 || algorithm == SIGN_MLDSA)
 		ok = sign_message(pkey_of(key), tbs, tbs_len, sig, &len);
 	else
 		ok = sign_digest(pkey_of(key), algorithm, hash, salt, tbs, tbs_len, sig, &len);

@@ -46,4 +46,5 @@ const (
 	SignRSAPSS   = signRSAPSS
 	SignECDSA    = signECDSA
 	SignEd25519  = signEd25519
+	SignMLDSA    = signMLDSA
 )

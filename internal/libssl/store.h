@@ -62,9 +62,9 @@ size_t ossl_key_public(ossl_key *key, uint8_t *out, size_t cap, unsigned long *e
 const char *ossl_key_provider(ossl_key *key);
 
 /*
- * Signs a digest, or a message with Ed25519. algorithm: as in signer.h. hash: nullable, OpenSSL's
- * name. salt: PSS only, in the form of EVP_PKEY_CTX_ctrl_str. Returns the length of the signature
- * in sig, or 0 with errors. EVP_PKEY_sign(3).
+ * Signs a digest, or a message with Ed25519 and ML-DSA. algorithm: as in signer.h. hash: nullable,
+ * OpenSSL's name. salt: PSS only, in the form of EVP_PKEY_CTX_ctrl_str. Returns the length of the
+ * signature in sig, or 0 with errors. EVP_PKEY_sign(3).
  */
 size_t ossl_key_sign(ossl_key *key, int algorithm, const char *hash, const char *salt, const uint8_t *tbs, size_t tbs_len,
 	uint8_t *sig, size_t cap, unsigned long *errors);

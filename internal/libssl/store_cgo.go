@@ -173,7 +173,7 @@ func (k *Key) Public() ([]byte, error) {
 // Provider returns the name of the provider that has the key, "" on 1.1.1.
 func (k *Key) Provider() string { return k.provider }
 
-// Sign signs a digest, or with Ed25519 a message. hash is a HashName or "", salt is for PSS: "max",
+// Sign signs a digest, or with Ed25519 and ML-DSA a message. hash is a HashName or "", salt is for PSS: "max",
 // "digest" or a number.
 func (k *Key) Sign(algorithm int, hash, salt string, tbs []byte) ([]byte, error) {
 	defer runtime.KeepAlive(k)
@@ -181,7 +181,11 @@ func (k *Key) Sign(algorithm int, hash, salt string, tbs []byte) ([]byte, error)
 	defer C.free(unsafe.Pointer(h))
 	defer C.free(unsafe.Pointer(s))
 	var errs [errorSlots]C.ulong
-	sig := make([]byte, 1<<11) // RSA with 16384 bits, which is the longest
+	size := 1 << 11 // RSA with 16384 bits
+	if algorithm == signMLDSA {
+		size = 4627 // ML-DSA-87: FIPS 204, table 2
+	}
+	sig := make([]byte, size)
 	n := C.ossl_key_sign(k.p, C.int(algorithm), h, s, bytePtr(tbs), C.size_t(len(tbs)), bytePtr(sig), C.size_t(len(sig)), &errs[0])
 	if n == 0 {
 		return nil, &Error{Op: "sign", Codes: codes(&errs)}

@@ -39,6 +39,9 @@ var (
 		tls.PKCS1WithSHA512,
 		tls.ECDSAWithP384AndSHA384,
 		tls.ECDSAWithP521AndSHA512,
+		libssl.MLDSA44,
+		libssl.MLDSA65,
+		libssl.MLDSA87,
 	}
 )
 
@@ -51,7 +54,7 @@ func fipsGroup(id tls.CurveID) bool {
 // FIPSSignature reports whether a signature algorithm is approved for FIPS mode and in the module.
 // FIPS mode must be set up.
 func FIPSSignature(scheme tls.SignatureScheme) bool {
-	return slices.Contains(fipsSignatures, scheme) && libssl.FIPSHasSignature(scheme)
+	return slices.Contains(fipsSignatures, scheme) && libssl.HasSignature(scheme, true)
 }
 
 // FIPS is the filter of FIPS mode, which must be set up: it leaves the IDs that crypto/tls allows

@@ -210,7 +210,10 @@ func (l Library) narrow(o *Offer, p part) error {
 		return l.narrowGroups(o)
 	case signatures:
 		if scheme, ok := firstOutside(o.asked.SignatureSchemes, KnownSignature); ok {
-			return &Refusal{Field: "WithSignatureAlgorithms", Reason: fmt.Sprintf("%v is not in OpenSSL", scheme)}
+			return &Refusal{Field: "WithSignatureAlgorithms", Reason: WhyNoSignature(scheme)}
+		}
+		if scheme, ok := firstOutside(o.asked.SignatureSchemes, o.canSign); ok {
+			return &Refusal{Field: "WithSignatureAlgorithms", Reason: libssl.MLDSAName(scheme) + " requires TLS 1.3"}
 		}
 		o.SignatureSchemes = filter(o.SignatureSchemes, KnownSignature)
 	}
@@ -245,8 +248,28 @@ func knownTLS13Suite(id uint16) bool { return libssl.IsTLS13Suite(id) && knownSu
 // KnownGroup reports whether this package can offer a group.
 func KnownGroup(id tls.CurveID) bool { return libssl.GroupName(id) != "" }
 
-// KnownSignature reports whether OpenSSL has a signature algorithm.
-func KnownSignature(id tls.SignatureScheme) bool { return libssl.SignatureName(id) != "" }
+// KnownSignature reports whether OpenSSL has a signature algorithm that Go can verify. The library
+// must be loaded.
+func KnownSignature(id tls.SignatureScheme) bool {
+	return libssl.HasSignature(id, false) && (libssl.GoHasMLDSA || !libssl.IsMLDSA(id))
+}
+
+// WhyNoSignature says why KnownSignature returns false.
+func WhyNoSignature(id tls.SignatureScheme) string {
+	name := libssl.MLDSAName(id)
+	switch {
+	case name == "":
+		return fmt.Sprintf("%v is not in OpenSSL", id)
+	case !libssl.GoHasMLDSA:
+		return name + " requires Go 1.27 or later"
+	}
+	return name + " requires OpenSSL 3.5 or later"
+}
+
+// canSign reports whether a version of the offer can use a signature algorithm.
+func (o *Offer) canSign(id tls.SignatureScheme) bool {
+	return o.has(tls.VersionTLS13) || !libssl.IsMLDSA(id)
+}
 
 // filter returns the IDs of a list that are wanted, in their order. The list is not changed.
 func filter[ID any](list []ID, wanted func(ID) bool) (left []ID) {

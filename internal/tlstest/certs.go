@@ -36,6 +36,9 @@ const (
 	RSA2048 KeyKind = "RSA2048"
 	RSA1024 KeyKind = "RSA1024"
 	Ed25519 KeyKind = "Ed25519"
+	MLDSA44 KeyKind = "ML-DSA-44"
+	MLDSA65 KeyKind = "ML-DSA-65"
+	MLDSA87 KeyKind = "ML-DSA-87"
 )
 
 // KeyKinds are the kinds of key of the good certificates.
@@ -80,6 +83,9 @@ func newKey(kind KeyKind) crypto.Signer {
 		if err != nil {
 			panic(err)
 		}
+		return k
+	}
+	if k := newMLDSAKey(kind); k != nil {
 		return k
 	}
 	panic("tlstest: no such kind of key: " + string(kind))
@@ -144,7 +150,12 @@ func Intermediate() *Authority {
 // NewAuthority makes an authority signed by parent or, if that is nil, by itself. The edit
 // function, if any, changes the template last.
 func NewAuthority(name string, parent *Authority, edit func(*x509.Certificate)) *Authority {
-	key := Key(P256, "authority "+name)
+	return NewAuthorityOf(P256, name, parent, edit)
+}
+
+// NewAuthorityOf is NewAuthority with a kind of key.
+func NewAuthorityOf(kind KeyKind, name string, parent *Authority, edit func(*x509.Certificate)) *Authority {
+	key := Key(kind, "authority "+name)
 	c := New(Options{Names: []string{name}, Key: key, Issuer: parent, SelfSigned: parent == nil, Edit: func(t *x509.Certificate) {
 		t.DNSNames = nil
 		t.NotBefore, t.NotAfter = t.NotBefore.AddDate(-10, 0, 0), t.NotAfter.AddDate(10, 0, 0)

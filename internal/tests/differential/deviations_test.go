@@ -136,6 +136,12 @@ var deviations = []deviation{
 		Reason: "A Certificate message of more than 256 KB: see above.",
 	},
 	{
+		Cases: `MLDSARefused/TLS1\.2/.*/server`, From: "3.5", Field: `Handshake|Alerts`,
+		Std: `2/80|remote error: tls: internal error`, Ossl: `2/40|remote error: tls: handshake failure`,
+		Reason: "A server that has only ML-DSA certificates answers a TLS 1.2 client with handshake_failure, crypto/tls with " +
+			"internal_error.",
+	},
+	{
 		Cases: `AfterHandshake/TLS1\.3/.*/(KeyUpdates_with_data_between|15_KeyUpdates_requested)`,
 		Own:   true, Where: `ossl .*`, Field: `Sent`,
 		Std: `\[(type 22 1800000100 )+type 23\]`, Ossl: `\[(type 22 1800000100 )+type 23\]`,
