@@ -60,7 +60,15 @@ type FIPSModule struct {
 	Version string // such as "3.5.7", the version that a validation certificate names
 	Build   string // its build information
 	Path    string // the file that its code was loaded from
-	Running bool   // it has passed its self-tests, and no later test has failed
+
+	// Provider is the name under which OpenSSL has the module: "fips" for OpenSSL's own, or that of
+	// another one that is known, "symcryptprovider" or "libwolfprov". It is "" on OpenSSL 1.1.1.
+	Provider string
+	// Library is the file of the validated module if that is another library, which the provider
+	// calls, such as libsymcrypt.so.103.8.0. Else it is "".
+	Library string
+
+	Running bool // it has passed its self-tests, and no later test has failed
 }
 
 func (m *FIPSModule) String() string {
@@ -68,7 +76,11 @@ func (m *FIPSModule) String() string {
 	if !m.Running {
 		status = "failed"
 	}
-	return fmt.Sprintf("%s %s (%s), %s", m.Name, m.Version, m.Path, status)
+	path := m.Path
+	if m.Library != "" {
+		path += " with " + m.Library
+	}
+	return fmt.Sprintf("%s %s (%s), %s", m.Name, m.Version, path, status)
 }
 
 // FIPS returns the current description of the FIPS module, or nil if the Context is not in FIPS
@@ -194,7 +206,14 @@ func remedy(err error) string {
 	}
 	config := libssl.ConfigFile()
 	beside := filepath.Join(filepath.Dir(config), "fipsmodule.cnf")
-	switch {
+	others := libssl.FIPSUnlisted()
+	switch provider := libssl.FIPSProvider(); {
+	case provider != "" && provider != "fips":
+		return fmt.Sprintf("%s activates %s and names no other FIPS module: install that one as its maker describes, "+
+			"or set OpenSSL's own up, \"fips\"", config, provider)
+	case len(others) > 0 && e.Failure != libssl.FIPSLeaks:
+		return fmt.Sprintf("%s activates %s, which ossl does not know as a FIPS module; it knows the providers fips, "+
+			"symcryptprovider and libwolfprov: set one of them up there", config, strings.Join(others, ", "))
 	case e.Failure == libssl.FIPSNotInLibrary:
 		return "use OpenSSL 3.0 or later, or a distribution's 1.1.1 with a FIPS module, and turn that on for the machine"
 	case strings.Contains(e.Text, "cut short"):

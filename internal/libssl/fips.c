@@ -10,10 +10,13 @@
  * configuration file. A library context that is made at run time reads no configuration, so the
  * module's section is read from the host's openssl.cnf, or from the fipsmodule.cnf beside it, and
  * given to the new context. Distributions whose module knows its checksum (Red Hat) need neither.
+ * If openssl.cnf names no module of OpenSSL's, but activates another one that is known, that is
+ * used: fipslist.c.
  */
 
 #include "dl.h"
 #include "fips.h"
+#include "fipslist.h"
 #include "policy.h"
 #include "provider.h"
 
@@ -25,8 +28,9 @@
 /* Written only by ossl_fips_setup, never freed: contexts and certificates refer to it. */
 static OSSL_LIB_CTX *library;
 static OSSL_PROVIDER *module;
+static const fips_listed *listed; /* what module is */
 static int whole_process; /* 1.1.1 in FIPS mode */
-static char module_path[PATH_MAX];
+static char module_path[PATH_MAX], core_path[PATH_MAX];
 
 OSSL_LIB_CTX *fips_library(void) { return library; }
 
@@ -38,7 +42,9 @@ enum { MAX_CONFIG = 1 << 16 };
 
 /* The configuration for a new library context. Zeroed before it is filled. */
 typedef struct {
+	const fips_listed *listed;
 	bytes text;       /* of a configuration file */
+	bytes section;    /* the lines of the module's section */
 	bytes module;     /* the module's file, 0-terminated, or empty for the default one */
 	int has_checksum; /* it has the module's checksum */
 } config;
@@ -46,6 +52,7 @@ typedef struct {
 static void config_free(config *c)
 {
 	bytes_free(&c->text);
+	bytes_free(&c->section);
 	bytes_free(&c->module);
 }
 
@@ -86,20 +93,22 @@ static int copy_section(CONF *conf, const char *name, config *to)
 			if (!bytes_append(&to->module, v->value, strlen(v->value) + 1, MAX_CONFIG))
 				return 0;
 		}
-		if (!put(&to->text, v->name) || !put(&to->text, " = ") || !put_value(&to->text, v->value) || !put(&to->text, "\n"))
+		if (!put(&to->section, v->name) || !put(&to->section, " = ") || !put_value(&to->section, v->value) ||
+			!put(&to->section, "\n"))
 			return 0;
 	}
 	return 1;
 }
 
 /*
- * Looks for the module's section in a file: under the name in openssl.cnf, or the one that
- * fipsinstall writes.
+ * Looks for the module's section in a file: under the name in openssl.cnf, that of another module
+ * that the file activates, or the one that fipsinstall writes.
  */
 static int section_in(const char *file, int whole, config *to)
 {
 	CONF *conf = ossl_fn.NCONF_new(NULL);
 	const char *name;
+	const fips_listed *other;
 	int found = 0;
 
 	if (conf && ossl_fn.NCONF_load(conf, file, NULL) == 1) {
@@ -108,6 +117,11 @@ static int section_in(const char *file, int whole, config *to)
 			name = name ? ossl_fn.NCONF_get_string(conf, name, "providers") : NULL;
 			name = name ? ossl_fn.NCONF_get_string(conf, name, "fips") : NULL;
 			found = name && copy_section(conf, name, to);
+			other = found ? NULL : fips_other(conf, &name);
+			if (other) {
+				to->listed = other;
+				found = copy_section(conf, name, to);
+			}
 		}
 		found = found || copy_section(conf, "fips_sect", to);
 	}
@@ -124,19 +138,21 @@ static int config_find(config *to)
 	char *file = ossl_policy_file(), *slash, beside[PATH_MAX];
 	int ok;
 
-	ok = put(&to->text, "openssl_conf = ossl_fips_mode\n[ossl_fips_mode]\nproviders = ossl_fips_mode_providers\n"
-		"[ossl_fips_mode_providers]\nbase = ossl_fips_mode_base\nfips = ossl_fips_mode_module\n"
-		"[ossl_fips_mode_base]\nactivate = 1\n[ossl_fips_mode_module]\nactivate = 1\n");
+	to->listed = fips_own;
 	/* The folder of a relative path, or of none, is not searched: no file in the working directory
 	 * may name code to load. */
-	if (ok && file && *file && !section_in(file, 1, to) && *file == '/') {
+	if (file && *file && !section_in(file, 1, to) && *file == '/') {
 		slash = strrchr(file, '/');
 		if (snprintf(beside, sizeof beside, "%.*s/fipsmodule.cnf", (int)(slash - file), file) < (int)sizeof beside)
 			section_in(beside, 0, to);
 	}
 	free(file);
 	ossl_fn.ERR_clear_error();
-	return ok;
+	ok = put(&to->text, "openssl_conf = ossl_fips_mode\n[ossl_fips_mode]\nproviders = ossl_fips_mode_providers\n"
+		"[ossl_fips_mode_providers]\nbase = ossl_fips_mode_base\n") &&
+		put(&to->text, to->listed->name) && put(&to->text, " = ossl_fips_mode_module\n[ossl_fips_mode_base]\nactivate = 1\n"
+		"[ossl_fips_mode_module]\nactivate = 1\n");
+	return ok && (!to->section.len || bytes_append(&to->text, to->section.data, to->section.len, MAX_CONFIG));
 }
 
 static int config_apply(const config *c, OSSL_LIB_CTX *lib)
@@ -178,7 +194,7 @@ char *ossl_fips_module_file(void)
 	bytes file = {0};
 
 	if (!ossl_fn.OPENSSL_info || !config_find(&c) ||
-		!module_file(&file, "fips", c.module.len ? (char *)c.module.data : NULL) || !bytes_append(&file, "", 1, MAX_CONFIG))
+		!module_file(&file, c.listed->name, c.module.len ? (char *)c.module.data : NULL) || !bytes_append(&file, "", 1, MAX_CONFIG))
 		bytes_free(&file);
 	config_free(&c);
 	return (char *)file.data;
@@ -200,42 +216,6 @@ static void report_errors(char *report, size_t size)
 	}
 }
 
-static int comes_from_module(const EVP_MD *md)
-{
-	const OSSL_PROVIDER *p = md ? ossl_fn.EVP_MD_get0_provider(md) : NULL;
-	const char *name = p ? ossl_fn.OSSL_PROVIDER_get0_name(p) : NULL;
-
-	return name && strcmp(name, "fips") == 0;
-}
-
-/* Counts the providers: 1 for the module, 16 for base, 256 for any other. */
-static int count_provider(OSSL_PROVIDER *p, void *arg)
-{
-	const char *name = ossl_fn.OSSL_PROVIDER_get0_name(p);
-
-	*(int *)arg += !name ? 256 : strcmp(name, "fips") == 0 ? 1 : strcmp(name, "base") == 0 ? 16 : 256;
-	return 1;
-}
-
-/*
- * Reports whether the two are the only providers, an approved digest comes from the module, and
- * algorithms that aren't approved are not available.
- */
-static int is_tight(OSSL_LIB_CTX *lib)
-{
-	EVP_MD *good = ossl_fn.EVP_MD_fetch(lib, "SHA2-256", NULL), *bad = ossl_fn.EVP_MD_fetch(lib, "MD5", NULL);
-	EVP_CIPHER *chacha = ossl_fn.EVP_CIPHER_fetch(lib, "ChaCha20-Poly1305", NULL);
-	int n = 0, tight = comes_from_module(good) && !bad && !chacha;
-
-	if (ossl_fn.OSSL_PROVIDER_do_all(lib, count_provider, &n) != 1 || n != 1 + 16)
-		tight = 0;
-
-	ossl_fn.EVP_MD_free(good);
-	ossl_fn.EVP_MD_free(bad);
-	ossl_fn.EVP_CIPHER_free(chacha);
-	return tight;
-}
-
 static int running(const OSSL_PROVIDER *p)
 {
 	int status = 0;
@@ -247,58 +227,73 @@ static int running(const OSSL_PROVIDER *p)
 	return ossl_fn.OSSL_PROVIDER_get_params(p, params) == 1 && status == 1;
 }
 
-static int make(OSSL_LIB_CTX **made, OSSL_PROVIDER **fips, char *report, size_t size)
+/* A library context in FIPS mode, and its module. */
+typedef struct {
+	OSSL_LIB_CTX *lib;
+	OSSL_PROVIDER *module;
+	const fips_listed *listed;
+} fips_context;
+
+static void context_free(fips_context *c)
 {
-	OSSL_LIB_CTX *lib = ossl_fn.OSSL_LIB_CTX_new();
-	OSSL_PROVIDER *base;
-	config c = {0};
+	if (c->module)
+		ossl_fn.OSSL_PROVIDER_unload(c->module);
+	ossl_fn.OSSL_LIB_CTX_free(c->lib); /* takes NULL */
+}
+
+/* Checks a context whose module is loaded. Returns OSSL_FIPS_READY or the failure. */
+static int check_context(const fips_context *c, char *report, size_t size)
+{
+	OSSL_PROVIDER *base = ossl_fn.OSSL_PROVIDER_load(c->lib, "base"); /* a reference: the configuration's remains */
+
+	if (!base)
+		return OSSL_FIPS_NO_BASE;
+	ossl_fn.OSSL_PROVIDER_unload(base);
+	if (ossl_fn.EVP_default_properties_enable_fips(c->lib, 1) != 1)
+		return OSSL_FIPS_LEAKS;
+	if (c->listed != fips_own && !fips_is_listed(c->listed, c->lib, c->module, report, size))
+		return OSSL_FIPS_ANOTHER;
+	return fips_is_tight(c->listed, c->lib) ? OSSL_FIPS_READY : OSSL_FIPS_LEAKS;
+}
+
+/* Fills made and returns OSSL_FIPS_READY, or returns the failure. */
+static int make(fips_context *made, char *report, size_t size)
+{
+	fips_context c = {ossl_fn.OSSL_LIB_CTX_new(), NULL, NULL};
+	config conf = {0};
 	int status;
 
-	*fips = NULL;
 	ossl_fn.ERR_clear_error();
-	if (lib && config_find(&c) && config_apply(&c, lib))
-		*fips = ossl_fn.OSSL_PROVIDER_load(lib, "fips"); /* a reference: it is already active */
-	status = c.has_checksum ? OSSL_FIPS_FAILED : OSSL_FIPS_NOT_CONFIGURED;
-	config_free(&c);
-	if (*fips && running(*fips)) {
-		status = OSSL_FIPS_NO_BASE;
-		base = ossl_fn.OSSL_PROVIDER_load(lib, "base"); /* also a reference: the configuration's remains */
-		if (base) {
-			ossl_fn.OSSL_PROVIDER_unload(base);
-			status = OSSL_FIPS_LEAKS;
-			if (ossl_fn.EVP_default_properties_enable_fips(lib, 1) == 1 && is_tight(lib)) {
-				*made = lib;
-				ossl_fn.ERR_clear_error();
-				return OSSL_FIPS_READY;
-			}
-		}
-	}
-	report_errors(report, size);
-	if (*fips)
-		ossl_fn.OSSL_PROVIDER_unload(*fips);
-	ossl_fn.OSSL_LIB_CTX_free(lib); /* takes NULL */
+	if (c.lib && config_find(&conf) && config_apply(&conf, c.lib))
+		c.module = ossl_fn.OSSL_PROVIDER_load(c.lib, conf.listed->name); /* a reference: it is already active */
+	c.listed = conf.listed;
+	status = conf.has_checksum || c.listed != fips_own ? OSSL_FIPS_FAILED : OSSL_FIPS_NOT_CONFIGURED;
+	config_free(&conf);
+	if (c.module && running(c.module))
+		status = check_context(&c, report, size);
+	if (status == OSSL_FIPS_READY)
+		*made = c;
+	else
+		context_free(&c);
+	if (status == OSSL_FIPS_READY || status == OSSL_FIPS_ANOTHER)
+		ossl_fn.ERR_clear_error();
+	else
+		report_errors(report, size);
 	return status;
 }
 
 /* Stores the path that the module was loaded from, while the module can be queried. */
 static void note_path(void)
 {
-	const OSSL_ALGORITHM *digests;
-	int no_cache;
-
-	if (whole_process) {
+	if (whole_process)
 		dl_path(*(void **)&ossl_fn.OpenSSL_version_num, module_path, sizeof module_path);
-		return;
-	}
-	digests = ossl_fn.OSSL_PROVIDER_query_operation(module, (int)OSSL_OSSL_OP_DIGEST, &no_cache);
-	if (digests && digests->functions)
-		dl_path((const void *)digests->functions, module_path, sizeof module_path);
+	else
+		fips_paths(listed, module, module_path, core_path);
 }
 
 int ossl_fips_setup(int process, char *report, size_t size)
 {
-	OSSL_LIB_CTX *lib;
-	OSSL_PROVIDER *fips;
+	fips_context c;
 	int status;
 
 	report[0] = 0;
@@ -313,10 +308,11 @@ int ossl_fips_setup(int process, char *report, size_t size)
 			note_path();
 		return whole_process ? OSSL_FIPS_READY : OSSL_FIPS_NOT_IN_LIBRARY;
 	}
-	status = make(&lib, &fips, report, size);
+	status = make(&c, report, size);
 	if (status == OSSL_FIPS_READY) {
-		library = lib;
-		module = fips;
+		library = c.lib;
+		module = c.module;
+		listed = c.listed;
 		note_path();
 	}
 	return status;
@@ -324,18 +320,15 @@ int ossl_fips_setup(int process, char *report, size_t size)
 
 int ossl_fips_try(char *report, size_t size)
 {
-	OSSL_LIB_CTX *lib;
-	OSSL_PROVIDER *fips;
+	fips_context c;
 	int status;
 
 	report[0] = 0;
 	if (!ossl_fn.OSSL_LIB_CTX_new)
 		return ossl_fn.FIPS_mode() == 1 ? OSSL_FIPS_READY : OSSL_FIPS_NOT_IN_LIBRARY;
-	status = make(&lib, &fips, report, size);
-	if (status == OSSL_FIPS_READY) {
-		ossl_fn.OSSL_PROVIDER_unload(fips);
-		ossl_fn.OSSL_LIB_CTX_free(lib);
-	}
+	status = make(&c, report, size);
+	if (status == OSSL_FIPS_READY)
+		context_free(&c);
 	return status;
 }
 
@@ -372,6 +365,21 @@ int ossl_fips_module(ossl_fips_info *info)
 }
 
 const char *ossl_fips_path(void) { return module_path; }
+
+const char *ossl_fips_core_path(void) { return core_path; }
+
+const char *ossl_fips_provider(void)
+{
+	const fips_listed *l = listed;
+	config c = {0};
+
+	if (!ossl_fn.OSSL_LIB_CTX_new)
+		return "";
+	if (!l && config_find(&c))
+		l = c.listed;
+	config_free(&c);
+	return l ? l->name : "";
+}
 
 int ossl_fips_has_signature(const char *name)
 {

@@ -13,6 +13,7 @@ const (
 	FIPSNoBase
 	FIPSLeaks
 	FIPSNotConfigured
+	FIPSAnother
 )
 
 // A FIPSError is the error if FIPS mode is not available.
@@ -28,6 +29,7 @@ func (e *FIPSError) Error() string {
 		FIPSModuleFailed:  "the FIPS module can't be used",
 		FIPSNotConfigured: "the FIPS module can't be used",
 		FIPSNoBase:        "the base provider can't be loaded",
+		FIPSAnother:       "the provider is not the FIPS module that it is named for",
 		FIPSLeaks:         "some algorithms do not come from the FIPS module",
 	}[e.Failure]
 	if e.File != "" && (e.Failure == FIPSModuleFailed || e.Failure == FIPSNotConfigured) {
@@ -44,8 +46,9 @@ func (e *FIPSError) Error() string {
 
 // FIPSModule describes the module that FIPS mode uses, as the module reports it.
 type FIPSModule struct {
-	Name, Version, Build, Path string
-	Running                    bool // it has passed its self-tests, and none has failed since
+	Name, Version, Build, Path, Provider, Library string
+
+	Running bool // it has passed its self-tests, and none has failed since
 }
 
 // VerifyQuery holds the parameters of [Roots.Verify].

@@ -15,6 +15,7 @@ enum {
 	OSSL_FIPS_FAILED = 2,         /* the module is missing, not configured, or its self-test failed */
 	OSSL_FIPS_NO_BASE = 3,        /* no base provider */
 	OSSL_FIPS_NOT_CONFIGURED = 5, /* as 2, because the configuration has no checksum for the module */
+	OSSL_FIPS_ANOTHER = 6,        /* the provider is not the module that it is named for */
 	OSSL_FIPS_LEAKS = 4,          /* an algorithm came from elsewhere, or one that is not approved was available */
 };
 
@@ -65,6 +66,24 @@ int ossl_fips_module(ossl_fips_info *info);
  * dladdr(3).
  */
 const char *ossl_fips_path(void);
+
+/*
+ * Returns the path of the library that is the validated module, if the provider only calls it
+ * (borrow, static), or "". dlsym(3), dladdr(3).
+ */
+const char *ossl_fips_core_path(void);
+
+/*
+ * Returns the name of the provider that is in use or, before it is set up, of the one that would be
+ * (borrow, static); "" on 1.1.1.
+ */
+const char *ossl_fips_provider(void);
+
+/*
+ * Returns the providers that openssl.cnf activates and that are neither OpenSSL's nor known as FIPS
+ * modules: give (free), their names, each with its 0, and another 0, or NULL if there are none.
+ */
+char *ossl_fips_unlisted(void);
 
 /* Reports whether the module has a signature algorithm: 1 or 0. EVP_SIGNATURE_fetch(3). */
 int ossl_fips_has_signature(const char *name);

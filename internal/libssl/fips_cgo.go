@@ -75,8 +75,28 @@ func FIPSModuleInfo() (m FIPSModule, ok bool) {
 		return m, false
 	}
 	m = FIPSModule{Name: C.GoString(info.name), Version: C.GoString(info.version), Build: C.GoString(info.build),
-		Path: C.GoString(C.ossl_fips_path()), Running: info.running == 1}
+		Path: C.GoString(C.ossl_fips_path()), Provider: FIPSProvider(), Library: C.GoString(C.ossl_fips_core_path()),
+		Running: info.running == 1}
 	return m, true
+}
+
+// FIPSProvider returns the name of the provider that FIPS mode uses or, before it is set up, would
+// use. It is "" on 1.1.1. The library must be loaded.
+func FIPSProvider() string {
+	fipsMu.Lock()
+	defer fipsMu.Unlock()
+	return C.GoString(C.ossl_fips_provider())
+}
+
+// FIPSUnlisted returns the names of the providers that openssl.cnf activates and that are neither
+// OpenSSL's nor known as FIPS modules. The library must be loaded.
+func FIPSUnlisted() (names []string) {
+	list := C.ossl_fips_unlisted()
+	defer C.free(unsafe.Pointer(list))
+	for p := list; p != nil && *p != 0; p = (*C.char)(unsafe.Add(unsafe.Pointer(p), len(names[len(names)-1])+1)) {
+		names = append(names, C.GoString(p))
+	}
+	return names
 }
 
 // fipsHasSignature reports whether the module has a signature algorithm, by OpenSSL's name.

@@ -57,12 +57,6 @@ OPENSSL_STACK *section_of(const CONF *conf, const char *name)
 	return name ? (OPENSSL_STACK *)ossl_fn.NCONF_get_section(conf, name) : NULL;
 }
 
-/* A provider's section. */
-typedef struct {
-	const char *name, *module; /* module: nullable */
-	int activated;
-} provider;
-
 /* Before 3.3 every value of activate activates. */
 static int says_no(const char *value)
 {
@@ -75,9 +69,9 @@ static int says_no(const char *value)
 	return 0;
 }
 
-static provider provider_of(const CONF *conf, const conf_value *entry)
+provider_entry provider_of(const CONF *conf, const conf_value *entry)
 {
-	provider p = {.name = module_command(entry->name)};
+	provider_entry p = {.name = module_command(entry->name)};
 	OPENSSL_STACK *commands = section_of(conf, entry->value);
 	int i;
 
@@ -121,7 +115,7 @@ static int put_engine(const CONF *conf, const conf_value *entry, bytes *to)
 
 static int put_provider(const CONF *conf, const conf_value *entry, bytes *to)
 {
-	provider p = provider_of(conf, entry);
+	provider_entry p = provider_of(conf, entry);
 
 	return !p.activated || is_builtin(p.name) || module_file(to, p.name, p.module);
 }
@@ -221,7 +215,7 @@ static const char *module_in(const CONF *conf, const char *name)
 		providers = is_for(entry, "providers") ? section_of(conf, entry->value) : NULL;
 		for (j = 0; providers && j < ossl_fn.OPENSSL_sk_num(providers); j++) {
 			const conf_value *v = ossl_fn.OPENSSL_sk_value(providers, j);
-			provider p = provider_of(conf, v);
+			provider_entry p = provider_of(conf, v);
 			OPENSSL_STACK *commands = section_of(conf, v->value);
 
 			if (!p.activated && strcmp(p.name, name) == 0 && commands && ossl_fn.OPENSSL_sk_num(commands) > 0)

@@ -41,6 +41,12 @@ func FIPSConfiguration() string { return "" }
 // FIPSModuleInfo queries the module that FIPS mode uses.
 func FIPSModuleInfo() (FIPSModule, bool) { return FIPSModule{}, false }
 
+// FIPSProvider returns the name of the provider that FIPS mode uses or would use.
+func FIPSProvider() string { return "" }
+
+// FIPSUnlisted returns the names of providers that are not known as FIPS modules.
+func FIPSUnlisted() []string { return nil }
+
 func fipsHasSignature(string) bool { return false }
 
 // FIPSRandom returns ErrUnavailable.

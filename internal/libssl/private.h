@@ -169,6 +169,13 @@ char *load_before_use(char *(*ask)(void));
 int module_file(bytes *to, const char *name, const char *module);
 /* Returns the lines of a section, conf_values, or NULL. name: nullable. Borrow. */
 OPENSSL_STACK *section_of(const CONF *conf, const char *name);
+/* A provider in openssl.cnf. module: nullable. Borrow. */
+typedef struct {
+	const char *name, *module;
+	int activated;
+} provider_entry;
+/* Reads the section that a line of the providers' section names. */
+provider_entry provider_of(const CONF *conf, const conf_value *entry);
 /*
  * Returns the command in a line of a provider's section: libcrypto ignores the part before a dot.
  * Borrow, a part of name.
