@@ -230,18 +230,16 @@ func cached(data []byte, name string) (paths []string) {
 		return nil
 	}
 	data = data[at:]
-	text := func(offset uint32) string {
-		if uint64(offset) >= uint64(len(data)) {
-			return ""
-		}
-		s, _, _ := bytes.Cut(data[offset:], []byte{0})
-		return string(s)
+	text := func(offset uint32) []byte { // from there to the end of the table
+		return data[min(uint64(offset), uint64(len(data))):]
 	}
+	key := append([]byte(name), 0)
 	count := uint64(binary.NativeEndian.Uint32(data[len(magic):]))
 	for i := range min(count, uint64(len(data)-header)/entry) {
 		e := data[header+i*entry:]
-		if text(binary.NativeEndian.Uint32(e[4:])) == name {
-			paths = append(paths, text(binary.NativeEndian.Uint32(e[8:])))
+		if bytes.HasPrefix(text(binary.NativeEndian.Uint32(e[4:])), key) {
+			path, _, _ := bytes.Cut(text(binary.NativeEndian.Uint32(e[8:])), []byte{0})
+			paths = append(paths, string(path))
 		}
 	}
 	return paths
