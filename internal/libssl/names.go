@@ -48,7 +48,11 @@ var groupNames = map[tls.CurveID]string{
 	tls.X25519MLKEM768: "X25519MLKEM768",
 	0x11eb:             "SecP256r1MLKEM768",
 	0x11ed:             "SecP384r1MLKEM1024",
+	MLKEM1024:          "MLKEM1024",
 }
+
+// MLKEM1024 is crypto/tls's group of this name, which Go has from 1.27 on.
+const MLKEM1024 tls.CurveID = 0x0202
 
 // signatureNames are the signature algorithms: SSL_CTX_set1_sigalgs_list(3).
 var signatureNames = map[tls.SignatureScheme]string{
@@ -109,8 +113,12 @@ func known[ID comparable](names map[ID]string) []ID {
 // IsTLS13Suite reports whether a cipher suite is one of TLS 1.3: RFC 8446, appendix B.4.
 func IsTLS13Suite(id uint16) bool { return id>>8 == 0x13 }
 
-// IsHybrid reports whether a group is one of the post-quantum hybrids, which only TLS 1.3 has.
-func IsHybrid(id tls.CurveID) bool { return id > 0x1000 }
+// isHybrid reports whether a group is one of the post-quantum hybrids.
+func isHybrid(id tls.CurveID) bool { return id > 0x1000 }
+
+// IsPostQuantum reports whether a group is one of the post-quantum ones, which only TLS 1.3 has, and
+// OpenSSL from 3.5 on.
+func IsPostQuantum(id tls.CurveID) bool { return isHybrid(id) || id == MLKEM1024 }
 
 // namesInLibrary are the answers of HasGroup and HasSignature for the one library of the process, and
 // namesInModule those for its FIPS module. All names are tried at once, when the first answer is needed.
@@ -134,7 +142,7 @@ func namesOf(fips bool) names {
 func askNames(fips bool) names {
 	ids := known(groupNames)
 	if !fips {
-		ids = slices.DeleteFunc(ids, func(id tls.CurveID) bool { return !IsHybrid(id) })
+		ids = slices.DeleteFunc(ids, func(id tls.CurveID) bool { return !IsPostQuantum(id) })
 	}
 	var groups, signatures []string
 	for _, id := range ids {
@@ -159,10 +167,10 @@ func askNames(fips bool) names {
 }
 
 // HasGroup reports whether a group is known and the library has it or, in FIPS mode, the module.
-// Every supported library has all groups but the hybrids. The library must be loaded.
+// Every supported library has all groups but the post-quantum ones. The library must be loaded.
 func HasGroup(id tls.CurveID, fips bool) bool {
 	name := groupNames[id]
-	if name == "" || !fips && !IsHybrid(id) {
+	if name == "" || !fips && !IsPostQuantum(id) {
 		return name != ""
 	}
 	return namesOf(fips).groups[id]
@@ -224,12 +232,12 @@ func (cfg *ContextConfig) lists() (l settingLists, err error) {
 // sends one for the first group.
 func groupList(ids []tls.CurveID) (string, error) {
 	joined, err := list(ids, groupNames)
-	if err != nil || len(ids) == 0 || !IsHybrid(ids[0]) || !AtLeast(Version3_5) {
+	if err != nil || len(ids) == 0 || !isHybrid(ids[0]) || !AtLeast(Version3_5) {
 		return joined, err
 	}
 	parts := strings.Split(joined, ":")
 	parts[0] = "*" + parts[0]
-	if plain := slices.IndexFunc(ids, func(id tls.CurveID) bool { return !IsHybrid(id) }); plain >= 0 {
+	if plain := slices.IndexFunc(ids, func(id tls.CurveID) bool { return !IsPostQuantum(id) }); plain >= 0 {
 		parts[plain] = "*" + parts[plain]
 	}
 	return strings.Join(parts, ":"), nil

@@ -24,6 +24,7 @@ var (
 		tls.X25519MLKEM768,
 		tls.SecP256r1MLKEM768,
 		tls.SecP384r1MLKEM1024,
+		libssl.MLKEM1024,
 		tls.CurveP256,
 		tls.CurveP384,
 		tls.CurveP521,

@@ -133,7 +133,7 @@ func (o *Offer) NamedSuites() []uint16 {
 // namedGroups returns the groups that were named and that the versions of the offer can use.
 func (o *Offer) namedGroups() []tls.CurveID {
 	return filter(o.asked.Config.CurvePreferences, func(id tls.CurveID) bool {
-		return o.has(tls.VersionTLS13) || !libssl.IsHybrid(id)
+		return o.has(tls.VersionTLS13) || !libssl.IsPostQuantum(id)
 	})
 }
 
@@ -245,8 +245,11 @@ func knownSuite(id uint16) bool { return libssl.SuiteName(id) != "" }
 
 func knownTLS13Suite(id uint16) bool { return libssl.IsTLS13Suite(id) && knownSuite(id) }
 
-// KnownGroup reports whether this package can offer a group.
-func KnownGroup(id tls.CurveID) bool { return libssl.GroupName(id) != "" }
+// KnownGroup reports whether this package can offer a group. An offer has only those that crypto/tls
+// has, and before Go 1.27, which also brought ML-DSA, that has no MLKEM1024.
+func KnownGroup(id tls.CurveID) bool {
+	return libssl.GroupName(id) != "" && (id != libssl.MLKEM1024 || libssl.GoHasMLDSA)
+}
 
 // KnownSignature reports whether OpenSSL has a signature algorithm that Go can verify. The library
 // must be loaded.
