@@ -56,7 +56,8 @@ func TestInteropMLDSA(t *testing.T) {
 			}
 			common := []string{"-tls1_3", "-CAfile", write("ca.pem", "CERTIFICATE", root.Cert.Raw),
 				"-cert", write("cert.pem", "CERTIFICATE", cert.Certificate[0]),
-				"-cert_chain", write("chain.pem", "CERTIFICATE", issuer.Cert.Raw), "-key", write("key.pem", "PRIVATE KEY", key), "-verify_return_error"}
+				"-cert_chain", write("chain.pem", "CERTIFICATE", issuer.Cert.Raw), "-key", write("key.pem", "PRIVATE KEY", key),
+				"-verify_return_error"}
 			config := &tls.Config{Certificates: []tls.Certificate{cert}, RootCAs: root.Pool(), ClientCAs: root.Pool(),
 				ServerName: tlstest.ServerName, ClientAuth: tls.RequireAndVerifyClientCert}
 
