@@ -173,7 +173,9 @@ func ExampleConn_ReadFrom() {
 		defer file.Close()
 		_, _ = io.CopyN(conn, file, 6) // or io.Copy for all of it
 	}()
-	conn, err := ossl.Dial("tcp", listener.Addr().String(), &tls.Config{RootCAs: tlstest.CA().Pool(), ServerName: tlstest.ServerName})
+	conn, err := ossl.Dial("tcp", listener.Addr().String(), &tls.Config{
+		RootCAs: tlstest.CA().Pool(), ServerName: tlstest.ServerName,
+	})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -36,12 +36,16 @@ func unwrapped(conn net.Conn) net.Conn {
 // system call and an allocation, and is not what net/http does over crypto/tls.
 type writingConn struct {
 	*ossl.Conn
+	//lint:ignore U1000 it only hides a method
 	noReadFrom
 }
 
 func (c *writingConn) tlsConn() *ossl.Conn { return c.Conn }
 
 // A noReadFrom hides the ReadFrom of a type that is embedded beside it: neither is promoted.
+//
+//lint:ignore U1000 see writingConn
 type noReadFrom struct{}
 
+//lint:ignore U1000 see writingConn
 func (noReadFrom) ReadFrom(io.Reader) (int64, error) { panic("not promoted") }
