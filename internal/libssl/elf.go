@@ -82,7 +82,11 @@ func (e *elfFile) readSegments(header []byte) error {
 	if step < least { // the program loader refuses it
 		return nil
 	}
-	table := make([]byte, int(step)*int(count))
+	size := uint64(step) * uint64(count)
+	if start+size > e.size { // checked before memory is taken for it
+		return fmt.Errorf("cut short: it has only %d of %d bytes", e.size, start+size)
+	}
+	table := make([]byte, size)
 	if _, err := e.file.ReadAt(table, int64(start)); err != nil {
 		return fmt.Errorf("cut short: %w", err)
 	}

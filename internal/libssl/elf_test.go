@@ -1,0 +1,44 @@
+package libssl
+
+import (
+	"encoding/binary"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestELFWithoutItsHeaders opens a file that ends before the program headers that it announces: no
+// memory is taken for those.
+func TestELFWithoutItsHeaders(t *testing.T) {
+	for _, class := range []byte{1, 2} { // of 32 and of 64 bits
+		header := make([]byte, 64)
+		copy(header, "\x7fELF")
+		header[4], header[5] = class, 1
+		start, counts := 28, 42
+		if class == 2 {
+			start, counts = 32, 54
+		}
+		header[start] = 64
+		binary.LittleEndian.PutUint16(header[counts:], 0xffff)
+		binary.LittleEndian.PutUint16(header[counts+2:], 0xffff)
+		name := filepath.Join(t.TempDir(), "libshort.so")
+		if err := os.WriteFile(name, header, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		result := testing.Benchmark(func(b *testing.B) {
+			b.ReportAllocs()
+			for range b.N {
+				e, err := openELF(name)
+				e.close()
+				if err == nil || !strings.HasPrefix(err.Error(), "cut short") {
+					t.Errorf("class %d: %v", class, err)
+					b.SkipNow()
+				}
+			}
+		})
+		if n := result.AllocedBytesPerOp(); n > 1<<16 {
+			t.Errorf("class %d: %d bytes of memory", class, n)
+		}
+	}
+}
