@@ -15,7 +15,6 @@ import (
 
 const (
 	maxListed     = 64 // suites, groups and so on of a peer that a text lists
-	maxProtocols  = 8
 	maxProtocolAt = 32 // bytes of a protocol's name
 )
 
@@ -69,7 +68,7 @@ func (h *handshake) serverText(ssl *libssl.Conn, queue *libssl.Error, hello *lib
 	case failure == libssl.FailureSignature:
 		return signatureText(hello)
 	case failure == libssl.FailureProtocol:
-		return "tls: client requested unsupported application protocols (" + listedNames(hello.Protocols) + ")"
+		return "tls: client requested unsupported application protocols (" + listedNames(hello.Protocols, hello.MoreProtocols) + ")"
 	case failure == libssl.FailureCompression:
 		return "tls: client does not support uncompressed connections"
 	case failure == libssl.FailureFallback:
@@ -143,11 +142,11 @@ func listed(list []uint16) string {
 	return fmt.Sprintf("%x", list)
 }
 
-// listedNames is listed for protocols.
-func listedNames(names []string) string {
+// listedNames is listed for protocols, of which left ones are not in names.
+func listedNames(names []string, left int) string {
 	more := ""
-	if left := len(names) - maxProtocols; left > 0 {
-		names, more = names[:maxProtocols], fmt.Sprintf(" and %d more", left)
+	if left > 0 {
+		more = fmt.Sprintf(" and %d more", left)
 	}
 	quoted := make([]string, len(names))
 	for i, name := range names {

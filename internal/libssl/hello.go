@@ -15,8 +15,12 @@ type ClientHello struct {
 	CipherSuites     []uint16
 	Groups           []uint16
 	SignatureSchemes []uint16
-	Protocols        []string // of ALPN
+	Protocols        []string // of ALPN, the first MaxProtocols
+	MoreProtocols    int      // the number of the others
 }
+
+// MaxProtocols is the number of protocols that ParseClientHello keeps. A hello can have 32,000.
+const MaxProtocols = 8
 
 // The numbers of extensions that ParseClientHello reads: RFC 8446, section 4.2.
 const (
@@ -54,11 +58,15 @@ func ParseClientHello(parts []byte) (h ClientHello, ok bool) {
 			h.SignatureSchemes = numbers(list)
 		case extensionProtocols:
 			list, _, _ := vector(body, 2)
-			h.Protocols = []string{}
+			h.Protocols, h.MoreProtocols = []string{}, 0
 			for len(list) > 0 {
 				var name []byte
 				if name, list, ok = vector(list, 1); !ok {
 					break
+				}
+				if len(h.Protocols) == MaxProtocols {
+					h.MoreProtocols++
+					continue
 				}
 				h.Protocols = append(h.Protocols, string(name))
 			}

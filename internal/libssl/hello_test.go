@@ -1,6 +1,8 @@
 package libssl
 
 import (
+	"bytes"
+	"encoding/binary"
 	"reflect"
 	"testing"
 )
@@ -28,6 +30,23 @@ func TestParseClientHello(t *testing.T) {
 		if _, ok := ParseClientHello(cut); ok {
 			t.Errorf("%x was parsed", cut)
 		}
+	}
+}
+
+// TestParseManyProtocols parses as many protocols as a ClientHello can have: a client must not make a
+// server hold them all.
+func TestParseManyProtocols(t *testing.T) {
+	const n = 21000
+	parts := []byte{3, 3, 0, 0, 16}
+	list := bytes.Repeat([]byte{2, 'h', '2'}, n)
+	parts = binary.BigEndian.AppendUint16(parts, uint16(len(list)+2))
+	parts = append(binary.BigEndian.AppendUint16(parts, uint16(len(list))), list...)
+	h, ok := ParseClientHello(parts)
+	if !ok || len(h.Protocols) != MaxProtocols || h.MoreProtocols != n-MaxProtocols {
+		t.Errorf("%v, %d protocols and %d more", ok, len(h.Protocols), h.MoreProtocols)
+	}
+	if n := testing.AllocsPerRun(10, func() { ParseClientHello(parts) }); n > 2*MaxProtocols {
+		t.Errorf("%v allocations", n)
 	}
 }
 
