@@ -16,14 +16,15 @@ const maxKeyFile = 1 << 16
 // mldsaIn returns the algorithm of the ML-DSA key in a file that OpenSSL could not load, or 0. It is
 // for the error.
 func mldsaIn(uri string) tls.SignatureScheme {
-	file, err := os.Open(strings.TrimPrefix(uri, "file:"))
+	name := strings.TrimPrefix(uri, "file:")
+	if info, err := os.Stat(name); err != nil || !info.Mode().IsRegular() { // to open a pipe would wait for a writer
+		return 0
+	}
+	file, err := os.Open(name)
 	if err != nil {
 		return 0
 	}
 	defer file.Close()
-	if info, err := file.Stat(); err != nil || !info.Mode().IsRegular() {
-		return 0
-	}
 	text := make([]byte, maxKeyFile)
 	defer clear(text)
 	n, _ := io.ReadFull(file, text)
