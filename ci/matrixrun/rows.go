@@ -108,8 +108,6 @@ func (p planned) adapters() bool {
 // that Debian has, and of the newest, one row is always run.
 func (p planned) other() bool {
 	switch p.name() {
-	case "system libssl": // ci/test has run it, with the race detector
-		return true
 	case "new libssl", "new sessions": // between those of 3.5 and of 4.0
 		return true
 	}
