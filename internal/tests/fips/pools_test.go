@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"sync/atomic"
 	"testing"
 
 	"github.com/ossl-go/ossl"
@@ -80,5 +81,46 @@ func TestFIPSPools(t *testing.T) {
 		if _, err := ossl.NewContext(config, ossl.WithFIPS()); !errors.As(err, &refused) || refused.Field != field {
 			t.Errorf("%s with a constraint: %v", field, err)
 		}
+	}
+}
+
+// TestFIPSPoolsOfSessions: a session that was made while the server trusted one pool is resumed only
+// under a pool that trusts the client too. One of the others has an authority of the same name.
+func TestFIPSPoolsOfSessions(t *testing.T) {
+	ossltest.NeedFIPS(t)
+	right := tlstest.CA().Pool()
+	impostor := tlstest.NewAuthorityOf(tlstest.P384, tlstest.CA().Cert.Subject.CommonName, nil, nil).Pool()
+	for _, version := range tlstest.Versions {
+		t.Run(tls.VersionName(version), func(t *testing.T) {
+			cc := tlstest.ClientConfig(tlstest.Only(version), ossltest.Approved,
+				tlstest.Certificates(tlstest.ClientCert(tlstest.P256)))
+			cc.ClientSessionCache = tls.NewLRUClientSessionCache(4)
+			var pool atomic.Pointer[x509.CertPool]
+			pool.Store(right)
+			sc := tlstest.ServerConfig(tlstest.Only(version), tlstest.AskClient(tls.RequireAndVerifyClientCert), ossltest.Approved)
+			sc.SessionTicketsDisabled = false
+			base := sc.Clone()
+			sc.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) {
+				chosen := base.Clone()
+				chosen.ClientCAs = pool.Load()
+				return chosen, nil
+			}
+			client := ossltest.ClientOf(ossltest.NewPlainContext(t, cc, ossltest.FIPSOptions()...))
+			server := ossltest.ServerOf(ossltest.NewPlainContext(t, sc, ossl.WithFIPS()))
+			first, _ := tlstest.Visit(t, client, server)
+			if again, _ := tlstest.Visit(t, client, server); first.DidResume || !again.DidResume {
+				t.Fatalf("DidResume: %v, then %v", first.DidResume, again.DidResume)
+			}
+			for name, other := range map[string]*x509.CertPool{
+				"another": tlstest.OtherCA().Pool(), "an empty": x509.NewCertPool(), "the impostor's": impostor,
+			} {
+				pool.Store(other)
+				if _, _, err := tlstest.TryVisit(client, server); err == nil {
+					t.Errorf("%s pool: accepted", name)
+				}
+				pool.Store(right)
+				tlstest.Visit(t, client, server) // for a session
+			}
+		})
 	}
 }
