@@ -39,7 +39,7 @@ func (e *ConfigError) Unwrap() error { return e.Err }
 // type. If an alert was sent for it, errors.As finds the alert as a [tls.AlertError].
 //
 // If a handshake fails for a reason for which crypto/tls has a text, Error returns that text. It
-// includes what the client offered, or what the server chose.
+// includes the client's offer or the server's choice.
 type LibraryError struct {
 	Op     string   // "handshake", "read", "write", ...
 	Codes  []uint64 // OpenSSL's packed error codes, from the oldest to the newest

@@ -9,7 +9,7 @@ import (
 )
 
 // Reloaders are the certificates of a server that has several, for several names or with several
-// kinds of keys. Set its GetCertificate in a [tls.Config]:
+// kinds of keys. Set their GetCertificate in a [tls.Config]:
 //
 //	both := httptls.Reloaders{example, other} // *httptls.Reloader
 //	server.TLSConfig = &tls.Config{GetCertificate: both.GetCertificate}
