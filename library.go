@@ -1,6 +1,8 @@
 package ossl
 
 import (
+	"fmt"
+	"os"
 	"sync"
 
 	"github.com/ossl-go/ossl/internal/libssl"
@@ -26,8 +28,8 @@ type LibraryInfo struct {
 }
 
 // Library loads OpenSSL, if that has not happened yet, and describes it. The error wraps
-// [ErrUnavailable] if no usable library is found, or is a [*ConfigError] if OSSL_FIPS has an
-// unknown value.
+// [ErrUnavailable] if no usable library is found, or is a [*ConfigError] if OSSL_FIPS or
+// OSSL_SLIM has an unknown value.
 func Library() (LibraryInfo, error) {
 	lib, err := loadLibrary("")
 	if err != nil {
@@ -60,6 +62,9 @@ func (e *libraryLoadError) Error() string { return "ossl: " + e.err.Error() }
 func (e *libraryLoadError) Unwrap() error { return e.err }
 
 func loadLibrary(spec string) (*libssl.Library, error) {
+	if slim := os.Getenv(libssl.EnvSlim); slim != "" && slim != "off" {
+		return nil, &ConfigError{Field: libssl.EnvSlim, Reason: fmt.Sprintf("%q is not %q", slim, "off")}
+	}
 	lib, err := libssl.Load(spec)
 	if err != nil {
 		return nil, &libraryLoadError{err}

@@ -4,6 +4,8 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -79,7 +81,11 @@ func (p HostPolicy) String() string {
 	var t policyText
 	t.words("policy", p.ConfigFile)
 	if len(p.Commands) == 0 && p.Err == nil {
-		t.b.WriteString(" (says nothing of TLS)")
+		if _, err := os.Stat(p.ConfigFile); errors.Is(err, fs.ErrNotExist) { // OpenSSL ignores that
+			t.b.WriteString(" (no such file)")
+		} else {
+			t.b.WriteString(" (says nothing of TLS)")
+		}
 	}
 	for _, command := range p.Commands {
 		name, value, _ := strings.Cut(command, " = ")

@@ -33,7 +33,9 @@ type library struct {
 func findLibrary() (library, error) {
 	info, err := ossl.Library()
 	if err != nil {
-		return library{}, err
+		none := library{KernelTLS: []string{}}
+		none.note(err)
+		return none, err
 	}
 	_, refused := ossl.NewContext(&tls.Config{CurvePreferences: []tls.CurveID{tls.X25519MLKEM768}}, ossl.WithoutHostPolicy())
 	lib := library{

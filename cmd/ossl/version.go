@@ -30,7 +30,7 @@ host's policy can't be honoured, it shows the reason too, and its exit status is
 
 The keys of --json are stable: new ones may come, but none goes or changes its type.
   version, go           of this command
-  library               the OpenSSL that was found:
+  library               the OpenSSL that was found; if there is none, only problems has a value:
     version             "3.5.7"; version_text is OpenSSL's own
     path, crypto_path   of libssl and libcrypto
     post_quantum_groups whether it has ML-KEM
@@ -38,12 +38,12 @@ The keys of --json are stable: new ones may come, but none goes or changes its t
     fips_required       why FIPS mode is required; absent if it isn't. fips_by is the module in use
     kernel_tls          the versions of TLS for which the kernel can encrypt
     host_policy         openssl.cnf: config_file, commands, and what they allow. A list that is null
-                        is not restricted
+                        is not restricted. unusable is the reason why it can't be honoured, if so
     problems            the reasons why connections fail, or []`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			lib, err := findLibrary()
-			if err != nil {
+			if err != nil && !asJSON {
 				return err
 			}
 			out := cmd.OutOrStdout()

@@ -14,8 +14,12 @@ func (s system) remedy(spec string) string {
 	default:
 		return EnvLibrary + " and WithLibrary take a version such as 3, the path of libssl, or the path of its folder"
 	}
+	const named = ", or name a libssl by " + EnvLibrary + " or WithLibrary"
+	if spec != "" { // the distribution's packages may have another version
+		return "install OpenSSL " + spec + named
+	}
 	release, _ := os.ReadFile("/etc/os-release")
-	return "install " + s.packages(string(release)) + ", or name a libssl by " + EnvLibrary + " or WithLibrary"
+	return "install " + s.packages(string(release)) + named
 }
 
 // packages names the packages that have OpenSSL. release is the text of os-release(5), or "".

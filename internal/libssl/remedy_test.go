@@ -27,8 +27,8 @@ func TestPackages(t *testing.T) {
 	if got := host.remedy("/nonexistent"); strings.Contains(got, "install") {
 		t.Errorf("for a path: %s", got)
 	}
-	for _, spec := range []string{"", "3.5"} {
-		if got := host.remedy(spec); !strings.HasPrefix(got, "install ") {
+	for spec, want := range map[string]string{"": "install OpenSSL", "3.5": "install OpenSSL 3.5, or name"} {
+		if got := host.remedy(spec); !strings.HasPrefix(got, want) {
 			t.Errorf("for %q: %s", spec, got)
 		}
 	}

@@ -102,6 +102,11 @@ func TestRecordPathOptions(t *testing.T) {
 	if err := ossl.Client(a, tlstest.ClientConfig()).Handshake(); !errors.As(err, &refused) || refused.Field != "OSSL_RECORDS" {
 		t.Errorf("OSSL_RECORDS=mine, Client: %v", err)
 	}
+	t.Setenv("OSSL_RECORDS", "")
+	t.Setenv("OSSL_SLIM", "no")
+	if _, err := ossl.NewContext(nil); !errors.As(err, &refused) || refused.Field != "OSSL_SLIM" {
+		t.Errorf("OSSL_SLIM=no: %v", err)
+	}
 }
 
 // TestRecordSizes: the records of a write, and of those after it, are as long as crypto/tls's.
