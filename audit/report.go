@@ -1,0 +1,134 @@
+package audit
+
+import (
+	"time"
+
+	"github.com/ossl-go/ossl/policy"
+)
+
+// A Report is the result of an audit of one target.
+type Report struct {
+	Target   Target    `json:"target"`
+	Policy   string    `json:"policy"` // the name of the policy that the findings refer to
+	Started  time.Time `json:"started"`
+	Seconds  float64   `json:"seconds"`
+	Facts    Facts     `json:"facts"`
+	Results  []Result  `json:"results"`  // one for each rule, in the order of Rules
+	Findings []Finding `json:"findings"` // the worst first
+	Fast     Grade     `json:"fast"`
+	Safe     Grade     `json:"safe"`
+	Cost     Cost      `json:"cost"`
+	// Interrupted reports whether the context ended the audit. The report has the facts found before.
+	Interrupted bool `json:"interrupted,omitempty"`
+}
+
+// A State says whether something was tested.
+type State string
+
+// The states.
+const (
+	Tested    State = "tested"
+	NotTested State = "not tested" // it doesn't apply, or wasn't asked for
+	Failed    State = "failed"     // the test failed: it says nothing on the server
+)
+
+// An Outcome is embedded in the facts that one probe finds.
+type Outcome struct {
+	State  State  `json:"state"`
+	Reason string `json:"reason,omitempty"` // why it was not tested or failed
+}
+
+// A Result says whether a rule was applied.
+type Result struct {
+	Rule     string `json:"rule"` // Rule.ID
+	State    State  `json:"state"`
+	Reason   string `json:"reason,omitempty"`
+	Findings int    `json:"findings"`
+}
+
+// A Severity says how bad a finding is.
+type Severity string
+
+// The severities, with the best grade that a server with such a finding can have.
+const (
+	Info     Severity = "info"     // A
+	Low      Severity = "low"      // B
+	Medium   Severity = "medium"   // C
+	High     Severity = "high"     // D
+	Critical Severity = "critical" // F
+)
+
+// An Axis is what a rule is about.
+type Axis string
+
+// The axes.
+const (
+	Fast Axis = "fast"
+	Safe Axis = "safe"
+)
+
+// A Finding is a rule that the server breaks.
+type Finding struct {
+	Rule     string   `json:"rule"` // Rule.ID
+	Axis     Axis     `json:"axis"`
+	Severity Severity `json:"severity"`
+	Title    string   `json:"title"`    // one line
+	Evidence string   `json:"evidence"` // what the server did, with values
+	Reason   string   `json:"reason"`   // why it matters
+	Source   string   `json:"source"`   // the policy's or the RFC's section
+	Remedy   string   `json:"remedy"`   // for the server at hand, if Facts.Server is known
+	Price    Price    `json:"price"`
+	Address  string   `json:"address,omitempty"` // if it is about one of several addresses
+}
+
+// A Price is what a finding costs each connection. A price that wasn't measured has no numbers and
+// a Method that begins with "not measurable here".
+type Price struct {
+	RoundTrips   float64   `json:"round_trips,omitempty"`
+	Millis       *Interval `json:"ms,omitempty"`        // of the client's time
+	ServerMillis *Interval `json:"server_ms,omitempty"` // of the server's processor
+	Bytes        int       `json:"bytes,omitempty"`
+	Share        float64   `json:"share,omitempty"` // of connections that pay it, if not all: 0.5
+	Method       string    `json:"method"`          // how it was measured, or why it wasn't
+}
+
+// An Interval is a median and the bounds of its 95 % confidence interval.
+type Interval struct {
+	Median float64 `json:"median"`
+	Low    float64 `json:"low"`
+	High   float64 `json:"high"`
+}
+
+// A Grade is a mark from A to F, or "?" if a rule that could lower it failed to be tested.
+type Grade struct {
+	Mark string `json:"mark"`
+	Rule string `json:"rule,omitempty"` // the rule that stops the next grade
+}
+
+// Cost is the work that the audit made for the server.
+type Cost struct {
+	Connections int `json:"connections"` // TCP connections
+	Handshakes  int `json:"handshakes"`  // completed handshakes
+	Signatures  int `json:"signatures"`  // private-key operations of the server
+	Retried     int `json:"retried"`     // connections that were lost, and made again alone
+	Bytes       int `json:"bytes"`       // sent and received, without TCP's and IP's headers
+}
+
+// A Rule is a rule that servers are judged by.
+type Rule struct {
+	ID     string `json:"id"`
+	Axis   Axis   `json:"axis"`
+	Title  string `json:"title"`
+	Reason string `json:"reason"`
+	Source string `json:"source"`
+	// check returns the findings of the rule, without the fields that the rule has too, and the
+	// outcome: a rule whose facts weren't tested says so.
+	check func(*judgement) ([]Finding, Outcome)
+}
+
+// A judgement is what a rule may look at.
+type judgement struct {
+	facts  *Facts
+	policy *policy.Policy
+	at     time.Time // the day on which it is judged
+}

@@ -1,0 +1,195 @@
+package audit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/ossl-go/ossl/audit/internal/hello"
+)
+
+// A run is one audit in progress. Its probes run one after the other.
+type run struct {
+	target  Target
+	options Options
+	facts   *Facts
+	address string // of the server under test: host:port
+
+	mu   sync.Mutex
+	cost Cost
+	next time.Time // when the next connection may be made
+}
+
+// A probe finds a part of the facts. It returns an error only if the context has ended: everything
+// else is a fact, or an Outcome.
+type probe struct {
+	name string
+	run  func(context.Context, *run) error
+}
+
+// Errors of connections. They say nothing on what the server offers.
+var (
+	errBudget = errors.New("the audit has made as many connections as it may")
+	errLost   = errors.New("the connection was lost")
+)
+
+// dial connects to an address of the target, and speaks the protocol as far as TLS begins. It counts
+// the connection, and waits for its turn if the rate is bounded.
+func (r *run) dial(ctx context.Context, address string) (net.Conn, error) {
+	if err := r.turn(ctx); err != nil {
+		return nil, err
+	}
+	dial := r.options.Dial
+	if dial == nil {
+		dial = new(net.Dialer).DialContext
+	}
+	ctx, cancel := context.WithTimeout(ctx, r.options.Timeout)
+	defer cancel()
+	conn, err := dial(ctx, "tcp", address)
+	if err != nil {
+		return nil, err
+	}
+	counted := &countedConn{Conn: conn, run: r}
+	if err := counted.SetDeadline(time.Now().Add(r.options.Timeout)); err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	defer context.AfterFunc(ctx, func() { conn.SetDeadline(time.Now()) })()
+	if err := r.startTLS(counted); err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	return counted, nil
+}
+
+// turn waits until the rate allows another connection.
+func (r *run) turn(ctx context.Context) error {
+	r.mu.Lock()
+	if r.cost.Connections >= r.options.MaxConnections {
+		r.mu.Unlock()
+		return errBudget
+	}
+	r.cost.Connections++
+	wait := time.Duration(0)
+	if r.options.Rate > 0 {
+		now := time.Now()
+		if r.next.Before(now) {
+			r.next = now
+		}
+		wait = r.next.Sub(now)
+		r.next = r.next.Add(time.Duration(float64(time.Second) / r.options.Rate))
+	}
+	r.mu.Unlock()
+	if wait <= 0 {
+		return ctx.Err()
+	}
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// exchange sends a ClientHello to the server under test on a connection of its own, and reads the
+// reply. A connection that is lost without an alert is made once again, alone. The error wraps
+// errLost if that was lost too: the question has no answer then.
+func (r *run) exchange(ctx context.Context, h *hello.ClientHello, stop hello.Stop) (*hello.Reply, error) {
+	packet, err := h.Marshal()
+	if err != nil {
+		return nil, err
+	}
+	return r.exchangeRaw(ctx, r.address, packet, stop)
+}
+
+// exchangeRaw is exchange with the bytes of a ClientHello, to any address.
+func (r *run) exchangeRaw(ctx context.Context, address string, packet []byte, stop hello.Stop) (*hello.Reply, error) {
+	for try := 0; ; try++ {
+		reply, err := r.exchangeOnce(ctx, address, packet, stop)
+		if err == nil || ctx.Err() != nil || errors.Is(err, errBudget) || errors.As(err, new(*hello.SyntaxError)) {
+			return reply, err
+		}
+		if try == 1 {
+			return reply, fmt.Errorf("%w twice: %w", errLost, err)
+		}
+		r.count(func(c *Cost) { c.Retried++ })
+		if err := sleep(ctx, lostPause); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// lostPause is the time after which a lost connection is made again: a server that bounds its rate
+// counts by the second.
+const lostPause = 1100 * time.Millisecond
+
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (r *run) exchangeOnce(ctx context.Context, address string, packet []byte, stop hello.Stop) (*hello.Reply, error) {
+	conn, err := r.dial(ctx, address)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close()
+	defer context.AfterFunc(ctx, func() { conn.SetDeadline(time.Now()) })()
+	if _, err := conn.Write(packet); err != nil {
+		return nil, err
+	}
+	reply, err := hello.Read(conn, stop)
+	if reply != nil && signed(reply) {
+		r.count(func(c *Cost) { c.Signatures++ })
+	}
+	if reply != nil && reply.Alert != nil {
+		return reply, nil
+	}
+	return reply, err
+}
+
+// signed reports whether the server used its private key for the reply: in TLS 1.3 for every
+// ServerHello that chooses no pre-shared key, before that for a signed ServerKeyExchange.
+func signed(reply *hello.Reply) bool {
+	h := reply.ServerHello
+	if h == nil || h.Retry {
+		return false
+	}
+	if h.Version >= hello.TLS13 {
+		return h.PSK < 0
+	}
+	return reply.KeyExchange != nil && reply.KeyExchange.Signed
+}
+
+func (r *run) count(add func(*Cost)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	add(&r.cost)
+}
+
+// A countedConn counts the bytes that pass.
+type countedConn struct {
+	net.Conn
+	run *run
+}
+
+func (c *countedConn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	c.run.count(func(cost *Cost) { cost.Bytes += n })
+	return n, err
+}
+
+func (c *countedConn) Write(b []byte) (int, error) {
+	n, err := c.Conn.Write(b)
+	c.run.count(func(cost *Cost) { cost.Bytes += n })
+	return n, err
+}

@@ -1,0 +1,48 @@
+package audit
+
+import (
+	"context"
+	"crypto/x509"
+	"net"
+	"net/netip"
+	"time"
+
+	"github.com/ossl-go/ossl/policy"
+)
+
+// A Target is a server to be audited.
+type Target struct {
+	Host     string `json:"host"` // a name or an address
+	Port     uint16 `json:"port"`
+	Protocol string `json:"protocol"` // "tls", "https", or a protocol of StartTLS: "smtp", "imap", "pop3", "ldap", "postgres", "mysql", "xmpp"
+}
+
+// Options are the options of [Check]. The zero value is usable.
+type Options struct {
+	Policy     *policy.Policy   // fast-and-safe if nil
+	At         time.Time        // judges as on that day; now if zero
+	ServerName string           // the name to ask for and to verify; the target's host if empty
+	Addresses  []netip.AddrPort // instead of the name's
+	Roots      *x509.CertPool   // the system's if nil
+	Timeout    time.Duration    // of one connection, 5 s if 0
+	// MaxConnections bounds the connections of the whole audit; 0 stands for 200. Probes that need more
+	// are not tested.
+	MaxConnections int
+	Rate           float64 // connections a second, 0 for no bound
+	// Replay sends GET requests in early data twice. Use it for your own servers only.
+	Replay bool
+	// ReplayPath is the path of the request, "/" if empty.
+	ReplayPath string
+	// Watch looks at the server's ticket keys for this long, once in each WatchEvery (an hour if 0).
+	Watch, WatchEvery time.Duration
+	OneAddress        bool // audits the first reachable address only
+	NoHTTP, NoDNS     bool
+	NoClients         bool // no simulated clients
+	NoTiming          bool // no prices in milliseconds
+
+	// Progress is called with the name of each probe as it begins, from one goroutine at a time.
+	Progress func(probe string)
+	// Dial replaces net.Dialer.DialContext, and Resolver net.DefaultResolver, in tests and behind proxies.
+	Dial     func(ctx context.Context, network, address string) (net.Conn, error)
+	Resolver *net.Resolver
+}
