@@ -1,0 +1,154 @@
+package policy
+
+import (
+	"bytes"
+	"embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// Default is the name of the policy that is used if none is named.
+const Default = "fast-and-safe"
+
+//go:embed data/*.json
+var data embed.FS
+
+// policies are the policies of this package, by the order of their names. A test decodes them, so
+// that the panic can't happen.
+var policies = sync.OnceValue(func() []*Policy {
+	entries, err := data.ReadDir("data")
+	if err != nil {
+		panic(err)
+	}
+	var list []*Policy
+	for _, e := range entries {
+		b, err := data.ReadFile("data/" + e.Name())
+		if err != nil {
+			panic(err)
+		}
+		p, err := Parse(b)
+		if err != nil {
+			panic(fmt.Errorf("%s: %w", e.Name(), err))
+		}
+		list = append(list, p)
+	}
+	return list
+})
+
+// Get returns the policy with a name or an alias. An empty name stands for [Default]. The policy is
+// the caller's to change.
+func Get(name string) (*Policy, error) {
+	if name == "" {
+		name = Default
+	}
+	for _, p := range policies() {
+		if p.Name == name || slices.Contains(p.Aliases, name) {
+			return p.clone(), nil
+		}
+	}
+	return nil, fmt.Errorf("policy: no policy %q; there are %s", name, strings.Join(Names(), ", "))
+}
+
+// All returns all policies, the default first and the others by their names.
+func All() []*Policy {
+	var list []*Policy
+	for _, p := range policies() {
+		if p.Name == Default {
+			list = slices.Insert(list, 0, p.clone())
+		} else {
+			list = append(list, p.clone())
+		}
+	}
+	return list
+}
+
+// Names returns the names of all policies, without aliases, in the order of [All].
+func Names() []string {
+	var names []string
+	for _, p := range All() {
+		names = append(names, p.Name)
+	}
+	return names
+}
+
+// Parse decodes the JSON of a policy. It returns an error if the JSON has a field that a [Policy]
+// doesn't have, a field twice, or a value that isn't valid: an unknown cipher suite, a date that
+// doesn't exist, a source that isn't in Sources.
+func Parse(b []byte) (*Policy, error) {
+	if err := checkKeys(b); err != nil {
+		return nil, fmt.Errorf("policy: %w", err)
+	}
+	d := json.NewDecoder(bytes.NewReader(b))
+	d.DisallowUnknownFields()
+	p := new(Policy)
+	if err := d.Decode(p); err != nil {
+		return nil, fmt.Errorf("policy: %w", err)
+	}
+	if _, err := d.Token(); err != io.EOF {
+		return nil, errors.New("policy: something follows the policy")
+	}
+	if err := p.validate(); err != nil {
+		return nil, fmt.Errorf("policy: %w", err)
+	}
+	return p, nil
+}
+
+// checkKeys returns an error if an object of JSON has a field twice, or one with a name that is not
+// in lower case, which encoding/json would match with a field in lower case.
+func checkKeys(b []byte) error {
+	type object struct {
+		fields map[string]bool // nil in arrays
+		value  bool            // a value follows, not a field's name
+	}
+	var stack []object
+	d := json.NewDecoder(bytes.NewReader(b))
+	for {
+		token, err := d.Token()
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if len(stack) > 0 && token != json.Delim('}') && token != json.Delim(']') {
+			top := &stack[len(stack)-1]
+			if name, ok := token.(string); ok && top.fields != nil && !top.value {
+				if top.fields[name] {
+					return fmt.Errorf("field %q is there twice", name)
+				}
+				if name != strings.ToLower(name) {
+					return fmt.Errorf("unknown field %q", name)
+				}
+				top.fields[name], top.value = true, true
+				continue
+			}
+			top.value = false
+		}
+		switch token {
+		case json.Delim('{'):
+			stack = append(stack, object{fields: map[string]bool{}})
+		case json.Delim('['):
+			stack = append(stack, object{})
+		case json.Delim('}'), json.Delim(']'):
+			stack = stack[:len(stack)-1]
+		}
+	}
+}
+
+// clone returns a copy that shares nothing with p.
+func (p *Policy) clone() *Policy {
+	b, err := json.Marshal(p)
+	if err != nil {
+		panic(err) // there is nothing in a Policy that has no JSON
+	}
+	c := new(Policy)
+	if err := json.Unmarshal(b, c); err != nil {
+		panic(err)
+	}
+	return c
+}
