@@ -2,23 +2,141 @@ package audit
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"reflect"
 	"time"
+
+	"github.com/ossl-go/ossl/policy"
 )
 
 // probes are run in this order. A probe may use the facts of those before it.
 var probes = []probe{}
 
 // rules judge the facts. Their order is that of Report.Results.
-var rules = []Rule{}
+var rules = concat(
+	addressRules,
+)
+
+func concat(lists ...[]Rule) (all []Rule) {
+	for _, list := range lists {
+		all = append(all, list...)
+	}
+	return all
+}
 
 // Rules returns all rules.
 func Rules() []Rule { return append([]Rule(nil), rules...) }
 
-// Check audits a target. Its error says that the audit couldn't begin: the name has no address, or
-// no address could be reached. If the context ends, Check returns the report so far, with
-// Interrupted set, and the context's error.
+// ErrUnreachable is wrapped by the error of a [Check] that reached no address of the target.
+var ErrUnreachable = errors.New("no address can be reached")
+
+// Check audits a target: it looks for the addresses of the name, connects to each, and runs its
+// probes on the first address that can be reached.
+//
+// Check always returns a report. Its error says that the audit couldn't begin: the name has no
+// address, or the error wraps [ErrUnreachable]. All rules have failed then. If the context ends, the
+// report has the facts found before, Interrupted is set, and the error is the context's.
 func Check(ctx context.Context, target Target, options Options) (*Report, error) {
-	panic("to be written")
+	if options.Timeout == 0 {
+		options.Timeout = 5 * time.Second
+	}
+	if options.MaxConnections == 0 {
+		options.MaxConnections = 200
+	}
+	if options.ServerName == "" {
+		options.ServerName = target.Host
+	}
+	if options.Policy == nil {
+		var err error
+		if options.Policy, err = defaultPolicy(); err != nil {
+			return nil, err
+		}
+	}
+	report := &Report{Target: target, Policy: options.Policy.Name, Started: time.Now()}
+	if options.At.IsZero() {
+		options.At = report.Started
+	}
+	report.At = options.At.UTC().Format(time.DateOnly)
+	report.Facts.Server = options.Server
+	r := &run{target: target, options: options, facts: &report.Facts}
+	err := r.all(ctx)
+	report.Interrupted = err != nil && ctx.Err() != nil
+	reason := "nothing looked at it"
+	switch {
+	case report.Interrupted:
+		err, reason = ctx.Err(), "the audit was interrupted"
+	case err != nil:
+		reason = err.Error()
+	}
+	if err != nil {
+		report.Error = err.Error()
+		complete(reflect.ValueOf(&report.Facts).Elem(), Outcome{Failed, reason})
+	} else {
+		complete(reflect.ValueOf(&report.Facts).Elem(), Outcome{NotTested, reason})
+	}
+	r.count(func(c *Cost) { report.Cost = *c })
+	report.Seconds = time.Since(report.Started).Seconds()
+	report.Judge(options.Policy, options.At)
+	return report, err
 }
 
-var _ = time.Now
+// all runs all probes.
+func (r *run) all(ctx context.Context) error {
+	r.progress("addresses")
+	if err := r.reach(ctx); err != nil {
+		return err
+	}
+	for _, p := range probes {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		r.progress(p.name)
+		if err := p.run(ctx, r); err != nil {
+			return fmt.Errorf("%s: %w", p.name, err)
+		}
+	}
+	return nil
+}
+
+func (r *run) progress(name string) {
+	if r.options.Progress != nil {
+		r.options.Progress(name)
+	}
+}
+
+// complete gives an outcome to all facts that have none.
+func complete(v reflect.Value, outcome Outcome) {
+	switch v.Kind() {
+	case reflect.Struct:
+		if o, ok := v.Addr().Interface().(*Outcome); ok {
+			if o.State == "" {
+				*o = outcome
+			}
+			return
+		}
+		for i := range v.NumField() {
+			if v.Type().Field(i).IsExported() {
+				complete(v.Field(i), outcome)
+			}
+		}
+	case reflect.Pointer:
+		if !v.IsNil() {
+			complete(v.Elem(), outcome)
+		}
+	case reflect.Slice:
+		for i := range v.Len() {
+			complete(v.Index(i), outcome)
+		}
+	case reflect.Map:
+		for _, key := range v.MapKeys() { // elements of maps can't be changed in place
+			e := reflect.New(v.Type().Elem()).Elem()
+			e.Set(v.MapIndex(key))
+			complete(e, outcome)
+			v.SetMapIndex(key, e)
+		}
+	}
+}
+
+// defaultPolicy returns the policy of audits that name none.
+func defaultPolicy() (*policy.Policy, error) { return &policy.Policy{Name: "fast-and-safe"}, nil }

@@ -30,6 +30,7 @@ type AddressFacts struct {
 	Suite       string    `json:"suite,omitempty"`
 	Group       string    `json:"group,omitempty"`
 	Certificate string    `json:"certificate,omitempty"` // the leaf's SHA-256, in hexadecimal
+	TLSError    string    `json:"tls_error,omitempty"`   // why Version and the fields after it are empty
 }
 
 // ProtocolFacts are the versions, suites and groups. Names are IANA's; unknown ones are in

@@ -10,6 +10,7 @@ import (
 type Report struct {
 	Target   Target    `json:"target"`
 	Policy   string    `json:"policy"` // the name of the policy that the findings refer to
+	At       string    `json:"at"`     // the day for which the facts are judged: "2026-11-23"
 	Started  time.Time `json:"started"`
 	Seconds  float64   `json:"seconds"`
 	Facts    Facts     `json:"facts"`
@@ -20,6 +21,8 @@ type Report struct {
 	Cost     Cost      `json:"cost"`
 	// Interrupted reports whether the context ended the audit. The report has the facts found before.
 	Interrupted bool `json:"interrupted,omitempty"`
+	// Error is the error of Check, if there was one.
+	Error string `json:"error,omitempty"`
 }
 
 // A State says whether something was tested.
@@ -102,7 +105,8 @@ type Interval struct {
 // A Grade is a mark from A to F, or "?" if a rule that could lower it failed to be tested.
 type Grade struct {
 	Mark string `json:"mark"`
-	Rule string `json:"rule,omitempty"` // the rule that stops the next grade
+	Rule string `json:"rule,omitempty"` // the rule that stops the next grade, or that failed to be tested
+	Best string `json:"best,omitempty"` // if Mark is "?": the mark if the rules that failed find nothing
 }
 
 // Cost is the work that the audit made for the server.

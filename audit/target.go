@@ -21,6 +21,7 @@ type Target struct {
 type Options struct {
 	Policy     *policy.Policy   // fast-and-safe if nil
 	At         time.Time        // judges as on that day; now if zero
+	Server     string           // the product, if it is known: "nginx"; servers of HTTP often tell
 	ServerName string           // the name to ask for and to verify; the target's host if empty
 	Addresses  []netip.AddrPort // instead of the name's
 	Roots      *x509.CertPool   // the system's if nil

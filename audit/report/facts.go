@@ -1,0 +1,271 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/ossl-go/ossl/audit"
+)
+
+// versions are the versions of the protocol, the newest first.
+var versions = []string{"TLS 1.3", "TLS 1.2", "TLS 1.1", "TLS 1.0", "SSL 3", "SSL 2"}
+
+// A row is a fact in words.
+type row struct{ name, text string }
+
+// offers writes the most important facts.
+func (s *screen) offers(r *audit.Report) {
+	for _, row := range summary(&r.Facts) {
+		s.field(row.name, row.text)
+	}
+}
+
+// summary returns the facts that belong on the first screen.
+func summary(f *audit.Facts) (rows []row) {
+	add := func(name, text string) {
+		if text != "" {
+			rows = append(rows, row{name, text})
+		}
+	}
+	for _, version := range versions {
+		v := f.Protocols.Versions[version]
+		switch {
+		case v.State == audit.Failed:
+			add(version, "failed to test: "+v.Reason)
+		case v.Offered:
+			text := plural(len(v.Suites), "cipher suite")
+			if v.Order != "" {
+				text += " in the order of the " + v.Order
+			}
+			if len(v.Groups) > 0 {
+				text += "; " + strings.Join(v.Groups, ", ")
+			}
+			add(version, text)
+		}
+	}
+	for _, c := range f.Certificates.Chains {
+		add("certificate", chainText(c, time.Now()))
+	}
+	if f.Flight.State == audit.Tested {
+		add("first flight", fmt.Sprintf("%s in %s", bytesText(f.Flight.Bytes), plural(f.Flight.RoundTrips, "round trip")))
+	}
+	add("resumption", resumptionText(&f.Resumption))
+	add("ALPN", strings.Join(f.Options.ALPN.Values, ", "))
+	return rows
+}
+
+func chainText(c audit.ChainFacts, now time.Time) string {
+	text := c.Key
+	if len(c.Certificates) > 0 {
+		leaf := c.Certificates[0]
+		if days := int(leaf.NotAfter.Sub(now).Hours() / 24); days >= 0 {
+			text += ", valid for " + plural(days, "more day")
+		} else {
+			text += ", expired " + plural(-days, "day") + " ago"
+		}
+	}
+	return text + fmt.Sprintf("; chain of %s, %s", plural(len(c.Certificates), "certificate"), bytesText(c.Bytes))
+}
+
+func resumptionText(f *audit.ResumptionFacts) string {
+	var parts []string
+	for _, kind := range []struct {
+		name string
+		audit.Resumed
+	}{{"TLS 1.3", f.Ticket13}, {"TLS 1.2 by ID", f.ID12}, {"TLS 1.2 by ticket", f.Ticket12}} {
+		switch kind.State {
+		case audit.Tested:
+			parts = append(parts, fmt.Sprintf("%s %d of %d", kind.name, kind.Hits, kind.Tries))
+		case audit.Failed:
+			parts = append(parts, kind.name+" failed to test")
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// facts writes all facts.
+func (s *screen) facts(r *audit.Report) {
+	s.line("")
+	s.line("Facts")
+	for _, row := range factRows(&r.Facts) {
+		s.paragraph(fmt.Sprintf("  %-26s", row.name), 28, row.text)
+	}
+}
+
+func factRows(f *audit.Facts) (rows []row) {
+	add := func(name, text string) { rows = append(rows, row{name, text}) }
+	for _, version := range versions {
+		v, ok := f.Protocols.Versions[version]
+		switch {
+		case !ok:
+			continue
+		case v.State != audit.Tested:
+			add(version, outcomeText(v.Outcome))
+			continue
+		case !v.Offered:
+			add(version, "not offered")
+			continue
+		}
+		add(version, strings.Join(v.Suites, ", "))
+		for _, extra := range []row{
+			{"order", v.Order},
+			{"groups", strings.Join(v.Groups, ", ")},
+			{"order of groups", v.GroupOrder},
+			{"signature schemes", strings.Join(v.Signatures, ", ")},
+		} {
+			if extra.text != "" {
+				add("  "+extra.name, extra.text)
+			}
+		}
+		if v.PrimeBits > 0 {
+			add("  prime", fmt.Sprintf("%d bits", v.PrimeBits))
+		}
+	}
+	rows = append(rows, optionRows(&f.Options)...)
+	for _, c := range f.Certificates.Chains {
+		rows = append(rows, chainRows(c)...)
+	}
+	return append(rows, otherRows(f)...)
+}
+
+func optionRows(o *audit.OptionFacts) (rows []row) {
+	for _, option := range []struct {
+		name string
+		audit.Switch
+	}{
+		{"extended master secret", o.ExtendedMaster}, {"encrypt then MAC", o.EncryptThenMAC},
+		{"secure renegotiation", o.SecureRenegotiation}, {"client renegotiation", o.ClientRenegotiation},
+		{"compression", o.Compression}, {"fallback is refused", o.Fallback},
+	} {
+		text := "no"
+		if option.On {
+			text = "yes"
+		}
+		if option.State != audit.Tested {
+			text = outcomeText(option.Outcome)
+		}
+		rows = append(rows, row{option.name, text})
+	}
+	for _, list := range []struct {
+		name string
+		audit.ListFacts
+	}{{"ALPN", o.ALPN}, {"certificate compression", o.CompressCertificate}} {
+		text := "none"
+		if len(list.Values) > 0 {
+			text = strings.Join(list.Values, ", ")
+		}
+		if list.State != audit.Tested {
+			text = outcomeText(list.Outcome)
+		}
+		rows = append(rows, row{list.name, text})
+	}
+	return rows
+}
+
+func chainRows(c audit.ChainFacts) (rows []row) {
+	for i, certificate := range c.Certificates {
+		text := fmt.Sprintf("%s; %s, %s, %s, %s to %s", certificate.Subject, certificate.Key, certificate.Signature,
+			bytesText(certificate.Bytes), certificate.NotBefore.Format(time.DateOnly), certificate.NotAfter.Format(time.DateOnly))
+		if len(certificate.Names) > 0 && i == 0 {
+			text += "; " + strings.Join(certificate.Names, ", ")
+		}
+		if certificate.Error != "" {
+			text = "can't be parsed: " + certificate.Error
+		}
+		rows = append(rows, row{fmt.Sprintf("certificate %d", i), text})
+	}
+	for _, more := range []row{
+		{"  not trusted", c.TrustError}, {"  wrong name", c.NameError}, {"  missing", c.Missing}, {"  stapling", c.StapleError},
+	} {
+		if more.text != "" {
+			rows = append(rows, more)
+		}
+	}
+	return rows
+}
+
+func otherRows(f *audit.Facts) (rows []row) {
+	add := func(name, text string) {
+		if text != "" {
+			rows = append(rows, row{name, text})
+		}
+	}
+	for _, t := range []struct {
+		name string
+		i    *audit.Interval
+	}{
+		{"round trip", f.Timing.RoundTrip}, {"to HelloRetryRequest", f.Timing.Retry},
+		{"to the end of the flight", f.Timing.Full}, {"resumed", f.Timing.Resumed},
+	} {
+		if t.i != nil {
+			add(t.name, intervalText(t.i))
+		}
+	}
+	var keys []string
+	for key := range f.Timing.PublicKey {
+		keys = append(keys, key)
+	}
+	slices.Sort(keys)
+	for _, key := range keys {
+		if i := f.Timing.PublicKey[key]; i != nil {
+			add("public-key work, "+key, intervalText(i))
+		}
+	}
+	add("resumption", resumptionText(&f.Resumption))
+	for _, cell := range f.Resumption.Fleet {
+		text := fmt.Sprintf("%d of %d", cell.Hits, cell.Tries)
+		if cell.State != audit.Tested {
+			text = outcomeText(cell.Outcome)
+		}
+		add("session of "+cell.From, fmt.Sprintf("at %s by %s: %s", cell.To, cell.Kind, text))
+	}
+	early := outcomeText(f.EarlyData.Outcome)
+	if f.EarlyData.State == audit.Tested {
+		early = fmt.Sprintf("accepted: %v, at most %s", f.EarlyData.Accepted, bytesText(f.EarlyData.Limit))
+	}
+	add("early data", early)
+	if f.HTTP.State == audit.Tested {
+		add("HSTS", f.HTTP.HSTS)
+		add("plain HTTP leads to", f.HTTP.Redirects)
+		add("Alt-Svc", f.HTTP.HTTP3)
+	}
+	add("HTTPS records", strings.Join(f.DNS.HTTPS, "; "))
+	add("CAA records", strings.Join(f.DNS.CAA, "; "))
+	for _, c := range f.Clients.Clients {
+		add(c.Name, clientText(c))
+	}
+	return rows
+}
+
+func clientText(c audit.SimulatedClient) string {
+	switch {
+	case c.State != audit.Tested:
+		return outcomeText(c.Outcome)
+	case c.Refused != "":
+		return "refused: " + c.Refused
+	}
+	text := c.Version + ", " + c.Suite
+	if c.Group != "" {
+		text += ", " + c.Group
+	}
+	if c.Retry {
+		text += ", after a HelloRetryRequest"
+	}
+	return text
+}
+
+func intervalText(i *audit.Interval) string {
+	if i.Low == i.High {
+		return millis(i)
+	}
+	return fmt.Sprintf("%s (%s to %s)", millis(i), number(i.Low), number(i.High))
+}
+
+func outcomeText(o audit.Outcome) string {
+	if o.Reason == "" {
+		return string(o.State)
+	}
+	return string(o.State) + ": " + o.Reason
+}

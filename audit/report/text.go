@@ -1,0 +1,213 @@
+package report
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/ossl-go/ossl/audit"
+)
+
+// textWidth is the width of text in columns.
+const textWidth = 100
+
+// A screen writes text.
+type screen struct {
+	w      *bufio.Writer
+	colour bool
+}
+
+func writeText(w io.Writer, d *Document, options Options) error {
+	s := &screen{w: bufio.NewWriter(w), colour: options.Colour}
+	for i, r := range d.Reports {
+		if i > 0 {
+			s.line("")
+		}
+		s.report(r, options)
+	}
+	if len(d.Reports) > 1 {
+		s.line("")
+		s.table(d.Reports)
+	}
+	return s.w.Flush()
+}
+
+func (s *screen) line(format string, args ...any) {
+	fmt.Fprintln(s.w, strings.TrimRight(fmt.Sprintf(format, args...), " "))
+}
+
+// report writes one report: a screen, and the detail below it.
+func (s *screen) report(r *audit.Report, options Options) {
+	s.head(r)
+	if r.Facts.Address != "" {
+		s.grades(r)
+		s.findings(r)
+		s.offers(r)
+	}
+	s.foot(r)
+	if !options.Brief {
+		s.details(r)
+	}
+	if options.Verbose {
+		s.facts(r)
+		s.rules(r)
+	}
+}
+
+// head writes the target and the circumstances.
+func (s *screen) head(r *audit.Report) {
+	s.line("%s", s.paint(bold, printable(targetOf(r))))
+	about := []string{"policy " + r.Policy, "as of " + r.At}
+	if r.Facts.Server != "" {
+		about = append([]string{printable(r.Facts.Server)}, about...)
+	}
+	s.field("audited as", r.Target.Protocol+", "+strings.Join(about, ", "))
+	for i, a := range r.Facts.Addresses {
+		name := ""
+		if i == 0 {
+			name = "addresses"
+		}
+		text := a.Address
+		switch {
+		case a.State != audit.Tested:
+			text += "  " + string(a.State) + ": " + a.Reason
+		case a.RoundTrip != nil:
+			text += "  " + millis(a.RoundTrip) + " to connect"
+		}
+		s.field(name, text)
+	}
+	if r.Error != "" {
+		s.field("failed", printable(r.Error))
+	}
+	s.line("")
+}
+
+// grades writes the grades, each with the rule that stops the next one.
+func (s *screen) grades(r *audit.Report) {
+	for _, axis := range []audit.Axis{audit.Fast, audit.Safe} {
+		grade := r.Fast
+		if axis == audit.Safe {
+			grade = r.Safe
+		}
+		s.paragraph(fmt.Sprintf("  %s  %s  ", axis, s.paint(gradeColour(grade.Mark), grade.Mark)), 11, gradeText(r, grade))
+	}
+	s.line("")
+}
+
+// findings writes a line for each finding.
+func (s *screen) findings(r *audit.Report) {
+	if len(r.Findings) == 0 {
+		if r.Count(audit.Tested) > 0 {
+			s.line("No findings.")
+			s.line("")
+		}
+		return
+	}
+	for _, f := range r.Findings {
+		title := f.Title
+		if price := priceText(f.Price); price != "" {
+			title += ": " + price
+		}
+		severity := s.paint(severityColour(f.Severity), fmt.Sprintf("%-9s", f.Severity))
+		s.paragraph(fmt.Sprintf("  %s%-5s", severity, f.Axis), 16, title)
+	}
+	s.line("")
+}
+
+// foot writes how much was tested, and the cost.
+func (s *screen) foot(r *audit.Report) {
+	tested := fmt.Sprintf("%d rules tested, %d not tested, %d failed to test", r.Count(audit.Tested),
+		r.Count(audit.NotTested), r.Count(audit.Failed))
+	if r.Interrupted {
+		tested += "; interrupted"
+	}
+	s.field("rules", tested)
+	s.field("cost", costText(r))
+}
+
+// details writes the findings in full.
+func (s *screen) details(r *audit.Report) {
+	for i, f := range r.Findings {
+		s.line("")
+		for j, line := range wrap(printable(f.Title), textWidth-4) {
+			start := "    "
+			if j == 0 {
+				start = fmt.Sprintf("%2d. ", i+1)
+			}
+			s.line("%s%s", start, s.paint(bold, line))
+		}
+		s.paragraph("    ", 4, fmt.Sprintf("%s, %s, rule %s", f.Severity, f.Axis, f.Rule))
+		if f.Address != "" {
+			s.detail("address", f.Address)
+		}
+		s.detail("evidence", f.Evidence)
+		s.detail("reason", f.Reason)
+		s.detail("remedy", f.Remedy)
+		s.detail("price", priceDetail(f.Price))
+		s.detail("source", f.Source)
+	}
+	for _, state := range []audit.State{audit.Failed} {
+		for i, result := range inState(r, state) {
+			if i == 0 {
+				s.line("")
+				s.line("Failed to test")
+			}
+			s.paragraph(fmt.Sprintf("  %-26s", result.Rule), 28, result.Reason)
+		}
+	}
+}
+
+// rules writes the results of all rules.
+func (s *screen) rules(r *audit.Report) {
+	s.line("")
+	s.line("Rules")
+	for _, result := range r.Results {
+		text := string(result.State)
+		switch {
+		case result.State != audit.Tested:
+			text += ": " + result.Reason
+		case result.Findings == 1:
+			text += ": 1 finding"
+		default:
+			text += fmt.Sprintf(": %d findings", result.Findings)
+		}
+		s.paragraph(fmt.Sprintf("  %-26s", result.Rule), 28, text)
+	}
+}
+
+// table writes a line for each report.
+func (s *screen) table(reports []*audit.Report) {
+	width := 6
+	for _, r := range reports {
+		width = max(width, utf8.RuneCountInString(printable(targetOf(r))))
+	}
+	width = min(width, 50)
+	s.line("%-*s  fast  safe  findings", width, "target")
+	for _, r := range reports {
+		text := findingsText(r)
+		if r.Error != "" {
+			text = printable(r.Error)
+		}
+		start := fmt.Sprintf("%-*s  %s     %s     ", width, printable(targetOf(r)),
+			s.paint(gradeColour(r.Fast.Mark), r.Fast.Mark), s.paint(gradeColour(r.Safe.Mark), r.Safe.Mark))
+		s.paragraph(start, width+14, text)
+	}
+}
+
+func (s *screen) field(name, text string)  { s.paragraph(fmt.Sprintf("%-14s", name), 14, text) }
+func (s *screen) detail(name, text string) { s.paragraph(fmt.Sprintf("    %-10s", name), 14, text) }
+
+// paragraph writes text behind start, which takes indent columns, in lines of textWidth columns.
+func (s *screen) paragraph(start string, indent int, text string) {
+	if text == "" {
+		return
+	}
+	for i, line := range wrap(printable(text), textWidth-indent) {
+		if i > 0 {
+			start = strings.Repeat(" ", indent)
+		}
+		s.line("%s%s", start, line)
+	}
+}
