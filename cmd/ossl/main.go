@@ -1,9 +1,11 @@
 // Ossl is the command of the ossl library: TLS for Go on the host's OpenSSL.
 //
+//	ossl check      audits of servers' TLS: findings, remedies and prices
 //	ossl demo       real traffic on the host's OpenSSL, compared with crypto/tls
 //	ossl version    the OpenSSL found on this host, and its features
 //
-// Its exit status is 0 on success, 1 if something failed, and 2 if the command line was wrong.
+// Its exit status is 0 on success, 1 if something failed, and 2 if the command line was wrong. "ossl
+// check" has more.
 package main
 
 import (
@@ -67,12 +69,15 @@ Exit status: 0 on success, 1 if something failed, 2 if the command line was wron
 	root.SetArgs(args)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
-	root.AddCommand(demoCommand(), versionCommand())
+	root.AddCommand(checkCommand(), demoCommand(), versionCommand())
 
 	err := root.ExecuteContext(ctx)
+	var status exitStatus
 	switch {
 	case err == nil:
 		return 0
+	case errors.As(err, &status):
+		return int(status)
 	case errors.Is(err, context.Canceled):
 		fmt.Fprintln(stderr, "ossl: interrupted")
 		return exitInterrupted

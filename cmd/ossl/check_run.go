@@ -1,0 +1,213 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ossl-go/ossl/audit"
+	"github.com/ossl-go/ossl/audit/report"
+)
+
+// parseValues reads the values of flags that aren't plain.
+func (f *checkFlags) parseValues() error {
+	if f.at != "" {
+		at, err := time.Parse(time.DateOnly, f.at)
+		if err != nil {
+			return usageError(fmt.Sprintf("--at %q is no date, such as 2031-01-01", f.at))
+		}
+		f.options.At = at
+	}
+	if f.roots != "" {
+		certificates, err := os.ReadFile(f.roots)
+		if err != nil {
+			return usageError("--roots: " + err.Error())
+		}
+		f.options.Roots = x509.NewCertPool()
+		if !f.options.Roots.AppendCertsFromPEM(certificates) {
+			return usageError("--roots: " + f.roots + " has no certificates in PEM")
+		}
+	}
+	p, err := policyNamed(f.policy)
+	if err != nil {
+		return usageError("--policy: " + err.Error())
+	}
+	f.options.Policy = p
+	return nil
+}
+
+// targets returns the targets of the arguments and of the file, each once.
+func (f *checkFlags) targets(cmd *cobra.Command, args []string) (targets []audit.Target, err error) {
+	var problems []string
+	seen := map[audit.Target]bool{}
+	add := func(where, text string) {
+		t, err := parseTarget(text)
+		switch {
+		case err != nil:
+			problems = append(problems, where+err.Error())
+		case !seen[t]:
+			seen[t] = true
+			targets = append(targets, t)
+		}
+	}
+	for _, arg := range args {
+		add("", arg)
+	}
+	if f.file != "" {
+		in := cmd.InOrStdin()
+		if f.file != "-" {
+			file, err := os.Open(f.file)
+			if err != nil {
+				return nil, usageError("--file: " + err.Error())
+			}
+			defer file.Close()
+			in = file
+		}
+		lines := bufio.NewScanner(in)
+		for n := 1; lines.Scan(); n++ {
+			text, _, _ := strings.Cut(lines.Text(), "#")
+			if text = strings.TrimSpace(text); text != "" {
+				add(fmt.Sprintf("%s, line %d: ", f.file, n), text)
+			}
+		}
+		if err := lines.Err(); err != nil {
+			return nil, usageError("--file: " + err.Error())
+		}
+	}
+	if problems != nil {
+		return nil, usageError(strings.Join(problems, "\n"))
+	}
+	if len(targets) == 0 {
+		return nil, usageError("--file " + f.file + " names no target")
+	}
+	return targets, nil
+}
+
+// auditAll audits the targets, a few at a time. Its reports are in the order of the targets. Targets
+// that weren't begun when the context ended have no report.
+func auditAll(ctx context.Context, f *checkFlags, targets []audit.Target, p *checkProgress) []*audit.Report {
+	reports := make([]*audit.Report, len(targets))
+	turns := make(chan struct{}, f.jobs)
+	var wait sync.WaitGroup
+	for i, target := range targets {
+		select {
+		case turns <- struct{}{}:
+		case <-ctx.Done():
+		}
+		if ctx.Err() != nil {
+			break
+		}
+		wait.Go(func() {
+			defer func() { <-turns }()
+			options := f.options
+			options.Progress = func(probe string) { p.step(target, probe) }
+			// The error is in the report.
+			reports[i], _ = audit.Check(ctx, target, options)
+			p.done(target)
+		})
+	}
+	wait.Wait()
+	begun := reports[:0]
+	for _, r := range reports {
+		if r != nil {
+			begun = append(begun, r)
+		}
+	}
+	return begun
+}
+
+// write writes the document to standard output, or to the file of --output.
+func (f *checkFlags) write(cmd *cobra.Command, d *report.Document) error {
+	options := report.Options{Brief: f.brief, Verbose: f.verbose}
+	if f.output == "" {
+		options.Colour = colours(cmd.OutOrStdout(), f.noColor)
+		return report.Write(cmd.OutOrStdout(), d, f.format, options)
+	}
+	return writeWhole(f.output, func(w io.Writer) error { return report.Write(w, d, f.format, options) })
+}
+
+// writeWhole writes a file that replaces the one of that name when it is whole, so that nobody sees
+// a part of it.
+func writeWhole(name string, write func(io.Writer) error) (err error) {
+	file, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+".*")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, file.Close(), os.Remove(file.Name()))
+		}
+	}()
+	if err := write(file); err != nil {
+		return err
+	}
+	if err := file.Chmod(0o644); err != nil {
+		return err
+	}
+	if err := file.Sync(); err != nil {
+		return err
+	}
+	if err := file.Close(); err != nil {
+		return err
+	}
+	return os.Rename(file.Name(), name)
+}
+
+// A checkProgress shows the progress of a check: one line that is repainted on a terminal, and a
+// line for each target that is done elsewhere.
+type checkProgress struct {
+	w        io.Writer
+	terminal bool
+	total    int
+
+	mu       sync.Mutex
+	finished int
+	shown    bool
+}
+
+func newCheckProgress(w io.Writer, total int, quiet bool) *checkProgress {
+	if quiet {
+		w = io.Discard
+	}
+	return &checkProgress{w: w, terminal: isTerminal(w), total: total}
+}
+
+// step says that a probe begins.
+func (p *checkProgress) step(t audit.Target, probe string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.terminal {
+		text := []rune(fmt.Sprintf("%d of %d done; %s: %s", p.finished, p.total, t.Host, probe))
+		fmt.Fprintf(p.w, "\r\x1b[K%s", string(text[:min(len(text), 79)]))
+		p.shown = true
+	}
+}
+
+// done says that a target is done.
+func (p *checkProgress) done(t audit.Target) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.finished++
+	if !p.terminal && p.total > 1 {
+		fmt.Fprintf(p.w, "checked %d of %d: %s:%d\n", p.finished, p.total, t.Host, t.Port)
+	}
+}
+
+// stop removes the line.
+func (p *checkProgress) stop() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.shown {
+		fmt.Fprint(p.w, "\r\x1b[K")
+	}
+}
