@@ -12,9 +12,12 @@ import (
 
 // A Target is a server to be audited.
 type Target struct {
-	Host     string `json:"host"` // a name or an address
-	Port     uint16 `json:"port"`
-	Protocol string `json:"protocol"` // "tls", "https", or a protocol of StartTLS: "smtp", "imap", "pop3", "ldap", "postgres", "mysql", "xmpp"
+	Host string `json:"host"` // a name or an address
+	Port uint16 `json:"port"`
+	// Protocol is "tls" or "https", in which TLS begins at once, or "smtp", "imap", "pop3", "ldap",
+	// "postgres", "mysql", "xmpp" or "xmpp-server", in which the client asks for it. "postgres-direct" is
+	// PostgreSQL that begins with TLS, as version 17 can.
+	Protocol string `json:"protocol"`
 }
 
 // Options are the options of [Check]. The zero value is usable.
