@@ -109,7 +109,8 @@ func (r *run) exchange(ctx context.Context, h *hello.ClientHello, stop hello.Sto
 func (r *run) exchangeRaw(ctx context.Context, address string, packet []byte, stop hello.Stop) (*hello.Reply, error) {
 	for try := 0; ; try++ {
 		reply, err := r.exchangeOnce(ctx, address, packet, stop)
-		if err == nil || ctx.Err() != nil || errors.Is(err, errBudget) || errors.As(err, new(*hello.SyntaxError)) {
+		if err == nil || ctx.Err() != nil || errors.Is(err, errBudget) || errors.As(err, new(*hello.SyntaxError)) ||
+			errors.As(err, new(*startTLSError)) {
 			return reply, err
 		}
 		if try == 1 {
