@@ -27,9 +27,10 @@ type Config struct {
 	ServerName string   // Hello.ServerName if empty
 	ALPN       []string // Hello.ALPN if nil
 
-	// Shares are the groups for which TLS 1.3 sends key shares. If it is nil, the first of the
-	// hello's groups that this package has gets one. A non-nil empty slice sends none: the server
-	// has to answer with a HelloRetryRequest.
+	// Shares are the groups for which TLS 1.3 sends key shares. If it is nil, X25519MLKEM768 and
+	// X25519 get one, as in browsers; if the hello has neither, the first of its groups that this
+	// package has. A non-nil empty slice sends none: the server has to answer with a
+	// HelloRetryRequest.
 	Shares []uint16
 
 	// Session is offered to the server if it isn't nil. Its version must be that of the handshake.
@@ -63,7 +64,7 @@ func Default(serverName string, versions ...uint16) *hello.ClientHello {
 			h.PSKModes = []byte{pskDHE}
 			h.Ticket = nil
 			h.Extra = append(h.Extra, hello.Extension{Type: extSCT})
-			groups = []uint16{X25519, X25519MLKEM768, P256, P384, P521}
+			groups = []uint16{X25519MLKEM768, X25519, P256, P384, P521}
 		case hello.TLS12:
 			h.Suites = append(h.Suites, 0xc02b, 0xc02f, 0xc02c, 0xc030, 0xcca9, 0xcca8, 0xc009, 0xc013, 0xc00a, 0xc014,
 				0x009c, 0x009d, 0x002f, 0x0035)
