@@ -159,7 +159,8 @@ func (r *run) exchangeOnce(ctx context.Context, address string, packet []byte, s
 }
 
 // signed reports whether the server used its private key for the reply: in TLS 1.3 for every
-// ServerHello that chooses no pre-shared key, before that for a signed ServerKeyExchange.
+// ServerHello that chooses no pre-shared key, before that for a signed ServerKeyExchange, which the
+// server has sent even if nobody read it.
 func signed(reply *hello.Reply) bool {
 	h := reply.ServerHello
 	if h == nil || h.Retry {
@@ -168,7 +169,8 @@ func signed(reply *hello.Reply) bool {
 	if h.Version >= hello.TLS13 {
 		return h.PSK < 0
 	}
-	return reply.KeyExchange != nil && reply.KeyExchange.Signed
+	_, signs := hello.SuiteExchange(h.Suite)
+	return signs
 }
 
 func (r *run) count(add func(*Cost)) {

@@ -3,8 +3,6 @@
 // soon as the server has answered the question.
 package hello
 
-import "io"
-
 // Versions of the protocol, as on the wire.
 const (
 	SSL2  uint16 = 0x0002
@@ -76,8 +74,9 @@ const (
 // A Reply is the beginning of a server's answer.
 type Reply struct {
 	Alert       *Alert       // the server refused, perhaps after its ServerHello
+	Warnings    []Alert      // before the rest; the server went on
 	ServerHello *ServerHello // also a HelloRetryRequest
-	Raw         []byte       // the messages' bytes without the records' headers, as far as they were read
+	Raw         []byte       // the handshake messages up to the end of the reply, without the records' headers
 	Bytes       int          // read from the connection
 
 	// Of TLS 1.2 and earlier, as far as Stop lets it be read.
@@ -87,7 +86,8 @@ type Reply struct {
 	CertificateRequest bool
 	Done               bool
 
-	SSL2 *SSL2Hello // the answer to an SSL 2 ClientHello
+	SSL2      *SSL2Hello // the answer to an SSL 2 ClientHello
+	SSL2Error uint16     // or its refusal: an error's number
 }
 
 // An Alert is an alert.
@@ -123,10 +123,15 @@ func (h *ServerHello) Extension(typ uint16) ([]byte, bool) {
 // A KeyExchange is a ServerKeyExchange.
 type KeyExchange struct {
 	Group     uint16 // of elliptic curves, and of named finite fields; 0 if the server sent its own parameters
-	Bits      int    // of the prime of finite-field Diffie-Hellman
+	Bits      int    // of the prime of finite-field Diffie-Hellman, or of a temporary RSA key
 	Prime     []byte
 	Signature uint16 // the signature scheme (TLS 1.2); 0 if the exchange isn't signed or doesn't say
 	Signed    bool
+
+	Generator      []byte // of finite-field Diffie-Hellman
+	Public         []byte // the server's public value
+	Params         []byte // the signed part of the message
+	SignatureBytes []byte
 }
 
 // An SSL2Hello is a SERVER-HELLO of SSL 2.
@@ -140,20 +145,6 @@ type SSL2Hello struct {
 const (
 	MaxReply = 1 << 20 // bytes of all records; a chain of certificates can have 2^24-1
 )
-
-// Marshal returns the ClientHello as one or more records.
-func (h *ClientHello) Marshal() ([]byte, error) { panic("to be written") }
-
-// Message returns the ClientHello as a handshake message, for a transcript.
-func (h *ClientHello) Message() ([]byte, error) { panic("to be written") }
-
-// MarshalSSL2 returns a ClientHello of SSL 2 that offers the ciphers.
-func MarshalSSL2(ciphers []uint32, random []byte) ([]byte, error) { panic("to be written") }
-
-// Read reads a reply. An answer that isn't TLS is a *SyntaxError. If the connection ends before the
-// reply has an alert or reaches stop, Read returns the part that it read, and an error that wraps
-// the connection's.
-func Read(r io.Reader, stop Stop) (*Reply, error) { panic("to be written") }
 
 // A SyntaxError says that a server's answer isn't TLS, or breaks its rules.
 type SyntaxError struct {
