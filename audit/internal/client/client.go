@@ -219,4 +219,6 @@ type Conn struct {
 	// post handles a handshake message after the handshake.
 	post     func(typ byte, message []byte) error
 	sessions []*Session
+
+	renegotiate func() (*hello.ClientHello, error) // of TLS 1.2: the ClientHello of a renegotiation
 }

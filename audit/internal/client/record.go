@@ -112,6 +112,8 @@ func (c *Conn) nextRecord() (typ byte, data []byte, err error) {
 		return 0, nil, protocolError("the server sent an alert of %d bytes", len(data))
 	case typ == recordAlert && data[1] == 0:
 		return 0, nil, io.EOF
+	case typ == recordAlert && c.State.Version < hello.TLS13 && data[0] == 1 && data[1] != alertNoRenegotiation:
+		return c.nextRecord() // a warning, unrecognized_name for example; the budget bounds them
 	case typ == recordAlert:
 		return 0, nil, &AlertError{hello.Alert{Level: data[0], Code: data[1]}}
 	case len(data) == 0 && typ != recordApplication:
