@@ -1,0 +1,196 @@
+package policy
+
+import (
+	"crypto/tls"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+var update = flag.Bool("update", false, "write the snapshots in testdata")
+
+// fakeHost is an OpenSSL before 3.5, or one that has everything.
+type fakeHost struct{ old bool }
+
+func (h fakeHost) lacks(is bool) error {
+	if h.old && is {
+		return errors.New("not in this OpenSSL")
+	}
+	return nil
+}
+
+func (h fakeHost) group(id tls.CurveID) error {
+	return h.lacks(slices.Index(groupOrder, id) < slices.Index(groupOrder, tls.X25519))
+}
+func (h fakeHost) signature(id tls.SignatureScheme) error { return h.lacks(id>>8 == 9) }
+func (h fakeHost) suite13(uint16) error                   { return nil }
+func (h fakeHost) suite12(uint16) error                   { return nil }
+
+// TestExpansions compares the expansion of each policy with testdata/NAME.txt. `go test -update`
+// writes the files; a change of one is a change of what users' servers do.
+func TestExpansions(t *testing.T) {
+	for _, p := range All() {
+		t.Run(p.Name, func(t *testing.T) {
+			got := "On OpenSSL 3.5 and later:\n" + snapshot(t, p, fakeHost{}) +
+				"\nOn earlier OpenSSL:\n" + snapshot(t, p, fakeHost{old: true}) +
+				"\nOn 2032-01-01, with OpenSSL 3.5 or later:\n" +
+				snapshot(t, p.At(time.Date(2032, 1, 1, 0, 0, 0, 0, time.UTC)), fakeHost{})
+			file := filepath.Join("testdata", p.Name+".txt")
+			if *update {
+				if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got != string(want) {
+				t.Errorf("the expansion is\n%s\nand not that of %s:\n%s", got, file, want)
+			}
+		})
+	}
+}
+
+// snapshot returns an expansion as text.
+func snapshot(t *testing.T, p *Policy, h host) string {
+	t.Helper()
+	e, err := p.expand(h)
+	if err != nil {
+		return "  error: " + err.Error() + "\n"
+	}
+	var b strings.Builder
+	line := func(name string, value any) { fmt.Fprintf(&b, "  %-12s%v\n", name, value) }
+	line("versions", tls.VersionName(e.min)+" to "+tls.VersionName(e.max))
+	for _, id := range e.suites13 {
+		line("TLS 1.3", tls.CipherSuiteName(id))
+	}
+	for _, id := range e.suites12 {
+		line("TLS 1.2", tls.CipherSuiteName(id))
+	}
+	line("groups", e.groups)
+	for _, id := range e.signatures { // not String: Go 1.26 has no names for ML-DSA
+		line("signature", fmt.Sprintf("%#04x", uint16(id)))
+	}
+	line("tickets", !e.noTickets)
+	line("cache", e.cache)
+	line("lifetime", e.lifetime)
+	line("rotation", e.rotation)
+	line("kernel", e.kernel)
+	line("FIPS", e.fips)
+	for _, r := range e.remainders {
+		line("remains", strings.Join(strings.Fields(fmt.Sprint(r.Field, " ", r.Name, " ", r.Value, ": ", r.Reason)), " "))
+	}
+	config, options := e.build()
+	if config.MinVersion != e.min || config.MaxVersion != e.max || !slices.Equal(config.CipherSuites, e.suites12) ||
+		!slices.Equal(config.CurvePreferences, e.groups) || config.SessionTicketsDisabled != e.noTickets {
+		t.Errorf("the configuration is not that of the expansion: %+v", config)
+	}
+	want := 1
+	for _, has := range []bool{e.suites13 != nil, e.cache, e.lifetime != 0, e.rotation != 0, e.kernel, e.fips} {
+		if has {
+			want++
+		}
+	}
+	if len(options) != want {
+		t.Errorf("%d options, want %d", len(options), want)
+	}
+	return b.String()
+}
+
+// TestExpandNothingIgnored: each line of a policy has a part in the expansion, a remainder, or the
+// reason below. A field that is added to Policy without a thought of expand fails here.
+func TestExpandNothingIgnored(t *testing.T) {
+	settled := map[string]string{ // field and value, with what settles it
+		"records.compression no": "ossl never compresses", "resumption.early no": "ossl has no early data",
+		"records.kernel no": "the default", "sockets.nodelay yes": "package net sets it",
+		"stapling.no_uri fine": "nothing to do", "stapling.stapled fine": "allowed, and nothing to do",
+		"order any": "any order will do", "sockets.sendfile no": "the default",
+	}
+	inConfig := []string{"versions", "suites13", "suites12", "groups", "signatures", "fips", "resumption.tls13", "resumption.id",
+		"resumption.tickets", "resumption.lifetime", "resumption.rotation"}
+	for _, p := range All() {
+		e, err := p.expand(fakeHost{})
+		if err != nil {
+			t.Errorf("%s: %v", p.Name, err)
+			continue
+		}
+		for _, l := range p.Lines() {
+			if slices.Contains(inConfig, l.Field) || l.Level == PhaseOut || l.Value == "" && l.Name == "" ||
+				settled[l.Field+" "+l.Value] != "" {
+				continue
+			}
+			if !slices.ContainsFunc(e.remainders, func(r Remainder) bool { return r.Field == l.Field && r.Name == l.Name }) {
+				t.Errorf("%s: %s %s %s is neither expressed nor a remainder", p.Name, l.Field, l.Name, l.Value)
+			}
+		}
+	}
+}
+
+func TestExpandRefuses(t *testing.T) {
+	for name, c := range map[string]struct {
+		edit func(*Policy)
+		want string
+	}{
+		"old versions only": {func(p *Policy) { p.Versions = []Value{{Name: "TLS 1.0"}} }, "versions: none is left"},
+		"an old version, needed": {func(p *Policy) {
+			p.Versions = append(p.Versions, Value{Name: "TLS 1.1", Level: Required})
+		}, "ossl refuses TLS 1.1"},
+		"no known group":       {func(p *Policy) { p.Groups = []Value{{Name: "x448"}} }, "groups: none is left"},
+		"a group, needed":      {func(p *Policy) { p.Groups[0] = Value{Name: "x448", Level: Required} }, "requires x448"},
+		"no suites of TLS 1.3": {func(p *Policy) { p.Suites13 = nil }, "suites13: none is left"},
+		"no suites of TLS 1.2": {func(p *Policy) { p.Suites12 = nil }, "suites12: none is left"},
+		"no signatures":        {func(p *Policy) { p.Signatures = []Value{{Name: "ed448"}} }, "signatures: none is left"},
+		"phased out only": {func(p *Policy) {
+			for i := range p.Groups {
+				p.Groups[i].Level = PhaseOut
+			}
+		}, "groups: none is left"},
+		"compression":     {func(p *Policy) { p.Records.Compression.Value = "yes" }, "records.compression"},
+		"early data":      {func(p *Policy) { p.Resumption.Early.Value = "yes" }, "resumption.early"},
+		"1.2 without 1.3": {func(p *Policy) { p.Resumption.TLS13.Value = "no" }, "TLS 1.2 without TLS 1.3"},
+		"1.3 without tickets and cache": {func(p *Policy) { p.Resumption.Tickets.Value, p.Resumption.ID.Value = "no", "no" },
+			"without tickets and without a cache"},
+		"kernel TLS in FIPS mode": {func(p *Policy) { p.FIPS, p.Records.Kernel.Value = true, "yes" }, "records.kernel"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p, err := Get(Default)
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.edit(p)
+			if _, err := p.expand(fakeHost{}); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("error %v, want one with %q", err, c.want)
+			}
+		})
+	}
+}
+
+func TestExpandResumption(t *testing.T) {
+	for _, c := range []struct {
+		tls13, id, tickets string
+		rotation           int
+		noTickets, cache   bool
+		wantRotation       time.Duration
+	}{
+		{"", "", "", 0, false, false, 0},
+		{"yes", "yes", "yes", 3600, false, true, time.Hour},
+		{"yes", "", "no", 3600, true, true, 0},
+		{"no", "no", "no", 0, true, false, 0},
+		{"no", "", "", 0, true, false, 0},
+		{"yes", "no", "yes", 7 * 86400, false, false, 0},
+	} {
+		e := &expansion{min: tls.VersionTLS12, max: tls.VersionTLS13}
+		r := &Resumption{TLS13: Setting{Value: c.tls13}, ID: Setting{Value: c.id}, Tickets: Setting{Value: c.tickets},
+			Rotation: Limit{Value: c.rotation}}
+		if err := e.setResumption(r); err != nil || e.noTickets != c.noTickets || e.cache != c.cache || e.rotation != c.wantRotation {
+			t.Errorf("%+v: noTickets %v, cache %v, rotation %v, %v", c, e.noTickets, e.cache, e.rotation, err)
+		}
+	}
+}

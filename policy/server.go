@@ -1,0 +1,298 @@
+package policy
+
+import (
+	"crypto/tls"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/ossl-go/ossl"
+	"github.com/ossl-go/ossl/session"
+)
+
+// sessionCacheSize is the number of sessions in the cache of a policy that wants resumption by ID. It
+// is about that of the how-to: nginx has 4,000 sessions in the 1 MB of ssl_session_cache.
+const sessionCacheSize = 4096
+
+// A Remainder is a part of a policy that [Policy.Server] can't express: the program has to see to it,
+// or the host's OpenSSL lacks it.
+type Remainder struct {
+	Field  string `json:"field"`          // as in the policy's JSON: "groups", "chain.lifetime"
+	Name   string `json:"name,omitempty"` // of a value in a list: "x448"
+	Value  string `json:"value,omitempty"`
+	Reason string `json:"reason"`
+}
+
+// Server returns the configuration of a server that follows the policy on the host's OpenSSL: pass
+// both to [ossl.NewContext], with the server's certificates added. Each call makes new session caches
+// and ticket keys, so servers that share sessions have to share one result.
+//
+// Values of the level PhaseOut are left out. Everything else that the configuration can't express is
+// in the list of remainders. Server returns an error if the host's OpenSSL is not usable, if the
+// policy requires a value that ossl or this OpenSSL doesn't have, and if nothing is left of a list.
+//
+// Server doesn't look at dates: call it on the result of [Policy.At].
+func (p *Policy) Server() (*tls.Config, []ossl.Option, []Remainder, error) {
+	if _, err := ossl.Library(); err != nil {
+		return nil, nil, nil, err
+	}
+	if p.FIPS {
+		if _, err := ossl.NewContext(&tls.Config{}, ossl.WithFIPS()); err != nil {
+			return nil, nil, nil, fmt.Errorf("policy: %s: %w", p.Name, err)
+		}
+	}
+	e, err := p.expand(thisHost{p.FIPS})
+	if err != nil {
+		return nil, nil, nil, fmt.Errorf("policy: %s: %w", p.Name, err)
+	}
+	config, options := e.build()
+	return config, options, e.remainders, nil
+}
+
+// An expansion is a policy in the terms of ossl.
+type expansion struct {
+	min, max   uint16
+	suites12   []uint16
+	suites13   []uint16
+	groups     []tls.CurveID
+	signatures []tls.SignatureScheme
+	noTickets  bool
+	cache      bool          // sessions are kept in a cache of the server
+	lifetime   time.Duration // of sessions; 0 for ossl's default
+	rotation   time.Duration // of ticket keys; 0 for ossl's default
+	kernel     bool
+	fips       bool
+	remainders []Remainder
+}
+
+// A host reports what an OpenSSL lacks. The error says why, and is nil if it has the ID.
+type host interface {
+	group(id tls.CurveID) error
+	signature(id tls.SignatureScheme) error
+	suite13(id uint16) error
+	suite12(id uint16) error
+}
+
+// thisHost asks by making contexts, so that the answers are those that the program would get.
+type thisHost struct{ fips bool }
+
+func (h thisHost) try(config *tls.Config, options ...ossl.Option) error {
+	if h.fips {
+		options = append(options, ossl.WithFIPS())
+	}
+	_, err := ossl.NewContext(config, append(options, ossl.WithoutHostPolicy())...)
+	return err
+}
+
+func (h thisHost) group(id tls.CurveID) error {
+	return h.try(&tls.Config{CurvePreferences: []tls.CurveID{id}})
+}
+
+func (h thisHost) signature(id tls.SignatureScheme) error {
+	return h.try(&tls.Config{}, ossl.WithSignatureAlgorithms(id))
+}
+
+func (h thisHost) suite13(id uint16) error {
+	return h.try(&tls.Config{MinVersion: tls.VersionTLS13}, ossl.WithTLS13CipherSuites(id))
+}
+
+func (h thisHost) suite12(id uint16) error {
+	return h.try(&tls.Config{MaxVersion: tls.VersionTLS12, CipherSuites: []uint16{id}})
+}
+
+func (p *Policy) expand(h host) (*expansion, error) {
+	e := &expansion{fips: p.FIPS, kernel: p.Records.Kernel.Value == "yes"}
+	if err := e.setVersions(p); err != nil {
+		return nil, err
+	}
+	var err error
+	if e.max == tls.VersionTLS13 {
+		if e.suites13, err = pick(e, "suites13", p.Suites13, func(n string) uint16 { return suites13[n] }, h.suite13); err != nil {
+			return nil, err
+		}
+	}
+	if e.min == tls.VersionTLS12 {
+		if e.suites12, err = pick(e, "suites12", p.Suites12, func(n string) uint16 { return suites12[n] }, h.suite12); err != nil {
+			return nil, err
+		}
+	}
+	if e.groups, err = pick(e, "groups", p.Groups, func(n string) tls.CurveID { return groupIDs[n] }, h.group); err != nil {
+		return nil, err
+	}
+	if e.signatures, err = pick(e, "signatures", p.Signatures, func(n string) tls.SignatureScheme { return signatureIDs[n] },
+		h.signature); err != nil {
+		return nil, err
+	}
+	e.noteOrder(p)
+	if err := e.setResumption(&p.Resumption); err != nil {
+		return nil, err
+	}
+	if p.FIPS && e.kernel {
+		return nil, fmt.Errorf("records.kernel: the kernel's cryptography is not part of a FIPS module")
+	}
+	if p.Records.Compression.Value == "yes" {
+		return nil, fmt.Errorf("records.compression: ossl has no compression")
+	}
+	e.noteRest(p)
+	return e, nil
+}
+
+func (e *expansion) setVersions(p *Policy) error {
+	for _, v := range p.Versions {
+		if v.Level == PhaseOut {
+			continue
+		}
+		id := versionIDs[v.Name]
+		if id < tls.VersionTLS12 {
+			if v.Level == Required {
+				return fmt.Errorf("versions: ossl refuses %s, which the policy requires", v.Name)
+			}
+			e.remain("versions", v.Name, "", "ossl refuses versions below TLS 1.2")
+			continue
+		}
+		e.max = max(e.max, id)
+		if e.min == 0 || id < e.min {
+			e.min = id
+		}
+	}
+	if e.min == 0 {
+		return fmt.Errorf("versions: none is left that ossl has")
+	}
+	return nil
+}
+
+// pick returns the IDs of a list's values. Those that the host lacks are remainders.
+func pick[ID ~uint16](e *expansion, field string, list []Value, idOf func(string) ID, missing func(ID) error) ([]ID, error) {
+	var ids []ID
+	why := "the list is empty"
+	for _, v := range list {
+		if v.Level == PhaseOut {
+			continue
+		}
+		id, reason := idOf(v.Name), "ossl has no name for it"
+		if id != 0 {
+			err := missing(id)
+			if err == nil {
+				ids = append(ids, id)
+				continue
+			}
+			reason = err.Error()
+		}
+		if v.Level == Required {
+			return nil, fmt.Errorf("%s: the policy requires %s: %s", field, v.Name, reason)
+		}
+		e.remain(field, v.Name, "", reason)
+		why = v.Name + ": " + reason
+	}
+	if len(ids) == 0 {
+		return nil, fmt.Errorf("%s: none is left that ossl has; %s", field, why)
+	}
+	return ids, nil
+}
+
+// groupOrder is crypto/tls's order, which ossl has too whatever CurvePreferences says.
+var groupOrder = []tls.CurveID{tls.X25519MLKEM768, 0x11eb, 0x11ed, 0x0202, tls.X25519, tls.CurveP256, tls.CurveP384,
+	tls.CurveP521}
+
+// noteOrder adds the remainders for orders: ossl has crypto/tls's, except for the suites of TLS 1.3.
+func (e *expansion) noteOrder(p *Policy) {
+	switch {
+	case p.Order.Value == "client":
+		e.remain("order", "", "client", "servers of ossl choose the cipher suite by their own order, as crypto/tls's do")
+	case p.Order.Value == "server" && len(e.suites12) > 1:
+		e.remain("order", "", "server", "for TLS 1.2, the order is crypto/tls's; the order of TLS 1.3 is the policy's")
+	}
+	place := func(a, b tls.CurveID) int { return slices.Index(groupOrder, a) - slices.Index(groupOrder, b) }
+	if !slices.IsSortedFunc(e.groups, place) {
+		e.remain("groups", "", "order", "the order of groups is crypto/tls's")
+	}
+}
+
+// setResumption chooses tickets and a cache. ossl resumes TLS 1.2 by ID, and TLS 1.3 without tickets'
+// keys, from its cache only.
+func (e *expansion) setResumption(r *Resumption) error {
+	e.noTickets = r.Tickets.Value == "no"
+	e.cache = r.ID.Value == "yes"
+	switch {
+	case r.TLS13.Value == "no" && (e.cache || r.Tickets.Value == "yes") && e.max == tls.VersionTLS13:
+		return fmt.Errorf("resumption: ossl can't resume TLS 1.2 without TLS 1.3")
+	case r.TLS13.Value == "no":
+		e.noTickets = true
+	case r.TLS13.Value == "yes" && e.noTickets && r.ID.Value == "no":
+		return fmt.Errorf("resumption: ossl can't resume TLS 1.3 without tickets and without a cache")
+	case r.TLS13.Value == "yes" && e.noTickets:
+		e.cache = true
+	}
+	if r.Early.Value == "yes" {
+		return fmt.Errorf("resumption.early: ossl has no early data")
+	}
+	e.lifetime = time.Duration(r.Lifetime.Value) * time.Second
+	if rotation := time.Duration(r.Rotation.Value) * time.Second; rotation > 0 && rotation < 24*time.Hour && !e.noTickets {
+		e.rotation = rotation // else ossl's own keys, which change every 24 hours, follow the policy
+	}
+	return nil
+}
+
+// noteRest adds the remainders that are the program's: its certificates, its sockets, its HTTP server.
+func (e *expansion) noteRest(p *Policy) {
+	const certificate = "it depends on the certificate, which the program gives"
+	for _, l := range p.Lines() {
+		if l.Value == "" && l.Name == "" {
+			continue
+		}
+		switch top, _, _ := strings.Cut(l.Field, "."); {
+		case top == "keys", top == "chain":
+			if l.Level != PhaseOut {
+				e.remain(l.Field, l.Name, l.Value, certificate)
+			}
+		case top == "stapling":
+			if l.Value == "finding" {
+				e.remain(l.Field, "", l.Value, "the program sets tls.Certificate.OCSPStaple")
+			}
+		case l.Field == "records.buffer_size":
+			e.remain(l.Field, "", l.Value, "ossl grows records from 1 packet to 16 KB, as crypto/tls does")
+		case l.Field == "sockets.sendfile" && l.Value == "yes", l.Field == "sockets.sendfile_chunk":
+			e.remain(l.Field, "", l.Value, "the program calls Conn.SendFile or Conn.ReadFrom")
+		case l.Field == "sockets.nodelay" && l.Value == "no", l.Field == "sockets.nopush":
+			e.remain(l.Field, "", l.Value, "sockets are the program's; package net sets TCP_NODELAY")
+		case l.Field == "sockets.hsts":
+			e.remain(l.Field, "", l.Value, "the HTTP server sends the header")
+		}
+	}
+}
+
+func (e *expansion) remain(field, name, value, reason string) {
+	e.remainders = append(e.remainders, Remainder{field, name, value, reason})
+}
+
+// build makes the configuration and the options.
+func (e *expansion) build() (*tls.Config, []ossl.Option) {
+	config := &tls.Config{
+		MinVersion:             e.min,
+		MaxVersion:             e.max,
+		CipherSuites:           e.suites12,
+		CurvePreferences:       e.groups,
+		SessionTicketsDisabled: e.noTickets,
+	}
+	options := []ossl.Option{ossl.WithSignatureAlgorithms(e.signatures...)}
+	if e.suites13 != nil {
+		options = append(options, ossl.WithTLS13CipherSuites(e.suites13...))
+	}
+	if e.cache {
+		options = append(options, ossl.WithSessionCache(session.NewCache(sessionCacheSize)))
+	}
+	if e.lifetime != 0 {
+		options = append(options, ossl.WithSessionLifetime(e.lifetime))
+	}
+	if e.rotation != 0 {
+		options = append(options, ossl.WithTicketKeys(session.NewRotatingRing(e.rotation, max(e.rotation, e.lifetime))))
+	}
+	if e.kernel {
+		options = append(options, ossl.WithKernelTLS())
+	}
+	if e.fips {
+		options = append(options, ossl.WithFIPS())
+	}
+	return config, options
+}

@@ -1,0 +1,157 @@
+package policy_test
+
+import (
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"slices"
+	"testing"
+
+	"github.com/ossl-go/ossl"
+	"github.com/ossl-go/ossl/internal/tlstest"
+	"github.com/ossl-go/ossl/policy"
+)
+
+// serve serves one byte to each client under a policy, and returns the address.
+func serve(t *testing.T, p *policy.Policy) string {
+	t.Helper()
+	if lib, err := ossl.Library(); err == nil && lib.FIPSRequired != "" && !p.FIPS {
+		t.Skip("OpenSSL is in FIPS mode, which leaves out what other policies have")
+	}
+	config, options, remainders, err := p.Server()
+	if errors.Is(err, ossl.ErrUnavailable) {
+		t.Skip("no OpenSSL: ", err)
+	}
+	if errors.Is(err, ossl.ErrNotFIPS) {
+		t.Skip("OpenSSL without a FIPS module: ", err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range remainders {
+		t.Log("remains: ", r)
+	}
+	config.Certificates = []tls.Certificate{tlstest.ServerCert(tlstest.P256)}
+	ctx, err := ossl.NewContext(config, append(options, ossl.WithoutHostPolicy())...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				c := ctx.Server(conn)
+				c.Write([]byte{1})
+				c.Close()
+			}()
+		}
+	}()
+	return l.Addr().String()
+}
+
+// ask connects to a server and returns the state of the connection after its first byte.
+func ask(address string, config *tls.Config) (tls.ConnectionState, error) {
+	config.RootCAs, config.ServerName = tlstest.CA().Pool(), tlstest.ServerName
+	conn, err := tls.Dial("tcp", address, config)
+	if err != nil {
+		return tls.ConnectionState{}, err
+	}
+	defer conn.Close()
+	_, err = io.ReadAll(conn)
+	return conn.ConnectionState(), err
+}
+
+// TestServer: a server with each policy's configuration negotiates what the policy says, and refuses
+// the rest.
+func TestServer(t *testing.T) {
+	for _, p := range policy.All() {
+		t.Run(p.Name, func(t *testing.T) {
+			t.Parallel()
+			address := serve(t, p)
+			has := func(list []policy.Value, name string) bool {
+				return slices.ContainsFunc(list, func(v policy.Value) bool { return v.Name == name && v.Level != policy.PhaseOut })
+			}
+			state, err := ask(address, &tls.Config{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if state.Version != tls.VersionTLS13 || tls.CipherSuiteName(state.CipherSuite) != p.Suites13[0].Name {
+				t.Errorf("%s with %s, want TLS 1.3 with %s", tls.VersionName(state.Version),
+					tls.CipherSuiteName(state.CipherSuite), p.Suites13[0].Name)
+			}
+			state, err = ask(address, &tls.Config{MaxVersion: tls.VersionTLS12})
+			switch wanted := has(p.Versions, "TLS 1.2"); {
+			case wanted != (err == nil):
+				t.Errorf("TLS 1.2: %v, and the policy has it: %v", err, wanted)
+			case wanted && !has(p.Suites12, tls.CipherSuiteName(state.CipherSuite)):
+				t.Errorf("TLS 1.2 with %s", tls.CipherSuiteName(state.CipherSuite))
+			}
+			for id, name := range map[tls.CurveID]string{tls.X25519: "x25519", tls.CurveP256: "secp256r1", tls.CurveP384: "secp384r1"} {
+				_, err := ask(address, &tls.Config{MinVersion: tls.VersionTLS13, CurvePreferences: []tls.CurveID{id}})
+				if wanted := has(p.Groups, name); wanted != (err == nil) {
+					t.Errorf("%s: %v, and the policy has it: %v", name, err, wanted)
+				}
+			}
+			const weak = tls.TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA
+			if _, err := ask(address, &tls.Config{MaxVersion: tls.VersionTLS12, CipherSuites: []uint16{weak}}); err == nil {
+				t.Errorf("%s is accepted", tls.CipherSuiteName(weak))
+			}
+		})
+	}
+}
+
+// TestServerResumes: fast-and-safe resumes in both versions.
+func TestServerResumes(t *testing.T) {
+	p, err := policy.Get("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := serve(t, p)
+	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
+		cache := tls.NewLRUClientSessionCache(1)
+		for i := range 2 {
+			state, err := ask(address, &tls.Config{MaxVersion: version, ClientSessionCache: cache})
+			if err != nil || state.DidResume != (i == 1) {
+				t.Errorf("%s, connection %d: resumed %v, %v", tls.VersionName(version), i, state.DidResume, err)
+			}
+		}
+	}
+}
+
+// TestServerAt: dates are followed. By 2032, TLS 1.2 has gone from BSI's policy, and with it the
+// classical groups, so that OpenSSL before 3.5 can't follow it.
+func TestServerAt(t *testing.T) {
+	p, err := policy.Get("bsi")
+	if err != nil {
+		t.Fatal(err)
+	}
+	future := p.At(p.Versions[1].Until.AddDate(0, 0, 1))
+	if len(future.Versions) != 1 || len(p.Versions) != 2 {
+		t.Fatalf("versions are %v, and were %v", future.Versions, p.Versions)
+	}
+	if same := p.At(p.Versions[1].Until.Time); len(same.Versions) != 2 {
+		t.Errorf("the last day is not part of the policy: %v", same.Versions)
+	}
+	if lib, err := ossl.Library(); err == nil && lib.FIPSRequired != "" {
+		t.Skip("OpenSSL is in FIPS mode, which leaves out what other policies have")
+	}
+	config, _, _, err := future.Server()
+	if errors.Is(err, ossl.ErrUnavailable) {
+		t.Skip("no OpenSSL: ", err)
+	}
+	if err == nil && (config.MinVersion != tls.VersionTLS13 || slices.Contains(config.CurvePreferences, tls.CurveP256)) {
+		t.Errorf("the configuration is %+v", config)
+	}
+	if _, pq := ossl.NewContext(&tls.Config{CurvePreferences: []tls.CurveID{tls.X25519MLKEM768}}); (pq == nil) != (err == nil) {
+		t.Errorf("error %v, and of post-quantum groups %v", err, pq)
+	}
+}
