@@ -28,8 +28,8 @@ type Options struct {
 
 // writers are the formats.
 var writers = map[string]func(io.Writer, *Document, Options) error{
-	"text": writeText,
-	"json": writeJSON,
+	"text": writeText, "json": writeJSON, "sarif": writeSARIF,
+	"junit": writeJUnit, "markdown": writeMarkdown, "html": writeHTML,
 }
 
 // Formats returns the names of the formats.

@@ -139,23 +139,19 @@ func (s *screen) details(r *audit.Report) {
 			s.line("%s%s", start, s.paint(bold, line))
 		}
 		s.paragraph("    ", 4, fmt.Sprintf("%s, %s, rule %s", f.Severity, f.Axis, f.Rule))
-		if f.Address != "" {
-			s.detail("address", f.Address)
+		for _, part := range findingRows(f) {
+			s.detail(part.name, part.text)
 		}
-		s.detail("evidence", f.Evidence)
-		s.detail("reason", f.Reason)
-		s.detail("remedy", f.Remedy)
-		s.detail("price", priceDetail(f.Price))
-		s.detail("source", f.Source)
 	}
-	for _, state := range []audit.State{audit.Failed} {
-		for i, result := range inState(r, state) {
-			if i == 0 {
-				s.line("")
-				s.line("Failed to test")
-			}
-			s.paragraph(fmt.Sprintf("  %-26s", result.Rule), 28, result.Reason)
+	if r.Error != "" {
+		return // it is the reason of all
+	}
+	for i, result := range inState(r, audit.Failed) {
+		if i == 0 {
+			s.line("")
+			s.line("Failed to test")
 		}
+		s.paragraph(fmt.Sprintf("  %-26s", result.Rule), 28, result.Reason)
 	}
 }
 
