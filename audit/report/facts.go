@@ -17,13 +17,14 @@ type row struct{ name, text string }
 
 // offers writes the most important facts.
 func (s *screen) offers(r *audit.Report) {
-	for _, row := range summary(&r.Facts) {
+	for _, row := range summary(r) {
 		s.field(row.name, row.text)
 	}
 }
 
 // summary returns the facts that belong on the first screen.
-func summary(f *audit.Facts) (rows []row) {
+func summary(r *audit.Report) (rows []row) {
+	f := &r.Facts
 	add := func(name, text string) {
 		if text != "" {
 			rows = append(rows, row{name, text})
@@ -46,7 +47,7 @@ func summary(f *audit.Facts) (rows []row) {
 		}
 	}
 	for _, c := range f.Certificates.Chains {
-		add("certificate", chainText(c, time.Now()))
+		add("certificate", chainText(c, r.Started))
 	}
 	if f.Flight.State == audit.Tested {
 		add("first flight", fmt.Sprintf("%s in %s", bytesText(f.Flight.Bytes), plural(f.Flight.RoundTrips, "round trip")))
@@ -139,6 +140,9 @@ func optionRows(o *audit.OptionFacts) (rows []row) {
 		{"secure renegotiation", o.SecureRenegotiation}, {"client renegotiation", o.ClientRenegotiation},
 		{"compression", o.Compression}, {"fallback is refused", o.Fallback},
 	} {
+		if option.State == "" {
+			continue
+		}
 		text := "no"
 		if option.On {
 			text = "yes"
@@ -152,6 +156,9 @@ func optionRows(o *audit.OptionFacts) (rows []row) {
 		name string
 		audit.ListFacts
 	}{{"ALPN", o.ALPN}, {"certificate compression", o.CompressCertificate}} {
+		if list.State == "" {
+			continue
+		}
 		text := "none"
 		if len(list.Values) > 0 {
 			text = strings.Join(list.Values, ", ")

@@ -20,16 +20,17 @@ var page = template.Must(template.New("page").Funcs(template.FuncMap{
 	"reason":   gradeText,
 	"parts":    findingRows,
 	"facts":    func(r *audit.Report) []row { return factRows(&r.Facts) },
-	"summary":  func(r *audit.Report) []row { return summary(&r.Facts) },
+	"summary":  summary,
 	"cost":     costText,
 	"count":    findingsText,
 	"failed":   func(r *audit.Report) []audit.Result { return inState(r, audit.Failed) },
 	"untested": func(r *audit.Report) []audit.Result { return inState(r, audit.NotTested) },
-	"tested":   func(r *audit.Report) int { return r.Count(audit.Tested) },
+	"rules":    rulesText,
+	"clean":    printable,
 	"day":      func(t time.Time) string { return t.UTC().Format("2 January 2006, 15:04 UTC") },
 	"times":    timesChart,
-	"name":     func(r row) string { return strings.TrimSpace(r.name) },
-	"text":     func(r row) string { return r.text },
+	"name":     func(r row) string { return strings.TrimSpace(printable(r.name)) },
+	"text":     func(r row) string { return printable(r.text) },
 }).Parse(pageText))
 
 // writeHTML writes one page that needs no other file and no script.

@@ -57,8 +57,7 @@ func markdownReport(m io.Writer, r *audit.Report) {
 			fmt.Fprintf(m, "| %s | %s |\n", escape(strings.TrimSpace(row.name)), escape(row.text))
 		}
 	}
-	fmt.Fprintf(m, "\n%d rules tested, %d not tested, %d failed to test. Cost to the server: %s.\n", r.Count(audit.Tested),
-		r.Count(audit.NotTested), r.Count(audit.Failed), costText(r))
+	fmt.Fprintf(m, "\n%s. Cost to the server: %s.\n", rulesText(r), costText(r))
 }
 
 // findingRows returns a finding's parts in the order in which they are read.

@@ -51,7 +51,9 @@ func (s *screen) report(r *audit.Report, options Options) {
 		s.details(r)
 	}
 	if options.Verbose {
-		s.facts(r)
+		if r.Facts.Address != "" {
+			s.facts(r)
+		}
 		s.rules(r)
 	}
 }
@@ -118,12 +120,7 @@ func (s *screen) findings(r *audit.Report) {
 
 // foot writes how much was tested, and the cost.
 func (s *screen) foot(r *audit.Report) {
-	tested := fmt.Sprintf("%d rules tested, %d not tested, %d failed to test", r.Count(audit.Tested),
-		r.Count(audit.NotTested), r.Count(audit.Failed))
-	if r.Interrupted {
-		tested += "; interrupted"
-	}
-	s.field("rules", tested)
+	s.field("rules", rulesText(r))
 	s.field("cost", costText(r))
 }
 

@@ -97,6 +97,16 @@ func findingsText(r *audit.Report) string {
 	return strings.Join(parts, ", ")
 }
 
+// rulesText says how many rules were tested.
+func rulesText(r *audit.Report) string {
+	text := fmt.Sprintf("%s tested, %d not tested, %d failed to test", plural(r.Count(audit.Tested), "rule"),
+		r.Count(audit.NotTested), r.Count(audit.Failed))
+	if r.Interrupted {
+		text += "; interrupted"
+	}
+	return text
+}
+
 func inState(r *audit.Report, state audit.State) (in []audit.Result) {
 	for _, result := range r.Results {
 		if result.State == state {

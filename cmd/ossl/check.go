@@ -13,6 +13,7 @@ import (
 
 	"github.com/ossl-go/ossl/audit"
 	"github.com/ossl-go/ossl/audit/report"
+	policies "github.com/ossl-go/ossl/policy"
 )
 
 // exitUntested is the exit status of a check that couldn't test something.
@@ -93,7 +94,7 @@ Exit status:
 func (f *checkFlags) register(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.SortFlags = false
-	flags.StringVar(&f.policy, "policy", "fast-and-safe", "judge by this policy: a name of 'ossl policy list'")
+	flags.StringVar(&f.policy, "policy", "fast-and-safe", "judge by this policy: a `name` of 'ossl policy list', or a file that\nends in .json")
 	flags.StringVar(&f.at, "at", "", "judge as on this `date`, such as 2031-01-01 (default today)")
 	flags.StringVar(&f.failOn, "fail-on", "medium", "exit with 1 at findings of this `severity` or worse: info, low, medium,\nhigh, critical, or none")
 	flags.StringVar(&f.file, "file", "", "read targets from this file too, one a line; - is standard input")
@@ -124,6 +125,7 @@ func (f *checkFlags) register(cmd *cobra.Command) {
 		"format":  report.Formats(),
 		"fail-on": {"info", "low", "medium", "high", "critical", "none"},
 		"server":  audit.Products,
+		"policy":  policies.Names(),
 	} {
 		if err := cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)); err != nil {
 			panic(err) // the flag isn't declared above

@@ -17,6 +17,7 @@ import (
 
 	"github.com/ossl-go/ossl/audit"
 	"github.com/ossl-go/ossl/audit/report"
+	policies "github.com/ossl-go/ossl/policy"
 )
 
 // parseValues reads the values of flags that aren't plain.
@@ -38,12 +39,23 @@ func (f *checkFlags) parseValues() error {
 			return usageError("--roots: " + f.roots + " has no certificates in PEM")
 		}
 	}
-	p, err := policyNamed(f.policy)
-	if err != nil {
+	var err error
+	if f.options.Policy, err = policyOrFile(f.policy); err != nil {
 		return usageError("--policy: " + err.Error())
 	}
-	f.options.Policy = p
 	return nil
+}
+
+// policyOrFile returns the policy of a name, or of a file if the name ends in .json.
+func policyOrFile(name string) (*policies.Policy, error) {
+	if !strings.HasSuffix(name, ".json") {
+		return policies.Get(name)
+	}
+	text, err := os.ReadFile(name)
+	if err != nil {
+		return nil, err
+	}
+	return policies.Parse(text)
 }
 
 // targets returns the targets of the arguments and of the file, each once.
@@ -51,7 +63,7 @@ func (f *checkFlags) targets(cmd *cobra.Command, args []string) (targets []audit
 	var problems []string
 	seen := map[audit.Target]bool{}
 	add := func(where, text string) {
-		t, err := parseTarget(text)
+		t, err := audit.ParseTarget(text)
 		switch {
 		case err != nil:
 			problems = append(problems, where+err.Error())
@@ -127,9 +139,10 @@ func auditAll(ctx context.Context, f *checkFlags, targets []audit.Target, p *che
 }
 
 // write writes the document to standard output, or to the file of --output.
+// A file isn't written after an interruption: the report goes to standard output then.
 func (f *checkFlags) write(cmd *cobra.Command, d *report.Document) error {
 	options := report.Options{Brief: f.brief, Verbose: f.verbose}
-	if f.output == "" {
+	if f.output == "" || cmd.Context().Err() != nil {
 		options.Colour = colours(cmd.OutOrStdout(), f.noColor)
 		return report.Write(cmd.OutOrStdout(), d, f.format, options)
 	}
