@@ -1,0 +1,186 @@
+package zoo
+
+import (
+	"bytes"
+	"crypto/rand"
+	"crypto/tls"
+	"encoding/binary"
+	"io"
+	"net"
+	"time"
+
+	"github.com/ossl-go/ossl/audit"
+)
+
+// raw is a server that answers a ClientHello with the bytes that answer returns, and then waits for
+// the client to leave.
+func raw(name, about string, answer func(o *offer) []byte, expect ...Verdict) *Server {
+	return &Server{
+		Name: name, About: about, Expect: expect, Slow: true,
+		Failed:  []string{"resume-none", "version-missing", "tls13-missing"},
+		Options: func(o *audit.Options) { o.Timeout = 300 * time.Millisecond },
+		start: func(r *Running) error {
+			r.use(pki.ecdsa())
+			return r.listen("127.0.0.1", func(conn net.Conn) {
+				conn.SetDeadline(time.Now().Add(5 * time.Second))
+				for {
+					o, err := readOffer(conn)
+					if err != nil {
+						return
+					}
+					if _, err := conn.Write(answer(o)); err != nil {
+						return
+					}
+				}
+			})
+		},
+	}
+}
+
+// hello13 returns a ServerHello of TLS 1.3 that chooses a version, a suite, and a group with a key
+// share of zeros.
+func hello13(o *offer, version, suite, group uint16, retry bool) []byte {
+	random := make([]byte, 32)
+	rand.Read(random)
+	share := binary.BigEndian.AppendUint16(nil, group)
+	if retry {
+		random = []byte("\xcf\x21\xad\x74\xe5\x9a\x61\x11\xbe\x1d\x8c\x02\x1e\x65\xb8\x91" +
+			"\xc2\xa2\x11\x16\x7a\xbb\x8c\x5e\x07\x9e\x09\xe2\xc8\xa8\x33\x9c")
+	} else {
+		share = append(share, vector(2, make([]byte, 32)...)...)
+	}
+	body := append([]byte{3, 3}, random...)
+	body = append(body, vector(1, o.session...)...)
+	body = append(body, byte(suite>>8), byte(suite), 0)
+	extensions := append(extension(43, byte(version>>8), byte(version)), extension(51, share...)...)
+	return records(0x0303, message(2, append(body, vector(2, extensions...)...)...))
+}
+
+// lyingServers break the protocol's rules.
+func lyingServers() []*Server {
+	lies := func(why string) Verdict { return Verdict{"protocol-lies", why} }
+	plain := (&script{}).hello
+	return []*Server{
+		raw("lies-suite", "it chooses a suite that the client didn't offer", func(o *offer) []byte {
+			return records(0x0303, plain(0x0303, 0x00ff), message(14))
+		}, lies("the suite of its hello was never offered")),
+		raw("lies-version", "it chooses a version that doesn't exist", func(o *offer) []byte {
+			return hello13(o, 0x0399, tls.TLS_AES_128_GCM_SHA256, 29, false)
+		}, lies("the version of its hello was never offered")),
+		raw("lies-group", "it asks for a group that the client didn't offer", func(o *offer) []byte {
+			if !o.offers13() {
+				return alert(0x0301, 70)
+			}
+			return hello13(o, 0x0304, tls.TLS_AES_128_GCM_SHA256, 0x4242, true)
+		}, lies("the group of its HelloRetryRequest was never offered")),
+		raw("retries-for-ever", "it answers every hello with a HelloRetryRequest", func(o *offer) []byte {
+			if !o.offers13() {
+				return alert(0x0301, 70)
+			}
+			return hello13(o, 0x0304, tls.TLS_AES_128_GCM_SHA256, 29, true)
+		}),
+		raw("certificate-empty", "its certificate has 0 bytes", func(o *offer) []byte {
+			return records(0x0303, plain(0x0303, firstOf(o)), certificateMessage([][]byte{{}}), message(14))
+		}),
+		raw("certificate-16-mb", "its certificate has 16 MB", func(o *offer) []byte {
+			return records(0x0303, plain(0x0303, firstOf(o)), certificateMessage([][]byte{make([]byte, 1<<24-7)}))
+		}),
+		raw("alerts", "it refuses every hello with internal_error", func(*offer) []byte { return alert(0x0303, 80) }),
+	}
+}
+
+// firstOf returns the first suite of TLS 1.2 that the client offers.
+func firstOf(o *offer) uint16 {
+	for _, suite := range o.suites {
+		if suite != 0x00ff && suite != 0x5600 && suite>>8 != 0x13 {
+			return suite
+		}
+	}
+	return rsaAES128
+}
+
+// slowServers stay silent, never end, or end too early.
+func slowServers() []*Server {
+	broken := func(name, about string, answer func(net.Conn)) *Server {
+		return &Server{
+			Name: name, About: about, Slow: true,
+			Failed:  []string{"resume-none", "version-old", "version-missing", "tls13-missing", "suite-weak", "certificate-expired"},
+			Options: func(o *audit.Options) { o.Timeout = 300 * time.Millisecond },
+			start: func(r *Running) error {
+				return r.listen("127.0.0.1", func(conn net.Conn) {
+					conn.SetDeadline(time.Now().Add(5 * time.Second))
+					answer(conn)
+				})
+			},
+		}
+	}
+	return []*Server{
+		broken("tarpit", "it accepts connections and never says anything", func(conn net.Conn) { io.Copy(io.Discard, conn) }),
+		broken("drip", "it sends one byte of a hello each 50 ms", func(conn net.Conn) {
+			o, err := readOffer(conn)
+			if err != nil || o.ssl2 != nil {
+				return
+			}
+			tick := time.NewTicker(50 * time.Millisecond)
+			defer tick.Stop()
+			for _, b := range hello13(o, 0x0304, tls.TLS_AES_128_GCM_SHA256, 29, false) {
+				<-tick.C
+				if _, err := conn.Write([]byte{b}); err != nil {
+					return
+				}
+			}
+		}),
+		broken("garbage", "it sends random bytes for ever", func(conn net.Conn) {
+			b := make([]byte, 1<<14)
+			for {
+				rand.Read(b)
+				if _, err := conn.Write(b); err != nil {
+					return
+				}
+			}
+		}),
+		broken("endless", "it sends records of handshake messages for ever", func(conn net.Conn) {
+			part := records(0x0303, append([]byte{11, 0xff, 0xff, 0xff}, bytes.Repeat([]byte{0}, 1<<14-4)...))
+			for {
+				if _, err := conn.Write(part); err != nil {
+					return
+				}
+			}
+		}),
+		broken("half", "it ends each connection after the first half of its hello", func(conn net.Conn) {
+			if o, err := readOffer(conn); err == nil && o.ssl2 == nil {
+				b := hello13(o, 0x0304, tls.TLS_AES_128_GCM_SHA256, 29, false)
+				conn.Write(b[:len(b)/2])
+			}
+		}),
+		broken("closes", "it ends each connection at once", func(net.Conn) {}),
+		broken("plain", "it speaks HTTP without TLS", func(conn net.Conn) {
+			conn.Read(make([]byte, 16))
+			io.WriteString(conn, "HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+		}),
+		limited("rate-limit", "10 connections a second, further ones are closed", false),
+		limited("rate-limit-reset", "10 connections a second, further ones are reset", true),
+	}
+}
+
+// limited is the server go-no-postquantum behind a limit of 10 connections a second.
+func limited(name, about string, reset bool) *Server {
+	return &Server{
+		Name: name, About: about, Slow: true,
+		Expect: []Verdict{noIDs, {"group-postquantum", "no group of key exchange is post-quantum"}},
+		start: func(r *Running) error {
+			answer := goTLS(&tls.Config{
+				Certificates: []tls.Certificate{r.use(pki.ecdsa())}, CipherSuites: strong12,
+				CurvePreferences: []tls.CurveID{tls.X25519, tls.CurveP256},
+			})
+			allow := limiter(10)
+			return r.listen("127.0.0.1", func(conn net.Conn) {
+				if allow() {
+					answer(conn)
+				} else if reset {
+					conn.(*net.TCPConn).SetLinger(0)
+				}
+			})
+		},
+	}
+}
