@@ -10,9 +10,12 @@ COUNT     ?= 1
 BENCHTIME ?= 1s
 # make fuzz: the time given to each target.
 FUZZTIME  ?= 30s
+# make zoo: SERVERS picks by name; DEBIAN is the folder of ci/openssl-versions -servers, for real servers too.
+SERVERS   ?= .
+DEBIAN    ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-resumption lint bench fuzz
+.PHONY: help demo zoo test test-resumption lint bench fuzz
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-15s  %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -22,6 +25,10 @@ help: ## list the targets
 demo: ## run servers and clients on the host's OpenSSL and compare them with crypto/tls
 	@$(GO) build -buildvcs=false -o bin/ossl ./cmd/ossl
 	@bin/ossl demo
+
+zoo: ## start TLS servers, sound and broken ones, and print what an audit must say of each
+	@$(GO) build -buildvcs=false -o bin/zoo ./audit/zoo
+	@bin/zoo -only '$(SERVERS)' -debian '$(DEBIAN)'
 
 test: ## vet and test every module under the race detector; build without cgo and without go.work
 	@ci/test

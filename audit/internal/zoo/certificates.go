@@ -34,6 +34,7 @@ func (r *Running) use(id *identity) tls.Certificate {
 		r.Roots = x509.NewCertPool()
 	}
 	r.Roots.AddCert(id.root.Certificate)
+	r.anchors = append(r.anchors, id.root)
 	return id.tls()
 }
 
@@ -49,7 +50,7 @@ func certificateServers() []*Server {
 			Name: "certificate-" + c.name, About: c.about, Expect: expect,
 			start: func(r *Running) error {
 				one := chainCases()[c.name]
-				r.Roots = one.Roots()
+				r.Roots, r.anchors = one.Roots(), []*testcert.Cert{one.Root}
 				certificate := one.Leaf.TLS(one.Sent...)
 				certificate.OCSPStaple = one.Staple
 				return r.listen("127.0.0.1", goTLS(&tls.Config{Certificates: []tls.Certificate{certificate}, CipherSuites: strong12}))

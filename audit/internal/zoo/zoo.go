@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/ossl-go/ossl/audit"
+	"github.com/ossl-go/ossl/audit/internal/testcert"
 )
 
 // A Server is a server of the zoo.
@@ -32,6 +33,9 @@ type Server struct {
 	Options func(*audit.Options)
 	// Debian reports whether the server is a program that ci/openssl-versions -servers unpacks.
 	Debian bool
+	// Everywhere reports whether the server can't be made to listen on loopback alone, so that it runs
+	// no longer than an audit.
+	Everywhere bool
 	// Slow reports whether an audit has to wait for the server by the clock.
 	Slow bool
 
@@ -49,6 +53,7 @@ type Running struct {
 	*Server
 	Addresses []netip.AddrPort
 	Roots     *x509.CertPool
+	anchors   []*testcert.Cert
 	Folder    string // of files that the server needs; removed by Close
 
 	mu    sync.Mutex
@@ -84,6 +89,14 @@ func (r *Running) Close() error {
 	var all error
 	for i := len(closers) - 1; i >= 0; i-- {
 		all = errors.Join(all, closers[i]())
+	}
+	return all
+}
+
+// PEM returns the roots that clients of the server have to trust.
+func (r *Running) PEM() (all []byte) {
+	for _, root := range r.anchors {
+		all = append(all, root.PEM()...)
 	}
 	return all
 }
