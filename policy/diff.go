@@ -94,6 +94,7 @@ func (p *Policy) Lines() []Line {
 	if p.FIPS {
 		lines = append(lines, Line{Field: "fips", Value: "yes", Level: Required})
 	}
+	slices.SortStableFunc(lines, func(a, b Line) int { return fieldIndex(a.Field) - fieldIndex(b.Field) })
 	return lines
 }
 
