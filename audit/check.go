@@ -11,11 +11,16 @@ import (
 )
 
 // probes are run in this order. A probe may use the facts of those before it.
-var probes = []probe{}
+var probes = []probe{
+	{"options", probeOptions},
+	{"timing", probeTiming},
+}
 
 // rules judge the facts. Their order is that of Report.Results.
 var rules = concat(
 	addressRules,
+	optionRules,
+	flightRules,
 )
 
 func concat(lists ...[]Rule) (all []Rule) {

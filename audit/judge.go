@@ -44,9 +44,7 @@ func (r *Report) Judge(p *policy.Policy, at time.Time) {
 			f.Title, f.Reason = cmp.Or(f.Title, rule.Title), cmp.Or(f.Reason, rule.Reason)
 			f.Source = cmp.Or(f.Source, rule.Source)
 			f.Remedy = remedyFor(&r.Facts, r.Target, rule.ID, f.Remedy)
-			if f.Price.Method == "" {
-				f.Price.Method = notPriced
-			}
+			f.Price = r.Facts.price(rule.ID, f.Price)
 			r.Findings = append(r.Findings, f)
 		}
 		r.Results = append(r.Results, Result{rule.ID, outcome.State, outcome.Reason, len(findings)})

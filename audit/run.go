@@ -48,11 +48,12 @@ func (r *run) dial(ctx context.Context, address string) (net.Conn, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, r.options.Timeout)
 	defer cancel()
+	start := time.Now()
 	conn, err := dial(ctx, "tcp", address)
 	if err != nil {
 		return nil, err
 	}
-	counted := &countedConn{Conn: conn, run: r}
+	counted := &countedConn{Conn: conn, run: r, connect: time.Since(start)}
 	if err := counted.SetDeadline(time.Now().Add(r.options.Timeout)); err != nil {
 		return nil, errors.Join(err, conn.Close())
 	}
@@ -182,7 +183,8 @@ func (r *run) count(add func(*Cost)) {
 // A countedConn counts the bytes that pass.
 type countedConn struct {
 	net.Conn
-	run *run
+	run     *run
+	connect time.Duration // of TCP's handshake
 }
 
 func (c *countedConn) Read(b []byte) (int, error) {

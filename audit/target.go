@@ -43,6 +43,7 @@ type Options struct {
 	NoHTTP, NoDNS     bool
 	NoClients         bool // no simulated clients
 	NoTiming          bool // no prices in milliseconds
+	Precise           bool // prices in milliseconds from 60 rounds instead of 6
 
 	// Progress is called with the name of each probe as it begins, from one goroutine at a time.
 	Progress func(probe string)
