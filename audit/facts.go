@@ -36,7 +36,10 @@ type AddressFacts struct {
 // ProtocolFacts are the versions, suites and groups. Names are IANA's; unknown ones are in
 // hexadecimal: "0xcca8".
 type ProtocolFacts struct {
+	Outcome
 	Versions map[string]VersionFacts `json:"versions"` // by name: "SSL 2", "TLS 1.3"
+	// Lies are answers that no client offered, or that aren't TLS.
+	Lies []string `json:"lies,omitempty"`
 }
 
 // VersionFacts are about one version of the protocol.
@@ -50,7 +53,16 @@ type VersionFacts struct {
 	Groups     []string `json:"groups,omitempty"` // the most preferred first if GroupOrder is "server"
 	GroupOrder string   `json:"group_order,omitempty"`
 	PrimeBits  int      `json:"prime_bits,omitempty"` // of finite-field Diffie-Hellman
-	Signatures []string `json:"signatures,omitempty"` // schemes in which the server can sign
+	// Signatures are the schemes in which the server signed. The audit offers all schemes, and then the
+	// weak ones by themselves.
+	Signatures []string `json:"signatures,omitempty"`
+	// Retry reports whether the server sends a HelloRetryRequest to a client without a key share.
+	Retry bool `json:"retry,omitempty"`
+	// Inherits reports whether the suites of the later version weren't asked for again, except the
+	// first: servers have one list for TLS 1.0 to 1.2.
+	Inherits bool `json:"inherits,omitempty"`
+	// Partial says why the lists may be incomplete: what they have is offered, and there may be more.
+	Partial string `json:"partial,omitempty"`
 }
 
 // OptionFacts are about extensions and settings of a handshake.
