@@ -41,9 +41,9 @@ type protocols struct {
 	tries int
 }
 
-// An answer is a server's answer to a ClientHello: a ServerHello, or a refusal, or an error, which
+// A helloAnswer is a server's answer to a ClientHello: a ServerHello, or a refusal, or an error, which
 // says nothing on what the server offers.
-type answer struct {
+type helloAnswer struct {
 	reply   *hello.Reply
 	refused *hello.Alert
 	err     error
@@ -53,9 +53,9 @@ type answer struct {
 var errLie = errors.New("the server's answer breaks the protocol")
 
 // ask sends a ClientHello.
-func (p *protocols) ask(h *hello.ClientHello, stop hello.Stop) answer {
+func (p *protocols) ask(h *hello.ClientHello, stop hello.Stop) helloAnswer {
 	if p.lost != nil {
-		return answer{err: p.lost}
+		return helloAnswer{err: p.lost}
 	}
 	reply, err := p.run.exchange(p.ctx, h, stop)
 	if p.tries++; p.tries == silentTries && p.good == nil && errors.Is(err, errLost) {
@@ -77,13 +77,13 @@ func (p *protocols) ask(h *hello.ClientHello, stop hello.Stop) answer {
 				p.lies = append(p.lies, lie)
 			}
 		}
-		return answer{err: err}
+		return helloAnswer{err: err}
 	}
 	if reply.Alert != nil {
-		return answer{reply: reply, refused: reply.Alert}
+		return helloAnswer{reply: reply, refused: reply.Alert}
 	}
 	p.good = h
-	return answer{reply: reply}
+	return helloAnswer{reply: reply}
 }
 
 // silentTries is the number of lost connections after which a server that never answered isn't asked

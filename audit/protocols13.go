@@ -74,9 +74,6 @@ func (p *protocols) current() {
 	}
 }
 
-// alertVersion is protocol_version.
-const alertVersion = 70
-
 // lists13 finds the suites and the groups of TLS 1.3 after the first answer.
 func (p *protocols) lists13(first *hello.ServerHello) VersionFacts {
 	f := VersionFacts{Outcome: Outcome{State: Tested}, Offered: true, Retry: first.Retry}
