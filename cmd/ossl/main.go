@@ -2,6 +2,7 @@
 //
 //	ossl check      audits of servers' TLS: findings, remedies and prices
 //	ossl demo       real traffic on the host's OpenSSL, compared with crypto/tls
+//	ossl doctor     this host: what decides how fast and how safe TLS is here
 //	ossl policy     the policies by which servers are judged and configured
 //	ossl version    the OpenSSL found on this host, and its features
 //
@@ -70,7 +71,7 @@ Exit status: 0 on success, 1 if something failed, 2 if the command line was wron
 	root.SetArgs(args)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
-	root.AddCommand(checkCommand(), demoCommand(), policyCommand(), versionCommand())
+	root.AddCommand(checkCommand(), demoCommand(), doctorCommand(), policyCommand(), versionCommand())
 
 	err := root.ExecuteContext(ctx)
 	var status exitStatus

@@ -80,9 +80,10 @@ func policyShowCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show NAME",
 		Short: "Show a policy with the source of each value",
-		Long: `Show writes all values of a policy. In lists, the most preferred value comes first. Beside each value
-are its level (required, recommended, allowed, phase-out), the last day on which it is allowed if
-there is one, and the section of the document. Settings that the document leaves open are left out.
+		Long: `Show writes all values of a policy. In lists, the most preferred value comes first. Beside each
+value are its level (required, recommended, allowed, phase-out), the last day on which it is allowed
+if there is one, and the section of the document. Settings that the document leaves open are left
+out.
 
 --json writes the policy as its file has it. The keys are stable: docs/POLICIES.md describes them.`,
 		Args:              cobra.ExactArgs(1),

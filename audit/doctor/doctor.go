@@ -1,0 +1,128 @@
+// Package doctor examines this host: its OpenSSL, and whatever else decides how fast and how safe TLS
+// is here.
+package doctor
+
+import (
+	"context"
+	"path/filepath"
+)
+
+// A State says how a part of the host is.
+type State string
+
+// The states.
+const (
+	OK      State = "ok"
+	Advice  State = "advice"  // it works, and could be better
+	Problem State = "problem" // it doesn't work, or isn't safe
+	Unknown State = "unknown" // it couldn't be found out, or doesn't exist on this system
+)
+
+// An Item is what the doctor says of one part of the host.
+type Item struct {
+	ID    string   `json:"id"` // stable: "library", "kernel-tls"
+	Title string   `json:"title"`
+	State State    `json:"state"`
+	Found []string `json:"found"` // what was found, in sentences or "name: value"
+	Do    string   `json:"do"`    // what to do, or "nothing"
+	// Speed has the measurements of the item "ciphers".
+	Speed []Speed `json:"speed,omitempty"`
+	// Libraries has the libraries of the item "libraries", and Processes those of "processes".
+	Libraries []Found   `json:"libraries,omitempty"`
+	Processes []Process `json:"processes,omitempty"`
+}
+
+// A Report is the result of [Examine].
+type Report struct {
+	Items []Item `json:"items"`
+}
+
+// Worst returns the worst state of the items: Problem, Advice or OK. Unknown counts as OK.
+func (r *Report) Worst() State {
+	worst := OK
+	for _, item := range r.Items {
+		switch {
+		case item.State == Problem:
+			return Problem
+		case item.State == Advice:
+			worst = Advice
+		}
+	}
+	return worst
+}
+
+// Options are the options of [Examine]. The zero value is usable.
+type Options struct {
+	// Root is the folder whose proc, sys and usr are read, "/" if empty. The library in use, and the
+	// measurements, are always this host's.
+	Root string
+	// Try loads another libssl and returns its version, or why it is refused. A process has one
+	// OpenSSL, so Try has to start a process. If it is nil, other libraries are listed and not tried.
+	Try func(ctx context.Context, path string) (version string, err error)
+	// NoSpeed leaves the measurements out, which take about a second.
+	NoSpeed bool
+	// Progress is called with the ID of each item before it is examined.
+	Progress func(id string)
+}
+
+func (o *Options) path(name string) string {
+	root := o.Root
+	if root == "" {
+		root = "/"
+	}
+	return filepath.Join(root, name)
+}
+
+// Examine examines this host. If the context ends, it returns the items so far and the context's
+// error.
+func Examine(ctx context.Context, options Options) (*Report, error) {
+	r := &Report{Items: []Item{}}
+	for _, part := range []struct {
+		id, title string
+		examine   func(context.Context, *Options, *Item)
+	}{
+		{"library", "OpenSSL in use", library},
+		{"libraries", "Other OpenSSL libraries", libraries},
+		{"slow-spots", "Known slow spots of this OpenSSL", slowSpots},
+		{"policy", "The host's policy for TLS", hostPolicy},
+		{"fips", "FIPS mode", fips},
+		{"kernel-tls", "Kernel TLS", kernelTLS},
+		{"processor", "Processor", processor},
+		{"ciphers", "AES-GCM and ChaCha20-Poly1305", ciphers},
+		{"limits", "Limits of processes", limits},
+		{"sysctl", "Settings of the kernel", sysctls},
+		{"processes", "Processes with a replaced OpenSSL", processes},
+	} {
+		if err := ctx.Err(); err != nil {
+			return r, err
+		}
+		if part.id == "ciphers" && options.NoSpeed {
+			continue
+		}
+		if options.Progress != nil {
+			options.Progress(part.id)
+		}
+		item := Item{ID: part.id, Title: part.title, State: OK, Found: []string{}, Do: "nothing"}
+		part.examine(ctx, &options, &item)
+		if err := ctx.Err(); err != nil {
+			return r, err
+		}
+		r.Items = append(r.Items, item)
+	}
+	return r, nil
+}
+
+func (item *Item) find(text string) { item.Found = append(item.Found, text) }
+
+// judge makes the item's state worse, and adds what to do.
+func (item *Item) judge(s State, do string) {
+	rank := map[State]int{OK: 0, Unknown: 1, Advice: 2, Problem: 3}
+	if rank[s] > rank[item.State] {
+		item.State = s
+	}
+	if item.Do == "nothing" {
+		item.Do = do
+	} else if do != "" {
+		item.Do += "; " + do
+	}
+}
