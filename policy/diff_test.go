@@ -81,7 +81,8 @@ func TestDiffFields(t *testing.T) {
 func TestAt(t *testing.T) {
 	p := get(t, "")
 	day := func(y int) *policy.Date { return &policy.Date{Time: time.Date(y, 6, 1, 0, 0, 0, 0, time.UTC)} }
-	p.Order.Until, p.Sockets.SendFileChunk.Until, p.Keys[1].Until, p.Chain.Hashes[0].Until = day(2030), day(2030), day(2030), day(2030)
+	p.Order.Until, p.Sockets.SendFileChunk.Until = day(2030), day(2030)
+	p.Keys[1].Until, p.Chain.Hashes[0].Until = day(2030), day(2030)
 	p.Resumption.Lifetime.Until = day(2031)
 	later := p.At(time.Date(2030, 6, 2, 0, 0, 0, 0, time.UTC))
 	if later.Order.Value != "" || later.Sockets.SendFileChunk.Value != 0 || len(later.Keys) != 1 || len(later.Chain.Hashes) != 2 {

@@ -68,14 +68,15 @@ func TestHostsFiles(t *testing.T) {
 		"few files": {map[string]string{"proc/self/limits": "Limit  Soft Limit  Hard Limit  Units\n" +
 			"Max open files            1024                 524288               files     \n"},
 			"limits", doctor.Advice, "open files: 1024, at most 524288", "LimitNOFILE"},
-		"many files": {map[string]string{"proc/self/limits": "Max open files            65536                65536                files     \n"},
+		"many files": {map[string]string{"proc/self/limits": "Max open files            65536  65536  files\n"},
 			"limits", doctor.OK, "open files: 65536", "nothing"},
 		"limits of another form": {map[string]string{"proc/self/limits": "nofile=3\n"}, "limits", doctor.Unknown, "", "nothing"},
 		"short queue": {map[string]string{"proc/sys/net/core/somaxconn": "128\n"}, "sysctl", doctor.Advice,
 			"net.core.somaxconn = 128", "somaxconn=4096"},
 		"fine queue": {map[string]string{"proc/sys/net/core/somaxconn": "4096\n", "proc/sys/net/ipv4/tcp_syncookies": "1\n"},
 			"sysctl", doctor.OK, "net.ipv4.tcp_syncookies = 1", "nothing"},
-		"no SYN cookies": {map[string]string{"proc/sys/net/ipv4/tcp_syncookies": "0\n"}, "sysctl", doctor.Advice, "= 0", "tcp_syncookies=1"},
+		"no SYN cookies": {map[string]string{"proc/sys/net/ipv4/tcp_syncookies": "0\n"}, "sysctl", doctor.Advice,
+			"= 0", "tcp_syncookies=1"},
 		"replaced libssl": {map[string]string{"proc/17/comm": "nginx\n", "proc/17/maps": "" +
 			"7f00-7f01 r-xp 00000000 08:01 1   /usr/lib/x86_64-linux-gnu/libssl.so.3 (deleted)\n" +
 			"7f01-7f02 r--p 00000000 08:01 1   /usr/lib/x86_64-linux-gnu/libssl.so.3 (deleted)\n" +
@@ -84,7 +85,8 @@ func TestHostsFiles(t *testing.T) {
 		"libssl as it is": {map[string]string{"proc/17/comm": "nginx\n",
 			"proc/17/maps": "7f00-7f01 r-xp 00000000 08:01 1   /usr/lib/x86_64-linux-gnu/libssl.so.3\n"},
 			"processes", doctor.OK, "1 processes looked at", "nothing"},
-		"not processes": {map[string]string{"proc/self/maps": "x (deleted)", "proc/17x/maps": "/libssl.so (deleted)", "proc/18/maps": "libssl.so (deleted)\n\n"},
+		"not processes": {map[string]string{"proc/self/maps": "x (deleted)", "proc/17x/maps": "/libssl.so (deleted)",
+			"proc/18/maps": "libssl.so (deleted)\n\n"},
 			"processes", doctor.OK, "1 processes looked at", "nothing"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -126,7 +128,8 @@ func TestProcessor(t *testing.T) {
 		t.Errorf("without AES: %+v", without)
 	}
 	t.Setenv("OPENSSL_ia32cap", "~0x200000200000000")
-	if masked := examine(t, doctor.Options{NoSpeed: true})["processor"]; masked.State != doctor.Unknown && !strings.Contains(masked.Do, "OPENSSL_ia32cap") {
+	masked := examine(t, doctor.Options{NoSpeed: true})["processor"]
+	if masked.State != doctor.Unknown && !strings.Contains(masked.Do, "OPENSSL_ia32cap") {
 		t.Errorf("with a mask: %+v", masked)
 	}
 }
@@ -219,7 +222,8 @@ func TestCancelled(t *testing.T) {
 
 func TestWorst(t *testing.T) {
 	for want, states := range map[doctor.State][]doctor.State{
-		doctor.OK: {doctor.OK, doctor.Unknown}, doctor.Advice: {doctor.Advice, doctor.OK}, doctor.Problem: {doctor.Advice, doctor.Problem, doctor.OK},
+		doctor.OK: {doctor.OK, doctor.Unknown}, doctor.Advice: {doctor.Advice, doctor.OK},
+		doctor.Problem: {doctor.Advice, doctor.Problem, doctor.OK},
 	} {
 		r := &doctor.Report{}
 		for _, s := range states {

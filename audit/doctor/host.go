@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -9,8 +10,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-
-	"crypto/tls"
 
 	"github.com/ossl-go/ossl"
 )
@@ -76,8 +75,10 @@ func kernelTLS(_ context.Context, o *Options, item *Item) {
 // Linux gives them in /proc/cpuinfo.
 var features = map[string][][2]string{
 	"amd64": {{"aes", "AES"}, {"pclmulqdq", "AES-GCM"}, {"vaes", "AES-GCM, several blocks at once"}, {"avx2", "ChaCha20-Poly1305"},
-		{"avx512f", "ChaCha20-Poly1305 and AES-GCM, wider"}, {"sha_ni", "SHA-256"}, {"adx", "RSA and P-256"}, {"bmi2", "RSA and P-256"}},
-	"arm64": {{"aes", "AES"}, {"pmull", "AES-GCM"}, {"asimd", "ChaCha20-Poly1305"}, {"sha2", "SHA-256"}, {"sha512", "SHA-384"}, {"sve2", "wider vectors"}},
+		{"avx512f", "ChaCha20-Poly1305 and AES-GCM, wider"},
+		{"sha_ni", "SHA-256"}, {"adx", "RSA and P-256"}, {"bmi2", "RSA and P-256"}},
+	"arm64": {{"aes", "AES"}, {"pmull", "AES-GCM"}, {"asimd", "ChaCha20-Poly1305"}, {"sha2", "SHA-256"}, {"sha512", "SHA-384"},
+		{"sve2", "wider vectors"}},
 }
 
 // processor reports the instructions that TLS uses.

@@ -66,7 +66,8 @@ type Found struct {
 }
 
 // libraryFolders are where libraries are; the asterisk stands for the machine's triple.
-var libraryFolders = []string{"lib", "lib64", "lib/*-linux-*", "usr/lib", "usr/lib64", "usr/lib/*-linux-*", "usr/local/lib", "usr/local/lib64",
+var libraryFolders = []string{"lib", "lib64", "lib/*-linux-*", "usr/lib", "usr/lib64", "usr/lib/*-linux-*",
+	"usr/local/lib", "usr/local/lib64",
 	"usr/local/ssl/lib*", "usr/local/openssl*/lib*", "opt/openssl*/lib*", "opt/*/openssl*/lib*"}
 
 // maxLibraries bounds the libraries that are tried.
@@ -151,9 +152,11 @@ func hostPolicy(_ context.Context, _ *Options, item *Item) {
 	case p.Err != nil:
 		item.judge(Problem, "mend "+p.ConfigFile+": connections fail until then, except those of contexts with WithoutHostPolicy")
 	case p.MinVersion != 0 && p.MinVersion < tls.VersionTLS12:
-		item.judge(Advice, "nothing for programs on ossl, which refuse versions below TLS 1.2; other programs may offer them: set MinProtocol")
+		item.judge(Advice, "nothing for programs on ossl, which refuse versions below TLS 1.2; "+
+			"other programs may offer them: set MinProtocol")
 	case p.SecurityLevel < 2:
-		item.judge(Advice, fmt.Sprintf("raise the security level of %d in %s to 2: CipherString = DEFAULT@SECLEVEL=2", p.SecurityLevel, p.ConfigFile))
+		item.judge(Advice, fmt.Sprintf("raise the security level of %d in %s to 2: "+
+			"CipherString = DEFAULT@SECLEVEL=2", p.SecurityLevel, p.ConfigFile))
 	}
 }
 

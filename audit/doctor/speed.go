@@ -119,7 +119,8 @@ func (item *Item) advise() {
 			item.Do = fmt.Sprintf("put AES-GCM first: in full records it is %.1f times as fast as ChaCha20-Poly1305 here", aes/chacha)
 			return
 		}
-		item.judge(Advice, fmt.Sprintf("put ChaCha20-Poly1305 first: in full records it is %.1f times as fast as AES-GCM here", chacha/aes))
+		item.judge(Advice, fmt.Sprintf("put ChaCha20-Poly1305 first: in full records it is %.1f times as fast as AES-GCM "+
+			"here", chacha/aes))
 		return
 	}
 }

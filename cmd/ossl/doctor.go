@@ -116,7 +116,8 @@ func firstLine(text string) string {
 }
 
 // marks are what stands before an item.
-var marks = map[doctor.State]string{doctor.OK: "ok", doctor.Advice: "advice", doctor.Problem: "PROBLEM", doctor.Unknown: "unknown"}
+var marks = map[doctor.State]string{doctor.OK: "ok", doctor.Advice: "advice",
+	doctor.Problem: "PROBLEM", doctor.Unknown: "unknown"}
 
 func writeDoctor(w io.Writer, r *doctor.Report) {
 	const indent = 9
