@@ -20,6 +20,7 @@ var probes = []probe{
 // rules judge the facts. Their order is that of Report.Results.
 var rules = concat(
 	addressRules,
+	protocolRules,
 	optionRules,
 	flightRules,
 )
