@@ -173,7 +173,7 @@ func (p *Policy) byField() map[string]values {
 	return fields
 }
 
-// text returns what is compared of a line.
+// text returns the part of a line that Diff compares.
 func (l Line) text() string {
 	var parts []string
 	if l.Value != "" {
