@@ -13,8 +13,10 @@ import (
 // probes are run in this order. A probe may use the facts of those before it.
 var probes = []probe{
 	{"versions, suites and groups", probeProtocols},
+	{"certificates", certificates},
 	{"options", probeOptions},
 	{"timing", probeTiming},
+	{"staples", staples},
 }
 
 // rules judge the facts. Their order is that of Report.Results.
@@ -23,6 +25,7 @@ var rules = concat(
 	protocolRules,
 	optionRules,
 	flightRules,
+	certificateRules,
 )
 
 func concat(lists ...[]Rule) (all []Rule) {
