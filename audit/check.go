@@ -13,19 +13,15 @@ import (
 // probes are run in this order. A probe may use the facts of those before it.
 var probes = []probe{
 	{"versions, suites and groups", probeProtocols},
-	{"certificates", certificates},
 	{"options", probeOptions},
 	{"timing", probeTiming},
-	{"staples", staples},
 }
 
 // rules judge the facts. Their order is that of Report.Results.
 var rules = concat(
 	addressRules,
-	protocolRules,
 	optionRules,
 	flightRules,
-	certificateRules,
 )
 
 func concat(lists ...[]Rule) (all []Rule) {

@@ -173,7 +173,7 @@ func (p *Policy) byField() map[string]values {
 	return fields
 }
 
-// text returns the part of a line that Diff compares.
+// text returns what is compared of a line.
 func (l Line) text() string {
 	var parts []string
 	if l.Value != "" {
