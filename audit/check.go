@@ -15,13 +15,18 @@ var probes = []probe{
 	{"versions, suites and groups", probeProtocols},
 	{"options", probeOptions},
 	{"timing", probeTiming},
+	{"resumption", probeResumption},
+	{"early data", probeEarly},
+	{"watch", probeWatch},
 }
 
 // rules judge the facts. Their order is that of Report.Results.
 var rules = concat(
 	addressRules,
+	protocolRules,
 	optionRules,
 	flightRules,
+	sessionRules,
 )
 
 func concat(lists ...[]Rule) (all []Rule) {

@@ -17,7 +17,9 @@ func (f *Facts) price(rule string, p Price) Price {
 		case "tls13-missing":
 			p = Price{RoundTrips: 1, Method: "a full handshake of TLS 1.2 has two round trips, one of TLS 1.3 has one"}
 		case "resume-none", "resume-tls13", "resume-tls12-id", "resume-tls12-ticket", "resume-fleet":
+			share := p.Share
 			p = f.resumptionPrice(rule)
+			p.Share = share
 		case "chain-needless", "chain-root":
 			p = f.needlessPrice(rule)
 		case "certificate-compression":

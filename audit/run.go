@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/ossl-go/ossl/audit/internal/client"
 	"github.com/ossl-go/ossl/audit/internal/hello"
 )
 
@@ -17,6 +18,8 @@ type run struct {
 	options Options
 	facts   *Facts
 	address string // of the server under test: host:port
+
+	sessions13 []*client.Session // of TLS 1.3, received and not yet offered, the newest last
 
 	mu   sync.Mutex
 	cost Cost

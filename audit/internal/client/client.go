@@ -220,5 +220,6 @@ type Conn struct {
 	post     func(typ byte, message []byte) error
 	sessions []*Session
 
+	replay      func(net.Conn) *handshake13        // of TLS 1.3: the state after the first flight
 	renegotiate func() (*hello.ClientHello, error) // of TLS 1.2: the ClientHello of a renegotiation
 }

@@ -48,7 +48,8 @@ func (s *sealer12) seal(typ byte, data []byte) ([]byte, error) {
 var errRecord = &ProtocolError{"the authentication of the server's record failed"}
 
 // keys12 makes the protection of both directions from the master secret.
-func keys12(suite *suite12, version uint16, encryptThenMAC bool, master, clientRandom, serverRandom []byte) (client, server protection12, err error) {
+func keys12(suite *suite12, version uint16, encryptThenMAC bool, master, clientRandom,
+	serverRandom []byte) (client, server protection12, err error) {
 	mac, iv := 0, 0
 	switch suite.cipher {
 	case cipherGCM:

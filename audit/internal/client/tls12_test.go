@@ -173,7 +173,7 @@ func TestRenegotiation12(t *testing.T) {
 	})
 	for _, flag := range []string{"-client_renegotiation", "-no_renegotiation"} {
 		t.Run(flag, func(t *testing.T) {
-			address := sServer(t, ec, "-tls1_2", flag)
+			address := sServer(t, ec, "-rev", "-tls1_2", flag)
 			conn, err := Handshake12(dial12(t, address), &Config{ServerName: "localhost"})
 			if err != nil {
 				t.Fatal(err)
@@ -210,7 +210,7 @@ func sServer(t testing.TB, certificate tls.Certificate, flags ...string) string 
 	free.Close()
 	ctx, cancel := context.WithCancel(context.Background())
 	cmd := exec.CommandContext(ctx, program, append([]string{"s_server", "-accept", address, "-key", filepath.Join(dir, "key.der"),
-		"-keyform", "DER", "-cert", filepath.Join(dir, "cert.der"), "-certform", "DER", "-quiet", "-rev"}, flags...)...)
+		"-keyform", "DER", "-cert", filepath.Join(dir, "cert.der"), "-certform", "DER", "-quiet"}, flags...)...)
 	var output bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &output, &output
 	if err := cmd.Start(); err != nil {
@@ -250,7 +250,7 @@ func TestInteropOpenSSL12(t *testing.T) {
 		{[]uint16{0xc030}, rs, []string{"-no_ticket", "-Verify", "0", "-verify_quiet"}, false},
 	}
 	for i, test := range tests {
-		address := sServer(t, test.key, append([]string{"-tls1_2", "-cipher", "ALL:@SECLEVEL=0"}, test.flags...)...)
+		address := sServer(t, test.key, append([]string{"-rev", "-tls1_2", "-cipher", "ALL:@SECLEVEL=0"}, test.flags...)...)
 		for _, suite := range test.suites {
 			t.Run(fmt.Sprintf("%d/0x%04x", i, suite), func(t *testing.T) {
 				offer := offer12(0, suite)
@@ -268,7 +268,8 @@ func TestInteropOpenSSL12(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					if conn.State.Resumed != resumed || conn.State.EncryptThenMAC != test.etm || conn.State.ExtendedMaster != offer.ExtendedMaster {
+					if conn.State.Resumed != resumed ||
+						conn.State.EncryptThenMAC != test.etm || conn.State.ExtendedMaster != offer.ExtendedMaster {
 						t.Errorf("resumed %v, state %+v", resumed, conn.State)
 					}
 					if _, err := conn.Write([]byte("abc\n")); err != nil {
@@ -289,6 +290,44 @@ func TestInteropOpenSSL12(t *testing.T) {
 	}
 }
 
+// TestInteropReplay replays early data to openssl s_server with and without its protection.
+func TestInteropReplay(t *testing.T) {
+	ec, _ := keys12ForTest(t)
+	for _, flag := range []string{"-anti_replay", "-no_anti_replay"} {
+		t.Run(flag, func(t *testing.T) {
+			address := sServer(t, ec, "-tls1_3", "-early_data", flag)
+			first, err := Handshake13(dial12(t, address), &Config{ServerName: "localhost"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			sessions, err := first.ReadSessions(1)
+			if err != nil || len(sessions) == 0 {
+				t.Fatalf("no session: %v", err)
+			}
+			first.Close()
+			original, err := Handshake13(dial12(t, address), &Config{ServerName: "localhost", Session: sessions[0], Early: []byte("once\n")})
+			if err != nil || !original.State.EarlyAccepted {
+				t.Fatalf("early data: %v", err)
+			}
+			original.Close()
+			for range 2 {
+				replay, err := original.Replay(dial12(t, address))
+				if err != nil || replay.State.EarlyAccepted != (flag == "-no_anti_replay") {
+					t.Errorf("accepted %v, %v", replay.State.EarlyAccepted, err)
+				}
+				replay.Close()
+			}
+			if _, err := original.Write([]byte("x")); err == nil {
+				t.Error("the original connection is open")
+			}
+			plain := new(Conn)
+			if _, err := plain.Replay(nil); err == nil {
+				t.Error("replayed a connection without a first flight")
+			}
+		})
+	}
+}
+
 // TestHostile12 has servers that lie: none may stop the client's process, or make it wait for ever.
 func TestHostile12(t *testing.T) {
 	record := func(typ byte, data []byte) []byte { return putVector([]byte{typ, 3, 3}, 2, data) }
@@ -301,6 +340,8 @@ func TestHostile12(t *testing.T) {
 		return record(recordHandshake, message(typeServerHello12, append(body, 0, 0)))
 	}
 	good := serverHello(0x0303, 0xc02b, 0)
+	none := message(typeCertificate12, []byte{0, 0, 0})
+	none = none[:len(none):len(none)]
 	answers := map[string][]byte{
 		"nothing":                nil,
 		"no TLS":                 []byte("HTTP/1.0 400 Bad Request\r\n\r\n"),
@@ -308,9 +349,9 @@ func TestHostile12(t *testing.T) {
 		"suite not offered":      serverHello(0x0303, 0x0005, 0),
 		"compression":            serverHello(0x0303, 0xc02b, 1),
 		"no certificate":         append(bytes.Clone(good), record(recordHandshake, message(typeHelloDone12, nil))...),
-		"empty certificates":     append(bytes.Clone(good), record(recordHandshake, append(message(typeCertificate12, []byte{0, 0, 0}), message(typeHelloDone12, nil)...))...),
+		"empty certificates":     append(bytes.Clone(good), record(recordHandshake, append(none, message(typeHelloDone12, nil)...))...),
 		"malformed list":         append(bytes.Clone(good), record(recordHandshake, message(typeCertificate12, []byte{0, 0, 3, 0, 0, 9}))...),
-		"certificates twice":     append(bytes.Clone(good), record(recordHandshake, append(message(typeCertificate12, []byte{0, 0, 0}), message(typeCertificate12, []byte{0, 0, 0})...))...),
+		"certificates twice":     append(bytes.Clone(good), record(recordHandshake, append(none, none...))...),
 		"resumes what wasn't":    append(bytes.Clone(good), record(recordChange, []byte{1})...),
 		"16 MB message":          append(bytes.Clone(good), record(recordHandshake, []byte{typeCertificate12, 0xff, 0xff, 0xff})...),
 		"large record":           {recordHandshake, 3, 3, 0xff, 0xff},

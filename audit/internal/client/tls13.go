@@ -40,6 +40,7 @@ type handshake13 struct {
 	transcript []byte
 	requested  bool // the server asked for a certificate
 	context    []byte
+	replayed   bool // the first flight was sent before, see Replay
 
 	psk       []byte // of the session that the hello offers
 	early     *half13
@@ -232,6 +233,7 @@ func (h *handshake13) sendHello() error {
 		}
 		h.out, flight = nil, append(flight, early...)
 	}
+	h.keepReplay(message)
 	h.State.FirstFlight = flight
 	if _, err := h.conn.Write(flight); err != nil {
 		return err
@@ -295,6 +297,9 @@ func (h *handshake13) readHello() (*hello.ServerHello, []byte, error) {
 
 // retry answers a HelloRetryRequest.
 func (h *handshake13) retry(server *hello.ServerHello, message []byte) error {
+	if h.replayed {
+		return errRetried
+	}
 	h.State.Retried, h.State.Times.Retry = true, h.lastRead
 	suite, err := findSuite13(server.Suite)
 	if err != nil {
@@ -513,6 +518,10 @@ func (h *handshake13) finish() error {
 	}
 	if h.in, err = newHalf13(h.suite, server); err != nil {
 		return err
+	}
+	if h.replayed {
+		h.post = func(byte, []byte) error { return nil }
+		return nil
 	}
 	if err := h.sendFinished(); err != nil {
 		return err

@@ -1,0 +1,197 @@
+package audit
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/ossl-go/ossl/policy"
+)
+
+// groupBits finds the size in the name of an elliptic curve.
+var groupBits = regexp.MustCompile(`^(?:sect|secp)(\d+)`)
+
+// weakGroup reports whether a curve has less than 112 bits of security (NIST SP 800-57, part 1).
+func weakGroup(name string) bool {
+	m := groupBits.FindStringSubmatch(name)
+	if m == nil || strings.Contains(strings.ToUpper(name), "MLKEM") {
+		return false
+	}
+	n, _ := strconv.Atoi(m[1])
+	return n < 224
+}
+
+// isPostQuantum reports whether a group is post-quantum.
+func isPostQuantum(group string) bool {
+	return strings.Contains(group, "MLKEM") || strings.Contains(group, "Kyber")
+}
+
+// groups returns the groups of all versions.
+func (j *judgement) groups() (all []string) {
+	for _, version := range j.offered() {
+		for _, g := range j.facts.Protocols.Versions[version].Groups {
+			if !slices.Contains(all, g) {
+				all = append(all, g)
+			}
+		}
+	}
+	return all
+}
+
+func checkGroupWeak(j *judgement) ([]Finding, Outcome) {
+	var findings []Finding
+	weak := slices.DeleteFunc(j.groups(), func(g string) bool { return !weakGroup(g) })
+	if len(weak) > 0 {
+		findings = append(findings, Finding{
+			Severity: Medium, Evidence: "The server chose " + strings.Join(weak, ", ") + ".",
+			Remedy: "Name the groups of the policy in the server's configuration.",
+		})
+	}
+	smallest := 0
+	for _, version := range j.offered() {
+		if n := j.facts.Protocols.Versions[version].PrimeBits; n > 0 && (smallest == 0 || n < smallest) {
+			smallest = n
+		}
+	}
+	if smallest > 0 && smallest < 2048 {
+		severity := High
+		if smallest < 1024 {
+			severity = Critical
+		}
+		findings = append(findings, Finding{
+			Severity: severity, Title: "The server's Diffie-Hellman parameters are too small",
+			Evidence: fmt.Sprintf("The prime has %d bits, or the temporary RSA key.", smallest), Source: "RFC 9325, section 4.4",
+			Remedy: "Turn DHE and export suites off, or use a group of RFC 7919.",
+		})
+	}
+	return j.outcome(findings, true, j.listed()...)
+}
+
+func checkGroupOther(j *judgement) ([]Finding, Outcome) {
+	now := j.now()
+	if len(now.Groups) == 0 {
+		return nil, Outcome{NotTested, "the policy names no groups"}
+	}
+	kinds := map[Severity][]string{}
+	for _, g := range j.groups() {
+		v, passed := value(now.Groups, g), value(j.policy.Groups, g)
+		switch {
+		case weakGroup(g), v != nil && v.Level != policy.PhaseOut:
+		case v != nil:
+			kinds[Info] = append(kinds[Info], g+" (the policy phases it out)")
+		case passed != nil:
+			kinds[Medium] = append(kinds[Medium], g+" (allowed until "+passed.Until.String()+")")
+		case slices.Contains([]string{"secp384r1", "secp521r1", "x25519", "x448", "secp256r1", "X25519MLKEM768", "SecP256r1MLKEM768",
+			"SecP384r1MLKEM1024"}, g):
+			kinds[Info] = append(kinds[Info], g)
+		default:
+			kinds[Low] = append(kinds[Low], g)
+		}
+	}
+	var findings []Finding
+	for _, severity := range []Severity{Medium, Low, Info} {
+		if groups := kinds[severity]; len(groups) > 0 {
+			findings = append(findings, Finding{
+				Severity: severity, Evidence: "The server chose " + strings.Join(groups, ", ") + ".", Source: j.policy.Title,
+				Remedy: "Name the groups of the policy in the server's configuration.",
+			})
+		}
+	}
+	return j.outcome(findings, true, j.listed()...)
+}
+
+func checkGroupMissing(j *judgement) ([]Finding, Outcome) {
+	v13 := j.facts.Protocols.Versions["TLS 1.3"]
+	var findings []Finding
+	for _, level := range []policy.Level{policy.Required, policy.Recommended} {
+		var missing []string
+		for _, v := range j.now().Groups {
+			// A certificate's curve can hide others in TLS 1.2. Post-quantum groups have their own rule.
+			if v.Level == level && !isPostQuantum(v.Name) && !hasName(v13.Groups, v.Name) && v13.Offered && v13.Partial == "" {
+				missing = append(missing, v.Name)
+			}
+		}
+		if len(missing) == 0 {
+			continue
+		}
+		severity := Info
+		if level == policy.Required {
+			severity = Medium
+		}
+		findings = append(findings, Finding{
+			Severity: severity, Evidence: "Not offered: " + strings.Join(missing, ", ") + ".", Source: j.policy.Title,
+			Remedy: "Add them to the server's groups.",
+		})
+	}
+	if len(findings) == 0 && v13.State == Tested && !v13.Offered {
+		return nil, Outcome{NotTested, "without TLS 1.3, the groups can't all be seen"}
+	}
+	return j.outcome(findings, true, "TLS 1.3")
+}
+
+// hasName reports whether a list has a name, whose case is ignored.
+func hasName(names []string, name string) bool {
+	return slices.ContainsFunc(names, func(n string) bool { return strings.EqualFold(n, name) })
+}
+
+func checkPostQuantum(j *judgement) ([]Finding, Outcome) {
+	v13 := j.facts.Protocols.Versions["TLS 1.3"]
+	if v13.State == Tested && !v13.Offered {
+		return nil, Outcome{NotTested, "only TLS 1.3 has post-quantum groups"}
+	}
+	var findings []Finding
+	if v13.State == Tested && v13.Partial == "" && !slices.ContainsFunc(v13.Groups, isPostQuantum) {
+		severity := Info
+		if slices.ContainsFunc(j.now().Groups, func(v policy.Value) bool { return isPostQuantum(v.Name) }) {
+			severity = Low
+		}
+		findings = append(findings, Finding{
+			Severity: severity, Evidence: "The groups are " + strings.Join(v13.Groups, ", ") + ".",
+			Remedy: "Add X25519MLKEM768 to the server's groups. OpenSSL has it since 3.5, Go since 1.24.",
+		})
+	}
+	return j.outcome(findings, true, "TLS 1.3")
+}
+
+func checkGroupRetry(j *judgement) ([]Finding, Outcome) {
+	v13 := j.facts.Protocols.Versions["TLS 1.3"]
+	if v13.State == Tested && !v13.Offered {
+		return nil, Outcome{NotTested, "without TLS 1.3 there are no HelloRetryRequests"}
+	}
+	var findings []Finding
+	if v13.State == Tested && v13.Partial == "" && !slices.Contains(v13.Groups, "x25519") {
+		findings = append(findings, Finding{
+			Severity: Medium, Evidence: "The groups are " + strings.Join(v13.Groups, ", ") + ": without x25519.",
+			Remedy: "Add x25519 to the server's groups.",
+		})
+	}
+	return j.outcome(findings, true, "TLS 1.3")
+}
+
+func checkSignatureWeak(j *judgement) ([]Finding, Outcome) {
+	v12 := j.facts.Protocols.Versions["TLS 1.2"]
+	if v12.State == Tested && !v12.Offered {
+		return nil, Outcome{NotTested, "TLS 1.3 has no weak signature schemes, and earlier versions than TLS 1.2 no others"}
+	}
+	var findings []Finding
+	for _, s := range v12.Signatures {
+		severity := Severity("")
+		switch {
+		case strings.HasSuffix(s, "_md5"):
+			severity = High
+		case strings.HasSuffix(s, "_sha1"):
+			severity = Medium
+		case strings.HasSuffix(s, "_sha224"), strings.HasPrefix(s, "dsa_"):
+			severity = Low
+		default:
+			continue
+		}
+		findings = append(findings, Finding{
+			Severity: severity, Evidence: "To a client without better schemes the server signed with " + s + ".",
+			Remedy: "Name the signature schemes of the policy in the server's configuration, or raise OpenSSL's security level to 1 or higher.",
+		})
+	}
+	return j.outcome(findings, true, "TLS 1.2")
+}
