@@ -71,7 +71,7 @@ Exit status: 0 on success, 1 if something failed, 2 if the command line was wron
 	root.SetArgs(args)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
-	root.AddCommand(checkCommand(), demoCommand(), doctorCommand(), policyCommand(), versionCommand())
+	root.AddCommand(checkCommand(), configCommand(), demoCommand(), doctorCommand(), policyCommand(), versionCommand())
 
 	err := root.ExecuteContext(ctx)
 	var status exitStatus

@@ -1,0 +1,67 @@
+package confgen
+
+import (
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+)
+
+// nobody is the user as whom servers run if root starts them.
+const nobody = 65534
+
+// confine has a program run in a process group of its own, and not as root: as nobody, or, if
+// nobody can't read the program, in a user namespace, where root's files are readable and no right
+// of root is left.
+func confine(cmd *exec.Cmd, s Server) error {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if os.Getuid() != 0 {
+		return nil
+	}
+	if readable(s.Program) {
+		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: nobody, Gid: nobody}
+		return nil
+	}
+	cmd.SysProcAttr.Cloneflags = syscall.CLONE_NEWUSER
+	cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{ContainerID: nobody, HostID: 0, Size: 1}}
+	cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{ContainerID: nobody, HostID: 0, Size: 1}}
+	return nil
+}
+
+// readable reports whether everyone can reach a file.
+func readable(path string) bool {
+	for dir := filepath.Dir(path); ; dir = filepath.Dir(dir) {
+		if info, err := os.Stat(dir); err != nil || info.Mode()&0o001 == 0 {
+			return false
+		}
+		if dir == filepath.Dir(dir) {
+			return true
+		}
+	}
+}
+
+// own gives a folder to the user as whom the server runs.
+func own(s Server, dir string) error {
+	if os.Getuid() != 0 || !readable(s.Program) {
+		return nil
+	}
+	return filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		return os.Lchown(path, nobody, nobody)
+	})
+}
+
+// kill ends a program's process group.
+func kill(cmd *exec.Cmd, hard bool) {
+	if cmd.Process == nil {
+		return
+	}
+	signal := syscall.SIGTERM
+	if hard {
+		signal = syscall.SIGKILL
+	}
+	syscall.Kill(-cmd.Process.Pid, signal)
+}
