@@ -54,6 +54,7 @@ type Line struct {
 	Value  string `json:"value,omitempty"` // "yes", "600"; "" if the policy leaves the choice open
 	Level  Level  `json:"level,omitempty"`
 	Until  *Date  `json:"until,omitempty"`
+	Needs  string `json:"needs,omitempty"`
 	Source string `json:"source,omitempty"`
 	Note   string `json:"note,omitempty"`
 }
@@ -64,7 +65,7 @@ func (p *Policy) Lines() []Line {
 	var lines []Line
 	list := func(field string, values []Value) {
 		for _, v := range values {
-			lines = append(lines, Line{field, v.Name, "", v.Level, v.Until, v.Source, v.Note})
+			lines = append(lines, Line{field, v.Name, "", v.Level, v.Until, v.Needs, v.Source, v.Note})
 		}
 	}
 	list("versions", p.Versions)
@@ -77,7 +78,7 @@ func (p *Policy) Lines() []Line {
 		if k.Bits != 0 {
 			value = strconv.Itoa(k.Bits)
 		}
-		lines = append(lines, Line{"keys", k.Type, value, k.Level, k.Until, k.Source, k.Note})
+		lines = append(lines, Line{"keys", k.Type, value, k.Level, k.Until, "", k.Source, k.Note})
 	}
 	list("chain.hashes", p.Chain.Hashes)
 	p.visit(func(path string, s *Setting, l *Limit) {
@@ -88,7 +89,7 @@ func (p *Policy) Lines() []Line {
 			}
 		}
 		if s.Value != "" || s.Note != "" {
-			lines = append(lines, Line{path, "", s.Value, s.Level, s.Until, s.Source, s.Note})
+			lines = append(lines, Line{path, "", s.Value, s.Level, s.Until, "", s.Source, s.Note})
 		}
 	})
 	if p.FIPS {
@@ -173,7 +174,7 @@ func (p *Policy) byField() map[string]values {
 	return fields
 }
 
-// text returns what is compared of a line.
+// text returns the part of a line that Diff compares.
 func (l Line) text() string {
 	var parts []string
 	if l.Value != "" {
@@ -187,6 +188,9 @@ func (l Line) text() string {
 	}
 	if l.Until != nil {
 		parts = append(parts, "until "+l.Until.String())
+	}
+	if l.Needs != "" {
+		parts = append(parts, "with "+l.Needs+" only")
 	}
 	return strings.Join(parts, ", ")
 }

@@ -46,8 +46,14 @@ type Value struct {
 	Level  Level  `json:"level,omitempty"` // Allowed if empty
 	Source string `json:"source"`          // a key of Policy.Sources, and the section: "bsi-2 3.3.1"
 	Until  *Date  `json:"until,omitempty"` // the last day on which the policy allows the value
-	Note   string `json:"note,omitempty"`
+	// Needs is a condition: [EncryptThenMAC], or "" if there is none.
+	Needs string `json:"needs,omitempty"`
+	Note  string `json:"note,omitempty"`
 }
+
+// EncryptThenMAC as Value.Needs allows a cipher suite only in connections with encrypt-then-MAC,
+// RFC 7366.
+const EncryptThenMAC = "encrypt-then-mac"
 
 // A Level says how much a policy wants a value.
 type Level string

@@ -66,7 +66,7 @@ type expansion struct {
 	remainders []Remainder
 }
 
-// A host reports what an OpenSSL lacks. The error says why, and is nil if it has the ID.
+// A host is an OpenSSL. Its methods return the reason why it lacks an ID, or nil if it has it.
 type host interface {
 	group(id tls.CurveID) error
 	signature(id tls.SignatureScheme) error
@@ -171,7 +171,9 @@ func pick[ID ~uint16](e *expansion, field string, list []Value, idOf func(string
 			continue
 		}
 		id, reason := idOf(v.Name), "ossl has no name for it"
-		if id != 0 {
+		if v.Needs == EncryptThenMAC {
+			reason = "ossl can't refuse clients without encrypt-then-MAC, which the policy needs"
+		} else if id != 0 {
 			err := missing(id)
 			if err == nil {
 				ids = append(ids, id)
@@ -191,7 +193,7 @@ func pick[ID ~uint16](e *expansion, field string, list []Value, idOf func(string
 	return ids, nil
 }
 
-// groupOrder is crypto/tls's order, which ossl has too whatever CurvePreferences says.
+// groupOrder is crypto/tls's order, which ossl uses also if CurvePreferences has another one.
 var groupOrder = []tls.CurveID{tls.X25519MLKEM768, 0x11eb, 0x11ed, 0x0202, tls.X25519, tls.CurveP256, tls.CurveP384,
 	tls.CurveP521}
 

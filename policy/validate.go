@@ -71,6 +71,9 @@ func (p *Policy) validateLists() error {
 				return fmt.Errorf("%s: there twice", at)
 			}
 			seen[v.Name] = true
+			if v.Needs != "" && (v.Needs != EncryptThenMAC || !strings.Contains(v.Name, "_CBC_")) {
+				return fmt.Errorf("%s: needs %q, and can't", at, v.Needs)
+			}
 			if err := p.validateEntry(at, true, v.Level, v.Source, v.Until); err != nil {
 				return err
 			}

@@ -1,5 +1,5 @@
-// Package doctor examines this host: its OpenSSL, and whatever else decides how fast and how safe TLS
-// is here.
+// Package doctor examines the speed and the safety of TLS on this host: its OpenSSL, its processor,
+// its kernel, and its running programs.
 package doctor
 
 import (
@@ -18,13 +18,13 @@ const (
 	Unknown State = "unknown" // it couldn't be found out, or doesn't exist on this system
 )
 
-// An Item is what the doctor says of one part of the host.
+// An Item is the finding on one part of the host, and the advice for it.
 type Item struct {
 	ID    string   `json:"id"` // stable: "library", "kernel-tls"
 	Title string   `json:"title"`
 	State State    `json:"state"`
-	Found []string `json:"found"` // what was found, in sentences or "name: value"
-	Do    string   `json:"do"`    // what to do, or "nothing"
+	Found []string `json:"found"` // observations: sentences, or "name: value"
+	Do    string   `json:"do"`    // the advice, or "nothing"
 	// Speed has the measurements of the item "ciphers".
 	Speed []Speed `json:"speed,omitempty"`
 	// Libraries has the libraries of the item "libraries", and Processes those of "processes".
@@ -114,7 +114,7 @@ func Examine(ctx context.Context, options Options) (*Report, error) {
 
 func (item *Item) find(text string) { item.Found = append(item.Found, text) }
 
-// judge makes the item's state worse, and adds what to do.
+// judge makes the item's state worse, and adds advice.
 func (item *Item) judge(s State, do string) {
 	rank := map[State]int{OK: 0, Unknown: 1, Advice: 2, Problem: 3}
 	if rank[s] > rank[item.State] {

@@ -14,7 +14,7 @@ import (
 	"github.com/ossl-go/ossl"
 )
 
-// maxProcFile bounds what is read of one file of /proc.
+// maxProcFile bounds the bytes that are read of one file of /proc.
 const maxProcFile = 4 << 20
 
 // read returns the text of a file below the root, without white space around it.
@@ -32,7 +32,7 @@ func (o *Options) read(name string) (string, error) {
 		n, err := f.Read(b[len(b):cap(b)])
 		b = b[:len(b)+n]
 		if err != nil {
-			break // the end; what was read before a failure is as good
+			break // the end, or a failure; the text before it is good
 		}
 	}
 	return strings.TrimSpace(string(b)), nil
@@ -71,8 +71,8 @@ func kernelTLS(_ context.Context, o *Options, item *Item) {
 	item.Do = "nothing: ossl.WithKernelTLS uses it; other servers have switches of their own"
 }
 
-// features are the processor's features that make TLS fast, with what each is for, by the names that
-// Linux gives them in /proc/cpuinfo.
+// features are the processor's features that make TLS fast, by their names in Linux's /proc/cpuinfo,
+// and the purpose of each.
 var features = map[string][][2]string{
 	"amd64": {{"aes", "AES"}, {"pclmulqdq", "AES-GCM"}, {"vaes", "AES-GCM, several blocks at once"}, {"avx2", "ChaCha20-Poly1305"},
 		{"avx512f", "ChaCha20-Poly1305 and AES-GCM, wider"},

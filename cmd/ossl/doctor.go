@@ -115,7 +115,7 @@ func firstLine(text string) string {
 	return strings.TrimSpace(line)
 }
 
-// marks are what stands before an item.
+// marks are the words before an item.
 var marks = map[doctor.State]string{doctor.OK: "ok", doctor.Advice: "advice",
 	doctor.Problem: "PROBLEM", doctor.Unknown: "unknown"}
 

@@ -255,12 +255,15 @@ func writePart(w io.Writer, top string, lines []policies.Line) {
 			line += fmt.Sprintf("  %-16s", until)
 		}
 		note := l.Note
+		if l.Needs != "" {
+			note = strings.TrimSuffix("with "+l.Needs+" only; "+note, "; ")
+		}
 		if joined := strings.TrimRight(line, " ") + "  " + l.Source; len(line)+2+len(l.Source) <= textWidth {
 			line += "  " + l.Source
 		} else if len(joined) <= textWidth {
 			line = joined
 		} else {
-			note = strings.TrimSuffix(l.Source+": "+l.Note, ": ")
+			note = strings.TrimSuffix(l.Source+": "+note, ": ")
 		}
 		fmt.Fprintln(w, strings.TrimRight(line, " "))
 		if note != "" {
