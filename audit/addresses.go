@@ -75,10 +75,10 @@ func (r *run) connect(ctx context.Context, address string) (Outcome, *Interval) 
 		}
 		var slow net.Error
 		switch {
-		case ctx.Err() != nil, try == 1, errors.As(err, &slow) && slow.Timeout(): // TCP itself tried again
-			return Outcome{Failed, err.Error()}, nil
 		case errors.Is(err, errBudget):
 			return Outcome{NotTested, err.Error()}, nil
+		case ctx.Err() != nil, try == 1, errors.As(err, &slow) && slow.Timeout(): // TCP itself tried again
+			return Outcome{Failed, err.Error()}, nil
 		}
 		r.count(func(c *Cost) { c.Retried++ })
 		if err := sleep(ctx, lostPause); err != nil {

@@ -12,7 +12,7 @@ import (
 // protocolRules are about versions, cipher suites, groups and signature schemes.
 var protocolRules = []Rule{
 	{
-		ID: "version-old", Axis: Safe, Title: "The server offers a version of the protocol that the policy doesn't allow",
+		ID: "version-old", Axis: Safe, Title: "The server offers a version that the policy doesn't allow",
 		Reason: "SSL 2 and SSL 3 are broken, and TLS 1.0 and 1.1 depend on MD5 and SHA-1: an attacker on the network can make " +
 			"clients use the oldest version that both sides have.",
 		Source: "RFC 8996; RFC 7568; RFC 6176", check: checkVersionOld,

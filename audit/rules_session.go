@@ -18,7 +18,7 @@ var sessionRules = []Rule{
 		Source: "RFC 8446, section 2.2", check: resumeRule(kinds[0])},
 	{ID: "resume-tls12-id", Axis: Fast, Title: "Sessions of TLS 1.2 are not resumed by their IDs",
 		Reason: "Small clients, microcontrollers for example, have IDs and no tickets: each " +
-			" of their connections pays a full handshake.",
+			"of their connections pays a full handshake.",
 		Source: "RFC 5246, section 7.3", check: resumeRule(kinds[2])},
 	{ID: "resume-tls12-ticket", Axis: Fast, Title: "Sessions of TLS 1.2 are not resumed by ticket",
 		Reason: "Clients that return after the server's cache has forgotten them pay a full handshake.",

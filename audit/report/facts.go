@@ -50,7 +50,11 @@ func summary(r *audit.Report) (rows []row) {
 		add("certificate", chainText(c, r.Started))
 	}
 	if f.Flight.State == audit.Tested {
-		add("first flight", fmt.Sprintf("%s in %s", bytesText(f.Flight.Bytes), plural(f.Flight.RoundTrips, "round trip")))
+		text := bytesText(f.Flight.Bytes)
+		if f.Flight.RoundTrips > 0 {
+			text += " in " + plural(f.Flight.RoundTrips, "round trip")
+		}
+		add("first flight", text)
 	}
 	add("resumption", resumptionText(&f.Resumption))
 	add("ALPN", strings.Join(f.Options.ALPN.Values, ", "))
@@ -267,7 +271,7 @@ func intervalText(i *audit.Interval) string {
 	if i.Low == i.High {
 		return millis(i)
 	}
-	return fmt.Sprintf("%s (%s to %s)", millis(i), number(i.Low), number(i.High))
+	return fmt.Sprintf("%s (95 %%: %s to %s)", millis(i), number(i.Low), number(i.High))
 }
 
 func outcomeText(o audit.Outcome) string {

@@ -72,7 +72,7 @@ func gradeText(r *audit.Report, g audit.Grade) string {
 	case g.Mark == "?":
 		return fmt.Sprintf("at best %s: %s failed to be tested", g.Best, g.Rule)
 	case g.Rule == "":
-		return ""
+		return "no finding lowers it"
 	}
 	return "because of: " + title
 }
@@ -128,16 +128,18 @@ func costText(r *audit.Report) string {
 }
 
 // priceText returns the numbers of a price, or "".
-func priceText(p audit.Price) string {
+func priceText(p audit.Price) string { return priceWords(p, millis) }
+
+func priceWords(p audit.Price, time func(*audit.Interval) string) string {
 	var parts []string
 	if p.RoundTrips != 0 {
 		parts = append(parts, "+"+plural(p.RoundTrips, "round trip"))
 	}
 	if p.Millis != nil {
-		parts = append(parts, millis(p.Millis)+" of the client's time")
+		parts = append(parts, time(p.Millis)+" of the client's time")
 	}
 	if p.ServerMillis != nil {
-		parts = append(parts, millis(p.ServerMillis)+" of the server's processor")
+		parts = append(parts, time(p.ServerMillis)+" of the server's processor")
 	}
 	if p.Bytes != 0 {
 		parts = append(parts, bytesText(p.Bytes))
@@ -151,12 +153,7 @@ func priceText(p audit.Price) string {
 
 // priceDetail returns a price with its intervals and its method.
 func priceDetail(p audit.Price) string {
-	text := priceText(p)
-	for _, i := range []*audit.Interval{p.Millis, p.ServerMillis} {
-		if i != nil && i.Low != i.High {
-			text += fmt.Sprintf("; 95 %% interval %s to %s ms", number(i.Low), number(i.High))
-		}
-	}
+	text := priceWords(p, intervalText)
 	switch {
 	case text == "":
 		return p.Method

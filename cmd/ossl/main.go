@@ -44,35 +44,10 @@ func main() {
 // run runs the command that args name and returns its exit code.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	started := false // cobra has found the command and accepted its flags
-	root := &cobra.Command{
-		Use:   "ossl",
-		Short: "TLS for Go on the host's OpenSSL",
-		Long: `Ossl is the command of the ossl library: TLS for Go on the host's OpenSSL.
-
-Programs on the library, and this command, read these environment variables:
-  OSSL_LIBRARY     the OpenSSL to load: a version (3, 3.5), the path of libssl, or of its folder
-  OSSL_FIPS        "require": every connection uses OpenSSL's FIPS module, or fails
-  OSSL_RECORDS     who encrypts after the handshake: "libssl", "own" (ossl, or the connection
-                   fails), or "auto" (the default: ossl if it can)
-  OSSL_SLIM        "off": no slim library context, which only makes handshakes cheaper
-OpenSSL itself reads:
-  OPENSSL_CONF     the configuration file, with the host's policy; the default is openssl.cnf
-  OPENSSL_MODULES  the folder of providers, such as the FIPS module
-  SSL_CERT_FILE, SSL_CERT_DIR
-                   the trusted authorities; OpenSSL reads them in FIPS mode, otherwise Go does
-Exit status: 0 on success, 1 if something failed, 2 if the command line was wrong.`,
-		Version:           version() + ", " + runtime.Version(),
-		SilenceErrors:     true,
-		SilenceUsage:      true,
-		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
-		PersistentPreRun:  func(*cobra.Command, []string) { started = true },
-	}
-	root.SetVersionTemplate("ossl {{.Version}}\n")
+	root := rootCommand(&started)
 	root.SetArgs(args)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
-	root.AddCommand(checkCommand(), configCommand(), demoCommand(), doctorCommand(), policyCommand(), versionCommand())
-
 	err := root.ExecuteContext(ctx)
 	var status exitStatus
 	switch {
@@ -94,4 +69,33 @@ Exit status: 0 on success, 1 if something failed, 2 if the command line was wron
 	}
 	fmt.Fprintln(stderr, text)
 	return exitFailure
+}
+
+// rootCommand returns the command with all its commands.
+func rootCommand(started *bool) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "ossl",
+		Short: "TLS for Go on the host's OpenSSL",
+		Long: `Ossl is the command of the ossl library: TLS for Go on the host's OpenSSL.
+
+Programs on the library, and this command, read these environment variables:
+  OSSL_LIBRARY     the OpenSSL to load: a version (3, 3.5), the path of libssl, or of its folder
+  OSSL_FIPS        "require": every connection uses OpenSSL's FIPS module, or fails
+  OSSL_RECORDS     who encrypts after the handshake: "libssl", "own" (ossl, or the connection
+                   fails), or "auto" (the default: ossl if it can)
+  OSSL_SLIM        "off": no slim library context, which only makes handshakes cheaper
+OpenSSL itself reads:
+  OPENSSL_CONF     the configuration file, with the host's policy; the default is openssl.cnf
+  OPENSSL_MODULES  the folder of providers, such as the FIPS module
+  SSL_CERT_FILE, SSL_CERT_DIR
+                   the trusted authorities; OpenSSL reads them in FIPS mode, otherwise Go does
+Exit status: 0 on success, 1 if something failed, 2 if the command line was wrong.`,
+		Version:          version() + ", " + runtime.Version(),
+		SilenceErrors:    true,
+		SilenceUsage:     true,
+		PersistentPreRun: func(*cobra.Command, []string) { *started = true },
+	}
+	root.SetVersionTemplate("ossl {{.Version}}\n")
+	root.AddCommand(checkCommand(), configCommand(), demoCommand(), doctorCommand(), manCommand(), policyCommand(), versionCommand())
+	return root
 }

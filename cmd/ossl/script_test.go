@@ -1,9 +1,16 @@
 package main
 
 import (
+	"encoding/pem"
 	"errors"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"testing"
 
@@ -29,9 +36,26 @@ func TestScripts(t *testing.T) {
 					env.Setenv(name, value)
 				}
 			}
-			return nil
+			return startServers(env)
 		},
 	})
+}
+
+// startServers starts a server of HTTPS, whose address is $SERVER and whose certificate is in
+// $WORK/roots.pem, and finds a port on which nobody listens, $NOBODY.
+func startServers(env *testscript.Env) error {
+	server := httptest.NewUnstartedServer(http.NotFoundHandler())
+	server.Config.ErrorLog = log.New(io.Discard, "", 0) // a check breaks off handshakes
+	server.StartTLS()
+	env.Defer(server.Close)
+	nobody, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	env.Setenv("SERVER", server.Listener.Addr().String())
+	env.Setenv("NOBODY", nobody.Addr().String())
+	roots := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	return errors.Join(nobody.Close(), os.WriteFile(filepath.Join(env.WorkDir, "roots.pem"), roots, 0o600))
 }
 
 // exitCode is the command "exitcode N PROGRAM [ARGS...]": it runs the program and checks that its

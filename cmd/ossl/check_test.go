@@ -1,0 +1,114 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestCheckInterrupted: an interruption ends the check of a server that never answers, prints the
+// report of what was found, and leaves no file.
+func TestCheckInterrupted(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	go func() {
+		for n := 1; ; n++ {
+			conn, err := silent.Accept()
+			if err != nil {
+				return
+			}
+			defer conn.Close()
+			if n == 2 { // the first only shows that the address can be reached
+				cancel()
+			}
+		}
+	}()
+	dir := t.TempDir()
+	var out, errs bytes.Buffer
+	code := run(ctx, []string{"check", "--timeout", "1m", "--output", filepath.Join(dir, "report.txt"), silent.Addr().String()}, &out, &errs)
+	if code != exitInterrupted || !strings.Contains(errs.String(), "ossl: interrupted") {
+		t.Errorf("exit status %d: %s", code, &errs)
+	}
+	for _, part := range []string{silent.Addr().String(), "to connect", "; interrupted"} {
+		if !strings.Contains(out.String(), part) {
+			t.Errorf("the report has no %q:\n%s", part, &out)
+		}
+	}
+	if files, _ := os.ReadDir(dir); len(files) != 0 {
+		t.Errorf("files are left: %v", files)
+	}
+}
+
+// TestCheckMany: targets are audited a few at a time, their reports come in the order of the
+// targets, and dead ones don't stop the others.
+func TestCheckMany(t *testing.T) {
+	args := []string{"check", "--brief", "--no-timing", "--jobs", "50"}
+	for range 50 {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		args = append(args, l.Addr().String())
+		l.Close()
+	}
+	var out, errs bytes.Buffer
+	if code := run(t.Context(), args, &out, &errs); code != exitUntested {
+		t.Errorf("exit status %d: %s", code, &errs)
+	}
+	_, table, found := strings.Cut(out.String(), "\ntarget ")
+	if !found {
+		t.Fatalf("no table:\n%s", &out)
+	}
+	rows := strings.Split(strings.TrimSpace(table), "\n")[1:]
+	at := 0
+	for _, row := range rows {
+		if at < 50 && strings.HasPrefix(row, args[5+at]+" ") {
+			at++
+		}
+	}
+	if at != 50 {
+		t.Errorf("%d targets are in the table in order:\n%s", at, table)
+	}
+	if n := strings.Count(errs.String(), "checked "); n != 50 {
+		t.Errorf("%d lines of progress", n)
+	}
+}
+
+// TestWriteWhole: a file appears when it is whole, and a failure leaves the old one.
+func TestWriteWhole(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "report")
+	if err := os.WriteFile(name, []byte("old"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	err := writeWhole(name, func(w io.Writer) error {
+		if _, err := io.WriteString(w, "half"); err != nil {
+			return err
+		}
+		return io.ErrUnexpectedEOF
+	})
+	if !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Errorf("error %v", err)
+	}
+	if text, _ := os.ReadFile(name); string(text) != "old" {
+		t.Errorf("the file is %q", text)
+	}
+	if err := writeWhole(name, func(w io.Writer) error { _, err := io.WriteString(w, "new"); return err }); err != nil {
+		t.Fatal(err)
+	}
+	if text, _ := os.ReadFile(name); string(text) != "new" {
+		t.Errorf("the file is %q", text)
+	}
+	if files, _ := os.ReadDir(filepath.Dir(name)); len(files) != 1 {
+		t.Errorf("files are left: %v", files)
+	}
+}
