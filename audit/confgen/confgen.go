@@ -204,12 +204,13 @@ func (g *generator) versions() (tls12, tls13 bool, source string) {
 	return tls12, tls13, source
 }
 
-// current returns the values that a new configuration should have: those that a policy phases out,
-// and those whose time is over, are left out.
+// current returns the values that a new configuration should have. It leaves out those that a policy
+// phases out, those whose time is over, and those that need encrypt-then-MAC, since OpenSSL can't
+// refuse clients without it.
 func current(values []policy.Value, at time.Time) []policy.Value {
 	var out []policy.Value
 	for _, v := range values {
-		if v.Level != policy.PhaseOut && !v.Until.Passed(at) {
+		if v.Level != policy.PhaseOut && !v.Until.Passed(at) && v.Needs == "" {
 			out = append(out, v)
 		}
 	}
