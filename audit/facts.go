@@ -248,6 +248,8 @@ type ClientFacts struct {
 type SimulatedClient struct {
 	Outcome
 	Name    string `json:"name"`
+	Source  string `json:"source"` // where its ClientHello is from
+	Common  bool   `json:"common"` // a public server should serve the client
 	Version string `json:"version,omitempty"`
 	Suite   string `json:"suite,omitempty"`
 	Group   string `json:"group,omitempty"`

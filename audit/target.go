@@ -42,8 +42,10 @@ type Options struct {
 	OneAddress        bool // audits the first reachable address only
 	NoHTTP, NoDNS     bool
 	NoClients         bool // no simulated clients
-	NoTiming          bool // no prices in milliseconds
-	Precise           bool // prices in milliseconds from 60 rounds instead of 6
+	// AllClients simulates all clients, even if the audit then makes more than 60 connections.
+	AllClients bool
+	NoTiming   bool // no prices in milliseconds
+	Precise    bool // prices in milliseconds from 60 rounds instead of 6
 
 	// Progress is called with the name of each probe as it begins, from one goroutine at a time.
 	Progress func(probe string)

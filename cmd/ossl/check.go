@@ -116,6 +116,7 @@ func (f *checkFlags) register(cmd *cobra.Command) {
 	flags.BoolVar(&f.options.NoHTTP, "no-http", false, "send no HTTP requests")
 	flags.BoolVar(&f.options.NoDNS, "no-dns", false, "look up no DNS records except addresses")
 	flags.BoolVar(&f.options.NoClients, "no-clients", false, "simulate no clients")
+	flags.BoolVar(&f.options.AllClients, "all-clients", false, "simulate all clients, even with more than 60 connections")
 	flags.BoolVar(&f.options.NoTiming, "no-timing", false, "measure no times, so that prices have no milliseconds")
 	flags.BoolVar(&f.options.Replay, "replay", false, "send GET requests in early data twice, to see whether the server\nexecutes both: for your own servers only")
 	flags.StringVar(&f.options.ReplayPath, "replay-path", "/", "request this `path` with --replay")

@@ -528,3 +528,55 @@ func (oneWay) RemoteAddr() net.Addr             { return &net.TCPAddr{} }
 func (oneWay) SetDeadline(time.Time) error      { return nil }
 func (oneWay) SetReadDeadline(time.Time) error  { return nil }
 func (oneWay) SetWriteDeadline(time.Time) error { return nil }
+
+func TestParseClientHello(t *testing.T) {
+	h := full()
+	h.Order = []uint16{0x3a3a, 43, 0}
+	h.Extra = []hello.Extension{{Type: 65037, Data: []byte{1, 2}}}
+	h.KeyShares = []hello.KeyShare{{Group: 29, Data: []byte{1}}, {Group: 23, Data: []byte{2, 3}}}
+	h.PSK = []byte{9}
+	h.Pad = 600
+	m, err := h.Message()
+	if err != nil {
+		t.Fatal(err)
+	}
+	parsed, err := hello.ParseClientHello(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := parsed.Message()
+	if err != nil || !bytes.Equal(again, m) {
+		t.Errorf("%x\nbecame\n%x, %v", m, again, err)
+	}
+	if parsed.ServerName != "example.org" || !reflect.DeepEqual(parsed.KeyShares, h.KeyShares) || len(parsed.Extra) != 2 {
+		t.Errorf("%+v", parsed)
+	}
+	for n := range m {
+		if _, err := hello.ParseClientHello(m[:n]); err == nil {
+			t.Fatalf("%d of %d bytes are no error", n, len(m))
+		}
+	}
+}
+
+// FuzzParseClientHello looks for hellos that change if they are read and written.
+func FuzzParseClientHello(f *testing.F) {
+	m, err := full().Message()
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(m)
+	f.Fuzz(func(t *testing.T, m []byte) {
+		h, err := hello.ParseClientHello(m)
+		if err != nil {
+			return
+		}
+		again, err := h.Message()
+		if err != nil {
+			t.Fatal(err)
+		}
+		// An empty list of extensions, and bytes after the message, are left out.
+		if !bytes.HasPrefix(m, again) && !(len(h.Order) == 0 && h.PSK == nil && bytes.Equal(m[4:len(again)], again[4:])) {
+			t.Fatalf("%x\nbecame\n%x", m, again)
+		}
+	})
+}

@@ -1,0 +1,86 @@
+package audit
+
+import (
+	"fmt"
+	"strings"
+)
+
+// clientRules are about the simulated clients.
+var clientRules = []Rule{
+	{
+		ID: "client-refused", Axis: Safe, Title: "Common clients can't connect",
+		Reason: "Users of these clients get an error, or a version without TLS if the application falls back to it.",
+		Source: "RFC 9325, section 4.2.1", check: checkClientRefused,
+	},
+	{
+		ID: "client-retry", Axis: Fast, Title: "Common clients pay a HelloRetryRequest",
+		Reason: "The server wants a group for which these clients send no key share at first, so each full handshake takes " +
+			"another round trip.",
+		Source: "RFC 8446, section 2.1", check: checkClientRetry,
+	},
+}
+
+// commonClients returns the tested ones of the clients that a public server should serve, and the
+// outcome of a rule without findings.
+func (j *judgement) commonClients() (clients []SimulatedClient, outcome Outcome) {
+	f := j.facts.Clients
+	if f.State != Tested {
+		return nil, f.Outcome
+	}
+	outcome = Outcome{State: Tested}
+	for _, c := range f.Clients {
+		switch {
+		case !c.Common:
+		case c.State == Tested:
+			clients = append(clients, c)
+		case outcome.State != Failed:
+			outcome = Outcome{c.State, c.Name + ": " + c.Reason}
+		}
+	}
+	return clients, outcome
+}
+
+func checkClientRefused(j *judgement) ([]Finding, Outcome) {
+	clients, outcome := j.commonClients()
+	var refused []string
+	for _, c := range clients {
+		if c.Refused != "" {
+			refused = append(refused, c.Name+" ("+c.Refused+")")
+		}
+	}
+	if len(refused) == 0 {
+		return nil, outcome
+	}
+	return []Finding{{
+		Severity: Medium, Evidence: fmt.Sprintf("Refused: %s, of %d clients.", strings.Join(refused, ", "), len(clients)),
+		Remedy: "Offer TLS 1.3 or TLS 1.2 with ECDHE and AES-GCM, and a group that clients have: x25519 or secp256r1.",
+	}}, Outcome{State: Tested}
+}
+
+func checkClientRetry(j *judgement) ([]Finding, Outcome) {
+	clients, outcome := j.commonClients()
+	var retry, groups []string
+	for _, c := range clients {
+		if c.Retry {
+			retry = append(retry, c.Name)
+			if !hasName(groups, c.Group) {
+				groups = append(groups, c.Group)
+			}
+		}
+	}
+	if len(retry) == 0 {
+		return nil, outcome
+	}
+	share := float64(len(retry)) / float64(len(clients))
+	severity := Low
+	if share >= 0.5 {
+		severity = Medium
+	}
+	return []Finding{{
+		Severity: severity,
+		Evidence: fmt.Sprintf("The server asked %s for a key share of %s: %d of %d clients.", strings.Join(retry, ", "),
+			strings.Join(groups, ", "), len(retry), len(clients)),
+		Remedy: "Add x25519 to the server's groups.",
+		Price:  Price{RoundTrips: 1, Share: share, Method: "a HelloRetryRequest is one round trip; the share is that of the simulated clients"},
+	}}, Outcome{State: Tested}
+}
