@@ -17,6 +17,7 @@ var probes = []probe{
 	{"timing", probeTiming},
 	{"resumption", probeResumption},
 	{"early data", probeEarly},
+	{"clients", probeClients},
 	{"watch", probeWatch},
 }
 
@@ -27,6 +28,7 @@ var rules = concat(
 	optionRules,
 	flightRules,
 	sessionRules,
+	clientRules,
 )
 
 func concat(lists ...[]Rule) (all []Rule) {

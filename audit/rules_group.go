@@ -183,8 +183,6 @@ func checkSignatureWeak(j *judgement) ([]Finding, Outcome) {
 			severity = High
 		case strings.HasSuffix(s, "_sha1"):
 			severity = Medium
-		case strings.HasSuffix(s, "_sha224"), strings.HasPrefix(s, "dsa_"):
-			severity = Low
 		default:
 			continue
 		}
