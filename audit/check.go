@@ -13,8 +13,10 @@ import (
 // probes are run in this order. A probe may use the facts of those before it.
 var probes = []probe{
 	{"versions, suites and groups", probeProtocols},
+	{"certificates", certificates},
 	{"options", probeOptions},
 	{"timing", probeTiming},
+	{"staples", staples},
 	{"resumption", probeResumption},
 	{"early data", probeEarly},
 	{"clients", probeClients},
@@ -27,6 +29,7 @@ var rules = concat(
 	protocolRules,
 	optionRules,
 	flightRules,
+	certificateRules,
 	sessionRules,
 	clientRules,
 )

@@ -1,6 +1,9 @@
 package audit
 
-import "time"
+import (
+	"context"
+	"time"
+)
 
 // Facts are the observations of an audit, without judgement. Each part says in its Outcome whether
 // it was tested.
@@ -115,6 +118,10 @@ type ChainFacts struct {
 	SCTs         int               `json:"scts"`
 	DER          [][]byte          `json:"-"`
 	Staple       []byte            `json:"-"`
+
+	fetch func(context.Context) (*ChainFacts, error) // looks at the chain again
+
+	Path []int `json:"path,omitempty"` // indexes of the certificates from the leaf to the one that a trust anchor issued
 }
 
 // A CertificateFact is about one certificate.

@@ -28,11 +28,11 @@ var sessionRules = []Rule{
 		Source: "RFC 5077, section 5.5", check: checkFleet},
 	{ID: "resume-lifetime", Axis: Safe, Title: "Tickets live longer than the policy allows",
 		Reason: "For as long as a ticket lives, the key that opens it opens the connections that resume with it.",
-		Source: "RFC 8446, section 4.6.1", check: checkLifetime},
+		Source: "RFC 8446, section 4.6.1", check: checkSessionLifetime},
 	{ID: "ticket-key-weak", Axis: Safe, Title: "Everyone can open the server's tickets",
 		Reason: "The server seals its tickets with a key that is publicly known. An eavesdropper decrypts them, and with them " +
 			"connections of TLS 1.2, resumed ones of TLS 1.3 and early data; an attacker can answer in the server's name.",
-		Source: "RFC 5077, section 5.5", check: checkWeakKey},
+		Source: "RFC 5077, section 5.5", check: checkWeakTicketKey},
 	{ID: "ticket-rotation", Axis: Safe, Title: "The key of the tickets is not changed often enough",
 		Reason: "One stolen key opens all tickets that were sealed with it, and so connections that were recorded.",
 		Source: "RFC 9325, section 3.4", check: checkRotation},
@@ -177,7 +177,7 @@ func checkFleet(j *judgement) (findings []Finding, outcome Outcome) {
 	return findings, outcome
 }
 
-func checkLifetime(j *judgement) ([]Finding, Outcome) {
+func checkSessionLifetime(j *judgement) ([]Finding, Outcome) {
 	f, limit := &j.facts.Resumption, j.policy.Resumption.Lifetime
 	if f.Ticket13.State != Tested && f.Ticket12.State != Tested {
 		return nil, Outcome{NotTested, "the server gives no tickets"}
@@ -226,7 +226,7 @@ func spell(d time.Duration) string {
 	return "0 seconds"
 }
 
-func checkWeakKey(j *judgement) ([]Finding, Outcome) {
+func checkWeakTicketKey(j *judgement) ([]Finding, Outcome) {
 	f := j.facts.Resumption.WeakKey
 	if f.State != Tested || f.Key == "" {
 		return nil, f.Outcome

@@ -80,8 +80,8 @@ func (w *watch) begin(ctx context.Context) error {
 	}
 	if len(tickets) > 0 {
 		w.first = tickets[0]
-		sample.KeyName = keyName(w.first)
-		w.named = len(tickets) == 2 && sample.KeyName == keyName(tickets[1]) && sample.KeyName != ""
+		sample.KeyName = ticketKeyName(w.first)
+		w.named = len(tickets) == 2 && sample.KeyName == ticketKeyName(tickets[1]) && sample.KeyName != ""
 		if !w.named {
 			sample.KeyName = ""
 		}
@@ -91,7 +91,7 @@ func (w *watch) begin(ctx context.Context) error {
 	return ctx.Err()
 }
 
-func keyName(s *client.Session) string {
+func ticketKeyName(s *client.Session) string {
 	if len(s.Ticket) < 2*keyNameSize {
 		return ""
 	}
@@ -135,7 +135,7 @@ func (w *watch) sample(ctx context.Context) error {
 	}
 	changed := false
 	if w.named && len(tickets) > 0 {
-		sample.KeyName = keyName(tickets[len(tickets)-1])
+		sample.KeyName = ticketKeyName(tickets[len(tickets)-1])
 		changed = sample.KeyName != "" && !w.seen[sample.KeyName]
 		w.seen[sample.KeyName] = true
 	}

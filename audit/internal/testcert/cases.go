@@ -44,11 +44,13 @@ func Cases() []Case {
 	rsaInter := rsaRoot.Issue(Template{CA: true, Name: "Test RSA Intermediate", Key: Key("RSA 2048", "Test RSA Intermediate")})
 	self := Root(Template{})
 	expiredInter := root.Issue(Template{CA: true, Name: "Expired Intermediate", NotBefore: now.Add(-90 * day), NotAfter: now.Add(-day)})
+	noCA := inter.Issue(Template{Name: "no-ca.example", Names: []string{"no-ca.example"}})
 	second := inter.Issue(Template{CA: true, Name: "Second Intermediate"})
 	cross := other.Issue(Template{CA: true, Name: "Test Root", Key: root.Key, Edit: func(c *x509.Certificate) { c.SubjectKeyId = root.SubjectKeyId }})
 	return []Case{
 		{"good", good, []*Cert{inter}, root, nil, nil},
-		{"good-ed25519", inter.Issue(Template{Key: Key("Ed25519", "localhost")}), []*Cert{inter}, root, nil, nil},
+		{"good-ed25519", inter.Issue(Template{Key: Key("Ed25519", "localhost")}), []*Cert{inter}, root, nil,
+			[]string{"key-not-in-policy"}},
 		{"stapled", stapled, []*Cert{inter}, root, inter.Staple(stapled, ocsp.Good, now.Add(-time.Hour), now.Add(3*day)), nil},
 		{"expired", inter.Issue(Template{NotBefore: now.Add(-30 * day), NotAfter: now.Add(-day)}), []*Cert{inter}, root, nil,
 			[]string{"certificate-expired"}},
@@ -68,7 +70,7 @@ func Cases() []Case {
 		{"wrong-order", second.Issue(Template{}), []*Cert{inter, second}, root, nil, []string{"chain-order"}},
 		{"untrusted-root", good, []*Cert{inter}, root, nil, []string{"certificate-untrusted"}},
 		{"self-signed", self, nil, root, nil, []string{"certificate-untrusted"}},
-		{"no-ca", inter.Issue(Template{Name: "No CA"}).Issue(Template{}), []*Cert{inter}, root, nil, []string{"chain-incomplete"}},
+		{"no-ca", noCA.Issue(Template{}), []*Cert{noCA, inter}, root, nil, []string{"certificate-untrusted"}},
 		{"rsa-1024", rsaInter.Issue(Template{Key: Key("RSA 1024", "localhost")}), []*Cert{rsaInter}, rsaRoot, nil, []string{"key-weak"}},
 		{"sha-1", rsaInter.Issue(Template{Key: Key("RSA 2048", "localhost"), Hash: crypto.SHA1}), []*Cert{rsaInter}, rsaRoot, nil,
 			[]string{"certificate-hash"}},

@@ -1,0 +1,85 @@
+package audit
+
+import (
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/crypto/ocsp"
+)
+
+// maxSkew is the difference between clocks that verifyStaple allows.
+const maxSkew = 5 * time.Minute
+
+// verifyStaple verifies a stapled OCSP response as a client would. The issuer is nil if the server
+// didn't send it; it may be a trust anchor then.
+func verifyStaple(facts *ChainFacts, leaf, issuer *x509.Certificate, in chainInput) {
+	if issuer == nil {
+		issuer = anchor(leaf, in)
+	}
+	response, err := parseStaple(in.staple, leaf, issuer, in.now)
+	if response != nil {
+		facts.SCTs += stapledSCTs(response)
+		if !response.NextUpdate.IsZero() {
+			facts.StapleUntil = &response.NextUpdate
+		}
+	}
+	if err != nil {
+		facts.StapleError = strings.TrimPrefix(err.Error(), "ocsp: ")
+	}
+}
+
+// anchor returns the trust anchor that issued the leaf, or nil.
+func anchor(leaf *x509.Certificate, in chainInput) *x509.Certificate {
+	chains, err := leaf.Verify(x509.VerifyOptions{Roots: in.roots, CurrentTime: leaf.NotAfter.Add(-time.Second)})
+	if err != nil || len(chains[0]) < 2 {
+		return nil
+	}
+	return chains[0][1]
+}
+
+func parseStaple(der []byte, leaf, issuer *x509.Certificate, now time.Time) (*ocsp.Response, error) {
+	if len(der) > maxCertificate {
+		return nil, fmt.Errorf("it has %d bytes", len(der))
+	}
+	if issuer == nil {
+		return nil, errors.New("its signature can't be verified without the leaf's issuer")
+	}
+	response, err := ocsp.ParseResponseForCert(der, leaf, issuer)
+	if err != nil {
+		return nil, err
+	}
+	// ParseResponseForCert verified that the issuer signed the responder's certificate, if there is one.
+	if responder := response.Certificate; responder != nil && !responder.Equal(issuer) {
+		switch {
+		case !slices.Contains(responder.ExtKeyUsage, x509.ExtKeyUsageOCSPSigning):
+			return response, errors.New("its signer's certificate isn't for OCSP")
+		case now.After(responder.NotAfter) || now.Before(responder.NotBefore.Add(-maxSkew)):
+			return response, errors.New("its signer's certificate isn't valid now")
+		}
+	}
+	switch {
+	case response.Status == ocsp.Revoked:
+		return response, fmt.Errorf("it says that the certificate was revoked on %s", response.RevokedAt.Format(time.DateOnly))
+	case response.Status != ocsp.Good:
+		return response, errors.New("it says that the certificate's status is unknown")
+	case now.Before(response.ThisUpdate.Add(-maxSkew)):
+		return response, fmt.Errorf("it is valid only from %s on", response.ThisUpdate.Format(time.RFC3339))
+	case !response.NextUpdate.IsZero() && now.After(response.NextUpdate):
+		return response, fmt.Errorf("it expired at %s", response.NextUpdate.Format(time.RFC3339))
+	}
+	return response, nil
+}
+
+// stapledSCTs counts the timestamps in an OCSP response (RFC 6962, section 3.3).
+func stapledSCTs(response *ocsp.Response) int {
+	for _, e := range response.Extensions {
+		if e.Id.String() == "1.3.6.1.4.1.11129.2.4.5" {
+			return countSCTs(octets(e.Value))
+		}
+	}
+	return 0
+}
