@@ -120,7 +120,7 @@ func (r *run) resume(ctx context.Context, k kind, address string, all *[]*client
 	}
 	for len(sessions) > 0 && (f.Tries < resumeTries || f.Tries < resumeMoreTries && f.Hits > 0 && f.Hits < f.Tries) {
 		session := sessions[len(sessions)-1]
-		if k.version == hello.TLS13 && len(sessions) > 1 {
+		if k.version == hello.TLS13 { // a ticket may be good for once only
 			sessions = sessions[:len(sessions)-1]
 		}
 		resumed, more, err := k.connect(ctx, r, address, session)
@@ -133,7 +133,9 @@ func (r *run) resume(ctx context.Context, k kind, address string, all *[]*client
 		if resumed {
 			f.Hits++
 		}
-		if len(more) > 0 { // a renewed ticket replaces the old one
+		if k.version == hello.TLS13 {
+			sessions = append(sessions, more...)
+		} else if len(more) > 0 { // a renewed ticket replaces the old one
 			sessions = more
 		}
 	}

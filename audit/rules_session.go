@@ -247,14 +247,16 @@ func checkRotation(j *judgement) ([]Finding, Outcome) {
 	case limit.Value == 0:
 		return nil, Outcome{NotTested, "the policy leaves it open"}
 	}
-	good := 0
+	good, reason := 0, "the watch was shorter than the time between two samples"
 	for _, s := range w.Samples {
 		if s.Error == "" {
 			good++
+		} else {
+			reason = s.Error
 		}
 	}
 	if good < 2 {
-		return nil, Outcome{Failed, "the watch has fewer than two samples"}
+		return nil, Outcome{Failed, reason}
 	}
 	// The longest time for which one key was in use.
 	longest, since := time.Duration(0), w.Since

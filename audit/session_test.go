@@ -14,6 +14,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"hash"
 	"io"
@@ -27,8 +28,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ossl-go/ossl"
 	"github.com/ossl-go/ossl/audit/internal/client"
 	"github.com/ossl-go/ossl/policy"
+	"github.com/ossl-go/ossl/session"
 )
 
 func sessionCertificate(t testing.TB) tls.Certificate {
@@ -51,6 +54,10 @@ func sessionServer(t testing.TB, config *tls.Config) string {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return serveSessions(t, listener)
+}
+
+func serveSessions(t testing.TB, listener net.Listener) string {
 	t.Cleanup(func() { listener.Close() })
 	go func() {
 		for {
@@ -242,6 +249,50 @@ func TestWatch(t *testing.T) {
 			r.facts.Resumption.Watch = &long
 			if findings, _ := checkRotation(&judgement{facts: r.facts, policy: sessionPolicy}); len(findings) != 1 {
 				t.Errorf("no finding after two hours with one key")
+			}
+		})
+	}
+}
+
+// TestOsslSessions has a server of this project, which resumes in all ways, and in TLS 1.3 once.
+func TestOsslSessions(t *testing.T) {
+	for _, cache := range []bool{false, true} {
+		t.Run(fmt.Sprintf("cache=%v", cache), func(t *testing.T) {
+			var options []ossl.Option
+			want := [3]int{2, 2, 0}
+			if cache {
+				options = append(options, ossl.WithSessionCache(session.NewCache(1000)))
+				want[2] = 2
+			}
+			tlsContext, err := ossl.NewContext(&tls.Config{Certificates: []tls.Certificate{sessionCertificate(t)}}, options...)
+			if errors.Is(err, ossl.ErrUnavailable) {
+				t.Skipf("no OpenSSL: %v", err)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			listener, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			r := sessionRun(serveSessions(t, tlsContext.NewListener(listener)))
+			f := probeSessions(t, r)
+			var hits [3]int
+			for i, k := range kinds {
+				hits[i] = k.facts(f).Hits
+			}
+			if hits != want || f.WeakKey.Key != "" {
+				t.Errorf("hits %v: %+v", hits, f)
+			}
+			r.options.Watch, r.options.WatchEvery = 50*time.Millisecond, 20*time.Millisecond
+			if err := probeWatch(t.Context(), r); err != nil {
+				t.Fatal(err)
+			}
+			_, outcome := checkRotation(&judgement{facts: r.facts, policy: sessionPolicy})
+			if w := f.Watch; cache && (len(w.Samples) != 1 || outcome.State != Failed) ||
+				!cache && (len(w.Samples) != 3 || w.Samples[2].KeyName == "" || !*w.Samples[2].Accepted || outcome.State != NotTested) ||
+				len(w.Changes) != 0 {
+				t.Errorf("%+v, %+v", w, outcome)
 			}
 		})
 	}

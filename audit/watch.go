@@ -3,7 +3,6 @@ package audit
 import (
 	"context"
 	"encoding/hex"
-	"errors"
 	"time"
 
 	"github.com/ossl-go/ossl/audit/internal/client"
@@ -37,6 +36,7 @@ type watch struct {
 	first *client.Session
 	named bool // tickets begin with the name of their key
 	seen  map[string]bool
+	once  bool // tickets can be used once, so that the first one says nothing on keys
 	lost  bool // the first ticket isn't accepted any more
 }
 
@@ -47,6 +47,9 @@ func (w *watch) all(ctx context.Context) error {
 	}
 	if err := w.begin(ctx); err != nil {
 		return err
+	}
+	if w.once {
+		return nil
 	}
 	end := w.facts.Since.Add(w.run.options.Watch)
 	for n := 1; ; n++ {
@@ -86,9 +89,25 @@ func (w *watch) begin(ctx context.Context) error {
 			sample.KeyName = ""
 		}
 		w.seen[sample.KeyName] = true
+		if !w.named && len(tickets) == 2 {
+			w.once = w.usedOnce(ctx, tickets[1])
+		}
+		if w.once {
+			sample.Error = "the tickets have no name of a key, and can be used once only: no change of their key can be seen"
+		}
 	}
 	w.add(sample)
 	return ctx.Err()
+}
+
+// usedOnce reports whether the server resumes a session, and not a second time.
+func (w *watch) usedOnce(ctx context.Context, session *client.Session) bool {
+	first, _, err := w.kind.connect(ctx, w.run, w.run.address, session)
+	if err != nil || !first {
+		return false
+	}
+	second, _, err := w.kind.connect(ctx, w.run, w.run.address, session)
+	return err == nil && !second
 }
 
 func ticketKeyName(s *client.Session) string {
@@ -121,10 +140,6 @@ func (w *watch) sample(ctx context.Context) error {
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
-	case errors.Is(err, errBudget):
-		sample.Error = err.Error()
-		w.add(sample)
-		return nil
 	case err != nil:
 		sample.Error = err.Error()
 		w.add(sample)
