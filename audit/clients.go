@@ -18,14 +18,14 @@ import (
 //go:embed clients.json
 var clientsJSON []byte
 
-// A clientHello is a client's ClientHello as it is in clients.json. Values are IANA's names, or numbers
-// in hexadecimal, GREASE (RFC 8701) among them. The random number, the session ID, the server's name
-// and the key shares are made for each connection.
+// A clientHello is a client's ClientHello as it is in clients.json. Values are IANA's names, or
+// numbers in hexadecimal, GREASE (RFC 8701) among them. The random number, the session ID, the
+// server's name and the key shares are made for each connection.
 type clientHello struct {
 	Name   string `json:"name"`
 	Source string `json:"source"` // where the ClientHello is from
-	// Common reports whether a public server should serve the client. Others are old, or small devices.
-	// The file has the common ones first.
+	// Common reports whether a public server should serve the client. Others are old, or small
+	// devices. The file has the common ones first.
 	Common bool `json:"common,omitempty"`
 
 	RecordVersion       string            `json:"record_version"`
@@ -147,8 +147,8 @@ func keyShare(group uint16) (hello.KeyShare, error) {
 	return client.NewShare(group)
 }
 
-// gentle is the number of connections of an audit after which no more clients are simulated, unless all
-// are asked for.
+// gentle is the number of connections of an audit after which no more clients are simulated, unless
+// all are asked for.
 const gentle = 60
 
 // probeClients sends the hellos of clients.json.

@@ -40,15 +40,18 @@ func TestClientHellos(t *testing.T) {
 			t.Error(c.Name, err)
 			continue
 		}
-		if got := names(parsed.Order, hello.ExtensionName); !slices.Equal(got, slices.DeleteFunc(slices.Clone(c.Extensions), func(e string) bool {
+		got := names(parsed.Order, hello.ExtensionName)
+		want := slices.DeleteFunc(slices.Clone(c.Extensions), func(e string) bool {
 			return e == "padding" && !slices.Contains(got, e) // not if the message is long enough
-		})) {
+		})
+		if !slices.Equal(got, want) {
 			t.Errorf("%s: the extensions are %v", c.Name, got)
 		}
 		if got := names(parsed.Suites, hello.SuiteName); !slices.Equal(got, c.Suites) {
 			t.Errorf("%s: the suites are %v", c.Name, got)
 		}
-		if len(parsed.KeyShares) != len(c.Shares) || len(parsed.Groups) != len(c.Groups) || len(parsed.Signatures) != len(c.Signatures) ||
+		if len(parsed.KeyShares) != len(c.Shares) || len(parsed.Groups) != len(c.Groups) ||
+			len(parsed.Signatures) != len(c.Signatures) ||
 			slices.Contains(c.Extensions, "server_name") != (parsed.ServerName == "example.org") {
 			t.Errorf("%s: %+v", c.Name, parsed)
 		}
@@ -131,8 +134,8 @@ func TestClientsRefused(t *testing.T) {
 	}
 }
 
-// TestClientsGentle shows that an audit that has made its connections simulates no clients, and that the
-// rules say so.
+// TestClientsGentle shows that an audit that has made its connections simulates no clients, and
+// that the rules say so.
 func TestClientsGentle(t *testing.T) {
 	r := testRun("127.0.0.1:1")
 	r.cost.Connections = gentle

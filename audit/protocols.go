@@ -12,8 +12,9 @@ import (
 )
 
 // probeProtocols finds versions, suites, groups and the server's order. In TLS 1.3 it offers no key
-// share: the server's HelloRetryRequests name a suite and a group, and no key is used. In TLS 1.2 and
-// earlier it removes from its offer what the server has chosen, until the server refuses the rest.
+// share: the server's HelloRetryRequests name a suite and a group, and no key is used. In TLS 1.2
+// and earlier it removes from its offer what the server has chosen, until the server refuses the
+// rest.
 func probeProtocols(ctx context.Context, r *run) error {
 	p := &protocols{run: r, ctx: ctx, versions: map[string]VersionFacts{}}
 	p.current()
@@ -41,8 +42,8 @@ type protocols struct {
 	tries int
 }
 
-// A helloAnswer is a server's answer to a ClientHello: a ServerHello, or a refusal, or an error, which
-// says nothing on what the server offers.
+// A helloAnswer is a server's answer to a ClientHello: a ServerHello, or a refusal, or an error,
+// which says nothing on what the server offers.
 type helloAnswer struct {
 	reply   *hello.Reply
 	refused *hello.Alert
@@ -86,8 +87,8 @@ func (p *protocols) ask(h *hello.ClientHello, stop hello.Stop) helloAnswer {
 	return helloAnswer{reply: reply}
 }
 
-// silentTries is the number of lost connections after which a server that never answered isn't asked
-// again.
+// silentTries is the number of lost connections after which a server that never answered isn't
+// asked again.
 const silentTries = 3
 
 // checkOffered returns an error if a ServerHello has a version, a suite, a group or a compression
@@ -139,12 +140,13 @@ func (r *run) serverName() string {
 	return name
 }
 
-// Suites, groups and schemes that are offered. ChaCha20 is the last: some servers prefer it if it is
-// the client's first.
+// Suites, groups and schemes that are offered. ChaCha20 is the last: some servers prefer it if it
+// is the client's first.
 var (
 	offered13 = []uint16{0x1304, 0x1305, 0x1301, 0x1302, 0x00c6, 0x00c7, chacha13}
 	offered12 = suites12()
-	groups13  = []uint16{0x11ec, 0x001d, 0x0017, 0x0018, 0x11eb, 0x11ed, 0x0019, 0x001e, 0x0200, 0x0201, 0x0202, 0x6399, 0x11ee, 0x0029,
+	groups13  = []uint16{0x11ec, 0x001d, 0x0017, 0x0018, 0x11eb, 0x11ed, 0x0019, 0x001e, 0x0200, 0x0201, 0x0202, 0x6399,
+		0x11ee, 0x0029,
 		0x001f, 0x0020, 0x0021, 0x0100, 0x0101, 0x0102, 0x0103, 0x0104}
 	groups12 = groupsUpTo(0x001e)
 	// signatureSchemes are the signature schemes, the weak ones last.
@@ -160,8 +162,8 @@ const chacha13 uint16 = 0x1303
 // chacha12 are the suites of TLS 1.2 with ChaCha20.
 var chacha12 = []uint16{0xcca8, 0xcca9, 0xccaa}
 
-// suites12 returns the suites of TLS 1.2 and earlier, ECDHE with AES-GCM first: if the client's first
-// suite is one of these, crypto/tls assumes that the client has instructions for AES.
+// suites12 returns the suites of TLS 1.2 and earlier, ECDHE with AES-GCM first: if the client's
+// first suite is one of these, crypto/tls assumes that the client has instructions for AES.
 func suites12() (all []uint16) {
 	var gcm, rest []uint16
 	for _, s := range hello.Suites() {

@@ -161,8 +161,8 @@ func (l *list12) note(reply *hello.Reply) {
 }
 
 // of returns the server's suites with a key exchange, those of RSA first: OpenSSL uses an ECDSA
-// certificate only if the client has the key's curve among its groups, so with ECDSA that one can't be
-// removed.
+// certificate only if the client has the key's curve among its groups, so with ECDSA that one can't
+// be removed.
 func (l *list12) of(exchange hello.Exchange) (suites []uint16) {
 	for _, s := range l.suites {
 		if x, _ := hello.SuiteExchange(s); x == exchange {
@@ -227,7 +227,8 @@ func (l *list12) order() {
 	if l.facts.Order != orderServer || first < 1 {
 		return
 	}
-	if reply, ok := l.ask12(l.hello12(l.version, []uint16{l.suites[first], l.suites[0]}, groups12)); ok && reply.ServerHello.Suite == l.suites[first] {
+	reply, ok = l.ask12(l.hello12(l.version, []uint16{l.suites[first], l.suites[0]}, groups12))
+	if ok && reply.ServerHello.Suite == l.suites[first] {
 		l.facts.Order = orderChaCha
 	}
 }

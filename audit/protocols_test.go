@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -91,7 +92,8 @@ func TestProtocolsOfGo(t *testing.T) {
 	r := testRun(serveGo(t, config))
 	f := protocolsOf(t, r)
 	versions, failed := offered(f)
-	if want := []string{"TLS 1.0", "TLS 1.1", "TLS 1.2", "TLS 1.3"}; !slices.Equal(versions, want) || failed != nil || f.Lies != nil {
+	want := []string{"TLS 1.0", "TLS 1.1", "TLS 1.2", "TLS 1.3"}
+	if !slices.Equal(versions, want) || failed != nil || f.Lies != nil {
 		t.Errorf("versions %v, failed %v, lies %v", versions, failed, f.Lies)
 	}
 	v13 := f.Versions["TLS 1.3"]
@@ -206,8 +208,8 @@ func TestProtocolsOfSSL3(t *testing.T) {
 	}
 }
 
-// TestEmptyShareRefused looks at a server that refuses an empty key_share, as some do, and is a good
-// one otherwise.
+// TestEmptyShareRefused looks at a server that refuses an empty key_share, as some do, and is a
+// good one otherwise.
 func TestEmptyShareRefused(t *testing.T) {
 	for _, refuse := range []shareMode{noShares, greaseShare} {
 		t.Run(fmt.Sprint(refuse), func(t *testing.T) {
@@ -219,7 +221,7 @@ func TestEmptyShareRefused(t *testing.T) {
 					return
 				}
 				empty, grease := []byte{0, 51, 0, 2, 0, 0}, []byte{0, 51, 0, 7, 0, 5, 0x2a, 0x2a}
-				if strings.Contains(string(packet), string(empty)) || refuse == greaseShare && strings.Contains(string(packet), string(grease)) {
+				if bytes.Contains(packet, empty) || refuse == greaseShare && bytes.Contains(packet, grease) {
 					conn.Write([]byte{21, 3, 3, 0, 2, 2, 50})
 					return
 				}

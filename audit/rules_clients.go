@@ -81,6 +81,7 @@ func checkClientRetry(j *judgement) ([]Finding, Outcome) {
 		Evidence: fmt.Sprintf("The server asked %s for a key share of %s: %d of %d clients.", strings.Join(retry, ", "),
 			strings.Join(groups, ", "), len(retry), len(clients)),
 		Remedy: "Add x25519 to the server's groups.",
-		Price:  Price{RoundTrips: 1, Share: share, Method: "a HelloRetryRequest is one round trip; the share is that of the simulated clients"},
+		Price: Price{RoundTrips: 1, Share: share,
+			Method: "a HelloRetryRequest is one round trip; the share is that of the simulated clients"},
 	}}, Outcome{State: Tested}
 }

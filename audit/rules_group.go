@@ -108,7 +108,8 @@ func checkGroupMissing(j *judgement) ([]Finding, Outcome) {
 	for _, level := range []policy.Level{policy.Required, policy.Recommended} {
 		var missing []string
 		for _, v := range j.now().Groups {
-			// A certificate's curve can hide others in TLS 1.2. Post-quantum groups have their own rule.
+			// A certificate's curve can hide others in TLS 1.2. Post-quantum groups have their own
+			// rule.
 			if v.Level == level && !isPostQuantum(v.Name) && !hasName(v13.Groups, v.Name) && v13.Offered && v13.Partial == "" {
 				missing = append(missing, v.Name)
 			}
@@ -188,7 +189,8 @@ func checkSignatureWeak(j *judgement) ([]Finding, Outcome) {
 		}
 		findings = append(findings, Finding{
 			Severity: severity, Evidence: "To a client without better schemes the server signed with " + s + ".",
-			Remedy: "Name the signature schemes of the policy in the server's configuration, or raise OpenSSL's security level to 1 or higher.",
+			Remedy: "Name the signature schemes of the policy in the server's configuration, or raise OpenSSL's security " +
+				"level to 1 or higher.",
 		})
 	}
 	return j.outcome(findings, true, "TLS 1.2")

@@ -88,11 +88,14 @@ var protocolRules = []Rule{
 // oldVersions are the versions below TLS 1.2, with the severity of offering them.
 var oldVersions = map[string]Severity{"SSL 2": Critical, "SSL 3": High, "TLS 1.0": Medium, "TLS 1.1": Medium}
 
+// deprecations are the documents that forbid a version.
+var deprecations = map[string]string{"SSL 2": "RFC 6176", "SSL 3": "RFC 7568", "TLS 1.0": "RFC 8996", "TLS 1.1": "RFC 8996"}
+
 // versionOrder are all versions, the latest first.
 var versionOrder = []string{"TLS 1.3", "TLS 1.2", "TLS 1.1", "TLS 1.0", "SSL 3", "SSL 2"}
 
-// outcome returns the outcome of a rule with findings: a version that wasn't tested, or whose lists may be
-// incomplete, keeps a rule without findings from being tested.
+// outcome returns the outcome of a rule with findings: a version that wasn't tested, or whose lists
+// may be incomplete, keeps a rule without findings from being tested.
 func (j *judgement) outcome(findings []Finding, lists bool, versions ...string) ([]Finding, Outcome) {
 	if j.facts.Protocols.Versions == nil {
 		o := j.facts.Protocols.Outcome
@@ -173,8 +176,7 @@ func checkVersionOld(j *judgement) ([]Finding, Outcome) {
 			Severity: severity, Title: "The server offers " + version,
 			Evidence: fmt.Sprintf("A hello of %s was answered by %s.", version,
 				orElse(strings.Join(j.facts.Protocols.Versions[version].Suites, ", "), "a ServerHello")),
-			Source: orElse(map[string]string{"SSL 2": "RFC 6176", "SSL 3": "RFC 7568", "TLS 1.0": "RFC 8996", "TLS 1.1": "RFC 8996"}[version],
-				j.policy.Title),
+			Source: orElse(deprecations[version], j.policy.Title),
 			Remedy: "Turn " + version + " off in the server's list of versions.",
 		})
 	}
@@ -209,8 +211,12 @@ func checkVersionMissing(j *judgement) ([]Finding, Outcome) {
 func checkTLS13(j *judgement) ([]Finding, Outcome) {
 	var findings []Finding
 	if v := j.facts.Protocols.Versions["TLS 1.3"]; v.State == Tested && !v.Offered {
+		latest := "none"
+		if offered := j.offered(); len(offered) > 0 {
+			latest = offered[0]
+		}
 		findings = append(findings, Finding{
-			Severity: Medium, Evidence: "The latest version is " + orElse(strings.Join(j.offered()[:min(1, len(j.offered()))], ""), "none") + ".",
+			Severity: Medium, Evidence: "The latest version is " + latest + ".",
 			Remedy: "Turn TLS 1.3 on. OpenSSL has it since 1.1.1.",
 		})
 	}

@@ -26,7 +26,8 @@ func goodProtocols() ProtocolFacts {
 	return f
 }
 
-// judged returns the findings of the rules of protocols, as "rule severity", and the rules that failed.
+// judged returns the findings of the rules of protocols, as "rule severity", and the rules that
+// failed.
 func judged(t *testing.T, name string, f ProtocolFacts, at time.Time) (findings, failed []string) {
 	t.Helper()
 	p, err := policy.Get(name)
@@ -104,7 +105,8 @@ func TestProtocolRules(t *testing.T) {
 		{"DHE 1024", edit("TLS 1.2", func(v *VersionFacts) { v.PrimeBits = 1024 }), "group-weak high"},
 		{"DHE 512", edit("TLS 1.2", func(v *VersionFacts) { v.PrimeBits = 512 }), "group-weak critical"},
 		{"DHE 2048", edit("TLS 1.2", func(v *VersionFacts) { v.PrimeBits = 2048 }), ""},
-		{"SHA-1", edit("TLS 1.2", func(v *VersionFacts) { v.Signatures = append(v.Signatures, "rsa_pkcs1_sha1") }), "signature-weak medium"},
+		{"SHA-1", edit("TLS 1.2", func(v *VersionFacts) { v.Signatures = append(v.Signatures, "rsa_pkcs1_sha1") }),
+			"signature-weak medium"},
 		{"a lie", func(f *ProtocolFacts) { f.Lies = []string{"it lied"} }, "protocol-lies medium"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -138,7 +140,8 @@ func TestProtocolRulesFail(t *testing.T) {
 	}
 }
 
-// TestProtocolRulesUntil judges as on a day after the BSI's limit for elliptic curves by themselves.
+// TestProtocolRulesUntil judges as on a day after the BSI's limit for elliptic curves by
+// themselves.
 func TestProtocolRulesUntil(t *testing.T) {
 	before, _ := judged(t, "bsi-tr-02102-2-2026-01", goodProtocols(), someDay)
 	after, _ := judged(t, "bsi-tr-02102-2-2026-01", goodProtocols(), time.Date(2032, 1, 1, 0, 0, 0, 0, time.UTC))

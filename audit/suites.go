@@ -21,15 +21,18 @@ type weakClass struct {
 	source   string
 }
 
+const rfc9325 = "RFC 9325, section 4.1"
+
 // weakClasses are the kinds, the worst first. A suite belongs to the first that fits.
 var weakClasses = []weakClass{
-	{[]string{"_WITH_NULL_", "TLS_SHA256_SHA256", "TLS_SHA384_SHA384"}, Critical, "nothing is encrypted", "RFC 9325, section 4.1"},
-	{[]string{"_anon_"}, Critical, "the server isn't authenticated", "RFC 9325, section 4.1"},
-	{[]string{"_EXPORT", "_DES40_", "_40_", "EXPORT1024"}, Critical, "keys of 40 or 56 bits can be searched", "RFC 9325, section 4.1"},
+	{[]string{"_WITH_NULL_", "TLS_SHA256_SHA256", "TLS_SHA384_SHA384"}, Critical, "nothing is encrypted", rfc9325},
+	{[]string{"_anon_"}, Critical, "the server isn't authenticated", rfc9325},
+	{[]string{"_EXPORT", "_DES40_", "_40_", "EXPORT1024"}, Critical, "keys of 40 or 56 bits can be searched", rfc9325},
 	{[]string{"_RC4_"}, High, "RC4's output is biased, and plaintext can be recovered", "RFC 7465"},
-	{[]string{"_DES_CBC_", "_DES_64_"}, High, "keys of 56 bits can be searched", "RFC 9325, section 4.1"},
-	{[]string{"_RC2_", "_IDEA_", "_3DES_", "_DES_192_", "_28147_"}, Medium, "blocks of 64 bits repeat after some gigabytes (Sweet32)", "RFC 9325, section 4.1"},
-	{[]string{"_MD5"}, Medium, "MD5 protects the records", "RFC 9325, section 4.1"},
+	{[]string{"_DES_CBC_", "_DES_64_"}, High, "keys of 56 bits can be searched", rfc9325},
+	{[]string{"_RC2_", "_IDEA_", "_3DES_", "_DES_192_", "_28147_"}, Medium,
+		"blocks of 64 bits repeat after some gigabytes (Sweet32)", rfc9325},
+	{[]string{"_MD5"}, Medium, "MD5 protects the records", rfc9325},
 }
 
 // of returns the suites that are of the class.

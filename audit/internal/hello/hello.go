@@ -42,9 +42,9 @@ type ClientHello struct {
 	Extra               []Extension // sent after the others, and before pre_shared_key
 	PSK                 []byte      // the body of pre_shared_key, which is the last extension
 
-	// Order has the types of extensions in the order in which they are sent. Those that have a value
-	// and aren't in it follow, in the order of this struct. The data of GREASE types (RFC 8701) are
-	// empty.
+	// Order has the types of extensions in the order in which they are sent. Those that have a
+	// value and aren't in it follow, in the order of this struct. The data of GREASE types (RFC
+	// 8701) are empty.
 	Order []uint16
 	// Pad pads the message to this length with the padding extension (RFC 7685).
 	Pad int

@@ -295,7 +295,8 @@ func TestSSL2(t *testing.T) {
 	}
 	answer := []byte{0x80, 18, 4, 0, 1, 0, 2, 0, 2, 0, 3, 0, 2, 8, 8, 7, 0, 0xc0, 1, 1}
 	reply, err := hello.Read(bytes.NewReader(answer), hello.AtDone)
-	if err != nil || reply.SSL2 == nil || !reflect.DeepEqual(reply.SSL2.Suites, []uint32{0x0700c0}) || len(reply.SSL2.Certificate) != 2 {
+	if err != nil || reply.SSL2 == nil || !reflect.DeepEqual(reply.SSL2.Suites, []uint32{0x0700c0}) ||
+		len(reply.SSL2.Certificate) != 2 {
 		t.Errorf("got %+v, %v", reply, err)
 	}
 	reply, err = hello.Read(bytes.NewReader([]byte{0x80, 3, 0, 0, 1}), hello.AtDone)
@@ -335,7 +336,8 @@ func TestOrderAndPadding(t *testing.T) {
 		t.Fatalf("%d bytes, %v", len(m), err)
 	}
 	types := extensionTypes(t, m)
-	if !reflect.DeepEqual(types[:4], []uint16{0x1a1a, 43, 65281, 0}) || !reflect.DeepEqual(types[len(types)-3:], []uint16{0x2a2a, 21, 41}) {
+	if !reflect.DeepEqual(types[:4], []uint16{0x1a1a, 43, 65281, 0}) ||
+		!reflect.DeepEqual(types[len(types)-3:], []uint16{0x2a2a, 21, 41}) {
 		t.Errorf("the order is %v", types)
 	}
 	h.Pad = 100
@@ -437,8 +439,8 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// FuzzRead looks for panics, for replies that cost more than the limit, and for messages that change
-// if they are cut into other records.
+// FuzzRead looks for panics, for replies that cost more than the limit, and for messages that
+// change if they are cut into other records.
 func FuzzRead(f *testing.F) {
 	f.Add(hello.Records(22, 0x303, bytes.Join(flight(f), nil)), byte(1))
 	f.Add([]byte{0x80, 18, 4, 0, 1, 0, 2, 0, 2, 0, 3, 0, 2, 8, 8, 7, 0, 0xc0, 1, 1}, byte(1))

@@ -163,8 +163,8 @@ const (
 	OtherExchange            // Kerberos, SRP, GOST, EC J-PAKE
 )
 
-// SuiteExchange returns the key exchange of a cipher suite, and reports whether the server signs its
-// part of it.
+// SuiteExchange returns the key exchange of a cipher suite, and reports whether the server signs
+// its part of it.
 func SuiteExchange(suite uint16) (x Exchange, signed bool) {
 	name, known := names().names["suite"][uint32(suite)]
 	kind, _, old := strings.Cut(name, "_WITH_")

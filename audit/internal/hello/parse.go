@@ -98,8 +98,8 @@ func ParseCertificates(body []byte) ([][]byte, error) {
 	return certificates, nil
 }
 
-// ParseKeyExchange reads the body of a ServerKeyExchange message. Of key exchanges with a pre-shared
-// key, and of those that aren't in [SuiteExchange], it reads nothing.
+// ParseKeyExchange reads the body of a ServerKeyExchange message. Of key exchanges with a
+// pre-shared key, and of those that aren't in [SuiteExchange], it reads nothing.
 func ParseKeyExchange(body []byte, version, suite uint16) (*KeyExchange, error) {
 	k := &KeyExchange{}
 	s := parser{b: body}
