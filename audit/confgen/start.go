@@ -75,7 +75,7 @@ func (c *Config) makeDatabase(ctx context.Context) error {
 	initdb.Program = filepath.Join(filepath.Dir(c.Server.Program), "initdb")
 	cmd := initdb.command(ctx, "-D", data, "-A", "trust", "-U", "postgres", "--no-sync", "-E", "UTF8", "--locale=C")
 	if out, err := run(ctx, cmd, c.Server, dir); err != nil {
-		return &StartError{"initdb", clean(out, dir) + ": " + err.Error()}
+		return fmt.Errorf("initdb: %w: %s", err, clean(out, dir))
 	}
 	return nil
 }
@@ -101,13 +101,14 @@ func (c *Config) Check(ctx context.Context, file string) error {
 		args = []string{"build", "-o", filepath.Join(dir, "server"), file}
 	}
 	cmd := c.Server.command(ctx, args...)
-	if out, err := run(ctx, cmd, c.Server, dir); err != nil {
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
+	out, err := run(ctx, cmd, c.Server, dir)
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case errors.As(err, new(*exec.ExitError)):
 		return &StartError{c.Server.Kind, clean(out, dir)}
 	}
-	return nil
+	return err
 }
 
 func (c *Config) moduleArgs() []string {

@@ -12,14 +12,14 @@ import (
 const nobody = 65534
 
 // confine has a program run in a process group of its own, and not as root: as nobody, or, if
-// nobody can't read the program, in a user namespace, where root's files are readable and no right
+// nobody can't reach the program or its folder, in a user namespace, where root's files are readable and no right
 // of root is left.
 func confine(cmd *exec.Cmd, s Server) error {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if os.Getuid() != 0 {
 		return nil
 	}
-	if readable(s.Program) {
+	if readable(s.Program) && readable(cmd.Dir) {
 		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: nobody, Gid: nobody}
 		return nil
 	}
@@ -29,7 +29,7 @@ func confine(cmd *exec.Cmd, s Server) error {
 	return nil
 }
 
-// readable reports whether everyone can reach a file.
+// readable reports whether everyone can reach the folder in which a file is.
 func readable(path string) bool {
 	for dir := filepath.Dir(path); ; dir = filepath.Dir(dir) {
 		if info, err := os.Stat(dir); err != nil || info.Mode()&0o001 == 0 {
@@ -43,7 +43,7 @@ func readable(path string) bool {
 
 // own gives a folder to the user as whom the server runs.
 func own(s Server, dir string) error {
-	if os.Getuid() != 0 || !readable(s.Program) {
+	if os.Getuid() != 0 || !readable(s.Program) || !readable(dir) {
 		return nil
 	}
 	return filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {

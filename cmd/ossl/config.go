@@ -23,7 +23,10 @@ type configFlags struct {
 	names                  []string
 	certificate, key, root string
 	backend                string
-	output                 string
+	from, output           string
+	try                    bool
+	rounds                 int
+	keys                   []string
 }
 
 func configCommand() *cobra.Command {
@@ -36,10 +39,16 @@ func configCommand() *cobra.Command {
 
 It asks the installed program for its version, and finds the OpenSSL that it runs with. It starts the
 program for nothing else. Each directive has its reason, its source and the version that it needs.
-What the server can't do of the policy is listed at the head of the file.`,
+What the server can't do of the policy is listed at the head of the file.
+
+With --from it reads your configuration, without changing it, and explains each difference. With
+--try it starts the installed server twice on the loopback address, without root's rights: with your
+configuration (or the server's defaults) and with the new one. It uses throw-away keys, audits both,
+measures both in turns, and prints the difference, or the directive that stops a server.`,
 		Example: `  ossl config nginx
   ossl config apache --policy mozilla-intermediate --name example.com
-  ossl config haproxy --server-version 3.0.11 --openssl-version 3.5.7 --output haproxy.cfg`,
+  ossl config haproxy --server-version 3.0.11 --openssl-version 3.5.7 --output haproxy.cfg
+  ossl config nginx --from /etc/nginx/nginx.conf --try`,
 		Args:              exactServer,
 		ValidArgs:         confgen.Servers,
 		ValidArgsFunction: cobra.FixedCompletions(confgen.Servers, cobra.ShellCompDirectiveNoFileComp),
@@ -59,6 +68,10 @@ What the server can't do of the policy is listed at the head of the file.`,
 	flags.StringVar(&f.root, "root", "", "the `folder` of the site's files")
 	flags.StringVar(&f.backend, "backend", "", "the application behind HAProxy: `host:port`")
 	flags.StringVar(&f.output, "output", "", "write to this `file`, which must not exist")
+	flags.StringVar(&f.from, "from", "", "explain how this configuration `file` differs")
+	flags.BoolVar(&f.try, "try", false, "start the installed server with both configurations, and compare")
+	flags.IntVar(&f.rounds, "rounds", 10, "the number of alternating rounds of --try")
+	flags.StringSliceVar(&f.keys, "key-kind", nil, "the `kind` of throw-away key for --try: ECDSA, \"ECDSA P-384\", \"RSA 2048\" …;\nmay be repeated (default ECDSA)")
 	return cmd
 }
 
@@ -83,6 +96,12 @@ func (f *configFlags) run(cmd *cobra.Command, kind string) error {
 	if err != nil {
 		return err
 	}
+	if f.try {
+		return f.tryBoth(cmd, options)
+	}
+	if f.from != "" {
+		return f.explain(cmd, config)
+	}
 	if f.output == "" {
 		_, err = fmt.Fprint(cmd.OutOrStdout(), config.Text())
 		return err
@@ -96,6 +115,18 @@ func (f *configFlags) run(cmd *cobra.Command, kind string) error {
 }
 
 func (f *configFlags) options(cmd *cobra.Command, kind string) (o confgen.Options, err error) {
+	if f.rounds < 1 || f.rounds > 1000 {
+		return o, usageError("--rounds is a number from 1 to 1000")
+	}
+	if f.try && f.serverVersion != "" {
+		return o, usageError("--try starts the installed server: --server-version can't be given with it")
+	}
+	if f.try && f.output != "" {
+		return o, usageError("--try writes no configuration: --output can't be given with it")
+	}
+	if f.from != "" && kind == "go" {
+		return o, usageError("--from can't read Go programs")
+	}
 	if o.Policy, err = policyOrFile(f.policy); err != nil {
 		return o, usageError("--policy: " + err.Error())
 	}

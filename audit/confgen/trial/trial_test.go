@@ -1,0 +1,63 @@
+package trial
+
+import (
+	"context"
+	"errors"
+	"os"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/ossl-go/ossl/audit/confgen"
+	"github.com/ossl-go/ossl/policy"
+)
+
+// TestInterrupted ends a trial at each of its steps: no file and no process may be left.
+func TestInterrupted(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("servers are started on Linux only")
+	}
+	program, err := confgen.Find("nginx")
+	if err != nil {
+		t.Skip("nginx is not installed")
+	}
+	server, err := confgen.Ask(t.Context(), "nginx", program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := policy.Get("fast-and-safe")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, step := range []string{"starting nginx with yours", "starting nginx with ours", "auditing", "measuring, round 2"} {
+		t.Run(step, func(t *testing.T) {
+			dir := t.TempDir()
+			t.Setenv("TMPDIR", dir)
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			_, err := Run(ctx, Options{Ours: confgen.Options{Server: server, Policy: p}, Rounds: 3, Progress: func(s string) {
+				if strings.HasPrefix(s, step) {
+					cancel()
+				}
+			}})
+			if !errors.Is(err, context.Canceled) {
+				t.Errorf("the error is %v", err)
+			}
+			left, err := os.ReadDir(dir)
+			if err != nil || len(left) > 0 {
+				t.Errorf("left: %v, %v", left, err)
+			}
+			// A server's command line has the name of its folder.
+			processes, err := os.ReadDir("/proc")
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, process := range processes {
+				line, _ := os.ReadFile("/proc/" + process.Name() + "/cmdline")
+				if strings.Contains(string(line), dir) {
+					t.Errorf("process %s is left: %q", process.Name(), line)
+				}
+			}
+		})
+	}
+}

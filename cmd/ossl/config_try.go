@@ -1,0 +1,155 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ossl-go/ossl/audit"
+	"github.com/ossl-go/ossl/audit/confgen"
+	"github.com/ossl-go/ossl/audit/confgen/trial"
+)
+
+// explain prints how the user's configuration differs.
+func (f *configFlags) explain(cmd *cobra.Command, ours *confgen.Config) error {
+	yours, err := confgen.Read(ours.Server, f.from)
+	if err != nil {
+		return err
+	}
+	out := cmd.OutOrStdout()
+	differences := confgen.Compare(yours, ours)
+	fmt.Fprintf(out, "%s, compared with the policy %s: %d of its directives are about TLS, %d differ.\n", f.from, ours.Policy.Name,
+		len(yours.Directives), len(differences))
+	for _, d := range differences {
+		fmt.Fprintf(out, "\n%s\n", d.Name)
+		writeLine(out, "  yours", valueOf(d.Yours, d.HasYours))
+		writeLine(out, "  ours", valueOf(d.Ours, d.HasOurs))
+		writeLine(out, "  because", d.Reason)
+		if d.From != "" {
+			writeLine(out, "  source", d.From)
+		}
+	}
+	return nil
+}
+
+func valueOf(value string, has bool) string {
+	switch {
+	case !has:
+		return "(not there)"
+	case value == "":
+		return "(there)"
+	}
+	return value
+}
+
+// tryBoth starts the server with both configurations, and prints the difference.
+func (f *configFlags) tryBoth(cmd *cobra.Command, o confgen.Options) error {
+	t := trial.Options{Ours: o, Rounds: f.rounds}
+	yours := "the server's defaults"
+	if f.from != "" {
+		var err error
+		if t.Yours, err = confgen.Read(o.Server, f.from); err != nil {
+			return err
+		}
+		yours = f.from
+	}
+	if t.Keys = f.keys; len(t.Keys) == 0 {
+		t.Keys = []string{"ECDSA"}
+	}
+	if isTerminal(cmd.ErrOrStderr()) {
+		t.Progress = func(step string) { fmt.Fprintf(cmd.ErrOrStderr(), "%s…\n", step) }
+	}
+	r, err := trial.Run(cmd.Context(), t)
+	if err != nil {
+		return err
+	}
+	out := cmd.OutOrStdout()
+	fmt.Fprintf(out, "%s %s with OpenSSL %s on the loopback address, %s key: %s, and ours by the policy %s\n\n", o.Server.Kind, o.Server.Version,
+		o.Server.OpenSSL, strings.Join(t.Keys, " and "), yours, o.Policy.Name)
+	fmt.Fprintf(out, "%-34s %16s %16s\n", "", "yours", "ours")
+	for _, row := range rowsOf(r) {
+		fmt.Fprintf(out, "%-34s %16s %16s\n", row[0], row[1], row[2])
+	}
+	for _, side := range []struct {
+		name string
+		side trial.Side
+	}{{"yours", r.Yours}, {"ours", r.Ours}} {
+		if side.side.Stopped != "" {
+			fmt.Fprintln(out)
+			writeLine(out, side.name, side.side.Stopped)
+			if side.side.Directive != "" {
+				writeLine(out, "", "It starts without: "+side.side.Directive)
+			}
+		}
+		if side.side.AuditError != "" {
+			writeLine(out, side.name, "The audit failed: "+side.side.AuditError)
+		}
+	}
+	onlyIn(cmd, "\nFindings that ours doesn't have:", r.Yours.Report, r.Ours.Report)
+	onlyIn(cmd, "\nFindings that only ours has:", r.Ours.Report, r.Yours.Report)
+	if r.Ours.Stopped != "" || r.Yours.Stopped != "" {
+		return exitStatus(exitFailure)
+	}
+	return nil
+}
+
+// onlyIn prints the findings that one report has and the other doesn't.
+func onlyIn(cmd *cobra.Command, head string, a, b *audit.Report) {
+	if a == nil || b == nil {
+		return
+	}
+	for _, f := range a.Findings {
+		if slices.ContainsFunc(b.Findings, func(g audit.Finding) bool { return g.Rule == f.Rule }) {
+			continue
+		}
+		if head != "" {
+			fmt.Fprintln(cmd.OutOrStdout(), head)
+			head = ""
+		}
+		writeLine(cmd.OutOrStdout(), "  "+string(f.Severity), f.Rule+": "+f.Title+". "+f.Evidence)
+	}
+}
+
+func rowsOf(r *trial.Result) [][3]string {
+	row := func(name string, value func(trial.Side) string) [3]string {
+		cell := func(s trial.Side) string {
+			if s.Stopped != "" {
+				return "doesn't start"
+			}
+			if v := value(s); v != "" {
+				return v
+			}
+			return "-"
+		}
+		return [3]string{name, cell(r.Yours), cell(r.Ours)}
+	}
+	median := func(values []float64, unit string) string {
+		if len(values) == 0 {
+			return ""
+		}
+		values = slices.Sorted(slices.Values(values))
+		return fmt.Sprintf("%.2f %s", values[len(values)/2], unit)
+	}
+	graded := func(grade func(*audit.Report) string) func(trial.Side) string {
+		return func(s trial.Side) string {
+			if s.Report == nil {
+				return ""
+			}
+			return grade(s.Report)
+		}
+	}
+	return [][3]string{
+		row("a current client gets", func(s trial.Side) string { return s.Version }),
+		row("key exchange", func(s trial.Side) string { return s.Group }),
+		row("resumed", func(s trial.Side) string { return fmt.Sprintf("%d of %d", s.Hits, s.Offered) }),
+		row("full handshake, median", func(s trial.Side) string { return median(s.Full, "ms") }),
+		row("resumed handshake, median", func(s trial.Side) string { return median(s.Resumed, "ms") }),
+		row("first byte, median", func(s trial.Side) string { return median(s.FirstByte, "ms") }),
+		row("16 MB, median", func(s trial.Side) string { return median(s.Bulk, "MB/s") }),
+		row("grade, fast", graded(func(r *audit.Report) string { return r.Fast.Mark })),
+		row("grade, safe", graded(func(r *audit.Report) string { return r.Safe.Mark })),
+		row("findings", graded(func(r *audit.Report) string { return fmt.Sprint(len(r.Findings)) })),
+	}
+}
