@@ -12,6 +12,7 @@ import (
 
 // probes are run in this order. A probe may use the facts of those before it.
 var probes = []probe{
+	{"addresses", probeAddresses},
 	{"versions, suites and groups", probeProtocols},
 	{"certificates", certificates},
 	{"options", probeOptions},
