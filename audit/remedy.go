@@ -37,6 +37,3 @@ func remedyFor(facts *Facts, target Target, rule, general string) string {
 	}
 	return general
 }
-
-// remedies are directives, by rule and product.
-var remedies = map[string]map[string]string{}
