@@ -81,7 +81,7 @@ var remedies = map[string]map[string]string{
 		"nginx":    "Set http2 on; (before nginx 1.25.1: listen 443 ssl http2;) and reload.",
 		"apache":   "Set Protocols h2 http/1.1 with the event MPM and mod_http2, and reload.",
 		"haproxy":  "Add alpn h2,http/1.1 to the bind line, and reload.",
-		"lighttpd": "Remove h2proto from server.feature-flags, and restart.",
+		"lighttpd": "Remove server.h2proto from server.feature-flags, and restart.",
 	},
 	"certificate-compression": {
 		"nginx":   "Set ssl_certificate_compression on; and reload. It needs nginx 1.29.1 and OpenSSL 3.2.",
@@ -95,7 +95,7 @@ var suiteRemedies = map[string]string{
 	"haproxy":    "Name the policy's suites in ssl-default-bind-ciphers and ssl-default-bind-ciphersuites, and reload.",
 	"lighttpd":   "Name the policy's suites as CipherString and Ciphersuites in ssl.openssl.ssl-conf-cmd, and restart.",
 	"caddy":      "Name the policy's suites of TLS 1.2 as ciphers in the site's tls block, and reload.",
-	"postgresql": "Name the policy's suites in ssl_ciphers, and from PostgreSQL 18 on those of TLS 1.3 in ssl_tls13_ciphers, and reload.",
+	"postgresql": "Name the policy's suites in ssl_ciphers, from PostgreSQL 18 on those of TLS 1.3 in ssl_tls13_ciphers, and reload.",
 	"go":         "Name the policy's suites of TLS 1.2 as CipherSuites in the tls.Config.",
 }
 
