@@ -3,6 +3,7 @@ package client
 import (
 	"bytes"
 	"compress/zlib"
+	"crypto/sha256"
 	"io"
 	"slices"
 
@@ -28,12 +29,15 @@ func parseExtensions(r *reader, last bool) ([]hello.Extension, error) {
 	return out, nil
 }
 
+// helloRetryRandom is the random of a HelloRetryRequest (RFC 8446, section 4.1.3).
+var helloRetryRandom = sha256.Sum256([]byte("HelloRetryRequest"))
+
 // parseServerHello parses a ServerHello or HelloRetryRequest with its header.
 func parseServerHello(message []byte) (*hello.ServerHello, error) {
 	r := newReader(message[4:])
 	h := &hello.ServerHello{LegacyVersion: uint16(r.uint(2)), Random: r.bytes(32), SessionID: r.vector(1),
 		Suite: uint16(r.uint(2)), Compression: byte(r.uint(1)), PSK: -1}
-	h.Version, h.Retry = h.LegacyVersion, string(h.Random) == helloRetryRandom
+	h.Version, h.Retry = h.LegacyVersion, bytes.Equal(h.Random, helloRetryRandom[:])
 	if r.ok && len(r.b) > 0 {
 		var err error
 		if h.Extensions, err = parseExtensions(r, true); err != nil {

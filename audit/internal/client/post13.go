@@ -37,8 +37,8 @@ func (p *post13) ticket(body []byte) error {
 	if err != nil {
 		return err
 	}
-	s := &Session{Version: hello.TLS13, Suite: p.State.Suite, Secret: secret, Ticket: slices.Clone(ticket), Lifetime: uint32(lifetime),
-		AgeAdd: uint32(add), ALPN: p.State.ALPN, Received: time.Now(), Certificates: p.State.Certificates}
+	s := &Session{Version: hello.TLS13, Suite: p.State.Suite, Secret: secret, Ticket: slices.Clone(ticket),
+		Lifetime: uint32(lifetime), AgeAdd: uint32(add), ALPN: p.State.ALPN, Received: time.Now(), Certificates: p.State.Certificates}
 	for _, e := range extensions {
 		if e.Type == extEarlyData {
 			r := newReader(e.Data)

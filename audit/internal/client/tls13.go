@@ -14,20 +14,19 @@ import (
 
 // Types of handshake messages.
 const (
-	msgServerHello   = 2
-	msgTicket        = 4
-	msgEndOfEarly    = 5
-	msgEncrypted     = 8
-	msgCertificate   = 11
-	msgRequest       = 13
-	msgVerify        = 15
-	msgFinished      = 20
-	msgKeyUpdate     = 24
-	msgCompressed    = 25
-	msgMessageHash   = 254
-	maxKeyUpdates    = 32
-	verifyServer     = "TLS 1.3, server CertificateVerify\x00"
-	helloRetryRandom = "\xcf\x21\xad\x74\xe5\x9a\x61\x11\xbe\x1d\x8c\x02\x1e\x65\xb8\x91\xc2\xa2\x11\x16\x7a\xbb\x8c\x5e\x07\x9e\x09\xe2\xc8\xa8\x33\x9c"
+	msgServerHello = 2
+	msgTicket      = 4
+	msgEndOfEarly  = 5
+	msgEncrypted   = 8
+	msgCertificate = 11
+	msgRequest     = 13
+	msgVerify      = 15
+	msgFinished    = 20
+	msgKeyUpdate   = 24
+	msgCompressed  = 25
+	msgMessageHash = 254
+	maxKeyUpdates  = 32
+	verifyServer   = "TLS 1.3, server CertificateVerify\x00"
 )
 
 // A handshake13 is a handshake of TLS 1.3 in progress.
