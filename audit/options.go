@@ -32,7 +32,8 @@ func probeOptions(ctx context.Context, r *run) error {
 	known, offers12 := r.offers("TLS 1.2")
 	if known && !offers12 {
 		no := Outcome{NotTested, "the server has no TLS 1.2"}
-		for _, s := range []*Switch{&o.ExtendedMaster, &o.EncryptThenMAC, &o.SecureRenegotiation, &o.Compression, &o.ClientRenegotiation} {
+		for _, s := range []*Switch{&o.ExtendedMaster, &o.EncryptThenMAC, &o.SecureRenegotiation, &o.Compression,
+			&o.ClientRenegotiation} {
 			s.Outcome = no
 		}
 	} else {
@@ -118,7 +119,8 @@ func (r *run) probeRenegotiation(ctx context.Context) {
 			}
 			r.count(func(cost *Cost) { cost.Handshakes++; cost.Signatures++ })
 			// A server that ignores the request says nothing: that is no reason to wait for long.
-			conn.SetDeadline(time.Now().Add(max(renegotiationWait, min(r.options.Timeout, 8*c.State.Times.Flight.Sub(c.State.Times.Sent)))))
+			wait := max(renegotiationWait, 8*c.State.Times.Flight.Sub(c.State.Times.Sent))
+			conn.SetDeadline(time.Now().Add(min(r.options.Timeout, wait)))
 			s.On, err = c.Renegotiate()
 			if errors.Is(err, os.ErrDeadlineExceeded) {
 				err = nil // the server ignores the request

@@ -29,7 +29,7 @@ func (k *timedKey) round(ctx context.Context, r *run, keep bool) error {
 		return err
 	}
 	r.count(func(c *Cost) { c.Signatures++ })
-	k.stalled = k.stalled || full.stall > stallShare*trip && trip >= leastTrip
+	k.pause = max(k.pause, full.pause)
 	if keep {
 		k.trips, k.retry, k.full = append(k.trips, trip), append(k.retry, retry.ms), append(k.full, full.ms)
 		k.publicKey = append(k.publicKey, full.ms-retry.ms)
@@ -130,7 +130,7 @@ const (
 // An answer is the server's answer to a packet.
 type answer struct {
 	ms    float64 // from the packet to the answer's last byte
-	stall float64 // the longest pause within the answer
+	pause float64 // the longest pause within the answer
 	extra int     // bytes that were read beyond those asked for
 	alert bool
 }
@@ -147,7 +147,7 @@ func ask(conn net.Conn, packet []byte, n int) (a answer, err error) {
 		m, err := conn.Read(buf)
 		ms := millis(time.Since(start))
 		if total > 0 && m > 0 {
-			a.stall = max(a.stall, ms-a.ms)
+			a.pause = max(a.pause, ms-a.ms)
 		}
 		if m > 0 {
 			a.ms = ms

@@ -85,7 +85,8 @@ func checkChainFlight(j *judgement) ([]Finding, Outcome) {
 		return nil, f.Outcome
 	}
 	finding := Finding{
-		Remedy: "Send the leaf and the intermediate certificates that clients need, and no root; use ECDSA keys, whose certificates are smaller.",
+		Remedy: "Send the leaf and the intermediate certificates that clients need, and no root; use ECDSA keys, whose " +
+			"certificates are smaller.",
 	}
 	switch {
 	case f.RoundTrips > 1:

@@ -24,6 +24,8 @@ type run struct {
 	mu   sync.Mutex
 	cost Cost
 	next time.Time // when the next connection may be made
+
+	trip float64 // milliseconds of the shortest TCP handshake that a probe timed
 }
 
 // A probe finds a part of the facts. It returns an error only if the context has ended: everything

@@ -27,7 +27,7 @@ const (
 // on links where round trips can be counted at all.
 const (
 	stallShare   = 0.75
-	leastTrip    = 4.0 // ms: on faster links a pause may be the server's work
+	leastTrip    = 8.0 // ms: on faster links a pause may be the server's work
 	noTripReason = "not measurable here: the round trip of %.2f ms is too short to tell waiting from work"
 )
 
@@ -42,7 +42,7 @@ func probeTiming(ctx context.Context, r *run) error {
 		r.facts.Flight.Outcome, r.facts.Timing.Outcome = failed(err), failed(err)
 		return ctx.Err()
 	}
-	r.flightFacts(keys[0])
+	defer r.flightFacts(keys[0]) // when the shortest round trip is known
 	if r.options.NoTiming {
 		return nil
 	}
@@ -81,9 +81,8 @@ type timedKey struct {
 	name      string
 	schemes   []uint16
 	state     client.State // of a whole handshake
-	stalls    int
-	stalled   bool    // a later flight had a pause that is a round trip
-	trip      float64 // of the connect of that handshake
+	pauses    []float64    // within the flight of that handshake
+	pause     float64      // the longest one in later flights
 	retry     []float64
 	full      []float64
 	trips     []float64
@@ -155,7 +154,7 @@ func (r *run) timedHandshake(ctx context.Context, schemes []uint16) (key *timedK
 const alertVersion uint8 = 70
 
 func (r *run) timedOnce(ctx context.Context, version uint16, schemes []uint16) (*timedKey, error) {
-	conn, trip, err := r.dialTimed(ctx)
+	conn, _, err := r.dialTimed(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -177,8 +176,8 @@ func (r *run) timedOnce(ctx context.Context, version uint16, schemes []uint16) (
 	}
 	r.count(func(cost *Cost) { cost.Handshakes++; cost.Signatures++ })
 	c.CloseWrite()
-	key := &timedKey{schemes: h.Signatures, state: c.State, trip: trip, name: "?"}
-	key.stalls = log.stalls(c.State.Times.Sent, c.State.Times.Flight, trip)
+	key := &timedKey{schemes: h.Signatures, state: c.State, name: "?"}
+	key.pauses = log.pauses(c.State.Times.Sent, c.State.Times.Flight)
 	if len(c.State.Certificates) > 0 {
 		if leaf, err := x509.ParseCertificate(c.State.Certificates[0]); err == nil {
 			key.name = kindOfKey(leaf)
@@ -193,7 +192,11 @@ func (r *run) dialTimed(ctx context.Context) (net.Conn, float64, error) {
 	if err != nil {
 		return nil, 0, err
 	}
-	return conn, millis(conn.(*countedConn).connect), nil
+	trip := millis(conn.(*countedConn).connect)
+	if r.trip == 0 || trip < r.trip {
+		r.trip = trip
+	}
+	return conn, trip, nil
 }
 
 func millis(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
@@ -212,25 +215,30 @@ func (a *arrivals) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// stalls counts the pauses between two times that are as long as a round trip.
-func (a *arrivals) stalls(from, to time.Time, trip float64) (n int) {
+// pauses returns the milliseconds between the arrivals between two times.
+func (a *arrivals) pauses(from, to time.Time) (all []float64) {
 	for i := 1; i < len(a.times); i++ {
-		if a.times[i-1].After(from) && !a.times[i].After(to) && millis(a.times[i].Sub(a.times[i-1])) > stallShare*trip {
-			n++
+		if a.times[i-1].After(from) && !a.times[i].After(to) {
+			all = append(all, millis(a.times[i].Sub(a.times[i-1])))
 		}
 	}
-	return n
+	return all
 }
 
 // flightFacts are about a whole handshake.
 func (r *run) flightFacts(k *timedKey) {
 	f := &r.facts.Flight
 	f.Outcome, f.Bytes = Outcome{State: Tested}, k.state.Flight
-	if k.trip < leastTrip {
-		f.Reason = fmt.Sprintf(noTripReason, k.trip)
+	if r.trip < leastTrip {
+		f.Reason = fmt.Sprintf(noTripReason, r.trip)
 		return
 	}
-	f.RoundTrips = float64(1 + k.stalls)
+	f.RoundTrips = 1
+	for _, pause := range k.pauses {
+		if pause > stallShare*r.trip {
+			f.RoundTrips++
+		}
+	}
 }
 
 // timingFacts makes the facts of the times.
@@ -246,7 +254,8 @@ func (r *run) timingFacts(keys []*timedKey) {
 		if i != nil {
 			t.Noise = max(t.Noise, i.half())
 		}
-		if i.measurable() && !k.stalled && k.stalls == 0 {
+		longest := slices.Max(append(k.pauses, k.pause))
+		if i.measurable() && (r.trip < leastTrip || longest <= stallShare*r.trip) {
 			t.PublicKey[k.name] = i
 		}
 	}
@@ -254,9 +263,7 @@ func (r *run) timingFacts(keys []*timedKey) {
 		t.Retry = interval(retries)
 	}
 	t.RoundTrip, t.Full = interval(trips), interval(keys[0].full)
-	if r.facts.Flight.State == Tested {
-		r.facts.Flight.Millis = t.Full
-	}
+	r.facts.Flight.Millis = t.Full
 }
 
 // kindOfKey names a key as ChainFacts.Key does.
