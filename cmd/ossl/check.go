@@ -118,6 +118,7 @@ func (f *checkFlags) register(cmd *cobra.Command) {
 	flags.BoolVar(&f.options.NoClients, "no-clients", false, "simulate no clients")
 	flags.BoolVar(&f.options.AllClients, "all-clients", false, "simulate all clients, even with more than 60 connections")
 	flags.BoolVar(&f.options.NoTiming, "no-timing", false, "measure no times, so that prices have no milliseconds")
+	flags.BoolVar(&f.options.Precise, "precise", false, "measure times in 60 rounds instead of 6, one or two connections each")
 	flags.BoolVar(&f.options.Replay, "replay", false, "send GET requests in early data twice, to see whether the server\nexecutes both: for your own servers only")
 	flags.StringVar(&f.options.ReplayPath, "replay-path", "/", "request this `path` with --replay")
 	flags.DurationVar(&f.options.Watch, "watch", 0, "look at the keys of the server's tickets for this long")
