@@ -53,7 +53,7 @@ func FuzzHandshake13(f *testing.F) {
 		h.Random, h.SessionID = make([]byte, 32), []byte{}
 		offered := &client.Session{Version: hello.TLS13, Suite: client.AES128GCM, Secret: make([]byte, 32), Ticket: []byte{1}}
 		for _, session := range []*client.Session{nil, offered} {
-			c, err := client.Handshake13(bytesConn{bytes.NewReader(data)}, &client.Config{Hello: h, Session: session})
+			c, err := client.Handshake13(bytesConn{bytes.NewReader(data)}, &client.Config{Hello: h, Session: session, Shares: []uint16{}})
 			if err == nil {
 				t.Errorf("a handshake without keys succeeded: %+v", c.State)
 			}
