@@ -17,10 +17,11 @@ var probes = []probe{
 	{"certificates", certificates},
 	{"options", probeOptions},
 	{"timing", probeTiming},
-	{"staples", staples},
+	{"HTTP", probeHTTP},
 	{"resumption", probeResumption},
 	{"early data", probeEarly},
 	{"clients", probeClients},
+	{"staples", staples},
 	{"watch", probeWatch},
 }
 
@@ -33,6 +34,7 @@ var rules = concat(
 	certificateRules,
 	sessionRules,
 	clientRules,
+	httpRules,
 )
 
 func concat(lists ...[]Rule) (all []Rule) {

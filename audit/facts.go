@@ -234,7 +234,10 @@ type HTTPFacts struct {
 	HSTSAge   int     `json:"hsts_seconds"`
 	Redirect  Outcome `json:"redirect"`
 	Redirects string  `json:"redirects,omitempty"` // where plain HTTP leads
-	HTTP3     string  `json:"alt_svc,omitempty"`
+	// PlainStatus is the status of plain HTTP's answer.
+	PlainStatus int    `json:"plain_status,omitempty"`
+	NoName      bool   `json:"no_name,omitempty"` // the target is an address: clients ignore HSTS
+	HTTP3       string `json:"alt_svc,omitempty"`
 }
 
 // DNSFacts are about the name's records.

@@ -20,11 +20,12 @@ func (f *Facts) price(rule string, p Price) Price {
 			share := p.Share
 			p = f.resumptionPrice(rule)
 			p.Share = share
-		case "chain-needless", "chain-root":
-			p = f.needlessPrice(rule)
 		case "certificate-compression":
 			p = f.compressionPrice()
 		}
+	}
+	if rule == "chain-needless" || rule == "chain-root" {
+		p = f.needlessPrice(p)
 	}
 	if p.RoundTrips > 0 && p.Millis == nil {
 		if trip := f.roundTrip(); trip != nil {
@@ -120,26 +121,9 @@ func (f *Facts) chainBytes() int {
 	return f.Certificates.Chains[0].Bytes
 }
 
-// needlessPrice counts the bytes of certificates that could be left out.
-func (f *Facts) needlessPrice(rule string) Price {
-	n := 0
-	for _, chain := range f.Certificates.Chains {
-		sent := 0
-		for _, i := range chain.Needless {
-			if i >= 0 && i < len(chain.Certificates) {
-				sent += chain.Certificates[i].Bytes
-			}
-		}
-		if rule == "chain-root" && chain.Root && len(chain.Needless) == 0 {
-			sent = chain.Certificates[len(chain.Certificates)-1].Bytes
-		}
-		n = max(n, sent)
-	}
-	if n == 0 {
-		return Price{}
-	}
-	p := Price{Bytes: n, Method: "the certificates' bytes"}
-	if f.Flight.RoundTrips > 1 && f.Flight.Bytes-n <= safeWindow {
+// needlessPrice adds the round trip that the flight takes because of the price's bytes.
+func (f *Facts) needlessPrice(p Price) Price {
+	if p.Bytes > 0 && f.Flight.RoundTrips > 1 && f.Flight.Bytes-p.Bytes <= safeWindow {
 		p.RoundTrips = f.Flight.RoundTrips - 1
 		p.Method += fmt.Sprintf("; the flight of %d bytes was measured to take %.0f round trips", f.Flight.Bytes, f.Flight.RoundTrips)
 	}

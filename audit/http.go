@@ -1,0 +1,186 @@
+package audit
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+)
+
+const (
+	httpHeader = 64 << 10        // bytes of a response that are read
+	httpText   = 500             // bytes of a header's value that are kept
+	plainWait  = 2 * time.Second // for an answer on port 80, whose packets a firewall may drop
+)
+
+// probeHTTP asks for the server's page by HTTPS, and by plain HTTP if the target is on HTTPS's own
+// port. It reads the headers only.
+func probeHTTP(ctx context.Context, r *run) error {
+	f := &r.facts.HTTP
+	reason := ""
+	switch {
+	case r.options.NoHTTP:
+		reason = "it wasn't asked for"
+	case r.target.Protocol != "https":
+		reason = "the target is not HTTPS"
+	}
+	if reason != "" {
+		f.Outcome = Outcome{NotTested, reason}
+		f.Redirect = f.Outcome
+		return nil
+	}
+	_, f.NoName = r.target.ip()
+	r.overTLS(ctx, f)
+	if ctx.Err() == nil {
+		r.plain(ctx, f)
+	}
+	return ctx.Err()
+}
+
+func (r *run) overTLS(ctx context.Context, f *HTTPFacts) {
+	var response *http.Response
+	err := r.again(ctx, func() (err error) {
+		response, err = r.get(ctx, r.address, true)
+		return err
+	})
+	if err != nil {
+		f.Outcome = failed(err)
+		return
+	}
+	f.Outcome = Outcome{State: Tested}
+	header := response.Header
+	f.HSTS = text(header.Get("Strict-Transport-Security"))
+	f.HSTSAge = maxAge(f.HSTS)
+	f.HTTP3 = text(header.Get("Alt-Svc"))
+	if r.facts.Server == "" {
+		r.facts.Server = text(header.Get("Server"))
+	}
+}
+
+// plain asks on port 80 of the same address.
+func (r *run) plain(ctx context.Context, f *HTTPFacts) {
+	host, _, err := net.SplitHostPort(r.address)
+	switch {
+	case err != nil:
+		f.Redirect = failed(err)
+		return
+	case r.target.Port != 443:
+		f.Redirect = Outcome{NotTested, "only HTTPS on port 443 has plain HTTP on a known port, 80"}
+		return
+	}
+	address := net.JoinHostPort(host, "80")
+	wait, cancel := context.WithTimeout(ctx, min(plainWait, r.options.Timeout))
+	defer cancel()
+	response, err := r.get(wait, address, false)
+	var dial *net.OpError
+	switch {
+	case ctx.Err() != nil:
+		f.Redirect = Outcome{Failed, "the audit was interrupted"}
+	case errors.Is(err, errBudget):
+		f.Redirect = failed(err)
+	case err != nil && (errors.As(err, &dial) && dial.Op == "dial" || wait.Err() != nil):
+		f.Redirect = Outcome{NotTested, "nothing answers on port 80"}
+	case err != nil:
+		f.Redirect = failed(err)
+	default:
+		f.Redirect = Outcome{State: Tested}
+		f.PlainStatus = response.StatusCode
+		if response.StatusCode/100 == 3 {
+			f.Redirects = text(response.Header.Get("Location"))
+		}
+	}
+}
+
+// get requests the page "/", and reads the response's headers.
+func (r *run) get(ctx context.Context, address string, encrypted bool) (*http.Response, error) {
+	conn, err := r.dial(ctx, address)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close()
+	defer context.AfterFunc(ctx, func() { conn.SetDeadline(time.Now()) })()
+	if deadline, ok := ctx.Deadline(); ok {
+		if err := conn.SetDeadline(deadline); err != nil {
+			return nil, err
+		}
+	}
+	host := net.JoinHostPort(r.options.ServerName, strconv.Itoa(int(r.target.Port)))
+	if r.target.Port == 443 {
+		host = strings.TrimSuffix(host, ":443")
+	}
+	if encrypted {
+		client := tls.Client(conn, anyServer(r.serverName()))
+		if err := client.HandshakeContext(ctx); err != nil {
+			return nil, tlsError(err)
+		}
+		r.count(func(c *Cost) { c.Handshakes++; c.Signatures++ })
+		conn = client
+	}
+	request := "GET / HTTP/1.1\r\nHost: " + host + "\r\nUser-Agent: ossl-check\r\nAccept: */*\r\nConnection: close\r\n\r\n"
+	if _, err := io.WriteString(conn, request); err != nil {
+		return nil, err
+	}
+	response, err := http.ReadResponse(bufio.NewReader(io.LimitReader(conn, httpHeader)), nil)
+	if err != nil {
+		return nil, fmt.Errorf("the answer is not HTTP: %w", err)
+	}
+	return response, response.Body.Close()
+}
+
+// anyServer is a configuration for connections on which nothing secret is sent, to servers of any
+// quality: other probes judge their certificates and suites.
+func anyServer(name string) *tls.Config {
+	config := &tls.Config{ServerName: name, InsecureSkipVerify: true, MinVersion: tls.VersionTLS10, NextProtos: []string{"http/1.1"}}
+	for _, suite := range append(tls.CipherSuites(), tls.InsecureCipherSuites()...) {
+		config.CipherSuites = append(config.CipherSuites, suite.ID)
+	}
+	return config
+}
+
+// tlsError wraps an alert of the server, for which another try is of no use, in errRefused.
+func tlsError(err error) error {
+	var alert tls.AlertError
+	var header tls.RecordHeaderError
+	if errors.As(err, &alert) || errors.As(err, &header) || strings.HasPrefix(err.Error(), "tls:") {
+		return fmt.Errorf("%w: %w", errRefused, err)
+	}
+	return err
+}
+
+// text returns a header's value without control characters, and cut to httpText bytes.
+func text(s string) string {
+	s = strings.Map(func(c rune) rune {
+		if c < ' ' || c == 0x7f {
+			return -1
+		}
+		return c
+	}, strings.ToValidUTF8(s, "?"))
+	if len(s) > httpText {
+		s = strings.ToValidUTF8(s[:httpText], "") + "…"
+	}
+	return s
+}
+
+// maxAge returns max-age of Strict-Transport-Security, or 0 if it is missing or malformed (RFC 6797,
+// section 6.1).
+func maxAge(header string) int {
+	for directive := range strings.SplitSeq(header, ";") {
+		name, value, _ := strings.Cut(strings.TrimSpace(directive), "=")
+		if !strings.EqualFold(strings.TrimSpace(name), "max-age") {
+			continue
+		}
+		n, err := strconv.ParseUint(strings.Trim(strings.TrimSpace(value), `"`), 10, 31)
+		if errors.Is(err, strconv.ErrRange) {
+			return 1<<31 - 1
+		}
+		return int(n)
+	}
+	return 0
+}

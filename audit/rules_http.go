@@ -1,0 +1,77 @@
+package audit
+
+import (
+	"fmt"
+	"strings"
+)
+
+// httpRules are about HTTP beside and above TLS.
+var httpRules = []Rule{
+	{
+		ID: "http-redirect", Axis: Safe,
+		Title: "Plain HTTP doesn't lead to HTTPS",
+		Reason: "Users who type the name without https:// stay on plain HTTP, where everybody on the way can read and " +
+			"change the page.",
+		Source: "RFC 6797, section 7.2",
+		check:  checkRedirect,
+	},
+	{
+		ID: "http-hsts", Axis: Safe,
+		Title:  "The server has no strict transport security",
+		Reason: "Without it, a browser's first request may go to plain HTTP on every visit, and users can dismiss warnings of certificates.",
+		Source: "RFC 6797, section 7.1",
+		check:  checkHSTS,
+	},
+}
+
+func checkRedirect(j *judgement) ([]Finding, Outcome) {
+	f := &j.facts.HTTP
+	if f.Redirect.State != Tested {
+		return nil, f.Redirect
+	}
+	evidence := fmt.Sprintf("Port 80 answers with status %d and no redirection.", f.PlainStatus)
+	switch {
+	case len(f.Redirects) >= 8 && strings.EqualFold(f.Redirects[:8], "https://"):
+		return nil, f.Redirect
+	case f.Redirects != "":
+		evidence = fmt.Sprintf("Port 80 redirects to %q.", f.Redirects)
+	case f.PlainStatus >= 400: // no page to be read or changed
+		return nil, f.Redirect
+	}
+	return []Finding{{
+		Severity: Medium,
+		Evidence: evidence,
+		Remedy:   "Answer every request on port 80 with status 301 and the same URL with https://, or close the port.",
+	}}, f.Redirect
+}
+
+func checkHSTS(j *judgement) ([]Finding, Outcome) {
+	f := &j.facts.HTTP
+	least := j.policy.Sockets.HSTS
+	switch {
+	case f.State != Tested:
+		return nil, f.Outcome
+	case f.NoName:
+		return nil, Outcome{NotTested, "the target is an address, for which clients ignore it"}
+	}
+	finding := Finding{
+		Severity: Info,
+		Evidence: "The server's answer has no header Strict-Transport-Security.",
+		Remedy: "Once all of the name is reached by HTTPS, send the header “Strict-Transport-Security: max-age=31536000” " +
+			"with every answer, those of errors too.",
+	}
+	if least.Value > 0 {
+		finding.Severity, finding.Source = Low, sourceOf(j.policy, least.Source)
+		finding.Remedy = strings.Replace(finding.Remedy, "31536000", fmt.Sprint(max(least.Value, 31536000)), 1)
+	}
+	switch {
+	case f.HSTS == "":
+	case f.HSTSAge == 0:
+		finding.Evidence = fmt.Sprintf("The header is %q, which turns it off.", f.HSTS)
+	case f.HSTSAge < least.Value:
+		finding.Evidence = fmt.Sprintf("The header is %q; the policy has at least %d seconds.", f.HSTS, least.Value)
+	default:
+		return nil, f.Outcome
+	}
+	return []Finding{finding}, f.Outcome
+}
