@@ -388,7 +388,8 @@ func startNginx(t testing.TB, directives string) string {
 		"nginx.conf": fmt.Appendf(nil, `daemon off; master_process off; pid nginx.pid; error_log stderr; events {}
 http { access_log off; client_body_temp_path t1; proxy_temp_path t2;
 fastcgi_temp_path t3; uwsgi_temp_path t4; scgi_temp_path t5;
-server { listen %s ssl; server_name localhost; ssl_protocols TLSv1.2 TLSv1.3; ssl_certificate cert.pem; ssl_certificate_key key.pem;
+server { listen %s ssl; server_name localhost;
+ssl_protocols TLSv1.2 TLSv1.3; ssl_certificate cert.pem; ssl_certificate_key key.pem;
 %s
 location / { return 200 ok; } } }`, address, directives),
 	}

@@ -305,7 +305,8 @@ func TestInteropReplay(t *testing.T) {
 				t.Fatalf("no session: %v", err)
 			}
 			first.Close()
-			original, err := Handshake13(dial12(t, address), &Config{ServerName: "localhost", Session: sessions[0], Early: []byte("once\n")})
+			original, err := Handshake13(dial12(t, address), &Config{ServerName: "localhost", Session: sessions[0],
+				Early: []byte("once\n")})
 			if err != nil || !original.State.EarlyAccepted {
 				t.Fatalf("early data: %v", err)
 			}
