@@ -49,7 +49,7 @@ var kinds = []kind{
 	{"TLS 1.2 ID", hello.TLS12, false, func(f *ResumptionFacts) *Resumed { return &f.ID12 }},
 }
 
-// config returns what a client that resumes in this way offers.
+// config returns the offer of a client that resumes in this way.
 func (k kind) config(r *run, session *client.Session) *client.Config {
 	h := client.Default(r.options.ServerName, k.version)
 	if k.version != hello.TLS13 && !k.ticket {

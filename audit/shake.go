@@ -98,6 +98,6 @@ func (r *run) tickets13(conn *shaken) []*client.Session {
 	if err != nil {
 		return conn.Sessions()
 	}
-	sessions, _ := conn.ReadSessions(1 << 10) // what it read before an error counts
+	sessions, _ := conn.ReadSessions(1 << 10) // those read before an error count
 	return sessions
 }

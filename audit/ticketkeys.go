@@ -120,7 +120,7 @@ func (f *ticketFormat) authenticates(ticket, _ []byte, pattern string) bool {
 }
 
 // decrypts reports whether the secret is in the ticket. A weak key for encryption is enough for an
-// eavesdropper, whatever the key of the MAC is.
+// eavesdropper, also if that of the MAC is good.
 func (f *ticketFormat) decrypts(ticket, secret []byte, pattern string) bool {
 	key, _ := f.keys(pattern)
 	end := len(ticket) - f.mac().Size()

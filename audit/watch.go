@@ -130,7 +130,7 @@ func (w *watch) sample(ctx context.Context) error {
 	sample := WatchSample{Time: time.Now()}
 	offer := w.first
 	if life := time.Duration(offer.Lifetime) * time.Second; life > 0 && time.Since(offer.Received) > life {
-		offer = nil // the server would refuse it whatever its keys are
+		offer = nil // the server refuses it for its age
 	}
 	resumed, tickets, err := w.kind.connect(ctx, w.run, w.run.address, offer)
 	if err == nil && resumed && w.named && w.kind.version < 0x0304 {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// keepReplay keeps what the handshake needs to go on from its first flight another time.
+// keepReplay keeps a copy of the handshake's state after its first flight.
 func (h *handshake13) keepReplay(message []byte) {
 	kept := *h
 	if h.early != nil {

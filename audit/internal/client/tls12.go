@@ -41,7 +41,7 @@ type handshake12 struct {
 	suite      *suite12
 	transcript []byte
 	master     []byte
-	session    *Session // what the server lets the client resume
+	session    *Session // can be resumed later
 	verify     []byte   // the client's Finished
 }
 

@@ -344,14 +344,15 @@ func TestHostile12(t *testing.T) {
 	none := message(typeCertificate12, []byte{0, 0, 0})
 	none = none[:len(none):len(none)]
 	answers := map[string][]byte{
-		"nothing":                nil,
-		"no TLS":                 []byte("HTTP/1.0 400 Bad Request\r\n\r\n"),
-		"wrong version":          serverHello(0x0304, 0xc02b, 0),
-		"suite not offered":      serverHello(0x0303, 0x0005, 0),
-		"compression":            serverHello(0x0303, 0xc02b, 1),
-		"no certificate":         append(bytes.Clone(good), record(recordHandshake, message(typeHelloDone12, nil))...),
-		"empty certificates":     append(bytes.Clone(good), record(recordHandshake, append(none, message(typeHelloDone12, nil)...))...),
-		"malformed list":         append(bytes.Clone(good), record(recordHandshake, message(typeCertificate12, []byte{0, 0, 3, 0, 0, 9}))...),
+		"nothing":            nil,
+		"no TLS":             []byte("HTTP/1.0 400 Bad Request\r\n\r\n"),
+		"wrong version":      serverHello(0x0304, 0xc02b, 0),
+		"suite not offered":  serverHello(0x0303, 0x0005, 0),
+		"compression":        serverHello(0x0303, 0xc02b, 1),
+		"no certificate":     append(bytes.Clone(good), record(recordHandshake, message(typeHelloDone12, nil))...),
+		"empty certificates": append(bytes.Clone(good), record(recordHandshake, append(none, message(typeHelloDone12, nil)...))...),
+		"malformed list": append(bytes.Clone(good), record(recordHandshake, message(typeCertificate12, []byte{0, 0, 3, 0, 0, 9}))...,
+		),
 		"certificates twice":     append(bytes.Clone(good), record(recordHandshake, append(none, none...))...),
 		"resumes what wasn't":    append(bytes.Clone(good), record(recordChange, []byte{1})...),
 		"16 MB message":          append(bytes.Clone(good), record(recordHandshake, []byte{typeCertificate12, 0xff, 0xff, 0xff})...),
