@@ -50,12 +50,14 @@ var certificateRules = []Rule{
 		ID: "certificate-lifetime", Axis: Safe,
 		Title:  "The certificate is valid for too long",
 		Reason: "A stolen key is of use until the certificate expires, because most clients don't look for revocations.",
+		Source: "CA/Browser Forum, ballot SC-081v3",
 		check:  eachLeaf(checkLifetime),
 	},
 	{
 		ID: "certificate-hash", Axis: Safe,
 		Title:  "A certificate is signed with a hash function that isn't allowed",
 		Reason: "Collisions of a weak hash function let attackers make certificates of their own.",
+		Source: "RFC 9155, section 1",
 		check:  eachLeaf(checkHash),
 	},
 	{
@@ -69,6 +71,7 @@ var certificateRules = []Rule{
 		ID: "key-not-in-policy", Axis: Safe,
 		Title:  "The policy doesn't allow the certificate's key",
 		Reason: "The policy lists the kinds of keys that are strong enough and that clients support.",
+		Source: "the policy's list of keys",
 		check:  eachLeaf(checkKeyPolicy),
 	},
 	{
@@ -103,9 +106,10 @@ var certificateRules = []Rule{
 	{
 		ID: "staple-missing", Axis: Safe,
 		Title: "The server staples no OCSP response",
-		Reason: "Without it, clients ask the authority, which costs time and tells it who visits the server, " +
+		Reason: "Without one, clients ask the authority, which costs time and tells it who visits the server, " +
 			"or they don't learn of a revocation.",
-		check: eachLeaf(checkStapleMissing),
+		Source: "RFC 6066, section 8",
+		check:  eachLeaf(checkStapleMissing),
 	},
 	{
 		ID: "staple-invalid", Axis: Safe,

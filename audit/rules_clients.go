@@ -9,7 +9,7 @@ import (
 var clientRules = []Rule{
 	{
 		ID: "client-refused", Axis: Safe, Title: "Common clients can't connect",
-		Reason: "Users of these clients get an error, or a version without TLS if the application falls back to it.",
+		Reason: "The users of these clients get an error.",
 		Source: "RFC 9325, section 4.2.1", check: checkClientRefused,
 	},
 	{

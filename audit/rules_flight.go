@@ -19,7 +19,7 @@ const (
 var flightRules = []Rule{
 	{
 		ID: "key-slow", Axis: Fast,
-		Title: "The server signs with RSA, for which ECDSA would do",
+		Title: "The server signs with RSA instead of ECDSA",
 		Reason: "An RSA signature is the largest part of a server's work for a handshake: an RSA key of 2048 bits " +
 			"takes ten times as long as an ECDSA key on P-256, one of 4096 bits over a hundred times.",
 		Source: "RFC 9325, section 4.2.1",

@@ -44,7 +44,7 @@ var protocolRules = []Rule{
 	},
 	{
 		ID: "suite-order", Axis: Safe, Title: "The order of the cipher suites isn't the policy's",
-		Reason: "The order decides which suite a client gets that has several.",
+		Reason: "The order decides the suite of every client that has several.",
 		Source: "RFC 9325, section 4.2.1", check: checkSuiteOrder,
 	},
 	{
@@ -54,7 +54,7 @@ var protocolRules = []Rule{
 	},
 	{
 		ID: "group-not-in-policy", Axis: Safe, Title: "The server offers groups that the policy doesn't have",
-		Reason: "Clients may agree on a key in a group that the policy doesn't want, or doesn't want any more.",
+		Reason: "Clients may agree on a key in a group that the policy doesn't want, or no longer wants.",
 		Source: "RFC 8446, section 4.2.7", check: checkGroupOther,
 	},
 	{

@@ -20,7 +20,7 @@ var sessionRules = []Rule{
 		Reason: "Small clients, microcontrollers for example, have IDs and no tickets: each " +
 			"of their connections pays a full handshake.",
 		Source: "RFC 5246, section 7.3", check: resumeRule(kinds[2])},
-	{ID: "resume-tls12-ticket", Axis: Fast, Title: "Sessions of TLS 1.2 are not resumed by ticket",
+	{ID: "resume-tls12-ticket", Axis: Fast, Title: "Sessions of TLS 1.2 are not resumed by their tickets",
 		Reason: "Clients that return after the server's cache has forgotten them pay a full handshake.",
 		Source: "RFC 5077, section 3.1", check: resumeRule(kinds[1])},
 	{ID: "resume-fleet", Axis: Fast, Title: "The addresses of the name don't share their sessions",
@@ -40,7 +40,7 @@ var sessionRules = []Rule{
 		Reason: "Early data has no forward secrecy, and can be replayed.",
 		Source: "RFC 8446, section 8", check: checkEarly},
 	{ID: "early-data-replay", Axis: Safe, Title: "The server executes replayed requests",
-		Reason: "An attacker who records a client's first flight has its request executed as often as they send it again.",
+		Reason: "An attacker who records a client's first flight can have its request executed again and again.",
 		Source: "RFC 8470, section 3", check: checkReplay},
 }
 
