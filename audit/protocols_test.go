@@ -14,6 +14,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -411,5 +412,37 @@ func TestOrder(t *testing.T) {
 	}
 	if r := reversed([]uint16{1, 2, chacha13}); !reflect.DeepEqual(r, []uint16{2, chacha13, 1}) {
 		t.Errorf("reversed: %v", r)
+	}
+}
+
+// TestRateLimit shows that a server that closes all connections beyond ten a second gets the same
+// facts as without its limit.
+func TestRateLimit(t *testing.T) {
+	config := func() *tls.Config {
+		return &tls.Config{Certificates: []tls.Certificate{testcert.Root(testcert.Template{}).TLS()},
+			CurvePreferences: []tls.CurveID{tls.X25519, tls.CurveP256}}
+	}
+	want := protocolsOf(t, testRun(serveGo(t, config())))
+	limited := config()
+	var mu sync.Mutex
+	var recent []time.Time
+	r := testRun(serve(t, func(conn net.Conn, _ int) {
+		mu.Lock()
+		now := time.Now()
+		recent = slices.DeleteFunc(recent, func(t time.Time) bool { return now.Sub(t) > time.Second })
+		refused := len(recent) >= 10
+		if !refused {
+			recent = append(recent, now)
+		}
+		mu.Unlock()
+		if !refused {
+			tls.Server(conn, limited).Handshake()
+		}
+	}))
+	if got := protocolsOf(t, r); !reflect.DeepEqual(got, want) {
+		t.Errorf("with the limit\n%+v\nwithout\n%+v", got, want)
+	}
+	if r.cost.Retried == 0 {
+		t.Error("no connection was lost")
 	}
 }
