@@ -163,13 +163,20 @@ func probeClients(ctx context.Context, r *run) error {
 		facts.Outcome = Outcome{Failed, err.Error()}
 		return nil
 	}
+	notAll := Outcome{NotTested, fmt.Sprintf("the audit had made %d connections, and all clients weren't asked for", gentle)}
+	full := func() (full bool) {
+		r.count(func(c *Cost) { full = c.Connections >= gentle && !r.options.AllClients })
+		return full
+	}
+	if full() {
+		facts.Outcome = notAll
+		return nil
+	}
 	facts.Outcome = Outcome{State: Tested}
 	for i := range hellos {
 		simulated := SimulatedClient{Name: hellos[i].Name, Common: hellos[i].Common, Source: hellos[i].Source}
-		made := 0
-		r.count(func(c *Cost) { made = c.Connections })
-		if made >= gentle && !r.options.AllClients {
-			simulated.Outcome = Outcome{NotTested, fmt.Sprintf("the audit had made %d connections; ask for all clients", gentle)}
+		if full() {
+			simulated.Outcome = notAll
 		} else {
 			r.simulate(ctx, &hellos[i], &simulated)
 		}

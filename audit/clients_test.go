@@ -137,13 +137,15 @@ func TestClientsRefused(t *testing.T) {
 // TestClientsGentle shows that an audit that has made its connections simulates no clients, and
 // that the rules say so.
 func TestClientsGentle(t *testing.T) {
-	r := testRun("127.0.0.1:1")
-	r.cost.Connections = gentle
-	if err := probeClients(t.Context(), r); err != nil {
-		t.Fatal(err)
-	}
-	ids, _ := clientFindings(r.facts)
-	if r.cost.Connections != gentle || !slices.Equal(ids, []string{"client-refused not tested", "client-retry not tested"}) {
-		t.Errorf("%d connections, %v", r.cost.Connections, ids)
+	for _, before := range []int{gentle, gentle - 2} {
+		r := testRun(serveGo(t, &tls.Config{}))
+		r.cost.Connections = before
+		if err := probeClients(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+		ids, _ := clientFindings(r.facts)
+		if r.cost.Connections != gentle || !slices.Equal(ids, []string{"client-refused not tested", "client-retry not tested"}) {
+			t.Errorf("%d connections, %v", r.cost.Connections, ids)
+		}
 	}
 }
