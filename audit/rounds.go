@@ -54,7 +54,7 @@ func (k *timedKey) round13(ctx context.Context, r *run) (trip float64, retry, fu
 	if err != nil {
 		return 0, retry, full, err
 	}
-	h.KeyShares = []hello.KeyShare{share}
+	h.KeyShares, h.RecordVersion = []hello.KeyShare{share}, hello.TLS12
 	second, err := h.Marshal()
 	if err != nil {
 		return 0, retry, full, err
