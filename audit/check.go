@@ -18,6 +18,7 @@ var probes = []probe{
 	{"options", probeOptions},
 	{"timing", probeTiming},
 	{"HTTP", probeHTTP},
+	{"DNS", probeDNS},
 	{"resumption", probeResumption},
 	{"early data", probeEarly},
 	{"clients", probeClients},
@@ -35,6 +36,7 @@ var rules = concat(
 	sessionRules,
 	clientRules,
 	httpRules,
+	dnsRules,
 )
 
 func concat(lists ...[]Rule) (all []Rule) {

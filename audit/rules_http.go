@@ -75,3 +75,47 @@ func checkHSTS(j *judgement) ([]Finding, Outcome) {
 	}
 	return []Finding{finding}, f.Outcome
 }
+
+// dnsRules are about the name's records.
+var dnsRules = []Rule{
+	{
+		ID: "dns-https", Axis: Fast,
+		Title: "The name has no HTTPS record",
+		Reason: "With the record, browsers begin with HTTPS, and with HTTP/3 if it is offered, without asking plain HTTP " +
+			"or Alt-Svc first.",
+		Source: "RFC 9460, section 9",
+		check:  checkHTTPSRecord,
+	},
+	{
+		ID: "ech-missing", Axis: Safe,
+		Title:  "The name has no keys for Encrypted Client Hello",
+		Reason: "Without them, everybody on the way sees the name that a client asks for.",
+		Source: "RFC 9849",
+		check:  checkECH,
+	},
+}
+
+func checkHTTPSRecord(j *judgement) ([]Finding, Outcome) {
+	f := &j.facts.DNS
+	if f.ECH.State != Tested || len(f.HTTPS) > 0 { // if the target isn't HTTPS, nothing asked
+		return nil, f.ECH.Outcome
+	}
+	return []Finding{{
+		Severity: Info,
+		Evidence: "The resolver has no record of type HTTPS for the name.",
+		Remedy:   "Add a record such as “HTTPS 1 . alpn=h2” to the name's zone.",
+	}}, f.Outcome
+}
+
+func checkECH(j *judgement) ([]Finding, Outcome) {
+	f := &j.facts.DNS.ECH
+	if f.State != Tested || f.On {
+		return nil, f.Outcome
+	}
+	return []Finding{{
+		Severity: Info,
+		Evidence: "No HTTPS record of the name has an ech parameter.",
+		Remedy: "If others' names are served at the same address, so that hiding the name is of use: give the server ECH keys, and " +
+			"publish their configuration in the ech parameter of the HTTPS record.",
+	}}, f.Outcome
+}
