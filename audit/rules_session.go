@@ -143,8 +143,10 @@ func resumeWanted(k kind, p *policy.Resumption) (policy.Setting, string) {
 	return p.ID, "Turn on a session cache that all processes share (nginx: ssl_session_cache shared:tls:10m)."
 }
 
-func checkFleet(j *judgement) (findings []Finding, outcome Outcome) {
-	outcome = Outcome{NotTested, "the name has one address, or no session is resumed"}
+func checkFleet(j *judgement) ([]Finding, Outcome) {
+	outcome := Outcome{NotTested, "the name has one address, or no session is resumed"}
+	var evidence []string
+	allTries, allHits := 0, 0
 	for _, k := range kinds {
 		tries, hits := 0, 0
 		var missed []string
@@ -165,16 +167,20 @@ func checkFleet(j *judgement) (findings []Finding, outcome Outcome) {
 			}
 		}
 		if hits < tries {
-			findings = append(findings, Finding{
-				Severity: Medium,
-				Evidence: fmt.Sprintf("%s: %d of %d sessions were resumed by another address; not from %s.",
-					k.name, hits, tries, strings.Join(missed, ", ")),
-				Remedy: "Give all servers the same ticket keys, or a session cache that they share.",
-				Price:  Price{Share: float64(tries-hits) / float64(tries)},
-			})
+			evidence = append(evidence, fmt.Sprintf("%s: another address resumed %d of %d sessions; not from %s.",
+				k.name, hits, tries, strings.Join(missed, ", ")))
 		}
+		allTries, allHits = allTries+tries, allHits+hits
 	}
-	return findings, outcome
+	if evidence == nil {
+		return nil, outcome
+	}
+	return []Finding{{
+		Severity: Medium,
+		Evidence: strings.Join(evidence, " "),
+		Remedy:   "Give all servers the same ticket keys, or a session cache that they share.",
+		Price:    Price{Share: float64(allTries-allHits) / float64(allTries)},
+	}}, outcome
 }
 
 func checkSessionLifetime(j *judgement) ([]Finding, Outcome) {

@@ -16,7 +16,7 @@ func probeWatch(ctx context.Context, r *run) error {
 	f := &r.facts.Resumption
 	for _, k := range kinds[:2] {
 		if facts := k.facts(f); facts.State == Tested && facts.Offered {
-			w := &watch{run: r, kind: k, facts: &WatchFacts{Since: time.Now()}, seen: map[string]bool{}}
+			w := &watch{run: r, kind: k, facts: &WatchFacts{Since: time.Now(), Changes: []time.Time{}}, seen: map[string]bool{}}
 			f.Watch = w.facts
 			return w.all(ctx)
 		}
