@@ -51,6 +51,9 @@ func (g *generator) goSuiteNames(who string) (names []string, source string) {
 
 // goRemainder lists what no server on crypto/tls can do.
 func (g *generator) goRemainder(who string) {
+	if g.Server.Go != (Version{}) && g.Server.Go.Before(Version{1, 21, 0}) {
+		g.remain("ems", who+" has no extended master secret (RFC 7627) before Go 1.21; it was built with Go "+g.Server.Go.String())
+	}
 	g.remain("suites13", who+" can't set the suites of TLS 1.3: crypto/tls chooses by the processor's instructions for AES")
 	g.remain("order", who+" can't set the order of suites: crypto/tls has one")
 	g.remain("signatures", who+" can't set the signature schemes")
@@ -98,6 +101,9 @@ func (g *generator) caddy() {
 			g.remain("groups", v.Name+" needs Caddy "+group.caddySet.String())
 		case g.Server.Go != (Version{}) && g.Server.Go.Before(group.goSince):
 			g.remain("groups", v.Name+" needs a Caddy that was built with Go "+group.goSince.String())
+		case g.Server.NoMLKEM && strings.Contains(group.caddy, "mlkem"):
+			g.remain("groups", "this Caddy was built with tlsmlkem=0, so that it accepts "+v.Name+
+				" and doesn't offer it: start it with GODEBUG=tlsmlkem=1")
 		default:
 			names = append(names, group.caddy)
 		}

@@ -49,10 +49,7 @@ func (g *generator) postgresql() {
 		g.remain("groups", "PostgreSQL before 18 has one curve for the key exchange, and neither X25519 nor post-quantum groups")
 	}
 	g.remain("signatures", "PostgreSQL can't set the signature schemes")
-	r := g.Policy.Resumption
-	if yes(r.TLS13) || yes(r.ID) || yes(r.Tickets) {
-		g.remain("resumption", "PostgreSQL resumes no sessions, by design: keep connections open, with a pool")
-	}
+	g.remain("resumption", "PostgreSQL resumes no sessions, by design: keep connections open, with a pool")
 	if yes(g.Policy.Records.Kernel) {
 		g.remain("kernel", "PostgreSQL has no kernel TLS")
 	}

@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
@@ -23,7 +24,10 @@ type Server struct {
 	Version Version `json:"version"`
 	OpenSSL Version `json:"openssl"` // of the libssl that it runs with, if it uses one
 	Go      Version `json:"go"`      // that Caddy was built with
-	Program string  `json:"program,omitempty"`
+	// NoMLKEM reports whether Caddy was built with GODEBUG's tlsmlkem=0: it accepts x25519mlkem768 in
+	// its configuration then, and doesn't offer it.
+	NoMLKEM bool   `json:"no_mlkem,omitempty"`
+	Program string `json:"program,omitempty"`
 	// Prefix is a command that starts the program, for trees of another release: []string{"/tree/run"}.
 	Prefix []string `json:"prefix,omitempty"`
 	// Modules is the folder of loadable modules, if the server has one that isn't the usual.
@@ -124,6 +128,9 @@ func Ask(ctx context.Context, kind, program string, prefix ...string) (Server, e
 	case "caddy":
 		if info, err := buildinfo.ReadFile(program); err == nil {
 			s.Go, _ = ParseVersion(info.GoVersion)
+			s.NoMLKEM = slices.ContainsFunc(info.Settings, func(b debug.BuildSetting) bool {
+				return b.Key == "DefaultGODEBUG" && strings.Contains(","+b.Value+",", ",tlsmlkem=0,")
+			})
 		}
 	default:
 		return s, s.findOpenSSL(text)

@@ -1,0 +1,81 @@
+package confgen
+
+import (
+	"crypto/x509"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/ossl-go/ossl/audit"
+	"github.com/ossl-go/ossl/policy"
+)
+
+// auditOf audits a server, and returns the findings by rule.
+func auditOf(t *testing.T, c *Config, roots *x509.CertPool) (map[string]audit.Finding, *audit.Report) {
+	t.Helper()
+	target := audit.Target{Host: "127.0.0.1", Port: uint16(c.Layout.Port), Protocol: "https"}
+	if c.Server.Kind == "postgresql" {
+		target.Protocol = "postgres"
+	}
+	report, err := audit.Check(t.Context(), target, audit.Options{Policy: c.Policy, ServerName: "localhost", Roots: roots, NoDNS: true, NoTiming: true,
+		NoClients: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	findings := map[string]audit.Finding{}
+	for _, f := range report.Findings {
+		findings[f.Rule] = f
+	}
+	return findings, report
+}
+
+// TestServersAudit audits each server with its configuration by the same policy.
+func TestServersAudit(t *testing.T) {
+	for _, s := range tree(t) {
+		for _, name := range []string{"fast-and-safe", "mozilla-modern", "mozilla-intermediate"} {
+			p, err := policy.Get(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Run(s.Kind+"-"+s.Version.String()+"-"+s.OpenSSL.String()+"/"+name, func(t *testing.T) {
+				c, _, roots, err := start(t, s, p, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				findings, report := auditOf(t, c, roots)
+				for rule, f := range findings {
+					if !expected(c, rule) && f.Severity != audit.Info {
+						t.Errorf("%s: %s: %s", rule, f.Title, f.Evidence)
+					}
+				}
+				for _, r := range report.Results {
+					if r.State == audit.Failed {
+						t.Errorf("%s failed: %s", r.Rule, r.Reason)
+					}
+				}
+			})
+		}
+	}
+}
+
+// expected reports whether the configuration's remainder says that the server breaks a rule.
+func expected(c *Config, rule string) bool {
+	return slices.ContainsFunc(c.Remainder, func(r Remainder) bool {
+		return slices.Contains(strings.Fields(breaks[r.Setting]), rule)
+	})
+}
+
+// breaks are the rules that a server may break if it can't follow a part of a policy.
+var breaks = map[string]string{
+	"groups":              "group-missing group-not-in-policy group-postquantum group-retry",
+	"suites13":            "suite-missing suite-not-in-policy suite-order",
+	"suites12":            "suite-missing",
+	"order":               "suite-order",
+	"ems":                 "ems-missing",
+	"signatures":          "signature-weak",
+	"resumption":          "resume-none resume-tls13 resume-tls12-id resume-tls12-ticket",
+	"resumption.id":       "resume-tls12-id",
+	"resumption.lifetime": "resume-lifetime",
+	"resumption.rotation": "ticket-rotation",
+	"stapling":            "staple-missing",
+}
