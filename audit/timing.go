@@ -2,9 +2,6 @@ package audit
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/ed25519"
-	"crypto/rsa"
 	"crypto/x509"
 	"errors"
 	"fmt"
@@ -180,7 +177,7 @@ func (r *run) timedOnce(ctx context.Context, version uint16, schemes []uint16) (
 	key.pauses = log.pauses(c.State.Times.Sent, c.State.Times.Flight)
 	if len(c.State.Certificates) > 0 {
 		if leaf, err := x509.ParseCertificate(c.State.Certificates[0]); err == nil {
-			key.name = kindOfKey(leaf)
+			key.name = keyName(leaf)
 		}
 	}
 	return key, nil
@@ -264,17 +261,4 @@ func (r *run) timingFacts(keys []*timedKey) {
 	}
 	t.RoundTrip, t.Full = interval(trips), interval(keys[0].full)
 	r.facts.Flight.Millis = t.Full
-}
-
-// kindOfKey names a key as ChainFacts.Key does.
-func kindOfKey(c *x509.Certificate) string {
-	switch key := c.PublicKey.(type) {
-	case *ecdsa.PublicKey:
-		return "ECDSA " + map[int]string{256: "secp256r1", 384: "secp384r1", 521: "secp521r1"}[key.Params().BitSize]
-	case *rsa.PublicKey:
-		return fmt.Sprintf("RSA %d", key.N.BitLen())
-	case ed25519.PublicKey:
-		return "Ed25519"
-	}
-	return c.PublicKeyAlgorithm.String()
 }
