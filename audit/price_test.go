@@ -44,7 +44,7 @@ func TestInterval(t *testing.T) {
 
 func TestPrice(t *testing.T) {
 	work, trip := &Interval{3, 2.9, 3.1}, &Interval{50, 49, 51}
-	chain := ChainFacts{Bytes: 12000, Needless: []int{1}, Certificates: []CertificateFact{{Bytes: 1000}, {Bytes: 11000}}}
+	chain := ChainFacts{Bytes: 12000}
 	base := func() *Facts {
 		f := &Facts{}
 		f.Timing = TimingFacts{Outcome: Outcome{State: Tested}, RoundTrip: trip, PublicKey: map[string]*Interval{"RSA 4096": work}}
@@ -78,7 +78,11 @@ func TestPrice(t *testing.T) {
 			if test.change != nil {
 				test.change(f)
 			}
-			p := f.price(test.rule, Price{})
+			p := Price{}
+			if test.rule == "chain-needless" {
+				p = Price{Bytes: 11000, Method: "the bytes"} // which the rule counts
+			}
+			p = f.price(test.rule, p)
 			value := func(i *Interval) float64 {
 				if i == nil {
 					return 0
