@@ -70,7 +70,8 @@ func TestUnreachable(t *testing.T) {
 // TestOneUnreachable: the audit is of the address that answers, and the other is a finding.
 func TestOneUnreachable(t *testing.T) {
 	withProbes(t)
-	r, err := Check(t.Context(), Target{Host: "example.test", Port: 443, Protocol: "tls"}, Options{Addresses: two, Dial: dialTo("[2001:db8::1]:443")})
+	r, err := Check(t.Context(), Target{Host: "example.test", Port: 443, Protocol: "tls"},
+		Options{Addresses: two, Dial: dialTo("[2001:db8::1]:443")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,7 +125,8 @@ func TestInterrupted(t *testing.T) {
 		probe{"second", func(ctx context.Context, _ *run) error { cancel(); <-ctx.Done(); return ctx.Err() }},
 		probe{"third", func(context.Context, *run) error { t.Error("ran after the end"); return nil }},
 	)
-	r, err := Check(ctx, Target{Host: "example.test", Port: 443, Protocol: "tls"}, Options{Addresses: two[:1], Dial: dialTo("192.0.2.1:443")})
+	r, err := Check(ctx, Target{Host: "example.test", Port: 443, Protocol: "tls"},
+		Options{Addresses: two[:1], Dial: dialTo("192.0.2.1:443")})
 	if !errors.Is(err, context.Canceled) || !r.Interrupted || r.Facts.Server != "nginx/1.26" {
 		t.Errorf("error %v, report %+v", err, r)
 	}
@@ -233,7 +235,8 @@ func TestRulesReadAlike(t *testing.T) {
 		if r.Axis != Fast && r.Axis != Safe {
 			t.Errorf("%s: axis %q", r.ID, r.Axis)
 		}
-		if n := len([]rune(r.Title)); n == 0 || n > 70 || strings.HasSuffix(r.Title, ".") || strings.ToUpper(r.Title[:1]) != r.Title[:1] {
+		if n := len([]rune(r.Title)); n == 0 || n > 70 || strings.HasSuffix(r.Title, ".") ||
+			strings.ToUpper(r.Title[:1]) != r.Title[:1] {
 			t.Errorf("%s: the title %q isn't one short line that begins with a capital and has no full stop", r.ID, r.Title)
 		}
 		if !strings.HasSuffix(r.Reason, ".") || strings.ToUpper(r.Reason[:1]) != r.Reason[:1] || strings.Contains(r.Reason, "  ") {

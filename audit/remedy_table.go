@@ -95,7 +95,7 @@ var suiteRemedies = map[string]string{
 	"haproxy":    "Name the policy's suites in ssl-default-bind-ciphers and ssl-default-bind-ciphersuites, and reload.",
 	"lighttpd":   "Name the policy's suites as CipherString and Ciphersuites in ssl.openssl.ssl-conf-cmd, and restart.",
 	"caddy":      "Name the policy's suites of TLS 1.2 as ciphers in the site's tls block, and reload.",
-	"postgresql": "Name the policy's suites in ssl_ciphers, from PostgreSQL 18 on those of TLS 1.3 in ssl_tls13_ciphers, and reload.",
+	"postgresql": "Name the policy's suites in ssl_ciphers, from version 18 on those of TLS 1.3 in ssl_tls13_ciphers, and reload.",
 	"go":         "Name the policy's suites of TLS 1.2 as CipherSuites in the tls.Config.",
 }
 

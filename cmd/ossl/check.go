@@ -94,9 +94,11 @@ Exit status:
 func (f *checkFlags) register(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.SortFlags = false
-	flags.StringVar(&f.policy, "policy", "fast-and-safe", "judge by this policy: a `name` of 'ossl policy list', or a file that\nends in .json")
+	flags.StringVar(&f.policy, "policy", "fast-and-safe",
+		"judge by this policy: a `name` of 'ossl policy list', or a file that\nends in .json")
 	flags.StringVar(&f.at, "at", "", "judge as on this `date`, such as 2031-01-01 (default today)")
-	flags.StringVar(&f.failOn, "fail-on", "medium", "exit with 1 at findings of this `severity` or worse: info, low, medium,\nhigh, critical, or none")
+	flags.StringVar(&f.failOn, "fail-on", "medium",
+		"exit with 1 at findings of this `severity` or worse: info, low, medium,\nhigh, critical, or none")
 	flags.StringVar(&f.file, "file", "", "read targets from this file too, one a line; - is standard input")
 	flags.IntVar(&f.jobs, "jobs", 4, "audit this many targets at the same time")
 	flags.StringVar(&f.format, "format", "text", "write "+strings.Join(report.Formats(), ", "))
@@ -119,7 +121,8 @@ func (f *checkFlags) register(cmd *cobra.Command) {
 	flags.BoolVar(&f.options.AllClients, "all-clients", false, "simulate all clients, even with more than 60 connections")
 	flags.BoolVar(&f.options.NoTiming, "no-timing", false, "measure no times, so that prices have no milliseconds")
 	flags.BoolVar(&f.options.Precise, "precise", false, "measure times in 60 rounds instead of 6, one or two connections each")
-	flags.BoolVar(&f.options.Replay, "replay", false, "send GET requests in early data twice, to see whether the server\nexecutes both: for your own servers only")
+	flags.BoolVar(&f.options.Replay, "replay", false,
+		"send GET requests in early data twice, to see whether the server\nexecutes both: for your own servers only")
 	flags.StringVar(&f.options.ReplayPath, "replay-path", "/", "request this `path` with --replay")
 	flags.DurationVar(&f.options.Watch, "watch", 0, "look at the keys of the server's tickets for this long")
 	flags.DurationVar(&f.options.WatchEvery, "watch-every", time.Hour, "look once in this time with --watch")
@@ -148,9 +151,11 @@ func (f *checkFlags) parse(cmd *cobra.Command, args []string) ([]audit.Target, e
 		{o.Timeout <= 0, fmt.Sprintf("--timeout is %v, but must be positive", o.Timeout)},
 		{o.Watch < 0, fmt.Sprintf("--watch is %v, but must not be negative", o.Watch)},
 		{o.WatchEvery <= 0, fmt.Sprintf("--watch-every is %v, but must be positive", o.WatchEvery)},
-		{!slices.Contains(report.Formats(), f.format), fmt.Sprintf("--format %q is none of %s", f.format, strings.Join(report.Formats(), ", "))},
+		{!slices.Contains(report.Formats(), f.format),
+			fmt.Sprintf("--format %q is none of %s", f.format, strings.Join(report.Formats(), ", "))},
 		{f.failOn != "none" && audit.Severity(f.failOn).Rank() < 0, fmt.Sprintf("--fail-on %q is no severity", f.failOn)},
-		{o.Server != "" && audit.Product(o.Server) == "", fmt.Sprintf("--server %q is none of %s", o.Server, strings.Join(audit.Products, ", "))},
+		{o.Server != "" && audit.Product(o.Server) == "",
+			fmt.Sprintf("--server %q is none of %s", o.Server, strings.Join(audit.Products, ", "))},
 		{f.brief && f.verbose, "--brief and --verbose contradict each other"},
 		{(f.brief || f.verbose) && f.format != "text", "--brief and --verbose are for --format text"},
 		{!strings.HasPrefix(o.ReplayPath, "/"), fmt.Sprintf("--replay-path %q doesn't begin with /", o.ReplayPath)},

@@ -35,7 +35,8 @@ func TestCheckInterrupted(t *testing.T) {
 	}()
 	dir := t.TempDir()
 	var out, errs bytes.Buffer
-	code := run(ctx, []string{"check", "--timeout", "1m", "--output", filepath.Join(dir, "report.txt"), silent.Addr().String()}, &out, &errs)
+	output := filepath.Join(dir, "report.txt")
+	code := run(ctx, []string{"check", "--timeout", "1m", "--output", output, silent.Addr().String()}, &out, &errs)
 	if code != exitInterrupted || !strings.Contains(errs.String(), "ossl: interrupted") {
 		t.Errorf("exit status %d: %s", code, &errs)
 	}
