@@ -6,7 +6,12 @@ usage: prices.py link RTT_MS ROUND_TRIPS REPORT
 """
 import itertools
 import json
+import os
 import sys
+
+# By hand the tolerances of times are those below. In CI other machines may disturb this one: what must be exact, the round trips,
+# is exact there too.
+SLACK = float(os.environ.get("PRICES_SLACK", "1"))
 
 
 def report(name):
@@ -16,6 +21,7 @@ def report(name):
 
 def within(what, got, want, tolerance):
     """Prints a comparison, and returns whether it is within the tolerance."""
+    tolerance *= SLACK
     good = abs(got - want) <= tolerance * want
     print(f"{'ok  ' if good else 'FAIL'} {what}: {got:.3f}, expected {want:.3f} within {tolerance:.0%}")
     return good
