@@ -17,6 +17,7 @@ var probes = []probe{
 	{"certificates", certificates},
 	{"options", probeOptions},
 	{"timing", probeTiming},
+	{"StartTLS", probeInjection},
 	{"HTTP", probeHTTP},
 	{"DNS", probeDNS},
 	{"resumption", probeResumption},
@@ -35,6 +36,7 @@ var rules = concat(
 	certificateRules,
 	sessionRules,
 	clientRules,
+	startTLSRules,
 	httpRules,
 	dnsRules,
 )

@@ -19,9 +19,11 @@ type Facts struct {
 	Timing       TimingFacts      `json:"timing"`
 	Resumption   ResumptionFacts  `json:"resumption"`
 	EarlyData    EarlyDataFacts   `json:"early_data"`
-	HTTP         HTTPFacts        `json:"http"`
-	DNS          DNSFacts         `json:"dns"`
-	Clients      ClientFacts      `json:"clients"`
+	// Injection says whether the server executes within TLS what it got in clear text before.
+	Injection Switch      `json:"starttls_injection"`
+	HTTP      HTTPFacts   `json:"http"`
+	DNS       DNSFacts    `json:"dns"`
+	Clients   ClientFacts `json:"clients"`
 }
 
 // AddressFacts are about one address of the name.

@@ -119,3 +119,23 @@ func checkECH(j *judgement) ([]Finding, Outcome) {
 			"publish their configuration in the ech parameter of the HTTPS record.",
 	}}, f.Outcome
 }
+
+// startTLSRules are about the part of a connection before TLS.
+var startTLSRules = []Rule{{
+	ID: "starttls-injection", Axis: Safe,
+	Title: "The server executes commands that came before TLS",
+	Reason: "An attacker on the way can put commands in clear text before a client's encrypted ones, and the server " +
+		"takes them for the client's.",
+	Source: "RFC 3207, section 4.2; CVE-2011-0411",
+	check: func(j *judgement) ([]Finding, Outcome) {
+		f := &j.facts.Injection
+		if f.State != Tested || !f.On {
+			return nil, f.Outcome
+		}
+		return []Finding{{
+			Severity: High,
+			Evidence: "A command that was sent in one segment with the request for TLS was answered within TLS.",
+			Remedy:   "Update the server: it has to discard what it read before TLS began.",
+		}}, f.Outcome
+	},
+}}

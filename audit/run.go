@@ -18,6 +18,8 @@ type run struct {
 	options Options
 	facts   *Facts
 	address string // of the server under test: host:port
+	// injected is sent with the request for TLS of StartTLS, see probeInjection.
+	injected string
 
 	sessions13 []*client.Session // of TLS 1.3, received and not yet offered, the newest last
 

@@ -17,7 +17,7 @@ func (r *run) startTLS(conn net.Conn) error {
 	if name == "" {
 		name = r.target.Host
 	}
-	return startTLS(conn, r.target.Protocol, name, "")
+	return startTLS(conn, r.target.Protocol, name, r.injected)
 }
 
 // A startTLSError says that the server refuses StartTLS. Another connection wouldn't change that.
