@@ -68,7 +68,7 @@ func analyse(in chainInput) ChainFacts {
 	path, err := trustedPath(certificates, in.roots, in.now)
 	facts.Trusted = err == nil
 	if err != nil {
-		facts.TrustError = strings.TrimPrefix(err.Error(), "x509: ")
+		facts.TrustError, _, _ = strings.Cut(strings.TrimPrefix(err.Error(), "x509: "), " (possibly because of")
 		path = sentPath(certificates)
 		end := certificates[path[len(path)-1]]
 		if !selfIssued(end) && !end.IsCA {
