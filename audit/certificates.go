@@ -80,7 +80,7 @@ func certificates(ctx context.Context, r *run) error {
 	return nil
 }
 
-// add adds a chain, unless its leaf is there already: some servers send what they have.
+// add adds a chain, unless its leaf is there already: some servers send one chain to all clients.
 func (f *CertificateFacts) add(chain ChainFacts) {
 	for _, c := range f.Chains {
 		if len(c.DER) > 0 && len(chain.DER) > 0 && bytes.Equal(c.DER[0], chain.DER[0]) {

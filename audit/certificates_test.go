@@ -87,7 +87,8 @@ func TestCertificates(t *testing.T) {
 		{"TLS 1.3, two keys", &tls.Config{Certificates: both, MinVersion: tls.VersionTLS13},
 			map[string]VersionFacts{"TLS 1.3": spoken(nil, "ecdsa_secp256r1_sha256", "rsa_pss_rsae_sha256")},
 			[]string{"ECDSA secp256r1", "RSA 2048"}, 2, 2},
-		{"TLS 1.3, nothing known", &tls.Config{Certificates: both[:1], MinVersion: tls.VersionTLS13}, nil, []string{"ECDSA secp256r1"}, 2, 1},
+		{"TLS 1.3, nothing known", &tls.Config{Certificates: both[:1], MinVersion: tls.VersionTLS13}, nil,
+			[]string{"ECDSA secp256r1"}, 2, 1},
 		{"TLS 1.0, one key", &tls.Config{Certificates: both[1:], MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS10,
 			CipherSuites: []uint16{tls.TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA}},
 			map[string]VersionFacts{"TLS 1.0": spoken([]string{"TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA"})}, []string{"RSA 2048"}, 1, 1},
@@ -113,7 +114,8 @@ func TestCertificates(t *testing.T) {
 			if !slices.Equal(keys, test.keys) {
 				t.Errorf("keys %q, want %q", keys, test.keys)
 			}
-			if first := facts.Chains[0]; first.Key == "ECDSA secp256r1" && (first.SCTs != 1 || first.StapleUntil == nil || first.StapleError != "") {
+			if first := facts.Chains[0]; first.Key == "ECDSA secp256r1" &&
+				(first.SCTs != 1 || first.StapleUntil == nil || first.StapleError != "") {
 				t.Errorf("ECDSA: %+v", first)
 			}
 			if last := facts.Chains[len(facts.Chains)-1]; last.Key == "RSA 2048" && (last.SCTs != 3 || last.Stapled) {

@@ -16,14 +16,14 @@ import (
 	"time"
 )
 
-// Limits on what a server may send, which is otherwise bounded by the bytes of its flight.
+// Limits on chains, which the bytes of a server's flight bound too.
 const (
 	maxCertificate = 1 << 20 // bytes that are parsed
 	maxChain       = 64      // certificates that are parsed
 	maxRSA         = 16384   // bits: larger keys take long to verify with
 )
 
-// chainInput is what a chain is analysed by.
+// chainInput is a chain with all that its analysis needs.
 type chainInput struct {
 	der    [][]byte
 	staple []byte         // OCSP response

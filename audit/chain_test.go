@@ -74,7 +74,8 @@ func TestChainFacts(t *testing.T) {
 	if want := len(good.DER[0]) + len(good.DER[1]); good.Bytes != want {
 		t.Errorf("%d bytes, want %d", good.Bytes, want)
 	}
-	if c := good.Certificates[0]; c.SHA256 != cases["good"].Leaf.Hash() || !slices.Contains(c.Names, "127.0.0.1") || c.Signature != "ECDSA-SHA256" {
+	if c := good.Certificates[0]; c.SHA256 != cases["good"].Leaf.Hash() || !slices.Contains(c.Names, "127.0.0.1") ||
+		c.Signature != "ECDSA-SHA256" {
 		t.Errorf("leaf: %+v", c)
 	}
 	if f := facts("missing-intermediate"); f.Trusted || f.Missing != "CN=Test Intermediate" {
@@ -162,7 +163,8 @@ func TestMalformedChains(t *testing.T) {
 				Certificates: CertificateFacts{Outcome: Outcome{State: Tested}, Chains: []ChainFacts{facts}}}}
 			for _, rule := range certificateRules {
 				findings, outcome := rule.check(j)
-				if rule.ID == test.rule && (outcome.State != Tested || len(findings) != 1 || !strings.Contains(findings[0].Evidence, test.want)) {
+				if rule.ID == test.rule && (outcome.State != Tested || len(findings) != 1 ||
+					!strings.Contains(findings[0].Evidence, test.want)) {
 					t.Errorf("%+v, %+v", findings, outcome)
 				}
 			}
@@ -182,7 +184,8 @@ func FuzzChain(f *testing.F) {
 	pool := x509.NewCertPool()
 	pool.AddCert(root.Certificate)
 	f.Fuzz(func(t *testing.T, leaf, second, staple, scts []byte) {
-		facts := analyse(chainInput{der: [][]byte{leaf, second}, staple: staple, scts: scts, name: "localhost", roots: pool, now: time.Now()})
+		facts := analyse(chainInput{der: [][]byte{leaf, second}, staple: staple, scts: scts, name: "localhost", roots: pool,
+			now: time.Now()})
 		if facts.Trusted {
 			t.Fatal("trusted")
 		}

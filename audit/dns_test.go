@@ -83,7 +83,8 @@ func TestDNS(t *testing.T) {
 			case q.Type == dnsmessage.TypeHTTPS && q.Name.String() == "www.example.test.":
 				return dnsmessage.RCodeSuccess, []dnsmessage.ResourceBody{record(alpn, ech)}
 			case q.Type == typeCAA && q.Name.String() == "example.test.":
-				return dnsmessage.RCodeSuccess, []dnsmessage.ResourceBody{&dnsmessage.UnknownResource{Type: typeCAA, Data: []byte("\x00\x05issueca.test")}}
+				return dnsmessage.RCodeSuccess, []dnsmessage.ResourceBody{
+					&dnsmessage.UnknownResource{Type: typeCAA, Data: []byte("\x00\x05issueca.test")}}
 			}
 			return dnsmessage.RCodeSuccess, nil
 		}, Tested, "1 . alpn=h2,h3 ech=(2000 bytes)", `0 issue "ca.test"`, true},

@@ -31,8 +31,10 @@ func TestHTTP(t *testing.T) {
 			"HTTP/1.1 301 Moved\r\nLocation: https://localhost/\r\nContent-Length: 0\r\n\r\n", "", "", "nginx/1.22.1"},
 		{"closed port", page + "Strict-Transport-Security: max-age=60\r\n\r\n", "closed", "not tested", "low", "nginx/1.22.1"},
 		{"plain page", page + "\r\n", page + "\r\n", "medium", "low", "nginx/1.22.1"},
-		{"plain error", page + "Strict-Transport-Security: max-age=0\r\n\r\n", "HTTP/1.1 404 No\r\nContent-Length: 0\r\n\r\n", "", "low", "nginx/1.22.1"},
-		{"redirect to plain HTTP", page + "\r\n", "HTTP/1.1 302 Found\r\nLocation: http://www.localhost/\r\n\r\n", "medium", "low", "nginx/1.22.1"},
+		{"plain error", page + "Strict-Transport-Security: max-age=0\r\n\r\n", "HTTP/1.1 404 No\r\nContent-Length: 0\r\n\r\n",
+			"", "low", "nginx/1.22.1"},
+		{"redirect to plain HTTP", page + "\r\n", "HTTP/1.1 302 Found\r\nLocation: http://www.localhost/\r\n\r\n",
+			"medium", "low", "nginx/1.22.1"},
 		{"endless header", "HTTP/1.1 200 OK\r\nX: " + strings.Repeat("x", 1<<20), "SSH-2.0-x\r\n", "failed", "failed", ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {

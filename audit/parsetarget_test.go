@@ -33,7 +33,8 @@ func TestParseTarget(t *testing.T) {
 		{"[::1]:853", audit.Target{Host: "::1", Port: 853, Protocol: "tls"}, "tls://[::1]:853"},
 		{"ldap://[2001:DB8::1]", audit.Target{Host: "2001:db8::1", Port: 389, Protocol: "ldap"}, "ldap://[2001:db8::1]"},
 		{"bücher.example", audit.Target{Host: "xn--bcher-kva.example", Port: 443, Protocol: "https"}, "xn--bcher-kva.example"},
-		{"_xmpp.example_host.test", audit.Target{Host: "_xmpp.example_host.test", Port: 443, Protocol: "https"}, "_xmpp.example_host.test"},
+		{"_xmpp.example_host.test", audit.Target{Host: "_xmpp.example_host.test", Port: 443, Protocol: "https"},
+			"_xmpp.example_host.test"},
 	} {
 		got, err := audit.ParseTarget(test.in)
 		if err != nil || got != test.want {
@@ -91,7 +92,8 @@ func TestParseTargetRefuses(t *testing.T) {
 }
 
 func FuzzParseTarget(f *testing.F) {
-	for _, seed := range []string{"example.com:8443", "smtp://mail.example", "[fe80::1%eth0]:443", "::1", "bücher.example", "x://y", "ℌost.example"} {
+	for _, seed := range []string{"example.com:8443", "smtp://mail.example", "[fe80::1%eth0]:443", "::1", "bücher.example",
+		"x://y", "ℌost.example"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, s string) {

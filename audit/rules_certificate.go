@@ -195,7 +195,8 @@ func checkUntrusted(j *judgement) (findings []Finding, outcome Outcome) {
 		}
 		if n := len(chain.Path); n > 0 {
 			end := &chain.Certificates[chain.Path[n-1]]
-			finding.Evidence = fmt.Sprintf("The path ends at “%s”, which was issued by “%s”: %s.", end.name(), end.Issuer, chain.TrustError)
+			finding.Evidence = fmt.Sprintf("The path ends at “%s”, which was issued by “%s”: %s.",
+				end.name(), end.Issuer, chain.TrustError)
 			if n == 1 && end.Subject == end.Issuer {
 				finding.Evidence = fmt.Sprintf("The certificate of “%s” is self-signed: %s.", end.name(), chain.TrustError)
 			}

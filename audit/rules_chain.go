@@ -156,9 +156,10 @@ func needless(j *judgement, c *ChainFacts, root bool, remedy string) []Finding {
 	list := strings.Join(names, "; ")
 	return []Finding{{
 		Severity: Low,
-		Evidence: fmt.Sprintf("%d of the chain's %d bytes are needless: %s.", size, c.Bytes+certificateHeader*len(c.Certificates), list),
-		Remedy:   fmt.Sprintf(remedy, list) + fmt.Sprintf(" It saves %d bytes a full handshake.", size),
-		Price:    Price{Bytes: size, Method: "counted in the server's Certificate message"},
+		Evidence: fmt.Sprintf("%d of the chain's %d bytes are needless: %s.",
+			size, c.Bytes+certificateHeader*len(c.Certificates), list),
+		Remedy: fmt.Sprintf(remedy, list) + fmt.Sprintf(" It saves %d bytes a full handshake.", size),
+		Price:  Price{Bytes: size, Method: "counted in the server's Certificate message"},
 	}}
 }
 
@@ -197,6 +198,7 @@ func checkStaple(j *judgement, c *ChainFacts) []Finding {
 	return []Finding{{
 		Severity: High,
 		Evidence: "The response: " + c.StapleError + ".",
-		Remedy:   "Make the server fetch a new response: correct its clock, its way to the responder and its file of the issuer's certificate.",
+		Remedy: "Make the server fetch a new response: correct its clock, " +
+			"its way to the responder and its file of the issuer's certificate.",
 	}}
 }

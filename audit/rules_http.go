@@ -17,8 +17,9 @@ var httpRules = []Rule{
 	},
 	{
 		ID: "http-hsts", Axis: Safe,
-		Title:  "The server has no strict transport security",
-		Reason: "Without it, a browser's first request may go to plain HTTP on every visit, and users can dismiss warnings of certificates.",
+		Title: "The server has no strict transport security",
+		Reason: "Without it, a browser's first request may go to plain HTTP on every visit, " +
+			"and users can dismiss warnings of certificates.",
 		Source: "RFC 6797, section 7.1",
 		check:  checkHSTS,
 	},

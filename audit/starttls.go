@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// startTLS speaks the target's protocol as far as the point where TLS begins.
+// startTLS speaks the target's protocol until TLS begins.
 func (r *run) startTLS(conn net.Conn) error {
 	name := r.options.ServerName
 	if name == "" {
@@ -25,7 +25,7 @@ type startTLSError struct{ protocol, message string }
 
 func (e *startTLSError) Error() string { return "StartTLS of " + e.protocol + ": " + e.message }
 
-// startTLSBytes bounds what a server may send before TLS begins.
+// startTLSBytes bounds the bytes that a server may send before TLS begins.
 const startTLSBytes = 64 << 10
 
 // startTLS asks a server to begin TLS. It appends injected to its last command, in the same segment,
@@ -118,7 +118,7 @@ func unexpected(err error) error {
 	return err
 }
 
-// quote returns the first bytes of what a server sent.
+// quote returns the first bytes of a server's answer.
 func quote(s string) string {
 	if len(s) > 80 {
 		return fmt.Sprintf("%q…", s[:80])

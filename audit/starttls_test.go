@@ -50,8 +50,9 @@ func (s *scripted) SetWriteDeadline(time.Time) error { return nil }
 const (
 	mysqlGreeting = "\x0a8.0.36\x00\x01\x00\x00\x00abcdefgh\x00\xff\xff\x2d\x02\x00"
 	mysqlNoTLS    = "\x0a5.7.1\x00\x01\x00\x00\x00abcdefgh\x00\xff\xf7\x2d\x02\x00"
-	xmppOpening   = "<?xml version='1.0'?><stream:stream xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/streams' id='1' version='1.0'>"
-	xmppFeatures  = "<stream:features><starttls xmlns='urn:ietf:params:xml:ns:xmpp-tls'><required/></starttls></stream:features>"
+	xmppOpening   = "<?xml version='1.0'?><stream:stream xmlns='jabber:client' " +
+		"xmlns:stream='http://etherx.jabber.org/streams' id='1' version='1.0'>"
+	xmppFeatures = "<stream:features><starttls xmlns='urn:ietf:params:xml:ns:xmpp-tls'><required/></starttls></stream:features>"
 )
 
 func mysqlPacket(body string) string { return string([]byte{byte(len(body)), 0, 0, 0}) + body }
@@ -64,7 +65,8 @@ func TestStartTLS(t *testing.T) {
 	}{
 		{"tls", "tls", []string{"untouched"}, nil},
 		{"direct PostgreSQL", "postgres-direct", []string{"untouched"}, nil},
-		{"SMTP", "smtp", []string{"220-mx ESMTP\r\n220 ready\r\n", "250-mx\r\n250-PIPELINING\r\n250-starttls\r\n250 8BITMIME\r\n", "220 go\r\n"},
+		{"SMTP", "smtp", []string{"220-mx ESMTP\r\n220 ready\r\n",
+			"250-mx\r\n250-PIPELINING\r\n250-starttls\r\n250 8BITMIME\r\n", "220 go\r\n"},
 			[]string{"EHLO [192.0.2.1]\r\n", "STARTTLS\r\n"}},
 		{"SMTP with bare codes", "smtp", []string{"220\r\n", "250-mx\r\n250 STARTTLS\r\n", "220\n"}, []string{"EHLO", "STARTTLS\r\n"}},
 		{"IMAP", "imap", []string{"* OK [CAPABILITY IMAP4rev1] ready\r\n", "* NOTICE x\r\na ok begin\r\n"}, []string{"a STARTTLS\r\n"}},
@@ -77,7 +79,8 @@ func TestStartTLS(t *testing.T) {
 		{"MySQL", "mysql", []string{mysqlPacket(mysqlGreeting)}, []string{"\x20\x00\x00\x01\x00\x8a"}},
 		{"XMPP", "xmpp", []string{"", xmppOpening + xmppFeatures, "<proceed xmlns='urn:ietf:params:xml:ns:xmpp-tls'/>"},
 			[]string{"<?xml version='1.0'?><stream:stream to='im&amp;.example'", "<starttls "}},
-		{"XMPP between servers", "xmpp-server", []string{"", xmppOpening + xmppFeatures, "<proceed xmlns='urn:ietf:params:xml:ns:xmpp-tls'></proceed>"},
+		{"XMPP between servers", "xmpp-server", []string{"", xmppOpening + xmppFeatures,
+			"<proceed xmlns='urn:ietf:params:xml:ns:xmpp-tls'></proceed>"},
 			[]string{"<?xml version='1.0'?>", "<starttls "}},
 	} {
 		t.Run(test.name, func(t *testing.T) {

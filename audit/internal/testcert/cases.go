@@ -43,10 +43,12 @@ func Cases() []Case {
 	rsaRoot := Root(Template{CA: true, Name: "Test RSA Root", Key: Key("RSA 2048", "Test RSA Root")})
 	rsaInter := rsaRoot.Issue(Template{CA: true, Name: "Test RSA Intermediate", Key: Key("RSA 2048", "Test RSA Intermediate")})
 	self := Root(Template{})
-	expiredInter := root.Issue(Template{CA: true, Name: "Expired Intermediate", NotBefore: now.Add(-90 * day), NotAfter: now.Add(-day)})
+	expiredInter := root.Issue(Template{CA: true, Name: "Expired Intermediate",
+		NotBefore: now.Add(-90 * day), NotAfter: now.Add(-day)})
 	noCA := inter.Issue(Template{Name: "no-ca.example", Names: []string{"no-ca.example"}})
 	second := inter.Issue(Template{CA: true, Name: "Second Intermediate"})
-	cross := other.Issue(Template{CA: true, Name: "Test Root", Key: root.Key, Edit: func(c *x509.Certificate) { c.SubjectKeyId = root.SubjectKeyId }})
+	cross := other.Issue(Template{CA: true, Name: "Test Root", Key: root.Key,
+		Edit: func(c *x509.Certificate) { c.SubjectKeyId = root.SubjectKeyId }})
 	return []Case{
 		{"good", good, []*Cert{inter}, root, nil, nil},
 		{"good-ed25519", inter.Issue(Template{Key: Key("Ed25519", "localhost")}), []*Cert{inter}, root, nil,
@@ -59,24 +61,28 @@ func Cases() []Case {
 			[]string{"certificate-not-yet-valid"}},
 		{"expires-soon", inter.Issue(Template{NotBefore: now.Add(-80 * day), NotAfter: now.Add(5 * day)}), []*Cert{inter}, root, nil,
 			[]string{"certificate-expires-soon"}},
-		{"long-lived", inter.Issue(Template{NotAfter: now.Add(800 * day)}), []*Cert{inter}, root, nil, []string{"certificate-lifetime"}},
+		{"long-lived", inter.Issue(Template{NotAfter: now.Add(800 * day)}), []*Cert{inter}, root, nil,
+			[]string{"certificate-lifetime"}},
 		{"wrong-name", inter.Issue(Template{Name: "other.example", Names: []string{"other.example"}}), []*Cert{inter}, root, nil,
 			[]string{"certificate-name"}},
 		{"missing-intermediate", good, nil, root, nil, []string{"chain-incomplete"}},
 		{"root-sent", good, []*Cert{inter, root}, root, nil, []string{"chain-root"}},
-		{"needless", good, []*Cert{inter, other.Issue(Template{CA: true, Name: "Unrelated Intermediate"})}, root, nil, []string{"chain-needless"}},
+		{"needless", good, []*Cert{inter, other.Issue(Template{CA: true, Name: "Unrelated Intermediate"})}, root, nil,
+			[]string{"chain-needless"}},
 		{"twice", good, []*Cert{inter, inter}, root, nil, []string{"chain-needless"}},
 		{"cross-signed", good, []*Cert{inter, cross}, root, nil, []string{"chain-needless"}},
 		{"wrong-order", second.Issue(Template{}), []*Cert{inter, second}, root, nil, []string{"chain-order"}},
 		{"untrusted-root", good, []*Cert{inter}, root, nil, []string{"certificate-untrusted"}},
 		{"self-signed", self, nil, root, nil, []string{"certificate-untrusted"}},
 		{"no-ca", noCA.Issue(Template{}), []*Cert{noCA, inter}, root, nil, []string{"certificate-untrusted"}},
-		{"rsa-1024", rsaInter.Issue(Template{Key: Key("RSA 1024", "localhost")}), []*Cert{rsaInter}, rsaRoot, nil, []string{"key-weak"}},
+		{"rsa-1024", rsaInter.Issue(Template{Key: Key("RSA 1024", "localhost")}), []*Cert{rsaInter}, rsaRoot, nil,
+			[]string{"key-weak"}},
 		{"sha-1", rsaInter.Issue(Template{Key: Key("RSA 2048", "localhost"), Hash: crypto.SHA1}), []*Cert{rsaInter}, rsaRoot, nil,
 			[]string{"certificate-hash"}},
 		{"20-kb", inter.Issue(Template{Padding: 20 << 10}), []*Cert{inter}, root, nil, nil},
 		{"staple-missing", stapled, []*Cert{inter}, root, nil, []string{"staple-missing"}},
-		{"must-staple", inter.Issue(Template{OCSP: responder, MustStaple: true}), []*Cert{inter}, root, nil, []string{"staple-missing"}},
+		{"must-staple", inter.Issue(Template{OCSP: responder, MustStaple: true}), []*Cert{inter}, root, nil,
+			[]string{"staple-missing"}},
 		{"staple-expired", stapled, []*Cert{inter}, root, inter.Staple(stapled, ocsp.Good, now.Add(-9*day), now.Add(-2*day)),
 			[]string{"staple-invalid"}},
 		{"staple-revoked", stapled, []*Cert{inter}, root, inter.Staple(stapled, ocsp.Revoked, now.Add(-time.Hour), now.Add(day)),
