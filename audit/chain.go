@@ -20,7 +20,8 @@ import (
 const (
 	maxCertificate = 1 << 20 // bytes that are parsed
 	maxChain       = 64      // certificates that are parsed
-	maxRSA         = 16384   // bits: larger keys take long to verify with
+	maxFacts       = 4 * maxChain
+	maxRSA         = 16384 // bits: larger keys take long to verify with
 )
 
 // chainInput is a chain with all that its analysis needs.
@@ -36,12 +37,18 @@ type chainInput struct {
 // analyse describes a chain. It needs no network.
 func analyse(in chainInput) ChainFacts {
 	facts := ChainFacts{Key: "unknown", InOrder: true, DER: in.der, Staple: in.staple, Stapled: len(in.staple) > 0}
-	certificates := make([]*x509.Certificate, len(in.der))
-	for i, der := range in.der {
-		var fact CertificateFact
-		certificates[i], fact = describe(der, i)
-		facts.Certificates = append(facts.Certificates, fact)
+	for _, der := range in.der {
 		facts.Bytes += len(der)
+	}
+	more := max(len(in.der)-maxFacts, 0)
+	certificates := make([]*x509.Certificate, len(in.der)-more)
+	for i := range certificates {
+		var fact CertificateFact
+		certificates[i], fact = describe(in.der[i], i)
+		facts.Certificates = append(facts.Certificates, fact)
+	}
+	if more > 0 {
+		facts.Certificates[maxFacts-1].Error += fmt.Sprintf(", and neither are the %d after it", more)
 	}
 	facts.SCTs = countSCTs(in.scts)
 	if len(certificates) == 0 || certificates[0] == nil {

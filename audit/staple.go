@@ -14,6 +14,10 @@ import (
 // maxSkew is the difference between clocks that verifyStaple allows.
 const maxSkew = 5 * time.Minute
 
+// maxStaple bounds the bytes of a response that is parsed. A responder's certificate is within, and
+// its key is used before it is known whether the issuer signed it.
+const maxStaple = 16 << 10
+
 // verifyStaple verifies a stapled OCSP response as a client would. The issuer is nil if the server
 // didn't send it; it may be a trust anchor then.
 func verifyStaple(facts *ChainFacts, leaf, issuer *x509.Certificate, in chainInput) {
@@ -23,9 +27,7 @@ func verifyStaple(facts *ChainFacts, leaf, issuer *x509.Certificate, in chainInp
 	response, err := parseStaple(in.staple, leaf, issuer, in.now)
 	if response != nil {
 		facts.SCTs += stapledSCTs(response)
-		if !response.NextUpdate.IsZero() {
-			facts.StapleUntil = &response.NextUpdate
-		}
+		facts.StapleUntil = jsonTime(response.NextUpdate)
 	}
 	if err != nil {
 		facts.StapleError = strings.TrimPrefix(err.Error(), "ocsp: ")
@@ -41,8 +43,17 @@ func anchor(leaf *x509.Certificate, in chainInput) *x509.Certificate {
 	return chains[0][1]
 }
 
+// jsonTime returns a time of ASN.1 that JSON can have: there an offset of a day, or a year after 9999,
+// is an error. It returns nil for others and for no time.
+func jsonTime(t time.Time) *time.Time {
+	if t = t.UTC(); t.IsZero() || t.Year() < 0 || t.Year() > 9999 {
+		return nil
+	}
+	return &t
+}
+
 func parseStaple(der []byte, leaf, issuer *x509.Certificate, now time.Time) (*ocsp.Response, error) {
-	if len(der) > maxCertificate {
+	if len(der) > maxStaple {
 		return nil, fmt.Errorf("it has %d bytes", len(der))
 	}
 	if issuer == nil {

@@ -9,6 +9,7 @@
 package client
 
 import (
+	"crypto/rsa"
 	"crypto/x509"
 	"fmt"
 	"net"
@@ -196,8 +197,18 @@ func (s *State) leaf() (*x509.Certificate, error) {
 	if len(s.Certificates) == 0 {
 		return nil, protocolError("the server sent no certificate")
 	}
-	return x509.ParseCertificate(s.Certificates[0])
+	certificate, err := x509.ParseCertificate(s.Certificates[0])
+	if err != nil {
+		return nil, err
+	}
+	if key, ok := certificate.PublicKey.(*rsa.PublicKey); ok && key.N.BitLen() > maxRSA {
+		return nil, protocolError("the server's RSA key has %d bits", key.N.BitLen())
+	}
+	return certificate, nil
 }
+
+// maxRSA bounds the work for a server's RSA key, in bits: with a megabyte it would take minutes.
+const maxRSA = 16384
 
 // A Conn is a TLS connection. It isn't safe for concurrent use. The caller sets deadlines on the
 // net.Conn, which stays the caller's to close if the handshake fails.

@@ -120,7 +120,7 @@ func exchangeEncrypted(offered uint16, der []byte) (exchanged12, error) {
 	if !ok {
 		return exchanged12{}, protocolError("an exchange of RSA with a certificate of another kind")
 	}
-	if key.N.BitLen() > 2*maxPrime {
+	if key.N.BitLen() > maxRSA {
 		return exchanged12{}, protocolError("an RSA key of %d bits", key.N.BitLen())
 	}
 	premaster := make([]byte, 48)

@@ -1,0 +1,50 @@
+package audit
+
+import (
+	"crypto/x509"
+	"encoding/asn1"
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ossl-go/ossl/audit/internal/testcert"
+)
+
+// A chain of very many certificates takes a bounded number of facts.
+func TestManyEmptyCertificates(t *testing.T) {
+	facts := analyse(chainInput{der: make([][]byte, 300_000), name: "localhost", roots: x509.NewCertPool(), now: time.Now()})
+	if n := len(facts.Certificates); n != maxFacts {
+		t.Fatalf("%d facts", n)
+	}
+	if last := facts.Certificates[maxFacts-1].Error; !strings.Contains(last, "299744 after it") {
+		t.Fatal(last)
+	}
+}
+
+// A response that its sender made large, to have the audit compute with a large key, isn't used.
+func TestLargeStaple(t *testing.T) {
+	c := testcert.Cases()[0]
+	facts := analyse(chainInput{der: [][]byte{c.Leaf.Raw}, staple: make([]byte, maxStaple+1), name: "localhost", roots: c.Roots(), now: time.Now()})
+	if !strings.Contains(facts.StapleError, "it has 16385 bytes") {
+		t.Fatal(facts.StapleError)
+	}
+}
+
+// JSON has no years after 9999 and no offsets of a day, ASN.1 has.
+func TestTimesInJSON(t *testing.T) {
+	for text, want := range map[string]string{
+		"20990101000000+2400": `"2098-12-31T00:00:00Z"`,
+		"99991231235959-0700": "null",
+		"00000101000000+2300": "null",
+		"20990101000000Z":     `"2099-01-01T00:00:00Z"`,
+	} {
+		var at time.Time
+		if _, err := asn1.Unmarshal(append([]byte{24, byte(len(text))}, text...), &at); err != nil {
+			t.Errorf("%s: %v", text, err)
+		}
+		if got, err := json.Marshal(jsonTime(at)); err != nil || string(got) != want {
+			t.Errorf("%s: %s, %v", text, got, err)
+		}
+	}
+}
