@@ -190,7 +190,7 @@ func (r *run) fetch13(ctx context.Context, kind *keyKind, in *chainInput) error 
 			return nil
 		case errors.As(err, &alert):
 			return nil
-		case ctx.Err() != nil, errors.Is(err, errBudget), errors.As(err, new(*client.ProtocolError)),
+		case ctx.Err() != nil, finalError(err), errors.As(err, new(*client.ProtocolError)),
 			errors.As(err, new(*client.UnsupportedError)), errors.As(err, new(*hello.SyntaxError)), errors.As(err, new(*startTLSError)):
 			return err
 		case try == 1:

@@ -26,6 +26,9 @@ type run struct {
 	mu   sync.Mutex
 	cost Cost
 	next time.Time // when the next connection may be made
+	// The server answered a hello; the hellos whose connections were lost twice until then.
+	answered bool
+	lost     int
 
 	trip float64 // milliseconds of the shortest TCP handshake that a probe timed
 }
@@ -41,7 +44,14 @@ type probe struct {
 var (
 	errBudget = errors.New("the audit has made as many connections as it may")
 	errLost   = errors.New("the connection was lost")
+	errSilent = fmt.Errorf("the server answered none of the first %d hellos", maxLost)
 )
+
+// finalError reports whether err is the audit's own, after which it makes no more connections.
+func finalError(err error) bool { return errors.Is(err, errBudget) || errors.Is(err, errSilent) }
+
+// maxLost is the number of hellos after which a server that answered none isn't asked any more.
+const maxLost = 3
 
 // dial connects to an address of the target, and speaks the protocol as far as TLS begins. It counts
 // the connection, and waits for its turn if the rate is bounded.
@@ -74,6 +84,10 @@ func (r *run) dial(ctx context.Context, address string) (net.Conn, error) {
 // turn waits until the rate allows another connection.
 func (r *run) turn(ctx context.Context) error {
 	r.mu.Lock()
+	if r.lost >= maxLost && !r.answered {
+		r.mu.Unlock()
+		return errSilent
+	}
 	if r.cost.Connections >= r.options.MaxConnections {
 		r.mu.Unlock()
 		return errBudget
@@ -117,11 +131,17 @@ func (r *run) exchange(ctx context.Context, h *hello.ClientHello, stop hello.Sto
 func (r *run) exchangeRaw(ctx context.Context, address string, packet []byte, stop hello.Stop) (*hello.Reply, error) {
 	for try := 0; ; try++ {
 		reply, err := r.exchangeOnce(ctx, address, packet, stop)
-		if err == nil || ctx.Err() != nil || errors.Is(err, errBudget) || errors.As(err, new(*hello.SyntaxError)) ||
-			errors.As(err, new(*startTLSError)) {
+		if err == nil || ctx.Err() != nil || finalError(err) ||
+			errors.As(err, new(*hello.SyntaxError)) || errors.As(err, new(*startTLSError)) {
+			r.mu.Lock()
+			r.answered = r.answered || err == nil
+			r.mu.Unlock()
 			return reply, err
 		}
 		if try == 1 {
+			r.mu.Lock()
+			r.lost++
+			r.mu.Unlock()
 			return reply, fmt.Errorf("%w twice: %w", errLost, err)
 		}
 		r.count(func(c *Cost) { c.Retried++ })

@@ -55,7 +55,7 @@ func (r *run) shakeBy(ctx context.Context, address string, handshake func(net.Co
 			stop()
 			conn.Close()
 		}
-		if ctx.Err() != nil || errors.Is(err, errBudget) || isAnswer(err) {
+		if ctx.Err() != nil || finalError(err) || isAnswer(err) {
 			return nil, err
 		}
 		if try == 1 {

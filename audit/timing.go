@@ -121,7 +121,7 @@ func (r *run) again(ctx context.Context, f func() error) error {
 	for try := 0; ; try++ {
 		err := f()
 		switch {
-		case err == nil, ctx.Err() != nil, errors.Is(err, errBudget), errors.Is(err, errRefused):
+		case err == nil, ctx.Err() != nil, finalError(err), errors.Is(err, errRefused):
 			return err
 		case errors.As(err, new(*client.AlertError)), errors.As(err, new(*client.ProtocolError)):
 			return err
