@@ -42,7 +42,7 @@ func (r *Running) use(id *identity) tls.Certificate {
 func certificateServers() []*Server {
 	var all []*Server
 	for _, c := range caseNames {
-		expect := []Verdict{noIDs}
+		expect := goVerdicts()
 		for _, rule := range c.rules {
 			expect = append(expect, Verdict{rule, c.about})
 		}
@@ -53,7 +53,7 @@ func certificateServers() []*Server {
 				r.Roots, r.anchors = one.Roots(), []*testcert.Cert{one.Root}
 				certificate := one.Leaf.TLS(one.Sent...)
 				certificate.OCSPStaple = one.Staple
-				return r.listen("127.0.0.1", goTLS(&tls.Config{Certificates: []tls.Certificate{certificate}, CipherSuites: strong12}))
+				return r.listen("127.0.0.1", goTLS(goConfig(certificate)))
 			},
 		})
 	}
@@ -92,8 +92,8 @@ var caseNames = []struct {
 	{"wrong-order", "two intermediates are sent the wrong way round", []string{"chain-order"}},
 	{"untrusted-root", "the root isn't trusted", []string{"certificate-untrusted"}},
 	{"self-signed", "the leaf is self-signed", []string{"certificate-untrusted"}},
-	{"rsa-1024", "the leaf has an RSA key of 1024 bits", []string{"key-weak"}},
-	{"sha-1", "the leaf is signed with SHA-1", []string{"certificate-hash"}},
+	{"rsa-1024", "the leaf has an RSA key of 1024 bits", []string{"key-weak", "key-slow"}},
+	{"sha-1", "the leaf is signed with SHA-1", []string{"certificate-hash", "key-slow"}},
 	{"20-kb", "the leaf has 20 KB, so the flight takes two round trips", []string{"chain-flight"}},
 	{"staple-missing", "the leaf names an OCSP responder, and nothing is stapled", []string{"staple-missing"}},
 	{"must-staple", "the leaf requires a stapled response, and none is sent", []string{"staple-missing"}},

@@ -95,7 +95,7 @@ func (t tree) startNginx(r *Running, http2 bool, directives string, hosts ...str
 func (t tree) nginx() []*Server {
 	model := strings.NewReplacer("@groups", t.groups(), "@ciphers", ciphers).Replace(
 		"ssl_protocols TLSv1.2 TLSv1.3; ssl_ciphers @ciphers; ssl_prefer_server_ciphers on; ssl_ecdh_curve @groups; " +
-			"ssl_session_timeout 1d; ssl_session_cache shared:zoo:1m; ")
+			"ssl_session_timeout 10m; ssl_session_cache shared:zoo:1m; ")
 	server := func(name, about, directives string, expect ...Verdict) *Server {
 		return &Server{
 			Name: "nginx-" + t.release + name, About: "nginx of " + t.release + about, Protocol: "https", Expect: t.expect(expect...),

@@ -1,6 +1,8 @@
 package zoo
 
 import (
+	"io"
+	"net"
 	"sync"
 	"time"
 )
@@ -22,4 +24,45 @@ func limiter(n int) func() bool {
 		recent = append(recent, now)
 		return true
 	}
+}
+
+// Limit puts a relay before each address of the server. It lets n connections a second pass, and
+// closes or resets the others.
+func (r *Running) Limit(n int, reset bool) error {
+	servers := r.Addresses
+	r.Addresses = nil
+	for _, address := range servers {
+		allow := limiter(n)
+		err := r.listen(address.Addr().String(), func(conn net.Conn) {
+			if allow() {
+				relay(conn, address.String())
+			} else if reset {
+				conn.(*net.TCPConn).SetLinger(0)
+			}
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// relay passes bytes between a client and a server. The end of one direction passes as well.
+func relay(client net.Conn, address string) {
+	server, err := net.Dial("tcp", address)
+	if err != nil {
+		return
+	}
+	defer server.Close()
+	var both sync.WaitGroup
+	pass := func(to, from net.Conn) {
+		if _, err := io.Copy(to, from); err != nil {
+			to.Close() // a reset passes as an end
+			return
+		}
+		to.(*net.TCPConn).CloseWrite()
+	}
+	both.Go(func() { pass(server, client) })
+	both.Go(func() { pass(client, server) })
+	both.Wait()
 }

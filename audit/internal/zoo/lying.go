@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"io"
 	"net"
+	"slices"
 	"time"
 
 	"github.com/ossl-go/ossl/audit"
@@ -17,7 +18,7 @@ import (
 func raw(name, about string, answer func(o *offer) []byte, expect ...Verdict) *Server {
 	return &Server{
 		Name: name, About: about, Expect: expect, Slow: true,
-		Failed:  []string{"resume-none", "version-missing", "tls13-missing"},
+		Failed:  []string{"resume-none", "certificate-expired"},
 		Options: func(o *audit.Options) { o.Timeout = 300 * time.Millisecond },
 		start: func(r *Running) error {
 			r.use(pki.ecdsa())
@@ -59,51 +60,40 @@ func hello13(o *offer, version, suite, group uint16, retry bool) []byte {
 // lyingServers break the protocol's rules.
 func lyingServers() []*Server {
 	lies := func(why string) Verdict { return Verdict{"protocol-lies", why} }
-	plain := (&script{}).hello
+	plain := (&script{extensions: append(extension(renegotiationInf, 0), extension(23)...)}).hello
 	return []*Server{
 		raw("lies-suite", "it chooses a suite that the client didn't offer", func(o *offer) []byte {
-			return records(0x0303, plain(0x0303, 0x00ff), message(14))
+			return records(0x0303, plain(0x0303, 0x00ff, 0), message(14))
 		}, lies("the suite of its hello was never offered")),
 		raw("lies-version", "it chooses a version that doesn't exist", func(o *offer) []byte {
-			return hello13(o, 0x0399, tls.TLS_AES_128_GCM_SHA256, 29, false)
+			return hello13(o, 0x0399, o.suite13(), 29, false)
 		}, lies("the version of its hello was never offered")),
 		raw("lies-group", "it asks for a group that the client didn't offer", func(o *offer) []byte {
 			if !o.offers13() {
 				return alert(0x0301, 70)
 			}
-			return hello13(o, 0x0304, tls.TLS_AES_128_GCM_SHA256, 0x4242, true)
+			return hello13(o, 0x0304, o.suite13(), 0x4242, true)
 		}, lies("the group of its HelloRetryRequest was never offered")),
 		raw("retries-for-ever", "it answers every hello with a HelloRetryRequest", func(o *offer) []byte {
 			if !o.offers13() {
 				return alert(0x0301, 70)
 			}
-			return hello13(o, 0x0304, tls.TLS_AES_128_GCM_SHA256, 29, true)
-		}),
-		raw("certificate-empty", "its certificate has 0 bytes", func(o *offer) []byte {
-			return records(0x0303, plain(0x0303, firstOf(o)), certificateMessage([][]byte{{}}), message(14))
-		}),
-		raw("certificate-16-mb", "its certificate has 16 MB", func(o *offer) []byte {
-			return records(0x0303, plain(0x0303, firstOf(o)), certificateMessage([][]byte{make([]byte, 1<<24-7)}))
-		}),
-		raw("alerts", "it refuses every hello with internal_error", func(*offer) []byte { return alert(0x0303, 80) }),
+			if !slices.Contains(numbers(o.extensions[10]), 29) || !slices.Contains(o.suites, tls.TLS_AES_256_GCM_SHA384) {
+				return alert(0x0303, 40)
+			}
+			return hello13(o, 0x0304, tls.TLS_AES_256_GCM_SHA384, 29, true)
+		}, Verdict{"client-retry", "each client is asked again"}, Verdict{"group-postquantum", "the only group is X25519"}),
+		raw("alerts", "it refuses every hello with internal_error", func(*offer) []byte { return alert(0x0303, 80) },
+			Verdict{"version-missing", "no version is offered"}, Verdict{"tls13-missing", "no version is offered"},
+			Verdict{"client-refused", "all are"}),
 	}
-}
-
-// firstOf returns the first suite of TLS 1.2 that the client offers.
-func firstOf(o *offer) uint16 {
-	for _, suite := range o.suites {
-		if suite != 0x00ff && suite != 0x5600 && suite>>8 != 0x13 {
-			return suite
-		}
-	}
-	return rsaAES128
 }
 
 // slowServers stay silent, never end, or end too early.
 func slowServers() []*Server {
-	broken := func(name, about string, answer func(net.Conn)) *Server {
+	broken := func(name, about string, answer func(net.Conn), expect ...Verdict) *Server {
 		return &Server{
-			Name: name, About: about, Slow: true,
+			Name: name, About: about, Slow: true, Expect: expect,
 			Failed:  []string{"resume-none", "version-old", "version-missing", "tls13-missing", "suite-weak", "certificate-expired"},
 			Options: func(o *audit.Options) { o.Timeout = 300 * time.Millisecond },
 			start: func(r *Running) error {
@@ -114,6 +104,7 @@ func slowServers() []*Server {
 			},
 		}
 	}
+	notTLS := Verdict{"protocol-lies", "the answer isn't TLS"}
 	return []*Server{
 		broken("tarpit", "it accepts connections and never says anything", func(conn net.Conn) { io.Copy(io.Discard, conn) }),
 		broken("drip", "it sends one byte of a hello each 50 ms", func(conn net.Conn) {
@@ -138,7 +129,7 @@ func slowServers() []*Server {
 					return
 				}
 			}
-		}),
+		}, notTLS),
 		broken("endless", "it sends records of handshake messages for ever", func(conn net.Conn) {
 			part := records(0x0303, append([]byte{11, 0xff, 0xff, 0xff}, bytes.Repeat([]byte{0}, 1<<14-4)...))
 			for {
@@ -146,7 +137,7 @@ func slowServers() []*Server {
 					return
 				}
 			}
-		}),
+		}, notTLS),
 		broken("half", "it ends each connection after the first half of its hello", func(conn net.Conn) {
 			if o, err := readOffer(conn); err == nil && o.ssl2 == nil {
 				b := hello13(o, 0x0304, tls.TLS_AES_128_GCM_SHA256, 29, false)
@@ -157,7 +148,7 @@ func slowServers() []*Server {
 		broken("plain", "it speaks HTTP without TLS", func(conn net.Conn) {
 			conn.Read(make([]byte, 16))
 			io.WriteString(conn, "HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
-		}),
+		}, notTLS),
 		limited("rate-limit", "10 connections a second, further ones are closed", false),
 		limited("rate-limit-reset", "10 connections a second, further ones are reset", true),
 	}
@@ -167,12 +158,11 @@ func slowServers() []*Server {
 func limited(name, about string, reset bool) *Server {
 	return &Server{
 		Name: name, About: about, Slow: true,
-		Expect: []Verdict{noIDs, {"group-postquantum", "no group of key exchange is post-quantum"}},
+		Expect: goVerdicts(Verdict{"group-postquantum", "no group of key exchange is post-quantum"}),
 		start: func(r *Running) error {
-			answer := goTLS(&tls.Config{
-				Certificates: []tls.Certificate{r.use(pki.ecdsa())}, CipherSuites: strong12,
-				CurvePreferences: []tls.CurveID{tls.X25519, tls.CurveP256},
-			})
+			config := goConfig(r.use(pki.ecdsa()))
+			config.CurvePreferences = []tls.CurveID{tls.X25519, tls.CurveP256}
+			answer := goTLS(config)
 			allow := limiter(10)
 			return r.listen("127.0.0.1", func(conn net.Conn) {
 				if allow() {

@@ -22,7 +22,8 @@ type script struct {
 	compression byte
 	prime       *big.Int // of Diffie-Hellman
 	extensions  []byte
-	ssl2        []byte // ciphers of SSL 2, three bytes each
+	ssl2        []byte   // ciphers of SSL 2, three bytes each
+	chain       [][]byte // instead of a sound one
 }
 
 // Suites that only scripts have, by their IANA numbers.
@@ -38,7 +39,6 @@ const (
 	dheRSAAES128     = 0x0033
 	anonAES128       = 0x0034
 	rsaAES128        = 0x002f
-	rsaAES128SHA256  = 0x003c
 	dheRSAAES128GCM  = 0x009e
 	renegotiationInf = 0xff01
 )
@@ -88,7 +88,11 @@ func (s *script) answer(conn net.Conn, chain [][]byte, key *rsa.PrivateKey) {
 		conn.Write(alert(version, 40)) // handshake_failure
 		return
 	}
-	flight := [][]byte{s.hello(version, suite)}
+	method := s.compression
+	if !slices.Contains(o.methods, method) {
+		method = 0
+	}
+	flight := [][]byte{s.hello(version, suite, method)}
 	if suite != anonAES128 {
 		flight = append(flight, certificateMessage(chain))
 	}
@@ -103,12 +107,12 @@ func (s *script) answer(conn net.Conn, chain [][]byte, key *rsa.PrivateKey) {
 	}
 }
 
-func (s *script) hello(version, suite uint16) []byte {
+func (s *script) hello(version, suite uint16, method byte) []byte {
 	body := binary.BigEndian.AppendUint16(nil, version)
 	random := make([]byte, 32)
 	rand.Read(random)
 	body = append(body, random...)
-	body = append(body, 0, byte(suite>>8), byte(suite), s.compression)
+	body = append(body, 0, byte(suite>>8), byte(suite), method)
 	if len(s.extensions) > 0 {
 		body = append(body, vector(2, s.extensions...)...)
 	}
@@ -163,11 +167,14 @@ func (s *script) hello2(chain [][]byte) []byte {
 // scriptServer returns a server that follows a script.
 func scriptServer(name, about string, s *script, expect ...Verdict) *Server {
 	return &Server{
-		Name: name, About: about, Expect: expect,
+		Name: name, About: about, Expect: expect, Slow: len(s.chain) > 0,
 		Failed: []string{"resume-none"}, // no handshake is ever completed
 		start: func(r *Running) error {
 			id := pki.rsa2048()
 			chain := r.use(id).Certificate
+			if s.chain != nil {
+				chain = s.chain
+			}
 			return r.listen("127.0.0.1", func(conn net.Conn) { s.answer(conn, chain, id.leaf.Key.(*rsa.PrivateKey)) })
 		},
 	}
@@ -180,32 +187,41 @@ func scriptedServers() []*Server {
 	weak := func(why string) Verdict { return Verdict{"suite-weak", why} }
 	no13 := Verdict{"tls13-missing", "the script ends at TLS 1.2"}
 	missing := Verdict{"version-missing", "the script ends at TLS 1.2"}
-	insecure := Verdict{"renegotiation-insecure", "the server's hello has no renegotiation_info"}
 	noEMS := Verdict{"ems-missing", "the server's hello has no extended_master_secret"}
 	slow := Verdict{"key-slow", "the key is RSA"}
 	noFallback := Verdict{"fallback-missing", "the script doesn't know TLS_FALLBACK_SCSV"}
+	refused := Verdict{"client-refused", "most clients offer none of the script's suites"}
+	notIn := Verdict{"suite-not-in-policy", "no suite with forward secrecy and authenticated encryption"}
 	return []*Server{
-		scriptServer("ssl-2", "SSL 2 beside TLS 1.2", &script{
+		scriptServer("ssl-2", "SSL 2 beside TLS 1.0 to 1.2", &script{
 			min: 0x0301, max: 0x0303, suites: []uint16{rsaAES128}, extensions: secure, ssl2: []byte{1, 0, 0x80, 7, 0, 0xc0, 2, 0, 0x80},
-		}, old("SSL 2 is answered"), weak("no forward secrecy; export RC4 in SSL 2"), no13, missing, noEMS, noFallback, slow),
+		}, old("SSL 2 is answered"), notIn, no13, missing, noEMS, noFallback, slow, refused),
 		scriptServer("ssl-3", "SSL 3 alone", &script{min: 0x0300, max: 0x0300, suites: []uint16{rsa3DES, rsaRC4SHA}},
-			old("SSL 3 is answered"), weak("triple DES and RC4"), no13, missing, insecure, slow),
+			old("SSL 3 is answered"), weak("triple DES and RC4"), no13, missing, refused),
 		scriptServer("ssl-3-up", "SSL 3 to TLS 1.2", &script{min: 0x0300, max: 0x0303, suites: []uint16{rsaAES128, rsa3DES}, extensions: secure},
-			old("SSL 3 is answered"), weak("triple DES"), no13, missing, noEMS, noFallback, slow),
+			old("SSL 3 is answered"), weak("triple DES"), notIn, no13, missing, noEMS, noFallback, slow, refused),
+		scriptServer("insecure-renegotiation", "TLS 1.2 without renegotiation_info", &script{min: 0x0303, max: 0x0303, suites: []uint16{rsaAES128}},
+			Verdict{"renegotiation-insecure", "the server's hello has no renegotiation_info"}, notIn, no13, missing, noEMS, slow, refused),
 		scriptServer("export", "export suites in TLS 1.0", &script{
 			min: 0x0301, max: 0x0301, suites: []uint16{rsaExportRC4, rsaExportDES, dheRSAExportDES}, extensions: secure,
-		}, old("TLS 1.0 alone"), weak("keys of 40 bits"), no13, missing, noEMS, slow),
+		}, old("TLS 1.0 alone"), weak("keys of 40 bits"), Verdict{"group-weak", "a prime and an RSA key of 512 bits"}, no13, missing, refused),
 		scriptServer("rc4", "RC4 and single DES in TLS 1.2, in the client's order", &script{
 			min: 0x0303, max: 0x0303, suites: []uint16{rsaRC4SHA, rsaRC4MD5, rsaDES}, clientOrder: true, extensions: secure,
-		}, weak("RC4 and single DES"), no13, missing, noEMS, slow),
+		}, weak("RC4 and single DES"), Verdict{"suite-order", "the client's order decides"}, no13, missing, slow, refused),
 		scriptServer("null", "suites without encryption and without certificates", &script{
 			min: 0x0303, max: 0x0303, suites: []uint16{rsaNullSHA, anonAES128}, prime: prime1024, extensions: secure,
-		}, weak("no encryption; no authentication"), no13, missing, noEMS, slow),
-		scriptServer("dh-1024", "Diffie-Hellman with the 1024 bits of RFC 2409", &script{
+		}, weak("no encryption; no authentication"), Verdict{"group-weak", "the prime has 1024 bits"}, no13, missing, refused),
+		scriptServer("dh-1024", "Diffie-Hellman with the 1024 bits of RFC 2409, signed with SHA-1", &script{
 			min: 0x0303, max: 0x0303, suites: []uint16{dheRSAAES128GCM}, prime: prime1024, extensions: secure,
-		}, Verdict{"group-weak", "the prime has 1024 bits"}, no13, missing, noEMS, slow),
+		}, Verdict{"group-weak", "the prime has 1024 bits"}, Verdict{"signature-weak", "the script signs with SHA-1"}, notIn, no13, missing, slow, refused),
 		scriptServer("compression", "the server compresses, if the client offers it", &script{
-			min: 0x0303, max: 0x0303, suites: []uint16{rsaAES128SHA256}, compression: 1, extensions: secure,
-		}, Verdict{"compression-on", "DEFLATE is chosen"}, weak("no forward secrecy"), no13, missing, noEMS, slow),
+			min: 0x0303, max: 0x0303, suites: []uint16{rsaAES128}, compression: 1, extensions: secure,
+		}, Verdict{"compression-on", "DEFLATE is chosen"}, notIn, no13, missing, noEMS, slow, refused),
+		scriptServer("certificate-empty", "its certificate has 0 bytes", &script{
+			min: 0x0303, max: 0x0303, suites: []uint16{rsaAES128}, extensions: secure, chain: [][]byte{{}},
+		}, Verdict{"certificate-untrusted", "there is nothing to trust"}, notIn, no13, missing, noEMS, refused),
+		scriptServer("certificate-16-mb", "its certificate has 16 MB", &script{
+			min: 0x0303, max: 0x0303, suites: []uint16{rsaAES128}, extensions: secure, chain: [][]byte{make([]byte, 1<<24-7)},
+		}, notIn, no13, missing, noEMS, refused),
 	}
 }

@@ -12,6 +12,7 @@ import (
 type offer struct {
 	version    uint16
 	session    []byte
+	methods    []byte // of compression
 	suites     []uint16
 	extensions map[uint16][]byte
 	ssl2       []byte // a ClientHello of SSL 2, without the header
@@ -77,7 +78,7 @@ func parseOffer(b []byte) (*offer, error) {
 	o.version, b = binary.BigEndian.Uint16(b), b[34:]
 	o.session = take(1)
 	o.suites = numbers(take(2))
-	take(1)
+	o.methods = take(1)
 	if !ok {
 		return nil, errNotHello
 	}
@@ -106,6 +107,15 @@ func numbers(b []byte) (all []uint16) {
 func (o *offer) offers13() bool {
 	v := o.extensions[43]
 	return len(v) > 0 && slices.Contains(numbers(v[1:]), 0x0304)
+}
+
+// suite13 returns TLS_AES_256_GCM_SHA384 if the client offers it, or the first other one of TLS 1.3.
+func (o *offer) suite13() uint16 {
+	suite := slices.IndexFunc(o.suites, func(suite uint16) bool { return suite>>8 == 0x13 })
+	if suite < 0 || slices.Contains(o.suites, 0x1302) {
+		return 0x1302
+	}
+	return o.suites[suite]
 }
 
 // vector returns b after its length in n bytes.

@@ -36,7 +36,7 @@ type Server struct {
 	// Everywhere reports whether the server can't be made to listen on loopback alone, so that it runs
 	// no longer than an audit.
 	Everywhere bool
-	// Slow reports whether an audit has to wait for the server by the clock.
+	// Slow reports whether an audit of the server takes more than a second.
 	Slow bool
 
 	start func(*Running) error
