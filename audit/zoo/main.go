@@ -12,9 +12,9 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"syscall"
 	"text/tabwriter"
-	"time"
 
 	"github.com/ossl-go/ossl/audit"
 	"github.com/ossl-go/ossl/audit/internal/zoo"
@@ -25,8 +25,10 @@ func main() {
 	debian := flag.String("debian", "", "also the servers that ci/openssl-versions -servers unpacked into `FOLDER`")
 	only := flag.String("only", "", "only servers whose names match `REGEXP`")
 	roots := flag.String("roots", "", "write the roots of the servers into `FOLDER`, a file for each")
+	limit := flag.Int("limit", 0, "with -check: let `N` connections a second pass to each server, and close the others")
+	jobs := flag.Int("jobs", 1, "with -check: audit `N` servers at once")
 	flag.Usage = func() {
-		fmt.Fprintln(flag.CommandLine.Output(), "usage: go run ./audit/zoo [-check] [-debian FOLDER] [-only REGEXP] [-roots FOLDER]")
+		fmt.Fprintln(flag.CommandLine.Output(), "usage: go run ./audit/zoo [-check [-limit N] [-jobs N]] [-debian FOLDER] [-only REGEXP] [-roots FOLDER]")
 		flag.PrintDefaults()
 	}
 	flag.Parse()
@@ -56,7 +58,7 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if *check {
-		err = audits(ctx, servers)
+		err = audits(ctx, servers, *limit, *jobs)
 	} else {
 		err = serve(ctx, servers, *roots)
 	}
@@ -125,43 +127,46 @@ func verdicts(all []zoo.Verdict) string {
 	return strings.Join(names, " ")
 }
 
-// audits audits one server after the other.
-func audits(ctx context.Context, servers []*zoo.Server) error {
+// An outcome is that of a server's audit.
+type outcome struct {
+	err    error
+	result zoo.Result
+}
+
+// audits audits the servers and prints their verdicts in order.
+func audits(ctx context.Context, servers []*zoo.Server, limit, jobs int) error {
+	outcomes := make([]outcome, len(servers))
+	slots := make(chan struct{}, max(jobs, 1))
+	var all sync.WaitGroup
+	for i, s := range servers {
+		all.Go(func() {
+			slots <- struct{}{}
+			defer func() { <-slots }()
+			outcomes[i].err = ctx.Err()
+			if outcomes[i].err == nil {
+				outcomes[i].result, outcomes[i].err = one(ctx, s, limit)
+			}
+		})
+	}
+	all.Wait()
 	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "SERVER\tVERDICT\tFAST\tSAFE\tCONNECTIONS\tSIGNATURES\tSECONDS\tFOUND\t")
 	var reasons []string
 	wrong := 0
-	for _, s := range servers {
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		r, err := s.Start()
-		if err != nil {
-			wrong++
-			fmt.Fprintf(w, "%s\tNOT STARTED\t\t\t\t\t\t\t\n", s.Name)
-			reasons = append(reasons, err.Error())
-			continue
-		}
-		result := r.Check(ctx)
+	for i, s := range servers {
+		result := outcomes[i].result
 		word := "as expected"
-		if !result.OK() {
+		switch {
+		case outcomes[i].err != nil:
+			wrong++
+			word = "NOT STARTED"
+			reasons = append(reasons, outcomes[i].err.Error())
+		case !result.OK():
 			wrong++
 			word = "WRONG"
 			reasons = append(reasons, explain(s.Name, result)...)
 		}
-		if report := result.Report; report != nil {
-			var found []string
-			for _, f := range report.Findings {
-				if f.Severity != audit.Info {
-					found = append(found, f.Rule)
-				}
-			}
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%d\t%.2f\t%s\t\n", s.Name, word, report.Fast.Mark, report.Safe.Mark, report.Cost.Connections,
-				report.Cost.Signatures, report.Seconds, strings.Join(found, " "))
-		}
-		if err := r.Close(); err != nil {
-			return err
-		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t\n", s.Name, word, figures(result.Report))
 	}
 	if err := w.Flush(); err != nil {
 		return err
@@ -169,11 +174,41 @@ func audits(ctx context.Context, servers []*zoo.Server) error {
 	for _, reason := range reasons {
 		fmt.Println(reason)
 	}
-	fmt.Printf("%d servers, %d with a wrong verdict (%s)\n", len(servers), wrong, time.Now().UTC().Format(time.DateOnly))
+	fmt.Printf("%d servers, %d of them with other verdicts than expected\n", len(servers), wrong)
 	if wrong > 0 {
-		return fmt.Errorf("%d of %d servers have wrong verdicts", wrong, len(servers))
+		return fmt.Errorf("%d of %d servers have other verdicts than expected", wrong, len(servers))
 	}
 	return nil
+}
+
+// one audits a server.
+func one(ctx context.Context, s *zoo.Server, limit int) (zoo.Result, error) {
+	r, err := s.Start()
+	if err != nil {
+		return zoo.Result{}, err
+	}
+	if limit > 0 {
+		if err := r.Limit(limit, false); err != nil {
+			return zoo.Result{}, errors.Join(err, r.Close())
+		}
+	}
+	result := r.Check(ctx)
+	return result, r.Close()
+}
+
+// figures returns the columns of a report.
+func figures(report *audit.Report) string {
+	if report == nil {
+		return "\t\t\t\t\t"
+	}
+	var found []string
+	for _, f := range report.Findings {
+		if f.Severity != audit.Info {
+			found = append(found, f.Rule)
+		}
+	}
+	return fmt.Sprintf("%s\t%s\t%d\t%d\t%.2f\t%s", report.Fast.Mark, report.Safe.Mark, report.Cost.Connections, report.Cost.Signatures,
+		report.Seconds, strings.Join(found, " "))
 }
 
 // explain says what is wrong with an audit.
