@@ -271,6 +271,7 @@ func suitesOf(p *policy.Policy, version string) []policy.Value {
 func checkSuiteOther(j *judgement) ([]Finding, Outcome) {
 	p := j.now()
 	bySeverity := map[Severity][]string{}
+	var conditional []string // suites that the policy allows with encrypt-then-MAC only
 	for _, version := range j.offered() {
 		allowed := suitesOf(p, version)
 		if version == "SSL 2" || len(allowed) == 0 {
@@ -282,7 +283,13 @@ func checkSuiteOther(j *judgement) ([]Finding, Outcome) {
 			id, _ := hello.Suite(s)
 			x, _ := hello.SuiteExchange(id)
 			switch {
-			case weakness(s) != nil, v != nil && v.Level != policy.PhaseOut:
+			case weakness(s) != nil:
+				continue
+			case v != nil && v.Needs == policy.EncryptThenMAC && !slices.Contains(conditional, s):
+				conditional = append(conditional, s)
+			}
+			switch {
+			case v != nil && v.Level != policy.PhaseOut:
 				continue
 			case v != nil:
 				severity = Info
@@ -308,6 +315,10 @@ func checkSuiteOther(j *judgement) ([]Finding, Outcome) {
 				Remedy:   "Name the cipher suites of the policy in the server's configuration.",
 			})
 		}
+	}
+	findings, unknown := j.appendMACFirst(findings, conditional)
+	if len(findings) == 0 && unknown != "" {
+		return nil, Outcome{Failed, unknown}
 	}
 	return j.outcome(findings, true, j.listed()...)
 }

@@ -149,3 +149,55 @@ func TestProtocolRulesUntil(t *testing.T) {
 		t.Errorf("before %v, after %v", before, after)
 	}
 }
+
+// TestEncryptThenMAC judges a server with a suite that the policy allows with encrypt-then-MAC only.
+func TestEncryptThenMAC(t *testing.T) {
+	p, err := policy.Get("bsi-tr-02102-2-2026-01")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const suite = "TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA256"
+	if v := value(p.Suites12, suite); v == nil || v.Needs != policy.EncryptThenMAC {
+		t.Fatalf("the policy has %+v", v)
+	}
+	tested := Outcome{State: Tested}
+	for _, test := range []struct {
+		name  string
+		suite string
+		etm   Switch
+		state State
+		found bool
+	}{
+		{"with it", suite, Switch{tested, true}, Tested, false},
+		{"without it", suite, Switch{tested, false}, Tested, true},
+		{"lost", suite, Switch{Outcome: Outcome{Failed, "lost"}}, Failed, false},
+		{"not looked at", suite, Switch{}, Failed, false},
+		{"no such suite", "TLS_ECDHE_ECDSA_WITH_AES_256_CCM", Switch{tested, false}, Tested, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			f := goodProtocols()
+			v := f.Versions["TLS 1.2"]
+			v.Suites = []string{"TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256", test.suite}
+			f.Versions["TLS 1.2"] = v
+			v = f.Versions["TLS 1.3"]
+			v.Suites = []string{"TLS_AES_256_GCM_SHA384"}
+			f.Versions["TLS 1.3"] = v
+			r := &Report{Facts: Facts{Protocols: f, Options: OptionFacts{EncryptThenMAC: test.etm}}}
+			r.Judge(p, someDay)
+			var found bool
+			for _, finding := range r.Findings {
+				if finding.Rule == "suite-not-in-policy" {
+					found = true
+					if !strings.Contains(finding.Evidence, suite) || strings.Contains(finding.Evidence, "GCM") ||
+						!strings.Contains(finding.Source, "TR-02102-2") {
+						t.Errorf("%+v", finding)
+					}
+				}
+			}
+			i := slices.IndexFunc(r.Results, func(r Result) bool { return r.Rule == "suite-not-in-policy" })
+			if found != test.found || r.Results[i].State != test.state {
+				t.Errorf("found %v, result %+v", found, r.Results[i])
+			}
+		})
+	}
+}
