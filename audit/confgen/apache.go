@@ -39,14 +39,16 @@ func (g *generator) apache() {
 	on, tsrc := g.tickets()
 	d("resumption.tickets", "site", "SSLSessionTickets", onOff(on), whyTickets, tsrc, "httpd 2.4.11")
 	if on {
-		g.rotation("httpd changes the key of tickets only when it is restarted: restart it gracefully each day, or use SSLSessionTicketKeyFile")
+		g.rotation("httpd changes the key of tickets only when it is restarted: restart it gracefully each day," +
+			" or use SSLSessionTicketKeyFile")
 	}
 	if yes(r.Early) {
 		g.remain("early", "httpd has no early data")
 	}
 	d("compression", "site", "SSLCompression", "off", whyCompress, g.Policy.Records.Compression.Source, "httpd 2.4.3")
 	if g.OCSP && g.Policy.Stapling.Missing.Value == "finding" {
-		d("stapling", "main", "SSLStaplingCache", "shmcb:"+g.apacheState()+"/stapling(128000)", "Where responses are kept.", g.Policy.Stapling.Missing.Source, "")
+		d("stapling", "main", "SSLStaplingCache", "shmcb:"+g.apacheState()+"/stapling(128000)", "Where responses are kept.",
+			g.Policy.Stapling.Missing.Source, "")
 		d("stapling", "site", "SSLUseStapling", "on", whyStapling, g.Policy.Stapling.Missing.Source, "")
 	}
 	if yes(g.Policy.Records.Kernel) {
@@ -56,7 +58,9 @@ func (g *generator) apache() {
 		g.remain("buffer", "httpd can't bound its records")
 	}
 	if yes(g.Policy.Sockets.SendFile) {
-		d("sendfile", "site", "EnableSendfile", "on", "It helps plain HTTP only: httpd has no kernel TLS. Leave it off for files on network shares.", g.Policy.Sockets.SendFile.Source, "")
+		d("sendfile", "site", "EnableSendfile", "on",
+			"It helps plain HTTP only: httpd has no kernel TLS. Leave it off for files on network shares.",
+			g.Policy.Sockets.SendFile.Source, "")
 	}
 	if header, src := g.hsts(); header != "" {
 		d("hsts", "site", "Header always set Strict-Transport-Security", `"`+header+`"`, whyHSTS, src, "mod_headers")

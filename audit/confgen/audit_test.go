@@ -17,7 +17,8 @@ func auditOf(t *testing.T, c *Config, roots *x509.CertPool) (map[string]audit.Fi
 	if c.Server.Kind == "postgresql" {
 		target.Protocol = "postgres"
 	}
-	report, err := audit.Check(t.Context(), target, audit.Options{Policy: c.Policy, ServerName: "localhost", Roots: roots, NoDNS: true, NoTiming: true,
+	report, err := audit.Check(t.Context(), target, audit.Options{Policy: c.Policy, ServerName: "localhost", Roots: roots,
+		NoDNS: true, NoTiming: true,
 		NoClients: true})
 	if err != nil {
 		t.Fatal(err)

@@ -38,14 +38,17 @@ func TestGenerate(t *testing.T) {
 		kind, version, openssl, policy string
 		has, lacks                     []string
 	}{
-		{"nginx", "1.22.1", "3.0.22", "mozilla-modern", []string{"ssl_protocols TLSv1.3;", "ssl_session_tickets on;", "listen 443 ssl http2;",
+		{"nginx", "1.22.1", "3.0.22", "mozilla-modern", []string{"ssl_protocols TLSv1.3;", "ssl_session_tickets on;",
+			"listen 443 ssl http2;",
 			`add_header Strict-Transport-Security "max-age=63072000" always;`}, []string{"MLKEM", "ssl_ciphers", "http2 on"}},
 		{"nginx", "1.26.3", "3.5.7", "mozilla-intermediate", []string{"ssl_ecdh_curve X25519MLKEM768:X25519:", "http2 on;",
 			"ssl_prefer_server_ciphers off;"}, []string{" ssl http2"}},
-		{"nginx", "1.14.0", "1.1.1", "fast-and-safe", []string{"ssl_ecdh_curve X25519:"}, []string{"ssl_conf_command", "ssl_early_data"}},
+		{"nginx", "1.14.0", "1.1.1", "fast-and-safe", []string{"ssl_ecdh_curve X25519:"}, []string{"ssl_conf_command",
+			"ssl_early_data"}},
 		{"lighttpd", "1.4.79", "3.5.7", "fast-and-safe", []string{"-KTLS"}, nil},
 		{"lighttpd", "1.4.69", "3.0.22", "fast-and-safe", []string{"ServerPreference"}, []string{"KTLS"}},
-		{"postgresql", "17.2", "3.5.7", "fast-and-safe", []string{"ssl_ecdh_curve = 'prime256v1'"}, []string{"ssl_groups", "ssl_tls13_ciphers"}},
+		{"postgresql", "17.2", "3.5.7", "fast-and-safe", []string{"ssl_ecdh_curve = 'prime256v1'"}, []string{"ssl_groups",
+			"ssl_tls13_ciphers"}},
 		{"postgresql", "18.0", "3.5.7", "fast-and-safe", []string{"ssl_groups = 'X25519MLKEM768:X25519:"}, []string{"ssl_ecdh_curve"}},
 		{"caddy", "2.6.2", "", "fast-and-safe", []string{"curves x25519 secp256r1"}, []string{"mlkem"}},
 		{"caddy", "2.11.4", "", "fast-and-safe", []string{"curves x25519mlkem768 x25519"}, nil},
@@ -144,8 +147,11 @@ func TestAsk(t *testing.T) {
 		return path
 	}
 	for _, test := range []struct{ kind, text, version, openssl string }{
-		{"nginx", "nginx version: nginx/1.26.3\nbuilt with OpenSSL 3.5.7 9 Jun 2026 (running with OpenSSL 3.5.9 29 Sep 2026)", "1.26.3", "3.5.9"},
-		{"haproxy", "HAProxy version 3.2.26-1 2026/10/14\nBuilt with SSL library version : OpenSSL 3.6.5 29 Sep 2026\nRunning on SSL library version : OpenSSL 3.6.4 1 Sep 2026", "3.2.26", "3.6.4"},
+		{"nginx", "nginx version: nginx/1.26.3\nbuilt with OpenSSL 3.5.7 9 Jun 2026 (running with OpenSSL 3.5.9 29 Sep 2026)",
+			"1.26.3", "3.5.9"},
+		{"haproxy",
+			"HAProxy version 3.2.26-1 2026/10/14\nBuilt with SSL library version : OpenSSL 3.6.5 29 Sep 2026\n" +
+				"Running on SSL library version : OpenSSL 3.6.4 1 Sep 2026", "3.2.26", "3.6.4"},
 		{"caddy", "v2.11.4 h1:abc=", "2.11.4", "0.0.0"},
 	} {
 		s, err := Ask(t.Context(), test.kind, script(test.text))

@@ -143,7 +143,8 @@ func (r *reading) braces(file, kind string, around []string, number, depth int) 
 		}
 		st := statement{words, slices.Clone(blocks), open[len(open)-1]}
 		words = nil
-		if include := st.words[0]; (include == "include" && kind == "nginx" || include == "import" && kind == "caddy") && len(st.words) == 2 {
+		if include := st.words[0]; (include == "include" && kind == "nginx" || include == "import" && kind == "caddy") &&
+			len(st.words) == 2 {
 			found, err := filepath.Glob(r.path(st.words[1]))
 			if err != nil {
 				return err
@@ -308,7 +309,8 @@ func (r *reading) lighttpdText(file string, depth int) (string, error) {
 }
 
 var (
-	lighttpdList   = regexp.MustCompile(`(ssl\.openssl\.ssl-conf-cmd|server\.feature-flags|setenv\.add-response-header)\s*\+?=\s*\(([^()]*)\)`)
+	lighttpdList = regexp.MustCompile(`(ssl\.openssl\.ssl-conf-cmd|server\.feature-flags|setenv\.add-response-header)` +
+		`\s*\+?=\s*\(([^()]*)\)`)
 	lighttpdPair   = regexp.MustCompile(`"([^"]*)"\s*=>\s*"([^"]*)"`)
 	lighttpdSimple = regexp.MustCompile(`(?m)^\s*(ssl\.[a-z0-9.-]+)\s*=\s*("[^"\n]*")`)
 )
@@ -332,14 +334,16 @@ func (c *Config) readLighttpd(text string) {
 }
 
 func (c *Config) put(scope, name, value string) {
-	c.Directives = append(c.Directives, Directive{Scope: scope, Name: name, Value: value, Setting: settingOf(name), Reason: "Yours."})
+	c.Directives = append(c.Directives, Directive{Scope: scope, Name: name, Value: value, Setting: settingOf(name),
+		Reason: "Yours."})
 }
 
 // secretFile reports whether a directive names certificates, keys or clients' authorities: the
 // trial has its own.
 func secretFile(name string) bool {
 	n := strings.ToLower(name)
-	for _, part := range []string{"certificate", "pemfile", "privkey", "_key", "-file", "ca-", "cacert", "verify", "password", "dhparam",
+	for _, part := range []string{"certificate", "pemfile", "privkey", "_key", "-file", "ca-", "cacert", "verify", "password",
+		"dhparam",
 		"ticket_key", "keyfile", "stapling_file", "_file", "_crl", "engine", "sslproxy", "passphrase", "stek"} {
 		if strings.Contains(n, part) {
 			return true

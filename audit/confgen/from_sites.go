@@ -68,14 +68,16 @@ func (c *Config) readNginx(statements []statement) {
 		value := strings.Join(s.words[1:], " ")
 		switch {
 		case name == "listen" && scope == "site":
-			if slices.Contains(s.words, "http2") && !slices.ContainsFunc(c.Directives, func(d Directive) bool { return d.Scope == "listen" }) {
+			if slices.Contains(s.words, "http2") && !slices.ContainsFunc(c.Directives,
+				func(d Directive) bool { return d.Scope == "listen" }) {
 				c.put("listen", "http2", "")
 			}
 		case name == "ssl_conf_command" && len(s.words) == 3:
 			c.put(scope, name+" "+s.words[1], s.words[2])
 		case name == "add_header" && strings.EqualFold(s.words[1], "Strict-Transport-Security") && len(s.words) > 2:
 			c.put(scope, "add_header Strict-Transport-Security", `"`+s.words[2]+`"`+iff(len(s.words) > 3, " always"))
-		case strings.HasPrefix(name, "ssl_") || strings.HasPrefix(name, "sendfile") || name == "tcp_nopush" || name == "tcp_nodelay" || name == "http2":
+		case strings.HasPrefix(name, "ssl_") || strings.HasPrefix(name, "sendfile") || name == "tcp_nopush" ||
+			name == "tcp_nodelay" || name == "http2":
 			if strings.ContainsAny(value, " ") && name != "ssl_protocols" && name != "ssl_session_cache" {
 				value = `"` + value + `"`
 			}
@@ -86,7 +88,8 @@ func (c *Config) readNginx(statements []statement) {
 
 func (c *Config) readApache(statements []statement) {
 	site := firstBlock(statements, func(s statement) bool {
-		return strings.EqualFold(s.words[0], "SSLEngine") && len(s.words) > 1 && strings.EqualFold(s.words[1], "on") && len(s.blocks) > 0
+		return strings.EqualFold(s.words[0], "SSLEngine") && len(s.words) > 1 && strings.EqualFold(s.words[1], "on") &&
+			len(s.blocks) > 0
 	})
 	for _, s := range statements {
 		host := slices.ContainsFunc(s.blocks, func(b string) bool { return strings.HasPrefix(b, "<virtualhost") })
@@ -118,7 +121,8 @@ func (c *Config) readApache(statements []statement) {
 			}
 			c.put("main", name, value)
 		case lower == "header" && len(words) >= 3:
-			if i := slices.IndexFunc(words, func(w string) bool { return strings.EqualFold(w, "Strict-Transport-Security") }); i > 0 && i+1 < len(words) {
+			if i := slices.IndexFunc(words, func(w string) bool { return strings.EqualFold(w, "Strict-Transport-Security") }); i > 0 &&
+				i+1 < len(words) {
 				c.put(scope, "Header always set Strict-Transport-Security", `"`+words[i+1]+`"`)
 			}
 		case strings.HasPrefix(lower, "ssl") || lower == "protocols" || lower == "enablesendfile":
@@ -139,7 +143,8 @@ func (c *Config) readHAProxy(statements []statement) {
 	for _, s := range statements {
 		name := s.words[0]
 		switch {
-		case slices.Equal(s.blocks, []string{"global"}) && (strings.HasPrefix(name, "ssl-default-bind") || strings.HasPrefix(name, "tune.ssl")) && !secretFile(name):
+		case slices.Equal(s.blocks, []string{"global"}) && (strings.HasPrefix(name, "ssl-default-bind") || strings.HasPrefix(name,
+			"tune.ssl")) && !secretFile(name):
 			c.put("main", name, strings.Join(s.words[1:], " "))
 		case s.block == site && name == "bind" && slices.Contains(s.words, "ssl") && !done:
 			done = true
@@ -150,7 +155,8 @@ func (c *Config) readHAProxy(statements []statement) {
 					c.put("listen", s.words[i], "")
 				}
 			}
-		case s.block == site && len(s.words) >= 4 && strings.HasPrefix(name, "http-") && s.words[1] == "set-header" && strings.EqualFold(s.words[2], "Strict-Transport-Security"):
+		case s.block == site && len(s.words) >= 4 && strings.HasPrefix(name, "http-") && s.words[1] == "set-header" &&
+			strings.EqualFold(s.words[2], "Strict-Transport-Security"):
 			c.put("site", name+" set-header Strict-Transport-Security", `"`+s.words[3]+`"`)
 		}
 	}
@@ -159,9 +165,11 @@ func (c *Config) readHAProxy(statements []statement) {
 // settingOf returns the part of a policy that a directive is about.
 func settingOf(name string) string {
 	n := strings.ToLower(name)
-	for _, p := range []struct{ part, setting string }{{"strict-transport", "hsts"}, {"ciphersuites", "suites13"}, {"tls13_ciphers", "suites13"},
+	for _, p := range []struct{ part, setting string }{{"strict-transport", "hsts"}, {"ciphersuites", "suites13"},
+		{"tls13_ciphers", "suites13"},
 		{"sslciphersuite tlsv1.3", "suites13"}, {"prefer", "order"}, {"honorcipherorder", "order"}, {"cipher", "suites12"},
-		{"curve", "groups"}, {"groups", "groups"}, {"ecdhe", "groups"}, {"sigalgs", "signatures"}, {"signaturealgorithms", "signatures"},
+		{"curve", "groups"}, {"groups", "groups"}, {"ecdhe", "groups"}, {"sigalgs", "signatures"}, {"signaturealgorithms",
+			"signatures"},
 		{"protocols", "versions"}, {"protocol_version", "versions"}, {"sslprotocol", "versions"}, {"minprotocol", "versions"},
 		{"-ver", "versions"}, {"session_cache", "resumption.id"}, {"sessioncache", "resumption.id"}, {"cachesize", "resumption.id"},
 		{"ticket", "resumption.tickets"}, {"timeout", "resumption.lifetime"}, {"lifetime", "resumption.lifetime"},

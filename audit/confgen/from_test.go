@@ -37,24 +37,33 @@ func TestRead(t *testing.T) {
 		files []string
 		want  []string
 	}{
-		{"nginx", []string{"http { include 1.conf; ssl_session_cache shared:A:1m; # ssl_ciphers no;\n server { listen 80; ssl_protocols SSLv3; }\n" +
-			"server { listen 443 ssl http2; ssl_certificate /x; location / { sendfile off; } add_header Strict-Transport-Security 'max-age=1; preload' always; } }",
-			"ssl_conf_command Ciphersuites \"TLS_AES_128_GCM_SHA256\"; map $a $b { default ${c}; }"},
+		{"nginx",
+			[]string{"http { include 1.conf; ssl_session_cache shared:A:1m; # ssl_ciphers no;\n" +
+				" server { listen 80; ssl_protocols SSLv3; }\n" +
+				"server { listen 443 ssl http2; ssl_certificate /x; location / { sendfile off; } " +
+				"add_header Strict-Transport-Security 'max-age=1; preload' always; } }",
+				"ssl_conf_command Ciphersuites \"TLS_AES_128_GCM_SHA256\"; map $a $b { default ${c}; }"},
 			[]string{"main: ssl_conf_command Ciphersuites TLS_AES_128_GCM_SHA256", "main: ssl_session_cache shared:A:1m", "listen: http2",
 				`site: add_header Strict-Transport-Security "max-age=1; preload" always`}},
 		{"apache", []string{"SSLProtocol all \\\n -SSLv3\nSSLSessionCache shmcb:/run/x(512000)\nIncludeOptional 1.conf\n" +
 			"<VirtualHost *:443>\nSSLEngine on\nSSLCertificateFile /x\nSSLCipherSuite TLSv1.3 TLS_AES_128_GCM_SHA256\n</VirtualHost>\n" +
-			"<VirtualHost *:8443>\nSSLEngine on\nSSLCipherSuite ALL\n</VirtualHost>", "<IfModule mod_ssl.c>\nSSLHonorCipherOrder on\n</IfModule>"},
-			[]string{"main: SSLProtocol all -SSLv3", "main: SSLSessionCache shmcb:STATE/sslsessioncache(512000)", "main: SSLHonorCipherOrder on",
+			"<VirtualHost *:8443>\nSSLEngine on\nSSLCipherSuite ALL\n</VirtualHost>",
+			"<IfModule mod_ssl.c>\nSSLHonorCipherOrder on\n</IfModule>"},
+			[]string{"main: SSLProtocol all -SSLv3", "main: SSLSessionCache shmcb:STATE/sslsessioncache(512000)",
+				"main: SSLHonorCipherOrder on",
 				"site: SSLCipherSuite TLSv1.3 TLS_AES_128_GCM_SHA256"}},
-		{"haproxy", []string{"global\n ssl-default-bind-options ssl-min-ver TLSv1.2 no-tls-tickets\n ca-base /etc\nfrontend a\n bind :80\n" +
-			"bind :443 ssl crt /x.pem alpn h2,http/1.1 ssl-max-ver TLSv1.2 no-tlsv13\n"},
-			[]string{"main: ssl-default-bind-options ssl-min-ver TLSv1.2 no-tls-tickets", "listen: alpn h2,http/1.1", "listen: ssl-max-ver TLSv1.2", "listen: no-tlsv13"}},
+		{"haproxy",
+			[]string{"global\n ssl-default-bind-options ssl-min-ver TLSv1.2 no-tls-tickets\n ca-base /etc\nfrontend a\n bind :80\n" +
+				"bind :443 ssl crt /x.pem alpn h2,http/1.1 ssl-max-ver TLSv1.2 no-tlsv13\n"},
+			[]string{"main: ssl-default-bind-options ssl-min-ver TLSv1.2 no-tls-tickets", "listen: alpn h2,http/1.1",
+				"listen: ssl-max-ver TLSv1.2", "listen: no-tlsv13"}},
 		{"lighttpd", []string{"include \"1.conf\"\nssl.pemfile = \"/x\"\n# ssl.openssl.ssl-conf-cmd = (\"Groups\" => \"x\")\n",
 			"ssl.openssl.ssl-conf-cmd = (\"MinProtocol\" => \"TLSv1.2\",\n \"Options\" => \"-KTLS\")\n"},
 			[]string{"site: ssl.openssl.ssl-conf-cmd MinProtocol TLSv1.2", "site: ssl.openssl.ssl-conf-cmd Options -KTLS"}},
-		{"caddy", []string{"example.com {\n tls a b {\n protocols tls1.2 tls1.3\n }\n file_server\n}\n"}, []string{"tls: protocols tls1.2 tls1.3"}},
-		{"postgresql", []string{"ssl = on # yes\nssl_key_file = '/x'\nssl_ciphers='HIGH:!aNULL'\nport = 1\ninclude_dir '.d'"}, []string{"main: ssl on", "main: ssl_ciphers 'HIGH:!aNULL'"}},
+		{"caddy", []string{"example.com {\n tls a b {\n protocols tls1.2 tls1.3\n }\n file_server\n}\n"},
+			[]string{"tls: protocols tls1.2 tls1.3"}},
+		{"postgresql", []string{"ssl = on # yes\nssl_key_file = '/x'\nssl_ciphers='HIGH:!aNULL'\nport = 1\ninclude_dir '.d'"},
+			[]string{"main: ssl on", "main: ssl_ciphers 'HIGH:!aNULL'"}},
 	} {
 		got, err := read(t, test.kind, test.files...)
 		if err != nil || strings.Join(got, "\n") != strings.Join(test.want, "\n") {
@@ -83,7 +92,8 @@ func TestReadRefuses(t *testing.T) {
 
 // TestReadOwn reads what Generate writes: nothing may differ.
 func TestReadOwn(t *testing.T) {
-	for kind, version := range map[string]string{"nginx": "1.22.1", "apache": "2.4.71", "haproxy": "3.2.0", "lighttpd": "1.4.79", "caddy": "2.11.4", "postgresql": "18.0"} {
+	for kind, version := range map[string]string{"nginx": "1.22.1", "apache": "2.4.71", "haproxy": "3.2.0",
+		"lighttpd": "1.4.79", "caddy": "2.11.4", "postgresql": "18.0"} {
 		for _, name := range policy.Names() {
 			ours := generate(t, kind, version, "3.6.0", name)
 			file := filepath.Join(t.TempDir(), "conf")

@@ -53,7 +53,8 @@ func (g *generator) golang() {
 		g.add(Directive{"site", `w.Header().Set("Strict-Transport-Security",`, `"` + header + `")`, "hsts", whyHSTS, src, ""})
 	}
 	d("alpn", "NextProtos", `[]string{"h2", "http/1.1"}`, whyH2, "", "")
-	g.note("The package github.com/ossl-go/ossl takes the same tls.Config, and does more of the policy: suites of TLS 1.3, session IDs, kernel TLS.")
+	g.note("The package github.com/ossl-go/ossl takes the same tls.Config, and does more of the policy: " +
+		"suites of TLS 1.3, session IDs, kernel TLS.")
 }
 
 // golang writes a program.

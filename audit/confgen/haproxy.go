@@ -44,7 +44,8 @@ func (g *generator) haproxy() {
 	}
 	r := g.Policy.Resumption
 	if want(r.ID) {
-		d("resumption.id", "tune.ssl.cachesize", "40000", whyID+" The unit is a block of 200 bytes; a session needs one, or some with client certificates.", r.ID.Source, "")
+		d("resumption.id", "tune.ssl.cachesize", "40000",
+			whyID+" The unit is a block of 200 bytes; a session needs one, or some with client certificates.", r.ID.Source, "")
 	} else {
 		d("resumption.id", "tune.ssl.cachesize", "0", "The policy forbids resumption by session ID.", r.ID.Source, "")
 	}
@@ -53,7 +54,8 @@ func (g *generator) haproxy() {
 	if on, src := g.tickets(); !on {
 		option("resumption.tickets", "no-tls-tickets", "The policy forbids tickets.", src, "")
 	} else {
-		g.rotation("HAProxy changes the key of tickets only when it is reloaded: reload it daily, or use tls-ticket-keys and 'set ssl tls-key'")
+		g.rotation("HAProxy changes the key of tickets only when it is reloaded: reload it daily, " +
+			"or use tls-ticket-keys and 'set ssl tls-key'")
 	}
 	if yes(r.Early) {
 		g.add(Directive{"listen", "allow-0rtt", "", "early", whyEarly, r.Early.Source, "HAProxy 1.8"})
@@ -75,7 +77,8 @@ func (g *generator) haproxy() {
 		g.remain("sendfile", "HAProxy has no files to send; splicing works only for plain TCP")
 	}
 	if header, src := g.hsts(); header != "" {
-		g.add(Directive{"site", "http-after-response set-header Strict-Transport-Security", `"` + header + `"`, "hsts", whyHSTS, src, "HAProxy 2.2"})
+		g.add(Directive{"site", "http-after-response set-header Strict-Transport-Security", `"` + header + `"`, "hsts", whyHSTS,
+			src, "HAProxy 2.2"})
 	}
 	g.add(Directive{"listen", "alpn", "h2,http/1.1", "alpn", whyH2, "", "HAProxy 1.8; the default from 2.8 on"})
 }

@@ -47,7 +47,8 @@ func ThrowAway(dir, server string, kinds ...string) (*x509.CertPool, []Certifica
 		}
 		leaf := &x509.Certificate{SerialNumber: big.NewInt(int64(i + 2)), Subject: pkix.Name{CommonName: "localhost"},
 			NotBefore: now.Add(-time.Hour), NotAfter: now.AddDate(0, 0, 59), DNSNames: []string{"localhost"},
-			IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback}, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageKeyEncipherment,
+			IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback},
+			KeyUsage:    x509.KeyUsageDigitalSignature | x509.KeyUsageKeyEncipherment,
 			ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}}
 		if _, ok := key.(*rsa.PrivateKey); !ok {
 			leaf.KeyUsage = x509.KeyUsageDigitalSignature
@@ -62,7 +63,8 @@ func ThrowAway(dir, server string, kinds ...string) (*x509.CertPool, []Certifica
 		}
 		chain := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
 		private := pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret})
-		cert := Certificate{Chain: filepath.Join(dir, fmt.Sprintf("chain%d.pem", i)), Key: filepath.Join(dir, fmt.Sprintf("key%d.pem", i))}
+		cert := Certificate{Chain: filepath.Join(dir, fmt.Sprintf("chain%d.pem", i)), Key: filepath.Join(dir,
+			fmt.Sprintf("key%d.pem", i))}
 		if server == "haproxy" {
 			chain = append(chain, private...)
 		}

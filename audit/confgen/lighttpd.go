@@ -37,7 +37,8 @@ func (g *generator) lighttpd() {
 	}
 	r := g.Policy.Resumption
 	if want(r.ID) {
-		g.add(Directive{"main", "server.feature-flags", "ssl.session-cache=enable", "resumption.id", whyID + " Off by default.", r.ID.Source, "lighttpd 1.4.56"})
+		g.add(Directive{"main", "server.feature-flags", "ssl.session-cache=enable", "resumption.id", whyID + " Off by default.",
+			r.ID.Source, "lighttpd 1.4.56"})
 	}
 	g.lighttpdOptions(d)
 	if r.Lifetime.Value > 0 {
@@ -47,7 +48,8 @@ func (g *generator) lighttpd() {
 		g.remain("early", "lighttpd has no early data")
 	}
 	if g.OCSP && g.Policy.Stapling.Missing.Value == "finding" {
-		g.add(Directive{"site", "ssl.stapling-file", `"/var/lib/lighttpd/ocsp.der"`, "stapling", whyStapling + " Another program has to renew the file.", g.Policy.Stapling.Missing.Source, "lighttpd 1.4.56"})
+		g.add(Directive{"site", "ssl.stapling-file", `"/var/lib/lighttpd/ocsp.der"`, "stapling", whyStapling +
+			" Another program has to renew the file.", g.Policy.Stapling.Missing.Source, "lighttpd 1.4.56"})
 	}
 	if g.Policy.Records.BufferSize.Value > 0 {
 		g.remain("buffer", "lighttpd can't bound its records")
@@ -56,7 +58,8 @@ func (g *generator) lighttpd() {
 		g.add(Directive{"site", "setenv.add-response-header Strict-Transport-Security", header, "hsts", whyHSTS, src, "mod_setenv"})
 	}
 	value := "enable"
-	g.add(Directive{"main", "server.feature-flags", "server.h2proto=" + value, "alpn", whyH2, "", "lighttpd 1.4.56; the default from 1.4.59 on"})
+	g.add(Directive{"main", "server.feature-flags", "server.h2proto=" + value, "alpn", whyH2, "",
+		"lighttpd 1.4.56; the default from 1.4.59 on"})
 }
 
 // lighttpdOptions writes OpenSSL's options: lighttpd takes each command once.

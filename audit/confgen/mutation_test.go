@@ -126,7 +126,10 @@ func TestServersMutated(t *testing.T) {
 						}
 					}
 					slices.Sort(fresh)
-					if len(fresh) > 0 && !slices.ContainsFunc(fresh, func(r string) bool { return !slices.Contains(strings.Fields(m.rules), r) }) {
+					if len(fresh) > 0 && !slices.ContainsFunc(fresh, func(r string) bool {
+						return !slices.Contains(strings.Fields(m.rules),
+							r)
+					}) {
 						named++
 						continue
 					}

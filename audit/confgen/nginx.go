@@ -72,17 +72,21 @@ func (g *generator) nginxSessions(d func(setting, name, value, reason, source, n
 	d("resumption.lifetime", "ssl_session_timeout", seconds+"s", whyLifetime, src, "")
 	d("resumption.tickets", "ssl_session_tickets", onOff(ticketsOn), whyTickets, tsrc, "nginx 1.5.9")
 	if ticketsOn && !g.at(1, 23, 2) {
-		g.rotation("nginx before 1.23.2 changes the key of tickets only when it is reloaded: reload it daily, or use ssl_session_ticket_key")
+		g.rotation("nginx before 1.23.2 changes the key of tickets only when it is reloaded: reload it daily, " +
+			"or use ssl_session_ticket_key")
 	}
 	if g.at(1, 15, 3) {
-		d("early", "ssl_early_data", onOff(yes(r.Early)), whyEarly+" nginx turns OpenSSL's protection off.", r.Early.Source, "nginx 1.15.3")
+		d("early", "ssl_early_data", onOff(yes(r.Early)), whyEarly+" nginx turns OpenSSL's protection off.", r.Early.Source,
+			"nginx 1.15.3")
 		if yes(r.Early) && g.at(1, 19, 4) {
-			d("early", "ssl_conf_command Options", "AntiReplay", "OpenSSL refuses early data that it has seen.", r.Early.Source, "nginx 1.19.4")
+			d("early", "ssl_conf_command Options", "AntiReplay", "OpenSSL refuses early data that it has seen.", r.Early.Source,
+				"nginx 1.19.4")
 		}
 	}
 	if g.OCSP && g.Policy.Stapling.Missing.Value == "finding" {
 		d("stapling", "ssl_stapling", "on", whyStapling, g.Policy.Stapling.Missing.Source, "nginx 1.3.7")
-		d("stapling", "ssl_stapling_verify", "on", "A wrong response is worse than none.", g.Policy.Stapling.Missing.Source, "nginx 1.3.7")
+		d("stapling", "ssl_stapling_verify", "on", "A wrong response is worse than none.", g.Policy.Stapling.Missing.Source,
+			"nginx 1.3.7")
 		g.note("nginx needs a resolver for stapling: add 'resolver ADDRESS;' with the address of yours.")
 	}
 }
@@ -90,7 +94,8 @@ func (g *generator) nginxSessions(d func(setting, name, value, reason, source, n
 func (g *generator) nginxSpeed(d func(setting, name, value, reason, source, needs string), commands bool) {
 	r, s := g.Policy.Records, g.Policy.Sockets
 	if r.BufferSize.Value > 0 {
-		d("buffer", "ssl_buffer_size", strconv.Itoa(r.BufferSize.Value), "The bytes that are collected for a record.", r.BufferSize.Source, "nginx 1.5.9")
+		d("buffer", "ssl_buffer_size", strconv.Itoa(r.BufferSize.Value), "The bytes that are collected for a record.",
+			r.BufferSize.Source, "nginx 1.5.9")
 	}
 	if yes(r.Kernel) {
 		if g.at(1, 21, 4) && commands && !g.Server.OpenSSL.Before(Version{3, 0, 0}) {
@@ -102,7 +107,8 @@ func (g *generator) nginxSpeed(d func(setting, name, value, reason, source, need
 	if yes(s.SendFile) {
 		d("sendfile", "sendfile", "on", whySendFile, s.SendFile.Source, "")
 		if s.SendFileChunk.Value > 0 {
-			d("sendfile", "sendfile_max_chunk", strconv.Itoa(s.SendFileChunk.Value), "One fast client doesn't keep a worker for itself.", s.SendFileChunk.Source, "")
+			d("sendfile", "sendfile_max_chunk", strconv.Itoa(s.SendFileChunk.Value),
+				"One fast client doesn't keep a worker for itself.", s.SendFileChunk.Source, "")
 		}
 	}
 	if yes(s.NoPush) {

@@ -44,7 +44,8 @@ func (g *generator) postgresql() {
 			}
 		}
 		if curve != "" {
-			d("groups", "ssl_ecdh_curve", "'"+curve+"'", "One curve, and X25519 can't be it. Clients that guess another group pay a round trip more.", src, "")
+			d("groups", "ssl_ecdh_curve", "'"+curve+"'",
+				"One curve, and X25519 can't be it. Clients that guess another group pay a round trip more.", src, "")
 		}
 		g.remain("groups", "PostgreSQL before 18 has one curve for the key exchange, and neither X25519 nor post-quantum groups")
 	}

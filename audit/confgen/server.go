@@ -93,7 +93,8 @@ var answers = map[string]*regexp.Regexp{
 var (
 	running = regexp.MustCompile(`(?mi)(?:running with|^Running on (?:OpenSSL|SSL library) version *:) *OpenSSL (\d+\.\d+\.\d+)`)
 	built   = regexp.MustCompile(`(?mi)^built with (?:OpenSSL|(?:OpenSSL|SSL library) version *: *OpenSSL) (\d+\.\d+\.\d+)`)
-	other   = regexp.MustCompile(`(?i)(?:built with|running with|version *:) *((?:BoringSSL|LibreSSL|AWS-LC|wolfSSL|QuicTLS)[^\n]{0,40})`)
+	other   = regexp.MustCompile(`(?i)(?:built with|running with|version *:) *` +
+		`((?:BoringSSL|LibreSSL|AWS-LC|wolfSSL|QuicTLS)[^\n]{0,40})`)
 )
 
 // Ask asks a server's program for its version, and finds the OpenSSL that it runs with. It starts

@@ -25,7 +25,8 @@ func tree(t *testing.T) []Server {
 	var out []Server
 	for _, release := range []string{"bookworm", "trixie", "sid"} {
 		root := filepath.Join(dir, "servers-"+release)
-		for kind, pattern := range map[string]string{"nginx": "usr/sbin/nginx", "apache": "usr/sbin/apache2", "haproxy": "usr/sbin/haproxy",
+		for kind, pattern := range map[string]string{"nginx": "usr/sbin/nginx", "apache": "usr/sbin/apache2",
+			"haproxy":  "usr/sbin/haproxy",
 			"lighttpd": "usr/sbin/lighttpd", "caddy": "usr/bin/caddy", "postgresql": "usr/lib/postgresql/*/bin/postgres.bin"} {
 			found, _ := filepath.Glob(filepath.Join(root, pattern))
 			if len(found) != 1 {
@@ -73,7 +74,8 @@ func start(t *testing.T, s Server, p *policy.Policy, change func(*Config)) (*Con
 	if err := os.WriteFile(filepath.Join(page, "index.html"), []byte("hello"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	layout := Layout{Names: []string{"localhost"}, Certificates: certs, Address: "127.0.0.1", Port: ports[0], PlainPort: ports[1], Root: page,
+	layout := Layout{Names: []string{"localhost"}, Certificates: certs, Address: "127.0.0.1", Port: ports[0],
+		PlainPort: ports[1], Root: page,
 		State: dir, Modules: s.Modules}
 	c, err := Generate(Options{Server: s, Policy: p, Layout: layout})
 	if err != nil {

@@ -148,7 +148,8 @@ func (c *Config) writeHead(w *writer) {
 	} else if s.Go != (Version{}) && s.Kind == "caddy" {
 		running = ", built with Go " + s.Go.String()
 	}
-	w.comment(fmt.Sprintf("TLS for %s %s%s, by the policy %s: %s (%s).", s.Kind, s.Version, running, c.Policy.Name, c.Policy.Title, c.Policy.Date))
+	w.comment(fmt.Sprintf("TLS for %s %s%s, by the policy %s: %s (%s).", s.Kind, s.Version, running, c.Policy.Name,
+		c.Policy.Title, c.Policy.Date))
 	w.comment("Written by 'ossl config " + s.Kind + "'. Replace the names and paths by yours.")
 	for _, n := range c.Notes {
 		w.comment(n)

@@ -56,14 +56,17 @@ measures both in turns, and prints the difference, or the directive that stops a
 	}
 	flags := cmd.Flags()
 	flags.SortFlags = false
-	flags.StringVar(&f.policy, "policy", "fast-and-safe", "follow this policy: a `name` of 'ossl policy list', or a file that\nends in .json")
+	flags.StringVar(&f.policy, "policy", "fast-and-safe",
+		"follow this policy: a `name` of 'ossl policy list', or a file that\nends in .json")
 	flags.StringVar(&f.at, "at", "", "leave out what the policy allows only until this `date` (default today)")
 	flags.StringVar(&f.binary, "binary", "", "ask this `program` instead of the installed one")
 	flags.StringVar(&f.serverVersion, "server-version", "", "write for this `version` of the server, and ask no program")
 	flags.StringVar(&f.openssl, "openssl-version", "", "write for this `version` of OpenSSL")
-	flags.StringVar(&f.aes, "aes", "auto", "whether the server's processor has instructions for AES: auto, yes, no.\nWithout them ChaCha20 comes first")
+	flags.StringVar(&f.aes, "aes", "auto",
+		"whether the server's processor has instructions for AES: auto, yes, no.\nWithout them ChaCha20 comes first")
 	flags.StringSliceVar(&f.names, "name", nil, "the site's `name`; may be repeated")
-	flags.StringVar(&f.certificate, "certificate", "", "the `file` of the certificate chain. If it can be read, stapling is\nconfigured if the certificate names a responder")
+	flags.StringVar(&f.certificate, "certificate", "",
+		"the `file` of the certificate chain. If it can be read, stapling is\nconfigured if the certificate names a responder")
 	flags.StringVar(&f.key, "key", "", "the `file` of the private key; it isn't read")
 	flags.StringVar(&f.root, "root", "", "the `folder` of the site's files")
 	flags.StringVar(&f.backend, "backend", "", "the application behind HAProxy: `host:port`")
@@ -71,7 +74,8 @@ measures both in turns, and prints the difference, or the directive that stops a
 	flags.StringVar(&f.from, "from", "", "explain how this configuration `file` differs")
 	flags.BoolVar(&f.try, "try", false, "start the installed server with both configurations, and compare")
 	flags.IntVar(&f.rounds, "rounds", 10, "the number of alternating rounds of --try")
-	flags.StringSliceVar(&f.keys, "key-kind", nil, "the `kind` of throw-away key for --try: ECDSA, \"ECDSA P-384\", \"RSA 2048\" …;\nmay be repeated (default ECDSA)")
+	flags.StringSliceVar(&f.keys, "key-kind", nil,
+		"the `kind` of throw-away key for --try: ECDSA, \"ECDSA P-384\", \"RSA 2048\" …;\nmay be repeated (default ECDSA)")
 	return cmd
 }
 

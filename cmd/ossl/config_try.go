@@ -66,7 +66,8 @@ func (f *configFlags) tryBoth(cmd *cobra.Command, o confgen.Options) error {
 		return err
 	}
 	out := cmd.OutOrStdout()
-	fmt.Fprintf(out, "%s %s with OpenSSL %s on the loopback address, %s key: %s, and ours by the policy %s\n\n", o.Server.Kind, o.Server.Version,
+	fmt.Fprintf(out, "%s %s with OpenSSL %s on the loopback address, %s key: %s, and ours by the policy %s\n\n", o.Server.Kind,
+		o.Server.Version,
 		o.Server.OpenSSL, strings.Join(t.Keys, " and "), yours, o.Policy.Name)
 	fmt.Fprintf(out, "%-34s %16s %16s\n", "", "yours", "ours")
 	for _, row := range rowsOf(r) {

@@ -82,7 +82,8 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 		side *Side
 	}{{"yours", &result.Yours}, {"ours", &result.Ours}} {
 		o.Progress("starting " + o.Ours.Server.Kind + " with " + side.name)
-		config, roots, err := configuration(o, filepath.Join(dir, side.name), root, strings.TrimPrefix(backend.URL, "http://"), side.name == "yours")
+		config, roots, err := configuration(o, filepath.Join(dir, side.name), root, strings.TrimPrefix(backend.URL, "http://"),
+			side.name == "yours")
 		if err != nil {
 			return nil, err
 		}
@@ -149,8 +150,9 @@ func configuration(o Options, dir, root, backend string, yours bool) (*confgen.C
 	}
 	options := o.Ours
 	options.OCSP = false // throw-away certificates name no responder
-	options.Layout = confgen.Layout{Names: []string{"localhost"}, Certificates: certs, Address: "127.0.0.1", Port: ports[0], PlainPort: ports[1],
-		Root: root, Backend: backend, State: dir, Modules: options.Server.Modules}
+	options.Layout = confgen.Layout{Names: []string{"localhost"}, Certificates: certs, Address: "127.0.0.1", Port: ports[0],
+		PlainPort: ports[1],
+		Root:      root, Backend: backend, State: dir, Modules: options.Server.Modules}
 	c, err := confgen.Generate(options)
 	if err != nil || !yours {
 		return c, roots, err
@@ -162,7 +164,8 @@ func configuration(o Options, dir, root, backend string, yours bool) (*confgen.C
 			c.Directives[i].Value = strings.Replace(c.Directives[i].Value, ":STATE/", ":"+dir+"/", 1)
 		}
 	}
-	if c.Server.Kind == "postgresql" && !slices.ContainsFunc(c.Directives, func(d confgen.Directive) bool { return d.Name == "ssl" }) {
+	if c.Server.Kind == "postgresql" && !slices.ContainsFunc(c.Directives,
+		func(d confgen.Directive) bool { return d.Name == "ssl" }) {
 		c.Directives = append(c.Directives, confgen.Directive{Name: "ssl", Value: "on", Scope: "main"})
 	}
 	return c, roots, nil
@@ -217,7 +220,8 @@ func (r *running) audit(ctx context.Context, o Options) error {
 	if r.config.Server.Kind == "postgresql" {
 		target.Protocol = "postgres"
 	}
-	report, err := audit.Check(ctx, target, audit.Options{Policy: o.Ours.Policy, At: o.Ours.At, ServerName: "localhost", Roots: r.roots, NoDNS: true})
+	report, err := audit.Check(ctx, target, audit.Options{Policy: o.Ours.Policy, At: o.Ours.At, ServerName: "localhost",
+		Roots: r.roots, NoDNS: true})
 	r.side.Report = report
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
