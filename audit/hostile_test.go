@@ -25,7 +25,8 @@ func TestManyEmptyCertificates(t *testing.T) {
 // A response that its sender made large, to have the audit compute with a large key, isn't used.
 func TestLargeStaple(t *testing.T) {
 	c := testcert.Cases()[0]
-	facts := analyse(chainInput{der: [][]byte{c.Leaf.Raw}, staple: make([]byte, maxStaple+1), name: "localhost", roots: c.Roots(), now: time.Now()})
+	facts := analyse(chainInput{der: [][]byte{c.Leaf.Raw}, staple: make([]byte, maxStaple+1), name: "localhost", roots: c.Roots(),
+		now: time.Now()})
 	if !strings.Contains(facts.StapleError, "it has 16385 bytes") {
 		t.Fatal(facts.StapleError)
 	}

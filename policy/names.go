@@ -76,9 +76,6 @@ var groupIDs = map[string]tls.CurveID{
 	"ffdhe2048": 0, "ffdhe3072": 0, "ffdhe4096": 0, "ffdhe6144": 0, "ffdhe8192": 0,
 }
 
-// postQuantum reports whether a group is a post-quantum one, which OpenSSL has from 3.5 on.
-func postQuantum(group string) bool { return strings.Contains(group, "MLKEM") }
-
 // signatureIDs are the signature schemes of the IANA's registry that a policy can name, and 0 for
 // those that ossl can't use.
 var signatureIDs = map[string]tls.SignatureScheme{

@@ -28,7 +28,8 @@ func main() {
 	limit := flag.Int("limit", 0, "with -check: let `N` connections a second pass to each server, and close the others")
 	jobs := flag.Int("jobs", 1, "with -check: audit `N` servers at once")
 	flag.Usage = func() {
-		fmt.Fprintln(flag.CommandLine.Output(), "usage: go run ./audit/zoo [-check [-limit N] [-jobs N]] [-debian FOLDER] [-only REGEXP] [-roots FOLDER]")
+		fmt.Fprintln(flag.CommandLine.Output(),
+			"usage: go run ./audit/zoo [-check [-limit N] [-jobs N]] [-debian FOLDER] [-only REGEXP] [-roots FOLDER]")
 		flag.PrintDefaults()
 	}
 	flag.Parse()
@@ -207,7 +208,8 @@ func figures(report *audit.Report) string {
 			found = append(found, f.Rule)
 		}
 	}
-	return fmt.Sprintf("%s\t%s\t%d\t%d\t%.2f\t%s", report.Fast.Mark, report.Safe.Mark, report.Cost.Connections, report.Cost.Signatures,
+	return fmt.Sprintf("%s\t%s\t%d\t%d\t%.2f\t%s", report.Fast.Mark, report.Safe.Mark, report.Cost.Connections,
+		report.Cost.Signatures,
 		report.Seconds, strings.Join(found, " "))
 }
 

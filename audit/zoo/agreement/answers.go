@@ -152,9 +152,11 @@ func testsslAnswers(b []byte) (answers, error) {
 	}
 	a := answers{}
 	suites := map[string][]string{}
-	ids := map[string]string{"SSLv2": "SSL 2", "SSLv3": "SSL 3", "TLS1": "TLS 1.0", "TLS1_1": "TLS 1.1", "TLS1_2": "TLS 1.2", "TLS1_3": "TLS 1.3"}
+	ids := map[string]string{"SSLv2": "SSL 2", "SSLv3": "SSL 3", "TLS1": "TLS 1.0", "TLS1_1": "TLS 1.1", "TLS1_2": "TLS 1.2",
+		"TLS1_3": "TLS 1.3"}
 	prefixes := map[string]string{
-		"cipher-ssl3_": "SSL 3", "cipher-tls1_x": "TLS 1.0", "cipher-tls1_1_": "TLS 1.1", "cipher-tls1_2_": "TLS 1.2", "cipher-tls1_3_": "TLS 1.3",
+		"cipher-ssl3_": "SSL 3", "cipher-tls1_x": "TLS 1.0", "cipher-tls1_1_": "TLS 1.1", "cipher-tls1_2_": "TLS 1.2",
+		"cipher-tls1_3_": "TLS 1.3",
 	}
 	for _, l := range lines {
 		if version := ids[l.ID]; version != "" && l.Severity != "WARN" {

@@ -25,10 +25,13 @@ import (
 
 // scanned matches the names of the servers that are scanned. The others have no answers that the
 // tools could agree on, or differ in things that audits alone look at.
-var scanned = regexp.MustCompile(`^(go|go-1.2-only|go-1.0-only|go-1.0-up|go-3des|go-rc4|go-prime256v1|go-two-keys|no-resumption|` +
+var scanned = regexp.MustCompile(`^(go|go-1.2-only|go-1.0-only|go-1.0-up|go-3des|go-rc4|go-prime256v1|go-two-keys|` +
+	`no-resumption|` +
 	`zero-ticket-key|ossl|ssl-2|ssl-3|ssl-3-up|export|rc4|null|dh-1024|compression|rate-limit|` +
-	`certificate-(good|stapled|expired|wrong-name|missing-intermediate|wrong-order|root-sent|self-signed|rsa-1024|sha-1|untrusted-root)|` +
-	`nginx-(bookworm|trixie)|nginx-bookworm-(modern|no-tickets|early-data)|(apache|lighttpd|caddy|gnutls|haproxy)-sid|postgres-trixie|` +
+	`certificate-(good|stapled|expired|wrong-name|missing-intermediate|wrong-order|root-sent|self-signed|rsa-1024|sha-1|` +
+	`untrusted-root)|` +
+	`nginx-(bookworm|trixie)|nginx-bookworm-(modern|no-tickets|early-data)|(apache|lighttpd|caddy|gnutls|haproxy)-sid|` +
+	`postgres-trixie|` +
 	`s-server-(bookworm-renegotiation|trixie-old|trixie-no-ems|sid-early-data))$`)
 
 type programs struct{ testssl, data, openssl, sslyze, results string }
@@ -37,7 +40,8 @@ func main() {
 	var p programs
 	debian := flag.String("debian", "", "the `FOLDER` of ci/openssl-versions")
 	flag.StringVar(&p.sslyze, "sslyze", "sslyze", "the `PROGRAM` sslyze")
-	flag.StringVar(&p.results, "results", "", "keeps what the tools answer in `FOLDER`, and doesn't ask again for answers that are there")
+	flag.StringVar(&p.results, "results", "",
+		"keeps what the tools answer in `FOLDER`, and doesn't ask again for answers that are there")
 	only := flag.String("only", ".", "only servers whose names match `REGEXP`")
 	jobs := flag.Int("jobs", 2, "servers at once")
 	flag.Parse()
