@@ -17,7 +17,7 @@ var pageText string
 
 var page = template.Must(template.New("page").Funcs(template.FuncMap{
 	"target":   targetOf,
-	"reason":   gradeText,
+	"reason":   func(r *audit.Report, g audit.Grade) string { return printable(gradeText(r, g)) },
 	"parts":    findingRows,
 	"facts":    func(r *audit.Report) []row { return factRows(&r.Facts) },
 	"summary":  summary,

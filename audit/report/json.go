@@ -1,12 +1,5 @@
 package report
 
-import (
-	"encoding/json"
-	"io"
-)
+import "io"
 
-func writeJSON(w io.Writer, d *Document, _ Options) error {
-	e := json.NewEncoder(w)
-	e.SetIndent("", "  ")
-	return e.Encode(d)
-}
+func writeJSON(w io.Writer, d *Document, _ Options) error { return encodeJSON(w, d) }

@@ -82,10 +82,10 @@ func junitOf(r *audit.Report) junitSuite {
 		c := junitCase{Name: result.Rule, Class: targetOf(r)}
 		switch result.State {
 		case audit.NotTested:
-			c.Skipped = &junitSkipped{result.Reason}
+			c.Skipped = &junitSkipped{printable(result.Reason)}
 			s.Skipped++
 		case audit.Failed:
-			c.Error = &junitProblem{Message: result.Reason, Type: "failed to test"}
+			c.Error = &junitProblem{Message: printable(result.Reason), Type: "failed to test"}
 			s.Errors++
 		}
 		var texts []string
@@ -93,9 +93,11 @@ func junitOf(r *audit.Report) junitSuite {
 			if f.Rule != result.Rule {
 				continue
 			}
-			texts = append(texts, f.Evidence, f.Reason, f.Remedy, "Price: "+priceDetail(f.Price))
+			for _, text := range []string{f.Evidence, f.Reason, f.Remedy, "Price: " + priceDetail(f.Price)} {
+				texts = append(texts, printable(text))
+			}
 			if f.Severity != audit.Info && c.Failure == nil { // the worst is the first
-				c.Failure = &junitProblem{Message: f.Title, Type: string(f.Severity)}
+				c.Failure = &junitProblem{Message: printable(f.Title), Type: string(f.Severity)}
 				s.Failures++
 			}
 		}

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/ossl-go/ossl/audit"
@@ -26,11 +27,12 @@ func written(t *testing.T, format string, options report.Options) string {
 
 // TestNothingControls: a server's texts neither control a terminal nor become markup.
 func TestNothingControls(t *testing.T) {
-	control := regexp.MustCompile("[\x00-\x08\x0b-\x1f\x7f]")
 	for _, format := range report.Formats() {
 		text := written(t, format, report.Options{Verbose: true})
-		if found := control.FindString(text); found != "" {
-			t.Errorf("%s has the character %q", format, found)
+		for _, r := range text {
+			if !unicode.IsPrint(r) && r != '\n' && r != '\t' {
+				t.Errorf("%s has the character %q", format, r)
+			}
 		}
 		if !utf8.ValidString(text) {
 			t.Errorf("%s isn't UTF-8", format)
@@ -41,6 +43,21 @@ func TestNothingControls(t *testing.T) {
 	}
 	if text := written(t, "markdown", report.Options{}); strings.Contains(text, "[link]") || strings.Contains(text, " *bold*") {
 		t.Error("Markdown of a server is markup")
+	}
+}
+
+// TestLongTexts: a text of a megabyte, as a certificate can have, is cut.
+func TestLongTexts(t *testing.T) {
+	d := sample()
+	d.Reports[0].Facts.Certificates.Chains[0].Certificates[0].Subject = "CN=" + strings.Repeat("a", 1<<20)
+	for _, format := range []string{"text", "markdown", "html"} {
+		var out bytes.Buffer
+		if err := report.Write(&out, d, format, report.Options{Verbose: true}); err != nil {
+			t.Fatal(err)
+		}
+		if text := out.String(); len(text) > 100_000 || !strings.Contains(strings.Join(strings.Fields(text), ""), "bytesmore)") {
+			t.Errorf("%s has %d bytes", format, len(text))
+		}
 	}
 }
 

@@ -1,7 +1,6 @@
 package report
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
@@ -117,9 +116,7 @@ func writeSARIF(w io.Writer, d *Document, _ Options) error {
 		}
 	}
 	run.Invocations = []sarifInvocation{invocation}
-	e := json.NewEncoder(w)
-	e.SetIndent("", "  ")
-	return e.Encode(sarifLog{"https://json.schemastore.org/sarif-2.1.0.json", "2.1.0", []sarifRun{run}})
+	return encodeJSON(w, sarifLog{"https://json.schemastore.org/sarif-2.1.0.json", "2.1.0", []sarifRun{run}})
 }
 
 func sarifFinding(r *audit.Report, f audit.Finding, index int) sarifResult {

@@ -196,8 +196,15 @@ func plural[N int | float64](n N, noun string) string {
 	return number(float64(n)) + " " + noun + "s"
 }
 
-// printable replaces the characters that could control a terminal: texts come from servers.
+// maxText bounds the bytes of one text for readers: certificates have room for a megabyte.
+const maxText = 10_000
+
+// printable replaces the characters that could control a terminal, and cuts off what nobody reads:
+// texts come from servers.
 func printable(text string) string {
+	if len(text) > maxText {
+		text = fmt.Sprintf("%s… (%d bytes more)", text[:maxText], len(text)-maxText)
+	}
 	return strings.Map(func(r rune) rune {
 		switch {
 		case unicode.IsSpace(r):
