@@ -567,6 +567,7 @@ func FuzzParseClientHello(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Add(m)
+	f.Add(append([]byte{1, 0, 0, 41, 0, 0}, make([]byte, 39)...)) // of version 0
 	f.Fuzz(func(t *testing.T, m []byte) {
 		h, err := hello.ParseClientHello(m)
 		if err != nil {

@@ -15,7 +15,7 @@ func ParseClientHello(message []byte) (*ClientHello, error) {
 	suites := s.vector(2)
 	h.Compressions = s.vector(1)
 	var ok bool
-	if h.Suites, ok = numbers(suites); !ok || s.bad {
+	if h.Suites, ok = numbers(suites); !ok || s.bad || h.Version == 0 { // a Version of 0 stands for another one
 		return nil, syntax(message, "a malformed ClientHello")
 	}
 	if len(s.b) == 0 {

@@ -109,13 +109,11 @@ func (t tree) nginx() []*Server {
 	early := Verdict{"early-data-on", "ssl_early_data is on"}
 	all := []*Server{
 		server("", ", as the policy wants it", model),
-		server("-no-tickets", " without tickets and cache",
-			strings.Replace(model, "shared:zoo:1m", "off", 1)+"ssl_session_tickets off;",
+		server("-no-tickets", " without tickets and cache", strings.Replace(model, "shared:zoo:1m", "off", 1)+"ssl_session_tickets off;",
 			Verdict{"resume-none", "no session is resumed in any way"}),
 		replay(server("-early-data", " with ssl_early_data", model+"ssl_early_data on;", early,
 			Verdict{"early-data-replay", "nginx turns OpenSSL's protection off"})),
-		replay(server("-anti-replay", " with ssl_early_data and AntiReplay",
-			model+"ssl_early_data on; ssl_conf_command Options AntiReplay;", early)),
+		replay(server("-anti-replay", " with ssl_early_data and AntiReplay", model+"ssl_early_data on; ssl_conf_command Options AntiReplay;", early)),
 		{
 			Name: "nginx-" + t.release + "-weak-ticket-key", About: "nginx of " + t.release + " with a ticket key of zeros",
 			Protocol: "https", Expect: t.expect(Verdict{"ticket-key-weak", "everyone can open the tickets"}),
@@ -128,10 +126,9 @@ func (t tree) nginx() []*Server {
 			},
 		},
 		{
-			Name: "nginx-" + t.release + "-fleet", About: "two nginx of " + t.release + " with ticket keys of their own",
-			Protocol: "https",
-			Expect:   t.expect(Verdict{"resume-fleet", "a session of one address isn't resumed by the other one"}),
-			start:    func(r *Running) error { return t.startNginx(r, true, model, "127.0.0.1", "127.0.0.2") },
+			Name: "nginx-" + t.release + "-fleet", About: "two nginx of " + t.release + " with ticket keys of their own", Protocol: "https",
+			Expect: t.expect(Verdict{"resume-fleet", "a session of one address isn't resumed by the other one"}),
+			start:  func(r *Running) error { return t.startNginx(r, true, model, "127.0.0.1", "127.0.0.2") },
 		},
 		{
 			Name: "nginx-" + t.release + "-http-1.1", About: "nginx of " + t.release + " without HTTP/2", Protocol: "https",
@@ -326,12 +323,10 @@ func (t tree) openssl() []*Server {
 	no13, missing := Verdict{"tls13-missing", "TLS 1.3 is off"}, Verdict{"version-missing", "TLS 1.3 is off"}
 	all := []*Server{
 		server("", " as it is", t.expect(cbc), "-www"),
-		server("-early-data", " with early data and without protection against replay",
-			t.expect(cbc, Verdict{"early-data-on", "-early_data"}),
+		server("-early-data", " with early data and without protection against replay", t.expect(cbc, Verdict{"early-data-on", "-early_data"}),
 			"-early_data", "-no_anti_replay"),
 		server("-prime256v1", " with prime256v1 alone", []Verdict{
-			cbc, {"group-postquantum", "prime256v1 is the only group"},
-			{"group-retry", "clients with key shares of X25519 pay a HelloRetryRequest"},
+			cbc, {"group-postquantum", "prime256v1 is the only group"}, {"group-retry", "clients with key shares of X25519 pay a HelloRetryRequest"},
 		}, "-www", "-groups", "P-256"),
 		server("-renegotiation", " which renegotiates when a client asks", []Verdict{
 			cbc, no13, missing, {"group-postquantum", "TLS 1.2 has no such group"}, {"renegotiation-client", "-client_renegotiation"},
@@ -363,8 +358,7 @@ func (t tree) gnutls() []*Server {
 			if err != nil {
 				return err
 			}
-			return t.start(r, false, "gnutls-serv", "--http", "--port", port, "--quiet", "--x509certfile",
-				filepath.Join(r.Folder, "cert.pem"),
+			return t.start(r, false, "gnutls-serv", "--http", "--port", port, "--quiet", "--x509certfile", filepath.Join(r.Folder, "cert.pem"),
 				"--x509keyfile", filepath.Join(r.Folder, "key.pem"))
 		},
 	}}
