@@ -1,7 +1,6 @@
 package confgen
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -16,6 +15,8 @@ const (
 	maxFiles = 500
 	maxBytes = 8 << 20
 	maxDepth = 16
+	// maxBlocks bounds the blocks in each other.
+	maxBlocks = 64
 )
 
 // A reading reads a configuration and the files that it includes.
@@ -29,14 +30,16 @@ func (r *reading) file(path string) (string, error) {
 	if r.files++; r.files > maxFiles {
 		return "", fmt.Errorf("the configuration includes more than %d files", maxFiles)
 	}
+	if info, err := os.Stat(path); err != nil { // before it is opened: a named pipe would wait for its writer
+		return "", err
+	} else if !info.Mode().IsRegular() {
+		return "", fmt.Errorf("%s is not a regular file", path)
+	}
 	f, err := os.Open(path)
 	if err != nil {
 		return "", err
 	}
 	defer f.Close()
-	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
-		return "", errors.Join(err, fmt.Errorf("%s is not a regular file", path))
-	}
 	b, err := io.ReadAll(io.LimitReader(f, maxBytes+1))
 	if r.bytes += len(b); err == nil && r.bytes > maxBytes {
 		err = fmt.Errorf("the configuration has more than %d bytes", maxBytes)
@@ -176,7 +179,9 @@ func (r *reading) braces(file, kind string, around []string, number, depth int) 
 				out = append(out, statement{words, slices.Clone(blocks), open[len(open)-1]})
 			}
 			words = nil
-			blocks = append(blocks, first)
+			if blocks = append(blocks, first); len(blocks) > maxBlocks {
+				return nil, fmt.Errorf("%s: more than %d blocks in each other", file, maxBlocks)
+			}
 			r.blocks++
 			open = append(open, r.blocks)
 		case "}":
@@ -234,7 +239,9 @@ func (r *reading) lines(file, kind string, around []string, number, depth int) (
 			}
 			continue
 		case kind == "apache" && strings.HasPrefix(words[0], "<"):
-			r.blocks++
+			if r.blocks++; len(blocks) == maxBlocks {
+				return nil, fmt.Errorf("%s: more than %d blocks in each other", file, maxBlocks)
+			}
 			blocks, open = append(blocks, strings.ToLower(strings.Join(words, " "))), append(open, r.blocks)
 			continue
 		case kind == "haproxy" && slices.Contains([]string{"global", "defaults", "frontend", "backend", "listen"}, words[0]):

@@ -246,3 +246,5 @@ func FreePorts(n int) ([]int, error) {
 
 // IsRefused reports whether an error says that the server refused its configuration.
 func IsRefused(err error) bool { return errors.As(err, new(*StartError)) }
+
+var errSystem = fmt.Errorf("starting servers for a trial works on Linux only")

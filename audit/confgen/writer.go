@@ -90,18 +90,17 @@ func (c *Config) keyAdvice() string {
 		return ""
 	}
 	text := "The chain is the leaf and its intermediates, without the root."
-	if len(c.Policy.Keys) == 0 {
-		return text
+	for _, k := range c.Policy.Keys {
+		kind := k.Type
+		switch {
+		case len(k.Curves) > 0:
+			kind += " with " + strings.Join(k.Curves, " or ")
+		case k.Bits > 0:
+			kind += fmt.Sprintf(" of %d bits", k.Bits)
+		}
+		return text + " The policy's first choice of key: " + kind + " (" + k.Source + ")."
 	}
-	key := c.Policy.Keys[0]
-	kind := key.Type
-	switch {
-	case len(key.Curves) > 0:
-		kind += " with " + strings.Join(key.Curves, " or ")
-	case key.Bits > 0:
-		kind += fmt.Sprintf(" of %d bits", key.Bits)
-	}
-	return text + " The policy's first choice of key: " + kind + " (" + key.Source + ")."
+	return text
 }
 
 // Text returns the configuration with its comments.

@@ -161,6 +161,9 @@ func configuration(o Options, dir, root, backend string, yours bool) (*confgen.C
 	if o.Yours != nil {
 		c.Directives = slices.Clone(o.Yours.Directives)
 		for i := range c.Directives {
+			if err := c.Directives[i].Copyable(); err != nil {
+				return nil, nil, fmt.Errorf("your configuration can't be tried: %w", err)
+			}
 			c.Directives[i].Value = strings.Replace(c.Directives[i].Value, ":STATE/", ":"+dir+"/", 1)
 		}
 	}
