@@ -147,7 +147,8 @@ func (f *checkFlags) parse(cmd *cobra.Command, args []string) ([]audit.Target, e
 	}{
 		{f.jobs < 1, fmt.Sprintf("--jobs is %d, but must be positive", f.jobs)},
 		{o.MaxConnections < 1, fmt.Sprintf("--max-connections is %d, but must be positive", o.MaxConnections)},
-		{o.Rate < 0, fmt.Sprintf("--rate is %v, but must not be negative", o.Rate)},
+		{!(o.Rate >= 0), fmt.Sprintf("--rate is %v, but must not be negative", o.Rate)},
+		{o.Rate > 0 && o.Rate < leastRate, fmt.Sprintf("--rate is %v, but must be %v at least", o.Rate, leastRate)},
 		{o.Timeout <= 0, fmt.Sprintf("--timeout is %v, but must be positive", o.Timeout)},
 		{o.Watch < 0, fmt.Sprintf("--watch is %v, but must not be negative", o.Watch)},
 		{o.WatchEvery <= 0, fmt.Sprintf("--watch-every is %v, but must be positive", o.WatchEvery)},
@@ -159,6 +160,9 @@ func (f *checkFlags) parse(cmd *cobra.Command, args []string) ([]audit.Target, e
 		{f.brief && f.verbose, "--brief and --verbose contradict each other"},
 		{(f.brief || f.verbose) && f.format != "text", "--brief and --verbose are for --format text"},
 		{!strings.HasPrefix(o.ReplayPath, "/"), fmt.Sprintf("--replay-path %q doesn't begin with /", o.ReplayPath)},
+		{strings.ContainsFunc(o.ReplayPath, func(r rune) bool { return r <= ' ' || r >= 0x7f }),
+			fmt.Sprintf("--replay-path %q has characters that a path of HTTP can't have", o.ReplayPath)},
+		{!notControl(o.ServerName), fmt.Sprintf("--server-name %q is no name", o.ServerName)},
 		{cmd.Flags().Changed("replay-path") && !o.Replay, "--replay-path needs --replay"},
 		{cmd.Flags().Changed("watch-every") && o.Watch == 0, "--watch-every needs --watch"},
 	} {
@@ -185,6 +189,14 @@ func (f *checkFlags) parse(cmd *cobra.Command, args []string) ([]audit.Target, e
 		return nil, usageError("--server-name is for one target")
 	}
 	return targets, nil
+}
+
+// leastRate is one connection in a day.
+const leastRate = 1.0 / 86400
+
+// notControl reports whether a name can stand in a line of a protocol.
+func notControl(name string) bool {
+	return !strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r == 0x7f })
 }
 
 func parseAddresses(texts []string, port uint16) (all []netip.AddrPort, err error) {

@@ -152,6 +152,16 @@ func (f *checkFlags) write(cmd *cobra.Command, d *report.Document) error {
 // writeWhole writes a file that replaces the one of that name when it is whole, so that nobody sees
 // a part of it.
 func writeWhole(name string, write func(io.Writer) error) (err error) {
+	mode := os.FileMode(0o644)
+	switch info, err := os.Lstat(name); {
+	case errors.Is(err, os.ErrNotExist):
+	case err != nil:
+		return err
+	case !info.Mode().IsRegular(): // replacing /dev/null would harm the whole host
+		return fmt.Errorf("--output: %s is no regular file, so it isn't replaced; write to standard output instead", name)
+	default:
+		mode = info.Mode().Perm()
+	}
 	file, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+".*")
 	if err != nil {
 		return err
@@ -164,7 +174,7 @@ func writeWhole(name string, write func(io.Writer) error) (err error) {
 	if err := write(file); err != nil {
 		return err
 	}
-	if err := file.Chmod(0o644); err != nil {
+	if err := file.Chmod(mode); err != nil {
 		return err
 	}
 	if err := file.Sync(); err != nil {

@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 )
@@ -107,5 +108,47 @@ func TestWriteWhole(t *testing.T) {
 	}
 	if files, _ := os.ReadDir(filepath.Dir(name)); len(files) != 1 {
 		t.Errorf("files are left: %v", files)
+	}
+}
+
+// TestOutputOnlyReplacesFiles: --output would replace /dev/null by a file if it may.
+func TestOutputOnlyReplacesFiles(t *testing.T) {
+	dir := t.TempDir()
+	file, link := filepath.Join(dir, "file"), filepath.Join(dir, "link")
+	if err := os.WriteFile(file, []byte("kept"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(file, link); err != nil {
+		t.Skip(err)
+	}
+	write := func(w io.Writer) error { _, err := io.WriteString(w, "new"); return err }
+	for _, name := range []string{link, dir} {
+		if err := writeWhole(name, write); err == nil || !strings.Contains(err.Error(), "no regular file") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if text, err := os.ReadFile(file); err != nil || string(text) != "kept" {
+		t.Errorf("%q, %v", text, err)
+	}
+	if err := writeWhole(file, write); err != nil {
+		t.Fatal(err)
+	}
+	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 && runtime.GOOS != "windows" || info.Size() != 3 {
+		t.Errorf("%v, %v", info, err)
+	}
+	if files, _ := os.ReadDir(dir); len(files) != 2 {
+		t.Errorf("files are left: %v", files)
+	}
+}
+
+// TestCheckBadWords: what would break out of a line of HTTP, or bounds nothing, is refused.
+func TestCheckBadWords(t *testing.T) {
+	for _, args := range [][]string{
+		{"--replay", "--replay-path", "/ HTTP/1.1\r\nX: y"}, {"--server-name", "a\r\nX: y"}, {"--rate", "NaN"}, {"--rate", "1e-30"},
+	} {
+		var out, errs bytes.Buffer
+		if code := run(t.Context(), append([]string{"check", "127.0.0.1:1"}, args...), &out, &errs); code != exitUsage {
+			t.Errorf("%q: exit status %d: %s", args, code, &errs)
+		}
 	}
 }

@@ -37,6 +37,7 @@ type usageError string
 func (e usageError) Error() string { return string(e) }
 
 func main() {
+	// SIGTERM too: the servers and the keys of a trial have to go.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
