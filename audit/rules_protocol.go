@@ -65,7 +65,7 @@ var protocolRules = []Rule{
 	{
 		ID: "group-postquantum", Axis: Safe, Title: "The server offers no post-quantum key exchange",
 		Reason: "Connections that are recorded today can be decrypted once there are quantum computers.",
-		Source: "draft-ietf-tls-ecdhe-mlkem", check: checkPostQuantum,
+		Source: "RFC 10024", check: checkPostQuantum,
 	},
 	{
 		ID: "group-retry", Axis: Fast, Title: "Common clients have to send their first message twice",

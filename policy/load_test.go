@@ -120,7 +120,7 @@ func TestParseRefuses(t *testing.T) {
 		"no source":                   {`"source": "bsi-2 3.2"`, `"source": ""`, "no source"},
 		"no such day":                 {`"2029-12-31"`, `"2029-02-29"`, "is not a date"},
 		"not a date":                  {`"2029-12-31"`, `"2029"`, "is not a date"},
-		"date null":                   {`"date": "2026-01-23"`, `"date": ""`, "is not a date"},
+		"date null":                   {`"date": "2026-01-27"`, `"date": ""`, "is not a date"},
 		"until before":                {`"2029-12-31"`, `"2019-12-31"`, "before the policy's date"},
 		"unknown key":                 {`"type": "RSA"`, `"type": "DSA"`, "keys.DSA"},
 		"RSA without bits":            {`"bits": 3000, `, ``, "keys.RSA"},
