@@ -49,7 +49,7 @@ func (g *generator) goSuiteNames(who string) (names []string, source string) {
 	return names, sources(values)
 }
 
-// goRemainder lists what no server on crypto/tls can do.
+// goRemainder lists the settings that servers on crypto/tls lack.
 func (g *generator) goRemainder(who string) {
 	if g.Server.Go != (Version{}) && g.Server.Go.Before(Version{1, 21, 0}) {
 		g.remain("ems", who+" has no extended master secret (RFC 7627) before Go 1.21; it was built with Go "+g.Server.Go.String())

@@ -1,7 +1,7 @@
 // Package confgen writes TLS configurations for servers: for the version of the server that is
 // installed, and for the OpenSSL that it runs with, from a policy. Each directive says why it is
-// there, which document asks for it, and the version that it needs. What a server can't do is listed
-// too.
+// there, which document asks for it, and the version that it needs. The parts of the policy that a
+// server can't follow are listed too.
 package confgen
 
 import (
@@ -17,14 +17,15 @@ import (
 // Servers are the kinds of server that configurations can be written for.
 var Servers = []string{"nginx", "apache", "haproxy", "lighttpd", "caddy", "postgresql", "go"}
 
-// Options say what to write.
+// Options are the options of [Generate].
 type Options struct {
 	Server Server
 	Policy *policy.Policy
 	At     time.Time // values of the policy that end before this day are left out; now if zero
 	// NoAES reports whether the processor lacks instructions for AES: ChaCha20 comes first then.
 	NoAES bool
-	// OCSP reports whether the certificate names an OCSP responder. Without one nothing can be stapled.
+	// OCSP reports whether the certificate names an OCSP responder. Without one nothing can be
+	// stapled.
 	OCSP   bool
 	Layout Layout
 }
@@ -39,8 +40,8 @@ type Layout struct {
 	PlainPort    int    // of plain HTTP, which only redirects; 80 if 0, none if negative
 	Root         string // the folder of the site's files
 	Backend      string // host:port of the application behind HAProxy
-	// State is a folder for the pid file, logs and sockets. If it is set, the configuration is for a
-	// server that a user starts from there, without root.
+	// State is a folder for the pid file, logs and sockets. If it is set, the configuration is for
+	// a server that a user starts from there, without root.
 	State string
 	// Modules is the folder of the server's loadable modules, if it isn't the usual one.
 	Modules string
@@ -204,9 +205,9 @@ func (g *generator) versions() (tls12, tls13 bool, source string) {
 	return tls12, tls13, source
 }
 
-// current returns the values that a new configuration should have. It leaves out those that a policy
-// phases out, those whose time is over, and those that need encrypt-then-MAC, since OpenSSL can't
-// refuse clients without it.
+// current returns the values that a new configuration should have. It leaves out those that a
+// policy phases out, those whose time is over, and those that need encrypt-then-MAC, since OpenSSL
+// can't refuse clients without it.
 func current(values []policy.Value, at time.Time) []policy.Value {
 	var out []policy.Value
 	for _, v := range values {

@@ -6,8 +6,6 @@ import (
 	"strings"
 )
 
-const nginxDoc = "nginx ngx_http_ssl_module"
-
 func (g *generator) nginx() {
 	tls12, tls13, src := g.versions()
 	d := func(setting, name, value, reason, source, needs string) {

@@ -172,7 +172,7 @@ func (s *Server) findOpenSSL(text string) error {
 	return nil
 }
 
-// module returns the path of a loadable module beside the program: in the same tree.
+// module returns the path of a loadable module in the tree that has the program.
 func (s *Server) module(names ...string) string {
 	tree := filepath.Dir(filepath.Dir(filepath.Dir(s.Program))) // of /usr/sbin/apache2
 	if real, err := filepath.EvalSymlinks(s.Program); err == nil && real != s.Program {
@@ -255,7 +255,7 @@ func versionIn(path string) (Version, error) {
 	return ParseVersion(string(m[1]))
 }
 
-// bounded is a buffer that drops what it has no room for.
+// bounded is a buffer of a bounded size. It drops the rest.
 type bounded struct {
 	bytes.Buffer
 	left int

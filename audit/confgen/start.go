@@ -43,7 +43,7 @@ func fileName(kind string) string {
 	return kind + ".conf"
 }
 
-// Write writes the configuration, and what the server needs beside it, into the folder
+// Write writes the configuration, and the files that the server needs with it, into the folder
 // Layout.State. It returns the file's path.
 func (c *Config) Write(ctx context.Context) (string, error) {
 	dir := c.Layout.State
@@ -246,5 +246,3 @@ func FreePorts(n int) ([]int, error) {
 
 // IsRefused reports whether an error says that the server refused its configuration.
 func IsRefused(err error) bool { return errors.As(err, new(*StartError)) }
-
-var errSystem = fmt.Errorf("starting servers for a trial works on Linux only")

@@ -12,8 +12,8 @@ import (
 const nobody = 65534
 
 // confine has a program run in a process group of its own, and not as root: as nobody, or, if
-// nobody can't reach the program or its folder, in a user namespace, where root's files are readable and no right
-// of root is left.
+// nobody can't reach the program or its folder, in a user namespace, where root's files are
+// readable and no right of root is left.
 func confine(cmd *exec.Cmd, s Server) error {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if os.Getuid() != 0 {

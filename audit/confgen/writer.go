@@ -15,7 +15,7 @@ const columns = 100
 type writer struct {
 	out    strings.Builder
 	indent int
-	mark   string // what a comment begins with
+	mark   string // the beginning of a comment
 	bare   bool   // no comments, so that lines can be compared
 }
 
@@ -90,17 +90,18 @@ func (c *Config) keyAdvice() string {
 		return ""
 	}
 	text := "The chain is the leaf and its intermediates, without the root."
-	for _, k := range c.Policy.Keys {
-		kind := k.Type
-		switch {
-		case len(k.Curves) > 0:
-			kind += " with " + strings.Join(k.Curves, " or ")
-		case k.Bits > 0:
-			kind += fmt.Sprintf(" of %d bits", k.Bits)
-		}
-		return text + " The policy's first choice of key: " + kind + " (" + k.Source + ")."
+	if len(c.Policy.Keys) == 0 {
+		return text
 	}
-	return text
+	k := c.Policy.Keys[0]
+	kind := k.Type
+	switch {
+	case len(k.Curves) > 0:
+		kind += " with " + strings.Join(k.Curves, " or ")
+	case k.Bits > 0:
+		kind += fmt.Sprintf(" of %d bits", k.Bits)
+	}
+	return text + " The policy's first choice of key: " + kind + " (" + k.Source + ")."
 }
 
 // Text returns the configuration with its comments.

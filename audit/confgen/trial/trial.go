@@ -1,6 +1,6 @@
-// Package trial starts an installed server twice, with two configurations, and compares what it
-// does: by an audit of each, and by measurements in alternating rounds. Servers run on the loopback
-// address, without root's rights, with throw-away keys. Nothing is left when Run returns.
+// Package trial starts an installed server twice, with two configurations, and compares its
+// behaviour: by an audit of each, and by measurements in alternating rounds. Servers run on the
+// loopback address, without root's rights, with throw-away keys. Nothing is left when Run returns.
 package trial
 
 import (
