@@ -195,6 +195,9 @@ func (r *run) simulate(ctx context.Context, c *clientHello, s *SimulatedClient) 
 		s.Outcome = Outcome{Failed, err.Error()}
 		return
 	}
+	if r.target.Protocol != "https" && r.target.Protocol != "tls" {
+		h.ALPN = nil // HTTP's, which PostgreSQL 17 refuses
+	}
 	reply, err := r.exchange(ctx, h, hello.AtDone)
 	if err == nil && reply.ServerHello != nil {
 		err = checkOffered(h, reply)
