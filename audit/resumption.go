@@ -3,6 +3,7 @@ package audit
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/ossl-go/ossl/audit/internal/client"
 	"github.com/ossl-go/ossl/audit/internal/hello"
@@ -95,6 +96,10 @@ func (k kind) possible(f *ProtocolFacts) bool {
 	return false
 }
 
+// settle is the time after which a server has stored a session: HAProxy 2.6 does it after it has sent
+// its last message, and then another of its threads may look for the session.
+const settle = 10 * time.Millisecond
+
 const (
 	resumeTries     = 2
 	resumeMoreTries = 5 // if the first tries differ
@@ -117,6 +122,12 @@ func (r *run) resume(ctx context.Context, k kind, address string, all *[]*client
 	*all = append(*all, sessions...)
 	if k.version == hello.TLS13 {
 		r.facts.Resumption.Tickets13 = len(sessions)
+	}
+	if len(sessions) > 0 && k.version != hello.TLS13 && !k.ticket {
+		if err := sleep(ctx, settle); err != nil {
+			f.Outcome = Outcome{Failed, err.Error()}
+			return f
+		}
 	}
 	for len(sessions) > 0 && (f.Tries < resumeTries || f.Tries < resumeMoreTries && f.Hits > 0 && f.Hits < f.Tries) {
 		session := sessions[len(sessions)-1]
