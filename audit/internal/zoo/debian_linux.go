@@ -113,7 +113,11 @@ func (t tree) nginx() []*Server {
 			Verdict{"resume-none", "no session is resumed in any way"}),
 		replay(server("-early-data", " with ssl_early_data", model+"ssl_early_data on;", early,
 			Verdict{"early-data-replay", "nginx turns OpenSSL's protection off"})),
-		replay(server("-anti-replay", " with ssl_early_data and AntiReplay", model+"ssl_early_data on; ssl_conf_command Options AntiReplay;", early)),
+		replay(server("-anti-replay", " with ssl_early_data and AntiReplay",
+			strings.Replace(model, "shared:zoo:1m", "builtin", 1)+"ssl_early_data on; ssl_conf_command Options AntiReplay;", early)),
+		server("-anti-replay-shared", " with ssl_early_data, AntiReplay and a shared cache",
+			model+"ssl_early_data on; ssl_conf_command Options AntiReplay;",
+			Verdict{"resume-tls13", "tickets are names of sessions in a cache, in which nginx keeps none of TLS 1.3"}),
 		{
 			Name: "nginx-" + t.release + "-weak-ticket-key", About: "nginx of " + t.release + " with a ticket key of zeros",
 			Protocol: "https", Expect: t.expect(Verdict{"ticket-key-weak", "everyone can open the tickets"}),
@@ -139,7 +143,7 @@ func (t tree) nginx() []*Server {
 	if t.release == "bookworm" {
 		all = append(all, server("-modern", ", as the archived generator's modern wants it",
 			"ssl_protocols TLSv1.3; ssl_ecdh_curve X25519:prime256v1:secp384r1; ssl_prefer_server_ciphers off; ssl_session_tickets off;",
-			Verdict{"resume-none", "tickets are off, and TLS 1.3 has no other way in nginx without a cache"}))
+			Verdict{"resume-none", "tickets are off, and there is no cache"}, Verdict{"suite-order", "the client's order decides"}))
 	}
 	return all
 }
@@ -172,7 +176,7 @@ Header always set Strict-Transport-Security "max-age=31536000"
 
 const haproxyConf = `global
   ssl-default-bind-ciphers @ciphers
-  ssl-default-bind-options ssl-min-ver TLSv1.2 prefer-client-ciphers
+  ssl-default-bind-options ssl-min-ver TLSv1.2 @options
   ssl-default-bind-curves @groups
 defaults
   mode http
@@ -229,9 +233,9 @@ func (t tree) otherHTTP() []*Server {
 			},
 		}
 	}
-	haproxy := func(more string) func(*Running, string) error {
+	haproxy := func(options, more string) func(*Running, string) error {
 		return func(r *Running, port string) error {
-			conf, err := r.write("haproxy.cfg", haproxyConf, "@port", port, "@ciphers", ciphers, "@groups", t.groups(), "@more", more)
+			conf, err := r.write("haproxy.cfg", haproxyConf, "@options", options, "@port", port, "@ciphers", ciphers, "@groups", t.groups(), "@more", more)
 			if err != nil {
 				return err
 			}
@@ -247,19 +251,22 @@ func (t tree) otherHTTP() []*Server {
 			}
 			return t.start(r, true, "apache2", "-DFOREGROUND", "-f", conf)
 		}),
-		server("haproxy-%s", "HAProxy of %s", t.expect(), haproxy("")),
-		server("haproxy-%s-no-tickets", "HAProxy of %s with no-tls-tickets", t.expect(), haproxy("no-tls-tickets")),
+		server("haproxy-%s", "HAProxy of %s", t.expect(), haproxy("", "")),
+		server("haproxy-%s-client-order", "HAProxy of %s with prefer-client-ciphers",
+			t.expect(Verdict{"suite-order", "the client's order decides"}), haproxy("prefer-client-ciphers", "")),
+		server("haproxy-%s-no-tickets", "HAProxy of %s with no-tls-tickets",
+			t.expect(Verdict{"resume-tls12-ticket", "no-tls-tickets"}), haproxy("", "no-tls-tickets")),
 		server("haproxy-%s-early-data", "HAProxy of %s with allow-0rtt",
-			t.expect(Verdict{"early-data-on", "allow-0rtt"}), haproxy("allow-0rtt")),
+			t.expect(Verdict{"early-data-on", "allow-0rtt"}), haproxy("", "allow-0rtt")),
 		server("lighttpd-%s", "lighttpd of %s, which has no session cache by default",
-			t.expect(Verdict{"resume-tls12-id", "the session cache is off"}), func(r *Running, port string) error {
+			t.expect(Verdict{"resume-tls12-id", "the session cache is off"}, Verdict{"suite-order", "the client's order decides"}), func(r *Running, port string) error {
 				conf, err := r.write("lighttpd.conf", lighttpdConf, "@port", port, "@ciphers", ciphers, "@groups", t.groups())
 				if err != nil {
 					return err
 				}
 				return t.start(r, false, "lighttpd", "-D", "-f", conf, "-m", filepath.Join(t.folder, "usr/lib/lighttpd"))
 			}),
-		server("caddy-%s", "Caddy of %s", []Verdict{noIDs}, func(r *Running, port string) error {
+		server("caddy-%s", "Caddy of %s", t.caddy(), func(r *Running, port string) error {
 			conf, err := r.write("Caddyfile", caddyConf, "@port", port)
 			if err != nil {
 				return err
@@ -269,10 +276,31 @@ func (t tree) otherHTTP() []*Server {
 	}
 }
 
+// caddy returns the verdicts on Caddy, which are those on the crypto/tls that it is built with.
+func (t tree) caddy() []Verdict {
+	all := goVerdicts(
+		Verdict{"group-postquantum", "Debian's Caddy offers X25519 and prime256v1"},
+		Verdict{"signature-weak", "Debian builds Caddy with the GODEBUG setting tlssha1=1"},
+	)
+	if t.release == "bookworm" {
+		all = append(all, Verdict{"ems-missing", "crypto/tls has it since Go 1.21"})
+	}
+	return all
+}
+
 func (t tree) postgres() []*Server {
+	expect := []Verdict{
+		{"resume-none", "PostgreSQL turns tickets and the cache off"},
+		{"suite-not-in-policy", "ssl_ciphers is HIGH:MEDIUM"}, {"suite-order", "OpenSSL's order has ARIA before AES-128"},
+		{"group-postquantum", "ssl_ecdh_curve or ssl_groups has none"},
+	}
+	if t.release != "sid" {
+		expect = append(expect, Verdict{"group-retry", "ssl_ecdh_curve is prime256v1"},
+			Verdict{"client-retry", "ssl_ecdh_curve is prime256v1"})
+	}
 	return []*Server{{
 		Name: "postgres-" + t.release, About: "PostgreSQL of " + t.release + ", which resumes nothing", Protocol: "postgres",
-		Expect: t.expect(Verdict{"resume-none", "PostgreSQL turns tickets and the cache off"}),
+		Expect: expect,
 		start: func(r *Running) error {
 			if err := r.pem(pki.ecdsa()); err != nil {
 				return err
@@ -319,28 +347,38 @@ func (t tree) openssl() []*Server {
 			},
 		}
 	}
-	cbc := Verdict{"suite-not-in-policy", "OpenSSL's defaults have CBC suites"}
+	// basic returns verdicts, with those on every s_server.
+	basic := func(more ...Verdict) []Verdict {
+		return append(more, Verdict{"suite-not-in-policy", "OpenSSL's defaults have CBC suites"},
+			Verdict{"suite-order", "without -serverpref the client's order decides"})
+	}
+	groups := func(more ...Verdict) []Verdict {
+		return t.expect(basic(append(more, Verdict{"group-not-in-policy", "OpenSSL's defaults have finite fields"})...)...)
+	}
 	no13, missing := Verdict{"tls13-missing", "TLS 1.3 is off"}, Verdict{"version-missing", "TLS 1.3 is off"}
 	all := []*Server{
-		server("", " as it is", t.expect(cbc), "-www"),
-		server("-early-data", " with early data and without protection against replay", t.expect(cbc, Verdict{"early-data-on", "-early_data"}),
+		server("", " as it is", groups(), "-www"),
+		server("-early-data", " with early data and without protection against replay", groups(Verdict{"early-data-on", "-early_data"}),
 			"-early_data", "-no_anti_replay"),
-		server("-prime256v1", " with prime256v1 alone", []Verdict{
-			cbc, {"group-postquantum", "prime256v1 is the only group"}, {"group-retry", "clients with key shares of X25519 pay a HelloRetryRequest"},
-		}, "-www", "-groups", "P-256"),
-		server("-renegotiation", " which renegotiates when a client asks", []Verdict{
-			cbc, no13, missing, {"group-postquantum", "TLS 1.2 has no such group"}, {"renegotiation-client", "-client_renegotiation"},
-		}, "-www", "-tls1_2", "-client_renegotiation"),
-		server("-old", " with TLS 1.0 and security level 0", t.expect(cbc, Verdict{"version-old", "TLS 1.0 and 1.1"},
-			Verdict{"suite-weak", "suites without encryption"}),
-			"-www", "-cipher", "ALL:eNULL:@SECLEVEL=0", "-min_protocol", "TLSv1"),
-		server("-no-resumption", " without cache and tickets", t.expect(cbc, Verdict{"resume-none", "-no_cache -no_ticket"}),
+		server("-prime256v1", " with prime256v1 alone", basic(
+			Verdict{"group-postquantum", "prime256v1 is the only group"},
+			Verdict{"group-retry", "clients with key shares of X25519 pay a HelloRetryRequest"},
+			Verdict{"client-retry", "clients with key shares of X25519 pay a HelloRetryRequest"},
+		), "-www", "-groups", "P-256"),
+		server("-renegotiation", " which renegotiates when a client asks", basic(
+			no13, missing, Verdict{"renegotiation-client", "-client_renegotiation"},
+		), "-www", "-tls1_2", "-client_renegotiation"),
+		server("-old", " with TLS 1.0 and security level 0", groups(
+			Verdict{"version-old", "TLS 1.0 and 1.1"}, Verdict{"suite-weak", "suites without encryption"},
+			Verdict{"signature-weak", "SHA-1"}, Verdict{"group-weak", "a prime of 1024 bits"},
+		), "-www", "-cipher", "ALL:eNULL:@SECLEVEL=0", "-min_protocol", "TLSv1"),
+		server("-no-resumption", " without cache and tickets", groups(Verdict{"resume-none", "-no_cache -no_ticket"}),
 			"-www", "-no_cache", "-no_ticket", "-num_tickets", "0"),
 	}
 	if t.modern() { // 3.0 can't turn it off
-		all = append(all, server("-no-ems", " without extended_master_secret", []Verdict{
-			cbc, no13, missing, {"group-postquantum", "TLS 1.2 has no such group"}, {"ems-missing", "-no_ems"},
-		}, "-www", "-tls1_2", "-no_ems"))
+		all = append(all, server("-no-ems", " without extended_master_secret", basic(
+			no13, missing, Verdict{"ems-missing", "-no_ems"},
+		), "-www", "-tls1_2", "-no_ems"))
 	}
 	return all
 }
@@ -349,7 +387,12 @@ func (t tree) openssl() []*Server {
 func (t tree) gnutls() []*Server {
 	return []*Server{{
 		Name: "gnutls-" + t.release, About: "gnutls-serv of " + t.release + ", which listens on all addresses of the host",
-		Everywhere: true, Expect: t.expect(),
+		Everywhere: true, Expect: []Verdict{
+			{"version-old", "TLS 1.0 and TLS 1.1"}, {"signature-weak", "SHA-1"}, {"suite-not-in-policy", "CBC and CCM suites"},
+			{"suite-order", "the client's order decides"}, {"group-not-in-policy", "finite fields"},
+			{"group-postquantum", "Debian builds GnuTLS without post-quantum groups"},
+			{"renegotiation-client", "gnutls-serv renegotiates when a client asks"},
+		},
 		start: func(r *Running) error {
 			if err := r.pem(pki.ecdsa()); err != nil {
 				return err
