@@ -26,12 +26,18 @@ func limiter(n int) func() bool {
 	}
 }
 
-// Limit puts a relay before each address of the server. It lets n connections a second pass, and
+// Limit puts a relay before each address of the server that accepts connections. It lets n connections a second pass, and
 // closes or resets the others.
 func (r *Running) Limit(n int, reset bool) error {
 	servers := r.Addresses
 	r.Addresses = nil
 	for _, address := range servers {
+		if conn, err := net.Dial("tcp", address.String()); err != nil {
+			r.Addresses = append(r.Addresses, address) // it is as dead behind a relay
+			continue
+		} else if err := conn.Close(); err != nil {
+			return err
+		}
 		allow := limiter(n)
 		err := r.listen(address.Addr().String(), func(conn net.Conn) {
 			if allow() {
