@@ -93,7 +93,7 @@ func Check(ctx context.Context, target Target, options Options) (*Report, error)
 		reason = err.Error()
 	}
 	if err != nil {
-		report.Error = err.Error()
+		report.Error = reason
 		complete(reflect.ValueOf(&report.Facts).Elem(), Outcome{Failed, reason})
 	} else {
 		complete(reflect.ValueOf(&report.Facts).Elem(), Outcome{NotTested, reason})

@@ -55,7 +55,9 @@ func (r *Report) Judge(p *policy.Policy, at time.Time) {
 	r.Fast, r.Safe = r.grade(Fast), r.grade(Safe)
 }
 
-const notPriced = "not measurable here: the finding changes no handshake that the audit makes"
+// notPriced is the method of findings that change no handshake: without them, a connection would cost
+// the same.
+const notPriced = "not measurable here"
 
 // grade returns the grade of an axis: that of its worst finding. A rule that failed to be tested
 // could lower every grade except F.

@@ -62,7 +62,7 @@ func (f *Facts) publicKey() (slowest *Interval) {
 	return slowest
 }
 
-const workMethod = "the server's flight less its answer to a hello that needs no public-key operation, in pairs"
+const workMethod = "the time to the server's flight minus the time to an answer without a public-key operation, in pairs"
 
 // resumptionPrice is what a returning client pays for a full handshake: the server's public-key work
 // and the certificates; in TLS 1.2 also a round trip.

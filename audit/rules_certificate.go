@@ -162,13 +162,28 @@ func (c *CertificateFact) name() string {
 	return "without a subject, SHA-256 " + short(c.SHA256)
 }
 
-// sourceOf returns a policy's source for people.
-func sourceOf(p *policy.Policy, source string) string {
-	key, section, _ := strings.Cut(source, " ")
-	if s, ok := p.Sources[key]; ok {
-		return strings.TrimSpace(s.Title + ", " + section)
+// sourceOf returns sources of a policy's values for people: each document once, with its sections.
+func sourceOf(p *policy.Policy, sources ...string) string {
+	var keys []string
+	sections := map[string][]string{}
+	for _, source := range sources {
+		for part := range strings.SplitSeq(source, "; ") {
+			key, section, _ := strings.Cut(part, " ")
+			if !slices.Contains(keys, key) {
+				keys = append(keys, key)
+			}
+			if section != "" && !slices.Contains(sections[key], section) {
+				sections[key] = append(sections[key], section)
+			}
+		}
 	}
-	return strings.TrimSpace(p.Name + " " + source)
+	for i, key := range keys {
+		keys[i] = orElse(p.Sources[key].Title, key)
+		if sections[key] != nil {
+			keys[i] += " (" + strings.Join(sections[key], ", ") + ")"
+		}
+	}
+	return strings.Join(keys, "; ")
 }
 
 func checkUntrusted(j *judgement) (findings []Finding, outcome Outcome) {

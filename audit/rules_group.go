@@ -90,12 +90,17 @@ func checkGroupOther(j *judgement) ([]Finding, Outcome) {
 			kinds[Low] = append(kinds[Low], g)
 		}
 	}
+	titles := map[Severity]string{
+		Medium: "The server offers groups that the policy doesn't allow any more",
+		Low:    "The server offers uncommon groups that the policy doesn't have",
+	}
 	var findings []Finding
 	for _, severity := range []Severity{Medium, Low, Info} {
 		if groups := kinds[severity]; len(groups) > 0 {
 			findings = append(findings, Finding{
-				Severity: severity, Evidence: "The server chose " + strings.Join(groups, ", ") + ".", Source: j.policy.Title,
-				Remedy: "Name the groups of the policy in the server's configuration.",
+				Severity: severity, Title: titles[severity], Source: j.listSource(j.policy.Groups),
+				Evidence: "The server chose " + strings.Join(groups, ", ") + ".",
+				Remedy:   "Name the groups of the policy in the server's configuration.",
 			})
 		}
 	}
@@ -122,7 +127,8 @@ func checkGroupMissing(j *judgement) ([]Finding, Outcome) {
 			severity = Medium
 		}
 		findings = append(findings, Finding{
-			Severity: severity, Evidence: "Not offered: " + strings.Join(missing, ", ") + ".", Source: j.policy.Title,
+			Severity: severity, Title: fmt.Sprintf("The server doesn't offer groups that are %s", level),
+			Evidence: "Not offered: " + strings.Join(missing, ", ") + ".", Source: j.listSource(j.policy.Groups),
 			Remedy: "Add them to the server's groups.",
 		})
 	}
@@ -177,18 +183,17 @@ func checkSignatureWeak(j *judgement) ([]Finding, Outcome) {
 		return nil, Outcome{NotTested, "TLS 1.3 has no weak signature schemes, and earlier versions than TLS 1.2 no others"}
 	}
 	var findings []Finding
-	for _, s := range v12.Signatures {
-		severity := Severity("")
-		switch {
-		case strings.HasSuffix(s, "_md5"):
-			severity = High
-		case strings.HasSuffix(s, "_sha1"):
-			severity = Medium
-		default:
+	for _, weak := range []struct {
+		suffix, hash string
+		severity     Severity
+	}{{"_md5", "MD5", High}, {"_sha1", "SHA-1", Medium}} {
+		schemes := slices.DeleteFunc(slices.Clone(v12.Signatures), func(s string) bool { return !strings.HasSuffix(s, weak.suffix) })
+		if len(schemes) == 0 {
 			continue
 		}
 		findings = append(findings, Finding{
-			Severity: severity, Evidence: "To a client without better schemes the server signed with " + s + ".",
+			Severity: weak.severity, Title: "The server signs handshakes with " + weak.hash,
+			Evidence: "To a client without better schemes the server signed with " + strings.Join(schemes, ", ") + ".",
 			Remedy: "Name the signature schemes of the policy in the server's configuration, or raise OpenSSL's security " +
 				"level to 1 or higher.",
 		})

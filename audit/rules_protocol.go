@@ -23,7 +23,7 @@ var protocolRules = []Rule{
 		Source: "RFC 9325, section 3.1", check: checkVersionMissing,
 	},
 	{
-		ID: "tls13-missing", Axis: Fast, Title: "The server doesn't offer TLS 1.3",
+		ID: "tls13-missing", Axis: Fast, Title: "Handshakes need the second round trip of TLS 1.2",
 		Reason: "A full handshake of TLS 1.2 takes two round trips, one of TLS 1.3 takes one.",
 		Source: "RFC 8446, section 2", check: checkTLS13,
 	},
@@ -143,9 +143,19 @@ func (j *judgement) source(v *policy.Value) string {
 	if v == nil {
 		return j.policy.Title
 	}
-	key, section, _ := strings.Cut(v.Source, " ")
-	title := orElse(j.policy.Sources[key].Title, key)
-	return strings.TrimSuffix(title+", "+section, ", ")
+	return sourceOf(j.policy, v.Source)
+}
+
+// listSource returns the documents from which the policy has the values of lists, with the sections.
+func (j *judgement) listSource(lists ...[]policy.Value) string {
+	var sources []string
+	for _, v := range slices.Concat(lists...) {
+		sources = append(sources, v.Source)
+	}
+	if len(sources) == 0 {
+		return j.policy.Title
+	}
+	return sourceOf(j.policy, sources...)
 }
 
 // offered returns the versions that the server has, the latest first.
@@ -310,7 +320,7 @@ func checkSuiteOther(j *judgement) ([]Finding, Outcome) {
 	} {
 		if suites := bySeverity[kind.Severity]; len(suites) > 0 {
 			findings = append(findings, Finding{
-				Severity: kind.Severity, Title: kind.Title, Reason: kind.Reason, Source: j.policy.Title,
+				Severity: kind.Severity, Title: kind.Title, Reason: kind.Reason, Source: j.listSource(p.Suites13, p.Suites12),
 				Evidence: "Chosen by the server: " + strings.Join(suites, ", ") + ".",
 				Remedy:   "Name the cipher suites of the policy in the server's configuration.",
 			})
@@ -352,8 +362,10 @@ func checkSuiteMissing(j *judgement) ([]Finding, Outcome) {
 			severity = Medium
 		}
 		findings = append(findings, Finding{
-			Severity: severity, Evidence: "Not offered: " + strings.Join(byLevel[level], ", ") + ".", Source: j.policy.Title,
-			Remedy: "Add them to the server's cipher suites.",
+			Severity: severity, Title: fmt.Sprintf("The server doesn't offer cipher suites that are %s", level),
+			Evidence: "Not offered: " + strings.Join(byLevel[level], ", ") + ".",
+			Source:   j.listSource(p.Suites13, p.Suites12),
+			Remedy:   "Add them to the server's cipher suites.",
 		})
 	}
 	return j.outcome(findings, true, looked...)
@@ -381,7 +393,7 @@ func checkSuiteOrder(j *judgement) ([]Finding, Outcome) {
 		if facts.Order == "" {
 			continue
 		}
-		f := Finding{Severity: Low, Source: j.policy.Title}
+		f := Finding{Severity: Low, Source: sourceOf(j.policy, p.Order.Source)}
 		switch whose, _, _ := strings.Cut(facts.Order, ","); {
 		case whose != p.Order.Value && whose == orderClient:
 			f.Evidence = fmt.Sprintf("%s: from the same suites in another order, the server chose the client's first.", version)
@@ -397,6 +409,16 @@ func checkSuiteOrder(j *judgement) ([]Finding, Outcome) {
 			}
 			f.Evidence = fmt.Sprintf("%s: the server prefers %s to %s.", version, before, after)
 			f.Remedy = "Order the suites as the policy does."
+		}
+		if n := len(findings) - 1; n >= 0 { // one finding for both versions, as severe as the worse one
+			f.Evidence = findings[n].Evidence + " " + f.Evidence
+			if f.Remedy != findings[n].Remedy {
+				f.Remedy = findings[n].Remedy + " " + f.Remedy
+			}
+			if findings[n].Severity.Rank() > f.Severity.Rank() {
+				f.Severity = findings[n].Severity
+			}
+			findings = findings[:0]
 		}
 		findings = append(findings, f)
 	}
@@ -429,9 +451,12 @@ func misplaced(suites []string, values []policy.Value) (before, after string) {
 func checkLies(j *judgement) ([]Finding, Outcome) {
 	var findings []Finding
 	for _, lie := range j.facts.Protocols.Lies {
+		remedy := "Update the server, and look for a device on the way that answers in its place."
+		if strings.HasSuffix(lie, "HTTP without TLS") {
+			remedy = "Turn TLS on for this port, or audit the port that has TLS."
+		}
 		findings = append(findings, Finding{
-			Severity: Medium, Evidence: strings.ToUpper(lie[:1]) + lie[1:] + ".",
-			Remedy: "Update the server, and look for a device on the way that answers in its place.",
+			Severity: Medium, Evidence: strings.ToUpper(lie[:1]) + lie[1:] + ".", Remedy: remedy,
 		})
 	}
 	tested := slices.ContainsFunc(versionOrder, func(v string) bool { return j.facts.Protocols.Versions[v].State == Tested })

@@ -107,6 +107,14 @@ func TestProtocolRules(t *testing.T) {
 		{"DHE 2048", edit("TLS 1.2", func(v *VersionFacts) { v.PrimeBits = 2048 }), ""},
 		{"SHA-1", edit("TLS 1.2", func(v *VersionFacts) { v.Signatures = append(v.Signatures, "rsa_pkcs1_sha1") }),
 			"signature-weak medium"},
+		{"client's order in both versions", func(f *ProtocolFacts) {
+			for _, version := range []string{"TLS 1.3", "TLS 1.2"} {
+				edit(version, func(v *VersionFacts) { v.Order = orderClient })(f)
+			}
+		}, "suite-order low"},
+		{"SHA-1 with two keys", edit("TLS 1.2", func(v *VersionFacts) {
+			v.Signatures = append(v.Signatures, "rsa_pkcs1_sha1", "ecdsa_sha1")
+		}), "signature-weak medium"},
 		{"a lie", func(f *ProtocolFacts) { f.Lies = []string{"it lied"} }, "protocol-lies medium"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -137,6 +145,23 @@ func TestProtocolRulesFail(t *testing.T) {
 	_, failed = judged(t, "fast-and-safe", f, someDay)
 	if !slices.Contains(failed, "suite-weak") || slices.Contains(failed, "group-retry") {
 		t.Errorf("failed %v", failed)
+	}
+}
+
+// TestSourceOf shows that a document is named once, with its sections.
+func TestSourceOf(t *testing.T) {
+	p := &policy.Policy{Sources: map[string]policy.Source{"a": {Title: "Document A"}, "b": {Title: "Document B"}}}
+	for _, test := range []struct {
+		sources []string
+		want    string
+	}{
+		{[]string{"a"}, "Document A"},
+		{[]string{"a 1", "b 2.1; a 3", "a 1"}, "Document A (1, 3); Document B (2.1)"},
+		{[]string{"c 1"}, "c (1)"},
+	} {
+		if got := sourceOf(p, test.sources...); got != test.want {
+			t.Errorf("%q: %q", test.sources, got)
+		}
 	}
 }
 

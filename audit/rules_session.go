@@ -111,7 +111,7 @@ func resumeRule(k kind) func(*judgement) ([]Finding, Outcome) {
 		}
 		outcome := Outcome{State: Tested}
 		_, works, _ := resumptionOf(j)
-		finding := Finding{Evidence: resumedText(facts) + ".", Source: want.Source, Remedy: remedy, Severity: Medium}
+		finding := Finding{Evidence: resumedText(facts) + ".", Source: sourceOf(j.policy, want.Source), Remedy: remedy, Severity: Medium}
 		switch {
 		case want.Value == "no" && facts.Hits > 0:
 			finding.Title = k.name + ": sessions are resumed, which the policy doesn't allow"
@@ -206,7 +206,7 @@ func checkSessionLifetime(j *judgement) ([]Finding, Outcome) {
 		Severity: severity,
 		Evidence: fmt.Sprintf("The server says that its tickets live for %v; the policy allows %v.",
 			spell(duration(seconds)), spell(duration(limit.Value))),
-		Source: limit.Source,
+		Source: sourceOf(j.policy, limit.Source),
 		Remedy: fmt.Sprintf("Set the lifetime of sessions to %d s (nginx: ssl_session_timeout; Apache: SSLSessionCacheTimeout).",
 			limit.Value),
 	}}, Outcome{State: Tested}
@@ -281,7 +281,7 @@ func checkRotation(j *judgement) ([]Finding, Outcome) {
 		Severity: Low,
 		Evidence: fmt.Sprintf("In %v the key changed %d times; one key was in use for at least %v.",
 			spell(watched), len(w.Changes), spell(longest)),
-		Source: limit.Source,
+		Source: sourceOf(j.policy, limit.Source),
 		Remedy: "Change ticket keys regularly. " +
 			"nginx 1.23.2 and later does so if it has a shared ssl_session_cache and no ssl_session_ticket_key.",
 	}}, Outcome{State: Tested}
@@ -302,7 +302,7 @@ func checkEarly(j *judgement) ([]Finding, Outcome) {
 	return []Finding{{
 		Severity: Low,
 		Evidence: fmt.Sprintf("The server accepted early data; its tickets allow %d bytes.", f.Limit),
-		Source:   want.Source,
+		Source:   sourceOf(j.policy, want.Source),
 		Remedy: "Turn early data off (nginx: ssl_early_data off; HAProxy: without allow-0rtt), or see to it that requests that " +
 			"change something are answered by 425 Too Early.",
 	}}, f.Outcome

@@ -82,6 +82,10 @@ func resumptionText(f *audit.ResumptionFacts) string {
 	}{{"TLS 1.3", f.Ticket13}, {"TLS 1.2 by ID", f.ID12}, {"TLS 1.2 by ticket", f.Ticket12}} {
 		switch kind.State {
 		case audit.Tested:
+			if kind.Tries == 0 {
+				parts = append(parts, kind.name+" no session")
+				continue
+			}
 			parts = append(parts, fmt.Sprintf("%s %d of %d", kind.name, kind.Hits, kind.Tries))
 		case audit.Failed:
 			parts = append(parts, kind.name+" failed to test")

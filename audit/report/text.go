@@ -143,12 +143,27 @@ func (s *screen) details(r *audit.Report) {
 	if r.Error != "" {
 		return // it is the reason of all
 	}
-	for i, result := range inState(r, audit.Failed) {
-		if i == 0 {
-			s.line("")
-			s.line("Failed to test")
+	s.failed(inState(r, audit.Failed))
+}
+
+// failed writes the rules that failed to be tested, together if they have the same reason.
+func (s *screen) failed(results []audit.Result) {
+	if len(results) == 0 {
+		return
+	}
+	s.line("")
+	s.line("Failed to test")
+	var reasons []string
+	rules := map[string][]string{}
+	for _, result := range results {
+		if rules[result.Reason] == nil {
+			reasons = append(reasons, result.Reason)
 		}
-		s.paragraph(fmt.Sprintf("  %-26s", result.Rule), 28, result.Reason)
+		rules[result.Reason] = append(rules[result.Reason], result.Rule)
+	}
+	for _, reason := range reasons {
+		s.paragraph("  ", 2, reason)
+		s.paragraph("      ", 6, strings.Join(rules[reason], ", "))
 	}
 }
 

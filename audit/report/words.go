@@ -119,12 +119,20 @@ func inState(r *audit.Report, state audit.State) (in []audit.Result) {
 // costText says how much work the audit made.
 func costText(r *audit.Report) string {
 	c := r.Cost
-	text := fmt.Sprintf("%s, %s, %s of the server's key, %s, %s s", plural(c.Connections, "connection"),
-		plural(c.Handshakes, "completed handshake"), plural(c.Signatures, "signature"), bytesText(c.Bytes), number(r.Seconds))
+	text := fmt.Sprintf("%s, %s, %s of the server's key, %s, %s", plural(c.Connections, "connection"),
+		plural(c.Handshakes, "completed handshake"), plural(c.Signatures, "signature"), bytesText(c.Bytes), secondsText(r.Seconds))
 	if c.Retried > 0 {
 		text += fmt.Sprintf("; %s lost and made again", plural(c.Retried, "connection"))
 	}
 	return text
+}
+
+// secondsText returns a time in seconds, or in milliseconds if it is shorter.
+func secondsText(s float64) string {
+	if s < 1 {
+		return number(s*1000) + " ms"
+	}
+	return number(s) + " s"
 }
 
 // priceText returns the numbers of a price, or "".

@@ -39,6 +39,11 @@ func (f *checkFlags) parseValues() error {
 			return usageError("--roots: " + f.roots + " has no certificates in PEM")
 		}
 	}
+	if f.output != "" {
+		if folder, err := os.Stat(filepath.Dir(f.output)); err != nil || !folder.IsDir() {
+			return usageError("--output: there is no folder " + filepath.Dir(f.output))
+		}
+	}
 	var err error
 	if f.options.Policy, err = policyOrFile(f.policy); err != nil {
 		return usageError("--policy: " + err.Error())
@@ -49,7 +54,11 @@ func (f *checkFlags) parseValues() error {
 // policyOrFile returns the policy of a name, or of a file if the name ends in .json.
 func policyOrFile(name string) (*policies.Policy, error) {
 	if !strings.HasSuffix(name, ".json") {
-		return policies.Get(name)
+		p, err := policies.Get(name)
+		if err != nil {
+			return nil, errors.New(strings.TrimPrefix(err.Error(), "policy: "))
+		}
+		return p, nil
 	}
 	text, err := os.ReadFile(name)
 	if err != nil {

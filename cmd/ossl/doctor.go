@@ -141,7 +141,8 @@ func writeSpeeds(w io.Writer, indent int, speeds []doctor.Speed) {
 	for i, s := range speeds {
 		if name := s.Engine + " " + s.Cipher; name != row {
 			if row == "" {
-				fmt.Fprintf(w, "%*s%-26s", indent, "", "MB/s, in records of")
+				writeIndented(w, indent, "MB/s that a TLS 1.2 connection seals, measured through its Write, without a network")
+				fmt.Fprintf(w, "%*s%-26s", indent, "", "records of")
 				for _, t := range speeds[i:] {
 					if t.Engine+" "+t.Cipher == name {
 						fmt.Fprintf(w, "%10s", fmt.Sprintf("%d B", t.Bytes))

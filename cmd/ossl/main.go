@@ -50,7 +50,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	root.SetArgs(args)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
-	err := root.ExecuteContext(ctx)
+	cmd, err := root.ExecuteContextC(ctx)
 	var status exitStatus
 	switch {
 	case err == nil:
@@ -61,7 +61,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintln(stderr, "ossl: interrupted")
 		return exitInterrupted
 	case !started || errors.As(err, new(usageError)):
-		fmt.Fprintf(stderr, "ossl: %v\nSee 'ossl help'.\n", err)
+		fmt.Fprintf(stderr, "ossl: %v\nSee '%s'.\n", err, helpOf(cmd))
 		return exitUsage
 	}
 	// The library's errors begin with its name, which is this command's too.
@@ -71,6 +71,12 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	}
 	fmt.Fprintln(stderr, text)
 	return exitFailure
+}
+
+// helpOf returns the command line that explains a command.
+func helpOf(cmd *cobra.Command) string {
+	name, rest, _ := strings.Cut(cmd.CommandPath(), " ")
+	return strings.TrimSpace(name + " help " + rest)
 }
 
 // rootCommand returns the command with all its commands.

@@ -26,7 +26,9 @@ document is a new policy. 'ossl check' and 'ossl config' take their names, as --
   ossl policy show bsi --at 2032-01-01
   ossl policy diff mozilla-intermediate-5.7 mozilla-intermediate-6.0`,
 		Args: cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error { return usageError("policy what? list, show or diff") },
+		RunE: func(*cobra.Command, []string) error {
+			return usageError("name what to do: ossl policy list, show or diff")
+		},
 	}
 	cmd.AddCommand(policyListCommand(), policyShowCommand(), policyDiffCommand())
 	return cmd
