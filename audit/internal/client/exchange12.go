@@ -13,9 +13,6 @@ import (
 // maxPrime bounds the work for a server's finite-field group.
 const maxPrime = 8192
 
-// curves12 are the groups of ECDHE, in the order in which they are offered.
-var curves12 = []uint16{0x001d, 0x0017, 0x0018, 0x0019}
-
 // curve12 returns the curve of a group, or nil.
 func curve12(group uint16) ecdh.Curve {
 	switch group {

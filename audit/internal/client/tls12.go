@@ -384,15 +384,13 @@ func (h *handshake12) peekChange() (bool, error) {
 	if len(h.messages) > 0 {
 		return false, nil
 	}
-	for {
-		if err := h.fill(headerSize); err != nil {
-			return false, err
-		}
-		if h.buf[0] == recordChange {
-			return true, h.readChange()
-		}
-		return false, nil
+	if err := h.fill(headerSize); err != nil {
+		return false, err
 	}
+	if h.buf[0] == recordChange {
+		return true, h.readChange()
+	}
+	return false, nil
 }
 
 // nextHello returns the ClientHello of a renegotiation, RFC 5746, section 3.5.

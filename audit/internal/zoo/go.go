@@ -78,7 +78,9 @@ func goServers() []*Server {
 	slow := Verdict{"key-slow", "an ECDSA signature takes a fraction of the time"}
 	old := Verdict{"version-old", "TLS 1.0 and TLS 1.1 are offered"}
 	return []*Server{
-		goServer("go", "crypto/tls as it is, for HTTP", pki.ecdsa, func(c *tls.Config) { c.CipherSuites, c.CurvePreferences = nil, nil },
+		goServer("go", "crypto/tls as it is, for HTTP", pki.ecdsa, func(c *tls.Config) {
+			c.CipherSuites, c.CurvePreferences = nil, nil
+		},
 			Verdict{"suite-not-in-policy", "crypto/tls's defaults have CBC suites"}),
 		goServer("go-1.3-only", "TLS 1.3 alone", pki.ecdsa, func(c *tls.Config) { c.MinVersion = tls.VersionTLS13 }).
 			but("resume-tls12-id"),

@@ -145,7 +145,8 @@ func (r *Running) pem(id *identity) error {
 	chain, key := string(id.leaf.PEM(id.inter)), string(id.leaf.KeyPEM())
 	var all error
 	for name, text := range map[string]string{
-		"cert.pem": chain, "key.pem": key, "both.pem": chain + key, "leaf.pem": string(id.leaf.PEM()), "inter.pem": string(id.inter.PEM()),
+		"cert.pem": chain, "key.pem": key, "both.pem": chain + key, "leaf.pem": string(id.leaf.PEM()),
+		"inter.pem": string(id.inter.PEM()),
 	} {
 		_, err := r.write(name, text)
 		all = errors.Join(all, err)
