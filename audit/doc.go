@@ -1,3 +1,3 @@
-// Package audit measures and judges the TLS of a server from outside: what the server offers, what
-// each client would get, what a returning client pays, and what every finding costs.
+// Package audit measures and judges the TLS of a server from outside: the server's offer, the
+// outcome for common clients, the costs for a returning client, and the price of every finding.
 package audit

@@ -10,7 +10,7 @@ import (
 type Facts struct {
 	Addresses []AddressFacts `json:"addresses"`        // all of the name's
 	Address   string         `json:"address"`          // of the address that the other facts are about
-	Server    string         `json:"server,omitempty"` // the product, if the server tells: "nginx/1.22.1"
+	Server    string         `json:"server,omitempty"` // the product, if the server names it: "nginx/1.22.1"
 
 	Protocols    ProtocolFacts    `json:"protocols"`
 	Options      OptionFacts      `json:"options"`
@@ -19,7 +19,8 @@ type Facts struct {
 	Timing       TimingFacts      `json:"timing"`
 	Resumption   ResumptionFacts  `json:"resumption"`
 	EarlyData    EarlyDataFacts   `json:"early_data"`
-	// Injection says whether the server executes within TLS what it got in clear text before.
+	// Injection says whether the server executes commands within TLS that came in clear text
+	// before.
 	Injection Switch      `json:"starttls_injection"`
 	HTTP      HTTPFacts   `json:"http"`
 	DNS       DNSFacts    `json:"dns"`
@@ -52,21 +53,22 @@ type VersionFacts struct {
 	Outcome
 	Offered bool     `json:"offered"`
 	Suites  []string `json:"suites,omitempty"` // the most preferred first if Order is "server"
-	// Order says whose order decides: "server", "client", "server, ChaCha20 if the client prefers it",
-	// or "" if there is one suite.
+	// Order says whose order decides: "server", "client", "server, ChaCha20 if the client prefers
+	// it", or "" if there is one suite.
 	Order      string   `json:"order,omitempty"`
 	Groups     []string `json:"groups,omitempty"` // the most preferred first if GroupOrder is "server"
 	GroupOrder string   `json:"group_order,omitempty"`
 	PrimeBits  int      `json:"prime_bits,omitempty"` // of finite-field Diffie-Hellman
-	// Signatures are the schemes in which the server signed. The audit offers all schemes, and then the
-	// weak ones by themselves.
+	// Signatures are the schemes in which the server signed. The audit offers all schemes, and then
+	// the weak ones by themselves.
 	Signatures []string `json:"signatures,omitempty"`
 	// Retry reports whether the server sends a HelloRetryRequest to a client without a key share.
 	Retry bool `json:"retry,omitempty"`
 	// Inherits reports whether the suites of the later version weren't asked for again, except the
 	// first: servers have one list for TLS 1.0 to 1.2.
 	Inherits bool `json:"inherits,omitempty"`
-	// Partial says why the lists may be incomplete: what they have is offered, and there may be more.
+	// Partial says why the lists may be incomplete: all their entries are offered, and there may be
+	// more.
 	Partial string `json:"partial,omitempty"`
 }
 
@@ -155,8 +157,8 @@ type TimingFacts struct {
 	Retry     *Interval `json:"retry_ms,omitempty"`      // ClientHello to HelloRetryRequest: no public-key operation
 	Full      *Interval `json:"full_ms,omitempty"`       // ClientHello to the end of the flight
 	Resumed   *Interval `json:"resumed_ms,omitempty"`
-	// PublicKey is the server's public-key work for a handshake: Full less Retry, measured in pairs. It
-	// is nil if the noise is larger.
+	// PublicKey is the server's public-key work for a handshake: Full less Retry, measured in
+	// pairs. It is nil if the noise is larger.
 	PublicKey map[string]*Interval `json:"public_key_ms,omitempty"` // by ChainFacts.Key
 	Noise     float64              `json:"noise_ms"`                // differences below this can't be measured
 }
@@ -166,7 +168,8 @@ type ResumptionFacts struct {
 	ID12     Resumed `json:"tls12_id"`
 	Ticket12 Resumed `json:"tls12_ticket"`
 	Ticket13 Resumed `json:"tls13"`
-	// Fleet says for each pair of addresses whether a session of the first is resumed by the second.
+	// Fleet says for each pair of addresses whether a session of the first is resumed by the
+	// second.
 	Fleet []FleetFacts `json:"fleet,omitempty"`
 	// WeakKey says which known key opens the server's tickets, if one does.
 	WeakKey struct {

@@ -78,7 +78,7 @@ func outcome12(reply *hello.Reply, err error) (Outcome, bool) {
 	return Outcome{State: Tested}, true
 }
 
-// probeHello12 asks for everything that the answer to one ClientHello tells.
+// probeHello12 learns everything that the answer to one ClientHello can show.
 func (r *run) probeHello12(ctx context.Context) {
 	o := &r.facts.Options
 	h := r.hello12()
@@ -177,8 +177,8 @@ func (r *run) probeFallback(ctx context.Context) {
 	}
 }
 
-// probeALPN finds the protocols that the server chooses, by removal. In TLS 1.2 the answer is in the
-// ServerHello, in TLS 1.3 it needs a handshake.
+// probeALPN finds the protocols that the server chooses, by removal. In TLS 1.2 the answer is in
+// the ServerHello, in TLS 1.3 it needs a handshake.
 func (r *run) probeALPN(ctx context.Context, only13 bool) {
 	f := &r.facts.Options.ALPN
 	if r.target.Protocol != "https" {

@@ -64,8 +64,8 @@ func (f *Facts) publicKey() (slowest *Interval) {
 
 const workMethod = "the time to the server's flight minus the time to an answer without a public-key operation, in pairs"
 
-// resumptionPrice is what a returning client pays for a full handshake: the server's public-key work
-// and the certificates; in TLS 1.2 also a round trip.
+// resumptionPrice is the price of a full handshake for a returning client: the server's public-key
+// work and the certificates; in TLS 1.2 also a round trip.
 func (f *Facts) resumptionPrice(rule string) Price {
 	p := Price{Bytes: f.chainBytes()}
 	if i := f.publicKey(); i != nil {

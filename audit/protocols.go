@@ -13,8 +13,8 @@ import (
 
 // probeProtocols finds versions, suites, groups and the server's order. In TLS 1.3 it offers no key
 // share: the server's HelloRetryRequests name a suite and a group, and no key is used. In TLS 1.2
-// and earlier it removes from its offer what the server has chosen, until the server refuses the
-// rest.
+// and earlier it removes from its offer the suite or the group that the server has chosen, until
+// the server refuses the rest.
 func probeProtocols(ctx context.Context, r *run) error {
 	p := &protocols{run: r, ctx: ctx, versions: map[string]VersionFacts{}}
 	p.current()
@@ -43,7 +43,7 @@ type protocols struct {
 }
 
 // A helloAnswer is a server's answer to a ClientHello: a ServerHello, or a refusal, or an error,
-// which says nothing on what the server offers.
+// which says nothing on the server's offer.
 type helloAnswer struct {
 	reply   *hello.Reply
 	refused *hello.Alert

@@ -43,7 +43,7 @@ func (p *protocols) hello13(suites, groups []uint16) *hello.ClientHello {
 }
 
 // current finds TLS 1.3. Its first hello offers TLS 1.2 and earlier too: a server without TLS 1.3
-// answers with what it has, instead of an alert that could have other reasons.
+// answers with an older version, instead of an alert that could have other reasons.
 func (p *protocols) current() {
 	h := p.hello13(slices.Concat(offered13, offered12), slices.Concat(groups13, without(groups12, groups13)))
 	h.Versions = []uint16{hello.TLS13, hello.TLS12, hello.TLS11, hello.TLS10}

@@ -19,7 +19,8 @@ type Report struct {
 	Fast     Grade     `json:"fast"`
 	Safe     Grade     `json:"safe"`
 	Cost     Cost      `json:"cost"`
-	// Interrupted reports whether the context ended the audit. The report has the facts found before.
+	// Interrupted reports whether the context ended the audit. The report has the facts found
+	// before.
 	Interrupted bool `json:"interrupted,omitempty"`
 	// Error is the error of Check, if there was one.
 	Error string `json:"error,omitempty"`
@@ -61,7 +62,7 @@ const (
 	Critical Severity = "critical" // F
 )
 
-// An Axis is what a rule is about.
+// An Axis is the goal that a rule serves.
 type Axis string
 
 // The axes.
@@ -76,7 +77,7 @@ type Finding struct {
 	Axis     Axis     `json:"axis"`
 	Severity Severity `json:"severity"`
 	Title    string   `json:"title"`    // one line
-	Evidence string   `json:"evidence"` // what the server did, with values
+	Evidence string   `json:"evidence"` // the server's behaviour, with values
 	Reason   string   `json:"reason"`   // why it matters
 	Source   string   `json:"source"`   // the policy's or the RFC's section
 	Remedy   string   `json:"remedy"`   // for the server at hand, if Facts.Server is known
@@ -84,8 +85,8 @@ type Finding struct {
 	Address  string   `json:"address,omitempty"` // if it is about one of several addresses
 }
 
-// A Price is what a finding costs each connection. A price that wasn't measured has no numbers and
-// a Method that begins with "not measurable here".
+// A Price is the cost of a finding for each connection. A price that wasn't measured has no numbers
+// and a Method that begins with "not measurable here".
 type Price struct {
 	RoundTrips   float64   `json:"round_trips,omitempty"`
 	Millis       *Interval `json:"ms,omitempty"`        // of the client's time
@@ -130,7 +131,7 @@ type Rule struct {
 	check func(*judgement) ([]Finding, Outcome)
 }
 
-// A judgement is what a rule may look at.
+// A judgement is the input of a rule.
 type judgement struct {
 	facts  *Facts
 	policy *policy.Policy

@@ -7,11 +7,11 @@ import (
 )
 
 const (
-	// initialWindow is what a sender may have on its way before the first acknowledgment: ten segments
-	// of 1,460 bytes (RFC 6928).
+	// initialWindow is the number of bytes that a sender may have on its way before the first
+	// acknowledgment: ten segments of 1,460 bytes (RFC 6928).
 	initialWindow = 14600
-	// safeWindow is what fits into the window although a server's writes end in partial segments: a
-	// flight of 9.5 kB was measured to take one round trip, one of 13.0 kB to take two.
+	// safeWindow is the size that fits into the window although a server's writes end in partial
+	// segments: a flight of 9.5 kB was measured to take one round trip, one of 13.0 kB to take two.
 	safeWindow = 10000
 )
 

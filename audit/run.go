@@ -40,7 +40,7 @@ type probe struct {
 	run  func(context.Context, *run) error
 }
 
-// Errors of connections. They say nothing on what the server offers.
+// Errors of connections. They say nothing on the server's offer.
 var (
 	errBudget = errors.New("the audit has made as many connections as it may")
 	errLost   = errors.New("the connection was lost")
@@ -53,8 +53,8 @@ func finalError(err error) bool { return errors.Is(err, errBudget) || errors.Is(
 // maxLost is the number of hellos after which a server that answered none isn't asked any more.
 const maxLost = 3
 
-// dial connects to an address of the target, and speaks the protocol as far as TLS begins. It counts
-// the connection, and waits for its turn if the rate is bounded.
+// dial connects to an address of the target, and speaks the protocol as far as TLS begins. It
+// counts the connection, and waits for its turn if the rate is bounded.
 func (r *run) dial(ctx context.Context, address string) (net.Conn, error) {
 	if err := r.turn(ctx); err != nil {
 		return nil, err

@@ -28,8 +28,9 @@ const (
 	noTripReason = "not measurable here: the round trip of %.2f ms is too short to tell waiting from work"
 )
 
-// probeTiming measures the server's first flight, and what its public-key operations take. All
-// kinds of key are measured in alternating rounds, so that a change of the machine's speed hits all.
+// probeTiming measures the server's first flight, and the time of its public-key operations. All
+// kinds of key are measured in alternating rounds, so that a change of the machine's speed hits
+// all.
 func probeTiming(ctx context.Context, r *run) error {
 	if r.options.NoTiming {
 		r.facts.Timing.Outcome = Outcome{NotTested, "not asked for"}

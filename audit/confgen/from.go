@@ -51,7 +51,7 @@ func (r *reading) file(path string) (string, error) {
 type statement struct {
 	words  []string
 	blocks []string // the first words of the blocks around it, the outermost first
-	block  int      // the number of the innermost block, to tell blocks apart
+	block  int      // the number of the innermost block, which distinguishes blocks
 }
 
 // Read reads the part of a server's configuration that is about TLS: the directives that hold for

@@ -233,7 +233,8 @@ func Compare(yours, ours *Config) (out []Difference) {
 	return out
 }
 
-// key tells directives apart: by name, by value if they repeat, and Caddy's two kinds of protocols.
+// key distinguishes directives: by name, by value if they repeat, and Caddy's two kinds of
+// protocols.
 func key(d Directive) string {
 	return strings.ToLower(d.Name) + iff(repeats(d), " "+d.Value) + iff(d.Scope == "servers", " of servers")
 }

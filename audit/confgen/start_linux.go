@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// nobody is the user as whom servers run if root starts them.
+// nobody is the user of servers that root starts.
 const nobody = 65534
 
 // confine has a program run in a process group of its own, and not as root: as nobody, or, if
@@ -41,7 +41,7 @@ func readable(path string) bool {
 	}
 }
 
-// own gives a folder to the user as whom the server runs.
+// own gives a folder to the server's user.
 func own(s Server, dir string) error {
 	if os.Getuid() != 0 || !readable(s.Program) || !readable(dir) {
 		return nil

@@ -213,7 +213,7 @@ func figures(report *audit.Report) string {
 		report.Seconds, strings.Join(found, " "))
 }
 
-// explain says what is wrong with an audit.
+// explain returns the reasons why an audit isn't as expected.
 func explain(name string, result zoo.Result) (lines []string) {
 	if result.Err != nil {
 		lines = append(lines, fmt.Sprintf("%s: the audit failed: %v", name, result.Err))

@@ -1,6 +1,7 @@
-// Package client makes TLS 1.2 and TLS 1.3 handshakes to measure and audit servers. It keeps what a
-// TLS library would hide: the certificates as the server sent them, the bytes and the times of the
-// server's flight, tickets and their secrets, and the bytes of early data, which can be sent again.
+// Package client makes TLS 1.2 and TLS 1.3 handshakes to measure and audit servers. It keeps the
+// facts that a TLS library would hide: the certificates as the server sent them, the bytes and the
+// times of the server's flight, tickets and their secrets, and the bytes of early data, which can
+// be sent again.
 //
 // It verifies the server's Finished message and the server's signature on the handshake, so that
 // its reports are about the owner of the certificate's key. It doesn't verify the chain. Its
@@ -18,9 +19,9 @@ import (
 	"github.com/ossl-go/ossl/audit/internal/hello"
 )
 
-// A Config says what a handshake offers.
+// A Config describes the offer of a handshake.
 type Config struct {
-	// Hello is what the client offers; Default(ServerName) if nil. The handshake copies it. It sets
+	// Hello is the client's offer; Default(ServerName) if nil. The handshake copies it. It sets
 	// the fields that belong to its own state: Random and SessionID if they are nil, KeyShares,
 	// Cookie, PSK, EarlyData, Ticket (of a Session), and Extra if EarlyData needs it.
 	Hello *hello.ClientHello
@@ -96,7 +97,7 @@ const (
 	ChaCha20  uint16 = 0x1303
 )
 
-// A State describes a handshake. If the handshake fails, its State has what was found before.
+// A State describes a handshake. If the handshake fails, its State has the facts found before.
 type State struct {
 	Version   uint16
 	Suite     uint16
@@ -107,11 +108,11 @@ type State struct {
 	Certificates [][]byte // as sent, in DER if the server is honest
 	Staple       []byte   // the OCSP response
 	SCTs         []byte   // a SignedCertificateTimestampList (RFC 6962, section 3.3)
-	// Unverified says why the server's signature wasn't verified although it signed: this package, or
-	// the standard library, doesn't have the key's kind or refuses the certificate.
+	// Unverified says why the server's signature wasn't verified although it signed: this package,
+	// or the standard library, doesn't have the key's kind or refuses the certificate.
 	Unverified error
-	// Compressed is the algorithm of RFC 8879 in which the certificates were sent, or 0. If it isn't
-	// zlib (1), Certificates is empty.
+	// Compressed is the algorithm of RFC 8879 in which the certificates were sent, or 0. If it
+	// isn't zlib (1), Certificates is empty.
 	Compressed uint16
 
 	Resumed       bool
@@ -132,9 +133,9 @@ type State struct {
 	// data with its records. It can be sent again as it is, to see whether the server accepts a
 	// replay.
 	FirstFlight []byte
-	// Flight counts the bytes of the server's first flight with the headers of its records: from the
-	// ServerHello to Finished in TLS 1.3, to ServerHelloDone (or Finished, if it resumes) in TLS 1.2.
-	// A HelloRetryRequest isn't part of it.
+	// Flight counts the bytes of the server's first flight with the headers of its records: from
+	// the ServerHello to Finished in TLS 1.3, to ServerHelloDone (or Finished, if it resumes) in
+	// TLS 1.2. A HelloRetryRequest isn't part of it.
 	Flight int
 }
 

@@ -49,7 +49,7 @@ type handshake13 struct {
 }
 
 // Handshake13 makes a handshake of TLS 1.3. If it fails after the server's first bytes, the Conn
-// isn't nil, and its State has what the server sent before.
+// isn't nil, and its State has the facts that the server sent before.
 func Handshake13(conn net.Conn, config *Config) (*Conn, error) {
 	h := &handshake13{Conn: newConn(conn), config: config}
 	if err := h.prepare(); err != nil {

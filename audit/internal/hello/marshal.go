@@ -242,7 +242,7 @@ func (w *writer) u16s(values []uint16) {
 	}
 }
 
-// vector writes a length of so many bytes, and then what content writes.
+// vector writes a length of so many bytes, and then the output of content.
 func (w *writer) vector(size int, name string, content func()) {
 	start := len(w.b)
 	w.b = append(w.b, make([]byte, size)...)

@@ -3,8 +3,8 @@ package hello
 import "slices"
 
 // ParseClientHello reads a ClientHello message of SSL 3 to TLS 1.3, with its header. Its Order has
-// all extensions, and Extra those that have no field, and those whose data are unlike what Message
-// writes. Its errors are *SyntaxError.
+// all extensions, and Extra those that have no field, and those whose data Message would write
+// differently. Its errors are *SyntaxError.
 func ParseClientHello(message []byte) (*ClientHello, error) {
 	s := parser{b: message}
 	if s.u8() != 1 {
@@ -54,8 +54,8 @@ func numbers(b []byte) (values []uint16, ok bool) {
 	return values, len(b) == 0
 }
 
-// take gives an extension to its field, if there is one, if it is empty, and if the data are what
-// the field would write.
+// take gives an extension to its field, if there is one, if it is empty, and if the field
+// would write the same data.
 func (h *ClientHello) take(typ uint16, data []byte) bool {
 	s := parser{b: data}
 	list := func(size int, to *[]uint16) bool {

@@ -43,8 +43,8 @@ const (
 	renegotiationInf = 0xff01
 )
 
-// Primes of Diffie-Hellman: the 1024 bits of RFC 2409, section 6.2, and 512 bits, which are not of a
-// safe prime: nobody computes with them here.
+// Primes of Diffie-Hellman: the 1024 bits of RFC 2409, section 6.2, and 512 bits, which are not of
+// a safe prime: nobody computes with them here.
 var (
 	prime1024, _ = new(big.Int).SetString("FFFFFFFFFFFFFFFFC90FDAA22168C234C4C6628B80DC1CD129024E088A67CC74"+
 		"020BBEA63B139B22514A08798E3404DDEF9519B3CD3A431B302B0A6DF25F14374FE1356D6D51C245E485B576625E7EC6"+
@@ -101,7 +101,7 @@ func (s *script) answer(conn net.Conn, chain [][]byte, key *rsa.PrivateKey) {
 	}
 	flight = append(flight, message(14))
 	conn.Write(records(version, flight...))
-	// What follows is refused, whatever it is.
+	// Any answer is refused.
 	if n, err := conn.Read(make([]byte, 5)); n > 0 && err == nil {
 		conn.Write(alert(version, 40))
 	}
@@ -180,7 +180,7 @@ func scriptServer(name, about string, s *script, expect ...Verdict) *Server {
 	}
 }
 
-// scriptedServers offer what no library offers any more.
+// scriptedServers offer versions and suites that no library has any more.
 func scriptedServers() []*Server {
 	secure := extension(renegotiationInf, 0)
 	old := func(why string) Verdict { return Verdict{"version-old", why} }

@@ -9,8 +9,8 @@ import (
 	"github.com/ossl-go/ossl/audit"
 )
 
-// answers are what a tool says, by fact. A fact that the tool doesn't test, or failed to test, is
-// not there. The values "yes" and "no" are the most common.
+// answers are the statements of a tool, by fact. A fact that the tool doesn't test, or failed to
+// test, is not there. The values "yes" and "no" are the most common.
 type answers map[string]string
 
 func yes(on bool) string {
