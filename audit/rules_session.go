@@ -111,7 +111,8 @@ func resumeRule(k kind) func(*judgement) ([]Finding, Outcome) {
 		}
 		outcome := Outcome{State: Tested}
 		_, works, _ := resumptionOf(j)
-		finding := Finding{Evidence: resumedText(facts) + ".", Source: sourceOf(j.policy, want.Source), Remedy: remedy, Severity: Medium}
+		finding := Finding{Evidence: resumedText(facts) + ".", Source: sourceOf(j.policy, want.Source), Remedy: remedy,
+			Severity: Medium}
 		switch {
 		case want.Value == "no" && facts.Hits > 0:
 			finding.Title = k.name + ": sessions are resumed, which the policy doesn't allow"

@@ -57,7 +57,8 @@ func TestOwnCopyable(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, kind := range Servers {
-		c, err := Generate(Options{Policy: p, Server: Server{Kind: kind, Version: limits[kind].newest, OpenSSL: Version{3, 5, 0}, Go: Version{1, 26, 0}}})
+		c, err := Generate(Options{Policy: p, Server: Server{Kind: kind, Version: limits[kind].newest, OpenSSL: Version{3, 5, 0},
+			Go: Version{1, 26, 0}}})
 		if err != nil {
 			t.Fatal(err)
 		}

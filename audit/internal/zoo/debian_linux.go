@@ -109,7 +109,8 @@ func (t tree) nginx() []*Server {
 	early := Verdict{"early-data-on", "ssl_early_data is on"}
 	all := []*Server{
 		server("", ", as the policy wants it", model),
-		server("-no-tickets", " without tickets and cache", strings.Replace(model, "shared:zoo:1m", "off", 1)+"ssl_session_tickets off;",
+		server("-no-tickets", " without tickets and cache",
+			strings.Replace(model, "shared:zoo:1m", "off", 1)+"ssl_session_tickets off;",
 			Verdict{"resume-none", "no session is resumed in any way"}),
 		replay(server("-early-data", " with ssl_early_data", model+"ssl_early_data on;", early,
 			Verdict{"early-data-replay", "nginx turns OpenSSL's protection off"})),
@@ -130,9 +131,10 @@ func (t tree) nginx() []*Server {
 			},
 		},
 		{
-			Name: "nginx-" + t.release + "-fleet", About: "two nginx of " + t.release + " with ticket keys of their own", Protocol: "https",
-			Expect: t.expect(Verdict{"resume-fleet", "a session of one address isn't resumed by the other one"}),
-			start:  func(r *Running) error { return t.startNginx(r, true, model, "127.0.0.1", "127.0.0.2") },
+			Name: "nginx-" + t.release + "-fleet", About: "two nginx of " + t.release + " with ticket keys of their own",
+			Protocol: "https",
+			Expect:   t.expect(Verdict{"resume-fleet", "a session of one address isn't resumed by the other one"}),
+			start:    func(r *Running) error { return t.startNginx(r, true, model, "127.0.0.1", "127.0.0.2") },
 		},
 		{
 			Name: "nginx-" + t.release + "-http-1.1", About: "nginx of " + t.release + " without HTTP/2", Protocol: "https",
@@ -235,7 +237,8 @@ func (t tree) otherHTTP() []*Server {
 	}
 	haproxy := func(options, more string) func(*Running, string) error {
 		return func(r *Running, port string) error {
-			conf, err := r.write("haproxy.cfg", haproxyConf, "@options", options, "@port", port, "@ciphers", ciphers, "@groups", t.groups(), "@more", more)
+			conf, err := r.write("haproxy.cfg", haproxyConf, "@options", options, "@port", port, "@ciphers", ciphers, "@groups",
+				t.groups(), "@more", more)
 			if err != nil {
 				return err
 			}
@@ -259,7 +262,8 @@ func (t tree) otherHTTP() []*Server {
 		server("haproxy-%s-early-data", "HAProxy of %s with allow-0rtt",
 			t.expect(Verdict{"early-data-on", "allow-0rtt"}), haproxy("", "allow-0rtt")),
 		server("lighttpd-%s", "lighttpd of %s, which has no session cache by default",
-			t.expect(Verdict{"resume-tls12-id", "the session cache is off"}, Verdict{"suite-order", "the client's order decides"}), func(r *Running, port string) error {
+			t.expect(Verdict{"resume-tls12-id", "the session cache is off"}, Verdict{"suite-order", "the client's order decides"}),
+			func(r *Running, port string) error {
 				conf, err := r.write("lighttpd.conf", lighttpdConf, "@port", port, "@ciphers", ciphers, "@groups", t.groups())
 				if err != nil {
 					return err
@@ -401,7 +405,8 @@ func (t tree) gnutls() []*Server {
 			if err != nil {
 				return err
 			}
-			return t.start(r, false, "gnutls-serv", "--http", "--port", port, "--quiet", "--x509certfile", filepath.Join(r.Folder, "cert.pem"),
+			return t.start(r, false, "gnutls-serv", "--http", "--port", port, "--quiet", "--x509certfile",
+				filepath.Join(r.Folder, "cert.pem"),
 				"--x509keyfile", filepath.Join(r.Folder, "key.pem"))
 		},
 	}}
