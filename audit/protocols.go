@@ -259,11 +259,11 @@ func (p *protocols) ssl2() {
 		p.failed(hello.SSL2, err)
 		return
 	}
-	reply, err := p.run.exchangeOnce(p.ctx, p.run.address, packet, hello.AtServerHello)
-	if closed(err) && p.good != nil {
-		packet, err = p.good.Marshal()
-		if err == nil {
-			_, err = p.run.exchangeOnce(p.ctx, p.run.address, packet, hello.AtServerHello)
+	reply, err := p.ssl2Once(packet)
+	if closed(err) { // the other question was lost too: the pause of a lost connection, and both again
+		p.run.count(func(c *Cost) { c.Retried++ })
+		if err = sleep(p.ctx, lostPause); err == nil {
+			reply, err = p.ssl2Once(packet)
 		}
 	}
 	switch {
@@ -278,4 +278,19 @@ func (p *protocols) ssl2() {
 	default:
 		p.failed(hello.SSL2, err)
 	}
+}
+
+// ssl2Once returns the answer to a hello of SSL 2, or no error and no reply of SSL 2 if the server
+// closes the connection, and answers a hello that it is known to answer.
+func (p *protocols) ssl2Once(packet []byte) (*hello.Reply, error) {
+	reply, err := p.run.exchangeOnce(p.ctx, p.run.address, packet, hello.AtServerHello)
+	if !closed(err) || p.good == nil {
+		return reply, err
+	}
+	good, err := p.good.Marshal()
+	if err != nil {
+		return nil, err
+	}
+	_, err = p.run.exchangeOnce(p.ctx, p.run.address, good, hello.AtServerHello)
+	return nil, err
 }

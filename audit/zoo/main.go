@@ -224,6 +224,9 @@ func explain(name string, result zoo.Result) (lines []string) {
 	for _, f := range result.Extra {
 		lines = append(lines, fmt.Sprintf("%s: %s is found: %s", name, f.Rule, f.Evidence))
 	}
+	for _, r := range result.Untried {
+		lines = append(lines, fmt.Sprintf("%s: %s failed to be tested: %s", name, r.Rule, r.Reason))
+	}
 	for _, rule := range result.Claimed {
 		lines = append(lines, fmt.Sprintf("%s: %s can't have been tested", name, rule))
 	}

@@ -126,11 +126,12 @@ type Result struct {
 	Missing []Verdict       // expected, and not found
 	Extra   []audit.Finding // found, and not expected
 	Claimed []string        // rules that the audit says it has tested, and can't have
+	Untried []audit.Result  // rules that failed to be tested, of a server that answers everything
 }
 
 // OK reports whether the audit gave the expected verdicts and no other ones.
 func (r Result) OK() bool {
-	return r.Err == nil && len(r.Missing) == 0 && len(r.Extra) == 0 && len(r.Claimed) == 0
+	return r.Err == nil && len(r.Missing) == 0 && len(r.Extra) == 0 && len(r.Claimed) == 0 && len(r.Untried) == 0
 }
 
 // Check audits the server and compares the findings with the expected ones.
@@ -158,6 +159,9 @@ func (r *Running) Check(ctx context.Context) Result {
 	states := map[string]audit.State{}
 	for _, one := range report.Results {
 		states[one.Rule] = one.State
+		if one.State == audit.Failed && len(r.Failed) == 0 {
+			result.Untried = append(result.Untried, one)
+		}
 	}
 	for _, rule := range r.Failed {
 		if states[rule] == audit.Tested {

@@ -55,6 +55,9 @@ func TestVerdicts(t *testing.T) {
 			for _, f := range a.result.Extra {
 				t.Errorf("%s is found: %s (%s)", f.Rule, f.Evidence, f.Severity)
 			}
+			for _, r := range a.result.Untried {
+				t.Errorf("%s failed to be tested: %s", r.Rule, r.Reason)
+			}
 			if len(a.result.Claimed) > 0 {
 				t.Errorf("can't have been tested: %q", a.result.Claimed)
 			}
