@@ -105,8 +105,8 @@ var groupRemedies = map[string]string{
 	"haproxy":  "Set ssl-default-bind-curves to the policy's groups, X25519 among the first, and reload.",
 	"lighttpd": "Set Groups in ssl.openssl.ssl-conf-cmd to the policy's groups, X25519 among the first, and restart.",
 	"caddy":    "Set curves in the site's tls block to the policy's groups, X25519 among the first, and reload.",
-	"postgresql": "From PostgreSQL 18 on, set ssl_groups = 'X25519:prime256v1'. Before, ssl_ecdh_curve takes one group only: " +
-		"set it to 'X25519'.",
+	"postgresql": "From PostgreSQL 18 on, set ssl_groups = 'X25519:prime256v1'. Before, ssl_ecdh_curve takes one curve, and " +
+		"X25519 can't be it: update PostgreSQL.",
 	"go": "Set CurvePreferences in the tls.Config to the policy's groups, or leave it out.",
 }
 

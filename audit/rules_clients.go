@@ -57,10 +57,11 @@ func checkClientRefused(j *judgement) ([]Finding, Outcome) {
 	}}, Outcome{State: Tested}
 }
 
-func checkClientRetry(j *judgement) ([]Finding, Outcome) {
-	clients, outcome := j.commonClients()
-	var retry, groups []string
-	for _, c := range clients {
+// retries returns the common clients that were asked for another key share, the groups that the
+// server asked for, and the number of common clients.
+func (j *judgement) retries() (retry, groups []string, clients int) {
+	common, _ := j.commonClients()
+	for _, c := range common {
 		if c.Retry {
 			retry = append(retry, c.Name)
 			if !hasName(groups, c.Group) {
@@ -68,20 +69,33 @@ func checkClientRetry(j *judgement) ([]Finding, Outcome) {
 			}
 		}
 	}
+	return retry, groups, len(common)
+}
+
+func retryPrice(retry, clients int) Price {
+	return Price{RoundTrips: 1, Share: float64(retry) / float64(clients),
+		Method: "a HelloRetryRequest is one round trip; the share is that of the simulated clients"}
+}
+
+// checkClientRetry has no finding if the reason is that the server lacks x25519: group-retry says it.
+func checkClientRetry(j *judgement) ([]Finding, Outcome) {
+	_, outcome := j.commonClients()
+	retry, groups, clients := j.retries()
 	if len(retry) == 0 {
 		return nil, outcome
 	}
-	share := float64(len(retry)) / float64(len(clients))
+	if j.withoutX25519() {
+		return nil, Outcome{State: Tested}
+	}
 	severity := Low
-	if share >= 0.5 {
+	if 2*len(retry) >= clients {
 		severity = Medium
 	}
 	return []Finding{{
 		Severity: severity,
 		Evidence: fmt.Sprintf("The server asked %s for a key share of %s: %d of %d clients.", strings.Join(retry, ", "),
-			strings.Join(groups, ", "), len(retry), len(clients)),
+			strings.Join(groups, ", "), len(retry), clients),
 		Remedy: "Add x25519 to the server's groups.",
-		Price: Price{RoundTrips: 1, Share: share,
-			Method: "a HelloRetryRequest is one round trip; the share is that of the simulated clients"},
+		Price:  retryPrice(len(retry), clients),
 	}}, Outcome{State: Tested}
 }

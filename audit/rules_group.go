@@ -162,17 +162,32 @@ func checkPostQuantum(j *judgement) ([]Finding, Outcome) {
 	return j.outcome(findings, true, "TLS 1.3")
 }
 
+// withoutX25519 reports whether the server has TLS 1.3 without x25519.
+func (j *judgement) withoutX25519() bool {
+	v13 := j.facts.Protocols.Versions["TLS 1.3"]
+	return v13.State == Tested && v13.Offered && v13.Partial == "" && !slices.Contains(v13.Groups, "x25519")
+}
+
 func checkGroupRetry(j *judgement) ([]Finding, Outcome) {
 	v13 := j.facts.Protocols.Versions["TLS 1.3"]
 	if v13.State == Tested && !v13.Offered {
 		return nil, Outcome{NotTested, "without TLS 1.3 there are no HelloRetryRequests"}
 	}
 	var findings []Finding
-	if v13.State == Tested && v13.Partial == "" && !slices.Contains(v13.Groups, "x25519") {
-		findings = append(findings, Finding{
+	if j.withoutX25519() {
+		f := Finding{
 			Severity: Medium, Evidence: "The groups are " + strings.Join(v13.Groups, ", ") + ": without x25519.",
 			Remedy: "Add x25519 to the server's groups.",
-		})
+		}
+		if len(j.now().Groups) > 0 && value(j.now().Groups, "x25519") == nil {
+			f.Remedy = "The policy doesn't have x25519: accept the round trip, or choose another policy."
+		}
+		if retry, _, clients := j.retries(); len(retry) > 0 {
+			f.Evidence += fmt.Sprintf(" Of %d simulated clients, %d were asked again: %s.", clients, len(retry),
+				strings.Join(retry, ", "))
+			f.Price = retryPrice(len(retry), clients)
+		}
+		findings = append(findings, f)
 	}
 	return j.outcome(findings, true, "TLS 1.3")
 }
@@ -187,7 +202,9 @@ func checkSignatureWeak(j *judgement) ([]Finding, Outcome) {
 		suffix, hash string
 		severity     Severity
 	}{{"_md5", "MD5", High}, {"_sha1", "SHA-1", Medium}} {
-		schemes := slices.DeleteFunc(slices.Clone(v12.Signatures), func(s string) bool { return !strings.HasSuffix(s, weak.suffix) })
+		schemes := slices.DeleteFunc(slices.Clone(v12.Signatures), func(s string) bool {
+			return !strings.HasSuffix(s, weak.suffix)
+		})
 		if len(schemes) == 0 {
 			continue
 		}

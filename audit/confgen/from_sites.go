@@ -215,7 +215,7 @@ func Compare(yours, ours *Config) (out []Difference) {
 		seen[key(d)] = true
 		value, ok := find(yours, d)
 		if !ok || !same(value, d.Value) {
-			out = append(out, Difference{d.Name, value, d.Value, ok, true, d.Reason, join(", ", d.Source, d.Needs)})
+			out = append(out, Difference{d.Name, value, d.Value, ok, true, d.Reason, join("; needs ", d.Source, d.Needs)})
 		}
 	}
 	for _, d := range yours.Directives {

@@ -99,7 +99,7 @@ func (s *screen) facts(r *audit.Report) {
 	s.line("")
 	s.line("Facts")
 	for _, row := range factRows(&r.Facts) {
-		s.paragraph(fmt.Sprintf("  %-26s", row.name), 28, row.text)
+		s.paragraph(fmt.Sprintf("  %-30s  ", row.name), 34, row.text)
 	}
 }
 
@@ -238,7 +238,10 @@ func otherRows(f *audit.Facts) (rows []row) {
 	}
 	early := outcomeText(f.EarlyData.Outcome)
 	if f.EarlyData.State == audit.Tested {
-		early = fmt.Sprintf("accepted: %v, at most %s", f.EarlyData.Accepted, bytesText(f.EarlyData.Limit))
+		early = "not accepted"
+		if f.EarlyData.Accepted {
+			early = "accepted, at most " + bytesText(f.EarlyData.Limit)
+		}
 	}
 	add("early data", early)
 	if f.HTTP.State == audit.Tested {

@@ -93,7 +93,7 @@ func TestText(t *testing.T) {
 		{"remedy    ssl_session_cache shared:TLS:10m;", false, true, true},
 		{"price     1.2 ms (95 %: 1.1 to 1.3) of the", false, true, true},
 		{"early-data-replay         not tested: not asked for", false, false, true},
-		{"TLS 1.0                   not offered", false, false, true},
+		{"TLS 1.0                         not offered", false, false, true},
 		{"dead.example:25     ?     ?     no address can be reached", true, true, true},
 	} {
 		for name, have := range map[string][2]bool{

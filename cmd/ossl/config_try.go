@@ -2,6 +2,8 @@ package main
 
 import (
 	"fmt"
+	"io"
+	"maps"
 	"slices"
 	"strings"
 
@@ -10,6 +12,7 @@ import (
 	"github.com/ossl-go/ossl/audit"
 	"github.com/ossl-go/ossl/audit/confgen"
 	"github.com/ossl-go/ossl/audit/confgen/trial"
+	policies "github.com/ossl-go/ossl/policy"
 )
 
 // explain prints how the user's configuration differs.
@@ -20,7 +23,7 @@ func (f *configFlags) explain(cmd *cobra.Command, ours *confgen.Config) error {
 	}
 	out := cmd.OutOrStdout()
 	differences := confgen.Compare(yours, ours)
-	fmt.Fprintf(out, "%s, compared with the policy %s: %d of its directives are about TLS, %d differ.\n", f.from, ours.Policy.Name,
+	fmt.Fprintf(out, "%s, compared with the policy %s: %d directives about TLS, %d differences.\n", f.from, ours.Policy.Name,
 		len(yours.Directives), len(differences))
 	for _, d := range differences {
 		fmt.Fprintf(out, "\n%s\n", d.Name)
@@ -31,7 +34,22 @@ func (f *configFlags) explain(cmd *cobra.Command, ours *confgen.Config) error {
 			writeLine(out, "  source", d.From)
 		}
 	}
+	writeSources(out, ours.Policy, differences)
 	return nil
+}
+
+// writeSources writes the titles of the documents that the differences name by their keys.
+func writeSources(out io.Writer, p *policies.Policy, differences []confgen.Difference) {
+	head := "\nSources\n"
+	for _, key := range slices.Sorted(maps.Keys(p.Sources)) {
+		if slices.ContainsFunc(differences, func(d confgen.Difference) bool {
+			return slices.Contains(strings.Fields(strings.ReplaceAll(d.From, ";", " ")), key)
+		}) {
+			fmt.Fprint(out, head)
+			head = ""
+			writeLine(out, "  "+key, p.Sources[key].Title)
+		}
+	}
 }
 
 func valueOf(value string, has bool) string {

@@ -112,8 +112,7 @@ func goServers() []*Server {
 		}),
 		goServer("go-prime256v1", "prime256v1 is the only group", pki.ecdsa, func(c *tls.Config) {
 			c.CurvePreferences = []tls.CurveID{tls.CurveP256}
-		}, noPQ, Verdict{"group-retry", "clients with key shares of X25519 pay a HelloRetryRequest"},
-			Verdict{"client-retry", "clients with key shares of X25519 pay a HelloRetryRequest"}),
+		}, noPQ, Verdict{"group-retry", "clients with key shares of X25519 pay a HelloRetryRequest"}),
 		goServer("go-no-postquantum", "X25519 and prime256v1", pki.ecdsa, func(c *tls.Config) {
 			c.CurvePreferences = []tls.CurveID{tls.X25519, tls.CurveP256}
 		}, noPQ),
