@@ -4,6 +4,9 @@ import (
 	"crypto/x509"
 	"encoding/asn1"
 	"encoding/json"
+	"errors"
+	"net"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -47,5 +50,57 @@ func TestTimesInJSON(t *testing.T) {
 		if got, err := json.Marshal(jsonTime(at)); err != nil || string(got) != want {
 			t.Errorf("%s: %s, %v", text, got, err)
 		}
+	}
+}
+
+// A server that holds each connection can't hold the audit for as
+// long as it likes, and what it didn't answer has failed to be tested.
+func TestSlowServer(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	connections := 0
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			defer conn.Close()
+			connections++
+		}
+	}()
+	target := Target{Host: "127.0.0.1", Port: uint16(l.Addr().(*net.TCPAddr).Port), Protocol: "tls"}
+	ctx := t.Context()
+	r := &run{target: target, options: Options{Timeout: 20 * time.Millisecond, MaxConnections: 200}, address: l.Addr().String(), facts: &Facts{}}
+	for range 2 {
+		conn, err := r.dial(ctx, r.address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		conn.Close()
+	}
+	for range maxSlow {
+		conn, err := r.dial(ctx, r.address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := conn.Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Fatal(err)
+		}
+		conn.Close()
+		conn.Close() // counts once
+	}
+	if _, err := r.dial(ctx, r.address); !errors.Is(err, errSlow) || !finalError(err) || failed(err).State != Failed {
+		t.Fatal(err)
+	}
+	l.Close()
+	<-done
+	if connections != maxSlow+2 {
+		t.Errorf("%d connections", connections)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/ossl-go/ossl/audit/internal/client"
@@ -29,6 +30,7 @@ type run struct {
 	// The server answered a hello; the hellos whose connections were lost twice until then.
 	answered bool
 	lost     int
+	slow     int // connections in a row that lasted until their deadline
 
 	trip float64 // milliseconds of the shortest TCP handshake that a probe timed
 }
@@ -45,10 +47,18 @@ var (
 	errBudget = errors.New("the audit has made as many connections as it may")
 	errLost   = errors.New("the connection was lost")
 	errSilent = fmt.Errorf("the server answered none of the first %d hellos", maxLost)
+	errSlow   = fmt.Errorf("the server let %d connections in a row wait until the end of their time", maxSlow)
 )
 
+// maxSlow is the number of connections in a row, each as long as its deadline allows, after which a
+// server that answered before isn't asked any more. Without it, a server could hold an audit for as
+// many deadlines as the audit may make connections.
+const maxSlow = 16
+
 // finalError reports whether err is the audit's own, after which it makes no more connections.
-func finalError(err error) bool { return errors.Is(err, errBudget) || errors.Is(err, errSilent) }
+func finalError(err error) bool {
+	return errors.Is(err, errBudget) || errors.Is(err, errSilent) || errors.Is(err, errSlow)
+}
 
 // maxLost is the number of hellos after which a server that answered none isn't asked any more.
 const maxLost = 3
@@ -70,13 +80,14 @@ func (r *run) dial(ctx context.Context, address string) (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	counted := &countedConn{Conn: conn, run: r, connect: time.Since(start)}
-	if err := counted.SetDeadline(time.Now().Add(r.options.Timeout)); err != nil {
+	deadline := time.Now().Add(r.options.Timeout)
+	counted := &countedConn{Conn: conn, run: r, connect: time.Since(start), deadline: deadline}
+	if err := counted.SetDeadline(deadline); err != nil {
 		return nil, errors.Join(err, conn.Close())
 	}
 	defer context.AfterFunc(ctx, func() { conn.SetDeadline(time.Now()) })()
 	if err := r.startTLS(counted); err != nil {
-		return nil, errors.Join(err, conn.Close())
+		return nil, errors.Join(err, counted.Close())
 	}
 	return counted, nil
 }
@@ -87,6 +98,10 @@ func (r *run) turn(ctx context.Context) error {
 	if r.lost >= maxLost && !r.answered {
 		r.mu.Unlock()
 		return errSilent
+	}
+	if r.slow >= maxSlow {
+		r.mu.Unlock()
+		return errSlow
 	}
 	if r.cost.Connections >= r.options.MaxConnections {
 		r.mu.Unlock()
@@ -212,6 +227,21 @@ type countedConn struct {
 	net.Conn
 	run     *run
 	connect time.Duration // of TCP's handshake
+
+	deadline time.Time
+	closed   atomic.Bool
+}
+
+// Close closes the connection, and notes whether it lasted until its deadline.
+func (c *countedConn) Close() error {
+	if !c.closed.Swap(true) {
+		c.run.mu.Lock()
+		if c.run.slow++; time.Now().Before(c.deadline) {
+			c.run.slow = 0
+		}
+		c.run.mu.Unlock()
+	}
+	return c.Conn.Close()
 }
 
 func (c *countedConn) Read(b []byte) (int, error) {

@@ -127,6 +127,9 @@ func (w *watch) sample(ctx context.Context) error {
 	if w.first == nil {
 		return w.begin(ctx) // the server could not be reached before
 	}
+	w.run.mu.Lock()
+	w.run.slow = 0 // a server that was slow an hour ago is asked again
+	w.run.mu.Unlock()
 	sample := WatchSample{Time: time.Now()}
 	offer := w.first
 	if life := time.Duration(offer.Lifetime) * time.Second; life > 0 && time.Since(offer.Received) > life {
