@@ -76,7 +76,8 @@ func TestSlowServer(t *testing.T) {
 	}()
 	target := Target{Host: "127.0.0.1", Port: uint16(l.Addr().(*net.TCPAddr).Port), Protocol: "tls"}
 	ctx := t.Context()
-	r := &run{target: target, options: Options{Timeout: 20 * time.Millisecond, MaxConnections: 200}, address: l.Addr().String(), facts: &Facts{}}
+	r := &run{target: target, address: l.Addr().String(), options: Options{Timeout: 20 * time.Millisecond, MaxConnections: 200},
+		facts: &Facts{}}
 	for range 2 {
 		conn, err := r.dial(ctx, r.address)
 		if err != nil {

@@ -95,7 +95,7 @@ func checkClientRetry(j *judgement) ([]Finding, Outcome) {
 		Severity: severity,
 		Evidence: fmt.Sprintf("The server asked %s for a key share of %s: %d of %d clients.", strings.Join(retry, ", "),
 			strings.Join(groups, ", "), len(retry), clients),
-		Remedy: "Add x25519 to the server's groups.",
+		Remedy: "Let the server take a group for which the client sent a key share: x25519 or X25519MLKEM768 before others.",
 		Price:  retryPrice(len(retry), clients),
 	}}, Outcome{State: Tested}
 }
