@@ -6,6 +6,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// hasThreadTime returns an error if threadTime can't be called.
+func hasThreadTime() error { return nil }
+
 // threadTime returns the processor time that the calling thread has used.
 func threadTime() time.Duration {
 	var t unix.Timespec

@@ -18,7 +18,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 )
 
 // IdleConnections is the number of idle connections of a server for IdleMemory.
@@ -41,6 +40,8 @@ type Memory struct {
 // server is measured and its heap holds no remains of earlier measurements. A program that calls
 // IdleMemory must call [ServeIdle] first in main. The clients, which use crypto/tls, are in this
 // process. The connections are Unix sockets: TCP would need more ports than there are.
+//
+// IdleMemory fails on other systems than Linux.
 func IdleMemory(impl Impl, records string, n int) (m Memory, err error) {
 	// Room for the connections and for the files that a process has open anyway.
 	if err := raiseFileLimit(uint64(n) + 100); err != nil {
@@ -82,22 +83,6 @@ func IdleMemory(impl Impl, records string, n int) (m Memory, err error) {
 		C:       (after.C - before.C) / float64(n),
 		RSS:     (after.RSS - before.RSS) / float64(n),
 	}, nil
-}
-
-// raiseFileLimit makes room for n open files, above the hard limit if this process has permission.
-func raiseFileLimit(n uint64) error {
-	var limit syscall.Rlimit
-	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
-		return err
-	}
-	if limit.Cur >= n {
-		return nil
-	}
-	limit.Cur, limit.Max = n, max(limit.Max, n)
-	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
-		return fmt.Errorf("bench: %d open files are needed (ulimit -n): %w", n, err)
-	}
-	return nil
 }
 
 func closeAll(conns []*tls.Conn) {

@@ -82,7 +82,12 @@ func BulkScript(dir Dir, size int) Script {
 // with the allocations and the garbage collection that the allocator makes it assist in; it
 // excludes collection in the background, the network and waiting. The time for reading the clock is
 // measured and subtracted; the remaining cost of a turn is the switch to another stack.
+//
+// SplitCPU fails on other systems than Linux.
 func SplitCPU(p Pair, s Script, n int, d time.Duration) (CPU, error) {
+	if err := hasThreadTime(); err != nil {
+		return CPU{}, err
+	}
 	ends, err := p.Open()
 	if err != nil {
 		return CPU{}, err
