@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"unicode"
 )
 
 // Default is the name of the policy that is used if none is named.
@@ -77,7 +78,7 @@ func Names() []string {
 }
 
 // Parse decodes the JSON of a policy. It returns an error if the JSON has a field that a [Policy]
-// doesn't have, a field twice, or a value that isn't valid: an unknown cipher suite, a date that
+// doesn't have, a field twice, a text with characters that can't be printed, or a value that isn't valid: an unknown cipher suite, a date that
 // doesn't exist, a source that isn't in Sources.
 func Parse(b []byte) (*Policy, error) {
 	if err := checkKeys(b); err != nil {
@@ -99,7 +100,8 @@ func Parse(b []byte) (*Policy, error) {
 }
 
 // checkKeys returns an error if an object of JSON has a field twice, or one with a name that is not
-// in lower case, which encoding/json would match with a field in lower case.
+// in lower case, which encoding/json would match with a field in lower case, or a text with a
+// character that could control a terminal or end a line.
 func checkKeys(b []byte) error {
 	type object struct {
 		fields map[string]bool // nil in arrays
@@ -114,6 +116,9 @@ func checkKeys(b []byte) error {
 		}
 		if err != nil {
 			return err
+		}
+		if text, ok := token.(string); ok && strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) {
+			return fmt.Errorf("%q has characters that can't be printed", text)
 		}
 		if len(stack) > 0 && token != json.Delim('}') && token != json.Delim(']') {
 			top := &stack[len(stack)-1]

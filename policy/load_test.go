@@ -102,6 +102,8 @@ func TestParseRefuses(t *testing.T) {
 	}
 	good := string(b)
 	for name, c := range map[string]struct{ old, new, want string }{
+		"line break":           {`"summary": "`, `"summary": "a\nb`, "can't be printed"},
+		"control of terminals": {`"title": "`, `"title": "\u001b[2J`, "can't be printed"},
 		"unknown field":        {`"summary":`, `"sumary": "x", "summary":`, `unknown field "sumary"`},
 		"unknown nested field": {`"no_uri": {}`, `"no_uri": {"valu": "fine"}`, `unknown field "valu"`},
 		"field in upper case":  {`"summary":`, `"Summary":`, `unknown field "Summary"`},
