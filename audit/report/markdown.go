@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"regexp"
 	"strings"
 
 	"github.com/ossl-go/ossl/audit"
@@ -82,12 +83,16 @@ func escape(text string) string {
 			b.WriteString("&lt;")
 		case '&':
 			b.WriteString("&amp;")
-		case '\\', '`', '*', '_', '{', '}', '[', ']', '#', '|', '~', '!':
+		case '\\', '`', '*', '_', '{', '}', '[', ']', '#', '|', '~', '!', '$':
 			b.WriteByte('\\')
 			b.WriteRune(r)
 		default:
 			b.WriteRune(r)
 		}
 	}
-	return b.String()
+	return linking.ReplaceAllString(b.String(), "$0<!-- -->")
 }
+
+// linking are the characters with which GitHub's Markdown makes links of plain text: of addresses
+// of pages and of mail, and of names of users. A comment behind them prevents it.
+var linking = regexp.MustCompile(`(?i):/|www|@`)

@@ -41,7 +41,9 @@ func TestNothingControls(t *testing.T) {
 			t.Errorf("%s has a script", format)
 		}
 	}
-	if text := written(t, "markdown", report.Options{}); strings.Contains(text, "[link]") || strings.Contains(text, " *bold*") {
+	if text := written(t, "markdown", report.Options{}); strings.Contains(text, "[link]") || strings.Contains(text, " *bold*") ||
+		strings.Contains(text, "http://") || strings.Contains(text, "www.example") || strings.Contains(text, "@name") ||
+		strings.Contains(text, " $x") {
 		t.Error("Markdown of a server is markup")
 	}
 }
