@@ -170,7 +170,7 @@ func (f *checkFlags) parse(cmd *cobra.Command, args []string) ([]audit.Target, e
 			return nil, usageError(bad.problem)
 		}
 	}
-	if err := f.parseValues(); err != nil {
+	if err := f.parseValues(cmd.Context()); err != nil {
 		return nil, err
 	}
 	targets, err := f.targets(cmd, args)

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"crypto/x509"
 	"errors"
@@ -21,7 +20,7 @@ import (
 )
 
 // parseValues reads the values of flags that aren't plain.
-func (f *checkFlags) parseValues() error {
+func (f *checkFlags) parseValues(ctx context.Context) error {
 	if f.at != "" {
 		at, err := time.Parse(time.DateOnly, f.at)
 		if err != nil {
@@ -30,9 +29,9 @@ func (f *checkFlags) parseValues() error {
 		f.options.At = at
 	}
 	if f.roots != "" {
-		certificates, err := os.ReadFile(f.roots)
+		certificates, err := readInput(ctx, nil, f.roots)
 		if err != nil {
-			return usageError("--roots: " + err.Error())
+			return inputError("--roots", err)
 		}
 		f.options.Roots = x509.NewCertPool()
 		if !f.options.Roots.AppendCertsFromPEM(certificates) {
@@ -45,14 +44,14 @@ func (f *checkFlags) parseValues() error {
 		}
 	}
 	var err error
-	if f.options.Policy, err = policyOrFile(f.policy); err != nil {
-		return usageError("--policy: " + err.Error())
+	if f.options.Policy, err = policyOrFile(ctx, f.policy); err != nil {
+		return inputError("--policy", err)
 	}
 	return nil
 }
 
 // policyOrFile returns the policy of a name, or of a file if the name ends in .json.
-func policyOrFile(name string) (*policies.Policy, error) {
+func policyOrFile(ctx context.Context, name string) (*policies.Policy, error) {
 	if !strings.HasSuffix(name, ".json") {
 		p, err := policies.Get(name)
 		if err != nil {
@@ -60,7 +59,7 @@ func policyOrFile(name string) (*policies.Policy, error) {
 		}
 		return p, nil
 	}
-	text, err := os.ReadFile(name)
+	text, err := readInput(ctx, nil, name)
 	if err != nil {
 		return nil, err
 	}
@@ -85,24 +84,17 @@ func (f *checkFlags) targets(cmd *cobra.Command, args []string) (targets []audit
 		add("", arg)
 	}
 	if f.file != "" {
-		in := cmd.InOrStdin()
-		if f.file != "-" {
-			file, err := os.Open(f.file)
-			if err != nil {
-				return nil, usageError("--file: " + err.Error())
-			}
-			defer file.Close()
-			in = file
+		lines, err := readInput(cmd.Context(), cmd.InOrStdin(), f.file)
+		if err != nil {
+			return nil, inputError("--file", err)
 		}
-		lines := bufio.NewScanner(in)
-		for n := 1; lines.Scan(); n++ {
-			text, _, _ := strings.Cut(lines.Text(), "#")
+		n := 0
+		for line := range strings.Lines(string(lines)) {
+			n++
+			text, _, _ := strings.Cut(line, "#")
 			if text = strings.TrimSpace(text); text != "" {
 				add(fmt.Sprintf("%s, line %d: ", f.file, n), text)
 			}
-		}
-		if err := lines.Err(); err != nil {
-			return nil, usageError("--file: " + err.Error())
 		}
 	}
 	if problems != nil {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"crypto/x509"
 	"encoding/pem"
 	"errors"
@@ -131,8 +132,8 @@ func (f *configFlags) options(cmd *cobra.Command, kind string) (o confgen.Option
 	if f.from != "" && kind == "go" {
 		return o, usageError("--from can't read Go programs")
 	}
-	if o.Policy, err = policyOrFile(f.policy); err != nil {
-		return o, usageError("--policy: " + err.Error())
+	if o.Policy, err = policyOrFile(cmd.Context(), f.policy); err != nil {
+		return o, inputError("--policy", err)
 	}
 	if f.at != "" {
 		if o.At, err = time.Parse(time.DateOnly, f.at); err != nil {
@@ -161,7 +162,7 @@ func (f *configFlags) options(cmd *cobra.Command, kind string) (o confgen.Option
 	}
 	if f.certificate != "" {
 		o.Layout.Certificates = []confgen.Certificate{{Chain: f.certificate, Key: f.key}}
-		o.OCSP = namesResponder(f.certificate)
+		o.OCSP = namesResponder(cmd.Context(), f.certificate)
 	}
 	return o, nil
 }
@@ -199,8 +200,8 @@ func (f *configFlags) server(cmd *cobra.Command, kind string) (s confgen.Server,
 
 // namesResponder reports whether the first certificate in a file names an OCSP responder. A file
 // that can't be read names none.
-func namesResponder(file string) bool {
-	b, err := os.ReadFile(file)
+func namesResponder(ctx context.Context, file string) bool {
+	b, err := readInput(ctx, nil, file)
 	if err != nil {
 		return false
 	}

@@ -23,10 +23,10 @@ func (f *configFlags) explain(cmd *cobra.Command, ours *confgen.Config) error {
 	}
 	out := cmd.OutOrStdout()
 	differences := confgen.Compare(yours, ours)
-	fmt.Fprintf(out, "%s, compared with the policy %s: %d directives about TLS, %d differences.\n", f.from, ours.Policy.Name,
+	fmt.Fprintf(out, "%s, compared with the policy %s: %d directives about TLS, %d differences.\n", printable(f.from), ours.Policy.Name,
 		len(yours.Directives), len(differences))
 	for _, d := range differences {
-		fmt.Fprintf(out, "\n%s\n", d.Name)
+		fmt.Fprintf(out, "\n%s\n", printable(d.Name))
 		writeLine(out, "  yours", valueOf(d.Yours, d.HasYours))
 		writeLine(out, "  ours", valueOf(d.Ours, d.HasOurs))
 		writeLine(out, "  because", d.Reason)
@@ -71,7 +71,7 @@ func (f *configFlags) tryBoth(cmd *cobra.Command, o confgen.Options) error {
 		if t.Yours, err = confgen.Read(o.Server, f.from); err != nil {
 			return err
 		}
-		yours = f.from
+		yours = printable(f.from)
 	}
 	if t.Keys = f.keys; len(t.Keys) == 0 {
 		t.Keys = []string{"ECDSA"}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -13,12 +14,26 @@ const textWidth, subjectWidth = 100, 16
 
 // writeLine writes text beside its subject, in several lines if it has too many words for one.
 func writeLine(w io.Writer, subject, text string) {
-	for i, line := range wrap(text, textWidth-subjectWidth) {
+	for i, line := range wrap(printable(text), textWidth-subjectWidth) {
 		if i > 0 {
 			subject = ""
 		}
 		fmt.Fprintf(w, "%-*s%s\n", subjectWidth, subject, line)
 	}
+}
+
+// printable replaces the characters that could control a terminal, except the ends of lines: texts
+// come from configurations and from the logs of servers too.
+func printable(text string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n' || unicode.IsPrint(r):
+			return r
+		case unicode.IsSpace(r):
+			return ' '
+		}
+		return unicode.ReplacementChar
+	}, text)
 }
 
 // wrap splits text into lines of at most width characters, unless a single word has more. Runs of

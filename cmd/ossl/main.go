@@ -20,6 +20,7 @@ import (
 	"runtime"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 )
@@ -36,10 +37,16 @@ type usageError string
 
 func (e usageError) Error() string { return string(e) }
 
+// patience is the time that a command has after a signal to print its report, to stop the servers
+// that it started and to remove their files.
+const patience = 5 * time.Second
+
 func main() {
 	// SIGTERM too: the servers and the keys of a trial have to go.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	// A command that hasn't ended some seconds after the first signal is ended by the next one.
+	context.AfterFunc(ctx, func() { time.AfterFunc(patience, stop) })
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }
 
@@ -61,11 +68,11 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintln(stderr, "ossl: interrupted")
 		return exitInterrupted
 	case !started || errors.As(err, new(usageError)):
-		fmt.Fprintf(stderr, "ossl: %v\nSee '%s'.\n", err, helpOf(cmd))
+		fmt.Fprintf(stderr, "ossl: %s\nSee '%s'.\n", printable(err.Error()), helpOf(cmd))
 		return exitUsage
 	}
 	// The library's errors begin with its name, which is this command's too.
-	text := "ossl: " + strings.TrimPrefix(err.Error(), "ossl: ")
+	text := "ossl: " + strings.TrimPrefix(printable(err.Error()), "ossl: ")
 	if isTerminal(stderr) {
 		text = strings.Join(wrap(text, textWidth), "\n")
 	}

@@ -1,0 +1,56 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+)
+
+// maxInput bounds the bytes of a file that is read as a whole.
+const maxInput = 16 << 20
+
+// readInput reads a file as a whole, or in if the name is "-". It returns when the context ends,
+// because the writer of a terminal or of a named pipe may never come.
+func readInput(ctx context.Context, in io.Reader, name string) ([]byte, error) {
+	type result struct {
+		text []byte
+		err  error
+	}
+	done := make(chan result, 1)
+	go func() {
+		text, err := readAll(in, name)
+		done <- result{text, err}
+	}()
+	select {
+	case r := <-done:
+		return r.text, r.err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+func readAll(in io.Reader, name string) ([]byte, error) {
+	if name != "-" {
+		file, err := os.Open(name)
+		if err != nil {
+			return nil, err
+		}
+		defer file.Close()
+		in = file
+	}
+	text, err := io.ReadAll(io.LimitReader(in, maxInput+1))
+	if err == nil && len(text) > maxInput {
+		err = fmt.Errorf("%s has more than %d bytes", name, maxInput)
+	}
+	return text, err
+}
+
+// inputError is the usage error of a flag's file that can't be read, or the context's error.
+func inputError(flag string, err error) error {
+	if errors.Is(err, context.Canceled) {
+		return err
+	}
+	return usageError(flag + ": " + err.Error())
+}
