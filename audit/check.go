@@ -54,6 +54,36 @@ func Rules() []Rule { return append([]Rule(nil), rules...) }
 // ErrUnreachable is wrapped by the error of a [Check] that reached no address of the target.
 var ErrUnreachable = errors.New("no address can be reached")
 
+// ErrTime is the error of a [Check] that took as long as it may. The report has the facts found
+// before.
+var ErrTime = errors.New("the audit took as long as it may")
+
+// Times of audits. One over a fast link takes a second; one of a server that never answers takes
+// seven timeouts, and one that answers each connection at its last moment would take hundreds.
+const (
+	usualTime   = 3 * time.Minute
+	usualWaits  = 36 // timeouts, if those are longer
+	preciseTime = 5 * time.Minute
+)
+
+// maxTime returns the time that the audit may take.
+func (o *Options) maxTime() time.Duration {
+	if o.MaxTime != 0 {
+		return o.MaxTime
+	}
+	most := max(usualTime, usualWaits*o.Timeout) + o.Watch
+	if o.Rate > 0 {
+		most += time.Duration(min(float64(o.MaxConnections)/o.Rate, longestTime.Seconds()) * float64(time.Second))
+	}
+	if o.Precise {
+		most += preciseTime
+	}
+	return most
+}
+
+// longestTime bounds the time for the rate.
+const longestTime = 1000 * 24 * time.Hour
+
 // Check audits a target: it looks for the addresses of the name, connects to each, and runs its
 // probes on the first address that can be reached.
 //
@@ -76,6 +106,8 @@ func Check(ctx context.Context, target Target, options Options) (*Report, error)
 			return nil, err
 		}
 	}
+	ctx, cancel := context.WithTimeoutCause(ctx, options.maxTime(), ErrTime)
+	defer cancel()
 	report := &Report{Target: target, Policy: options.Policy.Name, Started: time.Now()}
 	if options.At.IsZero() {
 		options.At = report.Started
@@ -84,9 +116,13 @@ func Check(ctx context.Context, target Target, options Options) (*Report, error)
 	report.Facts.Server = options.Server
 	r := &run{target: target, options: options, facts: &report.Facts}
 	err := r.all(ctx)
-	report.Interrupted = err != nil && ctx.Err() != nil
+	outOfTime := err != nil && ctx.Err() != nil && context.Cause(ctx) == ErrTime
+	report.Interrupted = err != nil && ctx.Err() != nil && !outOfTime
 	reason := "nothing looked at it"
 	switch {
+	case outOfTime:
+		err = ErrTime
+		reason = err.Error()
 	case report.Interrupted:
 		err, reason = ctx.Err(), "the audit was interrupted"
 	case err != nil:

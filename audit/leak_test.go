@@ -225,3 +225,24 @@ func TestEndlessAnswers(t *testing.T) {
 		})
 	}
 }
+
+// TestMaxTime: a server that stops answering doesn't hold an audit for longer than it may take.
+func TestMaxTime(t *testing.T) {
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	target, options := page(t, "http://127.0.0.1:1/")
+	p := &trap{last: 5, sprung: func() {}, held: silent}
+	options.Dial, options.Timeout, options.MaxTime = p.dial, time.Minute, 500*time.Millisecond
+	noLeak(t, func() {
+		r, err := audit.Check(t.Context(), target, options)
+		if err != audit.ErrTime || r.Interrupted || r.Error == "" || r.Count(audit.Failed) == 0 {
+			t.Errorf("%v, report's %q, interrupted %v, %d failed", err, r.Error, r.Interrupted, r.Count(audit.Failed))
+		}
+		if r.Facts.Address == "" || r.Seconds > 20 {
+			t.Errorf("address %q, %.1f s", r.Facts.Address, r.Seconds)
+		}
+	})
+}

@@ -33,6 +33,9 @@ type Options struct {
 	// are not tested.
 	MaxConnections int
 	Rate           float64 // connections a second, 0 for no bound
+	// MaxTime bounds the time of the whole audit. 0 stands for 3 minutes, or 36 times Timeout if that is
+	// more, and as much more as Rate, Watch and Precise need.
+	MaxTime time.Duration
 	// Replay sends GET requests in early data twice. Use it for your own servers only.
 	Replay bool
 	// ReplayPath is the path of the request, "/" if empty.
