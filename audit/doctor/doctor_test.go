@@ -85,6 +85,8 @@ func TestHostsFiles(t *testing.T) {
 		"libssl as it is": {map[string]string{"proc/17/comm": "nginx\n",
 			"proc/17/maps": "7f00-7f01 r-xp 00000000 08:01 1   /usr/lib/x86_64-linux-gnu/libssl.so.3\n"},
 			"processes", doctor.OK, "1 processes looked at", "nothing"},
+		"hidden processes": {map[string]string{"proc/sys/kernel/pid_max": "4194304\n"}, "processes", doctor.Unknown,
+			"0 processes looked at", "no processes"},
 		"not processes": {map[string]string{"proc/self/maps": "x (deleted)", "proc/17x/maps": "/libssl.so (deleted)",
 			"proc/18/maps": "libssl.so (deleted)\n\n"},
 			"processes", doctor.OK, "1 processes looked at", "nothing"},

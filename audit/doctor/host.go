@@ -42,7 +42,7 @@ func (o *Options) read(name string) (string, error) {
 func kernelTLS(_ context.Context, o *Options, item *Item) {
 	ulp, err := o.read("proc/sys/net/ipv4/tcp_available_ulp")
 	if err != nil {
-		item.find("this kernel has no upper layer protocols for TCP")
+		item.find("/proc/sys/net/ipv4/tcp_available_ulp isn't there: this kernel has no upper layer protocols for TCP, or hides them")
 		item.judge(Unknown, "nothing: programs encrypt themselves")
 		return
 	}
@@ -256,12 +256,19 @@ func processes(ctx context.Context, o *Options, item *Item) {
 		item.find(fmt.Sprintf("%s (%d): %s", p.Name, p.PID, strings.Join(p.Files, ", ")))
 	}
 	item.find(fmt.Sprintf("%d processes looked at", seen))
+	if seen+hidden == 0 {
+		item.judge(Unknown, "nothing: /proc shows no processes here")
+	}
 	if len(item.Processes) > 0 {
 		item.judge(Problem, "restart these processes: they run the OpenSSL of before the update, faults included")
 	}
 	if hidden > 0 {
-		item.find(fmt.Sprintf("%d of other users not visible", hidden))
-		item.judge(Unknown, "run it as root to see the processes of other users")
+		item.find(fmt.Sprintf("%d more can't be looked at", hidden))
+		if os.Geteuid() == 0 { // of another container, for example
+			item.judge(Unknown, "nothing: the kernel shows these not even to root here")
+		} else {
+			item.judge(Unknown, "run it as root to see the processes of other users")
+		}
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -17,6 +18,10 @@ func library(_ context.Context, _ *Options, item *Item) {
 	lib, err := ossl.Library()
 	if err != nil {
 		item.find(err.Error())
+		if name := os.Getenv("OSSL_LIBRARY"); name != "" {
+			item.judge(Problem, fmt.Sprintf("correct OSSL_LIBRARY, which is %q, or unset it; the libraries found are below", name))
+			return
+		}
 		item.judge(Problem, "install OpenSSL's libraries (libssl3 in Debian, openssl-libs in Fedora), or name one by OSSL_LIBRARY")
 		return
 	}
@@ -122,7 +127,7 @@ func libraries(ctx context.Context, o *Options, item *Item) {
 func slowSpots(_ context.Context, _ *Options, item *Item) {
 	lib, err := ossl.Library()
 	if err != nil {
-		item.judge(Unknown, "install OpenSSL first")
+		item.judge(Unknown, "see 'OpenSSL in use' first")
 		return
 	}
 	if major, minor := versionOf(lib.Version); major > 3 || major == 3 && minor >= 5 {
@@ -141,7 +146,7 @@ func slowSpots(_ context.Context, _ *Options, item *Item) {
 func hostPolicy(_ context.Context, _ *Options, item *Item) {
 	lib, err := ossl.Library()
 	if err != nil {
-		item.judge(Unknown, "install OpenSSL first")
+		item.judge(Unknown, "see 'OpenSSL in use' first")
 		return
 	}
 	p := lib.HostPolicy
@@ -164,7 +169,7 @@ func hostPolicy(_ context.Context, _ *Options, item *Item) {
 func fips(_ context.Context, _ *Options, item *Item) {
 	lib, err := ossl.Library()
 	if err != nil {
-		item.judge(Unknown, "install OpenSSL first")
+		item.judge(Unknown, "see 'OpenSSL in use' first")
 		return
 	}
 	switch {

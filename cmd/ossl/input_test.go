@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/ossl-go/ossl/audit/doctor"
 )
 
 // TestInputInterrupted: an interruption ends a command that waits for standard input.
@@ -61,5 +63,14 @@ func TestNothingControls(t *testing.T) {
 		if text := out.String() + errs.String(); strings.ContainsAny(text, "\x1b\u009b\u202e\x07") || text == "" {
 			t.Errorf("%q writes %q", args, text)
 		}
+	}
+}
+
+// TestDoctorNothingControls: any user can name a process, and root runs the doctor.
+func TestDoctorNothingControls(t *testing.T) {
+	var out bytes.Buffer
+	writeDoctor(&out, &doctor.Report{Items: []doctor.Item{{ID: "processes", Found: []string{"\x1b]0;x\x07 (17): /tmp/libssl\u009b2J.so"}}}})
+	if strings.ContainsAny(out.String(), "\x1b\u009b\x07") || !strings.Contains(out.String(), "(17): /tmp/libssl") {
+		t.Errorf("it writes %q", &out)
 	}
 }

@@ -187,7 +187,7 @@ func writeJSON(w io.Writer, v any) error {
 
 // writeIndented writes text in lines that begin with n spaces.
 func writeIndented(w io.Writer, n int, text string) {
-	for _, line := range wrap(text, textWidth-n) {
+	for _, line := range wrap(printable(text), textWidth-n) {
 		fmt.Fprintf(w, "%*s%s\n", n, "", line)
 	}
 }
