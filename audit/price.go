@@ -62,7 +62,8 @@ func (f *Facts) publicKey() (slowest *Interval) {
 	return slowest
 }
 
-const workMethod = "the time to the server's flight minus the time to an answer without a public-key operation, in pairs"
+const workMethod = "the time to the server's flight minus the time to an answer without a public-key operation, in pairs; " +
+	"the key exchange and the flight's transmission are in it"
 
 // resumptionPrice is the price of a full handshake for a returning client: the server's public-key
 // work and the certificates; in TLS 1.2 also a round trip.

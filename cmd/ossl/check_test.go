@@ -55,6 +55,7 @@ func TestCheckInterrupted(t *testing.T) {
 // TestCheckMany: targets are audited a few at a time, their reports come in the order of the
 // targets, and dead ones don't stop the others.
 func TestCheckMany(t *testing.T) {
+	t.Parallel()
 	args := []string{"check", "--brief", "--no-timing", "--jobs", "50"}
 	for i := range 50 {
 		args = append(args, fmt.Sprintf("127.0.77.%d:1", i+1)) // tcpmux: nobody listens there
