@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -35,6 +36,8 @@ func TestScripts(t *testing.T) {
 					env.Setenv(name, value)
 				}
 			}
+			// With the race detector each process would wait for a second before it exits.
+			env.Setenv("GORACE", strings.TrimSpace(os.Getenv("GORACE")+" atexit_sleep_ms=0"))
 			return startServers(env)
 		},
 	})
