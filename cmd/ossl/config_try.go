@@ -23,7 +23,8 @@ func (f *configFlags) explain(cmd *cobra.Command, ours *confgen.Config) error {
 	}
 	out := cmd.OutOrStdout()
 	differences := confgen.Compare(yours, ours)
-	fmt.Fprintf(out, "%s, compared with the policy %s: %d directives about TLS, %d differences.\n", printable(f.from), ours.Policy.Name,
+	fmt.Fprintf(out, "%s, compared with the policy %s: %d directives about TLS, %d differences.\n", printable(f.from),
+		ours.Policy.Name,
 		len(yours.Directives), len(differences))
 	for _, d := range differences {
 		fmt.Fprintf(out, "\n%s\n", printable(d.Name))

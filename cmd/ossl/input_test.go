@@ -34,7 +34,8 @@ func TestInputBounded(t *testing.T) {
 	}
 	for _, args := range [][]string{{"check", "--roots", "/dev/zero", "x"}, {"check", "--file", "/dev/zero"}} {
 		var out, errs bytes.Buffer
-		if code := run(t.Context(), args, &out, &errs); code != exitUsage || !strings.Contains(errs.String(), "/dev/zero has more than") {
+		code := run(t.Context(), args, &out, &errs)
+		if code != exitUsage || !strings.Contains(errs.String(), "/dev/zero has more than") {
 			t.Errorf("%q: exit status %d: %s", args, code, &errs)
 		}
 	}
@@ -46,7 +47,8 @@ func TestNothingControls(t *testing.T) {
 	dir := t.TempDir()
 	const hostile = "\x1b[31m\u009b2J\u202e"
 	config, targets := filepath.Join(dir, "nginx.conf"), filepath.Join(dir, "targets")
-	if err := os.WriteFile(config, []byte("ssl_protocols "+hostile+";\nssl_"+hostile+" on;\nssl_ciphers \"a\x1b]0;x\x07\";\n"), 0o600); err != nil {
+	text := "ssl_protocols " + hostile + ";\nssl_" + hostile + " on;\nssl_ciphers \"a\x1b]0;x\x07\";\n"
+	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(targets, []byte(hostile+"\nhttps://x:"+hostile+"\n"), 0o600); err != nil {
@@ -69,7 +71,8 @@ func TestNothingControls(t *testing.T) {
 // TestDoctorNothingControls: any user can name a process, and root runs the doctor.
 func TestDoctorNothingControls(t *testing.T) {
 	var out bytes.Buffer
-	writeDoctor(&out, &doctor.Report{Items: []doctor.Item{{ID: "processes", Found: []string{"\x1b]0;x\x07 (17): /tmp/libssl\u009b2J.so"}}}})
+	item := doctor.Item{ID: "processes", Found: []string{"\x1b]0;x\x07 (17): /tmp/libssl\u009b2J.so"}}
+	writeDoctor(&out, &doctor.Report{Items: []doctor.Item{item}})
 	if strings.ContainsAny(out.String(), "\x1b\u009b\x07") || !strings.Contains(out.String(), "(17): /tmp/libssl") {
 		t.Errorf("it writes %q", &out)
 	}
