@@ -1,29 +1,38 @@
 //go:build linux
 
-// Command handshakes measures the cost of a handshake to a server, full and resumed: the processor
-// time that servers on ossl and on crypto/tls, and nginx on the same libssl, take for the
-// connections of a client in C. ci/handshake-cpu installs its needs and runs it:
+// Command handshakes measures the cost of a connection to servers: ossl, crypto/tls, nginx on the
+// same libssl, and other builds of ossl. ci/handshake-cpu installs its needs and runs it:
 //
-//	handshakes -client PROGRAM [-nginx PROGRAM] [-run PROGRAM] [-rounds 7] [-clients 1] [-full 400] [-resumed 800]
+//	handshakes -client PROGRAM [-nginx PROGRAM] [-run PROGRAM] [-variant NAME=PROGRAM]… [FLAGS]
 //
-// It prints a table of medians and asserts no times. It fails if a connection was resumed that
-// should not have been, or the reverse, or if nginx and ossl don't use the same libssl.
+// The machine's speed changes by the minute, and all servers run on the processors of their
+// clients. So all servers live at the same time and take turns of half a second: in each round the
+// rows are in a random order, and in each row the servers are. A ratio is the median of the ratios
+// of turns that followed each other in one round, with the quartiles. -aa adds the same ossl once
+// more: where its ratio is not 1.00 within the quartiles, no other ratio is to be believed.
 //
-// In each round every server is started anew, serves alone, and the servers that are compared run
-// one right after the other.
+// The rows "cold" and "warm" have no network: a client of crypto/tls and the server take turns on
+// one thread, and only the server's processor time counts. In a cold row the caches are evicted
+// before each step of the server, as 16 clients on its processors do.
+//
+// It asserts no times. It fails if a connection was resumed that should not have been, or the
+// reverse, or if nginx and ossl don't use the same libssl.
 package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"os"
 	"os/signal"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
-
-	"github.com/ossl-go/ossl/internal/tlstest"
+	"time"
 )
 
 // The stacks, and the ways to resume.
@@ -31,44 +40,92 @@ const (
 	stackGo    = "crypto/tls"
 	stackOSSL  = "ossl"
 	stackNginx = "nginx"
+	stackAgain = "ossl again" // of -aa
 
 	byTicket = "ticket"
 	byID     = "id"
 )
 
-// A measurement is a row's.
-type measurement struct {
-	version string
-	kind    tlstest.KeyKind
-	way     string
-	stack   string
+// flags are the command line, without the runner's.
+type flags struct {
+	rounds  int
+	rows    string
+	figures string
+	aa      bool
+	seed    uint64
+	serve   serving
+	cold    bool
+}
+
+func parse(args []string, usage io.Writer) (r *runner, f flags, err error) {
+	r = &runner{}
+	set := flag.NewFlagSet("handshakes", flag.ContinueOnError)
+	set.SetOutput(usage)
+	set.StringVar(&r.client, "client", "", "the client `program`")
+	set.StringVar(&r.nginx, "nginx", "", "the nginx `program`; without one it is left out")
+	set.StringVar(&r.librun, "run", "", "start the servers by this `program`, on the OpenSSL that it brings")
+	set.Func("variant", "another ossl, `NAME=PROGRAM`: this command, built from other sources; may be repeated", func(s string) error {
+		name, program, ok := strings.Cut(s, "=")
+		if !ok || name == "" || program == "" {
+			return fmt.Errorf("%q is not NAME=PROGRAM", s)
+		}
+		return r.addVariant(name, program)
+	})
+	set.BoolVar(&f.aa, "aa", false, "measure this ossl twice")
+	set.IntVar(&f.rounds, "rounds", 15, "`rounds`, in which each server has one turn in each row")
+	set.DurationVar(&r.turn, "turn", 500*time.Millisecond, "the `time` of a turn")
+	set.IntVar(&r.clients, "clients", 16, "`clients` at a time")
+	set.IntVar(&r.full, "full", 0, "at most so many full `handshakes` in a turn; 0 for no limit but the time")
+	set.IntVar(&r.resumed, "resumed", 0, "the same of resumed `handshakes`")
+	set.StringVar(&f.rows, "rows", "", "only rows whose name matches this `regexp`, as '^(loaded|cold) 1.3 P256 full'")
+	set.Float64Var(&r.evict, "evict", 0, "`MB` that a cold row walks over before each step; 0 for four times the second-level cache")
+	set.StringVar(&f.figures, "figures", "", "write loaded-VERSION.md and .tsv into this `folder`, named for the libssl")
+	set.Uint64Var(&f.seed, "seed", 0, "the `seed` of the turns' order; 0 for a new one")
+	set.StringVar(&f.serve.stack, "serve", "", "be a server on this `stack`, ossl or crypto/tls")
+	set.BoolVar(&f.cold, "cold", false, "with -serve: no server, but a turn of a cold or warm row")
+	set.StringVar(&f.serve.way, "way", byTicket, "how the server resumes: ticket or id")
+	set.StringVar(&f.serve.cert, "cert", "", "the server's certificate `file`")
+	set.StringVar(&f.serve.key, "key", "", "the server's key `file`")
+	set.StringVar(&f.serve.row, "row", "", "the `row` of -cold")
+	if err := set.Parse(args); err != nil {
+		return nil, f, err
+	}
+	switch {
+	case set.NArg() > 0:
+		return nil, f, fmt.Errorf("unknown argument %q", set.Arg(0))
+	case f.serve.stack == "" && r.client == "":
+		return nil, f, fmt.Errorf("-client or -serve is needed")
+	case f.rounds < 1 || r.clients < 1 || r.full < 0 || r.resumed < 0 || r.turn < time.Millisecond || r.evict < 0:
+		return nil, f, fmt.Errorf("a number is too small")
+	}
+	if f.aa {
+		self, err := os.Executable()
+		if err != nil {
+			return nil, f, err
+		}
+		return r, f, r.addVariant(stackAgain, self)
+	}
+	return r, f, nil
 }
 
 func main() {
-	var r runner
-	flag.StringVar(&r.client, "client", "", "the client `program`")
-	flag.StringVar(&r.nginx, "nginx", "", "the nginx `program`; without one it is left out")
-	flag.StringVar(&r.librun, "run", "", "start the servers by this `program`, on the OpenSSL that it brings")
-	rounds := flag.Int("rounds", 7, "`rounds`, whose medians are printed")
-	flag.IntVar(&r.clients, "clients", 1, "`clients` at a time, which share the connections of a round")
-	flag.IntVar(&r.full, "full", 400, "full `handshakes` of a round")
-	flag.IntVar(&r.resumed, "resumed", 800, "resumed `handshakes` of a round")
-	stack := flag.String("serve", "", "be a server on this `stack`, ossl or crypto/tls")
-	way := flag.String("way", byTicket, "how the server resumes: ticket or id")
-	cert := flag.String("cert", "", "the server's certificate `file`")
-	key := flag.String("key", "", "the server's key `file`")
-	flag.Parse()
-	if flag.NArg() > 0 || *stack == "" && r.client == "" || *rounds < 1 {
-		flag.Usage()
+	r, f, err := parse(os.Args[1:], os.Stderr)
+	if errors.Is(err, flag.ErrHelp) {
+		return
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "handshakes:", err)
 		os.Exit(2)
 	}
-	var err error
-	if *stack != "" {
-		err = serve(*stack, *way, *cert, *key)
-	} else {
+	switch {
+	case f.cold:
+		err = serveCold(f.serve, r.turn, r.evict, r.full, os.Stdout)
+	case f.serve.stack != "":
+		err = serve(f.serve)
+	default:
 		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 		defer stop()
-		err = r.measure(ctx, *rounds, os.Stdout)
+		err = r.measure(ctx, f)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "handshakes:", err)
@@ -77,37 +134,81 @@ func main() {
 }
 
 // measure runs the rounds and prints the table.
-func (r *runner) measure(ctx context.Context, rounds int, w io.Writer) (err error) {
+func (r *runner) measure(ctx context.Context, f flags) (err error) {
+	pattern, err := regexp.Compile(f.rows)
+	if err != nil {
+		return err
+	}
+	rows := selectRows(pattern)
+	if len(rows) == 0 {
+		return fmt.Errorf("no row matches %q", f.rows)
+	}
+	if f.seed == 0 {
+		f.seed = rand.Uint64()
+	}
 	if r.dir, err = os.MkdirTemp("", "ossl-handshakes-"); err != nil {
 		return err
 	}
 	defer os.RemoveAll(r.dir)
-	kinds := []tlstest.KeyKind{tlstest.RSA2048, tlstest.P256}
-	if err := r.writeCerts(kinds); err != nil {
+	defer func() {
+		if stopped := r.stopAll(); err == nil {
+			err = stopped
+		}
+	}()
+	if err := r.startAll(rows); err != nil {
 		return err
 	}
-	stacks := []string{stackGo, stackOSSL}
-	if r.nginx != "" {
-		stacks = append(stacks, stackNginx)
-	}
-	t := newTable()
-	for round := range rounds {
-		fmt.Fprintf(os.Stderr, "round %d of %d\n", round+1, rounds)
-		for _, kind := range kinds {
-			for _, way := range []string{byTicket, byID} {
-				for _, stack := range stacks {
-					if way == byID && stack == stackGo {
-						continue // it has no sessions but tickets
-					}
-					if err := r.visit(ctx, stack, way, kind, t); err != nil {
-						return fmt.Errorf("%s, %s, by %s: %w", stack, kind, way, err)
-					}
-				}
+	res := newResults()
+	order := rand.New(rand.NewPCG(f.seed, 0))
+	for round := range f.rounds {
+		fmt.Fprintf(os.Stderr, "round %d of %d\n", round+1, f.rounds)
+		for _, t := range roundOrder(order, rows, r.stacks()) {
+			if err := r.take(ctx, t, round, res); err != nil {
+				return fmt.Errorf("%s, %s: %w", t.stack, t.row, err)
 			}
 		}
 	}
-	fmt.Fprintf(w, "Servers: %s. Microseconds of processor time a connection; medians of %d rounds, each of %d full and %d "+
-		"resumed, %d at a time.\n\n", strings.Join(r.names, "; "), rounds, r.full, r.resumed, r.clients)
-	t.print(w, stacks)
+	fmt.Fprintln(os.Stderr, "counting system calls")
+	if err := r.count(ctx, rows, res); err != nil {
+		return err
+	}
+	head := fmt.Sprintf("Servers: %s.\n%d rounds, turns of %v, %d clients, seed %d; cold rows walk over %.0f MB.\n%s\n",
+		strings.Join(r.names, "; "), f.rounds, r.turn, r.clients, f.seed, float64(evicted(r.evict))/(1<<20), legend)
+	if f.figures != "" {
+		return writeFigures(f.figures, r.version(), head, rows, r.stacks(), res)
+	}
+	fmt.Println(head)
+	res.print(os.Stdout, rows, r.stacks())
+	return nil
+}
+
+// version is of ossl's library, as 3.0.
+func (r *runner) version() string {
+	for _, name := range r.names {
+		if v := regexp.MustCompile(`^OpenSSL (\d+\.\d+)`).FindStringSubmatch(name); v != nil {
+			return v[1]
+		}
+	}
+	return "unknown"
+}
+
+func writeFigures(dir, version, head string, rows []row, stacks []string, res *results) error {
+	base := filepath.Join(dir, "loaded-"+version)
+	for name, write := range map[string]func(io.Writer){
+		base + ".md": func(w io.Writer) {
+			fmt.Fprintf(w, "<!-- Written by ci/handshake-cpu -figures docs/figures: run it again rather than edit this. -->\n\n"+
+				"# Servers under load, OpenSSL %s\n\n```text\n%s\n", version, head)
+			res.print(w, rows, stacks)
+			fmt.Fprintln(w, "```")
+		},
+		base + ".tsv": func(w io.Writer) { res.writeTSV(w, rows, stacks) },
+	} {
+		var b strings.Builder
+		write(&b)
+		if err := os.WriteFile(name, []byte(b.String()), 0o644); err != nil {
+			return err
+		}
+		fmt.Fprintln(os.Stderr, "wrote", name)
+	}
 	return nil
 }

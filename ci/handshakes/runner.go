@@ -34,11 +34,86 @@ const patience = 10 * time.Second
 // A runner starts servers and clients.
 type runner struct {
 	client, nginx, librun string
+	variants              []variant
 	clients               int
-	full, resumed         int
+	full, resumed         int // connections of a turn, at most
+	turn                  time.Duration
+	evict                 float64 // MB
 	dir                   string
+	servers               map[serverKey]*server
 	names                 []string // of the servers' TLS libraries
 	libssl                string   // the file that ossl and nginx use
+}
+
+// A variant is another build of this program.
+type variant struct{ name, program string }
+
+// A serverKey names a server: each has one key and one way of resumption.
+type serverKey struct {
+	stack string
+	key   tlstest.KeyKind
+	way   string
+}
+
+// nameSize is the width of the table's column.
+const nameSize = 12
+
+func (r *runner) addVariant(name, program string) error {
+	if len(name) > nameSize || slices.Contains([]string{stackGo, stackOSSL, stackNginx}, name) ||
+		slices.ContainsFunc(r.variants, func(v variant) bool { return v.name == name }) {
+		return fmt.Errorf("the name %q is taken, or longer than %d bytes", name, nameSize)
+	}
+	r.variants = append(r.variants, variant{name, program})
+	return nil
+}
+
+// stacks returns the names of all servers, in the order of the table.
+func (r *runner) stacks() []string {
+	all := []string{stackGo, stackOSSL}
+	for _, v := range r.variants {
+		all = append(all, v.name)
+	}
+	if r.nginx != "" {
+		all = append(all, stackNginx)
+	}
+	return all
+}
+
+// startAll starts the servers of rows.
+func (r *runner) startAll(rows []row) error {
+	r.servers = map[serverKey]*server{}
+	if err := r.writeCerts([]tlstest.KeyKind{tlstest.RSA2048, tlstest.P256}); err != nil {
+		return err
+	}
+	for _, row := range rows {
+		for _, stack := range r.stacks() {
+			k := serverKey{stack, row.key, row.way}
+			if !row.has(stack) || r.servers[k] != nil {
+				continue
+			}
+			start := r.startGo
+			if stack == stackNginx {
+				start = r.startNginx
+			}
+			s, err := start(k)
+			if err == nil {
+				r.servers[k] = s
+				err = r.note(stack, s)
+			}
+			if err != nil {
+				return fmt.Errorf("%s, %s, by %s: %w", stack, row.key, row.way, err)
+			}
+		}
+	}
+	return nil
+}
+
+func (r *runner) stopAll() error {
+	var errs []error
+	for _, s := range r.servers {
+		errs = append(errs, s.stop())
+	}
+	return errors.Join(errs...)
 }
 
 // file returns the path of a certificate or key: ca.pem, P256.pem, P256.key.
@@ -74,45 +149,6 @@ func (r *runner) writePEM(name, kind string, ders ...[]byte) error {
 	return os.WriteFile(r.file(name), b.Bytes(), 0o600)
 }
 
-// visit starts a server, has the client visit it in each version, and stops it.
-func (r *runner) visit(ctx context.Context, stack, way string, kind tlstest.KeyKind, t *table) (err error) {
-	start := r.startGo
-	if stack == stackNginx {
-		start = r.startNginx
-	}
-	s, err := start(stack, way, kind)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, s.stop()) }()
-	if err := r.note(stack, s); err != nil {
-		return err
-	}
-	versions := []string{"1.2", "1.3"}
-	if way == byID {
-		versions = versions[:1] // in TLS 1.3 a session's ID is a ticket
-	}
-	for _, version := range versions {
-		m := measurement{version, kind, way, stack}
-		args := []string{s.port, r.file("ca.pem"), version, way}
-		for _, n := range []int{r.clients, r.full, r.resumed} {
-			args = append(args, strconv.Itoa(n))
-		}
-		cmd := exec.CommandContext(ctx, r.client, append(args, s.processes()...)...)
-		cmd.Stderr = os.Stderr
-		out, err := cmd.Output()
-		if err != nil {
-			return fmt.Errorf("TLS %s: the client: %w", version, err)
-		}
-		var none, full, resumed int64
-		if _, err := fmt.Sscan(string(out), &none, &full, &resumed); err != nil {
-			return fmt.Errorf("TLS %s: the client says %q: %w", version, out, err)
-		}
-		t.add(m, time.Duration(none), time.Duration(full), time.Duration(resumed))
-	}
-	return nil
-}
-
 // note remembers a server's TLS library, and refuses a comparison of two libraries.
 func (r *runner) note(stack string, s *server) error {
 	if !slices.Contains(r.names, s.name) {
@@ -140,26 +176,37 @@ func (r *runner) note(stack string, s *server) error {
 
 // A server is a process with its children.
 type server struct {
-	cmd   *exec.Cmd
-	stdin io.Closer
-	port  string
-	name  string
+	cmd         *exec.Cmd
+	stdin       io.Closer
+	port        string
+	requestPort string
+	name        string
+	program     string   // of a Go server
+	args        []string // of a Go server
 }
 
 // command returns a server's command.
-func (r *runner) command(program string, args ...string) *exec.Cmd {
+func (r *runner) command(ctx context.Context, program string, args ...string) *exec.Cmd {
 	if r.librun != "" {
-		return exec.Command(r.librun, append([]string{program}, args...)...)
+		return exec.CommandContext(ctx, r.librun, append([]string{program}, args...)...)
 	}
-	return exec.Command(program, args...)
+	return exec.CommandContext(ctx, program, args...)
 }
 
-func (r *runner) startGo(stack, way string, kind tlstest.KeyKind) (*server, error) {
-	self, err := os.Executable()
+func (r *runner) startGo(k serverKey) (*server, error) {
+	program, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
-	cmd := r.command(self, "-serve", stack, "-way", way, "-cert", r.file(string(kind)+".pem"), "-key", r.file(string(kind)+".key"))
+	stack := k.stack
+	for _, v := range r.variants {
+		if v.name == k.stack {
+			stack, program = stackOSSL, v.program
+		}
+	}
+	args := []string{"-serve", stack, "-way", k.way, "-cert", r.file(string(k.key) + ".pem"), "-key", r.file(string(k.key) + ".key")}
+	cmd := r.command(context.Background(), program, args...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
 	cmd.Stderr = os.Stderr
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
@@ -172,10 +219,14 @@ func (r *runner) startGo(stack, way string, kind tlstest.KeyKind) (*server, erro
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
-	s := &server{cmd: cmd, stdin: stdin}
+	s := &server{cmd: cmd, stdin: stdin, program: program, args: args}
 	lines := bufio.NewScanner(stdout) // ends with the process, if that can't serve
 	lines.Scan()
-	_, s.port, err = net.SplitHostPort(lines.Text())
+	first, second, _ := strings.Cut(lines.Text(), " ")
+	_, s.port, err = net.SplitHostPort(first)
+	if err == nil {
+		_, s.requestPort, err = net.SplitHostPort(second)
+	}
 	lines.Scan()
 	s.name = lines.Text()
 	if err != nil || s.name == "" {
@@ -186,7 +237,7 @@ func (r *runner) startGo(stack, way string, kind tlstest.KeyKind) (*server, erro
 
 // nginxConf makes nginx behave like the Go servers. It sends one ticket in TLS 1.3, as they do.
 const nginxConf = `daemon off;
-pid %[1]s/nginx.pid;
+pid %[1]s/%[6]s.pid;
 error_log %[1]s/nginx.log crit;
 worker_processes 1;
 %[2]s
@@ -205,12 +256,12 @@ http {
     ssl_protocols TLSv1.2 TLSv1.3;
     ssl_conf_command NumTickets 1;
     %[5]s
-    return 200;
+    return 200 "%[7]s";
   }
 }
 `
 
-func (r *runner) startNginx(_, way string, kind tlstest.KeyKind) (*server, error) {
+func (r *runner) startNginx(k serverKey) (*server, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0") // a port that nobody had a moment ago
 	if err != nil {
 		return nil, err
@@ -218,25 +269,27 @@ func (r *runner) startNginx(_, way string, kind tlstest.KeyKind) (*server, error
 	_, port, _ := net.SplitHostPort(l.Addr().String())
 	l.Close()
 	sessions := "ssl_session_tickets on; ssl_session_cache off;"
-	if way == byID {
+	if k.way == byID {
 		sessions = "ssl_session_tickets off; ssl_session_cache shared:sessions:10m;"
 	}
 	user := ""
 	if os.Getuid() == 0 {
 		user = "user root;" // who can read the folder
 	}
-	conf := r.file("nginx.conf")
-	if err := os.WriteFile(conf, fmt.Appendf(nil, nginxConf, r.dir, user, port, kind, sessions), 0o600); err != nil {
+	name := fmt.Sprintf("nginx-%s-%s", k.key, k.way)
+	conf := r.file(name + ".conf")
+	body := strings.Repeat("x", requestSize)
+	if err := os.WriteFile(conf, fmt.Appendf(nil, nginxConf, r.dir, user, port, k.key, sessions, name, body), 0o600); err != nil {
 		return nil, err
 	}
-	cmd := r.command(r.nginx, "-c", conf, "-e", r.file("nginx.log"))
+	cmd := r.command(context.Background(), r.nginx, "-c", conf, "-e", r.file("nginx.log"))
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
 	var said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &said, &said
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
-	s := &server{cmd: cmd, port: port, name: stackNginx + " on the same"}
+	s := &server{cmd: cmd, port: port, requestPort: port, name: stackNginx + " on the same"}
 	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
 		conn, err := net.Dial("tcp", "127.0.0.1:"+port)
 		if err != nil {

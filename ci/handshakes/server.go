@@ -3,12 +3,14 @@
 package main
 
 import (
+	"bytes"
 	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"os"
+	"strings"
 
 	"github.com/ossl-go/ossl"
 	"github.com/ossl-go/ossl/session"
@@ -17,58 +19,97 @@ import (
 // cached is how many sessions the servers' caches hold.
 const cached = 10_000
 
-// serve is the program as a server: it makes handshakes, and ends connections when the client does.
-// It prints its address and, on the second line, its TLS library, and ends with its standard input.
-func serve(stack, way, certFile, keyFile string) error {
-	cert, err := tls.LoadX509KeyPair(certFile, keyFile)
+// serving holds the flags of a server.
+type serving struct{ stack, way, cert, key, row string }
+
+// answer is the same for each request. Nothing parses requests: nginx does, for some microseconds.
+var answer = fmt.Appendf(nil, "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: %d\r\n\r\n%s", requestSize,
+	strings.Repeat("x", requestSize))
+
+// open returns a way to make connections, and its name.
+func (s serving) open() (wrap func(net.Conn) net.Conn, name string, err error) {
+	cert, err := tls.LoadX509KeyPair(s.cert, s.key)
 	if err != nil {
-		return err
+		return nil, "", err
 	}
-	config := &tls.Config{Certificates: []tls.Certificate{cert}, SessionTicketsDisabled: way == byID}
-	var listen func(net.Listener) net.Listener
-	var name string
-	switch stack {
+	config := &tls.Config{Certificates: []tls.Certificate{cert}, SessionTicketsDisabled: s.way == byID}
+	switch s.stack {
 	case stackOSSL:
 		var options []ossl.Option
-		if way == byID {
+		if s.way == byID {
 			options = append(options, ossl.WithSessionCache(session.NewCache(cached)))
 		}
 		ctx, err := ossl.NewContext(config, options...)
 		if err != nil {
-			return err
+			return nil, "", err
 		}
 		lib, err := ossl.Library()
 		if err != nil {
-			return err
+			return nil, "", err
 		}
-		listen, name = ctx.NewListener, lib.VersionText
+		return func(c net.Conn) net.Conn { return ctx.Server(c) }, lib.VersionText, nil
 	case stackGo:
-		listen = func(l net.Listener) net.Listener { return tls.NewListener(l, config) }
-		name = stackGo
-	default:
-		return errors.New("no stack " + stack)
+		return func(c net.Conn) net.Conn { return tls.Server(c, config) }, stackGo, nil
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	return nil, "", errors.New("no stack " + s.stack)
+}
+
+// serve is the program as a server. It prints its two addresses, of which the first is for
+// connections without requests, and on the second line its TLS library. It ends with its standard
+// input.
+func serve(s serving) error {
+	wrap, name, err := s.open()
 	if err != nil {
 		return err
 	}
-	fmt.Printf("%s\n%s\n", l.Addr(), name)
-	go func() {
-		_, _ = io.Copy(io.Discard, os.Stdin)
-		os.Exit(0)
-	}()
-	l = listen(l)
-	for {
-		conn, err := l.Accept()
-		if err != nil {
+	var listeners [2]net.Listener
+	for i := range listeners {
+		if listeners[i], err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
 			return err
 		}
+	}
+	fmt.Printf("%s %s\n%s\n", listeners[0].Addr(), listeners[1].Addr(), name)
+	failed := make(chan error)
+	for i, l := range listeners {
 		go func() {
-			defer conn.Close()
-			if c, ok := conn.(*ossl.Conn); ok && c.Handshake() == nil {
-				_ = c.CloseWrite() // sends the tickets too: the client waits for one
+			for {
+				conn, err := l.Accept()
+				if err != nil {
+					failed <- err
+					return
+				}
+				go attend(wrap(conn), i == 1)
 			}
-			_, _ = conn.Read(make([]byte, 64)) // the handshake, and then the client's end
 		}()
+	}
+	go func() {
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		failed <- nil
+	}()
+	return <-failed
+}
+
+// attend serves a connection until the client ends it.
+func attend(conn net.Conn, requests bool) {
+	defer conn.Close()
+	if !requests {
+		if c, ok := conn.(*ossl.Conn); ok && c.Handshake() == nil {
+			_ = c.CloseWrite() // sends the tickets too: the client waits for one
+		}
+		_, _ = conn.Read(make([]byte, 64)) // the handshake, and then the client's end
+		return
+	}
+	request := make([]byte, 2*requestSize)
+	for n := 0; n < len(request); {
+		k, err := conn.Read(request[n:])
+		if err != nil {
+			return
+		}
+		if n += k; bytes.HasSuffix(request[:n], []byte("\r\n\r\n")) {
+			if _, err := conn.Write(answer); err != nil {
+				return
+			}
+			n = 0
+		}
 	}
 }

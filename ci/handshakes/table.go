@@ -5,66 +5,62 @@ package main
 import (
 	"fmt"
 	"io"
-	"slices"
-	"time"
+	"strings"
 )
 
-// A table holds the results in the order in which they came first.
-type table struct {
-	order []measurement
-	cells map[measurement]*cell
-}
+const legend = `us: processor time of the server for a connection (median). Ratios of it: median, and the quartiles,
+of the ratios in the same round. A connection's: sys, system calls (perf); vol, voluntary context
+switches, each of which is one wake-up; inv, involuntary ones; runs, how often one of the server's
+threads got a processor. c/s: connections a second. 1KB: with a request of 1 KB and its answer.`
 
-// A cell has a value for each round, for connections without a handshake, with a full one, and with
-// a resumed one.
-type cell struct{ none, full, resumed []time.Duration }
-
-func newTable() *table { return &table{cells: map[measurement]*cell{}} }
-
-func (t *table) add(m measurement, none, full, resumed time.Duration) {
-	c := t.cells[m]
-	if c == nil {
-		c = new(cell)
-		t.cells[m], t.order = c, append(t.order, m)
-	}
-	c.none, c.full, c.resumed = append(c.none, none), append(c.full, full), append(c.resumed, resumed)
-}
-
-// median returns the median in microseconds.
-func median(d []time.Duration) float64 {
-	d = slices.Sorted(slices.Values(d))
-	n := len(d)
-	return float64(d[(n-1)/2]+d[n/2]) / 2 / float64(time.Microsecond)
-}
-
-// print writes the table as Markdown, servers that are compared one below the other.
-func (t *table) print(w io.Writer, stacks []string) {
-	fmt.Fprintln(w, "| TLS, key, resumed by | server | no handshake | full | resumed | full : resumed "+
-		"| full / crypto/tls | resumed / crypto/tls | full / nginx | resumed / nginx |")
-	fmt.Fprintln(w, "|---|---|--:|--:|--:|--:|--:|--:|--:|--:|")
-	done := map[measurement]bool{}
-	for _, first := range t.order {
+// print writes the table, at most 100 columns wide.
+func (r *results) print(w io.Writer, rows []row, stacks []string) {
+	fmt.Fprintf(w, "%-14s%6s  %-15s %-15s %-15s%6s%5s%5s%5s%7s\n", "", "us", "to ossl", "to crypto/tls", "to nginx", "sys", "vol",
+		"inv", "runs", "c/s")
+	for _, row := range rows {
+		fmt.Fprintln(w, row)
 		for _, stack := range stacks {
-			m := first
-			m.stack = stack
-			c := t.cells[m]
-			if c == nil || done[m] {
+			t := turn{row, stack}
+			if len(r.samples[t]) == 0 {
 				continue
 			}
-			done[m] = true
-			full, resumed := median(c.full), median(c.resumed)
-			fmt.Fprintf(w, "| %s, %s, %s | %s | %.0f | %.0f | %.0f | %.1f |", m.version, m.kind, m.way, stack, median(c.none), full,
-				resumed, full/resumed)
-			for _, other := range []string{stackGo, stackNginx} {
-				m.stack = other
-				o := t.cells[m]
-				if o == nil || other == stack {
-					fmt.Fprint(w, " – | – |")
-					continue
+			line := fmt.Sprintf("  %-12.12s%6.0f ", stack, r.median(t, func(s sample) float64 { return s.micros }))
+			for _, to := range []string{stackOSSL, stackGo, stackNginx} {
+				cell := ""
+				if s, ok := r.ratio(t, to); ok && to != stack && (stack != stackGo && stack != stackNginx) {
+					cell = fmt.Sprintf("%.2f %.2f-%.2f", s.median, s.low, s.high)
 				}
-				fmt.Fprintf(w, " %.2f | %.2f |", full/median(o.full), resumed/median(o.resumed))
+				line += fmt.Sprintf(" %-15s", cell)
 			}
-			fmt.Fprintln(w)
+			if row.place == loaded {
+				sys := ""
+				if n, ok := r.syscalls[t]; ok {
+					sys = fmt.Sprintf("%.1f", n)
+				}
+				line += fmt.Sprintf("%6s%5.1f%5.1f%5.1f%7.0f", sys, r.median(t, func(s sample) float64 { return s.voluntary }),
+					r.median(t, func(s sample) float64 { return s.involuntary }), r.median(t, func(s sample) float64 { return s.runs }),
+					r.median(t, func(s sample) float64 { return s.perSecond }))
+			}
+			fmt.Fprintln(w, strings.TrimRight(line, " "))
+		}
+	}
+}
+
+// writeTSV writes every turn.
+func (r *results) writeTSV(w io.Writer, rows []row, stacks []string) {
+	fmt.Fprintln(w, "row\tserver\tround\tus\tvoluntary\tinvoluntary\truns\tconnections_per_s\tsyscalls")
+	for _, row := range rows {
+		for _, stack := range stacks {
+			t := turn{row, stack}
+			sys := ""
+			if n, ok := r.syscalls[t]; ok {
+				sys = fmt.Sprintf("%.2f", n)
+			}
+			for round := range len(r.samples[t]) {
+				s := r.samples[t][round]
+				fmt.Fprintf(w, "%s\t%s\t%d\t%.2f\t%.3f\t%.3f\t%.3f\t%.0f\t%s\n", row, stack, round+1, s.micros, s.voluntary,
+					s.involuntary, s.runs, s.perSecond, sys)
+			}
 		}
 	}
 }

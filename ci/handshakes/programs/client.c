@@ -1,9 +1,11 @@
 /*
- * usage: client PORT CA VERSION WAY CLIENTS FULL RESUMED PID…
+ * usage: client PORT CA VERSION WAY CLIENTS KIND REQUEST MOST MILLISECONDS
  *
- * Makes FULL connections that end before the handshake begins, one after the other, then as many without a session, then RESUMED
- * that resume the session of the one before, by WAY: ticket or id. CLIENTS processes do it at a time, and share them. Prints the
- * processor time that the processes PID… took for one connection of each of the three kinds, in nanoseconds.
+ * One turn: CLIENTS processes at a time make connections of a KIND, each for so many milliseconds, and at most MOST of them
+ * together if that isn't 0. The kinds are none (it ends before the handshake begins), full and resumed, which resumes the session
+ * of the one before, by WAY: ticket or id. If REQUEST is not 0, each connection has a request of so many bytes answered.
+ * It prints "ready" if all is prepared, waits for a line, and in the end prints the number of connections, and the nanoseconds
+ * that the clients took.
  * A connection that was resumed and should not have been, or the reverse, ends it with an error.
  */
 
@@ -17,17 +19,20 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
-enum { MAX_PROCESSES = 16, WARM_UP = 20 };
+enum { MAX_CLIENTS = 256, WARM_UP = 3, MAX_REQUEST = 16384, MIN_REQUEST = 128 };
+enum { ANSWER = 1024 }; /* the bytes of the answer's body, as in server.go */
 
 static SSL_CTX *context;
 static SSL_SESSION *session; /* the newest */
 static int brought;          /* sessions that the connection has brought */
 static int port, version;
-static clockid_t clocks[MAX_PROCESSES];
-static int processes;
+static char request[MAX_REQUEST + 1];
+static int request_size; /* 0 for none */
 
 static void fail(const char *what, int code)
 {
@@ -66,7 +71,32 @@ static void hang_up(int fd)
 	close(fd);
 }
 
-/* One connection: the handshake, the ticket if it comes after it, and the end, for which it waits. */
+/* Sends the request, and reads its answer. */
+static void ask(SSL *ssl)
+{
+	char answer[4096];
+	const char *end = NULL;
+	size_t have = 0;
+	int n;
+
+	if ((n = SSL_write(ssl, request, request_size)) != request_size)
+		fail("request", SSL_get_error(ssl, n));
+	while (!end || have - (size_t)(end + 4 - answer) < ANSWER) {
+		/* Without SSL_MODE_AUTO_RETRY it returns when a ticket was read. */
+		if ((n = SSL_read(ssl, answer + have, (int)(sizeof answer - 1 - have))) <= 0) {
+			if (SSL_get_error(ssl, n) == SSL_ERROR_WANT_READ)
+				continue;
+			fail("answer", SSL_get_error(ssl, n));
+		}
+		have += (size_t)n;
+		answer[have] = 0;
+		end = strstr(answer, "\r\n\r\n");
+	}
+	if (strncmp(answer, "HTTP/1.1 200 ", 13) != 0)
+		fail("the answer is not 200", 0);
+}
+
+/* One connection: the handshake, the request, the ticket if it comes after them, and the end, for which it waits. */
 static void handshake(int resume)
 {
 	char rest[256];
@@ -85,7 +115,8 @@ static void handshake(int resume)
 		fail("another version", SSL_version(ssl));
 	if (SSL_session_reused(ssl) != resume)
 		fail(resume ? "not resumed" : "resumed", 0);
-	/* Without SSL_MODE_AUTO_RETRY it returns when a ticket was read. */
+	if (request_size > 0)
+		ask(ssl);
 	while (version == TLS1_3_VERSION && brought == 0)
 		if ((n = SSL_read(ssl, rest, sizeof rest)) > 0 || SSL_get_error(ssl, n) != SSL_ERROR_WANT_READ)
 			fail("no ticket", SSL_get_error(ssl, n));
@@ -99,7 +130,8 @@ static void handshake(int resume)
 	SSL_free(ssl);
 }
 
-enum kind { NONE, FULL, RESUMED };
+enum kind { NONE, FULL, RESUMED, KINDS };
+static const char *const kind_names[KINDS] = {"none", "full", "resumed"};
 
 static void visit(enum kind kind)
 {
@@ -109,78 +141,61 @@ static void visit(enum kind kind)
 		handshake(kind == RESUMED);
 }
 
-static long long used(void)
+static long long now(void)
 {
-	long long sum = 0;
 	struct timespec t;
-	int i;
 
-	for (i = 0; i < processes; i++) {
-		if (clock_gettime(clocks[i], &t) != 0)
-			fail("a server's clock", errno);
-		sum += t.tv_sec * 1000000000LL + t.tv_nsec;
-	}
-	return sum;
+	if (clock_gettime(CLOCK_MONOTONIC, &t) != 0)
+		fail("the clock", errno);
+	return t.tv_sec * 1000000000LL + t.tv_nsec;
 }
 
-/* Has each of so many processes make n connections, and waits for them. */
-static void visits(int clients, int n, enum kind kind)
+/* Forks the clients, which wait until the pipe's writing end is closed everywhere. Their counts go to made. */
+static int fork_clients(int clients, enum kind kind, int most, long long nanoseconds, int *made)
 {
-	int i, status, failed = 0;
+	int i, start[2];
 
-	if (clients == 1) {
-		while (n-- > 0)
-			visit(kind);
-		return;
-	}
+	if (pipe(start) != 0)
+		fail("pipe", errno);
 	for (i = 0; i < clients; i++) {
+		int share = most / clients + (i < most % clients);
+		long long end;
+		char c;
+
 		switch (fork()) {
 		case -1:
 			fail("fork", errno);
 			break;
 		case 0:
-			while (n-- > 0)
+			close(start[1]);
+			if (read(start[0], &c, 1) != 0)
+				_exit(1);
+			for (end = now() + nanoseconds; (most == 0 || made[i] < share) && now() < end; made[i]++)
 				visit(kind);
 			_exit(0);
 		}
 	}
-	for (i = 0; i < clients; i++)
-		if (wait(&status) < 0 || !WIFEXITED(status) || WEXITSTATUS(status) != 0)
-			failed++;
-	if (failed)
-		fail("processes failed", failed);
+	close(start[0]);
+	return start[1];
 }
 
-static long long each(int clients, int n, enum kind kind)
+static int number(const char *text, int least, int most)
 {
-	long long before;
+	char *end;
+	long n = strtol(text, &end, 10);
 
-	visits(1, WARM_UP, kind);
-	before = used();
-	n = (n + clients - 1) / clients;
-	visits(clients, n, kind);
-	return (used() - before) / n / clients;
-}
-
-int main(int argc, char **argv)
-{
-	long long none, full, resumed;
-	int i, clients;
-
-	if (argc < 9 || argc - 8 > MAX_PROCESSES || atoi(argv[5]) < 1 || atoi(argv[6]) < 1 || atoi(argv[7]) < 1) {
-		fprintf(stderr, "usage: client PORT CA VERSION WAY CLIENTS FULL RESUMED PID...\n");
-		return 2;
+	if (*end || end == text || n < least || n > most) {
+		fprintf(stderr, "client: %s is not a number from %d to %d\n", text, least, most);
+		exit(2);
 	}
-	signal(SIGPIPE, SIG_IGN);
-	port = atoi(argv[1]);
-	version = strcmp(argv[3], "1.3") == 0 ? TLS1_3_VERSION : TLS1_2_VERSION;
-	for (; processes < argc - 8; processes++)
-		if ((i = clock_getcpuclockid(atoi(argv[8 + processes]), &clocks[processes])) != 0)
-			fail("a server's clock", i);
+	return (int)n;
+}
 
+static void make_context(const char *ca, const char *way)
+{
 	context = SSL_CTX_new(TLS_client_method());
 	/* Every server is left no choice: the group and the suite are the same for all. */
-	if (!context || SSL_CTX_load_verify_locations(context, argv[2], NULL) != 1 ||
+	if (!context || SSL_CTX_load_verify_locations(context, ca, NULL) != 1 ||
 		SSL_CTX_set_min_proto_version(context, version) != 1 || SSL_CTX_set_max_proto_version(context, version) != 1 ||
 		SSL_CTX_set1_groups_list(context, "X25519:P-256") != 1 ||
 		SSL_CTX_set_ciphersuites(context, "TLS_AES_128_GCM_SHA256") != 1 ||
@@ -190,13 +205,65 @@ int main(int argc, char **argv)
 	SSL_CTX_clear_mode(context, SSL_MODE_AUTO_RETRY);
 	SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_CLIENT | SSL_SESS_CACHE_NO_INTERNAL);
 	SSL_CTX_sess_set_new_cb(context, count);
-	if (strcmp(argv[4], "id") == 0)
+	if (strcmp(way, "id") == 0)
 		SSL_CTX_set_options(context, SSL_OP_NO_TICKET);
+}
 
-	clients = atoi(argv[5]);
-	none = each(clients, atoi(argv[6]), NONE);
-	full = each(clients, atoi(argv[6]), FULL);
-	resumed = each(clients, atoi(argv[7]), RESUMED);
-	printf("%lld %lld %lld\n", none, full, resumed);
+/* A request of HTTP/1.1 with a header that fills it up to its size. */
+static void make_request(void)
+{
+	int n = snprintf(request, sizeof request, "GET / HTTP/1.1\r\nHost: localhost\r\nX-Filler: ");
+
+	memset(request + n, 'x', (size_t)(request_size - n - 4));
+	memcpy(request + request_size - 4, "\r\n\r\n", 4);
+}
+
+int main(int argc, char **argv)
+{
+	int i, clients, most, status, start, failed = 0, *made, total = 0;
+	long long nanoseconds, began;
+	enum kind kind = NONE;
+
+	if (argc != 10) {
+		fprintf(stderr, "usage: client PORT CA VERSION WAY CLIENTS KIND REQUEST MOST MILLISECONDS\n");
+		return 2;
+	}
+	signal(SIGPIPE, SIG_IGN);
+	port = number(argv[1], 1, 65535);
+	version = strcmp(argv[3], "1.3") == 0 ? TLS1_3_VERSION : TLS1_2_VERSION;
+	clients = number(argv[5], 1, MAX_CLIENTS);
+	while (kind < KINDS && strcmp(argv[6], kind_names[kind]) != 0)
+		kind++;
+	if (kind == KINDS)
+		fail("no such kind", 0);
+	request_size = number(argv[7], 0, MAX_REQUEST);
+	if (request_size > 0 && request_size < MIN_REQUEST)
+		fail("the request is too small", request_size);
+	most = number(argv[8], 0, 1000000000);
+	nanoseconds = number(argv[9], 1, 3600000) * 1000000LL;
+	make_context(argv[2], argv[4]);
+	if (request_size > 0)
+		make_request();
+
+	made = mmap(NULL, sizeof *made * (size_t)clients, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (made == MAP_FAILED)
+		fail("mmap", errno);
+	for (i = 0; i < WARM_UP; i++)
+		visit(kind == NONE ? NONE : FULL);
+	start = fork_clients(clients, kind, most, nanoseconds, made);
+	puts("ready");
+	fflush(stdout);
+	if (getchar() == EOF)
+		_exit(1); /* and the clients, whose pipe nobody writes to, do nothing */
+	began = now();
+	close(start);
+	for (i = 0; i < clients; i++)
+		if (wait(&status) < 0 || !WIFEXITED(status) || WEXITSTATUS(status) != 0)
+			failed++;
+	if (failed)
+		fail("processes failed", failed);
+	for (i = 0; i < clients; i++)
+		total += made[i];
+	printf("%d %lld\n", total, now() - began);
 	return 0;
 }

@@ -1,0 +1,256 @@
+//go:build linux
+
+package main
+
+import (
+	"io"
+	"math"
+	"math/rand/v2"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ossl-go/ossl"
+	"github.com/ossl-go/ossl/internal/tlstest"
+)
+
+func near(a, b float64) bool { return math.Abs(a-b) < 1e-9 }
+
+func TestQuantile(t *testing.T) {
+	for _, test := range []struct {
+		values []float64
+		q      float64
+		want   float64
+	}{
+		{[]float64{7}, 0.25, 7},
+		{[]float64{3, 1, 2}, 0.5, 2},
+		{[]float64{4, 1, 3, 2}, 0.5, 2.5},
+		{[]float64{4, 1, 3, 2}, 0.25, 1.75},
+		{[]float64{4, 1, 3, 2}, 0.75, 3.25},
+		{[]float64{4, 1, 3, 2}, 1, 4},
+	} {
+		if got := quantile(test.values, test.q); !near(got, test.want) {
+			t.Errorf("quantile(%v, %v) = %v, want %v", test.values, test.q, got, test.want)
+		}
+	}
+}
+
+// TestRatio checks that ratios don.t show the speed of the machine, which doubles in each round here.
+func TestRatio(t *testing.T) {
+	r := newResults()
+	rows := allRows()
+	a, b := turn{rows[0], "a"}, turn{rows[0], "b"}
+	speed := 1.0
+	for round, ratio := range []float64{1.3, 1.1, 1.2} {
+		r.add(a, round, sample{micros: ratio * speed})
+		r.add(b, round, sample{micros: speed})
+		speed *= 2
+	}
+	r.add(a, 3, sample{micros: 100}) // b had no turn in this round
+	r.add(turn{rows[1], "b"}, 3, sample{micros: 1})
+	got, ok := r.ratio(a, "b")
+	if !ok || !near(got.low, 1.15) || !near(got.median, 1.2) || !near(got.high, 1.25) {
+		t.Errorf("ratio is %v, %v", got, ok)
+	}
+	if got, ok := r.ratio(a, "c"); ok {
+		t.Errorf("ratio to a server without turns is %v", got)
+	}
+}
+
+// TestRoundOrder checks that a round has each turn once, those of a row together, and that neither
+// rows nor servers have a fixed order.
+func TestRoundOrder(t *testing.T) {
+	rows := selectRows(regexp.MustCompile("1.2 P256 resumed"))
+	stacks := []string{stackGo, stackOSSL, "variant", stackNginx}
+	random := rand.New(rand.NewPCG(1, 2))
+	first := map[turn]bool{}
+	for range 200 {
+		turns := roundOrder(random, rows, stacks)
+		first[turns[0]] = true
+		seen := map[turn]bool{}
+		var order []row
+		for _, turn := range turns {
+			if seen[turn] || !turn.row.has(turn.stack) {
+				t.Fatalf("%v is there twice, or should not be", turn)
+			}
+			seen[turn] = true
+			if len(order) == 0 || order[len(order)-1] != turn.row {
+				order = append(order, turn.row)
+			}
+		}
+		if len(order) != len(rows) {
+			t.Fatalf("rows are torn apart: %v", order)
+		}
+		want := 0
+		for _, row := range rows {
+			for _, stack := range stacks {
+				if row.has(stack) {
+					want++
+				}
+			}
+		}
+		if len(turns) != want {
+			t.Fatalf("%d turns, want %d", len(turns), want)
+		}
+	}
+	if len(first) < 15 { // of 7 rows with 2 to 4 servers each
+		t.Errorf("rounds begin with only %d of the turns", len(first))
+	}
+	a := roundOrder(rand.New(rand.NewPCG(7, 0)), rows, stacks)
+	b := roundOrder(rand.New(rand.NewPCG(7, 0)), rows, stacks)
+	if !slices.Equal(a, b) {
+		t.Error("the same seed gives another order")
+	}
+}
+
+func TestRows(t *testing.T) {
+	names := map[string]bool{}
+	for _, r := range allRows() {
+		if names[r.String()] {
+			t.Errorf("two rows are called %q", r)
+		}
+		names[r.String()] = true
+		if back, err := parseRow(r.String()); err != nil || back != r {
+			t.Errorf("parseRow(%q) = %v, %v", r, back, err)
+		}
+	}
+	for _, name := range []string{"loaded 1.3 P256 full", "cold 1.2 RSA2048 resumed 1KB", "loaded 1.2 P256 resumed by id"} {
+		if !names[name] {
+			t.Errorf("there is no row %q", name)
+		}
+	}
+	if _, err := parseRow("cold 1.3"); err == nil {
+		t.Error("a part of a name is a row")
+	}
+}
+
+func TestFlags(t *testing.T) {
+	r, f, err := parse(strings.Fields("-client c -aa -variant x=/bin/y -rounds 1 -full 20 -resumed 30"), io.Discard)
+	if err != nil || f.rounds != 1 || r.full != 20 || r.resumed != 30 {
+		t.Fatalf("%+v, %+v, %v", r, f, err)
+	}
+	if want := []string{stackGo, stackOSSL, "x", stackAgain}; !slices.Equal(r.stacks(), want) {
+		t.Errorf("servers are %q, want %q", r.stacks(), want)
+	}
+	for _, args := range []string{"", "-client c more", "-client c -variant x", "-client c -variant ossl=y", "-client c -variant =y",
+		"-client c -variant x=y -variant x=z", "-client c -variant seventeenletters=y", "-client c -rounds 0", "-client c -turn 0"} {
+		if _, _, err := parse(strings.Fields(args), io.Discard); err == nil {
+			t.Errorf("%q is accepted", args)
+		}
+	}
+}
+
+func TestParsers(t *testing.T) {
+	v, i, err := switches("Name:\tx\nvoluntary_ctxt_switches:\t12\nnonvoluntary_ctxt_switches:\t3\n")
+	if v != 12 || i != 3 || err != nil {
+		t.Errorf("switches: %d, %d, %v", v, i, err)
+	}
+	for _, bad := range []string{"", "voluntary_ctxt_switches:\t12\n", "voluntary_ctxt_switches:\tx\nnonvoluntary_ctxt_switches:\t3\n"} {
+		if _, _, err := switches(bad); err == nil {
+			t.Errorf("switches accepts %q", bad)
+		}
+	}
+	if n, err := timeslices("93231 2459884 2\n"); n != 2 || err != nil {
+		t.Errorf("timeslices: %d, %v", n, err)
+	}
+	if _, err := timeslices("1 2"); err == nil {
+		t.Error("timeslices accepts two fields")
+	}
+	n, err := perfCount("# started on Tue\n\n1234,,raw_syscalls:sys_enter,5,100.00,,\n")
+	if n != 1234 || err != nil {
+		t.Errorf("perfCount: %v, %v", n, err)
+	}
+	for _, bad := range []string{"", "<not counted>,,raw_syscalls:sys_enter,0,0.00,,\n"} {
+		if _, err := perfCount(bad); err == nil {
+			t.Errorf("perfCount accepts %q", bad)
+		}
+	}
+	for text, want := range map[string]int{"2048K\n": 2 << 20, "1M": 1 << 20, "77": 77, "": 0, "-1K": 0, "K": 0} {
+		if n, err := cacheSize(text); n != want || (err == nil) != (want > 0) {
+			t.Errorf("cacheSize(%q) = %d, %v", text, n, err)
+		}
+	}
+}
+
+func TestTable(t *testing.T) {
+	r := newResults()
+	rows := selectRows(regexp.MustCompile("^(loaded|cold) 1.3 P256 full$"))
+	stacks := []string{stackGo, stackOSSL, "123456789abc", stackNginx}
+	for i, stack := range stacks {
+		for _, row := range rows {
+			if row.has(stack) {
+				r.add(turn{row, stack}, 0, sample{micros: float64(1000 * (i + 1)), perSecond: 12345, voluntary: 12.3})
+			}
+		}
+		r.syscalls[turn{rows[0], stack}] = 123.4
+	}
+	var b strings.Builder
+	r.print(&b, rows, stacks)
+	for line := range strings.Lines(legend + "\n" + b.String()) {
+		if len(strings.TrimSuffix(line, "\n")) > 100 {
+			t.Errorf("%d columns: %s", len(line)-1, line)
+		}
+	}
+	want := regexp.MustCompile(`\n  123456789abc  3000  1.50 1.50-1.50  3.00 3.00-3.00  0.75 0.75-0.75  123.4 12.3  0.0  0.0  12345\n`)
+	if !want.MatchString(b.String()) {
+		t.Errorf("the table is\n%s", &b)
+	}
+	b.Reset()
+	r.writeTSV(&b, rows, stacks)
+	if n := strings.Count(b.String(), "\n"); n != 8 { // its head, and cold rows have no nginx
+		t.Errorf("%d lines of TSV:\n%s", n, &b)
+	}
+	for line := range strings.Lines(b.String()) {
+		if strings.Count(line, "\t") != 8 {
+			t.Errorf("not 9 fields: %q", line)
+		}
+	}
+}
+
+// TestLockstep does a connection of each cold and warm row with both stacks.
+func TestLockstep(t *testing.T) {
+	dir := t.TempDir()
+	r := &runner{dir: dir}
+	if err := r.writeCerts([]tlstest.KeyKind{tlstest.RSA2048, tlstest.P256}); err != nil {
+		t.Fatal(err)
+	}
+	for _, stack := range []string{stackGo, stackOSSL} {
+		if _, err := ossl.Library(); err != nil && stack == stackOSSL {
+			t.Skip("there is no OpenSSL: ", err)
+		}
+		for _, row := range selectRows(regexp.MustCompile("^(cold|warm)")) {
+			base := filepath.Join(dir, string(row.key))
+			s := serving{stack: stack, way: row.way, cert: base + ".pem", key: base + ".key", row: row.String()}
+			wrap, _, err := s.open()
+			if err != nil {
+				t.Fatal(err)
+			}
+			evictions := 0
+			n, used, err := lockstep(row, wrap, func() { evictions++ }, time.Minute, 2)
+			if err != nil || n != 2 || used <= 0 {
+				t.Errorf("%s, %s: %d connections, %v, %v", stack, row, n, used, err)
+			}
+			if least := 2 * (n + warmUp); evictions < least {
+				t.Errorf("%s, %s: %d evictions, want %d or more", stack, row, evictions, least)
+			}
+		}
+	}
+}
+
+// TestEvict checks that each line of data is written, and that the code can be called.
+func TestEvict(t *testing.T) {
+	e, err := newEvictor(1 << 20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.evict()
+	e.evict()
+	for at := 0; at < len(e.data); at += cacheLine {
+		if e.data[at] != 2 {
+			t.Fatalf("the line at %d was written %d times, want 2", at, e.data[at])
+		}
+	}
+}

@@ -1,0 +1,163 @@
+//go:build linux
+
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// requestSize is the size of requests and of the bodies of answers.
+const requestSize = 1024
+
+// warmUp is the number of connections that the client makes before a turn.
+const warmUp = 3
+
+// take does a turn and adds its sample.
+func (r *runner) take(ctx context.Context, t turn, round int, res *results) error {
+	if t.row.place != loaded {
+		s, err := r.takeCold(ctx, t)
+		if err == nil {
+			res.add(t, round, s)
+		}
+		return err
+	}
+	s := r.servers[serverKey{t.stack, t.row.key, t.row.way}]
+	pids := s.processes()
+	var before, after counters
+	n, took, err := r.visit(ctx, t.row, s, nil, func() (err error) {
+		before, err = readCounters(pids)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if after, err = readCounters(pids); err != nil {
+		return err
+	}
+	res.add(t, round, after.minus(before).each(n, took))
+	return nil
+}
+
+// visit has the clients visit a server, and calls ready right before they do. A wrapper starts the
+// client, if there is one.
+func (r *runner) visit(ctx context.Context, row row, s *server, wrapper []string, ready func() error) (n int, took time.Duration,
+	err error) {
+	most, request := r.full, 0
+	if row.kind == "resumed" {
+		most = r.resumed
+	}
+	port := s.port
+	if row.request {
+		port, request = s.requestPort, requestSize
+	}
+	args := append(wrapper, r.client, port, r.file("ca.pem"), row.version, row.way, strconv.Itoa(r.clients), row.kind)
+	for _, n := range []int{request, most, int(r.turn.Milliseconds())} {
+		args = append(args, strconv.Itoa(n))
+	}
+	ctx, cancel := context.WithTimeout(ctx, r.turn+3*patience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
+	var said bytes.Buffer
+	cmd.Stderr = &said
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		return 0, 0, err
+	}
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		return 0, 0, err
+	}
+	if err := cmd.Start(); err != nil {
+		return 0, 0, err
+	}
+	lines := bufio.NewScanner(stdout)
+	if lines.Scan() && lines.Text() == "ready" {
+		err = ready()
+		if err == nil {
+			_, err = stdin.Write([]byte("\n"))
+		}
+		lines.Scan()
+	}
+	stdin.Close()
+	text := lines.Text()
+	if err := errors.Join(err, cmd.Wait()); err != nil {
+		return 0, 0, fmt.Errorf("the client: %w: %s", err, said.String())
+	}
+	if _, err := fmt.Sscan(text, &n, &took); err != nil || n == 0 {
+		return 0, 0, fmt.Errorf("the client says %q", text)
+	}
+	return n, took, nil
+}
+
+// takeCold does a turn of a row without a network.
+func (r *runner) takeCold(ctx context.Context, t turn) (sample, error) {
+	s := r.servers[serverKey{t.stack, t.row.key, t.row.way}]
+	most := r.full
+	if t.row.kind == "resumed" {
+		most = r.resumed
+	}
+	ctx, cancel := context.WithTimeout(ctx, r.turn+3*patience)
+	defer cancel()
+	args := append([]string{"-cold", "-row", t.row.String(), "-turn", r.turn.String(), "-full", strconv.Itoa(most), "-evict",
+		strconv.FormatFloat(r.evict, 'g', -1, 64)}, s.args...)
+	cmd := r.command(ctx, s.program, args...)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.Output()
+	if err != nil {
+		return sample{}, err
+	}
+	var n int
+	var used time.Duration
+	if _, err := fmt.Sscan(string(out), &n, &used); err != nil || n < 1 {
+		return sample{}, fmt.Errorf("it says %q", out)
+	}
+	return sample{micros: float64(used) / float64(n) / float64(time.Microsecond)}, nil
+}
+
+// count counts the system calls of each server in each row, in one more turn, since perf makes them
+// slower. Without perf, or if the kernel doesn't let it, the column stays empty.
+func (r *runner) count(ctx context.Context, rows []row, res *results) error {
+	perf, err := exec.LookPath("perf")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "there is no perf, so system calls are not counted")
+		return nil
+	}
+	file := r.file("perf")
+	event := []string{perf, "stat", "-x,", "-o", file, "-e", "raw_syscalls:sys_enter"}
+	if out, err := exec.CommandContext(ctx, perf, append(event[1:], "true")...).CombinedOutput(); err != nil {
+		fmt.Fprintf(os.Stderr, "perf can't count system calls: %v: %s\n", err, out)
+		return ctx.Err()
+	}
+	for _, row := range rows {
+		for _, stack := range r.stacks() {
+			if row.place != loaded || !row.has(stack) {
+				continue
+			}
+			s := r.servers[serverKey{stack, row.key, row.way}]
+			wrapper := append(event[:len(event):len(event)], "-p", strings.Join(s.processes(), ","))
+			n, _, err := r.visit(ctx, row, s, wrapper, func() error { return nil })
+			if err != nil {
+				return fmt.Errorf("%s, %s, with perf: %w", stack, row, err)
+			}
+			out, err := os.ReadFile(file)
+			if err != nil {
+				return err
+			}
+			calls, err := perfCount(string(out))
+			if err != nil {
+				return err
+			}
+			res.syscalls[turn{row, stack}] = calls / float64(n+warmUp)
+		}
+	}
+	return nil
+}
