@@ -78,8 +78,8 @@ func Names() []string {
 }
 
 // Parse decodes the JSON of a policy. It returns an error if the JSON has a field that a [Policy]
-// doesn't have, a field twice, a text with characters that can't be printed, or a value that isn't valid: an unknown cipher suite, a date that
-// doesn't exist, a source that isn't in Sources.
+// doesn't have, a field twice, a text with characters that can't be printed, or a value that isn't
+// valid: an unknown cipher suite, a date that doesn't exist, a source that isn't in Sources.
 func Parse(b []byte) (*Policy, error) {
 	if err := checkKeys(b); err != nil {
 		return nil, fmt.Errorf("policy: %w", err)

@@ -10,7 +10,8 @@ import (
 )
 
 // hostile is what a server may put into names, headers and errors.
-const hostile = "\x1b[31mred\r\n</td><script>alert(1)</script> | `code` *bold* [link](http://x) www.example.com @name $x$ \xff\x00\u009b2J\u202e\U000e0041"
+const hostile = "\x1b[31mred\r\n</td><script>alert(1)</script> | `code` *bold* [link](http://x) " +
+	"www.example.com @name $x$ \xff\x00\u009b2J\u202e\U000e0041"
 
 // sample returns a document with three reports: findings of all severities, none, and no connection.
 func sample() *report.Document {

@@ -60,7 +60,8 @@ var errDone = errors.New("the connection is done")
 
 // lockstep makes connections for a time. The server runs in a coroutine on the client's thread,
 // until it waits for bytes, and evict runs before each such step.
-func lockstep(r row, wrap func(net.Conn) net.Conn, evict func(), d time.Duration, most int) (n int, used time.Duration, err error) {
+func lockstep(r row, wrap func(net.Conn) net.Conn, evict func(), d time.Duration, most int,
+) (n int, used time.Duration, err error) {
 	runtime.LockOSThread() // the coroutine of iter.Pull stays on the thread that made it
 	defer runtime.UnlockOSThread()
 	up, down := new(bytes.Buffer), new(bytes.Buffer)

@@ -148,7 +148,9 @@ func TestParsers(t *testing.T) {
 	if v != 12 || i != 3 || err != nil {
 		t.Errorf("switches: %d, %d, %v", v, i, err)
 	}
-	for _, bad := range []string{"", "voluntary_ctxt_switches:\t12\n", "voluntary_ctxt_switches:\tx\nnonvoluntary_ctxt_switches:\t3\n"} {
+	for _, bad := range []string{
+		"", "voluntary_ctxt_switches:\t12\n", "voluntary_ctxt_switches:\tx\nnonvoluntary_ctxt_switches:\t3\n",
+	} {
 		if _, _, err := switches(bad); err == nil {
 			t.Errorf("switches accepts %q", bad)
 		}
@@ -194,7 +196,8 @@ func TestTable(t *testing.T) {
 			t.Errorf("%d columns: %s", len(line)-1, line)
 		}
 	}
-	want := regexp.MustCompile(`\n  123456789abc  3000  1.50 1.50-1.50  3.00 3.00-3.00  0.75 0.75-0.75  123.4 12.3  0.0  0.0  12345\n`)
+	want := regexp.MustCompile(`\n  123456789abc  3000  1.50 1.50-1.50  3.00 3.00-3.00  0.75 0.75-0.75` +
+		`  123.4 12.3  0.0  0.0  12345\n`)
 	if !want.MatchString(b.String()) {
 		t.Errorf("the table is\n%s", &b)
 	}

@@ -64,7 +64,8 @@ func parse(args []string, usage io.Writer) (r *runner, f flags, err error) {
 	set.StringVar(&r.client, "client", "", "the client `program`")
 	set.StringVar(&r.nginx, "nginx", "", "the nginx `program`; without one it is left out")
 	set.StringVar(&r.librun, "run", "", "start the servers by this `program`, on the OpenSSL that it brings")
-	set.Func("variant", "another ossl, `NAME=PROGRAM`: this command, built from other sources; may be repeated", func(s string) error {
+	variants := "another ossl, `NAME=PROGRAM`: this command, built from other sources; may be repeated"
+	set.Func("variant", variants, func(s string) error {
 		name, program, ok := strings.Cut(s, "=")
 		if !ok || name == "" || program == "" {
 			return fmt.Errorf("%q is not NAME=PROGRAM", s)
