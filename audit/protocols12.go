@@ -233,13 +233,20 @@ func (l *list12) order() {
 	}
 }
 
-// curves finds the groups of elliptic curves by removal, and whose order of them decides.
+// curves finds the groups of elliptic curves by removal, and whose order of them decides. OpenSSL
+// takes no ECDSA suite if the client lacks the curve of the key. So if the client's list without a
+// group is refused, the audit asks again with that group at the end. It spares the question if TLS
+// 1.3 has told all groups.
 func (l *list12) curves(suites []uint16) {
 	l.groups = nil // those of the first answers may be in the order of another list
+	var last []uint16
 	for len(l.groups) < len(groups12) {
-		h := l.hello12(l.version, suites, without(groups12, l.groups))
 		known := len(l.groups)
-		reply, ok := l.ask12(h)
+		reply, ok := l.ask12(l.hello12(l.version, suites, append(without(groups12, l.groups), last...)))
+		if !ok && last == nil && known > 0 && isECDSA(suites[0]) && !l.versions["TLS 1.3"].Offered {
+			last = l.groups[known-1:]
+			continue
+		}
 		if !ok {
 			break
 		}

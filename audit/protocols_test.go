@@ -397,6 +397,17 @@ func serveOpenSSL(t *testing.T, args ...string) string {
 	return ""
 }
 
+// TestGroupsOfECDSA finds the groups of a server that has an ECDSA key, and refuses clients without
+// the key's curve. Its only protocol is TLS 1.2, and its order of groups the client's.
+func TestGroupsOfECDSA(t *testing.T) {
+	address := serveOpenSSL(t, "-tls1_2", "-cipher", "ECDHE-ECDSA-AES128-GCM-SHA256", "-groups", "P-384:P-256:X25519")
+	f := protocolsOf(t, testRun(address)).Versions["TLS 1.2"]
+	slices.Sort(f.Groups)
+	if !slices.Equal(f.Groups, []string{"secp256r1", "secp384r1", "x25519"}) {
+		t.Errorf("groups: %q", f.Groups)
+	}
+}
+
 func TestOrder(t *testing.T) {
 	for _, test := range []struct {
 		found  []uint16
