@@ -83,6 +83,7 @@ func ourAnswers(report *audit.Report) answers {
 		a[name] = yes(v.Offered)
 		if v.Offered && name != "SSL 2" {
 			a["suites of "+name] = list(slices.Clone(v.Suites))
+			a["partial "+name], a["inherits "+name] = yes(v.Partial != ""), yes(v.Inherits)
 			groupsTested = true
 		}
 		groups = append(groups, v.Groups...)
@@ -178,10 +179,14 @@ func testsslAnswers(b []byte) (answers, error) {
 }
 
 func testsslLine(a answers, id, severity, finding string) {
-	supported := yes(!strings.Contains(finding, "not supported") && !strings.Contains(finding, "not offered"))
+	supported := yes(!strings.Contains(finding, "not supported") && !strings.Contains(finding, "not offered") &&
+		!strings.Contains(finding, "no resumption"))
 	switch id {
 	case "cipher_order-tls1_2":
-		a[factOrder] = finding
+		a[factOrder], _, _ = strings.Cut(finding, " ")
+		if strings.HasPrefix(finding, "NOT a") {
+			a[factOrder] = "client"
+		}
 	case "FS_ECDHE_curves":
 		a[factGroups] = groupList(strings.Fields(finding))
 	case "FS_KEMs":
@@ -193,6 +198,9 @@ func testsslLine(a answers, id, severity, finding string) {
 	case "secure_client_renego":
 		a[factClient] = yes(severity != "OK")
 	case "CRIME_TLS":
+		if finding == "TLS 1.3 only server" {
+			return
+		}
 		a[factCompression] = yes(!strings.Contains(finding, "not vulnerable"))
 	case "fallback_SCSV":
 		if !strings.Contains(finding, "no protocol below") && !strings.Contains(finding, "only") {

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/ossl-go/ossl/audit"
+	"github.com/ossl-go/ossl/audit/internal/testcert"
 	"github.com/ossl-go/ossl/audit/internal/zoo"
 )
 
@@ -117,8 +118,11 @@ func (p programs) scan(ctx context.Context, s *zoo.Server) (row, error) {
 		return row{}, fmt.Errorf("%s: %w", s.Name, err)
 	}
 	result.ours, result.seconds[0], result.connections = ourAnswers(report), report.Seconds, report.Cost.Connections
-	roots := filepath.Join(r.Folder, "roots.pem")
-	if err := os.WriteFile(roots, r.PEM(), 0o600); err != nil {
+	roots, trusted := filepath.Join(r.Folder, "roots.pem"), r.PEM()
+	if len(trusted) == 0 { // the tools refuse an empty file
+		trusted = testcert.Root(testcert.Template{CA: true, Name: "Unrelated Root"}).PEM()
+	}
+	if err := os.WriteFile(roots, trusted, 0o600); err != nil {
 		return row{}, err
 	}
 	address := fmt.Sprintf("localhost:%d", r.Addresses[0].Port())

@@ -112,8 +112,6 @@ func sslyzeAnswers(b []byte) (answers, error) {
 				a[fact] = "yes"
 			case "NOT_SUPPORTED":
 				a[fact] = "no"
-			case "SERVER_IS_TLS_1_3_ONLY":
-				a[fact] = "not with TLS 1.3"
 			}
 		}
 	}

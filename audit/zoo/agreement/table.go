@@ -10,36 +10,53 @@ import (
 // table writes the agreement as Markdown, and returns the number of disagreements that are not
 // decided.
 func table(w io.Writer, rows []row) (undecided int) {
-	fmt.Fprintf(w, "Servers: %d.\n\n", len(rows))
-	fmt.Fprintln(w, "| fact | testssl.sh agrees | differs | sslyze agrees | differs |")
-	fmt.Fprintln(w, "|---|---|---|---|---|")
+	fmt.Fprintf(w, "## Agreement on %d servers\n\n", len(rows))
+	fmt.Fprintln(w, "| fact | testssl.sh agrees | differs | alone | sslyze agrees | differs | alone |")
+	fmt.Fprintln(w, "|---|--:|--:|--:|--:|--:|--:|")
 	var differences []difference
+	var total [3]int
 	for _, fact := range names(rows) {
 		cells := []string{fact}
 		asked := false
 		for _, tool := range []string{"testssl.sh", "sslyze"} {
-			agree, differ := 0, 0
+			var counts [3]int // agree, differ, alone
 			for _, r := range rows {
-				ours, theirs := r.ours[fact], r.of(tool)[fact]
+				ours, theirs, ok := r.compare(tool, fact)
 				switch {
-				case ours == "" && theirs == "" || theirs == "":
+				case !ok:
+					continue
 				case ours == theirs:
-					agree++
+					counts[0]++
+					continue
+				case ours == "":
+					counts[2]++
 				default:
-					differ++
-					differences = append(differences, difference{r.server.Name, fact, tool, ours, theirs})
+					counts[1]++
 				}
+				differences = append(differences, difference{r.server.Name, fact, tool, ours, theirs})
 			}
-			asked = asked || agree+differ > 0
-			cells = append(cells, fmt.Sprint(agree), fmt.Sprint(differ))
+			for i, n := range counts {
+				asked = asked || n > 0
+				total[i] += n
+				cells = append(cells, fmt.Sprint(n))
+			}
 		}
 		if asked {
 			fmt.Fprintln(w, "| "+strings.Join(cells, " | ")+" |")
 		}
 	}
-	fmt.Fprintf(w, "\n## Disagreements\n\nEvery one, and the fact that decides it.\n\n")
-	fmt.Fprintln(w, "| server | fact | ossl | other | right | why |\n|---|---|---|---|---|---|")
-	merged := map[string][]difference{}
+	fmt.Fprintf(w, "\nOf %d answers %d agree and %d differ; %d are about facts that ossl check doesn't test\nat that server.\n",
+		total[0]+total[1]+total[2], total[0], total[1], total[2])
+	undecided = decided(w, differences)
+	costs(w, rows)
+	return undecided
+}
+
+// decided writes the differences, those with one decision in one line.
+func decided(w io.Writer, differences []difference) (undecided int) {
+	fmt.Fprintf(w, "\n## Disagreements\n\n")
+	fmt.Fprintln(w, "| servers | fact | ossl check | other | right | the packet or byte that decides |\n|---|---|---|---|---|---|")
+	merged := map[string][]string{}
 	var order []string
 	for _, d := range differences {
 		right, why := d.decide()
@@ -47,24 +64,71 @@ func table(w io.Writer, rows []row) (undecided int) {
 			undecided++
 			right, why = "**undecided**", ""
 		}
-		key := strings.Join([]string{d.fact, show(d.ours), d.tool + ": " + show(d.theirs), right, why}, " | ")
+		ours, theirs := show(d.ours), d.theirs
 		if d.ours != "" && strings.HasPrefix(d.fact, "suites") {
-			key = strings.Join([]string{d.fact, "", d.tool + ": " + against(d.ours, d.theirs), right, why}, " | ")
+			ours, theirs = "", against(d.ours, d.theirs)
 		}
+		key := strings.Join([]string{d.fact, ours, d.tool + ": " + theirs, right, why}, " | ")
 		if merged[key] == nil {
 			order = append(order, key)
 		}
-		merged[key] = append(merged[key], d)
+		merged[key] = append(merged[key], d.server)
 	}
 	for _, key := range order {
-		var servers []string
-		for _, d := range merged[key] {
-			servers = append(servers, d.server)
+		servers := strings.Join(merged[key], ", ")
+		if len(merged[key]) > 6 {
+			servers = fmt.Sprintf("%s and %d more", strings.Join(merged[key][:3], ", "), len(merged[key])-3)
 		}
-		fmt.Fprintf(w, "| %s | %s |\n", strings.Join(servers, ", "), key)
+		fmt.Fprintf(w, "| %s | %s |\n", servers, key)
 	}
-	costs(w, rows)
 	return undecided
+}
+
+// compare returns an audit's and a tool's answers in a form in which they can be compared, and
+// whether they can: the fact exists with the server's versions, and the tool gave an answer.
+func (r row) compare(tool, fact string) (ours, theirs string, ok bool) {
+	ours, theirs = r.ours[fact], r.of(tool)[fact]
+	if theirs == "" || strings.HasPrefix(fact, "partial ") || strings.HasPrefix(fact, "inherits ") {
+		return "", "", false
+	}
+	offered := 0
+	for _, v := range versions {
+		if r.ours[v] == "yes" {
+			offered++
+		}
+	}
+	switch fact {
+	case factFallback: // there must be a lower version
+		ok = offered != 1
+	case factEMS, factSecure, factClient, factCompression, factID: // TLS 1.3 has none of them
+		ok = offered != 1 || r.ours["TLS 1.3"] != "yes"
+	case factEarly: // TLS 1.3 alone has it
+		ok = r.ours["TLS 1.3"] != "no"
+	default:
+		ok = true
+	}
+	version, suites := strings.CutPrefix(fact, "suites of ")
+	if !suites || ours == "" {
+		return ours, theirs, ok
+	}
+	if r.ours["partial "+version] == "yes" { // then ours has a part of the list, and says so
+		return ours, list(slices.DeleteFunc(strings.Fields(theirs), func(suite string) bool {
+			return !slices.Contains(strings.Fields(ours), suite)
+		})), ok
+	}
+	if r.ours["inherits "+version] == "yes" { // then ours has the suites that no later version has
+		for _, later := range versions[slices.Index(versions, version)+1 : len(versions)-1] {
+			ours, theirs = minus(ours, r.ours["suites of "+later]), minus(theirs, r.of(tool)["suites of "+later])
+		}
+	}
+	return ours, theirs, ok
+}
+
+// minus returns a list without another's elements.
+func minus(all, remove string) string {
+	return list(slices.DeleteFunc(strings.Fields(all), func(one string) bool {
+		return one == "none" || slices.Contains(strings.Fields(remove), one)
+	}))
 }
 
 func (r row) of(tool string) answers {
@@ -100,6 +164,9 @@ func against(ours, theirs string) string {
 
 // costs writes the time that each tool took.
 func costs(w io.Writer, rows []row) {
+	if len(rows) == 0 {
+		return
+	}
 	var seconds [3][]float64
 	connections := 0
 	for _, r := range rows {
@@ -107,9 +174,6 @@ func costs(w io.Writer, rows []row) {
 			seconds[i] = append(seconds[i], r.seconds[i])
 		}
 		connections = max(connections, r.connections)
-	}
-	if len(rows) == 0 {
-		return
 	}
 	fmt.Fprintln(w, "\n## Time\n\n| | median, s | longest, s |\n|---|---|---|")
 	for i, tool := range []string{"ossl check", "testssl.sh", "sslyze"} {
