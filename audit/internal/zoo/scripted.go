@@ -66,7 +66,8 @@ func (s *script) choose(o *offer) uint16 {
 	return 0
 }
 
-func (s *script) answer(conn net.Conn, chain [][]byte, key *rsa.PrivateKey) {
+// answer plays the script for one connection, with a chain and its Certificate message.
+func (s *script) answer(conn net.Conn, chain [][]byte, certificates []byte, key *rsa.PrivateKey) {
 	conn.SetDeadline(time.Now().Add(10 * time.Second))
 	o, err := readOffer(conn)
 	if err != nil {
@@ -94,13 +95,18 @@ func (s *script) answer(conn net.Conn, chain [][]byte, key *rsa.PrivateKey) {
 	}
 	flight := [][]byte{s.hello(version, suite, method)}
 	if suite != anonAES128 {
-		flight = append(flight, certificateMessage(chain))
+		flight = append(flight, certificates)
 	}
 	if exchange := s.keyExchange(version, suite, key); exchange != nil {
 		flight = append(flight, message(12, exchange...))
 	}
 	flight = append(flight, message(14))
-	conn.Write(records(version, flight...))
+	// A client may refuse a long message at its head: then the rest is neither built nor sent.
+	for part := range slices.Chunk(slices.Concat(flight...), 1<<14) {
+		if _, err := conn.Write(records(version, part)); err != nil {
+			return
+		}
+	}
 	// Any answer is refused.
 	if n, err := conn.Read(make([]byte, 5)); n > 0 && err == nil {
 		conn.Write(alert(version, 40))
@@ -175,7 +181,10 @@ func scriptServer(name, about string, s *script, expect ...Verdict) *Server {
 			if s.chain != nil {
 				chain = s.chain
 			}
-			return r.listen("127.0.0.1", func(conn net.Conn) { s.answer(conn, chain, id.leaf.Key.(*rsa.PrivateKey)) })
+			certificates := certificateMessage(chain)
+			return r.listen("127.0.0.1", func(conn net.Conn) {
+				s.answer(conn, chain, certificates, id.leaf.Key.(*rsa.PrivateKey))
+			})
 		},
 	}
 }
