@@ -100,12 +100,13 @@ func (r *run) plain(ctx context.Context, f *HTTPFacts) {
 
 // get requests the page "/", and reads the response's headers.
 func (r *run) get(ctx context.Context, address string, encrypted bool) (*http.Response, error) {
-	conn, err := r.dial(ctx, address)
+	plain, err := r.dial(ctx, address)
 	if err != nil {
 		return nil, err
 	}
-	defer conn.Close()
-	defer context.AfterFunc(ctx, func() { conn.SetDeadline(time.Now()) })()
+	defer plain.Close()
+	defer context.AfterFunc(ctx, func() { plain.SetDeadline(time.Now()) })()
+	conn := plain
 	if deadline, ok := ctx.Deadline(); ok {
 		if err := conn.SetDeadline(deadline); err != nil {
 			return nil, err
