@@ -151,7 +151,9 @@ func (r *run) all(ctx context.Context) error {
 			return err
 		}
 		r.progress(p.name)
-		if err := p.run(ctx, r); err != nil {
+		err := p.run(ctx, r)
+		r.dropSpare()
+		if err != nil {
 			return fmt.Errorf("%s: %w", p.name, err)
 		}
 	}

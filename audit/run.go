@@ -33,6 +33,9 @@ type run struct {
 	slow     int // connections in a row that lasted until their deadline
 
 	trip float64 // milliseconds of the shortest TCP handshake that a probe timed
+
+	spare   *spare        // of the probe that runs
+	nearest time.Duration // of TCP's handshakes before hellos, the shortest; 0 before the first
 }
 
 // A probe finds a part of the facts. It returns an error only if the context has ended: everything
@@ -160,6 +163,7 @@ func (r *run) exchangeRaw(ctx context.Context, address string, packet []byte, st
 			return reply, fmt.Errorf("%w twice: %w", errLost, err)
 		}
 		r.count(func(c *Cost) { c.Retried++ })
+		r.dropSpare()
 		if err := sleep(ctx, lostPause); err != nil {
 			return nil, err
 		}
@@ -182,7 +186,7 @@ func sleep(ctx context.Context, d time.Duration) error {
 }
 
 func (r *run) exchangeOnce(ctx context.Context, address string, packet []byte, stop hello.Stop) (*hello.Reply, error) {
-	conn, err := r.dial(ctx, address)
+	conn, err := r.dialAhead(ctx, address)
 	if err != nil {
 		return nil, err
 	}
