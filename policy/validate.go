@@ -160,8 +160,8 @@ func (p *Policy) validateLimits() error {
 		{"resumption.lifetime", p.Resumption.Lifetime, 1, 7 * 86400}, // RFC 8446, section 4.6.1
 		{"resumption.rotation", p.Resumption.Rotation, 1, 365 * 86400},
 		{"records.buffer_size", p.Records.BufferSize, 512, 1 << 24},
-		{"sockets.sendfile_chunk", p.Sockets.SendFileChunk, 4096, 1 << 31},
-		{"sockets.hsts", p.Sockets.HSTS, 1, 100 * 365 * 86400},
+		{"sockets.sendfile_chunk", p.Sockets.SendFileChunk, 4096, 1 << 30},
+		{"sockets.hsts", p.Sockets.HSTS, 1, 50 * 365 * 86400},
 	} {
 		l := f.limit
 		if l.Value != 0 && (l.Value < f.min || l.Value > f.max) {
