@@ -32,6 +32,12 @@ func (v version) rowsLike() string { return cmp.Or(v.like, v.name) }
 
 var numbered = regexp.MustCompile(`^\d+(\.\d+)+[a-z]?`)
 
+// ofPrograms reports whether a tree of this name has programs to test with, and the OpenSSL that
+// comes with them if any: no version of its own.
+func ofPrograms(name string) bool {
+	return name == "valkey" || name == "testssl" || strings.HasPrefix(name, "servers-")
+}
+
 // findVersions lists the host's own and the trees of OpenSSL in dir, those named by number first.
 func findVersions(dir string) ([]version, error) {
 	runs, err := filepath.Glob(filepath.Join(dir, "*", "run"))
@@ -40,8 +46,8 @@ func findVersions(dir string) ([]version, error) {
 	}
 	versions := []version{{name: "system"}}
 	for _, run := range runs {
-		if filepath.Base(filepath.Dir(run)) == "valkey" {
-			continue // a server, with the OpenSSL that comes with it: another 3.5
+		if ofPrograms(filepath.Base(filepath.Dir(run))) {
+			continue
 		}
 		tree, err := filepath.Abs(filepath.Dir(run))
 		if err != nil {
