@@ -242,8 +242,8 @@ func (r *Running) serve(l net.Listener, answer func(net.Conn)) {
 // Local returns the servers that need nothing besides this process.
 func Local() []*Server {
 	var all []*Server
-	for _, some := range [][]*Server{certificateServers(), goServers(), sessionServers(), scriptedServers(), lyingServers(),
-		slowServers()} {
+	for _, some := range [][]*Server{certificateServers(), goServers(), mailServers(), sessionServers(), scriptedServers(),
+		lyingServers(), slowServers()} {
 		all = append(all, some...)
 	}
 	return all
