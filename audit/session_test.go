@@ -365,7 +365,7 @@ func startNginx(t testing.TB, directives string) string {
 	program, err := exec.LookPath("nginx")
 	if err != nil {
 		if program = "/usr/sbin/nginx"; !fileExists(program) {
-			t.Skip("no program nginx")
+			t.Skip("nginx is not installed")
 		}
 	}
 	dir := t.TempDir()

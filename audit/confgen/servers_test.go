@@ -20,7 +20,7 @@ import (
 func tree(t *testing.T) []Server {
 	dir := os.Getenv("OSSL_SERVERS")
 	if dir == "" {
-		t.Skip("OSSL_SERVERS names no folder of servers: ci/config runs this test")
+		t.Skip("OSSL_SERVERS names no folder of servers: ci/config runs it")
 	}
 	var out []Server
 	for _, release := range []string{"bookworm", "trixie", "sid"} {

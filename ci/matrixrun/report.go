@@ -135,11 +135,11 @@ func reason(output []string) string {
 	return strings.Join(said, " ")
 }
 
-const tools = `openssl|curl|gnutls-\w+|node|python3?|cc|redis-server|rust-libp2p`
+const tools = `openssl|nginx|curl|gnutls-\w+|node|python3?|cc|redis-server|rust-libp2p`
 
 // steps are scripts that .ci/run calls as well, and that run tests which others leave out.
 // TestSteps holds them against it.
-var steps = []string{"kernel-tls", "redis"}
+var steps = []string{"config", "kernel-tls", "redis"}
 
 var (
 	namesStep    = regexp.MustCompile(`\bci/(` + strings.Join(steps, "|") + `) runs it\b`)

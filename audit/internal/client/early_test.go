@@ -23,7 +23,7 @@ func openssl(t *testing.T, flags ...string) (string, *bufio.Reader) {
 	t.Helper()
 	program, err := exec.LookPath("openssl")
 	if err != nil {
-		t.Skip("openssl isn't installed")
+		t.Skip("openssl is not installed")
 	}
 	dir := t.TempDir()
 	cert := certificate(t, ecdsaKey(t))

@@ -189,7 +189,7 @@ func TestRenegotiation12(t *testing.T) {
 func sServer(t testing.TB, certificate tls.Certificate, flags ...string) string {
 	program, err := exec.LookPath("openssl")
 	if err != nil {
-		t.Skip("no program openssl")
+		t.Skip("openssl is not installed")
 	}
 	dir := t.TempDir()
 	key, err := x509.MarshalPKCS8PrivateKey(certificate.PrivateKey)
