@@ -3,6 +3,7 @@ package ossl
 import (
 	"crypto/tls"
 	"errors"
+	"io"
 	"net"
 	"sync"
 	"time"
@@ -282,10 +283,30 @@ func (recordSender) closeNotify(c *Conn, free bool) error {
 	if len(last) == 0 { // the connection has failed, and its alert was sent
 		return nil
 	}
-	_ = c.conn.SetWriteDeadline(time.Now().Add(closeNotifyTimeout))
-	_, c.out.closeNotifyErr = c.conn.Write(last)
-	_ = c.conn.SetWriteDeadline(time.Now()) // any later write fails
+	c.out.closeNotifyErr = c.sendLast(last, free)
 	return c.out.closeNotifyErr
+}
+
+// sendLast sends the last records. Closing says that the underlying connection is closed next.
+func (c *Conn) sendLast(last []byte, closing bool) error {
+	// Deadlines cost more than the write itself, so they are set only if the write may have to wait.
+	n, err := c.in.SendNow(c.conn, last, closing && c.peerEnded())
+	if err != nil || n == len(last) {
+		return err
+	}
+	_ = c.conn.SetWriteDeadline(time.Now().Add(closeNotifyTimeout))
+	_, err = c.conn.Write(last[n:])
+	_ = c.conn.SetWriteDeadline(time.Now()) // any later write fails
+	return err
+}
+
+// peerEnded reports whether a Read has returned the peer's close_notify, with nothing behind it.
+func (c *Conn) peerEnded() bool {
+	if !c.in.tryLock() {
+		return false
+	}
+	defer c.in.unlock()
+	return c.in.err == io.EOF && len(c.in.Data) == 0
 }
 
 // lastRecords returns close_notify, behind the records that must be sent before it. The writer is

@@ -164,17 +164,45 @@ func (in *Input) fillRaw(conn net.Conn) error {
 	}
 	if in.rawErr != nil {
 		in.took(0)
-		e := &net.OpError{Op: "read", Source: conn.LocalAddr(), Addr: conn.RemoteAddr(), Err: os.NewSyscallError("read", in.rawErr)}
-		if e.Source != nil { // else package net could not get the address
-			e.Net = e.Source.Network()
-		}
-		return e
+		return opError("read", conn, in.rawErr)
 	}
 	in.took(in.rawN)
 	if in.rawN == 0 {
 		return io.EOF
 	}
 	return nil
+}
+
+// opError returns package net's error for a system call that has failed.
+func opError(op string, conn net.Conn, err error) error {
+	e := &net.OpError{Op: op, Source: conn.LocalAddr(), Addr: conn.RemoteAddr(), Err: os.NewSyscallError(op, err)}
+	if e.Source != nil { // else package net could not get the address
+		e.Net = e.Source.Network()
+	}
+	return e
+}
+
+// SendNow sends as much of b as the socket takes without waiting, whatever the deadlines are, and
+// returns how much that is: nothing if the connection isn't a socket, or is closed.
+//
+// Last says that the caller closes conn next, and that the peer has ended its side. If nothing more
+// has arrived, b then leaves in the same segment as the end of the stream. Otherwise it leaves at
+// once, because a socket that is closed with unread input resets the connection, and drops what
+// it has not sent.
+func (in *Input) SendNow(conn net.Conn, b []byte, last bool) (n int, err error) {
+	if in.raw == nil {
+		return 0, nil
+	}
+	closed := in.raw.Control(func(fd uintptr) {
+		n, err = sendNow(fd, b, last)
+	})
+	switch {
+	case closed != nil || err == syscall.EAGAIN:
+		return n, nil
+	case err != nil:
+		return n, opError("write", conn, err)
+	}
+	return n, nil
 }
 
 // HasSocket reports whether the connection that Fill reads from is a socket of package net. It

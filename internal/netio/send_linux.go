@@ -1,0 +1,28 @@
+package netio
+
+import "syscall"
+
+// msgMore is MSG_MORE of linux/socket.h, on every architecture.
+const msgMore = 0x8000
+
+// sendNow sends b to a socket, or a part of it. It never waits, even if the socket is in blocking
+// mode. If last is set and there is nothing to read, b waits for the end of the stream.
+func sendNow(fd uintptr, b []byte, last bool) (int, error) {
+	flags := syscall.MSG_DONTWAIT | syscall.MSG_NOSIGNAL
+	if last && nothingToRead(fd) {
+		flags |= msgMore
+	}
+	for {
+		n, err := syscall.SendmsgN(int(fd), b, nil, nil, flags)
+		if err != syscall.EINTR {
+			return max(n, 0), err
+		}
+	}
+}
+
+// nothingToRead reports whether a read of a socket would return the end, or wait.
+func nothingToRead(fd uintptr) bool {
+	var b [1]byte
+	n, _, err := syscall.Recvfrom(int(fd), b[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
+	return n == 0 && err == nil || err == syscall.EAGAIN
+}
