@@ -40,7 +40,11 @@ import (
 // A handshake is the state of a handshake that is under way.
 type handshake struct {
 	c   *Conn
-	ctx context.Context // given to callbacks; it ends with the handshake, as in crypto/tls
+	ctx context.Context // the caller's
+
+	// Set by callbackContext.
+	forCallbacks context.Context    // nil until a callback needs it
+	cancel       context.CancelFunc // of forCallbacks
 
 	// Set by prepare and begin.
 	asking  bool   // the SSL may ask questions for which libssl doesn't pause
@@ -108,8 +112,6 @@ func (c *Conn) runHandshake(ctx context.Context) error {
 			return err
 		}
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
 	h := &handshake{c: c, ctx: ctx, in: &c.in.Input}
 	c.handshakeErr = errPanicked // remains if a callback panics
 	defer h.end()
@@ -129,6 +131,9 @@ func (h *handshake) end() {
 	if h.unpin != nil {
 		h.unpin()
 	}
+	if h.cancel != nil {
+		h.cancel()
+	}
 	h.notePaused(false)
 	if h.holdsThread {
 		pausedThreads.Leave(nil)
@@ -136,6 +141,14 @@ func (h *handshake) end() {
 	if h.c.handshakeErr == errPanicked {
 		h.c.release()
 	}
+}
+
+// callbackContext returns the context for callbacks. It ends with the handshake, as in crypto/tls.
+func (h *handshake) callbackContext() context.Context {
+	if h.forCallbacks == nil {
+		h.forCallbacks, h.cancel = context.WithCancel(h.ctx)
+	}
+	return h.forCallbacks
 }
 
 // run runs the handshake.

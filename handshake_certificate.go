@@ -23,7 +23,7 @@ func (h *handshake) processCertificateRequest() error {
 	if !ok {
 		return &LibraryError{Op: "handshake", Reason: "malformed CertificateRequest", cause: tls.AlertError(alertDecodeError)}
 	}
-	stdtls.SetRequestContext(info, h.ctx)
+	stdtls.SetRequestContext(info, h.callbackContext())
 	cert, err := h.getClientCertificate(info, offered)
 	if err != nil {
 		h.sendClearAlert(alertInternalError)

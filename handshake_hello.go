@@ -66,7 +66,7 @@ func (h *handshake) clientHelloInfo(records []byte) (hello *tls.ClientHelloInfo,
 	}
 	// crypto/tls has parsed it in a handshake of its own.
 	hello.Conn = h.c.conn
-	stdtls.SetHelloContext(hello, context.WithValue(h.ctx, contextKey{}, ctx))
+	stdtls.SetHelloContext(hello, context.WithValue(h.callbackContext(), contextKey{}, ctx))
 	return hello, nil, nil
 }
 
