@@ -112,6 +112,7 @@ func (c *Conn) runHandshake(ctx context.Context) error {
 			return err
 		}
 	}
+	growStack()
 	h := &handshake{c: c, ctx: ctx, in: &c.in.Input}
 	c.handshakeErr = errPanicked // remains if a callback panics
 	defer h.end()
