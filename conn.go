@@ -179,7 +179,11 @@ func (c *Conn) Handshake() error { return c.HandshakeContext(context.Background(
 // HandshakeContext runs the handshake if it has not run yet. If ctx ends first, HandshakeContext
 // closes the underlying connection and returns ctx's error. After the handshake, ctx has no effect
 // on the connection.
-func (c *Conn) HandshakeContext(ctx context.Context) (err error) {
+func (c *Conn) HandshakeContext(ctx context.Context) error { return c.shakeHands(ctx, false) }
+
+// shakeHands is HandshakeContext. If toWrite is set, the caller has data to send, or flushes the
+// queue: then a client's last message waits there, and leaves with the data.
+func (c *Conn) shakeHands(ctx context.Context, toWrite bool) (err error) {
 	if c.complete.Load() {
 		return nil
 	}
@@ -204,7 +208,7 @@ func (c *Conn) HandshakeContext(ctx context.Context) (err error) {
 	}
 	c.in.lock()
 	defer c.in.unlock()
-	c.handshakeErr = c.runHandshake(ctx)
+	c.handshakeErr = c.runHandshake(ctx, toWrite)
 	if c.handshakeErr != nil {
 		c.release()
 	}

@@ -42,6 +42,8 @@ type handshake struct {
 	c   *Conn
 	ctx context.Context // the caller's
 
+	toWrite bool // it is a Write's
+
 	// Set by callbackContext.
 	forCallbacks context.Context    // nil until a callback needs it
 	cancel       context.CancelFunc // of forCallbacks
@@ -100,7 +102,7 @@ type handshake struct {
 var errPanicked = errors.New("ossl: a callback panicked during the handshake")
 
 // runHandshake runs the handshake to its end. The caller holds handshakeMu and the reader's lock.
-func (c *Conn) runHandshake(ctx context.Context) error {
+func (c *Conn) runHandshake(ctx context.Context, toWrite bool) error {
 	if c.configErr != nil {
 		return c.configErr
 	}
@@ -113,7 +115,7 @@ func (c *Conn) runHandshake(ctx context.Context) error {
 		}
 	}
 	growStack()
-	h := &handshake{c: c, ctx: ctx, in: &c.in.Input}
+	h := &handshake{c: c, ctx: ctx, toWrite: toWrite, in: &c.in.Input}
 	c.handshakeErr = errPanicked // remains if a callback panics
 	defer h.end()
 	err := h.run()

@@ -91,13 +91,18 @@ func (h *handshake) sendAlert(description uint8) {
 	_ = h.send(record.PlaintextAlert(description))
 }
 
-// hold queues the tickets that the last step of a TLS 1.3 server has made, so that they leave with
-// the server's next record. It reports whether it has. A client that only writes would leave the
-// tickets unread, and if a socket with unread data is closed, the kernel sends a reset, which
-// destroys data that was not delivered yet.
+// hold queues the output of the last step if it is to leave with the next record, and reports
+// whether it has. There are two cases:
+//
+//   - the tickets of a TLS 1.3 server. A client that only writes would leave them unread, and if a
+//     socket with unread data is closed, the kernel sends a reset, which destroys data that was not
+//     delivered yet.
+//   - the last flight of a client that has something to write. It leaves in the same segment, and
+//     the server wakes up once. If the Write comes to nothing, it sends the flight alone.
 func (h *handshake) hold(step libssl.Step, out []byte) bool {
 	c := h.c
-	if step.Status != libssl.Done || c.isClient {
+	tickets := !c.isClient && h.version >= tls.VersionTLS13
+	if step.Status != libssl.Done || !tickets && !(c.isClient && h.toWrite) {
 		return false
 	}
 	c.out.mu.Lock()
@@ -106,11 +111,11 @@ func (h *handshake) hold(step libssl.Step, out []byte) bool {
 		return false
 	}
 	defer c.engine.unlock()
-	if h.version < tls.VersionTLS13 || !c.engine.queue.hold(out) {
+	if tickets && !c.engine.queue.hold(out) || !tickets && !c.engine.queue.push(out) {
 		return false
 	}
 	c.out.sizes.bytes += int64(len(out)) // so that later records have the sizes that crypto/tls gives them
-	if len(h.in.Data) == 0 {
+	if tickets && len(h.in.Data) == 0 {
 		c.watchSilence()
 	}
 	return true

@@ -3,8 +3,9 @@ package ossl
 import "sync/atomic"
 
 // outQueue holds sealed records that must be sent before any record that is sealed later: a
-// server's tickets, until the server sends something else, and the records that Reads have sealed
-// (answers to key updates, alerts), until they can be sent.
+// server's tickets, until the server sends something else; the last flight of a client's handshake,
+// if a Write has run it; and the records that Reads have sealed (answers to key updates, alerts),
+// until they can be sent.
 type outQueue struct {
 	data     []byte // guarded by the engine
 	answered bool   // guarded by the engine; an answer to a KeyUpdate waits

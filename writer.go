@@ -1,6 +1,7 @@
 package ossl
 
 import (
+	"context"
 	"crypto/tls"
 	"errors"
 	"io"
@@ -119,7 +120,7 @@ func (c *Conn) handshakeToWrite() error {
 			c.calls.endWrite()
 		}
 	}()
-	err = c.Handshake()
+	err = c.shakeHands(context.Background(), true)
 	return err
 }
 

@@ -1,0 +1,94 @@
+//go:build cgo
+
+package ossl_test
+
+import (
+	"crypto/tls"
+	"fmt"
+	"io"
+	"testing"
+
+	"github.com/ossl-go/ossl"
+	"github.com/ossl-go/ossl/internal/ossltest"
+	"github.com/ossl-go/ossl/internal/tlstest"
+)
+
+// TestFinishedLeavesWithData checks how many times a client writes to its connection in a handshake
+// that a Write begins, and that the server gets the client's last flight whatever the Write does.
+func TestFinishedLeavesWithData(t *testing.T) {
+	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
+		for _, path := range []ossl.RecordPath{ossl.RecordsAuto, ossl.RecordsLibssl} {
+			for _, resumed := range []bool{false, true} {
+				for what, trigger := range map[string]struct {
+					data   int
+					writes int64 // for the client's last flight and the data
+					do     func(c *ossl.Conn) error
+				}{
+					"Write":            {4, 1, func(c *ossl.Conn) error { _, err := c.Write([]byte("data")); return err }},
+					"Write of much":    {40_000, 1, func(c *ossl.Conn) error { _, err := c.Write(make([]byte, 40_000)); return err }},
+					"Write of nothing": {0, 1, func(c *ossl.Conn) error { _, err := c.Write(nil); return err }},
+					"Handshake": {4, 2, func(c *ossl.Conn) error {
+						if err := c.Handshake(); err != nil {
+							return err
+						}
+						_, err := c.Write([]byte("data"))
+						return err
+					}},
+				} {
+					t.Run(fmt.Sprintf("%s/records=%v/resumed=%t/%s", tlstest.VersionName(version), path, resumed, what), func(t *testing.T) {
+						testFinishedLeaves(t, version, path, resumed, trigger.data, trigger.writes, trigger.do)
+					})
+				}
+			}
+		}
+	}
+}
+
+func testFinishedLeaves(t *testing.T, version uint16, path ossl.RecordPath, resumed bool, data int, writes int64,
+	do func(*ossl.Conn) error) {
+	cc, sc := tlstest.Resuming(version)
+	clients, servers := ossltest.NewContext(t, cc, ossl.WithRecordPath(path)), ossltest.NewContext(t, sc)
+	for visit := range 2 {
+		if visit == 0 && !resumed {
+			continue
+		}
+		a, b := tlstest.Loopback()
+		counter := &tlstest.WriteCounter{Conn: a}
+		client, server := clients.Client(counter, ""), servers.Server(b)
+		defer client.Close()
+		defer server.Close()
+		got := make(chan error, 1)
+		shaken := make(chan struct{})
+		go func() {
+			err := server.Handshake()
+			close(shaken)
+			if err == nil && data > 0 {
+				_, err = io.ReadFull(server, make([]byte, data))
+			}
+			if err == nil { // with the ticket of TLS 1.3
+				_, err = server.Write([]byte("answer"))
+			}
+			got <- err
+		}()
+		if err := do(client); err != nil {
+			t.Fatal(err)
+		}
+		<-shaken           // without a Read or a Close of the client
+		want := 1 + writes // with the ClientHello
+		if version == tls.VersionTLS12 && !(resumed && visit == 1) {
+			want = 2 + int64(min(data, 1)) // the server's Finished comes behind the client's
+		}
+		if n := counter.Writes.Load(); n != want {
+			t.Errorf("visit %d: %d writes, not %d", visit, n, want)
+		}
+		if err := <-got; err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.ReadFull(client, make([]byte, 6)); err != nil {
+			t.Fatal(err)
+		}
+		if client.ConnectionState().DidResume != (resumed && visit == 1) {
+			t.Fatalf("visit %d: resumed: %t", visit, client.ConnectionState().DidResume)
+		}
+	}
+}
