@@ -14,81 +14,11 @@
  */
 
 #include "schedule.h"
+#include "sha2.h"
 
-#include <pthread.h>
 #include <string.h>
 
-enum { MAX_HASH = 48, MAX_BLOCK = 128, MAX_SEEDS = 8, NO_MODE = -1 };
-
-/* SHA256_CTX has 112 bytes and SHA512_CTX, which SHA-384 uses, 216; neither has ever changed. */
-typedef union {
-	uint64_t align;
-	uint8_t sha256[112], sha512[216], room[256];
-} state;
-
-typedef struct {
-	int sha384;
-	size_t size, block, state;
-} hash;
-
-static const hash hashes[] = {{0, 32, 64, 112}, {1, 48, 128, 216}};
-
-static int hash_begin(const hash *h, state *s)
-{
-	return (h->sha384 ? ossl_fn.SHA384_Init((SHA512_CTX *)s) : ossl_fn.SHA256_Init((SHA256_CTX *)s)) == 1;
-}
-
-static int hash_add(const hash *h, state *s, const void *data, size_t len)
-{
-	return len == 0 ||
-		(h->sha384 ? ossl_fn.SHA384_Update((SHA512_CTX *)s, data, len) : ossl_fn.SHA256_Update((SHA256_CTX *)s, data, len)) == 1;
-}
-
-static int hash_end(const hash *h, state *s, uint8_t *out)
-{
-	return (h->sha384 ? ossl_fn.SHA384_Final(out, (SHA512_CTX *)s) : ossl_fn.SHA256_Final(out, (SHA256_CTX *)s)) == 1;
-}
-
-/* HMAC: RFC 2104. A key's two states serve for any number of messages. */
-typedef struct {
-	const hash *h;
-	state inner, outer, running;
-} mac;
-
-static int mac_key(mac *m, const hash *h, const uint8_t *key, size_t len)
-{
-	uint8_t block[MAX_BLOCK] = {0};
-	size_t i;
-	int ok = 1;
-
-	m->h = h;
-	if (len > h->block)
-		ok = hash_begin(h, &m->running) && hash_add(h, &m->running, key, len) && hash_end(h, &m->running, block);
-	else if (len > 0)
-		memcpy(block, key, len);
-	for (i = 0; i < h->block; i++)
-		block[i] ^= 0x36;
-	ok = ok && hash_begin(h, &m->inner) && hash_add(h, &m->inner, block, h->block);
-	for (i = 0; i < h->block; i++)
-		block[i] ^= 0x36 ^ 0x5c;
-	ok = ok && hash_begin(h, &m->outer) && hash_add(h, &m->outer, block, h->block);
-	ossl_fn.OPENSSL_cleanse(block, sizeof block);
-	return ok;
-}
-
-static void mac_begin(mac *m) { memcpy(&m->running, &m->inner, m->h->state); }
-
-static int mac_add(mac *m, const void *data, size_t len) { return hash_add(m->h, &m->running, data, len); }
-
-static int mac_end(mac *m, uint8_t *out)
-{
-	if (!hash_end(m->h, &m->running, out))
-		return 0;
-	memcpy(&m->running, &m->outer, m->h->state);
-	return hash_add(m->h, &m->running, out, m->h->size) && hash_end(m->h, &m->running, out);
-}
-
-static void mac_clear(mac *m) { ossl_fn.OPENSSL_cleanse(m, sizeof *m); }
+enum { MAX_SEEDS = 8, NO_MODE = -1 };
 
 /* A parameter's bytes. */
 typedef struct {
@@ -97,23 +27,11 @@ typedef struct {
 } input;
 
 typedef struct {
-	const hash *h;
+	const sha2_hash *h;
 	int mode;
 	input key, salt, prefix, label, data, seeds[MAX_SEEDS];
 	size_t n_seeds;
 } inputs;
-
-static const hash *hash_named(const char *name)
-{
-	static const char *const names[][3] = {{"SHA2-256", "SHA256", "SHA-256"}, {"SHA2-384", "SHA384", "SHA-384"}};
-	size_t i, k;
-
-	for (i = 0; i < 2; i++)
-		for (k = 0; k < 3; k++)
-			if (strcmp(name, names[i][k]) == 0)
-				return &hashes[i];
-	return NULL;
-}
 
 /* Reads the parameters that have a meaning here; the others are for other modules. */
 static int read_inputs(inputs *in, const OSSL_PARAM *p)
@@ -125,7 +43,7 @@ static int read_inputs(inputs *in, const OSSL_PARAM *p)
 		input *to = NULL;
 
 		if (strcmp(p->key, "digest") == 0) {
-			if (p->data_type != OSSL_OSSL_PARAM_UTF8_STRING || !p->data || !(in->h = hash_named(p->data)))
+			if (p->data_type != OSSL_OSSL_PARAM_UTF8_STRING || !p->data || !(in->h = sha2_named(p->data)))
 				return 0;
 			continue;
 		}
@@ -162,33 +80,33 @@ static int read_inputs(inputs *in, const OSSL_PARAM *p)
  * HKDF-Expand-Label: RFC 8446, section 7.1. context is the transcript's hash, or an exporter's
  * context.
  */
-static int expand(const hash *h, input key, input prefix, input label, input context, uint8_t *out, size_t len)
+static int expand(const sha2_hash *h, input key, input prefix, input label, input context, uint8_t *out, size_t len)
 {
-	uint8_t head[3], context_len = (uint8_t)context.len, counter = 0, block[MAX_HASH];
+	uint8_t head[3], context_len = (uint8_t)context.len, counter = 0, block[SHA2_MAX];
 	size_t n;
 	int ok;
-	mac m;
+	hmac m;
 
 	if (len > 255 * h->size || len > 0xffff || prefix.len > 255 || label.len > 255 - prefix.len || context.len > 255)
 		return 0;
 	head[0] = (uint8_t)(len >> 8);
 	head[1] = (uint8_t)len;
 	head[2] = (uint8_t)(prefix.len + label.len);
-	ok = mac_key(&m, h, key.data, key.len);
+	ok = hmac_key(&m, h, key.data, key.len);
 	while (ok && len > 0) { /* RFC 5869, section 2.3 */
-		mac_begin(&m);
-		ok = counter == 0 || mac_add(&m, block, h->size);
+		hmac_begin(&m);
+		ok = counter == 0 || hmac_add(&m, block, h->size);
 		counter++;
-		ok = ok && mac_add(&m, head, sizeof head) && mac_add(&m, prefix.data, prefix.len) && mac_add(&m, label.data, label.len) &&
-			mac_add(&m, &context_len, 1) && mac_add(&m, context.data, context.len) && mac_add(&m, &counter, 1) &&
-			mac_end(&m, block);
+		ok = ok && hmac_add(&m, head, sizeof head) && hmac_add(&m, prefix.data, prefix.len) && hmac_add(&m, label.data, label.len) &&
+			hmac_add(&m, &context_len, 1) && hmac_add(&m, context.data, context.len) && hmac_add(&m, &counter, 1) &&
+			hmac_end(&m, block);
 		n = len < h->size ? len : h->size;
 		if (ok)
 			memcpy(out, block, n);
 		out += n;
 		len -= n;
 	}
-	mac_clear(&m);
+	hmac_clear(&m);
 	ossl_fn.OPENSSL_cleanse(block, sizeof block);
 	return ok;
 }
@@ -200,21 +118,21 @@ static int expand(const hash *h, input key, input prefix, input label, input con
  */
 static int extract(const inputs *in, uint8_t *out, size_t len)
 {
-	static const uint8_t zeros[MAX_HASH];
-	uint8_t salt[MAX_HASH] = {0}, empty[MAX_HASH];
-	const hash *h = in->h;
+	static const uint8_t zeros[SHA2_MAX];
+	uint8_t salt[SHA2_MAX] = {0}, empty[SHA2_MAX];
+	const sha2_hash *h = in->h;
 	input context = {empty, h->size};
 	int ok = len == h->size;
-	state s;
-	mac m;
+	sha2_state s;
+	hmac m;
 
 	if (ok && in->salt.data)
-		ok = hash_begin(h, &s) && hash_end(h, &s, empty) && expand(h, in->salt, in->prefix, in->label, context, salt, h->size);
-	ok = ok && mac_key(&m, h, salt, h->size);
+		ok = sha2_begin(h, &s) && sha2_end(h, &s, empty) && expand(h, in->salt, in->prefix, in->label, context, salt, h->size);
+	ok = ok && hmac_key(&m, h, salt, h->size);
 	if (ok) {
-		mac_begin(&m);
-		ok = (in->key.data ? mac_add(&m, in->key.data, in->key.len) : mac_add(&m, zeros, h->size)) && mac_end(&m, out);
-		mac_clear(&m);
+		hmac_begin(&m);
+		ok = (in->key.data ? hmac_add(&m, in->key.data, in->key.len) : hmac_add(&m, zeros, h->size)) && hmac_end(&m, out);
+		hmac_clear(&m);
 	}
 	ossl_fn.OPENSSL_cleanse(salt, sizeof salt);
 	return ok;
@@ -245,10 +163,10 @@ static int tls13_kdf(const inputs *in, uint8_t *out, size_t len)
 /* P_hash: RFC 5246, section 5. */
 static int tls1_prf(const inputs *in, uint8_t *out, size_t len)
 {
-	uint8_t a[MAX_HASH], block[MAX_HASH];
+	uint8_t a[SHA2_MAX], block[SHA2_MAX];
 	size_t i, n, seeded = 0;
 	int ok;
-	mac m;
+	hmac m;
 
 	if (!in->key.data || len == 0)
 		return 0;
@@ -256,19 +174,19 @@ static int tls1_prf(const inputs *in, uint8_t *out, size_t len)
 		seeded += in->seeds[i].len;
 	if (seeded == 0)
 		return 0;
-	ok = mac_key(&m, in->h, in->key.data, in->key.len);
+	ok = hmac_key(&m, in->h, in->key.data, in->key.len);
 	if (ok) { /* A(1) */
-		mac_begin(&m);
+		hmac_begin(&m);
 		for (i = 0; ok && i < in->n_seeds; i++)
-			ok = mac_add(&m, in->seeds[i].data, in->seeds[i].len);
-		ok = ok && mac_end(&m, a);
+			ok = hmac_add(&m, in->seeds[i].data, in->seeds[i].len);
+		ok = ok && hmac_end(&m, a);
 	}
 	while (ok) {
-		mac_begin(&m);
-		ok = mac_add(&m, a, in->h->size);
+		hmac_begin(&m);
+		ok = hmac_add(&m, a, in->h->size);
 		for (i = 0; ok && i < in->n_seeds; i++)
-			ok = mac_add(&m, in->seeds[i].data, in->seeds[i].len);
-		ok = ok && mac_end(&m, block);
+			ok = hmac_add(&m, in->seeds[i].data, in->seeds[i].len);
+		ok = ok && hmac_end(&m, block);
 		n = len < in->h->size ? len : in->h->size;
 		if (ok)
 			memcpy(out, block, n);
@@ -276,10 +194,10 @@ static int tls1_prf(const inputs *in, uint8_t *out, size_t len)
 		len -= n;
 		if (len == 0)
 			break;
-		mac_begin(&m); /* A(i+1) */
-		ok = ok && mac_add(&m, a, in->h->size) && mac_end(&m, a);
+		hmac_begin(&m); /* A(i+1) */
+		ok = ok && hmac_add(&m, a, in->h->size) && hmac_end(&m, a);
 	}
-	mac_clear(&m);
+	hmac_clear(&m);
 	ossl_fn.OPENSSL_cleanse(a, sizeof a);
 	ossl_fn.OPENSSL_cleanse(block, sizeof block);
 	return ok;
@@ -309,17 +227,15 @@ static int set_params(void *ctx, const OSSL_PARAM *params)
 typedef struct {
 	const char *name; /* the default provider's */
 	int (*ours)(const inputs *in, uint8_t *out, size_t len);
-	int (*compare)(const hash *h);
-	int verdicts[2]; /* for each hash: UNKNOWN until the first use; atomic */
+	int (*compare)(const sha2_hash *h);
+	sha2_verdict verdict;
 } algorithm;
 
-enum { UNKNOWN, SAME, DIFFERENT };
+static int same_tls13_kdf(const sha2_hash *h);
+static int same_tls1_prf(const sha2_hash *h);
 
-static int same_tls13_kdf(const hash *h);
-static int same_tls1_prf(const hash *h);
-
-static algorithm tls13 = {"TLS13-KDF", tls13_kdf, same_tls13_kdf, {UNKNOWN, UNKNOWN}};
-static algorithm tls1 = {"TLS1-PRF", tls1_prf, same_tls1_prf, {UNKNOWN, UNKNOWN}};
+static algorithm tls13 = {"TLS13-KDF", tls13_kdf, same_tls13_kdf, {{0}}};
+static algorithm tls1 = {"TLS1-PRF", tls1_prf, same_tls1_prf, {{0}}};
 
 /* Derives with the default library context's algorithm. */
 static int derive_by_default(const algorithm *a, uint8_t *out, size_t len, const OSSL_PARAM *params)
@@ -334,23 +250,7 @@ static int derive_by_default(const algorithm *a, uint8_t *out, size_t len, const
 }
 
 /* Reports whether an algorithm with a hash derives the same bytes as the default provider's. */
-static int is_same(algorithm *a, const hash *h)
-{
-	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-	int *verdict = &a->verdicts[h->sha384];
-	int known = __atomic_load_n(verdict, __ATOMIC_ACQUIRE);
-
-	if (known == UNKNOWN) {
-		pthread_mutex_lock(&lock);
-		known = __atomic_load_n(verdict, __ATOMIC_ACQUIRE);
-		if (known == UNKNOWN) {
-			known = a->compare(h) ? SAME : DIFFERENT;
-			__atomic_store_n(verdict, known, __ATOMIC_RELEASE);
-		}
-		pthread_mutex_unlock(&lock);
-	}
-	return known == SAME;
-}
+static int is_same(algorithm *a, const sha2_hash *h) { return sha2_same(&a->verdict, h, a->compare); }
 
 static int derive(algorithm *a, const inputs *in, uint8_t *out, size_t len, const OSSL_PARAM *params)
 {
@@ -413,14 +313,14 @@ static void fill(uint8_t *secret, size_t len)
 		secret[i] = (uint8_t)(i * 7 + 1);
 }
 
-static OSSL_PARAM digest_of(const hash *h)
+static OSSL_PARAM digest_of(const sha2_hash *h)
 {
 	const char *name = h->sha384 ? "SHA2-384" : "SHA2-256";
 
 	return param("digest", OSSL_OSSL_PARAM_UTF8_STRING, name, strlen(name));
 }
 
-static int same_tls13_kdf(const hash *h)
+static int same_tls13_kdf(const sha2_hash *h)
 {
 	int modes[] = {(int)OSSL_EVP_KDF_HKDF_MODE_EXPAND_ONLY, (int)OSSL_EVP_KDF_HKDF_MODE_EXTRACT_ONLY};
 	uint8_t secret[200];
@@ -458,7 +358,7 @@ static int same_tls13_kdf(const hash *h)
 	return ok;
 }
 
-static int same_tls1_prf(const hash *h)
+static int same_tls1_prf(const sha2_hash *h)
 {
 	uint8_t secret[200];
 	OSSL_PARAM p[8];
@@ -482,8 +382,7 @@ static int same_tls1_prf(const hash *h)
 
 int schedule_setup(void)
 {
-	if (!ossl_fn.SHA256_Init || !ossl_fn.SHA256_Update || !ossl_fn.SHA256_Final || !ossl_fn.SHA384_Init ||
-		!ossl_fn.SHA384_Update || !ossl_fn.SHA384_Final)
+	if (!sha2_available())
 		return 0;
 	make_table(schedule_tls13_kdf, tls13_derive);
 	make_table(schedule_tls1_prf, tls1_derive);
@@ -492,15 +391,12 @@ int schedule_setup(void)
 
 int ossl_schedule_all_same(void)
 {
-	return is_same(&tls13, &hashes[0]) && is_same(&tls13, &hashes[1]) && is_same(&tls1, &hashes[0]) && is_same(&tls1, &hashes[1]);
+	return is_same(&tls13, &sha2_hashes[0]) && is_same(&tls13, &sha2_hashes[1]) && is_same(&tls1, &sha2_hashes[0]) &&
+		is_same(&tls1, &sha2_hashes[1]);
 }
 
 void ossl_schedule_distrust(int on)
 {
-	int i;
-
-	for (i = 0; i < 2; i++) {
-		__atomic_store_n(&tls13.verdicts[i], on ? DIFFERENT : UNKNOWN, __ATOMIC_RELEASE);
-		__atomic_store_n(&tls1.verdicts[i], on ? DIFFERENT : UNKNOWN, __ATOMIC_RELEASE);
-	}
+	sha2_distrust(&tls13.verdict, on);
+	sha2_distrust(&tls1.verdict, on);
 }
