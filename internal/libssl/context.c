@@ -149,6 +149,7 @@ ossl_ctx *ossl_ctx_new(const ossl_ctx_params *p, unsigned long *errors, const ch
 	ctx->alpn_len = p->alpn_len;
 	ctx->alpn_by_client = p->alpn_by_client;
 	ctx->ssl = ossl_new_ssl_ctx(p->fips, &slim);
+	ctx->slim = (uint8_t)slim;
 	ctx->observes = slim && ctx->seal_refusals && !ctx->want_keylog;
 	if (ctx->ssl && ctx->alpn && (ctx->sigalgs || !p->sigalgs) && (ctx->client_sigalgs || !p->client_sigalgs)) {
 		*failed = configure(ctx, p);

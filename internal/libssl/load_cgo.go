@@ -90,8 +90,16 @@ func PeerKeysKept() (n uint64, kept bool) {
 	return uint64(C.ossl_slim_keys_found()), C.ossl_slim_keys_kept() == 1
 }
 
-// SchedulesSame reports whether the slim library context's key schedules return the same bytes as
-// the default one's (schedule.c). The slim one must be used. It is for tests.
+// SlimHMAC returns an HMAC by the slim library context (slimmac.c), or nil. It is for tests.
+func SlimHMAC(digest string, key, data []byte) []byte {
+	name := C.CString(digest)
+	defer C.free(unsafe.Pointer(name))
+	out := make([]byte, 64)
+	return out[:C.ossl_slim_hmac(name, bytePtr(key), C.size_t(len(key)), bytePtr(data), C.size_t(len(data)), bytePtr(out))]
+}
+
+// SchedulesSame reports whether the slim library context's key schedules and HMAC return the same
+// bytes as the default one's (schedule.c, slimmac.c). The slim one must be used. It is for tests.
 func SchedulesSame() bool { return C.ossl_schedule_all_same() == 1 }
 
 // DistrustSchedules sets, or clears, the result that they return other bytes. It is for tests.

@@ -57,6 +57,7 @@ struct ossl_ctx {
 	size_t alpn_len;
 	int client_auth;
 	uint8_t want_hello, want_cert, want_keylog, verify_pauses, own_records, seal_refusals, alpn_by_client;
+	uint8_t slim;     /* ssl is in the slim library context */
 	uint8_t observes; /* connections see their secrets as they are derived, and need no key log for them */
 	algorithms algorithms; /* if seal_refusals, which own_records requires */
 	uint8_t tickets, cached, keep_sessions, max_tls13, policy[32];

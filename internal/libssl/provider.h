@@ -7,6 +7,8 @@
 
 #include "private.h"
 
+#include <string.h>
+
 typedef struct ossl_core_bio_st OSSL_CORE_BIO;
 typedef int OSSL_CALLBACK(const OSSL_PARAM *params, void *arg);
 typedef int OSSL_PASSPHRASE_CALLBACK(char *pass, size_t size, size_t *len, const OSSL_PARAM *params, void *arg);
@@ -35,6 +37,19 @@ static inline OSSL_PARAM param(const char *key, long type, const void *data, siz
 	OSSL_PARAM p = {key, (unsigned)type, (void *)data, len, (size_t)-1}; /* OSSL_PARAM_UNMODIFIED */
 
 	return p;
+}
+
+/* Answers a request for a number that is 0 or more. Returns 1 or 0. */
+static inline int param_put(OSSL_PARAM *p, uint64_t value)
+{
+	if (p->data_size == sizeof(uint32_t))
+		memcpy(p->data, &(uint32_t){(uint32_t)value}, sizeof(uint32_t));
+	else if (p->data_size == sizeof value)
+		memcpy(p->data, &value, sizeof value);
+	else
+		return 0;
+	p->return_size = p->data_size;
+	return 1;
 }
 
 /* Adds a function to a table. Its ids are not constant expressions here. */

@@ -15,6 +15,7 @@
 
 #include "schedule.h"
 #include "sha2.h"
+#include "slim.h"
 
 #include <string.h>
 
@@ -391,7 +392,7 @@ int schedule_setup(void)
 
 int ossl_schedule_all_same(void)
 {
-	return is_same(&tls13, &sha2_hashes[0]) && is_same(&tls13, &sha2_hashes[1]) && is_same(&tls1, &sha2_hashes[0]) &&
+	return slim_mac_same() && is_same(&tls13, &sha2_hashes[0]) && is_same(&tls13, &sha2_hashes[1]) && is_same(&tls1, &sha2_hashes[0]) &&
 		is_same(&tls1, &sha2_hashes[1]);
 }
 
@@ -399,4 +400,5 @@ void ossl_schedule_distrust(int on)
 {
 	sha2_distrust(&tls13.verdict, on);
 	sha2_distrust(&tls1.verdict, on);
+	slim_mac_distrust(on);
 }

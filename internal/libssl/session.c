@@ -16,6 +16,7 @@
 
 #include "private.h"
 #include "provider.h"
+#include "sha2.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -426,7 +427,8 @@ static int bind(conn *c)
 	if (alpn_len > 0)
 		memcpy(to, alpn, alpn_len);
 	to += alpn_len;
-	if (ossl_fn.EVP_Digest(text, (size_t)(to - text), hash, NULL, c->ctx->binding_hash, NULL) != 1)
+	if (c->ctx->slim ? !sha2_digest(&sha2_hashes[0], text, (size_t)(to - text), hash)
+			 : ossl_fn.EVP_Digest(text, (size_t)(to - text), hash, NULL, c->ctx->binding_hash, NULL) != 1)
 		return 0;
 	memcpy(c->binding, hash, BINDING);
 	return 1;

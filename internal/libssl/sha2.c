@@ -33,6 +33,13 @@ int sha2_end(const sha2_hash *h, sha2_state *s, uint8_t *out)
 	return (h->sha384 ? ossl_fn.SHA384_Final(out, (SHA512_CTX *)s) : ossl_fn.SHA256_Final(out, (SHA256_CTX *)s)) == 1;
 }
 
+int sha2_digest(const sha2_hash *h, const void *data, size_t len, uint8_t *out)
+{
+	sha2_state s;
+
+	return sha2_begin(h, &s) && sha2_add(h, &s, data, len) && sha2_end(h, &s, out);
+}
+
 int hmac_key(hmac *m, const sha2_hash *h, const uint8_t *key, size_t len)
 {
 	uint8_t block[SHA2_MAX_BLOCK] = {0};

@@ -9,7 +9,7 @@ enum { SHA2_MAX = 48, SHA2_MAX_BLOCK = 128 };
 /* SHA256_CTX has 112 bytes and SHA512_CTX, which SHA-384 uses, 216; neither has ever changed. */
 typedef union {
 	uint64_t align;
-	uint8_t sha256[112], sha512[216], room[256];
+	uint8_t sha256[112], sha512[216];
 } sha2_state;
 
 typedef struct {
@@ -30,6 +30,7 @@ const sha2_hash *sha2_named(const char *name);
 int sha2_begin(const sha2_hash *h, sha2_state *s);
 int sha2_add(const sha2_hash *h, sha2_state *s, const void *data, size_t len);
 int sha2_end(const sha2_hash *h, sha2_state *s, uint8_t *out);
+int sha2_digest(const sha2_hash *h, const void *data, size_t len, uint8_t *out);
 
 /* HMAC: RFC 2104. A key's two states serve for any number of messages. */
 typedef struct {

@@ -8,6 +8,7 @@
  * - Key schedules. A handshake derives some 15 secrets at each end, and most of the cost is
  *   libcrypto's overhead for a hash: fetching, copying, allocating. TLS13-KDF and TLS1-PRF are
  *   schedule.c's: a sixth less for a full handshake, a fifth for a resumed one.
+ * - HMAC, of Finished messages and tickets: slimmac.c. It is three to four percent of a handshake.
  * - Peers' public keys, which are decoded once and kept: slimkey.c.
  * - Ciphers in modes that TLS doesn't have: libcrypto makes an object for each, most of 130, when the
  *   first SSL_CTX of a library context asks for one.
@@ -19,12 +20,12 @@
  *
  * Why it is safe:
  *
- * - The cryptography is the default provider's own: digests, MACs, key exchanges, signatures,
- *   asymmetric ciphers and the list of groups are passed on unchanged, as complete tables, ciphers
- *   without some modes, and run with the default provider's own context. Only the key schedules' use of a hash
- *   is written anew. At its first use it must return the same bytes as the default provider, for
- *   inputs like TLS's, else the default provider derives; and it supports only the two hashes of
- *   TLS 1.2 and 1.3.
+ * - The cryptography is the default provider's own: digests, key exchanges, signatures, asymmetric
+ *   ciphers and the list of groups are passed on unchanged, as complete tables, ciphers without some
+ *   modes, MACs except HMAC, and run with the default provider's own context. Only the key
+ *   schedules' and HMAC's use of a hash is written anew. At its first use it must return the same
+ *   bytes as the default provider, for inputs like TLS's, else the default provider computes; and
+ *   it supports only the two hashes of TLS 1.2 and 1.3.
  * - On 3.0 and 3.1 the following are omitted: all decoders except those for a DER
  *   SubjectPublicKeyInfo; keys on the SM2 curve, which Go's x509 refuses as well; and key
  *   managements that no certificate has and libssl doesn't use (see unused). Own certificates and
@@ -67,6 +68,7 @@ static const char provider_name[] = "ossl-slim";
 static OSSL_LIB_CTX *library;
 static const OSSL_PROVIDER *host; /* the default provider of the default library context */
 static OSSL_ALGORITHM *generators, *key_derivations, *decoders, *ciphers;
+static OSSL_ALGORITHM *macs; /* NULL: the default provider's own are used */
 static OSSL_ALGORITHM *key_managements; /* NULL from 3.2 on: the default provider's own are used */
 
 int slim_is_named(const OSSL_ALGORITHM *a, const char *name)
@@ -168,6 +170,20 @@ static int replace(OSSL_ALGORITHM *table, const char *name, const OSSL_DISPATCH 
 	return found;
 }
 
+/* Returns the default provider's MACs, with our HMAC, or NULL. */
+static OSSL_ALGORITHM *make_macs(void)
+{
+	OSSL_ALGORITHM *all = pick((int)OSSL_OSSL_OP_MAC, wanted_whole), *a;
+
+	for (a = all; a && a->names; a++)
+		if (slim_is_named(a, "HMAC") && slim_mac_setup(a->functions)) {
+			a->functions = slim_hmac;
+			return all;
+		}
+	free(all);
+	return NULL;
+}
+
 /* The provider: provider-base(7). */
 
 static const OSSL_ALGORITHM *provider_query(void *provider, int operation, int *no_cache)
@@ -179,6 +195,8 @@ static const OSSL_ALGORITHM *provider_query(void *provider, int operation, int *
 		ours = generators;
 	else if (operation == OSSL_OSSL_OP_KDF)
 		ours = key_derivations;
+	else if (operation == OSSL_OSSL_OP_MAC)
+		ours = macs;
 	else if (operation == OSSL_OSSL_OP_CIPHER)
 		ours = ciphers;
 	else if (operation == OSSL_OSSL_OP_DECODER)
@@ -280,6 +298,7 @@ static OSSL_LIB_CTX *make(void)
 	if (!replace(generators, "CTR-DRBG", slim_random) || !replace(key_derivations, "TLS13-KDF", schedule_tls13_kdf) ||
 		!replace(key_derivations, "TLS1-PRF", schedule_tls1_prf))
 		return NULL;
+	macs = make_macs();
 	decoders = pick((int)OSSL_OSSL_OP_DECODER, old ? wanted_decoder : wanted_whole);
 	ciphers = pick((int)OSSL_OSSL_OP_CIPHER, wanted_cipher);
 	if (!decoders || !ciphers)

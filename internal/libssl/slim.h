@@ -25,6 +25,27 @@ OSSL_LIB_CTX *ossl_slim_library(void);
 extern OSSL_DISPATCH slim_random[];
 void slim_random_setup(void);
 
+/*
+ * A table that replaces HMAC's, and functions: the default provider's own, which the table falls back
+ * on. slim_mac_setup fills the table: slimmac.c. It returns 1, or 0 if a function is missing.
+ * provider-mac(7).
+ */
+extern OSSL_DISPATCH slim_hmac[];
+int slim_mac_setup(const OSSL_DISPATCH *functions);
+
+/*
+ * For tests. The first reports whether slim_hmac returns the same bytes as the default provider's
+ * HMAC, 1 or 0. The second sets or clears the result that it doesn't.
+ */
+int slim_mac_same(void);
+void slim_mac_distrust(int on);
+
+/*
+ * Returns the length of an HMAC by the slim library context, 0 on failure. out: room for 64 bytes. For
+ * tests. EVP_Q_mac(3).
+ */
+int ossl_slim_hmac(const char *digest, const uint8_t *key, size_t key_len, const uint8_t *data, size_t len, uint8_t *out);
+
 /* Reports whether an entry of a table has this name; its names are separated by colons. */
 int slim_is_named(const OSSL_ALGORITHM *a, const char *name);
 

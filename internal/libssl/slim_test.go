@@ -3,8 +3,14 @@
 package libssl_test
 
 import (
+	"bytes"
+	"crypto/hmac"
+	"crypto/sha1"
+	"crypto/sha256"
+	"crypto/sha512"
 	"crypto/tls"
 	"fmt"
+	"hash"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -183,5 +189,39 @@ func TestSlimKeepsPolicy(t *testing.T) {
 				t.Errorf("%s does not begin with %s", got, test.want)
 			}
 		})
+	}
+}
+
+// TestSlimHMAC compares the slim library context's HMAC with crypto/hmac: with the hashes that it
+// computes itself and with others, also if it is not trusted.
+func TestSlimHMAC(t *testing.T) {
+	lib := slimLibrary(t)
+	if lib == nil || !lib.Slim {
+		return
+	}
+	t.Cleanup(func() { libssl.DistrustSchedules(false) })
+	data := make([]byte, 400)
+	for i := range data {
+		data[i] = byte(i * 11)
+	}
+	for _, distrust := range []bool{false, true} {
+		libssl.DistrustSchedules(distrust)
+		for name, hash := range map[string]func() hash.Hash{
+			"SHA256": sha256.New, "SHA2-256": sha256.New, "SHA384": sha512.New384, "SHA-384": sha512.New384,
+			"SHA1": sha1.New, "SHA512": sha512.New, "SHA2-224": sha256.New224, "sha256": sha256.New,
+		} {
+			for _, keyLen := range []int{1, 16, 32, 63, 64, 65, 128, 129, 300} {
+				for _, n := range []int{0, 1, 31, 55, 56, 64, 111, 112, 128, 400} {
+					want := hmac.New(hash, data[:keyLen])
+					want.Write(data[:n])
+					if got := libssl.SlimHMAC(name, data[:keyLen], data[:n]); !bytes.Equal(got, want.Sum(nil)) {
+						t.Fatalf("distrust=%t %s, key of %d, %d bytes: %x", distrust, name, keyLen, n, got)
+					}
+				}
+			}
+		}
+		if got := libssl.SlimHMAC("none", data[:16], data); len(got) != 0 {
+			t.Errorf("an HMAC with an unknown hash: %x", got)
+		}
 	}
 }

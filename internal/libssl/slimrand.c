@@ -62,18 +62,6 @@ static int enable_locking(void *ctx)
 	return 1;
 }
 
-static int put_number(OSSL_PARAM *p, uint64_t value)
-{
-	if (p->data_size == sizeof(uint32_t))
-		memcpy(p->data, &(uint32_t){(uint32_t)value}, sizeof(uint32_t));
-	else if (p->data_size == sizeof value)
-		memcpy(p->data, &value, sizeof value);
-	else
-		return 0;
-	p->return_size = p->data_size;
-	return 1;
-}
-
 /* EVP_RAND(3), "PARAMETERS" */
 static int get_params(void *ctx, OSSL_PARAM *p)
 {
@@ -82,11 +70,11 @@ static int get_params(void *ctx, OSSL_PARAM *p)
 	(void)ctx;
 	for (; ok && p && p->key; p++) {
 		if (strcmp(p->key, "state") == 0)
-			ok = put_number(p, READY);
+			ok = param_put(p, READY);
 		else if (strcmp(p->key, "strength") == 0)
-			ok = put_number(p, STRENGTH);
+			ok = param_put(p, STRENGTH);
 		else if (strcmp(p->key, "max_request") == 0)
-			ok = put_number(p, MAX_REQUEST);
+			ok = param_put(p, MAX_REQUEST);
 	}
 	return ok;
 }
