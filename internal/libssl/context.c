@@ -364,6 +364,8 @@ ossl_cred *ossl_cred_new(int fips, const uint8_t *chain, size_t chain_len, const
 	cred = cred_of(lib, chain, chain_len, sigalgs, staple, staple_len, scts, scts_len);
 	if (cred) {
 		cred->key = private_key(lib, cred->leaf, key, key_len);
+		if (!fips && cred->key)
+			cred->key = slim_own_key(cred->key);
 		if (!cred->key) {
 			ossl_cred_free(cred);
 			cred = NULL;

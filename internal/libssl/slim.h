@@ -26,6 +26,13 @@ extern OSSL_DISPATCH slim_random[];
 void slim_random_setup(void);
 
 /*
+ * Moves a private key to the slim library context, if that is used and has keys of its type, and
+ * returns it there; otherwise returns key. Consumes key. Handshakes in that context then need nothing of
+ * the default one: see slimown.c.
+ */
+EVP_PKEY *slim_own_key(EVP_PKEY *key);
+
+/*
  * A table that replaces HMAC's, and functions: the default provider's own, which the table falls back
  * on. slim_mac_setup fills the table: slimmac.c. It returns 1, or 0 if a function is missing.
  * provider-mac(7).

@@ -1,0 +1,57 @@
+/*
+ * Own private keys in the slim library context (slim.c).
+ *
+ * A key of the default library context is copied to the slim one when libssl first signs with it, but
+ * remains a key of the default one: whenever libssl asks what it is, libcrypto 3.0 searches the whole
+ * table of names of that context too, which nothing else of a handshake needs.
+ *
+ * Only EC and RSA keys are moved; TLS servers have hardly any others. Their type's provider is the
+ * default one's in both contexts, with the same code. A key that can't be exported, and that of a
+ * token is one, stays where it is.
+ */
+
+#include "provider.h"
+#include "slim.h"
+
+typedef struct {
+	OSSL_LIB_CTX *library;
+	const char *type;
+	EVP_PKEY *key; /* the result, or NULL */
+} move;
+
+/* EVP_PKEY_export(3) calls it with the key's numbers. */
+static int import(const OSSL_PARAM *params, void *arg)
+{
+	move *m = arg;
+	EVP_PKEY_CTX *ctx = ossl_fn.EVP_PKEY_CTX_new_from_name(m->library, m->type, NULL);
+	int ok = ctx && ossl_fn.EVP_PKEY_fromdata_init(ctx) == 1 &&
+		ossl_fn.EVP_PKEY_fromdata(ctx, &m->key, (int)OSSL_EVP_PKEY_KEYPAIR, (OSSL_PARAM *)params) == 1;
+
+	ossl_fn.EVP_PKEY_CTX_free(ctx);
+	return ok;
+}
+
+EVP_PKEY *slim_own_key(EVP_PKEY *key)
+{
+	move m = {ossl_slim_library(), NULL, NULL};
+
+	if (!m.library)
+		return key;
+	switch (ossl_fn.EVP_PKEY_get_base_id(key)) {
+	case OSSL_EVP_PKEY_EC:
+		m.type = "EC";
+		break;
+	case OSSL_EVP_PKEY_RSA:
+		m.type = "RSA";
+		break;
+	default:
+		return key;
+	}
+	if (ossl_fn.EVP_PKEY_export(key, (int)OSSL_EVP_PKEY_KEYPAIR, import, &m) == 1 && m.key && ossl_fn.EVP_PKEY_eq(m.key, key) == 1) {
+		ossl_fn.EVP_PKEY_free(key);
+		return m.key;
+	}
+	ossl_fn.EVP_PKEY_free(m.key); /* takes NULL */
+	ossl_fn.ERR_clear_error();
+	return key;
+}
