@@ -179,11 +179,27 @@ func (c *Conn) Handshake() error { return c.HandshakeContext(context.Background(
 // HandshakeContext runs the handshake if it has not run yet. If ctx ends first, HandshakeContext
 // closes the underlying connection and returns ctx's error. After the handshake, ctx has no effect
 // on the connection.
-func (c *Conn) HandshakeContext(ctx context.Context) error { return c.shakeHands(ctx, false) }
+func (c *Conn) HandshakeContext(ctx context.Context) error { return c.shakeHands(ctx, nothingFollows) }
 
-// shakeHands is HandshakeContext. If toWrite is set, the caller has data to send, or flushes the
-// queue: then a client's last message waits there, and leaves with the data.
-func (c *Conn) shakeHands(ctx context.Context, toWrite bool) (err error) {
+// HandshakeForWrite is HandshakeContext for a client that is going to write before it reads, as in
+// HTTP and gRPC. The client's last message then leaves with the first data, in the same segment. If
+// there is no data for a second, it leaves alone; until it has left, the server waits. A Read
+// doesn't send it.
+//
+// A Write that runs the handshake sends the message with its data too.
+func (c *Conn) HandshakeForWrite(ctx context.Context) error { return c.shakeHands(ctx, writeExpected) }
+
+// A sequel says what the caller of a handshake does next.
+type sequel int
+
+const (
+	nothingFollows sequel = iota // that is known
+	writeFollows                 // it writes, or at least flushes the queue
+	writeExpected                // it writes, probably
+)
+
+// shakeHands is HandshakeContext. If a Write follows, a client's last message waits for its data.
+func (c *Conn) shakeHands(ctx context.Context, next sequel) (err error) {
 	if c.complete.Load() {
 		return nil
 	}
@@ -208,7 +224,7 @@ func (c *Conn) shakeHands(ctx context.Context, toWrite bool) (err error) {
 	}
 	c.in.lock()
 	defer c.in.unlock()
-	c.handshakeErr = c.runHandshake(ctx, toWrite)
+	c.handshakeErr = c.runHandshake(ctx, next)
 	if c.handshakeErr != nil {
 		c.release()
 	}

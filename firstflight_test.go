@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"fmt"
 	"io"
+	"net"
 	"testing"
 
 	"github.com/ossl-go/ossl"
@@ -90,5 +91,79 @@ func testFinishedLeaves(t *testing.T, version uint16, path ossl.RecordPath, resu
 		if client.ConnectionState().DidResume != (resumed && visit == 1) {
 			t.Fatalf("visit %d: resumed: %t", visit, client.ConnectionState().DidResume)
 		}
+	}
+}
+
+// TestHandshakeForWrite checks when a client's last flight leaves after HandshakeForWrite: with the
+// first data or with close_notify, else after a while, and not before.
+func TestHandshakeForWrite(t *testing.T) {
+	for what, do := range map[string]func(c *ossl.Conn) error{
+		"Write":      func(c *ossl.Conn) error { _, err := c.Write([]byte("data")); return err },
+		"Close":      (*ossl.Conn).Close,
+		"CloseWrite": (*ossl.Conn).CloseWrite,
+		"KeyUpdate":  func(c *ossl.Conn) error { return c.KeyUpdate(false) },
+		"nothing":    func(*ossl.Conn) error { return nil },
+		"Read": func(c *ossl.Conn) error {
+			go c.Read(make([]byte, 1))
+			return nil
+		},
+	} {
+		for _, path := range []ossl.RecordPath{ossl.RecordsAuto, ossl.RecordsLibssl} {
+			t.Run(fmt.Sprintf("%s/records=%v", what, path), func(t *testing.T) {
+				t.Parallel()
+				a, b := tlstest.Loopback()
+				cc, sc := tlstest.Resuming(tls.VersionTLS13)
+				client := ossltest.NewContext(t, cc, ossl.WithRecordPath(path)).Client(a, "")
+				server := ossltest.NewContext(t, sc).Server(b)
+				defer client.Close()
+				defer server.Close()
+				shaken := make(chan error, 1)
+				go func() { shaken <- server.Handshake() }()
+				if err := client.HandshakeForWrite(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				if client.QueueLen() == 0 {
+					t.Error("the last flight has left")
+				}
+				if err := do(client); err != nil {
+					t.Fatal(err)
+				}
+				if n := client.QueueLen(); n > 0 && what != "nothing" && what != "Read" {
+					t.Errorf("%d bytes wait", n)
+				}
+				if err := <-shaken; err != nil {
+					t.Fatal(err)
+				}
+			})
+		}
+	}
+}
+
+// TestHandshakeForWriteHoldsNothing checks the handshakes after which nothing waits: those of TLS
+// 1.2 that the server ends, and over connections that aren't sockets.
+func TestHandshakeForWriteHoldsNothing(t *testing.T) {
+	for name, version := range map[string]uint16{"TLS 1.2": tls.VersionTLS12, "no socket": tls.VersionTLS13} {
+		t.Run(name, func(t *testing.T) {
+			pair := tlstest.Loopback
+			if name == "no socket" {
+				pair = func() (net.Conn, net.Conn) { a, b := tlstest.NewPipe(); return a, b }
+			}
+			a, b := pair()
+			p := ossltest.NewContexts(t, func(c, _ *tls.Config) { c.MinVersion, c.MaxVersion = version, version })
+			client, server := p.Client.Client(a, ""), p.Server.Server(b)
+			defer client.Close()
+			defer server.Close()
+			shaken := make(chan error, 1)
+			go func() { shaken <- server.Handshake() }()
+			if err := client.HandshakeForWrite(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if n := client.QueueLen(); n > 0 {
+				t.Errorf("%d bytes wait", n)
+			}
+			if err := <-shaken; err != nil {
+				t.Fatal(err)
+			}
+		})
 	}
 }

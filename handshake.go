@@ -42,7 +42,7 @@ type handshake struct {
 	c   *Conn
 	ctx context.Context // the caller's
 
-	toWrite bool // it is a Write's
+	next sequel
 
 	// Set by callbackContext.
 	forCallbacks context.Context    // nil until a callback needs it
@@ -102,7 +102,7 @@ type handshake struct {
 var errPanicked = errors.New("ossl: a callback panicked during the handshake")
 
 // runHandshake runs the handshake to its end. The caller holds handshakeMu and the reader's lock.
-func (c *Conn) runHandshake(ctx context.Context, toWrite bool) error {
+func (c *Conn) runHandshake(ctx context.Context, next sequel) error {
 	if c.configErr != nil {
 		return c.configErr
 	}
@@ -115,7 +115,7 @@ func (c *Conn) runHandshake(ctx context.Context, toWrite bool) error {
 		}
 	}
 	growStack()
-	h := &handshake{c: c, ctx: ctx, toWrite: toWrite, in: &c.in.Input}
+	h := &handshake{c: c, ctx: ctx, next: next, in: &c.in.Input}
 	c.handshakeErr = errPanicked // remains if a callback panics
 	defer h.end()
 	err := h.run()

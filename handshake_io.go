@@ -98,11 +98,20 @@ func (h *handshake) sendAlert(description uint8) {
 //     socket with unread data is closed, the kernel sends a reset, which destroys data that was not
 //     delivered yet.
 //   - the last flight of a client that has something to write. It leaves in the same segment, and
-//     the server wakes up once. If the Write comes to nothing, it sends the flight alone.
+//     the server wakes up once.
 func (h *handshake) hold(step libssl.Step, out []byte) bool {
 	c := h.c
-	tickets := !c.isClient && h.version >= tls.VersionTLS13
-	if step.Status != libssl.Done || !tickets && !(c.isClient && h.toWrite) {
+	var hold bool
+	switch {
+	case step.Status != libssl.Done:
+	case !c.isClient:
+		hold = h.version >= tls.VersionTLS13
+	case h.next == writeExpected:
+		hold = c.in.HasSocket() // for sendHeld
+	default:
+		hold = h.next == writeFollows
+	}
+	if !hold {
 		return false
 	}
 	c.out.mu.Lock()
@@ -111,13 +120,19 @@ func (h *handshake) hold(step libssl.Step, out []byte) bool {
 		return false
 	}
 	defer c.engine.unlock()
-	if tickets && !c.engine.queue.hold(out) || !tickets && !c.engine.queue.push(out) {
-		return false
+	if h.next == writeFollows && c.isClient {
+		if !c.engine.queue.push(out) { // the Write sends it even if it comes to nothing
+			return false
+		}
+	} else {
+		if !c.engine.queue.hold(out) {
+			return false
+		}
+		if c.isClient || len(h.in.Data) == 0 {
+			c.watchSilence()
+		}
 	}
 	c.out.sizes.bytes += int64(len(out)) // so that later records have the sizes that crypto/tls gives them
-	if tickets && len(h.in.Data) == 0 {
-		c.watchSilence()
-	}
 	return true
 }
 

@@ -166,7 +166,9 @@ func (c *Conn) WaitRead() error {
 // receive reads from the network once. The reader is locked.
 func (c *Conn) receive() error {
 	err := c.in.Fill(c.conn)
-	c.heard()
+	if !c.isClient {
+		c.heard()
+	}
 	return c.received(err)
 }
 

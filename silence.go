@@ -9,6 +9,9 @@ import (
 // for a ticket before it sends anything, as gnutls-cli --waitresumption does. If the server waits
 // for the client too, neither ever sends. So if a client sends nothing for a while after its
 // handshake, the server sends its tickets alone: that client is not uploading.
+//
+// A client that expects to write, HandshakeForWrite, sends its last flight with its first data, and
+// likewise alone if there is none for a while: its server's handshake isn't done before.
 
 // silence is the time for which the client must have sent nothing.
 const silence = time.Second
@@ -21,10 +24,10 @@ var silent = struct {
 	armed bool                // guarded by mu; sweepSilent will be called
 }{since: make(map[*Conn]time.Time)}
 
-// watchSilence has the tickets in the queue sent if the client sends nothing. The reader is locked,
-// and no input has arrived after the handshake.
+// watchSilence has the tickets, or the client's last flight, in the queue sent if the client sends
+// nothing. The reader is locked, and no input has arrived at a server after the handshake.
 func (c *Conn) watchSilence() {
-	if !c.in.HasSocket() { // sendTickets needs a socket
+	if !c.in.HasSocket() { // for sendHeld
 		return
 	}
 	c.in.watched.Store(true)
@@ -37,7 +40,7 @@ func (c *Conn) watchSilence() {
 	}
 }
 
-// heard undoes watchSilence: the client has sent something, or the connection is being closed.
+// heard undoes watchSilence: a server's client has sent something, or the connection is being closed.
 func (c *Conn) heard() {
 	if !c.in.watched.Load() || !c.in.watched.CompareAndSwap(true, false) {
 		return
@@ -47,14 +50,14 @@ func (c *Conn) heard() {
 	delete(silent.since, c)
 }
 
-// sweepSilent sends the tickets of the connections whose clients have been silent for long enough.
+// sweepSilent sends what waits in the connections whose clients have been silent for long enough.
 func sweepSilent() {
 	silent.mu.Lock()
 	defer silent.mu.Unlock()
 	for c, since := range silent.since {
 		if time.Since(since) >= silence {
 			delete(silent.since, c)
-			go c.sendTickets() // which may block in the network
+			go c.sendHeld() // which may block in the network
 		}
 	}
 	silent.armed = len(silent.since) > 0
@@ -63,10 +66,10 @@ func sweepSilent() {
 	}
 }
 
-// sendTickets sends the tickets in the queue, unless input has arrived that the server has not read
-// yet.
-func (c *Conn) sendTickets() {
-	if !c.in.Quiet() {
+// sendHeld sends the queue of a connection over a socket, unless input has arrived that a server has
+// not read yet.
+func (c *Conn) sendHeld() {
+	if !c.isClient && !c.in.Quiet() {
 		return
 	}
 	c.engine.mu.Lock()

@@ -120,7 +120,7 @@ func (c *Conn) handshakeToWrite() error {
 			c.calls.endWrite()
 		}
 	}()
-	err = c.shakeHands(context.Background(), true)
+	err = c.shakeHands(context.Background(), writeFollows)
 	return err
 }
 

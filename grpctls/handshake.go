@@ -40,7 +40,7 @@ func (c *tlsCredentials) ClientHandshake(ctx context.Context, authority string, 
 	}
 	conn := compiled.Client(raw, name)
 	done := make(chan error, 1)
-	go func() { done <- conn.HandshakeContext(ctx) }()
+	go func() { done <- conn.HandshakeForWrite(ctx) }() // the preface of HTTP/2 follows
 	select {
 	case err = <-done:
 	case <-ctx.Done():
