@@ -68,6 +68,8 @@ func TestHostsFiles(t *testing.T) {
 		"few files": {map[string]string{"proc/self/limits": "Limit  Soft Limit  Hard Limit  Units\n" +
 			"Max open files            1024                 524288               files     \n"},
 			"limits", doctor.Advice, "open files: 1024, at most 524288", "LimitNOFILE"},
+		"timer slack": {map[string]string{"proc/self/limits": "Max open files            65536  65536  files\n",
+			"proc/self/timerslack_ns": "50000\n"}, "limits", doctor.OK, "timer slack: 50µs (for a Go server", "nothing"},
 		"many files": {map[string]string{"proc/self/limits": "Max open files            65536  65536  files\n"},
 			"limits", doctor.OK, "open files: 65536", "nothing"},
 		"limits of another form": {map[string]string{"proc/self/limits": "nofile=3\n"}, "limits", doctor.Unknown, "", "nothing"},
