@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"sync"
 	"syscall"
 )
 
@@ -189,21 +190,35 @@ func opError(op string, conn net.Conn, err error) error {
 // has arrived, b then leaves in the same segment as the end of the stream. Otherwise it leaves at
 // once, because a socket that is closed with unread input resets the connection, and drops what
 // it has not sent.
-func (in *Input) SendNow(conn net.Conn, b []byte, last bool) (n int, err error) {
+func (in *Input) SendNow(conn net.Conn, b []byte, last bool) (int, error) {
 	if in.raw == nil {
 		return 0, nil
 	}
-	closed := in.raw.Control(func(fd uintptr) {
-		n, err = sendNow(fd, b, last)
-	})
-	switch {
-	case closed != nil || err == syscall.EAGAIN:
-		return n, nil
-	case err != nil:
-		return n, opError("write", conn, err)
+	s := sends.Get().(*send)
+	defer sends.Put(s)
+	s.data, s.last, s.n, s.err = b, last, 0, nil
+	closed := in.raw.Control(s.control)
+	s.data = nil
+	if closed != nil || s.err == nil || s.err == syscall.EAGAIN {
+		return s.n, nil
 	}
-	return n, nil
+	return s.n, opError("write", conn, s.err)
 }
+
+// A send is a call of sendNow by RawConn.Control, whose function would be allocated for each call.
+type send struct {
+	data    []byte
+	last    bool
+	n       int
+	err     error
+	control func(fd uintptr)
+}
+
+var sends = sync.Pool{New: func() any {
+	s := new(send)
+	s.control = func(fd uintptr) { s.n, s.err = sendNow(fd, s.data, s.last) }
+	return s
+}}
 
 // HasSocket reports whether the connection that Fill reads from is a socket of package net. It
 // reports false before the first Fill.
