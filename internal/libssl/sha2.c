@@ -1,7 +1,7 @@
 /*
- * libcrypto's SHA-2 over a state that the caller has, on the stack for example: nothing is looked up,
- * copied or allocated, as EVP_MD and EVP_MAC do. For the slim library context (slim.c) alone: FIPS mode
- * uses no cryptography but the module's.
+ * libcrypto's SHA-2 over a state that the caller has, on the stack for example. EVP_MD and EVP_MAC
+ * look up, copy and allocate; here nothing does. It is for the slim library context (slim.c) alone:
+ * FIPS mode uses no cryptography but the module's.
  */
 
 #include "sha2.h"
@@ -79,7 +79,7 @@ void hmac_clear(hmac *m)
 	size_t i;
 
 	for (i = 0; i < 3; i++)
-		ossl_fn.OPENSSL_cleanse(states[i], m->h->state); /* no more than was used: it counts, with 15 secrets a handshake */
+		ossl_fn.OPENSSL_cleanse(states[i], m->h->state); /* the part in use: a handshake clears some 20 */
 }
 
 const sha2_hash *sha2_named(const char *name)

@@ -21,17 +21,17 @@
  * Why it is safe:
  *
  * - The cryptography is the default provider's own: digests, key exchanges, signatures, asymmetric
- *   ciphers and the list of groups are passed on unchanged, as complete tables, ciphers without some
- *   modes, MACs except HMAC, and run with the default provider's own context. Only the key
- *   schedules' and HMAC's use of a hash is written anew. At its first use it must return the same
+ *   ciphers, MACs except HMAC, and the list of groups are passed on unchanged, as complete tables,
+ *   ciphers without some modes, and run with the default provider's own context. Only the use of a
+ *   hash by the key schedules and by HMAC is written anew. At its first use it must return the same
  *   bytes as the default provider, for inputs like TLS's, else the default provider computes; and
  *   it supports only the two hashes of TLS 1.2 and 1.3.
  * - On 3.0 and 3.1 the following are omitted: all decoders except those for a DER
  *   SubjectPublicKeyInfo; keys on the SM2 curve, which Go's x509 refuses as well; and key
- *   managements that no certificate has and libssl doesn't use (see unused). Own certificates and
- *   private keys, and all other use of OpenSSL in the process, stay in the default library context:
- *   libcrypto transfers a key's value when it first signs for an SSL_CTX and keeps that with the
- *   key.
+ *   managements that no certificate has and libssl doesn't use (see unused).
+ * - Own certificates, and all other use of OpenSSL in the process, stay in the default library
+ *   context. So do own private keys except EC and RSA ones (slimown.c): libcrypto transfers such a
+ *   key's value when it first signs for an SSL_CTX, and keeps that with the key.
  * - Random numbers come from the default library context's generators: those for keys, because the
  *   default provider's algorithms use these, and those for hello randoms, session IDs, IVs and
  *   ticket keys by slimrand.c.

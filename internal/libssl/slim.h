@@ -27,14 +27,13 @@ void slim_random_setup(void);
 
 /*
  * Moves a private key to the slim library context, if that is used and has keys of its type, and
- * returns it there; otherwise returns key. Consumes key. Handshakes in that context then need nothing of
- * the default one: see slimown.c.
+ * returns it there; otherwise returns key. Consumes key: slimown.c.
  */
 EVP_PKEY *slim_own_key(EVP_PKEY *key);
 
 /*
- * A table that replaces HMAC's, and functions: the default provider's own, which the table falls back
- * on. slim_mac_setup fills the table: slimmac.c. It returns 1, or 0 if a function is missing.
+ * A table that replaces HMAC's. slim_mac_setup fills it: slimmac.c. functions are the default
+ * provider's own, on which the table falls back. Returns 1, or 0 if one of them is missing.
  * provider-mac(7).
  */
 extern OSSL_DISPATCH slim_hmac[];
@@ -48,8 +47,8 @@ int slim_mac_same(void);
 void slim_mac_distrust(int on);
 
 /*
- * Returns the length of an HMAC by the slim library context, 0 on failure. out: room for 64 bytes. For
- * tests. EVP_Q_mac(3).
+ * Returns the length of an HMAC by the slim library context, 0 on failure. out: room for 64 bytes.
+ * For tests. EVP_Q_mac(3).
  */
 int ossl_slim_hmac(const char *digest, const uint8_t *key, size_t key_len, const uint8_t *data, size_t len, uint8_t *out);
 

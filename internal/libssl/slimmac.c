@@ -1,11 +1,12 @@
 /*
  * HMAC of the slim library context (slim.c): of Finished messages, and of tickets.
  *
- * libcrypto's own fetches the digest, copies the key twice and makes three EVP_MD_CTXs for each
- * message authenticated, which takes several times as long as the hashing. This one has all it needs
- * in one object: sha2.c. The bytes are the same, as is compared before the first use with a hash. With
- * every other digest or parameter the default provider's HMAC takes over: provider-mac(7),
- * EVP_MAC-HMAC(7). A context can't be copied: libssl does that only for suites without encryption.
+ * For each message, libcrypto's own HMAC fetches the digest, copies the key twice and makes three
+ * EVP_MD_CTXs, which takes several times as long as the hashing. This one has everything in one
+ * object: sha2.c. Before the first use with a hash, its bytes are compared with those of the default
+ * provider's HMAC. That one takes over if they differ, and for every other digest and parameter:
+ * provider-mac(7), EVP_MAC-HMAC(7). A context can't be copied: libssl does that only for suites
+ * without encryption.
  */
 
 #include "sha2.h"
@@ -41,7 +42,10 @@ static OSSL_PARAM digest_of(const sha2_hash *h)
 	return param("digest", OSSL_OSSL_PARAM_UTF8_STRING, name, strlen(name));
 }
 
-/* Reports whether both forms return the same bytes: for keys and messages shorter and longer than a block. */
+/*
+ * Reports whether both forms return the same bytes, for keys and messages that are shorter and longer
+ * than a block.
+ */
 static int compare(const sha2_hash *h)
 {
 	static const size_t lengths[] = {1, 32, 48, 64, 127, 200};

@@ -1,13 +1,12 @@
 /*
  * Own private keys in the slim library context (slim.c).
  *
- * A key of the default library context is copied to the slim one when libssl first signs with it, but
- * remains a key of the default one: whenever libssl asks what it is, libcrypto 3.0 searches the whole
- * table of names of that context too, which nothing else of a handshake needs.
+ * libssl signs with a copy that libcrypto makes of a key of the default library context. But the key
+ * remains one of that context: when libssl asks for its type, libcrypto 3.0 searches the whole table
+ * of that context's names, which nothing else of a handshake uses. So the key itself is moved.
  *
- * Only EC and RSA keys are moved; TLS servers have hardly any others. Their type's provider is the
- * default one's in both contexts, with the same code. A key that can't be exported, and that of a
- * token is one, stays where it is.
+ * That is done with EC and RSA keys, of which both contexts have the same implementation. A key that
+ * can't be exported stays where it is.
  */
 
 #include "provider.h"
