@@ -1,7 +1,6 @@
 package audit
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -154,9 +153,9 @@ func (r *run) replayOnce(ctx context.Context, original *client.Conn, wait time.D
 
 // readStatus reads the status of a response.
 func readStatus(conn io.Reader) (int, error) {
-	response, err := http.ReadResponse(bufio.NewReader(io.LimitReader(conn, 1<<16)), nil)
+	response, err := readResponse(conn)
 	if err != nil {
 		return 0, err
 	}
-	return response.StatusCode, nil // the body ends with the connection
+	return response.StatusCode, nil
 }

@@ -128,11 +128,23 @@ func (r *run) get(ctx context.Context, address string, encrypted bool) (*http.Re
 	if _, err := io.WriteString(conn, request); err != nil {
 		return nil, err
 	}
-	response, err := http.ReadResponse(bufio.NewReader(io.LimitReader(conn, httpHeader)), nil)
+	response, err := readResponse(conn)
 	if err != nil {
 		return nil, fmt.Errorf("the answer is not HTTP: %w", err)
 	}
-	return response, response.Body.Close()
+	return response, nil
+}
+
+// readResponse reads the headers of a response, and those of interim ones before it: RFC 9110, section
+// 15.2. The body stays unread; it ends with the connection.
+func readResponse(conn io.Reader) (*http.Response, error) {
+	in := bufio.NewReader(io.LimitReader(conn, httpHeader))
+	for {
+		response, err := http.ReadResponse(in, nil)
+		if err != nil || response.StatusCode >= 200 || response.StatusCode == http.StatusSwitchingProtocols {
+			return response, err
+		}
+	}
 }
 
 // anyServer is a configuration for connections on which nothing secret is sent, to servers of any

@@ -35,6 +35,13 @@ func TestHTTP(t *testing.T) {
 			"", "low", "nginx/1.22.1"},
 		{"redirect to plain HTTP", page + "\r\n", "HTTP/1.1 302 Found\r\nLocation: http://www.localhost/\r\n\r\n",
 			"medium", "low", "nginx/1.22.1"},
+		{"long page", "HTTP/1.1 200 OK\r\nServer: nginx/1.22.1\r\nStrict-Transport-Security: max-age=3600\r\n" +
+			"Content-Length: 90000\r\n\r\n" + strings.Repeat("x", 90000), "closed", "not tested", "", "nginx/1.22.1"},
+		{"long page in chunks", "HTTP/1.1 200 OK\r\nServer: nginx/1.22.1\r\nStrict-Transport-Security: max-age=3600\r\n" +
+			"Transfer-Encoding: chunked\r\n\r\n" + strings.Repeat("400\r\n"+strings.Repeat("x", 1024)+"\r\n", 90),
+			"closed", "not tested", "", "nginx/1.22.1"},
+		{"early hints", "HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n" + page + "Strict-Transport-Security: max-age=3600\r\n\r\n",
+			"HTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 301 Moved\r\nLocation: https://localhost/\r\n\r\n", "", "", "nginx/1.22.1"},
 		{"endless header", "HTTP/1.1 200 OK\r\nX: " + strings.Repeat("x", 1<<20), "SSH-2.0-x\r\n", "failed", "failed", ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
