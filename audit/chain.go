@@ -122,7 +122,7 @@ func describe(der []byte, index int) (*x509.Certificate, CertificateFact) {
 		return nil, fact
 	}
 	fact.Subject, fact.Issuer = c.Subject.String(), c.Issuer.String()
-	fact.NotBefore, fact.NotAfter = c.NotBefore, c.NotAfter
+	fact.NotBefore, fact.NotAfter = inJSON(c.NotBefore), inJSON(c.NotAfter)
 	fact.Names = append(fact.Names, c.DNSNames...)
 	for _, ip := range c.IPAddresses {
 		fact.Names = append(fact.Names, ip.String())

@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"bytes"
 	"crypto/x509"
 	"encoding/asn1"
 	"encoding/json"
@@ -50,6 +51,23 @@ func TestTimesInJSON(t *testing.T) {
 		if got, err := json.Marshal(jsonTime(at)); err != nil || string(got) != want {
 			t.Errorf("%s: %s, %v", text, got, err)
 		}
+		if got, err := json.Marshal(inJSON(at)); err != nil || want != "null" && string(got) != want {
+			t.Errorf("%s: %s, %v", text, got, err)
+		}
+	}
+}
+
+// A certificate whose last day has an offset of a day can be parsed, and must not spoil the report.
+func TestCertificateTimesInJSON(t *testing.T) {
+	c := testcert.Root(testcert.Template{NotAfter: time.Date(2099, 1, 1, 0, 0, 0, 0, time.UTC)})
+	// From GeneralizedTime to a UTCTime of the same length.
+	der := bytes.Replace(c.Raw, []byte("\x18\x0f20990101000000Z"), []byte("\x17\x0f4901010000+2400"), 1)
+	facts := analyse(chainInput{der: [][]byte{der}, name: "localhost", roots: x509.NewCertPool(), now: time.Now()})
+	if cert := facts.Certificates[0]; cert.Error != "" || cert.NotAfter.Format(time.RFC3339) != "2048-12-31T00:00:00Z" {
+		t.Errorf("%+v", cert)
+	}
+	if _, err := json.Marshal(facts); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -52,6 +52,17 @@ func jsonTime(t time.Time) *time.Time {
 	return &t
 }
 
+// inJSON returns a time of ASN.1 as JSON can have it: the nearest one, if there is none.
+func inJSON(t time.Time) time.Time {
+	switch t = t.UTC(); {
+	case t.Year() < 0:
+		return time.Date(0, 1, 1, 0, 0, 0, 0, time.UTC)
+	case t.Year() > 9999:
+		return time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC)
+	}
+	return t
+}
+
 func parseStaple(der []byte, leaf, issuer *x509.Certificate, now time.Time) (*ocsp.Response, error) {
 	if len(der) > maxStaple {
 		return nil, fmt.Errorf("it has %d bytes", len(der))
