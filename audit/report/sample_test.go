@@ -42,7 +42,8 @@ func sample() *report.Document {
 		}}},
 		Flight: audit.FlightFacts{Outcome: tested, Bytes: 4015, RoundTrips: 1},
 		Timing: audit.TimingFacts{Outcome: tested, RoundTrip: &one, Retry: &audit.Interval{Median: 18.6, Low: 18.4, High: 18.9},
-			Full: &audit.Interval{Median: 20.1, Low: 19.8, High: 20.6}, Resumed: &audit.Interval{Median: 18.9, Low: 18.6, High: 19.2}},
+			Full: &audit.Interval{Median: 20.1, Low: 19.8, High: 20.6}, Resumed: &audit.Interval{Median: 18.9, Low: 18.6, High: 19.2},
+			PublicKey: map[string]*audit.Interval{"RSA 2048": {Median: 1.5, Low: 1.4, High: 1.6}, "ECDSA secp256r1": nil}},
 		Resumption: audit.ResumptionFacts{Ticket13: audit.Resumed{Outcome: tested, Offered: true, Tries: 5}},
 	}
 	full.Findings = []audit.Finding{

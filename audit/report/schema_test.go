@@ -115,7 +115,11 @@ func (s *schemas) of(t reflect.Type) map[string]any {
 	case reflect.Slice:
 		return map[string]any{"type": []any{"array", "null"}, "items": s.of(t.Elem())}
 	case reflect.Map:
-		return map[string]any{"type": []any{"object", "null"}, "additionalProperties": s.of(t.Elem())}
+		values := s.of(t.Elem())
+		if t.Elem().Kind() == reflect.Pointer {
+			values = map[string]any{"anyOf": []any{map[string]any{"type": "null"}, values}}
+		}
+		return map[string]any{"type": []any{"object", "null"}, "additionalProperties": values}
 	case reflect.Struct:
 		if t == reflect.TypeFor[time.Time]() {
 			return map[string]any{"type": "string", "format": "date-time"}
