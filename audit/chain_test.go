@@ -196,3 +196,38 @@ func FuzzChain(f *testing.F) {
 		}
 	})
 }
+
+// A chain on which nothing can be said hides no finding on another one.
+func TestFindingBesideAnotherChain(t *testing.T) {
+	cases := map[string]testcert.Case{}
+	for _, c := range testcert.Cases() {
+		cases[c.Name] = c
+	}
+	for other, rules := range map[string][]string{
+		"missing-intermediate": {"certificate-untrusted"},
+		"sha-1":                {"certificate-untrusted"},
+		"malformed":            {"certificate-untrusted", "certificate-expired"},
+	} {
+		for _, rule := range rules {
+			bad := cases["self-signed"]
+			if rule == "certificate-expired" {
+				bad = cases["expired"]
+			}
+			chains := []ChainFacts{analyse(caseInput(&bad))}
+			if c, ok := cases[other]; ok {
+				chains = append(chains, analyse(caseInput(&c)))
+			} else {
+				chains = append(chains, analyse(chainInput{der: [][]byte{{1}}}))
+			}
+			for range 2 {
+				slices.Reverse(chains)
+				facts := &Facts{Certificates: CertificateFacts{Outcome: Outcome{State: Tested}, Chains: chains}}
+				i := slices.IndexFunc(certificateRules, func(r Rule) bool { return r.ID == rule })
+				findings, outcome := certificateRules[i].check(&judgement{facts: facts, policy: &policy.Policy{}, at: time.Now()})
+				if len(findings) == 0 || outcome.State != Tested {
+					t.Errorf("%s beside %s: %+v, %v", rule, other, outcome, findings)
+				}
+			}
+		}
+	}
+}

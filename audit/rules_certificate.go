@@ -120,17 +120,20 @@ var certificateRules = []Rule{
 	},
 }
 
-// eachLeaf returns a check of all chains whose leaf can be parsed.
+// eachLeaf returns a check of all chains whose leaf can be parsed. A leaf that can't be parsed fails it,
+// unless another chain has a finding.
 func eachLeaf(check func(*judgement, *ChainFacts) []Finding) func(*judgement) ([]Finding, Outcome) {
 	return func(j *judgement) (findings []Finding, outcome Outcome) {
 		facts := &j.facts.Certificates
 		if facts.State != Tested {
 			return nil, facts.Outcome
 		}
+		outcome = Outcome{State: Tested}
 		for i := range facts.Chains {
 			chain := &facts.Chains[i]
 			if len(chain.Certificates) == 0 || chain.Certificates[0].Error != "" {
-				return nil, Outcome{Failed, chain.TrustError}
+				outcome = Outcome{Failed, chain.TrustError}
+				continue
 			}
 			for _, f := range check(j, chain) {
 				if len(facts.Chains) > 1 {
@@ -139,7 +142,10 @@ func eachLeaf(check func(*judgement, *ChainFacts) []Finding) func(*judgement) ([
 				findings = append(findings, f)
 			}
 		}
-		return findings, Outcome{State: Tested}
+		if len(findings) > 0 { // whatever else there may be
+			outcome = Outcome{State: Tested}
+		}
+		return findings, outcome
 	}
 }
 
@@ -191,17 +197,17 @@ func checkUntrusted(j *judgement) (findings []Finding, outcome Outcome) {
 	if facts.State != Tested {
 		return nil, facts.Outcome
 	}
+	outcome = Outcome{State: Tested}
 	for i := range facts.Chains {
 		chain := &facts.Chains[i]
-		switch {
-		case chain.Trusted:
+		if chain.Trusted {
 			continue
-		case chain.Missing != "":
-			return nil, Outcome{NotTested, "the chain is incomplete, so nothing can be said on its trust anchor"}
-		case slices.ContainsFunc(chain.needed(), brokenHash):
-			return nil, Outcome{NotTested, "a certificate is signed with a broken hash function, and is refused for that"}
-		case strings.Contains(chain.TrustError, "unsupported elliptic curve"):
-			return nil, Outcome{Failed, "this program can't verify the certificate: " + chain.TrustError}
+		}
+		if open := untestable(chain); open.State != Tested {
+			if outcome.State != Failed {
+				outcome = open
+			}
+			continue
 		}
 		finding := Finding{
 			Severity: Critical,
@@ -218,7 +224,23 @@ func checkUntrusted(j *judgement) (findings []Finding, outcome Outcome) {
 		}
 		findings = append(findings, finding)
 	}
-	return findings, Outcome{State: Tested}
+	if len(findings) > 0 { // whatever can't be said on other chains
+		outcome = Outcome{State: Tested}
+	}
+	return findings, outcome
+}
+
+// untestable says why an untrusted chain says nothing on its trust anchor, unless its State is Tested.
+func untestable(chain *ChainFacts) Outcome {
+	switch {
+	case chain.Missing != "":
+		return Outcome{NotTested, "the chain is incomplete, so nothing can be said on its trust anchor"}
+	case slices.ContainsFunc(chain.needed(), brokenHash):
+		return Outcome{NotTested, "a certificate is signed with a broken hash function, and is refused for that"}
+	case strings.Contains(chain.TrustError, "unsupported elliptic curve"):
+		return Outcome{Failed, "this program can't verify the certificate: " + chain.TrustError}
+	}
+	return Outcome{State: Tested}
 }
 
 func capital(s string) string {
