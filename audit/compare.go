@@ -60,5 +60,10 @@ func (r *run) compare(ctx context.Context, a *AddressFacts) error {
 			return err
 		}
 	}
+	var alert *client.AlertError
+	if errors.As(err, &alert) {
+		a.Refused = hello.AlertName(alert.Code)
+		return nil
+	}
 	return err
 }

@@ -25,26 +25,33 @@ func serveHTTPS(t *testing.T, config *tls.Config) netip.AddrPort {
 }
 
 // TestAddressesDiffer: servers with one configuration don't differ; another certificate, another
-// version and another suite do, and a server that isn't TLS leaves the question open.
+// version, another suite and a refusal do, and a server that isn't TLS leaves the question open.
 func TestAddressesDiffer(t *testing.T) {
 	withProbes(t, probe{"addresses", probeAddresses})
 	same := serveHTTPS(t, nil)
 	old := serveHTTPS(t, &tls.Config{MaxVersion: tls.VersionTLS12})
-	plain := httptest.NewServer(http.NotFoundHandler())
-	t.Cleanup(plain.Close)
+	server := httptest.NewServer(http.NotFoundHandler())
+	t.Cleanup(server.Close)
+	plain := netip.MustParseAddrPort(server.Listener.Addr().String())
+	refuses := serveHTTPS(t, &tls.Config{GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
+		return &tls.Config{MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11}, nil
+	}})
 	for name, c := range map[string]struct {
-		second netip.AddrPort
+		others []netip.AddrPort
 		state  State
 		says   []string
 	}{
-		"same":    {serveHTTPS(t, nil), Tested, nil},
-		"version": {old, Tested, []string{"version TLS 1.3 and TLS 1.2", "cipher suite "}},
-		"certificate": {serveHTTPS(t, &tls.Config{Certificates: []tls.Certificate{testcert.Root(testcert.Template{}).TLS()}}), Tested,
-			[]string{"certificate's SHA-256 "}},
-		"not TLS": {netip.MustParseAddrPort(plain.Listener.Addr().String()), Failed, nil},
+		"same":    {[]netip.AddrPort{serveHTTPS(t, nil)}, Tested, nil},
+		"version": {[]netip.AddrPort{old}, Tested, []string{"version TLS 1.3 and TLS 1.2", "cipher suite "}},
+		"certificate": {[]netip.AddrPort{
+			serveHTTPS(t, &tls.Config{Certificates: []tls.Certificate{testcert.Root(testcert.Template{}).TLS()}}),
+		}, Tested, []string{"certificate's SHA-256 "}},
+		"refuses":             {[]netip.AddrPort{refuses}, Tested, []string{"refusal none and ", "version TLS 1.3 and none"}},
+		"not TLS":             {[]netip.AddrPort{plain}, Failed, nil},
+		"not TLS and version": {[]netip.AddrPort{plain, old}, Tested, []string{"version TLS 1.3 and TLS 1.2"}},
 	} {
 		r, err := Check(t.Context(), Target{Host: "example.test", Port: 443, Protocol: "tls"},
-			Options{Addresses: []netip.AddrPort{same, c.second}})
+			Options{Addresses: append([]netip.AddrPort{same}, c.others...)})
 		if err != nil {
 			t.Fatal(err)
 		}

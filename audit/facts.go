@@ -37,6 +37,7 @@ type AddressFacts struct {
 	Group       string    `json:"group,omitempty"`
 	Certificate string    `json:"certificate,omitempty"` // the leaf's SHA-256, in hexadecimal
 	TLSError    string    `json:"tls_error,omitempty"`   // why Version and the fields after it are empty
+	Refused     string    `json:"refused,omitempty"`     // the alert by which it refuses TLS 1.3 and TLS 1.2
 }
 
 // ProtocolFacts are the versions, suites and groups. Names are IANA's; unknown ones are in

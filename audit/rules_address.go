@@ -52,13 +52,14 @@ func checkUnreachable(j *judgement) (findings []Finding, outcome Outcome) {
 func checkDifferent(j *judgement) (findings []Finding, outcome Outcome) {
 	var first *AddressFacts
 	compared := 0
+	outcome = Outcome{State: Tested}
 	for i, a := range j.facts.Addresses {
 		if a.State != Tested {
 			continue
 		}
-		if a.Version == "" {
+		if a.Version == "" && a.Refused == "" {
 			if a.TLSError != "" {
-				return nil, Outcome{Failed, a.Address + ": " + a.TLSError}
+				outcome = Outcome{Failed, a.Address + ": " + a.TLSError}
 			}
 			continue
 		}
@@ -76,14 +77,18 @@ func checkDifferent(j *judgement) (findings []Finding, outcome Outcome) {
 			})
 		}
 	}
-	if compared < 2 {
-		return nil, Outcome{NotTested, "fewer than two addresses were compared"}
+	switch {
+	case len(findings) > 0:
+		outcome = Outcome{State: Tested}
+	case compared < 2 && outcome.State == Tested:
+		outcome = Outcome{NotTested, "fewer than two addresses were compared"}
 	}
-	return findings, Outcome{State: Tested}
+	return findings, outcome
 }
 
 func differences(a, b *AddressFacts) (all []string) {
 	for _, d := range []struct{ name, a, b string }{
+		{"refusal", a.Refused, b.Refused},
 		{"version", a.Version, b.Version},
 		{"cipher suite", a.Suite, b.Suite},
 		{"group", a.Group, b.Group},
