@@ -63,15 +63,26 @@ func summary(r *audit.Report) (rows []row) {
 
 func chainText(c audit.ChainFacts, now time.Time) string {
 	text := c.Key
-	if len(c.Certificates) > 0 {
-		leaf := c.Certificates[0]
-		if days := int(leaf.NotAfter.Sub(now).Hours() / 24); days >= 0 {
-			text += ", valid for " + plural(days, "more day")
-		} else {
-			text += ", expired " + plural(-days, "day") + " ago"
-		}
+	if len(c.Certificates) > 0 && c.Certificates[0].Error == "" {
+		text += ", " + validityText(c.Certificates[0], now)
 	}
 	return text + fmt.Sprintf("; chain of %s, %s", plural(len(c.Certificates), "certificate"), bytesText(c.Bytes))
+}
+
+func validityText(c audit.CertificateFact, now time.Time) string {
+	left := c.NotAfter.Sub(now)
+	switch days := int(left.Hours() / 24); {
+	case now.Before(c.NotBefore):
+		return "not valid yet"
+	case days > 0:
+		return "valid for " + plural(days, "more day")
+	case left >= 0:
+		return "valid for less than a day"
+	case days == 0:
+		return "expired less than a day ago"
+	default:
+		return "expired " + plural(-days, "day") + " ago"
+	}
 }
 
 func resumptionText(f *audit.ResumptionFacts) string {

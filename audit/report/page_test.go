@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -45,6 +46,35 @@ func TestNothingControls(t *testing.T) {
 		strings.Contains(text, "http://") || strings.Contains(text, "www.example") || strings.Contains(text, "@name") ||
 		strings.Contains(text, " $x") {
 		t.Error("Markdown of a server is markup")
+	}
+}
+
+// TestValidity: the first screen says of a certificate how long it is valid, if it has such days.
+func TestValidity(t *testing.T) {
+	d := sample()
+	r := d.Reports[0]
+	c := &r.Facts.Certificates.Chains[0].Certificates[0]
+	for _, test := range []struct {
+		from, to time.Duration
+		problem  string
+		want     string
+	}{
+		{-time.Hour, 50 * time.Hour, "", "RSA 2048, valid for 2 more days;"},
+		{-time.Hour, 26 * time.Hour, "", "RSA 2048, valid for 1 more day;"},
+		{-time.Hour, time.Hour, "", "RSA 2048, valid for less than a day;"},
+		{-time.Hour, -time.Minute, "", "RSA 2048, expired less than a day ago;"},
+		{-time.Hour, -50 * time.Hour, "", "RSA 2048, expired 2 days ago;"},
+		{time.Hour, 50 * time.Hour, "", "RSA 2048, not valid yet;"},
+		{0, 0, "it has 0 bytes", "RSA 2048; chain of 1 certificate"},
+	} {
+		c.NotBefore, c.NotAfter, c.Error = r.Started.Add(test.from), r.Started.Add(test.to), test.problem
+		var out bytes.Buffer
+		if err := report.Write(&out, d, "text", report.Options{Brief: true}); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(out.String(), test.want) {
+			t.Errorf("no %q in\n%s", test.want, out.String())
+		}
 	}
 }
 
