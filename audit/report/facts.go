@@ -57,6 +57,7 @@ func summary(r *audit.Report) (rows []row) {
 		add("first flight", text)
 	}
 	add("resumption", resumptionText(&f.Resumption))
+	add("ticket keys", watchText(f.Resumption.Watch))
 	add("ALPN", strings.Join(f.Options.ALPN.Values, ", "))
 	return rows
 }
@@ -104,6 +105,38 @@ func resumptionText(f *audit.ResumptionFacts) string {
 	}
 	return strings.Join(parts, ", ")
 }
+
+// watchText says what a watch over the keys of tickets saw, or returns "".
+func watchText(w *audit.WatchFacts) string {
+	if w == nil {
+		return ""
+	}
+	failed := 0
+	for _, s := range w.Samples {
+		if s.Error != "" {
+			failed++
+		}
+	}
+	at := func(t time.Time) string { return t.UTC().Format(time.DateTime) }
+	text := fmt.Sprintf("%s from %s to %s UTC", plural(len(w.Samples), "look"), at(w.Since), at(w.Until))
+	if failed > 0 {
+		text += fmt.Sprintf(", of which %d failed", failed)
+	}
+	if len(w.Changes) == 0 {
+		return text + "; no change was seen"
+	}
+	var changes []string
+	for _, c := range w.Changes[:min(len(w.Changes), maxChanges)] {
+		changes = append(changes, at(c))
+	}
+	if more := len(w.Changes) - maxChanges; more > 0 {
+		changes = append(changes, fmt.Sprintf("%d more", more))
+	}
+	return text + "; " + plural(len(w.Changes), "change") + ": " + strings.Join(changes, ", ")
+}
+
+// maxChanges bounds the changes of keys that are written one by one.
+const maxChanges = 24
 
 // facts writes all facts.
 func (s *screen) facts(r *audit.Report) {
@@ -240,6 +273,7 @@ func otherRows(f *audit.Facts) (rows []row) {
 		}
 	}
 	add("resumption", resumptionText(&f.Resumption))
+	add("ticket keys", watchText(f.Resumption.Watch))
 	for _, cell := range f.Resumption.Fleet {
 		text := fmt.Sprintf("%d of %d", cell.Hits, cell.Tries)
 		if cell.State != audit.Tested {
@@ -255,6 +289,9 @@ func otherRows(f *audit.Facts) (rows []row) {
 		}
 	}
 	add("early data", early)
+	if replay := f.EarlyData.Replay; replay.State == audit.Tested {
+		add("replayed requests", fmt.Sprintf("%d sent, %d executed, %d answered by 425", replay.Sent, replay.Executed, replay.TooEarly))
+	}
 	if f.HTTP.State == audit.Tested {
 		add("HSTS", f.HTTP.HSTS)
 		add("plain HTTP leads to", f.HTTP.Redirects)

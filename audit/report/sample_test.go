@@ -44,7 +44,11 @@ func sample() *report.Document {
 		Timing: audit.TimingFacts{Outcome: tested, RoundTrip: &one, Retry: &audit.Interval{Median: 18.6, Low: 18.4, High: 18.9},
 			Full: &audit.Interval{Median: 20.1, Low: 19.8, High: 20.6}, Resumed: &audit.Interval{Median: 18.9, Low: 18.6, High: 19.2},
 			PublicKey: map[string]*audit.Interval{"RSA 2048": {Median: 1.5, Low: 1.4, High: 1.6}, "ECDSA secp256r1": nil}},
-		Resumption: audit.ResumptionFacts{Ticket13: audit.Resumed{Outcome: tested, Offered: true, Tries: 5}},
+		Resumption: audit.ResumptionFacts{Ticket13: audit.Resumed{Outcome: tested, Offered: true, Tries: 5},
+			Watch: &audit.WatchFacts{Since: day, Until: day.Add(2 * time.Hour), Changes: []time.Time{day.Add(time.Hour)},
+				Samples: []audit.WatchSample{{Time: day}, {Time: day.Add(time.Hour), KeyName: "c0ffee"}, {Error: hostile}}}},
+		EarlyData: audit.EarlyDataFacts{Outcome: tested, Accepted: true, Limit: 16384,
+			Replay: audit.Replay{Outcome: tested, Sent: 3, Executed: 1, TooEarly: 2}},
 	}
 	full.Findings = []audit.Finding{
 		{Rule: "resume-tls13", Axis: audit.Fast, Severity: audit.High, Title: "TLS 1.3 sessions are not resumed",
