@@ -85,9 +85,9 @@ func (f *configFlags) tryBoth(cmd *cobra.Command, o confgen.Options) error {
 		return err
 	}
 	out := cmd.OutOrStdout()
-	fmt.Fprintf(out, "%s %s with OpenSSL %s on the loopback address, %s key: %s, and ours by the policy %s\n\n", o.Server.Kind,
-		o.Server.Version,
-		o.Server.OpenSSL, strings.Join(t.Keys, " and "), yours, o.Policy.Name)
+	head := fmt.Sprintf("%s %s with OpenSSL %s on the loopback address, %s key: %s, and ours by the policy %s", o.Server.Kind,
+		o.Server.Version, o.Server.OpenSSL, strings.Join(t.Keys, " and "), yours, o.Policy.Name)
+	fmt.Fprintf(out, "%s\n\n", strings.Join(wrap(head, textWidth), "\n"))
 	fmt.Fprintf(out, "%-34s %16s %16s\n", "", "yours", "ours")
 	for _, row := range rowsOf(r) {
 		fmt.Fprintf(out, "%-34s %16s %16s\n", row[0], row[1], row[2])
