@@ -2,6 +2,7 @@ package confgen
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -214,7 +215,7 @@ func Compare(yours, ours *Config) (out []Difference) {
 	for _, d := range ours.Directives {
 		seen[key(d)] = true
 		value, ok := find(yours, d)
-		if !ok || !same(value, d.Value) {
+		if !ok || !same(d.Name, value, d.Value) {
 			out = append(out, Difference{d.Name, value, d.Value, ok, true, d.Reason, join("; needs ", d.Source, d.Needs)})
 		}
 	}
@@ -243,7 +244,28 @@ func repeats(d Directive) bool {
 	return d.Name == "ssl-default-bind-options" || d.Name == "server.feature-flags" || d.Name == "ssl_conf_command Options"
 }
 
-// same compares values without regard to quotes.
-func same(a, b string) bool {
-	return strings.EqualFold(strings.Trim(a, `"'`), strings.Trim(b, `"'`))
+// same compares values without regard to quotes, to units, and to the order of versions.
+func same(name, a, b string) bool {
+	a, b = strings.ToLower(strings.Trim(a, `"'`)), strings.ToLower(strings.Trim(b, `"'`))
+	if name == "ssl_protocols" {
+		return slices.Equal(slices.Sorted(slices.Values(strings.Fields(a))), slices.Sorted(slices.Values(strings.Fields(b))))
+	}
+	n, ok := amount(name, a)
+	m, also := amount(name, b)
+	return a == b || ok && also && n == m
+}
+
+// units are those of nginx's directives.
+var units = map[string]map[string]int{
+	"ssl_session_timeout": {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400},
+	"ssl_buffer_size":     {"": 1, "k": 1 << 10, "m": 1 << 20},
+	"sendfile_max_chunk":  {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30},
+}
+
+// amount returns the seconds or the bytes of a value that is a number with a unit.
+func amount(name, value string) (int, bool) {
+	digits := strings.TrimRight(value, "smhdwkg")
+	unit, ok := units[name][value[len(digits):]]
+	n, err := strconv.Atoi(digits)
+	return n * unit, ok && err == nil
 }

@@ -114,6 +114,34 @@ func TestReadOwn(t *testing.T) {
 	}
 }
 
+// TestSame: the same value in other words is no difference.
+func TestSame(t *testing.T) {
+	for _, test := range []struct {
+		name, yours, ours string
+		same              bool
+	}{
+		{"ssl_session_timeout", "1d", "86400s", true},
+		{"ssl_session_timeout", "10m", "600s", true},
+		{"ssl_session_timeout", "600", "600s", true},
+		{"ssl_session_timeout", "5m", "600s", false},
+		{"ssl_session_timeout", "dm", "600s", false},
+		{"ssl_session_timeout", "", "600s", false},
+		{"ssl_buffer_size", "4k", "4096", true},
+		{"ssl_buffer_size", "4m", "4096", false},
+		{"ssl_protocols", "TLSv1.3 TLSv1.2", "TLSv1.2 TLSv1.3", true},
+		{"ssl_protocols", "TLSv1.3", "TLSv1.2 TLSv1.3", false},
+		{"ssl_ciphers", "'A:B'", `"a:b"`, true},
+		{"ssl_ciphers", "B:A", "A:B", false},
+		{"ssl_prefer_server_ciphers", "off", "on", false},
+	} {
+		yours := &Config{Directives: []Directive{{Scope: "site", Name: test.name, Value: test.yours}}}
+		ours := &Config{Directives: []Directive{{Scope: "main", Name: test.name, Value: test.ours}}}
+		if got := len(Compare(yours, ours)) == 0; got != test.same {
+			t.Errorf("%s %s and %s: %v", test.name, test.yours, test.ours, got)
+		}
+	}
+}
+
 func FuzzRead(f *testing.F) {
 	f.Add("http { server { listen 443 ssl; ssl_protocols TLSv1.3; } }")
 	f.Add("<VirtualHost *:443>\nSSLEngine on\n</VirtualHost>\nSSLCipherSuite \"a")
