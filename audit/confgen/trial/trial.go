@@ -244,5 +244,9 @@ func (r *running) measure(ctx context.Context) error {
 		return errEnded
 	default:
 	}
-	return r.side.measure(ctx, r.process.Address, r.roots, r.config.Server.Kind == "postgresql")
+	err := r.side.measure(ctx, r.process.Address, r.roots, r.config.Server.Kind == "postgresql")
+	if err != nil && ctx.Err() != nil {
+		return context.Cause(ctx) // and no error of the connection that was broken off
+	}
+	return err
 }

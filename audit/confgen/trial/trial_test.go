@@ -2,13 +2,18 @@ package trial
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"runtime"
 	"strings"
 	"testing"
 
 	"github.com/ossl-go/ossl/audit/confgen"
+	"github.com/ossl-go/ossl/audit/internal/testcert"
 	"github.com/ossl-go/ossl/policy"
 )
 
@@ -59,5 +64,26 @@ func TestInterrupted(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestInterruptedMeasurement: an interrupt while a response is awaited is no error of the connection.
+func TestInterruptedMeasurement(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		cancel()
+		<-r.Context().Done()
+	}))
+	root := testcert.Root(testcert.Template{CA: true})
+	server.TLS = &tls.Config{Certificates: []tls.Certificate{root.Issue(testcert.Template{}).TLS()}}
+	server.StartTLS()
+	defer server.Close()
+	roots := x509.NewCertPool()
+	roots.AddCert(root.Certificate)
+	r := &running{side: &Side{}, process: &confgen.Process{Address: server.Listener.Addr().String()},
+		config: &confgen.Config{Server: confgen.Server{Kind: "nginx"}}, roots: roots}
+	if err := r.measure(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("the error is %v", err)
 	}
 }
