@@ -8,9 +8,11 @@ import (
 	"io"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -49,6 +51,35 @@ func TestCheckInterrupted(t *testing.T) {
 	}
 	if files, _ := os.ReadDir(dir); len(files) != 0 {
 		t.Errorf("files are left: %v", files)
+	}
+}
+
+// TestCheckTerminalClosed: a terminal that is closed interrupts a check as Ctrl-C does.
+func TestCheckTerminalClosed(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("Windows has no such signal")
+	}
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	cmd := exec.Command("ossl", "check", "--timeout", "1m", silent.Addr().String())
+	var out bytes.Buffer
+	cmd.Stdout = &out
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	conn, err := silent.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if err := cmd.Process.Signal(syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); cmd.ProcessState.ExitCode() != exitInterrupted || !strings.Contains(out.String(), "; interrupted") {
+		t.Errorf("%v:\n%s", err, &out)
 	}
 }
 

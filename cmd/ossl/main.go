@@ -42,12 +42,21 @@ func (e usageError) Error() string { return string(e) }
 const patience = 5 * time.Second
 
 func main() {
-	// SIGTERM too: the servers and the keys of a trial have to go.
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := signal.NotifyContext(context.Background(), interrupts()...)
 	defer stop()
 	// A command that hasn't ended some seconds after the first signal is ended by the next one.
 	context.AfterFunc(ctx, func() { time.AfterFunc(patience, stop) })
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// interrupts are the signals that end a command. Those of kill and of a terminal that is closed are
+// among them: the servers and the keys of a trial have to go. nohup has the latter ignored.
+func interrupts() []os.Signal {
+	signals := []os.Signal{os.Interrupt, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) {
+		signals = append(signals, syscall.SIGHUP)
+	}
+	return signals
 }
 
 // run runs the command that args name and returns its exit code.
