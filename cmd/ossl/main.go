@@ -1,6 +1,7 @@
 // Ossl is the command of the ossl library: TLS for Go on the host's OpenSSL.
 //
 //	ossl check      audits of servers' TLS: findings, remedies and prices
+//	ossl config     TLS configurations of servers, for their version and their OpenSSL
 //	ossl demo       real traffic on the host's OpenSSL, compared with crypto/tls
 //	ossl doctor     this host: what decides how fast and how safe TLS is here
 //	ossl policy     the policies by which servers are judged and configured
