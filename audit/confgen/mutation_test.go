@@ -16,13 +16,21 @@ type mutation struct {
 	rules   string // one of them, and no other
 }
 
-// mutations alter one directive each.
+// mutations alter one directive each. They leave out what can't be seen from outside: sendfile, packets,
+// compression, which Debian's OpenSSL doesn't have, and signature schemes, of which it allows good ones
+// only.
 var mutations = []mutation{
-	{"groups", first, "group-missing group-postquantum"},
+	{"versions", without13, "version-missing tls13-missing"},
+	{"order", negate, "suite-order"},
+	{"order", func(s string) string { return strings.Replace(s, "ServerP", "-ServerP", 1) }, "suite-order"},
+	{"order", func(s string) string { return strings.Replace(s, "SessionT", "-SessionT", 1) }, "resume-tls12-ticket"},
+	{"early", func(s string) string { return strings.Replace(s, "off", "on", 1) }, "early-data-on"},
+	{"resumption.lifetime", func(s string) string { return strings.Replace(s, "600", "86400", 1) }, "resume-lifetime"},
+	{"groups", first, "group-missing group-postquantum group-retry"},
 	{"groups", last, "group-missing group-retry"},
 	{"suites12", last, "suite-missing"},
 	{"suites12", reverse, "suite-order"},
-	{"suites12", func(s string) string { return insert(s, "ECDHE-ECDSA-AES128-SHA") }, "suite-not-in-policy suite-weak"},
+	{"suites12", insertCBC, "suite-not-in-policy suite-weak"},
 	{"suites13", last, "suite-missing"},
 	{"suites13", reverse, "suite-order"},
 	{"resumption.tickets", negate, "resume-tls12-ticket"},
@@ -30,35 +38,57 @@ var mutations = []mutation{
 	{"alpn", noH2, "alpn-h2"},
 }
 
-func list(s string) (parts []string, quote string) {
+// without13 leaves TLS 1.2, which the policy allows, as it does TLS 1.3 by itself.
+func without13(s string) string {
+	switch {
+	case strings.HasPrefix(s, "ssl-min-ver"):
+		return s + " ssl-max-ver TLSv1.2"
+	case s == "'TLSv1.3'":
+		return "'TLSv1.2'"
+	}
+	return strings.NewReplacer(" +TLSv1.3", "", " TLSv1.3", "").Replace(s)
+}
+
+// list returns the parts of a list, and a function that joins them again.
+func list(s string) (parts []string, join func(...string) string) {
+	quote, separator := "", ":"
 	if strings.HasPrefix(s, "'") {
 		quote = "'"
 	}
-	return strings.Split(strings.Trim(s, "'"), ":"), quote
+	if !strings.Contains(s, ":") { // Caddy's
+		separator = " "
+	}
+	return strings.Split(strings.Trim(s, "'"), separator), func(parts ...string) string {
+		return quote + strings.Join(parts, separator) + quote
+	}
 }
 
 func first(s string) string {
-	p, q := list(s)
+	p, join := list(s)
 	if len(p) == 1 {
 		return s
 	}
-	return q + strings.Join(p[1:], ":") + q
+	return join(p[1:]...)
 }
 
 func last(s string) string {
-	p, q := list(s)
-	return q + p[0] + q
+	p, join := list(s)
+	return join(p[0])
 }
 
 func reverse(s string) string {
-	p, q := list(s)
+	p, join := list(s)
 	slices.Reverse(p)
-	return q + strings.Join(p, ":") + q
+	return join(p...)
 }
 
-func insert(s, name string) string {
-	p, q := list(s)
-	return q + strings.Join(append(p, name), ":") + q
+// insertCBC adds a suite that no policy wants.
+func insertCBC(s string) string {
+	p, join := list(s)
+	if strings.HasPrefix(s, "TLS_") {
+		return join(append(p, "TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA")...)
+	}
+	return join(append(p, "ECDHE-ECDSA-AES128-SHA")...)
 }
 
 // noH2 turns HTTP/2 off: without the directive, some servers have it too.
@@ -91,9 +121,6 @@ func TestServersMutated(t *testing.T) {
 	tried, named := 0, 0
 	var missed []string
 	for _, s := range tree(t) {
-		if s.OpenSSL.Before(Version{3, 5, 0}) || s.Kind == "caddy" {
-			continue
-		}
 		for _, name := range []string{"fast-and-safe"} { // it asks for all that is altered
 			p, err := policy.Get(name)
 			if err != nil {
@@ -108,6 +135,9 @@ func TestServersMutated(t *testing.T) {
 				for j, m := range mutations {
 					if m.setting != d.Setting || m.alter(d.Value) == d.Value {
 						continue
+					}
+					if !slices.ContainsFunc(strings.Fields(m.rules), func(rule string) bool { return !expected(c, rule) }) {
+						continue // the server can't follow the policy there
 					}
 					label := fmt.Sprintf("%s-%s/%s/%s/%d", s.Kind, s.Version, name, d.Name, j)
 					c, _, roots, err := start(t, s, p, func(c *Config) {
