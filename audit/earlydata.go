@@ -85,7 +85,7 @@ func (r *run) replay(ctx context.Context, session *client.Session) {
 		path = "/"
 	}
 	request := fmt.Appendf(nil, "GET %s HTTP/1.1\r\nHost: %s\r\nUser-Agent: ossl-check\r\nConnection: close\r\n\r\n",
-		path, r.options.ServerName)
+		path, r.host())
 	if len(request) > int(session.MaxEarly) {
 		f.Accepted, f.Outcome = r.early(ctx, session)
 		f.Replay.Outcome = Outcome{NotTested, fmt.Sprintf("the server's tickets allow %d bytes of early data, and a request needs %d",

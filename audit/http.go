@@ -112,10 +112,6 @@ func (r *run) get(ctx context.Context, address string, encrypted bool) (*http.Re
 			return nil, err
 		}
 	}
-	host := net.JoinHostPort(r.options.ServerName, strconv.Itoa(int(r.target.Port)))
-	if r.target.Port == 443 {
-		host = strings.TrimSuffix(host, ":443")
-	}
 	if encrypted {
 		client := tls.Client(conn, anyServer(r.serverName()))
 		if err := client.HandshakeContext(ctx); err != nil {
@@ -124,7 +120,7 @@ func (r *run) get(ctx context.Context, address string, encrypted bool) (*http.Re
 		r.count(func(c *Cost) { c.Handshakes++; c.Signatures++ })
 		conn = client
 	}
-	request := "GET / HTTP/1.1\r\nHost: " + host + "\r\nUser-Agent: ossl-check\r\nAccept: */*\r\nConnection: close\r\n\r\n"
+	request := "GET / HTTP/1.1\r\nHost: " + r.host() + "\r\nUser-Agent: ossl-check\r\nAccept: */*\r\nConnection: close\r\n\r\n"
 	if _, err := io.WriteString(conn, request); err != nil {
 		return nil, err
 	}
@@ -133,6 +129,15 @@ func (r *run) get(ctx context.Context, address string, encrypted bool) (*http.Re
 		return nil, fmt.Errorf("the answer is not HTTP: %w", err)
 	}
 	return response, nil
+}
+
+// host returns the target as a request names it: RFC 9110, section 7.2.
+func (r *run) host() string {
+	host := net.JoinHostPort(r.options.ServerName, strconv.Itoa(int(r.target.Port)))
+	if r.target.Port == 443 {
+		host = strings.TrimSuffix(host, ":443")
+	}
+	return host
 }
 
 // readResponse reads the headers of a response, and those of interim ones before it: RFC 9110, section

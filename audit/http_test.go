@@ -94,6 +94,21 @@ func TestHTTPNotTested(t *testing.T) {
 	}
 }
 
+// TestHost: requests name the port unless it is HTTPS's own, and have brackets around IPv6.
+func TestHost(t *testing.T) {
+	for want, target := range map[string]Target{
+		"example.com":      {Host: "example.com", Port: 443},
+		"example.com:8443": {Host: "example.com", Port: 8443},
+		"[2001:db8::1]":    {Host: "2001:db8::1", Port: 443},
+		"[::1]:4433":       {Host: "::1", Port: 4433},
+	} {
+		r := &run{target: target, options: Options{ServerName: target.Host}}
+		if got := r.host(); got != want {
+			t.Errorf("%+v: %q, want %q", target, got, want)
+		}
+	}
+}
+
 func TestMaxAge(t *testing.T) {
 	for header, want := range map[string]int{
 		"max-age=5": 5, "Max-Age = \"7\" ; preload": 7, "": 0, "includeSubDomains": 0, "max-age=-1": 0, "max-age=x": 0,
