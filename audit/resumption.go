@@ -29,11 +29,24 @@ func probeResumption(ctx context.Context, r *run) error {
 			f.Lifetime12 = max(f.Lifetime12, int(s.Lifetime))
 		}
 	}
-	f.WeakKey.Outcome, f.WeakKey.Key = weakKey(sessions)
+	if f.WeakKey.Outcome, f.WeakKey.Key = weakKey(sessions); f.WeakKey.State == NotTested {
+		f.WeakKey.Outcome = f.noTickets()
+	}
 	if err := r.fleet(ctx); err != nil {
 		return err
 	}
 	return ctx.Err()
+}
+
+// noTickets is the outcome of questions on tickets if none was seen: whether the server gives any isn't
+// known if a probe failed.
+func (f *ResumptionFacts) noTickets() Outcome {
+	for _, resumed := range []*Resumed{&f.Ticket13, &f.Ticket12} {
+		if resumed.State == Failed {
+			return resumed.Outcome
+		}
+	}
+	return Outcome{NotTested, "the server gives no tickets"}
 }
 
 // A kind is a way to resume.

@@ -187,7 +187,7 @@ func checkFleet(j *judgement) ([]Finding, Outcome) {
 func checkSessionLifetime(j *judgement) ([]Finding, Outcome) {
 	f, limit := &j.facts.Resumption, j.policy.Resumption.Lifetime
 	if f.Ticket13.State != Tested && f.Ticket12.State != Tested {
-		return nil, Outcome{NotTested, "the server gives no tickets"}
+		return nil, f.noTickets()
 	}
 	if limit.Value == 0 {
 		return nil, Outcome{NotTested, "the policy leaves it open"}

@@ -428,6 +428,19 @@ func fileExists(name string) bool {
 	return err == nil
 }
 
+// TestTicketsUnknown: a probe that failed doesn't say that a server gives no tickets.
+func TestTicketsUnknown(t *testing.T) {
+	r := sessionRun("127.0.0.1:1")
+	r.options.MaxConnections = 0
+	f := probeSessions(t, r)
+	j := &judgement{facts: r.facts, policy: &policy.Policy{}, at: time.Now()}
+	for _, check := range []func(*judgement) ([]Finding, Outcome){checkWeakTicketKey, checkSessionLifetime} {
+		if findings, outcome := check(j); outcome.State != Failed || findings != nil {
+			t.Errorf("%+v, %+v, %+v", findings, outcome, f)
+		}
+	}
+}
+
 func TestInteropNginxSessions(t *testing.T) {
 	tests := []struct {
 		name, directives string
