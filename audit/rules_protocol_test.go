@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -57,6 +58,27 @@ func judged(t *testing.T, name string, f ProtocolFacts, at time.Time) (findings,
 }
 
 var someDay = time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)
+
+// TestSuiteMissingOfLongList: the audit doesn't name all suites of a long list, so that none is known to
+// be missing.
+func TestSuiteMissingOfLongList(t *testing.T) {
+	f := goodProtocols()
+	v := f.Versions["TLS 1.2"]
+	v.Suites, v.Partial = v.Suites[:1], fmt.Sprintf(partialBound, maxSuites)
+	f.Versions["TLS 1.2"] = v
+	p, err := policy.Get("fast-and-safe")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &Report{Facts: Facts{Protocols: f}}
+	r.Judge(p, someDay)
+	if result := resultOf(t, r, "suite-missing"); result.State != NotTested || result.Reason != "TLS 1.2: "+v.Partial {
+		t.Errorf("%+v", result)
+	}
+	if result := resultOf(t, r, "suite-weak"); result.State != Tested {
+		t.Errorf("%+v", result)
+	}
+}
 
 func TestProtocolRules(t *testing.T) {
 	edit := func(version string, change func(*VersionFacts)) func(*ProtocolFacts) {

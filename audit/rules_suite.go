@@ -133,7 +133,15 @@ func checkSuiteMissing(j *judgement) ([]Finding, Outcome) {
 			Remedy:   "Add them to the server's cipher suites.",
 		})
 	}
-	return j.outcome(findings, true, looked...)
+	findings, outcome := j.outcome(findings, true, looked...)
+	if len(findings) == 0 && outcome.State == Tested {
+		for _, version := range looked {
+			if partial := j.facts.Protocols.Versions[version].Partial; partial != "" { // others may be there, or not
+				return nil, Outcome{NotTested, version + ": " + partial}
+			}
+		}
+	}
+	return findings, outcome
 }
 
 // usable reports whether the server has a certificate for a suite: another of its suites needs the
