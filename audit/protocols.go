@@ -73,7 +73,7 @@ func (p *protocols) ask(h *hello.ClientHello, stop hello.Stop) helloAnswer {
 	if err != nil {
 		var syntax *hello.SyntaxError
 		if errors.As(err, &syntax) || errors.Is(err, errLie) {
-			lie := strings.TrimPrefix(err.Error(), "hello: ")
+			lie := err.Error()
 			if !slices.Contains(p.lies, lie) {
 				p.lies = append(p.lies, lie)
 			}

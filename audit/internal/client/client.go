@@ -169,19 +169,20 @@ type Session struct {
 // handshake, and are found by Read and [Conn.ReadSessions].
 func (c *Conn) Sessions() []*Session { return append([]*Session(nil), c.sessions...) }
 
-// An AlertError is an alert that ended the connection.
+// An AlertError is an alert that ended the connection. Its text is for reports, as those of the errors
+// below.
 type AlertError struct {
 	hello.Alert
 }
 
 func (e *AlertError) Error() string {
-	return fmt.Sprintf("client: the server sent alert %d, level %d", e.Code, e.Level)
+	return "the server sent the alert " + hello.AlertName(e.Code)
 }
 
 // A ProtocolError says that the server broke the protocol's rules, or lied.
 type ProtocolError struct{ Message string }
 
-func (e *ProtocolError) Error() string { return "client: " + e.Message }
+func (e *ProtocolError) Error() string { return e.Message }
 
 func protocolError(format string, args ...any) error {
 	return &ProtocolError{fmt.Sprintf(format, args...)}
@@ -191,7 +192,7 @@ func protocolError(format string, args ...any) error {
 // package doesn't have.
 type UnsupportedError struct{ Message string }
 
-func (e *UnsupportedError) Error() string { return "client: no support for " + e.Message }
+func (e *UnsupportedError) Error() string { return "no support for " + e.Message }
 
 // leaf parses the certificate whose key signs the handshake.
 func (s *State) leaf() (*x509.Certificate, error) {

@@ -146,10 +146,10 @@ const (
 	MaxReply = 1 << 20 // bytes of all records; a chain of certificates can have 2^24-1
 )
 
-// A SyntaxError says that a server's answer isn't TLS, or breaks its rules.
+// A SyntaxError says that a server's answer isn't TLS, or breaks its rules. Its text is for reports.
 type SyntaxError struct {
 	Message string
 	Data    []byte // the first bytes at fault, at most 64
 }
 
-func (e *SyntaxError) Error() string { return "hello: " + e.Message }
+func (e *SyntaxError) Error() string { return e.Message }

@@ -73,7 +73,7 @@ func (p *reader) read(b []byte) error {
 	n, err := io.ReadFull(p.r, b)
 	p.reply.Bytes += n
 	if err != nil {
-		return fmt.Errorf("hello: after %d bytes: %w", p.reply.Bytes, err)
+		return fmt.Errorf("after %d bytes: %w", p.reply.Bytes, err)
 	}
 	return nil
 }

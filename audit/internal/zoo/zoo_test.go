@@ -58,6 +58,11 @@ func TestVerdicts(t *testing.T) {
 			for _, r := range a.result.Untried {
 				t.Errorf("%s failed to be tested: %s", r.Rule, r.Reason)
 			}
+			for _, r := range a.result.Report.Results {
+				if strings.Contains(r.Reason, "client: ") || strings.Contains(r.Reason, "hello: ") {
+					t.Errorf("%s names a package of this program: %s", r.Rule, r.Reason)
+				}
+			}
 			if len(a.result.Claimed) > 0 {
 				t.Errorf("can't have been tested: %q", a.result.Claimed)
 			}
