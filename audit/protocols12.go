@@ -97,11 +97,7 @@ func (p *protocols) lists12(version uint16, first *hello.Reply) VersionFacts {
 		removed = append(removed, l.suites...)
 	}
 	if !ended && l.facts.Partial == "" {
-		for _, class := range weakClasses {
-			if len(class.of(l.suites)) == 0 && len(class.of(p.older)) == 0 {
-				l.next(class.of(without(offered12, removed)))
-			}
-		}
+		l.weak(without(offered12, removed))
 		if l.facts.Partial == "" {
 			l.facts.Partial = fmt.Sprintf(partialBound, most)
 		}
@@ -116,6 +112,25 @@ func (p *protocols) lists12(version uint16, first *hello.Reply) VersionFacts {
 	l.facts.Groups = names(l.groups, hello.GroupName)
 	l.facts.Signatures = names(l.signatures, hello.SchemeName)
 	return l.facts
+}
+
+// weak asks for one suite of each weak kind of which none is known. Most servers have none, and refuse all
+// kinds at once.
+func (l *list12) weak(suites []uint16) {
+	var kinds [][]uint16
+	for _, class := range weakClasses {
+		if len(class.of(l.suites)) == 0 && len(class.of(l.older)) == 0 {
+			kinds = append(kinds, class.of(suites))
+		}
+	}
+	if !l.next(slices.Concat(kinds...)) {
+		return
+	}
+	for _, kind := range kinds {
+		if !slices.ContainsFunc(kind, func(s uint16) bool { return slices.Contains(l.suites, s) }) {
+			l.next(kind)
+		}
+	}
 }
 
 // list12 is the state of lists12.

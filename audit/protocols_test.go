@@ -356,6 +356,21 @@ func TestManySuites(t *testing.T) {
 	}
 }
 
+// TestManyGoodSuites looks at an openssl with its usual suites. That none is weak takes one question.
+func TestManyGoodSuites(t *testing.T) {
+	r := testRun(serveOpenSSL(t, "-cipher", "DEFAULT:!DHE"))
+	f := protocolsOf(t, r)
+	v := f.Versions["TLS 1.2"]
+	weak := slices.ContainsFunc(v.Suites, func(s string) bool { return weakness(s) != nil })
+	if weak || !strings.HasPrefix(v.Partial, "the audit stops") {
+		t.Errorf("partial %q, suites %v", v.Partial, v.Suites)
+	}
+	if r.cost.Connections > 45 {
+		t.Errorf("%d connections", r.cost.Connections)
+	}
+	t.Logf("%+v", r.cost)
+}
+
 // serveOpenSSL starts openssl s_server with an RSA and an ECDSA certificate.
 func serveOpenSSL(t *testing.T, args ...string) string {
 	t.Helper()
