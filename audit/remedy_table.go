@@ -73,8 +73,9 @@ var remedies = map[string]map[string]string{
 		"haproxy": "Remove allow-0rtt from the bind line, and reload, unless the backend refuses early requests with 425.",
 	},
 	"early-data-replay": {
-		"nginx": "Set ssl_early_data off; or ssl_conf_command Options AntiReplay; and reload. nginx turns off OpenSSL's " +
-			"protection against replays by itself.",
+		"nginx": "Set ssl_early_data off; and reload. Or pass Early-Data ($ssl_early_data) to the application, and let it answer " +
+			"425 Too Early to all that changes something. (Options AntiReplay keeps nginx with a shared cache from resuming " +
+			"any TLS 1.3 session.)",
 		"haproxy": "Remove allow-0rtt from the bind line, or wait with http-request wait-for-handshake, and reload.",
 	},
 	"alpn-h2": {

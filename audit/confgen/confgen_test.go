@@ -72,6 +72,27 @@ func TestGenerate(t *testing.T) {
 	}
 }
 
+// TestEarlyData: with OpenSSL's protection against replays, nginx would resume no session of its shared
+// cache, and so take no early data: see nginx-*-anti-replay-shared in the zoo.
+func TestEarlyData(t *testing.T) {
+	p, err := policy.Get("fast-and-safe")
+	if err != nil {
+		t.Fatal(err)
+	}
+	early := *p
+	early.Resumption.Early.Value = "yes"
+	c, err := Generate(Options{Policy: &early, Server: Server{Kind: "nginx", Version: Version{1, 26, 3}, OpenSSL: Version{3, 5, 7}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text := c.Bare(); !strings.Contains(text, "ssl_early_data on;") || strings.Contains(text, "AntiReplay") {
+		t.Error(text)
+	}
+	if !strings.Contains(strings.Join(c.Notes, " "), "425") {
+		t.Errorf("notes %q", c.Notes)
+	}
+}
+
 // TestReasons checks that every directive of every configuration has a reason, and that comments
 // keep within the columns.
 func TestReasons(t *testing.T) {

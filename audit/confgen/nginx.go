@@ -76,9 +76,10 @@ func (g *generator) nginxSessions(d func(setting, name, value, reason, source, n
 	if g.at(1, 15, 3) {
 		d("early", "ssl_early_data", onOff(yes(r.Early)), whyEarly+" nginx turns OpenSSL's protection off.", r.Early.Source,
 			"nginx 1.15.3")
-		if yes(r.Early) && g.at(1, 19, 4) {
-			d("early", "ssl_conf_command Options", "AntiReplay", "OpenSSL refuses early data that it has seen.", r.Early.Source,
-				"nginx 1.19.4")
+		if yes(r.Early) {
+			g.note("Early data can be replayed: pass it on with 'proxy_set_header Early-Data $ssl_early_data;', and have the " +
+				"application answer 425 (Too Early) to requests that change something. OpenSSL's option AntiReplay is not " +
+				"used: with it and a shared cache, nginx resumes no session of TLS 1.3, and so takes no early data.")
 		}
 	}
 	if g.OCSP && g.Policy.Stapling.Missing.Value == "finding" {
