@@ -95,7 +95,7 @@ func (c *Config) apache(w *writer) {
 			load(m)
 		}
 	}
-	for _, m := range []string{"socache_shmcb", "ssl", "http2", "headers", "alias"} {
+	for _, m := range []string{"socache_shmcb", "ssl", "http2", "headers", "alias", "dir"} {
 		load(m)
 	}
 	write := func(scope string) {

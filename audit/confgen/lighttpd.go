@@ -97,7 +97,7 @@ func (c *Config) lighttpd(w *writer) {
 		w.line(fmt.Sprintf(`server.pid-file = "%s/lighttpd.pid"`, l.State), fmt.Sprintf(`server.errorlog = "%s/error.log"`, l.State),
 			fmt.Sprintf(`server.upload-dirs = ( "%s" )`, l.State))
 	}
-	w.line(fmt.Sprintf(`server.document-root = "%s"`, l.Root))
+	w.line(fmt.Sprintf(`server.document-root = "%s"`, l.Root), `index-file.names = ( "index.html" )`)
 	address := l.Address
 	if address == "" {
 		address = "[::]"

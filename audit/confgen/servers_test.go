@@ -140,6 +140,9 @@ func TestServersStart(t *testing.T) {
 					t.Fatal(err)
 				}
 				resp.Body.Close()
+				if s.Kind != "haproxy" && resp.StatusCode != http.StatusOK { // HAProxy has no page
+					t.Errorf("the page: %s", resp.Status)
+				}
 				if resp.ProtoMajor != 2 {
 					t.Errorf("the server speaks %s", resp.Proto)
 				}
