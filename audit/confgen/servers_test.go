@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -151,6 +152,37 @@ func TestServersStart(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// TestGoStart: the Go program has the defaults of the Go that compiles it, such as ML-KEM.
+func TestGoStart(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("servers are started on Linux only")
+	}
+	program, err := Find("go")
+	if err != nil {
+		t.Skip("go is not installed")
+	}
+	s, err := Ask(t.Context(), "go", program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := policy.Get("fast-and-safe")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, process, roots, err := start(t, s, p, nil)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, c.Bare())
+	}
+	conn, err := tls.Dial("tcp", process.Address, &tls.Config{RootCAs: roots, ServerName: "localhost"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if group := conn.ConnectionState().CurveID; group != tls.X25519MLKEM768 {
+		t.Errorf("the key exchange is %s", group)
 	}
 }
 

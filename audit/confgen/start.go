@@ -210,7 +210,8 @@ func environment(s Server, dir string) []string {
 	env := []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "HOME=" + dir, "TMPDIR=" + dir, "LC_ALL=C", "XDG_DATA_HOME=" + dir,
 		"XDG_CONFIG_HOME=" + dir}
 	if s.Kind == "go" {
-		env = append(os.Environ(), "GO111MODULE=off", "GOWORK=off")
+		// Without a module, "off" would stand for an old Go's defaults: TLS 1.0, and no ML-KEM.
+		env = append(os.Environ(), "GO111MODULE=on", "GOWORK=off")
 	}
 	return env
 }
