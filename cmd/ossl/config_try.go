@@ -85,8 +85,8 @@ func (f *configFlags) tryBoth(cmd *cobra.Command, o confgen.Options) error {
 		return err
 	}
 	out := cmd.OutOrStdout()
-	head := fmt.Sprintf("%s %s with OpenSSL %s on the loopback address, %s key: %s, and ours by the policy %s", o.Server.Kind,
-		o.Server.Version, o.Server.OpenSSL, strings.Join(t.Keys, " and "), yours, o.Policy.Name)
+	head := fmt.Sprintf("%s %s%s on the loopback address, %s key: %s, and ours by the policy %s", o.Server.Kind,
+		o.Server.Version, withTLS(o.Server), strings.Join(t.Keys, " and "), yours, o.Policy.Name)
 	fmt.Fprintf(out, "%s\n\n", strings.Join(wrap(head, textWidth), "\n"))
 	fmt.Fprintf(out, "%-34s %16s %16s\n", "", "yours", "ours")
 	for _, row := range rowsOf(r) {
@@ -113,6 +113,17 @@ func (f *configFlags) tryBoth(cmd *cobra.Command, o confgen.Options) error {
 		return exitStatus(exitFailure)
 	}
 	return nil
+}
+
+// withTLS names the library that a server has TLS of.
+func withTLS(s confgen.Server) string {
+	switch {
+	case s.OpenSSL != confgen.Version{}:
+		return " with OpenSSL " + s.OpenSSL.String()
+	case s.Kind == "caddy" && s.Go != confgen.Version{}:
+		return ", built with Go " + s.Go.String() + ","
+	}
+	return ""
 }
 
 // onlyIn prints the findings that one report has and the other doesn't.
