@@ -98,6 +98,14 @@ func (c *Config) lighttpd(w *writer) {
 			fmt.Sprintf(`server.upload-dirs = ( "%s" )`, l.State))
 	}
 	w.line(fmt.Sprintf(`server.document-root = "%s"`, l.Root), `index-file.names = ( "index.html" )`)
+	if c.Server.Version.Before(Version{1, 4, 79}) {
+		w.comment("This lighttpd knows no types of files by itself, and browsers would save pages instead of showing them.")
+		w.line(`mimetype.assign = (`,
+			`    ".html" => "text/html", ".txt" => "text/plain", ".css" => "text/css", ".js" => "text/javascript",`,
+			`    ".json" => "application/json", ".xml" => "application/xml", ".pdf" => "application/pdf",`,
+			`    ".svg" => "image/svg+xml", ".png" => "image/png", ".jpg" => "image/jpeg", ".gif" => "image/gif",`,
+			`    ".webp" => "image/webp", ".ico" => "image/x-icon", ".woff2" => "font/woff2"`, `)`)
+	}
 	address := l.Address
 	if address == "" {
 		address = "[::]"

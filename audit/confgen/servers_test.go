@@ -144,6 +144,10 @@ func TestServersStart(t *testing.T) {
 				if s.Kind != "haproxy" && resp.StatusCode != http.StatusOK { // HAProxy has no page
 					t.Errorf("the page: %s", resp.Status)
 				}
+				typ := resp.Header.Get("Content-Type")
+				if (s.Kind == "nginx" || s.Kind == "lighttpd" || s.Kind == "caddy") && !strings.HasPrefix(typ, "text/html") {
+					t.Errorf("the page has type %q", typ)
+				}
 				if resp.ProtoMajor != 2 {
 					t.Errorf("the server speaks %s", resp.Proto)
 				}
