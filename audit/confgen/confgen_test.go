@@ -45,7 +45,7 @@ func TestGenerate(t *testing.T) {
 			"ssl_prefer_server_ciphers off;"}, []string{" ssl http2"}},
 		{"nginx", "1.14.0", "1.1.1", "fast-and-safe", []string{"ssl_ecdh_curve X25519:"}, []string{"ssl_conf_command",
 			"ssl_early_data"}},
-		{"lighttpd", "1.4.79", "3.5.7", "fast-and-safe", []string{"-KTLS"}, []string{"mimetype"}},
+		{"lighttpd", "1.4.79", "3.5.7", "fast-and-safe", []string{"-KTLS", `server.bind = "[::]"`}, []string{"mimetype", "use-ipv6"}},
 		{"lighttpd", "1.4.69", "3.0.22", "fast-and-safe", []string{"ServerPreference", `".html" => "text/html"`}, []string{"KTLS"}},
 		{"postgresql", "17.2", "3.5.7", "fast-and-safe", []string{"ssl_ecdh_curve = 'prime256v1'"}, []string{"ssl_groups",
 			"ssl_tls13_ciphers"}},

@@ -109,10 +109,9 @@ func (c *Config) lighttpd(w *writer) {
 	address := l.Address
 	if address == "" {
 		address = "[::]"
-		w.line(`server.use-ipv6 = "enable"`, `server.v4mapped = "enable"`)
-	} else {
-		w.line(fmt.Sprintf(`server.bind = "%s"`, address))
+		w.line(`server.v4mapped = "enable"`) // IPv4 too
 	}
+	w.line(fmt.Sprintf(`server.bind = "%s"`, address))
 	plain := l.PlainPort
 	if plain <= 0 {
 		plain = l.Port // then it is the only one
