@@ -144,6 +144,15 @@ func (c *Config) readHAProxy(statements []statement) {
 	for _, s := range statements {
 		name := s.words[0]
 		switch {
+		case slices.Equal(s.blocks, []string{"global"}) && name == "ssl-default-bind-options":
+			for i := 1; i < len(s.words); i++ { // each by itself, as ours are
+				option := s.words[i]
+				if (option == "ssl-min-ver" || option == "ssl-max-ver") && i+1 < len(s.words) {
+					i++
+					option += " " + s.words[i]
+				}
+				c.put("main", name, option)
+			}
 		case slices.Equal(s.blocks, []string{"global"}) && (strings.HasPrefix(name, "ssl-default-bind") || strings.HasPrefix(name,
 			"tune.ssl")) && !secretFile(name):
 			c.put("main", name, strings.Join(s.words[1:], " "))

@@ -55,7 +55,8 @@ func TestRead(t *testing.T) {
 		{"haproxy",
 			[]string{"global\n ssl-default-bind-options ssl-min-ver TLSv1.2 no-tls-tickets\n ca-base /etc\nfrontend a\n bind :80\n" +
 				"bind :443 ssl crt /x.pem alpn h2,http/1.1 ssl-max-ver TLSv1.2 no-tlsv13\n"},
-			[]string{"main: ssl-default-bind-options ssl-min-ver TLSv1.2 no-tls-tickets", "listen: alpn h2,http/1.1",
+			[]string{"main: ssl-default-bind-options ssl-min-ver TLSv1.2",
+				"main: ssl-default-bind-options no-tls-tickets", "listen: alpn h2,http/1.1",
 				"listen: ssl-max-ver TLSv1.2", "listen: no-tlsv13"}},
 		{"lighttpd", []string{"include \"1.conf\"\nssl.pemfile = \"/x\"\n# ssl.openssl.ssl-conf-cmd = (\"Groups\" => \"x\")\n",
 			"ssl.openssl.ssl-conf-cmd = (\"MinProtocol\" => \"TLSv1.2\",\n \"Options\" => \"-KTLS\")\n"},
