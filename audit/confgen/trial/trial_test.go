@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
@@ -85,5 +86,45 @@ func TestInterruptedMeasurement(t *testing.T) {
 		config: &confgen.Config{Server: confgen.Server{Kind: "nginx"}}, roots: roots}
 	if err := r.measure(ctx); !errors.Is(err, context.Canceled) {
 		t.Errorf("the error is %v", err)
+	}
+}
+
+// TestServersTry tries each server of Debian 13 that ci/config has unpacked: all rows of the comparison
+// are there.
+func TestServersTry(t *testing.T) {
+	dir := os.Getenv("OSSL_SERVERS")
+	if dir == "" {
+		t.Skip("OSSL_SERVERS names no folder of servers: ci/config runs it")
+	}
+	root := filepath.Join(dir, "servers-trixie")
+	p, err := policy.Get("fast-and-safe")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for kind, pattern := range map[string]string{"nginx": "usr/sbin/nginx", "apache": "usr/sbin/apache2",
+		"haproxy": "usr/sbin/haproxy", "lighttpd": "usr/sbin/lighttpd", "caddy": "usr/bin/caddy", "postgresql": "usr/lib/postgresql/*/bin/postgres.bin"} {
+		t.Run(kind, func(t *testing.T) {
+			found, _ := filepath.Glob(filepath.Join(root, pattern))
+			if len(found) != 1 {
+				t.Fatalf("%s has no %s", root, pattern)
+			}
+			prefix := []string{filepath.Join(root, "run")}
+			if kind == "caddy" { // it is static
+				prefix = nil
+			}
+			server, err := confgen.Ask(t.Context(), kind, found[0], prefix...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r, err := Run(t.Context(), Options{Ours: confgen.Options{Server: server, Policy: p}, Rounds: 1})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for name, side := range map[string]Side{"yours": r.Yours, "ours": r.Ours} {
+				if side.Stopped != "" || side.AuditError != "" || len(side.Full) != 1 || len(side.Bulk) != 1 && kind != "postgresql" {
+					t.Errorf("%s: %+v", name, side)
+				}
+			}
+		})
 	}
 }
