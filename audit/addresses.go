@@ -77,6 +77,8 @@ func (r *run) connect(ctx context.Context, address string) (Outcome, *Interval) 
 		switch {
 		case errors.Is(err, errBudget):
 			return Outcome{NotTested, err.Error()}, nil
+		case r.options.Dial == nil && ctx.Err() == nil && routeless(address):
+			return Outcome{NotTested, "this host has no route to it: " + err.Error()}, nil
 		case ctx.Err() != nil, try == 1, errors.As(err, &slow) && slow.Timeout(): // TCP itself tried again
 			return Outcome{Failed, err.Error()}, nil
 		}
@@ -85,6 +87,17 @@ func (r *run) connect(ctx context.Context, address string) (Outcome, *Interval) 
 			return Outcome{Failed, err.Error()}, nil
 		}
 	}
+}
+
+// routeless reports whether this host has no route to an address, as hosts without IPv6 have none to
+// IPv6's. That says nothing on the server. A socket of UDP is connected without a packet.
+var routeless = func(address string) bool {
+	conn, err := net.Dial("udp", address)
+	if err != nil {
+		return true
+	}
+	conn.Close()
+	return false
 }
 
 // resolve returns the target's addresses, in the resolver's order.

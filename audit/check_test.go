@@ -84,6 +84,33 @@ func TestOneUnreachable(t *testing.T) {
 	}
 }
 
+// TestNoRoute: an address that this host has no route to says nothing on the server.
+func TestNoRoute(t *testing.T) {
+	withProbes(t)
+	if routeless("127.0.0.1:1") {
+		t.Error("no route to loopback")
+	}
+	old := routeless
+	t.Cleanup(func() { routeless = old })
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	good := netip.MustParseAddrPort(l.Addr().String())
+	other := netip.AddrPortFrom(netip.MustParseAddr("127.0.0.2"), good.Port()) // nobody listens there
+	routeless = func(address string) bool { return address == other.String() }
+	r, err := Check(t.Context(), Target{Host: "example.test", Port: 443, Protocol: "tls"},
+		Options{Addresses: []netip.AddrPort{other, good}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	result := resultOf(t, r, "address-unreachable")
+	if result.State != NotTested || result.Findings != 0 || r.Facts.Address != good.String() || r.Cost.Retried != 0 {
+		t.Errorf("%+v, %+v", result, r.Facts.Addresses)
+	}
+}
+
 func TestOneAddress(t *testing.T) {
 	withProbes(t)
 	r, err := Check(t.Context(), Target{Host: "example.test", Port: 443, Protocol: "tls"},

@@ -30,10 +30,13 @@ func checkUnreachable(j *judgement) (findings []Finding, outcome Outcome) {
 		return nil, Outcome{Failed, "the name has no address"}
 	}
 	reached := 0
+	outcome = Outcome{State: Tested}
 	for _, a := range j.facts.Addresses {
 		switch a.State {
 		case Tested:
 			reached++
+		case NotTested:
+			outcome = Outcome{NotTested, a.Address + ": " + a.Reason}
 		case Failed:
 			findings = append(findings, Finding{
 				Severity: Medium,
@@ -43,10 +46,13 @@ func checkUnreachable(j *judgement) (findings []Finding, outcome Outcome) {
 			})
 		}
 	}
-	if reached == 0 {
+	switch {
+	case reached == 0:
 		return nil, Outcome{Failed, "no address can be reached"}
+	case len(findings) > 0:
+		outcome = Outcome{State: Tested}
 	}
-	return findings, Outcome{State: Tested}
+	return findings, outcome
 }
 
 func checkDifferent(j *judgement) (findings []Finding, outcome Outcome) {
