@@ -211,6 +211,8 @@ func TestGrades(t *testing.T) {
 			return all, Outcome{State: state}
 		}}
 	}
+	lowersNone := rule("a", Fast, Failed)
+	lowersNone.info = true
 	for name, c := range map[string]struct {
 		rules []Rule
 		want  Grade
@@ -223,6 +225,7 @@ func TestGrades(t *testing.T) {
 		"critical":     {[]Rule{rule("a", Fast, Tested, Critical), rule("b", Fast, Failed)}, Grade{Mark: "F", Rule: "a"}},
 		"first":        {[]Rule{rule("a", Fast, Tested, High), rule("b", Fast, Tested, High)}, Grade{Mark: "D", Rule: "a"}},
 		"failed":       {[]Rule{rule("a", Fast, Tested, Medium), rule("b", Fast, Failed)}, Grade{Mark: "?", Rule: "b", Best: "C"}},
+		"failed info":  {[]Rule{lowersNone}, Grade{Mark: "A"}},
 		"not tested":   {[]Rule{rule("a", Fast, NotTested)}, Grade{Mark: "A"}},
 		"other axis":   {[]Rule{rule("a", Safe, Tested, High), rule("b", Safe, Failed)}, Grade{Mark: "A"}},
 		"untested one": {[]Rule{rule("a", Fast, NotTested, High)}, Grade{Mark: "A"}}, // its findings don't count

@@ -60,7 +60,7 @@ func (r *Report) Judge(p *policy.Policy, at time.Time) {
 const notPriced = "not measurable here"
 
 // grade returns the grade of an axis: that of its worst finding. A rule that failed to be tested
-// could lower every grade except F.
+// could lower every grade except F, unless its findings lower none.
 func (r *Report) grade(axis Axis) Grade {
 	grade := Grade{Mark: "A"}
 	for _, f := range r.Findings { // the worst is the first
@@ -73,7 +73,7 @@ func (r *Report) grade(axis Axis) Grade {
 		return grade
 	}
 	for i, result := range r.Results {
-		if rules[i].Axis == axis && result.State == Failed {
+		if rules[i].Axis == axis && result.State == Failed && !rules[i].info {
 			return Grade{Mark: "?", Rule: result.Rule, Best: grade.Mark}
 		}
 	}

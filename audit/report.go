@@ -126,6 +126,8 @@ type Rule struct {
 	Title  string `json:"title"`
 	Reason string `json:"reason"`
 	Source string `json:"source"`
+	// info says that all findings of the rule have the severity info, so that it lowers no grade.
+	info bool
 	// check returns the findings of the rule, without the fields that the rule has too, and the
 	// outcome: a rule whose facts weren't tested says so.
 	check func(*judgement) ([]Finding, Outcome)

@@ -80,7 +80,7 @@ func checkHSTS(j *judgement) ([]Finding, Outcome) {
 // dnsRules are about the name's records.
 var dnsRules = []Rule{
 	{
-		ID: "dns-https", Axis: Fast,
+		ID: "dns-https", Axis: Fast, info: true,
 		Title: "The name has no HTTPS record",
 		Reason: "With the record, browsers begin with HTTPS, and with HTTP/3 if it is offered, without asking plain HTTP " +
 			"or Alt-Svc first.",
@@ -88,7 +88,7 @@ var dnsRules = []Rule{
 		check:  checkHTTPSRecord,
 	},
 	{
-		ID: "ech-missing", Axis: Safe,
+		ID: "ech-missing", Axis: Safe, info: true,
 		Title:  "The name has no keys for Encrypted Client Hello",
 		Reason: "Without them, everybody on the way sees the name that a client asks for.",
 		Source: "RFC 9849",

@@ -41,7 +41,7 @@ var optionRules = []Rule{
 		"The server accepted an older version together with TLS_FALLBACK_SCSV.",
 		"Update the server's TLS library, or turn the older versions off."),
 	{
-		ID: "certificate-compression", Axis: Fast,
+		ID: "certificate-compression", Axis: Fast, info: true,
 		Title:  "The server doesn't compress its certificates",
 		Reason: "Browsers take compressed certificates, which makes the server's first flight shorter.",
 		Source: "RFC 8879",
