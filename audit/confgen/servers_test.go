@@ -111,6 +111,7 @@ func TestServersStart(t *testing.T) {
 				t.Fatal(err)
 			}
 			t.Run(fmt.Sprintf("%s-%s/%s", s.Kind, s.Version, name), func(t *testing.T) {
+				t.Parallel()
 				c, process, roots, err := start(t, s, p, nil)
 				if err != nil {
 					t.Fatalf("%v\n%s", err, c.Bare())
