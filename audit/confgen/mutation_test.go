@@ -163,7 +163,8 @@ func TestServersMutated(t *testing.T) {
 			})
 		}
 	})
-	t.Logf("%d of %d mutations were named; %d dropped directives repeat a default, or there is no TLS without them", y.named, y.tried, y.invisible)
+	t.Logf("%d of %d mutations were named; %d dropped directives repeat a default, or there is no TLS without them",
+		y.named, y.tried, y.invisible)
 	for _, m := range y.missed {
 		t.Log(m)
 	}

@@ -392,8 +392,8 @@ int schedule_setup(void)
 
 int ossl_schedule_all_same(void)
 {
-	return slim_mac_same() && is_same(&tls13, &sha2_hashes[0]) && is_same(&tls13, &sha2_hashes[1]) && is_same(&tls1, &sha2_hashes[0]) &&
-		is_same(&tls1, &sha2_hashes[1]);
+	return slim_mac_same() && is_same(&tls13, &sha2_hashes[0]) && is_same(&tls13, &sha2_hashes[1]) &&
+		is_same(&tls1, &sha2_hashes[0]) && is_same(&tls1, &sha2_hashes[1]);
 }
 
 void ossl_schedule_distrust(int on)

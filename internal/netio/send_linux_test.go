@@ -132,7 +132,8 @@ func TestSendNowNever(t *testing.T) {
 		tlstest.AwaitArrival(t, conn)
 		_, err := in.SendNow(conn, []byte("bye"), false)
 		var op *net.OpError
-		if !errors.As(err, &op) || op.Op != "write" || op.Net != "tcp" || !errors.Is(err, syscall.EPIPE) { // AwaitArrival has seen ECONNRESET
+		// AwaitArrival has seen ECONNRESET.
+		if !errors.As(err, &op) || op.Op != "write" || op.Net != "tcp" || !errors.Is(err, syscall.EPIPE) {
 			t.Errorf("%#v", err)
 		}
 		var call *os.SyscallError

@@ -102,7 +102,8 @@ func TestServersTry(t *testing.T) {
 		t.Fatal(err)
 	}
 	for kind, pattern := range map[string]string{"nginx": "usr/sbin/nginx", "apache": "usr/sbin/apache2",
-		"haproxy": "usr/sbin/haproxy", "lighttpd": "usr/sbin/lighttpd", "caddy": "usr/bin/caddy", "postgresql": "usr/lib/postgresql/*/bin/postgres.bin"} {
+		"haproxy": "usr/sbin/haproxy", "lighttpd": "usr/sbin/lighttpd", "caddy": "usr/bin/caddy",
+		"postgresql": "usr/lib/postgresql/*/bin/postgres.bin"} {
 		t.Run(kind, func(t *testing.T) {
 			found, _ := filepath.Glob(filepath.Join(root, pattern))
 			if len(found) != 1 {
