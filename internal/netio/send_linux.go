@@ -6,10 +6,11 @@ import "syscall"
 const msgMore = 0x8000
 
 // sendNow sends b to a socket, or a part of it. It never waits, even if the socket is in blocking
-// mode. If last is set and there is nothing to read, b waits for the end of the stream.
+// mode. If last is set and there is nothing to read, b waits for the end of the stream, unless the
+// socket's SO_LINGER is set: with a time of 0, close drops all that has not been sent.
 func sendNow(fd uintptr, b []byte, last bool) (int, error) {
 	flags := syscall.MSG_DONTWAIT | syscall.MSG_NOSIGNAL
-	if last && nothingToRead(fd) {
+	if last && nothingToRead(fd) && !lingers(fd) {
 		flags |= msgMore
 	}
 	for {
@@ -25,4 +26,11 @@ func nothingToRead(fd uintptr) bool {
 	var b [1]byte
 	n, _, err := syscall.Recvfrom(int(fd), b[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
 	return n == 0 && err == nil || err == syscall.EAGAIN
+}
+
+// lingers reports whether SO_LINGER is set, or can't be read.
+func lingers(fd uintptr) bool {
+	// Of struct linger, an int is the first field, which is 1 or 0.
+	on, err := syscall.GetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_LINGER)
+	return on != 0 || err != nil
 }

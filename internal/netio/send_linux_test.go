@@ -94,6 +94,21 @@ func TestSendNow(t *testing.T) {
 	}
 }
 
+// TestSendNowLinger checks that nothing waits for the end of the stream of a socket whose close drops
+// what was not sent.
+func TestSendNowLinger(t *testing.T) {
+	in, conn, peer := sending(t)
+	conn.(*net.TCPConn).SetLinger(0)
+	if n, err := in.SendNow(conn, []byte("bye"), true); n != 3 || err != nil {
+		t.Fatal(n, err)
+	}
+	conn.Close()
+	got := make([]byte, 3)
+	if n, err := io.ReadFull(peer, got); err != nil {
+		t.Errorf("the peer got %q, %v", got[:n], err)
+	}
+}
+
 // TestSendNowNever checks that SendNow never waits, and what it says of sockets that take nothing.
 func TestSendNowNever(t *testing.T) {
 	t.Run("full", func(t *testing.T) {
