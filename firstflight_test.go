@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"runtime"
 	"testing"
+	"time"
 
 	"github.com/ossl-go/ossl"
 	"github.com/ossl-go/ossl/internal/ossltest"
@@ -136,6 +138,40 @@ func TestHandshakeForWrite(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// TestHeldFlightIgnoresDeadlines checks that a deadline that was meant for the handshake doesn't end
+// a connection whose last flight leaves after it.
+func TestHeldFlightIgnoresDeadlines(t *testing.T) {
+	if runtime.GOOS != "linux" { // netio.SendNow sends nothing
+		return
+	}
+	a, b := tlstest.Loopback()
+	p := ossltest.NewContexts(t, nil)
+	client, server := p.Client.Client(a, ""), p.Server.Server(b)
+	defer client.Close()
+	defer server.Close()
+	shaken := make(chan error, 1)
+	go func() { shaken <- server.Handshake() }()
+	if err := client.HandshakeForWrite(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	client.SetWriteDeadline(time.Now().Add(-time.Second))
+	select {
+	case err := <-shaken:
+		if err != nil {
+			t.Fatal(err)
+		}
+	case <-time.After(20 * time.Second):
+		t.Fatal("the last flight has not left")
+	}
+	client.SetWriteDeadline(time.Time{})
+	if _, err := client.Write([]byte("data")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadFull(server, make([]byte, 4)); err != nil {
+		t.Error(err)
 	}
 }
 
