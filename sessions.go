@@ -123,9 +123,7 @@ func (h *handshake) findSession() error {
 	if singleUse { // it is of TLS 1.3
 		id = ticketID(id)
 	}
-	ctx := newCacheContext(h.ctx)
-	found, err := h.c.context().opts.cache.Get(ctx, id, singleUse)
-	ctx.end()
+	found, err := h.cached(id, singleUse)
 	if err != nil || len(found) == 0 {
 		return nil
 	}
@@ -133,6 +131,13 @@ func (h *handshake) findSession() error {
 		h.lookedUp = id
 	}
 	return h.withSSL(func(ssl *libssl.Conn) { ssl.OfferSession(found) })
+}
+
+// cached asks the cache for a session. The context of the call ends even if the cache panics.
+func (h *handshake) cached(id []byte, take bool) ([]byte, error) {
+	ctx := newCacheContext(h.ctx)
+	defer ctx.end()
+	return h.c.context().opts.cache.Get(ctx, id, take)
 }
 
 // ticketID returns the ID in the cache of the TLS 1.3 session whose ticket is id. A session that a
@@ -150,14 +155,18 @@ func (h *handshake) cacheSessions() {
 		if h.version >= tls.VersionTLS13 {
 			s.ID = ticketID(s.ID)
 		}
-		ctx := newCacheContext(context.Background())
-		err := opts.cache.Put(ctx, s.ID, s.DER, time.Now().Add(opts.lifetime))
-		ctx.end()
-		if err == nil {
+		if cacheSession(opts.cache, s, time.Now().Add(opts.lifetime)) == nil {
 			h.c.in.cachedID = s.ID
 		}
 	}
 	h.sessions = nil
+}
+
+// cacheSession puts a session into a cache.
+func cacheSession(cache session.Cache, s libssl.Session, expires time.Time) error {
+	ctx := newCacheContext(context.Background())
+	defer ctx.end()
+	return cache.Put(ctx, s.ID, s.DER, expires)
 }
 
 // forgetSession takes the connection's session out of the cache if err is a fatal alert: RFC 5246,
