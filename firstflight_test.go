@@ -141,6 +141,58 @@ func TestHandshakeForWrite(t *testing.T) {
 	}
 }
 
+// A blockedCache keeps what it has after the first Put. The next one blocks.
+type blockedCache struct {
+	tls.ClientSessionCache
+	first, rest chan struct{}
+}
+
+func (c blockedCache) Put(key string, s *tls.ClientSessionState) {
+	select {
+	case c.first <- struct{}{}:
+		c.ClientSessionCache.Put(key, s)
+	default:
+		<-c.rest
+	}
+}
+
+// TestLastFlightPrecedesCache checks that a client's last flight doesn't wait until its cache has
+// taken the new ticket of a TLS 1.2 session that was resumed.
+func TestLastFlightPrecedesCache(t *testing.T) {
+	cc, sc := tlstest.Resuming(tls.VersionTLS12)
+	cache := blockedCache{cc.ClientSessionCache, make(chan struct{}, 1), make(chan struct{})}
+	cc.ClientSessionCache = cache
+	client := ossltest.NewContext(t, cc)
+	for _, keys := range [][][32]byte{{{1}}, {{2}, {1}}} { // the second time, the ticket's key is an old one
+		sc.SetSessionTicketKeys(keys)
+		a, b := tlstest.Loopback()
+		conn, server := client.Client(a, ""), ossltest.NewContext(t, sc).Server(b)
+		defer conn.Close()
+		defer server.Close()
+		shaken, written := make(chan error, 1), make(chan error, 1)
+		go func() { shaken <- server.Handshake() }()
+		go func() { _, err := conn.Write([]byte("data")); written <- err }()
+		select {
+		case err := <-shaken:
+			if err != nil {
+				t.Fatal(err)
+			}
+		case <-time.After(10 * time.Second):
+			t.Fatal("the last flight waits for the cache")
+		}
+		resumed := len(keys) == 2
+		if server.ConnectionState().DidResume != resumed {
+			t.Fatalf("resumed: %t", !resumed)
+		}
+		if resumed {
+			close(cache.rest)
+		}
+		if err := <-written; err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // TestHeldFlightIgnoresDeadlines checks that a deadline that was meant for the handshake doesn't end
 // a connection whose last flight leaves after it.
 func TestHeldFlightIgnoresDeadlines(t *testing.T) {

@@ -98,7 +98,8 @@ func (h *handshake) sendAlert(description uint8) {
 //     socket with unread data is closed, the kernel sends a reset, which destroys data that was not
 //     delivered yet.
 //   - the last flight of a client that has something to write. It leaves in the same segment, and
-//     the server wakes up once.
+//     the server wakes up once. It doesn't wait for the ClientSessionCache, which gets a new ticket
+//     of TLS 1.2 first.
 func (h *handshake) hold(step libssl.Step, out []byte) bool {
 	c := h.c
 	var hold bool
@@ -106,6 +107,7 @@ func (h *handshake) hold(step libssl.Step, out []byte) bool {
 	case step.Status != libssl.Done:
 	case !c.isClient:
 		hold = h.version >= tls.VersionTLS13
+	case len(h.sessions) > 0:
 	case h.next == writeExpected:
 		hold = c.in.HasSocket() // for sendHeld
 	default:
