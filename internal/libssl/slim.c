@@ -215,13 +215,15 @@ static int provider_capabilities(void *provider, const char *capability, int (*c
 	return ossl_fn.OSSL_PROVIDER_get_capabilities(host, capability, cb, arg);
 }
 
+void *slim_host_ctx(void) { return ossl_fn.OSSL_PROVIDER_get0_provider_ctx(host); }
+
 static OSSL_DISPATCH provider_functions[3];
 
 static int provider_init(const OSSL_CORE_HANDLE *handle, const OSSL_DISPATCH *in, const OSSL_DISPATCH **out, void **provider)
 {
 	(void)handle;
 	*out = provider_functions;
-	*provider = ossl_fn.OSSL_PROVIDER_get0_provider_ctx(host); /* the context that the algorithms get when they are used */
+	*provider = slim_host_ctx();
 	return slim_keys_setup(decoders, in);
 }
 

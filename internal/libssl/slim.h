@@ -46,9 +46,12 @@ int slim_mac_setup(const OSSL_DISPATCH *functions);
 int slim_mac_same(void);
 void slim_mac_distrust(int on);
 
+/* Returns the default provider's context, which algorithms get when they are used. Borrow. */
+void *slim_host_ctx(void);
+
 /*
- * Returns the length of an HMAC by the slim library context, 0 on failure. out: room for 64 bytes.
- * For tests. EVP_Q_mac(3).
+ * Returns the length of an HMAC by the slim library context, computed at once and in parts, or 0 on
+ * failure. out: room for 64 bytes. For tests. EVP_Q_mac(3).
  */
 int ossl_slim_hmac(const char *digest, const uint8_t *key, size_t key_len, const uint8_t *data, size_t len, uint8_t *out);
 

@@ -5,8 +5,7 @@
  * EVP_MD_CTXs, which takes several times as long as the hashing. This one has everything in one
  * object: sha2.c. Before the first use with a hash, its bytes are compared with those of the default
  * provider's HMAC. That one takes over if they differ, and for every other digest and parameter:
- * provider-mac(7), EVP_MAC-HMAC(7). A context can't be copied: libssl does that only for suites
- * without encryption.
+ * provider-mac(7), EVP_MAC-HMAC(7).
  */
 
 #include "sha2.h"
@@ -25,6 +24,7 @@ typedef struct {
 
 static struct {
 	void *(*new_ctx)(void *provider);
+	void *(*dup_ctx)(void *ctx);
 	void (*free_ctx)(void *ctx);
 	int (*init)(void *ctx, const unsigned char *key, size_t len, const OSSL_PARAM *params);
 	int (*update)(void *ctx, const unsigned char *data, size_t len);
@@ -101,6 +101,25 @@ static void free_ctx(void *ctx)
 		theirs.free_ctx(c->theirs);
 	unkey(c);
 	free(c);
+}
+
+static void *dup_ctx(void *ctx)
+{
+	const mac *from = ctx;
+	mac *c = new_ctx(from->provider);
+
+	if (!c)
+		return NULL;
+	c->h = from->h;
+	if (from->keyed) {
+		c->m = from->m;
+		c->keyed = 1;
+	}
+	if (from->theirs && !(c->theirs = theirs.dup_ctx(from->theirs))) {
+		free_ctx(c);
+		return NULL;
+	}
+	return c;
 }
 
 /* Hands everything to the default provider's HMAC. The key, which is not kept, must not be set. */
@@ -226,7 +245,7 @@ static void (*function_of(const OSSL_DISPATCH *table, int64_t id))(void)
 	return NULL;
 }
 
-OSSL_DISPATCH slim_hmac[10];
+OSSL_DISPATCH slim_hmac[11];
 
 /* The types of functions with ids are fixed: openssl/core_dispatch.h. */
 #define TAKE(to, id) (theirs.to = (__typeof__(theirs.to))function_of(functions, OSSL_OSSL_FUNC_##id))
@@ -236,6 +255,7 @@ int slim_mac_setup(const OSSL_DISPATCH *functions)
 	size_t n = 0;
 
 	TAKE(new_ctx, MAC_NEWCTX);
+	TAKE(dup_ctx, MAC_DUPCTX);
 	TAKE(free_ctx, MAC_FREECTX);
 	TAKE(init, MAC_INIT);
 	TAKE(update, MAC_UPDATE);
@@ -244,10 +264,11 @@ int slim_mac_setup(const OSSL_DISPATCH *functions)
 	TAKE(set_params, MAC_SET_CTX_PARAMS);
 	TAKE(gettable, MAC_GETTABLE_CTX_PARAMS);
 	TAKE(settable, MAC_SETTABLE_CTX_PARAMS);
-	if (!theirs.new_ctx || !theirs.free_ctx || !theirs.init || !theirs.update || !theirs.final ||
+	if (!theirs.new_ctx || !theirs.dup_ctx || !theirs.free_ctx || !theirs.init || !theirs.update || !theirs.final ||
 		!theirs.get_params || !theirs.set_params || !theirs.gettable || !theirs.settable)
 		return 0;
 	PUT(slim_hmac, n, MAC_NEWCTX, new_ctx);
+	PUT(slim_hmac, n, MAC_DUPCTX, dup_ctx);
 	PUT(slim_hmac, n, MAC_FREECTX, free_ctx);
 	PUT(slim_hmac, n, MAC_INIT, init);
 	PUT(slim_hmac, n, MAC_UPDATE, update);
@@ -263,13 +284,33 @@ int slim_mac_same(void) { return sha2_same(&verdict, &sha2_hashes[0], compare) &
 
 void slim_mac_distrust(int on) { sha2_distrust(&verdict, on); }
 
+/* Computes an HMAC in two parts, and the second part with a copy too. Returns its length, or 0. */
+static size_t in_parts(const char *digest, const uint8_t *key, size_t key_len, const uint8_t *data, size_t len, uint8_t *out)
+{
+	const OSSL_PARAM params[] = {param("digest", OSSL_OSSL_PARAM_UTF8_STRING, digest, strlen(digest)), param(NULL, 0, NULL, 0)};
+	void *c = new_ctx(slim_host_ctx()), *copy = NULL;
+	uint8_t again[64];
+	size_t n = 0, m = 0;
+
+	if (c && init(c, key, key_len, params) && update(c, data, len / 2))
+		copy = dup_ctx(c);
+	if (!copy || !update(c, data + len / 2, len - len / 2) || !final(c, out, &n, 64) ||
+		!update(copy, data + len / 2, len - len / 2) || !final(copy, again, &m, 64) || n != m || memcmp(out, again, n) != 0)
+		n = 0;
+	free_ctx(c);
+	free_ctx(copy);
+	return n;
+}
+
 int ossl_slim_hmac(const char *digest, const uint8_t *key, size_t key_len, const uint8_t *data, size_t len, uint8_t *out)
 {
-	size_t n = 0;
 	OSSL_LIB_CTX *lib = ossl_slim_library();
+	uint8_t parts[64];
+	size_t n = 0;
 
 	ossl_fn.ERR_clear_error();
-	if (!lib || !ossl_fn.EVP_Q_mac(lib, "HMAC", NULL, digest, NULL, key, key_len, data, len, out, 64, &n))
+	if (!lib || !ossl_fn.EVP_Q_mac(lib, "HMAC", NULL, digest, NULL, key, key_len, data, len, out, 64, &n) ||
+		in_parts(digest, key, key_len, data, len, parts) != n || memcmp(parts, out, n) != 0)
 		n = 0;
 	ossl_fn.ERR_clear_error();
 	return (int)n;

@@ -189,7 +189,7 @@ func opError(op string, conn net.Conn, err error) error {
 // Last says that the caller closes conn next, and that the peer has ended its side. If nothing more
 // has arrived, b then leaves in the same segment as the end of the stream. Otherwise it leaves at
 // once, because a socket that is closed with unread input resets the connection, and drops what
-// it has not sent.
+// it has not sent. If other descriptors keep the socket open, b leaves after some 200 ms.
 func (in *Input) SendNow(conn net.Conn, b []byte, last bool) (int, error) {
 	if in.raw == nil {
 		return 0, nil
