@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -64,6 +65,10 @@ func TestCheckTerminalClosed(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer silent.Close()
+	// If nohup runs the tests, the process would ignore the signal too, unless there is a handler here.
+	heard := make(chan os.Signal, 1)
+	signal.Notify(heard, syscall.SIGHUP)
+	defer signal.Stop(heard)
 	cmd := exec.Command("ossl", "check", "--timeout", "1m", silent.Addr().String())
 	var out bytes.Buffer
 	cmd.Stdout = &out

@@ -36,6 +36,9 @@ var refusedCalls = map[string]refusedCall{
 	"HandshakeContext": {refuses: true, do: func(t *testing.T, c *ossl.Conn, _ net.Conn) error {
 		return c.HandshakeContext(t.Context())
 	}},
+	"HandshakeForWrite": {refuses: true, do: func(t *testing.T, c *ossl.Conn, _ net.Conn) error {
+		return c.HandshakeForWrite(t.Context())
+	}},
 	"WaitRead": {refuses: true, do: func(t *testing.T, c *ossl.Conn, _ net.Conn) error { return c.WaitRead() }},
 	"Read": {refuses: true, do: func(t *testing.T, c *ossl.Conn, _ net.Conn) error {
 		_, err := c.Read(make([]byte, 1))
