@@ -14,7 +14,8 @@ import (
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
-// unsent returns how many bytes the kernel holds that it has not sent once.
+// unsent returns how many bytes the kernel holds that it has not sent once, or -1 if nobody can tell:
+// qemu, which emulates other processors, has no such call.
 func unsent(t *testing.T, conn net.Conn) (n int32) {
 	t.Helper()
 	const siocoutqnsd = 0x894b // linux/sockios.h
@@ -26,7 +27,10 @@ func unsent(t *testing.T, conn net.Conn) (n int32) {
 	raw.Control(func(fd uintptr) {
 		_, _, errno = syscall.Syscall(syscall.SYS_IOCTL, fd, siocoutqnsd, uintptr(unsafe.Pointer(&n)))
 	})
-	if errno != 0 {
+	switch {
+	case errno == syscall.ENOSYS:
+		return -1
+	case errno != 0:
 		t.Fatal(errno)
 	}
 	return n
@@ -80,7 +84,7 @@ func TestSendNow(t *testing.T) {
 			if n, err := in.SendNow(conn, []byte("bye"), test.last); n != 3 || err != nil {
 				t.Fatal(n, err)
 			}
-			if n := unsent(t, conn); (n == 3) != test.waits {
+			if n := unsent(t, conn); n >= 0 && (n == 3) != test.waits {
 				t.Errorf("%d bytes wait in the kernel", n)
 			}
 			if test.behind != "" {
