@@ -166,7 +166,7 @@ func TestLastFlightPrecedesCache(t *testing.T) {
 	for _, keys := range [][][32]byte{{{1}}, {{2}, {1}}} { // the second time, the ticket's key is an old one
 		sc.SetSessionTicketKeys(keys)
 		a, b := tlstest.Loopback()
-		conn, server := client.Client(a, ""), ossltest.NewContext(t, sc).Server(b)
+		conn, server := client.Client(a, ""), tls.Server(b, sc)
 		defer conn.Close()
 		defer server.Close()
 		shaken, written := make(chan error, 1), make(chan error, 1)
