@@ -213,7 +213,7 @@ func (b *testbed) run(ctx context.Context, p planned, args []string) (*row, erro
 	}
 	start := time.Now()
 	for _, bin := range b.binaries {
-		if bin.adapter && !p.adapters() || !bin.adapter && p.mode.apiOnly && !bin.ofAPI() {
+		if bin.adapter && !p.adapters() || !bin.adapter && p.mode.apiOnly && !bin.ofAPI(p.mode) {
 			continue
 		}
 		if err := runBinary(ctx, r, p, bin, args); err != nil {
@@ -227,8 +227,11 @@ func (b *testbed) run(ctx context.Context, p planned, args []string) (*row, erro
 const rootPackage = "github.com/ossl-go/ossl"
 
 // ofAPI reports whether a binary has tests of the core's API: of connections, which the modes are
-// about.
-func (b binary) ofAPI() bool {
+// about. Package policy has one in FIPS mode, of servers by the policies that need it.
+func (b binary) ofAPI(m mode) bool {
+	if b.pkg == rootPackage+"/policy" {
+		return m.run == "FIPS"
+	}
 	return b.pkg == rootPackage || b.pkg == rootPackage+"/keys" || strings.HasPrefix(b.pkg, rootPackage+"/internal/tests/")
 }
 
