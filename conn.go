@@ -189,13 +189,13 @@ func (c *Conn) HandshakeContext(ctx context.Context) error { return c.shakeHands
 // A Write that runs the handshake sends the message with its data too.
 func (c *Conn) HandshakeForWrite(ctx context.Context) error { return c.shakeHands(ctx, writeExpected) }
 
-// A sequel says what the caller of a handshake does next.
+// A sequel is the call that the caller of a handshake makes next.
 type sequel int
 
 const (
-	nothingFollows sequel = iota // that is known
-	writeFollows                 // it writes, or at least flushes the queue
-	writeExpected                // it writes, probably
+	nothingFollows sequel = iota // the call is unknown
+	writeFollows                 // a Write, which flushes the queue even if it has no data
+	writeExpected                // probably a Write
 )
 
 // shakeHands is HandshakeContext. If a Write follows, a client's last message waits for its data.

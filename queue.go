@@ -4,7 +4,7 @@ import "sync/atomic"
 
 // outQueue holds sealed records that must be sent before any record that is sealed later: a
 // server's tickets, until the server sends something else; the last flight of a client's handshake,
-// if a Write has run it; and the records that Reads have sealed (answers to key updates, alerts),
+// if a Write or HandshakeForWrite has run it; and the records that Reads have sealed (answers to key updates, alerts),
 // until they can be sent.
 type outQueue struct {
 	data     []byte // guarded by the engine

@@ -79,8 +79,8 @@ func (c *Conn) sendHeld() {
 	c.flushQueue()
 }
 
-// sendNow sends the queue whatever the write deadline is, unless a Write is under way: no caller has
-// asked for this write, so a deadline from before must not end the connection.
+// sendNow sends the queue, unless a Write is under way. On Linux it heeds no write deadline: no caller
+// has asked for this write, so an old deadline must not end the connection.
 func (c *Conn) sendNow() {
 	defer c.calls.endFlush()
 	if !c.calls.beginFlush() || !c.out.mu.TryLock() {

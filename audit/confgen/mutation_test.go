@@ -18,9 +18,9 @@ type mutation struct {
 	rules   string // one of them, and no other
 }
 
-// mutations alter one directive each. They leave out what can't be seen from outside: sendfile, packets,
-// compression, which Debian's OpenSSL doesn't have, and signature schemes, of which it allows good ones
-// only.
+// Each of the mutations alters one directive. No mutation alters a directive that a client can't see,
+// such as sendfile; nor compression, which Debian's OpenSSL lacks; nor signature schemes, since that
+// OpenSSL allows only good ones.
 var mutations = []mutation{
 	{"versions", without13, "version-missing tls13-missing"},
 	{"order", negate, "suite-order"},
@@ -117,8 +117,8 @@ func none(s string) string {
 	return strings.Replace(s, "enable", "disable", 1)
 }
 
-// dropped are the rules that may notice that no directive makes a setting. If the server's default is
-// what the policy wants, none does.
+// dropped has, for each setting, the rules that may notice that its directive is missing. No rule
+// notices it if the policy wants the server's default.
 var dropped = map[string]string{
 	"versions":            "version-old version-missing tls13-missing",
 	"order":               "suite-order resume-tls12-ticket",

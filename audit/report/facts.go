@@ -106,7 +106,7 @@ func resumptionText(f *audit.ResumptionFacts) string {
 	return strings.Join(parts, ", ")
 }
 
-// watchText says what a watch over the keys of tickets saw, or returns "".
+// watchText describes the changes of ticket keys that a watch saw. It returns "" without a watch.
 func watchText(w *audit.WatchFacts) string {
 	if w == nil {
 		return ""

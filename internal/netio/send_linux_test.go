@@ -98,8 +98,7 @@ func TestSendNow(t *testing.T) {
 	}
 }
 
-// TestSendNowLinger checks that nothing waits for the end of the stream of a socket whose close drops
-// what was not sent.
+// TestSendNowLinger checks that SendNow sends at once on a socket whose close drops unsent data.
 func TestSendNowLinger(t *testing.T) {
 	in, conn, peer := sending(t)
 	conn.(*net.TCPConn).SetLinger(0)
@@ -113,7 +112,8 @@ func TestSendNowLinger(t *testing.T) {
 	}
 }
 
-// TestSendNowNever checks that SendNow never waits, and what it says of sockets that take nothing.
+// TestSendNowNever checks that SendNow never waits, and its result for a socket that is full, closed or
+// reset.
 func TestSendNowNever(t *testing.T) {
 	t.Run("full", func(t *testing.T) {
 		in, conn, _ := sending(t)
