@@ -141,7 +141,7 @@ func TestHandshakeForWrite(t *testing.T) {
 	}
 }
 
-// A blockedCache keeps what it has after the first Put. The next one blocks.
+// A blockedCache stores the session of its first Put. Its second Put blocks.
 type blockedCache struct {
 	tls.ClientSessionCache
 	first, rest chan struct{}
