@@ -14,7 +14,7 @@ import (
 
 // KeyUpdate updates the connection's sending key and, if asked, makes the peer do the same.
 func (c *Conn) KeyUpdate(request bool) error {
-	defer c.flushQueue()
+	defer c.flushQueue(byCall)
 	ssl, err := c.engine.lock()
 	if err != nil {
 		return err
@@ -106,7 +106,7 @@ func (c *Conn) Refuse(alert uint8) []byte {
 func (c *Conn) Writes() int { return int(c.calls.active.Load() >> 1) }
 
 // Flush sends the queue.
-func (c *Conn) Flush() { c.flushQueue() }
+func (c *Conn) Flush() { c.flushQueue(byCall) }
 
 // Crossings returns the number of calls into C that the connection has made. No Read may be under
 // way.

@@ -29,7 +29,7 @@ func TestKernelRefusesNextKey(t *testing.T) {
 			if !c.engine.sealer.(*ownSealer).answerKeyUpdate(&c.engine) {
 				t.Error("there was no room for an answer")
 			}
-			c.flushQueue()
+			c.flushQueue(byCall)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -65,7 +65,7 @@ func TestKernelRefusesNextKey(t *testing.T) {
 				t.Error("a later Write succeeds")
 			}
 			s.alert(&c.engine, alertInternalError)
-			c.flushQueue()
+			c.flushQueue(byCall)
 			if err := c.CloseWrite(); err == nil && !c.out.closeNotifySent && c.out.err == nil {
 				t.Error("CloseWrite goes on")
 			}

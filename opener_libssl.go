@@ -40,7 +40,7 @@ func (o *libsslOpener) open(c *Conn, b []byte) (int, error) {
 	c.in.Consume(step.Consumed)
 	o.leftover = step.Pending
 	c.keepSessions(sessions)
-	c.flushQueue()
+	c.flushQueue(byCall)
 	if c.in.err != nil {
 		if renegotiation {
 			c.failWrites(c.in.err)

@@ -57,30 +57,41 @@ func (q *outQueue) take() []byte {
 	return data
 }
 
+// An occasion is the reason why the queue is emptied.
+type occasion int
+
+const (
+	byCall  occasion = iota // a Read or a Write sends it, and heeds the write deadline
+	unasked                 // no call waits for it, so an old deadline must not end the connection
+	discard                 // nothing may be sent any more
+)
+
 // flushQueue sends the queue, unless a Write is under way, which then does so at its end: a Read
 // never waits for a blocked Write. Neither loses a record: each looks at the queue again after it
 // has unlocked the writer. Close waits for flushQueue, though not for long.
-func (c *Conn) flushQueue() {
+func (c *Conn) flushQueue(as occasion) {
 	if c.engine.queue.filled.Load() {
-		c.flushFilled()
+		c.flushFilled(as)
 	}
 }
 
-func (c *Conn) flushFilled() {
+func (c *Conn) flushFilled(as occasion) {
 	defer c.calls.endFlush()
 	if !c.calls.beginFlush() {
 		return
 	}
 	for c.engine.queue.filled.Load() && c.out.mu.TryLock() {
-		c.sendQueue()
+		c.sendQueue(as)
 	}
 }
 
 // sendQueue sends the queue and unlocks the writer.
-func (c *Conn) sendQueue() {
+func (c *Conn) sendQueue(as occasion) {
 	defer c.out.mu.Unlock()
-	ended := c.out.err != nil || c.out.closeNotifySent // nothing may follow an error or close_notify
-	if err := c.out.sender.flush(c, ended); err != nil {
+	if c.out.err != nil || c.out.closeNotifySent { // nothing may follow
+		as = discard
+	}
+	if err := c.out.sender.flush(c, as); err != nil {
 		c.out.err = permanent(err)
 	}
 }

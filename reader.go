@@ -106,7 +106,7 @@ func (c *Conn) read(b []byte) (int, error) {
 	c.in.lock()
 	defer c.in.unlock()
 	for {
-		c.flushQueue() // before it waits or fails; all data that came before has been returned
+		c.flushQueue(byCall) // before it waits or fails; all data that came before has been returned
 		if c.in.err != nil {
 			c.forgetSession(c.in.err) // of an alert that came behind data too
 			return 0, c.in.err
@@ -116,7 +116,7 @@ func (c *Conn) read(b []byte) (int, error) {
 			if n > 0 {
 				return n, err
 			}
-			c.flushQueue()
+			c.flushQueue(byCall)
 			if err != nil {
 				c.forgetSession(err)
 				return 0, err
@@ -150,7 +150,7 @@ func (c *Conn) WaitRead() error {
 	c.in.lock()
 	defer c.in.unlock()
 	for {
-		c.flushQueue()
+		c.flushQueue(byCall)
 		if c.in.err != nil {
 			return c.in.err
 		}

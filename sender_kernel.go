@@ -246,11 +246,12 @@ func (k *kernelSender) write(c *Conn, b []byte) (int, error) {
 	return k.tcp.Write(b[:chunk])
 }
 
-func (k *kernelSender) flush(c *Conn, discard bool) error {
+// flush has no records to send unasked: all that were held left before the kernel got the key.
+func (k *kernelSender) flush(c *Conn, as occasion) error {
 	c.engine.mu.Lock()
 	messages := k.takeMessages(&c.engine.queue)
 	c.engine.unlock()
-	if discard {
+	if as == discard {
 		return nil
 	}
 	return k.sendMessages(c, messages)

@@ -72,35 +72,10 @@ func (c *Conn) sendHeld() {
 	if !c.isClient && !c.in.Quiet() {
 		return
 	}
-	c.sendNow()
 	c.engine.mu.Lock()
-	c.engine.queue.filled.Store(c.engine.queue.filled.Load() || len(c.engine.queue.data) > 0)
+	if len(c.engine.queue.data) > 0 {
+		c.engine.queue.filled.Store(true)
+	}
 	c.engine.unlock()
-	c.flushQueue()
-}
-
-// sendNow sends the queue, unless a Write is under way. On Linux it heeds no write deadline: no caller
-// has asked for this write, so an old deadline must not end the connection.
-func (c *Conn) sendNow() {
-	defer c.calls.endFlush()
-	if !c.calls.beginFlush() || !c.out.mu.TryLock() {
-		return
-	}
-	defer c.out.mu.Unlock()
-	if c.out.err != nil || c.out.closeNotifySent {
-		return
-	}
-	c.engine.mu.Lock()
-	queued := c.engine.queue.take()
-	c.engine.unlock()
-	if len(queued) == 0 {
-		return
-	}
-	n, err := c.in.SendNow(c.conn, queued, false)
-	if err == nil && n < len(queued) {
-		err = c.send(queued[n:])
-	}
-	if err != nil {
-		c.out.err = permanent(err)
-	}
+	c.flushQueue(unasked)
 }

@@ -48,8 +48,8 @@ type recordSizes struct {
 type sender interface {
 	// write protects and sends as much of b as one step can.
 	write(c *Conn, b []byte) (int, error)
-	// flush sends the queue, unless discard is set: then it only empties it.
-	flush(c *Conn, discard bool) error
+	// flush empties the queue, and sends it unless the occasion is discard.
+	flush(c *Conn, as occasion) error
 	// closeNotify sends the queue and close_notify. If free is set, it also frees the C memory.
 	closeNotify(c *Conn, free bool) error
 }
@@ -126,7 +126,7 @@ func (c *Conn) handshakeToWrite() error {
 
 func (c *Conn) flushAndEndWrite() {
 	defer c.calls.endWrite()
-	c.flushFilled()
+	c.flushFilled(byCall)
 }
 
 var errWritePanicked = errors.New("ossl: Write of the underlying connection panicked")
@@ -264,12 +264,19 @@ func (c *Conn) smallPayload(overhead12 int) int {
 	return payload - overhead12
 }
 
-func (recordSender) flush(c *Conn, discard bool) error {
+func (recordSender) flush(c *Conn, as occasion) error {
 	c.engine.mu.Lock()
 	queued := c.engine.queue.take()
 	c.engine.unlock()
-	if discard || len(queued) == 0 {
+	if as == discard || len(queued) == 0 {
 		return nil
+	}
+	if as == unasked {
+		n, err := c.in.SendNow(c.conn, queued, false)
+		if err != nil || n == len(queued) {
+			return err
+		}
+		queued = queued[n:] // the socket is full
 	}
 	return c.send(queued)
 }

@@ -20,6 +20,7 @@ type Input struct {
 	rawFn  func(fd uintptr) bool
 	rawN   int
 	rawErr error
+	rawFD  int  // of the last read, -1 before it
 	opened bool // open was called
 }
 
@@ -130,8 +131,9 @@ func (in *Input) open(conn net.Conn) {
 	if err != nil {
 		return
 	}
-	in.raw = raw
+	in.raw, in.rawFD = raw, -1
 	in.rawFn = func(fd uintptr) bool {
+		in.rawFD = int(fd)
 		pool := Small
 		if in.bulk {
 			pool = reads
@@ -223,6 +225,15 @@ var sends = sync.Pool{New: func() any {
 // HasSocket reports whether the connection that Fill reads from is a socket of package net. It
 // reports false before the first Fill.
 func (in *Input) HasSocket() bool { return in.raw != nil }
+
+// Socket returns the socket's descriptor, or -1 if the connection isn't a socket. It returns -1
+// before the first Fill.
+func (in *Input) Socket() int {
+	if in.raw == nil {
+		return -1
+	}
+	return in.rawFD
+}
 
 // Quiet reports whether the connection is a socket, and a read would wait. It doesn't wait itself.
 func (in *Input) Quiet() bool {

@@ -9,16 +9,11 @@ const msgMore = 0x8000
 // mode. If last is set and there is nothing to read, b waits for the end of the stream, unless the
 // socket's SO_LINGER is set: with a time of 0, close drops all that has not been sent.
 func sendNow(fd uintptr, b []byte, last bool) (int, error) {
-	flags := syscall.MSG_DONTWAIT | syscall.MSG_NOSIGNAL
+	flags := syscall.MSG_NOSIGNAL
 	if last && nothingToRead(fd) && !lingers(fd) {
 		flags |= msgMore
 	}
-	for {
-		n, err := syscall.SendmsgN(int(fd), b, nil, nil, flags)
-		if err != syscall.EINTR {
-			return max(n, 0), err
-		}
-	}
+	return sendSome(fd, b, flags)
 }
 
 // nothingToRead reports whether a read of a socket would return the end, or wait.
