@@ -208,6 +208,7 @@ func (c *Context) settings(offer *negotiate.Offer, level int, clientCAs [][]byte
 		CipherSuites:           offer.CipherSuites,
 		TLS13CipherSuites:      offer.TLS13CipherSuites,
 		Groups:                 offer.Groups,
+		TLS13Tickets:           o.tickets13,
 		SignatureSchemes:       offer.SignatureSchemes,
 		ClientSignatureSchemes: offer.ClientSignatureSchemes,
 		ALPN:                   alpnWire(config.NextProtos),

@@ -30,6 +30,7 @@ type options struct {
 	withoutHostPolicy bool
 	cache             session.Cache
 	ring              *session.Ring // of WithTicketKeys
+	tickets13         bool          // of WithTLS13Tickets
 	lifetime          time.Duration
 	fips              bool
 	roots             *Roots // of FIPS mode; nil for the system's
@@ -200,8 +201,8 @@ func WithKernelTLS() Option {
 // WithSessionCache makes servers keep sessions in cache, so that clients can resume them by their
 // IDs. These are the TLS 1.2 sessions of clients that don't support tickets, which crypto/tls does
 // not resume at all (RFC 5246, section 7.4.1.3), and all TLS 1.3 sessions, each of which can then
-// be resumed once (RFC 8446, appendix C.4). TLS 1.2 clients that support tickets still get tickets,
-// unless SessionTicketsDisabled is set.
+// be resumed once (RFC 8446, appendix C.4), except with [WithTLS13Tickets]. TLS 1.2 clients that
+// support tickets still get tickets, unless SessionTicketsDisabled is set.
 //
 // Any number of Contexts may share the cache. Each session is bound to the policy, identity, name
 // and protocol that it was made for, and is resumed only for these. The cache is called during
@@ -222,6 +223,18 @@ func WithSessionCache(cache session.Cache) Option {
 // [tls.Config.SetSessionTicketKeys] or, if there are none, a ring of its own that rotates as
 // crypto/tls's keys do. While ring holds no key, servers send no tickets. If it holds more than 32
 // keys, the first 32 are used.
+// WithTLS13Tickets makes servers that have a session cache ([WithSessionCache]) send tickets to TLS
+// 1.3 clients, as servers without a cache do. The cache then has the sessions of TLS 1.2 clients that
+// don't support tickets, and no others. A TLS 1.3 session can be resumed more than once, on every
+// server that has the same ticket keys, and needs no call of the cache. While there is no ticket
+// key, and if the host's policy allows no tickets, TLS 1.3 sessions are kept in the cache.
+func WithTLS13Tickets() Option {
+	return func(o *options) error {
+		o.tickets13 = true
+		return nil
+	}
+}
+
 func WithTicketKeys(ring *session.Ring) Option {
 	return func(o *options) error {
 		if ring == nil {

@@ -250,6 +250,10 @@ func (c *Context) makeRing() (err error) {
 		return &ConfigError{Field: "SessionTicketKey", Reason: "ticket keys would be derived outside of the FIPS module; " +
 			"use WithTicketKeys"}
 	case config.SessionTicketsDisabled || c.serveErr != nil:
+	case o.tickets13 && o.cache == nil && !o.chosen:
+		return &ConfigError{Field: "WithTLS13Tickets", Reason: "there is no session cache: use WithSessionCache"}
+	case o.tickets13 && config.SessionTicketsDisabled && !o.chosen:
+		return &ConfigError{Field: "WithTLS13Tickets", Reason: "SessionTicketsDisabled is set"}
 	case c.host != nil && c.host.NoSessionTickets:
 		if o.ring != nil && !o.chosen {
 			return configError(c.host.Refuse(libssl.TopicOptions, "WithTicketKeys", "it allows no tickets"))

@@ -93,7 +93,8 @@ func snapshot(t *testing.T, p *Policy, h host) string {
 		t.Errorf("the configuration is not that of the expansion: %+v", config)
 	}
 	want := 1
-	for _, has := range []bool{e.suites13 != nil, e.cache, e.lifetime != 0, e.rotation != 0, e.kernel, e.fips} {
+	for _, has := range []bool{e.suites13 != nil, e.cache, e.cache && !e.noTickets, e.lifetime != 0, e.rotation != 0,
+		e.kernel, e.fips} {
 		if has {
 			want++
 		}

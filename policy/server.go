@@ -212,7 +212,7 @@ func (e *expansion) noteOrder(p *Policy) {
 }
 
 // setResumption chooses tickets and a cache. ossl resumes TLS 1.2 by ID, and TLS 1.3 without tickets'
-// keys, from its cache only.
+// keys, from its cache only, and TLS 1.3 by tickets if there are both.
 func (e *expansion) setResumption(r *Resumption) error {
 	e.noTickets = r.Tickets.Value == "no"
 	e.cache = r.ID.Value == "yes"
@@ -283,6 +283,9 @@ func (e *expansion) build() (*tls.Config, []ossl.Option) {
 	}
 	if e.cache {
 		options = append(options, ossl.WithSessionCache(session.NewCache(sessionCacheSize)))
+		if !e.noTickets {
+			options = append(options, ossl.WithTLS13Tickets())
+		}
 	}
 	if e.lifetime != 0 {
 		options = append(options, ossl.WithSessionLifetime(e.lifetime))

@@ -138,6 +138,7 @@ ossl_ctx *ossl_ctx_new(const ossl_ctx_params *p, unsigned long *errors, const ch
 	ctx->tickets = p->tickets;
 	ctx->cached = p->cached;
 	ctx->keep_sessions = p->keep_sessions;
+	ctx->tickets13 = p->tickets13;
 	ctx->max_tls13 = p->max_version >= OSSL_TLS1_3_VERSION;
 	memcpy(ctx->policy, p->policy, sizeof ctx->policy);
 	ctx->lib = p->fips ? fips_library() : NULL;

@@ -95,6 +95,7 @@ func NewContext(cfg *ContextConfig) (*Context, error) {
 	p.tickets = flag(cfg.Tickets)
 	p.cached = flag(cfg.Cached)
 	p.keep_sessions = flag(cfg.KeepSessions)
+	p.tickets13 = flag(cfg.TLS13Tickets)
 	p.session_timeout = C.int32_t(min(cfg.SessionTimeout/time.Second, math.MaxInt32))
 	for i, b := range cfg.Policy {
 		p.policy[i] = C.uint8_t(b)

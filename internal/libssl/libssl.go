@@ -151,6 +151,7 @@ type ContextConfig struct {
 	Tickets                bool // servers seal sessions into tickets: SetTicketKeys
 	Cached                 bool // servers pause for Lookup, and make Sessions
 	KeepSessions           bool // clients make Sessions
+	TLS13Tickets           bool // if Cached: sessions of TLS 1.3 are in tickets while there are keys
 	SessionTimeout         time.Duration
 	Policy                 [32]byte // servers: sessions made under another policy are not resumed
 	VerifyPauses           bool     // the library is 3.0 or later: clients pause for verification

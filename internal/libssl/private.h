@@ -60,7 +60,7 @@ struct ossl_ctx {
 	uint8_t slim;     /* ssl is in the slim library context */
 	uint8_t observes; /* connections see their secrets as they are derived, and need no key log for them */
 	algorithms algorithms; /* if seal_refusals, which own_records requires */
-	uint8_t tickets, cached, keep_sessions, max_tls13, policy[32];
+	uint8_t tickets, cached, tickets13, keep_sessions, max_tls13, policy[32];
 	ticket_ring *ring; /* if tickets */
 	const EVP_MD *binding_hash; /* if tickets or cached */
 };
@@ -100,6 +100,7 @@ typedef struct {
 	uint8_t cert_list; /* whether the peer sent signature_algorithms_cert, and which of ML-DSA it has: unlisted.c */
 	uint16_t group, hello_version, hello_suite; /* in the ServerHello */
 	/* Sessions. */
+	uint8_t stateful; /* of a server: libssl seals no session of TLS 1.3 into a ticket */
 	uint8_t binding[BINDING], offered_id[32], offered_id_len;
 	uint8_t new_ticket; /* of a client, in TLS 1.2 */
 	uint8_t candidates; /* of a server: the number of sessions in a ClientHello that were examined */

@@ -318,7 +318,7 @@ static int on_new_session(SSL *ssl, SSL_SESSION *s)
 	if (!c->server) {
 		if (c->ctx->keep_sessions)
 			collect(c, s);
-	} else if (c->ctx->cached && (ossl_fn.SSL_version(ssl) == OSSL_TLS1_3_VERSION || put_appdata(c, s))) {
+	} else if (c->ctx->cached && (ossl_fn.SSL_version(ssl) == OSSL_TLS1_3_VERSION ? c->stateful : put_appdata(c, s))) {
 		collect(c, s); /* these sessions get no on_ticket in TLS 1.2 */
 	}
 	return 0;
@@ -488,8 +488,11 @@ int session_hello(conn *c)
 	if (!c->ctx->cached)
 		return 0;
 	if (offers_tls13(c)) {
+		if (c->ctx->tickets13 && !c->stateful)
+			return 0;
 		/* Sessions in the cache have IDs as their tickets. RFC 8446, section 4.2.11. */
 		ossl_fn.SSL_set_options(c->ssl, OSSL_SSL_OP_NO_TICKET);
+		c->stateful = 1;
 		if (ossl_fn.SSL_client_hello_get0_ext(c->ssl, OSSL_TLSEXT_TYPE_psk, &p, &left) != 1 || !number(&p, &left, 2, &list) ||
 			!number(&p, &left, 2, &len) || len != MAX_ID || len > left)
 			return 0;
@@ -517,6 +520,7 @@ void session_begin(conn *c, const uint8_t *session, size_t len)
 
 	if (c->server ? !has_keys(c->ctx) : !c->ctx->keep_sessions) {
 		ossl_fn.SSL_set_options(c->ssl, OSSL_SSL_OP_NO_TICKET);
+		c->stateful = 1;
 		if (!c->ctx->cached)
 			ossl_fn.SSL_set_num_tickets(c->ssl, 0);
 	}

@@ -158,6 +158,7 @@ typedef struct {
 	int32_t session_timeout;          /* seconds */
 	uint8_t policy[32];               /* servers: sessions made under another policy are not resumed */
 	uint8_t exact_level;              /* set security_level even if it is lower than the current level */
+	uint8_t tickets13;                /* if cached: sessions of TLS 1.3 are in tickets while there are keys */
 	uint8_t as_host;                  /* min_version is a lower bound, and max_version the host's: policy.c */
 	uint8_t without_policy;           /* undo the host's policy: policy.c */
 	const uint8_t *commands;          /* otherwise the policy's commands: for each its name, 0, its value, 0 */

@@ -455,6 +455,9 @@ func policyNoTickets(t *testing.T) {
 	}
 	tickets := func(c *tls.Config) { c.SessionTicketsDisabled = false }
 	refuses(t, "WithTicketKeys", plainServer(tickets), ossl.WithTicketKeys(ring))
+	if !resumes(t, tls.VersionTLS13, ossl.WithSessionCache(session.NewCache(8)), ossl.WithTLS13Tickets()) {
+		t.Error("not resumed from the cache")
+	}
 	keyed := plainServer(tickets)
 	keyed.SetSessionTicketKeys([][32]byte{{1}})
 	refuses(t, "SessionTicketKey", keyed)

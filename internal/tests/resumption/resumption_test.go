@@ -20,7 +20,7 @@ func TestResumption(t *testing.T) {
 	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
 		for _, mutual := range []bool{false, true} {
 			for _, way := range []string{"ossl-ossl", "ossl-std", "std-ossl"} {
-				for _, store := range []string{"tickets", "cache", "cache alone"} {
+				for _, store := range []string{"tickets", "cache", "cache for TLS 1.2", "cache alone"} {
 					if store != "tickets" && way == "ossl-std" {
 						continue // crypto/tls has no cache
 					}
@@ -46,6 +46,9 @@ func testResumption(t *testing.T, version uint16, mutual bool, way, store string
 	cache := session.NewCache(16)
 	if store != "tickets" {
 		opts = append(opts, ossl.WithSessionCache(cache))
+	}
+	if store == "cache for TLS 1.2" {
+		opts = append(opts, ossl.WithTLS13Tickets())
 	}
 	var client, server tlstest.End
 	switch way {
@@ -75,6 +78,9 @@ func testResumption(t *testing.T, version uint16, mutual bool, way, store string
 		}
 	}
 	byID := store == "cache alone" || store == "cache" && version == tls.VersionTLS13
+	if entries := cache.Stats().Entries; entries > 0 && store == "cache for TLS 1.2" {
+		t.Errorf("%d sessions are in the cache", entries)
+	}
 	if used := cache.Stats().Hits > 0; used != (want && byID) {
 		t.Errorf("sessions were found in the cache: %v", used)
 	}

@@ -282,6 +282,7 @@ func TestSessionOptionsRefused(t *testing.T) {
 		{keyed, ossl.WithSessionCache((*session.Memory)(nil)), "WithSessionCache"},
 		{tlstest.ClientConfig(), ossl.WithTicketKeys(ring), "WithTicketKeys"},
 		{tlstest.ClientConfig(), ossl.WithSessionCache(session.NewCache(1)), "WithSessionCache"},
+		{keyed, ossl.WithTLS13Tickets(), "WithTLS13Tickets"},
 		{keyed, ossl.WithSessionLifetime(0), "WithSessionLifetime"},
 		{keyed, ossl.WithSessionLifetime(1 << 62), "WithSessionLifetime"},
 	} {
@@ -291,4 +292,43 @@ func TestSessionOptionsRefused(t *testing.T) {
 			t.Errorf("case %d: got %v", i, err)
 		}
 	}
+	_, err := ossl.NewContext(disabled, ossl.WithSessionCache(session.NewCache(1)), ossl.WithTLS13Tickets())
+	var refused *ossl.ConfigError
+	if !errors.As(err, &refused) || refused.Field != "WithTLS13Tickets" {
+		t.Errorf("without tickets: got %v", err)
+	}
+}
+
+// TestTLS13Tickets checks which sessions of a server with WithTLS13Tickets need its cache.
+func TestTLS13Tickets(t *testing.T) {
+	server := func(ring *session.Ring, cache session.Cache) tlstest.End {
+		_, sc := tlstest.Resuming(tls.VersionTLS13)
+		return ossltest.Server(t, sc, ossl.WithTicketKeys(ring), ossl.WithSessionCache(cache), ossl.WithTLS13Tickets())
+	}
+	resumes := func(t *testing.T, client, server tlstest.End, want bool) {
+		t.Helper()
+		if c, s := tlstest.Visit(t, client, server); c.DidResume != want || s.DidResume != want {
+			t.Errorf("resumed: %v, %v; want %v", c.DidResume, s.DidResume, want)
+		}
+	}
+	t.Run("on another server with the same keys", func(t *testing.T) {
+		ring, first, second := session.NewRotatingRing(0, 0), session.NewCache(8), session.NewCache(8)
+		cc, _ := tlstest.Resuming(tls.VersionTLS13)
+		client := ossltest.Client(t, cc)
+		resumes(t, client, server(ring, first), false)
+		resumes(t, client, server(ring, second), true)
+		if n := first.Stats().Entries + second.Stats().Entries; n != 0 {
+			t.Errorf("%d sessions are in the caches", n)
+		}
+	})
+	t.Run("while there are no keys", func(t *testing.T) {
+		ring, cache := new(session.Ring), session.NewCache(8)
+		cc, _ := tlstest.Resuming(tls.VersionTLS13)
+		client, server := ossltest.Client(t, cc), server(ring, cache)
+		resumes(t, client, server, false)
+		resumes(t, client, server, true)
+		if hits := cache.Stats().Hits; hits != 1 {
+			t.Errorf("%d sessions were found in the cache", hits)
+		}
+	})
 }
