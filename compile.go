@@ -20,7 +20,10 @@ func newContext(config *tls.Config, o *options) (*Context, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Context{opts: o, creds: o.creds, chosen: newChosenContexts()}
+	c := &Context{opts: o, creds: o.creds, chosen: newChosenContexts(), observer: o.observer}
+	if c.observer == nil {
+		c.observer = &observer{events: o.events, labels: o.labels}
+	}
 	c.pausesToVerify = lib.Number >= libssl.Version3_0
 	if c.creds == nil {
 		c.creds = newCredentialCache()
@@ -30,6 +33,14 @@ func newContext(config *tls.Config, o *options) (*Context, error) {
 	}
 	if c.fips, err = o.setUpFIPS(c.config); err != nil {
 		return nil, err
+	}
+	if err := c.logKeys(); err != nil {
+		return nil, err
+	}
+	if c.trace = o.trace; c.trace == nil {
+		if c.trace, err = traceFile(); err != nil {
+			return nil, err
+		}
 	}
 	offer, err := c.negotiate()
 	if err != nil {
@@ -197,10 +208,12 @@ func (c *Context) settings(offer *negotiate.Offer, level int, clientCAs [][]byte
 		WantHello:              c.pausesAtHello,
 		Tickets:                c.ring != nil,
 		Cached:                 o.cache != nil && c.serveErr == nil,
+		TLS13Tickets:           o.tickets13,
 		KeepSessions:           c.keepsSessions(),
 		SessionTimeout:         o.lifetime,
 		WantCert:               config.GetClientCertificate != nil || len(config.Certificates) > 0,
 		WantKeyLog:             config.KeyLogWriter != nil,
+		WantTrace:              c.trace != nil,
 		VerifyPauses:           c.pausesToVerify,
 		FIPS:                   c.fips,
 		OwnRecords:             c.ownRecords,
@@ -208,7 +221,6 @@ func (c *Context) settings(offer *negotiate.Offer, level int, clientCAs [][]byte
 		CipherSuites:           offer.CipherSuites,
 		TLS13CipherSuites:      offer.TLS13CipherSuites,
 		Groups:                 offer.Groups,
-		TLS13Tickets:           o.tickets13,
 		SignatureSchemes:       offer.SignatureSchemes,
 		ClientSignatureSchemes: offer.ClientSignatureSchemes,
 		ALPN:                   alpnWire(config.NextProtos),

@@ -18,8 +18,9 @@ import (
 //
 // Read and Write may be called at the same time, and Close at any time.
 type Conn struct {
-	// Goroutines wait for the locks in this order: handshakeMu, in, out, engine. Against it they only
-	// try to lock in, as a Write does that has to read. The locks in turns and calls come last.
+	// Goroutines wait for the locks in this order: handshakeMu, in, out, engine. Against it they
+	// only try to lock in, as a Write does that has to read. The locks in turns, calls and counters
+	// come last.
 
 	// Constant.
 	conn       net.Conn
@@ -27,6 +28,8 @@ type Conn struct {
 	serverName string                            // the name that a client asks for
 	configErr  error                             // the reason why there is no handshake, or nil
 	verify     []func(tls.ConnectionState) error // of WithVerification
+
+	observer *observer // of the Context that the connection was made with, or nil
 
 	// ctx is nil if the configuration was refused. A server's GetConfigForClient may replace it
 	// during the handshake.
@@ -41,6 +44,16 @@ type Conn struct {
 	// exportErr is the reason why no keying material can be exported, or nil. It is written like
 	// state.
 	exportErr error
+
+	// For the observer, written like state.
+	began, opened time.Time // of the handshake: its begin, its successful end
+	resumption    Resumption
+	alertSent     uint8 // that ended the handshake, or 0
+
+	bytesRead, bytesWritten byteCount
+	ends                    atomic.Uint32 // see ended
+
+	tracer *tracer // of the handshake, or nil; set when it begins
 
 	in     reader
 	out    writer
@@ -63,6 +76,7 @@ func (c *Conn) release() {
 // beginRecords hands the records of an established connection to libssl, or to ossl if the
 // handshake has taken the connection over. The reader and the engine are locked.
 func (c *Conn) beginRecords(ssl *libssl.Conn, takenOver bool) {
+	ssl.SetSocket(c.in.Socket())
 	if takenOver {
 		c.takeOver(ssl)
 		return
@@ -75,6 +89,7 @@ func (c *Conn) beginRecords(ssl *libssl.Conn, takenOver bool) {
 func (c *Conn) takeOver(ssl *libssl.Conn) {
 	c.in.opener, c.engine.sealer = c.own.begin(ssl, c.state.Version, c.isClient)
 	c.turns.end()
+	c.countRecords(func(r *RecordStats) { r.Own++ })
 }
 
 // context returns the connection's Context.
@@ -199,10 +214,23 @@ const (
 )
 
 // shakeHands is HandshakeContext. If a Write follows, a client's last message waits for its data.
-func (c *Conn) shakeHands(ctx context.Context, next sequel) (err error) {
+func (c *Conn) shakeHands(ctx context.Context, next sequel) error {
 	if c.complete.Load() {
 		return nil
 	}
+	var ran bool
+	err := errPanicked // remains if a callback panics
+	defer func() {
+		if ran {
+			c.handshakeEnded(ctx, err)
+		}
+	}()
+	err = c.labeled(ctx, func(ctx context.Context) error { return c.shakeHandsOnce(ctx, next, &ran) })
+	return err
+}
+
+// shakeHandsOnce is shakeHands, and sets ran if this call runs the handshake.
+func (c *Conn) shakeHandsOnce(ctx context.Context, next sequel, ran *bool) (err error) {
 	if ctx.Done() != nil {
 		stop := context.AfterFunc(ctx, func() { _ = c.conn.Close() })
 		defer func() {
@@ -224,6 +252,7 @@ func (c *Conn) shakeHands(ctx context.Context, next sequel) (err error) {
 	}
 	c.in.lock()
 	defer c.in.unlock()
+	*ran, c.began = true, time.Now()
 	c.handshakeErr = c.runHandshake(ctx, next)
 	if c.handshakeErr != nil {
 		c.release()
@@ -238,6 +267,8 @@ func (c *Conn) Close() error {
 	if !ok {
 		return net.ErrClosed
 	}
+	broken := c.brokenBy() // the next steps make errors of their own
+	defer func() { c.ended(closeCalled, broken) }()
 	defer c.release()
 	if writing {
 		// As in crypto/tls, a Close while a Write is under way interrupts it, and does not wait for

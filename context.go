@@ -3,6 +3,7 @@ package ossl
 import (
 	"context"
 	"crypto/tls"
+	"io"
 	"net"
 	"time"
 
@@ -37,6 +38,8 @@ type Context struct {
 	pausesAtHello  bool // servers pause at the ClientHello, to choose a configuration and certificate
 	asksToSign     bool // a certificate's key is a crypto.Signer: libssl has to ask Go to sign
 
+	trace    io.Writer // for the messages of handshakes; nil for none
+	observer *observer // shared with the Contexts of GetConfigForClient's configurations
 	ticketKeys
 	forChosen *options        // for the Contexts of GetConfigForClient's configurations
 	chosen    *chosenContexts // these Contexts
@@ -85,6 +88,7 @@ type ConnOption func(*Conn)
 
 func (c *Conn) with(ctx *Context, opts []ConnOption) *Conn {
 	c.ctx.Store(ctx)
+	c.observer = ctx.observer
 	c.out.sender = recordSender{}
 	for _, opt := range opts {
 		opt(c)

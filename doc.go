@@ -30,6 +30,13 @@
 // seals and opens its records itself, with OpenSSL's libcrypto. [WithRecordPath] or the environment
 // variable OSSL_RECORDS (auto, libssl, own) changes that.
 //
+// # What happens
+//
+// [Context.Stats] and [ProcessStats] count handshakes, failures and more, [WithEvents] calls a
+// function at each, and [WithTrace] or the environment variable OSSL_TRACE print handshakes message
+// by message. The environment variable OSSL_KEYLOG names a file that gets the keys of all
+// connections. docs/OBSERVABILITY.md describes these and more.
+//
 // # FIPS mode
 //
 // In FIPS mode, all cryptography is done by OpenSSL's FIPS module. [WithFIPS], the environment

@@ -1,11 +1,14 @@
 package ossl_test
 
 import (
+	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
 	"log"
+	"log/slog"
 	"net"
 	"os"
 
@@ -213,4 +216,44 @@ func ExampleConn_SendFile() {
 			log.Print(n, err, "; by the kernel: ", conn.(*ossl.Conn).KernelTLS())
 		}()
 	}
+}
+
+func ExampleWithEvents() {
+	config := &tls.Config{}
+	ctx, err := ossl.NewContext(config, ossl.WithEvents(func(event ossl.Event) {
+		if e, ok := event.(*ossl.HandshakeEvent); ok && e.Err != nil {
+			slog.Warn("TLS handshake", "peer", e.Conn.RemoteAddr(), "failure", e.Failure, "took", e.Duration)
+		}
+	}))
+	if err != nil {
+		log.Fatal(err)
+	}
+	conn, err := ctx.Dial("tcp", "example.org:443")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer conn.Close()
+}
+
+func ExampleContext_Stats() {
+	ctx, err := ossl.NewContext(&tls.Config{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, h := range ctx.Stats().Handshakes {
+		fmt.Println(tls.VersionName(h.Version), tls.CipherSuiteName(h.CipherSuite), h.CurveID, h.Resumption, h.Count)
+	}
+	for _, f := range ctx.Stats().Failures {
+		fmt.Println(f.Failure, f.Count) // such as "refused (tls: protocol version not supported) 3"
+	}
+}
+
+func ExampleFailureOf() {
+	for _, err := range []error{io.EOF, context.DeadlineExceeded, x509.UnknownAuthorityError{}} {
+		fmt.Println(ossl.FailureOf(err))
+	}
+	// Output:
+	// peer_closed
+	// timeout
+	// certificate_untrusted
 }

@@ -176,6 +176,9 @@ func WriteAwaitsRead(c *Conn) bool {
 	return c.turns.awaited
 }
 
+// Stats returns the statistics of the connection's Context.
+func (c *Conn) Stats() Stats { return c.observer.snapshot() }
+
 // SendByKernel is the part of SendFile that the kernel does.
 func (c *Conn) SendByKernel(f *os.File, n int64) (int64, error) { return c.sendFile(f, n) }
 

@@ -58,6 +58,7 @@ type handshake struct {
 	scan         record.Scanner
 	tail         [record.HeaderLen]byte // the last bytes that libssl took
 	tailLen      int
+	heard        bool // something was received
 	firstChecked bool // the first record's header was checked
 
 	// Set by note after each step, for code that doesn't lock the engine.
@@ -75,12 +76,15 @@ type handshake struct {
 	window   *netio.Buffer    // of a step's output; nil while the peer is waited for
 	output   []byte           // in window, or a copy
 	keyLog   string           // lines for KeyLogWriter
+	messages []libssl.Message // to trace
 	sessions []libssl.Session // that the handshake has made
 	failure  error            // the reason why the last step was fatal, or nil
+	alert    uint8            // that the last step or ossl has sent, or 0
 
 	// Set by a server's answer to the ClientHello (handshake_hello.go) and a client's to the
 	// CertificateRequest (handshake_certificate.go).
 	helloDone   bool   // the ClientHello was answered
+	rereads     bool   // the next message is the ClientHello again, which was traced
 	unpin       func() // lets the Context that GetConfigForClient has chosen be freed; nil if there is none
 	credential  *libssl.Credential
 	certificate *tls.Certificate // that a server has chosen
@@ -97,6 +101,7 @@ type handshake struct {
 	offered  *storedSession // a client's offer, or a server's candidate
 	resumed  bool           // offered was resumed
 	lookedUp []byte         // the session's ID in the cache, if it stays there
+	inCache  bool           // the cache had the session
 }
 
 var errPanicked = errors.New("ossl: a callback panicked during the handshake")
@@ -115,10 +120,14 @@ func (c *Conn) runHandshake(ctx context.Context, next sequel) error {
 		}
 	}
 	growStack()
+	if to := c.context().trace; to != nil {
+		c.tracer = c.newTracer(to)
+	}
 	h := &handshake{c: c, ctx: ctx, next: next, in: &c.in.Input}
 	c.handshakeErr = errPanicked // remains if a callback panics
 	defer h.end()
 	err := h.run()
+	c.alertSent = h.alert
 	if err != nil && c.isClient && h.offered != nil {
 		h.evictSession()
 	}
@@ -222,6 +231,7 @@ func (h *handshake) deliver(step libssl.Step) error {
 			out = h.refusalAlert()
 		}
 	}
+	h.trace(err != nil)
 	if h.keyLog != "" {
 		if err := h.writeKeyLog(); err != nil {
 			return err
@@ -251,6 +261,7 @@ func (h *handshake) agree(step libssl.Step) error {
 		h.refused = h.verifyConnection()
 	}
 	if h.refused != nil {
+		h.alert = h.refused.alert
 		return h.refused.err
 	}
 	return nil

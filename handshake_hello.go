@@ -33,8 +33,8 @@ func (h *handshake) chooseForClient() error {
 	h.helloDone = true
 	hello, answer, err := h.clientHelloInfo(records)
 	if err != nil {
-		if len(answer) > 0 {
-			_ = h.send(answer)
+		if len(answer) > 0 && h.send(answer) == nil {
+			h.alert = answer[len(answer)-1]
 		}
 		return err
 	}
@@ -96,7 +96,7 @@ func (h *handshake) restart(records []byte) error {
 	if err := h.withSSL(func(*libssl.Conn) { h.c.engine.freeLocked() }); err != nil {
 		return err
 	}
-	h.begun = false
+	h.begun, h.rereads = false, true
 	rest := bytes.Clone(h.in.Data)
 	h.in.Consume(len(rest))
 	h.in.Set(append(records, rest...))

@@ -22,6 +22,12 @@ func (h *handshake) fill() error {
 		case err != nil:
 			return err
 		}
+		if !h.heard {
+			h.heard = true
+			if !h.c.isClient {
+				h.c.began = time.Now()
+			}
+		}
 		if !h.firstChecked {
 			h.firstChecked, err = h.checkFirst()
 		}
@@ -88,7 +94,9 @@ func (h *handshake) send(out []byte) error {
 // sendAlert sends a fatal alert that no key protects. An error is ignored, because the handshake
 // fails anyway.
 func (h *handshake) sendAlert(description uint8) {
-	_ = h.send(record.PlaintextAlert(description))
+	if h.send(record.PlaintextAlert(description)) == nil {
+		h.alert = description
+	}
 }
 
 // hold queues the output of the last step if it is to leave with the next record, and reports

@@ -51,12 +51,17 @@ func (h *handshake) establish(ssl *libssl.Conn) (alert []byte, err error) {
 		return nil, errors.New("ossl: the connection can't be taken over from libssl, as WithRecordPath(RecordsOwn) asks")
 	}
 	c.state.HandshakeComplete = true
+	c.resumption = h.resumption()
+	c.established(facts.HelloRetry)
 	if facts.Version < tls.VersionTLS13 && !facts.ExtendedMasterSecret {
 		c.exportErr = errors.New("crypto/tls: ExportKeyingMaterial is unavailable when neither TLS 1.3 nor Extended " +
 			"Master Secret are negotiated")
 	}
 	stdtls.SetExporter(&c.state, c.ExportKeyingMaterial)
 	c.beginRecords(ssl, facts.TakenOver)
+	if !facts.TakenOver && !facts.Deferred {
+		c.countRecords(func(r *RecordStats) { r.Libssl++ })
+	}
 	c.complete.Store(true)
 	return nil, nil
 }
@@ -64,6 +69,7 @@ func (h *handshake) establish(ssl *libssl.Conn) (alert []byte, err error) {
 // lateAlert seals an alert after the last step, if the connection was taken over from libssl. It
 // returns the alert behind the queued records, which were sealed before.
 func (h *handshake) lateAlert(ssl *libssl.Conn, description uint8) []byte {
+	h.alert = description
 	if !h.facts.TakenOver {
 		return nil
 	}
@@ -113,6 +119,19 @@ func (h *handshake) fillState(f libssl.Facts) {
 			s.TLSUnique = f.PeerFinished
 		}
 	}
+}
+
+// resumption returns how the handshake, which is done, has resumed a session.
+func (h *handshake) resumption() Resumption {
+	switch {
+	case !h.facts.Resumed:
+		return NotResumed
+	case h.c.isClient:
+		return resumptionOfClient(h.facts.Version, h.session)
+	case h.inCache:
+		return ResumedID
+	}
+	return ResumedTicket
 }
 
 // checkALPN refuses a server's choice that was not offered, as crypto/tls does and some versions of

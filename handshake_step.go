@@ -129,6 +129,9 @@ func (h *handshake) note(ssl *libssl.Conn, step libssl.Step) {
 		h.output = append(h.output[:step.Produced:step.Produced], spill...)
 	}
 	h.keyLog = string(ssl.KeyLog())
+	if h.c.tracer != nil {
+		h.messages = ssl.Trace()
+	}
 	h.sessions = append(h.sessions, ssl.Sessions()...)
 	if state := &h.c.state; !h.c.isClient && !h.done && state.ServerName == "" { // for a handshake that fails later
 		state.ServerName = ssl.ServerName()
@@ -160,17 +163,21 @@ func (h *handshake) failed(ssl *libssl.Conn) error {
 		h.refused = h.refusing
 	}
 	if ssl.LeftOut() {
+		h.alert = alertHandshakeFailure
 		return errNoSignature
 	}
 	if n := ssl.LongHello(); n > 0 {
+		h.alert = alertInternalError
 		return record.LongMessageError(n)
 	}
 	alert, err := fatalError("handshake", ssl, h.tail[:h.tailLen], h)
 	if h.refused != nil {
+		h.alert = h.refused.alert
 		if alert >= 0 && uint8(alert) != h.refused.alert {
 			record.ReplaceAlert(h.output, h.refused.alert)
 		}
 		return h.refused.err
 	}
+	h.alert = uint8(max(alert, 0))
 	return err
 }

@@ -249,8 +249,13 @@ func TestKernelTLSFile(t *testing.T) {
 					t.Fatal(err)
 				}
 				own.Close()
-				if got := <-received; string(got) != "before "+string(want)+" behind" {
+				got := <-received
+				if string(got) != "before "+string(want)+" behind" {
 					t.Errorf("%d bytes came, of %d", len(got), len(want)+14)
+				}
+				stats := own.Stats()
+				if stats.BytesWritten != uint64(len(got)) || (stats.Records.Kernel == 1) != seals(version) {
+					t.Errorf("%d bytes were counted, want %d; %+v", stats.BytesWritten, len(got), stats.Records)
 				}
 			})
 		}

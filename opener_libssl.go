@@ -33,9 +33,12 @@ func (o *libsslOpener) readable(input []byte) bool { return o.leftover || len(in
 func (o *libsslOpener) free() {}
 
 func (o *libsslOpener) open(c *Conn, b []byte) (int, error) {
-	step, sessions, renegotiation, err := o.read(c, b)
+	step, sessions, messages, renegotiation, err := o.read(c, b)
 	if err != nil {
 		return 0, err
+	}
+	if len(messages) > 0 {
+		c.tracer.messages(messages, false)
 	}
 	c.in.Consume(step.Consumed)
 	o.leftover = step.Pending
@@ -58,11 +61,12 @@ func (o *libsslOpener) open(c *Conn, b []byte) (int, error) {
 }
 
 // read is open's crossing. It takes the connection over if C did so at the end of the crossing.
-func (o *libsslOpener) read(c *Conn, b []byte) (step libssl.Step, sessions []libssl.Session, renegotiation bool, err error) {
+func (o *libsslOpener) read(c *Conn, b []byte) (
+	step libssl.Step, sessions []libssl.Session, messages []libssl.Message, renegotiation bool, err error) {
 	ssl, err := c.engine.lock()
 	if err != nil {
 		c.in.err = net.ErrClosed
-		return step, nil, false, c.in.err
+		return step, nil, nil, false, c.in.err
 	}
 	defer c.engine.unlock()
 	step = ssl.Read(c.in.Data, b)
@@ -71,6 +75,9 @@ func (o *libsslOpener) read(c *Conn, b []byte) (step libssl.Step, sessions []lib
 		c.takeOver(ssl)
 	}
 	sessions = ssl.Sessions()
+	if c.tracer != nil {
+		messages = ssl.Trace()
+	}
 	if spill := ssl.Spill(); len(spill) > 0 && !c.engine.queue.push(spill) {
 		c.in.err = errQueueFull
 	} else if step.Status == libssl.Fatal {
@@ -80,7 +87,7 @@ func (o *libsslOpener) read(c *Conn, b []byte) (step libssl.Step, sessions []lib
 		c.in.err = localError(alertNoRenegotiation, nil)
 		renegotiation = true
 	}
-	return step, sessions, renegotiation, nil
+	return step, sessions, messages, renegotiation, nil
 }
 
 var errQueueFull = errors.New("ossl: the peer asks for key updates and does not read the answers")

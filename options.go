@@ -3,6 +3,7 @@ package ossl
 import (
 	"crypto/tls"
 	"fmt"
+	"io"
 	"os"
 	"reflect"
 	"time"
@@ -29,12 +30,15 @@ type options struct {
 	http2             bool
 	withoutHostPolicy bool
 	cache             session.Cache
-	ring              *session.Ring // of WithTicketKeys
 	tickets13         bool          // of WithTLS13Tickets
+	ring              *session.Ring // of WithTicketKeys
 	lifetime          time.Duration
 	fips              bool
 	roots             *Roots // of FIPS mode; nil for the system's
 	clientRoots       *Roots
+	events            func(Event) // nil for none
+	labels            bool        // of profiles
+	trace             io.Writer   // nil for none
 
 	// Contexts for the configurations that GetConfigForClient returns inherit these.
 	chosen        bool          // the Context is for such a configuration
@@ -42,6 +46,7 @@ type options struct {
 	inheritedFIPS bool          // the ticket keys are the FIPS module's
 	stores        *rootStores   // the trust anchors, in FIPS mode
 	creds         *credentialCache
+	observer      *observer
 }
 
 // envRecords names the environment variable that chooses the record path ("auto", "libssl" or
@@ -218,11 +223,6 @@ func WithSessionCache(cache session.Cache) Option {
 	}
 }
 
-// WithTicketKeys makes servers seal and open tickets with the keys of ring, which may be shared and
-// may change. By default, a Context has the keys that were given to
-// [tls.Config.SetSessionTicketKeys] or, if there are none, a ring of its own that rotates as
-// crypto/tls's keys do. While ring holds no key, servers send no tickets. If it holds more than 32
-// keys, the first 32 are used.
 // WithTLS13Tickets makes servers that have a session cache ([WithSessionCache]) send tickets to TLS
 // 1.3 clients, as servers without a cache do. The cache then has the sessions of TLS 1.2 clients that
 // don't support tickets, and no others. A TLS 1.3 session can be resumed more than once, on every
@@ -235,6 +235,11 @@ func WithTLS13Tickets() Option {
 	}
 }
 
+// WithTicketKeys makes servers seal and open tickets with the keys of ring, which may be shared and
+// may change. By default, a Context has the keys that were given to
+// [tls.Config.SetSessionTicketKeys] or, if there are none, a ring of its own that rotates as
+// crypto/tls's keys do. While ring holds no key, servers send no tickets. If it holds more than 32
+// keys, the first 32 are used.
 func WithTicketKeys(ring *session.Ring) Option {
 	return func(o *options) error {
 		if ring == nil {

@@ -114,6 +114,7 @@ func (c *Conn) read(b []byte) (int, error) {
 		if len(c.in.Data) > 0 || c.in.opener.pending() {
 			n, err := c.in.opener.open(c, b)
 			if n > 0 {
+				c.didRead(n)
 				return n, err
 			}
 			c.flushQueue(byCall)

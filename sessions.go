@@ -130,6 +130,7 @@ func (h *handshake) findSession() error {
 	if !singleUse {
 		h.lookedUp = id
 	}
+	h.inCache = true
 	return h.withSSL(func(ssl *libssl.Conn) { ssl.OfferSession(found) })
 }
 
@@ -137,7 +138,10 @@ func (h *handshake) findSession() error {
 func (h *handshake) cached(id []byte, take bool) ([]byte, error) {
 	ctx := newCacheContext(h.ctx)
 	defer ctx.end()
-	return h.c.context().opts.cache.Get(ctx, id, take)
+	start := time.Now()
+	found, err := h.c.context().opts.cache.Get(ctx, id, take)
+	h.c.sessionCall("get", len(found) > 0, start, err)
+	return found, err
 }
 
 // ticketID returns the ID in the cache of the TLS 1.3 session whose ticket is id. A session that a
@@ -155,7 +159,10 @@ func (h *handshake) cacheSessions() {
 		if h.version >= tls.VersionTLS13 {
 			s.ID = ticketID(s.ID)
 		}
-		if cacheSession(opts.cache, s, time.Now().Add(opts.lifetime)) == nil {
+		start := time.Now()
+		err := cacheSession(opts.cache, s, start.Add(opts.lifetime))
+		h.c.sessionCall("put", false, start, err)
+		if err == nil {
 			h.c.in.cachedID = s.ID
 		}
 	}
@@ -183,7 +190,8 @@ func (c *Conn) forgetSession(err error) {
 	c.in.cachedID = nil
 	ctx := newCacheContext(context.Background())
 	defer ctx.end()
-	_ = c.context().opts.cache.Remove(ctx, id)
+	start := time.Now()
+	c.sessionCall("remove", false, start, c.context().opts.cache.Remove(ctx, id))
 }
 
 // checkForResumption decides, on a server that asks for certificates, whether to resume a session.
@@ -242,6 +250,10 @@ func (c *Context) makeRing() (err error) {
 		return &ConfigError{Field: "WithSessionCache", Reason: "there is no certificate to serve with"}
 	case c.serveErr != nil && o.ring != nil && !o.chosen:
 		return &ConfigError{Field: "WithTicketKeys", Reason: "there is no certificate to serve with"}
+	case o.tickets13 && o.cache == nil && !o.chosen:
+		return &ConfigError{Field: "WithTLS13Tickets", Reason: "there is no session cache: use WithSessionCache"}
+	case o.tickets13 && config.SessionTicketsDisabled && !o.chosen:
+		return &ConfigError{Field: "WithTLS13Tickets", Reason: "SessionTicketsDisabled is set"}
 	case config.SessionTicketsDisabled && o.ring != nil && !o.chosen:
 		return &ConfigError{Field: "WithTicketKeys", Reason: "SessionTicketsDisabled is set"}
 	case len(set) > 0 && o.ring != nil && !o.chosen:
@@ -250,10 +262,6 @@ func (c *Context) makeRing() (err error) {
 		return &ConfigError{Field: "SessionTicketKey", Reason: "ticket keys would be derived outside of the FIPS module; " +
 			"use WithTicketKeys"}
 	case config.SessionTicketsDisabled || c.serveErr != nil:
-	case o.tickets13 && o.cache == nil && !o.chosen:
-		return &ConfigError{Field: "WithTLS13Tickets", Reason: "there is no session cache: use WithSessionCache"}
-	case o.tickets13 && config.SessionTicketsDisabled && !o.chosen:
-		return &ConfigError{Field: "WithTLS13Tickets", Reason: "SessionTicketsDisabled is set"}
 	case c.host != nil && c.host.NoSessionTickets:
 		if o.ring != nil && !o.chosen {
 			return configError(c.host.Refuse(libssl.TopicOptions, "WithTicketKeys", "it allows no tickets"))
@@ -284,7 +292,7 @@ func (c *Context) makeRing() (err error) {
 	}
 	chosen := *o
 	chosen.chosen, chosen.inherited, chosen.inheritedFIPS = true, c.ring, c.fips
-	chosen.fips, chosen.creds = c.fips, c.creds
+	chosen.fips, chosen.creds, chosen.observer = c.fips, c.creds, c.observer
 	c.forChosen = &chosen
 	return nil
 }

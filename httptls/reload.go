@@ -125,6 +125,9 @@ func (r *Reloader) noteUser(ctx *ossl.Context) {
 // certificate doesn't change.
 func (r *Reloader) Reload() error { return r.watch.reload() }
 
+// Stats returns how often the certificate has changed, and how often a change was refused.
+func (r *Reloader) Stats() ReloadStats { return r.watch.counts() }
+
 // read reads the files, and uses the pair if it is good and new. r.watch.mu is held.
 func (r *Reloader) read() error {
 	r.untimely = nil
@@ -193,6 +196,7 @@ func (r *Reloader) consider(pair *filePair) error {
 	}
 	r.loaded = pair.sum
 	r.current.Store(&pair.cert)
+	r.watch.began()
 	return nil
 }
 

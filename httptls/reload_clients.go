@@ -66,6 +66,9 @@ func NewClientCAReloader(files ...string) (*ClientCAReloader, error) {
 // doesn't change.
 func (r *ClientCAReloader) Reload() error { return r.watch.reload() }
 
+// Stats returns how often the set has changed, and how often a change was refused.
+func (r *ClientCAReloader) Stats() ReloadStats { return r.watch.counts() }
+
 // Pool returns the set in use. It must not be changed.
 func (r *ClientCAReloader) Pool() *x509.CertPool { return r.current.Load().pool }
 
@@ -128,6 +131,7 @@ func (r *ClientCAReloader) read() error {
 	}
 	if set != nil {
 		r.current.Store(set)
+		r.watch.began()
 	}
 	return nil
 }

@@ -30,6 +30,37 @@ type fileWatch struct {
 	seen     fileStates // guarded by mu; the files when they were last read
 	settled  bool       // guarded by mu; any later change will differ from seen
 	reported string     // guarded by mu; the last reported error
+
+	statsMu sync.Mutex
+	stats   ReloadStats // guarded by statsMu
+}
+
+// ReloadStats count the changes of files that a [Reloader] or [ClientCAReloader] has seen.
+type ReloadStats struct {
+	Used    uint64    // contents that it has begun to use, the first ones included
+	Refused uint64    // contents that can't be used; those that are refused for the same reason again count once
+	Last    time.Time // when it began to use the contents in use
+}
+
+func (w *fileWatch) counts() ReloadStats {
+	w.statsMu.Lock()
+	defer w.statsMu.Unlock()
+	return w.stats
+}
+
+// began counts contents that are used from now on.
+func (w *fileWatch) began() {
+	w.statsMu.Lock()
+	defer w.statsMu.Unlock()
+	w.stats.Used++
+	w.stats.Last = w.clock()
+}
+
+// refused counts contents that can't be used.
+func (w *fileWatch) refused() {
+	w.statsMu.Lock()
+	defer w.statsMu.Unlock()
+	w.stats.Refused++
 }
 
 func newFileWatch(take, unchanged func() error, files ...string) *fileWatch {
@@ -133,9 +164,13 @@ func (w *fileWatch) read(state fileStates) error {
 			break
 		}
 	}
+	before := w.reported
 	w.reported = ""
 	if err != nil {
 		w.reported = err.Error()
+		if w.reported != before {
+			w.refused()
+		}
 	}
 	return err
 }

@@ -25,6 +25,7 @@ type Ring struct {
 type ringState struct {
 	keys       []TicketKey
 	generation uint64
+	since      time.Time // when the first key began to seal here
 
 	created          []time.Time   // when each key was made; nil if the ring doesn't rotate
 	period, lifetime time.Duration // how long a key seals, and how old it gets
@@ -107,7 +108,11 @@ func (r *Ring) Set(keys ...TicketKey) error {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.state.Store(&ringState{keys: own, generation: generations.Add(1)})
+	next := &ringState{keys: own, generation: generations.Add(1), since: time.Now()}
+	if before := r.state.Load(); before != nil && len(before.keys) > 0 && before.keys[0].Name == own[0].Name {
+		next.since = before.since
+	}
+	r.state.Store(next)
 	return nil
 }
 
@@ -132,6 +137,16 @@ func (r *Ring) Snapshot() (keys []TicketKey, generation uint64) {
 		s = r.rotate()
 	}
 	return s.keys, s.generation
+}
+
+// SealingSince returns when the key that seals began to seal in this process: when Set first had it
+// in the first place, or when the ring made it. It is the zero time if there is no key.
+func (r *Ring) SealingSince() time.Time {
+	r.Snapshot() // which may rotate
+	if s := r.state.Load(); s != nil {
+		return s.since
+	}
+	return time.Time{}
 }
 
 // Generation returns only the number that Snapshot returns.
@@ -172,6 +187,7 @@ func (s *ringState) rotated(now time.Time, random io.Reader) (*ringState, error)
 		}
 		next.keys = append([]TicketKey{key}, next.keys...)
 		next.created = append([]time.Time{now}, next.created...)
+		next.since = now
 	}
 	return next, nil
 }
@@ -179,7 +195,8 @@ func (s *ringState) rotated(now time.Time, random io.Reader) (*ringState, error)
 // unexpired returns s without the keys that are too old. If no key is left, the result is due at
 // once.
 func (s *ringState) unexpired(now time.Time) *ringState {
-	next := &ringState{generation: generations.Add(1), period: s.period, lifetime: s.lifetime, created: []time.Time{}}
+	next := &ringState{generation: generations.Add(1), since: s.since, period: s.period, lifetime: s.lifetime}
+	next.created = []time.Time{} // not nil: the ring rotates
 	for i, k := range s.keys {
 		if age(now, s.created[i]) < s.lifetime {
 			next.keys = append(next.keys, k)

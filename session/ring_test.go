@@ -334,3 +334,46 @@ func BenchmarkSnapshot(b *testing.B) {
 		})
 	}
 }
+
+// TestSealingSince checks that only another first key changes the time.
+func TestSealingSince(t *testing.T) {
+	var r session.Ring
+	if since := r.SealingSince(); !since.IsZero() {
+		t.Errorf("a ring without keys seals since %v", since)
+	}
+	first, second := session.NewTicketKey(), session.NewTicketKey()
+	set := func(keys ...session.TicketKey) time.Time {
+		t.Helper()
+		if err := r.Set(keys...); err != nil {
+			t.Fatal(err)
+		}
+		return r.SealingSince()
+	}
+	since := set(first)
+	if age := time.Since(since); age < 0 || age > time.Hour {
+		t.Errorf("the key is %v old", age)
+	}
+	if again := set(first, second); !again.Equal(since) {
+		t.Errorf("another key that only opens: %v, then %v", since, again)
+	}
+	if later := set(second, first); !later.After(since) {
+		t.Errorf("another key that seals: %v, then %v", since, later)
+	}
+	r.Clear()
+	if since := r.SealingSince(); !since.IsZero() {
+		t.Errorf("a cleared ring seals since %v", since)
+	}
+
+	c := &clock{time.Now()}
+	rotating := session.NewRotatingRing(time.Hour, 3*time.Hour)
+	rotating.SetClock(c.now)
+	made := rotating.SealingSince()
+	c.add(30 * time.Minute)
+	if got := rotating.SealingSince(); !got.Equal(made) {
+		t.Errorf("before the rotation: %v, want %v", got, made)
+	}
+	c.add(time.Hour)
+	if got := rotating.SealingSince(); !got.Equal(c.at) {
+		t.Errorf("after the rotation: %v, want %v", got, c.at)
+	}
+}

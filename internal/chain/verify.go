@@ -16,6 +16,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/ossl-go/ossl/internal/libssl"
@@ -41,7 +42,13 @@ type Config struct {
 
 	// Module verifies in FIPS mode. It is nil otherwise.
 	Module *Module
+
+	// Counts are incremented with each verification that looks for a chain to a root.
+	Counts []*Counts
 }
+
+// Counts count verifications: whether the chain was remembered, or had to be verified.
+type Counts struct{ Hits, Misses atomic.Uint64 }
 
 // A Verifier verifies chains for one configuration, which doesn't change. It may be used by several
 // goroutines at the same time.
@@ -102,7 +109,9 @@ func (v *Verifier) verify(packed []byte, p peer, wanted bool, now time.Time) (
 	var trusted *trust
 	if wanted {
 		key = cacheKey{sha256.Sum256(packed), p}
-		if certs, chains, trusted = v.cache.get(key, now); certs != nil {
+		certs, chains, trusted = v.cache.get(key, now)
+		v.count(certs != nil)
+		if certs != nil {
 			return certs, chains, nil
 		}
 	}
@@ -121,6 +130,16 @@ func (v *Verifier) verify(packed []byte, p peer, wanted bool, now time.Time) (
 		v.cache.put(key, certs, chains, now, trusted)
 	}
 	return certs, chains, nil
+}
+
+func (v *Verifier) count(hit bool) {
+	for _, c := range v.config.Counts {
+		if hit {
+			c.Hits.Add(1)
+		} else {
+			c.Misses.Add(1)
+		}
+	}
 }
 
 // parse returns the certificates of a chain.

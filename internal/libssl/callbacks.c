@@ -17,7 +17,14 @@ enum { MESSAGE_HEADER = 4, MAX_HELLO = 1 << 16 };
  * A packed chain may be larger than the message that contained it: in TLS 1.2 by a byte for each
  * certificate.
  */
-enum { MAX_MESSAGE = 1 << 18, MAX_CHAIN = 1 << 19, MAX_SPILL = 1 << 18, MAX_KEYLOG = 1 << 14, USUAL_FACTS = 256 };
+enum {
+	MAX_MESSAGE = 1 << 18,
+	MAX_CHAIN = 1 << 19,
+	MAX_SPILL = 1 << 18,
+	MAX_KEYLOG = 1 << 14,
+	MAX_TRACE = 1 << 19,
+	USUAL_FACTS = 256,
+};
 
 /* A Certificate message without certificates: header, context length in TLS 1.3, list length. */
 enum { EMPTY_CERTIFICATE = 4 + 1 + 3 };
@@ -162,6 +169,19 @@ static int32_t verdict_of(conn *c, const uint8_t *chain, size_t len)
 	return ask_go(c, OSSL_NEED_VERIFY, chain, len) ? c->pub.verdict : OSSL_VERDICT_NONE;
 }
 
+/* Keeps a message for Go to print: sent, content type, length in 4 bytes, and the message. */
+static void trace_message(conn *c, int sent, int content_type, const uint8_t *p, size_t len)
+{
+	const uint8_t head[] = {sent != 0, (uint8_t)content_type, (uint8_t)(len >> 24), (uint8_t)(len >> 16), (uint8_t)(len >> 8),
+		(uint8_t)len};
+
+	if (content_type != OSSL_SSL3_RT_HANDSHAKE && content_type != OSSL_SSL3_RT_ALERT &&
+		content_type != OSSL_SSL3_RT_CHANGE_CIPHER_SPEC)
+		return; /* a record's header, for example */
+	if (bytes_append(&c->trace, head, sizeof head, MAX_TRACE) && !bytes_append(&c->trace, p, len, MAX_TRACE))
+		c->trace.len -= sizeof head;
+}
+
 /* SSL_CTX_set_msg_callback(3): complete messages, in both directions. */
 static void on_message(int write_p, int version, int content_type, const void *data, size_t len, SSL *ssl, void *arg)
 {
@@ -175,6 +195,8 @@ static void on_message(int write_p, int version, int content_type, const void *d
 		takeover_message(c, write_p, content_type, p, len);
 	if (content_type == OSSL_SSL3_RT_CHANGE_CIPHER_SPEC && write_p)
 		c->sent_ccs = 1;
+	if (c->ctx->want_trace)
+		trace_message(c, write_p, content_type, p, len);
 	if (content_type != OSSL_SSL3_RT_HANDSHAKE || len < 4)
 		return;
 	switch (p[0]) {

@@ -1,5 +1,6 @@
 /* Connections: one function for each operation, one crossing for each call. */
 
+#include "probe.h"
 #include "schedule.h"
 
 #include <stdlib.h>
@@ -24,7 +25,7 @@ static void begin_anew(conn *c, const uint8_t *in, size_t in_len, uint8_t *out, 
 	c->out = out;
 	c->out_cap = out_cap;
 	c->out_len = 0;
-	c->spill.len = 0;
+	c->spill.len = c->trace.len = 0;
 	if (c->keylog.len) { /* Go has written the lines: the secrets are no longer needed */
 		ossl_fn.OPENSSL_cleanse(c->keylog.data, c->keylog.len);
 		c->keylog.len = 0;
@@ -53,6 +54,8 @@ static ossl_step end(conn *c, ossl_step step)
 	c->pub.spill_len = c->spill.len;
 	c->pub.keylog = c->keylog.data;
 	c->pub.keylog_len = c->keylog.len;
+	c->pub.trace = c->trace.data;
+	c->pub.trace_len = c->trace.len;
 	c->pub.sessions = c->sessions.data;
 	c->pub.sessions_len = c->sessions.len;
 	c->pub.server_name = c->name.data;
@@ -151,6 +154,7 @@ ossl_conn *ossl_conn_new(ossl_ctx *ctx, int server, const char *server_name, con
 	c->pub.alert_in = c->pub.alert_out = c->pub.hello_alert = -1;
 	c->pub.verdict = OSSL_VERDICT_NONE;
 	c->pub.refusal = -1;
+	c->pub.socket = -1;
 	c->server = server != 0;
 	c->sides = OSSL_READ | OSSL_WRITE;
 	c->may_ask = may_ask != 0;
@@ -534,6 +538,8 @@ ossl_step ossl_conn_read(ossl_conn *pub, const uint8_t *in, size_t in_len, uint8
 			break;
 		}
 	}
+	if (step.n > 0)
+		ossl_probe_read(c, dst, (int)step.n, c->pub.socket);
 	if (step.status != OSSL_FATAL) {
 		answer_key_update(c);
 		step.pending = ossl_fn.SSL_pending(c->ssl) > 0;
@@ -577,6 +583,8 @@ ossl_step ossl_conn_write(ossl_conn *pub, const uint8_t *src, size_t len, uint8_
 		step.n += n;
 		step.records++;
 	}
+	if (step.n > 0)
+		ossl_probe_write(c, src, (int)step.n, c->pub.socket);
 	return end(c, step);
 }
 
@@ -645,6 +653,7 @@ ossl_conn *ossl_conn_of_secrets(ossl_ctx *ctx, uint16_t id, const uint8_t *read,
 		return NULL;
 	c->ctx = ctx;
 	__atomic_add_fetch(&ctx->refs, 1, __ATOMIC_RELAXED);
+	c->pub.socket = -1;
 	c->sides = OSSL_READ | OSSL_WRITE;
 	c->read.suite = c->write.suite = s;
 	c->write.sealing = 1;
@@ -687,6 +696,7 @@ ossl_step ossl_conn_free(ossl_conn *pub, int sides, int notify, uint8_t *out, si
 		ossl_cred_free(c->cred);
 	bytes_free(&c->spill);
 	bytes_free(&c->keylog);
+	bytes_free(&c->trace);
 	bytes_free(&c->message);
 	bytes_free(&c->request);
 	bytes_free(&c->facts);

@@ -143,6 +143,17 @@ func (c *Conn) Spill() []byte { return borrowed(c.p.spill, c.p.spill_len) }
 // connection.
 func (c *Conn) KeyLog() []byte { return borrowed(c.p.keylog, c.p.keylog_len) }
 
+// Trace returns the messages of the last call, if the Context has WantTrace. They are copies.
+func (c *Conn) Trace() (messages []Message) {
+	const head = 2
+	for b := bytes.Clone(borrowed(c.p.trace, c.p.trace_len)); len(b) > head; {
+		m := Message{Sent: b[0] != 0, ContentType: b[1]}
+		m.Data, b = sized(b[head:])
+		messages = append(messages, m)
+	}
+	return messages
+}
+
 // Lookup returns, at NeedHello, the ID of a session to look up, or nil. It is valid until the next
 // call on the connection.
 func (c *Conn) Lookup() []byte {
@@ -189,6 +200,9 @@ func (c *Conn) ExtendedMasterSecret() bool { return c.p.extended_master_secret =
 // Paused reports whether the last step stopped with a question at a point where libssl itself can't
 // pause.
 func (c *Conn) Paused() bool { return c.p.paused == 1 }
+
+// SetSocket tells tracing tools which socket the connection uses: probe.h.
+func (c *Conn) SetSocket(fd int) { c.p.socket = C.int32_t(fd) }
 
 // SetVerdict answers NeedVerify.
 func (c *Conn) SetVerdict(v Verdict) { c.p.verdict = C.int32_t(v) }

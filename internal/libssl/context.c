@@ -134,11 +134,12 @@ ossl_ctx *ossl_ctx_new(const ossl_ctx_params *p, unsigned long *errors, const ch
 	ctx->want_hello = p->want_hello;
 	ctx->want_cert = p->want_cert;
 	ctx->want_keylog = p->want_keylog;
+	ctx->want_trace = p->want_trace;
 	ctx->verify_pauses = p->verify_pauses;
 	ctx->tickets = p->tickets;
 	ctx->cached = p->cached;
-	ctx->keep_sessions = p->keep_sessions;
 	ctx->tickets13 = p->tickets13;
+	ctx->keep_sessions = p->keep_sessions;
 	ctx->max_tls13 = p->max_version >= OSSL_TLS1_3_VERSION;
 	memcpy(ctx->policy, p->policy, sizeof ctx->policy);
 	ctx->lib = p->fips ? fips_library() : NULL;

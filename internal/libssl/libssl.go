@@ -145,13 +145,14 @@ type ContextConfig struct {
 	WantHello              bool // servers pause at the ClientHello
 	WantCert               bool // clients pause when a server requests a certificate
 	WantKeyLog             bool
+	WantTrace              bool // keep the messages of handshakes for Trace
 	OwnRecords             bool // take connections over after the handshake; requires SealRefusals
 	SealRefusals           bool // TLS 1.3 clients protect the alert if Go refuses the server, on either record path
 	FIPS                   bool // use only the FIPS module, after SetUpFIPS
 	Tickets                bool // servers seal sessions into tickets: SetTicketKeys
 	Cached                 bool // servers pause for Lookup, and make Sessions
-	KeepSessions           bool // clients make Sessions
 	TLS13Tickets           bool // if Cached: sessions of TLS 1.3 are in tickets while there are keys
+	KeepSessions           bool // clients make Sessions
 	SessionTimeout         time.Duration
 	Policy                 [32]byte // servers: sessions made under another policy are not resumed
 	VerifyPauses           bool     // the library is 3.0 or later: clients pause for verification
@@ -170,6 +171,14 @@ type ContextConfig struct {
 type Session struct {
 	ID  []byte
 	DER []byte
+}
+
+// A Message is a message of a handshake, as it was sent or received in the clear or under the
+// handshake's keys.
+type Message struct {
+	Sent        bool
+	ContentType uint8  // RFC 8446, appendix B.1
+	Data        []byte // with the header of a handshake message
 }
 
 // A TicketKey seals tickets: session.TicketKey has the fields' meanings.

@@ -140,6 +140,7 @@ func (c *Conn) UseCredential(*Credential) error                    { return ErrU
 func (c *Conn) Message() []byte                                    { return nil }
 func (c *Conn) Spill() []byte                                      { return nil }
 func (c *Conn) KeyLog() []byte                                     { return nil }
+func (c *Conn) Trace() []Message                                   { return nil }
 func (c *Conn) Lookup() []byte                                     { return nil }
 func (c *Conn) OfferSession([]byte)                                {}
 func (c *Conn) Sessions() []Session                                { return nil }
@@ -148,6 +149,7 @@ func (c *Conn) Resumed() bool                                      { return fals
 func (c *Conn) ExtendedMasterSecret() bool                         { return false }
 func (c *Conn) Paused() bool                                       { return false }
 func (c *Conn) SetVerdict(Verdict)                                 {}
+func (c *Conn) SetSocket(int)                                      {}
 func (c *Conn) SetResume(bool)                                     {}
 func (c *Conn) SignRequest() *SignRequest                          { return nil }
 func (c *Conn) SetSignature([]byte)                                {}

@@ -56,7 +56,7 @@ struct ossl_ctx {
 	uint8_t *alpn;
 	size_t alpn_len;
 	int client_auth;
-	uint8_t want_hello, want_cert, want_keylog, verify_pauses, own_records, seal_refusals, alpn_by_client;
+	uint8_t want_hello, want_cert, want_keylog, want_trace, verify_pauses, own_records, seal_refusals, alpn_by_client;
 	uint8_t slim;     /* ssl is in the slim library context */
 	uint8_t observes; /* connections see their secrets as they are derived, and need no key log for them */
 	algorithms algorithms; /* if seal_refusals, which own_records requires */
@@ -89,7 +89,7 @@ typedef struct {
 	size_t in_len, in_pos;
 	uint8_t *out;
 	size_t out_len, out_cap;
-	bytes spill, keylog, scts;
+	bytes spill, keylog, trace, scts;
 	bytes message; /* the ClientHello, then the peer's chain */
 	bytes request; /* the CertificateRequest */
 	bytes facts;   /* of a server: the parts of the first ClientHello that the second one must repeat, until it is done */

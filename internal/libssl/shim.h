@@ -92,6 +92,8 @@ typedef struct {
 	size_t spill_len;
 	const uint8_t *keylog; /* key-log lines since the last call, each ending in a newline */
 	size_t keylog_len;
+	const uint8_t *trace; /* want_trace: messages since the last call; see trace_message in callbacks.c */
+	size_t trace_len;
 	const uint8_t *lookup; /* at OSSL_NEED_HELLO: the ID of a session to look up, if any */
 	size_t lookup_len;
 	int32_t single_use; /* the ID is that of a TLS 1.3 ticket */
@@ -117,6 +119,7 @@ typedef struct {
 	 * this alert when the server's flight is complete. */
 	int32_t refusal;
 	int32_t hello_alert; /* >= 0: refuse the ClientHello with this alert */
+	int32_t socket;      /* the descriptor that the connection uses, -1 for none: probe.h */
 } ossl_conn;
 
 /* The results of a step, returned by value except by the two functions that are called most. */
@@ -148,17 +151,18 @@ typedef struct {
 	uint8_t want_hello;               /* servers pause at the ClientHello */
 	uint8_t want_cert;                /* clients pause when a server requests a certificate */
 	uint8_t want_keylog;
+	uint8_t want_trace;               /* keep the messages of the handshake */
 	uint8_t verify_pauses;            /* clients can pause for verification: 3.0 and later */
 	uint8_t own_records;              /* take connections over after the handshake; requires seal_refusals */
 	uint8_t seal_refusals;            /* TLS 1.3 clients protect the alert if Go refuses the server, on either record path */
 	uint8_t fips;                     /* use the library context of fips.h, which must be ready */
 	uint8_t tickets;                  /* servers seal sessions into tickets: ossl_ctx_set_ticket_keys */
 	uint8_t cached;                   /* servers pause to have sessions looked up, and collect new ones */
+	uint8_t tickets13;                /* if cached: sessions of TLS 1.3 are in tickets while there are keys */
 	uint8_t keep_sessions;            /* clients collect sessions */
 	int32_t session_timeout;          /* seconds */
 	uint8_t policy[32];               /* servers: sessions made under another policy are not resumed */
 	uint8_t exact_level;              /* set security_level even if it is lower than the current level */
-	uint8_t tickets13;                /* if cached: sessions of TLS 1.3 are in tickets while there are keys */
 	uint8_t as_host;                  /* min_version is a lower bound, and max_version the host's: policy.c */
 	uint8_t without_policy;           /* undo the host's policy: policy.c */
 	const uint8_t *commands;          /* otherwise the policy's commands: for each its name, 0, its value, 0 */

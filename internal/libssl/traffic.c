@@ -1,5 +1,6 @@
 /* Sealing and opening records: RFC 8446, section 5.2, and RFC 5246, section 6.2.3.3. */
 
+#include "probe.h"
 #include "provider.h"
 
 #include <string.h>
@@ -438,6 +439,10 @@ void ossl_conn_open(ossl_traffic *pub, uint8_t *in, size_t in_len, uint8_t *dst,
 			break;
 		}
 	}
+	if (o->n > 0)
+		ossl_probe_read(c, dst, (int)o->n, c->pub.socket);
+	if (o->status == OSSL_RECORD && o->type == OSSL_SSL3_RT_APPLICATION_DATA && o->len > 0)
+		ossl_probe_read(c, in + o->at, (int)o->len, c->pub.socket);
 }
 
 void ossl_conn_seal(ossl_traffic *pub, uint8_t type, const uint8_t *src, size_t len, uint8_t *out, size_t out_cap,
@@ -448,9 +453,10 @@ void ossl_conn_seal(ossl_traffic *pub, uint8_t type, const uint8_t *src, size_t 
 	size_t taken = 0, produced = 0, records = 0, limit, n;
 	int status = OSSL_DONE;
 
-	if (c->kept.data || c->keylog.data) { /* Go has copied them by now */
+	if (c->kept.data || c->keylog.data || c->trace.data) { /* Go has copied them by now */
 		bytes_free(&c->kept);
 		bytes_free(&c->keylog);
+		bytes_free(&c->trace);
 	}
 	while (taken < len) {
 		if (t->suite && t->suite->tls13 && type == OSSL_SSL3_RT_APPLICATION_DATA && t->seq >= OSSL_RECORDS_PER_KEY) {
@@ -476,6 +482,8 @@ void ossl_conn_seal(ossl_traffic *pub, uint8_t type, const uint8_t *src, size_t 
 		taken += limit;
 		records++;
 	}
+	if (taken > 0 && type == OSSL_SSL3_RT_APPLICATION_DATA)
+		ossl_probe_write(c, src, (int)taken, c->pub.socket);
 	/* Field by field, as Go reads it: reading two words at once that were written one by one would
 	 * wait for the writes. */
 	step->status = status;

@@ -105,6 +105,7 @@ func (s *server) startUntil(ready string, args ...string) {
 	defer tooLong.Stop()
 	lines := bufio.NewScanner(stdout)
 	var said []string
+	isReady := false // it may say so before the shell has said its number
 	for lines.Scan() {
 		said = append(said, lines.Text())
 		if pid, ok := strings.CutPrefix(lines.Text(), "pid "); ok {
@@ -112,7 +113,8 @@ func (s *server) startUntil(ready string, args ...string) {
 				s.t.Fatal(err)
 			}
 		}
-		if strings.Contains(strings.ToLower(lines.Text()), ready) && s.pid != 0 {
+		isReady = isReady || strings.Contains(strings.ToLower(lines.Text()), ready)
+		if isReady && s.pid != 0 {
 			go io.Copy(io.Discard, stdout)
 			return
 		}

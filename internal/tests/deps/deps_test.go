@@ -29,7 +29,9 @@ var allowedRequirements = map[string]string{
 // internalImporters are the modules besides the core that may import its internal packages. Go
 // permits it to all of them, but it ties their releases to the core's.
 var internalImporters = map[string]string{
-	"bench": "counts crossings and shares the tests' certificates; only the command requires it, at its own version",
+	"bench":         "counts crossings and shares the tests' certificates; only the command requires it, at its own version",
+	"recipes":       "not released: its tests share internal/recipetest",
+	"recipes/caddy": "the same",
 }
 
 // TestCoreRequirements reads the core's go.mod.
@@ -260,12 +262,14 @@ func isThirdParty(imported string) bool {
 
 // isTestHelper reports whether an import path is of a package that tests share.
 func isTestHelper(imported string) bool {
-	return within(imported, modulePath+"/internal/tlstest") || within(imported, modulePath+"/internal/ossltest")
+	return within(imported, modulePath+"/internal/tlstest") || within(imported, modulePath+"/internal/ossltest") ||
+		within(imported, modulePath+"/internal/recipetest")
 }
 
 // isTestCode reports whether a folder of the core is never part of a program that uses the core.
 func isTestCode(dir string) bool {
-	return within(dir, "internal/ossltest") || within(dir, "internal/bogoshim") || within(dir, "ci")
+	return within(dir, "internal/ossltest") || within(dir, "internal/recipetest") || within(dir, "internal/bogoshim") ||
+		within(dir, "ci")
 }
 
 // isAllowed reports whether an import path lies in one of allowedRequirements.

@@ -1,0 +1,134 @@
+package ossl
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/ossl-go/ossl/internal/chain"
+)
+
+// An observer counts the connections of a Context, and of those that GetConfigForClient chooses. It
+// calls the Context's function for events.
+type observer struct {
+	counters
+	events func(Event) // nil for none
+	labels bool        // of profiles
+}
+
+// process counts the connections of all Contexts, and those whose configuration was refused.
+var process observer
+
+// counters are the numbers behind Stats.
+type counters struct {
+	mu         sync.Mutex
+	handshakes map[HandshakeStats]uint64  // guarded by mu; in the keys Count is 0
+	failures   map[FailureStats]uint64    // likewise
+	broken     map[FailureStats]uint64    // likewise
+	durations  map[durationKey]*histogram // guarded by mu
+	sessions   SessionCacheStats          // guarded by mu
+	records    RecordStats                // guarded by mu
+	opened     uint64                     // guarded by mu
+	closed     uint64                     // guarded by mu
+
+	chains        chain.Counts
+	read, written atomic.Uint64
+}
+
+type durationKey struct{ server, resumed bool }
+
+// A histogram counts durations by their buckets, the last of which has no bound.
+type histogram struct {
+	sum     time.Duration
+	buckets [len(durationBounds) + 1]uint64
+}
+
+func (h *histogram) add(d time.Duration) {
+	i := 0
+	for i < len(durationBounds) && d > durationBounds[i] {
+		i++
+	}
+	h.buckets[i]++
+	h.sum += d
+}
+
+func (h *histogram) stats(key durationKey) DurationStats {
+	s := DurationStats{Server: key.server, Resumed: key.resumed, Sum: h.sum, Buckets: make([]DurationBucket, len(durationBounds))}
+	for i, n := range h.buckets {
+		s.Count += n
+		if i < len(durationBounds) {
+			s.Buckets[i] = DurationBucket{durationBounds[i], s.Count}
+		}
+	}
+	return s
+}
+
+// count calls f with the counters of the Context and of the process, each locked.
+func (o *observer) count(f func(c *counters)) {
+	o.counters.locked(f)
+	if o != &process {
+		process.counters.locked(f)
+	}
+}
+
+func (c *counters) locked(f func(c *counters)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	f(c)
+}
+
+func (c *counters) handshake(h HandshakeStats, took time.Duration) {
+	if c.handshakes == nil {
+		c.handshakes = make(map[HandshakeStats]uint64)
+		c.durations = make(map[durationKey]*histogram)
+	}
+	c.handshakes[h]++
+	c.opened++
+	key := durationKey{h.Server, h.Resumption != NotResumed}
+	if c.durations[key] == nil {
+		c.durations[key] = new(histogram)
+	}
+	c.durations[key].add(took)
+}
+
+func increment(counts *map[FailureStats]uint64, f FailureStats) {
+	if *counts == nil {
+		*counts = make(map[FailureStats]uint64)
+	}
+	(*counts)[f]++
+}
+
+// unreported is the number of bytes that a connection counts by itself before it adds them to the
+// counters that all connections share: a counter that several processors change costs more than a
+// small Read.
+const unreported = 64 << 10
+
+// A byteCount counts the bytes of one direction of a connection.
+type byteCount struct {
+	total    atomic.Uint64
+	reported atomic.Uint64
+	closed   atomic.Bool // report each call: a Read or a Write was under way when the connection was closed
+}
+
+// add counts n bytes, and reports whether it is time to report them.
+func (b *byteCount) add(n int64) bool {
+	return b.total.Add(uint64(n))-b.reported.Load() >= unreported || b.closed.Load()
+}
+
+// report adds the bytes that weren't reported yet to the counters.
+func (b *byteCount) report(context, process *atomic.Uint64) {
+	for {
+		before := b.reported.Load()
+		total := b.total.Load()
+		if total == before {
+			return
+		}
+		if b.reported.CompareAndSwap(before, total) {
+			process.Add(total - before)
+			if context != process {
+				context.Add(total - before)
+			}
+			return
+		}
+	}
+}

@@ -1,0 +1,252 @@
+package ossl
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"runtime/pprof"
+	"time"
+)
+
+// An Event is a [*HandshakeEvent], a [*CloseEvent] or a [*SessionEvent]. Later versions may have
+// more types.
+type Event interface{ event() }
+
+// A HandshakeEvent says that a handshake has ended. It comes after VerifyConnection, and before the
+// call that ran the handshake returns. If a callback has panicked, Err is an error that says so.
+type HandshakeEvent struct {
+	Conn    *Conn
+	Server  bool            // this side is the server
+	Context context.Context // of [Conn.HandshakeContext]; context.Background if a Read or a Write ran the handshake
+
+	Start    time.Time // on a server, when the client's first bytes came, if any did
+	Duration time.Duration
+
+	Resumption Resumption // if Err is nil
+	Err        error      // the error that the call returns, or nil
+	Failure    Failure    // of Err, with the alert
+}
+
+// A CloseEvent says that a connection whose handshake has succeeded was closed with [Conn.Close],
+// or because the context of [Conn.HandshakeContext] ended just after that. It comes after the
+// connection's HandshakeEvent.
+type CloseEvent struct {
+	Conn     *Conn
+	Server   bool          // this side is the server
+	Duration time.Duration // since the end of the handshake
+
+	BytesRead, BytesWritten uint64 // of application data
+
+	// Err is the error that ended reading or writing before the connection was closed, or nil. The
+	// peer's close_notify is not an error. That of a Read or a Write under way may be missing.
+	Err     error
+	Failure Failure // of Err
+}
+
+// A SessionEvent says that a server has called its [session.Cache]: during a handshake, or to
+// remove a session after a fatal alert.
+type SessionEvent struct {
+	Op       string // "get", "put" or "remove"
+	Hit      bool   // of a get
+	Duration time.Duration
+	Err      error
+}
+
+func (*HandshakeEvent) event() {}
+func (*CloseEvent) event()     {}
+func (*SessionEvent) event()   {}
+
+// WithEvents calls f at each [Event] of the Context's connections, including those for which
+// GetConfigForClient has chosen another configuration. The call that causes the event waits for f,
+// so f should be fast. Several goroutines may call f at the same time. f may use the event's
+// connection. The option may be given several times: each f is called.
+func WithEvents(f func(Event)) Option {
+	return func(o *options) error {
+		if f == nil {
+			return &ConfigError{Field: "WithEvents", Reason: "nil"}
+		}
+		before := o.events
+		if before == nil {
+			o.events = f
+			return nil
+		}
+		o.events = func(e Event) {
+			before(e)
+			f(e)
+		}
+		return nil
+	}
+}
+
+// WithProfileLabels labels the goroutine that runs a handshake for package [pprof], so that profiles
+// show which role pays: "tls" is "handshake", and "tls.role" is "client" or "server". The labels of
+// the context of [Conn.HandshakeContext] are kept; others of the goroutine are lost, as with
+// [pprof.Do].
+func WithProfileLabels() Option {
+	return func(o *options) error {
+		o.labels = true
+		return nil
+	}
+}
+
+var (
+	clientLabels = pprof.Labels("tls", "handshake", "tls.role", "client")
+	serverLabels = pprof.Labels("tls", "handshake", "tls.role", "server")
+)
+
+// labeled calls f with the goroutine labeled, if the Context asks for that.
+func (c *Conn) labeled(ctx context.Context, f func(ctx context.Context) error) (err error) {
+	if c.observer == nil || !c.observer.labels {
+		return f(ctx)
+	}
+	labels := serverLabels
+	if c.isClient {
+		labels = clientLabels
+	}
+	pprof.Do(ctx, labels, func(ctx context.Context) { err = f(ctx) })
+	return err
+}
+
+// observing returns the connection's observer, which is the process's if the configuration was
+// refused.
+func (c *Conn) observing() *observer {
+	if c.observer == nil {
+		return &process
+	}
+	return c.observer
+}
+
+// handshakeEnded counts a handshake that has failed, and reports one that has ended in any way. No
+// lock is held.
+func (c *Conn) handshakeEnded(ctx context.Context, err error) {
+	o := c.observing()
+	took := time.Since(c.began)
+	failure := FailureOf(err)
+	if ended := ctx.Err(); c.alertSent != 0 && (ended == nil || !errors.Is(err, ended)) {
+		failure = failure.withAlert(c.alertSent)
+	}
+	if err != nil && !c.complete.Load() { // else ctx has ended after it succeeded
+		f := FailureStats{Server: !c.isClient, Failure: failure}
+		o.count(func(t *counters) { increment(&t.failures, f) })
+	}
+	if c.complete.Load() {
+		ends := handshakeReported
+		if err != nil { // the underlying connection is closed, so many callers don't call Close
+			ends |= closeCalled
+		}
+		defer c.ended(ends, nil) // even if the function for events panics
+	}
+	if c.tracer != nil {
+		c.tracer.end(c, err, failure)
+	}
+	if o.events != nil {
+		o.events(&HandshakeEvent{c, !c.isClient, ctx, c.began, took, c.resumption, err, failure})
+	}
+}
+
+// established counts a handshake that has succeeded. It is called before the state is seen as
+// complete, so that a Close which follows counts after it.
+func (c *Conn) established(helloRetry bool) {
+	c.opened = time.Now()
+	took := c.opened.Sub(c.began)
+	h := HandshakeStats{!c.isClient, c.state.Version, c.state.CipherSuite, c.state.CurveID, c.resumption, helloRetry, 0}
+	c.observing().count(func(t *counters) { t.handshake(h, took) })
+}
+
+// The ends of a connection whose handshake has succeeded.
+const (
+	handshakeReported uint32 = 1 << iota
+	closeCalled
+)
+
+// ended reports the connection as closed when both ends have come: Close may be called before the
+// handshake is reported. broken is the error that ended the connection before Close, or nil.
+func (c *Conn) ended(ends uint32, broken error) {
+	const both = handshakeReported | closeCalled
+	if before := c.ends.Or(ends); before != both && before|ends == both {
+		c.closeEnded(broken)
+	}
+}
+
+// closeEnded counts a connection that was closed after its handshake, and reports it.
+func (c *Conn) closeEnded(err error) {
+	o := c.observing()
+	c.bytesRead.closed.Store(true)
+	c.bytesWritten.closed.Store(true)
+	c.reportRead()
+	c.reportWritten()
+	failure := FailureOf(err)
+	o.count(func(t *counters) {
+		t.closed++
+		if err != nil {
+			increment(&t.broken, FailureStats{Server: !c.isClient, Failure: failure})
+		}
+	})
+	if o.events != nil {
+		o.events(&CloseEvent{c, !c.isClient, time.Since(c.opened), c.bytesRead.total.Load(), c.bytesWritten.total.Load(), err, failure})
+	}
+}
+
+// brokenBy returns the error that has ended the connection, or nil.
+func (c *Conn) brokenBy() error {
+	if c.in.tryLock() {
+		err := c.in.err
+		c.in.unlock()
+		if err != nil && err != io.EOF && !errors.Is(err, net.ErrClosed) {
+			return err
+		}
+	}
+	if c.out.mu.TryLock() {
+		err := c.out.err
+		c.out.mu.Unlock()
+		if err != nil && !errors.Is(err, net.ErrClosed) {
+			return err
+		}
+	}
+	return nil
+}
+
+// didRead counts n bytes of data that a Read returns.
+func (c *Conn) didRead(n int) {
+	if c.bytesRead.add(int64(n)) {
+		c.reportRead()
+	}
+}
+
+// didWrite counts n bytes of data that were sent.
+func (c *Conn) didWrite(n int64) {
+	if c.bytesWritten.add(n) {
+		c.reportWritten()
+	}
+}
+
+func (c *Conn) reportRead()    { c.bytesRead.report(&c.observing().read, &process.read) }
+func (c *Conn) reportWritten() { c.bytesWritten.report(&c.observing().written, &process.written) }
+
+// sessionCall counts a call of the session cache that began at start, and reports it.
+func (c *Conn) sessionCall(op string, hit bool, start time.Time, err error) {
+	o := c.observing()
+	o.count(func(t *counters) {
+		switch {
+		case op == "get" && err != nil:
+			t.sessions.Errors++
+		case op == "get" && hit:
+			t.sessions.Hits++
+		case op == "get":
+			t.sessions.Misses++
+		case op == "put" && err != nil:
+			t.sessions.PutErrors++
+		case op == "put":
+			t.sessions.Puts++
+		}
+	})
+	if o.events != nil {
+		o.events(&SessionEvent{op, hit, time.Since(start), err})
+	}
+}
+
+// countRecords counts the connection by the owner of its records.
+func (c *Conn) countRecords(f func(r *RecordStats)) {
+	c.observing().count(func(t *counters) { f(&t.records) })
+}

@@ -1,0 +1,14 @@
+//go:build cgo
+
+package observe
+
+import (
+	"testing"
+
+	"github.com/ossl-go/ossl/internal/ossltest"
+)
+
+// TestMain leaves tests out that FIPS mode refuses.
+func TestMain(m *testing.M) {
+	ossltest.Main(m, []ossltest.Exception{{Tests: "TestKeyLogFile$|TestKeyLogFileRefused", Reason: "OSSL_KEYLOG is refused"}})
+}
