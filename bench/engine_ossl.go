@@ -34,6 +34,8 @@ func (e *Ends) newOSSLEnd(server bool, config *tls.Config) (func(net.Conn) Conn,
 		options = append(options, ossl.WithRecordPath(ossl.RecordsLibssl))
 	case "own":
 		options = append(options, ossl.WithRecordPath(ossl.RecordsOwn))
+	case "kernel":
+		options = append(options, ossl.WithRecordPath(ossl.RecordsOwn), ossl.WithKernelTLS())
 	}
 	if inFIPS() {
 		roots := ossl.Roots{Certificates: []*x509.Certificate{e.root}}

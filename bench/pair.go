@@ -48,12 +48,16 @@ type Pair struct {
 	// cache of OSSL's server), or "" for not at all.
 	Resume  string
 	Version uint16 // the only TLS version; 0 is TLS 1.3
+	// Suite is the only suite that both ends have, of TLS 1.2; 0 is that of AES-128-GCM. crypto/tls
+	// can't choose among those of TLS 1.3.
+	Suite uint16
 
 	// Sessions says how the server keeps sessions that are not resumed: "ticket", "id" as above, or
 	// "" for not at all.
 	Sessions string
 
-	// Records is the record path of OSSL's ends: "libssl", "own", or "" for its default.
+	// Records is the record path of OSSL's ends: "libssl", "own", "kernel" (own, and the kernel seals
+	// the data that an end sends), or "" for its default.
 	Records string
 }
 
@@ -115,6 +119,9 @@ func (p Pair) Open() (*Ends, error) {
 		MaxVersion:             p.Version,
 		CurvePreferences:       []tls.CurveID{p.Kex},
 		SessionTicketsDisabled: p.Resume == "",
+	}
+	if p.Suite != 0 {
+		common.CipherSuites = []uint16{p.Suite}
 	}
 	if p.Version == tls.VersionTLS12 && p.Cert == P256 { // libssl needs the certificate's group in this list too
 		common.CurvePreferences = append(common.CurvePreferences, tls.CurveP256)
@@ -186,6 +193,8 @@ func (e *Ends) check(client, server Conn) error {
 // suite returns the suite that crypto/tls and libssl agree on by default.
 func (p Pair) suite() uint16 {
 	switch {
+	case p.Suite != 0:
+		return p.Suite
 	case p.Version == tls.VersionTLS13:
 		return tls.TLS_AES_128_GCM_SHA256
 	case p.Cert == RSA2048:

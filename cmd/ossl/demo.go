@@ -1,19 +1,14 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"os"
-	"runtime"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/ossl-go/ossl/bench"
+	"github.com/ossl-go/ossl/cmd/ossl/internal/measure"
 )
 
 // demoRounds is the number of measurements of each row. It is odd, so that one of them is the
@@ -73,16 +68,25 @@ func demo(cmd *cobra.Command, o demoOptions) error {
 	if !o.json {
 		writeHead(out, lib)
 	}
+	machine := measure.ThisMachine()
 	result := demoResult{
 		Library: lib,
-		Go:      runtime.Version(),
-		CPUs:    runtime.GOMAXPROCS(0),
-		Load:    load(),
+		Go:      machine.Go,
+		CPUs:    machine.CPUs,
+		Load:    machine.Load,
 		Rounds:  demoRounds,
-		Rows:    demoRows(lib.FIPSRequired != ""),
 	}
-	if err := measureRows(cmd.Context(), result.Rows, o.duration, newProgress(cmd.ErrOrStderr())); err != nil {
+	rows := measure.Demo(lib.FIPSRequired != "")
+	engines := []measure.Engine{measure.Local(measure.Both(bench.Std)), measure.Local(measure.Both(bench.OSSL))}
+	p := newProgress(cmd.ErrOrStderr())
+	p.start(demoRounds, len(rows)*len(engines))
+	err = measure.Run(cmd.Context(), rows, engines, measure.Options{Rounds: demoRounds, Duration: o.duration, Step: p.step})
+	p.stop()
+	if err != nil {
 		return err
+	}
+	for _, row := range rows {
+		result.Rows = append(result.Rows, demoRowOf(row))
 	}
 	if o.json {
 		e := json.NewEncoder(out)
@@ -91,77 +95,4 @@ func demo(cmd *cobra.Command, o demoOptions) error {
 	}
 	writeTable(out, result, colours(out, o.noColor))
 	return nil
-}
-
-// measureRows measures all rows for about d, in rounds: in each round every row has a slice of
-// time, crypto/tls first and ossl right after it.
-func measureRows(ctx context.Context, rows []demoRow, d time.Duration, p progress) error {
-	impls := []bench.Impl{bench.Std, bench.OSSL}
-	slice := d / time.Duration(demoRounds*len(rows)*len(impls))
-	p.start(demoRounds, len(rows)*len(impls))
-	defer p.stop()
-	for round := range demoRounds {
-		for i := range rows {
-			for _, impl := range impls {
-				if err := ctx.Err(); err != nil {
-					return err
-				}
-				p.step(round, rows[i].Name+", "+implName(impl))
-				perOp, err := rows[i].measure(impl, slice)
-				if err != nil {
-					return fmt.Errorf("%s, %s: %w", rows[i].Name, implName(impl), err)
-				}
-				rows[i].add(impl, perOp)
-			}
-		}
-	}
-	for i := range rows {
-		rows[i].summarize()
-	}
-	return nil
-}
-
-// measure returns the time of an operation of row r, measured for about d on new connections: the
-// speed of a stream depends on the addresses of its buffers, which should differ from round to
-// round, not from implementation to implementation.
-func (r *demoRow) measure(impl bench.Impl, d time.Duration) (perOp time.Duration, err error) {
-	m, err := r.make(impl)
-	if err != nil {
-		return 0, err
-	}
-	defer func() {
-		_, closeErr := m.Close()
-		err = errors.Join(err, closeErr)
-	}()
-	runtime.GC() // otherwise this slice would pay for garbage of the previous one
-	const warmUp = 10
-	if _, _, err := bench.TimeFor(m, d/warmUp); err != nil {
-		return 0, err
-	}
-	ops, elapsed, err := bench.TimeFor(m, d-d/warmUp)
-	if err != nil {
-		return 0, err
-	}
-	return elapsed / time.Duration(ops), nil
-}
-
-// load returns the system's load average of the last minute, or 0 if it is not available.
-func load() float64 {
-	averages, err := os.ReadFile("/proc/loadavg")
-	if err != nil {
-		return 0
-	}
-	first, _, _ := strings.Cut(string(averages), " ")
-	load, err := strconv.ParseFloat(first, 64)
-	if err != nil {
-		return 0
-	}
-	return load
-}
-
-func implName(impl bench.Impl) string {
-	if impl == bench.Std {
-		return "crypto/tls"
-	}
-	return string(impl)
 }

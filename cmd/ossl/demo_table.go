@@ -5,13 +5,13 @@ import (
 	"io"
 	"os"
 	"slices"
-	"time"
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
 	"golang.org/x/term"
 
 	"github.com/ossl-go/ossl/bench"
+	"github.com/ossl-go/ossl/cmd/ossl/internal/measure"
 )
 
 // colours reports whether output to w should have colours.
@@ -39,22 +39,12 @@ func writeTable(w io.Writer, result demoResult, colours bool) {
 		text.EnableColors() // otherwise go-pretty would consult the environment again
 	}
 	t := table.NewWriter()
-	t.SetStyle(table.StyleLight)
-	t.Style().Format.Header = text.FormatDefault
-	t.Style().Options.SeparateColumns = false
-	t.Style().Options.DrawBorder = false
+	styleTable(t, 2, true)
 	t.AppendHeader(table.Row{"", "crypto/tls", "ossl", "ossl is", "range"})
 	for _, row := range result.Rows {
-		speed := row.comparison()
-		if v := row.verdict(); colours && (v == faster || v == slower) {
-			speed = row.verdict().colour().Sprint(speed)
-		}
-		t.AppendRow(table.Row{row.Name, row.figure(row.Std), row.figure(row.OSSL), speed, row.spread()})
+		t.AppendRow(table.Row{row.Name, row.row.Figure(row.Std), row.row.Figure(row.OSSL), coloured(row.Comparison, row.Unit, colours),
+			row.Spread()})
 	}
-	t.SetColumnConfigs([]table.ColumnConfig{
-		{Number: 2, Align: text.AlignRight, AlignHeader: text.AlignRight},
-		{Number: 3, Align: text.AlignRight, AlignHeader: text.AlignRight},
-	})
 	fmt.Fprintln(w, t.Render())
 	chains := "Chain cache: ossl's clients remember chains they have verified; crypto/tls verifies each time."
 	if result.Library.FIPSRequired != "" {
@@ -68,12 +58,10 @@ Medians of %d alternating rounds; range: with 90%% confidence. %s, %d processors
 	if hint := fastestHint(result.Library.Version); hint != "" {
 		fmt.Fprintln(w, hint)
 	}
-	if slices.ContainsFunc(result.Rows, func(r demoRow) bool { return r.verdict() == unclear }) {
+	if slices.ContainsFunc(result.Rows, func(r demoRow) bool { return r.Verdict() == measure.Unclear }) {
 		fmt.Fprintln(w, "Can't tell: the range is too wide. A longer --duration, or an idle machine, makes it narrower.")
 	}
-	if result.Load > float64(result.CPUs)/2 {
-		fmt.Fprintf(w, "Other programs were busy (load %.1f): on an idle machine the figures are better and vary less.\n", result.Load)
-	}
+	writeLoad(w, measure.Machine{CPUs: result.CPUs, Load: result.Load})
 }
 
 // fastestLine is the line of OpenSSL's releases that ossl is fastest with, of those that were
@@ -100,72 +88,4 @@ func olderThan(version, line string) (bool, error) {
 	}
 	lineMajor, lineMinor, err := numbers(line)
 	return major < lineMajor || major == lineMajor && minor < lineMinor, err
-}
-
-// figure formats the time of an operation in the row's unit.
-func (r demoRow) figure(ns float64) string {
-	switch r.Unit {
-	case perSecond:
-		return fmt.Sprintf("%.0f /s  ", 1e9/ns)
-	case throughput:
-		return fmt.Sprintf("%.0f MB/s", float64(r.Bytes)/ns*1e9/1e6)
-	}
-	if d := time.Duration(ns); d < 100*time.Microsecond {
-		return fmt.Sprintf("%.1f µs  ", ns/1e3)
-	}
-	return fmt.Sprintf("%.0f µs  ", ns/1e3)
-}
-
-// same is the largest ratio that counts as no difference. If the range goes beyond wide, in either
-// direction, the measurement doesn't show that there is no difference.
-const same, wide = 1.03, 1.1
-
-// A verdict is a row's result for ossl.
-type verdict int
-
-const (
-	asFast verdict = iota
-	faster
-	slower
-	unclear // the rounds differ too much
-)
-
-// verdict compares the implementations. A difference that is small, or that may be chance, doesn't
-// count.
-func (r demoRow) verdict() verdict {
-	switch {
-	case r.Ratio > same && r.Low > 1:
-		return slower
-	case r.Ratio < 1/same && r.High < 1:
-		return faster
-	case r.Low < 1/wide || r.High > wide:
-		return unclear
-	}
-	return asFast
-}
-
-// comparison returns r's ratio in words.
-func (r demoRow) comparison() string {
-	switch r.verdict() {
-	case slower:
-		return fmt.Sprintf("%.2fx slower", r.Ratio)
-	case faster:
-		return fmt.Sprintf("%.2fx faster", 1/r.Ratio)
-	case unclear:
-		return "can't tell"
-	}
-	return "about the same"
-}
-
-// spread returns the range of the ratio, in the direction that comparison uses.
-func (r demoRow) spread() string {
-	low, high := r.Low, r.High
-	if r.verdict() == faster {
-		low, high = 1/r.High, 1/r.Low
-	}
-	return fmt.Sprintf("%.2f - %.2f", low, high)
-}
-
-func (v verdict) colour() text.Color {
-	return map[verdict]text.Color{slower: text.FgYellow, faster: text.FgGreen}[v]
 }

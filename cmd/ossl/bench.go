@@ -1,0 +1,299 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/jedib0t/go-pretty/v6/text"
+	"github.com/spf13/cobra"
+
+	"github.com/ossl-go/ossl/bench"
+	"github.com/ossl-go/ossl/cmd/ossl/internal/measure"
+)
+
+// A benchRequest is the command line of ossl bench.
+type benchRequest struct {
+	duration time.Duration
+	rounds   int
+	against  string
+	pairings bool
+	format   string
+	html     string
+	noColor  bool
+	server   serverRequest
+}
+
+func benchCommand() *cobra.Command {
+	var r benchRequest
+	cmd := &cobra.Command{
+		Use:   "bench [SECTION...|HOST:PORT]",
+		Short: "Measure TLS on this machine, or a server's handshakes",
+		Long: `Bench measures TLS on this machine, on the host's OpenSSL and on Go's crypto/tls, and shows how they
+compare. Without a SECTION it measures everything:
+` + sectionList() + `
+In each round every row is measured with every engine, one right after the other, so that other
+load on the machine affects all of them.
+
+With the address of a server, such as example.org:443, it measures that server's handshakes instead:
+full ones and resumed ones, as many a second as --rate says, and not more than --connections. Only
+measure a server that is yours, or whose owner has agreed: --yes-this-is-mine says so.
+
+The keys of --format json are stable: new ones may come, but none goes or changes its type.
+  date, command, rounds, fips
+  machine               processor, cpus, system, go, and load before the measurement
+  openssl, libssl       the OpenSSL in use
+  engines               the first one is what the others are compared with
+  missing               rows that this host can't do, with the reason
+  rows                  a list of objects with:
+    section, name       benchmark is the name of the benchmark of the project that is the same
+    unit                time, rate and throughput: all figures are nanoseconds for an operation,
+                        which moves bytes; memory: bytes
+    figures             the median of each engine; rounds has all figures
+    ratios              of each engine except the first one to that: ratio, and its range from
+                        ratio_low to ratio_high`,
+		Example: `  ossl bench
+  ossl bench handshakes resumption --duration 30s --html report.html
+  ossl bench --against /opt/openssl-4.0/lib --format json
+  ossl bench example.org:443 --yes-this-is-mine`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 1 && !isSection(args[0]) {
+				return r.server.run(cmd, args[0], r.format)
+			}
+			return r.run(cmd, args)
+		},
+	}
+	flags := cmd.Flags()
+	flags.DurationVar(&r.duration, "duration", time.Minute, "approximate time to measure")
+	flags.IntVar(&r.rounds, "rounds", 11, "number of rounds")
+	flags.StringVar(&r.against, "against", "",
+		"measure another `OPENSSL` too: a version, the path of libssl, its\nfolder, or a script that runs a command on it")
+	flags.BoolVar(&r.pairings, "pairings", false, "also let each implementation's clients meet the other's servers")
+	flags.StringVar(&r.format, "format", "text", "text, json or benchstat")
+	flags.StringVar(&r.html, "html", "", "write a page with charts to `FILE` too")
+	flags.BoolVar(&r.noColor, "no-color", false, "write the tables without colours")
+	r.server.flags(flags)
+	return cmd
+}
+
+func isSection(name string) bool {
+	return slices.ContainsFunc(measure.Sections, func(s measure.Section) bool { return s.Name == name })
+}
+
+func sectionList() string {
+	var b strings.Builder
+	for _, s := range measure.Sections {
+		fmt.Fprintf(&b, "  %-13s %s\n", s.Name, strings.ToLower(s.Title[:1])+s.Title[1:])
+	}
+	return strings.ReplaceAll(b.String(), "hTTP", "HTTP")
+}
+
+func (r *benchRequest) check(sections []string) error {
+	for _, name := range sections {
+		if !isSection(name) {
+			return usageError(fmt.Sprintf("unknown section %q", name))
+		}
+	}
+	switch {
+	case r.duration <= 0:
+		return usageError(fmt.Sprintf("--duration is %v, but must be positive", r.duration))
+	case r.rounds < 1:
+		return usageError(fmt.Sprintf("--rounds is %d, but must be positive", r.rounds))
+	case !slices.Contains([]string{"text", "json", "benchstat"}, r.format):
+		return usageError(fmt.Sprintf("--format %q is not text, json or benchstat", r.format))
+	}
+	return r.server.unused()
+}
+
+func (r *benchRequest) run(cmd *cobra.Command, sections []string) (err error) {
+	if err := r.check(sections); err != nil {
+		return err
+	}
+	lib, err := findLibrary()
+	if err == nil {
+		err = lib.err
+	}
+	if err != nil {
+		return err
+	}
+	if r.html != "" { // now: a name that can't be written must not cost a minute. A page that is there stays
+		page, err := os.OpenFile(r.html, os.O_WRONLY|os.O_CREATE, 0o666)
+		if err == nil {
+			err = page.Close()
+		}
+		if err != nil {
+			return err
+		}
+	}
+	engines := []measure.Engine{measure.Local(measure.Both(bench.Std)), measure.Local(measure.Both(bench.OSSL))}
+	if r.pairings {
+		engines = append(engines, measure.Local(measure.Ends{Server: bench.OSSL, Client: bench.Std}),
+			measure.Local(measure.Ends{Server: bench.Std, Client: bench.OSSL}))
+	}
+	if r.against != "" {
+		other, err := measure.NewWorker(cmd.Context(), r.against)
+		if err != nil {
+			return fmt.Errorf("--against: %w", err)
+		}
+		defer func() { err = errors.Join(err, other.Close()) }()
+		engines = append(engines, other)
+	}
+	report := &measure.Report{
+		Date: time.Now().UTC().Truncate(time.Second), Command: "ossl " + strings.Join(commandLine(cmd, sections), " "),
+		Machine: measure.ThisMachine(), OpenSSL: lib.VersionText, Libssl: lib.Path, FIPS: lib.FIPSRequired != "", Rounds: r.rounds,
+	}
+	for _, e := range engines {
+		report.Engines = append(report.Engines, e.Name())
+	}
+	rows, missing := measure.Rows(sections, report.FIPS)
+	common, lacking := measure.Common(rows, engines)
+	report.Rows, report.Missing = common, append(missing, lacking...)
+	p := newProgress(cmd.ErrOrStderr())
+	p.start(r.rounds, (measure.Steps(report.Rows, engines, r.rounds)+r.rounds-1)/r.rounds)
+	err = measure.Run(cmd.Context(), report.Rows, engines, measure.Options{Rounds: r.rounds, Duration: r.duration, Step: p.step})
+	p.stop()
+	if err != nil {
+		return err
+	}
+	if r.html != "" {
+		var page bytes.Buffer
+		if err := report.WriteHTML(&page); err != nil {
+			return err
+		}
+		if err := os.WriteFile(r.html, page.Bytes(), 0o666); err != nil {
+			return err
+		}
+	}
+	out := cmd.OutOrStdout()
+	switch r.format {
+	case "json":
+		return report.WriteJSON(out)
+	case "benchstat":
+		return report.WriteBenchstat(out)
+	}
+	writeHead(out, lib)
+	writeReport(out, report, colours(out, r.noColor))
+	return nil
+}
+
+// commandLine returns the command line that a person would type for the same measurement.
+func commandLine(cmd *cobra.Command, args []string) []string {
+	line := append([]string{"bench"}, args...)
+	for _, name := range []string{"duration", "rounds", "against", "pairings"} {
+		f := cmd.Flags().Lookup(name)
+		switch {
+		case !f.Changed:
+		case name == "pairings":
+			line = append(line, "--"+name)
+		case name == "against":
+			line = append(line, "--"+name, filepath.Base(f.Value.String())) // the page may be for others
+		default:
+			line = append(line, "--"+name, f.Value.String())
+		}
+	}
+	return line
+}
+
+// writeReport writes a table for each section.
+func writeReport(w io.Writer, report *measure.Report, colours bool) {
+	// Otherwise a table would not fit a terminal of 100 columns.
+	words, ranges := len(report.Engines) <= 3, len(report.Engines) == 2
+	for _, s := range measure.Sections {
+		t := table.NewWriter()
+		header := table.Row{s.Name}
+		for i, engine := range report.Engines {
+			if !words {
+				engine = strings.ReplaceAll(engine, " ", "\n")
+			}
+			header = append(header, engine)
+			if i > 0 && words {
+				header = append(header, "is")
+			}
+			if i > 0 && ranges {
+				header = append(header, "range")
+			}
+		}
+		t.AppendHeader(header)
+		rows := 0
+		for _, row := range report.Rows {
+			if row.Section != s.Name {
+				continue
+			}
+			rows++
+			cells := table.Row{row.Name}
+			for i := range report.Engines {
+				cells = append(cells, row.Figure(row.Median(i)))
+				c := row.Compare(i, 0)
+				if i > 0 && words {
+					cells = append(cells, coloured(c, row.Unit, colours))
+				}
+				if i > 0 && ranges {
+					cells = append(cells, c.Spread())
+				}
+			}
+			t.AppendRow(cells)
+		}
+		if rows == 0 {
+			continue
+		}
+		styleTable(t, len(report.Engines), words)
+		fmt.Fprintln(w, t.Render())
+		fmt.Fprintln(w)
+	}
+	for _, missing := range report.Missing {
+		fmt.Fprintln(w, "Not measured:", missing)
+	}
+	fmt.Fprintf(w, "Medians of %d alternating rounds, compared with %s", report.Rounds, report.Engines[0])
+	if ranges && report.Rounds > 1 {
+		fmt.Fprint(w, "; range: with 90% confidence")
+	}
+	fmt.Fprintln(w, ".")
+	fmt.Fprintf(w, "%s, %d processors in use", report.Machine.Go, report.Machine.CPUs)
+	if report.Machine.Processor != "" {
+		fmt.Fprintf(w, ", %s", report.Machine.Processor)
+	}
+	fmt.Fprintln(w)
+	writeLoad(w, report.Machine)
+}
+
+// writeLoad says if other programs have disturbed a measurement.
+func writeLoad(w io.Writer, m measure.Machine) {
+	if m.Busy() {
+		fmt.Fprintf(w, "Other programs were busy (load %.1f): on an idle machine the figures are better and vary less.\n", m.Load)
+	}
+}
+
+func coloured(c measure.Comparison, unit measure.Unit, colours bool) string {
+	words := c.Words(unit)
+	if colour, ok := verdictColours[c.Verdict()]; ok && colours {
+		return colour.Sprint(words)
+	}
+	return words
+}
+
+var verdictColours = map[measure.Verdict]text.Color{measure.Slower: text.FgYellow, measure.Faster: text.FgGreen}
+
+// styleTable sets the style of a table of some engines. Words says that there is a column with words
+// behind each engine's except the first one's.
+func styleTable(t table.Writer, engines int, words bool) {
+	t.SetStyle(table.StyleLight)
+	t.Style().Format.Header = text.FormatDefault
+	t.Style().Options.SeparateColumns = false
+	t.Style().Options.DrawBorder = false
+	columns := []table.ColumnConfig{{Number: 2, Align: text.AlignRight, AlignHeader: text.AlignRight}}
+	for i := 1; i < engines; i++ {
+		number := 2 + i
+		if words {
+			number = 1 + 2*i
+		}
+		columns = append(columns, table.ColumnConfig{Number: number, Align: text.AlignRight, AlignHeader: text.AlignRight})
+	}
+	t.SetColumnConfigs(columns)
+}
