@@ -1,0 +1,147 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ossl-go/ossl"
+)
+
+// A traceRequest is the command line of ossl trace.
+type traceRequest struct {
+	name      string
+	protocols []string
+	version   string
+	roots     string
+	insecure  bool
+	resume    bool
+	timeout   time.Duration
+
+	sessions lastSession
+}
+
+func traceCommand() *cobra.Command {
+	var r traceRequest
+	cmd := &cobra.Command{
+		Use:   "trace HOST[:PORT]",
+		Short: "Show the handshake with a server, message by message",
+		Long: `Trace connects to a server and shows the messages of the handshake: their extensions, the
+certificates, and the time since the handshake began. Keys, random numbers, tickets and signatures
+are not shown, only their lengths. The default port is 443.
+
+Your own program shows its handshakes if the environment variable OSSL_TRACE is "stderr" or the name
+of a file, or with the option WithTrace of the library.
+
+The exit status is 1 if the handshake fails, or with --resume if the server doesn't resume the
+session.`,
+		Example: `  ossl trace example.org
+  ossl trace --resume --alpn h2,http/1.1 example.org:8443
+  OSSL_TRACE=stderr ./your-program`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			addr := args[0]
+			if _, _, err := net.SplitHostPort(addr); err != nil {
+				addr = net.JoinHostPort(strings.Trim(addr, "[]"), "443")
+			}
+			return r.run(cmd, addr)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&r.name, "servername", "", "ask for `NAME`, and verify the certificate for it, rather than HOST")
+	flags.StringSliceVar(&r.protocols, "alpn", nil, "offer these application `PROTOCOLS`, such as h2,http/1.1")
+	flags.StringVar(&r.version, "version", "", "offer only this `VERSION` of TLS, 1.2 or 1.3")
+	flags.StringVar(&r.roots, "roots", "", "trust the certificates in `FILE`, rather than the system's")
+	flags.BoolVar(&r.insecure, "insecure", false, "don't verify the server's certificate")
+	flags.BoolVar(&r.resume, "resume", false, "connect once more, and resume the session")
+	flags.DurationVar(&r.timeout, "timeout", 10*time.Second, "give up after this `TIME`")
+	return cmd
+}
+
+func (r *traceRequest) config() (*tls.Config, error) {
+	config := &tls.Config{ServerName: r.name, NextProtos: r.protocols, InsecureSkipVerify: r.insecure}
+	config.ClientSessionCache = &r.sessions
+	switch r.version {
+	case "":
+	case "1.2":
+		config.MinVersion, config.MaxVersion = tls.VersionTLS12, tls.VersionTLS12
+	case "1.3":
+		config.MinVersion, config.MaxVersion = tls.VersionTLS13, tls.VersionTLS13
+	default:
+		return nil, usageError(fmt.Sprintf("--version %q is not 1.2 or 1.3", r.version))
+	}
+	if r.roots != "" {
+		if r.insecure {
+			return nil, usageError("--insecure verifies nothing, so --roots would have no effect")
+		}
+		pem, err := os.ReadFile(r.roots)
+		if err != nil {
+			return nil, err
+		}
+		config.RootCAs = x509.NewCertPool()
+		if !config.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("%s has no certificates", r.roots)
+		}
+	}
+	return config, nil
+}
+
+func (r *traceRequest) run(cmd *cobra.Command, addr string) error {
+	config, err := r.config()
+	if err != nil {
+		return err
+	}
+	tlsContext, err := ossl.NewContext(config, ossl.WithTrace(cmd.OutOrStdout()))
+	if err != nil {
+		return err
+	}
+	connections := 1
+	if r.resume {
+		connections = 2
+	}
+	for i := range connections {
+		resumed, err := r.connect(cmd.Context(), tlsContext, addr)
+		if err != nil {
+			return err
+		}
+		if i == 1 && !resumed {
+			return errors.New("the server has not resumed the session")
+		}
+		if i+1 < connections {
+			fmt.Fprintln(cmd.OutOrStdout())
+		}
+	}
+	return nil
+}
+
+// ticketTime is the time that a TLS 1.3 server may take to send its tickets.
+const ticketTime = time.Second
+
+// connect makes a connection, and reports whether it has resumed a session.
+func (r *traceRequest) connect(ctx context.Context, tlsContext *ossl.Context, addr string) (resumed bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, r.timeout)
+	defer cancel()
+	conn, err := tlsContext.DialContext(ctx, "tcp", addr)
+	if err != nil {
+		return false, err
+	}
+	defer conn.Close()
+	state := conn.ConnectionState()
+	if state.Version >= tls.VersionTLS13 {
+		// The tickets come after the handshake, and before the server's data, if any.
+		end := func() { _ = conn.SetReadDeadline(time.Now()) }
+		_ = conn.SetReadDeadline(time.Now().Add(ticketTime))
+		r.sessions.put = end
+		defer context.AfterFunc(ctx, end)()
+		_, _ = conn.Read(make([]byte, 1))
+	}
+	return state.DidResume, nil
+}
