@@ -1,10 +1,15 @@
 // Ossl is the command of the ossl library: TLS for Go on the host's OpenSSL.
 //
+//	ossl bench      measurements of TLS on this machine, with charts, or of a server's handshakes
+//	ossl cert       certificates for development, by an authority of your own
 //	ossl check      audits of servers' TLS: findings, remedies and prices
 //	ossl config     TLS configurations of servers, for their version and their OpenSSL
 //	ossl demo       real traffic on the host's OpenSSL, compared with crypto/tls
 //	ossl doctor     this host: what decides how fast and how safe TLS is here
 //	ossl policy     the policies by which servers are judged and configured
+//	ossl proxy      TLS in front of a backend of TCP or HTTP
+//	ossl serve      files over HTTPS
+//	ossl trace      the handshake with a server, message by message
 //	ossl version    the OpenSSL found on this host, and its features
 //
 // Its exit status is 0 on success, 1 if something failed, and 2 if the command line was wrong. "ossl
@@ -24,6 +29,9 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/ossl-go/ossl/bench"
+	"github.com/ossl-go/ossl/cmd/ossl/internal/measure"
 )
 
 // Exit codes.
@@ -43,6 +51,8 @@ func (e usageError) Error() string { return string(e) }
 const patience = 5 * time.Second
 
 func main() {
+	bench.ServeIdle()
+	measure.ServeWorker()
 	ctx, stop := signal.NotifyContext(context.Background(), interrupts()...)
 	defer stop()
 	// A command that hasn't ended some seconds after the first signal is ended by the next one.
@@ -109,6 +119,9 @@ Programs on the library, and this command, read these environment variables:
   OSSL_RECORDS     who encrypts after the handshake: "libssl", "own" (ossl, or the connection
                    fails), or "auto" (the default: ossl if it can)
   OSSL_SLIM        "off": no slim library context, which only makes handshakes cheaper
+  OSSL_TRACE       "stderr" or a file: the messages of each handshake are printed to it
+  OSSL_KEYLOG      a file that gets the keys of all connections, to decrypt a capture with
+                   Wireshark; refused in FIPS mode
 OpenSSL itself reads:
   OPENSSL_CONF     the configuration file, with the host's policy; the default is openssl.cnf
   OPENSSL_MODULES  the folder of providers, such as the FIPS module
@@ -121,6 +134,7 @@ Exit status: 0 on success, 1 if something failed, 2 if the command line was wron
 		PersistentPreRun: func(*cobra.Command, []string) { *started = true },
 	}
 	root.SetVersionTemplate("ossl {{.Version}}\n")
-	root.AddCommand(checkCommand(), configCommand(), demoCommand(), doctorCommand(), manCommand(), policyCommand(), versionCommand())
+	root.AddCommand(benchCommand(), certCommand(), checkCommand(), configCommand(), demoCommand(), doctorCommand(), manCommand(),
+		policyCommand(), proxyCommand(), serveCommand(), traceCommand(), versionCommand())
 	return root
 }

@@ -24,11 +24,13 @@ func TestMain(m *testing.M) {
 // TestScripts runs the command as a user would, with one script in testdata/script for each
 // feature.
 func TestScripts(t *testing.T) {
+	commands := serverCommands()
+	commands["exitcode"], commands["mode"] = exitCode, fileMode
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
-		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"exitcode": exitCode},
+		Cmds:                commands,
 		Setup: func(env *testscript.Env) error {
 			// The scripts use the same library as the test.
 			for _, name := range []string{"OSSL_LIBRARY", "LD_LIBRARY_PATH", "OPENSSL_CONF", "OPENSSL_MODULES"} {
@@ -38,6 +40,9 @@ func TestScripts(t *testing.T) {
 			}
 			// With the race detector each process would wait for a second before it exits.
 			env.Setenv("GORACE", strings.TrimSpace(os.Getenv("GORACE")+" atexit_sleep_ms=0"))
+			if err := listenNotify(env); err != nil {
+				return err
+			}
 			return startServers(env)
 		},
 	})
@@ -71,5 +76,17 @@ func exitCode(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	if strconv.Itoa(code) != args[0] {
 		ts.Fatalf("exit code is %d, not %s", code, args[0])
+	}
+}
+
+// fileMode is the command "mode OCTAL FILE": it checks the permissions of a file.
+func fileMode(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: mode octal file")
+	}
+	info, err := os.Stat(ts.MkAbs(args[1]))
+	ts.Check(err)
+	if mode := strconv.FormatUint(uint64(info.Mode().Perm()), 8); mode != args[0] {
+		ts.Fatalf("%s has the mode %s, not %s", args[1], mode, args[0])
 	}
 }

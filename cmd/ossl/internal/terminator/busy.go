@@ -1,0 +1,42 @@
+package terminator
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptrace"
+	"time"
+)
+
+// errBusy ends requests for which no connection to the backend has become free.
+var errBusy = errors.New("no connection became free in time: backend-conns are in use")
+
+// A patient is a transport whose requests wait for a connection for some time only, and then for a
+// backend that stalls: http.Transport itself lets them wait until the client leaves.
+type patient struct {
+	closeIdler
+	timeout Time // for a connection
+	limits  *Limits
+}
+
+func (p patient) RoundTrip(r *http.Request) (*http.Response, error) {
+	// The context ends with that of r, when the response has been passed on.
+	ctx, cancel := context.WithCancelCause(r.Context())
+	timer := time.AfterFunc(time.Duration(p.timeout), func() { cancel(errBusy) })
+	trace := &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { timer.Stop() }}
+	r = r.WithContext(httptrace.WithClientTrace(ctx, trace))
+	stall := newStall(cancel, p.limits.Idle, p.limits.Backend)
+	if r.Body != nil && r.Body != http.NoBody {
+		r.Body = &takenBody{r.Body, stall}
+	}
+	resp, err := p.closeIdler.RoundTrip(r)
+	timer.Stop()
+	stall.responded()
+	if cause := context.Cause(ctx); err != nil && (errors.Is(cause, errBusy) || errors.Is(cause, errStalled)) {
+		err = cause
+	}
+	if err == nil && resp.StatusCode != http.StatusSwitchingProtocols {
+		resp.Body = &stallingBody{resp.Body, stall}
+	}
+	return resp, err
+}

@@ -1,0 +1,155 @@
+package terminator
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/ossl-go/ossl"
+	"github.com/ossl-go/ossl/httptls"
+	"github.com/ossl-go/ossl/keys"
+)
+
+// certificates are those of a site. Pairs of files are read again when they change.
+type certificates struct {
+	files httptls.Reloaders
+	fixed []tls.Certificate // whose keys have URIs
+}
+
+// loadCertificates loads the pairs of a site. log gets the reasons why changed files aren't used.
+func loadCertificates(pairs []Pair, log *slog.Logger) (*certificates, error) {
+	c := &certificates{}
+	for _, p := range pairs {
+		if isURI(p.Key) || isURI(p.Cert) {
+			cert, err := keys.LoadX509KeyPair(p.Cert, p.Key)
+			if err != nil {
+				return nil, err
+			}
+			c.fixed = append(c.fixed, cert)
+			continue
+		}
+		r, err := httptls.NewReloader(p.Cert, p.Key)
+		if err != nil {
+			return nil, err
+		}
+		r.OnError = func(err error) { log.Error("certificate not replaced", "error", err) }
+		c.files = append(c.files, r)
+	}
+	return c, nil
+}
+
+// isURI reports whether a name is a URI of package keys instead of a file's name.
+func isURI(name string) bool {
+	scheme, _, ok := strings.Cut(name, ":")
+	return ok && len(scheme) > 1 && !strings.ContainsAny(scheme, `/\.`)
+}
+
+// get returns the first certificate that suits the client, or the first of all.
+func (c *certificates) get(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+	var first *tls.Certificate
+	if len(c.files) > 0 {
+		cert, err := c.files.GetCertificate(hello)
+		if err != nil || len(c.fixed) == 0 || hello.SupportsCertificate(cert) == nil {
+			return cert, err
+		}
+		first = cert
+	}
+	for i := range c.fixed {
+		cert := &c.fixed[i]
+		if first == nil {
+			first = cert
+		}
+		if hello.SupportsCertificate(cert) == nil {
+			return cert, nil
+		}
+	}
+	return first, nil
+}
+
+// all returns the certificates, and reads files that have changed.
+func (c *certificates) all() (all []*tls.Certificate) {
+	for _, r := range c.files {
+		if cert, err := r.GetCertificate(nil); err == nil {
+			all = append(all, cert)
+		}
+	}
+	for i := range c.fixed {
+		all = append(all, &c.fixed[i])
+	}
+	return all
+}
+
+// ends returns the ends of the certificates' validity.
+func (c *certificates) ends() (ends []time.Time) {
+	add := func(cert *tls.Certificate) {
+		leaf := cert.Leaf
+		if leaf == nil {
+			var err error
+			if leaf, err = x509.ParseCertificate(cert.Certificate[0]); err != nil {
+				return // of a kind that only OpenSSL can parse
+			}
+		}
+		ends = append(ends, leaf.NotAfter)
+	}
+	for _, cert := range c.all() {
+		add(cert)
+	}
+	return ends
+}
+
+// usedBy returns an error if servers of ctx can't use one of the certificates.
+func (c *certificates) usedBy(ctx *ossl.Context) error {
+	err := c.files.UsedBy(ctx)
+	for i := range c.fixed {
+		err = errors.Join(err, ctx.CheckCertificate(&c.fixed[i]))
+	}
+	return err
+}
+
+// A namedSites are the sites by their names.
+type namedSites[S any] struct {
+	exact    map[string]S
+	wildcard map[string]S // by the part after "*."
+	others   S            // of the name "*"
+	any      bool         // there is such a site
+}
+
+// add adds a site under its names; without names it is for all.
+func (n *namedSites[S]) add(names []string, site S) {
+	if n.exact == nil {
+		n.exact, n.wildcard = map[string]S{}, map[string]S{}
+	}
+	for _, name := range names {
+		if rest, ok := strings.CutPrefix(name, "*."); ok {
+			n.wildcard[rest] = site
+		} else if name == "*" {
+			n.others, n.any = site, true
+		} else {
+			n.exact[name] = site
+		}
+	}
+	if len(names) == 0 {
+		n.others, n.any = site, true
+	}
+}
+
+// get returns the site for a server name or a host, and reports whether there is one.
+func (n *namedSites[S]) get(name string) (S, bool) {
+	name = strings.TrimSuffix(strings.ToLower(name), ".")
+	if site, ok := n.exact[name]; ok {
+		return site, true
+	}
+	if _, rest, ok := strings.Cut(name, "."); ok {
+		if site, ok := n.wildcard[rest]; ok {
+			return site, true
+		}
+	}
+	return n.others, n.any
+}
+
+// errNoSite ends handshakes of clients that ask for an unknown name.
+func errNoSite(name string) error { return fmt.Errorf("no site has the name %q", name) }

@@ -1,0 +1,26 @@
+package terminator
+
+import (
+	"net"
+
+	"golang.org/x/sys/unix"
+)
+
+// isClosed reports whether a connection of TCP, without TLS, has ended in both directions, as after a
+// reset.
+func isClosed(conn net.Conn) bool {
+	tcp, ok := conn.(*net.TCPConn)
+	if !ok {
+		return false
+	}
+	raw, err := tcp.SyscallConn()
+	if err != nil {
+		return false
+	}
+	closed := false
+	err = raw.Control(func(fd uintptr) {
+		info, err := unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO)
+		closed = err == nil && info.State == unix.BPF_TCP_CLOSE
+	})
+	return err == nil && closed
+}

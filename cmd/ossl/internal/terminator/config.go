@@ -1,0 +1,366 @@
+package terminator
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+	"unicode"
+)
+
+// A Config has the addresses, the sites and the limits of a Server.
+type Config struct {
+	Listen []string // HOST:PORT, unix:PATH, or "systemd" for the sockets that the process was started with
+	Admin  string   // the address of the administrator's requests, or ""
+	User   string   // the user that the process becomes when it listens and has read its keys, or ""
+	Sites  []Site
+
+	Engine     string // "ossl" or "go"
+	Policy     string // the name of a policy of package policy, or "" for the library's defaults
+	KernelTLS  bool
+	FIPS       bool
+	HTTP1      bool // HTTP/2 is off
+	TicketKeys []string
+	Sessions   int    // in the cache of sessions; 0 for none
+	Redis      string // HOST:PORT or the socket's path of a store of sessions and ticket keys, or ""
+	// RedisSecret is the file of the secret, 64 hexadecimal digits, under which both are sealed.
+	RedisSecret string
+
+	// AcceptProxy are the senders of PROXY headers: prefixes of addresses, or "unix" for Unix sockets.
+	// Their connections must begin with one, and no others are accepted. None means no headers.
+	AcceptProxy []string
+
+	AccessLog bool // a line for each request, or connection of TCP
+	Limits    Limits
+
+	// Landlock says whether the process gives up all access that it doesn't need: "on"; "auto" for on if
+	// the kernel can; "off" or "".
+	Landlock     string
+	LandlockRead []string // further folders that the process may read
+	File         string   // that the Config was read from, or ""
+}
+
+// A Site is served under some names.
+type Site struct {
+	// Names are DNS names, which may begin with "*.", or "*" for all names, and clients without one. A
+	// single site needs none.
+	Names []string
+	Pairs []Pair // certificates and their keys; several for several kinds of keys
+
+	Root string // the folder of the files to serve, or ""
+	List bool   // folders without index.html are listed
+
+	Backend Backend // if Root is ""
+
+	ClientCA       []string // files of the authorities of clients; none if clients need no certificate
+	ClientOptional bool     // clients may come without a certificate
+}
+
+// A Pair is a certificate, with its chain, and its key.
+type Pair struct {
+	Cert string `toml:"cert"`
+	Key  string `toml:"key"` // a file in PEM, or a URI as of package keys
+}
+
+// A Backend is a server behind a Server.
+type Backend struct {
+	// To is HOST:PORT, tcp://HOST:PORT, tls://HOST:PORT or unix:PATH for the bytes of connections, or
+	// http://HOST:PORT, https://HOST:PORT or http+unix:PATH for HTTP requests.
+	To string
+
+	CA        string // the file of the authorities that may certify the backend, or "" for the system's
+	Name      string // the name in the backend's certificate, or "" for To's host
+	Cert, Key string // for the backend, if it asks for a certificate
+	SendProxy string // "v1" or "v2": each connection begins with a PROXY header; "" for none
+}
+
+// Check returns an error that names the first setting that is wrong, or contradicts another one.
+func (c *Config) Check() error {
+	if len(c.Listen) == 0 {
+		return errors.New("no address to listen on")
+	}
+	for _, address := range c.Listen {
+		if address == fromSystemd {
+			continue
+		}
+		if err := checkAddress(address); err != nil {
+			return fmt.Errorf("listen: %w", err)
+		}
+	}
+	if c.Admin != "" {
+		if err := checkAddress(c.Admin); err != nil {
+			return fmt.Errorf("admin: %w", err)
+		}
+	}
+	if err := checkUser(c.User); err != nil {
+		return err
+	}
+	if _, err := parseSenders(c.AcceptProxy); err != nil {
+		return err
+	}
+	if err := c.checkEngine(); err != nil {
+		return err
+	}
+	if err := c.Limits.check(); err != nil {
+		return err
+	}
+	if err := c.checkSites(); err != nil {
+		return err
+	}
+	return c.checkLandlock()
+}
+
+// checkEngine refuses settings that the engine can't honour.
+func (c *Config) checkEngine() error {
+	switch c.Engine {
+	case "ossl":
+	case "go":
+		for _, s := range []struct {
+			set  bool
+			name string
+		}{
+			{c.Policy != "", "policy"},
+			{c.KernelTLS, "kernel-tls"},
+			{c.FIPS, "fips"},
+			{len(c.TicketKeys) > 0, "ticket-key"},
+			{c.Sessions > 0, "sessions"},
+			{c.Redis != "", "redis"},
+		} {
+			if s.set {
+				return fmt.Errorf("%s: the engine go, crypto/tls, doesn't have it", s.name)
+			}
+		}
+	default:
+		return fmt.Errorf("engine %q is neither ossl nor go", c.Engine)
+	}
+	if c.Sessions < 0 {
+		return fmt.Errorf("sessions is %d, but must not be negative", c.Sessions)
+	}
+	if (c.Redis == "") != (c.RedisSecret == "") {
+		return errors.New("redis and redis-secret go together")
+	}
+	if c.Redis != "" && (len(c.TicketKeys) > 0 || c.Sessions > 0) {
+		return errors.New("redis keeps the sessions and the ticket keys: neither sessions nor ticket-key can be given with it")
+	}
+	if c.KernelTLS && c.FIPS {
+		return errors.New("kernel-tls and fips contradict each other: the kernel's cryptography is not part of the FIPS module")
+	}
+	return nil
+}
+
+func (c *Config) checkSites() error {
+	if len(c.Sites) == 0 {
+		return errors.New("no site")
+	}
+	seen := map[string]bool{}
+	for i := range c.Sites {
+		s := &c.Sites[i]
+		err := s.check(len(c.Sites) > 1)
+		for _, name := range s.Names {
+			if err == nil && seen[name] {
+				err = fmt.Errorf("the name %q belongs to another site too", name)
+			}
+			seen[name] = true
+		}
+		if err == nil && s.http() != c.Sites[0].http() {
+			err = errors.New("sites of HTTP and of TCP can't be mixed")
+		}
+		if err != nil && len(c.Sites) > 1 {
+			return fmt.Errorf("site %d (%s): %w", i+1, strings.Join(s.Names, ", "), err)
+		} else if err != nil {
+			return err
+		}
+	}
+	if c.HTTP1 && !c.Sites[0].http() {
+		return errors.New("http1 is for sites of HTTP")
+	}
+	return nil
+}
+
+// http reports whether a site answers HTTP requests, not connections.
+func (s *Site) http() bool {
+	target, _ := parseTarget(s.Backend.To)
+	return s.Root != "" || target.http
+}
+
+func (s *Site) check(several bool) error {
+	if several && len(s.Names) == 0 {
+		return errors.New(`no names; "*" stands for all others`)
+	}
+	for i, name := range s.Names {
+		host := strings.TrimPrefix(name, "*.")
+		if name != "*" && (host == "" || strings.ContainsAny(host, "*:/ ") || strings.HasSuffix(host, ".")) {
+			return fmt.Errorf("%q is not a DNS name", name)
+		}
+		if _, err := netip.ParseAddr(host); err == nil {
+			return fmt.Errorf("%q is an address, which clients don't send as a name: \"*\" is for them", name)
+		}
+		if strings.ContainsFunc(host, func(r rune) bool { return r > unicode.MaxASCII }) {
+			return fmt.Errorf("%q is not in ASCII: write it as in DNS, with xn--", name)
+		}
+		if lower := strings.ToLower(name); slices.Contains(s.Names[:i], lower) {
+			return fmt.Errorf("the name %q is given twice", name)
+		} else {
+			s.Names[i] = lower
+		}
+	}
+	if len(s.Pairs) == 0 {
+		return errors.New("no certificate")
+	}
+	for _, p := range s.Pairs {
+		if p.Cert == "" || p.Key == "" {
+			return errors.New("a certificate and its key go together")
+		}
+	}
+	if s.ClientOptional && len(s.ClientCA) == 0 {
+		return errors.New("client-optional needs client-ca")
+	}
+	if s.Root != "" {
+		if s.Backend != (Backend{}) {
+			return errors.New("a site has either a folder or a backend")
+		}
+		return nil
+	}
+	if s.List {
+		return errors.New("list is for folders")
+	}
+	return s.Backend.check()
+}
+
+func (b *Backend) check() error {
+	target, err := parseTarget(b.To)
+	if err != nil {
+		return err
+	}
+	if !target.tls {
+		for _, v := range []struct{ name, value string }{
+			{"to-ca", b.CA}, {"to-name", b.Name}, {"to-cert", b.Cert}, {"to-key", b.Key},
+		} {
+			if v.value != "" {
+				return fmt.Errorf("%s is for backends with TLS: tls:// or https://", v.name)
+			}
+		}
+	}
+	if (b.Cert == "") != (b.Key == "") {
+		return errors.New("to-cert and to-key go together")
+	}
+	switch {
+	case b.SendProxy == "":
+	case b.SendProxy != "v1" && b.SendProxy != "v2":
+		return fmt.Errorf("send-proxy %q is neither v1 nor v2", b.SendProxy)
+	case target.http:
+		return errors.New("send-proxy is for backends of TCP: clients of HTTP share connections to a backend, " +
+			"which gets their addresses in X-Forwarded-For")
+	}
+	return nil
+}
+
+// checkAddress checks an address to listen on.
+func checkAddress(address string) error {
+	if path, ok := strings.CutPrefix(address, "unix:"); ok {
+		if path == "" {
+			return fmt.Errorf("%q has no path", address)
+		}
+		return nil
+	}
+	if _, _, err := net.SplitHostPort(address); err != nil {
+		return fmt.Errorf("%q is neither HOST:PORT nor unix:PATH", address)
+	}
+	return nil
+}
+
+// A target is a parsed Backend.To.
+type target struct {
+	network, address string // as of package net
+	http, tls        bool
+	host             string // for the backend's certificate
+}
+
+func parseTarget(to string) (target, error) {
+	bad := fmt.Errorf("%q is not a backend: give HOST:PORT, tls://HOST:PORT, unix:PATH, http://HOST:PORT, "+
+		"https://HOST:PORT or http+unix:PATH", to)
+	if path, ok := strings.CutPrefix(to, "unix:"); ok && path != "" {
+		return target{network: "unix", address: path}, nil
+	}
+	if path, ok := strings.CutPrefix(to, "http+unix:"); ok && path != "" {
+		return target{network: "unix", address: path, http: true}, nil
+	}
+	scheme, address, ok := strings.Cut(to, "://")
+	if !ok {
+		scheme, address = "tcp", to
+	}
+	t := target{network: "tcp"}
+	port := ""
+	switch scheme {
+	case "tcp":
+	case "tls":
+		t.tls = true
+	case "http":
+		t.http, port = true, "80"
+	case "https":
+		t.http, t.tls, port = true, true, "443"
+	default:
+		return target{}, bad
+	}
+	address = strings.TrimSuffix(address, "/")
+	if _, _, err := net.SplitHostPort(address); err != nil && port != "" {
+		address = net.JoinHostPort(strings.Trim(address, "[]"), port)
+	}
+	host, port, err := net.SplitHostPort(address)
+	if err != nil || host == "" || port == "" || strings.ContainsAny(address, "/?#@ ") {
+		return target{}, bad
+	}
+	t.address, t.host = address, host
+	return t, nil
+}
+
+// senders are the peers whose connections begin with a PROXY header.
+type senders struct {
+	prefixes []netip.Prefix
+	unix     bool
+}
+
+func parseSenders(texts []string) (s senders, err error) {
+	for _, text := range texts {
+		if text == "unix" {
+			s.unix = true
+			continue
+		}
+		prefix, err := netip.ParsePrefix(text)
+		if err != nil {
+			address, err := netip.ParseAddr(text)
+			if err != nil {
+				return s, fmt.Errorf("accept-proxy: %q is neither an address, nor a prefix such as 10.0.0.0/8, nor unix", text)
+			}
+			prefix = netip.PrefixFrom(address, address.BitLen())
+		}
+		if prefix.Addr().Is4In6() { // no peer has such an address here
+			return s, fmt.Errorf("accept-proxy: write %q as an address of IPv4", text)
+		}
+		s.prefixes = append(s.prefixes, prefix.Masked())
+	}
+	return s, nil
+}
+
+// expected reports whether connections must begin with a PROXY header.
+func (s senders) expected() bool { return s.unix || len(s.prefixes) > 0 }
+
+// has reports whether a peer may send one.
+func (s senders) has(peer net.Addr) bool {
+	if peer.Network() == "unix" {
+		return s.unix
+	}
+	address := addrPortOf(peer).Addr()
+	return slices.ContainsFunc(s.prefixes, func(p netip.Prefix) bool { return p.Contains(address) })
+}
+
+// addrPortOf returns the address and port of a TCP address, and the zero AddrPort for others.
+func addrPortOf(a net.Addr) netip.AddrPort {
+	if tcp, ok := a.(*net.TCPAddr); ok {
+		p := tcp.AddrPort()
+		return netip.AddrPortFrom(p.Addr().Unmap().WithZone(""), p.Port())
+	}
+	return netip.AddrPort{}
+}

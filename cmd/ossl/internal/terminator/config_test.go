@@ -1,0 +1,220 @@
+package terminator_test
+
+import (
+	"bytes"
+	"net/netip"
+	"strings"
+	"testing"
+
+	"github.com/ossl-go/ossl/cmd/ossl/internal/terminator"
+)
+
+// TestFile: a mistake in a file is refused, and the error names its line or its site.
+func TestFile(t *testing.T) {
+	const head = "listen = [\":443\"]\n"
+	const site = "[[site]]\ncert = \"c\"\nkey = \"k\"\n"
+	for _, c := range []struct {
+		name, text string
+		want       string // the beginning of the error; "" if the file is good
+	}{
+		{"good", head + site + "root = \"/srv\"\n", ""},
+		{"everything", `listen = [":443", "unix:/run/s"]
+admin = "127.0.0.1:9000"
+engine = "ossl"
+policy = "bsi"
+http1 = true
+ticket-keys = ["a", "b"]
+sessions = 100
+accept-proxy = ["10.0.0.0/8", "::1", "unix"]
+access-log = true
+landlock-read = ["/srv", "/etc/letsencrypt"]
+[limits]
+connections = 1
+per-address = 2
+rate = 3.5
+address-rate = 4
+header-bytes = 8192
+streams = 5
+backend-conns = 6
+address-requests = 3
+file-cache-bytes = 0
+header-timeout = "1s"
+idle-timeout = "2m"
+backend-timeout = "3s"
+drain-timeout = "1h"
+[[site]]
+names = ["a.test", "*.a.test"]
+cert = "c"
+key = "pkcs11:object=x"
+root = "/srv"
+list = true
+client-ca = ["ca"]
+client-optional = true
+[[site.pair]]
+cert = "d"
+key = "e"
+[[site]]
+names = ["*"]
+cert = "c"
+key = "k"
+to = "https://h:1"
+to-ca = "x"
+to-name = "n"
+to-cert = "c"
+to-key = "k"
+`, ""},
+		{"unknown key", head + "colour = 1\n" + site, `2: unknown key "colour"`},
+		{"unknown key of a site", head + site + "rot = \"/srv\"\n", `5: unknown key "site.rot"`},
+		{"unknown limit", head + "[limits]\nsize = 1\n" + site, `3: unknown key "limits.size"`},
+		{"not TOML", head + "engine = = 1\n", "2: "},
+		{"wrong type", head + "sessions = \"many\"\n", "2: "},
+		{"wrong time", head + "[limits]\nidle-timeout = \"soon\"\n", "3: "},
+		{"time without a unit", head + "[limits]\nidle-timeout = 5\n" + site, ` limits.idle-timeout: 5 has no unit: write a text such as "5s"`},
+		{"key twice", head + head, "2: "},
+		{"no end of a text", head + "admin = \"x\n", "2: "},
+		{"empty", "", " no address to listen on"},
+		{"no site", head, " no site"},
+		{"no certificate", head + "[[site]]\nroot = \"/srv\"\n", " no certificate"},
+		{"no key", head + "[[site]]\ncert = \"c\"\nroot = \"/srv\"\n", " a certificate and its key go together"},
+		{"folder and backend", head + site + "root = \"/srv\"\nto = \"h:1\"\n", " a site has either"},
+		{"neither", head + site, ` "" is not a backend`},
+		{"no names", head + site + "root = \"/srv\"\n" + site + "root = \"/srv\"\n", " site 1 (): no names"},
+		{"same name", head + site + "root = \"/\"\nnames = [\"a\"]\n" + site + "root = \"/\"\nnames = [\"A\"]\n",
+			` site 2 (a): the name "a" belongs to another site`},
+		{"name twice", head + site + "root = \"/\"\nnames = [\"a\", \"A\"]\n", ` the name "A" is given twice`},
+		{"bad name", head + site + "root = \"/\"\nnames = [\"a.*.b\"]\n", ` "a.*.b" is not a DNS name`},
+		{"address as name", head + site + "root = \"/\"\nnames = [\"10.0.0.1\"]\n", ` "10.0.0.1" is an address`},
+		{"name not in ASCII", head + site + "root = \"/\"\nnames = [\"*.é.test\"]\n", ` "*.é.test" is not in ASCII`},
+		{"engine go without a policy", head + "engine = \"go\"\npolicy = \"none\"\n" + site + "root = \"/srv\"\n", ""},
+		{"mixed", head + site + "names = [\"a\"]\nroot = \"/\"\n" + site + "names = [\"b\"]\nto = \"h:1\"\n",
+			" site 2 (b): sites of HTTP and of TCP can't be mixed"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := terminator.ParseFile([]byte(c.text))
+			if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.HasPrefix(err.Error(), c.want)) {
+				t.Errorf("error %v, want %q", err, c.want)
+			}
+		})
+	}
+}
+
+// TestCheck: settings that contradict each other, or that the engine doesn't have, are refused by
+// name.
+func TestCheck(t *testing.T) {
+	for _, c := range []struct {
+		want   string
+		change func(*terminator.Config)
+	}{
+		{"policy: the engine go", func(c *terminator.Config) { c.Engine, c.Policy = "go", "bsi" }},
+		{"kernel-tls: the engine go", func(c *terminator.Config) { c.Engine, c.KernelTLS = "go", true }},
+		{"fips: the engine go", func(c *terminator.Config) { c.Engine, c.FIPS = "go", true }},
+		{"ticket-key: the engine go", func(c *terminator.Config) { c.Engine, c.TicketKeys = "go", []string{"k"} }},
+		{"sessions: the engine go", func(c *terminator.Config) { c.Engine, c.Sessions = "go", 1 }},
+		{"redis: the engine go", func(c *terminator.Config) { c.Engine, c.Redis = "go", "h:1" }},
+		{`engine "nss"`, func(c *terminator.Config) { c.Engine = "nss" }},
+		{"kernel-tls and fips", func(c *terminator.Config) { c.KernelTLS, c.FIPS = true, true }},
+		{"sessions is -1", func(c *terminator.Config) { c.Sessions = -1 }},
+		{"redis and redis-secret", func(c *terminator.Config) { c.Redis = "h:1" }},
+		{"redis keeps", func(c *terminator.Config) { c.Redis, c.RedisSecret, c.Sessions = "h:1", "f", 1 }},
+		{"listen: ", func(c *terminator.Config) { c.Listen = []string{"443"} }},
+		{"listen: ", func(c *terminator.Config) { c.Listen = []string{"unix:"} }},
+		{"admin: ", func(c *terminator.Config) { c.Admin = "x" }},
+		{"accept-proxy: ", func(c *terminator.Config) { c.AcceptProxy = []string{"host"} }},
+		{"accept-proxy: write", func(c *terminator.Config) { c.AcceptProxy = []string{"::ffff:10.0.0.0/104"} }},
+		{"accept-proxy: write", func(c *terminator.Config) { c.AcceptProxy = []string{"::ffff:10.0.0.1"} }},
+		{"client-optional needs", func(c *terminator.Config) { c.Sites[0].ClientOptional = true }},
+		{`landlock "yes"`, func(c *terminator.Config) { c.Landlock = "yes" }},
+		{"landlock-read: landlock is off", func(c *terminator.Config) { c.LandlockRead = []string{"/srv"} }},
+		{"landlock can't be on: the provider of pkcs11:", func(c *terminator.Config) {
+			c.Landlock, c.Sites[0].Pairs[0].Key = "on", "pkcs11:object=tls;pin-value=1234"
+		}},
+		{"list is for folders", func(c *terminator.Config) { c.Sites[0] = tcpSite("h:1"); c.Sites[0].List = true }},
+		{"http1 is for", func(c *terminator.Config) { c.Sites[0] = tcpSite("h:1"); c.HTTP1 = true }},
+		{"to-ca is for backends with TLS", func(c *terminator.Config) { c.Sites[0] = tcpSite("h:1"); c.Sites[0].Backend.CA = "f" }},
+		{"to-name is for backends with TLS", func(c *terminator.Config) {
+			c.Sites[0] = tcpSite("http://h")
+			c.Sites[0].Backend.Name = "n"
+		}},
+		{"to-cert and to-key", func(c *terminator.Config) { c.Sites[0] = tcpSite("tls://h:1"); c.Sites[0].Backend.Cert = "f" }},
+		{`send-proxy "v3"`, func(c *terminator.Config) { c.Sites[0] = tcpSite("h:1"); c.Sites[0].Backend.SendProxy = "v3" }},
+		{"send-proxy is for", func(c *terminator.Config) { c.Sites[0] = tcpSite("http://h"); c.Sites[0].Backend.SendProxy = "v1" }},
+		{"connections is 0", func(c *terminator.Config) { c.Limits.Connections = 0 }},
+		{"per-address is -1", func(c *terminator.Config) { c.Limits.PerAddress = -1 }},
+		{"rate is -1", func(c *terminator.Config) { c.Limits.Rate = -1 }},
+		{"address-rate is -1", func(c *terminator.Config) { c.Limits.RatePerSource = -1 }},
+		{"header-bytes is 1", func(c *terminator.Config) { c.Limits.HeaderBytes = 1 }},
+		{"streams is 0", func(c *terminator.Config) { c.Limits.Streams = 0 }},
+		{"backend-conns is 0", func(c *terminator.Config) { c.Limits.BackendConns = 0 }},
+		{"address-requests is -1", func(c *terminator.Config) { c.Limits.RequestsPerSource = -1 }},
+		{"header-timeout is 0s", func(c *terminator.Config) { c.Limits.Header = 0 }},
+		{"idle-timeout is 0s", func(c *terminator.Config) { c.Limits.Idle = 0 }},
+		{"backend-timeout is 0s", func(c *terminator.Config) { c.Limits.Backend = 0 }},
+		{"drain-timeout is -1ns", func(c *terminator.Config) { c.Limits.Drain = -1 }},
+	} {
+		t.Run(c.want, func(t *testing.T) {
+			config := &terminator.Config{Listen: []string{":443"}, Engine: "ossl", Limits: terminator.DefaultLimits(),
+				Sites: []terminator.Site{{Root: "/srv", Pairs: []terminator.Pair{{Cert: "c", Key: "k"}}}}}
+			if err := config.Check(); err != nil {
+				t.Fatal(err)
+			}
+			c.change(config)
+			if err := config.Check(); err == nil || !strings.HasPrefix(err.Error(), c.want) {
+				t.Errorf("error %v, want %q", err, c.want)
+			}
+		})
+	}
+}
+
+func tcpSite(to string) terminator.Site {
+	site := tcp(to)
+	site.Pairs = []terminator.Pair{{Cert: "c", Key: "k"}}
+	return site
+}
+
+func TestTargets(t *testing.T) {
+	for _, good := range []string{"h:1", "tcp://h:1", "tls://h:1", "unix:/s", "http://h", "http://h:1/", "https://[::1]",
+		"https://[::1]:1", "http+unix:/s"} {
+		if err := terminator.ParseTarget(good); err != nil {
+			t.Errorf("%q: %v", good, err)
+		}
+	}
+	for _, bad := range []string{"", "h", ":1", "h:", "unix:", "http+unix:", "ftp://h:1", "tls://h", "http://h:1/path",
+		"http://u@h:1", "http://h:1?q", "http://"} {
+		if err := terminator.ParseTarget(bad); err == nil || !strings.Contains(err.Error(), "is not a backend") {
+			t.Errorf("%q: error %v", bad, err)
+		}
+	}
+}
+
+// FuzzProxyHeader: a header is read to its end and not further, and a bounded number of bytes; the
+// address that it names can be written and read again.
+func FuzzProxyHeader(f *testing.F) {
+	for _, seed := range []string{"PROXY TCP4 192.0.2.7 192.0.2.1 4660 443\r\nrest", "PROXY UNKNOWN\r\n",
+		"PROXY TCP6 ::1 ::1 1 2\r\n",
+		"\r\n\r\n\x00\r\nQUIT\n\x21\x11\x00\x0c\xc0\x00\x02\x09\x7f\x00\x00\x01\x12\x34\x01\xbbrest",
+		"\r\n\r\n\x00\r\nQUIT\n\x20\x00\x00\x00", ""} {
+		f.Add([]byte(seed))
+	}
+	peer := netip.MustParseAddrPort("192.0.2.99:1")
+	f.Fuzz(func(t *testing.T, in []byte) {
+		r := bytes.NewReader(in)
+		client, err := terminator.ParseProxyHeader(r, peer)
+		read := len(in) - r.Len()
+		if read > 16+4096 {
+			t.Errorf("%d bytes were read", read)
+		}
+		if err != nil {
+			if client != peer {
+				t.Errorf("%v with the error %v", client, err)
+			}
+			return
+		}
+		if !client.IsValid() {
+			t.Fatal("no address")
+		}
+		again, err := terminator.ParseProxyHeader(bytes.NewReader(in[:read]), peer)
+		if err != nil || again != client {
+			t.Errorf("without the bytes after it: %v, %v", again, err)
+		}
+	})
+}

@@ -1,0 +1,18 @@
+// Package terminator_test tests servers from outside. Where each fault is tested:
+//
+//   - wrong settings and files: TestFile, TestCheck, TestStartFails, TestReload, TestUserRefused and
+//     the scripts serve_errors and serve_config of cmd/ossl
+//   - certificates that are replaced, by garbage too: TestCertificateChanges, TestMetrics
+//   - uploads and answers that are cut off, by either end or the server's own: TestCuts,
+//     TestCutAtEnd, TestCutHTTP10, TestCutOff, TestTruncation, TestRestOfAnswer, TestAnswerInFull
+//   - backends that are down, wrong, silent, or stall: TestBackendFails, TestReverse,
+//     TestStalledBackend; all connections to them in use: TestBusy, TestAddressRequests
+//   - slow clients: TestSlowClients, TestNeverReads, TestUnread, TestHalfOpen, TestProxyHeaderIsLate, TestIdle;
+//     slow but steady ones: TestLongDownload, TestLongUpload
+//   - floods: TestFloods for headers, TestFrameFloods for HTTP/2, TestLimits for connections
+//   - requests with two meanings: TestFloods, TestMalformed, TestForgedHeaders, TestUpgradeToHTTP
+//   - paths and files that aren't served: TestFiles, TestListing, TestIndexIsGone; a file that gets
+//     shorter: TestTruncatedFile
+//   - Redis that goes away: TestRedis
+//   - SIGTERM in each state: TestDrain, TestDrainStates, TestCutAtEnd, TestAdmin
+package terminator_test

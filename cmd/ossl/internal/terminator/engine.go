@@ -1,0 +1,223 @@
+package terminator
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/ossl-go/ossl"
+	"github.com/ossl-go/ossl/policy"
+)
+
+// DefaultPolicy is the policy of servers on the engine ossl that name no other one.
+const DefaultPolicy = policy.Default
+
+// A tlsConn is an *ossl.Conn or a *tls.Conn.
+type tlsConn interface {
+	net.Conn
+	HandshakeContext(ctx context.Context) error
+	ConnectionState() tls.ConnectionState
+	CloseWrite() error
+	NetConn() net.Conn
+}
+
+// An engine makes TLS connections with a configuration.
+type engine struct {
+	current atomic.Pointer[compiled]
+	// compile makes the successor of current when a certificate has changed. It is nil for crypto/tls,
+	// whose servers ask for the certificate in each handshake.
+	compile func() (*compiled, error)
+	log     *slog.Logger
+}
+
+// A compiled is a configuration that is ready for use. With the certificates in it, a handshake
+// doesn't stop at the ClientHello to ask for one.
+type compiled struct {
+	server       func(net.Conn) tlsConn
+	keep         []*ossl.Context // of the sites: their Reloaders have only weak references
+	sites        []*site
+	certificates [][]*tls.Certificate // of the sites
+}
+
+// lookEvery is the time between two looks at the certificates, which read files that have changed.
+const lookEvery = time.Second
+
+// newEngine compiles the TLS configuration of sites. The authorities of clients are those that the
+// files have now, also when a certificate changes.
+func newEngine(c *Config, sites []*site, state *sessions, log *slog.Logger) (*engine, error) {
+	authorities := make([]*x509.CertPool, len(c.Sites))
+	for i, s := range c.Sites {
+		if len(s.ClientCA) == 0 {
+			continue
+		}
+		var err error
+		if authorities[i], err = readPool(s.ClientCA); err != nil {
+			return nil, err
+		}
+	}
+	e := &engine{log: log}
+	compile := func() (*compiled, error) { return compileEngine(c, sites, authorities, state) }
+	if c.Engine == "ossl" {
+		e.compile = compile
+	}
+	first, err := compile()
+	if err != nil {
+		return nil, err
+	}
+	e.current.Store(first)
+	return e, nil
+}
+
+func (e *engine) server(conn net.Conn) tlsConn { return e.current.Load().server(conn) }
+
+// watch looks at the certificates until ctx ends. No handshake does, since file systems may be slow;
+// and if no client comes for a long time, the first one still gets the certificate of that day.
+func (e *engine) watch(ctx context.Context) {
+	ticker := time.NewTicker(lookEvery)
+	defer ticker.Stop()
+	for failed := ""; ; {
+		select {
+		case <-ticker.C:
+			failed = e.look(failed)
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// look has new connections use the certificates that have changed. It returns the reason why they
+// can't be used, which it logs unless it is that of the last look.
+func (e *engine) look(before string) (failed string) {
+	if e.current.Load().isCurrent() {
+		return ""
+	}
+	next, err := e.compile()
+	if err != nil {
+		if failed = err.Error(); failed != before {
+			e.log.Error("certificate not replaced", "error", err)
+		}
+		return failed
+	}
+	e.current.Store(next)
+	e.log.Info("certificate replaced")
+	return ""
+}
+
+// isCurrent reports whether the certificates are those of the sites. It reads files that have changed.
+func (c *compiled) isCurrent() bool {
+	for i, s := range c.sites {
+		if !slices.Equal(s.certificates.all(), c.certificates[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+func compileEngine(c *Config, sites []*site, authorities []*x509.CertPool, state *sessions) (*compiled, error) {
+	base, options := state.base.Clone(), slices.Clone(state.options)
+	if !c.Sites[0].http() {
+		base.NextProtos = nil
+	} else if c.HTTP1 {
+		base.NextProtos = []string{"http/1.1"}
+	} else {
+		base.NextProtos = []string{"h2", "http/1.1"}
+		options = append(options, ossl.WithHTTP2())
+	}
+	if c.KernelTLS {
+		options = append(options, ossl.WithKernelTLS())
+	}
+	if c.FIPS {
+		options = append(options, ossl.WithFIPS())
+	}
+
+	var names namedSites[*tls.Config]
+	made := &compiled{sites: sites}
+	for i, s := range sites {
+		config := base.Clone()
+		setClients(config, &c.Sites[i], authorities[i])
+		if c.Engine == "go" {
+			config.GetCertificate = s.certificates.get
+			if len(sites) > 1 && config.ClientAuth != tls.NoClientCert {
+				// crypto/tls would resume a session of a site whose clients have other authorities.
+				config.SessionTicketsDisabled = true
+			}
+		} else {
+			all := s.certificates.all()
+			made.certificates = append(made.certificates, all)
+			for _, cert := range all {
+				config.Certificates = append(config.Certificates, *cert)
+			}
+			ctx, err := ossl.NewContext(config, options...)
+			if err != nil {
+				return nil, err
+			}
+			if err := s.certificates.usedBy(ctx); err != nil {
+				return nil, err
+			}
+			made.keep = append(made.keep, ctx)
+		}
+		names.add(c.Sites[i].Names, config)
+	}
+	config := choose(names, sites, base)
+	if c.Engine == "go" {
+		made.server = func(conn net.Conn) tlsConn { return tls.Server(conn, config) }
+		return made, nil
+	}
+	ctx := made.keep[0]
+	if config.GetConfigForClient != nil {
+		var err error
+		if ctx, err = ossl.NewContext(config, options...); err != nil {
+			return nil, err
+		}
+	}
+	made.server = func(conn net.Conn) tlsConn { return ctx.Server(conn) }
+	return made, nil
+}
+
+// choose returns the configuration that chooses among those of the sites by the server name.
+func choose(names namedSites[*tls.Config], sites []*site, base *tls.Config) *tls.Config {
+	if len(sites) == 1 && len(names.exact)+len(names.wildcard) == 0 {
+		return names.others
+	}
+	config := base.Clone()
+	config.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+		if chosen, ok := names.get(hello.ServerName); ok {
+			return chosen, nil
+		}
+		return nil, errNoSite(hello.ServerName)
+	}
+	return config
+}
+
+// setClients sets the verification of clients' certificates, unless authorities is nil.
+func setClients(config *tls.Config, s *Site, authorities *x509.CertPool) {
+	if authorities == nil {
+		return
+	}
+	config.ClientCAs, config.ClientAuth = authorities, tls.RequireAndVerifyClientCert
+	if s.ClientOptional {
+		config.ClientAuth = tls.VerifyClientCertIfGiven
+	}
+}
+
+// readPool reads authorities from files in PEM.
+func readPool(files []string) (*x509.CertPool, error) {
+	pool := x509.NewCertPool()
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return nil, err
+		}
+		if !pool.AppendCertsFromPEM(text) {
+			return nil, fmt.Errorf("%s holds no certificate in PEM", file)
+		}
+	}
+	return pool, nil
+}

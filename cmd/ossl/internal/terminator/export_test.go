@@ -1,0 +1,109 @@
+package terminator
+
+import (
+	"bytes"
+	"context"
+	"net/http"
+	"os"
+	"time"
+
+	"github.com/ossl-go/ossl/session"
+)
+
+// A copier keeps the data of its Writes: the caller wipes its own.
+type copier struct{ to *[]byte }
+
+func (c copier) Write(b []byte) (int, error) {
+	*c.to = append(*c.to, b...)
+	return len(b), nil
+}
+
+// For tests.
+var (
+	ParseFile        = parse
+	ParseProxyHeader = parseProxyHeader
+	WriteProxyHeader = writeProxyHeader
+	// FileHandler also returns a function that tells how many files are kept in memory, and their bytes.
+	FileHandler = func(root *os.Root, list bool, limit int) (http.Handler, func() (files, bytes int), error) {
+		cache := newFileCache(limit)
+		h, err := newFileHandler(root, list, cache)
+		return h, func() (int, int) {
+			cache.mu.RLock()
+			defer cache.mu.RUnlock()
+			return len(cache.entries), cache.size
+		}, err
+	}
+	Folder   = func(root *os.Root, list bool) http.FileSystem { return folder{root, list} }
+	NotFound = notFound
+	// CoversAfter returns the reason why a process that Landlock has confined for one Config can't serve
+	// another one.
+	CoversAfter = func(first *Config, later func() *Config) error {
+		d, err := needs(first)
+		if err != nil {
+			return err
+		}
+		d.ABI, d.Read = connectABI, append(d.Read, spare(first)...)
+		return d.covers(later())
+	}
+	// RotateAges has keys of some ages, the youngest first, change, and returns the ages of the result.
+	RotateAges = func(period, lifetime time.Duration, ages ...time.Duration) (rest []time.Duration) {
+		now := time.Now()
+		var keys []agedKey
+		for _, age := range ages {
+			keys = append(keys, agedKey{session.NewTicketKey(), now.Add(-age)})
+		}
+		for _, k := range rotated(keys, now, period, lifetime) {
+			rest = append(rest, k.age(now))
+		}
+		return rest
+	}
+	// PassTicketKeys hands keys over by bytes, which change alters, and returns the former process's keys
+	// and those with which the next one begins.
+	PassTicketKeys = func(change func([]byte) []byte) (before, after []session.TicketKey, err error) {
+		first, err := newTicketKeys(0, 0, []agedKey{{session.NewTicketKey(), time.Now().Add(-time.Hour)}})
+		if err != nil {
+			return nil, nil, err
+		}
+		defer first.stop()
+		var text []byte
+		if err := first.write(copier{&text}); err != nil {
+			return nil, nil, err
+		}
+		keys, err := readTicketKeys(bytes.NewReader(change(text)), time.Now())
+		if err != nil {
+			return nil, nil, err
+		}
+		next, err := newTicketKeys(0, 0, keys)
+		if err != nil {
+			return nil, nil, err
+		}
+		defer next.stop()
+		before, _ = first.ring.Snapshot()
+		after, _ = next.ring.Snapshot()
+		return before, after, nil
+	}
+	ParseTarget = func(to string) error { _, err := parseTarget(to); return err }
+
+	// ProgressHandler has a handler answer as a Server does.
+	ProgressHandler = func(h http.Handler, timeout Time) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			pw := newProgressWriter(w, r, timeout)
+			defer pw.end()
+			h.ServeHTTP(pw, pw.guardBody(r))
+		})
+	}
+)
+
+// LateTimers has both timers of a request end before the response comes, or after it, between two reads
+// of its body, and reports whether the request has been ended.
+func LateTimers(responded bool) bool {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	defer cancel(nil)
+	s := newStall(cancel, 1, 1)
+	if responded {
+		s.responded()
+	}
+	s.untaken()
+	s.late()
+	return ctx.Err() != nil
+}

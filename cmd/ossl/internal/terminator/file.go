@@ -1,0 +1,149 @@
+package terminator
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/pelletier/go-toml/v2"
+)
+
+// maxFile bounds the bytes of a configuration file.
+const maxFile = 1 << 20
+
+// file is a Config as TOML has it.
+type file struct {
+	Listen       []string   `toml:"listen"`
+	Admin        string     `toml:"admin"`
+	User         string     `toml:"user"`
+	Engine       string     `toml:"engine"`
+	Policy       *string    `toml:"policy"`
+	KernelTLS    bool       `toml:"kernel-tls"`
+	FIPS         bool       `toml:"fips"`
+	HTTP1        bool       `toml:"http1"`
+	TicketKeys   []string   `toml:"ticket-keys"`
+	Sessions     int        `toml:"sessions"`
+	Redis        string     `toml:"redis"`
+	RedisSecret  string     `toml:"redis-secret"`
+	AcceptProxy  []string   `toml:"accept-proxy"`
+	AccessLog    bool       `toml:"access-log"`
+	Landlock     string     `toml:"landlock"`
+	LandlockRead []string   `toml:"landlock-read"`
+	Limits       Limits     `toml:"limits"`
+	Sites        []fileSite `toml:"site"`
+}
+
+type fileSite struct {
+	Names          []string `toml:"names"`
+	Cert           string   `toml:"cert"`
+	Key            string   `toml:"key"`
+	Pairs          []Pair   `toml:"pair"` // further ones, for other kinds of keys
+	Root           string   `toml:"root"`
+	List           bool     `toml:"list"`
+	To             string   `toml:"to"`
+	ToCA           string   `toml:"to-ca"`
+	ToName         string   `toml:"to-name"`
+	ToCert         string   `toml:"to-cert"`
+	ToKey          string   `toml:"to-key"`
+	SendProxy      string   `toml:"send-proxy"`
+	ClientCA       []string `toml:"client-ca"`
+	ClientOptional bool     `toml:"client-optional"`
+}
+
+// ReadFile reads a Config from a file in TOML, and checks it. Keys that don't exist are refused.
+// Errors begin with the file's name and, if TOML itself is wrong or a key is, with the line.
+func ReadFile(name string) (*Config, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	text := make([]byte, maxFile+1)
+	n, err := readFull(f, text)
+	if err != nil {
+		return nil, err
+	}
+	if n > maxFile {
+		return nil, fmt.Errorf("%s has more than %d bytes", name, maxFile)
+	}
+	c, err := parse(text[:n])
+	if err != nil {
+		return nil, fmt.Errorf("%s:%w", name, err)
+	}
+	c.File = name
+	return c, nil
+}
+
+// parse reads a Config. Its errors begin with a line and a colon, or with a space.
+func parse(text []byte) (*Config, error) {
+	in := file{Engine: "ossl", Landlock: DefaultLandlock, Limits: DefaultLimits()}
+	decoder := toml.NewDecoder(bytes.NewReader(text)).DisallowUnknownFields()
+	if err := decoder.Decode(&in); err != nil {
+		return nil, decodingError(err)
+	}
+	if err := checkTimes(text); err != nil {
+		return nil, err
+	}
+	c := &Config{
+		Listen: in.Listen, Admin: in.Admin, User: in.User, Engine: in.Engine, KernelTLS: in.KernelTLS, FIPS: in.FIPS, HTTP1: in.HTTP1,
+		TicketKeys: in.TicketKeys, Sessions: in.Sessions, Redis: in.Redis, RedisSecret: in.RedisSecret,
+		AcceptProxy: in.AcceptProxy, AccessLog: in.AccessLog, Limits: in.Limits,
+		Landlock: in.Landlock, LandlockRead: in.LandlockRead,
+	}
+	if in.Policy != nil && *in.Policy != "none" {
+		c.Policy = *in.Policy
+	} else if in.Policy == nil && c.Engine == "ossl" && !c.FIPS {
+		c.Policy = DefaultPolicy
+	}
+	for _, s := range in.Sites {
+		site := Site{
+			Names: s.Names, Root: s.Root, List: s.List, ClientCA: s.ClientCA, ClientOptional: s.ClientOptional,
+			Backend: Backend{To: s.To, CA: s.ToCA, Name: s.ToName, Cert: s.ToCert, Key: s.ToKey, SendProxy: s.SendProxy},
+		}
+		if s.Cert != "" || s.Key != "" {
+			site.Pairs = append(site.Pairs, Pair{s.Cert, s.Key})
+		}
+		site.Pairs = append(site.Pairs, s.Pairs...)
+		c.Sites = append(c.Sites, site)
+	}
+	if err := c.Check(); err != nil {
+		return nil, fmt.Errorf(" %w", err)
+	}
+	return c, nil
+}
+
+// checkTimes refuses a time that is a number: go-toml takes it for nanoseconds.
+func checkTimes(text []byte) error {
+	var in struct {
+		Limits map[string]any `toml:"limits"`
+	}
+	if err := toml.Unmarshal(text, &in); err != nil {
+		return decodingError(err)
+	}
+	for _, name := range slices.Sorted(maps.Keys(in.Limits)) {
+		if value, ok := in.Limits[name].(int64); ok && strings.HasSuffix(name, "-timeout") {
+			return fmt.Errorf(" limits.%s: %d has no unit: write a text such as \"%ds\"", name, value, value)
+		}
+	}
+	return nil
+}
+
+// decodingError returns an error with its line.
+func decodingError(err error) error {
+	var missing *toml.StrictMissingError
+	if errors.As(err, &missing) && len(missing.Errors) > 0 {
+		first := missing.Errors[0]
+		row, _ := first.Position()
+		return fmt.Errorf("%d: unknown key %q", row, strings.Join(first.Key(), "."))
+	}
+	var decode *toml.DecodeError
+	if errors.As(err, &decode) {
+		row, _ := decode.Position()
+		return fmt.Errorf("%d: %s", row, strings.TrimPrefix(decode.Error(), "toml: "))
+	}
+	return fmt.Errorf(" %w", err)
+}

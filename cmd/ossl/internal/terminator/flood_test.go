@@ -1,0 +1,192 @@
+package terminator_test
+
+import (
+	"bytes"
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
+
+	"github.com/ossl-go/ossl/cmd/ossl/internal/terminator"
+)
+
+// envHalfOpen is the number of connections of TestHalfOpen, instead of 500.
+const envHalfOpen = "OSSL_HALF_OPEN"
+
+// TestHalfOpen: connections whose clients say nothing, or stop in the handshake, cost little memory,
+// keep nobody out, and end.
+func TestHalfOpen(t *testing.T) {
+	clients := 500
+	const each = 64 << 10 // both ends' memory, with the race detector's
+	if s := os.Getenv(envHalfOpen); s != "" {
+		var err error
+		if clients, err = strconv.Atoi(s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	engines(t, func(t *testing.T, engine string) {
+		w := newWorld(t)
+		config := w.config(engine, terminator.Site{Root: w.folder(map[string]string{"index.html": "x"})})
+		config.Limits.Connections, config.Limits.PerAddress, config.Limits.RatePerSource = clients+10, 0, 0
+		config.Limits.Header = terminator.Time(limit + time.Duration(clients)*time.Millisecond)
+		r := w.start(config)
+		get(t, r.client(true, nil), "https://localhost/") // so that all that is made once is there
+		var before, after runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&before)
+		var conns []net.Conn
+		for i := range clients {
+			conn, err := net.Dial("tcp", r.addr)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			write(t, conn, []string{"", "\x16\x03\x01\x02\x00\x01"}[i%2]) // the beginning of a ClientHello
+			conns = append(conns, conn)
+		}
+		get(t, r.client(false, nil), "https://localhost/")
+		runtime.ReadMemStats(&after)
+		grown := int(after.HeapInuse+after.StackInuse) - int(before.HeapInuse+before.StackInuse)
+		if t.Logf("%d connections cost %d bytes each", clients, grown/clients); grown > clients*each {
+			t.Errorf("that is more than %d", each)
+		}
+		for _, conn := range conns {
+			_ = conn.SetReadDeadline(time.Now().Add(patience))
+			if _, err := io.Copy(io.Discard, conn); errors.Is(err, os.ErrDeadlineExceeded) {
+				t.Fatal("a connection without a handshake is kept")
+			}
+		}
+	})
+}
+
+// TestNeverReads: a client that reads nothing of a connection of TCP, or has a window of 0 over
+// HTTP/2, is cut off.
+func TestNeverReads(t *testing.T) {
+	t.Parallel()
+	w, l := newWorld(t), listen(t)
+	config := w.config("ossl", tcp(l.Addr().String()))
+	config.Limits.Idle = terminator.Time(limit)
+	r := w.start(config)
+	client := r.mustDial(nil)
+	backend := accept(t, l)
+	_ = backend.SetDeadline(time.Now().Add(2 * patience))
+	if n, err := io.Copy(backend, endless{}); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("the backend has sent %d bytes: %v", n, err)
+	}
+	_ = client.Close()
+
+	config = w.config("ossl", terminator.Site{Root: w.folder(map[string]string{"file": strings.Repeat("x", 100_000)})})
+	config.Limits.Idle = terminator.Time(limit)
+	r = w.start(config)
+	framer := r.framer(t)
+	if err := framer.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0}); err != nil {
+		t.Fatal(err)
+	}
+	writeRequest(t, framer, 1, "/file", nil)
+	for {
+		frame, err := framer.ReadFrame()
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Fatal("the stream is kept")
+		}
+		if _, ok := frame.(*http2.RSTStreamFrame); ok || err != nil {
+			return
+		}
+	}
+}
+
+// framer makes a connection of HTTP/2, whose settings haven't been sent.
+func (r *running) framer(t *testing.T) *http2.Framer {
+	t.Helper()
+	conn := r.mustDial(func(config *tls.Config) { config.NextProtos = []string{"h2"} })
+	write(t, conn, http2.ClientPreface)
+	return http2.NewFramer(conn, conn)
+}
+
+// writeRequest begins a GET request; more are the bytes of further fields. It returns the error of a
+// connection that the server has closed.
+func writeRequest(t *testing.T, framer *http2.Framer, stream uint32, path string, more []byte) error {
+	t.Helper()
+	var block bytes.Buffer
+	encoder := hpack.NewEncoder(&block)
+	for _, field := range [][2]string{{":method", "GET"}, {":scheme", "https"}, {":authority", "localhost"}, {":path", path}} {
+		if err := encoder.WriteField(hpack.HeaderField{Name: field[0], Value: field[1]}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	block.Write(more)
+	return framer.WriteHeaders(http2.HeadersFrameParam{StreamID: stream, BlockFragment: block.Bytes(), EndStream: true,
+		EndHeaders: more == nil})
+}
+
+// TestFrameFloods: a client that sends frames without an end, and reads nothing, is served or cut off,
+// and others are served.
+func TestFrameFloods(t *testing.T) {
+	engines(t, func(t *testing.T, engine string) {
+		backend := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/wait" {
+				<-r.Context().Done()
+			}
+		}))
+		t.Cleanup(backend.Close)
+		w := newWorld(t)
+		config := w.config(engine, terminator.Site{Backend: terminator.Backend{To: backend.URL}})
+		config.Limits.Streams = 10
+		r := w.start(config)
+		field := func() []byte {
+			var block bytes.Buffer
+			_ = hpack.NewEncoder(&block).WriteField(hpack.HeaderField{Name: "x", Value: strings.Repeat("~", 8000)})
+			return block.Bytes()
+		}()
+		const times = 50_000
+		for name, flood := range map[string]func(*http2.Framer, int) error{
+			"CONTINUATION": func(f *http2.Framer, i int) error {
+				if i == 0 {
+					return writeRequest(t, f, 1, "/", field)
+				}
+				return f.WriteContinuation(1, false, field)
+			},
+			"empty CONTINUATION": func(f *http2.Framer, i int) error {
+				if i == 0 {
+					return writeRequest(t, f, 1, "/", field)
+				}
+				return f.WriteContinuation(1, false, nil)
+			},
+			"SETTINGS": func(f *http2.Framer, _ int) error { return f.WriteSettings() },
+			"PING":     func(f *http2.Framer, _ int) error { return f.WritePing(false, [8]byte{}) },
+			"RST_STREAM": func(f *http2.Framer, i int) error {
+				stream := uint32(2*i + 1)
+				return errors.Join(writeRequest(t, f, stream, "/wait", nil), f.WriteRSTStream(stream, http2.ErrCodeCancel))
+			},
+		} {
+			t.Run(name, func(t *testing.T) {
+				framer := r.framer(t)
+				if err := framer.WriteSettings(); err != nil {
+					t.Fatal(err)
+				}
+				for i := range times { // nothing is read
+					if err := flood(framer, i); err != nil {
+						if errors.Is(err, os.ErrDeadlineExceeded) {
+							t.Fatal("neither served nor cut off")
+						}
+						t.Logf("cut off after %d frames", i)
+						break
+					}
+				}
+				if status, _ := get(t, r.client(true, nil), "https://localhost/"); status != 200 {
+					t.Errorf("another client: status %d", status)
+				}
+			})
+		}
+	})
+}

@@ -1,0 +1,290 @@
+package terminator
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/time/rate"
+)
+
+// A gate accepts connections, within the limits, and hands them to a server.
+type gate struct {
+	limits  atomic.Pointer[Limits]
+	senders atomic.Pointer[senders] // of PROXY headers
+	rate    *rate.Limiter
+	slots   slots
+	sources *sources
+	log     *slog.Logger
+	refused complaints
+	serve   func(*client) // takes over a connection; it must not block
+
+	ctx       context.Context // ends when the gate closes
+	close     context.CancelFunc
+	headers   context.Context // ends when PROXY headers are waited for no longer
+	cut       context.CancelFunc
+	listeners []net.Listener
+	loops     sync.WaitGroup
+}
+
+// A client is an accepted connection.
+type client struct {
+	conn    net.Conn
+	address netip.AddrPort // of the PROXY header, if there is one; not valid for Unix sockets
+	since   time.Time
+	done    func()      // gives the connection's place to another one; only the first call counts
+	begun   atomic.Bool // its first request has reached the handler
+}
+
+// String returns the client's address for logs.
+func (c *client) String() string {
+	if c.address.IsValid() {
+		return c.address.String()
+	}
+	return "unix"
+}
+
+func newGate(listeners []net.Listener, log *slog.Logger) *gate {
+	g := &gate{listeners: listeners, log: log, sources: newSources(), rate: rate.NewLimiter(rate.Inf, 1)}
+	g.slots.freed = make(chan struct{}, 1)
+	g.ctx, g.close = context.WithCancel(context.Background())
+	g.headers, g.cut = context.WithCancel(context.Background())
+	return g
+}
+
+// set puts limits into effect for new connections.
+func (g *gate) set(l Limits, s senders) {
+	g.limits.Store(&l)
+	g.senders.Store(&s)
+	g.slots.resize(l.Connections)
+	if l.Rate > 0 {
+		g.rate.SetLimit(rate.Limit(l.Rate))
+		g.rate.SetBurst(burst(l.Rate))
+	} else {
+		g.rate.SetLimit(rate.Inf)
+	}
+}
+
+// start begins to accept.
+func (g *gate) start() {
+	for _, l := range g.listeners {
+		g.loops.Go(func() { g.accept(l) })
+	}
+}
+
+// stop closes the listeners, hands on the clients that were accepted, and closes those whose PROXY
+// header has not come when ctx ends.
+func (g *gate) stop(ctx context.Context) {
+	g.close()
+	for _, l := range g.listeners {
+		_ = l.Close()
+	}
+	undo := context.AfterFunc(ctx, g.cut)
+	g.loops.Wait()
+	undo()
+	g.cut()
+}
+
+// accept accepts the connections of a listener. While the server is full, or the rate is exceeded,
+// one client waits here, and the others wait in the kernel's queue. Those with a PROXY header have
+// places already when they wait for the rate.
+func (g *gate) accept(l net.Listener) {
+	pause := time.Duration(0)
+	for {
+		conn, err := l.Accept()
+		if err == nil {
+			pause = 0
+			if !g.slots.take(g.ctx, func() { g.refused.report(g.log, "connections", conn.RemoteAddr().String()) }) {
+				// The gate closes, and this is the last client of the listener: it isn't dropped, but served
+				// above the limit.
+				g.slots.force()
+			}
+			g.admit(conn)
+			continue
+		}
+		if g.ctx.Err() != nil || errors.Is(err, net.ErrClosed) {
+			return
+		}
+		// Such as too many open files: some will be closed.
+		pause = min(max(2*pause, 5*time.Millisecond), time.Second)
+		g.log.Error("accept", "error", err, "pause", pause)
+		select {
+		case <-time.After(pause):
+		case <-g.ctx.Done():
+			return
+		}
+	}
+}
+
+// admit hands a connection on, after its PROXY header if it has to have one.
+func (g *gate) admit(conn net.Conn) {
+	c := &client{conn: conn, since: time.Now(), address: addrPortOf(conn.RemoteAddr())}
+	s := g.senders.Load()
+	if !s.expected() {
+		g.bound(c)
+		return
+	}
+	if !s.has(conn.RemoteAddr()) {
+		g.refuse(c, "accept-proxy")
+		g.slots.release()
+		return
+	}
+	g.loops.Go(func() {
+		stop := context.AfterFunc(g.headers, func() { _ = conn.Close() })
+		address, err := readProxyHeader(conn, c.address, g.limits.Load().Header)
+		if stop(); err != nil {
+			g.log.Warn("PROXY header", "peer", c.String(), "error", err)
+			_ = conn.Close()
+			g.slots.release()
+			return
+		}
+		c.address = address
+		g.bound(c)
+	})
+}
+
+// bound applies the limits of the client's address, then the rate of all clients, and hands the
+// connection on. In the other order one address could take all of the rate, though most of its
+// connections are refused.
+func (g *gate) bound(c *client) {
+	c.done = sync.OnceFunc(g.slots.release)
+	if c.address.IsValid() {
+		source := sourceOf(c.address.Addr())
+		if limit := g.sources.take(source, g.limits.Load()); limit != "" {
+			g.refuse(c, limit)
+			c.done()
+			return
+		}
+		c.done = sync.OnceFunc(func() {
+			g.sources.release(source)
+			g.slots.release()
+		})
+	}
+	_ = g.rate.Wait(g.ctx) // a gate that closes hands on at once: the clients here have their places
+	g.serve(c)
+}
+
+// refuse closes a connection because of a limit.
+func (g *gate) refuse(c *client, limit string) {
+	g.refused.report(g.log, limit, c.String())
+	reset(c.conn)
+}
+
+// reset closes a connection at once, with an RST if it is of TCP: nothing is left to the kernel.
+func reset(conn net.Conn) {
+	if tcp, ok := conn.(*net.TCPConn); ok {
+		_ = tcp.SetLinger(0)
+	}
+	_ = conn.Close()
+}
+
+// slots bound the connections that are open at a time.
+type slots struct {
+	mu        sync.Mutex
+	used, max int
+	freed     chan struct{} // has an element if there may be a free slot that somebody waits for
+}
+
+// take takes a slot, and reports whether it has one: the context may end first. full is called if it
+// has to wait.
+func (s *slots) take(ctx context.Context, full func()) bool {
+	for first := true; ; first = false {
+		if s.try() {
+			return true
+		}
+		if first {
+			full()
+		}
+		select {
+		case <-s.freed:
+		case <-ctx.Done():
+			return false
+		}
+	}
+}
+
+func (s *slots) try() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.used >= s.max {
+		return false
+	}
+	s.used++
+	s.wake()
+	return true
+}
+
+// force takes a slot, even if there is none.
+func (s *slots) force() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.used++
+}
+
+func (s *slots) release() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.used--
+	s.wake()
+}
+
+// inUse returns the number of slots that are taken.
+func (s *slots) inUse() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.used
+}
+
+func (s *slots) resize(max int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.max = max
+	s.wake()
+}
+
+// wake wakes one that waits, which wakes the next one. s.mu is held.
+func (s *slots) wake() {
+	if s.used < s.max {
+		select {
+		case s.freed <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// complaints log that a limit is exceeded: once a second at most for each, with the number of times.
+type complaints struct {
+	mu   sync.Mutex
+	last map[string]time.Time
+	left map[string]int
+	all  map[string]uint64
+}
+
+func (c *complaints) report(log *slog.Logger, limit, client string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.last == nil {
+		c.last, c.left, c.all = map[string]time.Time{}, map[string]int{}, map[string]uint64{}
+	}
+	c.left[limit]++
+	c.all[limit]++
+	now := time.Now()
+	if now.Sub(c.last[limit]) < time.Second {
+		return
+	}
+	c.last[limit] = now
+	log.Warn("limit", "limit", limit, "client", client, "times", c.left[limit])
+	c.left[limit] = 0
+}
+
+// times returns how often a limit was exceeded.
+func (c *complaints) times(limit string) uint64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.all[limit]
+}

@@ -1,0 +1,241 @@
+package terminator
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"sync"
+	"time"
+)
+
+// A generation is a configuration in effect, with the connections that began under it.
+type generation struct {
+	config  *Config
+	log     *slog.Logger
+	access  *slog.Logger
+	limited *complaints
+	sites   []*site
+	names   namedSites[*site]
+	engine  *engine
+	http    httpServer // nil for sites of TCP
+	give    *handoff   // to http
+	// keepAlive is the http.Server's SetKeepAlivesEnabled.
+	keepAlive func(bool)
+
+	ctx    context.Context // ends when the connections have to end
+	cancel context.CancelFunc
+
+	mu      sync.Mutex
+	clients map[net.Conn]*client // guarded by mu; by the connection under TLS
+	ending  bool                 // guarded by mu
+	changed chan struct{}        // guarded by mu; if it isn't nil, it is closed when a client changes
+}
+
+// A site is a Site in effect.
+type site struct {
+	certificates *certificates
+	handler      http.Handler // of HTTP
+	backend      *backend     // of TCP
+	close        []func()
+}
+
+// newGeneration prepares a configuration. Nothing is listening yet, and nothing has changed if it
+// returns an error. limited counts the requests that meet a limit.
+func newGeneration(c *Config, state *sessions, limited *complaints, log, access *slog.Logger) (*generation, error) {
+	g := &generation{config: c, log: log, access: access, limited: limited, clients: map[net.Conn]*client{}}
+	g.ctx, g.cancel = context.WithCancel(context.Background())
+	if err := g.prepare(state); err != nil {
+		g.release()
+		return nil, err
+	}
+	if g.engine.compile != nil {
+		go g.engine.watch(g.ctx)
+	}
+	if g.http != nil {
+		go func() {
+			if err := g.http.Serve(g.give); !errors.Is(err, http.ErrServerClosed) && !errors.Is(err, net.ErrClosed) {
+				log.Error("http", "error", err)
+				g.give.end()
+			}
+		}()
+	}
+	return g, nil
+}
+
+// prepare makes the parts of a generation.
+func (g *generation) prepare(state *sessions) error {
+	c := g.config
+	cache := newFileCache(c.Limits.FileCacheBytes)
+	for i := range c.Sites {
+		s, err := newSite(c, &c.Sites[i], cache, g.limited, g.log)
+		if err != nil {
+			return err
+		}
+		g.sites = append(g.sites, s)
+		g.names.add(c.Sites[i].Names, s)
+	}
+	var err error
+	if g.engine, err = newEngine(c, g.sites, state, g.log); err != nil {
+		return err
+	}
+	if c.Sites[0].http() {
+		g.give = &handoff{engine: g.engine, conns: make(chan net.Conn), done: make(chan struct{})}
+		g.give.end = sync.OnceFunc(func() { close(g.give.done) })
+		g.http = g.newHTTPServer()
+	}
+	return nil
+}
+
+func newSite(c *Config, s *Site, cache *fileCache, limited *complaints, log *slog.Logger) (made *site, err error) {
+	made = &site{}
+	if made.certificates, err = loadCertificates(s.Pairs, log); err != nil {
+		return nil, err
+	}
+	if s.Root != "" {
+		root, err := os.OpenRoot(s.Root)
+		if err != nil {
+			return nil, err
+		}
+		files, err := newFileHandler(root, s.List, cache)
+		if err != nil {
+			_ = root.Close()
+			return nil, err
+		}
+		made.handler = files
+		made.close = append(made.close, files.close)
+		return made, nil
+	}
+	if made.backend, err = newBackend(c, &s.Backend); err != nil || !made.backend.http {
+		return made, err
+	}
+	handler, end, err := reverseHandler(made.backend, &c.Limits, limited, log)
+	if err != nil {
+		return nil, err
+	}
+	made.handler = handler
+	made.close = append(made.close, end)
+	return made, nil
+}
+
+// take begins to serve a client, and reports whether it does: a generation that ends takes no more.
+func (g *generation) take(c *client) bool {
+	g.mu.Lock()
+	if g.ending {
+		g.mu.Unlock()
+		return false
+	}
+	g.clients[c.conn] = c
+	g.mu.Unlock()
+	if g.http == nil {
+		go g.relay(c)
+		return true
+	}
+	if g.give.give(c.conn) {
+		return true
+	}
+	g.drop(c)
+	return false
+}
+
+// forget ends the bookkeeping of a client, and gives its place to another one.
+func (g *generation) forget(c *client) {
+	g.drop(c)
+	c.done()
+}
+
+func (g *generation) drop(c *client) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.clients, c.conn)
+	g.change()
+}
+
+// change wakes await. g.mu is held.
+func (g *generation) change() {
+	if g.changed != nil {
+		close(g.changed)
+		g.changed = nil
+	}
+}
+
+// await waits until no client has a property, or ctx ends.
+func (g *generation) await(ctx context.Context, property func(*client) bool) {
+	for {
+		g.mu.Lock()
+		found := false
+		for _, c := range g.clients {
+			found = found || property(c)
+		}
+		if g.changed == nil {
+			g.changed = make(chan struct{})
+		}
+		changed := g.changed
+		g.mu.Unlock()
+		if !found {
+			return
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// end ends the generation: it takes no more clients, closes idle connections of HTTP, and waits for
+// the others until ctx ends. Then it cuts them off, and returns their number.
+func (g *generation) end(ctx context.Context) (cut int) {
+	g.mu.Lock()
+	g.ending = true
+	g.mu.Unlock()
+	if g.http != nil {
+		// A server that shuts down answers no client that has not sent a request yet. Meanwhile idle
+		// connections of HTTP/1.1 are closed.
+		g.keepAlive(false)
+		starting, cancel := context.WithTimeout(ctx, time.Duration(g.config.Limits.Header))
+		g.await(starting, func(c *client) bool { return !c.begun.Load() })
+		cancel()
+		_ = g.http.Shutdown(ctx) // ctx's error
+	}
+	g.await(ctx, func(*client) bool { return true })
+	cut = g.cut()
+	g.release()
+	return cut
+}
+
+// cut ends the connections that are left at once, and returns their number.
+func (g *generation) cut() int {
+	g.mu.Lock()
+	var left []*client
+	for _, c := range g.clients {
+		left = append(left, c)
+	}
+	g.mu.Unlock()
+	g.cancel()
+	for _, c := range left { // before net/http sends close_notify, which would end a body of HTTP/1.0
+		reset(c.conn)
+	}
+	if g.http != nil {
+		_ = g.http.Close()
+	}
+	for _, c := range left {
+		g.forget(c)
+	}
+	return len(left)
+}
+
+// release gives up everything but connections.
+func (g *generation) release() {
+	g.cancel()
+	if g.give != nil {
+		g.give.end()
+	}
+	for _, s := range g.sites {
+		for _, end := range s.close {
+			end()
+		}
+	}
+}

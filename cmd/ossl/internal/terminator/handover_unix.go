@@ -1,0 +1,152 @@
+//go:build unix
+
+package terminator
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// handPatience is the time that the former process has to write its ticket keys.
+const handPatience = 10 * time.Second
+
+// HandOver starts a command that takes over the listening sockets, and waits until it serves or ctx
+// ends. Then Drain should be called. If HandOver returns an error, the command's process has ended, and
+// the server goes on. It sets the command's ExtraFiles, and adds to its Env.
+func (s *Server) HandOver(ctx context.Context, cmd *exec.Cmd) error {
+	if s.draining.Load() {
+		return errors.New("the server is ending")
+	}
+	state := handoverState{Parent: os.Getpid(), Domain: s.domain}
+	ready, theirs, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	defer ready.Close()
+	cmd.ExtraFiles = []*os.File{theirs}
+	defer func() {
+		for _, f := range cmd.ExtraFiles {
+			_ = f.Close()
+		}
+	}()
+	for _, b := range s.sockets {
+		f, err := duplicate(b.listener)
+		if err != nil {
+			return err
+		}
+		cmd.ExtraFiles = append(cmd.ExtraFiles, f)
+		state.Sockets = append(state.Sockets, b.place)
+	}
+	if own := s.ownKeys.Load(); own != nil {
+		theirs, end, err := own.handKeys()
+		if err != nil {
+			return err
+		}
+		defer end()
+		cmd.ExtraFiles = append(cmd.ExtraFiles, theirs)
+		state.Keys, state.KeysFor = true, own.settings
+	}
+	text, err := json.Marshal(state)
+	if err != nil {
+		return err
+	}
+	cmd.Env = append(cmd.Environ(), handoverVariable+"="+string(text))
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	for _, f := range cmd.ExtraFiles { // so that the pipes end with the process
+		_ = f.Close()
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	if err := awaitReady(ctx, ready); err != nil {
+		_ = cmd.Process.Kill()
+		if exit := <-ended; !errors.Is(err, context.Cause(ctx)) {
+			return fmt.Errorf("the new process ended before it served: %w", exit)
+		}
+		return fmt.Errorf("the new process did not serve in time: %w", err)
+	}
+	for _, b := range s.sockets {
+		if l, ok := b.listener.(*net.UnixListener); ok {
+			l.SetUnlinkOnClose(false)
+		}
+	}
+	s.handed.Store(true)
+	return nil
+}
+
+// awaitReady waits for the byte that Ready writes. It returns ctx's error if that ends first.
+func awaitReady(ctx context.Context, ready *os.File) error {
+	undo := context.AfterFunc(ctx, func() { _ = ready.Close() })
+	defer undo()
+	if _, err := ready.Read(make([]byte, 1)); err != nil {
+		if ended := context.Cause(ctx); ended != nil {
+			return ended
+		}
+		return err
+	}
+	return nil
+}
+
+// duplicate returns another descriptor of a socket. The socket stays in nonblocking mode, which the
+// listener's File would end, for this process too.
+func duplicate(l net.Listener) (*os.File, error) {
+	conn, ok := l.(syscall.Conn)
+	if !ok {
+		return nil, fmt.Errorf("a %T can't be handed over", l)
+	}
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return nil, err
+	}
+	var copied int
+	var failed error
+	if err := raw.Control(func(fd uintptr) { copied, failed = unix.FcntlInt(fd, unix.F_DUPFD_CLOEXEC, 0) }); err != nil {
+		return nil, err
+	}
+	if failed != nil {
+		return nil, os.NewSyscallError("fcntl", failed)
+	}
+	return os.NewFile(uintptr(copied), l.Addr().String()), nil
+}
+
+// inheritListener returns the listener of a file descriptor. Those of Unix sockets remove the socket's
+// path at the end, as the one that made it would have done, unless it was systemd.
+func inheritListener(fd uintptr, place string) (net.Listener, error) {
+	f := inheritFile(fd, place)
+	defer f.Close()
+	l, err := net.FileListener(f)
+	if u, ok := l.(*net.UnixListener); ok && !strings.HasSuffix(place, " "+fromSystemd) {
+		u.SetUnlinkOnClose(true)
+	}
+	return l, err
+}
+
+// inheritTicketKeys reads the keys from a pipe, which the parent has filled before it waits.
+func inheritTicketKeys(fd uintptr) ([]agedKey, error) {
+	if err := syscall.SetNonblock(int(fd), true); err != nil { // for the deadline
+		return nil, os.NewSyscallError("fcntl", err)
+	}
+	pipe := inheritFile(fd, "ticket keys")
+	defer pipe.Close()
+	if err := pipe.SetReadDeadline(time.Now().Add(handPatience)); err != nil {
+		return nil, err
+	}
+	return readTicketKeys(pipe, time.Now())
+}
+
+// inheritFile returns the file of a descriptor, which later processes don't inherit.
+func inheritFile(fd uintptr, name string) *os.File {
+	syscall.CloseOnExec(int(fd))
+	return os.NewFile(fd, name)
+}

@@ -1,0 +1,95 @@
+package terminator
+
+import (
+	"errors"
+	"net"
+	"os"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+)
+
+// activity is the time of the last progress in either direction of a connection, in nanoseconds.
+type activity struct{ last atomic.Int64 }
+
+func (a *activity) note() { a.last.Store(time.Now().UnixNano()) }
+
+// until returns the time at which a connection without progress has to end.
+func (a *activity) until(idle Time) time.Time {
+	return time.Unix(0, a.last.Load()).Add(time.Duration(idle))
+}
+
+// An idleConn ends reads and writes when there has been no progress in either direction for some
+// time. Both ends of a relayed connection share the activity.
+type idleConn struct {
+	net.Conn
+	idle     Time
+	activity *activity
+
+	writing  sync.Mutex // held by Write
+	writeErr error      // the last Write's; guarded by writing
+}
+
+// newIdleConn returns a conn whose time begins now.
+func newIdleConn(conn net.Conn, idle Time, shared *activity) *idleConn {
+	shared.note()
+	return &idleConn{Conn: conn, idle: idle, activity: shared}
+}
+
+func (c *idleConn) Read(b []byte) (int, error) {
+	for deadline := c.idle.in(); ; {
+		if err := c.Conn.SetReadDeadline(deadline); err != nil {
+			return 0, err
+		}
+		n, err := c.Conn.Read(b)
+		if n > 0 {
+			c.activity.note()
+			return n, err
+		}
+		if !errors.Is(err, os.ErrDeadlineExceeded) {
+			return n, err
+		}
+		// The other direction may have had progress.
+		if deadline = c.activity.until(c.idle); time.Until(deadline) <= 0 {
+			return n, err
+		}
+	}
+}
+
+// Write has a deadline of its own: after a Write of TLS has timed out, there can't be another one. A
+// peer has to take all of b in time.
+func (c *idleConn) Write(b []byte) (int, error) {
+	c.writing.Lock()
+	defer c.writing.Unlock()
+	if c.writeErr = c.Conn.SetWriteDeadline(c.idle.in()); c.writeErr != nil {
+		return 0, c.writeErr
+	}
+	n, err := c.Conn.Write(b)
+	if c.writeErr = err; n > 0 {
+		c.activity.note()
+	}
+	return n, err
+}
+
+// confirmEnd returns an error if the io.EOF of a Read was not the peer's orderly end. A socket reports
+// a reset once: if a Write gets the error, a Read at the same time meets an end of the stream.
+func (c *idleConn) confirmEnd() error {
+	if !isClosed(c.Conn) {
+		return nil
+	}
+	c.writing.Lock() // the Write of a closed socket doesn't wait
+	defer c.writing.Unlock()
+	if errors.Is(c.writeErr, syscall.EPIPE) { // the reset came after the end
+		return nil
+	}
+	return c.writeErr
+}
+
+// CloseWrite ends the sending.
+func (c *idleConn) CloseWrite() error {
+	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return errors.ErrUnsupported
+}

@@ -1,0 +1,109 @@
+package terminator
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/coreos/go-systemd/v22/activation"
+)
+
+// fromSystemd is the address that stands for the sockets that the process was started with:
+// sd_listen_fds(3).
+const fromSystemd = "systemd"
+
+// A socket is a listener with its place in the configuration.
+type socket struct {
+	listener net.Listener
+	place    string
+}
+
+// listenAll listens on all addresses, that of the administrator last, or on none. Sockets that the
+// former process has handed over are used as they are.
+func listenAll(c *Config, in *Inherited) (sockets []socket, err error) {
+	addresses := c.Listen
+	if c.Admin != "" {
+		addresses = append(slices.Clone(addresses), c.Admin)
+	}
+	for i, address := range addresses {
+		place := place(i == len(c.Listen), address)
+		more := in.take(place, address == fromSystemd)
+		if len(more) == 0 {
+			more, err = listen(address)
+		}
+		for _, l := range more {
+			sockets = append(sockets, socket{l, place})
+		}
+		if err != nil {
+			for _, s := range sockets {
+				_ = s.listener.Close()
+			}
+			return nil, err
+		}
+	}
+	return sockets, nil
+}
+
+// listen listens on an address. A Unix socket that a server has left behind is replaced.
+func listen(address string) ([]net.Listener, error) {
+	if address == fromSystemd {
+		return inherited()
+	}
+	path, ok := cutUnix(address)
+	if !ok {
+		return one(net.Listen("tcp", address))
+	}
+	l, err := net.Listen("unix", path)
+	if err == nil || !isStale(path) {
+		return one(l, err)
+	}
+	if err := os.Remove(path); err != nil {
+		return nil, fmt.Errorf("listen unix %s: %w", path, err)
+	}
+	return one(net.Listen("unix", path))
+}
+
+func one(l net.Listener, err error) ([]net.Listener, error) {
+	if err != nil {
+		return nil, err
+	}
+	return []net.Listener{l}, nil
+}
+
+// inherited returns the sockets that the process was started with.
+func inherited() ([]net.Listener, error) {
+	listeners, err := activation.Listeners()
+	if err != nil {
+		return nil, fmt.Errorf("listen systemd: %w", err)
+	}
+	if len(listeners) == 0 {
+		return nil, errors.New("listen systemd: the process was started without sockets, such as those of a .socket unit")
+	}
+	if i := slices.Index(listeners, nil); i >= 0 {
+		return slices.DeleteFunc(listeners, func(l net.Listener) bool { return l == nil }),
+			fmt.Errorf("listen systemd: socket %d is not one that accepts connections", i+1)
+	}
+	return listeners, nil
+}
+
+func cutUnix(address string) (path string, ok bool) { return strings.CutPrefix(address, "unix:") }
+
+// isStale reports whether a path is a socket on which nobody listens any more.
+func isStale(path string) bool {
+	info, err := os.Lstat(path)
+	if err != nil || info.Mode().Type() != fs.ModeSocket {
+		return false
+	}
+	conn, err := net.DialTimeout("unix", path, time.Second)
+	if err == nil {
+		_ = conn.Close()
+		return false
+	}
+	return errors.Is(err, syscall.ECONNREFUSED)
+}

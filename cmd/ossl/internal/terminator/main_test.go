@@ -1,0 +1,16 @@
+package terminator_test
+
+import (
+	"flag"
+	"os"
+	"testing"
+)
+
+// TestMain lets all tests that wait for timeouts do so at the same time.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if err := flag.Set("test.parallel", "32"); err != nil {
+		panic(err)
+	}
+	os.Exit(m.Run())
+}

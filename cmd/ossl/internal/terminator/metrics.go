@@ -1,0 +1,107 @@
+package terminator
+
+import (
+	"strconv"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/ossl-go/ossl/httptls"
+)
+
+// A collector is the prometheus.Collector of a Server. docs/SERVE.md explains its metrics.
+type collector struct{ server *Server }
+
+func describe(name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc("ossl_serve_"+name, help, labels, nil)
+}
+
+var (
+	descConnections = describe("connections", "Connections that are open, those in a handshake included.")
+	descLimited     = describe("limited_connections_total",
+		"Connections that met a limit: they waited for the limit connections, and were closed for the others.", "limit")
+	descRequests = describe("limited_requests_total",
+		"Requests that met a limit: they waited for address-requests, and were answered with 503 for backend-conns.", "limit")
+	descReloads = describe("reloads_total", "Reloads of the configuration.", "result")
+	descChanges = describe("certificate_changes_total",
+		"Changes of certificate files while the server ran; those that are refused have no effect.", "result")
+	descExpiry = describe("certificate_expiry_timestamp_seconds",
+		"The end of the validity of a certificate in use, in Unix time.", "site", "certificate")
+	descTicketKey = describe("ticket_key_start_timestamp_seconds",
+		"The Unix time at which the key that seals tickets began to seal in this process.")
+	descLog = describe("lost_log_lines_total",
+		"Lines of the log that were lost, because its reader was too slow or because of an error.", "reason")
+)
+
+// Describe implements prometheus.Collector.
+func (collector) Describe(ch chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{
+		descConnections, descLimited, descRequests, descReloads, descChanges, descExpiry, descTicketKey, descLog,
+	} {
+		ch <- d
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (c collector) Collect(ch chan<- prometheus.Metric) {
+	s := c.server
+	gauge := func(d *prometheus.Desc, value float64, labels ...string) {
+		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
+	}
+	count := func(d *prometheus.Desc, value uint64, labels ...string) {
+		ch <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(value), labels...)
+	}
+	gauge(descConnections, float64(s.gate.slots.inUse()))
+	for _, limit := range []string{"connections", "per-address", "address-rate", "accept-proxy"} {
+		count(descLimited, s.gate.refused.times(limit), limit)
+	}
+	for _, limit := range []string{"address-requests", "backend-conns"} {
+		count(descRequests, s.limited.times(limit), limit)
+	}
+	count(descReloads, s.reloads.Load(), "succeeded")
+	count(descReloads, s.failedReloads.Load(), "failed")
+	if w := s.logWriter.Load(); w != nil {
+		lost, failed := w.Losses()
+		count(descLog, lost, "slow")
+		count(descLog, failed, "error")
+	}
+
+	s.counting.Lock()
+	g := s.current.Load()
+	changes := s.changes.plus(g.changes())
+	s.counting.Unlock()
+	count(descChanges, changes.Used, "used")
+	count(descChanges, changes.Refused, "refused")
+	for i, site := range g.sites {
+		name := "*"
+		if names := g.config.Sites[i].Names; len(names) > 0 {
+			name = names[0]
+		}
+		for j, end := range site.certificates.ends() {
+			gauge(descExpiry, float64(end.Unix()), name, strconv.Itoa(j+1))
+		}
+	}
+	if ring := s.sealing.Load(); ring != nil {
+		if since := ring.SealingSince(); !since.IsZero() {
+			gauge(descTicketKey, float64(since.UnixMilli())/1000)
+		}
+	}
+}
+
+// changeCounts count the changes of certificates' files.
+type changeCounts httptls.ReloadStats
+
+func (c changeCounts) plus(d changeCounts) changeCounts {
+	return changeCounts{Used: c.Used + d.Used, Refused: c.Refused + d.Refused}
+}
+
+// changes returns the changes of a generation's certificates since it began.
+func (g *generation) changes() (sum changeCounts) {
+	for _, s := range g.sites {
+		for _, r := range s.certificates.files {
+			stats := r.Stats()
+			stats.Used-- // the first contents are no change
+			sum = sum.plus(changeCounts(stats))
+		}
+	}
+	return sum
+}

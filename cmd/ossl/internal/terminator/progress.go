@@ -1,0 +1,185 @@
+package terminator
+
+import (
+	"io"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// chunk is the number of bytes of a file for which a client has the idle timeout: those that one
+// sendfile(2) of package ossl sends.
+const chunk = 256 << 10
+
+// A progressWriter is a ResponseWriter whose writes have a deadline each. A timeout for the whole
+// response, as http.Server has it, would end large downloads.
+type progressWriter struct {
+	http.ResponseWriter
+	control *http.ResponseController
+	timeout Time
+	// http2 means that a deadline ends the stream when it passes, even if nothing is being written:
+	// then it must be removed after each write. Every change of it wakes the connection's goroutine.
+	http2    bool
+	http10   bool
+	set      time.Time // when the deadline of HTTP/1.1 was set
+	head     bool      // nothing but the header is sent
+	status   int
+	written  int64
+	hijacked bool
+	// duplex means that the response may begin while the request's body is still being read. net/http
+	// would take up to 256 KB of the body away from its reader before it sends the header.
+	duplex bool
+	// bodyFailed is the error of a Read of the request's body, or nil. The reverse proxy's transport
+	// reads on a goroutine of its own.
+	bodyFailed atomic.Pointer[error]
+
+	ending sync.Mutex // held while a Read of the body sets a deadline
+	ended  bool       // the handler has ended; guarded by ending
+}
+
+func newProgressWriter(w http.ResponseWriter, r *http.Request, timeout Time) *progressWriter {
+	return &progressWriter{ResponseWriter: w, control: http.NewResponseController(w), timeout: timeout,
+		http2: r.ProtoMajor == 2, http10: !r.ProtoAtLeast(1, 1), head: r.Method == http.MethodHead}
+}
+
+// Unwrap returns the ResponseWriter within, for http.ResponseController.
+func (w *progressWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// unblocked is a number of bytes that net/http's buffers hold at least.
+const unblocked = 2 << 10
+
+// extend sets the deadline for a write. One of HTTP/1.1 may have up to a sixteenth of the time less. It
+// can't fail: both kinds of net/http's writers have deadlines, and the write notices a connection
+// that has ended.
+func (w *progressWriter) extend() {
+	now := time.Now()
+	if timeout := time.Duration(w.timeout); w.http2 || now.Sub(w.set) > timeout/16 {
+		w.set = now
+		_ = w.control.SetWriteDeadline(now.Add(timeout))
+	}
+}
+
+// wrote ends a write.
+func (w *progressWriter) wrote(n int64) {
+	w.written += n
+	if w.http2 {
+		_ = w.control.SetWriteDeadline(time.Time{})
+	}
+}
+
+// end sets the deadline for the rest of the response, which net/http writes after the handler. From
+// then on, Reads of the request's body fail.
+func (w *progressWriter) end() {
+	w.ending.Lock()
+	w.ended = true
+	w.ending.Unlock()
+	if !w.hijacked {
+		w.extend()
+	}
+}
+
+// beforeRead sets the deadlines of a Read of the request's body, and reports whether the handler is
+// still running. The reverse proxy's transport may read until later. After the handler, net/http's
+// writer of HTTP/2 panics, and the connection's deadlines of HTTP/1 belong to the next request.
+func (w *progressWriter) beforeRead(first bool) bool {
+	w.ending.Lock()
+	defer w.ending.Unlock()
+	if w.ended {
+		return false
+	}
+	if first && !w.http2 {
+		// net/http may write 100 (Continue) now. Not extend, since a handler may be writing.
+		_ = w.control.SetWriteDeadline(w.timeout.in())
+	}
+	_ = w.control.SetReadDeadline(w.timeout.in())
+	return true
+}
+
+// afterRead removes the deadline when the body has ended: net/http goes on reading, to notice that the
+// client leaves.
+func (w *progressWriter) afterRead() {
+	w.ending.Lock()
+	defer w.ending.Unlock()
+	if !w.ended {
+		_ = w.control.SetReadDeadline(time.Time{})
+	}
+}
+
+func (w *progressWriter) WriteHeader(status int) {
+	if status < 200 && status != http.StatusSwitchingProtocols { // net/http sends it at once
+		if w.http10 {
+			return // RFC 9110, section 15.2: the client would take it for the response
+		}
+		for _, name := range []string{"Connection", "Keep-Alive", "Proxy-Connection", "Transfer-Encoding", "Upgrade"} {
+			w.Header().Del(name) // the reverse proxy leaves them; clients of HTTP/2 end the stream then
+		}
+		w.extend()
+		defer w.wrote(0)
+	}
+	if w.status == 0 && (status >= 200 || status == http.StatusSwitchingProtocols) {
+		w.status = status
+		if w.duplex {
+			_ = w.control.EnableFullDuplex() // can't fail: both kinds of net/http's writers have it
+		}
+	}
+	w.ResponseWriter.WriteHeader(status)
+}
+
+func (w *progressWriter) Write(b []byte) (int, error) {
+	if w.written+int64(len(b)) <= unblocked {
+		n, err := w.ResponseWriter.Write(b)
+		w.written += int64(n)
+		return n, err
+	}
+	w.extend()
+	n, err := w.ResponseWriter.Write(b)
+	w.wrote(int64(n))
+	return n, err
+}
+
+// FlushError sends the data that was written so far.
+func (w *progressWriter) FlushError() error {
+	w.extend()
+	err := w.control.Flush()
+	w.wrote(0)
+	return err
+}
+
+// Flush is FlushError for callers that don't know it.
+func (w *progressWriter) Flush() { _ = w.FlushError() }
+
+// ReadFrom writes the data of r, with a deadline for each part. net/http sends the parts of a file
+// with sendfile(2) if the connection can.
+func (w *progressWriter) ReadFrom(r io.Reader) (n int64, err error) {
+	inner, ok := w.ResponseWriter.(io.ReaderFrom)
+	if !ok || w.head {
+		return io.Copy(writerOnly{w}, r)
+	}
+	left := int64(-1)
+	if limited, ok := r.(*io.LimitedReader); ok { // sendfile(2) needs the file itself
+		r, left = limited.R, limited.N
+		defer func() { limited.N -= n }()
+	}
+	for left != 0 {
+		part := &io.LimitedReader{R: r, N: chunk}
+		if left > 0 {
+			part.N = min(left, chunk)
+		}
+		want := part.N
+		w.extend()
+		m, err := inner.ReadFrom(part)
+		w.wrote(m)
+		n += m
+		if left > 0 {
+			left -= m
+		}
+		if err != nil || m < want {
+			return n, err
+		}
+	}
+	return n, nil
+}
+
+// A writerOnly hides ReadFrom.
+type writerOnly struct{ io.Writer }

@@ -1,0 +1,217 @@
+package terminator
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// relay serves a connection of a TCP site: it shakes hands, connects to the backend, and copies the
+// data of both directions until both have ended.
+//
+// The end of one direction is passed on, and the other one goes on. If one side is cut off or times
+// out, so is the other one, without close_notify and with an RST, so that nobody takes a part of the
+// data for all of it.
+func (g *generation) relay(c *client) {
+	defer g.forget(c)
+	conn := g.engine.server(c.conn)
+	up, down, err := g.relayed(c, conn)
+	if err != nil {
+		reset(c.conn) // so that Close can't send close_notify
+	}
+	_ = conn.Close()
+	if g.config.AccessLog {
+		state := conn.ConnectionState() // the handshake has ended, or failed
+		version := ""
+		if state.HandshakeComplete {
+			version = tls.VersionName(state.Version)
+		}
+		g.access.Info("connection", "client", c.String(), "name", state.ServerName, "received", up, "sent", down,
+			"seconds", time.Since(c.since).Seconds(), "tls", version, "resumed", state.DidResume, "error", errText(err))
+	}
+}
+
+func errText(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+// relayed returns the bytes that came from the client and went to it.
+func (g *generation) relayed(c *client, conn tlsConn) (up, down int64, err error) {
+	limits := &g.config.Limits
+	shaking, cancel := context.WithTimeout(g.ctx, time.Duration(limits.Header))
+	err = conn.HandshakeContext(shaking)
+	cancel()
+	if err != nil {
+		g.log.Debug("handshake", "client", c.String(), "error", err)
+		return 0, 0, err
+	}
+	name := conn.ConnectionState().ServerName
+	site, ok := g.names.get(name)
+	if !ok {
+		return 0, 0, errNoSite(name) // the handshake has refused it, unless the engine has changed its mind
+	}
+	behind, err := site.backend.connect(g.ctx, c)
+	if err != nil {
+		g.log.Error("backend", "backend", site.backend.address, "error", err)
+		return 0, 0, err
+	}
+	var shared activity
+	client, server := newIdleConn(conn, limits.Idle, &shared), newIdleConn(behind, limits.Idle, &shared)
+	up, down, err = both(client, server, func() { reset(c.conn); reset(rawConn(behind)) })
+	_ = behind.Close() // the end of the client's data was passed on before, or has failed
+	return up, down, err
+}
+
+// rawConn returns the connection under TLS.
+func rawConn(conn net.Conn) net.Conn {
+	if c, ok := conn.(tlsConn); ok {
+		return c.NetConn()
+	}
+	return conn
+}
+
+// connect connects to the backend for a client, and shakes hands if the backend has TLS.
+func (b *backend) connect(ctx context.Context, c *client) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, time.Duration(b.timeout))
+	defer cancel()
+	conn, err := b.dial(ctx, "", "")
+	if err != nil {
+		return nil, err
+	}
+	if b.sendProxy != "" {
+		if err = conn.SetWriteDeadline(b.timeout.in()); err == nil {
+			err = writeProxyHeader(conn, b.sendProxy, c.address, c.conn.LocalAddr())
+		}
+	}
+	if b.tls == nil || err != nil {
+		if err != nil {
+			_ = conn.Close()
+			return nil, err
+		}
+		return conn, nil
+	}
+	secure := b.tls(conn)
+	if err := secure.HandshakeContext(ctx); err != nil {
+		reset(conn)
+		return nil, err
+	}
+	return secure, nil
+}
+
+// both copies between a client and a backend, and calls cut if a copy fails. It returns the bytes in
+// each direction, and the first error.
+func both(client, backend *idleConn, cut func()) (up, down int64, err error) {
+	var copies sync.WaitGroup
+	var once sync.Once
+	run := func(dst, src *idleConn, count *int64) {
+		n, copyErr := pass(dst, src)
+		*count = n
+		switch {
+		case copyErr == nil:
+		case !hearsNoMore(copyErr):
+			once.Do(func() {
+				err = copyErr
+				cut()
+			})
+		case src == client:
+			// To cut the client off, or to close its socket with data unread in it, would destroy the rest of
+			// the answer. The other direction judges the backend's end.
+			discard(src)
+		}
+	}
+	copies.Go(func() { run(backend, client, &up) })
+	run(client, backend, &down)
+	copies.Wait()
+	return up, down, err
+}
+
+// hearsNoMore reports whether an error of pass means that dst had ended its sending before it refused
+// the data: an RST without a FIN before it is ECONNRESET. ENOTCONN is shutdown(2)'s.
+func hearsNoMore(err error) bool {
+	var write *writeError
+	return errors.As(err, &write) && (errors.Is(write, syscall.EPIPE) || errors.Is(write, syscall.ENOTCONN))
+}
+
+// discard reads and drops the client's further data, for the idle timeout at most: its backend has
+// closed.
+func discard(client *idleConn) {
+	if err := client.SetReadDeadline(client.idle.in()); err == nil {
+		_, _ = io.Copy(io.Discard, client.Conn)
+	}
+}
+
+// A writeError is the error of a connection that takes no more data.
+type writeError struct{ err error }
+
+func (e *writeError) Error() string { return "write: " + e.err.Error() }
+func (e *writeError) Unwrap() error { return e.err }
+
+// pass copies until src ends, and ends the sending of dst. It has a buffer only while there is data.
+func pass(dst, src *idleConn) (n int64, err error) {
+	for {
+		if waited, err := waitReadable(src); waited && err != nil {
+			if errors.Is(err, io.EOF) {
+				return n, passEnd(dst, src)
+			}
+			return n, fmt.Errorf("read: %w", err)
+		}
+		moved, err := passSome(dst, src)
+		n += moved
+		if errors.Is(err, io.EOF) {
+			return n, passEnd(dst, src)
+		}
+		if err != nil {
+			return n, err
+		}
+	}
+}
+
+// passSome copies until src has no more data at hand, which a read that doesn't fill the buffer
+// shows.
+func passSome(dst, src *idleConn) (n int64, err error) {
+	b := buffers{}.Get()
+	defer buffers{}.Put(b)
+	for {
+		m, err := src.Read(b)
+		if m > 0 {
+			written, err := dst.Write(b[:m])
+			n += int64(written)
+			if err != nil {
+				return n, &writeError{err}
+			}
+		}
+		if err != nil {
+			if !errors.Is(err, io.EOF) {
+				err = fmt.Errorf("read: %w", err)
+			}
+			return n, err
+		}
+		if m < len(b)/2 {
+			return n, nil
+		}
+	}
+}
+
+// passEnd ends the sending of dst, since src has ended its own.
+func passEnd(dst, src *idleConn) error {
+	if err := src.confirmEnd(); err != nil {
+		return fmt.Errorf("read: %w", err)
+	}
+	err := dst.SetWriteDeadline(dst.idle.in())
+	if err == nil {
+		err = dst.CloseWrite()
+	}
+	if err != nil {
+		return &writeError{err} // the peer may have ended all of the connection before
+	}
+	return nil
+}

@@ -1,0 +1,263 @@
+package terminator
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/ossl-go/ossl"
+	"github.com/ossl-go/ossl/httptls"
+	"github.com/ossl-go/ossl/keys"
+)
+
+// A backend makes connections to a server behind.
+type backend struct {
+	target
+	sendProxy string
+	timeout   Time
+	tls       func(net.Conn) tlsConn // nil for a backend without TLS
+	config    *tls.Config            // nil for a backend without TLS
+	engine    string
+	fips      bool
+}
+
+// newBackend prepares the connections of a site to its backend.
+func newBackend(c *Config, b *Backend) (*backend, error) {
+	t, err := parseTarget(b.To)
+	if err != nil {
+		return nil, err
+	}
+	made := &backend{target: t, sendProxy: b.SendProxy, timeout: c.Limits.Backend, engine: c.Engine, fips: c.FIPS}
+	if !t.tls {
+		return made, nil
+	}
+	config := &tls.Config{ServerName: t.host, ClientSessionCache: tls.NewLRUClientSessionCache(0)}
+	if b.Name != "" {
+		config.ServerName = b.Name
+	}
+	if b.CA != "" {
+		if config.RootCAs, err = readPool([]string{b.CA}); err != nil {
+			return nil, err
+		}
+	}
+	if b.Cert != "" {
+		load := tls.LoadX509KeyPair
+		if isURI(b.Key) || isURI(b.Cert) {
+			load = func(cert, key string) (tls.Certificate, error) { return keys.LoadX509KeyPair(cert, key) }
+		}
+		pair, err := load(b.Cert, b.Key)
+		if err != nil {
+			return nil, err
+		}
+		config.Certificates = []tls.Certificate{pair}
+	}
+	made.config = config
+	if c.Engine == "go" {
+		made.tls = func(conn net.Conn) tlsConn { return tls.Client(conn, config) }
+		return made, nil
+	}
+	ctx, err := ossl.NewContext(config, made.options()...)
+	if err != nil {
+		return nil, err
+	}
+	made.tls = func(conn net.Conn) tlsConn { return ctx.Client(conn, "") }
+	return made, nil
+}
+
+func (b *backend) options() []ossl.Option {
+	if b.fips {
+		return []ossl.Option{ossl.WithFIPS()}
+	}
+	return nil
+}
+
+// dial connects to the backend, without TLS.
+func (b *backend) dial(ctx context.Context, _, _ string) (net.Conn, error) {
+	dialer := net.Dialer{Timeout: time.Duration(b.timeout)}
+	return dialer.DialContext(ctx, b.network, b.address)
+}
+
+// closeIdler is an http.RoundTripper that can close its idle connections.
+type closeIdler interface {
+	http.RoundTripper
+	CloseIdleConnections()
+}
+
+// transport returns the transport for requests to the backend.
+func (b *backend) transport(l *Limits) (closeIdler, error) {
+	base := &http.Transport{
+		DialContext:            b.dial,
+		TLSClientConfig:        b.config,
+		TLSHandshakeTimeout:    time.Duration(l.Backend),
+		ResponseHeaderTimeout:  time.Duration(l.Backend),
+		IdleConnTimeout:        time.Duration(l.Idle),
+		MaxConnsPerHost:        l.BackendConns,
+		MaxIdleConnsPerHost:    l.BackendConns,
+		MaxResponseHeaderBytes: int64(l.HeaderBytes),
+		DisableCompression:     true, // the client's choice
+		ForceAttemptHTTP2:      b.target.tls,
+	}
+	if b.engine == "go" || !b.target.tls {
+		return base, nil
+	}
+	return httptls.NewTransport(base, b.options()...)
+}
+
+// reverseHandler returns the handler of a site that passes requests on, and a function that ends its
+// idle connections. limited counts the requests that meet a limit.
+func reverseHandler(b *backend, l *Limits, limited *complaints, log *slog.Logger) (http.Handler, func(), error) {
+	transport, err := b.transport(l)
+	if err != nil {
+		return nil, nil, err
+	}
+	to := &url.URL{Scheme: "http", Host: "backend"} // of a Unix socket
+	if b.target.tls {
+		to.Scheme = "https"
+	}
+	if b.network != "unix" {
+		to.Host = b.address
+	}
+	// Longer than dialing and the handshake may take, whose errors say more.
+	patience := 2*b.timeout + Time(time.Second)
+	failed := func(w http.ResponseWriter, r *http.Request, err error) {
+		duplex(w, false)
+		if errors.Is(err, errBusy) {
+			limited.report(log, "backend-conns", r.RemoteAddr)
+		}
+		backendError(log, b, w, r, err)
+	}
+	proxy := &httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.SetURL(to)
+			// As it is, also if url.ParseQuery refuses a part of it, which ReverseProxy has removed.
+			r.Out.URL.RawQuery = r.In.URL.RawQuery
+			r.Out.Host = r.In.Host
+			removeForged(r.Out.Header)
+			removeHTTPUpgrade(r.Out.Header)
+			r.SetXForwarded()
+		},
+		Transport:    patient{transport, patience, l},
+		BufferPool:   buffers{},
+		ErrorLog:     slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+		ErrorHandler: failed,
+	}
+	shares := newShares(l, patience)
+	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		// A tunnel would be to an address of the client's choice, and an echo shows headers to scripts.
+		if r.Method == http.MethodConnect || r.Method == http.MethodTrace {
+			w.Header().Set("Allow", "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS") // and those that the backend knows
+			http.Error(w, "405 method not allowed", http.StatusMethodNotAllowed)
+			return
+		}
+		if c, ok := r.Context().Value(clientKey{}).(*client); ok && c.address.IsValid() {
+			full := func() { limited.report(log, "address-requests", r.RemoteAddr) }
+			release, err := shares.take(r.Context(), sourceOf(c.address.Addr()), full)
+			if err != nil {
+				failed(w, r, err)
+				return
+			}
+			defer release()
+		}
+		if !r.ProtoAtLeast(1, 1) {
+			defer resetIfCut(r)
+		}
+		duplex(w, true)
+		proxy.ServeHTTP(w, r)
+	})
+	return handler, transport.CloseIdleConnections, nil
+}
+
+// duplex says whether the response may begin while the request's body is still being read.
+func duplex(w http.ResponseWriter, may bool) {
+	if pw, ok := w.(*progressWriter); ok {
+		pw.duplex = may
+	}
+}
+
+// resetIfCut is deferred: it resets the client's connection if the response of HTTP/1.0 is cut off. Its
+// body ends with the connection, which net/http would close as after a whole response.
+func resetIfCut(r *http.Request) {
+	if v := recover(); v != nil {
+		if c, ok := r.Context().Value(clientKey{}).(*client); ok {
+			reset(c.conn)
+		}
+		panic(v)
+	}
+}
+
+// removeForged removes the headers of proxies, which clients can forge. ReverseProxy removes only
+// some. CGI and its like take an underscore for a hyphen.
+func removeForged(h http.Header) {
+	for name := range h {
+		plain := strings.ToLower(strings.ReplaceAll(name, "_", "-"))
+		if plain == "forwarded" || plain == "x-forwarded" || strings.HasPrefix(plain, "x-forwarded-") {
+			delete(h, name)
+		}
+	}
+}
+
+// removeHTTPUpgrade removes the wish to upgrade to another version of HTTP, or to TLS: the client's
+// further requests would reach the backend as they are, with any host and forged headers.
+func removeHTTPUpgrade(h http.Header) {
+	h.Del("HTTP2-Settings")
+	for protocol := range strings.SplitSeq(h.Get("Upgrade"), ",") {
+		name, _, _ := strings.Cut(strings.TrimSpace(protocol), "/")
+		switch strings.ToLower(strings.TrimSpace(name)) {
+		case "h2c", "h2", "http", "tls":
+			h.Del("Connection")
+			h.Del("Upgrade")
+			return
+		}
+	}
+}
+
+// backendError answers a request that the backend hasn't.
+func backendError(log *slog.Logger, b *backend, w http.ResponseWriter, r *http.Request, err error) {
+	if pw, ok := w.(*progressWriter); ok {
+		if body := pw.bodyFailed.Load(); body != nil { // the client's fault
+			w.Header().Set("Connection", "close")
+			if isTimeout(*body) {
+				http.Error(w, "408 request timeout", http.StatusRequestTimeout)
+			} else {
+				http.Error(w, "400 bad request", http.StatusBadRequest)
+			}
+			return
+		}
+	}
+	if r.Context().Err() != nil {
+		panic(http.ErrAbortHandler) // the client has left
+	}
+	log.Error("backend", "backend", b.address, "error", err)
+	if errors.Is(err, errBusy) || errors.Is(err, errShare) {
+		http.Error(w, "503 service unavailable", http.StatusServiceUnavailable)
+	} else if isTimeout(err) || errors.Is(err, errStalled) {
+		http.Error(w, "504 gateway timeout", http.StatusGatewayTimeout)
+	} else {
+		http.Error(w, "502 bad gateway", http.StatusBadGateway)
+	}
+}
+
+func isTimeout(err error) bool {
+	var netErr net.Error
+	return errors.As(err, &netErr) && netErr.Timeout()
+}
+
+// bufferSize is the size of the buffers for data on its way: three records of TLS, which package
+// ossl seals at once.
+const bufferSize = 48 << 10
+
+var pool = sync.Pool{New: func() any { return new([bufferSize]byte) }}
+
+// buffers is the httputil.BufferPool.
+type buffers struct{}
+
+func (buffers) Get() []byte  { return pool.Get().(*[bufferSize]byte)[:] }
+func (buffers) Put(b []byte) { pool.Put((*[bufferSize]byte)(b)) }

@@ -1,0 +1,251 @@
+package terminator
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/ossl-go/ossl/session"
+)
+
+// A Server serves a Config, which can be replaced while it runs.
+type Server struct {
+	log, access *slog.Logger
+	gate        *gate
+	sockets     []socket // all that it listens on
+	admin       *admin   // nil if there is none
+	addresses   []net.Addr
+	adminAddr   net.Addr
+	domain      *domain // nil if the process isn't confined
+	unconfined  string  // the reason, if it isn't
+
+	current  atomic.Pointer[generation]
+	draining atomic.Bool
+	handed   atomic.Bool // another process has the sockets
+
+	limited                complaints // about requests; those about connections are the gate's
+	reloads, failedReloads atomic.Uint64
+	logWriter              atomic.Pointer[LogWriter]    // nil if nobody counts the log's lines
+	sealing                atomic.Pointer[session.Ring] // nil if the TLS library has the ticket keys
+	ownKeys                atomic.Pointer[ticketKeys]   // nil if others have the keys too, or the TLS library has them
+	counting               sync.Mutex
+	changes                changeCounts // guarded by counting; those of former generations' certificates
+
+	mu     sync.Mutex // held by Reload and Drain
+	state  *sessions
+	ending sync.WaitGroup // the generations that end
+	stop   context.Context
+	cut    context.CancelFunc
+}
+
+// Start listens on the addresses of a checked Config, and serves it. log gets the server's messages,
+// access the access lines. ctx bounds the start alone.
+func Start(ctx context.Context, c *Config, log, access *slog.Logger) (*Server, error) {
+	return StartWith(ctx, c, nil, log, access)
+}
+
+// StartWith is Start with the sockets that the former process has handed over, or nil. The caller must
+// call their Ready.
+func StartWith(ctx context.Context, c *Config, in *Inherited, log, access *slog.Logger) (*Server, error) {
+	s := &Server{log: log, access: access}
+	if in != nil && in.domain != nil {
+		if err := in.domain.covers(c); err != nil {
+			return nil, err
+		}
+	}
+	s.stop, s.cut = context.WithCancel(context.Background())
+	former := in.ticketKeys(c)
+	state, err := newSessions(ctx, c, former, log)
+	if err != nil {
+		return nil, err
+	}
+	if former == nil {
+		in.wipeTicketKeys()
+	}
+	s.state = state
+	s.sealing.Store(state.sealing)
+	s.ownKeys.Store(state.own)
+	g, err := newGeneration(c, state, &s.limited, log, access)
+	if err != nil {
+		state.end()
+		return nil, err
+	}
+	s.sockets, err = listenAll(c, in)
+	if err != nil {
+		g.release()
+		state.end()
+		return nil, err
+	}
+	if err := s.giveUp(c, in); err != nil {
+		for _, b := range s.sockets {
+			_ = b.listener.Close()
+		}
+		g.release()
+		state.end()
+		return nil, err
+	}
+	accepting := s.sockets
+	if c.Admin != "" { // the last one
+		defer s.startAdmin(accepting[len(accepting)-1].listener, c.Engine) // when all that it counts is there
+		accepting = accepting[:len(accepting)-1]
+	}
+	var listeners []net.Listener
+	for _, b := range accepting {
+		listeners = append(listeners, b.listener)
+		s.addresses = append(s.addresses, b.listener.Addr())
+	}
+	s.current.Store(g)
+	s.gate = newGate(listeners, log)
+	s.gate.serve = s.serve
+	senders, _ := parseSenders(c.AcceptProxy) // Check has parsed it
+	s.gate.set(c.Limits, senders)
+	s.gate.start()
+	return s, nil
+}
+
+// giveUp gives up everything that the process doesn't need any more: files and ports, and then, because
+// the user may see less of them, root's privileges.
+func (s *Server) giveUp(c *Config, in *Inherited) (err error) {
+	var former *domain
+	if in != nil {
+		former = in.domain
+	}
+	if s.domain, s.unconfined, err = confine(c, former, s.log); err != nil || c.User == "" {
+		return err
+	}
+	if err := become(c.User); err != nil {
+		return err
+	}
+	s.log.Info("running as", "user", c.User)
+	return nil
+}
+
+// Landlock returns the version of Landlock's interface that confines the process, or the reason why
+// none does.
+func (s *Server) Landlock() string {
+	if s.domain == nil {
+		return s.unconfined
+	}
+	return "ABI " + strconv.Itoa(s.domain.ABI)
+}
+
+// Addrs returns the addresses that the server listens on, and the administrator's or nil.
+func (s *Server) Addrs() (addresses []net.Addr, admin net.Addr) { return s.addresses, s.adminAddr }
+
+// serve hands a client to the current generation. A generation that ends has a successor, or the
+// server ends.
+func (s *Server) serve(c *client) {
+	for {
+		g := s.current.Load()
+		if g.take(c) {
+			return
+		}
+		if s.current.Load() == g {
+			reset(c.conn)
+			c.done()
+			return
+		}
+	}
+}
+
+// Reload serves new connections by a checked Config, and ends the connections of the old one as they
+// become idle. If it returns an error, nothing has changed. The addresses must stay as they are.
+func (s *Server) Reload(ctx context.Context, c *Config) error {
+	err := s.reload(ctx, c)
+	if err != nil {
+		s.ReloadFailed()
+	} else {
+		s.reloads.Add(1)
+	}
+	return err
+}
+
+// ReloadFailed counts a reload whose Config could not be read.
+func (s *Server) ReloadFailed() { s.failedReloads.Add(1) }
+
+func (s *Server) reload(ctx context.Context, c *Config) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	old := s.current.Load()
+	switch {
+	case s.draining.Load():
+		return errors.New("the server is ending")
+	case !slices.Equal(c.Listen, old.config.Listen) || c.Admin != old.config.Admin || c.Engine != old.config.Engine ||
+		c.User != old.config.User || c.Landlock != old.config.Landlock:
+		return errors.New("listen, admin, user, engine and landlock can't change while the server runs")
+	}
+	if s.domain != nil {
+		if err := s.domain.covers(c); err != nil {
+			return err
+		}
+	}
+	state := s.state
+	if state.settings != sessionSettings(c) {
+		var err error
+		if state, err = newSessions(ctx, c, nil, s.log); err != nil {
+			return err
+		}
+	}
+	g, err := newGeneration(c, state, &s.limited, s.log, s.access)
+	if err == nil && state == s.state {
+		if err = state.reload(c); err != nil { // the last thing that may fail
+			g.release()
+		}
+	}
+	if err != nil {
+		if state != s.state {
+			state.end()
+		}
+		return err
+	}
+	senders, _ := parseSenders(c.AcceptProxy) // Check has parsed it
+	s.gate.set(c.Limits, senders)
+	s.counting.Lock()
+	s.current.Store(g)
+	s.changes = s.changes.plus(old.changes())
+	s.counting.Unlock()
+	before := s.state
+	s.state = state
+	s.sealing.Store(state.sealing)
+	s.ownKeys.Store(state.own)
+	s.ending.Go(func() {
+		ctx, cancel := context.WithTimeout(s.stop, time.Duration(old.config.Limits.Drain))
+		defer cancel()
+		if cut := old.end(ctx); cut > 0 {
+			s.log.Warn("connections of the former configuration cut off", "number", cut)
+		}
+		if before != state {
+			before.end()
+		}
+	})
+	return nil
+}
+
+// Drain closes the listeners, finishes the requests and connections under way until ctx ends, and
+// cuts off those that are left. It returns their number. Clients that nobody has accepted yet are left
+// to the process to which HandOver gave the sockets.
+func (s *Server) Drain(ctx context.Context) (cut int) {
+	s.draining.Store(true)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.handed.Load() && s.admin != nil {
+		s.admin.stop()
+	}
+	s.gate.stop(ctx)
+	undo := context.AfterFunc(ctx, s.cut)
+	defer undo()
+	cut = s.current.Load().end(ctx)
+	s.ending.Wait()
+	s.state.end()
+	if s.admin != nil {
+		s.admin.end(ctx)
+	}
+	s.cut()
+	return cut
+}

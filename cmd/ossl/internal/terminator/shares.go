@@ -1,0 +1,77 @@
+package terminator
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"sync"
+	"time"
+)
+
+// errShare ends requests of an address whose other requests leave no place for them.
+var errShare = errors.New("the requests of the client's address were under way for too long: address-requests")
+
+// A shares bounds the requests of each address that are under way at a backend, lest one address holds
+// all connections to it, with slow bodies for example.
+type shares struct {
+	each    int           // requests
+	timeout time.Duration // for a place
+	mu      sync.Mutex
+	of      map[netip.Prefix]*share // as many as there are requests
+}
+
+// A share has the places of an address.
+type share struct {
+	places chan struct{} // full if all are taken
+	users  int           // requests with a place, and those that wait; guarded by shares.mu
+}
+
+func newShares(l *Limits, timeout Time) *shares {
+	each := l.RequestsPerSource
+	if each == 0 {
+		each = (l.BackendConns + 1) / 2
+	}
+	return &shares{each: each, timeout: time.Duration(timeout), of: map[netip.Prefix]*share{}}
+}
+
+// take waits for a place, and returns the function that gives it up. full is called if the request
+// has to wait. It returns errShare after the timeout, or the context's error.
+func (s *shares) take(ctx context.Context, from netip.Prefix, full func()) (release func(), err error) {
+	s.mu.Lock()
+	mine := s.of[from]
+	if mine == nil {
+		mine = &share{places: make(chan struct{}, s.each)}
+		s.of[from] = mine
+	}
+	mine.users++
+	s.mu.Unlock()
+	leave := func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if mine.users--; mine.users == 0 {
+			delete(s.of, from)
+		}
+	}
+	release = func() {
+		<-mine.places
+		leave()
+	}
+	select {
+	case mine.places <- struct{}{}:
+		return release, nil
+	default:
+	}
+	full()
+	timer := time.NewTimer(s.timeout)
+	defer timer.Stop()
+	select {
+	case mine.places <- struct{}{}:
+		return release, nil
+	case <-timer.C:
+		err = errShare
+	case <-ctx.Done():
+		err = context.Cause(ctx)
+	}
+	leave()
+	return nil, err
+}

@@ -1,0 +1,96 @@
+package terminator_test
+
+import (
+	"bufio"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/ossl-go/ossl/cmd/ossl/internal/terminator"
+)
+
+// echo is a backend that answers with the request line and the header, as it has got them.
+func echo(t *testing.T) terminator.Backend {
+	l := listen(t)
+	answer := func(conn net.Conn) {
+		defer conn.Close()
+		reader, header := bufio.NewReader(conn), ""
+		for !strings.HasSuffix(header, "\r\n\r\n") {
+			line, err := reader.ReadString('\n')
+			if err != nil {
+				return
+			}
+			header += line
+		}
+		response := &http.Response{StatusCode: 200, ProtoMajor: 1, ProtoMinor: 1, Close: true,
+			Body: io.NopCloser(strings.NewReader(header)), ContentLength: int64(len(header))}
+		_ = response.Write(conn)
+	}
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go answer(conn)
+		}
+	}()
+	return terminator.Backend{To: "http://" + l.Addr().String()}
+}
+
+// send sends the text of a request of HTTP/1, and returns the status and the body of the response.
+func (r *running) send(t *testing.T, text string) (int, string) {
+	t.Helper()
+	conn := r.mustDial(nil)
+	write(t, conn, text)
+	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode, string(body)
+}
+
+// TestForgedHeaders: a client can't forge the headers of a proxy.
+func TestForgedHeaders(t *testing.T) {
+	w := newWorld(t)
+	r := w.start(w.config("ossl", terminator.Site{Backend: echo(t)}))
+	_, got := r.send(t, "GET / HTTP/1.1\r\nHost: localhost\r\nForwarded: for=forged\r\nX-Forwarded-Port: forged\r\n"+
+		"X-Forwarded-Prefix: forged\r\nX_Forwarded_For: forged\r\nx-forwarded_proto: forged\r\nX-Forwarded: forged\r\n"+
+		"Connection: X-Forwarded-For\r\nX-Forwarded-For: forged\r\nX-Own: mine\r\n\r\n")
+	if strings.Contains(got, "forged") || !strings.Contains(got, "\r\nX-Own: mine\r\n") ||
+		!strings.Contains(got, "\r\nX-Forwarded-For: 127.0.0.1\r\n") {
+		t.Errorf("the backend got %q", got)
+	}
+}
+
+// TestUpgradeToHTTP: a client can't have the proxy make a tunnel for requests.
+func TestUpgradeToHTTP(t *testing.T) {
+	w := newWorld(t)
+	r := w.start(w.config("ossl", terminator.Site{Backend: echo(t)}))
+	for upgrade, passed := range map[string]bool{"h2c": false, "websocket, H2C": false, "TLS/1.2": false, "HTTP/2.0": false,
+		"websocket": true} {
+		_, got := r.send(t, "GET / HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: "+upgrade+
+			"\r\nHTTP2-Settings: AAMAAABkAARAAAAAAAIAAAAA\r\n\r\n")
+		if strings.Contains(got, "Upgrade") != passed || strings.Contains(got, "Settings") {
+			t.Errorf("%s: the backend got %q", upgrade, got)
+		}
+	}
+}
+
+// TestQuery: the path and the query reach the backend as they are.
+func TestQuery(t *testing.T) {
+	w := newWorld(t)
+	r := w.start(w.config("ossl", terminator.Site{Backend: echo(t)}))
+	for _, target := range []string{"/a%2Fb//c/../d?x=100%&b;a=1&a=2", "//other.test/", "/?"} {
+		_, got := r.send(t, "GET "+target+" HTTP/1.1\r\nHost: localhost\r\n\r\n")
+		if !strings.HasPrefix(got, "GET "+target+" HTTP/1.1\r\n") {
+			t.Errorf("%s: the backend got %q", target, got)
+		}
+	}
+}

@@ -1,0 +1,221 @@
+package terminator
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/ossl-go/ossl/httptls"
+)
+
+// An httpServer is an http.Server or an httptls.Server.
+type httpServer interface {
+	Serve(net.Listener) error
+	Shutdown(context.Context) error
+	Close() error
+}
+
+// newHTTPServer returns the server of a generation's requests.
+func (g *generation) newHTTPServer() httpServer {
+	l := &g.config.Limits
+	inner := &http.Server{
+		Handler: g,
+		// So that "OPTIONS *" is answered by the handler, which logs it.
+		DisableGeneralOptionsHandler: true,
+		ReadHeaderTimeout:            time.Duration(l.Header),
+		IdleTimeout:                  time.Duration(l.Idle),
+		MaxHeaderBytes:               l.HeaderBytes,
+		ErrorLog:                     slog.NewLogLogger(g.log.Handler(), slog.LevelDebug),
+		ConnState:                    g.connState,
+		ConnContext:                  g.connContext,
+		Protocols:                    new(http.Protocols),
+		HTTP2: &http.HTTP2Config{
+			MaxConcurrentStreams:          l.Streams,
+			MaxReceiveBufferPerConnection: 256 << 10, // of bodies that a backend is slow to take
+			MaxReceiveBufferPerStream:     128 << 10,
+			SendPingTimeout:               time.Duration(l.Idle),
+			PingTimeout:                   time.Duration(l.Header),
+			WriteByteTimeout:              time.Duration(l.Idle),
+		},
+	}
+	g.keepAlive = inner.SetKeepAlivesEnabled
+	inner.Protocols.SetHTTP1(true)
+	inner.Protocols.SetHTTP2(!g.config.HTTP1)
+	if g.config.Engine == "go" {
+		return inner
+	}
+	return &httptls.Server{Server: inner}
+}
+
+// clientKey is the key of the *client in a request's context.
+type clientKey struct{}
+
+func (g *generation) connContext(ctx context.Context, conn net.Conn) context.Context {
+	return context.WithValue(ctx, clientKey{}, g.client(conn))
+}
+
+// connState gives up the place of a connection that has ended. The place of one that was hijacked, by
+// the upgrade to another protocol, is given up when its request ends.
+func (g *generation) connState(conn net.Conn, state http.ConnState) {
+	if c := g.client(conn); c != nil && state == http.StateClosed {
+		g.forget(c)
+	}
+}
+
+// begin notes that a client's first request has reached the handler. net/http's StateActive is too
+// early: a server that shuts down then drops the request.
+func (g *generation) begin(c *client) {
+	if c.begun.CompareAndSwap(false, true) {
+		g.mu.Lock()
+		g.change()
+		g.mu.Unlock()
+	}
+}
+
+// client returns the client of a TLS connection.
+func (g *generation) client(conn net.Conn) *client {
+	if c, ok := conn.(interface{ NetConn() net.Conn }); ok {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		return g.clients[c.NetConn()]
+	}
+	return nil
+}
+
+// ServeHTTP has the site of the connection answer a request.
+func (g *generation) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	start := time.Now()
+	c, _ := r.Context().Value(clientKey{}).(*client)
+	if c == nil || r.TLS == nil {
+		panic(http.ErrAbortHandler) // the generation has ended
+	}
+	g.begin(c)
+	r.RemoteAddr = c.String()
+	pw := newProgressWriter(w, r, g.config.Limits.Idle)
+	defer pw.end()
+	if g.config.AccessLog {
+		defer func() { g.logRequest(c, r, pw, start) }()
+	}
+	defer func() {
+		if pw.hijacked {
+			g.forget(c)
+		}
+	}()
+	r = pw.guardBody(r)
+	if !wellFormed(r) {
+		w.Header().Set("Connection", "close")
+		http.Error(pw, "400 bad request", http.StatusBadRequest)
+		return
+	}
+	site := g.siteOf(r)
+	if site == nil {
+		http.Error(pw, "421 misdirected request", http.StatusMisdirectedRequest)
+		return
+	}
+	if r.RequestURI == "*" { // of OPTIONS, which asks for the server as a whole: RFC 9110, section 9.3.7
+		pw.Header().Set("Content-Length", "0")
+		pw.WriteHeader(http.StatusOK)
+		return
+	}
+	site.handler.ServeHTTP(pw, r)
+}
+
+// siteOf returns the site of a request, or nil if the request is for another site than its
+// connection: that one's certificate, and its demands on clients, may be others (RFC 9110, section
+// 15.5.20).
+func (g *generation) siteOf(r *http.Request) *site {
+	shaken, ok := g.names.get(r.TLS.ServerName)
+	if !ok {
+		return nil
+	}
+	host, _ := hostName(r.Host)
+	if asked, ok := g.names.get(host); !ok || asked != shaken {
+		return nil
+	}
+	return shaken
+}
+
+// logRequest writes the access line of a request.
+func (g *generation) logRequest(c *client, r *http.Request, w *progressWriter, start time.Time) {
+	status := w.status
+	switch {
+	case status != 0:
+	case w.hijacked: // by the reverse proxy, which has written the header itself
+		status = http.StatusSwitchingProtocols
+	default:
+		status = http.StatusOK
+	}
+	g.access.Info("request", "client", c.String(), "method", r.Method, "host", r.Host, "path", r.URL.Path, "protocol", r.Proto,
+		"status", status, "bytes", w.written, "seconds", time.Since(start).Seconds(), "tls", tls.VersionName(r.TLS.Version),
+		"resumed", r.TLS.DidResume)
+}
+
+// A handoff is the listener from which an httpServer gets a generation's connections.
+type handoff struct {
+	engine *engine
+	conns  chan net.Conn
+	done   chan struct{} // closed by Close
+	end    func()        // closes done once
+}
+
+// give hands a connection to the server, and reports whether it took it.
+func (h *handoff) give(conn net.Conn) bool {
+	select {
+	case h.conns <- conn:
+		return true
+	case <-h.done:
+		return false
+	}
+}
+
+func (h *handoff) Accept() (net.Conn, error) {
+	select {
+	case conn := <-h.conns:
+		return h.engine.server(conn), nil
+	case <-h.done:
+		return nil, net.ErrClosed
+	}
+}
+
+func (h *handoff) Close() error {
+	h.end()
+	return nil
+}
+
+func (h *handoff) Addr() net.Addr { return &net.TCPAddr{} }
+
+// A progressBody is a request's body whose reads have a deadline each.
+type progressBody struct {
+	io.ReadCloser
+	writer *progressWriter
+	begun  bool // reading has
+}
+
+// guardBody returns a request for the handler, the reads of whose body must make progress.
+func (w *progressWriter) guardBody(r *http.Request) *http.Request {
+	if r.ContentLength != 0 {
+		r = r.WithContext(r.Context()) // a copy: net/http looks at its own one's body, to answer before it comes
+		r.Body = &progressBody{ReadCloser: r.Body, writer: w}
+		w.beforeRead(false)
+	}
+	return r
+}
+
+func (b *progressBody) Read(p []byte) (int, error) {
+	if !b.writer.beforeRead(!b.begun) {
+		return 0, http.ErrBodyReadAfterClose
+	}
+	b.begun = true
+	n, err := b.ReadCloser.Read(p)
+	if errors.Is(err, io.EOF) {
+		b.writer.afterRead()
+	} else if err != nil {
+		b.writer.bodyFailed.Store(&err)
+	}
+	return n, err
+}

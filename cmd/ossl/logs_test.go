@@ -1,0 +1,105 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// TestLogOutputs: a log whose disk is full, whose reader has stopped, or whose reader is gone,
+// neither stops the server nor keeps it from ending, and the lost lines are counted.
+func TestLogOutputs(t *testing.T) {
+	for name, c := range map[string]struct {
+		output func(t *testing.T) *os.File
+		metric string
+	}{
+		"full": {func(t *testing.T) *os.File {
+			f, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return f
+		}, "error"},
+		"stopped": {func(t *testing.T) *os.File {
+			read, write, err := os.Pipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = read.Close() })
+			return write
+		}, "slow"},
+		"gone": {func(t *testing.T) *os.File {
+			read, write, err := os.Pipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = read.Close()
+			return write
+		}, "error"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newService(t)
+			output := c.output(t)
+			cmd := exec.Command("ossl", "serve", "--cert", "localhost.pem", "--key", "localhost-key.pem", "--listen", "unix:s",
+				"--admin", "unix:admin", "--access-log", "public")
+			cmd.Dir, cmd.Stderr = s.dir, output
+			cmd.Env = append(os.Environ(), "NOTIFY_SOCKET="+s.path("notify"), "GORACE=atexit_sleep_ms=0")
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			_ = output.Close()
+			ended := make(chan error, 1)
+			go func() { ended <- cmd.Wait() }()
+			t.Cleanup(func() { _ = cmd.Process.Kill() })
+			s.notified("READY=1")
+			client := s.client("unix", s.path("s"), false, true)
+			for range 200 { // lines of more than 4 KB
+				resp, err := client.Get("https://localhost/" + strings.Repeat("x", 4<<10))
+				if err != nil {
+					t.Fatal(err)
+				}
+				_, _ = io.Copy(io.Discard, resp.Body)
+				_ = resp.Body.Close()
+			}
+			admin := &http.Client{Timeout: serverPatience, Transport: &http.Transport{DisableKeepAlives: true,
+				DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+					return new(net.Dialer).DialContext(ctx, "unix", s.path("admin"))
+				}}}
+			resp, err := admin.Get("http://localhost/metrics")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer resp.Body.Close()
+			text, err := io.ReadAll(resp.Body)
+			lost := regexp.MustCompile(`ossl_serve_lost_log_lines_total{reason="` + c.metric + `"} (\d+)`).FindSubmatch(text)
+			if err != nil || lost == nil {
+				t.Fatalf("%s, %v", text, err)
+			}
+			if n, _ := strconv.Atoi(string(lost[1])); n < 50 {
+				t.Errorf("%d lines are lost", n)
+			}
+			if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+				t.Fatal(err)
+			}
+			select {
+			case err := <-ended:
+				if err != nil {
+					t.Error(err)
+				}
+			case <-time.After(serverPatience):
+				t.Error("the server has not ended")
+			}
+		})
+	}
+}

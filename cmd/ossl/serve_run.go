@@ -1,0 +1,197 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/coreos/go-systemd/v22/daemon"
+	"github.com/spf13/cobra"
+
+	"github.com/ossl-go/ossl/cmd/ossl/internal/terminator"
+)
+
+// run serves until a signal ends it.
+func (f *serverFlags) run(cmd *cobra.Command) error {
+	if err := f.check(cmd); err != nil {
+		return err
+	}
+	// With a receiver for SIGPIPE, the end of the log's reader is an error of a write; else it would
+	// end the process.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+	output := terminator.NewLogWriter(cmd.ErrOrStderr())
+	log, err := f.logger(output)
+	if err == nil {
+		err = f.runLogged(cmd, output, log)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), logPatience)
+	defer cancel()
+	if !output.Close(ctx) && err != nil {
+		return exitStatus(exitFailure) // whose reason nobody would read either
+	}
+	return err
+}
+
+// logPatience is the time that the reader of the log has at the end.
+const logPatience = 2 * time.Second
+
+// runLogged serves with a log whose lines pass through output.
+func (f *serverFlags) runLogged(cmd *cobra.Command, output *terminator.LogWriter, log *slog.Logger) error {
+	if err := terminator.RelaxTimers(); err != nil {
+		log.Debug("timers stay as they are", "error", err) // some sandboxes have no timer slack
+	}
+	inherited, err := terminator.Inherit()
+	if err != nil {
+		return err
+	}
+	config, err := f.read(cmd)
+	if err != nil {
+		if f.file == "" {
+			return usageError(err.Error())
+		}
+		return err
+	}
+	// The command's context ends at SIGHUP too, which doesn't end a server.
+	signals := make(chan os.Signal, 8)
+	signal.Notify(signals, append([]os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP}, restartSignals...)...)
+	defer signal.Stop(signals)
+
+	starting, cancel := context.WithTimeout(context.Background(), time.Minute)
+	server, err := terminator.StartWith(starting, config, inherited, log, log)
+	cancel()
+	if err != nil {
+		return err
+	}
+	server.CountLog(output)
+	announce(server, config, inherited != nil, log)
+	if inherited != nil {
+		if err := inherited.Ready(); err != nil {
+			log.Warn("the former process has ended", "error", err)
+		}
+	}
+	return f.serve(cmd, server, config, signals, log)
+}
+
+// serve obeys signals until one ends the server.
+func (f *serverFlags) serve(
+	cmd *cobra.Command, server *terminator.Server, config *terminator.Config, signals <-chan os.Signal, log *slog.Logger,
+) error {
+	var restarting *restart
+	for ending := false; !ending; {
+		select {
+		case s := <-signals:
+			switch {
+			case s == syscall.SIGHUP:
+				if changed, err := f.reload(cmd, server); err != nil {
+					log.Error("reload failed, the old configuration stays", "error", err)
+				} else {
+					config = changed
+					log.Info("reloaded")
+				}
+				notify(log, daemon.SdNotifyReady)
+			case isRestart(s) && restarting != nil:
+				log.Warn("a restart is under way already")
+			case isRestart(s):
+				log.Info("restarting")
+				restarting = beginRestart(server)
+			default:
+				log.Info("ending", "signal", s.String(), "at most", config.Limits.Drain.String())
+				restarting.abandon(s, log)
+				notify(log, daemon.SdNotifyStopping)
+				ending = true
+			}
+		case err := <-restarting.finished():
+			restarting.cancel()
+			if ending = err == nil; ending {
+				pid := restarting.process.Process.Pid
+				log.Info("another process serves, this one ends", "pid", pid, "at most", config.Limits.Drain.String())
+				notify(log, fmt.Sprintf("MAINPID=%d", pid))
+			} else {
+				log.Error("restart failed, this process goes on", "error", err)
+				restarting = nil
+			}
+		}
+	}
+	return drain(server, config, signals)
+}
+
+// drain ends the server. A further signal cuts off the connections that are left.
+func drain(server *terminator.Server, config *terminator.Config, signals <-chan os.Signal) error {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Duration(config.Limits.Drain))
+	defer cancel()
+	done := make(chan int)
+	go func() { done <- server.Drain(ctx) }()
+	for {
+		select {
+		case cut := <-done:
+			if cut > 0 {
+				return fmt.Errorf("connections cut off: %d", cut)
+			}
+			return nil
+		case s := <-signals:
+			if s != syscall.SIGHUP && !isRestart(s) {
+				cancel()
+			}
+		}
+	}
+}
+
+// reload reads the configuration again, and has the server use it.
+func (f *serverFlags) reload(cmd *cobra.Command, server *terminator.Server) (*terminator.Config, error) {
+	config, err := f.read(cmd)
+	if err != nil {
+		server.ReloadFailed()
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	return config, server.Reload(ctx, config)
+}
+
+// announce says that the server listens, in the log and to systemd. systemd doesn't listen to a
+// process that is not the main one yet: the former one is, and speaks for a server that takes over
+// from it.
+func announce(server *terminator.Server, config *terminator.Config, takesOver bool, log *slog.Logger) {
+	addresses, admin := server.Addrs()
+	var texts []string
+	for _, a := range addresses {
+		texts = append(texts, a.String())
+	}
+	attributes := []any{"addresses", texts, "engine", config.Engine, "landlock", server.Landlock()}
+	status := "STATUS=listening on " + strings.Join(texts, ", ")
+	if admin != nil {
+		attributes = append(attributes, "admin", admin.String())
+		status += "; admin on " + admin.String()
+	}
+	log.Info("listening", attributes...)
+	if takesOver {
+		return
+	}
+	notify(log, status+"\n"+daemon.SdNotifyReady)
+}
+
+// notify sends a state to the service manager, if there is one: sd_notify(3).
+func notify(log *slog.Logger, state string) {
+	if _, err := daemon.SdNotify(false, state); err != nil {
+		log.Warn("sd_notify", "error", err)
+	}
+}
+
+// logger returns the logger of the server.
+func (f *serverFlags) logger(output io.Writer) (*slog.Logger, error) {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(f.logLevel)); err != nil {
+		return nil, usageError(fmt.Sprintf("--log-level %q is none of debug, info, warn, error", f.logLevel))
+	}
+	options := &slog.HandlerOptions{Level: level}
+	if f.logFormat == "json" {
+		return slog.New(slog.NewJSONHandler(output, options)), nil
+	}
+	return slog.New(slog.NewTextHandler(output, options)), nil
+}
