@@ -13,6 +13,8 @@ import (
 	"runtime"
 	"strings"
 	"time"
+
+	"github.com/ossl-go/ossl/ci/internal/load"
 )
 
 // parseRow returns the row of that name.
@@ -96,12 +98,12 @@ func lockstep(r row, wrap func(net.Conn) net.Conn, evict func(), d time.Duration
 			return io.EOF
 		}
 		evict()
-		start, err := clock(threadClock)
+		start, err := load.Clock(load.ThreadClock)
 		if err != nil {
 			return err
 		}
 		said, _ := next()
-		end, err := clock(threadClock)
+		end, err := load.Clock(load.ThreadClock)
 		used += end - start - reading
 		done = said == errDone
 		return err
@@ -128,7 +130,7 @@ func lockstep(r row, wrap func(net.Conn) net.Conn, evict func(), d time.Duration
 		}
 		return nil
 	}
-	for i := range warmUp {
+	for i := range load.WarmUp {
 		if err := connection(r.kind == "resumed" && i > 0); err != nil {
 			return 0, 0, err
 		}
@@ -144,7 +146,7 @@ func lockstep(r row, wrap func(net.Conn) net.Conn, evict func(), d time.Duration
 
 // clientConfig is of all servers' client in memory.
 func clientConfig(r row) *tls.Config {
-	config := &tls.Config{InsecureSkipVerify: true, ServerName: serverName,
+	config := &tls.Config{InsecureSkipVerify: true, ServerName: load.ServerName,
 		CurvePreferences: []tls.CurveID{tls.X25519, tls.CurveP256}, MinVersion: tls.VersionTLS13, MaxVersion: tls.VersionTLS13,
 		CipherSuites: []uint16{tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256, tls.TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256}}
 	if r.version == "1.2" {
@@ -189,11 +191,11 @@ func talk(client *tls.Conn, request bool, ended func()) error {
 func clockStep() (time.Duration, error) {
 	least := time.Second
 	for range 100 {
-		start, err := clock(threadClock)
+		start, err := load.Clock(load.ThreadClock)
 		if err != nil {
 			return 0, err
 		}
-		end, _ := clock(threadClock)
+		end, _ := load.Clock(load.ThreadClock)
 		least = min(least, end-start)
 	}
 	return least, nil

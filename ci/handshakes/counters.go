@@ -8,9 +8,9 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
-	"unsafe"
+
+	"github.com/ossl-go/ossl/ci/internal/load"
 )
 
 // counters are of processes with all their threads.
@@ -40,7 +40,7 @@ func readCounters(pids []string) (counters, error) {
 		if err != nil {
 			return sum, err
 		}
-		used, err := clock(^int32(n)<<3 | 2) // the process's clock, as clock_getcpuclockid makes it
+		used, err := load.Clock(load.ProcessClock(n))
 		if err != nil {
 			return sum, fmt.Errorf("the clock of process %d: %w", n, err)
 		}
@@ -117,15 +117,4 @@ func perfCount(out string) (float64, error) {
 		}
 	}
 	return 0, fmt.Errorf("perf says %q", out)
-}
-
-// threadClock is the clock of the calling thread's processor time.
-const threadClock = 3
-
-func clock(id int32) (time.Duration, error) {
-	var t syscall.Timespec
-	if _, _, errno := syscall.RawSyscall(syscall.SYS_CLOCK_GETTIME, uintptr(id), uintptr(unsafe.Pointer(&t)), 0); errno != 0 {
-		return 0, errno
-	}
-	return time.Duration(t.Nano()), nil
 }

@@ -14,29 +14,11 @@ import (
 	"time"
 
 	"github.com/ossl-go/ossl"
+	"github.com/ossl-go/ossl/ci/internal/load"
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
 func near(a, b float64) bool { return math.Abs(a-b) < 1e-9 }
-
-func TestQuantile(t *testing.T) {
-	for _, test := range []struct {
-		values []float64
-		q      float64
-		want   float64
-	}{
-		{[]float64{7}, 0.25, 7},
-		{[]float64{3, 1, 2}, 0.5, 2},
-		{[]float64{4, 1, 3, 2}, 0.5, 2.5},
-		{[]float64{4, 1, 3, 2}, 0.25, 1.75},
-		{[]float64{4, 1, 3, 2}, 0.75, 3.25},
-		{[]float64{4, 1, 3, 2}, 1, 4},
-	} {
-		if got := quantile(test.values, test.q); !near(got, test.want) {
-			t.Errorf("quantile(%v, %v) = %v, want %v", test.values, test.q, got, test.want)
-		}
-	}
-}
 
 // TestRatio checks that ratios don.t show the speed of the machine, which doubles in each round here.
 func TestRatio(t *testing.T) {
@@ -52,7 +34,7 @@ func TestRatio(t *testing.T) {
 	r.add(a, 3, sample{micros: 100}) // b had no turn in this round
 	r.add(turn{rows[1], "b"}, 3, sample{micros: 1})
 	got, ok := r.ratio(a, "b")
-	if !ok || !near(got.low, 1.15) || !near(got.median, 1.2) || !near(got.high, 1.25) {
+	if !ok || !near(got.Low, 1.15) || !near(got.Median, 1.2) || !near(got.High, 1.25) {
 		t.Errorf("ratio is %v, %v", got, ok)
 	}
 	if got, ok := r.ratio(a, "c"); ok {
@@ -216,8 +198,7 @@ func TestTable(t *testing.T) {
 // TestLockstep does a connection of each cold and warm row with both stacks.
 func TestLockstep(t *testing.T) {
 	dir := t.TempDir()
-	r := &runner{dir: dir}
-	if err := r.writeCerts([]tlstest.KeyKind{tlstest.RSA2048, tlstest.P256}); err != nil {
+	if err := load.WriteCerts(dir, []tlstest.KeyKind{tlstest.RSA2048, tlstest.P256}); err != nil {
 		t.Fatal(err)
 	}
 	for _, stack := range []string{stackGo, stackOSSL} {
@@ -236,7 +217,7 @@ func TestLockstep(t *testing.T) {
 			if err != nil || n != 2 || used <= 0 {
 				t.Errorf("%s, %s: %d connections, %v, %v", stack, row, n, used, err)
 			}
-			if least := 2 * (n + warmUp); evictions < least {
+			if least := 2 * (n + load.WarmUp); evictions < least {
 				t.Errorf("%s, %s: %d evictions, want %d or more", stack, row, evictions, least)
 			}
 		}

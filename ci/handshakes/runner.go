@@ -6,8 +6,6 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"crypto/x509"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
@@ -15,18 +13,14 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
 
+	"github.com/ossl-go/ossl/ci/internal/load"
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
-
-// serverName is on the certificates.
-const serverName = "localhost"
 
 // patience bounds steps that take a moment; a measurement of the client takes longer.
 const patience = 10 * time.Second
@@ -82,7 +76,7 @@ func (r *runner) stacks() []string {
 // startAll starts the servers of rows.
 func (r *runner) startAll(rows []row) error {
 	r.servers = map[serverKey]*server{}
-	if err := r.writeCerts([]tlstest.KeyKind{tlstest.RSA2048, tlstest.P256}); err != nil {
+	if err := load.WriteCerts(r.dir, []tlstest.KeyKind{tlstest.RSA2048, tlstest.P256}); err != nil {
 		return err
 	}
 	for _, row := range rows {
@@ -119,36 +113,6 @@ func (r *runner) stopAll() error {
 // file returns the path of a certificate or key: ca.pem, P256.pem, P256.key.
 func (r *runner) file(name string) string { return filepath.Join(r.dir, name) }
 
-func (r *runner) writeCerts(kinds []tlstest.KeyKind) error {
-	if err := r.writePEM("ca.pem", "CERTIFICATE", tlstest.CA().Cert.Raw); err != nil {
-		return err
-	}
-	for _, kind := range kinds {
-		cert := tlstest.New(tlstest.Options{Kind: kind, Names: []string{serverName}})
-		der, err := x509.MarshalPKCS8PrivateKey(cert.PrivateKey)
-		if err != nil {
-			return err
-		}
-		if err := r.writePEM(string(kind)+".pem", "CERTIFICATE", cert.Certificate...); err != nil {
-			return err
-		}
-		if err := r.writePEM(string(kind)+".key", "PRIVATE KEY", der); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (r *runner) writePEM(name, kind string, ders ...[]byte) error {
-	var b bytes.Buffer
-	for _, der := range ders {
-		if err := pem.Encode(&b, &pem.Block{Type: kind, Bytes: der}); err != nil {
-			return err
-		}
-	}
-	return os.WriteFile(r.file(name), b.Bytes(), 0o600)
-}
-
 // note remembers a server's TLS library, and refuses a comparison of two libraries.
 func (r *runner) note(stack string, s *server) error {
 	if !slices.Contains(r.names, s.name) {
@@ -158,14 +122,11 @@ func (r *runner) note(stack string, s *server) error {
 		return nil
 	}
 	pids := s.processes()
-	maps, err := os.ReadFile("/proc/" + pids[len(pids)-1] + "/maps")
+	file, err := load.Libssl(pids[len(pids)-1])
 	if err != nil {
 		return err
 	}
-	file := string(regexp.MustCompile(`(?m)/\S*/libssl\.so\S*$`).Find(maps))
 	switch {
-	case file == "":
-		return errors.New("the server uses no libssl")
 	case r.libssl == "":
 		r.libssl = file
 	case r.libssl != file:
@@ -262,12 +223,10 @@ http {
 `
 
 func (r *runner) startNginx(k serverKey) (*server, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0") // a port that nobody had a moment ago
+	port, err := load.FreePort()
 	if err != nil {
 		return nil, err
 	}
-	_, port, _ := net.SplitHostPort(l.Addr().String())
-	l.Close()
 	sessions := "ssl_session_tickets on; ssl_session_cache off;"
 	if k.way == byID {
 		sessions = "ssl_session_tickets off; ssl_session_cache shared:sessions:10m;"
@@ -305,12 +264,7 @@ func (r *runner) startNginx(k serverKey) (*server, error) {
 	return nil, fmt.Errorf("nginx did not start: %w\n%s%s", err, said.String(), log)
 }
 
-// processes are the server's, its children last.
-func (s *server) processes() []string {
-	pid := strconv.Itoa(s.cmd.Process.Pid)
-	children, _ := os.ReadFile("/proc/" + pid + "/task/" + pid + "/children")
-	return append([]string{pid}, strings.Fields(string(children))...)
-}
+func (s *server) processes() []string { return load.Processes(s.cmd.Process.Pid) }
 
 // stop ends the server and waits for it.
 func (s *server) stop() error {

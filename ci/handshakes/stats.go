@@ -4,7 +4,8 @@ package main
 
 import (
 	"maps"
-	"slices"
+
+	"github.com/ossl-go/ossl/ci/internal/load"
 )
 
 // A sample is the result of one turn, for each connection except perSecond.
@@ -37,15 +38,12 @@ func (r *results) median(t turn, field func(sample) float64) float64 {
 	for s := range maps.Values(r.samples[t]) {
 		all = append(all, field(s))
 	}
-	return quantile(all, 0.5)
+	return load.Quantile(all, 0.5)
 }
-
-// A spread is a median with its quartiles.
-type spread struct{ low, median, high float64 }
 
 // ratio returns the ratios of processor time to another stack's in the same row and round, and
 // whether there are any.
-func (r *results) ratio(t turn, to string) (spread, bool) {
+func (r *results) ratio(t turn, to string) (load.Spread, bool) {
 	var all []float64
 	others := r.samples[turn{t.row, to}]
 	for round, s := range r.samples[t] {
@@ -54,18 +52,7 @@ func (r *results) ratio(t turn, to string) (spread, bool) {
 		}
 	}
 	if len(all) == 0 {
-		return spread{}, false
+		return load.Spread{}, false
 	}
-	return spread{quantile(all, 0.25), quantile(all, 0.5), quantile(all, 0.75)}, true
-}
-
-// quantile interpolates between the neighbours in order. values is not empty.
-func quantile(values []float64, q float64) float64 {
-	values = slices.Sorted(slices.Values(values))
-	at := q * float64(len(values)-1)
-	i := int(at)
-	if i+1 == len(values) {
-		return values[i]
-	}
-	return values[i] + (at-float64(i))*(values[i+1]-values[i])
+	return load.SpreadOf(all), true
 }

@@ -28,7 +28,7 @@ func (r *results) print(w io.Writer, rows []row, stacks []string) {
 			for _, to := range []string{stackOSSL, stackGo, stackNginx} {
 				cell := ""
 				if s, ok := r.ratio(t, to); ok && to != stack && (stack != stackGo && stack != stackNginx) {
-					cell = fmt.Sprintf("%.2f %.2f-%.2f", s.median, s.low, s.high)
+					cell = fmt.Sprintf("%.2f %.2f-%.2f", s.Median, s.Low, s.High)
 				}
 				line += fmt.Sprintf(" %-15s", cell)
 			}

@@ -3,23 +3,19 @@
 package main
 
 import (
-	"bufio"
-	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/ossl-go/ossl/ci/internal/load"
 )
 
 // requestSize is the size of requests and of the bodies of answers.
 const requestSize = 1024
-
-// warmUp is the number of connections that the client makes before a turn.
-const warmUp = 3
 
 // take does a turn and adds its sample.
 func (r *runner) take(ctx context.Context, t turn, round int, res *results) error {
@@ -33,7 +29,7 @@ func (r *runner) take(ctx context.Context, t turn, round int, res *results) erro
 	s := r.servers[serverKey{t.stack, t.row.key, t.row.way}]
 	pids := s.processes()
 	var before, after counters
-	n, took, err := r.visit(ctx, t.row, s, nil, func() (err error) {
+	n, took, err := r.visit(t.row, s, nil).Run(ctx, 3*patience, func() (err error) {
 		before, err = readCounters(pids)
 		return err
 	})
@@ -47,55 +43,17 @@ func (r *runner) take(ctx context.Context, t turn, round int, res *results) erro
 	return nil
 }
 
-// visit has the clients visit a server, and calls ready right before they do. A wrapper starts the
-// client, if there is one.
-func (r *runner) visit(ctx context.Context, row row, s *server, wrapper []string, ready func() error) (n int, took time.Duration,
-	err error) {
-	most, request := r.full, 0
+// visit returns the clients' visit to a server. A wrapper starts the client, if there is one.
+func (r *runner) visit(row row, s *server, wrapper []string) load.Visit {
+	v := load.Visit{Program: r.client, Port: s.port, CA: r.file("ca.pem"), Version: row.version, Way: row.way, Kind: row.kind,
+		Clients: r.clients, Most: r.full, Turn: r.turn, Wrapper: wrapper}
 	if row.kind == "resumed" {
-		most = r.resumed
+		v.Most = r.resumed
 	}
-	port := s.port
 	if row.request {
-		port, request = s.requestPort, requestSize
+		v.Port, v.Request = s.requestPort, requestSize
 	}
-	args := append(wrapper, r.client, port, r.file("ca.pem"), row.version, row.way, strconv.Itoa(r.clients), row.kind)
-	for _, n := range []int{request, most, int(r.turn.Milliseconds())} {
-		args = append(args, strconv.Itoa(n))
-	}
-	ctx, cancel := context.WithTimeout(ctx, r.turn+3*patience)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
-	var said bytes.Buffer
-	cmd.Stderr = &said
-	stdin, err := cmd.StdinPipe()
-	if err != nil {
-		return 0, 0, err
-	}
-	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		return 0, 0, err
-	}
-	if err := cmd.Start(); err != nil {
-		return 0, 0, err
-	}
-	lines := bufio.NewScanner(stdout)
-	if lines.Scan() && lines.Text() == "ready" {
-		err = ready()
-		if err == nil {
-			_, err = stdin.Write([]byte("\n"))
-		}
-		lines.Scan()
-	}
-	stdin.Close()
-	text := lines.Text()
-	if err := errors.Join(err, cmd.Wait()); err != nil {
-		return 0, 0, fmt.Errorf("the client: %w: %s", err, said.String())
-	}
-	if _, err := fmt.Sscan(text, &n, &took); err != nil || n == 0 {
-		return 0, 0, fmt.Errorf("the client says %q", text)
-	}
-	return n, took, nil
+	return v
 }
 
 // takeCold does a turn of a row without a network.
@@ -144,7 +102,8 @@ func (r *runner) count(ctx context.Context, rows []row, res *results) error {
 			}
 			s := r.servers[serverKey{stack, row.key, row.way}]
 			wrapper := append(event[:len(event):len(event)], "-p", strings.Join(s.processes(), ","))
-			n, _, err := r.visit(ctx, row, s, wrapper, func() error { return nil })
+			visit := r.visit(row, s, wrapper)
+			n, _, err := visit.Run(ctx, 3*patience, func() error { return nil })
 			if err != nil {
 				return fmt.Errorf("%s, %s, with perf: %w", stack, row, err)
 			}
@@ -156,7 +115,7 @@ func (r *runner) count(ctx context.Context, rows []row, res *results) error {
 			if err != nil {
 				return err
 			}
-			res.syscalls[turn{row, stack}] = calls / float64(n+warmUp)
+			res.syscalls[turn{row, stack}] = calls / float64(n+visit.WarmUps())
 		}
 	}
 	return nil

@@ -20,6 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -150,17 +151,20 @@ static long long now(void)
 	return t.tv_sec * 1000000000LL + t.tv_nsec;
 }
 
-/* Forks the clients, which wait until the pipe's writing end is closed everywhere. Their counts go to made. */
+/*
+ * Forks the clients, which wait until the pipe's writing end is closed everywhere. Their counts go to made. Each of those that
+ * resume first gets a session of its own, since a server may let a session be resumed only once.
+ */
 static int fork_clients(int clients, enum kind kind, int most, long long nanoseconds, int *made)
 {
-	int i, start[2];
+	int i, start[2], prepared[2];
+	char c;
 
-	if (pipe(start) != 0)
+	if (pipe(start) != 0 || pipe(prepared) != 0)
 		fail("pipe", errno);
 	for (i = 0; i < clients; i++) {
 		int share = most / clients + (i < most % clients);
 		long long end;
-		char c;
 
 		switch (fork()) {
 		case -1:
@@ -168,6 +172,13 @@ static int fork_clients(int clients, enum kind kind, int most, long long nanosec
 			break;
 		case 0:
 			close(start[1]);
+			close(prepared[0]);
+			prctl(PR_SET_PDEATHSIG, SIGKILL); /* else a client would take the parent's end for the start */
+			if (kind == RESUMED)
+				visit(FULL);
+			if (write(prepared[1], "", 1) != 1)
+				_exit(1);
+			close(prepared[1]); /* so that the parent sees if another one fails */
 			if (read(start[0], &c, 1) != 0)
 				_exit(1);
 			for (end = now() + nanoseconds; (most == 0 || made[i] < share) && now() < end; made[i]++)
@@ -176,6 +187,11 @@ static int fork_clients(int clients, enum kind kind, int most, long long nanosec
 		}
 	}
 	close(start[0]);
+	close(prepared[1]);
+	for (i = 0; i < clients; i++)
+		if (read(prepared[0], &c, 1) != 1)
+			fail("a process has failed", i);
+	close(prepared[0]);
 	return start[1];
 }
 
@@ -254,7 +270,7 @@ int main(int argc, char **argv)
 	puts("ready");
 	fflush(stdout);
 	if (getchar() == EOF)
-		_exit(1); /* and the clients, whose pipe nobody writes to, do nothing */
+		_exit(1); /* and so do the clients */
 	began = now();
 	close(start);
 	for (i = 0; i < clients; i++)
