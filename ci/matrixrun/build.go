@@ -17,11 +17,15 @@ import (
 type binary struct {
 	pkg, dir, file string
 	adapter        bool // of another module than the core
+	fips           bool // runs in rows of FIPS mode's own tests only
 }
 
 // leftOut are modules that measure, the command, whose tests take long and call little of OpenSSL by
 // themselves, and the examples, whose tests call none.
 var leftOut = []string{"bench", "cmd/ossl", "examples"}
+
+// terminator is the package of the command that has tests of FIPS mode.
+const terminator = "internal/terminator"
 
 // build compiles every package's tests once, for all versions. patterns narrows the core's
 // packages.
@@ -62,6 +66,15 @@ func (b *testbed) build(ctx context.Context, patterns string, adapters bool) err
 		}
 	}
 	command := filepath.Join(core, "cmd", "ossl") // a module of its own
+	if adapters && patterns == "" && b.sysroot == "" {
+		before := len(b.binaries)
+		if err := b.buildModule(ctx, command, []string{"./" + terminator}, true); err != nil {
+			return err
+		}
+		for i := range b.binaries[before:] {
+			b.binaries[before+i].fips = true
+		}
+	}
 	if err := b.compile(ctx, command, "build", "-buildvcs=false", "-o", b.command(), "."); err != nil {
 		return err
 	}
@@ -88,7 +101,7 @@ func (b *testbed) buildModule(ctx context.Context, dir string, patterns []string
 		if err := b.wrap(file); err != nil {
 			return err
 		}
-		b.binaries = append(b.binaries, binary{pkg, pkgDir, file, adapter})
+		b.binaries = append(b.binaries, binary{pkg: pkg, dir: pkgDir, file: file, adapter: adapter})
 	}
 	return nil
 }

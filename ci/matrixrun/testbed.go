@@ -213,7 +213,7 @@ func (b *testbed) run(ctx context.Context, p planned, args []string) (*row, erro
 	}
 	start := time.Now()
 	for _, bin := range b.binaries {
-		if bin.adapter && !p.adapters() || !bin.adapter && p.mode.apiOnly && !bin.ofAPI(p.mode) {
+		if bin.fips && p.mode.run != "FIPS" || bin.adapter && !p.adapters() || !bin.adapter && p.mode.apiOnly && !bin.ofAPI(p.mode) {
 			continue
 		}
 		if err := runBinary(ctx, r, p, bin, args); err != nil {
