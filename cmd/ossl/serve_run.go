@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	stdlog "log"
 	"log/slog"
 	"os"
 	"os/signal"
@@ -46,6 +47,9 @@ func (f *serverFlags) runLogged(cmd *cobra.Command, output *terminator.LogWriter
 	if err := terminator.RelaxTimers(); err != nil {
 		log.Debug("timers stay as they are", "error", err) // some sandboxes have no timer slack
 	}
+	// net/http's transport logs there if a backend sends data without a request.
+	stdlog.SetFlags(0)
+	stdlog.SetOutput(slog.NewLogLogger(log.Handler(), slog.LevelWarn).Writer())
 	inherited, err := terminator.Inherit()
 	if err != nil {
 		return err

@@ -3,6 +3,7 @@ package terminator
 import (
 	"context"
 	"errors"
+	"net"
 	"net/http"
 	"net/http/httptrace"
 	"time"
@@ -23,7 +24,14 @@ func (p patient) RoundTrip(r *http.Request) (*http.Response, error) {
 	// The context ends with that of r, when the response has been passed on.
 	ctx, cancel := context.WithCancelCause(r.Context())
 	timer := time.AfterFunc(time.Duration(p.timeout), func() { cancel(errBusy) })
-	trace := &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { timer.Stop() }}
+	var conn net.Conn
+	trace := &httptrace.ClientTrace{GotConn: func(info httptrace.GotConnInfo) {
+		timer.Stop()
+		conn = info.Conn
+		if c, ok := underTLS(conn).(*backendConn); ok && info.Reused {
+			c.settle(ctx, conn)
+		}
+	}}
 	r = r.WithContext(httptrace.WithClientTrace(ctx, trace))
 	stall := newStall(cancel, p.limits.Idle, p.limits.Backend)
 	if r.Body != nil && r.Body != http.NoBody {
@@ -35,8 +43,13 @@ func (p patient) RoundTrip(r *http.Request) (*http.Response, error) {
 	if cause := context.Cause(ctx); err != nil && (errors.Is(cause, errBusy) || errors.Is(cause, errStalled)) {
 		err = cause
 	}
-	if err == nil && resp.StatusCode != http.StatusSwitchingProtocols {
-		resp.Body = &stallingBody{resp.Body, stall}
+	if err != nil {
+		return nil, err
 	}
-	return resp, err
+	if resp.StatusCode != http.StatusSwitchingProtocols {
+		resp.Body = &stallingBody{resp.Body, stall}
+	} else if w := writerOf(ctx); w != nil {
+		resp.Body = w.upgraded(conn, resp.Body)
+	}
+	return resp, nil
 }

@@ -26,9 +26,7 @@ type idleConn struct {
 	net.Conn
 	idle     Time
 	activity *activity
-
-	writing  sync.Mutex // held by Write
-	writeErr error      // the last Write's; guarded by writing
+	writes   writes
 }
 
 // newIdleConn returns a conn whose time begins now.
@@ -60,35 +58,50 @@ func (c *idleConn) Read(b []byte) (int, error) {
 // Write has a deadline of its own: after a Write of TLS has timed out, there can't be another one. A
 // peer has to take all of b in time.
 func (c *idleConn) Write(b []byte) (int, error) {
-	c.writing.Lock()
-	defer c.writing.Unlock()
-	if c.writeErr = c.Conn.SetWriteDeadline(c.idle.in()); c.writeErr != nil {
-		return 0, c.writeErr
+	if err := c.Conn.SetWriteDeadline(c.idle.in()); err != nil {
+		return 0, err
 	}
-	n, err := c.Conn.Write(b)
-	if c.writeErr = err; n > 0 {
+	n, err := c.writes.write(c.Conn, b)
+	if n > 0 {
 		c.activity.note()
 	}
 	return n, err
 }
 
-// confirmEnd returns an error if the io.EOF of a Read was not the peer's orderly end. A socket reports
-// a reset once: if a Write gets the error, a Read at the same time meets an end of the stream.
-func (c *idleConn) confirmEnd() error {
-	if !isClosed(c.Conn) {
-		return nil
-	}
-	c.writing.Lock() // the Write of a closed socket doesn't wait
-	defer c.writing.Unlock()
-	if errors.Is(c.writeErr, syscall.EPIPE) { // the reset came after the end
-		return nil
-	}
-	return c.writeErr
+// CloseWrite ends the sending.
+func (c *idleConn) CloseWrite() error { return closeWrite(c.Conn) }
+
+// writes are a connection's, of which it remembers the last one's error.
+type writes struct {
+	mu  sync.Mutex // held by write
+	err error      // guarded by mu
 }
 
-// CloseWrite ends the sending.
-func (c *idleConn) CloseWrite() error {
-	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+func (w *writes) write(conn net.Conn, b []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	n, err := conn.Write(b)
+	w.err = err
+	return n, err
+}
+
+// confirmEnd returns an error if the io.EOF of a Read was not the peer's orderly end. A socket reports
+// a reset once: if a Write gets the error, a Read at the same time meets an end of the stream.
+func (w *writes) confirmEnd(conn net.Conn) error {
+	if !isClosed(conn) {
+		return nil
+	}
+	w.mu.Lock() // the Write of a closed socket doesn't wait
+	defer w.mu.Unlock()
+	if errors.Is(w.err, syscall.EPIPE) { // the reset came after the end
+		return nil
+	}
+	return w.err
+}
+
+// closeWrite ends the sending of a connection.
+func closeWrite(conn net.Conn) error {
+	if half, ok := conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()
 	}
 	return errors.ErrUnsupported

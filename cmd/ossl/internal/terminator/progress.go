@@ -27,9 +27,15 @@ type progressWriter struct {
 	status   int
 	written  int64
 	hijacked bool
+	upgrade  *upgrade // the change to another protocol that the backend has agreed to, or nil
 	// duplex means that the response may begin while the request's body is still being read. net/http
 	// would take up to 256 KB of the body away from its reader before it sends the header.
 	duplex bool
+	// continues means that net/http writes 100 (Continue), to a client of HTTP/1.1 that waits for it, when
+	// the request's body is first read: on the reverse proxy's transport's goroutine. Until that Read has
+	// ended, other informational responses would mix with it.
+	continues bool
+	bodyRead  atomic.Bool // the first Read of the request's body has ended
 	// bodyFailed is the error of a Read of the request's body, or nil. The reverse proxy's transport
 	// reads on a goroutine of its own.
 	bodyFailed atomic.Pointer[error]
@@ -40,7 +46,8 @@ type progressWriter struct {
 
 func newProgressWriter(w http.ResponseWriter, r *http.Request, timeout Time) *progressWriter {
 	return &progressWriter{ResponseWriter: w, control: http.NewResponseController(w), timeout: timeout,
-		http2: r.ProtoMajor == 2, http10: !r.ProtoAtLeast(1, 1), head: r.Method == http.MethodHead}
+		http2: r.ProtoMajor == 2, http10: !r.ProtoAtLeast(1, 1), head: r.Method == http.MethodHead,
+		continues: r.ProtoMajor == 1 && r.Header.Get("Expect") != ""}
 }
 
 // Unwrap returns the ResponseWriter within, for http.ResponseController.
@@ -110,6 +117,9 @@ func (w *progressWriter) WriteHeader(status int) {
 	if status < 200 && status != http.StatusSwitchingProtocols { // net/http sends it at once
 		if w.http10 {
 			return // RFC 9110, section 15.2: the client would take it for the response
+		}
+		if w.continues && status != http.StatusContinue && !w.bodyRead.Load() {
+			return
 		}
 		for _, name := range []string{"Connection", "Keep-Alive", "Proxy-Connection", "Transfer-Encoding", "Upgrade"} {
 			w.Header().Del(name) // the reverse proxy leaves them; clients of HTTP/2 end the stream then

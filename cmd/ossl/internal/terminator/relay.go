@@ -66,17 +66,9 @@ func (g *generation) relayed(c *client, conn tlsConn) (up, down int64, err error
 	}
 	var shared activity
 	client, server := newIdleConn(conn, limits.Idle, &shared), newIdleConn(behind, limits.Idle, &shared)
-	up, down, err = both(client, server, func() { reset(c.conn); reset(rawConn(behind)) })
+	up, down, err = both(client, server, func() { reset(c.conn); reset(underTLS(behind)) })
 	_ = behind.Close() // the end of the client's data was passed on before, or has failed
 	return up, down, err
-}
-
-// rawConn returns the connection under TLS.
-func rawConn(conn net.Conn) net.Conn {
-	if c, ok := conn.(tlsConn); ok {
-		return c.NetConn()
-	}
-	return conn
 }
 
 // connect connects to the backend for a client, and shakes hands if the backend has TLS.
@@ -203,7 +195,7 @@ func passSome(dst, src *idleConn) (n int64, err error) {
 
 // passEnd ends the sending of dst, since src has ended its own.
 func passEnd(dst, src *idleConn) error {
-	if err := src.confirmEnd(); err != nil {
+	if err := src.writes.confirmEnd(src.Conn); err != nil {
 		return fmt.Errorf("read: %w", err)
 	}
 	err := dst.SetWriteDeadline(dst.idle.in())

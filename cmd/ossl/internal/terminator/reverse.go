@@ -85,6 +85,15 @@ func (b *backend) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	return dialer.DialContext(ctx, b.network, b.address)
 }
 
+// dialForRequests is dial for http.Transport.
+func (b *backend) dialForRequests(ctx context.Context, network, address string) (net.Conn, error) {
+	conn, err := b.dial(ctx, network, address)
+	if err != nil {
+		return nil, err
+	}
+	return &backendConn{Conn: conn}, nil
+}
+
 // closeIdler is an http.RoundTripper that can close its idle connections.
 type closeIdler interface {
 	http.RoundTripper
@@ -94,7 +103,7 @@ type closeIdler interface {
 // transport returns the transport for requests to the backend.
 func (b *backend) transport(l *Limits) (closeIdler, error) {
 	base := &http.Transport{
-		DialContext:            b.dial,
+		DialContext:            b.dialForRequests,
 		TLSClientConfig:        b.config,
 		TLSHandshakeTimeout:    time.Duration(l.Backend),
 		ResponseHeaderTimeout:  time.Duration(l.Backend),
@@ -141,7 +150,7 @@ func reverseHandler(b *backend, l *Limits, limited *complaints, log *slog.Logger
 			r.Out.URL.RawQuery = r.In.URL.RawQuery
 			r.Out.Host = r.In.Host
 			removeForged(r.Out.Header)
-			removeHTTPUpgrade(r.Out.Header)
+			removeUpgrades(r)
 			r.SetXForwarded()
 		},
 		Transport:    patient{transport, patience, l},
@@ -170,6 +179,9 @@ func reverseHandler(b *backend, l *Limits, limited *complaints, log *slog.Logger
 			defer resetIfCut(r)
 		}
 		duplex(w, true)
+		if pw, ok := w.(*progressWriter); ok && r.Header.Get("Upgrade") != "" {
+			r = r.WithContext(context.WithValue(r.Context(), writerKey{}, pw))
+		}
 		proxy.ServeHTTP(w, r)
 	})
 	return handler, transport.CloseIdleConnections, nil
@@ -204,18 +216,24 @@ func removeForged(h http.Header) {
 	}
 }
 
-// removeHTTPUpgrade removes the wish to upgrade to another version of HTTP, or to TLS: the client's
-// further requests would reach the backend as they are, with any host and forged headers.
-func removeHTTPUpgrade(h http.Header) {
+// removeUpgrades removes a client's wish for an upgrade that can't be passed on. After one to another
+// version of HTTP, or to TLS, the client's further requests would reach the backend as they are, with
+// any host and forged headers. If the request has a body, a backend that changes the protocol before it
+// has taken all of the body would get the rest as data of the new protocol. HTTP/1.0 has no upgrades.
+func removeUpgrades(r *httputil.ProxyRequest) {
+	h := r.Out.Header
 	h.Del("HTTP2-Settings")
+	refused := r.In.ContentLength != 0 || !r.In.ProtoAtLeast(1, 1)
 	for protocol := range strings.SplitSeq(h.Get("Upgrade"), ",") {
 		name, _, _ := strings.Cut(strings.TrimSpace(protocol), "/")
 		switch strings.ToLower(strings.TrimSpace(name)) {
 		case "h2c", "h2", "http", "tls":
-			h.Del("Connection")
-			h.Del("Upgrade")
-			return
+			refused = true
 		}
+	}
+	if refused && h.Get("Upgrade") != "" {
+		h.Del("Connection")
+		h.Del("Upgrade")
 	}
 }
 

@@ -212,6 +212,7 @@ func (b *progressBody) Read(p []byte) (int, error) {
 	}
 	b.begun = true
 	n, err := b.ReadCloser.Read(p)
+	b.writer.bodyRead.Store(true)
 	if errors.Is(err, io.EOF) {
 		b.writer.afterRead()
 	} else if err != nil {

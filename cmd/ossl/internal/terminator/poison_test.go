@@ -1,0 +1,86 @@
+package terminator_test
+
+import (
+	"bufio"
+	"fmt"
+	"net"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/ossl-go/ossl/cmd/ossl/internal/terminator"
+)
+
+// TestDataBehindResponse: a client never gets data that the backend sends behind the response to another
+// one, here to HEAD, which has no body.
+func TestDataBehindResponse(t *testing.T) {
+	const poison = "HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\npoison"
+	w, l := newWorld(t), listen(t)
+	config := w.config("ossl", terminator.Site{Backend: terminator.Backend{To: "http://" + l.Addr().String()}})
+	config.Limits.BackendConns = 1
+	r := w.start(config)
+	heads := make(chan chan struct{})
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go serveBehind(conn, poison, heads)
+		}
+	}()
+	for range 20 {
+		first, second := r.client(false, nil), r.client(false, nil)
+		done := make(chan error, 2)
+		go func() {
+			resp, err := first.Head("https://localhost/")
+			if err == nil {
+				_ = resp.Body.Close()
+			}
+			done <- err
+		}()
+		answer := <-heads // has arrived
+		go func() {
+			resp, err := second.Get("https://localhost/")
+			if err == nil {
+				defer resp.Body.Close()
+				b := make([]byte, len("poison"))
+				if n, _ := resp.Body.Read(b); string(b[:n]) != "fine" {
+					err = fmt.Errorf("the client got %q", b[:n])
+				}
+			}
+			done <- err
+		}()
+		time.Sleep(20 * time.Millisecond) // so that the second request likely waits for the connection
+		close(answer)
+		for range 2 {
+			if err := <-done; err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// serveBehind answers requests, and sends more than the response to HEAD. heads gets a channel for each,
+// which the test closes to have it answered.
+func serveBehind(conn net.Conn, more string, heads chan<- chan struct{}) {
+	defer conn.Close()
+	for reader := bufio.NewReader(conn); ; {
+		request, err := http.ReadRequest(reader)
+		if err != nil {
+			return
+		}
+		answer := "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\n"
+		if request.Method == http.MethodHead {
+			goOn := make(chan struct{})
+			heads <- goOn
+			<-goOn
+			answer += more
+		} else {
+			answer += "fine"
+		}
+		if _, err := conn.Write([]byte(answer)); err != nil {
+			return
+		}
+	}
+}
