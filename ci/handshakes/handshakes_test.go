@@ -27,12 +27,12 @@ func TestRatio(t *testing.T) {
 	a, b := turn{rows[0], "a"}, turn{rows[0], "b"}
 	speed := 1.0
 	for round, ratio := range []float64{1.3, 1.1, 1.2} {
-		r.add(a, round, sample{micros: ratio * speed})
-		r.add(b, round, sample{micros: speed})
+		r.samples.Add(a, round, sample{micros: ratio * speed})
+		r.samples.Add(b, round, sample{micros: speed})
 		speed *= 2
 	}
-	r.add(a, 3, sample{micros: 100}) // b had no turn in this round
-	r.add(turn{rows[1], "b"}, 3, sample{micros: 1})
+	r.samples.Add(a, 3, sample{micros: 100}) // b had no turn in this round
+	r.samples.Add(turn{rows[1], "b"}, 3, sample{micros: 1})
 	got, ok := r.ratio(a, "b")
 	if !ok || !near(got.Low, 1.15) || !near(got.Median, 1.2) || !near(got.High, 1.25) {
 		t.Errorf("ratio is %v, %v", got, ok)
@@ -166,7 +166,7 @@ func TestTable(t *testing.T) {
 	for i, stack := range stacks {
 		for _, row := range rows {
 			if row.has(stack) {
-				r.add(turn{row, stack}, 0, sample{micros: float64(1000 * (i + 1)), perSecond: 12345, voluntary: 12.3})
+				r.samples.Add(turn{row, stack}, 0, sample{micros: float64(1000 * (i + 1)), perSecond: 12345, voluntary: 12.3})
 			}
 		}
 		r.syscalls[turn{rows[0], stack}] = 123.4

@@ -2,11 +2,7 @@
 
 package main
 
-import (
-	"maps"
-
-	"github.com/ossl-go/ossl/ci/internal/load"
-)
+import "github.com/ossl-go/ossl/ci/internal/load"
 
 // A sample is the result of one turn, for each connection except perSecond.
 type sample struct {
@@ -15,44 +11,21 @@ type sample struct {
 	perSecond                    float64 // connections
 }
 
+// micros is a sample's processor time.
+func micros(s sample) float64 { return s.micros }
+
 // results holds the samples by turn and round.
 type results struct {
-	samples  map[turn]map[int]sample
+	samples  load.Samples[turn, sample]
 	syscalls map[turn]float64 // a connection
 }
 
 func newResults() *results {
-	return &results{samples: map[turn]map[int]sample{}, syscalls: map[turn]float64{}}
-}
-
-func (r *results) add(t turn, round int, s sample) {
-	if r.samples[t] == nil {
-		r.samples[t] = map[int]sample{}
-	}
-	r.samples[t][round] = s
-}
-
-// median returns the median of a field over the rounds.
-func (r *results) median(t turn, field func(sample) float64) float64 {
-	var all []float64
-	for s := range maps.Values(r.samples[t]) {
-		all = append(all, field(s))
-	}
-	return load.Quantile(all, 0.5)
+	return &results{samples: load.Samples[turn, sample]{}, syscalls: map[turn]float64{}}
 }
 
 // ratio returns the ratios of processor time to another stack's in the same row and round, and
 // whether there are any.
 func (r *results) ratio(t turn, to string) (load.Spread, bool) {
-	var all []float64
-	others := r.samples[turn{t.row, to}]
-	for round, s := range r.samples[t] {
-		if o, ok := others[round]; ok && o.micros > 0 {
-			all = append(all, s.micros/o.micros)
-		}
-	}
-	if len(all) == 0 {
-		return load.Spread{}, false
-	}
-	return load.SpreadOf(all), true
+	return r.samples.Ratio(t, turn{t.row, to}, micros)
 }

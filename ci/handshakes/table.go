@@ -24,7 +24,7 @@ func (r *results) print(w io.Writer, rows []row, stacks []string) {
 			if len(r.samples[t]) == 0 {
 				continue
 			}
-			line := fmt.Sprintf("  %-12.12s%6.0f ", stack, r.median(t, func(s sample) float64 { return s.micros }))
+			line := fmt.Sprintf("  %-12.12s%6.0f ", stack, r.samples.Median(t, micros))
 			for _, to := range []string{stackOSSL, stackGo, stackNginx} {
 				cell := ""
 				if s, ok := r.ratio(t, to); ok && to != stack && (stack != stackGo && stack != stackNginx) {
@@ -37,9 +37,11 @@ func (r *results) print(w io.Writer, rows []row, stacks []string) {
 				if n, ok := r.syscalls[t]; ok {
 					sys = fmt.Sprintf("%.1f", n)
 				}
-				line += fmt.Sprintf("%6s%5.1f%5.1f%5.1f%7.0f", sys, r.median(t, func(s sample) float64 { return s.voluntary }),
-					r.median(t, func(s sample) float64 { return s.involuntary }), r.median(t, func(s sample) float64 { return s.runs }),
-					r.median(t, func(s sample) float64 { return s.perSecond }))
+				line += fmt.Sprintf("%6s%5.1f%5.1f%5.1f%7.0f", sys,
+					r.samples.Median(t, func(s sample) float64 { return s.voluntary }),
+					r.samples.Median(t, func(s sample) float64 { return s.involuntary }),
+					r.samples.Median(t, func(s sample) float64 { return s.runs }),
+					r.samples.Median(t, func(s sample) float64 { return s.perSecond }))
 			}
 			fmt.Fprintln(w, strings.TrimRight(line, " "))
 		}

@@ -22,7 +22,7 @@ func (r *runner) take(ctx context.Context, t turn, round int, res *results) erro
 	if t.row.place != loaded {
 		s, err := r.takeCold(ctx, t)
 		if err == nil {
-			res.add(t, round, s)
+			res.samples.Add(t, round, s)
 		}
 		return err
 	}
@@ -39,7 +39,7 @@ func (r *runner) take(ctx context.Context, t turn, round int, res *results) erro
 	if after, err = readCounters(pids); err != nil {
 		return err
 	}
-	res.add(t, round, after.minus(before).each(n, took))
+	res.samples.Add(t, round, after.minus(before).each(n, took))
 	return nil
 }
 

@@ -166,7 +166,7 @@ func (r *runner) runTurns(ctx context.Context, f flags, rows []row, res *results
 			if err != nil {
 				return fmt.Errorf("%s, %s: %w", t.stack, t.row, err)
 			}
-			res.add(t, round, s)
+			res.samples.Add(t, round, s)
 		}
 	}
 	return nil

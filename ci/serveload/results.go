@@ -5,51 +5,27 @@ package main
 import (
 	"fmt"
 	"io"
-	"maps"
 
 	"github.com/ossl-go/ossl/ci/internal/load"
 )
 
 // results holds the samples by turn and round, and the memory of idle clients.
 type results struct {
-	samples map[turn]map[int]sample
+	samples load.Samples[turn, sample]
 	memory  map[turn]float64 // bytes a client
 }
 
 func newResults() *results {
-	return &results{samples: map[turn]map[int]sample{}, memory: map[turn]float64{}}
-}
-
-func (r *results) add(t turn, round int, s sample) {
-	if r.samples[t] == nil {
-		r.samples[t] = map[int]sample{}
-	}
-	r.samples[t][round] = s
-}
-
-// median returns the median of a figure over the rounds.
-func (r *results) median(t turn, figure func(sample) float64) float64 {
-	var all []float64
-	for s := range maps.Values(r.samples[t]) {
-		all = append(all, figure(s))
-	}
-	return load.Quantile(all, 0.5)
+	return &results{samples: load.Samples[turn, sample]{}, memory: map[turn]float64{}}
 }
 
 // ratio returns the ratios of a figure of ossl to another stack's in the same row and round, as the
 // table has it.
 func (r *results) ratio(t turn, figure func(sample) float64) string {
-	var all []float64
-	ours := r.samples[turn{t.row, stackOSSL}]
-	for round, s := range r.samples[t] {
-		if o, ok := ours[round]; ok && figure(s) > 0 {
-			all = append(all, figure(o)/figure(s))
-		}
-	}
-	if len(all) == 0 || t.stack == stackOSSL {
+	s, ok := r.samples.Ratio(turn{t.row, stackOSSL}, t, figure)
+	if !ok || t.stack == stackOSSL {
 		return ""
 	}
-	s := load.SpreadOf(all)
 	return fmt.Sprintf("%.2f (%.2f-%.2f)", s.Median, s.Low, s.High)
 }
 
@@ -66,7 +42,7 @@ func (r *results) print(w io.Writer, rows []row) {
 			if len(r.samples[t]) == 0 {
 				continue
 			}
-			rate, each := r.median(t, sample.rate), r.median(t, sample.each)
+			rate, each := r.samples.Median(t, sample.rate), r.samples.Median(t, sample.each)
 			work, spent := fmt.Sprintf("%.0f", rate), fmt.Sprintf("%.1f us", each/1e3)
 			if row.perByte() {
 				work, spent = fmt.Sprintf("%.0f MB", rate/1e6), fmt.Sprintf("%.0f MB/s", 1e3/each) // bytes a nanosecond are GB/s

@@ -156,7 +156,7 @@ func TestTable(t *testing.T) {
 				if stack == stackOSSL {
 					work *= ratio
 				}
-				res.add(turn{row, stack}, round, sample{work: work, took: time.Second, spent: time.Second / 2})
+				res.samples.Add(turn{row, stack}, round, sample{work: work, took: time.Second, spent: time.Second / 2})
 			}
 		}
 		speed *= 2
