@@ -157,8 +157,8 @@ func connectionEnded(err error) FailureClass {
 }
 
 // withAlert returns the Failure of a handshake that this side has ended with an alert. f is that of
-// its error. The error may be a callback's own, such as the timeout of a connection that the
-// callback has used, so f.Class doesn't tell what has happened to this connection.
+// its error. The error may be a callback's own, such as the timeout of another connection, which the
+// callback has used: then f.Class is not about this connection.
 func (f Failure) withAlert(sent uint8) Failure {
 	switch f.Class {
 	case FailureConfig, FailureNotTLS:

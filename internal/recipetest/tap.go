@@ -42,7 +42,7 @@ type tappedConn struct {
 
 	mu     sync.Mutex
 	done   bool
-	flight []byte // the beginning of what the server has sent
+	flight []byte // the beginning of the server's data
 }
 
 func (c *tappedConn) Write(b []byte) (int, error) {

@@ -10,7 +10,7 @@ import (
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
-// TestTap: the tap finds in a server's records what the server's own state says.
+// TestTap: the facts that the tap finds in a server's records agree with the server's own state.
 func TestTap(t *testing.T) {
 	for _, version := range tlstest.Versions {
 		for _, retry := range []bool{false, true} { // a HelloRetryRequest, in TLS 1.3

@@ -1,3 +1,3 @@
-// Package observe tests what a program learns about its connections as a whole: statistics, events,
+// Package observe tests the ways in which a program observes its connections: statistics, events,
 // classes of failures, attributes for logs, and labels of profiles.
 package observe
