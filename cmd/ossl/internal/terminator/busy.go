@@ -6,11 +6,15 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptrace"
+	"strings"
 	"time"
 )
 
 // errBusy ends requests for which no connection to the backend has become free.
 var errBusy = errors.New("no connection became free in time: backend-conns are in use")
+
+// errUpgrade ends requests whose backend changes to a protocol that the client has not asked for.
+var errUpgrade = errors.New("the backend has changed the protocol, not to the one that the client asked for")
 
 // A patient is a transport whose requests wait for a connection for some time only, and then for a
 // backend that stalls: http.Transport itself lets them wait until the client leaves.
@@ -48,8 +52,13 @@ func (p patient) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	if resp.StatusCode != http.StatusSwitchingProtocols {
 		resp.Body = &stallingBody{resp.Body, stall}
-	} else if w := writerOf(ctx); w != nil {
-		resp.Body = w.upgraded(conn, resp.Body)
+		return resp, nil
 	}
+	w := writerOf(ctx)
+	if w == nil || !strings.EqualFold(r.Header.Get("Upgrade"), resp.Header.Get("Upgrade")) {
+		_ = resp.Body.Close() // ReverseProxy would not
+		return nil, errUpgrade
+	}
+	resp.Body = w.upgraded(conn, resp.Body)
 	return resp, nil
 }

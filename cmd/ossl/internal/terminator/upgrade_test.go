@@ -171,6 +171,27 @@ func TestNoUpgrade(t *testing.T) {
 	}
 }
 
+// TestUnaskedUpgrade: a backend that changes the protocol, which the client has not asked for, is cut off.
+func TestUnaskedUpgrade(t *testing.T) {
+	w, l := newWorld(t), listen(t)
+	r := w.start(w.config("ossl", terminator.Site{Backend: terminator.Backend{To: "http://" + l.Addr().String()}}))
+	for _, request := range []string{"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n", strings.ReplaceAll(upgradeRequest, "echo", "other")} {
+		client := r.mustDial(nil)
+		write(t, client, request)
+		backend := accept(t, l)
+		if _, err := http.ReadRequest(bufio.NewReader(backend)); err != nil {
+			t.Fatal(err)
+		}
+		write(t, backend, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n")
+		if resp, err := http.ReadResponse(bufio.NewReader(client), nil); err != nil || resp.StatusCode != http.StatusBadGateway {
+			t.Errorf("%v, %v", resp, err)
+		}
+		if n, err := io.Copy(io.Discard, backend); n > 0 || err != nil {
+			t.Errorf("the backend gets %d bytes, %v", n, err)
+		}
+	}
+}
+
 // TestHintsAndContinue: informational responses don't mix with net/http's 100 (Continue).
 func TestHintsAndContinue(t *testing.T) {
 	w, l := newWorld(t), listen(t)
