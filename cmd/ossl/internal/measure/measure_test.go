@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -166,6 +168,27 @@ func TestWorker(t *testing.T) {
 	if figure.Figure <= 0 || figure.Error != "" || unknown.Error == "" {
 		t.Errorf("%+v, %+v", figure, unknown)
 	}
+}
+
+// TestWorkerEnds: the end of the context ends a measurement, also if the worker is a process of a script.
+func TestWorkerEnds(t *testing.T) {
+	script := filepath.Join(t.TempDir(), "script")
+	// cat, which holds the output open, ends with the input.
+	text := "#!/bin/sh\necho '{\"version\":\"1\",\"rows\":[\"Latency\"]}'\nexec 3<&0\ncat <&3 4>&1 >/dev/null &\nwait\n"
+	if err := os.WriteFile(script, []byte(text), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	w, err := NewWorker(ctx, script)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows, _ := Rows([]string{"latency"}, false)
+	time.AfterFunc(10*time.Millisecond, cancel)
+	if _, err := w.Measure(ctx, rows[0], time.Second); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	_ = w.Close()
 }
 
 // TestNoTime checks that there are figures however short the time is.

@@ -96,6 +96,7 @@ type worker struct {
 	rows    []string // their Benchmarks
 	cmd     *exec.Cmd
 	stdin   io.WriteCloser
+	stdout  io.Closer
 	answers *json.Decoder
 }
 
@@ -129,7 +130,7 @@ func NewWorker(ctx context.Context, library string) (Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	w.answers = json.NewDecoder(bufio.NewReader(stdout))
+	w.stdout, w.answers = stdout, json.NewDecoder(bufio.NewReader(stdout))
 	if err := w.cmd.Start(); err != nil {
 		return nil, err
 	}
@@ -199,11 +200,18 @@ func (w *worker) Name() string { return w.name }
 
 func (w *worker) Lacks(row *Row) bool { return !slices.Contains(w.rows, row.Benchmark) }
 
-func (w *worker) Measure(_ context.Context, row *Row, d time.Duration) (float64, error) {
-	if err := json.NewEncoder(w.stdin).Encode(request{row.Benchmark, d}); err != nil {
-		return 0, err
+func (w *worker) Measure(ctx context.Context, row *Row, d time.Duration) (float64, error) {
+	// The end of a script doesn't end the processes that it has started, which hold the output open.
+	stop := context.AfterFunc(ctx, func() { _ = w.stdout.Close() })
+	defer stop()
+	var a answer
+	err := json.NewEncoder(w.stdin).Encode(request{row.Benchmark, d})
+	if err == nil {
+		a, err = w.next()
 	}
-	a, err := w.next()
+	if ctx.Err() != nil {
+		err = ctx.Err()
+	}
 	return a.Figure, err
 }
 
