@@ -59,9 +59,9 @@ func (c *backendConn) change(set func()) {
 // settle is called before a request uses a connection again. http.Transport may hand the connection
 // over before it has looked behind the last response, and would take data there for the response to
 // this request, whose client may be another one. So settle waits until the transport waits for data,
-// or has closed the connection because there was some. secure is the connection with TLS, if the
-// backend has TLS.
-func (c *backendConn) settle(ctx context.Context, secure net.Conn) {
+// or has closed the connection because there was some, or because the backend has closed it. It reports
+// whether the connection is closed. secure is the connection with TLS, if the backend has TLS.
+func (c *backendConn) settle(ctx context.Context, secure net.Conn) (closed bool) {
 	for {
 		c.mu.Lock()
 		if !c.checked {
@@ -71,8 +71,8 @@ func (c *backendConn) settle(ctx context.Context, secure net.Conn) {
 			}
 		}
 		if c.http2 || c.closed || c.reading && !readable(c.Conn) {
-			c.mu.Unlock()
-			return
+			defer c.mu.Unlock()
+			return c.closed
 		}
 		if c.changed == nil {
 			c.changed = make(chan struct{})
@@ -82,7 +82,7 @@ func (c *backendConn) settle(ctx context.Context, secure net.Conn) {
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			return
+			return false
 		}
 	}
 }

@@ -29,19 +29,24 @@ func (p patient) RoundTrip(r *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithCancelCause(r.Context())
 	timer := time.AfterFunc(time.Duration(p.timeout), func() { cancel(errBusy) })
 	var conn net.Conn
+	var body *takenBody
 	trace := &httptrace.ClientTrace{GotConn: func(info httptrace.GotConnInfo) {
 		timer.Stop()
 		conn = info.Conn
-		if c, ok := underTLS(conn).(*backendConn); ok && info.Reused {
-			c.settle(ctx, conn)
+		if c, ok := underTLS(conn).(*backendConn); ok && info.Reused && c.settle(ctx, conn) && body != nil {
+			body.unsent.Store(true)
 		}
 	}}
 	r = r.WithContext(httptrace.WithClientTrace(ctx, trace))
 	stall := newStall(cancel, p.limits.Idle, p.limits.Backend)
 	if r.Body != nil && r.Body != http.NoBody {
-		r.Body = &takenBody{r.Body, stall}
+		body = &takenBody{ReadCloser: r.Body, stall: stall}
+		r.Body = body
 	}
 	resp, err := p.closeIdler.RoundTrip(r)
+	for err != nil && ctx.Err() == nil && body.again() {
+		resp, err = p.closeIdler.RoundTrip(r)
+	}
 	timer.Stop()
 	stall.responded()
 	if cause := context.Cause(ctx); err != nil && (errors.Is(cause, errBusy) || errors.Is(cause, errStalled)) {

@@ -7,7 +7,7 @@
 //     TestCutAtEnd, TestCutHTTP10, TestCutOff, TestTruncation, TestRestOfAnswer, TestAnswerInFull; in an
 //     upgraded connection: TestUpgradeCut
 //   - backends that are down, wrong, silent, or stall: TestBackendFails, TestReverse,
-//     TestStalledBackend; all connections to them in use: TestBusy, TestAddressRequests
+//     TestStalledBackend, TestClosedWhileIdle; all connections to them in use: TestBusy, TestAddressRequests
 //   - slow clients: TestSlowClients, TestNeverReads, TestUnread, TestHalfOpen, TestProxyHeaderIsLate, TestIdle;
 //     slow but steady ones: TestLongDownload, TestLongUpload
 //   - floods: TestFloods for headers, TestFrameFloods for HTTP/2, TestLimits for connections

@@ -3,8 +3,10 @@ package terminator_test
 import (
 	"bufio"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -83,4 +85,48 @@ func serveBehind(conn net.Conn, more string, heads chan<- chan struct{}) {
 			return
 		}
 	}
+}
+
+// TestClosedWhileIdle: a request with a body doesn't fail because the backend has closed a connection that
+// it could have used.
+func TestClosedWhileIdle(t *testing.T) {
+	engines(t, func(t *testing.T, engine string) {
+		w, l := newWorld(t), listen(t)
+		r := w.start(w.config(engine, terminator.Site{Backend: terminator.Backend{To: "http://" + l.Addr().String()}}))
+		closed := make(chan struct{})
+		go func() {
+			for {
+				conn, err := l.Accept()
+				if err != nil {
+					return
+				}
+				request, err := http.ReadRequest(bufio.NewReader(conn))
+				if err == nil {
+					var body []byte
+					body, err = io.ReadAll(request.Body)
+					_, _ = fmt.Fprintf(conn, "HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
+				}
+				_ = conn.Close() // although the response promises more
+				if err != nil {
+					t.Error(err)
+				}
+				closed <- struct{}{}
+			}
+		}()
+		protocols(t, func(t *testing.T, http2 bool) {
+			client := r.client(http2, nil)
+			for range 50 {
+				resp, err := client.Post("https://localhost/", "text/plain", io.MultiReader(strings.NewReader("body")))
+				if err != nil {
+					t.Fatal(err)
+				}
+				body, err := io.ReadAll(resp.Body)
+				_ = resp.Body.Close()
+				if err != nil || resp.StatusCode != 200 || string(body) != "body" {
+					t.Fatalf("%d, %q, %v", resp.StatusCode, body, err)
+				}
+				<-closed
+			}
+		})
+	})
 }

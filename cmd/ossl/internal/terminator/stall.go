@@ -49,11 +49,27 @@ func (s *stall) responded() {
 type takenBody struct {
 	io.ReadCloser
 	stall *stall
+	read  atomic.Bool // a Read has begun
+	// unsent means that http.Transport has chosen a connection that is closed. It doesn't try another one
+	// for requests with a body, and closes the body.
+	unsent atomic.Bool
 }
+
+func (b *takenBody) Close() error {
+	if b.unsent.Load() && !b.read.Load() {
+		return nil // net/http closes it when the handler ends
+	}
+	return b.ReadCloser.Close()
+}
+
+// again reports whether the request has failed because the connection was closed before, and can be
+// sent again: none of the body has been read. b may be nil.
+func (b *takenBody) again() bool { return b != nil && b.unsent.Swap(false) && !b.read.Load() }
 
 // Read reads more for the backend. The reader within bounds the time for the client to send it.
 func (b *takenBody) Read(p []byte) (int, error) {
 	s := b.stall
+	b.read.Store(true)
 	s.body.Stop()
 	n, err := b.ReadCloser.Read(p)
 	s.taken.note()
