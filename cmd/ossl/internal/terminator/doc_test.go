@@ -8,11 +8,11 @@
 //     upgraded connection: TestUpgradeCut
 //   - backends that are down, wrong, silent, or stall: TestBackendFails, TestReverse,
 //     TestStalledBackend, TestClosedWhileIdle; all connections to them in use: TestBusy, TestAddressRequests
-//   - slow clients: TestSlowClients, TestNeverReads, TestUnread, TestHalfOpen, TestProxyHeaderIsLate, TestIdle;
-//     slow but steady ones: TestLongDownload, TestLongUpload
+//   - slow clients: TestSlowClients, TestNeverReads, TestUnread, TestHalfOpen,
+//     TestProxyHeaderIsLate, TestIdle; slow but steady ones: TestLongDownload, TestLongUpload
 //   - floods: TestFloods for headers, TestFrameFloods for HTTP/2, TestLimits for connections
-//   - requests with two meanings: TestFloods, TestMalformed, TestForgedHeaders, TestUpgradeToHTTP, TestNoUpgrade;
-//     responses that are taken for others: TestDataBehindResponse
+//   - requests with two meanings: TestFloods, TestMalformed, TestForgedHeaders, TestUpgradeToHTTP,
+//     TestNoUpgrade; responses that are taken for others: TestDataBehindResponse
 //   - paths and files that aren't served: TestFiles, TestListing, TestIndexIsGone; a file that gets
 //     shorter: TestTruncatedFile
 //   - Redis that goes away: TestRedis
