@@ -1,11 +1,14 @@
 package ossl
 
 import (
+	"errors"
 	"io"
 	"log/slog"
 	"os"
 	"sync"
 	"syscall"
+
+	"github.com/ossl-go/ossl/internal/libssl"
 )
 
 // envKeyLog names the environment variable with the file that the keys of all connections are
@@ -22,9 +25,18 @@ type appendedFiles struct {
 	files map[string]*os.File // guarded by mu
 }
 
+var (
+	privileged    = libssl.Privileged
+	errPrivileged = errors.New("this program has more rights than the user who started it")
+)
+
 // open returns the file of a name, and whether it was opened now. It doesn't wait for the reader of a
-// named pipe, but returns an error.
+// named pipe, but returns an error. In a privileged program it returns one too: the user who has set
+// the environment could have the program append to any file, and read its keys.
 func (a *appendedFiles) open(name string) (file *os.File, now bool, err error) {
+	if privileged() {
+		return nil, false, errPrivileged
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if file := a.files[name]; file != nil {

@@ -55,6 +55,10 @@ var (
 	privileged = isPrivileged
 )
 
+// Privileged reports whether the process has more rights than the user who started it, as a
+// set-user-ID program has.
+func Privileged() bool { return privileged() }
+
 // AtLeast reports whether the library is there and of a version or later.
 func AtLeast(version uint64) bool {
 	lib, err := Load("")
