@@ -14,13 +14,14 @@ func newLibssl(ssl *libssl.Conn) (*libsslOpener, *libsslSealer) {
 		opener libsslOpener
 		sealer libsslSealer
 	}
-	sides.opener.sealer, sides.sealer.ssl = &sides.sealer, ssl
+	sides.opener.sealer, sides.opener.deferred, sides.sealer.ssl = &sides.sealer, ssl.Deferred(), ssl
 	return &sides.opener, &sides.sealer
 }
 
 // A libsslOpener has libssl open records.
 type libsslOpener struct {
 	sealer   *libsslSealer // of the same SSL
+	deferred bool          // a later read may take the connection over
 	leftover bool          // libssl holds data that it has decrypted
 }
 
@@ -71,8 +72,12 @@ func (o *libsslOpener) read(c *Conn, b []byte) (
 	defer c.engine.unlock()
 	step = ssl.Read(c.in.Data, b)
 	o.sealer.wake()
-	if step.TakenOver {
+	switch {
+	case step.TakenOver:
 		c.takeOver(ssl)
+	case o.deferred && !ssl.Deferred():
+		o.deferred = false
+		c.countRecords(func(r *RecordStats) { r.Libssl++ })
 	}
 	sessions = ssl.Sessions()
 	if c.tracer != nil {

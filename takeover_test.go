@@ -275,3 +275,26 @@ func missRecord(t *testing.T, role tlstest.Role, version uint16, deferred, sent 
 	}
 	return !conn.TakenOver()
 }
+
+// TestStatsOfAbandonedTakeover checks that a client whose takeover is given up after the handshake,
+// here because of a KeyUpdate behind the ticket, counts as one whose records libssl has.
+func TestStatsOfAbandonedTakeover(t *testing.T) {
+	cc, sc := tlstest.Resuming(tls.VersionTLS13)
+	a, b := tlstest.Loopback()
+	client, server := ossltest.NewPlainContext(t, cc).Client(a, ""), ossltest.NewPlainContext(t, sc).Server(b)
+	defer client.Close()
+	defer server.Close()
+	tlstest.Shake(t, client, server)
+	if err := server.KeyUpdate(false); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := server.Write([]byte("text")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadFull(client, make([]byte, 4)); err != nil {
+		t.Fatal(err)
+	}
+	if got := client.Stats().Records; got != (ossl.RecordStats{Libssl: 1}) {
+		t.Errorf("records %+v", got)
+	}
+}

@@ -54,6 +54,7 @@ static ossl_step end(conn *c, ossl_step step)
 	c->pub.spill_len = c->spill.len;
 	c->pub.keylog = c->keylog.data;
 	c->pub.keylog_len = c->keylog.len;
+	c->pub.deferred = c->deferred;
 	c->pub.trace = c->trace.data;
 	c->pub.trace_len = c->trace.len;
 	c->pub.sessions = c->sessions.data;

@@ -201,6 +201,9 @@ func (c *Conn) ExtendedMasterSecret() bool { return c.p.extended_master_secret =
 // pause.
 func (c *Conn) Paused() bool { return c.p.paused == 1 }
 
+// Deferred reports whether a later Read may take the connection over.
+func (c *Conn) Deferred() bool { return c.p.deferred != 0 }
+
 // SetSocket tells tracing tools which socket the connection uses: probe.h.
 func (c *Conn) SetSocket(fd int) { c.p.socket = C.int32_t(fd) }
 

@@ -148,6 +148,7 @@ func (c *Conn) SingleUse() bool                                    { return fals
 func (c *Conn) Resumed() bool                                      { return false }
 func (c *Conn) ExtendedMasterSecret() bool                         { return false }
 func (c *Conn) Paused() bool                                       { return false }
+func (c *Conn) Deferred() bool                                     { return false }
 func (c *Conn) SetVerdict(Verdict)                                 {}
 func (c *Conn) SetSocket(int)                                      {}
 func (c *Conn) SetResume(bool)                                     {}

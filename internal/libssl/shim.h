@@ -119,6 +119,7 @@ typedef struct {
 	 * this alert when the server's flight is complete. */
 	int32_t refusal;
 	int32_t hello_alert; /* >= 0: refuse the ClientHello with this alert */
+	int32_t deferred;    /* a later read may take the connection over */
 	int32_t socket;      /* the descriptor that the connection uses, -1 for none: probe.h */
 } ossl_conn;
 
