@@ -38,11 +38,11 @@ func (o *libsslOpener) open(c *Conn, b []byte) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	if len(messages) > 0 {
-		c.tracer.messages(messages, false)
-	}
 	c.in.Consume(step.Consumed)
 	o.leftover = step.Pending
+	if len(messages) > 0 { // w of WithTrace may panic
+		c.tracer.messages(messages, false)
+	}
 	c.keepSessions(sessions)
 	c.flushQueue(byCall)
 	if c.in.err != nil {

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"crypto/tls"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -173,6 +174,43 @@ func TestTraceFile(t *testing.T) {
 	if _, err := ossl.NewContext(tlstest.ClientConfig(), ossl.WithTrace(nil)); !errors.As(err, &e) || e.Field != "WithTrace" {
 		t.Errorf("NewContext returns %v", err)
 	}
+}
+
+// TestTracePanics checks that a writer that panics at a ticket, which a Read prints, doesn't end the
+// connection.
+func TestTracePanics(t *testing.T) {
+	cc, sc := tlstest.Resuming(tls.VersionTLS13)
+	client := ossltest.NewPlainContext(t, cc, ossl.WithTrace(panicking("NewSessionTicket")))
+	a, b := tlstest.Loopback()
+	c, s := client.Client(a, ""), tls.Server(b, sc)
+	defer c.Close()
+	defer s.Close()
+	tlstest.Shake(t, c, s) // crypto/tls sends its ticket at once
+	got := make([]byte, 4)
+	func() {
+		defer func() {
+			if recover() == nil {
+				t.Error("no panic")
+			}
+		}()
+		_, _ = c.Read(got)
+	}()
+	if _, err := s.Write([]byte("text")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadFull(c, got); err != nil || string(got) != "text" {
+		t.Errorf("read %q, %v", got, err)
+	}
+}
+
+// panicking is a writer that panics if a text has it in it.
+type panicking string
+
+func (p panicking) Write(b []byte) (int, error) {
+	if bytes.Contains(b, []byte(p)) {
+		panic("in a writer")
+	}
+	return len(b), nil
 }
 
 // TestTraceOfChosen checks that a server prints a ClientHello once if GetConfigForClient chooses
