@@ -166,25 +166,19 @@ func TestMySQLDrivers(t *testing.T) {
 // The handshake in a Write ends with the deadline of dialing, with the write deadline, and with
 // Close, if the server doesn't answer.
 func TestMySQLHandshakeEnds(t *testing.T) {
-	asked := make(chan struct{}, 1)
-	silent := func(p *peer) {
-		p.send(mysqlGreeting(0xffff))
-		p.expect("\x20\x00\x00\x01" + mysqlExpected[:32])
-		asked <- struct{}{}
-		p.wait()
-	}
-	for name, prepare := range map[string]func(*dbtls.Dialer) (afterwards func(net.Conn)){
-		"dialing's deadline": func(d *dbtls.Dialer) func(net.Conn) {
-			d.NetDialer = &net.Dialer{Timeout: 200 * time.Millisecond}
+	const enough = time.Second // for the request to leave, on a slow machine too
+	for name, prepare := range map[string]func(_ *dbtls.Dialer, asked <-chan struct{}) (afterwards func(net.Conn)){
+		"dialing's deadline": func(d *dbtls.Dialer, _ <-chan struct{}) func(net.Conn) {
+			d.NetDialer = &net.Dialer{Timeout: enough}
 			return nil
 		},
-		"write deadline": func(*dbtls.Dialer) func(net.Conn) {
-			return func(conn net.Conn) { _ = conn.SetWriteDeadline(time.Now().Add(50 * time.Millisecond)) }
+		"write deadline": func(*dbtls.Dialer, <-chan struct{}) func(net.Conn) {
+			return func(conn net.Conn) { _ = conn.SetWriteDeadline(time.Now().Add(enough)) }
 		},
-		"both deadlines": func(*dbtls.Dialer) func(net.Conn) {
-			return func(conn net.Conn) { _ = conn.SetDeadline(time.Now().Add(50 * time.Millisecond)) }
+		"both deadlines": func(*dbtls.Dialer, <-chan struct{}) func(net.Conn) {
+			return func(conn net.Conn) { _ = conn.SetDeadline(time.Now().Add(enough)) }
 		},
-		"Close": func(*dbtls.Dialer) func(net.Conn) {
+		"Close": func(_ *dbtls.Dialer, asked <-chan struct{}) func(net.Conn) {
 			return func(conn net.Conn) {
 				go func() {
 					<-asked
@@ -194,8 +188,15 @@ func TestMySQLHandshakeEnds(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			addr, dialer := serve(t, silent), newDialer(t, nil)
-			afterwards := prepare(dialer)
+			t.Parallel()
+			asked := make(chan struct{}, 1)
+			addr, dialer := serve(t, func(p *peer) {
+				p.send(mysqlGreeting(0xffff))
+				p.expect("\x20\x00\x00\x01" + mysqlExpected[:32])
+				asked <- struct{}{}
+				p.wait()
+			}), newDialer(t, nil)
+			afterwards := prepare(dialer, asked)
 			conn := dialMySQL(t, dialer, addr)
 			if afterwards != nil {
 				afterwards(conn)
