@@ -159,6 +159,25 @@ func TestTimeouts(t *testing.T) {
 	}
 }
 
+// As with net.DialTimeout, a timeout of 0 is none.
+func TestNoTimeout(t *testing.T) {
+	protocol := protocols[0]
+	addr := serve(t, func(p *peer) {
+		p.converse(protocol.dialogue)
+		p.secure(tls.VersionTLS13)
+		p.wait()
+	})
+	dialer := newDialer(t, nil)
+	dial := dbtls.DialFunc(func(ctx context.Context, network, addr string) (net.Conn, error) {
+		return protocol.dial(dialer, ctx, network, addr)
+	})
+	conn, err := dial.DialTimeout("tcp", addr, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn.Close()
+}
+
 func TestNoContext(t *testing.T) {
 	if _, err := new(dbtls.Dialer).DialMySQL(t.Context(), "tcp", "127.0.0.1:1"); !errors.As(err, new(*dbtls.Error)) {
 		t.Error(err)
