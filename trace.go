@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -74,7 +75,11 @@ func (c *Conn) newTracer(to io.Writer) *tracer {
 		role = "client"
 	}
 	t := &tracer{to: to, began: time.Now()}
-	t.prefix = fmt.Sprintf("[%d %s %v", traced.Add(1), role, c.conn.RemoteAddr())
+	peer := fmt.Sprint(c.conn.RemoteAddr())
+	if quoted := strconv.Quote(peer); quoted != `"`+peer+`"` { // the name of a Unix socket may have line feeds
+		peer = quoted
+	}
+	t.prefix = fmt.Sprintf("[%d %s %s", traced.Add(1), role, peer)
 	return t
 }
 

@@ -7,6 +7,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"io"
+	"net"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -225,5 +226,30 @@ func TestTraceOfChosen(t *testing.T) {
 	hellos := slices.DeleteFunc(slices.Clone(list), func(m string) bool { return m != "<- ClientHello" })
 	if len(hellos) != 1 || !slices.Contains(list, "done") {
 		t.Errorf("printed %q", list)
+	}
+}
+
+// A namedConn is a connection whose peer has chosen its own address, as a Unix socket can.
+type namedConn struct{ net.Conn }
+
+func (namedConn) RemoteAddr() net.Addr {
+	return &net.UnixAddr{Name: "@a\n[1 server b 1s] done", Net: "unix"}
+}
+
+// TestTraceAddress checks that the name of a Unix socket can't forge a line.
+func TestTraceAddress(t *testing.T) {
+	var trace tracer
+	_, sc := tlstest.Resuming(tls.VersionTLS13)
+	server := ossltest.NewPlainContext(t, sc, ossl.WithTrace(&trace))
+	client, conn := net.Pipe()
+	_ = client.Close()
+	_ = server.Server(namedConn{conn}).Handshake()
+	if len(trace.texts) == 0 {
+		t.Fatal("nothing was printed")
+	}
+	for line := range strings.Lines(strings.Join(trace.texts, "")) {
+		if strings.HasPrefix(line, "[1 server b") {
+			t.Errorf("%q", line)
+		}
 	}
 }
