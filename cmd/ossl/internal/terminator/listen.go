@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"net"
+	"net/netip"
 	"os"
 	"slices"
 	"strings"
@@ -57,7 +58,7 @@ func listen(address string) ([]net.Listener, error) {
 	}
 	path, ok := cutUnix(address)
 	if !ok {
-		return one(net.Listen("tcp", address))
+		return one(net.Listen(networkOf(address), address))
 	}
 	l, err := net.Listen("unix", path)
 	if err == nil || !isStale(path) {
@@ -67,6 +68,20 @@ func listen(address string) ([]net.Listener, error) {
 		return nil, fmt.Errorf("listen unix %s: %w", path, err)
 	}
 	return one(net.Listen("unix", path))
+}
+
+// networkOf returns the network of an address to listen on: an IP address is of its own version alone.
+// With "tcp", package net takes both 0.0.0.0 and [::] for all addresses of both versions.
+func networkOf(address string) string {
+	host, _, _ := net.SplitHostPort(address)
+	ip, err := netip.ParseAddr(host)
+	switch {
+	case err != nil:
+		return "tcp"
+	case ip.Unmap().Is4():
+		return "tcp4"
+	}
+	return "tcp6"
 }
 
 func one(l net.Listener, err error) ([]net.Listener, error) {

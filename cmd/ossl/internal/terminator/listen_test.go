@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -68,6 +69,29 @@ func TestStartFails(t *testing.T) {
 				t.Errorf("error %v, want %q", err, c.want)
 			}
 		})
+	}
+}
+
+// TestBothVersions: 0.0.0.0 and [::] are the addresses of one version of IP each, so a server can
+// listen on both with the same port.
+func TestBothVersions(t *testing.T) {
+	probe, err := net.Listen("tcp6", "[::1]:0")
+	if err != nil {
+		t.Skip("no IPv6: ", err)
+	}
+	_, port, _ := net.SplitHostPort(probe.Addr().String())
+	_ = probe.Close()
+	w := newWorld(t)
+	config := w.config("ossl", terminator.Site{Root: w.folder(map[string]string{"index.html": "x"})})
+	config.Listen = []string{"0.0.0.0:" + port, "[::]:" + port}
+	s := w.start(config)
+	var got []string
+	addresses, _ := s.Addrs()
+	for _, a := range addresses {
+		got = append(got, a.String())
+	}
+	if !slices.Equal(got, config.Listen) {
+		t.Errorf("listens on %q, want %q", got, config.Listen)
 	}
 }
 
