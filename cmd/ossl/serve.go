@@ -12,8 +12,9 @@ import (
 
 // serverOperations are the parts of the help that "ossl serve" and "ossl proxy" share.
 const serverOperations = `
-With --config every setting comes from a file in TOML, which may have several sites, chosen by the
-name that a client asks for; docs/SERVE.md has its keys. They are named as the options.
+With --config all settings but --log-format and --log-level come from a file in TOML, which may have
+several sites, chosen by the name that a client asks for; docs/SERVE.md has its keys. They are named
+as the options.
 
 Signals:
   SIGHUP           read the configuration, certificates and keys again. New connections get the new
