@@ -219,9 +219,12 @@ func (s *Site) check(several bool) error {
 	}
 	if s.Root != "" {
 		if s.Backend != (Backend{}) {
-			return errors.New("a site has either a folder or a backend")
+			return errors.New("a site has either a folder (root) or a backend (to)")
 		}
 		return nil
+	}
+	if s.Backend.To == "" {
+		return errors.New("neither a folder (root) nor a backend (to)")
 	}
 	if s.List {
 		return errors.New("list is for folders")

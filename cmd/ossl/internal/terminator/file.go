@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -81,12 +82,12 @@ func ReadFile(name string) (*Config, error) {
 // parse reads a Config. Its errors begin with a line and a colon, or with a space.
 func parse(text []byte) (*Config, error) {
 	in := file{Engine: "ossl", Landlock: DefaultLandlock, Limits: DefaultLimits()}
+	if err := checkTimes(text); err != nil {
+		return nil, err
+	}
 	decoder := toml.NewDecoder(bytes.NewReader(text)).DisallowUnknownFields()
 	if err := decoder.Decode(&in); err != nil {
 		return nil, decodingError(err)
-	}
-	if err := checkTimes(text); err != nil {
-		return nil, err
 	}
 	c := &Config{
 		Listen: in.Listen, Admin: in.Admin, User: in.User, Engine: in.Engine, KernelTLS: in.KernelTLS, FIPS: in.FIPS, HTTP1: in.HTTP1,
@@ -116,7 +117,7 @@ func parse(text []byte) (*Config, error) {
 	return c, nil
 }
 
-// checkTimes refuses a time that is a number: go-toml takes it for nanoseconds.
+// checkTimes refuses a time that isn't a text: go-toml takes a whole number for nanoseconds.
 func checkTimes(text []byte) error {
 	var in struct {
 		Limits map[string]any `toml:"limits"`
@@ -125,8 +126,15 @@ func checkTimes(text []byte) error {
 		return decodingError(err)
 	}
 	for _, name := range slices.Sorted(maps.Keys(in.Limits)) {
-		if value, ok := in.Limits[name].(int64); ok && strings.HasSuffix(name, "-timeout") {
+		if !strings.HasSuffix(name, "-timeout") {
+			continue
+		}
+		switch value := in.Limits[name].(type) {
+		case string:
+		case int64:
 			return fmt.Errorf(" limits.%s: %d has no unit: write a text such as \"%ds\"", name, value, value)
+		default:
+			return fmt.Errorf(" limits.%s: write a text such as \"5s\"", name)
 		}
 	}
 	return nil
@@ -143,7 +151,29 @@ func decodingError(err error) error {
 	var decode *toml.DecodeError
 	if errors.As(err, &decode) {
 		row, _ := decode.Position()
-		return fmt.Errorf("%d: %s", row, strings.TrimPrefix(decode.Error(), "toml: "))
+		text := strings.TrimPrefix(decode.Error(), "toml: ")
+		if m := wrongType.FindStringSubmatch(text); m != nil {
+			text = fmt.Sprintf("%s: a TOML %s, where %s is needed", strings.Join(decode.Key(), "."), m[1], kindOf(m[2]))
+		}
+		return fmt.Errorf("%d: %s", row, text)
 	}
 	return fmt.Errorf(" %w", err)
+}
+
+// wrongType matches go-toml's errors about values of the wrong kind, which name types of Go.
+var wrongType = regexp.MustCompile(`^cannot decode TOML (.+) into (?:struct field .+ of type )?(.+)$`)
+
+// kindOf says what a key takes whose value has a type of Go.
+func kindOf(goType string) string {
+	switch goType {
+	case "string", "*string":
+		return "a text"
+	case "[]string":
+		return `a list of texts, such as ["a", "b"]`
+	case "int":
+		return "a whole number"
+	case "bool":
+		return "true or false"
+	}
+	return "a table"
 }
