@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	stdlog "log"
@@ -30,6 +31,10 @@ func (f *serverFlags) run(cmd *cobra.Command) error {
 	log, err := f.logger(output)
 	if err == nil {
 		err = f.runLogged(cmd, output, log)
+		if err != nil && f.logFormat == "json" && !errors.As(err, new(usageError)) {
+			log.Error("failed", "error", err.Error())
+			err = exitStatus(exitFailure)
+		}
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), logPatience)
 	defer cancel()
@@ -47,7 +52,9 @@ func (f *serverFlags) runLogged(cmd *cobra.Command, output *terminator.LogWriter
 	if err := terminator.RelaxTimers(); err != nil {
 		log.Debug("timers stay as they are", "error", err) // some sandboxes have no timer slack
 	}
-	// net/http's transport logs there if a backend sends data without a request.
+	// The library logs there if OSSL_KEYLOG is set, and net/http's transport, by package log, if a
+	// backend sends data without a request.
+	slog.SetDefault(log)
 	stdlog.SetFlags(0)
 	stdlog.SetOutput(slog.NewLogLogger(log.Handler(), slog.LevelWarn).Writer())
 	inherited, err := terminator.Inherit()
