@@ -38,7 +38,10 @@ func writePair(certFile string, chain [][]byte, keyFile string, key crypto.Signe
 // exists. The error then wraps fs.ErrExist.
 func writeNew(name string, text []byte, mode os.FileMode) error {
 	temporary, err := os.CreateTemp(filepath.Dir(name), ".ossl-") // mode 0600, O_EXCL
-	if err != nil {
+	var failed *os.PathError
+	if errors.As(err, &failed) { // the temporary name says nothing to the user
+		return &os.PathError{Op: "create", Path: name, Err: failed.Err}
+	} else if err != nil {
 		return err
 	}
 	defer os.Remove(temporary.Name())
@@ -54,7 +57,7 @@ func writeNew(name string, text []byte, mode os.FileMode) error {
 	}
 	if err := os.Link(temporary.Name(), name); err != nil {
 		var link *os.LinkError
-		if errors.As(err, &link) { // the temporary name says nothing to the user
+		if errors.As(err, &link) {
 			return &os.PathError{Op: "create", Path: name, Err: link.Err}
 		}
 		return err
