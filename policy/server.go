@@ -41,6 +41,8 @@ func (p *Policy) Server() (*tls.Config, []ossl.Option, []Remainder, error) {
 		if _, err := ossl.NewContext(&tls.Config{}, ossl.WithFIPS()); err != nil {
 			return nil, nil, nil, fmt.Errorf("policy: %s: %w", p.Name, err)
 		}
+	} else if err := (thisHost{}).try(&tls.Config{}); err != nil {
+		return nil, nil, nil, err // of the environment, such as a key log that can't be written
 	}
 	e, err := p.expand(thisHost{p.FIPS})
 	if err != nil {

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"io"
 	"net"
+	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/ossl-go/ossl"
@@ -162,5 +164,23 @@ func TestServerAt(t *testing.T) {
 	}
 	if _, pq := ossl.NewContext(&tls.Config{CurvePreferences: []tls.CurveID{tls.X25519MLKEM768}}); (pq == nil) != (err == nil) {
 		t.Errorf("error %v, and of post-quantum groups %v", err, pq)
+	}
+}
+
+// TestServerEnvironment: a key log that can't be written is the error, not that a list of the policy
+// is empty.
+func TestServerEnvironment(t *testing.T) {
+	p, err := policy.Get("default")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, _, err := p.Server(); err != nil {
+		t.Skip("no server here: ", err)
+	}
+	t.Setenv("OSSL_KEYLOG", filepath.Join(t.TempDir(), "none", "keys"))
+	_, _, _, err = p.Server()
+	var config *ossl.ConfigError
+	if !errors.As(err, &config) || config.Field != "OSSL_KEYLOG" || strings.Contains(err.Error(), "policy") {
+		t.Errorf("error %v, want one of OSSL_KEYLOG alone", err)
 	}
 }
