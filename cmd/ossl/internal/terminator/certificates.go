@@ -85,20 +85,24 @@ func (c *certificates) all() (all []*tls.Certificate) {
 
 // ends returns the ends of the certificates' validity.
 func (c *certificates) ends() (ends []time.Time) {
-	add := func(cert *tls.Certificate) {
-		leaf := cert.Leaf
-		if leaf == nil {
-			var err error
-			if leaf, err = x509.ParseCertificate(cert.Certificate[0]); err != nil {
-				return // of a kind that only OpenSSL can parse
-			}
-		}
-		ends = append(ends, leaf.NotAfter)
-	}
 	for _, cert := range c.all() {
-		add(cert)
+		if end, ok := endOf(cert); ok {
+			ends = append(ends, end)
+		}
 	}
 	return ends
+}
+
+// endOf returns the end of a certificate's validity, unless only OpenSSL can parse it.
+func endOf(cert *tls.Certificate) (time.Time, bool) {
+	leaf := cert.Leaf
+	if leaf == nil {
+		var err error
+		if leaf, err = x509.ParseCertificate(cert.Certificate[0]); err != nil {
+			return time.Time{}, false
+		}
+	}
+	return leaf.NotAfter, true
 }
 
 // usedBy returns an error if servers of ctx can't use one of the certificates.

@@ -185,6 +185,14 @@ func (s *Site) http() bool {
 	return s.Root != "" || target.http
 }
 
+// name returns the first name of a site.
+func (s *Site) name() string {
+	if len(s.Names) == 0 {
+		return "*"
+	}
+	return s.Names[0]
+}
+
 func (s *Site) check(several bool) error {
 	if several && len(s.Names) == 0 {
 		return errors.New(`no names; "*" stands for all others`)

@@ -43,6 +43,7 @@ type compiled struct {
 	server       func(net.Conn) tlsConn
 	keep         []*ossl.Context // of the sites: their Reloaders have only weak references
 	sites        []*site
+	names        []string             // the first name of each site
 	certificates [][]*tls.Certificate // of the sites
 }
 
@@ -105,9 +106,24 @@ func (e *engine) look(before string) (failed string) {
 		}
 		return failed
 	}
-	e.current.Store(next)
-	e.log.Info("certificate replaced")
+	e.logChanges(e.current.Swap(next), next)
 	return ""
+}
+
+// logChanges logs the certificates that have taken the places of others.
+func (e *engine) logChanges(before, now *compiled) {
+	for i, all := range now.certificates {
+		for j, cert := range all {
+			if j < len(before.certificates[i]) && cert == before.certificates[i][j] {
+				continue
+			}
+			attributes := []any{"site", now.names[i], "certificate", j + 1}
+			if end, ok := endOf(cert); ok {
+				attributes = append(attributes, "until", end.UTC().Format(time.RFC3339))
+			}
+			e.log.Info("certificate replaced", attributes...)
+		}
+	}
 }
 
 // isCurrent reports whether the certificates are those of the sites. It reads files that have changed.
@@ -151,6 +167,7 @@ func compileEngine(c *Config, sites []*site, authorities []*x509.CertPool, state
 		} else {
 			all := s.certificates.all()
 			made.certificates = append(made.certificates, all)
+			made.names = append(made.names, c.Sites[i].name())
 			for _, cert := range all {
 				config.Certificates = append(config.Certificates, *cert)
 			}

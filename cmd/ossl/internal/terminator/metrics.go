@@ -72,10 +72,7 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 	count(descChanges, changes.Used, "used")
 	count(descChanges, changes.Refused, "refused")
 	for i, site := range g.sites {
-		name := "*"
-		if names := g.config.Sites[i].Names; len(names) > 0 {
-			name = names[0]
-		}
+		name := g.config.Sites[i].name()
 		for j, end := range site.certificates.ends() {
 			gauge(descExpiry, float64(end.Unix()), name, strconv.Itoa(j+1))
 		}

@@ -257,7 +257,7 @@ func TestCertificateChangesUnseen(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	r.log.await(t, "certificate replaced")
+	r.log.await(t, `msg="certificate replaced" site=* certificate=1 until=20`)
 	if serial() == first {
 		t.Error("the first client after the change got the old certificate")
 	}
