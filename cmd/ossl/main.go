@@ -100,6 +100,16 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return exitFailure
 }
 
+// exactly checks that a command has as many arguments as its usage line names.
+func exactly(n int) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) != n {
+			return fmt.Errorf("the command line is not of the form: %s", cmd.UseLine())
+		}
+		return nil
+	}
+}
+
 // helpOf returns the command line that explains a command.
 func helpOf(cmd *cobra.Command) string {
 	name, rest, _ := strings.Cut(cmd.CommandPath(), " ")

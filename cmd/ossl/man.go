@@ -16,7 +16,7 @@ func manCommand() *cobra.Command {
 		Use:    "man FOLDER",
 		Short:  "Write the manual pages to a folder",
 		Hidden: true,
-		Args:   cobra.ExactArgs(1),
+		Args:   exactly(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			for name, text := range manPages(cmd.Root()) {
 				if err := os.WriteFile(filepath.Join(args[0], name), []byte(text), 0o644); err != nil {

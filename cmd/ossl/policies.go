@@ -88,7 +88,7 @@ if there is one, and the section of the document. Settings that the document lea
 out.
 
 --json writes the policy as its file has it. The keys are stable: docs/POLICIES.md describes them.`,
-		Args:              cobra.ExactArgs(1),
+		Args:              exactly(1),
 		ValidArgsFunction: completePolicies(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			p, err := policyAt(args[0], at)
@@ -126,7 +126,7 @@ case.
 
 The keys of --json are stable: a and b are the policies' names, differences a list of objects with
 field, name (of a value in a list), a and b.`,
-		Args:              cobra.ExactArgs(2),
+		Args:              exactly(2),
 		ValidArgsFunction: completePolicies(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			a, err := policyAt(args[0], at)

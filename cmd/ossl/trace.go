@@ -46,7 +46,7 @@ session.`,
 		Example: `  ossl trace example.org
   ossl trace --resume --alpn h2,http/1.1 example.org:8443
   OSSL_TRACE=stderr ./your-program`,
-		Args: cobra.ExactArgs(1),
+		Args: exactly(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			addr := args[0]
 			if _, _, err := net.SplitHostPort(addr); err != nil {
