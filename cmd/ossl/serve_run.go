@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -56,7 +57,7 @@ func (f *serverFlags) runLogged(cmd *cobra.Command, output *terminator.LogWriter
 	// backend sends data without a request.
 	slog.SetDefault(log)
 	stdlog.SetFlags(0)
-	stdlog.SetOutput(slog.NewLogLogger(log.Handler(), slog.LevelWarn).Writer())
+	stdlog.SetOutput(withoutData{slog.NewLogLogger(log.Handler(), slog.LevelWarn).Writer()})
 	inherited, err := terminator.Inherit()
 	if err != nil {
 		return err
@@ -87,6 +88,18 @@ func (f *serverFlags) runLogged(cmd *cobra.Command, output *terminator.LogWriter
 		}
 	}
 	return f.serve(cmd, server, config, signals, log)
+}
+
+// withoutData leaves out the data that net/http quotes if a backend sends it without a request: it may
+// be a part of a response, and the log has no secrets.
+type withoutData struct{ io.Writer }
+
+func (w withoutData) Write(line []byte) (int, error) {
+	kept, _, _ := bytes.Cut(line, []byte(" starting with "))
+	if _, err := w.Writer.Write(kept); err != nil {
+		return 0, err
+	}
+	return len(line), nil
 }
 
 // serve obeys signals until one ends the server.

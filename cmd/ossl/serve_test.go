@@ -1,7 +1,12 @@
 package main
 
 import (
+	"bytes"
+	"io"
+	stdlog "log"
+	"log/slog"
 	"reflect"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -93,4 +98,20 @@ func normal(c terminator.Config) terminator.Config {
 		}
 	}
 	return c
+}
+
+// TestLogWithoutData: what a backend sends without a request isn't in the log, though net/http quotes
+// it.
+func TestLogWithoutData(t *testing.T) {
+	var out bytes.Buffer
+	writer := withoutData{slog.NewLogLogger(slog.NewTextHandler(&out, nil), slog.LevelWarn).Writer()}
+	log := stdlog.New(writer, "", 0)
+	log.Printf("Unsolicited response received on idle HTTP channel starting with %q; err=%v", "secret", io.EOF)
+	log.Print("another line")
+	want := regexp.MustCompile(`^time=\S+ level=WARN msg="Unsolicited response received on idle HTTP channel"
+time=\S+ level=WARN msg="another line"
+$`)
+	if !want.MatchString(out.String()) {
+		t.Errorf("the log is %q", out.String())
+	}
 }
