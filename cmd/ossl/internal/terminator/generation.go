@@ -221,11 +221,18 @@ func (g *generation) cut() int {
 	if g.http != nil {
 		_ = g.http.Close()
 	}
+	// What was going on over them ends now, and is logged.
+	ending, stop := context.WithTimeout(context.Background(), cutPatience)
+	g.await(ending, func(*client) bool { return true })
+	stop()
 	for _, c := range left {
 		g.forget(c)
 	}
 	return len(left)
 }
+
+// cutPatience is the time that cut waits for what was going on over the connections to end.
+const cutPatience = time.Second
 
 // release gives up everything but connections.
 func (g *generation) release() {

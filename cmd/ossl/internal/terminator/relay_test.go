@@ -128,6 +128,26 @@ func TestCutOff(t *testing.T) {
 	}
 }
 
+// TestCutIsLogged: a connection that the server cuts off at its end is in the log.
+func TestCutIsLogged(t *testing.T) {
+	engines(t, func(t *testing.T, engine string) {
+		w, l := newWorld(t), listen(t)
+		r := w.start(w.config(engine, tcp(l.Addr().String())))
+		client := r.mustDial(nil)
+		defer client.Close()
+		write(t, client, "x")
+		read(t, accept(t, l), 1)
+		ended, cancel := context.WithCancel(context.Background())
+		cancel()
+		if cut := r.Drain(ended); cut != 1 {
+			t.Errorf("%d connections were cut off, want 1", cut)
+		}
+		if text := r.log.String(); !strings.Contains(text, "msg=connection ") || !strings.Contains(text, "received=1 ") {
+			t.Errorf("the connection is not in the log: %s", text)
+		}
+	})
+}
+
 // TestAnswerInFull: a backend that answers and closes, while the client still sends, costs the client
 // nothing of the answer.
 func TestAnswerInFull(t *testing.T) {
