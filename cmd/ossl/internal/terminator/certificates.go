@@ -14,10 +14,17 @@ import (
 	"github.com/ossl-go/ossl/keys"
 )
 
-// certificates are those of a site. Pairs of files are read again when they change.
+// certificates are those of a site, in the order of the configuration. Pairs of files are read again
+// when they change.
 type certificates struct {
-	files httptls.Reloaders
-	fixed []tls.Certificate // whose keys have URIs
+	pairs []loadedPair
+	files httptls.Reloaders // those of the pairs
+}
+
+// A loadedPair is a certificate with its key: of files, or fixed if one of them has a URI.
+type loadedPair struct {
+	files *httptls.Reloader
+	fixed *tls.Certificate
 }
 
 // loadCertificates loads the pairs of a site. log gets the reasons why changed files aren't used.
@@ -29,7 +36,7 @@ func loadCertificates(pairs []Pair, log *slog.Logger) (*certificates, error) {
 			if err != nil {
 				return nil, err
 			}
-			c.fixed = append(c.fixed, cert)
+			c.pairs = append(c.pairs, loadedPair{fixed: &cert})
 			continue
 		}
 		r, err := httptls.NewReloader(p.Cert, p.Key)
@@ -38,6 +45,7 @@ func loadCertificates(pairs []Pair, log *slog.Logger) (*certificates, error) {
 		}
 		r.OnError = func(err error) { log.Error("certificate not replaced", "error", err) }
 		c.files = append(c.files, r)
+		c.pairs = append(c.pairs, loadedPair{files: r})
 	}
 	return c, nil
 }
@@ -50,35 +58,28 @@ func isURI(name string) bool {
 
 // get returns the first certificate that suits the client, or the first of all.
 func (c *certificates) get(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
-	var first *tls.Certificate
-	if len(c.files) > 0 {
-		cert, err := c.files.GetCertificate(hello)
-		if err != nil || len(c.fixed) == 0 || hello.SupportsCertificate(cert) == nil {
+	if len(c.files) > 0 { // reads all files that have changed, at the same time
+		if cert, err := c.files.GetCertificate(hello); err != nil || len(c.files) == len(c.pairs) {
 			return cert, err
 		}
-		first = cert
 	}
-	for i := range c.fixed {
-		cert := &c.fixed[i]
-		if first == nil {
-			first = cert
-		}
+	all := c.all()
+	for _, cert := range all {
 		if hello.SupportsCertificate(cert) == nil {
 			return cert, nil
 		}
 	}
-	return first, nil
+	return all[0], nil
 }
 
 // all returns the certificates, and reads files that have changed.
 func (c *certificates) all() (all []*tls.Certificate) {
-	for _, r := range c.files {
-		if cert, err := r.GetCertificate(nil); err == nil {
+	for _, p := range c.pairs {
+		if p.fixed != nil {
+			all = append(all, p.fixed)
+		} else if cert, err := p.files.GetCertificate(nil); err == nil {
 			all = append(all, cert)
 		}
-	}
-	for i := range c.fixed {
-		all = append(all, &c.fixed[i])
 	}
 	return all
 }
@@ -108,8 +109,10 @@ func endOf(cert *tls.Certificate) (time.Time, bool) {
 // usedBy returns an error if servers of ctx can't use one of the certificates.
 func (c *certificates) usedBy(ctx *ossl.Context) error {
 	err := c.files.UsedBy(ctx)
-	for i := range c.fixed {
-		err = errors.Join(err, ctx.CheckCertificate(&c.fixed[i]))
+	for _, p := range c.pairs {
+		if p.fixed != nil {
+			err = errors.Join(err, ctx.CheckCertificate(p.fixed))
+		}
 	}
 	return err
 }

@@ -404,7 +404,8 @@ func TestAdmin(t *testing.T) {
 	http.DefaultClient.CloseIdleConnections()
 }
 
-// TestKinds: with several certificates, each client gets one that it can verify.
+// TestKinds: with several certificates, each client gets the first one that it can verify, whether
+// its key has a URI or a file.
 func TestKinds(t *testing.T) {
 	engines(t, func(t *testing.T, engine string) {
 		w := newWorld(t)
@@ -414,17 +415,28 @@ func TestKinds(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		config := w.config(engine, terminator.Site{Root: w.folder(nil), Pairs: []terminator.Pair{ec,
-			{Cert: issued.CertificateFile, Key: "file:" + issued.KeyFile}}})
-		r := w.start(config)
-		for suite, want := range map[uint16]string{
-			tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256: "ECDSA", tls.TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256: "RSA",
+		byURI := func(p terminator.Pair) terminator.Pair { return terminator.Pair{Cert: p.Cert, Key: "file:" + p.Key} }
+		rsa := terminator.Pair{Cert: issued.CertificateFile, Key: issued.KeyFile}
+		const both = tls.TLS_AES_128_GCM_SHA256
+		for _, c := range []struct {
+			pairs []terminator.Pair
+			want  map[uint16]string // by the cipher suite that the client offers
+		}{
+			{[]terminator.Pair{ec, byURI(rsa)}, map[uint16]string{both: "ECDSA",
+				tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256: "ECDSA", tls.TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256: "RSA"}},
+			{[]terminator.Pair{byURI(ec), rsa}, map[uint16]string{both: "ECDSA"}},
+			{[]terminator.Pair{byURI(rsa), ec}, map[uint16]string{both: "RSA"}},
 		} {
-			conn := r.mustDial(func(config *tls.Config) {
-				config.MaxVersion, config.CipherSuites = tls.VersionTLS12, []uint16{suite}
-			})
-			if got := conn.ConnectionState().PeerCertificates[0].PublicKeyAlgorithm.String(); got != want {
-				t.Errorf("the certificate has a key of %s, want %s", got, want)
+			r := w.start(w.config(engine, terminator.Site{Root: w.folder(nil), Pairs: c.pairs}))
+			for suite, want := range c.want {
+				conn := r.mustDial(func(config *tls.Config) {
+					if suite != both {
+						config.MaxVersion, config.CipherSuites = tls.VersionTLS12, []uint16{suite}
+					}
+				})
+				if got := conn.ConnectionState().PeerCertificates[0].PublicKeyAlgorithm.String(); got != want {
+					t.Errorf("%v: the certificate has a key of %s, want %s", c.pairs, got, want)
+				}
 			}
 		}
 	})
