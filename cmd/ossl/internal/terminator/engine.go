@@ -73,6 +73,13 @@ func newEngine(c *Config, sites []*site, state *sessions, log *slog.Logger) (*en
 		return nil, err
 	}
 	e.current.Store(first)
+	for i, s := range sites {
+		for j, cert := range s.certificates.all() {
+			if end, ok := endOf(cert); ok && time.Now().After(end) {
+				log.Warn("a certificate has expired", "site", c.Sites[i].name(), "certificate", j+1, "until", end.UTC().Format(time.RFC3339))
+			}
+		}
+	}
 	return e, nil
 }
 

@@ -32,8 +32,9 @@ func (g *generation) relay(c *client) {
 		if state.HandshakeComplete {
 			version = tls.VersionName(state.Version)
 		}
-		g.access.Info("connection", "client", c.String(), "name", state.ServerName, "received", up, "sent", down,
-			"seconds", time.Since(c.since).Seconds(), "tls", version, "resumed", state.DidResume, "error", errText(err))
+		attributes := []any{"client", c.String(), "name", state.ServerName, "received", up, "sent", down,
+			"seconds", time.Since(c.since).Seconds(), "tls", version, "resumed", state.DidResume, "error", errText(err)}
+		g.access.Info("connection", withIdentity(attributes, state.PeerCertificates)...)
 	}
 }
 

@@ -181,6 +181,9 @@ func TestSites(t *testing.T) {
 					if resp.StatusCode != c.status || c.status == 200 && string(body) != c.body {
 						t.Errorf("%d %q, want %d %q", resp.StatusCode, body, c.status, c.body)
 					}
+					if c.certificate {
+						r.log.await(t, "msg=request", "host="+c.host, `certificate="CN=alice,O=ossl development certificate"`)
+					}
 				})
 			}
 		})

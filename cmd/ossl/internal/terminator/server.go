@@ -3,6 +3,7 @@ package terminator
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"slices"
@@ -173,12 +174,22 @@ func (s *Server) reload(ctx context.Context, c *Config) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	old := s.current.Load()
-	switch {
-	case s.draining.Load():
+	if s.draining.Load() {
 		return errors.New("the server is ending")
-	case !slices.Equal(c.Listen, old.config.Listen) || c.Admin != old.config.Admin || c.Engine != old.config.Engine ||
-		c.User != old.config.User || c.Landlock != old.config.Landlock:
-		return errors.New("listen, admin, user, engine and landlock can't change while the server runs")
+	}
+	for _, setting := range []struct {
+		name    string
+		changed bool
+	}{
+		{"listen", !slices.Equal(c.Listen, old.config.Listen)},
+		{"admin", c.Admin != old.config.Admin},
+		{"engine", c.Engine != old.config.Engine},
+		{"user", c.User != old.config.User},
+		{"landlock", c.Landlock != old.config.Landlock},
+	} {
+		if setting.changed {
+			return fmt.Errorf("%s can't change while the server runs: restart it", setting.name)
+		}
 	}
 	if s.domain != nil {
 		if err := s.domain.covers(c); err != nil {

@@ -49,11 +49,11 @@ func TestReload(t *testing.T) {
 					c.Sites[0].Pairs = []terminator.Pair{{Cert: "none", Key: "none"}}
 				}, "no such file"},
 				{"no authority", func(c *terminator.Config) { c.Sites[0].ClientCA = []string{"none"} }, "no such file"},
-				{"other address", func(c *terminator.Config) { c.Listen = []string{"127.0.0.1:1"} }, "can't change"},
+				{"other address", func(c *terminator.Config) { c.Listen = []string{"127.0.0.1:1"} }, "listen can't change"},
 				{"other engine", func(c *terminator.Config) {
 					c.Engine = map[string]string{"ossl": "go", "go": "ossl"}[engine]
-				}, "can't change"},
-				{"other admin", func(c *terminator.Config) { c.Admin = "127.0.0.1:1" }, "can't change"},
+				}, "engine can't change"},
+				{"other admin", func(c *terminator.Config) { c.Admin = "127.0.0.1:1" }, "admin can't change"},
 			} {
 				t.Run(c.name, func(t *testing.T) {
 					reload(c.change, c.want)
@@ -438,6 +438,23 @@ func TestKinds(t *testing.T) {
 					t.Errorf("%v: the certificate has a key of %s, want %s", c.pairs, got, want)
 				}
 			}
+		}
+	})
+}
+
+// TestExpired: the log warns of a certificate that has expired.
+func TestExpired(t *testing.T) {
+	engines(t, func(t *testing.T, engine string) {
+		w := newWorld(t)
+		issued, err := w.authority.Issue(localca.Request{Names: []string{"localhost"}, Lifetime: time.Nanosecond}, t.TempDir())
+		if err != nil {
+			t.Fatal(err)
+		}
+		pair := terminator.Pair{Cert: issued.CertificateFile, Key: issued.KeyFile}
+		r := w.start(w.config(engine, terminator.Site{Root: w.folder(nil), Pairs: []terminator.Pair{w.pair(false, "localhost"), pair}}))
+		r.log.await(t, "level=WARN", "a certificate has expired", "site=*", "certificate=2")
+		if err := r.log.never("certificate=1"); err != nil {
+			t.Error(err)
 		}
 	})
 }

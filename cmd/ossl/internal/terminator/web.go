@@ -3,11 +3,13 @@ package terminator
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"io"
 	"log/slog"
 	"net"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/ossl-go/ossl/httptls"
@@ -150,9 +152,30 @@ func (g *generation) logRequest(c *client, r *http.Request, w *progressWriter, s
 	default:
 		status = http.StatusOK
 	}
-	g.access.Info("request", "client", c.String(), "method", r.Method, "host", r.Host, "path", r.URL.Path, "protocol", r.Proto,
+	attributes := []any{"client", c.String(), "method", r.Method, "host", r.Host, "path", r.URL.Path, "protocol", r.Proto,
 		"status", status, "bytes", w.written, "seconds", time.Since(start).Seconds(), "tls", tls.VersionName(r.TLS.Version),
-		"resumed", r.TLS.DidResume)
+		"resumed", r.TLS.DidResume}
+	g.access.Info("request", withIdentity(attributes, r.TLS.PeerCertificates)...)
+}
+
+// withIdentity adds the identity of a client with a certificate, which the handshake has verified: the
+// certificate's subject or, if that is empty, its first name of another kind.
+func withIdentity(attributes []any, chain []*x509.Certificate) []any {
+	if len(chain) == 0 {
+		return attributes
+	}
+	leaf := chain[0]
+	identity := leaf.Subject.String()
+	if identity == "" {
+		names := slices.Concat(leaf.EmailAddresses, leaf.DNSNames)
+		for _, u := range leaf.URIs {
+			names = append(names, u.String())
+		}
+		if len(names) > 0 {
+			identity = names[0]
+		}
+	}
+	return append(attributes, "certificate", identity)
 }
 
 // A handoff is the listener from which an httpServer gets a generation's connections.
