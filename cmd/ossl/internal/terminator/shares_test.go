@@ -17,6 +17,7 @@ import (
 // TestAddressRequests: slow bodies of one address leave connections to the backend for others, and its
 // own further requests wait, but not for ever.
 func TestAddressRequests(t *testing.T) {
+	t.Parallel()
 	backend := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
 	}))
@@ -28,7 +29,7 @@ func TestAddressRequests(t *testing.T) {
 			config := w.config("ossl", terminator.Site{Backend: terminator.Backend{To: backend.URL}})
 			config.AcceptProxy, config.Admin = []string{"127.0.0.1"}, "127.0.0.1:0"
 			config.Limits.BackendConns, config.Limits.RequestsPerSource = 4, share
-			config.Limits.Backend = terminator.Time(500 * time.Millisecond)
+			config.Limits.Backend = terminator.Time(limit)
 			r := w.start(config)
 			from := func(address string) *tls.Conn {
 				raw, err := net.Dial("tcp", r.addr)
@@ -48,12 +49,13 @@ func TestAddressRequests(t *testing.T) {
 				read(t, conn, len("HTTP/1.1 100 Continue\r\n\r\n")) // the backend has it
 				slow = append(slow, conn)
 			}
-			late, waits, elsewhere := from("192.0.2.1"), from("192.0.2.1"), from("192.0.2.2")
+			late := from("192.0.2.1")
 			write(t, late, head)
 			if got := read(t, late, len("HTTP/1.1 503")); got != "HTTP/1.1 503" {
 				t.Errorf("a further request of the same address: %q", got)
 			}
 			_ = late.Close() // net/http waits for its body
+			waits, elsewhere := from("192.0.2.1"), from("192.0.2.2")
 			write(t, elsewhere, "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
 			if got := read(t, elsewhere, len("HTTP/1.1 200")); got != "HTTP/1.1 200" {
 				t.Errorf("another address: %q", got)
