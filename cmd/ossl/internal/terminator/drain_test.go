@@ -90,16 +90,18 @@ func TestDrain(t *testing.T) {
 				w := newWorld(t)
 				r := w.start(w.config(engine, terminator.Site{Backend: terminator.Backend{To: backend.URL}}))
 				finish := c.prepare(t, r, started, goOn)
-				patient := patience
-				if c.cut > 0 {
-					patient = 300 * time.Millisecond
-				}
-				ctx, cancel := context.WithTimeout(context.Background(), patient)
+				ctx, cancel := context.WithTimeout(context.Background(), patience)
 				defer cancel()
-				done := make(chan int, 1)
+				done, begun := make(chan int, 1), time.Now()
 				go func() { done <- r.Drain(ctx) }()
 				if finish != nil {
 					finish()
+				}
+				if c.cut > 0 { // the others must have ended, and these have had some time
+					for r.Places() > c.cut && ctx.Err() == nil || time.Since(begun) < 300*time.Millisecond {
+						<-time.After(10 * time.Millisecond)
+					}
+					cancel()
 				}
 				if cut := <-done; cut != c.cut {
 					t.Errorf("%d connections were cut off, want %d", cut, c.cut)

@@ -94,6 +94,9 @@ var (
 	}
 )
 
+// Places returns the number of connections that have places.
+func (s *Server) Places() int { return s.gate.slots.inUse() }
+
 // LateTimers has both timers of a request end before the response comes, or after it, between two reads
 // of its body, and reports whether the request has been ended.
 func LateTimers(responded bool) bool {
