@@ -153,6 +153,7 @@ func TestFileCacheChanges(t *testing.T) {
 			t.Parallel()
 			s := newSite(t, 1<<20, map[string]string{"sub/file": "one"})
 			s.settle("/sub/file")
+			begun := time.Now()
 			if err := change(s, filepath.Join(s.name, "sub", "file")); err != nil {
 				t.Fatal(err)
 			}
@@ -163,7 +164,8 @@ func TestFileCacheChanges(t *testing.T) {
 					t.Errorf("%swithout a cache:\n%s", got, want)
 				}
 			}
-			if files, _ := s.kept(); files != 0 {
+			// After a second and more, the file as it is now may be kept.
+			if files, _ := s.kept(); files != 0 && time.Since(begun) < time.Second {
 				t.Errorf("%d files are kept", files)
 			}
 		})
