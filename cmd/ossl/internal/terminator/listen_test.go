@@ -99,7 +99,7 @@ func TestBothVersions(t *testing.T) {
 // that is in use, nor another file.
 func TestUnixListener(t *testing.T) {
 	w := newWorld(t)
-	path := filepath.Join(t.TempDir(), "s")
+	path := filepath.Join(shortFolder(t), "s")
 	stale, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
 	if err != nil {
 		t.Fatal(err)

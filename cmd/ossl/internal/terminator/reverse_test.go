@@ -32,7 +32,7 @@ func TestReverse(t *testing.T) {
 		secure.EnableHTTP2 = true
 		secure.StartTLS()
 		t.Cleanup(secure.Close)
-		path := filepath.Join(t.TempDir(), "s")
+		path := filepath.Join(shortFolder(t), "s")
 		socket, err := net.Listen("unix", path)
 		if err != nil {
 			t.Fatal(err)
