@@ -196,10 +196,12 @@ type sample struct {
 // sessions that earlier ones were given. last is a sample without an error.
 func (r *serverRequest) measure(ctx context.Context, kind string, tlsContext *ossl.Context, addr string,
 	sessions *lastSession) (k serverKind, last sample, err error) {
+	ticketTime := time.Duration(0)
 	if sessions != nil { // the first connection is only for its session
-		if first := r.sample(ctx, tlsContext, addr, true); first.err != nil {
+		if first := r.sample(ctx, tlsContext, addr, handshakeTime, sessions); first.err != nil {
 			return k, last, first.err
 		}
+		sessions.put, ticketTime = nil, 100*time.Millisecond
 		await(ctx, time.After(r.interval()))
 	}
 	tick := time.NewTicker(r.interval())
@@ -213,7 +215,7 @@ func (r *serverRequest) measure(ctx context.Context, kind string, tlsContext *os
 		select {
 		case places <- struct{}{}:
 			wait.Go(func() {
-				samples[i] = r.sample(ctx, tlsContext, addr, sessions != nil)
+				samples[i] = r.sample(ctx, tlsContext, addr, ticketTime, nil)
 				<-places
 			})
 		case <-ctx.Done():
@@ -237,7 +239,10 @@ func await(ctx context.Context, c <-chan time.Time) {
 	}
 }
 
-func (r *serverRequest) sample(ctx context.Context, tlsContext *ossl.Context, addr string, wantTicket bool) (s sample) {
+// sample makes a connection, and waits for tickets: until the server ends the connection, or given, if it
+// isn't nil, has a session. The time of two handshakes and ticketTime bound this.
+func (r *serverRequest) sample(ctx context.Context, tlsContext *ossl.Context, addr string, ticketTime time.Duration,
+	given *lastSession) (s sample) {
 	ctx, cancel := context.WithTimeout(ctx, handshakeTime)
 	defer cancel()
 	start := time.Now()
@@ -257,11 +262,15 @@ func (r *serverRequest) sample(ctx context.Context, tlsContext *ossl.Context, ad
 	s.handshake = s.ended.Sub(start)
 	state := conn.ConnectionState()
 	s.version, s.suite, s.group, s.resumed = state.Version, state.CipherSuite, state.CurveID, state.DidResume
-	if wantTicket && s.version >= tls.VersionTLS13 {
+	if ticketTime > 0 && s.version >= tls.VersionTLS13 {
 		// The tickets come a round trip later; the handshake has taken at least one. Servers that keep
 		// them until they send something, such as ossl's, send them with their close_notify.
-		_ = conn.SetDeadline(time.Now().Add(100*time.Millisecond + 2*s.handshake))
-		defer context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Now()) })()
+		_ = conn.SetDeadline(time.Now().Add(ticketTime + 2*s.handshake))
+		end := func() { _ = conn.SetDeadline(time.Now()) }
+		if given != nil {
+			given.put = end
+		}
+		defer context.AfterFunc(ctx, end)()
 		_ = conn.CloseWrite()
 		_, _ = io.Copy(io.Discard, conn)
 	}

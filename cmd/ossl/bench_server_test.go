@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"io"
 	"net"
 	"net/http/httptest"
 	"testing"
@@ -22,11 +23,13 @@ func TestServerInterrupted(t *testing.T) {
 	defer listener.Close()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
+	interrupted := make(chan struct{})
 	go func() {
 		if conn, err := listener.Accept(); err == nil {
 			defer conn.Close()
 			time.Sleep(700 * time.Millisecond) // the next connection waits for a place, or soon will
 			cancel()
+			close(interrupted)
 			<-t.Context().Done()
 		}
 	}()
@@ -40,12 +43,13 @@ func TestServerInterrupted(t *testing.T) {
 		_, _, err := r.measure(ctx, "full", tlsContext, listener.Addr().String(), nil)
 		ended <- err
 	}()
+	<-interrupted
 	select {
 	case err := <-ended:
 		if !errors.Is(err, context.Canceled) {
 			t.Error(err)
 		}
-	case <-time.After(5 * time.Second):
+	case <-time.After(handshakeTime - time.Second): // the connections alone would take longer
 		t.Error("measure doesn't return")
 	}
 }
@@ -100,6 +104,13 @@ func TestServersTickets(t *testing.T) {
 			conn := ossl.Server(distant{raw}, config)
 			_, _ = conn.Write([]byte("x")) // after the tickets, which an ossl.Server holds until then
 			_, _ = conn.Read(make([]byte, 1))
+		}},
+		{"late", func(raw net.Conn, config *tls.Config) {
+			conn := ossl.Server(raw, config)
+			_ = conn.Handshake()
+			time.Sleep(300 * time.Millisecond)
+			_, _ = conn.Write([]byte("x")) // after the tickets
+			_, _ = io.Copy(io.Discard, raw)
 		}},
 		{"silent", func(raw net.Conn, config *tls.Config) {
 			conn := ossl.Server(raw, config)
