@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -122,7 +123,8 @@ func (r *traceRequest) run(cmd *cobra.Command, addr string) error {
 	return nil
 }
 
-// ticketTime is the time that a TLS 1.3 server may take to send its tickets.
+// ticketTime is the time that a TLS 1.3 server has to send its tickets before it is asked to end the
+// connection.
 const ticketTime = time.Second
 
 // connect makes a connection, and reports whether it has resumed a session.
@@ -136,12 +138,37 @@ func (r *traceRequest) connect(ctx context.Context, tlsContext *ossl.Context, ad
 	defer conn.Close()
 	state := conn.ConnectionState()
 	if state.Version >= tls.VersionTLS13 {
-		// The tickets come after the handshake, and before the server's data, if any.
-		end := func() { _ = conn.SetReadDeadline(time.Now()) }
-		_ = conn.SetReadDeadline(time.Now().Add(ticketTime))
-		r.sessions.put = end
-		defer context.AfterFunc(ctx, end)()
-		_, _ = conn.Read(make([]byte, 1))
+		r.awaitTicket(ctx, conn)
 	}
 	return state.DidResume, nil
+}
+
+// awaitTicket waits for a ticket. Tickets come after the handshake, and before the server's data, if
+// any. A server that has sent nothing in time ends the connection when the client does, so one that is
+// late is waited for, and one without tickets isn't.
+func (r *traceRequest) awaitTicket(ctx context.Context, conn *ossl.Conn) {
+	var mu sync.Mutex
+	ended := false
+	end := func() {
+		mu.Lock()
+		defer mu.Unlock()
+		ended = true
+		_ = conn.SetReadDeadline(time.Now())
+	}
+	until := func(t time.Time) {
+		mu.Lock()
+		defer mu.Unlock()
+		if !ended {
+			_ = conn.SetReadDeadline(t)
+		}
+	}
+	until(time.Now().Add(ticketTime))
+	r.sessions.put = end
+	defer context.AfterFunc(ctx, end)()
+	if _, err := conn.Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) {
+		return
+	}
+	_ = conn.CloseWrite()
+	until(time.Time{}) // ctx ends
+	_, _ = conn.Read(make([]byte, 1))
 }
