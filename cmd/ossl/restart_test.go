@@ -395,7 +395,7 @@ func TestUser(t *testing.T) {
 	}
 	for _, thread := range threads {
 		status, err := os.ReadFile(thread)
-		if errors.Is(err, os.ErrNotExist) {
+		if errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ESRCH) {
 			continue // it has ended
 		}
 		all := "\nUid:" + strings.Repeat("\t"+nobody.Uid, 4) + "\nGid:" + strings.Repeat("\t"+nobody.Gid, 4) + "\n"

@@ -53,7 +53,7 @@ func expectSlack(t *testing.T, pid int, want string) {
 		switch {
 		case errors.Is(err, fs.ErrPermission):
 			t.Skip("CAP_SYS_NICE is missing, which reading a thread's timer slack needs")
-		case errors.Is(err, fs.ErrNotExist): // it has ended
+		case errors.Is(err, fs.ErrNotExist), errors.Is(err, unix.ESRCH): // it has ended
 		case err != nil || strings.TrimSpace(string(got)) != want:
 			t.Errorf("%s: %q, %v, want %s", thread, got, err, want)
 		}
