@@ -11,6 +11,7 @@ import (
 	"crypto/x509/pkix"
 	"encoding/pem"
 	"math/big"
+	mathrand "math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -70,14 +71,19 @@ func (h *home) write(name string, content []byte) string {
 
 func (h *home) addr() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(h.port)) }
 
+// freePort returns a port for a server. The kernel gives it to nobody else who asks for any port: it is
+// below the ones for that.
 func freePort(t *testing.T) int {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for range 1000 {
+		port := 10_000 + mathrand.IntN(20_000)
+		if listener, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port))); err == nil {
+			listener.Close()
+			return port
+		}
 	}
-	defer listener.Close()
-	return listener.Addr().(*net.TCPAddr).Port
+	t.Fatal("no port is free")
+	return 0
 }
 
 // command returns a command that doesn't run as root.
