@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -231,16 +232,20 @@ func clean(out, dir string) string {
 	return strings.Join(lines, "; ")
 }
 
-// FreePorts returns ports of the loopback address on which nothing listens now.
+// FreePorts returns ports of the loopback address on which nothing listens now. The kernel gives them to
+// nobody else who asks for any port: they are below the ones for that.
 func FreePorts(n int) ([]int, error) {
 	var ports []int
-	for range n {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
+	for tries := 0; len(ports) < n; tries++ {
+		port := 10_000 + rand.IntN(20_000)
+		l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", itoa(port)))
+		if err != nil && tries > 1000 {
 			return nil, err
 		}
-		defer l.Close() // at the end, so that all are different
-		ports = append(ports, l.Addr().(*net.TCPAddr).Port)
+		if err == nil {
+			defer l.Close() // at the end, so that all are different
+			ports = append(ports, port)
+		}
 	}
 	return ports, nil
 }
