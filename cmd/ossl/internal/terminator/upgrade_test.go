@@ -175,7 +175,9 @@ func TestNoUpgrade(t *testing.T) {
 func TestUnaskedUpgrade(t *testing.T) {
 	w, l := newWorld(t), listen(t)
 	r := w.start(w.config("ossl", terminator.Site{Backend: terminator.Backend{To: "http://" + l.Addr().String()}}))
-	for _, request := range []string{"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n", strings.ReplaceAll(upgradeRequest, "echo", "other")} {
+	for _, request := range []string{
+		"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n", strings.ReplaceAll(upgradeRequest, "echo", "other"),
+	} {
 		client := r.mustDial(nil)
 		write(t, client, request)
 		backend := accept(t, l)
