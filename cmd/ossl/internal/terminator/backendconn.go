@@ -71,8 +71,9 @@ func (c *backendConn) settle(ctx context.Context, secure net.Conn) (closed bool)
 			}
 		}
 		if c.http2 || c.closed || c.reading && !readable(c.Conn) {
-			defer c.mu.Unlock()
-			return c.closed
+			closed = c.closed
+			c.mu.Unlock()
+			return closed
 		}
 		if c.changed == nil {
 			c.changed = make(chan struct{})

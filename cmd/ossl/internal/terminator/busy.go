@@ -31,11 +31,14 @@ func (p patient) RoundTrip(r *http.Request) (*http.Response, error) {
 	var conn net.Conn
 	var body *takenBody
 	trace := &httptrace.ClientTrace{GotConn: func(info httptrace.GotConnInfo) {
-		timer.Stop()
 		conn = info.Conn
-		if c, ok := underTLS(conn).(*backendConn); ok && info.Reused && c.settle(ctx, conn) && body != nil {
-			body.unsent.Store(true)
+		if c, ok := underTLS(conn).(*backendConn); ok && info.Reused && c.settle(ctx, conn) {
+			if body != nil {
+				body.unsent.Store(true)
+			}
+			return // the wait for a connection that is open goes on
 		}
+		timer.Stop()
 	}}
 	r = r.WithContext(httptrace.WithClientTrace(ctx, trace))
 	stall := newStall(cancel, p.limits.Idle, p.limits.Backend)
