@@ -100,7 +100,7 @@ func normal(c terminator.Config) terminator.Config {
 	return c
 }
 
-// TestLogWithoutData: what a backend sends without a request isn't in the log, though net/http quotes
+// TestLogWithoutData: the log has no data that a backend sends without a request, though net/http quotes
 // it.
 func TestLogWithoutData(t *testing.T) {
 	var out bytes.Buffer

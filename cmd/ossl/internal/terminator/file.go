@@ -163,7 +163,7 @@ func decodingError(err error) error {
 // wrongType matches go-toml's errors about values of the wrong kind, which name types of Go.
 var wrongType = regexp.MustCompile(`^cannot decode TOML (.+) into (?:struct field .+ of type )?(.+)$`)
 
-// kindOf says what a key takes whose value has a type of Go.
+// kindOf describes the values of TOML for a type of Go.
 func kindOf(goType string) string {
 	switch goType {
 	case "string", "*string":

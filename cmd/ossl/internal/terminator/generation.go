@@ -221,7 +221,7 @@ func (g *generation) cut() int {
 	if g.http != nil {
 		_ = g.http.Close()
 	}
-	// What was going on over them ends now, and is logged.
+	// Their requests and relays end now, and are logged.
 	ending, stop := context.WithTimeout(context.Background(), cutPatience)
 	g.await(ending, func(*client) bool { return true })
 	stop()
@@ -231,7 +231,7 @@ func (g *generation) cut() int {
 	return len(left)
 }
 
-// cutPatience is the time that cut waits for what was going on over the connections to end.
+// cutPatience is the time in which the requests and relays of connections that were cut off must end.
 const cutPatience = time.Second
 
 // release gives up everything but connections.
