@@ -53,6 +53,7 @@ func (f *serverFlags) runLogged(cmd *cobra.Command, output *terminator.LogWriter
 	if err := terminator.RelaxTimers(); err != nil {
 		log.Debug("timers stay as they are", "error", err) // some sandboxes have no timer slack
 	}
+	terminator.HoldBallast()
 	// The library logs there if OSSL_KEYLOG is set, and net/http's transport, by package log, if a
 	// backend sends data without a request.
 	slog.SetDefault(log)

@@ -110,3 +110,6 @@ func LateTimers(responded bool) bool {
 	s.late()
 	return ctx.Err() != nil
 }
+
+// DropBallast undoes HoldBallast.
+func DropBallast() { ballast = nil }
