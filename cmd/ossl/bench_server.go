@@ -25,6 +25,7 @@ type serverRequest struct {
 	connections int
 	insecure    bool
 	name        string
+	roots       string // the file of the authorities, or "" for the system's
 
 	set *pflag.FlagSet
 }
@@ -43,12 +44,13 @@ func (r *serverRequest) flags(flags *pflag.FlagSet) {
 	flags.IntVar(&r.connections, "connections", 200,
 		fmt.Sprintf("of a server: connections of each kind, at most %d", maxConnections))
 	flags.BoolVar(&r.insecure, "insecure", false, "of a server: don't verify its certificate")
+	flags.StringVar(&r.roots, "roots", "", "of a server: trust the certificates in this `file`, in PEM, instead of the system's")
 	flags.StringVar(&r.name, "servername", "", "of a server: ask for `NAME`, and verify the certificate for it")
 }
 
 // unused returns an error if a flag of this measurement is given to another one.
 func (r *serverRequest) unused() error {
-	for _, name := range []string{"yes-this-is-mine", "rate", "connections", "insecure", "servername"} {
+	for _, name := range []string{"yes-this-is-mine", "rate", "connections", "insecure", "roots", "servername"} {
 		if r.set.Changed(name) {
 			return usageError(fmt.Sprintf("--%s is for the measurement of a server: name one, such as example.org:443", name))
 		}
@@ -71,6 +73,8 @@ func (r *serverRequest) check(format string) error {
 		return usageError(fmt.Sprintf("--connections is %d, but must be between 1 and %d", r.connections, maxConnections))
 	case format != "text" && format != "json":
 		return usageError(fmt.Sprintf("--format %q is not text or json", format))
+	case r.insecure && r.roots != "":
+		return usageError("--insecure verifies nothing, so --roots would have no effect")
 	}
 	return nil
 }
@@ -107,14 +111,19 @@ func (r *serverRequest) run(cmd *cobra.Command, addr, format string) error {
 	if err := r.check(format); err != nil {
 		return err
 	}
-	name := r.name
-	if name == "" {
-		name = host
+	config := &tls.Config{ServerName: r.name, InsecureSkipVerify: r.insecure}
+	if r.name == "" {
+		config.ServerName = host
+	}
+	if r.roots != "" {
+		if config.RootCAs, err = readRoots(cmd.Context(), r.roots); err != nil {
+			return err
+		}
 	}
 	result := &serverResult{Server: addr}
 	p := newProgress(cmd.ErrOrStderr())
 	p.start(2, 1)
-	err = r.measureBoth(cmd.Context(), name, result, p)
+	err = r.measureBoth(cmd.Context(), config, result, p)
 	p.stop() // before the result is written: it erases a line of the terminal
 	if err != nil {
 		return err
@@ -129,13 +138,15 @@ func (r *serverRequest) run(cmd *cobra.Command, addr, format string) error {
 }
 
 // measureBoth measures full and resumed handshakes.
-func (r *serverRequest) measureBoth(ctx context.Context, name string, result *serverResult, p progress) error {
-	sessions := &lastSession{}
-	full, err := ossl.NewContext(&tls.Config{ServerName: name, InsecureSkipVerify: r.insecure})
+func (r *serverRequest) measureBoth(ctx context.Context, config *tls.Config, result *serverResult, p progress) error {
+	full, err := ossl.NewContext(config)
 	if err != nil {
 		return err
 	}
-	resuming, err := ossl.NewContext(&tls.Config{ServerName: name, InsecureSkipVerify: r.insecure, ClientSessionCache: sessions})
+	sessions := &lastSession{}
+	config = config.Clone()
+	config.ClientSessionCache = sessions
+	resuming, err := ossl.NewContext(config)
 	if err != nil {
 		return err
 	}

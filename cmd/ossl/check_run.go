@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -29,13 +28,9 @@ func (f *checkFlags) parseValues(ctx context.Context) error {
 		f.options.At = at
 	}
 	if f.roots != "" {
-		certificates, err := readInput(ctx, nil, f.roots)
-		if err != nil {
-			return inputError("--roots", err)
-		}
-		f.options.Roots = x509.NewCertPool()
-		if !f.options.Roots.AppendCertsFromPEM(certificates) {
-			return usageError("--roots: " + f.roots + " has no certificates in PEM")
+		var err error
+		if f.options.Roots, err = readRoots(ctx, f.roots); err != nil {
+			return err
 		}
 	}
 	if f.output != "" {

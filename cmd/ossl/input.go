@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -45,6 +46,19 @@ func readAll(in io.Reader, name string) ([]byte, error) {
 		err = fmt.Errorf("%s has more than %d bytes", name, maxInput)
 	}
 	return text, err
+}
+
+// readRoots reads the file of --roots.
+func readRoots(ctx context.Context, name string) (*x509.CertPool, error) {
+	certificates, err := readInput(ctx, nil, name)
+	if err != nil {
+		return nil, inputError("--roots", err)
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(certificates) {
+		return nil, usageError("--roots: " + name + " has no certificates in PEM")
+	}
+	return pool, nil
 }
 
 // inputError is the usage error of a flag's file that can't be read, or the context's error.

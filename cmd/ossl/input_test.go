@@ -32,7 +32,8 @@ func TestInputBounded(t *testing.T) {
 	if _, err := os.Stat("/dev/zero"); err != nil {
 		t.Skip(err)
 	}
-	for _, args := range [][]string{{"check", "--roots", "/dev/zero", "x"}, {"check", "--file", "/dev/zero"}} {
+	for _, args := range [][]string{{"check", "--roots", "/dev/zero", "x"}, {"check", "--file", "/dev/zero"},
+		{"trace", "--roots", "/dev/zero", "x:443"}, {"bench", "x:443", "--yes-this-is-mine", "--roots", "/dev/zero"}} {
 		var out, errs bytes.Buffer
 		code := run(t.Context(), args, &out, &errs)
 		if code != exitUsage || !strings.Contains(errs.String(), "/dev/zero has more than") {

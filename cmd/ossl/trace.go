@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
@@ -67,7 +66,7 @@ session.`,
 	return cmd
 }
 
-func (r *traceRequest) config() (*tls.Config, error) {
+func (r *traceRequest) config(ctx context.Context) (*tls.Config, error) {
 	config := &tls.Config{ServerName: r.name, NextProtos: r.protocols, InsecureSkipVerify: r.insecure}
 	config.ClientSessionCache = &r.sessions
 	switch r.version {
@@ -83,20 +82,16 @@ func (r *traceRequest) config() (*tls.Config, error) {
 		if r.insecure {
 			return nil, usageError("--insecure verifies nothing, so --roots would have no effect")
 		}
-		pem, err := os.ReadFile(r.roots)
-		if err != nil {
+		var err error
+		if config.RootCAs, err = readRoots(ctx, r.roots); err != nil {
 			return nil, err
-		}
-		config.RootCAs = x509.NewCertPool()
-		if !config.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("%s has no certificates", r.roots)
 		}
 	}
 	return config, nil
 }
 
 func (r *traceRequest) run(cmd *cobra.Command, addr string) error {
-	config, err := r.config()
+	config, err := r.config(cmd.Context())
 	if err != nil {
 		return err
 	}
