@@ -32,6 +32,8 @@ func main() {
 	flag.StringVar(&o.only, "only", "", "run these `rows` only, separated by commas: "+
 		"versions (3.5), whole names (3.5 FIPS) or a version's first row (3.5 alone)")
 	flag.BoolVar(&o.others, "others", false, "also run the rows of releases that Debian hasn't, and those that others stand for")
+	flag.BoolVar(&o.afterTest, "after-test", false,
+		"run of the rows that 'make test' stands for only the tests that all other rows skip")
 	flag.StringVar(&o.at, "at", "", "run the rows of the OpenSSL in this `folder` instead")
 	flag.StringVar(&o.without, "without", "", "leave out these `versions`, separated by commas")
 	flag.StringVar(&o.run, "run", "", "run only tests that match `regexp`, as go test does")
@@ -54,7 +56,7 @@ func main() {
 
 type options struct {
 	only, at, without, run, skip, packages string
-	others                                 bool
+	others, afterTest                      bool
 	timeout                                time.Duration
 }
 
@@ -87,7 +89,9 @@ const hostsOnly = "^Test(HostPolicyFile|InteropHostPolicy|BytesPerSession|Compil
 	"|^TestVerificationNeverFailsOpen$/././(VerifyClientCertIfGiven|callbacks_accept)"
 
 // whole reports whether no option leaves a test out.
-func (o options) whole() bool { return o == options{timeout: o.timeout, others: o.others} }
+func (o options) whole() bool {
+	return o == options{timeout: o.timeout, others: o.others, afterTest: o.afterTest}
+}
 
 func matrix(ctx context.Context, dir string, o options, ci bool) error {
 	versions, err := o.versions(dir)
@@ -100,14 +104,25 @@ func matrix(ctx context.Context, dir string, o options, ci bool) error {
 	if err != nil {
 		return err
 	}
+	if o.afterTest {
+		plan = slices.DeleteFunc(plan, planned.tested)
+	}
 	scratch, err := os.MkdirTemp("", "ossl-matrix-")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(scratch)
 	rows := make([]*row, len(plan))
-	if err := runAll(ctx, plan, rows, scratch, o); err != nil {
+	host, err := runAll(ctx, plan, rows, scratch, o)
+	if err != nil {
 		return err
+	}
+	if rest := skippedByAll(rows); o.afterTest && len(rest) > 0 && host != nil {
+		last, err := host.runRest(ctx, planned{version{name: "system"}, modes[0]}, rest, o)
+		if err != nil {
+			return err
+		}
+		rows = append(rows, last)
 	}
 	return report(os.Stdout, rows, o.whole(), ci)
 }
@@ -130,8 +145,8 @@ const lanes = 2
 
 // runAll runs the rows of a plan. It runs those of the emulated processor, which is slow, and those
 // of musl at the same time as those of the host, and several of these at once, since tests wait a
-// lot. Each lane has a testbed of its own.
-func runAll(ctx context.Context, plan []planned, rows []*row, scratch string, o options) error {
+// lot. Each lane has a testbed of its own; it returns one of the host's, or nil.
+func runAll(ctx context.Context, plan []planned, rows []*row, scratch string, o options) (bed *testbed, err error) {
 	var host, emulated, musl []int // indexes of plan
 	for i, p := range plan {
 		switch {
@@ -178,6 +193,7 @@ func runAll(ctx context.Context, plan []planned, rows []*row, scratch string, o 
 	if len(host) > 0 {
 		begin(func() error {
 			first := &testbed{dir: filepath.Join(scratch, "lane0")}
+			bed = first
 			if err := first.build(ctx, o.packages, adapters); err != nil {
 				return err
 			}
@@ -193,7 +209,18 @@ func runAll(ctx context.Context, plan []planned, rows []*row, scratch string, o 
 		})
 	}
 	running.Wait()
-	return context.Cause(ctx)
+	return bed, context.Cause(ctx)
+}
+
+// runRest runs those tests of a row, which 'make test' stands for, that all other rows skip.
+func (b *testbed) runRest(ctx context.Context, p planned, tests []string, o options) (*row, error) {
+	o.run = "^(" + strings.Join(tests, "|") + ")$"
+	r, err := b.run(ctx, p, o.arguments(p.mode, p.version))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", p.name(), err)
+	}
+	r.leftOut = append(r.leftOut, "those that another row has run: 'make test' runs them on this OpenSSL, on both record paths")
+	return r, nil
 }
 
 // weight orders rows by how long they take.

@@ -163,12 +163,42 @@ func elsewhere(reason string) bool {
 	return namesGo.MatchString(reason) || namesTool.MatchString(reason) || namesStep.MatchString(reason)
 }
 
+// ranSomewhere returns the tests that a row did not skip, or that run elsewhere.
+func ranSomewhere(rows []*row) map[string]bool {
+	ran := map[string]bool{}
+	for _, r := range rows {
+		for _, s := range r.skips {
+			if elsewhere(s.reason) {
+				ran[s.test] = true
+			}
+		}
+		maps.Copy(ran, r.ran)
+	}
+	return ran
+}
+
+// skippedByAll returns the tests, without their packages and parts, of which a part ran nowhere.
+func skippedByAll(rows []*row) (tests []string) {
+	ran := ranSomewhere(rows)
+	for _, r := range rows {
+		for _, s := range r.skips {
+			if !ran[s.test] {
+				_, name, _ := strings.Cut(s.test, ".")
+				name, _, _ = strings.Cut(name, "/")
+				tests = append(tests, name)
+			}
+		}
+	}
+	slices.Sort(tests)
+	return slices.Compact(tests)
+}
+
 // report prints the table and the reasons for skips, and returns an error if the run is to fail.
 // whole says that rows are all there are, so that a test that all of them skipped runs nowhere.
 func report(w io.Writer, rows []*row, whole, ci bool) error {
 	var passed, failed, skipped, unexplained int
 	where := map[skip][]string{} // the rows of each
-	ran := map[string]bool{}     // tests that some row did not skip
+	ran := ranSomewhere(rows)
 	fmt.Fprintf(w, "\n%-19s %7s %7s %8s %7s  %s\n", "version", "passed", "failed", "skipped", "time", "library")
 	for _, r := range rows {
 		note := ""
@@ -180,11 +210,7 @@ func report(w io.Writer, rows []*row, whole, ci bool) error {
 		passed, failed, skipped = passed+r.passed, failed+r.failed, skipped+len(r.skips)
 		for _, s := range r.skips {
 			where[s] = append(where[s], r.name)
-			if elsewhere(s.reason) {
-				ran[s.test] = true // on another machine
-			}
 		}
-		maps.Copy(ran, r.ran)
 	}
 	if skipped > 0 {
 		fmt.Fprintf(w, "\nskipped:\n")

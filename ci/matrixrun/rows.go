@@ -109,15 +109,18 @@ func (p planned) adapters() bool {
 	return (p.mode.name == "" || p.mode.name == "FIPS") && slices.Contains(withAdapters, p.version.rowsLike())
 }
 
+// tested reports whether 'make test' runs the row's tests too, under the race detector.
+func (p planned) tested() bool { return p.name() == "system" || p.name() == "system libssl" }
+
 // other reports whether the row runs only if the options ask for it: a row of a release that Debian
 // doesn't have, or one that others stand for. Of the oldest 3.0, which differs most from the one
-// that Debian has, and of the newest, one row is always run.
+// that Debian has, one row is always run.
 func (p planned) other() bool {
 	switch p.name() {
-	case "new libssl", "new sessions": // between those of 3.5 and of 4.0
+	case "new libssl", "new sessions", "3.5 libssl", "3.5 sessions": // between those of 1.1 and of 4.0
 		return true
 	}
-	return strings.HasSuffix(p.version.name, "-source") && p.name() != oldest && p.name() != newest
+	return strings.HasSuffix(p.version.name, "-source") && p.name() != oldest
 }
 
 const oldest, newest = "3.0.2-source", "4.0.3-source"
