@@ -76,6 +76,9 @@ type Backend struct {
 	SendProxy string // "v1" or "v2": each connection begins with a PROXY header; "" for none
 }
 
+
+	// ClientCert is whether requests of clients with a certificate have it in a header: RFC 9440.
+	ClientCert bool
 // Check returns an error that names the first setting that is wrong, or contradicts another one.
 func (c *Config) Check() error {
 	if len(c.Listen) == 0 {
@@ -250,6 +253,9 @@ func (b *Backend) check() error {
 			{"to-ca", b.CA}, {"to-name", b.Name}, {"to-cert", b.Cert}, {"to-key", b.Key},
 		} {
 			if v.value != "" {
+	if s.Backend.ClientCert && len(s.ClientCA) == 0 {
+		return errors.New("client-cert-header needs client-ca")
+	}
 				return fmt.Errorf("%s is for backends with TLS: tls:// or https://", v.name)
 			}
 		}
@@ -270,6 +276,9 @@ func (b *Backend) check() error {
 
 // checkAddress checks an address to listen on.
 func checkAddress(address string) error {
+	if b.ClientCert && !target.http {
+		return errors.New("client-cert-header is for backends of HTTP")
+	}
 	if path, ok := strings.CutPrefix(address, "unix:"); ok {
 		if path == "" {
 			return fmt.Errorf("%q has no path", address)

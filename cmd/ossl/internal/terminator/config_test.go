@@ -62,6 +62,8 @@ to-ca = "x"
 to-name = "n"
 to-cert = "c"
 to-key = "k"
+client-ca = ["ca"]
+client-cert-header = true
 `, ""},
 		{"unknown key", head + "colour = 1\n" + site, `2: unknown key "colour"`},
 		{"unknown key of a site", head + site + "rot = \"/srv\"\n", `5: unknown key "site.rot"`},
@@ -132,6 +134,15 @@ func TestCheck(t *testing.T) {
 		{"client-optional needs", func(c *terminator.Config) { c.Sites[0].ClientOptional = true }},
 		{`landlock "yes"`, func(c *terminator.Config) { c.Landlock = "yes" }},
 		{"landlock-read: landlock is off", func(c *terminator.Config) { c.LandlockRead = []string{"/srv"} }},
+		{"client-cert-header needs", func(c *terminator.Config) {
+			c.Sites[0] = tcpSite("http://h")
+			c.Sites[0].Backend.ClientCert = true
+		}},
+		{"client-cert-header is for", func(c *terminator.Config) {
+			c.Sites[0] = tcpSite("h:1")
+			c.Sites[0].Backend.ClientCert, c.Sites[0].ClientCA = true, []string{"ca"}
+		}},
+		{`policy: no policy "nonsense"`, func(c *terminator.Config) { c.Policy = "nonsense" }},
 		{"landlock can't be on: the provider of pkcs11:", func(c *terminator.Config) {
 			c.Landlock, c.Sites[0].Pairs[0].Key = "on", "pkcs11:object=tls;pin-value=1234"
 		}},

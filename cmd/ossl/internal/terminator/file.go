@@ -51,6 +51,7 @@ type fileSite struct {
 	ToCert         string   `toml:"to-cert"`
 	ToKey          string   `toml:"to-key"`
 	SendProxy      string   `toml:"send-proxy"`
+	ClientCert     bool     `toml:"client-cert-header"`
 	ClientCA       []string `toml:"client-ca"`
 	ClientOptional bool     `toml:"client-optional"`
 }
@@ -103,7 +104,8 @@ func parse(text []byte) (*Config, error) {
 	for _, s := range in.Sites {
 		site := Site{
 			Names: s.Names, Root: s.Root, List: s.List, ClientCA: s.ClientCA, ClientOptional: s.ClientOptional,
-			Backend: Backend{To: s.To, CA: s.ToCA, Name: s.ToName, Cert: s.ToCert, Key: s.ToKey, SendProxy: s.SendProxy},
+			Backend: Backend{To: s.To, CA: s.ToCA, Name: s.ToName, Cert: s.ToCert, Key: s.ToKey, SendProxy: s.SendProxy,
+				ClientCert: s.ClientCert},
 		}
 		if s.Cert != "" || s.Key != "" {
 			site.Pairs = append(site.Pairs, Pair{s.Cert, s.Key})

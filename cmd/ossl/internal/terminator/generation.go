@@ -111,7 +111,7 @@ func newSite(c *Config, s *Site, cache *fileCache, limited *complaints, log *slo
 	if made.backend, err = newBackend(c, &s.Backend); err != nil || !made.backend.http {
 		return made, err
 	}
-	handler, end, err := reverseHandler(made.backend, &c.Limits, limited, log)
+	handler, end, err := reverseHandler(made.backend, s.Backend.ClientCert, &c.Limits, limited, log)
 	if err != nil {
 		return nil, err
 	}

@@ -3,6 +3,7 @@ package terminator
 import (
 	"context"
 	"crypto/tls"
+	"encoding/base64"
 	"errors"
 	"log/slog"
 	"net"
@@ -121,8 +122,8 @@ func (b *backend) transport(l *Limits) (closeIdler, error) {
 }
 
 // reverseHandler returns the handler of a site that passes requests on, and a function that ends its
-// idle connections. limited counts the requests that meet a limit.
-func reverseHandler(b *backend, l *Limits, limited *complaints, log *slog.Logger) (http.Handler, func(), error) {
+// idle connections. clientCert is Backend.ClientCert. limited counts the requests that meet a limit.
+func reverseHandler(b *backend, clientCert bool, l *Limits, limited *complaints, log *slog.Logger) (http.Handler, func(), error) {
 	transport, err := b.transport(l)
 	if err != nil {
 		return nil, nil, err
@@ -152,6 +153,9 @@ func reverseHandler(b *backend, l *Limits, limited *complaints, log *slog.Logger
 			removeForged(r.Out.Header)
 			removeUpgrades(r)
 			r.SetXForwarded()
+			if clientCert {
+				addClientCert(r)
+			}
 		},
 		Transport:    patient{transport, patience, l},
 		BufferPool:   buffers{},
@@ -205,12 +209,22 @@ func resetIfCut(r *http.Request) {
 	}
 }
 
+// addClientCert adds the certificate that the client has proved to have: RFC 9440, section 2.2.
+func addClientCert(r *httputil.ProxyRequest) {
+	if r.In.TLS == nil || len(r.In.TLS.PeerCertificates) == 0 {
+		return // if clients may come without one
+	}
+	r.Out.Header.Set("Client-Cert", ":"+base64.StdEncoding.EncodeToString(r.In.TLS.PeerCertificates[0].Raw)+":")
+}
+
 // removeForged removes the headers of proxies, which clients can forge. ReverseProxy removes only
 // some. CGI and its like take an underscore for a hyphen.
 func removeForged(h http.Header) {
 	for name := range h {
 		plain := strings.ToLower(strings.ReplaceAll(name, "_", "-"))
-		if plain == "forwarded" || plain == "x-forwarded" || strings.HasPrefix(plain, "x-forwarded-") {
+		switch {
+		case plain == "forwarded", plain == "x-forwarded", strings.HasPrefix(plain, "x-forwarded-"),
+			plain == "client-cert", plain == "client-cert-chain":
 			delete(h, name)
 		}
 	}

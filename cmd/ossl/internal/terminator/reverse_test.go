@@ -3,6 +3,7 @@ package terminator_test
 import (
 	"bufio"
 	"crypto/tls"
+	"encoding/base64"
 	"fmt"
 	"io"
 	"net"
@@ -78,6 +79,63 @@ func TestReverse(t *testing.T) {
 					}
 					if want := "GET localhost /a%2Fb?c=d|https|localhost|127.0.0.1|"; c.status == 200 && string(body) != want {
 						t.Errorf("the backend got %q, want %q", body, want)
+					}
+				})
+			})
+		}
+	})
+}
+
+// TestClientCert: the backend gets the certificate of a client as RFC 9440 has it, of one that resumes a
+// session too, and nothing that a client says instead.
+func TestClientCert(t *testing.T) {
+	backend := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprintf(w, "%q %q", r.Header.Values("Client-Cert"), r.Header.Values("Client-Cert-Chain"))
+	}))
+	t.Cleanup(backend.Close)
+	engines(t, func(t *testing.T, engine string) {
+		w := newWorld(t)
+		site := terminator.Site{Backend: terminator.Backend{To: backend.URL}, ClientCA: []string{w.authority.File}, ClientOptional: true}
+		silent := w.start(w.config(engine, site))
+		site.Backend.ClientCert = true
+		speaking := w.start(w.config(engine, site))
+		identity := w.certificates(w.pair(true, "alice"))
+		header := fmt.Sprintf("[%q]", ":"+base64.StdEncoding.EncodeToString(identity[0].Certificate[0])+":")
+		for _, c := range []struct {
+			name     string
+			server   *running
+			identity []tls.Certificate
+			want     string
+		}{
+			{"a certificate", speaking, identity, header},
+			{"no certificate", speaking, nil, "[]"},
+			{"off", silent, identity, "[]"},
+		} {
+			t.Run(c.name, func(t *testing.T) {
+				protocols(t, func(t *testing.T, http2 bool) {
+					sessions := tls.NewLRUClientSessionCache(0)
+					for i := range 2 {
+						client := c.server.client(http2, func(config *tls.Config) {
+							config.Certificates, config.ClientSessionCache = c.identity, sessions
+						})
+						req, err := http.NewRequest("GET", "https://localhost/", nil)
+						if err != nil {
+							t.Fatal(err)
+						}
+						req.Header.Set("Client-Cert", ":Zm9yZ2Vk:")
+						req.Header.Set("Client-Cert-Chain", ":Zm9yZ2Vk:")
+						resp, err := client.Do(req)
+						if err != nil {
+							t.Fatal(err)
+						}
+						body, err := io.ReadAll(resp.Body)
+						if want := c.want + " []"; err != nil || string(body) != want {
+							t.Errorf("the backend got %q, want %q, %v", body, want, err)
+						}
+						if resp.TLS.DidResume != (i == 1) {
+							t.Errorf("connection %d: resumed is %t", i, resp.TLS.DidResume)
+						}
+						client.CloseIdleConnections()
 					}
 				})
 			})

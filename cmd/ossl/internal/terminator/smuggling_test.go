@@ -62,6 +62,7 @@ func TestForgedHeaders(t *testing.T) {
 	r := w.start(w.config("ossl", terminator.Site{Backend: echo(t)}))
 	_, got := r.send(t, "GET / HTTP/1.1\r\nHost: localhost\r\nForwarded: for=forged\r\nX-Forwarded-Port: forged\r\n"+
 		"X-Forwarded-Prefix: forged\r\nX_Forwarded_For: forged\r\nx-forwarded_proto: forged\r\nX-Forwarded: forged\r\n"+
+		"Client-Cert: :forged:\r\nclient_cert: forged\r\nClient-Cert-Chain: :forged:\r\n"+
 		"Connection: X-Forwarded-For\r\nX-Forwarded-For: forged\r\nX-Own: mine\r\n\r\n")
 	if strings.Contains(got, "forged") || !strings.Contains(got, "\r\nX-Own: mine\r\n") ||
 		!strings.Contains(got, "\r\nX-Forwarded-For: 127.0.0.1\r\n") {
