@@ -143,7 +143,11 @@ func (f *serverFlags) serve(
 			}
 		}
 	}
-	return drain(server, config, signals)
+	if err := drain(server, config, signals); err != nil {
+		return err
+	}
+	log.Info("ended")
+	return nil
 }
 
 // drain ends the server. A further signal cuts off the connections that are left.

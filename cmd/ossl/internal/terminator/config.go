@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+
+	"github.com/ossl-go/ossl/policy"
 )
 
 // A Config has the addresses, the sites and the limits of a Server.
@@ -74,11 +76,11 @@ type Backend struct {
 	Name      string // the name in the backend's certificate, or "" for To's host
 	Cert, Key string // for the backend, if it asks for a certificate
 	SendProxy string // "v1" or "v2": each connection begins with a PROXY header; "" for none
-}
-
 
 	// ClientCert is whether requests of clients with a certificate have it in a header: RFC 9440.
 	ClientCert bool
+}
+
 // Check returns an error that names the first setting that is wrong, or contradicts another one.
 func (c *Config) Check() error {
 	if len(c.Listen) == 0 {
@@ -138,6 +140,11 @@ func (c *Config) checkEngine() error {
 	default:
 		return fmt.Errorf("engine %q is neither ossl nor go", c.Engine)
 	}
+	if c.Policy != "" {
+		if _, err := policy.Get(c.Policy); err != nil {
+			return err
+		}
+	}
 	if c.Sessions < 0 {
 		return fmt.Errorf("sessions is %d, but must not be negative", c.Sessions)
 	}
@@ -170,16 +177,22 @@ func (c *Config) checkSites() error {
 		if err == nil && s.http() != c.Sites[0].http() {
 			err = errors.New("sites of HTTP and of TCP can't be mixed")
 		}
-		if err != nil && len(c.Sites) > 1 {
-			return fmt.Errorf("site %d (%s): %w", i+1, strings.Join(s.Names, ", "), err)
-		} else if err != nil {
-			return err
+		if err != nil {
+			return c.siteError(i, err)
 		}
 	}
 	if c.HTTP1 && !c.Sites[0].http() {
 		return errors.New("http1 is for sites of HTTP")
 	}
 	return nil
+}
+
+// siteError returns an error about the site with index i, which it names if there are several.
+func (c *Config) siteError(i int, err error) error {
+	if len(c.Sites) == 1 {
+		return err
+	}
+	return fmt.Errorf("site %d (%s): %w", i+1, strings.Join(c.Sites[i].Names, ", "), err)
 }
 
 // http reports whether a site answers HTTP requests, not connections.
@@ -240,6 +253,9 @@ func (s *Site) check(several bool) error {
 	if s.List {
 		return errors.New("list is for folders")
 	}
+	if s.Backend.ClientCert && len(s.ClientCA) == 0 {
+		return errors.New("client-cert-header needs client-ca")
+	}
 	return s.Backend.check()
 }
 
@@ -253,15 +269,15 @@ func (b *Backend) check() error {
 			{"to-ca", b.CA}, {"to-name", b.Name}, {"to-cert", b.Cert}, {"to-key", b.Key},
 		} {
 			if v.value != "" {
-	if s.Backend.ClientCert && len(s.ClientCA) == 0 {
-		return errors.New("client-cert-header needs client-ca")
-	}
 				return fmt.Errorf("%s is for backends with TLS: tls:// or https://", v.name)
 			}
 		}
 	}
 	if (b.Cert == "") != (b.Key == "") {
 		return errors.New("to-cert and to-key go together")
+	}
+	if b.ClientCert && !target.http {
+		return errors.New("client-cert-header is for backends of HTTP")
 	}
 	switch {
 	case b.SendProxy == "":
@@ -276,9 +292,6 @@ func (b *Backend) check() error {
 
 // checkAddress checks an address to listen on.
 func checkAddress(address string) error {
-	if b.ClientCert && !target.http {
-		return errors.New("client-cert-header is for backends of HTTP")
-	}
 	if path, ok := strings.CutPrefix(address, "unix:"); ok {
 		if path == "" {
 			return fmt.Errorf("%q has no path", address)

@@ -65,6 +65,8 @@ to-key = "k"
 client-ca = ["ca"]
 client-cert-header = true
 `, ""},
+		{"key in upper case", head + "Engine = \"ossl\"\n" + site, ` unknown key "Engine": keys are in lower case`},
+		{"key of a site in upper case", head + site + "Root = \"/srv\"\n", ` unknown key "Root": keys are in lower case`},
 		{"unknown key", head + "colour = 1\n" + site, `2: unknown key "colour"`},
 		{"unknown key of a site", head + site + "rot = \"/srv\"\n", `5: unknown key "site.rot"`},
 		{"unknown limit", head + "[limits]\nsize = 1\n" + site, `3: unknown key "limits.size"`},
@@ -132,8 +134,6 @@ func TestCheck(t *testing.T) {
 		{"accept-proxy: write", func(c *terminator.Config) { c.AcceptProxy = []string{"::ffff:10.0.0.0/104"} }},
 		{"accept-proxy: write", func(c *terminator.Config) { c.AcceptProxy = []string{"::ffff:10.0.0.1"} }},
 		{"client-optional needs", func(c *terminator.Config) { c.Sites[0].ClientOptional = true }},
-		{`landlock "yes"`, func(c *terminator.Config) { c.Landlock = "yes" }},
-		{"landlock-read: landlock is off", func(c *terminator.Config) { c.LandlockRead = []string{"/srv"} }},
 		{"client-cert-header needs", func(c *terminator.Config) {
 			c.Sites[0] = tcpSite("http://h")
 			c.Sites[0].Backend.ClientCert = true
@@ -143,6 +143,8 @@ func TestCheck(t *testing.T) {
 			c.Sites[0].Backend.ClientCert, c.Sites[0].ClientCA = true, []string{"ca"}
 		}},
 		{`policy: no policy "nonsense"`, func(c *terminator.Config) { c.Policy = "nonsense" }},
+		{`landlock "yes"`, func(c *terminator.Config) { c.Landlock = "yes" }},
+		{"landlock-read: landlock is off", func(c *terminator.Config) { c.LandlockRead = []string{"/srv"} }},
 		{"landlock can't be on: the provider of pkcs11:", func(c *terminator.Config) {
 			c.Landlock, c.Sites[0].Pairs[0].Key = "on", "pkcs11:object=tls;pin-value=1234"
 		}},

@@ -60,7 +60,7 @@ func newEngine(c *Config, sites []*site, state *sessions, log *slog.Logger) (*en
 		}
 		var err error
 		if authorities[i], err = readPool(s.ClientCA); err != nil {
-			return nil, err
+			return nil, c.siteError(i, err)
 		}
 	}
 	e := &engine{log: log}

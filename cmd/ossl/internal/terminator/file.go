@@ -83,7 +83,14 @@ func ReadFile(name string) (*Config, error) {
 // parse reads a Config. Its errors begin with a line and a colon, or with a space.
 func parse(text []byte) (*Config, error) {
 	in := file{Engine: "ossl", Landlock: DefaultLandlock, Limits: DefaultLimits()}
-	if err := checkTimes(text); err != nil {
+	var keys map[string]any
+	if err := toml.Unmarshal(text, &keys); err != nil {
+		return nil, decodingError(err)
+	}
+	if err := checkCase(keys); err != nil {
+		return nil, err
+	}
+	if err := checkTimes(keys); err != nil {
 		return nil, err
 	}
 	decoder := toml.NewDecoder(bytes.NewReader(text)).DisallowUnknownFields()
@@ -119,19 +126,37 @@ func parse(text []byte) (*Config, error) {
 	return c, nil
 }
 
+// checkCase refuses keys that aren't in lower case. go-toml would take them for those that are, and of
+// two that differ in nothing else it would take the last one.
+func checkCase(value any) error {
+	switch value := value.(type) {
+	case map[string]any:
+		for _, key := range slices.Sorted(maps.Keys(value)) {
+			if key != strings.ToLower(key) {
+				return fmt.Errorf(" unknown key %q: keys are in lower case", key)
+			}
+			if err := checkCase(value[key]); err != nil {
+				return err
+			}
+		}
+	case []any:
+		for _, element := range value {
+			if err := checkCase(element); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 // checkTimes refuses a time that isn't a text: go-toml takes a whole number for nanoseconds.
-func checkTimes(text []byte) error {
-	var in struct {
-		Limits map[string]any `toml:"limits"`
-	}
-	if err := toml.Unmarshal(text, &in); err != nil {
-		return decodingError(err)
-	}
-	for _, name := range slices.Sorted(maps.Keys(in.Limits)) {
+func checkTimes(keys map[string]any) error {
+	limits, _ := keys["limits"].(map[string]any)
+	for _, name := range slices.Sorted(maps.Keys(limits)) {
 		if !strings.HasSuffix(name, "-timeout") {
 			continue
 		}
-		switch value := in.Limits[name].(type) {
+		switch value := limits[name].(type) {
 		case string:
 		case int64:
 			return fmt.Errorf(" limits.%s: %d has no unit: write a text such as \"%ds\"", name, value, value)

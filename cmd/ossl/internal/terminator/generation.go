@@ -72,7 +72,7 @@ func (g *generation) prepare(state *sessions) error {
 	for i := range c.Sites {
 		s, err := newSite(c, &c.Sites[i], cache, g.limited, g.log)
 		if err != nil {
-			return err
+			return c.siteError(i, err)
 		}
 		g.sites = append(g.sites, s)
 		g.names.add(c.Sites[i].Names, s)
