@@ -82,10 +82,12 @@ func (o options) arguments(m mode, v version) []string {
 // half: they have one process after the other read a configuration file, of which TestHostPolicy
 // does enough there; or they measure the memory of a session, a context or a connection, or count
 // threads, which is the same with any 64-bit processor; or they differ from those that remain in
-// a decision that Go alone makes, the limits of a ClientHello and the server's mode of client
-// authentication. The host's rows run them.
+// a decision that Go alone makes: the limits of a ClientHello and of a Certificate, the server's mode
+// of client authentication, the names that bind a session, and files of libraries that are cut short;
+// or they repeat records that other tests send, FuzzRecordPaths. The host's rows run them.
 const hostsOnly = "^Test(HostPolicyFile|InteropHostPolicy|BytesPerSession|CompiledConfigsAreBounded|Soak|Threads|Uploads)$" +
-	"|^TestDifferentialLongHello$" +
+	"|^TestDifferential(LongHello|CertificateSize|ClientAuth)$" +
+	"|^(TestSessionIsBoundToIdentity|TestLibrariesCutShort|FuzzRecordPaths)$" +
 	"|^TestVerificationNeverFailsOpen$/././(VerifyClientCertIfGiven|callbacks_accept)"
 
 // whole reports whether no option leaves a test out.
