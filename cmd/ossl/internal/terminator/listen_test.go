@@ -52,7 +52,6 @@ func TestStartFails(t *testing.T) {
 		{"secret is garbage", func(c *terminator.Config) {
 			c.Redis, c.RedisSecret = "127.0.0.1:1", filepath.Join(w.dir, "garbage")
 		}, "64 hexadecimal"},
-		{"unknown policy", func(c *terminator.Config) { c.Policy = "nonsense" }, "nonsense"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			config := w.config("ossl", terminator.Site{Root: root})
