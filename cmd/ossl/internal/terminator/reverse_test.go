@@ -95,7 +95,8 @@ func TestClientCert(t *testing.T) {
 	t.Cleanup(backend.Close)
 	engines(t, func(t *testing.T, engine string) {
 		w := newWorld(t)
-		site := terminator.Site{Backend: terminator.Backend{To: backend.URL}, ClientCA: []string{w.authority.File}, ClientOptional: true}
+		site := terminator.Site{Backend: terminator.Backend{To: backend.URL}}
+		site.ClientCA, site.ClientOptional = []string{w.authority.File}, true
 		silent := w.start(w.config(engine, site))
 		site.Backend.ClientCert = true
 		speaking := w.start(w.config(engine, site))
