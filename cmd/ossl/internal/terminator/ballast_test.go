@@ -11,7 +11,7 @@ import (
 // goal is the size of the heap at which the next collection ends.
 func goal() uint64 {
 	runtime.GC()
-	runtime.GC() // frees what the first one finalized
+	runtime.GC() // frees objects that the first one has finalized
 	sample := []metrics.Sample{{Name: "/gc/heap/goal:bytes"}}
 	metrics.Read(sample)
 	return sample[0].Value.Uint64()
