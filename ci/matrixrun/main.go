@@ -106,7 +106,8 @@ func matrix(ctx context.Context, dir string, o options, ci bool) error {
 	if err != nil {
 		return err
 	}
-	if o.afterTest {
+	stoodFor := o.afterTest && slices.ContainsFunc(plan, planned.tested)
+	if stoodFor {
 		plan = slices.DeleteFunc(plan, planned.tested)
 	}
 	scratch, err := os.MkdirTemp("", "ossl-matrix-")
@@ -119,7 +120,7 @@ func matrix(ctx context.Context, dir string, o options, ci bool) error {
 	if err != nil {
 		return err
 	}
-	if rest := skippedByAll(rows); o.afterTest && len(rest) > 0 && host != nil {
+	if rest := skippedByAll(rows); stoodFor && len(rest) > 0 && host != nil {
 		last, err := host.runRest(ctx, planned{version{name: "system"}, modes[0]}, rest, o)
 		if err != nil {
 			return err
