@@ -3,13 +3,18 @@
 package main
 
 import (
+	"cmp"
 	"io"
 	"math"
 	"math/rand/v2"
+	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"slices"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -118,9 +123,38 @@ func TestFlags(t *testing.T) {
 		t.Errorf("servers are %q, want %q", r.stacks(), want)
 	}
 	for _, args := range []string{"", "-client c more", "-client c -variant x", "-client c -variant ossl=y", "-client c -variant =y",
-		"-client c -variant x=y -variant x=z", "-client c -variant seventeenletters=y", "-client c -rounds 0", "-client c -turn 0"} {
+		"-client c -variant x=y -variant x=z", "-client c -variant seventeenletters=y", "-client c -rounds 0", "-client c -turn 0",
+		"-client c -slack -1ms"} {
 		if _, _, err := parse(strings.Fields(args), io.Discard); err == nil {
 			t.Errorf("%q is accepted", args)
+		}
+	}
+}
+
+// TestStartRelaxed: a program has the slack, and the thread that starts it keeps its own.
+func TestStartRelaxed(t *testing.T) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	own, _, errno := syscall.RawSyscall(syscall.SYS_PRCTL, syscall.PR_GET_TIMERSLACK, 0, 0)
+	if errno != 0 {
+		t.Fatal(errno)
+	}
+	for _, slack := range []time.Duration{2 * time.Millisecond, 0} {
+		var out strings.Builder
+		cmd := exec.Command("cat", "/proc/self/timerslack_ns")
+		cmd.Stdout = &out
+		if err := startRelaxed(cmd, slack); err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Wait(); err != nil {
+			t.Fatal(err)
+		}
+		want := cmp.Or(int(slack), int(own))
+		if got := strings.TrimSpace(out.String()); got != strconv.Itoa(want) {
+			t.Errorf("slack %v: the program has %s, want %d", slack, got, want)
+		}
+		if now, _, errno := syscall.RawSyscall(syscall.SYS_PRCTL, syscall.PR_GET_TIMERSLACK, 0, 0); now != own || errno != 0 {
+			t.Errorf("slack %v: the thread has %d, %v, want %d", slack, now, errno, own)
 		}
 	}
 }

@@ -75,12 +75,15 @@ func parse(args []string, usage io.Writer) (r *runner, f flags, err error) {
 	set.BoolVar(&f.aa, "aa", false, "measure this ossl twice")
 	set.IntVar(&f.rounds, "rounds", 15, "`rounds`, in which each server has one turn in each row")
 	set.DurationVar(&r.turn, "turn", 500*time.Millisecond, "the `time` of a turn")
+	set.DurationVar(&r.slack, "slack", 0,
+		"the timer `slack` of ossl's and crypto/tls's servers, which 'ossl serve' sets to 2ms; 0 for the host's")
 	set.IntVar(&r.clients, "clients", 16, "`clients` at a time")
 	set.IntVar(&r.full, "full", 0, "at most so many full `handshakes` in a turn; 0 for no limit but the time")
 	set.IntVar(&r.resumed, "resumed", 0, "the same of resumed `handshakes`")
 	set.StringVar(&f.rows, "rows", "", "only rows whose name matches this `regexp`, as '^(loaded|cold) 1.3 P256 full'")
 	set.Float64Var(&r.evict, "evict", 0, "`MB` that a cold row walks over before each step; 0 for four times the second-level cache")
-	set.StringVar(&f.figures, "figures", "", "write loaded-VERSION.md and .tsv into this `folder`, named for the libssl")
+	set.StringVar(&f.figures, "figures", "",
+		"write loaded-VERSION.md and .tsv, or with -slack slack-VERSION.md and .tsv, into this `folder`, named for the libssl")
 	set.Uint64Var(&f.seed, "seed", 0, "the `seed` of the turns' order; 0 for a new one")
 	set.StringVar(&f.serve.stack, "serve", "", "be a server on this `stack`, ossl or crypto/tls")
 	set.BoolVar(&f.cold, "cold", false, "with -serve: no server, but a turn of a cold or warm row")
@@ -96,7 +99,7 @@ func parse(args []string, usage io.Writer) (r *runner, f flags, err error) {
 		return nil, f, fmt.Errorf("unknown argument %q", set.Arg(0))
 	case f.serve.stack == "" && r.client == "":
 		return nil, f, fmt.Errorf("-client or -serve is needed")
-	case f.rounds < 1 || r.clients < 1 || r.full < 0 || r.resumed < 0 || r.turn < time.Millisecond || r.evict < 0:
+	case f.rounds < 1 || r.clients < 1 || r.full < 0 || r.resumed < 0 || r.turn < time.Millisecond || r.evict < 0, r.slack < 0:
 		return nil, f, fmt.Errorf("a number is too small")
 	}
 	if f.aa {
@@ -175,8 +178,12 @@ func (r *runner) measure(ctx context.Context, f flags) (err error) {
 	}
 	head := fmt.Sprintf("Servers: %s.\n%d rounds, turns of %v, %d clients, seed %d; cold rows walk over %.0f MB.\n%s\n",
 		strings.Join(r.names, "; "), f.rounds, r.turn, r.clients, f.seed, float64(evicted(r.evict))/(1<<20), legend)
+	figures := "loaded"
+	if r.slack > 0 {
+		figures, head = "slack", fmt.Sprintf("The timer slack of ossl's and crypto/tls's servers is %v.\n%s", r.slack, head)
+	}
 	if f.figures != "" {
-		return writeFigures(f.figures, r.version(), head, rows, r.stacks(), res)
+		return writeFigures(filepath.Join(f.figures, figures), r.version(), head, rows, r.stacks(), res)
 	}
 	fmt.Println(head)
 	res.print(os.Stdout, rows, r.stacks())
@@ -193,8 +200,8 @@ func (r *runner) version() string {
 	return "unknown"
 }
 
-func writeFigures(dir, version, head string, rows []row, stacks []string, res *results) error {
-	base := filepath.Join(dir, "loaded-"+version)
+func writeFigures(name, version, head string, rows []row, stacks []string, res *results) error {
+	base := name + "-" + version
 	for name, write := range map[string]func(io.Writer){
 		base + ".md": func(w io.Writer) {
 			fmt.Fprintf(w, "<!-- Written by ci/handshake-cpu -figures docs/figures: run it again rather than edit this. -->\n\n"+

@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"syscall"
@@ -32,7 +33,8 @@ type runner struct {
 	clients               int
 	full, resumed         int // connections of a turn, at most
 	turn                  time.Duration
-	evict                 float64 // MB
+	slack                 time.Duration // of the Go servers' timers; 0 for the host's
+	evict                 float64       // MB
 	dir                   string
 	servers               map[serverKey]*server
 	names                 []string // of the servers' TLS libraries
@@ -177,7 +179,7 @@ func (r *runner) startGo(k serverKey) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := cmd.Start(); err != nil {
+	if err := startRelaxed(cmd, r.slack); err != nil {
 		return nil, err
 	}
 	s := &server{cmd: cmd, stdin: stdin, program: program, args: args}
@@ -194,6 +196,28 @@ func (r *runner) startGo(k serverKey) (*server, error) {
 		return nil, errors.Join(errors.New("the server did not start"), err, s.stop())
 	}
 	return s, nil
+}
+
+// startRelaxed starts a program with a timer slack, which it inherits from the thread that starts it:
+// prctl(2), PR_SET_TIMERSLACK. The thread then has its own again: it can't end before the program,
+// which Pdeathsig would end.
+func startRelaxed(cmd *exec.Cmd, slack time.Duration) error {
+	if slack == 0 {
+		return cmd.Start()
+	}
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	set := func(slack time.Duration) error {
+		_, _, errno := syscall.RawSyscall(syscall.SYS_PRCTL, syscall.PR_SET_TIMERSLACK, uintptr(slack), 0)
+		if errno != 0 {
+			return fmt.Errorf("timer slack: %w", errno)
+		}
+		return nil
+	}
+	if err := set(slack); err != nil {
+		return err
+	}
+	return errors.Join(cmd.Start(), set(0)) // 0 stands for the thread's own
 }
 
 // nginxConf makes nginx behave like the Go servers. It sends one ticket in TLS 1.3, as they do.
