@@ -24,7 +24,8 @@ func RelaxTimers() error {
 		return err
 	}
 	// Only psx reaches the threads of a program with cgo: /proc/TID/timerslack_ns needs CAP_SYS_NICE
-	// for other threads than the writer's.
+	// for other threads than the writer's. This is done once, at the start: psx waits for every thread,
+	// also if it hangs in a file system, and kills the process if Landlock denies it /proc.
 	if _, _, errno := psx.Syscall6(syscall.SYS_PRCTL, unix.PR_SET_TIMERSLACK, serverSlack, 0, 0, 0, 0); errno != 0 {
 		return fmt.Errorf("timer slack: %w", errno)
 	}
