@@ -99,7 +99,7 @@ func parse(args []string, usage io.Writer) (r *runner, f flags, err error) {
 		return nil, f, fmt.Errorf("unknown argument %q", set.Arg(0))
 	case f.serve.stack == "" && r.client == "":
 		return nil, f, fmt.Errorf("-client or -serve is needed")
-	case f.rounds < 1 || r.clients < 1 || r.full < 0 || r.resumed < 0 || r.turn < time.Millisecond || r.evict < 0, r.slack < 0:
+	case f.rounds < 1 || r.clients < 1 || r.full < 0 || r.resumed < 0 || r.turn < time.Millisecond || r.slack < 0 || r.evict < 0:
 		return nil, f, fmt.Errorf("a number is too small")
 	}
 	if f.aa {
