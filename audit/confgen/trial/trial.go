@@ -34,6 +34,7 @@ type Options struct {
 type Side struct {
 	// Stopped says why the server didn't start, and Directive the one without which it starts.
 	Stopped, Directive string
+	LeftOut            []string // the names of directives that weren't copied into the trial
 	Report             *audit.Report
 	AuditError         string
 	Full, Resumed      []float64 // milliseconds of handshakes, one for each round
@@ -82,10 +83,14 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 		side *Side
 	}{{"yours", &result.Yours}, {"ours", &result.Ours}} {
 		o.Progress("starting " + o.Ours.Server.Kind + " with " + side.name)
-		config, roots, err := configuration(o, filepath.Join(dir, side.name), root, strings.TrimPrefix(backend.URL, "http://"),
-			side.name == "yours")
+		config, roots, err := configuration(o, filepath.Join(dir, side.name), root, strings.TrimPrefix(backend.URL, "http://"))
 		if err != nil {
 			return nil, err
+		}
+		if side.name == "yours" {
+			if side.side.LeftOut, err = copyYours(config, o.Yours); err != nil {
+				return nil, err
+			}
 		}
 		r, err := start(ctx, config, roots, side.side)
 		if err != nil {
@@ -131,8 +136,8 @@ func content(dir string) (string, *httptest.Server, error) {
 	return root, httptest.NewServer(http.FileServer(http.Dir(root))), nil
 }
 
-// configuration returns one of the two configurations, in the same scaffold.
-func configuration(o Options, dir, root, backend string, yours bool) (*confgen.Config, *x509.CertPool, error) {
+// configuration returns our configuration, in the scaffold that both have.
+func configuration(o Options, dir, root, backend string) (*confgen.Config, *x509.CertPool, error) {
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return nil, nil, err
 	}
@@ -154,24 +159,26 @@ func configuration(o Options, dir, root, backend string, yours bool) (*confgen.C
 		PlainPort: ports[1],
 		Root:      root, Backend: backend, State: dir, Modules: options.Server.Modules}
 	c, err := confgen.Generate(options)
-	if err != nil || !yours {
-		return c, roots, err
-	}
+	return c, roots, err
+}
+
+// copyYours replaces the directives of c by those of yours that can be copied, and returns the names of
+// the others.
+func copyYours(c, yours *confgen.Config) (leftOut []string, err error) {
 	c.Directives = nil
-	if o.Yours != nil {
-		c.Directives = slices.Clone(o.Yours.Directives)
+	if yours != nil {
+		if c.Directives, leftOut, err = yours.Copyable(); err != nil {
+			return nil, fmt.Errorf("your configuration can't be tried: %w", err)
+		}
 		for i := range c.Directives {
-			if err := c.Directives[i].Copyable(); err != nil {
-				return nil, nil, fmt.Errorf("your configuration can't be tried: %w", err)
-			}
-			c.Directives[i].Value = strings.Replace(c.Directives[i].Value, ":STATE/", ":"+dir+"/", 1)
+			c.Directives[i].Value = strings.Replace(c.Directives[i].Value, ":STATE/", ":"+c.Layout.State+"/", 1)
 		}
 	}
 	if c.Server.Kind == "postgresql" && !slices.ContainsFunc(c.Directives,
 		func(d confgen.Directive) bool { return d.Name == "ssl" }) {
 		c.Directives = append(c.Directives, confgen.Directive{Name: "ssl", Value: "on", Scope: "main"})
 	}
-	return c, roots, nil
+	return leftOut, nil
 }
 
 // A running is a server that has started.
