@@ -1,11 +1,9 @@
 package main
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -17,6 +15,7 @@ import (
 
 	"github.com/ossl-go/ossl/bench"
 	"github.com/ossl-go/ossl/cmd/ossl/internal/measure"
+	"github.com/ossl-go/ossl/cmd/ossl/internal/wholefile"
 )
 
 // A benchRequest is the command line of ossl bench.
@@ -123,13 +122,9 @@ func (r *benchRequest) run(cmd *cobra.Command, sections []string) (err error) {
 	if err != nil {
 		return err
 	}
-	if r.html != "" { // now: a name that can't be written must not cost a minute. A page that is there stays
-		page, err := os.OpenFile(r.html, os.O_WRONLY|os.O_CREATE, 0o666)
-		if err == nil {
-			err = page.Close()
-		}
-		if err != nil {
-			return err
+	if r.html != "" { // now: a name that can't be written must not cost a minute
+		if err := wholefile.CheckReplace(r.html); err != nil {
+			return fmt.Errorf("--html: %w", err)
 		}
 	}
 	engines := []measure.Engine{measure.Local(measure.Both(bench.Std)), measure.Local(measure.Both(bench.OSSL))}
@@ -163,12 +158,8 @@ func (r *benchRequest) run(cmd *cobra.Command, sections []string) (err error) {
 		return err
 	}
 	if r.html != "" {
-		var page bytes.Buffer
-		if err := report.WriteHTML(&page); err != nil {
-			return err
-		}
-		if err := os.WriteFile(r.html, page.Bytes(), 0o666); err != nil {
-			return err
+		if err := wholefile.Replace(r.html, report.WriteHTML); err != nil {
+			return fmt.Errorf("--html: %w", err)
 		}
 	}
 	out := cmd.OutOrStdout()

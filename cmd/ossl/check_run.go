@@ -15,6 +15,7 @@ import (
 
 	"github.com/ossl-go/ossl/audit"
 	"github.com/ossl-go/ossl/audit/report"
+	"github.com/ossl-go/ossl/cmd/ossl/internal/wholefile"
 	policies "github.com/ossl-go/ossl/policy"
 )
 
@@ -142,44 +143,11 @@ func (f *checkFlags) write(cmd *cobra.Command, d *report.Document) error {
 		options.Colour = colours(cmd.OutOrStdout(), f.noColor)
 		return report.Write(cmd.OutOrStdout(), d, f.format, options)
 	}
-	return writeWhole(f.output, func(w io.Writer) error { return report.Write(w, d, f.format, options) })
-}
-
-// writeWhole writes a file that replaces the one of that name when it is whole, so that nobody sees
-// a part of it.
-func writeWhole(name string, write func(io.Writer) error) (err error) {
-	mode := os.FileMode(0o644)
-	switch info, err := os.Lstat(name); {
-	case errors.Is(err, os.ErrNotExist):
-	case err != nil:
-		return err
-	case !info.Mode().IsRegular(): // replacing /dev/null would harm the whole host
-		return fmt.Errorf("--output: %s is no regular file, so it isn't replaced; write to standard output instead", name)
-	default:
-		mode = info.Mode().Perm()
-	}
-	file, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+".*")
+	err := wholefile.Replace(f.output, func(w io.Writer) error { return report.Write(w, d, f.format, options) })
 	if err != nil {
-		return err
+		return fmt.Errorf("--output: %w", err)
 	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, file.Close(), os.Remove(file.Name()))
-		}
-	}()
-	if err := write(file); err != nil {
-		return err
-	}
-	if err := file.Chmod(mode); err != nil {
-		return err
-	}
-	if err := file.Sync(); err != nil {
-		return err
-	}
-	if err := file.Close(); err != nil {
-		return err
-	}
-	return os.Rename(file.Name(), name)
+	return nil
 }
 
 // A checkProgress shows the progress of a check: one line that is repainted on a terminal, and a

@@ -3,9 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -116,65 +114,6 @@ func TestCheckMany(t *testing.T) {
 	}
 	if n := strings.Count(errs.String(), "checked "); n != 50 {
 		t.Errorf("%d lines of progress", n)
-	}
-}
-
-// TestWriteWhole: a file appears when it is whole, and a failure leaves the old one.
-func TestWriteWhole(t *testing.T) {
-	name := filepath.Join(t.TempDir(), "report")
-	if err := os.WriteFile(name, []byte("old"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	err := writeWhole(name, func(w io.Writer) error {
-		if _, err := io.WriteString(w, "half"); err != nil {
-			return err
-		}
-		return io.ErrUnexpectedEOF
-	})
-	if !errors.Is(err, io.ErrUnexpectedEOF) {
-		t.Errorf("error %v", err)
-	}
-	if text, _ := os.ReadFile(name); string(text) != "old" {
-		t.Errorf("the file is %q", text)
-	}
-	if err := writeWhole(name, func(w io.Writer) error { _, err := io.WriteString(w, "new"); return err }); err != nil {
-		t.Fatal(err)
-	}
-	if text, _ := os.ReadFile(name); string(text) != "new" {
-		t.Errorf("the file is %q", text)
-	}
-	if files, _ := os.ReadDir(filepath.Dir(name)); len(files) != 1 {
-		t.Errorf("files are left: %v", files)
-	}
-}
-
-// TestOutputOnlyReplacesFiles: --output would replace /dev/null by a file if it may.
-func TestOutputOnlyReplacesFiles(t *testing.T) {
-	dir := t.TempDir()
-	file, link := filepath.Join(dir, "file"), filepath.Join(dir, "link")
-	if err := os.WriteFile(file, []byte("kept"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(file, link); err != nil {
-		t.Skip(err)
-	}
-	write := func(w io.Writer) error { _, err := io.WriteString(w, "new"); return err }
-	for _, name := range []string{link, dir} {
-		if err := writeWhole(name, write); err == nil || !strings.Contains(err.Error(), "no regular file") {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
-	if text, err := os.ReadFile(file); err != nil || string(text) != "kept" {
-		t.Errorf("%q, %v", text, err)
-	}
-	if err := writeWhole(file, write); err != nil {
-		t.Fatal(err)
-	}
-	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 && runtime.GOOS != "windows" || info.Size() != 3 {
-		t.Errorf("%v, %v", info, err)
-	}
-	if files, _ := os.ReadDir(dir); len(files) != 2 {
-		t.Errorf("files are left: %v", files)
 	}
 }
 

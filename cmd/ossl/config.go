@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ossl-go/ossl/audit/confgen"
+	"github.com/ossl-go/ossl/cmd/ossl/internal/wholefile"
 )
 
 type configFlags struct {
@@ -111,12 +112,7 @@ func (f *configFlags) run(cmd *cobra.Command, kind string) error {
 		_, err = fmt.Fprint(cmd.OutOrStdout(), config.Text())
 		return err
 	}
-	out, err := os.OpenFile(f.output, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
-	if err != nil {
-		return err
-	}
-	_, err = out.WriteString(config.Text())
-	return errors.Join(err, out.Close())
+	return wholefile.Create(wholefile.File{Name: f.output, Mode: 0o644, Text: []byte(config.Text())})
 }
 
 func (f *configFlags) options(cmd *cobra.Command, kind string) (o confgen.Options, err error) {

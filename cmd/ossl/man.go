@@ -2,12 +2,14 @@ package main
 
 import (
 	"fmt"
-	"os"
+	"io"
 	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/ossl-go/ossl/cmd/ossl/internal/wholefile"
 )
 
 // manCommand writes the manual pages. It is for packagers, so the help doesn't list it.
@@ -19,7 +21,11 @@ func manCommand() *cobra.Command {
 		Args:   exactly(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			for name, text := range manPages(cmd.Root()) {
-				if err := os.WriteFile(filepath.Join(args[0], name), []byte(text), 0o644); err != nil {
+				err := wholefile.Replace(filepath.Join(args[0], name), func(w io.Writer) error {
+					_, err := io.WriteString(w, text)
+					return err
+				})
+				if err != nil {
 					return err
 				}
 			}

@@ -17,6 +17,8 @@ import (
 	"runtime"
 	"slices"
 	"time"
+
+	"github.com/ossl-go/ossl/cmd/ossl/internal/wholefile"
 )
 
 // The files of an authority, in its folder.
@@ -45,18 +47,18 @@ type Authority struct {
 var ErrExists = errors.New("the authority exists already, with a key of its own")
 
 // Open returns the authority in a folder. If the folder is missing or empty, Open makes an authority
-// with a key of the given kind, ECDSA if kind is "": the folder appears when both of its files are
-// whole. A kind that is given for an existing authority is refused.
+// with a key of the given kind, ECDSA if kind is "". A kind that is given for an existing authority is
+// refused.
 func Open(folder string, kind Kind) (*Authority, error) {
 	folder, err := filepath.Abs(folder)
 	if err != nil {
 		return nil, err
 	}
-	empty, err := isEmpty(folder)
+	unfinished, err := isUnfinished(folder)
 	if err != nil {
 		return nil, err
 	}
-	if !empty {
+	if !unfinished {
 		if kind != "" {
 			return nil, fmt.Errorf("%s: %w", folder, ErrExists)
 		}
@@ -77,18 +79,29 @@ func Open(folder string, kind Kind) (*Authority, error) {
 	return a, err
 }
 
-// isEmpty reports whether a folder is missing or empty.
-func isEmpty(folder string) (bool, error) {
+// isUnfinished reports whether a folder has no authority yet: it is missing or empty, or a process that
+// was killed has left the key in it.
+func isUnfinished(folder string) (bool, error) {
 	entries, err := os.ReadDir(folder)
 	if errors.Is(err, fs.ErrNotExist) {
 		return true, nil
 	}
-	return len(entries) == 0, err
+	return len(entries) == 0 || len(entries) == 1 && entries[0].Name() == KeyFile, err
 }
 
-// create makes the folder of an authority under another name, and renames it.
+// create makes an authority in a folder. Its error wraps fs.ErrExist if another process was faster.
 func create(folder string, kind Kind) error {
-	key, err := newKey(kind)
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		return err
+	}
+	defer wholefile.Lock(folder)()
+	if unfinished, err := isUnfinished(folder); err != nil {
+		return err
+	} else if !unfinished {
+		return fs.ErrExist
+	}
+	certFile, keyFile := filepath.Join(folder, CertificateFile), filepath.Join(folder, KeyFile)
+	key, made, err := keyIn(keyFile, kind)
 	if err != nil {
 		return err
 	}
@@ -108,27 +121,7 @@ func create(folder string, kind Kind) error {
 	if err != nil {
 		return err
 	}
-	parent := filepath.Dir(folder)
-	if err := os.MkdirAll(parent, 0o700); err != nil {
-		return err
-	}
-	temporary, err := os.MkdirTemp(parent, ".ossl-ca-")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(temporary) // it is gone if it was renamed
-	err = writePair(filepath.Join(temporary, CertificateFile), [][]byte{der}, filepath.Join(temporary, KeyFile), key)
-	if err != nil {
-		return err
-	}
-	// A folder replaces an empty one, but not one that has files.
-	if err := os.Rename(temporary, folder); err != nil {
-		if empty, err := isEmpty(folder); err == nil && !empty {
-			return fs.ErrExist
-		}
-		return err
-	}
-	return syncFolder(parent)
+	return writePair(certFile, der, keyFile, key, made)
 }
 
 // authorityName names the user and the host, so that lists of trusted authorities show whose it is.
@@ -230,7 +223,8 @@ type Issued struct {
 }
 
 // Issue makes a key and a certificate, and writes them to a folder, as NAME.pem and NAME-key.pem. It
-// replaces no file: the error for one that exists wraps fs.ErrExist.
+// replaces no file: the error for one that exists wraps fs.ErrExist. If there is a key without a
+// certificate, as a process leaves it that is killed between the two, Issue uses that key.
 func (a *Authority) Issue(r Request, folder string) (*Issued, error) {
 	names, err := parseNames(r)
 	if err != nil {
@@ -265,12 +259,11 @@ func (a *Authority) Issue(r Request, folder string) (*Issued, error) {
 	}
 	issued := &Issued{Names: r.Names, NotAfter: end}
 	issued.CertificateFile, issued.KeyFile = r.Files(folder)
-	for _, file := range []string{issued.CertificateFile, issued.KeyFile} { // before an RSA key is searched for
-		if _, err := os.Lstat(file); err == nil {
-			return nil, &fs.PathError{Op: "create", Path: file, Err: fs.ErrExist}
-		}
+	defer wholefile.Lock(folder)()
+	if _, err := os.Lstat(issued.CertificateFile); err == nil { // before an RSA key is searched for
+		return nil, &fs.PathError{Op: "create", Path: issued.CertificateFile, Err: fs.ErrExist}
 	}
-	key, err := newKey(r.Kind)
+	key, made, err := keyIn(issued.KeyFile, r.Kind)
 	if err != nil {
 		return nil, err
 	}
@@ -281,7 +274,7 @@ func (a *Authority) Issue(r Request, folder string) (*Issued, error) {
 	if _, err := x509.ParseCertificate(der); err != nil { // the rules of parsing are stricter than those of making
 		return nil, fmt.Errorf("the certificate for %q couldn't be read: %w", r.Names, err)
 	}
-	return issued, writePair(issued.CertificateFile, [][]byte{der}, issued.KeyFile, key)
+	return issued, writePair(issued.CertificateFile, der, issued.KeyFile, key, made)
 }
 
 func latest(a, b time.Time) time.Time { return slices.MaxFunc([]time.Time{a, b}, time.Time.Compare) }

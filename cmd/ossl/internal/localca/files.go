@@ -5,74 +5,62 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"errors"
+	"fmt"
+	"io/fs"
 	"os"
-	"path/filepath"
-	"runtime"
+
+	"github.com/ossl-go/ossl/cmd/ossl/internal/wholefile"
 )
 
-// writePair writes a chain and its key to files that must not exist. Each appears when it is whole:
-// the key first, and not at all if the certificate's file exists.
-func writePair(certFile string, chain [][]byte, keyFile string, key crypto.Signer) error {
-	der, err := x509.MarshalPKCS8PrivateKey(key)
+// keyIn returns the key in a file or, if there is no such file, a new key, which it has made. The error
+// for a key of another kind wraps fs.ErrExist.
+func keyIn(file string, kind Kind) (key crypto.Signer, made bool, err error) {
+	if _, err := os.Lstat(file); errors.Is(err, fs.ErrNotExist) {
+		key, err := newKey(kind)
+		return key, true, err
+	}
+	if err := checkMode(file); err != nil {
+		return nil, false, err
+	}
+	text, err := os.ReadFile(file)
 	if err != nil {
-		return err
+		return nil, false, err
 	}
-	text := pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})
-	err = writeNew(keyFile, text, 0o600)
-	clear(der)
-	clear(text)
+	defer clear(text)
+	block, _ := pem.Decode(text)
+	if block == nil {
+		return nil, false, existing(file, "holds no key that can be used")
+	}
+	defer clear(block.Bytes)
+	parsed, err := x509.ParsePKCS8PrivateKey(block.Bytes)
 	if err != nil {
-		return err
+		return nil, false, existing(file, "holds no key that can be used")
 	}
-	var cert []byte
-	for _, der := range chain {
-		cert = append(cert, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})...)
+	key, ok := parsed.(crypto.Signer)
+	if !ok || !kind.is(key) {
+		return nil, false, existing(file, fmt.Sprintf("holds a key of another kind than %s", kind))
 	}
-	if err := writeNew(certFile, cert, 0o644); err != nil {
-		return errors.Join(err, os.Remove(keyFile))
-	}
-	return nil
+	return key, false, nil
 }
 
-// writeNew writes a file under a temporary name, and links it to its own, which fails if that
-// exists. The error then wraps fs.ErrExist.
-func writeNew(name string, text []byte, mode os.FileMode) error {
-	temporary, err := os.CreateTemp(filepath.Dir(name), ".ossl-") // mode 0600, O_EXCL
-	var failed *os.PathError
-	if errors.As(err, &failed) { // the temporary name says nothing to the user
-		return &os.PathError{Op: "create", Path: name, Err: failed.Err}
-	} else if err != nil {
-		return err
-	}
-	defer os.Remove(temporary.Name())
-	_, err = temporary.Write(text)
-	if err == nil && runtime.GOOS != "windows" {
-		err = temporary.Chmod(mode)
-	}
-	if err == nil {
-		err = temporary.Sync()
-	}
-	if err = errors.Join(err, temporary.Close()); err != nil {
-		return err
-	}
-	if err := os.Link(temporary.Name(), name); err != nil {
-		var link *os.LinkError
-		if errors.As(err, &link) {
-			return &os.PathError{Op: "create", Path: name, Err: link.Err}
+func existing(file, reason string) error {
+	return &fs.PathError{Op: "create", Path: file, Err: fmt.Errorf("%w, and %s", fs.ErrExist, reason)}
+}
+
+// writePair writes a certificate to a file that must not exist, and before it its key, unless that is
+// there already.
+func writePair(certFile string, cert []byte, keyFile string, key crypto.Signer, keyMade bool) error {
+	certText := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert})
+	files := []wholefile.File{{Name: certFile, Mode: 0o644, Text: certText}}
+	if keyMade {
+		der, err := x509.MarshalPKCS8PrivateKey(key)
+		if err != nil {
+			return err
 		}
-		return err
+		text := pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})
+		defer clear(text)
+		clear(der)
+		files = append([]wholefile.File{{Name: keyFile, Mode: 0o600, Text: text}}, files...)
 	}
-	return syncFolder(filepath.Dir(name))
-}
-
-// syncFolder makes new names in a folder last, on systems that can.
-func syncFolder(folder string) error {
-	if runtime.GOOS == "windows" {
-		return nil
-	}
-	f, err := os.Open(folder)
-	if err != nil {
-		return err
-	}
-	return errors.Join(f.Sync(), f.Close())
+	return wholefile.Create(files...)
 }

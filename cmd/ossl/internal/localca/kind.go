@@ -50,3 +50,17 @@ func newKey(kind Kind) (crypto.Signer, error) {
 	}
 	return newMLDSAKey(kind)
 }
+
+// is reports whether a key is of the kind. Keys of ML-DSA are taken for others: Go 1.26 has no type for
+// them.
+func (kind Kind) is(key crypto.Signer) bool {
+	switch key := key.(type) {
+	case *ecdsa.PrivateKey:
+		return kind == ECDSA && key.Curve == elliptic.P256()
+	case *rsa.PrivateKey:
+		return kind == RSA && key.N.BitLen() == rsaBits
+	case ed25519.PrivateKey:
+		return kind == Ed25519
+	}
+	return false
+}

@@ -163,6 +163,33 @@ func TestParallelIssue(t *testing.T) {
 	pair(t, issued[0])
 }
 
+// TestLoneKey: a process that is killed between the key and the certificate leaves the key, which the
+// next run uses, unless it is of another kind.
+func TestLoneKey(t *testing.T) {
+	a, out := open(t, filepath.Join(t.TempDir(), "ca"), ""), t.TempDir()
+	request := localca.Request{Names: []string{"a.test"}, Lifetime: day}
+	issued, err := a.Issue(request, out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := leaf(t, issued.CertificateFile)
+	if err := os.Remove(issued.CertificateFile); err != nil {
+		t.Fatal(err)
+	}
+	request.Kind = localca.Ed25519
+	if _, err := a.Issue(request, out); !errors.Is(err, fs.ErrExist) {
+		t.Errorf("a key of another kind: %v", err)
+	}
+	request.Kind = localca.ECDSA
+	if issued, err = a.Issue(request, out); err != nil {
+		t.Fatal(err)
+	}
+	pair(t, issued)
+	if !before.PublicKey.(*ecdsa.PublicKey).Equal(leaf(t, issued.CertificateFile).PublicKey) {
+		t.Error("the certificate has another key")
+	}
+}
+
 // TestSerials: serial numbers are random, positive, and of at most 20 bytes (RFC 5280, section
 // 4.1.2.2).
 func TestSerials(t *testing.T) {
