@@ -280,9 +280,11 @@ func presentALPN(list []byte) string {
 
 // presentCAA returns a record in presentation format: RFC 8659, section 4.1.
 func presentCAA(data []byte) string {
-	if len(data) < 2 || int(data[1]) > len(data)-2 {
+	const header = 2 // flags, and the tag's length
+	if len(data) < header || int(data[1]) > len(data)-header {
 		return "(malformed)"
 	}
-	tag, value := data[2:2+data[1]], data[2+data[1]:]
+	length := int(data[1])
+	tag, value := data[header:header+length], data[header+length:]
 	return fmt.Sprintf("%d %s %q", data[0], strings.Trim(fmt.Sprintf("%q", tag), `"`), value)
 }

@@ -121,6 +121,19 @@ func TestDNS(t *testing.T) {
 	}
 }
 
+// TestPresentCAA has tags of all lengths, the longest and impossible ones among them.
+func TestPresentCAA(t *testing.T) {
+	for length := range 256 {
+		data := append([]byte{128, byte(length)}, strings.Repeat("t", length)+"value"...)
+		if got, want := presentCAA(data), `128 `+strings.Repeat("t", length)+` "value"`; got != want {
+			t.Errorf("a tag of %d bytes: %q", length, got)
+		}
+		if length > 0 && presentCAA(data[:length+1]) != "(malformed)" {
+			t.Errorf("a tag of %d bytes, cut off: %q", length, presentCAA(data[:length+1]))
+		}
+	}
+}
+
 func FuzzAnswer(f *testing.F) {
 	question, err := newQuestion("example.test", dnsmessage.TypeHTTPS)
 	if err != nil {
@@ -134,6 +147,9 @@ func FuzzAnswer(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Add(packet)
+	for _, length := range []byte{253, 254, 255} {
+		f.Add(append([]byte{0, length}, make([]byte, 255)...))
+	}
 	f.Fuzz(func(t *testing.T, packet []byte) {
 		answers, _, err := parseAnswer(packet, question)
 		for _, a := range answers {

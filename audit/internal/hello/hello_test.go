@@ -359,9 +359,9 @@ func TestOrderAndPadding(t *testing.T) {
 func extensionTypes(t *testing.T, m []byte) (types []uint16) {
 	t.Helper()
 	b := m[4+2+32:]
-	b = b[1+b[0]:]
+	b = b[1+int(b[0]):]
 	b = b[2+int(b[0])<<8+int(b[1]):]
-	b = b[1+b[0]:]
+	b = b[1+int(b[0]):]
 	if int(b[0])<<8+int(b[1]) != len(b)-2 {
 		t.Fatal("the length of the extensions is wrong")
 	}
