@@ -6,7 +6,6 @@ require (
 	github.com/coreos/go-systemd/v22 v22.7.0
 	github.com/hashicorp/golang-lru/v2 v2.0.7
 	github.com/jedib0t/go-pretty/v6 v6.8.3
-	github.com/landlock-lsm/go-landlock v0.11.0
 	github.com/ossl-go/ossl v0.1.0
 	github.com/ossl-go/ossl/bench v0.1.0
 	github.com/ossl-go/ossl/grpctls v0.1.0
@@ -22,7 +21,6 @@ require (
 	golang.org/x/time v0.16.0
 	google.golang.org/grpc v1.85.0
 	google.golang.org/protobuf v1.36.12
-	kernel.org/pub/linux/libs/security/libcap/psx v1.2.77
 )
 
 require (

@@ -53,11 +53,29 @@ const patience = 5 * time.Second
 func main() {
 	bench.ServeIdle()
 	measure.ServeWorker()
-	ctx, stop := signal.NotifyContext(context.Background(), interrupts()...)
-	defer stop()
-	// A command that hasn't ended some seconds after the first signal is ended by the next one.
-	context.AfterFunc(ctx, func() { time.AfterFunc(patience, stop) })
+	ctx, cancel := context.WithCancelCause(context.Background())
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, interrupts()...)
+	go func() {
+		cancel(interrupted{<-signals})
+		// A command that hasn't ended some seconds after the first signal is ended by the next one.
+		time.AfterFunc(patience, func() { signal.Stop(signals) })
+	}()
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// interrupted is the cause of the end of the commands' context.
+type interrupted struct{ os.Signal }
+
+func (i interrupted) Error() string { return i.String() }
+
+func (interrupted) Is(target error) bool { return target == context.Canceled }
+
+// interruption returns the signal that has ended a command's context, or nil.
+func interruption(ctx context.Context) os.Signal {
+	var i interrupted
+	errors.As(context.Cause(ctx), &i)
+	return i.Signal
 }
 
 // interrupts are the signals that end a command. Those of kill and of a terminal that is closed are

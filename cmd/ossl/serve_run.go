@@ -50,19 +50,18 @@ const logPatience = 2 * time.Second
 
 // runLogged serves with a log whose lines pass through output.
 func (f *serverFlags) runLogged(cmd *cobra.Command, output *terminator.LogWriter, log *slog.Logger) error {
-	if err := terminator.RelaxTimers(); err != nil {
-		log.Debug("timers stay as they are", "error", err) // some sandboxes have no timer slack
-	}
-	terminator.HoldBallast()
-	// The library logs there if OSSL_KEYLOG is set, and net/http's transport, by package log, if a
-	// backend sends data without a request.
-	slog.SetDefault(log)
-	stdlog.SetFlags(0)
-	stdlog.SetOutput(withoutData{slog.NewLogLogger(log.Handler(), slog.LevelWarn).Writer()})
+	// From the first moment on: the start may take long. The command's context ends at SIGHUP too, which
+	// doesn't end a server.
+	signals := make(chan os.Signal, 8)
+	watched := append([]os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP}, restartSignals...)
+	signal.Notify(signals, watched...)
+	defer signal.Stop(signals)
+	watch := watchStart(cmd.Context(), startPatience, log, output, os.Exit)
 	inherited, err := terminator.Inherit()
 	if err != nil {
 		return err
 	}
+	defer func() { inherited.Abandon() }() // of sockets that no server has
 	config, err := f.read(cmd)
 	if err != nil {
 		if f.file == "" {
@@ -70,10 +69,17 @@ func (f *serverFlags) runLogged(cmd *cobra.Command, output *terminator.LogWriter
 		}
 		return err
 	}
-	// The command's context ends at SIGHUP too, which doesn't end a server.
-	signals := make(chan os.Signal, 8)
-	signal.Notify(signals, append([]os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP}, restartSignals...)...)
-	defer signal.Stop(signals)
+	// This process may execute the program again here, and not return. It has logged nothing yet.
+	if inherited, err = terminator.Settle(config, inherited, watch.last); err != nil {
+		return err
+	}
+	watch.again(signals, watched)
+	terminator.HoldBallast()
+	// The library logs there if OSSL_KEYLOG is set, and net/http's transport, by package log, if a
+	// backend sends data without a request.
+	slog.SetDefault(log)
+	stdlog.SetFlags(0)
+	stdlog.SetOutput(withoutData{slog.NewLogLogger(log.Handler(), slog.LevelWarn).Writer()})
 
 	starting, cancel := context.WithTimeout(context.Background(), time.Minute)
 	server, err := terminator.StartWith(starting, config, inherited, log, log)
@@ -81,12 +87,11 @@ func (f *serverFlags) runLogged(cmd *cobra.Command, output *terminator.LogWriter
 	if err != nil {
 		return err
 	}
+	watch.stop()
 	server.CountLog(output)
-	announce(server, config, inherited != nil, log)
-	if inherited != nil {
-		if err := inherited.Ready(); err != nil {
-			log.Warn("the former process has ended", "error", err)
-		}
+	announce(server, config, inherited.TakesOver(), log)
+	if err := inherited.Ready(); err != nil {
+		log.Warn("the former process has ended", "error", err)
 	}
 	return f.serve(cmd, server, config, signals, log)
 }

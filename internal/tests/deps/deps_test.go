@@ -34,6 +34,25 @@ var internalImporters = map[string]string{
 	"recipes/caddy": "the same",
 }
 
+// refusedModules are modules that no module may need, not even indirectly, with the reasons.
+var refusedModules = map[string]string{
+	"kernel.org/pub/linux/libs/security/libcap/psx": "it interrupts all threads by a signal, and then allocates memory in C: " +
+		"that never returns if one of them was in malloc; and it ends the process where there is no /proc",
+}
+
+// TestRefusedModules reads the go.mod files, which list all modules that a build needs.
+func TestRefusedModules(t *testing.T) {
+	t.Chdir(root)
+	for dir := range moduleDirs(t) {
+		file := path.Join(dir, "go.mod")
+		for _, words := range directives(t, file, "require") {
+			if reason := refusedModules[words[0]]; reason != "" {
+				t.Errorf("%s requires %s: %s", file, words[0], reason)
+			}
+		}
+	}
+}
+
 // TestCoreRequirements reads the core's go.mod.
 func TestCoreRequirements(t *testing.T) {
 	t.Chdir(root)

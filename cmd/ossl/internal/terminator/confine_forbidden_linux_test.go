@@ -2,10 +2,11 @@ package terminator_test
 
 import (
 	"context"
-	"log/slog"
+	"fmt"
 	"os"
 	"os/exec"
 	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 	"unsafe"
@@ -16,54 +17,71 @@ import (
 	"github.com/ossl-go/ossl/cmd/ossl/internal/terminator"
 )
 
-// forbiddenVariable is the environment variable of the process in which TestConfinedForbidden
-// forbids Landlock. It names a folder and a certificate.
+// forbiddenVariable is the environment variable of the process in which TestConfinedForbidden forbids a
+// system call. It names the call, the setting of Landlock, a folder and a certificate.
 const forbiddenVariable = "OSSL_TEST_LANDLOCK_FORBIDDEN"
 
-// TestConfinedForbidden: in a process in which a sandbox forbids Landlock, a server that needs it
-// doesn't start, and one that doesn't says so.
+// TestConfinedForbidden: in a process in which a sandbox forbids a part of the confinement, a server that
+// needs it doesn't start, and one that doesn't says so.
 func TestConfinedForbidden(t *testing.T) {
 	w := newWorld(t)
-	cmd := exec.Command(os.Args[0], "-test.run=^TestConfinedForbiddenProcess$", "-test.v")
-	cmd.Env = append(os.Environ(), forbiddenVariable+"="+w.folder(nil)+"|"+w.pair(false, "localhost").Cert)
-	text, err := cmd.CombinedOutput()
-	if err != nil || !strings.Contains(string(text), "--- PASS: TestConfinedForbiddenProcess") {
-		t.Errorf("%v\n%s", err, text)
+	var calls = map[string]uint32{"create": unix.SYS_LANDLOCK_CREATE_RULESET, "restrict": unix.SYS_LANDLOCK_RESTRICT_SELF,
+		"execve": unix.SYS_EXECVE}
+	for _, c := range []struct{ call, mode, want string }{
+		{"create", "auto", "not used: this kernel doesn't have it, or a sandbox forbids it"},
+		{"create", "on", "error: landlock: this kernel doesn't have it"},
+		{"create", "off", "off"},
+		{"restrict", "auto", "not used: landlock_restrict_self: operation not permitted"},
+		{"restrict", "on", "error: landlock: landlock_restrict_self: operation not permitted"},
+		{"execve", "auto", "error: landlock: the program can't be executed in its domain: exec "},
+		{"execve", "on", "error: landlock: the program can't be executed in its domain: exec "},
+		{"execve", "off", "off"}, // the timers stay as they are
+	} {
+		t.Run(c.call+" "+c.mode, func(t *testing.T) {
+			if c.call != "create" {
+				skipWithoutLandlock(t)
+			}
+			cmd := exec.Command(os.Args[0], "-test.run=^TestConfinedForbiddenProcess$", "-test.v")
+			cmd.Env = append(os.Environ(), forbiddenVariable+"="+strings.Join([]string{
+				strconv.Itoa(int(calls[c.call])), c.mode, w.folder(nil), w.pair(false, "localhost").Cert}, "|"))
+			runtime.LockOSThread() // which ends with the goroutine
+			slack := 40_000        // so that the program isn't executed again for the sake of its timers
+			if c.call == "execve" {
+				slack = 50_000
+			}
+			if err := unix.Prctl(unix.PR_SET_TIMERSLACK, uintptr(slack), 0, 0, 0); err != nil {
+				t.Fatal(err)
+			}
+			text, err := cmd.CombinedOutput()
+			if err != nil || !strings.Contains(string(text), "\nresult: "+c.want) {
+				t.Errorf("%v, want %q\n%s", err, c.want, text)
+			}
+		})
 	}
 }
 
 // TestConfinedForbiddenProcess is the process of TestConfinedForbidden.
 func TestConfinedForbiddenProcess(t *testing.T) {
-	folder, cert, ok := strings.Cut(os.Getenv(forbiddenVariable), "|")
-	if !ok {
+	parts := strings.Split(os.Getenv(forbiddenVariable), "|")
+	if len(parts) != 4 {
 		t.Skip("it changes the process for good: " + forbiddenVariable + " is missing, which TestConfinedForbidden sets")
 	}
-	forbid(t, unix.SYS_LANDLOCK_CREATE_RULESET)
-	for mode, want := range map[string]string{
-		"auto": "not used: this kernel doesn't have it, or a sandbox forbids it",
-		"on":   "landlock: this kernel doesn't have it",
-		"off":  "off",
-	} {
-		c := &terminator.Config{Listen: []string{"127.0.0.1:0"}, Engine: "go", Landlock: mode, Limits: terminator.DefaultLimits(),
-			Sites: []terminator.Site{{Root: folder, Pairs: []terminator.Pair{{Cert: cert,
-				Key: strings.TrimSuffix(cert, ".pem") + "-key.pem"}}}}}
-		log := slog.New(slog.DiscardHandler)
-		s, err := terminator.Start(context.Background(), c, log, log)
-		if mode == "on" {
-			if err == nil || !strings.HasPrefix(err.Error(), want) {
-				t.Errorf("on: error %v, want %q", err, want)
-			}
-			continue
-		}
-		if err != nil {
-			t.Errorf("%s: %v", mode, err)
-			continue
-		}
-		if got := s.Landlock(); got != want {
-			t.Errorf("%s: %q, want %q", mode, got, want)
-		}
-		s.Drain(context.Background())
+	call, err := strconv.Atoi(parts[0])
+	if err != nil {
+		t.Fatal(err)
 	}
+	mode, folder, cert := parts[1], parts[2], parts[3]
+	forbid(t, uint32(call))
+	c := &terminator.Config{Listen: []string{"127.0.0.1:0"}, Engine: "go", Landlock: mode, Limits: terminator.DefaultLimits(),
+		Sites: []terminator.Site{{Root: folder, Pairs: []terminator.Pair{{Cert: cert,
+			Key: strings.TrimSuffix(cert, ".pem") + "-key.pem"}}}}}
+	s, err := settled(t, c)
+	if err != nil {
+		fmt.Printf("\nresult: error: %v\n", err)
+		return
+	}
+	fmt.Printf("\nresult: %s\n", s.Landlock())
+	s.Drain(context.Background())
 }
 
 // forbid has all threads get EPERM from a system call: seccomp(2).

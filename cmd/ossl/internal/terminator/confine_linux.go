@@ -3,54 +3,174 @@ package terminator
 import (
 	"bufio"
 	"debug/elf"
+	"errors"
+	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
+	"unsafe"
 
-	"github.com/landlock-lsm/go-landlock/landlock"
-	ll "github.com/landlock-lsm/go-landlock/landlock/syscall"
+	"golang.org/x/sys/unix"
 )
 
-// Rights of Landlock. Unix sockets may be connected to, and signals sent: on kernels before 6.15
-// Landlock's scope of signals separates the threads of a process.
+// Rights of Landlock. Unix sockets may be connected to, and signals sent.
 const (
-	readFiles   = landlock.AccessFSSet(ll.AccessFSReadFile | ll.AccessFSReadDir)
-	makeSockets = landlock.AccessFSSet(ll.AccessFSMakeSock | ll.AccessFSRemoveFile)
-	execute     = landlock.AccessFSSet(ll.AccessFSExecute)
-	allFiles    = landlock.AccessFSSet(ll.AccessFSIoctlDev<<1 - 1) // those of ABI 5
+	readFiles   = unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_READ_DIR
+	makeSockets = unix.LANDLOCK_ACCESS_FS_MAKE_SOCK | unix.LANDLOCK_ACCESS_FS_REMOVE_FILE
+	execute     = unix.LANDLOCK_ACCESS_FS_EXECUTE
+	// ofFiles are the rights that a rule for a file may have, and not only one for a folder.
+	ofFiles = execute | unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_WRITE_FILE |
+		unix.LANDLOCK_ACCESS_FS_TRUNCATE | unix.LANDLOCK_ACCESS_FS_IOCTL_DEV
 )
 
-// restrict has Landlock restrict all threads to a domain, and returns the version of the kernel's
-// interface.
-func restrict(d *domain) (abi int, err error) {
-	abi, err = ll.LandlockGetABIVersion()
-	if err != nil || abi < 1 {
-		return 0, errNoLandlock
+// allRights returns the rights to files that a version of the kernel's interface can deny, up to those
+// of ABI 5.
+func allRights(abi int) uint64 {
+	switch {
+	case abi >= 5:
+		return unix.LANDLOCK_ACCESS_FS_IOCTL_DEV<<1 - 1
+	case abi >= 3:
+		return unix.LANDLOCK_ACCESS_FS_TRUNCATE<<1 - 1
+	case abi == 2:
+		return unix.LANDLOCK_ACCESS_FS_REFER<<1 - 1
 	}
-	rules := []landlock.Rule{
-		landlock.PathAccess(readFiles, d.Read...).IgnoreIfMissing(),
-		landlock.PathAccess(makeSockets, d.Sockets...),
-		landlock.PathAccess(execute, programFolders()...),
-		landlock.PathAccess(ll.AccessFSReadFile, "/dev/random", "/dev/urandom", "/dev/zero").IgnoreIfMissing(),
-		landlock.PathAccess(ll.AccessFSReadFile|ll.AccessFSWriteFile|ll.AccessFSTruncate, "/dev/null").IgnoreIfMissing(),
-	}
-	// Files that package ossl writes, for a new process too, which makes none.
-	for _, variable := range []string{"OSSL_KEYLOG", "OSSL_TRACE"} {
-		if info, err := os.Stat(os.Getenv(variable)); err == nil && !info.IsDir() {
-			rules = append(rules, landlock.PathAccess(ll.AccessFSWriteFile, os.Getenv(variable)))
-		}
-	}
-	config := landlock.MustConfig(allFiles)
-	if !d.Connect {
-		config = landlock.MustConfig(allFiles, landlock.AccessNetSet(ll.AccessNetConnectTCP))
-	}
-	return abi, config.BestEffort().Restrict(rules...)
+	return unix.LANDLOCK_ACCESS_FS_MAKE_SYM<<1 - 1
 }
 
-// programFolders returns the folders in which the programs are that a restart executes: this one,
-// which may be replaced by then, and its loader.
+// landlockVersion returns the version of the kernel's interface.
+func landlockVersion() (abi int, err error) {
+	n, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
+	if errno != 0 || n < 1 {
+		return 0, errNoLandlock
+	}
+	return int(n), nil
+}
+
+// A ruleset is what Landlock leaves to a thread that enters it: the file descriptor of the kernel's.
+type ruleset int
+
+// newRuleset makes the ruleset of a domain.
+func newRuleset(d *domain) (ruleset, error) {
+	attribute := unix.LandlockRulesetAttr{Handled_access_fs: allRights(d.ABI)}
+	size := unsafe.Sizeof(attribute.Handled_access_fs) // all that the first versions know
+	if d.ABI >= connectABI {
+		size += unsafe.Sizeof(attribute.Handled_access_net)
+		if !d.Connect {
+			attribute.Handled_access_net = unix.LANDLOCK_ACCESS_NET_CONNECT_TCP
+		}
+	}
+	n, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&attribute)), size, 0)
+	if errno != 0 {
+		return -1, os.NewSyscallError("landlock_create_ruleset", errno)
+	}
+	r := ruleset(n)
+	if err := r.add(d, attribute.Handled_access_fs); err != nil {
+		r.close()
+		return -1, err
+	}
+	return r, nil
+}
+
+// add adds the rules of a domain. handled are the rights that the ruleset denies otherwise.
+func (r ruleset) add(d *domain, handled uint64) error {
+	type rule struct {
+		rights   uint64
+		paths    []string
+		optional bool // paths that don't exist are left out
+	}
+	rules := []rule{
+		{readFiles, d.Read, true},
+		{makeSockets, d.Sockets, false},
+		{execute, programFolders(), false},
+		{unix.LANDLOCK_ACCESS_FS_READ_FILE, []string{"/dev/random", "/dev/urandom", "/dev/zero"}, true},
+		{unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_TRUNCATE,
+			[]string{"/dev/null"}, true},
+		{unix.LANDLOCK_ACCESS_FS_WRITE_FILE, writtenFiles(), true},
+	}
+	for _, rule := range rules {
+		for _, path := range rule.paths {
+			err := r.addPath(path, rule.rights&handled)
+			if err != nil && !(rule.optional && errors.Is(err, fs.ErrNotExist)) {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// addPath allows rights to a file, or to a folder and all below.
+func (r ruleset) addPath(path string, rights uint64) error {
+	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return &fs.PathError{Op: "open", Path: path, Err: err}
+	}
+	defer unix.Close(fd)
+	var s unix.Stat_t
+	if err := unix.Fstat(fd, &s); err != nil {
+		return &fs.PathError{Op: "stat", Path: path, Err: err}
+	}
+	if s.Mode&unix.S_IFMT != unix.S_IFDIR {
+		rights &= ofFiles
+	}
+	if rights == 0 {
+		return nil
+	}
+	rule := unix.LandlockPathBeneathAttr{Allowed_access: rights, Parent_fd: int32(fd)}
+	_, _, errno := unix.Syscall6(unix.SYS_LANDLOCK_ADD_RULE, uintptr(r), unix.LANDLOCK_RULE_PATH_BENEATH,
+		uintptr(unsafe.Pointer(&rule)), 0, 0, 0)
+	if errno != 0 {
+		return &fs.PathError{Op: "landlock_add_rule", Path: path, Err: errno}
+	}
+	return nil
+}
+
+// enter restricts the thread that calls it, for good.
+func (r ruleset) enter() error {
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		return os.NewSyscallError("prctl", err)
+	}
+	if _, _, errno := unix.Syscall(unix.SYS_LANDLOCK_RESTRICT_SELF, uintptr(r), 0, 0); errno != 0 {
+		return os.NewSyscallError("landlock_restrict_self", errno)
+	}
+	return nil
+}
+
+func (r ruleset) close() { _ = unix.Close(int(r)) }
+
+// writtenFiles returns the files that package ossl appends to if the environment names them. They are
+// made here, as it does, since a confined process can't.
+func writtenFiles() (files []string) {
+	for _, variable := range []string{"OSSL_KEYLOG", "OSSL_TRACE"} {
+		name := os.Getenv(variable)
+		if name == "" || variable == "OSSL_TRACE" && name == "stderr" || privileged() {
+			continue
+		}
+		f, err := os.OpenFile(name, os.O_WRONLY|os.O_APPEND|os.O_CREATE|unix.O_NONBLOCK, 0o600)
+		if err == nil {
+			_ = f.Close()
+		}
+		files = append(files, name)
+	}
+	return files
+}
+
+// programFile returns the file of this program, under its name without symbolic links.
+func programFile() (string, error) {
+	file, err := os.Executable()
+	if err == nil {
+		file, err = resolve(file)
+	}
+	if err != nil {
+		return "", fmt.Errorf("the program doesn't find its own file: %w", err)
+	}
+	return file, nil
+}
+
+// programFolders returns the folders in which the programs are that are executed now and at a restart:
+// this one, which may be replaced by then, and its loader.
 func programFolders() (folders []string) {
-	program, err := os.Executable()
+	program, err := programFile()
 	if err != nil {
 		return nil
 	}

@@ -15,8 +15,6 @@ import (
 	"syscall"
 	"testing"
 
-	ll "github.com/landlock-lsm/go-landlock/landlock/syscall"
-
 	"github.com/ossl-go/ossl/cmd/ossl/internal/terminator"
 )
 
@@ -27,7 +25,7 @@ const confinedVariable = "OSSL_TEST_CONFINED"
 // skipWithoutLandlock skips a test if the kernel has no Landlock that restricts connections.
 func skipWithoutLandlock(t *testing.T) {
 	t.Helper()
-	if abi, err := ll.LandlockGetABIVersion(); err != nil || abi < 4 {
+	if abi, err := terminator.LandlockVersion(); err != nil || abi < 4 {
 		t.Skipf("Landlock of ABI 4 or later is missing in this kernel: version %d, %v", abi, err)
 	}
 }
@@ -61,11 +59,12 @@ func TestConfinedProcess(t *testing.T) {
 	c := &terminator.Config{Listen: []string{"127.0.0.1:0", "unix:" + filepath.Join(folder, "run/s")}, Engine: engine,
 		Landlock: "on", Limits: terminator.DefaultLimits(), Sites: []terminator.Site{{Root: filepath.Join(folder, "site"),
 			Pairs: []terminator.Pair{{Cert: cert, Key: strings.TrimSuffix(cert, ".pem") + "-key.pem"}}}}}
-	s, err := terminator.Start(context.Background(), c, slog.New(slog.DiscardHandler), slog.New(slog.DiscardHandler))
+	s, err := settled(t, c)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer s.Drain(context.Background())
+	expectNoNewPrivileges(t)
 	if !strings.HasPrefix(s.Landlock(), "ABI ") {
 		t.Error(s.Landlock())
 	}
@@ -129,6 +128,40 @@ func TestConfinedProcess(t *testing.T) {
 	later.Sites[0].Root = c.Sites[0].Root
 	if err := s.Reload(context.Background(), &later); err != nil {
 		t.Errorf("a reload: %v", err)
+	}
+}
+
+// settled starts a server in the process of a test, which is executed again for that.
+func settled(t *testing.T, c *terminator.Config) (*terminator.Server, error) {
+	t.Helper()
+	in, err := terminator.Inherit()
+	if err != nil {
+		return nil, err
+	}
+	if in, err = terminator.Settle(c, in, func() error { return nil }); err != nil {
+		in.Abandon()
+		return nil, err
+	}
+	log := slog.New(slog.DiscardHandler)
+	s, err := terminator.StartWith(context.Background(), c, in, log, log)
+	if err != nil {
+		in.Abandon()
+	}
+	return s, err
+}
+
+// expectNoNewPrivileges checks that no thread can get privileges from a file.
+func expectNoNewPrivileges(t *testing.T) {
+	t.Helper()
+	threads, err := filepath.Glob("/proc/self/task/*/status")
+	if err != nil || len(threads) == 0 {
+		t.Fatalf("%q, %v", threads, err)
+	}
+	for _, thread := range threads {
+		status, err := os.ReadFile(thread)
+		if err == nil && !strings.Contains(string(status), "\nNoNewPrivs:\t1\n") {
+			t.Errorf("%s:\n%s", thread, status)
+		}
 	}
 }
 

@@ -9,37 +9,51 @@ import (
 	"sync"
 )
 
-// handoverVariable is the environment variable by which a process learns of the sockets that its
-// parent hands over: a handoverState in JSON. It has no secrets.
+// handoverVariable is the environment variable by which a process learns of the sockets that are
+// handed over to it: a handoverState in JSON. It has no secrets.
 const handoverVariable = "OSSL_SERVE_HANDOVER"
 
-// A handoverState describes the file descriptors of a process that takes over from its parent: that
-// of a pipe, to which it writes when it serves, those of the sockets, and that of a pipe from which
-// it reads ticket keys.
+// A handoverState describes the file descriptors that a process gets from its parent, which it
+// replaces, or from itself, if it has executed the program in place.
 type handoverState struct {
-	Parent  int      `json:"parent"`  // the parent's process ID
-	Sockets []string `json:"sockets"` // their places in the configuration
-	Domain  *domain  `json:"domain"`  // the parent's, which the process inherits, or nil
-	Keys    bool     `json:"keys"`    // after the sockets comes a pipe with ticket keys
-	KeysFor string   `json:"keysFor"` // the settings of sessions for which these were made
+	From       int            `json:"from"`       // the ID of the process that hands over
+	Sockets    []handedSocket `json:"sockets"`    // those that listen
+	Ready      int            `json:"ready"`      // that of a pipe, to which the process writes when it serves, or 0
+	Keys       int            `json:"keys"`       // that of a pipe, from which the process reads ticket keys, or 0
+	KeysFor    string         `json:"keysFor"`    // the settings of sessions for which these were made
+	Domain     *domain        `json:"domain"`     // by which the process is confined, or nil
+	Unconfined string         `json:"unconfined"` // the reason why it isn't, from a process that has tried
 }
 
-// firstDescriptor is the file descriptor of the pipe; the sockets follow.
+// A handedSocket is the file descriptor of a listener.
+type handedSocket struct {
+	Descriptor int    `json:"descriptor"`
+	Place      string `json:"place"` // in the configuration
+	Made       bool   `json:"made"`  // by the process itself
+}
+
+// firstDescriptor is the first file descriptor that a child gets.
 const firstDescriptor = 3
 
-// Inherited are the sockets and the ticket keys that the former process of a server has handed
-// over.
+// Inherited are the sockets and the ticket keys that were handed over to a process, and the state of
+// its confinement.
 type Inherited struct {
-	mu        sync.Mutex
-	listeners map[string][]net.Listener // by their places; those that a Server uses are removed
-	ready     *os.File
-	domain    *domain
-	keys      []agedKey
-	keysFor   string // the settings of sessions for which keys were made
+	mu         sync.Mutex
+	sockets    []socket // guarded by mu; those that a Server uses are removed
+	ready      *os.File // nil if no former process waits
+	domain     *domain
+	unconfined string
+	settled    bool  // by Settle, in this process or before it executed the program
+	again      bool  // it has executed the program
+	unmet      error // the reason why the domain isn't known; for a configuration that can't be served either
+	timers     error // the reason why the timers stay as they are, or nil
+	keysPipe   int   // the descriptor of the pipe with the keys, or 0
+	keys       []agedKey
+	keysFor    string // the settings of sessions for which keys were made
 }
 
-// Inherit returns the sockets that the parent process hands over with [Server.HandOver], or nil if
-// it hands over none. It can be called once.
+// Inherit returns what the parent process hands over with [Server.HandOver], or this one has kept
+// when [Settle] executed the program, or nil. It can be called once.
 func Inherit() (*Inherited, error) {
 	text, ok := os.LookupEnv(handoverVariable)
 	if !ok {
@@ -52,32 +66,46 @@ func Inherit() (*Inherited, error) {
 	if err := json.Unmarshal([]byte(text), &state); err != nil {
 		return nil, fmt.Errorf("%s: %w", handoverVariable, err)
 	}
-	if state.Parent != os.Getppid() {
-		return nil, fmt.Errorf("%s is for a child of the process %d, which this is not; do not set it", handoverVariable, state.Parent)
+	again := state.From == os.Getpid()
+	if !again && state.From != os.Getppid() {
+		return nil, fmt.Errorf("%s is for a child of the process %d, which this is not; do not set it", handoverVariable, state.From)
 	}
-	in := &Inherited{listeners: map[string][]net.Listener{}, domain: state.Domain, keysFor: state.KeysFor}
-	for i, place := range state.Sockets {
-		l, err := inheritListener(uintptr(firstDescriptor+1+i), place)
+	in := &Inherited{domain: state.Domain, unconfined: state.Unconfined, settled: again, again: again,
+		keysPipe: state.Keys, keysFor: state.KeysFor}
+	for _, h := range state.Sockets {
+		l, err := inheritListener(uintptr(h.Descriptor), h.Place)
 		if err != nil {
-			return nil, fmt.Errorf("the socket of %s: %w", place, err)
+			return nil, fmt.Errorf("the socket of %s: %w", h.Place, err)
 		}
-		in.listeners[place] = append(in.listeners[place], l)
+		in.sockets = append(in.sockets, socket{l, h.Place, again && h.Made})
 	}
-	in.ready = inheritFile(firstDescriptor, "ready")
-	if state.Keys {
-		var err error
-		if in.keys, err = inheritTicketKeys(uintptr(firstDescriptor + 1 + len(state.Sockets))); err != nil {
-			return nil, fmt.Errorf("the former process's ticket keys: %w", err)
-		}
+	if state.Ready != 0 {
+		in.ready = inheritFile(uintptr(state.Ready), "ready")
 	}
+	keepFromChildren(in.keysPipe)
 	return in, nil
+}
+
+// TakesOver reports whether a former process waits for this one to serve.
+func (in *Inherited) TakesOver() bool { return in != nil && in.ready != nil }
+
+// readTicketKeys reads the former process's ticket keys.
+func (in *Inherited) readTicketKeys() (err error) {
+	if in.keysPipe == 0 {
+		return nil
+	}
+	if in.keys, err = inheritTicketKeys(uintptr(in.keysPipe)); err != nil {
+		return fmt.Errorf("the former process's ticket keys: %w", err)
+	}
+	in.keysPipe = 0
+	return nil
 }
 
 // ticketKeys returns the ticket keys that only the former process had. It returns none if c has other
 // settings of sessions, such as another policy: sessions of the former settings are not resumed, as
 // after a reload.
 func (in *Inherited) ticketKeys(c *Config) []agedKey {
-	if in == nil || in.keysFor != sessionSettings(c) {
+	if in.keysFor != sessionSettings(c) {
 		return nil
 	}
 	return in.keys
@@ -85,9 +113,6 @@ func (in *Inherited) ticketKeys(c *Config) []agedKey {
 
 // wipeTicketKeys destroys ticket keys that nobody uses.
 func (in *Inherited) wipeTicketKeys() {
-	if in == nil {
-		return
-	}
 	for _, a := range in.keys {
 		clear(a.key.Cipher)
 		clear(a.key.MAC)
@@ -95,35 +120,58 @@ func (in *Inherited) wipeTicketKeys() {
 }
 
 // take returns the sockets of a place: one, or all of those from systemd.
-func (in *Inherited) take(place string, all bool) []net.Listener {
-	if in == nil {
-		return nil
-	}
+func (in *Inherited) take(place string, all bool) (found []socket) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	found := in.listeners[place]
-	if !all && len(found) > 1 {
-		found = found[:1]
+	var rest []socket
+	for _, s := range in.sockets {
+		if s.place == place && (all || len(found) == 0) {
+			found = append(found, s)
+		} else {
+			rest = append(rest, s)
+		}
 	}
-	in.listeners[place] = in.listeners[place][len(found):]
+	in.sockets = rest
 	return found
 }
 
-// Ready tells the former process that this one serves, so that the former one ends. Sockets that
-// the new configuration has no longer are closed. It returns an error if the former process has
-// ended.
-func (in *Inherited) Ready() error {
+// Ready tells the former process, if there is one, that this one serves, so that the former one ends.
+// Sockets that the new configuration has no longer are closed. It returns an error if the former
+// process has ended.
+func (in *Inherited) Ready() (err error) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	_, err := in.ready.Write([]byte{1})
-	err = errors.Join(err, in.ready.Close())
-	for _, listeners := range in.listeners {
-		for _, l := range listeners {
-			_ = l.Close()
-		}
+	if in.ready != nil {
+		_, err = in.ready.Write([]byte{1})
+		err = errors.Join(err, in.ready.Close())
 	}
-	clear(in.listeners)
+	for _, s := range in.sockets {
+		_ = s.listener.Close()
+	}
+	in.sockets = nil
 	return err
+}
+
+// Abandon closes the sockets that no Server uses, since the process ends without having served.
+func (in *Inherited) Abandon() {
+	if in == nil {
+		return
+	}
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	abandonAll(in.sockets)
+	in.sockets = nil
+}
+
+// abandonAll closes sockets of a process that ends without having served. The paths of Unix sockets that
+// another process has made are still in use by it.
+func abandonAll(sockets []socket) {
+	for _, s := range sockets {
+		if l, ok := s.listener.(*net.UnixListener); ok && !s.made {
+			l.SetUnlinkOnClose(false)
+		}
+		_ = s.listener.Close()
+	}
 }
 
 // place names a socket's place in the configuration.

@@ -63,8 +63,8 @@ func TestHandOverFails(t *testing.T) {
 func TestInherit(t *testing.T) {
 	for _, c := range []struct{ name, value, want string }{
 		{"garbage", "garbage", "OSSL_SERVE_HANDOVER: "},
-		{"no parent", `{"sockets":["listen :1"]}`, "do not set it"},
-		{"another parent", `{"parent":` + strconv.Itoa(1<<30) + `}`, "do not set it"},
+		{"nobody", `{"sockets":[{"place":"listen :1"}]}`, "do not set it"},
+		{"another parent", `{"from":` + strconv.Itoa(1<<30) + `}`, "do not set it"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Setenv("OSSL_SERVE_HANDOVER", c.value)

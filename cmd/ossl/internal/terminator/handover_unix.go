@@ -27,13 +27,18 @@ func (s *Server) HandOver(ctx context.Context, cmd *exec.Cmd) error {
 	if s.draining.Load() {
 		return errors.New("the server is ending")
 	}
-	state := handoverState{Parent: os.Getpid(), Domain: s.domain}
+	state := handoverState{From: os.Getpid(), Domain: s.domain}
 	ready, theirs, err := os.Pipe()
 	if err != nil {
 		return err
 	}
 	defer ready.Close()
-	cmd.ExtraFiles = []*os.File{theirs}
+	cmd.ExtraFiles = nil
+	hand := func(f *os.File) (descriptor int) {
+		cmd.ExtraFiles = append(cmd.ExtraFiles, f)
+		return firstDescriptor + len(cmd.ExtraFiles) - 1
+	}
+	state.Ready = hand(theirs)
 	defer func() {
 		for _, f := range cmd.ExtraFiles {
 			_ = f.Close()
@@ -44,8 +49,7 @@ func (s *Server) HandOver(ctx context.Context, cmd *exec.Cmd) error {
 		if err != nil {
 			return err
 		}
-		cmd.ExtraFiles = append(cmd.ExtraFiles, f)
-		state.Sockets = append(state.Sockets, b.place)
+		state.Sockets = append(state.Sockets, handedSocket{Descriptor: hand(f), Place: b.place})
 	}
 	if own := s.ownKeys.Load(); own != nil {
 		theirs, end, err := own.handKeys()
@@ -53,8 +57,7 @@ func (s *Server) HandOver(ctx context.Context, cmd *exec.Cmd) error {
 			return err
 		}
 		defer end()
-		cmd.ExtraFiles = append(cmd.ExtraFiles, theirs)
-		state.Keys, state.KeysFor = true, own.settings
+		state.Keys, state.KeysFor = hand(theirs), own.settings
 	}
 	text, err := json.Marshal(state)
 	if err != nil {
@@ -147,6 +150,13 @@ func inheritTicketKeys(fd uintptr) ([]agedKey, error) {
 
 // inheritFile returns the file of a descriptor, which later processes don't inherit.
 func inheritFile(fd uintptr, name string) *os.File {
-	syscall.CloseOnExec(int(fd))
+	keepFromChildren(int(fd))
 	return os.NewFile(fd, name)
+}
+
+// keepFromChildren keeps a descriptor from programs that are executed, unless it is 0.
+func keepFromChildren(fd int) {
+	if fd != 0 {
+		syscall.CloseOnExec(fd)
+	}
 }

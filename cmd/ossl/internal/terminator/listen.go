@@ -23,10 +23,11 @@ const fromSystemd = "systemd"
 type socket struct {
 	listener net.Listener
 	place    string
+	made     bool // by this process
 }
 
-// listenAll listens on all addresses, that of the administrator last, or on none. Sockets that the
-// former process has handed over are used as they are.
+// listenAll listens on all addresses, that of the administrator last, or on none. Sockets that were
+// handed over are used as they are.
 func listenAll(c *Config, in *Inherited) (sockets []socket, err error) {
 	addresses := c.Listen
 	if c.Admin != "" {
@@ -34,17 +35,17 @@ func listenAll(c *Config, in *Inherited) (sockets []socket, err error) {
 	}
 	for i, address := range addresses {
 		place := place(i == len(c.Listen), address)
-		more := in.take(place, address == fromSystemd)
-		if len(more) == 0 {
-			more, err = listen(address)
+		found := in.take(place, address == fromSystemd)
+		sockets = append(sockets, found...)
+		if len(found) > 0 {
+			continue
 		}
+		more, err := listen(address)
 		for _, l := range more {
-			sockets = append(sockets, socket{l, place})
+			sockets = append(sockets, socket{l, place, true})
 		}
 		if err != nil {
-			for _, s := range sockets {
-				_ = s.listener.Close()
-			}
+			abandonAll(sockets)
 			return nil, err
 		}
 	}

@@ -51,14 +51,21 @@ func Start(ctx context.Context, c *Config, log, access *slog.Logger) (*Server, e
 	return StartWith(ctx, c, nil, log, access)
 }
 
-// StartWith is Start with the sockets that the former process has handed over, or nil. The caller must
-// call their Ready.
+// StartWith is Start with what [Settle] has returned for the Config. The caller must call its Ready, or
+// its Abandon after an error.
 func StartWith(ctx context.Context, c *Config, in *Inherited, log, access *slog.Logger) (*Server, error) {
 	s := &Server{log: log, access: access}
-	if in != nil && in.domain != nil {
-		if err := in.domain.covers(c); err != nil {
-			return nil, err
-		}
+	if in == nil {
+		in = &Inherited{unconfined: landlockOff}
+	}
+	if !in.settled && !c.landlockOff() {
+		return nil, errors.New("landlock: the process isn't confined") // the caller's fault
+	}
+	if in.timers != nil {
+		log.Info("timers stay as they are", "error", in.timers)
+	}
+	if err := in.readTicketKeys(); err != nil {
+		return nil, err
 	}
 	s.stop, s.cut = context.WithCancel(context.Background())
 	former := in.ticketKeys(c)
@@ -77,16 +84,14 @@ func StartWith(ctx context.Context, c *Config, in *Inherited, log, access *slog.
 		state.end()
 		return nil, err
 	}
-	s.sockets, err = listenAll(c, in)
-	if err != nil {
-		g.release()
-		state.end()
-		return nil, err
+	if err = in.unmet; err == nil {
+		s.sockets, err = listenAll(c, in)
 	}
-	if err := s.giveUp(c, in); err != nil {
-		for _, b := range s.sockets {
-			_ = b.listener.Close()
-		}
+	if err == nil {
+		err = s.giveUp(c, in)
+	}
+	if err != nil {
+		abandonAll(s.sockets)
 		g.release()
 		state.end()
 		return nil, err
@@ -110,15 +115,15 @@ func StartWith(ctx context.Context, c *Config, in *Inherited, log, access *slog.
 	return s, nil
 }
 
-// giveUp gives up everything that the process doesn't need any more: files and ports, and then, because
-// the user may see less of them, root's privileges.
+// giveUp gives up root's privileges, if another user is configured. Files and ports are given up
+// already, by Settle: the user may see less of them.
 func (s *Server) giveUp(c *Config, in *Inherited) (err error) {
-	var former *domain
-	if in != nil {
-		former = in.domain
+	s.domain, s.unconfined = in.domain, in.unconfined
+	if s.domain != nil && slices.Contains(s.domain.Read, "/") && !in.TakesOver() {
+		s.log.Warn("landlock: all files can be read, because one that the configuration names is in the folder /")
 	}
-	if s.domain, s.unconfined, err = confine(c, former, s.log); err != nil || c.User == "" {
-		return err
+	if c.User == "" {
+		return nil
 	}
 	if err := become(c.User); err != nil {
 		return err

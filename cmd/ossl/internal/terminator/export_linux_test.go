@@ -1,0 +1,4 @@
+package terminator
+
+// For tests.
+var LandlockVersion = landlockVersion

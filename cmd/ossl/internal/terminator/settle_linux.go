@@ -1,0 +1,180 @@
+package terminator
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// Timer slacks in nanoseconds: prctl(2), PR_SET_TIMERSLACK.
+const (
+	kernelSlack = 50_000    // the kernel's default
+	serverSlack = 2_000_000 // docs/PERFORMANCE.md has its effect
+)
+
+// timersAreDue reports whether the kernel shall wake the threads up to 2 ms late, which saves a server
+// the most of Go's looks at its threads. It shall not if somebody has chosen another slack than the
+// kernel's default, such as TimerSlackNSec= of systemd. Threads inherit it from the one that starts
+// them, and others than the own can't be changed without CAP_SYS_NICE.
+func timersAreDue() bool {
+	now, err := unix.PrctlRetInt(unix.PR_GET_TIMERSLACK, 0, 0, 0, 0)
+	return err == nil && now == kernelSlack
+}
+
+// executeAgain executes the program in a thread that has entered a domain, unless that is nil, and has
+// its timers relaxed. If it returns nil, this process goes on as it is.
+func (in *Inherited) executeAgain(c *Config, d *domain, last func() error) error {
+	file, err := programFile()
+	if err != nil {
+		in.timers = err
+		return nil
+	}
+	rules := ruleset(-1)
+	if d != nil {
+		if rules, err = newRuleset(d); err != nil {
+			if err = in.withoutLandlock(c, err); err != nil || !timersAreDue() {
+				return err
+			}
+			d = nil
+		}
+	}
+	if d != nil {
+		defer rules.close()
+	}
+	e := &execution{file: file, args: os.Args, rules: rules, last: last}
+	defer e.undo()
+	if err := e.prepare(in, d); err != nil {
+		return err
+	}
+	result := make(chan error)
+	go func() {
+		runtime.LockOSThread() // for good: the thread ends with the goroutine
+		result <- e.run()
+	}()
+	switch err := <-result; {
+	case err == nil || e.failed == atTheEnd:
+		return err
+	case d == nil:
+		in.timers = err
+		return nil
+	case e.failed == atTheDomain:
+		return in.withoutLandlock(c, err)
+	default:
+		return fmt.Errorf("landlock: the program can't be executed in its domain: %w; use landlock off if a sandbox forbids it", err)
+	}
+}
+
+// An execution is that of a program in place.
+type execution struct {
+	file        string
+	args, env   []string
+	rules       ruleset // or -1
+	last        func() error
+	descriptors []int // to keep
+	own         []*os.File
+	failed      step
+}
+
+// A step of an execution.
+type step int
+
+const (
+	atTheDomain step = iota + 1
+	atTheEnd         // in the function that is called last
+	atTheProgram
+)
+
+// prepare collects the file descriptors and the environment.
+func (e *execution) prepare(in *Inherited, d *domain) error {
+	state := handoverState{From: os.Getpid(), Domain: in.domain, Unconfined: in.unconfined, Keys: in.keysPipe, KeysFor: in.keysFor}
+	if d != nil {
+		state.Domain = d
+	}
+	for _, s := range in.sockets {
+		f, err := duplicate(s.listener)
+		if err != nil {
+			return err
+		}
+		e.own = append(e.own, f)
+		state.Sockets = append(state.Sockets, handedSocket{int(f.Fd()), s.place, s.made})
+		e.descriptors = append(e.descriptors, int(f.Fd()))
+	}
+	if in.ready != nil {
+		state.Ready = int(in.ready.Fd())
+		e.descriptors = append(e.descriptors, state.Ready)
+	}
+	if in.keysPipe != 0 {
+		e.descriptors = append(e.descriptors, in.keysPipe)
+	}
+	text, err := json.Marshal(state)
+	if err != nil {
+		return err
+	}
+	e.env = append(os.Environ(), handoverVariable+"="+string(text))
+	if privileged() { // not for long: the kernel and the C library would have the program trust them then
+		e.env = slices.DeleteFunc(e.env, func(entry string) bool {
+			return slices.ContainsFunc([]string{"LD_", "OPENSSL_", "OSSL_LIBRARY", "SSL_CERT_"},
+				func(prefix string) bool { return strings.HasPrefix(entry, prefix) })
+		})
+	}
+	return nil
+}
+
+// run executes the program in the thread that calls it. It returns only if it fails.
+func (e *execution) run() error {
+	if timersAreDue() { // of this thread; a failure is no reason to stop
+		_ = unix.Prctl(unix.PR_SET_TIMERSLACK, serverSlack, 0, 0, 0)
+	}
+	if e.rules >= 0 {
+		if err := e.rules.enter(); err != nil {
+			e.failed = atTheDomain
+			return err
+		}
+	}
+	if err := e.last(); err != nil {
+		e.failed = atTheEnd
+		return err
+	}
+	e.failed = atTheProgram
+	// The program's first thread has the mask of this one, so signals wait until Go's runtime handles
+	// them. It unblocks the most of them, and the others when package os/signal asks for them.
+	var waiting unix.Sigset_t
+	for _, s := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGUSR2} {
+		bits := int(8 * unsafe.Sizeof(waiting.Val[0]))
+		waiting.Val[(int(s)-1)/bits] |= 1 << ((int(s) - 1) % bits)
+	}
+	if err := unix.PthreadSigmask(unix.SIG_BLOCK, &waiting, nil); err != nil {
+		return os.NewSyscallError("sigmask", err)
+	}
+	for _, fd := range e.descriptors {
+		if _, err := unix.FcntlInt(uintptr(fd), unix.F_SETFD, 0); err != nil {
+			return os.NewSyscallError("fcntl", err)
+		}
+	}
+	return &os.PathError{Op: "exec", Path: e.file, Err: syscall.Exec(e.file, e.args, e.env)}
+}
+
+// undo closes the descriptors that were made for the program, and keeps the others from programs.
+func (e *execution) undo() {
+	for _, fd := range e.descriptors {
+		syscall.CloseOnExec(fd)
+	}
+	for _, f := range e.own {
+		_ = f.Close()
+	}
+}
+
+// privileged reports whether the process has more rights than the user who started it, such as those of
+// its file: getauxval(3), AT_SECURE.
+func privileged() bool {
+	const atSecure = 23
+	vector, err := unix.Auxv()
+	return err != nil || slices.ContainsFunc(vector, func(v [2]uintptr) bool { return v[0] == atSecure && v[1] != 0 })
+}

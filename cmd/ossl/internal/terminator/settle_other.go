@@ -1,0 +1,15 @@
+//go:build !linux
+
+package terminator
+
+func systemFolders() []string { return nil }
+
+func programFile() (string, error) { return "", errNoLandlock }
+
+func landlockVersion() (abi int, err error) { return 0, errNoLandlock }
+
+func timersAreDue() bool { return false }
+
+func privileged() bool { return false }
+
+func (*Inherited) executeAgain(*Config, *domain, func() error) error { return nil }
