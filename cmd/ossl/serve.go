@@ -193,6 +193,14 @@ func (f *serverFlags) register(cmd *cobra.Command) {
 	}
 }
 
+// readFirst is read for the process's first configuration.
+func (f *serverFlags) readFirst(cmd *cobra.Command, inherited *terminator.Inherited) (*terminator.Config, error) {
+	if f.file != "" {
+		return inherited.ReadFile(f.file)
+	}
+	return f.read(cmd)
+}
+
 // read returns the configuration: of the file, which is read again each time, or of the flags.
 func (f *serverFlags) read(cmd *cobra.Command) (*terminator.Config, error) {
 	if f.file != "" {

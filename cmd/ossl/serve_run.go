@@ -62,7 +62,7 @@ func (f *serverFlags) runLogged(cmd *cobra.Command, output *terminator.LogWriter
 		return err
 	}
 	defer func() { inherited.Abandon() }() // of sockets that no server has
-	config, err := f.read(cmd)
+	config, err := f.readFirst(cmd, inherited)
 	if err != nil {
 		if f.file == "" {
 			return usageError(err.Error())

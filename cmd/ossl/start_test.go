@@ -144,6 +144,27 @@ func TestRestartConfines(t *testing.T) {
 	}
 }
 
+// TestConfigurationOfPipe: a configuration that can be read only once is enough for a start.
+func TestConfigurationOfPipe(t *testing.T) {
+	s := newService(t)
+	cmd := exec.Command("ossl", "serve", "--config", "/dev/stdin")
+	cmd.Stdin = strings.NewReader("listen = [\"unix:s\"]\n[[site]]\ncert = \"localhost.pem\"\nkey = \"localhost-key.pem\"\nroot = \"public\"\n")
+	cmd.Dir = s.dir
+	cmd.Env = append(os.Environ(), "NOTIFY_SOCKET="+s.path("notify"))
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill() })
+	s.notified("READY=1")
+	s.visit(s.path("s"), &tls.Config{RootCAs: s.roots, ServerName: "localhost"})
+	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestFailedStartSockets: a start that fails leaves no socket behind, and a restart that fails leaves the
 // former process's.
 func TestFailedStartSockets(t *testing.T) {

@@ -42,6 +42,7 @@ type Config struct {
 	Landlock     string
 	LandlockRead []string // further folders that the process may read
 	File         string   // that the Config was read from, or ""
+	text         []byte   // of File
 }
 
 // A Site is served under some names.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"regexp"
@@ -64,6 +65,11 @@ func ReadFile(name string) (*Config, error) {
 		return nil, err
 	}
 	defer f.Close()
+	return readConfig(f, name)
+}
+
+// readConfig reads a Config from an open file with a name.
+func readConfig(f io.Reader, name string) (*Config, error) {
 	text := make([]byte, maxFile+1)
 	n, err := readFull(f, text)
 	if err != nil {
@@ -76,7 +82,7 @@ func ReadFile(name string) (*Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s:%w", name, err)
 	}
-	c.File = name
+	c.File, c.text = name, text[:n]
 	return c, nil
 }
 

@@ -21,6 +21,7 @@ type handoverState struct {
 	Ready      int            `json:"ready"`      // that of a pipe, to which the process writes when it serves, or 0
 	Keys       int            `json:"keys"`       // that of a pipe, from which the process reads ticket keys, or 0
 	KeysFor    string         `json:"keysFor"`    // the settings of sessions for which these were made
+	Config     int            `json:"config"`     // that of the text of the configuration, or 0
 	Domain     *domain        `json:"domain"`     // by which the process is confined, or nil
 	Unconfined string         `json:"unconfined"` // the reason why it isn't, from a process that has tried
 }
@@ -43,11 +44,12 @@ type Inherited struct {
 	ready      *os.File // nil if no former process waits
 	domain     *domain
 	unconfined string
-	settled    bool  // by Settle, in this process or before it executed the program
-	again      bool  // it has executed the program
-	unmet      error // the reason why the domain isn't known; for a configuration that can't be served either
-	timers     error // the reason why the timers stay as they are, or nil
-	keysPipe   int   // the descriptor of the pipe with the keys, or 0
+	settled    bool     // by Settle, in this process or before it executed the program
+	again      bool     // it has executed the program
+	unmet      error    // the reason why the domain isn't known; for a configuration that can't be served either
+	timers     error    // the reason why the timers stay as they are, or nil
+	config     *os.File // the text of the configuration, which may be one of a pipe, or nil
+	keysPipe   int      // the descriptor of the pipe with the keys, or 0
 	keys       []agedKey
 	keysFor    string // the settings of sessions for which keys were made
 }
@@ -82,8 +84,21 @@ func Inherit() (*Inherited, error) {
 	if state.Ready != 0 {
 		in.ready = inheritFile(uintptr(state.Ready), "ready")
 	}
+	if state.Config != 0 {
+		in.config = inheritFile(uintptr(state.Config), "configuration")
+	}
 	keepFromChildren(in.keysPipe)
 	return in, nil
+}
+
+// ReadFile is [ReadFile] for the process's first Config. If the process has executed the program, that
+// is the one which it had read before: the file may be a pipe.
+func (in *Inherited) ReadFile(name string) (*Config, error) {
+	if in == nil || in.config == nil {
+		return ReadFile(name)
+	}
+	defer in.config.Close()
+	return readConfig(in.config, name)
 }
 
 // TakesOver reports whether a former process waits for this one to serve.

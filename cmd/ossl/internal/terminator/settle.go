@@ -31,7 +31,7 @@ func Settle(c *Config, in *Inherited, last func() error) (*Inherited, error) {
 		}
 	}
 	if in.settled {
-		// The configuration is read once more in the program that was executed.
+		// The configuration may have been read once more in the program that was executed.
 		if in.domain == nil && (c.Landlock == "on" || in.unconfined == landlockOff && !c.landlockOff()) {
 			return in, errors.New("landlock has changed in the configuration while the program started: start it again")
 		}

@@ -50,7 +50,7 @@ func (in *Inherited) executeAgain(c *Config, d *domain, last func() error) error
 	}
 	e := &execution{file: file, args: os.Args, rules: rules, last: last}
 	defer e.undo()
-	if err := e.prepare(in, d); err != nil {
+	if err := e.prepare(c, in, d); err != nil {
 		return err
 	}
 	result := make(chan error)
@@ -92,7 +92,7 @@ const (
 )
 
 // prepare collects the file descriptors and the environment.
-func (e *execution) prepare(in *Inherited, d *domain) error {
+func (e *execution) prepare(c *Config, in *Inherited, d *domain) error {
 	state := handoverState{From: os.Getpid(), Domain: in.domain, Unconfined: in.unconfined, Keys: in.keysPipe, KeysFor: in.keysFor}
 	if d != nil {
 		state.Domain = d
@@ -113,6 +113,11 @@ func (e *execution) prepare(in *Inherited, d *domain) error {
 	if in.keysPipe != 0 {
 		e.descriptors = append(e.descriptors, in.keysPipe)
 	}
+	if f := memoryFile(c.text); f != nil {
+		e.own = append(e.own, f)
+		state.Config = int(f.Fd())
+		e.descriptors = append(e.descriptors, state.Config)
+	}
 	text, err := json.Marshal(state)
 	if err != nil {
 		return err
@@ -125,6 +130,24 @@ func (e *execution) prepare(in *Inherited, d *domain) error {
 		})
 	}
 	return nil
+}
+
+// memoryFile returns a file without a name that has a text, or nil if there is no text, or the kernel
+// makes none.
+func memoryFile(text []byte) *os.File {
+	if text == nil {
+		return nil
+	}
+	fd, err := unix.MemfdCreate("configuration", unix.MFD_CLOEXEC)
+	if err != nil {
+		return nil
+	}
+	f := os.NewFile(uintptr(fd), "configuration")
+	if _, err := f.WriteAt(text, 0); err != nil {
+		_ = f.Close()
+		return nil
+	}
+	return f
 }
 
 // run executes the program in the thread that calls it. It returns only if it fails.
