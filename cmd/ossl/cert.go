@@ -152,7 +152,7 @@ func describe(out io.Writer, authority *localca.Authority, r localca.Request, is
 		fmt.Fprintf(out, "           curl --cacert %s --cert %s --key %s https://localhost:8443/\n", ca, cert, key)
 		return
 	}
-	fmt.Fprintf(out, "           ossl serve --cert %s --key %s FOLDER\n", cert, key)
+	fmt.Fprintf(out, "           ossl serve --cert %s --key %s FOLDER     # of files to serve, without keys\n", cert, key)
 	fmt.Fprintf(out, "           curl --cacert %s https://%s:8443/\n", ca, urlHost(issued.Names[0]))
 }
 

@@ -26,14 +26,14 @@ var (
 	// FileHandler also returns a function that tells how many files are kept in memory, and their bytes.
 	FileHandler = func(root *os.Root, list bool, limit int) (http.Handler, func() (files, bytes int), error) {
 		cache := newFileCache(limit)
-		h, err := newFileHandler(root, list, cache)
+		h, err := newFileHandler(root, list, new(secretFiles), cache)
 		return h, func() (int, int) {
 			cache.mu.RLock()
 			defer cache.mu.RUnlock()
 			return len(cache.entries), cache.size
 		}, err
 	}
-	Folder   = func(root *os.Root, list bool) http.FileSystem { return folder{root, list} }
+	Folder   = func(root *os.Root, list bool) http.FileSystem { return folder{root, list, new(secretFiles)} }
 	NotFound = notFound
 	// CoversAfter returns the reason why a process that Landlock has confined for one Config can't serve
 	// another one.

@@ -17,8 +17,9 @@ import (
 // uses sendfile(2). Nothing outside of the root can be opened, by ".." or by symbolic links: os.Root
 // sees to that.
 type folder struct {
-	root *os.Root
-	list bool
+	root    *os.Root
+	list    bool
+	secrets *secretFiles // that aren't served
 }
 
 var errHidden = &fs.PathError{Op: "open", Err: fs.ErrNotExist}
@@ -68,7 +69,7 @@ func (f folder) open(name string) (*os.File, fs.FileInfo, error) {
 		return nil, nil, notFound(err)
 	}
 	info, err := file.Stat()
-	if err == nil && !info.IsDir() && !info.Mode().IsRegular() {
+	if err == nil && !info.IsDir() && (!info.Mode().IsRegular() || f.secrets.has(info)) {
 		err = errHidden
 	}
 	if err != nil {
@@ -132,8 +133,8 @@ type fileHandler struct {
 	rest   http.Handler // redirects, lists folders, and says why a file isn't served
 }
 
-func newFileHandler(root *os.Root, list bool, cache *fileCache) (*fileHandler, error) {
-	h := &fileHandler{folder: folder{root, list}, cache: cache}
+func newFileHandler(root *os.Root, list bool, secrets *secretFiles, cache *fileCache) (*fileHandler, error) {
+	h := &fileHandler{folder: folder{root, list, secrets}, cache: cache}
 	h.rest = http.FileServer(h.folder)
 	var err error
 	if h.dir, err = root.Open("."); err != nil {

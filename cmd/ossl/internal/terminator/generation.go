@@ -68,9 +68,9 @@ func newGeneration(c *Config, state *sessions, limited *complaints, log, access 
 // prepare makes the parts of a generation.
 func (g *generation) prepare(state *sessions) error {
 	c := g.config
-	cache := newFileCache(c.Limits.FileCacheBytes)
+	cache, secrets := newFileCache(c.Limits.FileCacheBytes), newSecretFiles(c.secretNames())
 	for i := range c.Sites {
-		s, err := newSite(c, &c.Sites[i], cache, g.limited, g.log)
+		s, err := newSite(c, &c.Sites[i], secrets, cache, g.limited, g.log)
 		if err != nil {
 			return c.siteError(i, err)
 		}
@@ -89,7 +89,7 @@ func (g *generation) prepare(state *sessions) error {
 	return nil
 }
 
-func newSite(c *Config, s *Site, cache *fileCache, limited *complaints, log *slog.Logger) (made *site, err error) {
+func newSite(c *Config, s *Site, secrets *secretFiles, cache *fileCache, limited *complaints, log *slog.Logger) (made *site, err error) {
 	made = &site{}
 	if made.certificates, err = loadCertificates(s.Pairs, log); err != nil {
 		return nil, err
@@ -99,7 +99,7 @@ func newSite(c *Config, s *Site, cache *fileCache, limited *complaints, log *slo
 		if err != nil {
 			return nil, err
 		}
-		files, err := newFileHandler(root, s.List, cache)
+		files, err := newFileHandler(root, s.List, secrets, cache)
 		if err != nil {
 			_ = root.Close()
 			return nil, err

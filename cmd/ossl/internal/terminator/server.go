@@ -61,6 +61,9 @@ func StartWith(ctx context.Context, c *Config, in *Inherited, log, access *slog.
 	if !in.settled && !c.landlockOff() {
 		return nil, errors.New("landlock: the process isn't confined") // the caller's fault
 	}
+	if err := c.checkSecrets(); err != nil {
+		return nil, err
+	}
 	if in.timers != nil {
 		log.Info("timers stay as they are", "error", in.timers)
 	}
@@ -200,6 +203,9 @@ func (s *Server) reload(ctx context.Context, c *Config) error {
 		if err := s.domain.covers(c); err != nil {
 			return err
 		}
+	}
+	if err := c.checkSecrets(); err != nil {
+		return err
 	}
 	state := s.state
 	if state.settings != sessionSettings(c) {

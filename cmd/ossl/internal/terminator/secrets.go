@@ -1,0 +1,114 @@
+package terminator
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+)
+
+// secretNames returns the names of the files that a configuration and the environment name, and that
+// no client may read. Settings that name further ones belong here.
+func (c *Config) secretNames() (names []string) {
+	add := func(list ...string) {
+		for _, name := range list {
+			if path, isFile := filePath(name); isFile && path != "" {
+				names = append(names, path)
+			}
+		}
+	}
+	add(c.File, c.RedisSecret)
+	add(c.TicketKeys...)
+	for i := range c.Sites {
+		for _, p := range c.Sites[i].Pairs {
+			add(p.Key)
+		}
+		add(c.Sites[i].Backend.Key)
+	}
+	if c.Engine == "ossl" {
+		if name := os.Getenv("OSSL_KEYLOG"); name != "" {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// checkSecrets returns an error if a secret file is in the folder of a site.
+func (c *Config) checkSecrets() error {
+	names := c.secretNames()
+	for i := range c.Sites {
+		root, err := resolve(c.Sites[i].Root)
+		if c.Sites[i].Root == "" || err != nil { // without it the site can't be served
+			continue
+		}
+		for _, name := range names {
+			if path, err := resolveNew(name); err == nil && within(root, path) {
+				return c.siteError(i, fmt.Errorf("the folder %s has %s in it, a secret of this server, which every client could read: "+
+					"serve a folder that has nothing but the files to serve", c.Sites[i].Root, name))
+			}
+		}
+	}
+	return nil
+}
+
+// resolveNew returns the path of a file, which need not exist yet, without symbolic links.
+func resolveNew(name string) (string, error) {
+	if path, err := resolve(name); err == nil {
+		return path, nil
+	}
+	folder, err := resolve(filepath.Dir(name))
+	return filepath.Join(folder, filepath.Base(name)), err
+}
+
+// A secretFiles recognizes the files of names under other names too: hard links and bind mounts.
+type secretFiles struct {
+	names []string
+
+	mu    sync.Mutex
+	asked time.Time     // guarded by mu
+	files []fs.FileInfo // guarded by mu; of the names, or nil
+}
+
+// secretsFor is the time for which the names lead to the same files. A renewal replaces them.
+const secretsFor = time.Second
+
+func newSecretFiles(names []string) *secretFiles {
+	s := &secretFiles{names: names, files: make([]fs.FileInfo, len(names))}
+	s.ask()
+	return s
+}
+
+// has reports whether an open file is one of them.
+func (s *secretFiles) has(file fs.FileInfo) bool {
+	s.mu.Lock()
+	due := time.Since(s.asked) >= secretsFor
+	if due {
+		s.asked = time.Now() // so that only one request waits if the file system hangs
+	}
+	s.mu.Unlock()
+	if due {
+		s.ask()
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.ContainsFunc(s.files, func(secret fs.FileInfo) bool { return secret != nil && os.SameFile(secret, file) })
+}
+
+// ask finds out to which files the names lead. One that can't be found out, since the user of the
+// process has changed, remains.
+func (s *secretFiles) ask() {
+	for i, name := range s.names {
+		info, err := os.Stat(name)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		s.mu.Lock()
+		s.files[i], s.asked = info, time.Now()
+		s.mu.Unlock()
+	}
+}
