@@ -67,8 +67,11 @@ func (c *Context) logKeys() error {
 		return &ConfigError{Field: envKeyLog, Reason: "the file can't be written", Err: err}
 	}
 	if now {
-		slog.Warn("ossl: the keys of all TLS connections are written to a file. Its readers can decrypt their traffic",
-			"variable", envKeyLog, "file", name)
+		attributes := []any{"variable", envKeyLog, "file", name}
+		if info, err := file.Stat(); err == nil && exposure(info) != "" {
+			attributes = append(attributes, "danger", exposure(info))
+		}
+		slog.Warn("ossl: the keys of all TLS connections are written to a file. Its readers can decrypt their traffic", attributes...)
 	}
 	if own := c.config.KeyLogWriter; own != nil {
 		c.config.KeyLogWriter = io.MultiWriter(own, file)
