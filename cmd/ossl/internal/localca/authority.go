@@ -14,7 +14,6 @@ import (
 	"os"
 	"os/user"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"time"
 
@@ -63,6 +62,9 @@ func Open(folder string, kind Kind) (*Authority, error) {
 			return nil, fmt.Errorf("%s: %w", folder, ErrExists)
 		}
 		return load(folder)
+	}
+	if err := checkNew(folder); err != nil {
+		return nil, err
 	}
 	if kind == "" {
 		kind = ECDSA
@@ -156,7 +158,10 @@ func load(folder string) (*Authority, error) {
 				folder, filepath.Base(file))
 		}
 	}
-	if err := checkMode(keyFile); err != nil {
+	if err := checkFile(keyFile, 0); err != nil {
+		return nil, err
+	}
+	if err := checkFile(a.File, 0o055); err != nil {
 		return nil, err
 	}
 	pair, err := tls.LoadX509KeyPair(a.File, keyFile)
@@ -181,18 +186,6 @@ func load(folder string) (*Authority, error) {
 			a.File, cert.NotAfter.Format(time.DateOnly), folder)
 	}
 	return a, nil
-}
-
-// checkMode refuses a key that others may read, as ssh does.
-func checkMode(file string) error {
-	info, err := os.Stat(file)
-	if err != nil || runtime.GOOS == "windows" { // which has no such modes
-		return err
-	}
-	if mode := info.Mode().Perm(); mode&0o077 != 0 {
-		return fmt.Errorf("%s has the mode %04o: others must not have access to it (chmod 600)", file, mode)
-	}
-	return nil
 }
 
 // A Request asks for a certificate.

@@ -19,7 +19,7 @@ func keyIn(file string, kind Kind) (key crypto.Signer, made bool, err error) {
 		key, err := newKey(kind)
 		return key, true, err
 	}
-	if err := checkMode(file); err != nil {
+	if err := checkFile(file, 0); err != nil {
 		return nil, false, err
 	}
 	text, err := os.ReadFile(file)
