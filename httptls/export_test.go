@@ -17,3 +17,13 @@ func SetPatience(r *Reloader, d time.Duration) { r.watch.patience = d }
 
 // SetCAPatience sets how long handshakes wait for the files.
 func SetCAPatience(r *ClientCAReloader, d time.Duration) { r.watch.patience = d }
+
+// WatchFile returns a function that looks at a file, reads it with take if it may have changed, and
+// returns the error to report, and the counts.
+func WatchFile(name string, take func() error) (look func() (error, ReloadStats)) {
+	w := newFileWatch(take, nil, name)
+	return func() (error, ReloadStats) {
+		err := w.look()
+		return err, w.counts()
+	}
+}

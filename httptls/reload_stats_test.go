@@ -1,6 +1,11 @@
 package httptls_test
 
 import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -48,4 +53,35 @@ func TestReloadStats(t *testing.T) {
 		t.Fatal(err)
 	}
 	expect("authorities", clients.Stats(), 2, 1)
+}
+
+// TestReloadUnreadable: a file that was written just before, and is read again since a change in that
+// time would not be seen, isn't reported if it can't be read then, but only when it has changed.
+func TestReloadUnreadable(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "key")
+	if err := os.WriteFile(name, []byte("key"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	reads := 0
+	var failure error
+	look := httptls.WatchFile(name, func() error { reads++; return failure })
+	if err, _ := look(); err != nil {
+		t.Fatal(err)
+	}
+	failure = fmt.Errorf("pair: %w", &fs.PathError{Op: "open", Path: name, Err: fs.ErrPermission})
+	if err, stats := look(); err != nil || stats.Refused != 0 {
+		t.Errorf("unchanged: %v, %+v", err, stats)
+	}
+	if reads != 2 {
+		t.Errorf("the file was read %d times", reads)
+	}
+	if err := os.WriteFile(name, []byte("other key"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err, stats := look(); !errors.Is(err, fs.ErrPermission) || stats.Refused != 1 {
+		t.Errorf("changed: %v, %+v", err, stats)
+	}
+	if err, stats := look(); err != nil || stats.Refused != 1 {
+		t.Errorf("once more: %v, %+v", err, stats)
+	}
 }

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"crypto/tls"
 	"encoding/pem"
+	"errors"
+	"io/fs"
 	"log"
 	"math"
 	"os"
@@ -130,7 +132,7 @@ func (w *fileWatch) look() error {
 		return w.unchanged()
 	}
 	before := w.reported
-	if err := w.read(state); err != nil && (!same || w.reported != before) {
+	if err := w.read(state, same); err != nil && (!same || w.reported != before) {
 		return err
 	}
 	return nil
@@ -140,7 +142,7 @@ func (w *fileWatch) look() error {
 func (w *fileWatch) reload() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.read(w.stat())
+	return w.read(w.stat(), false)
 }
 
 // settleTime is the age that a file must have for a later change to give it another time: file
@@ -150,8 +152,9 @@ const settleTime = 2 * time.Second
 // maxReads bounds the attempts to read files that change at that moment.
 const maxReads = 3
 
-// read reads the files. state was read before. w.mu is held.
-func (w *fileWatch) read(state fileStates) error {
+// read reads the files. state was read before; same is whether it was the same the last time. w.mu is
+// held.
+func (w *fileWatch) read(state fileStates, same bool) error {
 	var err error
 	for range maxReads {
 		w.seen = state
@@ -163,6 +166,10 @@ func (w *fileWatch) read(state fileStates) error {
 		if state = w.stat(); state.same(w.seen) {
 			break
 		}
+		same = false
+	}
+	if same && errors.As(err, new(*fs.PathError)) {
+		return nil // they can't be read any more, which is no change: the process has another user now, for example
 	}
 	before := w.reported
 	w.reported = ""
