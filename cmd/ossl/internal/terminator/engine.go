@@ -40,11 +40,16 @@ type engine struct {
 // A compiled is a configuration that is ready for use. With the certificates in it, a handshake
 // doesn't stop at the ClientHello to ask for one.
 type compiled struct {
-	server       func(net.Conn) tlsConn
-	keep         []*ossl.Context // of the sites: their Reloaders have only weak references
-	sites        []*site
-	names        []string             // the first name of each site
-	certificates [][]*tls.Certificate // of the sites
+	server func(net.Conn) tlsConn
+	keep   []*ossl.Context // of the sites: their Reloaders have only weak references
+	used   []usedCertificates
+}
+
+// usedCertificates are the certificates of one or more sites that a compiled has.
+type usedCertificates struct {
+	of   *certificates
+	site string // the first name of the first site
+	all  []*tls.Certificate
 }
 
 // lookEvery is the time between two looks at the certificates, which read files that have changed.
@@ -54,14 +59,19 @@ const lookEvery = time.Second
 // files have now, also when a certificate changes.
 func newEngine(c *Config, sites []*site, state *sessions, log *slog.Logger) (*engine, error) {
 	authorities := make([]*x509.CertPool, len(c.Sites))
+	pools := map[string]*x509.CertPool{} // by the names of their files
 	for i, s := range c.Sites {
 		if len(s.ClientCA) == 0 {
 			continue
 		}
-		var err error
-		if authorities[i], err = readPool(s.ClientCA); err != nil {
-			return nil, c.siteError(i, err)
+		files := fmt.Sprintf("%q", s.ClientCA)
+		if pools[files] == nil {
+			var err error
+			if pools[files], err = readPool(s.ClientCA); err != nil {
+				return nil, c.siteError(i, err)
+			}
 		}
+		authorities[i] = pools[files]
 	}
 	e := &engine{log: log}
 	compile := func() (*compiled, error) { return compileEngine(c, sites, authorities, state) }
@@ -73,10 +83,10 @@ func newEngine(c *Config, sites []*site, state *sessions, log *slog.Logger) (*en
 		return nil, err
 	}
 	e.current.Store(first)
-	for i, s := range sites {
-		for j, cert := range s.certificates.all() {
+	for _, u := range first.used {
+		for j, cert := range u.all {
 			if end, ok := endOf(cert); ok && time.Now().After(end) {
-				log.Warn("a certificate has expired", "site", c.Sites[i].name(), "certificate", j+1, "until", end.UTC().Format(time.RFC3339))
+				log.Warn("a certificate has expired", "site", u.site, "certificate", j+1, "until", end.UTC().Format(time.RFC3339))
 			}
 		}
 	}
@@ -119,12 +129,12 @@ func (e *engine) look(before string) (failed string) {
 
 // logChanges logs the certificates that have taken the places of others.
 func (e *engine) logChanges(before, now *compiled) {
-	for i, all := range now.certificates {
-		for j, cert := range all {
-			if j < len(before.certificates[i]) && cert == before.certificates[i][j] {
+	for i, u := range now.used {
+		for j, cert := range u.all {
+			if j < len(before.used[i].all) && cert == before.used[i].all[j] {
 				continue
 			}
-			attributes := []any{"site", now.names[i], "certificate", j + 1}
+			attributes := []any{"site", u.site, "certificate", j + 1}
 			if end, ok := endOf(cert); ok {
 				attributes = append(attributes, "until", end.UTC().Format(time.RFC3339))
 			}
@@ -135,12 +145,31 @@ func (e *engine) logChanges(before, now *compiled) {
 
 // isCurrent reports whether the certificates are those of the sites. It reads files that have changed.
 func (c *compiled) isCurrent() bool {
-	for i, s := range c.sites {
-		if !slices.Equal(s.certificates.all(), c.certificates[i]) {
+	for _, u := range c.used {
+		if !slices.Equal(u.of.all(), u.all) {
 			return false
 		}
 	}
 	return true
+}
+
+// use returns the certificates of a site, which are the same ones for all sites that share them.
+func (c *compiled) use(of *certificates, site string) []*tls.Certificate {
+	for _, u := range c.used {
+		if u.of == of {
+			return u.all
+		}
+	}
+	c.used = append(c.used, usedCertificates{of, site, of.all()})
+	return c.used[len(c.used)-1].all
+}
+
+// A demand is the part of a site's configuration of TLS in which sites differ. Those with the same
+// demand share a configuration, so a session of one resumes at another only as if it were the same site.
+type demand struct {
+	certificates *certificates
+	authorities  *x509.CertPool
+	optional     bool
 }
 
 func compileEngine(c *Config, sites []*site, authorities []*x509.CertPool, state *sessions) (*compiled, error) {
@@ -161,33 +190,23 @@ func compileEngine(c *Config, sites []*site, authorities []*x509.CertPool, state
 	}
 
 	var names namedSites[*tls.Config]
-	made := &compiled{sites: sites}
+	made := &compiled{}
+	configs := map[demand]*tls.Config{}
 	for i, s := range sites {
-		config := base.Clone()
-		setClients(config, &c.Sites[i], authorities[i])
-		if c.Engine == "go" {
-			config.GetCertificate = s.certificates.get
-			if len(sites) > 1 && config.ClientAuth != tls.NoClientCert {
+		d := demand{s.certificates, authorities[i], c.Sites[i].ClientOptional}
+		if configs[d] == nil {
+			config := base.Clone()
+			setClients(config, &c.Sites[i], authorities[i])
+			if err := made.add(config, s.certificates, c.Sites[i].name(), c.Engine, options); err != nil {
+				return nil, err
+			}
+			if c.Engine == "go" && len(sites) > 1 && config.ClientAuth != tls.NoClientCert {
 				// crypto/tls would resume a session of a site whose clients have other authorities.
 				config.SessionTicketsDisabled = true
 			}
-		} else {
-			all := s.certificates.all()
-			made.certificates = append(made.certificates, all)
-			made.names = append(made.names, c.Sites[i].name())
-			for _, cert := range all {
-				config.Certificates = append(config.Certificates, *cert)
-			}
-			ctx, err := ossl.NewContext(config, options...)
-			if err != nil {
-				return nil, err
-			}
-			if err := s.certificates.usedBy(ctx); err != nil {
-				return nil, err
-			}
-			made.keep = append(made.keep, ctx)
+			configs[d] = config
 		}
-		names.add(c.Sites[i].Names, config)
+		names.add(c.Sites[i].Names, configs[d])
 	}
 	config := choose(names, sites, base)
 	if c.Engine == "go" {
@@ -203,6 +222,25 @@ func compileEngine(c *Config, sites []*site, authorities []*x509.CertPool, state
 	}
 	made.server = func(conn net.Conn) tlsConn { return ctx.Server(conn) }
 	return made, nil
+}
+
+// add adds certificates to a configuration, and checks that they can be used. site is the first name of
+// a site that has them.
+func (c *compiled) add(config *tls.Config, of *certificates, site, engine string, options []ossl.Option) error {
+	all := c.use(of, site)
+	if engine == "go" {
+		config.GetCertificate = of.get
+		return nil
+	}
+	for _, cert := range all {
+		config.Certificates = append(config.Certificates, *cert)
+	}
+	ctx, err := ossl.NewContext(config, options...)
+	if err != nil {
+		return err
+	}
+	c.keep = append(c.keep, ctx)
+	return of.usedBy(ctx)
 }
 
 // choose returns the configuration that chooses among those of the sites by the server name.

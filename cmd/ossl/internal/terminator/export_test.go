@@ -113,3 +113,9 @@ func LateTimers(responded bool) bool {
 
 // DropBallast undoes HoldBallast.
 func DropBallast() { ballast = nil }
+
+// Compiled returns the numbers of loaded certificates and of Contexts that the sites have.
+func (s *Server) Compiled() (certificates, contexts int) {
+	now := s.current.Load().engine.current.Load()
+	return len(now.used), len(now.keep)
+}

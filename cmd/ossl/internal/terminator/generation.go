@@ -3,6 +3,7 @@ package terminator
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
@@ -68,9 +69,10 @@ func newGeneration(c *Config, state *sessions, limited *complaints, log, access 
 // prepare makes the parts of a generation.
 func (g *generation) prepare(state *sessions) error {
 	c := g.config
-	cache, secrets := newFileCache(c.Limits.FileCacheBytes), newSecretFiles(c.secretNames())
+	parts := &sharedParts{cache: newFileCache(c.Limits.FileCacheBytes), secrets: newSecretFiles(c.secretNames()),
+		certificates: map[string]*certificates{}}
 	for i := range c.Sites {
-		s, err := newSite(c, &c.Sites[i], secrets, cache, g.limited, g.log)
+		s, err := newSite(c, &c.Sites[i], parts, g.limited, g.log)
 		if err != nil {
 			return c.siteError(i, err)
 		}
@@ -89,17 +91,28 @@ func (g *generation) prepare(state *sessions) error {
 	return nil
 }
 
-func newSite(c *Config, s *Site, secrets *secretFiles, cache *fileCache, limited *complaints, log *slog.Logger) (made *site, err error) {
+// sharedParts are the parts of a generation that its sites share.
+type sharedParts struct {
+	cache        *fileCache
+	secrets      *secretFiles
+	certificates map[string]*certificates // by the names of their pairs
+}
+
+func newSite(c *Config, s *Site, parts *sharedParts, limited *complaints, log *slog.Logger) (made *site, err error) {
 	made = &site{}
-	if made.certificates, err = loadCertificates(s.Pairs, log); err != nil {
-		return nil, err
+	pairs := fmt.Sprintf("%q", s.Pairs)
+	if made.certificates = parts.certificates[pairs]; made.certificates == nil {
+		if made.certificates, err = loadCertificates(s.Pairs, log); err != nil {
+			return nil, err
+		}
+		parts.certificates[pairs] = made.certificates
 	}
 	if s.Root != "" {
 		root, err := os.OpenRoot(s.Root)
 		if err != nil {
 			return nil, err
 		}
-		files, err := newFileHandler(root, s.List, secrets, cache)
+		files, err := newFileHandler(root, s.List, parts.secrets, parts.cache)
 		if err != nil {
 			_ = root.Close()
 			return nil, err

@@ -93,7 +93,12 @@ func (c changeCounts) plus(d changeCounts) changeCounts {
 
 // changes returns the changes of a generation's certificates since it began.
 func (g *generation) changes() (sum changeCounts) {
+	seen := map[*certificates]bool{} // sites share them
 	for _, s := range g.sites {
+		if seen[s.certificates] {
+			continue
+		}
+		seen[s.certificates] = true
 		for _, r := range s.certificates.files {
 			stats := r.Stats()
 			stats.Used-- // the first contents are no change
