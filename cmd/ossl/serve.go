@@ -110,6 +110,8 @@ are removed. A request whose host belongs to another site than its connection is
 	flags.StringVar(&backend.Key, "to-key", "", "its key: a `file`, or a URI such as pkcs11:object=tls")
 	flags.BoolVar(&backend.ClientCert, "client-cert-header", false,
 		"send backends of HTTP the client's certificate in the header\nClient-Cert (RFC 9440); needs --client-ca")
+	flags.BoolVar(&backend.UnderscoreHeaders, "underscore-headers", false,
+		"leave backends of HTTP the headers whose names have underscores")
 	flags.StringVar(&backend.SendProxy, "send-proxy", "", "begin each connection with a PROXY header of this `version`: v1 or v2")
 	f.register(cmd)
 	flags.BoolVar(&f.config.HTTP1, "http1", false, "speak HTTP/1.1 alone with clients of HTTP")

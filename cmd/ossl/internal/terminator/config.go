@@ -80,6 +80,8 @@ type Backend struct {
 
 	// ClientCert is whether requests of clients with a certificate have it in a header: RFC 9440.
 	ClientCert bool
+	// UnderscoreHeaders is whether requests keep the headers whose names have underscores.
+	UnderscoreHeaders bool
 }
 
 // Check returns an error that names the first setting that is wrong, or contradicts another one.
@@ -279,6 +281,9 @@ func (b *Backend) check() error {
 	}
 	if b.ClientCert && !target.http {
 		return errors.New("client-cert-header is for backends of HTTP")
+	}
+	if b.UnderscoreHeaders && !target.http {
+		return errors.New("underscore-headers is for backends of HTTP")
 	}
 	switch {
 	case b.SendProxy == "":

@@ -87,7 +87,7 @@ var (
 	// ProgressHandler has a handler answer as a Server does.
 	ProgressHandler = func(h http.Handler, timeout Time) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			pw := newProgressWriter(w, r, timeout)
+			pw := newProgressWriter(w, r, nil, timeout)
 			defer pw.end()
 			h.ServeHTTP(pw, pw.guardBody(r))
 		})

@@ -53,6 +53,7 @@ type fileSite struct {
 	ToKey          string   `toml:"to-key"`
 	SendProxy      string   `toml:"send-proxy"`
 	ClientCert     bool     `toml:"client-cert-header"`
+	Underscores    bool     `toml:"underscore-headers"`
 	ClientCA       []string `toml:"client-ca"`
 	ClientOptional bool     `toml:"client-optional"`
 }
@@ -118,7 +119,7 @@ func parse(text []byte) (*Config, error) {
 		site := Site{
 			Names: s.Names, Root: s.Root, List: s.List, ClientCA: s.ClientCA, ClientOptional: s.ClientOptional,
 			Backend: Backend{To: s.To, CA: s.ToCA, Name: s.ToName, Cert: s.ToCert, Key: s.ToKey, SendProxy: s.SendProxy,
-				ClientCert: s.ClientCert},
+				ClientCert: s.ClientCert, UnderscoreHeaders: s.Underscores},
 		}
 		if s.Cert != "" || s.Key != "" {
 			site.Pairs = append(site.Pairs, Pair{s.Cert, s.Key})

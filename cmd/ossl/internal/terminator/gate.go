@@ -39,6 +39,7 @@ type client struct {
 	since   time.Time
 	done    func()      // gives the connection's place to another one; only the first call counts
 	begun   atomic.Bool // its first request has reached the handler
+	http1   *http1Conn  // if it speaks HTTP/1, from the end of the handshake on
 }
 
 // String returns the client's address for logs.

@@ -84,7 +84,7 @@ func (g *generation) prepare(state *sessions) error {
 		return err
 	}
 	if c.Sites[0].http() {
-		g.give = &handoff{engine: g.engine, conns: make(chan net.Conn), done: make(chan struct{})}
+		g.give = &handoff{conns: make(chan net.Conn), done: make(chan struct{})}
 		g.give.end = sync.OnceFunc(func() { close(g.give.done) })
 		g.http = g.newHTTPServer()
 	}
@@ -124,7 +124,7 @@ func newSite(c *Config, s *Site, parts *sharedParts, limited *complaints, log *s
 	if made.backend, err = newBackend(c, &s.Backend); err != nil || !made.backend.http {
 		return made, err
 	}
-	handler, end, err := reverseHandler(made.backend, s.Backend.ClientCert, &c.Limits, limited, log)
+	handler, end, err := reverseHandler(made.backend, &s.Backend, &c.Limits, limited, log)
 	if err != nil {
 		return nil, err
 	}
@@ -144,13 +144,10 @@ func (g *generation) take(c *client) bool {
 	g.mu.Unlock()
 	if g.http == nil {
 		go g.relay(c)
-		return true
+	} else {
+		go g.shake(c)
 	}
-	if g.give.give(c.conn) {
-		return true
-	}
-	g.drop(c)
-	return false
+	return true
 }
 
 // forget ends the bookkeeping of a client, and gives its place to another one.

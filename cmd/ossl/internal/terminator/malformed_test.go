@@ -57,7 +57,7 @@ func TestMalformed(t *testing.T) {
 		r := w.start(w.config(engine, terminator.Site{Backend: echo(t)}))
 		for host, status := range map[string]int{
 			"localhost": 200, "LOCALHOST.:443": 200, "a_b.test:": 200, "127.0.0.1": 200, "[::1]:443": 200, "[::1]": 200,
-			"": 200, "a.test:443:443": 400, "a.test:x": 400, "a.test,b.test": 400, "a.test;b": 400, "[a.test]": 400,
+			"": 400, "a.test:443:443": 400, "a.test:x": 400, "a.test,b.test": 400, "a.test;b": 400, "[a.test]": 400,
 			"[::1": 400, "::1": 400, "[fe80::1%25eth0]": 400, "[::1]x": 400, "a..test": 400, ".a.test": 400, "a.test..": 400,
 			":443": 400, "a%2etest": 400,
 		} {

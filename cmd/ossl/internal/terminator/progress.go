@@ -39,13 +39,16 @@ type progressWriter struct {
 	// bodyFailed is the error of a Read of the request's body, or nil. The reverse proxy's transport
 	// reads on a goroutine of its own.
 	bodyFailed atomic.Pointer[error]
+	bodyEnded  atomic.Bool // all of the request's body has been read
+	http1      *http1Conn  // nil for HTTP/2
+	early      bool        // the response has begun before the body of a request of HTTP/1 has ended
 
 	ending sync.Mutex // held while a Read of the body sets a deadline
 	ended  bool       // the handler has ended; guarded by ending
 }
 
-func newProgressWriter(w http.ResponseWriter, r *http.Request, timeout Time) *progressWriter {
-	return &progressWriter{ResponseWriter: w, control: http.NewResponseController(w), timeout: timeout,
+func newProgressWriter(w http.ResponseWriter, r *http.Request, conn *http1Conn, timeout Time) *progressWriter {
+	return &progressWriter{ResponseWriter: w, control: http.NewResponseController(w), timeout: timeout, http1: conn,
 		http2: r.ProtoMajor == 2, http10: !r.ProtoAtLeast(1, 1), head: r.Method == http.MethodHead,
 		continues: r.ProtoMajor == 1 && r.Header.Get("Expect") != ""}
 }
@@ -81,6 +84,9 @@ func (w *progressWriter) end() {
 	w.ending.Lock()
 	w.ended = true
 	w.ending.Unlock()
+	if w.early {
+		w.http1.end()
+	}
 	if !w.hijacked {
 		w.extend()
 	}
@@ -118,7 +124,10 @@ func (w *progressWriter) WriteHeader(status int) {
 		if w.http10 {
 			return // RFC 9110, section 15.2: the client would take it for the response
 		}
-		if w.continues && status != http.StatusContinue && !w.bodyRead.Load() {
+		if status == http.StatusContinue { // which net/http itself sends when the transport then reads the body
+			return
+		}
+		if w.continues && !w.bodyRead.Load() {
 			return
 		}
 		for _, name := range []string{"Connection", "Keep-Alive", "Proxy-Connection", "Transfer-Encoding", "Upgrade"} {
@@ -130,10 +139,28 @@ func (w *progressWriter) WriteHeader(status int) {
 	if w.status == 0 && (status >= 200 || status == http.StatusSwitchingProtocols) {
 		w.status = status
 		if w.duplex {
-			_ = w.control.EnableFullDuplex() // can't fail: both kinds of net/http's writers have it
+			w.beginBackends(status)
 		}
 	}
 	w.ResponseWriter.WriteHeader(status)
+}
+
+// beginBackends prepares for a response of a backend.
+func (w *progressWriter) beginBackends(status int) {
+	_ = w.control.EnableFullDuplex() // can't fail: both kinds of net/http's writers have it
+	h := w.Header()
+	if w.http1 != nil && !w.bodyEnded.Load() && status >= 200 {
+		// net/http would take what follows of the body for requests. The other direction may go on until the
+		// response ends.
+		w.early = true
+		h.Set("Connection", "close")
+	}
+	if _, ok := h["Content-Type"]; !ok {
+		h["Content-Type"] = nil // net/http would guess a type, of a page with scripts even
+	}
+	if status == http.StatusNoContent {
+		h.Del("Content-Length") // RFC 9110, section 8.6; clients of HTTP/2 end the stream then
+	}
 }
 
 func (w *progressWriter) Write(b []byte) (int, error) {

@@ -1,6 +1,7 @@
 package terminator
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"encoding/base64"
@@ -101,6 +102,10 @@ type closeIdler interface {
 	CloseIdleConnections()
 }
 
+// continuePatience is the time in which a backend must answer to "Expect: 100-continue" before it gets the
+// request's body in any case: there are backends that don't know it. It is the one of net/http.
+const continuePatience = time.Second
+
 // transport returns the transport for requests to the backend.
 func (b *backend) transport(l *Limits) (closeIdler, error) {
 	base := &http.Transport{
@@ -108,6 +113,7 @@ func (b *backend) transport(l *Limits) (closeIdler, error) {
 		TLSClientConfig:        b.config,
 		TLSHandshakeTimeout:    time.Duration(l.Backend),
 		ResponseHeaderTimeout:  time.Duration(l.Backend),
+		ExpectContinueTimeout:  continuePatience,
 		IdleConnTimeout:        time.Duration(l.Idle),
 		MaxConnsPerHost:        l.BackendConns,
 		MaxIdleConnsPerHost:    l.BackendConns,
@@ -122,8 +128,9 @@ func (b *backend) transport(l *Limits) (closeIdler, error) {
 }
 
 // reverseHandler returns the handler of a site that passes requests on, and a function that ends its
-// idle connections. clientCert is Backend.ClientCert. limited counts the requests that meet a limit.
-func reverseHandler(b *backend, clientCert bool, l *Limits, limited *complaints, log *slog.Logger) (http.Handler, func(), error) {
+// idle connections. limited counts the requests that meet a limit.
+func reverseHandler(b *backend, settings *Backend, l *Limits, limited *complaints,
+	log *slog.Logger) (http.Handler, func(), error) {
 	transport, err := b.transport(l)
 	if err != nil {
 		return nil, nil, err
@@ -149,11 +156,14 @@ func reverseHandler(b *backend, clientCert bool, l *Limits, limited *complaints,
 			r.SetURL(to)
 			// As it is, also if url.ParseQuery refuses a part of it, which ReverseProxy has removed.
 			r.Out.URL.RawQuery = r.In.URL.RawQuery
-			r.Out.Host = r.In.Host
-			removeForged(r.Out.Header)
+			setHost(r)
+			removeForged(r.Out.Header, settings.UnderscoreHeaders)
 			removeUpgrades(r)
 			r.SetXForwarded()
-			if clientCert {
+			if r.In.Host == "" {
+				r.Out.Header.Del("X-Forwarded-Host")
+			}
+			if settings.ClientCert {
 				addClientCert(r)
 			}
 		},
@@ -217,18 +227,34 @@ func addClientCert(r *httputil.ProxyRequest) {
 	r.Out.Header.Set("Client-Cert", ":"+base64.StdEncoding.EncodeToString(r.In.TLS.PeerCertificates[0].Raw)+":")
 }
 
-// removeForged removes the headers of proxies, which clients can forge. ReverseProxy removes only
-// some. CGI and its like take an underscore for a hyphen.
-func removeForged(h http.Header) {
+// setHost sets the host for the backend: the client's. Only clients of HTTP/1.0 may send none, and then
+// the backend must not get its own address, which http.Transport would take.
+func setHost(r *httputil.ProxyRequest) {
+	const none = " " // of which http.Transport makes an empty one, since it isn't a host
+	r.Out.Host = cmp.Or(r.In.Host, r.In.TLS.ServerName, none)
+}
+
+// removeForged removes the headers of proxies, which clients can forge. ReverseProxy removes only some.
+// It also removes those with another name than of letters, digits and hyphens: CGI, FastCGI and PHP take
+// other characters for a hyphen, each server others, so that a backend would mistake them. underscores
+// leaves those with underscores, except those that would pass for the proxy's. A header Proxy would
+// become the variable HTTP_PROXY of programs.
+func removeForged(h http.Header, underscores bool) {
 	for name := range h {
-		plain := strings.ToLower(strings.ReplaceAll(name, "_", "-"))
+		plain := strings.ToLower(name)
+		if underscores {
+			plain = strings.ReplaceAll(plain, "_", "-")
+		}
 		switch {
-		case plain == "forwarded", plain == "x-forwarded", strings.HasPrefix(plain, "x-forwarded-"),
-			plain == "client-cert", plain == "client-cert-chain":
+		case strings.ContainsFunc(plain, notInName), plain == "forwarded", plain == "x-forwarded",
+			strings.HasPrefix(plain, "x-forwarded-"), plain == "client-cert", plain == "client-cert-chain", plain == "proxy":
 			delete(h, name)
 		}
 	}
 }
+
+// notInName reports whether a character has no place in the names of headers for backends.
+func notInName(c rune) bool { return !(c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c == '-') }
 
 // removeUpgrades removes a client's wish for an upgrade that can't be passed on. After one to another
 // version of HTTP, or to TLS, the client's further requests would reach the backend as they are, with

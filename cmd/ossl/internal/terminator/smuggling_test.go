@@ -2,6 +2,7 @@ package terminator_test
 
 import (
 	"bufio"
+	"crypto/tls"
 	"io"
 	"net"
 	"net/http"
@@ -67,6 +68,62 @@ func TestForgedHeaders(t *testing.T) {
 	if strings.Contains(got, "forged") || !strings.Contains(got, "\r\nX-Own: mine\r\n") ||
 		!strings.Contains(got, "\r\nX-Forwarded-For: 127.0.0.1\r\n") {
 		t.Errorf("the backend got %q", got)
+	}
+}
+
+// TestAliases: headers whose names CGI and its like take for those of the proxy don't reach the backend:
+// lighttpd takes every character for a hyphen that is no letter and no digit, and PHP takes a full stop.
+func TestAliases(t *testing.T) {
+	engines(t, func(t *testing.T, engine string) {
+		for _, underscores := range []bool{false, true} {
+			w, backend := newWorld(t), echo(t)
+			backend.UnderscoreHeaders = underscores
+			r := w.start(w.config(engine, terminator.Site{Backend: backend}))
+			for _, mark := range "!#$%&'*+.^_`|~" { // of tokens: RFC 9110, section 5.6.2
+				var header strings.Builder
+				for _, name := range []string{"Client-Cert", "Client-Cert-Chain", "X-Forwarded-For", "X-Forwarded-Proto", "Forwarded-"} {
+					header.WriteString(strings.ReplaceAll(name, "-", string(mark)) + ": forged\r\n")
+				}
+				own := "X" + string(mark) + "Own"
+				_, got := r.send(t, "GET / HTTP/1.1\r\nHost: localhost\r\n"+header.String()+"Proxy: forged\r\n"+own+": mine\r\n\r\n")
+				if strings.Contains(strings.ReplaceAll(got, "Forwarded_: forged", ""), "forged") {
+					t.Errorf("%q, underscores %v: the backend got %q", mark, underscores, got)
+				}
+				if strings.Contains(got, "mine") != (underscores && mark == '_') {
+					t.Errorf("%s, underscores %v: the backend got %q", own, underscores, got)
+				}
+				if mark == '_' {
+					continue
+				}
+				if status := r.send2(t, map[string]string{":method": "GET", ":scheme": "https", ":authority": "localhost", ":path": "/",
+					strings.ToLower(own): "mine"}); status != "200" {
+					t.Errorf("HTTP/2, %s: %s", own, status)
+				}
+			}
+		}
+	})
+}
+
+// TestNoHost: a backend doesn't get its own address as the host.
+func TestNoHost(t *testing.T) {
+	w, backend := newWorld(t), echo(t)
+	r := w.start(w.config("ossl", terminator.Site{Backend: backend}))
+	for _, c := range []struct{ name, header, host string }{
+		{"localhost", "", "localhost"}, {"localhost", "Host: other.test\r\n", "other.test"}, {"", "", ""},
+	} {
+		conn := r.mustDial(func(config *tls.Config) {
+			if config.ServerName = c.name; c.name == "" {
+				config.ServerName = "127.0.0.1" // which clients don't send
+			}
+		})
+		write(t, conn, "GET / HTTP/1.0\r\n"+c.header+"\r\n")
+		got, err := io.ReadAll(conn)
+		if want := "\r\nHost: " + c.host + "\r\n"; err != nil || !strings.Contains(string(got), want) {
+			t.Errorf("%+v: %q, %v", c, got, err)
+		}
+		if strings.Contains(string(got), "\r\nX-Forwarded-Host: ") != (c.header != "") {
+			t.Errorf("%+v: %q", c, got)
+		}
 	}
 }
 

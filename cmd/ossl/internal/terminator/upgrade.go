@@ -95,6 +95,7 @@ func (w *progressWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 		return nil, nil, err
 	}
 	w.hijacked = true
+	conn = w.http1.secure // what follows is no HTTP
 	idle := newIdleConn(conn, w.timeout, &w.upgrade.activity)
 	if n := rw.Reader.Buffered(); n > 0 { // the client hasn't waited for the response
 		b, _ := rw.Reader.Peek(n) // can't fail: they are in the buffer

@@ -89,6 +89,47 @@ func (g *generation) client(conn net.Conn) *client {
 	return nil
 }
 
+// shake shakes hands with a client, and gives the connection to the http.Server.
+func (g *generation) shake(c *client) {
+	secure := g.engine.server(c.conn)
+	err := secure.SetDeadline(g.config.Limits.Header.in())
+	if err == nil {
+		err = secure.HandshakeContext(context.Background()) // which a generation that is cut off ends by the socket
+	}
+	if err == nil {
+		err = secure.SetDeadline(time.Time{})
+	}
+	if err != nil {
+		g.log.Debug("handshake", "client", c.String(), "error", err)
+		answerPlaintext(err)
+	} else {
+		conn := net.Conn(secure)
+		switch secure.ConnectionState().NegotiatedProtocol {
+		case "h2":
+		default:
+			conn, c.http1 = forHTTP1(secure)
+		}
+		if g.give.give(conn) {
+			return
+		}
+	}
+	_ = secure.Close()
+	g.forget(c)
+}
+
+// answerPlaintext answers a client that has sent a request of HTTP without TLS, as net/http does.
+func answerPlaintext(err error) {
+	var header tls.RecordHeaderError
+	if !errors.As(err, &header) || header.Conn == nil {
+		return
+	}
+	switch string(header.RecordHeader[:]) {
+	case "GET /", "HEAD ", "POST ", "PUT /", "OPTIO":
+		_, _ = io.WriteString(header.Conn, "HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS server.\n")
+		_ = header.Conn.Close()
+	}
+}
+
 // ServeHTTP has the site of the connection answer a request.
 func (g *generation) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	start := time.Now()
@@ -98,7 +139,7 @@ func (g *generation) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	g.begin(c)
 	r.RemoteAddr = c.String()
-	pw := newProgressWriter(w, r, g.config.Limits.Idle)
+	pw := newProgressWriter(w, r, c.http1, g.config.Limits.Idle)
 	defer pw.end()
 	if g.config.AccessLog {
 		defer func() { g.logRequest(c, r, pw, start) }()
@@ -109,7 +150,7 @@ func (g *generation) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 	}()
 	r = pw.guardBody(r)
-	if !wellFormed(r) {
+	if !wellFormed(r) || c.http1.refuses() {
 		w.Header().Set("Connection", "close")
 		http.Error(pw, "400 bad request", http.StatusBadRequest)
 		return
@@ -180,10 +221,9 @@ func withIdentity(attributes []any, chain []*x509.Certificate) []any {
 
 // A handoff is the listener from which an httpServer gets a generation's connections.
 type handoff struct {
-	engine *engine
-	conns  chan net.Conn
-	done   chan struct{} // closed by Close
-	end    func()        // closes done once
+	conns chan net.Conn
+	done  chan struct{} // closed by Close
+	end   func()        // closes done once
 }
 
 // give hands a connection to the server, and reports whether it took it.
@@ -199,7 +239,7 @@ func (h *handoff) give(conn net.Conn) bool {
 func (h *handoff) Accept() (net.Conn, error) {
 	select {
 	case conn := <-h.conns:
-		return h.engine.server(conn), nil
+		return conn, nil
 	case <-h.done:
 		return nil, net.ErrClosed
 	}
@@ -221,7 +261,9 @@ type progressBody struct {
 
 // guardBody returns a request for the handler, the reads of whose body must make progress.
 func (w *progressWriter) guardBody(r *http.Request) *http.Request {
-	if r.ContentLength != 0 {
+	if r.ContentLength == 0 {
+		w.bodyEnded.Store(true)
+	} else {
 		r = r.WithContext(r.Context()) // a copy: net/http looks at its own one's body, to answer before it comes
 		r.Body = &progressBody{ReadCloser: r.Body, writer: w}
 		w.beforeRead(false)
@@ -237,6 +279,7 @@ func (b *progressBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	b.writer.bodyRead.Store(true)
 	if errors.Is(err, io.EOF) {
+		b.writer.bodyEnded.Store(true)
 		b.writer.afterRead()
 	} else if err != nil {
 		b.writer.bodyFailed.Store(&err)

@@ -293,11 +293,15 @@ func TestFloods(t *testing.T) {
 			{"unknown coding", post + "Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n", 501, ""},
 			{"two codings", post + chunked + chunked + "\r\n0\r\n\r\n", 501, ""},
 			{"space before colon", "GET / HTTP/1.1\r\n" + host + "Content-Length : 1\r\n\r\na", 400, ""},
-			{"folded line", "GET / HTTP/1.1\r\n" + host + "X: a\r\n Content-Length: 1\r\n\r\n", 200, `GET / "" 0 []`},
+			{"two equal lengths", post + "Content-Length: 1\r\nContent-Length: 1\r\n\r\na", 400, ""},
+			{"folded line", "GET / HTTP/1.1\r\n" + host + "X: a\r\n Content-Length: 1\r\n\r\n", 400, ""},
+			{"folded coding", post + "Transfer-Encoding:\r\n chunked\r\n\r\n0\r\n\r\n", 400, ""},
 			{"coding with a tab", post + "Transfer-Encoding:\tchunked\r\nConnection: close\r\n\r\n0\r\n\r\n", 200,
 				`POST / "" -1 [chunked]`},
 			{"coding in a list", post + "Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n", 501, ""},
-			{"coding of HTTP/1.0", "POST / HTTP/1.0\r\n" + host + chunked + "\r\n0\r\n\r\n", 200, `POST / "" 0 []`},
+			{"coding of HTTP/1.0", "POST / HTTP/1.0\r\n" + host + chunked + "\r\n0\r\n\r\n", 400, ""},
+			{"length and coding of HTTP/1.0", "POST / HTTP/1.0\r\n" + host + chunked + "Content-Length: 5\r\nConnection: keep-alive\r\n\r\n" +
+				"0\r\n\r\n", 400, ""},
 			{"carriage return alone", "GET / HTTP/1.1\r\n" + host + "X: a\rContent-Length: 1\r\n\r\n", 400, ""},
 			{"NUL", "GET / HTTP/1.1\r\n" + host + "X: a\x00b\r\n\r\n", 400, ""},
 			{"lengths in a list", post + "Content-Length: 1, 1\r\n\r\na", 400, ""},
@@ -306,18 +310,25 @@ func TestFloods(t *testing.T) {
 			{"tunnel", "CONNECT localhost HTTP/1.1\r\n" + host + "\r\n", 405, ""},
 			{"trace", "TRACE / HTTP/1.1\r\n" + host + "\r\n", 405, ""},
 			{"no host", "GET / HTTP/1.1\r\n\r\n", 400, ""},
-			// The coding wins (RFC 9112, section 6.3), and the backend gets one framing.
+			{"empty host", "GET / HTTP/1.1\r\nHost:\r\n\r\n", 400, ""},
 			{"length and coding", "POST /a HTTP/1.1\r\n" + host + "Content-Length: 5\r\n" + chunked + "Connection: close\r\n\r\n" +
-				"3\r\nabc\r\n0\r\n\r\nGET /smuggled HTTP/1.1\r\n" + host + "\r\n", 200, `POST /a "abc" -1 [chunked]`},
+				"3\r\nabc\r\n0\r\n\r\nGET /smuggled HTTP/1.1\r\n" + host + "\r\n", 400, ""},
 			// Last, because its backend may be late.
 			{"bare chunk", post + chunked + "\r\n1;\n a\r\n0\r\n\r\n", 400, `POST / "" -1 [chunked]`},
 		} {
 			t.Run(c.name, func(t *testing.T) {
 				conn := r.mustDial(nil)
 				go func() { _, _ = io.WriteString(conn, c.request) }()
-				resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+				reader := bufio.NewReader(conn)
+				resp, err := http.ReadResponse(reader, nil)
 				if err != nil || resp.StatusCode != c.status {
 					t.Fatalf("%v, %v, want status %d", resp, err, c.status)
+				}
+				if c.status == 400 {
+					_, _ = io.ReadAll(resp.Body)
+					if more, _ := io.ReadAll(reader); !resp.Close || len(more) > 0 {
+						t.Errorf("the connection goes on: %v, %q", resp.Close, more)
+					}
 				}
 				seen := ""
 				select {

@@ -12,6 +12,9 @@ import (
 // request of HTTP/1.1 that has one meaning. net/http accepts more: targets without a "/" and, over
 // HTTP/2, methods and queries with spaces.
 func wellFormed(r *http.Request) bool {
+	if r.Host == "" && r.ProtoAtLeast(1, 1) || len(r.Header["Content-Length"]) > 1 {
+		return false
+	}
 	if _, ok := hostName(r.Host); !ok || !httpguts.ValidHeaderFieldName(r.Method) { // which is a token, too
 		return false
 	}
