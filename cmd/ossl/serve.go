@@ -153,8 +153,15 @@ func (f *serverFlags) register(cmd *cobra.Command) {
 		"seal tickets with the key in this `file`, of 48 or 80 bytes as\nnginx has it; further ones open tickets only (default keys "+
 			"that\nchange daily)")
 	flags.StringVar(&c.Redis, "redis", "",
-		"share sessions and ticket keys in the Redis or Valkey at this\n`address`: HOST:PORT, or a socket's path")
+		"share sessions and ticket keys in the Redis or Valkey at this\n`address`: HOST:PORT, redis://HOST:PORT/DATABASE, rediss:// for\n"+
+			"TLS, or a socket's path")
 	flags.StringVar(&c.RedisSecret, "redis-secret", "", "the `file` of the 64 hexadecimal digits that seal them")
+	flags.StringVar(&c.RedisUser, "redis-user", "", "the `name` of the user there (default the store's default user)")
+	flags.StringVar(&c.RedisPassword, "redis-password-file", "", "the `file` of the password there")
+	flags.StringVar(&c.RedisCA, "redis-ca", "", "trust the certificates in this `file` for the store (default the\nsystem's)")
+	flags.StringVar(&c.RedisName, "redis-name", "", "the `name` in the store's certificate (default the host of --redis)")
+	flags.StringVar(&c.RedisCert, "redis-cert", "", "the certificate `file` for a store that asks for one")
+	flags.StringVar(&c.RedisKey, "redis-key", "", "its key: a `file`, or a URI such as pkcs11:object=tls")
 	flags.StringArrayVar(&c.AcceptProxy, "accept-proxy", nil,
 		"accept connections only from this `sender` of PROXY headers: an\naddress, a prefix such as 10.0.0.0/8, or unix; "+
 			"may be repeated")

@@ -25,10 +25,17 @@ type Config struct {
 	FIPS       bool
 	HTTP1      bool // HTTP/2 is off
 	TicketKeys []string
-	Sessions   int    // in the cache of sessions; 0 for none
-	Redis      string // HOST:PORT or the socket's path of a store of sessions and ticket keys, or ""
+	Sessions   int // in the cache of sessions; 0 for none
+	// Redis is a store of sessions and ticket keys, or "": HOST:PORT, redis://HOST:PORT/DATABASE,
+	// rediss://HOST:PORT/DATABASE for TLS, or a socket's path.
+	Redis string
 	// RedisSecret is the file of the secret, 64 hexadecimal digits, under which both are sealed.
-	RedisSecret string
+	RedisSecret         string
+	RedisUser           string // of the store's access list, or "" for its default user
+	RedisPassword       string // the file of the password, or ""
+	RedisCA             string // the file of the authorities that may certify the store, or "" for the system's
+	RedisName           string // the name in the store's certificate, or "" for Redis's host
+	RedisCert, RedisKey string // for the store, if it asks for a certificate
 
 	// AcceptProxy are the senders of PROXY headers: prefixes of addresses, or "unix" for Unix sockets.
 	// Their connections must begin with one, and no others are accepted. None means no headers.
@@ -151,8 +158,8 @@ func (c *Config) checkEngine() error {
 	if c.Sessions < 0 {
 		return fmt.Errorf("sessions is %d, but must not be negative", c.Sessions)
 	}
-	if (c.Redis == "") != (c.RedisSecret == "") {
-		return errors.New("redis and redis-secret go together")
+	if err := c.checkRedis(); err != nil {
+		return err
 	}
 	if c.Redis != "" && (len(c.TicketKeys) > 0 || c.Sessions > 0) {
 		return errors.New("redis keeps the sessions and the ticket keys: neither sessions nor ticket-key can be given with it")

@@ -65,6 +65,15 @@ to-key = "k"
 client-ca = ["ca"]
 client-cert-header = true
 `, ""},
+		{"Redis", head + `redis = "rediss://h:1/2"
+redis-secret = "s"
+redis-user = "u"
+redis-password-file = "p"
+redis-ca = "a"
+redis-name = "n"
+redis-cert = "c"
+redis-key = "k"
+` + site + "root = \"/srv\"\n", ""},
 		{"key in upper case", head + "Engine = \"ossl\"\n" + site, ` unknown key "Engine": keys are in lower case`},
 		{"key of a site in upper case", head + site + "Root = \"/srv\"\n", ` unknown key "Root": keys are in lower case`},
 		{"unknown key", head + "colour = 1\n" + site, `2: unknown key "colour"`},

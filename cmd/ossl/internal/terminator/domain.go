@@ -83,7 +83,7 @@ func (c *Config) readFiles() (files []string) {
 			}
 		}
 	}
-	add(c.File, c.RedisSecret)
+	add(c.File, c.RedisSecret, c.RedisPassword, c.RedisCA, c.RedisCert, c.RedisKey)
 	add(c.TicketKeys...)
 	for i := range c.Sites {
 		s := &c.Sites[i]
@@ -115,14 +115,16 @@ func filePath(name string) (string, bool) {
 // provided returns the scheme of the first URI in a configuration that isn't of a file, or "". The
 // rest of the URI may have a PIN.
 func (c *Config) provided() string {
+	pairs := []Pair{{c.RedisCert, c.RedisKey}}
 	for i := range c.Sites {
 		s := &c.Sites[i]
-		for _, p := range append(slices.Clone(s.Pairs), Pair{s.Backend.Cert, s.Backend.Key}) {
-			for _, name := range []string{p.Cert, p.Key} {
-				if _, isFile := filePath(name); !isFile {
-					scheme, _, _ := strings.Cut(name, ":")
-					return scheme
-				}
+		pairs = append(append(pairs, s.Pairs...), Pair{s.Backend.Cert, s.Backend.Key})
+	}
+	for _, p := range pairs {
+		for _, name := range []string{p.Cert, p.Key} {
+			if _, isFile := filePath(name); !isFile {
+				scheme, _, _ := strings.Cut(name, ":")
+				return scheme
 			}
 		}
 	}

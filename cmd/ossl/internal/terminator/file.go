@@ -31,6 +31,12 @@ type file struct {
 	Sessions     int        `toml:"sessions"`
 	Redis        string     `toml:"redis"`
 	RedisSecret  string     `toml:"redis-secret"`
+	RedisUser    string     `toml:"redis-user"`
+	RedisPass    string     `toml:"redis-password-file"`
+	RedisCA      string     `toml:"redis-ca"`
+	RedisName    string     `toml:"redis-name"`
+	RedisCert    string     `toml:"redis-cert"`
+	RedisKey     string     `toml:"redis-key"`
 	AcceptProxy  []string   `toml:"accept-proxy"`
 	AccessLog    bool       `toml:"access-log"`
 	Landlock     string     `toml:"landlock"`
@@ -107,6 +113,8 @@ func parse(text []byte) (*Config, error) {
 	c := &Config{
 		Listen: in.Listen, Admin: in.Admin, User: in.User, Engine: in.Engine, KernelTLS: in.KernelTLS, FIPS: in.FIPS, HTTP1: in.HTTP1,
 		TicketKeys: in.TicketKeys, Sessions: in.Sessions, Redis: in.Redis, RedisSecret: in.RedisSecret,
+		RedisUser: in.RedisUser, RedisPassword: in.RedisPass, RedisCA: in.RedisCA, RedisName: in.RedisName,
+		RedisCert: in.RedisCert, RedisKey: in.RedisKey,
 		AcceptProxy: in.AcceptProxy, AccessLog: in.AccessLog, Limits: in.Limits,
 		Landlock: in.Landlock, LandlockRead: in.LandlockRead,
 	}

@@ -39,6 +39,7 @@ func (collector) Describe(ch chan<- *prometheus.Desc) {
 	} {
 		ch <- d
 	}
+	describeRedis(ch)
 }
 
 // Collect implements prometheus.Collector.
@@ -63,6 +64,10 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 		lost, failed := w.Losses()
 		count(descLog, lost, "slow")
 		count(descLog, failed, "error")
+	}
+
+	if r := s.redis.Load(); r != nil {
+		r.collect(gauge, count)
 	}
 
 	s.counting.Lock()

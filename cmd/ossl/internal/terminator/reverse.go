@@ -51,11 +51,7 @@ func newBackend(c *Config, b *Backend) (*backend, error) {
 		}
 	}
 	if b.Cert != "" {
-		load := tls.LoadX509KeyPair
-		if isURI(b.Key) || isURI(b.Cert) {
-			load = func(cert, key string) (tls.Certificate, error) { return keys.LoadX509KeyPair(cert, key) }
-		}
-		pair, err := load(b.Cert, b.Key)
+		pair, err := loadPair(b.Cert, b.Key)
 		if err != nil {
 			return nil, err
 		}
@@ -72,6 +68,14 @@ func newBackend(c *Config, b *Backend) (*backend, error) {
 	}
 	made.tls = func(conn net.Conn) tlsConn { return ctx.Client(conn, "") }
 	return made, nil
+}
+
+// loadPair loads the certificate that a server behind may ask for.
+func loadPair(cert, key string) (tls.Certificate, error) {
+	if isURI(key) || isURI(cert) {
+		return keys.LoadX509KeyPair(cert, key)
+	}
+	return tls.LoadX509KeyPair(cert, key)
 }
 
 func (b *backend) options() []ossl.Option {

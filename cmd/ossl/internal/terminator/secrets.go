@@ -21,7 +21,7 @@ func (c *Config) secretNames() (names []string) {
 			}
 		}
 	}
-	add(c.File, c.RedisSecret)
+	add(c.File, c.RedisSecret, c.RedisPassword, c.RedisKey)
 	add(c.TicketKeys...)
 	for i := range c.Sites {
 		for _, p := range c.Sites[i].Pairs {

@@ -35,6 +35,7 @@ type Server struct {
 	logWriter              atomic.Pointer[LogWriter]    // nil if nobody counts the log's lines
 	sealing                atomic.Pointer[session.Ring] // nil if the TLS library has the ticket keys
 	ownKeys                atomic.Pointer[ticketKeys]   // nil if others have the keys too, or the TLS library has them
+	redis                  atomic.Pointer[redisStore]   // or nil
 	counting               sync.Mutex
 	changes                changeCounts // guarded by counting; those of former generations' certificates
 
@@ -81,6 +82,7 @@ func StartWith(ctx context.Context, c *Config, in *Inherited, log, access *slog.
 	}
 	s.state = state
 	s.sealing.Store(state.sealing)
+	s.redis.Store(state.redis)
 	s.ownKeys.Store(state.own)
 	g, err := newGeneration(c, state, &s.limited, log, access)
 	if err != nil {
@@ -235,6 +237,7 @@ func (s *Server) reload(ctx context.Context, c *Config) error {
 	before := s.state
 	s.state = state
 	s.sealing.Store(state.sealing)
+	s.redis.Store(state.redis)
 	s.ownKeys.Store(state.own)
 	s.ending.Go(func() {
 		ctx, cancel := context.WithTimeout(s.stop, time.Duration(old.config.Limits.Drain))

@@ -3,23 +3,15 @@ package terminator
 import (
 	"context"
 	"crypto/tls"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
-	"os"
-	"runtime"
-	"strings"
 	"time"
-
-	"github.com/redis/go-redis/v9"
-	"github.com/redis/go-redis/v9/logging"
 
 	"github.com/ossl-go/ossl"
 	"github.com/ossl-go/ossl/policy"
 	"github.com/ossl-go/ossl/session"
-	"github.com/ossl-go/ossl/session/redisstore"
 )
 
 // sessions are the policy's configuration, and the state by which clients resume. They outlive the
@@ -31,12 +23,14 @@ type sessions struct {
 	ring     *session.Ring // of ticket keys in files, or nil
 	sealing  *session.Ring // the ring in use, or nil if the TLS library has the keys
 	own      *ticketKeys   // those that only this process has, or nil
+	redis    *redisStore   // or nil
 	end      func()
 }
 
 // sessionSettings are the settings that sessions are made for.
 func sessionSettings(c *Config) string {
-	return fmt.Sprintf("%q", []any{c.Engine, c.Sessions, len(c.TicketKeys) > 0, c.Redis, c.RedisSecret, c.FIPS, c.Policy})
+	return fmt.Sprintf("%q", []any{c.Engine, c.Sessions, len(c.TicketKeys) > 0, c.Redis, c.RedisSecret, c.RedisUser, c.RedisPassword,
+		c.RedisCA, c.RedisName, c.RedisCert, c.RedisKey, c.FIPS, c.Policy})
 }
 
 // newSessions makes the state of a configuration. former are the ticket keys that only the former process
@@ -112,8 +106,11 @@ func (s *sessions) keep(cache session.Cache) {
 	}
 }
 
-// reload reads the files of ticket keys.
+// reload reads the files of ticket keys, and that of the store's password.
 func (s *sessions) reload(c *Config) error {
+	if s.redis != nil {
+		return s.redis.readPassword(c)
+	}
 	if s.ring == nil {
 		return nil
 	}
@@ -122,75 +119,6 @@ func (s *sessions) reload(c *Config) error {
 		return err
 	}
 	return s.ring.Set(list...)
-}
-
-// useRedis shares sessions and ticket keys with the servers that use the same store and secret.
-func (s *sessions) useRedis(ctx context.Context, c *Config, log *slog.Logger) error {
-	secret, err := readSecret(c.RedisSecret)
-	if err != nil {
-		return err
-	}
-	logging.Disable() // go-redis has a line on standard error for each failed connection
-	client := redisstore.NewClient(redis.UniversalOptions{Addrs: []string{c.Redis}})
-	store, err := redisstore.New(client, redisstore.Config{Secrets: []session.Secret{secret}})
-	if err != nil {
-		return err
-	}
-	ticketKeys, err := redisstore.NewKeys(client, redisstore.KeysConfig{Secrets: []session.Secret{secret}})
-	if err != nil {
-		return err
-	}
-	bounded, cancel := context.WithTimeout(ctx, 2*time.Second)
-	if err := ticketKeys.Sync(bounded); err != nil { // the server works without the store, with full handshakes
-		log.Warn("redis", "error", err)
-	}
-	cancel()
-	running, stop := context.WithCancel(context.Background())
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		_ = ticketKeys.Run(running) // returns the context's error
-	}()
-	s.sealing = ticketKeys.Ring()
-	s.keep(store)
-	s.options = append(s.options, ossl.WithTicketKeys(ticketKeys.Ring()))
-	s.end = func() {
-		stop()
-		<-done
-		bounded, cancel := context.WithTimeout(context.Background(), time.Second)
-		defer cancel()
-		_ = store.Close(bounded) // writes that are lost cost full handshakes
-		_ = client.Close()
-	}
-	return nil
-}
-
-// readSecret reads a secret of 64 hexadecimal digits from a file that others can't read.
-func readSecret(name string) (secret session.Secret, err error) {
-	f, err := os.Open(name)
-	if err != nil {
-		return secret, err
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return secret, err
-	}
-	if mode := info.Mode().Perm(); mode&0o077 != 0 && runtime.GOOS != "windows" {
-		return secret, fmt.Errorf("%s has the mode %04o: others must not have access to it (chmod 600)", name, mode)
-	}
-	text := make([]byte, 2*len(secret)+3) // with the end of a line, and one more
-	defer clear(text)
-	n, err := readFull(f, text)
-	if err != nil {
-		return secret, err
-	}
-	raw, err := hex.DecodeString(strings.TrimRight(string(text[:n]), "\r\n"))
-	if err != nil || len(raw) != len(secret) {
-		return secret, fmt.Errorf("%s must hold %d hexadecimal digits, such as from 'openssl rand -hex %d'",
-			name, 2*len(secret), len(secret))
-	}
-	return session.Secret(raw), nil
 }
 
 // readFull reads until b is full or the file ends, and returns the number of bytes.

@@ -1,0 +1,333 @@
+package terminator
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/url"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/logging"
+
+	"github.com/ossl-go/ossl"
+	"github.com/ossl-go/ossl/session"
+	"github.com/ossl-go/ossl/session/redisstore"
+)
+
+// checkRedis checks the settings of the store.
+func (c *Config) checkRedis() error {
+	if (c.Redis == "") != (c.RedisSecret == "") {
+		return errors.New("redis and redis-secret go together")
+	}
+	var address redisAddress
+	if c.Redis != "" {
+		var err error
+		if address, err = parseRedis(c.Redis); err != nil {
+			return err
+		}
+	}
+	for _, s := range []struct {
+		name, value string
+		usable      bool
+		need        string
+	}{
+		{"redis-password-file", c.RedisPassword, c.Redis != "", "redis"},
+		{"redis-user", c.RedisUser, c.RedisPassword != "", "redis-password-file"},
+		{"redis-ca", c.RedisCA, address.tls, "a store with TLS: redis = \"rediss://HOST:PORT\""},
+		{"redis-name", c.RedisName, address.tls, "a store with TLS: redis = \"rediss://HOST:PORT\""},
+		{"redis-cert", c.RedisCert, address.tls, "a store with TLS: redis = \"rediss://HOST:PORT\""},
+		{"redis-key", c.RedisKey, address.tls, "a store with TLS: redis = \"rediss://HOST:PORT\""},
+	} {
+		if s.value != "" && !s.usable {
+			return fmt.Errorf("%s needs %s", s.name, s.need)
+		}
+	}
+	if (c.RedisCert == "") != (c.RedisKey == "") {
+		return errors.New("redis-cert and redis-key go together")
+	}
+	return nil
+}
+
+// A redisAddress is a parsed Config.Redis.
+type redisAddress struct {
+	network, address string // as of package net
+	host             string // for the certificate
+	tls              bool
+	database         int
+}
+
+// parseRedis parses the address of a store. Its errors don't have the text, which may have a password.
+func parseRedis(text string) (a redisAddress, err error) {
+	if !strings.Contains(text, "://") {
+		if strings.Contains(text, "/") {
+			return redisAddress{network: "unix", address: text}, nil
+		}
+		if a.host, _, err = net.SplitHostPort(text); err != nil || strings.Contains(text, "@") {
+			return a, errors.New("redis: neither HOST:PORT, redis://HOST:PORT, rediss://HOST:PORT nor a socket's path")
+		}
+		a.network, a.address = "tcp", text
+		return a, nil
+	}
+	u, err := url.Parse(text)
+	if err != nil || u.Scheme != "redis" && u.Scheme != "rediss" || u.RawQuery != "" || u.Fragment != "" || u.Hostname() == "" {
+		return a, errors.New("redis: the URL is neither redis://HOST:PORT/DATABASE nor rediss://HOST:PORT/DATABASE")
+	}
+	if u.User != nil {
+		return a, errors.New("redis: the URL has a user: give redis-user and redis-password-file instead")
+	}
+	if database := strings.TrimPrefix(u.Path, "/"); database != "" {
+		if a.database, err = strconv.Atoi(database); err != nil || a.database < 0 {
+			return a, errors.New("redis: the database in the URL is not a number")
+		}
+	}
+	port := u.Port()
+	if port == "" {
+		port = "6379"
+	}
+	a.network, a.host, a.tls = "tcp", u.Hostname(), u.Scheme == "rediss"
+	a.address = net.JoinHostPort(a.host, port)
+	return a, nil
+}
+
+// A redisStore shares sessions and ticket keys with the servers that use the same store and secret.
+type redisStore struct {
+	sessions *redisstore.Store
+	keys     *redisstore.Keys
+	password atomic.Pointer[string]
+	up       atomic.Bool
+}
+
+// useRedis has the store keep sessions and ticket keys. The server works without the store too, with
+// full handshakes.
+func (s *sessions) useRedis(ctx context.Context, c *Config, log *slog.Logger) error {
+	secret, err := readSecret(c.RedisSecret)
+	if err != nil {
+		return err
+	}
+	r := new(redisStore)
+	if err := r.readPassword(c); err != nil {
+		return err
+	}
+	client, err := r.client(c)
+	if err != nil {
+		return fmt.Errorf("redis: %w", err)
+	}
+	if r.sessions, err = redisstore.New(client, redisstore.Config{Secrets: []session.Secret{secret}}); err != nil {
+		return err
+	}
+	if r.keys, err = redisstore.NewKeys(client, redisstore.KeysConfig{Secrets: []session.Secret{secret}}); err != nil {
+		return err
+	}
+	r.up.Store(true) // unless the first poll fails, which is logged
+	r.poll(ctx, log)
+	running, stop := context.WithCancel(context.Background())
+	done := make(chan struct{}, 2)
+	go func() {
+		_ = r.keys.Run(running) // returns the context's error
+		done <- struct{}{}
+	}()
+	go func() {
+		r.watch(running, log)
+		done <- struct{}{}
+	}()
+	s.redis, s.sealing = r, r.keys.Ring()
+	s.keep(r.sessions)
+	s.options = append(s.options, ossl.WithTicketKeys(r.keys.Ring()))
+	s.end = func() {
+		stop()
+		<-done
+		<-done
+		bounded, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		_ = r.sessions.Close(bounded) // writes that are lost cost full handshakes
+		_ = client.Close()
+	}
+	return nil
+}
+
+// client makes the store's client. It doesn't connect yet.
+func (r *redisStore) client(c *Config) (redis.UniversalClient, error) {
+	a, err := parseRedis(c.Redis)
+	if err != nil {
+		return nil, err
+	}
+	logging.Disable() // go-redis has a line on standard error for each failed connection
+	options := redis.UniversalOptions{Addrs: []string{a.address}, DB: a.database}
+	if c.RedisPassword != "" {
+		options.CredentialsProviderContext = func(context.Context) (user, password string, err error) {
+			return c.RedisUser, *r.password.Load(), nil
+		}
+	}
+	dialer := net.Dialer{Timeout: redisDialTimeout}
+	options.Dialer = func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return dialer.DialContext(ctx, a.network, a.address)
+	}
+	if !a.tls {
+		return redisstore.NewClient(options), nil
+	}
+	secure, err := redisTLS(c, a.host)
+	if err != nil {
+		return nil, err
+	}
+	options.Dialer = dialTLS(options.Dialer, secure)
+	return redisstore.NewClient(options), nil
+}
+
+// redisDialTimeout bounds connecting, and then the handshake.
+const redisDialTimeout = 5 * time.Second
+
+// dialTLS returns a dialer whose connections have TLS.
+func dialTLS(plain redisstore.Dialer, c *ossl.Context) redisstore.Dialer {
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		conn, err := plain(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+		ctx, cancel := context.WithTimeout(ctx, redisDialTimeout)
+		defer cancel()
+		secure := c.Client(conn, "")
+		if err := secure.HandshakeContext(ctx); err != nil {
+			_ = conn.Close()
+			return nil, err
+		}
+		return secure, nil
+	}
+}
+
+// redisTLS returns the Context for connections to the store.
+func redisTLS(c *Config, host string) (*ossl.Context, error) {
+	config := &tls.Config{ServerName: host, ClientSessionCache: tls.NewLRUClientSessionCache(0)}
+	if c.RedisName != "" {
+		config.ServerName = c.RedisName
+	}
+	var err error
+	if c.RedisCA != "" {
+		if config.RootCAs, err = readPool([]string{c.RedisCA}); err != nil {
+			return nil, err
+		}
+	}
+	if c.RedisCert != "" {
+		pair, err := loadPair(c.RedisCert, c.RedisKey)
+		if err != nil {
+			return nil, err
+		}
+		config.Certificates = []tls.Certificate{pair}
+	}
+	var options []ossl.Option
+	if c.FIPS {
+		options = append(options, ossl.WithFIPS())
+	}
+	return ossl.NewContext(config, options...)
+}
+
+// watch notices that the store goes away, and that it comes back. A server without clients learns it from
+// the polls of the ticket keys; lookups that fail bring one forward.
+func (r *redisStore) watch(ctx context.Context, log *slog.Logger) {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+		if !r.up.Load() || r.sessions.Stats().Breaker != "closed" {
+			r.poll(ctx, log)
+		} else {
+			r.note(ctx, r.keys.Stats().LastError, log)
+		}
+	}
+}
+
+// poll asks the store.
+func (r *redisStore) poll(ctx context.Context, log *slog.Logger) {
+	bounded, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	r.note(ctx, r.keys.Sync(bounded), log)
+}
+
+// note logs a change of the store's state.
+func (r *redisStore) note(ctx context.Context, err error, log *slog.Logger) {
+	switch up := err == nil; {
+	case ctx.Err() != nil || r.up.Swap(up) == up:
+	case up:
+		log.Info("redis answers again")
+	default:
+		log.Warn("redis fails: clients make full handshakes meanwhile", "error", err)
+	}
+}
+
+// readPassword reads the file of the password, for connections to come.
+func (r *redisStore) readPassword(c *Config) error {
+	if c.RedisPassword == "" {
+		return nil
+	}
+	f, err := openPrivate(c.RedisPassword)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	text := make([]byte, maxPassword+1)
+	defer clear(text)
+	n, err := readFull(f, text)
+	if err != nil {
+		return err
+	}
+	password := strings.TrimRight(string(text[:n]), "\r\n")
+	if password == "" || n > maxPassword {
+		return fmt.Errorf("%s must hold a password of up to %d bytes", c.RedisPassword, maxPassword)
+	}
+	r.password.Store(&password)
+	return nil
+}
+
+// maxPassword bounds the bytes of the file of a password.
+const maxPassword = 4096
+
+// openPrivate opens a file that others can't read.
+func openPrivate(name string) (*os.File, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err == nil && info.Mode().Perm()&0o077 != 0 && runtime.GOOS != "windows" {
+		err = fmt.Errorf("%s has the mode %04o: others must not have access to it (chmod 600)", name, info.Mode().Perm())
+	}
+	if err != nil {
+		_ = f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// readSecret reads a secret of 64 hexadecimal digits.
+func readSecret(name string) (secret session.Secret, err error) {
+	f, err := openPrivate(name)
+	if err != nil {
+		return secret, err
+	}
+	defer f.Close()
+	text := make([]byte, 2*len(secret)+3) // with the end of a line, and one more
+	defer clear(text)
+	n, err := readFull(f, text)
+	if err != nil {
+		return secret, err
+	}
+	raw, err := hex.DecodeString(strings.TrimRight(string(text[:n]), "\r\n"))
+	if err != nil || len(raw) != len(secret) {
+		return secret, fmt.Errorf("%s must hold %d hexadecimal digits, such as from 'openssl rand -hex %d'",
+			name, 2*len(secret), len(secret))
+	}
+	return session.Secret(raw), nil
+}
