@@ -52,6 +52,7 @@ type Conn struct {
 
 	bytesRead, bytesWritten byteCount
 	ends                    atomic.Uint32 // see ended
+	idle                    atomic.Bool   // see SetIdle
 
 	tracer *tracer // of the handshake, or nil; set when it begins
 

@@ -188,8 +188,31 @@ func (c *Conn) closeEnded(err error) {
 	}
 }
 
+// SetIdle tells whether the protocol above is between two messages, for the statistics and events
+// alone. Many clients of HTTP end such a connection without close_notify, or with a reset, since
+// nothing is lost then: [Stats.Broken] doesn't count that, and the [CloseEvent] has no error. Package
+// httptls calls it for its servers' connections.
+func (c *Conn) SetIdle(idle bool) {
+	if idle && c.failed() != nil { // an HTTP/2 server says so too when it has given up its streams
+		return
+	}
+	c.idle.Store(idle)
+}
+
 // brokenBy returns the error that has ended the connection, or nil.
 func (c *Conn) brokenBy() error {
+	err := c.failed()
+	if err == nil || !c.idle.Load() {
+		return err
+	}
+	if class := FailureOf(err).Class; class == FailureTruncated || class == FailurePeerClosed {
+		return nil
+	}
+	return err
+}
+
+// failed returns the error after which nothing can be read or written, or nil.
+func (c *Conn) failed() error {
 	if c.in.tryLock() {
 		err := c.in.err
 		c.in.unlock()

@@ -227,6 +227,38 @@ func TestBrokenConnection(t *testing.T) {
 	}
 }
 
+// TestIdleConnection checks that the end of an idle connection is no error, unless it came before the
+// connection was idle or has another reason than the peer.
+func TestIdleConnection(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		end    func(raw *net.TCPConn)
+		before bool // the error comes before SetIdle
+		broken bool
+	}{
+		{"no close_notify", func(raw *net.TCPConn) { _ = raw.Close() }, false, false},
+		{"reset", func(raw *net.TCPConn) { _ = raw.SetLinger(0); _ = raw.Close() }, false, false},
+		{"too late", func(raw *net.TCPConn) { _ = raw.Close() }, true, true},
+		{"garbage", func(raw *net.TCPConn) { _, _ = raw.Write([]byte("garbage")) }, false, true},
+	} {
+		server := ossltest.NewContext(t, tlstest.ServerConfig())
+		rawClient, rawServer := tlstest.Loopback()
+		client, s := ossltest.NewContext(t, tlstest.ClientConfig()).Client(rawClient, ""), server.Server(rawServer)
+		tlstest.Shake(t, client, s)
+		s.SetIdle(!c.before)
+		c.end(rawClient.(*net.TCPConn))
+		if _, err := s.Read(make([]byte, 1)); err == nil {
+			t.Fatalf("%s: Read succeeds", c.name)
+		}
+		s.SetIdle(true)
+		_ = s.Close()
+		if broken := server.Stats().Broken; len(broken) > 0 != c.broken {
+			t.Errorf("%s: counted %+v", c.name, broken)
+		}
+		_ = rawClient.Close()
+	}
+}
+
 // TestProfileLabels checks the labels during a handshake, and that those of the caller stay.
 func TestProfileLabels(t *testing.T) {
 	labels := func(ctx context.Context) string {
