@@ -69,9 +69,23 @@ func (s *Server) prepare() error {
 		if s.TLSConfig != nil {
 			s.config = s.TLSConfig.Clone()
 		}
+		hook := s.ConnState
+		s.ConnState = func(conn net.Conn, state http.ConnState) {
+			noteState(conn, state)
+			if hook != nil {
+				hook(conn, state)
+			}
+		}
 		s.setupErr = s.setup()
 	})
 	return s.setupErr
+}
+
+// noteState tells a connection whether a request is under way: [ossl.Conn.SetIdle].
+func noteState(conn net.Conn, state http.ConnState) {
+	if c, ok := conn.(interface{ SetIdle(bool) }); ok && state != http.StateClosed {
+		c.SetIdle(state == http.StateNew || state == http.StateIdle)
+	}
 }
 
 // prepareFor prepares to serve the connections of l.

@@ -46,6 +46,13 @@ func (c *http1Conn) Read(b []byte) (int, error) {
 // ConnectionState is for net/http, which fills Request.TLS.
 func (c *http1Conn) ConnectionState() tls.ConnectionState { return c.secure.ConnectionState() }
 
+// SetIdle is for httptls, which tells whether a request is under way.
+func (c *http1Conn) SetIdle(idle bool) {
+	if conn, ok := c.secure.(*ossl.Conn); ok {
+		conn.SetIdle(idle)
+	}
+}
+
 // NetConn returns the connection without TLS.
 func (c *http1Conn) NetConn() net.Conn { return c.secure.NetConn() }
 
