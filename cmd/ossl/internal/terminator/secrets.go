@@ -40,14 +40,26 @@ func (c *Config) secretNames() (names []string) {
 
 // checkSecrets returns an error if a secret file is in the folder of a site.
 func (c *Config) checkSecrets() error {
-	names := c.secretNames()
+	sites := map[string]int{} // the first ones, by their folders
 	for i := range c.Sites {
-		root, err := resolve(c.Sites[i].Root)
-		if c.Sites[i].Root == "" || err != nil { // without it the site can't be served
+		name := c.Sites[i].Root
+		if name == "" {
 			continue
 		}
-		for _, name := range names {
-			if path, err := resolveNew(name); err == nil && within(root, path) {
+		if root, err := resolve(name); err != nil { // so the site can't be served
+			continue
+		} else if _, ok := sites[root]; !ok {
+			sites[root] = i
+		}
+	}
+	if len(sites) == 0 {
+		return nil
+	}
+	for _, name := range c.secretNames() {
+		path, err := resolveNew(name)
+		for err == nil && path != filepath.Dir(path) {
+			path = filepath.Dir(path)
+			if i, ok := sites[path]; ok {
 				return c.siteError(i, fmt.Errorf("the folder %s has %s in it, a secret of this server, which every client could read: "+
 					"serve a folder that has nothing but the files to serve", c.Sites[i].Root, name))
 			}

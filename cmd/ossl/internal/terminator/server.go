@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"runtime"
 	"slices"
 	"strconv"
 	"sync"
@@ -248,6 +249,7 @@ func (s *Server) reload(ctx context.Context, c *Config) error {
 		if before != state {
 			before.end()
 		}
+		go runtime.GC() // which doesn't see the memory in C that the old configuration has
 	})
 	return nil
 }
