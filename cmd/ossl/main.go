@@ -54,15 +54,17 @@ func main() {
 	bench.ServeIdle()
 	measure.ServeWorker()
 	ctx, cancel := context.WithCancelCause(context.Background())
-	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, interrupts()...)
+	signal.Notify(commandSignals, interrupts()...)
 	go func() {
-		cancel(interrupted{<-signals})
+		cancel(interrupted{<-commandSignals})
 		// A command that hasn't ended some seconds after the first signal is ended by the next one.
-		time.AfterFunc(patience, func() { signal.Stop(signals) })
+		time.AfterFunc(patience, func() { signal.Stop(commandSignals) })
 	}()
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }
+
+// commandSignals gets the signal that ends the commands' context.
+var commandSignals = make(chan os.Signal, 1)
 
 // interrupted is the cause of the end of the commands' context.
 type interrupted struct{ os.Signal }

@@ -50,13 +50,12 @@ const logPatience = 2 * time.Second
 
 // runLogged serves with a log whose lines pass through output.
 func (f *serverFlags) runLogged(cmd *cobra.Command, output *terminator.LogWriter, log *slog.Logger) error {
-	// From the first moment on: the start may take long. The command's context ends at SIGHUP too, which
-	// doesn't end a server.
+	// From the first moment on: the start may take long.
 	signals := make(chan os.Signal, 8)
-	watched := append([]os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP}, restartSignals...)
-	signal.Notify(signals, watched...)
+	signal.Notify(signals, append([]os.Signal{syscall.SIGHUP}, restartSignals...)...)
 	defer signal.Stop(signals)
-	watch := watchStart(cmd.Context(), startPatience, log, output, os.Exit)
+	watch := &startWatch{ctx: cmd.Context(), patience: startPatience, log: log, output: output, exit: os.Exit}
+	watch.begin()
 	inherited, err := terminator.Inherit()
 	if err != nil {
 		return err
@@ -70,10 +69,17 @@ func (f *serverFlags) runLogged(cmd *cobra.Command, output *terminator.LogWriter
 		return err
 	}
 	// This process may execute the program again here, and not return. It has logged nothing yet.
-	if inherited, err = terminator.Settle(config, inherited, watch.last); err != nil {
+	tried := false
+	inherited, err = terminator.Settle(config, inherited, func() error {
+		tried = true
+		return watch.last()
+	})
+	if tried {
+		watch.begin() // once more
+	}
+	if err != nil {
 		return err
 	}
-	watch.again(signals, watched)
 	terminator.HoldBallast()
 	// The library logs there if OSSL_KEYLOG is set, and net/http's transport, by package log, if a
 	// backend sends data without a request.
@@ -87,7 +93,10 @@ func (f *serverFlags) runLogged(cmd *cobra.Command, output *terminator.LogWriter
 	if err != nil {
 		return err
 	}
-	watch.stop()
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	if s := watch.stop(); s != nil {
+		watch.interrupt(s)
+	}
 	server.CountLog(output)
 	announce(server, config, inherited.TakesOver(), log)
 	if err := inherited.Ready(); err != nil {

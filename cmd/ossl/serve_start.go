@@ -2,7 +2,7 @@ package main
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"log/slog"
 	"os"
 	"os/signal"
@@ -21,41 +21,48 @@ const startPatience = 80 * time.Second
 // A startWatch ends the process if its start takes too long, or at a signal: the start may hang in a
 // file system or in C, and then never returns.
 type startWatch struct {
-	log     *slog.Logger
-	output  *terminator.LogWriter
-	signals chan os.Signal // that end the process
-	stopped chan struct{}
-	exit    func(status int)
+	ctx      context.Context // the command's, which a signal may have ended
+	patience time.Duration
+	log      *slog.Logger
+	output   *terminator.LogWriter
+	exit     func(status int)
+	signals  chan os.Signal // that end the process
+
+	stopping chan struct{}
+	stopped  chan struct{} // closed when the watch has ended, without having ended the process
 }
 
-// watchStart watches a start until stop is called. ctx is the command's, which a signal may have ended.
-func watchStart(
-	ctx context.Context, patience time.Duration, log *slog.Logger, output *terminator.LogWriter, exit func(int),
-) *startWatch {
-	w := &startWatch{log: log, output: output, signals: make(chan os.Signal, 1), stopped: make(chan struct{}), exit: exit}
+// begin begins to watch the start.
+func (w *startWatch) begin() {
+	w.signals = make(chan os.Signal, 1)
+	w.stopping, w.stopped = make(chan struct{}), make(chan struct{})
 	signal.Notify(w.signals, os.Interrupt, syscall.SIGTERM)
-	go func() {
-		late := time.NewTimer(patience)
-		defer late.Stop()
-		for ended := ctx.Done(); ; {
-			select {
-			case s := <-w.signals:
+	go w.run()
+}
+
+func (w *startWatch) run() {
+	late := time.NewTimer(w.patience)
+	defer late.Stop()
+	for ended := w.ctx.Done(); ; {
+		select {
+		case s := <-w.signals:
+			w.interrupt(s)
+			return
+		case <-ended:
+			ended = nil
+			if s := interruption(w.ctx); s != syscall.SIGHUP { // which has the configuration read, and that is to come
 				w.interrupt(s)
-			case <-ended:
-				ended = nil
-				if s := interruption(ctx); s != syscall.SIGHUP { // which has the configuration read, and that is to come
-					w.interrupt(s)
-				}
-				continue
-			case <-late.C:
-				w.log.Error("the start is not complete in time: a file, a library or a store doesn't answer", "after", patience.String())
-				w.end(exitFailure)
-			case <-w.stopped:
+				return
 			}
+		case <-late.C:
+			w.log.Error("the start is not complete in time: a file, a library or a store doesn't answer", "after", w.patience.String())
+			w.end(exitFailure)
+			return
+		case <-w.stopping:
+			close(w.stopped)
 			return
 		}
-	}()
-	return w
+	}
 }
 
 // interrupt ends the process at a signal. Nothing is under way yet.
@@ -72,27 +79,34 @@ func (w *startWatch) end(status int) {
 	w.exit(status)
 }
 
-// stop ends the watch. Signals that come later are for the server.
-func (w *startWatch) stop() {
-	signal.Stop(w.signals)
-	close(w.stopped)
-}
-
-// last prepares for a program that is executed in place of this one. From now on the signals that end
-// the process do so at once, since this process will not get to obey them.
-func (w *startWatch) last() error {
-	signal.Reset(os.Interrupt, syscall.SIGTERM)
+// stop ends the watch. It returns a signal that the watch has not obeyed, or nil.
+func (w *startWatch) stop() os.Signal {
+	signal.Stop(w.signals) // and waits until those that have come are in the channel
+	close(w.stopping)
+	<-w.stopped
 	select {
 	case s := <-w.signals:
-		w.interrupt(s)
-		return fmt.Errorf("ended by the signal: %s", s) // not reached
+		return s
 	default:
 		return nil
 	}
 }
 
-// again undoes what last has done, for a program that has not been executed.
-func (w *startWatch) again(signals chan<- os.Signal, watched []os.Signal) {
-	signal.Notify(w.signals, os.Interrupt, syscall.SIGTERM)
-	signal.Notify(signals, watched...)
+// last prepares for a program that is executed in place of this one. Signals that come later end the
+// process at once, since nobody gets them any more, or wait for the program.
+func (w *startWatch) last() error {
+	signal.Stop(commandSignals)
+	s := w.stop()
+	if s == nil {
+		select {
+		case s = <-commandSignals:
+		default:
+			s = interruption(w.ctx)
+		}
+	}
+	if s != nil && s != syscall.SIGHUP {
+		w.interrupt(s)
+		return errors.New("ended by a signal") // not reached
+	}
+	return nil
 }

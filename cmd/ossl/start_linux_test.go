@@ -82,6 +82,23 @@ func TestStartWithoutProc(t *testing.T) {
 	}
 }
 
+// TestProcessOne: a server that is process 1, as in a container, starts, and obeys SIGTERM.
+func TestProcessOne(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can make a process 1: run the test as root")
+	}
+	s := newService(t)
+	cmd := exec.Command("ossl", "serve", "--cert", "localhost.pem", "--key", "localhost-key.pem", "--listen", "127.0.0.1:0", "public")
+	cmd.Dir = s.dir
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWPID}
+	try := exec.Command("true")
+	try.SysProcAttr = cmd.SysProcAttr
+	if err := try.Run(); err != nil {
+		t.Skipf("this sandbox doesn't let root make a process 1: %v", err)
+	}
+	startAndStop(t, cmd)
+}
+
 // TestFileCapability: a server whose file has the capability for ports below 1024 has such a port after
 // it has been executed again, without that capability.
 func TestFileCapability(t *testing.T) {

@@ -43,8 +43,9 @@ func TestStartWatch(t *testing.T) {
 			var out bytes.Buffer
 			output := terminator.NewLogWriter(&out)
 			status := make(chan int, 1)
-			w := watchStart(ctx, c.patience, slog.New(slog.NewTextHandler(output, nil)), output, func(n int) { status <- n })
-			defer w.stop()
+			w := &startWatch{ctx: ctx, patience: c.patience, log: slog.New(slog.NewTextHandler(output, nil)), output: output,
+				exit: func(n int) { status <- n }}
+			w.begin()
 			if got := <-status; got != c.status || !strings.Contains(out.String(), c.want) {
 				t.Errorf("status %d, want %d; log %q, want %q", got, c.status, out.String(), c.want)
 			}
@@ -55,8 +56,9 @@ func TestStartWatch(t *testing.T) {
 		cancel(interrupted{syscall.SIGHUP})
 		output := terminator.NewLogWriter(io.Discard)
 		status := make(chan int, 1)
-		w := watchStart(ctx, 100*time.Millisecond, slog.New(slog.DiscardHandler), output, func(n int) { status <- n })
-		defer w.stop()
+		w := &startWatch{ctx: ctx, patience: 100 * time.Millisecond, log: slog.New(slog.DiscardHandler), output: output,
+			exit: func(n int) { status <- n }}
+		w.begin()
 		if got := <-status; got != exitFailure { // by the time alone
 			t.Errorf("status %d", got)
 		}
@@ -97,6 +99,34 @@ func TestSignalDuringStart(t *testing.T) {
 					t.Errorf("log %q", log.String())
 				}
 			})
+		}
+	}
+}
+
+// TestSignalAnyTime: SIGTERM at any time of a start, while the program is executed again too, ends it.
+func TestSignalAnyTime(t *testing.T) {
+	s := newService(t)
+	number := 100
+	if testing.Short() {
+		number = 10
+	}
+	for i := range number {
+		cmd := exec.Command("ossl", "serve", "--cert", "localhost.pem", "--key", "localhost-key.pem", "--listen", "unix:s", "public")
+		cmd.Dir = s.dir
+		var log bytes.Buffer
+		cmd.Stderr = &log
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Duration(i) * 60 * time.Millisecond / time.Duration(number)) // the time of a start
+		if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+			t.Fatal(err)
+		}
+		late := time.AfterFunc(serverPatience, func() { _ = cmd.Process.Kill() })
+		err := cmd.Wait()
+		var exit *exec.ExitError
+		if !late.Stop() || err != nil && (!errors.As(err, &exit) || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGTERM) {
+			t.Fatalf("%d: %v\n%s", i, err, log.String())
 		}
 	}
 }
