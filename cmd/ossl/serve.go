@@ -62,6 +62,8 @@ sendfile(2), if Linux has kernel TLS.
 	flags.SortFlags = false
 	f.register(cmd)
 	flags.BoolVar(&f.site.List, "list", false, "list the files of folders that have no index.html")
+	flags.StringVar(&f.site.DefaultType, "default-type", "",
+		"the media `type` of files whose names tell none (default\napplication/octet-stream)")
 	flags.BoolVar(&f.config.HTTP1, "http1", false, "speak HTTP/1.1 alone")
 	flags.IntVar(&f.config.Limits.FileCacheBytes, "file-cache-bytes", f.config.Limits.FileCacheBytes,
 		"the `number` of bytes of small files that are kept in memory; 0\nfor none")

@@ -3,11 +3,14 @@ package terminator
 import (
 	"errors"
 	"fmt"
+	"mime"
 	"net"
 	"net/netip"
 	"slices"
 	"strings"
 	"unicode"
+
+	"golang.org/x/net/http/httpguts"
 
 	"github.com/ossl-go/ossl/policy"
 )
@@ -61,6 +64,8 @@ type Site struct {
 
 	Root string // the folder of the files to serve, or ""
 	List bool   // folders without index.html are listed
+	// DefaultType is the media type of files whose names tell none, or "" for application/octet-stream.
+	DefaultType string
 
 	Backend Backend // if Root is ""
 
@@ -255,6 +260,10 @@ func (s *Site) check(several bool) error {
 		if s.Backend != (Backend{}) {
 			return errors.New("a site has either a folder (root) or a backend (to)")
 		}
+		if _, _, err := mime.ParseMediaType(s.DefaultType); s.DefaultType != "" && (err != nil ||
+			!strings.Contains(s.DefaultType, "/") || !httpguts.ValidHeaderFieldValue(s.DefaultType)) {
+			return fmt.Errorf("default-type %q is not a media type, such as text/plain", s.DefaultType)
+		}
 		return nil
 	}
 	if s.Backend.To == "" {
@@ -262,6 +271,9 @@ func (s *Site) check(several bool) error {
 	}
 	if s.List {
 		return errors.New("list is for folders")
+	}
+	if s.DefaultType != "" {
+		return errors.New("default-type is for folders")
 	}
 	if s.Backend.ClientCert && len(s.ClientCA) == 0 {
 		return errors.New("client-cert-header needs client-ca")

@@ -3,8 +3,8 @@ package terminator
 import (
 	"bytes"
 	"context"
+	"log/slog"
 	"net/http"
-	"os"
 	"time"
 
 	"github.com/ossl-go/ossl/session"
@@ -24,16 +24,15 @@ var (
 	ParseProxyHeader = parseProxyHeader
 	WriteProxyHeader = writeProxyHeader
 	// FileHandler also returns a function that tells how many files are kept in memory, and their bytes.
-	FileHandler = func(root *os.Root, list bool, limit int) (http.Handler, func() (files, bytes int), error) {
+	FileHandler = func(root string, list bool, limit int) (http.Handler, func() (files, bytes int), error) {
 		cache := newFileCache(limit)
-		h, err := newFileHandler(root, list, new(secretFiles), cache)
+		h, err := newFileHandler(&Site{Root: root, List: list}, new(secretFiles), cache, slog.New(slog.DiscardHandler))
 		return h, func() (int, int) {
 			cache.mu.RLock()
 			defer cache.mu.RUnlock()
 			return len(cache.entries), cache.size
 		}, err
 	}
-	Folder   = func(root *os.Root, list bool) http.FileSystem { return folder{root, list, new(secretFiles)} }
 	NotFound = notFound
 	// CoversAfter returns the reason why a process that Landlock has confined for one Config can't serve
 	// another one.

@@ -52,6 +52,7 @@ type fileSite struct {
 	Pairs          []Pair   `toml:"pair"` // further ones, for other kinds of keys
 	Root           string   `toml:"root"`
 	List           bool     `toml:"list"`
+	DefaultType    string   `toml:"default-type"`
 	To             string   `toml:"to"`
 	ToCA           string   `toml:"to-ca"`
 	ToName         string   `toml:"to-name"`
@@ -125,7 +126,7 @@ func parse(text []byte) (*Config, error) {
 	}
 	for _, s := range in.Sites {
 		site := Site{
-			Names: s.Names, Root: s.Root, List: s.List, ClientCA: s.ClientCA, ClientOptional: s.ClientOptional,
+			Names: s.Names, Root: s.Root, List: s.List, DefaultType: s.DefaultType, ClientCA: s.ClientCA, ClientOptional: s.ClientOptional,
 			Backend: Backend{To: s.To, CA: s.ToCA, Name: s.ToName, Cert: s.ToCert, Key: s.ToKey, SendProxy: s.SendProxy,
 				ClientCert: s.ClientCert, UnderscoreHeaders: s.Underscores},
 		}

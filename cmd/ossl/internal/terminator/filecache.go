@@ -4,10 +4,8 @@ import (
 	"bytes"
 	"io"
 	"io/fs"
-	"mime"
 	"net/http"
 	"os"
-	"path"
 	"strconv"
 	"sync"
 	"time"
@@ -50,6 +48,7 @@ type cachedFile struct {
 	name                          string
 	modified                      time.Time
 	kind, length, date, fromStart []string
+	etag                          []string
 }
 
 func newFileCache(limit int) *fileCache {
@@ -79,7 +78,7 @@ func (c *fileCache) get(root *os.Root, folder uintptr, name string) *cachedFile 
 }
 
 // add keeps a file that has just been opened, and returns it, or nil if it doesn't keep it.
-func (c *fileCache) add(root *os.Root, name string, file *os.File, info fs.FileInfo) *cachedFile {
+func (c *fileCache) add(root *os.Root, name, kind string, file *os.File, info fs.FileInfo) *cachedFile {
 	size := info.Size()
 	if size > maxCached || int(size)+cacheOverhead+len(name) > c.limit {
 		return nil
@@ -97,11 +96,8 @@ func (c *fileCache) add(root *os.Root, name string, file *os.File, info fs.FileI
 		return nil
 	}
 	f := &cachedFile{state: before, opened: now, data: data, name: info.Name(), modified: info.ModTime()}
-	kind := mime.TypeByExtension(path.Ext(f.name))
-	if kind == "" {
-		kind = http.DetectContentType(data)
-	}
 	f.kind = []string{kind}
+	f.etag = []string{before.etag()}
 	f.length = []string{strconv.Itoa(len(data))}
 	f.fromStart = []string{"bytes"}
 	if !f.modified.IsZero() && !f.modified.Equal(time.Unix(0, 0)) { // as net/http has it
@@ -122,6 +118,17 @@ func (c *fileCache) add(root *os.Root, name string, file *os.File, info fs.FileI
 	return f
 }
 
+// forget removes all entries of a root.
+func (c *fileCache) forget(root *os.Root) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for key := range c.entries {
+		if key.root == root {
+			c.remove(key)
+		}
+	}
+}
+
 // remove removes an entry, if there is one. c.mu is held.
 func (c *fileCache) remove(key cacheKey) {
 	if f := c.entries[key]; f != nil {
@@ -134,14 +141,16 @@ func (f *cachedFile) cost(name string) int { return len(f.data) + len(name) + ca
 
 // serve answers a GET or HEAD, as http.ServeContent does.
 func (f *cachedFile) serve(w http.ResponseWriter, r *http.Request) {
+	h := w.Header()
+	h["Content-Type"] = f.kind
+	h["Etag"] = f.etag
 	for _, field := range [...]string{"Range", "If-Match", "If-Unmodified-Since", "If-None-Match", "If-Modified-Since"} {
 		if _, ok := r.Header[field]; ok {
+			adjust(r, f.modified, int64(len(f.data)))
 			http.ServeContent(w, r, f.name, f.modified, bytes.NewReader(f.data))
 			return
 		}
 	}
-	h := w.Header()
-	h["Content-Type"] = f.kind
 	h["Accept-Ranges"] = f.fromStart
 	h["Content-Length"] = f.length
 	if f.date != nil {

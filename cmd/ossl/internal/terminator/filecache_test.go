@@ -24,14 +24,15 @@ type site struct {
 
 func newSite(t *testing.T, limit int, files map[string]string) *site {
 	t.Helper()
-	s := &site{t: t, name: newWorld(t).folder(files)}
+	return handlersOf(t, newWorld(t).folder(files), limit)
+}
+
+// handlersOf makes the handlers of a folder.
+func handlersOf(t *testing.T, folder string, limit int) *site {
+	t.Helper()
+	s := &site{t: t, name: folder}
 	handler := func(limit int) (http.Handler, func() (int, int)) {
-		root, err := os.OpenRoot(s.name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = root.Close() })
-		h, kept, err := terminator.FileHandler(root, true, limit)
+		h, kept, err := terminator.FileHandler(s.name, true, limit)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,32 +1,36 @@
 package terminator
 
 import (
+	"cmp"
 	"errors"
+	"fmt"
 	"io/fs"
+	"log/slog"
 	"net/http"
+	"net/url"
 	"os"
 	"path"
 	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"syscall"
+	"time"
 )
 
-// A folder is the http.FileSystem of a site's files. It opens *os.File values, for which net/http
-// uses sendfile(2). Nothing outside of the root can be opened, by ".." or by symbolic links: os.Root
-// sees to that.
+// A folder has a site's files, and is the http.FileSystem of its lists. It opens *os.File values, for
+// which net/http uses sendfile(2). Nothing outside of the root can be opened, by ".." or by symbolic
+// links: os.Root sees to that.
 type folder struct {
 	root    *os.Root
-	list    bool
 	secrets *secretFiles // that aren't served
 }
 
 var errHidden = &fs.PathError{Op: "open", Err: fs.ErrNotExist}
 
-// Open opens a file, or a folder that may be listed or has an index. Files whose names begin with a
-// dot, and all below such folders, are not served, except .well-known (RFC 8615). Devices, pipes and
-// sockets aren't either.
+// Open opens a folder to list it, or a file.
 func (f folder) Open(name string) (http.File, error) {
 	name = strings.TrimPrefix(path.Clean("/"+name), "/")
 	if name == "" {
@@ -39,16 +43,12 @@ func (f folder) Open(name string) (http.File, error) {
 	if !info.IsDir() {
 		return file, nil
 	}
-	if !f.list {
-		if err := f.hasIndex(name); err != nil {
-			_ = file.Close()
-			return nil, err
-		}
-	}
-	return listing{file, f.list}, nil
+	return listing{file}, nil
 }
 
-// open opens the file or the folder of a clean name in the root.
+// open opens the file or the folder of a clean name in the root. Files whose names begin with a dot, and
+// all below such folders, are not served, except .well-known (RFC 8615). Devices, pipes and sockets
+// aren't either.
 func (f folder) open(name string) (*os.File, fs.FileInfo, error) {
 	if strings.ContainsRune(name, 0) {
 		return nil, nil, errHidden
@@ -79,29 +79,10 @@ func (f folder) open(name string) (*os.File, fs.FileInfo, error) {
 	return file, info, nil
 }
 
-// hasIndex returns an error if a folder has no index.html that can be read.
-func (f folder) hasIndex(name string) error {
-	index, err := f.root.OpenFile(path.Join(name, "index.html"), os.O_RDONLY|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		return notFound(err)
-	}
-	defer index.Close()
-	if info, err := index.Stat(); err != nil || !info.Mode().IsRegular() {
-		return errHidden
-	}
-	return nil
-}
-
 // A listing is a folder whose entries with a dot aren't listed, since they aren't served either.
-type listing struct {
-	*os.File
-	list bool // net/http also lists a folder whose index.html can't be opened
-}
+type listing struct{ *os.File }
 
 func (l listing) ReadDir(n int) ([]fs.DirEntry, error) {
-	if !l.list {
-		return nil, fs.ErrPermission
-	}
 	entries, err := l.File.ReadDir(n)
 	return slices.DeleteFunc(entries, func(e fs.DirEntry) bool { return strings.HasPrefix(e.Name(), ".") }), err
 }
@@ -120,34 +101,100 @@ func notFound(err error) error {
 	return errHidden
 }
 
-// maxRanges bounds the parts of a file that a request may ask for. Each one costs a header of its
-// own, and many small ones are no use to a client.
-const maxRanges = 100
-
 // A fileHandler answers requests for the files of a site.
 type fileHandler struct {
-	folder folder
-	dir    *os.File // the root, for the cache
-	fd     uintptr  // of dir
-	cache  *fileCache
-	rest   http.Handler // redirects, lists folders, and says why a file isn't served
+	name        string // of the root
+	list        bool
+	defaultType string
+	secrets     *secretFiles
+	cache       *fileCache
+	log         *slog.Logger
+	current     atomic.Pointer[openRoot]
+	looked      atomic.Int64 // at the name, in nanoseconds since 1970
+
+	looking sync.Mutex
+	failed  string // guarded by looking; the error of the last look
 }
 
-func newFileHandler(root *os.Root, list bool, secrets *secretFiles, cache *fileCache) (*fileHandler, error) {
-	h := &fileHandler{folder: folder{root, list, secrets}, cache: cache}
-	h.rest = http.FileServer(h.folder)
-	var err error
-	if h.dir, err = root.Open("."); err != nil {
+// An openRoot is a folder to which the name of a root has led.
+type openRoot struct {
+	folder folder
+	info   fs.FileInfo
+	dir    *os.File // for the cache
+	fd     uintptr  // of dir
+	lists  http.Handler
+}
+
+func newFileHandler(s *Site, secrets *secretFiles, cache *fileCache, log *slog.Logger) (*fileHandler, error) {
+	h := &fileHandler{name: s.Root, list: s.List, defaultType: cmp.Or(s.DefaultType, defaultType), secrets: secrets, cache: cache, log: log}
+	root, err := h.open()
+	if err != nil {
 		return nil, err
 	}
-	h.fd = h.dir.Fd()
+	h.current.Store(root)
+	h.looked.Store(time.Now().UnixNano())
 	return h, nil
 }
 
+// open opens the folder to which the root's name leads now.
+func (h *fileHandler) open() (*openRoot, error) {
+	root, err := os.OpenRoot(h.name)
+	if err != nil {
+		return nil, err
+	}
+	made := &openRoot{folder: folder{root, h.secrets}}
+	if made.dir, err = root.Open("."); err == nil {
+		made.info, err = made.dir.Stat()
+	}
+	if err != nil {
+		made.close()
+		return nil, err
+	}
+	made.fd = made.dir.Fd()
+	made.lists = http.FileServer(made.folder)
+	return made, nil
+}
+
+func (r *openRoot) close() {
+	if r.dir != nil {
+		_ = r.dir.Close()
+	}
+	_ = r.folder.root.Close()
+}
+
 // close ends the use of the root.
-func (h *fileHandler) close() {
-	_ = h.dir.Close()
-	_ = h.folder.root.Close()
+func (h *fileHandler) close() { h.current.Load().close() }
+
+// root returns the folder. Once a second it looks whether the root's name leads to another one: it may be
+// a link that has been switched.
+func (h *fileHandler) root() *openRoot {
+	now := time.Now().UnixNano()
+	if last := h.looked.Load(); now-last >= int64(reopened) && h.looked.CompareAndSwap(last, now) {
+		h.look()
+	}
+	return h.current.Load()
+}
+
+func (h *fileHandler) look() {
+	h.looking.Lock()
+	defer h.looking.Unlock()
+	before := h.current.Load()
+	info, err := os.Stat(h.name)
+	if err != nil || os.SameFile(info, before.info) {
+		return // "ln -sfn" removes the link before it makes the other one
+	}
+	next, err := h.open()
+	if err != nil {
+		if failed := err.Error(); failed != h.failed {
+			h.failed = failed
+			h.log.Error("root not replaced", "root", h.name, "error", err)
+		}
+		return
+	}
+	h.failed = ""
+	h.current.Store(next)
+	h.cache.forget(before.folder.root) // the garbage collector closes it after the requests that use it
+	h.log.Info("root replaced", "root", h.name)
 }
 
 func (h *fileHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -156,47 +203,107 @@ func (h *fileHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "405 method not allowed", http.StatusMethodNotAllowed)
 		return
 	}
-	if strings.Count(r.Header.Get("Range"), ",") >= maxRanges {
-		r.Header.Del("Range") // which a server may ignore: RFC 9110, section 14.2
-	}
 	w.Header()["X-Content-Type-Options"] = noSniff
-	name, ok := fileOf(r.URL.Path)
-	if !ok {
-		h.rest.ServeHTTP(w, r)
+	root := h.root()
+	name, isFolder := fileOf(r.URL.Path)
+	if path.Base(name) == "index.html" && !isFolder {
+		redirect(w, r, "./")
 		return
 	}
-	if f := h.cache.get(h.folder.root, h.fd, name); f != nil {
+	found := name
+	if isFolder {
+		found = path.Join(name, "index.html")
+	}
+	if f := h.cache.get(root.folder.root, root.fd, found); f != nil {
 		f.serve(w, r)
 		return
 	}
-	file, info, err := h.folder.open(name)
+	file, info, err := root.folder.open(found)
+	if err != nil && isFolder {
+		h.serveFolder(w, r, root, name)
+		return
+	}
 	if err != nil {
-		h.rest.ServeHTTP(w, r)
+		refuseFile(w, err)
 		return
 	}
 	defer file.Close()
-	if !info.Mode().IsRegular() {
-		h.rest.ServeHTTP(w, r)
-	} else if f := h.cache.add(h.folder.root, name, file, info); f != nil {
-		f.serve(w, r)
-	} else {
-		http.ServeContent(w, r, info.Name(), info.ModTime(), file)
+	switch {
+	case !info.Mode().IsRegular() && isFolder:
+		refuseFile(w, errHidden) // the folder's index is a folder
+	case !info.Mode().IsRegular():
+		redirect(w, r, path.Base(name)+"/")
+	default:
+		h.serveFile(w, r, root, found, file, info)
 	}
+}
+
+// serveFile answers with an open file.
+func (h *fileHandler) serveFile(w http.ResponseWriter, r *http.Request, root *openRoot, name string, file *os.File, info fs.FileInfo) {
+	kind := cmp.Or(typeOf(name), h.defaultType)
+	if f := h.cache.add(root.folder.root, name, kind, file, info); f != nil {
+		f.serve(w, r)
+		return
+	}
+	header := w.Header()
+	header["Content-Type"] = []string{kind}
+	header["Etag"] = []string{etagOf(file, info)}
+	adjust(r, info.ModTime(), info.Size())
+	http.ServeContent(w, r, info.Name(), info.ModTime(), file)
+}
+
+// serveFolder answers a request for a folder that has no index.html.
+func (h *fileHandler) serveFolder(w http.ResponseWriter, r *http.Request, root *openRoot, name string) {
+	file, info, err := root.folder.open(cmp.Or(name, "."))
+	if err != nil {
+		refuseFile(w, err)
+		return
+	}
+	_ = file.Close()
+	switch {
+	case info.Mode().IsRegular():
+		redirect(w, r, "../"+path.Base(name))
+	case h.list:
+		root.lists.ServeHTTP(w, r)
+	default:
+		refuseFile(w, errHidden)
+	}
+}
+
+// refuseFile answers a request for a file that can't be opened.
+func refuseFile(w http.ResponseWriter, err error) {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		http.Error(w, "404 page not found", http.StatusNotFound)
+	case errors.Is(err, fs.ErrPermission):
+		http.Error(w, "403 Forbidden", http.StatusForbidden)
+	default:
+		http.Error(w, "500 Internal Server Error", http.StatusInternalServerError)
+	}
+}
+
+// redirect answers with the place of a file relative to the request's path, as http.FileServer does.
+func redirect(w http.ResponseWriter, r *http.Request, to string) {
+	place := url.URL{Path: to, RawQuery: r.URL.RawQuery}
+	w.Header().Set("Location", place.String())
+	w.WriteHeader(http.StatusMovedPermanently)
 }
 
 // noSniff keeps browsers from taking a file for one of another type.
 var noSniff = []string{"nosniff"}
 
-// fileOf returns the name, in the root, of the file that answers a request for a path: of a folder
-// its index.html. It reports whether there can be one. http.FileServer redirects from other paths.
-func fileOf(request string) (name string, ok bool) {
-	clean := path.Clean(request)
-	switch {
-	case clean == request && request != "/":
-	case request == "/" || clean+"/" == request:
-		request += "index.html"
-	default:
-		return "", false
+// fileOf returns the name in the root for a request's path, "" for the root itself, and reports whether the
+// path says that it is a folder.
+func fileOf(request string) (name string, isFolder bool) {
+	name = strings.TrimPrefix(path.Clean("/"+request), "/")
+	return name, name == "" || strings.HasSuffix(request, "/")
+}
+
+// etagOf returns the entity tag of an open file. It changes whenever the contents may have changed: the
+// time of the last change of status can't be set, so it also tells a file of the same size and date.
+func etagOf(file *os.File, info fs.FileInfo) string {
+	if state, ok := stateOfFile(file); ok {
+		return state.etag()
 	}
-	return strings.TrimPrefix(request, "/"), request[0] == '/' && !strings.HasSuffix(clean, "/index.html")
+	return fmt.Sprintf(`"%x-%x"`, info.Size(), info.ModTime().UnixNano())
 }

@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -46,12 +45,7 @@ func (r *receiver) ReadFrom(src io.Reader) (int64, error) {
 func TestFilesForSendfile(t *testing.T) {
 	w := newWorld(t)
 	const size = 1 << 20
-	root, err := os.OpenRoot(w.folder(map[string]string{"file": strings.Repeat("x", size)}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer root.Close()
-	files, _, err := terminator.FileHandler(root, false, 0)
+	files, _, err := terminator.FileHandler(w.folder(map[string]string{"file": strings.Repeat("x", size)}), false, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,32 +88,6 @@ func TestInformationalDeadline(t *testing.T) {
 		})
 		request := httptest.NewRequest("POST", "/", strings.NewReader("body"))
 		terminator.ProgressHandler(handler, terminator.Time(time.Hour)).ServeHTTP(r, request)
-	}
-}
-
-// TestIndexIsGone: a folder isn't listed if its index.html can't be opened any more.
-func TestIndexIsGone(t *testing.T) {
-	w := newWorld(t)
-	name := w.folder(map[string]string{"index.html": "x", "secret": "x"})
-	root, err := os.OpenRoot(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer root.Close()
-	folder := terminator.Folder(root, false)
-	opened, err := folder.Open("/")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer opened.Close()
-	if err := os.Remove(filepath.Join(name, "index.html")); err != nil {
-		t.Fatal(err)
-	}
-	if entries, err := opened.(fs.ReadDirFile).ReadDir(-1); err == nil {
-		t.Errorf("it is listed: %v", entries)
-	}
-	if _, err := folder.Open("/"); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("opened again: %v", err)
 	}
 }
 

@@ -14,6 +14,8 @@ func stateAt(uintptr, string) (state fileState, ok bool) { return fileState{}, f
 
 func stateOfFile(*os.File) (state fileState, ok bool) { return fileState{}, false }
 
+func (fileState) etag() string { return "" }
+
 func (fileState) size() int64 { return 0 }
 
 func (fileState) changed() time.Time { return time.Time{} }

@@ -3,6 +3,7 @@
 package terminator
 
 import (
+	"fmt"
 	"os"
 	"time"
 
@@ -46,6 +47,11 @@ func stateOfFile(f *os.File) (state fileState, ok bool) {
 
 func stateOf(s *unix.Stat_t) fileState {
 	return fileState{uint64(s.Dev), uint64(s.Ino), s.Size, s.Mtim, s.Ctim}
+}
+
+// etag returns the entity tag of the file: RFC 9110, section 8.8.3.
+func (s *fileState) etag() string {
+	return fmt.Sprintf(`"%x-%x-%x"`, s.bytes, s.modified.Nano(), s.status.Nano())
 }
 
 // size returns the size of the file.

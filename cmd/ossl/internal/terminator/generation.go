@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"os"
 	"sync"
 	"time"
 )
@@ -108,13 +107,8 @@ func newSite(c *Config, s *Site, parts *sharedParts, limited *complaints, log *s
 		parts.certificates[pairs] = made.certificates
 	}
 	if s.Root != "" {
-		root, err := os.OpenRoot(s.Root)
+		files, err := newFileHandler(s, parts.secrets, parts.cache, log)
 		if err != nil {
-			return nil, err
-		}
-		files, err := newFileHandler(root, s.List, parts.secrets, parts.cache)
-		if err != nil {
-			_ = root.Close()
 			return nil, err
 		}
 		made.handler = files
