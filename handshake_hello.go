@@ -26,12 +26,14 @@ func (h *handshake) chooseForClient() error {
 	if h.helloDone { // on the SSL of another Context, whose certificate is known
 		return h.useServerCredential()
 	}
-	var records []byte
-	if err := h.withSSL(func(ssl *libssl.Conn) { records = stdtls.HelloRecords(ssl.Message()) }); err != nil {
+	var records, undotted []byte
+	if err := h.withSSL(func(ssl *libssl.Conn) {
+		records, undotted = stdtls.HelloRecords(ssl.Message()), stdtls.HelloRecordsWithoutDot(ssl.Message())
+	}); err != nil {
 		return err
 	}
 	h.helloDone = true
-	hello, answer, err := h.clientHelloInfo(records)
+	hello, answer, err := h.clientHelloInfo(undotted)
 	if err != nil {
 		if len(answer) > 0 && h.send(answer) == nil {
 			h.alert = answer[len(answer)-1]
@@ -40,7 +42,7 @@ func (h *handshake) chooseForClient() error {
 	}
 	other, err := h.getConfigForClient(hello)
 	if err == nil && other { // SupportsCertificate must use the other configuration
-		hello, _, err = h.clientHelloInfo(records)
+		hello, _, err = h.clientHelloInfo(undotted)
 	}
 	if err != nil {
 		h.sendAlert(alertInternalError)

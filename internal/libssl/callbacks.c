@@ -299,7 +299,7 @@ static int same_hello(conn *c)
 static int on_client_hello(SSL *ssl, int *alert, void *arg)
 {
 	conn *c = conn_of(ssl);
-	int look;
+	int look, fault;
 
 	(void)arg;
 	if (c->pub.hello_len > 0) {
@@ -311,6 +311,11 @@ static int on_client_hello(SSL *ssl, int *alert, void *arg)
 		return OSSL_SSL_CLIENT_HELLO_ERROR;
 	}
 	look = session_hello(c);
+	fault = hello_fault(c);
+	if (fault >= 0) {
+		*alert = fault;
+		return OSSL_SSL_CLIENT_HELLO_ERROR;
+	}
 	if (c->hello == ASK_NONE && (c->ctx->want_hello || look)) {
 		c->hello = ASK_WAITING;
 		return OSSL_SSL_CLIENT_HELLO_RETRY;

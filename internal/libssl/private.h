@@ -104,6 +104,7 @@ typedef struct {
 	uint8_t binding[BINDING], offered_id[32], offered_id_len;
 	uint8_t new_ticket; /* of a client, in TLS 1.2 */
 	uint8_t candidates; /* of a server: the number of sessions in a ClientHello that were examined */
+	uint8_t dotted; /* of a server: the name ends with two dots, or is one */
 	bytes name;     /* of a server: the name in the ClientHello, which libssl forgets when it resumes TLS 1.2 */
 	bytes chain;    /* of a server: the client's chain, to be kept in the session */
 	uint8_t chain_offered;  /* chain comes from an offered session: it counts only if that is resumed */
@@ -223,6 +224,9 @@ void session_end(conn *c);
  * Examines a ClientHello, in its callback. Reports whether there is a session to look up, in pub.
  */
 int session_hello(conn *c);
+
+/* session.c: Returns the alert for a ClientHello that libssl accepts and crypto/tls does not, or -1. */
+int hello_fault(const conn *c);
 
 /* Keeps the client's chain, packed, for the session. */
 void session_chain(conn *c, const uint8_t *chain, size_t len);

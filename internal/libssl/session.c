@@ -384,8 +384,8 @@ static int number(const uint8_t **p, size_t *left, size_t n, size_t *v)
 }
 
 /*
- * Keeps the first name in a server_name extension: RFC 6066, section 3. Returns 1, or 0 if memory
- * is short.
+ * Keeps the first name in a server_name extension: RFC 6066, section 3. As in hellodot.go, a dot at
+ * its end is no part of it. Returns 1, or 0 if memory is short.
  */
 static int keep_name(conn *c)
 {
@@ -396,6 +396,9 @@ static int keep_name(conn *c)
 	if (ossl_fn.SSL_client_hello_get0_ext(c->ssl, OSSL_TLSEXT_TYPE_server_name, &p, &left) != 1 || !number(&p, &left, 2, &list) ||
 		!number(&p, &left, 1, &type) || type != OSSL_TLSEXT_NAMETYPE_host_name || !number(&p, &left, 2, &n) || n > left || n == 0)
 		return 1;
+	c->dotted = p[n - 1] == '.' && (n == 1 || p[n - 2] == '.');
+	if (p[n - 1] == '.' && !c->dotted)
+		n--;
 	return bytes_append(&c->name, p, n, n);
 }
 
@@ -448,6 +451,25 @@ static int offers_tls13(const conn *c)
 		if (v == OSSL_TLS1_3_VERSION)
 			return 1;
 	return 0;
+}
+
+/*
+ * Returns crypto/tls's alert for a ClientHello that libssl accepts, or -1: for a name that ends with
+ * two dots, and for ec_point_formats (RFC 8422, section 5.1.2) that are malformed or, in TLS 1.2,
+ * lack uncompressed points.
+ */
+int hello_fault(const conn *c)
+{
+	const uint8_t *p;
+	size_t left, list;
+
+	if (c->dotted)
+		return OSSL_SSL_AD_DECODE_ERROR;
+	if (ossl_fn.SSL_client_hello_get0_ext(c->ssl, OSSL_TLSEXT_TYPE_ec_point_formats, &p, &left) != 1)
+		return -1;
+	if (!number(&p, &left, 1, &list) || list == 0 || list != left)
+		return OSSL_SSL_AD_DECODE_ERROR;
+	return offers_tls13(c) || memchr(p, 0, list) ? -1 : OSSL_SSL_AD_MISSING_EXTENSION;
 }
 
 /*

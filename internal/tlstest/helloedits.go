@@ -8,6 +8,7 @@ import (
 // Numbers of extensions (RFC 8446, section 4.2).
 const (
 	ExtServerName          = 0
+	ExtPointFormats        = 11
 	ExtSupportedGroups     = 10
 	ExtSignatureAlgorithms = 13
 	ExtALPN                = 16
