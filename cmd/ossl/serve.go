@@ -23,7 +23,8 @@ Signals:
                    over; the old process ends as at SIGTERM when the new one serves, and goes on if
                    that fails
   SIGTERM, SIGINT  close the listeners, finish requests and connections under way for at most
-                   --drain-timeout, then end; a second signal ends at once
+                   --drain-timeout, then end; a second signal ends at once, and so does one
+                   while the server starts
 Certificates in files are also read when they change, once a second at most.
 
 Exit status: 0 after a signal, if everything was finished; 1 if something failed or was cut off;

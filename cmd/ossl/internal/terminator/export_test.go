@@ -118,3 +118,6 @@ func (s *Server) Compiled() (certificates, contexts int) {
 	now := s.current.Load().engine.current.Load()
 	return len(now.used), len(now.keep)
 }
+
+// SecretNames returns the names of the files that no client may read.
+func (c *Config) SecretNames() []string { return c.secretNames() }

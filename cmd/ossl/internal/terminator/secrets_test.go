@@ -7,6 +7,9 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -108,5 +111,43 @@ func TestSecretLinks(t *testing.T) {
 	}
 	if status, body := get(t, client, "https://localhost/"); status != 200 || body != "x" {
 		t.Errorf("%d %q", status, body)
+	}
+}
+
+// TestSecretSettings: each setting whose name is that of a secret is in the list of secrets.
+func TestSecretSettings(t *testing.T) {
+	secret := regexp.MustCompile("(Key|Keys|Secret|Password|Token)(File|Files)?$")
+	config := terminator.Config{Sites: []terminator.Site{{Pairs: []terminator.Pair{{}}}}}
+	var set []string
+	var fill func(reflect.Value)
+	fill = func(v reflect.Value) {
+		for i := range v.NumField() {
+			field, name := v.Field(i), v.Type().Field(i).Name
+			text := "/secrets/" + v.Type().Name() + "." + name
+			switch {
+			case !field.CanSet():
+			case field.Kind() == reflect.Struct:
+				fill(field)
+			case field.Kind() == reflect.Slice && field.Len() > 0 && field.Index(0).Kind() == reflect.Struct:
+				fill(field.Index(0))
+			case !secret.MatchString(name):
+			case field.Kind() == reflect.String:
+				field.SetString(text)
+				set = append(set, text)
+			case field.Type() == reflect.TypeFor[[]string]():
+				field.Set(reflect.ValueOf([]string{text}))
+				set = append(set, text)
+			}
+		}
+	}
+	fill(reflect.ValueOf(&config).Elem())
+	names := config.SecretNames()
+	if len(set) < 4 {
+		t.Errorf("the settings are %q", set)
+	}
+	for _, name := range set {
+		if !slices.Contains(names, name) {
+			t.Errorf("%s is no secret", name)
+		}
 	}
 }
