@@ -234,11 +234,34 @@ func (r *Reloader) try(cert *tls.Certificate) error {
 		}
 		return refused
 	}
-	ctx, err := ossl.NewContext(nil)
+	ctx, err := defaultContext()
 	if err != nil {
 		return err
 	}
 	return ctx.CheckCertificate(cert)
+}
+
+// standard is the Context that defaultContext has made last, while somebody uses it.
+var standard struct {
+	sync.Mutex
+	ctx  weak.Pointer[ossl.Context]
+	fips string // OSSL_FIPS, on which it depends
+}
+
+// defaultContext returns a Context with default options. A server with many certificates needs one for
+// each.
+func defaultContext() (*ossl.Context, error) {
+	standard.Lock()
+	defer standard.Unlock()
+	fips := os.Getenv("OSSL_FIPS")
+	if ctx := standard.ctx.Value(); ctx != nil && fips == standard.fips {
+		return ctx, nil
+	}
+	ctx, err := ossl.NewContext(nil)
+	if err == nil {
+		standard.ctx, standard.fips = weak.Make(ctx), fips
+	}
+	return ctx, err
 }
 
 // checkDates returns an error if a certificate is not valid now, unless the one in use is not valid

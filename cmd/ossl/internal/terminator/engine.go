@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -41,7 +42,7 @@ type engine struct {
 // doesn't stop at the ClientHello to ask for one.
 type compiled struct {
 	server func(net.Conn) tlsConn
-	keep   []*ossl.Context // of the sites: their Reloaders have only weak references
+	keep   []*ossl.Context // that check certificates: Reloaders have only weak references
 	used   []usedCertificates
 }
 
@@ -192,19 +193,26 @@ func compileEngine(c *Config, sites []*site, authorities []*x509.CertPool, state
 	var names namedSites[*tls.Config]
 	made := &compiled{}
 	configs := map[demand]*tls.Config{}
+	checks := map[demand]*ossl.Context{} // for certificates, without which they are made
 	for i, s := range sites {
 		d := demand{s.certificates, authorities[i], c.Sites[i].ClientOptional}
 		if configs[d] == nil {
 			config := base.Clone()
 			setClients(config, &c.Sites[i], authorities[i])
-			if err := made.add(config, s.certificates, c.Sites[i].name(), c.Engine, options); err != nil {
-				return nil, err
-			}
-			if c.Engine == "go" && len(sites) > 1 && config.ClientAuth != tls.NoClientCert {
-				// crypto/tls would resume a session of a site whose clients have other authorities.
-				config.SessionTicketsDisabled = true
-			}
 			configs[d] = config
+			all := made.use(s.certificates, c.Sites[i].name())
+			if c.Engine == "go" {
+				config.GetCertificate = s.certificates.get
+				// crypto/tls would resume a session of a site whose clients have other authorities.
+				config.SessionTicketsDisabled = len(sites) > 1 && config.ClientAuth != tls.NoClientCert
+			} else {
+				if err := made.check(checks, d, config, options); err != nil {
+					return nil, c.siteError(i, err)
+				}
+				for _, cert := range all {
+					config.Certificates = append(config.Certificates, *cert)
+				}
+			}
 		}
 		names.add(c.Sites[i].Names, configs[d])
 	}
@@ -213,34 +221,31 @@ func compileEngine(c *Config, sites []*site, authorities []*x509.CertPool, state
 		made.server = func(conn net.Conn) tlsConn { return tls.Server(conn, config) }
 		return made, nil
 	}
-	ctx := made.keep[0]
-	if config.GetConfigForClient != nil {
-		var err error
-		if ctx, err = ossl.NewContext(config, options...); err != nil {
-			return nil, err
-		}
+	ctx, err := ossl.NewContext(config, options...)
+	if err != nil {
+		return nil, err
 	}
 	made.server = func(conn net.Conn) tlsConn { return ctx.Server(conn) }
 	return made, nil
 }
 
-// add adds certificates to a configuration, and checks that they can be used. site is the first name of
-// a site that has them.
-func (c *compiled) add(config *tls.Config, of *certificates, site, engine string, options []ossl.Option) error {
-	all := c.use(of, site)
-	if engine == "go" {
-		config.GetCertificate = of.get
-		return nil
+// check returns an error if the certificates of a demand can't be used with a configuration that doesn't
+// have them yet. The Context for this serves nobody: package ossl makes one for the handshakes of each
+// configuration that is chosen, when the first one is.
+func (c *compiled) check(checks map[demand]*ossl.Context, d demand, config *tls.Config, options []ossl.Option) error {
+	certificates := d.certificates
+	d.certificates = nil
+	if checks[d] == nil {
+		config := config.Clone()
+		config.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return nil, errors.ErrUnsupported }
+		ctx, err := ossl.NewContext(config, options...)
+		if err != nil {
+			return err
+		}
+		checks[d] = ctx
+		c.keep = append(c.keep, ctx)
 	}
-	for _, cert := range all {
-		config.Certificates = append(config.Certificates, *cert)
-	}
-	ctx, err := ossl.NewContext(config, options...)
-	if err != nil {
-		return err
-	}
-	c.keep = append(c.keep, ctx)
-	return of.usedBy(ctx)
+	return certificates.usedBy(checks[d])
 }
 
 // choose returns the configuration that chooses among those of the sites by the server name.
