@@ -13,6 +13,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"os/user"
@@ -295,6 +296,30 @@ func TestRestartUnderLoad(t *testing.T) {
 		}
 		health := s.client("tcp", s.admin, false, false)
 		clients = append(clients, func() error { return get(health, "http://localhost/healthz") })
+		s.underLoad(clients...)
+	})
+	t.Run("POST", func(t *testing.T) { // which clients don't repeat by themselves
+		s := newService(t)
+		backend := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.Copy(w, r.Body) }))
+		t.Cleanup(backend.Close)
+		s.start("proxy", "--cert", "localhost.pem", "--key", "localhost-key.pem", "--listen", "127.0.0.1:0",
+			"--address-rate", "0", "--to", backend.URL)
+		var clients []func() error
+		for _, http2 := range []bool{false, true} {
+			c := s.client("tcp", s.address, http2, true)
+			clients = append(clients, func() error {
+				resp, err := c.Post("https://localhost/", "text/plain", io.LimitReader(strings.NewReader("front page"), 20))
+				if err != nil {
+					return err
+				}
+				defer resp.Body.Close()
+				body, err := io.ReadAll(resp.Body)
+				if err == nil && string(body) != "front page" {
+					err = fmt.Errorf("%d %q", resp.StatusCode, body)
+				}
+				return err
+			})
+		}
 		s.underLoad(clients...)
 	})
 	t.Run("TCP", func(t *testing.T) {

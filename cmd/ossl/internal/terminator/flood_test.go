@@ -117,16 +117,18 @@ func (r *running) framer(t *testing.T) *http2.Framer {
 // connection that the server has closed.
 func writeRequest(t *testing.T, framer *http2.Framer, stream uint32, path string, more []byte) error {
 	t.Helper()
-	var block bytes.Buffer
-	encoder := hpack.NewEncoder(&block)
-	for _, field := range [][2]string{{":method", "GET"}, {":scheme", "https"}, {":authority", "localhost"}, {":path", path}} {
-		if err := encoder.WriteField(hpack.HeaderField{Name: field[0], Value: field[1]}); err != nil {
-			t.Fatal(err)
-		}
+	return framer.WriteHeaders(http2.HeadersFrameParam{StreamID: stream, BlockFragment: append(block(http.MethodGet, path), more...),
+		EndStream: true, EndHeaders: more == nil})
+}
+
+// block returns the header of a request of HTTP/2.
+func block(method, path string) []byte {
+	var b bytes.Buffer
+	encoder := hpack.NewEncoder(&b)
+	for _, field := range [][2]string{{":method", method}, {":scheme", "https"}, {":authority", "localhost"}, {":path", path}} {
+		_ = encoder.WriteField(hpack.HeaderField{Name: field[0], Value: field[1]}) // a Buffer takes all
 	}
-	block.Write(more)
-	return framer.WriteHeaders(http2.HeadersFrameParam{StreamID: stream, BlockFragment: block.Bytes(), EndStream: true,
-		EndHeaders: more == nil})
+	return b.Bytes()
 }
 
 // TestFrameFloods: a client that sends frames without an end, and reads nothing, is served or cut off,

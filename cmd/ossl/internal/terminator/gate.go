@@ -40,6 +40,7 @@ type client struct {
 	done    func()      // gives the connection's place to another one; only the first call counts
 	begun   atomic.Bool // its first request has reached the handler
 	http1   *http1Conn  // if it speaks HTTP/1, from the end of the handshake on
+	http2   *http2Conn  // if it speaks HTTP/2; guarded by the generation's mu
 }
 
 // String returns the client's address for logs.

@@ -8,7 +8,10 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
+
+	"golang.org/x/net/http2"
 )
 
 // A generation is a configuration in effect, with the connections that began under it.
@@ -20,10 +23,9 @@ type generation struct {
 	sites   []*site
 	names   namedSites[*site]
 	engine  *engine
-	http    httpServer // nil for sites of TCP
-	give    *handoff   // to http
-	// keepAlive is the http.Server's SetKeepAlivesEnabled.
-	keepAlive func(bool)
+	http    *http.Server // nil for sites of TCP
+	http2   http2.Server
+	give    *handoff // to http
 
 	ctx    context.Context // ends when the connections have to end
 	cancel context.CancelFunc
@@ -31,6 +33,7 @@ type generation struct {
 	mu      sync.Mutex
 	clients map[net.Conn]*client // guarded by mu; by the connection under TLS
 	ending  bool                 // guarded by mu
+	leaving atomic.Bool          // like ending; clients are told that their connections end
 	changed chan struct{}        // guarded by mu; if it isn't nil, it is closed when a client changes
 }
 
@@ -85,7 +88,9 @@ func (g *generation) prepare(state *sessions) error {
 	if c.Sites[0].http() {
 		g.give = &handoff{conns: make(chan net.Conn), done: make(chan struct{})}
 		g.give.end = sync.OnceFunc(func() { close(g.give.done) })
-		g.http = g.newHTTPServer()
+		if err := g.newHTTPServer(); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -196,9 +201,10 @@ func (g *generation) end(ctx context.Context) (cut int) {
 	g.ending = true
 	g.mu.Unlock()
 	if g.http != nil {
+		g.takeLeave(ctx)
 		// A server that shuts down answers no client that has not sent a request yet. Meanwhile idle
 		// connections of HTTP/1.1 are closed.
-		g.keepAlive(false)
+		g.http.SetKeepAlivesEnabled(false)
 		starting, cancel := context.WithTimeout(ctx, time.Duration(g.config.Limits.Header))
 		g.await(starting, func(c *client) bool { return !c.begun.Load() })
 		cancel()
@@ -208,6 +214,31 @@ func (g *generation) end(ctx context.Context) (cut int) {
 	cut = g.cut()
 	g.release()
 	return cut
+}
+
+// leavePatience is the time in which clients learn that their connections end. A request that is on its
+// way when an idle connection is closed would be lost: clients repeat no POST by themselves (RFC 9110,
+// section 9.2.2).
+const leavePatience = 2 * time.Second
+
+// takeLeave tells clients that their connections end: those of HTTP/1.1 with the next response, those of
+// HTTP/2 at once. It waits for leavePatience, or until all have left, or until ctx ends.
+func (g *generation) takeLeave(ctx context.Context) {
+	g.leaving.Store(true)
+	g.mu.Lock()
+	var told []*http2Conn
+	for _, c := range g.clients {
+		if c.http2 != nil {
+			told = append(told, c.http2)
+		}
+	}
+	g.mu.Unlock()
+	for _, c := range told {
+		c.announceEnd()
+	}
+	leaving, cancel := context.WithTimeout(ctx, leavePatience)
+	defer cancel()
+	g.await(leaving, func(*client) bool { return true })
 }
 
 // cut ends the connections that are left at once, and returns their number.

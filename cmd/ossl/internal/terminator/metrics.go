@@ -55,6 +55,7 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 	for _, limit := range []string{"connections", "per-address", "address-rate", "accept-proxy"} {
 		count(descLimited, s.gate.refused.times(limit), limit)
 	}
+	count(descLimited, s.limited.times("http2-frames"), "http2-frames")
 	for _, limit := range []string{"address-requests", "backend-conns"} {
 		count(descRequests, s.limited.times(limit), limit)
 	}

@@ -39,9 +39,10 @@ type progressWriter struct {
 	// bodyFailed is the error of a Read of the request's body, or nil. The reverse proxy's transport
 	// reads on a goroutine of its own.
 	bodyFailed atomic.Pointer[error]
-	bodyEnded  atomic.Bool // all of the request's body has been read
-	http1      *http1Conn  // nil for HTTP/2
-	early      bool        // the response has begun before the body of a request of HTTP/1 has ended
+	bodyEnded  atomic.Bool  // all of the request's body has been read
+	http1      *http1Conn   // nil for HTTP/2
+	leaving    *atomic.Bool // the generation ends; nil if the caller has none
+	early      bool         // the response has begun before the body of a request of HTTP/1 has ended
 
 	ending sync.Mutex // held while a Read of the body sets a deadline
 	ended  bool       // the handler has ended; guarded by ending
@@ -138,6 +139,9 @@ func (w *progressWriter) WriteHeader(status int) {
 	}
 	if w.status == 0 && (status >= 200 || status == http.StatusSwitchingProtocols) {
 		w.status = status
+		if w.http1 != nil && w.leaving.Load() && status >= 200 {
+			w.Header().Set("Connection", "close")
+		}
 		if w.duplex {
 			w.beginBackends(status)
 		}
@@ -163,7 +167,15 @@ func (w *progressWriter) beginBackends(status int) {
 	}
 }
 
+// begin writes the header if the handler leaves that to net/http.
+func (w *progressWriter) begin() {
+	if w.status == 0 && !w.hijacked {
+		w.WriteHeader(http.StatusOK)
+	}
+}
+
 func (w *progressWriter) Write(b []byte) (int, error) {
+	w.begin()
 	if w.written+int64(len(b)) <= unblocked {
 		n, err := w.ResponseWriter.Write(b)
 		w.written += int64(n)
@@ -177,6 +189,7 @@ func (w *progressWriter) Write(b []byte) (int, error) {
 
 // FlushError sends the data that was written so far.
 func (w *progressWriter) FlushError() error {
+	w.begin()
 	w.extend()
 	err := w.control.Flush()
 	w.wrote(0)
@@ -189,6 +202,7 @@ func (w *progressWriter) Flush() { _ = w.FlushError() }
 // ReadFrom writes the data of r, with a deadline for each part. net/http sends the parts of a file
 // with sendfile(2) if the connection can.
 func (w *progressWriter) ReadFrom(r io.Reader) (n int64, err error) {
+	w.begin()
 	inner, ok := w.ResponseWriter.(io.ReaderFrom)
 	if !ok || w.head {
 		return io.Copy(writerOnly{w}, r)

@@ -12,20 +12,13 @@ import (
 	"slices"
 	"time"
 
-	"github.com/ossl-go/ossl/httptls"
+	"golang.org/x/net/http2"
 )
 
-// An httpServer is an http.Server or an httptls.Server.
-type httpServer interface {
-	Serve(net.Listener) error
-	Shutdown(context.Context) error
-	Close() error
-}
-
-// newHTTPServer returns the server of a generation's requests.
-func (g *generation) newHTTPServer() httpServer {
+// newHTTPServer makes the servers of a generation's requests.
+func (g *generation) newHTTPServer() error {
 	l := &g.config.Limits
-	inner := &http.Server{
+	g.http = &http.Server{
 		Handler: g,
 		// So that "OPTIONS *" is answered by the handler, which logs it.
 		DisableGeneralOptionsHandler: true,
@@ -35,7 +28,6 @@ func (g *generation) newHTTPServer() httpServer {
 		ErrorLog:                     slog.NewLogLogger(g.log.Handler(), slog.LevelDebug),
 		ConnState:                    g.connState,
 		ConnContext:                  g.connContext,
-		Protocols:                    new(http.Protocols),
 		HTTP2: &http.HTTP2Config{
 			MaxConcurrentStreams:          l.Streams,
 			MaxReceiveBufferPerConnection: 256 << 10, // of bodies that a backend is slow to take
@@ -45,13 +37,7 @@ func (g *generation) newHTTPServer() httpServer {
 			WriteByteTimeout:              time.Duration(l.Idle),
 		},
 	}
-	g.keepAlive = inner.SetKeepAlivesEnabled
-	inner.Protocols.SetHTTP1(true)
-	inner.Protocols.SetHTTP2(!g.config.HTTP1)
-	if g.config.Engine == "go" {
-		return inner
-	}
-	return &httptls.Server{Server: inner}
+	return http2.ConfigureServer(g.http, &g.http2) // also, so that its connections end with the http.Server
 }
 
 // clientKey is the key of the *client in a request's context.
@@ -64,6 +50,9 @@ func (g *generation) connContext(ctx context.Context, conn net.Conn) context.Con
 // connState gives up the place of a connection that has ended. The place of one that was hijacked, by
 // the upgrade to another protocol, is given up when its request ends.
 func (g *generation) connState(conn net.Conn, state http.ConnState) {
+	if c, ok := conn.(interface{ SetIdle(bool) }); ok && state != http.StateClosed {
+		c.SetIdle(state == http.StateNew || state == http.StateIdle)
+	}
 	if c := g.client(conn); c != nil && state == http.StateClosed {
 		g.forget(c)
 	}
@@ -103,18 +92,39 @@ func (g *generation) shake(c *client) {
 		g.log.Debug("handshake", "client", c.String(), "error", err)
 		answerPlaintext(err)
 	} else {
-		conn := net.Conn(secure)
-		switch secure.ConnectionState().NegotiatedProtocol {
-		case "h2":
-		default:
-			conn, c.http1 = forHTTP1(secure)
-		}
-		if g.give.give(conn) {
-			return
+		if secure.ConnectionState().NegotiatedProtocol == "h2" {
+			g.serveHTTP2(c, secure)
+		} else {
+			var conn net.Conn
+			if conn, c.http1 = forHTTP1(secure); g.give.give(conn) {
+				return
+			}
 		}
 	}
 	_ = secure.Close()
 	g.forget(c)
+}
+
+// serveHTTP2 serves a connection of HTTP/2 until it ends.
+func (g *generation) serveHTTP2(c *client, secure tlsConn) {
+	conn := newHTTP2Conn(secure, func() { g.limited.report(g.log, "http2-frames", c.String()) })
+	g.mu.Lock()
+	c.http2 = conn
+	g.mu.Unlock()
+	if g.leaving.Load() {
+		conn.announceEnd()
+	}
+	state := secure.ConnectionState()
+	g.http2.ServeConn(conn, &http2.ServeConnOpts{
+		Context:    context.WithValue(context.Background(), clientKey{}, c),
+		BaseConfig: g.http,
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.TLS == nil { // the request's scheme is not https
+				r.TLS = &state
+			}
+			g.ServeHTTP(w, r)
+		}),
+	})
 }
 
 // answerPlaintext answers a client that has sent a request of HTTP without TLS, as net/http does.
@@ -140,6 +150,7 @@ func (g *generation) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	g.begin(c)
 	r.RemoteAddr = c.String()
 	pw := newProgressWriter(w, r, c.http1, g.config.Limits.Idle)
+	pw.leaving = &g.leaving
 	defer pw.end()
 	if g.config.AccessLog {
 		defer func() { g.logRequest(c, r, pw, start) }()
