@@ -228,7 +228,7 @@ func (g *generation) takeLeave(ctx context.Context) {
 	g.mu.Lock()
 	var told []*http2Conn
 	for _, c := range g.clients {
-		if c.http2 != nil {
+		if c.http2 != nil && c.begun.Load() { // a client that is told before its first request would give up
 			told = append(told, c.http2)
 		}
 	}

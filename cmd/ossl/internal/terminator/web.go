@@ -65,6 +65,9 @@ func (g *generation) begin(c *client) {
 		g.mu.Lock()
 		g.change()
 		g.mu.Unlock()
+		if c.http2 != nil && g.leaving.Load() {
+			c.http2.announceEnd()
+		}
 	}
 }
 
@@ -111,9 +114,6 @@ func (g *generation) serveHTTP2(c *client, secure tlsConn) {
 	g.mu.Lock()
 	c.http2 = conn
 	g.mu.Unlock()
-	if g.leaving.Load() {
-		conn.announceEnd()
-	}
 	state := secure.ConnectionState()
 	g.http2.ServeConn(conn, &http2.ServeConnOpts{
 		Context:    context.WithValue(context.Background(), clientKey{}, c),
