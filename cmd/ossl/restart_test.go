@@ -90,7 +90,12 @@ func (s *service) write(name, text string) {
 // start starts the first process.
 func (s *service) start(args ...string) {
 	s.t.Helper()
-	s.first = exec.Command("ossl", args...)
+	s.startProgram("ossl", args...)
+}
+
+func (s *service) startProgram(program string, args ...string) {
+	s.t.Helper()
+	s.first = exec.Command(program, args...)
 	s.first.Dir = s.dir
 	s.first.Env = append(os.Environ(), "NOTIFY_SOCKET="+s.path("notify"), "GORACE=atexit_sleep_ms=0")
 	read, write, err := os.Pipe() // ends when all processes have ended

@@ -40,7 +40,7 @@ func beginRestart(server *terminator.Server) *restart {
 		return r
 	}
 	r.process = exec.Command(path)
-	r.process.Args = os.Args
+	r.process.Args = terminator.CommandLine()
 	r.process.Stdin, r.process.Stdout, r.process.Stderr = os.Stdin, os.Stdout, os.Stderr
 	ctx, cancel := context.WithTimeout(context.Background(), restartPatience)
 	r.cancel = cancel

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"debug/elf"
 	"encoding/binary"
 	"fmt"
 	"io"
@@ -80,6 +81,43 @@ func TestStartWithoutProc(t *testing.T) {
 	if text, err := hidden("--landlock on").CombinedOutput(); err == nil || !strings.Contains(string(text), "landlock: "+reason) {
 		t.Errorf("--landlock on: %v, %s", err, text)
 	}
+}
+
+// TestStartByLoader: a server that was started by the loader, as a program of its own, starts, restarts and
+// is confined like others.
+func TestStartByLoader(t *testing.T) {
+	program, err := exec.LookPath("ossl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := elf.Open(program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	section := f.Section(".interp")
+	if section == nil {
+		t.Skip("the program is linked statically: it has no loader")
+	}
+	name, err := section.Data()
+	if err != nil {
+		t.Fatal(err)
+	}
+	loader := strings.TrimRight(string(name), "\x00")
+	link := filepath.Join(t.TempDir(), "ossl") // a test's program is found by its name
+	if err := os.Symlink(program, link); err != nil {
+		t.Fatal(err)
+	}
+	s := newService(t)
+	s.startProgram(loader, link, "serve", "--cert", "localhost.pem", "--key", "localhost-key.pem", "--listen", "127.0.0.1:0", "public")
+	client := s.client("tcp", s.address, false, false)
+	for range 2 {
+		if err := get(client, "https://localhost/"); err != nil {
+			t.Error(err)
+		}
+		s.restart()
+	}
+	s.stop()
 }
 
 // TestProcessOne: a server that is process 1, as in a container, starts, and obeys SIGTERM.

@@ -48,7 +48,7 @@ func (in *Inherited) executeAgain(c *Config, d *domain, last func() error) error
 	if d != nil {
 		defer rules.close()
 	}
-	e := &execution{file: file, args: os.Args, rules: rules, last: last}
+	e := &execution{file: file, args: CommandLine(), rules: rules, last: last}
 	defer e.undo()
 	if err := e.prepare(c, in, d); err != nil {
 		return err
@@ -69,6 +69,20 @@ func (in *Inherited) executeAgain(c *Config, d *domain, last func() error) error
 	default:
 		return fmt.Errorf("landlock: the program can't be executed in its domain: %w; use landlock off if a sandbox forbids it", err)
 	}
+}
+
+// CommandLine returns the arguments with which the kernel has executed the program, at [os.Executable]:
+// those of os.Args, and before them those of the loader, if it was started as a program of its own.
+func CommandLine() []string {
+	text, err := os.ReadFile("/proc/self/cmdline")
+	if err != nil {
+		return os.Args
+	}
+	line := strings.Split(strings.TrimSuffix(string(text), "\x00"), "\x00")
+	if own := len(line) - len(os.Args); own < 0 || !slices.Equal(line[own+1:], os.Args[1:]) { // the name may have been changed
+		return os.Args
+	}
+	return line
 }
 
 // An execution is that of a program in place.

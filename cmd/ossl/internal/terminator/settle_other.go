@@ -2,6 +2,11 @@
 
 package terminator
 
+import "os"
+
+// CommandLine returns the arguments with which the program was executed.
+func CommandLine() []string { return os.Args }
+
 func systemFolders() []string { return nil }
 
 func programFile() (string, error) { return "", errNoLandlock }
