@@ -24,3 +24,19 @@ func isClosed(conn net.Conn) bool {
 	})
 	return err == nil && closed
 }
+
+// unsent returns the number of bytes that the peer of a connection of TCP has not taken yet: its kernel has
+// not acknowledged them. known is false for other connections, and for one that is closed.
+func unsent(conn net.Conn) (bytes int, known bool) {
+	tcp, ok := conn.(*net.TCPConn)
+	if !ok || isClosed(conn) {
+		return 0, false
+	}
+	raw, err := tcp.SyscallConn()
+	if err != nil {
+		return 0, false
+	}
+	var failed error
+	err = raw.Control(func(fd uintptr) { bytes, failed = unix.IoctlGetInt(int(fd), unix.SIOCOUTQ) })
+	return bytes, err == nil && failed == nil
+}

@@ -16,8 +16,8 @@ import (
 // data of both directions until both have ended.
 //
 // The end of one direction is passed on, and the other one goes on. If one side is cut off or times
-// out, so is the other one, without close_notify and with an RST, so that nobody takes a part of the
-// data for all of it.
+// out, the other one gets the data that has come until then, and is cut off too, without close_notify
+// and with an RST, so that nobody takes a part of the data for all of it.
 func (g *generation) relay(c *client) {
 	defer g.forget(c)
 	conn := g.engine.server(c.conn)
@@ -67,7 +67,7 @@ func (g *generation) relayed(c *client, conn tlsConn) (up, down int64, err error
 	}
 	var shared activity
 	client, server := newIdleConn(conn, limits.Idle, &shared), newIdleConn(behind, limits.Idle, &shared)
-	up, down, err = both(client, server, func() { reset(c.conn); reset(underTLS(behind)) })
+	up, down, err = both(g.ctx, client, server)
 	_ = behind.Close() // the end of the client's data was passed on before, or has failed
 	return up, down, err
 }
@@ -100,31 +100,66 @@ func (b *backend) connect(ctx context.Context, c *client) (net.Conn, error) {
 	return secure, nil
 }
 
-// both copies between a client and a backend, and calls cut if a copy fails. It returns the bytes in
+// both copies between a client and a backend, and cuts both off if a copy fails. It returns the bytes in
 // each direction, and the first error.
-func both(client, backend *idleConn, cut func()) (up, down int64, err error) {
+func both(ctx context.Context, client, backend *idleConn) (up, down int64, err error) {
 	var copies sync.WaitGroup
-	var once sync.Once
+	var first sync.Once
+	cut := sync.OnceFunc(func() { reset(underTLS(client.Conn)); reset(underTLS(backend.Conn)) })
 	run := func(dst, src *idleConn, count *int64) {
 		n, copyErr := pass(dst, src)
 		*count = n
 		switch {
 		case copyErr == nil:
-		case !hearsNoMore(copyErr):
-			once.Do(func() {
-				err = copyErr
-				cut()
-			})
-		case src == client:
+			return
+		case hearsNoMore(copyErr):
 			// To cut the client off, or to close its socket with data unread in it, would destroy the rest of
 			// the answer. The other direction judges the backend's end.
-			discard(src)
+			if src == client {
+				discard(src)
+			}
+			return
+		}
+		first.Do(func() { err = copyErr })
+		switch {
+		case !errors.As(copyErr, new(*writeError)): // src is cut off
+			awaitTaken(ctx, underTLS(dst.Conn), dst.idle)
+			cut()
+		case isTimeout(copyErr): // dst takes nothing
+			awaitTaken(ctx, underTLS(src.Conn), src.idle)
+			cut()
+		default: // dst is cut off. The other direction passes on what dst has sent before, and finds that out too
 		}
 	}
 	copies.Go(func() { run(backend, client, &up) })
 	run(client, backend, &down)
 	copies.Wait()
+	if err != nil {
+		cut()
+	}
 	return up, down, err
+}
+
+// awaitTaken waits until the peer of a connection has taken all data that was sent to it, or takes no more
+// for some time, or has closed, or ctx ends. A reset destroys the data that waits in this system.
+func awaitTaken(ctx context.Context, conn net.Conn, idle Time) {
+	last, since := -1, time.Now()
+	for pause := time.Millisecond; ; pause = min(2*pause, 100*time.Millisecond) {
+		left, known := unsent(conn)
+		if !known || left == 0 {
+			return
+		}
+		if left != last {
+			last, since = left, time.Now()
+		} else if time.Since(since) > time.Duration(idle) {
+			return
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 // hearsNoMore reports whether an error of pass means that dst had ended its sending before it refused

@@ -76,9 +76,10 @@ func (c *upgradedConn) mayDrop(err error) bool {
 }
 
 // Close closes the end, with an RST if the upgrade is cut off, so that its peer doesn't take a part of
-// the data for all of it.
+// the data for all of it. The peer gets all data that has come until then.
 func (c *upgradedConn) Close() error {
 	if c.upgrade.cut.Load() {
+		awaitTaken(context.Background(), c.socket, c.idle) // a generation that ends closes the client's socket
 		reset(c.socket)
 	}
 	return c.idleConn.Close()
