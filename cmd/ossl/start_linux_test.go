@@ -138,7 +138,7 @@ func TestProcessOne(t *testing.T) {
 }
 
 // TestFileCapability: a server whose file has the capability for ports below 1024 has such a port after
-// it has been executed again, without that capability.
+// it has been executed again.
 func TestFileCapability(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can give a file capabilities: run the test as root")

@@ -57,8 +57,7 @@ func (c *Config) checkSecrets() error {
 	}
 	for _, name := range c.secretNames() {
 		path, err := resolveNew(name)
-		for err == nil && path != filepath.Dir(path) {
-			path = filepath.Dir(path)
+		for last := ""; err == nil && path != last; last, path = path, filepath.Dir(path) { // itself, if it is a folder of secrets
 			if i, ok := sites[path]; ok {
 				return c.siteError(i, fmt.Errorf("the folder %s has %s in it, a secret of this server, which every client could read: "+
 					"serve a folder that has nothing but the files to serve", c.Sites[i].Root, name))

@@ -137,7 +137,7 @@ func (e *execution) prepare(c *Config, in *Inherited, d *domain) error {
 		return err
 	}
 	e.env = append(os.Environ(), handoverVariable+"="+string(text))
-	if privileged() { // not for long: the kernel and the C library would have the program trust them then
+	if privileged() { // which the program may be no longer, and then trusts them
 		e.env = slices.DeleteFunc(e.env, func(entry string) bool {
 			return slices.ContainsFunc([]string{"LD_", "OPENSSL_", "OSSL_LIBRARY", "SSL_CERT_"},
 				func(prefix string) bool { return strings.HasPrefix(entry, prefix) })
