@@ -97,7 +97,7 @@ are removed. A request whose host belongs to another site than its connection is
   ossl proxy --cert cert.pem --key key.pem --client-ca clients.pem --to tls://db:5433 --to-ca ca.pem`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if f.file == "" && backend.To == "" {
+			if f.file == "" && len(f.to) == 0 {
 				return usageError("name a backend: --to HOST:PORT, or --config")
 			}
 			return f.run(cmd)
@@ -106,7 +106,13 @@ are removed. A request whose host belongs to another site than its connection is
 	}
 	flags := cmd.Flags()
 	flags.SortFlags = false
-	flags.StringVar(&backend.To, "to", "", "pass on to this `backend`")
+	flags.StringArrayVar(&f.to, "to", nil, "pass on to this `backend`; may be repeated, for several that do the\nsame")
+	flags.StringVar(&backend.Balance, "balance", "", "choose among several backends by `load`: least (the default), the one\n"+
+		"with the least under way; or address, the same one for a client's\naddress")
+	flags.StringVar(&backend.Check, "check", "", "check backends: of HTTP by requests for this `path`, which they must\n"+
+		"answer with 2xx; of TCP by connecting, for the path connect")
+	flags.TextVar(&backend.CheckInterval, "check-interval", terminator.DefaultCheckInterval,
+		"the `time` between two checks, and for the answer")
 	flags.StringVar(&backend.CA, "to-ca", "", "trust the certificates in this `file` for the backend (default the\nsystem's)")
 	flags.StringVar(&backend.Name, "to-name", "", "the `name` in the backend's certificate (default the host of --to)")
 	flags.StringVar(&backend.Cert, "to-cert", "", "the certificate `file` for backends that ask for one")
@@ -127,6 +133,7 @@ type serverFlags struct {
 	config      terminator.Config
 	site        terminator.Site
 	certs, keys []string
+	to          []string
 	logFormat   string
 	logLevel    string
 }
@@ -231,6 +238,10 @@ func (f *serverFlags) read(cmd *cobra.Command) (*terminator.Config, error) {
 	if len(s.Pairs) == 0 {
 		return nil, fmt.Errorf("--cert and --key are missing; 'ossl cert localhost' makes a pair for development")
 	}
+	if !cmd.Flags().Changed("check-interval") {
+		s.Backend.CheckInterval = 0
+	}
+	s.Backend.SetTo(f.to)
 	c.Sites = []terminator.Site{s}
 	if err := c.Check(); err != nil {
 		return nil, err

@@ -39,6 +39,11 @@ func TestServerFlags(t *testing.T) {
 		{"--sessions 3", func(c *config, _ *terminator.Site) { c.Sessions = 3 }},
 		{"--ticket-key a --ticket-key b", func(c *config, _ *terminator.Site) { c.TicketKeys = []string{"a", "b"} }},
 		{"--redis h:1 --redis-secret f", func(c *config, _ *terminator.Site) { c.Redis, c.RedisSecret = "h:1", "f" }},
+		{"--redis rediss://h:1 --redis-secret f --redis-user u --redis-password-file p --redis-ca a --redis-name n --redis-cert c " +
+			"--redis-key k", func(c *config, _ *terminator.Site) {
+			c.Redis, c.RedisSecret, c.RedisUser, c.RedisPassword = "rediss://h:1", "f", "u", "p"
+			c.RedisCA, c.RedisName, c.RedisCert, c.RedisKey = "a", "n", "c", "k"
+		}},
 		{"--accept-proxy 10.0.0.0/8 --accept-proxy unix",
 			func(c *config, _ *terminator.Site) { c.AcceptProxy = []string{"10.0.0.0/8", "unix"} }},
 		{"--access-log", func(c *config, _ *terminator.Site) { c.AccessLog = true }},
@@ -60,6 +65,10 @@ func TestServerFlags(t *testing.T) {
 			func(_ *config, s *terminator.Site) { s.ClientCA, s.ClientOptional = []string{"x", "y"}, true }},
 		{"--to https://h --to-ca x --to-name n --to-cert c --to-key k", func(_ *config, s *terminator.Site) {
 			s.Backend = terminator.Backend{To: "https://h", CA: "x", Name: "n", Cert: "c", Key: "k"}
+		}},
+		{"--to h:1 --to h:2 --balance address --check connect --check-interval 2s", func(_ *config, s *terminator.Site) {
+			s.Backend = terminator.Backend{To: "h:1", Others: []string{"h:2"}, Balance: "address", Check: "connect",
+				CheckInterval: terminator.Time(2 * time.Second)}
 		}},
 		{"--to h:1 --send-proxy v2", func(_ *config, s *terminator.Site) {
 			s.Backend = terminator.Backend{To: "h:1", SendProxy: "v2"}

@@ -79,23 +79,6 @@ type Pair struct {
 	Key  string `toml:"key"` // a file in PEM, or a URI as of package keys
 }
 
-// A Backend is a server behind a Server.
-type Backend struct {
-	// To is HOST:PORT, tcp://HOST:PORT, tls://HOST:PORT or unix:PATH for the bytes of connections, or
-	// http://HOST:PORT, https://HOST:PORT or http+unix:PATH for HTTP requests.
-	To string
-
-	CA        string // the file of the authorities that may certify the backend, or "" for the system's
-	Name      string // the name in the backend's certificate, or "" for To's host
-	Cert, Key string // for the backend, if it asks for a certificate
-	SendProxy string // "v1" or "v2": each connection begins with a PROXY header; "" for none
-
-	// ClientCert is whether requests of clients with a certificate have it in a header: RFC 9440.
-	ClientCert bool
-	// UnderscoreHeaders is whether requests keep the headers whose names have underscores.
-	UnderscoreHeaders bool
-}
-
 // Check returns an error that names the first setting that is wrong, or contradicts another one.
 func (c *Config) Check() error {
 	if len(c.Listen) == 0 {
@@ -257,7 +240,7 @@ func (s *Site) check(several bool) error {
 		return errors.New("client-optional needs client-ca")
 	}
 	if s.Root != "" {
-		if s.Backend != (Backend{}) {
+		if !s.Backend.empty() {
 			return errors.New("a site has either a folder (root) or a backend (to)")
 		}
 		if _, _, err := mime.ParseMediaType(s.DefaultType); s.DefaultType != "" && (err != nil ||
@@ -281,40 +264,6 @@ func (s *Site) check(several bool) error {
 	return s.Backend.check()
 }
 
-func (b *Backend) check() error {
-	target, err := parseTarget(b.To)
-	if err != nil {
-		return err
-	}
-	if !target.tls {
-		for _, v := range []struct{ name, value string }{
-			{"to-ca", b.CA}, {"to-name", b.Name}, {"to-cert", b.Cert}, {"to-key", b.Key},
-		} {
-			if v.value != "" {
-				return fmt.Errorf("%s is for backends with TLS: tls:// or https://", v.name)
-			}
-		}
-	}
-	if (b.Cert == "") != (b.Key == "") {
-		return errors.New("to-cert and to-key go together")
-	}
-	if b.ClientCert && !target.http {
-		return errors.New("client-cert-header is for backends of HTTP")
-	}
-	if b.UnderscoreHeaders && !target.http {
-		return errors.New("underscore-headers is for backends of HTTP")
-	}
-	switch {
-	case b.SendProxy == "":
-	case b.SendProxy != "v1" && b.SendProxy != "v2":
-		return fmt.Errorf("send-proxy %q is neither v1 nor v2", b.SendProxy)
-	case target.http:
-		return errors.New("send-proxy is for backends of TCP: clients of HTTP share connections to a backend, " +
-			"which gets their addresses in X-Forwarded-For")
-	}
-	return nil
-}
-
 // checkAddress checks an address to listen on.
 func checkAddress(address string) error {
 	if path, ok := strings.CutPrefix(address, "unix:"); ok {
@@ -327,51 +276,6 @@ func checkAddress(address string) error {
 		return fmt.Errorf("%q is neither HOST:PORT nor unix:PATH", address)
 	}
 	return nil
-}
-
-// A target is a parsed Backend.To.
-type target struct {
-	network, address string // as of package net
-	http, tls        bool
-	host             string // for the backend's certificate
-}
-
-func parseTarget(to string) (target, error) {
-	bad := fmt.Errorf("%q is not a backend: give HOST:PORT, tls://HOST:PORT, unix:PATH, http://HOST:PORT, "+
-		"https://HOST:PORT or http+unix:PATH", to)
-	if path, ok := strings.CutPrefix(to, "unix:"); ok && path != "" {
-		return target{network: "unix", address: path}, nil
-	}
-	if path, ok := strings.CutPrefix(to, "http+unix:"); ok && path != "" {
-		return target{network: "unix", address: path, http: true}, nil
-	}
-	scheme, address, ok := strings.Cut(to, "://")
-	if !ok {
-		scheme, address = "tcp", to
-	}
-	t := target{network: "tcp"}
-	port := ""
-	switch scheme {
-	case "tcp":
-	case "tls":
-		t.tls = true
-	case "http":
-		t.http, port = true, "80"
-	case "https":
-		t.http, t.tls, port = true, true, "443"
-	default:
-		return target{}, bad
-	}
-	address = strings.TrimSuffix(address, "/")
-	if _, _, err := net.SplitHostPort(address); err != nil && port != "" {
-		address = net.JoinHostPort(strings.Trim(address, "[]"), port)
-	}
-	host, port, err := net.SplitHostPort(address)
-	if err != nil || host == "" || port == "" || strings.ContainsAny(address, "/?#@ ") {
-		return target{}, bad
-	}
-	t.address, t.host = address, host
-	return t, nil
 }
 
 // senders are the peers whose connections begin with a PROXY header.

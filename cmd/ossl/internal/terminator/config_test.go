@@ -74,6 +74,15 @@ redis-name = "n"
 redis-cert = "c"
 redis-key = "k"
 ` + site + "root = \"/srv\"\n", ""},
+		{"several backends", head + site + `to = ["http://a", "http://b:1"]
+balance = "address"
+check = "/health"
+check-interval = "1s"
+`, ""},
+		{"no backend", head + site + "to = []\n", " site.to: a text is needed, or a list of texts"},
+		{"number for a backend", head + site + "to = [1]\n", " site.to: a text is needed, or a list of texts"},
+		{"interval without a unit", head + site + "to = \"h:1\"\ncheck = \"connect\"\ncheck-interval = 5\n",
+			` site.check-interval: 5 has no unit: write a text such as "5s"`},
 		{"key in upper case", head + "Engine = \"ossl\"\n" + site, ` unknown key "Engine": keys are in lower case`},
 		{"key of a site in upper case", head + site + "Root = \"/srv\"\n", ` unknown key "Root": keys are in lower case`},
 		{"unknown key", head + "colour = 1\n" + site, `2: unknown key "colour"`},
@@ -167,6 +176,39 @@ func TestCheck(t *testing.T) {
 		{"to-cert and to-key", func(c *terminator.Config) { c.Sites[0] = tcpSite("tls://h:1"); c.Sites[0].Backend.Cert = "f" }},
 		{`send-proxy "v3"`, func(c *terminator.Config) { c.Sites[0] = tcpSite("h:1"); c.Sites[0].Backend.SendProxy = "v3" }},
 		{"send-proxy is for", func(c *terminator.Config) { c.Sites[0] = tcpSite("http://h"); c.Sites[0].Backend.SendProxy = "v1" }},
+		{"the backends h:1 and http://h are of different kinds", func(c *terminator.Config) {
+			c.Sites[0] = tcpSite("h:1", "http://h")
+		}},
+		{"the backends h:1 and tls://h:2 are of different kinds", func(c *terminator.Config) {
+			c.Sites[0] = tcpSite("h:1", "tls://h:2")
+		}},
+		{"the backend h:2 is given twice", func(c *terminator.Config) { c.Sites[0] = tcpSite("h:1", "h:2", "h:2") }},
+		{`"h" is not a backend`, func(c *terminator.Config) { c.Sites[0] = tcpSite("h:1", "h") }},
+		{"balance is for several", func(c *terminator.Config) {
+			c.Sites[0] = tcpSite("h:1")
+			c.Sites[0].Backend.Balance = "least"
+		}},
+		{`balance "best"`, func(c *terminator.Config) {
+			c.Sites[0] = tcpSite("h:1", "h:2")
+			c.Sites[0].Backend.Balance = "best"
+		}},
+		{`check "/x": the only check`, func(c *terminator.Config) { c.Sites[0] = tcpSite("h:1"); c.Sites[0].Backend.Check = "/x" }},
+		{`check "x" is not a path`, func(c *terminator.Config) {
+			c.Sites[0] = tcpSite("http://h")
+			c.Sites[0].Backend.Check = "x"
+		}},
+		{`check "/ x" is not a path`, func(c *terminator.Config) {
+			c.Sites[0] = tcpSite("http://h")
+			c.Sites[0].Backend.Check = "/ x"
+		}},
+		{"check-interval needs check", func(c *terminator.Config) {
+			c.Sites[0] = tcpSite("http://h")
+			c.Sites[0].Backend.CheckInterval = terminator.DefaultCheckInterval
+		}},
+		{"check-interval is 1ms", func(c *terminator.Config) {
+			c.Sites[0] = tcpSite("http://h")
+			c.Sites[0].Backend.Check, c.Sites[0].Backend.CheckInterval = "/", terminator.Time(1e6)
+		}},
 		{"connections is 0", func(c *terminator.Config) { c.Limits.Connections = 0 }},
 		{"per-address is -1", func(c *terminator.Config) { c.Limits.PerAddress = -1 }},
 		{"rate is -1", func(c *terminator.Config) { c.Limits.Rate = -1 }},
@@ -194,8 +236,9 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-func tcpSite(to string) terminator.Site {
+func tcpSite(to string, others ...string) terminator.Site {
 	site := tcp(to)
+	site.Backend.Others = others
 	site.Pairs = []terminator.Pair{{Cert: "c", Key: "k"}}
 	return site
 }

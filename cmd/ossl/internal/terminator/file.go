@@ -53,7 +53,10 @@ type fileSite struct {
 	Root           string   `toml:"root"`
 	List           bool     `toml:"list"`
 	DefaultType    string   `toml:"default-type"`
-	To             string   `toml:"to"`
+	To             any      `toml:"to"` // a text, or a list of texts
+	Balance        string   `toml:"balance"`
+	Check          string   `toml:"check"`
+	CheckInterval  Time     `toml:"check-interval"`
 	ToCA           string   `toml:"to-ca"`
 	ToName         string   `toml:"to-name"`
 	ToCert         string   `toml:"to-cert"`
@@ -125,11 +128,17 @@ func parse(text []byte) (*Config, error) {
 		c.Policy = DefaultPolicy
 	}
 	for _, s := range in.Sites {
+		to, err := texts(s.To)
+		if err != nil {
+			return nil, fmt.Errorf(" site.to: %w", err)
+		}
 		site := Site{
 			Names: s.Names, Root: s.Root, List: s.List, DefaultType: s.DefaultType, ClientCA: s.ClientCA, ClientOptional: s.ClientOptional,
-			Backend: Backend{To: s.To, CA: s.ToCA, Name: s.ToName, Cert: s.ToCert, Key: s.ToKey, SendProxy: s.SendProxy,
+			Backend: Backend{Balance: s.Balance, Check: s.Check, CheckInterval: s.CheckInterval,
+				CA: s.ToCA, Name: s.ToName, Cert: s.ToCert, Key: s.ToKey, SendProxy: s.SendProxy,
 				ClientCert: s.ClientCert, UnderscoreHeaders: s.Underscores},
 		}
+		site.Backend.SetTo(to)
 		if s.Cert != "" || s.Key != "" {
 			site.Pairs = append(site.Pairs, Pair{s.Cert, s.Key})
 		}
@@ -140,6 +149,29 @@ func parse(text []byte) (*Config, error) {
 		return nil, fmt.Errorf(" %w", err)
 	}
 	return c, nil
+}
+
+// texts returns the texts of a value of TOML that may be a text or a list of texts.
+func texts(value any) (list []string, err error) {
+	const wanted = "a text is needed, or a list of texts such as [\"a\", \"b\"]"
+	switch value := value.(type) {
+	case nil:
+		return nil, nil
+	case string:
+		return []string{value}, nil
+	case []any:
+		for _, element := range value {
+			text, ok := element.(string)
+			if !ok {
+				return nil, errors.New(wanted)
+			}
+			list = append(list, text)
+		}
+	}
+	if len(list) == 0 {
+		return nil, errors.New(wanted)
+	}
+	return list, nil
 }
 
 // checkCase refuses keys that aren't in lower case. go-toml would take them for those that are, and of
@@ -169,18 +201,33 @@ func checkCase(value any) error {
 func checkTimes(keys map[string]any) error {
 	limits, _ := keys["limits"].(map[string]any)
 	for _, name := range slices.Sorted(maps.Keys(limits)) {
-		if !strings.HasSuffix(name, "-timeout") {
-			continue
+		if strings.HasSuffix(name, "-timeout") {
+			if err := checkTime("limits."+name, limits[name]); err != nil {
+				return err
+			}
 		}
-		switch value := limits[name].(type) {
-		case string:
-		case int64:
-			return fmt.Errorf(" limits.%s: %d has no unit: write a text such as \"%ds\"", name, value, value)
-		default:
-			return fmt.Errorf(" limits.%s: write a text such as \"5s\"", name)
+	}
+	sites, _ := keys["site"].([]any)
+	for _, site := range sites {
+		site, _ := site.(map[string]any)
+		if value, ok := site["check-interval"]; ok {
+			if err := checkTime("site.check-interval", value); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
+}
+
+// checkTime refuses a time that isn't a text.
+func checkTime(name string, value any) error {
+	switch value := value.(type) {
+	case string:
+		return nil
+	case int64:
+		return fmt.Errorf(" %s: %d has no unit: write a text such as \"%ds\"", name, value, value)
+	}
+	return fmt.Errorf(" %s: write a text such as \"5s\"", name)
 }
 
 // decodingError returns an error with its line.

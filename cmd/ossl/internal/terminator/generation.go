@@ -30,6 +30,9 @@ type generation struct {
 	ctx    context.Context // ends when the connections have to end
 	cancel context.CancelFunc
 
+	checking   context.Context // ends when the backends aren't checked any more
+	stopChecks context.CancelFunc
+
 	mu      sync.Mutex
 	clients map[net.Conn]*client // guarded by mu; by the connection under TLS
 	ending  bool                 // guarded by mu
@@ -41,7 +44,7 @@ type generation struct {
 type site struct {
 	certificates *certificates
 	handler      http.Handler // of HTTP
-	backend      *backend     // of TCP
+	backends     *backends    // nil for folders
 	close        []func()
 }
 
@@ -50,6 +53,7 @@ type site struct {
 func newGeneration(c *Config, state *sessions, limited *complaints, log, access *slog.Logger) (*generation, error) {
 	g := &generation{config: c, log: log, access: access, limited: limited, clients: map[net.Conn]*client{}}
 	g.ctx, g.cancel = context.WithCancel(context.Background())
+	g.checking, g.stopChecks = context.WithCancel(g.ctx)
 	if err := g.prepare(state); err != nil {
 		g.release()
 		return nil, err
@@ -66,6 +70,26 @@ func newGeneration(c *Config, state *sessions, limited *complaints, log, access 
 		}()
 	}
 	return g, nil
+}
+
+// check begins to check the backends, which keep their state if a former generation had them too.
+func (g *generation) check(former *generation) {
+	for i, s := range g.sites {
+		if s.backends == nil {
+			continue
+		}
+		if former != nil {
+			former.stopChecks()
+			for j, old := range former.sites {
+				if old.backends != nil && former.config.Sites[j].name() == g.config.Sites[i].name() {
+					s.backends.adopt(old.backends)
+				}
+			}
+		}
+		if backend := &g.config.Sites[i].Backend; backend.Check != "" {
+			s.backends.watch(g.checking, g.config, backend)
+		}
+	}
 }
 
 // prepare makes the parts of a generation.
@@ -120,15 +144,11 @@ func newSite(c *Config, s *Site, parts *sharedParts, limited *complaints, log *s
 		made.close = append(made.close, files.close)
 		return made, nil
 	}
-	if made.backend, err = newBackend(c, &s.Backend); err != nil || !made.backend.http {
+	if made.backends, err = newBackends(c, &s.Backend, log); err != nil || !s.http() {
 		return made, err
 	}
-	handler, end, err := reverseHandler(made.backend, &s.Backend, &c.Limits, limited, log)
-	if err != nil {
-		return nil, err
-	}
-	made.handler = handler
-	made.close = append(made.close, end)
+	made.handler = reverseHandler(made.backends, &s.Backend, &c.Limits, limited, log)
+	made.close = append(made.close, made.backends.closeIdle)
 	return made, nil
 }
 

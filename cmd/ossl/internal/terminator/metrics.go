@@ -40,6 +40,7 @@ func (collector) Describe(ch chan<- *prometheus.Desc) {
 		ch <- d
 	}
 	describeRedis(ch)
+	describeBackends(ch)
 }
 
 // Collect implements prometheus.Collector.
@@ -81,6 +82,9 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 		name := g.config.Sites[i].name()
 		for j, end := range site.certificates.ends() {
 			gauge(descExpiry, float64(end.Unix()), name, strconv.Itoa(j+1))
+		}
+		if site.backends != nil {
+			site.backends.collect(name, gauge, count)
 		}
 	}
 	if ring := s.sealing.Load(); ring != nil {

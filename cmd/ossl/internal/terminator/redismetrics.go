@@ -3,7 +3,8 @@ package terminator
 import "github.com/prometheus/client_golang/prometheus"
 
 var (
-	descRedisUp = describe("redis_up", "Whether the store of sessions answers: 1 if the last poll of the ticket keys succeeded, or 0.")
+	descRedisUp = describe("redis_up",
+		"Whether the store of sessions answers: 1 if the last poll of the ticket keys succeeded, or 0.")
 	descLookups = describe("redis_lookups_total", "Lookups of sessions in the store.", "result")
 	descWrites  = describe("redis_writes_total", "Writes of sessions to the store.", "operation", "result")
 	descQueued  = describe("redis_queued_writes", "Writes that wait for the store, or are under way.")

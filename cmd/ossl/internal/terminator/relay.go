@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/netip"
 	"sync"
 	"syscall"
 	"time"
@@ -60,11 +61,12 @@ func (g *generation) relayed(c *client, conn tlsConn) (up, down int64, err error
 	if !ok {
 		return 0, 0, errNoSite(name) // the handshake has refused it, unless the engine has changed its mind
 	}
-	behind, err := site.backend.connect(g.ctx, c)
+	behind, leave, err := site.backends.connect(g.ctx, c)
 	if err != nil {
-		g.log.Error("backend", "backend", site.backend.address, "error", err)
+		g.log.Error("backend", logAttributes(err)...)
 		return 0, 0, err
 	}
+	defer leave()
 	var shared activity
 	client, server := newIdleConn(conn, limits.Idle, &shared), newIdleConn(behind, limits.Idle, &shared)
 	up, down, err = both(g.ctx, client, server)
@@ -72,8 +74,9 @@ func (g *generation) relayed(c *client, conn tlsConn) (up, down int64, err error
 	return up, down, err
 }
 
-// connect connects to the backend for a client, and shakes hands if the backend has TLS.
-func (b *backend) connect(ctx context.Context, c *client) (net.Conn, error) {
+// connect connects to the backend for a client with an address, which has connected to the address local,
+// and shakes hands if the backend has TLS.
+func (b *backend) connect(ctx context.Context, client netip.AddrPort, local net.Addr) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(b.timeout))
 	defer cancel()
 	conn, err := b.dial(ctx, "", "")
@@ -82,7 +85,7 @@ func (b *backend) connect(ctx context.Context, c *client) (net.Conn, error) {
 	}
 	if b.sendProxy != "" {
 		if err = conn.SetWriteDeadline(b.timeout.in()); err == nil {
-			err = writeProxyHeader(conn, b.sendProxy, c.address, c.conn.LocalAddr())
+			err = writeProxyHeader(conn, b.sendProxy, client, local)
 		}
 	}
 	if b.tls == nil || err != nil {

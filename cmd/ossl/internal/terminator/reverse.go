@@ -10,7 +10,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httputil"
-	"net/url"
 	"strings"
 	"sync"
 	"time"
@@ -31,9 +30,9 @@ type backend struct {
 	fips      bool
 }
 
-// newBackend prepares the connections of a site to its backend.
-func newBackend(c *Config, b *Backend) (*backend, error) {
-	t, err := parseTarget(b.To)
+// newBackend prepares the connections of a site to one of its backends.
+func newBackend(c *Config, b *Backend, to string) (*backend, error) {
+	t, err := parseTarget(to)
 	if err != nil {
 		return nil, err
 	}
@@ -131,33 +130,19 @@ func (b *backend) transport(l *Limits) (closeIdler, error) {
 	return httptls.NewTransport(base, b.options()...)
 }
 
-// reverseHandler returns the handler of a site that passes requests on, and a function that ends its
-// idle connections. limited counts the requests that meet a limit.
-func reverseHandler(b *backend, settings *Backend, l *Limits, limited *complaints,
-	log *slog.Logger) (http.Handler, func(), error) {
-	transport, err := b.transport(l)
-	if err != nil {
-		return nil, nil, err
-	}
-	to := &url.URL{Scheme: "http", Host: "backend"} // of a Unix socket
-	if b.target.tls {
-		to.Scheme = "https"
-	}
-	if b.network != "unix" {
-		to.Host = b.address
-	}
-	// Longer than dialing and the handshake may take, whose errors say more.
-	patience := 2*b.timeout + Time(time.Second)
+// reverseHandler returns the handler of a site that passes requests on. limited counts the requests that
+// meet a limit.
+func reverseHandler(p *backends, settings *Backend, l *Limits, limited *complaints, log *slog.Logger) http.Handler {
 	failed := func(w http.ResponseWriter, r *http.Request, err error) {
 		duplex(w, false)
 		if errors.Is(err, errBusy) {
 			limited.report(log, "backend-conns", r.RemoteAddr)
 		}
-		backendError(log, b, w, r, err)
+		backendError(log, w, r, err)
 	}
 	proxy := &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
-			r.SetURL(to)
+			r.SetURL(p.members[0].to) // another backend has another host
 			// As it is, also if url.ParseQuery refuses a part of it, which ReverseProxy has removed.
 			r.Out.URL.RawQuery = r.In.URL.RawQuery
 			setHost(r)
@@ -171,13 +156,13 @@ func reverseHandler(b *backend, settings *Backend, l *Limits, limited *complaint
 				addClientCert(r)
 			}
 		},
-		Transport:    patient{transport, patience, l},
+		Transport:    p,
 		BufferPool:   buffers{},
 		ErrorLog:     slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 		ErrorHandler: failed,
 	}
-	shares := newShares(l, patience)
-	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	shares := newShares(l, Time(p.patience))
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		// A tunnel would be to an address of the client's choice, and an echo shows headers to scripts.
 		if r.Method == http.MethodConnect || r.Method == http.MethodTrace {
 			w.Header().Set("Allow", "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS") // and those that the backend knows
@@ -202,7 +187,6 @@ func reverseHandler(b *backend, settings *Backend, l *Limits, limited *complaint
 		}
 		proxy.ServeHTTP(w, r)
 	})
-	return handler, transport.CloseIdleConnections, nil
 }
 
 // duplex says whether the response may begin while the request's body is still being read.
@@ -282,7 +266,7 @@ func removeUpgrades(r *httputil.ProxyRequest) {
 }
 
 // backendError answers a request that the backend hasn't.
-func backendError(log *slog.Logger, b *backend, w http.ResponseWriter, r *http.Request, err error) {
+func backendError(log *slog.Logger, w http.ResponseWriter, r *http.Request, err error) {
 	if pw, ok := w.(*progressWriter); ok {
 		if body := pw.bodyFailed.Load(); body != nil { // the client's fault
 			w.Header().Set("Connection", "close")
@@ -297,7 +281,7 @@ func backendError(log *slog.Logger, b *backend, w http.ResponseWriter, r *http.R
 	if r.Context().Err() != nil {
 		panic(http.ErrAbortHandler) // the client has left
 	}
-	log.Error("backend", "backend", b.address, "error", err)
+	log.Error("backend", logAttributes(err)...)
 	if errors.Is(err, errBusy) || errors.Is(err, errShare) {
 		http.Error(w, "503 service unavailable", http.StatusServiceUnavailable)
 	} else if isTimeout(err) || errors.Is(err, errStalled) {

@@ -112,6 +112,7 @@ func StartWith(ctx context.Context, c *Config, in *Inherited, log, access *slog.
 		listeners = append(listeners, b.listener)
 		s.addresses = append(s.addresses, b.listener.Addr())
 	}
+	g.check(nil)
 	s.current.Store(g)
 	s.gate = newGate(listeners, log)
 	s.gate.serve = s.serve
@@ -231,6 +232,7 @@ func (s *Server) reload(ctx context.Context, c *Config) error {
 	}
 	senders, _ := parseSenders(c.AcceptProxy) // Check has parsed it
 	s.gate.set(c.Limits, senders)
+	g.check(old)
 	s.counting.Lock()
 	s.current.Store(g)
 	s.changes = s.changes.plus(old.changes())

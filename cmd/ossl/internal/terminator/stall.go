@@ -49,14 +49,16 @@ func (s *stall) responded() {
 type takenBody struct {
 	io.ReadCloser
 	stall *stall
+	hold  bool        // Close does nothing before the first Read
 	read  atomic.Bool // a Read has begun
+	ill   atomic.Bool // a Read has failed
 	// unsent means that http.Transport has chosen a connection that is closed. It doesn't try another one
 	// for requests with a body, and closes the body.
 	unsent atomic.Bool
 }
 
 func (b *takenBody) Close() error {
-	if b.unsent.Load() && !b.read.Load() {
+	if (b.hold || b.unsent.Load()) && !b.read.Load() {
 		return nil // net/http closes it when the handler ends
 	}
 	return b.ReadCloser.Close()
@@ -66,6 +68,9 @@ func (b *takenBody) Close() error {
 // sent again: none of the body has been read. b may be nil.
 func (b *takenBody) again() bool { return b != nil && b.unsent.Swap(false) && !b.read.Load() }
 
+// failed reports whether the client hasn't sent the body, in time or at all. b may be nil.
+func (b *takenBody) failed() bool { return b != nil && b.ill.Load() }
+
 // Read reads more for the backend. The reader within bounds the time for the client to send it.
 func (b *takenBody) Read(p []byte) (int, error) {
 	s := b.stall
@@ -73,6 +78,9 @@ func (b *takenBody) Read(p []byte) (int, error) {
 	s.body.Stop()
 	n, err := b.ReadCloser.Read(p)
 	s.taken.note()
+	if err != nil && !errors.Is(err, io.EOF) {
+		b.ill.Store(true)
+	}
 	switch {
 	case s.ended.Load():
 	case err == nil:
@@ -87,6 +95,14 @@ func (b *takenBody) Read(p []byte) (int, error) {
 type stallingBody struct {
 	io.ReadCloser
 	stall *stall
+	ended func() // called by Close, or nil
+}
+
+func (b *stallingBody) Close() error {
+	if b.ended != nil {
+		b.ended()
+	}
+	return b.ReadCloser.Close()
 }
 
 // Read reads more of the response. A request's body that is still being taken is progress too.

@@ -1,0 +1,176 @@
+package terminator
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+)
+
+// A Backend is a server behind a Server, or several that do the same.
+type Backend struct {
+	// To is HOST:PORT, tcp://HOST:PORT, tls://HOST:PORT or unix:PATH for the bytes of connections, or
+	// http://HOST:PORT, https://HOST:PORT or http+unix:PATH for HTTP requests.
+	To string
+	// Others are further servers that do the same, of the same kind as To. Each request, or connection of
+	// TCP, goes to one of them.
+	Others []string
+	// Balance is "least", or "", for the server with the least requests or connections under way, or
+	// "address" for the same server for all clients of an address.
+	Balance string
+	// Check is the path of requests that each server must answer with a status of 2xx to get others, or for
+	// servers of TCP "connect". "" is for no checks.
+	Check         string
+	CheckInterval Time // between two checks, and for the answer; 0 for DefaultCheckInterval
+
+	CA        string // the file of the authorities that may certify the backend, or "" for the system's
+	Name      string // the name in the backend's certificate, or "" for To's host
+	Cert, Key string // for the backend, if it asks for a certificate
+	SendProxy string // "v1" or "v2": each connection begins with a PROXY header; "" for none
+
+	// ClientCert is whether requests of clients with a certificate have it in a header: RFC 9440.
+	ClientCert bool
+	// UnderscoreHeaders is whether requests keep the headers whose names have underscores.
+	UnderscoreHeaders bool
+}
+
+// DefaultCheckInterval is the time between two checks of a server behind.
+const DefaultCheckInterval = Time(5 * time.Second)
+
+// empty reports whether there is no server behind, nor a setting for one.
+func (b *Backend) empty() bool { return reflect.ValueOf(*b).IsZero() }
+
+// SetTo sets To and Others to the elements of a list.
+func (b *Backend) SetTo(list []string) {
+	b.To, b.Others = "", nil
+	if len(list) > 0 {
+		b.To = list[0]
+	}
+	if len(list) > 1 {
+		b.Others = list[1:]
+	}
+}
+
+// all returns all servers.
+func (b *Backend) all() []string { return append([]string{b.To}, b.Others...) }
+
+func (b *Backend) check() error {
+	target, err := parseTarget(b.To)
+	if err != nil {
+		return err
+	}
+	if err := b.checkOthers(target); err != nil {
+		return err
+	}
+	if !target.tls {
+		for _, v := range []struct{ name, value string }{
+			{"to-ca", b.CA}, {"to-name", b.Name}, {"to-cert", b.Cert}, {"to-key", b.Key},
+		} {
+			if v.value != "" {
+				return fmt.Errorf("%s is for backends with TLS: tls:// or https://", v.name)
+			}
+		}
+	}
+	if (b.Cert == "") != (b.Key == "") {
+		return errors.New("to-cert and to-key go together")
+	}
+	if b.ClientCert && !target.http {
+		return errors.New("client-cert-header is for backends of HTTP")
+	}
+	if b.UnderscoreHeaders && !target.http {
+		return errors.New("underscore-headers is for backends of HTTP")
+	}
+	switch {
+	case b.SendProxy == "":
+	case b.SendProxy != "v1" && b.SendProxy != "v2":
+		return fmt.Errorf("send-proxy %q is neither v1 nor v2", b.SendProxy)
+	case target.http:
+		return errors.New("send-proxy is for backends of TCP: clients of HTTP share connections to a backend, " +
+			"which gets their addresses in X-Forwarded-For")
+	}
+	return nil
+}
+
+// checkOthers checks the settings of several servers, the first of which is parsed.
+func (b *Backend) checkOthers(first target) error {
+	for i, to := range b.Others {
+		t, err := parseTarget(to)
+		if err != nil {
+			return err
+		}
+		if t.http != first.http || t.tls != first.tls {
+			return fmt.Errorf("the backends %s and %s are of different kinds: they must all be of HTTP or all of TCP, "+
+				"and all have TLS or none", b.To, to)
+		}
+		if slices.Contains(b.all()[:i+1], to) {
+			return fmt.Errorf("the backend %s is given twice", to)
+		}
+	}
+	switch {
+	case b.Balance != "" && b.Balance != "least" && b.Balance != "address":
+		return fmt.Errorf("balance %q is neither least nor address", b.Balance)
+	case b.Balance != "" && len(b.Others) == 0:
+		return errors.New("balance is for several backends")
+	case b.CheckInterval != 0 && b.Check == "":
+		return errors.New("check-interval needs check")
+	case b.CheckInterval < 0 || b.CheckInterval > 0 && b.CheckInterval < Time(10*time.Millisecond):
+		return fmt.Errorf("check-interval is %v, but must be at least 10ms", b.CheckInterval)
+	case b.Check == "":
+	case first.http && (!strings.HasPrefix(b.Check, "/") || strings.ContainsFunc(b.Check, notInPath)):
+		return fmt.Errorf("check %q is not a path, such as /healthz", b.Check)
+	case !first.http && b.Check != "connect":
+		return fmt.Errorf("check %q: the only check of backends of TCP is connect", b.Check)
+	}
+	return nil
+}
+
+// notInPath reports whether a character has no place in the path of a request.
+func notInPath(c rune) bool { return c <= ' ' || c > '~' || c == '#' }
+
+// A target is a parsed Backend.To.
+type target struct {
+	network, address string // as of package net
+	http, tls        bool
+	host             string // for the backend's certificate
+}
+
+func parseTarget(to string) (target, error) {
+	bad := fmt.Errorf("%q is not a backend: give HOST:PORT, tls://HOST:PORT, unix:PATH, http://HOST:PORT, "+
+		"https://HOST:PORT or http+unix:PATH", to)
+	if path, ok := strings.CutPrefix(to, "unix:"); ok && path != "" {
+		return target{network: "unix", address: path}, nil
+	}
+	if path, ok := strings.CutPrefix(to, "http+unix:"); ok && path != "" {
+		return target{network: "unix", address: path, http: true}, nil
+	}
+	scheme, address, ok := strings.Cut(to, "://")
+	if !ok {
+		scheme, address = "tcp", to
+	}
+	t := target{network: "tcp"}
+	port := ""
+	switch scheme {
+	case "tcp":
+	case "tls":
+		t.tls = true
+	case "http":
+		t.http, port = true, "80"
+	case "https":
+		t.http, t.tls, port = true, true, "443"
+	default:
+		return target{}, bad
+	}
+	address = strings.TrimSuffix(address, "/")
+	if _, _, err := net.SplitHostPort(address); err != nil && port != "" {
+		address = net.JoinHostPort(strings.Trim(address, "[]"), port)
+	}
+	host, port, err := net.SplitHostPort(address)
+	if err != nil || host == "" || port == "" || strings.ContainsAny(address, "/?#@ ") {
+		return target{}, bad
+	}
+	t.address, t.host = address, host
+	return t, nil
+}
