@@ -19,6 +19,7 @@ type gate struct {
 	senders atomic.Pointer[senders] // of PROXY headers
 	rate    *rate.Limiter
 	slots   slots
+	idlers  idlers
 	sources *sources
 	log     *slog.Logger
 	refused complaints
@@ -39,8 +40,9 @@ type client struct {
 	since   time.Time
 	done    func()      // gives the connection's place to another one; only the first call counts
 	begun   atomic.Bool // its first request has reached the handler
-	http1   *http1Conn  // if it speaks HTTP/1, from the end of the handshake on
-	http2   *http2Conn  // if it speaks HTTP/2; guarded by the generation's mu
+	work    clientWork
+	http1   *http1Conn // if it speaks HTTP/1, from the end of the handshake on
+	http2   *http2Conn // if it speaks HTTP/2; guarded by the generation's mu
 }
 
 // String returns the client's address for logs.
@@ -54,6 +56,7 @@ func (c *client) String() string {
 func newGate(listeners []net.Listener, log *slog.Logger) *gate {
 	g := &gate{listeners: listeners, log: log, sources: newSources(), rate: rate.NewLimiter(rate.Inf, 1)}
 	g.slots.freed = make(chan struct{}, 1)
+	g.idlers.clients = map[*client]struct{}{}
 	g.ctx, g.close = context.WithCancel(context.Background())
 	g.headers, g.cut = context.WithCancel(context.Background())
 	return g
@@ -93,15 +96,25 @@ func (g *gate) stop(ctx context.Context) {
 }
 
 // accept accepts the connections of a listener. While the server is full, or the rate is exceeded,
-// one client waits here, and the others wait in the kernel's queue. Those with a PROXY header have
-// places already when they wait for the rate.
+// one client waits here, and the others wait in the kernel's queue. If the server is full, the clients
+// that have been idle longest give up their places. Those with a PROXY header have places already when
+// they wait for the rate.
 func (g *gate) accept(l net.Listener) {
 	pause := time.Duration(0)
 	for {
 		conn, err := l.Accept()
 		if err == nil {
 			pause = 0
-			if !g.slots.take(g.ctx, func() { g.refused.report(g.log, "connections", conn.RemoteAddr().String()) }) {
+			full := func(first bool) {
+				if first {
+					g.refused.report(g.log, "connections", conn.RemoteAddr().String())
+				}
+				for _, c := range g.idlers.longest(time.Now()) {
+					g.refused.report(g.log, "idle", c.String())
+					c.leave()
+				}
+			}
+			if !g.slots.take(g.ctx, full) {
 				// The gate closes, and this is the last client of the listener: it isn't dropped, but served
 				// above the limit.
 				g.slots.force()
@@ -127,13 +140,19 @@ func (g *gate) accept(l net.Listener) {
 func (g *gate) admit(conn net.Conn) {
 	c := &client{conn: conn, since: time.Now(), address: addrPortOf(conn.RemoteAddr())}
 	s := g.senders.Load()
-	if !s.expected() {
-		g.bound(c)
-		return
-	}
-	if !s.has(conn.RemoteAddr()) {
+	if s.expected() && !s.has(conn.RemoteAddr()) {
 		g.refuse(c, "accept-proxy")
 		g.slots.release()
+		return
+	}
+	c.work.idleSince.Store(c.since.UnixNano())
+	g.idlers.add(c)
+	c.done = sync.OnceFunc(func() {
+		g.idlers.remove(c)
+		g.slots.release()
+	})
+	if !s.expected() {
+		g.bound(c)
 		return
 	}
 	g.loops.Go(func() {
@@ -142,7 +161,7 @@ func (g *gate) admit(conn net.Conn) {
 		if stop(); err != nil {
 			g.log.Warn("PROXY header", "peer", c.String(), "error", err)
 			_ = conn.Close()
-			g.slots.release()
+			c.done()
 			return
 		}
 		c.address = address
@@ -154,7 +173,6 @@ func (g *gate) admit(conn net.Conn) {
 // connection on. In the other order one address could take all of the rate, though most of its
 // connections are refused.
 func (g *gate) bound(c *client) {
-	c.done = sync.OnceFunc(g.slots.release)
 	if c.address.IsValid() {
 		source := sourceOf(c.address.Addr())
 		if limit := g.sources.take(source, g.limits.Load()); limit != "" {
@@ -162,9 +180,10 @@ func (g *gate) bound(c *client) {
 			c.done()
 			return
 		}
+		place := c.done
 		c.done = sync.OnceFunc(func() {
 			g.sources.release(source)
-			g.slots.release()
+			place()
 		})
 	}
 	_ = g.rate.Wait(g.ctx) // a gate that closes hands on at once: the clients here have their places
@@ -192,18 +211,17 @@ type slots struct {
 	freed     chan struct{} // has an element if there may be a free slot that somebody waits for
 }
 
-// take takes a slot, and reports whether it has one: the context may end first. full is called if it
-// has to wait.
-func (s *slots) take(ctx context.Context, full func()) bool {
+// take takes a slot, and reports whether it has one: the context may end first. full is called when it
+// has to wait, and then from time to time.
+func (s *slots) take(ctx context.Context, full func(first bool)) bool {
 	for first := true; ; first = false {
 		if s.try() {
 			return true
 		}
-		if first {
-			full()
-		}
+		full(first)
 		select {
 		case <-s.freed:
+		case <-time.After(idleAtLeast / 4):
 		case <-ctx.Done():
 			return false
 		}

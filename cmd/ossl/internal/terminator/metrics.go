@@ -53,7 +53,7 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 		ch <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(value), labels...)
 	}
 	gauge(descConnections, float64(s.gate.slots.inUse()))
-	for _, limit := range []string{"connections", "per-address", "address-rate", "accept-proxy"} {
+	for _, limit := range []string{"connections", "idle", "per-address", "address-rate", "accept-proxy"} {
 		count(descLimited, s.gate.refused.times(limit), limit)
 	}
 	count(descLimited, s.limited.times("http2-frames"), "http2-frames")

@@ -56,6 +56,8 @@ func (g *generation) relayed(c *client, conn tlsConn) (up, down int64, err error
 		g.log.Debug("handshake", "client", c.String(), "error", err)
 		return 0, 0, err
 	}
+	c.work.begin()
+	defer c.work.end()
 	name := conn.ConnectionState().ServerName
 	site, ok := g.names.get(name)
 	if !ok {

@@ -148,6 +148,8 @@ func (g *generation) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		panic(http.ErrAbortHandler) // the generation has ended
 	}
 	g.begin(c)
+	c.work.begin()
+	defer c.work.end()
 	r.RemoteAddr = c.String()
 	pw := newProgressWriter(w, r, c.http1, g.config.Limits.Idle)
 	pw.leaving = &g.leaving
