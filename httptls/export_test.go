@@ -19,11 +19,11 @@ func SetPatience(r *Reloader, d time.Duration) { r.watch.patience = d }
 func SetCAPatience(r *ClientCAReloader, d time.Duration) { r.watch.patience = d }
 
 // WatchFile returns a function that looks at a file, reads it with take if it may have changed, and
-// returns the error to report, and the counts.
-func WatchFile(name string, take func() error) (look func() (error, ReloadStats)) {
+// returns the counts and the error to report.
+func WatchFile(name string, take func() error) (look func() (ReloadStats, error)) {
 	w := newFileWatch(take, nil, name)
-	return func() (error, ReloadStats) {
+	return func() (ReloadStats, error) {
 		err := w.look()
-		return err, w.counts()
+		return w.counts(), err
 	}
 }

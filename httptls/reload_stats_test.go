@@ -65,11 +65,11 @@ func TestReloadUnreadable(t *testing.T) {
 	reads := 0
 	var failure error
 	look := httptls.WatchFile(name, func() error { reads++; return failure })
-	if err, _ := look(); err != nil {
+	if _, err := look(); err != nil {
 		t.Fatal(err)
 	}
 	failure = fmt.Errorf("pair: %w", &fs.PathError{Op: "open", Path: name, Err: fs.ErrPermission})
-	if err, stats := look(); err != nil || stats.Refused != 0 {
+	if stats, err := look(); err != nil || stats.Refused != 0 {
 		t.Errorf("unchanged: %v, %+v", err, stats)
 	}
 	if reads != 2 {
@@ -78,10 +78,10 @@ func TestReloadUnreadable(t *testing.T) {
 	if err := os.WriteFile(name, []byte("other key"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err, stats := look(); !errors.Is(err, fs.ErrPermission) || stats.Refused != 1 {
+	if stats, err := look(); !errors.Is(err, fs.ErrPermission) || stats.Refused != 1 {
 		t.Errorf("changed: %v, %+v", err, stats)
 	}
-	if err, stats := look(); err != nil || stats.Refused != 1 {
+	if stats, err := look(); err != nil || stats.Refused != 1 {
 		t.Errorf("once more: %v, %+v", err, stats)
 	}
 }

@@ -109,7 +109,8 @@ func TestStartByLoader(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := newService(t)
-	s.startProgram(loader, link, "serve", "--cert", "localhost.pem", "--key", "localhost-key.pem", "--listen", "127.0.0.1:0", "public")
+	s.startProgram(loader, link, "serve", "--cert", "localhost.pem", "--key", "localhost-key.pem",
+		"--listen", "127.0.0.1:0", "public")
 	client := s.client("tcp", s.address, false, false)
 	for range 2 {
 		if err := get(client, "https://localhost/"); err != nil {
@@ -126,7 +127,8 @@ func TestProcessOne(t *testing.T) {
 		t.Skip("only root can make a process 1: run the test as root")
 	}
 	s := newService(t)
-	cmd := exec.Command("ossl", "serve", "--cert", "localhost.pem", "--key", "localhost-key.pem", "--listen", "127.0.0.1:0", "public")
+	cmd := exec.Command("ossl", "serve", "--cert", "localhost.pem", "--key", "localhost-key.pem",
+		"--listen", "127.0.0.1:0", "public")
 	cmd.Dir = s.dir
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWPID}
 	try := exec.Command("true")

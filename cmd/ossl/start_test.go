@@ -178,7 +178,8 @@ func TestRestartConfines(t *testing.T) {
 func TestConfigurationOfPipe(t *testing.T) {
 	s := newService(t)
 	cmd := exec.Command("ossl", "serve", "--config", "/dev/stdin")
-	cmd.Stdin = strings.NewReader("listen = [\"unix:s\"]\n[[site]]\ncert = \"localhost.pem\"\nkey = \"localhost-key.pem\"\nroot = \"public\"\n")
+	cmd.Stdin = strings.NewReader("listen = [\"unix:s\"]\n[[site]]\n" +
+		"cert = \"localhost.pem\"\nkey = \"localhost-key.pem\"\nroot = \"public\"\n")
 	cmd.Dir = s.dir
 	cmd.Env = append(os.Environ(), "NOTIFY_SOCKET="+s.path("notify"))
 	if err := cmd.Start(); err != nil {
