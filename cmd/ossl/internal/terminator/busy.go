@@ -33,7 +33,8 @@ type attempt struct {
 	conn  net.Conn
 	body  *takenBody // nil without a body
 
-	connected atomic.Bool // the request may have been sent
+	connected atomic.Bool // the request may have been sent, the last time that it was tried
+	met       atomic.Bool // the same for all times
 	responded atomic.Bool // a response has begun
 }
 
@@ -47,11 +48,15 @@ func (a *attempt) gotConn(info httptrace.GotConnInfo) {
 		return // the wait for a connection that is open goes on
 	}
 	a.connected.Store(true)
+	a.met.Store(true)
 	a.timer.Stop()
 }
 
+// lost reports whether there was no connection for the request at last.
+func (a *attempt) lost() bool { return !a.connected.Load() }
+
 // unsent reports whether nothing of a request that has failed has been sent, nor read of its body.
-func (a *attempt) unsent() bool { return !a.connected.Load() && (a.body == nil || !a.body.read.Load()) }
+func (a *attempt) unsent() bool { return !a.met.Load() && (a.body == nil || !a.body.read.Load()) }
 
 // repeatable reports whether a request that may have been sent, and has failed with an error, can be sent
 // again: RFC 9110, section 9.2.2. If the backend was too slow, another one would be too late.
@@ -61,8 +66,10 @@ func (a *attempt) repeatable(r *http.Request, err error) bool {
 	default:
 		return false
 	}
-	return a.body == nil && !a.responded.Load() && !isTimeout(err) && !errors.Is(err, errBusy) &&
-		!errors.Is(err, errStalled) && !errors.Is(err, errUpgrade)
+	if a.body != nil || errors.Is(err, errBusy) {
+		return false
+	}
+	return a.lost() || !a.responded.Load() && !isTimeout(err) && !errors.Is(err, errStalled) && !errors.Is(err, errUpgrade)
 }
 
 // try sends a request, and returns the response, and how it went.

@@ -74,12 +74,14 @@ func newGeneration(c *Config, state *sessions, limited *complaints, log, access 
 
 // check begins to check the backends, which keep their state if a former generation had them too.
 func (g *generation) check(former *generation) {
+	if former != nil {
+		former.stopChecks()
+	}
 	for i, s := range g.sites {
 		if s.backends == nil {
 			continue
 		}
 		if former != nil {
-			former.stopChecks()
 			for j, old := range former.sites {
 				if old.backends != nil && former.config.Sites[j].name() == g.config.Sites[i].name() {
 					s.backends.adopt(old.backends)

@@ -175,7 +175,7 @@ func (m *member) judge(ctx context.Context, a *attempt, err error) change {
 	switch {
 	case ctx.Err() != nil, errors.Is(err, errBusy), errors.Is(err, errUpgrade), a.body.failed():
 		return same
-	case a.unsent():
+	case a.lost():
 		return m.failed(time.Now())
 	case isTimeout(err), errors.Is(err, errStalled):
 		return m.timedOut(time.Now())
