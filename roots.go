@@ -1,16 +1,15 @@
 package ossl
 
 import (
-	"bytes"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/pem"
 	"fmt"
 	"os"
 	"path/filepath"
 	"sync"
 
 	"github.com/ossl-go/ossl/internal/libssl"
+	"github.com/ossl-go/ossl/internal/pemtext"
 	"github.com/ossl-go/ossl/internal/stdtls"
 )
 
@@ -120,12 +119,12 @@ func certificatesIn(file string) ([]*x509.Certificate, error) {
 	if err != nil {
 		return nil, err
 	}
+	blocks, err := pemtext.Decode(text)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
 	var certs []*x509.Certificate
-	for len(bytes.TrimSpace(text)) > 0 {
-		var block *pem.Block
-		if block, text = pem.Decode(text); block == nil {
-			break
-		}
+	for _, block := range blocks {
 		if block.Type != "CERTIFICATE" || len(block.Headers) > 0 {
 			continue
 		}

@@ -231,6 +231,9 @@ func (o *options) loadKey(uri string) (*Key, error) {
 	}
 	public, err := x509.ParsePKIXPublicKey(der)
 	if err != nil {
+		if kind := kindOf(der); kind != "" {
+			return refuse("a key of an unsupported kind: "+kind, nil)
+		}
 		return refuse("the public key is of an unknown type", err)
 	}
 	switch public.(type) {
@@ -298,6 +301,8 @@ func (o *options) load(uri string, keys bool) (*libssl.Loaded, error) {
 		return refuse(needed, nil)
 	case err == nil:
 		return loaded, nil
+	case file && allRead(uri, loaded.Objects):
+		return loaded, nil
 	}
 	cause := storeError
 	if file {
@@ -309,6 +314,12 @@ func (o *options) load(uri string, keys bool) (*libssl.Loaded, error) {
 	if file && keys && !libssl.AtLeast(libssl.Version3_5) {
 		if scheme := mldsaIn(uri); scheme != 0 {
 			return refuse(fmt.Sprintf("a key for %s requires OpenSSL 3.5 or later", libssl.MLDSAName(scheme)), cause(err))
+		}
+	}
+	if file && libssl.AtLeast(libssl.Version3_0) {
+		if cipher := oldCipherIn(uri); cipher != "" && (!loaded.Asked || o.ask != nil) {
+			return refuse(fmt.Sprintf("can't be loaded; it is encrypted with %s, for which OpenSSL needs its provider \"legacy\": "+
+				"WithProvider, or encrypt the key anew", cipher), cause(err))
 		}
 	}
 	switch {

@@ -143,6 +143,7 @@ static int take_all(OSSL_STORE_CTX *store, int file, int what, asking *a, ossl_l
 			ossl_fn.OSSL_STORE_INFO_free(info);
 			if (!ok)
 				return 0;
+			loaded->objects++;
 			continue;
 		}
 		/* The end may be reported as an error, and an error as the end; only a real error leaves an

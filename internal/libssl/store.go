@@ -6,6 +6,7 @@ import "crypto"
 type Loaded struct {
 	Key      *Key     // the first private key, nil if there is none
 	Keys     int      // the number of private keys, not counting copies of the first one
+	Objects  int      // the number of objects of all types that were read
 	Certs    [][]byte // DER
 	Folder   bool     // the URI is that of a folder
 	Unserved bool     // no active provider supports the URI's scheme

@@ -114,7 +114,8 @@ func LoadStore(uri string, file, keys bool, ask func() ([]byte, error)) (*Loaded
 	}
 	ok := C.ossl_store_load(name, C.int(flag(file)), what, C.uintptr_t(handle), &found, &errs[0])
 	defer C.ossl_loaded_free(&found)
-	loaded := &Loaded{Keys: int(found.keys), Folder: found.names > 0, Unserved: found.unserved != 0, Asked: a.asked}
+	loaded := &Loaded{Keys: int(found.keys), Objects: int(found.objects), Folder: found.names > 0,
+		Unserved: found.unserved != 0, Asked: a.asked}
 	if found.key != nil {
 		loaded.Key = &Key{p: found.key, provider: C.GoString(C.ossl_key_provider(found.key))}
 		runtime.AddCleanup(loaded.Key, func(p *C.ossl_key) { C.ossl_key_free(p) }, found.key)
