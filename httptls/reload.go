@@ -15,6 +15,7 @@ import (
 	"weak"
 
 	"github.com/ossl-go/ossl"
+	"github.com/ossl-go/ossl/keys"
 )
 
 // A Reloader is a certificate from files that may change while a server runs. Set its
@@ -49,6 +50,7 @@ type Reloader struct {
 	OnError func(error)
 
 	certFile, keyFile string
+	options           []keys.Option
 	watch             *fileWatch
 	current           atomic.Pointer[tls.Certificate] // with its Leaf
 
@@ -66,12 +68,16 @@ type filePair struct {
 	sum  [sha256.Size]byte
 }
 
-// NewReloader loads a certificate, with its chain, and its key from PEM files, as
-// [tls.LoadX509KeyPair] does. It also loads a certificate that has expired, since it has no other,
-// and crypto/tls would serve it. It returns an error if a Context with default options can't use
-// the pair; see [Reloader.UsedBy] for other Contexts.
-func NewReloader(certFile, keyFile string) (*Reloader, error) {
-	r := &Reloader{certFile: certFile, keyFile: keyFile}
+// NewReloader loads a certificate, with its chain, from a PEM file, and its key from a file, as
+// [tls.LoadX509KeyPair] does. A file with a PEM block that is cut or damaged is refused, since a
+// part of the chain would be missing. It also loads a certificate that has expired, since it has no
+// other, and crypto/tls would serve it. It returns an error if a Context with default options can't
+// use the pair; see [Reloader.UsedBy] for other Contexts.
+//
+// If the key is encrypted, or not in PEM, [keys.Load] loads it with the options, such as
+// [keys.WithPassphrase].
+func NewReloader(certFile, keyFile string, options ...keys.Option) (*Reloader, error) {
+	r := &Reloader{certFile: certFile, keyFile: keyFile, options: options}
 	r.watch = newFileWatch(r.read, r.reconsider, certFile, keyFile)
 	if err := r.Reload(); err != nil {
 		return nil, err
@@ -173,15 +179,7 @@ func (r *Reloader) load() (*filePair, error) {
 	if pair.sum == r.loaded {
 		return pair, nil
 	}
-	if pair.cert, err = tls.X509KeyPair(cert, key); err != nil {
-		return nil, err
-	}
-	if r.current.Load() != nil && cutShort(cert) {
-		return nil, errors.New("the certificate file ends inside a PEM block")
-	}
-	if pair.cert.Leaf == nil {
-		pair.cert.Leaf, err = x509.ParseCertificate(pair.cert.Certificate[0])
-	}
+	pair.cert, err = parsePair(cert, r.keyFile, key, r.options)
 	return pair, err
 }
 

@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"os"
@@ -13,6 +12,7 @@ import (
 	"time"
 
 	"github.com/ossl-go/ossl"
+	"github.com/ossl-go/ossl/keys"
 )
 
 // A ClientCAReloader is the set of the authorities that a server trusts to certify clients, from
@@ -144,7 +144,7 @@ func (r *ClientCAReloader) load() (*authorities, error) {
 		if err != nil {
 			return nil, err
 		}
-		certs, err := certificatesOf(text)
+		certs, err := keys.ParseCertificates(text)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", file, err)
 		}
@@ -158,31 +158,6 @@ func (r *ClientCAReloader) load() (*authorities, error) {
 		return nil, nil
 	}
 	return set, nil
-}
-
-// certificatesOf returns the certificates in PEM text, of which there must be one.
-func certificatesOf(text []byte) (certs []*x509.Certificate, err error) {
-	if cutShort(text) {
-		return nil, errors.New("the file ends inside a PEM block")
-	}
-	for {
-		var block *pem.Block
-		if block, text = pem.Decode(text); block == nil {
-			break
-		}
-		if block.Type != "CERTIFICATE" {
-			return nil, fmt.Errorf("it holds a PEM block of type %q", block.Type)
-		}
-		cert, err := x509.ParseCertificate(block.Bytes)
-		if err != nil {
-			return nil, err
-		}
-		certs = append(certs, cert)
-	}
-	if len(certs) == 0 {
-		return nil, errors.New("it holds no certificate")
-	}
-	return certs, nil
 }
 
 // try makes a Context with a set, in FIPS mode if one of the users is: OpenSSL may refuse it.

@@ -1,9 +1,7 @@
 package httptls
 
 import (
-	"bytes"
 	"crypto/tls"
-	"encoding/pem"
 	"errors"
 	"io/fs"
 	"log"
@@ -180,15 +178,6 @@ func (w *fileWatch) read(state fileStates, same bool) error {
 		}
 	}
 	return err
-}
-
-// cutShort reports whether text has a PEM block without its end, as in a file that is being
-// written. Parsers would accept the blocks before it.
-func cutShort(text []byte) bool {
-	for block := new(pem.Block); block != nil; {
-		block, text = pem.Decode(text)
-	}
-	return bytes.Contains(text, []byte("-----BEGIN "))
 }
 
 // fileStates are the metadata of files; nil means that a file is missing.
