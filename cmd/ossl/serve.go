@@ -134,6 +134,7 @@ type serverFlags struct {
 	site        terminator.Site
 	certs, keys []string
 	to          []string
+	passwords   []string // files
 	logFormat   string
 	logLevel    string
 }
@@ -149,9 +150,14 @@ func (f *serverFlags) register(cmd *cobra.Command) {
 	flags.StringArrayVar(&f.certs, "cert", nil,
 		"the certificate, with its chain: a `file`, or a URI; may be\nrepeated, for keys of several kinds")
 	flags.StringArrayVar(&f.keys, "key", nil, "its key: a `file`, or a URI such as pkcs11:object=tls")
+	flags.StringArrayVar(&f.passwords, "key-password-file", nil,
+		"the `file` of the password of an encrypted key, or of a token's\nPIN; for several keys repeated in their order")
 	flags.StringArrayVar(&f.site.ClientCA, "client-ca", nil,
 		"require certificates of clients, from the authorities in this\n`file`; may be repeated")
 	flags.BoolVar(&f.site.ClientOptional, "client-optional", false, "accept clients without a certificate too")
+	flags.StringArrayVar(&f.site.ClientAllow, "client-allow", nil,
+		"admit only certificates of clients that fit a `rule`: dns:NAME,\nuri:URI, email:ADDRESS, cn:NAME, ou:NAME or "+
+			"sha256:FINGERPRINT;\nmay be repeated")
 	flags.StringVar(&c.Engine, "engine", "ossl", "the TLS in use: ossl, or go for crypto/tls")
 	flags.StringVar(&c.Policy, "policy", terminator.DefaultPolicy,
 		"follow this policy: a `name` of 'ossl policy list', or none for the\nlibrary's defaults")
@@ -232,8 +238,16 @@ func (f *serverFlags) read(cmd *cobra.Command) (*terminator.Config, error) {
 	if len(f.certs) != len(f.keys) {
 		return nil, fmt.Errorf("--cert is given %d times, and --key %d times", len(f.certs), len(f.keys))
 	}
+	if len(f.passwords) > 0 && len(f.passwords) != len(f.keys) {
+		return nil, fmt.Errorf("--key is given %d times, and --key-password-file %d times; an empty one stands for none",
+			len(f.keys), len(f.passwords))
+	}
 	for i, cert := range f.certs {
-		s.Pairs = append(s.Pairs, terminator.Pair{Cert: cert, Key: f.keys[i]})
+		pair := terminator.Pair{Cert: cert, Key: f.keys[i]}
+		if i < len(f.passwords) {
+			pair.Password = f.passwords[i]
+		}
+		s.Pairs = append(s.Pairs, pair)
 	}
 	if len(s.Pairs) == 0 {
 		return nil, fmt.Errorf("--cert and --key are missing; 'ossl cert localhost' makes a pair for development")

@@ -28,22 +28,22 @@ type loadedPair struct {
 }
 
 // loadCertificates loads the pairs of a site. log gets the reasons why changed files aren't used.
-func loadCertificates(pairs []Pair, log *slog.Logger) (*certificates, error) {
+func loadCertificates(config *Config, pairs []Pair, log *slog.Logger) (*certificates, error) {
 	c := &certificates{}
 	for _, p := range pairs {
 		if isURI(p.Key) || isURI(p.Cert) {
-			cert, err := keys.LoadX509KeyPair(p.Cert, p.Key)
+			cert, err := keys.LoadX509KeyPair(p.Cert, p.Key, p.keyOptions()...)
 			if err != nil {
 				return nil, err
 			}
 			c.pairs = append(c.pairs, loadedPair{fixed: &cert})
 			continue
 		}
-		r, err := httptls.NewReloader(p.Cert, p.Key)
+		r, err := p.newReloader()
 		if err != nil {
-			return nil, err
+			return nil, config.explainPairs(err, []Pair{p})
 		}
-		r.OnError = func(err error) { log.Error("certificate not replaced", "error", err) }
+		r.OnError = func(err error) { log.Error("certificate not replaced", "error", config.explainPairs(err, []Pair{p})) }
 		c.files = append(c.files, r)
 		c.pairs = append(c.pairs, loadedPair{files: r})
 	}

@@ -71,12 +71,18 @@ type Site struct {
 
 	ClientCA       []string // files of the authorities of clients; none if clients need no certificate
 	ClientOptional bool     // clients may come without a certificate
+	// ClientAllow are the rules of which the certificates of clients must fit one; none means all that the
+	// authorities have certified. A rule is dns:NAME, uri:URI, email:ADDRESS, cn:NAME, ou:NAME or
+	// sha256:FINGERPRINT.
+	ClientAllow []string
 }
 
 // A Pair is a certificate, with its chain, and its key.
 type Pair struct {
 	Cert string `toml:"cert"`
-	Key  string `toml:"key"` // a file in PEM, or a URI as of package keys
+	Key  string `toml:"key"` // a file, or a URI as of package keys
+	// Password is the file of the password under which the key is encrypted, or of a token's PIN; or "".
+	Password string `toml:"key-password-file"`
 }
 
 // Check returns an error that names the first setting that is wrong, or contradicts another one.
@@ -238,6 +244,12 @@ func (s *Site) check(several bool) error {
 	}
 	if s.ClientOptional && len(s.ClientCA) == 0 {
 		return errors.New("client-optional needs client-ca")
+	}
+	if len(s.ClientAllow) > 0 && len(s.ClientCA) == 0 {
+		return errors.New("client-allow needs client-ca")
+	}
+	if _, err := parseAllow(s.ClientAllow); err != nil {
+		return err
 	}
 	if s.Root != "" {
 		if !s.Backend.empty() {

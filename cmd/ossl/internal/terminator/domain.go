@@ -88,7 +88,7 @@ func (c *Config) readFiles() (files []string) {
 	for i := range c.Sites {
 		s := &c.Sites[i]
 		for _, p := range s.Pairs {
-			add(p.Cert, p.Key)
+			add(p.Cert, p.Key, p.Password)
 		}
 		add(s.ClientCA...)
 		add(s.Backend.CA, s.Backend.Cert, s.Backend.Key)
@@ -115,10 +115,10 @@ func filePath(name string) (string, bool) {
 // provided returns the scheme of the first URI in a configuration that isn't of a file, or "". The
 // rest of the URI may have a PIN.
 func (c *Config) provided() string {
-	pairs := []Pair{{c.RedisCert, c.RedisKey}}
+	pairs := []Pair{{Cert: c.RedisCert, Key: c.RedisKey}}
 	for i := range c.Sites {
 		s := &c.Sites[i]
-		pairs = append(append(pairs, s.Pairs...), Pair{s.Backend.Cert, s.Backend.Key})
+		pairs = append(append(pairs, s.Pairs...), Pair{Cert: s.Backend.Cert, Key: s.Backend.Key})
 	}
 	for _, p := range pairs {
 		for _, name := range []string{p.Cert, p.Key} {

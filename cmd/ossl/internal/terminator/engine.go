@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/ossl-go/ossl"
+	"github.com/ossl-go/ossl/keys"
 	"github.com/ossl-go/ossl/policy"
 )
 
@@ -171,6 +172,7 @@ type demand struct {
 	certificates *certificates
 	authorities  *x509.CertPool
 	optional     bool
+	allow        string // the rules, quoted
 }
 
 func compileEngine(c *Config, sites []*site, authorities []*x509.CertPool, state *sessions) (*compiled, error) {
@@ -195,10 +197,13 @@ func compileEngine(c *Config, sites []*site, authorities []*x509.CertPool, state
 	configs := map[demand]*tls.Config{}
 	checks := map[demand]*ossl.Context{} // for certificates, without which they are made
 	for i, s := range sites {
-		d := demand{s.certificates, authorities[i], c.Sites[i].ClientOptional}
+		d := demand{s.certificates, authorities[i], c.Sites[i].ClientOptional, fmt.Sprintf("%q", c.Sites[i].ClientAllow)}
 		if configs[d] == nil {
 			config := base.Clone()
 			setClients(config, &c.Sites[i], authorities[i])
+			if err := setAllowed(config, &c.Sites[i]); err != nil {
+				return nil, c.siteError(i, err)
+			}
 			configs[d] = config
 			all := made.use(s.certificates, c.Sites[i].name())
 			if c.Engine == "go" {
@@ -207,7 +212,7 @@ func compileEngine(c *Config, sites []*site, authorities []*x509.CertPool, state
 				config.SessionTicketsDisabled = len(sites) > 1 && config.ClientAuth != tls.NoClientCert
 			} else {
 				if err := made.check(checks, d, config, options); err != nil {
-					return nil, c.siteError(i, err)
+					return nil, c.siteError(i, c.explainPairs(err, c.Sites[i].Pairs))
 				}
 				for _, cert := range all {
 					config.Certificates = append(config.Certificates, *cert)
@@ -223,7 +228,7 @@ func compileEngine(c *Config, sites []*site, authorities []*x509.CertPool, state
 	}
 	ctx, err := ossl.NewContext(config, options...)
 	if err != nil {
-		return nil, err
+		return nil, c.explainPairs(err, c.Sites[0].Pairs)
 	}
 	made.server = func(conn net.Conn) tlsConn { return ctx.Server(conn) }
 	return made, nil
@@ -274,7 +279,7 @@ func setClients(config *tls.Config, s *Site, authorities *x509.CertPool) {
 	}
 }
 
-// readPool reads authorities from files in PEM.
+// readPool reads authorities from files in PEM, which must be whole and hold nothing else.
 func readPool(files []string) (*x509.CertPool, error) {
 	pool := x509.NewCertPool()
 	for _, file := range files {
@@ -282,8 +287,12 @@ func readPool(files []string) (*x509.CertPool, error) {
 		if err != nil {
 			return nil, err
 		}
-		if !pool.AppendCertsFromPEM(text) {
-			return nil, fmt.Errorf("%s holds no certificate in PEM", file)
+		certs, err := keys.ParseCertificates(text)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", file, err)
+		}
+		for _, cert := range certs {
+			pool.AddCert(cert)
 		}
 	}
 	return pool, nil

@@ -49,6 +49,7 @@ type fileSite struct {
 	Names          []string `toml:"names"`
 	Cert           string   `toml:"cert"`
 	Key            string   `toml:"key"`
+	KeyPassword    string   `toml:"key-password-file"`
 	Pairs          []Pair   `toml:"pair"` // further ones, for other kinds of keys
 	Root           string   `toml:"root"`
 	List           bool     `toml:"list"`
@@ -66,6 +67,7 @@ type fileSite struct {
 	Underscores    bool     `toml:"underscore-headers"`
 	ClientCA       []string `toml:"client-ca"`
 	ClientOptional bool     `toml:"client-optional"`
+	ClientAllow    []string `toml:"client-allow"`
 }
 
 // ReadFile reads a Config from a file in TOML, and checks it. Keys that don't exist are refused.
@@ -134,13 +136,14 @@ func parse(text []byte) (*Config, error) {
 		}
 		site := Site{
 			Names: s.Names, Root: s.Root, List: s.List, DefaultType: s.DefaultType, ClientCA: s.ClientCA, ClientOptional: s.ClientOptional,
+			ClientAllow: s.ClientAllow,
 			Backend: Backend{Balance: s.Balance, Check: s.Check, CheckInterval: s.CheckInterval,
 				CA: s.ToCA, Name: s.ToName, Cert: s.ToCert, Key: s.ToKey, SendProxy: s.SendProxy,
 				ClientCert: s.ClientCert, UnderscoreHeaders: s.Underscores},
 		}
 		site.Backend.SetTo(to)
-		if s.Cert != "" || s.Key != "" {
-			site.Pairs = append(site.Pairs, Pair{s.Cert, s.Key})
+		if first := (Pair{s.Cert, s.Key, s.KeyPassword}); first != (Pair{}) {
+			site.Pairs = append(site.Pairs, first)
 		}
 		site.Pairs = append(site.Pairs, s.Pairs...)
 		c.Sites = append(c.Sites, site)

@@ -132,7 +132,7 @@ func newSite(c *Config, s *Site, parts *sharedParts, limited *complaints, log *s
 	made = &site{}
 	pairs := fmt.Sprintf("%q", s.Pairs)
 	if made.certificates = parts.certificates[pairs]; made.certificates == nil {
-		if made.certificates, err = loadCertificates(s.Pairs, log); err != nil {
+		if made.certificates, err = loadCertificates(c, s.Pairs, log); err != nil {
 			return nil, err
 		}
 		parts.certificates[pairs] = made.certificates

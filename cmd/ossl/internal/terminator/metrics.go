@@ -57,6 +57,7 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 		count(descLimited, s.gate.refused.times(limit), limit)
 	}
 	count(descLimited, s.limited.times("http2-frames"), "http2-frames")
+	count(descLimited, s.limited.times("client-allow"), "client-allow")
 	for _, limit := range []string{"address-requests", "backend-conns"} {
 		count(descRequests, s.limited.times(limit), limit)
 	}

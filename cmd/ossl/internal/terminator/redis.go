@@ -272,27 +272,15 @@ func (r *redisStore) readPassword(c *Config) error {
 	if c.RedisPassword == "" {
 		return nil
 	}
-	f, err := openPrivate(c.RedisPassword)
+	text, err := readPassword(c.RedisPassword)
 	if err != nil {
 		return err
 	}
-	defer f.Close()
-	text := make([]byte, maxPassword+1)
-	defer clear(text)
-	n, err := readFull(f, text)
-	if err != nil {
-		return err
-	}
-	password := strings.TrimRight(string(text[:n]), "\r\n")
-	if password == "" || n > maxPassword {
-		return fmt.Errorf("%s must hold a password of up to %d bytes", c.RedisPassword, maxPassword)
-	}
+	password := string(text)
+	clear(text)
 	r.password.Store(&password)
 	return nil
 }
-
-// maxPassword bounds the bytes of the file of a password.
-const maxPassword = 4096
 
 // openPrivate opens a file that others can't read.
 func openPrivate(name string) (*os.File, error) {

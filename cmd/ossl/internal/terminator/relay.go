@@ -53,7 +53,7 @@ func (g *generation) relayed(c *client, conn tlsConn) (up, down int64, err error
 	err = conn.HandshakeContext(shaking)
 	cancel()
 	if err != nil {
-		g.log.Debug("handshake", "client", c.String(), "error", err)
+		g.logHandshake(c, err)
 		return 0, 0, err
 	}
 	c.work.begin()

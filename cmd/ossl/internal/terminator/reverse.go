@@ -74,7 +74,17 @@ func loadPair(cert, key string) (tls.Certificate, error) {
 	if isURI(key) || isURI(cert) {
 		return keys.LoadX509KeyPair(cert, key)
 	}
-	return tls.LoadX509KeyPair(cert, key)
+	r, err := httptls.NewReloader(cert, key, keys.WithPassphrase(func(string) ([]byte, error) {
+		return nil, errors.New("the key is encrypted, which those for servers behind can't be: 'openssl pkey' decrypts it")
+	}))
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	pair, err := r.GetCertificate(nil)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	return *pair, nil
 }
 
 func (b *backend) options() []ossl.Option {

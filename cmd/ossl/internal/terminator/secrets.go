@@ -25,7 +25,7 @@ func (c *Config) secretNames() (names []string) {
 	add(c.TicketKeys...)
 	for i := range c.Sites {
 		for _, p := range c.Sites[i].Pairs {
-			add(p.Key)
+			add(p.Key, p.Password)
 		}
 		add(c.Sites[i].Backend.Key)
 	}

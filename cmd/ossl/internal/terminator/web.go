@@ -92,7 +92,7 @@ func (g *generation) shake(c *client) {
 		err = secure.SetDeadline(time.Time{})
 	}
 	if err != nil {
-		g.log.Debug("handshake", "client", c.String(), "error", err)
+		g.logHandshake(c, err)
 		answerPlaintext(err)
 	} else {
 		if secure.ConnectionState().NegotiatedProtocol == "h2" {
