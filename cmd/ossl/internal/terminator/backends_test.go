@@ -342,3 +342,55 @@ func TestUpgradeAtOne(t *testing.T) {
 	}
 	end()
 }
+
+// TestChecksOfTCP: a backend of TCP that accepts no connection, or fails in the handshake, is found by its
+// check before a client meets it.
+func TestChecksOfTCP(t *testing.T) {
+	w := newWorld(t)
+	secure := func(address, name string) net.Listener {
+		l, err := net.Listen("tcp", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		config := &tls.Config{Certificates: w.certificates(w.pair(false, name))}
+		go func() {
+			for {
+				conn, err := l.Accept()
+				if err != nil {
+					return
+				}
+				go func() {
+					defer conn.Close()
+					c := tls.Server(conn, config)
+					if c.Handshake() == nil {
+						_, _ = io.WriteString(c, "hello")
+						_ = c.CloseWrite()
+						_, _ = io.Copy(io.Discard, c)
+					}
+				}()
+			}
+		}()
+		t.Cleanup(func() { _ = l.Close() })
+		return l
+	}
+	good, wrong, absent := secure("127.0.0.1:0", "127.0.0.1"), secure("127.0.0.1:0", "wrong.test"), closed(t)
+	engines(t, func(t *testing.T, engine string) {
+		site := several("tls://"+good.Addr().String(), "tls://"+wrong.Addr().String(), "tls://"+absent)
+		site.Backend.CA = w.dir + "/ca/ca.pem"
+		site.Backend.Check, site.Backend.CheckInterval = "connect", terminator.Time(200*time.Millisecond)
+		r := w.start(w.config(engine, site))
+		r.log.await(t, "backend fails", wrong.Addr().String())
+		r.log.await(t, "backend fails", absent)
+		for range 6 {
+			if got := read(t, r.mustDial(nil), 5); got != "hello" {
+				t.Errorf("%q", got)
+			}
+		}
+		if strings.Contains(r.log.String(), "another one is tried") {
+			t.Error("a client has met a backend whose check fails")
+		}
+		back := secure(absent, "127.0.0.1")
+		r.log.await(t, "backend is well again", absent)
+		_ = back.Close()
+	})
+}

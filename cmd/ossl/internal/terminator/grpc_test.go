@@ -14,18 +14,19 @@ import (
 )
 
 // TestGRPC runs gRPC's own interoperability cases, streams in both directions and trailers among them,
-// between a client and a server of gRPC, with the proxy between them. A case that fails ends the
+// between a client and servers of gRPC, with the proxy between them. A case that fails ends the
 // process with its reason.
 func TestGRPC(t *testing.T) {
 	engines(t, func(t *testing.T, engine string) {
-		w, l := newWorld(t), listen(t)
+		w, l, second := newWorld(t), listen(t), listen(t)
 		server := grpc.NewServer(grpc.Creds(credentials.NewTLS(&tls.Config{
 			Certificates: w.certificates(w.pair(false, "backend.test"))})))
 		testgrpc.RegisterTestServiceServer(server, interop.NewTestServer())
 		go func() { _ = server.Serve(l) }()
+		go func() { _ = server.Serve(second) }()
 		t.Cleanup(server.Stop)
 		r := w.start(w.config(engine, terminator.Site{Backend: terminator.Backend{
-			To: "https://" + l.Addr().String(), Name: "backend.test", CA: w.authority.File}}))
+			To: "https://" + l.Addr().String(), Others: []string{"https://" + second.Addr().String()}, Name: "backend.test", CA: w.authority.File}}))
 		conn, err := grpc.NewClient("passthrough:///"+r.addr,
 			grpc.WithTransportCredentials(credentials.NewTLS(&tls.Config{RootCAs: r.roots, ServerName: "localhost"})))
 		if err != nil {

@@ -231,17 +231,18 @@ func redisTLS(c *Config, host string) (*ossl.Context, error) {
 }
 
 // watch notices that the store goes away, and that it comes back. A server without clients learns it from
-// the polls of the ticket keys; lookups that fail bring one forward.
+// the polls of the ticket keys; lookups and writes that fail bring one forward.
 func (r *redisStore) watch(ctx context.Context, log *slog.Logger) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
-	for {
+	for failed := uint64(0); ; {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
 			return
 		}
-		if !r.up.Load() || r.sessions.Stats().Breaker != "closed" {
+		stats, before := r.sessions.Stats(), failed
+		if failed = stats.Errors + stats.PutsDropped; failed > before || !r.up.Load() {
 			r.poll(ctx, log)
 		} else {
 			r.note(ctx, r.keys.Stats().LastError, log)
