@@ -36,6 +36,7 @@ type engine struct {
 	// compile makes the successor of current when a certificate has changed. It is nil for crypto/tls,
 	// whose servers ask for the certificate in each handshake.
 	compile func() (*compiled, error)
+	checks  checks // used by compile alone
 	log     *slog.Logger
 }
 
@@ -43,8 +44,13 @@ type engine struct {
 // doesn't stop at the ClientHello to ask for one.
 type compiled struct {
 	server func(net.Conn) tlsConn
-	keep   []*ossl.Context // that check certificates: Reloaders have only weak references
 	used   []usedCertificates
+}
+
+// checks check certificates before they are used, for all that an engine compiles.
+type checks struct {
+	contexts map[demand]*ossl.Context      // without certificates; Reloaders have only weak references to them
+	passed   map[demand][]*tls.Certificate // need no further check
 }
 
 // usedCertificates are the certificates of one or more sites that a compiled has.
@@ -75,8 +81,8 @@ func newEngine(c *Config, sites []*site, state *sessions, log *slog.Logger) (*en
 		}
 		authorities[i] = pools[files]
 	}
-	e := &engine{log: log}
-	compile := func() (*compiled, error) { return compileEngine(c, sites, authorities, state) }
+	e := &engine{log: log, checks: checks{map[demand]*ossl.Context{}, map[demand][]*tls.Certificate{}}}
+	compile := func() (*compiled, error) { return compileEngine(c, sites, authorities, state, &e.checks) }
 	if c.Engine == "ossl" {
 		e.compile = compile
 	}
@@ -175,7 +181,9 @@ type demand struct {
 	allow        string // the rules, quoted
 }
 
-func compileEngine(c *Config, sites []*site, authorities []*x509.CertPool, state *sessions) (*compiled, error) {
+func compileEngine(
+	c *Config, sites []*site, authorities []*x509.CertPool, state *sessions, checks *checks,
+) (*compiled, error) {
 	base, options := state.base.Clone(), slices.Clone(state.options)
 	if !c.Sites[0].http() {
 		base.NextProtos = nil
@@ -195,7 +203,6 @@ func compileEngine(c *Config, sites []*site, authorities []*x509.CertPool, state
 	var names namedSites[*tls.Config]
 	made := &compiled{}
 	configs := map[demand]*tls.Config{}
-	checks := map[demand]*ossl.Context{} // for certificates, without which they are made
 	for i, s := range sites {
 		d := demand{s.certificates, authorities[i], c.Sites[i].ClientOptional, fmt.Sprintf("%q", c.Sites[i].ClientAllow)}
 		if configs[d] == nil {
@@ -211,7 +218,7 @@ func compileEngine(c *Config, sites []*site, authorities []*x509.CertPool, state
 				// crypto/tls would resume a session of a site whose clients have other authorities.
 				config.SessionTicketsDisabled = len(sites) > 1 && config.ClientAuth != tls.NoClientCert
 			} else {
-				if err := made.check(checks, d, config, options); err != nil {
+				if err := checks.pass(all, d, config, options); err != nil {
 					return nil, c.siteError(i, c.explainPairs(err, c.Sites[i].Pairs))
 				}
 				for _, cert := range all {
@@ -234,23 +241,29 @@ func compileEngine(c *Config, sites []*site, authorities []*x509.CertPool, state
 	return made, nil
 }
 
-// check returns an error if the certificates of a demand can't be used with a configuration that doesn't
+// pass returns an error if the certificates of a demand can't be used with a configuration that doesn't
 // have them yet. The Context for this serves nobody: package ossl makes one for the handshakes of each
 // configuration that is chosen, when the first one is.
-func (c *compiled) check(checks map[demand]*ossl.Context, d demand, config *tls.Config, options []ossl.Option) error {
-	certificates := d.certificates
-	d.certificates = nil
-	if checks[d] == nil {
+func (c *checks) pass(all []*tls.Certificate, d demand, config *tls.Config, options []ossl.Option) error {
+	if slices.Equal(c.passed[d], all) {
+		return nil
+	}
+	clients := d
+	clients.certificates = nil
+	if c.contexts[clients] == nil {
 		config := config.Clone()
 		config.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return nil, errors.ErrUnsupported }
 		ctx, err := ossl.NewContext(config, options...)
 		if err != nil {
 			return err
 		}
-		checks[d] = ctx
-		c.keep = append(c.keep, ctx)
+		c.contexts[clients] = ctx
 	}
-	return certificates.usedBy(checks[d])
+	if err := d.certificates.usedBy(c.contexts[clients]); err != nil {
+		return err
+	}
+	c.passed[d] = all
+	return nil
 }
 
 // choose returns the configuration that chooses among those of the sites by the server name.

@@ -115,8 +115,8 @@ func DropBallast() { ballast = nil }
 
 // Compiled returns the numbers of loaded certificates and of Contexts that the sites have.
 func (s *Server) Compiled() (certificates, contexts int) {
-	now := s.current.Load().engine.current.Load()
-	return len(now.used), len(now.keep)
+	e := s.current.Load().engine
+	return len(e.current.Load().used), len(e.checks.contexts)
 }
 
 // SecretNames returns the names of the files that no client may read.
