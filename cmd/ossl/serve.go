@@ -65,6 +65,8 @@ sendfile(2), if Linux has kernel TLS.
 	flags.BoolVar(&f.site.List, "list", false, "list the files of folders that have no index.html")
 	flags.StringVar(&f.site.DefaultType, "default-type", "",
 		"the media `type` of files whose names tell none (default\napplication/octet-stream)")
+	flags.BoolVar(&f.site.Precompressed, "precompressed", false,
+		"send NAME.br, NAME.zst or NAME.gz in the place of NAME to clients\nthat accept it")
 	flags.BoolVar(&f.config.HTTP1, "http1", false, "speak HTTP/1.1 alone")
 	flags.IntVar(&f.config.Limits.FileCacheBytes, "file-cache-bytes", f.config.Limits.FileCacheBytes,
 		"the `number` of bytes of small files that are kept in memory; 0\nfor none")
@@ -188,6 +190,10 @@ func (f *serverFlags) register(cmd *cobra.Command) {
 		"have Linux deny the process all files and connections that it\ndoesn't need: on, off, or auto for on if the kernel can")
 	flags.StringArrayVar(&c.LandlockRead, "landlock-read", nil,
 		"leave the process this `folder` too, for reloads and restarts that\nname files in it; may be repeated")
+	flags.StringArrayVar(&f.site.Headers, "header", nil,
+		"set this `field`, 'Name: value', in the header of each response;\nmay be repeated")
+	flags.StringArrayVar(&f.site.RemoveHeaders, "remove-header", nil,
+		"remove the field with this `name` from each response; may be\nrepeated")
 	flags.BoolVar(&c.AccessLog, "access-log", false, "log each request, or each connection of TCP")
 	flags.StringVar(&f.logFormat, "log-format", "text", "log as text or json")
 	flags.StringVar(&f.logLevel, "log-level", "info", "log from this `level`: debug, info, warn or error")
@@ -199,6 +205,7 @@ func (f *serverFlags) register(cmd *cobra.Command) {
 	flags.Float64Var(&l.RatePerSource, "address-rate", l.RatePerSource,
 		"the `number` of them from one address; further ones are closed;\n0 for no bound")
 	flags.IntVar(&l.HeaderBytes, "header-bytes", l.HeaderBytes, "the `number` of bytes of a request's header")
+	flags.IntVar(&l.BodyBytes, "body-bytes", l.BodyBytes, "the `number` of bytes of a request's body; 0 for no bound")
 	flags.IntVar(&l.Streams, "streams", l.Streams, "the `number` of requests at a time on a connection")
 	flags.IntVar(&l.BackendConns, "backend-conns", l.BackendConns, "the `number` of connections to a backend of HTTP")
 	flags.IntVar(&l.RequestsPerSource, "address-requests", l.RequestsPerSource,

@@ -66,6 +66,11 @@ type Site struct {
 	List bool   // folders without index.html are listed
 	// DefaultType is the media type of files whose names tell none, or "" for application/octet-stream.
 	DefaultType string
+	// Precompressed is whether NAME.br, NAME.zst or NAME.gz is sent in the place of NAME.
+	Precompressed bool
+
+	Headers       []string // "Name: value", for all responses
+	RemoveHeaders []string // names
 
 	Backend Backend // if Root is ""
 
@@ -251,6 +256,11 @@ func (s *Site) check(several bool) error {
 	if _, err := parseAllow(s.ClientAllow); err != nil {
 		return err
 	}
+	if edit, err := parseHeaderEdit(s.Headers, s.RemoveHeaders); err != nil {
+		return err
+	} else if edit != nil && !s.http() {
+		return errors.New("header and remove-header are for sites of HTTP")
+	}
 	if s.Root != "" {
 		if !s.Backend.empty() {
 			return errors.New("a site has either a folder (root) or a backend (to)")
@@ -269,6 +279,9 @@ func (s *Site) check(several bool) error {
 	}
 	if s.DefaultType != "" {
 		return errors.New("default-type is for folders")
+	}
+	if s.Precompressed {
+		return errors.New("precompressed is for folders")
 	}
 	if s.Backend.ClientCert && len(s.ClientCA) == 0 {
 		return errors.New("client-cert-header needs client-ca")

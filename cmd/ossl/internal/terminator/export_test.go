@@ -88,7 +88,7 @@ var (
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			pw := newProgressWriter(w, r, nil, timeout)
 			defer pw.end()
-			h.ServeHTTP(pw, pw.guardBody(r))
+			h.ServeHTTP(pw, pw.guardBody(r, 0))
 		})
 	}
 )

@@ -54,6 +54,9 @@ type fileSite struct {
 	Root           string   `toml:"root"`
 	List           bool     `toml:"list"`
 	DefaultType    string   `toml:"default-type"`
+	Precompressed  bool     `toml:"precompressed"`
+	Headers        []string `toml:"header"`
+	RemoveHeaders  []string `toml:"remove-header"`
 	To             any      `toml:"to"` // a text, or a list of texts
 	Balance        string   `toml:"balance"`
 	Check          string   `toml:"check"`
@@ -135,8 +138,9 @@ func parse(text []byte) (*Config, error) {
 			return nil, fmt.Errorf(" site.to: %w", err)
 		}
 		site := Site{
-			Names: s.Names, Root: s.Root, List: s.List, DefaultType: s.DefaultType, ClientCA: s.ClientCA, ClientOptional: s.ClientOptional,
-			ClientAllow: s.ClientAllow,
+			Names: s.Names, Root: s.Root, List: s.List, DefaultType: s.DefaultType, Precompressed: s.Precompressed,
+			Headers: s.Headers, RemoveHeaders: s.RemoveHeaders,
+			ClientCA: s.ClientCA, ClientOptional: s.ClientOptional, ClientAllow: s.ClientAllow,
 			Backend: Backend{Balance: s.Balance, Check: s.Check, CheckInterval: s.CheckInterval,
 				CA: s.ToCA, Name: s.ToName, Cert: s.ToCert, Key: s.ToKey, SendProxy: s.SendProxy,
 				ClientCert: s.ClientCert, UnderscoreHeaders: s.Underscores},

@@ -36,8 +36,9 @@ type fileCache struct {
 }
 
 type cacheKey struct {
-	root *os.Root
-	name string // of the file, in the root
+	root     *os.Root
+	name     string // of the file, in the root
+	encoding string // of the contents; "" if the file is sent as itself
 }
 
 // A cachedFile has the contents of a file, and the fields of the header of an answer.
@@ -48,7 +49,7 @@ type cachedFile struct {
 	name                          string
 	modified                      time.Time
 	kind, length, date, fromStart []string
-	etag                          []string
+	etag, encoding                []string
 }
 
 func newFileCache(limit int) *fileCache {
@@ -56,8 +57,8 @@ func newFileCache(limit int) *fileCache {
 }
 
 // get returns a file that has not changed since it was kept, or nil.
-func (c *fileCache) get(root *os.Root, folder uintptr, name string) *cachedFile {
-	key := cacheKey{root, name}
+func (c *fileCache) get(root *os.Root, folder uintptr, name, encoding string) *cachedFile {
+	key := cacheKey{root, name, encoding}
 	c.mu.RLock()
 	f := c.entries[key]
 	c.mu.RUnlock()
@@ -78,7 +79,7 @@ func (c *fileCache) get(root *os.Root, folder uintptr, name string) *cachedFile 
 }
 
 // add keeps a file that has just been opened, and returns it, or nil if it doesn't keep it.
-func (c *fileCache) add(root *os.Root, name, kind string, file *os.File, info fs.FileInfo) *cachedFile {
+func (c *fileCache) add(root *os.Root, name, kind, encoding string, file *os.File, info fs.FileInfo) *cachedFile {
 	size := info.Size()
 	if size > maxCached || int(size)+cacheOverhead+len(name) > c.limit {
 		return nil
@@ -98,12 +99,15 @@ func (c *fileCache) add(root *os.Root, name, kind string, file *os.File, info fs
 	f := &cachedFile{state: before, opened: now, data: data, name: info.Name(), modified: info.ModTime()}
 	f.kind = []string{kind}
 	f.etag = []string{before.etag()}
+	if encoding != "" {
+		f.encoding = []string{encoding}
+	}
 	f.length = []string{strconv.Itoa(len(data))}
 	f.fromStart = []string{"bytes"}
 	if !f.modified.IsZero() && !f.modified.Equal(time.Unix(0, 0)) { // as net/http has it
 		f.date = []string{f.modified.UTC().Format(http.TimeFormat)}
 	}
-	key := cacheKey{root, name}
+	key := cacheKey{root, name, encoding}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.remove(key)
@@ -144,6 +148,9 @@ func (f *cachedFile) serve(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h["Content-Type"] = f.kind
 	h["Etag"] = f.etag
+	if f.encoding != nil {
+		h["Content-Encoding"] = f.encoding
+	}
 	for _, field := range [...]string{"Range", "If-Match", "If-Unmodified-Since", "If-None-Match", "If-Modified-Since"} {
 		if _, ok := r.Header[field]; ok {
 			adjust(r, f.modified, int64(len(f.data)))

@@ -106,6 +106,7 @@ type fileHandler struct {
 	name        string // of the root
 	list        bool
 	defaultType string
+	compressed  bool // files in an encoding are sent in the place of plain ones
 	secrets     *secretFiles
 	cache       *fileCache
 	log         *slog.Logger
@@ -126,7 +127,8 @@ type openRoot struct {
 }
 
 func newFileHandler(s *Site, secrets *secretFiles, cache *fileCache, log *slog.Logger) (*fileHandler, error) {
-	h := &fileHandler{name: s.Root, list: s.List, defaultType: cmp.Or(s.DefaultType, defaultType), secrets: secrets, cache: cache, log: log}
+	h := &fileHandler{name: s.Root, list: s.List, defaultType: cmp.Or(s.DefaultType, defaultType), compressed: s.Precompressed,
+		secrets: secrets, cache: cache, log: log}
 	root, err := h.open()
 	if err != nil {
 		return nil, err
@@ -154,6 +156,9 @@ func (h *fileHandler) open() (*openRoot, error) {
 	made.lists = http.FileServer(made.folder)
 	return made, nil
 }
+
+// stat returns the state of the file that a name leads to.
+func (r *openRoot) stat(name string) (fs.FileInfo, error) { return r.folder.root.Stat(name) }
 
 func (r *openRoot) close() {
 	if r.dir != nil {
@@ -214,7 +219,10 @@ func (h *fileHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if isFolder {
 		found = path.Join(name, "index.html")
 	}
-	if f := h.cache.get(root.folder.root, root.fd, found); f != nil {
+	if h.compressed && h.serveCompressed(w, r, root, found) {
+		return
+	}
+	if f := h.cache.get(root.folder.root, root.fd, found, ""); f != nil {
 		f.serve(w, r)
 		return
 	}
@@ -234,20 +242,58 @@ func (h *fileHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case !info.Mode().IsRegular():
 		redirect(w, r, path.Base(name)+"/")
 	default:
-		h.serveFile(w, r, root, found, file, info)
+		h.serveFile(w, r, root, found, encoding{}, file, info)
 	}
 }
 
+// serveCompressed answers with a file beside the one with a name, in an encoding that the client accepts.
+// It isn't used if it is older than the plain one. serveCompressed reports whether there is one.
+func (h *fileHandler) serveCompressed(w http.ResponseWriter, r *http.Request, root *openRoot, name string) bool {
+	w.Header()["Vary"] = varyByEncoding
+	for _, e := range acceptable(r.Header.Get("Accept-Encoding")) {
+		plain, err := root.stat(name)
+		if err != nil || !plain.Mode().IsRegular() {
+			return false
+		}
+		f := h.cache.get(root.folder.root, root.fd, name+e.suffix, e.name)
+		if f != nil && !older(f.modified, plain.ModTime()) {
+			f.serve(w, r)
+			return true
+		}
+		file, info, err := root.folder.open(name + e.suffix)
+		if err != nil {
+			continue
+		}
+		if !info.Mode().IsRegular() || older(info.ModTime(), plain.ModTime()) {
+			_ = file.Close()
+			continue
+		}
+		defer file.Close()
+		h.serveFile(w, r, root, name, e, file, info)
+		return true
+	}
+	return false
+}
+
+// older compares the dates of files in seconds, which archives have.
+func older(a, b time.Time) bool { return a.Unix() < b.Unix() }
+
+var varyByEncoding = []string{"Accept-Encoding"}
+
 // serveFile answers with an open file.
-func (h *fileHandler) serveFile(w http.ResponseWriter, r *http.Request, root *openRoot, name string, file *os.File, info fs.FileInfo) {
+func (h *fileHandler) serveFile(w http.ResponseWriter, r *http.Request, root *openRoot, name string, e encoding, file *os.File,
+	info fs.FileInfo) {
 	kind := cmp.Or(typeOf(name), h.defaultType)
-	if f := h.cache.add(root.folder.root, name, kind, file, info); f != nil {
+	if f := h.cache.add(root.folder.root, name+e.suffix, kind, e.name, file, info); f != nil {
 		f.serve(w, r)
 		return
 	}
 	header := w.Header()
 	header["Content-Type"] = []string{kind}
 	header["Etag"] = []string{etagOf(file, info)}
+	if e.name != "" {
+		header["Content-Encoding"] = []string{e.name}
+	}
 	adjust(r, info.ModTime(), info.Size())
 	http.ServeContent(w, r, info.Name(), info.ModTime(), file)
 }

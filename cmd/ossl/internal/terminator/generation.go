@@ -44,6 +44,7 @@ type generation struct {
 type site struct {
 	certificates *certificates
 	handler      http.Handler // of HTTP
+	header       *headerEdit  // or nil
 	backends     *backends    // nil for folders
 	close        []func()
 }
@@ -137,6 +138,7 @@ func newSite(c *Config, s *Site, parts *sharedParts, limited *complaints, log *s
 		}
 		parts.certificates[pairs] = made.certificates
 	}
+	made.header, _ = parseHeaderEdit(s.Headers, s.RemoveHeaders) // Check has parsed them
 	if s.Root != "" {
 		files, err := newFileHandler(s, parts.secrets, parts.cache, log)
 		if err != nil {

@@ -12,6 +12,7 @@ type Limits struct {
 	Rate              float64 `toml:"rate"`             // new connections a second; 0 for no bound
 	RatePerSource     float64 `toml:"address-rate"`     // the same from one address
 	HeaderBytes       int     `toml:"header-bytes"`     // of a request's header
+	BodyBytes         int     `toml:"body-bytes"`       // of a request's body; 0 for no bound
 	Streams           int     `toml:"streams"`          // requests at a time on an HTTP/2 connection
 	BackendConns      int     `toml:"backend-conns"`    // to each HTTP backend
 	RequestsPerSource int     `toml:"address-requests"` // of one address at a time, at each HTTP backend; 0 for half of BackendConns
@@ -67,6 +68,9 @@ func (l *Limits) check() error {
 		if v.value < v.least || v.value > 1<<30 {
 			return fmt.Errorf("%s is %d, but must be at least %d", v.name, v.value, v.least)
 		}
+	}
+	if l.BodyBytes < 0 {
+		return fmt.Errorf("body-bytes is %d, but must not be negative", l.BodyBytes)
 	}
 	for _, v := range []struct {
 		name  string

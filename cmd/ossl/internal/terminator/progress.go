@@ -39,8 +39,9 @@ type progressWriter struct {
 	// bodyFailed is the error of a Read of the request's body, or nil. The reverse proxy's transport
 	// reads on a goroutine of its own.
 	bodyFailed atomic.Pointer[error]
-	bodyEnded  atomic.Bool  // all of the request's body has been read
-	http1      *http1Conn   // nil for HTTP/2
+	bodyEnded  atomic.Bool // all of the request's body has been read
+	http1      *http1Conn  // nil for HTTP/2
+	header     *headerEdit
 	leaving    *atomic.Bool // the generation ends; nil if the caller has none
 	early      bool         // the response has begun before the body of a request of HTTP/1 has ended
 
@@ -139,6 +140,9 @@ func (w *progressWriter) WriteHeader(status int) {
 	}
 	if w.status == 0 && (status >= 200 || status == http.StatusSwitchingProtocols) {
 		w.status = status
+		if status >= 200 {
+			w.header.apply(w.Header())
+		}
 		if w.http1 != nil && w.leaving.Load() && status >= 200 {
 			w.Header().Set("Connection", "close")
 		}

@@ -280,7 +280,9 @@ func backendError(log *slog.Logger, w http.ResponseWriter, r *http.Request, err 
 	if pw, ok := w.(*progressWriter); ok {
 		if body := pw.bodyFailed.Load(); body != nil { // the client's fault
 			w.Header().Set("Connection", "close")
-			if isTimeout(*body) {
+			if errors.As(*body, new(*http.MaxBytesError)) {
+				refuseBody(w)
+			} else if isTimeout(*body) {
 				http.Error(w, "408 request timeout", http.StatusRequestTimeout)
 			} else {
 				http.Error(w, "400 bad request", http.StatusBadRequest)

@@ -162,7 +162,7 @@ func (g *generation) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			g.forget(c)
 		}
 	}()
-	r = pw.guardBody(r)
+	r = pw.guardBody(r, int64(g.config.Limits.BodyBytes))
 	if !wellFormed(r) || c.http1.refuses() {
 		w.Header().Set("Connection", "close")
 		http.Error(pw, "400 bad request", http.StatusBadRequest)
@@ -173,12 +173,23 @@ func (g *generation) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(pw, "421 misdirected request", http.StatusMisdirectedRequest)
 		return
 	}
+	pw.header = site.header
+	if limit := int64(g.config.Limits.BodyBytes); limit > 0 && r.ContentLength > limit {
+		refuseBody(pw)
+		return
+	}
 	if r.RequestURI == "*" { // of OPTIONS, which asks for the server as a whole: RFC 9110, section 9.3.7
 		pw.Header().Set("Content-Length", "0")
 		pw.WriteHeader(http.StatusOK)
 		return
 	}
 	site.handler.ServeHTTP(pw, r)
+}
+
+// refuseBody answers a request whose body is larger than the limit.
+func refuseBody(w http.ResponseWriter) {
+	w.Header().Set("Connection", "close")
+	http.Error(w, "413 request entity too large", http.StatusRequestEntityTooLarge)
 }
 
 // siteOf returns the site of a request, or nil if the request is for another site than its
@@ -269,16 +280,19 @@ func (h *handoff) Addr() net.Addr { return &net.TCPAddr{} }
 type progressBody struct {
 	io.ReadCloser
 	writer *progressWriter
-	begun  bool // reading has
+	begun  bool  // reading has
+	limit  int64 // 0 for none
+	read   int64
 }
 
 // guardBody returns a request for the handler, the reads of whose body must make progress.
-func (w *progressWriter) guardBody(r *http.Request) *http.Request {
+// They may have as many bytes as limit, if that isn't 0.
+func (w *progressWriter) guardBody(r *http.Request, limit int64) *http.Request {
 	if r.ContentLength == 0 {
 		w.bodyEnded.Store(true)
 	} else {
 		r = r.WithContext(r.Context()) // a copy: net/http looks at its own one's body, to answer before it comes
-		r.Body = &progressBody{ReadCloser: r.Body, writer: w}
+		r.Body = &progressBody{ReadCloser: r.Body, writer: w, limit: limit}
 		w.beforeRead(false)
 	}
 	return r
@@ -289,7 +303,14 @@ func (b *progressBody) Read(p []byte) (int, error) {
 		return 0, http.ErrBodyReadAfterClose
 	}
 	b.begun = true
+	if b.limit > 0 {
+		p = p[:min(int64(len(p)), b.limit-b.read+1)]
+	}
 	n, err := b.ReadCloser.Read(p)
+	if b.read += int64(n); b.limit > 0 && b.read > b.limit {
+		n, err = n-1, &http.MaxBytesError{Limit: b.limit}
+		b.read--
+	}
 	b.writer.bodyRead.Store(true)
 	if errors.Is(err, io.EOF) {
 		b.writer.bodyEnded.Store(true)
