@@ -72,7 +72,7 @@ func checkModuleChain(chain []*x509.Certificate, usage x509.ExtKeyUsage) error {
 			return invalid(x509.CANotAuthorizedForThisName, "a wildcard covers an excluded name")
 		}
 	}
-	return nil
+	return checkIssuers(chain)
 }
 
 // checkPolicyConstraints refuses certificates that have policy constraints and no policies. No

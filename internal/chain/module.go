@@ -42,6 +42,12 @@ func (m *Module) verify(certs []*x509.Certificate, packed []byte, p peer, now ti
 		return nil, err
 	}
 	found, err := roots.Verify(packed, &query)
+	// For libcrypto a certificate has expired at NotAfter itself, for crypto/x509 and RFC 5280 after it.
+	last := now.Nanosecond() == 0 && expired(err)
+	if last {
+		query.Time = now.Add(-time.Second)
+		found, err = roots.Verify(packed, &query)
+	}
 	if err != nil {
 		return nil, x509Error(err, certs, p)
 	}
@@ -56,11 +62,19 @@ func (m *Module) verify(certs []*x509.Certificate, packed []byte, p peer, now ti
 				return nil, err
 			}
 		}
+		if cert := chain[i]; last && (now.Before(cert.NotBefore) || now.After(cert.NotAfter)) {
+			return nil, x509.CertificateInvalidError{Cert: cert, Reason: x509.Expired}
+		}
 	}
 	if err := checkModuleChain(chain, usage); err != nil {
 		return nil, err
 	}
 	return [][]*x509.Certificate{chain}, nil
+}
+
+func expired(err error) bool {
+	var e *libssl.VerifyError
+	return errors.As(err, &e) && e.Code == libssl.VerifyExpired
 }
 
 // splitName returns a server's name as crypto/x509 takes it: an IP address, or a host name without

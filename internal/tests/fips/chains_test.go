@@ -126,13 +126,15 @@ var requireExplicit = extension(oidPolicyC, true, []byte{0x30, 3, 0x80, 1, 0})
 type chainCase struct {
 	name            string
 	root, mid, leaf func(*template)
+	further         func(*template) // another intermediate, below mid; nil for none
+	selfIssued      bool            // it has mid's name
 	trustMid        bool
 	trustLeaf       bool
 	dial            string
 	stricter        string // the reason why libcrypto refuses a chain that crypto/x509 accepts, if it does
 }
 
-var chainCases = []chainCase{
+var chainCases = append(constraintCases, []chainCase{
 	{name: "plain", root: ca, mid: ca, leaf: tlsLeaf},
 	{name: "ms SGC only", root: ca, mid: ca, leaf: and(tlsLeaf, ekus(asn1.ObjectIdentifier{1, 3, 6, 1, 4, 1, 311, 10, 3, 3}))},
 	{name: "ns SGC only", root: ca, mid: ca, leaf: and(tlsLeaf, ekus(asn1.ObjectIdentifier{2, 16, 840, 1, 113730, 4, 1}))},
@@ -211,7 +213,7 @@ var chainCases = []chainCase{
 		leaf: and(tlsLeaf, names("*.test"))},
 	{name: "bare wildcard", root: ca, mid: ca, leaf: and(tlsLeaf, names("*")), dial: "server"},
 	{name: "underscore", root: ca, mid: ca, leaf: and(tlsLeaf, names("a_b.test")), dial: "a_b.test"},
-}
+}...)
 
 // TestFIPSDifferentialChains verifies chains of many kinds, of servers and of clients, with
 // libcrypto and with crypto/x509. A chain that crypto/x509 refuses must be refused. If libcrypto is
@@ -236,7 +238,17 @@ func TestFIPSDifferentialChains(t *testing.T) {
 func (test *chainCase) issue(t *testing.T) (cert tls.Certificate, anchor *x509.Certificate) {
 	root := issue(t, "root "+test.name, nil, test.root)
 	mid := issue(t, "mid "+test.name, root, test.mid)
-	leaf := issue(t, "leaf", mid, test.leaf)
+	issuer, chain := mid, [][]byte{mid.cert.Raw}
+	if test.further != nil {
+		name, edit := "further "+test.name, test.further
+		if test.selfIssued { // without the identifier OpenSSL would take it for self-signed
+			name = "mid " + test.name
+			edit = and(edit, func(c *template) { c.AuthorityKeyId = mid.cert.SubjectKeyId })
+		}
+		issuer = issue(t, name, mid, edit)
+		chain = append([][]byte{issuer.cert.Raw}, chain...)
+	}
+	leaf := issue(t, "leaf", issuer, test.leaf)
 	anchor = root.cert
 	if test.trustMid {
 		anchor = mid.cert
@@ -244,7 +256,7 @@ func (test *chainCase) issue(t *testing.T) (cert tls.Certificate, anchor *x509.C
 	if test.trustLeaf {
 		anchor = leaf.cert
 	}
-	return tls.Certificate{Certificate: [][]byte{leaf.cert.Raw, mid.cert.Raw}, PrivateKey: leaf.key}, anchor
+	return tls.Certificate{Certificate: append([][]byte{leaf.cert.Raw}, chain...), PrivateKey: leaf.key}, anchor
 }
 
 // compare compares the errors of crypto/x509 (want) and of libcrypto (got) for a chain.
