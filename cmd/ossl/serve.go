@@ -95,6 +95,7 @@ off, so is the other one. Requests get X-Forwarded-For, -Host and -Proto; those 
 are removed. A request whose host belongs to another site than its connection is refused with 421.
 ` + serverOperations,
 		Example: `  ossl proxy --cert cert.pem --key key.pem --listen :443 --to http://127.0.0.1:8080
+  ossl proxy --cert cert.pem --key key.pem --to http://10.0.0.1:8080 --to http://10.0.0.2:8080 --check /healthz
   ossl proxy --cert cert.pem --key pkcs11:object=tls --listen :5433 --to unix:/run/app --send-proxy v2
   ossl proxy --cert cert.pem --key key.pem --client-ca clients.pem --to tls://db:5433 --to-ca ca.pem`,
 		Args: cobra.NoArgs,

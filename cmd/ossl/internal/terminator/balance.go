@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// A backends has the backends of a site, one or several that do the same. It chooses one for each request, or
-// connection of TCP, and another one if that fails before anything of the client's was sent.
+// A backends has the backends of a site, one or several that do the same. It chooses one for each
+// request, or connection of TCP, and another one if that fails and the request can be repeated.
 type backends struct {
 	members   []*member
 	byAddress bool

@@ -26,7 +26,8 @@ func TestGRPC(t *testing.T) {
 		go func() { _ = server.Serve(second) }()
 		t.Cleanup(server.Stop)
 		r := w.start(w.config(engine, terminator.Site{Backend: terminator.Backend{
-			To: "https://" + l.Addr().String(), Others: []string{"https://" + second.Addr().String()}, Name: "backend.test", CA: w.authority.File}}))
+			To: "https://" + l.Addr().String(), Others: []string{"https://" + second.Addr().String()},
+			Name: "backend.test", CA: w.authority.File}}))
 		conn, err := grpc.NewClient("passthrough:///"+r.addr,
 			grpc.WithTransportCredentials(credentials.NewTLS(&tls.Config{RootCAs: r.roots, ServerName: "localhost"})))
 		if err != nil {
