@@ -82,7 +82,7 @@ func (h *handshake) send(out []byte) error {
 	if c.out.err != nil {
 		return c.out.err
 	}
-	n, err := c.conn.Write(out)
+	n, err := netio.WriteAll(c.conn, out)
 	c.out.sizes.bytes += int64(n)
 	if err != nil {
 		c.out.err = permanent(err)

@@ -62,8 +62,8 @@ type sealer interface {
 	// overhead12 bounds the bytes that sealing adds to a TLS 1.2 record besides header and tag, if
 	// the suite isn't ChaCha20-Poly1305.
 	overhead12() int
-	// closeNotify seals close_notify into out, unless an alert has ended the connection before.
-	// If free is set, it also frees the C memory for sending, and for reading unless a Read is
+	// closeNotify seals close_notify into out, unless an alert has ended the connection before. It
+	// returns an error if that fails, without free. If free is set, it also frees the C memory for sending, and for reading unless a Read is
 	// under way.
 	closeNotify(c *Conn, free bool, out []byte) sealed
 	// free frees the C memory for sending, and for reading if the sides can't be freed apart.
@@ -83,6 +83,7 @@ type sealed struct {
 	produced int // bytes of records
 	records  int
 	moved    <-chan struct{} // not nil if the rest of a message from the peer must be read first
+	err      error           // of closeNotify, if it could not be sealed
 }
 
 // Write writes data to the connection. It runs the handshake first if that has not happened. After
@@ -136,7 +137,7 @@ var errWritePanicked = errors.New("ossl: Write of the underlying connection pani
 func (c *Conn) send(b []byte) error {
 	before := c.out.err
 	c.out.err = errWritePanicked
-	_, err := c.conn.Write(b)
+	_, err := netio.WriteAll(c.conn, b)
 	c.out.err = before
 	return err
 }
@@ -304,7 +305,7 @@ func (c *Conn) sendLast(last []byte, closing bool) error {
 		return err
 	}
 	_ = c.conn.SetWriteDeadline(time.Now().Add(closeNotifyTimeout))
-	_, err = c.conn.Write(last[n:])
+	_, err = netio.WriteAll(c.conn, last[n:])
 	_ = c.conn.SetWriteDeadline(time.Now()) // any later write fails
 	return err
 }
@@ -331,6 +332,10 @@ func (c *Conn) lastRecords(free bool, out []byte) ([]byte, error) {
 			queued := c.engine.queue.take()
 			c.engine.unlock()
 			c.out.closeNotifySent = true
+			if last.err != nil {
+				c.out.closeNotifyErr = permanent(last.err)
+				return nil, c.out.closeNotifyErr
+			}
 			if last.produced == 0 && !filled { // after a fatal alert, tickets are of no use to the peer
 				return nil, nil
 			}

@@ -91,6 +91,7 @@ var refusedCalls = map[string]refusedCall{
 			t.Error("the kernel seals for a refused connection")
 		}
 	}),
+	"SetIdle": without(func(t *testing.T, c *ossl.Conn) { c.SetIdle(true) }),
 	"SendsFiles": without(func(t *testing.T, c *ossl.Conn) {
 		if c.SendsFiles() {
 			t.Error("a refused connection sends files")
