@@ -29,8 +29,12 @@ func (s *libsslSealer) closeNotify(c *Conn, free bool, out []byte) sealed {
 		return sealed{produced: step.Produced}
 	}
 	step := s.ssl.CloseNotify(out)
-	if step.Status == libssl.WantRead {
+	switch step.Status {
+	case libssl.WantRead:
 		return sealed{moved: s.awaitMove()}
+	case libssl.Fatal:
+		_, err := fatalError("close", s.ssl, nil, nil)
+		return sealed{err: err}
 	}
 	return sealed{produced: step.Produced}
 }

@@ -169,6 +169,9 @@ ossl_conn *ossl_conn_new(ossl_ctx *ctx, int server, const char *server_name, con
 	ossl_fn.BIO_set_init(bio, 1);
 	ossl_fn.SSL_set_bio(c->ssl, bio, bio); /* takes one reference for both directions */
 	bio = NULL;
+	/* Before the state: SSL_set_options(3) of 3.2 and later writes to the record layer, which the state has
+	 * made, or for want of memory has not, without a word. Without one SSL_do_handshake(3) fails. */
+	session_begin(c, session, session_len);
 	if (server) {
 		ossl_fn.SSL_set_accept_state(c->ssl);
 		ossl_fn.SSL_set_verify(c->ssl, ctx->client_auth, NULL);
@@ -183,7 +186,6 @@ ossl_conn *ossl_conn_new(ossl_ctx *ctx, int server, const char *server_name, con
 	}
 	if (ctx->cred && !limit_signatures(c, ctx->cred))
 		goto failed;
-	session_begin(c, session, session_len);
 	return &c->pub;
 
 failed:
@@ -589,12 +591,14 @@ ossl_step ossl_conn_write(ossl_conn *pub, const uint8_t *src, size_t len, uint8_
 	return end(c, step);
 }
 
-static void close_notify(conn *c)
+/* close_notify returns 0 if nothing was sealed. */
+static int close_notify(conn *c)
 {
 	if (c->failed || c->notified || !c->handshake_done)
-		return;
+		return 1;
 	c->notified = 1;
-	ossl_fn.SSL_shutdown(c->ssl); /* 0 or 1: sent; below 0: the window was too small, which callers see in produced */
+	/* 0 or 1: sent; below 0: the window was too small, or memory is short */
+	return ossl_fn.SSL_shutdown(c->ssl) >= 0 || c->out_len > 0;
 }
 
 ossl_step ossl_conn_close_notify(ossl_conn *pub, uint8_t *out, size_t out_cap)
@@ -605,8 +609,10 @@ ossl_step ossl_conn_close_notify(ossl_conn *pub, uint8_t *out, size_t out_cap)
 	begin(c, NULL, 0, out, out_cap);
 	if (!c->failed && c->handshake_done && ossl_fn.SSL_in_init(c->ssl)) /* SSL_shutdown would refuse */
 		step.status = OSSL_WANT_READ;
-	else
-		close_notify(c);
+	else if (!close_notify(c)) {
+		step.status = OSSL_FATAL;
+		ossl_drain_errors(c->pub.errors);
+	}
 	return end(c, step);
 }
 

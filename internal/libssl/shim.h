@@ -393,8 +393,8 @@ ossl_step ossl_conn_write(ossl_conn *conn, const uint8_t *src, size_t len, uint8
 
 /*
  * Seals close_notify, if it has not been sent and the handshake is complete. Ends with
- * OSSL_WANT_READ if the rest of a message from the peer must be read first. SSL_shutdown(3),
- * SSL_in_init(3).
+ * OSSL_WANT_READ if the rest of a message from the peer must be read first, and with OSSL_FATAL if it
+ * can't be sealed. SSL_shutdown(3), SSL_in_init(3).
  */
 ossl_step ossl_conn_close_notify(ossl_conn *conn, uint8_t *out, size_t out_cap);
 
