@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strings"
 	"testing"
 
 	"github.com/ossl-go/ossl/internal/ossltest"
@@ -273,6 +274,10 @@ var afters13 = []after{
 		"\x01\x07"+"\x00\x05"+"hello"+"\x00\x00")},
 	{"40 NewSessionTickets", repeated(40, sending(tlstest.TypeHandshake, "\x04\x00\x00\x13"+"\x00\x00\x1c\x20"+
 		"\x01\x02\x03\x04"+"\x01\x07"+"\x00\x05"+"hello"+"\x00\x00"))},
+	{"40 NewSessionTickets in a record", sending(tlstest.TypeHandshake, strings.Repeat("\x04\x00\x00\x13"+"\x00\x00\x1c\x20"+
+		"\x01\x02\x03\x04"+"\x01\x07"+"\x00\x05"+"hello"+"\x00\x00", 40))},
+	{"20 NewSessionTickets and 20 KeyUpdates", repeated(20, both(sending(tlstest.TypeHandshake, "\x04\x00\x00\x13"+
+		"\x00\x00\x1c\x20"+"\x01\x02\x03\x04"+"\x01\x07"+"\x00\x05"+"hello"+"\x00\x00"), keyUpdate("\x00")))},
 	{"truncated NewSessionTicket", sending(tlstest.TypeHandshake, "\x04\x00\x00\x02\x00\x00")},
 	{"CertificateRequest", sending(tlstest.TypeHandshake, "\x0d\x00\x00\x0b\x00\x00\x08\x00\x0d\x00\x04\x00\x02\x04\x03")},
 	{"padded data", func(h *tlstest.Hijacked) { h.SendRaw(h.SealPadded(tlstest.TypeApplicationData, []byte("data"), 1000)) }},
