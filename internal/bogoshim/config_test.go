@@ -10,7 +10,6 @@ import (
 // groups are the reasons for leaving out a test. Each reason in the files begins with one of them.
 var groups = map[string]string{
 	"API":                      "ossl could, but there is no way to ask for it, as in crypto/tls",
-	"ChangeCipherSpec":         "what is missing before a client's alert in TLS 1.3",
 	"TLS below 1.2":            "versions that ossl refuses",
 	"crypto/tls does the same": "meant to be so",
 	"libssl":                   "what libssl does in a handshake",
@@ -93,16 +92,30 @@ func TestReadConfigRefuses(t *testing.T) {
 }
 
 func TestLoadConfigMerges(t *testing.T) {
-	base, err := loadConfig(".", minorVersion("99.1.2"))
+	base, err := loadConfig(".")
 	if err != nil {
 		t.Fatal(err)
 	}
-	own, err := loadConfig(".", minorVersion("3.5.1"))
-	if err != nil {
-		t.Fatal(err)
+	before := []int{}
+	for _, test := range []struct{ version, names string }{
+		{"1.1.1", "before-3.5"}, {"3.4.9", "before-3.5"}, {"3.5.1", "from-3.5"}, {"3.6.0", "from-3.5 from-3.6"},
+		{"3.10.0", "from-3.5 from-3.6"}, {"4.0.3", "from-3.5 from-3.6 from-4.0"}, {"10.0.0", "from-3.5 from-3.6 from-4.0"},
+	} {
+		names, err := configNames(".", test.version)
+		if err != nil || strings.Join(names, " ") != test.names {
+			t.Errorf("%s: %q, %v", test.version, names, err)
+		}
+		own, err := loadConfig(".", names...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(own.DisabledTests) <= len(base.DisabledTests) || len(own.AllCurves) < len(before) {
+			t.Errorf("%s: its files add nothing: %d of %d patterns, curves %v", test.version, len(own.DisabledTests),
+				len(base.DisabledTests), own.AllCurves)
+		}
+		before = own.AllCurves
 	}
-	if len(own.DisabledTests) <= len(base.DisabledTests) || len(own.AllCurves) <= len(base.AllCurves) {
-		t.Errorf("config-3.5.json adds nothing: %d of %d patterns, curves %v", len(own.DisabledTests), len(base.DisabledTests),
-			own.AllCurves)
+	if _, err := configNames(".", "unknown"); err == nil {
+		t.Error("no error for a version without numbers")
 	}
 }

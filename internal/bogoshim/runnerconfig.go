@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"os"
 	"path"
@@ -79,8 +78,7 @@ func checkDuplicates(data []byte) error {
 	return value()
 }
 
-// loadConfig reads config.json in folder dir, and adds config-NAME.json for each of the names, if
-// it exists.
+// loadConfig reads config.json in folder dir, and adds config-NAME.json for each of the names.
 func loadConfig(dir string, names ...string) (*runnerConfig, error) {
 	config, err := readConfig(filepath.Join(dir, "config.json"))
 	if err != nil {
@@ -88,10 +86,7 @@ func loadConfig(dir string, names ...string) (*runnerConfig, error) {
 	}
 	for _, name := range names {
 		own, err := readConfig(filepath.Join(dir, "config-"+name+".json"))
-		switch {
-		case errors.Is(err, fs.ErrNotExist):
-			continue
-		case err != nil:
+		if err != nil {
 			return nil, err
 		}
 		maps.Copy(config.DisabledTests, own.DisabledTests)
@@ -103,10 +98,37 @@ func loadConfig(dir string, names ...string) (*runnerConfig, error) {
 	return config, nil
 }
 
-// minorVersion returns "3.0" for "3.0.19".
-func minorVersion(version string) string {
-	parts := strings.SplitN(version, ".", 3)
-	return strings.Join(parts[:min(2, len(parts))], ".")
+// configNames returns the names of the files for a version of OpenSSL: those that begin with "before-"
+// hold up to a version, and those that begin with "from-" hold from one on.
+func configNames(dir, version string) (names []string, err error) {
+	files, err := filepath.Glob(filepath.Join(dir, "config-*-*.json"))
+	if err != nil {
+		return nil, err
+	}
+	own, err := minorVersion(version)
+	if err != nil {
+		return nil, err
+	}
+	for _, file := range files {
+		name := strings.TrimSuffix(strings.TrimPrefix(filepath.Base(file), "config-"), ".json")
+		word, bound, _ := strings.Cut(name, "-")
+		limit, err := minorVersion(bound)
+		if err != nil || word != "before" && word != "from" {
+			return nil, fmt.Errorf("%s: neither before nor from a version", file)
+		}
+		if (slices.Compare(own[:], limit[:]) < 0) == (word == "before") {
+			names = append(names, name)
+		}
+	}
+	return names, nil
+}
+
+// minorVersion returns the first two numbers of a version.
+func minorVersion(version string) (numbers [2]int, err error) {
+	if _, err = fmt.Sscanf(version, "%d.%d", &numbers[0], &numbers[1]); err != nil {
+		err = fmt.Errorf("version %q: %w", version, err)
+	}
+	return numbers, err
 }
 
 // group returns the part of a reason before the colon.
@@ -126,7 +148,11 @@ func printRunnerConfig(args []string) error {
 	if err != nil {
 		return err
 	}
-	names, enabled := []string{minorVersion(library.Version)}, args[1:]
+	names, err := configNames(args[0], library.Version)
+	if err != nil {
+		return err
+	}
+	enabled := args[1:]
 	switch {
 	case len(enabled) > 0 && enabled[0] == "-cache":
 		names, enabled = append(names, "cache"), append(enabled[1:], "session IDs")
