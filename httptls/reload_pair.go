@@ -25,7 +25,7 @@ func parsePair(certText []byte, keyFile string, keyText []byte, options []keys.O
 	}
 	if plain {
 		if cert, err = tls.X509KeyPair(chain, key); err != nil {
-			return cert, err
+			return cert, explainPair(err, keyFile, options)
 		}
 		if cert.Leaf == nil {
 			cert.Leaf, err = x509.ParseCertificate(cert.Certificate[0])
@@ -48,6 +48,15 @@ func parsePair(certText []byte, keyFile string, keyText []byte, options []keys.O
 		return cert, errors.New("tls: private key does not match public key")
 	}
 	return cert, nil
+}
+
+// explainPair returns the reason why package keys doesn't load a key either, which names its kind, or
+// crypto/tls's error.
+func explainPair(err error, keyFile string, options []keys.Option) error {
+	if _, loadErr := keys.Load(keyFile, options...); errors.As(loadErr, new(*keys.Error)) {
+		return loadErr
+	}
+	return err
 }
 
 // chainOf returns the certificates in PEM text, as PEM. It refuses blocks that hold certificates and

@@ -5,12 +5,14 @@ import (
 	"crypto/ed25519"
 	"crypto/rsa"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/ossl-go/ossl"
 	"github.com/ossl-go/ossl/keys"
 	"github.com/ossl-go/ossl/policy"
 )
@@ -57,7 +59,8 @@ func (c *Config) policyLacks(schemes []string) (lacks []string) {
 // explainKey completes the error about a certificate if the policy doesn't have its key's signatures.
 func (c *Config) explainKey(err error, public any) error {
 	schemes := signsWith(public)
-	if lacks := c.policyLacks(schemes); err == nil || len(lacks) == 0 || len(lacks) < len(schemes) {
+	lacks := c.policyLacks(schemes)
+	if !errors.As(err, new(*ossl.ConfigError)) || len(lacks) == 0 || len(lacks) < len(schemes) {
 		return err
 	}
 	return fmt.Errorf("the policy %s has no %s: take another kind of key, or --policy none: %w",
