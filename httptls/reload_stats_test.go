@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 	"time"
 
@@ -84,4 +85,43 @@ func TestReloadUnreadable(t *testing.T) {
 	if stats, err := look(); err != nil || stats.Refused != 1 {
 		t.Errorf("once more: %v, %+v", err, stats)
 	}
+}
+
+// TestReloadAgain: files that have changed, and can't be read for a while, are tried again until they can,
+// without a further report. A mistake in them isn't tried again before they change.
+func TestReloadAgain(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "key")
+	write := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		old := time.Now().Add(-time.Hour) // a copy may keep its date
+		if err := os.Chtimes(name, old, old); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("key")
+	reads := 0
+	var failure error
+	look := httptls.WatchFile(name, func() error { reads++; return failure })
+	expect := func(what string, wantReads int, wantErr error) {
+		t.Helper()
+		if _, err := look(); !errors.Is(err, wantErr) || reads != wantReads {
+			t.Errorf("%s: %v after %d reads, want %v after %d", what, err, reads, wantErr, wantReads)
+		}
+	}
+	expect("first", 1, nil)
+	expect("unchanged", 1, nil)
+	write("the next key")
+	failure = &fs.PathError{Op: "open", Path: name, Err: syscall.EMFILE}
+	expect("no descriptor", 2, syscall.EMFILE)
+	expect("still none", 3, nil)
+	failure = nil
+	expect("read", 4, nil)
+	expect("unchanged again", 4, nil)
+	write("a damaged key")
+	failure = errors.New("damaged")
+	expect("damaged", 5, failure)
+	expect("not tried again", 5, nil)
 }

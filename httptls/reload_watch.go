@@ -166,7 +166,11 @@ func (w *fileWatch) read(state fileStates, same bool) error {
 		}
 		same = false
 	}
-	if same && errors.As(err, new(*fs.PathError)) {
+	unreadable := errors.As(err, new(*fs.PathError))
+	if unreadable { // the reason may pass without a change of the files: no descriptor is free, for example
+		w.settled = false
+	}
+	if same && unreadable {
 		return nil // they can't be read any more, which is no change: the process has another user now, for example
 	}
 	before := w.reported
