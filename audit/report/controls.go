@@ -9,8 +9,7 @@ import (
 	"unicode/utf16"
 )
 
-// encodeJSON writes a value. The characters that could control a terminal, or turn the direction of
-// writing, are written as escapes, so that a document has the server's text and is safe to look at.
+// encodeJSON writes a value, with EscapeControls.
 func encodeJSON(w io.Writer, v any) error {
 	var b strings.Builder
 	e := json.NewEncoder(&b)
@@ -18,13 +17,18 @@ func encodeJSON(w io.Writer, v any) error {
 	if err := e.Encode(v); err != nil {
 		return err
 	}
-	text := b.String()
-	if strings.IndexFunc(text, controls) < 0 {
-		_, err := io.WriteString(w, text)
-		return err
+	_, err := io.WriteString(w, EscapeControls(b.String()))
+	return err
+}
+
+// EscapeControls returns a document in JSON with escapes in the place of the characters that could control
+// a terminal, or turn the direction of writing: the document means the same, and is safe to look at.
+func EscapeControls(document string) string {
+	if strings.IndexFunc(document, controls) < 0 {
+		return document
 	}
-	b.Reset()
-	for _, r := range text {
+	var b strings.Builder
+	for _, r := range document {
 		switch {
 		case !controls(r):
 			b.WriteRune(r)
@@ -35,8 +39,7 @@ func encodeJSON(w io.Writer, v any) error {
 			fmt.Fprintf(&b, `\u%04x`, r)
 		}
 	}
-	_, err := io.WriteString(w, b.String())
-	return err
+	return b.String()
 }
 
 // controls reports whether a character of JSON is neither ASCII, whose controls are escapes already,

@@ -3,7 +3,9 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"io"
 	"net"
 	"net/http"
@@ -15,6 +17,9 @@ import (
 	"syscall"
 	"testing"
 	"time"
+	"unicode"
+
+	"github.com/ossl-go/ossl/cmd/ossl/internal/terminator"
 )
 
 // TestLogOutputs: a log whose disk is full, whose reader has stopped, or whose reader is gone,
@@ -108,5 +113,33 @@ func TestLogOutputs(t *testing.T) {
 				t.Error("the server has not ended")
 			}
 		})
+	}
+}
+
+// TestLogControls: no character of a client's reaches a terminal that could control it, or turn the
+// direction of writing.
+func TestLogControls(t *testing.T) {
+	const path = "/a\u009b2J\u202e\x1b[1m\U000e0001\u00e9\n"
+	for _, format := range []string{"text", "json"} {
+		var lines bytes.Buffer
+		output := terminator.NewLogWriter(&lines)
+		log, err := (&serverFlags{logFormat: format, logLevel: "info"}).logger(output)
+		if err != nil {
+			t.Fatal(err)
+		}
+		log.Info("request", "path", path)
+		if !output.Close(t.Context()) {
+			t.Fatal("the line was not written")
+		}
+		line := strings.TrimSuffix(lines.String(), "\n")
+		if i := strings.IndexFunc(line, func(r rune) bool { return !unicode.IsPrint(r) }); i >= 0 {
+			t.Errorf("%s: %q", format, line)
+		}
+		if format == "json" {
+			var got struct{ Path string }
+			if err := json.Unmarshal([]byte(line), &got); err != nil || got.Path != path {
+				t.Errorf("%q, %v", got, err)
+			}
+		}
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/coreos/go-systemd/v22/daemon"
 	"github.com/spf13/cobra"
 
+	"github.com/ossl-go/ossl/audit/report"
 	"github.com/ossl-go/ossl/cmd/ossl/internal/terminator"
 )
 
@@ -234,7 +235,18 @@ func (f *serverFlags) logger(output io.Writer) (*slog.Logger, error) {
 	}
 	options := &slog.HandlerOptions{Level: level}
 	if f.logFormat == "json" {
-		return slog.New(slog.NewJSONHandler(output, options)), nil
+		return slog.New(slog.NewJSONHandler(jsonLines{output}, options)), nil
 	}
 	return slog.New(slog.NewTextHandler(output, options)), nil
+}
+
+// jsonLines are the lines of a log in JSON. Names and paths of clients are in them: package slog escapes
+// in JSON fewer characters than in text.
+type jsonLines struct{ to io.Writer }
+
+func (l jsonLines) Write(b []byte) (int, error) {
+	if _, err := io.WriteString(l.to, report.EscapeControls(string(b))); err != nil {
+		return 0, err
+	}
+	return len(b), nil
 }
