@@ -16,8 +16,8 @@ import (
 	"time"
 )
 
-// TestBackendsDie: while backends die and come back, no request that can be repeated fails, and no other one
-// reaches two backends. nginx has the same situation, if it is installed.
+// TestBackendsDie: while backends die and come back, no request that can be repeated fails, and no
+// other one reaches two backends. nginx has the same situation, if it is installed.
 func TestBackendsDie(t *testing.T) {
 	t.Run("ossl", func(t *testing.T) {
 		f := newMortals(t)
@@ -42,8 +42,9 @@ func TestBackendsDie(t *testing.T) {
 	})
 }
 
-// startNginx has nginx pass requests on to some backends, and returns its URL, without TLS. It takes no
-// backend for dead: if all have died within 10 seconds, it would answer 502 without trying one.
+// startNginx has nginx pass requests on to some backends, and returns its URL, without TLS. It
+// takes no backend for dead: if all have died within 10 seconds, it would answer 502 without trying
+// one.
 func startNginx(t *testing.T, program string, backends []string) string {
 	t.Helper()
 	folder, address := shortFolder(t), closed(t)

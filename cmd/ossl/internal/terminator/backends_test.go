@@ -31,8 +31,8 @@ func closed(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// TestRetries: a request goes to another backend if nothing of it was sent, or if it can be repeated
-// and no response has begun. No other request is sent twice.
+// TestRetries: a request goes to another backend if nothing of it was sent, or if it can be
+// repeated and no response has begun. No other request is sent twice.
 func TestRetries(t *testing.T) {
 	const header = "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\n"
 	for _, c := range []struct {
@@ -144,7 +144,8 @@ func TestRetries(t *testing.T) {
 	}
 }
 
-// TestBackendsOfTCP: connections go to the backends in turn, and to another one if one is not there.
+// TestBackendsOfTCP: connections go to the backends in turn, and to another one if one is not
+// there.
 func TestBackendsOfTCP(t *testing.T) {
 	engines(t, func(t *testing.T, engine string) {
 		w := newWorld(t)
@@ -200,8 +201,8 @@ func TestNamesOfBackends(t *testing.T) {
 	})
 }
 
-// TestChecks: a backend whose check fails gets no requests, and gets them again when it is well. Its state
-// and its counts outlive a reload.
+// TestChecks: a backend whose check fails gets no requests, and gets them again when it is well.
+// Its state and its counts outlive a reload.
 func TestChecks(t *testing.T) {
 	var ill atomic.Bool
 	var requests atomic.Int64
@@ -343,8 +344,8 @@ func TestUpgradeAtOne(t *testing.T) {
 	end()
 }
 
-// TestChecksOfTCP: a backend of TCP that accepts no connection, or fails in the handshake, is found by its
-// check before a client meets it.
+// TestChecksOfTCP: a backend of TCP that accepts no connection, or fails in the handshake, is found
+// by its check before a client meets it.
 func TestChecksOfTCP(t *testing.T) {
 	w := newWorld(t)
 	secure := func(address, name string) net.Listener {
@@ -393,4 +394,38 @@ func TestChecksOfTCP(t *testing.T) {
 		r.log.await(t, "backend is well again", absent)
 		_ = back.Close()
 	})
+}
+
+// TestSlowClientsPauseNoBackend: clients that don't send their bodies in time say nothing about backends.
+func TestSlowClientsPauseNoBackend(t *testing.T) {
+	t.Parallel()
+	backend := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+	}))
+	t.Cleanup(backend.Close)
+	w := newWorld(t)
+	c := w.config("ossl", several(backend.URL, strings.Replace(backend.URL, "127.0.0.1", "localhost", 1)))
+	c.Limits.Idle = terminator.Time(limit / 5)
+	r := w.start(c)
+	var clients sync.WaitGroup
+	for i := range 16 {
+		client := r.client(i%2 == 0, nil)
+		clients.Go(func() {
+			body, rest := io.Pipe()
+			defer rest.Close()
+			go func() { _, _ = rest.Write([]byte("x")) }()
+			resp, err := client.Post("https://localhost/", "", body)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if _ = resp.Body.Close(); resp.StatusCode != 408 {
+				t.Errorf("status %d", resp.StatusCode)
+			}
+		})
+	}
+	clients.Wait()
+	if strings.Contains(r.log.String(), "backend fails") {
+		t.Error("slow clients have paused a backend")
+	}
 }

@@ -95,9 +95,9 @@ func (p *backends) adopt(former *backends) {
 	}
 }
 
-// pick chooses a backend that has not been tried, and counts the request or connection as under way there
-// until leave is called. It returns nil if there is none. If no backend is well, it chooses the least
-// bad one.
+// pick chooses a backend that has not been tried, and counts the request or connection as under way
+// there until leave is called. It returns nil if there is none. If no backend is well, it chooses
+// the least bad one.
 func (p *backends) pick(c *client, tried []*member) *member {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -128,8 +128,9 @@ func (p *backends) pick(c *client, tried []*member) *member {
 	return best
 }
 
-// score returns a number for a client at a backend, which is the same in all processes. The backend with
-// the highest one serves the client, so that a backend that is gone moves no other backend's clients.
+// score returns a number for a client at a backend, which is the same in all processes. The backend
+// with the highest one serves the client, so that a backend that is gone moves no other backend's
+// clients.
 func score(source, backend string) uint64 {
 	h := fnv.New64a()
 	_, _ = io.WriteString(h, source)

@@ -9,8 +9,8 @@ import (
 	"github.com/ossl-go/ossl/cmd/ossl/internal/terminator"
 )
 
-// TestChoice: requests go to the backend with the least under way that is well, and to the least bad one if
-// none is.
+// TestChoice: requests go to the backend with the least under way that is well, and to the least
+// bad one if none is.
 func TestChoice(t *testing.T) {
 	const client = "192.0.2.1"
 	late := errors.New("too late")

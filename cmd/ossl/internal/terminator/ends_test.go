@@ -17,8 +17,9 @@ import (
 	"github.com/ossl-go/ossl/cmd/ossl/internal/terminator"
 )
 
-// TestOrdinaryEnds: a client of HTTP may end its connection without close_notify, or with a reset, when
-// it has its response. That is no failure of the connection; the same within a request or a response is.
+// TestOrdinaryEnds: a client of HTTP may end its connection without close_notify, or with a reset,
+// when it has its response. That is no failure of the connection; the same within a request or a
+// response is.
 func TestOrdinaryEnds(t *testing.T) {
 	w := newWorld(t)
 	c := w.config("ossl", terminator.Site{Root: w.folder(map[string]string{"small": "x", "big": strings.Repeat("x", 32<<20)})})

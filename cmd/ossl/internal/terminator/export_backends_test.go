@@ -23,7 +23,8 @@ func NewChoice(balance string, names ...string) *Choice {
 	return c
 }
 
-// Pick chooses a backend for a client's address other than those that have been tried, or returns "".
+// Pick chooses a backend for a client's address other than those that have been tried, or returns
+// "".
 func (c *Choice) Pick(address string, tried ...string) string {
 	var not []*member
 	for _, name := range tried {

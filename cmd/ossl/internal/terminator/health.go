@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// pause is the time for which a backend that fails gets nothing, if others are well. Then one request or
-// connection tries it.
+// pause is the time for which a backend that fails gets nothing, if others are well. Then one
+// request or connection tries it.
 const pause = 10 * time.Second
 
 // A health is the state of a backend, which outlives reloads.
@@ -133,8 +133,8 @@ func (h *health) failed(now time.Time) change {
 	return h.changeTo(func() { h.paused = now.Add(pause) })
 }
 
-// maxLate is the number of times in a row that an answer must not come in time. One can be due to the
-// request: a client must not be able to pause a backend by a request that takes long.
+// maxLate is the number of times in a row that an answer must not come in time. One can be due to
+// the request: a client must not be able to pause a backend by a request that takes long.
 const maxLate = 3
 
 // timedOut notes that an answer did not come in time.
@@ -223,8 +223,8 @@ func (p *backends) watch(ctx context.Context, c *Config, b *Backend) {
 	}
 }
 
-// checker returns a function that checks the backend: by a request for a path, or by a connection. It has
-// connections of its own, since requests may hold all others.
+// checker returns a function that checks the backend: by a request for a path, or by a connection.
+// It has connections of its own, since requests may hold all others.
 func (m *member) checker(c *Config, path string) (func(context.Context) error, error) {
 	if !m.http {
 		return func(ctx context.Context) error {

@@ -66,7 +66,8 @@ type redisAddress struct {
 	database         int
 }
 
-// parseRedis parses the address of a store. Its errors don't have the text, which may have a password.
+// parseRedis parses the address of a store. Its errors don't have the text, which may have a
+// password.
 func parseRedis(text string) (a redisAddress, err error) {
 	if !strings.Contains(text, "://") {
 		if strings.Contains(text, "/") {
@@ -107,8 +108,8 @@ type redisStore struct {
 	up       atomic.Bool
 }
 
-// useRedis has the store keep sessions and ticket keys. The server works without the store too, with
-// full handshakes.
+// useRedis has the store keep sessions and ticket keys. The server works without the store too,
+// with full handshakes.
 func (s *sessions) useRedis(ctx context.Context, c *Config, log *slog.Logger) error {
 	secret, err := readSecret(c.RedisSecret)
 	if err != nil {
@@ -230,8 +231,8 @@ func redisTLS(c *Config, host string) (*ossl.Context, error) {
 	return ossl.NewContext(config, options...)
 }
 
-// watch notices that the store goes away, and that it comes back. A server without clients learns it from
-// the polls of the ticket keys; lookups and writes that fail bring one forward.
+// watch notices that the store goes away, and that it comes back. A server without clients learns
+// it from the polls of the ticket keys; lookups and writes that fail bring one forward.
 func (r *redisStore) watch(ctx context.Context, log *slog.Logger) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()

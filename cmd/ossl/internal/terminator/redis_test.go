@@ -53,7 +53,8 @@ func TestRedis(t *testing.T) {
 		want bool
 	}{{"same server", one, true}, {"another server", two, true}, {"another secret", other, false}} {
 		resumed := false
-		// A lookup takes 50 ms at most; one that takes longer on a busy machine costs a full handshake.
+		// A lookup takes 50 ms at most; one that takes longer on a busy machine costs a full
+		// handshake.
 		for try := 0; try < 20 && resumed != c.want || try == 0; try++ {
 			visit(one)
 			resumed = visit(c.then)
@@ -103,9 +104,9 @@ func startRedis(t *testing.T, program string, lines ...string) (stop func()) {
 	return stop
 }
 
-// TestRedisAccess: the store may ask for TLS with a certificate, and for a user with a password who may do
-// no more than docs/SERVE.md says. The log and the metrics say that it fails and that it is back, once
-// each, and have no secret.
+// TestRedisAccess: the store may ask for TLS with a certificate, and for a user with a password who
+// may do no more than docs/SERVE.md says. The log and the metrics say that it fails and that it is
+// back, once each, and have no secret.
 func TestRedisAccess(t *testing.T) {
 	program, err := exec.LookPath("redis-server")
 	if err != nil {
@@ -190,8 +191,8 @@ func TestRedisAccess(t *testing.T) {
 	http.DefaultClient.CloseIdleConnections()
 }
 
-// TestRedisSettings: settings of the store that contradict each other are refused, and no error has a
-// password.
+// TestRedisSettings: settings of the store that contradict each other are refused, and no error has
+// a password.
 func TestRedisSettings(t *testing.T) {
 	const password = "hunter2"
 	for want, change := range map[string]func(*terminator.Config){
