@@ -193,7 +193,9 @@ func (c *Conn) closeEnded(err error) {
 // nothing is lost then: [Stats.Broken] doesn't count that, and the [CloseEvent] has no error. Package
 // httptls calls it for its servers' connections.
 func (c *Conn) SetIdle(idle bool) {
-	if idle && c.failed() != nil { // an HTTP/2 server says so too when it has given up its streams
+	// A server of HTTP/2 says so too when it has given up its streams because of an error. One of HTTP/1
+	// doesn't, and the client may leave before it says so.
+	if idle && c.complete.Load() && c.state.NegotiatedProtocol == "h2" && c.failed() != nil {
 		return
 	}
 	c.idle.Store(idle)

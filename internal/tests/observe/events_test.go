@@ -227,23 +227,29 @@ func TestBrokenConnection(t *testing.T) {
 	}
 }
 
-// TestIdleConnection checks that the end of an idle connection is no error, unless it came before the
-// connection was idle or has another reason than the peer.
+// TestIdleConnection checks that the end of an idle connection is no error, unless it has another
+// reason than the peer, or was the reason why a server of HTTP/2 says that it is idle.
 func TestIdleConnection(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		end    func(raw *net.TCPConn)
 		before bool // the error comes before SetIdle
+		http2  bool
 		broken bool
 	}{
-		{"no close_notify", func(raw *net.TCPConn) { _ = raw.Close() }, false, false},
-		{"reset", func(raw *net.TCPConn) { _ = raw.SetLinger(0); _ = raw.Close() }, false, false},
-		{"too late", func(raw *net.TCPConn) { _ = raw.Close() }, true, true},
-		{"garbage", func(raw *net.TCPConn) { _, _ = raw.Write([]byte("garbage")) }, false, true},
+		{"no close_notify", func(raw *net.TCPConn) { _ = raw.Close() }, false, false, false},
+		{"reset", func(raw *net.TCPConn) { _ = raw.SetLinger(0); _ = raw.Close() }, false, true, false},
+		{"before, HTTP/1", func(raw *net.TCPConn) { _ = raw.Close() }, true, false, false},
+		{"before, HTTP/2", func(raw *net.TCPConn) { _ = raw.Close() }, true, true, true},
+		{"garbage", func(raw *net.TCPConn) { _, _ = raw.Write([]byte("garbage")) }, false, false, true},
 	} {
-		server := ossltest.NewContext(t, tlstest.ServerConfig())
+		cc, sc := tlstest.ClientConfig(), tlstest.ServerConfig()
+		if c.http2 {
+			cc.NextProtos, sc.NextProtos = []string{"h2"}, []string{"h2"}
+		}
+		server := ossltest.NewContext(t, sc)
 		rawClient, rawServer := tlstest.Loopback()
-		client, s := ossltest.NewContext(t, tlstest.ClientConfig()).Client(rawClient, ""), server.Server(rawServer)
+		client, s := ossltest.NewContext(t, cc).Client(rawClient, ""), server.Server(rawServer)
 		tlstest.Shake(t, client, s)
 		s.SetIdle(!c.before)
 		c.end(rawClient.(*net.TCPConn))
