@@ -62,9 +62,9 @@ type sealer interface {
 	// overhead12 bounds the bytes that sealing adds to a TLS 1.2 record besides header and tag, if
 	// the suite isn't ChaCha20-Poly1305.
 	overhead12() int
-	// closeNotify seals close_notify into out, unless an alert has ended the connection before. It
-	// returns an error if that fails, without free. If free is set, it also frees the C memory for sending, and for reading unless a Read is
-	// under way.
+	// closeNotify seals close_notify into out, unless an alert has ended the connection before. If
+	// free is set, it also frees the C memory for sending, and for reading unless a Read is under
+	// way. Without free the result has an error if close_notify could not be sealed.
 	closeNotify(c *Conn, free bool, out []byte) sealed
 	// free frees the C memory for sending, and for reading if the sides can't be freed apart.
 	free()

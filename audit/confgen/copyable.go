@@ -6,8 +6,8 @@ import (
 )
 
 // opensslCommands are the commands of SSL_CONF_cmd(3) that name no file.
-var opensslCommands = []string{"ciphersuites", "cipherstring", "signaturealgorithms", "clientsignaturealgorithms", "groups", "curves",
-	"options", "protocol", "minprotocol", "maxprotocol", "recordpadding", "numtickets"}
+var opensslCommands = []string{"ciphersuites", "cipherstring", "signaturealgorithms", "clientsignaturealgorithms", "groups",
+	"curves", "options", "protocol", "minprotocol", "maxprotocol", "recordpadding", "numtickets"}
 
 // copied are the directives of each server that can be copied into another configuration: those that
 // are about TLS, open no file, load no library, run no program and connect to nobody.

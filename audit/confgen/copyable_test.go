@@ -29,7 +29,8 @@ func TestCopyable(t *testing.T) {
 		{"haproxy", "frontend a\n bind :1 ssl ciphers \"A crt /etc/other.pem\"", true, ""},
 		{"haproxy", "global\n ssl-default-bind-options no-sslv3 no-tlsv10", false, ""},
 		{"postgresql", "ssl_ciphers = 'A'\nssl_min_protocol_version = 'TLSv1.2'", false, ""},
-		{"nginx", "ssl_engine evil; ssl_protocols TLSv1.3; ssl_stapling_responder http://203.0.113.1/; ssl_conf_command PrivateKey /etc/k;\n" +
+		{"nginx", "ssl_engine evil; ssl_protocols TLSv1.3; ssl_stapling_responder http://203.0.113.1/; " +
+			"ssl_conf_command PrivateKey /etc/k;\n" +
 			"ssl_conf_command Groups X25519; ssl_ocsp_responder http://203.0.113.1/;", false,
 			"ssl_stapling_responder, ssl_conf_command PrivateKey, ssl_ocsp_responder"},
 		{"apache", "SSLCryptoDevice /tmp/evil.so\nSSLProtocol all\nSSLStaplingForceURL http://203.0.113.1/\n" +
@@ -39,7 +40,8 @@ func TestCopyable(t *testing.T) {
 		{"haproxy", "global\n ssl-default-bind-options crt-ignore-err all\n tune.ssl.keylog on\n tune.ssl.cachesize 1\n" +
 			" ssl-engine evil", false, "ssl-default-bind-options, ssl-default-bind-options, tune.ssl.keylog"},
 		{"postgresql", "ssl_passphrase_command = '/bin/evil'\nssl = on\nssl_library = 'evil'", false, "ssl_library"},
-		{"lighttpd", "ssl.acme-tls-1 = \"/etc\"\nssl.cipher-list = \"A\"\nssl.openssl.ssl-conf-cmd = (\"DHParameters\" => \"/etc/x\", " +
+		{"lighttpd", "ssl.acme-tls-1 = \"/etc\"\nssl.cipher-list = \"A\"\n" +
+			"ssl.openssl.ssl-conf-cmd = (\"DHParameters\" => \"/etc/x\", " +
 			"\"Groups\" => \"X25519\")\nserver.feature-flags = (\"server.evil\" => \"1\", \"ssl.session-cache\" => \"1\")", false,
 			"ssl.openssl.ssl-conf-cmd DHParameters, server.feature-flags, ssl.acme-tls-1"},
 		{"caddy", "a {\n header Strict-Transport-Security \"x\n}\nb {\"\n}", true, ""},

@@ -63,7 +63,8 @@ func checkFolder(t *testing.T, dir string, n int, succeeded, killed bool) (whole
 		_, keyErr := os.Stat(filepath.Join(dir, pair[0]))
 		_, certErr := os.Stat(filepath.Join(dir, pair[1]))
 		whole = whole && keyErr == nil && certErr == nil
-		if succeeded && (keyErr != nil || certErr != nil) || certErr == nil && keyErr != nil || !killed && (keyErr == nil) != (certErr == nil) {
+		if succeeded && (keyErr != nil || certErr != nil) || certErr == nil && keyErr != nil ||
+			!killed && (keyErr == nil) != (certErr == nil) {
 			t.Errorf("%d: succeeded %v, key: %v, certificate: %v", n, succeeded, keyErr, certErr)
 		}
 	}

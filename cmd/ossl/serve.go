@@ -172,8 +172,8 @@ func (f *serverFlags) register(cmd *cobra.Command) {
 		"seal tickets with the key in this `file`, of 48 or 80 bytes as\nnginx has it; further ones open tickets only (default keys "+
 			"that\nchange daily)")
 	flags.StringVar(&c.Redis, "redis", "",
-		"share sessions and ticket keys in the Redis or Valkey at this\n`address`: HOST:PORT, redis://HOST:PORT/DATABASE, rediss:// for\n"+
-			"TLS, or a socket's path")
+		"share sessions and ticket keys in the Redis or Valkey at this\n`address`: HOST:PORT, redis://HOST:PORT/DATABASE, "+
+			"rediss:// for\nTLS, or a socket's path")
 	flags.StringVar(&c.RedisSecret, "redis-secret", "", "the `file` of the 64 hexadecimal digits that seal them")
 	flags.StringVar(&c.RedisUser, "redis-user", "", "the `name` of the user there (default the store's default user)")
 	flags.StringVar(&c.RedisPassword, "redis-password-file", "", "the `file` of the password there")

@@ -14,7 +14,8 @@ import (
 // TestServerNameDot: servers take the dot off a client's name, with and without callbacks, in full
 // handshakes and resumed ones. crypto/tls refuses such a ClientHello, and doesn't send one.
 func TestServerNameDot(t *testing.T) {
-	dotted := append([]byte{0, byte(len(tlstest.ServerName) + 4), 0, 0, byte(len(tlstest.ServerName) + 1)}, tlstest.ServerName+"."...)
+	dotted := append([]byte{0, byte(len(tlstest.ServerName) + 4), 0, 0, byte(len(tlstest.ServerName) + 1)},
+		tlstest.ServerName+"."...)
 	for _, version := range tlstest.Versions {
 		for _, kind := range []string{"plain", "GetCertificate", "GetConfigForClient", "tickets"} {
 			t.Run(fmt.Sprintf("%s/%s", tlstest.VersionName(version), kind), func(t *testing.T) {

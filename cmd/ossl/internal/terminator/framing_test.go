@@ -59,11 +59,14 @@ var framings = []struct {
 	{"no body", requestStart + "\r\n" + requestStart + "\r\n", 2, 0},
 	{"lengths", requestStart + "Content-Length: 3\r\n\r\nabc" + requestStart + "Content-Length: 0\r\n\r\n", 2, 0},
 	{"line ends after bodies", requestStart + "content-length:3 \r\n\r\nabc\r\n\n" + requestStart + "\n", 2, 0},
-	{"chunks", requestStart + chunkedField + "\r\n3;x=y\r\nabc\r\nA \r\n0123456789\r\n000\r\nTrailer: x\r\n\r\n" + requestStart + "\r\n", 2, 0},
+	{"chunks", requestStart + chunkedField +
+		"\r\n3;x=y\r\nabc\r\nA \r\n0123456789\r\n000\r\nTrailer: x\r\n\r\n" + requestStart + "\r\n", 2, 0},
 	{"request in a body", requestStart + "Content-Length: 30\r\n\r\n" + requestStart + "\r\n\r\n", 1, 0},
 	{"request in a chunk", requestStart + chunkedField + "\r\n1a\r\n" + requestStart + "\r\n0\r\n\r\n", 1, 0},
-	{"long line", requestStart + "X: " + strings.Repeat("x", 10_000) + "\r\nContent-Length: 1\r\n\r\na" + requestStart + "\r\n", 2, 0},
-	{"long request line of HTTP/1.0", "GET /" + strings.Repeat("x", 10_000) + " HTTP/1.0\r\n" + chunkedField + "\r\n0\r\n\r\n", 0, 1},
+	{"long line", requestStart + "X: " + strings.Repeat("x", 10_000) +
+		"\r\nContent-Length: 1\r\n\r\na" + requestStart + "\r\n", 2, 0},
+	{"long request line of HTTP/1.0", "GET /" + strings.Repeat("x", 10_000) + " HTTP/1.0\r\n" + chunkedField +
+		"\r\n0\r\n\r\n", 0, 1},
 	{"length and coding", requestStart + "\r\n" + requestStart + "Content-Length: 3\r\n" + chunkedField + "\r\n0\r\n\r\n", 1, 2},
 	{"coding and length", requestStart + chunkedField + "content-length: 3\r\n\r\n0\r\n\r\n", 0, 1},
 	{"two lengths", requestStart + "Content-Length: 3\r\nContent-Length: 3\r\n\r\nabc", 0, 1},

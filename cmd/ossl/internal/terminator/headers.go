@@ -17,8 +17,8 @@ type headerEdit struct {
 }
 
 // ownFields are the header fields that HTTP itself needs, and those between two ends of a connection.
-var ownFields = []string{"Connection", "Content-Length", "Content-Range", "Date", "Keep-Alive", "Proxy-Connection", "Te", "Trailer",
-	"Transfer-Encoding", "Upgrade"}
+var ownFields = []string{"Connection", "Content-Length", "Content-Range", "Date", "Keep-Alive", "Proxy-Connection", "Te",
+	"Trailer", "Transfer-Encoding", "Upgrade"}
 
 // parseHeaderEdit parses the settings header, as "Name: value", and remove-header.
 func parseHeaderEdit(set, remove []string) (*headerEdit, error) {

@@ -122,13 +122,13 @@ func TestIdleFrames(t *testing.T) {
 		{"unknown frames", false, func(f *http2.Framer, _ int) error { return f.WriteRawFrame(0xfa, 0, 0, nil) }},
 		{"empty DATA", false, func(f *http2.Framer, _ int) error { return f.WriteData(1, false, nil) }},
 		{"resets", false, func(f *http2.Framer, i int) error {
-			if err := f.WriteHeaders(http2.HeadersFrameParam{StreamID: uint32(2*i + 3), BlockFragment: block(http.MethodGet, "/"), EndHeaders: true}); err != nil {
+			if err := beginRequest(f, http.MethodGet, uint32(2*i+3)); err != nil {
 				return err
 			}
 			return f.WriteRSTStream(uint32(2*i+3), http2.ErrCodeCancel)
 		}},
 		{"resets of the server", false, func(f *http2.Framer, i int) error { // a window update of 0 is an error of the stream
-			if err := f.WriteHeaders(http2.HeadersFrameParam{StreamID: uint32(2*i + 3), BlockFragment: block(http.MethodGet, "/"), EndHeaders: true}); err != nil {
+			if err := beginRequest(f, http.MethodGet, uint32(2*i+3)); err != nil {
 				return err
 			}
 			return f.WriteRawFrame(http2.FrameWindowUpdate, 0, uint32(2*i+3), make([]byte, 4))
@@ -153,7 +153,7 @@ func TestIdleFrames(t *testing.T) {
 			if err := framer.WriteSettings(); err != nil {
 				t.Fatal(err)
 			}
-			if err := framer.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: block(http.MethodPost, "/"), EndHeaders: true}); err != nil {
+			if err := beginRequest(framer, http.MethodPost, 1); err != nil {
 				t.Fatal(err)
 			}
 			calmed := make(chan bool, 1)
@@ -193,4 +193,9 @@ func TestIdleFrames(t *testing.T) {
 			}
 		})
 	}
+}
+
+// beginRequest writes the header of a request with a body.
+func beginRequest(f *http2.Framer, method string, stream uint32) error {
+	return f.WriteHeaders(http2.HeadersFrameParam{StreamID: stream, BlockFragment: block(method, "/"), EndHeaders: true})
 }

@@ -300,8 +300,8 @@ func TestFloods(t *testing.T) {
 				`POST / "" -1 [chunked]`},
 			{"coding in a list", post + "Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n", 501, ""},
 			{"coding of HTTP/1.0", "POST / HTTP/1.0\r\n" + host + chunked + "\r\n0\r\n\r\n", 400, ""},
-			{"length and coding of HTTP/1.0", "POST / HTTP/1.0\r\n" + host + chunked + "Content-Length: 5\r\nConnection: keep-alive\r\n\r\n" +
-				"0\r\n\r\n", 400, ""},
+			{"length and coding of HTTP/1.0", "POST / HTTP/1.0\r\n" + host + chunked + "Content-Length: 5\r\n" +
+				"Connection: keep-alive\r\n\r\n0\r\n\r\n", 400, ""},
 			{"carriage return alone", "GET / HTTP/1.1\r\n" + host + "X: a\rContent-Length: 1\r\n\r\n", 400, ""},
 			{"NUL", "GET / HTTP/1.1\r\n" + host + "X: a\x00b\r\n\r\n", 400, ""},
 			{"lengths in a list", post + "Content-Length: 1, 1\r\n\r\na", 400, ""},
