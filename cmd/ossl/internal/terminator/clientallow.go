@@ -72,7 +72,7 @@ func (r *allowRule) check() error {
 		}
 		r.value = hex.EncodeToString(sum)
 	default:
-		return errors.New("it begins with none of dns:, uri:, email:, cn:, ou: and sha256:")
+		return errors.New("it doesn't begin with dns:, uri:, email:, cn:, ou: or sha256: and a value")
 	}
 	return nil
 }

@@ -24,8 +24,9 @@ type generation struct {
 	names   namedSites[*site]
 	engine  *engine
 	http    *http.Server // nil for sites of TCP
-	http2   http2.Server
-	give    *handoff // to http
+	//lint:ignore SA1019 before Go 1.27 net/http serves HTTP/2 on a *tls.Conn alone
+	http2 http2.Server
+	give  *handoff // to http
 
 	ctx    context.Context // ends when the connections have to end
 	cancel context.CancelFunc

@@ -91,12 +91,12 @@ func (w *progressWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	if w.upgrade == nil {
 		return nil, nil, errors.ErrUnsupported
 	}
-	conn, rw, err := w.control.Hijack()
+	_, rw, err := w.control.Hijack()
 	if err != nil {
 		return nil, nil, err
 	}
 	w.hijacked = true
-	conn = w.http1.secure // what follows is no HTTP
+	conn := w.http1.secure // what follows is no HTTP
 	idle := newIdleConn(conn, w.timeout, &w.upgrade.activity)
 	if n := rw.Reader.Buffered(); n > 0 { // the client hasn't waited for the response
 		b, _ := rw.Reader.Peek(n) // can't fail: they are in the buffer

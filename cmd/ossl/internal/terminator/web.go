@@ -37,6 +37,7 @@ func (g *generation) newHTTPServer() error {
 			WriteByteTimeout:              time.Duration(l.Idle),
 		},
 	}
+	//lint:ignore SA1019 see generation.http2
 	return http2.ConfigureServer(g.http, &g.http2) // also, so that its connections end with the http.Server
 }
 
@@ -115,6 +116,7 @@ func (g *generation) serveHTTP2(c *client, secure tlsConn) {
 	c.http2 = conn
 	g.mu.Unlock()
 	state := secure.ConnectionState()
+	//lint:ignore SA1019 see generation.http2
 	g.http2.ServeConn(conn, &http2.ServeConnOpts{
 		Context:    context.WithValue(context.Background(), clientKey{}, c),
 		BaseConfig: g.http,
