@@ -10,8 +10,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"golang.org/x/net/http2"
 )
 
 // A generation is a configuration in effect, with the connections that began under it.
@@ -24,9 +22,8 @@ type generation struct {
 	names   namedSites[*site]
 	engine  *engine
 	http    *http.Server // nil for sites of TCP
-	//lint:ignore SA1019 before Go 1.27 net/http serves HTTP/2 on a *tls.Conn alone
-	http2 http2.Server
-	give  *handoff // to http
+	http2   http2Server
+	give    *handoff // to http
 
 	ctx    context.Context // ends when the connections have to end
 	cancel context.CancelFunc

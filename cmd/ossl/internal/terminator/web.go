@@ -11,8 +11,6 @@ import (
 	"net/http"
 	"slices"
 	"time"
-
-	"golang.org/x/net/http2"
 )
 
 // newHTTPServer makes the servers of a generation's requests.
@@ -37,8 +35,7 @@ func (g *generation) newHTTPServer() error {
 			WriteByteTimeout:              time.Duration(l.Idle),
 		},
 	}
-	//lint:ignore SA1019 see generation.http2
-	return http2.ConfigureServer(g.http, &g.http2) // also, so that its connections end with the http.Server
+	return g.http2.configure(g.http)
 }
 
 // clientKey is the key of the *client in a request's context.
@@ -97,7 +94,13 @@ func (g *generation) shake(c *client) {
 		answerPlaintext(err)
 	} else {
 		if secure.ConnectionState().NegotiatedProtocol == "h2" {
-			g.serveHTTP2(c, secure)
+			conn := newHTTP2Conn(secure, func() { g.limited.report(g.log, "http2-frames", c.String()) })
+			g.mu.Lock()
+			c.http2 = conn
+			g.mu.Unlock()
+			if g.serveHTTP2(c, conn) {
+				return
+			}
 		} else {
 			var conn net.Conn
 			if conn, c.http1 = forHTTP1(secure); g.give.give(conn) {
@@ -107,26 +110,6 @@ func (g *generation) shake(c *client) {
 	}
 	_ = secure.Close()
 	g.forget(c)
-}
-
-// serveHTTP2 serves a connection of HTTP/2 until it ends.
-func (g *generation) serveHTTP2(c *client, secure tlsConn) {
-	conn := newHTTP2Conn(secure, func() { g.limited.report(g.log, "http2-frames", c.String()) })
-	g.mu.Lock()
-	c.http2 = conn
-	g.mu.Unlock()
-	state := secure.ConnectionState()
-	//lint:ignore SA1019 see generation.http2
-	g.http2.ServeConn(conn, &http2.ServeConnOpts{
-		Context:    context.WithValue(context.Background(), clientKey{}, c),
-		BaseConfig: g.http,
-		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if r.TLS == nil { // the request's scheme is not https
-				r.TLS = &state
-			}
-			g.ServeHTTP(w, r)
-		}),
-	})
 }
 
 // answerPlaintext answers a client that has sent a request of HTTP without TLS, as net/http does.
@@ -146,8 +129,12 @@ func answerPlaintext(err error) {
 func (g *generation) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	start := time.Now()
 	c, _ := r.Context().Value(clientKey{}).(*client)
-	if c == nil || r.TLS == nil {
+	if c == nil {
 		panic(http.ErrAbortHandler) // the generation has ended
+	}
+	if r.TLS == nil { // the scheme of a request of HTTP/2 is not https
+		state := c.http2.ConnectionState()
+		r.TLS = &state
 	}
 	g.begin(c)
 	c.work.begin()
