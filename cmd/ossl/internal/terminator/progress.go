@@ -43,7 +43,7 @@ type progressWriter struct {
 	http1      *http1Conn  // nil for HTTP/2
 	header     *headerEdit
 	leaving    *atomic.Bool // the generation ends; nil if the caller has none
-	early      bool         // the response has begun before the body of a request of HTTP/1 has ended
+	early      atomic.Bool  // the response has begun before the body of a request of HTTP/1 has ended
 
 	ending sync.Mutex // held while a Read of the body sets a deadline
 	ended  bool       // the handler has ended; guarded by ending
@@ -86,7 +86,7 @@ func (w *progressWriter) end() {
 	w.ending.Lock()
 	w.ended = true
 	w.ending.Unlock()
-	if w.early {
+	if w.early.Load() {
 		w.http1.end()
 	}
 	if !w.hijacked {
@@ -160,7 +160,7 @@ func (w *progressWriter) beginBackends(status int) {
 	if w.http1 != nil && !w.bodyEnded.Load() && status >= 200 {
 		// net/http would take what follows of the body for requests. The other direction may go on until the
 		// response ends.
-		w.early = true
+		w.early.Store(true)
 		h.Set("Connection", "close")
 	}
 	if _, ok := h["Content-Type"]; !ok {

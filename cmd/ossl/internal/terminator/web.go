@@ -309,3 +309,13 @@ func (b *progressBody) Read(p []byte) (int, error) {
 	}
 	return n, err
 }
+
+// Close ends the reading. If the response has begun already, nothing follows the request, and a Read that
+// waits for the client is broken off: Close would wait for it, and the response with it.
+func (b *progressBody) Close() error {
+	if w := b.writer; w.early.Load() && !w.bodyEnded.Load() {
+		w.http1.end()
+		_ = w.control.SetReadDeadline(time.Unix(1, 0))
+	}
+	return b.ReadCloser.Close()
+}
