@@ -38,6 +38,9 @@ func parseHeaderEdit(set, remove []string) (*headerEdit, error) {
 		}
 		e.set[name] = append(e.set[name], value)
 	}
+	for name, values := range e.set { // of which responses share the memory
+		e.set[name] = slices.Clip(values)
+	}
 	for _, name := range remove {
 		name, err := fieldName("remove-header", name)
 		if err != nil {
