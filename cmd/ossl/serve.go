@@ -184,6 +184,9 @@ func (f *serverFlags) register(cmd *cobra.Command) {
 	flags.StringArrayVar(&c.AcceptProxy, "accept-proxy", nil,
 		"accept connections only from this `sender` of PROXY headers: an\naddress, a prefix such as 10.0.0.0/8, or unix; "+
 			"may be repeated")
+	flags.StringArrayVar(&c.Redirect, "redirect", nil,
+		"redirect plain HTTP at this `address`, such as :80, to HTTPS; may\nbe repeated")
+	flags.IntVar(&c.RedirectPort, "redirect-port", 0, "at this port `number` (default that of --listen)")
 	flags.StringVar(&c.Admin, "admin", "", "answer /healthz and, on OpenSSL, /metrics at this `address`, over\nplain HTTP")
 	flags.StringVar(&c.User, "user", "",
 		"go on as this user, by `name`, when the server listens and has read\nits keys; it must be started by root")

@@ -37,7 +37,7 @@ func (s *Server) startAdmin(l net.Listener, engine string) {
 	go s.admin.serve(s.log)
 }
 
-// An admin serves the requests of the administrator.
+// An admin serves requests of plain HTTP: those of the administrator, or those that are redirected.
 type admin struct {
 	listener net.Listener
 	http     *http.Server

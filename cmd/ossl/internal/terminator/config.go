@@ -19,8 +19,12 @@ import (
 type Config struct {
 	Listen []string // HOST:PORT, unix:PATH, or "systemd" for the sockets that the process was started with
 	Admin  string   // the address of the administrator's requests, or ""
-	User   string   // the user that the process becomes when it listens and has read its keys, or ""
-	Sites  []Site
+	// Redirect are the addresses at which plain HTTP is redirected to HTTPS, at RedirectPort or, if that is
+	// 0, at the port of Listen.
+	Redirect     []string
+	RedirectPort int
+	User         string // the user that the process becomes when it listens and has read its keys, or ""
+	Sites        []Site
 
 	Engine     string // "ossl" or "go"
 	Policy     string // the name of a policy of package policy, or "" for the library's defaults
@@ -107,6 +111,9 @@ func (c *Config) Check() error {
 		if err := checkAddress(c.Admin); err != nil {
 			return fmt.Errorf("admin: %w", err)
 		}
+	}
+	if err := c.checkRedirect(); err != nil {
+		return err
 	}
 	if err := checkUser(c.User); err != nil {
 		return err

@@ -60,7 +60,7 @@ func needs(c *Config) (*domain, error) {
 
 // addSockets adds the folders of the Unix sockets on which a configuration listens.
 func (d *domain) addSockets(c *Config) error {
-	for _, address := range append(slices.Clone(c.Listen), c.Admin) {
+	for _, address := range slices.Concat(c.Listen, c.Redirect, []string{c.Admin}) {
 		path, ok := cutUnix(address)
 		if !ok || strings.HasPrefix(path, "@") { // which has no file
 			continue

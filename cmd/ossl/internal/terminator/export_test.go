@@ -33,7 +33,8 @@ var (
 			return len(cache.entries), cache.size
 		}, err
 	}
-	NotFound = notFound
+	NotFound  = notFound
+	PortOfTLS = (*Config).portOfTLS
 	// CoversAfter returns the reason why a process that Landlock has confined for one Config can't serve
 	// another one.
 	CoversAfter = func(first *Config, later func() *Config) error {

@@ -21,6 +21,8 @@ const maxFile = 1 << 20
 type file struct {
 	Listen       []string   `toml:"listen"`
 	Admin        string     `toml:"admin"`
+	Redirect     []string   `toml:"redirect"`
+	RedirectPort int        `toml:"redirect-port"`
 	User         string     `toml:"user"`
 	Engine       string     `toml:"engine"`
 	Policy       *string    `toml:"policy"`
@@ -120,7 +122,8 @@ func parse(text []byte) (*Config, error) {
 		return nil, decodingError(err)
 	}
 	c := &Config{
-		Listen: in.Listen, Admin: in.Admin, User: in.User, Engine: in.Engine, KernelTLS: in.KernelTLS, FIPS: in.FIPS, HTTP1: in.HTTP1,
+		Listen: in.Listen, Admin: in.Admin, Redirect: in.Redirect, RedirectPort: in.RedirectPort,
+		User: in.User, Engine: in.Engine, KernelTLS: in.KernelTLS, FIPS: in.FIPS, HTTP1: in.HTTP1,
 		TicketKeys: in.TicketKeys, Sessions: in.Sessions, Redis: in.Redis, RedisSecret: in.RedisSecret,
 		RedisUser: in.RedisUser, RedisPassword: in.RedisPass, RedisCA: in.RedisCA, RedisName: in.RedisName,
 		RedisCert: in.RedisCert, RedisKey: in.RedisKey,

@@ -188,11 +188,3 @@ func abandonAll(sockets []socket) {
 		_ = s.listener.Close()
 	}
 }
-
-// place names a socket's place in the configuration.
-func place(admin bool, address string) string {
-	if admin {
-		return "admin " + address
-	}
-	return "listen " + address
-}

@@ -26,15 +26,31 @@ type socket struct {
 	made     bool // by this process
 }
 
-// listenAll listens on all addresses, that of the administrator last, or on none. Sockets that were
-// handed over are used as they are.
+// The kinds of places.
+const (
+	placeOfTLS      = "listen"
+	placeOfRedirect = "redirect"
+	placeOfAdmin    = "admin"
+)
+
+// is reports whether a socket is in a place of a kind.
+func (s socket) is(kind string) bool { return strings.HasPrefix(s.place, kind+" ") }
+
+// listenAll listens on all addresses, or on none. Sockets that were handed over are used as they are.
 func listenAll(c *Config, in *Inherited) (sockets []socket, err error) {
-	addresses := c.Listen
-	if c.Admin != "" {
-		addresses = append(slices.Clone(addresses), c.Admin)
+	type place struct{ kind, address string }
+	var places []place
+	for _, address := range c.Listen {
+		places = append(places, place{placeOfTLS, address})
 	}
-	for i, address := range addresses {
-		place := place(i == len(c.Listen), address)
+	for _, address := range c.Redirect {
+		places = append(places, place{placeOfRedirect, address})
+	}
+	if c.Admin != "" {
+		places = append(places, place{placeOfAdmin, c.Admin})
+	}
+	for _, p := range places {
+		address, place := p.address, p.kind+" "+p.address
 		found := in.take(place, address == fromSystemd)
 		sockets = append(sockets, found...)
 		if len(found) > 0 {

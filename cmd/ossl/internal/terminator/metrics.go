@@ -21,8 +21,9 @@ var (
 		"Connections that met a limit: they waited for the limit connections, and were closed for the others.", "limit")
 	descRequests = describe("limited_requests_total",
 		"Requests that met a limit: they waited for address-requests, and were answered with 503 for backend-conns.", "limit")
-	descReloads = describe("reloads_total", "Reloads of the configuration.", "result")
-	descChanges = describe("certificate_changes_total",
+	descRedirects = describe("redirects_total", "Requests of plain HTTP, which were redirected or refused.")
+	descReloads   = describe("reloads_total", "Reloads of the configuration.", "result")
+	descChanges   = describe("certificate_changes_total",
 		"Changes of certificate files while the server ran; those that are refused have no effect.", "result")
 	descExpiry = describe("certificate_expiry_timestamp_seconds",
 		"The end of the validity of a certificate in use, in Unix time.", "site", "certificate")
@@ -35,7 +36,7 @@ var (
 // Describe implements prometheus.Collector.
 func (collector) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		descConnections, descLimited, descRequests, descReloads, descChanges, descExpiry, descTicketKey, descLog,
+		descConnections, descLimited, descRequests, descRedirects, descReloads, descChanges, descExpiry, descTicketKey, descLog,
 	} {
 		ch <- d
 	}
@@ -61,6 +62,7 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 	for _, limit := range []string{"address-requests", "backend-conns"} {
 		count(descRequests, s.limited.times(limit), limit)
 	}
+	count(descRedirects, s.redirected.Load())
 	count(descReloads, s.reloads.Load(), "succeeded")
 	count(descReloads, s.failedReloads.Load(), "failed")
 	if w := s.logWriter.Load(); w != nil {

@@ -22,6 +22,8 @@ type Server struct {
 	gate        *gate
 	sockets     []socket // all that it listens on
 	admin       *admin   // nil if there is none
+	redirects   []*admin // of plain HTTP
+	redirected  atomic.Uint64
 	addresses   []net.Addr
 	adminAddr   net.Addr
 	domain      *domain // nil if the process isn't confined
@@ -102,18 +104,20 @@ func StartWith(ctx context.Context, c *Config, in *Inherited, log, access *slog.
 		state.end()
 		return nil, err
 	}
-	accepting := s.sockets
-	if c.Admin != "" { // the last one
-		defer s.startAdmin(accepting[len(accepting)-1].listener, c.Engine) // when all that it counts is there
-		accepting = accepting[:len(accepting)-1]
-	}
-	var listeners []net.Listener
-	for _, b := range accepting {
-		listeners = append(listeners, b.listener)
-		s.addresses = append(s.addresses, b.listener.Addr())
-	}
 	g.check(nil)
 	s.current.Store(g)
+	var listeners []net.Listener
+	for _, b := range s.sockets {
+		switch {
+		case b.is(placeOfAdmin):
+			defer s.startAdmin(b.listener, c.Engine) // when all that it counts is there
+		case b.is(placeOfRedirect):
+			s.startRedirect(b.listener)
+		default:
+			listeners = append(listeners, b.listener)
+			s.addresses = append(s.addresses, b.listener.Addr())
+		}
+	}
 	s.gate = newGate(listeners, log)
 	s.gate.serve = s.serve
 	senders, _ := parseSenders(c.AcceptProxy) // Check has parsed it
@@ -195,6 +199,7 @@ func (s *Server) reload(ctx context.Context, c *Config) error {
 	}{
 		{"listen", !slices.Equal(c.Listen, old.config.Listen)},
 		{"admin", c.Admin != old.config.Admin},
+		{"redirect", !slices.Equal(c.Redirect, old.config.Redirect)},
 		{"engine", c.Engine != old.config.Engine},
 		{"user", c.User != old.config.User},
 		{"landlock", c.Landlock != old.config.Landlock},
@@ -266,12 +271,18 @@ func (s *Server) Drain(ctx context.Context) (cut int) {
 	if s.handed.Load() && s.admin != nil {
 		s.admin.stop()
 	}
+	for _, r := range s.redirects {
+		r.stop()
+	}
 	s.gate.stop(ctx)
 	undo := context.AfterFunc(ctx, s.cut)
 	defer undo()
 	cut = s.current.Load().end(ctx)
 	s.ending.Wait()
 	s.state.end()
+	for _, r := range s.redirects {
+		r.end(ctx)
+	}
 	if s.admin != nil {
 		s.admin.end(ctx)
 	}
