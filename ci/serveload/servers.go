@@ -5,6 +5,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -197,7 +198,8 @@ func (r *runner) osslArguments(k serverKey, port, backend string, connections in
 	return append(args, what...)
 }
 
-// awaitStart waits until the server accepts connections and all its processes are there.
+// awaitStart waits until the server serves, and all its processes are there. 'ossl serve' accepts
+// connections before it has loaded OpenSSL, so it must have shaken hands.
 func (s *server) awaitStart(k serverKey) error {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -211,7 +213,14 @@ func (s *server) awaitStart(k serverKey) error {
 		if err != nil {
 			continue
 		}
-		conn.Close()
+		if k.role != backendRole {
+			_ = conn.SetDeadline(time.Now().Add(patience))
+			err = tls.Client(conn, &tls.Config{InsecureSkipVerify: true}).HandshakeContext(ctx)
+		}
+		_ = conn.Close()
+		if err != nil {
+			continue
+		}
 		if len(s.processes()) >= processesOf(k) {
 			return nil
 		}
