@@ -14,6 +14,7 @@ import (
 	"testing"
 	"unicode/utf16"
 
+	"github.com/ossl-go/ossl"
 	"github.com/ossl-go/ossl/internal/ossltest"
 	"github.com/ossl-go/ossl/internal/tlstest"
 	"github.com/ossl-go/ossl/keys"
@@ -58,6 +59,11 @@ func TestLoadEncodings(t *testing.T) {
 	long := strings.Repeat("a line of text that says nothing\n", 40)
 	body := strings.Join(strings.Split(string(text), "\n")[1:4], "")
 	oneLine := "-----BEGIN PRIVATE KEY-----\n" + body + "\n-----END PRIVATE KEY-----\n"
+	library, err := ossl.Library()
+	if err != nil {
+		t.Fatal(err)
+	}
+	old := strings.HasPrefix(library.Version, "1.1.")
 	for _, test := range []struct {
 		name  string
 		text  []byte
@@ -112,6 +118,9 @@ func TestLoadEncodings(t *testing.T) {
 			want := test.loads
 			if goErr == nil && opensslErr == nil && test.name != "another key behind it" && !strings.HasPrefix(test.name, "another ") &&
 				!strings.HasPrefix(test.name, "an unknown") { // of several keys the others take the first one
+				want = true
+			}
+			if strings.HasPrefix(test.name, "an unknown") && old { // of which 1.1.1 takes no notice
 				want = true
 			}
 			if (err == nil) != want {
