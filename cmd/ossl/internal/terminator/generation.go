@@ -256,7 +256,7 @@ func (g *generation) takeLeave(ctx context.Context) {
 	}
 	g.mu.Unlock()
 	for _, c := range told {
-		c.announceEnd()
+		go c.announceEnd() // which waits for a client that reads nothing
 	}
 	leaving, cancel := context.WithTimeout(ctx, leavePatience)
 	defer cancel()

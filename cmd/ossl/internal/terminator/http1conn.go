@@ -46,7 +46,7 @@ func (c *http1Conn) Read(b []byte) (int, error) {
 // ConnectionState is for net/http, which fills Request.TLS.
 func (c *http1Conn) ConnectionState() tls.ConnectionState { return c.secure.ConnectionState() }
 
-// SetIdle is for httptls, which tells whether a request is under way.
+// SetIdle notes whether no request is under way.
 func (c *http1Conn) SetIdle(idle bool) {
 	if conn, ok := c.secure.(*ossl.Conn); ok {
 		conn.SetIdle(idle)

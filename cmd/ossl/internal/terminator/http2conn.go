@@ -82,11 +82,16 @@ func (c *http2Conn) tryWaiting() {
 	}
 }
 
+// insertPatience is the time that a client has to take an inserted frame.
+const insertPatience = 2 * time.Second
+
 // writeWaiting writes the frame that waits if no other one is half written. c.mu is held.
 func (c *http2Conn) writeWaiting() {
 	if c.begun && c.out.between() {
 		if frame := c.waiting.Swap(nil); frame != nil {
+			_ = c.Conn.SetWriteDeadline(time.Now().Add(insertPatience))
 			_, _ = c.Conn.Write(*frame) // the http2.Server meets the error too
+			_ = c.Conn.SetWriteDeadline(time.Time{})
 		}
 	}
 }

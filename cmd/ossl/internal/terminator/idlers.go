@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// A clientWork says what the server has to do for a client.
+// A clientWork counts the requests of a client that are under way.
 type clientWork struct {
 	under     atomic.Int32 // requests that have reached the handler and aren't answered, and relays
 	idleSince atomic.Int64 // in nanoseconds since 1970: the last answer, or the connection's begin
@@ -72,7 +72,7 @@ func (i *idlers) longest(now time.Time) []*client {
 	return chosen
 }
 
-// leave has the server see the client's end, so that the connection ends as if the client had closed it.
+// leave ends the reading from the client, so that the connection ends as if the client had closed it.
 func (c *client) leave() {
 	if half, ok := c.conn.(interface{ CloseRead() error }); ok {
 		_ = half.CloseRead() // an error means that it has ended
