@@ -185,8 +185,8 @@ func (f frameHeader) costOfClients() int {
 }
 
 // worthOfServers returns the frames that a client may send for a frame of the server: it answers data by
-// two frames at most. A whole response pays for a request that is given up, and a stream that the server
-// resets costs one.
+// two frames at most. Two whole responses pay for a request that is given up: a client that resets each of
+// its requests must not be paid for those that were faster. A stream that the server resets costs as much.
 func (f frameHeader) worthOfServers() (worth int) {
 	switch f.kind {
 	case http2.FrameData:
@@ -196,7 +196,7 @@ func (f frameHeader) worthOfServers() (worth int) {
 		fallthrough
 	case http2.FrameHeaders:
 		if f.flags.Has(http2.FlagDataEndStream) { // which is FlagHeadersEndStream
-			worth += resetCost
+			worth += resetCost / 2
 		}
 	case http2.FrameRSTStream:
 		worth = -resetCost
