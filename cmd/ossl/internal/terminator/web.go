@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"slices"
+	"sync/atomic"
 	"time"
 )
 
@@ -270,6 +271,7 @@ type progressBody struct {
 	io.ReadCloser
 	writer *progressWriter
 	begun  bool  // reading has
+	closed atomic.Bool
 	limit  int64 // 0 for none
 	read   int64
 }
@@ -304,7 +306,7 @@ func (b *progressBody) Read(p []byte) (int, error) {
 	if errors.Is(err, io.EOF) {
 		b.writer.bodyEnded.Store(true)
 		b.writer.afterRead()
-	} else if err != nil {
+	} else if err != nil && !b.closed.Load() { // after Close the error says nothing about the client
 		b.writer.bodyFailed.Store(&err)
 	}
 	return n, err
@@ -313,6 +315,7 @@ func (b *progressBody) Read(p []byte) (int, error) {
 // Close ends the reading. If the response has begun already, nothing follows the request, and a Read that
 // waits for the client is broken off: Close would wait for it, and the response with it.
 func (b *progressBody) Close() error {
+	b.closed.Store(true)
 	if w := b.writer; w.early.Load() && !w.bodyEnded.Load() {
 		w.http1.end()
 		_ = w.control.SetReadDeadline(time.Unix(1, 0))
