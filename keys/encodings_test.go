@@ -189,7 +189,7 @@ func TestLoadOldCipher(t *testing.T) {
 	container := write(t, "pair.p12")
 	command := exec.Command(openssl, "pkcs12", "-export", "-legacy", "-in", pair, "-out", container, "-passout", "pass:"+storeSecret)
 	if out, err := command.CombinedOutput(); err != nil {
-		t.Skipf("this openssl has no legacy provider: %v %s", err, out)
+		t.Skipf("openssl: its legacy provider is missing: %v %s", err, out)
 	}
 	if _, err := keys.LoadX509KeyPair(container, container, answer(storeSecret, nil)); err == nil ||
 		!strings.Contains(err.Error(), "RC2") || !strings.Contains(err.Error(), `"legacy"`) {

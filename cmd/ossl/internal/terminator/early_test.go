@@ -83,42 +83,47 @@ func TestEarlyAnswers(t *testing.T) {
 	})
 }
 
-// TestBackendLeaves: if a backend breaks a request off whose body is still being sent, the client is told that
-// the backend failed, not that its request was bad.
+// TestBackendLeaves: if a backend of HTTP/2 breaks a request off whose body is still being sent, the client is told
+// that the backend failed, not that its request was bad.
 func TestBackendLeaves(t *testing.T) {
+	left := make(chan struct{}, 1)
+	backend := httptest.NewUnstartedServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = r.Body.Read(make([]byte, 1))
+		left <- struct{}{}
+		panic(http.ErrAbortHandler)
+	}))
+	backend.EnableHTTP2 = true
+	backend.StartTLS()
+	t.Cleanup(backend.Close)
+	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: backend.Certificate().Raw})
 	engines(t, func(t *testing.T, engine string) {
-		for name, http2 := range map[string]bool{"backend of HTTP/1.1": false, "backend of HTTP/2": true} {
-			t.Run(name, func(t *testing.T) {
-				backend := httptest.NewUnstartedServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-					_, _ = r.Body.Read(make([]byte, 1))
-					panic(http.ErrAbortHandler)
-				}))
-				backend.EnableHTTP2 = http2
-				backend.StartTLS()
-				t.Cleanup(backend.Close)
-				w := newWorld(t)
-				authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: backend.Certificate().Raw})
-				folder := w.folder(map[string]string{"backend.pem": string(authority)})
-				r := w.start(w.config(engine, terminator.Site{Backend: terminator.Backend{
-					To: backend.URL, Name: "example.com", CA: filepath.Join(folder, "backend.pem")}}))
-				protocols(t, func(t *testing.T, http2 bool) {
-					client := r.client(http2, nil)
-					for range 10 {
-						body, writer := io.Pipe()
-						go func() { _, _ = io.WriteString(writer, "begun") }()
-						resp, err := client.Post("https://localhost/", "text/plain", body)
-						if err != nil {
-							t.Fatal(err)
-						}
+		w := newWorld(t)
+		folder := w.folder(map[string]string{"backend.pem": string(authority)})
+		r := w.start(w.config(engine, terminator.Site{Backend: terminator.Backend{
+			To: backend.URL, Name: "example.com", CA: filepath.Join(folder, "backend.pem")}}))
+		protocols(t, func(t *testing.T, http2 bool) {
+			client := r.client(http2, nil)
+			for range 10 {
+				body, writer := io.Pipe()
+				go func() {
+					_, _ = io.WriteString(writer, "begun")
+					<-left
+					if !http2 { // net/http's server waits for the body's end before it answers
 						_ = writer.Close()
-						if _, _ = io.ReadAll(resp.Body); resp.StatusCode != http.StatusBadGateway {
-							t.Errorf("status %d", resp.StatusCode)
-						}
-						_ = resp.Body.Close()
 					}
-				})
-			})
-		}
+				}()
+				resp, err := client.Post("https://localhost/", "text/plain", body)
+				if err != nil {
+					t.Fatal(err)
+				}
+				_ = writer.Close()
+				if resp.StatusCode != http.StatusBadGateway {
+					t.Errorf("status %d", resp.StatusCode)
+				}
+				_, _ = io.Copy(io.Discard, resp.Body)
+				_ = resp.Body.Close()
+			}
+		})
 	})
 }
 

@@ -158,6 +158,11 @@ func reverseHandler(p *backends, settings *Backend, l *Limits, limited *complain
 			setHost(r)
 			removeForged(r.Out.Header, settings.UnderscoreHeaders)
 			removeUpgrades(r)
+			if r.Out.Body != nil && r.In.ProtoMajor == 2 {
+				// Before Go 1.27, ReverseProxy's body has a Close that does nothing. A transport whose backend has
+				// left would wait for the client.
+				r.Out.Body = r.In.Body
+			}
 			r.SetXForwarded()
 			if r.In.Host == "" {
 				r.Out.Header.Del("X-Forwarded-Host")

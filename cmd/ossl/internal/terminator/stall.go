@@ -51,7 +51,9 @@ type takenBody struct {
 	stall *stall
 	hold  bool        // Close does nothing before the first Read
 	read  atomic.Bool // a Read has begun
-	ill   atomic.Bool // a Read has failed
+	ill   atomic.Bool // a Read has failed, before Close
+	// closed means that the transport needs no more of the body: a Read that fails then says nothing of the client.
+	closed atomic.Bool
 	// unsent means that http.Transport has chosen a connection that is closed. It doesn't try another one
 	// for requests with a body, and closes the body.
 	unsent atomic.Bool
@@ -61,6 +63,7 @@ func (b *takenBody) Close() error {
 	if (b.hold || b.unsent.Load()) && !b.read.Load() {
 		return nil // net/http closes it when the handler ends
 	}
+	b.closed.Store(true)
 	return b.ReadCloser.Close()
 }
 
@@ -78,7 +81,7 @@ func (b *takenBody) Read(p []byte) (int, error) {
 	s.body.Stop()
 	n, err := b.ReadCloser.Read(p)
 	s.taken.note()
-	if err != nil && !errors.Is(err, io.EOF) {
+	if err != nil && !errors.Is(err, io.EOF) && !b.closed.Load() {
 		b.ill.Store(true)
 	}
 	switch {

@@ -270,7 +270,7 @@ func (h *handoff) Addr() net.Addr { return &net.TCPAddr{} }
 type progressBody struct {
 	io.ReadCloser
 	writer *progressWriter
-	begun  bool  // reading has
+	begun  bool // reading has
 	closed atomic.Bool
 	limit  int64 // 0 for none
 	read   int64
