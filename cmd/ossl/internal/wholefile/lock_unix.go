@@ -19,3 +19,24 @@ func Lock(folder string) (unlock func()) {
 	}
 	return func() { _ = f.Close() } // which unlocks it
 }
+
+// TryLock locks a file, which it makes if there is none, until unlock is called or the process ends, and reports
+// whether it does: it doesn't if the file is locked already, by this process or another one. Those of other hosts
+// count too if the file system has their locks, as NFS has.
+func TryLock(name string) (unlock func(), locked bool, err error) {
+	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600) // NFS needs a file that is open for writing
+	if err != nil {
+		return nil, false, err
+	}
+	for err = unix.EINTR; err == unix.EINTR; {
+		err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	}
+	if err == nil {
+		return func() { _ = f.Close() }, true, nil
+	}
+	_ = f.Close()
+	if err == unix.EWOULDBLOCK {
+		return nil, false, nil
+	}
+	return nil, false, &os.PathError{Op: "flock", Path: name, Err: err}
+}

@@ -70,6 +70,21 @@ func Replace(name string, contents func(io.Writer) error) error {
 	if err != nil {
 		return err
 	}
+	return replace(name, mode, contents)
+}
+
+// Put writes a file with its mode, which takes the place of the one of that name when it is whole.
+func Put(f File) error {
+	if _, err := modeOf(f.Name); err != nil {
+		return err
+	}
+	return replace(f.Name, f.Mode, func(w io.Writer) error {
+		_, err := w.Write(f.Text)
+		return err
+	})
+}
+
+func replace(name string, mode fs.FileMode, contents func(io.Writer) error) error {
 	t, err := writeNamed(name, mode, contents)
 	if err != nil {
 		return err

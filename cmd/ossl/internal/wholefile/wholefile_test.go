@@ -135,3 +135,45 @@ func TestLock(t *testing.T) {
 	all.Wait()
 	wholefile.Lock(filepath.Join(dir, "missing"))()
 }
+
+// TestPut: a file is written with its mode, also in the place of one with another mode.
+func TestPut(t *testing.T) {
+	dir := t.TempDir()
+	name := filepath.Join(dir, "file")
+	for _, text := range []string{"old", "new"} {
+		if err := wholefile.Put(wholefile.File{Name: name, Mode: 0o600, Text: []byte(text)}); err != nil {
+			t.Fatal(err)
+		}
+		holds(t, dir, map[string]string{"file": text})
+		if info, err := os.Stat(name); err != nil || runtime.GOOS != "windows" && info.Mode() != 0o600 {
+			t.Errorf("mode %v, %v", info.Mode(), err)
+		}
+		if err := os.Chmod(name, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := wholefile.Put(wholefile.File{Name: dir, Mode: 0o600}); err == nil {
+		t.Error("a folder was replaced")
+	}
+}
+
+// TestTryLock: a file is locked for others, until it is unlocked.
+func TestTryLock(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		return // which has no such locks
+	}
+	name := filepath.Join(t.TempDir(), "lock")
+	for range 2 {
+		unlock, locked, err := wholefile.TryLock(name)
+		if err != nil || !locked {
+			t.Fatal(locked, err)
+		}
+		if _, locked, err := wholefile.TryLock(name); err != nil || locked {
+			t.Errorf("locked twice: %v, %v", locked, err)
+		}
+		unlock()
+	}
+	if _, _, err := wholefile.TryLock(filepath.Join(name, "none")); err == nil {
+		t.Error("no error for a file that can't be made")
+	}
+}
