@@ -133,4 +133,17 @@ func (c *Context) Listen(network, laddr string) (net.Listener, error) {
 
 // NewListener returns a listener that accepts connections from inner and wraps each with
 // [Context.Server]. The limits of [Listen] with net/http apply.
-func (c *Context) NewListener(inner net.Listener) net.Listener { return &listener{inner, c, nil} }
+func (c *Context) NewListener(inner net.Listener) net.Listener { return &listener{inner, c} }
+
+type listener struct {
+	net.Listener
+	ctx *Context
+}
+
+func (l *listener) Accept() (net.Conn, error) {
+	conn, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return l.ctx.Server(conn), nil
+}

@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"weak"
 
 	"github.com/ossl-go/ossl/internal/stdtls"
@@ -28,10 +29,17 @@ type compiledKey struct {
 	fips   bool // OSSL_FIPS or the host requires FIPS mode
 }
 
+// A compiledConfig is what is remembered of a configuration.
 type compiledConfig struct {
-	mu   sync.Mutex
-	ctx  *Context         // guarded by mu; set once compiling succeeded
-	used *stdtls.Snapshot // guarded by mu; the configuration that ctx was compiled from
+	opts *options
+	mu   sync.Mutex // held while a Context is made
+	last atomic.Pointer[compilation]
+}
+
+// A compilation is a Context and the configuration that it was made from.
+type compilation struct {
+	ctx  *Context
+	used *stdtls.Snapshot
 }
 
 // maxCompiled bounds the number of entries: a configuration whose callbacks refer to it is not
@@ -40,11 +48,12 @@ const maxCompiled = 256
 
 // compile returns the Context for config with the default options.
 func compile(config *tls.Config) (*Context, error) {
-	records, err := recordsOfEnvironment()
+	config = orDefault(config)
+	entry, err := entryOf(config)
 	if err != nil {
 		return nil, err
 	}
-	return compileWith(config, defaultOptions[records])
+	return entry.context(config)
 }
 
 // defaultOptions are the options of a Context that was given none, for each record path.
@@ -54,18 +63,20 @@ var defaultOptions = [...]*options{
 	RecordsOwn:    newOptions(RecordsOwn),
 }
 
-// compileWith returns the Context for config. A failure is not remembered. Copies made by Clone are
-// separate configurations.
-func compileWith(config *tls.Config, opts *options) (*Context, error) {
-	if config == nil {
-		config = &defaultConfig
+// entryOf returns the entry for config with the default options. Copies made by Clone are separate configurations.
+func entryOf(config *tls.Config) (*compiledConfig, error) {
+	records, err := recordsOfEnvironment()
+	if err != nil {
+		return nil, err
 	}
+	opts := defaultOptions[records]
 	required, err := fipsRequired()
 	if err != nil {
 		return nil, err
 	}
 	key := compiledKey{weak.Make(config), opts, required != ""}
 	compiled.mu.Lock()
+	defer compiled.mu.Unlock()
 	entry := compiled.entries[key]
 	if entry == nil {
 		for old := range compiled.entries {
@@ -74,26 +85,44 @@ func compileWith(config *tls.Config, opts *options) (*Context, error) {
 			}
 			delete(compiled.entries, old)
 		}
-		entry = &compiledConfig{}
+		entry = &compiledConfig{opts: opts}
 		compiled.entries[key] = entry
 		runtime.AddCleanup(config, forget, key)
 	}
-	compiled.mu.Unlock()
+	return entry, nil
+}
 
-	entry.mu.Lock()
-	defer entry.mu.Unlock()
-	// A configuration must not be changed once it is in use. If it was changed nevertheless, for
-	// example if InsecureSkipVerify was set back to false, the Context of its old values must not
-	// be used.
-	if entry.ctx == nil || entry.used.Fingerprint != string(stdtls.Fingerprint(config)) {
-		used := stdtls.NewSnapshot(config)
-		ctx, err := newContext(used.Config, opts)
-		if err != nil {
-			return nil, err
-		}
-		entry.ctx, entry.used = ctx, used
+// context returns the Context for config, of which c is the entry. A failure is not remembered.
+func (c *compiledConfig) context(config *tls.Config) (*Context, error) {
+	if ctx := c.current(config); ctx != nil {
+		return ctx, nil
 	}
-	return entry.ctx, nil
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if ctx := c.current(config); ctx != nil { // another goroutine was quicker
+		return ctx, nil
+	}
+	used := stdtls.NewSnapshot(config)
+	ctx, err := newContext(used.Config, c.opts)
+	if err != nil {
+		return nil, err
+	}
+	c.last.Store(&compilation{ctx, used})
+	return ctx, nil
+}
+
+// current returns the Context, or nil if there is none, or config was changed. It takes no lock: with many
+// certificates a fingerprint takes long.
+//
+// A configuration must not be changed once it is in use, except by SetSessionTicketKeys. If it was changed
+// nevertheless, for example if InsecureSkipVerify was set back to false, the Context of its old values must
+// not be used.
+func (c *compiledConfig) current(config *tls.Config) *Context {
+	last := c.last.Load()
+	if last == nil || last.used.Fingerprint != string(stdtls.Fingerprint(config)) {
+		return nil
+	}
+	return last.ctx
 }
 
 func forget(key compiledKey) {
@@ -103,6 +132,14 @@ func forget(key compiledKey) {
 }
 
 var defaultConfig tls.Config
+
+// orDefault returns config, or the zero configuration if it is nil.
+func orDefault(config *tls.Config) *tls.Config {
+	if config == nil {
+		return &defaultConfig
+	}
+	return config
+}
 
 // Client returns a new TLS client connection over conn. config must have ServerName or
 // InsecureSkipVerify set. If config can't be honoured, the handshake returns the error;
@@ -120,10 +157,15 @@ func Client(conn net.Conn, config *tls.Config) *Conn {
 // error; [NewContext] returns it at once.
 func Server(conn net.Conn, config *tls.Config) *Conn {
 	ctx, err := compile(config)
+	return ctx.serverOr(conn, err)
+}
+
+// serverOr returns a server connection whose handshake returns err if that isn't nil.
+func (c *Context) serverOr(conn net.Conn, err error) *Conn {
 	if err != nil {
 		return &Conn{conn: conn, configErr: err}
 	}
-	return ctx.Server(conn)
+	return c.Server(conn)
 }
 
 // Dial connects to addr and runs the handshake. A nil config is equivalent to the zero Config. If
@@ -223,30 +265,55 @@ func Listen(network, laddr string, config *tls.Config) (net.Listener, error) {
 	if err != nil {
 		return nil, err
 	}
-	return ctx.Listen(network, laddr)
+	if ctx.serveErr != nil {
+		return nil, ctx.serveErr
+	}
+	inner, err := net.Listen(network, laddr)
+	if err != nil {
+		return nil, err
+	}
+	return NewListener(inner, config), nil
 }
 
 // NewListener returns a listener that accepts connections from inner and wraps each with [Server].
-// If config can't be honoured, Accept returns the error. The limits of [Listen] with net/http
-// apply.
+// As with [Server], a connection has the configuration's values of the moment when it is accepted.
+// If config can't be honoured at first, Accept returns the error; if it can't after a change, the
+// handshakes do. The limits of [Listen] with net/http apply.
 func NewListener(inner net.Listener, config *tls.Config) net.Listener {
-	ctx, err := compile(config)
-	return &listener{inner, ctx, err}
+	return &configListener{Listener: inner, config: orDefault(config)}
 }
 
-type listener struct {
+type configListener struct {
 	net.Listener
-	ctx *Context
-	err error // the reason why there is no ctx
+	config *tls.Config
+	entry  atomic.Pointer[compiledConfig] // nil until config could be honoured
 }
 
-func (l *listener) Accept() (net.Conn, error) {
-	if l.err != nil {
-		return nil, l.err
+func (l *configListener) Accept() (net.Conn, error) {
+	entry, err := l.begin()
+	if err != nil {
+		return nil, err
 	}
 	conn, err := l.Listener.Accept()
 	if err != nil {
 		return nil, err
 	}
-	return l.ctx.Server(conn), nil
+	ctx, err := entry.context(l.config)
+	return ctx.serverOr(conn, err), nil
+}
+
+// begin returns the entry of the listener's configuration, which can be honoured.
+func (l *configListener) begin() (*compiledConfig, error) {
+	if entry := l.entry.Load(); entry != nil {
+		return entry, nil
+	}
+	entry, err := entryOf(l.config)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := entry.context(l.config); err != nil {
+		return nil, err
+	}
+	l.entry.Store(entry)
+	return entry, nil
 }

@@ -19,6 +19,27 @@ func dropIn(config *tls.Config) tlstest.End {
 	return func(conn net.Conn) tlstest.Conn { return ossl.Server(conn, config) }
 }
 
+// A handedListener accepts the connections that it is handed.
+type handedListener chan net.Conn
+
+func (l handedListener) Accept() (net.Conn, error) { return <-l, nil }
+func (handedListener) Close() error                { return nil }
+func (handedListener) Addr() net.Addr              { return &net.TCPAddr{} }
+
+// listening is a server that accepts its connections from one listener of a configuration.
+func listening(config *tls.Config) tlstest.End {
+	inner := make(handedListener, 1)
+	l := ossl.NewListener(inner, config)
+	return func(conn net.Conn) tlstest.Conn {
+		inner <- conn
+		c, err := l.Accept()
+		if err != nil {
+			panic(err)
+		}
+		return c.(tlstest.Conn)
+	}
+}
+
 // TestTicketKeys changes the keys of two servers in each way that the API offers.
 func TestTicketKeys(t *testing.T) {
 	one, two := [32]byte{1}, [32]byte{2}
@@ -29,21 +50,31 @@ func TestTicketKeys(t *testing.T) {
 			tlstest.WantResumed(t, client, ossltest.Server(t, sc), false)
 			tlstest.WantResumed(t, client, ossltest.Server(t, sc), false) // a Context's keys are its own
 		})
-		t.Run("SetSessionTicketKeys/"+tls.VersionName(version), func(t *testing.T) {
+		for name, server := range map[string]func(*tls.Config) tlstest.End{
+			"Server": dropIn, "NewListener": listening, "crypto/tls": tlstest.StdServer,
+		} {
+			t.Run("SetSessionTicketKeys of "+name+"/"+tls.VersionName(version), func(t *testing.T) {
+				cc, sc := tlstest.Resuming(version)
+				client := ossltest.Client(t, cc)
+				sc.SetSessionTicketKeys([][32]byte{one})
+				other := sc.Clone()
+				end, otherEnd := server(sc), server(other)
+				tlstest.WantResumed(t, client, end, false)
+				tlstest.WantResumed(t, client, end, true)
+				tlstest.WantResumed(t, client, otherEnd, true)
+				sc.SetSessionTicketKeys([][32]byte{two, one}) // while the configuration is in use
+				tlstest.WantResumed(t, client, end, true)
+				tlstest.WantResumed(t, client, otherEnd, false) // it has a ticket of key two by now
+				sc.SetSessionTicketKeys([][32]byte{two})
+				tlstest.WantResumed(t, client, end, false) // of key one
+				tlstest.WantResumed(t, client, end, true)
+			})
+		}
+		t.Run("SetSessionTicketKeys and a ring/"+tls.VersionName(version), func(t *testing.T) {
 			cc, sc := tlstest.Resuming(version)
 			client := ossltest.Client(t, cc)
-			sc.SetSessionTicketKeys([][32]byte{one})
-			other := sc.Clone()
-			tlstest.WantResumed(t, client, dropIn(sc), false)
-			tlstest.WantResumed(t, client, dropIn(sc), true)
-			tlstest.WantResumed(t, client, dropIn(other), true)
-			sc.SetSessionTicketKeys([][32]byte{two, one}) // after the configuration was compiled
-			tlstest.WantResumed(t, client, dropIn(sc), true)
-			tlstest.WantResumed(t, client, dropIn(other), false) // it has a ticket of key two by now
 			sc.SetSessionTicketKeys([][32]byte{two})
-			tlstest.WantResumed(t, client, dropIn(sc), false) // of key one
-			tlstest.WantResumed(t, client, dropIn(sc), true)
-
+			tlstest.WantResumed(t, client, dropIn(sc), false)
 			ring, err := session.NewRing(session.KeyOf(two))
 			if err != nil {
 				t.Fatal(err)
