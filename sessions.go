@@ -8,6 +8,7 @@ import (
 	"crypto/x509"
 	"encoding/asn1"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -272,6 +273,9 @@ func (c *Context) makeRing() (err error) {
 	case len(set) > 0:
 		keys := make([]session.TicketKey, len(set))
 		for i, material := range set {
+			if material == ticketsecret.Hash([32]byte{}) {
+				return &ConfigError{Field: "SetSessionTicketKeys", Reason: fmt.Sprintf("key %d is all zeros: it was not set", i)}
+			}
 			keys[i].Name, keys[i].MAC, keys[i].Cipher = ticketsecret.Derive(material)
 		}
 		ring, err := session.NewRing(keys...)

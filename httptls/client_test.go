@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"net/http/httptrace"
 	"net/url"
 	"os"
@@ -540,6 +541,49 @@ func TestWithHeaders(t *testing.T) {
 	}
 	if len(req.Header) != 0 {
 		t.Errorf("the caller's request has now %v", req.Header)
+	}
+}
+
+// TestWithHeadersRedirected: credentials don't follow a redirect to another host, or to http.
+func TestWithHeadersRedirected(t *testing.T) {
+	var got http.Header
+	mux := http.NewServeMux()
+	mux.HandleFunc("/end", func(_ http.ResponseWriter, r *http.Request) { got = r.Header })
+	target := ""
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, target, http.StatusFound) })
+	plain := httptest.NewServer(mux)
+	defer plain.Close()
+	secure := httptls.NewTestServer(t, mux)
+	secure.StartTLS()
+	elsewhere := func(url string) string { return strings.Replace(url, "127.0.0.1", "localhost", 1) }
+	client := secure.Client()
+	client.Transport = httptls.WithHeaders(client.Transport, func(h http.Header) {
+		h.Set("Authorization", "secret")
+		h.Add("Cookie", "a=secret")
+		h.Set("X-Other", "other")
+	})
+	for _, c := range []struct {
+		name, from, to string
+		kept           bool
+	}{
+		{"the same host", plain.URL, plain.URL + "/end", true},
+		{"another port", secure.URL, secure.URL + "/end", true},
+		{"to https", plain.URL, secure.URL + "/end", true},
+		{"another host", plain.URL, elsewhere(plain.URL) + "/end", false},
+		{"to http", secure.URL, plain.URL + "/end", false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			target = c.to
+			req, _ := http.NewRequest("GET", c.from, nil)
+			resp, err := client.Do(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = resp.Body.Close()
+			if kept := got.Get("Authorization") != "" && got.Get("Cookie") != ""; kept != c.kept || got.Get("X-Other") != "other" {
+				t.Errorf("%v", got)
+			}
+		})
 	}
 }
 

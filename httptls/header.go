@@ -5,6 +5,10 @@ import "net/http"
 // WithHeaders returns a RoundTripper that calls edit with the header of each request before rt
 // sends it. The header is a copy: the caller's request stays as it is. The Host field of a request
 // is not in its header; set [http.Request.Host].
+//
+// edit is also called for requests that follow a redirect. If one goes to another host, or from https
+// to http, what edit did to Authorization, Cookie, Proxy-Authorization and Www-Authenticate is
+// undone. Other headers must not hold credentials.
 func WithHeaders(rt http.RoundTripper, edit func(http.Header)) http.RoundTripper {
 	if rt == nil || edit == nil {
 		panic("httptls: WithHeaders needs a RoundTripper and a function")
@@ -24,7 +28,28 @@ func (t *headerTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 		sent.Header = make(http.Header)
 	}
 	t.edit(sent.Header)
+	if redirectedAway(req) {
+		for _, name := range []string{"Authorization", "Cookie", "Proxy-Authorization", "Www-Authenticate"} {
+			if values, ok := req.Header[name]; ok {
+				sent.Header[name] = values
+			} else {
+				delete(sent.Header, name)
+			}
+		}
+	}
 	return t.next.RoundTrip(sent)
+}
+
+// redirectedAway reports whether a request follows a redirect to another host, or to http.
+func redirectedAway(req *http.Request) bool {
+	for r := req; r.Response != nil && r.Response.Request != nil; {
+		before := r.Response.Request
+		if before.URL.Hostname() != r.URL.Hostname() || before.URL.Scheme == "https" && r.URL.Scheme != "https" {
+			return true
+		}
+		r = before
+	}
+	return false
 }
 
 // CloseIdleConnections makes [http.Client.CloseIdleConnections] reach the transport beneath.

@@ -157,6 +157,9 @@ func (s *TestServer) listen() (net.Listener, error) {
 			return nil, err
 		}
 	}
+	if len(s.Options) == 0 {
+		return ossl.NewListener(l, s.TLS), nil // which takes changes of TLS, as httptest's does
+	}
 	return ctx.NewListener(l), nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"crypto/x509"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"runtime"
@@ -85,6 +86,65 @@ func TestTestServer(t *testing.T) {
 					t.Error("an answer after Close")
 				}
 			})
+	}
+}
+
+// A running server takes new ticket keys, and one that http.Server's ServeTLS has begun doesn't, since that copies
+// its configuration.
+func TestServersTakeChanges(t *testing.T) {
+	config := func() *tls.Config {
+		config := &tls.Config{}
+		config.SetSessionTicketKeys([][32]byte{{1}})
+		return config
+	}
+	resumed := func(t *testing.T, addr string, client *tls.Config) bool {
+		conn, err := tls.Dial("tcp", addr, client)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		_, _ = io.WriteString(conn, "GET / HTTP/1.0\r\n\r\n")
+		_, _ = io.ReadAll(conn)
+		return conn.ConnectionState().DidResume
+	}
+	check := func(t *testing.T, addr string, config *tls.Config, takes bool) {
+		client := &tls.Config{InsecureSkipVerify: true, ClientSessionCache: tls.NewLRUClientSessionCache(0)}
+		if resumed(t, addr, client) || !resumed(t, addr, client) {
+			t.Fatal("the second connection must resume the session of the first")
+		}
+		config.SetSessionTicketKeys([][32]byte{{2}})
+		if resumed(t, addr, client) == takes {
+			t.Errorf("the server takes new keys: %v", !takes)
+		}
+	}
+	handler := func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, r.Proto) }
+	testers(t, handler, false, config(), func(t *testing.T, s tester, url string) {
+		var used *tls.Config
+		switch s := s.(type) {
+		case *httptest.Server:
+			used = s.TLS
+		case *httptls.TestServer:
+			used = s.TLS
+		}
+		check(t, strings.TrimPrefix(url, "https://"), used, true)
+	})
+	for _, name := range []string{"ServeTLS of net/http", "ServeTLS of httptls"} {
+		t.Run(name, func(t *testing.T) {
+			l, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			config := config()
+			config.Certificates = serverConfig().Certificates
+			server := &httptls.Server{Server: &http.Server{Handler: http.HandlerFunc(handler), TLSConfig: config}}
+			defer server.Close()
+			if strings.HasSuffix(name, "net/http") {
+				go func() { _ = server.Server.ServeTLS(l, "", "") }()
+			} else {
+				go func() { _ = server.ServeTLS(l, "", "") }()
+			}
+			check(t, l.Addr().String(), config, false)
+		})
 	}
 }
 

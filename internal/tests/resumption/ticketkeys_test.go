@@ -137,6 +137,17 @@ func TestTicketKeys(t *testing.T) {
 	}
 }
 
+// TestZeroTicketKey: a key that was never set is refused, which crypto/tls takes.
+func TestZeroTicketKey(t *testing.T) {
+	config := tlstest.ServerConfig()
+	config.SessionTicketsDisabled = false
+	config.SetSessionTicketKeys([][32]byte{{1}, {}})
+	var refused *ossl.ConfigError
+	if _, err := ossl.NewContext(config); !errors.As(err, &refused) || refused.Field != "SetSessionTicketKeys" {
+		t.Errorf("error %v", err)
+	}
+}
+
 // TestTicketsOfVirtualHosts resumes sessions with one server under two names, each of which has
 // sessions of its own.
 func TestTicketsOfVirtualHosts(t *testing.T) {
