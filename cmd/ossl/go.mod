@@ -6,6 +6,7 @@ require (
 	github.com/coreos/go-systemd/v22 v22.7.0
 	github.com/hashicorp/golang-lru/v2 v2.0.7
 	github.com/jedib0t/go-pretty/v6 v6.8.3
+	github.com/mholt/acmez/v3 v3.1.7
 	github.com/ossl-go/ossl v0.1.0
 	github.com/ossl-go/ossl/bench v0.1.0
 	github.com/ossl-go/ossl/grpctls v0.1.0

@@ -3,6 +3,11 @@
 package main
 
 import (
+	"encoding/pem"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"strings"
 	"syscall"
@@ -11,13 +16,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestLandlockOperations: a confined server can reload, renew its certificate and restart within its
-// domain, and not beyond it.
-func TestLandlockOperations(t *testing.T) {
+// landlockNeeded skips a test if the kernel has no Landlock that restricts connections.
+func landlockNeeded(t *testing.T) {
+	t.Helper()
 	abi, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
 	if errno != 0 || abi < 4 {
 		t.Skipf("Landlock of ABI 4 or later is missing in this kernel: version %d, %v", abi, errno)
 	}
+}
+
+// TestLandlockOperations: a confined server can reload, renew its certificate and restart within its
+// domain, and not beyond it.
+func TestLandlockOperations(t *testing.T) {
+	landlockNeeded(t)
 	s := newService(t)
 	s.write("conf/sites.toml", "")
 	s.write("conf/keep", "")
@@ -111,4 +122,81 @@ root = "public"
 	s.notified("READY=1")
 	serves()
 	s.stop("landlock", "restart failed", "reload failed")
+}
+
+// TestLandlockACME: a confined server that gets certificates by ACME reaches the authority, writes in its storage and
+// reads there what another server has written, after a restart too. One that was started without ACME refuses it.
+func TestLandlockACME(t *testing.T) {
+	landlockNeeded(t)
+	s := newService(t)
+	var authority *httptest.Server
+	authority = httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Replay-Nonce", "once")
+		if r.URL.Path != "/dir" {
+			w.Header().Set("Content-Type", "application/problem+json")
+			w.WriteHeader(http.StatusForbidden)
+			_, _ = io.WriteString(w, `{"type": "urn:ietf:params:acme:error:unauthorized", "detail": "no more accounts"}`)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, strings.ReplaceAll(`{"newNonce": "@/nonce", "newAccount": "@/account", "newOrder": "@/order"}`,
+			"@", authority.URL))
+	}))
+	defer authority.Close()
+	s.write("conf/roots.pem", string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: authority.Certificate().Raw})))
+	const without = `listen = ["127.0.0.1:0"]
+landlock = "on"
+[[site]]
+root = "public"
+`
+	with := fmt.Sprintf(`acme-directory = "%s/dir"
+acme-roots = "conf/roots.pem"
+acme-storage = "state/acme"
+%sacme = true
+names = ["localhost"]
+`, authority.URL, without)
+	s.write("state/keep", "")
+	s.write("conf/sites.toml", with)
+	s.start("serve", "--config", "conf/sites.toml")
+	s.await("no more accounts") // and so the authority was reached
+	folder := "state/acme/" + strings.NewReplacer("https://", "", ":", "-").Replace(authority.URL) + "-dir/"
+	if info, err := os.Stat(s.path(folder + "account-key.pem")); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("the account's key: %v, %v", info, err)
+	}
+	text := ""
+	for _, name := range []string{"localhost-key.pem", "localhost.pem"} {
+		part, err := os.ReadFile(s.path(name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		text += string(part)
+	}
+	s.write(folder+"certificates/new", text)
+	if err := os.Rename(s.path(folder+"certificates/new"), s.path(folder+"certificates/localhost.pem")); err != nil {
+		t.Fatal(err)
+	}
+	s.await("certificate replaced")
+	serves := func() {
+		t.Helper()
+		if err := get(s.client("tcp", s.address, false, false), "https://localhost/"); err != nil {
+			t.Error(err)
+		}
+	}
+	serves()
+	s.restart()
+	serves()
+	s.stop("no more accounts")
+
+	s = newService(t)
+	s.write("conf/roots.pem", "")
+	s.write("state/acme/keep", "")
+	s.write("conf/sites.toml", without+"cert = \"localhost.pem\"\nkey = \"localhost-key.pem\"\n")
+	s.start("serve", "--config", "conf/sites.toml")
+	s.write("conf/sites.toml", with)
+	s.signal(syscall.SIGHUP)
+	s.await("landlock: the process may not write in " + s.path("state/acme"))
+	s.notified("READY=1")
+	s.signal(syscall.SIGUSR2)
+	s.await("restart failed, this process goes on")
+	s.stop("may not write", "restart failed")
 }

@@ -446,6 +446,33 @@ func TestUser(t *testing.T) {
 	s.stop("reload failed", "restart failed", "permission denied")
 }
 
+// TestUserACME: the storage that root makes belongs to the user as whom the server goes on, who writes in it. One in
+// which that user can't write is refused.
+func TestUserACME(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can become another user: run the test as root")
+	}
+	s := newService(t)
+	for _, name := range []string{".", "public", "public/index.html", "notify"} {
+		if err := os.Chmod(s.path(name), 0o777); err != nil {
+			t.Fatal(err)
+		}
+	}
+	args := []string{"serve", "--acme", "localhost", "--acme-directory", "https://127.0.0.1:1/dir", "--listen", "127.0.0.1:0",
+		"--user", "nobody", "public", "--acme-storage"}
+	s.start(append(args, "state/acme")...)
+	s.await("again in")
+	if err := os.MkdirAll(s.path("root/127.0.0.1-1-dir/certificates"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("ossl", append(args, "root")...)
+	cmd.Dir = s.dir
+	if text, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(text), "the server can't write in it") {
+		t.Errorf("%q, %v", text, err)
+	}
+	s.stop("acme: no certificate")
+}
+
 // TestUserRefused: root and unknown users are refused.
 func TestUserRefused(t *testing.T) {
 	s := newService(t)

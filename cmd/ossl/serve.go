@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -42,6 +43,7 @@ sendfile(2), if Linux has kernel TLS.
 ` + serverOperations,
 		Example: `  ossl cert localhost 127.0.0.1
   ossl serve --cert localhost.pem --key localhost-key.pem --listen 127.0.0.1:8443 public
+  ossl serve --acme example.org --acme-agree --listen :443 --redirect :80 public
   ossl serve --config /etc/ossl/sites.toml --log-format json`,
 		Args: func(_ *cobra.Command, args []string) error {
 			switch {
@@ -136,6 +138,7 @@ type serverFlags struct {
 	config      terminator.Config
 	site        terminator.Site
 	certs, keys []string
+	acme        []string // names
 	to          []string
 	passwords   []string // files
 	logFormat   string
@@ -155,6 +158,18 @@ func (f *serverFlags) register(cmd *cobra.Command) {
 	flags.StringArrayVar(&f.keys, "key", nil, "its key: a `file`, or a URI such as pkcs11:object=tls")
 	flags.StringArrayVar(&f.passwords, "key-password-file", nil,
 		"the `file` of the password of an encrypted key, or of a token's\nPIN; for several keys repeated in their order")
+	flags.StringArrayVar(&f.acme, "acme", nil,
+		"instead of --cert: serve this `name` alone, with a certificate\nthat the server gets by ACME, and renews; may be repeated")
+	flags.StringVar(&c.ACME.Directory, "acme-directory", "",
+		"the `URL` of the authority's directory (default\n"+terminator.DefaultACMEDirectory+")")
+	flags.BoolVar(&c.ACME.Agree, "acme-agree", false, "agree to the authority's terms, which most demand")
+	flags.StringVar(&c.ACME.Email, "acme-email", "", "the `address` at which the authority may reach you")
+	flags.StringVar(&c.ACME.Storage, "acme-storage", "",
+		"keep keys and certificates in this `folder`, which servers may\nshare (default ossl/acme in the user's state)")
+	flags.StringVar(&c.ACME.Roots, "acme-roots", "",
+		"trust the certificates in this `file` for the directory (default\nthe system's)")
+	flags.StringVar(&c.ACME.EABID, "acme-eab-id", "", "bind the account to another one there, with this `identifier`")
+	flags.StringVar(&c.ACME.EABKey, "acme-eab-key", "", "the `file` of that account's key, in base64url")
 	flags.StringArrayVar(&f.site.ClientCA, "client-ca", nil,
 		"require certificates of clients, from the authorities in this\n`file`; may be repeated")
 	flags.BoolVar(&f.site.ClientOptional, "client-optional", false, "accept clients without a certificate too")
@@ -260,7 +275,8 @@ func (f *serverFlags) read(cmd *cobra.Command) (*terminator.Config, error) {
 		}
 		s.Pairs = append(s.Pairs, pair)
 	}
-	if len(s.Pairs) == 0 {
+	s.Names, s.ACME = slices.Clone(f.acme), len(f.acme) > 0
+	if len(s.Pairs) == 0 && !s.ACME {
 		return nil, fmt.Errorf("--cert and --key are missing; 'ossl cert localhost' makes a pair for development")
 	}
 	if !cmd.Flags().Changed("check-interval") {

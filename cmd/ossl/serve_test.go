@@ -70,6 +70,12 @@ func TestServerFlags(t *testing.T) {
 			s.Backend = terminator.Backend{To: "h:1", Others: []string{"h:2"}, Balance: "address", Check: "connect",
 				CheckInterval: terminator.Time(2 * time.Second)}
 		}},
+		{"--acme a.test --acme b.test --acme-directory https://h/d --acme-agree --acme-email a@h --acme-storage s --acme-roots r " +
+			"--acme-eab-id i --acme-eab-key k", func(c *config, s *terminator.Site) {
+			s.Pairs, s.ACME, s.Names = nil, true, []string{"a.test", "b.test"}
+			c.ACME = terminator.ACME{Directory: "https://h/d", Agree: true, Email: "a@h", Storage: "s", Roots: "r",
+				EABID: "i", EABKey: "k"}
+		}},
 		{"--to h:1 --send-proxy v2", func(_ *config, s *terminator.Site) {
 			s.Backend = terminator.Backend{To: "h:1", SendProxy: "v2"}
 		}},
@@ -81,7 +87,10 @@ func TestServerFlags(t *testing.T) {
 			want.Sites = []terminator.Site{site}
 			f := &serverFlags{config: terminator.Config{Limits: terminator.DefaultLimits()}}
 			cmd := proxyCommandOf(f)
-			args := "--cert c --key k " + c.args
+			args := c.args
+			if !strings.Contains(args, "--acme ") {
+				args = "--cert c --key k " + args
+			}
 			if !strings.Contains(args, "--to ") {
 				args += " " + proxied
 			}

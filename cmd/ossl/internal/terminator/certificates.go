@@ -5,8 +5,10 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/ossl-go/ossl"
@@ -17,9 +19,60 @@ import (
 // certificates are those of a site, in the order of the configuration. Pairs of files are read again
 // when they change.
 type certificates struct {
+	loadedPairs
+	awaited *awaitedPair // by ACME, or nil
+}
+
+type loadedPairs struct {
 	pairs []loadedPair
 	files httptls.Reloaders // those of the pairs
 }
+
+// An awaitedPair is one by ACME, whose file may not be there yet.
+type awaitedPair struct {
+	load func() (*certificates, error)
+	log  *slog.Logger
+
+	mu    sync.Mutex
+	pairs loadedPairs // guarded by mu; of the file, once it is there
+	last  string      // guarded by mu; the last error
+}
+
+// awaitCertificate returns the certificate of a site with ACME, which is none until its file is there.
+func awaitCertificate(config *Config, s *Site, log *slog.Logger) *certificates {
+	pair := config.ACME.pair(s)
+	a := &awaitedPair{log: log, load: func() (*certificates, error) { return loadCertificates(config, []Pair{pair}, log) }}
+	c := &certificates{awaited: a}
+	if len(c.all()) == 0 {
+		log.Warn("acme: no certificate yet: handshakes fail until the authority has issued one", "site", s.name())
+	}
+	return c
+}
+
+// loaded returns the pairs that are there.
+func (c *certificates) loaded() loadedPairs {
+	a := c.awaited
+	if a == nil {
+		return c.loadedPairs
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if len(a.pairs.pairs) > 0 {
+		return a.pairs
+	}
+	now, err := a.load()
+	switch {
+	case err == nil:
+		a.pairs = now.loadedPairs
+	case !errors.Is(err, fs.ErrNotExist) && err.Error() != a.last:
+		a.last = err.Error()
+		a.log.Error("acme: the stored certificate can't be used", "error", err)
+	}
+	return a.pairs
+}
+
+// errAwaited ends handshakes with a site whose certificate has not been issued yet.
+var errAwaited = errors.New("acme: the site has no certificate yet")
 
 // A loadedPair is a certificate with its key: of files, or fixed if one of them has a URI.
 type loadedPair struct {
@@ -58,12 +111,16 @@ func isURI(name string) bool {
 
 // get returns the first certificate that suits the client, or the first of all.
 func (c *certificates) get(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
-	if len(c.files) > 0 { // reads all files that have changed, at the same time
-		if cert, err := c.files.GetCertificate(hello); err != nil || len(c.files) == len(c.pairs) {
+	now := c.loaded()
+	if len(now.files) > 0 { // reads all files that have changed, at the same time
+		if cert, err := now.files.GetCertificate(hello); err != nil || len(now.files) == len(now.pairs) {
 			return cert, err
 		}
 	}
 	all := c.all()
+	if len(all) == 0 {
+		return nil, errAwaited
+	}
 	for _, cert := range all {
 		if hello.SupportsCertificate(cert) == nil {
 			return cert, nil
@@ -74,7 +131,7 @@ func (c *certificates) get(hello *tls.ClientHelloInfo) (*tls.Certificate, error)
 
 // all returns the certificates, and reads files that have changed.
 func (c *certificates) all() (all []*tls.Certificate) {
-	for _, p := range c.pairs {
+	for _, p := range c.loaded().pairs {
 		if p.fixed != nil {
 			all = append(all, p.fixed)
 		} else if cert, err := p.files.GetCertificate(nil); err == nil {
@@ -108,8 +165,9 @@ func endOf(cert *tls.Certificate) (time.Time, bool) {
 
 // usedBy returns an error if servers of ctx can't use one of the certificates.
 func (c *certificates) usedBy(ctx *ossl.Context) error {
-	err := c.files.UsedBy(ctx)
-	for _, p := range c.pairs {
+	now := c.loaded()
+	err := now.files.UsedBy(ctx)
+	for _, p := range now.pairs {
 		if p.fixed != nil {
 			err = errors.Join(err, ctx.CheckCertificate(p.fixed))
 		}

@@ -44,6 +44,8 @@ type Config struct {
 	RedisName           string // the name in the store's certificate, or "" for Redis's host
 	RedisCert, RedisKey string // for the store, if it asks for a certificate
 
+	ACME ACME // for the sites with ACME
+
 	// AcceptProxy are the senders of PROXY headers: prefixes of addresses, or "unix" for Unix sockets.
 	// Their connections must begin with one, and no others are accepted. None means no headers.
 	AcceptProxy []string
@@ -65,6 +67,7 @@ type Site struct {
 	// single site needs none.
 	Names []string
 	Pairs []Pair // certificates and their keys; several for several kinds of keys
+	ACME  bool   // the certificate is one by ACME instead, for all names
 
 	Root string // the folder of the files to serve, or ""
 	List bool   // folders without index.html are listed
@@ -128,6 +131,9 @@ func (c *Config) Check() error {
 		return err
 	}
 	if err := c.checkSites(); err != nil {
+		return err
+	}
+	if err := c.checkACME(); err != nil {
 		return err
 	}
 	return c.checkLandlock()
@@ -246,7 +252,10 @@ func (s *Site) check(several bool) error {
 			s.Names[i] = lower
 		}
 	}
-	if len(s.Pairs) == 0 {
+	if err := s.checkACME(); err != nil {
+		return err
+	}
+	if len(s.Pairs) == 0 && !s.ACME {
 		return errors.New("no certificate")
 	}
 	for _, p := range s.Pairs {

@@ -18,7 +18,9 @@ import (
 const (
 	readFiles   = unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_READ_DIR
 	makeSockets = unix.LANDLOCK_ACCESS_FS_MAKE_SOCK | unix.LANDLOCK_ACCESS_FS_REMOVE_FILE
-	execute     = unix.LANDLOCK_ACCESS_FS_EXECUTE
+	writeFiles  = unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_TRUNCATE | unix.LANDLOCK_ACCESS_FS_MAKE_REG |
+		unix.LANDLOCK_ACCESS_FS_REMOVE_FILE | unix.LANDLOCK_ACCESS_FS_MAKE_DIR
+	execute = unix.LANDLOCK_ACCESS_FS_EXECUTE
 	// ofFiles are the rights that a rule for a file may have, and not only one for a folder.
 	ofFiles = execute | unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_WRITE_FILE |
 		unix.LANDLOCK_ACCESS_FS_TRUNCATE | unix.LANDLOCK_ACCESS_FS_IOCTL_DEV
@@ -82,6 +84,7 @@ func (r ruleset) add(d *domain, handled uint64) error {
 	rules := []rule{
 		{readFiles, d.Read, true},
 		{makeSockets, d.Sockets, false},
+		{writeFiles, d.Write, false},
 		{execute, programFolders(), false},
 		{unix.LANDLOCK_ACCESS_FS_READ_FILE, []string{"/dev/random", "/dev/urandom", "/dev/zero"}, true},
 		{unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_TRUNCATE,

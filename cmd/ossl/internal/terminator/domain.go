@@ -1,6 +1,7 @@
 package terminator
 
 import (
+	"errors"
 	"fmt"
 	"net/url"
 	"os"
@@ -15,6 +16,7 @@ type domain struct {
 	ABI     int      `json:"abi"`     // the version of the kernel's interface
 	Read    []string `json:"read"`    // folders whose files may be read, without symbolic links
 	Sockets []string `json:"sockets"` // folders in which Unix sockets may be made and removed
+	Write   []string `json:"write"`   // folders in which files may be made, changed and removed
 	Connect bool     `json:"connect"` // connections of TCP may be made
 }
 
@@ -54,8 +56,24 @@ func needs(c *Config) (*domain, error) {
 		d.Read = append(d.Read, path)
 	}
 	// To all ports or to none: a reload may bring a backend at another one.
-	d.Connect = c.Redis != "" || slices.ContainsFunc(c.Sites, func(s Site) bool { return s.Root == "" })
-	return d, d.addSockets(c)
+	d.Connect = c.Redis != "" || len(c.acmeSites()) > 0 || slices.ContainsFunc(c.Sites, func(s Site) bool { return s.Root == "" })
+	return d, errors.Join(d.addSockets(c), d.addACME(c))
+}
+
+// addACME adds the storage of certificates by ACME, which it makes if there is none.
+func (d *domain) addACME(c *Config) error {
+	if len(c.acmeSites()) == 0 {
+		return nil
+	}
+	if err := c.makeACMEStorage(); err != nil {
+		return err
+	}
+	folder, err := resolve(c.ACME.Storage)
+	if err != nil {
+		return err
+	}
+	d.Read, d.Write = append(d.Read, folder), append(d.Write, folder)
+	return nil
 }
 
 // addSockets adds the folders of the Unix sockets on which a configuration listens.
@@ -85,6 +103,7 @@ func (c *Config) readFiles() (files []string) {
 	}
 	add(c.File, c.RedisSecret, c.RedisPassword, c.RedisCA, c.RedisCert, c.RedisKey)
 	add(c.TicketKeys...)
+	add(c.ACME.Roots, c.ACME.EABKey)
 	for i := range c.Sites {
 		s := &c.Sites[i]
 		for _, p := range s.Pairs {
@@ -171,6 +190,16 @@ func (d *domain) covers(c *Config) error {
 	if scheme := c.provided(); scheme != "" {
 		return fmt.Errorf("landlock: the provider of %s: may need any file, but the process is confined; %s", scheme, remedy)
 	}
+	covered := func(outers []string, folder string) bool {
+		return slices.ContainsFunc(outers, func(outer string) bool { return within(outer, folder) })
+	}
+	if len(c.acmeSites()) > 0 { // before needs makes the storage
+		if folder, err := resolveNew(c.ACME.Storage); err != nil {
+			return fmt.Errorf("acme-storage: %w", err)
+		} else if !covered(d.Write, folder) {
+			return fmt.Errorf("landlock: the process may not write in %s since it started; %s", folder, remedy)
+		}
+	}
 	need, err := needs(c)
 	if err != nil {
 		return err
@@ -180,14 +209,15 @@ func (d *domain) covers(c *Config) error {
 		want, have []string
 	}{{"read", need.Read, d.Read}, {"make sockets in", need.Sockets, d.Sockets}} {
 		for _, folder := range kind.want {
-			if !slices.ContainsFunc(kind.have, func(outer string) bool { return within(outer, folder) }) {
+			if !covered(kind.have, folder) {
 				return fmt.Errorf("landlock: the process may not %s %s since it started; %s, or name folders for later in landlock-read",
 					kind.verb, folder, remedy)
 			}
 		}
 	}
 	if need.Connect && !d.Connect && d.ABI >= connectABI {
-		return fmt.Errorf("landlock: the process may not connect to backends or Redis: it had none when it started; %s", remedy)
+		return fmt.Errorf("landlock: the process may not connect to backends, Redis or an authority of ACME: "+
+			"it had none when it started; %s", remedy)
 	}
 	return nil
 }

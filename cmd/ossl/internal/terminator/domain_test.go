@@ -48,6 +48,12 @@ func TestCovers(t *testing.T) {
 	to := func(to string) func(*terminator.Config, *terminator.Site) {
 		return func(_ *terminator.Config, s *terminator.Site) { s.Root, s.Backend.To = "", to }
 	}
+	acme := func(storage string) func(*terminator.Config, *terminator.Site) {
+		return func(c *terminator.Config, s *terminator.Site) {
+			s.Pairs, s.ACME, s.Names = nil, true, []string{"a.test"}
+			c.ACME = terminator.ACME{Directory: nowhere, Storage: path(storage)}
+		}
+	}
 	for _, c := range []struct {
 		name   string
 		first  func(*terminator.Config, *terminator.Site)
@@ -74,7 +80,14 @@ func TestCovers(t *testing.T) {
 		{"a socket", nil, func(c *terminator.Config, _ *terminator.Site) { c.Admin = "unix:" + path("a/s") },
 			"make sockets in " + path("a")},
 		{"a backend", nil, to("https://127.0.0.1"), "connect to backends"},
-		{"a store", nil, func(c *terminator.Config, _ *terminator.Site) { c.Redis = "127.0.0.1:6379" }, "connect to backends or Redis"},
+		{"a store", nil, func(c *terminator.Config, _ *terminator.Site) { c.Redis = "127.0.0.1:6379" }, "to backends, Redis or"},
+		{"another name with ACME", acme("acme"), func(c *terminator.Config, s *terminator.Site) {
+			acme("acme")(c, s)
+			s.Names = []string{"b.test"}
+		}, ""},
+		{"ACME", nil, acme("acme"), "may not write in " + path("acme")},
+		{"another storage", acme("acme"), acme("acme2"), "may not write in " + path("acme2")},
+		{"ACME beside backends", to("h:1"), acme("www/acme"), "may not write in " + path("www/acme")},
 		{"a provider", nil, pair(path("a/cert"), "pkcs11:pin-value=1"), "provider of pkcs11: "},
 		{"off", nil, func(c *terminator.Config, _ *terminator.Site) { c.Landlock = "off" }, "landlock can't be turned off"},
 	} {

@@ -82,7 +82,8 @@ func newEngine(c *Config, sites []*site, state *sessions, log *slog.Logger) (*en
 		authorities[i] = pools[files]
 	}
 	e := &engine{log: log, checks: checks{map[demand]*ossl.Context{}, map[demand][]*tls.Certificate{}}}
-	compile := func() (*compiled, error) { return compileEngine(c, sites, authorities, state, &e.checks) }
+	challenges := newTLSChallenges(c)
+	compile := func() (*compiled, error) { return compileEngine(c, sites, authorities, state, challenges, &e.checks) }
 	if c.Engine == "ossl" {
 		e.compile = compile
 	}
@@ -182,7 +183,7 @@ type demand struct {
 }
 
 func compileEngine(
-	c *Config, sites []*site, authorities []*x509.CertPool, state *sessions, checks *checks,
+	c *Config, sites []*site, authorities []*x509.CertPool, state *sessions, challenges *tlsChallenges, checks *checks,
 ) (*compiled, error) {
 	base, options := state.base.Clone(), slices.Clone(state.options)
 	if !c.Sites[0].http() {
@@ -224,11 +225,14 @@ func compileEngine(
 				for _, cert := range all {
 					config.Certificates = append(config.Certificates, *cert)
 				}
+				if len(all) == 0 { // by ACME, to come
+					config.GetCertificate = s.certificates.get
+				}
 			}
 		}
 		names.add(c.Sites[i].Names, configs[d])
 	}
-	config := choose(names, sites, base)
+	config := choose(names, sites, challenges, base)
 	if c.Engine == "go" {
 		made.server = func(conn net.Conn) tlsConn { return tls.Server(conn, config) }
 		return made, nil
@@ -266,13 +270,17 @@ func (c *checks) pass(all []*tls.Certificate, d demand, config *tls.Config, opti
 	return nil
 }
 
-// choose returns the configuration that chooses among those of the sites by the server name.
-func choose(names namedSites[*tls.Config], sites []*site, base *tls.Config) *tls.Config {
+// choose returns the configuration that chooses among those of the sites by the server name, or one for the answer to a
+// challenge.
+func choose(names namedSites[*tls.Config], sites []*site, challenges *tlsChallenges, base *tls.Config) *tls.Config {
 	if len(sites) == 1 && len(names.exact)+len(names.wildcard) == 0 {
 		return names.others
 	}
 	config := base.Clone()
 	config.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+		if challenges.are(hello) {
+			return challenges.config(hello, base)
+		}
 		if chosen, ok := names.get(hello.ServerName); ok {
 			return chosen, nil
 		}

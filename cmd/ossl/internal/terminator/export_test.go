@@ -3,6 +3,7 @@ package terminator
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"log/slog"
 	"net/http"
 	"time"
@@ -82,6 +83,10 @@ var (
 		after, _ = next.ring.Snapshot()
 		return before, after, nil
 	}
+	// ChallengeConfig returns the configuration for the handshake of a challenge.
+	ChallengeConfig = func(c *Config, hello *tls.ClientHelloInfo) (*tls.Config, error) {
+		return newTLSChallenges(c).config(hello, &tls.Config{})
+	}
 	ParseTarget = func(to string) error { _, err := parseTarget(to); return err }
 
 	// ProgressHandler has a handler answer as a Server does.
@@ -122,3 +127,6 @@ func (s *Server) Compiled() (certificates, contexts int) {
 
 // SecretNames returns the names of the files that no client may read.
 func (c *Config) SecretNames() []string { return c.secretNames() }
+
+// LookAtACME has a server look at once whether its certificates by ACME are due.
+func (s *Server) LookAtACME() { s.acme.set(s.current.Load().acme) }

@@ -39,6 +39,13 @@ type file struct {
 	RedisName    string     `toml:"redis-name"`
 	RedisCert    string     `toml:"redis-cert"`
 	RedisKey     string     `toml:"redis-key"`
+	ACMEEmail    string     `toml:"acme-email"`
+	ACMEDir      string     `toml:"acme-directory"`
+	ACMERoots    string     `toml:"acme-roots"`
+	ACMEStorage  string     `toml:"acme-storage"`
+	ACMEAgree    bool       `toml:"acme-agree"`
+	ACMEEABID    string     `toml:"acme-eab-id"`
+	ACMEEABKey   string     `toml:"acme-eab-key"`
 	AcceptProxy  []string   `toml:"accept-proxy"`
 	AccessLog    bool       `toml:"access-log"`
 	Landlock     string     `toml:"landlock"`
@@ -49,6 +56,7 @@ type file struct {
 
 type fileSite struct {
 	Names          []string `toml:"names"`
+	ACME           bool     `toml:"acme"`
 	Cert           string   `toml:"cert"`
 	Key            string   `toml:"key"`
 	KeyPassword    string   `toml:"key-password-file"`
@@ -127,6 +135,8 @@ func parse(text []byte) (*Config, error) {
 		TicketKeys: in.TicketKeys, Sessions: in.Sessions, Redis: in.Redis, RedisSecret: in.RedisSecret,
 		RedisUser: in.RedisUser, RedisPassword: in.RedisPass, RedisCA: in.RedisCA, RedisName: in.RedisName,
 		RedisCert: in.RedisCert, RedisKey: in.RedisKey,
+		ACME: ACME{Email: in.ACMEEmail, Directory: in.ACMEDir, Roots: in.ACMERoots, Storage: in.ACMEStorage, Agree: in.ACMEAgree,
+			EABID: in.ACMEEABID, EABKey: in.ACMEEABKey},
 		AcceptProxy: in.AcceptProxy, AccessLog: in.AccessLog, Limits: in.Limits,
 		Landlock: in.Landlock, LandlockRead: in.LandlockRead,
 	}
@@ -141,7 +151,7 @@ func parse(text []byte) (*Config, error) {
 			return nil, fmt.Errorf(" site.to: %w", err)
 		}
 		site := Site{
-			Names: s.Names, Root: s.Root, List: s.List, DefaultType: s.DefaultType, Precompressed: s.Precompressed,
+			Names: s.Names, ACME: s.ACME, Root: s.Root, List: s.List, DefaultType: s.DefaultType, Precompressed: s.Precompressed,
 			Headers: s.Headers, RemoveHeaders: s.RemoveHeaders,
 			ClientCA: s.ClientCA, ClientOptional: s.ClientOptional, ClientAllow: s.ClientAllow,
 			Backend: Backend{Balance: s.Balance, Check: s.Check, CheckInterval: s.CheckInterval,

@@ -72,3 +72,21 @@ func TestServeFIPS(t *testing.T) {
 	}
 	http.DefaultClient.CloseIdleConnections()
 }
+
+// TestACMEWithFIPS: certificates by ACME are refused by name if the host is in FIPS mode.
+func TestACMEWithFIPS(t *testing.T) {
+	if _, err := ossl.NewContext(&tls.Config{}, ossl.WithFIPS()); err != nil {
+		t.Skipf("FIPS mode needs a FIPS provider, of OpenSSL 3.0 or later: %v", err)
+	}
+	w := newWorld(t)
+	c, _ := acmeConfig(w, "ossl", terminator.Site{Names: []string{"a.test"}, Root: w.folder(nil)})
+	t.Setenv("OSSL_FIPS", "require")
+	log := slog.New(slog.DiscardHandler)
+	s, err := terminator.Start(t.Context(), c, log, log)
+	if err == nil {
+		s.Drain(t.Context())
+	}
+	if err == nil || !strings.Contains(err.Error(), "acme can't be used in FIPS mode") {
+		t.Errorf("error %v", err)
+	}
+}

@@ -21,6 +21,7 @@ type generation struct {
 	sites   []*site
 	names   namedSites[*site]
 	engine  *engine
+	acme    []*acmeJob
 	http    *http.Server // nil for sites of TCP
 	http2   http2Server
 	give    *handoff // to http
@@ -96,6 +97,9 @@ func (g *generation) check(former *generation) {
 // prepare makes the parts of a generation.
 func (g *generation) prepare(state *sessions) error {
 	c := g.config
+	if err := c.makeACMEStorage(); err != nil {
+		return err
+	}
 	parts := &sharedParts{cache: newFileCache(c.Limits.FileCacheBytes), secrets: newSecretFiles(c.secretNames()),
 		certificates: map[string]*certificates{}}
 	for i := range c.Sites {
@@ -107,6 +111,9 @@ func (g *generation) prepare(state *sessions) error {
 		g.names.add(c.Sites[i].Names, s)
 	}
 	var err error
+	if g.acme, err = newACMEJobs(c); err != nil {
+		return err
+	}
 	if g.engine, err = newEngine(c, g.sites, state, g.log); err != nil {
 		return err
 	}
@@ -130,7 +137,9 @@ type sharedParts struct {
 func newSite(c *Config, s *Site, parts *sharedParts, limited *complaints, log *slog.Logger) (made *site, err error) {
 	made = &site{}
 	pairs := fmt.Sprintf("%q", s.Pairs)
-	if made.certificates = parts.certificates[pairs]; made.certificates == nil {
+	if s.ACME {
+		made.certificates = awaitCertificate(c, s, log)
+	} else if made.certificates = parts.certificates[pairs]; made.certificates == nil {
 		if made.certificates, err = loadCertificates(c, s.Pairs, log); err != nil {
 			return nil, err
 		}

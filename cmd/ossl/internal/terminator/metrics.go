@@ -29,14 +29,16 @@ var (
 		"The end of the validity of a certificate in use, in Unix time.", "site", "certificate")
 	descTicketKey = describe("ticket_key_start_timestamp_seconds",
 		"The Unix time at which the key that seals tickets began to seal in this process.")
-	descLog = describe("lost_log_lines_total",
+	descACME = describe("acme_orders_total", "Orders of certificates by ACME.", "result")
+	descLog  = describe("lost_log_lines_total",
 		"Lines of the log that were lost, because its reader was too slow or because of an error.", "reason")
 )
 
 // Describe implements prometheus.Collector.
 func (collector) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		descConnections, descLimited, descRequests, descRedirects, descReloads, descChanges, descExpiry, descTicketKey, descLog,
+		descConnections, descLimited, descRequests, descRedirects, descReloads, descChanges, descExpiry, descTicketKey, descACME,
+		descLog,
 	} {
 		ch <- d
 	}
@@ -81,6 +83,10 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 	s.counting.Unlock()
 	count(descChanges, changes.Used, "used")
 	count(descChanges, changes.Refused, "refused")
+	if len(g.acme) > 0 {
+		count(descACME, s.acme.obtained.Load(), "succeeded")
+		count(descACME, s.acme.failed.Load(), "failed")
+	}
 	for i, site := range g.sites {
 		name := g.config.Sites[i].name()
 		for j, end := range site.certificates.ends() {
@@ -112,7 +118,7 @@ func (g *generation) changes() (sum changeCounts) {
 			continue
 		}
 		seen[s.certificates] = true
-		for _, r := range s.certificates.files {
+		for _, r := range s.certificates.loaded().files {
 			stats := r.Stats()
 			stats.Used-- // the first contents are no change
 			sum = sum.plus(changeCounts(stats))

@@ -75,6 +75,12 @@ func (s *Server) redirect(w http.ResponseWriter, r *http.Request) {
 	start, g := time.Now(), s.current.Load()
 	s.redirected.Add(1)
 	name, ok := hostName(r.Host)
+	if ok {
+		if status, is := s.answerChallenge(w, r, g.config, name); is {
+			s.logRedirect(g, r, status, start)
+			return
+		}
+	}
 	status := http.StatusPermanentRedirect
 	switch _, known := g.names.get(name); {
 	case !ok || name == "" || r.Method == http.MethodConnect || !strings.HasPrefix(r.URL.Path, "/"):
@@ -98,6 +104,10 @@ func (s *Server) redirect(w http.ResponseWriter, r *http.Request) {
 	} else {
 		http.Error(w, strconv.Itoa(status)+" "+strings.ToLower(http.StatusText(status)), status)
 	}
+	s.logRedirect(g, r, status, start)
+}
+
+func (s *Server) logRedirect(g *generation, r *http.Request, status int, start time.Time) {
 	if g.config.AccessLog {
 		s.access.Info("redirect", "client", r.RemoteAddr, "method", r.Method, "host", r.Host, "path", r.URL.Path, "status", status,
 			"seconds", time.Since(start).Seconds())

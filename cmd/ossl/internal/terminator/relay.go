@@ -56,6 +56,9 @@ func (g *generation) relayed(c *client, conn tlsConn) (up, down int64, err error
 		g.logHandshake(c, err)
 		return 0, 0, err
 	}
+	if forChallenge(conn.ConnectionState()) {
+		return 0, 0, nil
+	}
 	c.work.begin()
 	defer c.work.end()
 	name := conn.ConnectionState().ServerName

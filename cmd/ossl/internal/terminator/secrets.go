@@ -23,6 +23,8 @@ func (c *Config) secretNames() (names []string) {
 	}
 	add(c.File, c.RedisSecret, c.RedisPassword, c.RedisKey)
 	add(c.TicketKeys...)
+	add(c.ACME.EABKey)
+	add(c.acmeFiles()...)
 	for i := range c.Sites {
 		for _, p := range c.Sites[i].Pairs {
 			add(p.Key, p.Password)

@@ -33,6 +33,7 @@ type Server struct {
 	draining atomic.Bool
 	handed   atomic.Bool // another process has the sockets
 
+	acme                   *acmeKeeper
 	limited                complaints // about requests; those about connections are the gate's
 	reloads, failedReloads atomic.Uint64
 	logWriter              atomic.Pointer[LogWriter]    // nil if nobody counts the log's lines
@@ -58,7 +59,7 @@ func Start(ctx context.Context, c *Config, log, access *slog.Logger) (*Server, e
 // StartWith is Start with what [Settle] has returned for the Config. The caller must call its Ready, or
 // its Abandon after an error.
 func StartWith(ctx context.Context, c *Config, in *Inherited, log, access *slog.Logger) (*Server, error) {
-	s := &Server{log: log, access: access}
+	s := &Server{log: log, access: access, acme: newACMEKeeper(log)}
 	if in == nil {
 		in = &Inherited{unconfined: landlockOff}
 	}
@@ -98,6 +99,9 @@ func StartWith(ctx context.Context, c *Config, in *Inherited, log, access *slog.
 	if err == nil {
 		err = s.giveUp(c, in)
 	}
+	if err == nil {
+		err = c.tryACMEStorage()
+	}
 	if err != nil {
 		abandonAll(s.sockets)
 		g.release()
@@ -123,6 +127,7 @@ func StartWith(ctx context.Context, c *Config, in *Inherited, log, access *slog.
 	senders, _ := parseSenders(c.AcceptProxy) // Check has parsed it
 	s.gate.set(c.Limits, senders)
 	s.gate.start()
+	s.acme.set(g.acme)
 	return s, nil
 }
 
@@ -216,6 +221,12 @@ func (s *Server) reload(ctx context.Context, c *Config) error {
 	if err := c.checkSecrets(); err != nil {
 		return err
 	}
+	if err := c.makeACMEStorage(); err != nil {
+		return err
+	}
+	if err := c.tryACMEStorage(); err != nil {
+		return err
+	}
 	state := s.state
 	if state.settings != sessionSettings(c) {
 		var err error
@@ -238,6 +249,7 @@ func (s *Server) reload(ctx context.Context, c *Config) error {
 	senders, _ := parseSenders(c.AcceptProxy) // Check has parsed it
 	s.gate.set(c.Limits, senders)
 	g.check(old)
+	s.acme.set(g.acme)
 	s.counting.Lock()
 	s.current.Store(g)
 	s.changes = s.changes.plus(old.changes())
@@ -274,6 +286,7 @@ func (s *Server) Drain(ctx context.Context) (cut int) {
 	for _, r := range s.redirects {
 		r.stop()
 	}
+	s.acme.end()
 	s.gate.stop(ctx)
 	undo := context.AfterFunc(ctx, s.cut)
 	defer undo()

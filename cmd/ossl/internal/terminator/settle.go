@@ -86,7 +86,7 @@ func (in *Inherited) plan(c *Config) (*domain, error) {
 	}
 	d.ABI = abi
 	d.Read = slices.Concat(d.Read, spare(c), library, systemFolders())
-	for _, list := range []*[]string{&d.Read, &d.Sockets} {
+	for _, list := range []*[]string{&d.Read, &d.Sockets, &d.Write} {
 		slices.Sort(*list)
 		*list = slices.Compact(*list)
 	}

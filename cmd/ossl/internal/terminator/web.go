@@ -94,7 +94,9 @@ func (g *generation) shake(c *client) {
 		g.logHandshake(c, err)
 		answerPlaintext(err)
 	} else {
-		if secure.ConnectionState().NegotiatedProtocol == "h2" {
+		if state := secure.ConnectionState(); forChallenge(state) {
+			g.log.Debug("acme: a challenge is answered", "client", c.String(), "name", state.ServerName)
+		} else if state.NegotiatedProtocol == "h2" {
 			conn := newHTTP2Conn(secure, func() { g.limited.report(g.log, "http2-frames", c.String()) })
 			g.mu.Lock()
 			c.http2 = conn
