@@ -139,7 +139,7 @@ const tools = `openssl|nginx|curl|gnutls-\w+|node|python3?|cc|redis-server|rust-
 
 // steps are scripts that .ci/run calls as well, and that run tests which others leave out.
 // TestSteps holds them against it.
-var steps = []string{"config", "kernel-tls", "redis"}
+var steps = []string{"acme", "config", "kernel-tls", "redis"}
 
 var (
 	namesStep    = regexp.MustCompile(`\bci/(` + strings.Join(steps, "|") + `) runs it\b`)
