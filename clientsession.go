@@ -6,6 +6,7 @@ import (
 	"encoding/asn1"
 	"encoding/binary"
 	"errors"
+	"slices"
 
 	"github.com/ossl-go/ossl/internal/libssl"
 	"github.com/ossl-go/ossl/internal/stdtls"
@@ -17,7 +18,7 @@ import (
 // uses the same cache doesn't offer the session, and forgets it.
 
 // sessionMark is the beginning of ossl's entry in SessionState.Extra.
-const sessionMark = "ossl session 2\x00"
+const sessionMark = "ossl session 3\x00"
 
 // errNoSession is the error for sessions that ossl has not made, or that were cut short.
 var errNoSession = errors.New("ossl: no session")
@@ -29,17 +30,35 @@ type clientSession struct {
 	der            []byte
 	ocsp, scts     []byte
 	chain          []byte // as libssl.Conn.Message packs it
+	identity       *clientIdentity
 }
+
+// A clientIdentity is a client's answer to a server that has asked for a certificate. The server remembers it
+// with the session, so the session must not be offered by a client that would answer otherwise.
+type clientIdentity struct {
+	leaf    []byte // of the chain that was sent, or empty
+	request []byte // the CertificateRequest, if the answer depends on it
+}
+
+// The flags of an encoded session.
+const (
+	sessionFIPS  = 1 << iota
+	sessionAsked // the session has an identity
+)
 
 func (s *clientSession) marshal() []byte {
 	b := []byte(sessionMark)
 	b = binary.BigEndian.AppendUint16(b, s.version)
 	b = binary.BigEndian.AppendUint16(b, s.group)
-	b = append(b, 0)
+	flags, identity := byte(0), clientIdentity{}
 	if s.fips {
-		b[len(b)-1] = 1
+		flags |= sessionFIPS
 	}
-	for _, part := range [][]byte{s.der, s.ocsp, s.scts, s.chain} {
+	if s.identity != nil {
+		flags, identity = flags|sessionAsked, *s.identity
+	}
+	b = append(b, flags)
+	for _, part := range [][]byte{s.der, s.ocsp, s.scts, s.chain, identity.leaf, identity.request} {
 		b = binary.BigEndian.AppendUint32(b, uint32(len(part)))
 		b = append(b, part...)
 	}
@@ -50,19 +69,23 @@ func (s *clientSession) marshal() []byte {
 // anywhere.
 func parseClientSession(b []byte) (*clientSession, error) {
 	b, ok := bytes.CutPrefix(b, []byte(sessionMark))
-	if !ok || len(b) < 5 || b[4] > 1 {
+	if !ok || len(b) < 5 || b[4] > sessionFIPS|sessionAsked {
 		return nil, errNoSession
 	}
-	s := &clientSession{version: binary.BigEndian.Uint16(b), group: binary.BigEndian.Uint16(b[2:]), fips: b[4] == 1}
+	s := &clientSession{version: binary.BigEndian.Uint16(b), group: binary.BigEndian.Uint16(b[2:]), fips: b[4]&sessionFIPS != 0}
+	var identity clientIdentity
+	if b[4]&sessionAsked != 0 {
+		s.identity = &identity
+	}
 	b = b[5:]
-	for _, part := range []*[]byte{&s.der, &s.ocsp, &s.scts, &s.chain} {
+	for _, part := range []*[]byte{&s.der, &s.ocsp, &s.scts, &s.chain, &identity.leaf, &identity.request} {
 		if len(b) < 4 || uint64(binary.BigEndian.Uint32(b)) > uint64(len(b)-4) {
 			return nil, errNoSession
 		}
 		n := 4 + int(binary.BigEndian.Uint32(b))
 		*part, b = b[4:n:n], b[n:]
 	}
-	if len(b) > 0 || len(s.der) == 0 || len(s.chain) == 0 {
+	if len(b) > 0 || len(s.der) == 0 || len(s.chain) == 0 || s.identity == nil && len(identity.leaf)+len(identity.request) > 0 {
 		return nil, errNoSession
 	}
 	return s, nil
@@ -100,6 +123,9 @@ func (h *handshake) loadSession() []byte {
 	if s.fips != c.context().fips {
 		return nil // FIPS mode uses the keys of its module alone, and other connections don't use them
 	}
+	if !h.sameIdentity(s) {
+		return nil // it may be for another client that shares the cache
+	}
 	if s.version >= tls.VersionTLS13 {
 		cache.Put(key, nil) // for one use: RFC 8446, appendix C.4
 	}
@@ -108,8 +134,51 @@ func (h *handshake) loadSession() []byte {
 		cache.Put(key, nil)
 		return nil
 	}
-	h.offered = &storedSession{certs: certs, chains: chains, ocsp: s.ocsp, scts: s.scts, group: s.group}
+	h.offered = &storedSession{certs: certs, chains: chains, ocsp: s.ocsp, scts: s.scts, group: s.group, identity: s.identity}
 	return s.der
+}
+
+// noteIdentity remembers the client's answer to a CertificateRequest, for the sessions to come.
+func (h *handshake) noteIdentity(cert *tls.Certificate, request []byte) {
+	if cache, _ := h.c.sessionCache(); cache == nil {
+		return
+	}
+	h.c.identity = &clientIdentity{leaf: leafOf(cert)}
+	if h.c.context().config.GetClientCertificate != nil || len(cert.Certificate) == 0 {
+		h.c.identity.request = request
+	}
+}
+
+// leafOf returns the leaf of a certificate, or nil.
+func leafOf(cert *tls.Certificate) []byte {
+	if len(cert.Certificate) == 0 {
+		return nil
+	}
+	return cert.Certificate[0]
+}
+
+// sameIdentity reports whether the client would answer the server's request for a certificate as it did when the
+// session was made.
+func (h *handshake) sameIdentity(s *clientSession) bool {
+	if s.identity == nil {
+		return true // the server didn't ask
+	}
+	config := h.c.context().config
+	if config.GetClientCertificate == nil && len(s.identity.leaf) > 0 {
+		return slices.ContainsFunc(config.Certificates, func(cert tls.Certificate) bool {
+			return bytes.Equal(leafOf(&cert), s.identity.leaf)
+		})
+	}
+	if config.GetClientCertificate == nil && len(config.Certificates) == 0 {
+		return true
+	}
+	info, offered, ok := stdtls.ParseCertificateRequest(s.version, s.identity.request)
+	if !ok {
+		return false
+	}
+	stdtls.SetRequestContext(info, h.callbackContext())
+	cert, err := h.getClientCertificate(s.version, info, offered)
+	return err == nil && bytes.Equal(leafOf(cert), s.identity.leaf)
 }
 
 func sessionOf(stored *tls.ClientSessionState) (*clientSession, error) {
@@ -161,6 +230,8 @@ func (c *Conn) keepSessions(sessions []libssl.Session) {
 			ocsp:    c.state.OCSPResponse,
 			scts:    scts,
 			chain:   packed,
+
+			identity: c.identity,
 		}
 		state := *template
 		state.Extra = [][]byte{kept.marshal()}

@@ -40,7 +40,8 @@ type Conn struct {
 	handshakeErr error // guarded by handshakeMu
 
 	// state is written during the handshake and constant once it is complete.
-	state tls.ConnectionState
+	state    tls.ConnectionState
+	identity *clientIdentity // of a client whose server has asked for a certificate; written like state
 	// exportErr is the reason why no keying material can be exported, or nil. It is written like
 	// state.
 	exportErr error

@@ -24,11 +24,12 @@ func (h *handshake) processCertificateRequest() error {
 		return &LibraryError{Op: "handshake", Reason: "malformed CertificateRequest", cause: tls.AlertError(alertDecodeError)}
 	}
 	stdtls.SetRequestContext(info, h.callbackContext())
-	cert, err := h.getClientCertificate(info, offered)
+	cert, err := h.getClientCertificate(h.version, info, offered)
 	if err != nil {
 		h.sendClearAlert(alertInternalError)
 		return err
 	}
+	h.noteIdentity(cert, request)
 	if len(cert.Certificate) == 0 {
 		return h.useClientCredential(nil, nil)
 	}
@@ -50,7 +51,7 @@ func (h *handshake) processCertificateRequest() error {
 
 // getClientCertificate finds the certificate as crypto/tls's method of that name does. If there is
 // none, it returns an empty one.
-func (h *handshake) getClientCertificate(info *tls.CertificateRequestInfo, offered []tls.SignatureScheme,
+func (h *handshake) getClientCertificate(version uint16, info *tls.CertificateRequestInfo, offered []tls.SignatureScheme,
 ) (*tls.Certificate, error) {
 	ctx := h.c.context()
 	if ctx.config.GetClientCertificate != nil {
@@ -65,7 +66,7 @@ func (h *handshake) getClientCertificate(info *tls.CertificateRequestInfo, offer
 		if info.SupportsCertificate(cert) != nil {
 			continue
 		}
-		if _, err := ctx.canSign(h.version, offered, cert); err == nil {
+		if _, err := ctx.canSign(version, offered, cert); err == nil {
 			return cert, nil
 		}
 	}

@@ -37,8 +37,9 @@ import (
 type storedSession struct {
 	certs      []*x509.Certificate
 	chains     [][]*x509.Certificate
-	ocsp, scts []byte // set on clients
-	group      uint16 // set on clients, for TLS 1.2
+	ocsp, scts []byte          // set on clients
+	group      uint16          // set on clients, for TLS 1.2
+	identity   *clientIdentity // set on clients
 }
 
 // cacheTimeout bounds each call of a session cache.
@@ -228,6 +229,7 @@ func (h *handshake) acceptSession(chain []byte) *storedSession {
 func (h *handshake) resume() {
 	h.resumed = true
 	h.c.state.PeerCertificates, h.c.state.VerifiedChains = h.offered.certs, h.offered.chains
+	h.c.identity = h.offered.identity
 }
 
 // ticketKeys are the keys with which a Context seals and opens tickets.
