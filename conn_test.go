@@ -11,6 +11,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"runtime"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -110,6 +111,50 @@ func TestBothDirectionsAtOnce(t *testing.T) {
 			}
 			all.Wait()
 		})
+	}
+}
+
+// TestUselessMessages: 16 messages in a row that bring no data are accepted, whoever has the records, and no more.
+func TestUselessMessages(t *testing.T) {
+	for _, path := range []ossl.RecordPath{ossl.RecordsOwn, ossl.RecordsLibssl} {
+		for _, role := range []string{"client", "server"} {
+			t.Run(fmt.Sprintf("%v/%s", path, role), func(t *testing.T) {
+				a, b := tlstest.Loopback()
+				cc, sc := tlstest.ClientConfig(), tlstest.ServerConfig()
+				sender, receiver := ossltest.NewContext(t, cc).Client(a, ""), ossltest.NewContext(t, sc, ossl.WithRecordPath(path)).Server(b)
+				if role == "client" {
+					sender, receiver = ossltest.NewContext(t, sc).Server(a), ossltest.NewContext(t, cc, ossl.WithRecordPath(path)).Client(b, "")
+				}
+				defer sender.Close()
+				defer receiver.Close()
+				tlstest.Shake(t, sender, receiver)
+				update := func(n int) {
+					for range n {
+						if err := sender.KeyUpdate(false); err != nil {
+							t.Fatal(err)
+						}
+					}
+					if _, err := sender.Write([]byte("x")); err != nil {
+						t.Fatal(err)
+					}
+				}
+				buf := make([]byte, 1)
+				for range 2 {
+					update(16)
+					if _, err := io.ReadFull(receiver, buf); err != nil {
+						t.Fatalf("after 16 messages: %v", err)
+					}
+				}
+				update(17)
+				_, _ = receiver.Read(buf) // libssl may have decrypted what came behind them
+				for range 2 {
+					n, err := receiver.Read(buf)
+					if n > 0 || err == nil || !strings.Contains(err.Error(), "tls: too many non-advancing records") {
+						t.Errorf("after 17 messages: %d, %v", n, err)
+					}
+				}
+			})
+		}
 	}
 }
 

@@ -87,6 +87,8 @@ func (o *libsslOpener) read(c *Conn, b []byte) (
 		c.in.err = errQueueFull
 	} else if step.Status == libssl.Fatal {
 		_, c.in.err = fatalError("read", ssl, c.in.Data[:step.Consumed], nil)
+	} else if ssl.Useless() && step.Status != libssl.Closed {
+		c.in.err = errUseless
 	} else if _, description, ok := ssl.AlertOut(); ok && description == alertNoRenegotiation {
 		// libssl refuses renegotiation with a warning and goes on; crypto/tls ends the connection.
 		c.in.err = localError(alertNoRenegotiation, nil)
@@ -94,6 +96,9 @@ func (o *libsslOpener) read(c *Conn, b []byte) (
 	}
 	return step, sessions, messages, renegotiation, nil
 }
+
+// errUseless is crypto/tls's error, without its alert: libssl sends none on demand.
+var errUseless = errors.New("tls: too many non-advancing records")
 
 var errQueueFull = errors.New("ossl: the peer asks for key updates and does not read the answers")
 

@@ -182,6 +182,13 @@ static void trace_message(conn *c, int sent, int content_type, const uint8_t *p,
 		c->trace.len -= sizeof head;
 }
 
+/* Counts a message of the peer that brings no data. libssl itself accepts any number of them. */
+static void count_useless(conn *c)
+{
+	if (c->pub.useless <= OSSL_MAX_USELESS)
+		c->pub.useless++;
+}
+
 /* SSL_CTX_set_msg_callback(3): complete messages, in both directions. */
 static void on_message(int write_p, int version, int content_type, const void *data, size_t len, SSL *ssl, void *arg)
 {
@@ -229,7 +236,13 @@ static void on_message(int write_p, int version, int content_type, const void *d
 		if (len >= 7 && p[4] == 3)
 			c->group = (uint16_t)(p[5] << 8 | p[6]);
 		break;
+	case OSSL_SSL3_MT_KEY_UPDATE:
+		if (!write_p)
+			count_useless(c);
+		break;
 	case OSSL_SSL3_MT_NEWSESSION_TICKET: /* RFC 5077, section 3.3: lifetime, length, ticket */
+		if (!write_p)
+			count_useless(c);
 		if (!c->server && !write_p && len > 4 + 4 + 2 && ossl_fn.SSL_version(ssl) == OSSL_TLS1_2_VERSION)
 			c->new_ticket = 1;
 		break;

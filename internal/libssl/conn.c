@@ -536,6 +536,8 @@ ossl_step ossl_conn_read(ossl_conn *pub, const uint8_t *in, size_t in_len, uint8
 			break;
 		}
 		step.n += n;
+		if (c->pub.useless <= OSSL_MAX_USELESS)
+			c->pub.useless = 0;
 		if (c->in_pos == c->in_len && step.n < dst_len && ossl_fn.SSL_pending(c->ssl) == 0) {
 			step.status = OSSL_WANT_READ; /* saves a further call that would find nothing */
 			break;

@@ -139,6 +139,9 @@ func (c *Conn) Message() []byte { return borrowed(c.p.message, c.p.message_len) 
 // Spill returns output that had no window. It is valid until the next call on the connection.
 func (c *Conn) Spill() []byte { return borrowed(c.p.spill, c.p.spill_len) }
 
+// Useless reports whether the peer has sent more than 16 messages in a row that brought no data.
+func (c *Conn) Useless() bool { return c.p.useless > C.OSSL_MAX_USELESS }
+
 // KeyLog returns the key-log lines of the last call. It is valid until the next call on the
 // connection.
 func (c *Conn) KeyLog() []byte { return borrowed(c.p.keylog, c.p.keylog_len) }

@@ -139,6 +139,7 @@ func (c *Conn) Export(string, []byte, bool, int) ([]byte, error)   { return nil,
 func (c *Conn) UseCredential(*Credential) error                    { return ErrUnavailable }
 func (c *Conn) Message() []byte                                    { return nil }
 func (c *Conn) Spill() []byte                                      { return nil }
+func (c *Conn) Useless() bool                                      { return false }
 func (c *Conn) KeyLog() []byte                                     { return nil }
 func (c *Conn) Trace() []Message                                   { return nil }
 func (c *Conn) Lookup() []byte                                     { return nil }

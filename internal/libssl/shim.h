@@ -76,6 +76,9 @@ typedef struct ossl_ctx ossl_ctx;
 typedef struct ossl_traffic ossl_traffic; /* an ossl_conn that was taken over */
 typedef struct ossl_cred ossl_cred;
 
+/* crypto/tls's maxUselessRecords. */
+enum { OSSL_MAX_USELESS = 16 };
+
 /*
  * The part of a connection that Go reads and writes between crossings. It is the first member of
  * the conn in private.h.
@@ -104,6 +107,7 @@ typedef struct {
 	int32_t resumed; /* 1 once it is decided that a session is resumed */
 	int32_t extended_master_secret; /* 1 if the ServerHello has that extension: RFC 7627 */
 	int32_t hello_len; /* the length of a ClientHello that was refused as too long */
+	int32_t useless;   /* messages in a row that brought no data, after the handshake; stays above OSSL_MAX_USELESS */
 	int32_t left_out; /* 1 if a client failed because libssl omitted its certificate */
 	int32_t paused; /* 1 if the step stopped with a question at a point where libssl itself can't pause */
 	/* At OSSL_NEED_SIGN: the kind of signature, by signer.h's numbers, and the place for it. */
