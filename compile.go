@@ -88,7 +88,7 @@ func checkedConfig(config *tls.Config, o *options) (*tls.Config, error) {
 
 // negotiate finds the host's policy and works out the configuration's offer.
 func (c *Context) negotiate() (offer *negotiate.Offer, err error) {
-	if c.host, err = c.opts.hostPolicy(); err != nil {
+	if c.host, err = c.opts.hostPolicy(c.fips); err != nil {
 		return nil, err
 	}
 	var filters []negotiate.Filter

@@ -155,7 +155,11 @@ func (c *Conn) MissRecord(sent bool, n uint8) { c.engine.ssl.Miss(sent, n) }
 // SetKernelFIPS replaces the file in which the kernel reports its FIPS mode, for a test.
 func SetKernelFIPS(t testing.TB, file string) {
 	loadLibrary("")
-	who, old := hostInFIPS(file), hostFIPS.Load()
+	who, err := hostInFIPS(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	old := hostFIPS.Load()
 	hostFIPS.Store(&who)
 	t.Cleanup(func() { hostFIPS.Store(old) })
 }

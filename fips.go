@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -130,43 +131,51 @@ func (e *fipsError) Error() string {
 func (e *fipsError) Unwrap() []error { return []error{ErrNotFIPS, e.err} }
 
 // fipsRequired returns the reason, other than the program itself, why FIPS mode is required. It is
-// "" if there is none.
+// "" if there is none. If that can't be told, the error is a *ConfigError.
 func fipsRequired() (why string, err error) {
 	switch value := os.Getenv(envFIPS); value {
 	case "require":
 		return "asked for by OSSL_FIPS=require", nil
 	case "":
-		return fipsByHost(), nil
+		return fipsByHost()
 	default:
 		return "", &ConfigError{Field: envFIPS, Reason: fmt.Sprintf("%q is not \"require\"", value)}
 	}
 }
 
 // fipsByHost returns the reason why the host is in FIPS mode, or "" if it is not. The answer is
-// remembered: a kernel is booted in FIPS mode, and OpenSSL reads its configuration when it is
-// loaded. Without a library the answer is unknown, and no Context can be made.
-func fipsByHost() string {
+// remembered, once there is one: a kernel is booted in FIPS mode, and OpenSSL reads its
+// configuration when it is loaded. Without a library there is no answer, and no Context can be made.
+func fipsByHost() (why string, err error) {
 	if why := hostFIPS.Load(); why != nil {
-		return *why
+		return *why, nil
 	}
 	if _, err := libssl.Load(""); err != nil {
-		return ""
+		return "", nil
 	}
-	why := hostInFIPS("/proc/sys/crypto/fips_enabled")
+	if why, err = hostInFIPS("/proc/sys/crypto/fips_enabled"); err != nil {
+		return "", err
+	}
 	hostFIPS.Store(&why)
-	return why
+	return why, nil
 }
 
 var hostFIPS atomic.Pointer[string] // nil until fipsByHost has found the answer
 
-func hostInFIPS(kernel string) string {
-	if text, err := os.ReadFile(kernel); err == nil && strings.TrimSpace(string(text)) == "1" {
-		return "asked for by the kernel, " + kernel
+func hostInFIPS(kernel string) (why string, err error) {
+	text, err := os.ReadFile(kernel)
+	switch {
+	case err == nil && strings.TrimSpace(string(text)) == "1":
+		return "asked for by the kernel, " + kernel, nil
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return "", &ConfigError{Field: negotiate.HostPolicyField, Reason: "it is unknown whether the kernel is in FIPS mode", Err: err}
 	}
-	if libssl.FIPSByHost() {
-		return "asked for by the default properties of the host's OpenSSL"
+	why, err = libssl.FIPSByHost()
+	var fault *libssl.ConfigFault
+	if errors.As(err, &fault) {
+		err = configError(negotiate.RefuseFault(fault))
 	}
-	return ""
+	return why, err
 }
 
 // setUpFIPS reports whether a Context is in FIPS mode. If so, the module is ready, and the
@@ -203,6 +212,10 @@ func remedy(err error) string {
 	lib, loadErr := libssl.Load("")
 	if loadErr != nil {
 		return ""
+	}
+	var fault *libssl.ConfigFault
+	if errors.As(err, &fault) {
+		return "until then no checksum is known for the module's self-test; \"openssl fipsinstall\" writes the module's configuration"
 	}
 	config := libssl.ConfigFile()
 	beside := filepath.Join(filepath.Dir(config), "fipsmodule.cnf")

@@ -3,7 +3,7 @@ package ossl
 import (
 	"fmt"
 	"os"
-	"sync"
+	"sync/atomic"
 
 	"github.com/ossl-go/ossl/internal/libssl"
 )
@@ -20,9 +20,12 @@ type LibraryInfo struct {
 	// self-test with the host's configuration.
 	FIPS bool
 	// FIPSRequired is the reason, other than the program itself, why all Contexts are in FIPS mode:
-	// the environment variable OSSL_FIPS, the kernel, or the library's default properties. It is
-	// empty if there is none.
+	// the environment variable OSSL_FIPS, the kernel, or the default properties of the library or in
+	// the host's configuration. It is empty if there is none.
 	FIPSRequired string
+	// FIPSUnknown is the reason why it can't be told whether FIPS mode is required, or nil: the kernel
+	// or a file of the host's configuration can't be read. No Context can be made until it can.
+	FIPSUnknown error
 
 	HostPolicy HostPolicy // the restrictions on TLS in the host's configuration
 }
@@ -36,23 +39,35 @@ func Library() (LibraryInfo, error) {
 		return LibraryInfo{}, err
 	}
 	required, err := fipsRequired()
-	if err != nil {
+	if e, ok := err.(*ConfigError); ok && e.Field == envFIPS {
 		return LibraryInfo{}, err
 	}
-	return LibraryInfo{
+	host := theHost()
+	info := LibraryInfo{
 		FIPSRequired: required,
+		FIPSUnknown:  err,
 		Version:      lib.Version(),
 		VersionText:  lib.Text,
 		Path:         lib.Path,
 		CryptoPath:   lib.CryptoPath,
 		FIPS:         hasFIPS(),
-		HostPolicy:   HostPolicy(theHost().Policy).clone(),
-	}, nil
+		HostPolicy:   HostPolicy(host.Policy).clone(),
+	}
+	if info.HostPolicy.Err == nil && required == "" {
+		info.HostPolicy.Err = host.Dropped
+	}
+	return info, nil
 }
 
-// hasFIPS remembers its answer, since it has to load a module. The answer doesn't change while the
-// process runs.
-var hasFIPS = sync.OnceValue(func() bool { return libssl.TryFIPS() == nil })
+// hasFIPS remembers that there is a module that works, since it has to load it.
+func hasFIPS() bool {
+	if !worksFIPS.Load() && libssl.TryFIPS() == nil {
+		worksFIPS.Store(true)
+	}
+	return worksFIPS.Load()
+}
+
+var worksFIPS atomic.Bool
 
 // A libraryLoadError is an error of internal/libssl for a library that can't be loaded, with this
 // package's prefix.

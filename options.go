@@ -278,8 +278,9 @@ func WithHTTP2() Option {
 }
 
 // WithoutHostPolicy makes the Context ignore the restrictions in the host's OpenSSL configuration,
-// which [HostPolicy] describes. The defaults are then crypto/tls's, and the security level 2. The
-// option applies to the configurations that GetConfigForClient returns as well.
+// which [HostPolicy] describes, and the parts of that configuration that are not in force although
+// it asks for them. The defaults are then crypto/tls's, and the security level 2. The option does not
+// lift FIPS mode. It applies to the configurations that GetConfigForClient returns as well.
 func WithoutHostPolicy() Option {
 	return func(o *options) error {
 		o.withoutHostPolicy = true

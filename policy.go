@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/ossl-go/ossl/internal/libssl"
 	"github.com/ossl-go/ossl/internal/negotiate"
@@ -33,29 +34,54 @@ type HostPolicy struct {
 	ClientSignatureSchemes []tls.SignatureScheme // for the signatures of clients
 	NoSessionTickets       bool                  // servers send no tickets
 
-	// Err is the reason why the policy can't be honoured, or nil. If it is set, Contexts can only
-	// be made without the policy.
+	// Err is the reason why the policy can't be honoured, or another part of the configuration is not
+	// in force, or nil. If it is set, Contexts can only be made without the policy, and none at all if
+	// the text doesn't name WithoutHostPolicy.
 	Err error
 }
 
-// theHost is the policy of the library that is loaded, read once, as OpenSSL reads its
-// configuration. Its Err is a [*ConfigError].
-var theHost = sync.OnceValue(func() *negotiate.Host {
-	host := negotiate.ReadHost()
-	host.Err = configError(host.Err)
-	return host
-})
+// hosts remembers the policy of the library that is loaded.
+var hosts struct {
+	mu    sync.Mutex // held while the policy is read
+	known atomic.Pointer[negotiate.Host]
+}
 
-// hostPolicy returns the policy to honour, or nil. The library must be loaded.
-func (o *options) hostPolicy() (*negotiate.Host, error) {
-	host := theHost()
-	if errors.Is(host.Err, libssl.ErrNoContext) {
-		return nil, host.Err
+// theHost returns the policy of the library that is loaded. Once it could be read and can be
+// honoured, it is remembered; else the next call tries again. Its errors are [*ConfigError]s.
+func theHost() *negotiate.Host {
+	if host := hosts.known.Load(); host != nil {
+		return host
 	}
-	if o.withoutHostPolicy || host.IsEmpty() {
+	hosts.mu.Lock()
+	defer hosts.mu.Unlock()
+	if host := hosts.known.Load(); host != nil {
+		return host
+	}
+	host := negotiate.ReadHost()
+	host.Err, host.Dropped = configError(host.Err), configError(host.Dropped)
+	if host.Err == nil && host.Dropped == nil {
+		hosts.known.Store(host)
+	}
+	return host
+}
+
+// hostPolicy returns the policy to honour, or nil. fips is whether the Context is in FIPS mode. The
+// library must be loaded.
+func (o *options) hostPolicy(fips bool) (*negotiate.Host, error) {
+	host := theHost()
+	switch {
+	case errors.Is(host.Err, libssl.ErrNoContext):
+		return nil, host.Err
+	case o.withoutHostPolicy:
+		return nil, nil
+	case host.Err != nil:
+		return nil, host.Err
+	case host.Dropped != nil && !fips:
+		return nil, host.Dropped
+	case host.IsEmpty():
 		return nil, nil
 	}
-	return host, host.Err
+	return host, nil
 }
 
 // clone returns a copy that shares nothing.

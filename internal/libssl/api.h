@@ -334,7 +334,6 @@ typedef struct SHA512state_st SHA512_CTX;
 	X(CRYPTO, OSSL_V3_0, REQUIRED, void, EVP_MD_free, (EVP_MD *md)) \
 	X(CRYPTO, OSSL_V1_1_1, REQUIRED, CONF *, NCONF_new, (CONF_METHOD *meth)) \
 	X(CRYPTO, OSSL_V1_1_1, REQUIRED, void, NCONF_free, (CONF *conf)) \
-	X(CRYPTO, OSSL_V1_1_1, REQUIRED, int, NCONF_load, (CONF *conf, const char *file, long *eline)) \
 	X(CRYPTO, OSSL_V1_1_1, REQUIRED, char *, NCONF_get_string, (const CONF *conf, const char *group, const char *name)) \
 	X(CRYPTO, OSSL_V1_1_1, REQUIRED, struct stack_st_CONF_VALUE *, NCONF_get_section, (const CONF *conf, const char *section)) \
 	/* FIPS mode: fips_module(7), OSSL_PROVIDER(3), CONF_modules_load(3), EVP_set_default_properties(3), RAND_bytes(3),
@@ -347,6 +346,7 @@ typedef struct SHA512state_st SHA512_CTX;
 	X(CRYPTO, OSSL_V1_1_1, REQUIRED, int, CONF_modules_load, (const CONF *cnf, const char *appname, unsigned long flags)) \
 	X(CRYPTO, OSSL_V1_1_1, REQUIRED, BIO *, BIO_new_mem_buf, (const void *buf, int len)) \
 	X(CRYPTO, OSSL_V3_0, REQUIRED, int, EVP_default_properties_enable_fips, (OSSL_LIB_CTX *libctx, int enable)) \
+	X(CRYPTO, OSSL_V3_0, REQUIRED, int, EVP_set_default_properties, (OSSL_LIB_CTX *libctx, const char *propq)) \
 	X(CRYPTO, OSSL_V3_0, REQUIRED, const OSSL_PROVIDER *, EVP_MD_get0_provider, (const EVP_MD *md)) \
 	X(CRYPTO, OSSL_V3_0, REQUIRED, int, OSSL_PROVIDER_get_params, (const OSSL_PROVIDER *prov, OSSL_PARAM *params)) \
 	X(CRYPTO, OSSL_V3_0, REQUIRED, EVP_SIGNATURE *, EVP_SIGNATURE_fetch, \

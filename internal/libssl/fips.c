@@ -8,7 +8,7 @@
  *
  * The module checks itself against a checksum that "openssl fipsinstall" has written into a
  * configuration file. A library context that is made at run time reads no configuration, so the
- * module's section is read from the host's openssl.cnf, or from the fipsmodule.cnf beside it, and
+ * module's section is taken from the host's openssl.cnf, or from the fipsmodule.cnf beside it, and
  * given to the new context. Distributions whose module knows its checksum (Red Hat) need neither.
  * If openssl.cnf names no module of OpenSSL's, but activates another one that is known, that is
  * used: fipslist.c.
@@ -17,7 +17,6 @@
 #include "dl.h"
 #include "fips.h"
 #include "fipslist.h"
-#include "policy.h"
 #include "provider.h"
 
 #include <limits.h>
@@ -72,8 +71,8 @@ static int put_value(bytes *b, const char *value)
 
 static int asks_for(const conf_value *v, const char *what) { return strcmp(module_command(v->name), what) == 0; }
 
-/* Copies the module's section. Returns 1 if there is one. */
-static int copy_section(CONF *conf, const char *name, config *to)
+/* Copies the module's section. Returns 1, 0 if there is none, or -1 if it can't be copied whole. */
+static int copy_section(const CONF *conf, const char *name, config *to)
 {
 	OPENSSL_STACK *section = section_of(conf, name);
 	int i;
@@ -91,68 +90,64 @@ static int copy_section(CONF *conf, const char *name, config *to)
 		if (asks_for(v, "module")) { /* the last one counts */
 			bytes_free(&to->module);
 			if (!bytes_append(&to->module, v->value, strlen(v->value) + 1, MAX_CONFIG))
-				return 0;
+				return -1;
 		}
 		if (!put(&to->section, v->name) || !put(&to->section, " = ") || !put_value(&to->section, v->value) ||
 			!put(&to->section, "\n"))
-			return 0;
+			return -1;
 	}
 	return 1;
 }
 
 /*
- * Looks for the module's section in a file: under the name in openssl.cnf, that of another module
- * that the file activates, or the one that fipsinstall writes.
+ * Looks for the module's section in openssl.cnf: under the name there, that of another module that
+ * the file activates, or the one that fipsinstall writes. Returns as copy_section does.
  */
-static int section_in(const char *file, int whole, config *to)
+static int section_in(const CONF *conf, config *to)
 {
-	CONF *conf = ossl_fn.NCONF_new(NULL);
-	const char *name;
+	const char *name = ossl_fn.NCONF_get_string(conf, NULL, "openssl_conf");
 	const fips_listed *other;
-	int found = 0;
+	int found;
 
-	if (conf && ossl_fn.NCONF_load(conf, file, NULL) == 1) {
-		if (whole) {
-			name = ossl_fn.NCONF_get_string(conf, NULL, "openssl_conf");
-			name = name ? ossl_fn.NCONF_get_string(conf, name, "providers") : NULL;
-			name = name ? ossl_fn.NCONF_get_string(conf, name, "fips") : NULL;
-			found = name && copy_section(conf, name, to);
-			other = found ? NULL : fips_other(conf, &name);
-			if (other) {
-				to->listed = other;
-				found = copy_section(conf, name, to);
-			}
-		}
-		found = found || copy_section(conf, "fips_sect", to);
+	name = name ? ossl_fn.NCONF_get_string(conf, name, "providers") : NULL;
+	name = name ? ossl_fn.NCONF_get_string(conf, name, "fips") : NULL;
+	found = name ? copy_section(conf, name, to) : 0;
+	other = found ? NULL : fips_other(conf, &name);
+	if (other) {
+		to->listed = other;
+		found = copy_section(conf, name, to);
 	}
-	ossl_fn.NCONF_free(conf);
-	return found;
+	return found ? found : copy_section(conf, "fips_sect", to);
 }
 
 /*
  * Finds the configuration for the new library context. Returns 1 or 0; the caller calls config_free
  * in both cases.
  */
-static int config_find(config *to)
+static int config_find(const ossl_fips_files *from, config *to)
 {
-	char *file = ossl_policy_file(), *slash, beside[PATH_MAX];
-	int ok;
+	int found, ok;
 
 	to->listed = fips_own;
-	/* The folder of a relative path, or of none, is not searched: no file in the working directory
-	 * may name code to load. */
-	if (file && *file && !section_in(file, 1, to) && *file == '/') {
-		slash = strrchr(file, '/');
-		if (snprintf(beside, sizeof beside, "%.*s/fipsmodule.cnf", (int)(slash - file), file) < (int)sizeof beside)
-			section_in(beside, 0, to);
-	}
-	free(file);
+	found = from->host ? section_in(from->host, to) : 0;
+	if (!found && from->beside)
+		found = copy_section(from->beside, "fips_sect", to);
 	ossl_fn.ERR_clear_error();
-	ok = put(&to->text, "openssl_conf = ossl_fips_mode\n[ossl_fips_mode]\nproviders = ossl_fips_mode_providers\n"
+	ok = found >= 0 && put(&to->text, "openssl_conf = ossl_fips_mode\n[ossl_fips_mode]\nproviders = ossl_fips_mode_providers\n"
 		"[ossl_fips_mode_providers]\nbase = ossl_fips_mode_base\n") &&
 		put(&to->text, to->listed->name) && put(&to->text, " = ossl_fips_mode_module\n[ossl_fips_mode_base]\nactivate = 1\n"
 		"[ossl_fips_mode_module]\nactivate = 1\n");
 	return ok && (!to->section.len || bytes_append(&to->text, to->section.data, to->section.len, MAX_CONFIG));
+}
+
+int ossl_fips_in_config(const CONF *conf)
+{
+	config c = {0};
+	int found = section_in(conf, &c) != 0;
+
+	config_free(&c);
+	ossl_fn.ERR_clear_error();
+	return found;
 }
 
 static int config_apply(const config *c, OSSL_LIB_CTX *lib)
@@ -179,21 +174,21 @@ static char *text_of(const bytes *b)
 	return copy;
 }
 
-char *ossl_fips_configuration(void)
+char *ossl_fips_configuration(const ossl_fips_files *from)
 {
 	config c = {0};
-	char *text = config_find(&c) ? text_of(&c.text) : NULL;
+	char *text = config_find(from, &c) ? text_of(&c.text) : NULL;
 
 	config_free(&c);
 	return text;
 }
 
-char *ossl_fips_module_file(void)
+char *ossl_fips_module_file(const ossl_fips_files *from)
 {
 	config c = {0};
 	bytes file = {0};
 
-	if (!ossl_fn.OPENSSL_info || !config_find(&c) ||
+	if (!ossl_fn.OPENSSL_info || !config_find(from, &c) ||
 		!module_file(&file, c.listed->name, c.module.len ? (char *)c.module.data : NULL) || !bytes_append(&file, "", 1, MAX_CONFIG))
 		bytes_free(&file);
 	config_free(&c);
@@ -257,14 +252,14 @@ static int check_context(const fips_context *c, char *report, size_t size)
 }
 
 /* Fills made and returns OSSL_FIPS_READY, or returns the failure. */
-static int make(fips_context *made, char *report, size_t size)
+static int make(const ossl_fips_files *from, fips_context *made, char *report, size_t size)
 {
 	fips_context c = {ossl_fn.OSSL_LIB_CTX_new(), NULL, NULL};
 	config conf = {0};
 	int status;
 
 	ossl_fn.ERR_clear_error();
-	if (c.lib && config_find(&conf) && config_apply(&conf, c.lib))
+	if (c.lib && config_find(from, &conf) && config_apply(&conf, c.lib))
 		c.module = ossl_fn.OSSL_PROVIDER_load(c.lib, conf.listed->name); /* a reference: it is already active */
 	c.listed = conf.listed;
 	status = conf.has_checksum || c.listed != fips_own ? OSSL_FIPS_FAILED : OSSL_FIPS_NOT_CONFIGURED;
@@ -291,7 +286,7 @@ static void note_path(void)
 		fips_paths(listed, module, module_path, core_path);
 }
 
-int ossl_fips_setup(int process, char *report, size_t size)
+int ossl_fips_setup(const ossl_fips_files *from, int process, char *report, size_t size)
 {
 	fips_context c;
 	int status;
@@ -308,7 +303,7 @@ int ossl_fips_setup(int process, char *report, size_t size)
 			note_path();
 		return whole_process ? OSSL_FIPS_READY : OSSL_FIPS_NOT_IN_LIBRARY;
 	}
-	status = make(&c, report, size);
+	status = make(from, &c, report, size);
 	if (status == OSSL_FIPS_READY) {
 		library = c.lib;
 		module = c.module;
@@ -318,7 +313,7 @@ int ossl_fips_setup(int process, char *report, size_t size)
 	return status;
 }
 
-int ossl_fips_try(char *report, size_t size)
+int ossl_fips_try(const ossl_fips_files *from, char *report, size_t size)
 {
 	fips_context c;
 	int status;
@@ -326,7 +321,7 @@ int ossl_fips_try(char *report, size_t size)
 	report[0] = 0;
 	if (!ossl_fn.OSSL_LIB_CTX_new)
 		return ossl_fn.FIPS_mode() == 1 ? OSSL_FIPS_READY : OSSL_FIPS_NOT_IN_LIBRARY;
-	status = make(&c, report, size);
+	status = make(from, &c, report, size);
 	if (status == OSSL_FIPS_READY)
 		context_free(&c);
 	return status;
@@ -368,14 +363,14 @@ const char *ossl_fips_path(void) { return module_path; }
 
 const char *ossl_fips_core_path(void) { return core_path; }
 
-const char *ossl_fips_provider(void)
+const char *ossl_fips_provider(const ossl_fips_files *from)
 {
 	const fips_listed *l = listed;
 	config c = {0};
 
 	if (!ossl_fn.OSSL_LIB_CTX_new)
 		return "";
-	if (!l && config_find(&c))
+	if (!l && from && config_find(from, &c))
 		l = c.listed;
 	config_free(&c);
 	return l ? l->name : "";

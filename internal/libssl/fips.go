@@ -14,6 +14,7 @@ const (
 	FIPSLeaks
 	FIPSNotConfigured
 	FIPSAnother
+	FIPSConfigFault // Err is a *ConfigFault
 )
 
 // A FIPSError is the error if FIPS mode is not available.
@@ -21,7 +22,11 @@ type FIPSError struct {
 	Failure FIPSFailure
 	File    string // the module, unless it is unknown or Text has it
 	Text    string // OpenSSL's text, or ""
+	Err     error  // the cause, or nil
 }
+
+// Unwrap returns the cause.
+func (e *FIPSError) Unwrap() error { return e.Err }
 
 func (e *FIPSError) Error() string {
 	s := map[FIPSFailure]string{
@@ -37,6 +42,9 @@ func (e *FIPSError) Error() string {
 		if !exists(e.File) {
 			return s + ": no such file"
 		}
+	}
+	if e.Failure == FIPSConfigFault {
+		return e.File + ": " + e.Err.Error()
 	}
 	if e.Text != "" {
 		s += ": " + e.Text

@@ -5,6 +5,8 @@
 #ifndef OSSL_FIPS_H
 #define OSSL_FIPS_H
 
+#include "config.h"
+
 #include <stddef.h>
 #include <stdint.h>
 
@@ -19,31 +21,39 @@ enum {
 	OSSL_FIPS_LEAKS = 4,          /* an algorithm came from elsewhere, or one that is not approved was available */
 };
 
+/* The files with the module's configuration: openssl.cnf, and fipsmodule.cnf beside it. Nullable, borrow. */
+typedef struct {
+	const ossl_config *host, *beside;
+} ossl_fips_files;
+
+/* Reports whether openssl.cnf has the module's section, so that the file beside it doesn't count: 1 or 0. */
+int ossl_fips_in_config(const ossl_config *host);
+
 /*
  * Makes the library context, once: later calls return OSSL_FIPS_READY at once. Must not be called
  * by two threads at a time. process: on 1.1.1, whether FIPS mode may be turned on for the whole
  * process. report: filled with the failure, 0-terminated. fips_module(7), OSSL_PROVIDER(3),
  * FIPS_mode_set(3).
  */
-int ossl_fips_setup(int process, char *report, size_t size);
+int ossl_fips_setup(const ossl_fips_files *from, int process, char *report, size_t size);
 
 /*
  * Is like ossl_fips_setup with a library context that is freed again at once: reports whether FIPS
  * mode could be set up now.
  */
-int ossl_fips_try(char *report, size_t size);
+int ossl_fips_try(const ossl_fips_files *from, char *report, size_t size);
 
 /*
  * Returns the configuration for a new library context: give (free), 0-terminated, or NULL. For
  * tests.
  */
-char *ossl_fips_configuration(void);
+char *ossl_fips_configuration(const ossl_fips_files *from);
 
 /*
  * Returns the file that a new library context would load the module from, as a list of one:
  * modules.h. Give (free), or NULL if it is unknown, as on 1.1.1. OPENSSL_info(3), config(5).
  */
-char *ossl_fips_module_file(void);
+char *ossl_fips_module_file(const ossl_fips_files *from);
 
 /*
  * Reports whether the host requires FIPS in the default library context, by its default properties
@@ -75,15 +85,15 @@ const char *ossl_fips_core_path(void);
 
 /*
  * Returns the name of the provider that is in use or, before it is set up, of the one that would be
- * (borrow, static); "" on 1.1.1.
+ * (borrow, static); "" on 1.1.1. from: nullable once it is set up.
  */
-const char *ossl_fips_provider(void);
+const char *ossl_fips_provider(const ossl_fips_files *from);
 
 /*
  * Returns the providers that openssl.cnf activates and that are neither OpenSSL's nor known as FIPS
  * modules: give (free), their names, each with its 0, and another 0, or NULL if there are none.
  */
-char *ossl_fips_unlisted(void);
+char *ossl_fips_unlisted(const ossl_config *conf);
 
 /* Reports whether the module has a signature algorithm: 1 or 0. EVP_SIGNATURE_fetch(3). */
 int ossl_fips_has_signature(const char *name);

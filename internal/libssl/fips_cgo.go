@@ -9,6 +9,7 @@ import "C"
 
 import (
 	"bytes"
+	"path/filepath"
 	"runtime"
 	"sync"
 	"unsafe"
@@ -27,8 +28,8 @@ func SetUpFIPS(process bool) error {
 	if fipsDone {
 		return nil
 	}
-	err := fipsResult(func(report *C.char, size C.size_t) C.int {
-		return C.ossl_fips_setup(C.int(flag(process)), report, size)
+	err := fipsResult(func(from *C.ossl_fips_files, report *C.char, size C.size_t) C.int {
+		return C.ossl_fips_setup(from, C.int(flag(process)), report, size)
 	})
 	fipsDone = err == nil
 	return err
@@ -38,32 +39,56 @@ func SetUpFIPS(process bool) error {
 func TryFIPS() error {
 	fipsMu.Lock()
 	defer fipsMu.Unlock()
-	return fipsResult(func(report *C.char, size C.size_t) C.int { return C.ossl_fips_try(report, size) })
+	return fipsResult(func(from *C.ossl_fips_files, report *C.char, size C.size_t) C.int {
+		return C.ossl_fips_try(from, report, size)
+	})
+}
+
+// fipsFiles returns the files that have the module's configuration. A fault could hide a part of it;
+// then the file at fault is left out. The caller must call free.
+func fipsFiles() (from *C.ossl_fips_files, free func(), fault *ConfigFault) {
+	host, fault := ReadConfig()
+	var beside *Config
+	// The folder of a relative path, or of none, is not searched: no file in the working directory
+	// may name code to load.
+	if fault == nil && filepath.IsAbs(host.File) && C.ossl_fips_in_config(host.p) == 0 {
+		beside, fault = readConfigFile(filepath.Join(filepath.Dir(host.File), "fipsmodule.cnf"))
+	}
+	from = (*C.ossl_fips_files)(C.malloc(C.sizeof_ossl_fips_files)) // C's, since it has pointers
+	from.host, from.beside = host.parsed(), beside.parsed()
+	return from, func() {
+		C.free(unsafe.Pointer(from))
+		host.Close()
+		beside.Close()
+	}, fault
 }
 
 // fipsResult loads the module with call, if its file is complete. fipsMu is held.
-func fipsResult(call func(report *C.char, size C.size_t) C.int) error {
-	file, err := checkModules(C.ossl_fips_module_file())
+func fipsResult(call func(from *C.ossl_fips_files, report *C.char, size C.size_t) C.int) error {
+	from, free, fault := fipsFiles()
+	defer free()
+	if fault != nil {
+		return &FIPSError{Failure: FIPSConfigFault, File: fault.File, Err: fault}
+	}
+	file, err := checkModules(C.ossl_fips_module_file(from))
 	if err != nil {
 		return &FIPSError{Failure: FIPSModuleFailed, Text: err.Error()}
 	}
 	const size = 1024
 	report := (*C.char)(C.malloc(size))
 	defer C.free(unsafe.Pointer(report))
-	if status := FIPSFailure(call(report, size)); status != fipsReady {
+	if status := FIPSFailure(call(from, report, size)); status != fipsReady {
 		return &FIPSError{Failure: status, File: file, Text: C.GoString(report)}
 	}
 	return nil
 }
 
-// FIPSByHost reports whether the process's OpenSSL is configured for FIPS by default. The library
-// must be loaded.
-func FIPSByHost() bool { return C.ossl_fips_by_host() == 1 }
-
 // FIPSConfiguration returns the configuration that the module would get now, for tests. The library
 // must be loaded.
 func FIPSConfiguration() string {
-	text := C.ossl_fips_configuration()
+	from, free, _ := fipsFiles()
+	defer free()
+	text := C.ossl_fips_configuration(from)
 	defer C.free(unsafe.Pointer(text))
 	return C.GoString(text)
 }
@@ -85,13 +110,23 @@ func FIPSModuleInfo() (m FIPSModule, ok bool) {
 func FIPSProvider() string {
 	fipsMu.Lock()
 	defer fipsMu.Unlock()
-	return C.GoString(C.ossl_fips_provider())
+	if fipsDone {
+		return C.GoString(C.ossl_fips_provider(nil))
+	}
+	from, free, _ := fipsFiles()
+	defer free()
+	return C.GoString(C.ossl_fips_provider(from))
 }
 
 // FIPSUnlisted returns the names of the providers that openssl.cnf activates and that are neither
 // OpenSSL's nor known as FIPS modules. The library must be loaded.
 func FIPSUnlisted() (names []string) {
-	list := C.ossl_fips_unlisted()
+	config, _ := ReadConfig()
+	defer config.Close()
+	if config == nil {
+		return nil
+	}
+	list := C.ossl_fips_unlisted(config.p)
 	defer C.free(unsafe.Pointer(list))
 	for p := list; p != nil && *p != 0; p = (*C.char)(unsafe.Add(unsafe.Pointer(p), len(names[len(names)-1])+1)) {
 		names = append(names, C.GoString(p))

@@ -14,7 +14,6 @@
 #include "fipslist.h"
 #include "dl.h"
 #include "fips.h"
-#include "policy.h"
 #include "provider.h"
 
 #include <limits.h>
@@ -71,11 +70,9 @@ static int is_known(const char *name)
 	return 0;
 }
 
-char *ossl_fips_unlisted(void)
+char *ossl_fips_unlisted(const CONF *conf)
 {
-	char *file = ossl_policy_file();
-	CONF *conf = file ? ossl_fn.NCONF_new(NULL) : NULL;
-	OPENSSL_STACK *entries = conf && ossl_fn.NCONF_load(conf, file, NULL) == 1 ? providers_of(conf) : NULL;
+	OPENSSL_STACK *entries = providers_of(conf);
 	bytes names = {0};
 	int i, ok = 1;
 
@@ -87,8 +84,6 @@ char *ossl_fips_unlisted(void)
 	}
 	if (!ok || !names.len || !bytes_append(&names, "", 1, MAX_NAMES))
 		bytes_free(&names);
-	ossl_fn.NCONF_free(conf); /* takes NULL */
-	free(file);
 	ossl_fn.ERR_clear_error();
 	return (char *)names.data;
 }

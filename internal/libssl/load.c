@@ -118,19 +118,17 @@ int ossl_load(const char *path, const char *crypto_path, const char *crypto_name
 	return OSSL_LOAD_MISMATCH;
 }
 
-char *load_before_use(char *(*ask)(void))
+int ossl_load_begin(void)
 {
-	char *answer;
-
 	/* Without the configuration. The first caller decides about the atexit handler, see below:
 	 * errors may initialize it. */
 	if (found.OPENSSL_init_crypto(OSSL_OPENSSL_INIT_NO_ATEXIT, NULL) != 1)
-		return NULL;
-	ossl_fn = found; /* temporarily: no other code uses it before ossl_use */
-	answer = ask();
-	memset(&ossl_fn, 0, sizeof ossl_fn);
-	return answer;
+		return 0;
+	ossl_fn = found; /* no other code uses it before ossl_use */
+	return 1;
 }
+
+void ossl_load_give_up(void) { memset(&ossl_fn, 0, sizeof ossl_fn); }
 
 int ossl_use(char *report, size_t size)
 {
@@ -140,9 +138,7 @@ int ossl_use(char *report, size_t size)
 		snprintf(report, size, "OPENSSL_init_ssl failed (a broken openssl.cnf?)");
 		return -1;
 	}
-	ossl_fn = found;
 	if (!ossl_bio_setup()) {
-		memset(&ossl_fn, 0, sizeof ossl_fn);
 		snprintf(report, size, "out of memory");
 		return -1;
 	}

@@ -104,6 +104,10 @@ func Load(spec string) (*Library, error) {
 			if errors.As(err, &mismatch) {
 				return nil, failure // the fault is in the process, so an older or another OpenSSL is no remedy
 			}
+			var fault *ConfigFault
+			if errors.As(err, &fault) {
+				return nil, failure // likewise
+			}
 			continue
 		}
 		loaded = lib

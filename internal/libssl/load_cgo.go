@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"syscall"
 	"unsafe"
 )
 
@@ -74,14 +75,42 @@ func tryLoad(c candidate) (*Library, error) {
 	if err := checkPair(lib, c, found.crypto_before == 1, found.ssl_before == 1); err != nil {
 		return nil, err
 	}
-	if _, err := checkModules(C.ossl_modules_of_config()); err != nil {
-		return nil, fmt.Errorf("module in openssl.cnf: %w", err)
-	}
-	if C.ossl_use(report, size) != 0 {
-		return nil, errors.New(C.GoString(report))
+	if err := use(report, size); err != nil {
+		return nil, err
 	}
 	lib.Slim = os.Getenv(EnvSlim) != "off" && C.ossl_slim_setup() == 1
 	return lib, nil
+}
+
+// use makes the library that ossl_load found the one in use, if the modules that it will load are
+// complete. libcrypto reads its configuration once: if it can't be read now, but perhaps later, it
+// must not come to that.
+func use(report *C.char, size C.size_t) (err error) {
+	if C.ossl_load_begin() != 1 {
+		return syscall.ENOMEM
+	}
+	defer func() {
+		if err != nil {
+			C.ossl_load_give_up()
+		}
+	}()
+	config, fault := ReadConfig()
+	defer config.Close()
+	if fault != nil && fault.Passing() {
+		return fmt.Errorf("%s: %w", fault.File, fault)
+	}
+	known := config.parsed()
+	if fault != nil {
+		known = nil
+	}
+	if _, err := checkModules(C.ossl_modules_of_config(known)); err != nil {
+		return fmt.Errorf("module in openssl.cnf: %w", err)
+	}
+	if C.ossl_use(report, size) != 0 {
+		return errors.New(C.GoString(report))
+	}
+	config.remember(fault)
+	return nil
 }
 
 // PeerKeysKept returns the number of keys of peers' certificates that did not have to be decoded

@@ -2,7 +2,7 @@
  * Which files libcrypto loads providers and engines from. A truncated file ends the process when it
  * is loaded, since neither libcrypto nor the program loader checks: elf.go. So Go checks first: the
  * files that openssl.cnf activates, before libcrypto reads that, and those that a program names.
- * libcrypto's own parser reads openssl.cnf; the interpretation by its providers and engines modules
+ * libcrypto's own parser reads openssl.cnf (config.c); the interpretation by its providers and engines modules
  * is reproduced here, and pinned by TestModulesCutShort: crypto/provider_conf.c,
  * crypto/provider_core.c and crypto/engine/eng_cnf.c of OpenSSL 3.0 to 4.0.
  *
@@ -13,15 +13,12 @@
 
 #include "modules.h"
 #include "dl.h"
-#include "policy.h"
 #include "private.h"
 #include "provider.h"
 #include "slim.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 enum { MAX_FILES = 1 << 20 };
 
@@ -89,11 +86,7 @@ provider_entry provider_of(const CONF *conf, const conf_value *entry)
 	return p;
 }
 
-/*
- * Reports whether a provider is part of libcrypto, which loads no file for it whatever its section
- * says.
- */
-static int is_builtin(const char *name)
+int module_is_builtin(const char *name)
 {
 	return strcmp(name, "default") == 0 || strcmp(name, "base") == 0 || strcmp(name, "null") == 0;
 }
@@ -117,7 +110,7 @@ static int put_provider(const CONF *conf, const conf_value *entry, bytes *to)
 {
 	provider_entry p = provider_of(conf, entry);
 
-	return !p.activated || is_builtin(p.name) || module_file(to, p.name, p.module);
+	return !p.activated || module_is_builtin(p.name) || module_file(to, p.name, p.module);
 }
 
 static int put_each(const CONF *conf, const char *section, bytes *to, int (*put_one)(const CONF *, const conf_value *, bytes *))
@@ -130,75 +123,32 @@ static int put_each(const CONF *conf, const char *section, bytes *to, int (*put_
 	return ok;
 }
 
-/*
- * Reports whether an entry is for a module of the configuration: the part after the last dot only
- * makes names unique.
- */
-static int is_for(const conf_value *entry, const char *module)
-{
-	const char *dot = strrchr(entry->name, '.');
-	size_t len = dot ? (size_t)(dot - entry->name) : strlen(entry->name);
-
-	return len == strlen(module) && memcmp(entry->name, module, len) == 0;
-}
-
-/*
- * Returns openssl.cnf, or NULL if there is none or it can't be read. none: set to whether there is
- * none.
- */
-static CONF *read_config(int *none)
-{
-	char *file = ossl_policy_file();
-	CONF *conf = NULL;
-
-	*none = file && access(file, F_OK) != 0 && errno == ENOENT; /* libcrypto ignores a missing file */
-	if (file && !*none)
-		conf = ossl_fn.NCONF_new(NULL);
-	if (conf && ossl_fn.NCONF_load(conf, file, NULL) != 1) {
-		ossl_fn.NCONF_free(conf);
-		conf = NULL;
-	}
-	free(file);
-	return conf;
-}
-
-/* Returns the entries that libcrypto executes. */
-static OPENSSL_STACK *entries_of(const CONF *conf)
-{
-	return conf ? section_of(conf, ossl_fn.NCONF_get_string(conf, NULL, "openssl_conf")) : NULL;
-}
-
 /* For modules_allow_slim. */
 static int allow_slim;
 
 int modules_allow_slim(void) { return allow_slim; }
 
-static char *modules_of_config(void)
+char *ossl_modules_of_config(const CONF *conf)
 {
-	int none;
-	CONF *conf = read_config(&none);
-	OPENSSL_STACK *entries = entries_of(conf);
+	OPENSSL_STACK *entries = conf ? config_entries(conf) : NULL;
 	bytes list = {0};
 	int i, ok = 1;
 
-	allow_slim = none || (conf && slim_is_plain_config(conf));
+	allow_slim = conf && slim_is_plain_config(conf);
 	for (i = 0; entries && ok && i < ossl_fn.OPENSSL_sk_num(entries); i++) {
 		const conf_value *entry = ossl_fn.OPENSSL_sk_value(entries, i);
 
-		if (ossl_fn.OPENSSL_info && is_for(entry, "providers"))
+		if (ossl_fn.OPENSSL_info && config_is_for(entry, "providers"))
 			ok = put_each(conf, entry->value, &list, put_provider);
-		else if (is_for(entry, "engines") && ossl_fn.OpenSSL_version_num() < OSSL_V4_0)
+		else if (config_is_for(entry, "engines") && ossl_fn.OpenSSL_version_num() < OSSL_V4_0)
 			ok = put_each(conf, entry->value, &list, put_engine);
 	}
 	ok = ok && list.len > 0 && put_end(&list);
 	if (!ok)
 		bytes_free(&list);
-	ossl_fn.NCONF_free(conf); /* takes NULL */
 	ossl_fn.ERR_clear_error();
 	return (char *)list.data;
 }
-
-char *ossl_modules_of_config(void) { return load_before_use(modules_of_config); }
 
 /*
  * Returns the module in openssl.cnf for a provider that the file doesn't activate: that of the
@@ -206,13 +156,13 @@ char *ossl_modules_of_config(void) { return load_before_use(modules_of_config); 
  */
 static const char *module_in(const CONF *conf, const char *name)
 {
-	OPENSSL_STACK *entries = entries_of(conf), *providers;
+	OPENSSL_STACK *entries = config_entries(conf), *providers;
 	int i, j;
 
 	for (i = 0; entries && i < ossl_fn.OPENSSL_sk_num(entries); i++) {
 		const conf_value *entry = ossl_fn.OPENSSL_sk_value(entries, i);
 
-		providers = is_for(entry, "providers") ? section_of(conf, entry->value) : NULL;
+		providers = config_is_for(entry, "providers") ? section_of(conf, entry->value) : NULL;
 		for (j = 0; providers && j < ossl_fn.OPENSSL_sk_num(providers); j++) {
 			const conf_value *v = ossl_fn.OPENSSL_sk_value(providers, j);
 			provider_entry p = provider_of(conf, v);
@@ -225,18 +175,14 @@ static const char *module_in(const CONF *conf, const char *name)
 	return NULL;
 }
 
-char *ossl_module_of_provider(const char *name)
+char *ossl_module_of_provider(const CONF *conf, const char *name)
 {
-	CONF *conf;
 	bytes file = {0};
-	int none;
 
-	if (is_builtin(name) || ossl_fn.OSSL_PROVIDER_available(NULL, name) == 1)
+	if (module_is_builtin(name) || ossl_fn.OSSL_PROVIDER_available(NULL, name) == 1)
 		return NULL;
-	conf = read_config(&none);
 	if (!module_file(&file, name, conf ? module_in(conf, name) : NULL) || !put_end(&file))
 		bytes_free(&file);
-	ossl_fn.NCONF_free(conf); /* takes NULL */
 	ossl_fn.ERR_clear_error();
 	return (char *)file.data;
 }

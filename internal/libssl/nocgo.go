@@ -32,8 +32,8 @@ func TryFIPS() error { return ErrUnavailable }
 // SetUpFIPS returns ErrUnavailable.
 func SetUpFIPS(bool) error { return ErrUnavailable }
 
-// FIPSByHost reports whether the process's OpenSSL is configured for FIPS by default.
-func FIPSByHost() bool { return false }
+// FIPSByHost returns the reason why the host's OpenSSL is to be in FIPS mode.
+func FIPSByHost() (string, error) { return "", ErrUnavailable }
 
 // FIPSConfiguration returns the configuration that the module would get now.
 func FIPSConfiguration() string { return "" }
@@ -70,8 +70,20 @@ func ask(groups, signatures []string, _ bool) []bool {
 
 func errorKind(uint64) (kind, number int) { return errorOther, 0 }
 
-// HostCommands returns ErrUnavailable.
-func HostCommands(string) ([]HostCommand, error) { return nil, ErrUnavailable }
+// Config is the host's openssl.cnf. Without cgo there is none.
+type Config struct{ File string }
+
+// HostConfig returns an empty configuration.
+func HostConfig() (*Config, *ConfigFault) { return new(Config), nil }
+
+// Close does nothing.
+func (c *Config) Close() {}
+
+// Commands returns ErrUnavailable.
+func (c *Config) Commands() ([]HostCommand, error) { return nil, ErrUnavailable }
+
+// Dropped returns ErrUnavailable.
+func (c *Config) Dropped() ([]string, error) { return nil, ErrUnavailable }
 
 // ConfigFile returns the file that libcrypto reads its configuration from by default.
 func ConfigFile() string { return "" }

@@ -4,7 +4,7 @@
  * be read; if a module before ssl_conf fails; before 3.2, from the first command on that libssl
  * refuses. And before 4.0 there is one such section per process: other code that loads another file
  * into its own library context changes it for all. So the commands are read here, from the same
- * file and with libcrypto's own parser, and executed on each SSL_CTX once more.
+ * file and with libcrypto's own parser (config.c), and executed on each SSL_CTX once more.
  *
  * Go derives the policy from the offer of such an SSL_CTX: its ClientHello. It needs the commands
  * themselves too, so that it doesn't mistake a default of libssl for the host's policy.
@@ -16,10 +16,8 @@
 #include "policy.h"
 #include "private.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 enum { MAX_POLICY = 1 << 20 };
 
@@ -64,10 +62,7 @@ int ossl_policy_apply(SSL_CTX *s, const uint8_t *commands, size_t len, int toler
 	return ok;
 }
 
-/*
- * Finds the last entry of a section by its name, which ends at the entry's last dot:
- * CONF_modules_load(3).
- */
+/* Finds the last entry of a section for a module. */
 static const char *find_module(const CONF *conf, const char *section, const char *name, int *missing)
 {
 	OPENSSL_STACK *entries = (OPENSSL_STACK *)ossl_fn.NCONF_get_section(conf, section);
@@ -77,10 +72,8 @@ static const char *find_module(const CONF *conf, const char *section, const char
 	*missing = !entries;
 	for (i = 0; entries && i < ossl_fn.OPENSSL_sk_num(entries); i++) {
 		const conf_value *entry = ossl_fn.OPENSSL_sk_value(entries, i);
-		const char *dot = strrchr(entry->name, '.');
-		size_t len = dot ? (size_t)(dot - entry->name) : strlen(entry->name);
 
-		if (len == strlen(name) && memcmp(entry->name, name, len) == 0)
+		if (config_is_for(entry, name))
 			found = entry->value;
 	}
 	return found;
@@ -133,44 +126,25 @@ static const char *read_commands(SSL_CTX *s, const CONF *conf, bytes *list)
 	return problem;
 }
 
-uint8_t *ossl_policy_read(const char *file, size_t *len, const char **problem, unsigned long *errors)
+uint8_t *ossl_policy_read(const CONF *conf, size_t *len, const char **problem, unsigned long *errors)
 {
 	bytes list = {0};
-	CONF *conf = NULL;
 	SSL_CTX *s;
-	int ok;
 
 	*problem = NULL;
 	ossl_fn.ERR_clear_error();
 	s = ossl_new_ssl_ctx(0, NULL);
-	if (s && (access(file, F_OK) == 0 || (errno != ENOENT && errno != ENOTDIR))) { /* libcrypto ignores a missing file */
-		conf = ossl_fn.NCONF_new(NULL);
-		if (!conf || ossl_fn.NCONF_load(conf, file, NULL) != 1)
-			*problem = "it can't be read";
-		else
-			*problem = read_commands(s, conf, &list);
-	}
+	if (s)
+		*problem = read_commands(s, conf, &list);
 	if (s && !*problem && !list.data && !(list.data = malloc(1))) /* NULL means failure */
 		*problem = "out of memory";
-	ok = s && !*problem;
-	if (!ok) {
-		ossl_drain_errors(errors);
+	ossl_drain_errors(errors);
+	if (!s || *problem)
 		bytes_free(&list);
-	}
-	ossl_fn.NCONF_free(conf); /* takes NULL */
 	ossl_fn.SSL_CTX_free(s);
 	ossl_fn.ERR_clear_error();
 	*len = list.len;
 	return list.data;
-}
-
-char *ossl_policy_file(void)
-{
-	char *file = ossl_fn.CONF_get1_default_config_file();
-	char *copy = file ? strdup(file) : NULL;
-
-	ossl_fn.CRYPTO_free(file, __FILE__, __LINE__);
-	return copy;
 }
 
 int ossl_ctx_no_tickets(ossl_ctx *ctx)

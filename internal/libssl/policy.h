@@ -2,21 +2,16 @@
 #ifndef OSSL_POLICY_H
 #define OSSL_POLICY_H
 
+#include "config.h"
 #include "shim.h"
 
 /*
- * Reads the commands of the section system_default from a configuration file, in order. file:
- * borrow. Returns give (free), *len bytes: for each command a byte, 1 if libssl executes it, else
- * 0; its name, 0; its value, 0. NULL with errors, and the reason in *problem (static), or a NULL
- * reason if OpenSSL can't make an SSL_CTX. config(5), NCONF_load(3), SSL_CONF_cmd(3).
+ * Reads the commands of the section system_default, in order. conf: borrow. Returns give (free),
+ * *len bytes: for each command a byte, 1 if libssl executes it, else 0; its name, 0; its value, 0.
+ * NULL with the reason in *problem (static), or a NULL reason if OpenSSL can't make an SSL_CTX.
+ * errors: filled in any case, with those of commands that libssl refuses. config(5), SSL_CONF_cmd(3).
  */
-uint8_t *ossl_policy_read(const char *file, size_t *len, const char **problem, unsigned long *errors);
-
-/*
- * Returns the file that libcrypto reads its configuration from by default: give (free), or NULL.
- * CONF_get1_default_config_file(3).
- */
-char *ossl_policy_file(void);
+uint8_t *ossl_policy_read(const ossl_config *conf, size_t *len, const char **problem, unsigned long *errors);
 
 /*
  * Reports whether the context has tickets turned off, SSL_OP_NO_TICKET: 1 or 0.

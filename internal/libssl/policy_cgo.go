@@ -10,24 +10,27 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"syscall"
 	"unsafe"
 )
 
-// HostCommands returns the commands in a configuration file for every SSL_CTX, in order; none if
-// there is no file. It returns an error if the file can't be used. The library must be loaded.
-func HostCommands(file string) ([]HostCommand, error) {
-	name := C.CString(file)
-	defer C.free(unsafe.Pointer(name))
+// Commands returns the configuration's commands for every SSL_CTX, in order. It returns an error if
+// they can't be used.
+func (c *Config) Commands() ([]HostCommand, error) {
 	var n C.size_t
 	var problem *C.char
 	var errs [errorSlots]C.ulong
-	p := C.ossl_policy_read(name, &n, &problem, &errs[0])
+	p := C.ossl_policy_read(c.p, &n, &problem, &errs[0])
+	defer C.free(unsafe.Pointer(p))
+	queue := &Error{Codes: codes(&errs)}
+	if queue.Errno() == syscall.ENOMEM || C.GoString(problem) == "out of memory" {
+		return nil, syscall.ENOMEM
+	}
 	if p == nil {
 		err := ErrNoContext
 		if problem != nil {
 			err = errors.New(C.GoString(problem))
 		}
-		queue := &Error{Codes: codes(&errs)}
 		if reason := queue.Reason(); reason != "" {
 			err = fmt.Errorf("%w: %s", err, reason)
 		}
@@ -36,7 +39,6 @@ func HostCommands(file string) ([]HostCommand, error) {
 		}
 		return nil, err
 	}
-	defer C.free(unsafe.Pointer(p))
 	// For each a byte, a name and a value, both ended by zeros.
 	var commands []HostCommand
 	for list := bytes.Clone(borrowed(p, n)); len(list) > 0; {
@@ -46,13 +48,6 @@ func HostCommands(file string) ([]HostCommand, error) {
 		list = rest
 	}
 	return commands, nil
-}
-
-// ConfigFile returns the file that libcrypto reads its configuration from by default, or "".
-func ConfigFile() string {
-	file := C.ossl_policy_file()
-	defer C.free(unsafe.Pointer(file))
-	return C.GoString(file)
 }
 
 // NoTickets reports whether the context's SSL_CTX has tickets turned off.

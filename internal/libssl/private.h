@@ -5,6 +5,7 @@
 #ifndef OSSL_PRIVATE_H
 #define OSSL_PRIVATE_H
 
+#include "config.h"
 #include "coroutine.h"
 #include "shim.h"
 #include "table.h"
@@ -158,13 +159,21 @@ typedef struct {
 	char *section, *name, *value;
 } conf_value; /* CONF_VALUE */
 
+/* config.c */
+/* Returns the entries that libcrypto executes, or NULL. Borrow. CONF_modules_load(3). */
+OPENSSL_STACK *config_entries(const CONF *conf);
 /*
- * Calls ask between ossl_load and ossl_use, with ossl_fn set for the new library. Returns its
- * result, or NULL: load.c.
+ * Reports whether an entry is for a module of the configuration: the part after the last dot only
+ * makes names unique.
  */
-char *load_before_use(char *(*ask)(void));
+int config_is_for(const conf_value *entry, const char *module);
 
 /* modules.c */
+/*
+ * Reports whether a provider is part of libcrypto, which loads no file for it whatever its section
+ * says.
+ */
+int module_is_builtin(const char *name);
 /*
  * Appends the path of the file that a provider is loaded from, and a 0. module: its value in
  * openssl.cnf, nullable. Returns 1 or 0.

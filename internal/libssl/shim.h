@@ -204,7 +204,15 @@ int ossl_load(const char *path, const char *crypto_path, const char *crypto_name
 size_t ossl_report_size(void);
 
 /*
- * Initializes the library that ossl_load found, and makes it the one in use. report: as for
+ * Readies the library that ossl_load found for the functions that may be called before ossl_use,
+ * without its reading openssl.cnf. Returns 1, or 0 if memory is short. Then ossl_use must succeed, or
+ * ossl_load_give_up be called. OPENSSL_init_crypto(3).
+ */
+int ossl_load_begin(void);
+void ossl_load_give_up(void);
+
+/*
+ * Initializes that library, which reads openssl.cnf, and makes it the one in use. report: as for
  * ossl_load. Returns 0, or -1 with the reason in report. OPENSSL_init_ssl(3).
  */
 int ossl_use(char *report, size_t size);

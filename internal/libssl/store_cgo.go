@@ -145,7 +145,12 @@ func LoadProvider(name string) (file string, err error) {
 	defer providerMu.Unlock()
 	s := C.CString(name)
 	defer C.free(unsafe.Pointer(s))
-	if file, err = checkModules(C.ossl_module_of_provider(s)); err != nil {
+	config, fault := ReadConfig()
+	defer config.Close()
+	if fault != nil && fault.Passing() {
+		return "", fmt.Errorf("%s: %w", fault.File, fault)
+	}
+	if file, err = checkModules(C.ossl_module_of_provider(config.parsed(), s)); err != nil {
 		return "", err // which names it
 	}
 	var errs [errorSlots]C.ulong

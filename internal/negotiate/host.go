@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/ossl-go/ossl/internal/libssl"
 )
@@ -39,6 +40,10 @@ type Host struct {
 	commands []libssl.HostCommand
 	pads     bool // records are padded
 	level    int  // the security level that the commands set, or 0
+
+	// Dropped is the reason why OpenSSL is not as the configuration has it, except for TLS, or nil: a
+	// [*Refusal]. It does not concern Contexts in FIPS mode, which have a library context of their own.
+	Dropped error
 }
 
 // IsEmpty reports whether the host has no policy.
@@ -211,9 +216,24 @@ func (h *Host) ForCertificate(schemes []tls.SignatureScheme) ([]tls.SignatureSch
 
 // refuseAll returns the error for a policy that can't be honoured at all.
 func (h *Host) refuseAll(topic libssl.Topic, reason string, err error) *Refusal {
+	if lacksMemory(err) {
+		return h.refuseNow(err)
+	}
 	r := h.Refuse(topic, HostPolicyField, reason)
 	r.Err = err
 	return r
+}
+
+// lacksMemory reports whether memory was short, which is no fault of the policy.
+func lacksMemory(err error) bool {
+	var e *libssl.Error
+	return errors.Is(err, syscall.ENOMEM) || errors.As(err, &e) && e.Errno() == syscall.ENOMEM
+}
+
+// refuseNow returns the error for a policy that can't be determined now.
+func (h *Host) refuseNow(err error) *Refusal {
+	return &Refusal{Field: HostPolicyField, Err: err,
+		Reason: fmt.Sprintf("the host's OpenSSL policy (%s) is unknown; try again", h.ConfigFile)}
 }
 
 // HostPolicyField is the Field of a Refusal that concerns no field of a configuration.
@@ -228,11 +248,24 @@ func ReadHost() *Host {
 		MaxVersion:    tls.VersionTLS13,
 		SecurityLevel: DefaultSecurityLevel,
 	}}
+	config, fault := libssl.HostConfig()
+	defer config.Close()
+	if fault != nil {
+		h.Err = RefuseFault(fault)
+	}
+	if config == nil {
+		return h
+	}
 	var err error
-	if h.commands, err = libssl.HostCommands(h.ConfigFile); err != nil {
-		h.Err = h.Refuse(libssl.TopicOther, HostPolicyField, err.Error())
-		if errors.Is(err, libssl.ErrNoContext) {
+	if h.commands, err = config.Commands(); err != nil {
+		switch {
+		case h.Err != nil:
+		case lacksMemory(err):
+			h.Err = h.refuseNow(err)
+		case errors.Is(err, libssl.ErrNoContext):
 			h.Err = &Refusal{Field: HostPolicyField, Reason: h.ConfigFile, Err: err}
+		default:
+			h.Err = h.Refuse(libssl.TopicOther, HostPolicyField, err.Error())
 		}
 		return h
 	}
@@ -243,8 +276,16 @@ func ReadHost() *Host {
 			refused = append(refused, c.String())
 		}
 	}
+	dropped, err := config.Dropped()
 	switch {
-	case h.commands == nil:
+	case err != nil:
+		h.Dropped = h.refuseNow(err)
+	case dropped != nil:
+		h.Dropped = &Refusal{Field: HostPolicyField, Reason: fmt.Sprintf("the host's OpenSSL configuration (%s) is not in force: %s. "+
+			"Mend it and restart the process; WithoutHostPolicy() ignores it", h.ConfigFile, strings.Join(dropped, ", "))}
+	}
+	switch {
+	case h.Err != nil || h.commands == nil:
 	case refused != nil:
 		h.Err = h.Refuse(libssl.TopicOther, HostPolicyField, "this OpenSSL does not carry out "+strings.Join(refused, ", "))
 	default:
@@ -253,4 +294,14 @@ func ReadHost() *Host {
 		}
 	}
 	return h
+}
+
+// RefuseFault returns the error for a configuration that can't be relied on.
+func RefuseFault(fault *libssl.ConfigFault) *Refusal {
+	if fault.HidesFIPS() {
+		return &Refusal{Field: HostPolicyField, Reason: fmt.Sprintf(
+			"the host's OpenSSL policy (%s) is unknown, and so is whether it asks for FIPS mode", fault.File), Err: fault}
+	}
+	h := &Host{Policy: Policy{ConfigFile: fault.File}}
+	return h.Refuse(libssl.TopicOther, HostPolicyField, fault.What())
 }

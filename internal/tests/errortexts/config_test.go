@@ -196,6 +196,12 @@ var hostFaults = []struct {
 	{"a suite that the host policy forbids", ossltest.PolicyMain + "CipherString = ECDHE-ECDSA-AES256-GCM-SHA384\n", nil,
 		func() error { return newContext()(ecdsaSuite, v12)(nil) }, ""},
 	{"an openssl.cnf with a syntax error", "openssl_conf = main\n[main\n", nil, newDefault, ""},
+	{"an openssl.cnf that includes a missing file", ".include /nonexistent/policy.cnf\n", nil, newDefault, ""},
+	{"an openssl.cnf that activates a missing provider", "openssl_conf = main\n[main]\nproviders = all\n[all]\ndefault = two\n" +
+		"nosuch = one\n[one]\nactivate = 1\nmodule = /nonexistent/nosuch.so\n[two]\nactivate = 1\n", nil, newDefault, "3.0"},
+	{"an openssl.cnf that can't be opened", "", []string{"OPENSSL_CONF=/proc/self/fd"}, newDefault, ""},
+	{"an openssl.cnf that asks for FIPS mode and includes a missing file", ".include /nonexistent/fipsmodule.cnf\n" +
+		"openssl_conf = main\n[main]\nalg_section = all\n[all]\ndefault_properties = fips=yes\n", nil, newDefault, "3.0"},
 	{"an openssl.cnf whose only provider isn't there", "openssl_conf = main\n[main]\nproviders = all\n[all]\nnosuch = one\n" +
 		"[one]\nactivate = 1\nmodule = /nonexistent/nosuch.so\n", nil, newDefault, "3.0"},
 	{"no OpenSSL at a path", "", []string{"OSSL_LIBRARY=/nonexistent/libssl.so.3"}, newDefault, ""},

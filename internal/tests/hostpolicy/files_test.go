@@ -73,7 +73,7 @@ func TestHostPolicyFile(t *testing.T) {
 			policyChangesNothing},
 		{"for another name", "openssl_conf = main\n[main]\nssl_conf = tls\n[tls]\nserver = system\n[system]\n" + rest,
 			policyChangesNothing},
-		{"include that is missing", ossltest.PolicyMain + ".include = /no/such/file\n", policyChangesNothing}, // config(5)
+		{"include that is missing", ossltest.PolicyMain + ".include = /no/such/file\n", refused("/no/such/file", "missing")},
 		{"empty policy", ossltest.PolicyMain, policyChangesNothing},
 	} {
 		t.Run(test.name, func(t *testing.T) { ossltest.UnderPolicy(t, test.conf, test.check) })
@@ -81,6 +81,68 @@ func TestHostPolicyFile(t *testing.T) {
 	t.Run("no file", func(t *testing.T) {
 		ossltest.UnderPolicy(t, "", policyNone, "OPENSSL_CONF="+filepath.Join(t.TempDir(), "none"))
 	})
+}
+
+// TestHostPolicyIncludes has a file included in all ways that config(5) knows and some that it doesn't.
+// The file has a part of the policy, and activates a provider: OpenSSL must read it too, else the
+// policy is refused.
+func TestHostPolicyIncludes(t *testing.T) {
+	const (
+		head = "openssl_conf = main\n[prov]\ndefault = active\nnull = null_sect\n[active]\nactivate = 1\n" +
+			"[tls]\nsystem_default = system\n"
+		content  = "MinProtocol = TLSv1.3\n[null_sect]\nactivate = 1\n"
+		rest     = "\n[main]\nssl_conf = tls\nproviders = prov\n"
+		nested   = ".include DIR/last\n[null_sect]\nactivate = 1\n"
+		noPragma = "OPENSSL_CONF_INCLUDE, pragma"
+	)
+	for _, test := range []struct{ name, lines, file, content, env string }{
+		{"a blank", ".include DIR/part.cnf", "part.cnf", content, ""},
+		{"an equal sign", ".include=DIR/part.cnf # a comment", "part.cnf", content, ""},
+		{"blanks", "\t.include  =\t DIR/part.cnf  \r", "part.cnf", content, ""},
+		{"no blank", ".include_ DIR/part.cnf", "part.cnf", content, ""},
+		{"quotes", ".include \"DIR/a \"'part.cnf'", "a part.cnf", content, ""},
+		{"an escape", `.include DIR/a\ part.cnf`, "a part.cnf", content, ""},
+		{"a continuation", ".inc\\\nlude = DIR/\\\npart.cnf", "part.cnf", content, ""},
+		{"a variable of the section", "[vars]\ndir = DIR\n.include $dir/part.cnf", "part.cnf", "[system]\n" + content, ""},
+		{"a variable of another section", "[vars]\ndir = DIR\n[system]\n.include ${vars::dir}/part.cnf", "part.cnf", content, ""},
+		{"a variable of the environment", ".include $ENV::OSSL_TEST_FOLDER/part.cnf", "part.cnf", content, "OSSL_TEST_FOLDER=DIR"},
+		{"a section whose name has blanks", "[a b]\ndir = DIR\n.include $dir/part.cnf", "part.cnf", "[system]\n" + content, ""},
+		{"another section's variable", "[vars]\ndir = DIR\n[system]\nvars::.include $dir/part.cnf", "part.cnf", content, ""},
+		{"no line break", ".include DIR/part.cnf", "part.cnf", "[null_sect]\nactivate = 1\n[system]\nMinProtocol = TLSv1.3", ""},
+		{"a continuation at the end", ".include DIR/part.cnf", "part.cnf",
+			"[null_sect]\nactivate = 1\n[system]\nMinProtocol = TLSv1.3\\\n", ""},
+		{"a folder", ".include DIR/more", "more/part.cnf", content, ""},
+		{"a folder, .CONF", ".include DIR/more", "more/part.CONF", content, ""},
+		{"a folder's file that includes another", ".include DIR/more", "more/part.cnf", nested, ""},
+		{"a file that includes another", ".include DIR/part.cnf", "part.cnf", nested, ""},
+		{"a pragma's folder", ".pragma includedir:DIR\n.include part.cnf", "part.cnf", content, noPragma},
+		{"a pragma's folder, other form", ".pragma = includedir : DIR # a comment\n.include part.cnf", "part.cnf", content, noPragma},
+		{"a folder of the environment", ".pragma includedir:/none\n.include part.cnf", "part.cnf", content, "OPENSSL_CONF_INCLUDE=DIR"},
+		{"an absolute path", ".pragma abspath:on\n.include DIR/part.cnf", "part.cnf", content, noPragma},
+		{"dollars in names", ".pragma dollarid:on\n.include DIR/a$part.cnf", "a$part.cnf", content, noPragma},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			if strings.Contains(noPragma, strings.TrimSuffix(test.env, "=DIR")) && test.env != "" && libraryBefore(t, "3", "0") {
+				t.Skip("OpenSSL 1.1.1 has no pragmas, and no such variable")
+			}
+			dir, err := os.MkdirTemp("", "ossl") // its path has no character that config(5) treats specially
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { os.RemoveAll(dir) })
+			in := func(s string) string { return strings.ReplaceAll(s, "DIR", dir) }
+			file := filepath.Join(dir, test.file)
+			if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte(in(test.content)), 0o600),
+				os.WriteFile(filepath.Join(dir, "last"), []byte("MinProtocol = TLSv1.3\n"), 0o600)); err != nil {
+				t.Fatal(err)
+			}
+			env := []string{"OSSL_TEST_NONE="}
+			if strings.HasSuffix(test.env, "=DIR") {
+				env = []string{in(test.env)}
+			}
+			ossltest.UnderPolicy(t, head+"[system]\n"+in(test.lines)+rest, policyMinimum, env...)
+		})
+	}
 }
 
 // TestHostPolicyDiagnostics: where the file asks for it, OpenSSL works with no policy that it can't

@@ -1,0 +1,202 @@
+//go:build cgo
+
+package libssl
+
+// #include <stdlib.h>
+// #include "config.h"
+// #include "fips.h"
+// #include "shim.h"
+import "C"
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"sync/atomic"
+	"syscall"
+	"unsafe"
+)
+
+// A Config is the host's openssl.cnf, with the files that it includes. A file that doesn't exist is
+// an empty one, as for libcrypto.
+type Config struct {
+	File string
+	text []byte
+	p    *C.ossl_config
+}
+
+// ConfigFile returns the file that libcrypto reads its configuration from by default, or "".
+func ConfigFile() string {
+	file := C.ossl_config_file()
+	defer C.free(unsafe.Pointer(file))
+	return C.GoString(file)
+}
+
+// ReadConfig reads the host's openssl.cnf anew. If the fault is Missing, it comes with the rest of
+// the configuration; other faults come with nil. The caller must call Close, which takes nil. The
+// library must be loaded.
+func ReadConfig() (*Config, *ConfigFault) {
+	file := C.ossl_config_file()
+	defer C.free(unsafe.Pointer(file))
+	if file == nil {
+		return nil, &ConfigFault{File: "openssl.cnf", At: "openssl.cnf", Err: syscall.ENOMEM}
+	}
+	return readConfigFile(C.GoString(file))
+}
+
+// hostConfig is the text of the host's openssl.cnf, once it could be read without a fault.
+var hostConfig atomic.Pointer[Config]
+
+// HostConfig returns the host's openssl.cnf as it was when the library was loaded and read it or, if
+// it had a fault then, as [ReadConfig] returns it.
+func HostConfig() (*Config, *ConfigFault) {
+	if c := hostConfig.Load(); c != nil {
+		p, err := parseConfig(c.text)
+		if err != nil {
+			return nil, &ConfigFault{File: c.File, At: c.File, Err: err}
+		}
+		return &Config{c.File, c.text, p}, nil
+	}
+	c, fault := ReadConfig()
+	c.remember(fault)
+	return c, fault
+}
+
+// remember keeps the text for HostConfig, if there is no fault.
+func (c *Config) remember(fault *ConfigFault) {
+	if fault == nil {
+		hostConfig.Store(&Config{File: c.File, text: c.text})
+	}
+}
+
+func readConfigFile(file string) (*Config, *ConfigFault) {
+	r := &configReader{file: file, expand: expandConfig, new: C.ossl_version() >= Version3_0}
+	text, fault := r.read()
+	if text == nil {
+		return nil, fault
+	}
+	p, err := parseConfig(text)
+	if err != nil {
+		return nil, &ConfigFault{File: file, At: file, Err: err,
+			NoAlgorithms: fault == nil && !errors.Is(err, syscall.ENOMEM) && !bytes.Contains(text, []byte("alg_section"))}
+	}
+	return &Config{file, text, p}, fault
+}
+
+// Close frees the configuration.
+func (c *Config) Close() {
+	if c != nil {
+		C.ossl_config_free(c.p)
+	}
+}
+
+// parsed returns the parsed configuration. It takes nil.
+func (c *Config) parsed() *C.ossl_config {
+	if c == nil {
+		return nil
+	}
+	return c.p
+}
+
+func parseConfig(text []byte) (*C.ossl_config, error) {
+	var errs [errorSlots]C.ulong
+	p := C.ossl_config_parse(bytePtr(text), C.size_t(len(text)), &errs[0])
+	if p != nil {
+		return p, nil
+	}
+	reason := (&Error{Codes: codes(&errs)}).Reason()
+	if reason == "" {
+		return nil, syscall.ENOMEM
+	}
+	return nil, errors.New(reason)
+}
+
+// expandConfig returns a value in a configuration.
+func expandConfig(text []byte, section, name string) (string, error) {
+	p, err := parseConfig(text)
+	if err != nil {
+		return "", err
+	}
+	defer C.ossl_config_free(p)
+	s, n := C.CString(section), C.CString(name)
+	defer C.free(unsafe.Pointer(s))
+	defer C.free(unsafe.Pointer(n))
+	value := C.ossl_config_value(p, s, n)
+	if value == nil {
+		return "", fmt.Errorf("in section %s: the file that it names is unknown", section)
+	}
+	return C.GoString(value), nil
+}
+
+// FIPSByHost returns the reason why the host's OpenSSL is to be in FIPS mode by default, or "": its
+// default properties or those that openssl.cnf asks for, in whatever state it is. The error means
+// that the answer is unknown. It is not remembered. The library must be loaded.
+func FIPSByHost() (why string, err error) {
+	if C.ossl_fips_by_host() == 1 {
+		return "asked for by the default properties of the host's OpenSSL", nil
+	}
+	c, fault := HostConfig()
+	if fault != nil && fault.HidesFIPS() {
+		return "", fault
+	}
+	if c == nil {
+		return "", nil
+	}
+	defer c.Close()
+	var problem [512]C.char
+	switch C.ossl_config_asks_fips(c.p, &problem[0], C.size_t(len(problem))) {
+	case C.OSSL_FIPS_ASKED:
+		return "asked for by the default properties in " + c.File + ", which OpenSSL has ignored", nil
+	case C.OSSL_FIPS_UNKNOWN:
+		return "", &ConfigFault{File: c.File, At: c.File, Err: errors.New(C.GoString(&problem[0])), Parsed: true}
+	case C.OSSL_FIPS_NO_MEMORY:
+		return "", &ConfigFault{File: c.File, At: c.File, Err: syscall.ENOMEM}
+	}
+	return "", nil
+}
+
+// Dropped returns the demands of the configuration that the library, which has read it, did not
+// carry out, with the reasons. Those on TLS and for FIPS mode are not among them.
+func (c *Config) Dropped() (list []string, err error) {
+	p := C.ossl_config_dropped(c.p)
+	if p == nil {
+		return nil, syscall.ENOMEM
+	}
+	defer C.free(unsafe.Pointer(p))
+	for at := p; *at != 0; {
+		kind := *at
+		name := C.GoString((*C.char)(unsafe.Add(unsafe.Pointer(at), 1)))
+		detail := C.GoString((*C.char)(unsafe.Add(unsafe.Pointer(at), 1+len(name)+1)))
+		at = (*C.char)(unsafe.Add(unsafe.Pointer(at), 1+len(name)+1+len(detail)+1))
+		switch kind {
+		case C.OSSL_DROPPED_PROVIDER:
+			list = append(list, fmt.Sprintf("the provider %s is not active%s", name, stateOf(detail)))
+		case C.OSSL_DROPPED_ENGINE:
+			list = append(list, fmt.Sprintf("the engine %s is not loaded%s", name, stateOf(detail)))
+		case C.OSSL_DROPPED_SECTION:
+			list = append(list, fmt.Sprintf("the section %s, named by %s, is missing", detail, name))
+		case C.OSSL_DROPPED_BEHIND:
+			list = append(list, fmt.Sprintf("%s is not in force, since OpenSSL stops at %s before it", name, detail))
+		}
+	}
+	return list, nil
+}
+
+// stateOf describes a module's file.
+func stateOf(file string) string {
+	if file == "" {
+		return ""
+	}
+	f, err := os.Open(file)
+	if err == nil {
+		f.Close()
+		return " (" + file + ")"
+	}
+	var path *fs.PathError
+	if errors.As(err, &path) {
+		err = path.Err
+	}
+	return fmt.Sprintf(" (%s: %v)", file, err)
+}
