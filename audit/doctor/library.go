@@ -155,7 +155,11 @@ func hostPolicy(_ context.Context, _ *Options, item *Item) {
 	}
 	switch {
 	case p.Err != nil:
-		item.judge(Problem, "mend "+p.ConfigFile+": connections fail until then, except those of contexts with WithoutHostPolicy")
+		do := "mend " + p.ConfigFile + ": connections fail until then"
+		if lib.FIPSUnknown == nil {
+			do += ", except those of contexts with WithoutHostPolicy"
+		}
+		item.judge(Problem, do)
 	case p.MinVersion != 0 && p.MinVersion < tls.VersionTLS12:
 		item.judge(Advice, "nothing for programs on ossl, which refuse versions below TLS 1.2; "+
 			"other programs may offer them: set MinProtocol")
@@ -173,8 +177,11 @@ func fips(_ context.Context, _ *Options, item *Item) {
 		return
 	}
 	switch {
+	case lib.FIPSUnknown != nil:
+		item.find("unknown if it is required: " + lib.FIPSUnknown.Error())
+		item.judge(Problem, "mend that: no connection can be made until then")
 	case lib.FIPSRequired != "" && !lib.FIPS:
-		item.find("required: " + lib.FIPSRequired)
+		item.find("required: " + lib.FIPSRequired + "; not in force")
 		_, err := ossl.NewContext(&tls.Config{}, ossl.WithFIPS())
 		if err != nil {
 			item.find(err.Error())
@@ -182,7 +189,12 @@ func fips(_ context.Context, _ *Options, item *Item) {
 		item.judge(Problem, "set the module up as docs/FIPS.md says: every connection fails until then")
 	case lib.FIPSRequired != "":
 		item.find("required: " + lib.FIPSRequired)
-		item.find("the module works")
+		if ctx, err := ossl.NewContext(&tls.Config{}); err == nil {
+			item.find("in force: " + ctx.FIPS().String())
+		} else {
+			item.find("the module works, but contexts can't be made: " + err.Error())
+			item.judge(Problem, "mend that: every connection fails until then")
+		}
 	case lib.FIPS:
 		item.find("not required; the module works")
 	default:

@@ -16,7 +16,9 @@ type library struct {
 	PostQuantum bool   `json:"post_quantum_groups"`
 	FIPS        bool   `json:"fips_module"`
 	// FIPSRequired names the setting that requires FIPS mode, FIPSModule the module in use then.
+	// FIPSUnknown is the reason why it can't be told if there is one.
 	FIPSRequired string `json:"fips_required,omitempty"`
+	FIPSUnknown  string `json:"fips_unknown,omitempty"`
 	FIPSModule   string `json:"fips_by,omitempty"`
 	// KernelTLS lists the versions for which the kernel can seal records.
 	KernelTLS []string `json:"kernel_tls"`
@@ -49,6 +51,9 @@ func findLibrary() (library, error) {
 		KernelTLS:    versionNames(ossl.KernelTLS()),
 		Policy:       policyOf(info.HostPolicy),
 		Problems:     []string{}, // not null
+	}
+	if info.FIPSUnknown != nil {
+		lib.FIPSUnknown = info.FIPSUnknown.Error()
 	}
 	ctx, err := ossl.NewContext(&tls.Config{})
 	if err == nil {

@@ -69,13 +69,18 @@ func breakOf(line string, width int) int {
 	return at
 }
 
-// writeFIPS writes why FIPS mode is required, and the module in use, if it is.
+// writeFIPS writes whether FIPS mode is required, and the module that is in force, if it is.
 func writeFIPS(w io.Writer, lib library) {
-	if lib.FIPSRequired == "" {
-		return
-	}
-	writeLine(w, "FIPS mode", lib.FIPSRequired)
-	if lib.FIPSModule != "" {
+	switch {
+	case lib.FIPSUnknown != "":
+		writeLine(w, "FIPS mode", "unknown if the host asks for it; no connection can be made")
+	case lib.FIPSRequired == "":
+		writeLine(w, "FIPS mode", "not asked for")
+	case lib.FIPSModule == "":
+		writeLine(w, "FIPS mode", lib.FIPSRequired)
+		writeLine(w, "", "not in force: no connection can be made")
+	default:
+		writeLine(w, "FIPS mode", lib.FIPSRequired)
 		writeLine(w, "", "by "+lib.FIPSModule)
 	}
 }
