@@ -1,0 +1,73 @@
+//go:build ossl_faults
+
+/* Allocations that fail, for tests. */
+
+#include "faults.h"
+
+#undef malloc
+#undef calloc
+
+#include <errno.h>
+#include <stdatomic.h>
+
+static atomic_long count, first, end; /* end: 0 while none fails */
+
+int faults_hit(void)
+{
+	long n;
+
+	if (!atomic_load(&end))
+		return 0;
+	n = atomic_fetch_add(&count, 1) + 1;
+	if (n < atomic_load(&first) || n >= atomic_load(&end))
+		return 0;
+	errno = ENOMEM;
+	return 1;
+}
+
+static void *allocate(size_t n, const char *file, int line)
+{
+	(void)file;
+	(void)line;
+	return n && !faults_hit() ? malloc(n) : NULL;
+}
+
+static void release(void *p, const char *file, int line)
+{
+	(void)file;
+	(void)line;
+	free(p);
+}
+
+static void *reallocate(void *p, size_t n, const char *file, int line)
+{
+	if (!p)
+		return allocate(n, file, line);
+	if (n)
+		return faults_hit() ? NULL : realloc(p, n);
+	free(p);
+	return NULL;
+}
+
+void faults_take(void *symbol)
+{
+	int (*set)(void *(*)(size_t, const char *, int), void *(*)(void *, size_t, const char *, int),
+		void (*)(void *, const char *, int));
+
+	*(void **)&set = symbol;
+	if (!set || set(allocate, reallocate, release) != 1)
+		abort(); /* it was too late */
+}
+
+void faults_begin(long from, long to)
+{
+	atomic_store(&count, 0);
+	atomic_store(&first, from);
+	atomic_store(&end, to);
+}
+
+long faults_end(void)
+{
+	atomic_store(&end, 0);
+	return atomic_load(&count);
+}

@@ -1,0 +1,169 @@
+//go:build cgo && ossl_faults
+
+package faults_test
+
+import (
+	"crypto"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"net"
+	"testing"
+
+	"github.com/ossl-go/ossl"
+	"github.com/ossl-go/ossl/internal/tlstest"
+)
+
+// hello is what a client of ours offers: a Context that lacks something offers less.
+func hello(info *tls.ClientHelloInfo) string {
+	return fmt.Sprintf(" %x %x %x %x %q", info.SupportedVersions, info.CipherSuites, info.SupportedCurves, info.SignatureSchemes,
+		info.SupportedProtos)
+}
+
+// client returns the scenario of connections of a client of ours with a server of crypto/tls.
+func client(name string, refused bool, config, peer *tls.Config, opts ...ossl.Option) scenario {
+	var offered string
+	peer.GetConfigForClient = func(info *tls.ClientHelloInfo) (*tls.Config, error) {
+		offered = hello(info)
+		return nil, nil
+	}
+	return scenario{name, refused, func(t *testing.T) (func() attempt, func(attempt) attempt) {
+		ctx, err := ossl.NewContext(config, opts...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		try := func() attempt {
+			a := dial(ctx, peer)
+			a.state += offered
+			return a
+		}
+		return try, func(attempt) attempt { return try() }
+	}}
+}
+
+// server is client for the other roles.
+func server(name string, refused bool, config, peer *tls.Config, opts ...ossl.Option) scenario {
+	return scenario{name, refused, func(t *testing.T) (func() attempt, func(attempt) attempt) {
+		ctx, err := ossl.NewContext(config, opts...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		try := func() attempt { return serve(ctx, peer) }
+		return try, func(attempt) attempt { return try() }
+	}}
+}
+
+func dial(ctx *ossl.Context, peer *tls.Config) attempt {
+	return connect(func(c net.Conn) conn { return ctx.Client(c, "") }, func(c net.Conn) conn { return tls.Server(c, peer) }, "client")
+}
+
+func serve(ctx *ossl.Context, peer *tls.Config) attempt {
+	return connect(func(c net.Conn) conn { return tls.Client(c, peer) }, func(c net.Conn) conn { return ctx.Server(c) }, "server")
+}
+
+// newContext returns the scenario of making a Context: if it succeeds, the Context must be as good as
+// any, for clients and, with each of the certificates, for servers.
+func newContext(certs ...tls.Certificate) scenario {
+	config := func() *tls.Config {
+		c := tlstest.ServerConfig(tlstest.Certificates(certs...))
+		c.RootCAs, c.ServerName = tlstest.CA().Pool(), tlstest.ServerName
+		return c
+	}
+	use := func(ctx *ossl.Context) attempt {
+		var offered string
+		peer := tlstest.ServerConfig()
+		peer.GetConfigForClient = func(info *tls.ClientHelloInfo) (*tls.Config, error) {
+			offered = hello(info)
+			return nil, nil
+		}
+		a := dial(ctx, peer)
+		a.state += offered
+		for _, suite := range []uint16{tls.TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256, tls.TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384} {
+			if a.err != nil {
+				break
+			}
+			b := serve(ctx, tlstest.ClientConfig(tlstest.Only(tls.VersionTLS12), tlstest.Suites(suite)))
+			a.state, a.err, a.peer = a.state+" "+b.state, b.err, b.peer
+		}
+		return a
+	}
+	return scenario{"NewContext", false, func(t *testing.T) (func() attempt, func(attempt) attempt) {
+		var ctx *ossl.Context
+		try := func() (a attempt) {
+			ctx, a.err = ossl.NewContext(config())
+			return a
+		}
+		next := func(attempt) attempt {
+			if ctx == nil { // with the same things that are kept
+				var err error
+				if ctx, err = ossl.NewContext(config()); err != nil {
+					return attempt{err: err}
+				}
+			}
+			return use(ctx)
+		}
+		return try, next
+	}}
+}
+
+// renewed returns the scenario of a certificate that the first connection converts.
+func renewed() scenario {
+	return scenario{"server, GetCertificate, renewed", false, func(t *testing.T) (func() attempt, func(attempt) attempt) {
+		var current tls.Certificate
+		ctx, err := ossl.NewContext(&tls.Config{GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+			return &current, nil
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		key := tlstest.Key(tlstest.RSA2048, "renewed")
+		try := func() attempt {
+			current = tlstest.New(tlstest.Options{Key: key})
+			return serve(ctx, tlstest.ClientConfig())
+		}
+		return try, func(attempt) attempt { return serve(ctx, tlstest.ClientConfig()) }
+	}}
+}
+
+// A signer hides a key's type, so that libssl has to ask Go.
+type signer struct{ crypto.Signer }
+
+func scenarios() []scenario {
+	tickets := func(c *tls.Config) {
+		c.SessionTicketsDisabled = false
+		c.ClientSessionCache = tls.NewLRUClientSessionCache(4)
+	}
+	mutual := func(c *tls.Config) { c.ClientAuth, c.ClientCAs = tls.RequireAndVerifyClientCert, tlstest.CA().Pool() }
+	with := tlstest.SendCertificate(tlstest.ClientCert(tlstest.P256))
+	asks := func(c *tls.Config) {
+		cert := tlstest.ServerCert(tlstest.P256)
+		cert.PrivateKey = signer{cert.PrivateKey.(crypto.Signer)}
+		c.Certificates = []tls.Certificate{cert}
+	}
+	alpn := func(c *tls.Config) { c.NextProtos = []string{"h2", "http/1.1"} }
+	old, libssl := tlstest.Only(tls.VersionTLS12), ossl.WithRecordPath(ossl.RecordsLibssl)
+	stranger := func(c *tls.Config) { c.RootCAs = x509.NewCertPool() }
+	misnamed := func(c *tls.Config) { c.ServerName = "other.example" }
+	cc, sc := tlstest.ClientConfig, tlstest.ServerConfig
+	return []scenario{
+		client("client", false, cc(alpn), sc(alpn)),
+		client("client, TLS 1.2", false, cc(old), sc()),
+		client("client, libssl's records", false, cc(), sc(), libssl),
+		client("client, mutual", false, cc(with), sc(mutual)),
+		client("client, resumed", false, cc(tickets), sc(tickets)),
+		client("client, resumed, TLS 1.2", false, cc(tickets, old), sc(tickets)),
+		client("client refuses the authority", true, cc(stranger), sc()),
+		client("client refuses the name", true, cc(misnamed), sc()),
+		client("client refuses the name, TLS 1.2", true, cc(misnamed, old), sc()),
+		server("server", false, sc(alpn), cc(alpn)),
+		server("server, TLS 1.2", false, sc(), cc(old)),
+		server("server, libssl's records", false, sc(), cc(), libssl),
+		server("server, mutual", false, sc(mutual), cc(with)),
+		server("server, crypto.Signer", false, sc(asks), cc()),
+		server("server, resumed", false, sc(tickets), cc(tickets)),
+		server("server, resumed, TLS 1.2", false, sc(tickets), cc(tickets, old)),
+		server("server refuses no certificate", true, sc(mutual), cc()),
+		newContext(tlstest.ServerCert(tlstest.RSA2048), tlstest.ServerCert(tlstest.P256)),
+		renewed(),
+	}
+}
