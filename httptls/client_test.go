@@ -628,3 +628,26 @@ func TestGODEBUG(t *testing.T) {
 		})
 	}
 }
+
+// TestOnceMade: a Context that a client needs later is made again after an error, and then kept.
+func TestOnceMade(t *testing.T) {
+	calls, failure := 0, errors.New("no memory")
+	get := httptls.OnceMade(func() (*ossl.Context, error) {
+		calls++
+		if failure != nil {
+			return nil, failure
+		}
+		return ossl.NewContext(nil)
+	})
+	if _, err := get(); err != failure {
+		t.Fatal(err)
+	}
+	failure = nil
+	first, err := get()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again, err := get(); err != nil || again != first || calls != 2 {
+		t.Errorf("%v after %d calls, another Context: %v", err, calls, again != first)
+	}
+}

@@ -27,3 +27,6 @@ func WatchFile(name string, take func() error) (look func() (ReloadStats, error)
 		return w.counts(), err
 	}
 }
+
+// OnceMade is onceMade.
+var OnceMade = onceMade

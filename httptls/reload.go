@@ -155,7 +155,10 @@ func (r *Reloader) reconsider() error {
 		return nil
 	}
 	r.untimely = nil
-	if err := r.consider(pair); err != nil {
+	if err := r.consider(pair); mayPass(err) { // the files don't change for that
+		r.untimely = pair
+		return nil
+	} else if err != nil {
 		return r.explain(err)
 	}
 	return nil

@@ -6,10 +6,12 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/ossl-go/ossl"
 	"github.com/ossl-go/ossl/httptls"
 )
 
@@ -120,8 +122,23 @@ func TestReloadAgain(t *testing.T) {
 	failure = nil
 	expect("read", 4, nil)
 	expect("unchanged again", 4, nil)
+	write("a key that OpenSSL has no memory for")
+	failure = &ossl.ConfigError{Field: "Certificates", Err: noMemory()}
+	expect("no memory", 5, syscall.ENOMEM)
+	expect("still none", 6, nil)
+	failure = nil
+	expect("used", 7, nil)
 	write("a damaged key")
 	failure = errors.New("damaged")
-	expect("damaged", 5, failure)
-	expect("not tried again", 5, nil)
+	expect("damaged", 8, failure)
+	expect("not tried again", 8, nil)
+}
+
+// noMemory returns an error of OpenSSL for want of memory, ERR_R_MALLOC_FAILURE of libssl.
+func noMemory() error {
+	code := uint64(20<<23 | 0xc0100)
+	if lib, err := ossl.Library(); err != nil || strings.HasPrefix(lib.Version, "1.") {
+		code = 20<<24 | 65
+	}
+	return &ossl.LibraryError{Op: "use certificate and key", Codes: []uint64{code}}
 }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 )
 
@@ -166,11 +167,11 @@ func (w *fileWatch) read(state fileStates, same bool) error {
 		}
 		same = false
 	}
-	unreadable := errors.As(err, new(*fs.PathError))
-	if unreadable { // the reason may pass without a change of the files: no descriptor is free, for example
+	passing := mayPass(err)
+	if passing {
 		w.settled = false
 	}
-	if same && unreadable {
+	if same && passing {
 		return nil // they can't be read any more, which is no change: the process has another user now, for example
 	}
 	before := w.reported
@@ -182,6 +183,13 @@ func (w *fileWatch) read(state fileStates, same bool) error {
 		}
 	}
 	return err
+}
+
+// mayPass reports whether the reason of err may pass without a change of the files: one can't be read,
+// no descriptor is free, or memory is short.
+func mayPass(err error) bool {
+	return errors.As(err, new(*fs.PathError)) || errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) ||
+		errors.Is(err, syscall.ENOMEM)
 }
 
 // fileStates are the metadata of files; nil means that a file is missing.

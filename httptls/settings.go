@@ -58,9 +58,23 @@ func newSettings(base *http.Transport, opts []ossl.Option) (*settings, error) {
 		return nil, err
 	}
 	s.tls = func() (*ossl.Context, error) { return ctx, nil }
-	s.tlsWithoutALPN = sync.OnceValues(func() (*ossl.Context, error) { return context(nil) })
-	s.tlsToProxy = sync.OnceValues(func() (*ossl.Context, error) { return context([]string{"http/1.1"}) })
+	s.tlsWithoutALPN = onceMade(func() (*ossl.Context, error) { return context(nil) })
+	s.tlsToProxy = onceMade(func() (*ossl.Context, error) { return context([]string{"http/1.1"}) })
 	return s, nil
+}
+
+// onceMade returns a function that returns the first result of make that is not an error.
+func onceMade(make func() (*ossl.Context, error)) func() (*ossl.Context, error) {
+	var mu sync.Mutex
+	var made *ossl.Context
+	return func() (_ *ossl.Context, err error) {
+		mu.Lock()
+		defer mu.Unlock()
+		if made == nil {
+			made, err = make()
+		}
+		return made, err
+	}
 }
 
 // check returns an error for settings that would bring another TLS implementation.
