@@ -308,8 +308,12 @@ func (o *options) load(uri string, keys bool) (*libssl.Loaded, error) {
 	if file {
 		cause = fileError
 	}
-	if _, ok := err.(*libssl.Error); !ok { // the error of the function of WithPassphrase
+	e, ok := err.(*libssl.Error)
+	if !ok { // the error of the function of WithPassphrase
 		return refuse("no passphrase", err)
+	}
+	if e.NoMemory() { // OpenSSL's other errors are consequences
+		return refuse(notLoaded, cause(err))
 	}
 	if file && keys && !libssl.AtLeast(libssl.Version3_5) {
 		if scheme := mldsaIn(uri); scheme != 0 {
