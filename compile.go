@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"syscall"
 
 	"github.com/ossl-go/ossl/internal/chain"
 	"github.com/ossl-go/ossl/internal/libssl"
@@ -20,6 +21,9 @@ func newContext(config *tls.Config, o *options) (*Context, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := libssl.AskNames(false); noMemory(err) { // without the names there would be less to offer
+		return nil, libraryError(err)
+	}
 	c := &Context{opts: o, creds: o.creds, chosen: newChosenContexts(), observer: o.observer}
 	if c.observer == nil {
 		c.observer = &observer{events: o.events, labels: o.labels}
@@ -33,6 +37,11 @@ func newContext(config *tls.Config, o *options) (*Context, error) {
 	}
 	if c.fips, err = o.setUpFIPS(c.config); err != nil {
 		return nil, err
+	}
+	if c.fips {
+		if err := libssl.AskNames(true); noMemory(err) {
+			return nil, libraryError(err)
+		}
 	}
 	if err := c.logKeys(); err != nil {
 		return nil, err
@@ -272,6 +281,9 @@ func (c *Context) explain(err error, level int) error {
 // explainCertificate returns the error for a certificate that libssl refuses with err. The security
 // level, which may be the host's, is the usual reason.
 func (c *Context) explainCertificate(field string, cert *tls.Certificate, level int, err error) error {
+	if errors.Is(err, syscall.ENOMEM) {
+		return err
+	}
 	weakness := chain.OwnWeakness(cert.Certificate, level)
 	if r := c.host.ExplainCertificate(field, weakness, err, c.opts.securityLevel, c.opts.levelNamed); r != nil {
 		return configError(r)
@@ -313,9 +325,18 @@ func contextError(err error) error {
 	}
 	var e *libssl.Error
 	if errors.As(err, &e) && fields[e.Setting] != "" {
-		return &ConfigError{Field: fields[e.Setting], Reason: "OpenSSL refuses it", Err: libraryError(err)}
+		return settingRefused(fields[e.Setting], "OpenSSL refuses it", err)
 	}
 	return libraryError(err)
+}
+
+// settingRefused returns the error for a field or option that OpenSSL refuses, unless it only had no
+// memory.
+func settingRefused(field, reason string, err error) error {
+	if err = libraryError(err); errors.Is(err, syscall.ENOMEM) {
+		return err
+	}
+	return &ConfigError{Field: field, Reason: reason, Err: err}
 }
 
 // subjects returns the subjects of a pool's certificates, which a server sends to clients.

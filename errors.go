@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"strings"
+	"syscall"
 
 	"github.com/ossl-go/ossl/internal/libssl"
 	"github.com/ossl-go/ossl/internal/negotiate"
@@ -36,14 +37,16 @@ func (e *ConfigError) Error() string {
 func (e *ConfigError) Unwrap() error { return e.Err }
 
 // A LibraryError is a failure that libssl reported and for which crypto/tls has no exported error
-// type. If an alert was sent for it, errors.As finds the alert as a [tls.AlertError].
+// type. If an alert was sent for it, errors.As finds the alert as a [tls.AlertError]. If the cause is
+// an error of the operating system, such as a file that can't be opened, errors.Is finds it;
+// [syscall.ENOMEM] means that memory was short.
 //
 // If a handshake fails for a reason for which crypto/tls has a text, Error returns that text. It
 // includes the client's offer or the server's choice.
 type LibraryError struct {
 	Op     string   // "handshake", "read", "write", ...
 	Codes  []uint64 // OpenSSL's packed error codes, from the oldest to the newest
-	Reason string   // OpenSSL's text for the first code that has one
+	Reason string   // "out of memory", or the text of the system or OpenSSL for the first code that has one
 
 	cause error
 	text  string // crypto/tls's, or ""
@@ -68,6 +71,18 @@ func (e *LibraryError) Error() string {
 
 // Unwrap returns the alert that was sent, if any, or another cause.
 func (e *LibraryError) Unwrap() error { return e.cause }
+
+// Is reports whether target is the system's error among the codes, or is like it.
+func (e *LibraryError) Is(target error) bool {
+	errno := (&libssl.Error{Codes: e.Codes}).Errno()
+	return errno != 0 && errors.Is(errno, target)
+}
+
+// noMemory reports whether err, of internal/libssl, means that memory was short.
+func noMemory(err error) bool {
+	var e *libssl.Error
+	return errors.As(err, &e) && e.NoMemory()
+}
 
 // libraryError turns an error of internal/libssl into the public error.
 func libraryError(err error) error {
@@ -176,6 +191,22 @@ func permanent(err error) error {
 	return err
 }
 
+// blameless keeps an alert from the output of a fatal step that accuses the peer although this side had
+// no memory. It returns the output, and the alert in it or -1. libssl's alert is the last record: it is
+// replaced, or, if it is protected, nothing is sent.
+func blameless(output []byte, alert int, err error) ([]byte, int) {
+	e, ok := err.(*LibraryError)
+	if !ok || !errors.Is(e, syscall.ENOMEM) || alert < 0 || alert == alertInternalError {
+		return output, alert
+	}
+	if record.ReplaceAlert(output, alertInternalError) {
+		e.cause = tls.AlertError(alertInternalError)
+		return output, alertInternalError
+	}
+	e.cause = nil
+	return nil, -1
+}
+
 // fatalError turns a fatal step into the error that crypto/tls returns for the same failure, and
 // returns the alert that crypto/tls sends, or -1. It goes by the alerts if there are any, since
 // OpenSSL's error codes differ between versions. consumed is the input that the step took.
@@ -200,6 +231,9 @@ func fatalError(op string, t *libssl.Conn, consumed []byte, h *handshake) (alert
 	if _, description, ok := t.AlertOut(); ok && description != alertCloseNotify {
 		alert = int(description)
 		e.cause = tls.AlertError(description)
+	}
+	if queue.NoMemory() { // other codes are consequences
+		return alert, e
 	}
 	if err := headerError(queue, consumed); err != nil {
 		return alert, err

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
+	"errors"
 	"strings"
+	"syscall"
 
 	"github.com/ossl-go/ossl/internal/heldkey"
 	"github.com/ossl-go/ossl/internal/libssl"
@@ -116,6 +118,9 @@ func (h *handshake) pickCertificate(hello *tls.ClientHelloInfo) (alert uint8, er
 		return alertInternalError, err
 	}
 	h.credential, err = ctx.credential(cert)
+	if errors.Is(err, syscall.ENOMEM) {
+		return alertInternalError, err
+	}
 	if err != nil {
 		return alertHandshakeFailure, &ConfigError{Field: "GetCertificate", Reason: "certificate can't be used", Err: err}
 	}

@@ -178,6 +178,7 @@ func (h *handshake) failed(ssl *libssl.Conn) error {
 		}
 		return h.refused.err
 	}
+	h.output, alert = blameless(h.output, alert, err)
 	h.alert = uint8(max(alert, 0))
 	return err
 }

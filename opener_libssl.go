@@ -83,13 +83,17 @@ func (o *libsslOpener) read(c *Conn, b []byte) (
 	if c.tracer != nil {
 		messages = ssl.Trace()
 	}
-	if spill := ssl.Spill(); len(spill) > 0 && !c.engine.queue.push(spill) {
+	spill := ssl.Spill()
+	if step.Status == libssl.Fatal {
+		alert, err := fatalError("read", ssl, c.in.Data[:step.Consumed], nil)
+		spill, _ = blameless(spill, alert, err)
+		c.in.err = err
+	}
+	if len(spill) > 0 && !c.engine.queue.push(spill) {
 		c.in.err = errQueueFull
-	} else if step.Status == libssl.Fatal {
-		_, c.in.err = fatalError("read", ssl, c.in.Data[:step.Consumed], nil)
-	} else if ssl.Useless() && step.Status != libssl.Closed {
+	} else if c.in.err == nil && ssl.Useless() && step.Status != libssl.Closed {
 		c.in.err = errUseless
-	} else if _, description, ok := ssl.AlertOut(); ok && description == alertNoRenegotiation {
+	} else if _, description, ok := ssl.AlertOut(); c.in.err == nil && ok && description == alertNoRenegotiation {
 		// libssl refuses renegotiation with a warning and goes on; crypto/tls ends the connection.
 		c.in.err = localError(alertNoRenegotiation, nil)
 		renegotiation = true

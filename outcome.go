@@ -52,7 +52,7 @@ const (
 	FailureCertificate          FailureClass = "certificate"           // for another reason
 
 	FailureConfig  FailureClass = "config"  // the configuration can't be honoured, or there is no OpenSSL
-	FailureLibrary FailureClass = "library" // libssl has failed, and no alert was sent
+	FailureLibrary FailureClass = "library" // libssl has failed, and no alert was sent, or memory was short
 	FailureOther   FailureClass = "other"   // an error of a callback, for example
 )
 
@@ -84,6 +84,8 @@ func FailureOf(err error) Failure {
 	switch {
 	case errors.As(err, &config), errors.Is(err, ErrUnavailable), errors.Is(err, errNoServerName):
 		return Failure{Class: FailureConfig}
+	case errors.As(err, &library) && errors.Is(library, syscall.ENOMEM): // an alert, if any, is not about the peer
+		return Failure{FailureLibrary, alert}
 	case errors.As(err, &header):
 		return Failure{Class: FailureNotTLS}
 	case alerted && remote:
@@ -163,7 +165,7 @@ func (f Failure) withAlert(sent uint8) Failure {
 	switch f.Class {
 	case FailureConfig, FailureNotTLS:
 		return f
-	case FailureCertificate, FailureCertificateExpired, FailureCertificateName, FailureCertificateUntrusted:
+	case FailureLibrary, FailureCertificate, FailureCertificateExpired, FailureCertificateName, FailureCertificateUntrusted:
 		f.Alert = tls.AlertError(sent)
 		return f
 	}

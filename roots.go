@@ -70,7 +70,7 @@ func (r *Roots) load(option string) (store *libssl.Roots, names [][]byte, err er
 	}
 	store, err = libssl.NewRoots(r.System, ders)
 	if err != nil {
-		return nil, nil, &ConfigError{Field: option, Reason: "OpenSSL refuses them", Err: libraryError(err)}
+		return nil, nil, settingRefused(option, "OpenSSL refuses them", err)
 	}
 	return store, names, nil
 }
@@ -201,7 +201,7 @@ func poolStore(field string, pool *x509.CertPool) (func() (*libssl.Roots, error)
 	}
 	store, err := libssl.NewRoots(false, ders)
 	if err != nil {
-		return nil, &ConfigError{Field: field, Reason: "OpenSSL refuses its certificates", Err: libraryError(err)}
+		return nil, settingRefused(field, "OpenSSL refuses its certificates", err)
 	}
 	return func() (*libssl.Roots, error) { return store, nil }, nil
 }

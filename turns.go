@@ -251,14 +251,16 @@ func (c *Conn) readToWrite() error {
 	defer out.Put()
 	step := ssl.Handshake(c.in.Data, out.Mem, &facts)
 	c.in.Consume(step.Consumed)
-	if step.Produced > 0 && !c.engine.queue.push(out.Mem[:step.Produced]) {
+	produced := out.Mem[:step.Produced]
+	if step.Status == libssl.Fatal {
+		var alert int
+		alert, err = fatalError("write", ssl, nil, nil)
+		produced, _ = blameless(produced, alert, err)
+	}
+	if len(produced) > 0 && !c.engine.queue.push(produced) {
 		return errQueueFull
 	}
-	if step.Status == libssl.Fatal {
-		_, err := fatalError("write", ssl, nil, nil)
-		return err
-	}
-	return nil
+	return err
 }
 
 // receiveToWrite reads once if there is no input. It returns nil, with no input, if a Read has

@@ -189,6 +189,9 @@ func (v *Verifier) find(certs []*x509.Certificate, packed []byte, p peer, now ti
 		}
 		chains, err = certs[0].Verify(opts)
 	}
+	if library := (*libssl.Error)(nil); errors.As(err, &library) { // which says nothing about the certificates
+		return nil, &Refusal{err, record.AlertInternalError}
+	}
 	if err != nil {
 		return nil, unverified(certs, err, alertFor(err, p))
 	}

@@ -106,6 +106,8 @@ typedef struct SHA512state_st SHA512_CTX;
 	X(CRYPTO, OSSL_V1_1_1, REQUIRED, unsigned long, OpenSSL_version_num, (void)) \
 	X(CRYPTO, OSSL_V1_1_1, REQUIRED, const char *, OpenSSL_version, (int type)) \
 	X(CRYPTO, OSSL_V1_1_1, REQUIRED, void *, CRYPTO_malloc, (size_t num, const char *file, int line)) \
+	X(CRYPTO, OSSL_V1_1_1, REQUIRED, void, CRYPTO_get_mem_functions, (void *(**m)(size_t, const char *, int), \
+		void *(**r)(void *, size_t, const char *, int), void (**f)(void *, const char *, int))) \
 	X(CRYPTO, OSSL_V1_1_1, REQUIRED, void, CRYPTO_free, (void *ptr, const char *file, int line)) \
 	X(CRYPTO, OSSL_V1_1_1, REQUIRED, void, OPENSSL_cleanse, (void *ptr, size_t len)) \
 	/* Not called: symbols that versions added, by which load.c detects a libssl of another version than its libcrypto */ \
@@ -119,6 +121,9 @@ typedef struct SHA512state_st SHA512_CTX;
 	X(CRYPTO, OSSL_V1_1_1, REQUIRED, unsigned long, ERR_get_error, (void)) \
 	X(CRYPTO, OSSL_V1_1_1, REQUIRED, unsigned long, ERR_peek_error, (void)) \
 	X(CRYPTO, OSSL_V1_1_1, REQUIRED, const char *, ERR_reason_error_string, (unsigned long e)) \
+	X(CRYPTO, OSSL_V3_0, REQUIRED, void, ERR_new, (void)) \
+	X(CRYPTO, OSSL_V3_0, REQUIRED, void, ERR_set_error, (int lib, int reason, const char *fmt, ...)) \
+	X(CRYPTO, OSSL_V1_1_1, ONLY_1_1_1, void, ERR_put_error, (int lib, int func, int reason, const char *file, int line)) \
 	/* The window BIO: BIO_meth_new(3), BIO_new(3), BIO_set_data(3), BIO_set_flags(3) */ \
 	X(CRYPTO, OSSL_V1_1_1, REQUIRED, int, BIO_get_new_index, (void)) \
 	X(CRYPTO, OSSL_V1_1_1, REQUIRED, BIO_METHOD *, BIO_meth_new, (int type, const char *name)) \
@@ -363,6 +368,7 @@ typedef struct SHA512state_st SHA512_CTX;
 	X(CRYPTO, OSSL_V3_0, REQUIRED, EVP_PKEY *, d2i_PrivateKey_ex, (int type, EVP_PKEY **a, const unsigned char **in, long len, \
 		OSSL_LIB_CTX *libctx, const char *propq)) \
 	X(CRYPTO, OSSL_V3_0, REQUIRED, int, EVP_PKEY_get_base_id, (const EVP_PKEY *pkey)) \
+	X(CRYPTO, OSSL_V3_0, REQUIRED, int, EVP_PKEY_get_security_bits, (const EVP_PKEY *pkey)) \
 	X(CRYPTO, OSSL_V3_0, REQUIRED, unsigned char *, EVP_Q_mac, (OSSL_LIB_CTX *libctx, const char *name, const char *propq, \
 		const char *subalg, const OSSL_PARAM *params, const void *key, size_t keylen, const unsigned char *data, \
 		size_t datalen, unsigned char *out, size_t outsize, size_t *outlen)) \
@@ -414,6 +420,7 @@ typedef struct SHA512state_st SHA512_CTX;
 	X(CRYPTO, OSSL_V1_1_1, REQUIRED, int, X509_check_purpose, (OSSL_CONST_SINCE_4_0 X509 *x, int id, int ca)) \
 	/* Signers: provider-keymgmt(7), provider-signature(7), EVP_PKEY_fromdata(3), OSSL_PROVIDER_add_builtin(3) */ \
 	X(CRYPTO, OSSL_V1_1_1, REQUIRED, EVP_PKEY *, X509_get_pubkey, (OSSL_CONST_SINCE_4_0 X509 *x)) \
+	X(CRYPTO, OSSL_V1_1_1, REQUIRED, EVP_PKEY *, X509_get0_pubkey, (const X509 *x)) \
 	X(CRYPTO, OSSL_V1_1_1, REQUIRED, int, EVP_PKEY_up_ref, (EVP_PKEY *pkey)) \
 	X(CRYPTO, OSSL_V1_1_1, REQUIRED, void, EVP_PKEY_CTX_free, (EVP_PKEY_CTX *ctx)) \
 	X(CRYPTO, OSSL_V3_0, REQUIRED, int, OSSL_PROVIDER_add_builtin, (OSSL_LIB_CTX *ctx, const char *name, \
@@ -511,6 +518,8 @@ typedef struct SHA512state_st SHA512_CTX;
 	K(OSSL_V3_0, ERR_SYSTEM_FLAG, 0x80000000L) \
 	K(OSSL_V3_0, ERR_LIB_OFFSET, 23) \
 	K(OSSL_V3_0, ERR_REASON_MASK, 0x7fffff) \
+	K(OSSL_V3_0, ERR_R_MALLOC_FAILURE, 0xc0100) \
+	K(OSSL_V3_0, ERR_RFLAG_COMMON, 0x80000) \
 	K(OSSL_V1_1_1, ERR_LIB_SYS, 2) \
 	K(OSSL_V1_1_1, ERR_LIB_ASN1, 13) \
 	K(OSSL_V1_1_1, ERR_LIB_SSL, 20) \
@@ -661,6 +670,7 @@ typedef struct SHA512state_st SHA512_CTX;
 	K(OSSL_V1_1_1, X509_V_OK, 0) \
 	K(OSSL_V1_1_1, X509_V_ERR_UNSPECIFIED, 1) \
 	K(OSSL_V1_1_1, X509_V_ERR_CERT_HAS_EXPIRED, 10) \
+	K(OSSL_V1_1_1, X509_V_ERR_OUT_OF_MEM, 17) \
 	K(OSSL_V1_1_1, X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY, 20) \
 	K(OSSL_V1_1_1, X509_V_ERR_INVALID_PURPOSE, 26) \
 	K(OSSL_V1_1_1, X509_V_ERR_CERT_REJECTED, 28) \

@@ -329,6 +329,11 @@ static int on_client_hello(SSL *ssl, int *alert, void *arg)
 		*alert = fault;
 		return OSSL_SSL_CLIENT_HELLO_ERROR;
 	}
+	if (c->ctx->want_hello && c->hello == ASK_NONE && c->message.len == 0) { /* on_message had no memory, and can't fail */
+		no_memory();
+		*alert = OSSL_SSL_AD_INTERNAL_ERROR;
+		return OSSL_SSL_CLIENT_HELLO_ERROR;
+	}
 	if (c->hello == ASK_NONE && (c->ctx->want_hello || look)) {
 		c->hello = ASK_WAITING;
 		return OSSL_SSL_CLIENT_HELLO_RETRY;
@@ -356,8 +361,36 @@ static int on_cert(SSL *ssl, void *arg)
 	(void)arg;
 	if (c->server || c->cert == ASK_ANSWERED)
 		return 1;
+	if (c->request.len == 0) { /* as in on_client_hello */
+		no_memory();
+		return 0;
+	}
 	c->cert = ASK_WAITING;
 	return -1;
+}
+
+/* Reports whether a certificate has the parts that libssl will ask it for: a TLS 1.2 client looks at extensions. */
+static int has_parts(const conn *c, X509 *x)
+{
+	return ossl_fn.X509_get0_pubkey(x) && (c->server || ossl_fn.SSL_version(c->ssl) != OSSL_TLS1_2_VERSION ||
+		ossl_fn.X509_check_purpose(x, -1, 0) == 1);
+}
+
+/*
+ * Reports whether libssl has the peer's leaf without a part for which memory was short: it would
+ * report that as a fault of the certificate. packed: the leaf.
+ */
+static int lost_parts(const conn *c, X509 *leaf, const bytes *packed)
+{
+	X509 *again;
+	int lost;
+
+	if (has_parts(c, leaf))
+		return 0;
+	again = cert_of(c->ctx->lib, packed->data + 4, packed->len - 4);
+	lost = !again || has_parts(c, again);
+	ossl_fn.X509_free(again); /* takes NULL */
+	return lost;
 }
 
 /*
@@ -387,6 +420,10 @@ static int on_verify(X509_STORE_CTX *store, void *arg)
 		n = chain ? ossl_fn.OPENSSL_sk_num(chain) : 0;
 		if (!leaf || !cert_pack(&c->message, leaf, MAX_CHAIN))
 			goto internal;
+		if (lost_parts(c, leaf, &c->message)) {
+			no_memory();
+			goto internal;
+		}
 		/* untrusted is the peer's whole list: its first entry is the leaf again. */
 		for (i = 0; i < n; i++) {
 			X509 *x = ossl_fn.OPENSSL_sk_value(chain, i);

@@ -88,17 +88,20 @@ func HeapInUse() uint64 { return uint64(C.ossl_heap_in_use()) }
 
 // ask reports for each group, and then for each signature algorithm, whether the library has it or, in
 // FIPS mode, the module. There is at least one.
-func ask(groups, signatures []string, fips bool) []bool {
+func ask(groups, signatures []string, fips bool) ([]bool, error) {
 	names := slices.Concat(groups, signatures)
 	s := C.CString(strings.Join(names, "\x00"))
 	defer C.free(unsafe.Pointer(s))
 	answers := make([]C.uint8_t, len(names))
-	C.ossl_has(s, C.size_t(len(groups)), C.size_t(len(signatures)), C.int(flag(fips)), &answers[0])
+	var errs [errorSlots]C.ulong
+	if C.ossl_has(s, C.size_t(len(groups)), C.size_t(len(signatures)), C.int(flag(fips)), &answers[0], &errs[0]) != 1 {
+		return nil, &Error{Op: "list groups and signature algorithms", Codes: codes(&errs)}
+	}
 	has := make([]bool, len(names))
 	for i, answer := range answers {
 		has[i] = answer == 1
 	}
-	return has
+	return has, nil
 }
 
 // cString returns s for C, nil if empty. It is freed with free.

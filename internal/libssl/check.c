@@ -59,7 +59,7 @@ static int answers(ossl_ctx *ctx, ossl_cred *cred, int max_version, uint8_t *buf
 
 int ossl_ctx_check_cred(ossl_ctx *ctx, ossl_cred *cred, int sign, unsigned long *errors)
 {
-	unsigned long others[OSSL_MAX_ERRORS];
+	unsigned long others[OSSL_MAX_ERRORS] = {0};
 	ossl_conn *server;
 	uint8_t *buf;
 	int ok;
@@ -70,9 +70,12 @@ int ossl_ctx_check_cred(ossl_ctx *ctx, ossl_cred *cred, int sign, unsigned long 
 			ossl_conn_free(server, OSSL_READ | OSSL_WRITE, 0, NULL, 0);
 		return server != NULL;
 	}
-	buf = malloc(2 * ROOM);
-	if (!buf)
+	ossl_fn.ERR_clear_error();
+	buf = new_memory(2 * ROOM);
+	if (!buf) {
+		ossl_drain_errors(errors);
 		return 0;
+	}
 	ok = answers(ctx, cred, OSSL_TLS1_3_VERSION, buf, errors) || answers(ctx, cred, OSSL_TLS1_2_VERSION, buf, others);
 	free(buf);
 	return ok;

@@ -103,6 +103,13 @@ static int32_t status_of(conn *c, int ret)
 		c->failed = 1;
 		return OSSL_FATAL;
 	}
+	/* Without an error in the queue, for which there may be no memory, SSL_get_error tells how libssl
+	 * has waited last. */
+	if (c->pub.alert_out >> 8 == OSSL_SSL3_AL_FATAL) {
+		c->failed = 1;
+		ossl_drain_errors(c->pub.errors);
+		return OSSL_FATAL;
+	}
 	switch (ossl_fn.SSL_get_error(c->ssl, ret)) {
 	case OSSL_SSL_ERROR_WANT_READ:
 		return OSSL_WANT_READ;
@@ -146,12 +153,15 @@ static int limit_signatures(conn *c, const ossl_cred *cred)
 ossl_conn *ossl_conn_new(ossl_ctx *ctx, int server, const char *server_name, const uint8_t *session, size_t session_len,
 	int may_ask, unsigned long *errors)
 {
-	conn *c = calloc(1, sizeof *c);
+	conn *c;
 	BIO *bio;
 
 	ossl_fn.ERR_clear_error();
-	if (!c)
+	c = new_zeros(sizeof *c);
+	if (!c) {
+		ossl_drain_errors(errors);
 		return NULL;
+	}
 	c->pub.alert_in = c->pub.alert_out = c->pub.hello_alert = -1;
 	c->pub.verdict = OSSL_VERDICT_NONE;
 	c->pub.refusal = -1;
@@ -416,7 +426,9 @@ static ossl_step resume_step(conn *c)
 	if (!c->step_under_way)
 		c->step_under_way = coroutine_new(step_in_coroutine, c);
 	if (!c->step_under_way) {
+		no_memory(); /* for its stack */
 		c->failed = 1;
+		ossl_drain_errors(c->pub.errors);
 		return paused;
 	}
 	if (coroutine_resume(c->step_under_way)) {
@@ -508,13 +520,15 @@ failed:
 	return 0;
 }
 
-/* libssl answers a key update only with the next write; an empty write is enough. */
-static void answer_key_update(conn *c)
+/*
+ * libssl sends a key update only with the next write; an empty write is enough. Returns 1, or 0 if
+ * that has failed for good. It may also have to wait for the rest of a message from the peer.
+ */
+static int send_key_update(conn *c)
 {
 	size_t n;
 
-	if (ossl_fn.SSL_get_key_update_type(c->ssl) != OSSL_SSL_KEY_UPDATE_NONE)
-		ossl_fn.SSL_write_ex(c->ssl, "", 0, &n);
+	return ossl_fn.SSL_write_ex(c->ssl, "", 0, &n) == 1 || status_of(c, 0) != OSSL_FATAL;
 }
 
 ossl_step ossl_conn_read(ossl_conn *pub, const uint8_t *in, size_t in_len, uint8_t *dst, size_t dst_len)
@@ -545,8 +559,10 @@ ossl_step ossl_conn_read(ossl_conn *pub, const uint8_t *in, size_t in_len, uint8
 	}
 	if (step.n > 0)
 		ossl_probe_read(c, dst, (int)step.n, c->pub.socket);
+	if (step.status != OSSL_FATAL && !c->notified && ossl_fn.SSL_get_key_update_type(c->ssl) != OSSL_SSL_KEY_UPDATE_NONE &&
+		!send_key_update(c))
+		step.status = OSSL_FATAL;
 	if (step.status != OSSL_FATAL) {
-		answer_key_update(c);
 		step.pending = ossl_fn.SSL_pending(c->ssl) > 0;
 		/* The tickets come before the first data. Later reads handle the rest. */
 		if (c->deferred && step.status != OSSL_CLOSED && (step.n > 0 || c->sessions.len > 0))
@@ -622,7 +638,6 @@ ossl_step ossl_conn_key_update(ossl_conn *pub, int request)
 {
 	conn *c = of(pub);
 	ossl_step step = {.status = OSSL_DONE};
-	size_t n;
 
 	begin(c, NULL, 0, NULL, 0);
 	if (c->failed || ossl_fn.SSL_key_update(c->ssl, request ? OSSL_SSL_KEY_UPDATE_REQUESTED : 0) != 1) {
@@ -630,7 +645,8 @@ ossl_step ossl_conn_key_update(ossl_conn *pub, int request)
 		ossl_drain_errors(c->pub.errors);
 		return end(c, step);
 	}
-	ossl_fn.SSL_write_ex(c->ssl, "", 0, &n);
+	if (!send_key_update(c))
+		step.status = OSSL_FATAL;
 	return end(c, step);
 }
 

@@ -3,6 +3,7 @@
 #include "private.h"
 #include "slim.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,7 +18,7 @@ int bytes_append(bytes *b, const void *data, size_t len, size_t max)
 		cap = b->cap * 2;
 		if (cap < b->len + len)
 			cap = b->len + len;
-		grown = malloc(cap);
+		grown = new_memory(cap);
 		if (!grown)
 			return 0;
 		if (b->data) { /* not realloc: the moved data may be secret */
@@ -45,28 +46,86 @@ void bytes_free(bytes *b)
 
 static void *copy_of(const void *data, size_t len)
 {
-	void *p = malloc(len ? len : 1);
+	void *p = new_memory(len);
 
 	if (p && len)
 		memcpy(p, data, len);
 	return p;
 }
 
-SSL_CTX *ossl_new_ssl_ctx(int fips, int *is_slim)
+/*
+ * Returns the length of a ClientHello that offers everything that an SSL_CTX has, 0 if it can't make
+ * one: all algorithms are in it.
+ */
+static size_t offer_of(SSL_CTX *s)
+{
+	ossl_ctx all = {.refs = 2, .ssl = s}; /* on the stack: the connection doesn't free it */
+	unsigned long errors[OSSL_MAX_ERRORS];
+	ossl_conn *conn = ossl_conn_new(&all, 0, NULL, NULL, 0, 0, errors);
+	size_t len = 0;
+
+	if (conn && ossl_conn_handshake(conn, NULL, 0, NULL, 0, NULL).status == OSSL_WANT_READ)
+		len = conn->spill_len;
+	if (conn)
+		ossl_conn_free(conn, OSSL_READ | OSSL_WRITE, 0, NULL, 0);
+	return len;
+}
+
+static SSL_CTX *bare(OSSL_LIB_CTX *lib)
 {
 	const SSL_METHOD *method = ossl_fn.TLS_method();
-	OSSL_LIB_CTX *slim;
+
+	return lib ? ossl_fn.SSL_CTX_new_ex(lib, NULL, method) : ossl_fn.SSL_CTX_new(method);
+}
+
+enum { DEFAULT, SLIM, FIPS, KINDS };
+
+/*
+ * If memory is short in SSL_CTX_new(3), it succeeds without the algorithm that it was trying then,
+ * and drops the error. So if memory may have been short, the SSL_CTX must have as much as earlier
+ * ones, or as another one. Takes s. Returns give or NULL.
+ */
+static SSL_CTX *whole(SSL_CTX *s, OSSL_LIB_CTX *lib, int kind)
+{
+	static size_t shown[KINDS]; /* atomic */
+	size_t offer, before = 0;
+	int i;
+
+	for (i = 0; s && i < 3; i++) {
+		offer = offer_of(s);
+		if (offer == __atomic_load_n(&shown[kind], __ATOMIC_RELAXED) || (i > 0 && offer == before)) {
+			__atomic_store_n(&shown[kind], offer, __ATOMIC_RELAXED);
+			return s;
+		}
+		before = offer;
+		ossl_fn.SSL_CTX_free(s);
+		s = bare(lib);
+	}
+	if (s)
+		no_memory();
+	ossl_fn.SSL_CTX_free(s); /* takes NULL */
+	return NULL;
+}
+
+SSL_CTX *ossl_new_ssl_ctx(int fips, int *is_slim)
+{
+	OSSL_LIB_CTX *lib = NULL;
+	int kind = DEFAULT;
+	SSL_CTX *s;
 
 	if (is_slim)
 		*is_slim = 0;
 	if (fips && !fips_ready())
 		return NULL;
-	if (fips && fips_library())
-		return ossl_fn.SSL_CTX_new_ex(fips_library(), NULL, method);
-	slim = ossl_slim_library();
+	if (fips && (lib = fips_library()))
+		kind = FIPS;
+	else if ((lib = ossl_slim_library()))
+		kind = SLIM;
 	if (is_slim)
-		*is_slim = slim != NULL;
-	return slim ? ossl_fn.SSL_CTX_new_ex(slim, NULL, method) : ossl_fn.SSL_CTX_new(method);
+		*is_slim = kind == SLIM;
+	errno = 0;
+	s = bare(lib);
+	return memory_may_have_failed() ? whole(s, lib, kind) : s;
 }
 
 /*
@@ -122,13 +181,14 @@ static const char *configure(ossl_ctx *ctx, const ossl_ctx_params *p)
 
 ossl_ctx *ossl_ctx_new(const ossl_ctx_params *p, unsigned long *errors, const char **failed)
 {
-	ossl_ctx *ctx = calloc(1, sizeof *ctx);
-	int slim;
+	ossl_ctx *ctx;
+	int slim, fetched;
 
-	*failed = "memory";
+	*failed = NULL;
 	ossl_fn.ERR_clear_error();
+	ctx = new_zeros(sizeof *ctx);
 	if (!ctx)
-		return NULL;
+		goto failed;
 	ctx->refs = 1;
 	ctx->client_auth = p->client_auth;
 	ctx->want_hello = p->want_hello;
@@ -143,25 +203,31 @@ ossl_ctx *ossl_ctx_new(const ossl_ctx_params *p, unsigned long *errors, const ch
 	ctx->max_tls13 = p->max_version >= OSSL_TLS1_3_VERSION;
 	memcpy(ctx->policy, p->policy, sizeof ctx->policy);
 	ctx->lib = p->fips ? fips_library() : NULL;
-	ctx->seal_refusals = p->seal_refusals && algorithms_fetch(&ctx->algorithms, ctx->lib, p->fips);
+	fetched = p->seal_refusals ? algorithms_fetch(&ctx->algorithms, ctx->lib, p->fips) : 0;
+	ctx->seal_refusals = fetched > 0;
 	ctx->own_records = p->own_records && ctx->seal_refusals;
 	ctx->sigalgs = p->sigalgs ? copy_of(p->sigalgs, strlen(p->sigalgs) + 1) : NULL;
 	ctx->client_sigalgs = p->client_sigalgs ? copy_of(p->client_sigalgs, strlen(p->client_sigalgs) + 1) : NULL;
 	ctx->alpn = copy_of(p->alpn, p->alpn_len);
 	ctx->alpn_len = p->alpn_len;
 	ctx->alpn_by_client = p->alpn_by_client;
+	if (fetched < 0 || !ctx->alpn || (p->sigalgs && !ctx->sigalgs) || (p->client_sigalgs && !ctx->client_sigalgs))
+		goto failed;
 	ctx->ssl = ossl_new_ssl_ctx(p->fips, &slim);
+	if (!ctx->ssl)
+		goto failed;
 	ctx->slim = (uint8_t)slim;
 	ctx->observes = slim && ctx->seal_refusals && !ctx->want_keylog;
-	if (ctx->ssl && ctx->alpn && (ctx->sigalgs || !p->sigalgs) && (ctx->client_sigalgs || !p->client_sigalgs)) {
-		*failed = configure(ctx, p);
-		if (!*failed) {
-			ossl_fn.ERR_clear_error();
-			return ctx;
-		}
-	}
-	ossl_drain_errors(errors);
+	*failed = configure(ctx, p);
+	if (!ossl_drain_errors(errors) && !*failed)
+		return ctx;
 	ossl_ctx_free(ctx);
+	return NULL;
+
+failed:
+	ossl_drain_errors(errors);
+	if (ctx)
+		ossl_ctx_free(ctx);
 	return NULL;
 }
 
@@ -239,21 +305,23 @@ int ossl_ctx_has_cipher(ossl_ctx *ctx, uint16_t id)
 
 int ossl_ctx_security_level(ossl_ctx *ctx) { return ossl_fn.SSL_CTX_get_security_level(ctx->ssl); }
 
-void ossl_has(const char *names, size_t groups, size_t signatures, int fips, uint8_t *has)
+int ossl_has(const char *names, size_t groups, size_t signatures, int fips, uint8_t *has, unsigned long *errors)
 {
-	SSL_CTX *s = ossl_new_ssl_ctx(fips, NULL);
+	SSL_CTX *s;
 	size_t i;
 
-	for (i = 0; i < groups + signatures; i++, names += strlen(names) + 1) {
+	ossl_fn.ERR_clear_error();
+	s = ossl_new_ssl_ctx(fips, NULL);
+	for (i = 0; s && i < groups + signatures; i++, names += strlen(names) + 1) {
 		int control = (int)(i < groups ? OSSL_SSL_CTRL_SET_GROUPS_LIST : OSSL_SSL_CTRL_SET_SIGALGS_LIST);
 
-		has[i] = s && ossl_fn.SSL_CTX_ctrl(s, control, 0, (void *)names) == 1;
+		has[i] = ossl_fn.SSL_CTX_ctrl(s, control, 0, (void *)names) == 1;
 	}
-	ossl_fn.SSL_CTX_free(s);
-	ossl_fn.ERR_clear_error();
+	ossl_fn.SSL_CTX_free(s); /* takes NULL */
+	return !ossl_drain_errors(errors) && s != NULL;
 }
 
-X509 *cert_of(OSSL_LIB_CTX *lib, const uint8_t *der, size_t len)
+static X509 *parse(OSSL_LIB_CTX *lib, const uint8_t *der, size_t len)
 {
 	const unsigned char *p = der;
 	X509 *x;
@@ -263,6 +331,28 @@ X509 *cert_of(OSSL_LIB_CTX *lib, const uint8_t *der, size_t len)
 	x = ossl_fn.X509_new_ex(lib, NULL);
 	if (x)
 		ossl_fn.d2i_X509(&x, &p, (long)len); /* frees it on failure, and sets x to NULL */
+	return x;
+}
+
+/* Reports whether a key is there, and libcrypto knows its strength, which it asks for only once. */
+static int is_whole_key(const EVP_PKEY *key)
+{
+	return key && (!ossl_fn.EVP_PKEY_get_security_bits || ossl_fn.EVP_PKEY_get_security_bits(key) > 0);
+}
+
+/*
+ * d2i_X509(3) succeeds if the public key can't be decoded, and a certificate remembers that its
+ * extensions could not be read. Both are so for ever, also if memory was short, which libcrypto
+ * doesn't tell from an unknown or malformed key or extension. So such a certificate is parsed again.
+ */
+X509 *cert_of(OSSL_LIB_CTX *lib, const uint8_t *der, size_t len)
+{
+	X509 *x = parse(lib, der, len);
+
+	if (x && (!is_whole_key(ossl_fn.X509_get0_pubkey(x)) || ossl_fn.X509_check_purpose(x, -1, 0) != 1)) {
+		ossl_fn.X509_free(x);
+		x = parse(lib, der, len);
+	}
 	return x;
 }
 
@@ -311,7 +401,7 @@ int certs_unpack(OSSL_LIB_CTX *lib, const uint8_t *packed, size_t len, X509 **le
 ossl_cred *cred_of(OSSL_LIB_CTX *lib, const uint8_t *chain, size_t chain_len, const char *sigalgs, const uint8_t *staple,
 	size_t staple_len, const uint8_t *scts, size_t scts_len)
 {
-	ossl_cred *cred = calloc(1, sizeof *cred);
+	ossl_cred *cred = new_zeros(sizeof *cred);
 
 	if (!cred)
 		return NULL;
@@ -349,9 +439,9 @@ static EVP_PKEY *private_key(OSSL_LIB_CTX *lib, X509 *leaf, const uint8_t *key, 
 	ossl_fn.EVP_PKEY_free(public); /* takes NULL */
 	if (type > 0)
 		private = ossl_fn.d2i_PrivateKey_ex(type, NULL, &p, (long)len, lib, NULL);
-	if (private)
+	if (is_whole_key(private))
 		return private;
-	ossl_fn.ERR_clear_error();
+	ossl_fn.EVP_PKEY_free(private); /* takes NULL */
 	p = key;
 	return ossl_fn.d2i_AutoPrivateKey_ex(NULL, &p, (long)len, lib, NULL);
 }
@@ -373,8 +463,15 @@ ossl_cred *ossl_cred_new(int fips, const uint8_t *chain, size_t chain_len, const
 			cred = NULL;
 		}
 	}
-	ossl_drain_errors(errors);
-	return cred;
+	return cred_made(cred, errors);
+}
+
+ossl_cred *cred_made(ossl_cred *cred, unsigned long *errors)
+{
+	if (!ossl_drain_errors(errors) || !cred)
+		return cred;
+	ossl_cred_free(cred);
+	return NULL;
 }
 
 void ossl_cred_set_identity(ossl_cred *cred, const uint8_t *id) { memcpy(cred->identity, id, sizeof cred->identity); }

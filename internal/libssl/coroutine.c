@@ -20,6 +20,8 @@
 
 #include <sys/mman.h>
 
+#include "faults.h"
+
 #if defined(__SANITIZE_ADDRESS__)
 #include <sanitizer/common_interface_defs.h>
 #include <sanitizer/lsan_interface.h>

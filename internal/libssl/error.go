@@ -23,9 +23,16 @@ func (e *Error) Error() string {
 	return s
 }
 
-// Reason returns OpenSSL's words for the first code that has any.
+// Reason returns the words for the first code that has any: the system's, or OpenSSL's. If memory was
+// short, it returns that, since the other codes are consequences.
 func (e *Error) Reason() string {
+	if e.NoMemory() {
+		return "out of memory"
+	}
 	for _, code := range e.Codes {
+		if kind, number := errorKind(code); kind == errorSystem {
+			return syscall.Errno(number).Error()
+		}
 		if reason := Reason(code); reason != "" {
 			return reason
 		}
@@ -42,6 +49,7 @@ const (
 	errorNoScheme
 	errorSSL
 	errorASN1
+	errorMemory
 )
 
 func (e *Error) is(kind int) bool {
@@ -50,6 +58,10 @@ func (e *Error) is(kind int) bool {
 		return k == kind
 	})
 }
+
+// NoMemory reports whether memory was short. Nothing that the other codes say is about the peer then,
+// or about the configuration.
+func (e *Error) NoMemory() bool { return e.is(errorMemory) }
 
 // VersionRefused reports whether libssl refused the version in a record's header.
 func (e *Error) VersionRefused() bool { return e.is(errorVersion) }
@@ -143,8 +155,12 @@ func (e *Error) hasReason(want int) bool {
 // EncodingRefused reports whether libcrypto refused an encoding in ASN.1, such as a certificate.
 func (e *Error) EncodingRefused() bool { return e.is(errorASN1) }
 
-// Errno returns the first error of the operating system, or 0 if there is none.
+// Errno returns ENOMEM if memory was short, otherwise the first error of the operating system, or 0
+// if there is none.
 func (e *Error) Errno() syscall.Errno {
+	if e.NoMemory() {
+		return syscall.ENOMEM
+	}
 	for _, code := range e.Codes {
 		if kind, number := errorKind(code); kind == errorSystem {
 			return syscall.Errno(number)

@@ -13,9 +13,9 @@ func TestErrorKinds(t *testing.T) {
 	if _, err := Load(""); err != nil {
 		t.Fatal(err)
 	}
-	shift, system := 24, uint64(2<<24)
+	shift, system, memory := 24, uint64(2<<24), 65
 	if AtLeast(Version3_0) {
-		shift, system = 23, 1<<31
+		shift, system, memory = 23, 1<<31, 0xc0100
 	}
 	pack := func(library, reason int) uint64 { return uint64(library)<<shift | uint64(reason) }
 	const ssl, store, other = 20, 44, 13
@@ -34,6 +34,8 @@ func TestErrorKinds(t *testing.T) {
 		{"another reason", pack(ssl, 100), false, false, 0, false},
 		{"another library", pack(other, 267), false, false, 0, false},
 		{"system", noFile, false, false, syscall.ENOENT, true},
+		{"no memory", pack(ssl, memory), false, false, syscall.ENOMEM, false},
+		{"no memory for the system", system | uint64(syscall.ENOMEM), false, false, syscall.ENOMEM, false},
 		{"no scheme", pack(store, 105), false, false, 0, true},
 		{"of the store", pack(store, 111), false, false, 0, false},
 	} {

@@ -173,7 +173,7 @@ func NewRoots(system bool, certs [][]byte) (*Roots, error) {
 }
 
 // Verify verifies a chain packed by [PackChain], and returns the verified chain up to a root. If
-// there is none, the error is a *VerifyError.
+// there is none, the error is a *VerifyError; an *Error says nothing about the chain.
 func (r *Roots) Verify(packed []byte, q *VerifyQuery) ([]byte, error) {
 	// In C memory, since the query has pointers.
 	host, ip := cString(q.Host), C.CBytes(q.IP)
@@ -192,6 +192,9 @@ func (r *Roots) Verify(packed []byte, q *VerifyQuery) ([]byte, error) {
 	answer := C.ossl_roots_verify(r.p, bytePtr(packed), C.size_t(len(packed)), &query)
 	runtime.KeepAlive(r)
 	defer C.free(unsafe.Pointer(answer.chain))
+	if answer.no_memory == 1 {
+		return nil, &Error{Op: "verify a chain", Codes: codes(&answer.errors)}
+	}
 	if answer.error != 0 {
 		e := &VerifyError{Code: int(answer.error), Depth: int(answer.depth), Text: "the chain can't be parsed"}
 		if e.Code > 0 {

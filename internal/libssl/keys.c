@@ -4,6 +4,7 @@
 #include "slim.h"
 #include "traffic.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -82,7 +83,7 @@ static void try_whole_nonce(algorithms *a)
 	ossl_fn.ERR_clear_error();
 }
 
-int algorithms_fetch(algorithms *a, OSSL_LIB_CTX *lib, int fips)
+static int fetch(algorithms *a, OSSL_LIB_CTX *lib, int fips)
 {
 	OSSL_LIB_CTX *kdfs;
 
@@ -116,6 +117,45 @@ int algorithms_fetch(algorithms *a, OSSL_LIB_CTX *lib, int fips)
 	keep_working(a);
 	try_whole_nonce(a);
 	return 1;
+}
+
+/* The result of fetch, with a bit for each part. */
+static unsigned parts_of(const algorithms *a, int ok)
+{
+	unsigned parts = (unsigned)ok;
+	size_t i;
+
+	for (i = 0; i < sizeof a->aead / sizeof a->aead[0]; i++)
+		parts = parts << 1 | (a->aead[i] != NULL);
+	for (i = 0; i < sizeof a->whole_nonce / sizeof a->whole_nonce[0]; i++)
+		parts = parts << 1 | a->whole_nonce[i];
+	return parts;
+}
+
+/*
+ * libcrypto doesn't always tell an algorithm that it lacks from one that it had no memory for. So if
+ * one is missing that was there before, or memory may have been short, there must be the same parts
+ * as before, or as the next time.
+ */
+int algorithms_fetch(algorithms *a, OSSL_LIB_CTX *lib, int fips)
+{
+	static unsigned shown[2]; /* atomic; of FIPS mode is the second */
+	unsigned parts, before = 0, known = __atomic_load_n(&shown[fips != 0], __ATOMIC_RELAXED);
+	int ok, i;
+
+	for (i = 0; i < 3; i++) {
+		errno = 0;
+		ok = fetch(a, lib, fips);
+		parts = parts_of(a, ok);
+		if (parts == known || (i > 0 ? parts == before : !(known & ~parts) && !memory_may_have_failed())) {
+			__atomic_store_n(&shown[fips != 0], parts, __ATOMIC_RELAXED);
+			return ok;
+		}
+		before = parts;
+		algorithms_free(a);
+	}
+	no_memory();
+	return -1;
 }
 
 void algorithms_free(algorithms *a)
@@ -221,7 +261,7 @@ static int hmac_prf(const algorithms *a, const suite *s, const uint8_t *secret, 
 	size_t label_len, const uint8_t *seed, size_t seed_len, uint8_t *out, size_t len)
 {
 	size_t hash = hash_len(s), all = label_len + seed_len, n;
-	uint8_t block[MAX_SECRET], *input = malloc(hash + all);
+	uint8_t block[MAX_SECRET], *input = new_memory(hash + all);
 	int ok;
 
 	if (!input)

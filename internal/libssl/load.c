@@ -1,6 +1,7 @@
 /* The loader: finds the libraries at run time and fills the function table. */
 
 #include "dl.h"
+#include "faults.h"
 #include "private.h"
 
 #include <stdio.h>
@@ -101,6 +102,9 @@ int ossl_load(const char *path, const char *crypto_path, const char *crypto_name
 	status = find_symbols(&found, ssl, dl_crypto(ssl), report, size);
 	if (status != 0)
 		return status;
+#ifdef OSSL_FAULTS
+	faults_take(dl_symbol(dl_crypto(ssl), "CRYPTO_set_mem_functions"));
+#endif
 	lib->version = found.OpenSSL_version_num();
 	lib->text = found.OpenSSL_version(OSSL_OPENSSL_VERSION);
 	if (dl_path(*(void **)&found.SSL_new, lib->ssl, sizeof lib->ssl) != 0 ||

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 )
 
 // suiteNames are the names of cipher suites in OpenSSL's configuration strings. Those of TLS 1.2
@@ -121,25 +122,38 @@ func isHybrid(id tls.CurveID) bool { return id > 0x1000 }
 func IsPostQuantum(id tls.CurveID) bool { return isHybrid(id) || id == MLKEM1024 }
 
 // namesInLibrary are the answers of HasGroup and HasSignature for the one library of the process, and
-// namesInModule those for its FIPS module. All names are tried at once, when the first answer is needed.
-var (
-	namesInLibrary = sync.OnceValue(func() names { return askNames(false) })
-	namesInModule  = sync.OnceValue(func() names { return askNames(true) })
-)
+// namesInModule those for its FIPS module: nil until all names were tried.
+var namesInLibrary, namesInModule atomic.Pointer[names]
 
 type names struct {
 	groups     map[tls.CurveID]bool
 	signatures map[tls.SignatureScheme]bool // of ML-DSA
 }
 
-func namesOf(fips bool) names {
-	if fips {
-		return namesInModule()
-	}
-	return namesInLibrary()
+// AskNames finds out which groups and signature algorithms the library has or, in FIPS mode, the
+// module, for HasGroup and HasSignature, which say that there are none while it returns an error.
+func AskNames(fips bool) error {
+	_, err := namesOf(fips)
+	return err
 }
 
-func askNames(fips bool) names {
+func namesOf(fips bool) (*names, error) {
+	known := &namesInLibrary
+	if fips {
+		known = &namesInModule
+	}
+	if n := known.Load(); n != nil {
+		return n, nil
+	}
+	n, err := askNames(fips)
+	if err != nil {
+		return new(names), err
+	}
+	known.Store(n)
+	return n, nil
+}
+
+func askNames(fips bool) (*names, error) {
 	ids := known(groupNames)
 	if !fips {
 		ids = slices.DeleteFunc(ids, func(id tls.CurveID) bool { return !IsPostQuantum(id) })
@@ -155,15 +169,18 @@ func askNames(fips bool) names {
 	for _, scheme := range schemes {
 		signatures = append(signatures, signatureNames[scheme])
 	}
-	answers := ask(groups, signatures, fips)
-	has := names{map[tls.CurveID]bool{}, map[tls.SignatureScheme]bool{}}
+	answers, err := ask(groups, signatures, fips)
+	if err != nil {
+		return nil, err
+	}
+	has := &names{map[tls.CurveID]bool{}, map[tls.SignatureScheme]bool{}}
 	for i, id := range ids {
 		has.groups[id] = answers[i]
 	}
 	for i, scheme := range schemes {
 		has.signatures[scheme] = answers[len(ids)+i]
 	}
-	return has
+	return has, nil
 }
 
 // HasGroup reports whether a group is known and the library has it or, in FIPS mode, the module.
@@ -173,7 +190,8 @@ func HasGroup(id tls.CurveID, fips bool) bool {
 	if name == "" || !fips && !IsPostQuantum(id) {
 		return name != ""
 	}
-	return namesOf(fips).groups[id]
+	n, _ := namesOf(fips)
+	return n.groups[id]
 }
 
 // HasSignature reports whether a signature algorithm is known and the library has it or, in FIPS
@@ -184,7 +202,8 @@ func HasSignature(scheme tls.SignatureScheme, fips bool) bool {
 	case signatureNames[scheme] == "":
 		return false
 	case IsMLDSA(scheme):
-		return namesOf(fips).signatures[scheme]
+		n, _ := namesOf(fips)
+		return n.signatures[scheme]
 	}
 	return !fips || scheme != tls.Ed25519 || fipsHasEd25519()
 }

@@ -315,11 +315,33 @@ void ossl_policy_narrow(SSL_CTX *ctx);
  */
 void ossl_policy_lift(SSL_CTX *ctx);
 
+/* Ends the making of a credential, nullable, which is kept only if memory was not short. Returns it or NULL with errors. */
+ossl_cred *cred_made(ossl_cred *cred, unsigned long *errors);
+
 /* Makes a credential without its key. */
 ossl_cred *cred_of(OSSL_LIB_CTX *lib, const uint8_t *chain, size_t chain_len, const char *sigalgs, const uint8_t *staple,
 	size_t staple_len, const uint8_t *scts, size_t scts_len);
 
-/* Moves the thread's error queue into errors, 0-terminated if there is room. */
-void ossl_drain_errors(unsigned long *errors);
+/*
+ * Moves the thread's error queue into errors, 0-terminated if there is room. Returns 1 if memory was
+ * short, and has that among the errors then, else 0.
+ */
+int ossl_drain_errors(unsigned long *errors);
+
+/*
+ * Allocate as malloc and calloc do. For want of memory they leave an error in the thread's queue, as
+ * libcrypto's functions do, so that the one that drains it knows the cause. Give: free(3).
+ */
+void *new_memory(size_t n);
+void *new_zeros(size_t n);
+
+/* Leaves that error for memory that comes from elsewhere. */
+void no_memory(void);
+
+/*
+ * Reports whether an allocation of libcrypto may have failed since errno was 0: 1 or 0. malloc(3)
+ * sets errno, also for an attempt that it makes good; a program's own allocator may not.
+ */
+int memory_may_have_failed(void);
 
 #endif

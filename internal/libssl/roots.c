@@ -16,10 +16,11 @@ static void free_cert(void *cert) { ossl_fn.X509_free(cert); }
 
 ossl_roots *ossl_roots_new(int system, unsigned long *errors)
 {
-	ossl_roots *roots = calloc(1, sizeof *roots);
+	ossl_roots *roots;
 	int ok;
 
 	ossl_fn.ERR_clear_error();
+	roots = new_zeros(sizeof *roots);
 	if (!roots || !fips_ready())
 		goto failed;
 	roots->lib = fips_library();
@@ -109,12 +110,13 @@ static int pack(X509_STORE_CTX *ctx, ossl_roots_answer *answer)
 
 ossl_roots_answer ossl_roots_verify(const ossl_roots *roots, const uint8_t *packed, size_t len, const ossl_roots_query *query)
 {
-	ossl_roots_answer answer = {-1, 0, NULL, 0};
-	OPENSSL_STACK *untrusted = ossl_fn.OPENSSL_sk_new_null();
+	ossl_roots_answer answer = {.error = -1};
+	OPENSSL_STACK *untrusted;
 	X509_STORE_CTX *ctx = NULL;
 	X509 *leaf = NULL;
 
 	ossl_fn.ERR_clear_error();
+	untrusted = ossl_fn.OPENSSL_sk_new_null();
 	if (!untrusted || !certs_unpack(roots->lib, packed, len, &leaf, untrusted))
 		goto done;
 	ctx = roots->lib ? ossl_fn.X509_STORE_CTX_new_ex(roots->lib, NULL) : ossl_fn.X509_STORE_CTX_new();
@@ -125,6 +127,8 @@ ossl_roots_answer ossl_roots_verify(const ossl_roots *roots, const uint8_t *pack
 		if (ossl_fn.X509_STORE_CTX_get_error(ctx) == OSSL_X509_V_OK && pack(ctx, &answer))
 			answer.error = (int32_t)OSSL_X509_V_OK;
 	} else {
+		if (ossl_fn.X509_STORE_CTX_get_error(ctx) == OSSL_X509_V_ERR_OUT_OF_MEM)
+			no_memory();
 		answer.error = ossl_fn.X509_STORE_CTX_get_error(ctx);
 		if (answer.error == OSSL_X509_V_OK)
 			answer.error = -1;
@@ -135,7 +139,7 @@ done:
 	if (untrusted)
 		ossl_fn.OPENSSL_sk_pop_free(untrusted, free_cert);
 	ossl_fn.X509_free(leaf); /* takes NULL */
-	ossl_fn.ERR_clear_error();
+	answer.no_memory = ossl_drain_errors(answer.errors) && answer.error != OSSL_X509_V_OK;
 	return answer;
 }
 

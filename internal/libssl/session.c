@@ -290,7 +290,7 @@ static int append_sized(bytes *b, const uint8_t *data, size_t len)
 	return bytes_append(b, head, 4, MAX_SESSIONS) && bytes_append(b, data, len, MAX_SESSIONS);
 }
 
-/* Collects a session for Go. */
+/* Collects a session for Go. One that there is no memory for is not resumed, with no other consequence. */
 static void collect(conn *c, SSL_SESSION *s)
 {
 	size_t before = c->sessions.len;
@@ -301,13 +301,14 @@ static void collect(conn *c, SSL_SESSION *s)
 
 	id = ossl_fn.SSL_SESSION_get_id(s, &id_len);
 	len = ossl_fn.i2d_SSL_SESSION(s, NULL);
-	if (len <= 0 || !append_sized(&c->sessions, id, id_len) || !append_sized(&c->sessions, NULL, (size_t)len)) {
-		c->sessions.len = before;
-		return;
-	}
+	if (len <= 0 || !append_sized(&c->sessions, id, id_len) || !append_sized(&c->sessions, NULL, (size_t)len))
+		goto none;
 	to = c->sessions.data + c->sessions.len - (size_t)len;
-	if (ossl_fn.i2d_SSL_SESSION(s, &to) != len)
-		c->sessions.len = before;
+	if (ossl_fn.i2d_SSL_SESSION(s, &to) == len)
+		return;
+none:
+	c->sessions.len = before;
+	ossl_fn.ERR_clear_error(); /* libssl would take it for its own failure */
 }
 
 /* SSL_CTX_sess_set_new_cb(3). libssl keeps ownership of the session. */
@@ -501,8 +502,9 @@ int session_hello(conn *c)
 	named = keep_name(c);
 	if (!c->ctx->tickets && !c->ctx->cached)
 		return 0;
-	if (!named || !bind(c)) { /* a random binding matches no session */
-		random_bytes(c->ctx, c->binding, BINDING);
+	if (!named || !bind(c)) { /* no session is examined, and the binding is that of sessions that none resumes */
+		c->candidates = MAX_CANDIDATES;
+		memset(c->binding, 0, BINDING);
 		return 0;
 	}
 	if (offers_tls13(c) && !wants_tickets(c))
@@ -560,7 +562,7 @@ void session_begin(conn *c, const uint8_t *session, size_t len)
 
 static int make_ring(ossl_ctx *ctx)
 {
-	ticket_ring *r = calloc(1, sizeof *r);
+	ticket_ring *r = new_zeros(sizeof *r);
 
 	if (!r)
 		return 0;

@@ -234,10 +234,10 @@ const char *ossl_error_reason(unsigned long code);
 
 /*
  * The kinds of errors that Go distinguishes. Version and length are those of a record's header, SSL
- * is any other error of libssl, ASN1 one of an encoding.
+ * is any other error of libssl, ASN1 one of an encoding. MEMORY means that memory was short.
  */
 enum { OSSL_ERROR_OTHER, OSSL_ERROR_SYSTEM, OSSL_ERROR_VERSION, OSSL_ERROR_LENGTH, OSSL_ERROR_NO_SCHEME, OSSL_ERROR_SSL,
-	OSSL_ERROR_ASN1 };
+	OSSL_ERROR_ASN1, OSSL_ERROR_MEMORY };
 
 /*
  * Returns the kind of a packed error code. number is set to the errno of OSSL_ERROR_SYSTEM, to the
@@ -285,10 +285,10 @@ int ossl_ctx_security_level(ossl_ctx *ctx);
 /*
  * Reports which groups and signature algorithms libssl knows, by setting each on a separate context:
  * has gets 1 or 0 for each. names: first the groups, then the algorithms, one after the other, each
- * with its 0. fips: 1 or 0, whether in FIPS mode. SSL_CTX_set1_groups_list(3),
- * SSL_CTX_set1_sigalgs_list(3).
+ * with its 0. fips: 1 or 0, whether in FIPS mode. Returns 1, or 0 with errors, and then has says nothing.
+ * SSL_CTX_set1_groups_list(3), SSL_CTX_set1_sigalgs_list(3).
  */
-void ossl_has(const char *names, size_t groups, size_t signatures, int fips, uint8_t *has);
+int ossl_has(const char *names, size_t groups, size_t signatures, int fips, uint8_t *has, unsigned long *errors);
 
 /*
  * Makes a credential: a chain, its key, and the extensions that are sent with the chain. chain: DER

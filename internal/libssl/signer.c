@@ -62,6 +62,5 @@ ossl_cred *ossl_cred_new_signer(const uint8_t *chain, size_t chain_len, uintptr_
 			cred = NULL;
 		}
 	}
-	ossl_drain_errors(errors);
-	return cred;
+	return cred_made(cred, errors);
 }

@@ -58,7 +58,7 @@ typedef struct {
 
 static void *key_new(int algorithm)
 {
-	signer_key *key = calloc(1, sizeof *key);
+	signer_key *key = new_zeros(sizeof *key);
 
 	if (key)
 		key->algorithm = algorithm;
@@ -207,14 +207,14 @@ static void *signature_new(void *provider, const char *properties)
 {
 	(void)provider;
 	(void)properties;
-	return calloc(1, sizeof(signature));
+	return new_zeros(sizeof(signature));
 }
 
 static void signature_free(void *p) { free(p); }
 
 static void *signature_dup(void *p)
 {
-	signature *copy = malloc(sizeof *copy);
+	signature *copy = new_memory(sizeof *copy);
 
 	if (copy)
 		*copy = *(signature *)p;

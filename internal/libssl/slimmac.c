@@ -73,7 +73,7 @@ static sha2_verdict verdict;
 
 static void *new_ctx(void *provider)
 {
-	mac *c = malloc(sizeof *c);
+	mac *c = new_memory(sizeof *c);
 
 	if (!c)
 		return NULL;

@@ -51,6 +51,5 @@ EVP_PKEY *slim_own_key(EVP_PKEY *key)
 		return m.key;
 	}
 	ossl_fn.EVP_PKEY_free(m.key); /* takes NULL */
-	ossl_fn.ERR_clear_error();
-	return key;
+	return key; /* the errors are left to the caller, who doesn't keep it if memory was short */
 }

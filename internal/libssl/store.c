@@ -61,14 +61,14 @@ static int is_unserved(const char *uri)
 }
 
 /*
- * Reports whether two keys have the same public half. A token may have a key twice: pkcs11-provider
- * keeps copies in its session.
+ * Reports whether two keys have the same public half: 1 or 0, -1 on failure. A token may have a key
+ * twice: pkcs11-provider keeps copies in its session.
  */
 static int same(ossl_key *a, ossl_key *b)
 {
 	unsigned char *x = NULL, *y = NULL;
-	int n = ossl_fn.i2d_PUBKEY(pkey_of(a), &x), equal = n > 0 && ossl_fn.i2d_PUBKEY(pkey_of(b), &y) == n &&
-		memcmp(x, y, (size_t)n) == 0;
+	int n = ossl_fn.i2d_PUBKEY(pkey_of(a), &x), m = ossl_fn.i2d_PUBKEY(pkey_of(b), &y);
+	int equal = n <= 0 || m <= 0 ? -1 : n == m && memcmp(x, y, (size_t)n) == 0;
 
 	ossl_fn.CRYPTO_free(x, __FILE__, __LINE__);
 	ossl_fn.CRYPTO_free(y, __FILE__, __LINE__);
@@ -77,6 +77,8 @@ static int same(ossl_key *a, ossl_key *b)
 
 static int take_key(ossl_loaded *loaded, ossl_key *key)
 {
+	int equal;
+
 	if (!key)
 		return 0;
 	if (!loaded->key) {
@@ -84,10 +86,11 @@ static int take_key(ossl_loaded *loaded, ossl_key *key)
 		loaded->keys = 1;
 		return 1;
 	}
-	if (!same(loaded->key, key))
+	equal = same(loaded->key, key);
+	if (equal == 0)
 		loaded->keys++;
 	ossl_key_free(key);
-	return 1;
+	return equal >= 0;
 }
 
 /* Adds one object of the store. Returns 1 or 0. */
@@ -309,6 +312,5 @@ ossl_cred *ossl_cred_new_key(const uint8_t *chain, size_t chain_len, ossl_key *k
 		ossl_cred_free(cred);
 		cred = NULL;
 	}
-	ossl_drain_errors(errors);
-	return cred;
+	return cred_made(cred, errors);
 }

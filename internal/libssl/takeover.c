@@ -400,7 +400,7 @@ static int export12(conn *c, uint8_t *out, size_t len, const char *label, size_t
 	size_t context_len, int use_context)
 {
 	size_t n = sizeof c->randoms + (use_context ? 2 + context_len : 0);
-	uint8_t *seed = malloc(n);
+	uint8_t *seed = new_memory(n);
 	int ok;
 
 	if (!seed)

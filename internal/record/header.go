@@ -128,16 +128,19 @@ func PlaintextAlert(description uint8) []byte {
 	return []byte{Alert, 3, 3, 0, 2, LevelFatal, description}
 }
 
-// ReplaceAlert changes the description in a plaintext record of a fatal alert at the end of out, if
-// there is one.
-func ReplaceAlert(out []byte, description uint8) {
+// ReplaceAlert changes the description in a plaintext record of a fatal alert at the end of out. It
+// reports whether there is one.
+func ReplaceAlert(out []byte, description uint8) bool {
 	n := len(out) - HeaderLen - 2
 	if n < 0 {
-		return
+		return false
 	}
-	if r := out[n:]; r[0] == Alert && r[1] == 3 && r[3] == 0 && r[4] == 2 && r[5] == LevelFatal {
+	r := out[n:]
+	found := r[0] == Alert && r[1] == 3 && r[3] == 0 && r[4] == 2 && r[5] == LevelFatal
+	if found {
 		r[6] = description
 	}
+	return found
 }
 
 // EndsWithAlert reports whether the last record of data is an alert, as far as its header shows.

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/ossl-go/ossl"
+	"github.com/ossl-go/ossl/internal/libssl"
 	"github.com/ossl-go/ossl/internal/ossltest"
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
@@ -212,12 +213,22 @@ func TestFailureOf(t *testing.T) {
 		{&ossl.ConfigError{Field: "MinVersion", Reason: "old"}, class(ossl.FailureConfig)},
 		{ossl.ErrUnavailable, class(ossl.FailureConfig)},
 		{&ossl.LibraryError{Op: "read"}, class(ossl.FailureLibrary)},
+		{noMemory(), class(ossl.FailureLibrary)},
 		{tlstest.ErrDenied, class(ossl.FailureOther)},
 	} {
 		if got := ossl.FailureOf(c.err); got != c.want {
 			t.Errorf("FailureOf(%v) is %v, want %v", c.err, got, c.want)
 		}
 	}
+}
+
+// noMemory returns an error of libssl for want of memory: ERR_R_MALLOC_FAILURE.
+func noMemory() error {
+	code := uint64(20<<23 | 0xc0100)
+	if !libssl.AtLeast(libssl.Version3_0) {
+		code = 20<<24 | 65
+	}
+	return &ossl.LibraryError{Op: "handshake", Codes: []uint64{code}}
 }
 
 // TestRefusedConfiguration checks that a connection without a Context counts for the process.
