@@ -127,6 +127,8 @@ are removed. A request whose host belongs to another site than its connection is
 	flags.BoolVar(&backend.UnderscoreHeaders, "underscore-headers", false,
 		"leave backends of HTTP the headers whose names have underscores")
 	flags.StringVar(&backend.SendProxy, "send-proxy", "", "begin each connection with a PROXY header of this `version`: v1 or v2")
+	flags.StringArrayVar(&f.site.ALPN, "alpn", nil,
+		"agree with clients of TCP on this `protocol`, such as postgresql;\nrefuse those that offer others alone; may be repeated")
 	f.register(cmd)
 	flags.BoolVar(&f.config.HTTP1, "http1", false, "speak HTTP/1.1 alone with clients of HTTP")
 	return cmd

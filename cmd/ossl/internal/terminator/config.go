@@ -10,6 +10,8 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/mholt/acmez/v3"
+
 	"golang.org/x/net/http/httpguts"
 
 	"github.com/ossl-go/ossl/policy"
@@ -80,6 +82,10 @@ type Site struct {
 	RemoveHeaders []string // names
 
 	Backend Backend // if Root is ""
+
+	// ALPN are the application protocols of a site of TCP, the most preferred first; none means that ALPN is
+	// ignored.
+	ALPN []string
 
 	ClientCA       []string // files of the authorities of clients; none if clients need no certificate
 	ClientOptional bool     // clients may come without a certificate
@@ -272,6 +278,9 @@ func (s *Site) check(several bool) error {
 	if _, err := parseAllow(s.ClientAllow); err != nil {
 		return err
 	}
+	if err := s.checkALPN(); err != nil {
+		return err
+	}
 	if edit, err := parseHeaderEdit(s.Headers, s.RemoveHeaders); err != nil {
 		return err
 	} else if edit != nil && !s.http() {
@@ -303,6 +312,23 @@ func (s *Site) check(several bool) error {
 		return errors.New("client-cert-header needs client-ca")
 	}
 	return s.Backend.check()
+}
+
+func (s *Site) checkALPN() error {
+	if len(s.ALPN) > 0 && s.http() {
+		return errors.New("alpn is for sites of TCP")
+	}
+	for i, protocol := range s.ALPN {
+		switch {
+		case protocol == "" || len(protocol) > 255: // RFC 7301, section 3.1
+			return fmt.Errorf("alpn %q: a protocol has 1 to 255 bytes", protocol)
+		case protocol == acmez.ACMETLS1Protocol:
+			return fmt.Errorf("alpn %q is for challenges of ACME alone", protocol)
+		case slices.Contains(s.ALPN[:i], protocol):
+			return fmt.Errorf("alpn %q is given twice", protocol)
+		}
+	}
+	return nil
 }
 
 // checkAddress checks an address to listen on.

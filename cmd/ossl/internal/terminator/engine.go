@@ -180,6 +180,7 @@ type demand struct {
 	authorities  *x509.CertPool
 	optional     bool
 	allow        string // the rules, quoted
+	alpn         string // the protocols, quoted
 }
 
 func compileEngine(
@@ -205,9 +206,13 @@ func compileEngine(
 	made := &compiled{}
 	configs := map[demand]*tls.Config{}
 	for i, s := range sites {
-		d := demand{s.certificates, authorities[i], c.Sites[i].ClientOptional, fmt.Sprintf("%q", c.Sites[i].ClientAllow)}
+		d := demand{s.certificates, authorities[i], c.Sites[i].ClientOptional, fmt.Sprintf("%q", c.Sites[i].ClientAllow),
+			fmt.Sprintf("%q", c.Sites[i].ALPN)}
 		if configs[d] == nil {
 			config := base.Clone()
+			if len(c.Sites[i].ALPN) > 0 {
+				config.NextProtos = c.Sites[i].ALPN
+			}
 			setClients(config, &c.Sites[i], authorities[i])
 			if err := setAllowed(config, &c.Sites[i]); err != nil {
 				return nil, c.siteError(i, err)

@@ -78,6 +78,7 @@ type fileSite struct {
 	SendProxy      string   `toml:"send-proxy"`
 	ClientCert     bool     `toml:"client-cert-header"`
 	Underscores    bool     `toml:"underscore-headers"`
+	ALPN           []string `toml:"alpn"`
 	ClientCA       []string `toml:"client-ca"`
 	ClientOptional bool     `toml:"client-optional"`
 	ClientAllow    []string `toml:"client-allow"`
@@ -153,7 +154,7 @@ func parse(text []byte) (*Config, error) {
 		site := Site{
 			Names: s.Names, ACME: s.ACME, Root: s.Root, List: s.List, DefaultType: s.DefaultType, Precompressed: s.Precompressed,
 			Headers: s.Headers, RemoveHeaders: s.RemoveHeaders,
-			ClientCA: s.ClientCA, ClientOptional: s.ClientOptional, ClientAllow: s.ClientAllow,
+			ALPN: s.ALPN, ClientCA: s.ClientCA, ClientOptional: s.ClientOptional, ClientAllow: s.ClientAllow,
 			Backend: Backend{Balance: s.Balance, Check: s.Check, CheckInterval: s.CheckInterval,
 				CA: s.ToCA, Name: s.ToName, Cert: s.ToCert, Key: s.ToKey, SendProxy: s.SendProxy,
 				ClientCert: s.ClientCert, UnderscoreHeaders: s.Underscores},
