@@ -321,7 +321,7 @@ int ossl_has(const char *names, size_t groups, size_t signatures, int fips, uint
 	return !ossl_drain_errors(errors) && s != NULL;
 }
 
-static X509 *parse(OSSL_LIB_CTX *lib, const uint8_t *der, size_t len)
+X509 *cert_unread(OSSL_LIB_CTX *lib, const uint8_t *der, size_t len)
 {
 	const unsigned char *p = der;
 	X509 *x;
@@ -347,11 +347,11 @@ static int is_whole_key(const EVP_PKEY *key)
  */
 X509 *cert_of(OSSL_LIB_CTX *lib, const uint8_t *der, size_t len)
 {
-	X509 *x = parse(lib, der, len);
+	X509 *x = cert_unread(lib, der, len);
 
 	if (x && (!is_whole_key(ossl_fn.X509_get0_pubkey(x)) || ossl_fn.X509_check_purpose(x, -1, 0) != 1)) {
 		ossl_fn.X509_free(x);
-		x = parse(lib, der, len);
+		x = cert_unread(lib, der, len);
 	}
 	return x;
 }

@@ -267,6 +267,9 @@ int fips_ready(void);
 /* Parses a certificate into a library context; NULL means the default one. Returns give or NULL. */
 X509 *cert_of(OSSL_LIB_CTX *lib, const uint8_t *der, size_t len);
 
+/* Is like cert_of, but doesn't yet read the extensions, and the key may be missing. */
+X509 *cert_unread(OSSL_LIB_CTX *lib, const uint8_t *der, size_t len);
+
 /*
  * Appends a certificate's DER, preceded by its length in 4 bytes. This is the packed form in which
  * chains are exchanged with Go. Returns 1, or 0 for one without an encoding, if memory is short or

@@ -54,7 +54,7 @@ int cred_unlisted(ossl_cred *cred, OSSL_LIB_CTX *lib, const uint8_t *der, size_t
 		i++;
 	if (i == KINDS)
 		return 1;
-	x = cert_of(lib, der, len);
+	x = cert_unread(lib, der, len);
 	if (!x)
 		return 0;
 	ossl_fn.X509_get0_signature(NULL, &signature, x);
@@ -64,9 +64,13 @@ int cred_unlisted(ossl_cred *cred, OSSL_LIB_CTX *lib, const uint8_t *der, size_t
 	((X509_ALGOR *)signature)->algorithm = ossl_fn.OBJ_nid2obj((int)*signatures[i].other);
 	read = ossl_fn.X509_check_purpose(x, -1, 0); /* reads the extensions */
 	((X509_ALGOR *)signature)->algorithm = own;
-	if (read != 1) { /* they are malformed: without it, libssl reports that */
+	if (read != 1 || (!ossl_fn.X509_get0_pubkey(x) && ossl_fn.X509_get0_pubkey(cred->leaf))) {
 		ossl_fn.X509_free(x);
-		ossl_fn.ERR_clear_error();
+		if (ossl_fn.X509_check_purpose(cred->leaf, -1, 0) == 1) {
+			no_memory();
+			return 0;
+		}
+		ossl_fn.ERR_clear_error(); /* they are malformed: without it, libssl reports that */
 		return 1;
 	}
 	cred->unlisted = x;

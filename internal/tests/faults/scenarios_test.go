@@ -12,6 +12,7 @@ import (
 
 	"github.com/ossl-go/ossl"
 	"github.com/ossl-go/ossl/internal/tlstest"
+	"github.com/ossl-go/ossl/session"
 )
 
 // hello is what a client of ours offers: a Context that lacks something offers less.
@@ -162,6 +163,7 @@ func scenarios() []scenario {
 		server("server, crypto.Signer", false, sc(asks), cc()),
 		server("server, resumed", false, sc(tickets), cc(tickets)),
 		server("server, resumed, TLS 1.2", false, sc(tickets), cc(tickets, old)),
+		server("server, resumed by the cache", false, sc(tickets), cc(tickets), ossl.WithSessionCache(session.NewCache(16))),
 		server("server refuses no certificate", true, sc(mutual), cc()),
 		newContext(tlstest.ServerCert(tlstest.RSA2048), tlstest.ServerCert(tlstest.P256)),
 		renewed(),
