@@ -366,6 +366,51 @@ func TestRestartUnderLoad(t *testing.T) {
 		}
 		s.underLoad(request, request)
 	})
+	t.Run("plain", func(t *testing.T) { // clients have no TLS, the backend has
+		s := newService(t)
+		cert, err := tls.LoadX509KeyPair(s.path("localhost.pem"), s.path("localhost-key.pem"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		backend, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{cert}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = backend.Close() })
+		go func() {
+			for {
+				conn, err := backend.Accept()
+				if errors.Is(err, net.ErrClosed) {
+					return
+				}
+				go func() {
+					_, _ = io.Copy(conn, conn)
+					_ = conn.Close()
+				}()
+			}
+		}()
+		s.start("proxy", "--plain", "--listen", "unix:plain", "--address-rate", "0", "--to", "tls://"+backend.Addr().String(),
+			"--to-name", "localhost", "--to-ca", "ca/ca.pem")
+		request := func() error {
+			conn, err := net.Dial("unix", s.path("plain"))
+			if err != nil {
+				return err
+			}
+			defer conn.Close()
+			_ = conn.SetDeadline(time.Now().Add(serverPatience))
+			if _, err := io.WriteString(conn, "line\n"); err != nil {
+				return err
+			}
+			if err := conn.(*net.UnixConn).CloseWrite(); err != nil {
+				return err
+			}
+			if line, err := io.ReadAll(conn); err != nil || string(line) != "line\n" {
+				return fmt.Errorf("%q, %w", line, err)
+			}
+			return nil
+		}
+		s.underLoad(request, request)
+	})
 }
 
 // TestRestartFails: if the new process can't start, the old one goes on, and can be restarted later.

@@ -92,6 +92,9 @@ func proxyCommandOf(f *serverFlags) *cobra.Command {
   https://HOST:PORT   the same, over TLS; the backend may speak HTTP/2
   http+unix:PATH      HTTP requests to a Unix socket
 
+With --plain it is the other way round, as in stunnel's client mode: clients have no TLS, and the
+proxy speaks TLS to a backend of tls://HOST:PORT.
+
 A connection whose client or backend ends one direction goes on in the other one. If one side is cut
 off, so is the other one. Requests get X-Forwarded-For, -Host and -Proto; those that a client sends
 are removed. A request whose host belongs to another site than its connection is refused with 421.
@@ -99,7 +102,8 @@ are removed. A request whose host belongs to another site than its connection is
 		Example: `  ossl proxy --cert cert.pem --key key.pem --listen :443 --to http://127.0.0.1:8080
   ossl proxy --cert cert.pem --key key.pem --to http://10.0.0.1:8080 --to http://10.0.0.2:8080 --check /healthz
   ossl proxy --cert cert.pem --key pkcs11:object=tls --listen :5433 --to unix:/run/app --send-proxy v2
-  ossl proxy --cert cert.pem --key key.pem --client-ca clients.pem --to tls://db:5433 --to-ca ca.pem`,
+  ossl proxy --cert cert.pem --key key.pem --client-ca clients.pem --to tls://db:5433 --to-ca ca.pem
+  ossl proxy --plain --listen unix:/run/db/.s.PGSQL.5432 --to tls://db:5433 --to-ca ca.pem`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if f.file == "" && len(f.to) == 0 {
@@ -112,6 +116,10 @@ are removed. A request whose host belongs to another site than its connection is
 	flags := cmd.Flags()
 	flags.SortFlags = false
 	flags.StringArrayVar(&f.to, "to", nil, "pass on to this `backend`; may be repeated, for several that do the\nsame")
+	flags.BoolVar(&f.config.Plain, "plain", false,
+		"accept connections without TLS, and speak TLS to the backend,\nwhich is tls://HOST:PORT")
+	flags.BoolVar(&f.config.InsecureListen, "insecure-listen", false,
+		"with --plain: listen also where other machines reach the server,\nwhich sends all they send to the backend as its own")
 	flags.StringVar(&backend.Balance, "balance", "", "choose among several backends by `load`: least (the default), the one\n"+
 		"with the least under way; or address, the same one for a client's\naddress")
 	flags.StringVar(&backend.Check, "check", "", "check backends: of HTTP by requests for this `path`, which they must\n"+
@@ -260,7 +268,7 @@ func (f *serverFlags) read(cmd *cobra.Command) (*terminator.Config, error) {
 		return terminator.ReadFile(f.file)
 	}
 	c, s := f.config, f.site
-	if !cmd.Flags().Changed("policy") && (c.Engine == "go" || c.FIPS) || c.Policy == "none" {
+	if !cmd.Flags().Changed("policy") && (c.Engine == "go" || c.FIPS || c.Plain) || c.Policy == "none" {
 		c.Policy = ""
 	}
 	if len(f.certs) != len(f.keys) {
@@ -278,7 +286,7 @@ func (f *serverFlags) read(cmd *cobra.Command) (*terminator.Config, error) {
 		s.Pairs = append(s.Pairs, pair)
 	}
 	s.Names, s.ACME = slices.Clone(f.acme), len(f.acme) > 0
-	if len(s.Pairs) == 0 && !s.ACME {
+	if len(s.Pairs) == 0 && !s.ACME && !c.Plain {
 		return nil, fmt.Errorf("--cert and --key are missing; 'ossl cert localhost' makes a pair for development")
 	}
 	if !cmd.Flags().Changed("check-interval") {

@@ -20,7 +20,11 @@ import (
 // A Config has the addresses, the sites and the limits of a Server.
 type Config struct {
 	Listen []string // HOST:PORT, unix:PATH, or "systemd" for the sockets that the process was started with
-	Admin  string   // the address of the administrator's requests, or ""
+	// Plain is whether clients have no TLS, and the backend has: as stunnel's client mode.
+	Plain bool
+	// InsecureListen is whether a server without TLS for its clients may listen where other machines reach it.
+	InsecureListen bool
+	Admin          string // the address of the administrator's requests, or ""
 	// Redirect are the addresses at which plain HTTP is redirected to HTTPS, at RedirectPort or, if that is
 	// 0, at the port of Listen.
 	Redirect     []string
@@ -136,6 +140,9 @@ func (c *Config) Check() error {
 	if err := c.Limits.check(); err != nil {
 		return err
 	}
+	if err := c.checkPlain(); err != nil {
+		return err
+	}
 	if err := c.checkSites(); err != nil {
 		return err
 	}
@@ -195,7 +202,7 @@ func (c *Config) checkSites() error {
 	seen := map[string]bool{}
 	for i := range c.Sites {
 		s := &c.Sites[i]
-		err := s.check(len(c.Sites) > 1)
+		err := s.check(c.Plain, len(c.Sites) > 1)
 		for _, name := range s.Names {
 			if err == nil && seen[name] {
 				err = fmt.Errorf("the name %q belongs to another site too", name)
@@ -237,7 +244,7 @@ func (s *Site) name() string {
 	return s.Names[0]
 }
 
-func (s *Site) check(several bool) error {
+func (s *Site) check(plain, several bool) error {
 	if several && len(s.Names) == 0 {
 		return errors.New(`no names; "*" stands for all others`)
 	}
@@ -261,7 +268,7 @@ func (s *Site) check(several bool) error {
 	if err := s.checkACME(); err != nil {
 		return err
 	}
-	if len(s.Pairs) == 0 && !s.ACME {
+	if len(s.Pairs) == 0 && !s.ACME && !plain {
 		return errors.New("no certificate")
 	}
 	for _, p := range s.Pairs {

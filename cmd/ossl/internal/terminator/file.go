@@ -20,6 +20,8 @@ const maxFile = 1 << 20
 // file is a Config as TOML has it.
 type file struct {
 	Listen       []string   `toml:"listen"`
+	Plain        bool       `toml:"plain"`
+	Insecure     bool       `toml:"insecure-listen"`
 	Admin        string     `toml:"admin"`
 	Redirect     []string   `toml:"redirect"`
 	RedirectPort int        `toml:"redirect-port"`
@@ -131,7 +133,8 @@ func parse(text []byte) (*Config, error) {
 		return nil, decodingError(err)
 	}
 	c := &Config{
-		Listen: in.Listen, Admin: in.Admin, Redirect: in.Redirect, RedirectPort: in.RedirectPort,
+		Listen: in.Listen, Plain: in.Plain, InsecureListen: in.Insecure,
+		Admin: in.Admin, Redirect: in.Redirect, RedirectPort: in.RedirectPort,
 		User: in.User, Engine: in.Engine, KernelTLS: in.KernelTLS, FIPS: in.FIPS, HTTP1: in.HTTP1,
 		TicketKeys: in.TicketKeys, Sessions: in.Sessions, Redis: in.Redis, RedisSecret: in.RedisSecret,
 		RedisUser: in.RedisUser, RedisPassword: in.RedisPass, RedisCA: in.RedisCA, RedisName: in.RedisName,
@@ -143,7 +146,7 @@ func parse(text []byte) (*Config, error) {
 	}
 	if in.Policy != nil && *in.Policy != "none" {
 		c.Policy = *in.Policy
-	} else if in.Policy == nil && c.Engine == "ossl" && !c.FIPS {
+	} else if in.Policy == nil && c.Engine == "ossl" && !c.FIPS && !c.Plain {
 		c.Policy = DefaultPolicy
 	}
 	for _, s := range in.Sites {

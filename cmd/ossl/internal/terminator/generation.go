@@ -20,7 +20,7 @@ type generation struct {
 	limited *complaints
 	sites   []*site
 	names   namedSites[*site]
-	engine  *engine
+	engine  *engine // nil if clients have no TLS
 	acme    []*acmeJob
 	http    *http.Server // nil for sites of TCP
 	http2   http2Server
@@ -58,7 +58,7 @@ func newGeneration(c *Config, state *sessions, limited *complaints, log, access 
 		g.release()
 		return nil, err
 	}
-	if g.engine.compile != nil {
+	if g.engine != nil && g.engine.compile != nil {
 		go g.engine.watch(g.ctx)
 	}
 	if g.http != nil {
@@ -113,6 +113,9 @@ func (g *generation) prepare(state *sessions) error {
 	var err error
 	if g.acme, err = newACMEJobs(c); err != nil {
 		return err
+	}
+	if c.Plain {
+		return nil // a site of TCP
 	}
 	if g.engine, err = newEngine(c, g.sites, state, g.log); err != nil {
 		return err

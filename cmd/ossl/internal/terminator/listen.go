@@ -53,12 +53,19 @@ func listenAll(c *Config, in *Inherited) (sockets []socket, err error) {
 		address, place := p.address, p.kind+" "+p.address
 		found := in.take(place, address == fromSystemd)
 		sockets = append(sockets, found...)
-		if len(found) > 0 {
-			continue
+		var err error
+		if len(found) == 0 {
+			var more []net.Listener
+			more, err = listen(address)
+			for _, l := range more {
+				found = append(found, socket{l, place, true})
+			}
+			sockets = append(sockets, found...)
 		}
-		more, err := listen(address)
-		for _, l := range more {
-			sockets = append(sockets, socket{l, place, true})
+		for _, s := range found {
+			if err == nil && p.kind == placeOfTLS {
+				err = c.checkListener(s.listener)
+			}
 		}
 		if err != nil {
 			abandonAll(sockets)

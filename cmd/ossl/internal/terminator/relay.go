@@ -13,30 +13,46 @@ import (
 	"time"
 )
 
-// relay serves a connection of a TCP site: it shakes hands, connects to the backend, and copies the
-// data of both directions until both have ended.
+// relay serves a connection of a TCP site: it shakes hands, unless clients have no TLS, connects to the
+// backend, and copies the data of both directions until both have ended.
 //
 // The end of one direction is passed on, and the other one goes on. If one side is cut off or times
 // out, the other one gets the data that has come until then, and is cut off too, without close_notify
 // and with an RST, so that nobody takes a part of the data for all of it.
 func (g *generation) relay(c *client) {
 	defer g.forget(c)
-	conn := g.engine.server(c.conn)
-	up, down, err := g.relayed(c, conn)
+	t := &tunnel{client: c.conn}
+	if g.engine != nil {
+		t.secure = g.engine.server(c.conn)
+		t.client = t.secure
+	}
+	up, down, err := g.relayed(c, t)
 	if err != nil {
 		reset(c.conn) // so that Close can't send close_notify
 	}
-	_ = conn.Close()
+	_ = t.client.Close()
 	if g.config.AccessLog {
-		state := conn.ConnectionState() // the handshake has ended, or failed
+		var state tls.ConnectionState
+		if t.secure != nil {
+			state = t.secure.ConnectionState() // the handshake has ended, or failed
+		}
 		version := ""
 		if state.HandshakeComplete {
 			version = tls.VersionName(state.Version)
 		}
 		attributes := []any{"client", c.String(), "name", state.ServerName, "received", up, "sent", down,
 			"seconds", time.Since(c.since).Seconds(), "tls", version, "resumed", state.DidResume, "error", errText(err)}
-		g.access.Info("connection", withIdentity(attributes, state.PeerCertificates)...)
+		if g.engine != nil {
+			attributes = withIdentity(attributes, state.PeerCertificates)
+		}
+		g.access.Info("connection", attributes...)
 	}
+}
+
+// A tunnel is a connection that is passed on.
+type tunnel struct {
+	client net.Conn
+	secure tlsConn // the client's, or if that has no TLS the backend's, which is nil before it is there
 }
 
 func errText(err error) string {
@@ -47,21 +63,25 @@ func errText(err error) string {
 }
 
 // relayed returns the bytes that came from the client and went to it.
-func (g *generation) relayed(c *client, conn tlsConn) (up, down int64, err error) {
+func (g *generation) relayed(c *client, t *tunnel) (up, down int64, err error) {
 	limits := &g.config.Limits
-	shaking, cancel := context.WithTimeout(g.ctx, time.Duration(limits.Header))
-	err = conn.HandshakeContext(shaking)
-	cancel()
-	if err != nil {
-		g.logHandshake(c, err)
-		return 0, 0, err
-	}
-	if forChallenge(conn.ConnectionState()) {
-		return 0, 0, nil
+	name := ""
+	if t.secure != nil {
+		shaking, cancel := context.WithTimeout(g.ctx, time.Duration(limits.Header))
+		err = t.secure.HandshakeContext(shaking)
+		cancel()
+		if err != nil {
+			g.logHandshake(c, err)
+			return 0, 0, err
+		}
+		state := t.secure.ConnectionState()
+		if forChallenge(state) {
+			return 0, 0, nil
+		}
+		name = state.ServerName
 	}
 	c.work.begin()
 	defer c.work.end()
-	name := conn.ConnectionState().ServerName
 	site, ok := g.names.get(name)
 	if !ok {
 		return 0, 0, errNoSite(name) // the handshake has refused it, unless the engine has changed its mind
@@ -72,8 +92,11 @@ func (g *generation) relayed(c *client, conn tlsConn) (up, down int64, err error
 		return 0, 0, err
 	}
 	defer leave()
+	if g.engine == nil {
+		t.secure = behind.(tlsConn) // checkPlain demands backends with TLS
+	}
 	var shared activity
-	client, server := newIdleConn(conn, limits.Idle, &shared), newIdleConn(behind, limits.Idle, &shared)
+	client, server := newIdleConn(t.client, limits.Idle, &shared), newIdleConn(behind, limits.Idle, &shared)
 	up, down, err = both(g.ctx, client, server)
 	_ = behind.Close() // the end of the client's data was passed on before, or has failed
 	return up, down, err

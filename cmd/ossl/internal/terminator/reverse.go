@@ -58,7 +58,7 @@ func newBackend(c *Config, b *Backend, to string) (*backend, error) {
 	}
 	made.config = config
 	if c.Engine == "go" {
-		made.tls = func(conn net.Conn) tlsConn { return tls.Client(conn, config) }
+		made.tls = func(conn net.Conn) tlsConn { return newStrictClient(conn, config) }
 		return made, nil
 	}
 	ctx, err := ossl.NewContext(config, made.options()...)

@@ -203,6 +203,8 @@ func (s *Server) reload(ctx context.Context, c *Config) error {
 		changed bool
 	}{
 		{"listen", !slices.Equal(c.Listen, old.config.Listen)},
+		{"plain", c.Plain != old.config.Plain},
+		{"insecure-listen", c.InsecureListen != old.config.InsecureListen},
 		{"admin", c.Admin != old.config.Admin},
 		{"redirect", !slices.Equal(c.Redirect, old.config.Redirect)},
 		{"engine", c.Engine != old.config.Engine},

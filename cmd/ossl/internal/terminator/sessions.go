@@ -30,15 +30,15 @@ type sessions struct {
 // sessionSettings are the settings that sessions are made for.
 func sessionSettings(c *Config) string {
 	return fmt.Sprintf("%q", []any{c.Engine, c.Sessions, len(c.TicketKeys) > 0, c.Redis, c.RedisSecret, c.RedisUser, c.RedisPassword,
-		c.RedisCA, c.RedisName, c.RedisCert, c.RedisKey, c.FIPS, c.Policy})
+		c.RedisCA, c.RedisName, c.RedisCert, c.RedisKey, c.FIPS, c.Policy, c.Plain})
 }
 
 // newSessions makes the state of a configuration. former are the ticket keys that only the former process
 // had.
 func newSessions(ctx context.Context, c *Config, former []agedKey, log *slog.Logger) (*sessions, error) {
 	s := &sessions{settings: sessionSettings(c), base: &tls.Config{}, end: func() {}}
-	if c.Engine == "go" {
-		return s, nil // crypto/tls's own ticket keys
+	if c.Engine == "go" || c.Plain {
+		return s, nil // crypto/tls's own ticket keys, or none
 	}
 	var period, lifetime time.Duration
 	if c.Policy != "" {

@@ -1,0 +1,101 @@
+package terminator
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+)
+
+// checkPlain checks the settings of a server whose clients have no TLS. All that it doesn't do is refused:
+// nobody must take it for a server with TLS.
+func (c *Config) checkPlain() error {
+	if !c.Plain {
+		if c.InsecureListen {
+			return errors.New("insecure-listen needs plain")
+		}
+		return nil
+	}
+	if len(c.Sites) != 1 || len(c.Sites[0].Names) > 0 {
+		return errors.New("plain needs one site without names: clients without TLS send none")
+	}
+	s := &c.Sites[0]
+	for _, setting := range []struct {
+		set  bool
+		name string
+	}{
+		{len(s.Pairs) > 0, "cert"},
+		{s.ACME, "acme"},
+		{len(s.ClientCA) > 0, "client-ca"},
+		{s.ClientOptional, "client-optional"},
+		{len(s.ClientAllow) > 0, "client-allow"},
+		{c.Policy != "", "policy"},
+		{c.KernelTLS, "kernel-tls"},
+		{len(c.TicketKeys) > 0, "ticket-key"},
+		{c.Sessions != 0, "sessions"},
+		{c.Redis != "", "redis"},
+		{len(c.Redirect) > 0, "redirect"},
+	} {
+		if setting.set {
+			return fmt.Errorf("%s is for clients with TLS: it can't be given with plain", setting.name)
+		}
+	}
+	if target, err := parseTarget(s.Backend.To); s.Root != "" || err == nil && (target.http || !target.tls) {
+		return errors.New("plain needs a backend of TCP with TLS: tls://HOST:PORT")
+	}
+	return nil
+}
+
+// checkListener returns an error if a server without TLS for its clients may not listen there.
+func (c *Config) checkListener(l net.Listener) error {
+	if !c.Plain || c.InsecureListen {
+		return nil
+	}
+	switch address := l.Addr().(type) {
+	case *net.UnixAddr:
+		return nil
+	case *net.TCPAddr:
+		if address.IP.IsLoopback() {
+			return nil
+		}
+	}
+	return fmt.Errorf("listen %s: with plain, all who reach this address use the backend as this server, without TLS: "+
+		"listen on a loopback address or a Unix socket, or give insecure-listen", l.Addr())
+}
+
+// An endingConn is a connection under crypto/tls, which takes its end for that of the data, also
+// without close_notify. crypto/tls reads no further when it has close_notify.
+type endingConn struct {
+	net.Conn
+	ended bool
+}
+
+func (c *endingConn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	if errors.Is(err, io.EOF) {
+		c.ended = true
+	}
+	return n, err
+}
+
+func (c *endingConn) NetConn() net.Conn { return c.Conn }
+
+// A strictConn is a connection of crypto/tls whose end without close_notify is an error, as in package ossl.
+type strictConn struct {
+	*tls.Conn
+	under *endingConn
+}
+
+func newStrictClient(conn net.Conn, config *tls.Config) *strictConn {
+	under := &endingConn{Conn: conn}
+	return &strictConn{tls.Client(under, config), under}
+}
+
+func (c *strictConn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	if errors.Is(err, io.EOF) && c.under.ended {
+		err = io.ErrUnexpectedEOF
+	}
+	return n, err
+}
