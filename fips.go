@@ -238,7 +238,7 @@ func remedy(err error) string {
 	case e.Failure == libssl.FIPSModuleFailed && !strings.Contains(e.Text, "could not load"):
 		return fmt.Sprintf("the module has refused itself: it was changed, or %s or %s holds another one's checksum; "+
 			"reinstall it and run "+
-			"\"openssl fipsinstall\" again", config, beside)
+			"\"openssl fipsinstall\" again; or memory was short at its self-test: restart the process", config, beside)
 	case e.Failure == libssl.FIPSModuleFailed || e.Failure == libssl.FIPSNotConfigured:
 		return fmt.Sprintf("install the FIPS module (fips.so) of OpenSSL %s, such as Debian's package openssl-provider-fips, or name "+
 			"its folder by OPENSSL_MODULES, and run \"openssl fipsinstall -out %s -module MODULE\"", lib.Version(), beside)

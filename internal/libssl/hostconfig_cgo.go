@@ -106,11 +106,11 @@ func parseConfig(text []byte) (*C.ossl_config, error) {
 	if p != nil {
 		return p, nil
 	}
-	reason := (&Error{Codes: codes(&errs)}).Reason()
-	if reason == "" {
+	queue := &Error{Codes: codes(&errs)}
+	if queue.NoMemory() || queue.Reason() == "" {
 		return nil, syscall.ENOMEM
 	}
-	return nil, errors.New(reason)
+	return nil, errors.New(queue.Reason())
 }
 
 // expandConfig returns a value in a configuration.

@@ -23,7 +23,7 @@ func (c *Config) Commands() ([]HostCommand, error) {
 	p := C.ossl_policy_read(c.p, &n, &problem, &errs[0])
 	defer C.free(unsafe.Pointer(p))
 	queue := &Error{Codes: codes(&errs)}
-	if queue.Errno() == syscall.ENOMEM || C.GoString(problem) == "out of memory" {
+	if queue.NoMemory() || C.GoString(problem) == "out of memory" {
 		return nil, syscall.ENOMEM
 	}
 	if p == nil {

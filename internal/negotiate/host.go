@@ -227,7 +227,7 @@ func (h *Host) refuseAll(topic libssl.Topic, reason string, err error) *Refusal 
 // lacksMemory reports whether memory was short, which is no fault of the policy.
 func lacksMemory(err error) bool {
 	var e *libssl.Error
-	return errors.Is(err, syscall.ENOMEM) || errors.As(err, &e) && e.Errno() == syscall.ENOMEM
+	return errors.Is(err, syscall.ENOMEM) || errors.As(err, &e) && e.NoMemory()
 }
 
 // refuseNow returns the error for a policy that can't be determined now.
