@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/tls"
 	"encoding/asn1"
+	"errors"
 	"io"
 	"io/fs"
 	"log/slog"
@@ -137,6 +138,13 @@ func TestACMEStored(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.write(filepath.Join(certificates, "a.test.pem"), w.stored("a.test"))
+		for kind, key := range map[string]string{"tls-alpn-01": "c.test", "http-01": "token"} { // of a process that was killed
+			if err := os.Mkdir(filepath.Join(folder, kind), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			pose(t, w, folder, kind, key, "c.test token.thumb")
+			pose(t, w, folder, kind, "a.test", "a.test token.thumb")
+		}
 		r := w.start(c)
 		to := func(name string) error {
 			conn, err := r.dial(func(c *tls.Config) { c.ServerName = name })
@@ -148,6 +156,11 @@ func TestACMEStored(t *testing.T) {
 		}
 		r.log.await(t, "no certificate yet", "site=b.test")
 		r.log.await(t, "acme: no certificate", "site=b.test", "connect", "again in")
+		for _, kind := range []string{"tls-alpn-01", "http-01"} {
+			if left, err := os.ReadDir(filepath.Join(folder, kind)); err != nil || len(left) != 1 || left[0].Name() != "a.test" {
+				t.Errorf("answers to former challenges are left: %v, %v", left, err)
+			}
+		}
 		if err := to("c.test"); err == nil {
 			t.Error("a handshake without a certificate")
 		}
@@ -237,8 +250,8 @@ func TestACMEChallengeTLS(t *testing.T) {
 						t.Errorf("%q with %v", cert.DNSNames, cert.UnhandledCriticalExtensions)
 					}
 					_, _ = io.WriteString(conn, "GET / HTTP/1.1\r\nHost: a.test\r\n\r\n")
-					if text, _ := io.ReadAll(conn); len(text) > 0 {
-						t.Errorf("the connection is served: %q", text)
+					if text, err := io.ReadAll(conn); len(text) > 0 || errors.Is(err, os.ErrDeadlineExceeded) {
+						t.Errorf("the connection is served: %q, %v", text, err)
 					}
 				}
 				config, err := terminator.ChallengeConfig(c, &tls.ClientHelloInfo{ServerName: "a.test"})
@@ -284,7 +297,8 @@ func TestACMEChallengeTLS(t *testing.T) {
 // TestACMEChallengeHTTP: the plain listener answers for exactly the token and the name of a challenge.
 func TestACMEChallengeHTTP(t *testing.T) {
 	w := newWorld(t)
-	c, folder := acmeConfig(w, "ossl", terminator.Site{Names: []string{"a.test"}, Root: w.folder(nil)})
+	c, folder := acmeConfig(w, "ossl", terminator.Site{Names: []string{"a.test"}, Root: w.folder(nil)},
+		terminator.Site{Names: []string{"e.test"}, Root: w.folder(nil)})
 	c.Sites = append(c.Sites, terminator.Site{Names: []string{"b.test", "*.c.test"}, Root: w.folder(nil),
 		Pairs: []terminator.Pair{w.pair(false, "b.test")}})
 	socket := shortFolder(t) + "/s"
@@ -313,6 +327,7 @@ func TestACMEChallengeHTTP(t *testing.T) {
 		{"GET", "a.test", "/.well-known/acme-challenge/", 404, "404 not found\n"},
 		{"GET", "a.test", "/.well-known/acme-challenge/..%2Ftls-alpn-01%2Fa.test", 404, "404 not found\n"},
 		{"GET", "a.test", "/.well-known/acme-challenge/T0-k_n/", 404, "404 not found\n"},
+		{"GET", "e.test", "/.well-known/acme-challenge/T0-k_n", 404, "404 not found\n"},
 		{"GET", "a.test", "/x/.well-known/acme-challenge/T0-k_n", 301, ""},
 		{"GET", "b.test", "/.well-known/acme-challenge/T0-k_n", 301, ""},
 		{"GET", "d.test", "/.well-known/acme-challenge/T0-k_n", 421, "421 misdirected request\n"},

@@ -62,6 +62,28 @@ func (s challengeSolver) CleanUp(_ context.Context, c acme.Challenge) error {
 	return os.Remove(name)
 }
 
+// clear removes the answers for some names that a process has left which was killed.
+func (s challengeSolver) clear(names []string) error {
+	for _, kind := range []string{challengeALPN, challengeHTTP} {
+		folder := filepath.Join(s.folder, kind)
+		entries, err := os.ReadDir(folder)
+		if err != nil {
+			return err
+		}
+		for _, e := range entries {
+			file := filepath.Join(folder, e.Name())
+			text, err := os.ReadFile(file)
+			if owner, _, _ := strings.Cut(string(text), " "); err == nil && slices.Contains(names, owner) {
+				err = os.Remove(file)
+			}
+			if err != nil && !errors.Is(err, fs.ErrNotExist) { // which another server may have removed
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 // isKey reports whether a text is a token or a DNS name, and so the name of a file in a folder.
 func isKey(text string) bool {
 	const letters = "abcdefghijklmnopqrstuvwxyz"
@@ -142,16 +164,15 @@ func (t *tlsChallenges) are(hello *tls.ClientHelloInfo) bool {
 // config returns the configuration for a handshake. It asks for no certificate of the client, which gets nothing
 // but the handshake.
 func (t *tlsChallenges) config(hello *tls.ClientHelloInfo, base *tls.Config) (*tls.Config, error) {
-	name := strings.ToLower(hello.ServerName)
-	if !slices.Contains(t.names, name) {
-		return nil, errNoSite(hello.ServerName)
-	}
-	authorization, err := t.acme.answer(challengeALPN, name, name)
-	if err != nil {
-		return nil, fmt.Errorf("acme: the answer to a challenge can't be read: %w", err)
-	}
-	t.mu.Lock()
+	name, authorization := strings.ToLower(hello.ServerName), ""
+	t.mu.Lock() // also while the file is read: if the storage hangs, it takes one thread, and not one for each client
 	defer t.mu.Unlock()
+	if slices.Contains(t.names, name) {
+		var err error
+		if authorization, err = t.acme.answer(challengeALPN, name, name); err != nil {
+			return nil, fmt.Errorf("acme: the answer to a challenge can't be read: %w", err)
+		}
+	}
 	if authorization == "" {
 		delete(t.last, name)
 		return nil, fmt.Errorf("acme: no challenge is pending for %q", hello.ServerName)

@@ -146,10 +146,18 @@ func (k *acmeKeeper) set(jobs []*acmeJob) {
 	}
 }
 
-// end ends all jobs.
-func (k *acmeKeeper) end() {
+// end ends all jobs. It waits for them until ctx ends: the storage may hang.
+func (k *acmeKeeper) end(ctx context.Context) {
 	k.set(nil)
-	k.ended.Wait()
+	ended := make(chan struct{})
+	go func() {
+		k.ended.Wait()
+		close(ended)
+	}()
+	select {
+	case <-ended:
+	case <-ctx.Done():
+	}
 }
 
 // run does a job until ctx ends.
@@ -213,7 +221,7 @@ func (k *acmeKeeper) keep(ctx context.Context, j *acmeJob, failures int) (time.D
 		return 0, err
 	}
 	if !locked {
-		return 5 * time.Second, nil // another server orders it
+		return 30 * time.Second, nil // another server orders it, and this one will find it in the storage
 	}
 	defer unlock()
 	if now, _ := j.stored(); now != nil && (leaf == nil || !now.Equal(leaf)) {
@@ -292,6 +300,9 @@ func (j *acmeJob) authority() *acmez.Client {
 func (j *acmeJob) order(ctx context.Context, replaced *x509.Certificate) (*x509.Certificate, error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Minute)
 	defer cancel()
+	if err := (challengeSolver{j.folder()}).clear(j.names); err != nil {
+		return nil, err
+	}
 	authority := j.authority()
 	account, err := j.account(ctx, authority)
 	if err != nil {

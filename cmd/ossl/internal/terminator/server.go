@@ -288,7 +288,7 @@ func (s *Server) Drain(ctx context.Context) (cut int) {
 	for _, r := range s.redirects {
 		r.stop()
 	}
-	s.acme.end()
+	s.acme.end(ctx)
 	s.gate.stop(ctx)
 	undo := context.AfterFunc(ctx, s.cut)
 	defer undo()
