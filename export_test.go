@@ -164,6 +164,9 @@ func SetKernelFIPS(t testing.TB, file string) {
 	t.Cleanup(func() { hostFIPS.Store(old) })
 }
 
+// HostInFIPS returns the reason why the host is in FIPS mode, with another file of the kernel's.
+var HostInFIPS = hostInFIPS
+
 // TryFIPS sets up FIPS mode as if for the first time, and undoes it.
 func TryFIPS() error {
 	if err := libssl.TryFIPS(); err != nil {

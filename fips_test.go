@@ -48,6 +48,12 @@ func TestFIPSRequired(t *testing.T) {
 	if _, err := ossl.NewContext(&tls.Config{}); err != nil {
 		t.Errorf("a kernel that is not: %v", err)
 	}
+	if why, err := ossl.HostInFIPS(filepath.Join(t.TempDir(), "none")); why != "" || err != nil {
+		t.Errorf("a kernel without FIPS mode: %q, %v", why, err)
+	}
+	if why, err := ossl.HostInFIPS(t.TempDir()); !errors.As(err, &refused) { // a folder can't be read
+		t.Errorf("a kernel that doesn't say: %q, %v", why, err)
+	}
 }
 
 // TestFIPSFaults breaks the module and its configuration. FIPS mode fails with the cause, and

@@ -156,7 +156,7 @@ func hostPolicy(_ context.Context, _ *Options, item *Item) {
 	switch {
 	case p.Err != nil:
 		do := "mend " + p.ConfigFile + ": connections fail until then"
-		if lib.FIPSUnknown == nil {
+		if lib.FIPSUnknown == nil && lib.FIPSRequired == "" {
 			do += ", except those of contexts with WithoutHostPolicy"
 		}
 		item.judge(Problem, do)

@@ -302,6 +302,9 @@ func RefuseFault(fault *libssl.ConfigFault) *Refusal {
 		return &Refusal{Field: HostPolicyField, Reason: fmt.Sprintf(
 			"the host's OpenSSL policy (%s) is unknown, and so is whether it asks for FIPS mode", fault.File), Err: fault}
 	}
+	if why, err := libssl.FIPSByHost(); why != "" || err != nil { // which WithoutHostPolicy doesn't lift
+		return &Refusal{Field: HostPolicyField, Reason: fmt.Sprintf("the host's OpenSSL policy (%s)", fault.File), Err: fault}
+	}
 	h := &Host{Policy: Policy{ConfigFile: fault.File}}
 	return h.Refuse(libssl.TopicOther, HostPolicyField, fault.What())
 }
