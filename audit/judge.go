@@ -31,7 +31,7 @@ func (s Severity) Rank() int {
 func (r *Report) Judge(p *policy.Policy, at time.Time) {
 	r.Policy, r.At = p.Name, at.UTC().Format(time.DateOnly)
 	r.Results, r.Findings = nil, []Finding{}
-	j := &judgement{facts: &r.Facts, policy: p, at: at}
+	j := &judgement{facts: &r.Facts, policy: p, at: at, product: productOf(&r.Facts, r.Target)}
 	order := map[string]int{}
 	for i, rule := range rules {
 		order[rule.ID] = i
@@ -39,11 +39,17 @@ func (r *Report) Judge(p *policy.Policy, at time.Time) {
 		if outcome.State != Tested {
 			findings = nil
 		}
+		if why := j.impossible(rule.ID); why != "" && len(findings) > 0 {
+			findings, outcome = nil, Outcome{NotTested, "not applicable here: " + why}
+		}
 		for _, f := range findings {
 			f.Rule, f.Axis = rule.ID, rule.Axis
 			f.Title, f.Reason = cmp.Or(f.Title, rule.Title), cmp.Or(f.Reason, rule.Reason)
 			f.Source = cmp.Or(f.Source, rule.Source)
-			f.Remedy = remedyFor(&r.Facts, r.Target, rule.ID, f.Remedy)
+			if !f.settled {
+				f.Remedy = remedyFor(j.product, rule.ID, f.Remedy)
+			}
+			f.settled = false
 			f.Price = r.Facts.price(rule.ID, f.Price)
 			r.Findings = append(r.Findings, f)
 		}

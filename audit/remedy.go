@@ -26,12 +26,17 @@ func Product(server string) string {
 	return ""
 }
 
-// remedyFor returns the remedy for the server at hand, if it is known, and else the general one.
-func remedyFor(facts *Facts, target Target, rule, general string) string {
+// productOf returns the product of the server at hand, or "" if it isn't known.
+func productOf(facts *Facts, target Target) string {
 	product := Product(facts.Server)
 	if product == "" && target.Protocol == "postgres" {
 		product = "postgresql"
 	}
+	return product
+}
+
+// remedyFor returns the remedy for a product, if there is one, and else the general one.
+func remedyFor(product, rule, general string) string {
 	if remedy := remedies[rule][product]; remedy != "" {
 		return remedy
 	}

@@ -83,6 +83,10 @@ type Finding struct {
 	Remedy   string   `json:"remedy"`   // for the server at hand, if Facts.Server is known
 	Price    Price    `json:"price"`
 	Address  string   `json:"address,omitempty"` // if it is about one of several addresses
+
+	// settled says that Remedy follows from the policy, or from the value that was found: the product's
+	// directive doesn't replace it.
+	settled bool
 }
 
 // A Price is the cost of a finding for each connection. A price that wasn't measured has no numbers
@@ -138,4 +142,6 @@ type judgement struct {
 	facts  *Facts
 	policy *policy.Policy
 	at     time.Time // the day on which it is judged
+	// product is one of Products, or "" if it isn't known.
+	product string
 }

@@ -181,6 +181,10 @@ func checkStapleMissing(j *judgement, c *ChainFacts) []Finding {
 	case len(c.OCSP) > 0 && rule.Missing.Value == "finding":
 		finding.Severity, finding.Source = Low, sourceOf(j.policy, rule.Missing.Source)
 		finding.Evidence = fmt.Sprintf("The certificate names the responder %s, and the server doesn't staple a response.", c.OCSP[0])
+		if j.product == "postgresql" {
+			finding.Severity, finding.settled = Info, true
+			finding.Remedy = "PostgreSQL can't staple. A certificate with a short lifetime needs no revocation."
+		}
 	case len(c.OCSP) == 0 && rule.NoURI.Value == "finding":
 		finding.Severity, finding.Source = Low, sourceOf(j.policy, rule.NoURI.Source)
 		finding.Evidence = "The certificate names no responder, so the server can't staple a response."

@@ -2,7 +2,10 @@ package audit
 
 import (
 	"fmt"
+	"slices"
 	"strings"
+
+	"github.com/ossl-go/ossl/policy"
 )
 
 // clientRules are about the simulated clients.
@@ -42,19 +45,70 @@ func (j *judgement) commonClients() (clients []SimulatedClient, outcome Outcome)
 
 func checkClientRefused(j *judgement) ([]Finding, Outcome) {
 	clients, outcome := j.commonClients()
-	var refused []string
+	var refused, left []string
 	for _, c := range clients {
-		if c.Refused != "" {
+		switch {
+		case c.Refused == "":
+		case j.serves(c.Name):
 			refused = append(refused, c.Name+" ("+c.Refused+")")
+		default:
+			left = append(left, c.Name+" ("+c.Refused+")")
 		}
 	}
-	if len(refused) == 0 {
+	var findings []Finding
+	if len(refused) > 0 {
+		findings = append(findings, Finding{
+			Severity: Medium, Evidence: fmt.Sprintf("Refused: %s, of %d clients.", strings.Join(refused, ", "), len(clients)),
+			Remedy: "Offer TLS 1.3 or TLS 1.2 with ECDHE and AES-GCM, and a group that clients have: " +
+				j.allowedOf("x25519", "secp256r1", "X25519MLKEM768") + ".",
+		})
+	}
+	if len(left) > 0 {
+		findings = append(findings, Finding{
+			Severity: Info, Title: "The policy leaves common clients out", settled: true,
+			Evidence: fmt.Sprintf("Refused: %s, of %d clients.", strings.Join(left, ", "), len(clients)),
+			Remedy:   "These clients have nothing that the policy allows: do without them, or choose another policy.",
+		})
+	}
+	if findings == nil {
 		return nil, outcome
 	}
-	return []Finding{{
-		Severity: Medium, Evidence: fmt.Sprintf("Refused: %s, of %d clients.", strings.Join(refused, ", "), len(clients)),
-		Remedy: "Offer TLS 1.3 or TLS 1.2 with ECDHE and AES-GCM, and a group that clients have: x25519 or secp256r1.",
-	}}, Outcome{State: Tested}
+	return findings, Outcome{State: Tested}
+}
+
+// allowedOf returns those of the groups that the policy allows, for people; all of them if it allows none.
+func (j *judgement) allowedOf(groups ...string) string {
+	allowed := j.now().Groups
+	in := slices.DeleteFunc(slices.Clone(groups), func(g string) bool { return value(allowed, g) == nil })
+	if len(in) == 0 {
+		in = groups
+	}
+	return strings.Join(in, " or ")
+}
+
+// serves reports whether a server that has all that the policy allows, and no more, could serve a client.
+// An empty list of the policy allows everything.
+func (j *judgement) serves(client string) bool {
+	hellos, err := clientHellos()
+	i := slices.IndexFunc(hellos, func(c clientHello) bool { return c.Name == client })
+	if err != nil || i < 0 {
+		return true
+	}
+	p, c := j.now(), &hellos[i]
+	common := func(values []policy.Value, names []string) bool {
+		return len(values) == 0 || slices.ContainsFunc(names, func(n string) bool { return value(values, n) != nil })
+	}
+	versions := c.Versions
+	if len(versions) == 0 {
+		versions = []string{c.Version}
+	}
+	for _, version := range []string{"TLS 1.3", "TLS 1.2"} {
+		if slices.Contains(versions, version) && common(p.Versions, []string{version}) &&
+			common(suitesOf(p, version), c.Suites) && (len(c.Groups) == 0 || common(p.Groups, c.Groups)) {
+			return true
+		}
+	}
+	return false
 }
 
 // retries returns the common clients that were asked for another key share, the groups that the
@@ -95,7 +149,8 @@ func checkClientRetry(j *judgement) ([]Finding, Outcome) {
 		Severity: severity,
 		Evidence: fmt.Sprintf("The server asked %s for a key share of %s: %d of %d clients.", strings.Join(retry, ", "),
 			strings.Join(groups, ", "), len(retry), clients),
-		Remedy: "Let the server take a group for which the client sent a key share: x25519 or X25519MLKEM768 before others.",
-		Price:  retryPrice(len(retry), clients),
+		Remedy: "Let the server take a group for which the client sent a key share: " +
+			j.allowedOf("x25519", "X25519MLKEM768") + " before others.",
+		Price: retryPrice(len(retry), clients),
 	}}, Outcome{State: Tested}
 }

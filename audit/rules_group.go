@@ -83,22 +83,15 @@ func checkGroupOther(j *judgement) ([]Finding, Outcome) {
 			kinds[Info] = append(kinds[Info], g+" (the policy phases it out)")
 		case passed != nil:
 			kinds[Medium] = append(kinds[Medium], g+" (allowed until "+passed.Until.String()+")")
-		case slices.Contains([]string{"secp384r1", "secp521r1", "x25519", "x448", "secp256r1", "X25519MLKEM768", "SecP256r1MLKEM768",
-			"SecP384r1MLKEM1024"}, g):
-			kinds[Info] = append(kinds[Info], g)
 		default:
-			kinds[Low] = append(kinds[Low], g)
+			kinds[Medium] = append(kinds[Medium], g)
 		}
 	}
-	titles := map[Severity]string{
-		Medium: "The server offers groups that the policy doesn't allow any more",
-		Low:    "The server offers uncommon groups that the policy doesn't have",
-	}
 	var findings []Finding
-	for _, severity := range []Severity{Medium, Low, Info} {
+	for _, severity := range []Severity{Medium, Info} {
 		if groups := kinds[severity]; len(groups) > 0 {
 			findings = append(findings, Finding{
-				Severity: severity, Title: titles[severity], Source: j.listSource(j.policy.Groups),
+				Severity: severity, Source: j.listSource(j.policy.Groups),
 				Evidence: "The server chose " + strings.Join(groups, ", ") + ".",
 				Remedy:   "Name the groups of the policy in the server's configuration.",
 			})
@@ -180,7 +173,12 @@ func checkGroupRetry(j *judgement) ([]Finding, Outcome) {
 			Remedy: "Add x25519 to the server's groups.",
 		}
 		if len(j.now().Groups) > 0 && value(j.now().Groups, "x25519") == nil {
+			f.Severity, f.settled = Info, true
 			f.Remedy = "The policy doesn't have x25519: accept the round trip, or choose another policy."
+		} else if j.oneCurve() {
+			f.Severity, f.settled = Info, true
+			f.Remedy = "PostgreSQL before 18 takes one curve, and X25519 can't be it. From 18 on, name the policy's groups in " +
+				"ssl_groups: update it, or keep connections open in a pool."
 		}
 		if retry, _, clients := j.retries(); len(retry) > 0 {
 			f.Evidence += fmt.Sprintf(" Of %d simulated clients, %d were asked again: %s.", clients, len(retry),
@@ -208,12 +206,41 @@ func checkSignatureWeak(j *judgement) ([]Finding, Outcome) {
 		if len(schemes) == 0 {
 			continue
 		}
-		findings = append(findings, Finding{
+		f := Finding{
 			Severity: weak.severity, Title: "The server signs handshakes with " + weak.hash,
 			Evidence: "To a client without better schemes the server signed with " + strings.Join(schemes, ", ") + ".",
 			Remedy: "Name the signature schemes of the policy in the server's configuration, or raise OpenSSL's security " +
 				"level to 1 or higher.",
-		})
+		}
+		if weak.hash == "SHA-1" && j.onCryptoTLS() {
+			f.Severity, f.settled = Info, true
+			f.Remedy = "crypto/tls signs so only for a client that offers nothing better, and " + productNames[j.product] +
+				" can't set the schemes. Built with Go 1.25 or newer, it refuses SHA-1 if it is started with GODEBUG=tlssha1=0."
+		}
+		findings = append(findings, f)
 	}
 	return j.outcome(findings, true, "TLS 1.2")
+}
+
+// checkSignatureOther is about the schemes that the server chose. Weak ones have a rule of their own.
+func checkSignatureOther(j *judgement) ([]Finding, Outcome) {
+	v12 := j.facts.Protocols.Versions["TLS 1.2"]
+	allowed := j.now().Signatures
+	switch {
+	case len(allowed) == 0:
+		return nil, Outcome{NotTested, "the policy names no signature schemes"}
+	case v12.State == Tested && !v12.Offered:
+		return nil, Outcome{NotTested, "in TLS 1.3 the certificate's key decides, which has a rule of its own"}
+	}
+	other := slices.DeleteFunc(slices.Clone(v12.Signatures), func(s string) bool {
+		return value(allowed, s) != nil || strings.HasSuffix(s, "_md5") || strings.HasSuffix(s, "_sha1")
+	})
+	if len(other) == 0 {
+		return j.outcome(nil, true, "TLS 1.2")
+	}
+	return []Finding{{
+		Severity: Medium, Source: j.listSource(j.policy.Signatures),
+		Evidence: "From all schemes, the server chose " + strings.Join(other, ", ") + ".",
+		Remedy:   "Name the signature schemes of the policy in the server's configuration.",
+	}}, Outcome{State: Tested}
 }

@@ -78,6 +78,11 @@ var protocolRules = []Rule{
 		Source: "RFC 9155", check: checkSignatureWeak,
 	},
 	{
+		ID: "signature-not-in-policy", Axis: Safe, Title: "The server signs handshakes with schemes that the policy doesn't have",
+		Reason: "The policy lists the schemes that nobody can forge.",
+		Source: "RFC 8446, section 4.2.3", check: checkSignatureOther,
+	},
+	{
 		ID: "protocol-lies", Axis: Safe, Title: "The server's answers break the protocol",
 		Reason: "A server that chooses what nobody offered, or that answers TLS by something else, fails with strict clients.",
 		Source: "RFC 8446, section 4.1.3", check: checkLies,
@@ -179,7 +184,7 @@ func checkVersionOld(j *judgement) ([]Finding, Outcome) {
 		case v != nil:
 			severity = Info
 		case !old:
-			severity = Low
+			severity = Medium
 		}
 		findings = append(findings, Finding{
 			Severity: severity, Title: "The server offers " + version,

@@ -114,15 +114,15 @@ func TestProtocolRules(t *testing.T) {
 		{"anonymous", add("TLS_ECDH_anon_WITH_AES_128_CBC_SHA"), "suite-weak critical"},
 		{"NULL", add("TLS_RSA_WITH_NULL_SHA256"), "suite-weak critical"},
 		{"RSA key exchange", add("TLS_RSA_WITH_AES_128_GCM_SHA256"), "suite-not-in-policy medium"},
-		{"CBC", add("TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA"), "suite-not-in-policy low"},
+		{"CBC", add("TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA"), "suite-not-in-policy medium"},
 		{"a suite less", edit("TLS 1.3", func(v *VersionFacts) { v.Suites = v.Suites[:1] }), "suite-missing info"},
 		{"client's order", edit("TLS 1.3", func(v *VersionFacts) { v.Order = orderClient }), "suite-order low"},
 		{"ChaCha20 for those who prefer it", edit("TLS 1.3", func(v *VersionFacts) { v.Order = orderChaCha }), ""},
 		{"wrong order", edit("TLS 1.3", func(v *VersionFacts) { slices.Reverse(v.Suites) }), "suite-order low"},
 		{"P-256 only", groups("secp256r1"), "group-missing info, group-postquantum low, group-retry medium"},
 		{"no post-quantum", groups("x25519", "secp256r1"), "group-postquantum low"},
-		{"P-521", groups("X25519MLKEM768", "x25519", "secp256r1", "secp521r1"), "group-not-in-policy info"},
-		{"ffdhe", groups("X25519MLKEM768", "x25519", "secp256r1", "ffdhe2048"), "group-not-in-policy low"},
+		{"P-521", groups("X25519MLKEM768", "x25519", "secp256r1", "secp521r1"), "group-not-in-policy medium"},
+		{"ffdhe", groups("X25519MLKEM768", "x25519", "secp256r1", "ffdhe2048"), "group-not-in-policy medium"},
 		{"P-192", edit("TLS 1.2", func(v *VersionFacts) { v.Groups = append(v.Groups, "secp192r1") }), "group-weak medium"},
 		{"DHE 1024", edit("TLS 1.2", func(v *VersionFacts) { v.PrimeBits = 1024 }), "group-weak high"},
 		{"DHE 512", edit("TLS 1.2", func(v *VersionFacts) { v.PrimeBits = 512 }), "group-weak critical"},
@@ -190,8 +190,14 @@ func TestSourceOf(t *testing.T) {
 // TestProtocolRulesUntil judges as on a day after the BSI's limit for elliptic curves by
 // themselves.
 func TestProtocolRulesUntil(t *testing.T) {
-	before, _ := judged(t, "bsi-tr-02102-2-2026-01", goodProtocols(), someDay)
-	after, _ := judged(t, "bsi-tr-02102-2-2026-01", goodProtocols(), time.Date(2032, 1, 1, 0, 0, 0, 0, time.UTC))
+	f := goodProtocols()
+	for _, version := range []string{"TLS 1.3", "TLS 1.2"} {
+		v := f.Versions[version]
+		v.Groups = []string{"secp256r1", "secp384r1"}
+		f.Versions[version] = v
+	}
+	before, _ := judged(t, "bsi-tr-02102-2-2026-01", f, someDay)
+	after, _ := judged(t, "bsi-tr-02102-2-2026-01", f, time.Date(2032, 1, 1, 0, 0, 0, 0, time.UTC))
 	if slices.Contains(before, "group-not-in-policy medium") || !slices.Contains(after, "group-not-in-policy medium") {
 		t.Errorf("before %v, after %v", before, after)
 	}

@@ -45,7 +45,13 @@ func suitesOf(p *policy.Policy, version string) []policy.Value {
 
 func checkSuiteOther(j *judgement) ([]Finding, Outcome) {
 	p := j.now()
-	bySeverity := map[Severity][]string{}
+	const (
+		noSecrecy = iota
+		foreign
+		fixed // foreign, and the product can't turn them off
+		phasedOut
+	)
+	var kinds [4][]string
 	var conditional []string // suites that the policy allows with encrypt-then-MAC only
 	for _, version := range j.offered() {
 		allowed := suitesOf(p, version)
@@ -54,7 +60,7 @@ func checkSuiteOther(j *judgement) ([]Finding, Outcome) {
 		}
 		for _, s := range j.facts.Protocols.Versions[version].Suites {
 			v := value(allowed, s)
-			severity := Low
+			kind := foreign
 			id, _ := hello.Suite(s)
 			x, _ := hello.SuiteExchange(id)
 			switch {
@@ -67,29 +73,35 @@ func checkSuiteOther(j *judgement) ([]Finding, Outcome) {
 			case v != nil && v.Level != policy.PhaseOut:
 				continue
 			case v != nil:
-				severity = Info
+				kind = phasedOut
 			case x == hello.RSAExchange, x == hello.StaticDH:
-				severity = Medium
+				kind = noSecrecy
+			case version == "TLS 1.3" && j.fixedSuite(s) != "":
+				kind = fixed
 			}
-			if !slices.Contains(bySeverity[severity], s) {
-				bySeverity[severity] = append(bySeverity[severity], s)
+			if !slices.Contains(kinds[kind], s) {
+				kinds[kind] = append(kinds[kind], s)
 			}
 		}
 	}
 	var findings []Finding
-	for _, kind := range []Finding{
-		{Severity: Medium, Title: "The server offers suites without forward secrecy",
+	for i, f := range []Finding{
+		noSecrecy: {Severity: Medium, Title: "The server offers suites without forward secrecy",
 			Reason: "A stolen private key decrypts all connections that were recorded before."},
-		{Severity: Low},
-		{Severity: Info, Title: "The server offers suites that the policy phases out"},
+		foreign:   {Severity: Medium},
+		fixed:     {Severity: Info, settled: true},
+		phasedOut: {Severity: Info, Title: "The server offers suites that the policy phases out"},
 	} {
-		if suites := bySeverity[kind.Severity]; len(suites) > 0 {
-			findings = append(findings, Finding{
-				Severity: kind.Severity, Title: kind.Title, Reason: kind.Reason, Source: j.listSource(p.Suites13, p.Suites12),
-				Evidence: "Chosen by the server: " + strings.Join(suites, ", ") + ".",
-				Remedy:   "Name the cipher suites of the policy in the server's configuration.",
-			})
+		suites := kinds[i]
+		if len(suites) == 0 {
+			continue
 		}
+		f.Source, f.Evidence = j.listSource(p.Suites13, p.Suites12), "Chosen by the server: "+strings.Join(suites, ", ")+"."
+		f.Remedy = "Name the cipher suites of the policy in the server's configuration."
+		if i == fixed {
+			f.Remedy = j.fixedSuite(suites[0])
+		}
+		findings = append(findings, f)
 	}
 	findings, unknown := j.appendMACFirst(findings, conditional)
 	if len(findings) == 0 && unknown != "" {

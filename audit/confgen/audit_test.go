@@ -27,8 +27,7 @@ func tryAudit(t *testing.T, c *Config, roots *x509.CertPool) (map[string]audit.F
 		target.Protocol = "postgres"
 	}
 	report, err := audit.Check(t.Context(), target, audit.Options{Policy: c.Policy, ServerName: "localhost", Roots: roots,
-		NoDNS: true, NoTiming: true,
-		NoClients: true})
+		NoDNS: true, NoTiming: true})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -39,10 +38,11 @@ func tryAudit(t *testing.T, c *Config, roots *x509.CertPool) (map[string]audit.F
 	return findings, report, nil
 }
 
-// TestServersAudit audits each server with its configuration by the same policy.
+// TestServersAudit audits each server with its configuration by the same policy: each passes "ossl check --policy",
+// which fails at findings of the severity medium.
 func TestServersAudit(t *testing.T) {
 	for _, s := range tree(t) {
-		for _, name := range []string{"fast-and-safe", "mozilla-modern", "mozilla-intermediate"} {
+		for _, name := range policy.Names() {
 			p, err := policy.Get(name)
 			if err != nil {
 				t.Fatal(err)
@@ -57,6 +57,8 @@ func TestServersAudit(t *testing.T) {
 				for rule, f := range findings {
 					if !expected(c, rule) && f.Severity != audit.Info {
 						t.Errorf("%s: %s: %s", rule, f.Title, f.Evidence)
+					} else if f.Severity.Rank() >= audit.Medium.Rank() && !outdated(c, rule) {
+						t.Errorf("%s is %s: %s (%s) %s", rule, f.Severity, f.Title, f.Evidence, f.Remedy)
 					}
 				}
 				for _, r := range report.Results {
@@ -67,6 +69,12 @@ func TestServersAudit(t *testing.T) {
 			})
 		}
 	}
+}
+
+// outdated reports whether a server breaks a rule that only a newer release can follow. FIPS 140-3 needs the
+// extended master secret, which Caddy has if it was built with Go 1.21.
+func outdated(c *Config, rule string) bool {
+	return rule == "ems-missing" && c.Policy.FIPS && c.Server.Kind == "caddy" && c.Server.Go.Before(Version{1, 21, 0})
 }
 
 // expected reports whether the configuration's remainder says that the server breaks a rule.

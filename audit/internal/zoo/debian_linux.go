@@ -294,7 +294,6 @@ func (t tree) caddy() []Verdict {
 
 func (t tree) postgres() []*Server {
 	expect := []Verdict{
-		{"resume-none", "PostgreSQL turns tickets and the cache off"},
 		{"suite-not-in-policy", "ssl_ciphers is HIGH:MEDIUM"}, {"suite-order", "OpenSSL's order has ARIA before AES-128"},
 		{"group-postquantum", "ssl_ecdh_curve or ssl_groups has none"},
 	}
@@ -359,6 +358,7 @@ func (t tree) openssl() []*Server {
 		return t.expect(basic(append(more, Verdict{"group-not-in-policy", "OpenSSL's defaults have finite fields"})...)...)
 	}
 	no13, missing := Verdict{"tls13-missing", "TLS 1.3 is off"}, Verdict{"version-missing", "TLS 1.3 is off"}
+	defaults := Verdict{"group-not-in-policy", "OpenSSL's defaults have secp521r1 and x448"}
 	all := []*Server{
 		server("", " as it is", groups(), "-www"),
 		server("-early-data", " with early data and without protection against replay", groups(Verdict{"early-data-on", "-early_data"}),
@@ -368,7 +368,7 @@ func (t tree) openssl() []*Server {
 			Verdict{"group-retry", "clients with key shares of X25519 pay a HelloRetryRequest"},
 		), "-www", "-groups", "P-256"),
 		server("-renegotiation", " which renegotiates when a client asks", basic(
-			no13, missing, Verdict{"renegotiation-client", "-client_renegotiation"},
+			no13, missing, Verdict{"renegotiation-client", "-client_renegotiation"}, defaults,
 		), "-www", "-tls1_2", "-client_renegotiation"),
 		server("-old", " with TLS 1.0 and security level 0", groups(
 			Verdict{"version-old", "TLS 1.0 and 1.1"}, Verdict{"suite-weak", "suites without encryption"},
@@ -379,7 +379,7 @@ func (t tree) openssl() []*Server {
 	}
 	if t.modern() { // 3.0 can't turn it off
 		all = append(all, server("-no-ems", " without extended_master_secret", basic(
-			no13, missing, Verdict{"ems-missing", "-no_ems"},
+			no13, missing, Verdict{"ems-missing", "-no_ems"}, defaults,
 		), "-www", "-tls1_2", "-no_ems"))
 	}
 	return all

@@ -81,7 +81,8 @@ func goServers() []*Server {
 		goServer("go", "crypto/tls as it is, for HTTP", pki.ecdsa, func(c *tls.Config) {
 			c.CipherSuites, c.CurvePreferences = nil, nil
 		},
-			Verdict{"suite-not-in-policy", "crypto/tls's defaults have CBC suites"}),
+			Verdict{"suite-not-in-policy", "crypto/tls's defaults have CBC suites"},
+			Verdict{"group-not-in-policy", "crypto/tls's defaults have secp521r1"}),
 		goServer("go-1.3-only", "TLS 1.3 alone", pki.ecdsa, func(c *tls.Config) { c.MinVersion = tls.VersionTLS13 }).
 			but("resume-tls12-id"),
 		goServer("go-1.2-only", "TLS 1.2 alone", pki.ecdsa, func(c *tls.Config) { c.MaxVersion = tls.VersionTLS12 },
