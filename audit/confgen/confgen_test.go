@@ -49,6 +49,7 @@ func TestGenerate(t *testing.T) {
 		{"lighttpd", "1.4.69", "3.0.22", "fast-and-safe", []string{"ServerPreference", `".html" => "text/html"`}, []string{"KTLS"}},
 		{"postgresql", "17.2", "3.5.7", "fast-and-safe", []string{"ssl_ecdh_curve = 'prime256v1'"}, []string{"ssl_groups",
 			"ssl_tls13_ciphers"}},
+		{"postgresql", "15.20", "3.0.22", "ncsc", []string{"ssl_ecdh_curve = 'prime256v1'"}, []string{"secp521r1"}},
 		{"postgresql", "18.0", "3.5.7", "fast-and-safe", []string{"ssl_groups = 'X25519MLKEM768:X25519:"}, []string{"ssl_ecdh_curve"}},
 		{"caddy", "2.6.2", "", "fast-and-safe", []string{"curves x25519 secp256r1"}, []string{"mlkem"}},
 		{"caddy", "2.11.4", "", "fast-and-safe", []string{"curves x25519mlkem768 x25519"}, nil},

@@ -38,8 +38,11 @@ func (g *generator) postgresql() {
 	} else {
 		// Before 18 the server takes one curve, by EC_KEY_new_by_curve_name(3): X25519 isn't one.
 		curve := ""
-		for _, name := range strings.Split(list, ":") {
-			if curve == "" && (strings.HasPrefix(name, "prime") || strings.HasPrefix(name, "secp")) && !strings.Contains(name, "MLKEM") {
+		for name := range strings.SplitSeq(list, ":") {
+			switch {
+			case name == "prime256v1": // all clients have it, and it is the fastest
+				curve = name
+			case curve == "" && strings.HasPrefix(name, "secp"):
 				curve = name
 			}
 		}
