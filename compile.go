@@ -111,6 +111,7 @@ func (c *Context) negotiate() (offer *negotiate.Offer, err error) {
 	filters = append(filters, negotiate.Library{FIPS: c.fips}, c.host)
 	return negotiate.NewOffer(&negotiate.Asked{
 		Config:            c.config,
+		CipherSuiteOrder:  c.opts.suiteOrder,
 		TLS13CipherSuites: c.opts.suites13,
 		SignatureSchemes:  c.opts.signatures,
 	}, filters...)

@@ -93,6 +93,7 @@ func TestRefusedByName(t *testing.T) {
 		"WithTLS13CipherSuites":   WithTLS13CipherSuites(tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256),
 		"WithSignatureAlgorithms": WithSignatureAlgorithms(0x1234),
 		"WithVerifiedChainCache":  WithVerifiedChainCache(-1),
+		"WithCipherSuiteOrder":    WithCipherSuiteOrder(), // without CipherSuites
 	} {
 		wantConfigError(t, option, good(), opt)
 	}

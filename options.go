@@ -17,6 +17,7 @@ type Option func(*options) error
 
 type options struct {
 	library           string
+	suiteOrder        bool
 	suites13          []uint16
 	signatures        []tls.SignatureScheme
 	securityLevel     int
@@ -106,6 +107,16 @@ func optionsOf(opts []Option) (*options, error) {
 		}
 	}
 	return o, nil
+}
+
+// WithCipherSuiteOrder makes the order of tls.Config's CipherSuites that of preference, most preferred
+// first. Without it the order is crypto/tls's, whatever that of the field. The field must name suites.
+// Servers still prefer ChaCha20 for clients that do.
+func WithCipherSuiteOrder() Option {
+	return func(o *options) error {
+		o.suiteOrder = true
+		return nil
+	}
 }
 
 // WithTLS13CipherSuites sets the TLS 1.3 suites and their order, which are fixed in crypto/tls.

@@ -37,6 +37,7 @@ func (r *Refusal) Unwrap() error { return r.Err }
 // Asked is the part of a configuration that the user has named. Empty lists were not named.
 type Asked struct {
 	Config            *tls.Config // MinVersion, MaxVersion, CipherSuites, CurvePreferences
+	CipherSuiteOrder  bool        // the order of Config.CipherSuites is that of preference
 	TLS13CipherSuites []uint16
 	SignatureSchemes  []tls.SignatureScheme
 }
@@ -103,6 +104,13 @@ func defaultOffer(asked *Asked) (*Offer, error) {
 	}
 	if len(o.Versions) == 0 {
 		return nil, &Refusal{Field: "MinVersion", Reason: "leaves no version"}
+	}
+	if asked.CipherSuiteOrder {
+		named := asked.Config.CipherSuites
+		if len(named) == 0 {
+			return nil, &Refusal{Field: "WithCipherSuiteOrder", Reason: "Config.CipherSuites has no suites"}
+		}
+		slices.SortStableFunc(o.CipherSuites, func(a, b uint16) int { return slices.Index(named, a) - slices.Index(named, b) })
 	}
 	if asked.TLS13CipherSuites != nil {
 		o.TLS13CipherSuites = asked.TLS13CipherSuites

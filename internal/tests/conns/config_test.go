@@ -62,3 +62,49 @@ func TestChangedConfigIsCompiledAgain(t *testing.T) {
 }
 
 type nilSigner struct{ crypto.Signer }
+
+// TestCipherSuiteOrder: with WithCipherSuiteOrder, the order of TLS 1.2's suites is that of the configuration,
+// of both roles; without it, it is crypto/tls's.
+func TestCipherSuiteOrder(t *testing.T) {
+	suites := []uint16{tls.TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384, tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256}
+	for _, ordered := range []bool{true, false} {
+		want, options := suites[1], []ossl.Option{}
+		if ordered {
+			want, options = suites[0], append(options, ossl.WithCipherSuiteOrder())
+		}
+		config := tlstest.ServerConfig()
+		config.Certificates = []tls.Certificate{tlstest.ServerCert(tlstest.P256)}
+		config.MaxVersion, config.CipherSuites = tls.VersionTLS12, suites
+		server, err := ossl.NewContext(config, options...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a, b := tlstest.Buffered()
+		go server.Server(b).Handshake()
+		client := tls.Client(a, &tls.Config{RootCAs: tlstest.CA().Pool(), ServerName: tlstest.ServerName})
+		if err := client.Handshake(); err != nil || client.ConnectionState().CipherSuite != want {
+			t.Errorf("server, ordered %v: %s, %v", ordered, tls.CipherSuiteName(client.ConnectionState().CipherSuite), err)
+		}
+		offering, err := ossl.NewContext(&tls.Config{RootCAs: tlstest.CA().Pool(), MaxVersion: tls.VersionTLS12,
+			CipherSuites: suites}, options...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a, b = tlstest.Buffered()
+		var offered []uint16
+		config = tlstest.ServerConfig()
+		config.Certificates = []tls.Certificate{tlstest.ServerCert(tlstest.P256)}
+		config.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+			offered = hello.CipherSuites
+			return nil, nil
+		}
+		done := make(chan error, 1)
+		go func() { done <- tls.Server(b, config).Handshake() }()
+		if err := offering.Client(a, tlstest.ServerName).Handshake(); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-done; err != nil || offered[0] != want {
+			t.Errorf("client, ordered %v: %x, %v", ordered, offered, err)
+		}
+	}
+}
