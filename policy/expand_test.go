@@ -74,6 +74,7 @@ func snapshot(t *testing.T, p *Policy, h host) string {
 	for _, id := range e.suites12 {
 		line("TLS 1.2", tls.CipherSuiteName(id))
 	}
+	line("ordered", e.ordered)
 	line("groups", e.groups)
 	for _, id := range e.signatures { // not String: Go 1.26 has no names for ML-DSA
 		line("signature", fmt.Sprintf("%#04x", uint16(id)))
@@ -93,7 +94,7 @@ func snapshot(t *testing.T, p *Policy, h host) string {
 		t.Errorf("the configuration is not that of the expansion: %+v", config)
 	}
 	want := 1
-	for _, has := range []bool{e.suites13 != nil, e.cache, e.cache && !e.noTickets, e.lifetime != 0, e.rotation != 0,
+	for _, has := range []bool{e.ordered, e.suites13 != nil, e.cache, e.cache && !e.noTickets, e.lifetime != 0, e.rotation != 0,
 		e.kernel, e.fips} {
 		if has {
 			want++
@@ -112,7 +113,7 @@ func TestExpandNothingIgnored(t *testing.T) {
 		"records.compression no": "ossl never compresses", "resumption.early no": "ossl has no early data",
 		"records.kernel no": "the default", "sockets.nodelay yes": "package net sets it",
 		"stapling.no_uri fine": "nothing to do", "stapling.stapled fine": "allowed, and nothing to do",
-		"order any": "any order will do", "sockets.sendfile no": "the default",
+		"order any": "any order will do", "order server": "WithCipherSuiteOrder", "sockets.sendfile no": "the default",
 	}
 	inConfig := []string{"versions", "suites13", "suites12", "groups", "signatures", "fips", "resumption.tls13", "resumption.id",
 		"resumption.tickets", "resumption.lifetime", "resumption.rotation"}

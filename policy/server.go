@@ -56,6 +56,7 @@ func (p *Policy) Server() (*tls.Config, []ossl.Option, []Remainder, error) {
 type expansion struct {
 	min, max   uint16
 	suites12   []uint16
+	ordered    bool // the order of suites12 is that of preference
 	suites13   []uint16
 	groups     []tls.CurveID
 	signatures []tls.SignatureScheme
@@ -126,7 +127,7 @@ func (p *Policy) expand(h host) (*expansion, error) {
 		h.signature); err != nil {
 		return nil, err
 	}
-	e.noteOrder(p)
+	e.setOrder(p)
 	if err := e.setResumption(&p.Resumption); err != nil {
 		return nil, err
 	}
@@ -199,13 +200,13 @@ func pick[ID ~uint16](e *expansion, field string, list []Value, idOf func(string
 var groupOrder = []tls.CurveID{tls.X25519MLKEM768, 0x11eb, 0x11ed, 0x0202, tls.X25519, tls.CurveP256, tls.CurveP384,
 	tls.CurveP521}
 
-// noteOrder adds the remainders for orders: ossl has crypto/tls's, except for the suites of TLS 1.3.
-func (e *expansion) noteOrder(p *Policy) {
-	switch {
-	case p.Order.Value == "client":
+// setOrder takes the policy's order of suites. It adds the remainders for orders: that of groups is crypto/tls's.
+func (e *expansion) setOrder(p *Policy) {
+	switch p.Order.Value {
+	case "client":
 		e.remain("order", "", "client", "servers of ossl choose the cipher suite by their own order, as crypto/tls's do")
-	case p.Order.Value == "server" && len(e.suites12) > 1:
-		e.remain("order", "", "server", "for TLS 1.2, the order is crypto/tls's; the order of TLS 1.3 is the policy's")
+	case "server":
+		e.ordered = len(e.suites12) > 0
 	}
 	place := func(a, b tls.CurveID) int { return slices.Index(groupOrder, a) - slices.Index(groupOrder, b) }
 	if !slices.IsSortedFunc(e.groups, place) {
@@ -280,6 +281,9 @@ func (e *expansion) build() (*tls.Config, []ossl.Option) {
 		SessionTicketsDisabled: e.noTickets,
 	}
 	options := []ossl.Option{ossl.WithSignatureAlgorithms(e.signatures...)}
+	if e.ordered {
+		options = append(options, ossl.WithCipherSuiteOrder())
+	}
 	if e.suites13 != nil {
 		options = append(options, ossl.WithTLS13CipherSuites(e.suites13...))
 	}

@@ -105,6 +105,11 @@ func testServer(t *testing.T, fips bool) {
 				t.Errorf("TLS 1.2: %v, and the policy has it: %v", err, wanted)
 			case wanted && !has(p.Suites12, tls.CipherSuiteName(state.CipherSuite)):
 				t.Errorf("TLS 1.2 with %s", tls.CipherSuiteName(state.CipherSuite))
+			case wanted && p.Order.Value == "server":
+				first := slices.IndexFunc(p.Suites12, func(v policy.Value) bool { return strings.Contains(v.Name, "ECDSA_WITH_AES") })
+				if got := tls.CipherSuiteName(state.CipherSuite); got != p.Suites12[first].Name {
+					t.Errorf("TLS 1.2 with %s instead of %s", got, p.Suites12[first].Name)
+				}
 			}
 			for id, name := range map[tls.CurveID]string{tls.X25519: "x25519", tls.CurveP256: "secp256r1", tls.CurveP384: "secp384r1"} {
 				_, err := ask(address, &tls.Config{MinVersion: tls.VersionTLS13, CurvePreferences: []tls.CurveID{id}})
