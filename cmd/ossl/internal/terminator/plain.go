@@ -30,6 +30,7 @@ func (c *Config) checkPlain() error {
 		{len(s.ClientCA) > 0, "client-ca"},
 		{s.ClientOptional, "client-optional"},
 		{len(s.ClientAllow) > 0, "client-allow"},
+		{len(s.ALPN) > 0, "alpn"},
 		{c.Policy != "", "policy"},
 		{c.KernelTLS, "kernel-tls"},
 		{len(c.TicketKeys) > 0, "ticket-key"},

@@ -247,6 +247,7 @@ func TestPlainRefuses(t *testing.T) {
 		"client-ca":       func(c *terminator.Config) { c.Sites[0].ClientCA = []string{"ca"} },
 		"client-optional": func(c *terminator.Config) { c.Sites[0].ClientOptional = true },
 		"client-allow":    func(c *terminator.Config) { c.Sites[0].ClientAllow = []string{"cn:a"} },
+		"alpn":            func(c *terminator.Config) { c.Sites[0].ALPN = []string{"a"} },
 		"policy":          func(c *terminator.Config) { c.Policy = "bsi" },
 		"kernel-tls":      func(c *terminator.Config) { c.KernelTLS = true },
 		"ticket-key":      func(c *terminator.Config) { c.TicketKeys = []string{"k"} },
