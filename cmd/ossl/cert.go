@@ -55,7 +55,7 @@ appears when it is whole, and keys have the mode 0600.`,
 		"make a certificate for a client with this `name`: an email address, a\nURI, a DNS name or any text; may be repeated")
 	flags.StringVar(&f.key, "key", string(localca.ECDSA),
 		"the `kind` of key: ecdsa (P-256), rsa (3072 bits), ed25519, or, if ossl\nwas built with Go 1.27, mldsa44, mldsa65, mldsa87")
-	flags.IntVar(&f.days, "days", 397, "the certificate is valid for this many `days`")
+	flags.IntVar(&f.days, "days", 90, "the certificate is valid for this many `days`")
 	flags.StringVar(&f.out, "out", ".", "write the certificate and its key to this `folder`")
 	flags.StringVar(&f.folder, "dir", "", "the authority's `folder` (default ossl/ca in your folder for configurations)")
 	flags.StringVar(&f.keyOfCA, "ca-key", "", "the `kind` of the authority's key, when it is made (default ecdsa)")
@@ -89,7 +89,7 @@ func (f *certFlags) run(out io.Writer, names []string) error {
 		}
 	}
 	var requests []localca.Request
-	request := localca.Request{Kind: kind, Lifetime: time.Duration(f.days) * 24 * time.Hour}
+	request := localca.Request{Kind: kind, Lifetime: time.Duration(f.days)*24*time.Hour - localca.Early}
 	if len(names) > 0 {
 		request.Names = names
 		requests = append(requests, request)

@@ -28,9 +28,9 @@ const (
 
 const (
 	authorityYears = 10 // and so more than 3650 days
-	// early is the time by which a certificate is valid before it is made, since the clock of another
+	// Early is the time by which a certificate is valid before it is made, since the clock of another
 	// machine, or of a container, may be behind.
-	early = time.Hour
+	Early = time.Hour
 )
 
 // An Authority issues certificates.
@@ -110,7 +110,7 @@ func create(folder string, kind Kind) error {
 	now := time.Now()
 	template := &x509.Certificate{
 		Subject:               pkix.Name{CommonName: authorityName(), Organization: []string{"ossl development authority"}},
-		NotBefore:             now.Add(-early),
+		NotBefore:             now.Add(-Early),
 		NotAfter:              now.AddDate(authorityYears, 0, 0),
 		IsCA:                  true,
 		BasicConstraintsValid: true,
@@ -234,7 +234,7 @@ func (a *Authority) Issue(r Request, folder string) (*Issued, error) {
 	}
 	template := &x509.Certificate{
 		Subject:               pkix.Name{CommonName: shorten(r.Names[0]), Organization: []string{"ossl development certificate"}},
-		NotBefore:             latest(now.Add(-early), a.Certificate.NotBefore),
+		NotBefore:             latest(now.Add(-Early), a.Certificate.NotBefore),
 		NotAfter:              end,
 		BasicConstraintsValid: true,
 		KeyUsage:              x509.KeyUsageDigitalSignature,
