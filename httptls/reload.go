@@ -37,6 +37,9 @@ import (
 //   - it has expired or is not yet valid, and the pair in use is valid. The new pair is used as
 //     soon as this changes.
 //
+// If a file can't be read, or there is no memory or descriptor for it, the Reloader reports that once,
+// and tries again each Interval.
+//
 // The Reloader checks the files when a handshake calls GetCertificate, at most once every Interval.
 // The handshake waits at most a second for this; if the file system takes longer, it uses the pair
 // in use. A Reloader need not be closed. [Reloader.Reload] checks at once, and returns the result.
