@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -89,19 +90,43 @@ func (b *testbed) buildModule(ctx context.Context, dir string, patterns []string
 	if err != nil {
 		return commandError("go list", err)
 	}
+	var tested []binary
 	for line := range strings.Lines(string(list)) {
 		pkg, pkgDir, ok := strings.Cut(strings.TrimSpace(line), " ")
 		if !ok || strings.Contains(pkg, "/ci/") {
 			continue // the scripts' own tests call no OpenSSL
 		}
-		file := filepath.Join(b.dir, fmt.Sprintf("%d.test", len(b.binaries)))
-		if err := b.compile(ctx, dir, "test", "-c", "-o", file, pkg); err != nil {
+		tested = append(tested, binary{pkg: pkg, dir: pkgDir, adapter: adapter})
+	}
+	// One command links several binaries at a time, but names each after the last part of its package's path.
+	for len(tested) > 0 {
+		folder, err := os.MkdirTemp(b.dir, "tests")
+		if err != nil {
 			return err
 		}
-		if err := b.wrap(file); err != nil {
+		args := []string{"test", "-c", "-o", folder + string(filepath.Separator)}
+		named := map[string]bool{}
+		var later []binary
+		for _, t := range tested {
+			name := path.Base(t.pkg)
+			if named[name] {
+				later = append(later, t)
+				continue
+			}
+			named[name] = true
+			t.file = filepath.Join(folder, name+".test")
+			b.binaries = append(b.binaries, t)
+			args = append(args, t.pkg)
+		}
+		if err := b.compile(ctx, dir, args...); err != nil {
 			return err
 		}
-		b.binaries = append(b.binaries, binary{pkg: pkg, dir: pkgDir, file: file, adapter: adapter})
+		for _, t := range b.binaries[len(b.binaries)-len(named):] {
+			if err := b.wrap(t.file); err != nil {
+				return err
+			}
+		}
+		tested = later
 	}
 	return nil
 }
@@ -111,7 +136,7 @@ func (b *testbed) buildModule(ctx context.Context, dir string, patterns []string
 func (b *testbed) compile(ctx context.Context, dir string, args ...string) error {
 	cmd := exec.CommandContext(ctx, "go")
 	if b.sysroot == "" {
-		args = slices.Insert(args, len(args)-1, "-ldflags", b.ldflags())
+		args = slices.Insert(args, 1, "-ldflags", b.ldflags())
 		if b.cc != "" {
 			cmd.Env = append(os.Environ(), "CGO_ENABLED=1", "CC="+b.cc)
 		}
