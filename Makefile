@@ -30,7 +30,7 @@ zoo: ## start TLS servers, sound and broken ones, and print what an audit must s
 	@$(GO) build -buildvcs=false -o bin/zoo ./audit/zoo
 	@bin/zoo -only '$(SERVERS)' -debian '$(DEBIAN)'
 
-test: ## test every module under the race detector; build without go.work; test without cgo
+test: ## test what most changes touch, under the race detector; ci/test -rest tests the rest
 	@ci/test
 
 test-resumption: ## have curl, Java, BearSSL and other clients resume sessions; installs those that are missing if root
