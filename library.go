@@ -1,6 +1,7 @@
 package ossl
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"sync/atomic"
@@ -59,15 +60,22 @@ func Library() (LibraryInfo, error) {
 	return info, nil
 }
 
-// hasFIPS remembers that there is a module that works, since it has to load it.
+// hasFIPS remembers that there is a module that works, since it has to load it, and that there is
+// none. Other failures may pass.
 func hasFIPS() bool {
-	if !worksFIPS.Load() && libssl.TryFIPS() == nil {
-		worksFIPS.Store(true)
+	if works := worksFIPS.Load(); works != nil {
+		return *works
 	}
-	return worksFIPS.Load()
+	err := libssl.TryFIPS()
+	works := err == nil
+	var e *libssl.FIPSError
+	if works || errors.As(err, &e) && e.NoModule() {
+		worksFIPS.Store(&works)
+	}
+	return works
 }
 
-var worksFIPS atomic.Bool
+var worksFIPS atomic.Pointer[bool]
 
 // A libraryLoadError is an error of internal/libssl for a library that can't be loaded, with this
 // package's prefix.

@@ -1,6 +1,11 @@
 package libssl
 
-import "time"
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"time"
+)
 
 // A FIPSFailure is the reason why FIPS mode is not available, by fips.h's numbers.
 type FIPSFailure int
@@ -50,6 +55,15 @@ func (e *FIPSError) Error() string {
 		s += ": " + e.Text
 	}
 	return s
+}
+
+// NoModule reports whether there is no module, rather than one that can't be used.
+func (e *FIPSError) NoModule() bool {
+	if e.Failure != FIPSModuleFailed && e.Failure != FIPSNotConfigured {
+		return e.Failure == FIPSNotInLibrary
+	}
+	_, err := os.Stat(e.File)
+	return e.File != "" && errors.Is(err, fs.ErrNotExist)
 }
 
 // FIPSModule describes the module that FIPS mode uses, as the module reports it.
