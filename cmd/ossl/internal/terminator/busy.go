@@ -17,6 +17,9 @@ var errBusy = errors.New("no connection became free in time: backend-conns are i
 // errUpgrade ends requests whose backend changes to a protocol that the client has not asked for.
 var errUpgrade = errors.New("the backend has changed the protocol, not to the one that the client asked for")
 
+// errMalformed ends requests whose response isn't well-formed.
+var errMalformed = errors.New("the backend's response has a status or a name of a field that is not one of HTTP")
+
 // A patient is a transport whose requests wait for a connection for some time only, and then for a
 // backend that stalls: http.Transport itself lets them wait until the client leaves.
 type patient struct {
@@ -98,6 +101,10 @@ func (p patient) try(r *http.Request) (*http.Response, *attempt, error) {
 	}
 	if err != nil {
 		return nil, a, err
+	}
+	if !wellFormedResponse(resp) {
+		_ = resp.Body.Close()
+		return nil, a, errMalformed
 	}
 	if resp.StatusCode != http.StatusSwitchingProtocols {
 		resp.Body = &stallingBody{ReadCloser: resp.Body, stall: stall}

@@ -180,6 +180,9 @@ func reverseHandler(p *backends, settings *Backend, l *Limits, limited *complain
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		// A tunnel would be to an address of the client's choice, and an echo shows headers to scripts.
 		if r.Method == http.MethodConnect || r.Method == http.MethodTrace {
+			if r.Method == http.MethodConnect && r.ProtoMajor == 1 {
+				w.Header().Set("Connection", "close") // what follows is for the tunnel
+			}
 			w.Header().Set("Allow", "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS") // and those that the backend knows
 			http.Error(w, "405 method not allowed", http.StatusMethodNotAllowed)
 			return

@@ -3,6 +3,7 @@ package terminator
 import (
 	"net/http"
 	"net/netip"
+	"strconv"
 	"strings"
 
 	"golang.org/x/net/http/httpguts"
@@ -12,7 +13,7 @@ import (
 // request of HTTP/1.1 that has one meaning. net/http accepts more: targets without a "/" and, over
 // HTTP/2, methods and queries with spaces.
 func wellFormed(r *http.Request) bool {
-	if r.Host == "" && r.ProtoAtLeast(1, 1) || len(r.Header["Content-Length"]) > 1 {
+	if r.Host == "" && r.ProtoAtLeast(1, 1) || !lengthAgrees(r) {
 		return false
 	}
 	if _, ok := hostName(r.Host); !ok || !httpguts.ValidHeaderFieldName(r.Method) { // which is a token, too
@@ -27,6 +28,31 @@ func wellFormed(r *http.Request) bool {
 	path := r.URL.Path
 	return r.URL.Opaque == "" && (path == "" || path[0] == '/') &&
 		!strings.ContainsFunc(r.URL.RawQuery, func(c rune) bool { return c <= ' ' || c == 0x7f })
+}
+
+// lengthAgrees reports whether a request has no length, or one that is its body's: RFC 9113, section 8.1.1. Of a
+// request of HTTP/2 without a body net/http doesn't look at it.
+func lengthAgrees(r *http.Request) bool {
+	lengths := r.Header["Content-Length"]
+	if len(lengths) == 0 {
+		return true
+	}
+	n, err := strconv.ParseUint(lengths[0], 10, 63)
+	return len(lengths) == 1 && err == nil && int64(n) == r.ContentLength
+}
+
+// wellFormedResponse reports whether a backend's response can be written as a response that has one meaning.
+// net/http accepts names with spaces, and doesn't write them: what "Content-Length : 2" says would be lost.
+func wellFormedResponse(resp *http.Response) bool {
+	if resp.StatusCode < 100 || resp.StatusCode > 999 { // net/http's server panics
+		return false
+	}
+	for name := range resp.Header {
+		if !httpguts.ValidHeaderFieldName(name) {
+			return false
+		}
+	}
+	return true
 }
 
 // hostName returns the name or the address in a Host header, which may be empty, and reports
