@@ -30,10 +30,7 @@ func TestBackendsDie(t *testing.T) {
 		}
 	})
 	t.Run("nginx", func(t *testing.T) {
-		program, err := exec.LookPath("nginx")
-		if err != nil {
-			t.Skip("nginx is not installed")
-		}
+		program := findNginx(t)
 		f := newMortals(t)
 		url := startNginx(t, program, f.addresses)
 		client := &http.Client{Transport: &http.Transport{}, Timeout: patience}
@@ -47,16 +44,35 @@ func TestBackendsDie(t *testing.T) {
 // one.
 func startNginx(t *testing.T, program string, backends []string) string {
 	t.Helper()
-	folder, address := shortFolder(t), closed(t)
-	config := "daemon off; pid " + folder + "/pid; error_log stderr crit; events {}\nhttp { access_log off;\n"
+	address := closed(t)
+	runNginx(t, program, address, "", "upstream b { keepalive 16; server "+strings.Join(backends, " max_fails=0; server ")+
+		" max_fails=0; }\nserver { listen "+address+"; location / { proxy_pass http://b; proxy_http_version 1.1; "+
+		"proxy_set_header Connection \"\"; } }")
+	return "http://" + address
+}
+
+// findNginx returns nginx's path, or skips the test.
+func findNginx(t *testing.T) string {
+	t.Helper()
+	for _, name := range []string{"nginx", "/usr/sbin/nginx"} { // which isn't in the PATH of all users
+		if program, err := exec.LookPath(name); err == nil {
+			return program
+		}
+	}
+	t.Skip("nginx is not installed")
+	return ""
+}
+
+// runNginx runs nginx, which listens at an address, with some directives of its contexts events and http.
+func runNginx(t *testing.T, program, address, events, http string) {
+	t.Helper()
+	folder := shortFolder(t)
+	config := "daemon off; pid " + folder + "/pid; error_log stderr crit; events { " + events + " }\nhttp { access_log off;\n"
 	for _, name := range []string{"client_body", "proxy", "fastcgi", "uwsgi", "scgi"} {
 		config += name + "_temp_path " + folder + "/" + name + ";\n"
 	}
-	config += "upstream b { keepalive 16; server " + strings.Join(backends, " max_fails=0; server ") + " max_fails=0; }\n" +
-		"server { listen " + address + "; location / { proxy_pass http://b; proxy_http_version 1.1; " +
-		"proxy_set_header Connection \"\"; } } }\n"
 	file := filepath.Join(folder, "conf")
-	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte(config+http+" }\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	cmd := exec.Command(program, "-p", folder, "-c", file)
@@ -70,7 +86,7 @@ func startNginx(t *testing.T, program string, backends []string) string {
 	for late := time.Now().Add(patience); ; <-time.After(10 * time.Millisecond) {
 		if conn, err := net.Dial("tcp", address); err == nil {
 			_ = conn.Close()
-			return "http://" + address
+			return
 		}
 		if time.Now().After(late) {
 			t.Fatal("nginx doesn't listen")

@@ -144,33 +144,6 @@ func TestUpgradeCut(t *testing.T) {
 	}
 }
 
-// TestNoUpgrade: a wish for an upgrade that can't be passed on doesn't reach the backend.
-func TestNoUpgrade(t *testing.T) {
-	w, l := newWorld(t), listen(t)
-	r := w.start(w.config("ossl", terminator.Site{Backend: terminator.Backend{To: "http://" + l.Addr().String()}}))
-	for _, request := range []string{
-		"POST / HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: echo\r\nContent-Length: 4\r\n\r\nbody",
-		"POST / HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: echo\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
-		"GET / HTTP/1.0\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n",
-		"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n",
-	} {
-		client := r.mustDial(nil)
-		write(t, client, request)
-		backend := accept(t, l)
-		got, err := http.ReadRequest(bufio.NewReader(backend))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got.Header.Get("Upgrade") != "" || got.Header.Get("Connection") != "" {
-			t.Errorf("%q: %v", request, got.Header)
-		}
-		write(t, backend, "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok")
-		if resp, err := http.ReadResponse(bufio.NewReader(client), nil); err != nil || resp.StatusCode != 200 {
-			t.Errorf("%v, %v", resp, err)
-		}
-	}
-}
-
 // TestUnaskedUpgrade: a backend that changes the protocol, which the client has not asked for, is cut off.
 func TestUnaskedUpgrade(t *testing.T) {
 	w, l := newWorld(t), listen(t)

@@ -1,9 +1,7 @@
 package terminator_test
 
 import (
-	"bufio"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -260,92 +258,5 @@ func TestLongDownload(t *testing.T) {
 				t.Errorf("%d bytes, %v", len(rest), err)
 			}
 		})
-	})
-}
-
-// TestFloods: headers that are too large, and requests that could be understood in two ways, are
-// refused or made unambiguous.
-func TestFloods(t *testing.T) {
-	engines(t, func(t *testing.T, engine string) {
-		got := make(chan string, 10)
-		backend := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			body, _ := io.ReadAll(r.Body)
-			got <- fmt.Sprintf("%s %s %q %d %v", r.Method, r.URL.Path, body, r.ContentLength, r.TransferEncoding)
-		}))
-		t.Cleanup(backend.Close)
-		w := newWorld(t)
-		r := w.start(w.config(engine, terminator.Site{Backend: terminator.Backend{To: backend.URL}}))
-		const (
-			host    = "Host: localhost\r\n"
-			chunked = "Transfer-Encoding: chunked\r\n"
-			post    = "POST / HTTP/1.1\r\n" + host
-		)
-		for _, c := range []struct {
-			name, request string
-			status        int
-			seen          string // by the backend; "" if it must see nothing
-		}{
-			{"large header", "GET / HTTP/1.1\r\n" + host + "X: " + strings.Repeat("x", 100<<10) + "\r\n\r\n", 431, ""},
-			{"many headers", "GET / HTTP/1.1\r\n" + host + strings.Repeat("X: y\r\n", 20<<10) + "\r\n", 431, ""},
-			{"large line", "GET /" + strings.Repeat("x", 100<<10) + " HTTP/1.1\r\n" + host + "\r\n", 431, ""},
-			{"two lengths", post + "Content-Length: 1\r\nContent-Length: 2\r\n\r\nab", 400, ""},
-			{"signed length", post + "Content-Length: +1\r\n\r\na", 400, ""},
-			{"unknown coding", post + "Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n", 501, ""},
-			{"two codings", post + chunked + chunked + "\r\n0\r\n\r\n", 501, ""},
-			{"space before colon", "GET / HTTP/1.1\r\n" + host + "Content-Length : 1\r\n\r\na", 400, ""},
-			{"two equal lengths", post + "Content-Length: 1\r\nContent-Length: 1\r\n\r\na", 400, ""},
-			{"folded line", "GET / HTTP/1.1\r\n" + host + "X: a\r\n Content-Length: 1\r\n\r\n", 400, ""},
-			{"folded coding", post + "Transfer-Encoding:\r\n chunked\r\n\r\n0\r\n\r\n", 400, ""},
-			{"coding with a tab", post + "Transfer-Encoding:\tchunked\r\nConnection: close\r\n\r\n0\r\n\r\n", 200,
-				`POST / "" -1 [chunked]`},
-			{"coding in a list", post + "Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n", 501, ""},
-			{"coding of HTTP/1.0", "POST / HTTP/1.0\r\n" + host + chunked + "\r\n0\r\n\r\n", 400, ""},
-			{"length and coding of HTTP/1.0", "POST / HTTP/1.0\r\n" + host + chunked + "Content-Length: 5\r\n" +
-				"Connection: keep-alive\r\n\r\n0\r\n\r\n", 400, ""},
-			{"carriage return alone", "GET / HTTP/1.1\r\n" + host + "X: a\rContent-Length: 1\r\n\r\n", 400, ""},
-			{"NUL", "GET / HTTP/1.1\r\n" + host + "X: a\x00b\r\n\r\n", 400, ""},
-			{"lengths in a list", post + "Content-Length: 1, 1\r\n\r\na", 400, ""},
-			{"line feeds alone", "GET / HTTP/1.1\nHost: localhost\nConnection: close\n\n", 200, `GET / "" 0 []`},
-			{"two hosts", "GET / HTTP/1.1\r\n" + host + "Host: other\r\n\r\n", 400, ""},
-			{"tunnel", "CONNECT localhost HTTP/1.1\r\n" + host + "\r\n", 405, ""},
-			{"trace", "TRACE / HTTP/1.1\r\n" + host + "\r\n", 405, ""},
-			{"no host", "GET / HTTP/1.1\r\n\r\n", 400, ""},
-			{"empty host", "GET / HTTP/1.1\r\nHost:\r\n\r\n", 400, ""},
-			{"length and coding", "POST /a HTTP/1.1\r\n" + host + "Content-Length: 5\r\n" + chunked + "Connection: close\r\n\r\n" +
-				"3\r\nabc\r\n0\r\n\r\nGET /smuggled HTTP/1.1\r\n" + host + "\r\n", 400, ""},
-			// Last, because its backend may be late.
-			{"bare chunk", post + chunked + "\r\n1;\n a\r\n0\r\n\r\n", 400, `POST / "" -1 [chunked]`},
-		} {
-			t.Run(c.name, func(t *testing.T) {
-				conn := r.mustDial(nil)
-				go func() { _, _ = io.WriteString(conn, c.request) }()
-				reader := bufio.NewReader(conn)
-				resp, err := http.ReadResponse(reader, nil)
-				if err != nil || resp.StatusCode != c.status {
-					t.Fatalf("%v, %v, want status %d", resp, err, c.status)
-				}
-				if c.status == 400 {
-					_, _ = io.ReadAll(resp.Body)
-					if more, _ := io.ReadAll(reader); !resp.Close || len(more) > 0 {
-						t.Errorf("the connection goes on: %v, %q", resp.Close, more)
-					}
-				}
-				seen := ""
-				select {
-				case seen = <-got:
-				default:
-				}
-				if seen != c.seen && (seen != "" || c.name != "bare chunk") { // the backend may get the header before the error is found
-					t.Errorf("the backend got %s, want %s", seen, c.seen)
-				}
-			})
-		}
-		select {
-		case seen := <-got:
-			if seen != `POST / "" -1 [chunked]` { // the beginning of the bare chunk, late
-				t.Errorf("the backend got one more request: %s", seen)
-			}
-		default:
-		}
 	})
 }
