@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode"
 
 	"github.com/ossl-go/ossl/audit/internal/hello"
 	"github.com/ossl-go/ossl/policy"
@@ -25,7 +26,8 @@ func following(p *policy.Policy) Facts {
 	for _, name := range versionOrder {
 		v := VersionFacts{Outcome: tested}
 		if slices.Contains(names(p.Versions), name) {
-			v = VersionFacts{Outcome: tested, Offered: true, Suites: names(suitesOf(p, name)), Groups: names(p.Groups), Order: p.Order.Value}
+			v = VersionFacts{Outcome: tested, Offered: true, Suites: names(suitesOf(p, name)), Groups: names(p.Groups),
+				Order: p.Order.Value}
 		}
 		if name == "TLS 1.2" && v.Offered {
 			v.Signatures = names(p.Signatures)
@@ -39,8 +41,9 @@ func following(p *policy.Policy) Facts {
 	case p.Keys[0].Bits > 0:
 		key += fmt.Sprint(" ", p.Keys[0].Bits)
 	}
+	leaf := CertificateFact{Key: key, NotBefore: someDay, NotAfter: someDay.AddDate(0, 0, 30), Signature: "ECDSA-SHA256"}
 	f.Certificates = CertificateFacts{Outcome: tested, Chains: []ChainFacts{{Key: key, Trusted: true, InOrder: true,
-		Certificates: []CertificateFact{{Key: key, NotBefore: someDay, NotAfter: someDay.AddDate(0, 0, 30), Signature: "ECDSA-SHA256"}}}}}
+		Certificates: []CertificateFact{leaf}}}}
 	return f
 }
 
@@ -163,6 +166,57 @@ func TestPolicyAgainstAdvice(t *testing.T) {
 	}
 }
 
+// TestRemedies: a product's remedies name its own directives with the policy's values, and no other product.
+func TestRemedies(t *testing.T) {
+	names := []string{"nginx", "apache", "haproxy", "lighttpd", "caddy", "postgresql"}
+	for _, name := range policy.Names() {
+		p, err := policy.Get(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, product := range Products {
+			f := following(p)
+			j := &judgement{facts: &f, policy: p, at: someDay, product: product}
+			for _, rule := range rules {
+				remedy := j.remedyFor(rule.ID, "general")
+				for _, other := range names {
+					if other != product && strings.Contains(strings.ToLower(remedy), other) {
+						t.Errorf("%s, %s, %s: %s", name, product, rule.ID, remedy)
+					}
+				}
+				words := strings.FieldsFunc(remedy, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
+				if value(p.Groups, "x25519") == nil && hasName(words, "x25519") {
+					t.Errorf("%s has no x25519; %s, %s: %s", name, product, rule.ID, remedy)
+				}
+				if value(p.Versions, "TLS 1.2") == nil && (strings.Contains(strings.ToLower(strings.ReplaceAll(remedy, "v1", "1")), "tls1.2") ||
+					strings.Contains(remedy, "VersionTLS12")) {
+					t.Errorf("%s has no TLS 1.2; %s, %s: %s", name, product, rule.ID, remedy)
+				}
+			}
+		}
+	}
+	p, err := policy.Get("bsi")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct{ server, rule, want string }{
+		{"nginx/1.22.1", "suite-not-in-policy", "ssl_ciphers ECDHE-ECDSA-AES256-GCM-SHA384:"},
+		{"Apache/2.4.62 (Debian) OpenSSL/3.0.15", "group-not-in-policy", "Set SSLOpenSSLConfCmd Groups prime256v1:secp384r1:"},
+		{"Caddy", "suite-weak", "Set ciphers TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384 "},
+		{"haproxy", "group-weak", "Set ssl-default-bind-curves prime256v1:"},
+		{"lighttpd/1.4.79", "version-old", `Set ssl.openssl.ssl-conf-cmd += ( "MinProtocol" => "TLSv1.2" ), and restart.`},
+		{"PostgreSQL", "version-old", "Set ssl_min_protocol_version = 'TLSv1.2'"},
+		{"go", "version-old", "Set MinVersion: tls.VersionTLS12 and MaxVersion: tls.VersionTLS13 in the tls.Config."},
+	} {
+		f := following(p)
+		f.Server = test.server
+		j := &judgement{facts: &f, policy: p, at: someDay, product: Product(test.server)}
+		if got := j.remedyFor(test.rule, "general"); !strings.Contains(got, test.want) {
+			t.Errorf("%s, %s: %s", test.server, test.rule, got)
+		}
+	}
+}
+
 // TestLimits: a product is excused for a value that it can't turn off, and for no other one.
 func TestLimits(t *testing.T) {
 	p, err := policy.Get("bsi")
@@ -190,7 +244,8 @@ func TestLimits(t *testing.T) {
 	}
 	tested := Outcome{State: Tested}
 	f := following(p)
-	f.Resumption = ResumptionFacts{Ticket13: Resumed{Outcome: tested}, Ticket12: Resumed{Outcome: tested}, ID12: Resumed{Outcome: tested}}
+	none := Resumed{Outcome: tested}
+	f.Resumption = ResumptionFacts{Ticket13: none, Ticket12: none, ID12: none}
 	for _, test := range []struct {
 		server string
 		state  State
@@ -199,7 +254,8 @@ func TestLimits(t *testing.T) {
 		r := &Report{Facts: f}
 		r.Judge(p, someDay)
 		result := resultOf(t, r, "resume-none")
-		if result.State != test.state || result.State == NotTested && !strings.HasPrefix(result.Reason, "not applicable here: PostgreSQL") {
+		if result.State != test.state ||
+			result.State == NotTested && !strings.HasPrefix(result.Reason, "not applicable here: PostgreSQL") {
 			t.Errorf("%s: %+v", test.server, result)
 		}
 		if found := slices.Contains(failing(f, p), "resume-none"); found != (test.state == Tested) {

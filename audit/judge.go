@@ -47,7 +47,7 @@ func (r *Report) Judge(p *policy.Policy, at time.Time) {
 			f.Title, f.Reason = cmp.Or(f.Title, rule.Title), cmp.Or(f.Reason, rule.Reason)
 			f.Source = cmp.Or(f.Source, rule.Source)
 			if !f.settled {
-				f.Remedy = remedyFor(j.product, rule.ID, f.Remedy)
+				f.Remedy = j.remedyFor(rule.ID, f.Remedy)
 			}
 			f.settled = false
 			f.Price = r.Facts.price(rule.ID, f.Price)

@@ -22,8 +22,9 @@ var impossible = map[string]map[string]string{
 		"go":    "crypto/tls orders the suites itself",
 	},
 	"resume-lifetime": {
-		"caddy": "crypto/tls, which Caddy uses, gives its tickets 7 days",
-		"go":    "crypto/tls gives its tickets 7 days",
+		"caddy":    "crypto/tls, which Caddy uses, gives its tickets 7 days",
+		"go":       "crypto/tls gives its tickets 7 days",
+		"lighttpd": "lighttpd can't set the lifetime of sessions",
 	},
 	"certificate-compression": {
 		"apache":     "Apache has no setting for it",

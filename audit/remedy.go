@@ -1,8 +1,13 @@
 package audit
 
 import (
+	"cmp"
+	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/ossl-go/ossl/audit/confgen"
+	"github.com/ossl-go/ossl/policy"
 )
 
 // Products are the servers whose directives remedies can name.
@@ -35,10 +40,103 @@ func productOf(facts *Facts, target Target) string {
 	return product
 }
 
-// remedyFor returns the remedy for a product, if there is one, and else the general one.
-func remedyFor(product, rule, general string) string {
-	if remedy := remedies[rule][product]; remedy != "" {
-		return remedy
+// settingsOf are the settings of the policy that the server's directives have to follow, by rule. Their
+// remedies are the lines that "ossl config" writes for the product.
+var settingsOf = map[string][]string{
+	"version-old":             {"versions"},
+	"version-missing":         {"versions"},
+	"tls13-missing":           {"versions"},
+	"fallback-missing":        {"versions"},
+	"suite-weak":              {"suites12", "suites13"},
+	"suite-not-in-policy":     {"suites12", "suites13"},
+	"suite-missing":           {"suites12", "suites13"},
+	"suite-order":             {"order", "suites12", "suites13"},
+	"group-weak":              {"groups"},
+	"group-not-in-policy":     {"groups"},
+	"group-missing":           {"groups"},
+	"group-postquantum":       {"groups"},
+	"group-retry":             {"groups"},
+	"client-retry":            {"groups"},
+	"client-refused":          {"versions", "suites12", "suites13", "groups"},
+	"signature-weak":          {"signatures"},
+	"signature-not-in-policy": {"signatures"},
+	"resume-none":             {"resumption.id", "resumption.tickets"},
+	"resume-tls12-id":         {"resumption.id"},
+	"resume-lifetime":         {"resumption.lifetime"},
+	"http-hsts":               {"hsts"},
+}
+
+// takesEffect says how each product takes a new configuration.
+var takesEffect = map[string]string{"nginx": ", and reload.", "apache": ", and reload.", "haproxy": ", and reload.",
+	"lighttpd": ", and restart.", "caddy": " in the site's tls block, and reload.", "postgresql": ", and reload.",
+	"go": " in the tls.Config."}
+
+// remedyFor returns the remedy for a rule: the product's directives with the policy's values, if the product
+// is known and has such directives; else a text for the product, or the general one.
+func (j *judgement) remedyFor(rule, general string) string {
+	general = cmp.Or(remedies[rule][j.product], general)
+	settings := settingsOf[rule]
+	if j.product == "" || settings == nil {
+		return general
 	}
-	return general
+	postQuantum := rule == "group-postquantum"
+	if postQuantum && !slices.ContainsFunc(j.now().Groups, func(v policy.Value) bool { return isPostQuantum(v.Name) }) {
+		return "The policy has no post-quantum group: wait for its next edition, or choose another policy."
+	}
+	server, known := j.server(postQuantum)
+	config, err := confgen.Generate(confgen.Options{Server: server, Policy: j.policy, At: j.at})
+	if err != nil { // a version that is too old, for example
+		return general
+	}
+	var lines []string
+	for _, d := range config.Directives {
+		if !slices.Contains(settings, d.Setting) || d.Name == "ssl" { // PostgreSQL's ssl is on: there was an audit
+			continue
+		}
+		line := strings.TrimSuffix(d.Line(j.product), ",")
+		if !known && d.NeedsNewer(j.product) && !postQuantum {
+			line += " (needs " + d.Needs + ")"
+		}
+		lines = append(lines, line)
+	}
+	if lines == nil {
+		return general
+	}
+	effect := takesEffect[j.product]
+	if rule == "http-hsts" {
+		effect = strings.Replace(effect, "tls block", "block", 1)
+	}
+	remedy := "Set " + strings.Join(lines, " and ") + effect
+	if postQuantum && j.product != "caddy" && j.product != "go" {
+		remedy = productNames[j.product] + " needs OpenSSL 3.5 or newer for it. " + remedy
+	}
+	return remedy
+}
+
+// opensslVersion finds the version of OpenSSL in the header Server, as of Apache.
+var opensslVersion = regexp.MustCompile(`OpenSSL/(\d+\.\d+\.\d+)`)
+
+// server returns the version of the product and of its OpenSSL, as far as the facts tell, and otherwise the
+// newest product and OpenSSL 3.0, or 3.5 if the server has post-quantum groups or should get them. It reports
+// whether the product's version is known.
+func (j *judgement) server(postQuantum bool) (s confgen.Server, known bool) {
+	s = confgen.Server{Kind: j.product, Version: confgen.Newest(j.product), OpenSSL: confgen.Version{Major: 3}}
+	if _, version, ok := strings.Cut(j.facts.Server, "/"); ok && Product(j.facts.Server) == j.product {
+		if v, err := confgen.ParseVersion(version); err == nil {
+			s.Version, known = v, true
+		}
+	} else if j.oneCurve() {
+		s.Version = confgen.Version{Major: 17}
+	}
+	if m := opensslVersion.FindStringSubmatch(j.facts.Server); m != nil {
+		s.OpenSSL, _ = confgen.ParseVersion(m[1])
+	}
+	newer := confgen.Version{Major: 3, Minor: 5}
+	if s.OpenSSL.Before(newer) && (postQuantum || slices.ContainsFunc(j.groups(), isPostQuantum)) {
+		s.OpenSSL = newer
+		if j.product == "postgresql" && postQuantum {
+			s.Version = confgen.Newest(j.product)
+		}
+	}
+	return s, known
 }

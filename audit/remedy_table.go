@@ -4,54 +4,45 @@ package audit
 // remedy of its finding. What each directive needs is in the manual of the product, and in the files
 // that "ossl config" writes.
 var remedies = map[string]map[string]string{
-	"version-old": {
-		"nginx":      "Set ssl_protocols TLSv1.2 TLSv1.3; in every server block of this address, and reload.",
-		"apache":     "Set SSLProtocol -all +TLSv1.2 +TLSv1.3, and reload.",
-		"haproxy":    "Set ssl-default-bind-options ssl-min-ver TLSv1.2, and reload.",
-		"lighttpd":   "Set ssl.openssl.ssl-conf-cmd += (\"MinProtocol\" => \"TLSv1.2\"), and restart.",
-		"caddy":      "Set protocols tls1.2 tls1.3 in the site's tls block, and reload.",
-		"postgresql": "Set ssl_min_protocol_version = 'TLSv1.2', and reload.",
-		"go":         "Set MinVersion: tls.VersionTLS12 in the tls.Config.",
+	"signature-weak":          signatureRemedies,
+	"signature-not-in-policy": signatureRemedies,
+	"ems-missing": {
+		"nginx":      "Run nginx with OpenSSL 1.1.0 or newer.",
+		"apache":     "Run Apache with OpenSSL 1.1.0 or newer.",
+		"haproxy":    "Run HAProxy with OpenSSL 1.1.0 or newer.",
+		"lighttpd":   "Run lighttpd with OpenSSL 1.1.0 or newer.",
+		"caddy":      "Update Caddy: it has the extension if it was built with Go 1.21 or newer.",
+		"postgresql": "Run PostgreSQL with OpenSSL 1.1.0 or newer.",
+		"go":         "Build the server with Go 1.21 or newer.",
 	},
-	"tls13-missing": {
-		"nginx":      "Set ssl_protocols TLSv1.2 TLSv1.3; and reload. nginx before 1.23.4 leaves out TLS 1.3 by default.",
-		"apache":     "Set SSLProtocol -all +TLSv1.2 +TLSv1.3, and reload.",
-		"haproxy":    "Remove no-tlsv13 and ssl-max-ver from the bind options, and reload.",
-		"lighttpd":   "Remove MaxProtocol from ssl.openssl.ssl-conf-cmd, and restart.",
-		"caddy":      "Set protocols tls1.2 tls1.3 in the site's tls block, and reload.",
-		"postgresql": "Remove ssl_max_protocol_version, and reload.",
-		"go":         "Remove MaxVersion from the tls.Config.",
+	"renegotiation-client": {
+		"nginx":  "Update nginx: it refuses clients' renegotiation since 0.8.23.",
+		"apache": "Update Apache: it refuses clients' renegotiation since 2.2.15.",
 	},
-	"suite-weak":          suiteRemedies,
-	"suite-not-in-policy": suiteRemedies,
-	"suite-order": {
-		"nginx":      "Set ssl_prefer_server_ciphers on; and order ssl_ciphers as the policy does, and reload.",
-		"apache":     "Set SSLHonorCipherOrder on and order SSLCipherSuite as the policy does, and reload.",
-		"haproxy":    "Order ssl-default-bind-ciphers as the policy does, remove prefer-client-ciphers, and reload.",
-		"lighttpd":   "Order CipherString in ssl.openssl.ssl-conf-cmd as the policy does, and restart.",
-		"postgresql": "Set ssl_prefer_server_ciphers = on, order ssl_ciphers as the policy does, and reload.",
-		"go":         "crypto/tls orders the suites itself. A server on ossl has the order of its configuration.",
+	"compression-on": {
+		"nginx":      "Update nginx: it turns compression off since 1.3.2.",
+		"apache":     "Set SSLCompression off, and reload.",
+		"haproxy":    "Run HAProxy with OpenSSL 1.1.0 or newer, whose compression is off.",
+		"lighttpd":   "Set ssl.openssl.ssl-conf-cmd += ( \"Options\" => \"-Compression\" ), and restart.",
+		"postgresql": "Update PostgreSQL: it turns compression off since 14.",
 	},
-	"group-retry":       groupRemedies,
-	"group-missing":     groupRemedies,
-	"group-weak":        groupRemedies,
-	"group-postquantum": postQuantumRemedies,
 	"resume-tls13": {
 		"nginx": "Set ssl_session_tickets on; and ssl_session_cache shared:TLS:10m; and reload. Without a cache, and " +
 			"without tickets, nginx resumes nothing.",
-		"apache":     "Set SSLSessionTickets on and SSLSessionCache shmcb:/run/apache2/ssl(512000), and reload.",
-		"haproxy":    "Remove no-tls-tickets from the bind options, and reload.",
-		"lighttpd":   "Remove -SessionTicket from Options in ssl.openssl.ssl-conf-cmd, and restart.",
-		"postgresql": "PostgreSQL resumes no sessions, by design. Keep connections open in a pool.",
-		"go":         "Remove SessionTicketsDisabled from the tls.Config.",
+		"apache":   "Set SSLSessionTickets on and SSLSessionCache shmcb:/run/apache2/ssl(512000), and reload.",
+		"haproxy":  "Remove no-tls-tickets from the bind options, and reload.",
+		"lighttpd": "Remove -SessionTicket from Options in ssl.openssl.ssl-conf-cmd, and restart.",
+		"go":       "Remove SessionTicketsDisabled from the tls.Config.",
+	},
+	"resume-none": {
+		"caddy": "Remove the setting that turns session_tickets off from Caddy's JSON, and reload.",
+		"go":    "Remove SessionTicketsDisabled from the tls.Config.",
 	},
 	"resume-tls12-id": {
-		"nginx":    "Set ssl_session_cache shared:TLS:10m; and ssl_session_timeout 1d; and reload.",
+		"nginx":    "Set ssl_session_cache shared:TLS:10m; and reload.",
 		"apache":   "Set SSLSessionCache shmcb:/run/apache2/ssl(512000), and reload.",
 		"haproxy":  "Raise tune.ssl.cachesize and tune.ssl.lifetime, and restart.",
 		"lighttpd": "Set server.feature-flags += (\"ssl.session-cache\" => \"enable\"), and restart.",
-		"caddy":    "Caddy has no sessions by ID: crypto/tls has none. Clients with tickets resume.",
-		"go":       "crypto/tls has no sessions by ID. A server on ossl with a session cache has.",
 	},
 	"resume-tls12-ticket": {
 		"nginx":    "Set ssl_session_tickets on; and reload.",
@@ -67,6 +58,12 @@ var remedies = map[string]map[string]string{
 		"lighttpd": "Give all servers the same ssl.stek-file, and replace it often.",
 		"caddy":    "Give all servers the same storage: Caddy shares its ticket keys there.",
 		"go":       "Give all servers the same keys by Config.SetSessionTicketKeys.",
+	},
+	"ticket-rotation": {
+		"nginx":    "Use nginx 1.23.2 or newer with a shared ssl_session_cache and no ssl_session_ticket_key, or reload it daily.",
+		"apache":   "Reload Apache daily, or replace the SSLSessionTicketKeyFile daily.",
+		"haproxy":  "Reload HAProxy daily, or replace the keys of tls-ticket-keys by set ssl tls-key.",
+		"lighttpd": "Remove ssl.stek-file: lighttpd changes its own key every 8 hours.",
 	},
 	"early-data-on": {
 		"nginx":   "Set ssl_early_data off; and reload, unless what is behind nginx refuses early requests with 425.",
@@ -90,33 +87,11 @@ var remedies = map[string]map[string]string{
 	},
 }
 
-var suiteRemedies = map[string]string{
-	"nginx":      "Name the policy's suites in ssl_ciphers, and those of TLS 1.3 in ssl_conf_command Ciphersuites, and reload.",
-	"apache":     "Name the policy's suites in SSLCipherSuite, and those of TLS 1.3 in SSLCipherSuite TLSv1.3, and reload.",
-	"haproxy":    "Name the policy's suites in ssl-default-bind-ciphers and ssl-default-bind-ciphersuites, and reload.",
-	"lighttpd":   "Name the policy's suites as CipherString and Ciphersuites in ssl.openssl.ssl-conf-cmd, and restart.",
-	"caddy":      "Name the policy's suites of TLS 1.2 as ciphers in the site's tls block, and reload.",
-	"postgresql": "Name the policy's suites in ssl_ciphers, from version 18 on those of TLS 1.3 in ssl_tls13_ciphers, and reload.",
-	"go":         "Name the policy's suites of TLS 1.2 as CipherSuites in the tls.Config.",
-}
-
-var groupRemedies = map[string]string{
-	"nginx":    "Set ssl_ecdh_curve to the policy's groups, X25519 among the first, and reload.",
-	"apache":   "Set SSLOpenSSLConfCmd Groups to the policy's groups, X25519 among the first, and reload.",
-	"haproxy":  "Set ssl-default-bind-curves to the policy's groups, X25519 among the first, and reload.",
-	"lighttpd": "Set Groups in ssl.openssl.ssl-conf-cmd to the policy's groups, X25519 among the first, and restart.",
-	"caddy":    "Set curves in the site's tls block to the policy's groups, X25519 among the first, and reload.",
-	"postgresql": "From PostgreSQL 18 on, set ssl_groups = 'X25519:prime256v1'. Before, ssl_ecdh_curve takes one curve, and " +
-		"X25519 can't be it: update PostgreSQL.",
-	"go": "Set CurvePreferences in the tls.Config to the policy's groups, or leave it out.",
-}
-
-var postQuantumRemedies = map[string]string{
-	"nginx":      "Run nginx with OpenSSL 3.5 or newer, and begin ssl_ecdh_curve with X25519MLKEM768.",
-	"apache":     "Run Apache with OpenSSL 3.5 or newer, and begin SSLOpenSSLConfCmd Groups with X25519MLKEM768.",
-	"haproxy":    "Run HAProxy with OpenSSL 3.5 or newer, and begin ssl-default-bind-curves with X25519MLKEM768.",
-	"lighttpd":   "Run lighttpd with OpenSSL 3.5 or newer, and begin Groups in ssl.openssl.ssl-conf-cmd with X25519MLKEM768.",
-	"caddy":      "Update Caddy to a release that has x25519mlkem768, and remove curves from the site's tls block.",
-	"postgresql": "Update to PostgreSQL 18 with OpenSSL 3.5 or newer, and begin ssl_groups with X25519MLKEM768.",
-	"go":         "Build the server with Go 1.24 or newer, and leave CurvePreferences out of the tls.Config.",
+var signatureRemedies = map[string]string{
+	"haproxy": "Update HAProxy to 2.8, which has ssl-default-bind-sigalgs, or set SignatureAlgorithms in the openssl.cnf that it " +
+		"reads.",
+	"caddy": "Caddy can't set the signature schemes: crypto/tls chooses by the key. Use an ECDSA key on P-256.",
+	"postgresql": "PostgreSQL can't set the signature schemes: name those of the policy as SignatureAlgorithms in the openssl.cnf " +
+		"that it reads.",
+	"go": "crypto/tls chooses the scheme by the key: use an ECDSA key on P-256.",
 }

@@ -341,7 +341,9 @@ func checkLifetime(j *judgement, c *ChainFacts) []Finding {
 		return nil
 	}
 	finding.Source = sourceOf(j.policy, limit.Source)
-	finding.Evidence = fmt.Sprintf("The certificate is valid for %s; the policy has %d days.", days(lifetime), limit.Value)
+	const day = 24 * time.Hour
+	// A part of a day counts as a day: CA/Browser Forum, Baseline Requirements, section 6.3.2.
+	finding.Evidence = fmt.Sprintf("The certificate is valid for %d days; the policy has %d days.", (lifetime+day-1)/day, limit.Value)
 	return []Finding{finding}
 }
 

@@ -86,6 +86,6 @@ func checkCertificateCompression(j *judgement) ([]Finding, Outcome) {
 	return []Finding{{
 		Severity: Info,
 		Evidence: "The server sends its certificates plain to a client that takes zlib, brotli and zstd.",
-		Remedy:   "OpenSSL compresses certificates from 3.2 on; nginx has ssl_certificate_compression from 1.29.1 on.",
+		Remedy:   "Turn the compression of certificates on, if the server has it: OpenSSL has it from 3.2 on.",
 	}}, f.Outcome
 }

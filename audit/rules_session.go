@@ -71,6 +71,9 @@ func checkResumeNone(j *judgement) ([]Finding, Outcome) {
 		return nil, outcome
 	}
 	f := &j.facts.Resumption
+	if p := j.policy.Resumption; p.TLS13.Value == "no" && p.ID.Value == "no" && p.Tickets.Value == "no" {
+		return nil, Outcome{NotTested, "the policy forbids resumption"}
+	}
 	var evidence []string
 	for _, k := range kinds {
 		if facts := k.facts(f); facts.State == Tested {
@@ -80,9 +83,8 @@ func checkResumeNone(j *judgement) ([]Finding, Outcome) {
 	return []Finding{{
 		Severity: High,
 		Evidence: strings.Join(evidence, "; ") + ".",
-		Remedy: "Turn the session cache and tickets on. nginx before 1.23.2 needs ssl_session_tickets on or a shared " +
-			"ssl_session_cache also for TLS 1.3.",
-		Price: Price{Share: 1},
+		Remedy:   "Turn the session cache and tickets on.",
+		Price:    Price{Share: 1},
 	}}, outcome
 }
 
@@ -137,11 +139,11 @@ func resumeRule(k kind) func(*judgement) ([]Finding, Outcome) {
 func resumeWanted(k kind, p *policy.Resumption) (policy.Setting, string) {
 	switch k.name {
 	case kinds[0].name:
-		return p.TLS13, "Turn tickets on (nginx: ssl_session_tickets on, or a shared ssl_session_cache)."
+		return p.TLS13, "Turn tickets on."
 	case kinds[1].name:
 		return p.Tickets, "Turn tickets on, with a key that all processes share."
 	}
-	return p.ID, "Turn on a session cache that all processes share (nginx: ssl_session_cache shared:tls:10m)."
+	return p.ID, "Turn on a session cache that all processes share."
 }
 
 func checkFleet(j *judgement) ([]Finding, Outcome) {
@@ -208,8 +210,7 @@ func checkSessionLifetime(j *judgement) ([]Finding, Outcome) {
 		Evidence: fmt.Sprintf("The server says that its tickets live for %v; the policy allows %v.",
 			spell(duration(seconds)), spell(duration(limit.Value))),
 		Source: sourceOf(j.policy, limit.Source),
-		Remedy: fmt.Sprintf("Set the lifetime of sessions to %d s (nginx: ssl_session_timeout; Apache: SSLSessionCacheTimeout).",
-			limit.Value),
+		Remedy: fmt.Sprintf("Set the lifetime of sessions to %d s.", limit.Value),
 	}}, Outcome{State: Tested}
 }
 
@@ -283,8 +284,7 @@ func checkRotation(j *judgement) ([]Finding, Outcome) {
 		Evidence: fmt.Sprintf("In %v the key changed %d times; one key was in use for at least %v.",
 			spell(watched), len(w.Changes), spell(longest)),
 		Source: sourceOf(j.policy, limit.Source),
-		Remedy: "Change ticket keys regularly. " +
-			"nginx 1.23.2 and later does so if it has a shared ssl_session_cache and no ssl_session_ticket_key.",
+		Remedy: "Change ticket keys regularly.",
 	}}, Outcome{State: Tested}
 }
 
@@ -304,8 +304,7 @@ func checkEarly(j *judgement) ([]Finding, Outcome) {
 		Severity: Low,
 		Evidence: fmt.Sprintf("The server accepted early data; its tickets allow %d bytes.", f.Limit),
 		Source:   sourceOf(j.policy, want.Source),
-		Remedy: "Turn early data off (nginx: ssl_early_data off; HAProxy: without allow-0rtt), or see to it that requests that " +
-			"change something are answered by 425 Too Early.",
+		Remedy:   "Turn early data off, or see to it that requests that change something are answered by 425 Too Early.",
 	}}, f.Outcome
 }
 
@@ -318,7 +317,7 @@ func checkReplay(j *judgement) ([]Finding, Outcome) {
 		Severity: High,
 		Evidence: fmt.Sprintf("A recorded first flight was sent again %d times: %d requests were executed, %d answered by 425.",
 			f.Sent, f.Executed, f.TooEarly),
-		Remedy: "nginx: ssl_early_data off; or pass the header Early-Data ($ssl_early_data) to the application, and let it answer " +
-			"425 Too Early to all that changes something. (Options AntiReplay stops nginx 1.22 from resuming any TLS 1.3 session.)",
+		Remedy: "Turn early data off, or pass the header Early-Data to the application, and let it answer 425 Too Early to all " +
+			"that changes something.",
 	}}, f.Outcome
 }

@@ -1,4 +1,4 @@
-package confgen
+package confgen_test
 
 import (
 	"crypto/x509"
@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/ossl-go/ossl/audit"
+	. "github.com/ossl-go/ossl/audit/confgen"
 	"github.com/ossl-go/ossl/policy"
 )
 

@@ -128,7 +128,7 @@ func (c *Config) caddy(w *writer) {
 	write := func(scope string) {
 		for _, d := range c.Directives {
 			if d.Scope == scope {
-				w.directive(d, strings.TrimSpace(d.Name+" "+d.Value))
+				w.directive(d, d.Line("caddy"))
 			}
 		}
 	}

@@ -72,7 +72,7 @@ func (c *Config) golang(w *writer) {
 	w.line("Certificates: []tls.Certificate{certificate},")
 	for _, d := range c.Directives {
 		if d.Scope == "main" {
-			w.directive(d, d.Name+": "+d.Value+",")
+			w.directive(d, d.Line("go"))
 		}
 	}
 	w.close("}")
@@ -80,7 +80,7 @@ func (c *Config) golang(w *writer) {
 	w.open("handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {")
 	for _, d := range c.Directives {
 		if d.Scope == "site" {
-			w.directive(d, d.Name+" "+d.Value)
+			w.directive(d, d.Line("go"))
 		}
 	}
 	w.line("files.ServeHTTP(w, r)")

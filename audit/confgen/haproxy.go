@@ -1,9 +1,6 @@
 package confgen
 
-import (
-	"fmt"
-	"strings"
-)
+import "fmt"
 
 func (g *generator) haproxy() {
 	tls12, tls13, src := g.versions()
@@ -88,7 +85,7 @@ func (c *Config) haproxy(w *writer) {
 	write := func(scope string) {
 		for _, d := range c.Directives {
 			if d.Scope == scope {
-				w.directive(d, strings.TrimSpace(d.Name+" "+d.Value))
+				w.directive(d, d.Line("haproxy"))
 			}
 		}
 	}
@@ -124,7 +121,7 @@ func (c *Config) haproxy(w *writer) {
 	for _, d := range c.Directives {
 		if d.Scope == "listen" {
 			w.reason(d)
-			words += " " + strings.TrimSpace(d.Name+" "+d.Value)
+			words += " " + d.Line("haproxy")
 		}
 	}
 	w.comment(c.keyAdvice() + " HAProxy wants chain and key in one file.")

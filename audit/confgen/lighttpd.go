@@ -1,9 +1,6 @@
 package confgen
 
-import (
-	"fmt"
-	"strings"
-)
+import "fmt"
 
 // confCmd is the name of lighttpd's directives that OpenSSL reads.
 const confCmd = "ssl.openssl.ssl-conf-cmd "
@@ -119,8 +116,7 @@ func (c *Config) lighttpd(w *writer) {
 	w.line(fmt.Sprintf(`server.port = %d`, plain))
 	for _, d := range c.Directives {
 		if d.Scope == "main" {
-			key, value, _ := strings.Cut(d.Value, "=")
-			w.directive(d, fmt.Sprintf(`%s += ( "%s" => "%s" )`, d.Name, key, value))
+			w.directive(d, d.Line("lighttpd"))
 		}
 	}
 	if l.PlainPort > 0 {
@@ -134,15 +130,8 @@ func (c *Config) lighttpd(w *writer) {
 	w.comment(c.keyAdvice())
 	w.line(fmt.Sprintf(`ssl.pemfile = "%s"`, l.Certificates[0].Chain), fmt.Sprintf(`ssl.privkey = "%s"`, l.Certificates[0].Key))
 	for _, d := range c.Directives {
-		if d.Scope != "site" {
-			continue
-		}
-		if name, ok := strings.CutPrefix(d.Name, confCmd); ok {
-			w.directive(d, fmt.Sprintf(`%s+= ( "%s" => "%s" )`, confCmd, name, d.Value))
-		} else if name, ok := strings.CutPrefix(d.Name, "setenv.add-response-header "); ok {
-			w.directive(d, fmt.Sprintf(`setenv.add-response-header += ( "%s" => "%s" )`, name, d.Value))
-		} else {
-			w.directive(d, d.Name+" = "+d.Value)
+		if d.Scope == "site" {
+			w.directive(d, d.Line("lighttpd"))
 		}
 	}
 	w.close("}")

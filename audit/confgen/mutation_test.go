@@ -1,4 +1,4 @@
-package confgen
+package confgen_test
 
 import (
 	"fmt"
@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/ossl-go/ossl/audit"
+	. "github.com/ossl-go/ossl/audit/confgen"
 	"github.com/ossl-go/ossl/policy"
 )
 

@@ -148,7 +148,7 @@ func (c *Config) nginx(w *writer) {
 	write := func(scope string) {
 		for _, d := range c.Directives {
 			if d.Scope == scope {
-				w.directive(d, strings.TrimSpace(d.Name+" "+d.Value)+";")
+				w.directive(d, d.Line("nginx"))
 			}
 		}
 	}
@@ -166,7 +166,7 @@ func (c *Config) nginx(w *writer) {
 	for _, d := range c.Directives {
 		if d.Scope == "listen" {
 			w.reason(d)
-			words += " " + strings.TrimSpace(d.Name+" "+d.Value)
+			words += " " + d.Line("nginx")
 		}
 	}
 	c.nginxListen(w, l.Port, " ssl"+words)

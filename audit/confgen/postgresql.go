@@ -73,6 +73,6 @@ func (c *Config) postgresql(w *writer) {
 	w.comment(c.keyAdvice())
 	w.line("ssl_cert_file = '"+l.Certificates[0].Chain+"'", "ssl_key_file = '"+l.Certificates[0].Key+"'")
 	for _, d := range c.Directives {
-		w.directive(d, d.Name+" = "+d.Value)
+		w.directive(d, d.Line("postgresql"))
 	}
 }

@@ -1,4 +1,4 @@
-package confgen
+package confgen_test
 
 import (
 	"context"
@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	. "github.com/ossl-go/ossl/audit/confgen"
 	"github.com/ossl-go/ossl/policy"
 )
 
