@@ -1,7 +1,8 @@
 //go:build cgo && ossl_faults
 
-// Package faults_test has each allocation of OpenSSL and of our C fail once, one at a time, and looks
-// at the connection that it hits and at the next one with the same Context. ci/alloc-faults runs it.
+// Package faults_test has each allocation of OpenSSL and of our C fail, one at a time, and looks at the
+// connection that it hits and at the next one with the same Context. ci/alloc-faults runs it. After a
+// crash, -test.v tells where it was.
 package faults_test
 
 import (
@@ -24,7 +25,10 @@ import (
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
-var most = flag.Int("most", 0, "the number of allocations to try in a scenario, evenly spread; 0 for all")
+var (
+	most = flag.Int("most", 0, "the number of allocations to try in a scenario, evenly spread; 0 for all")
+	span = flag.Int("span", 1, "the number of allocations in a row that fail")
+)
 
 func TestMain(m *testing.M) {
 	flag.Parse()
@@ -91,7 +95,7 @@ func (s *scenario) run(t *testing.T) *judge {
 		if testing.Verbose() {
 			fmt.Fprintf(os.Stderr, "\r%s: %d of %d ", s.name, n, total)
 		}
-		libssl.FailAllocations(n, n+1)
+		libssl.FailAllocations(n, n+*span)
 		hit := try()
 		if libssl.CountAllocations() >= n {
 			j.hit(hit)
