@@ -188,8 +188,8 @@ func TestRemedies(t *testing.T) {
 				if value(p.Groups, "x25519") == nil && hasName(words, "x25519") {
 					t.Errorf("%s has no x25519; %s, %s: %s", name, product, rule.ID, remedy)
 				}
-				if value(p.Versions, "TLS 1.2") == nil && (strings.Contains(strings.ToLower(strings.ReplaceAll(remedy, "v1", "1")), "tls1.2") ||
-					strings.Contains(remedy, "VersionTLS12")) {
+				old := func(name string) bool { return strings.Contains(remedy, name) }
+				if value(p.Versions, "TLS 1.2") == nil && slices.ContainsFunc([]string{"TLSv1.2", "tls1.2", "VersionTLS12"}, old) {
 					t.Errorf("%s has no TLS 1.2; %s, %s: %s", name, product, rule.ID, remedy)
 				}
 			}
@@ -214,6 +214,25 @@ func TestRemedies(t *testing.T) {
 		if got := j.remedyFor(test.rule, "general"); !strings.Contains(got, test.want) {
 			t.Errorf("%s, %s: %s", test.server, test.rule, got)
 		}
+	}
+}
+
+// TestForbiddenResumption: the remedy for tickets that the policy forbids turns them off.
+func TestForbiddenResumption(t *testing.T) {
+	p, err := policy.Get("fast-and-safe")
+	if err != nil {
+		t.Fatal(err)
+	}
+	without := *p
+	without.Resumption.TLS13.Value, without.Resumption.Tickets.Value = "no", "no"
+	f := following(p)
+	f.Server = "nginx/1.26.3"
+	f.Resumption.Ticket13 = Resumed{Outcome: Outcome{State: Tested}, Offered: true, Tries: 4, Hits: 4}
+	r := &Report{Facts: f}
+	r.Judge(&without, someDay)
+	i := slices.IndexFunc(r.Findings, func(f Finding) bool { return f.Rule == "resume-tls13" })
+	if i < 0 || r.Findings[i].Remedy != "Set ssl_session_tickets off; and reload." {
+		t.Errorf("%+v", r.Findings)
 	}
 }
 

@@ -71,22 +71,26 @@ var takesEffect = map[string]string{"nginx": ", and reload.", "apache": ", and r
 	"lighttpd": ", and restart.", "caddy": " in the site's tls block, and reload.", "postgresql": ", and reload.",
 	"go": " in the tls.Config."}
 
-// remedyFor returns the remedy for a rule: the product's directives with the policy's values, if the product
-// is known and has such directives; else a text for the product, or the general one.
+// remedyFor returns the remedy for a rule: a text for the product; else the product's directives with the
+// policy's values, if there are any; else the general text.
 func (j *judgement) remedyFor(rule, general string) string {
-	general = cmp.Or(remedies[rule][j.product], general)
-	settings := settingsOf[rule]
-	if j.product == "" || settings == nil {
-		return general
-	}
 	postQuantum := rule == "group-postquantum"
 	if postQuantum && !slices.ContainsFunc(j.now().Groups, func(v policy.Value) bool { return isPostQuantum(v.Name) }) {
 		return "The policy has no post-quantum group: wait for its next edition, or choose another policy."
 	}
+	return cmp.Or(remedies[rule][j.product], j.directives(postQuantum, settingsOf[rule]...), general)
+}
+
+// directives returns the remedy that sets the product's directives for settings of the policy, or "" if there
+// are none.
+func (j *judgement) directives(postQuantum bool, settings ...string) string {
+	if j.product == "" || len(settings) == 0 {
+		return ""
+	}
 	server, known := j.server(postQuantum)
 	config, err := confgen.Generate(confgen.Options{Server: server, Policy: j.policy, At: j.at})
 	if err != nil { // a version that is too old, for example
-		return general
+		return ""
 	}
 	var lines []string
 	for _, d := range config.Directives {
@@ -100,13 +104,14 @@ func (j *judgement) remedyFor(rule, general string) string {
 		lines = append(lines, line)
 	}
 	if lines == nil {
-		return general
+		return ""
 	}
 	effect := takesEffect[j.product]
-	if rule == "http-hsts" {
+	if settings[0] == "hsts" {
 		effect = strings.Replace(effect, "tls block", "block", 1)
 	}
 	remedy := "Set " + strings.Join(lines, " and ") + effect
+	remedy = strings.Replace(remedy, ";, and", "; and", 1)
 	if postQuantum && j.product != "caddy" && j.product != "go" {
 		remedy = productNames[j.product] + " needs OpenSSL 3.5 or newer for it. " + remedy
 	}

@@ -4,6 +4,8 @@ package audit
 // remedy of its finding. What each directive needs is in the manual of the product, and in the files
 // that "ossl config" writes.
 var remedies = map[string]map[string]string{
+	"version-missing":         noVersionRemedies,
+	"tls13-missing":           noVersionRemedies,
 	"signature-weak":          signatureRemedies,
 	"signature-not-in-policy": signatureRemedies,
 	"ems-missing": {
@@ -87,9 +89,13 @@ var remedies = map[string]map[string]string{
 	},
 }
 
+// noVersionRemedies are those of products with bounds, of which one is to be removed.
+var noVersionRemedies = map[string]string{
+	"haproxy":  "Remove no-tlsv13, no-tlsv12, ssl-max-ver and force-tlsv12 from the bind options, and reload.",
+	"lighttpd": "Remove MaxProtocol from ssl.openssl.ssl-conf-cmd, and restart.",
+}
+
 var signatureRemedies = map[string]string{
-	"haproxy": "Update HAProxy to 2.8, which has ssl-default-bind-sigalgs, or set SignatureAlgorithms in the openssl.cnf that it " +
-		"reads.",
 	"caddy": "Caddy can't set the signature schemes: crypto/tls chooses by the key. Use an ECDSA key on P-256.",
 	"postgresql": "PostgreSQL can't set the signature schemes: name those of the policy as SignatureAlgorithms in the openssl.cnf " +
 		"that it reads.",

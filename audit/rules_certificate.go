@@ -343,7 +343,8 @@ func checkLifetime(j *judgement, c *ChainFacts) []Finding {
 	finding.Source = sourceOf(j.policy, limit.Source)
 	const day = 24 * time.Hour
 	// A part of a day counts as a day: CA/Browser Forum, Baseline Requirements, section 6.3.2.
-	finding.Evidence = fmt.Sprintf("The certificate is valid for %d days; the policy has %d days.", (lifetime+day-1)/day, limit.Value)
+	finding.Evidence = fmt.Sprintf("The certificate is valid for %d days; the policy has %d days.", (lifetime+day-1)/day,
+		limit.Value)
 	return []Finding{finding}
 }
 

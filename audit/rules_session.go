@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -118,7 +119,12 @@ func resumeRule(k kind) func(*judgement) ([]Finding, Outcome) {
 		switch {
 		case want.Value == "no" && facts.Hits > 0:
 			finding.Title = k.name + ": sessions are resumed, which the policy doesn't allow"
-			finding.Severity, finding.Remedy = Low, "Turn this kind of resumption off."
+			setting := "resumption.tickets"
+			if k.name == kinds[2].name {
+				setting = "resumption.id"
+			}
+			finding.Severity, finding.settled = Low, true // the product's remedy would turn it on
+			finding.Remedy = cmp.Or(j.directives(false, setting), "Turn this kind of resumption off.")
 			finding.Reason = "The policy doesn't allow it."
 		case want.Value == "no" || works == 0 || facts.Tries > 0 && facts.Hits == facts.Tries:
 			return nil, outcome
