@@ -3,7 +3,9 @@ package grpctls
 import (
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/pem"
 	"errors"
+	"fmt"
 	"os"
 	"slices"
 	"sync"
@@ -11,6 +13,7 @@ import (
 	"google.golang.org/grpc/credentials"
 
 	"github.com/ossl-go/ossl"
+	"github.com/ossl-go/ossl/keys"
 )
 
 // tlsCredentials is the type of all credentials of this package.
@@ -94,14 +97,14 @@ func NewClientTLSFromCert(roots *x509.CertPool, serverNameOverride string) crede
 }
 
 // NewClientTLSFromFile is [NewClientTLSFromCert] with the authorities in a PEM file, which must
-// have at least one.
+// have at least one. A file with a PEM block that is cut or damaged is refused.
 func NewClientTLSFromFile(certFile, serverNameOverride string) (credentials.TransportCredentials, error) {
-	pem, err := os.ReadFile(certFile)
+	text, err := readPEM(certFile)
 	if err != nil {
 		return nil, err
 	}
 	roots := x509.NewCertPool()
-	if !roots.AppendCertsFromPEM(pem) {
+	if !roots.AppendCertsFromPEM(text) {
 		return nil, errors.New("grpctls: no certificate in " + certFile)
 	}
 	return New(&tls.Config{ServerName: serverNameOverride, RootCAs: roots})
@@ -113,13 +116,39 @@ func NewServerTLSFromCert(cert *tls.Certificate) credentials.TransportCredential
 	return NewTLS(&tls.Config{Certificates: []tls.Certificate{*cert}})
 }
 
-// NewServerTLSFromFile is [NewServerTLSFromCert] with the chain and the key in PEM files.
+// NewServerTLSFromFile is [NewServerTLSFromCert] with the chain and the key in PEM files. A
+// chain with a PEM block that is cut or damaged is refused.
 func NewServerTLSFromFile(certFile, keyFile string) (credentials.TransportCredentials, error) {
-	cert, err := tls.LoadX509KeyPair(certFile, keyFile)
+	chain, err := readPEM(certFile)
+	if err != nil {
+		return nil, err
+	}
+	key, err := os.ReadFile(keyFile)
+	if err != nil {
+		return nil, err
+	}
+	cert, err := tls.X509KeyPair(chain, key)
 	if err != nil {
 		return nil, err
 	}
 	return New(&tls.Config{Certificates: []tls.Certificate{cert}})
+}
+
+// readPEM returns the blocks of a PEM file. Of blocks that are cut or damaged it returns an error:
+// packages crypto/tls and crypto/x509 would leave their certificates out.
+func readPEM(file string) (text []byte, err error) {
+	if text, err = os.ReadFile(file); err != nil {
+		return nil, err
+	}
+	blocks, err := keys.DecodePEM(text)
+	if err != nil {
+		return nil, fmt.Errorf("grpctls: %s: %w", file, err)
+	}
+	text = nil
+	for _, block := range blocks {
+		text = append(text, pem.EncodeToMemory(block)...)
+	}
+	return text, nil
 }
 
 // Info implements [credentials.TransportCredentials]. The values are those of gRPC's own TLS

@@ -8,6 +8,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"net"
+	"os"
 	"reflect"
 	"strings"
 	"sync/atomic"
@@ -344,7 +345,18 @@ func TestConstructors(t *testing.T) {
 			}
 		}
 	}
+	text := must(os.ReadFile(rootFile))
+	damaged := rootFile + ".damaged" // package pem skips the second block
+	if err := os.WriteFile(damaged, append(text, text[:len(text)-9]...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	damagedChain := certFile + ".damaged"
+	if err := os.WriteFile(damagedChain, append(must(os.ReadFile(certFile)), text[:len(text)-9]...), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for name, err := range map[string]error{
+		"a cut authority":           second(grpctls.NewClientTLSFromFile(damaged, "")),
+		"a cut chain":               second(grpctls.NewServerTLSFromFile(damagedChain, keyFile)),
 		"no authority's file":       second(grpctls.NewClientTLSFromFile(rootFile+".missing", "")),
 		"no certificate in it":      second(grpctls.NewClientTLSFromFile(keyFile, "")),
 		"no certificate's file":     second(grpctls.NewServerTLSFromFile(certFile+".missing", keyFile)),

@@ -7,6 +7,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 
 	"github.com/ossl-go/ossl/keys"
@@ -48,6 +49,28 @@ func parsePair(certText []byte, keyFile string, keyText []byte, options []keys.O
 		return cert, errors.New("tls: private key does not match public key")
 	}
 	return cert, nil
+}
+
+// loadPair is [tls.LoadX509KeyPair], except that it refuses a chain with a PEM block that is cut or
+// damaged: crypto/tls would leave its certificate out.
+func loadPair(certFile, keyFile string) (cert tls.Certificate, err error) {
+	text, err := os.ReadFile(certFile)
+	if err != nil {
+		return cert, err
+	}
+	blocks, err := keys.DecodePEM(text)
+	if err != nil {
+		return cert, fmt.Errorf("httptls: %s: %w", certFile, err)
+	}
+	var chain []byte
+	for _, block := range blocks {
+		chain = append(chain, pem.EncodeToMemory(block)...)
+	}
+	key, err := os.ReadFile(keyFile)
+	if err != nil {
+		return cert, err
+	}
+	return tls.X509KeyPair(chain, key)
 }
 
 // explainPair returns the reason why package keys doesn't load a key either, which names its kind, or

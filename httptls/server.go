@@ -138,7 +138,7 @@ func (s *Server) compile(certFile, keyFile string) (*ossl.Context, error) {
 	config.NextProtos = s.nextProtos(config.NextProtos)
 	has := len(config.Certificates) > 0 || config.GetCertificate != nil || config.GetConfigForClient != nil
 	if !has || certFile != "" || keyFile != "" {
-		cert, err := tls.LoadX509KeyPair(certFile, keyFile)
+		cert, err := loadPair(certFile, keyFile)
 		if err != nil {
 			return nil, err
 		}

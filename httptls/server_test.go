@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"os"
 	"regexp"
 	"strings"
 	"sync"
@@ -507,6 +508,20 @@ func TestServeFunctions(t *testing.T) {
 		}
 		_ = l.Close()
 		await(t, "Serve to return", done)
+	})
+	t.Run("cut chain", func(t *testing.T) { // package pem skips the second block
+		text, err := os.ReadFile(cert)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(cert+".cut", append(text, text[:len(text)-9]...), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		l := listen(t)
+		_ = l.Close() // so that Serve would return
+		if err := httptls.ServeTLS(l, handler, cert+".cut", key); err == nil || errors.Is(err, net.ErrClosed) {
+			t.Errorf("served: %v", err)
+		}
 	})
 	t.Run("no file", func(t *testing.T) {
 		if err := httptls.ListenAndServeTLS("127.0.0.1:0", cert, key+".none", handler); err == nil {

@@ -3,10 +3,13 @@ package main
 import (
 	"context"
 	"crypto/x509"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+
+	"github.com/ossl-go/ossl/keys"
 )
 
 // maxInput bounds the bytes of a file that is read as a whole.
@@ -54,8 +57,15 @@ func readRoots(ctx context.Context, name string) (*x509.CertPool, error) {
 	if err != nil {
 		return nil, inputError("--roots", err)
 	}
-	pool := x509.NewCertPool()
-	if !pool.AppendCertsFromPEM(certificates) {
+	blocks, err := keys.DecodePEM(certificates)
+	if err != nil {
+		return nil, usageError("--roots: " + name + ": " + err.Error())
+	}
+	pool, found := x509.NewCertPool(), false
+	for _, block := range blocks {
+		found = pool.AppendCertsFromPEM(pem.EncodeToMemory(block)) || found
+	}
+	if !found {
 		return nil, usageError("--roots: " + name + " has no certificates in PEM")
 	}
 	return pool, nil
