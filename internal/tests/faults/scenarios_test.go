@@ -55,7 +55,8 @@ func server(name string, refused bool, config, peer *tls.Config, opts ...ossl.Op
 }
 
 func dial(ctx *ossl.Context, peer *tls.Config) attempt {
-	return connect(func(c net.Conn) conn { return ctx.Client(c, "") }, func(c net.Conn) conn { return tls.Server(c, peer) }, "client")
+	server := func(c net.Conn) conn { return tls.Server(c, peer) }
+	return connect(func(c net.Conn) conn { return ctx.Client(c, "") }, server, "client")
 }
 
 func serve(ctx *ossl.Context, peer *tls.Config) attempt {
