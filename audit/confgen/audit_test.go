@@ -27,8 +27,11 @@ func tryAudit(t *testing.T, c *Config, roots *x509.CertPool) (map[string]audit.F
 	if c.Server.Kind == "postgresql" {
 		target.Protocol = "postgres"
 	}
-	report, err := audit.Check(t.Context(), target, audit.Options{Policy: c.Policy, ServerName: "localhost", Roots: roots,
-		NoDNS: true, NoTiming: true})
+	options := audit.Options{Policy: c.Policy, ServerName: "localhost", Roots: roots, NoDNS: true, NoTiming: true}
+	if c.Server.Kind == "go" { // its answers name no product
+		options.Server = "go"
+	}
+	report, err := audit.Check(t.Context(), target, options)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -69,6 +72,41 @@ func TestServersAudit(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// TestGoAudit is TestServersAudit for the program that is written for crypto/tls, and needs no other server.
+func TestGoAudit(t *testing.T) {
+	program, err := Find("go")
+	if err != nil {
+		t.Skip(err)
+	}
+	s, err := Ask(t.Context(), "go", program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range policy.Names() {
+		t.Run(name, func(t *testing.T) {
+			p, err := policy.Get(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			c, _, roots, err := start(t, s, p, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			findings, report := auditOf(t, c, roots)
+			for rule, f := range findings {
+				if f.Severity.Rank() >= audit.Medium.Rank() {
+					t.Errorf("%s is %s: %s (%s) %s", rule, f.Severity, f.Title, f.Evidence, f.Remedy)
+				}
+			}
+			for _, r := range report.Results {
+				if r.State == audit.Failed {
+					t.Errorf("%s failed: %s", r.Rule, r.Reason)
+				}
+			}
+		})
 	}
 }
 
