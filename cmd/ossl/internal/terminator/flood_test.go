@@ -1,6 +1,7 @@
 package terminator_test
 
 import (
+	"bufio"
 	"bytes"
 	"crypto/tls"
 	"errors"
@@ -191,4 +192,143 @@ func TestFrameFloods(t *testing.T) {
 			})
 		}
 	})
+}
+
+// idleFrames are frames of clients that do no work, and in the last row those of a client that uses its connection
+// as it should.
+var idleFrames = []struct {
+	name   string
+	honest bool
+	send   func(f *http2.Framer, i int) error
+}{
+	{"SETTINGS", false, func(f *http2.Framer, _ int) error { return f.WriteSettings() }},
+	{"acknowledgements", false, func(f *http2.Framer, _ int) error {
+		return f.WriteRawFrame(http2.FramePing, http2.FlagPingAck, 0, make([]byte, 8))
+	}},
+	{"PING", false, func(f *http2.Framer, i int) error { return f.WritePing(false, [8]byte{byte(i)}) }},
+	{"PRIORITY", false, func(f *http2.Framer, i int) error { return f.WritePriority(uint32(2*i+3), http2.PriorityParam{}) }},
+	{"WINDOW_UPDATE", false, func(f *http2.Framer, _ int) error { return f.WriteWindowUpdate(0, 1) }},
+	{"unknown frames", false, func(f *http2.Framer, _ int) error { return f.WriteRawFrame(0xfa, 0, 0, nil) }},
+	{"empty DATA", false, func(f *http2.Framer, _ int) error { return f.WriteData(1, false, nil) }},
+	{"resets", false, func(f *http2.Framer, i int) error {
+		if err := beginRequest(f, http.MethodGet, uint32(2*i+3)); err != nil {
+			return err
+		}
+		return f.WriteRSTStream(uint32(2*i+3), http2.ErrCodeCancel)
+	}},
+	{"resets of the server", false, func(f *http2.Framer, i int) error { // a window update of 0 is an error of the stream
+		if err := beginRequest(f, http.MethodGet, uint32(2*i+3)); err != nil {
+			return err
+		}
+		return f.WriteRawFrame(http2.FrameWindowUpdate, 0, uint32(2*i+3), make([]byte, 4))
+	}},
+	{"DATA of a byte each", true, func(f *http2.Framer, i int) error {
+		if i%2 == 0 {
+			return f.WriteData(1, false, []byte("x"))
+		}
+		return f.WriteWindowUpdate(0, 1)
+	}},
+}
+
+// TestIdleFrames: a client that sends very many frames that do no work is told to calm down, others are answered
+// meanwhile, and a client that uses its connection as it should is not told so. Logs how many frames a client
+// could send, and those that nginx takes, if it is installed.
+func TestIdleFrames(t *testing.T) {
+	for _, proxy := range []string{"ossl", "go", "nginx"} {
+		t.Run(proxy, func(t *testing.T) {
+			for _, c := range idleFrames {
+				t.Run(c.name, func(t *testing.T) {
+					t.Parallel()
+					backend := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+						_, _ = io.Copy(io.Discard, r.Body)
+					}))
+					t.Cleanup(backend.Close)
+					w, many := newWorld(t), 40_000
+					var r *running
+					switch {
+					case proxy == "nginx":
+						r, many = beside(t, w, "", backend.URL), 2_000_000
+					case testing.Short():
+						many = 20_000
+						fallthrough
+					default:
+						r = w.start(w.config(proxy, terminator.Site{Backend: terminator.Backend{To: backend.URL}}))
+					}
+					if c.honest && proxy == "nginx" {
+						many = 20_000
+					}
+					sent, end := r.flood(t, many, c.send)
+					t.Logf("%s, %s: %s after %d frames", proxy, c.name, end, sent)
+					if over := end != ""; r.Server != nil && over == c.honest {
+						t.Errorf("%d were sent: %q", sent, end)
+					}
+				})
+			}
+		})
+	}
+}
+
+// flood sends frames, of which the server has read all but the last hundred, until it ends the connection. It returns
+// their number, and how the connection has ended, or "". While there are frames that the server hasn't read, another
+// client is answered.
+func (r *running) flood(t *testing.T, many int, send func(f *http2.Framer, i int) error) (sent int, end string) {
+	t.Helper()
+	conn := r.mustDial(func(config *tls.Config) { config.NextProtos = []string{"h2"} })
+	_ = conn.SetDeadline(time.Now().Add(10 * patience))
+	writer := bufio.NewWriter(conn)
+	framer := http2.NewFramer(writer, conn)
+	_, _ = writer.WriteString(http2.ClientPreface)
+	if err := errors.Join(framer.WriteSettings(), beginRequest(framer, http.MethodPost, 1)); err != nil {
+		t.Fatal(err)
+	}
+	marker := [8]byte{7: 1} // of a PING that isn't one of the flood's
+	acknowledged, ended := make(chan struct{}), make(chan string, 1)
+	go func() {
+		for {
+			frame, err := framer.ReadFrame()
+			if err != nil {
+				ended <- "end"
+				return
+			}
+			switch frame := frame.(type) {
+			case *http2.GoAwayFrame:
+				ended <- "GOAWAY " + frame.ErrCode.String()
+				return
+			case *http2.PingFrame:
+				if frame.Data == marker {
+					acknowledged <- struct{}{}
+				}
+			}
+		}
+	}()
+	for sent < many {
+		for range 100 {
+			if send(framer, sent) != nil {
+				return sent, <-ended
+			}
+			sent++
+		}
+		if writer.Flush() != nil {
+			return sent, <-ended
+		}
+		if sent == 1000 {
+			if status, _ := get(t, r.client(false, nil), "https://localhost/"); status != http.StatusOK {
+				t.Errorf("another client: status %d", status)
+			}
+		}
+		if errors.Join(framer.WritePing(false, marker), writer.Flush()) != nil {
+			return sent, <-ended
+		}
+		select {
+		case <-acknowledged:
+		case end := <-ended:
+			return sent, end
+		}
+	}
+	return sent, ""
+}
+
+// beginRequest writes the header of a request with a body.
+func beginRequest(f *http2.Framer, method string, stream uint32) error {
+	return f.WriteHeaders(http2.HeadersFrameParam{StreamID: stream, BlockFragment: block(method, "/"), EndHeaders: true})
 }
