@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httptrace"
 	"os"
 	"path/filepath"
 	"strings"
@@ -67,7 +68,7 @@ func TestHeaders(t *testing.T) {
 }
 
 // TestBodyBytes: a request's body above the limit is refused: before the backend hears of it, if its length
-// is known.
+// is known. Over HTTP/2 the connection goes on.
 func TestBodyBytes(t *testing.T) {
 	const most = 1000
 	got := make(chan int, 10)
@@ -83,16 +84,27 @@ func TestBodyBytes(t *testing.T) {
 		c.Limits.BodyBytes = most
 		r := w.start(c)
 		protocols(t, func(t *testing.T, http2 bool) {
+			client, dialed := r.client(http2, nil), 0
+			trace := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{GotConn: func(info httptrace.GotConnInfo) {
+				if !info.Reused {
+					dialed++
+				}
+			}})
 			for _, length := range []int{0, most, most + 1, 100 * most} {
 				for _, known := range []bool{true, false} {
 					var body io.Reader = strings.NewReader(strings.Repeat("x", length))
 					if !known {
 						body = io.MultiReader(body)
 					}
-					resp, err := r.client(http2, nil).Post("https://localhost/", "text/plain", body)
+					request, err := http.NewRequestWithContext(trace, http.MethodPost, "https://localhost/", body)
 					if err != nil {
 						t.Fatal(err)
 					}
+					resp, err := client.Do(request)
+					if err != nil {
+						t.Fatal(err)
+					}
+					_, _ = io.Copy(io.Discard, resp.Body)
 					_ = resp.Body.Close()
 					want := map[bool]int{true: 200, false: 413}[length <= most]
 					if resp.StatusCode != want {
@@ -110,6 +122,9 @@ func TestBodyBytes(t *testing.T) {
 						}
 					}
 				}
+			}
+			if http2 && dialed != 1 {
+				t.Errorf("%d connections", dialed)
 			}
 		})
 	})

@@ -140,6 +140,9 @@ func (w *progressWriter) WriteHeader(status int) {
 	}
 	if w.status == 0 && (status >= 200 || status == http.StatusSwitchingProtocols) {
 		w.status = status
+		if w.http2 {
+			w.Header().Del("Connection") // "close" would end the connection of all other requests
+		}
 		if status >= 200 {
 			w.header.apply(w.Header())
 		}
