@@ -30,7 +30,7 @@ var mutations = []mutation{
 	{"early", func(s string) string { return strings.Replace(s, "off", "on", 1) }, "early-data-on"},
 	{"resumption.lifetime", func(s string) string { return strings.Replace(s, "600", "86400", 1) }, "resume-lifetime"},
 	{"groups", first, "group-missing group-postquantum group-retry"},
-	{"groups", last, "group-missing group-retry"},
+	{"groups", last, "group-missing group-retry client-refused"},
 	{"suites12", last, "suite-missing"},
 	{"suites12", reverse, "suite-order"},
 	{"suites12", insertCBC, "suite-not-in-policy suite-weak"},
