@@ -276,9 +276,9 @@ func Listen(network, laddr string, config *tls.Config) (net.Listener, error) {
 }
 
 // NewListener returns a listener that accepts connections from inner and wraps each with [Server].
-// As with [Server], a connection has the configuration's values of the moment when it is accepted.
-// If config can't be honoured at first, Accept returns the error; if it can't after a change, the
-// handshakes do. The limits of [Listen] with net/http apply.
+// As with [Server], a connection uses the values that config has when the connection is accepted.
+// If config can't be honoured at first, Accept returns the error. If config can't be honoured after
+// a change, Handshake returns the error. The limits of [Listen] with net/http apply.
 func NewListener(inner net.Listener, config *tls.Config) net.Listener {
 	return &configListener{Listener: inner, config: orDefault(config)}
 }

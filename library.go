@@ -24,8 +24,9 @@ type LibraryInfo struct {
 	// the environment variable OSSL_FIPS, the kernel, or the default properties of the library or in
 	// the host's configuration. It is empty if there is none.
 	FIPSRequired string
-	// FIPSUnknown is the reason why it can't be told whether FIPS mode is required, or nil: the kernel
-	// or a file of the host's configuration can't be read. No Context can be made until it can.
+	// FIPSUnknown is the reason why it is unknown whether FIPS mode is required, or nil if it is known.
+	// It is set if the kernel's setting or a file of the host's configuration can't be read. No Context
+	// can be made until it can.
 	FIPSUnknown error
 
 	HostPolicy HostPolicy // the restrictions on TLS in the host's configuration

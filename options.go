@@ -109,9 +109,9 @@ func optionsOf(opts []Option) (*options, error) {
 	return o, nil
 }
 
-// WithCipherSuiteOrder makes the order of tls.Config's CipherSuites that of preference, most preferred
-// first. Without it the order is crypto/tls's, whatever that of the field. The field must name suites.
-// Servers still prefer ChaCha20 for clients that do.
+// WithCipherSuiteOrder makes connections prefer suites in the order of tls.Config's CipherSuites, most
+// preferred first. Without this option, the order is crypto/tls's, and that of the field is ignored. The
+// field must name suites. Servers still prefer ChaCha20 for clients that do.
 func WithCipherSuiteOrder() Option {
 	return func(o *options) error {
 		o.suiteOrder = true

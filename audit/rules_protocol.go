@@ -79,7 +79,7 @@ var protocolRules = []Rule{
 	},
 	{
 		ID: "signature-not-in-policy", Axis: Safe, Title: "The server signs handshakes with schemes that the policy doesn't have",
-		Reason: "The policy lists the schemes that nobody can forge.",
+		Reason: "The policy lists the schemes whose signatures can't be forged.",
 		Source: "RFC 8446, section 4.2.3", check: checkSignatureOther,
 	},
 	{

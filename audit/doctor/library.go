@@ -178,7 +178,7 @@ func fips(_ context.Context, _ *Options, item *Item) {
 	}
 	switch {
 	case lib.FIPSUnknown != nil:
-		item.find("unknown if it is required: " + lib.FIPSUnknown.Error())
+		item.find("unknown whether it is required: " + lib.FIPSUnknown.Error())
 		item.judge(Problem, "mend that: no connection can be made until then")
 	case lib.FIPSRequired != "" && !lib.FIPS:
 		item.find("required: " + lib.FIPSRequired + "; not in force")

@@ -16,7 +16,7 @@ type library struct {
 	PostQuantum bool   `json:"post_quantum_groups"`
 	FIPS        bool   `json:"fips_module"`
 	// FIPSRequired names the setting that requires FIPS mode, FIPSModule the module in use then.
-	// FIPSUnknown is the reason why it can't be told if there is one.
+	// FIPSUnknown is the reason why it is unknown whether there is one.
 	FIPSRequired string `json:"fips_required,omitempty"`
 	FIPSUnknown  string `json:"fips_unknown,omitempty"`
 	FIPSModule   string `json:"fips_by,omitempty"`

@@ -73,7 +73,7 @@ func breakOf(line string, width int) int {
 func writeFIPS(w io.Writer, lib library) {
 	switch {
 	case lib.FIPSUnknown != "":
-		writeLine(w, "FIPS mode", "unknown if the host asks for it; no connection can be made")
+		writeLine(w, "FIPS mode", "unknown whether it is required; no connection can be made")
 	case lib.FIPSRequired == "":
 		writeLine(w, "FIPS mode", "not asked for")
 	case lib.FIPSModule == "":

@@ -92,7 +92,7 @@ func proxyCommandOf(f *serverFlags) *cobra.Command {
   https://HOST:PORT   the same, over TLS; the backend may speak HTTP/2
   http+unix:PATH      HTTP requests to a Unix socket
 
-With --plain it is the other way round, as in stunnel's client mode: clients have no TLS, and the
+With --plain, as in stunnel's client mode, clients connect without TLS, and the
 proxy speaks TLS to a backend of tls://HOST:PORT.
 
 A connection whose client or backend ends one direction goes on in the other one. If one side is cut
@@ -119,7 +119,7 @@ are removed. A request whose host belongs to another site than its connection is
 	flags.BoolVar(&f.config.Plain, "plain", false,
 		"accept connections without TLS, and speak TLS to the backend,\nwhich is tls://HOST:PORT")
 	flags.BoolVar(&f.config.InsecureListen, "insecure-listen", false,
-		"with --plain: listen also where other machines reach the server,\nwhich sends all they send to the backend as its own")
+		"with --plain: also listen on addresses that other machines reach,\nwhose clients then use the backend as this server")
 	flags.StringVar(&backend.Balance, "balance", "", "choose among several backends by `load`: least (the default), the one\n"+
 		"with the least under way; or address, the same one for a client's\naddress")
 	flags.StringVar(&backend.Check, "check", "", "check backends: of HTTP by requests for this `path`, which they must\n"+
@@ -136,7 +136,8 @@ are removed. A request whose host belongs to another site than its connection is
 		"leave backends of HTTP the headers whose names have underscores")
 	flags.StringVar(&backend.SendProxy, "send-proxy", "", "begin each connection with a PROXY header of this `version`: v1 or v2")
 	flags.StringArrayVar(&f.site.ALPN, "alpn", nil,
-		"agree with clients of TCP on this `protocol`, such as postgresql;\nrefuse those that offer others alone; may be repeated")
+		"negotiate this `protocol`, such as postgresql, with clients of TCP;\n"+
+			"refuse clients that offer only different ones; may be repeated")
 	f.register(cmd)
 	flags.BoolVar(&f.config.HTTP1, "http1", false, "speak HTTP/1.1 alone with clients of HTTP")
 	return cmd
@@ -169,17 +170,18 @@ func (f *serverFlags) register(cmd *cobra.Command) {
 	flags.StringArrayVar(&f.passwords, "key-password-file", nil,
 		"the `file` of the password of an encrypted key, or of a token's\nPIN; for several keys repeated in their order")
 	flags.StringArrayVar(&f.acme, "acme", nil,
-		"instead of --cert: serve this `name` alone, with a certificate\nthat the server gets by ACME, and renews; may be repeated")
+		"instead of --cert: serve only this `name`, with a certificate that\nthe server gets and renews by ACME; may be repeated")
 	flags.StringVar(&c.ACME.Directory, "acme-directory", "",
 		"the `URL` of the authority's directory (default\n"+terminator.DefaultACMEDirectory+")")
-	flags.BoolVar(&c.ACME.Agree, "acme-agree", false, "agree to the authority's terms, which most demand")
+	flags.BoolVar(&c.ACME.Agree, "acme-agree", false, "agree to the authority's terms; most authorities require this")
 	flags.StringVar(&c.ACME.Email, "acme-email", "", "the `address` at which the authority may reach you")
 	flags.StringVar(&c.ACME.Storage, "acme-storage", "",
 		"keep keys and certificates in this `folder`, which servers may\nshare (default ossl/acme in the user's state)")
 	flags.StringVar(&c.ACME.Roots, "acme-roots", "",
 		"trust the certificates in this `file` for the directory (default\nthe system's)")
-	flags.StringVar(&c.ACME.EABID, "acme-eab-id", "", "bind the account to another one there, with this `identifier`")
-	flags.StringVar(&c.ACME.EABKey, "acme-eab-key", "", "the `file` of that account's key, in base64url")
+	flags.StringVar(&c.ACME.EABID, "acme-eab-id", "",
+		"bind the ACME account to the authority's existing account with this\n`identifier`")
+	flags.StringVar(&c.ACME.EABKey, "acme-eab-key", "", "the `file` of the key that belongs to --acme-eab-id, in base64url")
 	flags.StringArrayVar(&f.site.ClientCA, "client-ca", nil,
 		"require certificates of clients, from the authorities in this\n`file`; may be repeated")
 	flags.BoolVar(&f.site.ClientOptional, "client-optional", false, "accept clients without a certificate too")

@@ -36,7 +36,7 @@ The keys of --json are stable: new ones may come, but none goes or changes its t
     post_quantum_groups whether it has ML-KEM
     fips_module         whether its FIPS module can be used
     fips_required       why FIPS mode is required; absent if it isn't. fips_by is the module in use
-    fips_unknown        why it can't be told if the host asks for FIPS mode; absent if it can
+    fips_unknown        why it is unknown whether FIPS mode is required; absent if known
     kernel_tls          the versions of TLS for which the kernel can encrypt
     host_policy         openssl.cnf: config_file, commands, and what they allow. A list that is null
                         is not restricted. unusable is the reason why it can't be honoured, if so

@@ -6,9 +6,9 @@ package libssl
 // #include "faults.h"
 import "C"
 
-// FailAllocations has the from-th allocation from now on fail, in OpenSSL or our C, and all others
-// before the to-th.
+// FailAllocations makes allocations of OpenSSL and of our C fail: from the from-th one, counted from
+// this call, to the one before the to-th.
 func FailAllocations(from, to int) { C.faults_begin(C.long(from), C.long(to)) }
 
-// CountAllocations ends that, and returns the number of allocations since.
+// CountAllocations undoes FailAllocations, and returns the number of allocations since its call.
 func CountAllocations() int { return int(C.faults_end()) }

@@ -78,7 +78,7 @@ func (e *ConfigFault) remedy() string {
 	case e.Passing():
 		return "try again when that has passed"
 	case e.Missing:
-		return "restore that, or remove the line"
+		return "restore that file, or remove the line"
 	case errors.Is(e.Err, fs.ErrPermission):
 		return "let this process's user read it"
 	}

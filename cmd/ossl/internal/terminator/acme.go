@@ -127,7 +127,7 @@ const (
 	acmeCertificates = "certificates"
 )
 
-// folder returns the folder in the storage for an authority, whose account and certificates are none of another one's.
+// folder returns the authority's folder in the storage: authorities share no accounts and no certificates.
 func (a *ACME) folder() string {
 	_, place, _ := strings.Cut(a.Directory, "://")
 	return filepath.Join(a.Storage, notInNames.ReplaceAllString(place, "-"))

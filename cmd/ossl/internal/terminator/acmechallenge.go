@@ -62,7 +62,7 @@ func (s challengeSolver) CleanUp(_ context.Context, c acme.Challenge) error {
 	return os.Remove(name)
 }
 
-// clear removes the answers for some names that a process has left which was killed.
+// clear removes the answers for names that a killed process has left.
 func (s challengeSolver) clear(names []string) error {
 	for _, kind := range []string{challengeALPN, challengeHTTP} {
 		folder := filepath.Join(s.folder, kind)
@@ -190,7 +190,7 @@ func (t *tlsChallenges) config(hello *tls.ClientHelloInfo, base *tls.Config) (*t
 	config.SessionTicketsDisabled = true
 	config.VerifyConnection = func(state tls.ConnectionState) error {
 		if !forChallenge(state) { // else the connection would be served, without the site's demands on clients
-			return errors.New("acme: the handshake of a challenge has another protocol")
+			return errors.New("acme: the handshake for a challenge has not negotiated acme-tls/1")
 		}
 		return nil
 	}

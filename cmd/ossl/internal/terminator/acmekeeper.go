@@ -31,9 +31,9 @@ import (
 	"github.com/ossl-go/ossl/httptls"
 )
 
-// An acmeKeeper orders the certificates of sites with ACME, and renews them in time. It writes them into the storage,
-// from which this server, and others that share it, take them as they take all files that change. Clients can't have
-// it order anything.
+// An acmeKeeper orders the certificates of sites with ACME, and renews them in time. It writes them into the storage.
+// This server, and servers that share the storage, load them as they load all files that change. Clients can't cause
+// an order.
 type acmeKeeper struct {
 	log  *slog.Logger
 	turn chan struct{} // has an element for each job that talks to an authority
@@ -117,8 +117,8 @@ func (c *Config) acmeTransport() (http.RoundTripper, error) {
 	return httptls.NewTransport(base)
 }
 
-// set has the jobs of a configuration run, and no others. Those that run already go on, and look at once whether
-// their certificates are due.
+// set runs the jobs of a configuration, and stops all other jobs. Jobs that run already continue, and check at once
+// whether their certificates are due.
 func (k *acmeKeeper) set(jobs []*acmeJob) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -331,7 +331,7 @@ func (j *acmeJob) order(ctx context.Context, replaced *x509.Certificate) (*x509.
 	chain := chains[0].ChainPEM
 	leaf, err := j.check(chain, keyPEM)
 	if err == nil && leaf == nil {
-		err = errors.New("it has other names than those that were ordered")
+		err = errors.New("its names are not those that were ordered")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("the authority's certificate: %w", err)
@@ -339,8 +339,8 @@ func (j *acmeJob) order(ctx context.Context, replaced *x509.Certificate) (*x509.
 	return leaf, wholefile.Put(wholefile.File{Name: j.file, Mode: 0o600, Text: slices.Concat(keyPEM, chain)})
 }
 
-// account returns the account at the authority, which it makes if there is none: whoever asks for a new one with a
-// key that has one gets that (RFC 8555, section 7.3.1).
+// account returns the account at the authority, which it makes if there is none: if the key already has an account,
+// the authority returns that account (RFC 8555, section 7.3.1).
 func (j *acmeJob) account(ctx context.Context, authority *acmez.Client) (account acme.Account, err error) {
 	directory, err := authority.GetDirectory(ctx)
 	if err != nil {
@@ -394,7 +394,7 @@ func (j *acmeJob) accountKey() (crypto.Signer, error) {
 	}
 	signer, ok := key.(crypto.Signer)
 	if !ok {
-		return nil, fmt.Errorf("%s is not a key that signs", name)
+		return nil, fmt.Errorf("the key in %s can't sign", name)
 	}
 	return signer, nil
 }

@@ -18,7 +18,7 @@ var errBusy = errors.New("no connection became free in time: backend-conns are i
 var errUpgrade = errors.New("the backend has changed the protocol, not to the one that the client asked for")
 
 // errMalformed ends requests whose response isn't well-formed.
-var errMalformed = errors.New("the backend's response has a status or a name of a field that is not one of HTTP")
+var errMalformed = errors.New("the backend's response has an invalid status or an invalid name of a field")
 
 // A patient is a transport whose requests wait for a connection for some time only, and then for a
 // backend that stalls: http.Transport itself lets them wait until the client leaves.

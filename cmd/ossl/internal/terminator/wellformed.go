@@ -30,8 +30,8 @@ func wellFormed(r *http.Request) bool {
 		!strings.ContainsFunc(r.URL.RawQuery, func(c rune) bool { return c <= ' ' || c == 0x7f })
 }
 
-// lengthAgrees reports whether a request has no length, or one that is its body's: RFC 9113, section 8.1.1. Of a
-// request of HTTP/2 without a body net/http doesn't look at it.
+// lengthAgrees reports whether a request has no Content-Length, or the length of its body: RFC 9113, section 8.1.1.
+// net/http doesn't check it for requests of HTTP/2 without a body.
 func lengthAgrees(r *http.Request) bool {
 	lengths := r.Header["Content-Length"]
 	if len(lengths) == 0 {
