@@ -559,7 +559,7 @@ func TestWithHeadersRedirected(t *testing.T) {
 	client := secure.Client()
 	client.Transport = httptls.WithHeaders(client.Transport, func(h http.Header) {
 		h.Set("Authorization", "secret")
-		h.Add("Cookie", "a=secret")
+		h["cookie"] = []string{"a=secret"} // net/http sends the name as it is
 		h.Set("X-Other", "other")
 	})
 	for _, c := range []struct {

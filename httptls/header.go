@@ -29,15 +29,27 @@ func (t *headerTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	t.edit(sent.Header)
 	if redirectedAway(req) {
-		for _, name := range []string{"Authorization", "Cookie", "Proxy-Authorization", "Www-Authenticate"} {
-			if values, ok := req.Header[name]; ok {
-				sent.Header[name] = values
-			} else {
+		for name := range sent.Header {
+			if isCredential(name) {
 				delete(sent.Header, name)
+			}
+		}
+		for name, values := range req.Header {
+			if isCredential(name) {
+				sent.Header[name] = values
 			}
 		}
 	}
 	return t.next.RoundTrip(sent)
+}
+
+// isCredential reports whether http.Client removes a header from requests that a redirect leads to another host.
+func isCredential(name string) bool {
+	switch http.CanonicalHeaderKey(name) {
+	case "Authorization", "Cookie", "Proxy-Authorization", "Www-Authenticate":
+		return true
+	}
+	return false
 }
 
 // redirectedAway reports whether a request follows a redirect to another host, or to http.

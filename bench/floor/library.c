@@ -88,6 +88,8 @@ static int try(const char *path, const char *version)
 		not_used(path, "is of another version");
 	else if (library.version < OSSL_V3_0)
 		not_used(path, "is older than OpenSSL 3.0, which this program needs");
+	else if (!ossl_load_begin())
+		not_used(path, "can't be initialized");
 	else if (ossl_use(report, ossl_report_size()) != 0)
 		not_used(path, report);
 	else
