@@ -32,9 +32,16 @@ func TestSessionOfAnotherLendsNoCertificate(t *testing.T) {
 				}
 				server := ossltest.Server(t, sc, opts...)
 				cc.ClientSessionCache = new(tlstest.OneSlot)
+				cert, none := tlstest.ClientCert(tlstest.P256), new(tls.Certificate)
+				pretends := &cert // a client that takes the session for its own, and then shows no certificate
+				cc.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+					shown := pretends
+					pretends = none
+					return shown, nil
+				}
 				mallory := ossltest.Client(t, cc, ossl.WithTLS13CipherSuites(tls.TLS_AES_128_GCM_SHA256))
 				cc = cc.Clone()
-				cc.Certificates = []tls.Certificate{tlstest.ClientCert(tlstest.P256)}
+				cc.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &cert, nil }
 				alice := ossltest.Client(t, cc, ossl.WithTLS13CipherSuites(tls.TLS_AES_256_GCM_SHA384)) // of another hash
 
 				if _, s := tlstest.Visit(t, alice, server); len(s.PeerCertificates) == 0 {
