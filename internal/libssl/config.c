@@ -85,7 +85,9 @@ static int says_yes(const char *value)
 
 /*
  * Has libcrypto's own parser of properties read a line of alg_section, for a library context of its
- * own. Returns 1, or 0 if libcrypto refuses the line.
+ * own. Returns 1, or 0 if libcrypto refuses the line. A line with another name can't ask for FIPS
+ * mode: a distribution's libcrypto may know it (Red Hat's rh-allow-sha1-signatures). If this one
+ * doesn't, it has ignored the lines behind it, and those are still asked for.
  */
 static int set_algorithms(OSSL_LIB_CTX *lib, const conf_value *line)
 {
@@ -93,7 +95,7 @@ static int set_algorithms(OSSL_LIB_CTX *lib, const conf_value *line)
 
 	if (strcmp(line->name, "fips_mode") == 0)
 		return yes >= 0 && ossl_fn.EVP_default_properties_enable_fips(lib, yes) == 1;
-	return strcmp(line->name, "default_properties") == 0 && ossl_fn.EVP_set_default_properties(lib, line->value) == 1;
+	return strcmp(line->name, "default_properties") != 0 || ossl_fn.EVP_set_default_properties(lib, line->value) == 1;
 }
 
 /* 1.1.1 has no properties, and no module that a configuration could turn on. */

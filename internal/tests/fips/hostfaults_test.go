@@ -211,7 +211,8 @@ func TestFIPSHostFaults(t *testing.T) {
 		{"FIPS, a relative name", ".pragma abspath:true\n.include more.cnf\n" + asksFIPS, "", nil, refused, since3("relative")},
 		{"FIPS, includes itself", ".include DIR/openssl.cnf\n" + asksFIPS, "", nil, refused, "includes itself"},
 		{"FIPS, no section of algorithms", strings.Replace(asksFIPS, "[alg]", "[other]", 1), "", nil, refused, "section alg"},
-		{"FIPS, unknown algorithms", with(asksFIPS, "[alg]", "propertys = fips=yes\n"), "", nil, refused, since3("propertys")},
+		{"FIPS behind unknown algorithms", with(asksFIPS, "[alg]", "rh-allow-sha1-signatures = no\n"), "", nil, inFIPS, ""},
+		{"FIPS, wrong fips_mode", with(asksFIPS, "[alg]", "fips_mode = perhaps\n"), "", nil, refused, since3("perhaps")},
 		{"FIPS, wrong properties", strings.Replace(asksFIPS, "fips=yes", "fips=,", 1), "", nil, refused, since3("fips=,")},
 		{"FIPS behind an unknown line", with(asksFIPS, "[init]", "none = none\n"), "", nil, inFIPS, ""},
 		{"FIPS behind a missing section", with(asksFIPS, "[init]", "oid_section = none\n"), "", nil, inFIPS, ""},
@@ -231,6 +232,8 @@ func TestFIPSHostFaults(t *testing.T) {
 		{"policy malformed", asksPolicy, policy, content("MinProtocol\n"), ignorable, "missing equal sign"},
 		{"policy, default_properties behind an unknown line", with(provides, "[init]", "none = none\nalg_section = alg\n") +
 			"[alg]\ndefault_properties = provider=default\n", "", nil, ignorable, since3("stops at none")},
+		{"policy, unknown algorithms", with(provides, "[init]", "alg_section = alg\n") + "[alg]\nrh-allow-sha1-signatures = no\n",
+			"", nil, inForce, ""},
 		{"providers", provides, "", nil, inForce, ""},
 		{"no section of providers", with(provides, "[prov]", "[other]\n"), "", nil, inForce, ""}, // empty, not missing
 		{"no section of some providers", with(provides, "[init]", "providers.1 = no\n"), "", nil, ignorable, since3("section no,")},

@@ -203,11 +203,25 @@ func TestHostPolicyExtendedMasterSecret(t *testing.T) {
 	})
 }
 
-// fedora has the commands of Fedora's openssl.cnf and its crypto policy DEFAULT, with names of
-// groups that 1.1.1 knows too.
+// fedora has the commands of Fedora's and Red Hat's openssl.cnf and their crypto policy DEFAULT, with
+// names of groups that 1.1.1 knows too. Only their libcrypto knows rh-allow-sha1-signatures.
 const (
-	fedora = "openssl_conf = openssl_init\n[openssl_init]\nssl_conf = ssl_module\n[ssl_module]\nsystem_default = crypto_policy\n" +
-		"[crypto_policy]\n.include = "
+	fedora = `openssl_conf = openssl_init
+[openssl_init]
+providers = provider_sect
+ssl_conf = ssl_module
+alg_section = evp_properties
+[evp_properties]
+[provider_sect]
+default = default_sect
+[default_sect]
+activate = 1
+.include DIR/openssl.d
+[ssl_module]
+system_default = crypto_policy
+[crypto_policy]
+.include = DIR/opensslcnf.config
+`
 	fedoraDefault = `CipherString = @SECLEVEL=2:kEECDH:kRSA:kEDH:kPSK:kDHEPSK:kECDHEPSK:kRSAPSK:-aDSS:-3DES:!DES:!RC4:!RC2:!IDEA:` +
 		`-SEED:!eNULL:!aNULL:!MD5:-SHA384:-CAMELLIA:-ARIA:-AESCCM8
 Ciphersuites = TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256:TLS_AES_128_GCM_SHA256:TLS_AES_128_CCM_SHA256
@@ -219,13 +233,20 @@ SignatureAlgorithms = ECDSA+SHA256:ECDSA+SHA384:ECDSA+SHA512:ed25519:ed448:rsa_p
 		`rsa_pss_pss_sha512:rsa_pss_rsae_sha256:rsa_pss_rsae_sha384:rsa_pss_rsae_sha512:RSA+SHA256:RSA+SHA384:RSA+SHA512:` +
 		`ECDSA+SHA224:RSA+SHA224
 Groups = X25519:P-256:X448:P-521:P-384
+
+[openssl_init]
+alg_section = evp_properties
+
+[evp_properties]
+rh-allow-sha1-signatures = no
 `
 )
 
-// TestHostPolicyFedora is a whole policy, in a file that is included.
+// TestHostPolicyFedora is a whole configuration, with a policy in a file that is included.
 func TestHostPolicyFedora(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "opensslcnf.config")
-	if err := os.WriteFile(file, []byte(fedoraDefault), 0o600); err != nil {
+	dir := t.TempDir()
+	if err := errors.Join(os.Mkdir(filepath.Join(dir, "openssl.d"), 0o755),
+		os.WriteFile(filepath.Join(dir, "opensslcnf.config"), []byte(fedoraDefault), 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	for _, test := range []struct {
@@ -258,7 +279,7 @@ func TestHostPolicyFedora(t *testing.T) {
 			}
 		}},
 	} {
-		t.Run(test.name, func(t *testing.T) { ossltest.UnderPolicy(t, fedora+file+"\n", test.check) })
+		t.Run(test.name, func(t *testing.T) { ossltest.UnderPolicy(t, strings.ReplaceAll(fedora, "DIR", dir), test.check) })
 	}
 }
 
