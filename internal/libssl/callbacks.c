@@ -387,9 +387,12 @@ static int lost_parts(const conn *c, X509 *leaf, const bytes *packed)
 
 	if (has_parts(c, leaf))
 		return 0;
-	again = cert_of(c->ctx->lib, packed->data + 4, packed->len - 4);
+	/* Where libssl has it: other library contexts know other keys. */
+	again = cert_of(c->ctx->slim ? c->ctx->slim : c->ctx->lib, packed->data + 4, packed->len - 4);
 	lost = !again || has_parts(c, again);
 	ossl_fn.X509_free(again); /* takes NULL */
+	if (!lost)
+		ossl_fn.ERR_clear_error(); /* SSL_get_error(3) would take them for the reason of the pause */
 	return lost;
 }
 

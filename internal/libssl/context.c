@@ -107,22 +107,22 @@ static SSL_CTX *whole(SSL_CTX *s, OSSL_LIB_CTX *lib, int kind)
 	return NULL;
 }
 
-SSL_CTX *ossl_new_ssl_ctx(int fips, int *is_slim)
+SSL_CTX *ossl_new_ssl_ctx(int fips, OSSL_LIB_CTX **slim)
 {
 	OSSL_LIB_CTX *lib = NULL;
 	int kind = DEFAULT;
 	SSL_CTX *s;
 
-	if (is_slim)
-		*is_slim = 0;
+	if (slim)
+		*slim = NULL;
 	if (fips && !fips_ready())
 		return NULL;
 	if (fips && (lib = fips_library()))
 		kind = FIPS;
 	else if ((lib = ossl_slim_library()))
 		kind = SLIM;
-	if (is_slim)
-		*is_slim = kind == SLIM;
+	if (slim && kind == SLIM)
+		*slim = lib;
 	errno = 0;
 	s = bare(lib);
 	return memory_may_have_failed() ? whole(s, lib, kind) : s;
@@ -182,7 +182,7 @@ static const char *configure(ossl_ctx *ctx, const ossl_ctx_params *p)
 ossl_ctx *ossl_ctx_new(const ossl_ctx_params *p, unsigned long *errors, const char **failed)
 {
 	ossl_ctx *ctx;
-	int slim, fetched;
+	int fetched;
 
 	*failed = NULL;
 	ossl_fn.ERR_clear_error();
@@ -213,11 +213,10 @@ ossl_ctx *ossl_ctx_new(const ossl_ctx_params *p, unsigned long *errors, const ch
 	ctx->alpn_by_client = p->alpn_by_client;
 	if (fetched < 0 || !ctx->alpn || (p->sigalgs && !ctx->sigalgs) || (p->client_sigalgs && !ctx->client_sigalgs))
 		goto failed;
-	ctx->ssl = ossl_new_ssl_ctx(p->fips, &slim);
+	ctx->ssl = ossl_new_ssl_ctx(p->fips, &ctx->slim);
 	if (!ctx->ssl)
 		goto failed;
-	ctx->slim = (uint8_t)slim;
-	ctx->observes = slim && ctx->seal_refusals && !ctx->want_keylog;
+	ctx->observes = ctx->slim && ctx->seal_refusals && !ctx->want_keylog;
 	*failed = configure(ctx, p);
 	if (!ossl_drain_errors(errors) && !*failed)
 		return ctx;

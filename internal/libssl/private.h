@@ -51,6 +51,7 @@ struct ossl_ctx {
 	int refs; /* atomic: the owner's and one for each connection */
 	SSL_CTX *ssl;
 	OSSL_LIB_CTX *lib;  /* FIPS mode's library context, else NULL for the default one */
+	OSSL_LIB_CTX *slim; /* the slim library context if ssl is in it, else NULL */
 	ossl_cred *cred;    /* the credential of servers that don't pause, nullable */
 	OPENSSL_STACK *cas; /* until sealed */
 	char *sigalgs, *client_sigalgs;
@@ -58,7 +59,6 @@ struct ossl_ctx {
 	size_t alpn_len;
 	int client_auth;
 	uint8_t want_hello, want_cert, want_keylog, want_trace, verify_pauses, own_records, seal_refusals, alpn_by_client;
-	uint8_t slim;     /* ssl is in the slim library context */
 	uint8_t observes; /* connections see their secrets as they are derived, and need no key log for them */
 	algorithms algorithms; /* if seal_refusals, which own_records requires */
 	uint8_t tickets, cached, tickets13, keep_sessions, max_tls13, policy[32];
@@ -250,10 +250,10 @@ int alpn_select(const ossl_ctx *ctx, const uint8_t *in, size_t in_len, const uin
 
 /*
  * Makes an SSL_CTX: if fips is set, in FIPS mode's library context (NULL if that is not ready), else
- * in the slim one, or in the default one if that is not used. slim: set to whether it is in the slim
- * one; nullable.
+ * in the slim one, or in the default one if that is not used. slim: set to the slim one if it is in
+ * that, else to NULL; nullable.
  */
-SSL_CTX *ossl_new_ssl_ctx(int fips, int *slim);
+SSL_CTX *ossl_new_ssl_ctx(int fips, OSSL_LIB_CTX **slim);
 
 /*
  * Returns the library context of FIPS mode, NULL if it was not set up, or on 1.1.1, which has none:
