@@ -217,7 +217,7 @@ var deviations = []deviation{
 	{
 		Cases: `AfterHandshake/TLS1\.3/.*/(40_(KeyUpdates|NewSessionTickets)|20_NewSessionTickets_and).*`, Where: `ossl .*`,
 		Libssl: true, Std: failsHere + `|0 bytes ""|\[type 21 020a\]|\[\]`,
-		Reason: "The 17th KeyUpdate or ticket in a row ends the connection without an alert, since libssl sends none on demand.",
+		Reason: "The connection fails at the 17th KeyUpdate or ticket in a row without an alert, since libssl sends none on demand.",
 	},
 	{
 		Cases: `AfterHandshake/TLS1\.3/.*/(padding_over_the_limit|padding_up_to_a_record's_end|largest_record_with_padding)`,
