@@ -181,6 +181,18 @@ func isDangling(file string) bool {
 	return err == nil
 }
 
+// skip keeps the fault of an included file or folder that is missing, and returns nil: libcrypto goes on
+// behind the line. It returns another fault.
+func (r *configReader) skip(fault *ConfigFault) *ConfigFault {
+	if !fault.Missing {
+		return fault
+	}
+	if r.missing == nil {
+		r.missing = fault
+	}
+	return nil
+}
+
 // load reads a file. If that fails for a passing reason, it tries once more.
 func (r *configReader) load(file string) ([]byte, *ConfigFault) {
 	text, fault := r.loadOnce(file)
@@ -210,15 +222,17 @@ func (r *configReader) leave() (more bool, fault *ConfigFault) {
 	if n := len(r.text); n > 0 {
 		r.text = append(r.text, "\n\n"...)
 	}
-	if len(r.entries) > 0 {
+	for len(r.entries) > 0 {
 		next := r.entries[0]
 		r.entries = r.entries[1:]
 		text, fault := r.load(next)
-		if fault != nil {
+		if fault == nil {
+			r.now = &configSource{text}
+			return true, nil
+		}
+		if fault = r.skip(fault); fault != nil {
 			return false, fault
 		}
-		r.now = &configSource{text}
-		return true, nil
 	}
 	r.inside = false
 	if len(r.outer) == 0 {
@@ -319,16 +333,10 @@ func (r *configReader) include(section, rest string) *ConfigFault {
 		return r.includeFolder(name)
 	}
 	content, fault := r.load(name)
-	switch {
-	case fault == nil:
-		return r.enter(content)
-	case fault.Missing:
-		if r.missing == nil {
-			r.missing = fault
-		}
-		return nil
+	if fault != nil {
+		return r.skip(fault)
 	}
-	return fault
+	return r.enter(content)
 }
 
 // includeFolder begins with the first file of a folder, in the folder's own order.
@@ -338,12 +346,12 @@ func (r *configReader) includeFolder(folder string) *ConfigFault {
 	}
 	f, err := os.Open(folder)
 	if err != nil {
-		return r.fault(folder, err)
+		return r.skip(r.fault(folder, err))
 	}
 	defer f.Close()
 	names, err := f.Readdirnames(-1)
 	if err != nil {
-		return r.fault(folder, err)
+		return r.skip(r.fault(folder, err))
 	}
 	for _, name := range names {
 		if ext := strings.ToLower(filepath.Ext(name)); (ext == ".cnf" || ext == ".conf") && len(name) > len(ext) {

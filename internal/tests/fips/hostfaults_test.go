@@ -146,10 +146,21 @@ func content(text string) fault {
 	return func(file string) error { return os.WriteFile(file, []byte(text), 0o644) }
 }
 
+// danglingBesideFIPS makes a folder with a dangling link, and with a file that asks for FIPS mode.
+func danglingBesideFIPS(file string) error {
+	folder := filepath.Dir(file)
+	asks := strings.ReplaceAll(asksIgnored, "DIR", filepath.Dir(folder))
+	return errors.Join(os.Mkdir(folder, 0o755), os.Symlink("nothing", file),
+		os.WriteFile(filepath.Join(folder, "asks.cnf"), []byte(asks), 0o644))
+}
+
 // asksFIPS is an openssl.cnf that asks for FIPS mode. DIR stands for its folder.
 const (
 	asksFIPS = "openssl_conf = init\n.include DIR/fipsmodule.cnf\n[init]\nproviders = prov\nalg_section = alg\n" +
 		"[prov]\nfips = fips_sect\nbase = base_sect\n[base_sect]\nactivate = 1\n[alg]\ndefault_properties = fips=yes\n"
+	// asksIgnored asks for FIPS mode behind a line at which OpenSSL stops.
+	asksIgnored = "openssl_conf = init\n.include DIR/fipsmodule.cnf\n[init]\nnone = none\nalg_section = alg\n" +
+		"[alg]\ndefault_properties = fips=yes\n"
 	// asksPolicy is one with a policy, in a file that it includes.
 	asksPolicy = "openssl_conf = init\n[init]\nssl_conf = tls\n[tls]\nsystem_default = system\n[system]\n.include DIR/policy.cnf\n"
 	provides   = "openssl_conf = init\n[init]\nproviders = prov\nssl_conf = tls\n[tls]\nsystem_default = system\n[system]\n" +
@@ -208,13 +219,15 @@ func TestFIPSHostFaults(t *testing.T) {
 		{"FIPS, no fips.so", asksFIPS + "[fips_sect]\nmodule = DIR/fips.so\n", "", nil, refused, since3("fips.so: no such file")},
 		{"all in a missing file", ".include DIR/all.cnf\n", "", nil, ignorable, "all.cnf, which is missing"},
 		{"FIPS, a missing folder", asksFIPS + ".include DIR/more.d\n", "", nil, refused, "more.d, which is missing"},
+		{"FIPS, a folder with a dangling link", ".include DIR/all.d\n", "all.d/more.cnf", danglingBesideFIPS, refused,
+			"more.cnf, which is missing"},
 		{"FIPS, a relative name", ".pragma abspath:true\n.include more.cnf\n" + asksFIPS, "", nil, refused, since3("relative")},
 		{"FIPS, includes itself", ".include DIR/openssl.cnf\n" + asksFIPS, "", nil, refused, "includes itself"},
 		{"FIPS, no section of algorithms", strings.Replace(asksFIPS, "[alg]", "[other]", 1), "", nil, refused, "section alg"},
 		{"FIPS behind unknown algorithms", with(asksFIPS, "[alg]", "rh-allow-sha1-signatures = no\n"), "", nil, inFIPS, ""},
 		{"FIPS, wrong fips_mode", with(asksFIPS, "[alg]", "fips_mode = perhaps\n"), "", nil, refused, since3("perhaps")},
 		{"FIPS, wrong properties", strings.Replace(asksFIPS, "fips=yes", "fips=,", 1), "", nil, refused, since3("fips=,")},
-		{"FIPS behind an unknown line", with(asksFIPS, "[init]", "none = none\n"), "", nil, inFIPS, ""},
+		{"FIPS behind an unknown line", asksIgnored, "", nil, inFIPS, ""},
 		{"FIPS behind a missing section", with(asksFIPS, "[init]", "oid_section = none\n"), "", nil, inFIPS, ""},
 		{"host missing", asksFIPS, host, missing, plain, ""},
 		{"host empty", asksFIPS, host, empty, plain, ""},
