@@ -20,6 +20,8 @@ import (
 // maxConfig bounds the length of a configuration with all that it includes.
 const maxConfig = 1 << 20
 
+var errTooLong = fmt.Errorf("it is longer than %d bytes", maxConfig)
+
 // A ConfigFault is the reason why the host's openssl.cnf can't be relied on: its demands may be
 // incomplete.
 type ConfigFault struct {
@@ -164,7 +166,7 @@ func (r *configReader) read() ([]byte, *ConfigFault) {
 			return nil, fault
 		}
 		if len(r.text) > maxConfig {
-			return nil, r.fault(r.file, fmt.Errorf("it is longer than %d bytes", maxConfig))
+			return nil, r.fault(r.file, errTooLong)
 		}
 	}
 	return append(r.text, '\n'), r.missing
@@ -209,6 +211,9 @@ func (r *configReader) loadOnce(file string) ([]byte, *ConfigFault) {
 	}
 	defer f.Close()
 	text, err := io.ReadAll(io.LimitReader(f, maxConfig+1))
+	if err == nil && len(text) > maxConfig {
+		err = errTooLong
+	}
 	if err != nil {
 		return nil, r.fault(file, err)
 	}

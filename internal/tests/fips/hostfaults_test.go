@@ -221,6 +221,8 @@ func TestFIPSHostFaults(t *testing.T) {
 		{"FIPS, a missing folder", asksFIPS + ".include DIR/more.d\n", "", nil, refused, "more.d, which is missing"},
 		{"FIPS, a folder with a dangling link", ".include DIR/all.d\n", "all.d/more.cnf", danglingBesideFIPS, refused,
 			"more.cnf, which is missing"},
+		{"FIPS behind a long line", ".include DIR/policy.cnf # " + strings.Repeat("x", 1<<20) + "\n" + asksIgnored, "", nil, refused,
+			"it is longer than"},
 		{"FIPS, a relative name", ".pragma abspath:true\n.include more.cnf\n" + asksFIPS, "", nil, refused, since3("relative")},
 		{"FIPS, includes itself", ".include DIR/openssl.cnf\n" + asksFIPS, "", nil, refused, "includes itself"},
 		{"FIPS, no section of algorithms", strings.Replace(asksFIPS, "[alg]", "[other]", 1), "", nil, refused, "section alg"},
