@@ -142,8 +142,8 @@ func TestACMEStored(t *testing.T) {
 			if err := os.Mkdir(filepath.Join(folder, kind), 0o700); err != nil {
 				t.Fatal(err)
 			}
-			pose(t, w, folder, kind, key, "c.test token.thumb")
-			pose(t, w, folder, kind, "a.test", "a.test token.thumb")
+			pose(t, w, folder, kind, key, "c.test token.thumb b.test")
+			pose(t, w, folder, kind, "a.test", "c.test token.thumb other") // of a server with other names
 		}
 		r := w.start(c)
 		to := func(name string) error {
@@ -234,8 +234,8 @@ func TestACMEChallengeTLS(t *testing.T) {
 					}
 				}
 				refused("a.test")
-				pose(t, w, folder, "tls-alpn-01", "a.test", "a.test token.thumb")
-				pose(t, w, folder, "tls-alpn-01", "b.test", "b.test token.thumb")
+				pose(t, w, folder, "tls-alpn-01", "a.test", "a.test token.thumb other")
+				pose(t, w, folder, "tls-alpn-01", "b.test", "b.test token.thumb other")
 				refused("b.test")
 				refused("c.test")
 				for range 2 {
@@ -304,9 +304,9 @@ func TestACMEChallengeHTTP(t *testing.T) {
 	socket := shortFolder(t) + "/s"
 	c.Redirect, c.RedirectPort = []string{"unix:" + socket}, 443
 	r := w.start(c)
-	pose(t, w, folder, "http-01", "T0-k_n", "a.test T0-k_n.thumb")
-	pose(t, w, folder, "http-01", "none", "a.test other.thumb")
-	pose(t, w, folder, "tls-alpn-01", "a.test", "a.test a.thumb")
+	pose(t, w, folder, "http-01", "T0-k_n", "a.test T0-k_n.thumb other")
+	pose(t, w, folder, "http-01", "none", "a.test other.thumb other")
+	pose(t, w, folder, "tls-alpn-01", "a.test", "a.test a.thumb other")
 	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 			return new(net.Dialer).DialContext(ctx, "unix", socket)

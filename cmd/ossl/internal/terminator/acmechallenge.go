@@ -30,8 +30,12 @@ const (
 // challengePath is the path of requests for answers, before the token.
 const challengePath = "/.well-known/acme-challenge/"
 
-// A challengeSolver puts the answers to challenges of one kind in the storage.
-type challengeSolver struct{ folder string }
+// A challengeSolver puts the answers to a job's challenges in the storage. Such a file has the name that is proved, the
+// key authorization and the job, with spaces between them.
+type challengeSolver struct {
+	folder string
+	job    string
+}
 
 // place returns the file of an answer.
 func (s challengeSolver) place(c acme.Challenge) (string, error) {
@@ -51,7 +55,7 @@ func (s challengeSolver) Present(_ context.Context, c acme.Challenge) error {
 	if err != nil {
 		return err
 	}
-	return wholefile.Put(wholefile.File{Name: name, Mode: 0o600, Text: []byte(c.Identifier.Value + " " + c.KeyAuthorization)})
+	return wholefile.Put(wholefile.File{Name: name, Mode: 0o600, Text: []byte(c.Identifier.Value + " " + c.KeyAuthorization + " " + s.job)})
 }
 
 func (s challengeSolver) CleanUp(_ context.Context, c acme.Challenge) error {
@@ -62,8 +66,9 @@ func (s challengeSolver) CleanUp(_ context.Context, c acme.Challenge) error {
 	return os.Remove(name)
 }
 
-// clear removes the answers for names that a killed process has left.
-func (s challengeSolver) clear(names []string) error {
+// clear removes the answers that a killed process has left. Those of other jobs are still needed, also if they are for
+// the same names: the caller has the lock of its job alone.
+func (s challengeSolver) clear() error {
 	for _, kind := range []string{challengeALPN, challengeHTTP} {
 		folder := filepath.Join(s.folder, kind)
 		entries, err := os.ReadDir(folder)
@@ -73,7 +78,7 @@ func (s challengeSolver) clear(names []string) error {
 		for _, e := range entries {
 			file := filepath.Join(folder, e.Name())
 			text, err := os.ReadFile(file)
-			if owner, _, _ := strings.Cut(string(text), " "); err == nil && slices.Contains(names, owner) {
+			if err == nil && strings.HasSuffix(string(text), " "+s.job) {
 				err = os.Remove(file)
 			}
 			if err != nil && !errors.Is(err, fs.ErrNotExist) { // which another server may have removed
@@ -100,11 +105,13 @@ func (a *ACME) answer(kind, key, name string) (string, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", nil
 	}
-	owner, authorization, _ := strings.Cut(string(text), " ")
-	if err != nil || owner != name {
+	if err != nil {
 		return "", err
 	}
-	return authorization, nil
+	if fields := strings.Fields(string(text)); len(fields) == 3 && fields[0] == name {
+		return fields[1], nil
+	}
+	return "", nil
 }
 
 // answerChallenge answers a request of plain HTTP for the answer to a challenge, and reports whether it is one:

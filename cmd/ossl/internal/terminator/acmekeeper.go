@@ -216,7 +216,7 @@ func (k *acmeKeeper) keep(ctx context.Context, j *acmeJob, failures int) (time.D
 			return pause, nil
 		}
 	}
-	unlock, locked, err := wholefile.TryLock(strings.TrimSuffix(j.file, ".pem") + ".lock")
+	unlock, locked, err := wholefile.TryLock(filepath.Join(filepath.Dir(j.file), j.id()+".lock"))
 	if err != nil {
 		return 0, err
 	}
@@ -239,6 +239,9 @@ func (k *acmeKeeper) keep(ctx context.Context, j *acmeJob, failures int) (time.D
 	// Not the next moment, whatever the authority says about the renewal.
 	return min(time.Hour, obtained.NotAfter.Sub(obtained.NotBefore)/3), nil
 }
+
+// id returns the part of the names of the job's files that is the same for all.
+func (j *acmeJob) id() string { return strings.TrimSuffix(filepath.Base(j.file), ".pem") }
 
 // stored returns the certificate in the storage, if it has the names of the site.
 func (j *acmeJob) stored() (*x509.Certificate, error) {
@@ -287,10 +290,12 @@ func (j *acmeJob) untilDue(ctx context.Context, leaf *x509.Certificate, log *slo
 	return 0
 }
 
+func (j *acmeJob) solver() challengeSolver { return challengeSolver{j.folder(), j.id()} }
+
 func (j *acmeJob) authority() *acmez.Client {
 	solvers := map[string]acmez.Solver{}
 	for _, kind := range j.kinds {
-		solvers[kind] = challengeSolver{j.folder()}
+		solvers[kind] = j.solver()
 	}
 	client := &acme.Client{Directory: j.Directory, HTTPClient: j.client, UserAgent: "ossl"}
 	return &acmez.Client{Client: client, ChallengeSolvers: solvers}
@@ -300,7 +305,7 @@ func (j *acmeJob) authority() *acmez.Client {
 func (j *acmeJob) order(ctx context.Context, replaced *x509.Certificate) (*x509.Certificate, error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Minute)
 	defer cancel()
-	if err := (challengeSolver{j.folder()}).clear(j.names); err != nil {
+	if err := j.solver().clear(); err != nil {
 		return nil, err
 	}
 	authority := j.authority()
