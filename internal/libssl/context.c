@@ -83,22 +83,23 @@ enum { DEFAULT, SLIM, FIPS, KINDS };
 /*
  * If memory is short in SSL_CTX_new(3), it succeeds without the algorithm that it was trying then,
  * and drops the error. So if memory may have been short, the SSL_CTX must have as much as earlier
- * ones, or as another one. Takes s. Returns give or NULL.
+ * ones, or as another one for which it was not short. Takes s. Returns give or NULL.
  */
 static SSL_CTX *whole(SSL_CTX *s, OSSL_LIB_CTX *lib, int kind)
 {
 	static size_t shown[KINDS]; /* atomic */
-	size_t offer, before = 0;
+	size_t offer, before = 0, known = __atomic_load_n(&shown[kind], __ATOMIC_RELAXED);
 	int i;
 
 	for (i = 0; s && i < 3; i++) {
 		offer = offer_of(s);
-		if (offer == __atomic_load_n(&shown[kind], __ATOMIC_RELAXED) || (i > 0 && offer == before)) {
+		if ((offer && offer == known) || (i > 0 && offer == before && errno != ENOMEM)) {
 			__atomic_store_n(&shown[kind], offer, __ATOMIC_RELAXED);
 			return s;
 		}
 		before = offer;
 		ossl_fn.SSL_CTX_free(s);
+		errno = 0;
 		s = bare(lib);
 	}
 	if (s)

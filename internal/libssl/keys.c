@@ -135,7 +135,7 @@ static unsigned parts_of(const algorithms *a, int ok)
 /*
  * libcrypto doesn't always tell an algorithm that it lacks from one that it had no memory for. So if
  * one is missing that was there before, or memory may have been short, there must be the same parts
- * as before, or as the next time.
+ * as before, or as the next time, when it was not short.
  */
 int algorithms_fetch(algorithms *a, OSSL_LIB_CTX *lib, int fips)
 {
@@ -147,7 +147,8 @@ int algorithms_fetch(algorithms *a, OSSL_LIB_CTX *lib, int fips)
 		errno = 0;
 		ok = fetch(a, lib, fips);
 		parts = parts_of(a, ok);
-		if (parts == known || (i > 0 ? parts == before : !(known & ~parts) && !memory_may_have_failed())) {
+		if ((parts && parts == known) ||
+			(i > 0 ? parts == before && errno != ENOMEM : !(known & ~parts) && !memory_may_have_failed())) {
 			__atomic_store_n(&shown[fips != 0], parts, __ATOMIC_RELAXED);
 			return ok;
 		}

@@ -87,6 +87,7 @@ func newContext(certs ...tls.Certificate) scenario {
 			b := serve(ctx, tlstest.ClientConfig(tlstest.Only(tls.VersionTLS12), tlstest.Suites(suite)))
 			a.state, a.err, a.peer = a.state+" "+b.state, b.err, b.peer
 		}
+		a.state += fmt.Sprintf(" %+v", ctx.Stats().Records)
 		return a
 	}
 	return scenario{"NewContext", false, func(t *testing.T) (func() attempt, func(attempt) attempt) {
