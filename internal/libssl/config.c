@@ -222,6 +222,26 @@ static int check_each(const CONF *conf, const conf_value *entry, bytes *to,
 	return ok;
 }
 
+/*
+ * Reports default properties that are behind a line at which OpenSSL stops. There is no way to ask
+ * OpenSSL for them. Lines with the prefix rh- are taken for known, as they are to Red Hat's.
+ */
+static int check_algorithms(OPENSSL_STACK *lines, const char **stop, bytes *to)
+{
+	int i;
+
+	for (i = 0; lines && i < ossl_fn.OPENSSL_sk_num(lines); i++) {
+		const conf_value *line = ossl_fn.OPENSSL_sk_value(lines, i);
+
+		if (strcmp(line->name, "default_properties") == 0 && *stop)
+			return put_dropped(to, OSSL_DROPPED_BEHIND, line->name, *stop);
+		if (!*stop && strcmp(line->name, "default_properties") != 0 && strcmp(line->name, "fips_mode") != 0 &&
+			strncmp(line->name, "rh-", 3) != 0)
+			*stop = line->name;
+	}
+	return 1;
+}
+
 /* Reports whether OpenSSL stops at an entry: it doesn't know the module, or the section is missing. */
 static int stops_at(const CONF *conf, const conf_value *entry)
 {
@@ -238,7 +258,7 @@ static int stops_at(const CONF *conf, const conf_value *entry)
 
 char *ossl_config_dropped(const CONF *conf)
 {
-	OPENSSL_STACK *entries = config_entries(conf), *lines;
+	OPENSSL_STACK *entries = config_entries(conf);
 	unsigned long version = ossl_fn.OpenSSL_version_num();
 	const char *stop = NULL;
 	bytes list = {0};
@@ -251,10 +271,8 @@ char *ossl_config_dropped(const CONF *conf)
 			ok = check_each(conf, entry, &list, check_provider);
 		else if (config_is_for(entry, "engines") && version < OSSL_V4_0)
 			ok = check_each(conf, entry, &list, check_engine);
-		lines = config_is_for(entry, "alg_section") ? section_of(conf, entry->value) : NULL;
-		/* There is no way to ask for default properties. */
-		if (ok && stop && version >= OSSL_V3_0 && lines && ossl_fn.OPENSSL_sk_num(lines) > 0)
-			ok = put_dropped(&list, OSSL_DROPPED_BEHIND, entry->name, stop);
+		else if (config_is_for(entry, "alg_section") && version >= OSSL_V3_0)
+			ok = check_algorithms(section_of(conf, entry->value), &stop, &list);
 		if (!stop && stops_at(conf, entry))
 			stop = entry->name;
 	}

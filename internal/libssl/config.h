@@ -35,7 +35,7 @@ enum {
 	OSSL_DROPPED_PROVIDER = 'p', /* it isn't active. name: its name; detail: its file, or "" */
 	OSSL_DROPPED_ENGINE = 'e',   /* it isn't loaded. name: its name; detail: its file */
 	OSSL_DROPPED_SECTION = 's',  /* a section is missing. name: of the line that names it; detail: its name */
-	OSSL_DROPPED_BEHIND = 'b',   /* OpenSSL stops at a line. name: alg_section; detail: the name of the line */
+	OSSL_DROPPED_BEHIND = 'b',   /* OpenSSL stops at a line. name: default_properties; detail: the name of the line */
 };
 
 /*

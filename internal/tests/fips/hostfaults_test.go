@@ -199,6 +199,7 @@ func TestFIPSHostFaults(t *testing.T) {
 		return
 	}
 	const module, host, policy = "fipsmodule.cnf", "openssl.cnf", "policy.cnf"
+	algorithms := func(lines string) string { return with(provides, "[init]", "alg_section = alg\n") + "[alg]\n" + lines }
 	legacy := func(lines string) string { return with(provides, "[prov]", "legacy = sect\n[sect]\n"+lines+"[prov]\n") }
 	for _, test := range []struct {
 		name  string
@@ -250,8 +251,12 @@ func TestFIPSHostFaults(t *testing.T) {
 		{"policy malformed", asksPolicy, policy, content("MinProtocol\n"), ignorable, "missing equal sign"},
 		{"policy, default_properties behind an unknown line", with(provides, "[init]", "none = none\nalg_section = alg\n") +
 			"[alg]\ndefault_properties = provider=default\n", "", nil, ignorable, since3("stops at none")},
-		{"policy, unknown algorithms", with(provides, "[init]", "alg_section = alg\n") + "[alg]\nrh-allow-sha1-signatures = no\n",
-			"", nil, inForce, ""},
+		{"policy, default_properties behind unknown algorithms", algorithms("other = no\ndefault_properties = provider=default\n"),
+			"", nil, ignorable, since3("stops at other")},
+		{"policy, default_properties behind Red Hat's algorithms", algorithms("rh-allow-sha1-signatures = no\n" +
+			"default_properties = provider=default\n"), "", nil, inForce, ""},
+		{"policy, unknown algorithms", algorithms("other = no\n"), "", nil, inForce, ""},
+		{"policy, Red Hat's algorithms", algorithms("rh-allow-sha1-signatures = no\n"), "", nil, inForce, ""},
 		{"providers", provides, "", nil, inForce, ""},
 		{"no section of providers", with(provides, "[prov]", "[other]\n"), "", nil, inForce, ""}, // empty, not missing
 		{"no section of some providers", with(provides, "[init]", "providers.1 = no\n"), "", nil, ignorable, since3("section no,")},
