@@ -17,12 +17,14 @@ static int memory_reason(void) { return since_3_0() ? (int)OSSL_ERR_R_MALLOC_FAI
 
 /*
  * Reports whether the first error of a queue is that of a failed constructor of ASN.1, which from 3.2
- * on leaves no reason: 1 or 0. A malformed encoding has one, and other errors behind it.
+ * on leaves no reason: 1 or 0. A malformed encoding has one, and other errors behind it; and a
+ * certificate's wrong signature is a failure of EVP.
  */
 static int is_constructors(unsigned long e)
 {
 	return ossl_fn.OpenSSL_version_num() >= OSSL_V3_2 && !(e & (unsigned long)OSSL_ERR_SYSTEM_FLAG) &&
-		(e >> OSSL_ERR_LIB_OFFSET & 0xff) == (unsigned long)OSSL_ERR_LIB_ASN1 && (e & (unsigned long)OSSL_ERR_RFLAG_COMMON);
+		(e >> OSSL_ERR_LIB_OFFSET & 0xff) == (unsigned long)OSSL_ERR_LIB_ASN1 && (e & (unsigned long)OSSL_ERR_RFLAG_COMMON) &&
+		(e & (unsigned long)OSSL_ERR_REASON_MASK) != (unsigned long)OSSL_ERR_R_EVP_LIB;
 }
 
 int ossl_drain_errors(unsigned long *errors)
