@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -516,6 +517,65 @@ func TestUserACME(t *testing.T) {
 		t.Errorf("%q, %v", text, err)
 	}
 	s.stop("acme: no certificate")
+}
+
+// TestUserACMELinks: root doesn't follow links in the storage, which belongs to the service's user.
+func TestUserACMELinks(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can become another user: run the test as root")
+	}
+	nobody, err := user.Lookup("nobody")
+	if err != nil {
+		t.Fatal(err)
+	}
+	uid, _ := strconv.Atoi(nobody.Uid)
+	s := newService(t)
+	storage := func(name string) {
+		t.Helper()
+		err := filepath.WalkDir(s.path(name), func(path string, d fs.DirEntry, err error) error {
+			return errors.Join(err, os.Lchown(path, uid, -1))
+		})
+		if err := errors.Join(err, os.Chmod(s.path(name), 0o700)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{".", "public", "public/index.html", "notify"} {
+		if err := os.Chmod(s.path(name), 0o777); err != nil {
+			t.Fatal(err)
+		}
+	}
+	args := []string{"serve", "--acme", "localhost", "--acme-directory", "https://127.0.0.1:1/dir", "--listen", "127.0.0.1:0",
+		"--user", "nobody", "public", "--acme-storage"}
+	text := ""
+	for _, name := range []string{"localhost-key.pem", "localhost.pem"} {
+		part, err := os.ReadFile(s.path(name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		text += string(part)
+	}
+	s.write("secret", text)
+	if err := errors.Join(os.Chmod(s.path("secret"), 0o600), os.Mkdir(s.path("target"), 0o700), os.Mkdir(s.path("other"), 0o700),
+		os.MkdirAll(s.path("acme/127.0.0.1-1-dir/certificates"), 0o700), os.Symlink(s.path("target"), s.path("other/127.0.0.1-1-dir")),
+		os.Symlink(s.path("secret"), s.path("acme/127.0.0.1-1-dir/certificates/localhost.pem"))); err != nil {
+		t.Fatal(err)
+	}
+	storage("acme")
+	storage("other")
+	s.start(append(args, "acme", "--landlock", "off")...) // which would hide the key
+	s.await("again in")
+	if err := get(s.client("tcp", s.address, false, false), "https://localhost/"); err == nil {
+		t.Error("root has read a key for the service")
+	}
+	cmd := exec.Command("ossl", append(args, "other")...)
+	cmd.Dir = s.dir
+	if text, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(text), "the server can't write in it") {
+		t.Errorf("%q, %v", text, err)
+	}
+	if made, err := os.ReadDir(s.path("target")); err != nil || len(made) > 0 {
+		t.Errorf("root has made folders elsewhere: %v, %v", made, err)
+	}
+	s.stop("acme: ", "handshake")
 }
 
 // TestUserRefused: root and unknown users are refused.

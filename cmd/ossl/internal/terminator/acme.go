@@ -156,8 +156,8 @@ func (c *Config) acmeFiles() (files []string) {
 	return files
 }
 
-// makeACMEStorage makes the folders of the storage that are missing. They belong to the user that the process
-// becomes.
+// makeACMEStorage makes the storage if it is missing. It belongs to the user that the process becomes. What is in it is
+// not for root, whom links of that user could lead anywhere.
 func (c *Config) makeACMEStorage() error {
 	if len(c.acmeSites()) == 0 {
 		return nil
@@ -166,16 +166,12 @@ func (c *Config) makeACMEStorage() error {
 	if err := os.MkdirAll(filepath.Dir(a.Storage), 0o755); err != nil {
 		return fmt.Errorf("acme-storage: %w", err)
 	}
-	folder := a.folder()
-	for _, name := range []string{a.Storage, folder, filepath.Join(folder, acmeCertificates),
-		filepath.Join(folder, challengeALPN), filepath.Join(folder, challengeHTTP)} {
-		err := os.Mkdir(name, 0o700)
-		if err == nil && c.User != "" && os.Geteuid() == 0 {
-			err = giveTo(c.User, name)
-		}
-		if err != nil && !errors.Is(err, fs.ErrExist) {
-			return fmt.Errorf("acme-storage: %w", err)
-		}
+	err := os.Mkdir(a.Storage, 0o700)
+	if err == nil && c.isStillRoot() {
+		err = giveTo(c.User, a.Storage)
+	}
+	if err != nil && !errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("acme-storage: %w", err)
 	}
 	info, err := os.Stat(a.Storage)
 	switch {
@@ -187,6 +183,9 @@ func (c *Config) makeACMEStorage() error {
 	}
 	return nil
 }
+
+// isStillRoot reports whether the process has root's privileges, which it gives up later.
+func (c *Config) isStillRoot() bool { return c.User != "" && os.Geteuid() == 0 }
 
 // giveTo makes a user the owner of a folder that was just made.
 func giveTo(name, folder string) error {
@@ -205,12 +204,23 @@ func giveTo(name, folder string) error {
 	return os.Lchown(folder, uid, gid)
 }
 
-// tryACMEStorage returns an error if the process can't write in the storage.
+// tryACMEStorage makes the folders in the storage that are missing. It returns an error if the process, which has given
+// up root's privileges, can't write in them.
 func (c *Config) tryACMEStorage() error {
 	if len(c.acmeSites()) == 0 {
 		return nil
 	}
-	if err := wholefile.CheckReplace(filepath.Join(c.ACME.folder(), acmeCertificates, "try")); err != nil {
+	folder := c.ACME.folder()
+	err := os.Mkdir(folder, 0o700)
+	for _, name := range []string{acmeCertificates, challengeALPN, challengeHTTP} {
+		if err == nil || errors.Is(err, fs.ErrExist) {
+			err = os.Mkdir(filepath.Join(folder, name), 0o700)
+		}
+	}
+	if err == nil || errors.Is(err, fs.ErrExist) {
+		err = wholefile.CheckReplace(filepath.Join(folder, acmeCertificates, "try"))
+	}
+	if err != nil {
 		return fmt.Errorf("acme-storage: the server can't write in it: %w", err)
 	}
 	return nil

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/ossl-go/ossl"
@@ -31,22 +32,32 @@ type loadedPairs struct {
 // An awaitedPair is one by ACME, whose file may not be there yet.
 type awaitedPair struct {
 	load func() (*certificates, error)
+	site string
 	log  *slog.Logger
 
-	mu    sync.Mutex
-	pairs loadedPairs // guarded by mu; of the file, once it is there
-	last  string      // guarded by mu; the last error
+	opened atomic.Bool                 // else nothing is read
+	pairs  atomic.Pointer[loadedPairs] // of the file, once it is there
+
+	mu   sync.Mutex // held while the file is read
+	last string     // guarded by mu; the last error
 }
 
 // awaitCertificate returns the certificate of a site with ACME, which is none until its file is there.
 func awaitCertificate(config *Config, s *Site, log *slog.Logger) *certificates {
 	pair := config.ACME.pair(s)
-	a := &awaitedPair{log: log, load: func() (*certificates, error) { return loadCertificates(config, []Pair{pair}, log) }}
-	c := &certificates{awaited: a}
-	if len(c.all()) == 0 {
-		log.Warn("acme: no certificate yet: handshakes fail until the authority has issued one", "site", s.name())
+	c := &certificates{awaited: &awaitedPair{site: s.name(), log: log,
+		load: func() (*certificates, error) { return loadCertificates(config, []Pair{pair}, log) }}}
+	if !config.isStillRoot() { // whom a link in the storage could lead to files that the service may not read
+		c.open()
 	}
 	return c
+}
+
+// open has a certificate by ACME be read from now on.
+func (c *certificates) open() {
+	if a := c.awaited; a != nil && !a.opened.Swap(true) && len(c.all()) == 0 {
+		a.log.Warn("acme: no certificate yet: handshakes fail until the authority has issued one", "site", a.site)
+	}
 }
 
 // loaded returns the pairs that are there.
@@ -55,20 +66,23 @@ func (c *certificates) loaded() loadedPairs {
 	if a == nil {
 		return c.loadedPairs
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if len(a.pairs.pairs) > 0 {
-		return a.pairs
+	if now := a.pairs.Load(); now != nil {
+		return *now
 	}
+	if !a.opened.Load() || !a.mu.TryLock() { // if the storage hangs, one client waits for it, and not all
+		return loadedPairs{}
+	}
+	defer a.mu.Unlock()
 	now, err := a.load()
 	switch {
 	case err == nil:
-		a.pairs = now.loadedPairs
+		a.pairs.CompareAndSwap(nil, &now.loadedPairs)
+		return *a.pairs.Load()
 	case !errors.Is(err, fs.ErrNotExist) && err.Error() != a.last:
 		a.last = err.Error()
 		a.log.Error("acme: the stored certificate can't be used", "error", err)
 	}
-	return a.pairs
+	return loadedPairs{}
 }
 
 // errAwaited ends handshakes with a site whose certificate has not been issued yet.

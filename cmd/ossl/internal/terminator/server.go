@@ -108,6 +108,9 @@ func StartWith(ctx context.Context, c *Config, in *Inherited, log, access *slog.
 		state.end()
 		return nil, err
 	}
+	for _, site := range g.sites {
+		site.certificates.open()
+	}
 	g.check(nil)
 	s.current.Store(g)
 	var listeners []net.Listener
