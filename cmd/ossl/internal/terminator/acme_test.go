@@ -254,7 +254,7 @@ func TestACMEChallengeTLS(t *testing.T) {
 						t.Errorf("the connection is served: %q, %v", text, err)
 					}
 				}
-				config, err := terminator.ChallengeConfig(c, &tls.ClientHelloInfo{ServerName: "a.test"})
+				config, err := terminator.ChallengeConfigs(c)(&tls.ClientHelloInfo{ServerName: "a.test"})
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -92,14 +92,24 @@ func (s challengeSolver) clear() error {
 // isKey reports whether a text is a token or a DNS name, and so the name of a file in a folder.
 func isKey(text string) bool {
 	const letters = "abcdefghijklmnopqrstuvwxyz"
-	return text != "" && len(text) < 256 && !strings.HasPrefix(text, ".") &&
+	return text != "" && len(text) < 256 && !strings.HasPrefix(text, ".") && filepath.IsLocal(text) && // no device of Windows
 		strings.Trim(text, letters+strings.ToUpper(letters)+"0123456789-_.") == ""
 }
+
+// answersRead bounds the answers that are read at a time: if the storage hangs, so many threads wait for it, and not one
+// for each client. An authority asks from several places at once.
+var answersRead = make(chan struct{}, 64)
 
 // answer returns the key authorization that answers a challenge for a name, and "" if none is pending.
 func (a *ACME) answer(kind, key, name string) (string, error) {
 	if !isKey(key) {
 		return "", nil
+	}
+	select {
+	case answersRead <- struct{}{}:
+		defer func() { <-answersRead }()
+	default:
+		return "", errors.New("too many others are being read: the storage may hang")
 	}
 	text, err := os.ReadFile(filepath.Join(a.folder(), kind, key))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -172,14 +182,14 @@ func (t *tlsChallenges) are(hello *tls.ClientHelloInfo) bool {
 // but the handshake.
 func (t *tlsChallenges) config(hello *tls.ClientHelloInfo, base *tls.Config) (*tls.Config, error) {
 	name, authorization := strings.ToLower(hello.ServerName), ""
-	t.mu.Lock() // also while the file is read: if the storage hangs, it takes one thread, and not one for each client
-	defer t.mu.Unlock()
 	if slices.Contains(t.names, name) {
 		var err error
 		if authorization, err = t.acme.answer(challengeALPN, name, name); err != nil {
 			return nil, fmt.Errorf("acme: the answer to a challenge can't be read: %w", err)
 		}
 	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	if authorization == "" {
 		delete(t.last, name)
 		return nil, fmt.Errorf("acme: no challenge is pending for %q", hello.ServerName)

@@ -146,9 +146,8 @@ func (k *acmeKeeper) set(jobs []*acmeJob) {
 	}
 }
 
-// end ends all jobs. It waits for them until ctx ends: the storage may hang.
-func (k *acmeKeeper) end(ctx context.Context) {
-	k.set(nil)
+// wait waits until all jobs have ended, or ctx ends.
+func (k *acmeKeeper) wait(ctx context.Context) {
 	ended := make(chan struct{})
 	go func() {
 		k.ended.Wait()
@@ -358,7 +357,7 @@ func (j *acmeJob) account(ctx context.Context, authority *acmez.Client) (account
 	if j.Email != "" {
 		account.Contact = []string{"mailto:" + j.Email}
 	}
-	if account.PrivateKey, err = j.accountKey(); err != nil {
+	if account.PrivateKey, err = j.accountKey(ctx); err != nil {
 		return account, err
 	}
 	if j.EABID != "" {
@@ -375,8 +374,12 @@ func (j *acmeJob) account(ctx context.Context, authority *acmez.Client) (account
 }
 
 // accountKey returns the key of the account in the storage, which it makes if there is none.
-func (j *acmeJob) accountKey() (crypto.Signer, error) {
-	defer wholefile.Lock(j.folder())()
+func (j *acmeJob) accountKey(ctx context.Context) (crypto.Signer, error) {
+	unlock, err := lockFile(ctx, filepath.Join(j.folder(), "account.lock"))
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
 	name := filepath.Join(j.folder(), acmeAccountKey)
 	text, err := os.ReadFile(name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -402,6 +405,21 @@ func (j *acmeJob) accountKey() (crypto.Signer, error) {
 		return nil, fmt.Errorf("the key in %s can't sign", name)
 	}
 	return signer, nil
+}
+
+// lockFile locks a file as wholefile.TryLock does, which it tries until ctx ends.
+func lockFile(ctx context.Context, name string) (unlock func(), err error) {
+	for {
+		unlock, locked, err := wholefile.TryLock(name)
+		if err != nil || locked {
+			return unlock, err
+		}
+		select {
+		case <-time.After(100 * time.Millisecond):
+		case <-ctx.Done():
+			return nil, fmt.Errorf("%s is locked: %w", name, ctx.Err())
+		}
+	}
 }
 
 // newACMEKey makes a key, and returns it in PEM too.

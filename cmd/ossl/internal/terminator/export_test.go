@@ -83,9 +83,10 @@ var (
 		after, _ = next.ring.Snapshot()
 		return before, after, nil
 	}
-	// ChallengeConfig returns the configuration for the handshake of a challenge.
-	ChallengeConfig = func(c *Config, hello *tls.ClientHelloInfo) (*tls.Config, error) {
-		return newTLSChallenges(c).config(hello, &tls.Config{})
+	// ChallengeConfigs returns the function that returns the configuration for the handshake of a challenge.
+	ChallengeConfigs = func(c *Config) func(*tls.ClientHelloInfo) (*tls.Config, error) {
+		challenges := newTLSChallenges(c)
+		return func(hello *tls.ClientHelloInfo) (*tls.Config, error) { return challenges.config(hello, &tls.Config{}) }
 	}
 	ParseTarget = func(to string) error { _, err := parseTarget(to); return err }
 

@@ -291,7 +291,7 @@ func (s *Server) Drain(ctx context.Context) (cut int) {
 	for _, r := range s.redirects {
 		r.stop()
 	}
-	s.acme.end(ctx)
+	s.acme.set(nil)
 	s.gate.stop(ctx)
 	undo := context.AfterFunc(ctx, s.cut)
 	defer undo()
@@ -304,6 +304,7 @@ func (s *Server) Drain(ctx context.Context) (cut int) {
 	if s.admin != nil {
 		s.admin.end(ctx)
 	}
+	s.acme.wait(ctx) // last: the storage may hang
 	s.cut()
 	return cut
 }
