@@ -2,6 +2,7 @@ package terminator
 
 import (
 	"cmp"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -135,9 +136,16 @@ func (a *ACME) folder() string {
 
 var notInNames = regexp.MustCompile(`[^A-Za-z0-9.]+`)
 
-// file returns the file of a site's certificate, its chain and its key: one, so that they change at once.
+// file returns the file of a site's certificate, its chain and its key: one, so that they change at once. Sites with
+// other names have other files: servers that share the storage would replace each other's certificates for ever.
 func (a *ACME) file(s *Site) string {
-	return filepath.Join(a.folder(), acmeCertificates, s.Names[0]+".pem")
+	names := slices.Sorted(slices.Values(s.Names))
+	name := names[0]
+	if len(names) > 1 {
+		sum := sha256.Sum256([]byte(strings.Join(names, " ")))
+		name += fmt.Sprintf("+%x", sum[:4])
+	}
+	return filepath.Join(a.folder(), acmeCertificates, name+".pem")
 }
 
 // pair returns the certificate of a site with ACME.

@@ -138,11 +138,12 @@ func TestACMEStored(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.write(filepath.Join(certificates, "a.test.pem"), w.stored("a.test"))
+		job := strings.TrimSuffix(filepath.Base(c.ACMEFile(&c.Sites[1])), ".pem")
 		for kind, key := range map[string]string{"tls-alpn-01": "c.test", "http-01": "token"} { // of a process that was killed
 			if err := os.Mkdir(filepath.Join(folder, kind), 0o700); err != nil {
 				t.Fatal(err)
 			}
-			pose(t, w, folder, kind, key, "c.test token.thumb b.test")
+			pose(t, w, folder, kind, key, "c.test token.thumb "+job)
 			pose(t, w, folder, kind, "a.test", "c.test token.thumb other") // of a server with other names
 		}
 		r := w.start(c)
@@ -168,7 +169,7 @@ func TestACMEStored(t *testing.T) {
 		if strings.Contains(r.log.String(), `acme: no certificate" site=a.test`) {
 			t.Error("a certificate that isn't due is ordered")
 		}
-		w.write(filepath.Join(certificates, "b.test.pem"), w.stored("b.test", "c.test"))
+		w.write(c.ACMEFile(&c.Sites[1]), w.stored("b.test", "c.test"))
 		for end := time.Now().Add(patience); to("c.test") != nil; time.Sleep(50 * time.Millisecond) {
 			if time.Now().After(end) {
 				t.Fatal("the certificate isn't served")
@@ -178,6 +179,16 @@ func TestACMEStored(t *testing.T) {
 			t.Errorf("%d: %s", status, body)
 		}
 	})
+}
+
+// TestACMEFiles: sites with other names have other files, in whatever order their names are.
+func TestACMEFiles(t *testing.T) {
+	c := &terminator.Config{ACME: terminator.ACME{Directory: nowhere, Storage: "s"}}
+	file := func(names ...string) string { return filepath.Base(c.ACMEFile(&terminator.Site{Names: names})) }
+	a, ab, ba, ac := file("a.test"), file("a.test", "b.test"), file("b.test", "a.test"), file("a.test", "c.test")
+	if a != "a.test.pem" || ab != ba || ab == a || ab == ac || !strings.HasPrefix(ab, "a.test+") {
+		t.Error(a, ab, ba, ac)
+	}
 }
 
 // pose puts an answer to a challenge into the storage of a server.

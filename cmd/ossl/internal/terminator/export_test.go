@@ -129,5 +129,8 @@ func (s *Server) Compiled() (certificates, contexts int) {
 // SecretNames returns the names of the files that no client may read.
 func (c *Config) SecretNames() []string { return c.secretNames() }
 
+// ACMEFile returns the file of the certificate of a site with ACME.
+func (c *Config) ACMEFile(s *Site) string { return c.ACME.file(s) }
+
 // LookAtACME has a server look at once whether its certificates by ACME are due.
 func (s *Server) LookAtACME() { s.acme.set(s.current.Load().acme) }
