@@ -31,6 +31,9 @@ func setTraps(file string) error {
 	if err != nil {
 		return err
 	}
+	if err := libssl.AskNames(false); err != nil { // which makes a ClientHello that nobody sends
+		return err
+	}
 	base, err := mappedAt(lib.CryptoPath)
 	if err != nil {
 		return err
