@@ -55,7 +55,8 @@ func (s challengeSolver) Present(_ context.Context, c acme.Challenge) error {
 	if err != nil {
 		return err
 	}
-	return wholefile.Put(wholefile.File{Name: name, Mode: 0o600, Text: []byte(c.Identifier.Value + " " + c.KeyAuthorization + " " + s.job)})
+	text := c.Identifier.Value + " " + c.KeyAuthorization + " " + s.job
+	return wholefile.Put(wholefile.File{Name: name, Mode: 0o600, Text: []byte(text)})
 }
 
 func (s challengeSolver) CleanUp(_ context.Context, c acme.Challenge) error {
