@@ -3,7 +3,6 @@ package grpctls
 import (
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"os"
@@ -134,19 +133,14 @@ func NewServerTLSFromFile(certFile, keyFile string) (credentials.TransportCreden
 	return New(&tls.Config{Certificates: []tls.Certificate{cert}})
 }
 
-// readPEM returns the blocks of a PEM file. Of blocks that are cut or damaged it returns an error:
-// packages crypto/tls and crypto/x509 would leave their certificates out.
+// readPEM reads a PEM file, and refuses a block that is cut or damaged: packages crypto/tls and
+// crypto/x509 would leave its certificate out.
 func readPEM(file string) (text []byte, err error) {
 	if text, err = os.ReadFile(file); err != nil {
 		return nil, err
 	}
-	blocks, err := keys.DecodePEM(text)
-	if err != nil {
+	if text, err = keys.NormalizePEM(text); err != nil {
 		return nil, fmt.Errorf("grpctls: %s: %w", file, err)
-	}
-	text = nil
-	for _, block := range blocks {
-		text = append(text, pem.EncodeToMemory(block)...)
 	}
 	return text, nil
 }

@@ -58,13 +58,9 @@ func loadPair(certFile, keyFile string) (cert tls.Certificate, err error) {
 	if err != nil {
 		return cert, err
 	}
-	blocks, err := keys.DecodePEM(text)
+	chain, err := keys.NormalizePEM(text)
 	if err != nil {
 		return cert, fmt.Errorf("httptls: %s: %w", certFile, err)
-	}
-	var chain []byte
-	for _, block := range blocks {
-		chain = append(chain, pem.EncodeToMemory(block)...)
 	}
 	key, err := os.ReadFile(keyFile)
 	if err != nil {

@@ -15,6 +15,17 @@ import (
 // so is a byte order mark at the beginning of a line, as in files that were put together.
 func DecodePEM(text []byte) ([]*pem.Block, error) { return pemtext.Decode(text) }
 
+// NormalizePEM returns the blocks of a text in PEM, encoded anew, for functions that would leave out some of the
+// text's own, such as [tls.X509KeyPair] and [x509.CertPool.AppendCertsFromPEM]. The errors are those of
+// [DecodePEM].
+func NormalizePEM(text []byte) (normal []byte, err error) {
+	blocks, err := pemtext.Decode(text)
+	for _, block := range blocks {
+		normal = append(normal, pem.EncodeToMemory(block)...)
+	}
+	return normal, err
+}
+
 // ParseCertificates returns the certificates of a text in PEM that holds nothing else, in their order.
 func ParseCertificates(text []byte) (certs []*x509.Certificate, err error) {
 	blocks, err := pemtext.Decode(text)

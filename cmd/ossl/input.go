@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"crypto/x509"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
@@ -57,15 +56,11 @@ func readRoots(ctx context.Context, name string) (*x509.CertPool, error) {
 	if err != nil {
 		return nil, inputError("--roots", err)
 	}
-	blocks, err := keys.DecodePEM(certificates)
-	if err != nil {
+	if certificates, err = keys.NormalizePEM(certificates); err != nil {
 		return nil, usageError("--roots: " + name + ": " + err.Error())
 	}
-	pool, found := x509.NewCertPool(), false
-	for _, block := range blocks {
-		found = pool.AppendCertsFromPEM(pem.EncodeToMemory(block)) || found
-	}
-	if !found {
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(certificates) {
 		return nil, usageError("--roots: " + name + " has no certificates in PEM")
 	}
 	return pool, nil

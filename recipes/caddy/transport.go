@@ -13,6 +13,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp/reverseproxy"
 
 	"github.com/ossl-go/ossl/httptls"
+	"github.com/ossl-go/ossl/keys"
 )
 
 // A Transport is the module http.reverse_proxy.transport.ossl: TLS to upstreams.
@@ -46,17 +47,20 @@ func (t *Transport) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 func (t *Transport) Provision(caddy.Context) (err error) {
 	config := &tls.Config{ClientSessionCache: tls.NewLRUClientSessionCache(0)}
 	if t.CA != "" {
-		pem, err := os.ReadFile(t.CA)
+		text, err := os.ReadFile(t.CA)
 		if err != nil {
 			return err
 		}
+		if text, err = keys.NormalizePEM(text); err != nil {
+			return fmt.Errorf("%s: %w", t.CA, err)
+		}
 		config.RootCAs = x509.NewCertPool()
-		if !config.RootCAs.AppendCertsFromPEM(pem) {
+		if !config.RootCAs.AppendCertsFromPEM(text) {
 			return fmt.Errorf("%s holds no certificate", t.CA)
 		}
 	}
 	if t.Certificate != "" || t.Key != "" {
-		pair, err := tls.LoadX509KeyPair(t.Certificate, t.Key)
+		pair, err := keys.LoadX509KeyPair(t.Certificate, t.Key)
 		if err != nil {
 			return err
 		}
