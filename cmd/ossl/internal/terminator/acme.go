@@ -8,12 +8,10 @@ import (
 	"io/fs"
 	"net/url"
 	"os"
-	"os/user"
 	"path/filepath"
 	"regexp"
 	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/ossl-go/ossl/cmd/ossl/internal/wholefile"
@@ -164,8 +162,8 @@ func (c *Config) acmeFiles() (files []string) {
 	return files
 }
 
-// makeACMEStorage makes the storage if it is missing. It belongs to the user that the process becomes. What is in it is
-// not for root, whom links of that user could lead anywhere.
+// makeACMEStorage makes the storage if it is missing. It belongs to the user that the process becomes. Root
+// doesn't read or write in it, because a symbolic link that this user has made there may lead to any file.
 func (c *Config) makeACMEStorage() error {
 	if len(c.acmeSites()) == 0 {
 		return nil
@@ -194,23 +192,6 @@ func (c *Config) makeACMEStorage() error {
 
 // isStillRoot reports whether the process has root's privileges, which it gives up later.
 func (c *Config) isStillRoot() bool { return c.User != "" && os.Geteuid() == 0 }
-
-// giveTo makes a user the owner of a folder that was just made.
-func giveTo(name, folder string) error {
-	u, err := user.Lookup(name)
-	if err != nil {
-		return err
-	}
-	uid, err := strconv.Atoi(u.Uid)
-	if err != nil {
-		return err
-	}
-	gid, err := strconv.Atoi(u.Gid)
-	if err != nil {
-		return err
-	}
-	return os.Lchown(folder, uid, gid)
-}
 
 // tryACMEStorage makes the folders in the storage that are missing. It returns an error if the process, which has given
 // up root's privileges, can't write in them.

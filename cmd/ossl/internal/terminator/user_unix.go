@@ -14,18 +14,31 @@ import (
 // checkUser returns an error if this system can't change the user of a process.
 func checkUser(string) error { return nil }
 
+// lookUser returns a user's numbers.
+func lookUser(name string) (u *user.User, uid, gid int, err error) {
+	if u, err = user.Lookup(name); err != nil {
+		return nil, 0, 0, err
+	}
+	if uid, err = strconv.Atoi(u.Uid); err != nil {
+		return nil, 0, 0, err
+	}
+	gid, err = strconv.Atoi(u.Gid)
+	return u, uid, gid, err
+}
+
+// giveTo makes a user the owner of a folder that was just made.
+func giveTo(name, folder string) error {
+	_, uid, gid, err := lookUser(name)
+	if err != nil {
+		return err
+	}
+	return os.Lchown(folder, uid, gid)
+}
+
 // become gives up root's privileges for those of a user, with all threads: package syscall has the C
 // library do so. It does nothing if the process runs as that user, such as after a restart.
 func become(name string) error {
-	u, err := user.Lookup(name)
-	if err != nil {
-		return err
-	}
-	uid, err := strconv.Atoi(u.Uid)
-	if err != nil {
-		return err
-	}
-	gid, err := strconv.Atoi(u.Gid)
+	u, uid, gid, err := lookUser(name)
 	if err != nil {
 		return err
 	}
