@@ -29,7 +29,7 @@ type compiledKey struct {
 	fips   bool // OSSL_FIPS or the host requires FIPS mode
 }
 
-// A compiledConfig is what is remembered of a configuration.
+// A compiledConfig keeps the Context that was last made from a configuration.
 type compiledConfig struct {
 	opts *options
 	mu   sync.Mutex // held while a Context is made

@@ -288,6 +288,20 @@ func (s *service) underLoad(clients ...func() error) {
 	s.stop()
 }
 
+// echo sends back what clients send, until l is closed.
+func echo(l net.Listener) {
+	for {
+		conn, err := l.Accept()
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		go func() {
+			_, _ = io.Copy(conn, conn)
+			_ = conn.Close()
+		}()
+	}
+}
+
 // TestRestartUnderLoad: no request fails while a server is restarted many times.
 func TestRestartUnderLoad(t *testing.T) {
 	t.Run("HTTP", func(t *testing.T) {
@@ -335,18 +349,7 @@ func TestRestartUnderLoad(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = backend.Close() })
-		go func() {
-			for {
-				conn, err := backend.Accept()
-				if errors.Is(err, net.ErrClosed) {
-					return
-				}
-				go func() {
-					_, _ = io.Copy(conn, conn)
-					_ = conn.Close()
-				}()
-			}
-		}()
+		go echo(backend)
 		s.start("proxy", "--cert", "localhost.pem", "--key", "localhost-key.pem", "--listen", "127.0.0.1:0",
 			"--address-rate", "0", "--to", backend.Addr().String())
 		request := func() error {
@@ -378,18 +381,7 @@ func TestRestartUnderLoad(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = backend.Close() })
-		go func() {
-			for {
-				conn, err := backend.Accept()
-				if errors.Is(err, net.ErrClosed) {
-					return
-				}
-				go func() {
-					_, _ = io.Copy(conn, conn)
-					_ = conn.Close()
-				}()
-			}
-		}()
+		go echo(backend)
 		s.start("proxy", "--plain", "--listen", "unix:plain", "--address-rate", "0", "--to", "tls://"+backend.Addr().String(),
 			"--to-name", "localhost", "--to-ca", "ca/ca.pem")
 		request := func() error {
@@ -447,21 +439,28 @@ root = "public"
 	}
 }
 
-// TestUser: a server that root starts goes on as another user, with all threads. What it can't read any
-// more fails, and the server goes on.
-func TestUser(t *testing.T) {
+// newOpenService is newService for a server that another user goes on with. It skips the test if that needs root.
+func newOpenService(t *testing.T) *service {
+	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Skip("only root can become another user: run the test as root")
-	}
-	nobody, err := user.Lookup("nobody")
-	if err != nil {
-		t.Fatal(err)
 	}
 	s := newService(t)
 	for _, name := range []string{".", "public", "public/index.html", "notify"} {
 		if err := os.Chmod(s.path(name), 0o777); err != nil {
 			t.Fatal(err)
 		}
+	}
+	return s
+}
+
+// TestUser: a server that root starts goes on as another user, with all threads. What it can't read any
+// more fails, and the server goes on.
+func TestUser(t *testing.T) {
+	s := newOpenService(t)
+	nobody, err := user.Lookup("nobody")
+	if err != nil {
+		t.Fatal(err)
 	}
 	s.start("serve", "--cert", "localhost.pem", "--key", "localhost-key.pem", "--listen", "127.0.0.1:0",
 		"--user", "nobody", "public")
@@ -492,18 +491,10 @@ func TestUser(t *testing.T) {
 	s.stop("reload failed", "restart failed", "permission denied")
 }
 
-// TestUserACME: the storage that root makes belongs to the user as whom the server goes on, who writes in it. One in
-// which that user can't write is refused.
+// TestUserACME: root makes the storage and gives it to the user of --user, so that the server can write in it after it
+// has become that user. A storage in which that user can't write is refused.
 func TestUserACME(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("only root can become another user: run the test as root")
-	}
-	s := newService(t)
-	for _, name := range []string{".", "public", "public/index.html", "notify"} {
-		if err := os.Chmod(s.path(name), 0o777); err != nil {
-			t.Fatal(err)
-		}
-	}
+	s := newOpenService(t)
 	args := []string{"serve", "--acme", "localhost", "--acme-directory", "https://127.0.0.1:1/dir", "--listen", "127.0.0.1:0",
 		"--user", "nobody", "public", "--acme-storage"}
 	s.start(append(args, "state/acme")...)
@@ -521,26 +512,18 @@ func TestUserACME(t *testing.T) {
 
 // TestUserACMELinks: root doesn't follow links in the storage, which belongs to the service's user.
 func TestUserACMELinks(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("only root can become another user: run the test as root")
-	}
+	s := newOpenService(t)
 	nobody, err := user.Lookup("nobody")
 	if err != nil {
 		t.Fatal(err)
 	}
 	uid, _ := strconv.Atoi(nobody.Uid)
-	s := newService(t)
 	storage := func(name string) {
 		t.Helper()
 		err := filepath.WalkDir(s.path(name), func(path string, d fs.DirEntry, err error) error {
 			return errors.Join(err, os.Lchown(path, uid, -1))
 		})
 		if err := errors.Join(err, os.Chmod(s.path(name), 0o700)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for _, name := range []string{".", "public", "public/index.html", "notify"} {
-		if err := os.Chmod(s.path(name), 0o777); err != nil {
 			t.Fatal(err)
 		}
 	}

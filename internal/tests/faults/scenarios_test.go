@@ -15,7 +15,7 @@ import (
 	"github.com/ossl-go/ossl/session"
 )
 
-// hello is what a client of ours offers: a Context that lacks something offers less.
+// hello returns what a ClientHello offers. A client whose Context lacks an algorithm offers less than before.
 func hello(info *tls.ClientHelloInfo) string {
 	return fmt.Sprintf(" %x %x %x %x %q", info.SupportedVersions, info.CipherSuites, info.SupportedCurves, info.SignatureSchemes,
 		info.SupportedProtos)

@@ -50,20 +50,11 @@ type forwarder struct {
 
 func (f *forwarder) start(t *testing.T) int {
 	f.listener, f.known = listen(t), make(chan struct{})
-	go func() {
-		for {
-			conn, err := f.listener.Accept()
-			if err != nil {
-				return
-			}
-			go f.pass(conn)
-		}
-	}()
+	go handle(f.listener, f.pass)
 	return f.listener.Addr().(*net.TCPAddr).Port
 }
 
 func (f *forwarder) pass(conn net.Conn) {
-	defer conn.Close()
 	<-f.known
 	if len(f.servers) == 0 {
 		return
@@ -142,35 +133,26 @@ func startPebble(t *testing.T, w *world, key string) *pebble {
 // serveNames is a server of DNS for which all names are this machine's.
 func serveNames(t *testing.T) (address string) {
 	l := listen(t)
-	go func() {
+	go handle(l, func(conn net.Conn) {
 		for {
-			conn, err := l.Accept()
-			if err != nil {
+			var size [2]byte
+			if _, err := io.ReadFull(conn, size[:]); err != nil {
 				return
 			}
-			go func() {
-				defer conn.Close()
-				for {
-					var size [2]byte
-					if _, err := io.ReadFull(conn, size[:]); err != nil {
-						return
-					}
-					query := make([]byte, binary.BigEndian.Uint16(size[:]))
-					var m dnsmessage.Message
-					if _, err := io.ReadFull(conn, query); err != nil || m.Unpack(query) != nil || len(m.Questions) == 0 {
-						return
-					}
-					m.Response, m.Additionals = true, nil
-					if q := m.Questions[0]; q.Type == dnsmessage.TypeA {
-						m.Answers = []dnsmessage.Resource{{Body: &dnsmessage.AResource{A: [4]byte{127, 0, 0, 1}},
-							Header: dnsmessage.ResourceHeader{Name: q.Name, Type: q.Type, Class: q.Class}}}
-					}
-					answer, _ := m.Pack()
-					_, _ = conn.Write(append(binary.BigEndian.AppendUint16(nil, uint16(len(answer))), answer...))
-				}
-			}()
+			query := make([]byte, binary.BigEndian.Uint16(size[:]))
+			var m dnsmessage.Message
+			if _, err := io.ReadFull(conn, query); err != nil || m.Unpack(query) != nil || len(m.Questions) == 0 {
+				return
+			}
+			m.Response, m.Additionals = true, nil
+			if q := m.Questions[0]; q.Type == dnsmessage.TypeA {
+				m.Answers = []dnsmessage.Resource{{Body: &dnsmessage.AResource{A: [4]byte{127, 0, 0, 1}},
+					Header: dnsmessage.ResourceHeader{Name: q.Name, Type: q.Type, Class: q.Class}}}
+			}
+			answer, _ := m.Pack()
+			_, _ = conn.Write(append(binary.BigEndian.AppendUint16(nil, uint16(len(answer))), answer...))
 		}
-	}()
+	})
 	return l.Addr().String()
 }
 

@@ -83,15 +83,7 @@ func TestRetries(t *testing.T) {
 				if c.bad != nil {
 					l := listen(t)
 					bad = l.Addr().String()
-					go func() {
-						for {
-							conn, err := l.Accept()
-							if err != nil {
-								return
-							}
-							go c.bad(conn, func() { atBad.Add(1) })
-						}
-					}()
+					go handle(l, func(conn net.Conn) { c.bad(conn, func() { atBad.Add(1) }) })
 				}
 				w := newWorld(t)
 				r := w.start(w.config("ossl", several("http://"+bad, good.URL)))
@@ -354,23 +346,14 @@ func TestChecksOfTCP(t *testing.T) {
 			t.Fatal(err)
 		}
 		config := &tls.Config{Certificates: w.certificates(w.pair(false, name))}
-		go func() {
-			for {
-				conn, err := l.Accept()
-				if err != nil {
-					return
-				}
-				go func() {
-					defer conn.Close()
-					c := tls.Server(conn, config)
-					if c.Handshake() == nil {
-						_, _ = io.WriteString(c, "hello")
-						_ = c.CloseWrite()
-						_, _ = io.Copy(io.Discard, c)
-					}
-				}()
+		go handle(l, func(conn net.Conn) {
+			c := tls.Server(conn, config)
+			if c.Handshake() == nil {
+				_, _ = io.WriteString(c, "hello")
+				_ = c.CloseWrite()
+				_, _ = io.Copy(io.Discard, c)
 			}
-		}()
+		})
 		t.Cleanup(func() { _ = l.Close() })
 		return l
 	}

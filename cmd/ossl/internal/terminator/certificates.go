@@ -47,7 +47,8 @@ func awaitCertificate(config *Config, s *Site, log *slog.Logger) *certificates {
 	pair := config.ACME.pair(s)
 	c := &certificates{awaited: &awaitedPair{site: s.name(), log: log,
 		load: func() (*certificates, error) { return loadCertificates(config, []Pair{pair}, log) }}}
-	if !config.isStillRoot() { // whom a link in the storage could lead to files that the service may not read
+	// Root doesn't read in the storage: a symbolic link there may lead to a file that the service's user may not read.
+	if !config.isStillRoot() {
 		c.open()
 	}
 	return c

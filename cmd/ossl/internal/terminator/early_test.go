@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"encoding/pem"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
@@ -193,19 +194,12 @@ func TestExpect(t *testing.T) {
 	}))
 	t.Cleanup(backend.Close)
 	old := listen(t) // a backend that doesn't know of Expect
-	go func() {
-		for {
-			conn, err := old.Accept()
-			if err != nil {
-				return
-			}
-			if r, err := http.ReadRequest(bufio.NewReader(conn)); err == nil {
-				body, _ := io.ReadAll(r.Body)
-				_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 4\r\nConnection: close\r\n\r\n"+string(body))
-			}
-			_ = conn.Close()
+	go handle(old, func(conn net.Conn) {
+		if r, err := http.ReadRequest(bufio.NewReader(conn)); err == nil {
+			body, _ := io.ReadAll(r.Body)
+			_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 4\r\nConnection: close\r\n\r\n"+string(body))
 		}
-	}()
+	})
 	engines(t, func(t *testing.T, engine string) {
 		for _, c := range []struct{ to, path, interim, status string }{
 			{backend.URL, "/refuse", "", "401"}, {backend.URL, "/", "HTTP/1.1 100 Continue\r\n\r\n", "200"},

@@ -282,6 +282,21 @@ func accept(t *testing.T, l net.Listener) net.Conn {
 	return conn
 }
 
+// handle runs f for each connection that l accepts, all at the same time, until l is closed. It closes a connection when
+// f returns.
+func handle(l net.Listener, f func(net.Conn)) {
+	for {
+		conn, err := l.Accept()
+		if err != nil {
+			return
+		}
+		go func() {
+			defer conn.Close()
+			f(conn)
+		}()
+	}
+}
+
 // read reads n bytes.
 func read(t *testing.T, r io.Reader, n int) string {
 	t.Helper()

@@ -146,8 +146,8 @@ var hostileHosts = map[string]bool{
 // fields2 are the fields of a request of HTTP/2.
 type fields2 [][2]string
 
-// with returns the fields of an ordinary request but for those that are named with their values, of which further
-// ones follow. A value of "none" leaves one out.
+// with returns the header fields of an ordinary request, with changes: more has names and values in turn. A
+// pseudo-header replaces the ordinary one, other fields are added, and the value "none" leaves a field out.
 func with(more ...string) fields2 {
 	all := fields2{{":method", "GET"}, {":scheme", "https"}, {":authority", "localhost"}, {":path", "/"}}
 	for m := range slices.Chunk(more, 2) {
@@ -176,7 +176,8 @@ var hostileFields = []fields2{
 	with("content-length", "0", "content-length", "1"),
 }
 
-// A hostileResponse is a backend's response, and what the client must get.
+// A hostileResponse has the text that a backend sends as its response. The other fields say what the proxy
+// must make of it for the client.
 type hostileResponse struct {
 	name, text string
 	status     int

@@ -21,7 +21,8 @@ import (
 	"github.com/ossl-go/ossl/cmd/ossl/internal/terminator"
 )
 
-// A witness is a backend that answers one request of each connection, with a text of its own, and tells what it has got.
+// A witness is a backend that reads one request from each connection and records it. It answers with the text that
+// the test has set, or with an ordinary response.
 type witness struct {
 	terminator.Backend
 	mu     sync.Mutex
@@ -32,20 +33,11 @@ type witness struct {
 func newWitness(t *testing.T) *witness {
 	l := listen(t)
 	b := &witness{Backend: terminator.Backend{To: "http://" + l.Addr().String()}}
-	go func() {
-		for {
-			conn, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go b.serve(conn)
-		}
-	}()
+	go handle(l, b.serve)
 	return b
 }
 
 func (b *witness) serve(conn net.Conn) {
-	defer conn.Close()
 	var raw bytes.Buffer
 	reader := bufio.NewReader(io.TeeReader(conn, &raw))
 	request, err := http.ReadRequest(reader)
@@ -55,7 +47,7 @@ func (b *witness) serve(conn net.Conn) {
 	header, _, _ := strings.Cut(raw.String(), "\r\n\r\n")
 	body, err := io.ReadAll(request.Body)
 	if err != nil {
-		return // what has no end is never acted on
+		return // a server ignores a request whose body is cut off
 	}
 	seen := seenOf(header, string(body))
 	for name, values := range request.Trailer {
@@ -78,7 +70,7 @@ func (b *witness) serve(conn net.Conn) {
 	_, _ = io.WriteString(conn, answer)
 }
 
-// take returns what the backend has got since it was asked last.
+// take returns the requests that the backend has recorded since the last call of take.
 func (b *witness) take() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -186,7 +178,8 @@ const (
 	answered
 )
 
-// A teller gets what a proxy lets pass of a row of a table, and why ossl does so if nginx doesn't.
+// A teller is called with the result of a row: how lax the proxy was, and in words what it did. why is the reason for
+// which ossl may be laxer than nginx in this row, or "".
 type teller func(row, why string, lax int, what string)
 
 // hostileProxies runs a test with nginx, if it is installed, and with ossl, on both engines.

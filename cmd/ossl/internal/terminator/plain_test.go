@@ -56,29 +56,12 @@ func TestPlain(t *testing.T) {
 			config.Sites[0].Backend.Cert, config.Sites[0].Backend.Key = own.Cert, own.Key
 			r := w.start(config)
 			for i, first := range []string{"client", "backend"} {
-				type end interface {
-					io.ReadWriter
-					CloseWrite() error
-				}
-				client := r.dialPlain().(end)
+				client := r.dialPlain().(halfCloser)
 				backend := tls.Server(accept(t, l), secure)
-				a, b := client, end(backend)
-				if first == "backend" {
-					a, b = b, a
-				}
-				write(t, a, "first")
-				if err := a.CloseWrite(); err != nil {
-					t.Fatal(err)
-				}
-				if got, err := io.ReadAll(b); err != nil || string(got) != "first" {
-					t.Fatalf("%q, %v", got, err)
-				}
-				write(t, b, "second")
-				if err := b.CloseWrite(); err != nil {
-					t.Fatal(err)
-				}
-				if got, err := io.ReadAll(a); err != nil || string(got) != "second" {
-					t.Fatalf("%q, %v", got, err)
+				if first == "client" {
+					halfClose(t, client, backend)
+				} else {
+					halfClose(t, backend, client)
 				}
 				if state := backend.ConnectionState(); len(state.PeerCertificates) != 1 || state.DidResume != (i == 1) {
 					t.Errorf("%d certificates, resumed %v", len(state.PeerCertificates), state.DidResume)
@@ -99,18 +82,7 @@ func TestBackendTruncates(t *testing.T) {
 	engines(t, func(t *testing.T, engine string) {
 		w, l := newWorld(t), listen(t)
 		secure := &tls.Config{Certificates: w.certificates(w.pair(false, "backend.test"))}
-		go func() {
-			for {
-				conn, err := l.Accept()
-				if err != nil {
-					return
-				}
-				go func() {
-					_, _ = io.WriteString(tls.Server(conn, secure), strings.Repeat("x", size))
-					_ = conn.Close()
-				}()
-			}
-		}()
+		go handle(l, func(conn net.Conn) { _, _ = io.WriteString(tls.Server(conn, secure), strings.Repeat("x", size)) })
 		config := w.plain(engine, "tls://"+l.Addr().String())
 		r := w.start(config)
 		s := w.start(w.config(engine, terminator.Site{Backend: config.Sites[0].Backend}))
@@ -147,22 +119,13 @@ func TestPlainVerifies(t *testing.T) {
 		serve := func(pair terminator.Pair) string {
 			l := listen(t)
 			secure := &tls.Config{Certificates: w.certificates(pair)}
-			go func() {
-				for {
-					conn, err := l.Accept()
-					if err != nil {
-						return
-					}
-					go func() {
-						defer conn.Close()
-						secured := tls.Server(conn, secure)
-						if err := secured.Handshake(); err == nil {
-							_, _ = io.Copy(secured, secured)
-							_ = secured.CloseWrite()
-						}
-					}()
+			go handle(l, func(conn net.Conn) {
+				secured := tls.Server(conn, secure)
+				if err := secured.Handshake(); err == nil {
+					_, _ = io.Copy(secured, secured)
+					_ = secured.CloseWrite()
 				}
-			}()
+			})
 			return "tls://" + l.Addr().String()
 		}
 		good := serve(w.pair(false, "backend.test"))
@@ -285,18 +248,7 @@ func TestInteropPlain(t *testing.T) {
 	free := listen(t)
 	address := free.Addr().String()
 	echoes := listen(t)
-	go func() {
-		for {
-			conn, err := echoes.Accept()
-			if err != nil {
-				return
-			}
-			go func() {
-				defer conn.Close()
-				_, _ = io.Copy(conn, conn)
-			}()
-		}
-	}()
+	go handle(echoes, func(conn net.Conn) { _, _ = io.Copy(conn, conn) })
 	_ = free.Close()
 	w.write(filepath.Join(w.dir, "stunnel.conf"), "foreground = yes\npid =\n[echo]\naccept = "+address+
 		"\nconnect = "+echoes.Addr().String()+"\ncert = "+pair.Cert+"\nkey = "+pair.Key+"\n")

@@ -22,15 +22,7 @@ func TestDataBehindResponse(t *testing.T) {
 	config.Limits.BackendConns = 1
 	r := w.start(config)
 	heads := make(chan chan struct{})
-	go func() {
-		for {
-			conn, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go serveBehind(conn, poison, heads)
-		}
-	}()
+	go handle(l, func(conn net.Conn) { serveBehind(conn, poison, heads) })
 	for range 20 {
 		first, second := r.client(false, nil), r.client(false, nil)
 		done := make(chan error, 2)
@@ -66,7 +58,6 @@ func TestDataBehindResponse(t *testing.T) {
 // serveBehind answers requests, and sends more than the response to HEAD. heads gets a channel for each,
 // which the test closes to have it answered.
 func serveBehind(conn net.Conn, more string, heads chan<- chan struct{}) {
-	defer conn.Close()
 	for reader := bufio.NewReader(conn); ; {
 		request, err := http.ReadRequest(reader)
 		if err != nil {

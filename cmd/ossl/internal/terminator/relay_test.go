@@ -17,6 +17,31 @@ import (
 
 func tcp(to string) terminator.Site { return terminator.Site{Backend: terminator.Backend{To: to}} }
 
+// A halfCloser is a connection whose directions end one by one.
+type halfCloser interface {
+	io.ReadWriter
+	CloseWrite() error
+}
+
+// halfClose ends the direction from a to b, and then the other one.
+func halfClose(t *testing.T, a, b halfCloser) {
+	t.Helper()
+	write(t, a, "first")
+	if err := a.CloseWrite(); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := io.ReadAll(b); err != nil || string(got) != "first" {
+		t.Fatalf("%q, %v", got, err)
+	}
+	write(t, b, "second")
+	if err := b.CloseWrite(); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := io.ReadAll(a); err != nil || string(got) != "second" {
+		t.Fatalf("%q, %v", got, err)
+	}
+}
+
 // TestHalfClose: the end of either direction is passed on, and the other one goes on.
 func TestHalfClose(t *testing.T) {
 	engines(t, func(t *testing.T, engine string) {
@@ -26,24 +51,10 @@ func TestHalfClose(t *testing.T) {
 			t.Run(first, func(t *testing.T) {
 				client := r.mustDial(nil)
 				backend := accept(t, l).(*net.TCPConn)
-				ends := map[string]interface {
-					io.ReadWriter
-					CloseWrite() error
-				}{"client": client, "backend": backend}
-				a, b := ends[first], ends[map[string]string{"client": "backend", "backend": "client"}[first]]
-				write(t, a, "first")
-				if err := a.CloseWrite(); err != nil {
-					t.Fatal(err)
-				}
-				if got, err := io.ReadAll(b); err != nil || string(got) != "first" {
-					t.Fatalf("%q, %v", got, err)
-				}
-				write(t, b, "second")
-				if err := b.CloseWrite(); err != nil {
-					t.Fatal(err)
-				}
-				if got, err := io.ReadAll(a); err != nil || string(got) != "second" {
-					t.Fatalf("%q, %v", got, err)
+				if first == "client" {
+					halfClose(t, client, backend)
+				} else {
+					halfClose(t, backend, client)
 				}
 			})
 		}
@@ -60,10 +71,7 @@ func TestBulk(t *testing.T) {
 		backend := accept(t, l).(*net.TCPConn)
 		data := bytes.Repeat([]byte("0123456789abcdef"), 1<<18)
 		sent := make(chan error, 2)
-		for _, c := range []interface {
-			io.Writer
-			CloseWrite() error
-		}{client, backend} {
+		for _, c := range []halfCloser{client, backend} {
 			go func() {
 				_, err := c.Write(data)
 				sent <- errors.Join(err, c.CloseWrite())
@@ -254,31 +262,13 @@ func TestBackendFails(t *testing.T) {
 	engines(t, func(t *testing.T, engine string) {
 		w := newWorld(t)
 		plain := listen(t) // answers a ClientHello with garbage
-		go func() {
-			for {
-				conn, err := plain.Accept()
-				if err != nil {
-					return
-				}
-				_, _ = io.WriteString(conn, "220 hello\r\n")
-				_ = conn.Close()
-			}
-		}()
+		go handle(plain, func(conn net.Conn) { _, _ = io.WriteString(conn, "220 hello\r\n") })
 		silent := listen(t) // never answers
 		wrong := listen(t)
 		pair := w.pair(false, "other.test")
-		go func() {
-			for {
-				conn, err := wrong.Accept()
-				if err != nil {
-					return
-				}
-				go func() {
-					_ = tls.Server(conn, &tls.Config{Certificates: w.certificates(pair)}).Handshake()
-					_ = conn.Close()
-				}()
-			}
-		}()
+		go handle(wrong, func(conn net.Conn) {
+			_ = tls.Server(conn, &tls.Config{Certificates: w.certificates(pair)}).Handshake()
+		})
 		for _, c := range []struct {
 			name    string
 			backend terminator.Backend

@@ -15,8 +15,7 @@ import (
 // echo is a backend that answers with the request line and the header, as it has got them.
 func echo(t *testing.T) terminator.Backend {
 	l := listen(t)
-	answer := func(conn net.Conn) {
-		defer conn.Close()
+	go handle(l, func(conn net.Conn) {
 		reader, header := bufio.NewReader(conn), ""
 		for !strings.HasSuffix(header, "\r\n\r\n") {
 			line, err := reader.ReadString('\n')
@@ -28,16 +27,7 @@ func echo(t *testing.T) terminator.Backend {
 		response := &http.Response{StatusCode: 200, ProtoMajor: 1, ProtoMinor: 1, Close: true,
 			Body: io.NopCloser(strings.NewReader(header)), ContentLength: int64(len(header))}
 		_ = response.Write(conn)
-	}
-	go func() {
-		for {
-			conn, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go answer(conn)
-		}
-	}()
+	})
 	return terminator.Backend{To: "http://" + l.Addr().String()}
 }
 
