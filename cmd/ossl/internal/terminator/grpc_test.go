@@ -3,33 +3,19 @@ package terminator_test
 import (
 	"context"
 	"crypto/tls"
+	"net/http"
+	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/interop"
 	testgrpc "google.golang.org/grpc/interop/grpc_testing"
-	"google.golang.org/grpc/status"
 
 	"github.com/ossl-go/ossl/cmd/ossl/internal/terminator"
 )
-
-// timeOut calls a server that never answers. gRPC's own case takes DEADLINE_EXCEEDED alone; through a
-// proxy the backend's timer may be first, and gRPC makes UNAVAILABLE of the proxy's 502.
-func timeOut(ctx context.Context, service testgrpc.TestServiceClient, _ ...grpc.CallOption) {
-	ctx, cancel := context.WithTimeout(ctx, time.Millisecond)
-	defer cancel()
-	stream, err := service.FullDuplexCall(ctx)
-	if err == nil {
-		_ = stream.Send(&testgrpc.StreamingOutputCallRequest{})
-		_, err = stream.Recv()
-	}
-	if code := status.Code(err); code != codes.DeadlineExceeded && code != codes.Unavailable {
-		panic(err)
-	}
-}
 
 // TestGRPC runs gRPC's own interoperability cases, streams in both directions and trailers among them,
 // between a client and servers of gRPC, with the proxy between them. A case that fails ends the
@@ -63,7 +49,7 @@ func TestGRPC(t *testing.T) {
 			{"server streaming", interop.DoServerStreaming},
 			{"ping pong", interop.DoPingPong},
 			{"empty stream", interop.DoEmptyStream},
-			{"timeout on sleeping server", timeOut},
+			{"timeout on sleeping server", interop.DoTimeoutOnSleepingServer},
 			{"cancel after first response", interop.DoCancelAfterFirstResponse},
 			{"status code and message", interop.DoStatusCodeAndMessage},
 			{"special status message", interop.DoSpecialStatusMessage},
@@ -76,4 +62,56 @@ func TestGRPC(t *testing.T) {
 			})
 		}
 	})
+}
+
+// TestGRPCDeadline: a call whose deadline has passed when the backend resets the stream gets DEADLINE_EXCEEDED. All
+// other requests get 502.
+func TestGRPCDeadline(t *testing.T) {
+	w := newWorld(t)
+	backend := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		time.Sleep(5 * time.Millisecond)
+		panic(http.ErrAbortHandler)
+	}))
+	backend.EnableHTTP2 = true
+	backend.TLS = &tls.Config{Certificates: w.certificates(w.pair(false, "127.0.0.1"))}
+	backend.StartTLS()
+	t.Cleanup(backend.Close)
+	r := w.start(w.config("ossl", terminator.Site{Backend: terminator.Backend{To: backend.URL, CA: w.authority.File}}))
+	for _, c := range []struct {
+		contentType, timeout string
+		http2, late          bool
+	}{
+		{"application/grpc", "1m", true, true},
+		{"application/grpc+proto", "1000u", true, true},
+		{"application/grpc", "99999n", true, true},
+		{"application/grpc", "0S", true, true},
+		{"application/grpc", "1M", true, false},
+		{"application/grpc", "99999999H", true, false},
+		{"application/grpc", "", true, false},
+		{"application/grpc", "1", true, false},
+		{"application/grpc", "m", true, false},
+		{"application/grpc", "1mm", true, false},
+		{"application/grpc", "-1m", true, false},
+		{"application/grpc", "1x", true, false},
+		{"application/grpc", "000000001m", true, false},
+		{"application/json", "1m", true, false},
+		{"application/grpc", "1m", false, false},
+	} {
+		request, err := http.NewRequest(http.MethodPost, "https://localhost/service/method", strings.NewReader("call"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Header.Set("Content-Type", c.contentType)
+		request.Header.Set("Grpc-Timeout", c.timeout)
+		resp, err := r.client(c.http2, nil).Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = resp.Body.Close()
+		h := resp.Header
+		late := resp.StatusCode == http.StatusOK && h.Get("Grpc-Status") == "4" && h.Get("Content-Type") == "application/grpc"
+		if late != c.late || !late && (resp.StatusCode != http.StatusBadGateway || h.Get("Grpc-Status") != "") {
+			t.Errorf("%+v: %d %v", c, resp.StatusCode, h)
+		}
+	}
 }

@@ -18,6 +18,7 @@ type progressWriter struct {
 	http.ResponseWriter
 	control *http.ResponseController
 	timeout Time
+	start   time.Time // of the request
 	// http2 means that a deadline ends the stream when it passes, even if nothing is being written:
 	// then it must be removed after each write. Every change of it wakes the connection's goroutine.
 	http2    bool
@@ -50,8 +51,8 @@ type progressWriter struct {
 }
 
 func newProgressWriter(w http.ResponseWriter, r *http.Request, conn *http1Conn, timeout Time) *progressWriter {
-	return &progressWriter{ResponseWriter: w, control: http.NewResponseController(w), timeout: timeout, http1: conn,
-		http2: r.ProtoMajor == 2, http10: !r.ProtoAtLeast(1, 1), head: r.Method == http.MethodHead,
+	return &progressWriter{ResponseWriter: w, control: http.NewResponseController(w), timeout: timeout, start: time.Now(),
+		http1: conn, http2: r.ProtoMajor == 2, http10: !r.ProtoAtLeast(1, 1), head: r.Method == http.MethodHead,
 		continues: r.ProtoMajor == 1 && r.Header.Get("Expect") != ""}
 }
 

@@ -7,9 +7,11 @@ import (
 	"encoding/base64"
 	"errors"
 	"log/slog"
+	"math"
 	"net"
 	"net/http"
 	"net/http/httputil"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -302,6 +304,9 @@ func backendError(log *slog.Logger, w http.ResponseWriter, r *http.Request, err 
 		panic(http.ErrAbortHandler) // the client has left
 	}
 	log.Error("backend", logAttributes(err)...)
+	if answerLate(w, r) {
+		return
+	}
 	if errors.Is(err, errBusy) || errors.Is(err, errShare) {
 		http.Error(w, "503 service unavailable", http.StatusServiceUnavailable)
 	} else if isTimeout(err) || errors.Is(err, errStalled) {
@@ -309,6 +314,40 @@ func backendError(log *slog.Logger, w http.ResponseWriter, r *http.Request, err 
 	} else {
 		http.Error(w, "502 bad gateway", http.StatusBadGateway)
 	}
+}
+
+// answerLate answers a call of gRPC whose deadline has passed with DEADLINE_EXCEEDED, and reports whether it did. A
+// backend resets the stream then. The client would make UNAVAILABLE, after which it may call again, of status 502:
+// gRPC's PROTOCOL-HTTP2.md and http-grpc-status-mapping.md.
+func answerLate(w http.ResponseWriter, r *http.Request) bool {
+	const deadlineExceeded = "4"
+	pw, ok := w.(*progressWriter)
+	if !ok || !pw.http2 || !strings.HasPrefix(r.Header.Get("Content-Type"), "application/grpc") {
+		return false
+	}
+	timeout, ok := grpcTimeout(r.Header.Get("Grpc-Timeout"))
+	if !ok || time.Since(pw.start) < timeout {
+		return false
+	}
+	w.Header().Set("Content-Type", "application/grpc")
+	w.Header().Set("Grpc-Status", deadlineExceeded)
+	w.WriteHeader(http.StatusOK)
+	return true
+}
+
+// grpcTimeout returns the time in a header Grpc-Timeout: one to eight digits and a unit.
+func grpcTimeout(text string) (time.Duration, bool) {
+	digits := strings.TrimRight(text, "HMSmun")
+	n, err := strconv.ParseUint(digits, 10, 32)
+	if err != nil || len(digits) > 8 || len(text) != len(digits)+1 {
+		return 0, false
+	}
+	unit := map[byte]time.Duration{'H': time.Hour, 'M': time.Minute, 'S': time.Second, 'm': time.Millisecond,
+		'u': time.Microsecond, 'n': time.Nanosecond}[text[len(digits)]]
+	if n > uint64(math.MaxInt64/unit) { // more than 292 years
+		return math.MaxInt64, true
+	}
+	return time.Duration(n) * unit, true
 }
 
 func isTimeout(err error) bool {

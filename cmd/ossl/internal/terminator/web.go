@@ -130,7 +130,6 @@ func answerPlaintext(err error) {
 
 // ServeHTTP has the site of the connection answer a request.
 func (g *generation) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	start := time.Now()
 	c, _ := r.Context().Value(clientKey{}).(*client)
 	if c == nil {
 		panic(http.ErrAbortHandler) // the generation has ended
@@ -147,7 +146,7 @@ func (g *generation) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	pw.leaving = &g.leaving
 	defer pw.end()
 	if g.config.AccessLog {
-		defer func() { g.logRequest(c, r, pw, start) }()
+		defer func() { g.logRequest(c, r, pw) }()
 	}
 	defer func() {
 		if pw.hijacked {
@@ -200,7 +199,7 @@ func (g *generation) siteOf(r *http.Request) *site {
 }
 
 // logRequest writes the access line of a request.
-func (g *generation) logRequest(c *client, r *http.Request, w *progressWriter, start time.Time) {
+func (g *generation) logRequest(c *client, r *http.Request, w *progressWriter) {
 	status := w.status
 	switch {
 	case status != 0:
@@ -210,7 +209,7 @@ func (g *generation) logRequest(c *client, r *http.Request, w *progressWriter, s
 		status = http.StatusOK
 	}
 	attributes := []any{"client", c.String(), "method", r.Method, "host", r.Host, "path", r.URL.Path, "protocol", r.Proto,
-		"status", status, "bytes", w.written, "seconds", time.Since(start).Seconds(), "tls", tls.VersionName(r.TLS.Version),
+		"status", status, "bytes", w.written, "seconds", time.Since(w.start).Seconds(), "tls", tls.VersionName(r.TLS.Version),
 		"resumed", r.TLS.DidResume}
 	g.access.Info("request", withIdentity(attributes, r.TLS.PeerCertificates)...)
 }
