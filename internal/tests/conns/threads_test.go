@@ -11,7 +11,6 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
-	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -25,8 +24,10 @@ import (
 // envThreads has a process of its own count the threads that handshakes make.
 const envThreads = "OSSL_TEST_THREADS"
 
-// TestThreads: many handshakes at the same time make hardly more threads than crypto/tls's, whether
-// they compute, Go verifies the clients' certificates, or Go signs. OSSL_SOAK is their number.
+// TestThreads: handshakes don't hold a thread each while they wait for Go to verify a server's
+// certificate or a client's, or to sign. The limit is far above what Go makes for threads
+// that wait for a lock in C: 8 to 13 with glibc, 25 to 60 with musl, whose malloc has one lock,
+// however many handshakes there are. OSSL_SOAK is their number.
 func TestThreads(t *testing.T) {
 	handshakes := 1000
 	if n, err := strconv.Atoi(os.Getenv("OSSL_SOAK")); err == nil {
@@ -44,16 +45,10 @@ func TestThreads(t *testing.T) {
 	}
 	for _, kind := range []string{"server certificate", "mutual", "signer"} {
 		t.Run(kind, func(t *testing.T) {
-			// Go makes a thread too when one that is idle is late to wake up: handshakes need the
-			// least of some runs.
-			std, own, limit := 0, 1, 0
-			for try := 0; try < 3 && own > limit; try++ {
-				std, own = threadsOf(t, "std/"+kind), threadsOf(t, "ossl/"+kind)
-				limit = 2*std + 4*runtime.GOMAXPROCS(0)
-				t.Logf("%d handshakes at once: crypto/tls makes %d threads, ossl %d", handshakes, std, own)
-			}
-			if own > limit {
-				t.Errorf("ossl makes %d threads where crypto/tls makes %d: more than %d", own, std, limit)
+			std, own := threadsOf(t, "std/"+kind), threadsOf(t, "ossl/"+kind)
+			t.Logf("%d handshakes at once: crypto/tls makes %d threads, ossl %d", handshakes, std, own)
+			if own > handshakes/10 {
+				t.Errorf("more than a thread for ten handshakes")
 			}
 		})
 	}
@@ -76,30 +71,38 @@ func threadsOf(t *testing.T, what string) int {
 	return n
 }
 
-// makeThreads makes handshakes that all have begun before one goes on, and says how many threads
-// the process has then.
+// makeThreads makes handshakes and says how many threads the process has when all wait for Go.
 func makeThreads(t *testing.T, what string, handshakes int) {
 	name, kind, _ := strings.Cut(what, "/")
 	impl := tlstest.Std
 	if name == "ossl" {
 		impl = ossltest.UnderTest
 	}
+	var all, waiting sync.WaitGroup
+	waiting.Add(handshakes)
+	counted := make(chan struct{})
+	wait := func() {
+		waiting.Done()
+		<-counted
+	}
+	verify := func([][]byte, [][]*x509.Certificate) error {
+		wait()
+		return nil
+	}
 	cc, sc := tlstest.ClientConfig(), tlstest.ServerConfig()
 	switch kind {
+	case "server certificate":
+		cc.VerifyPeerCertificate = verify
 	case "mutual":
 		cc.Certificates = []tls.Certificate{tlstest.ClientCert(tlstest.P256)}
 		sc.ClientAuth = tls.RequireAnyClientCert
-		sc.VerifyPeerCertificate = func([][]byte, [][]*x509.Certificate) error { return nil }
+		sc.VerifyPeerCertificate = verify
 	case "signer":
 		sc.Certificates = []tls.Certificate{tlstest.ServerCert(tlstest.P256)}
-		sc.Certificates[0].PrivateKey = &tlstest.LookingSigner{Signer: sc.Certificates[0].PrivateKey.(crypto.Signer), Before: func() {}}
+		sc.Certificates[0].PrivateKey = &tlstest.LookingSigner{Signer: sc.Certificates[0].PrivateKey.(crypto.Signer), Before: wait}
 	}
-	var all, begun sync.WaitGroup
-	begun.Add(2 * handshakes)
 	var failed sync.Map
 	run := func(c tlstest.Conn) {
-		begun.Done()
-		begun.Wait()
 		if err := c.Handshake(); err != nil {
 			failed.Store(err.Error(), true)
 		}
@@ -109,10 +112,12 @@ func makeThreads(t *testing.T, what string, handshakes int) {
 		all.Go(func() { run(impl.Client(a, cc)) })
 		all.Go(func() { run(impl.Server(b, sc)) })
 	}
+	waiting.Wait()
+	fmt.Printf("made %d threads\n", tlstest.Threads(t))
+	close(counted)
 	all.Wait()
 	failed.Range(func(err, _ any) bool {
 		t.Error(err)
 		return true
 	})
-	fmt.Printf("made %d threads\n", tlstest.Threads(t))
 }
