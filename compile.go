@@ -121,7 +121,7 @@ func (c *Context) negotiate() (offer *negotiate.Offer, err error) {
 func (c *Context) chooseRecords(lib *libssl.Library) error {
 	o, records := c.opts, c.opts.records
 	if c.host.Pads() {
-		if records == RecordsOwn {
+		if records == RecordsDirect {
 			return configError(c.host.Refuse(libssl.TopicPadding, "WithRecordPath",
 				"records are padded, which only RecordsLibssl does"))
 		}
@@ -130,9 +130,9 @@ func (c *Context) chooseRecords(lib *libssl.Library) error {
 	if o.kernelTLS && o.records == RecordsLibssl && o.recordsNamed {
 		return &ConfigError{Field: "WithKernelTLS", Reason: "RecordsLibssl leaves the records with libssl"}
 	}
-	c.sealsAlerts = records == RecordsOwn || lib.Number < libssl.Version5_0
-	c.ownRecords = c.sealsAlerts && records != RecordsLibssl
-	c.kernelTLS = o.kernelTLS && c.ownRecords
+	c.sealsAlerts = records == RecordsDirect || lib.Number < libssl.Version5_0
+	c.directRecords = c.sealsAlerts && records != RecordsLibssl
+	c.kernelTLS = o.kernelTLS && c.directRecords
 	return nil
 }
 
@@ -227,7 +227,7 @@ func (c *Context) settings(offer *negotiate.Offer, level int, clientCAs [][]byte
 		WantTrace:              c.trace != nil,
 		VerifyPauses:           c.pausesToVerify,
 		FIPS:                   c.fips,
-		OwnRecords:             c.ownRecords,
+		DirectRecords:          c.directRecords,
 		SealRefusals:           c.sealsAlerts,
 		CipherSuites:           offer.CipherSuites,
 		TLS13CipherSuites:      offer.TLS13CipherSuites,

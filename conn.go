@@ -60,9 +60,9 @@ type Conn struct {
 	in     reader
 	out    writer
 	engine engine
-	own    ownRecords // unused until the takeover; the reader guards the opener, the engine the sealer
-	turns  turns      // of Reads and Writes to read, while libssl has the records
-	calls  interlock  // of Write, Read and Close
+	own    directRecords // unused until the takeover; the reader guards the opener, the engine the sealer
+	turns  turns         // of Reads and Writes to read, while libssl has the records
+	calls  interlock     // of Write, Read and Close
 }
 
 var _ net.Conn = (*Conn)(nil)

@@ -116,7 +116,7 @@ func TestBothDirectionsAtOnce(t *testing.T) {
 
 // TestUselessMessages: 16 messages in a row that bring no data are accepted, whoever has the records, and no more.
 func TestUselessMessages(t *testing.T) {
-	for _, path := range []ossl.RecordPath{ossl.RecordsOwn, ossl.RecordsLibssl} {
+	for _, path := range []ossl.RecordPath{ossl.RecordsDirect, ossl.RecordsLibssl} {
 		for _, role := range []string{"client", "server"} {
 			t.Run(fmt.Sprintf("%v/%s", path, role), func(t *testing.T) {
 				a, b := tlstest.Loopback()
@@ -338,7 +338,7 @@ func TestAbruptWrite(t *testing.T) {
 		"flush":      func(c *ossl.Conn) { c.Write(x) },
 	}
 	ways := map[string]func(){"panic": func() { panic("boom") }, "Goexit": runtime.Goexit}
-	for _, path := range []ossl.RecordPath{ossl.RecordsLibssl, ossl.RecordsOwn} {
+	for _, path := range []ossl.RecordPath{ossl.RecordsLibssl, ossl.RecordsDirect} {
 		for where, call := range calls {
 			for way, end := range ways {
 				t.Run(fmt.Sprintf("%d/%s/%s", path, where, way), func(t *testing.T) {

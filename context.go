@@ -32,7 +32,7 @@ type Context struct {
 	creds  *credentialCache     // of all others
 
 	sealsAlerts    bool // TLS 1.3 clients protect the alert for a handshake that Go refuses
-	ownRecords     bool // connections are taken over after the handshake
+	directRecords  bool // connections are taken over after the handshake
 	kernelTLS      bool // the kernel is asked to seal
 	pausesToVerify bool // libssl itself pauses clients for verification; it never pauses servers
 	pausesAtHello  bool // servers pause at the ClientHello, to choose a configuration and certificate

@@ -60,7 +60,7 @@ func compile(config *tls.Config) (*Context, error) {
 var defaultOptions = [...]*options{
 	RecordsAuto:   newOptions(RecordsAuto),
 	RecordsLibssl: newOptions(RecordsLibssl),
-	RecordsOwn:    newOptions(RecordsOwn),
+	RecordsDirect: newOptions(RecordsDirect),
 }
 
 // entryOf returns the entry for config with the default options. Copies made by Clone are separate configurations.

@@ -28,7 +28,7 @@
 //
 // OpenSSL's libssl runs the handshake. Afterwards ossl takes the connection over if it can, and
 // seals and opens its records itself, with OpenSSL's libcrypto. [WithRecordPath] or the environment
-// variable OSSL_RECORDS (auto, libssl, own) changes that.
+// variable OSSL_RECORDS (auto, libssl, direct) changes that.
 //
 // # What happens
 //

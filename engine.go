@@ -10,7 +10,7 @@ import (
 )
 
 // An engine is the part of a connection that C holds: an SSL or, after the takeover, the keys of
-// both directions. Its lock is held for each crossing into C except those of an ownOpener, and
+// both directions. Its lock is held for each crossing into C except those of a directOpener, and
 // never across network I/O. With libssl's records, one thread at a time may use the SSL; with
 // ossl's own, the lock puts the records that Writes and Reads seal in order.
 //

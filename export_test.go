@@ -20,7 +20,7 @@ func (c *Conn) KeyUpdate(request bool) error {
 		return err
 	}
 	defer c.engine.unlock()
-	if s, ok := c.engine.sealer.(*ownSealer); ok {
+	if s, ok := c.engine.sealer.(*directSealer); ok {
 		message := []byte{24, 0, 0, 1, 0}
 		if request {
 			message[4] = 1
@@ -44,7 +44,7 @@ func (c *Conn) Freed() bool {
 		return false
 	}
 	defer c.in.unlock()
-	own, ok := c.in.opener.(*ownOpener)
+	own, ok := c.in.opener.(*directOpener)
 	return c.engine.ssl == nil && (!ok || own.side == nil)
 }
 
@@ -73,7 +73,7 @@ func (c *Conn) CrossRead(b []byte) {
 	if c.TakenOver() {
 		c.in.lock()
 		defer c.in.unlock()
-		own := c.in.opener.(*ownOpener)
+		own := c.in.opener.(*directOpener)
 		var o libssl.Opened
 		if own.side.Open(&o, b, make([]byte, 100)); o.Status == libssl.Fatal {
 			own.sealer.alert(&c.engine, o.Alert)
@@ -90,7 +90,7 @@ func (c *Conn) CrossRead(b []byte) {
 func (c *Conn) TakenOver() bool {
 	c.engine.mu.Lock()
 	defer c.engine.unlock()
-	_, own := c.engine.sealer.(*ownSealer)
+	_, own := c.engine.sealer.(*directSealer)
 	return own
 }
 
@@ -142,9 +142,9 @@ func CompiledFor(config weak.Pointer[tls.Config]) (n int) {
 // SkipTo skips the sequence numbers of the records that are sent or received, up to seq.
 func (c *Conn) SkipTo(sent bool, seq uint64) bool {
 	if sent {
-		return c.engine.sealer.(*ownSealer).side.Skip(seq)
+		return c.engine.sealer.(*directSealer).side.Skip(seq)
 	}
-	return c.in.opener.(*ownOpener).side.Skip(seq)
+	return c.in.opener.(*directOpener).side.Skip(seq)
 }
 
 // MissRecord makes a takeover not count the n-th record from now, or Finished, of those that are

@@ -47,8 +47,8 @@ func (h *handshake) establish(ssl *libssl.Conn) (alert []byte, err error) {
 	if err := h.checkVerified(); err != nil {
 		return h.lateAlert(ssl, alertInternalError), err
 	}
-	if c.context().opts.records == RecordsOwn && !facts.TakenOver && !facts.Deferred {
-		return nil, errors.New("ossl: the connection can't be taken over from libssl, as WithRecordPath(RecordsOwn) asks")
+	if c.context().opts.records == RecordsDirect && !facts.TakenOver && !facts.Deferred {
+		return nil, errors.New("ossl: the connection can't be taken over from libssl, as WithRecordPath(RecordsDirect) asks")
 	}
 	c.state.HandshakeComplete = true
 	c.resumption = h.resumption()

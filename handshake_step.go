@@ -78,17 +78,17 @@ func (h *handshake) enter() (*gate.Gate, *gate.Share, error) {
 			h.sendAlert(alertInternalError)
 		}
 		return nil, nil, errTooManyPaused
-	case h.key != nil && h.key.Turns != nil && !(h.answered && h.version >= tls.VersionTLS13 && !h.c.isClient):
+	case h.key != nil && h.key.Share != nil && !(h.answered && h.version >= tls.VersionTLS13 && !h.c.isClient):
 		// The step may sign with the token, and lasts as long as the token takes. A TLS 1.3 server
 		// signs in its first flight, and not after it.
-		if err := gate.Tokens.Enter(h.key.Turns, h.wait); err != nil {
+		if err := gate.Tokens.Enter(h.key.Share, h.wait); err != nil {
 			return nil, nil, err
 		}
 		if err := h.ended(); err != nil { // don't sign for a peer that is gone
-			gate.Tokens.Leave(h.key.Turns)
+			gate.Tokens.Leave(h.key.Share)
 			return nil, nil, err
 		}
-		return gate.Tokens, h.key.Turns, nil
+		return gate.Tokens, h.key.Share, nil
 	case h.asking && libssl.PausesHoldThreads():
 		return pausedThreads, nil, pausedThreads.Enter(nil, h.wait)
 	}

@@ -26,14 +26,14 @@ func TestKernelRefusesNextKey(t *testing.T) {
 			}
 		},
 		"the peer asks": func(t *testing.T, c *Conn) {
-			if !c.engine.sealer.(*ownSealer).answerKeyUpdate(&c.engine) {
+			if !c.engine.sealer.(*directSealer).answerKeyUpdate(&c.engine) {
 				t.Error("there was no room for an answer")
 			}
 			c.flushQueue(byCall)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			client, server := contextOf(t, tlstest.ClientConfig()), contextOf(t, tlstest.ServerConfig(), WithRecordPath(RecordsOwn))
+			client, server := contextOf(t, tlstest.ClientConfig()), contextOf(t, tlstest.ServerConfig(), WithRecordPath(RecordsDirect))
 			a, b := tlstest.Loopback()
 			defer a.Close()
 			peer, c := client.Client(a, tlstest.ServerName), server.Server(b)
@@ -50,7 +50,7 @@ func TestKernelRefusesNextKey(t *testing.T) {
 			}
 			c.engine.mu.Lock()
 			c.engine.queue.take() // the tickets would go first
-			s := c.engine.sealer.(*ownSealer)
+			s := c.engine.sealer.(*directSealer)
 			var key libssl.KernelKey
 			if !s.side.KernelKey(&key) {
 				t.Fatal("there is no key to give")

@@ -16,6 +16,6 @@ func TestMain(m *testing.M) {
 		{Tests: "TestKey.*", Reason: "so are keys that OpenSSL has loaded outside of the module"},
 		{Tests: "TestAllocations", Reason: "every chain is verified by the module"},
 		{Tests: "TestNotTakenOver", Reason: "the suites are refused by name"},
-		{Tests: "TestTakeoverCountsTwice", Reason: "it is about own records of TLS 1.2, too"},
+		{Tests: "TestTakeoverCountsTwice", Reason: "it is about records of TLS 1.2 that ossl seals, too"},
 	})
 }

@@ -51,7 +51,7 @@ type options struct {
 }
 
 // envRecords names the environment variable that chooses the record path ("auto", "libssl" or
-// "own") if WithRecordPath is not used.
+// "direct") if WithRecordPath is not used.
 const envRecords = "OSSL_RECORDS"
 
 // A RecordPath is the code that seals and opens the records of a connection after its handshake.
@@ -65,13 +65,13 @@ const (
 	// RecordsLibssl leaves every connection with libssl. Only if a TLS 1.3 client refuses a server
 	// in the handshake does ossl seal the alert, which libssl would send in the clear.
 	RecordsLibssl
-	// RecordsOwn makes a handshake fail if its connection can't be taken over. A TLS 1.3 client
+	// RecordsDirect makes a handshake fail if its connection can't be taken over. A TLS 1.3 client
 	// with a ClientSessionCache takes over when it reads its first ticket or data; until then
 	// libssl has the records.
-	RecordsOwn
+	RecordsDirect
 )
 
-var recordPaths = map[string]RecordPath{"": RecordsAuto, "auto": RecordsAuto, "libssl": RecordsLibssl, "own": RecordsOwn}
+var recordPaths = map[string]RecordPath{"": RecordsAuto, "auto": RecordsAuto, "libssl": RecordsLibssl, "direct": RecordsDirect}
 
 // defaultChainCache is the number of verified chains that a Context remembers.
 const defaultChainCache = 1024
@@ -90,7 +90,7 @@ func recordsOfEnvironment() (RecordPath, error) {
 	named := os.Getenv(envRecords)
 	path, ok := recordPaths[named]
 	if !ok {
-		return 0, &ConfigError{Field: envRecords, Reason: fmt.Sprintf("%q is not auto, libssl or own", named)}
+		return 0, &ConfigError{Field: envRecords, Reason: fmt.Sprintf("%q is not auto, libssl or direct", named)}
 	}
 	return path, nil
 }
@@ -187,7 +187,7 @@ func WithClientProtocolOrder() Option {
 // value of the environment variable OSSL_RECORDS, or [RecordsAuto].
 func WithRecordPath(path RecordPath) Option {
 	return func(o *options) error {
-		if path < RecordsAuto || path > RecordsOwn {
+		if path < RecordsAuto || path > RecordsDirect {
 			return &ConfigError{Field: "WithRecordPath", Reason: fmt.Sprintf("unknown path %d", path)}
 		}
 		o.records, o.recordsNamed = path, true

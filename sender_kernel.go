@@ -25,7 +25,7 @@ import (
 // A kernelSender sends application data that the kernel seals. It is made with the writer and the
 // engine locked.
 type kernelSender struct {
-	sealer *ownSealer
+	sealer *directSealer
 	tcp    *net.TCPConn
 	raw    syscall.RawConn
 
@@ -57,7 +57,7 @@ const (
 func (c *Conn) KernelTLS() bool {
 	c.engine.mu.Lock()
 	defer c.engine.unlock()
-	s, ok := c.engine.sealer.(*ownSealer)
+	s, ok := c.engine.sealer.(*directSealer)
 	return ok && s.kernel != nil
 }
 
@@ -90,7 +90,7 @@ func KernelTLS() []uint16 { return ktls.Versions() }
 // everything stays as it is. The writer is locked.
 func (c *Conn) toKernel() error {
 	c.engine.mu.Lock()
-	s, ok := c.engine.sealer.(*ownSealer)
+	s, ok := c.engine.sealer.(*directSealer)
 	c.engine.unlock()
 	if !ok { // libssl has the records: the next Write asks again
 		return nil
@@ -126,7 +126,7 @@ func (c *Conn) toKernel() error {
 }
 
 // newKernelSender returns a sender without a key, or nil if the socket takes none.
-func (s *ownSealer) newKernelSender(c *Conn) *kernelSender {
+func (s *directSealer) newKernelSender(c *Conn) *kernelSender {
 	tcp, ok := c.conn.(*net.TCPConn)
 	if !ok {
 		return nil

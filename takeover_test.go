@@ -25,7 +25,7 @@ import (
 // thread and under the names of the outer connection's secrets. The outer connection must keep its
 // own secrets.
 func TestNestedHandshake(t *testing.T) {
-	for name, path := range map[string]ossl.RecordPath{"own": ossl.RecordsOwn, "libssl": ossl.RecordsLibssl} {
+	for name, path := range map[string]ossl.RecordPath{"direct": ossl.RecordsDirect, "libssl": ossl.RecordsLibssl} {
 		t.Run(name, func(t *testing.T) {
 			inner := ossltest.OnPath(path)
 			nested := func() error {
@@ -56,7 +56,7 @@ func TestNestedHandshake(t *testing.T) {
 				c.Certificates = []tls.Certificate{tlstest.ClientCert(tlstest.P256)}
 			})
 			a, b := tlstest.NewPipe()
-			client, server := ossltest.OnPath(ossl.RecordsOwn).Client(a, clientConfig), ossltest.OnPath(ossl.RecordsOwn).Server(b,
+			client, server := ossltest.OnPath(ossl.RecordsDirect).Client(a, clientConfig), ossltest.OnPath(ossl.RecordsDirect).Server(b,
 				serverConfig)
 			tlstest.Shake(t, client, server)
 			tlstest.EchoBack(t, client, server, make([]byte, 100))
@@ -71,7 +71,7 @@ func TestNestedHandshake(t *testing.T) {
 // libssl, unless the option forbids that.
 func TestNotTakenOver(t *testing.T) {
 	const suite = tls.TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA
-	for _, path := range []ossl.RecordPath{ossl.RecordsAuto, ossl.RecordsLibssl, ossl.RecordsOwn} {
+	for _, path := range []ossl.RecordPath{ossl.RecordsAuto, ossl.RecordsLibssl, ossl.RecordsDirect} {
 		clientConfig, serverConfig, _ := ossltest.SuiteConfigs(t, suite, tlstest.P256)
 		ctx, err := ossl.NewContext(clientConfig, ossl.WithRecordPath(path))
 		if err != nil {
@@ -81,7 +81,7 @@ func TestNotTakenOver(t *testing.T) {
 		client, server := ctx.Client(a, ""), tlstest.Std.Server(b, serverConfig)
 		go server.Handshake()
 		err = client.Handshake()
-		if (err != nil) != (path == ossl.RecordsOwn) {
+		if (err != nil) != (path == ossl.RecordsDirect) {
 			t.Errorf("path %d: %v", path, err)
 		}
 		if err == nil {
@@ -98,7 +98,7 @@ func TestNotTakenOver(t *testing.T) {
 // TestOwnKeyUpdate checks that a key that has sealed 2^24 records is updated, once, and that the
 // connection goes on.
 func TestOwnKeyUpdate(t *testing.T) {
-	t.Setenv("OSSL_RECORDS", "own")
+	t.Setenv("OSSL_RECORDS", "direct")
 	client, server := ossltest.Connected(t, tlstest.Loopback, func(c, _ *tls.Config) { c.MinVersion = tls.VersionTLS13 })
 	tlstest.EchoBack(t, client, server, []byte("before"))
 	const limit = 1 << 24
@@ -114,7 +114,7 @@ func TestOwnKeyUpdate(t *testing.T) {
 	// Another peer reads the update, and the data that follows it.
 	std, ours := tlstest.NewPipe()
 	defer std.Close()
-	c := ossltest.OnPath(ossl.RecordsOwn).Client(ours, tlstest.ClientConfig()).(*ossl.Conn)
+	c := ossltest.OnPath(ossl.RecordsDirect).Client(ours, tlstest.ClientConfig()).(*ossl.Conn)
 	s := tlstest.Std.Server(std, tlstest.ServerConfig())
 	tlstest.Shake(t, c, s)
 	for range 3 {

@@ -17,7 +17,7 @@ import (
 // TestSilentClientGetsTicket checks that a client that waits for a ticket before it sends anything
 // gets one from a server that only reads, and that a client that has sent something doesn't.
 func TestSilentClientGetsTicket(t *testing.T) {
-	for name, path := range map[string]ossl.RecordPath{"own": ossl.RecordsOwn, "libssl": ossl.RecordsLibssl} {
+	for name, path := range map[string]ossl.RecordPath{"direct": ossl.RecordsDirect, "libssl": ossl.RecordsLibssl} {
 		for _, speaks := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s/speaks=%t", name, speaks), func(t *testing.T) {
 				cc, sc := tlstest.Resuming(tls.VersionTLS13)

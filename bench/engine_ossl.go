@@ -32,10 +32,10 @@ func (e *Ends) newOSSLEnd(server bool, config *tls.Config) (func(net.Conn) Conn,
 	switch p.Records {
 	case "libssl":
 		options = append(options, ossl.WithRecordPath(ossl.RecordsLibssl))
-	case "own":
-		options = append(options, ossl.WithRecordPath(ossl.RecordsOwn))
+	case "direct":
+		options = append(options, ossl.WithRecordPath(ossl.RecordsDirect))
 	case "kernel":
-		options = append(options, ossl.WithRecordPath(ossl.RecordsOwn), ossl.WithKernelTLS())
+		options = append(options, ossl.WithRecordPath(ossl.RecordsDirect), ossl.WithKernelTLS())
 	}
 	if inFIPS() {
 		roots := ossl.Roots{Certificates: []*x509.Certificate{e.root}}

@@ -56,7 +56,7 @@ type Pair struct {
 	// "" for not at all.
 	Sessions string
 
-	// Records is the record path of OSSL's ends: "libssl", "own", "kernel" (own, and the kernel seals
+	// Records is the record path of OSSL's ends: "libssl", "direct", "kernel" (direct, and the kernel seals
 	// the data that an end sends), or "" for its default.
 	Records string
 }
@@ -76,9 +76,9 @@ func (p Pair) RecordPaths() []Pair {
 	if !p.Uses(OSSL) {
 		return []Pair{p}
 	}
-	libssl, own := p, p
-	libssl.Records, own.Records = "libssl", "own"
-	return []Pair{libssl, own}
+	libssl, direct := p, p
+	libssl.Records, direct.Records = "libssl", "direct"
+	return []Pair{libssl, direct}
 }
 
 // RecordKey is the last part of the name of a benchmark that compares record paths.

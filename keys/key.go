@@ -81,8 +81,8 @@ func (k *Key) SignContext(ctx context.Context, rand io.Reader, digest []byte, op
 	if err != nil {
 		return nil, fmt.Errorf("keys: %v: %w", k, err)
 	}
-	if k.held.Turns != nil {
-		err := gate.Tokens.Enter(k.held.Turns, func(ready <-chan struct{}) error {
+	if k.held.Share != nil {
+		err := gate.Tokens.Enter(k.held.Share, func(ready <-chan struct{}) error {
 			select {
 			case <-ready:
 				return nil
@@ -93,7 +93,7 @@ func (k *Key) SignContext(ctx context.Context, rand io.Reader, digest []byte, op
 		if err != nil {
 			return nil, err
 		}
-		defer gate.Tokens.Leave(k.held.Turns)
+		defer gate.Tokens.Leave(k.held.Share)
 	}
 	sig, err := k.held.Sign(algorithm, hash, salt, tbs)
 	if err != nil {

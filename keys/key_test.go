@@ -380,7 +380,7 @@ func TestMaxSigners(t *testing.T) {
 		}
 	}
 	stays.Close()
-	if gate.Tokens.Used(heldkey.In(cert.PrivateKey).Turns) != 0 {
+	if gate.Tokens.Used(heldkey.In(cert.PrivateKey).Share) != 0 {
 		t.Error("still occupied")
 	}
 	checkSignature(t, cert.PrivateKey.(*keys.Key))

@@ -245,9 +245,9 @@ func (o *options) loadKey(uri string) (*Key, error) {
 	}
 	key := &Key{held: heldkey.Key{Key: loaded.Key}, public: public, uri: showURI(uri)}
 	if o.maxSigners > 0 {
-		key.held.Turns = gate.NewShare(o.maxSigners)
+		key.held.Share = gate.NewShare(o.maxSigners)
 	} else if !libssl.IsOwnProvider(key.Provider()) {
-		key.held.Turns = gate.NewShare(defaultMaxSigners)
+		key.held.Share = gate.NewShare(defaultMaxSigners)
 	}
 	if !libssl.AtLeast(libssl.Version3_0) {
 		// Here a store's public keys are of the same type as private ones.

@@ -17,7 +17,7 @@ func ExamplePolicy_Server() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	config, options, remainders, err := p.Server()
+	config, options, unmet, err := p.Server()
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -32,9 +32,9 @@ func ExamplePolicy_Server() {
 		log.Fatal(err)
 	}
 	defer listener.Close()
-	for _, r := range remainders {
-		if r.Field == "sockets.hsts" { // the program has to see to these itself
-			fmt.Println("Strict-Transport-Security: max-age=" + r.Value)
+	for _, u := range unmet {
+		if u.Field == "sockets.hsts" { // the program has to see to these itself
+			fmt.Println("Strict-Transport-Security: max-age=" + u.Value)
 		}
 	}
 	// Output: Strict-Transport-Security: max-age=63072000

@@ -15,25 +15,37 @@ import (
 // is about that of the how-to: nginx has 4,000 sessions in the 1 MB of ssl_session_cache.
 const sessionCacheSize = 4096
 
-// A Remainder is a part of a policy that [Policy.Server] can't express: the program has to see to it,
-// or the host's OpenSSL lacks it.
-type Remainder struct {
+// An Unmet is a part of a policy that [Policy.Server] can't express: the program has to see to it, or
+// the host's OpenSSL lacks it.
+type Unmet struct {
 	Field  string `json:"field"`          // as in the policy's JSON: "groups", "chain.lifetime"
 	Name   string `json:"name,omitempty"` // of a value in a list: "x448"
 	Value  string `json:"value,omitempty"`
+	Level  Level  `json:"level,omitempty"` // how much the policy wants it
 	Reason string `json:"reason"`
 }
+
+// String returns the part and the reason, as "groups x448: OpenSSL has no group x448".
+func (u Unmet) String() string {
+	return strings.Join(slices.DeleteFunc([]string{u.Field, u.Name, u.Value}, func(s string) bool { return s == "" }), " ") + ": " + u.Reason
+}
+
+// Wanted reports whether the policy requires or recommends the part.
+func (u Unmet) Wanted() bool { return u.Level == Required || u.Level == Recommended }
+
+// weight orders the parts of a policy, those that it requires first.
+func (u Unmet) weight() int { return slices.Index([]Level{Required, Recommended, Allowed}, u.Level) }
 
 // Server returns the configuration of a server that follows the policy on the host's OpenSSL: pass
 // both to [ossl.NewContext], with the server's certificates added. Each call makes new session caches
 // and ticket keys, so servers that share sessions have to share one result.
 //
 // Values of the level PhaseOut are left out. Everything else that the configuration can't express is
-// in the list of remainders. Server returns an error if the host's OpenSSL is not usable, if the
+// in the list of unmet parts: those that the policy requires first, then those that it recommends. Server returns an error if the host's OpenSSL is not usable, if the
 // policy requires a value that ossl or this OpenSSL doesn't have, and if nothing is left of a list.
 //
 // Server doesn't look at dates: call it on the result of [Policy.At].
-func (p *Policy) Server() (*tls.Config, []ossl.Option, []Remainder, error) {
+func (p *Policy) Server() (*tls.Config, []ossl.Option, []Unmet, error) {
 	if _, err := ossl.Library(); err != nil {
 		return nil, nil, nil, err
 	}
@@ -49,7 +61,8 @@ func (p *Policy) Server() (*tls.Config, []ossl.Option, []Remainder, error) {
 		return nil, nil, nil, fmt.Errorf("policy: %s: %w", p.Name, err)
 	}
 	config, options := e.build()
-	return config, options, e.remainders, nil
+	slices.SortStableFunc(e.unmet, func(a, b Unmet) int { return a.weight() - b.weight() })
+	return config, options, e.unmet, nil
 }
 
 // An expansion is a policy in the terms of ossl.
@@ -66,7 +79,7 @@ type expansion struct {
 	rotation   time.Duration // of ticket keys; 0 for ossl's default
 	kernel     bool
 	fips       bool
-	remainders []Remainder
+	unmet      []Unmet
 }
 
 // A host is an OpenSSL. Its methods return the reason why it lacks an ID, or nil if it has it.
@@ -151,7 +164,7 @@ func (e *expansion) setVersions(p *Policy) error {
 			if v.Level == Required {
 				return fmt.Errorf("versions: ossl refuses %s, which the policy requires", v.Name)
 			}
-			e.remain("versions", v.Name, "", "ossl refuses versions below TLS 1.2")
+			e.leave("versions", v.Name, "", v.Level, "ossl refuses versions below TLS 1.2")
 			continue
 		}
 		e.max = max(e.max, id)
@@ -165,7 +178,7 @@ func (e *expansion) setVersions(p *Policy) error {
 	return nil
 }
 
-// pick returns the IDs of a list's values. Those that the host lacks are remainders.
+// pick returns the IDs of a list's values. Those that the host lacks are unmet.
 func pick[ID ~uint16](e *expansion, field string, list []Value, idOf func(string) ID, missing func(ID) error) ([]ID, error) {
 	var ids []ID
 	why := "the list is empty"
@@ -187,7 +200,7 @@ func pick[ID ~uint16](e *expansion, field string, list []Value, idOf func(string
 		if v.Level == Required {
 			return nil, fmt.Errorf("%s: the policy requires %s: %s", field, v.Name, reason)
 		}
-		e.remain(field, v.Name, "", reason)
+		e.leave(field, v.Name, "", v.Level, reason)
 		why = v.Name + ": " + reason
 	}
 	if len(ids) == 0 {
@@ -200,17 +213,17 @@ func pick[ID ~uint16](e *expansion, field string, list []Value, idOf func(string
 var groupOrder = []tls.CurveID{tls.X25519MLKEM768, 0x11eb, 0x11ed, 0x0202, tls.X25519, tls.CurveP256, tls.CurveP384,
 	tls.CurveP521}
 
-// setOrder takes the policy's order of suites. It adds the remainders for orders: that of groups is crypto/tls's.
+// setOrder takes the policy's order of suites. The order of groups is always crypto/tls's.
 func (e *expansion) setOrder(p *Policy) {
 	switch p.Order.Value {
 	case "client":
-		e.remain("order", "", "client", "servers of ossl choose the cipher suite by their own order, as crypto/tls's do")
+		e.leave("order", "", "client", p.Order.Level, "servers of ossl choose the cipher suite by their own order, as crypto/tls's do")
 	case "server":
 		e.ordered = len(e.suites12) > 0
 	}
 	place := func(a, b tls.CurveID) int { return slices.Index(groupOrder, a) - slices.Index(groupOrder, b) }
 	if !slices.IsSortedFunc(e.groups, place) {
-		e.remain("groups", "", "order", "the order of groups is crypto/tls's")
+		e.leave("groups", "", "order", Allowed, "the order of groups is crypto/tls's")
 	}
 }
 
@@ -239,7 +252,7 @@ func (e *expansion) setResumption(r *Resumption) error {
 	return nil
 }
 
-// noteRest adds the remainders that are the program's: its certificates, its sockets, its HTTP server.
+// noteRest adds what the program has to see to: its certificates, its sockets, its HTTP server.
 func (e *expansion) noteRest(p *Policy) {
 	const certificate = "it depends on the certificate, which the program gives"
 	for _, l := range p.Lines() {
@@ -249,26 +262,26 @@ func (e *expansion) noteRest(p *Policy) {
 		switch top, _, _ := strings.Cut(l.Field, "."); {
 		case top == "keys", top == "chain":
 			if l.Level != PhaseOut {
-				e.remain(l.Field, l.Name, l.Value, certificate)
+				e.leave(l.Field, l.Name, l.Value, l.Level, certificate)
 			}
 		case top == "stapling":
 			if l.Value == "finding" {
-				e.remain(l.Field, "", l.Value, "the program sets tls.Certificate.OCSPStaple")
+				e.leave(l.Field, "", l.Value, l.Level, "the program sets tls.Certificate.OCSPStaple")
 			}
 		case l.Field == "records.buffer_size":
-			e.remain(l.Field, "", l.Value, "ossl grows records from 1 packet to 16 KB, as crypto/tls does")
+			e.leave(l.Field, "", l.Value, l.Level, "ossl grows records from 1 packet to 16 KB, as crypto/tls does")
 		case l.Field == "sockets.sendfile" && l.Value == "yes", l.Field == "sockets.sendfile_chunk":
-			e.remain(l.Field, "", l.Value, "the program calls Conn.SendFile or Conn.ReadFrom")
+			e.leave(l.Field, "", l.Value, l.Level, "the program calls Conn.SendFile or Conn.ReadFrom")
 		case l.Field == "sockets.nodelay" && l.Value == "no", l.Field == "sockets.nopush":
-			e.remain(l.Field, "", l.Value, "sockets are the program's; package net sets TCP_NODELAY")
+			e.leave(l.Field, "", l.Value, l.Level, "sockets are the program's; package net sets TCP_NODELAY")
 		case l.Field == "sockets.hsts":
-			e.remain(l.Field, "", l.Value, "the HTTP server sends the header")
+			e.leave(l.Field, "", l.Value, l.Level, "the HTTP server sends the header")
 		}
 	}
 }
 
-func (e *expansion) remain(field, name, value, reason string) {
-	e.remainders = append(e.remainders, Remainder{field, name, value, reason})
+func (e *expansion) leave(field, name, value string, level Level, reason string) {
+	e.unmet = append(e.unmet, Unmet{field, name, value, level, reason})
 }
 
 // build makes the configuration and the options.

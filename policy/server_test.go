@@ -21,7 +21,7 @@ func serve(t *testing.T, p *policy.Policy) string {
 	if lib, err := ossl.Library(); err == nil && lib.FIPSRequired != "" && !p.FIPS {
 		t.Skip("OpenSSL is in FIPS mode, which leaves out what other policies have")
 	}
-	config, options, remainders, err := p.Server()
+	config, options, unmet, err := p.Server()
 	if errors.Is(err, ossl.ErrUnavailable) {
 		t.Skip("no OpenSSL: ", err)
 	}
@@ -32,8 +32,14 @@ func serve(t *testing.T, p *policy.Policy) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, r := range remainders {
-		t.Log("remains: ", r)
+	t.Log("unmet: ", unmet)
+	if !slices.IsSortedFunc(unmet, func(a, b policy.Unmet) int {
+		if a.Wanted() && !b.Wanted() || a.Level == policy.Required && b.Level == policy.Recommended {
+			return -1
+		}
+		return 0
+	}) {
+		t.Error("what the policy wants most isn't first")
 	}
 	config.Certificates = []tls.Certificate{tlstest.ServerCert(tlstest.P256)}
 	ctx, err := ossl.NewContext(config, append(options, ossl.WithoutHostPolicy())...)

@@ -116,9 +116,9 @@ func outdated(c *Config, rule string) bool {
 	return rule == "ems-missing" && c.Policy.FIPS && c.Server.Kind == "caddy" && c.Server.Go.Before(Version{1, 21, 0})
 }
 
-// expected reports whether the configuration's remainder says that the server breaks a rule.
+// expected reports whether the configuration says that the server breaks a rule.
 func expected(c *Config, rule string) bool {
-	return slices.ContainsFunc(c.Remainder, func(r Remainder) bool {
+	return slices.ContainsFunc(c.Unmet, func(r Unmet) bool {
 		return slices.Contains(strings.Fields(breaks[r.Setting]), rule)
 	})
 }

@@ -49,8 +49,8 @@ func (g *generator) goSuiteNames(who string) (names []string, source string) {
 	return names, sources(values)
 }
 
-// goRemainder lists the settings that servers on crypto/tls lack.
-func (g *generator) goRemainder(who string) {
+// goUnmet lists the settings that servers on crypto/tls lack.
+func (g *generator) goUnmet(who string) {
 	if g.Server.Go != (Version{}) && g.Server.Go.Before(Version{1, 21, 0}) {
 		g.remain("ems", who+" has no extended master secret (RFC 7627) before Go 1.21; it was built with Go "+g.Server.Go.String())
 	}
@@ -111,7 +111,7 @@ func (g *generator) caddy() {
 	if len(names) > 0 {
 		d("groups", "curves", strings.Join(names, " "), whyGroups, sources(values), "Caddy 2.0")
 	}
-	g.goRemainder("Caddy")
+	g.goUnmet("Caddy")
 	if !want(g.Policy.Resumption.Tickets) {
 		g.remain("resumption.tickets", "a Caddyfile can't turn tickets off: use session_tickets in Caddy's JSON")
 	}

@@ -62,8 +62,8 @@ type Directive struct {
 	Needs   string `json:"needs,omitempty"`  // the version that it needs: "nginx 1.19.4"
 }
 
-// A Remainder is a part of the policy that the server can't follow.
-type Remainder struct {
+// An Unmet is a part of the policy that the server can't follow.
+type Unmet struct {
 	Setting string `json:"setting"`
 	Reason  string `json:"reason"`
 }
@@ -73,7 +73,7 @@ type Config struct {
 	Server     Server         `json:"server"`
 	Policy     *policy.Policy `json:"-"`
 	Directives []Directive    `json:"directives"`
-	Remainder  []Remainder    `json:"remainder"`
+	Unmet      []Unmet        `json:"unmet"`
 	Notes      []string       `json:"notes"` // for the head of the file
 	Layout     Layout         `json:"-"`
 }
@@ -174,7 +174,7 @@ func (g *generator) note(format string, args ...any) {
 }
 
 func (g *generator) remain(setting, reason string) {
-	g.config.Remainder = append(g.config.Remainder, Remainder{setting, reason})
+	g.config.Unmet = append(g.config.Unmet, Unmet{setting, reason})
 }
 
 func (g *generator) add(d Directive) { g.config.Directives = append(g.config.Directives, d) }

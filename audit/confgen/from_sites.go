@@ -232,7 +232,7 @@ func Compare(yours, ours *Config) (out []Difference) {
 		if !seen[key(d)] {
 			seen[key(d)] = true
 			reason := "The policy " + ours.Policy.Name + " doesn't ask for it: the server's default holds."
-			for _, r := range ours.Remainder {
+			for _, r := range ours.Unmet {
 				if r.Setting == d.Setting {
 					reason = strings.ToUpper(r.Reason[:1]) + r.Reason[1:] + "."
 				}

@@ -45,7 +45,7 @@ func (g *generator) golang() {
 		d("groups", "CurvePreferences", "[]tls.CurveID{"+strings.Join(names, ", ")+"}",
 			whyGroups+" crypto/tls ignores their order from Go 1.24 on.", sources(values), needs)
 	}
-	g.goRemainder("crypto/tls")
+	g.goUnmet("crypto/tls")
 	on, tsrc := g.tickets()
 	d("resumption.tickets", "SessionTicketsDisabled", map[bool]string{true: "false", false: "true"}[on],
 		whyTickets+" crypto/tls changes the key every day.", tsrc, "")

@@ -155,11 +155,11 @@ func (c *Config) writeHead(w *writer) {
 	for _, n := range c.Notes {
 		w.comment(n)
 	}
-	if len(c.Remainder) > 0 {
+	if len(c.Unmet) > 0 {
 		w.comment("")
 		w.raw(w.mark)
 		w.comment("What this server can't do of the policy:")
-		for _, r := range c.Remainder {
+		for _, r := range c.Unmet {
 			w.comment("- " + r.Setting + ": " + r.Reason + ".")
 		}
 	}

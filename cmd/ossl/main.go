@@ -146,7 +146,7 @@ func rootCommand(started *bool) *cobra.Command {
 Programs on the library, and this command, read these environment variables:
   OSSL_LIBRARY     the OpenSSL to load: a version (3, 3.5), the path of libssl, or of its folder
   OSSL_FIPS        "require": every connection uses OpenSSL's FIPS module, or fails
-  OSSL_RECORDS     who encrypts after the handshake: "libssl", "own" (ossl, or the connection
+  OSSL_RECORDS     who encrypts after the handshake: "libssl", "direct" (ossl, or the connection
                    fails), or "auto" (the default: ossl if it can)
   OSSL_SLIM        "off": no slim library context, which only makes handshakes cheaper
   OSSL_TRACE       "stderr" or a file: the messages of each handshake are printed to it

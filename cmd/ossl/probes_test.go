@@ -35,7 +35,7 @@ func TestProbes(t *testing.T) {
 	if out, err := exec.CommandContext(t.Context(), "go", "test", "-c", "-o", withSymbols, ".").CombinedOutput(); err != nil {
 		t.Fatalf("go test -c: %v\n%s", err, out)
 	}
-	for _, path := range []string{"own", "libssl"} {
+	for _, path := range []string{"direct", "libssl"} {
 		t.Run(path, func(t *testing.T) {
 			cmd := exec.CommandContext(t.Context(), gdb, "-batch", "-nx",
 				"-ex", "set debuginfod enabled off",

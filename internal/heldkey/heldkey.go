@@ -13,9 +13,9 @@ import (
 type Key struct {
 	*libssl.Key
 
-	// Turns is the key's share of [gate.Tokens], nil if the number of its signatures is not
+	// Share is the key's share of [gate.Tokens], nil if the number of its signatures is not
 	// bounded.
-	Turns *gate.Share
+	Share *gate.Share
 }
 
 var find = func(crypto.PrivateKey) *Key { return nil }

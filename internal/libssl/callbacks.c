@@ -198,7 +198,7 @@ static void on_message(int write_p, int version, int content_type, const void *d
 	(void)version;
 	(void)arg;
 	c = conn_of(ssl);
-	if (c->ctx->own_records && len > 0)
+	if (c->ctx->direct_records && len > 0)
 		takeover_message(c, write_p, content_type, p, len);
 	if (content_type == OSSL_SSL3_RT_CHANGE_CIPHER_SPEC && write_p)
 		c->sent_ccs = 1;

@@ -16,7 +16,7 @@ func closable(t *testing.T) *libssl.Context {
 		t.Fatal(err)
 	}
 	ctx, err := libssl.NewContext(&libssl.ContextConfig{
-		MinVersion: tls.VersionTLS12, MaxVersion: tls.VersionTLS13, SecurityLevel: -1, OwnRecords: true, SealRefusals: true,
+		MinVersion: tls.VersionTLS12, MaxVersion: tls.VersionTLS13, SecurityLevel: -1, DirectRecords: true, SealRefusals: true,
 		Tickets: true,
 	})
 	if err != nil {

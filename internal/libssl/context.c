@@ -206,7 +206,7 @@ ossl_ctx *ossl_ctx_new(const ossl_ctx_params *p, unsigned long *errors, const ch
 	ctx->lib = p->fips ? fips_library() : NULL;
 	fetched = p->seal_refusals ? algorithms_fetch(&ctx->algorithms, ctx->lib, p->fips) : 0;
 	ctx->seal_refusals = fetched > 0;
-	ctx->own_records = p->own_records && ctx->seal_refusals;
+	ctx->direct_records = p->direct_records && ctx->seal_refusals;
 	ctx->sigalgs = p->sigalgs ? copy_of(p->sigalgs, strlen(p->sigalgs) + 1) : NULL;
 	ctx->client_sigalgs = p->client_sigalgs ? copy_of(p->client_sigalgs, strlen(p->client_sigalgs) + 1) : NULL;
 	ctx->alpn = copy_of(p->alpn, p->alpn_len);

@@ -90,7 +90,7 @@ func NewContext(cfg *ContextConfig) (*Context, error) {
 	p.want_keylog = flag(cfg.WantKeyLog)
 	p.want_trace = flag(cfg.WantTrace)
 	p.verify_pauses = flag(cfg.VerifyPauses)
-	p.own_records = flag(cfg.OwnRecords)
+	p.direct_records = flag(cfg.DirectRecords)
 	p.seal_refusals = flag(cfg.SealRefusals)
 	p.fips = flag(cfg.FIPS)
 	p.tickets = flag(cfg.Tickets)

@@ -146,7 +146,7 @@ type ContextConfig struct {
 	WantCert               bool // clients pause when a server requests a certificate
 	WantKeyLog             bool
 	WantTrace              bool // keep the messages of handshakes for Trace
-	OwnRecords             bool // take connections over after the handshake; requires SealRefusals
+	DirectRecords          bool // take connections over after the handshake; requires SealRefusals
 	SealRefusals           bool // TLS 1.3 clients protect the alert if Go refuses the server, on either record path
 	FIPS                   bool // use only the FIPS module, after SetUpFIPS
 	Tickets                bool // servers seal sessions into tickets: SetTicketKeys

@@ -58,9 +58,9 @@ struct ossl_ctx {
 	uint8_t *alpn;
 	size_t alpn_len;
 	int client_auth;
-	uint8_t want_hello, want_cert, want_keylog, want_trace, verify_pauses, own_records, seal_refusals, alpn_by_client;
+	uint8_t want_hello, want_cert, want_keylog, want_trace, verify_pauses, direct_records, seal_refusals, alpn_by_client;
 	uint8_t observes; /* connections see their secrets as they are derived, and need no key log for them */
-	algorithms algorithms; /* if seal_refusals, which own_records requires */
+	algorithms algorithms; /* if seal_refusals, which direct_records requires */
 	uint8_t tickets, cached, tickets13, keep_sessions, max_tls13, policy[32];
 	ticket_ring *ring; /* if tickets */
 	const EVP_MD *binding_hash; /* if tickets or cached */

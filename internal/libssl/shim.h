@@ -158,7 +158,7 @@ typedef struct {
 	uint8_t want_keylog;
 	uint8_t want_trace;               /* keep the messages of the handshake */
 	uint8_t verify_pauses;            /* clients can pause for verification: 3.0 and later */
-	uint8_t own_records;              /* take connections over after the handshake; requires seal_refusals */
+	uint8_t direct_records;              /* take connections over after the handshake; requires seal_refusals */
 	uint8_t seal_refusals;            /* TLS 1.3 clients protect the alert if Go refuses the server, on either record path */
 	uint8_t fips;                     /* use the library context of fips.h, which must be ready */
 	uint8_t tickets;                  /* servers seal sessions into tickets: ossl_ctx_set_ticket_keys */

@@ -89,7 +89,7 @@ void takeover_secret(conn *c, const char *line)
 
 	if (!c->server && strncmp(line, handshake, sizeof handshake - 1) == 0)
 		c->handshake_secret_len = (uint8_t)secret_of(line + sizeof handshake - 1, c->handshake_secret);
-	for (i = 0; c->ctx->own_records && i < SECRETS; i++)
+	for (i = 0; c->ctx->direct_records && i < SECRETS; i++)
 		if (strncmp(line, secrets[i].line, strlen(secrets[i].line)) == 0)
 			have(c, i, secret_of(line + strlen(secrets[i].line), place_of(c, i)));
 }
@@ -109,14 +109,14 @@ void takeover_derived(conn *c, const char *label, size_t label_len, const uint8_
 		memcpy(c->handshake_secret, secret, len);
 		c->handshake_secret_len = (uint8_t)len;
 	}
-	for (i = 0; c->ctx->own_records && i < SECRETS; i++)
+	for (i = 0; c->ctx->direct_records && i < SECRETS; i++)
 		if (is_label(label, label_len, secrets[i].label)) {
 			memcpy(place_of(c, i), secret, len);
 			have(c, i, len);
 		}
 }
 
-int takeover_taps(const conn *c) { return c->ctx->own_records && (!c->handshake_done || c->deferred); }
+int takeover_taps(const conn *c) { return c->ctx->direct_records && (!c->handshake_done || c->deferred); }
 
 void takeover_tap(tap *t, const uint8_t *p, size_t n)
 {
@@ -301,7 +301,7 @@ int takeover(conn *c, ossl_facts *f)
 	/* Only libssl handles a peer's max_fragment_length (RFC 6066, section 4), and input that it has
 	 * read already. The header of a record alone doesn't count as pending: SSL_rstate_string(3)
 	 * reports it. */
-	if (!c->ctx->own_records || !s || s->tls13 != (f->version == OSSL_TLS1_3_VERSION) || !session ||
+	if (!c->ctx->direct_records || !s || s->tls13 != (f->version == OSSL_TLS1_3_VERSION) || !session ||
 		ossl_fn.SSL_SESSION_get_max_fragment_length(session) != 0 || ossl_fn.SSL_has_pending(c->ssl) ||
 		strcmp(ossl_fn.SSL_rstate_string(c->ssl), "RH") != 0 ||
 		ossl_fn.SSL_get_key_update_type(c->ssl) != OSSL_SSL_KEY_UPDATE_NONE || c->spill.len > 0 || ossl_fn.SSL_in_init(c->ssl))
@@ -338,7 +338,7 @@ int takeover_deferred(conn *c, const ossl_facts *f)
 {
 	const suite *s;
 
-	if (c->server || !c->ctx->keep_sessions || !c->ctx->own_records || f->version != OSSL_TLS1_3_VERSION)
+	if (c->server || !c->ctx->keep_sessions || !c->ctx->direct_records || f->version != OSSL_TLS1_3_VERSION)
 		return 0;
 	s = suite_of(&c->ctx->algorithms, f->cipher);
 	return s && complete13(c, s);

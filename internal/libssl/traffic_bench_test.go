@@ -12,7 +12,7 @@ func recordContext(b *testing.B) *Context {
 		b.Fatal(err)
 	}
 	ctx, err := NewContext(&ContextConfig{
-		MinVersion: 0x0304, MaxVersion: 0x0304, SecurityLevel: -1, OwnRecords: true, SealRefusals: true,
+		MinVersion: 0x0304, MaxVersion: 0x0304, SecurityLevel: -1, DirectRecords: true, SealRefusals: true,
 	})
 	if err != nil {
 		b.Fatal(err)

@@ -75,7 +75,7 @@ func filled(n int) []byte { return bytes.Repeat([]byte{filler}, n) }
 
 var trafficContext = sync.OnceValues(func() (*libssl.Context, error) {
 	return libssl.NewContext(&libssl.ContextConfig{
-		MinVersion: tls.VersionTLS12, MaxVersion: tls.VersionTLS13, SecurityLevel: -1, OwnRecords: true, SealRefusals: true,
+		MinVersion: tls.VersionTLS12, MaxVersion: tls.VersionTLS13, SecurityLevel: -1, DirectRecords: true, SealRefusals: true,
 	})
 })
 

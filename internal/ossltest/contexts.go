@@ -116,7 +116,7 @@ func LoadedPair(t testing.TB, kind tlstest.KeyKind, name string, opts ...keys.Op
 
 // OccupyKey takes the only turn of a key that OpenSSL has loaded, until release is called.
 func OccupyKey(key crypto.PrivateKey) (release func()) {
-	turns := heldkey.In(key).Turns
+	turns := heldkey.In(key).Share
 	_ = gate.Tokens.Enter(turns, func(ready <-chan struct{}) error { <-ready; return nil })
 	return func() { gate.Tokens.Leave(turns) }
 }

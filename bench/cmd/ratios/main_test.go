@@ -109,9 +109,9 @@ BenchmarkLatency/server=tcp/client=tcp-2 1 80 ns/op
 		{"Handshake/server=ossl/client=ossl/mutual=false/chaincache=off", "ns/op", ""},
 		{"Handshake/server=ossl/client=ossl/mutual=true/chaincache=hit", "ns/op", ""},
 		{"Handshake/server=std/client=ossl/mutual=false/chaincache=hit", "ns/op", ""},
-		{"Latency/server=ossl/client=ossl/record=own", "ns/op", "plain TCP 0.80"},
-		{"Latency/server=std/client=ossl/record=own", "ns/op", "plain TCP 0.80"},
-		{"Latency/server=ossl/client=ossl/record=own", "client-ns/op", ""},
+		{"Latency/server=ossl/client=ossl/record=direct", "ns/op", "plain TCP 0.80"},
+		{"Latency/server=std/client=ossl/record=direct", "ns/op", "plain TCP 0.80"},
+		{"Latency/server=ossl/client=ossl/record=direct", "client-ns/op", ""},
 		{"Connections/server=ossl/client=ossl", "ns/op", ""},
 	} {
 		if got := r.floorOf(name(test.name), test.unit).String(); got != test.want {

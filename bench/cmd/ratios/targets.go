@@ -36,7 +36,7 @@ var timeTargets = []target{
 	handshakeTarget("RSA2048", "false", "hit", 0.8, 0.7),
 	handshakeTarget("RSA2048", "false", "off", 0.8, 0.7),
 	{base: "Latency", match: map[string]string{"record": "libssl"}, limit: [2]float64{1.45, 1.35}},
-	{base: "Latency", match: map[string]string{"record": "own"}, limit: [2]float64{1.12, 1.0}},
+	{base: "Latency", match: map[string]string{"record": "direct"}, limit: [2]float64{1.12, 1.0}},
 }
 
 func handshakeTarget(cert, mutual, chainCache string, limits ...float64) target {
@@ -50,8 +50,8 @@ func handshakeTarget(cert, mutual, chainCache string, limits ...float64) target 
 // throughputTargets are the lowest ratios of ossl's throughput to crypto/tls's.
 var throughputTargets = []target{
 	{base: "Bulk", match: map[string]string{"write": "1MB", "record": "libssl"}, limit: [2]float64{0.95, 1.45}},
-	{base: "Bulk", match: map[string]string{"write": "1MB", "record": "own"}, limit: [2]float64{1.15, 2.0}},
-	{base: "Bulk", match: map[string]string{"write": "16KB", "record": "own"}, limit: [2]float64{1.05, 1.8}},
+	{base: "Bulk", match: map[string]string{"write": "1MB", "record": "direct"}, limit: [2]float64{1.15, 2.0}},
+	{base: "Bulk", match: map[string]string{"write": "16KB", "record": "direct"}, limit: [2]float64{1.05, 1.8}},
 }
 
 // countTargets are the highest sums of the values of some of ossl's units.
@@ -64,7 +64,7 @@ var countTargets = []struct {
 	{target{base: "Connections", limit: [2]float64{12, 12}}, "crossings of a connection, both ends", []string{"crossings/op"}},
 	{target{base: "Latency", limit: [2]float64{4, 4}}, "crossings of a round trip, both ends", []string{"crossings/op"}},
 	{
-		target{base: "Latency", match: map[string]string{"record": "own"}},
+		target{base: "Latency", match: map[string]string{"record": "direct"}},
 		"Go allocations of a round trip, both ends", []string{"allocs/op"},
 	},
 	{
@@ -72,7 +72,7 @@ var countTargets = []struct {
 		"idle connection, server: bytes of Go and C heap", []string{"go-B/conn", "c-B/conn"},
 	},
 	{
-		target{base: "IdleMemory", match: map[string]string{"record": "own"}, asStd: true},
+		target{base: "IdleMemory", match: map[string]string{"record": "direct"}, asStd: true},
 		"idle connection, server: resident bytes", []string{"rss-B/conn"},
 	},
 }

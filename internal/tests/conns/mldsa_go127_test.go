@@ -47,7 +47,7 @@ func TestMLDSAResumption(t *testing.T) {
 	client.RootCAs, server.ClientCAs = pool, pool
 	client.Certificates, server.Certificates = []tls.Certificate{clientCert}, []tls.Certificate{serverCert}
 	server.ClientAuth = tls.RequireAndVerifyClientCert
-	for _, path := range []ossl.RecordPath{ossl.RecordsOwn, ossl.RecordsLibssl} {
+	for _, path := range []ossl.RecordPath{ossl.RecordsDirect, ossl.RecordsLibssl} {
 		for _, std := range []bool{false, true} {
 			client := client.Clone()
 			client.ClientSessionCache = tls.NewLRUClientSessionCache(0)

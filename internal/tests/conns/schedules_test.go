@@ -34,7 +34,7 @@ func TestSchedules(t *testing.T) {
 					libssl.DistrustSchedules(distrust)
 					client, server := tlstest.PlainClient(version), tlstest.PlainServer(version)
 					server.Certificates = []tls.Certificate{tlstest.ServerCert(tlstest.P256)}
-					records := ossl.RecordsOwn
+					records := ossl.RecordsDirect
 					if ossltest.InFIPS && version == tls.VersionTLS12 { // the module makes GCM's nonces
 						records = ossl.RecordsLibssl
 					}

@@ -26,7 +26,7 @@ func (c *shortConn) Write(b []byte) (int, error) {
 
 // TestShortWrite: a connection that loses a part of a record doesn't lose it without a word.
 func TestShortWrite(t *testing.T) {
-	for _, path := range []ossl.RecordPath{ossl.RecordsOwn, ossl.RecordsLibssl} {
+	for _, path := range []ossl.RecordPath{ossl.RecordsDirect, ossl.RecordsLibssl} {
 		ctx, err := ossl.NewContext(tlstest.ClientConfig(), ossl.WithRecordPath(path))
 		if err != nil {
 			t.Fatal(err)

@@ -42,7 +42,7 @@ func waitReadPair(t *testing.T, records ossl.RecordPath) (client, server *ossl.C
 }
 
 func TestWaitRead(t *testing.T) {
-	for name, records := range map[string]ossl.RecordPath{"own": ossl.RecordsOwn, "libssl": ossl.RecordsLibssl} {
+	for name, records := range map[string]ossl.RecordPath{"direct": ossl.RecordsDirect, "libssl": ossl.RecordsLibssl} {
 		t.Run(name, func(t *testing.T) {
 			client, server, way := waitReadPair(t, records)
 			message := bytes.Repeat([]byte("0123456789"), 50)
@@ -60,7 +60,7 @@ func TestWaitRead(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if records == ossl.RecordsOwn && way.reads != reads {
+				if records == ossl.RecordsDirect && way.reads != reads {
 					t.Errorf("Read waited for the network after WaitRead, after %d bytes", len(got))
 				}
 				got = append(got, buf[:n]...)
@@ -97,7 +97,7 @@ func TestWaitRead(t *testing.T) {
 
 // TestWaitReadFails holds that it fails as Read does.
 func TestWaitReadFails(t *testing.T) {
-	for name, records := range map[string]ossl.RecordPath{"own": ossl.RecordsOwn, "libssl": ossl.RecordsLibssl} {
+	for name, records := range map[string]ossl.RecordPath{"direct": ossl.RecordsDirect, "libssl": ossl.RecordsLibssl} {
 		for _, test := range []struct {
 			name string
 			end  func(client, server *ossl.Conn)

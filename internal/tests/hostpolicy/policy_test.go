@@ -494,7 +494,7 @@ func policyPadding(t *testing.T) {
 	if n := longest(meet(goClient(), contextServer(t, asItIs, without)), tlstest.ServerRole); n > 100 {
 		t.Errorf("ignored: a record of %d bytes", n)
 	}
-	refuses(t, "WithRecordPath", plainClient(), ossl.WithRecordPath(ossl.RecordsOwn))
+	refuses(t, "WithRecordPath", plainClient(), ossl.WithRecordPath(ossl.RecordsDirect))
 }
 
 // hasExtension reports whether a ClientHello has an extension with this content.

@@ -131,7 +131,7 @@ type recordVictim struct {
 }
 
 func (v *recordVictim) Name() string {
-	return map[ossl.RecordPath]string{ossl.RecordsAuto: "crypto/tls", ossl.RecordsOwn: "own", ossl.RecordsLibssl: "libssl"}[v.path]
+	return map[ossl.RecordPath]string{ossl.RecordsAuto: "crypto/tls", ossl.RecordsDirect: "direct", ossl.RecordsLibssl: "libssl"}[v.path]
 }
 
 type recordContextKey struct {
@@ -326,7 +326,7 @@ func describeSent(records []tlstest.Record) (list []string) {
 // compareRecordPaths runs a program on all victims and reports differences.
 func compareRecordPaths(t *testing.T, p *recordProgram) (wrong []string) {
 	std := runRecords(t, ossl.RecordsAuto, p, -1)
-	own := runRecords(t, ossl.RecordsOwn, p, -1)
+	own := runRecords(t, ossl.RecordsDirect, p, -1)
 	libssl := runRecords(t, ossl.RecordsLibssl, p, -1)
 	if std.walk != own.walk || std.walk != libssl.walk {
 		return nil // the program has made a header of ciphertext, which is another one each time

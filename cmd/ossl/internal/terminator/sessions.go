@@ -83,13 +83,12 @@ func newSessions(ctx context.Context, c *Config, former []agedKey, log *slog.Log
 // follow takes a policy's configuration, and returns the times of ticket keys that it wants, 0 for
 // crypto/tls's.
 func (s *sessions) follow(p *policy.Policy, log *slog.Logger) (period, lifetime time.Duration, err error) {
-	var rest []policy.Remainder
-	if s.base, s.options, rest, err = p.Server(); err != nil {
+	var unmet []policy.Unmet
+	if s.base, s.options, unmet, err = p.Server(); err != nil {
 		return 0, 0, err
 	}
-	for _, r := range rest {
-		log.Debug("the policy's, not done by this server", "policy", p.Name,
-			"field", r.Field, "name", r.Name, "value", r.Value, "reason", r.Reason)
+	for _, u := range unmet {
+		log.Debug("a part of the policy is not this server's", "policy", p.Name, "part", u.String())
 	}
 	const day = 24 * time.Hour
 	if period = time.Duration(p.Resumption.Rotation.Value) * time.Second; period <= 0 || period > day {

@@ -5,12 +5,12 @@ import (
 	"github.com/ossl-go/ossl/internal/record"
 )
 
-// An ownSealer seals records with the traffic keys, until the kernel does: see kernelSender. The
+// A directSealer seals records with the traffic keys, until the kernel does: see kernelSender. The
 // engine's lock guards it.
-type ownSealer struct {
+type directSealer struct {
 	ssl    *libssl.Conn // frees both sides in one crossing
 	side   *libssl.WriteSide
-	opener *ownOpener
+	opener *directOpener
 	err    error         // the reason why nothing more is sealed, or nil
 	kernel *kernelSender // nil unless the kernel seals
 }
@@ -18,9 +18,9 @@ type ownSealer struct {
 // keyUpdateMessage is a KeyUpdate that asks for none in return: RFC 8446, section 4.6.3.
 var keyUpdateMessage = []byte{24, 0, 0, 1, 0}
 
-func (s *ownSealer) overhead12() int { return 8 } // explicit nonce
+func (s *directSealer) overhead12() int { return 8 } // explicit nonce
 
-func (s *ownSealer) seal(c *Conn, b, out []byte, limits sealLimits) (sealed, error) {
+func (s *directSealer) seal(c *Conn, b, out []byte, limits sealLimits) (sealed, error) {
 	if s.err != nil {
 		return sealed{}, s.err
 	}
@@ -43,7 +43,7 @@ func (s *ownSealer) seal(c *Conn, b, out []byte, limits sealLimits) (sealed, err
 	return sealed{n: step.N, produced: step.Produced, records: step.Records}, nil
 }
 
-func (s *ownSealer) closeNotify(c *Conn, free bool, out []byte) sealed {
+func (s *directSealer) closeNotify(c *Conn, free bool, out []byte) sealed {
 	var step libssl.Step
 	notify := s.err == nil && s.kernel == nil
 	s.err = errShutdown
@@ -62,12 +62,12 @@ func (s *ownSealer) closeNotify(c *Conn, free bool, out []byte) sealed {
 	return sealed{produced: step.Produced}
 }
 
-func (s *ownSealer) free() { s.side.Free(false, nil) }
+func (s *directSealer) free() { s.side.Free(false, nil) }
 
 // answerKeyUpdate queues a KeyUpdate and updates the sending key. It reports whether there was room
 // in the queue. One answer that waits there serves all KeyUpdates that asked for one in the
 // meantime: RFC 8446, section 4.6.3.
-func (s *ownSealer) answerKeyUpdate(e *engine) bool {
+func (s *directSealer) answerKeyUpdate(e *engine) bool {
 	if _, err := e.lock(); err != nil {
 		return true
 	}
@@ -81,7 +81,7 @@ func (s *ownSealer) answerKeyUpdate(e *engine) bool {
 
 // updateKey queues a KeyUpdate message and updates the sending key. It reports whether there was
 // room in the queue. The engine is locked.
-func (s *ownSealer) updateKey(e *engine, message []byte) bool {
+func (s *directSealer) updateKey(e *engine, message []byte) bool {
 	if s.kernel != nil {
 		s.kernel.push(&e.queue, kernelMessage{record.Handshake, message, true})
 		return true
@@ -101,14 +101,14 @@ func (s *ownSealer) updateKey(e *engine, message []byte) bool {
 
 // sealKeyUpdate seals a KeyUpdate message into out and updates the sending key. The engine is
 // locked.
-func (s *ownSealer) sealKeyUpdate(message, out []byte) (n int, ok bool) {
+func (s *directSealer) sealKeyUpdate(message, out []byte) (n int, ok bool) {
 	var step libssl.Step
 	s.side.Seal(&step, record.Handshake, message, out, 0, 0, 0)
 	return step.Produced, step.Status == libssl.Done && s.side.Update()
 }
 
 // alert queues an alert that ends the connection. Nothing is sealed after it.
-func (s *ownSealer) alert(e *engine, description uint8) {
+func (s *directSealer) alert(e *engine, description uint8) {
 	level := byte(alertLevelFatal)
 	if description == alertNoRenegotiation { // a warning in crypto/tls too, although it ends the connection
 		level = alertLevelWarning

@@ -35,7 +35,7 @@ var aeadSuites = []struct {
 	{tls.TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256, tlstest.RSA2048},
 }
 
-// TestTakenOver: with every suite that can be taken over, in every pairing, it is: RecordsOwn fails
+// TestTakenOver: with every suite that can be taken over, in every pairing, it is: RecordsDirect fails
 // otherwise. Exporters agree with crypto/tls's.
 func TestTakenOver(t *testing.T) {
 	data := make([]byte, 200_000)
@@ -44,7 +44,7 @@ func TestTakenOver(t *testing.T) {
 		for _, pairing := range []string{"ossl-ossl", "std-ossl", "ossl-std"} { // client-server
 			t.Run(tls.CipherSuiteName(suite.id)+"/"+pairing, func(t *testing.T) {
 				clientConfig, serverConfig, opts := ossltest.SuiteConfigs(t, suite.id, suite.key)
-				opts = append(opts, ossl.WithRecordPath(ossl.RecordsOwn))
+				opts = append(opts, ossl.WithRecordPath(ossl.RecordsDirect))
 				a, b := tlstest.Buffered()
 				var client, server tlstest.Conn = tlstest.Std.Client(a, clientConfig), tlstest.Std.Server(b, serverConfig)
 				if pairing != "std-ossl" {
@@ -118,7 +118,7 @@ func TestRecordSizes(t *testing.T) {
 			for _, fixed := range []bool{false, true} {
 				t.Run(fmt.Sprintf("%v/%s/%v", writes, tlstest.VersionName(version), fixed), func(t *testing.T) {
 					want := recordLengths(t, tlstest.Std, version, fixed, writes)
-					got := recordLengths(t, ossltest.OnPath(ossl.RecordsOwn), version, fixed, writes)
+					got := recordLengths(t, ossltest.OnPath(ossl.RecordsDirect), version, fixed, writes)
 					if fmt.Sprint(got) != fmt.Sprint(want) {
 						t.Errorf("records of\n%v, crypto/tls's are\n%v", got, want)
 					}
@@ -163,7 +163,7 @@ func recordLengths(t *testing.T, impl tlstest.Impl, version uint16, fixed bool, 
 // has been blocked for long, and its alert is sent when that Write ends.
 func TestFatalAlertBesideBlockedWrite(t *testing.T) {
 	a, b := net.Pipe()
-	client := ossltest.OnPath(ossl.RecordsOwn).Client(a, tlstest.ClientConfig()).(*ossl.Conn)
+	client := ossltest.OnPath(ossl.RecordsDirect).Client(a, tlstest.ClientConfig()).(*ossl.Conn)
 	server := tlstest.Std.Server(b, tlstest.ServerConfig())
 	tlstest.Shake(t, client, server)
 	written := make(chan error, 1)

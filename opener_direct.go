@@ -12,38 +12,38 @@ import (
 // and ossl seals and opens records with the traffic keys alone. docs/ARCHITECTURE.md has the
 // states. The two directions share nothing:
 //
-//   - ownOpener belongs to the reader's lock, across crossings and network reads alike;
-//   - ownSealer belongs to the engine's lock, which is never held across network I/O. So a Read that
+//   - directOpener belongs to the reader's lock, across crossings and network reads alike;
+//   - directSealer belongs to the engine's lock, which is never held across network I/O. So a Read that
 //     has to send something, an alert or the answer to a KeyUpdate, seals it at once and queues it,
 //     however long a Write has been blocked in the network.
 
-// ownRecords are the two sides of a connection that was taken over.
-type ownRecords struct {
-	opener ownOpener
-	sealer ownSealer
+// directRecords are the two sides of a connection that was taken over.
+type directRecords struct {
+	opener directOpener
+	sealer directSealer
 }
 
 // begin takes over the records of ssl. The reader and the engine are locked.
-func (own *ownRecords) begin(ssl *libssl.Conn, version uint16, isClient bool) (*ownOpener, *ownSealer) {
-	own.opener.side, own.sealer.side = ssl.Sides()
-	own.opener.sealer, own.sealer.opener = &own.sealer, &own.opener
-	own.opener.records.Version, own.opener.records.IsClient = version, isClient
-	own.sealer.ssl = ssl
-	return &own.opener, &own.sealer
+func (d *directRecords) begin(ssl *libssl.Conn, version uint16, isClient bool) (*directOpener, *directSealer) {
+	d.opener.side, d.sealer.side = ssl.Sides()
+	d.opener.sealer, d.sealer.opener = &d.sealer, &d.opener
+	d.opener.records.Version, d.opener.records.IsClient = version, isClient
+	d.sealer.ssl = ssl
+	return &d.opener, &d.sealer
 }
 
-// An ownOpener opens records with the traffic keys.
-type ownOpener struct {
+// A directOpener opens records with the traffic keys.
+type directOpener struct {
 	side    *libssl.ReadSide // nil once it was freed
-	sealer  *ownSealer       // for answers and alerts
+	sealer  *directSealer    // for answers and alerts
 	records record.Reader
 	rest    int // number of bytes at the start of the input that are decrypted application data
 	tail    int // number of bytes after those that belong to the same record
 }
 
-func (o *ownOpener) pending() bool { return o.rest > 0 }
+func (o *directOpener) pending() bool { return o.rest > 0 }
 
-func (o *ownOpener) readable(input []byte) bool {
+func (o *directOpener) readable(input []byte) bool {
 	if o.rest > 0 {
 		return true
 	}
@@ -54,14 +54,14 @@ func (o *ownOpener) readable(input []byte) bool {
 	return n > record.MaxCiphertext(o.records.Version) || len(input) >= record.HeaderLen+n
 }
 
-func (o *ownOpener) free() {
+func (o *directOpener) free() {
 	if o.side != nil {
 		o.side.Free()
 		o.side = nil
 	}
 }
 
-func (o *ownOpener) open(c *Conn, b []byte) (int, error) {
+func (o *directOpener) open(c *Conn, b []byte) (int, error) {
 	in := &c.in
 	if o.rest > 0 {
 		return o.takeRest(in, b), nil
@@ -117,7 +117,7 @@ func (o *ownOpener) open(c *Conn, b []byte) (int, error) {
 }
 
 // takeRest takes application data that did not fit into an earlier Read's slice.
-func (o *ownOpener) takeRest(in *reader, b []byte) int {
+func (o *directOpener) takeRest(in *reader, b []byte) int {
 	text := in.Data[:o.rest]
 	n := copy(b, text)
 	clear(text[:n]) // the buffer goes to other connections
@@ -145,7 +145,7 @@ func recordError(alert uint8, data []byte, version uint16) error {
 
 // follow handles a record other than application data: it updates keys, and queues the records to
 // send.
-func (o *ownOpener) follow(c *Conn, outcome record.Outcome) {
+func (o *directOpener) follow(c *Conn, outcome record.Outcome) {
 	if outcome.UpdateWrite && !o.sealer.answerKeyUpdate(&c.engine) {
 		outcome.Err = errQueueFull
 	}
