@@ -114,7 +114,7 @@ func (c *Context) forConfig(config *tls.Config) (ctx *Context, done func(), err 
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.ctx == nil { // a failure is not remembered
-		if e.ctx, err = newContext(e.used.Config, c.forChosen); err != nil {
+		if e.ctx, err = newContext(e.used.Config, c.opts, c); err != nil {
 			e.ctx = nil
 			c.chosen.done(e)
 			return nil, nil, err

@@ -15,8 +15,10 @@ import (
 )
 
 // newContext compiles a configuration in these steps: check its fields, work out the offer, find
-// the ticket keys and trust anchors, convert the certificates, and make the SSL_CTX.
-func newContext(config *tls.Config, o *options) (*Context, error) {
+// the ticket keys and trust anchors, convert the certificates, and make the SSL_CTX. parent is nil,
+// or the Context whose GetConfigForClient returned the configuration: then o is its options, and the
+// new Context shares its ticket keys, trust anchors, certificates and observer.
+func newContext(config *tls.Config, o *options, parent *Context) (*Context, error) {
 	lib, err := loadLibrary(o.library)
 	if err != nil {
 		return nil, err
@@ -24,18 +26,16 @@ func newContext(config *tls.Config, o *options) (*Context, error) {
 	if err := libssl.AskNames(false); noMemory(err) { // without the names there would be less to offer
 		return nil, libraryError(err)
 	}
-	c := &Context{opts: o, creds: o.creds, chosen: newChosenContexts(), observer: o.observer}
-	if c.observer == nil {
-		c.observer = &observer{events: o.events, labels: o.labels}
-	}
-	c.pausesToVerify = lib.Number >= libssl.Version3_0
-	if c.creds == nil {
-		c.creds = newCredentialCache()
+	c := &Context{opts: o, chosen: newChosenContexts(), pausesToVerify: lib.Number >= libssl.Version3_0}
+	if parent != nil {
+		c.creds, c.observer = parent.creds, parent.observer
+	} else {
+		c.creds, c.observer = newCredentialCache(), &observer{events: o.events, labels: o.labels}
 	}
 	if c.config, err = checkedConfig(config, o); err != nil {
 		return nil, err
 	}
-	if c.fips, err = o.setUpFIPS(c.config); err != nil {
+	if c.fips, err = o.setUpFIPS(c.config, parent); err != nil {
 		return nil, err
 	}
 	if c.fips {
@@ -64,17 +64,17 @@ func newContext(config *tls.Config, o *options) (*Context, error) {
 		return nil, err
 	}
 	c.chooseServing()
-	if err := c.makeRing(); err != nil {
+	if c.ring, err = c.makeRing(parent); err != nil {
 		return nil, err
 	}
 	if err := c.checkSessionTemplate(); err != nil {
 		return nil, err
 	}
-	clientCAs, err := c.findTrust()
+	clientCAs, err := c.findTrust(parent)
 	if err != nil {
 		return nil, err
 	}
-	if err := c.convertCertificates(); err != nil {
+	if err := c.convertCertificates(parent != nil); err != nil {
 		return nil, err
 	}
 	if err := c.makeSSL(c.settings(offer, level, clientCAs), offer); err != nil {
@@ -163,7 +163,7 @@ func (c *Context) checkSessionTemplate() error {
 
 // findTrust finds FIPS mode's trust anchors. It returns, in any mode, the names of the authorities
 // that a server asks clients for.
-func (c *Context) findTrust() (clientCAs [][]byte, err error) {
+func (c *Context) findTrust(parent *Context) (clientCAs [][]byte, err error) {
 	asksClients := c.config.ClientAuth != tls.NoClientCert
 	if !c.fips {
 		if asksClients && c.config.ClientCAs != nil {
@@ -171,11 +171,12 @@ func (c *Context) findTrust() (clientCAs [][]byte, err error) {
 		}
 		return clientCAs, nil
 	}
-	if c.stores, err = c.opts.rootStores(); err != nil {
+	if parent != nil && parent.fips {
+		c.optionStores = parent.optionStores
+	} else if c.optionStores, err = c.opts.rootStores(); err != nil {
 		return nil, err
 	}
-	c.forChosen.stores = c.stores
-	if c.stores, err = c.stores.withPools(c.config, c.opts.chosen); err != nil {
+	if c.stores, err = c.optionStores.withPools(c.config, parent != nil); err != nil {
 		return nil, err
 	}
 	if asksClients {
@@ -185,11 +186,11 @@ func (c *Context) findTrust() (clientCAs [][]byte, err error) {
 }
 
 // convertCertificates converts the configuration's certificates for libssl.
-func (c *Context) convertCertificates() error {
+func (c *Context) convertCertificates(shared bool) error {
 	config := c.config
 	config.Certificates = slices.Clone(config.Certificates) // for Leaf, which SupportsCertificate would parse each time
 	for i := range config.Certificates {
-		cred, err := c.ownCredential(&config.Certificates[i])
+		cred, err := c.ownCredential(&config.Certificates[i], shared)
 		if err != nil {
 			return &ConfigError{Field: "Certificates", Reason: fmt.Sprintf("certificate %d can't be used", i), Err: err}
 		}

@@ -23,9 +23,10 @@ type Context struct {
 	suites   []uint16 // of TLS 1.2
 	level    int      // OpenSSL's security level in force
 
-	fips     bool        // it is in FIPS mode
-	stores   *rootStores // in FIPS mode: the trust anchors of both roles
-	verifier *chain.Verifier
+	fips         bool        // it is in FIPS mode
+	optionStores *rootStores // in FIPS mode: the trust anchors of WithRoots and WithClientRoots
+	stores       *rootStores // in FIPS mode: the trust anchors of both roles
+	verifier     *chain.Verifier
 
 	rule   *credentialRule      // for certificates
 	static []*libssl.Credential // of config.Certificates
@@ -41,8 +42,7 @@ type Context struct {
 	trace    io.Writer // for the messages of handshakes; nil for none
 	observer *observer // shared with the Contexts of GetConfigForClient's configurations
 	ticketKeys
-	forChosen *options        // for the Contexts of GetConfigForClient's configurations
-	chosen    *chosenContexts // these Contexts
+	chosen *chosenContexts // the Contexts of GetConfigForClient's configurations
 }
 
 // NewContext compiles config. If a field or option can't be honoured, it returns a [*ConfigError]
@@ -54,7 +54,7 @@ func NewContext(config *tls.Config, opts ...Option) (*Context, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newContext(config, o)
+	return newContext(config, o, nil)
 }
 
 func (c *Context) time() time.Time {

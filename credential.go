@@ -349,8 +349,8 @@ func parseSCTs(list []byte) (scts [][]byte, ok bool) {
 // ownCredential returns libssl's form of cert, a certificate in the Context's configuration, and
 // sets its Leaf. The Contexts for GetConfigForClient's configurations share a cache of these, since
 // most of them have the same few certificates.
-func (c *Context) ownCredential(cert *tls.Certificate) (*libssl.Credential, error) {
-	if !c.opts.chosen {
+func (c *Context) ownCredential(cert *tls.Certificate, shared bool) (*libssl.Credential, error) {
+	if !shared {
 		return newCredential(cert, c.rule)
 	}
 	cred, err := c.creds.get(cert, c.rule)

@@ -103,7 +103,7 @@ func (c *compiledConfig) context(config *tls.Config) (*Context, error) {
 		return ctx, nil
 	}
 	used := stdtls.NewSnapshot(config)
-	ctx, err := newContext(used.Config, c.opts)
+	ctx, err := newContext(used.Config, c.opts, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -180,12 +180,12 @@ func hostInFIPS(kernel string) (why string, err error) {
 
 // setUpFIPS reports whether a Context is in FIPS mode. If so, the module is ready, and the
 // configuration has nothing that FIPS mode can't honour.
-func (o *options) setUpFIPS(config *tls.Config) (fips bool, err error) {
+func (o *options) setUpFIPS(config *tls.Config, parent *Context) (fips bool, err error) {
 	why, err := fipsRequired()
 	if err != nil {
 		return false, err
 	}
-	if why == "" && !o.fips {
+	if why == "" && !o.fips && (parent == nil || !parent.fips) {
 		if o.roots != nil {
 			return false, &ConfigError{Field: "WithRoots", Reason: "is for FIPS mode only; otherwise use RootCAs"}
 		}
@@ -200,7 +200,7 @@ func (o *options) setUpFIPS(config *tls.Config) (fips bool, err error) {
 	if info, ok := libssl.FIPSModuleInfo(); !ok || !info.Running {
 		return false, &fipsError{why, errors.New("the FIPS module has failed a test"), "restart the process"}
 	}
-	return true, checkFIPS(config, o)
+	return true, checkFIPS(config, o, parent != nil)
 }
 
 // remedy returns advice on a failure, or "".
@@ -247,12 +247,13 @@ func remedy(err error) string {
 }
 
 // checkFIPS returns an error for a field or option that FIPS mode can't honour. Versions, suites,
-// groups and signature algorithms are left to negotiate.FIPS.
-func checkFIPS(c *tls.Config, o *options) error {
+// groups and signature algorithms are left to negotiate.FIPS. chosen means that GetConfigForClient
+// returned the configuration, whose pools replace those of the options.
+func checkFIPS(c *tls.Config, o *options, chosen bool) error {
 	switch {
-	case c.RootCAs != nil && o.roots != nil && !o.chosen:
+	case c.RootCAs != nil && o.roots != nil && !chosen:
 		return &ConfigError{Field: "RootCAs", Reason: "WithRoots sets the certificates to trust too"}
-	case c.ClientCAs != nil && o.clientRoots != nil && !o.chosen:
+	case c.ClientCAs != nil && o.clientRoots != nil && !chosen:
 		return &ConfigError{Field: "ClientCAs", Reason: "WithClientRoots sets the certificates to trust too"}
 	case o.securityLevel < negotiate.DefaultSecurityLevel:
 		return &ConfigError{Field: "WithSecurityLevel", Reason: fmt.Sprintf(

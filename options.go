@@ -40,14 +40,6 @@ type options struct {
 	events            func(Event) // nil for none
 	labels            bool        // of profiles
 	trace             io.Writer   // nil for none
-
-	// Contexts for the configurations that GetConfigForClient returns inherit these.
-	chosen        bool          // the Context is for such a configuration
-	inherited     *session.Ring // the ticket keys
-	inheritedFIPS bool          // the ticket keys are the FIPS module's
-	stores        *rootStores   // the trust anchors, in FIPS mode
-	creds         *credentialCache
-	observer      *observer
 }
 
 // envRecords names the environment variable that chooses the record path ("auto", "libssl" or

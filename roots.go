@@ -144,12 +144,9 @@ type rootStores struct {
 	names            [][]byte // the subjects of the certificates that servers trust
 }
 
-// rootStores returns the stores that were made before, or makes them. The system's store is not
-// read until a chain has to be verified with it.
+// rootStores makes the stores of WithRoots and WithClientRoots. The system's store is not read until
+// a chain has to be verified with it.
 func (o *options) rootStores() (*rootStores, error) {
-	if o.stores != nil {
-		return o.stores, nil
-	}
 	s := &rootStores{servers: systemRoots, clients: systemRoots}
 	if o.roots != nil {
 		store, _, err := o.roots.load("WithRoots")

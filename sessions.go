@@ -242,65 +242,84 @@ type ticketKeys struct {
 // maxTicketKeys is the number of a ring's keys that are used.
 const maxTicketKeys = 32
 
-// makeRing finds the Context's ring of ticket keys.
-func (c *Context) makeRing() (err error) {
-	config, o := c.config, c.opts
-	set, ok := stdtls.TicketKeys(config)
-	switch {
-	case !ok:
-		return &ConfigError{Field: "SetSessionTicketKeys", Reason: "ossl can't read the ticket keys of this version of Go"}
-	case c.serveErr != nil && o.cache != nil && !o.chosen:
-		return &ConfigError{Field: "WithSessionCache", Reason: "there is no certificate to serve with"}
-	case c.serveErr != nil && o.ring != nil && !o.chosen:
-		return &ConfigError{Field: "WithTicketKeys", Reason: "there is no certificate to serve with"}
-	case o.tickets13 && o.cache == nil && !o.chosen:
-		return &ConfigError{Field: "WithTLS13Tickets", Reason: "there is no session cache: use WithSessionCache"}
-	case o.tickets13 && config.SessionTicketsDisabled && !o.chosen:
-		return &ConfigError{Field: "WithTLS13Tickets", Reason: "SessionTicketsDisabled is set"}
-	case config.SessionTicketsDisabled && o.ring != nil && !o.chosen:
-		return &ConfigError{Field: "WithTicketKeys", Reason: "SessionTicketsDisabled is set"}
-	case len(set) > 0 && o.ring != nil && !o.chosen:
-		return &ConfigError{Field: "WithTicketKeys", Reason: "the configuration has ticket keys of its own"}
-	case len(set) > 0 && c.fips && !config.SessionTicketsDisabled && c.serveErr == nil:
-		return &ConfigError{Field: "SessionTicketKey", Reason: "ticket keys would be derived outside of the FIPS module; " +
+// makeRing returns the Context's ring of ticket keys, or nil if there are no tickets.
+func (c *Context) makeRing(parent *Context) (*session.Ring, error) {
+	set, ok := stdtls.TicketKeys(c.config)
+	if !ok {
+		return nil, &ConfigError{Field: "SetSessionTicketKeys", Reason: "ossl can't read the ticket keys of this version of Go"}
+	}
+	if parent == nil {
+		if err := c.checkSessionOptions(len(set) > 0); err != nil {
+			return nil, err
+		}
+	}
+	if c.config.SessionTicketsDisabled || c.serveErr != nil {
+		return nil, nil
+	}
+	if len(set) > 0 && c.fips {
+		return nil, &ConfigError{Field: "SessionTicketKey", Reason: "ticket keys would be derived outside of the FIPS module; " +
 			"use WithTicketKeys"}
-	case config.SessionTicketsDisabled || c.serveErr != nil:
-	case c.host != nil && c.host.NoSessionTickets:
-		if o.ring != nil && !o.chosen {
-			return configError(c.host.Refuse(libssl.TopicOptions, "WithTicketKeys", "it allows no tickets"))
+	}
+	if c.host != nil && c.host.NoSessionTickets {
+		if c.opts.ring != nil && parent == nil {
+			return nil, configError(c.host.Refuse(libssl.TopicOptions, "WithTicketKeys", "it allows no tickets"))
 		}
 		if len(set) > 0 {
-			return configError(c.host.Refuse(libssl.TopicOptions, "SessionTicketKey", "it allows no tickets"))
+			return nil, configError(c.host.Refuse(libssl.TopicOptions, "SessionTicketKey", "it allows no tickets"))
 		}
-	case len(set) > 0:
-		keys := make([]session.TicketKey, len(set))
-		for i, material := range set {
-			if material == ticketsecret.Hash([32]byte{}) {
-				return &ConfigError{Field: "SetSessionTicketKeys", Reason: fmt.Sprintf("key %d is all zeros: it was not set", i)}
-			}
-			keys[i].Name, keys[i].MAC, keys[i].Cipher = ticketsecret.Derive(material)
-		}
-		ring, err := session.NewRing(keys...)
-		if err != nil {
-			return &ConfigError{Field: "SessionTicketKey", Reason: "can't be used", Err: err}
-		}
-		c.ring = ring
-	case o.ring != nil:
-		c.ring = o.ring
-	case o.inherited != nil && (o.inheritedFIPS || !c.fips): // FIPS mode needs keys of the module
-		c.ring = o.inherited
-	case c.fips:
-		if c.ring, err = fipsRing(); err != nil {
-			return err
-		}
-	default:
-		c.ring = session.NewRotatingRing(0, 0)
+		return nil, nil
 	}
-	chosen := *o
-	chosen.chosen, chosen.inherited, chosen.inheritedFIPS = true, c.ring, c.fips
-	chosen.fips, chosen.creds, chosen.observer = c.fips, c.creds, c.observer
-	c.forChosen = &chosen
+	switch {
+	case len(set) > 0:
+		return ringOf(set)
+	case c.opts.ring != nil:
+		return c.opts.ring, nil
+	case parent != nil && parent.ring != nil && (parent.fips || !c.fips): // FIPS mode needs keys of the module
+		return parent.ring, nil
+	case c.fips:
+		return fipsRing()
+	}
+	return session.NewRotatingRing(0, 0), nil
+}
+
+// checkSessionOptions returns an error for an option on sessions that the configuration contradicts.
+// keysSet means that the configuration has ticket keys. The options are not those of a configuration
+// that GetConfigForClient returns, which may contradict them.
+func (c *Context) checkSessionOptions(keysSet bool) error {
+	const nothing, disabled = "there is no certificate to serve with", "SessionTicketsDisabled is set"
+	o, noTickets, cantServe := c.opts, c.config.SessionTicketsDisabled, c.serveErr != nil
+	for _, rule := range []struct {
+		broken         bool
+		option, reason string
+	}{
+		{cantServe && o.cache != nil, "WithSessionCache", nothing},
+		{cantServe && o.ring != nil, "WithTicketKeys", nothing},
+		{o.tickets13 && o.cache == nil, "WithTLS13Tickets", "there is no session cache: use WithSessionCache"},
+		{o.tickets13 && noTickets, "WithTLS13Tickets", disabled},
+		{noTickets && o.ring != nil, "WithTicketKeys", disabled},
+		{keysSet && o.ring != nil, "WithTicketKeys", "the configuration has ticket keys of its own"},
+	} {
+		if rule.broken {
+			return &ConfigError{Field: rule.option, Reason: rule.reason}
+		}
+	}
 	return nil
+}
+
+// ringOf returns a ring of a configuration's ticket keys, derived as crypto/tls does.
+func ringOf(set [][32]byte) (*session.Ring, error) {
+	keys := make([]session.TicketKey, len(set))
+	for i, material := range set {
+		if material == ticketsecret.Hash([32]byte{}) {
+			return nil, &ConfigError{Field: "SetSessionTicketKeys", Reason: fmt.Sprintf("key %d is all zeros: it was not set", i)}
+		}
+		keys[i].Name, keys[i].MAC, keys[i].Cipher = ticketsecret.Derive(material)
+	}
+	ring, err := session.NewRing(keys...)
+	if err != nil {
+		return nil, &ConfigError{Field: "SessionTicketKey", Reason: "can't be used", Err: err}
+	}
+	return ring, nil
 }
 
 // refreshTicketKeys gives the ring's keys to libssl if they have changed.
