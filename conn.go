@@ -29,8 +29,6 @@ type Conn struct {
 	configErr  error                             // the reason why there is no handshake, or nil
 	verify     []func(tls.ConnectionState) error // of WithVerification
 
-	observer *observer // of the Context that the connection was made with, or nil
-
 	// ctx is nil if the configuration was refused. A server's GetConfigForClient may replace it
 	// during the handshake.
 	ctx atomic.Pointer[Context]
@@ -46,23 +44,12 @@ type Conn struct {
 	// state.
 	exportErr error
 
-	// For the observer, written like state.
-	began, opened time.Time // of the handshake: its begin, its successful end
-	resumption    Resumption
-	alertSent     uint8 // that ended the handshake, or 0
-
-	bytesRead, bytesWritten byteCount
-	ends                    atomic.Uint32 // see ended
-	idle                    atomic.Bool   // see SetIdle
-
-	tracer *tracer // of the handshake, or nil; set when it begins
-
+	watch  observation
 	in     reader
 	out    writer
 	engine engine
-	own    directRecords // unused until the takeover; the reader guards the opener, the engine the sealer
-	turns  turns         // of Reads and Writes to read, while libssl has the records
-	calls  interlock     // of Write, Read and Close
+	turns  turns     // of Reads and Writes to read, while libssl has the records
+	calls  interlock // of Write, Read and Close
 }
 
 var _ net.Conn = (*Conn)(nil)
@@ -89,9 +76,13 @@ func (c *Conn) beginRecords(ssl *libssl.Conn, takenOver bool) {
 // takeOver hands the records of a connection that C has taken over from libssl to ossl. The reader
 // and the engine are locked.
 func (c *Conn) takeOver(ssl *libssl.Conn) {
-	c.in.opener, c.engine.sealer = c.own.begin(ssl, c.state.Version, c.isClient)
+	opener, sealer := &c.in.direct, &c.engine.direct
+	opener.side, sealer.side = ssl.Sides()
+	opener.sealer, sealer.opener, sealer.ssl = sealer, opener, ssl
+	opener.records.Version, opener.records.IsClient = c.state.Version, c.isClient
+	c.in.opener, c.engine.sealer = opener, sealer
 	c.turns.end()
-	c.countRecords(func(r *RecordStats) { r.Own++ })
+	c.watch.countRecords(func(r *RecordStats) { r.Own++ })
 }
 
 // context returns the connection's Context.
@@ -254,7 +245,7 @@ func (c *Conn) shakeHandsOnce(ctx context.Context, next sequel, ran *bool) (err 
 	}
 	c.in.lock()
 	defer c.in.unlock()
-	*ran, c.began = true, time.Now()
+	*ran, c.watch.began = true, time.Now()
 	c.handshakeErr = c.runHandshake(ctx, next)
 	if c.handshakeErr != nil {
 		c.release()

@@ -88,7 +88,7 @@ type ConnOption func(*Conn)
 
 func (c *Conn) with(ctx *Context, opts []ConnOption) *Conn {
 	c.ctx.Store(ctx)
-	c.observer = ctx.observer
+	c.watch.observer = ctx.observer
 	c.out.sender = recordSender{}
 	for _, opt := range opts {
 		opt(c)

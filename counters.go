@@ -16,6 +16,30 @@ type observer struct {
 	labels bool        // of profiles
 }
 
+// An observation is what statistics, events and traces know of a connection. The handshake writes the
+// fields that are not atomic.
+type observation struct {
+	observer *observer // of the Context that the connection was made with; nil if the configuration was refused
+	tracer   *tracer   // of the handshake, or nil
+
+	began, opened time.Time // of the handshake: its begin, its successful end
+	resumption    Resumption
+	alertSent     uint8 // that ended the handshake, or 0
+
+	bytesRead, bytesWritten byteCount
+	ends                    atomic.Uint32 // see Conn.ended
+	idle                    atomic.Bool   // see Conn.SetIdle
+}
+
+// counting returns the connection's observer, which is the process's if the configuration was
+// refused.
+func (w *observation) counting() *observer {
+	if w.observer == nil {
+		return &process
+	}
+	return w.observer
+}
+
 // process counts the connections of all Contexts, and those whose configuration was refused.
 var process observer
 

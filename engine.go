@@ -21,6 +21,7 @@ type engine struct {
 	mu      sync.Mutex
 	ssl     *libssl.Conn    // guarded by mu; nil before the handshake begins and after the end
 	sealer  sealer          // guarded by mu; nil until the handshake is done
+	direct  directSealer    // guarded by mu; the sealer after a takeover
 	queue   outQueue        // guarded by mu, except for its atomic field
 	cleanup runtime.Cleanup // guarded by mu; frees ssl if the connection is dropped without Close
 

@@ -97,7 +97,7 @@ var (
 
 // labeled calls f with the goroutine labeled, if the Context asks for that.
 func (c *Conn) labeled(ctx context.Context, f func(ctx context.Context) error) (err error) {
-	if c.observer == nil || !c.observer.labels {
+	if !c.watch.counting().labels {
 		return f(ctx)
 	}
 	labels := serverLabels
@@ -108,23 +108,14 @@ func (c *Conn) labeled(ctx context.Context, f func(ctx context.Context) error) (
 	return err
 }
 
-// observing returns the connection's observer, which is the process's if the configuration was
-// refused.
-func (c *Conn) observing() *observer {
-	if c.observer == nil {
-		return &process
-	}
-	return c.observer
-}
-
 // handshakeEnded counts a handshake that has failed, and reports one that has ended in any way. No
 // lock is held.
 func (c *Conn) handshakeEnded(ctx context.Context, err error) {
-	o := c.observing()
-	took := time.Since(c.began)
+	o := c.watch.counting()
+	took := time.Since(c.watch.began)
 	failure := FailureOf(err)
-	if ended := ctx.Err(); c.alertSent != 0 && (ended == nil || !errors.Is(err, ended)) {
-		failure = failure.withAlert(c.alertSent)
+	if ended := ctx.Err(); c.watch.alertSent != 0 && (ended == nil || !errors.Is(err, ended)) {
+		failure = failure.withAlert(c.watch.alertSent)
 	}
 	if err != nil && !c.complete.Load() { // else ctx has ended after it succeeded
 		f := FailureStats{Server: !c.isClient, Failure: failure}
@@ -137,21 +128,21 @@ func (c *Conn) handshakeEnded(ctx context.Context, err error) {
 		}
 		defer c.ended(ends, nil) // even if the function for events panics
 	}
-	if c.tracer != nil {
-		c.tracer.end(c, err, failure)
+	if c.watch.tracer != nil {
+		c.watch.tracer.end(c, err, failure)
 	}
 	if o.events != nil {
-		o.events(&HandshakeEvent{c, !c.isClient, ctx, c.began, took, c.resumption, err, failure})
+		o.events(&HandshakeEvent{c, !c.isClient, ctx, c.watch.began, took, c.watch.resumption, err, failure})
 	}
 }
 
 // established counts a handshake that has succeeded. It is called before the state is seen as
 // complete, so that a Close which follows counts after it.
 func (c *Conn) established(helloRetry bool) {
-	c.opened = time.Now()
-	took := c.opened.Sub(c.began)
-	h := HandshakeStats{!c.isClient, c.state.Version, c.state.CipherSuite, c.state.CurveID, c.resumption, helloRetry, 0}
-	c.observing().count(func(t *counters) { t.handshake(h, took) })
+	c.watch.opened = time.Now()
+	took := c.watch.opened.Sub(c.watch.began)
+	h := HandshakeStats{!c.isClient, c.state.Version, c.state.CipherSuite, c.state.CurveID, c.watch.resumption, helloRetry, 0}
+	c.watch.counting().count(func(t *counters) { t.handshake(h, took) })
 }
 
 // The ends of a connection whose handshake has succeeded.
@@ -164,18 +155,18 @@ const (
 // handshake is reported. broken is the error that ended the connection before Close, or nil.
 func (c *Conn) ended(ends uint32, broken error) {
 	const both = handshakeReported | closeCalled
-	if before := c.ends.Or(ends); before != both && before|ends == both {
+	if before := c.watch.ends.Or(ends); before != both && before|ends == both {
 		c.closeEnded(broken)
 	}
 }
 
 // closeEnded counts a connection that was closed after its handshake, and reports it.
 func (c *Conn) closeEnded(err error) {
-	o := c.observing()
-	c.bytesRead.closed.Store(true)
-	c.bytesWritten.closed.Store(true)
-	c.reportRead()
-	c.reportWritten()
+	o := c.watch.counting()
+	c.watch.bytesRead.closed.Store(true)
+	c.watch.bytesWritten.closed.Store(true)
+	c.watch.reportRead()
+	c.watch.reportWritten()
 	failure := FailureOf(err)
 	o.count(func(t *counters) {
 		t.closed++
@@ -184,7 +175,7 @@ func (c *Conn) closeEnded(err error) {
 		}
 	})
 	if o.events != nil {
-		o.events(&CloseEvent{c, !c.isClient, time.Since(c.opened), c.bytesRead.total.Load(), c.bytesWritten.total.Load(), err, failure})
+		o.events(&CloseEvent{c, !c.isClient, time.Since(c.watch.opened), c.watch.bytesRead.total.Load(), c.watch.bytesWritten.total.Load(), err, failure})
 	}
 }
 
@@ -198,13 +189,13 @@ func (c *Conn) SetIdle(idle bool) {
 	if idle && c.complete.Load() && c.state.NegotiatedProtocol == "h2" && c.failed() != nil {
 		return
 	}
-	c.idle.Store(idle)
+	c.watch.idle.Store(idle)
 }
 
 // brokenBy returns the error that has ended the connection, or nil.
 func (c *Conn) brokenBy() error {
 	err := c.failed()
-	if err == nil || !c.idle.Load() {
+	if err == nil || !c.watch.idle.Load() {
 		return err
 	}
 	if class := FailureOf(err).Class; class == FailureTruncated || class == FailurePeerClosed {
@@ -233,25 +224,25 @@ func (c *Conn) failed() error {
 }
 
 // didRead counts n bytes of data that a Read returns.
-func (c *Conn) didRead(n int) {
-	if c.bytesRead.add(int64(n)) {
-		c.reportRead()
+func (w *observation) didRead(n int) {
+	if w.bytesRead.add(int64(n)) {
+		w.reportRead()
 	}
 }
 
 // didWrite counts n bytes of data that were sent.
-func (c *Conn) didWrite(n int64) {
-	if c.bytesWritten.add(n) {
-		c.reportWritten()
+func (w *observation) didWrite(n int64) {
+	if w.bytesWritten.add(n) {
+		w.reportWritten()
 	}
 }
 
-func (c *Conn) reportRead()    { c.bytesRead.report(&c.observing().read, &process.read) }
-func (c *Conn) reportWritten() { c.bytesWritten.report(&c.observing().written, &process.written) }
+func (w *observation) reportRead()    { w.bytesRead.report(&w.counting().read, &process.read) }
+func (w *observation) reportWritten() { w.bytesWritten.report(&w.counting().written, &process.written) }
 
 // sessionCall counts a call of the session cache that began at start, and reports it.
-func (c *Conn) sessionCall(op string, hit bool, start time.Time, err error) {
-	o := c.observing()
+func (w *observation) sessionCall(op string, hit bool, start time.Time, err error) {
+	o := w.counting()
 	o.count(func(t *counters) {
 		switch {
 		case op == "get" && err != nil:
@@ -272,6 +263,6 @@ func (c *Conn) sessionCall(op string, hit bool, start time.Time, err error) {
 }
 
 // countRecords counts the connection by the owner of its records.
-func (c *Conn) countRecords(f func(r *RecordStats)) {
-	c.observing().count(func(t *counters) { f(&t.records) })
+func (w *observation) countRecords(f func(r *RecordStats)) {
+	w.counting().count(func(t *counters) { f(&t.records) })
 }

@@ -192,7 +192,7 @@ func SetPrivileged() (restore func()) {
 }
 
 // Stats returns the statistics of the connection's Context.
-func (c *Conn) Stats() Stats { return c.observer.snapshot() }
+func (c *Conn) Stats() Stats { return c.watch.observer.snapshot() }
 
 // SendByKernel is the part of SendFile that the kernel does.
 func (c *Conn) SendByKernel(f *os.File, n int64) (int64, error) { return c.sendFile(f, n) }

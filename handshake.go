@@ -121,13 +121,13 @@ func (c *Conn) runHandshake(ctx context.Context, next sequel) error {
 	}
 	growStack()
 	if to := c.context().trace; to != nil {
-		c.tracer = c.newTracer(to)
+		c.watch.tracer = c.newTracer(to)
 	}
 	h := &handshake{c: c, ctx: ctx, next: next, in: &c.in.Input}
 	c.handshakeErr = errPanicked // remains if a callback panics
 	defer h.end()
 	err := h.run()
-	c.alertSent = h.alert
+	c.watch.alertSent = h.alert
 	if err != nil && c.isClient && h.offered != nil {
 		h.evictSession()
 	}

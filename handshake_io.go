@@ -25,7 +25,7 @@ func (h *handshake) fill() error {
 		if !h.heard {
 			h.heard = true
 			if !h.c.isClient {
-				h.c.began = time.Now()
+				h.c.watch.began = time.Now()
 			}
 		}
 		if !h.firstChecked {

@@ -51,7 +51,7 @@ func (h *handshake) establish(ssl *libssl.Conn) (alert []byte, err error) {
 		return nil, errors.New("ossl: the connection can't be taken over from libssl, as WithRecordPath(RecordsDirect) asks")
 	}
 	c.state.HandshakeComplete = true
-	c.resumption = h.resumption()
+	c.watch.resumption = h.resumption()
 	c.established(facts.HelloRetry)
 	if facts.Version < tls.VersionTLS13 && !facts.ExtendedMasterSecret {
 		c.exportErr = errors.New("crypto/tls: ExportKeyingMaterial is unavailable when neither TLS 1.3 nor Extended " +
@@ -60,7 +60,7 @@ func (h *handshake) establish(ssl *libssl.Conn) (alert []byte, err error) {
 	stdtls.SetExporter(&c.state, c.ExportKeyingMaterial)
 	c.beginRecords(ssl, facts.TakenOver)
 	if !facts.TakenOver && !facts.Deferred {
-		c.countRecords(func(r *RecordStats) { r.Libssl++ })
+		c.watch.countRecords(func(r *RecordStats) { r.Libssl++ })
 	}
 	c.complete.Store(true)
 	return nil, nil

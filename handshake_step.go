@@ -129,7 +129,7 @@ func (h *handshake) note(ssl *libssl.Conn, step libssl.Step) {
 		h.output = append(h.output[:step.Produced:step.Produced], spill...)
 	}
 	h.keyLog = string(ssl.KeyLog())
-	if h.c.tracer != nil {
+	if h.c.watch.tracer != nil {
 		h.messages = ssl.Trace()
 	}
 	h.sessions = append(h.sessions, ssl.Sessions()...)

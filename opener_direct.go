@@ -17,21 +17,6 @@ import (
 //     has to send something, an alert or the answer to a KeyUpdate, seals it at once and queues it,
 //     however long a Write has been blocked in the network.
 
-// directRecords are the two sides of a connection that was taken over.
-type directRecords struct {
-	opener directOpener
-	sealer directSealer
-}
-
-// begin takes over the records of ssl. The reader and the engine are locked.
-func (d *directRecords) begin(ssl *libssl.Conn, version uint16, isClient bool) (*directOpener, *directSealer) {
-	d.opener.side, d.sealer.side = ssl.Sides()
-	d.opener.sealer, d.sealer.opener = &d.sealer, &d.opener
-	d.opener.records.Version, d.opener.records.IsClient = version, isClient
-	d.sealer.ssl = ssl
-	return &d.opener, &d.sealer
-}
-
 // A directOpener opens records with the traffic keys.
 type directOpener struct {
 	side    *libssl.ReadSide // nil once it was freed

@@ -41,7 +41,7 @@ func (o *libsslOpener) open(c *Conn, b []byte) (int, error) {
 	c.in.Consume(step.Consumed)
 	o.leftover = step.Pending
 	if len(messages) > 0 { // w of WithTrace may panic
-		c.tracer.messages(messages, false)
+		c.watch.tracer.messages(messages, false)
 	}
 	c.keepSessions(sessions)
 	c.flushQueue(byCall)
@@ -77,10 +77,10 @@ func (o *libsslOpener) read(c *Conn, b []byte) (
 		c.takeOver(ssl)
 	case o.deferred && !ssl.Deferred():
 		o.deferred = false
-		c.countRecords(func(r *RecordStats) { r.Libssl++ })
+		c.watch.countRecords(func(r *RecordStats) { r.Libssl++ })
 	}
 	sessions = ssl.Sessions()
-	if c.tracer != nil {
+	if c.watch.tracer != nil {
 		messages = ssl.Trace()
 	}
 	spill := ssl.Spill()

@@ -14,8 +14,9 @@ import (
 type reader struct {
 	mu sync.Mutex // guards all fields but the atomic ones
 	netio.Input
-	err    error  // sticky
-	opener opener // nil until the handshake is done
+	err    error        // sticky
+	opener opener       // nil until the handshake is done
+	direct directOpener // the opener after a takeover
 
 	cachedID []byte      // of the session in a server's cache, which a fatal alert removes
 	watched  atomic.Bool // between watchSilence and heard
@@ -114,7 +115,7 @@ func (c *Conn) read(b []byte) (int, error) {
 		if len(c.in.Data) > 0 || c.in.opener.pending() {
 			n, err := c.in.opener.open(c, b)
 			if n > 0 {
-				c.didRead(n)
+				c.watch.didRead(n)
 				return n, err
 			}
 			c.flushQueue(byCall)

@@ -153,7 +153,7 @@ func (c *Conn) sendPart(file *io.LimitedReader, n int64) (int64, error) {
 		return 0, nil
 	}
 	sent, err := k.sendFile(c, file, n)
-	c.didWrite(sent)
+	c.watch.didWrite(sent)
 	if err != nil && sent == 0 && ofFile(err) {
 		return 0, nil
 	}

@@ -142,7 +142,7 @@ func (h *handshake) cached(id []byte, take bool) ([]byte, error) {
 	defer ctx.end()
 	start := time.Now()
 	found, err := h.c.context().opts.cache.Get(ctx, id, take)
-	h.c.sessionCall("get", len(found) > 0, start, err)
+	h.c.watch.sessionCall("get", len(found) > 0, start, err)
 	return found, err
 }
 
@@ -163,7 +163,7 @@ func (h *handshake) cacheSessions() {
 		}
 		start := time.Now()
 		err := cacheSession(opts.cache, s, start.Add(opts.lifetime))
-		h.c.sessionCall("put", false, start, err)
+		h.c.watch.sessionCall("put", false, start, err)
 		if err == nil {
 			h.c.in.cachedID = s.ID
 		}
@@ -193,7 +193,7 @@ func (c *Conn) forgetSession(err error) {
 	ctx := newCacheContext(context.Background())
 	defer ctx.end()
 	start := time.Now()
-	c.sessionCall("remove", false, start, c.context().opts.cache.Remove(ctx, id))
+	c.watch.sessionCall("remove", false, start, c.context().opts.cache.Remove(ctx, id))
 }
 
 // checkForResumption decides, on a server that asks for certificates, whether to resume a session.

@@ -104,8 +104,8 @@ func (t *tracer) messages(list []libssl.Message, failed bool) {
 // end prints the result of the handshake.
 func (t *tracer) end(c *Conn, err error, failure Failure) {
 	if err != nil {
-		if c.alertSent != 0 {
-			alert := []byte{alertLevelFatal, c.alertSent}
+		if c.watch.alertSent != 0 {
+			alert := []byte{alertLevelFatal, c.watch.alertSent}
 			t.print(t.printer.Message(libssl.Message{Sent: true, ContentType: record.Alert, Data: alert}))
 		}
 		t.print(fmt.Sprintf("failed: %s: %q\n", failure.Class, err.Error()))
@@ -119,8 +119,8 @@ func (t *tracer) end(c *Conn, err error, failure Failure) {
 	if s.NegotiatedProtocol != "" {
 		parts = append(parts, fmt.Sprintf("ALPN %q", s.NegotiatedProtocol))
 	}
-	if c.resumption != NotResumed {
-		parts = append(parts, "resumed by "+string(c.resumption))
+	if c.watch.resumption != NotResumed {
+		parts = append(parts, "resumed by "+string(c.watch.resumption))
 	}
 	t.print("done: " + strings.Join(parts, ", ") + "\n")
 }
@@ -128,7 +128,7 @@ func (t *tracer) end(c *Conn, err error, failure Failure) {
 // trace prints the messages of the last step. If the step has failed, or the handshake is refused,
 // failed is true.
 func (h *handshake) trace(failed bool) {
-	if h.c.tracer == nil {
+	if h.c.watch.tracer == nil {
 		return
 	}
 	messages := h.messages
@@ -136,5 +136,5 @@ func (h *handshake) trace(failed bool) {
 	if h.rereads && len(messages) > 0 {
 		messages, h.rereads = messages[1:], false
 	}
-	h.c.tracer.messages(messages, failed)
+	h.c.watch.tracer.messages(messages, failed)
 }

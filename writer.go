@@ -150,7 +150,7 @@ func (c *Conn) writeLocked(b []byte) (n int, err error) {
 	for n < len(b) {
 		written, err := c.out.sender.write(c, b[n:])
 		n += written
-		c.didWrite(int64(written))
+		c.watch.didWrite(int64(written))
 		if err != nil {
 			c.out.err = permanent(err)
 			return n, c.out.err
