@@ -70,7 +70,7 @@ func (c *Conn) beginRecords(ssl *libssl.Conn, takenOver bool) {
 		c.takeOver(ssl)
 		return
 	}
-	c.in.opener, c.engine.sealer = newLibssl(ssl)
+	c.in.opener, c.engine.sealer = newLibssl(c, ssl)
 }
 
 // takeOver hands the records of a connection that C has taken over from libssl to ossl. The reader

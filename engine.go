@@ -83,6 +83,12 @@ func (e *engine) freeLocked() {
 	e.forgetLocked()
 }
 
+// close seals close_notify into out, and frees ssl. The engine is locked.
+func (e *engine) close(in *reader, out []byte) sealed {
+	defer e.forgetLocked()
+	return e.sealer.close(in, out)
+}
+
 // forgetLocked forgets ssl, which has been freed.
 func (e *engine) forgetLocked() {
 	e.ssl = nil

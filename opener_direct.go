@@ -46,8 +46,7 @@ func (o *directOpener) free() {
 	}
 }
 
-func (o *directOpener) open(c *Conn, b []byte) (int, error) {
-	in := &c.in
+func (o *directOpener) open(in *reader, e *engine, b []byte) (int, error) {
 	if o.rest > 0 {
 		return o.takeRest(in, b), nil
 	}
@@ -67,12 +66,12 @@ func (o *directOpener) open(c *Conn, b []byte) (int, error) {
 			// RFC 8446, section 5.1: no data may come within a handshake message.
 			clear(b[:opened.N])
 			opened.N = 0
-			o.follow(c, o.records.Record(record.ApplicationData, nil))
+			o.follow(in, e, o.records.Record(record.ApplicationData, nil))
 			clear(in.Data)
 			in.Consume(len(in.Data))
 		case opened.Status == libssl.Fatal:
-			in.err = recordError(opened.Alert, in.Data[opened.Consumed:], c.state.Version)
-			o.sealer.alert(&c.engine, opened.Alert)
+			in.err = recordError(opened.Alert, in.Data[opened.Consumed:], o.records.Version)
+			o.sealer.alert(e, opened.Alert)
 			in.Consume(len(in.Data))
 		case opened.Status == libssl.Record && opened.Type == record.ApplicationData && opened.Len > 0:
 			o.records.Data()
@@ -80,7 +79,7 @@ func (o *directOpener) open(c *Conn, b []byte) (int, error) {
 			in.Consume(opened.At)
 		case opened.Status == libssl.Record:
 			text := in.Data[opened.At : opened.At+opened.Len]
-			o.follow(c, o.records.Record(opened.Type, text))
+			o.follow(in, e, o.records.Record(opened.Type, text))
 			clear(text)
 			in.Consume(opened.Consumed)
 		default:
@@ -130,15 +129,15 @@ func recordError(alert uint8, data []byte, version uint16) error {
 
 // follow handles a record other than application data: it updates keys, and queues the records to
 // send.
-func (o *directOpener) follow(c *Conn, outcome record.Outcome) {
-	if outcome.UpdateWrite && !o.sealer.answerKeyUpdate(&c.engine) {
+func (o *directOpener) follow(in *reader, e *engine, outcome record.Outcome) {
+	if outcome.UpdateWrite && !o.sealer.answerKeyUpdate(e) {
 		outcome.Err = errQueueFull
 	}
 	if outcome.UpdateRead && !o.side.Update() {
 		outcome.Alert, outcome.Err = alertInternalError, localError(alertInternalError, nil)
 	}
 	if outcome.Alert >= 0 {
-		o.sealer.alert(&c.engine, uint8(outcome.Alert))
+		o.sealer.alert(e, uint8(outcome.Alert))
 	}
-	c.in.err = outcome.Err
+	in.err = outcome.Err
 }

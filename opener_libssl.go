@@ -9,17 +9,18 @@ import (
 )
 
 // newLibssl returns the two sides of a connection whose records libssl has.
-func newLibssl(ssl *libssl.Conn) (*libsslOpener, *libsslSealer) {
+func newLibssl(c *Conn, ssl *libssl.Conn) (*libsslOpener, *libsslSealer) {
 	var sides struct { // one allocation
 		opener libsslOpener
 		sealer libsslSealer
 	}
-	sides.opener.sealer, sides.opener.deferred, sides.sealer.ssl = &sides.sealer, ssl.Deferred(), ssl
+	sides.opener.c, sides.opener.sealer, sides.opener.deferred, sides.sealer.ssl = c, &sides.sealer, ssl.Deferred(), ssl
 	return &sides.opener, &sides.sealer
 }
 
 // A libsslOpener has libssl open records.
 type libsslOpener struct {
+	c        *Conn
 	sealer   *libsslSealer // of the same SSL
 	deferred bool          // a later read may take the connection over
 	leftover bool          // libssl holds data that it has decrypted
@@ -33,8 +34,9 @@ func (o *libsslOpener) readable(input []byte) bool { return o.leftover || len(in
 // free frees nothing: the SSL is the sealer's.
 func (o *libsslOpener) free() {}
 
-func (o *libsslOpener) open(c *Conn, b []byte) (int, error) {
-	step, sessions, messages, renegotiation, err := o.read(c, b)
+func (o *libsslOpener) open(_ *reader, _ *engine, b []byte) (int, error) {
+	c := o.c
+	step, sessions, messages, renegotiation, err := o.read(b)
 	if err != nil {
 		return 0, err
 	}
@@ -62,8 +64,9 @@ func (o *libsslOpener) open(c *Conn, b []byte) (int, error) {
 }
 
 // read is open's crossing. It takes the connection over if C did so at the end of the crossing.
-func (o *libsslOpener) read(c *Conn, b []byte) (
+func (o *libsslOpener) read(b []byte) (
 	step libssl.Step, sessions []libssl.Session, messages []libssl.Message, renegotiation bool, err error) {
+	c := o.c
 	ssl, err := c.engine.lock()
 	if err != nil {
 		c.in.err = net.ErrClosed

@@ -28,7 +28,7 @@ type reader struct {
 type opener interface {
 	// open opens records of the input into b. It returns neither data nor an error if the input
 	// ends within a record.
-	open(c *Conn, b []byte) (int, error)
+	open(in *reader, e *engine, b []byte) (int, error)
 	// pending reports whether data that was opened before is left for open.
 	pending() bool
 	// readable reports whether open has something to work on, for WaitRead.
@@ -113,7 +113,7 @@ func (c *Conn) read(b []byte) (int, error) {
 			return 0, c.in.err
 		}
 		if len(c.in.Data) > 0 || c.in.opener.pending() {
-			n, err := c.in.opener.open(c, b)
+			n, err := c.in.opener.open(&c.in, &c.engine, b)
 			if n > 0 {
 				c.watch.didRead(n)
 				return n, err

@@ -20,7 +20,7 @@ var keyUpdateMessage = []byte{24, 0, 0, 1, 0}
 
 func (s *directSealer) overhead12() int { return 8 } // explicit nonce
 
-func (s *directSealer) seal(c *Conn, b, out []byte, limits sealLimits) (sealed, error) {
+func (s *directSealer) seal(b, out []byte, limits sealLimits) (sealed, error) {
 	if s.err != nil {
 		return sealed{}, s.err
 	}
@@ -43,23 +43,30 @@ func (s *directSealer) seal(c *Conn, b, out []byte, limits sealLimits) (sealed, 
 	return sealed{n: step.N, produced: step.Produced, records: step.Records}, nil
 }
 
-func (s *directSealer) closeNotify(c *Conn, free bool, out []byte) sealed {
-	var step libssl.Step
+// end is called before the last record is sealed. It reports whether that is close_notify: no alert
+// has ended the connection, and the kernel doesn't seal.
+func (s *directSealer) end() bool {
 	notify := s.err == nil && s.kernel == nil
 	s.err = errShutdown
-	switch {
-	case free && c.in.tryLock():
-		step = s.ssl.Free(notify, out)
-		s.opener.side = nil
-		c.engine.forgetLocked()
-		c.in.mu.Unlock()
-	case free: // the Read that is under way frees its side
-		step = s.side.Free(notify, out)
-		c.engine.forgetLocked()
-	case notify:
+	return notify
+}
+
+func (s *directSealer) closeNotify(out []byte) sealed {
+	var step libssl.Step
+	if s.end() {
 		s.side.Seal(&step, record.Alert, []byte{alertLevelWarning, alertCloseNotify}, out, 0, 0, 0)
 	}
 	return sealed{produced: step.Produced}
+}
+
+func (s *directSealer) close(in *reader, out []byte) sealed {
+	notify := s.end()
+	if !in.tryLock() { // the Read that is under way frees its side
+		return sealed{produced: s.side.Free(notify, out).Produced}
+	}
+	defer in.unlock()
+	s.opener.side = nil
+	return sealed{produced: s.ssl.Free(notify, out).Produced}
 }
 
 func (s *directSealer) free() { s.side.Free(false, nil) }

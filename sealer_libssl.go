@@ -10,7 +10,7 @@ type libsslSealer struct {
 
 func (s *libsslSealer) overhead12() int { return 8 + 40 } // explicit nonce; or IV, MAC and padding
 
-func (s *libsslSealer) seal(c *Conn, b, out []byte, limits sealLimits) (sealed, error) {
+func (s *libsslSealer) seal(b, out []byte, limits sealLimits) (sealed, error) {
 	step := s.ssl.Write(b[:min(len(b), limits.data)], out, limits.payload, limits.sizes.records)
 	switch {
 	case step.Status == libssl.Fatal:
@@ -22,12 +22,11 @@ func (s *libsslSealer) seal(c *Conn, b, out []byte, limits sealLimits) (sealed, 
 	return sealed{n: step.N, produced: step.Produced, records: step.Records}, nil
 }
 
-func (s *libsslSealer) closeNotify(c *Conn, free bool, out []byte) sealed {
-	if free {
-		step := s.ssl.Free(true, out)
-		c.engine.forgetLocked()
-		return sealed{produced: step.Produced}
-	}
+func (s *libsslSealer) close(_ *reader, out []byte) sealed {
+	return sealed{produced: s.ssl.Free(true, out).Produced}
+}
+
+func (s *libsslSealer) closeNotify(out []byte) sealed {
 	step := s.ssl.CloseNotify(out)
 	switch step.Status {
 	case libssl.WantRead:

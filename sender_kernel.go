@@ -271,7 +271,12 @@ func (k *kernelSender) closeNotify(c *Conn, free bool) error {
 			continue
 		}
 		notify := k.sealer.err == nil && c.out.closeNotifyErr == nil // an alert would be the last record
-		k.sealer.closeNotify(c, free, nil)                           // and nothing is queued from now on
+		// Nothing is queued from now on.
+		if free {
+			c.engine.close(&c.in, nil)
+		} else {
+			k.sealer.closeNotify(nil)
+		}
 		c.engine.unlock()
 		c.out.closeNotifySent = true
 		if notify {

@@ -58,14 +58,16 @@ type sender interface {
 // locked.
 type sealer interface {
 	// seal seals as much of b as one crossing can into out.
-	seal(c *Conn, b, out []byte, limits sealLimits) (sealed, error)
+	seal(b, out []byte, limits sealLimits) (sealed, error)
 	// overhead12 bounds the bytes that sealing adds to a TLS 1.2 record besides header and tag, if
 	// the suite isn't ChaCha20-Poly1305.
 	overhead12() int
-	// closeNotify seals close_notify into out, unless an alert has ended the connection before. If
-	// free is set, it also frees the C memory for sending, and for reading unless a Read is under
-	// way. Without free the result has an error if close_notify could not be sealed.
-	closeNotify(c *Conn, free bool, out []byte) sealed
+	// closeNotify seals close_notify into out, unless an alert has ended the connection before. The
+	// result has an error if close_notify could not be sealed.
+	closeNotify(out []byte) sealed
+	// close is closeNotify, and frees the C memory for sending, and for reading unless a Read is
+	// under way. Use [engine.close].
+	close(in *reader, out []byte) sealed
 	// free frees the C memory for sending, and for reading if the sides can't be freed apart.
 	free()
 }
@@ -213,7 +215,7 @@ func (c *Conn) sealInto(out, b []byte, limits sealLimits, small bool) (int, erro
 	if len(queued) > 0 && len(queued)+limits.firstRecord(b) <= len(out) {
 		at = copy(out, queued)
 	}
-	result, failed := sealer.seal(c, b, out[at:], limits)
+	result, failed := sealer.seal(b, out[at:], limits)
 	c.engine.unlock()
 
 	if len(queued) > 0 && (at == 0 || failed != nil || result.moved != nil) { // they were sealed first, so they are sent first
@@ -326,7 +328,12 @@ func (c *Conn) lastRecords(free bool, out []byte) ([]byte, error) {
 		if _, err := c.engine.lock(); err != nil {
 			return nil, err
 		}
-		last := c.engine.sealer.closeNotify(c, free, out)
+		var last sealed
+		if free {
+			last = c.engine.close(&c.in, out)
+		} else {
+			last = c.engine.sealer.closeNotify(out)
+		}
 		if last.moved == nil {
 			filled := c.engine.queue.filled.Load()
 			queued := c.engine.queue.take()
