@@ -72,14 +72,8 @@ type handshake struct {
 	paused               bool         // the last step has paused in its coroutine
 	holdsThread          bool         // it has, and keeps its place at pausedThreads until the next step
 
-	// Set by step and note, for deliver.
-	window   *netio.Buffer    // of a step's output; nil while the peer is waited for
-	output   []byte           // in window, or a copy
-	keyLog   string           // lines for KeyLogWriter
-	messages []libssl.Message // to trace
-	sessions []libssl.Session // that the handshake has made
-	failure  error            // the reason why the last step was fatal, or nil
-	alert    uint8            // that the last step or ossl has sent, or 0
+	window *netio.Buffer // of a step's output; nil while the peer is waited for
+	stepResult
 
 	// Set by a server's answer to the ClientHello (handshake_hello.go) and a client's to the
 	// CertificateRequest (handshake_certificate.go).
@@ -102,6 +96,16 @@ type handshake struct {
 	resumed  bool           // offered was resumed
 	lookedUp []byte         // the session's ID in the cache, if it stays there
 	inCache  bool           // the cache had the session
+}
+
+// A stepResult is what note takes out of the SSL after a step, for deliver.
+type stepResult struct {
+	output   []byte           // in the handshake's window, or a copy
+	keyLog   string           // lines for KeyLogWriter
+	messages []libssl.Message // to trace
+	sessions []libssl.Session // that the handshake has made, in earlier steps too
+	failure  error            // the reason why the step was fatal, or nil
+	alert    uint8            // that the step or ossl has sent, or 0
 }
 
 var errPanicked = errors.New("ossl: a callback panicked during the handshake")

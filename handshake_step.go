@@ -119,6 +119,7 @@ func (h *handshake) begin() (libssl.Step, error) {
 // note takes the results of a step out of the SSL.
 func (h *handshake) note(ssl *libssl.Conn, step libssl.Step) {
 	h.consume(step.Consumed)
+	h.stepResult = stepResult{sessions: h.sessions}
 	h.version, h.negotiated = ssl.Version(), ssl.Negotiated()
 	h.agreed, h.extendedMasterSecret = ssl.Resumed(), ssl.ExtendedMasterSecret()
 	h.answered = h.answered || h.negotiated && step.Status == libssl.WantRead
