@@ -36,16 +36,9 @@ type chosenContext struct {
 	ctx  *Context         // guarded by mu while there are users; set once compiling succeeded
 }
 
-const (
-	maxChosen = 256
-
-	// chosenIdle is the time for which a Context is kept that no handshake uses.
-	chosenIdle = time.Hour
-)
-
 func newChosenContexts() *chosenContexts {
 	c := &chosenContexts{now: time.Now}
-	c.recent.max, c.recent.idle = maxChosen, chosenIdle
+	c.recent.max, c.recent.idle = maxContexts, contextIdle
 	c.recent.drop = c.leave
 	return c
 }

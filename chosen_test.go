@@ -306,7 +306,7 @@ func TestChosenIsForgotten(t *testing.T) {
 	old := shake()
 	i = 1
 	shake()
-	now = now.Add(chosenIdle)
+	now = now.Add(contextIdle)
 	if shake(); len(server.chosen.recent.entries) != 2 {
 		t.Fatalf("%d configurations, want 2", len(server.chosen.recent.entries))
 	}

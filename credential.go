@@ -41,16 +41,9 @@ type credentialKey struct {
 	schemes string // the schemesKey of the key's signature algorithms, if they are limited
 }
 
-const (
-	maxCredentials = 1024
-
-	// credentialIdle is the time for which an unused credential is kept.
-	credentialIdle = time.Hour
-)
-
 func newCredentialCache() *credentialCache {
 	c := &credentialCache{now: time.Now}
-	c.recent.max, c.recent.idle = maxCredentials, credentialIdle
+	c.recent.max, c.recent.idle = maxCredentials, contextIdle
 	return c
 }
 

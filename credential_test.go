@@ -89,7 +89,7 @@ func TestReplacedCredentialIsFreed(t *testing.T) {
 	shake(1)
 	current = &certs[1]
 	shake(2) // the old one may come back
-	now = now.Add(credentialIdle)
+	now = now.Add(contextIdle)
 	shake(2)
 	now = now.Add(time.Second)
 	shake(1)

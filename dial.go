@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 	"weak"
 
 	"github.com/ossl-go/ossl/internal/stdtls"
@@ -16,10 +17,12 @@ import (
 // The functions here have crypto/tls's names and signatures. Each compiles its *tls.Config once and
 // remembers the result for as long as the configuration is in use.
 
+// They are forgotten after maxContexts others and contextIdle, since one whose callbacks refer to it
+// is not collected while its Context is remembered.
 var compiled = struct {
-	mu      sync.Mutex
-	entries map[compiledKey]*compiledConfig // guarded by mu
-}{entries: make(map[compiledKey]*compiledConfig)}
+	mu     sync.Mutex
+	recent recentMap[compiledKey, *compiledConfig] // guarded by mu
+}{recent: recentMap[compiledKey, *compiledConfig]{max: maxContexts, idle: contextIdle, drop: (*compiledConfig).drop}}
 
 // A compiledKey is a configuration and the options that it is compiled with. It doesn't keep the
 // configuration alive.
@@ -31,20 +34,19 @@ type compiledKey struct {
 
 // A compiledConfig keeps the Context that was last made from a configuration.
 type compiledConfig struct {
-	opts *options
-	mu   sync.Mutex // held while a Context is made
-	last atomic.Pointer[compilation]
+	opts    *options
+	cleanup runtime.Cleanup // forgets it when the configuration is collected
+	mu      sync.Mutex      // held while a Context is made
+	last    atomic.Pointer[compilation]
 }
+
+func (c *compiledConfig) drop() { c.cleanup.Stop() }
 
 // A compilation is a Context and the configuration that it was made from.
 type compilation struct {
 	ctx  *Context
 	used *stdtls.Snapshot
 }
-
-// maxCompiled bounds the number of entries: a configuration whose callbacks refer to it is not
-// collected while its Context is remembered.
-const maxCompiled = 256
 
 // compile returns the Context for config with the default options.
 func compile(config *tls.Config) (*Context, error) {
@@ -77,17 +79,11 @@ func entryOf(config *tls.Config) (*compiledConfig, error) {
 	key := compiledKey{weak.Make(config), opts, required != ""}
 	compiled.mu.Lock()
 	defer compiled.mu.Unlock()
-	entry := compiled.entries[key]
-	if entry == nil {
-		for old := range compiled.entries {
-			if len(compiled.entries) < maxCompiled {
-				break
-			}
-			delete(compiled.entries, old)
-		}
-		entry = &compiledConfig{opts: opts}
-		compiled.entries[key] = entry
-		runtime.AddCleanup(config, forget, key)
+	now := time.Now()
+	entry, ok := compiled.recent.get(key, now)
+	if !ok {
+		entry = &compiledConfig{opts: opts, cleanup: runtime.AddCleanup(config, forget, key)}
+		compiled.recent.put(key, entry, now)
 	}
 	return entry, nil
 }
@@ -128,7 +124,7 @@ func (c *compiledConfig) current(config *tls.Config) *Context {
 func forget(key compiledKey) {
 	compiled.mu.Lock()
 	defer compiled.mu.Unlock()
-	delete(compiled.entries, key)
+	compiled.recent.forget(key)
 }
 
 var defaultConfig tls.Config
@@ -157,15 +153,15 @@ func Client(conn net.Conn, config *tls.Config) *Conn {
 // error; [NewContext] returns it at once.
 func Server(conn net.Conn, config *tls.Config) *Conn {
 	ctx, err := compile(config)
-	return ctx.serverOr(conn, err)
+	return serverOf(ctx, err, conn)
 }
 
-// serverOr returns a server connection whose handshake returns err if that isn't nil.
-func (c *Context) serverOr(conn net.Conn, err error) *Conn {
+// serverOf returns a server connection of ctx or, if err isn't nil, one whose handshake returns err.
+func serverOf(ctx *Context, err error, conn net.Conn) *Conn {
 	if err != nil {
 		return &Conn{conn: conn, configErr: err}
 	}
-	return c.Server(conn)
+	return ctx.Server(conn)
 }
 
 // Dial connects to addr and runs the handshake. A nil config is equivalent to the zero Config. If
@@ -299,7 +295,7 @@ func (l *configListener) Accept() (net.Conn, error) {
 		return nil, err
 	}
 	ctx, err := entry.context(l.config)
-	return ctx.serverOr(conn, err), nil
+	return serverOf(ctx, err, conn), nil
 }
 
 // begin returns the entry of the listener's configuration, which can be honoured.

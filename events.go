@@ -162,11 +162,12 @@ func (c *Conn) ended(ends uint32, broken error) {
 
 // closeEnded counts a connection that was closed after its handshake, and reports it.
 func (c *Conn) closeEnded(err error) {
-	o := c.watch.counting()
-	c.watch.bytesRead.closed.Store(true)
-	c.watch.bytesWritten.closed.Store(true)
-	c.watch.reportRead()
-	c.watch.reportWritten()
+	w := &c.watch
+	o := w.counting()
+	w.bytesRead.closed.Store(true)
+	w.bytesWritten.closed.Store(true)
+	w.reportRead()
+	w.reportWritten()
 	failure := FailureOf(err)
 	o.count(func(t *counters) {
 		t.closed++
@@ -175,7 +176,7 @@ func (c *Conn) closeEnded(err error) {
 		}
 	})
 	if o.events != nil {
-		o.events(&CloseEvent{c, !c.isClient, time.Since(c.watch.opened), c.watch.bytesRead.total.Load(), c.watch.bytesWritten.total.Load(), err, failure})
+		o.events(&CloseEvent{c, !c.isClient, time.Since(w.opened), w.bytesRead.total.Load(), w.bytesWritten.total.Load(), err, failure})
 	}
 }
 

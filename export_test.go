@@ -48,11 +48,20 @@ func (c *Conn) Freed() bool {
 	return c.engine.ssl == nil && (!ok || own.side == nil)
 }
 
+// BoundCompiled sets the number of configurations that the drop-in functions remember at most. restore undoes it.
+func BoundCompiled(n int) (restore func()) {
+	compiled.mu.Lock()
+	defer compiled.mu.Unlock()
+	before := compiled.recent.max
+	compiled.recent.max = n
+	return func() { compiled.recent.max = before }
+}
+
 // CompiledConfigs returns the number of configurations that the drop-in functions remember.
 func CompiledConfigs() int {
 	compiled.mu.Lock()
 	defer compiled.mu.Unlock()
-	return len(compiled.entries)
+	return len(compiled.recent.entries)
 }
 
 // QueueLen returns the number of sealed bytes that wait.
@@ -131,7 +140,7 @@ func (c *Conn) LibsslCrossings() uint64 {
 func CompiledFor(config weak.Pointer[tls.Config]) (n int) {
 	compiled.mu.Lock()
 	defer compiled.mu.Unlock()
-	for key := range compiled.entries {
+	for key := range compiled.recent.entries {
 		if key.config == config {
 			n++
 		}
