@@ -91,8 +91,8 @@ func (t *tracer) print(text string) {
 	_, _ = io.WriteString(t.to, text)
 }
 
-// messages prints those messages that were received and, unless the handshake has failed, those
-// that were sent: after a failure the flight that libssl has made is not sent.
+// messages prints the messages that were received and, if the handshake has not failed, those that
+// were sent. After a failure libssl's flight is discarded.
 func (t *tracer) messages(list []libssl.Message, failed bool) {
 	for _, m := range list {
 		if !m.Sent || !failed {

@@ -30,8 +30,7 @@ type certifiedPeer struct {
 	key ci.PubKey
 }
 
-// verify checks the peer while its alert can still be sent; on a client that is before it sends its
-// own certificate.
+// verify checks the peer while an alert can still be sent: on a client, before its own certificate.
 func (v *verification) verify(state tls.ConnectionState) (err error) {
 	defer func() {
 		if p := recover(); p != nil {

@@ -15,10 +15,9 @@ import (
 // loader maps it: the loader doesn't notice that a file ends before the end of its segments, and the
 // process ends with SIGBUS. ld.so(8); for musl, ldso/dynlink.c.
 //
-// The loader opens the file once more, so a file that is replaced or cut short between the check and
-// the loading is not noticed; nor is one that is cut short later, which no check could prevent. Not
-// known here: $LIB and $PLATFORM in the paths that a library has for its own dependencies, and the
-// folders named for processor features that glibc searched before 2.37 (not glibc-hwcaps).
+// The check races with the loader: a file replaced or truncated after it goes unnoticed. Not handled:
+// $LIB and $PLATFORM in the paths that a library has for its own dependencies, and the folders named
+// for processor features that glibc searched before 2.37 (not glibc-hwcaps).
 type search struct {
 	first []string            // the folders that come before the loader's cache
 	last  []string            // the system's, after it

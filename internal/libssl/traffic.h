@@ -41,8 +41,7 @@ const suite *suite_of(const algorithms *a, uint16_t id);
 static inline size_t hash_len(const suite *s) { return s->sha384 ? 48 : 32; }
 
 /*
- * The holder of the key that seals: this process; the kernel; none yet, for the next key, which is
- * for the kernel too.
+ * Who seals with this key: this process, the kernel, or nobody yet (the kernel's next key).
  */
 enum { KEY_HERE, KEY_EXPORTED, KEY_NEXT };
 

@@ -8,9 +8,8 @@ import (
 	"testing"
 )
 
-// Unhurried is a number of bytes that exceeds the buffers of a server's socket, so that the client
-// still has some of them when it closes, but not the buffers of both sockets: the client can write
-// them though the server doesn't read.
+// Unhurried bytes overflow one socket's buffers but not both: the client can write them all to a
+// server that reads nothing, and still holds some when it closes.
 const Unhurried = 150_000
 
 // AwaitArrival returns when something has arrived at a socket. It reads nothing.

@@ -245,9 +245,9 @@ func runRecords(t *testing.T, path ossl.RecordPath, p *recordProgram, upTo int) 
 	all := bytes.Join(stream, nil)
 	got.walk, v.conn.records = walkHeaders(all, p.tls13())
 	if path != ossl.RecordsAuto {
-		// To crypto/tls they come one by one. A Read of it that has found an ignored alert behind
-		// its data reads on, and leaves a handshake message that it finds there until after the
-		// next record: its result depends on the data that has arrived.
+		// crypto/tls gets them one by one: its Read goes past an ignored alert that follows data, and
+		// keeps a handshake message found there until the next record, so its result depends on
+		// timing.
 		v.conn.records = nil
 	}
 	h.SendRaw(all)

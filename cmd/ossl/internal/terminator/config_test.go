@@ -163,7 +163,7 @@ func TestCheck(t *testing.T) {
 		{`policy: no policy "nonsense"`, func(c *terminator.Config) { c.Policy = "nonsense" }},
 		{`landlock "yes"`, func(c *terminator.Config) { c.Landlock = "yes" }},
 		{"landlock-read: landlock is off", func(c *terminator.Config) { c.LandlockRead = []string{"/srv"} }},
-		{"landlock can't be on: the provider of pkcs11:", func(c *terminator.Config) {
+		{"landlock can't be on: keys of scheme pkcs11 need an OpenSSL provider", func(c *terminator.Config) {
 			c.Landlock, c.Sites[0].Pairs[0].Key = "on", "pkcs11:object=tls;pin-value=1234"
 		}},
 		{"list is for folders", func(c *terminator.Config) { c.Sites[0] = tcpSite("h:1"); c.Sites[0].List = true }},

@@ -55,7 +55,7 @@ func needs(c *Config) (*domain, error) {
 		}
 		d.Read = append(d.Read, path)
 	}
-	// To all ports or to none: a reload may bring a backend at another one.
+	// All ports or none, because a reload may add a backend on another port.
 	d.Connect = c.Redis != "" || len(c.acmeSites()) > 0 || slices.ContainsFunc(c.Sites, func(s Site) bool { return s.Root == "" })
 	return d, errors.Join(d.addSockets(c), d.addACME(c))
 }
@@ -188,7 +188,7 @@ func (d *domain) covers(c *Config) error {
 		return fmt.Errorf("landlock can't be turned off: the process is confined already; %s", remedy)
 	}
 	if scheme := c.provided(); scheme != "" {
-		return fmt.Errorf("landlock: the provider of %s: may need any file, but the process is confined; %s", scheme, remedy)
+		return fmt.Errorf("landlock: keys of scheme %s need an OpenSSL provider, which may open any file, but the process is confined; %s", scheme, remedy)
 	}
 	covered := func(outers []string, folder string) bool {
 		return slices.ContainsFunc(outers, func(outer string) bool { return within(outer, folder) })

@@ -103,8 +103,8 @@ var (
 // Places returns the number of connections that have places.
 func (s *Server) Places() int { return s.gate.slots.inUse() }
 
-// LateTimers has both timers of a request end before the response comes, or after it, between two reads
-// of its body, and reports whether the request has been ended.
+// LateTimers fires both timers of a request before the response arrives or, if responded is set, between
+// two reads of its body. It reports whether the request was cancelled.
 func LateTimers(responded bool) bool {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	defer cancel(nil)

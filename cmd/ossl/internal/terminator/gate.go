@@ -170,8 +170,8 @@ func (g *gate) admit(conn net.Conn) {
 }
 
 // bound applies the limits of the client's address, then the rate of all clients, and hands the
-// connection on. In the other order one address could take all of the rate, though most of its
-// connections are refused.
+// connection on. Otherwise one address could exhaust the rate with connections that are
+// refused anyway.
 func (g *gate) bound(c *client) {
 	if c.address.IsValid() {
 		source := sourceOf(c.address.Addr())

@@ -44,7 +44,7 @@ func become(name string) error {
 	}
 	switch {
 	case uid == 0:
-		return fmt.Errorf("user: %s is root, whose privileges are to be given up", name)
+		return fmt.Errorf("user: %s is root; name an unprivileged user", name)
 	case os.Getuid() == uid && os.Geteuid() == uid:
 		return nil
 	case os.Geteuid() != 0:
