@@ -22,13 +22,13 @@ const DefaultACMEDirectory = "https://acme-v02.api.letsencrypt.org/directory"
 
 // ACME has the settings of the authority from which sites get their certificates by ACME (RFC 8555).
 type ACME struct {
-	Email     string // the authority's way to reach the administrator, or ""
-	Directory string // the URL of the authority's directory; Check sets the default
-	Roots     string // the file of the authorities that may certify the directory's host, or "" for the system's
-	Storage   string // the folder of keys and certificates, which servers may share; Check sets the default
-	Agree     bool   // to the authority's terms
-	EABID     string // the identifier of an account outside of ACME to which this one is bound, or ""
-	EABKey    string // the file of that account's key, in base64url
+	Email     string `toml:"acme-email"`     // the authority's way to reach the administrator, or ""
+	Directory string `toml:"acme-directory"` // the URL of the authority's directory; Check sets the default
+	Roots     string `toml:"acme-roots"`     // the file of the authorities that may certify the directory's host, or "" for the system's
+	Storage   string `toml:"acme-storage"`   // the folder of keys and certificates, which servers may share; Check sets the default
+	Agree     bool   `toml:"acme-agree"`     // to the authority's terms
+	EABID     string `toml:"acme-eab-id"`    // the identifier of an account outside of ACME to which this one is bound, or ""
+	EABKey    string `toml:"acme-eab-key"`   // the file of that account's key, in base64url
 }
 
 // acmeSites returns the sites that get their certificates by ACME.

@@ -19,51 +19,52 @@ import (
 
 // A Config has the addresses, the sites and the limits of a Server.
 type Config struct {
-	Listen []string // HOST:PORT, unix:PATH, or "systemd" for the sockets that the process was started with
+	Listen []string `toml:"listen"` // HOST:PORT, unix:PATH, or "systemd" for the sockets that the process was started with
 	// Plain is whether clients have no TLS, and the backend has: as stunnel's client mode.
-	Plain bool
+	Plain bool `toml:"plain"`
 	// InsecureListen is whether a server without TLS for its clients may listen where other machines reach it.
-	InsecureListen bool
-	Admin          string // the address of the administrator's requests, or ""
+	InsecureListen bool   `toml:"insecure-listen"`
+	Admin          string `toml:"admin"` // the address of the administrator's requests, or ""
 	// Redirect are the addresses at which plain HTTP is redirected to HTTPS, at RedirectPort or, if that is
 	// 0, at the port of Listen.
-	Redirect     []string
-	RedirectPort int
-	User         string // the user that the process becomes when it listens and has read its keys, or ""
-	Sites        []Site
+	Redirect     []string `toml:"redirect"`
+	RedirectPort int      `toml:"redirect-port"`
+	User         string   `toml:"user"` // the user that the process becomes when it listens and has read its keys, or ""
+	Sites        []Site   `toml:"-"`
 
-	Engine     string // "ossl" or "go"
-	Policy     string // the name of a policy of package policy, or "" for the library's defaults
-	KernelTLS  bool
-	FIPS       bool
-	HTTP1      bool // HTTP/2 is off
-	TicketKeys []string
-	Sessions   int // in the cache of sessions; 0 for none
+	Engine     string   `toml:"engine"` // "ossl" or "go"
+	Policy     string   `toml:"policy"` // the name of a policy of package policy, or "" for the library's defaults
+	KernelTLS  bool     `toml:"kernel-tls"`
+	FIPS       bool     `toml:"fips"`
+	HTTP1      bool     `toml:"http1"` // HTTP/2 is off
+	TicketKeys []string `toml:"ticket-keys"`
+	Sessions   int      `toml:"sessions"` // in the cache of sessions; 0 for none
 	// Redis is a store of sessions and ticket keys, or "": HOST:PORT, redis://HOST:PORT/DATABASE,
 	// rediss://HOST:PORT/DATABASE for TLS, or a socket's path.
-	Redis string
+	Redis string `toml:"redis"`
 	// RedisSecret is the file of the secret, 64 hexadecimal digits, under which both are sealed.
-	RedisSecret         string
-	RedisUser           string // of the store's access list, or "" for its default user
-	RedisPassword       string // the file of the password, or ""
-	RedisCA             string // the file of the authorities that may certify the store, or "" for the system's
-	RedisName           string // the name in the store's certificate, or "" for Redis's host
-	RedisCert, RedisKey string // for the store, if it asks for a certificate
+	RedisSecret   string `toml:"redis-secret"`
+	RedisUser     string `toml:"redis-user"`          // of the store's access list, or "" for its default user
+	RedisPassword string `toml:"redis-password-file"` // the file of the password, or ""
+	RedisCA       string `toml:"redis-ca"`            // the file of the authorities that may certify the store, or "" for the system's
+	RedisName     string `toml:"redis-name"`          // the name in the store's certificate, or "" for Redis's host
+	RedisCert     string `toml:"redis-cert"`          // for the store, if it asks for a certificate
+	RedisKey      string `toml:"redis-key"`
 
-	ACME ACME // for the sites with ACME
+	ACME // for the sites with ACME
 
 	// AcceptProxy are the senders of PROXY headers: prefixes of addresses, or "unix" for Unix sockets.
 	// Their connections must begin with one, and no others are accepted. None means no headers.
-	AcceptProxy []string
+	AcceptProxy []string `toml:"accept-proxy"`
 
-	AccessLog bool // a line for each request, or connection of TCP
-	Limits    Limits
+	AccessLog bool   `toml:"access-log"` // a line for each request, or connection of TCP
+	Limits    Limits `toml:"limits"`
 
 	// Landlock says whether the process gives up all access that it doesn't need: "on"; "auto" for on if
 	// the kernel can; "off" or "".
-	Landlock     string
-	LandlockRead []string // further folders that the process may read
-	File         string   // that the Config was read from, or ""
+	Landlock     string   `toml:"landlock"`
+	LandlockRead []string `toml:"landlock-read"` // further folders that the process may read
+	File         string   `toml:"-"`             // that the Config was read from, or ""
 	text         []byte   // of File
 }
 
@@ -71,32 +72,32 @@ type Config struct {
 type Site struct {
 	// Names are DNS names, which may begin with "*.", or "*" for all names, and clients without one. A
 	// single site needs none.
-	Names []string
-	Pairs []Pair // certificates and their keys; several for several kinds of keys
-	ACME  bool   // the certificate is one by ACME instead, for all names
+	Names []string `toml:"names"`
+	Pairs []Pair   `toml:"-"`    // certificates and their keys; several for several kinds of keys
+	ACME  bool     `toml:"acme"` // the certificate is one by ACME instead, for all names
 
-	Root string // the folder of the files to serve, or ""
-	List bool   // folders without index.html are listed
+	Root string `toml:"root"` // the folder of the files to serve, or ""
+	List bool   `toml:"list"` // folders without index.html are listed
 	// DefaultType is the media type of files whose names tell none, or "" for application/octet-stream.
-	DefaultType string
+	DefaultType string `toml:"default-type"`
 	// Precompressed is whether NAME.br, NAME.zst or NAME.gz is sent in the place of NAME.
-	Precompressed bool
+	Precompressed bool `toml:"precompressed"`
 
-	Headers       []string // "Name: value", for all responses
-	RemoveHeaders []string // names
+	Headers       []string `toml:"header"`        // "Name: value", for all responses
+	RemoveHeaders []string `toml:"remove-header"` // names
 
-	Backend Backend // if Root is ""
+	Backend // if Root is ""
 
 	// ALPN are the application protocols of a site of TCP, the most preferred first; none means that ALPN is
 	// ignored.
-	ALPN []string
+	ALPN []string `toml:"alpn"`
 
-	ClientCA       []string // files of the authorities of clients; none if clients need no certificate
-	ClientOptional bool     // clients may come without a certificate
+	ClientCA       []string `toml:"client-ca"`       // files of the authorities of clients; none if clients need no certificate
+	ClientOptional bool     `toml:"client-optional"` // clients may come without a certificate
 	// ClientAllow are the rules of which the certificates of clients must fit one; none means all that the
 	// authorities have certified. A rule is dns:NAME, uri:URI, email:ADDRESS, cn:NAME, ou:NAME or
 	// sha256:FINGERPRINT.
-	ClientAllow []string
+	ClientAllow []string `toml:"client-allow"`
 }
 
 // A Pair is a certificate, with its chain, and its key.

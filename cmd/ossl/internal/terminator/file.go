@@ -19,71 +19,15 @@ const maxFile = 1 << 20
 
 // file is a Config as TOML has it.
 type file struct {
-	Listen       []string   `toml:"listen"`
-	Plain        bool       `toml:"plain"`
-	Insecure     bool       `toml:"insecure-listen"`
-	Admin        string     `toml:"admin"`
-	Redirect     []string   `toml:"redirect"`
-	RedirectPort int        `toml:"redirect-port"`
-	User         string     `toml:"user"`
-	Engine       string     `toml:"engine"`
-	Policy       *string    `toml:"policy"`
-	KernelTLS    bool       `toml:"kernel-tls"`
-	FIPS         bool       `toml:"fips"`
-	HTTP1        bool       `toml:"http1"`
-	TicketKeys   []string   `toml:"ticket-keys"`
-	Sessions     int        `toml:"sessions"`
-	Redis        string     `toml:"redis"`
-	RedisSecret  string     `toml:"redis-secret"`
-	RedisUser    string     `toml:"redis-user"`
-	RedisPass    string     `toml:"redis-password-file"`
-	RedisCA      string     `toml:"redis-ca"`
-	RedisName    string     `toml:"redis-name"`
-	RedisCert    string     `toml:"redis-cert"`
-	RedisKey     string     `toml:"redis-key"`
-	ACMEEmail    string     `toml:"acme-email"`
-	ACMEDir      string     `toml:"acme-directory"`
-	ACMERoots    string     `toml:"acme-roots"`
-	ACMEStorage  string     `toml:"acme-storage"`
-	ACMEAgree    bool       `toml:"acme-agree"`
-	ACMEEABID    string     `toml:"acme-eab-id"`
-	ACMEEABKey   string     `toml:"acme-eab-key"`
-	AcceptProxy  []string   `toml:"accept-proxy"`
-	AccessLog    bool       `toml:"access-log"`
-	Landlock     string     `toml:"landlock"`
-	LandlockRead []string   `toml:"landlock-read"`
-	Limits       Limits     `toml:"limits"`
-	Sites        []fileSite `toml:"site"`
+	Config
+	Sites []fileSite `toml:"site"`
 }
 
 type fileSite struct {
-	Names          []string `toml:"names"`
-	ACME           bool     `toml:"acme"`
-	Cert           string   `toml:"cert"`
-	Key            string   `toml:"key"`
-	KeyPassword    string   `toml:"key-password-file"`
-	Pairs          []Pair   `toml:"pair"` // further ones, for other kinds of keys
-	Root           string   `toml:"root"`
-	List           bool     `toml:"list"`
-	DefaultType    string   `toml:"default-type"`
-	Precompressed  bool     `toml:"precompressed"`
-	Headers        []string `toml:"header"`
-	RemoveHeaders  []string `toml:"remove-header"`
-	To             any      `toml:"to"` // a text, or a list of texts
-	Balance        string   `toml:"balance"`
-	Check          string   `toml:"check"`
-	CheckInterval  Time     `toml:"check-interval"`
-	ToCA           string   `toml:"to-ca"`
-	ToName         string   `toml:"to-name"`
-	ToCert         string   `toml:"to-cert"`
-	ToKey          string   `toml:"to-key"`
-	SendProxy      string   `toml:"send-proxy"`
-	ClientCert     bool     `toml:"client-cert-header"`
-	Underscores    bool     `toml:"underscore-headers"`
-	ALPN           []string `toml:"alpn"`
-	ClientCA       []string `toml:"client-ca"`
-	ClientOptional bool     `toml:"client-optional"`
-	ClientAllow    []string `toml:"client-allow"`
+	Site
+	Pair         // the first one
+	Pairs []Pair `toml:"pair"` // further ones, for other kinds of keys
+	To    any    `toml:"to"`   // a text, or a list of texts
 }
 
 // ReadFile reads a Config from a file in TOML, and checks it. Keys that don't exist are refused.
@@ -117,7 +61,8 @@ func readConfig(f io.Reader, name string) (*Config, error) {
 
 // parse reads a Config. Its errors begin with a line and a colon, or with a space.
 func parse(text []byte) (*Config, error) {
-	in := file{Engine: "ossl", Landlock: DefaultLandlock, Limits: DefaultLimits()}
+	const unset = "\x00"
+	in := file{Config: Config{Engine: "ossl", Policy: unset, Landlock: DefaultLandlock, Limits: DefaultLimits()}}
 	var keys map[string]any
 	if err := toml.Unmarshal(text, &keys); err != nil {
 		return nil, decodingError(err)
@@ -132,21 +77,11 @@ func parse(text []byte) (*Config, error) {
 	if err := decoder.Decode(&in); err != nil {
 		return nil, decodingError(err)
 	}
-	c := &Config{
-		Listen: in.Listen, Plain: in.Plain, InsecureListen: in.Insecure,
-		Admin: in.Admin, Redirect: in.Redirect, RedirectPort: in.RedirectPort,
-		User: in.User, Engine: in.Engine, KernelTLS: in.KernelTLS, FIPS: in.FIPS, HTTP1: in.HTTP1,
-		TicketKeys: in.TicketKeys, Sessions: in.Sessions, Redis: in.Redis, RedisSecret: in.RedisSecret,
-		RedisUser: in.RedisUser, RedisPassword: in.RedisPass, RedisCA: in.RedisCA, RedisName: in.RedisName,
-		RedisCert: in.RedisCert, RedisKey: in.RedisKey,
-		ACME: ACME{Email: in.ACMEEmail, Directory: in.ACMEDir, Roots: in.ACMERoots, Storage: in.ACMEStorage, Agree: in.ACMEAgree,
-			EABID: in.ACMEEABID, EABKey: in.ACMEEABKey},
-		AcceptProxy: in.AcceptProxy, AccessLog: in.AccessLog, Limits: in.Limits,
-		Landlock: in.Landlock, LandlockRead: in.LandlockRead,
-	}
-	if in.Policy != nil && *in.Policy != "none" {
-		c.Policy = *in.Policy
-	} else if in.Policy == nil && c.Engine == "ossl" && !c.FIPS && !c.Plain {
+	c := &in.Config
+	switch {
+	case c.Policy == "none", c.Policy == unset && (c.Engine != "ossl" || c.FIPS || c.Plain):
+		c.Policy = ""
+	case c.Policy == unset:
 		c.Policy = DefaultPolicy
 	}
 	for _, s := range in.Sites {
@@ -154,17 +89,10 @@ func parse(text []byte) (*Config, error) {
 		if err != nil {
 			return nil, fmt.Errorf(" site.to: %w", err)
 		}
-		site := Site{
-			Names: s.Names, ACME: s.ACME, Root: s.Root, List: s.List, DefaultType: s.DefaultType, Precompressed: s.Precompressed,
-			Headers: s.Headers, RemoveHeaders: s.RemoveHeaders,
-			ALPN: s.ALPN, ClientCA: s.ClientCA, ClientOptional: s.ClientOptional, ClientAllow: s.ClientAllow,
-			Backend: Backend{Balance: s.Balance, Check: s.Check, CheckInterval: s.CheckInterval,
-				CA: s.ToCA, Name: s.ToName, Cert: s.ToCert, Key: s.ToKey, SendProxy: s.SendProxy,
-				ClientCert: s.ClientCert, UnderscoreHeaders: s.Underscores},
-		}
+		site := s.Site
 		site.Backend.SetTo(to)
-		if first := (Pair{s.Cert, s.Key, s.KeyPassword}); first != (Pair{}) {
-			site.Pairs = append(site.Pairs, first)
+		if s.Pair != (Pair{}) {
+			site.Pairs = append(site.Pairs, s.Pair)
 		}
 		site.Pairs = append(site.Pairs, s.Pairs...)
 		c.Sites = append(c.Sites, site)

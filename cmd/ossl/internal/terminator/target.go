@@ -14,27 +14,28 @@ import (
 type Backend struct {
 	// To is HOST:PORT, tcp://HOST:PORT, tls://HOST:PORT or unix:PATH for the bytes of connections,
 	// or http://HOST:PORT, https://HOST:PORT or http+unix:PATH for HTTP requests.
-	To string
+	To string `toml:"-"`
 	// Others are further servers that do the same, of the same kind as To. Each request, or
 	// connection of TCP, goes to one of them.
-	Others []string
+	Others []string `toml:"-"`
 	// Balance is "least", or "", for the server with the least requests or connections under way,
 	// or "address" for the same server for all clients of an address.
-	Balance string
+	Balance string `toml:"balance"`
 	// Check is the path of requests that each server must answer with a status of 2xx to get
 	// others, or for servers of TCP "connect". "" is for no checks.
-	Check         string
-	CheckInterval Time // between two checks, and for the answer; 0 for DefaultCheckInterval
+	Check         string `toml:"check"`
+	CheckInterval Time   `toml:"check-interval"` // between two checks, and for the answer; 0 for DefaultCheckInterval
 
-	CA        string // the file of the authorities that may certify the backend, or "" for the system's
-	Name      string // the name in the backend's certificate, or "" for To's host
-	Cert, Key string // for the backend, if it asks for a certificate
-	SendProxy string // "v1" or "v2": each connection begins with a PROXY header; "" for none
+	CA        string `toml:"to-ca"`   // the file of the authorities that may certify the backend, or "" for the system's
+	Name      string `toml:"to-name"` // the name in the backend's certificate, or "" for To's host
+	Cert      string `toml:"to-cert"` // for the backend, if it asks for a certificate
+	Key       string `toml:"to-key"`
+	SendProxy string `toml:"send-proxy"` // "v1" or "v2": each connection begins with a PROXY header; "" for none
 
 	// ClientCert is whether requests of clients with a certificate have it in a header: RFC 9440.
-	ClientCert bool
+	ClientCert bool `toml:"client-cert-header"`
 	// UnderscoreHeaders is whether requests keep the headers whose names have underscores.
-	UnderscoreHeaders bool
+	UnderscoreHeaders bool `toml:"underscore-headers"`
 }
 
 // DefaultCheckInterval is the time between two checks of a server behind.
