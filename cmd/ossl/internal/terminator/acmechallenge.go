@@ -134,7 +134,9 @@ func (s *Server) answerChallenge(w http.ResponseWriter, r *http.Request, c *Conf
 	}
 	answer, err := c.ACME.answer(challengeHTTP, token, strings.TrimSuffix(strings.ToLower(name), "."))
 	if err != nil {
-		s.log.Error("acme: the answer to a challenge can't be read", "error", err)
+		if times := s.unanswered.due(challengePath); times > 0 {
+			s.log.Error("acme: the answer to a challenge can't be read", "error", err, "times", times)
+		}
 	}
 	if !strings.HasPrefix(answer, token+".") { // a file system may take other tokens for this one
 		http.Error(w, "404 not found", http.StatusNotFound)

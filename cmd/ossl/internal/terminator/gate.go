@@ -286,6 +286,13 @@ type complaints struct {
 }
 
 func (c *complaints) report(log *slog.Logger, limit, client string) {
+	if times := c.due(limit); times > 0 {
+		log.Warn("limit", "limit", limit, "client", client, "times", times)
+	}
+}
+
+// due counts a complaint, and returns the number of those to report now, or 0.
+func (c *complaints) due(limit string) (times int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.last == nil {
@@ -295,11 +302,11 @@ func (c *complaints) report(log *slog.Logger, limit, client string) {
 	c.all[limit]++
 	now := time.Now()
 	if now.Sub(c.last[limit]) < time.Second {
-		return
+		return 0
 	}
 	c.last[limit] = now
-	log.Warn("limit", "limit", limit, "client", client, "times", c.left[limit])
-	c.left[limit] = 0
+	times, c.left[limit] = c.left[limit], 0
+	return times
 }
 
 // times returns how often a limit was exceeded.

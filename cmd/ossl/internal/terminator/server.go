@@ -24,6 +24,7 @@ type Server struct {
 	admin       *admin   // nil if there is none
 	redirects   []*admin // of plain HTTP
 	redirected  atomic.Uint64
+	unanswered  complaints // challenges of ACME
 	addresses   []net.Addr
 	adminAddr   net.Addr
 	domain      *domain // nil if the process isn't confined
