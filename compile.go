@@ -114,6 +114,7 @@ func (c *Context) negotiate() (offer *negotiate.Offer, err error) {
 		CipherSuiteOrder:  c.opts.suiteOrder,
 		TLS13CipherSuites: c.opts.suites13,
 		SignatureSchemes:  c.opts.signatures,
+		All:               c.opts.nothingOmitted,
 	}, filters...)
 }
 
@@ -249,7 +250,7 @@ func (c *Context) settings(offer *negotiate.Offer, level int, clientCAs [][]byte
 	return s
 }
 
-// makeSSL makes the SSL_CTX, and checks that it has everything that the user has named.
+// makeSSL makes the SSL_CTX, and notes the cipher suites and groups that the user has named and that it lacks.
 func (c *Context) makeSSL(settings *libssl.ContextConfig, offer *negotiate.Offer) (err error) {
 	if c.ssl, err = libssl.NewContext(settings); err != nil {
 		return c.explain(err, settings.SecurityLevel)
@@ -257,12 +258,18 @@ func (c *Context) makeSSL(settings *libssl.ContextConfig, offer *negotiate.Offer
 	c.level, c.suites = c.ssl.SecurityLevel(), settings.CipherSuites
 	c.verifier = c.newVerifier(settings.SecurityLevel)
 	if settings.MinVersion <= tls.VersionTLS12 {
-		for _, id := range offer.NamedSuites() {
-			if !c.ssl.HasCipher(id) {
-				return &ConfigError{Field: "CipherSuites", Reason: fmt.Sprintf(
-					"%s is not in this OpenSSL, or weaker than security level %d", tls.CipherSuiteName(id), c.level)}
+		err := offer.OmitSuites(func(id uint16) string {
+			if c.ssl.HasCipher(id) {
+				return ""
 			}
+			return fmt.Sprintf("%s is not in this OpenSSL, or weaker than security level %d", tls.CipherSuiteName(id), c.level)
+		})
+		if err != nil {
+			return configError(err)
 		}
+	}
+	for _, o := range offer.Omitted {
+		c.omitted = append(c.omitted, Omission(o))
 	}
 	if c.serveErr == nil && !c.pausesAtHello && settings.MaxVersion <= tls.VersionTLS12 {
 		c.serveErr = checkTLS12Leaf(c.config.Certificates[0].Leaf)

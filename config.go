@@ -100,11 +100,10 @@ func checkClientAuth(c *tls.Config) error {
 	return nil
 }
 
+// checkCurves refuses a list without a known group. crypto/tls passes over the others.
 func checkCurves(c *tls.Config) error {
-	for _, id := range c.CurvePreferences {
-		if !negotiate.KnownGroup(id) {
-			return &ConfigError{Reason: fmt.Sprintf("unknown group %v", id)}
-		}
+	if !slices.ContainsFunc(c.CurvePreferences, negotiate.KnownGroup) {
+		return &ConfigError{Reason: fmt.Sprintf("unknown group %v", c.CurvePreferences[0])}
 	}
 	return nil
 }

@@ -84,8 +84,8 @@ func TestRefusedByName(t *testing.T) {
 	c.MinVersion, c.MaxVersion = tls.VersionTLS13, tls.VersionTLS12
 	wantConfigError(t, "MinVersion", c)
 	c = good()
-	c.CurvePreferences = []tls.CurveID{tls.CurveP256}
-	c.CipherSuites = []uint16{0xfefe}
+	c.CurvePreferences, c.CipherSuites = []tls.CurveID{tls.CurveP256}, []uint16{0xfefe}
+	c.MaxVersion = tls.VersionTLS12
 	wantConfigError(t, "CipherSuites", c)
 
 	for option, opt := range map[string]Option{

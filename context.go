@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"io"
 	"net"
+	"slices"
 	"time"
 
 	"github.com/ossl-go/ossl/internal/chain"
@@ -21,7 +22,8 @@ type Context struct {
 	ssl      *libssl.Context
 	serveErr error    // the reason why the Context can't serve, or nil
 	suites   []uint16 // of TLS 1.2
-	level    int      // OpenSSL's security level in force
+	omitted  []Omission
+	level    int // OpenSSL's security level in force
 
 	fips         bool        // it is in FIPS mode
 	optionStores *rootStores // in FIPS mode: the trust anchors of WithRoots and WithClientRoots
@@ -63,6 +65,19 @@ func (c *Context) time() time.Time {
 	}
 	return time.Now()
 }
+
+// An Omission is a cipher suite or a group that a configuration names, and that a Context leaves out.
+type Omission struct {
+	Field  string // of tls.Config: CipherSuites or CurvePreferences
+	Name   string // crypto/tls's, as X25519MLKEM768
+	Reason string // "X25519MLKEM768 is not in this OpenSSL"
+}
+
+// Omitted returns the cipher suites and groups of the configuration that the Context leaves out, since
+// the OpenSSL that is loaded lacks them, or they are below the security level. If the configuration
+// names no others, NewContext refuses it. As crypto/tls does, a Context passes over numbers that
+// crypto/tls doesn't know, and TLS 1.3 suites in CipherSuites; these are not returned.
+func (c *Context) Omitted() []Omission { return slices.Clone(c.omitted) }
 
 // ServerName returns the configuration's ServerName, which is the default of [Context.Client].
 func (c *Context) ServerName() string { return c.config.ServerName }

@@ -30,6 +30,7 @@ type options struct {
 	alpnByClient      bool
 	http2             bool
 	withoutHostPolicy bool
+	nothingOmitted    bool // by WithAllNamed
 	cache             session.Cache
 	tickets13         bool          // of WithTLS13Tickets
 	ring              *session.Ring // of WithTicketKeys
@@ -107,6 +108,16 @@ func optionsOf(opts []Option) (*options, error) {
 func WithCipherSuiteOrder() Option {
 	return func(o *options) error {
 		o.suiteOrder = true
+		return nil
+	}
+}
+
+// WithAllNamed makes [NewContext] refuse a configuration that names a cipher suite or a group which the
+// OpenSSL that is loaded lacks. Without this option it leaves them out if others remain, and
+// [Context.Omitted] returns them.
+func WithAllNamed() Option {
+	return func(o *options) error {
+		o.nothingOmitted = true
 		return nil
 	}
 }

@@ -5,10 +5,11 @@ import (
 	"time"
 )
 
-// The bounds of the caches of Contexts for configurations, and of credentials for certificates. Ten
-// thousand sites fit: a Context takes about 48 KB, a credential 9 KB.
+// The bounds of the caches of Contexts for configurations, and of credentials for certificates. A
+// credential takes about 9 KB, and ten thousand sites have as many. A Context takes 48 KB, and many
+// programs make a configuration for each connection, which is never used again.
 const (
-	maxContexts    = 4096
+	maxContexts    = 256
 	maxCredentials = 16384
 
 	// contextIdle is the time for which either is kept that nothing uses.

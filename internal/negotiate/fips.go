@@ -48,9 +48,8 @@ var (
 
 func fipsSuite(id uint16) bool { return slices.Contains(fipsSuites, id) }
 
-func fipsGroup(id tls.CurveID) bool {
-	return slices.Contains(fipsGroups, id) && libssl.HasGroup(id, true)
-}
+// fipsGroup reports whether a group is approved. The module may lack it: see [Library].
+func fipsGroup(id tls.CurveID) bool { return slices.Contains(fipsGroups, id) }
 
 // FIPSSignature reports whether a signature algorithm is approved for FIPS mode and in the module.
 // FIPS mode must be set up.
@@ -68,14 +67,14 @@ func (FIPS) narrow(o *Offer, p part) error {
 		return nil
 	}
 	asked := o.asked
-	if id, ok := firstOutside(asked.Config.CipherSuites, fipsSuite); ok {
+	if id, ok := firstOutside(o.namedSuites(), fipsSuite); ok {
 		return refuseFIPS("CipherSuites", tls.CipherSuiteName(id), "leave it out, or CipherSuites nil")
 	}
 	if id, ok := firstOutside(asked.TLS13CipherSuites, fipsSuite); ok {
 		return refuseFIPS("WithTLS13CipherSuites", tls.CipherSuiteName(id),
 			"use TLS_AES_128_GCM_SHA256 and TLS_AES_256_GCM_SHA384")
 	}
-	if id, ok := firstOutside(asked.Config.CurvePreferences, fipsGroup); ok {
+	if id, ok := firstOutside(o.namedGroups(), fipsGroup); ok {
 		return refuseFIPS("CurvePreferences", id.String(), "use CurveP256, CurveP384 or CurveP521, or leave CurvePreferences nil")
 	}
 	if scheme, ok := firstOutside(asked.SignatureSchemes, FIPSSignature); ok {

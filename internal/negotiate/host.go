@@ -123,7 +123,7 @@ func (h *Host) narrowVersions(o *Offer) error {
 
 func (h *Host) narrowSuites(o *Offer) error {
 	allowsSuite, allowsSuite13 := allow(h.CipherSuites), allow(h.TLS13CipherSuites)
-	if id, ok := firstOutside(o.NamedSuites(), allowsSuite); ok && o.has(tls.VersionTLS12) {
+	if id, ok := firstOutside(o.namedSuites(), allowsSuite); ok && o.has(tls.VersionTLS12) {
 		return h.Refuse(libssl.TopicCipherSuites, "CipherSuites", "it forbids "+tls.CipherSuiteName(id))
 	}
 	o.CipherSuites = filter(o.CipherSuites, allowsSuite)

@@ -5,7 +5,9 @@
 // Then one [Filter] after the other takes IDs away: HTTP/2, FIPS mode, the library, which may lack
 // some, and the host's policy. No filter adds an ID or changes their order. If the user has named
 // an ID that a filter takes away, or if nothing is left, the filter returns a [Refusal], which
-// names the field or option.
+// names the field or option. Only the library's filter leaves cipher suites and groups out that it
+// lacks, as an [Omission], if others that were named remain: programs name those of a newer OpenSSL,
+// or of crypto/tls.
 package negotiate
 
 import (
@@ -40,6 +42,14 @@ type Asked struct {
 	CipherSuiteOrder  bool        // the order of Config.CipherSuites is that of preference
 	TLS13CipherSuites []uint16
 	SignatureSchemes  []tls.SignatureScheme
+	All               bool // nothing that was named may be left out
+}
+
+// An Omission is a part of a configuration that is left out, because the library lacks it.
+type Omission struct {
+	Field  string // of tls.Config
+	Name   string
+	Reason string
 }
 
 // An Offer is the choice of a configuration, as IDs in order of preference.
@@ -50,6 +60,7 @@ type Offer struct {
 	Groups                 []tls.CurveID
 	SignatureSchemes       []tls.SignatureScheme
 	ClientSignatureSchemes []tls.SignatureScheme // for the signatures of clients, if not SignatureSchemes
+	Omitted                []Omission
 
 	asked *Asked
 }
@@ -132,17 +143,49 @@ func (o *Offer) has(version uint16) bool { return slices.Contains(o.Versions, ve
 // namedCeiling returns the highest version that was named, or 0 if none was.
 func (o *Offer) namedCeiling() uint16 { return o.asked.Config.MaxVersion }
 
-// NamedSuites returns the suites of TLS 1.2 that were named. As in crypto/tls, those of TLS 1.3 in
-// the field CipherSuites have no effect.
-func (o *Offer) NamedSuites() []uint16 {
-	return filter(o.asked.Config.CipherSuites, func(id uint16) bool { return !libssl.IsTLS13Suite(id) })
+// namedSuites returns the suites of TLS 1.2 that were named. crypto/tls passes over other numbers in
+// the field CipherSuites, such as TLS_FALLBACK_SCSV and the suites of TLS 1.3.
+func (o *Offer) namedSuites() []uint16 {
+	return filter(o.asked.Config.CipherSuites, func(id uint16) bool { return !libssl.IsTLS13Suite(id) && isSuite(id) })
+}
+
+// isSuite reports whether crypto/tls knows a suite.
+func isSuite(id uint16) bool {
+	is := func(s *tls.CipherSuite) bool { return s.ID == id }
+	return slices.ContainsFunc(tls.CipherSuites(), is) || slices.ContainsFunc(tls.InsecureCipherSuites(), is)
 }
 
 // namedGroups returns the groups that were named and that the versions of the offer can use.
+// crypto/tls passes over numbers that it doesn't know.
 func (o *Offer) namedGroups() []tls.CurveID {
 	return filter(o.asked.Config.CurvePreferences, func(id tls.CurveID) bool {
-		return o.has(tls.VersionTLS13) || !libssl.IsPostQuantum(id)
+		return KnownGroup(id) && (o.has(tls.VersionTLS13) || !libssl.IsPostQuantum(id))
 	})
+}
+
+// OmitSuites leaves out the suites of TLS 1.2 for which lack returns a reason.
+func (o *Offer) OmitSuites(lack func(id uint16) string) error {
+	return omit(o, "CipherSuites", &o.CipherSuites, o.namedSuites(), tls.CipherSuiteName, lack)
+}
+
+// omit leaves those IDs of a list out for which lack returns a reason. If one of them was named, it
+// is noted as omitted or, if all must be there or no other one that was named is left, refused.
+func omit[ID comparable](o *Offer, field string, list *[]ID, named []ID, name, lack func(ID) string) error {
+	has := func(id ID) bool { return lack(id) == "" }
+	*list = filter(*list, has)
+	must := o.asked.All || !slices.ContainsFunc(named, has)
+	for _, id := range named {
+		reason := lack(id)
+		noted := slices.ContainsFunc(o.Omitted, func(o Omission) bool { return o.Field == field && o.Name == name(id) })
+		switch {
+		case reason == "":
+		case must:
+			return &Refusal{Field: field, Reason: reason}
+		case !noted:
+			o.Omitted = append(o.Omitted, Omission{field, name(id), reason})
+		}
+	}
+	return nil
 }
 
 // dropVersions takes away the versions for which no cipher suite is left. refuse makes the error if
@@ -229,23 +272,32 @@ func (l Library) narrow(o *Offer, p part) error {
 }
 
 func (l Library) narrowSuites(o *Offer) error {
-	if id, ok := firstOutside(o.NamedSuites(), knownSuite); ok {
-		return &Refusal{Field: "CipherSuites", Reason: "OpenSSL has no " + tls.CipherSuiteName(id)}
+	err := o.OmitSuites(func(id uint16) string {
+		if knownSuite(id) {
+			return ""
+		}
+		return "OpenSSL has no " + tls.CipherSuiteName(id)
+	})
+	if err != nil {
+		return err
 	}
 	if id, ok := firstOutside(o.asked.TLS13CipherSuites, knownTLS13Suite); ok {
 		return &Refusal{Field: "WithTLS13CipherSuites", Reason: fmt.Sprintf("%#04x is not a TLS 1.3 suite", id)}
 	}
-	o.CipherSuites = filter(o.CipherSuites, knownSuite)
 	o.TLS13CipherSuites = filter(o.TLS13CipherSuites, knownTLS13Suite)
 	return o.dropVersions(refuseAsked)
 }
 
 func (l Library) narrowGroups(o *Offer) error {
-	hasGroup := func(id tls.CurveID) bool { return libssl.HasGroup(id, l.FIPS) }
-	if id, ok := firstOutside(o.namedGroups(), hasGroup); ok {
-		return &Refusal{Field: "CurvePreferences", Reason: libssl.GroupName(id) + " is not in this OpenSSL"}
+	err := omit(o, "CurvePreferences", &o.Groups, o.namedGroups(), tls.CurveID.String, func(id tls.CurveID) string {
+		if libssl.HasGroup(id, l.FIPS) {
+			return ""
+		}
+		return id.String() + " is not in this OpenSSL"
+	})
+	if err != nil {
+		return err
 	}
-	o.Groups = filter(o.Groups, hasGroup)
 	return o.checkGroups(refuseAsked)
 }
 

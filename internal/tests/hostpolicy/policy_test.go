@@ -287,7 +287,7 @@ func policyBlamesLibrary(t *testing.T) {
 		{"no suite of TLS 1.2", plainClient(tlstest.Suites(tls.TLS_AES_128_GCM_SHA256), tlstest.Only(tls.VersionTLS12)), nil},
 		{"suite of TLS 1.3", plainClient(), []ossl.Option{ossl.WithTLS13CipherSuites(tls.TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256)}},
 		{"signature", plainClient(), []ossl.Option{ossl.WithSignatureAlgorithms(0x0999)}},
-		{"group", plainClient(hybrid), nil},
+		{"group", plainClient(hybrid), []ossl.Option{ossl.WithAllNamed()}},
 	} {
 		if c.name == "group" && libssl.HasGroup(tls.X25519MLKEM768, false) {
 			continue
