@@ -4,9 +4,11 @@ import (
 	"crypto/ecdsa"
 	"crypto/ed25519"
 	"crypto/elliptic"
+	"crypto/fips140"
 	"crypto/rsa"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"slices"
 	"strings"
 
@@ -18,18 +20,41 @@ const keyNotAllowed = "a key is not allowed in FIPS mode"
 // KeyAllowed reports whether FIPS mode allows a certificate's key. The rule is that of crypto/tls
 // in its FIPS mode. FIPS mode must be set up.
 func KeyAllowed(public any) bool {
+	return keyAllowed(public, func(scheme tls.SignatureScheme) bool { return libssl.HasSignature(scheme, true) })
+}
+
+// keyAllowed is KeyAllowed for a module that has these signature algorithms.
+func keyAllowed(public any, has func(tls.SignatureScheme) bool) bool {
 	switch k := public.(type) {
 	case *rsa.PublicKey:
 		return k.N.BitLen() >= 2048
 	case *ecdsa.PublicKey:
 		return k.Curve == elliptic.P256() || k.Curve == elliptic.P384() || k.Curve == elliptic.P521()
 	case ed25519.PublicKey:
-		return libssl.HasSignature(tls.Ed25519, true)
+		return has(tls.Ed25519)
 	}
-	if scheme := libssl.MLDSAKey(public); scheme != 0 {
-		return libssl.HasSignature(scheme, true)
+	scheme := libssl.MLDSAKey(public)
+	return scheme != 0 && has(scheme)
+}
+
+// goAllows returns the chains whose keys crypto/tls allows in Go's own FIPS mode (GODEBUG=fips140=on),
+// which may be on while OpenSSL's is not.
+func goAllows(chains [][]*x509.Certificate) ([][]*x509.Certificate, error) {
+	if !fips140.Enabled() {
+		return chains, nil
 	}
-	return false
+	goHas := func(tls.SignatureScheme) bool { return true }
+	forbidden := func(c *x509.Certificate) bool { return !keyAllowed(c.PublicKey, goHas) }
+	var allowed [][]*x509.Certificate
+	for _, chain := range chains {
+		if !slices.ContainsFunc(chain, forbidden) {
+			allowed = append(allowed, chain)
+		}
+	}
+	if allowed == nil {
+		return nil, errors.New("tls: no FIPS compatible certificate chains found")
+	}
+	return allowed, nil
 }
 
 // fipsChainAlgorithms are the signatures that certificates may have: those with a hash of FIPS

@@ -195,6 +195,9 @@ func (v *Verifier) find(certs []*x509.Certificate, packed []byte, p peer, now ti
 	if err != nil {
 		return nil, unverified(certs, err, alertFor(err, p))
 	}
+	if chains, err = goAllows(chains); err != nil {
+		return nil, unverified(certs, err, record.AlertBadCertificate)
+	}
 	if chains, err = strongChains(chains, v.config.Level); err != nil {
 		return nil, unverified(certs, err, record.AlertBadCertificate)
 	}
