@@ -16,16 +16,16 @@ import (
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
-// TestGoFIPSMode: in Go's own FIPS mode, chains with keys that it doesn't allow are refused as by
+// TestDifferentialGoFIPSMode: in Go's own FIPS mode, chains with keys that it doesn't allow are refused as by
 // crypto/tls, although OpenSSL isn't in FIPS mode.
-func TestGoFIPSMode(t *testing.T) {
+func TestDifferentialGoFIPSMode(t *testing.T) {
 	const env = "OSSL_TEST_GO_FIPS"
 	if ossltest.InFIPS {
 		t.Skip("FIPS mode of OpenSSL has rules of its own")
 	}
 	if os.Getenv(env) == "" {
 		program := tlstest.Self()
-		cmd := exec.CommandContext(t.Context(), program[0], append(program[1:], "-test.run=^TestGoFIPSMode$", "-test.v")...)
+		cmd := exec.CommandContext(t.Context(), program[0], append(program[1:], "-test.run=^TestDifferentialGoFIPSMode$", "-test.v")...)
 		cmd.Env = append(os.Environ(), env+"=1", "GODEBUG=fips140=on")
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Errorf("%v\n%s", err, out)
@@ -54,7 +54,7 @@ func TestGoFIPSMode(t *testing.T) {
 			"allowed": {Client: tlstest.ClientWith(only, curve, tlstest.Certificates(tlstest.ClientCert(tlstest.P256))),
 				Server: tlstest.ServerWith(only, curve, ask)},
 		} {
-			t.Run(tls.VersionName(version)+"/"+name, func(t *testing.T) {
+			t.Run(tlstest.VersionName(version)+"/"+name, func(t *testing.T) {
 				got := differ(t, c)
 				refused := got.Client.HandshakeErr != nil || got.Server.HandshakeErr != nil
 				if refused != (name != "allowed") {
