@@ -1,6 +1,7 @@
 package ossl
 
 import (
+	"crypto/rand"
 	"crypto/tls"
 	"fmt"
 	"reflect"
@@ -14,7 +15,7 @@ import (
 // honoured. A field of a newer Go, which is not here, is refused if it is set.
 // docs/COMPATIBILITY.md has a row for each.
 var configFields = map[string]func(c *tls.Config) error{
-	"Rand":                                refuseSet("OpenSSL draws its own random numbers"),
+	"Rand":                                checkRand,
 	"Time":                                nil,
 	"Certificates":                        nil, // newCredential
 	"NameToCertificate":                   nil,
@@ -46,6 +47,14 @@ var configFields = map[string]func(c *tls.Config) error{
 	"EncryptedClientHelloRejectionVerify": refuseSet("OpenSSL has Encrypted Client Hello from 4.0 on only, and it is not used"),
 	"GetEncryptedClientHelloKeys":         refuseSet("OpenSSL has Encrypted Client Hello from 4.0 on only, and it is not used"),
 	"EncryptedClientHelloKeys":            refuseSet("OpenSSL has Encrypted Client Hello from 4.0 on only, and it is not used"),
+}
+
+// checkRand accepts crypto/rand's Reader, which many programs set: OpenSSL's random numbers are as good.
+func checkRand(c *tls.Config) error {
+	if c.Rand != rand.Reader {
+		return &ConfigError{Reason: "OpenSSL draws its own random numbers"}
+	}
+	return nil
 }
 
 // refuseSet is the check of a field that can't be honoured. checkConfig adds the field's name.

@@ -1,6 +1,7 @@
 package ossl
 
 import (
+	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -78,6 +79,11 @@ func TestRefusedByName(t *testing.T) {
 		wantConfigError(t, field, c)
 	}
 	c := good()
+	c.Rand = rand.Reader
+	if _, err := NewContext(c); err != nil {
+		t.Errorf("crypto/rand's Reader is refused: %v", err)
+	}
+	c = good()
 	otherKey(c)
 	wantConfigError(t, "Certificates", c)
 	c = good()

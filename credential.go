@@ -252,10 +252,13 @@ func newSignerCredential(chain [][]byte, signer crypto.Signer, schemes []tls.Sig
 // onlySigns reports whether key can only be asked to sign, so that libssl has to ask Go.
 func onlySigns(key crypto.PrivateKey) bool { return !isOwnKey(key) && heldkey.In(key) == nil }
 
-// isOwnKey reports whether key is of a type of the standard library, so that libssl can have it.
+// isOwnKey reports whether key is of a type of the standard library, so that libssl can have it. An
+// RSA key without its primes has no PKCS #8 form.
 func isOwnKey(key crypto.PrivateKey) bool {
-	switch key.(type) {
-	case *rsa.PrivateKey, *ecdsa.PrivateKey, ed25519.PrivateKey:
+	switch key := key.(type) {
+	case *rsa.PrivateKey:
+		return len(key.Primes) > 0
+	case *ecdsa.PrivateKey, ed25519.PrivateKey:
 		return true
 	}
 	return libssl.IsMLDSAPrivateKey(key)

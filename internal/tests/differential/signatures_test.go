@@ -3,6 +3,7 @@
 package differential
 
 import (
+	"crypto/rsa"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -29,6 +30,31 @@ func signedWith(t *testing.T, o *tlstest.Outcome, role tlstest.Role, version uin
 	}
 	t.Fatalf("%s has signed nothing", role)
 	return 0
+}
+
+// TestDifferentialKeyWithoutPrimes: an RSA key of which only the exponents are known, as some key
+// services give it, signs in Go.
+func TestDifferentialKeyWithoutPrimes(t *testing.T) {
+	if ossltest.InFIPS {
+		t.Skip("FIPS mode refuses keys that Go signs with")
+	}
+	bare := func(cert tls.Certificate) func(*tls.Config) {
+		key := cert.PrivateKey.(*rsa.PrivateKey)
+		cert.PrivateKey = &rsa.PrivateKey{PublicKey: key.PublicKey, D: key.D}
+		return tlstest.Certificates(cert)
+	}
+	for _, version := range tlstest.Versions {
+		t.Run(tlstest.VersionName(version), func(t *testing.T) {
+			got := differ(t, tlstest.Case{
+				Client: tlstest.ClientWith(tlstest.Only(version), bare(tlstest.ClientCert(tlstest.RSA2048))),
+				Server: tlstest.ServerWith(tlstest.Only(version), bare(tlstest.ServerCert(tlstest.RSA2048)),
+					tlstest.AskClient(tls.RequireAndVerifyClientCert)),
+			})
+			if got.Client.HandshakeErr != nil || got.Server.HandshakeErr != nil {
+				t.Errorf("%v, %v", got.Client.HandshakeErr, got.Server.HandshakeErr)
+			}
+		})
+	}
 }
 
 // TestCertificateSignatures: a certificate's SupportedSignatureAlgorithms narrow the list of
