@@ -51,6 +51,7 @@ type flags struct {
 	rounds  int
 	rows    string
 	figures string
+	tsv     string
 	aa      bool
 	seed    uint64
 	serve   serving
@@ -83,7 +84,8 @@ func parse(args []string, usage io.Writer) (r *runner, f flags, err error) {
 	set.StringVar(&f.rows, "rows", "", "only rows whose name matches this `regexp`, as '^(loaded|cold) 1.3 P256 full'")
 	set.Float64Var(&r.evict, "evict", 0, "`MB` that a cold row walks over before each step; 0 for four times the second-level cache")
 	set.StringVar(&f.figures, "figures", "",
-		"write loaded-VERSION.md and .tsv, or with -slack slack-VERSION.md and .tsv, into this `folder`, named for the libssl")
+		"write loaded-VERSION.md, or with -slack slack-VERSION.md, into this `folder`, named for the libssl")
+	set.StringVar(&f.tsv, "tsv", "", "write each turn into this `file`")
 	set.Uint64Var(&f.seed, "seed", 0, "the `seed` of the turns' order; 0 for a new one")
 	set.StringVar(&f.serve.stack, "serve", "", "be a server on this `stack`, ossl or crypto/tls")
 	set.BoolVar(&f.cold, "cold", false, "with -serve: no server, but a turn of a cold or warm row")
@@ -178,6 +180,11 @@ func (r *runner) measure(ctx context.Context, f flags) (err error) {
 	}
 	head := fmt.Sprintf("Servers: %s.\n%d rounds, turns of %v, %d clients, seed %d; cold rows walk over %.0f MB.\n%s\n",
 		strings.Join(r.names, "; "), f.rounds, r.turn, r.clients, f.seed, float64(evicted(r.evict))/(1<<20), legend)
+	if f.tsv != "" {
+		if err := writeFile(f.tsv, func(w io.Writer) { res.writeTSV(w, rows, r.stacks()) }); err != nil {
+			return err
+		}
+	}
 	figures := "loaded"
 	if r.slack > 0 {
 		figures, head = "slack", fmt.Sprintf("The timer slack of ossl's and crypto/tls's servers is %v.\n%s", r.slack, head)
@@ -201,22 +208,20 @@ func (r *runner) version() string {
 }
 
 func writeFigures(name, version, head string, rows []row, stacks []string, res *results) error {
-	base := name + "-" + version
-	for name, write := range map[string]func(io.Writer){
-		base + ".md": func(w io.Writer) {
-			fmt.Fprintf(w, "<!-- Written by ci/handshake-cpu -figures docs/figures: run it again rather than edit this. -->\n\n"+
-				"# Servers under load, OpenSSL %s\n\n```text\n%s\n", version, head)
-			res.print(w, rows, stacks)
-			fmt.Fprintln(w, "```")
-		},
-		base + ".tsv": func(w io.Writer) { res.writeTSV(w, rows, stacks) },
-	} {
-		var b strings.Builder
-		write(&b)
-		if err := os.WriteFile(name, []byte(b.String()), 0o644); err != nil {
-			return err
-		}
-		fmt.Fprintln(os.Stderr, "wrote", name)
+	return writeFile(name+"-"+version+".md", func(w io.Writer) {
+		fmt.Fprintf(w, "<!-- Written by ci/handshake-cpu -figures docs/figures: run it again rather than edit this. -->\n\n"+
+			"# Servers under load, OpenSSL %s\n\n```text\n%s\n", version, head)
+		res.print(w, rows, stacks)
+		fmt.Fprintln(w, "```")
+	})
+}
+
+func writeFile(name string, write func(io.Writer)) error {
+	var b strings.Builder
+	write(&b)
+	if err := os.WriteFile(name, []byte(b.String()), 0o644); err != nil {
+		return err
 	}
+	fmt.Fprintln(os.Stderr, "wrote", name)
 	return nil
 }

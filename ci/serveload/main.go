@@ -37,6 +37,7 @@ type flags struct {
 	rounds  int
 	rows    string
 	figures string
+	tsv     string
 	seed    uint64
 }
 
@@ -57,7 +58,8 @@ func parse(args []string, usage io.Writer) (r *runner, f flags, err error) {
 	set.IntVar(&r.clients, "clients", 16, "`clients` at a time that make new connections")
 	set.IntVar(&r.idle, "idle", 10_000, "idle `clients`")
 	set.StringVar(&f.rows, "rows", "", "only rows whose name matches this `regexp`, as '^TCP proxy: new'")
-	set.StringVar(&f.figures, "figures", "", "write serve-load-VERSION.md and .tsv into this `folder`, named for the libssl")
+	set.StringVar(&f.figures, "figures", "", "write serve-load-VERSION.md into this `folder`, named for the libssl")
+	set.StringVar(&f.tsv, "tsv", "", "write each turn into this `file`")
 	set.Uint64Var(&f.seed, "seed", 0, "the `seed` of the turns' order; 0 for a new one")
 	if err := set.Parse(args); err != nil {
 		return nil, f, err
@@ -141,6 +143,11 @@ func (r *runner) measure(ctx context.Context, f flags) (err error) {
 	}
 	head := names + "\n\n" + legend(f.rounds, r, f.seed)
 	rows = append(rows, memory...)
+	if f.tsv != "" {
+		if err := writeFile(f.tsv, func(w io.Writer) { res.writeTSV(w, rows) }); err != nil {
+			return err
+		}
+	}
 	if f.figures != "" {
 		return writeFigures(f.figures, version, head, rows, res)
 	}
@@ -208,21 +215,19 @@ func (r *runner) versions(ctx context.Context) (version, names string, err error
 var programVersion = regexp.MustCompile(`(nginx/|stunnel |hitch )[0-9.]+`)
 
 func writeFigures(dir, version, head string, rows []row, res *results) error {
-	base := filepath.Join(dir, "serve-load-"+version)
-	for name, write := range map[string]func(io.Writer){
-		base + ".md": func(w io.Writer) {
-			fmt.Fprintf(w, "<!-- Written by ci/serve-load -figures docs/figures: run it again rather than edit this. -->\n\n"+
-				"# ossl serve and ossl proxy beside other servers, OpenSSL %s\n\n%s\n", version, head)
-			res.print(w, rows)
-		},
-		base + ".tsv": func(w io.Writer) { res.writeTSV(w, rows) },
-	} {
-		var b strings.Builder
-		write(&b)
-		if err := os.WriteFile(name, []byte(b.String()), 0o644); err != nil {
-			return err
-		}
-		fmt.Fprintln(os.Stderr, "wrote", name)
+	return writeFile(filepath.Join(dir, "serve-load-"+version+".md"), func(w io.Writer) {
+		fmt.Fprintf(w, "<!-- Written by ci/serve-load -figures docs/figures: run it again rather than edit this. -->\n\n"+
+			"# ossl serve and ossl proxy beside other servers, OpenSSL %s\n\n%s\n", version, head)
+		res.print(w, rows)
+	})
+}
+
+func writeFile(name string, write func(io.Writer)) error {
+	var b strings.Builder
+	write(&b)
+	if err := os.WriteFile(name, []byte(b.String()), 0o644); err != nil {
+		return err
 	}
+	fmt.Fprintln(os.Stderr, "wrote", name)
 	return nil
 }
