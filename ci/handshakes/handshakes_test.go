@@ -8,7 +8,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"runtime"
 	"slices"
@@ -17,15 +16,11 @@ import (
 	"syscall"
 	"testing"
 	"time"
-
-	"github.com/ossl-go/ossl"
-	"github.com/ossl-go/ossl/ci/internal/load"
-	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
 func near(a, b float64) bool { return math.Abs(a-b) < 1e-9 }
 
-// TestRatio checks that ratios don.t show the speed of the machine, which doubles in each round here.
+// TestRatio checks that ratios don't show the speed of the machine, which doubles in each round here.
 func TestRatio(t *testing.T) {
 	r := newResults()
 	rows := allRows()
@@ -83,7 +78,7 @@ func TestRoundOrder(t *testing.T) {
 			t.Fatalf("%d turns, want %d", len(turns), want)
 		}
 	}
-	if len(first) < 15 { // of 7 rows with 2 to 4 servers each
+	if len(first) < 10 { // of 3 rows with 2 to 4 servers each
 		t.Errorf("rounds begin with only %d of the turns", len(first))
 	}
 	a := roundOrder(rand.New(rand.NewPCG(7, 0)), rows, stacks)
@@ -100,17 +95,11 @@ func TestRows(t *testing.T) {
 			t.Errorf("two rows are called %q", r)
 		}
 		names[r.String()] = true
-		if back, err := parseRow(r.String()); err != nil || back != r {
-			t.Errorf("parseRow(%q) = %v, %v", r, back, err)
-		}
 	}
-	for _, name := range []string{"loaded 1.3 P256 full", "cold 1.2 RSA2048 resumed 1KB", "loaded 1.2 P256 resumed by id"} {
+	for _, name := range []string{"loaded 1.3 P256 full", "loaded 1.2 RSA2048 resumed 1KB", "loaded 1.2 P256 resumed by id"} {
 		if !names[name] {
 			t.Errorf("there is no row %q", name)
 		}
-	}
-	if _, err := parseRow("cold 1.3"); err == nil {
-		t.Error("a part of a name is a row")
 	}
 }
 
@@ -159,51 +148,12 @@ func TestStartRelaxed(t *testing.T) {
 	}
 }
 
-func TestParsers(t *testing.T) {
-	v, i, err := switches("Name:\tx\nvoluntary_ctxt_switches:\t12\nnonvoluntary_ctxt_switches:\t3\n")
-	if v != 12 || i != 3 || err != nil {
-		t.Errorf("switches: %d, %d, %v", v, i, err)
-	}
-	for _, bad := range []string{
-		"", "voluntary_ctxt_switches:\t12\n", "voluntary_ctxt_switches:\tx\nnonvoluntary_ctxt_switches:\t3\n",
-	} {
-		if _, _, err := switches(bad); err == nil {
-			t.Errorf("switches accepts %q", bad)
-		}
-	}
-	if n, err := timeslices("93231 2459884 2\n"); n != 2 || err != nil {
-		t.Errorf("timeslices: %d, %v", n, err)
-	}
-	if _, err := timeslices("1 2"); err == nil {
-		t.Error("timeslices accepts two fields")
-	}
-	n, err := perfCount("# started on Tue\n\n1234,,raw_syscalls:sys_enter,5,100.00,,\n")
-	if n != 1234 || err != nil {
-		t.Errorf("perfCount: %v, %v", n, err)
-	}
-	for _, bad := range []string{"", "<not counted>,,raw_syscalls:sys_enter,0,0.00,,\n"} {
-		if _, err := perfCount(bad); err == nil {
-			t.Errorf("perfCount accepts %q", bad)
-		}
-	}
-	for text, want := range map[string]int{"2048K\n": 2 << 20, "1M": 1 << 20, "77": 77, "": 0, "-1K": 0, "K": 0} {
-		if n, err := cacheSize(text); n != want || (err == nil) != (want > 0) {
-			t.Errorf("cacheSize(%q) = %d, %v", text, n, err)
-		}
-	}
-}
-
 func TestTable(t *testing.T) {
 	r := newResults()
-	rows := selectRows(regexp.MustCompile("^(loaded|cold) 1.3 P256 full$"))
+	rows := selectRows(regexp.MustCompile("^loaded 1.3 P256 full$"))
 	stacks := []string{stackGo, stackOSSL, "123456789abc", stackNginx}
 	for i, stack := range stacks {
-		for _, row := range rows {
-			if row.has(stack) {
-				r.samples.Add(turn{row, stack}, 0, sample{micros: float64(1000 * (i + 1)), perSecond: 12345, voluntary: 12.3})
-			}
-		}
-		r.syscalls[turn{rows[0], stack}] = 123.4
+		r.samples.Add(turn{rows[0], stack}, 0, sample{micros: float64(1000 * (i + 1)), perSecond: 12345})
 	}
 	var b strings.Builder
 	r.print(&b, rows, stacks)
@@ -212,63 +162,18 @@ func TestTable(t *testing.T) {
 			t.Errorf("%d columns: %s", len(line)-1, line)
 		}
 	}
-	want := regexp.MustCompile(`\n  123456789abc  3000  1.50 1.50-1.50  3.00 3.00-3.00  0.75 0.75-0.75` +
-		`  123.4 12.3  0.0  0.0  12345\n`)
+	want := regexp.MustCompile(`\n  123456789abc  3000  1.50 1.50-1.50  3.00 3.00-3.00  0.75 0.75-0.75   12345\n`)
 	if !want.MatchString(b.String()) {
 		t.Errorf("the table is\n%s", &b)
 	}
 	b.Reset()
 	r.writeTSV(&b, rows, stacks)
-	if n := strings.Count(b.String(), "\n"); n != 8 { // its head, and cold rows have no nginx
+	if n := strings.Count(b.String(), "\n"); n != 5 { // with its head
 		t.Errorf("%d lines of TSV:\n%s", n, &b)
 	}
 	for line := range strings.Lines(b.String()) {
-		if strings.Count(line, "\t") != 8 {
-			t.Errorf("not 9 fields: %q", line)
-		}
-	}
-}
-
-// TestLockstep does a connection of each cold and warm row with both stacks.
-func TestLockstep(t *testing.T) {
-	dir := t.TempDir()
-	if err := load.WriteCerts(dir, []tlstest.KeyKind{tlstest.RSA2048, tlstest.P256}); err != nil {
-		t.Fatal(err)
-	}
-	for _, stack := range []string{stackGo, stackOSSL} {
-		if _, err := ossl.Library(); err != nil && stack == stackOSSL {
-			t.Skip("there is no OpenSSL: ", err)
-		}
-		for _, row := range selectRows(regexp.MustCompile("^(cold|warm)")) {
-			base := filepath.Join(dir, string(row.key))
-			s := serving{stack: stack, way: row.way, cert: base + ".pem", key: base + ".key", row: row.String()}
-			wrap, _, err := s.open()
-			if err != nil {
-				t.Fatal(err)
-			}
-			evictions := 0
-			n, used, err := lockstep(row, wrap, func() { evictions++ }, time.Minute, 2)
-			if err != nil || n != 2 || used <= 0 {
-				t.Errorf("%s, %s: %d connections, %v, %v", stack, row, n, used, err)
-			}
-			if least := 2 * (n + load.WarmUp); evictions < least {
-				t.Errorf("%s, %s: %d evictions, want %d or more", stack, row, evictions, least)
-			}
-		}
-	}
-}
-
-// TestEvict checks that each line of data is written, and that the code can be called.
-func TestEvict(t *testing.T) {
-	e, err := newEvictor(1 << 20)
-	if err != nil {
-		t.Fatal(err)
-	}
-	e.evict()
-	e.evict()
-	for at := 0; at < len(e.data); at += cacheLine {
-		if e.data[at] != 2 {
-			t.Fatalf("the line at %d was written %d times, want 2", at, e.data[at])
+		if strings.Count(line, "\t") != 4 {
+			t.Errorf("not 5 fields: %q", line)
 		}
 	}
 }

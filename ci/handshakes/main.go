@@ -11,10 +11,6 @@
 // of turns that followed each other in one round, with the quartiles. -aa adds the same ossl once
 // more: where its ratio is not 1.00 within the quartiles, no other ratio is to be believed.
 //
-// The rows "cold" and "warm" have no network: a client of crypto/tls and the server take turns on
-// one thread, and only the server's processor time counts. In a cold row the caches are evicted
-// before each step of the server, as 16 clients on its processors do.
-//
 // It asserts no times. It fails if a connection was resumed that should not have been, or the
 // reverse, or if nginx and ossl don't use the same libssl.
 package main
@@ -55,7 +51,6 @@ type flags struct {
 	aa      bool
 	seed    uint64
 	serve   serving
-	cold    bool
 }
 
 func parse(args []string, usage io.Writer) (r *runner, f flags, err error) {
@@ -81,18 +76,15 @@ func parse(args []string, usage io.Writer) (r *runner, f flags, err error) {
 	set.IntVar(&r.clients, "clients", 16, "`clients` at a time")
 	set.IntVar(&r.full, "full", 0, "at most so many full `handshakes` in a turn; 0 for no limit but the time")
 	set.IntVar(&r.resumed, "resumed", 0, "the same of resumed `handshakes`")
-	set.StringVar(&f.rows, "rows", "", "only rows whose name matches this `regexp`, as '^(loaded|cold) 1.3 P256 full'")
-	set.Float64Var(&r.evict, "evict", 0, "`MB` that a cold row walks over before each step; 0 for four times the second-level cache")
+	set.StringVar(&f.rows, "rows", "", "only rows whose name matches this `regexp`, as '^loaded 1.3 P256 full'")
 	set.StringVar(&f.figures, "figures", "",
 		"write loaded-VERSION.md, or with -slack slack-VERSION.md, into this `folder`, named for the libssl")
 	set.StringVar(&f.tsv, "tsv", "", "write each turn into this `file`")
 	set.Uint64Var(&f.seed, "seed", 0, "the `seed` of the turns' order; 0 for a new one")
 	set.StringVar(&f.serve.stack, "serve", "", "be a server on this `stack`, ossl or crypto/tls")
-	set.BoolVar(&f.cold, "cold", false, "with -serve: no server, but a turn of a cold or warm row")
 	set.StringVar(&f.serve.way, "way", byTicket, "how the server resumes: ticket or id")
 	set.StringVar(&f.serve.cert, "cert", "", "the server's certificate `file`")
 	set.StringVar(&f.serve.key, "key", "", "the server's key `file`")
-	set.StringVar(&f.serve.row, "row", "", "the `row` of -cold")
 	if err := set.Parse(args); err != nil {
 		return nil, f, err
 	}
@@ -101,7 +93,7 @@ func parse(args []string, usage io.Writer) (r *runner, f flags, err error) {
 		return nil, f, fmt.Errorf("unknown argument %q", set.Arg(0))
 	case f.serve.stack == "" && r.client == "":
 		return nil, f, fmt.Errorf("-client or -serve is needed")
-	case f.rounds < 1 || r.clients < 1 || r.full < 0 || r.resumed < 0 || r.turn < time.Millisecond || r.slack < 0 || r.evict < 0:
+	case f.rounds < 1 || r.clients < 1 || r.full < 0 || r.resumed < 0 || r.turn < time.Millisecond || r.slack < 0:
 		return nil, f, fmt.Errorf("a number is too small")
 	}
 	if f.aa {
@@ -124,8 +116,6 @@ func main() {
 		os.Exit(2)
 	}
 	switch {
-	case f.cold:
-		err = serveCold(f.serve, r.turn, r.evict, r.full, os.Stdout)
 	case f.serve.stack != "":
 		err = serve(f.serve)
 	default:
@@ -169,17 +159,15 @@ func (r *runner) measure(ctx context.Context, f flags) (err error) {
 	for round := range f.rounds {
 		fmt.Fprintf(os.Stderr, "round %d of %d\n", round+1, f.rounds)
 		for _, t := range roundOrder(order, rows, r.stacks()) {
-			if err := r.take(ctx, t, round, res); err != nil {
+			s, err := r.take(ctx, t)
+			if err != nil {
 				return fmt.Errorf("%s, %s: %w", t.stack, t.row, err)
 			}
+			res.samples.Add(t, round, s)
 		}
 	}
-	fmt.Fprintln(os.Stderr, "counting system calls")
-	if err := r.count(ctx, rows, res); err != nil {
-		return err
-	}
-	head := fmt.Sprintf("Servers: %s.\n%d rounds, turns of %v, %d clients, seed %d; cold rows walk over %.0f MB.\n%s\n",
-		strings.Join(r.names, "; "), f.rounds, r.turn, r.clients, f.seed, float64(evicted(r.evict))/(1<<20), legend)
+	head := fmt.Sprintf("Servers: %s.\n%d rounds, turns of %v, %d clients, seed %d.\n%s\n",
+		strings.Join(r.names, "; "), f.rounds, r.turn, r.clients, f.seed, legend)
 	if f.tsv != "" {
 		if err := writeFile(f.tsv, func(w io.Writer) { res.writeTSV(w, rows, r.stacks()) }); err != nil {
 			return err

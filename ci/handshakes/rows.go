@@ -13,7 +13,6 @@ import (
 
 // A row is a kind of connection.
 type row struct {
-	place   string // loaded, cold, warm
 	version string // 1.2, 1.3
 	key     tlstest.KeyKind
 	kind    string // none, full, resumed
@@ -21,16 +20,9 @@ type row struct {
 	request bool   // of 1 KB, answered
 }
 
-// The places of rows.
-const (
-	loaded = "loaded"
-	cold   = "cold"
-	warm   = "warm"
-)
-
 // String is the row's name, as "loaded 1.3 P256 full 1KB".
 func (r row) String() string {
-	s := fmt.Sprintf("%s %s %s %s", r.place, r.version, r.key, r.kind)
+	s := fmt.Sprintf("loaded %s %s %s", r.version, r.key, r.kind)
 	if r.way == byID {
 		s += " by id"
 	}
@@ -43,24 +35,19 @@ func (r row) String() string {
 // allRows returns every row, in the order of the table.
 func allRows() []row {
 	var rows []row
-	for _, place := range []string{loaded, cold, warm} {
-		for _, request := range []bool{false, true} {
-			for _, version := range []string{"1.3", "1.2"} {
-				for _, key := range []tlstest.KeyKind{tlstest.P256, tlstest.RSA2048} {
-					r := row{place: place, version: version, key: key, way: byTicket, request: request}
-					for _, r.kind = range []string{"full", "resumed"} {
-						rows = append(rows, r)
-					}
+	for _, request := range []bool{false, true} {
+		for _, version := range []string{"1.3", "1.2"} {
+			for _, key := range []tlstest.KeyKind{tlstest.P256, tlstest.RSA2048} {
+				r := row{version: version, key: key, way: byTicket, request: request}
+				for _, r.kind = range []string{"full", "resumed"} {
+					rows = append(rows, r)
 				}
 			}
 		}
-		if place == loaded {
-			rows = append(rows, row{place: loaded, version: "1.2", key: tlstest.P256, kind: "resumed", way: byID},
-				row{place: loaded, version: "1.2", key: tlstest.RSA2048, kind: "resumed", way: byID},
-				row{place: loaded, version: "1.3", key: tlstest.P256, kind: "none", way: byTicket})
-		}
 	}
-	return rows
+	return append(rows, row{version: "1.2", key: tlstest.P256, kind: "resumed", way: byID},
+		row{version: "1.2", key: tlstest.RSA2048, kind: "resumed", way: byID},
+		row{version: "1.3", key: tlstest.P256, kind: "none", way: byTicket})
 }
 
 // selectRows returns the rows whose names match.
@@ -70,13 +57,7 @@ func selectRows(pattern *regexp.Regexp) []row {
 
 // has reports whether a stack takes part in a row.
 func (r row) has(stack string) bool {
-	switch stack {
-	case stackGo:
-		return r.way != byID // it has no sessions but tickets
-	case stackNginx:
-		return r.place == loaded
-	}
-	return true
+	return stack != stackGo || r.way != byID // crypto/tls has no sessions but tickets
 }
 
 // A turn is one server's in one row.

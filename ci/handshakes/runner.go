@@ -5,7 +5,6 @@ package main
 import (
 	"bufio"
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -34,7 +33,6 @@ type runner struct {
 	full, resumed         int // connections of a turn, at most
 	turn                  time.Duration
 	slack                 time.Duration // of the Go servers' timers; 0 for the host's
-	evict                 float64       // MB
 	dir                   string
 	servers               map[serverKey]*server
 	names                 []string // of the servers' TLS libraries
@@ -144,16 +142,14 @@ type server struct {
 	port        string
 	requestPort string
 	name        string
-	program     string   // of a Go server
-	args        []string // of a Go server
 }
 
 // command returns a server's command.
-func (r *runner) command(ctx context.Context, program string, args ...string) *exec.Cmd {
+func (r *runner) command(program string, args ...string) *exec.Cmd {
 	if r.librun != "" {
-		return exec.CommandContext(ctx, r.librun, append([]string{program}, args...)...)
+		return exec.Command(r.librun, append([]string{program}, args...)...)
 	}
-	return exec.CommandContext(ctx, program, args...)
+	return exec.Command(program, args...)
 }
 
 func (r *runner) startGo(k serverKey) (*server, error) {
@@ -168,7 +164,7 @@ func (r *runner) startGo(k serverKey) (*server, error) {
 		}
 	}
 	args := []string{"-serve", stack, "-way", k.way, "-cert", r.file(string(k.key) + ".pem"), "-key", r.file(string(k.key) + ".key")}
-	cmd := r.command(context.Background(), program, args...)
+	cmd := r.command(program, args...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
 	cmd.Stderr = os.Stderr
 	stdin, err := cmd.StdinPipe()
@@ -182,7 +178,7 @@ func (r *runner) startGo(k serverKey) (*server, error) {
 	if err := startRelaxed(cmd, r.slack); err != nil {
 		return nil, err
 	}
-	s := &server{cmd: cmd, stdin: stdin, program: program, args: args}
+	s := &server{cmd: cmd, stdin: stdin}
 	lines := bufio.NewScanner(stdout) // ends with the process, if that can't serve
 	lines.Scan()
 	first, second, _ := strings.Cut(lines.Text(), " ")
@@ -265,7 +261,7 @@ func (r *runner) startNginx(k serverKey) (*server, error) {
 	if err := os.WriteFile(conf, fmt.Appendf(nil, nginxConf, r.dir, user, port, k.key, sessions, name, body), 0o600); err != nil {
 		return nil, err
 	}
-	cmd := r.command(context.Background(), r.nginx, "-c", conf, "-e", r.file("nginx.log"))
+	cmd := r.command(r.nginx, "-c", conf, "-e", r.file("nginx.log"))
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
 	var said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &said, &said

@@ -20,7 +20,7 @@ import (
 const cached = 10_000
 
 // serving holds the flags of a server.
-type serving struct{ stack, way, cert, key, row string }
+type serving struct{ stack, way, cert, key string }
 
 // answer is the same for each request. Nothing parses requests: nginx does, for some microseconds.
 var answer = fmt.Appendf(nil, "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: %d\r\n\r\n%s", requestSize,

@@ -4,25 +4,19 @@ package main
 
 import "github.com/ossl-go/ossl/ci/internal/load"
 
-// A sample is the result of one turn, for each connection except perSecond.
+// A sample is the result of one turn.
 type sample struct {
-	micros                       float64 // of processor time
-	voluntary, involuntary, runs float64
-	perSecond                    float64 // connections
+	micros    float64 // of processor time, for a connection
+	perSecond float64 // connections
 }
 
 // micros is a sample's processor time.
 func micros(s sample) float64 { return s.micros }
 
 // results holds the samples by turn and round.
-type results struct {
-	samples  load.Samples[turn, sample]
-	syscalls map[turn]float64 // a connection
-}
+type results struct{ samples load.Samples[turn, sample] }
 
-func newResults() *results {
-	return &results{samples: load.Samples[turn, sample]{}, syscalls: map[turn]float64{}}
-}
+func newResults() *results { return &results{samples: load.Samples[turn, sample]{}} }
 
 // ratio returns the ratios of processor time to another stack's in the same row and round, and
 // whether there are any.

@@ -282,20 +282,7 @@ func (s *server) ended() error {
 }
 
 // used returns the processor time of the server with its children.
-func (s *server) used() (sum time.Duration, err error) {
-	for _, pid := range s.processes() {
-		n, err := strconv.Atoi(pid)
-		if err != nil {
-			return 0, err
-		}
-		used, err := load.Clock(load.ProcessClock(n))
-		if err != nil {
-			return 0, fmt.Errorf("the clock of process %d: %w", n, err)
-		}
-		sum += used
-	}
-	return sum, nil
-}
+func (s *server) used() (time.Duration, error) { return load.Used(s.processes()) }
 
 // stop ends the server and waits for it.
 func (s *server) stop() error {

@@ -11,10 +11,6 @@ import (
 	"time"
 )
 
-// WarmUp is the number of connections that the client makes before a turn, besides one for each of
-// the clients that resume.
-const WarmUp = 3
-
 // A Visit is a turn of the client in C, ci/handshakes/programs/client.c: Clients at a time make new
 // connections.
 type Visit struct {
@@ -26,30 +22,19 @@ type Visit struct {
 	Request   int // the bytes of each connection's request, answered with 1 KB; 0 for none
 	Most      int // connections; 0 for no limit but Turn
 	Turn      time.Duration
-
-	Wrapper []string // starts the client, if it isn't empty
-}
-
-// WarmUps is the number of connections before the turn.
-func (v Visit) WarmUps() int {
-	if v.Kind == "resumed" {
-		return WarmUp + v.Clients
-	}
-	return WarmUp
 }
 
 // Run has the clients visit a server, and calls ready right before they do. It returns the number of
 // connections, and the time that they took. It fails if a connection was resumed and should not
 // have been, or the reverse.
 func (v Visit) Run(ctx context.Context, patience time.Duration, ready func() error) (n int, took time.Duration, err error) {
-	args := append(v.Wrapper[:len(v.Wrapper):len(v.Wrapper)], v.Program, v.Port, v.CA, v.Version, v.Way, strconv.Itoa(v.Clients),
-		v.Kind)
+	args := []string{v.Port, v.CA, v.Version, v.Way, strconv.Itoa(v.Clients), v.Kind}
 	for _, n := range []int{v.Request, v.Most, int(v.Turn.Milliseconds())} {
 		args = append(args, strconv.Itoa(n))
 	}
 	ctx, cancel := context.WithTimeout(ctx, v.Turn+patience)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
+	cmd := exec.CommandContext(ctx, v.Program, args...)
 	var said bytes.Buffer
 	cmd.Stderr = &said
 	stdin, err := cmd.StdinPipe()

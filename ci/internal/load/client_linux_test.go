@@ -2,7 +2,8 @@ package load_test
 
 import (
 	"errors"
-	"os/exec"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -11,13 +12,12 @@ import (
 
 // TestVisitNotReady: a client that must not begin ends at once, and not at the end of its time.
 func TestVisitNotReady(t *testing.T) {
-	cat, err := exec.LookPath("cat")
-	if err != nil {
-		t.Skip("no cat")
+	client := filepath.Join(t.TempDir(), "client")
+	if err := os.WriteFile(client, []byte("#!/bin/sh\necho ready\nexec cat\n"), 0o700); err != nil {
+		t.Fatal(err)
 	}
 	failed := errors.New("not ready")
-	// In the client's place is a script, of which the client's arguments are those that it ignores.
-	v := load.Visit{Wrapper: []string{"/bin/sh", "-c", "echo ready; exec " + cat}, Program: "client", Turn: time.Hour}
+	v := load.Visit{Program: client, Turn: time.Hour}
 	if _, _, err := v.Run(t.Context(), time.Hour, func() error { return failed }); !errors.Is(err, failed) {
 		t.Errorf("got %v", err)
 	}

@@ -1,23 +1,27 @@
 package load
 
 import (
+	"fmt"
+	"strconv"
 	"syscall"
 	"time"
 	"unsafe"
 )
 
-// ThreadClock is the clock of the calling thread's processor time.
-const ThreadClock = 3
-
-// ProcessClock returns the clock of a process's processor time, with all its threads, as
-// clock_getcpuclockid(3) makes it.
-func ProcessClock(pid int) int32 { return ^int32(pid)<<3 | 2 }
-
-// Clock returns the time of a clock.
-func Clock(id int32) (time.Duration, error) {
-	var t syscall.Timespec
-	if _, _, errno := syscall.RawSyscall(syscall.SYS_CLOCK_GETTIME, uintptr(id), uintptr(unsafe.Pointer(&t)), 0); errno != 0 {
-		return 0, errno
+// Used returns the processor time of processes, with all their threads.
+func Used(pids []string) (sum time.Duration, err error) {
+	for _, pid := range pids {
+		n, err := strconv.Atoi(pid)
+		if err != nil {
+			return 0, err
+		}
+		clock := ^int32(n)<<3 | 2 // as clock_getcpuclockid(3) makes it
+		var t syscall.Timespec
+		_, _, errno := syscall.RawSyscall(syscall.SYS_CLOCK_GETTIME, uintptr(clock), uintptr(unsafe.Pointer(&t)), 0)
+		if errno != 0 {
+			return 0, fmt.Errorf("the clock of process %d: %w", n, errno)
+		}
+		sum += time.Duration(t.Nano())
 	}
-	return time.Duration(t.Nano()), nil
+	return sum, nil
 }
