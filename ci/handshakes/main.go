@@ -72,13 +72,13 @@ func parse(args []string, usage io.Writer) (r *runner, f flags, err error) {
 	set.IntVar(&f.rounds, "rounds", 15, "`rounds`, in which each server has one turn in each row")
 	set.DurationVar(&r.turn, "turn", 500*time.Millisecond, "the `time` of a turn")
 	set.DurationVar(&r.slack, "slack", 0,
-		"the timer `slack` of ossl's and crypto/tls's servers, which 'ossl serve' sets to 2ms; 0 for the host's")
+		"each row once more, with this timer `slack` of ossl's and crypto/tls's servers: 'ossl serve' sets 2ms")
 	set.IntVar(&r.clients, "clients", 16, "`clients` at a time")
 	set.IntVar(&r.full, "full", 0, "at most so many full `handshakes` in a turn; 0 for no limit but the time")
 	set.IntVar(&r.resumed, "resumed", 0, "the same of resumed `handshakes`")
 	set.StringVar(&f.rows, "rows", "", "only rows whose name matches this `regexp`, as '^loaded 1.3 P256 full'")
 	set.StringVar(&f.figures, "figures", "",
-		"write loaded-VERSION.md, or with -slack slack-VERSION.md, into this `folder`, named for the libssl")
+		"write loaded-VERSION.md into this `folder`, named for the libssl")
 	set.StringVar(&f.tsv, "tsv", "", "write each turn into this `file`")
 	set.Uint64Var(&f.seed, "seed", 0, "the `seed` of the turns' order; 0 for a new one")
 	set.StringVar(&f.serve.stack, "serve", "", "be a server on this `stack`, ossl or crypto/tls")
@@ -135,7 +135,7 @@ func (r *runner) measure(ctx context.Context, f flags) (err error) {
 	if err != nil {
 		return err
 	}
-	rows := selectRows(pattern)
+	rows := r.selectRows(pattern)
 	if len(rows) == 0 {
 		return fmt.Errorf("no row matches %q", f.rows)
 	}
@@ -173,12 +173,11 @@ func (r *runner) measure(ctx context.Context, f flags) (err error) {
 			return err
 		}
 	}
-	figures := "loaded"
 	if r.slack > 0 {
-		figures, head = "slack", fmt.Sprintf("The timer slack of ossl's and crypto/tls's servers is %v.\n%s", r.slack, head)
+		head += fmt.Sprintf("slack: the timer slack of ossl's and crypto/tls's servers is %v.\n", r.slack)
 	}
 	if f.figures != "" {
-		return writeFigures(filepath.Join(f.figures, figures), r.version(), head, rows, r.stacks(), res)
+		return writeFigures(filepath.Join(f.figures, "loaded"), r.version(), head, rows, r.stacks(), res)
 	}
 	fmt.Println(head)
 	res.print(os.Stdout, rows, r.stacks())

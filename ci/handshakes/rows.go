@@ -18,11 +18,16 @@ type row struct {
 	kind    string // none, full, resumed
 	way     string // of resumption
 	request bool   // of 1 KB, answered
+	slack   bool   // of the Go servers' timers
 }
 
 // String is the row's name, as "loaded 1.3 P256 full 1KB".
 func (r row) String() string {
-	s := fmt.Sprintf("loaded %s %s %s", r.version, r.key, r.kind)
+	place := "loaded"
+	if r.slack {
+		place = "slack"
+	}
+	s := fmt.Sprintf("%s %s %s %s", place, r.version, r.key, r.kind)
 	if r.way == byID {
 		s += " by id"
 	}
@@ -50,9 +55,16 @@ func allRows() []row {
 		row{version: "1.3", key: tlstest.P256, kind: "none", way: byTicket})
 }
 
-// selectRows returns the rows whose names match.
-func selectRows(pattern *regexp.Regexp) []row {
-	return slices.DeleteFunc(allRows(), func(r row) bool { return !pattern.MatchString(r.String()) })
+// selectRows returns the rows whose names match: with a slack, each without it and with it.
+func (r *runner) selectRows(pattern *regexp.Regexp) []row {
+	rows := allRows()
+	if r.slack > 0 {
+		for _, row := range allRows() {
+			row.slack = true
+			rows = append(rows, row)
+		}
+	}
+	return slices.DeleteFunc(rows, func(r row) bool { return !pattern.MatchString(r.String()) })
 }
 
 // has reports whether a stack takes part in a row.

@@ -32,7 +32,7 @@ type runner struct {
 	clients               int
 	full, resumed         int // connections of a turn, at most
 	turn                  time.Duration
-	slack                 time.Duration // of the Go servers' timers; 0 for the host's
+	slack                 time.Duration // of the Go servers' timers in rows with it
 	dir                   string
 	servers               map[serverKey]*server
 	names                 []string // of the servers' TLS libraries
@@ -47,6 +47,12 @@ type serverKey struct {
 	stack string
 	key   tlstest.KeyKind
 	way   string
+	slack bool
+}
+
+// server names a row's server. nginx has no slack.
+func (r row) server(stack string) serverKey {
+	return serverKey{stack, r.key, r.way, r.slack && stack != stackNginx}
 }
 
 // nameSize is the width of the table's column.
@@ -81,7 +87,7 @@ func (r *runner) startAll(rows []row) error {
 	}
 	for _, row := range rows {
 		for _, stack := range r.stacks() {
-			k := serverKey{stack, row.key, row.way}
+			k := row.server(stack)
 			if !row.has(stack) || r.servers[k] != nil {
 				continue
 			}
@@ -175,7 +181,11 @@ func (r *runner) startGo(k serverKey) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := startRelaxed(cmd, r.slack); err != nil {
+	slack := time.Duration(0) // the host's
+	if k.slack {
+		slack = r.slack
+	}
+	if err := startRelaxed(cmd, slack); err != nil {
 		return nil, err
 	}
 	s := &server{cmd: cmd, stdin: stdin}

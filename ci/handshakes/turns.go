@@ -14,7 +14,7 @@ const requestSize = 1024
 
 // take does a turn.
 func (r *runner) take(ctx context.Context, t turn) (sample, error) {
-	s := r.servers[serverKey{t.stack, t.row.key, t.row.way}]
+	s := r.servers[t.row.server(t.stack)]
 	v := load.Visit{Program: r.client, Port: s.port, CA: r.file("ca.pem"), Version: t.row.version, Way: t.row.way,
 		Kind: t.row.kind, Clients: r.clients, Most: r.full, Turn: r.turn}
 	if t.row.kind == "resumed" {
