@@ -3,14 +3,11 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/jedib0t/go-pretty/v6/table"
-	"github.com/jedib0t/go-pretty/v6/text"
 	"github.com/spf13/cobra"
 
 	"github.com/ossl-go/ossl/bench"
@@ -56,8 +53,8 @@ The keys of --format json are stable: new ones may come, but none goes or change
     unit                time, rate and throughput: all figures are nanoseconds for an operation,
                         which moves bytes; memory: bytes
     figures             the median of each engine; rounds has all figures
-    ratios              of each engine except the first one to that: ratio, and its range from
-                        ratio_low to ratio_high`,
+    ratios              of the time, or memory, of each engine except the first one to that:
+                        ratio, and its range from ratio_low to ratio_high; below 1 is better`,
 		Example: `  ossl bench
   ossl bench handshakes resumption --duration 30s --html report.html
   ossl bench --against /opt/openssl-4.0/lib --format json
@@ -115,10 +112,7 @@ func (r *benchRequest) run(cmd *cobra.Command, sections []string) (err error) {
 	if err := r.check(sections); err != nil {
 		return err
 	}
-	lib, err := findLibrary()
-	if err == nil {
-		err = lib.err
-	}
+	lib, err := usableLibrary()
 	if err != nil {
 		return err
 	}
@@ -127,7 +121,7 @@ func (r *benchRequest) run(cmd *cobra.Command, sections []string) (err error) {
 			return fmt.Errorf("--html: %w", err)
 		}
 	}
-	engines := []measure.Engine{measure.Local(measure.Both(bench.Std)), measure.Local(measure.Both(bench.OSSL))}
+	engines := ownEngines()
 	if r.pairings {
 		engines = append(engines, measure.Local(measure.Ends{Server: bench.OSSL, Client: bench.Std}),
 			measure.Local(measure.Ends{Server: bench.Std, Client: bench.OSSL}))
@@ -140,21 +134,11 @@ func (r *benchRequest) run(cmd *cobra.Command, sections []string) (err error) {
 		defer func() { err = errors.Join(err, other.Close()) }()
 		engines = append(engines, other)
 	}
-	report := &measure.Report{
-		Date: time.Now().UTC().Truncate(time.Second), Command: "ossl " + strings.Join(commandLine(cmd, sections), " "),
-		Machine: measure.ThisMachine(), OpenSSL: lib.VersionText, Libssl: lib.Path, FIPS: lib.FIPSRequired != "", Rounds: r.rounds,
-	}
-	for _, e := range engines {
-		report.Engines = append(report.Engines, e.Name())
-	}
+	report := newReport(lib, r.rounds, "ossl "+strings.Join(commandLine(cmd, sections), " "))
 	rows, missing := measure.Rows(sections, report.FIPS)
 	common, lacking := measure.Common(rows, engines)
 	report.Rows, report.Missing = common, append(missing, lacking...)
-	p := newProgress(cmd.ErrOrStderr())
-	p.start(r.rounds, (measure.Steps(report.Rows, engines, r.rounds)+r.rounds-1)/r.rounds)
-	err = measure.Run(cmd.Context(), report.Rows, engines, measure.Options{Rounds: r.rounds, Duration: r.duration, Step: p.step})
-	p.stop()
-	if err != nil {
+	if err := runReport(cmd, report, engines, r.duration); err != nil {
 		return err
 	}
 	if r.html != "" {
@@ -170,7 +154,12 @@ func (r *benchRequest) run(cmd *cobra.Command, sections []string) (err error) {
 		return report.WriteBenchstat(out)
 	}
 	writeHead(out, lib)
-	writeReport(out, report, colours(out, r.noColor))
+	for _, s := range measure.Sections {
+		if rows := report.Section(s.Name); len(rows) > 0 {
+			writeTable(out, report, s.Name, rows, colours(out, r.noColor))
+		}
+	}
+	writeFoot(out, report)
 	return nil
 }
 
@@ -190,101 +179,4 @@ func commandLine(cmd *cobra.Command, args []string) []string {
 		}
 	}
 	return line
-}
-
-// writeReport writes a table for each section.
-func writeReport(w io.Writer, report *measure.Report, colours bool) {
-	// Otherwise a table would not fit a terminal of 100 columns.
-	words, ranges := len(report.Engines) <= 3, len(report.Engines) == 2
-	for _, s := range measure.Sections {
-		t := table.NewWriter()
-		header := table.Row{s.Name}
-		for i, engine := range report.Engines {
-			if !words {
-				engine = strings.ReplaceAll(engine, " ", "\n")
-			}
-			header = append(header, engine)
-			if i > 0 && words {
-				header = append(header, "is")
-			}
-			if i > 0 && ranges {
-				header = append(header, "range")
-			}
-		}
-		t.AppendHeader(header)
-		rows := 0
-		for _, row := range report.Rows {
-			if row.Section != s.Name {
-				continue
-			}
-			rows++
-			cells := table.Row{row.Name}
-			for i := range report.Engines {
-				cells = append(cells, row.Figure(row.Median(i)))
-				c := row.Compare(i, 0)
-				if i > 0 && words {
-					cells = append(cells, coloured(c, row.Unit, colours))
-				}
-				if i > 0 && ranges {
-					cells = append(cells, c.Spread())
-				}
-			}
-			t.AppendRow(cells)
-		}
-		if rows == 0 {
-			continue
-		}
-		styleTable(t, len(report.Engines), words)
-		fmt.Fprintln(w, t.Render())
-		fmt.Fprintln(w)
-	}
-	for _, missing := range report.Missing {
-		fmt.Fprintln(w, "Not measured:", missing)
-	}
-	fmt.Fprintf(w, "Medians of %d alternating rounds, compared with %s", report.Rounds, report.Engines[0])
-	if ranges && report.Rounds > 1 {
-		fmt.Fprint(w, "; range: with 90% confidence")
-	}
-	fmt.Fprintln(w, ".")
-	fmt.Fprintf(w, "%s, %d processors in use", report.Machine.Go, report.Machine.CPUs)
-	if report.Machine.Processor != "" {
-		fmt.Fprintf(w, ", %s", report.Machine.Processor)
-	}
-	fmt.Fprintln(w)
-	writeLoad(w, report.Machine)
-}
-
-// writeLoad says if other programs have disturbed a measurement.
-func writeLoad(w io.Writer, m measure.Machine) {
-	if m.Busy() {
-		fmt.Fprintf(w, "Other programs were busy (load %.1f): on an idle machine the figures are better and vary less.\n", m.Load)
-	}
-}
-
-func coloured(c measure.Comparison, unit measure.Unit, colours bool) string {
-	words := c.Words(unit)
-	if colour, ok := verdictColours[c.Verdict()]; ok && colours {
-		return colour.Sprint(words)
-	}
-	return words
-}
-
-var verdictColours = map[measure.Verdict]text.Color{measure.Slower: text.FgYellow, measure.Faster: text.FgGreen}
-
-// styleTable sets the style of a table of some engines. Words says that there is a column with words
-// behind each engine's except the first one's.
-func styleTable(t table.Writer, engines int, words bool) {
-	t.SetStyle(table.StyleLight)
-	t.Style().Format.Header = text.FormatDefault
-	t.Style().Options.SeparateColumns = false
-	t.Style().Options.DrawBorder = false
-	columns := []table.ColumnConfig{{Number: 2, Align: text.AlignRight, AlignHeader: text.AlignRight}}
-	for i := 1; i < engines; i++ {
-		number := 2 + i
-		if words {
-			number = 1 + 2*i
-		}
-		columns = append(columns, table.ColumnConfig{Number: number, Align: text.AlignRight, AlignHeader: text.AlignRight})
-	}
-	t.SetColumnConfigs(columns)
 }

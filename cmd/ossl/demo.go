@@ -1,8 +1,8 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
+	"io"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -11,8 +11,7 @@ import (
 	"github.com/ossl-go/ossl/cmd/ossl/internal/measure"
 )
 
-// demoRounds is the number of measurements of each row. It is odd, so that one of them is the
-// median.
+// demoRounds is the number of measurements of each row.
 const demoRounds = 11
 
 type demoOptions struct {
@@ -27,9 +26,9 @@ func demoCommand() *cobra.Command {
 		Use:   "demo",
 		Short: "Run servers and clients on the host's OpenSSL and compare them with crypto/tls",
 		Long: `Demo runs TLS servers and clients in this process, over loopback, once on the host's OpenSSL
-and once on Go's crypto/tls, and shows the times of both in one table.
+and once on Go's crypto/tls, and shows the times of both in one table: some of the rows of
+ossl bench, measured in the same way.
 
-The two are measured alternately, so that other load on the machine affects both.
 Everything is TLS 1.3 with X25519 and AES-128-GCM, without resumption. If OSSL_FIPS=require or
 the host requires FIPS mode, the group is P-256, and OpenSSL uses its FIPS module.`,
 		Args: cobra.NoArgs,
@@ -41,26 +40,13 @@ the host requires FIPS mode, the group is P-256, and OpenSSL uses its FIPS modul
 		},
 	}
 	cmd.Flags().DurationVar(&o.duration, "duration", 20*time.Second, "approximate time to measure")
-	cmd.Flags().BoolVar(&o.json, "json", false, "write the result as JSON")
+	cmd.Flags().BoolVar(&o.json, "json", false, "write the result as JSON, with the keys of 'ossl bench --format json'")
 	cmd.Flags().BoolVar(&o.noColor, "no-color", false, "write the table without colours")
 	return cmd
 }
 
-// A demoResult is the result of the demo, as --json writes it.
-type demoResult struct {
-	Library library   `json:"library"`
-	Go      string    `json:"go"`
-	CPUs    int       `json:"cpus"`
-	Load    float64   `json:"load"` // the load average of the minute before the demo
-	Rounds  int       `json:"rounds"`
-	Rows    []demoRow `json:"rows"`
-}
-
 func demo(cmd *cobra.Command, o demoOptions) error {
-	lib, err := findLibrary()
-	if err == nil {
-		err = lib.err
-	}
+	lib, err := usableLibrary()
 	if err != nil {
 		return err
 	}
@@ -68,31 +54,55 @@ func demo(cmd *cobra.Command, o demoOptions) error {
 	if !o.json {
 		writeHead(out, lib)
 	}
-	machine := measure.ThisMachine()
-	result := demoResult{
-		Library: lib,
-		Go:      machine.Go,
-		CPUs:    machine.CPUs,
-		Load:    machine.Load,
-		Rounds:  demoRounds,
-	}
-	rows := measure.Demo(lib.FIPSRequired != "")
-	engines := []measure.Engine{measure.Local(measure.Both(bench.Std)), measure.Local(measure.Both(bench.OSSL))}
-	p := newProgress(cmd.ErrOrStderr())
-	p.start(demoRounds, len(rows)*len(engines))
-	err = measure.Run(cmd.Context(), rows, engines, measure.Options{Rounds: demoRounds, Duration: o.duration, Step: p.step})
-	p.stop()
-	if err != nil {
+	report := newReport(lib, demoRounds, "ossl demo")
+	report.Rows = measure.Demo(report.FIPS)
+	if err := runReport(cmd, report, ownEngines(), o.duration); err != nil {
 		return err
 	}
-	for _, row := range rows {
-		result.Rows = append(result.Rows, demoRowOf(row))
-	}
 	if o.json {
-		e := json.NewEncoder(out)
-		e.SetIndent("", "  ")
-		return e.Encode(result)
+		return report.WriteJSON(out)
 	}
-	writeTable(out, result, colours(out, o.noColor))
+	writeDemo(out, report, lib, colours(out, o.noColor))
 	return nil
+}
+
+func writeDemo(w io.Writer, report *measure.Report, lib library, colours bool) {
+	writeTable(w, report, "", report.Rows, colours)
+	fmt.Fprintf(w, "TLS 1.3, %v, AES-128-GCM, no resumption; server and client in this process, over loopback.\n",
+		bench.DefaultKex())
+	if report.FIPS {
+		fmt.Fprintln(w, "In FIPS mode OpenSSL verifies each chain. crypto/tls is not in its own FIPS mode.")
+	} else {
+		fmt.Fprintln(w, "Chain cache: ossl's clients remember chains they have verified; crypto/tls verifies each time.")
+	}
+	writeFoot(w, report)
+	if hint := fastestHint(lib.Version); hint != "" {
+		fmt.Fprintln(w, hint)
+	}
+}
+
+// fastestLine is the line of OpenSSL's releases that ossl is fastest with, of those that were
+// measured: docs/PERFORMANCE.md.
+const fastestLine = "4.0"
+
+// fastestHint returns a line for a user of an older OpenSSL, or "".
+func fastestHint(version string) string {
+	if older, err := olderThan(version, fastestLine); err != nil || !older {
+		return ""
+	}
+	return fmt.Sprintf("OpenSSL %s is the fastest that ossl was measured with; this is %s.", fastestLine, version)
+}
+
+// olderThan reports whether a version such as 3.0.19 or 1.1.1w comes before a line such as 4.0.
+func olderThan(version, line string) (bool, error) {
+	numbers := func(s string) (major, minor int, err error) {
+		_, err = fmt.Sscanf(s, "%d.%d", &major, &minor)
+		return major, minor, err
+	}
+	major, minor, err := numbers(version)
+	if err != nil {
+		return false, err
+	}
+	lineMajor, lineMinor, err := numbers(line)
+	return major < lineMajor || major == lineMajor && minor < lineMinor, err
 }

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// A Machine is what figures depend on besides the OpenSSL.
+// A Machine describes a machine, on which figures depend besides the OpenSSL.
 type Machine struct {
 	Processor string  `json:"processor"`
 	CPUs      int     `json:"cpus"`

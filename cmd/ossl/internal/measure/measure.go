@@ -6,12 +6,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"runtime"
-	"slices"
 	"time"
 
 	"github.com/ossl-go/ossl/bench"
+	"github.com/ossl-go/ossl/bench/rounds"
 )
 
 // A Unit is the form in which a row's figures are shown.
@@ -115,33 +116,52 @@ type Options struct {
 // Run measures all rows with all engines: in each round every row has a slice of time for each
 // engine, one right after the other.
 func Run(ctx context.Context, rows []*Row, engines []Engine, o Options) error {
-	timed := 0
+	type turn struct {
+		row    *Row
+		engine int
+	}
+	var once, timed [][]turn // by rows
 	for _, row := range rows {
-		row.Figures = make([][]float64, len(engines))
-		if row.once == nil {
-			timed++
+		var turns []turn
+		for i := range engines {
+			turns = append(turns, turn{row, i})
+		}
+		if row.once != nil { // it takes long, and hardly varies
+			once = append(once, turns)
+		} else {
+			timed = append(timed, turns)
 		}
 	}
-	slice := max(1, o.Duration/time.Duration(max(1, o.Rounds*timed*len(engines)))) // in no time nothing is measured
-	for round := range o.Rounds {
-		for _, row := range rows {
-			if row.once != nil && round > 0 { // it takes long, and hardly varies
-				continue
-			}
-			for i, engine := range engines {
-				if err := ctx.Err(); err != nil {
-					return err
-				}
-				o.Step(round, row.Name+", "+engine.Name())
-				figure, err := engine.Measure(ctx, row, slice)
-				if err != nil && ctx.Err() != nil { // Ctrl-C has ended other processes too, which is no failure
-					return ctx.Err()
-				}
-				if err != nil {
-					return fmt.Errorf("%s, %s: %w", row.Name, engine.Name(), err)
-				}
-				row.Figures[i] = append(row.Figures[i], figure)
-			}
+	slice := max(1, o.Duration/time.Duration(max(1, o.Rounds*len(timed)*len(engines)))) // in no time nothing is measured
+	take := func(round int, t turn) (float64, error) {
+		if err := ctx.Err(); err != nil {
+			return 0, err
+		}
+		engine := engines[t.engine]
+		o.Step(round, t.row.Name+", "+engine.Name())
+		figure, err := engine.Measure(ctx, t.row, slice)
+		if err != nil && ctx.Err() != nil { // Ctrl-C has ended other processes too, which is no failure
+			return 0, ctx.Err()
+		}
+		if err != nil {
+			return 0, fmt.Errorf("%s, %s: %w", t.row.Name, engine.Name(), err)
+		}
+		return figure, nil
+	}
+	seed := rand.Uint64()
+	measured, err := rounds.Take(1, seed, once, take)
+	if err != nil {
+		return err
+	}
+	repeated, err := rounds.Take(o.Rounds, seed, timed, take)
+	if err != nil {
+		return err
+	}
+	maps.Copy(measured, repeated)
+	for _, row := range rows {
+		row.Figures = nil
+		for i := range engines {
+			row.Figures = append(row.Figures, measured[turn{row, i}])
 		}
 	}
 	return nil
@@ -160,51 +180,15 @@ func Steps(rows []*Row, engines []Engine, rounds int) (steps int) {
 }
 
 // Median returns the median figure of an engine.
-func (r *Row) Median(engine int) float64 { return median(r.Figures[engine]) }
+func (r *Row) Median(engine int) float64 { return rounds.Median(r.Figures[engine]) }
 
-// A Comparison is the ratio of two engines' figures, as rounds give it.
-type Comparison struct {
-	// Ratio is the ratio of the medians: below 1, the first engine is faster, or takes less. It is
-	// between Low and High with a confidence of 90%.
-	Ratio float64 `json:"ratio"`
-	Low   float64 `json:"ratio_low"`
-	High  float64 `json:"ratio_high"`
-	Once  bool    `json:"-"` // there was one round: Low and High are the Ratio, and say nothing
-}
+// A Comparison is the ratio of an engine's figures to another one's, which are times, or memory, in
+// every row: below 1, the first engine is faster, or takes less.
+type Comparison struct{ rounds.Ratio }
 
 // Compare returns the ratio of an engine's figures to those of another one.
-func (r *Row) Compare(engine, to int) Comparison { return Compare(r.Figures[engine], r.Figures[to]) }
-
-// Compare returns the ratio of figures to others of the same rounds. Its range is that of the
-// bootstrap: ratios that might have been measured in other rounds of the same kind. The two figures
-// of a round stay together.
-func Compare(figures, to []float64) Comparison {
-	c := Comparison{Ratio: median(figures) / median(to), Once: len(figures) == 1}
-	const draws = 1000
-	random := rand.New(rand.NewPCG(1, 2)) // the same figures always have the same result
-	ratios := make([]float64, draws)
-	drawn, drawnTo := make([]float64, len(figures)), make([]float64, len(figures))
-	for i := range ratios {
-		for j := range figures {
-			k := random.IntN(len(figures))
-			drawn[j], drawnTo[j] = figures[k], to[k]
-		}
-		ratios[i] = median(drawn) / median(drawnTo)
-	}
-	c.Low, c.High = min(c.Ratio, quantile(ratios, 0.05)), max(c.Ratio, quantile(ratios, 0.95))
-	return c
-}
-
-// median returns the median, which of an even number of values is between the two in the middle.
-func median(values []float64) float64 {
-	s := slices.Sorted(slices.Values(values))
-	return (s[(len(s)-1)/2] + s[len(s)/2]) / 2
-}
-
-// quantile returns the value below which about the fraction q of the values lies.
-func quantile(values []float64, q float64) float64 {
-	s := slices.Sorted(slices.Values(values))
-	return s[int(q*float64(len(s)-1)+0.5)]
+func (r *Row) Compare(engine, to int) Comparison {
+	return Comparison{rounds.Compare(r.Figures[engine], r.Figures[to])}
 }
 
 // same is the largest ratio that counts as no difference. If the range goes beyond wide, in either
@@ -225,9 +209,9 @@ const (
 // Verdict compares the engines. A difference that is small, or that may be chance, doesn't count.
 func (c Comparison) Verdict() Verdict {
 	switch {
-	case c.Ratio > same && c.Low > 1:
+	case c.Median > same && c.Low > 1:
 		return Slower
-	case c.Ratio < 1/same && c.High < 1:
+	case c.Median < 1/same && c.High < 1:
 		return Faster
 	case c.Low < 1/wide || c.High > wide:
 		return Unclear
@@ -243,25 +227,13 @@ func (c Comparison) Words(unit Unit) string {
 	}
 	switch c.Verdict() {
 	case Slower:
-		return fmt.Sprintf("%.2fx %s", c.Ratio, more)
+		return fmt.Sprintf("%.2fx %s", c.Median, more)
 	case Faster:
-		return fmt.Sprintf("%.2fx %s", 1/c.Ratio, less)
+		return fmt.Sprintf("%.2fx %s", 1/c.Median, less)
 	case Unclear:
 		return "can't tell"
 	}
 	return "about the same"
-}
-
-// Spread returns the range of the ratio, in the direction that Words uses.
-func (c Comparison) Spread() string {
-	if c.Once {
-		return "one round"
-	}
-	low, high := c.Low, c.High
-	if c.Verdict() == Faster {
-		low, high = 1/c.High, 1/c.Low
-	}
-	return fmt.Sprintf("%.2f - %.2f", low, high)
 }
 
 // Figure formats a figure in the row's unit.

@@ -36,12 +36,7 @@ func (r *Report) WriteHTML(w io.Writer) error {
 		Sections []section
 	}{Report: r, Day: r.Date.Format(time.DateOnly)}
 	for _, s := range Sections {
-		var rows []*Row
-		for _, row := range r.Rows {
-			if row.Section == s.Name {
-				rows = append(rows, row)
-			}
-		}
+		rows := r.Section(s.Name)
 		if len(rows) == 0 {
 			continue
 		}
@@ -54,7 +49,7 @@ func (r *Report) WriteHTML(w io.Writer) error {
 					continue
 				}
 				c := row.Compare(i, 0)
-				t.Ratios = append(t.Ratios, c.withRange())
+				t.Ratios = append(t.Ratios, c.String())
 				t.Words = append(t.Words, c.Words(row.Unit))
 				t.Classes = append(t.Classes, map[Verdict]string{Faster: "faster", Slower: "slower"}[c.Verdict()])
 			}
@@ -128,9 +123,9 @@ func (r *Report) chart(rows []*Row) string {
 			template.HTMLEscapeString(row.Name))
 		for i := 1; i <= bars; i++ {
 			c, y := row.Compare(i, 0), top+(i-1)*barHeight
-			from, to := min(x(1), x(c.Ratio)), max(x(1), x(c.Ratio))
+			from, to := min(x(1), x(c.Median)), max(x(1), x(c.Median))
 			middle := float64(y) + barHeight/2 - 1
-			title := fmt.Sprintf("%s, %s: %s", row.Name, r.Engines[i], c.withRange())
+			title := fmt.Sprintf("%s, %s: %s", row.Name, r.Engines[i], c.String())
 			fmt.Fprintf(&b, `<rect class="bar e%d" x="%.1f" y="%d" width="%.1f" height="%d"><title>%s</title></rect>`, i, from, y,
 				max(1, to-from), barHeight-2, template.HTMLEscapeString(title))
 			fmt.Fprintf(&b, `<line class="range" x1="%.1f" x2="%.1f" y1="%.1f" y2="%.1f"/>`+"\n", x(c.Low), x(c.High), middle, middle)
@@ -140,14 +135,6 @@ func (r *Report) chart(rows []*Row) string {
 		bottom+34, chartLabel(rows[0].Unit), template.HTMLEscapeString(r.Engines[0]))
 	b.WriteString("</svg>")
 	return b.String()
-}
-
-// withRange returns the ratio with its range.
-func (c Comparison) withRange() string {
-	if c.Once {
-		return fmt.Sprintf("%.2f (%s)", c.Ratio, c.Spread())
-	}
-	return fmt.Sprintf("%.2f (%.2f to %.2f)", c.Ratio, c.Low, c.High)
 }
 
 func chartLabel(unit Unit) string {

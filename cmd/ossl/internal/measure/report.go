@@ -7,6 +7,8 @@ import (
 	"io"
 	"strings"
 	"time"
+
+	"github.com/ossl-go/ossl/bench/rounds"
 )
 
 // A Report is the result of measurements.
@@ -22,6 +24,19 @@ type Report struct {
 	Missing []string  `json:"missing"` // rows that this host can't do, with the reason
 	Rows    []*Row    `json:"-"`
 }
+
+// Section returns the rows of a section.
+func (r *Report) Section(name string) (rows []*Row) {
+	for _, row := range r.Rows {
+		if row.Section == name {
+			rows = append(rows, row)
+		}
+	}
+	return rows
+}
+
+// Legend defines the ratios and their ranges.
+func (r *Report) Legend() string { return rounds.Legend(r.Rounds) }
 
 // A rowResult is a row in JSON.
 type rowResult struct {
