@@ -10,9 +10,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/ossl-go/ossl/bench/rounds"
 	"github.com/ossl-go/ossl/bench/startup"
 )
 
@@ -22,10 +24,10 @@ type Start struct {
 	Elapsed time.Duration
 }
 
-// Starts runs each program rounds times and once before that, in random order within a round, and
-// returns the runs of each. The programs get a folder with a new certificate as their argument
-// (package startup). librun is a program that starts another one on an OpenSSL of its own, or "".
-func Starts(programs []string, librun string, rounds int) ([][]Start, error) {
+// Starts runs each program n times and once before that, in rounds. The programs get a folder with a
+// new certificate as their argument (package startup). librun is a program that starts another one
+// on an OpenSSL of its own, or "".
+func Starts(programs []string, librun string, n int) (rounds.Samples[string, Start], error) {
 	dir, err := os.MkdirTemp("", "start-up")
 	if err != nil {
 		return nil, err
@@ -38,19 +40,14 @@ func Starts(programs []string, librun string, rounds int) ([][]Start, error) {
 	if err != nil {
 		return nil, err
 	}
-	starts := make([][]Start, len(programs))
-	for round := range rounds + 1 {
-		for _, i := range rand.Perm(len(programs)) {
-			s, err := start(append(append([]string{}, loader...), programs[i], dir), env)
-			if err != nil {
-				return nil, err
-			}
-			if round > 0 { // the first fills the system's caches
-				starts[i] = append(starts[i], s)
-			}
-		}
+	run := func(_ int, program string) (Start, error) {
+		return start(slices.Concat(loader, []string{program, dir}), env)
 	}
-	return starts, nil
+	seed := rand.Uint64()
+	if _, err := rounds.Take(1, seed, [][]string{programs}, run); err != nil { // fills the system's caches
+		return nil, err
+	}
+	return rounds.Take(n, seed, [][]string{programs}, run)
 }
 
 func start(command, env []string) (s Start, err error) {

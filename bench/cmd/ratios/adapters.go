@@ -5,6 +5,8 @@ import (
 	"io"
 	"slices"
 	"strings"
+
+	"github.com/ossl-go/ossl/bench/rounds"
 )
 
 // adapterTitles are the modules whose benchmarks writeAdapters knows, in the order of its tables.
@@ -59,39 +61,35 @@ func (r *results) pairings(module string) []pairing {
 func (r *results) writeAdapters(w io.Writer) {
 	version := r.version()
 	fmt.Fprintf(w, "# The adapters beside their models: libssl %s\n\n", version)
-	fmt.Fprintf(w, "%s. Medians of a pairing, server-client; the ratio is that of both ends on OpenSSL to\n", r.conditions())
-	fmt.Fprint(w, "both on crypto/tls, and the range is that of the rounds' own ratios.\n")
+	fmt.Fprintf(w, "%s. Figures are medians of a pairing, server-client; the ratio is that of\n"+
+		"both ends on OpenSSL to both on crypto/tls. %s\n", r.conditions(), rounds.Legend(r.leastRounds()))
 	for _, module := range adapterTitles {
-		if pairings := r.pairings(module); len(pairings) > 0 {
-			fmt.Fprintf(w, "\n| %s | std-std | std-ossl | ossl-std | ossl-ossl | ratio | range | target | "+
-				"| allocations: std-std | ossl-ossl |\n|---|--:|--:|--:|--:|--:|:-:|--:|---|--:|--:|\n", module)
-			for _, p := range pairings {
-				r.writePairing(w, p, generation(version))
-			}
+		var rows [][]string
+		for _, p := range r.pairings(module) {
+			rows = append(rows, r.pairing(p, generation(version)))
 		}
+		rounds.WriteMarkdown(w, []string{module, "std-std", "std-ossl", "ossl-std", "ossl-ossl", "ratio", "target",
+			"allocations: std-std", "ossl-ossl"}, rows)
 	}
 }
 
-func (r *results) writePairing(w io.Writer, p pairing, generation int) {
+func (r *results) pairing(p pairing, generation int) []string {
 	std, ours := p.by["std-std"], p.by["ossl-ossl"]
-	fmt.Fprintf(w, "| %s |", p.label())
+	row := []string{p.label()}
 	for _, impls := range []string{"std-std", "std-ossl", "ossl-std", "ossl-ossl"} {
-		if values := r.values[p.by[impls]]["ns/op"]; len(values) > 0 {
-			fmt.Fprintf(w, " %s |", duration(median(values)))
-		} else {
-			fmt.Fprint(w, " |")
+		text := ""
+		if n := p.by[impls]; r.rounds(n) > 0 {
+			text = duration(r.median(n, "ns/op"))
 		}
+		row = append(row, text)
 	}
-	ratios := r.ratio(ours, std, "ns/op")
-	if len(ratios) == 0 {
-		fmt.Fprint(w, " | | | | | |\n")
-		return
+	ratio := r.ratio(ours, std, "ns/op")
+	if ratio.Rounds == 0 {
+		return append(row, "", "", "", "")
 	}
-	ratio := median(r.values[ours]["ns/op"]) / median(r.values[std]["ns/op"])
 	limit, has := limitFor(adapterTargets, p.bench, generation)
-	fmt.Fprintf(w, " **%.2f** | %.2f-%.2f | %s |", ratio, slices.Min(ratios), slices.Max(ratios),
-		verdict(has, ratio <= limit, fmt.Sprintf("%.2f", limit), ""))
-	fmt.Fprintf(w, " %s | %s |\n", count(median(r.values[std]["allocs/op"])), count(median(r.values[ours]["allocs/op"])))
+	return append(row, ratio.String(), verdict(has, ratio.Median <= limit, fmt.Sprintf("%.2f", limit), ""),
+		count(r.median(std, "allocs/op")), count(r.median(ours, "allocs/op")))
 }
 
 // label returns the benchmark's name and keys in words: "Handshake, peers=fresh, procs=1".

@@ -3,6 +3,8 @@ package main
 import (
 	"fmt"
 	"strings"
+
+	"github.com/ossl-go/ossl/bench/rounds"
 )
 
 // floors are the measurements that are lower bounds for any binding to libssl, by the name that
@@ -29,14 +31,14 @@ func (n name) isFloor() bool {
 // none.
 type floor struct {
 	what  string // "pure C"
-	ratio float64
+	ratio rounds.Ratio
 }
 
 func (f floor) String() string {
 	if f.what == "" {
 		return ""
 	}
-	return fmt.Sprintf("%s %.2f", f.what, f.ratio)
+	return fmt.Sprintf("%s %.2f", f.what, f.ratio.Median)
 }
 
 // floorName returns the name and the kind of the floor of n, which is a benchmark of ossl; "" if
@@ -55,10 +57,10 @@ func (r *results) floorName(n name) (floor name, what string) {
 // floorOf returns the floor of n in a unit that was measured for both the floor and crypto/tls.
 func (r *results) floorOf(n name, unit string) floor {
 	name, what := r.floorName(n)
-	if len(r.values[name][unit]) == 0 || len(r.values[name.std()][unit]) == 0 {
-		return floor{}
+	if ratio := r.ratio(name, name.std(), unit); ratio.Rounds > 0 {
+		return floor{what, ratio}
 	}
-	return floor{what, r.medians(name, unit)}
+	return floor{}
 }
 
 // checkFloors returns an error for floors that were measured with another libssl, or in other

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/ossl-go/ossl/bench/rounds"
 )
 
 // A name is a benchmark's name in the original order of its keys: Latency/server=std/client=std.
@@ -123,29 +125,10 @@ func (r *results) read(in io.Reader) error {
 // rounds returns the number of times that n was measured.
 func (r *results) rounds(n name) int { return len(r.values[n]["ns/op"]) }
 
-// medians returns the ratio of n's median to crypto/tls's.
-func (r *results) medians(n name, unit string) float64 {
-	return median(r.values[n][unit]) / median(r.values[n.std()][unit])
-}
+// median returns the median of n's values of a unit, 0 if there are none.
+func (r *results) median(n name, unit string) float64 { return rounds.Median(r.values[n][unit]) }
 
-// ratio returns n's values of a unit over those of benchmark base, round by round, or nil if one of
-// them was not measured.
-func (r *results) ratio(n, base name, unit string) []float64 {
-	var ratios []float64
-	over := r.values[base][unit]
-	for i, v := range r.values[n][unit] {
-		if i < len(over) && over[i] > 0 {
-			ratios = append(ratios, v/over[i])
-		}
-	}
-	return ratios
-}
-
-// median returns the median of values, 0 for none.
-func median(values []float64) float64 {
-	if len(values) == 0 {
-		return 0
-	}
-	s := slices.Sorted(slices.Values(values))
-	return (s[(len(s)-1)/2] + s[len(s)/2]) / 2
+// ratio compares n's values of a unit with those of benchmark base, round by round.
+func (r *results) ratio(n, base name, unit string) rounds.Ratio {
+	return rounds.Compare(r.values[n][unit], r.values[base][unit])
 }

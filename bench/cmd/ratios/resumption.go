@@ -3,11 +3,13 @@ package main
 import (
 	"fmt"
 	"io"
+
+	"github.com/ossl-go/ossl/bench/rounds"
 )
 
 // writeResumption writes the processor time of full and of resumed connections, of each implementation with itself.
 func (r *results) writeResumption(w io.Writer) {
-	wrote := false
+	var rows [][]string
 	for _, n := range r.names {
 		if n.base() != "Resumption" || n.key("server") != "std" || n != n.std() || n.key("resume") != "full" {
 			continue
@@ -16,20 +18,18 @@ func (r *results) writeResumption(w io.Writer) {
 			full := n.with("server", impl.key).with("client", impl.key)
 			for _, by := range []struct{ key, words string }{{"ticket", "ticket"}, {"id", "ID"}} {
 				resumed := full.with("resume", by.key)
-				if len(r.values[full]["server-ns/op"]) == 0 || len(r.values[resumed]["server-ns/op"]) == 0 {
+				saved := r.ratio(full, resumed, "server-ns/op")
+				if saved.Rounds == 0 {
 					continue
 				}
-				if !wrote {
-					fmt.Fprint(w, "\n| processor time of a connection, full and resumed | client: full | resumed | server: full | resumed ",
-						"| server: full / resumed |\n|---|--:|--:|--:|--:|--:|\n")
-					wrote = true
-				}
-				fmt.Fprintf(w, "| TLS %s %s by %s, %s |", n.key("version"), n.key("cert"), by.words, impl.words)
+				row := []string{fmt.Sprintf("TLS %s %s by %s, %s", n.key("version"), n.key("cert"), by.words, impl.words)}
 				for _, unit := range []string{"client-ns/op", "server-ns/op"} {
-					fmt.Fprintf(w, " %s | %s |", duration(median(r.values[full][unit])), duration(median(r.values[resumed][unit])))
+					row = append(row, duration(r.median(full, unit)), duration(r.median(resumed, unit)))
 				}
-				fmt.Fprintf(w, " **%.2f** |\n", median(r.values[full]["server-ns/op"])/median(r.values[resumed]["server-ns/op"]))
+				rows = append(rows, append(row, saved.String()))
 			}
 		}
 	}
+	rounds.WriteMarkdown(w, []string{"processor time of a connection, full and resumed", "client: full", "resumed", "server: full",
+		"resumed", "server: full / resumed"}, rows)
 }

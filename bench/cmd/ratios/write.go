@@ -7,13 +7,15 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/ossl-go/ossl/bench/rounds"
 )
 
 func (r *results) write(w io.Writer) {
 	version := r.version()
 	g := generation(version)
 	fmt.Fprintf(w, "# ossl beside crypto/tls: libssl %s\n\n", version)
-	fmt.Fprintf(w, "%s. Medians and their ratio; the range is that of the rounds' own ratios.\n", r.conditions())
+	fmt.Fprintf(w, "%s. Figures are medians. %s\n", r.conditions(), rounds.Legend(r.leastRounds()))
 	r.writeRatios(w, g)
 	r.writeCPU(w)
 	r.writeResumption(w)
@@ -25,17 +27,26 @@ func (r *results) version() string {
 	return cmp.Or(strings.Join(r.config["libssl"], " and "), "of unknown version")
 }
 
+// leastRounds returns the number of rounds of the benchmark with the fewest.
+func (r *results) leastRounds() int {
+	least := r.rounds(r.names[0])
+	for _, n := range r.names {
+		least = min(least, r.rounds(n))
+	}
+	return least
+}
+
 // conditions describes the conditions of the measurement.
 func (r *results) conditions() string {
-	least, most := r.rounds(r.names[0]), 0
+	least, most := r.leastRounds(), 0
 	for _, n := range r.names {
-		least, most = min(least, r.rounds(n)), max(most, r.rounds(n))
+		most = max(most, r.rounds(n))
 	}
-	rounds := fmt.Sprintf("%d rounds", least)
+	text := fmt.Sprintf("%d rounds", least)
 	if least != most {
-		rounds = fmt.Sprintf("%d to %d rounds", least, most)
+		text = fmt.Sprintf("%d to %d rounds", least, most)
 	}
-	return strings.Join(append([]string{rounds}, r.config["cpu"]...), ", ")
+	return strings.Join(append([]string{text}, r.config["cpu"]...), ", ")
 }
 
 // compared returns the benchmarks of ossl for which crypto/tls was measured too.
@@ -54,71 +65,59 @@ func (r *results) writeRatios(w io.Writer, generation int) {
 		{"time: ossl / crypto/tls (lower is better)", false, timeTargets},
 		{"throughput: ossl / crypto/tls (higher is better)", true, throughputTargets},
 	} {
-		wrote := false
+		var rows [][]string
 		for _, n := range r.compared() {
 			if (n.base() == "Bulk") != part.throughput {
 				continue
-			}
-			if !wrote {
-				fmt.Fprintf(w, "\n| %s | crypto/tls | ossl | ratio | range | floor | target | |\n|---|--:|--:|--:|:-:|--:|--:|---|\n",
-					part.head)
-				wrote = true
 			}
 			unit, format := "ns/op", duration
 			if part.throughput {
 				unit, format = "MB/s", throughput
 			}
-			ratio, ratios := r.medians(n, unit), r.ratio(n, n.std(), unit)
+			ratio := r.ratio(n, n.std(), unit)
 			limit, has := limitFor(part.targets, n, generation)
-			meets := func(ratio float64) bool {
+			meets := func(ratio rounds.Ratio) bool {
 				if part.throughput {
-					return ratio >= limit
+					return ratio.Median >= limit
 				}
-				return ratio <= limit
+				return ratio.Median <= limit
 			}
 			floor, beaten := r.floorOf(n, unit), ""
 			if floor.what != "" && !meets(floor.ratio) {
 				beaten = floor.what
 			}
-			fmt.Fprintf(w, "| %s | %s | %s | **%.3f** | %.2f-%.2f | %s | %s |\n", label(n),
-				format(median(r.values[n.std()][unit])), format(median(r.values[n][unit])),
-				ratio, slices.Min(ratios), slices.Max(ratios), floor, verdict(has, meets(ratio), fmt.Sprintf("%.2f", limit), beaten))
+			rows = append(rows, []string{label(n), format(r.median(n.std(), unit)), format(r.median(n, unit)), ratio.String(),
+				floor.String(), verdict(has, meets(ratio), fmt.Sprintf("%.2f", limit), beaten)})
 		}
+		rounds.WriteMarkdown(w, []string{part.head, "crypto/tls", "ossl", "ratio", "floor", "target"}, rows)
 	}
 }
 
 // writeCPU writes the processor time of each end. It is measured in lockstep on one thread: see
 // bench.SplitCPU.
 func (r *results) writeCPU(w io.Writer) {
-	wrote := false
+	var rows [][]string
 	for _, n := range r.compared() {
-		if len(r.ratio(n, n.std(), "client-ns/op")) == 0 || n.base() == "Resumption" {
+		if r.ratio(n, n.std(), "client-ns/op").Rounds == 0 || n.base() == "Resumption" {
 			continue // writeResumption writes it
 		}
-		if !wrote {
-			fmt.Fprint(w, "\n| processor time of each end | client: crypto/tls | ossl | ratio | floor ",
-				"| server: crypto/tls | ossl | ratio | floor |\n|---|--:|--:|--:|--:|--:|--:|--:|--:|\n")
-			wrote = true
-		}
-		fmt.Fprintf(w, "| %s |", label(n))
+		row := []string{label(n)}
 		for _, unit := range []string{"client-ns/op", "server-ns/op"} {
-			std, ossl := median(r.values[n.std()][unit]), median(r.values[n][unit])
-			fmt.Fprintf(w, " %s | %s | %.2f | %s |", duration(std), duration(ossl), ossl/std, r.floorOf(n, unit))
+			row = append(row, duration(r.median(n.std(), unit)), duration(r.median(n, unit)), r.ratio(n, n.std(), unit).String(),
+				r.floorOf(n, unit).String())
 		}
-		fmt.Fprintln(w)
+		rows = append(rows, row)
 	}
+	rounds.WriteMarkdown(w, []string{"processor time of each end", "client: crypto/tls", "ossl", "ratio", "floor",
+		"server: crypto/tls", "ossl", "ratio", "floor"}, rows)
 }
 
 func (r *results) writeCounts(w io.Writer, generation int) {
-	wrote := false
+	var rows [][]string
 	for _, n := range r.names {
 		for _, t := range countTargets {
 			if !t.matches(n) {
 				continue
-			}
-			if !wrote {
-				fmt.Fprint(w, "\n| count | crypto/tls | ossl | target | |\n|---|--:|--:|--:|---|\n")
-				wrote = true
 			}
 			what := t.label + recordPath(n)
 			if cert := n.key("cert"); cert != "" {
@@ -126,7 +125,7 @@ func (r *results) writeCounts(w io.Writer, generation int) {
 			}
 			sum := func(n name) (total float64) {
 				for _, unit := range t.units {
-					total += median(r.values[n][unit])
+					total += r.median(n, unit)
 				}
 				return total
 			}
@@ -141,30 +140,29 @@ func (r *results) writeCounts(w io.Writer, generation int) {
 			if s := sum(n.std()); s > 0 {
 				std = count(s)
 			}
-			fmt.Fprintf(w, "| %s | %s | %s | %s |\n", what, std, count(sum(n)), verdict(has, sum(n) <= limit, count(limit), ""))
+			rows = append(rows, []string{what, std, count(sum(n)), verdict(has, sum(n) <= limit, count(limit), "")})
 		}
 	}
+	rounds.WriteMarkdown(w, []string{"count", "crypto/tls", "ossl", "target"}, rows)
 	r.writeMemory(w)
 }
 
 func (r *results) writeMemory(w io.Writer) {
-	wrote := false
+	var rows [][]string
 	for _, n := range r.names {
 		if n.base() != "IdleMemory" {
 			continue
 		}
-		if !wrote {
-			fmt.Fprint(w, "\n| bytes of an idle connection, server | Go heap | Go stack | C heap | resident |\n|---|--:|--:|--:|--:|\n")
-			wrote = true
-		}
-		what := "ossl" + recordPath(n)
+		row := []string{"ossl" + recordPath(n)}
 		if n == n.std() {
-			what = "crypto/tls"
+			row[0] = "crypto/tls"
 		}
-		v := r.values[n]
-		fmt.Fprintf(w, "| %s | %s | %s | %s | %s |\n", what, count(median(v["go-B/conn"])),
-			count(median(v["stack-B/conn"])), count(median(v["c-B/conn"])), count(median(v["rss-B/conn"])))
+		for _, unit := range []string{"go-B/conn", "stack-B/conn", "c-B/conn", "rss-B/conn"} {
+			row = append(row, count(r.median(n, unit)))
+		}
+		rows = append(rows, row)
 	}
+	rounds.WriteMarkdown(w, []string{"bytes of an idle connection, server", "Go heap", "Go stack", "C heap", "resident"}, rows)
 }
 
 // recordPath describes the record path in n's name.
@@ -203,18 +201,17 @@ func label(n name) string {
 	return strings.Join(words, " ") + recordPath(n)
 }
 
-// verdict returns the last two columns: a limit, and whether it is met. beaten is the floor that
-// misses it too, "" for none.
+// verdict returns a limit, and whether it is met. beaten is the floor that misses it too, "" for none.
 func verdict(has, met bool, limit, beaten string) string {
 	switch {
 	case !has:
-		return " | "
+		return ""
 	case met:
-		return limit + " | met"
+		return limit + ", met"
 	case beaten != "":
-		return limit + " | **missed**, " + beaten + " too"
+		return limit + ", **missed**, " + beaten + " too"
 	}
-	return limit + " | **missed**"
+	return limit + ", **missed**"
 }
 
 func duration(ns float64) string {

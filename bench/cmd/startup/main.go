@@ -6,31 +6,31 @@
 package main
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/ossl-go/ossl/bench"
+	"github.com/ossl-go/ossl/bench/rounds"
 )
 
 func main() {
-	rounds := flag.Int("rounds", 50, "run each program `N` times")
+	n := flag.Int("rounds", 50, "run each program `N` times")
 	librun := flag.String("run", "", "a `program` that starts another one on an OpenSSL of its own")
 	version := flag.String("libssl", "", "the `version` of OpenSSL, for the title")
 	contexts := flag.String("contexts", "", "the output of BenchmarkNewContext, in a `file`")
 	flag.Parse()
-	if err := run(os.Stdout, *rounds, *librun, *version, *contexts, flag.Args()); err != nil {
+	if err := run(os.Stdout, *n, *librun, *version, *contexts, flag.Args()); err != nil {
 		fmt.Fprintln(os.Stderr, "startup:", err)
 		os.Exit(1)
 	}
 }
 
-func run(w io.Writer, rounds int, librun, version, contexts string, args []string) error {
+func run(w io.Writer, n int, librun, version, contexts string, args []string) error {
 	var names, programs []string
 	for _, arg := range args {
 		name, program, ok := strings.Cut(arg, "=")
@@ -39,22 +39,31 @@ func run(w io.Writer, rounds int, librun, version, contexts string, args []strin
 		}
 		names, programs = append(names, name), append(programs, program)
 	}
-	if rounds < 1 || len(programs) == 0 {
-		return fmt.Errorf("there is nothing to measure")
+	if n < 1 || len(programs) == 0 {
+		return errors.New("there is nothing to measure")
 	}
-	starts, err := bench.Starts(programs, librun, rounds)
+	starts, err := bench.Starts(programs, librun, n)
 	if err != nil {
 		return err
 	}
 	fmt.Fprintf(w, "# The start of a process: libssl %s\n\n"+
 		"Programs that make one server, one client, one handshake, and end, %d times each, in random order.\n"+
-		"Medians, and quartiles; a ratio is that of a round.\n\n", version, rounds)
-	fmt.Fprint(w, "| program | processor time | ratio | quartiles | elapsed | ratio | quartiles |\n|---|--:|--:|:-:|--:|--:|:-:|\n")
-	for i, name := range names {
-		fmt.Fprintf(w, "| %s |%s%s\n", name,
-			columns(starts[i], starts[0], func(s bench.Start) time.Duration { return s.CPU }),
-			columns(starts[i], starts[0], func(s bench.Start) time.Duration { return s.Elapsed }))
+		"Times are medians; ratios are to %s's. %s\n", version, n, names[0], rounds.Legend(n))
+	var rows [][]string
+	for i, program := range programs {
+		row := []string{names[i]}
+		for _, of := range []func(bench.Start) float64{
+			func(s bench.Start) float64 { return s.CPU.Seconds() }, func(s bench.Start) float64 { return s.Elapsed.Seconds() },
+		} {
+			ratio := ""
+			if i > 0 {
+				ratio = starts.Compare(program, programs[0], of).String()
+			}
+			row = append(row, fmt.Sprintf("%.1f ms", starts.Median(program, of)*1e3), ratio)
+		}
+		rows = append(rows, row)
 	}
+	rounds.WriteMarkdown(w, []string{"program", "processor time", "ratio", "elapsed", "ratio"}, rows)
 	if contexts == "" {
 		return nil
 	}
@@ -63,27 +72,6 @@ func run(w io.Writer, rounds int, librun, version, contexts string, args []strin
 		return err
 	}
 	return writeContexts(w, string(text))
-}
-
-// columns returns the medians of a time in ms and of its ratios to the base's in the same round, and
-// the quartiles.
-func columns(starts, base []bench.Start, of func(bench.Start) time.Duration) string {
-	var times, ratios []float64
-	for i := range starts {
-		times = append(times, of(starts[i]).Seconds()*1e3)
-		ratios = append(ratios, of(starts[i]).Seconds()/of(base[i]).Seconds())
-	}
-	s := fmt.Sprintf(" %.1f ms (%.1f-%.1f) |", quantile(times, 2), quantile(times, 1), quantile(times, 3))
-	if &starts[0] == &base[0] {
-		return s + " | |"
-	}
-	return s + fmt.Sprintf(" **%.2f** | %.2f-%.2f |", quantile(ratios, 2), quantile(ratios, 1), quantile(ratios, 3))
-}
-
-// quantile returns a quarter of the sorted values, half of them, or three quarters.
-func quantile(values []float64, quarters int) float64 {
-	slices.Sort(values)
-	return values[(len(values)-1)*quarters/4]
 }
 
 // writeContexts writes a table from the output of BenchmarkNewContext.
@@ -104,18 +92,21 @@ func writeContexts(w io.Writer, text string) error {
 		}
 	}
 	fmt.Fprint(w, "\nOne more Context among 1,000: the time to make it, and its memory for as long as it is in use\n"+
-		"(`BenchmarkNewContext`; medians of five). A tls.Config costs crypto/tls nothing until it is used.\n\n"+
-		"| Context of | time | memory in Go | in C |\n|---|--:|--:|--:|\n")
+		"(`BenchmarkNewContext`; medians of five). A tls.Config costs crypto/tls nothing until it is used.\n")
+	var rows [][]string
 	for _, role := range []string{"client", "server"} {
-		row := [3]float64{}
-		for i, unit := range []string{"ns/op", "go-B/context", "c-B/context"} {
-			v := values[role+" "+unit]
+		row := []string{"a " + role}
+		for _, column := range []struct{ unit, format string }{
+			{"ns/op", "%.0f us"}, {"go-B/context", "%.1f KB"}, {"c-B/context", "%.1f KB"},
+		} {
+			v := values[role+" "+column.unit]
 			if len(v) == 0 {
-				return fmt.Errorf("no %s of %s in the benchmark's output", unit, role)
+				return fmt.Errorf("no %s of %s in the benchmark's output", column.unit, role)
 			}
-			row[i] = quantile(v, 2)
+			row = append(row, fmt.Sprintf(column.format, rounds.Median(v)/1e3))
 		}
-		fmt.Fprintf(w, "| a %s | %.0f us | %.1f KB | %.1f KB |\n", role, row[0]/1e3, row[1]/1e3, row[2]/1e3)
+		rows = append(rows, row)
 	}
+	rounds.WriteMarkdown(w, []string{"Context of", "time", "memory in Go", "in C"}, rows)
 	return nil
 }
