@@ -1,4 +1,6 @@
-package load
+//go:build linux
+
+package main
 
 import (
 	"bytes"
@@ -10,17 +12,17 @@ import (
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
-// ServerName is on the certificates.
-const ServerName = "localhost"
+// serverName is on the certificates.
+const serverName = "localhost"
 
-// WriteCerts writes ca.pem, and for each kind of key a certificate and its key, such as P256.pem and
+// writeCerts writes ca.pem, and for each kind of key a certificate and its key, such as P256.pem and
 // P256.key, into a folder.
-func WriteCerts(dir string, kinds []tlstest.KeyKind) error {
+func writeCerts(dir string, kinds []tlstest.KeyKind) error {
 	if err := writePEM(filepath.Join(dir, "ca.pem"), "CERTIFICATE", tlstest.CA().Cert.Raw); err != nil {
 		return err
 	}
 	for _, kind := range kinds {
-		cert := tlstest.New(tlstest.Options{Kind: kind, Names: []string{ServerName}})
+		cert := tlstest.New(tlstest.Options{Kind: kind, Names: []string{serverName}})
 		der, err := x509.MarshalPKCS8PrivateKey(cert.PrivateKey)
 		if err != nil {
 			return err

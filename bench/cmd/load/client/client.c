@@ -12,7 +12,7 @@
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 
-#include "../../clients/programs/connect.h"
+#include "../../../../ci/clients/programs/connect.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -26,7 +26,7 @@
 #include <unistd.h>
 
 enum { MAX_CLIENTS = 256, WARM_UP = 3, MAX_REQUEST = 16384, MIN_REQUEST = 128 };
-enum { ANSWER = 1024 }; /* the bytes of the answer's body, as in server.go */
+enum { ANSWER = 1024 }; /* the bytes of the answer's body, as in bare.go */
 
 static SSL_CTX *context;
 static SSL_SESSION *session; /* the newest */

@@ -17,12 +17,11 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/ossl-go/ossl/ci/internal/load"
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
 // patience bounds steps that take a moment.
-const patience = 20 * time.Second
+const patience = 30 * time.Second
 
 // backendRole is that of the server behind the proxies.
 const backendRole = "backend"
@@ -31,35 +30,49 @@ const backendRole = "backend"
 type serverKey struct {
 	stack, role string
 	key         tlstest.KeyKind
+	way         string // of resumption
+}
+
+// server names a row's server. nginx has no timer slack.
+func (r row) server(stack string) serverKey {
+	role := r.role
+	if role == relaxed && stack == stackNginx {
+		role = loaded
+	}
+	return serverKey{stack, role, r.key, r.way}
 }
 
 // A server is a process with its children.
 type server struct {
-	cmd  *exec.Cmd
-	port string
-	log  string        // a file
-	end  chan struct{} // is closed when the process has ended
+	cmd         *exec.Cmd
+	port        string
+	requestPort string        // of a bare server, for connections with a request
+	log         string        // a file
+	end         chan struct{} // is closed when the process has ended
 }
 
 // A runner starts servers and clients.
 type runner struct {
-	programs map[string]string // of stacks, and of clients
-	librun   string
-	clients  int
-	idle     int // clients
-	turn     time.Duration
-	dir      string
-	backend  *server
-	servers  map[serverKey]*server
-	numbers  map[turn]int // of h2load's requests
-	libssl   string       // the file that the servers use
+	programs      map[string]string // of stacks, and of clients
+	variants      []string          // stacks that are other builds of this program
+	librun        string
+	clients       int
+	full, resumed int // new connections of a turn, at most; 0 for no limit
+	idle          int // clients
+	turn          time.Duration
+	slack         time.Duration // of the timers of relaxed servers
+	dir           string
+	backend       *server
+	servers       map[serverKey]*server
+	numbers       map[turn]int // of h2load's requests
+	libssl        string       // the file that the servers use
 }
 
 func (r *runner) file(name string) string { return filepath.Join(r.dir, name) }
 
 // prepare writes certificates, files and the clients' configurations.
 func (r *runner) prepare() error {
-	if err := load.WriteCerts(r.dir, []tlstest.KeyKind{tlstest.RSA2048, tlstest.P256}); err != nil {
+	if err := writeCerts(r.dir, []tlstest.KeyKind{tlstest.RSA2048, tlstest.P256}); err != nil {
 		return err
 	}
 	if err := os.Mkdir(r.file("files"), 0o700); err != nil {
@@ -81,12 +94,19 @@ func (r *runner) prepare() error {
 // startAll starts the servers of rows, and the backend.
 func (r *runner) startAll(rows []row) (err error) {
 	r.servers = map[serverKey]*server{}
+	if r.bare() {
+		return r.startServers(rows)
+	}
 	if r.backend, err = r.start(serverKey{stack: stackNginx, role: backendRole}, 0); err != nil {
 		return fmt.Errorf("the backend: %w", err)
 	}
+	return r.startServers(rows)
+}
+
+func (r *runner) startServers(rows []row) (err error) {
 	for _, row := range rows {
-		for _, stack := range row.stacks() {
-			k := serverKey{stack, row.role, row.key}
+		for _, stack := range r.stacks(row) {
+			k := row.server(stack)
 			if r.servers[k] != nil {
 				continue
 			}
@@ -112,21 +132,33 @@ func (r *runner) stopAll() error {
 
 // start starts a server for a number of clients at a time.
 func (r *runner) start(k serverKey, clients int) (*server, error) {
-	port, err := load.FreePort()
+	port, err := freePort()
 	if err != nil {
 		return nil, err
 	}
-	name := fmt.Sprintf("%s-%s-%s", k.stack, k.role, k.key)
+	requestPort := port
+	if r.bare() && k.stack != stackNginx {
+		if requestPort, err = freePort(); err != nil {
+			return nil, err
+		}
+	}
+	name := fmt.Sprintf("%s-%s-%s-%s", k.stack, k.role, k.key, k.way)
 	name = strings.NewReplacer(" ", "-", ",", "", "/", "").Replace(name)
-	args, err := r.arguments(k, name, port, clients+1000)
+	args, err := r.arguments(k, name, port, requestPort, clients+1000)
 	if err != nil {
 		return nil, err
 	}
 	program := r.programs[k.stack]
+	if program == "" { // a bare server of this program
+		if program, err = os.Executable(); err != nil {
+			return nil, err
+		}
+	}
 	if r.librun != "" && k.role != backendRole {
 		program, args = r.librun, append([]string{program}, args...)
 	}
-	s := &server{cmd: exec.Command(program, args...), port: port, log: r.file(name + ".out"), end: make(chan struct{})}
+	s := &server{cmd: exec.Command(program, args...), port: port, requestPort: requestPort, log: r.file(name + ".out"),
+		end: make(chan struct{})}
 	out, err := os.Create(s.log)
 	if err != nil {
 		return nil, err
@@ -134,7 +166,11 @@ func (r *runner) start(k serverKey, clients int) (*server, error) {
 	defer out.Close()
 	s.cmd.Stdout, s.cmd.Stderr = out, out
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
-	if err := s.cmd.Start(); err != nil {
+	slack := time.Duration(0) // the host's
+	if k.role == relaxed {
+		slack = r.slack
+	}
+	if err := startRelaxed(s.cmd, slack); err != nil {
 		return nil, err
 	}
 	go func() {
@@ -144,7 +180,7 @@ func (r *runner) start(k serverKey, clients int) (*server, error) {
 	if err := s.awaitStart(k); err != nil {
 		return nil, errors.Join(err, s.stop())
 	}
-	if k.role == backendRole || k.stack == stackGo {
+	if k.role == backendRole || k.stack == stackGo || k.stack == stackStd {
 		return s, nil
 	}
 	if err := r.sameLibrary(s); err != nil {
@@ -154,22 +190,29 @@ func (r *runner) start(k serverKey, clients int) (*server, error) {
 }
 
 // arguments returns a server's command line, and writes the file that it names.
-func (r *runner) arguments(k serverKey, name, port string, connections int) (args []string, err error) {
+func (r *runner) arguments(k serverKey, name, port, requestPort string, connections int) (args []string, err error) {
 	backend := ""
 	if r.backend != nil {
 		backend = r.backend.port
 	}
 	conf, text := r.file(name+".conf"), ""
-	switch k.stack {
-	case stackOSSL, stackGo:
+	switch {
+	case r.bare() && k.stack != stackNginx:
+		stack, base := stackOSSL, r.file(string(k.key))
+		if k.stack == stackStd {
+			stack = stackStd
+		}
+		args = []string{"-serve", stack, "-way", k.way, "-cert", base + ".pem", "-key", base + ".key"}
+		return append(args, "-ports", port+","+requestPort), nil
+	case k.stack == stackOSSL, k.stack == stackGo:
 		return r.osslArguments(k, port, backend, connections), nil
-	case stackNginx:
+	case k.stack == stackNginx:
 		text = nginxConf(k, r.dir, name, port, cmp.Or(backend, "1"), connections)
 		args = []string{"-c", conf, "-e", r.file(name + ".log")}
-	case stackStunnel:
+	case k.stack == stackStunnel:
 		text = stunnelConf(k, r.dir, port, backend)
 		args = []string{conf}
-	case stackHitch:
+	case k.stack == stackHitch:
 		if text, err = hitchConf(k, r.dir, port, backend); err != nil {
 			return nil, err
 		}
@@ -231,7 +274,7 @@ func (s *server) awaitStart(k serverKey) error {
 // processesOf is the least number of a server's processes.
 func processesOf(k serverKey) int {
 	switch {
-	case k.role == backendRole:
+	case k.role == backendRole, k.role == loaded && k.stack == stackNginx:
 		return 2
 	case k.stack == stackNginx, k.stack == stackHitch:
 		return 1 + workers
@@ -251,7 +294,7 @@ func pause(ctx context.Context, d time.Duration) {
 // sameLibrary refuses a comparison of two libraries.
 func (r *runner) sameLibrary(s *server) error {
 	pids := s.processes()
-	file, err := load.Libssl(pids[len(pids)-1])
+	file, err := libssl(pids[len(pids)-1])
 	switch {
 	case err != nil:
 		return err
@@ -263,7 +306,7 @@ func (r *runner) sameLibrary(s *server) error {
 	return nil
 }
 
-func (s *server) processes() []string { return load.Processes(s.cmd.Process.Pid) }
+func (s *server) processes() []string { return processes(s.cmd.Process.Pid) }
 
 // said returns the end of the server's output.
 func (s *server) said() string {
@@ -282,7 +325,7 @@ func (s *server) ended() error {
 }
 
 // used returns the processor time of the server with its children.
-func (s *server) used() (time.Duration, error) { return load.Used(s.processes()) }
+func (s *server) used() (time.Duration, error) { return processorTime(s.processes()) }
 
 // stop ends the server and waits for it.
 func (s *server) stop() error {

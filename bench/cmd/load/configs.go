@@ -47,7 +47,13 @@ func nginxConf(k serverKey, dir, name, port, backend string, connections int) st
       proxy_max_temp_file_size 0;`
 	}
 	listen := fmt.Sprintf("listen 127.0.0.1:%s ssl http2 backlog=%d;", port, backlog)
-	processes := workers
+	sessions, processes := "ssl_session_tickets on; ssl_session_cache off;", workers
+	if k.role == loaded {
+		location, processes = fmt.Sprintf("return 200 %q;", strings.Repeat("x", smallFile)), 1
+	}
+	if k.way == byID {
+		sessions = "ssl_session_tickets off; ssl_session_cache shared:sessions:10m;"
+	}
 	if k.role == backendRole {
 		listen, processes = fmt.Sprintf("listen 127.0.0.1:%s backlog=%d;", port, backlog), 1
 	} else {
@@ -58,8 +64,7 @@ func nginxConf(k serverKey, dir, name, port, backend string, connections int) st
     ssl_ecdh_curve %[3]s;
     ssl_conf_command Ciphersuites %[4]s;
     ssl_conf_command NumTickets 1;
-    ssl_session_tickets on;
-    ssl_session_cache off;`, dir, k.key, group, suite13)
+    %[5]s`, dir, k.key, group, suite13, sessions)
 	}
 	return fmt.Sprintf(`daemon off;
 pid %[1]s/%[2]s.pid;

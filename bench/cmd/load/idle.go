@@ -18,7 +18,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/ossl-go/ossl/ci/internal/load"
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
@@ -44,19 +43,19 @@ func checkIdle(clients int) error {
 // hold returns the resident memory of a server for an idle client, in bytes. The server is started
 // for it alone.
 func (r *runner) hold(ctx context.Context, t turn) (bytes float64, err error) {
-	s, err := r.start(serverKey{t.stack, idle, t.row.key}, r.idle)
+	s, err := r.start(t.row.server(t.stack), r.idle)
 	if err != nil {
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, s.stop()) }()
-	if err := r.connectSome(ctx, s, connecting, t.row.request); err != nil { // the first ones cost a server more
+	if err := r.connectSome(ctx, s, connecting, t.row.request > 0); err != nil { // the first ones cost a server more
 		return 0, err
 	}
 	before, err := s.resident()
 	if err != nil {
 		return 0, err
 	}
-	clients, err := r.connect(ctx, s, r.idle, t.row.request)
+	clients, err := r.connect(ctx, s, r.idle, t.row.request > 0)
 	defer func() { closeAll(clients) }()
 	if err != nil {
 		return 0, err
@@ -82,7 +81,7 @@ func (r *runner) connectSome(ctx context.Context, s *server, n int, request bool
 
 // connect connects clients, some at a time.
 func (r *runner) connect(ctx context.Context, s *server, n int, request bool) ([]*idler, error) {
-	config := &tls.Config{RootCAs: tlstest.CA().Pool(), ServerName: load.ServerName, MinVersion: tls.VersionTLS13,
+	config := &tls.Config{RootCAs: tlstest.CA().Pool(), ServerName: serverName, MinVersion: tls.VersionTLS13,
 		CurvePreferences: []tls.CurveID{tls.X25519}}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -131,7 +130,7 @@ func (c *idler) ask() error {
 	if err := c.conn.SetDeadline(time.Now().Add(patience)); err != nil {
 		return err
 	}
-	if _, err := io.WriteString(c.conn, "GET / HTTP/1.1\r\nHost: "+load.ServerName+"\r\n\r\n"); err != nil {
+	if _, err := io.WriteString(c.conn, "GET / HTTP/1.1\r\nHost: "+serverName+"\r\n\r\n"); err != nil {
 		return err
 	}
 	resp, err := http.ReadResponse(bufio.NewReaderSize(c.conn, 1024), nil)

@@ -17,8 +17,6 @@ import (
 	"slices"
 	"strconv"
 	"time"
-
-	"github.com/ossl-go/ossl/ci/internal/load"
 )
 
 // The programs of clients, besides the one in C.
@@ -32,7 +30,6 @@ const (
 	keptClients  = 32 // over kept connections
 	largeClients = 4
 	streams      = 10 // of HTTP/2, at a time on a connection
-	requestBytes = 128
 )
 
 // opensslConf leaves servers no choice in handshakes with wrk, which has no options for that.
@@ -70,7 +67,7 @@ func (s sample) each() float64 { return float64(s.spent) / s.work }
 
 // take does a turn.
 func (r *runner) take(ctx context.Context, t turn) (s sample, err error) {
-	server := r.servers[serverKey{t.stack, t.row.role, t.row.key}]
+	server := r.servers[t.row.server(t.stack)]
 	var before time.Duration
 	ready := func() (err error) {
 		before, err = server.used()
@@ -94,15 +91,6 @@ func (r *runner) take(ctx context.Context, t turn) (s sample, err error) {
 	after, err := server.used()
 	s.spent = after - before
 	return s, err
-}
-
-// visit makes new connections. The client in C fails if one was resumed and should not have been, or
-// the reverse.
-func (r *runner) visit(ctx context.Context, row row, server *server, ready func() error) (sample, error) {
-	v := load.Visit{Program: r.programs[clientC], Port: server.port, CA: r.file("ca.pem"), Version: row.version, Way: "ticket",
-		Kind: row.kind, Clients: r.clients, Request: requestBytes, Turn: r.turn}
-	n, took, err := v.Run(ctx, patience, ready)
-	return sample{work: float64(n), took: took}, err
 }
 
 // request makes requests over kept connections.
