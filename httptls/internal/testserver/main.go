@@ -1,4 +1,4 @@
-// Command testserver serves requests of ci/http-interop and ci/http-load, on either stack.
+// Command testserver serves requests of ci/http-interop, on either stack.
 //
 //	testserver -certs DIR                      write ca.pem, and ecdsa.pem and rsa.pem with their .key files
 //	testserver -stack ossl -cert F -key F      serve and print host:port, for ten minutes at most
@@ -50,7 +50,7 @@ func main() {
 // lifetime is the time after which servers exit that a script has left behind.
 const lifetime = 10 * time.Minute
 
-// page is 1 KB, as are the pages of the benchmarks and of nginx in ci/http-load.
+// page is 1 KB, as are the pages of the benchmarks.
 var page = []byte(strings.Repeat("a page of some text.\n", 49)[:1024])
 
 func serve(stack, cert, key string) error {
