@@ -86,9 +86,9 @@ func isSection(name string) bool {
 func sectionList() string {
 	var b strings.Builder
 	for _, s := range measure.Sections {
-		fmt.Fprintf(&b, "  %-13s %s\n", s.Name, strings.ToLower(s.Title[:1])+s.Title[1:])
+		fmt.Fprintf(&b, "  %-13s %s\n", s.Name, s.Title)
 	}
-	return strings.ReplaceAll(b.String(), "hTTP", "HTTP")
+	return b.String()
 }
 
 func (r *benchRequest) check(sections []string) error {

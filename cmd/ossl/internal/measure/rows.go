@@ -221,14 +221,6 @@ func Demo(fips bool) []*Row {
 		"handshake, ECDSA P-256", "handshake, ECDSA P-256, no chain cache", "handshake, ECDSA P-256, mutual", "handshake, RSA-2048",
 		"connections, ECDSA P-256", "round trip", "bulk, 1 MB writes", "bulk, 16 KB writes",
 	}
-	var rows []*Row
-	for _, section := range []string{"handshakes", "connections", "latency", "bulk"} {
-		for _, row := range builders[section](fips) {
-			if slices.Contains(names, row.Name) {
-				row.Section = section
-				rows = append(rows, row)
-			}
-		}
-	}
-	return rows
+	rows, _ := Rows([]string{"handshakes", "connections", "latency", "bulk"}, fips)
+	return slices.DeleteFunc(rows, func(r *Row) bool { return !slices.Contains(names, r.Name) })
 }
