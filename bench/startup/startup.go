@@ -1,4 +1,4 @@
-// Package startup is the work of the programs whose start is measured (ci/start-up): they differ in
+// Package startup is the work of the programs whose start is measured (BenchmarkStart): they differ in
 // the TLS implementation that they are linked with.
 package startup
 

@@ -20,7 +20,7 @@ var floors = []struct {
 // isFloor reports whether n is the name of a floor.
 func (n name) isFloor() bool {
 	for _, f := range floors {
-		if n.key("server") == f.impl {
+		if n.key("server") == f.impl || n.key("impl") == f.impl {
 			return true
 		}
 	}
@@ -46,7 +46,7 @@ func (f floor) String() string {
 // record path: C that verifies no chain is not a floor of handshakes that do.
 func (r *results) floorName(n name) (floor name, what string) {
 	for _, f := range floors {
-		floor := n.without("record").with("server", f.impl).with("client", f.impl)
+		floor := n.without("record").with("server", f.impl).with("client", f.impl).with("impl", f.impl)
 		if r.values[floor] != nil && (f.mixed || n.key("server") == n.key("client")) {
 			return floor, f.what
 		}

@@ -79,6 +79,8 @@ BenchmarkHandshake/server=std/client=std/mutual=false/chaincache=off-2 1 100 ns/
 BenchmarkHandshake/server=c/client=c/mutual=false/chaincache=hit-2 1 150 ns/op 90 client-ns/op
 BenchmarkLatency/server=std/client=std-2 1 100 ns/op 60 client-ns/op
 BenchmarkLatency/server=tcp/client=tcp-2 1 80 ns/op
+BenchmarkStart/impl=std-2 1 100 ns/op
+BenchmarkStart/impl=c-2 1 120 ns/op
 `))
 	if err != nil {
 		t.Fatal(err)
@@ -93,6 +95,7 @@ BenchmarkLatency/server=tcp/client=tcp-2 1 80 ns/op
 		{"Latency/server=ossl/client=ossl/record=direct", "ns/op", "plain TCP 0.80"},
 		{"Latency/server=std/client=ossl/record=direct", "ns/op", "plain TCP 0.80"},
 		{"Latency/server=ossl/client=ossl/record=direct", "client-ns/op", ""},
+		{"Start/impl=ossl", "ns/op", "pure C 1.20"},
 		{"Connections/server=ossl/client=ossl", "ns/op", ""},
 	} {
 		if got := r.floorOf(name(test.name), test.unit).String(); got != test.want {

@@ -145,6 +145,20 @@ func (r *results) writeCounts(w io.Writer, generation int) {
 	}
 	rounds.WriteMarkdown(w, []string{"count", "crypto/tls", "ossl", "target"}, rows)
 	r.writeMemory(w)
+	r.writeContexts(w)
+}
+
+// writeContexts writes the costs of one more Context. A tls.Config costs crypto/tls nothing until it
+// is used.
+func (r *results) writeContexts(w io.Writer) {
+	var rows [][]string
+	for _, n := range r.names {
+		if n.base() == "NewContext" {
+			rows = append(rows, []string{n.key("role"), duration(r.median(n, "ns/op")), count(r.median(n, "go-B/context")),
+				count(r.median(n, "c-B/context"))})
+		}
+	}
+	rounds.WriteMarkdown(w, []string{"one more Context", "time", "bytes in Go", "in C"}, rows)
 }
 
 func (r *results) writeMemory(w io.Writer) {
@@ -180,6 +194,9 @@ func label(n name) string {
 		if v := n.key(key); v != "" {
 			words = append(words, fmt.Sprintf(format, v))
 		}
+	}
+	if n.base() == "Start" {
+		return "processor time of a process's start"
 	}
 	words = append(words, strings.ToLower(n.base()))
 	add("TLS %s", "version")

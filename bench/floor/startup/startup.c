@@ -1,7 +1,7 @@
 /*
  * The start of a process that uses libssl without Go: one server and one client in memory, one
  * handshake, and an echo of a few bytes. It is the lower bound for programs whose start is measured:
- * bench/startup has the same in Go, and ci/start-up compiles and compares them.
+ * bench/startup has the same in Go, and BenchmarkStart compiles and compares them.
  *
  * It loads no more than it calls. Its argument is a folder with cert.pem, key.pem and root.pem. It
  * ends without the library's exit handlers, as Go programs do. Exit status 3: there is no libssl
