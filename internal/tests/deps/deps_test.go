@@ -34,6 +34,12 @@ var internalImporters = map[string]string{
 	"recipes/caddy": "the same",
 }
 
+// leaves are folders of the core that import no folder of the repository, or only the one that is
+// listed. Tests may import more.
+var leaves = map[string]string{
+	"tlsnames": "", "internal/libssl": "tlsnames", "internal/record": "", "internal/gate": "", "internal/ticketsecret": "",
+}
+
 // refusedModules are modules that no module may need, not even indirectly, with the reasons.
 var refusedModules = map[string]string{
 	"kernel.org/pub/linux/libs/security/libcap/psx": "it interrupts all threads by a signal, and then allocates memory in C: " +
@@ -108,6 +114,7 @@ func TestImports(t *testing.T) {
 	for _, file := range goFiles(t, ".") {
 		dir := path.Dir(file)
 		module := moduleOf(modules, dir)
+		leaf, isLeaf := leaves[dir]
 		for _, imported := range importsOf(t, file) {
 			switch {
 			case imported == "C":
@@ -115,6 +122,8 @@ func TestImports(t *testing.T) {
 				if dir != "internal/libssl" {
 					t.Errorf(`%s: import "C" belongs in internal/libssl only: what is unsafe is read in one place`, file)
 				}
+			case isLeaf && !strings.HasSuffix(file, "_test.go") && within(imported, modulePath) && imported != modulePath+"/"+leaf:
+				t.Errorf("%s imports %s: %s is below all packages that use it", file, imported, dir)
 			case isTestHelper(imported) && module == "." && !strings.HasSuffix(file, "_test.go") && !isTestCode(dir):
 				t.Errorf("%s imports %s, which is for tests", file, imported)
 			case within(imported, modulePath+"/internal"):
