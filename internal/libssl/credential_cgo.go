@@ -25,7 +25,7 @@ type Credential struct {
 func NewCredential(fips bool, chain [][]byte, pkcs8 []byte, schemes []tls.SignatureScheme,
 	staple, scts []byte) (*Credential, error) {
 	defer clear(pkcs8)
-	sigalgs, err := list(schemes, signatureNames)
+	sigalgs, err := list(schemes, signatureNames())
 	if err != nil {
 		return nil, err
 	}

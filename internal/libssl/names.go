@@ -7,98 +7,76 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+
+	"github.com/ossl-go/ossl/tlsnames"
 )
 
 // suiteNames are the names of cipher suites in OpenSSL's configuration strings. Those of TLS 1.2
 // are crypto/tls's suites, less RC4, which no supported OpenSSL has: SSL_CTX_set_cipher_list(3),
-// openssl-ciphers(1). Those of TLS 1.3 are all of OpenSSL's: SSL_CTX_set_ciphersuites(3).
-var suiteNames = map[uint16]string{
-	tls.TLS_RSA_WITH_3DES_EDE_CBC_SHA:                 "DES-CBC3-SHA",
-	tls.TLS_RSA_WITH_AES_128_CBC_SHA:                  "AES128-SHA",
-	tls.TLS_RSA_WITH_AES_256_CBC_SHA:                  "AES256-SHA",
-	tls.TLS_RSA_WITH_AES_128_CBC_SHA256:               "AES128-SHA256",
-	tls.TLS_RSA_WITH_AES_128_GCM_SHA256:               "AES128-GCM-SHA256",
-	tls.TLS_RSA_WITH_AES_256_GCM_SHA384:               "AES256-GCM-SHA384",
-	tls.TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA:          "ECDHE-ECDSA-AES128-SHA",
-	tls.TLS_ECDHE_ECDSA_WITH_AES_256_CBC_SHA:          "ECDHE-ECDSA-AES256-SHA",
-	tls.TLS_ECDHE_RSA_WITH_3DES_EDE_CBC_SHA:           "ECDHE-RSA-DES-CBC3-SHA",
-	tls.TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA:            "ECDHE-RSA-AES128-SHA",
-	tls.TLS_ECDHE_RSA_WITH_AES_256_CBC_SHA:            "ECDHE-RSA-AES256-SHA",
-	tls.TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA256:       "ECDHE-ECDSA-AES128-SHA256",
-	tls.TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA256:         "ECDHE-RSA-AES128-SHA256",
-	tls.TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256:         "ECDHE-RSA-AES128-GCM-SHA256",
-	tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256:       "ECDHE-ECDSA-AES128-GCM-SHA256",
-	tls.TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384:         "ECDHE-RSA-AES256-GCM-SHA384",
-	tls.TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384:       "ECDHE-ECDSA-AES256-GCM-SHA384",
-	tls.TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256:   "ECDHE-RSA-CHACHA20-POLY1305",
-	tls.TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256: "ECDHE-ECDSA-CHACHA20-POLY1305",
+// openssl-ciphers(1). Those of TLS 1.3 are all of OpenSSL's, CCM included, which crypto/tls lacks:
+// SSL_CTX_set_ciphersuites(3).
+var suiteNames = sync.OnceValue(func() map[uint16]string {
+	names := map[uint16]string{}
+	for _, s := range slices.Concat(tls.CipherSuites(), tls.InsecureCipherSuites()) {
+		if !strings.Contains(s.Name, "_RC4_") {
+			names[s.ID] = tlsnames.OpenSSLSuite(s.Name)
+		}
+	}
+	for id := tls.TLS_AES_128_GCM_SHA256; id <= 0x1305; id++ { // RFC 8446, appendix B.4
+		names[id] = tlsnames.CipherSuites.Name(id)
+	}
+	return names
+})
 
-	tls.TLS_AES_128_GCM_SHA256:       "TLS_AES_128_GCM_SHA256",
-	tls.TLS_AES_256_GCM_SHA384:       "TLS_AES_256_GCM_SHA384",
-	tls.TLS_CHACHA20_POLY1305_SHA256: "TLS_CHACHA20_POLY1305_SHA256",
-	0x1304:                           "TLS_AES_128_CCM_SHA256", // crypto/tls has no CCM
-	0x1305:                           "TLS_AES_128_CCM_8_SHA256",
-}
+// groupNames are the key exchange groups: SSL_CTX_set1_groups_list(3). Curves have NIST's names.
+var groupNames = sync.OnceValue(func() map[tls.CurveID]string {
+	return goNames[tls.CurveID](tlsnames.Groups, func(e tlsnames.Entry) string { return strings.Replace(e.Go, "CurveP", "P-", 1) })
+})
 
-// groupNames are the key exchange groups: SSL_CTX_set1_groups_list(3).
-var groupNames = map[tls.CurveID]string{
-	tls.X25519:         "X25519",
-	tls.CurveP256:      "P-256",
-	tls.CurveP384:      "P-384",
-	tls.CurveP521:      "P-521",
-	tls.X25519MLKEM768: "X25519MLKEM768",
-	0x11eb:             "SecP256r1MLKEM768",
-	0x11ed:             "SecP384r1MLKEM1024",
-	MLKEM1024:          "MLKEM1024",
+// signatureNames are the signature algorithms: SSL_CTX_set1_sigalgs_list(3).
+var signatureNames = sync.OnceValue(func() map[tls.SignatureScheme]string {
+	return goNames[tls.SignatureScheme](tlsnames.SignatureSchemes, func(e tlsnames.Entry) string { return e.OpenSSL })
+})
+
+// goNames returns OpenSSL's names of the entries that crypto/tls has, perhaps in a later Go.
+func goNames[ID ~uint16](r *tlsnames.Registry, name func(tlsnames.Entry) string) map[ID]string {
+	names := map[ID]string{}
+	for e := range r.All() {
+		if e.Go != "" {
+			names[ID(e.ID)] = name(e)
+		}
+	}
+	return names
 }
 
 // MLKEM1024 is crypto/tls's group of this name, which Go has from 1.27 on.
 const MLKEM1024 tls.CurveID = 0x0202
 
-// signatureNames are the signature algorithms: SSL_CTX_set1_sigalgs_list(3).
-var signatureNames = map[tls.SignatureScheme]string{
-	tls.PSSWithSHA256:          "rsa_pss_rsae_sha256",
-	tls.PSSWithSHA384:          "rsa_pss_rsae_sha384",
-	tls.PSSWithSHA512:          "rsa_pss_rsae_sha512",
-	tls.PKCS1WithSHA256:        "RSA+SHA256",
-	tls.PKCS1WithSHA384:        "RSA+SHA384",
-	tls.PKCS1WithSHA512:        "RSA+SHA512",
-	tls.PKCS1WithSHA1:          "RSA+SHA1",
-	tls.ECDSAWithP256AndSHA256: "ECDSA+SHA256",
-	tls.ECDSAWithP384AndSHA384: "ECDSA+SHA384",
-	tls.ECDSAWithP521AndSHA512: "ECDSA+SHA512",
-	tls.ECDSAWithSHA1:          "ECDSA+SHA1",
-	tls.Ed25519:                "ed25519",
-	MLDSA44:                    "mldsa44",
-	MLDSA65:                    "mldsa65",
-	MLDSA87:                    "mldsa87",
-}
-
 // SuiteName returns OpenSSL's name for a cipher suite, or "" if it is unknown.
-func SuiteName(id uint16) string { return suiteNames[id] }
+func SuiteName(id uint16) string { return suiteNames()[id] }
 
 // GroupName returns OpenSSL's name for a key exchange group, or "" if it is unknown.
-func GroupName(id tls.CurveID) string { return groupNames[id] }
+func GroupName(id tls.CurveID) string { return groupNames()[id] }
 
 // SignatureName returns OpenSSL's name for a signature algorithm, or "" if it is unknown.
-func SignatureName(id tls.SignatureScheme) string { return signatureNames[id] }
+func SignatureName(id tls.SignatureScheme) string { return signatureNames()[id] }
 
 // Suites returns all known cipher suites of a version, TLS 1.2 or TLS 1.3.
 func Suites(version uint16) []uint16 {
-	return slices.DeleteFunc(known(suiteNames), func(id uint16) bool {
+	return slices.DeleteFunc(known(suiteNames()), func(id uint16) bool {
 		return IsTLS13Suite(id) != (version == tls.VersionTLS13)
 	})
 }
 
 // Groups returns the known key exchange groups that the library has. The library must be loaded.
 func Groups() []tls.CurveID {
-	return slices.DeleteFunc(known(groupNames), func(id tls.CurveID) bool { return !HasGroup(id, false) })
+	return slices.DeleteFunc(known(groupNames()), func(id tls.CurveID) bool { return !HasGroup(id, false) })
 }
 
 // SignatureSchemes returns the known signature algorithms that the library has. The library must be
 // loaded.
 func SignatureSchemes() []tls.SignatureScheme {
-	return slices.DeleteFunc(known(signatureNames), func(id tls.SignatureScheme) bool { return !HasSignature(id, false) })
+	return slices.DeleteFunc(known(signatureNames()), func(id tls.SignatureScheme) bool { return !HasSignature(id, false) })
 }
 
 // known returns the IDs in a table of names, in the order of the names.
@@ -119,7 +97,7 @@ func isHybrid(id tls.CurveID) bool { return id > 0x1000 }
 
 // IsPostQuantum reports whether a group is one of the post-quantum ones, which only TLS 1.3 has, and
 // OpenSSL from 3.5 on.
-func IsPostQuantum(id tls.CurveID) bool { return isHybrid(id) || id == MLKEM1024 }
+func IsPostQuantum(id tls.CurveID) bool { return isHybrid(id) || id>>8 == MLKEM1024>>8 }
 
 // namesInLibrary are the answers of HasGroup and HasSignature for the one library of the process, and
 // namesInModule those for its FIPS module: nil until all names were tried.
@@ -154,20 +132,20 @@ func namesOf(fips bool) (*names, error) {
 }
 
 func askNames(fips bool) (*names, error) {
-	ids := known(groupNames)
+	ids := known(groupNames())
 	if !fips {
 		ids = slices.DeleteFunc(ids, func(id tls.CurveID) bool { return !IsPostQuantum(id) })
 	}
 	var groups, signatures []string
 	for _, id := range ids {
-		groups = append(groups, groupNames[id])
+		groups = append(groups, groupNames()[id])
 	}
 	var schemes []tls.SignatureScheme
 	if AtLeast(Version3_5) { // before, OpenSSL has none
 		schemes = []tls.SignatureScheme{MLDSA44, MLDSA65, MLDSA87}
 	}
 	for _, scheme := range schemes {
-		signatures = append(signatures, signatureNames[scheme])
+		signatures = append(signatures, signatureNames()[scheme])
 	}
 	answers, err := ask(groups, signatures, fips)
 	if err != nil {
@@ -186,7 +164,7 @@ func askNames(fips bool) (*names, error) {
 // HasGroup reports whether a group is known and the library has it or, in FIPS mode, the module.
 // Every supported library has all groups but the post-quantum ones. The library must be loaded.
 func HasGroup(id tls.CurveID, fips bool) bool {
-	name := groupNames[id]
+	name := groupNames()[id]
 	if name == "" || !fips && !IsPostQuantum(id) {
 		return name != ""
 	}
@@ -199,7 +177,7 @@ func HasGroup(id tls.CurveID, fips bool) bool {
 // loaded, and FIPS mode set up.
 func HasSignature(scheme tls.SignatureScheme, fips bool) bool {
 	switch {
-	case signatureNames[scheme] == "":
+	case signatureNames()[scheme] == "":
 		return false
 	case IsMLDSA(scheme):
 		n, _ := namesOf(fips)
@@ -229,19 +207,19 @@ type settingLists struct {
 }
 
 func (cfg *ContextConfig) lists() (l settingLists, err error) {
-	if l.suites, err = list(cfg.CipherSuites, suiteNames); err != nil {
+	if l.suites, err = list(cfg.CipherSuites, suiteNames()); err != nil {
 		return l, err
 	}
-	if l.suites13, err = list(cfg.TLS13CipherSuites, suiteNames); err != nil {
+	if l.suites13, err = list(cfg.TLS13CipherSuites, suiteNames()); err != nil {
 		return l, err
 	}
 	if l.groups, err = groupList(cfg.Groups); err != nil {
 		return l, err
 	}
-	if l.signatures, err = list(cfg.SignatureSchemes, signatureNames); err != nil {
+	if l.signatures, err = list(cfg.SignatureSchemes, signatureNames()); err != nil {
 		return l, err
 	}
-	l.clientSignatures, err = list(cfg.ClientSignatureSchemes, signatureNames)
+	l.clientSignatures, err = list(cfg.ClientSignatureSchemes, signatureNames())
 	return l, err
 }
 
@@ -250,7 +228,7 @@ func (cfg *ContextConfig) lists() (l settingLists, err error) {
 // as crypto/tls does, since most servers without the hybrid have X25519 or P-256. Otherwise OpenSSL
 // sends one for the first group.
 func groupList(ids []tls.CurveID) (string, error) {
-	joined, err := list(ids, groupNames)
+	joined, err := list(ids, groupNames())
 	if err != nil || len(ids) == 0 || !isHybrid(ids[0]) || !AtLeast(Version3_5) {
 		return joined, err
 	}

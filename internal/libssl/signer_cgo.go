@@ -23,7 +23,7 @@ func NewSignerCredential(chain [][]byte, signer crypto.Signer, schemes []tls.Sig
 	if err := checkSigner(signer, uint64(C.ossl_version())); err != nil {
 		return nil, err
 	}
-	sigalgs, err := list(schemes, signatureNames)
+	sigalgs, err := list(schemes, signatureNames())
 	if err != nil {
 		return nil, err
 	}

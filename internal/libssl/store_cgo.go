@@ -202,7 +202,7 @@ func (k *Key) Sign(algorithm int, hash, salt string, tbs []byte) ([]byte, error)
 // NewKeyCredential makes a credential from a chain and a Key. schemes is as for [NewCredential].
 func NewKeyCredential(chain [][]byte, key *Key, schemes []tls.SignatureScheme, staple, scts []byte) (*Credential, error) {
 	defer runtime.KeepAlive(key)
-	sigalgs, err := list(schemes, signatureNames)
+	sigalgs, err := list(schemes, signatureNames())
 	if err != nil {
 		return nil, err
 	}
