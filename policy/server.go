@@ -8,7 +8,9 @@ import (
 	"time"
 
 	"github.com/ossl-go/ossl"
+	"github.com/ossl-go/ossl/internal/libssl"
 	"github.com/ossl-go/ossl/session"
+	"github.com/ossl-go/ossl/tlsnames"
 )
 
 // sessionCacheSize is the number of sessions in the cache of a policy that wants resumption by ID. It
@@ -124,19 +126,19 @@ func (p *Policy) expand(h host) (*expansion, error) {
 	}
 	var err error
 	if e.max == tls.VersionTLS13 {
-		if e.suites13, err = pick(e, "suites13", p.Suites13, func(n string) uint16 { return suites13[n] }, h.suite13); err != nil {
+		if e.suites13, err = pick(e, "suites13", p.Suites13, suite13, h.suite13); err != nil {
 			return nil, err
 		}
 	}
 	if e.min == tls.VersionTLS12 {
-		if e.suites12, err = pick(e, "suites12", p.Suites12, func(n string) uint16 { return suites12[n] }, h.suite12); err != nil {
+		if e.suites12, err = pick(e, "suites12", p.Suites12, suite12, h.suite12); err != nil {
 			return nil, err
 		}
 	}
-	if e.groups, err = pick(e, "groups", p.Groups, func(n string) tls.CurveID { return groupIDs[n] }, h.group); err != nil {
+	if e.groups, err = pick(e, "groups", p.Groups, usable[tls.CurveID](tlsnames.Groups), h.group); err != nil {
 		return nil, err
 	}
-	if e.signatures, err = pick(e, "signatures", p.Signatures, func(n string) tls.SignatureScheme { return signatureIDs[n] },
+	if e.signatures, err = pick(e, "signatures", p.Signatures, usable[tls.SignatureScheme](tlsnames.SignatureSchemes),
 		h.signature); err != nil {
 		return nil, err
 	}
@@ -159,7 +161,7 @@ func (e *expansion) setVersions(p *Policy) error {
 		if v.Level == PhaseOut {
 			continue
 		}
-		id := versionIDs[v.Name]
+		id := version(v.Name)
 		if id < tls.VersionTLS12 {
 			if v.Level == Required {
 				return fmt.Errorf("versions: ossl refuses %s, which the policy requires", v.Name)
@@ -210,8 +212,8 @@ func pick[ID ~uint16](e *expansion, field string, list []Value, idOf func(string
 }
 
 // groupOrder is crypto/tls's order, which ossl uses also if CurvePreferences has another one.
-var groupOrder = []tls.CurveID{tls.X25519MLKEM768, 0x11eb, 0x11ed, 0x0202, tls.X25519, tls.CurveP256, tls.CurveP384,
-	tls.CurveP521}
+var groupOrder = []tls.CurveID{tls.X25519MLKEM768, tls.SecP256r1MLKEM768, tls.SecP384r1MLKEM1024, libssl.MLKEM1024,
+	tls.X25519, tls.CurveP256, tls.CurveP384, tls.CurveP521}
 
 // setOrder takes the policy's order of suites. The order of groups is always crypto/tls's.
 func (e *expansion) setOrder(p *Policy) {

@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/ossl-go/ossl/tlsnames"
 )
 
 var nameForm = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]*$`)
@@ -51,11 +53,11 @@ func (p *Policy) validateLists() error {
 		known  func(string) bool
 		needed bool
 	}{
-		{"versions", p.Versions, func(n string) bool { return versionIDs[n] != 0 }, true},
-		{"suites13", p.Suites13, func(n string) bool { return suites13[n] != 0 }, false},
-		{"suites12", p.Suites12, func(n string) bool { return suites12[n] != 0 || otherSuites12(n) }, false},
-		{"groups", p.Groups, func(n string) bool { _, ok := groupIDs[n]; return ok }, true},
-		{"signatures", p.Signatures, func(n string) bool { _, ok := signatureIDs[n]; return ok }, true},
+		{"versions", p.Versions, func(n string) bool { return version(n) != 0 }, true},
+		{"suites13", p.Suites13, func(n string) bool { return suite13(n) != 0 }, false},
+		{"suites12", p.Suites12, func(n string) bool { return suite12(n) != 0 || otherSuite12(n) }, false},
+		{"groups", p.Groups, known(tlsnames.Groups), true},
+		{"signatures", p.Signatures, known(tlsnames.SignatureSchemes), true},
 		{"chain.hashes", p.Chain.Hashes, func(n string) bool { return slices.Contains(hashes, n) }, false},
 	} {
 		if list.needed && len(list.values) == 0 {
