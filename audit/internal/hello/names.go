@@ -1,147 +1,103 @@
 package hello
 
 import (
-	_ "embed"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
-	"sync"
+
+	"github.com/ossl-go/ossl/tlsnames"
 )
 
-//go:embed names.txt
-var namesText string
-
-// registries are the tables of names.txt.
-type registries struct {
-	names  map[string]map[uint32]string
-	values map[string]map[string]uint32
-	suites []uint16
+func nameOf(r *tlsnames.Registry, id uint16) string {
+	if name := r.Name(id); name != "" {
+		return name
+	}
+	return fmt.Sprintf("0x%04x", id)
 }
 
-var names = sync.OnceValue(func() *registries {
-	r := &registries{names: map[string]map[uint32]string{}, values: map[string]map[string]uint32{}}
-	registry := ""
-	for line := range strings.Lines(namesText) {
-		line = strings.TrimSpace(line)
-		if line == "" || line[0] == '#' {
-			continue
-		}
-		if line[0] == '[' {
-			registry = strings.Trim(line, "[]")
-			r.names[registry], r.values[registry] = map[uint32]string{}, map[string]uint32{}
-			continue
-		}
-		number, name, _ := strings.Cut(line, " ")
-		v, err := strconv.ParseUint(number, 0, 24)
-		if err != nil {
-			panic("hello: names.txt: " + line)
-		}
-		r.names[registry][uint32(v)] = name
-		r.values[registry][strings.ToLower(name)] = uint32(v)
-		if registry == "suite" {
-			r.suites = append(r.suites, uint16(v))
-		}
+// valueOf returns the number of a name, in any case, or of a number such as 0xcca8.
+func valueOf(r *tlsnames.Registry, name string) (id uint16, ok bool) {
+	if id, ok = r.ID(name); ok || !strings.HasPrefix(name, "0x") {
+		return id, ok
 	}
-	return r
-})
-
-func nameOf(registry string, v uint32, format string) string {
-	if s, ok := names().names[registry][v]; ok {
-		return s
-	}
-	return fmt.Sprintf(format, v)
-}
-
-// valueOf returns the number of a name, or of a number such as 0xcca8. Case is ignored: registries
-// and libraries write "x25519" and "X25519".
-func valueOf(registry, name string, bits int) (uint32, bool) {
-	if v, ok := names().values[registry][strings.ToLower(name)]; ok {
-		return v, true
-	}
-	if !strings.HasPrefix(name, "0x") {
-		return 0, false
-	}
-	v, err := strconv.ParseUint(name[2:], 16, bits)
-	return uint32(v), err == nil
+	v, err := strconv.ParseUint(name[2:], 16, 16)
+	return uint16(v), err == nil
 }
 
 // SuiteName returns the IANA name of a cipher suite, or its number as in "0xcc13".
-func SuiteName(suite uint16) string { return nameOf("suite", uint32(suite), "0x%04x") }
+func SuiteName(suite uint16) string { return nameOf(tlsnames.CipherSuites, suite) }
 
 // Suite returns the cipher suite with the IANA name.
-func Suite(name string) (uint16, bool) {
-	v, ok := valueOf("suite", name, 16)
-	return uint16(v), ok
-}
+func Suite(name string) (uint16, bool) { return valueOf(tlsnames.CipherSuites, name) }
 
 // Suites returns all cipher suites that have a name, in the order of their numbers within each
 // document.
-func Suites() []uint16 { return append([]uint16(nil), names().suites...) }
+func Suites() (all []uint16) {
+	for e := range tlsnames.CipherSuites.All() {
+		all = append(all, e.ID)
+	}
+	return all
+}
+
+// ssl2Names are the ciphers of SSL 2.
+var ssl2Names = map[uint32]string{
+	0x010080: "SSL_CK_RC4_128_WITH_MD5",
+	0x020080: "SSL_CK_RC4_128_EXPORT40_WITH_MD5",
+	0x030080: "SSL_CK_RC2_128_CBC_WITH_MD5",
+	0x040080: "SSL_CK_RC2_128_CBC_EXPORT40_WITH_MD5",
+	0x050080: "SSL_CK_IDEA_128_CBC_WITH_MD5",
+	0x060040: "SSL_CK_DES_64_CBC_WITH_MD5",
+	0x0700c0: "SSL_CK_DES_192_EDE3_CBC_WITH_MD5",
+	0x080080: "SSL_CK_RC4_64_WITH_MD5",
+}
 
 // SSL2Name returns the name of a cipher of SSL 2.
-func SSL2Name(cipher uint32) string { return nameOf("ssl2", cipher, "0x%06x") }
+func SSL2Name(cipher uint32) string {
+	if name := ssl2Names[cipher]; name != "" {
+		return name
+	}
+	return fmt.Sprintf("0x%06x", cipher)
+}
 
 // SSL2Ciphers are all ciphers of SSL 2.
-var SSL2Ciphers = []uint32{0x010080, 0x020080, 0x030080, 0x040080, 0x050080, 0x060040, 0x0700c0, 0x080080}
+var SSL2Ciphers = slices.Sorted(maps.Keys(ssl2Names))
 
 // GroupName returns the IANA name of a key exchange group.
-func GroupName(group uint16) string { return nameOf("group", uint32(group), "0x%04x") }
+func GroupName(group uint16) string { return nameOf(tlsnames.Groups, group) }
 
 // Group returns the group with the IANA name.
-func Group(name string) (uint16, bool) {
-	v, ok := valueOf("group", name, 16)
-	return uint16(v), ok
-}
+func Group(name string) (uint16, bool) { return valueOf(tlsnames.Groups, name) }
 
 // SchemeName returns the IANA name of a signature scheme.
-func SchemeName(scheme uint16) string { return nameOf("scheme", uint32(scheme), "0x%04x") }
+func SchemeName(scheme uint16) string { return nameOf(tlsnames.SignatureSchemes, scheme) }
 
 // Scheme returns the signature scheme with the IANA name.
-func Scheme(name string) (uint16, bool) {
-	v, ok := valueOf("scheme", name, 16)
-	return uint16(v), ok
-}
+func Scheme(name string) (uint16, bool) { return valueOf(tlsnames.SignatureSchemes, name) }
 
 // AlertName returns the name of an alert.
-func AlertName(code uint8) string { return nameOf("alert", uint32(code), "alert %d") }
+func AlertName(code uint8) string {
+	if name := tlsnames.Alerts.Name(uint16(code)); name != "" {
+		return name
+	}
+	return fmt.Sprintf("alert %d", code)
+}
 
 // String returns the alert's name.
 func (a *Alert) String() string { return AlertName(a.Code) }
 
 // ExtensionName returns the IANA name of an extension.
-func ExtensionName(typ uint16) string { return nameOf("extension", uint32(typ), "0x%04x") }
+func ExtensionName(typ uint16) string { return nameOf(tlsnames.Extensions, typ) }
 
 // ExtensionType returns the type of the extension with the IANA name.
-func ExtensionType(name string) (uint16, bool) {
-	v, ok := valueOf("extension", name, 16)
-	return uint16(v), ok
-}
-
-// versionNames are the versions, the oldest first.
-var versionNames = []struct {
-	version uint16
-	name    string
-}{{SSL2, "SSL 2"}, {SSL3, "SSL 3"}, {TLS10, "TLS 1.0"}, {TLS11, "TLS 1.1"}, {TLS12, "TLS 1.2"}, {TLS13, "TLS 1.3"}}
+func ExtensionType(name string) (uint16, bool) { return valueOf(tlsnames.Extensions, name) }
 
 // VersionName returns the name of a version: "TLS 1.3".
-func VersionName(version uint16) string {
-	for _, v := range versionNames {
-		if v.version == version {
-			return v.name
-		}
-	}
-	return fmt.Sprintf("0x%04x", version)
-}
+func VersionName(version uint16) string { return nameOf(tlsnames.Versions, version) }
 
 // Version returns the version with the name.
-func Version(name string) (uint16, bool) {
-	for _, v := range versionNames {
-		if v.name == name {
-			return v.version, true
-		}
-	}
-	return 0, false
-}
+func Version(name string) (uint16, bool) { return tlsnames.Versions.ID(name) }
 
 // IsGREASE reports whether a value is one that clients offer to find servers that refuse unknown
 // values (RFC 8701).
@@ -166,11 +122,11 @@ const (
 // SuiteExchange returns the key exchange of a cipher suite, and reports whether the server signs
 // its part of it.
 func SuiteExchange(suite uint16) (x Exchange, signed bool) {
-	name, known := names().names["suite"][uint32(suite)]
+	name := tlsnames.CipherSuites.Name(suite)
 	kind, _, old := strings.Cut(name, "_WITH_")
 	kind = strings.TrimPrefix(strings.TrimPrefix(kind, "TLS_"), "SSL_")
 	switch {
-	case !known || strings.HasSuffix(name, "_SCSV"):
+	case name == "" || strings.HasSuffix(name, "_SCSV"):
 		return UnknownExchange, false
 	case !old:
 		return AnyExchange, true
