@@ -25,8 +25,9 @@ func opensslSuite(name string) string {
 	if strings.HasPrefix(cipher, "ARIA") && exchange == "ECDHE_RSA" {
 		exchange = "ECDHE"
 	}
-	if strings.HasPrefix(cipher, "CAMELLIA") && strings.HasSuffix(cipher, "GCM_SHA256") {
-		return "" // OpenSSL has Camellia with CBC only
+	if strings.HasPrefix(cipher, "CAMELLIA") && strings.Contains(cipher, "_GCM_") ||
+		strings.HasPrefix(cipher, "ARIA") && strings.Contains(name, "_CBC_") {
+		return "" // OpenSSL has Camellia with CBC only, and ARIA with GCM only
 	}
 	out := strings.ReplaceAll(cipher, "_", "-")
 	if exchange != "RSA" {
