@@ -142,23 +142,6 @@ func TestGenerateRefuses(t *testing.T) {
 	}
 }
 
-func TestOpenSSLSuite(t *testing.T) {
-	for name, want := range map[string]string{
-		"TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384":     "ECDHE-ECDSA-AES256-GCM-SHA384",
-		"TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256": "ECDHE-RSA-CHACHA20-POLY1305",
-		"TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA256":       "ECDHE-RSA-AES128-SHA256",
-		"TLS_RSA_WITH_AES_128_CBC_SHA":                "AES128-SHA",
-		"TLS_ECDHE_ECDSA_WITH_AES_128_CCM":            "ECDHE-ECDSA-AES128-CCM",
-		"TLS_ECDHE_ECDSA_WITH_AES_128_CCM_8":          "ECDHE-ECDSA-AES128-CCM8",
-		"TLS_RSA_WITH_3DES_EDE_CBC_SHA":               "DES-CBC3-SHA",
-		"TLS_DHE_RSA_WITH_AES_256_GCM_SHA384":         "DHE-RSA-AES256-GCM-SHA384",
-	} {
-		if got := opensslSuite(name); got != want {
-			t.Errorf("%s is %s, not %s", name, got, want)
-		}
-	}
-}
-
 // TestAsk asks scripts that print what servers print.
 func TestAsk(t *testing.T) {
 	script := func(text string) string {
