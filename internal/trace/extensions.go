@@ -3,6 +3,8 @@ package trace
 import (
 	"fmt"
 	"strings"
+
+	"github.com/ossl-go/ossl/tlsnames"
 )
 
 // The extensions whose bodies are printed: RFC 8446, section 4.2.
@@ -19,32 +21,12 @@ const (
 	extensionKeyShare    = 51
 )
 
-var extensionNames = map[int]string{
-	extensionServerName:  "server_name",
-	1:                    "max_fragment_length",
-	5:                    "status_request",
-	extensionGroups:      "supported_groups",
-	11:                   "ec_point_formats",
-	extensionSignatures:  "signature_algorithms",
-	extensionALPN:        "ALPN",
-	18:                   "signed_certificate_timestamp",
-	21:                   "padding",
-	22:                   "encrypt_then_mac",
-	23:                   "extended_master_secret",
-	27:                   "compress_certificate",
-	28:                   "record_size_limit",
-	35:                   "session_ticket",
-	extensionPSK:         "pre_shared_key",
-	42:                   "early_data",
-	extensionVersions:    "supported_versions",
-	44:                   "cookie",
-	extensionPSKModes:    "psk_key_exchange_modes",
-	extensionAuthorities: "certificate_authorities",
-	49:                   "post_handshake_auth",
-	extensionSignCert:    "signature_algorithms_cert",
-	extensionKeyShare:    "key_share",
-	0xfe0d:               "encrypted_client_hello",
-	0xff01:               "renegotiation_info",
+// extensionName returns IANA's name of an extension, and for the longest its abbreviation.
+func extensionName(id int) string {
+	if id == extensionALPN {
+		return "ALPN"
+	}
+	return named(id, tlsnames.Extensions.Name(uint16(id)))
 }
 
 // extensions prints the extensions in a message of a type.
@@ -52,7 +34,7 @@ func (p *Printer) extensions(r *reader, message uint8, depth int) {
 	all := reader{b: r.vector(2)}
 	for i := 0; len(all.b) > 0 && i < maxList; i++ {
 		id, body := all.number(2), reader{b: all.vector(2)}
-		name := named(id, extensionNames[id])
+		name := extensionName(id)
 		if len(body.b) == 0 {
 			p.fieldAt(depth, name, "")
 			continue

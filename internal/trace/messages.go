@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/ossl-go/ossl/internal/libssl"
+	"github.com/ossl-go/ossl/tlsnames"
 )
 
 func (p *Printer) clientHello(r *reader) {
@@ -172,23 +173,7 @@ func named(n int, name string) string {
 	return fmt.Sprintf("0x%04x", n)
 }
 
-func suiteName(n int) string {
-	const fallback, renegotiation = 0x5600, 0x00ff
-	switch n {
-	case fallback:
-		return "TLS_FALLBACK_SCSV"
-	case renegotiation:
-		return "TLS_EMPTY_RENEGOTIATION_INFO_SCSV"
-	}
-	if name := tls.CipherSuiteName(uint16(n)); !strings.HasPrefix(name, "0x") {
-		return name
-	}
-	name := libssl.SuiteName(uint16(n)) // those of TLS 1.3 that crypto/tls lacks
-	if !libssl.IsTLS13Suite(uint16(n)) {
-		name = ""
-	}
-	return named(n, name)
-}
+func suiteName(n int) string { return named(n, tlsnames.CipherSuites.Name(uint16(n))) }
 
 func groupName(n int) string { return named(n, libssl.GroupName(tls.CurveID(n))) }
 
