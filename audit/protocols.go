@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/ossl-go/ossl/audit/internal/hello"
+	"github.com/ossl-go/ossl/tlsnames"
 )
 
 // probeProtocols finds versions, suites, groups and the server's order. In TLS 1.3 it offers no key
@@ -145,9 +146,8 @@ func (r *run) serverName() string {
 var (
 	offered13 = []uint16{0x1304, 0x1305, 0x1301, 0x1302, 0x00c6, 0x00c7, chacha13}
 	offered12 = suites12()
-	groups13  = []uint16{0x11ec, 0x001d, 0x0017, 0x0018, 0x11eb, 0x11ed, 0x0019, 0x001e, 0x0200, 0x0201, 0x0202, 0x6399,
-		0x11ee, 0x0029,
-		0x001f, 0x0020, 0x0021, 0x0100, 0x0101, 0x0102, 0x0103, 0x0104}
+	groups13  = withOtherGroups(0x11ec, 0x001d, 0x0017, 0x0018, 0x11eb, 0x11ed, 0x0019, 0x001e, 0x0200, 0x0201, 0x0202, 0x6399,
+		0x11ee, 0x0029)
 	groups12 = groupsUpTo(0x001e)
 	// signatureSchemes are the signature schemes, the weak ones last.
 	signatureSchemes = append([]uint16{0x0403, 0x0503, 0x0603, 0x0807, 0x0808, 0x0804, 0x0805, 0x0806, 0x0809, 0x080a, 0x080b,
@@ -177,6 +177,17 @@ func suites12() (all []uint16) {
 		}
 	}
 	return slices.Concat(gcm, rest, chacha12)
+}
+
+// withOtherGroups appends the other groups of TLS 1.3: later ones than the curves of TLS 1.2 alone, but
+// no drafts.
+func withOtherGroups(groups ...uint16) []uint16 {
+	for e := range tlsnames.Groups.All() {
+		if e.ID > 0x001c && e.ID < 0x6399 {
+			groups = with(groups, e.ID)
+		}
+	}
+	return groups
 }
 
 // groupsUpTo returns the elliptic curves of TLS 1.2, common ones first.
