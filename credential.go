@@ -71,9 +71,9 @@ func (r *credentialRule) limit(schemes []tls.SignatureScheme) ([]tls.SignatureSc
 	}
 	var left []tls.SignatureScheme
 	if r.ordered {
-		left = filter(r.signatures, func(s tls.SignatureScheme) bool { return slices.Contains(schemes, s) })
+		left = negotiate.Keep(r.signatures, func(s tls.SignatureScheme) bool { return slices.Contains(schemes, s) })
 	} else {
-		left = filter(schemes, func(s tls.SignatureScheme) bool { return slices.Contains(r.signatures, s) })
+		left = negotiate.Keep(schemes, func(s tls.SignatureScheme) bool { return slices.Contains(r.signatures, s) })
 	}
 	if len(left) == 0 {
 		return nil, fmt.Errorf("SupportedSignatureAlgorithms: none of %v is among those in use, %v", schemes, r.signatures)
@@ -148,11 +148,6 @@ func schemesKey(schemes []tls.SignatureScheme) string {
 		key = append(key, byte(s>>8), byte(s))
 	}
 	return string(key)
-}
-
-// filter returns the elements of a list that are wanted, in their order. The list is not changed.
-func filter[T any](list []T, wanted func(T) bool) []T {
-	return slices.DeleteFunc(slices.Clone(list), func(v T) bool { return !wanted(v) })
 }
 
 // canCompare reports whether k may be a map's key.

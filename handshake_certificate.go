@@ -10,6 +10,7 @@ import (
 
 	"github.com/ossl-go/ossl/internal/heldkey"
 	"github.com/ossl-go/ossl/internal/libssl"
+	"github.com/ossl-go/ossl/internal/negotiate"
 	"github.com/ossl-go/ossl/internal/stdtls"
 )
 
@@ -81,7 +82,7 @@ func (c *Context) canSign(version uint16, offered []tls.SignatureScheme, cert *t
 			cert.PrivateKey)
 	}
 	info := &tls.CertificateRequestInfo{Version: version} // it names no authority, so only the algorithms matter
-	info.SignatureSchemes = filter(offered, func(s tls.SignatureScheme) bool {
+	info.SignatureSchemes = negotiate.Keep(offered, func(s tls.SignatureScheme) bool {
 		return len(c.rule.signatures) == 0 || slices.Contains(c.rule.signatures, s)
 	})
 	if len(info.SignatureSchemes) == 0 && len(offered) > 0 { // to crypto/tls, an empty list has another meaning

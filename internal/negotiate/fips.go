@@ -81,10 +81,10 @@ func (FIPS) narrow(o *Offer, p part) error {
 		return refuseFIPS("WithSignatureAlgorithms", scheme.String(),
 			"use PSS, PKCS #1 or ECDSA with SHA-256, SHA-384 or SHA-512")
 	}
-	o.CipherSuites = filter(o.CipherSuites, fipsSuite)
-	o.TLS13CipherSuites = filter(o.TLS13CipherSuites, fipsSuite)
-	o.Groups = filter(o.Groups, fipsGroup)
-	o.SignatureSchemes = filter(o.SignatureSchemes, FIPSSignature)
+	o.CipherSuites = Keep(o.CipherSuites, fipsSuite)
+	o.TLS13CipherSuites = Keep(o.TLS13CipherSuites, fipsSuite)
+	o.Groups = Keep(o.Groups, fipsGroup)
+	o.SignatureSchemes = Keep(o.SignatureSchemes, FIPSSignature)
 	if err := o.dropVersions(refuseAsked); err != nil {
 		return err
 	}

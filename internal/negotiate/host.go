@@ -62,7 +62,7 @@ func (h *Host) Pads() bool { return h != nil && h.pads }
 
 // about returns the commands about a topic.
 func (h *Host) about(topic libssl.Topic) []libssl.HostCommand {
-	return filter(h.commands, func(c libssl.HostCommand) bool { return topic != libssl.TopicOther && c.Topic() == topic })
+	return Keep(h.commands, func(c libssl.HostCommand) bool { return topic != libssl.TopicOther && c.Topic() == topic })
 }
 
 // Refuse returns the error for something that the policy forbids. It names the commands about
@@ -109,7 +109,7 @@ func (h *Host) narrow(o *Offer, p part) error {
 }
 
 func (h *Host) narrowVersions(o *Offer) error {
-	left := filter(o.Versions, func(v uint16) bool { return v >= h.MinVersion && v <= h.MaxVersion })
+	left := Keep(o.Versions, func(v uint16) bool { return v >= h.MinVersion && v <= h.MaxVersion })
 	if len(left) == 0 {
 		field, allowed := "MinVersion", tls.VersionName(h.MaxVersion)+" and below"
 		if ceiling := o.namedCeiling(); ceiling != 0 && ceiling < h.MinVersion {
@@ -126,7 +126,7 @@ func (h *Host) narrowSuites(o *Offer) error {
 	if id, ok := firstOutside(o.namedSuites(), allowsSuite); ok && o.has(tls.VersionTLS12) {
 		return h.Refuse(libssl.TopicCipherSuites, "CipherSuites", "it forbids "+tls.CipherSuiteName(id))
 	}
-	o.CipherSuites = filter(o.CipherSuites, allowsSuite)
+	o.CipherSuites = Keep(o.CipherSuites, allowsSuite)
 	if id, ok := firstOutside(o.asked.TLS13CipherSuites, allowsSuite13); ok && o.has(tls.VersionTLS13) {
 		name := libssl.SuiteName(id)
 		if name == "" {
@@ -134,7 +134,7 @@ func (h *Host) narrowSuites(o *Offer) error {
 		}
 		return h.blame(libssl.TopicTLS13CipherSuites, "WithTLS13CipherSuites", "forbids "+name)
 	}
-	o.TLS13CipherSuites = filter(o.TLS13CipherSuites, allowsSuite13)
+	o.TLS13CipherSuites = Keep(o.TLS13CipherSuites, allowsSuite13)
 	return o.dropVersions(h.blame)
 }
 
@@ -143,7 +143,7 @@ func (h *Host) narrowGroups(o *Offer) error {
 	if id, ok := firstOutside(o.namedGroups(), allowsGroup); ok {
 		return h.blame(libssl.TopicGroups, "CurvePreferences", "forbids "+libssl.GroupName(id))
 	}
-	if o.Groups = filter(o.Groups, allowsGroup); len(o.Groups) == 0 {
+	if o.Groups = Keep(o.Groups, allowsGroup); len(o.Groups) == 0 {
 		return h.blame(libssl.TopicGroups, "CurvePreferences", "leaves no group")
 	}
 	return nil
@@ -157,13 +157,13 @@ func (h *Host) narrowSignatures(o *Offer) error {
 	if scheme, ok := firstOutside(o.asked.SignatureSchemes, allowsSignature); ok {
 		return h.blame(libssl.TopicSignatures, "WithSignatureAlgorithms", "forbids "+scheme.String())
 	}
-	if o.SignatureSchemes = filter(o.SignatureSchemes, allowsSignature); len(o.SignatureSchemes) == 0 {
+	if o.SignatureSchemes = Keep(o.SignatureSchemes, allowsSignature); len(o.SignatureSchemes) == 0 {
 		return h.blame(libssl.TopicSignatures, "WithSignatureAlgorithms", "leaves no signature algorithm")
 	}
 	if h.ClientSignatureSchemes == nil {
 		return nil
 	}
-	if o.ClientSignatureSchemes = filter(o.SignatureSchemes, allow(h.ClientSignatureSchemes)); len(o.ClientSignatureSchemes) == 0 {
+	if o.ClientSignatureSchemes = Keep(o.SignatureSchemes, allow(h.ClientSignatureSchemes)); len(o.ClientSignatureSchemes) == 0 {
 		return h.Refuse(libssl.TopicClientSignatures, "WithSignatureAlgorithms", "it leaves clients no signature algorithm")
 	}
 	return nil
@@ -207,7 +207,7 @@ func (h *Host) ForCertificate(schemes []tls.SignatureScheme) ([]tls.SignatureSch
 	if h == nil || len(schemes) == 0 {
 		return schemes, nil
 	}
-	left := filter(filter(schemes, allow(h.SignatureSchemes)), allow(h.ClientSignatureSchemes))
+	left := Keep(Keep(schemes, allow(h.SignatureSchemes)), allow(h.ClientSignatureSchemes))
 	if len(left) == 0 {
 		return nil, errors.New("the host's OpenSSL policy leaves none of SupportedSignatureAlgorithms")
 	}

@@ -106,9 +106,9 @@ func defaultOffer(asked *Asked) (*Offer, error) {
 		return nil, &Refusal{Field: "Config", Reason: "crypto/tls can't use it", Err: err}
 	}
 	o := &Offer{
-		Versions:          filter(hello.Versions, func(v uint16) bool { return v >= tls.VersionTLS12 }),
-		CipherSuites:      filter(hello.CipherSuites, func(id uint16) bool { return !libssl.IsTLS13Suite(id) }),
-		TLS13CipherSuites: filter(hello.CipherSuites, libssl.IsTLS13Suite),
+		Versions:          Keep(hello.Versions, func(v uint16) bool { return v >= tls.VersionTLS12 }),
+		CipherSuites:      Keep(hello.CipherSuites, func(id uint16) bool { return !libssl.IsTLS13Suite(id) }),
+		TLS13CipherSuites: Keep(hello.CipherSuites, libssl.IsTLS13Suite),
 		Groups:            slices.Clone(hello.Groups),
 		SignatureSchemes:  slices.Clone(hello.SignatureSchemes),
 		asked:             asked,
@@ -146,7 +146,7 @@ func (o *Offer) namedCeiling() uint16 { return o.asked.Config.MaxVersion }
 // namedSuites returns the suites of TLS 1.2 that were named. crypto/tls passes over other numbers in
 // the field CipherSuites, such as TLS_FALLBACK_SCSV and the suites of TLS 1.3.
 func (o *Offer) namedSuites() []uint16 {
-	return filter(o.asked.Config.CipherSuites, func(id uint16) bool { return !libssl.IsTLS13Suite(id) && isSuite(id) })
+	return Keep(o.asked.Config.CipherSuites, func(id uint16) bool { return !libssl.IsTLS13Suite(id) && isSuite(id) })
 }
 
 // isSuite reports whether crypto/tls knows a suite.
@@ -158,7 +158,7 @@ func isSuite(id uint16) bool {
 // namedGroups returns the groups that were named and that the versions of the offer can use.
 // crypto/tls passes over numbers that it doesn't know.
 func (o *Offer) namedGroups() []tls.CurveID {
-	return filter(o.asked.Config.CurvePreferences, func(id tls.CurveID) bool {
+	return Keep(o.asked.Config.CurvePreferences, func(id tls.CurveID) bool {
 		return KnownGroup(id) && (o.has(tls.VersionTLS13) || !libssl.IsPostQuantum(id))
 	})
 }
@@ -172,7 +172,7 @@ func (o *Offer) OmitSuites(lack func(id uint16) string) error {
 // is noted as omitted or, if all must be there or no other one that was named is left, refused.
 func omit[ID comparable](o *Offer, field string, list *[]ID, named []ID, name, lack func(ID) string) error {
 	has := func(id ID) bool { return lack(id) == "" }
-	*list = filter(*list, has)
+	*list = Keep(*list, has)
 	must := o.asked.All || !slices.ContainsFunc(named, has)
 	for _, id := range named {
 		reason := lack(id)
@@ -192,7 +192,7 @@ func omit[ID comparable](o *Offer, field string, list *[]ID, named []ID, name, l
 // no version is left.
 func (o *Offer) dropVersions(refuse func(topic libssl.Topic, field, reason string) *Refusal) error {
 	drop := func(version uint16) {
-		o.Versions = filter(o.Versions, func(v uint16) bool { return v != version })
+		o.Versions = Keep(o.Versions, func(v uint16) bool { return v != version })
 	}
 	if o.has(tls.VersionTLS12) && len(o.CipherSuites) == 0 {
 		if !o.has(tls.VersionTLS13) {
@@ -231,7 +231,7 @@ func (HTTP2) narrow(o *Offer, p part) error {
 		return nil
 	}
 	if o.asked.Config.CipherSuites == nil {
-		o.CipherSuites = filter(o.CipherSuites, isHTTP2Suite)
+		o.CipherSuites = Keep(o.CipherSuites, isHTTP2Suite)
 	}
 	return o.dropVersions(refuseAsked)
 }
@@ -266,7 +266,7 @@ func (l Library) narrow(o *Offer, p part) error {
 		if scheme, ok := firstOutside(o.asked.SignatureSchemes, o.canSign); ok {
 			return &Refusal{Field: "WithSignatureAlgorithms", Reason: libssl.MLDSAName(scheme) + " requires TLS 1.3"}
 		}
-		o.SignatureSchemes = filter(o.SignatureSchemes, KnownSignature)
+		o.SignatureSchemes = Keep(o.SignatureSchemes, KnownSignature)
 	}
 	return nil
 }
@@ -284,7 +284,7 @@ func (l Library) narrowSuites(o *Offer) error {
 	if id, ok := firstOutside(o.asked.TLS13CipherSuites, knownTLS13Suite); ok {
 		return &Refusal{Field: "WithTLS13CipherSuites", Reason: fmt.Sprintf("%#04x is not a TLS 1.3 suite", id)}
 	}
-	o.TLS13CipherSuites = filter(o.TLS13CipherSuites, knownTLS13Suite)
+	o.TLS13CipherSuites = Keep(o.TLS13CipherSuites, knownTLS13Suite)
 	return o.dropVersions(refuseAsked)
 }
 
@@ -334,8 +334,8 @@ func (o *Offer) canSign(id tls.SignatureScheme) bool {
 	return o.has(tls.VersionTLS13) || !libssl.IsMLDSA(id)
 }
 
-// filter returns the IDs of a list that are wanted, in their order. The list is not changed.
-func filter[ID any](list []ID, wanted func(ID) bool) (left []ID) {
+// Keep returns the IDs of a list that are wanted, in their order. The list is not changed.
+func Keep[ID any](list []ID, wanted func(ID) bool) (left []ID) {
 	for _, id := range list {
 		if wanted(id) {
 			left = append(left, id)

@@ -59,7 +59,7 @@ func (h *Host) probe() *Refusal {
 		return unknown(err)
 	}
 
-	versions := filter(hello.SupportedVersions, func(v uint16) bool { return v == tls.VersionTLS12 || v == tls.VersionTLS13 })
+	versions := Keep(hello.SupportedVersions, func(v uint16) bool { return v == tls.VersionTLS12 || v == tls.VersionTLS13 })
 	if versions == nil {
 		return h.refuseAll(libssl.TopicVersions, "it allows neither TLS 1.2 nor TLS 1.3", nil)
 	}
@@ -105,7 +105,7 @@ func (h *Host) probeClientSignatures(cfg *libssl.ContextConfig, unknown func(err
 // stated returns the known IDs of a list that the policy states. It is not nil, which would mean
 // that the policy states none.
 func stated[ID any](list []ID, known func(ID) bool) []ID {
-	return append([]ID{}, filter(list, known)...)
+	return append([]ID{}, Keep(list, known)...)
 }
 
 // hello returns the ClientHello of a client of a context, which it closes.
