@@ -89,7 +89,7 @@ func TestDefaultGroups(t *testing.T) {
 func TestDefaultGroupsAgreed(t *testing.T) {
 	best, hybrids := tls.X25519, []tls.CurveID{}
 	if ossltest.AtLeast("3.5") {
-		best, hybrids = tls.X25519MLKEM768, []tls.CurveID{tls.X25519MLKEM768, secP256r1MLKEM768, secP384r1MLKEM1024}
+		best, hybrids = tls.X25519MLKEM768, []tls.CurveID{tls.X25519MLKEM768, tls.SecP256r1MLKEM768, tls.SecP384r1MLKEM1024}
 	}
 	for _, only := range append([]tls.CurveID{0, tls.X25519, tls.CurveP256}, hybrids...) {
 		insist, want := defaultGroups, best

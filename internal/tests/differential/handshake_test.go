@@ -148,14 +148,8 @@ func TestDifferentialSuite(t *testing.T) {
 	}
 }
 
-// Groups of Go 1.26 that older ones have no name for.
-const (
-	secP256r1MLKEM768  tls.CurveID = 4587
-	secP384r1MLKEM1024 tls.CurveID = 4589
-)
-
 func isHybrid(g tls.CurveID) bool {
-	return g == tls.X25519MLKEM768 || g == secP256r1MLKEM768 || g == secP384r1MLKEM1024
+	return g == tls.X25519MLKEM768 || g == tls.SecP256r1MLKEM768 || g == tls.SecP384r1MLKEM1024
 }
 
 func stdHasGroup(g tls.CurveID) bool {
@@ -168,7 +162,7 @@ func stdHasGroup(g tls.CurveID) bool {
 func TestDifferentialGroup(t *testing.T) {
 	defer checkStale(t)
 	all := []tls.CurveID{tls.X25519, tls.CurveP256, tls.CurveP384, tls.CurveP521, tls.X25519MLKEM768,
-		secP256r1MLKEM768, secP384r1MLKEM1024}
+		tls.SecP256r1MLKEM768, tls.SecP384r1MLKEM1024}
 	for _, version := range tlstest.Versions {
 		for _, group := range all {
 			if isHybrid(group) && version != tls.VersionTLS13 {
