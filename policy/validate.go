@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ossl-go/ossl/policy/internal/names"
 	"github.com/ossl-go/ossl/tlsnames"
 )
 
@@ -53,11 +54,11 @@ func (p *Policy) validateLists() error {
 		known  func(string) bool
 		needed bool
 	}{
-		{"versions", p.Versions, func(n string) bool { return version(n) != 0 }, true},
-		{"suites13", p.Suites13, func(n string) bool { return suite13(n) != 0 }, false},
-		{"suites12", p.Suites12, func(n string) bool { return suite12(n) != 0 || otherSuite12(n) }, false},
-		{"groups", p.Groups, known(tlsnames.Groups), true},
-		{"signatures", p.Signatures, known(tlsnames.SignatureSchemes), true},
+		{"versions", p.Versions, func(n string) bool { return names.Version(n) != 0 }, true},
+		{"suites13", p.Suites13, func(n string) bool { return names.Suite13(n) != 0 }, false},
+		{"suites12", p.Suites12, func(n string) bool { return names.Suite12(n) != 0 || names.OtherSuite12(n) }, false},
+		{"groups", p.Groups, names.Known(tlsnames.Groups), true},
+		{"signatures", p.Signatures, names.Known(tlsnames.SignatureSchemes), true},
 		{"chain.hashes", p.Chain.Hashes, func(n string) bool { return slices.Contains(hashes, n) }, false},
 	} {
 		if list.needed && len(list.values) == 0 {

@@ -227,9 +227,9 @@ func (b *testbed) run(ctx context.Context, p planned, args []string) (*row, erro
 const rootPackage = "github.com/ossl-go/ossl"
 
 // ofAPI reports whether a binary has tests of the core's API: of connections, which the modes are
-// about. Package policy has one in FIPS mode, of servers by the policies that need it.
+// about. Package policy/apply has one in FIPS mode, of servers by the policies that need it.
 func (b binary) ofAPI(m mode) bool {
-	if b.pkg == rootPackage+"/policy" {
+	if b.pkg == rootPackage+"/policy/apply" {
 		return m.run == "FIPS"
 	}
 	return b.pkg == rootPackage || b.pkg == rootPackage+"/keys" || strings.HasPrefix(b.pkg, rootPackage+"/internal/tests/")

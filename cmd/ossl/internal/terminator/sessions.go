@@ -11,6 +11,7 @@ import (
 
 	"github.com/ossl-go/ossl"
 	"github.com/ossl-go/ossl/policy"
+	"github.com/ossl-go/ossl/policy/apply"
 	"github.com/ossl-go/ossl/session"
 )
 
@@ -83,8 +84,8 @@ func newSessions(ctx context.Context, c *Config, former []agedKey, log *slog.Log
 // follow takes a policy's configuration, and returns the times of ticket keys that it wants, 0 for
 // crypto/tls's.
 func (s *sessions) follow(p *policy.Policy, log *slog.Logger) (period, lifetime time.Duration, err error) {
-	var unmet []policy.Unmet
-	if s.base, s.options, unmet, err = p.Server(); err != nil {
+	var unmet []apply.Unmet
+	if s.base, s.options, unmet, err = apply.Server(p); err != nil {
 		return 0, 0, err
 	}
 	for _, u := range unmet {

@@ -1,4 +1,4 @@
-package policy_test
+package apply_test
 
 import (
 	"crypto/tls"
@@ -13,6 +13,7 @@ import (
 	"github.com/ossl-go/ossl"
 	"github.com/ossl-go/ossl/internal/tlstest"
 	"github.com/ossl-go/ossl/policy"
+	"github.com/ossl-go/ossl/policy/apply"
 )
 
 // serve serves one byte to each client under a policy, and returns the address.
@@ -21,7 +22,7 @@ func serve(t *testing.T, p *policy.Policy) string {
 	if lib, err := ossl.Library(); err == nil && lib.FIPSRequired != "" && !p.FIPS {
 		t.Skip("OpenSSL is in FIPS mode, which leaves out what other policies have")
 	}
-	config, options, unmet, err := p.Server()
+	config, options, unmet, err := apply.Server(p)
 	if errors.Is(err, ossl.ErrUnavailable) {
 		t.Skip("no OpenSSL: ", err)
 	}
@@ -33,7 +34,7 @@ func serve(t *testing.T, p *policy.Policy) string {
 		t.Fatal(err)
 	}
 	t.Log("unmet: ", unmet)
-	if !slices.IsSortedFunc(unmet, func(a, b policy.Unmet) int {
+	if !slices.IsSortedFunc(unmet, func(a, b apply.Unmet) int {
 		if a.Wanted() && !b.Wanted() || a.Level == policy.Required && b.Level == policy.Recommended {
 			return -1
 		}
@@ -166,7 +167,7 @@ func TestServerAt(t *testing.T) {
 	if lib, err := ossl.Library(); err == nil && lib.FIPSRequired != "" {
 		t.Skip("OpenSSL is in FIPS mode, which leaves out what other policies have")
 	}
-	config, _, _, err := future.Server()
+	config, _, _, err := apply.Server(future)
 	if errors.Is(err, ossl.ErrUnavailable) {
 		t.Skip("no OpenSSL: ", err)
 	}
@@ -185,11 +186,11 @@ func TestServerEnvironment(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, _, _, err := p.Server(); err != nil {
+	if _, _, _, err := apply.Server(p); err != nil {
 		t.Skip("no server here: ", err)
 	}
 	t.Setenv("OSSL_KEYLOG", filepath.Join(t.TempDir(), "none", "keys"))
-	_, _, _, err = p.Server()
+	_, _, _, err = apply.Server(p)
 	var config *ossl.ConfigError
 	if !errors.As(err, &config) || config.Field != "OSSL_KEYLOG" || strings.Contains(err.Error(), "policy") {
 		t.Errorf("error %v, want one of OSSL_KEYLOG alone", err)

@@ -1,4 +1,4 @@
-package policy
+package apply
 
 import (
 	"crypto/tls"
@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/ossl-go/ossl/policy"
 )
 
 var update = flag.Bool("update", false, "write the snapshots in testdata")
@@ -35,7 +37,7 @@ func (h fakeHost) suite12(uint16) error                   { return nil }
 // TestExpansions compares the expansion of each policy with testdata/NAME.txt. `go test -update`
 // writes the files; a change of one is a change of what users' servers do.
 func TestExpansions(t *testing.T) {
-	for _, p := range All() {
+	for _, p := range policy.All() {
 		t.Run(p.Name, func(t *testing.T) {
 			got := "On OpenSSL 3.5 and later:\n" + snapshot(t, p, fakeHost{}) +
 				"\nOn earlier OpenSSL:\n" + snapshot(t, p, fakeHost{old: true}) +
@@ -59,9 +61,9 @@ func TestExpansions(t *testing.T) {
 }
 
 // snapshot returns an expansion as text.
-func snapshot(t *testing.T, p *Policy, h host) string {
+func snapshot(t *testing.T, p *policy.Policy, h host) string {
 	t.Helper()
-	e, err := p.expand(h)
+	e, err := expand(p, h)
 	if err != nil {
 		return "  error: " + err.Error() + "\n"
 	}
@@ -106,8 +108,8 @@ func snapshot(t *testing.T, p *Policy, h host) string {
 	return b.String()
 }
 
-// TestExpandNothingIgnored: each line of a policy has a part in the expansion, a place among the unmet, or the
-// reason below. A field that is added to Policy without a thought of expand fails here.
+// TestExpandNothingIgnored: each line of a policy has a part in the expansion, a place among the
+// unmet, or the reason below. A field that is added to Policy without a thought of expand fails here.
 func TestExpandNothingIgnored(t *testing.T) {
 	settled := map[string]string{ // field and value, with what settles it
 		"records.compression no": "ossl never compresses", "resumption.early no": "ossl has no early data",
@@ -117,14 +119,14 @@ func TestExpandNothingIgnored(t *testing.T) {
 	}
 	inConfig := []string{"versions", "suites13", "suites12", "groups", "signatures", "fips", "resumption.tls13", "resumption.id",
 		"resumption.tickets", "resumption.lifetime", "resumption.rotation"}
-	for _, p := range All() {
-		e, err := p.expand(fakeHost{})
+	for _, p := range policy.All() {
+		e, err := expand(p, fakeHost{})
 		if err != nil {
 			t.Errorf("%s: %v", p.Name, err)
 			continue
 		}
 		for _, l := range p.Lines() {
-			if slices.Contains(inConfig, l.Field) || l.Level == PhaseOut || l.Value == "" && l.Name == "" ||
+			if slices.Contains(inConfig, l.Field) || l.Level == policy.PhaseOut || l.Value == "" && l.Name == "" ||
 				settled[l.Field+" "+l.Value] != "" {
 				continue
 			}
@@ -137,37 +139,39 @@ func TestExpandNothingIgnored(t *testing.T) {
 
 func TestExpandRefuses(t *testing.T) {
 	for name, c := range map[string]struct {
-		edit func(*Policy)
+		edit func(*policy.Policy)
 		want string
 	}{
-		"old versions only": {func(p *Policy) { p.Versions = []Value{{Name: "TLS 1.0"}} }, "versions: none is left"},
-		"an old version, needed": {func(p *Policy) {
-			p.Versions = append(p.Versions, Value{Name: "TLS 1.1", Level: Required})
+		"old versions only": {func(p *policy.Policy) { p.Versions = []policy.Value{{Name: "TLS 1.0"}} }, "versions: none is left"},
+		"an old version, needed": {func(p *policy.Policy) {
+			p.Versions = append(p.Versions, policy.Value{Name: "TLS 1.1", Level: policy.Required})
 		}, "ossl refuses TLS 1.1"},
-		"no known group":       {func(p *Policy) { p.Groups = []Value{{Name: "x448"}} }, "groups: none is left"},
-		"a group, needed":      {func(p *Policy) { p.Groups[0] = Value{Name: "x448", Level: Required} }, "requires x448"},
-		"no suites of TLS 1.3": {func(p *Policy) { p.Suites13 = nil }, "suites13: none is left"},
-		"no suites of TLS 1.2": {func(p *Policy) { p.Suites12 = nil }, "suites12: none is left"},
-		"no signatures":        {func(p *Policy) { p.Signatures = []Value{{Name: "ed448"}} }, "signatures: none is left"},
-		"phased out only": {func(p *Policy) {
+		"no known group": {func(p *policy.Policy) { p.Groups = []policy.Value{{Name: "x448"}} }, "groups: none is left"},
+		"a group, needed": {func(p *policy.Policy) {
+			p.Groups[0] = policy.Value{Name: "x448", Level: policy.Required}
+		}, "requires x448"},
+		"no suites of TLS 1.3": {func(p *policy.Policy) { p.Suites13 = nil }, "suites13: none is left"},
+		"no suites of TLS 1.2": {func(p *policy.Policy) { p.Suites12 = nil }, "suites12: none is left"},
+		"no signatures":        {func(p *policy.Policy) { p.Signatures = []policy.Value{{Name: "ed448"}} }, "signatures: none is left"},
+		"phased out only": {func(p *policy.Policy) {
 			for i := range p.Groups {
-				p.Groups[i].Level = PhaseOut
+				p.Groups[i].Level = policy.PhaseOut
 			}
 		}, "groups: none is left"},
-		"compression":     {func(p *Policy) { p.Records.Compression.Value = "yes" }, "records.compression"},
-		"early data":      {func(p *Policy) { p.Resumption.Early.Value = "yes" }, "resumption.early"},
-		"1.2 without 1.3": {func(p *Policy) { p.Resumption.TLS13.Value = "no" }, "TLS 1.2 without TLS 1.3"},
-		"1.3 without tickets and cache": {func(p *Policy) { p.Resumption.Tickets.Value, p.Resumption.ID.Value = "no", "no" },
+		"compression":     {func(p *policy.Policy) { p.Records.Compression.Value = "yes" }, "records.compression"},
+		"early data":      {func(p *policy.Policy) { p.Resumption.Early.Value = "yes" }, "resumption.early"},
+		"1.2 without 1.3": {func(p *policy.Policy) { p.Resumption.TLS13.Value = "no" }, "TLS 1.2 without TLS 1.3"},
+		"1.3 without tickets and cache": {func(p *policy.Policy) { p.Resumption.Tickets.Value, p.Resumption.ID.Value = "no", "no" },
 			"without tickets and without a cache"},
-		"kernel TLS in FIPS mode": {func(p *Policy) { p.FIPS, p.Records.Kernel.Value = true, "yes" }, "records.kernel"},
+		"kernel TLS in FIPS mode": {func(p *policy.Policy) { p.FIPS, p.Records.Kernel.Value = true, "yes" }, "records.kernel"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p, err := Get(Default)
+			p, err := policy.Get(policy.Default)
 			if err != nil {
 				t.Fatal(err)
 			}
 			c.edit(p)
-			if _, err := p.expand(fakeHost{}); err == nil || !strings.Contains(err.Error(), c.want) {
+			if _, err := expand(p, fakeHost{}); err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("error %v, want one with %q", err, c.want)
 			}
 		})
@@ -189,8 +193,8 @@ func TestExpandResumption(t *testing.T) {
 		{"yes", "no", "yes", 7 * 86400, false, false, 0},
 	} {
 		e := &expansion{min: tls.VersionTLS12, max: tls.VersionTLS13}
-		r := &Resumption{TLS13: Setting{Value: c.tls13}, ID: Setting{Value: c.id}, Tickets: Setting{Value: c.tickets},
-			Rotation: Limit{Value: c.rotation}}
+		r := &policy.Resumption{TLS13: policy.Setting{Value: c.tls13}, ID: policy.Setting{Value: c.id},
+			Tickets: policy.Setting{Value: c.tickets}, Rotation: policy.Limit{Value: c.rotation}}
 		if err := e.setResumption(r); err != nil || e.noTickets != c.noTickets || e.cache != c.cache || e.rotation != c.wantRotation {
 			t.Errorf("%+v: noTickets %v, cache %v, rotation %v, %v", c, e.noTickets, e.cache, e.rotation, err)
 		}

@@ -1,4 +1,4 @@
-package policy
+package apply
 
 import (
 	"crypto/tls"
@@ -9,6 +9,8 @@ import (
 
 	"github.com/ossl-go/ossl"
 	"github.com/ossl-go/ossl/internal/libssl"
+	"github.com/ossl-go/ossl/policy"
+	"github.com/ossl-go/ossl/policy/internal/names"
 	"github.com/ossl-go/ossl/session"
 	"github.com/ossl-go/ossl/tlsnames"
 )
@@ -17,37 +19,41 @@ import (
 // is about that of the how-to: nginx has 4,000 sessions in the 1 MB of ssl_session_cache.
 const sessionCacheSize = 4096
 
-// An Unmet is a part of a policy that [Policy.Server] can't express: the program has to see to it, or
+// An Unmet is a part of a policy that [Server] can't express: the program has to see to it, or
 // the host's OpenSSL lacks it.
 type Unmet struct {
-	Field  string `json:"field"`          // as in the policy's JSON: "groups", "chain.lifetime"
-	Name   string `json:"name,omitempty"` // of a value in a list: "x448"
-	Value  string `json:"value,omitempty"`
-	Level  Level  `json:"level,omitempty"` // how much the policy wants it
-	Reason string `json:"reason"`
+	Field  string       `json:"field"`          // as in the policy's JSON: "groups", "chain.lifetime"
+	Name   string       `json:"name,omitempty"` // of a value in a list: "x448"
+	Value  string       `json:"value,omitempty"`
+	Level  policy.Level `json:"level,omitempty"` // how much the policy wants it
+	Reason string       `json:"reason"`
 }
 
 // String returns the part and the reason, as "groups x448: OpenSSL has no group x448".
 func (u Unmet) String() string {
-	return strings.Join(slices.DeleteFunc([]string{u.Field, u.Name, u.Value}, func(s string) bool { return s == "" }), " ") + ": " + u.Reason
+	part := slices.DeleteFunc([]string{u.Field, u.Name, u.Value}, func(s string) bool { return s == "" })
+	return strings.Join(part, " ") + ": " + u.Reason
 }
 
 // Wanted reports whether the policy requires or recommends the part.
-func (u Unmet) Wanted() bool { return u.Level == Required || u.Level == Recommended }
+func (u Unmet) Wanted() bool { return u.Level == policy.Required || u.Level == policy.Recommended }
 
 // weight orders the parts of a policy, those that it requires first.
-func (u Unmet) weight() int { return slices.Index([]Level{Required, Recommended, Allowed}, u.Level) }
+func (u Unmet) weight() int {
+	return slices.Index([]policy.Level{policy.Required, policy.Recommended, policy.Allowed}, u.Level)
+}
 
 // Server returns the configuration of a server that follows the policy on the host's OpenSSL: pass
 // both to [ossl.NewContext], with the server's certificates added. Each call makes new session caches
 // and ticket keys, so servers that share sessions have to share one result.
 //
-// Values of the level PhaseOut are left out. Everything else that the configuration can't express is
-// in the list of unmet parts: those that the policy requires first, then those that it recommends. Server returns an error if the host's OpenSSL is not usable, if the
-// policy requires a value that ossl or this OpenSSL doesn't have, and if nothing is left of a list.
+// Values of the level [policy.PhaseOut] are left out. Everything else that the configuration can't
+// express is in the list of unmet parts: those that the policy requires first, then those that it
+// recommends. Server returns an error if the host's OpenSSL is not usable, if the policy requires a
+// value that ossl or this OpenSSL doesn't have, and if nothing is left of a list.
 //
-// Server doesn't look at dates: call it on the result of [Policy.At].
-func (p *Policy) Server() (*tls.Config, []ossl.Option, []Unmet, error) {
+// Server doesn't look at dates: pass it the result of [policy.Policy.At].
+func Server(p *policy.Policy) (*tls.Config, []ossl.Option, []Unmet, error) {
 	if _, err := ossl.Library(); err != nil {
 		return nil, nil, nil, err
 	}
@@ -58,7 +64,7 @@ func (p *Policy) Server() (*tls.Config, []ossl.Option, []Unmet, error) {
 	} else if err := (thisHost{}).try(&tls.Config{}); err != nil {
 		return nil, nil, nil, err // of the environment, such as a key log that can't be written
 	}
-	e, err := p.expand(thisHost{p.FIPS})
+	e, err := expand(p, thisHost{p.FIPS})
 	if err != nil {
 		return nil, nil, nil, fmt.Errorf("policy: %s: %w", p.Name, err)
 	}
@@ -119,26 +125,26 @@ func (h thisHost) suite12(id uint16) error {
 	return h.try(&tls.Config{MaxVersion: tls.VersionTLS12, CipherSuites: []uint16{id}})
 }
 
-func (p *Policy) expand(h host) (*expansion, error) {
+func expand(p *policy.Policy, h host) (*expansion, error) {
 	e := &expansion{fips: p.FIPS, kernel: p.Records.Kernel.Value == "yes"}
 	if err := e.setVersions(p); err != nil {
 		return nil, err
 	}
 	var err error
 	if e.max == tls.VersionTLS13 {
-		if e.suites13, err = pick(e, "suites13", p.Suites13, suite13, h.suite13); err != nil {
+		if e.suites13, err = pick(e, "suites13", p.Suites13, names.Suite13, h.suite13); err != nil {
 			return nil, err
 		}
 	}
 	if e.min == tls.VersionTLS12 {
-		if e.suites12, err = pick(e, "suites12", p.Suites12, suite12, h.suite12); err != nil {
+		if e.suites12, err = pick(e, "suites12", p.Suites12, names.Suite12, h.suite12); err != nil {
 			return nil, err
 		}
 	}
-	if e.groups, err = pick(e, "groups", p.Groups, usable[tls.CurveID](tlsnames.Groups), h.group); err != nil {
+	if e.groups, err = pick(e, "groups", p.Groups, names.Usable[tls.CurveID](tlsnames.Groups), h.group); err != nil {
 		return nil, err
 	}
-	if e.signatures, err = pick(e, "signatures", p.Signatures, usable[tls.SignatureScheme](tlsnames.SignatureSchemes),
+	if e.signatures, err = pick(e, "signatures", p.Signatures, names.Usable[tls.SignatureScheme](tlsnames.SignatureSchemes),
 		h.signature); err != nil {
 		return nil, err
 	}
@@ -156,14 +162,14 @@ func (p *Policy) expand(h host) (*expansion, error) {
 	return e, nil
 }
 
-func (e *expansion) setVersions(p *Policy) error {
+func (e *expansion) setVersions(p *policy.Policy) error {
 	for _, v := range p.Versions {
-		if v.Level == PhaseOut {
+		if v.Level == policy.PhaseOut {
 			continue
 		}
-		id := version(v.Name)
+		id := names.Version(v.Name)
 		if id < tls.VersionTLS12 {
-			if v.Level == Required {
+			if v.Level == policy.Required {
 				return fmt.Errorf("versions: ossl refuses %s, which the policy requires", v.Name)
 			}
 			e.leave("versions", v.Name, "", v.Level, "ossl refuses versions below TLS 1.2")
@@ -181,15 +187,17 @@ func (e *expansion) setVersions(p *Policy) error {
 }
 
 // pick returns the IDs of a list's values. Those that the host lacks are unmet.
-func pick[ID ~uint16](e *expansion, field string, list []Value, idOf func(string) ID, missing func(ID) error) ([]ID, error) {
+func pick[ID ~uint16](
+	e *expansion, field string, list []policy.Value, idOf func(name string) ID, missing func(ID) error,
+) ([]ID, error) {
 	var ids []ID
 	why := "the list is empty"
 	for _, v := range list {
-		if v.Level == PhaseOut {
+		if v.Level == policy.PhaseOut {
 			continue
 		}
 		id, reason := idOf(v.Name), "ossl has no name for it"
-		if v.Needs == EncryptThenMAC {
+		if v.Needs == policy.EncryptThenMAC {
 			reason = "ossl can't refuse clients without encrypt-then-MAC, which the policy needs"
 		} else if id != 0 {
 			err := missing(id)
@@ -199,7 +207,7 @@ func pick[ID ~uint16](e *expansion, field string, list []Value, idOf func(string
 			}
 			reason = err.Error()
 		}
-		if v.Level == Required {
+		if v.Level == policy.Required {
 			return nil, fmt.Errorf("%s: the policy requires %s: %s", field, v.Name, reason)
 		}
 		e.leave(field, v.Name, "", v.Level, reason)
@@ -216,7 +224,7 @@ var groupOrder = []tls.CurveID{tls.X25519MLKEM768, tls.SecP256r1MLKEM768, tls.Se
 	tls.X25519, tls.CurveP256, tls.CurveP384, tls.CurveP521}
 
 // setOrder takes the policy's order of suites. The order of groups is always crypto/tls's.
-func (e *expansion) setOrder(p *Policy) {
+func (e *expansion) setOrder(p *policy.Policy) {
 	switch p.Order.Value {
 	case "client":
 		e.leave("order", "", "client", p.Order.Level, "servers of ossl choose the cipher suite by their own order, as crypto/tls's do")
@@ -225,13 +233,13 @@ func (e *expansion) setOrder(p *Policy) {
 	}
 	place := func(a, b tls.CurveID) int { return slices.Index(groupOrder, a) - slices.Index(groupOrder, b) }
 	if !slices.IsSortedFunc(e.groups, place) {
-		e.leave("groups", "", "order", Allowed, "the order of groups is crypto/tls's")
+		e.leave("groups", "", "order", policy.Allowed, "the order of groups is crypto/tls's")
 	}
 }
 
 // setResumption chooses tickets and a cache. ossl resumes TLS 1.2 by ID, and TLS 1.3 without tickets'
 // keys, from its cache only, and TLS 1.3 by tickets if there are both.
-func (e *expansion) setResumption(r *Resumption) error {
+func (e *expansion) setResumption(r *policy.Resumption) error {
 	e.noTickets = r.Tickets.Value == "no"
 	e.cache = r.ID.Value == "yes"
 	switch {
@@ -255,7 +263,7 @@ func (e *expansion) setResumption(r *Resumption) error {
 }
 
 // noteRest adds what the program has to see to: its certificates, its sockets, its HTTP server.
-func (e *expansion) noteRest(p *Policy) {
+func (e *expansion) noteRest(p *policy.Policy) {
 	const certificate = "it depends on the certificate, which the program gives"
 	for _, l := range p.Lines() {
 		if l.Value == "" && l.Name == "" {
@@ -263,7 +271,7 @@ func (e *expansion) noteRest(p *Policy) {
 		}
 		switch top, _, _ := strings.Cut(l.Field, "."); {
 		case top == "keys", top == "chain":
-			if l.Level != PhaseOut {
+			if l.Level != policy.PhaseOut {
 				e.leave(l.Field, l.Name, l.Value, l.Level, certificate)
 			}
 		case top == "stapling":
@@ -282,7 +290,7 @@ func (e *expansion) noteRest(p *Policy) {
 	}
 }
 
-func (e *expansion) leave(field, name, value string, level Level, reason string) {
+func (e *expansion) leave(field, name, value string, level policy.Level, reason string) {
 	e.unmet = append(e.unmet, Unmet{field, name, value, level, reason})
 }
 
