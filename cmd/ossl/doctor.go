@@ -13,7 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/ossl-go/ossl/audit/doctor"
+	"github.com/ossl-go/ossl/cmd/ossl/internal/doctor"
 )
 
 func doctorCommand() *cobra.Command {

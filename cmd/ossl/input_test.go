@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ossl-go/ossl/audit/doctor"
+	"github.com/ossl-go/ossl/cmd/ossl/internal/doctor"
 )
 
 // TestInputInterrupted: an interruption ends a command that waits for standard input.

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -44,6 +45,18 @@ var leaves = map[string]string{
 var refusedModules = map[string]string{
 	"kernel.org/pub/linux/libs/security/libcap/psx": "it interrupts all threads by a signal, and then allocates memory in C: " +
 		"that never returns if one of them was in malloc; and it ends the process where there is no /proc",
+}
+
+// withoutOpenSSL are folders whose packages, and those below, build without cgo and never load
+// OpenSSL: what they import isn't the root or internal/libssl, not even indirectly. Tests may
+// import everything.
+var withoutOpenSSL = []string{"policy", "audit"}
+
+// withOpenSSL are the exceptions from withoutOpenSSL.
+var withOpenSSL = map[string]string{
+	"policy/apply":       "makes configurations for the root",
+	"audit/internal/zoo": "servers for tests, some of them on OpenSSL",
+	"audit/zoo":          "the command that starts these servers",
 }
 
 // TestRefusedModules reads the go.mod files, which list all modules that a build needs.
@@ -140,6 +153,57 @@ func TestImports(t *testing.T) {
 	if cgoFiles == 0 {
 		t.Error(`no file with import "C" found: has the boundary moved?`)
 	}
+}
+
+// TestWithoutOpenSSL follows the imports of the packages in withoutOpenSSL.
+func TestWithoutOpenSSL(t *testing.T) {
+	t.Chdir(root)
+	imports := map[string][]string{} // by folder, those of its files except tests
+	for _, file := range goFiles(t, ".") {
+		if dir := path.Dir(file); !strings.HasSuffix(file, "_test.go") {
+			imports[dir] = append(imports[dir], importsOf(t, file)...)
+		}
+	}
+	for dir := range imports {
+		if !slices.ContainsFunc(withoutOpenSSL, func(root string) bool { return within(dir, root) }) {
+			continue
+		}
+		excepted := false
+		for root := range withOpenSSL {
+			excepted = excepted || within(dir, root)
+		}
+		if way := wayToOpenSSL(imports, dir, map[string]bool{}); way != "" && !excepted {
+			t.Errorf("%s: programs that have it should build without cgo", way)
+		}
+	}
+	// If nothing were found here, everything above would pass by looking at nothing.
+	for dir := range withOpenSSL {
+		if wayToOpenSSL(imports, dir, map[string]bool{}) == "" {
+			t.Errorf("%s doesn't import the root: the exception for it is not needed", dir)
+		}
+	}
+}
+
+// wayToOpenSSL returns the imports by which a folder's package comes to the root or to
+// internal/libssl, or "" if it doesn't. seen are the folders that don't.
+func wayToOpenSSL(imports map[string][]string, dir string, seen map[string]bool) string {
+	if dir == "." || dir == "internal/libssl" {
+		return dir
+	}
+	seen[dir] = true
+	for _, imported := range imports[dir] {
+		if !within(imported, modulePath) {
+			continue
+		}
+		next := path.Clean("." + strings.TrimPrefix(imported, modulePath))
+		if seen[next] {
+			continue
+		}
+		if way := wayToOpenSSL(imports, next, seen); way != "" {
+			return dir + " imports " + way
+		}
+	}
+	return ""
 }
 
 // TestCgoRuleWithoutOpenSSLHeaders keeps builds free of OpenSSL's headers: the C of the boundary

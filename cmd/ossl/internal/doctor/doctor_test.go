@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/ossl-go/ossl"
-	"github.com/ossl-go/ossl/audit/doctor"
+	"github.com/ossl-go/ossl/cmd/ossl/internal/doctor"
 )
 
 // host makes a root folder of files and their texts.
