@@ -10,7 +10,6 @@ require (
 	github.com/nats-io/nats-server/v2 v2.15.2
 	github.com/nats-io/nats.go v1.55.0
 	github.com/ossl-go/ossl v0.1.0
-	github.com/ossl-go/ossl/dbtls v0.1.0
 )
 
 require (
