@@ -21,9 +21,9 @@ type binary struct {
 	fips           bool // runs in rows of FIPS mode's own tests only
 }
 
-// leftOut are modules that measure, the command, whose tests take long and call little of OpenSSL by
-// themselves, and the examples, whose tests call none.
-var leftOut = []string{"bench", "cmd/ossl", "examples"}
+// leftOut are modules that measure, and the command, whose tests take long and call little of OpenSSL
+// by themselves.
+var leftOut = []string{"bench", "cmd/ossl"}
 
 // terminator is the package of the command that has tests of FIPS mode.
 const terminator = "internal/terminator"

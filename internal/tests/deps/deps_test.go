@@ -30,9 +30,9 @@ var allowedRequirements = map[string]string{
 // internalImporters are the modules besides the core that may import its internal packages. Go
 // permits it to all of them, but it ties their releases to the core's.
 var internalImporters = map[string]string{
-	"bench":         "counts crossings and shares the tests' certificates; only the command requires it, at its own version",
-	"recipes":       "not released: its tests share internal/recipetest",
-	"recipes/caddy": "the same",
+	"bench":          "counts crossings and shares the tests' certificates; only the command requires it, at its own version",
+	"examples":       "not released: the tests of the recipes share internal/recipetest",
+	"examples/caddy": "the same",
 }
 
 // leaves are folders of the core that import no folder of the repository, or only the one that is

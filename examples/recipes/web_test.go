@@ -15,8 +15,8 @@ import (
 	"github.com/valyala/fasthttp"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
+	"github.com/ossl-go/ossl/examples/recipes"
 	"github.com/ossl-go/ossl/internal/recipetest"
-	"github.com/ossl-go/ossl/recipes"
 )
 
 // serveOwn starts a server with the recipe Serve.

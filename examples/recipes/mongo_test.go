@@ -11,8 +11,8 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"github.com/ossl-go/ossl/examples/recipes"
 	"github.com/ossl-go/ossl/internal/recipetest"
-	"github.com/ossl-go/ossl/recipes"
 )
 
 func TestMongo(t *testing.T) {

@@ -14,8 +14,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/ossl-go/ossl/examples/recipes"
 	"github.com/ossl-go/ossl/internal/recipetest"
-	"github.com/ossl-go/ossl/recipes"
 )
 
 const redisReady = "eady to accept connections"

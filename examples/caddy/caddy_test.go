@@ -18,12 +18,12 @@ import (
 	_ "github.com/caddyserver/caddy/v2/modules/caddytls"
 	_ "github.com/caddyserver/caddy/v2/modules/logging"
 
+	_ "github.com/ossl-go/ossl/examples/caddy"
 	"github.com/ossl-go/ossl/httptls"
 	"github.com/ossl-go/ossl/internal/recipetest"
-	_ "github.com/ossl-go/ossl/recipes/caddy"
 )
 
-func TestMain(m *testing.M) { recipetest.Main(m, "recipes/caddy", "../../docs/RECIPES.md") }
+func TestMain(m *testing.M) { recipetest.Main(m, "examples/caddy", "../../docs/RECIPES.md") }
 
 // start runs Caddy with a Caddyfile, until the test ends.
 func start(t *testing.T, text string) {

@@ -21,8 +21,8 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
+	"github.com/ossl-go/ossl/examples/recipes"
 	"github.com/ossl-go/ossl/internal/recipetest"
-	"github.com/ossl-go/ossl/recipes"
 )
 
 // TestKubernetes gets an object and watches it, with a stand-in for the API server.

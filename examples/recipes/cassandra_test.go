@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ossl-go/ossl/examples/recipes"
 	"github.com/ossl-go/ossl/internal/recipetest"
-	"github.com/ossl-go/ossl/recipes"
 )
 
 func TestCassandra(t *testing.T) {

@@ -12,8 +12,8 @@ import (
 	mqtt "github.com/eclipse/paho.mqtt.golang"
 	"github.com/rabbitmq/amqp091-go"
 
+	"github.com/ossl-go/ossl/examples/recipes"
 	"github.com/ossl-go/ossl/internal/recipetest"
-	"github.com/ossl-go/ossl/recipes"
 )
 
 // TestAMQP: RabbitMQ's TLS is that of Erlang, whose servers keep sessions by ID for TLS 1.2, and none

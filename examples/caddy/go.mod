@@ -1,4 +1,4 @@
-module github.com/ossl-go/ossl/recipes/caddy
+module github.com/ossl-go/ossl/examples/caddy
 
 go 1.26.0
 

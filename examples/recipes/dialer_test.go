@@ -9,8 +9,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/ossl-go/ossl"
+	"github.com/ossl-go/ossl/examples/recipes"
 	"github.com/ossl-go/ossl/internal/recipetest"
-	"github.com/ossl-go/ossl/recipes"
 )
 
 func TestHook(t *testing.T) {
