@@ -131,7 +131,9 @@ type recordVictim struct {
 }
 
 func (v *recordVictim) Name() string {
-	return map[ossl.RecordPath]string{ossl.RecordsAuto: "crypto/tls", ossl.RecordsDirect: "direct", ossl.RecordsLibssl: "libssl"}[v.path]
+	return map[ossl.RecordPath]string{
+		ossl.RecordsAuto: "crypto/tls", ossl.RecordsDirect: "direct", ossl.RecordsLibssl: "libssl",
+	}[v.path]
 }
 
 type recordContextKey struct {
