@@ -24,7 +24,7 @@ const DefaultACMEDirectory = "https://acme-v02.api.letsencrypt.org/directory"
 type ACME struct {
 	Email     string `toml:"acme-email"`     // the authority's way to reach the administrator, or ""
 	Directory string `toml:"acme-directory"` // the URL of the authority's directory; Check sets the default
-	Roots     string `toml:"acme-roots"`     // the file of the authorities that may certify the directory's host, or "" for the system's
+	Roots     string `toml:"acme-roots"`     // the file of the directory host's authorities, or "" for the system's
 	Storage   string `toml:"acme-storage"`   // the folder of keys and certificates, which servers may share; Check sets the default
 	Agree     bool   `toml:"acme-agree"`     // to the authority's terms
 	EABID     string `toml:"acme-eab-id"`    // the identifier of an account outside of ACME to which this one is bound, or ""

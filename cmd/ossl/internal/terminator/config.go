@@ -46,7 +46,7 @@ type Config struct {
 	RedisSecret   string `toml:"redis-secret"`
 	RedisUser     string `toml:"redis-user"`          // of the store's access list, or "" for its default user
 	RedisPassword string `toml:"redis-password-file"` // the file of the password, or ""
-	RedisCA       string `toml:"redis-ca"`            // the file of the authorities that may certify the store, or "" for the system's
+	RedisCA       string `toml:"redis-ca"`            // the file of the store's authorities, or "" for the system's
 	RedisName     string `toml:"redis-name"`          // the name in the store's certificate, or "" for Redis's host
 	RedisCert     string `toml:"redis-cert"`          // for the store, if it asks for a certificate
 	RedisKey      string `toml:"redis-key"`

@@ -18,7 +18,7 @@ func (c *Config) checkLandlock() error {
 	case "auto":
 	case "on":
 		if scheme := c.provided(); scheme != "" {
-			return fmt.Errorf("landlock can't be on: keys of scheme %s need an OpenSSL provider, which may open any file, socket and port", scheme)
+			return fmt.Errorf("landlock can't be on: keys of scheme %s need an OpenSSL provider, which may open any file and port", scheme)
 		}
 	default:
 		return fmt.Errorf("landlock %q is none of auto, on, off", c.Landlock)

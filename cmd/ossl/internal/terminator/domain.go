@@ -188,7 +188,7 @@ func (d *domain) covers(c *Config) error {
 		return fmt.Errorf("landlock can't be turned off: the process is confined already; %s", remedy)
 	}
 	if scheme := c.provided(); scheme != "" {
-		return fmt.Errorf("landlock: keys of scheme %s need an OpenSSL provider, which may open any file, but the process is confined; %s", scheme, remedy)
+		return fmt.Errorf("landlock: keys of scheme %s need an OpenSSL provider, which may open any file; %s", scheme, remedy)
 	}
 	covered := func(outers []string, folder string) bool {
 		return slices.ContainsFunc(outers, func(outer string) bool { return within(outer, folder) })

@@ -88,7 +88,7 @@ func TestCovers(t *testing.T) {
 		{"ACME", nil, acme("acme"), "may not write in " + path("acme")},
 		{"another storage", acme("acme"), acme("acme2"), "may not write in " + path("acme2")},
 		{"ACME beside backends", to("h:1"), acme("www/acme"), "may not write in " + path("www/acme")},
-		{"a provider", nil, pair(path("a/cert"), "pkcs11:pin-value=1"), "provider of pkcs11: "},
+		{"a provider", nil, pair(path("a/cert"), "pkcs11:pin-value=1"), "keys of scheme pkcs11 need"},
 		{"off", nil, func(c *terminator.Config, _ *terminator.Site) { c.Landlock = "off" }, "landlock can't be turned off"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -65,7 +65,7 @@ func (in *Inherited) plan(c *Config) (*domain, error) {
 		return nil, nil
 	}
 	if scheme := c.provided(); scheme != "" {
-		in.unconfined = "not used: keys of scheme " + scheme + " need an OpenSSL provider, which may open any file, socket and port"
+		in.unconfined = "not used: keys of scheme " + scheme + " need an OpenSSL provider, which may open any file and port"
 		return nil, nil
 	}
 	abi, err := landlockVersion()
