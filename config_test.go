@@ -93,6 +93,12 @@ func TestRefusedByName(t *testing.T) {
 	c.CurvePreferences, c.CipherSuites = []tls.CurveID{tls.CurveP256}, []uint16{0xfefe}
 	c.MaxVersion = tls.VersionTLS12
 	wantConfigError(t, "CipherSuites", c)
+	// Without encryption, for export (CVE-2015-0204, CVE-2015-4000), DES, anonymous, the two values
+	// that only signal, and RC4 (CVE-2015-2808). Some builds of libssl have 3DES.
+	for _, id := range []uint16{0, 0x003b, 0x0003, 0x0014, 0x0009, 0x0034, 0x00ff, 0x5600, tls.TLS_ECDHE_RSA_WITH_RC4_128_SHA} {
+		wantConfigError(t, "CipherSuites", tlstest.ServerConfig(tlstest.Only(tls.VersionTLS12), tlstest.Suites(id)))
+	}
+	wantConfigError(t, "MinVersion", tlstest.ServerConfig(func(c *tls.Config) { c.MinVersion = 0x0300 })) // CVE-2014-3566
 
 	for option, opt := range map[string]Option{
 		"WithSecurityLevel":       WithSecurityLevel(6),

@@ -161,3 +161,27 @@ func TestCloseNotifyDuringHandshake(t *testing.T) {
 		t.Error("it goes on waiting")
 	}
 }
+
+// TestPlaintextIsNoData: bytes that arrived in the clear, with the end of the connection behind
+// them, are never data, also if there was no whole handshake yet (CVE-2023-40217).
+func TestPlaintextIsNoData(t *testing.T) {
+	p := ossltest.NewContexts(t, nil)
+	canceled, cancel := context.WithCancel(t.Context())
+	cancel()
+	for i := range 8 {
+		peer, raw := tlstest.Loopback()
+		io.WriteString(peer, []string{"GET /secret HTTP/1.1\r\n\r\n", "\x17\x03\x03\x00\x06secret"}[i%2])
+		peer.Close()
+		c := p.Client.Client(raw, "")
+		if i&2 != 0 {
+			c = p.Server.Server(raw)
+		}
+		if i&4 != 0 {
+			c.HandshakeContext(canceled)
+		}
+		if got, err := io.ReadAll(c); len(got) > 0 || err == nil || c.ConnectionState().HandshakeComplete {
+			t.Errorf("case %d: read %q, %v", i, got, err)
+		}
+		c.Close()
+	}
+}

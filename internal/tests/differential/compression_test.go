@@ -25,13 +25,15 @@ func extensionTypes(t *testing.T, b []byte) (types []int) {
 	return types
 }
 
-// TestNoCertificateCompression: neither side says that it takes certificates in a
-// CompressedCertificate (RFC 8879), as libssl from 3.2 on does by itself. An empty one would get
-// past VerifyPeerCertificate.
-func TestNoCertificateCompression(t *testing.T) {
-	const compressCertificate, clientHello, certificateRequest = 27, 1, 13
+// TestNoUnwantedExtensions: neither side says that it takes certificates in a CompressedCertificate
+// (RFC 8879, CVE-2025-66199), as libssl from 3.2 on does by itself. An empty one would get past
+// VerifyPeerCertificate. Nor does it offer heartbeats (CVE-2014-0160), raw public keys
+// (CVE-2024-12797), early data or NPN (CVE-2024-5535).
+func TestNoUnwantedExtensions(t *testing.T) {
+	const clientHello, certificateRequest = 1, 13
+	unwanted := []int{27, 15, 19, 20, 42, 13172}
 	o := tlstest.Run(tlstest.Pairing{Client: ossltest.UnderTest, Server: ossltest.UnderTest}, tlstest.Case{
-		Client: tlstest.ClientWith(tlstest.Only(tls.VersionTLS13)),
+		Client: tlstest.ClientWith(tlstest.Protocols("h2")),
 		Server: tlstest.ServerWith(tlstest.Only(tls.VersionTLS13), tlstest.AskClient(tls.RequestClientCert)),
 	})
 	mustPass(t, o)
@@ -50,8 +52,10 @@ func TestNoCertificateCompression(t *testing.T) {
 				continue
 			}
 			seen++
-			if types := extensionTypes(t, list); slices.Contains(types, compressCertificate) {
-				t.Errorf("a message of type %d has compress_certificate: %d", m[0], types)
+			for _, id := range extensionTypes(t, list) {
+				if slices.Contains(unwanted, id) {
+					t.Errorf("a message of type %d has the extension %d", m[0], id)
+				}
 			}
 		}
 	}

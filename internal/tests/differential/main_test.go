@@ -15,6 +15,7 @@ func TestMain(m *testing.M) {
 		{Tests: "TestDifferentialGetConfig", Reason: "a configuration that is chosen can't have ClientCAs of its own"},
 		{Tests: "TestDefaultGroups.*", Reason: "they are about groups that FIPS mode refuses"},
 		{Tests: "TestDifferentialSuite/.*(CHACHA20|AES_(128|256)_CBC_SHA|TLS_RSA|order).*", Reason: "the suites are refused by name"},
+		{Tests: "TestDifferentialFaults", Reason: "so are RSA key exchange and CBC"},
 		{Tests: "TestDifferentialGroup/.*/(X25519.*|two_lists)|TestDifferentialNothingShared/group|TestDifferentialRetrySuite",
 			Reason: "X25519 is refused by name"},
 		{Tests: "TestDifferentialCertificates/.*/.*/any_usage", Reason: "libcrypto doesn't take anyExtendedKeyUsage for a purpose"},

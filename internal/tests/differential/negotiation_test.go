@@ -148,6 +148,18 @@ func TestDifferentialHello(t *testing.T) {
 	}
 }
 
+// TestDifferentialDowngrade takes TLS 1.3 out of a ClientHello on its way. The server's random then
+// says that the server has it (RFC 8446, section 4.1.3), and the client refuses the ServerHello.
+func TestDifferentialDowngrade(t *testing.T) {
+	o := differ(t, tlstest.Case{
+		ClientFault: tlstest.EditExtension(tlstest.ExtSupportedVersions, func([]byte) []byte { return nil }),
+		ServerFault: func() tlstest.Fault { return tlstest.HangAfterRecords(1) },
+	})
+	if o.Hung || o.Client.Alerts != "2/47" { // illegal_parameter
+		t.Errorf("crypto/tls's client: %v", o.Client.HandshakeErr)
+	}
+}
+
 // TestDifferentialManyProtocols has a client offer more protocols than anybody needs.
 func TestDifferentialManyProtocols(t *testing.T) {
 	defer checkStale(t)

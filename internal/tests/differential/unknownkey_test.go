@@ -3,6 +3,9 @@
 package differential
 
 import (
+	"crypto"
+	"crypto/rand"
+	"crypto/sha256"
 	"crypto/tls"
 	"encoding/asn1"
 	"encoding/hex"
@@ -44,8 +47,7 @@ func TestDifferentialUnknownKey(t *testing.T) {
 	}
 }
 
-// withKey returns a certificate with this SubjectPublicKeyInfo in the place of its own, and a wrong
-// signature therefore.
+// withKey returns a certificate, signed by CA, with this SubjectPublicKeyInfo in the place of its own.
 func withKey(t *testing.T, cert tls.Certificate, spki string) tls.Certificate {
 	t.Helper()
 	check := func(err error) {
@@ -62,6 +64,11 @@ func withKey(t *testing.T, cert tls.Certificate, spki string) tls.Certificate {
 	tbs[6].FullBytes, err = hex.DecodeString(spki)
 	check(err)
 	outer[0].FullBytes, err = asn1.Marshal(tbs)
+	check(err)
+	sum := sha256.Sum256(outer[0].FullBytes)
+	signature, err := tlstest.CA().Key.Sign(rand.Reader, sum[:], crypto.SHA256)
+	check(err)
+	outer[2].FullBytes, err = asn1.Marshal(asn1.BitString{Bytes: signature, BitLength: 8 * len(signature)})
 	check(err)
 	der, err := asn1.Marshal(outer)
 	check(err)

@@ -4,6 +4,7 @@ package resumption
 
 import (
 	"crypto/tls"
+	"crypto/x509"
 	"fmt"
 	"io"
 	"sync"
@@ -57,15 +58,21 @@ func TestChosenPolicyIsNotResumedAround(t *testing.T) {
 }
 
 // TestInsecureSessionIsVerified has two Contexts share a cache. One that doesn't verify puts a
-// session into it, and one that verifies gets it.
+// session into it, and one that verifies gets it (CVE-2021-22939, CVE-2025-68121).
 func TestInsecureSessionIsVerified(t *testing.T) {
+	issuer := tlstest.NewAuthority("ends soon", tlstest.CA(), func(c *x509.Certificate) { c.NotAfter = time.Now().Add(time.Hour) })
+	cert := tlstest.New(tlstest.Options{Issuer: issuer, Chain: []*x509.Certificate{issuer.Cert}})
+	twin := tlstest.NewAuthorityOf(tlstest.P384, tlstest.CA().Cert.Subject.CommonName, nil, nil)
 	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
 		for name, strict := range map[string]func(*tls.Config){
-			"roots": func(c *tls.Config) { c.RootCAs = tlstest.OtherCA().Pool() },
-			"time":  func(c *tls.Config) { c.Time = func() time.Time { return time.Now().AddDate(200, 0, 0) } },
+			"roots":                  func(c *tls.Config) { c.RootCAs = tlstest.OtherCA().Pool() },
+			"roots of the same name": func(c *tls.Config) { c.RootCAs = twin.Pool() },
+			"time":                   func(c *tls.Config) { c.Time = func() time.Time { return time.Now().AddDate(200, 0, 0) } },
+			"the intermediate's end": func(c *tls.Config) { c.Time = func() time.Time { return time.Now().Add(2 * time.Hour) } },
 		} {
 			t.Run(tls.VersionName(version)+"/"+name, func(t *testing.T) {
 				cc, sc := tlstest.Resuming(version)
+				sc.Certificates = []tls.Certificate{cert}
 				secure := cc.Clone()
 				strict(secure)
 				cc.InsecureSkipVerify = true

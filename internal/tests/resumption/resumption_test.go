@@ -175,6 +175,30 @@ func TestClientChainIsVerifiedAgain(t *testing.T) {
 	}
 }
 
+// TestAuthorityOfTheSameName changes a server's authority to one of the same name (CVE-2025-68121).
+func TestAuthorityOfTheSameName(t *testing.T) {
+	twin := tlstest.NewAuthorityOf(tlstest.P384, tlstest.CA().Cert.Subject.CommonName, nil, nil)
+	for _, version := range tlstest.Versions {
+		for store, opts := range map[string][]ossl.Option{"tickets": nil, "cache": {ossl.WithSessionCache(session.NewCache(8))}} {
+			t.Run(tls.VersionName(version)+"/"+store, func(t *testing.T) {
+				cc, sc := tlstest.Resuming(version)
+				cc.Certificates = []tls.Certificate{tlstest.ClientCert(tlstest.P256)}
+				sc.ClientAuth, sc.ClientCAs = tls.RequireAndVerifyClientCert, tlstest.CA().Pool()
+				chosen, outer := sc, sc.Clone()
+				outer.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) { return chosen, nil }
+				client, server := ossltest.Client(t, cc), ossltest.Server(t, outer, opts...)
+				tlstest.WantResumed(t, client, server, false)
+				tlstest.WantResumed(t, client, server, true)
+				chosen = sc.Clone()
+				chosen.ClientCAs = twin.Pool()
+				if c, s, err := tlstest.TryVisit(client, server); err == nil || c.DidResume || s.DidResume {
+					t.Errorf("let in: %v", err)
+				}
+			})
+		}
+	}
+}
+
 // TestVerifyConnectionOnResumption refuses on each side a peer that was accepted before.
 func TestVerifyConnectionOnResumption(t *testing.T) {
 	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {

@@ -68,6 +68,8 @@ func TestTicketKeys(t *testing.T) {
 				sc.SetSessionTicketKeys([][32]byte{two})
 				tlstest.WantResumed(t, client, end, false) // of key one
 				tlstest.WantResumed(t, client, end, true)
+				sc.SessionTicketsDisabled = true // and the key is there (CVE-2014-7189)
+				tlstest.WantResumed(t, client, end, false)
 			})
 		}
 		t.Run("SetSessionTicketKeys and a ring/"+tls.VersionName(version), func(t *testing.T) {
