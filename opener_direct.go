@@ -39,6 +39,8 @@ func (o *directOpener) readable(input []byte) bool {
 	return n > record.MaxCiphertext(o.records.Version) || len(input) >= record.HeaderLen+n
 }
 
+func (o *directOpener) whole(input []byte) bool { return len(input) == 0 }
+
 func (o *directOpener) free() {
 	if o.side != nil {
 		o.side.Free()

@@ -6,6 +6,7 @@ import (
 	"net"
 
 	"github.com/ossl-go/ossl/internal/libssl"
+	"github.com/ossl-go/ossl/internal/record"
 )
 
 // newLibssl returns the two sides of a connection whose records libssl has.
@@ -24,6 +25,35 @@ type libsslOpener struct {
 	sealer   *libsslSealer // of the same SSL
 	deferred bool          // a later read may take the connection over
 	leftover bool          // libssl holds data that it has decrypted
+	edge     edge          // where the input that libssl has taken ends
+}
+
+// An edge follows records, to find where one ends.
+type edge struct {
+	header [record.HeaderLen]byte
+	n      int // bytes of the header of a record whose body has not begun
+	body   int // bytes that are missing of the body
+}
+
+// pass takes the next bytes.
+func (e *edge) pass(b []byte) {
+	for len(b) > 0 {
+		if e.body > 0 {
+			n := min(e.body, len(b))
+			e.body -= n
+			b = b[n:]
+			continue
+		}
+		n := copy(e.header[e.n:], b)
+		b = b[n:]
+		if e.n += n; e.n == len(e.header) {
+			e.n, e.body = 0, record.ParseHeader(e.header[:]).Len
+		}
+	}
+}
+
+func (o *libsslOpener) whole(input []byte) bool {
+	return len(input) == 0 && o.edge.n == 0 && o.edge.body == 0
 }
 
 func (o *libsslOpener) pending() bool { return o.leftover }
@@ -40,6 +70,7 @@ func (o *libsslOpener) open(_ *reader, _ *engine, b []byte) (int, error) {
 	if err != nil {
 		return 0, err
 	}
+	o.edge.pass(c.in.Data[:step.Consumed])
 	c.in.Consume(step.Consumed)
 	o.leftover = step.Pending
 	if len(messages) > 0 { // w of WithTrace may panic

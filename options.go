@@ -31,6 +31,7 @@ type options struct {
 	http2             bool
 	withoutHostPolicy bool
 	nothingOmitted    bool // by WithAllNamed
+	allowTruncation   bool // by WithInsecureTruncation
 	cache             session.Cache
 	tickets13         bool          // of WithTLS13Tickets
 	ring              *session.Ring // of WithTicketKeys
@@ -118,6 +119,18 @@ func WithCipherSuiteOrder() Option {
 func WithAllNamed() Option {
 	return func(o *options) error {
 		o.nothingOmitted = true
+		return nil
+	}
+}
+
+// WithInsecureTruncation makes Read return io.EOF, as crypto/tls does, if the connection ends between
+// two records without close_notify. Without the option Read then returns io.ErrUnexpectedEOF, because
+// an attacker can cut a connection there: use it only if the protocol above shows the end of each
+// message, or for peers that don't send close_notify. OpenSSL's SSL_OP_IGNORE_UNEXPECTED_EOF is
+// similar: SSL_CTX_set_options(3).
+func WithInsecureTruncation() Option {
+	return func(o *options) error {
+		o.allowTruncation = true
 		return nil
 	}
 }

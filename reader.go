@@ -33,6 +33,9 @@ type opener interface {
 	pending() bool
 	// readable reports whether open has something to work on, for WaitRead.
 	readable(input []byte) bool
+	// whole reports whether what has arrived, of which input is not opened yet, ends with a whole
+	// record.
+	whole(input []byte) bool
 	// free frees the C memory of the reading side alone.
 	free()
 }
@@ -177,7 +180,7 @@ func (c *Conn) receive() error {
 // received returns the error of a read of the network, and keeps it if nothing can be read after
 // it. The reader is locked.
 func (c *Conn) received(err error) error {
-	if err == io.EOF {
+	if err == io.EOF && !(c.context().opts.allowTruncation && c.in.opener.whole(c.in.Data)) {
 		err = io.ErrUnexpectedEOF
 	}
 	if err != nil {
