@@ -31,6 +31,7 @@ type clientSession struct {
 	ocsp, scts     []byte
 	chain          []byte // as libssl.Conn.Message packs it
 	identity       *clientIdentity
+	parsed         clientIdentity // for identity, without an allocation
 }
 
 // A clientIdentity is a client's answer to a server that has asked for a certificate. The server remembers it
@@ -73,19 +74,18 @@ func parseClientSession(b []byte) (*clientSession, error) {
 		return nil, errNoSession
 	}
 	s := &clientSession{version: binary.BigEndian.Uint16(b), group: binary.BigEndian.Uint16(b[2:]), fips: b[4]&sessionFIPS != 0}
-	var identity clientIdentity
 	if b[4]&sessionAsked != 0 {
-		s.identity = &identity
+		s.identity = &s.parsed
 	}
 	b = b[5:]
-	for _, part := range []*[]byte{&s.der, &s.ocsp, &s.scts, &s.chain, &identity.leaf, &identity.request} {
+	for _, part := range []*[]byte{&s.der, &s.ocsp, &s.scts, &s.chain, &s.parsed.leaf, &s.parsed.request} {
 		if len(b) < 4 || uint64(binary.BigEndian.Uint32(b)) > uint64(len(b)-4) {
 			return nil, errNoSession
 		}
 		n := 4 + int(binary.BigEndian.Uint32(b))
 		*part, b = b[4:n:n], b[n:]
 	}
-	if len(b) > 0 || len(s.der) == 0 || len(s.chain) == 0 || s.identity == nil && len(identity.leaf)+len(identity.request) > 0 {
+	if len(b) > 0 || len(s.der) == 0 || len(s.chain) == 0 || s.identity == nil && len(s.parsed.leaf)+len(s.parsed.request) > 0 {
 		return nil, errNoSession
 	}
 	return s, nil

@@ -82,9 +82,11 @@ func (c *Context) canSign(version uint16, offered []tls.SignatureScheme, cert *t
 			cert.PrivateKey)
 	}
 	info := &tls.CertificateRequestInfo{Version: version} // it names no authority, so only the algorithms matter
-	info.SignatureSchemes = negotiate.Keep(offered, func(s tls.SignatureScheme) bool {
-		return len(c.rule.signatures) == 0 || slices.Contains(c.rule.signatures, s)
-	})
+	info.SignatureSchemes = offered
+	if len(c.rule.signatures) > 0 {
+		used := func(s tls.SignatureScheme) bool { return slices.Contains(c.rule.signatures, s) }
+		info.SignatureSchemes = negotiate.Keep(offered, used)
+	}
 	if len(info.SignatureSchemes) == 0 && len(offered) > 0 { // to crypto/tls, an empty list has another meaning
 		return alertHandshakeFailure, errNoSignature
 	}

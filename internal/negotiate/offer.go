@@ -336,8 +336,11 @@ func (o *Offer) canSign(id tls.SignatureScheme) bool {
 
 // Keep returns the IDs of a list that are wanted, in their order. The list is not changed.
 func Keep[ID any](list []ID, wanted func(ID) bool) (left []ID) {
-	for _, id := range list {
+	for i, id := range list {
 		if wanted(id) {
+			if left == nil {
+				left = make([]ID, 0, len(list)-i)
+			}
 			left = append(left, id)
 		}
 	}
