@@ -193,12 +193,11 @@ func (r *run) fetch13(ctx context.Context, kind *keyKind, in *chainInput) error 
 		case ctx.Err() != nil, finalError(err), errors.As(err, new(*client.ProtocolError)),
 			errors.As(err, new(*client.UnsupportedError)), errors.As(err, new(*hello.SyntaxError)), errors.As(err, new(*startTLSError)):
 			return err
-		case try == 1:
-			return fmt.Errorf("%w twice: %w", errLost, err)
 		}
-		r.count(func(c *Cost) { c.Retried++ })
-		if err := sleep(ctx, lostPause); err != nil {
+		if err := r.retry(ctx, r.address, err, try); err != nil && err != errNoAlert {
 			return err
+		} else if err != nil {
+			return nil
 		}
 	}
 }

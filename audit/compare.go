@@ -62,7 +62,7 @@ func (r *run) compare(ctx context.Context, a *AddressFacts) error {
 	}
 	var alert *client.AlertError
 	if errors.As(err, &alert) {
-		a.Refused = hello.AlertName(alert.Code)
+		a.Refused = alert.Alert.String()
 		return nil
 	}
 	return err

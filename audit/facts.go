@@ -47,6 +47,9 @@ type ProtocolFacts struct {
 	Versions map[string]VersionFacts `json:"versions"` // by name: "SSL 2", "TLS 1.3"
 	// Lies are answers that no client offered, or that aren't TLS.
 	Lies []string `json:"lies,omitempty"`
+	// Silent counts the refusals without an alert: the server ended the connection before it answered,
+	// and answered other connections before and after. They are as sure as two of those are.
+	Silent int `json:"refusals_without_alert,omitempty"`
 }
 
 // VersionFacts are about one version of the protocol.

@@ -69,7 +69,7 @@ func outcome12(reply *hello.Reply, err error) (Outcome, bool) {
 	case err != nil:
 		return failed(err), false
 	case reply.ServerHello == nil && reply.Alert != nil:
-		return Outcome{NotTested, "the server refused the ClientHello: " + hello.AlertName(reply.Alert.Code)}, false
+		return Outcome{NotTested, "the server refused the ClientHello: " + reply.Alert.String()}, false
 	case reply.ServerHello == nil:
 		return Outcome{Failed, "the server answered the ClientHello without a ServerHello"}, false
 	case reply.ServerHello.Version != hello.TLS12:
@@ -123,8 +123,8 @@ func (r *run) probeRenegotiation(ctx context.Context) {
 			wait := max(renegotiationWait, 8*c.State.Times.Flight.Sub(c.State.Times.Sent))
 			conn.SetDeadline(time.Now().Add(min(r.options.Timeout, wait)))
 			s.On, err = c.Renegotiate()
-			if errors.Is(err, os.ErrDeadlineExceeded) {
-				err = nil // the server ignores the request
+			if errors.Is(err, os.ErrDeadlineExceeded) || closed(err) {
+				err = nil // the server ignores the request, or refuses it without an alert
 			}
 			return err
 		})
@@ -166,12 +166,12 @@ func (r *run) probeFallback(ctx context.Context) {
 	switch {
 	case err != nil:
 		s.Outcome = failed(err)
-	case reply.Alert != nil && reply.Alert.Code == alertFallback:
+	case reply.Alert != nil && (reply.Alert.Code == alertFallback || reply.Alert.Silent):
 		s.Outcome, s.On = Outcome{State: Tested}, true
 	case reply.ServerHello != nil && reply.ServerHello.Version == offered[1]:
 		s.Outcome = Outcome{State: Tested}
 	case reply.Alert != nil:
-		s.Outcome = Outcome{Failed, "the server refused the ClientHello: " + hello.AlertName(reply.Alert.Code)}
+		s.Outcome = Outcome{Failed, "the server refused the ClientHello: " + reply.Alert.String()}
 	default:
 		s.Outcome = Outcome{Failed, "the server chose another version"}
 	}
@@ -215,10 +215,10 @@ func (r *run) askALPN12(ctx context.Context, protocols []string) (string, error)
 		return "", err
 	case reply.ServerHello != nil:
 		return reply.ServerHello.ALPN, nil
-	case reply.Alert != nil && reply.Alert.Code == alertNoProtocol:
+	case reply.Alert != nil && (reply.Alert.Code == alertNoProtocol || reply.Alert.Silent):
 		return "", nil
 	case reply.Alert != nil:
-		return "", fmt.Errorf("the server refused the ClientHello: %s", hello.AlertName(reply.Alert.Code))
+		return "", fmt.Errorf("the server refused the ClientHello: %s", reply.Alert.String())
 	}
 	return "", errors.New("the server answered the ClientHello without a ServerHello")
 }
@@ -226,7 +226,7 @@ func (r *run) askALPN12(ctx context.Context, protocols []string) (string, error)
 func (r *run) askALPN13(ctx context.Context, protocols []string) (chosen string, err error) {
 	state, err := r.handshake13(ctx, &client.Config{ServerName: r.options.ServerName, ALPN: protocols})
 	var alert *client.AlertError
-	if errors.As(err, &alert) && alert.Code == alertNoProtocol {
+	if errors.As(err, &alert) && (alert.Code == alertNoProtocol || alert.Silent) {
 		return "", nil
 	}
 	return state.ALPN, err

@@ -20,6 +20,9 @@ func probeProtocols(ctx context.Context, r *run) error {
 	p := &protocols{run: r, ctx: ctx, versions: map[string]VersionFacts{}}
 	p.current()
 	p.old()
+	if p.good != nil && p.versions["TLS 1.3"].State == Failed { // it was asked before any answer was known
+		p.current()
+	}
 	p.ssl2()
 	facts := &r.facts.Protocols
 	facts.Versions, facts.Lies = p.versions, p.lies
@@ -298,10 +301,6 @@ func (p *protocols) ssl2Once(packet []byte) (*hello.Reply, error) {
 	if !closed(err) || p.good == nil {
 		return reply, err
 	}
-	good, err := p.good.Marshal()
-	if err != nil {
-		return nil, err
-	}
-	_, err = p.run.exchangeOnce(p.ctx, p.run.address, good, hello.AtServerHello)
+	_, err = p.run.exchangeOnce(p.ctx, p.run.address, p.run.refusals.good, hello.AtServerHello)
 	return nil, err
 }

@@ -278,6 +278,18 @@ func TestLost(t *testing.T) {
 			tls.Server(conn, config).Handshake()
 		}))
 		f := protocolsOf(t, r)
+		if v := f.Versions["TLS 1.3"]; len(v.Suites) != 3 || v.Partial != "" || r.facts.Protocols.Silent != 0 {
+			t.Errorf("%+v, %d refusals", v, r.facts.Protocols.Silent)
+		}
+	})
+	t.Run("for a while", func(t *testing.T) {
+		r := testRun(serve(t, func(conn net.Conn, number int) {
+			if number >= 3 && number <= 5 {
+				return
+			}
+			tls.Server(conn, config).Handshake()
+		}))
+		f := protocolsOf(t, r)
 		if v := f.Versions["TLS 1.3"]; !v.Offered || !strings.Contains(v.Partial, errLost.Error()) {
 			t.Errorf("%+v", v)
 		}

@@ -22,6 +22,9 @@ type run struct {
 	// injected is sent with the request for TLS of StartTLS, see probeInjection.
 	injected string
 
+	// refusals finds out which lost connections are refusals.
+	refusals refusals
+
 	sessions13 []*client.Session // of TLS 1.3, received and not yet offered, the newest last
 
 	mu   sync.Mutex
@@ -92,6 +95,7 @@ func (r *run) dial(ctx context.Context, address string) (net.Conn, error) {
 	if err := r.startTLS(counted); err != nil {
 		return nil, errors.Join(err, counted.Close())
 	}
+	counted.inTLS = true
 	return counted, nil
 }
 
@@ -154,17 +158,18 @@ func (r *run) exchangeRaw(ctx context.Context, address string, packet []byte, st
 			r.mu.Lock()
 			r.answered = r.answered || err == nil
 			r.mu.Unlock()
+			r.refusals.note(packet, reply, err, try)
 			return reply, err
 		}
-		if try == 1 {
+		switch err := r.retry(ctx, address, err, try); {
+		case err == errNoAlert:
+			return &hello.Reply{Alert: &errNoAlert.Alert}, nil
+		case errors.Is(err, errLost):
 			r.mu.Lock()
 			r.lost++
 			r.mu.Unlock()
-			return reply, fmt.Errorf("%w twice: %w", errLost, err)
-		}
-		r.count(func(c *Cost) { c.Retried++ })
-		r.dropSpare()
-		if err := sleep(ctx, lostPause); err != nil {
+			return reply, err
+		case err != nil:
 			return nil, err
 		}
 	}
@@ -234,6 +239,8 @@ type countedConn struct {
 
 	deadline time.Time
 	closed   atomic.Bool
+	inTLS    bool // StartTLS, if there is one, lies behind
+	answered bool // by a byte, since then
 }
 
 // Close closes the connection, and notes whether it lasted until its deadline.
@@ -251,6 +258,11 @@ func (c *countedConn) Close() error {
 func (c *countedConn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
 	c.run.count(func(cost *Cost) { cost.Bytes += n })
+	if c.inTLS {
+		if c.answered = c.answered || n > 0; !c.answered && closed(err) {
+			err = &unansweredError{err}
+		}
+	}
 	return n, err
 }
 

@@ -58,11 +58,7 @@ func (r *run) shakeBy(ctx context.Context, address string, handshake func(net.Co
 		if ctx.Err() != nil || finalError(err) || isAnswer(err) {
 			return nil, err
 		}
-		if try == 1 {
-			return nil, fmt.Errorf("%w twice: %w", errLost, err)
-		}
-		r.count(func(c *Cost) { c.Retried++ })
-		if err := sleep(ctx, lostPause); err != nil {
+		if err := r.retry(ctx, address, err, try); err != nil {
 			return nil, err
 		}
 	}

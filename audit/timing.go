@@ -126,11 +126,8 @@ func (r *run) again(ctx context.Context, f func() error) error {
 			return err
 		case errors.As(err, new(*client.AlertError)), errors.As(err, new(*client.ProtocolError)):
 			return err
-		case try == 1:
-			return fmt.Errorf("%w twice: %w", errLost, err)
 		}
-		r.count(func(c *Cost) { c.Retried++ })
-		if err := sleep(ctx, lostPause); err != nil {
+		if err := r.retry(ctx, r.address, err, try); err != nil {
 			return err
 		}
 	}

@@ -46,6 +46,9 @@ func summary(r *audit.Report) (rows []row) {
 			add(version, text)
 		}
 	}
+	if n := f.Protocols.Silent; n > 0 {
+		add("refusals", plural(n, "connection")+" closed without an alert, between others that were answered")
+	}
 	for _, c := range f.Certificates.Chains {
 		add("certificate", chainText(c, r.Started))
 	}

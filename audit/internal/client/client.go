@@ -176,6 +176,9 @@ type AlertError struct {
 }
 
 func (e *AlertError) Error() string {
+	if e.Silent {
+		return "the server closed the connection without an alert"
+	}
 	return "the server sent the alert " + hello.AlertName(e.Code)
 }
 

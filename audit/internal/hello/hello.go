@@ -90,8 +90,12 @@ type Reply struct {
 	SSL2Error uint16     // or its refusal: an error's number
 }
 
-// An Alert is an alert.
-type Alert struct{ Level, Code uint8 }
+// An Alert is an alert, or the end of a connection that stands for one.
+type Alert struct {
+	Level, Code uint8
+	// Silent reports that the server ended the connection instead of sending an alert.
+	Silent bool
+}
 
 // A ServerHello is a ServerHello or a HelloRetryRequest.
 type ServerHello struct {

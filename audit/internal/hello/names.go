@@ -85,7 +85,12 @@ func AlertName(code uint8) string {
 }
 
 // String returns the alert's name.
-func (a *Alert) String() string { return AlertName(a.Code) }
+func (a *Alert) String() string {
+	if a.Silent {
+		return "connection closed without an alert"
+	}
+	return AlertName(a.Code)
+}
 
 // ExtensionName returns the IANA name of an extension.
 func ExtensionName(typ uint16) string { return nameOf(tlsnames.Extensions, typ) }

@@ -151,7 +151,47 @@ func slowServers() []*Server {
 		}, notTLS),
 		limited("rate-limit", "10 connections a second, further ones are closed", false),
 		limited("rate-limit-reset", "10 connections a second, further ones are reset", true),
+		wordless("closes-refusals", "it closes connections instead of sending alerts", false),
+		wordless("resets-refusals", "it resets connections instead of sending alerts", true),
 	}
+}
+
+// wordless is the server go-no-postquantum, with TLS 1.1, behind a load balancer that ends a connection
+// instead of passing an alert on.
+func wordless(name, about string, reset bool) *Server {
+	return &Server{
+		Name: name, About: about, Slow: true,
+		Expect: goVerdicts(Verdict{"group-postquantum", "no group of key exchange is post-quantum"},
+			Verdict{"version-old", "TLS 1.1 is offered"}, Verdict{"suite-not-in-policy", "TLS 1.1 needs CBC suites"}),
+		start: func(r *Running) error {
+			config := goConfig(r.use(pki.ecdsa()))
+			config.CurvePreferences = []tls.CurveID{tls.X25519, tls.CurveP256}
+			config.MinVersion = tls.VersionTLS11
+			config.CipherSuites = append([]uint16{tls.TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA}, strong12...)
+			answer := goTLS(config)
+			return r.listen("127.0.0.1", func(conn net.Conn) {
+				if reset {
+					conn.(*net.TCPConn).SetLinger(0)
+				}
+				answer(&alertless{Conn: conn})
+			})
+		},
+	}
+}
+
+// alertless is a connection that ends instead of sending an alert as the first answer.
+type alertless struct {
+	net.Conn
+	answered bool
+}
+
+func (c *alertless) Write(b []byte) (int, error) {
+	if !c.answered && b[0] == 21 {
+		c.Close()
+		return 0, net.ErrClosed
+	}
+	c.answered = true
+	return c.Conn.Write(b)
 }
 
 // limited is the server go-no-postquantum behind a limit of 10 connections a second.
