@@ -210,7 +210,7 @@ func (r *run) certificates13(ctx context.Context, config *client.Config) (*clien
 	}
 	defer conn.Close()
 	defer context.AfterFunc(ctx, func() { conn.SetDeadline(time.Now()) })()
-	tls, err := client.Handshake13(conn, config)
+	tls, err := r.clientHandshake13(conn, config)
 	if tls == nil {
 		return nil, err
 	}

@@ -198,7 +198,25 @@ func (r *run) simulate(ctx context.Context, c *clientHello, s *SimulatedClient) 
 	if r.target.Protocol != "https" && r.target.Protocol != "tls" {
 		h.ALPN = nil // HTTP's, which PostgreSQL 17 refuses
 	}
-	reply, err := r.exchange(ctx, h, hello.AtDone)
+	packet, err := h.Marshal()
+	if err != nil {
+		s.Outcome = Outcome{Failed, err.Error()}
+		return
+	}
+	if r.small && len(packet) > r.facts.Protocols.LargeHello.Small {
+		reply, err := r.exchangeOnce(ctx, r.address, packet, hello.AtDone)
+		s.answered(h, reply, err)
+		if s.State == Failed && !finalError(err) && ctx.Err() == nil {
+			s.Outcome, s.Refused = Outcome{State: Tested}, fmt.Sprintf("no answer to a hello of %d bytes", len(packet))
+		}
+		return
+	}
+	reply, err := r.exchangeRaw(ctx, r.address, packet, hello.AtDone)
+	s.answered(h, reply, err)
+}
+
+// answered notes the answer to a client's hello.
+func (s *SimulatedClient) answered(h *hello.ClientHello, reply *hello.Reply, err error) {
 	if err == nil && reply.ServerHello != nil {
 		err = checkOffered(h, reply)
 	}

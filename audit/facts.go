@@ -50,6 +50,16 @@ type ProtocolFacts struct {
 	// Silent counts the refusals without an alert: the server ended the connection before it answered,
 	// and answered other connections before and after. They are as sure as two of those are.
 	Silent int `json:"refusals_without_alert,omitempty"`
+	// LargeHello says whether the server answers a ClientHello as large as those of browsers.
+	LargeHello HelloSize `json:"large_hello"`
+}
+
+// A HelloSize says whether the server answers a ClientHello of a size.
+type HelloSize struct {
+	Outcome
+	Answered bool `json:"answered"`
+	Bytes    int  `json:"bytes"`           // of the hello
+	Small    int  `json:"small,omitempty"` // of the same hello without its padding, which was answered, if Answered is false
 }
 
 // VersionFacts are about one version of the protocol.

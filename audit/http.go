@@ -113,7 +113,7 @@ func (r *run) get(ctx context.Context, address string, encrypted bool) (*http.Re
 		}
 	}
 	if encrypted {
-		client := tls.Client(conn, anyServer(r.serverName()))
+		client := tls.Client(conn, r.anyServer())
 		if err := client.HandshakeContext(ctx); err != nil {
 			return nil, tlsError(err)
 		}
@@ -150,16 +150,6 @@ func readResponse(conn io.Reader) (*http.Response, error) {
 			return response, err
 		}
 	}
-}
-
-// anyServer is a configuration for connections on which nothing secret is sent, to servers of any
-// quality: other probes judge their certificates and suites.
-func anyServer(name string) *tls.Config {
-	config := &tls.Config{ServerName: name, InsecureSkipVerify: true, MinVersion: tls.VersionTLS10, NextProtos: []string{"http/1.1"}}
-	for _, suite := range append(tls.CipherSuites(), tls.InsecureCipherSuites()...) {
-		config.CipherSuites = append(config.CipherSuites, suite.ID)
-	}
-	return config
 }
 
 // tlsError wraps an alert of the server, for which another try is of no use, in errRefused.

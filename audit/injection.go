@@ -47,7 +47,7 @@ func (r *run) inject(ctx context.Context, clear, encrypted, prefix string) (bool
 	}
 	defer conn.Close()
 	defer context.AfterFunc(ctx, func() { conn.SetDeadline(time.Now()) })()
-	client := tls.Client(conn, anyServer(r.serverName()))
+	client := tls.Client(conn, r.anyServer())
 	if err := client.HandshakeContext(ctx); err != nil {
 		return false, tlsError(err)
 	}

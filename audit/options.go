@@ -236,7 +236,7 @@ func (r *run) askALPN13(ctx context.Context, protocols []string) (chosen string,
 func (r *run) handshake13(ctx context.Context, config *client.Config) (state client.State, err error) {
 	err = r.again(ctx, func() error {
 		return r.timed(ctx, func(conn net.Conn, _ float64) error {
-			c, err := client.Handshake13(conn, config)
+			c, err := r.clientHandshake13(conn, config)
 			if c != nil {
 				state = c.State
 			}

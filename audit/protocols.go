@@ -24,6 +24,7 @@ func probeProtocols(ctx context.Context, r *run) error {
 		p.current()
 	}
 	p.ssl2()
+	p.size()
 	facts := &r.facts.Protocols
 	facts.Versions, facts.Lies = p.versions, p.lies
 	facts.Outcome = Outcome{State: Tested}
@@ -43,6 +44,7 @@ type protocols struct {
 	older []uint16
 	good  *hello.ClientHello // the last that the server answered by a ServerHello
 	lost  error              // of several connections, before any answer
+	large error              // of the first hello, if it was lost
 	tries int
 }
 

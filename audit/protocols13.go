@@ -47,7 +47,20 @@ func (p *protocols) hello13(suites, groups []uint16) *hello.ClientHello {
 func (p *protocols) current() {
 	h := p.hello13(slices.Concat(offered13, offered12), slices.Concat(groups13, without(groups12, groups13)))
 	h.Versions = []uint16{hello.TLS13, hello.TLS12, hello.TLS11, hello.TLS10}
+	if p.good == nil {
+		h.Pad = largeHello
+	}
 	a := p.ask(h, hello.AtServerHello)
+	if errors.Is(a.err, errLost) && p.good == nil {
+		p.large = a.err
+		if a = p.ask(p.smallHello(), hello.AtServerHello); a.refused == nil && a.err == nil {
+			if a.reply.ServerHello.Version < hello.TLS13 {
+				p.absent(hello.TLS13)
+				return
+			}
+			a = p.ask(p.hello13(offered13, groups13), hello.AtServerHello)
+		}
+	}
 	if a.reply != nil && a.refused == nil && a.reply.ServerHello.Version < hello.TLS13 {
 		p.first12 = a.reply
 		p.absent(hello.TLS13)

@@ -83,6 +83,12 @@ var protocolRules = []Rule{
 		Source: "RFC 8446, section 4.2.3", check: checkSignatureOther,
 	},
 	{
+		ID: "hello-large", Axis: Safe, Title: "The server doesn't answer large ClientHellos",
+		Reason: "A ClientHello with post-quantum key shares has over 1,400 bytes, and so needs two segments of TCP. Browsers, Go and " +
+			"OpenSSL 3.5 send such hellos, and can't connect.",
+		Source: "RFC 8446, section 4.1.2; tldr.fail", check: checkHelloLarge,
+	},
+	{
 		ID: "protocol-lies", Axis: Safe, Title: "The server's answers break the protocol",
 		Reason: "A server that chooses what nobody offered, or that answers TLS by something else, fails with strict clients.",
 		Source: "RFC 8446, section 4.1.3", check: checkLies,

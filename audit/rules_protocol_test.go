@@ -137,6 +137,9 @@ func TestProtocolRules(t *testing.T) {
 		{"SHA-1 with two keys", edit("TLS 1.2", func(v *VersionFacts) {
 			v.Signatures = append(v.Signatures, "rsa_pkcs1_sha1", "ecdsa_sha1")
 		}), "signature-weak medium"},
+		{"large hellos are dropped", func(f *ProtocolFacts) {
+			f.LargeHello = HelloSize{Outcome: Outcome{State: Tested}, Bytes: 1600, Small: 300}
+		}, "hello-large high"},
 		{"a lie", func(f *ProtocolFacts) { f.Lies = []string{"it lied"} }, "protocol-lies medium"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -156,6 +159,7 @@ func TestProtocolRulesFail(t *testing.T) {
 	for v := range f.Versions {
 		f.Versions[v] = VersionFacts{Outcome: Outcome{Failed, "lost"}}
 	}
+	f.LargeHello = HelloSize{Outcome: Outcome{Failed, "lost"}}
 	findings, failed := judged(t, "fast-and-safe", f, someDay)
 	if findings != nil || len(failed) != len(protocolRules) {
 		t.Errorf("findings %v, failed %v", findings, failed)

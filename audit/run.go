@@ -24,6 +24,7 @@ type run struct {
 
 	// refusals finds out which lost connections are refusals.
 	refusals refusals
+	small    bool // the server answers no large hello: see largeHello
 
 	sessions13 []*client.Session // of TLS 1.3, received and not yet offered, the newest last
 

@@ -29,7 +29,7 @@ func (s *shaken) Close() {
 func (r *run) shake(ctx context.Context, address string, version uint16, config *client.Config) (*shaken, error) {
 	return r.shakeBy(ctx, address, func(conn net.Conn) (*client.Conn, error) {
 		if version == hello.TLS13 {
-			return client.Handshake13(conn, config)
+			return r.clientHandshake13(conn, config)
 		}
 		return client.Handshake12(conn, config)
 	})

@@ -156,7 +156,7 @@ func (r *run) timedOnce(ctx context.Context, version uint16, schemes []uint16) (
 	defer conn.Close()
 	defer context.AfterFunc(ctx, func() { conn.SetDeadline(time.Now()) })()
 	log := &arrivals{Conn: conn}
-	handshake := client.Handshake13
+	handshake := r.clientHandshake13
 	if known, offered := r.offers("TLS 1.3"); version == hello.TLS12 || known && !offered {
 		version, handshake = hello.TLS12, client.Handshake12
 	}

@@ -1,6 +1,7 @@
 package zoo
 
 import (
+	"bufio"
 	"bytes"
 	"crypto/rand"
 	"crypto/tls"
@@ -153,6 +154,10 @@ func slowServers() []*Server {
 		limited("rate-limit-reset", "10 connections a second, further ones are reset", true),
 		wordless("closes-refusals", "it closes connections instead of sending alerts", false),
 		wordless("resets-refusals", "it resets connections instead of sending alerts", true),
+		oneSegment("drops-large-hellos", "it closes connections that begin with more than 1,200 bytes", func(net.Conn) {}),
+		oneSegment("ignores-large-hellos", "it never answers connections that begin with more than 1,200 bytes", func(conn net.Conn) {
+			io.Copy(io.Discard, conn)
+		}),
 	}
 }
 
@@ -178,6 +183,36 @@ func wordless(name, about string, reset bool) *Server {
 		},
 	}
 }
+
+// oneSegment is the server go, behind a load balancer that has drop answer hellos of more than 1,200 bytes.
+func oneSegment(name, about string, drop func(net.Conn)) *Server {
+	return &Server{
+		Name: name, About: about, Slow: true,
+		Expect: goVerdicts(Verdict{"hello-large", "hellos of 1,600 bytes are dropped"},
+			Verdict{"client-refused", "the hellos of browsers have more than 1,200 bytes"}),
+		Options: func(o *audit.Options) { o.Timeout = time.Second },
+		start: func(r *Running) error {
+			answer := goTLS(goConfig(r.use(pki.ecdsa())))
+			return r.listen("127.0.0.1", func(conn net.Conn) {
+				in := bufio.NewReader(conn)
+				head, err := in.Peek(5)
+				if err == nil && binary.BigEndian.Uint16(head[3:]) > 1200 {
+					drop(conn)
+				} else if err == nil {
+					answer(&buffered{conn, in})
+				}
+			})
+		},
+	}
+}
+
+// buffered is a connection whose first bytes were read into a buffer.
+type buffered struct {
+	net.Conn
+	in *bufio.Reader
+}
+
+func (c *buffered) Read(b []byte) (int, error) { return c.in.Read(b) }
 
 // alertless is a connection that ends instead of sending an alert as the first answer.
 type alertless struct {
