@@ -70,8 +70,7 @@ func (r *run) takeSpare(address string) (net.Conn, error) {
 		return nil, s.err
 	}
 	counted := s.conn.(*countedConn)
-	counted.deadline = time.Now().Add(r.options.Timeout)
-	if err := counted.SetDeadline(counted.deadline); err != nil {
+	if err := counted.limit(r.options.Timeout); err != nil {
 		return nil, errors.Join(err, counted.Close())
 	}
 	return counted, nil

@@ -64,10 +64,11 @@ const (
 	usualTime   = 3 * time.Minute
 	usualWaits  = 36 // timeouts, if those are longer
 	preciseTime = 5 * time.Minute
+	lateTime    = 6 * time.Minute // for greetings: 60 of them, each after 6 seconds
 )
 
 // maxTime returns the time that the audit may take.
-func (o *Options) maxTime() time.Duration {
+func (o *Options) maxTime(protocol string) time.Duration {
 	if o.MaxTime != 0 {
 		return o.MaxTime
 	}
@@ -77,6 +78,9 @@ func (o *Options) maxTime() time.Duration {
 	}
 	if o.Precise {
 		most += preciseTime
+	}
+	if greets(protocol) {
+		most += lateTime
 	}
 	return most
 }
@@ -94,6 +98,9 @@ func Check(ctx context.Context, target Target, options Options) (*Report, error)
 	if options.Timeout == 0 {
 		options.Timeout = 5 * time.Second
 	}
+	if options.Greeting == 0 {
+		options.Greeting = 30 * time.Second
+	}
 	if options.MaxConnections == 0 {
 		options.MaxConnections = 200
 	}
@@ -106,7 +113,7 @@ func Check(ctx context.Context, target Target, options Options) (*Report, error)
 			return nil, err
 		}
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, options.maxTime(), ErrTime)
+	ctx, cancel := context.WithTimeoutCause(ctx, options.maxTime(target.Protocol), ErrTime)
 	defer cancel()
 	report := &Report{Target: target, Policy: options.Policy.Name, Started: time.Now()}
 	if options.At.IsZero() {

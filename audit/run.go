@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -80,20 +81,26 @@ func (r *run) dial(ctx context.Context, address string) (net.Conn, error) {
 	if dial == nil {
 		dial = new(net.Dialer).DialContext
 	}
-	ctx, cancel := context.WithTimeout(ctx, r.options.Timeout)
-	defer cancel()
 	start := time.Now()
-	conn, err := dial(ctx, "tcp", address)
+	limited, cancel := context.WithTimeout(ctx, r.options.Timeout)
+	defer cancel()
+	conn, err := dial(limited, "tcp", address)
 	if err != nil {
 		return nil, err
 	}
-	deadline := time.Now().Add(r.options.Timeout)
-	counted := &countedConn{Conn: conn, run: r, connect: time.Since(start), deadline: deadline}
-	if err := counted.SetDeadline(deadline); err != nil {
+	counted := &countedConn{Conn: conn, run: r, connect: time.Since(start), greets: greets(r.target.Protocol)}
+	wait := r.options.Timeout
+	if counted.greets {
+		wait = max(wait, r.options.Greeting)
+	}
+	if err := counted.limit(wait); err != nil {
 		return nil, errors.Join(err, conn.Close())
 	}
 	defer context.AfterFunc(ctx, func() { conn.SetDeadline(time.Now()) })()
 	if err := r.startTLS(counted); err != nil {
+		if counted.greets && errors.Is(err, os.ErrDeadlineExceeded) && ctx.Err() == nil {
+			err = fmt.Errorf("the server sent no greeting within %v: %w", wait, err)
+		}
 		return nil, errors.Join(err, counted.Close())
 	}
 	counted.inTLS = true
@@ -240,8 +247,24 @@ type countedConn struct {
 
 	deadline time.Time
 	closed   atomic.Bool
+	greets   bool // the server has to speak first
 	inTLS    bool // StartTLS, if there is one, lies behind
 	answered bool // by a byte, since then
+}
+
+// limit gives the connection a new deadline.
+func (c *countedConn) limit(d time.Duration) error {
+	c.deadline = time.Now().Add(d)
+	return c.SetDeadline(c.deadline)
+}
+
+// greeted is called when the server has sent its greeting.
+func (c *countedConn) greeted() error {
+	if !c.greets {
+		return nil
+	}
+	c.greets = false
+	return c.limit(c.run.options.Timeout)
 }
 
 // Close closes the connection, and notes whether it lasted until its deadline.

@@ -20,6 +20,20 @@ func (r *run) startTLS(conn net.Conn) error {
 	return startTLS(conn, r.target.Protocol, name, r.injected)
 }
 
+// greets reports whether the server speaks first in a protocol. It may take its time: postscreen of
+// Postfix waits 6 seconds before it sends the end of its greeting, to find clients that don't wait.
+func greets(protocol string) bool {
+	return slices.Contains([]string{"smtp", "imap", "pop3", "mysql"}, protocol)
+}
+
+// greeted is called when the server has sent its greeting.
+func (d *dialogue) greeted() error {
+	if c, ok := d.conn.(*countedConn); ok {
+		return c.greeted()
+	}
+	return nil
+}
+
 // A startTLSError says that the server refuses StartTLS. Another connection wouldn't change that.
 type startTLSError struct{ protocol, message string }
 
@@ -131,6 +145,9 @@ func (d *dialogue) smtp() error {
 	if _, err := d.smtpReply("220"); err != nil {
 		return err
 	}
+	if err := d.greeted(); err != nil {
+		return err
+	}
 	if err := d.send("EHLO " + d.ehlo() + "\r\n"); err != nil {
 		return err
 	}
@@ -198,6 +215,9 @@ func (d *dialogue) imap() error {
 	case !strings.HasPrefix(upper, "* OK"):
 		return d.refused("%s is not a greeting", quote(greeting))
 	}
+	if err := d.greeted(); err != nil {
+		return err
+	}
 	if err := d.send("a STARTTLS\r\n" + d.injected); err != nil {
 		return err
 	}
@@ -230,6 +250,9 @@ func (d *dialogue) pop3() error {
 		}
 		if !strings.HasPrefix(line, "+OK") {
 			return d.refused("the server answered %s", quote(line))
+		}
+		if err := d.greeted(); err != nil {
+			return err
 		}
 	}
 	return nil

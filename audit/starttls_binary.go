@@ -124,6 +124,9 @@ func (d *dialogue) mysql() error {
 	if _, err := io.ReadFull(d.in, greeting); err != nil {
 		return unexpected(err)
 	}
+	if err := d.greeted(); err != nil {
+		return err
+	}
 	if greeting[0] == 0xff { // blocked host, too many connections
 		return errors.New("MySQL: the server answered " + quote(string(greeting[min(3, size):])))
 	}

@@ -29,12 +29,15 @@ type Options struct {
 	Addresses  []netip.AddrPort // instead of the name's
 	Roots      *x509.CertPool   // the system's if nil
 	Timeout    time.Duration    // of one connection, 5 s if 0
+	// Greeting is the time in which a server of SMTP, IMAP, POP3 or MySQL has to send its greeting: 30 s if
+	// 0, and at least Timeout.
+	Greeting time.Duration
 	// MaxConnections bounds the connections of the whole audit; 0 stands for 200. Probes that need more
 	// are not tested.
 	MaxConnections int
 	Rate           float64 // connections a second, 0 for no bound
 	// MaxTime bounds the time of the whole audit. 0 stands for 3 minutes, or 36 times Timeout if that is
-	// more, and as much more as Rate, Watch and Precise need.
+	// more, and as much more as Rate, Watch, Precise and late greetings need.
 	MaxTime time.Duration
 	// Replay sends GET requests in early data twice. Use it for your own servers only.
 	Replay bool

@@ -115,8 +115,10 @@ func (f *checkFlags) register(cmd *cobra.Command) {
 	flags.IntVar(&f.options.MaxConnections, "max-connections", 200, "make at most this many connections to a target")
 	flags.Float64Var(&f.options.Rate, "rate", 0, "make at most this many connections a second to a target (default\nno bound)")
 	flags.DurationVar(&f.options.Timeout, "timeout", 5*time.Second, "give up a connection after this time")
+	flags.DurationVar(&f.options.Greeting, "greeting", 30*time.Second,
+		"give up a server of SMTP, IMAP, POP3 or MySQL that hasn't sent its\ngreeting after this time, if it is more than --timeout")
 	flags.DurationVar(&f.options.MaxTime, "max-time", 0,
-		"give up a target after this time (default 3m, or more if --timeout,\n--rate, --watch or --precise need it)")
+		"give up a target after this time (default 3m, or more if --timeout,\n--rate, --watch, --precise or late greetings need it)")
 	flags.BoolVar(&f.options.NoHTTP, "no-http", false, "send no HTTP requests")
 	flags.BoolVar(&f.options.NoDNS, "no-dns", false, "look up no DNS records except addresses")
 	flags.BoolVar(&f.options.NoClients, "no-clients", false, "simulate no clients")
@@ -152,6 +154,7 @@ func (f *checkFlags) parse(cmd *cobra.Command, args []string) ([]audit.Target, e
 		{!(o.Rate >= 0), fmt.Sprintf("--rate is %v, but must not be negative", o.Rate)},
 		{o.Rate > 0 && o.Rate < leastRate, fmt.Sprintf("--rate is %v, but must be %v at least", o.Rate, leastRate)},
 		{o.Timeout <= 0, fmt.Sprintf("--timeout is %v, but must be positive", o.Timeout)},
+		{o.Greeting <= 0, fmt.Sprintf("--greeting is %v, but must be positive", o.Greeting)},
 		{o.MaxTime < 0, fmt.Sprintf("--max-time is %v, but must not be negative", o.MaxTime)},
 		{o.Watch < 0, fmt.Sprintf("--watch is %v, but must not be negative", o.Watch)},
 		{o.WatchEvery <= 0, fmt.Sprintf("--watch-every is %v, but must be positive", o.WatchEvery)},

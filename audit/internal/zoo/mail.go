@@ -6,7 +6,10 @@ import (
 	"io"
 	"net"
 	"strings"
+	"sync"
 	"time"
+
+	"github.com/ossl-go/ossl/audit"
 )
 
 // mailServers speak SMTP before TLS.
@@ -20,7 +23,22 @@ func mailServers() []*Server {
 			},
 		}
 	}
+	late := server("smtp-late", "SMTP that keeps new clients waiting for the end of its greeting", false)
+	late.Slow = true
+	late.Options = func(o *audit.Options) { o.Timeout = time.Second }
+	late.start = func(r *Running) error {
+		config := goConfig(r.use(pki.ecdsa()))
+		var first sync.Once
+		return r.listen("127.0.0.1", func(conn net.Conn) {
+			first.Do(func() {
+				io.WriteString(conn, "220-zoo waits\r\n")
+				time.Sleep(1500 * time.Millisecond)
+			})
+			answerSMTP(conn, config, false)
+		})
+	}
 	return []*Server{
+		late,
 		server("smtp", "SMTP with STARTTLS", false),
 		server("smtp-injection", "SMTP that executes within TLS what came before TLS", true,
 			Verdict{"starttls-injection", "the server keeps the bytes after STARTTLS"}),
