@@ -54,6 +54,9 @@ func Rules() []Rule { return append([]Rule(nil), rules...) }
 // ErrUnreachable is wrapped by the error of a [Check] that reached no address of the target.
 var ErrUnreachable = errors.New("no address can be reached")
 
+// ErrNoTLS is wrapped by the error of a [Check] of a port that has another protocol than TLS.
+var ErrNoTLS = errors.New("there is no TLS on this port")
+
 // ErrTime is the error of a [Check] that took as long as it may. The report has the facts found
 // before.
 var ErrTime = errors.New("the audit took as long as it may")
@@ -92,8 +95,11 @@ const longestTime = 1000 * 24 * time.Hour
 // probes on the first address that can be reached.
 //
 // Check always returns a report. Its error says that the audit couldn't begin: the name has no
-// address, or the error wraps [ErrUnreachable]. All rules have failed then. If the context ends, the
-// report has the facts found before, Interrupted is set, and the error is the context's.
+// address, or the error wraps [ErrUnreachable] or [ErrNoTLS]. All rules have failed then. If the context
+// ends, the report has the facts found before, Interrupted is set, and the error is the context's.
+//
+// A target's protocol "tls" is a guess: if the server chooses HTTP by ALPN, or doesn't answer TLS and
+// speaks PostgreSQL, SMTP, IMAP, POP3 or MySQL, the report's Target has that protocol.
 func Check(ctx context.Context, target Target, options Options) (*Report, error) {
 	if options.Timeout == 0 {
 		options.Timeout = 5 * time.Second
@@ -123,6 +129,7 @@ func Check(ctx context.Context, target Target, options Options) (*Report, error)
 	report.Facts.Server = options.Server
 	r := &run{target: target, options: options, facts: &report.Facts}
 	err := r.all(ctx)
+	report.Target = r.target // the protocol may have been recognised
 	outOfTime := err != nil && ctx.Err() != nil && context.Cause(ctx) == ErrTime
 	report.Interrupted = err != nil && ctx.Err() != nil && !outOfTime
 	reason := "nothing looked at it"
@@ -160,6 +167,10 @@ func (r *run) all(ctx context.Context) error {
 		r.progress(p.name)
 		err := p.run(ctx, r)
 		r.dropSpare()
+		if errors.Is(err, ErrNoTLS) {
+			r.facts.Address = "" // the other facts are about nothing
+			return err
+		}
 		if err != nil {
 			return fmt.Errorf("%s: %w", p.name, err)
 		}

@@ -181,7 +181,7 @@ func (r *run) probeFallback(ctx context.Context) {
 // the ServerHello, in TLS 1.3 it needs a handshake.
 func (r *run) probeALPN(ctx context.Context, only13 bool) {
 	f := &r.facts.Options.ALPN
-	if r.target.Protocol != "https" {
+	if r.target.Protocol != "https" && r.target.Protocol != "tls" {
 		f.Outcome = Outcome{NotTested, "the server doesn't speak HTTP"}
 		return
 	}
@@ -192,10 +192,15 @@ func (r *run) probeALPN(ctx context.Context, only13 bool) {
 	protocols := []string{"h2", "http/1.1"}
 	for len(protocols) > 0 {
 		chosen, err := ask(ctx, protocols)
+		if r.target.Protocol == "tls" && chosen == "" {
+			f.Outcome = Outcome{NotTested, "the server doesn't choose HTTP by ALPN"}
+			return
+		}
 		if err != nil {
 			f.Outcome = failed(err)
 			return
 		}
+		r.target.Protocol = "https"
 		i := slices.Index(protocols, chosen)
 		if i < 0 {
 			break

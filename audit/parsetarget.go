@@ -61,7 +61,8 @@ func Schemes() []string {
 // ParseTarget parses HOST, HOST:PORT, SCHEME://HOST or SCHEME://HOST:PORT. The host is a name or an
 // address, and an IPv6 address is in brackets. Without a scheme, the port decides the protocol: 443
 // is the default and stands for HTTPS, as 8443 does, 25 for SMTP and so on, and TLS begins at once on
-// ports that aren't known. Without a port, it is the scheme's: 587 of submission://mail.example.
+// ports that aren't known, unless [Check] recognises another protocol. Without a port, it is the
+// scheme's: 587 of submission://mail.example.
 func ParseTarget(s string) (Target, error) {
 	t, err := parseTarget(s)
 	if err != nil {

@@ -19,6 +19,9 @@ import (
 func probeProtocols(ctx context.Context, r *run) error {
 	p := &protocols{run: r, ctx: ctx, versions: map[string]VersionFacts{}}
 	p.current()
+	if p.noTLS != nil {
+		return p.noTLS
+	}
 	p.old()
 	if p.good != nil && p.versions["TLS 1.3"].State == Failed { // it was asked before any answer was known
 		p.current()
@@ -45,6 +48,7 @@ type protocols struct {
 	good  *hello.ClientHello // the last that the server answered by a ServerHello
 	lost  error              // of several connections, before any answer
 	large error              // of the first hello, if it was lost
+	noTLS error              // the server speaks another protocol
 	tries int
 }
 

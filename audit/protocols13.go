@@ -51,6 +51,12 @@ func (p *protocols) current() {
 		h.Pad = largeHello
 	}
 	a := p.ask(h, hello.AtServerHello)
+	if a.err != nil && p.recognise(a.err) {
+		a = p.ask(h, hello.AtServerHello)
+	}
+	if p.noTLS != nil {
+		return
+	}
 	if errors.Is(a.err, errLost) && p.good == nil {
 		p.large = a.err
 		if a = p.ask(p.smallHello(), hello.AtServerHello); a.refused == nil && a.err == nil {

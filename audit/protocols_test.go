@@ -315,7 +315,6 @@ func TestLies(t *testing.T) {
 		"suite":   {string(serverHello(hello.TLS12, 0xfafa)) + done, "cipher suite 0xfafa"},
 		"version": {string(serverHello(0x03ff, 0xc02f)), "0x03ff"},
 		"TLS 1.3": {string(serverHello(hello.TLS12, 0x1301)) + done, "TLS_AES_128_GCM_SHA256 in TLS 1.2"},
-		"HTTP":    {"HTTP/1.1 400 Bad Request\r\n\r\n", "HTTP"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := testRun(serve(t, func(conn net.Conn, _ int) {

@@ -257,12 +257,9 @@ func (j *judgement) listed() (versions []string) {
 func checkLies(j *judgement) ([]Finding, Outcome) {
 	var findings []Finding
 	for _, lie := range j.facts.Protocols.Lies {
-		remedy := "Update the server, and look for a device on the way that answers in its place."
-		if strings.HasSuffix(lie, "HTTP without TLS") {
-			remedy = "Turn TLS on for this port, or audit the port that has TLS."
-		}
 		findings = append(findings, Finding{
-			Severity: Medium, Evidence: strings.ToUpper(lie[:1]) + lie[1:] + ".", Remedy: remedy,
+			Severity: Medium, Evidence: strings.ToUpper(lie[:1]) + lie[1:] + ".",
+			Remedy: "Update the server, and look for a device on the way that answers in its place.",
 		})
 	}
 	tested := slices.ContainsFunc(versionOrder, func(v string) bool { return j.facts.Protocols.Versions[v].State == Tested })

@@ -54,6 +54,8 @@ next grade. A grade is "?" if a rule that could lower it failed to be tested.
 
 A target is HOST or HOST:PORT; IPv6 addresses are in brackets. The port is 443 by default. Servers
 that begin in plain text are named as in smtp://HOST: smtp, imap, pop3, ldap, postgres, mysql, xmpp.
+Without a scheme, the port decides, and on other ports the server's answer does: https://HOST:PORT
+says that it is HTTPS.
 Check audits the first address of the name that it reaches, and compares the others with it.
 
 Check is gentle: it makes few connections, most of which end before the server signs anything. A

@@ -130,6 +130,13 @@ func goServers() []*Server {
 				return r.http("http/1.1")
 			},
 		},
+		{
+			Name: "go-https-guessed", About: "net/http on a port that isn't known for HTTPS",
+			Expect: goVerdicts(Verdict{"alpn-h2", "HTTP/2 isn't offered"}),
+			start: func(r *Running) error {
+				return r.http("http/1.1")
+			},
+		},
 	}
 }
 

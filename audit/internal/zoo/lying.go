@@ -106,6 +106,11 @@ func slowServers() []*Server {
 		}
 	}
 	notTLS := Verdict{"protocol-lies", "the answer isn't TLS"}
+	plain := broken("plain", "it speaks HTTP without TLS", func(conn net.Conn) {
+		conn.Read(make([]byte, 16))
+		io.WriteString(conn, "HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+	})
+	plain.NoTLS = true
 	return []*Server{
 		broken("tarpit", "it accepts connections and never says anything", func(conn net.Conn) { io.Copy(io.Discard, conn) }),
 		broken("drip", "it sends one byte of a hello each 50 ms", func(conn net.Conn) {
@@ -146,10 +151,7 @@ func slowServers() []*Server {
 			}
 		}),
 		broken("closes", "it ends each connection at once", func(net.Conn) {}),
-		broken("plain", "it speaks HTTP without TLS", func(conn net.Conn) {
-			conn.Read(make([]byte, 16))
-			io.WriteString(conn, "HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
-		}, notTLS),
+		plain,
 		limited("rate-limit", "10 connections a second, further ones are closed", false),
 		limited("rate-limit-reset", "10 connections a second, further ones are reset", true),
 		wordless("closes-refusals", "it closes connections instead of sending alerts", false),

@@ -37,11 +37,33 @@ func mailServers() []*Server {
 			answerSMTP(conn, config, false)
 		})
 	}
+	guessed := server("smtp-guessed", "SMTP on a port that isn't known for it", false)
+	guessed.Protocol = "tls"
 	return []*Server{
-		late,
+		late, guessed, postgres(),
 		server("smtp", "SMTP with STARTTLS", false),
 		server("smtp-injection", "SMTP that executes within TLS what came before TLS", true,
 			Verdict{"starttls-injection", "the server keeps the bytes after STARTTLS"}),
+	}
+}
+
+// postgres is a server of PostgreSQL on a port that isn't known for it. Like PostgreSQL before version 17,
+// it ends connections that begin with TLS.
+func postgres() *Server {
+	return &Server{
+		Name: "postgres-guessed", About: "PostgreSQL on a port that isn't known for it", Slow: true,
+		Expect: without(goVerdicts(), noIDs.Rule), // PostgreSQL can't resume
+		start: func(r *Running) error {
+			config := goConfig(r.use(pki.ecdsa()))
+			return r.listen("127.0.0.1", func(conn net.Conn) {
+				request := make([]byte, 8)
+				if _, err := io.ReadFull(conn, request); err != nil || request[0] != 0 {
+					return
+				}
+				io.WriteString(conn, "S")
+				goTLS(config)(conn)
+			})
+		},
 	}
 }
 

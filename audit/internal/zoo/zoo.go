@@ -36,6 +36,8 @@ type Server struct {
 	// Everywhere reports whether the server can't be made to listen on loopback alone, so that it runs
 	// no longer than an audit.
 	Everywhere bool
+	// NoTLS reports whether the server has no TLS, and the audit says so.
+	NoTLS bool
 	// Slow reports whether an audit of the server takes more than a second.
 	Slow bool
 
@@ -138,6 +140,11 @@ func (r Result) OK() bool {
 func (r *Running) Check(ctx context.Context) Result {
 	report, err := audit.Check(ctx, r.Target(), r.CheckOptions())
 	result := Result{Report: report, Err: err}
+	if r.NoTLS {
+		if result.Err = nil; !errors.Is(err, audit.ErrNoTLS) {
+			result.Err = fmt.Errorf("zoo: got %v, not %w", err, audit.ErrNoTLS)
+		}
+	}
 	if report == nil {
 		return result
 	}
