@@ -109,6 +109,9 @@ func Check(ctx context.Context, target Target, options Options) (*Report, error)
 	}
 	if options.MaxConnections == 0 {
 		options.MaxConnections = 200
+		if options.All {
+			options.MaxConnections = 1000
+		}
 	}
 	if options.ServerName == "" {
 		options.ServerName = target.Host

@@ -165,7 +165,7 @@ func probeClients(ctx context.Context, r *run) error {
 	}
 	notAll := Outcome{NotTested, fmt.Sprintf("the audit had made %d connections, and all clients weren't asked for", gentle)}
 	full := func() (full bool) {
-		r.count(func(c *Cost) { full = c.Connections-c.Retried >= gentle && !r.options.AllClients })
+		r.count(func(c *Cost) { full = c.Connections-c.Retried >= gentle && !r.options.All })
 		return full
 	}
 	if full() {

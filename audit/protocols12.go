@@ -65,7 +65,7 @@ func (p *protocols) old() {
 }
 
 // partialBound is VersionFacts.Partial if the list is long. Weak suites aren't missed then.
-const partialBound = "the audit stops after %d suites, and asks for one of each weak kind"
+const partialBound = "the audit stops after %d suites, and asks for one of each weak kind; --all finds all"
 
 // Bounds on the connections for one version. After maxSuites, the audit looks for weak suites only.
 // A version that inherits the suites of a later one has few of its own.
@@ -83,12 +83,13 @@ func (p *protocols) lists12(version uint16, first *hello.Reply) VersionFacts {
 	l.note(first)
 	removed := l.suites
 	latest := p.older == nil
-	if !latest {
+	most := maxSuites
+	switch {
+	case p.run.options.All:
+		most = len(offered12)
+	case !latest:
 		removed = append(slices.Clone(p.older), l.suites...)
 		l.facts.Inherits = true
-	}
-	most := maxSuites
-	if !latest {
 		most = maxOlder
 	}
 	ended := false

@@ -365,6 +365,26 @@ func TestManySuites(t *testing.T) {
 	if r.cost.Connections > 60 {
 		t.Errorf("%d connections", r.cost.Connections)
 	}
+	p, err := defaultPolicy()
+	if err != nil {
+		t.Fatal(err)
+	}
+	report := &Report{Facts: *r.facts}
+	report.Judge(p, someDay)
+	for _, f := range report.Findings {
+		if f.Rule == "suite-weak" && !strings.Contains(f.Evidence, "perhaps others") {
+			t.Errorf("the evidence is complete: %s", f.Evidence)
+		}
+	}
+
+	all := testRun(address)
+	all.options.All = true
+	all.options.MaxConnections = 1000
+	for version, f := range protocolsOf(t, all).Versions {
+		if f.Partial != "" || f.Inherits || version == "TLS 1.2" && len(f.Suites) < 2*maxSuites {
+			t.Errorf("%s: %d suites of all, partial %q", version, len(f.Suites), f.Partial)
+		}
+	}
 }
 
 // TestManyGoodSuites looks at an openssl with its usual suites. That none is weak takes one question.

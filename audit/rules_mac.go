@@ -19,7 +19,7 @@ func (j *judgement) appendMACFirst(findings []Finding, suites []string) (_ []Fin
 		Reason: "The policy allows these suites with encrypt-then-MAC only: without it, nothing protects the padding, and " +
 			"an attacker who measures the server's answers can read plaintext (Lucky 13).",
 		Source: j.source(value(j.now().Suites12, suites[0])),
-		Evidence: "Chosen by the server: " + strings.Join(suites, ", ") + ". A hello that offered only suites with CBC, and " +
+		Evidence: j.chosen(suites) + " A hello that offered only suites with CBC, and " +
 			"the extension encrypt_then_mac, was answered without the extension.",
 		Remedy: "Remove these suites. Where a client needs one, use a server that has encrypt-then-MAC: those on OpenSSL do, " +
 			"and crypto/tls doesn't.",

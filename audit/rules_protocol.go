@@ -122,7 +122,7 @@ func (j *judgement) outcome(findings []Finding, lists bool, versions ...string) 
 		switch {
 		case v.State != Tested:
 			return nil, Outcome{Failed, version + ": " + orElse(v.Reason, "not tested")}
-		case lists && v.Partial != "" && !strings.HasPrefix(v.Partial, partialBound[:strings.Index(partialBound, "%")]):
+		case lists && v.Partial != "" && !bounded12(v.Partial):
 			return nil, Outcome{Failed, version + ": " + v.Partial}
 		}
 	}

@@ -27,7 +27,7 @@ func checkSuiteWeak(j *judgement) ([]Finding, Outcome) {
 		if suites := found[c]; len(suites) > 0 {
 			findings = append(findings, Finding{
 				Severity: c.severity, Title: "The server offers suites with which " + c.why,
-				Evidence: "Chosen by the server: " + strings.Join(suites, ", ") + ".", Source: c.source,
+				Evidence: j.chosen(suites), Source: c.source,
 				Remedy: "Name the cipher suites of the policy in the server's configuration, instead of excluding others.",
 			})
 		}
@@ -41,6 +41,20 @@ func suitesOf(p *policy.Policy, version string) []policy.Value {
 		return p.Suites13
 	}
 	return p.Suites12
+}
+
+// chosen is the evidence of suites, which says whether there may be more.
+func (j *judgement) chosen(suites []string) string {
+	text := "Chosen by the server: " + strings.Join(suites, ", ")
+	if slices.ContainsFunc(j.offered(), func(v string) bool { return bounded12(j.facts.Protocols.Versions[v].Partial) }) {
+		text += ", and perhaps others: --all finds all"
+	}
+	return text + "."
+}
+
+// bounded12 reports whether VersionFacts.Partial says that the list of suites was too long.
+func bounded12(partial string) bool {
+	return strings.HasPrefix(partial, partialBound[:strings.Index(partialBound, "%")])
 }
 
 func checkSuiteOther(j *judgement) ([]Finding, Outcome) {
@@ -96,7 +110,7 @@ func checkSuiteOther(j *judgement) ([]Finding, Outcome) {
 		if len(suites) == 0 {
 			continue
 		}
-		f.Source, f.Evidence = j.listSource(p.Suites13, p.Suites12), "Chosen by the server: "+strings.Join(suites, ", ")+"."
+		f.Source, f.Evidence = j.listSource(p.Suites13, p.Suites12), j.chosen(suites)
 		f.Remedy = "Name the cipher suites of the policy in the server's configuration."
 		if i == fixed {
 			f.Remedy = j.fixedSuite(suites[0])

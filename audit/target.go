@@ -32,8 +32,8 @@ type Options struct {
 	// Greeting is the time in which a server of SMTP, IMAP, POP3 or MySQL has to send its greeting: 30 s if
 	// 0, and at least Timeout.
 	Greeting time.Duration
-	// MaxConnections bounds the connections of the whole audit; 0 stands for 200. Probes that need more
-	// are not tested.
+	// MaxConnections bounds the connections of the whole audit; 0 stands for 200, or for 1,000 with All.
+	// Probes that need more are not tested.
 	MaxConnections int
 	Rate           float64 // connections a second, 0 for no bound
 	// MaxTime bounds the time of the whole audit. 0 stands for 3 minutes, or 36 times Timeout if that is
@@ -48,10 +48,11 @@ type Options struct {
 	OneAddress        bool // audits the first reachable address only
 	NoHTTP, NoDNS     bool
 	NoClients         bool // no simulated clients
-	// AllClients simulates all clients, even if the audit then makes more than 60 connections.
-	AllClients bool
-	NoTiming   bool // no prices in milliseconds
-	Precise    bool // prices in milliseconds from 60 rounds instead of 6
+	// All finds all cipher suites of all versions, and simulates all clients, even if the audit then makes
+	// more than 60 connections.
+	All      bool
+	NoTiming bool // no prices in milliseconds
+	Precise  bool // prices in milliseconds from 60 rounds instead of 6
 
 	// Progress is called with the name of each probe as it begins, from one goroutine at a time.
 	Progress func(probe string)

@@ -37,6 +37,9 @@ func summary(r *audit.Report) (rows []row) {
 			add(version, "failed to test: "+v.Reason)
 		case v.Offered:
 			text := plural(len(v.Suites), "cipher suite")
+			if v.Partial != "" || v.Inherits {
+				text = "at least " + text
+			}
 			if v.Order != "" {
 				text += " in the order of the " + v.Order
 			}
@@ -166,6 +169,7 @@ func factRows(f *audit.Facts) (rows []row) {
 		}
 		add(version, strings.Join(v.Suites, ", "))
 		for _, extra := range []row{
+			{"perhaps more", moreText(v)},
 			{"order", v.Order},
 			{"groups", strings.Join(v.Groups, ", ")},
 			{"order of groups", v.GroupOrder},
@@ -184,6 +188,14 @@ func factRows(f *audit.Facts) (rows []row) {
 		rows = append(rows, chainRows(c)...)
 	}
 	return append(rows, otherRows(f)...)
+}
+
+// moreText says why a version may have more suites than the audit found, or returns "".
+func moreText(v audit.VersionFacts) string {
+	if v.Partial == "" && v.Inherits {
+		return "the suites of the later version weren't asked for again, except the first"
+	}
+	return v.Partial
 }
 
 func optionRows(o *audit.OptionFacts) (rows []row) {

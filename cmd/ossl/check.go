@@ -114,7 +114,8 @@ func (f *checkFlags) register(cmd *cobra.Command) {
 	flags.StringVar(&f.options.ServerName, "server-name", "", "ask for this `name` and verify it, instead of the target's")
 	flags.StringVar(&f.options.Server, "server", "", "give remedies for this `product`:\n"+strings.Join(audit.Products, ", "))
 	flags.StringVar(&f.roots, "roots", "", "trust the certificates in this `file`, in PEM, instead of the system's")
-	flags.IntVar(&f.options.MaxConnections, "max-connections", 200, "make at most this many connections to a target")
+	flags.IntVar(&f.options.MaxConnections, "max-connections", 200,
+		"make at most this many connections to a target (with --all, at most\n1000)")
 	flags.Float64Var(&f.options.Rate, "rate", 0, "make at most this many connections a second to a target (default\nno bound)")
 	flags.DurationVar(&f.options.Timeout, "timeout", 5*time.Second, "give up a connection after this time")
 	flags.DurationVar(&f.options.Greeting, "greeting", 30*time.Second,
@@ -124,7 +125,8 @@ func (f *checkFlags) register(cmd *cobra.Command) {
 	flags.BoolVar(&f.options.NoHTTP, "no-http", false, "send no HTTP requests")
 	flags.BoolVar(&f.options.NoDNS, "no-dns", false, "look up no DNS records except addresses")
 	flags.BoolVar(&f.options.NoClients, "no-clients", false, "simulate no clients")
-	flags.BoolVar(&f.options.AllClients, "all-clients", false, "simulate all clients, even with more than 60 connections")
+	flags.BoolVar(&f.options.All, "all", false,
+		"find all cipher suites and simulate all clients, even with more than\n60 connections")
 	flags.BoolVar(&f.options.NoTiming, "no-timing", false, "measure no times, so that prices have no milliseconds")
 	flags.BoolVar(&f.options.Precise, "precise", false, "measure times in 60 rounds instead of 6, one or two connections each")
 	flags.BoolVar(&f.options.Replay, "replay", false,
@@ -177,6 +179,9 @@ func (f *checkFlags) parse(cmd *cobra.Command, args []string) ([]audit.Target, e
 		if bad.is {
 			return nil, usageError(bad.problem)
 		}
+	}
+	if o.All && !cmd.Flags().Changed("max-connections") {
+		o.MaxConnections = 0 // the default of Check
 	}
 	if err := f.parseValues(cmd.Context()); err != nil {
 		return nil, err
