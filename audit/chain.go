@@ -14,6 +14,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/ossl-go/ossl/audit/internal/client"
 )
 
 // Limits on chains, which the bytes of a server's flight bound too.
@@ -33,6 +35,9 @@ type chainInput struct {
 	roots  *x509.CertPool // the system's if nil
 	now    time.Time
 }
+
+// unverifiable is the beginning of ChainFacts.TrustError if this program lacks an authority's kind of key.
+const unverifiable = "signatures of this kind can't be verified here: "
 
 // analyse describes a chain. It needs no network.
 func analyse(in chainInput) ChainFacts {
@@ -77,6 +82,9 @@ func analyse(in chainInput) ChainFacts {
 	if err != nil {
 		facts.TrustError, _, _ = strings.Cut(strings.TrimPrefix(err.Error(), "x509: "), " (possibly because of")
 		path = sentPath(certificates)
+		if i := slices.IndexFunc(path[1:], func(i int) bool { return certificates[i].PublicKey == nil }); i >= 0 {
+			facts.TrustError = unverifiable + keyName(certificates[path[1+i]])
+		}
 		end := certificates[path[len(path)-1]]
 		if !selfIssued(end) && !end.IsCA {
 			facts.Missing = end.Issuer.String()
@@ -116,10 +124,13 @@ func describe(der []byte, index int) (*x509.Certificate, CertificateFact) {
 	if fact.Error != "" {
 		return nil, fact
 	}
-	c, err := x509.ParseCertificate(der)
-	if err != nil {
+	c, err := client.ParseCertificate(der)
+	if c == nil {
 		fact.Error = strings.TrimPrefix(err.Error(), "x509: ")
 		return nil, fact
+	}
+	if err != nil {
+		fact.Refused = strings.TrimPrefix(err.Error(), "x509: ")
 	}
 	fact.Subject, fact.Issuer = c.Subject.String(), c.Issuer.String()
 	fact.NotBefore, fact.NotAfter = inJSON(c.NotBefore), inJSON(c.NotAfter)
@@ -134,6 +145,16 @@ func describe(der []byte, index int) (*x509.Certificate, CertificateFact) {
 		return nil, fact
 	}
 	return c, fact
+}
+
+var oidEC = asn1.ObjectIdentifier{1, 2, 840, 10045, 2, 1}
+
+// otherCurves are curves that Go doesn't have: SEC 2, RFC 5639.
+var otherCurves = map[string]string{
+	"1.3.132.0.10":          "secp256k1",
+	"1.3.36.3.3.2.8.1.1.7":  "brainpoolP256r1",
+	"1.3.36.3.3.2.8.1.1.11": "brainpoolP384r1",
+	"1.3.36.3.3.2.8.1.1.13": "brainpoolP512r1",
 }
 
 // keyName names the kind of a key, as ChainFacts.Key does.
@@ -159,6 +180,15 @@ func keyName(c *x509.Certificate) string {
 	}
 	if _, err := asn1.Unmarshal(c.RawSubjectPublicKeyInfo, &info); err != nil {
 		return "unknown"
+	}
+	if curve := (asn1.ObjectIdentifier{}); info.Algorithm.Algorithm.Equal(oidEC) {
+		if _, err := asn1.Unmarshal(info.Algorithm.Parameters.FullBytes, &curve); err != nil {
+			return "ECDSA unknown"
+		}
+		if name := otherCurves[curve.String()]; name != "" {
+			return "ECDSA " + name
+		}
+		return "ECDSA " + curve.String()
 	}
 	names := map[string]string{
 		"1.3.101.113":             "Ed448",

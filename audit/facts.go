@@ -154,6 +154,9 @@ type CertificateFact struct {
 	Bytes     int       `json:"bytes"`
 	SHA256    string    `json:"sha256"`
 	Error     string    `json:"error,omitempty"` // it can't be parsed
+	// Refused says why clients that are strict, those in Go for example, refuse to parse it, although others
+	// can.
+	Refused string `json:"refused,omitempty"`
 }
 
 // FlightFacts are about the server's first flight: ServerHello to Finished, or to ServerHelloDone.

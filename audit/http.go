@@ -12,6 +12,9 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/ossl-go/ossl/audit/internal/client"
+	"github.com/ossl-go/ossl/audit/internal/hello"
 )
 
 const (
@@ -106,19 +109,28 @@ func (r *run) get(ctx context.Context, address string, encrypted bool) (*http.Re
 	}
 	defer plain.Close()
 	defer context.AfterFunc(ctx, func() { plain.SetDeadline(time.Now()) })()
-	conn := plain
+	var conn io.ReadWriter = plain
 	if deadline, ok := ctx.Deadline(); ok {
-		if err := conn.SetDeadline(deadline); err != nil {
+		if err := plain.SetDeadline(deadline); err != nil {
 			return nil, err
 		}
 	}
 	if encrypted {
-		client := tls.Client(conn, r.anyServer())
-		if err := client.HandshakeContext(ctx); err != nil {
+		encrypted := tls.Client(plain, r.anyServer())
+		err := encrypted.HandshakeContext(ctx)
+		conn = encrypted
+		if err != nil && strings.Contains(err.Error(), "failed to parse certificate") { // crypto/x509 is stricter than the audit
+			own, err := r.shakeHTTP(ctx, address)
+			if err != nil {
+				return nil, err
+			}
+			defer own.Close()
+			conn = own
+		} else if err != nil {
 			return nil, tlsError(err)
+		} else {
+			r.count(func(c *Cost) { c.Handshakes++; c.Signatures++ })
 		}
-		r.count(func(c *Cost) { c.Handshakes++; c.Signatures++ })
-		conn = client
 	}
 	request := "GET / HTTP/1.1\r\nHost: " + r.host() + "\r\nUser-Agent: ossl-check\r\nAccept: */*\r\nConnection: close\r\n\r\n"
 	if _, err := io.WriteString(conn, request); err != nil {
@@ -129,6 +141,16 @@ func (r *run) get(ctx context.Context, address string, encrypted bool) (*http.Re
 		return nil, fmt.Errorf("the answer is not HTTP: %w", err)
 	}
 	return response, nil
+}
+
+// shakeHTTP makes a handshake for HTTP/1.1 without crypto/tls.
+func (r *run) shakeHTTP(ctx context.Context, address string) (*shaken, error) {
+	version := hello.TLS12
+	if _, offered := r.offers("TLS 1.3"); offered {
+		version = hello.TLS13
+	}
+	h := client.Default(r.serverName(), version)
+	return r.shake(ctx, address, version, &client.Config{Hello: h, ALPN: []string{"http/1.1"}})
 }
 
 // host returns the target as a request names it: RFC 9110, section 7.2.

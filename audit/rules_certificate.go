@@ -19,6 +19,13 @@ var certificateRules = []Rule{
 		check:  checkUntrusted,
 	},
 	{
+		ID: "certificate-malformed", Axis: Safe,
+		Title:  "Some clients can't read a certificate",
+		Reason: "Clients differ in how strictly they read certificates. Those in Go refuse this one, OpenSSL's may take it.",
+		Source: "RFC 5280, section 4.1",
+		check:  eachLeaf(checkMalformed),
+	},
+	{
 		ID: "certificate-name", Axis: Safe,
 		Title:  "The certificate is for another name",
 		Reason: "Clients refuse a certificate whose subject alternative names don't have the server's name.",
@@ -237,8 +244,8 @@ func untestable(chain *ChainFacts) Outcome {
 		return Outcome{NotTested, "the chain is incomplete, so nothing can be said on its trust anchor"}
 	case slices.ContainsFunc(chain.needed(), brokenHash):
 		return Outcome{NotTested, "a certificate is signed with a broken hash function, and is refused for that"}
-	case strings.Contains(chain.TrustError, "unsupported elliptic curve"):
-		return Outcome{Failed, "this program can't verify the certificate: " + chain.TrustError}
+	case strings.HasPrefix(chain.TrustError, unverifiable):
+		return Outcome{Failed, chain.TrustError}
 	}
 	return Outcome{State: Tested}
 }
@@ -248,6 +255,19 @@ func capital(s string) string {
 		return s
 	}
 	return strings.ToUpper(s[:1]) + s[1:]
+}
+
+func checkMalformed(j *judgement, c *ChainFacts) (findings []Finding) {
+	for _, cert := range c.needed() {
+		if cert.Refused != "" {
+			findings = append(findings, Finding{
+				Severity: Medium,
+				Evidence: fmt.Sprintf("The certificate of “%s”: %s.", cert.name(), cert.Refused),
+				Remedy:   "Have the certificate issued again as RFC 5280 demands, with a key of a kind that all clients have.",
+			})
+		}
+	}
+	return findings
 }
 
 func checkName(j *judgement, c *ChainFacts) []Finding {

@@ -174,7 +174,7 @@ func (r *run) timedOnce(ctx context.Context, version uint16, schemes []uint16) (
 	key := &timedKey{schemes: h.Signatures, state: c.State, name: "?"}
 	key.pauses = log.pauses(c.State.Times.Sent, c.State.Times.Flight)
 	if len(c.State.Certificates) > 0 {
-		if leaf, err := x509.ParseCertificate(c.State.Certificates[0]); err == nil {
+		if leaf, _ := client.ParseCertificate(c.State.Certificates[0]); leaf != nil {
 			key.name = keyName(leaf)
 		}
 	}

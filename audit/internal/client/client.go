@@ -202,8 +202,8 @@ func (s *State) leaf() (*x509.Certificate, error) {
 	if len(s.Certificates) == 0 {
 		return nil, protocolError("the server sent no certificate")
 	}
-	certificate, err := x509.ParseCertificate(s.Certificates[0])
-	if err != nil {
+	certificate, err := ParseCertificate(s.Certificates[0])
+	if certificate == nil {
 		return nil, err
 	}
 	if key, ok := certificate.PublicKey.(*rsa.PublicKey); ok && key.N.BitLen() > maxRSA {

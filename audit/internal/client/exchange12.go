@@ -5,7 +5,6 @@ import (
 	"crypto/ecdh"
 	"crypto/rand"
 	"crypto/rsa"
-	"crypto/x509"
 	"encoding/binary"
 	"math/big"
 )
@@ -109,8 +108,8 @@ func exchangePrime(message []byte) (exchanged12, error) {
 
 // exchangeEncrypted is RSA, RFC 5246, section 7.4.7.1.
 func exchangeEncrypted(offered uint16, der []byte) (exchanged12, error) {
-	certificate, err := x509.ParseCertificate(der)
-	if err != nil {
+	certificate, err := ParseCertificate(der)
+	if certificate == nil {
 		return exchanged12{}, protocolError("the server's certificate: %v", err)
 	}
 	key, ok := certificate.PublicKey.(*rsa.PublicKey)

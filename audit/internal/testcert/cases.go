@@ -54,6 +54,7 @@ func Cases() []Case {
 		{"good-ed25519", inter.Issue(Template{Key: Key("Ed25519", "localhost")}), []*Cert{inter}, root, nil,
 			[]string{"key-not-in-policy"}},
 		{"stapled", stapled, []*Cert{inter}, root, inter.Staple(stapled, ocsp.Good, now.Add(-time.Hour), now.Add(3*day)), nil},
+		{"malformed", good.Malformed(inter), []*Cert{inter}, root, nil, []string{"certificate-malformed"}},
 		{"expired", inter.Issue(Template{NotBefore: now.Add(-30 * day), NotAfter: now.Add(-day)}), []*Cert{inter}, root, nil,
 			[]string{"certificate-expired"}},
 		{"expired-intermediate", expiredInter.Issue(Template{}), []*Cert{expiredInter}, root, nil, []string{"certificate-expired"}},

@@ -51,6 +51,33 @@ type Cert struct {
 	Key crypto.Signer
 }
 
+// Malformed returns c with a negative serial number and a malformed extension, signed by the issuer.
+// OpenSSL takes such a certificate, and crypto/x509 refuses it.
+func (c *Cert) Malformed(issuer *Cert) *Cert {
+	type tbs struct {
+		Version                                   int `asn1:"optional,explicit,default:0,tag:0"`
+		Serial                                    *big.Int
+		Algorithm, Issuer, Validity, Subject, Key asn1.RawValue
+		Extensions                                []pkix.Extension `asn1:"optional,explicit,tag:3"`
+	}
+	var whole struct {
+		TBS       tbs
+		Algorithm asn1.RawValue
+		Signature asn1.BitString
+	}
+	must(asn1.Unmarshal(c.Raw, &whole))
+	whole.TBS.Serial = big.NewInt(-5)
+	whole.TBS.Extensions = append(whole.TBS.Extensions, pkix.Extension{
+		Id: asn1.ObjectIdentifier{1, 3, 6, 1, 5, 5, 7, 1, 1}, Value: []byte{0x30, 5, 0x30}, // authorityInfoAccess
+	})
+	digest := sha256.Sum256(must(asn1.Marshal(whole.TBS)))
+	signature := must(issuer.Key.Sign(rand.Reader, digest[:], crypto.SHA256))
+	whole.Signature = asn1.BitString{Bytes: signature, BitLength: 8 * len(signature)}
+	certificate := *c.Certificate
+	certificate.Raw = must(asn1.Marshal(whole))
+	return &Cert{Certificate: &certificate, Key: c.Key}
+}
+
 // Root makes a self-signed certificate.
 func Root(t Template) *Cert { return issue(nil, t) }
 

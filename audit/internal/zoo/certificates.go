@@ -81,6 +81,7 @@ var caseNames = []struct {
 	{"good", "a P-256 key and a chain of two", nil},
 	{"good-ed25519", "an Ed25519 key, which no browser takes", []string{"key-not-in-policy", "client-refused"}},
 	{"stapled", "a good OCSP response is stapled", nil},
+	{"malformed", "the leaf has a negative serial number, and a malformed extension", []string{"certificate-malformed"}},
 	{"expired", "the leaf has expired", []string{"certificate-expired"}},
 	{"expired-intermediate", "the intermediate has expired", []string{"certificate-expired"}},
 	{"not-yet-valid", "the leaf is valid from tomorrow on", []string{"certificate-not-yet-valid"}},
