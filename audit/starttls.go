@@ -13,11 +13,14 @@ import (
 
 // startTLS speaks the target's protocol until TLS begins.
 func (r *run) startTLS(conn net.Conn) error {
-	name := r.options.ServerName
-	if name == "" {
-		name = r.target.Host
-	}
-	return startTLS(conn, r.target.Protocol, name, r.injected)
+	return startTLS(conn, r.target.Protocol, orElse(r.options.ServerName, r.target.Host), r.injected)
+}
+
+// StartTLS speaks a target's protocol on a new connection to it until TLS begins; with HTTPS, that is at
+// once. It names serverName to the server if the protocol has room for it, or the target's host if
+// serverName is empty. It reads no byte of TLS.
+func StartTLS(conn net.Conn, target Target, serverName string) error {
+	return startTLS(conn, target.Protocol, orElse(serverName, target.Host), "")
 }
 
 // greets reports whether the server speaks first in a protocol. It may take its time: postscreen of

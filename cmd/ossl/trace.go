@@ -1,19 +1,20 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
 	"os"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/ossl-go/ossl"
+	"github.com/ossl-go/ossl/audit"
 )
 
 // A traceRequest is the command line of ossl trace.
@@ -36,7 +37,8 @@ func traceCommand() *cobra.Command {
 		Short: "Show the handshake with a server, message by message",
 		Long: `Trace connects to a server and shows the messages of the handshake: their extensions, the
 certificates, and the time since the handshake began. Keys, random numbers, tickets and signatures
-are not shown, only their lengths. The default port is 443.
+are not shown, only their lengths. The default port is 443. Servers that begin in plain text are
+named as in smtp://HOST: smtp, imap, pop3, ldap, postgres, mysql, xmpp.
 
 Your own program shows its handshakes if the environment variable OSSL_TRACE is "stderr" or the name
 of a file, or with the option WithTrace of the library.
@@ -45,14 +47,15 @@ The exit status is 1 if the handshake fails, or with --resume if the server does
 session.`,
 		Example: `  ossl trace example.org
   ossl trace --resume --alpn h2,http/1.1 example.org:8443
+  ossl trace smtp://mail.example.org:587
   OSSL_TRACE=stderr ./your-program`,
 		Args: exactly(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			addr := args[0]
-			if _, _, err := net.SplitHostPort(addr); err != nil {
-				addr = net.JoinHostPort(strings.Trim(addr, "[]"), "443")
+			target, err := audit.ParseTarget(args[0])
+			if err != nil {
+				return usageError(err.Error())
 			}
-			return r.run(cmd, addr)
+			return r.run(cmd, target)
 		},
 	}
 	flags := cmd.Flags()
@@ -90,7 +93,7 @@ func (r *traceRequest) config(ctx context.Context) (*tls.Config, error) {
 	return config, nil
 }
 
-func (r *traceRequest) run(cmd *cobra.Command, addr string) error {
+func (r *traceRequest) run(cmd *cobra.Command, target audit.Target) error {
 	config, err := r.config(cmd.Context())
 	if err != nil {
 		return err
@@ -104,7 +107,7 @@ func (r *traceRequest) run(cmd *cobra.Command, addr string) error {
 		connections = 2
 	}
 	for i := range connections {
-		resumed, err := r.connect(cmd.Context(), tlsContext, addr)
+		resumed, err := r.connect(cmd.Context(), tlsContext, target)
 		if err != nil {
 			return err
 		}
@@ -123,14 +126,26 @@ func (r *traceRequest) run(cmd *cobra.Command, addr string) error {
 const ticketTime = time.Second
 
 // connect makes a connection, and reports whether it has resumed a session.
-func (r *traceRequest) connect(ctx context.Context, tlsContext *ossl.Context, addr string) (resumed bool, err error) {
+func (r *traceRequest) connect(ctx context.Context, tlsContext *ossl.Context, target audit.Target) (resumed bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, r.timeout)
 	defer cancel()
-	conn, err := tlsContext.DialContext(ctx, "tcp", addr)
+	raw, err := new(net.Dialer).DialContext(ctx, "tcp", target.Address())
 	if err != nil {
 		return false, err
 	}
+	defer raw.Close()
+	stop := context.AfterFunc(ctx, func() { raw.SetDeadline(time.Now()) })
+	if err := audit.StartTLS(raw, target, r.name); err != nil {
+		return false, err
+	}
+	if !stop() {
+		return false, context.Cause(ctx)
+	}
+	conn := tlsContext.Client(raw, cmp.Or(r.name, target.Host))
 	defer conn.Close()
+	if err := conn.HandshakeContext(ctx); err != nil {
+		return false, err
+	}
 	state := conn.ConnectionState()
 	if state.Version >= tls.VersionTLS13 {
 		r.awaitTicket(ctx, conn)

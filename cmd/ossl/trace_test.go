@@ -57,3 +57,36 @@ func TestTraceLateTickets(t *testing.T) {
 		})
 	}
 }
+
+// TestTraceStartTLS: trace speaks the protocol of a server that begins in plain text.
+func TestTraceStartTLS(t *testing.T) {
+	made := httptest.NewTLSServer(nil) // for its certificate
+	defer made.Close()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	go func() {
+		raw, err := listener.Accept()
+		if err != nil {
+			return
+		}
+		defer raw.Close()
+		_, _ = io.WriteString(raw, "+OK ready\r\n")
+		command := make([]byte, len("STLS\r\n"))
+		if _, err := io.ReadFull(raw, command); err != nil || string(command) != "STLS\r\n" {
+			return
+		}
+		_, _ = io.WriteString(raw, "+OK begin\r\n")
+		conn := ossl.Server(raw, &tls.Config{Certificates: made.TLS.Certificates})
+		if conn.Handshake() == nil {
+			_, _ = io.Copy(io.Discard, conn)
+		}
+	}()
+	var out, errs bytes.Buffer
+	if code := run(t.Context(), []string{"trace", "--insecure", "pop3://" + listener.Addr().String()}, &out, &errs); code != 0 ||
+		!strings.Contains(out.String(), "] done: TLS 1.3") {
+		t.Errorf("exit status %d, %s\n%s", code, &errs, &out)
+	}
+}
