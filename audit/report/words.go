@@ -159,10 +159,13 @@ func priceWords(p audit.Price, time func(*audit.Interval) string) string {
 	return text
 }
 
-// priceDetail returns a price with its intervals and its method.
+// priceDetail returns a price with its intervals and its method, or "" if the finding changes nothing that
+// has a price.
 func priceDetail(p audit.Price) string {
 	text := priceWords(p, intervalText)
 	switch {
+	case text == "" && p.Method == "not measurable here": // there is nothing to price
+		return ""
 	case text == "":
 		return p.Method
 	case p.Method == "":
