@@ -220,5 +220,7 @@ func complete(v reflect.Value, outcome Outcome) {
 	}
 }
 
+const defaultPolicyName = "fast-and-safe"
+
 // defaultPolicy returns the policy of audits that name none.
-func defaultPolicy() (*policy.Policy, error) { return policy.Get("fast-and-safe") }
+func defaultPolicy() (*policy.Policy, error) { return policy.Get(defaultPolicyName) }

@@ -40,6 +40,29 @@ func productOf(facts *Facts, target Target) string {
 	return product
 }
 
+// NextStep returns the command that writes the server's configuration anew and compares it with the present one,
+// or "" if no finding is about the configuration. FILE is the present one, and SERVER stands for a product that
+// isn't known.
+func (r *Report) NextStep() string {
+	if !slices.ContainsFunc(r.Findings, func(f Finding) bool {
+		return f.Severity != Info && (settingsOf[f.Rule] != nil || remedies[f.Rule] != nil)
+	}) {
+		return ""
+	}
+	options := ""
+	if r.Policy != defaultPolicyName {
+		options = " --policy " + r.Policy
+	}
+	switch product := productOf(&r.Facts, r.Target); product {
+	case "":
+		return "ossl config SERVER" + options + " --from FILE --try"
+	case "go": // it has no file
+		return "ossl config go" + options
+	default:
+		return "ossl config " + product + options + " --from FILE --try"
+	}
+}
+
 // settingsOf are the settings of the policy that the server's directives have to follow, by rule. Their
 // remedies are the lines that "ossl config" writes for the product.
 var settingsOf = map[string][]string{

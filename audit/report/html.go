@@ -26,6 +26,7 @@ var page = template.Must(template.New("page").Funcs(template.FuncMap{
 	"failed":   func(r *audit.Report) []audit.Result { return inState(r, audit.Failed) },
 	"untested": func(r *audit.Report) []audit.Result { return inState(r, audit.NotTested) },
 	"rules":    rulesText,
+	"next":     func(r *audit.Report) string { return printable(nextText(r)) },
 	"clean":    printable,
 	"day":      func(t time.Time) string { return t.UTC().Format("2 January 2006, 15:04 UTC") },
 	"times":    timesChart,

@@ -59,6 +59,9 @@ func markdownReport(m io.Writer, r *audit.Report) {
 		}
 	}
 	fmt.Fprintf(m, "\n%s. Cost to the server: %s.\n", rulesText(r), costText(r))
+	if text := nextText(r); text != "" {
+		fmt.Fprintf(m, "\nNext: %s.\n", escape(text))
+	}
 }
 
 // findingRows returns a finding's parts in the order in which they are read.

@@ -128,6 +128,7 @@ func TestText(t *testing.T) {
 		{"TLS 1.0                         not offered", false, false, true},
 		{"ticket keys   3 looks from 2026-11-23 12:00:00 to 2026-11-23 14:00:00 UTC, of which 1 failed;", true, true, true},
 		{"replayed requests               3 sent, 1 executed, 2 answered by 425", false, false, true},
+		{"next          ossl config nginx --from FILE --try on the server", true, true, true},
 		{"dead.example:25     ?     ?     no address can be reached", true, true, true},
 	} {
 		for name, have := range map[string][2]bool{

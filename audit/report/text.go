@@ -56,6 +56,10 @@ func (s *screen) report(r *audit.Report, options Options) {
 		}
 		s.rules(r)
 	}
+	if text := nextText(r); text != "" {
+		s.line("")
+		s.field("next", text)
+	}
 }
 
 // head writes the target and the circumstances.

@@ -107,6 +107,21 @@ func rulesText(r *audit.Report) string {
 	return text
 }
 
+// nextText says how to go on, or returns "".
+func nextText(r *audit.Report) string {
+	step := r.NextStep()
+	switch {
+	case step == "":
+		return ""
+	case strings.Contains(step, " SERVER"):
+		return step + " on the server: the policy's configuration, each difference from yours (FILE), and both tried. SERVER is " +
+			strings.Join(audit.Products, ", ")
+	case !strings.Contains(step, " FILE"):
+		return step + ": the policy's configuration"
+	}
+	return step + " on the server: the policy's configuration, each difference from yours (FILE), and both tried"
+}
+
 func inState(r *audit.Report, state audit.State) (in []audit.Result) {
 	for _, result := range r.Results {
 		if result.State == state {
