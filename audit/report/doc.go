@@ -24,6 +24,7 @@ type Options struct {
 	Colour  bool // text has colours
 	Brief   bool // text is one screen for each report
 	Verbose bool // text has all facts and rules
+	Width   int  // of text, in columns: from 80 to 100, which is the default
 }
 
 // writers are the formats.

@@ -96,6 +96,11 @@ func TestLongTexts(t *testing.T) {
 // TestText: lines fit 100 columns, colours come only if they are asked for, and the parts of a
 // report are there that its options ask for.
 func TestText(t *testing.T) {
+	for line := range strings.SplitSeq(written(t, "text", report.Options{Width: 40, Verbose: true}), "\n") {
+		if utf8.RuneCountInString(line) > 80 {
+			t.Errorf("too long for 80 columns: %q", line)
+		}
+	}
 	brief, usual := written(t, "text", report.Options{Brief: true}), written(t, "text", report.Options{})
 	verbose := written(t, "text", report.Options{Verbose: true})
 	for _, text := range []string{brief, usual, verbose} {

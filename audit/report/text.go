@@ -10,17 +10,21 @@ import (
 	"github.com/ossl-go/ossl/audit"
 )
 
-// textWidth is the width of text in columns.
-const textWidth = 100
+// Text is for terminals of widest columns, or of narrowest at least.
+const narrowest, widest = 80, 100
 
 // A screen writes text.
 type screen struct {
 	w      *bufio.Writer
 	colour bool
+	width  int // columns
 }
 
 func writeText(w io.Writer, d *Document, options Options) error {
-	s := &screen{w: bufio.NewWriter(w), colour: options.Colour}
+	s := &screen{w: bufio.NewWriter(w), colour: options.Colour, width: widest}
+	if options.Width > 0 {
+		s.width = min(max(options.Width, narrowest), widest)
+	}
 	for i, r := range d.Reports {
 		if i > 0 {
 			s.line("")
@@ -132,7 +136,7 @@ func (s *screen) foot(r *audit.Report) {
 func (s *screen) details(r *audit.Report) {
 	for i, f := range r.Findings {
 		s.line("")
-		for j, line := range wrap(printable(f.Title), textWidth-4) {
+		for j, line := range wrap(printable(f.Title), s.width-4) {
 			start := "    "
 			if j == 0 {
 				start = fmt.Sprintf("%2d. ", i+1)
@@ -211,12 +215,12 @@ func (s *screen) table(reports []*audit.Report) {
 func (s *screen) field(name, text string)  { s.paragraph(fmt.Sprintf("%-14s", name), 14, text) }
 func (s *screen) detail(name, text string) { s.paragraph(fmt.Sprintf("    %-10s", name), 14, text) }
 
-// paragraph writes text behind start, which takes indent columns, in lines of textWidth columns.
+// paragraph writes text behind start, which takes indent columns, in lines of the screen's width.
 func (s *screen) paragraph(start string, indent int, text string) {
 	if text == "" {
 		return
 	}
-	for i, line := range wrap(printable(text), textWidth-indent) {
+	for i, line := range wrap(printable(text), s.width-indent) {
 		if i > 0 {
 			start = strings.Repeat(" ", indent)
 		}

@@ -140,7 +140,7 @@ func auditAll(ctx context.Context, f *checkFlags, targets []audit.Target, p *che
 func (f *checkFlags) write(cmd *cobra.Command, d *report.Document) error {
 	options := report.Options{Brief: f.brief, Verbose: f.verbose}
 	if f.output == "" || cmd.Context().Err() != nil {
-		options.Colour = colours(cmd.OutOrStdout(), f.noColor)
+		options.Colour, options.Width = colours(cmd.OutOrStdout(), f.noColor), textWidth
 		return report.Write(cmd.OutOrStdout(), d, f.format, options)
 	}
 	err := wholefile.Replace(f.output, func(w io.Writer) error { return report.Write(w, d, f.format, options) })

@@ -3,14 +3,76 @@ package main
 import (
 	"fmt"
 	"io"
+	"os"
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"golang.org/x/term"
 )
 
-// Output is for terminals of textWidth columns. Subjects have the width that HostPolicy.String
-// gives them.
-const textWidth, subjectWidth = 100, 16
+// Output is for terminals of textWidth columns: main sets it to the width of the terminal. Subjects have
+// the width that HostPolicy.String gives them.
+var textWidth = widest
+
+const narrowest, widest, subjectWidth = 80, 100, 16
+
+// widthOf returns the width for text that is written to w.
+func widthOf(w io.Writer) int {
+	f, ok := w.(*os.File)
+	if !ok {
+		return widest
+	}
+	columns, _, err := term.GetSize(int(f.Fd()))
+	if err != nil {
+		return widest
+	}
+	return min(max(columns, narrowest), widest)
+}
+
+// narrow wraps the lines of a text that are longer than width. A line that has a second column, or that
+// belongs to a paragraph without indentation, is wrapped together with the lines that continue it.
+func narrow(text string, width int) string {
+	var out []string
+	lines := strings.Split(text, "\n")
+	for len(lines) > 0 {
+		indent, column := columnsOf(lines[0])
+		n, long := 1, utf8.RuneCountInString(lines[0]) > width
+		words := strings.Fields(lines[0][column:])
+		for (column > indent || column == 0) && len(words) > 0 && n < len(lines) {
+			i, c := columnsOf(lines[n])
+			if i != column || c != column || strings.TrimSpace(lines[n]) == "" {
+				break
+			}
+			long = long || utf8.RuneCountInString(lines[n]) > width
+			words = append(words, strings.Fields(lines[n])...)
+			n++
+		}
+		if !long {
+			out = append(out, lines[:n]...)
+		} else {
+			start := lines[0][:column]
+			for _, line := range wrap(strings.Join(words, " "), width-column) {
+				out = append(out, start+line)
+				start = strings.Repeat(" ", column)
+			}
+		}
+		lines = lines[n:]
+	}
+	return strings.Join(out, "\n")
+}
+
+// columnsOf returns the indentation of a line, and the beginning of its second column, which two spaces
+// separate from the first, or the indentation if there is none.
+func columnsOf(line string) (indent, column int) {
+	indent = len(line) - len(strings.TrimLeft(line, " "))
+	gap := strings.Index(line[indent:], "  ")
+	if gap < 0 {
+		return indent, indent
+	}
+	rest := line[indent+gap:]
+	return indent, indent + gap + len(rest) - len(strings.TrimLeft(rest, " "))
+}
 
 // writeLine writes text beside its subject, in several lines if it has too many words for one.
 func writeLine(w io.Writer, subject, text string) {

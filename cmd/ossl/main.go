@@ -60,6 +60,7 @@ func main() {
 		// A command that hasn't ended some seconds after the first signal is ended by the next one.
 		time.AfterFunc(patience, func() { signal.Stop(commandSignals) })
 	}()
+	textWidth = widthOf(os.Stdout)
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }
 
@@ -136,14 +137,8 @@ func helpOf(cmd *cobra.Command) string {
 	return strings.TrimSpace(name + " help " + rest)
 }
 
-// rootCommand returns the command with all its commands.
-func rootCommand(started *bool) *cobra.Command {
-	root := &cobra.Command{
-		Use:   "ossl",
-		Short: "TLS for Go on the host's OpenSSL",
-		Long: `Ossl is the command of the ossl library: TLS for Go on the host's OpenSSL.
-
-Programs on the library, and this command, read these environment variables:
+// environment is what the commands read besides their flags.
+const environment = `Programs on the library, and this command, read these environment variables:
   OSSL_LIBRARY     the OpenSSL to load: a version (3, 3.5), the path of libssl, or of its folder
   OSSL_FIPS        "require": every connection uses OpenSSL's FIPS module, or fails
   OSSL_RECORDS     who encrypts after the handshake: "libssl", "direct" (ossl, or the connection
@@ -157,12 +152,28 @@ OpenSSL itself reads:
   OPENSSL_MODULES  the folder of providers, such as the FIPS module
   SSL_CERT_FILE, SSL_CERT_DIR
                    the trusted authorities; OpenSSL reads them in FIPS mode, otherwise Go does
-Exit status: 0 on success, 1 if something failed, 2 if the command line was wrong.`,
+Exit status: 0 on success, 1 if something failed, 2 if the command line was wrong.`
+
+// rootCommand returns the command with all its commands.
+func rootCommand(started *bool) *cobra.Command {
+	root := &cobra.Command{
+		Use:              "ossl",
+		Short:            "TLS for Go on the host's OpenSSL",
+		Long:             "Ossl is the command of the ossl library: TLS for Go on the host's OpenSSL.\n\n" + environment,
 		Version:          version() + ", " + runtime.Version(),
 		SilenceErrors:    true,
 		SilenceUsage:     true,
 		PersistentPreRun: func(*cobra.Command, []string) { *started = true },
 	}
+	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) {
+		text := strings.TrimSpace(cmd.Long) + "\n\n" + cmd.UsageString()
+		if cmd == root { // its use comes first
+			text = cmd.Short + "\n\n" + cmd.UsageString() + "\n" + environment + "\n"
+		} else if cmd.Long == "" {
+			text = cmd.Short + "\n\n" + cmd.UsageString()
+		}
+		fmt.Fprint(cmd.OutOrStdout(), narrow(text, textWidth))
+	})
 	root.SetVersionTemplate("ossl {{.Version}}\n")
 	root.AddCommand(benchCommand(), certCommand(), checkCommand(), configCommand(), demoCommand(), doctorCommand(), manCommand(),
 		policyCommand(), proxyCommand(), serveCommand(), traceCommand(), versionCommand())
