@@ -70,10 +70,11 @@ The keys of --format json are stable: new ones may come, but none goes or change
 	flags.DurationVar(&r.duration, "duration", time.Minute, "approximate time to measure")
 	flags.IntVar(&r.rounds, "rounds", 11, "number of rounds")
 	flags.StringVar(&r.against, "against", "",
-		"measure another `OPENSSL` too: a version, the path of libssl, its\nfolder, or a script that runs a command on it")
+		"measure another `openssl` too: a version, the path of libssl, its\nfolder, or a script that runs a command on it")
 	flags.BoolVar(&r.pairings, "pairings", false, "also let each implementation's clients meet the other's servers")
 	flags.StringVar(&r.format, "format", "text", "text, json or benchstat")
-	flags.StringVar(&r.html, "html", "", "write a page with charts to `FILE` too")
+	flags.BoolFunc("json", "the same as --format json", func(string) error { r.format = "json"; return nil })
+	flags.StringVar(&r.html, "html", "", "write a page with charts to `file` too")
 	flags.BoolVar(&r.noColor, "no-color", false, "write the tables without colours")
 	r.server.flags(flags)
 	return cmd

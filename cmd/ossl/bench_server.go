@@ -45,12 +45,12 @@ func (r *serverRequest) flags(flags *pflag.FlagSet) {
 		fmt.Sprintf("of a server: connections of each kind, at most %d", maxConnections))
 	flags.BoolVar(&r.insecure, "insecure", false, "of a server: don't verify its certificate")
 	flags.StringVar(&r.roots, "roots", "", "of a server: trust the certificates in this `file`, in PEM, instead of the system's")
-	flags.StringVar(&r.name, "servername", "", "of a server: ask for `NAME`, and verify the certificate for it")
+	flags.StringVar(&r.name, "server-name", "", "of a server: ask for `name`, and verify the certificate for it")
 }
 
 // unused returns an error if a flag of this measurement is given to another one.
 func (r *serverRequest) unused() error {
-	for _, name := range []string{"yes-this-is-mine", "rate", "connections", "insecure", "roots", "servername"} {
+	for _, name := range []string{"yes-this-is-mine", "rate", "connections", "insecure", "roots", "server-name"} {
 		if r.set.Changed(name) {
 			return usageError(fmt.Sprintf("--%s is for the measurement of a server: name one, such as example.org:443", name))
 		}

@@ -104,6 +104,7 @@ func (f *checkFlags) register(cmd *cobra.Command) {
 	flags.StringVar(&f.file, "file", "", "read targets from this file too, one a line; - is standard input")
 	flags.IntVar(&f.jobs, "jobs", 4, "audit this many targets at the same time")
 	flags.StringVar(&f.format, "format", "text", "write "+strings.Join(report.Formats(), ", "))
+	flags.BoolFunc("json", "the same as --format json", func(string) error { f.format = "json"; return nil })
 	flags.StringVar(&f.output, "output", "", "write to this `file`, which appears when it is whole")
 	flags.BoolVar(&f.brief, "brief", false, "write one screen for each target")
 	flags.BoolVarP(&f.verbose, "verbose", "v", false, "write all facts and rules too")

@@ -29,6 +29,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/ossl-go/ossl/bench"
 	"github.com/ossl-go/ossl/cmd/ossl/internal/measure"
@@ -137,6 +138,18 @@ func helpOf(cmd *cobra.Command) string {
 	return strings.TrimSpace(name + " help " + rest)
 }
 
+// spellings are the flags that commands have instead of others: former names, and names that other commands
+// have for the same.
+var spellings = map[string][]string{
+	"servername":  {"server-name"},
+	"all-clients": {"all"},
+	"html":        {"format html --output FILE"},
+	"output":      {"html FILE"},
+	"format":      {"json"},
+	"ca":          {"roots FILE"},
+	"cafile":      {"roots FILE"},
+}
+
 // environment is what the commands read besides their flags.
 const environment = `Programs on the library, and this command, read these environment variables:
   OSSL_LIBRARY     the OpenSSL to load: a version (3, 3.5), the path of libssl, or of its folder
@@ -165,6 +178,17 @@ func rootCommand(started *bool) *cobra.Command {
 		SilenceUsage:     true,
 		PersistentPreRun: func(*cobra.Command, []string) { *started = true },
 	}
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		var unknown *pflag.NotExistError
+		if errors.As(err, &unknown) {
+			for _, other := range spellings[unknown.GetSpecifiedName()] {
+				if cmd.Flags().Lookup(strings.Fields(other)[0]) != nil {
+					return fmt.Errorf("%w; write --%s", err, other)
+				}
+			}
+		}
+		return err
+	})
 	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) {
 		text := strings.TrimSpace(cmd.Long) + "\n\n" + cmd.UsageString()
 		if cmd == root { // its use comes first

@@ -172,7 +172,7 @@ func (f *serverFlags) register(cmd *cobra.Command) {
 	flags.StringArrayVar(&f.acme, "acme", nil,
 		"instead of --cert: serve only this `name`, with a certificate that\nthe server gets and renews by ACME; may be repeated")
 	flags.StringVar(&c.ACME.Directory, "acme-directory", "",
-		"the `URL` of the authority's directory (default\n"+terminator.DefaultACMEDirectory+")")
+		"the `url` of the authority's directory (default\n"+terminator.DefaultACMEDirectory+")")
 	flags.BoolVar(&c.ACME.Agree, "acme-agree", false, "agree to the authority's terms; most authorities require this")
 	flags.StringVar(&c.ACME.Email, "acme-email", "", "the `address` at which the authority may reach you")
 	flags.StringVar(&c.ACME.Storage, "acme-storage", "",

@@ -59,13 +59,13 @@ session.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&r.name, "servername", "", "ask for `NAME`, and verify the certificate for it, rather than HOST")
-	flags.StringSliceVar(&r.protocols, "alpn", nil, "offer these application `PROTOCOLS`, such as h2,http/1.1")
-	flags.StringVar(&r.version, "version", "", "offer only this `VERSION` of TLS, 1.2 or 1.3")
-	flags.StringVar(&r.roots, "roots", "", "trust the certificates in `FILE`, rather than the system's")
+	flags.StringVar(&r.name, "server-name", "", "ask for `name`, and verify the certificate for it, rather than HOST")
+	flags.StringSliceVar(&r.protocols, "alpn", nil, "offer these application `protocols`, such as h2,http/1.1")
+	flags.StringVar(&r.version, "version", "", "offer only this `version` of TLS, 1.2 or 1.3")
+	flags.StringVar(&r.roots, "roots", "", "trust the certificates in `file`, rather than the system's")
 	flags.BoolVar(&r.insecure, "insecure", false, "don't verify the server's certificate")
 	flags.BoolVar(&r.resume, "resume", false, "connect once more, and resume the session")
-	flags.DurationVar(&r.timeout, "timeout", 10*time.Second, "give up after this `TIME`")
+	flags.DurationVar(&r.timeout, "timeout", 10*time.Second, "give up after this `time`")
 	return cmd
 }
 
