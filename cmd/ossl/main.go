@@ -6,6 +6,7 @@
 //	ossl config     TLS configurations of servers, for their version and their OpenSSL
 //	ossl demo       real traffic on the host's OpenSSL, compared with crypto/tls
 //	ossl doctor     this host: what decides how fast and how safe TLS is here
+//	ossl man        the manual pages, where man finds them
 //	ossl policy     the policies by which servers are judged and configured
 //	ossl proxy      TLS in front of a backend of TCP or HTTP
 //	ossl serve      files over HTTPS

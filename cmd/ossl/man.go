@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 	"strings"
 
@@ -12,16 +13,34 @@ import (
 	"github.com/ossl-go/ossl/cmd/ossl/internal/wholefile"
 )
 
-// manCommand writes the manual pages. It is for packagers, so the help doesn't list it.
+// manCommand writes the manual pages.
 func manCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:    "man FOLDER",
-		Short:  "Write the manual pages to a folder",
-		Hidden: true,
-		Args:   exactly(1),
+		Use:   "man [FOLDER]",
+		Short: "Write the manual pages to where man finds them",
+		Long: `Man writes the manual pages of this command to FOLDER. The default is ../share/man/man1 beside the
+program's own folder: man looks there if that is in $PATH.`,
+		Example: `  ossl man && man ossl-check
+  sudo ossl man /usr/local/share/man/man1`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return usageError("name one folder, or none")
+			}
+			return nil
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
+			folder, err := manFolder()
+			if len(args) == 1 {
+				folder, err = args[0], nil
+			}
+			if err == nil {
+				err = os.MkdirAll(folder, 0o755)
+			}
+			if err != nil {
+				return err
+			}
 			for name, text := range manPages(cmd.Root()) {
-				err := wholefile.Replace(filepath.Join(args[0], name), func(w io.Writer) error {
+				err := wholefile.Replace(filepath.Join(folder, name), func(w io.Writer) error {
 					_, err := io.WriteString(w, text)
 					return err
 				})
@@ -29,9 +48,20 @@ func manCommand() *cobra.Command {
 					return err
 				}
 			}
+			fmt.Fprintln(cmd.OutOrStdout(), folder)
 			return nil
 		},
 	}
+}
+
+// manFolder returns the folder of section 1 that man-db, and man of BSD and macOS, look in if this program's
+// folder is in $PATH.
+func manFolder() (string, error) {
+	program, err := os.Executable()
+	if err != nil {
+		return "", err
+	}
+	return filepath.Join(filepath.Dir(filepath.Dir(program)), "share", "man", "man1"), nil
 }
 
 // manPages returns the manual page of each command, by its file's name.

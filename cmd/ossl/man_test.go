@@ -43,7 +43,7 @@ func TestManPages(t *testing.T) {
 			}
 		}
 	}
-	dir := t.TempDir()
+	dir := filepath.Join(t.TempDir(), "share", "man1")
 	var out, errs bytes.Buffer
 	if code := run(context.Background(), []string{"man", dir}, &out, &errs); code != 0 {
 		t.Fatalf("exit status %d: %s", code, &errs)
