@@ -27,6 +27,8 @@ type Item struct {
 	Do    string   `json:"do"`    // the advice, or "nothing"
 	// Speed has the measurements of the item "ciphers".
 	Speed []Speed `json:"speed,omitempty"`
+	// Ratios compare the ciphers of "ciphers" in full records.
+	Ratios []Ratio `json:"ratios,omitempty"`
 	// Libraries has the libraries of the item "libraries", and Processes those of "processes".
 	Libraries []Found   `json:"libraries,omitempty"`
 	Processes []Process `json:"processes,omitempty"`
