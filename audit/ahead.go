@@ -49,9 +49,10 @@ func (r *run) dialAhead(ctx context.Context, address string) (net.Conn, error) {
 	}
 	next := &spare{address: address, ready: make(chan struct{}), since: time.Now()}
 	r.spare = next
+	protocol := r.target.Protocol // which may change while the connection is made: see recognise
 	go func() {
 		defer close(next.ready)
-		next.conn, next.err = r.dial(ctx, address)
+		next.conn, next.err = r.dialAs(ctx, address, protocol)
 	}()
 	return conn, nil
 }

@@ -36,6 +36,7 @@ func (p *protocols) recognise(err error) bool {
 	if r.target.Protocol == "tls" {
 		return false
 	}
+	r.dropSpare() // it is for another protocol
 	p.lies = nil
 	return true
 }

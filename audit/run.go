@@ -74,6 +74,11 @@ const maxLost = 3
 // dial connects to an address of the target, and speaks the protocol as far as TLS begins. It
 // counts the connection, and waits for its turn if the rate is bounded.
 func (r *run) dial(ctx context.Context, address string) (net.Conn, error) {
+	return r.dialAs(ctx, address, r.target.Protocol)
+}
+
+// dialAs is dial for a protocol.
+func (r *run) dialAs(ctx context.Context, address, protocol string) (net.Conn, error) {
 	if err := r.turn(ctx); err != nil {
 		return nil, err
 	}
@@ -88,7 +93,7 @@ func (r *run) dial(ctx context.Context, address string) (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	counted := &countedConn{Conn: conn, run: r, connect: time.Since(start), greets: greets(r.target.Protocol)}
+	counted := &countedConn{Conn: conn, run: r, connect: time.Since(start), greets: greets(protocol)}
 	wait := r.options.Timeout
 	if counted.greets {
 		wait = max(wait, r.options.Greeting)
@@ -97,7 +102,7 @@ func (r *run) dial(ctx context.Context, address string) (net.Conn, error) {
 		return nil, errors.Join(err, conn.Close())
 	}
 	defer context.AfterFunc(ctx, func() { conn.SetDeadline(time.Now()) })()
-	if err := r.startTLS(counted); err != nil {
+	if err := r.startTLS(counted, protocol); err != nil {
 		if counted.greets && errors.Is(err, os.ErrDeadlineExceeded) && ctx.Err() == nil {
 			err = fmt.Errorf("the server sent no greeting within %v: %w", wait, err)
 		}

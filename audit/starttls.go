@@ -11,9 +11,9 @@ import (
 	"strings"
 )
 
-// startTLS speaks the target's protocol until TLS begins.
-func (r *run) startTLS(conn net.Conn) error {
-	return startTLS(conn, r.target.Protocol, orElse(r.options.ServerName, r.target.Host), r.injected)
+// startTLS speaks a protocol until TLS begins.
+func (r *run) startTLS(conn net.Conn, protocol string) error {
+	return startTLS(conn, protocol, orElse(r.options.ServerName, r.target.Host), r.injected)
 }
 
 // StartTLS speaks a target's protocol on a new connection to it until TLS begins; with HTTPS, that is at
