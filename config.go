@@ -111,7 +111,7 @@ func checkClientAuth(c *tls.Config) error {
 
 // checkCurves refuses a list without a known group. crypto/tls passes over the others.
 func checkCurves(c *tls.Config) error {
-	if !slices.ContainsFunc(c.CurvePreferences, negotiate.KnownGroup) {
+	if len(c.CurvePreferences) > 0 && !slices.ContainsFunc(c.CurvePreferences, negotiate.KnownGroup) {
 		return &ConfigError{Reason: fmt.Sprintf("unknown group %v", c.CurvePreferences[0])}
 	}
 	return nil

@@ -84,6 +84,11 @@ func TestRefusedByName(t *testing.T) {
 		t.Errorf("crypto/rand's Reader is refused: %v", err)
 	}
 	c = good()
+	c.CurvePreferences, c.CipherSuites, c.NextProtos = []tls.CurveID{}, []uint16{}, []string{}
+	if _, err := NewContext(c); err != nil {
+		t.Errorf("empty lists are refused: %v", err)
+	}
+	c = good()
 	otherKey(c)
 	wantConfigError(t, "Certificates", c)
 	c = good()

@@ -82,7 +82,7 @@ func (c *Conn) takeOver(ssl *libssl.Conn) {
 	opener.records.Version, opener.records.IsClient = c.state.Version, c.isClient
 	c.in.opener, c.engine.sealer = opener, sealer
 	c.turns.end()
-	c.watch.countRecords(func(r *RecordStats) { r.Own++ })
+	c.watch.countRecords(func(r *RecordStats) { r.Direct++ })
 }
 
 // context returns the connection's Context.

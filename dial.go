@@ -3,6 +3,7 @@ package ossl
 import (
 	"context"
 	"crypto/tls"
+	"math"
 	"net"
 	"runtime"
 	"strings"
@@ -15,14 +16,13 @@ import (
 )
 
 // The functions here have crypto/tls's names and signatures. Each compiles its *tls.Config once and
-// remembers the result for as long as the configuration is in use.
+// remembers the result until the configuration is collected or maxContexts others were used: a
+// configuration whose callbacks refer to it is not collected while its Context is remembered.
 
-// They are forgotten after maxContexts others and contextIdle, since one whose callbacks refer to it
-// is not collected while its Context is remembered.
 var compiled = struct {
 	mu     sync.Mutex
 	recent recentMap[compiledKey, *compiledConfig] // guarded by mu
-}{recent: recentMap[compiledKey, *compiledConfig]{max: maxContexts, idle: contextIdle, drop: (*compiledConfig).drop}}
+}{recent: recentMap[compiledKey, *compiledConfig]{max: maxContexts, idle: math.MaxInt64, drop: (*compiledConfig).drop}}
 
 // A compiledKey is a configuration and the options that it is compiled with. It doesn't keep the
 // configuration alive.

@@ -125,8 +125,8 @@ func WithAllNamed() Option {
 
 // WithInsecureTruncation makes Read return io.EOF, as crypto/tls does, if the connection ends between
 // two records without close_notify. Without the option Read then returns io.ErrUnexpectedEOF, because
-// an attacker can cut a connection there: use it only if the protocol above shows the end of each
-// message, or for peers that don't send close_notify. OpenSSL's SSL_OP_IGNORE_UNEXPECTED_EOF is
+// an attacker can cut a connection there. Use it for peers that don't send close_notify, and only if
+// the protocol above shows the end of each message. OpenSSL's SSL_OP_IGNORE_UNEXPECTED_EOF is
 // similar: SSL_CTX_set_options(3).
 func WithInsecureTruncation() Option {
 	return func(o *options) error {

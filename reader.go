@@ -72,7 +72,7 @@ func (r *reader) tryFree() {
 // Read reads data from the connection. It runs the handshake first if that has not happened.
 //
 // After the peer's close_notify, Read returns io.EOF. If the connection ends without one, Read
-// returns io.ErrUnexpectedEOF: ossl reports every truncation, while crypto/tls takes an end between
+// returns io.ErrUnexpectedEOF, unless [WithInsecureTruncation] is used: crypto/tls takes an end between
 // two records for a regular one.
 func (c *Conn) Read(b []byte) (int, error) {
 	if !c.complete.Load() {

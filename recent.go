@@ -6,7 +6,7 @@ import (
 )
 
 // The bounds of the caches of Contexts for configurations, and of credentials for certificates. A
-// credential takes about 9 KB, and ten thousand sites have as many. A Context takes 48 KB, and many
+// credential takes about 9 KB, and ten thousand sites need one each. A Context takes 48 KB, and many
 // programs make a configuration for each connection, which is never used again.
 const (
 	maxContexts    = 256

@@ -66,9 +66,9 @@ type DurationBucket struct {
 // [RecordPath] and [WithKernelTLS]. A TLS 1.3 client with a ClientSessionCache may be counted only
 // when it has read its first ticket or data.
 type RecordStats struct {
-	Own    uint64 // ossl itself
+	Direct uint64 // ossl, with libcrypto: RecordsDirect
 	Libssl uint64 // libssl
-	Kernel uint64 // among Own, those whose sent records the kernel seals
+	Kernel uint64 // among Direct, those whose sent records the kernel seals
 }
 
 // SessionCacheStats count the calls of a [session.Cache].

@@ -1,6 +1,7 @@
 package ossl
 
 import (
+	"io"
 	"math"
 	"net"
 	"os"
@@ -250,6 +251,9 @@ func (c *Conn) readToWrite() error {
 	out := netio.Small.Get()
 	defer out.Put()
 	step := ssl.Handshake(c.in.Data, out.Mem, &facts)
+	if o, ok := c.in.opener.(*libsslOpener); ok {
+		o.edge.pass(c.in.Data[:step.Consumed])
+	}
 	c.in.Consume(step.Consumed)
 	produced := out.Mem[:step.Produced]
 	if step.Status == libssl.Fatal {
@@ -275,7 +279,10 @@ func (c *Conn) receiveToWrite() error {
 	}
 	err := c.in.Fill(c.conn)
 	if e, ok := err.(net.Error); !ok || !e.Timeout() {
-		return c.received(err)
+		if err = c.received(err); err == io.EOF { // to Read only
+			err = io.ErrUnexpectedEOF
+		}
+		return err
 	}
 	c.turns.mu.Lock()
 	defer c.turns.mu.Unlock()

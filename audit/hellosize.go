@@ -38,8 +38,12 @@ func (p *protocols) size() {
 	}
 	h := p.smallHello()
 	small, err := h.Marshal()
+	var reply *hello.Reply
 	if err == nil {
-		_, err = p.run.exchangeRaw(p.ctx, p.run.address, small, hello.AtServerHello)
+		reply, err = p.run.exchangeRaw(p.ctx, p.run.address, small, hello.AtServerHello)
+	}
+	if err == nil && reply.ServerHello == nil {
+		err = errors.New("the server refused the small hello")
 	}
 	if err != nil {
 		f.Outcome = failed(err)

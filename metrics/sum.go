@@ -18,7 +18,7 @@ func Sum(a, b ossl.Stats) ossl.Stats {
 		BytesRead:    a.BytesRead + b.BytesRead,
 		BytesWritten: a.BytesWritten + b.BytesWritten,
 		Records: ossl.RecordStats{
-			Own:    a.Records.Own + b.Records.Own,
+			Direct: a.Records.Direct + b.Records.Direct,
 			Libssl: a.Records.Libssl + b.Records.Libssl,
 			Kernel: a.Records.Kernel + b.Records.Kernel,
 		},

@@ -28,7 +28,7 @@ func stats(n uint64) ossl.Stats {
 		OpenConns:    4 * n,
 		BytesRead:    5 * n,
 		BytesWritten: 6 * n,
-		Records:      ossl.RecordStats{Own: 7 * n, Libssl: 8 * n, Kernel: 9 * n},
+		Records:      ossl.RecordStats{Direct: 7 * n, Libssl: 8 * n, Kernel: 9 * n},
 		SessionCache: ossl.SessionCacheStats{Hits: 10 * n, Misses: 11 * n, Errors: 12 * n, Puts: 13 * n, PutErrors: 14 * n},
 		ChainCache:   ossl.ChainCacheStats{Hits: 15 * n, Misses: 16 * n},
 	}

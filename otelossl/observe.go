@@ -80,7 +80,7 @@ func (in *instruments) report(o observation, s ossl.Stats) {
 		o.count(in.broken, f.Count, append(failed(f.Failure), role(f.Server))...)
 	}
 	o.observer.ObserveInt64(in.open, int64(s.OpenConns), o.with())
-	o.count(in.records, s.Records.Own, recordsKey.String("ossl"))
+	o.count(in.records, s.Records.Direct, recordsKey.String("ossl"))
 	o.count(in.records, s.Records.Libssl, recordsKey.String("libssl"))
 	o.count(in.kernel, s.Records.Kernel)
 	o.count(in.io, s.BytesRead, semconv.NetworkIODirectionReceive)

@@ -104,7 +104,7 @@ func (c *Collector) collect(s scrape, stats ossl.Stats) {
 	s.send(c.open, prometheus.GaugeValue, float64(stats.OpenConns))
 	s.counter(c.read, stats.BytesRead)
 	s.counter(c.written, stats.BytesWritten)
-	s.counter(c.records, stats.Records.Own, "ossl")
+	s.counter(c.records, stats.Records.Direct, "ossl")
 	s.counter(c.records, stats.Records.Libssl, "libssl")
 	s.counter(c.kernel, stats.Records.Kernel)
 	s.counter(c.sessionGets, stats.SessionCache.Hits, "hit")

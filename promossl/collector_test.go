@@ -35,7 +35,7 @@ var known = fixed{{Name: "web", Stats: ossl.Stats{
 	OpenConns:    6,
 	BytesRead:    7,
 	BytesWritten: 8,
-	Records:      ossl.RecordStats{Own: 9, Libssl: 10, Kernel: 11},
+	Records:      ossl.RecordStats{Direct: 9, Libssl: 10, Kernel: 11},
 	SessionCache: ossl.SessionCacheStats{Hits: 12, Misses: 13, Errors: 14, Puts: 15, PutErrors: 16},
 	ChainCache:   ossl.ChainCacheStats{Hits: 17, Misses: 18},
 }}}

@@ -43,6 +43,9 @@ const confidence = 0.9
 // below the true median with a probability of one half. So the median is below the range if at most
 // that many of n fair coins fall on heads, and above it if at most that many fall on tails.
 func outside(n int) (k int) {
+	if n > 1000 { // the probabilities are too small for a float64: the normal distribution is close
+		return int(float64(n)/2 - 0.8225*math.Sqrt(float64(n)))
+	}
 	few := math.Exp2(-float64(n)) // the probability that k coins fall on heads
 	for fewer := few; ; k++ {
 		few *= float64(n-k) / float64(k+1)

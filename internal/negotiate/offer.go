@@ -5,9 +5,9 @@
 // Then one [Filter] after the other takes IDs away: HTTP/2, FIPS mode, the library, which may lack
 // some, and the host's policy. No filter adds an ID or changes their order. If the user has named
 // an ID that a filter takes away, or if nothing is left, the filter returns a [Refusal], which
-// names the field or option. Only the library's filter leaves cipher suites and groups out that it
-// lacks, as an [Omission], if others that were named remain: programs name those of a newer OpenSSL,
-// or of crypto/tls.
+// names the field or option. But cipher suites and groups that the library lacks, or that are below
+// the security level, are left out as an [Omission] if others that were named remain: programs name
+// those of a newer OpenSSL, or of crypto/tls.
 package negotiate
 
 import (
@@ -45,7 +45,8 @@ type Asked struct {
 	All               bool // nothing that was named may be left out
 }
 
-// An Omission is a part of a configuration that is left out, because the library lacks it.
+// An Omission is a part of a configuration that is left out, because the library lacks it or it is
+// below the security level.
 type Omission struct {
 	Field  string // of tls.Config
 	Name   string
@@ -146,7 +147,9 @@ func (o *Offer) namedCeiling() uint16 { return o.asked.Config.MaxVersion }
 // namedSuites returns the suites of TLS 1.2 that were named. crypto/tls passes over other numbers in
 // the field CipherSuites, such as TLS_FALLBACK_SCSV and the suites of TLS 1.3.
 func (o *Offer) namedSuites() []uint16 {
-	return Keep(o.asked.Config.CipherSuites, func(id uint16) bool { return !libssl.IsTLS13Suite(id) && isSuite(id) })
+	return Keep(o.asked.Config.CipherSuites, func(id uint16) bool {
+		return !libssl.IsTLS13Suite(id) && isSuite(id) && !o.omits("CipherSuites", tls.CipherSuiteName(id))
+	})
 }
 
 // isSuite reports whether crypto/tls knows a suite.
@@ -159,8 +162,13 @@ func isSuite(id uint16) bool {
 // crypto/tls passes over numbers that it doesn't know.
 func (o *Offer) namedGroups() []tls.CurveID {
 	return Keep(o.asked.Config.CurvePreferences, func(id tls.CurveID) bool {
-		return KnownGroup(id) && (o.has(tls.VersionTLS13) || !libssl.IsPostQuantum(id))
+		return KnownGroup(id) && (o.has(tls.VersionTLS13) || !libssl.IsPostQuantum(id)) && !o.omits("CurvePreferences", id.String())
 	})
+}
+
+// omits reports whether an ID was left out.
+func (o *Offer) omits(field, name string) bool {
+	return slices.ContainsFunc(o.Omitted, func(m Omission) bool { return m.Field == field && m.Name == name })
 }
 
 // OmitSuites leaves out the suites of TLS 1.2 for which lack returns a reason.
@@ -175,13 +183,11 @@ func omit[ID comparable](o *Offer, field string, list *[]ID, named []ID, name, l
 	*list = Keep(*list, has)
 	must := o.asked.All || !slices.ContainsFunc(named, has)
 	for _, id := range named {
-		reason := lack(id)
-		noted := slices.ContainsFunc(o.Omitted, func(o Omission) bool { return o.Field == field && o.Name == name(id) })
-		switch {
+		switch reason := lack(id); {
 		case reason == "":
 		case must:
 			return &Refusal{Field: field, Reason: reason}
-		case !noted:
+		default:
 			o.Omitted = append(o.Omitted, Omission{field, name(id), reason})
 		}
 	}

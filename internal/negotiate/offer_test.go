@@ -3,6 +3,7 @@
 package negotiate
 
 import (
+	"cmp"
 	"crypto/tls"
 	"errors"
 	"slices"
@@ -119,6 +120,11 @@ func TestVersionsWithoutSuites(t *testing.T) {
 	}
 }
 
+// after is a filter after another one.
+type after [2]Filter
+
+func (a after) narrow(o *Offer, p part) error { return cmp.Or(a[0].narrow(o, p), a[1].narrow(o, p)) }
+
 // TestRefusals: an ID that the user has named is refused if a filter takes it away, with its field.
 func TestRefusals(t *testing.T) {
 	strict := host(func(h *Host) {
@@ -159,6 +165,8 @@ func TestRefusals(t *testing.T) {
 		{"library/no suites", Asked{All: true, Config: &tls.Config{CipherSuites: []uint16{0x5600, 0x00ff, 0x5a5a}}}, Library{}, ""},
 		{"library/no suites, TLS 1.2", Asked{Config: &tls.Config{CipherSuites: []uint16{0x5600}, MaxVersion: tls.VersionTLS12}},
 			Library{}, "CipherSuites"},
+		{"host/suite beside another that the library lacks", Asked{Config: &tls.Config{CipherSuites: []uint16{
+			tls.TLS_ECDHE_RSA_WITH_RC4_128_SHA, tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256}}}, after{Library{}, strict}, ""},
 		{"host/no suite", Asked{Config: &tls.Config{CipherSuites: []uint16{0x5600, tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256}}},
 			strict, ""},
 		{"host/no group", Asked{Config: &tls.Config{CurvePreferences: []tls.CurveID{0x5a5a, tls.CurveP384}}}, strict, ""},

@@ -54,6 +54,10 @@ type wireCertificate struct {
 // unknownKey is a SubjectPublicKeyInfo of a kind that crypto/x509 doesn't know, and so leaves alone.
 var unknownKey = []byte{0x30, 9, 0x30, 4, 6, 2, 0x2a, 0x03, 3, 1, 0}
 
+// maxExtensions bounds the extensions that are tried one by one, which takes as much time as parsing as
+// many certificates. Authorities issue certificates with about ten.
+const maxExtensions = 100
+
 // mended returns the certificate with as much as crypto/x509 takes, or nil if that is too little.
 func (w wireCertificate) mended() *x509.Certificate {
 	w.TBS.Raw, w.TBS.Version, w.TBS.Serial = nil, 2, big.NewInt(1)
@@ -77,9 +81,13 @@ func (w wireCertificate) mended() *x509.Certificate {
 	if c := parse(extensions...); c != nil {
 		return c
 	}
+	if len(extensions) > maxExtensions {
+		return parse()
+	}
 	var sound []pkix.Extension
 	for _, e := range extensions {
-		if parse(append(slices.Clone(sound), e)...) != nil {
+		repeated := slices.ContainsFunc(sound, func(s pkix.Extension) bool { return s.Id.Equal(e.Id) })
+		if !repeated && parse(e) != nil {
 			sound = append(sound, e)
 		}
 	}

@@ -15,8 +15,8 @@ var errUnverified = errors.New("client: the signature can't be verified")
 func hexName(kind string, id uint16) string { return fmt.Sprintf("%s 0x%04x", kind, id) }
 
 // verifySignature verifies the server's signature on message. It returns an error that wraps
-// errUnverified if the key or the scheme isn't known here, or if crypto/x509 refuses to parse the
-// certificate; every other error means that the signature is wrong.
+// errUnverified if the key or the scheme isn't known here, or if no part of the certificate can
+// be parsed; every other error means that the signature is wrong.
 func (s *State) verifySignature(scheme uint16, message, signature []byte) error {
 	leaf, err := s.leaf()
 	if err != nil {

@@ -153,7 +153,7 @@ func TestByteStats(t *testing.T) {
 		if path == ossl.RecordsLibssl && records != (ossl.RecordStats{Libssl: 1}) {
 			t.Errorf("libssl has the records: %+v", records)
 		}
-		if path == ossl.RecordsAuto && !ossltest.RecordsByLibssl() && records.Own+records.Libssl != 1 {
+		if path == ossl.RecordsAuto && !ossltest.RecordsByLibssl() && records.Direct+records.Libssl != 1 {
 			t.Errorf("records: %+v", records)
 		}
 	}

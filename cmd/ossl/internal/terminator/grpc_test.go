@@ -95,6 +95,7 @@ func TestGRPCDeadline(t *testing.T) {
 		{"application/grpc", "1x", true, false},
 		{"application/grpc", "000000001m", true, false},
 		{"application/json", "1m", true, false},
+		{"application/grpc-web+proto", "1m", true, false},
 		{"application/grpc", "1m", false, false},
 	} {
 		request, err := http.NewRequest(http.MethodPost, "https://localhost/service/method", strings.NewReader("call"))

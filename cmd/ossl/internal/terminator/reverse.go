@@ -322,7 +322,8 @@ func backendError(log *slog.Logger, w http.ResponseWriter, r *http.Request, err 
 func answerLate(w http.ResponseWriter, r *http.Request) bool {
 	const deadlineExceeded = "4"
 	pw, ok := w.(*progressWriter)
-	if !ok || !pw.http2 || !strings.HasPrefix(r.Header.Get("Content-Type"), "application/grpc") {
+	kind := r.Header.Get("Content-Type")
+	if !ok || !pw.http2 || !strings.HasPrefix(kind, "application/grpc") || strings.HasPrefix(kind, "application/grpc-web") {
 		return false
 	}
 	timeout, ok := grpcTimeout(r.Header.Get("Grpc-Timeout"))
