@@ -346,6 +346,30 @@ func TestStuckWritePeerEnds(t *testing.T) {
 	}
 }
 
+// TestStuckWriteTruncated: with WithInsecureTruncation, an end within a record that a Write was reading
+// is no clean end for Read either. To the Write, no end is.
+func TestStuckWriteTruncated(t *testing.T) {
+	for _, cut := range []int{0, 3, 5, 8} {
+		h, c, _ := half(t, ossltest.Optioned{Options: []ossl.Option{ossl.WithInsecureTruncation()}})
+		record := h.Seal(tlstest.TypeHandshake, tlstest.OneTicket[10:])
+		write := startWrite(c)
+		starves(t, h)
+		if cut > 0 {
+			h.SendRaw(record[:cut])
+			starves(t, h)
+		}
+		h.End()
+		write.ends(t, "the Write", io.ErrUnexpectedEOF)
+		want := io.ErrUnexpectedEOF
+		if cut == 0 {
+			want = io.EOF
+		}
+		if _, err := c.Read(make([]byte, 1)); err != want {
+			t.Errorf("after %d bytes of a record, Read: %v", cut, err)
+		}
+	}
+}
+
 // TestStuckWriteRead checks that a concurrent Read gets its turn, its deadline and the data. The
 // Write ends when the message is complete, even if the Read has read it.
 func TestStuckWriteRead(t *testing.T) {
