@@ -3,6 +3,7 @@
 package differential
 
 import (
+	"bytes"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -26,8 +27,12 @@ func TestDifferentialGoFIPSMode(t *testing.T) {
 	if os.Getenv(env) == "" {
 		program := tlstest.Self()
 		cmd := exec.CommandContext(t.Context(), program[0], append(program[1:], "-test.run=^TestDifferentialGoFIPSMode$", "-test.v")...)
-		cmd.Env = append(os.Environ(), env+"=1", "GODEBUG=fips140=on")
-		if out, err := cmd.CombinedOutput(); err != nil {
+		cmd.Env = append(os.Environ(), env+"=1", "GODEBUG=fips140=on", "OSSL_FIPS=")
+		out, err := cmd.CombinedOutput()
+		if bytes.Contains(out, []byte("FIPS 140-3 mode is incompatible with ASAN")) {
+			t.Skip("a build with ASan has no FIPS mode of Go")
+		}
+		if err != nil {
 			t.Errorf("%v\n%s", err, out)
 		}
 		return
