@@ -17,16 +17,16 @@ import (
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
-// TestDifferentialGoFIPSMode: in Go's own FIPS mode, chains with keys that it doesn't allow are refused as by
-// crypto/tls, although OpenSSL isn't in FIPS mode.
-func TestDifferentialGoFIPSMode(t *testing.T) {
+// TestDifferentialFips140On: in Go's own FIPS mode, chains with keys that it doesn't allow are refused
+// as by crypto/tls, although OpenSSL isn't in FIPS mode. Tests with FIPS in their names are of that.
+func TestDifferentialFips140On(t *testing.T) {
 	const env = "OSSL_TEST_GO_FIPS"
 	if ossltest.InFIPS {
 		t.Skip("FIPS mode of OpenSSL has rules of its own")
 	}
 	if os.Getenv(env) == "" {
 		program := tlstest.Self()
-		cmd := exec.CommandContext(t.Context(), program[0], append(program[1:], "-test.run=^TestDifferentialGoFIPSMode$", "-test.v")...)
+		cmd := exec.CommandContext(t.Context(), program[0], append(program[1:], "-test.run=^TestDifferentialFips140On$", "-test.v")...)
 		cmd.Env = append(os.Environ(), env+"=1", "GODEBUG=fips140=on", "OSSL_FIPS=")
 		out, err := cmd.CombinedOutput()
 		if bytes.Contains(out, []byte("FIPS 140-3 mode is incompatible with ASAN")) {
