@@ -250,7 +250,7 @@ func (c *Context) settings(offer *negotiate.Offer, level int, clientCAs [][]byte
 	return s
 }
 
-// makeSSL makes the SSL_CTX, and notes what is left out of the cipher suites and groups that the user has named.
+// makeSSL makes the SSL_CTX, and records which of the named cipher suites and groups it leaves out.
 func (c *Context) makeSSL(settings *libssl.ContextConfig, offer *negotiate.Offer) (err error) {
 	if c.ssl, err = libssl.NewContext(settings); err != nil {
 		return c.explain(err, settings.SecurityLevel)

@@ -33,8 +33,8 @@ type opener interface {
 	pending() bool
 	// readable reports whether open has something to work on, for WaitRead.
 	readable(input []byte) bool
-	// whole reports whether what has arrived, of which input is not opened yet, ends with a whole
-	// record.
+	// whole reports whether the received bytes end at a record's edge. Of these bytes, input is not
+	// opened yet.
 	whole(input []byte) bool
 	// free frees the C memory of the reading side alone.
 	free()

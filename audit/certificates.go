@@ -194,10 +194,12 @@ func (r *run) fetch13(ctx context.Context, kind *keyKind, in *chainInput) error 
 			errors.As(err, new(*client.UnsupportedError)), errors.As(err, new(*hello.SyntaxError)), errors.As(err, new(*startTLSError)):
 			return err
 		}
-		if err := r.retry(ctx, r.address, err, try); err != nil && err != errNoAlert {
-			return err
-		} else if err != nil {
+		switch err := r.retry(ctx, r.address, err, try); err {
+		case nil:
+		case errNoAlert:
 			return nil
+		default:
+			return err
 		}
 	}
 }

@@ -151,7 +151,7 @@ var spellings = map[string][]string{
 	"cafile":      {"roots FILE"},
 }
 
-// environment is what the commands read besides their flags.
+// environment lists the environment variables that the commands read, and the exit statuses.
 const environment = `Programs on the library, and this command, read these environment variables:
   OSSL_LIBRARY     the OpenSSL to load: a version (3, 3.5), the path of libssl, or of its folder
   OSSL_FIPS        "require": every connection uses OpenSSL's FIPS module, or fails

@@ -23,8 +23,7 @@ func tomlKeys(t reflect.Type) (keys []string) {
 	return keys
 }
 
-// TestSettings: what a file can set a flag can set too, under the same name, and docs/SERVE.md has
-// all of it.
+// TestSettings: each key of the configuration file is a flag's name too, and docs/SERVE.md mentions it.
 func TestSettings(t *testing.T) {
 	var keys []string
 	for _, settings := range []any{terminator.Config{}, terminator.Site{}, terminator.Pair{}, terminator.Limits{}} {

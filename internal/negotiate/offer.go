@@ -14,6 +14,7 @@ import (
 	"crypto/tls"
 	"fmt"
 	"slices"
+	"sync"
 
 	"github.com/ossl-go/ossl/internal/libssl"
 	"github.com/ossl-go/ossl/internal/stdtls"
@@ -153,10 +154,15 @@ func (o *Offer) namedSuites() []uint16 {
 }
 
 // isSuite reports whether crypto/tls knows a suite.
-func isSuite(id uint16) bool {
-	is := func(s *tls.CipherSuite) bool { return s.ID == id }
-	return slices.ContainsFunc(tls.CipherSuites(), is) || slices.ContainsFunc(tls.InsecureCipherSuites(), is)
-}
+func isSuite(id uint16) bool { return knownSuites()[id] }
+
+var knownSuites = sync.OnceValue(func() map[uint16]bool {
+	known := map[uint16]bool{}
+	for _, s := range slices.Concat(tls.CipherSuites(), tls.InsecureCipherSuites()) {
+		known[s.ID] = true
+	}
+	return known
+})
 
 // namedGroups returns the groups that were named and that the versions of the offer can use.
 // crypto/tls passes over numbers that it doesn't know.

@@ -262,7 +262,7 @@ func (e *expansion) setResumption(r *policy.Resumption) error {
 	return nil
 }
 
-// noteRest adds what the program has to see to: its certificates, its sockets, its HTTP server.
+// noteRest lists the program's own duties: its certificates, its sockets and its HTTP server.
 func (e *expansion) noteRest(p *policy.Policy) {
 	const certificate = "it depends on the certificate, which the program gives"
 	for _, l := range p.Lines() {

@@ -9,10 +9,10 @@ import (
 )
 
 // ParseCertificate parses a certificate, also one that crypto/x509 refuses and other clients take:
-// with a negative serial number, for example, with malformed extensions, or
-// with a key on a curve that Go doesn't have. The error is that of crypto/x509; the certificate is nil if
-// it can't be parsed at all. Its signature can be verified, as that of other certificates, but
-// it lacks the extensions that crypto/x509 refuses. It has no PublicKey if that is of an unknown kind.
+// with a negative serial number, for example, with malformed extensions, or with a key on a curve
+// that Go doesn't have. The error is that of crypto/x509; the certificate is nil if it can't be
+// parsed at all. Its signature can be verified, as that of other certificates, but it lacks the
+// extensions that crypto/x509 refuses. It has no PublicKey if that is of an unknown kind.
 func ParseCertificate(der []byte) (*x509.Certificate, error) {
 	c, strict := x509.ParseCertificate(der)
 	if strict == nil {

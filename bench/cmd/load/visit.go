@@ -12,8 +12,8 @@ import (
 	"strconv"
 )
 
-// visit has the client in C, client/client.c, make new connections to a server, some at a time, and
-// calls ready right before they begin. It returns the number of connections, and the time that they
+// visit runs client/client.c, which makes new connections to a server, several at a time. visit calls
+// ready right before they begin. It returns the number of connections, and the time that they
 // took. It fails if a connection was resumed and should not have been, or the reverse.
 func (r *runner) visit(ctx context.Context, row row, server *server, ready func() error) (s sample, err error) {
 	port, most := server.port, r.full

@@ -48,7 +48,7 @@ var refusedModules = map[string]string{
 }
 
 // withoutOpenSSL are folders whose packages, and those below, build without cgo and never load
-// OpenSSL: what they import isn't the root or internal/libssl, not even indirectly. Tests may
+// OpenSSL: they import neither the root nor internal/libssl, directly or indirectly. Tests may
 // import everything.
 var withoutOpenSSL = []string{"policy", "audit"}
 

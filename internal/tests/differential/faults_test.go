@@ -14,7 +14,7 @@ import (
 )
 
 // TestDifferentialFaults has peers whose faults must look alike in the answers, since attacks decrypt
-// what they can tell apart. Premaster secrets for RSA key exchange are padded wrongly (ROBOT,
+// what they can tell apart. The premaster secrets of RSA key exchange are padded wrongly (ROBOT,
 // CVE-2017-13099; CVE-2022-4304 and CVE-2023-45287, as far as answers show them): the client's
 // Finished fits none of them, so all end as a bad MAC. So must records of CBC suites with faults in
 // the padding, the MAC and the length, in the handshake and behind it (CVE-2013-0169, CVE-2016-2107).

@@ -24,7 +24,7 @@ func TestAdvise(t *testing.T) {
 		}
 	}
 	var aes, chacha []float64
-	for i := range rounds {
+	for i := range speedRounds {
 		aes, chacha = append(aes, 10), append(chacha, float64(11+i))
 	}
 	if r := ratioOf("Go", aes, chacha); r.Low != 1.4 || r.Median != 1.8 || r.High != 2.2 {

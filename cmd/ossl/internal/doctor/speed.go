@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/ossl-go/ossl"
+	"github.com/ossl-go/ossl/bench/rounds"
 )
 
 // A Speed is the speed at which a connection seals records of one size.
@@ -33,12 +34,12 @@ type Speed struct {
 // sizes are those of the how-to, fast and safe TLS handshakes.
 var sizes = []int{2, 31, 136, 1024, 8192, 16384}
 
-// rounds of slice each are measured of everything by turns, so that a slow moment of the machine hits
+// speedRounds of slice each are measured of everything by turns, so that a slow moment of the machine hits
 // all alike. The median counts. Slices are shorter than the scheduler's, so that most of them are
 // undisturbed on a busy machine.
 const (
-	rounds = 15
-	slice  = 2 * time.Millisecond
+	speedRounds = 15
+	slice       = 2 * time.Millisecond
 )
 
 // alike is the ratio of two speeds below which the difference doesn't matter.
@@ -80,7 +81,7 @@ func ciphers(ctx context.Context, options *Options, item *Item) {
 		}
 	}
 	data := make([]byte, slices.Max(sizes))
-	for round := range rounds {
+	for round := range speedRounds {
 		for i, size := range sizes {
 			for k := range runners {
 				r := runners[(k+round)%len(runners)] // another one begins each round
@@ -105,8 +106,7 @@ func ciphers(ctx context.Context, options *Options, item *Item) {
 	}
 	for _, r := range runners {
 		for i, size := range sizes {
-			slices.Sort(r.samples[i])
-			ns := r.samples[i][len(r.samples[i])/2]
+			ns := rounds.Median(r.samples[i])
 			item.Speed = append(item.Speed, Speed{r.engine, r.cipher, size, float64(size) * 1e3 / ns, ns})
 		}
 	}
@@ -119,7 +119,7 @@ func ciphers(ctx context.Context, options *Options, item *Item) {
 }
 
 // A Ratio says how much faster AES-256-GCM is than ChaCha20-Poly1305 in full records: the median of the
-// rounds, each of which measured both, and the bounds of its confidence interval of 95 %.
+// rounds, each of which measured both, and the bounds of its confidence interval of at least 90 %.
 type Ratio struct {
 	Engine string  `json:"engine"`
 	Median float64 `json:"median"`
@@ -129,17 +129,9 @@ type Ratio struct {
 
 // ratioOf compares the nanoseconds of two ciphers, round by round.
 func ratioOf(engine string, aes, chacha []float64) Ratio {
-	var all []float64
-	for i := range aes {
-		all = append(all, chacha[i]/aes[i])
-	}
-	slices.Sort(all)
-	return Ratio{engine, all[len(all)/2], all[outside], all[len(all)-1-outside]}
+	r := rounds.Compare(chacha, aes)
+	return Ratio{engine, r.Median, r.Low, r.High}
 }
-
-// outside is the number of rounds at each end that lie outside of the interval: of 15, the median of the
-// distribution has less than 4 on one side of it with a probability of 3.5 %.
-const outside = 3
 
 // advise says which cipher to put first: the faster one in full records, with OpenSSL if it was
 // measured.
