@@ -16,9 +16,6 @@ import (
 // out, and numbers that crypto/tls doesn't know are passed over: Caddy, for example, has
 // TLS_FALLBACK_SCSV and X25519MLKEM768 in its default configuration.
 func TestOmitted(t *testing.T) {
-	if ossltest.InFIPS {
-		t.Skip("FIPS mode refuses suites that are not approved")
-	}
 	const signaling, fallback = 0x00ff, 0x5600 // RFC 5746 and RFC 7507: no suites
 	config := func(role func(...func(*tls.Config)) *tls.Config) *tls.Config {
 		return role(tlstest.Suites(fallback, signaling, tls.TLS_ECDHE_ECDSA_WITH_RC4_128_SHA, tls.TLS_AES_128_GCM_SHA256,

@@ -65,9 +65,6 @@ func rawHello(suites []byte, exts ...ext) []byte {
 // bytes: the first one's suites are the second one's first extensions, and the second one's last
 // protocol is the first one's extensions.
 func TestSecondHelloCantCollide(t *testing.T) {
-	if ossltest.InFIPS {
-		t.Skip("in FIPS mode: it is made with X25519")
-	}
 	curve := func(c ecdh.Curve, group uint16) ext {
 		key, err := c.GenerateKey(rand.Reader)
 		if err != nil {

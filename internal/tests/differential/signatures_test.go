@@ -35,9 +35,6 @@ func signedWith(t *testing.T, o *tlstest.Outcome, role tlstest.Role, version uin
 // TestDifferentialKeyWithoutPrimes: an RSA key of which only the exponents are known, as some key
 // services give it, signs in Go.
 func TestDifferentialKeyWithoutPrimes(t *testing.T) {
-	if ossltest.InFIPS {
-		t.Skip("FIPS mode refuses keys that Go signs with")
-	}
 	bare := func(cert tls.Certificate) func(*tls.Config) {
 		key := cert.PrivateKey.(*rsa.PrivateKey)
 		cert.PrivateKey = &rsa.PrivateKey{PublicKey: key.PublicKey, D: key.D}
