@@ -141,7 +141,8 @@ type Rule struct {
 type judgement struct {
 	facts  *Facts
 	policy *policy.Policy
-	at     time.Time // the day on which it is judged
+	at     time.Time      // the day on which it is judged
+	onDay  *policy.Policy // the policy on that day, made by now
 	// product is one of Products, or "" if it isn't known.
 	product string
 }

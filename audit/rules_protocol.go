@@ -137,7 +137,12 @@ func orElse(s, other string) string {
 }
 
 // now returns the policy on the day of the judgement.
-func (j *judgement) now() *policy.Policy { return j.policy.At(j.at) }
+func (j *judgement) now() *policy.Policy {
+	if j.onDay == nil {
+		j.onDay = j.policy.At(j.at)
+	}
+	return j.onDay
+}
 
 // value returns the policy's entry for a name, whose case is ignored.
 func value(values []policy.Value, name string) *policy.Value {
