@@ -8,6 +8,8 @@ GO    ?= go
 BENCH     ?= .
 COUNT     ?= 1
 BENCHTIME ?= 1s
+# make test: TESTS=-long runs all tests of what most changes touch, TESTS=-rest those of the rest.
+TESTS     ?=
 # make fuzz: the time given to each target.
 FUZZTIME  ?= 30s
 # make zoo: SERVERS picks by name; DEBIAN is the folder of ci/openssl-versions -servers, for real servers too.
@@ -30,8 +32,8 @@ zoo: ## start TLS servers, sound and broken ones, and print what an audit must s
 	@$(GO) build -buildvcs=false -o bin/zoo ./audit/zoo
 	@bin/zoo -only '$(SERVERS)' -debian '$(DEBIAN)'
 
-test: ## test what most changes touch, under the race detector; ci/test -rest tests the rest
-	@ci/test
+test: ## test what most changes touch, under the race detector; TESTS=-long: more of it
+	@ci/test $(TESTS)
 
 test-resumption: ## have curl, Java, BearSSL and other clients resume sessions; installs those that are missing if root
 	@ci/resumption

@@ -26,6 +26,9 @@ import (
 // heap stops growing. Pools and per-thread state fill up at first, so rounds that add nothing show
 // that nothing leaks. OSSL_SOAK is the number of handshakes in all.
 func TestSoak(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long")
+	}
 	total := 2000
 	if s := os.Getenv("OSSL_SOAK"); s != "" {
 		var err error

@@ -11,9 +11,17 @@ import (
 	"google.golang.org/grpc"
 )
 
+// many is a number of what a test has many of, or fewer with -short.
+func many(n int) int {
+	if testing.Short() {
+		return n/10 + 1
+	}
+	return n
+}
+
 // TestBigMessages passes 16 MB to and fro.
 func TestBigMessages(t *testing.T) {
-	const size = 16 << 20
+	size := many(16) << 20
 	message := make([]byte, size)
 	_, _ = rand.Read(message)
 	sum := sha256.Sum256(message)
@@ -30,7 +38,7 @@ func TestBigMessages(t *testing.T) {
 
 // TestManyStreams has 1,000 streams open at a time on one connection.
 func TestManyStreams(t *testing.T) {
-	const streams = 1000
+	streams := many(1000)
 	pairings(t, func(t *testing.T, server, client impl) {
 		cc := dial(t, serve(t, server.creds(serverConfig()), nil).addr, client.creds(clientConfig()))
 		ctx := soon(t)
@@ -51,7 +59,7 @@ func TestManyStreams(t *testing.T) {
 
 // TestStreamsAtOnce sends messages of all sizes on 100 streams at once.
 func TestStreamsAtOnce(t *testing.T) {
-	const streams, messages = 100, 50
+	streams, messages := many(100), 50
 	pairings(t, func(t *testing.T, server, client impl) {
 		cc := dial(t, serve(t, server.creds(serverConfig()), nil).addr, client.creds(clientConfig()))
 		ctx := soon(t)

@@ -12,6 +12,9 @@ import (
 // TestCertFaults has system calls of "ossl cert" fail, and the process killed at them: a certificate and
 // its key are there both or, if it failed, not at all; no hidden file stays; and a second run succeeds.
 func TestCertFaults(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long")
+	}
 	strace, err := exec.LookPath("strace")
 	if err != nil {
 		t.Skip("strace isn't installed")

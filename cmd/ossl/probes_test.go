@@ -27,6 +27,9 @@ func TestProbes(t *testing.T) {
 		talk(t)
 		return
 	}
+	if testing.Short() {
+		t.Skip("compiles the program once more")
+	}
 	gdb, err := exec.LookPath("gdb")
 	if err != nil {
 		t.Skip("gdb is not installed")

@@ -210,7 +210,7 @@ var patient = redisstore.Config{Timeout: 10 * time.Second}
 // eventually waits until f is true, for events in another process. The test's deadline bounds it.
 func eventually(t testing.TB, what string, f func() bool) {
 	t.Helper()
-	for start := time.Now(); !f(); time.Sleep(2 * time.Millisecond) {
+	for start := time.Now(); !f(); time.Sleep(10 * time.Millisecond) {
 		if time.Since(start) > 3*time.Minute {
 			t.Fatalf("%s: not within three minutes", what)
 		}

@@ -29,7 +29,11 @@ const envThreads = "OSSL_TEST_THREADS"
 // that wait for a lock in C: 8 to 13 with glibc, 25 to 60 with musl, whose malloc has one lock,
 // however many handshakes there are. OSSL_SOAK is their number.
 func TestThreads(t *testing.T) {
-	handshakes := 1000
+	const limit = 100
+	handshakes := 10 * limit
+	if testing.Short() {
+		handshakes = 2 * limit
+	}
 	if n, err := strconv.Atoi(os.Getenv("OSSL_SOAK")); err == nil {
 		handshakes = n
 	}
@@ -47,8 +51,8 @@ func TestThreads(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			std, own := threadsOf(t, "std/"+kind), threadsOf(t, "ossl/"+kind)
 			t.Logf("%d handshakes at once: crypto/tls makes %d threads, ossl %d", handshakes, std, own)
-			if own > handshakes/10 {
-				t.Errorf("more than a thread for ten handshakes")
+			if own > limit {
+				t.Errorf("more than %d threads", limit)
 			}
 		})
 	}
@@ -57,7 +61,8 @@ func TestThreads(t *testing.T) {
 func threadsOf(t *testing.T, what string) int {
 	t.Helper()
 	program := tlstest.Self()
-	cmd := exec.CommandContext(t.Context(), program[0], append(program[1:], "-test.v", "-test.run=^TestThreads$")...)
+	args := append(program[1:], "-test.v", "-test.run=^TestThreads$", fmt.Sprint("-test.short=", testing.Short()))
+	cmd := exec.CommandContext(t.Context(), program[0], args...)
 	cmd.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0 "+os.Getenv("GORACE"), envThreads+"="+what)
 	out, err := cmd.CombinedOutput()
 	found := regexp.MustCompile(`made (\d+) threads`).FindSubmatch(out)

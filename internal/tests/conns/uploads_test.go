@@ -73,6 +73,9 @@ func TestUploads(t *testing.T) {
 		table = append(table, uploadEnds{tls.VersionTLS12, client, true, false, true, ossl.RecordsAuto})
 	}
 	delays := []time.Duration{0, 20 * time.Millisecond, 100 * time.Millisecond}
+	if testing.Short() {
+		delays = delays[1:2]
+	}
 	if s := os.Getenv(envUploads); s != "" {
 		n, err := strconv.Atoi(s)
 		if err != nil {

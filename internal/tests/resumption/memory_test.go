@@ -53,6 +53,9 @@ func (c *switchedCache) Put(ctx context.Context, id, der []byte, expires time.Ti
 // to the heaps of Go and, where it can be read, of C. Handshakes make every fortieth session; its
 // bytes are put under other IDs for the rest.
 func TestBytesPerSession(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long")
+	}
 	const entries, copies, warmUp = 10_000, 39, 200
 	for _, kind := range []tlstest.KeyKind{tlstest.P256, tlstest.RSA2048} {
 		for _, version := range tlstest.Versions {

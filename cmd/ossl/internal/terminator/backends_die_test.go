@@ -30,6 +30,9 @@ func TestBackendsDie(t *testing.T) {
 		}
 	})
 	t.Run("nginx", func(t *testing.T) {
+		if testing.Short() {
+			t.Skip("long")
+		}
 		program := findNginx(t)
 		f := newMortals(t)
 		url := startNginx(t, program, f.addresses)

@@ -63,13 +63,17 @@ func (row cutRow) check(t *testing.T, socket bool, side, seen, want string) {
 	}
 }
 
-// cutProxies calls test with a proxy and a backend of each kind, on both record paths.
+// cutProxies calls test with a proxy and a backend of each kind, on both record paths; with -short on one,
+// without Unix sockets.
 func cutProxies(t *testing.T, test func(t *testing.T, r *running, b *cutBackend, protocol, kind string)) {
 	for _, records := range []string{"auto", "libssl"} {
 		t.Run(records, func(t *testing.T) {
 			t.Setenv("OSSL_RECORDS", records)
 			for _, protocol := range []string{"TCP", "HTTP1", "HTTP2"} {
 				for _, kind := range []string{"plain", "tls", "unix"} {
+					if testing.Short() && (records == "libssl" || kind == "unix") {
+						continue
+					}
 					t.Run(protocol+"/"+kind, func(t *testing.T) {
 						w := newWorld(t)
 						b := newCutBackend(w, kind, protocol)

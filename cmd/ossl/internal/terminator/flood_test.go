@@ -151,7 +151,10 @@ func TestFrameFloods(t *testing.T) {
 			_ = hpack.NewEncoder(&block).WriteField(hpack.HeaderField{Name: "x", Value: strings.Repeat("~", 8000)})
 			return block.Bytes()
 		}()
-		const times = 50_000
+		times := 50_000
+		if testing.Short() {
+			times = 10_000
+		}
 		for name, flood := range map[string]func(*http2.Framer, int) error{
 			"CONTINUATION": func(f *http2.Framer, i int) error {
 				if i == 0 {
@@ -235,6 +238,9 @@ var idleFrames = []struct {
 // could send, and those that nginx takes, if it is installed.
 func TestIdleFrames(t *testing.T) {
 	for _, proxy := range []string{"ossl", "go", "nginx"} {
+		if testing.Short() && proxy != "ossl" {
+			continue
+		}
 		t.Run(proxy, func(t *testing.T) {
 			for _, c := range idleFrames {
 				t.Run(c.name, func(t *testing.T) {

@@ -195,9 +195,12 @@ func get(t *testing.T, client *http.Client, url string) (int, string) {
 	return resp.StatusCode, string(body)
 }
 
-// engines runs a test with both engines.
+// engines runs a test with both engines, or with OpenSSL's alone with -short.
 func engines(t *testing.T, test func(t *testing.T, engine string)) {
 	for _, engine := range []string{"ossl", "go"} {
+		if engine == "go" && testing.Short() {
+			continue
+		}
 		t.Run(engine, func(t *testing.T) { test(t, engine) })
 	}
 }
