@@ -9,7 +9,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"sync"
 	"unicode"
 )
 
@@ -19,27 +18,18 @@ const Default = "fast-and-safe"
 //go:embed data/*.json
 var data embed.FS
 
-// policies are the policies of this package, by the order of their names. A test decodes them, so
-// that the panic can't happen.
-var policies = sync.OnceValue(func() []*Policy {
-	entries, err := data.ReadDir("data")
+// load returns the policy of a name in [Names]. A test loads them all, so that the panics can't happen.
+func load(name string) *Policy {
+	b, err := data.ReadFile("data/" + name + ".json")
 	if err != nil {
 		panic(err)
 	}
-	var list []*Policy
-	for _, e := range entries {
-		b, err := data.ReadFile("data/" + e.Name())
-		if err != nil {
-			panic(err)
-		}
-		p, err := Parse(b)
-		if err != nil {
-			panic(fmt.Errorf("%s: %w", e.Name(), err))
-		}
-		list = append(list, p)
+	p, err := Parse(b)
+	if err != nil {
+		panic(fmt.Errorf("%s: %w", name, err))
 	}
-	return list
-})
+	return p
+}
 
 // Get returns the policy with a name or an alias. An empty name stands for [Default]. The policy is
 // the caller's to change.
@@ -47,9 +37,12 @@ func Get(name string) (*Policy, error) {
 	if name == "" {
 		name = Default
 	}
-	for _, p := range policies() {
-		if p.Name == name || slices.Contains(p.Aliases, name) {
-			return p.clone(), nil
+	if slices.Contains(Names(), name) {
+		return load(name), nil
+	}
+	for _, p := range All() {
+		if slices.Contains(p.Aliases, name) {
+			return p, nil
 		}
 	}
 	return nil, fmt.Errorf("policy: no policy %q; there are %s", name, strings.Join(Names(), ", "))
@@ -58,21 +51,23 @@ func Get(name string) (*Policy, error) {
 // All returns all policies, the default first and the others by their names.
 func All() []*Policy {
 	var list []*Policy
-	for _, p := range policies() {
-		if p.Name == Default {
-			list = slices.Insert(list, 0, p.clone())
-		} else {
-			list = append(list, p.clone())
-		}
+	for _, name := range Names() {
+		list = append(list, load(name))
 	}
 	return list
 }
 
 // Names returns the names of all policies, without aliases, in the order of [All].
 func Names() []string {
-	var names []string
-	for _, p := range All() {
-		names = append(names, p.Name)
+	entries, err := data.ReadDir("data")
+	if err != nil {
+		panic(err)
+	}
+	names := []string{Default}
+	for _, e := range entries {
+		if name := strings.TrimSuffix(e.Name(), ".json"); name != Default {
+			names = append(names, name)
+		}
 	}
 	return names
 }

@@ -25,7 +25,10 @@ func TestGet(t *testing.T) {
 		t.Errorf("the first policy is %s", names[0])
 	}
 	seen := map[string]string{}
-	for _, p := range policy.All() {
+	for i, p := range policy.All() {
+		if p.Name != names[i] {
+			t.Errorf("the policy in %s.json is named %s", names[i], p.Name)
+		}
 		for _, name := range append([]string{p.Name}, p.Aliases...) {
 			if seen[name] != "" {
 				t.Errorf("%s stands for %s and %s", name, seen[name], p.Name)
