@@ -166,6 +166,9 @@ func TestGoStart(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("servers are started on Linux only")
 	}
+	if testing.Short() {
+		t.Skip("compiles a program: long from an empty cache")
+	}
 	program, err := Find("go")
 	if err != nil {
 		t.Skip("go is not installed")

@@ -14,7 +14,14 @@ import (
 	"github.com/ossl-go/ossl/session"
 )
 
-var fleets = flag.Int("fleets", 2, "how many fleets of each kind are simulated")
+var fleets = flag.Int("fleets", 2, "how many fleets of each kind are simulated; one with -short")
+
+func numberOfFleets() uint64 {
+	if testing.Short() {
+		return 1
+	}
+	return uint64(*fleets)
+}
 
 // A fakeBoard is a store for all members of a simulated fleet.
 type fakeBoard struct {
@@ -244,7 +251,7 @@ var simulated = KeysConfig{
 // TestKeysFleet is a fleet without faults: every member gets tickets after the first lead, one key
 // is made for each period, and old ones go when their tickets have expired.
 func TestKeysFleet(t *testing.T) {
-	for seed := range uint64(*fleets) {
+	for seed := range numberOfFleets() {
 		random := rand.New(rand.NewPCG(seed, 3))
 		f := newFleet(t, 1+int(seed)%6, simulated)
 		start := f.now
@@ -273,7 +280,7 @@ func TestKeysFleet(t *testing.T) {
 // TestKeysFaults is a fleet whose members lose the store one by one and all together, whose calls
 // fail before and after they took effect, and whose members restart.
 func TestKeysFaults(t *testing.T) {
-	for seed := range uint64(*fleets) {
+	for seed := range numberOfFleets() {
 		random := rand.New(rand.NewPCG(seed, 4))
 		f := newFleet(t, 2+int(seed)%4, simulated)
 		for range 3000 {
@@ -313,7 +320,7 @@ func TestKeysFaults(t *testing.T) {
 // TestKeysLostByStore is a fleet whose store loses its data or reverts to an older state, whose
 // members' clocks differ, and whose members all restart now and then.
 func TestKeysLostByStore(t *testing.T) {
-	for seed := range uint64(*fleets) {
+	for seed := range numberOfFleets() {
 		random := rand.New(rand.NewPCG(seed, 5))
 		f := newFleet(t, 3, simulated)
 		for _, m := range f.members {
