@@ -27,7 +27,7 @@ import (
 // that nothing leaks. OSSL_SOAK is the number of handshakes in all.
 func TestSoak(t *testing.T) {
 	if testing.Short() {
-		t.Skip("long")
+		t.Skip("long: only without -short")
 	}
 	total := 2000
 	if s := os.Getenv("OSSL_SOAK"); s != "" {

@@ -78,7 +78,7 @@ func TestServersAudit(t *testing.T) {
 // TestGoAudit is TestServersAudit for the program that is written for crypto/tls, and needs no other server.
 func TestGoAudit(t *testing.T) {
 	if testing.Short() {
-		t.Skip("compiles programs: long from an empty cache")
+		t.Skip("compiles programs: only without -short")
 	}
 	program, err := Find("go")
 	if err != nil {

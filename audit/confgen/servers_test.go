@@ -167,7 +167,7 @@ func TestGoStart(t *testing.T) {
 		t.Skip("servers are started on Linux only")
 	}
 	if testing.Short() {
-		t.Skip("compiles a program: long from an empty cache")
+		t.Skip("compiles a program: only without -short")
 	}
 	program, err := Find("go")
 	if err != nil {

@@ -25,6 +25,9 @@ type binary struct {
 // by themselves.
 var leftOut = []string{"bench", "cmd/ossl"}
 
+// boundary is the package by which all others call OpenSSL.
+const boundary = "github.com/ossl-go/ossl/internal/libssl"
+
 // terminator is the package of the command that has tests of FIPS mode.
 const terminator = "internal/terminator"
 
@@ -83,8 +86,9 @@ func (b *testbed) build(ctx context.Context, patterns string, adapters bool) err
 }
 
 func (b *testbed) buildModule(ctx context.Context, dir string, patterns []string, adapter bool) error {
-	const format = `{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}} {{.Dir}}{{end}}`
-	cmd := exec.CommandContext(ctx, "go", append([]string{"list", "-f", format}, patterns...)...)
+	// go list -test lists the main packages of test binaries too: PACKAGE.test.
+	const format = `{{.ImportPath}} {{.Dir}}{{range .Deps}} {{.}}{{end}}`
+	cmd := exec.CommandContext(ctx, "go", append([]string{"list", "-test", "-f", format}, patterns...)...)
 	cmd.Dir = dir
 	list, err := cmd.Output()
 	if err != nil {
@@ -92,11 +96,12 @@ func (b *testbed) buildModule(ctx context.Context, dir string, patterns []string
 	}
 	var tested []binary
 	for line := range strings.Lines(string(list)) {
-		pkg, pkgDir, ok := strings.Cut(strings.TrimSpace(line), " ")
-		if !ok || strings.Contains(pkg, "/ci/") {
-			continue // the scripts' own tests call no OpenSSL
+		words := strings.Fields(line)
+		pkg, ok := strings.CutSuffix(words[0], ".test")
+		if !ok || !slices.Contains(words, boundary) {
+			continue // no test, or none that can tell one OpenSSL from another
 		}
-		tested = append(tested, binary{pkg: pkg, dir: pkgDir, adapter: adapter})
+		tested = append(tested, binary{pkg: pkg, dir: words[1], adapter: adapter})
 	}
 	// One command links several binaries at a time, but names each after the last part of its package's path.
 	for len(tested) > 0 {

@@ -61,13 +61,13 @@ type options struct {
 }
 
 // arguments are a test binary's.
-func (o options) arguments(m mode, v version) []string {
-	run, timeout := m.run, o.timeout
+func (o options) arguments(p planned) []string {
+	run, timeout := p.mode.run, o.timeout
 	if o.run != "" {
 		run = o.run
 	}
 	skip := o.skip
-	if v.emulated {
+	if p.version.emulated {
 		timeout *= 3
 		if skip == "" && o.run == "" {
 			skip = hostsOnly
@@ -75,6 +75,7 @@ func (o options) arguments(m mode, v version) []string {
 	}
 	return []string{
 		"-test.v=test2json", "-test.shuffle=on", "-test.timeout=" + timeout.String(), "-test.run=" + run, "-test.skip=" + skip,
+		fmt.Sprint("-test.short=", p.short()),
 	}
 }
 
@@ -218,7 +219,7 @@ func runAll(ctx context.Context, plan []planned, rows []*row, scratch string, o 
 // runRest runs those tests of a row, which 'make test' stands for, that all other rows skip.
 func (b *testbed) runRest(ctx context.Context, p planned, tests []string, o options) (*row, error) {
 	o.run = "^(" + strings.Join(tests, "|") + ")$"
-	r, err := b.run(ctx, p, o.arguments(p.mode, p.version))
+	r, err := b.run(ctx, p, o.arguments(p))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", p.name(), err)
 	}
@@ -252,7 +253,7 @@ func (b *testbed) runRows(ctx context.Context, plan []planned, rows []*row, queu
 	for i := range queue {
 		p := plan[i]
 		var err error
-		args := o.arguments(p.mode, p.version)
+		args := o.arguments(p)
 		if rows[i], err = b.run(ctx, p, args); err != nil {
 			return fmt.Errorf("%s: %w", p.name(), err)
 		}

@@ -144,7 +144,7 @@ var steps = []string{"acme", "config", "kernel-tls", "redis"}
 var (
 	namesStep    = regexp.MustCompile(`\bci/(` + strings.Join(steps, "|") + `) runs it\b`)
 	namesGo      = regexp.MustCompile(`\bgo1\.\d+`)
-	namesMode    = regexp.MustCompile(`\bOSSL_(RECORDS=libssl|FIPS=require|TEST_FIPS)\b`)
+	namesMode    = regexp.MustCompile(`\bOSSL_(RECORDS=libssl|FIPS=require|TEST_FIPS)\b|\bonly without -short\b`)
 	namesVersion = regexp.MustCompile(`(?i)\b(openssl|libssl|libcrypto)[ -]?\d+(\.\d+)+|(^|[^.\d])(1\.1\.1|[34]\.\d+)\b`)
 	namesMusl    = regexp.MustCompile(`\bmusl\b`)
 	namesTool    = regexp.MustCompile(`(?i)\b(` + tools + `)\b.*\b(not installed|not found|missing)\b`)

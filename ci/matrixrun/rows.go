@@ -109,6 +109,10 @@ func (p planned) adapters() bool {
 	return (p.mode.name == "" || p.mode.name == "FIPS") && slices.Contains(withAdapters, p.version.rowsLike())
 }
 
+// short reports whether the row's long tests do less, as with go test -short: the first row of an important version, and those
+// of FIPS mode, do all.
+func (p planned) short() bool { return !p.adapters() && !p.mode.fips && !p.tested() }
+
 // tested reports whether 'make test' runs the row's tests too, under the race detector.
 func (p planned) tested() bool { return p.name() == "system" || p.name() == "system libssl" }
 

@@ -13,7 +13,7 @@ import (
 // its key are there both or, if it failed, not at all; no hidden file stays; and a second run succeeds.
 func TestCertFaults(t *testing.T) {
 	if testing.Short() {
-		t.Skip("long")
+		t.Skip("long: only without -short")
 	}
 	strace, err := exec.LookPath("strace")
 	if err != nil {

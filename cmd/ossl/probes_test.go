@@ -28,7 +28,7 @@ func TestProbes(t *testing.T) {
 		return
 	}
 	if testing.Short() {
-		t.Skip("compiles the program once more")
+		t.Skip("compiles the program once more: only without -short")
 	}
 	gdb, err := exec.LookPath("gdb")
 	if err != nil {

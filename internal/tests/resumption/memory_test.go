@@ -54,7 +54,7 @@ func (c *switchedCache) Put(ctx context.Context, id, der []byte, expires time.Ti
 // bytes are put under other IDs for the rest.
 func TestBytesPerSession(t *testing.T) {
 	if testing.Short() {
-		t.Skip("long")
+		t.Skip("long: only without -short")
 	}
 	const entries, copies, warmUp = 10_000, 39, 200
 	for _, kind := range []tlstest.KeyKind{tlstest.P256, tlstest.RSA2048} {

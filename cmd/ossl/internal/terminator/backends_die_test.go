@@ -31,7 +31,7 @@ func TestBackendsDie(t *testing.T) {
 	})
 	t.Run("nginx", func(t *testing.T) {
 		if testing.Short() {
-			t.Skip("long")
+			t.Skip("long: only without -short")
 		}
 		program := findNginx(t)
 		f := newMortals(t)
