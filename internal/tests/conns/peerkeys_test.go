@@ -56,10 +56,14 @@ func TestPeerKeysMany(t *testing.T) {
 		servers = append(servers, namedServer(tlstest.P256, fmt.Sprint("many ", i)))
 	}
 	servers = append(servers, namedServer(tlstest.RSA2048, "kept"), namedServer(tlstest.P384, "kept"))
+	visits := 150
+	if testing.Short() {
+		visits = 50
+	}
 	var wg sync.WaitGroup
 	for range 4 {
 		wg.Go(func() {
-			for range 150 {
+			for range visits {
 				i := rand.IntN(len(servers))
 				if rand.IntN(2) == 0 {
 					i %= 8 // some are met often

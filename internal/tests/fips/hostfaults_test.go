@@ -329,6 +329,9 @@ func with(conf, section, lines string) string {
 // the first open or read, the second, and so on, by OpenSSL or by ossl. No Context is made without that
 // which the file asks for, and once the fault has passed, all is well.
 func TestFIPSPassingFaults(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts 120 processes: only without -short")
+	}
 	strace, err := exec.LookPath("strace")
 	if err == nil {
 		err = exec.Command(strace, "-f", "-o", os.DevNull, "-e", "trace=openat", "true").Run()

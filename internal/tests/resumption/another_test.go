@@ -79,6 +79,9 @@ func TestSessionIsBoundToIdentity(t *testing.T) {
 			for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
 				for _, store := range []string{"tickets", "cache", "both"} {
 					for way := range identityWays {
+						if testing.Short() && store != "both" {
+							continue
+						}
 						t.Run(tls.VersionName(version)+"/"+store+"/"+way, func(t *testing.T) {
 							testIdentity(t, version, store, way, test.at, test.then, test.resumes)
 						})

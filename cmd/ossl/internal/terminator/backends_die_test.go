@@ -197,7 +197,11 @@ func (f *mortals) run(t *testing.T, url string, clients ...*http.Client) (lost i
 			<-time.After(time.Millisecond)
 		}
 	}
-	for round := range 12 {
+	rounds := 12
+	if testing.Short() {
+		rounds = 4
+	}
+	for round := range rounds {
 		await(200)
 		_ = f.servers[round%3].Close()
 		await(200)
