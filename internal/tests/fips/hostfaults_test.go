@@ -330,7 +330,7 @@ func with(conf, section, lines string) string {
 // which the file asks for, and once the fault has passed, all is well.
 func TestFIPSPassingFaults(t *testing.T) {
 	if testing.Short() {
-		t.Skip("starts 120 processes: only without -short")
+		t.Skip("starts 80 processes: only without -short")
 	}
 	strace, err := exec.LookPath("strace")
 	if err == nil {
