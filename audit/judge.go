@@ -50,7 +50,7 @@ func (r *Report) Judge(p *policy.Policy, at time.Time) {
 				f.Remedy = j.remedyFor(rule.ID, f.Remedy)
 			}
 			f.settled = false
-			f.Price = r.Facts.price(rule.ID, f.Price)
+			f.Price = r.Facts.priced(f.Price)
 			r.Findings = append(r.Findings, f)
 		}
 		r.Results = append(r.Results, Result{rule.ID, outcome.State, outcome.Reason, len(findings)})

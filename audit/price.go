@@ -1,41 +1,20 @@
 package audit
 
 import (
-	"bytes"
-	"compress/zlib"
+	"cmp"
 	"fmt"
 	"math"
 )
 
-// price returns the price of a rule's finding: p with the parts that follow from others, or a price
-// of the rule's kind if the rule gave none.
-func (f *Facts) price(rule string, p Price) Price {
-	if p.Method == "" {
-		switch rule {
-		case "group-retry", "client-retry":
-			p = Price{RoundTrips: 1, Method: "a HelloRetryRequest is one round trip"}
-		case "tls13-missing":
-			p = Price{RoundTrips: 1, Method: "a full handshake of TLS 1.2 has two round trips, one of TLS 1.3 has one"}
-		case "resume-none", "resume-tls13", "resume-tls12-id", "resume-tls12-ticket", "resume-fleet":
-			share := p.Share
-			p = f.resumptionPrice(rule)
-			p.Share = share
-		case "certificate-compression":
-			p = f.compressionPrice()
-		}
-	}
-	if rule == "chain-needless" || rule == "chain-root" {
-		p = f.needlessPrice(p)
-	}
+// priced returns the price of a finding with the parts that follow from others.
+func (f *Facts) priced(p Price) Price {
 	if p.RoundTrips > 0 && p.Millis == nil {
 		if trip := f.roundTrip(); trip != nil {
 			p.Millis = trip.scaled(p.RoundTrips)
 			p.Method += "; the round trip is that of TCP's handshake to this address"
 		}
 	}
-	if p.Method == "" {
-		p.Method = notPriced
-	}
+	p.Method = cmp.Or(p.Method, notPriced)
 	return p
 }
 
@@ -65,10 +44,10 @@ func (f *Facts) publicKey() (slowest *Interval) {
 const workMethod = "the time to the server's flight minus the time to an answer without a public-key operation, in pairs; " +
 	"the key exchange and the flight's transmission are in it"
 
-// resumptionPrice is the price of a full handshake for a returning client: the server's public-key
-// work and the certificates; in TLS 1.2 also a round trip.
-func (f *Facts) resumptionPrice(rule string) Price {
-	p := Price{Bytes: f.chainBytes()}
+// resumptionPrice is the price of a full handshake for a share of the returning clients: the server's
+// public-key work and the certificates; in TLS 1.2 also a round trip.
+func (f *Facts) resumptionPrice(share float64, tls12 bool) Price {
+	p := Price{Bytes: f.chainBytes(), Share: share}
 	if i := f.publicKey(); i != nil {
 		p.ServerMillis, p.Millis, p.Method = i, i, "at most: "+workMethod
 	} else if f.Timing.State == Tested {
@@ -76,8 +55,7 @@ func (f *Facts) resumptionPrice(rule string) Price {
 	} else {
 		p.Method = "not measurable here: the server's work wasn't timed"
 	}
-	v13 := f.Protocols.Versions["TLS 1.3"]
-	if rule == "resume-tls12-id" || rule == "resume-tls12-ticket" || rule == "resume-none" && v13.State == Tested && !v13.Offered {
+	if tls12 {
 		p.RoundTrips = 1
 		if trip := f.roundTrip(); trip != nil {
 			p.Millis = sum(p.Millis, trip)
@@ -120,31 +98,4 @@ func (f *Facts) chainBytes() int {
 		return 0
 	}
 	return f.Certificates.Chains[0].Bytes
-}
-
-// needlessPrice adds the round trip that the flight takes because of the price's bytes.
-func (f *Facts) needlessPrice(p Price) Price {
-	if p.Bytes > 0 && f.Flight.RoundTrips > 1 && f.Flight.Bytes-p.Bytes <= safeWindow {
-		p.RoundTrips = f.Flight.RoundTrips - 1
-		p.Method += fmt.Sprintf("; the flight of %d bytes was measured to take %.0f round trips", f.Flight.Bytes, f.Flight.RoundTrips)
-	}
-	return p
-}
-
-// compressionPrice compresses the chain.
-func (f *Facts) compressionPrice() Price {
-	if len(f.Certificates.Chains) == 0 {
-		return Price{}
-	}
-	var out bytes.Buffer
-	z, n := zlib.NewWriter(&out), 0
-	for _, der := range f.Certificates.Chains[0].DER {
-		z.Write(der)
-		n += len(der)
-	}
-	z.Close()
-	if n == 0 || out.Len() >= n {
-		return Price{}
-	}
-	return Price{Bytes: n - out.Len(), Method: "the server's chain, compressed here with zlib"}
 }

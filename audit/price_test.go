@@ -3,8 +3,11 @@ package audit
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/ossl-go/ossl/policy"
 )
 
 func TestInterval(t *testing.T) {
@@ -42,14 +45,24 @@ func TestInterval(t *testing.T) {
 	}
 }
 
+// TestPrice judges a server that breaks several rules.
 func TestPrice(t *testing.T) {
+	p, err := policy.Get("fast-and-safe")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tested := Outcome{State: Tested}
 	work, trip := &Interval{3, 2.9, 3.1}, &Interval{50, 49, 51}
-	chain := ChainFacts{Bytes: 12000}
 	base := func() *Facts {
-		f := &Facts{}
-		f.Timing = TimingFacts{Outcome: Outcome{State: Tested}, RoundTrip: trip, PublicKey: map[string]*Interval{"RSA 4096": work}}
-		f.Flight = FlightFacts{Outcome: Outcome{State: Tested}, Bytes: 13000, RoundTrips: 2}
-		f.Certificates.Chains = []ChainFacts{chain}
+		f := &Facts{Protocols: ProtocolFacts{Outcome: tested, Versions: map[string]VersionFacts{
+			"TLS 1.3": {Outcome: tested, Offered: true, Groups: []string{"secp256r1"}}}}}
+		f.Timing = TimingFacts{Outcome: tested, RoundTrip: trip, PublicKey: map[string]*Interval{"RSA 4096": work}}
+		f.Flight = FlightFacts{Outcome: tested, Bytes: 13000, RoundTrips: 2}
+		f.Certificates = CertificateFacts{Outcome: tested, Chains: []ChainFacts{{Bytes: 12000, Needless: []int{1},
+			Certificates: []CertificateFact{{}, {Subject: "Intermediate", Bytes: 11000 - certificateHeader}}}}}
+		f.Resumption.Ticket13 = Resumed{Outcome: tested, Offered: true, Tries: 4, Hits: 1}
+		f.Resumption.ID12 = f.Resumption.Ticket13
+		f.Options.ExtendedMaster.Outcome = tested
 		return f
 	}
 	for _, test := range []struct {
@@ -59,30 +72,37 @@ func TestPrice(t *testing.T) {
 		ms         float64
 		server     float64
 		bytes      int
+		share      float64
 		method     string
 	}{
-		{"retry", "group-retry", nil, 1, 50, 0, 0, "round trip"},
-		{"retry, no time", "group-retry", func(f *Facts) { f.Timing.RoundTrip = nil }, 1, 0, 0, 0, "round trip"},
-		{"no session", "resume-tls13", nil, 0, 3, 3, 12000, "at most"},
-		{"no session of TLS 1.2", "resume-tls12-id", nil, 1, 53, 3, 12000, "at most"},
+		{"retry", "group-retry", nil, 1, 50, 0, 0, 0, "round trip"},
+		{"retry, no time", "group-retry", func(f *Facts) { f.Timing.RoundTrip = nil }, 1, 0, 0, 0, 0, "round trip"},
+		{"no TLS 1.3", "tls13-missing", func(f *Facts) {
+			f.Protocols.Versions["TLS 1.3"] = VersionFacts{Outcome: tested}
+		}, 1, 50, 0, 0, 0, "of TLS 1.3 has one"},
+		{"some sessions", "resume-tls13", nil, 0, 3, 3, 12000, 0.75, "at most"},
+		{"some sessions of TLS 1.2", "resume-tls12-id", nil, 1, 53, 3, 12000, 0.75, "at most"},
 		{"noise", "resume-tls13", func(f *Facts) {
 			f.Timing.PublicKey["RSA 4096"], f.Timing.Noise, f.Flight.RoundTrips = nil, 4, 1
-		}, 0, 0, 0, 12000, "not measurable here: the noise of ±4 ms"},
-		{"waits", "resume-tls13", func(f *Facts) { f.Timing.PublicKey["RSA 4096"] = nil }, 0, 0, 0, 12000, "waits for the network"},
-		{"needless", "chain-needless", nil, 1, 50, 0, 11000, "13000 bytes"},
-		{"needless, small", "chain-needless", func(f *Facts) { f.Flight.RoundTrips = 1 }, 0, 0, 0, 11000, "bytes"},
-		{"no price", "ems-missing", nil, 0, 0, 0, 0, "not measurable here"},
+		}, 0, 0, 0, 12000, 0.75, "not measurable here: the noise of ±4 ms"},
+		{"waits", "resume-tls13", func(f *Facts) { f.Timing.PublicKey["RSA 4096"] = nil }, 0, 0, 0, 12000, 0.75,
+			"waits for the network"},
+		{"needless", "chain-needless", nil, 1, 50, 0, 11000, 0, "13000 bytes"},
+		{"needless, small", "chain-needless", func(f *Facts) { f.Flight.RoundTrips = 1 }, 0, 0, 0, 11000, 0, "counted"},
+		{"flight", "chain-flight", func(f *Facts) { f.Flight.RoundTrips = 3 }, 2, 100, 0, 0, 0, "pauses"},
+		{"no price", "ems-missing", nil, 0, 0, 0, 0, 0, notPriced},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			f := base()
+			r := &Report{Facts: *base()}
 			if test.change != nil {
-				test.change(f)
+				test.change(&r.Facts)
 			}
-			p := Price{}
-			if test.rule == "chain-needless" {
-				p = Price{Bytes: 11000, Method: "the bytes"} // which the rule counts
+			r.Judge(p, someDay)
+			i := slices.IndexFunc(r.Findings, func(f Finding) bool { return f.Rule == test.rule })
+			if i < 0 {
+				t.Fatalf("findings %+v", r.Findings)
 			}
-			p = f.price(test.rule, p)
+			p := r.Findings[i].Price
 			value := func(i *Interval) float64 {
 				if i == nil {
 					return 0
@@ -90,14 +110,10 @@ func TestPrice(t *testing.T) {
 				return i.Median
 			}
 			if p.RoundTrips != test.trips || value(p.Millis) != test.ms || value(p.ServerMillis) != test.server ||
-				p.Bytes != test.bytes || !strings.Contains(p.Method, test.method) {
+				p.Bytes != test.bytes || p.Share != test.share || !strings.Contains(p.Method, test.method) {
 				t.Errorf("price is %+v, %v, %v", p, p.Millis, p.ServerMillis)
 			}
 		})
-	}
-	own := Price{RoundTrips: 2, Method: "own"}
-	if p := base().price("chain-flight", own); p.Millis == nil || p.Millis.Median != 100 {
-		t.Errorf("two round trips cost %+v", p)
 	}
 }
 

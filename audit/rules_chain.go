@@ -153,13 +153,18 @@ func needless(j *judgement, c *ChainFacts, root bool, remedy string) []Finding {
 	if size == 0 {
 		return nil
 	}
+	price := Price{Bytes: size, Method: "counted in the server's Certificate message"}
+	if f := j.facts.Flight; f.RoundTrips > 1 && f.Bytes-size <= safeWindow {
+		price.RoundTrips = f.RoundTrips - 1
+		price.Method += fmt.Sprintf("; the flight of %d bytes was measured to take %.0f round trips", f.Bytes, f.RoundTrips)
+	}
 	list := strings.Join(names, "; ")
 	return []Finding{{
 		Severity: Low,
 		Evidence: fmt.Sprintf("%d of the chain's %d bytes are needless: %s.",
 			size, c.Bytes+certificateHeader*len(c.Certificates), list),
 		Remedy: fmt.Sprintf(remedy, list) + fmt.Sprintf(" It saves %d bytes a full handshake.", size),
-		Price:  Price{Bytes: size, Method: "counted in the server's Certificate message"},
+		Price:  price,
 	}}
 }
 

@@ -171,6 +171,7 @@ func checkGroupRetry(j *judgement) ([]Finding, Outcome) {
 		f := Finding{
 			Severity: Medium, Evidence: "The groups are " + strings.Join(v13.Groups, ", ") + ": without x25519.",
 			Remedy: "Add x25519 to the server's groups.",
+			Price:  Price{RoundTrips: 1, Method: "a HelloRetryRequest is one round trip"},
 		}
 		if len(j.now().Groups) > 0 && value(j.now().Groups, "x25519") == nil {
 			f.Severity, f.settled = Info, true

@@ -1,6 +1,8 @@
 package audit
 
 import (
+	"bytes"
+	"compress/zlib"
 	"fmt"
 	"slices"
 	"strings"
@@ -87,5 +89,24 @@ func checkCertificateCompression(j *judgement) ([]Finding, Outcome) {
 		Severity: Info,
 		Evidence: "The server sends its certificates plain to a client that takes zlib, brotli and zstd.",
 		Remedy:   "Turn the compression of certificates on, if the server has it: OpenSSL has it from 3.2 on.",
+		Price:    j.facts.compressionPrice(),
 	}}, f.Outcome
+}
+
+// compressionPrice compresses the chain.
+func (f *Facts) compressionPrice() Price {
+	if len(f.Certificates.Chains) == 0 {
+		return Price{}
+	}
+	var out bytes.Buffer
+	z, n := zlib.NewWriter(&out), 0
+	for _, der := range f.Certificates.Chains[0].DER {
+		z.Write(der)
+		n += len(der)
+	}
+	z.Close()
+	if n == 0 || out.Len() >= n {
+		return Price{}
+	}
+	return Price{Bytes: n - out.Len(), Method: "the server's chain, compressed here with zlib"}
 }

@@ -243,6 +243,7 @@ func checkTLS13(j *judgement) ([]Finding, Outcome) {
 		findings = append(findings, Finding{
 			Severity: Medium, Evidence: "The latest version is " + latest + ".",
 			Remedy: "Turn TLS 1.3 on. OpenSSL has it since 1.1.1.",
+			Price:  Price{RoundTrips: 1, Method: "a full handshake of TLS 1.2 has two round trips, one of TLS 1.3 has one"},
 		})
 	}
 	return j.outcome(findings, false, "TLS 1.3")

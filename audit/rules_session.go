@@ -71,7 +71,7 @@ func checkResumeNone(j *judgement) ([]Finding, Outcome) {
 	if outcome.State != Tested || works > 0 {
 		return nil, outcome
 	}
-	f := &j.facts.Resumption
+	f, v13 := &j.facts.Resumption, j.facts.Protocols.Versions["TLS 1.3"]
 	if p := j.policy.Resumption; p.TLS13.Value == "no" && p.ID.Value == "no" && p.Tickets.Value == "no" {
 		return nil, Outcome{NotTested, "the policy forbids resumption"}
 	}
@@ -85,7 +85,7 @@ func checkResumeNone(j *judgement) ([]Finding, Outcome) {
 		Severity: High,
 		Evidence: strings.Join(evidence, "; ") + ".",
 		Remedy:   "Turn the session cache and tickets on.",
-		Price:    Price{Share: 1},
+		Price:    j.facts.resumptionPrice(1, v13.State == Tested && !v13.Offered),
 	}}, outcome
 }
 
@@ -115,7 +115,7 @@ func resumeRule(k kind) func(*judgement) ([]Finding, Outcome) {
 		outcome := Outcome{State: Tested}
 		_, works, _ := resumptionOf(j)
 		finding := Finding{Evidence: resumedText(facts) + ".", Source: sourceOf(j.policy, want.Source), Remedy: remedy,
-			Severity: Medium}
+			Severity: Medium, Price: j.facts.resumptionPrice(0, k.name != kinds[0].name)}
 		switch {
 		case want.Value == "no" && facts.Hits > 0:
 			finding.Title = k.name + ": sessions are resumed, which the policy doesn't allow"
@@ -188,7 +188,7 @@ func checkFleet(j *judgement) ([]Finding, Outcome) {
 		Severity: Medium,
 		Evidence: strings.Join(evidence, " "),
 		Remedy:   "Give all servers the same ticket keys, or a session cache that they share.",
-		Price:    Price{Share: float64(allTries-allHits) / float64(allTries)},
+		Price:    j.facts.resumptionPrice(float64(allTries-allHits)/float64(allTries), false),
 	}}, outcome
 }
 
