@@ -275,11 +275,11 @@ func TestRulesReadAlike(t *testing.T) {
 		if r.Source == "" || strings.HasSuffix(r.Source, ".") {
 			t.Errorf("%s: the source %q", r.ID, r.Source)
 		}
-	}
-	for id, remedies := range remedies {
-		for product, remedy := range remedies {
-			if !ids[id] || !slices.Contains(Products, product) || remedy == "" {
-				t.Errorf("a remedy for %s of %s: %q", id, product, remedy)
+		for _, texts := range []byProduct{r.remedies, r.impossible} {
+			for product, text := range texts {
+				if !slices.Contains(Products, product) || text == "" {
+					t.Errorf("%s has for %s: %q", r.ID, product, text)
+				}
 			}
 		}
 	}

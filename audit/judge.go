@@ -39,7 +39,7 @@ func (r *Report) Judge(p *policy.Policy, at time.Time) {
 		if outcome.State != Tested {
 			findings = nil
 		}
-		if why := j.impossible(rule.ID); why != "" && len(findings) > 0 {
+		if why := rule.impossible[j.product]; why != "" && len(findings) > 0 {
 			findings, outcome = nil, Outcome{NotTested, "not applicable here: " + why}
 		}
 		for _, f := range findings {
@@ -47,7 +47,7 @@ func (r *Report) Judge(p *policy.Policy, at time.Time) {
 			f.Title, f.Reason = cmp.Or(f.Title, rule.Title), cmp.Or(f.Reason, rule.Reason)
 			f.Source = cmp.Or(f.Source, rule.Source)
 			if !f.settled {
-				f.Remedy = j.remedyFor(rule.ID, f.Remedy)
+				f.Remedy = j.remedyFor(rule, f.Remedy)
 			}
 			f.settled = false
 			f.Price = r.Facts.priced(f.Price)

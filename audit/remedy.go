@@ -7,11 +7,14 @@ import (
 	"strings"
 
 	"github.com/ossl-go/ossl/audit/confgen"
-	"github.com/ossl-go/ossl/policy"
 )
 
 // Products are the servers whose directives remedies can name.
 var Products = []string{"nginx", "apache", "haproxy", "lighttpd", "caddy", "postgresql", "go"}
+
+// productNames are the names of products for people.
+var productNames = map[string]string{"nginx": "nginx", "apache": "Apache", "haproxy": "HAProxy", "lighttpd": "lighttpd",
+	"caddy": "Caddy", "postgresql": "PostgreSQL", "go": "crypto/tls"}
 
 // Product returns the product's name in [Products] of a server such as "Apache/2.4.62 (Debian)", or "".
 func Product(server string) string {
@@ -40,12 +43,21 @@ func productOf(facts *Facts, target Target) string {
 	return product
 }
 
+// onCryptoTLS reports whether the product is known to be on crypto/tls.
+func (j *judgement) onCryptoTLS() bool { return j.product == "caddy" || j.product == "go" }
+
+// oneCurve reports whether the server is a PostgreSQL that takes one curve: before 18, all do.
+func (j *judgement) oneCurve() bool {
+	return j.product == "postgresql" && len(j.facts.Protocols.Versions["TLS 1.3"].Groups) == 1
+}
+
 // NextStep returns the command that writes the server's configuration anew and compares it with the present one,
 // or "" if no finding is about the configuration. FILE is the present one, and SERVER stands for a product that
 // isn't known.
 func (r *Report) NextStep() string {
-	if !slices.ContainsFunc(r.Findings, func(f Finding) bool {
-		return f.Severity != Info && (settingsOf[f.Rule] != nil || remedies[f.Rule] != nil)
+	if !slices.ContainsFunc(rules, func(rule Rule) bool {
+		return (rule.settings != nil || rule.remedies != nil) &&
+			slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Rule == rule.ID && f.Severity != Info })
 	}) {
 		return ""
 	}
@@ -63,32 +75,6 @@ func (r *Report) NextStep() string {
 	}
 }
 
-// settingsOf are the settings of the policy that the server's directives have to follow, by rule. Their
-// remedies are the lines that "ossl config" writes for the product.
-var settingsOf = map[string][]string{
-	"version-old":             {"versions"},
-	"version-missing":         {"versions"},
-	"tls13-missing":           {"versions"},
-	"fallback-missing":        {"versions"},
-	"suite-weak":              {"suites12", "suites13"},
-	"suite-not-in-policy":     {"suites12", "suites13"},
-	"suite-missing":           {"suites12", "suites13"},
-	"suite-order":             {"order", "suites12", "suites13"},
-	"group-weak":              {"groups"},
-	"group-not-in-policy":     {"groups"},
-	"group-missing":           {"groups"},
-	"group-postquantum":       {"groups"},
-	"group-retry":             {"groups"},
-	"client-retry":            {"groups"},
-	"client-refused":          {"versions", "suites12", "suites13", "groups"},
-	"signature-weak":          {"signatures"},
-	"signature-not-in-policy": {"signatures"},
-	"resume-none":             {"resumption.id", "resumption.tickets"},
-	"resume-tls12-id":         {"resumption.id"},
-	"resume-lifetime":         {"resumption.lifetime"},
-	"http-hsts":               {"hsts"},
-}
-
 // takesEffect says how each product takes a new configuration.
 var takesEffect = map[string]string{"nginx": ", and reload.", "apache": ", and reload.", "haproxy": ", and reload.",
 	"lighttpd": ", and restart.", "caddy": " in the site's tls block, and reload.", "postgresql": ", and reload.",
@@ -96,12 +82,8 @@ var takesEffect = map[string]string{"nginx": ", and reload.", "apache": ", and r
 
 // remedyFor returns the remedy for a rule: a text for the product; else the product's directives with the
 // policy's values, if there are any; else the general text.
-func (j *judgement) remedyFor(rule, general string) string {
-	postQuantum := rule == "group-postquantum"
-	if postQuantum && !slices.ContainsFunc(j.now().Groups, func(v policy.Value) bool { return isPostQuantum(v.Name) }) {
-		return "The policy has no post-quantum group: wait for its next edition, or choose another policy."
-	}
-	return cmp.Or(remedies[rule][j.product], j.directives(postQuantum, settingsOf[rule]...), general)
+func (j *judgement) remedyFor(rule Rule, general string) string {
+	return cmp.Or(rule.remedies[j.product], j.directives(false, rule.settings...), general)
 }
 
 // directives returns the remedy that sets the product's directives for settings of the policy, or "" if there

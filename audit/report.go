@@ -132,10 +132,22 @@ type Rule struct {
 	Source string `json:"source"`
 	// info says that all findings of the rule have the severity info, so that it lowers no grade.
 	info bool
-	// check returns the findings of the rule, without the fields that the rule has too, and the
-	// outcome: a rule whose facts weren't tested says so.
+	// check returns the findings of the rule, without the fields that the rule has too, and with prices
+	// if the rule has any; and the outcome: a rule whose facts weren't tested says so.
 	check func(*judgement) ([]Finding, Outcome)
+	// settings are those of the policy that the server's directives have to follow. Their lines, as
+	// "ossl config" writes them for the product, replace the remedies of findings.
+	settings []string
+	// remedies replace these lines. What a directive needs is in the manual of the product, and in the
+	// files that "ossl config" writes.
+	remedies byProduct
+	// impossible says why a product can't follow the rule by design. Only a rule about something that is
+	// missing as a whole has it: values that a product can't turn off are excused one by one.
+	impossible byProduct
 }
+
+// byProduct has texts for some of Products.
+type byProduct map[string]string
 
 // A judgement is the input of a rule.
 type judgement struct {

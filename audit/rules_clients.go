@@ -14,12 +14,13 @@ var clientRules = []Rule{
 		ID: "client-refused", Axis: Safe, Title: "Common clients can't connect",
 		Reason: "The users of these clients get an error.",
 		Source: "RFC 9325, section 4.2.1", check: checkClientRefused,
+		settings: []string{"versions", "suites12", "suites13", "groups"},
 	},
 	{
 		ID: "client-retry", Axis: Fast, Title: "Common clients pay a HelloRetryRequest",
 		Reason: "The server wants a group for which these clients send no key share at first, so each full handshake takes " +
 			"another round trip.",
-		Source: "RFC 8446, section 2.1", check: checkClientRetry,
+		Source: "RFC 8446, section 2.1", check: checkClientRetry, settings: []string{"groups"},
 	},
 }
 

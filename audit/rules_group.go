@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -143,14 +144,16 @@ func checkPostQuantum(j *judgement) ([]Finding, Outcome) {
 	}
 	var findings []Finding
 	if v13.State == Tested && v13.Partial == "" && !slices.ContainsFunc(v13.Groups, isPostQuantum) {
-		severity := Info
-		if slices.ContainsFunc(j.now().Groups, func(v policy.Value) bool { return isPostQuantum(v.Name) }) {
-			severity = Low
+		f := Finding{
+			Severity: Info, Evidence: "The groups are " + strings.Join(v13.Groups, ", ") + ".", settled: true,
+			Remedy: "The policy has no post-quantum group: wait for its next edition, or choose another policy.",
 		}
-		findings = append(findings, Finding{
-			Severity: severity, Evidence: "The groups are " + strings.Join(v13.Groups, ", ") + ".",
-			Remedy: "Add X25519MLKEM768 to the server's groups. OpenSSL has it since 3.5, Go since 1.24.",
-		})
+		if slices.ContainsFunc(j.now().Groups, func(v policy.Value) bool { return isPostQuantum(v.Name) }) {
+			f.Severity = Low
+			f.Remedy = cmp.Or(j.directives(true, "groups"),
+				"Add X25519MLKEM768 to the server's groups. OpenSSL has it since 3.5, Go since 1.24.")
+		}
+		findings = append(findings, f)
 	}
 	return j.outcome(findings, true, "TLS 1.3")
 }

@@ -21,7 +21,7 @@ var httpRules = []Rule{
 		Reason: "Without it, a browser's first request may go to plain HTTP on every visit, " +
 			"and users can dismiss warnings of certificates.",
 		Source: "RFC 6797, section 7.1",
-		check:  checkHSTS,
+		check:  checkHSTS, settings: []string{"hsts"},
 	},
 }
 
@@ -109,16 +109,12 @@ func checkHTTPSRecord(j *judgement) ([]Finding, Outcome) {
 }
 
 func checkECH(j *judgement) ([]Finding, Outcome) {
-	f := &j.facts.DNS.ECH
-	if f.State != Tested || f.On {
-		return nil, f.Outcome
-	}
-	return []Finding{{
+	return switched(j.facts.DNS.ECH, false, Finding{
 		Severity: Info,
 		Evidence: "No HTTPS record of the name has an ech parameter.",
 		Remedy: "If others' names are served at the same address, so that hiding the name is of use: give the server ECH keys, and " +
 			"publish their configuration in the ech parameter of the HTTPS record.",
-	}}, f.Outcome
+	})
 }
 
 // startTLSRules are about the part of a connection before TLS.
@@ -129,14 +125,10 @@ var startTLSRules = []Rule{{
 		"takes them for the client's.",
 	Source: "RFC 3207, section 4.2; CVE-2011-0411",
 	check: func(j *judgement) ([]Finding, Outcome) {
-		f := &j.facts.Injection
-		if f.State != Tested || !f.On {
-			return nil, f.Outcome
-		}
-		return []Finding{{
+		return switched(j.facts.Injection, true, Finding{
 			Severity: High,
 			Evidence: "A command that was sent in one segment with the request for TLS was answered within TLS.",
 			Remedy:   "Update the server: it has to discard what it read before TLS began.",
-		}}, f.Outcome
+		})
 	},
 }}

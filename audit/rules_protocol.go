@@ -14,73 +14,81 @@ var protocolRules = []Rule{
 		ID: "version-old", Axis: Safe, Title: "The server offers a version that the policy doesn't allow",
 		Reason: "SSL 2 and SSL 3 are broken, and TLS 1.0 and 1.1 depend on MD5 and SHA-1: an attacker on the network can make " +
 			"clients use the oldest version that both sides have.",
-		Source: "RFC 8996; RFC 7568; RFC 6176", check: checkVersionOld,
+		Source: "RFC 8996; RFC 7568; RFC 6176", check: checkVersionOld, settings: []string{"versions"},
 	},
 	{
 		ID: "version-missing", Axis: Safe, Title: "The server doesn't offer a version that the policy wants",
 		Reason: "Clients without another version are refused, and the others get weaker protection.",
-		Source: "RFC 9325, section 3.1", check: checkVersionMissing,
+		Source: "RFC 9325, section 3.1", check: checkVersionMissing, settings: []string{"versions"},
+		remedies: noVersionRemedies,
 	},
 	{
 		ID: "tls13-missing", Axis: Fast, Title: "Handshakes need the second round trip of TLS 1.2",
 		Reason: "A full handshake of TLS 1.2 takes two round trips, one of TLS 1.3 takes one.",
-		Source: "RFC 8446, section 2", check: checkTLS13,
+		Source: "RFC 8446, section 2", check: checkTLS13, settings: []string{"versions"},
+		remedies: noVersionRemedies,
 	},
 	{
 		ID: "suite-weak", Axis: Safe, Title: "The server offers weak cipher suites",
 		Reason: "A client that prefers such a suite, or an attacker who influences the choice, gets a connection that can be read.",
-		Source: "RFC 9325, section 4.1", check: checkSuiteWeak,
+		Source: "RFC 9325, section 4.1", check: checkSuiteWeak, settings: []string{"suites12", "suites13"},
 	},
 	{
 		ID: "suite-not-in-policy", Axis: Safe, Title: "The server offers cipher suites that the policy doesn't have",
 		Reason: "Each suite that no client needs is code and configuration that an attacker can try.",
-		Source: "RFC 9325, section 4.2", check: checkSuiteOther,
+		Source: "RFC 9325, section 4.2", check: checkSuiteOther, settings: []string{"suites12", "suites13"},
 	},
 	{
 		ID: "suite-missing", Axis: Safe, Title: "The server doesn't offer cipher suites that the policy wants",
 		Reason: "Clients negotiate a suite that the policy wants less, or none.",
-		Source: "RFC 9325, section 4.2", check: checkSuiteMissing,
+		Source: "RFC 9325, section 4.2", check: checkSuiteMissing, settings: []string{"suites12", "suites13"},
 	},
 	{
 		ID: "suite-order", Axis: Safe, Title: "The order of the cipher suites isn't the policy's",
 		Reason: "The order decides the suite of every client that has several.",
-		Source: "RFC 9325, section 4.2.1", check: checkSuiteOrder,
+		Source: "RFC 9325, section 4.2.1", check: checkSuiteOrder, settings: []string{"order", "suites12", "suites13"},
+		impossible: byProduct{
+			"caddy": "crypto/tls, which Caddy uses, orders the suites itself",
+			"go":    "crypto/tls orders the suites itself",
+		},
 	},
 	{
 		ID: "group-weak", Axis: Safe, Title: "The server offers weak key exchange groups",
 		Reason: "The key of a connection is as strong as the group that it was agreed in.",
-		Source: "RFC 9325, sections 4.3 and 4.4", check: checkGroupWeak,
+		Source: "RFC 9325, sections 4.3 and 4.4", check: checkGroupWeak, settings: []string{"groups"},
 	},
 	{
 		ID: "group-not-in-policy", Axis: Safe, Title: "The server offers groups that the policy doesn't have",
 		Reason: "Clients may agree on a key in a group that the policy doesn't want, or no longer wants.",
-		Source: "RFC 8446, section 4.2.7", check: checkGroupOther,
+		Source: "RFC 8446, section 4.2.7", check: checkGroupOther, settings: []string{"groups"},
 	},
 	{
 		ID: "group-missing", Axis: Safe, Title: "The server doesn't offer groups that the policy wants",
 		Reason: "Clients agree on a key in a group that the policy wants less.",
-		Source: "RFC 8446, section 9.1", check: checkGroupMissing,
+		Source: "RFC 8446, section 9.1", check: checkGroupMissing, settings: []string{"groups"},
 	},
 	{
 		ID: "group-postquantum", Axis: Safe, Title: "The server offers no post-quantum key exchange",
 		Reason: "Connections that are recorded today can be decrypted once there are quantum computers.",
-		Source: "RFC 10024", check: checkPostQuantum,
+		Source: "RFC 10024", check: checkPostQuantum, settings: []string{"groups"},
 	},
 	{
 		ID: "group-retry", Axis: Fast, Title: "Common clients have to send their first message twice",
 		Reason: "Browsers, curl and Go begin with a key share of x25519. A server that doesn't have the group answers by a " +
 			"HelloRetryRequest, which is another round trip.",
-		Source: "RFC 8446, section 2.1", check: checkGroupRetry,
+		Source: "RFC 8446, section 2.1", check: checkGroupRetry, settings: []string{"groups"},
 	},
 	{
 		ID: "signature-weak", Axis: Safe, Title: "The server signs handshakes with a weak hash function",
 		Reason: "Collisions in MD5 and SHA-1 can be computed, and a client that allows them can be given a forged key exchange.",
-		Source: "RFC 9155", check: checkSignatureWeak,
+		Source: "RFC 9155", check: checkSignatureWeak, settings: []string{"signatures"},
+		remedies: signatureRemedies,
 	},
 	{
 		ID: "signature-not-in-policy", Axis: Safe, Title: "The server signs handshakes with schemes that the policy doesn't have",
 		Reason: "The policy lists the schemes whose signatures can't be forged.",
-		Source: "RFC 8446, section 4.2.3", check: checkSignatureOther,
+		Source: "RFC 8446, section 4.2.3", check: checkSignatureOther, settings: []string{"signatures"},
+		remedies: signatureRemedies,
 	},
 	{
 		ID: "hello-large", Axis: Safe, Title: "The server doesn't answer large ClientHellos",
@@ -93,6 +101,19 @@ var protocolRules = []Rule{
 		Reason: "A server that chooses what nobody offered, or that answers TLS by something else, fails with strict clients.",
 		Source: "RFC 8446, section 4.1.3", check: checkLies,
 	},
+}
+
+// noVersionRemedies are those of products with bounds, of which one is to be removed.
+var noVersionRemedies = byProduct{
+	"haproxy":  "Remove no-tlsv13, no-tlsv12, ssl-max-ver and force-tlsv12 from the bind options, and reload.",
+	"lighttpd": "Remove MaxProtocol from ssl.openssl.ssl-conf-cmd, and restart.",
+}
+
+var signatureRemedies = byProduct{
+	"caddy": "Caddy can't set the signature schemes: crypto/tls chooses by the key. Use an ECDSA key on P-256.",
+	"postgresql": "PostgreSQL can't set the signature schemes: name those of the policy as SignatureAlgorithms in the openssl.cnf " +
+		"that it reads.",
+	"go": "crypto/tls chooses the scheme by the key: use an ECDSA key on P-256.",
 }
 
 // oldVersions are the versions below TLS 1.2, with the severity of offering them.

@@ -13,37 +13,104 @@ import (
 var sessionRules = []Rule{
 	{ID: "resume-none", Axis: Fast, Title: "No session is resumed",
 		Reason: "Each returning client pays a full handshake: the server signs, and the client verifies its chain.",
-		Source: "RFC 8446, section 2.2", check: checkResumeNone},
+		Source: "RFC 8446, section 2.2", check: checkResumeNone,
+		settings: []string{"resumption.id", "resumption.tickets"},
+		remedies: byProduct{
+			"caddy": "Remove the setting that turns session_tickets off from Caddy's JSON, and reload.",
+			"go":    "Remove SessionTicketsDisabled from the tls.Config.",
+		},
+		impossible: byProduct{"postgresql": poolInstead}},
 	{ID: "resume-tls13", Axis: Fast, Title: "Sessions of TLS 1.3 are not resumed",
 		Reason: "Each returning client of TLS 1.3 pays a full handshake.",
-		Source: "RFC 8446, section 2.2", check: resumeRule(kinds[0])},
+		Source: "RFC 8446, section 2.2", check: resumeRule(kinds[0]),
+		remedies: byProduct{
+			"nginx": "Set ssl_session_tickets on; and ssl_session_cache shared:TLS:10m; and reload. Without a cache, and " +
+				"without tickets, nginx resumes nothing.",
+			"apache":   "Set SSLSessionTickets on and SSLSessionCache shmcb:/run/apache2/ssl(512000), and reload.",
+			"haproxy":  "Remove no-tls-tickets from the bind options, and reload.",
+			"lighttpd": "Remove -SessionTicket from Options in ssl.openssl.ssl-conf-cmd, and restart.",
+			"go":       "Remove SessionTicketsDisabled from the tls.Config.",
+		},
+		impossible: byProduct{"postgresql": poolInstead}},
 	{ID: "resume-tls12-id", Axis: Fast, Title: "Sessions of TLS 1.2 are not resumed by their IDs",
 		Reason: "Small clients, microcontrollers for example, have IDs and no tickets: each " +
 			"of their connections pays a full handshake.",
-		Source: "RFC 5246, section 7.3", check: resumeRule(kinds[2])},
+		Source: "RFC 5246, section 7.3", check: resumeRule(kinds[2]),
+		settings: []string{"resumption.id"},
+		remedies: byProduct{
+			"nginx":    "Set ssl_session_cache shared:TLS:10m; and reload.",
+			"apache":   "Set SSLSessionCache shmcb:/run/apache2/ssl(512000), and reload.",
+			"haproxy":  "Raise tune.ssl.cachesize and tune.ssl.lifetime, and restart.",
+			"lighttpd": "Set server.feature-flags += (\"ssl.session-cache\" => \"enable\"), and restart.",
+		},
+		impossible: byProduct{
+			"postgresql": poolInstead,
+			"caddy":      "crypto/tls, which Caddy uses, has no sessions by ID; clients with tickets resume",
+			"go":         "crypto/tls has no sessions by ID; clients with tickets resume",
+		}},
 	{ID: "resume-tls12-ticket", Axis: Fast, Title: "Sessions of TLS 1.2 are not resumed by their tickets",
 		Reason: "Clients that return after the server's cache has forgotten them pay a full handshake.",
-		Source: "RFC 5077, section 3.1", check: resumeRule(kinds[1])},
+		Source: "RFC 5077, section 3.1", check: resumeRule(kinds[1]),
+		remedies: byProduct{
+			"nginx":    "Set ssl_session_tickets on; and reload.",
+			"apache":   "Set SSLSessionTickets on, and reload.",
+			"haproxy":  "Remove no-tls-tickets from the bind options, and reload.",
+			"lighttpd": "Remove -SessionTicket from Options in ssl.openssl.ssl-conf-cmd, and restart.",
+			"go":       "Remove SessionTicketsDisabled from the tls.Config.",
+		},
+		impossible: byProduct{"postgresql": poolInstead}},
 	{ID: "resume-fleet", Axis: Fast, Title: "The addresses of the name don't share their sessions",
 		Reason: "A client that returns to another address pays a full handshake.",
-		Source: "RFC 5077, section 5.5", check: checkFleet},
+		Source: "RFC 5077, section 5.5", check: checkFleet,
+		remedies: byProduct{
+			"nginx":    "Give all servers the same files by ssl_session_ticket_key, and replace them often.",
+			"apache":   "Give all servers the same SSLSessionTicketKeyFile, and replace it often.",
+			"haproxy":  "Give all servers the same tls-ticket-keys file, and replace it often.",
+			"lighttpd": "Give all servers the same ssl.stek-file, and replace it often.",
+			"caddy":    "Give all servers the same storage: Caddy shares its ticket keys there.",
+			"go":       "Give all servers the same keys by Config.SetSessionTicketKeys.",
+		}},
 	{ID: "resume-lifetime", Axis: Safe, Title: "Tickets live longer than the policy allows",
 		Reason: "For as long as a ticket lives, the key that opens it opens the connections that resume with it.",
-		Source: "RFC 8446, section 4.6.1", check: checkSessionLifetime},
+		Source: "RFC 8446, section 4.6.1", check: checkSessionLifetime,
+		settings: []string{"resumption.lifetime"},
+		impossible: byProduct{
+			"caddy":    "crypto/tls, which Caddy uses, gives its tickets 7 days",
+			"go":       "crypto/tls gives its tickets 7 days",
+			"lighttpd": "lighttpd can't set the lifetime of sessions",
+		}},
 	{ID: "ticket-key-weak", Axis: Safe, Title: "Everyone can open the server's tickets",
 		Reason: "The server seals its tickets with a key that is publicly known. An eavesdropper decrypts them, and with them " +
 			"connections of TLS 1.2, resumed ones of TLS 1.3 and early data; an attacker can answer in the server's name.",
 		Source: "RFC 5077, section 5.5", check: checkWeakTicketKey},
 	{ID: "ticket-rotation", Axis: Safe, Title: "The key of the tickets is not changed often enough",
 		Reason: "One stolen key opens all tickets that were sealed with it, and so connections that were recorded.",
-		Source: "RFC 9325, section 3.4", check: checkRotation},
+		Source: "RFC 9325, section 3.4", check: checkRotation,
+		remedies: byProduct{
+			"nginx":    "Use nginx 1.23.2 or newer with a shared ssl_session_cache and no ssl_session_ticket_key, or reload it daily.",
+			"apache":   "Reload Apache daily, or replace the SSLSessionTicketKeyFile daily.",
+			"haproxy":  "Reload HAProxy daily, or replace the keys of tls-ticket-keys by set ssl tls-key.",
+			"lighttpd": "Remove ssl.stek-file: lighttpd changes its own key every 8 hours.",
+		}},
 	{ID: "early-data-on", Axis: Safe, Title: "The server accepts early data",
 		Reason: "Early data has no forward secrecy, and can be replayed.",
-		Source: "RFC 8446, section 8", check: checkEarly},
+		Source: "RFC 8446, section 8", check: checkEarly,
+		remedies: byProduct{
+			"nginx":   "Set ssl_early_data off; and reload, unless what is behind nginx refuses early requests with 425.",
+			"haproxy": "Remove allow-0rtt from the bind line, and reload, unless the backend refuses early requests with 425.",
+		}},
 	{ID: "early-data-replay", Axis: Safe, Title: "The server executes replayed requests",
 		Reason: "An attacker who records a client's first flight can have its request executed again and again.",
-		Source: "RFC 8470, section 3", check: checkReplay},
+		Source: "RFC 8470, section 3", check: checkReplay,
+		remedies: byProduct{
+			"nginx": "Set ssl_early_data off; and reload. Or pass Early-Data ($ssl_early_data) to the application, and let it answer " +
+				"425 Too Early to all that changes something. (Options AntiReplay keeps nginx with a shared cache from resuming " +
+				"any TLS 1.3 session.)",
+			"haproxy": "Remove allow-0rtt from the bind line, or wait with http-request wait-for-handshake, and reload.",
+		}},
 }
+
+const poolInstead = "PostgreSQL resumes no sessions, by design; keep connections open in a pool"
 
 // resumptionOf returns the facts on all kinds, and the outcome of a rule that needs them.
 func resumptionOf(j *judgement) (tested, works int, outcome Outcome) {

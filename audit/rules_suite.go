@@ -124,6 +124,25 @@ func checkSuiteOther(j *judgement) ([]Finding, Outcome) {
 	return j.outcome(findings, true, j.listed()...)
 }
 
+// fixedSuite returns the remedy for a suite of TLS 1.3 that the product at hand can't turn off in its
+// configuration, or "" if it can.
+func (j *judgement) fixedSuite(suite string) string {
+	if !slices.Contains([]string{"TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256"}, suite) {
+		return "" // not a default: somebody has chosen it
+	}
+	switch {
+	case j.onCryptoTLS() && j.policy.FIPS:
+		return productNames[j.product] + " can't set the suites of TLS 1.3. Built with Go 1.24 or newer, it has those of FIPS alone " +
+			"if it is started with GODEBUG=fips140=on."
+	case j.onCryptoTLS():
+		return productNames[j.product] + " can't set the suites of TLS 1.3: crypto/tls has three, and offers all."
+	case j.oneCurve():
+		return "PostgreSQL before 18 can't set the suites of TLS 1.3: update it, or set Ciphersuites in the openssl.cnf that it " +
+			"reads."
+	}
+	return ""
+}
+
 func checkSuiteMissing(j *judgement) ([]Finding, Outcome) {
 	p := j.now()
 	byLevel := map[policy.Level][]string{}
