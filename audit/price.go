@@ -47,7 +47,10 @@ const workMethod = "the time to the server's flight minus the time to an answer 
 // resumptionPrice is the price of a full handshake for a share of the returning clients: the server's
 // public-key work and the certificates; in TLS 1.2 also a round trip.
 func (f *Facts) resumptionPrice(share float64, tls12 bool) Price {
-	p := Price{Bytes: f.chainBytes(), Share: share}
+	p := Price{Share: share}
+	if chains := f.Certificates.Chains; len(chains) > 0 {
+		p.Bytes = chains[0].Bytes
+	}
 	if i := f.publicKey(); i != nil {
 		p.ServerMillis, p.Millis, p.Method = i, i, "at most: "+workMethod
 	} else if f.Timing.State == Tested {
@@ -68,10 +71,7 @@ func (f *Facts) resumptionPrice(share float64, tls12 bool) Price {
 // sum adds two independent intervals; nil counts as nothing.
 func sum(a, b *Interval) *Interval {
 	if a == nil || b == nil {
-		if a == nil {
-			return b
-		}
-		return a
+		return cmp.Or(a, b)
 	}
 	m := a.Median + b.Median
 	return &Interval{m, m - math.Hypot(a.Median-a.Low, b.Median-b.Low), m + math.Hypot(a.High-a.Median, b.High-b.Median)}
@@ -91,11 +91,4 @@ func (f *Facts) unmeasured() string {
 		return "not measurable here: the server waits for the network within its flight"
 	}
 	return fmt.Sprintf("not measurable here: the noise of ±%.2g ms is larger than the effect", f.Timing.Noise)
-}
-
-func (f *Facts) chainBytes() int {
-	if len(f.Certificates.Chains) == 0 {
-		return 0
-	}
-	return f.Certificates.Chains[0].Bytes
 }
