@@ -98,7 +98,7 @@ func FuzzPost13(f *testing.F) {
 
 // TestCompressed13 has the certificate compressed, and sees it.
 func TestCompressed13(t *testing.T) {
-	cert := certificate(t, ecdsaKey(t)).Certificate[0]
+	cert := certificate(ecKind).Certificate[0]
 	list := append([]byte{0}, vector(3, append(vector(3, cert), 0, 0))...)
 	var z bytes.Buffer
 	w := zlib.NewWriter(&z)

@@ -2,83 +2,23 @@ package client
 
 import (
 	"bytes"
-	"context"
-	"crypto"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/rsa"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
-	"math/big"
 	"net"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/ossl-go/ossl/audit/internal/hello"
+	"github.com/ossl-go/ossl/audit/internal/testcert"
 )
 
-// certificate12 makes a self-signed certificate.
-func certificate12(t testing.TB, key crypto.Signer) tls.Certificate {
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), DNSNames: []string{"localhost"},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour)}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
-}
-
-func keys12ForTest(t testing.TB) (ec, rs tls.Certificate) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	other, err := rsa.GenerateKey(rand.Reader, 2048)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return certificate12(t, key), certificate12(t, other)
-}
-
-// echoServer12 is a server of crypto/tls that echoes.
-func echoServer12(t testing.TB, config *tls.Config) string {
-	listener, err := tls.Listen("tcp", "127.0.0.1:0", config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { listener.Close() })
-	go func() {
-		for {
-			conn, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			go func() {
-				defer conn.Close()
-				conn.SetDeadline(time.Now().Add(20 * time.Second))
-				io.Copy(conn, conn)
-			}()
-		}
-	}()
-	return listener.Addr().String()
-}
-
-func dial12(t testing.TB, address string) net.Conn {
-	conn, err := net.Dial("tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { conn.Close() })
-	conn.SetDeadline(time.Now().Add(20 * time.Second))
-	return conn
+// certificates12 returns certificates of both kinds of keys that TLS 1.2 has suites for.
+func certificates12() (ec, rs *testcert.Cert) {
+	return testcert.Root(testcert.Template{}), testcert.Root(testcert.Template{Key: testcert.Key("RSA 2048", "")})
 }
 
 // offer12 returns a ClientHello for one suite.
@@ -88,7 +28,7 @@ func offer12(version, suite uint16) *hello.ClientHello {
 	return h
 }
 
-func echo12(t testing.TB, conn *Conn) {
+func echo12(t *testing.T, conn *Conn) {
 	t.Helper()
 	for _, text := range []string{"ping", strings.Repeat("x", 40000)} {
 		if _, err := conn.Write([]byte(text)); err != nil {
@@ -102,12 +42,12 @@ func echo12(t testing.TB, conn *Conn) {
 }
 
 func TestSuites12(t *testing.T) {
-	ec, rs := keys12ForTest(t)
+	ec, rs := certificates12()
 	var ids []uint16
 	for _, s := range append(tls.CipherSuites(), tls.InsecureCipherSuites()...) {
 		ids = append(ids, s.ID)
 	}
-	address := echoServer12(t, &tls.Config{Certificates: []tls.Certificate{ec, rs}, MinVersion: tls.VersionTLS10,
+	address := EchoServer(t, &tls.Config{Certificates: []tls.Certificate{ec.TLS(), rs.TLS()}, MinVersion: tls.VersionTLS10,
 		MaxVersion: tls.VersionTLS12, CipherSuites: ids})
 	tried := 0
 	for _, version := range []uint16{hello.TLS10, hello.TLS11, hello.TLS12} {
@@ -118,7 +58,7 @@ func TestSuites12(t *testing.T) {
 			}
 			tried++
 			t.Run(fmt.Sprintf("%s/%s", tls.VersionName(version), name), func(t *testing.T) {
-				conn, err := Handshake12(dial12(t, address), &Config{Hello: offer12(version, suite.id)})
+				conn, err := Handshake12(Connect(t, address), &Config{Hello: offer12(version, suite.id)})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -133,7 +73,7 @@ func TestSuites12(t *testing.T) {
 				if len(session) != 1 || session[0].Ticket == nil {
 					t.Fatal("no ticket")
 				}
-				again, err := Handshake12(dial12(t, address), &Config{Hello: offer12(version, suite.id), Session: session[0]})
+				again, err := Handshake12(Connect(t, address), &Config{Hello: offer12(version, suite.id), Session: session[0]})
 				if err != nil || !again.State.Resumed {
 					t.Fatalf("resumed: %v, %v", again.State.Resumed, err)
 				}
@@ -150,9 +90,9 @@ func TestSuites12(t *testing.T) {
 }
 
 func TestRefused12(t *testing.T) {
-	ec, _ := keys12ForTest(t)
-	address := echoServer12(t, &tls.Config{Certificates: []tls.Certificate{ec}, MinVersion: tls.VersionTLS13})
-	_, err := Handshake12(dial12(t, address), &Config{ServerName: "localhost"})
+	ec, _ := certificates12()
+	address := EchoServer(t, &tls.Config{Certificates: []tls.Certificate{ec.TLS()}, MinVersion: tls.VersionTLS13})
+	_, err := Handshake12(Connect(t, address), &Config{ServerName: "localhost"})
 	var alert *AlertError
 	if !errors.As(err, &alert) || alert.Code != 70 {
 		t.Errorf("got %v", err)
@@ -160,10 +100,10 @@ func TestRefused12(t *testing.T) {
 }
 
 func TestRenegotiation12(t *testing.T) {
-	ec, _ := keys12ForTest(t)
+	ec, _ := certificates12()
 	t.Run("crypto/tls", func(t *testing.T) {
-		address := echoServer12(t, &tls.Config{Certificates: []tls.Certificate{ec}, MaxVersion: tls.VersionTLS12})
-		conn, err := Handshake12(dial12(t, address), &Config{ServerName: "localhost"})
+		address := EchoServer(t, &tls.Config{Certificates: []tls.Certificate{ec.TLS()}, MaxVersion: tls.VersionTLS12})
+		conn, err := Handshake12(Connect(t, address), &Config{ServerName: "localhost"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -173,8 +113,8 @@ func TestRenegotiation12(t *testing.T) {
 	})
 	for _, flag := range []string{"-client_renegotiation", "-no_renegotiation"} {
 		t.Run(flag, func(t *testing.T) {
-			address := sServer(t, ec, "-rev", "-tls1_2", flag)
-			conn, err := Handshake12(dial12(t, address), &Config{ServerName: "localhost"})
+			address, _ := OpenSSL(t, ec, "-rev", "-tls1_2", flag)
+			conn, err := Handshake12(Connect(t, address), &Config{ServerName: "localhost"})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -185,61 +125,12 @@ func TestRenegotiation12(t *testing.T) {
 	}
 }
 
-// sServer starts openssl s_server.
-func sServer(t testing.TB, certificate tls.Certificate, flags ...string) string {
-	program, err := exec.LookPath("openssl")
-	if err != nil {
-		t.Skip("openssl is not installed")
-	}
-	dir := t.TempDir()
-	key, err := x509.MarshalPKCS8PrivateKey(certificate.PrivateKey)
-	if err != nil {
-		t.Fatal(err)
-	}
-	files := map[string][]byte{"key.der": key, "cert.der": certificate.Certificate[0]}
-	for name, data := range files {
-		if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := free.Addr().String()
-	free.Close()
-	ctx, cancel := context.WithCancel(context.Background())
-	cmd := exec.CommandContext(ctx, program, append([]string{"s_server", "-accept", address, "-key", filepath.Join(dir, "key.der"),
-		"-keyform", "DER", "-cert", filepath.Join(dir, "cert.der"), "-certform", "DER", "-quiet"}, flags...)...)
-	var output bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &output, &output
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	ended := make(chan struct{})
-	go func() { cmd.Wait(); close(ended) }()
-	t.Cleanup(func() { cancel(); <-ended })
-	for range 500 {
-		if conn, err := net.Dial("tcp", address); err == nil {
-			conn.Close()
-			return address
-		}
-		select {
-		case <-ended:
-			t.Fatalf("openssl s_server ended: %s", output.String())
-		case <-time.After(10 * time.Millisecond):
-		}
-	}
-	t.Fatal("openssl s_server doesn't listen")
-	return ""
-}
-
 // TestInteropOpenSSL12 has the suites, the options and the IDs that crypto/tls doesn't have.
 func TestInteropOpenSSL12(t *testing.T) {
-	ec, rs := keys12ForTest(t)
+	ec, rs := certificates12()
 	tests := []struct {
 		suites []uint16
-		key    tls.Certificate
+		key    *testcert.Cert
 		flags  []string
 		etm    bool
 	}{
@@ -250,21 +141,21 @@ func TestInteropOpenSSL12(t *testing.T) {
 		{[]uint16{0xc030}, rs, []string{"-no_ticket", "-Verify", "0", "-verify_quiet"}, false},
 	}
 	for i, test := range tests {
-		address := sServer(t, test.key, append([]string{"-rev", "-tls1_2", "-cipher", "ALL:@SECLEVEL=0"}, test.flags...)...)
+		address, _ := OpenSSL(t, test.key, append([]string{"-rev", "-tls1_2", "-cipher", "ALL:@SECLEVEL=0"}, test.flags...)...)
 		for _, suite := range test.suites {
 			t.Run(fmt.Sprintf("%d/0x%04x", i, suite), func(t *testing.T) {
 				offer := offer12(0, suite)
 				offer.EncryptThenMAC = test.etm
 				offer.ExtendedMaster = i%2 == 0
 				if len(test.flags) > 2 {
-					if _, err := Handshake12(dial12(t, address), &Config{Hello: offer}); !errors.As(err, new(*AlertError)) {
+					if _, err := Handshake12(Connect(t, address), &Config{Hello: offer}); !errors.As(err, new(*AlertError)) {
 						t.Errorf("without a certificate: %v", err)
 					}
 					return
 				}
 				var session *Session
 				for _, resumed := range []bool{false, true} {
-					conn, err := Handshake12(dial12(t, address), &Config{Hello: offer, Session: session})
+					conn, err := Handshake12(Connect(t, address), &Config{Hello: offer, Session: session})
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -292,11 +183,11 @@ func TestInteropOpenSSL12(t *testing.T) {
 
 // TestInteropReplay replays early data to openssl s_server with and without its protection.
 func TestInteropReplay(t *testing.T) {
-	ec, _ := keys12ForTest(t)
+	ec, _ := certificates12()
 	for _, flag := range []string{"-anti_replay", "-no_anti_replay"} {
 		t.Run(flag, func(t *testing.T) {
-			address := sServer(t, ec, "-tls1_3", "-early_data", flag)
-			first, err := Handshake13(dial12(t, address), &Config{ServerName: "localhost"})
+			address, _ := OpenSSL(t, ec, "-tls1_3", "-early_data", flag)
+			first, err := Handshake13(Connect(t, address), &Config{ServerName: "localhost"})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -305,14 +196,14 @@ func TestInteropReplay(t *testing.T) {
 				t.Fatalf("no session: %v", err)
 			}
 			first.Close()
-			original, err := Handshake13(dial12(t, address), &Config{ServerName: "localhost", Session: sessions[0],
+			original, err := Handshake13(Connect(t, address), &Config{ServerName: "localhost", Session: sessions[0],
 				Early: []byte("once\n")})
 			if err != nil || !original.State.EarlyAccepted {
 				t.Fatalf("early data: %v", err)
 			}
 			original.Close()
 			for range 2 {
-				replay, err := original.Replay(dial12(t, address))
+				replay, err := original.Replay(Connect(t, address))
 				if err != nil || replay.State.EarlyAccepted != (flag == "-no_anti_replay") {
 					t.Errorf("accepted %v, %v", replay.State.EarlyAccepted, err)
 				}

@@ -3,81 +3,26 @@ package client_test
 import (
 	"bytes"
 	"crypto"
-	"crypto/ecdsa"
-	"crypto/ed25519"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/rsa"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
-	"math/big"
 	"net"
 	"testing"
 	"time"
 
 	"github.com/ossl-go/ossl/audit/internal/client"
 	"github.com/ossl-go/ossl/audit/internal/hello"
+	"github.com/ossl-go/ossl/audit/internal/testcert"
 )
 
-// certificate returns a self-signed certificate.
-func certificate(t testing.TB, key crypto.Signer) tls.Certificate {
-	t.Helper()
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), DNSNames: []string{"test"}, NotAfter: time.Now().Add(time.Hour)}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, OCSPStaple: []byte("staple"),
-		SignedCertificateTimestamps: [][]byte{[]byte("sct")}}
-}
+const ecKind = "ECDSA secp256r1"
 
-func ecdsaKey(t testing.TB) crypto.Signer {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return key
-}
-
-// serve starts a crypto/tls server that echoes, and returns its address.
-func serve(t testing.TB, config *tls.Config) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { l.Close() })
-	go func() {
-		for {
-			raw, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go func() {
-				conn := tls.Server(raw, config)
-				defer conn.Close()
-				io.Copy(conn, conn)
-			}()
-		}
-	}()
-	return l.Addr().String()
-}
-
-func dial(t testing.TB, address string) net.Conn {
-	t.Helper()
-	conn, err := net.Dial("tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { conn.Close() })
-	if err := conn.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
-		t.Fatal(err)
-	}
-	return conn
+// certificate returns a self-signed certificate with a staple and a timestamp.
+func certificate(kind string) tls.Certificate {
+	cert := testcert.Root(testcert.Template{Key: testcert.Key(kind, "")}).TLS()
+	cert.OCSPStaple, cert.SignedCertificateTimestamps = []byte("staple"), [][]byte{[]byte("sct")}
+	return cert
 }
 
 // echo sends data, and wants them back.
@@ -95,39 +40,30 @@ func echo(t *testing.T, c *client.Conn) {
 }
 
 func TestHandshake13(t *testing.T) {
-	rsaKey, err := rsa.GenerateKey(rand.Reader, 2048)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, edKey, err := ed25519.GenerateKey(rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ecKey := ecdsaKey(t)
 	groups := []uint16{client.X25519, client.P256, client.P384, client.P521, client.X25519MLKEM768}
 	suites := []uint16{client.AES128GCM, client.AES256GCM, client.ChaCha20}
 	type test struct {
 		name         string
-		key          crypto.Signer
+		key          string
 		group, suite uint16
 		retry        bool
 		client       tls.ClientAuthType
 	}
 	tests := []test{
-		{"RSA", rsaKey, client.X25519, client.AES128GCM, false, 0},
-		{"Ed25519", edKey, client.X25519, client.AES128GCM, false, 0},
-		{"client certificate asked", ecKey, client.X25519, client.AES128GCM, false, tls.RequestClientCert},
+		{"RSA", "RSA 2048", client.X25519, client.AES128GCM, false, 0},
+		{"Ed25519", "Ed25519", client.X25519, client.AES128GCM, false, 0},
+		{"client certificate asked", ecKind, client.X25519, client.AES128GCM, false, tls.RequestClientCert},
 	}
 	for _, g := range groups {
 		for _, s := range suites {
-			tests = append(tests, test{fmt.Sprintf("%04x %04x", g, s), ecKey, g, s, false, 0},
-				test{fmt.Sprintf("%04x %04x retry", g, s), ecKey, g, s, true, 0})
+			tests = append(tests, test{fmt.Sprintf("%04x %04x", g, s), ecKind, g, s, false, 0},
+				test{fmt.Sprintf("%04x %04x retry", g, s), ecKind, g, s, true, 0})
 		}
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			cert := certificate(t, test.key)
-			address := serve(t, &tls.Config{Certificates: []tls.Certificate{cert}, NextProtos: []string{"h2", "x"},
+			cert := certificate(test.key)
+			address := client.EchoServer(t, &tls.Config{Certificates: []tls.Certificate{cert}, NextProtos: []string{"h2", "x"},
 				CurvePreferences: []tls.CurveID{tls.CurveID(test.group)}, ClientAuth: test.client})
 			h := client.Default("test")
 			h.Suites, h.Groups = []uint16{test.suite}, groups
@@ -135,7 +71,7 @@ func TestHandshake13(t *testing.T) {
 			if test.retry {
 				shares = []uint16{}
 			}
-			c, err := client.Handshake13(dial(t, address), &client.Config{Hello: h, ALPN: []string{"x"}, Shares: shares})
+			c, err := client.Handshake13(client.Connect(t, address), &client.Config{Hello: h, ALPN: []string{"x"}, Shares: shares})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -167,12 +103,12 @@ func TestResume13(t *testing.T) {
 	for _, retry := range []bool{false, true} {
 		for _, suite := range []uint16{client.AES128GCM, client.AES256GCM} {
 			t.Run(fmt.Sprintf("%04x retry %v", suite, retry), func(t *testing.T) {
-				cert := certificate(t, ecdsaKey(t))
-				address := serve(t, &tls.Config{Certificates: []tls.Certificate{cert}})
+				cert := certificate(ecKind)
+				address := client.EchoServer(t, &tls.Config{Certificates: []tls.Certificate{cert}})
 				h := client.Default("test")
 				h.Suites = []uint16{suite}
 				config := &client.Config{Hello: h}
-				first, err := client.Handshake13(dial(t, address), config)
+				first, err := client.Handshake13(client.Connect(t, address), config)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -188,7 +124,7 @@ func TestResume13(t *testing.T) {
 				if retry {
 					config.Shares = []uint16{}
 				}
-				second, err := client.Handshake13(dial(t, address), config)
+				second, err := client.Handshake13(client.Connect(t, address), config)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -199,7 +135,7 @@ func TestResume13(t *testing.T) {
 				damaged := *s
 				damaged.Ticket = append([]byte{damaged.Ticket[0] ^ 1}, damaged.Ticket[1:]...)
 				config.Session = &damaged
-				third, err := client.Handshake13(dial(t, address), config)
+				third, err := client.Handshake13(client.Connect(t, address), config)
 				if err != nil || third.State.Resumed || len(third.State.Certificates) != 1 {
 					t.Errorf("a damaged ticket: %v, %+v", err, third)
 				}
@@ -234,21 +170,21 @@ func (c *changingConn) Read(b []byte) (int, error) {
 }
 
 func TestLies13(t *testing.T) {
-	honest := certificate(t, ecdsaKey(t))
+	honest := certificate(ecKind)
 	liar := honest
-	liar.PrivateKey = otherSigner{honest.PrivateKey.(crypto.Signer), ecdsaKey(t)}
-	address := serve(t, &tls.Config{Certificates: []tls.Certificate{liar}})
-	c, err := client.Handshake13(dial(t, address), &client.Config{ServerName: "test"})
+	liar.PrivateKey = otherSigner{honest.PrivateKey.(crypto.Signer), testcert.Key(ecKind, "other")}
+	address := client.EchoServer(t, &tls.Config{Certificates: []tls.Certificate{liar}})
+	c, err := client.Handshake13(client.Connect(t, address), &client.Config{ServerName: "test"})
 	if !errors.As(err, new(*client.ProtocolError)) || c == nil || len(c.State.Certificates) != 1 {
 		t.Errorf("a signature by another key: %v, %+v", err, c)
 	}
-	address = serve(t, &tls.Config{Certificates: []tls.Certificate{honest}})
-	c, err = client.Handshake13(dial(t, address), &client.Config{})
+	address = client.EchoServer(t, &tls.Config{Certificates: []tls.Certificate{honest}})
+	c, err = client.Handshake13(client.Connect(t, address), &client.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for offset := 0; offset < c.State.Flight; offset += 1 + offset/64 {
-		conn := dial(t, address)
+		conn := client.Connect(t, address)
 		conn.SetDeadline(time.Now().Add(100 * time.Millisecond)) // a changed length makes us wait
 		if _, err := client.Handshake13(&changingConn{conn, offset}, &client.Config{}); err == nil && offset != 1 && offset != 2 {
 			t.Errorf("byte %d was changed, and the handshake succeeded", offset)
