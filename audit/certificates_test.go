@@ -18,36 +18,9 @@ import (
 	"github.com/ossl-go/ossl/audit/internal/testcert"
 )
 
-// listen serves each connection with a function, until the test ends.
-func listen(t *testing.T, serve func(net.Conn)) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { l.Close() })
-	go func() {
-		for {
-			conn, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go func() {
-				defer conn.Close()
-				conn.SetDeadline(time.Now().Add(10 * time.Second))
-				serve(conn)
-			}()
-		}
-	}()
-	return l.Addr().String()
-}
-
 // tlsServer serves TLS, and reads until the client goes.
 func tlsServer(t *testing.T, config *tls.Config) string {
-	return listen(t, func(conn net.Conn) {
-		server := tls.Server(conn, config)
-		io.Copy(io.Discard, server)
-	})
+	return serve(t, func(conn net.Conn, _ int) { io.Copy(io.Discard, tls.Server(conn, config)) })
 }
 
 func newRun(address string, roots *testcert.Case, versions map[string]VersionFacts) *run {
@@ -189,7 +162,7 @@ func TestMalformedCertificates(t *testing.T) {
 			if test.body != nil {
 				flight = slices.Concat(flight, record(11, test.body), record(14, nil))
 			}
-			address := listen(t, func(conn net.Conn) {
+			address := serve(t, func(conn net.Conn, _ int) {
 				conn.Read(make([]byte, 4096))
 				conn.Write(flight)
 			})

@@ -47,8 +47,8 @@ func TestHTTP(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			config := &tls.Config{Certificates: []tls.Certificate{c.Leaf.TLS(c.Sent...)}}
-			secure := listen(t, func(conn net.Conn) { respond(tls.Server(conn, config), test.secure) })
-			plain := listen(t, func(conn net.Conn) { respond(conn, test.plain) })
+			secure := serve(t, func(conn net.Conn, _ int) { respond(tls.Server(conn, config), test.secure) })
+			plain := serve(t, func(conn net.Conn, _ int) { respond(conn, test.plain) })
 			r := newRun(secure, &c, nil)
 			r.options.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
 				if strings.HasSuffix(address, ":80") {

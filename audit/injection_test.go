@@ -31,7 +31,7 @@ func TestInjection(t *testing.T) {
 		{"pop3", "+OK\r\n", "STLS", "+OK\r\n", "+OK\r\n.\r\n", "-ERR\r\n"},
 	} {
 		for _, vulnerable := range []bool{true, false} {
-			address := listen(t, func(conn net.Conn) {
+			address := serve(t, func(conn net.Conn, _ int) {
 				io.WriteString(conn, s.greeting)
 				in := bufio.NewReader(conn)
 				for {

@@ -38,7 +38,7 @@ func serve(t *testing.T, handle func(conn net.Conn, number int)) string {
 			}
 			go func() {
 				defer conn.Close()
-				conn.SetDeadline(time.Now().Add(10 * time.Second))
+				conn.SetDeadline(time.Now().Add(20 * time.Second))
 				handle(conn, i)
 			}()
 		}

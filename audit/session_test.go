@@ -5,20 +5,14 @@ import (
 	"context"
 	"crypto/aes"
 	"crypto/cipher"
-	"crypto/ecdsa"
-	"crypto/elliptic"
 	"crypto/hmac"
-	"crypto/rand"
 	"crypto/sha1"
 	"crypto/sha256"
 	"crypto/tls"
-	"crypto/x509"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"hash"
 	"io"
-	"math/big"
 	"net"
 	"os"
 	"os/exec"
@@ -30,51 +24,23 @@ import (
 
 	"github.com/ossl-go/ossl"
 	"github.com/ossl-go/ossl/audit/internal/client"
+	"github.com/ossl-go/ossl/audit/internal/testcert"
 	"github.com/ossl-go/ossl/policy"
 	"github.com/ossl-go/ossl/session"
 )
 
-func sessionCertificate(t testing.TB) tls.Certificate {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), DNSNames: []string{"localhost"},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour)}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
-}
+func sessionCertificate() tls.Certificate { return testcert.Root(testcert.Template{}).TLS() }
 
 // sessionServer serves one response of HTTP on each connection.
-func sessionServer(t testing.TB, config *tls.Config) string {
-	listener, err := tls.Listen("tcp", "127.0.0.1:0", config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return serveSessions(t, listener)
+func sessionServer(t *testing.T, config *tls.Config) string {
+	return serve(t, func(conn net.Conn, _ int) { answerOnce(tls.Server(conn, config)) })
 }
 
-func serveSessions(t testing.TB, listener net.Listener) string {
-	t.Cleanup(func() { listener.Close() })
-	go func() {
-		for {
-			conn, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			go func() {
-				defer conn.Close()
-				conn.SetDeadline(time.Now().Add(20 * time.Second))
-				if n, _ := conn.Read(make([]byte, 1000)); n > 0 {
-					io.WriteString(conn, "HTTP/1.1 204 No Content\r\n\r\n")
-				}
-			}()
-		}
-	}()
-	return listener.Addr().String()
+func answerOnce(conn net.Conn) {
+	defer conn.Close()
+	if n, _ := conn.Read(make([]byte, 1000)); n > 0 {
+		io.WriteString(conn, "HTTP/1.1 204 No Content\r\n\r\n")
+	}
 }
 
 func sessionRun(addresses ...string) *run {
@@ -127,7 +93,7 @@ func expectBroken(t testing.TB, r *run, want string) {
 }
 
 func TestResumption(t *testing.T) {
-	certificate := sessionCertificate(t)
+	certificate := sessionCertificate()
 	zero := func(c *tls.Config) { c.SetSessionTicketKeys([][32]byte{{}}) }
 	tests := []struct {
 		name        string
@@ -173,7 +139,7 @@ func TestResumption(t *testing.T) {
 }
 
 func TestFleet(t *testing.T) {
-	certificate := sessionCertificate(t)
+	certificate := sessionCertificate()
 	server := func(key byte) string {
 		config := &tls.Config{Certificates: []tls.Certificate{certificate}, MaxVersion: tls.VersionTLS13}
 		config.SetSessionTicketKeys([][32]byte{{key}})
@@ -220,7 +186,7 @@ func TestFleet(t *testing.T) {
 func TestWatch(t *testing.T) {
 	for _, rotated := range []bool{false, true} {
 		t.Run(fmt.Sprintf("rotated=%v", rotated), func(t *testing.T) {
-			config := &tls.Config{Certificates: []tls.Certificate{sessionCertificate(t)}}
+			config := &tls.Config{Certificates: []tls.Certificate{sessionCertificate()}}
 			config.SetSessionTicketKeys([][32]byte{{1}})
 			r := sessionRun(sessionServer(t, config))
 			r.options.Watch, r.options.WatchEvery = 100*time.Millisecond, 30*time.Millisecond
@@ -264,18 +230,14 @@ func TestOsslSessions(t *testing.T) {
 				options = append(options, ossl.WithSessionCache(session.NewCache(1000)))
 				want[2] = 2
 			}
-			tlsContext, err := ossl.NewContext(&tls.Config{Certificates: []tls.Certificate{sessionCertificate(t)}}, options...)
+			tlsContext, err := ossl.NewContext(&tls.Config{Certificates: []tls.Certificate{sessionCertificate()}}, options...)
 			if errors.Is(err, ossl.ErrUnavailable) {
 				t.Skipf("no OpenSSL: %v", err)
 			}
 			if err != nil {
 				t.Fatal(err)
 			}
-			listener, err := net.Listen("tcp", "127.0.0.1:0")
-			if err != nil {
-				t.Fatal(err)
-			}
-			r := sessionRun(serveSessions(t, tlsContext.NewListener(listener)))
+			r := sessionRun(serve(t, func(conn net.Conn, _ int) { answerOnce(tlsContext.Server(conn)) }))
 			f := probeSessions(t, r)
 			var hits [3]int
 			for i, k := range kinds {
@@ -369,11 +331,7 @@ func startNginx(t testing.TB, directives string) string {
 		}
 	}
 	dir := t.TempDir()
-	certificate := sessionCertificate(t)
-	key, err := x509.MarshalPKCS8PrivateKey(certificate.PrivateKey)
-	if err != nil {
-		t.Fatal(err)
-	}
+	certificate := testcert.Root(testcert.Template{})
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -381,8 +339,8 @@ func startNginx(t testing.TB, directives string) string {
 	address := listener.Addr().String()
 	listener.Close()
 	files := map[string][]byte{
-		"key.pem":  pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key}),
-		"cert.pem": pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate.Certificate[0]}),
+		"key.pem":  certificate.KeyPEM(),
+		"cert.pem": certificate.PEM(),
 		"zero80":   make([]byte, 80),
 		"zero48":   make([]byte, 48),
 		"nginx.conf": fmt.Appendf(nil, `daemon off; master_process off; pid nginx.pid; error_log stderr; events {}

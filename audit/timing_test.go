@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"io"
 	"net"
 	"net/netip"
 	"slices"
@@ -17,31 +16,11 @@ import (
 
 // serveTLS starts a crypto/tls server and returns its address.
 func serveTLS(t *testing.T, config *tls.Config) netip.AddrPort {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { l.Close() })
-	go func() {
-		for {
-			raw, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go func() {
-				conn := tls.Server(raw, config)
-				defer conn.Close()
-				io.Copy(io.Discard, conn)
-			}()
-		}
-	}()
-	return netip.MustParseAddrPort(l.Addr().String())
+	return netip.MustParseAddrPort(tlsServer(t, config))
 }
 
 func tlsCertificate(key string) tls.Certificate {
-	c := testcert.Root(testcert.Template{Key: testcert.Key(key, "timing")})
-	return tls.Certificate{Certificate: [][]byte{c.Raw}, PrivateKey: c.Key}
+	return testcert.Root(testcert.Template{Key: testcert.Key(key, "timing")}).TLS()
 }
 
 func TestTiming(t *testing.T) {

@@ -2,14 +2,9 @@ package hello_test
 
 import (
 	"bytes"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"io"
-	"math/big"
 	"net"
 	"reflect"
 	"strings"
@@ -18,30 +13,15 @@ import (
 	"time"
 
 	"github.com/ossl-go/ossl/audit/internal/hello"
+	"github.com/ossl-go/ossl/audit/internal/testcert"
 )
-
-// certificate returns a self-signed certificate.
-func certificate(t testing.TB) tls.Certificate {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), DNSNames: []string{"example.org"},
-		NotAfter: time.Now().Add(time.Hour)}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
-}
 
 // ask sends a ClientHello to crypto/tls, and returns what its server saw and answered.
 func ask(t *testing.T, config *tls.Config, h *hello.ClientHello, stop hello.Stop) (*tls.ClientHelloInfo, *hello.Reply) {
 	t.Helper()
 	client, server := net.Pipe()
 	defer client.Close()
-	config.Certificates = []tls.Certificate{certificate(t)}
+	config.Certificates = []tls.Certificate{testcert.Root(testcert.Template{}).TLS()}
 	seen := make(chan *tls.ClientHelloInfo, 1)
 	config.GetConfigForClient = func(info *tls.ClientHelloInfo) (*tls.Config, error) {
 		seen <- info
