@@ -167,9 +167,11 @@ func TestPolicyAgainstAdvice(t *testing.T) {
 	}
 }
 
-// TestRemedies: a product's remedies name its own directives with the policy's values, and no other product.
+// TestRemedies: a product's remedies name its own directives with the policy's values, and no other product. Some
+// product has directives for each setting that a rule names.
 func TestRemedies(t *testing.T) {
 	names := []string{"nginx", "apache", "haproxy", "lighttpd", "caddy", "postgresql"}
+	settings := map[string]bool{} // with directives
 	for _, name := range policy.Names() {
 		p, err := policy.Get(name)
 		if err != nil {
@@ -179,6 +181,9 @@ func TestRemedies(t *testing.T) {
 			f := following(p)
 			j := &judgement{facts: &f, policy: p, at: someDay, product: product}
 			for _, rule := range rules {
+				for _, s := range rule.settings {
+					settings[s] = settings[s] || j.directives(false, s) != ""
+				}
 				remedy := j.remedyFor(rule, "general")
 				if rule.ID == "group-postquantum" { // whose remedy is its own
 					none := Facts{Protocols: ProtocolFacts{Versions: map[string]VersionFacts{
@@ -200,6 +205,11 @@ func TestRemedies(t *testing.T) {
 					t.Errorf("%s has no TLS 1.2; %s, %s: %s", name, product, rule.ID, remedy)
 				}
 			}
+		}
+	}
+	for s, found := range settings {
+		if !found {
+			t.Errorf("no product has a directive for %s", s)
 		}
 	}
 	p, err := policy.Get("bsi")
