@@ -1,16 +1,18 @@
-// Prose measures the English of comments: for each folder it counts, per 1,000 words, words that
-// often mark a clumsy sentence. Comments in package crypto/tls use "what" 0.4 times.
+// Prose measures the English of comments: for each folder it counts, per 1,000 words, phrases that
+// often mark a clumsy sentence. Their limits are twice the rates in package net/http's comments, or in
+// crypto/tls's if those are higher; "what" may be four times as frequent.
 //
-//	prose [-v] [-limit N] [-except DIR,...] [DIR...]
+//	prose [-v] [-except DIR,...] [DIR...]
 //
-// It reads the comments of Go and C files below each DIR, the current folder by default, but not
-// those of tests. It prints a table of the folders that use "what" more often than the limit, and
-// fails if there is one. Because one use in a few sentences says nothing, two uses are always
-// allowed. -v prints all folders; -except leaves out some, with the folders in them, except that
-// "." is only the folder itself.
+// It reads the comments of Go and C files below each DIR, the current folder by default. It prints a
+// table of the folders that exceed a limit, and fails if there is one. Because one use in a few
+// sentences says nothing, two uses of a phrase are always allowed. -v prints all folders, and the
+// lines with the phrases; -except leaves out folders, with those in them, except that "." is only the
+// folder itself.
 package main
 
 import (
+	"cmp"
 	"flag"
 	"fmt"
 	"go/parser"
@@ -26,30 +28,45 @@ import (
 	"text/tabwriter"
 )
 
-// counted are the columns of the table. The first one has the limit.
+// counted are the columns of the table. A limit of 0 is none.
 var counted = []struct {
-	name string
-	re   *regexp.Regexp
+	name  string
+	limit float64 // uses per 1,000 words
+	re    *regexp.Regexp
 }{
-	{"what", regexp.MustCompile(`(?i)\bwhat(ever)?\b`)},
-	{"where", regexp.MustCompile(`(?i)\bwhere(ver)?\b`)},
-	{"tell", regexp.MustCompile(`(?i)\b(tells?|told)\b`)},
-	{"who", regexp.MustCompile(`(?i)\b(who|whom|whoever)\b`)},
-	{"beside", regexp.MustCompile(`(?i)\b(beside|but for|goes? for|meanwhile|as ever|all the same)\b`)},
+	{"what", 1.5, regexp.MustCompile(`(?i)\bwhat(ever)?\b`)},
+	{"has X do", 0.6, regexp.MustCompile(`\b(has|have|having|had) (the |a |an |its |each |both )?[\w/'.-]+( [\w/'.-]+)? (` +
+		`send|write|take|read|make|move|seal|sign|encrypt|verify|decrypt|resume|end|pause|continue|parse|let|give|deny|open|` +
+		`free|run|choose|refuse|call|close|begin|go|wait|use|do|say|see|serve|start|come|judge|leave|answer|print|tell|follow|` +
+		`count|derive|find|get|hold|look|check|load|keep|hash|copy|ask|agree|act|appear|test)\b`)},
+	{"of TLS", 0.8, regexp.MustCompile(`\bof (TLS|HTTP|TCP|crypto/tls|libssl|OpenSSL|Go|nginx|Linux|UDP|SMTP|ECDSA|RSA)\b`)},
+	{"ends", 0.8, regexp.MustCompile(`\b(ends|ended|ending)\b`)},
+	{"that of", 1, regexp.MustCompile(`\b(that|those|ones?) of\b`)},
+	{"says", 0.6, regexp.MustCompile(`\b(says?|said|saying)\b`)},
+	{"where", 0, regexp.MustCompile(`(?i)\bwhere(ver)?\b`)},
+	{"tell", 0, regexp.MustCompile(`(?i)\b(tells?|told)\b`)},
+	{"who", 0, regexp.MustCompile(`(?i)\b(who|whom|whoever)\b`)},
+	{"beside", 0, regexp.MustCompile(`(?i)\b(beside|but for|goes? for|meanwhile|as ever|all the same)\b`)},
 }
 
 var word = regexp.MustCompile(`[A-Za-z][A-Za-z'-]*`)
 
+// A comment is a group of comments in a file.
+type comment struct {
+	file string
+	line int
+	text string
+}
+
 func main() {
-	limit := flag.Float64("limit", 1.5, "the highest number of `uses` of what per 1,000 words")
 	except := flag.String("except", "", "`folders` to leave out, separated by commas")
-	verbose := flag.Bool("v", false, "print all folders")
+	verbose := flag.Bool("v", false, "print all folders, and the lines with the phrases that have a limit")
 	flag.Parse()
 	roots := flag.Args()
 	if len(roots) == 0 {
 		roots = []string{"."}
 	}
-	comments := map[string]string{} // by folder
+	comments := map[string][]comment{} // by folder
 	for _, root := range roots {
 		if err := read(root, comments); err != nil {
 			fmt.Fprintln(os.Stderr, "prose:", err)
@@ -57,15 +74,15 @@ func main() {
 		}
 	}
 	for left := range strings.SplitSeq(*except, ",") {
-		maps.DeleteFunc(comments, func(dir, _ string) bool { return dir == left || strings.HasPrefix(dir, left+"/") })
+		maps.DeleteFunc(comments, func(dir string, _ []comment) bool { return dir == left || strings.HasPrefix(dir, left+"/") })
 	}
-	if !report(os.Stdout, comments, *limit, *verbose) {
+	if !report(os.Stdout, comments, *verbose) {
 		os.Exit(1)
 	}
 }
 
 // read adds the comments of the files below root, by folder.
-func read(root string, comments map[string]string) error {
+func read(root string, comments map[string][]comment) error {
 	return filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -77,74 +94,95 @@ func read(root string, comments map[string]string) error {
 			}
 			return nil
 		}
-		var text string
-		switch {
-		case strings.HasSuffix(name, "_test.go"):
-		case strings.HasSuffix(name, ".go"):
-			text, err = goComments(path)
-		case strings.HasSuffix(name, ".c") || strings.HasSuffix(name, ".h"):
-			text, err = cComments(path)
+		var found []comment
+		switch filepath.Ext(name) {
+		case ".go":
+			found, err = goComments(path)
+		case ".c", ".h":
+			found, err = cComments(path)
 		}
-		comments[filepath.Dir(path)] += text
+		if len(found) > 0 {
+			comments[filepath.Dir(path)] = append(comments[filepath.Dir(path)], found...)
+		}
 		return err
 	})
 }
 
-func goComments(path string) (string, error) {
-	file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments)
+func goComments(path string) (found []comment, err error) {
+	files := token.NewFileSet()
+	file, err := parser.ParseFile(files, path, nil, parser.ParseComments)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	var text strings.Builder
 	for _, group := range file.Comments {
-		text.WriteString(group.Text())
+		found = append(found, comment{path, files.Position(group.Pos()).Line, group.Text()})
 	}
-	return text.String(), nil
+	return found, nil
 }
 
 // cToken matches a comment, or a literal, in which there is none.
 var cToken = regexp.MustCompile(`(?s)/\*.*?\*/|//[^\n]*|"(\\.|[^"\\\n])*"|'(\\.|[^'\\\n])*'`)
 
-func cComments(path string) (string, error) {
+func cComments(path string) (found []comment, err error) {
 	source, err := os.ReadFile(path)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	var text strings.Builder
-	for _, t := range cToken.FindAllString(string(source), -1) {
-		if t[0] == '/' {
-			text.WriteString(t + "\n")
+	for _, at := range cToken.FindAllIndex(source, -1) {
+		if text := string(source[at[0]:at[1]]); text[0] == '/' {
+			found = append(found, comment{path, 1 + strings.Count(string(source[:at[0]]), "\n"), text})
 		}
 	}
-	return text.String(), nil
+	return found, nil
 }
 
-// report prints the table and reports whether all folders keep to the limit.
-func report(w io.Writer, comments map[string]string, limit float64, all bool) bool {
+// report prints the table and reports whether all folders keep to the limits.
+func report(w io.Writer, comments map[string][]comment, all bool) bool {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	var rows strings.Builder
+	var rows, lines strings.Builder
 	good := true
 	for _, dir := range slices.Sorted(maps.Keys(comments)) {
-		words := len(word.FindAllString(comments[dir], -1))
-		uses := len(counted[0].re.FindAllString(comments[dir], -1))
-		bad := uses > 2 && 1000*float64(uses)/float64(words) > limit
+		words := 0
+		for _, c := range comments[dir] {
+			words += len(word.FindAllString(c.text, -1))
+		}
+		bad := false
+		row := fmt.Sprintf("%s\t%d\t", dir, words)
+		for _, phrase := range counted {
+			var uses int
+			for _, c := range comments[dir] {
+				// A phrase may be broken into two lines.
+				found := phrase.re.FindAllStringIndex(strings.ReplaceAll(c.text, "\n", " "), -1)
+				uses += len(found)
+				for _, at := range found {
+					if phrase.limit > 0 {
+						n := c.line + strings.Count(c.text[:at[0]], "\n")
+						fmt.Fprintf(&lines, "%s:%d: %s\n", c.file, n, c.text[at[0]:at[1]])
+					}
+				}
+			}
+			rate := 1000 * float64(uses) / float64(max(words, 1))
+			mark := ""
+			if phrase.limit > 0 && uses > 2 && rate > phrase.limit {
+				bad, mark = true, "!"
+			}
+			row += fmt.Sprintf("%.2f%s\t", rate, cmp.Or(mark, " "))
+		}
 		good = good && !bad
-		if words == 0 || !all && !bad {
-			continue
+		if words > 0 && (all || bad) {
+			fmt.Fprintln(&rows, row)
 		}
-		fmt.Fprintf(&rows, "%s\t%d\t", dir, words)
-		for _, c := range counted {
-			fmt.Fprintf(&rows, "%.2f\t", 1000*float64(len(c.re.FindAllString(comments[dir], -1)))/float64(words))
-		}
-		fmt.Fprintln(&rows)
 	}
 	if rows.Len() > 0 {
 		fmt.Fprint(t, "folder\twords\t")
 		for _, c := range counted {
-			fmt.Fprintf(t, "%s\t", c.name)
+			fmt.Fprintf(t, "%s \t", c.name)
 		}
 		fmt.Fprintf(t, "\n%s", rows.String())
 		t.Flush()
+	}
+	if all {
+		fmt.Fprint(w, lines.String())
 	}
 	return good
 }
