@@ -114,7 +114,7 @@ func (r *Running) Target() audit.Target {
 
 // CheckOptions returns the options of an audit of the server.
 func (r *Running) CheckOptions() audit.Options {
-	o := audit.Options{Addresses: r.Addresses, Roots: r.Roots, Timeout: 3 * time.Second, NoHTTP: true, NoDNS: true}
+	o := audit.Options{Addresses: r.Addresses, Roots: r.Roots, Timeout: 20 * time.Second, NoHTTP: true, NoDNS: true}
 	if r.Options != nil {
 		r.Options(&o)
 	}
