@@ -63,7 +63,7 @@ func TestExpansions(t *testing.T) {
 // snapshot returns an expansion as text.
 func snapshot(t *testing.T, p *policy.Policy, h host) string {
 	t.Helper()
-	e, err := expand(p, h)
+	e, err := expand(p, h, false)
 	if err != nil {
 		return "  error: " + err.Error() + "\n"
 	}
@@ -119,20 +119,57 @@ func TestExpandNothingIgnored(t *testing.T) {
 	}
 	inConfig := []string{"versions", "suites13", "suites12", "groups", "signatures", "fips", "resumption.tls13", "resumption.id",
 		"resumption.tickets", "resumption.lifetime", "resumption.rotation"}
+	ofServers := []string{"order", "sockets.hsts"}
 	for _, p := range policy.All() {
-		e, err := expand(p, fakeHost{})
-		if err != nil {
-			t.Errorf("%s: %v", p.Name, err)
-			continue
-		}
-		for _, l := range p.Lines() {
-			if slices.Contains(inConfig, l.Field) || l.Level == policy.PhaseOut || l.Value == "" && l.Name == "" ||
-				settled[l.Field+" "+l.Value] != "" {
+		for _, client := range []bool{false, true} {
+			e, err := expand(p, fakeHost{}, client)
+			if err != nil {
+				t.Errorf("%s: %v", p.Name, err)
 				continue
 			}
-			if !slices.ContainsFunc(e.unmet, func(r Unmet) bool { return r.Field == l.Field && r.Name == l.Name }) {
-				t.Errorf("%s: %s %s %s is neither expressed nor unmet", p.Name, l.Field, l.Name, l.Value)
+			for _, l := range p.Lines() {
+				if slices.Contains(inConfig, l.Field) || l.Level == policy.PhaseOut || l.Value == "" && l.Name == "" ||
+					settled[l.Field+" "+l.Value] != "" || client && slices.Contains(ofServers, l.Field) {
+					continue
+				}
+				if !slices.ContainsFunc(e.unmet, func(r Unmet) bool { return r.Field == l.Field && r.Name == l.Name }) {
+					t.Errorf("%s: %s %s %s is neither expressed nor unmet (client: %v)", p.Name, l.Field, l.Name, l.Value, client)
+				}
 			}
+		}
+	}
+}
+
+// TestClientCache: a client keeps sessions if the policy wants a kind of resumption and forbids none.
+func TestClientCache(t *testing.T) {
+	for _, c := range []struct {
+		tls13, id, tickets string
+		cache              bool
+		unmet              int
+	}{{"yes", "yes", "yes", true, 0}, {"yes", "", "", true, 0}, {"", "", "", false, 0}, {"no", "no", "no", false, 0},
+		{"yes", "no", "", false, 1}, {"yes", "yes", "no", false, 2}} {
+		p, err := policy.Get(policy.Default)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := &p.Resumption
+		r.TLS13.Value, r.ID.Value, r.Tickets.Value = c.tls13, c.id, c.tickets
+		e, err := expand(p, fakeHost{}, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		unmet := 0
+		for _, u := range e.unmet {
+			if strings.HasPrefix(u.Field, "resumption.") {
+				unmet++
+			}
+		}
+		config, options := e.build()
+		if (config.ClientSessionCache != nil) != c.cache || unmet != c.unmet {
+			t.Errorf("%+v: cache %v, %d unmet", c, config.ClientSessionCache != nil, unmet)
+		}
+		if len(options) != 2 { // signature algorithms and the suites of TLS 1.3; none is a server's
+			t.Errorf("%+v: %d options", c, len(options))
 		}
 	}
 }
@@ -171,7 +208,7 @@ func TestExpandRefuses(t *testing.T) {
 				t.Fatal(err)
 			}
 			c.edit(p)
-			if _, err := expand(p, fakeHost{}); err == nil || !strings.Contains(err.Error(), c.want) {
+			if _, err := expand(p, fakeHost{}, false); err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("error %v, want one with %q", err, c.want)
 			}
 		})

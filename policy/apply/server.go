@@ -3,6 +3,7 @@ package apply
 import (
 	"crypto/tls"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -19,7 +20,7 @@ import (
 // is about that of the how-to: nginx has 4,000 sessions in the 1 MB of ssl_session_cache.
 const sessionCacheSize = 4096
 
-// An Unmet is a part of a policy that [Server] can't express: the program has to see to it, or
+// An Unmet is a part of a policy that [Server] or [Client] can't express: the program has to see to it, or
 // the host's OpenSSL lacks it.
 type Unmet struct {
 	Field  string       `json:"field"`          // as in the policy's JSON: "groups", "chain.lifetime"
@@ -54,6 +55,18 @@ func (u Unmet) weight() int {
 //
 // Server doesn't look at dates: pass it the result of [policy.Policy.At].
 func Server(p *policy.Policy) (*tls.Config, []ossl.Option, []Unmet, error) {
+	return configure(p, false)
+}
+
+// Client returns the configuration of a client that follows the policy, as [Server] does for a
+// server: versions, cipher suites, groups and signature algorithms. The order of suites is
+// crypto/tls's. The configuration has a cache of sessions if the policy wants a kind of resumption and
+// forbids none, since a client's cache holds all kinds. The server's certificate is verified as in
+// every client; the program must compare its key and its lifetime with the policy, so these parts are
+// unmet. The policy's parts for servers alone, such as the lifetime of sessions, are passed over.
+func Client(p *policy.Policy) (*tls.Config, []ossl.Option, []Unmet, error) { return configure(p, true) }
+
+func configure(p *policy.Policy, client bool) (*tls.Config, []ossl.Option, []Unmet, error) {
 	if _, err := ossl.Library(); err != nil {
 		return nil, nil, nil, err
 	}
@@ -64,7 +77,7 @@ func Server(p *policy.Policy) (*tls.Config, []ossl.Option, []Unmet, error) {
 	} else if err := (thisHost{}).try(&tls.Config{}); err != nil {
 		return nil, nil, nil, err // of the environment, such as a key log that can't be written
 	}
-	e, err := expand(p, thisHost{p.FIPS})
+	e, err := expand(p, thisHost{p.FIPS}, client)
 	if err != nil {
 		return nil, nil, nil, fmt.Errorf("policy: %s: %w", p.Name, err)
 	}
@@ -75,6 +88,7 @@ func Server(p *policy.Policy) (*tls.Config, []ossl.Option, []Unmet, error) {
 
 // An expansion is a policy in the terms of ossl.
 type expansion struct {
+	client     bool
 	min, max   uint16
 	suites12   []uint16
 	ordered    bool // the order of suites12 is that of preference
@@ -82,7 +96,7 @@ type expansion struct {
 	groups     []tls.CurveID
 	signatures []tls.SignatureScheme
 	noTickets  bool
-	cache      bool          // sessions are kept in a cache of the server
+	cache      bool          // sessions are kept in a cache of this side
 	lifetime   time.Duration // of sessions; 0 for ossl's default
 	rotation   time.Duration // of ticket keys; 0 for ossl's default
 	kernel     bool
@@ -125,8 +139,8 @@ func (h thisHost) suite12(id uint16) error {
 	return h.try(&tls.Config{MaxVersion: tls.VersionTLS12, CipherSuites: []uint16{id}})
 }
 
-func expand(p *policy.Policy, h host) (*expansion, error) {
-	e := &expansion{fips: p.FIPS, kernel: p.Records.Kernel.Value == "yes"}
+func expand(p *policy.Policy, h host, client bool) (*expansion, error) {
+	e := &expansion{client: client, fips: p.FIPS, kernel: p.Records.Kernel.Value == "yes"}
 	if err := e.setVersions(p); err != nil {
 		return nil, err
 	}
@@ -225,10 +239,11 @@ var groupOrder = []tls.CurveID{tls.X25519MLKEM768, tls.SecP256r1MLKEM768, tls.Se
 
 // setOrder takes the policy's order of suites. The order of groups is always crypto/tls's.
 func (e *expansion) setOrder(p *policy.Policy) {
-	switch p.Order.Value {
-	case "client":
+	switch {
+	case e.client:
+	case p.Order.Value == "client":
 		e.leave("order", "", "client", p.Order.Level, "servers of ossl choose the cipher suite by their own order, as crypto/tls's do")
-	case "server":
+	case p.Order.Value == "server":
 		e.ordered = len(e.suites12) > 0
 	}
 	place := func(a, b tls.CurveID) int { return slices.Index(groupOrder, a) - slices.Index(groupOrder, b) }
@@ -237,9 +252,25 @@ func (e *expansion) setOrder(p *policy.Policy) {
 	}
 }
 
-// setResumption chooses tickets and a cache. ossl resumes TLS 1.2 by ID, and TLS 1.3 without tickets'
-// keys, from its cache only, and TLS 1.3 by tickets if there are both.
+// setResumption chooses tickets and a cache. A server resumes TLS 1.2 by ID, and TLS 1.3 without
+// tickets' keys, from its cache only, and TLS 1.3 by tickets if there are both.
 func (e *expansion) setResumption(r *policy.Resumption) error {
+	if r.Early.Value == "yes" {
+		return fmt.Errorf("resumption.early: ossl has no early data")
+	}
+	if e.client {
+		kinds := map[string]policy.Setting{"tls13": r.TLS13, "id": r.ID, "tickets": r.Tickets}
+		forbids := func(s policy.Setting) bool { return s.Value == "no" }
+		forbidden := slices.ContainsFunc(slices.Collect(maps.Values(kinds)), forbids)
+		for _, kind := range slices.Sorted(maps.Keys(kinds)) {
+			if s := kinds[kind]; s.Value == "yes" && forbidden {
+				e.leave("resumption."+kind, "", s.Value, s.Level, "the policy forbids another kind, and a client's cache holds all kinds")
+			} else if s.Value == "yes" {
+				e.cache = true
+			}
+		}
+		return nil
+	}
 	e.noTickets = r.Tickets.Value == "no"
 	e.cache = r.ID.Value == "yes"
 	switch {
@@ -252,9 +283,6 @@ func (e *expansion) setResumption(r *policy.Resumption) error {
 	case r.TLS13.Value == "yes" && e.noTickets:
 		e.cache = true
 	}
-	if r.Early.Value == "yes" {
-		return fmt.Errorf("resumption.early: ossl has no early data")
-	}
 	e.lifetime = time.Duration(r.Lifetime.Value) * time.Second
 	if rotation := time.Duration(r.Rotation.Value) * time.Second; rotation > 0 && rotation < 24*time.Hour && !e.noTickets {
 		e.rotation = rotation // else ossl's own keys, which change every 24 hours, follow the policy
@@ -264,7 +292,10 @@ func (e *expansion) setResumption(r *policy.Resumption) error {
 
 // noteRest lists the program's own duties: its certificates, its sockets and its HTTP server.
 func (e *expansion) noteRest(p *policy.Policy) {
-	const certificate = "it depends on the certificate, which the program gives"
+	certificate, staple := "it depends on the certificate, which the program gives", "the program sets tls.Certificate.OCSPStaple"
+	if e.client {
+		certificate, staple = "it depends on the server's certificate", "the program reads tls.ConnectionState.OCSPResponse"
+	}
 	for _, l := range p.Lines() {
 		if l.Value == "" && l.Name == "" {
 			continue
@@ -276,7 +307,7 @@ func (e *expansion) noteRest(p *policy.Policy) {
 			}
 		case top == "stapling":
 			if l.Value == "finding" {
-				e.leave(l.Field, "", l.Value, l.Level, "the program sets tls.Certificate.OCSPStaple")
+				e.leave(l.Field, "", l.Value, l.Level, staple)
 			}
 		case l.Field == "records.buffer_size":
 			e.leave(l.Field, "", l.Value, l.Level, "ossl grows records from 1 packet to 16 KB, as crypto/tls does")
@@ -284,7 +315,7 @@ func (e *expansion) noteRest(p *policy.Policy) {
 			e.leave(l.Field, "", l.Value, l.Level, "the program calls Conn.SendFile or Conn.ReadFrom")
 		case l.Field == "sockets.nodelay" && l.Value == "no", l.Field == "sockets.nopush":
 			e.leave(l.Field, "", l.Value, l.Level, "sockets are the program's; package net sets TCP_NODELAY")
-		case l.Field == "sockets.hsts":
+		case l.Field == "sockets.hsts" && !e.client:
 			e.leave(l.Field, "", l.Value, l.Level, "the HTTP server sends the header")
 		}
 	}
@@ -310,7 +341,9 @@ func (e *expansion) build() (*tls.Config, []ossl.Option) {
 	if e.suites13 != nil {
 		options = append(options, ossl.WithTLS13CipherSuites(e.suites13...))
 	}
-	if e.cache {
+	if e.cache && e.client {
+		config.ClientSessionCache = tls.NewLRUClientSessionCache(0)
+	} else if e.cache {
 		options = append(options, ossl.WithSessionCache(session.NewCache(sessionCacheSize)))
 		if !e.noTickets {
 			options = append(options, ossl.WithTLS13Tickets())

@@ -19,29 +19,7 @@ import (
 // serve serves one byte to each client under a policy, and returns the address.
 func serve(t *testing.T, p *policy.Policy) string {
 	t.Helper()
-	if lib, err := ossl.Library(); err == nil && lib.FIPSRequired != "" && !p.FIPS {
-		t.Skip("OpenSSL is in FIPS mode, which leaves out what other policies have")
-	}
-	config, options, unmet, err := apply.Server(p)
-	if errors.Is(err, ossl.ErrUnavailable) {
-		t.Skip("no OpenSSL: ", err)
-	}
-	if errors.Is(err, ossl.ErrNotFIPS) {
-		lib, _ := ossl.Library()
-		t.Skipf("OpenSSL %s has no FIPS module here", lib.Version)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Log("unmet: ", unmet)
-	if !slices.IsSortedFunc(unmet, func(a, b apply.Unmet) int {
-		if a.Wanted() && !b.Wanted() || a.Level == policy.Required && b.Level == policy.Recommended {
-			return -1
-		}
-		return 0
-	}) {
-		t.Error("what the policy wants most isn't first")
-	}
+	config, options := must(t, p, apply.Server)
 	config.Certificates = []tls.Certificate{tlstest.ServerCert(tlstest.P256)}
 	ctx, err := ossl.NewContext(config, append(options, ossl.WithoutHostPolicy())...)
 	if err != nil {
@@ -66,6 +44,37 @@ func serve(t *testing.T, p *policy.Policy) string {
 		}
 	}()
 	return l.Addr().String()
+}
+
+// must returns the configuration of a policy on this host's OpenSSL, or skips the test.
+func must(t *testing.T, p *policy.Policy, role func(*policy.Policy) (*tls.Config, []ossl.Option, []apply.Unmet, error)) (
+	*tls.Config, []ossl.Option,
+) {
+	t.Helper()
+	if lib, err := ossl.Library(); err == nil && lib.FIPSRequired != "" && !p.FIPS {
+		t.Skip("OpenSSL is in FIPS mode, which leaves out what other policies have")
+	}
+	config, options, unmet, err := role(p)
+	if errors.Is(err, ossl.ErrUnavailable) {
+		t.Skip("no OpenSSL: ", err)
+	}
+	if errors.Is(err, ossl.ErrNotFIPS) {
+		lib, _ := ossl.Library()
+		t.Skipf("OpenSSL %s has no FIPS module here", lib.Version)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Log("unmet: ", unmet)
+	if !slices.IsSortedFunc(unmet, func(a, b apply.Unmet) int {
+		if a.Wanted() && !b.Wanted() || a.Level == policy.Required && b.Level == policy.Recommended {
+			return -1
+		}
+		return 0
+	}) {
+		t.Error("what the policy wants most isn't first")
+	}
+	return config, options
 }
 
 // ask connects to a server and returns the state of the connection after its first byte.
@@ -128,6 +137,52 @@ func testServer(t *testing.T, fips bool) {
 			if _, err := ask(address, &tls.Config{MaxVersion: tls.VersionTLS12, CipherSuites: []uint16{weak}}); err == nil {
 				t.Errorf("%s is accepted", tls.CipherSuiteName(weak))
 			}
+		})
+	}
+}
+
+// TestClient: a client with each policy's configuration connects to servers that have what the policy
+// allows, and to no others.
+func TestClient(t *testing.T) { testClient(t, false) }
+
+// TestFIPSClient is TestClient of the policies that need FIPS mode. ci/matrix runs it by its name.
+func TestFIPSClient(t *testing.T) { testClient(t, true) }
+
+func testClient(t *testing.T, fips bool) {
+	for _, p := range policy.All() {
+		if p.FIPS != fips {
+			continue
+		}
+		t.Run(p.Name, func(t *testing.T) {
+			t.Parallel()
+			config, options := must(t, p, apply.Client)
+			config.RootCAs, config.ServerName = tlstest.CA().Pool(), tlstest.ServerName
+			ctx, err := ossl.NewContext(config, append(options, ossl.WithoutHostPolicy())...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			meet := func(what string, wanted bool, edits ...func(*tls.Config)) {
+				t.Helper()
+				end := func(conn net.Conn) tlstest.Conn { return ctx.Client(conn, tlstest.ServerName) }
+				_, _, err := tlstest.TryVisit(end, tlstest.StdServer(tlstest.ServerConfig(edits...)))
+				if wanted != (err == nil) {
+					t.Errorf("%s: %v, and the policy has it: %v", what, err, wanted)
+				}
+			}
+			has := func(list []policy.Value, name string) bool {
+				return slices.ContainsFunc(list, func(v policy.Value) bool { return v.Name == name && v.Level != policy.PhaseOut })
+			}
+			tls12 := has(p.Versions, "TLS 1.2")
+			meet("TLS 1.3", true)
+			meet("TLS 1.2", tls12, tlstest.Only(tls.VersionTLS12))
+			for _, id := range []uint16{tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256, tls.TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA} {
+				name := tls.CipherSuiteName(id)
+				meet(name, tls12 && has(p.Suites12, name), tlstest.Only(tls.VersionTLS12), tlstest.Suites(id))
+			}
+			for id, name := range map[tls.CurveID]string{tls.X25519: "x25519", tls.CurveP256: "secp256r1", tls.CurveP384: "secp384r1"} {
+				meet(name, has(p.Groups, name), tlstest.Only(tls.VersionTLS13), tlstest.Curves(id))
+			}
+			meet("ed25519", has(p.Signatures, "ed25519"), tlstest.Certificates(tlstest.ServerCert(tlstest.Ed25519)))
 		})
 	}
 }
