@@ -65,7 +65,7 @@ func TestServerName(t *testing.T) {
 			addr := serve(t, func(p *peer) {
 				p.expect("\x00\x00\x00\x08\x04\xd2\x16\x2f")
 				p.send("S")
-				_ = tls.Server(p.conn, &tls.Config{Certificates: []tls.Certificate{identity().cert}}).Handshake()
+				_ = tls.Server(p.conn, &tls.Config{Certificates: []tls.Certificate{identity()}}).Handshake()
 				p.wait()
 			})
 			dialer := newDialer(t, func(c *tls.Config) { c.ServerName = test.config })
@@ -87,7 +87,7 @@ func TestUntrusted(t *testing.T) {
 		t.Run(protocol.name, func(t *testing.T) {
 			addr := serve(t, func(p *peer) {
 				p.converse(protocol.dialogue)
-				conn := tls.Server(p.conn, &tls.Config{Certificates: []tls.Certificate{identity().cert}})
+				conn := tls.Server(p.conn, &tls.Config{Certificates: []tls.Certificate{identity()}})
 				if n, err := conn.Read(make([]byte, 1)); n > 0 || err == nil {
 					t.Error("the client sent data")
 				}
@@ -265,7 +265,7 @@ func TestUnixSocket(t *testing.T) {
 		path := serveOn(t, "unix", filepath.Join(t.TempDir(), "s"), func(p *peer) {
 			p.expect("\x00\x00\x00\x08\x04\xd2\x16\x2f")
 			p.send("S")
-			_ = tls.Server(p.conn, &tls.Config{Certificates: []tls.Certificate{identity().cert}}).Handshake()
+			_ = tls.Server(p.conn, &tls.Config{Certificates: []tls.Certificate{identity()}}).Handshake()
 			p.wait()
 		})
 		conn, err := newDialer(t, func(c *tls.Config) { c.ServerName = name }).DialPostgres(t.Context(), "unix", path)

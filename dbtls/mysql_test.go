@@ -114,7 +114,7 @@ func TestMySQLUntrusted(t *testing.T) {
 	addr := serve(t, func(p *peer) {
 		p.send(mysqlGreeting(0xffff))
 		p.expect("\x20\x00\x00\x01" + mysqlExpected[:32])
-		conn := tls.Server(p.conn, &tls.Config{Certificates: []tls.Certificate{identity().cert}})
+		conn := tls.Server(p.conn, &tls.Config{Certificates: []tls.Certificate{identity()}})
 		if n, err := conn.Read(make([]byte, 1)); n > 0 || err == nil {
 			t.Error("the client sent data")
 		}

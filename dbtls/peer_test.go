@@ -2,22 +2,16 @@ package dbtls_test
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
-	"crypto/x509/pkix"
 	"encoding/binary"
 	"io"
-	"math/big"
 	"net"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/ossl-go/ossl"
 	"github.com/ossl-go/ossl/dbtls"
+	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
 // The dialogues of sound servers.
@@ -50,38 +44,15 @@ func ldapResponse(number, code byte, diagnosis string) string {
 	return "\x30" + string([]byte{byte(len(message))}) + message
 }
 
-// identity is a certificate for 127.0.0.1 and db.test, and a pool that trusts it.
-var identity = sync.OnceValue(func() (id struct {
-	cert  tls.Certificate
-	roots *x509.CertPool
-}) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		panic(err)
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "db.test"}, NotAfter: time.Now().Add(time.Hour),
-		DNSNames: []string{"db.test"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-		IsCA: true, BasicConstraintsValid: true,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		panic(err)
-	}
-	leaf, err := x509.ParseCertificate(der)
-	if err != nil {
-		panic(err)
-	}
-	id.cert = tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}
-	id.roots = x509.NewCertPool()
-	id.roots.AddCert(leaf)
-	return id
+// identity returns a certificate for 127.0.0.1 and db.test, which tlstest's authority has issued.
+var identity = sync.OnceValue(func() tls.Certificate {
+	return tlstest.New(tlstest.Options{Names: []string{"db.test", "127.0.0.1"}})
 })
 
 // newDialer returns a Dialer that trusts the identity. edit changes the configuration.
 func newDialer(t *testing.T, edit func(*tls.Config)) *dbtls.Dialer {
 	t.Helper()
-	config := &tls.Config{RootCAs: identity().roots}
+	config := &tls.Config{RootCAs: tlstest.CA().Pool()}
 	if edit != nil {
 		edit(config)
 	}
@@ -149,7 +120,7 @@ func (p *peer) wait() { _, _ = io.Copy(io.Discard, p.conn) }
 // secure runs the handshake, and goes on over TLS.
 func (p *peer) secure(version uint16, protocols ...string) {
 	conn := tls.Server(p.conn, &tls.Config{
-		Certificates: []tls.Certificate{identity().cert}, MinVersion: version, MaxVersion: version, NextProtos: protocols,
+		Certificates: []tls.Certificate{identity()}, MinVersion: version, MaxVersion: version, NextProtos: protocols,
 	})
 	if err := conn.Handshake(); err != nil {
 		p.t.Errorf("server: %v", err)
