@@ -39,6 +39,7 @@ var rules = concat(
 	startTLSRules,
 	httpRules,
 	dnsRules,
+	extraRules,
 )
 
 func concat(lists ...[]Rule) (all []Rule) {
@@ -130,6 +131,9 @@ func Check(ctx context.Context, target Target, options Options) (*Report, error)
 	}
 	report.At = options.At.UTC().Format(time.DateOnly)
 	report.Facts.Server = options.Server
+	if options.Extra {
+		report.Facts.Extra = &ExtraFacts{Headers: map[string]string{}, OwnRoots: options.Roots != nil}
+	}
 	r := &run{target: target, options: options, facts: &report.Facts}
 	err := r.all(ctx)
 	report.Target = r.target // the protocol may have been recognised

@@ -25,6 +25,7 @@ type Facts struct {
 	HTTP      HTTPFacts   `json:"http"`
 	DNS       DNSFacts    `json:"dns"`
 	Clients   ClientFacts `json:"clients"`
+	Extra     *ExtraFacts `json:"extra,omitempty"` // nil if they weren't asked for
 }
 
 // AddressFacts are about one address of the name.
@@ -268,6 +269,13 @@ type DNSFacts struct {
 	HTTPS []string `json:"https,omitempty"` // HTTPS records (RFC 9460), in presentation format
 	ECH   Switch   `json:"ech"`             // the record has ECH configurations
 	CAA   []string `json:"caa,omitempty"`
+}
+
+// ExtraFacts are about the surroundings of TLS.
+type ExtraFacts struct {
+	Status   int               `json:"status,omitempty"` // of the answer to GET / by HTTPS
+	Headers  map[string]string `json:"headers"`          // those of its headers that limit scripts and frames
+	OwnRoots bool              `json:"own_roots"`        // the trust anchors aren't the system's
 }
 
 // ClientFacts are the simulated clients.

@@ -65,6 +65,14 @@ func (r *run) overTLS(ctx context.Context, f *HTTPFacts) {
 	if r.facts.Server == "" {
 		r.facts.Server = text(header.Get("Server"))
 	}
+	if extra := r.facts.Extra; extra != nil {
+		extra.Status = response.StatusCode
+		for _, name := range securityHeaders {
+			if value := header.Get(name); value != "" {
+				extra.Headers[name] = text(value)
+			}
+		}
+	}
 }
 
 // plain asks on port 80 of the same address.

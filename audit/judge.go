@@ -34,6 +34,9 @@ func (r *Report) Judge(p *policy.Policy, at time.Time) {
 	j := &judgement{facts: &r.Facts, policy: p, at: at, product: productOf(&r.Facts, r.Target)}
 	order := map[string]int{}
 	for i, rule := range rules {
+		if rule.extra && r.Facts.Extra == nil {
+			continue
+		}
 		order[rule.ID] = i
 		findings, outcome := rule.check(j)
 		if outcome.State != Tested {

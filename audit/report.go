@@ -132,6 +132,8 @@ type Rule struct {
 	Source string `json:"source"`
 	// info says that all findings of the rule have the severity info, so that it lowers no grade.
 	info bool
+	// extra says that the rule is judged only if Facts.Extra was asked for.
+	extra bool
 	// check returns the findings of the rule, without the fields that the rule has too, and with prices
 	// if the rule has any; and the outcome: a rule whose facts weren't tested says so.
 	check func(*judgement) ([]Finding, Outcome)

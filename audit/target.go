@@ -50,7 +50,10 @@ type Options struct {
 	NoClients         bool // no simulated clients
 	// All finds all cipher suites of all versions, and simulates all clients, even if the audit then makes
 	// more than 60 connections.
-	All      bool
+	All bool
+	// Extra judges the surroundings of TLS too: CAA records, certificate timestamps, and headers that limit
+	// scripts and frames.
+	Extra    bool
 	NoTiming bool // no prices in milliseconds
 	Precise  bool // prices in milliseconds from 60 rounds instead of 6
 

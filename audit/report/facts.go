@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -311,6 +312,11 @@ func otherRows(f *audit.Facts) (rows []row) {
 		add("HSTS", f.HTTP.HSTS)
 		add("plain HTTP leads to", f.HTTP.Redirects)
 		add("Alt-Svc", f.HTTP.HTTP3)
+	}
+	if f.Extra != nil {
+		for _, name := range slices.Sorted(maps.Keys(f.Extra.Headers)) {
+			add(name, f.Extra.Headers[name])
+		}
 	}
 	add("HTTPS records", strings.Join(f.DNS.HTTPS, "; "))
 	add("CAA records", strings.Join(f.DNS.CAA, "; "))

@@ -128,6 +128,8 @@ func (f *checkFlags) register(cmd *cobra.Command) {
 	flags.BoolVar(&f.options.NoClients, "no-clients", false, "simulate no clients")
 	flags.BoolVar(&f.options.All, "all", false,
 		"find all cipher suites and simulate all clients, even with more than\n60 connections")
+	flags.BoolVar(&f.options.Extra, "extra", false,
+		"judge the surroundings of TLS too: CAA records, certificate\ntimestamps, and headers that limit scripts and frames")
 	flags.BoolVar(&f.options.NoTiming, "no-timing", false, "measure no times, so that prices have no milliseconds")
 	flags.BoolVar(&f.options.Precise, "precise", false, "measure times in 60 rounds instead of 6, one or two connections each")
 	flags.BoolVar(&f.options.Replay, "replay", false,
