@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// An endingContext is a context for one call, and the function that ends it.
+// An endingContext is a context for one call, and the function that stops it.
 type endingContext struct {
 	context.Context
 	end func()
@@ -37,8 +37,8 @@ var cacheContexts = map[string]cacheContextMaker{
 
 type cacheContextKey struct{}
 
-// TestCacheContext compares the context of cache calls with that of context.WithTimeout, step by
-// step.
+// TestCacheContext compares the context of cache calls with a context of context.WithTimeout, step
+// by step.
 func TestCacheContext(t *testing.T) {
 	for name, start := range cacheContexts {
 		t.Run(name, func(t *testing.T) {
@@ -66,7 +66,7 @@ func cacheContextParent(t *testing.T) (context.Context, context.CancelCauseFunc)
 	return parent, cancel
 }
 
-// wantEnded checks that ctx has ended with an error and for a cause, or not if they are nil.
+// wantEnded checks that ctx is done with an error and for a cause, or is not done if they are nil.
 func wantEnded(t *testing.T, state string, ctx context.Context, want, cause error) {
 	t.Helper()
 	synctest.Wait()
@@ -85,7 +85,7 @@ func wantEnded(t *testing.T, state string, ctx context.Context, want, cause erro
 	}
 }
 
-// testCacheContextEnd ends a context, before its parent ends.
+// testCacheContextEnd stops a context before its parent is done.
 func testCacheContextEnd(t *testing.T, start cacheContextMaker) {
 	parent, _ := cacheContextParent(t)
 	c := start(parent)
@@ -150,7 +150,7 @@ func testCacheContextLate(t *testing.T, start cacheContextMaker) {
 	}
 }
 
-// testCacheContextParent ends the parent, by its deadline or with a cause.
+// testCacheContextParent cancels the parent, by its deadline or with a cause.
 func testCacheContextParent(t *testing.T, start cacheContextMaker) {
 	parent, cancel := cacheContextParent(t)
 	early, stop := context.WithTimeout(parent, time.Millisecond)

@@ -24,7 +24,8 @@ func (c panickyCache) Get(ctx context.Context, _ []byte, _ bool) ([]byte, error)
 	panic("in Get")
 }
 
-// TestCacheContextEndsAfterPanic checks that the context of a call of the cache ends if that panics.
+// TestCacheContextEndsAfterPanic checks that the context of a call to the cache is cancelled if the
+// call panics.
 func TestCacheContextEndsAfterPanic(t *testing.T) {
 	cc, sc := tlstest.Resuming(tls.VersionTLS12)
 	sc.SessionTicketsDisabled = true // so that the cache is asked

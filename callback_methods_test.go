@@ -195,8 +195,8 @@ func TestMethodsInCallbacks(t *testing.T) {
 	}
 }
 
-// TestCloseInCallbacks checks that Close, a panic, or the end of the goroutine in any callback ends
-// the handshake and leaks no C memory.
+// TestCloseInCallbacks checks that Close, a panic, or the end of the goroutine in any callback
+// stops the handshake and leaks no C memory.
 func TestCloseInCallbacks(t *testing.T) {
 	if ossltest.InFIPS {
 		t.Skipf("OpenSSL %s: FIPS mode refuses keys that are a crypto.Signer", ossltest.Version())
@@ -306,8 +306,8 @@ func TestCloseInsideClientCertificate(t *testing.T) {
 	}
 }
 
-// TestAfterPanic checks that a callback's panic ends the connection for good, and that later calls
-// return.
+// TestAfterPanic checks that a callback's panic breaks the connection for good, and that later
+// calls return.
 func TestAfterPanic(t *testing.T) {
 	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
 		p := ossltest.NewContexts(t, func(c, _ *tls.Config) {

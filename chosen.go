@@ -27,7 +27,7 @@ type chosenKey struct {
 }
 
 // A chosenContext is a Context and the number of its users: the list, and the handshakes that have
-// not made their SSL yet. An SSL itself keeps the objects of libssl that it needs.
+// not made their SSL yet. An SSL itself keeps the libssl objects that it needs.
 type chosenContext struct {
 	users int // guarded by the list's mu
 
@@ -43,7 +43,7 @@ func newChosenContexts() *chosenContexts {
 	return c
 }
 
-// leave ends one use of a Context. mu is locked.
+// leave removes one user of a Context. mu is locked.
 func (c *chosenContexts) leave(e *chosenContext) {
 	if e.users--; e.users == 0 {
 		c.idle = append(c.idle, e)

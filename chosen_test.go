@@ -35,7 +35,7 @@ func choosing(t *testing.T, choose func() *tls.Config) (server *Context, shake f
 	}
 }
 
-// pair returns the two ends of a connection whose handshake is done.
+// pair returns both sides of a connection whose handshake is done.
 func pair(t *testing.T, client, server *Context) (c, s *Conn) {
 	t.Helper()
 	a, b := tlstest.Buffered()
@@ -324,7 +324,7 @@ func TestChosenIsForgotten(t *testing.T) {
 }
 
 // TestChosenIsUnpinned checks that a handshake that fails after the choice, before there is an SSL
-// of the chosen Context, ends its use of the Context.
+// of the chosen Context, stops using the Context.
 func TestChosenIsUnpinned(t *testing.T) {
 	var get func(*tls.ClientHelloInfo) (*tls.Certificate, error)
 	config := tlstest.ServerConfig(func(c *tls.Config) {

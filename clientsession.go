@@ -14,8 +14,8 @@ import (
 
 // Resumption, on a client. The configuration's ClientSessionCache keeps libssl's sessions: each is
 // in the Extra field of a tls.SessionState, which survives Bytes and ParseSessionState. The other
-// fields are those of a made-up session whose certificate has expired. So a crypto/tls client that
-// uses the same cache doesn't offer the session, and forgets it.
+// fields describe a made-up session whose certificate has expired. So a crypto/tls client that uses
+// the same cache doesn't offer the session, and forgets it.
 
 // sessionMark is the beginning of ossl's entry in SessionState.Extra.
 const sessionMark = "ossl session 3\x00"

@@ -99,7 +99,7 @@ func TestRefusedByName(t *testing.T) {
 	c.MaxVersion = tls.VersionTLS12
 	wantConfigError(t, "CipherSuites", c)
 	// Without encryption, for export (CVE-2015-0204, CVE-2015-4000), DES, anonymous, the two values
-	// that only signal, and RC4 (CVE-2015-2808). Some builds of libssl have 3DES.
+	// that only signal, and RC4 (CVE-2015-2808). Some libssl builds have 3DES.
 	for _, id := range []uint16{0, 0x003b, 0x0003, 0x0014, 0x0009, 0x0034, 0x00ff, 0x5600, tls.TLS_ECDHE_RSA_WITH_RC4_128_SHA} {
 		wantConfigError(t, "CipherSuites", tlstest.ServerConfig(tlstest.Only(tls.VersionTLS12), tlstest.Suites(id)))
 	}
@@ -157,7 +157,7 @@ func TestHonouredFieldsAreAccepted(t *testing.T) {
 	}
 }
 
-// TestUnknownFieldIsRefused takes a field out of configFields, as if it were one of a newer Go.
+// TestUnknownFieldIsRefused takes a field out of configFields, as if only a newer Go had it.
 func TestUnknownFieldIsRefused(t *testing.T) {
 	check := configFields["ServerName"]
 	delete(configFields, "ServerName")

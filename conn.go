@@ -18,9 +18,9 @@ import (
 //
 // Read and Write may be called at the same time, and Close at any time.
 type Conn struct {
-	// Goroutines wait for the locks in this order: handshakeMu, in, out, engine. Against it they
-	// only try to lock in, as a Write does that has to read. The locks in turns, calls and counters
-	// come last.
+	// Goroutines wait for the locks in this order: handshakeMu, in, out, engine. Against this order
+	// they only try to lock in, as a Write that must read does. The locks in turns, calls and
+	// counters come last.
 
 	// Constant.
 	conn       net.Conn
@@ -54,8 +54,8 @@ type Conn struct {
 
 var _ net.Conn = (*Conn)(nil)
 
-// release frees the connection's C memory: now, or when the crossing or the Read that is under way
-// has ended. It never waits.
+// release frees the connection's C memory: now, or when the crossing or the Read under way returns.
+// It never waits.
 func (c *Conn) release() {
 	c.engine.release()
 	c.heard()
@@ -184,7 +184,7 @@ func (c *Conn) ExportKeyingMaterial(label string, context []byte, length int) ([
 // first Read or Write does. Use [Conn.HandshakeContext] to cancel a handshake or bound its time.
 func (c *Conn) Handshake() error { return c.HandshakeContext(context.Background()) }
 
-// HandshakeContext runs the handshake if it has not run yet. If ctx ends first, HandshakeContext
+// HandshakeContext runs the handshake if it has not run yet. If ctx is done first, HandshakeContext
 // closes the underlying connection and returns ctx's error. After the handshake, ctx has no effect
 // on the connection.
 func (c *Conn) HandshakeContext(ctx context.Context) error { return c.shakeHands(ctx, nothingFollows) }

@@ -408,7 +408,7 @@ func TestQueueIsBounded(t *testing.T) {
 		<-writes
 	}
 	go server.Write(make([]byte, 1<<20)) // stuck: the client never reads
-	<-writes                             // before a Read has anything to send: the Write must be the one that is stuck
+	<-writes                             // before a Read needs to send something: the Write must be the one that is stuck
 	failed := make(chan error, 1)
 	go func() {
 		buf := make([]byte, 100)
@@ -435,7 +435,8 @@ func TestQueueIsBounded(t *testing.T) {
 	}
 }
 
-// TestCloseDoesNotWaitForBlockedAnswer has a Read send an answer that the peer doesn't take.
+// TestCloseDoesNotWaitForBlockedAnswer closes a connection while a Read sends an answer that the
+// peer doesn't take.
 func TestCloseDoesNotWaitForBlockedAnswer(t *testing.T) {
 	t.Parallel() // Close gives its own alert five seconds
 	client, server := ossltest.Connected(t, tlstest.NetPipe, func(c, _ *tls.Config) { c.MinVersion = tls.VersionTLS13 })

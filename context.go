@@ -21,7 +21,7 @@ type Context struct {
 	host     *negotiate.Host // the host's policy, or nil if there is none to honour
 	ssl      *libssl.Context
 	serveErr error    // the reason why the Context can't serve, or nil
-	suites   []uint16 // of TLS 1.2
+	suites   []uint16 // for TLS 1.2
 	omitted  []Omission
 	level    int // OpenSSL's security level in force
 
@@ -39,7 +39,7 @@ type Context struct {
 	kernelTLS      bool // the kernel is asked to seal
 	pausesToVerify bool // libssl itself pauses clients for verification; it never pauses servers
 	pausesAtHello  bool // servers pause at the ClientHello, to choose a configuration and certificate
-	asksToSign     bool // a certificate's key is a crypto.Signer: libssl has to ask Go to sign
+	asksToSign     bool // a certificate's key is a crypto.Signer: libssl must ask Go to sign
 
 	trace    io.Writer // for the messages of handshakes; nil for none
 	observer *observer // shared with the Contexts of GetConfigForClient's configurations

@@ -24,7 +24,7 @@ type observation struct {
 
 	began, opened time.Time // of the handshake: its begin, its successful end
 	resumption    Resumption
-	alertSent     uint8 // that ended the handshake, or 0
+	alertSent     uint8 // that aborted the handshake, or 0
 
 	bytesRead, bytesWritten byteCount
 	ends                    atomic.Uint32 // see Conn.ended

@@ -15,13 +15,13 @@ import (
 
 // Tests of speed check counts, which are the same on every machine.
 const (
-	maxPairCrossings  = 12 // connect, handshake, echo, close, both ends
+	maxPairCrossings  = 12 // connect, handshake, echo, close, on both sides
 	maxEchoCrossings  = 4  // one more echo
 	maxPairAllocation = 60 // Go allocations of such a pair; crypto/tls makes about 870
 )
 
-// talk runs one connection with echoes over a and b, and returns the number of crossings at both
-// ends.
+// talk runs one connection with echoes over a and b, and returns the number of crossings on both
+// sides.
 func talk(t testing.TB, p ossltest.Contexts, a, b net.Conn, message []byte, echoes int) (crossings uint64) {
 	server := p.Server.Server(b)
 	done := make(chan error, 1)

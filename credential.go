@@ -244,7 +244,7 @@ func newSignerCredential(chain [][]byte, signer crypto.Signer, schemes []tls.Sig
 	return cred, err
 }
 
-// onlySigns reports whether key can only be asked to sign, so that libssl has to ask Go.
+// onlySigns reports whether key can only be asked to sign, so that libssl must ask Go.
 func onlySigns(key crypto.PrivateKey) bool { return !isOwnKey(key) && heldkey.In(key) == nil }
 
 // isOwnKey reports whether key is of a type of the standard library, so that libssl can have it. An

@@ -1,7 +1,7 @@
 // Package ossl implements TLS 1.2 and TLS 1.3, for clients and servers, with the OpenSSL that it
 // finds on the host at run time.
 //
-// It has the API of crypto/tls: [Dial], [Listen], [Client], [Server] and [Conn] take the same
+// It has crypto/tls's API: [Dial], [Listen], [Client], [Server] and [Conn] take the same
 // [tls.Config], give the same [tls.ConnectionState], fail with the same errors and send the same
 // alerts. In the simplest case, only the import changes:
 //
@@ -41,7 +41,7 @@
 //
 // In FIPS mode, all cryptography is done by OpenSSL's FIPS module. [WithFIPS], the environment
 // variable OSSL_FIPS=require, or the host's own FIPS mode turn it on, and [Conn.FIPS] shows it.
-// docs/FIPS.md says which claims this supports.
+// docs/FIPS.md lists the claims that this supports.
 //
 // # HTTP
 //

@@ -10,9 +10,9 @@ import (
 )
 
 // An engine is the part of a connection that C holds: an SSL or, after the takeover, the keys of
-// both directions. Its lock is held for each crossing into C except those of a directOpener, and
-// never across network I/O. With libssl's records, one thread at a time may use the SSL; with
-// ossl's own, the lock puts the records that Writes and Reads seal in order.
+// both directions. Its lock is held for each crossing into C except a directOpener's, and never
+// across network I/O. With libssl's records, one thread at a time may use the SSL; with ossl's own,
+// the lock puts the records that Writes and Reads seal in order.
 //
 // The sealer and the queue belong to the engine rather than to the writer, because a Read that has
 // an alert or the answer to a KeyUpdate seals it at once, however long a Write has been blocked in
@@ -55,7 +55,7 @@ func (e *engine) unlock() {
 	}
 }
 
-// release frees ssl now, or when the crossing that is under way has ended. It never waits.
+// release frees ssl now, or when the crossing under way returns. It never waits.
 func (e *engine) release() {
 	e.released.Store(true)
 	e.tryFree()

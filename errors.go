@@ -165,8 +165,7 @@ func (e *sentAlert) Unwrap() []error {
 }
 
 // isRecordAlert reports whether a failure with this alert is a local error in crypto/tls even
-// during a handshake. Such failures are those of the record layer, and messages that can't be
-// parsed.
+// during a handshake. These are failures of the record layer, and messages that can't be parsed.
 func isRecordAlert(alert int) bool {
 	switch alert {
 	case alertUnexpectedMessage, alertBadRecordMAC, alertRecordOverflow, alertDecodeError:

@@ -13,8 +13,9 @@ import (
 // more types.
 type Event interface{ event() }
 
-// A HandshakeEvent says that a handshake has ended. It comes after VerifyConnection, and before the
-// call that ran the handshake returns. If a callback has panicked, Err is an error that says so.
+// A HandshakeEvent reports that a handshake has succeeded or failed. It comes after
+// VerifyConnection, and before the call that ran the handshake returns. If a callback has panicked,
+// Err is an error that reports this.
 type HandshakeEvent struct {
 	Conn    *Conn
 	Server  bool            // this side is the server
@@ -28,9 +29,9 @@ type HandshakeEvent struct {
 	Failure    Failure    // of Err, with the alert
 }
 
-// A CloseEvent says that a connection whose handshake has succeeded was closed with [Conn.Close],
-// or because the context of [Conn.HandshakeContext] ended just after that. It comes after the
-// connection's HandshakeEvent.
+// A CloseEvent reports that a connection whose handshake has succeeded was closed with
+// [Conn.Close], or because the context of [Conn.HandshakeContext] was done just after that. It
+// comes after the connection's HandshakeEvent.
 type CloseEvent struct {
 	Conn     *Conn
 	Server   bool          // this side is the server
@@ -38,13 +39,14 @@ type CloseEvent struct {
 
 	BytesRead, BytesWritten uint64 // of application data
 
-	// Err is the error that ended reading or writing before the connection was closed, or nil. The
-	// peer's close_notify is not an error. That of a Read or a Write under way may be missing.
+	// Err is the error with which reading or writing failed before the connection was closed, or
+	// nil. The peer's close_notify is not an error. The error of a Read or a Write under way may be
+	// missing.
 	Err     error
 	Failure Failure // of Err
 }
 
-// A SessionEvent says that a server has called its [session.Cache]: during a handshake, or to
+// A SessionEvent reports that a server has called its [session.Cache]: during a handshake, or to
 // remove a session after a fatal alert.
 type SessionEvent struct {
 	Op       string // "get", "put" or "remove"
@@ -108,8 +110,8 @@ func (c *Conn) labeled(ctx context.Context, f func(ctx context.Context) error) (
 	return err
 }
 
-// handshakeEnded counts a handshake that has failed, and reports one that has ended in any way. No
-// lock is held.
+// handshakeEnded counts a handshake that has failed, and reports a handshake whether it has
+// succeeded or failed. No lock is held.
 func (c *Conn) handshakeEnded(ctx context.Context, err error) {
 	o := c.watch.counting()
 	took := time.Since(c.watch.began)
@@ -117,7 +119,7 @@ func (c *Conn) handshakeEnded(ctx context.Context, err error) {
 	if ended := ctx.Err(); c.watch.alertSent != 0 && (ended == nil || !errors.Is(err, ended)) {
 		failure = failure.withAlert(c.watch.alertSent)
 	}
-	if err != nil && !c.complete.Load() { // else ctx has ended after it succeeded
+	if err != nil && !c.complete.Load() { // else ctx was done after it succeeded
 		f := FailureStats{Server: !c.isClient, Failure: failure}
 		o.count(func(t *counters) { increment(&t.failures, f) })
 	}
@@ -145,14 +147,14 @@ func (c *Conn) established(helloRetry bool) {
 	c.watch.counting().count(func(t *counters) { t.handshake(h, took) })
 }
 
-// The ends of a connection whose handshake has succeeded.
+// The events after which a connection whose handshake has succeeded counts as closed.
 const (
 	handshakeReported uint32 = 1 << iota
 	closeCalled
 )
 
-// ended reports the connection as closed when both ends have come: Close may be called before the
-// handshake is reported. broken is the error that ended the connection before Close, or nil.
+// ended reports the connection as closed after both events: Close may be called before the
+// handshake is reported. broken is the error that broke the connection before Close, or nil.
 func (c *Conn) ended(ends uint32, broken error) {
 	const both = handshakeReported | closeCalled
 	if before := c.watch.ends.Or(ends); before != both && before|ends == both {
@@ -180,20 +182,20 @@ func (c *Conn) closeEnded(err error) {
 	}
 }
 
-// SetIdle tells whether the protocol above is between two messages, for the statistics and events
-// alone. Many clients of HTTP end such a connection without close_notify, or with a reset, since
-// nothing is lost then: [Stats.Broken] doesn't count that, and the [CloseEvent] has no error. Package
-// httptls calls it for its servers' connections.
+// SetIdle records whether the protocol above is between two messages. Only the statistics and
+// events use this. Many HTTP clients close an idle connection without close_notify, or with a
+// reset, since nothing is lost then: [Stats.Broken] doesn't count that, and the [CloseEvent] has no
+// error. Package httptls calls it for its servers' connections.
 func (c *Conn) SetIdle(idle bool) {
-	// A server of HTTP/2 says so too when it has given up its streams because of an error. One of HTTP/1
-	// doesn't, and the client may leave before it says so.
+	// An HTTP/2 server also calls SetIdle(true) when it has given up its streams because of an
+	// error. An HTTP/1 server doesn't, and the client may leave before the server does.
 	if idle && c.complete.Load() && c.state.NegotiatedProtocol == "h2" && c.failed() != nil {
 		return
 	}
 	c.watch.idle.Store(idle)
 }
 
-// brokenBy returns the error that has ended the connection, or nil.
+// brokenBy returns the error that broke the connection, or nil.
 func (c *Conn) brokenBy() error {
 	err := c.failed()
 	if err == nil || !c.watch.idle.Load() {

@@ -206,7 +206,7 @@ func (c *Conn) Stats() Stats { return c.watch.observer.snapshot() }
 // SendByKernel is the part of SendFile that the kernel does.
 func (c *Conn) SendByKernel(f *os.File, n int64) (int64, error) { return c.sendFile(f, n) }
 
-// FlushKernel has the kernel send the data that it holds back.
+// FlushKernel makes the kernel send the data that it holds back.
 func (c *Conn) FlushKernel() error {
 	c.out.mu.Lock()
 	defer c.out.mu.Unlock()

@@ -9,9 +9,10 @@ import (
 	"github.com/ossl-go/ossl/internal/libssl"
 )
 
-// A handshake that libssl ends has crypto/tls's text for the same failure, completed by the offers
-// or the choice of the peer. The texts are made only when a handshake has failed. They contain the
-// peer's bytes as numbers or quoted strings only, and a limited number of them.
+// The error of a handshake that fails in libssl has crypto/tls's text for the same failure,
+// completed by the offers or the choice of the peer. The texts are made only when a handshake has
+// failed. They contain the peer's bytes as numbers or quoted strings only, and a limited number of
+// them.
 
 const (
 	maxListed     = 64 // suites, groups and so on of a peer that a text lists

@@ -32,14 +32,14 @@ const envFIPS = "OSSL_FIPS"
 // The rest of the process does not change. [NewContext] returns an error that wraps [ErrNotFIPS] if
 // the module is missing, is not configured, or fails its self-test.
 //
-// Versions, suites, groups and signature algorithms are those of crypto/tls in its FIPS mode,
-// except those that the module lacks: TLS 1.2 (only with the extended master secret) and 1.3,
-// AES-GCM, AES-CBC with SHA-256, P-256, P-384, P-521 and the hybrids of those and of X25519 with
-// ML-KEM. A configuration that names another one is refused.
+// A connection uses the versions, suites, groups and signature algorithms that crypto/tls uses in
+// its FIPS mode, as far as the module has them: TLS 1.2 (only with the extended master secret) and
+// 1.3, AES-GCM, AES-CBC with SHA-256, P-256, P-384, P-521 and the hybrids of those and of X25519
+// with ML-KEM. A configuration that names another one is refused.
 //
-// Chains are verified by OpenSSL, with the certificates of RootCAs and ClientCAs, or those of
-// [WithRoots] and [WithClientRoots]. A pool with constraints is refused. The module also holds the
-// private keys, so a key that is only a [crypto.Signer] is refused.
+// OpenSSL verifies chains with the certificates of RootCAs and ClientCAs, or of [WithRoots] and
+// [WithClientRoots]. A pool with constraints is refused. The module also holds the private keys, so
+// a key that is only a [crypto.Signer] is refused.
 //
 // If the host is in FIPS mode, so are all Contexts. The kernel (fips_enabled), the default
 // properties of the host's OpenSSL, or the environment variable OSSL_FIPS=require put it into FIPS
@@ -62,8 +62,8 @@ type FIPSModule struct {
 	Build   string // its build information
 	Path    string // the file that its code was loaded from
 
-	// Provider is the name under which OpenSSL has the module: "fips" for OpenSSL's own, or that of
-	// another one that is known, "symcryptprovider" or "libwolfprov". It is "" on OpenSSL 1.1.1.
+	// Provider is OpenSSL's name for the module: "fips" for OpenSSL's own, and "symcryptprovider"
+	// or "libwolfprov" for the others that are known. It is "" on OpenSSL 1.1.1.
 	Provider string
 	// Library is the file of the validated module if that is another library, which the provider
 	// calls, such as libsymcrypt.so.103.8.0. Else it is "".
@@ -160,7 +160,7 @@ func fipsByHost() (why string, err error) {
 	return why, nil
 }
 
-var hostFIPS atomic.Pointer[string] // nil until fipsByHost has found the answer
+var hostFIPS atomic.Pointer[string] // nil until fipsByHost knows the answer
 
 func hostInFIPS(kernel string) (why string, err error) {
 	text, err := os.ReadFile(kernel)
@@ -248,7 +248,7 @@ func remedy(err error) string {
 
 // checkFIPS returns an error for a field or option that FIPS mode can't honour. Versions, suites,
 // groups and signature algorithms are left to negotiate.FIPS. chosen means that GetConfigForClient
-// returned the configuration, whose pools replace those of the options.
+// returned the configuration, whose pools replace the options' pools.
 func checkFIPS(c *tls.Config, o *options, chosen bool) error {
 	switch {
 	case c.RootCAs != nil && o.roots != nil && !chosen:

@@ -46,8 +46,8 @@ func run(t *testing.T, name string, args ...string) {
 	}
 }
 
-// build compiles the stand-in, puts a copy of OpenSSL's module beside it, and returns the lines of
-// its section.
+// build compiles the stand-in, copies OpenSSL's module into the same folder, and returns the lines
+// of its section.
 func (s standIn) build(t *testing.T, dir string) string {
 	t.Helper()
 	cc := ccOrSkip(t)

@@ -79,7 +79,7 @@ func testFinishedLeaves(t *testing.T, version uint16, path ossl.RecordPath, resu
 			if err == nil {
 				_, err = io.ReadFull(server, make([]byte, data))
 			}
-			if err == nil { // with the ticket of TLS 1.3
+			if err == nil { // with the TLS 1.3 ticket
 				_, err = server.Write([]byte("answer"))
 			}
 			got <- err
@@ -230,8 +230,9 @@ func TestHeldFlightIgnoresDeadlines(t *testing.T) {
 	}
 }
 
-// TestHandshakeForWriteHoldsNothing checks the handshakes after which nothing waits: those of TLS
-// 1.2 that the server ends, and over connections that aren't sockets.
+// TestHandshakeForWriteHoldsNothing checks the handshakes after which nothing waits: TLS 1.2
+// handshakes in which the server sends the last flight, and handshakes over connections that aren't
+// sockets.
 func TestHandshakeForWriteHoldsNothing(t *testing.T) {
 	for name, version := range map[string]uint16{"TLS 1.2": tls.VersionTLS12, "no socket": tls.VersionTLS13} {
 		t.Run(name, func(t *testing.T) {

@@ -18,7 +18,7 @@ var pausedThreads = gate.New(gate.Max)
 
 // maxPaused bounds the handshakes of the process that wait for Go in the middle of a step. Each of
 // them holds a stack, which takes two mappings, and Linux allows a process 65,530
-// (vm.max_map_count, proc_sys_vm(5)); if Go can't make one, it ends the process. The next handshake
+// (vm.max_map_count, proc_sys_vm(5)); if Go can't make one, the process crashes. The next handshake
 // is refused and does not wait, because a callback of a paused handshake may be waiting for it.
 const maxPaused = 16384
 

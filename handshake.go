@@ -15,7 +15,7 @@ import (
 
 // libssl runs the handshake, one step at a time. A step takes the input that has arrived and makes
 // output. Between two steps, Go sends the output and reads more input. If libssl needs a decision
-// that is Go's, the step ends with a question, and the next step continues with the answer:
+// that is Go's, the step stops with a question, and the next step continues with the answer:
 //
 //	server  NeedHello     which configuration, certificate and session to use
 //	        NeedResume *  whether to resume the session that a client with this chain offers
@@ -64,7 +64,7 @@ type handshake struct {
 	// Set by note after each step, for code that doesn't lock the engine.
 	version              uint16 // as far as it is known
 	negotiated           bool   // a ServerHello, not a HelloRetryRequest, was sent or received
-	agreed               bool   // both ends have agreed to resume a session
+	agreed               bool   // client and server agreed to resume a session
 	extendedMasterSecret bool
 	answered             bool         // a server has made its first flight, with its signature
 	done                 bool         // the last step has completed the handshake
@@ -88,7 +88,7 @@ type handshake struct {
 	// Set by the verification of the peer (handshake_peer.go).
 	chainDecided       bool     // the peer's chain, or its absence, was decided on
 	connectionVerified bool     // VerifyConnection was asked
-	refused            *refusal // the reason why the handshake ends, or nil
+	refused            *refusal // the reason why the handshake fails, or nil
 	refusing           *refusal // the reason why it will end when the server's flight is complete, or nil
 
 	// Set by the decisions on resumption (sessions.go, clientsession.go).
@@ -159,7 +159,8 @@ func (h *handshake) end() {
 	}
 }
 
-// callbackContext returns the context for callbacks. It ends with the handshake, as in crypto/tls.
+// callbackContext returns the context for callbacks. It is cancelled when the handshake is over, as
+// in crypto/tls.
 func (h *handshake) callbackContext() context.Context {
 	if h.forCallbacks == nil {
 		h.forCallbacks, h.cancel = context.WithCancel(h.ctx)
@@ -256,7 +257,7 @@ func (h *handshake) deliver(step libssl.Step) error {
 	return err
 }
 
-// agree returns an error if ossl or a callback ends the handshake after a step that succeeded.
+// agree returns an error if ossl or a callback refuses the handshake after a step that succeeded.
 func (h *handshake) agree(step libssl.Step) error {
 	if h.refused == nil {
 		h.refused = h.checkMasterSecret()

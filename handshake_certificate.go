@@ -101,8 +101,8 @@ func (h *handshake) useClientCredential(cred *libssl.Credential, cert *tls.Certi
 	return nil
 }
 
-// refuseRequest ends the handshake of a client that was asked for a certificate. In TLS 1.3 it ends
-// when the server's flight is complete, since the alert can't be protected before.
+// refuseRequest aborts the handshake of a client that was asked for a certificate. In TLS 1.3 this
+// happens when the server's flight is complete, since the alert can't be protected before.
 func (h *handshake) refuseRequest(err error, alert uint8) error {
 	if h.version < tls.VersionTLS13 || !h.c.context().sealsAlerts {
 		h.sendClearAlert(alert)
@@ -119,7 +119,7 @@ func (h *handshake) sendClearAlert(description uint8) {
 	}
 }
 
-// sign signs with the crypto.Signer of a certificate, unless the handshake has ended.
+// sign signs with the crypto.Signer of a certificate, unless the handshake has failed.
 func (h *handshake) sign() error {
 	if err := h.ended(); err != nil {
 		return err

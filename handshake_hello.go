@@ -60,7 +60,7 @@ func (h *handshake) chooseForClient() error {
 	return h.useServerCredential()
 }
 
-// clientHelloInfo has crypto/tls parse the records of a ClientHello. If crypto/tls refuses it,
+// clientHelloInfo makes crypto/tls parse the records of a ClientHello. If crypto/tls refuses it,
 // answer is the alert that crypto/tls sends.
 func (h *handshake) clientHelloInfo(records []byte) (hello *tls.ClientHelloInfo, answer []byte, err error) {
 	ctx := h.c.context()
@@ -94,7 +94,7 @@ func (h *handshake) getConfigForClient(hello *tls.ClientHelloInfo) (other bool, 
 	return true, nil
 }
 
-// restart has the next step make an SSL of the connection's new Context and give it the hello
+// restart makes the next step create an SSL of the connection's new Context and give it the hello
 // again. SSL_set_SSL_CTX would move only a part of the old SSL to that Context.
 func (h *handshake) restart(records []byte) error {
 	if err := h.withSSL(func(*libssl.Conn) { h.c.engine.freeLocked() }); err != nil {

@@ -105,9 +105,9 @@ func (h *handshake) sendAlert(description uint8) {
 //   - the tickets of a TLS 1.3 server. A client that only writes would leave them unread, and if a
 //     socket with unread data is closed, the kernel sends a reset, which destroys data that was not
 //     delivered yet.
-//   - the last flight of a client that has something to write. It leaves in the same segment, and
-//     the server wakes up once. It doesn't wait for the ClientSessionCache, which gets a new ticket
-//     of TLS 1.2 first.
+//   - the last flight of a client that is about to write. It leaves in the same segment, and the
+//     server wakes up once. It doesn't wait for the ClientSessionCache, which gets a new TLS 1.2
+//     ticket first.
 func (h *handshake) hold(step libssl.Step, out []byte) bool {
 	c := h.c
 	var hold bool
@@ -146,13 +146,13 @@ func (h *handshake) hold(step libssl.Step, out []byte) bool {
 	return true
 }
 
-// A handshake may have to wait for its turn at a gate. The wait ends for the same reasons as a wait
-// for the network: the handshake's context, Close, a deadline, or the end of the peer or of the
+// A handshake may wait for its turn at a gate. The wait stops for the same reasons as a wait for
+// the network: the handshake's context, Close, a deadline, or the end of the peer or of the
 // underlying connection. Nothing signals the last two, or a deadline that is moved, so the wait
 // checks for them every lookAtPeer.
 const lookAtPeer = 250 * time.Millisecond
 
-// wait waits until ready is closed. It returns an error if the handshake ends before.
+// wait waits until ready is closed. It returns an error if the handshake is over before.
 func (h *handshake) wait(ready <-chan struct{}) error {
 	look := time.NewTimer(h.c.untilDeadline(lookAtPeer))
 	defer look.Stop()
@@ -173,7 +173,7 @@ func (h *handshake) wait(ready <-chan struct{}) error {
 	}
 }
 
-// ended returns an error if the handshake has ended while it was not reading or writing.
+// ended returns an error if the handshake has failed while it was not reading or writing.
 func (h *handshake) ended() error {
 	if err := h.ctx.Err(); err != nil {
 		return err
@@ -184,14 +184,14 @@ func (h *handshake) ended() error {
 	return h.in.Ended(h.c.conn, h.peerEnded)
 }
 
-// peerEnded reports whether the peer of a socket has ended its side, and the handshake can't
+// peerEnded reports whether the peer of a socket has closed its side, and the handshake can't
 // succeed without more from it.
 func (h *handshake) peerEnded(fd uintptr) bool {
 	switch {
 	case !h.c.isClient && !h.answered:
 		return netio.PeerGone(fd) // a client that hasn't seen the server's flight can't have sent its own
 	case h.c.isClient:
-		return netio.AtEnd(fd) && !record.EndsWithAlert(h.in.Data) // the server waits for the client's flight; an alert says more
+		return netio.AtEnd(fd) && !record.EndsWithAlert(h.in.Data) // the server waits for the client's flight; an alert has the reason
 	}
 	return netio.AtEnd(fd) && len(h.in.Data) == 0 // the input may be the client's flight, and data behind it
 }

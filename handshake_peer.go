@@ -11,7 +11,7 @@ import (
 	"github.com/ossl-go/ossl/internal/record"
 )
 
-// A refusal is the reason why a handshake ends: the error for the caller, and the alert that
+// A refusal is the reason why a handshake fails: the error for the caller, and the alert that
 // crypto/tls sends.
 type refusal struct {
 	err   error

@@ -33,8 +33,8 @@ func (h *handshake) finish() error {
 	return nil
 }
 
-// establish checks the completed handshake, and hands the records to libssl or, if libssl has let
-// go of the connection, to ossl. After an error, alert is for the peer.
+// establish checks the completed handshake, and hands the records to libssl or, if libssl no longer
+// holds the connection, to ossl. After an error, alert is for the peer.
 func (h *handshake) establish(ssl *libssl.Conn) (alert []byte, err error) {
 	c, facts := h.c, h.facts
 	h.fillState(facts)
@@ -134,8 +134,8 @@ func (h *handshake) resumption() Resumption {
 	return ResumedTicket
 }
 
-// checkALPN refuses a server's choice that was not offered, as crypto/tls does and some versions of
-// libssl do not.
+// checkALPN refuses a server's choice that was not offered, as crypto/tls does and some libssl
+// versions do not.
 func (h *handshake) checkALPN() error {
 	protocol := h.c.state.NegotiatedProtocol
 	if !h.c.isClient || protocol == "" || slices.Contains(h.c.context().config.NextProtos, protocol) {

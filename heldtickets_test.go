@@ -15,8 +15,7 @@ import (
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
-// heldPair is a connection of TLS 1.3 whose handshake is done and whose server has sent nothing
-// since.
+// heldPair is a TLS 1.3 connection whose handshake is done and whose server has sent nothing since.
 type heldPair struct {
 	client, server *ossl.Conn
 	wire           *tlstest.PipeConn     // the client's

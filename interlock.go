@@ -28,7 +28,7 @@ func (l *interlock) beginWrite() bool {
 	}
 }
 
-// endWrite ends the Write that beginWrite announced.
+// endWrite undoes beginWrite when the Write is over.
 func (l *interlock) endWrite() { l.active.Add(-2) }
 
 // beginFlush announces a Read that sends queued records. It fails after Close, which sends them.
@@ -41,8 +41,8 @@ func (l *interlock) beginFlush() bool {
 
 func (l *interlock) endFlush() { l.flushing.Add(-1) }
 
-// close marks the connection as closed and ends the waits for closed. It reports whether a Write
-// was under way, and fails if the connection was closed before.
+// close marks the connection as closed and wakes the goroutines that wait for closed. It reports
+// whether a Write was under way, and fails if the connection was closed before.
 func (l *interlock) close() (writing, ok bool) {
 	for {
 		x := l.active.Load()

@@ -27,8 +27,8 @@ type filterStep struct {
 	k      uint32
 }
 
-// lie makes this process's setsockopt(2) of TLS_TX succeed and do nothing, and if all is set that
-// of TCP_ULP too: seccomp(2). It can't be undone.
+// lie makes this process's setsockopt(2) for TLS_TX succeed and do nothing, and if all is set, for
+// TCP_ULP too: seccomp(2). It can't be undone.
 func lie(all bool) error {
 	const (
 		load, equal, ret = 0x20, 0x15, 0x06

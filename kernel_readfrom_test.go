@@ -164,7 +164,7 @@ func TestKernelTLSReadFromTruncated(t *testing.T) {
 	}
 }
 
-// TestKernelTLSHeldBack has the kernel hold data back, as it may after it was asked for more of a
+// TestKernelTLSHeldBack makes the kernel hold data back, as it may after it was asked for more of a
 // file than there was, and then send it.
 func TestKernelTLSHeldBack(t *testing.T) {
 	eachKernelVersion(t, func(t *testing.T, own *ossl.Conn, peer *tls.Conn) {
@@ -231,8 +231,8 @@ func TestKernelTLSReadFromGrown(t *testing.T) {
 	})
 }
 
-// TestKernelTLSReadFromPseudoFiles copies files whose size isn't that of their content. The peer
-// gets the content at once.
+// TestKernelTLSReadFromPseudoFiles copies files whose size differs from the length of their
+// content. The peer gets the content at once.
 func TestKernelTLSReadFromPseudoFiles(t *testing.T) {
 	eachKernelVersion(t, func(t *testing.T, own *ossl.Conn, peer *tls.Conn) {
 		if _, err := own.Write([]byte("x")); err != nil { // from now on the kernel seals
@@ -263,8 +263,8 @@ func TestKernelTLSReadFromPseudoFiles(t *testing.T) {
 	})
 }
 
-// TestKernelTLSReadFromEnds ends copies of a file that the peer doesn't read. Each returns in time,
-// says how much was sent, and leaves the file there.
+// TestKernelTLSReadFromEnds interrupts copies of a file that the peer doesn't read. Each returns in
+// time, reports how much was sent, and leaves the file there.
 func TestKernelTLSReadFromEnds(t *testing.T) {
 	for name, end := range map[string]struct {
 		do   func(own *ossl.Conn, peer *tls.Conn)
@@ -309,7 +309,7 @@ func TestKernelTLSReadFromEnds(t *testing.T) {
 	}
 }
 
-// badRecord has the peer send a record that own can't open, and own's Read queue the alert.
+// badRecord sends a record from the peer that own can't open, and own's Read queues the alert.
 func badRecord(own *ossl.Conn, peer *tls.Conn) {
 	_, _ = peer.NetConn().Write(append([]byte{23, 3, 3, 0, 40}, make([]byte, 40)...))
 	_, _ = own.Read(make([]byte, 10))

@@ -13,7 +13,7 @@ import (
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
-// TestKernelRefusesNextKey has the kernel refuse the key that follows a KeyUpdate, which has been
+// TestKernelRefusesNextKey makes the kernel refuse the key that follows a KeyUpdate, which has been
 // sent: the peer waits for records under that key, so nothing may follow, neither data nor an
 // alert. The socket was never prepared for keys, so every kernel refuses; the socket sends all
 // bytes unchanged.

@@ -310,7 +310,7 @@ func TestKernelTLSKeyUpdate(t *testing.T) {
 		const size, each = 4 << 20, 60_000
 		text := tlstest.Pattern(size)
 		var all sync.WaitGroup
-		failed := func(err error) { // ends the calls that would wait for it
+		failed := func(err error) { // stops the calls that would wait for it
 			t.Error(err)
 			own.NetConn().Close()
 			peer.NetConn().Close()
@@ -348,7 +348,8 @@ func TestKernelTLSKeyUpdate(t *testing.T) {
 	}
 }
 
-// TestKernelTLSAlert has the peer send a record that can't be opened. The kernel sends the alert.
+// TestKernelTLSAlert checks that the kernel sends the alert if a record from the peer can't be
+// opened.
 func TestKernelTLSAlert(t *testing.T) {
 	needKernelTLS(t)
 	eachKernelSuite(t, func(t *testing.T, isClient bool, version, suite uint16) {
@@ -378,7 +379,7 @@ func TestKernelTLSAlert(t *testing.T) {
 	})
 }
 
-// TestKernelTLSDeadline checks that a Write that the peer doesn't read ends in time, and that
+// TestKernelTLSDeadline checks that a Write that the peer doesn't read returns in time, and that
 // nothing follows it.
 func TestKernelTLSDeadline(t *testing.T) {
 	needKernelTLS(t)
@@ -602,7 +603,7 @@ func TestKernelTLSUploads(t *testing.T) {
 		for _, resumed := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s/resumed=%v", tls.VersionName(version), resumed), func(t *testing.T) {
 				cc, sc := tlstest.Resuming(version)
-				if !resumed { // with a cache, a client of TLS 1.3 that doesn't read leaves its records to libssl
+				if !resumed { // with a cache, a TLS 1.3 client that doesn't read leaves its records to libssl
 					cc.ClientSessionCache = nil
 				}
 				client, server := ossltest.Client(t, cc, ossl.WithKernelTLS()), ossltest.Server(t, sc, ossl.WithKernelTLS())

@@ -35,7 +35,8 @@ func TestFilesOfLesserUser(t *testing.T) {
 	}
 }
 
-// TestKeyLogWarning: the warning about the file says if others can read it, or own it.
+// TestKeyLogWarning checks that the warning about the file reports whether others can read it, or
+// own it.
 func TestKeyLogWarning(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("files have no modes on Windows")

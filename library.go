@@ -14,7 +14,7 @@ import (
 type LibraryInfo struct {
 	Version     string // "3.0.19", "1.1.1w"
 	VersionText string // "OpenSSL 3.0.19 27 Jan 2026"
-	Path        string // of libssl, without symbolic links
+	Path        string // libssl's path, without symbolic links
 	CryptoPath  string // of libcrypto
 
 	// FIPS reports whether WithFIPS works: the library's FIPS module can be loaded, and passes its
@@ -61,8 +61,8 @@ func Library() (LibraryInfo, error) {
 	return info, nil
 }
 
-// hasFIPS remembers that there is a module that works, since it has to load it, and that there is
-// none. Other failures may pass.
+// hasFIPS reports whether there is a FIPS module that works. It must load the module for this, so
+// it remembers that there is one that works, or none at all. Other failures may pass.
 func hasFIPS() bool {
 	if works := worksFIPS.Load(); works != nil {
 		return *works

@@ -13,9 +13,9 @@ import (
 // states. The two directions share nothing:
 //
 //   - directOpener belongs to the reader's lock, across crossings and network reads alike;
-//   - directSealer belongs to the engine's lock, which is never held across network I/O. So a Read that
-//     has to send something, an alert or the answer to a KeyUpdate, seals it at once and queues it,
-//     however long a Write has been blocked in the network.
+//   - directSealer belongs to the engine's lock, which is never held across network I/O. So a Read
+//     that must send something, an alert or the answer to a KeyUpdate, seals it at once and queues
+//     it, however long a Write has been blocked in the network.
 
 // A directOpener opens records with the traffic keys.
 type directOpener struct {

@@ -19,13 +19,13 @@ func newLibssl(c *Conn, ssl *libssl.Conn) (*libsslOpener, *libsslSealer) {
 	return &sides.opener, &sides.sealer
 }
 
-// A libsslOpener has libssl open records.
+// A libsslOpener opens records with libssl.
 type libsslOpener struct {
 	c        *Conn
 	sealer   *libsslSealer // of the same SSL
 	deferred bool          // a later read may take the connection over
 	leftover bool          // libssl holds data that it has decrypted
-	edge     edge          // where the input that libssl has taken ends
+	edge     edge          // the end of the input that libssl has taken
 }
 
 // An edge follows records, to find where one ends.
@@ -128,7 +128,8 @@ func (o *libsslOpener) read(b []byte) (
 	} else if c.in.err == nil && ssl.Useless() && step.Status != libssl.Closed {
 		c.in.err = errUseless
 	} else if _, description, ok := ssl.AlertOut(); c.in.err == nil && ok && description == alertNoRenegotiation {
-		// libssl refuses renegotiation with a warning and goes on; crypto/tls ends the connection.
+		// libssl refuses renegotiation with a warning and goes on; in crypto/tls, the connection
+		// fails.
 		c.in.err = localError(alertNoRenegotiation, nil)
 		renegotiation = true
 	}

@@ -53,8 +53,8 @@ type RecordPath int
 
 const (
 	// RecordsAuto, the default, takes connections over from libssl if ossl's own path is proven for
-	// them: those of TLS 1.3, and of TLS 1.2 with AES-GCM or ChaCha20-Poly1305, on OpenSSL before
-	// 5.0.
+	// them. It is proven for TLS 1.3, and for TLS 1.2 with AES-GCM or ChaCha20-Poly1305, on OpenSSL
+	// before 5.0.
 	RecordsAuto RecordPath = iota
 	// RecordsLibssl leaves every connection with libssl. Only if a TLS 1.3 client refuses a server
 	// in the handshake does ossl seal the alert, which libssl would send in the clear.
@@ -104,8 +104,8 @@ func optionsOf(opts []Option) (*options, error) {
 }
 
 // WithCipherSuiteOrder makes connections prefer suites in the order of tls.Config's CipherSuites, most
-// preferred first. Without this option, the order is crypto/tls's, and that of the field is ignored. The
-// field must name suites. Servers still prefer ChaCha20 for clients that do.
+// preferred first. Without this option, the order is crypto/tls's, and the field's order is
+// ignored. The field must name suites. Servers still prefer ChaCha20 for clients that do.
 func WithCipherSuiteOrder() Option {
 	return func(o *options) error {
 		o.suiteOrder = true
@@ -123,11 +123,11 @@ func WithAllNamed() Option {
 	}
 }
 
-// WithInsecureTruncation makes Read return io.EOF, as crypto/tls does, if the connection ends between
-// two records without close_notify. Without the option Read then returns io.ErrUnexpectedEOF, because
-// an attacker can cut a connection there. Use it for peers that don't send close_notify, and only if
-// the protocol above shows the end of each message. OpenSSL's SSL_OP_IGNORE_UNEXPECTED_EOF is
-// similar: SSL_CTX_set_options(3).
+// WithInsecureTruncation makes Read return io.EOF, as crypto/tls does, if the connection is closed
+// between two records without close_notify. Without the option Read then returns
+// io.ErrUnexpectedEOF, because an attacker can cut a connection there. Use it for peers that don't
+// send close_notify, and only if the protocol above shows the end of each message. OpenSSL's
+// SSL_OP_IGNORE_UNEXPECTED_EOF is similar: SSL_CTX_set_options(3).
 func WithInsecureTruncation() Option {
 	return func(o *options) error {
 		o.allowTruncation = true
@@ -238,8 +238,8 @@ func WithKernelTLS() Option {
 //
 // Any number of Contexts may share the cache. Each session is bound to the policy, identity, name
 // and protocol that it was made for, and is resumed only for these. The cache is called during
-// handshakes, each time with a context that ends after a quarter of a second. It must return when
-// that context ends, since the handshake waits for it. Its errors count as misses.
+// handshakes, each time with a context that expires after a quarter of a second. It must return
+// when that context is done, since the handshake waits for it. Its errors count as misses.
 func WithSessionCache(cache session.Cache) Option {
 	return func(o *options) error {
 		if cache == nil || reflect.ValueOf(cache).Kind() == reflect.Pointer && reflect.ValueOf(cache).IsNil() {
@@ -277,7 +277,7 @@ func WithTicketKeys(ring *session.Ring) Option {
 	}
 }
 
-// maxSessionLifetime is the maximum of TLS 1.3 and of crypto/tls: RFC 8446, section 4.6.1.
+// maxSessionLifetime is the maximum in TLS 1.3 and in crypto/tls: RFC 8446, section 4.6.1.
 const maxSessionLifetime = 7 * 24 * time.Hour
 
 // WithSessionLifetime sets the time for which servers resume a session. The default and the maximum

@@ -32,7 +32,7 @@ const (
 type FailureClass string
 
 const (
-	FailureTimeout    FailureClass = "timeout"     // a deadline has passed, or the kernel had no answer from the peer
+	FailureTimeout    FailureClass = "timeout"     // a deadline has passed, or the kernel got no answer from the peer
 	FailureCanceled   FailureClass = "canceled"    // the caller's context was canceled
 	FailureClosed     FailureClass = "closed"      // this side has closed the connection
 	FailurePeerClosed FailureClass = "peer_closed" // the peer has closed or reset the connection
@@ -42,8 +42,8 @@ const (
 	FailureNetwork   FailureClass = "network" // another error of the underlying connection
 
 	FailureNotTLS    FailureClass = "not_tls"    // the peer has sent something other than TLS
-	FailurePeerAlert FailureClass = "peer_alert" // the peer has ended the connection with an alert
-	FailureRefused   FailureClass = "refused"    // this side has ended the connection with an alert
+	FailurePeerAlert FailureClass = "peer_alert" // the peer has aborted the connection with an alert
+	FailureRefused   FailureClass = "refused"    // this side has aborted the connection with an alert
 
 	// The peer's certificate was refused.
 	FailureCertificateExpired   FailureClass = "certificate_expired"   // or is not valid yet
@@ -56,17 +56,18 @@ const (
 	FailureOther   FailureClass = "other"   // an error of a callback, for example
 )
 
-// A Failure says in a word why a handshake, a Read or a Write has failed. It holds nothing that the
-// peer chooses freely, so the number of Failures is bounded.
+// A Failure is a short reason why a handshake, a Read or a Write has failed. It holds nothing that
+// the peer chooses freely, so the number of Failures is bounded.
 type Failure struct {
 	Class FailureClass
 	// Alert is the alert that was received or sent, or 0 if there is none or it isn't known.
 	Alert tls.AlertError
 }
 
-// FailureOf returns the Failure for an error of this package or of crypto/tls, and the zero Failure
-// for nil. The events and statistics know more: the alert for a certificate that was refused, and
-// that an error is a callback's. FailureOf takes a timeout in a callback for one of the connection.
+// FailureOf returns the Failure for an error that this package or crypto/tls has returned, and the
+// zero Failure for nil. The events and statistics know more: the alert for a certificate that was
+// refused, and that an error is a callback's. FailureOf takes a timeout in a callback for a timeout
+// of the connection.
 func FailureOf(err error) Failure {
 	if err == nil {
 		return Failure{}
@@ -158,9 +159,9 @@ func connectionEnded(err error) FailureClass {
 	return FailureOther
 }
 
-// withAlert returns the Failure of a handshake that this side has ended with an alert. f is that of
-// its error. The error may be a callback's own, such as the timeout of another connection, which the
-// callback has used: then f.Class is not about this connection.
+// withAlert returns the Failure of a handshake that this side has aborted with an alert. f is the
+// Failure of the handshake's error. The error may be a callback's own, such as the timeout of
+// another connection that the callback uses: then f.Class is not about this connection.
 func (f Failure) withAlert(sent uint8) Failure {
 	switch f.Class {
 	case FailureConfig, FailureNotTLS:

@@ -27,7 +27,7 @@ type HostPolicy struct {
 	SecurityLevel          int    // 2 unless the host has a higher one; see WithSecurityLevel
 
 	// The allowed IDs among those that ossl knows; nil means that the host does not restrict them.
-	CipherSuites           []uint16 // of TLS 1.2
+	CipherSuites           []uint16 // for TLS 1.2
 	TLS13CipherSuites      []uint16
 	Groups                 []tls.CurveID
 	SignatureSchemes       []tls.SignatureScheme

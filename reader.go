@@ -27,7 +27,7 @@ type reader struct {
 // locked.
 type opener interface {
 	// open opens records of the input into b. It returns neither data nor an error if the input
-	// ends within a record.
+	// stops within a record.
 	open(in *reader, e *engine, b []byte) (int, error)
 	// pending reports whether data that was opened before is left for open.
 	pending() bool
@@ -71,9 +71,9 @@ func (r *reader) tryFree() {
 
 // Read reads data from the connection. It runs the handshake first if that has not happened.
 //
-// After the peer's close_notify, Read returns io.EOF. If the connection ends without one, Read
-// returns io.ErrUnexpectedEOF, unless [WithInsecureTruncation] is used: crypto/tls takes an end between
-// two records for a regular one.
+// After the peer's close_notify, Read returns io.EOF. If the connection is closed without one, Read
+// returns io.ErrUnexpectedEOF, unless [WithInsecureTruncation] is used: crypto/tls takes an end
+// between two records for a regular one.
 func (c *Conn) Read(b []byte) (int, error) {
 	if !c.complete.Load() {
 		if err := c.Handshake(); err != nil {
@@ -144,7 +144,7 @@ func (c *Conn) read(b []byte) (int, error) {
 //	buf := pool.Get().([]byte)
 //	n, err := conn.Read(buf)
 //
-// The Read that follows may still have to wait, since a record may hold no data.
+// The Read that follows may still block, since a record may hold no data.
 func (c *Conn) WaitRead() error {
 	if err := c.Handshake(); err != nil {
 		return err

@@ -25,9 +25,9 @@ import (
 
 var _ io.ReaderFrom = (*ossl.Conn)(nil)
 
-// envTestKernel names an environment variable with the kind of TLS that the kernel must have:
-// "plain", or "rekeys" if it takes new keys. ci/kernel-tls sets it in its virtual machines;
-// otherwise tests that need such a kernel may skip.
+// envTestKernel names an environment variable with the kind of kernel TLS that tests need: "plain",
+// or "rekeys" if it takes new keys. ci/kernel-tls sets it in its virtual machines; otherwise tests
+// that need such a kernel may skip.
 const envTestKernel = "OSSL_TEST_KERNEL"
 
 // copyServers are the implementations of a server that files are copied to: crypto/tls first.

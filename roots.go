@@ -165,8 +165,8 @@ func (o *options) rootStores() (*rootStores, error) {
 	return s, nil
 }
 
-// withPools replaces the stores by those of a configuration's RootCAs and ClientCAs, if it has
-// them. serves reports whether the Context is for servers only.
+// withPools replaces the stores by a configuration's RootCAs and ClientCAs, if it has them. serves
+// reports whether the Context is for servers only.
 func (s *rootStores) withPools(config *tls.Config, serves bool) (*rootStores, error) {
 	all := *s
 	if config.RootCAs != nil && !serves {

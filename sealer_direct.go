@@ -44,7 +44,7 @@ func (s *directSealer) seal(b, out []byte, limits sealLimits) (sealed, error) {
 }
 
 // end is called before the last record is sealed. It reports whether that is close_notify: no alert
-// has ended the connection, and the kernel doesn't seal.
+// has aborted the connection, and the kernel doesn't seal.
 func (s *directSealer) end() bool {
 	notify := s.err == nil && s.kernel == nil
 	s.err = errShutdown
@@ -114,10 +114,10 @@ func (s *directSealer) sealKeyUpdate(message, out []byte) (n int, ok bool) {
 	return step.Produced, step.Status == libssl.Done && s.side.Update()
 }
 
-// alert queues an alert that ends the connection. Nothing is sealed after it.
+// alert queues an alert that aborts the connection. Nothing is sealed after it.
 func (s *directSealer) alert(e *engine, description uint8) {
 	level := byte(alertLevelFatal)
-	if description == alertNoRenegotiation { // a warning in crypto/tls too, although it ends the connection
+	if description == alertNoRenegotiation { // a warning in crypto/tls too, although the connection fails
 		level = alertLevelWarning
 	}
 	if _, err := e.lock(); err != nil {

@@ -2,7 +2,7 @@ package ossl
 
 import "github.com/ossl-go/ossl/internal/libssl"
 
-// A libsslSealer has libssl seal records.
+// A libsslSealer seals records with libssl.
 type libsslSealer struct {
 	ssl   *libssl.Conn
 	moved chan struct{} // nil unless a Write waits for input: see turns

@@ -19,8 +19,8 @@ import (
 // first Write, between two records, and is never undone. ossl keeps the receiving side.
 //
 // The kernel also seals alerts and KeyUpdates, which it gets with their content type. So a Read
-// that has one to send queues it as a message that is not sealed, and the next holder of the
-// writer's lock sends it. After a KeyUpdate the kernel gets the next key.
+// that must send one queues it unsealed, and the next holder of the writer's lock sends it. After a
+// KeyUpdate the kernel gets the next key.
 
 // A kernelSender sends application data that the kernel seals. It is made with the writer and the
 // engine locked.
@@ -40,7 +40,7 @@ type kernelMessage struct {
 	update      bool // later records use the next key
 }
 
-// recordsPerKey bounds the number of records sealed with one key of TLS 1.3: RFC 8446, section 5.5.
+// recordsPerKey bounds the number of records sealed with one TLS 1.3 key: RFC 8446, section 5.5.
 // The number is an upper estimate, since the kernel may end a record before it is full.
 const recordsPerKey = libssl.RecordsPerKey
 
@@ -63,9 +63,9 @@ func (c *Conn) KernelTLS() bool {
 
 // SendsFiles reports whether [Conn.SendFile] and [Conn.ReadFrom] can use sendfile(2): the option
 // [WithKernelTLS] is set, the underlying connection is a [*net.TCPConn], and the kernel can seal
-// for the version of TLS, or before the handshake for any version. Unlike [Conn.KernelTLS] it
-// answers before the first Write: then libssl may still keep the records, or the kernel refuse the
-// cipher suite.
+// for the connection's TLS version or, before the handshake, for any version. Unlike
+// [Conn.KernelTLS] it answers before the first Write: then libssl may still keep the records, or
+// the kernel refuse the cipher suite.
 func (c *Conn) SendsFiles() bool {
 	ctx := c.context()
 	if ctx == nil || !ctx.kernelTLS {
@@ -81,7 +81,7 @@ func (c *Conn) SendsFiles() bool {
 	return slices.Contains(versions, c.state.Version)
 }
 
-// KernelTLS returns the versions of TLS that this host's kernel can seal for [WithKernelTLS]: none,
+// KernelTLS returns the TLS versions that this host's kernel can seal for [WithKernelTLS]: none,
 // only TLS 1.2, or TLS 1.2 and 1.3. It asks the kernel once, with connections of the process to
 // itself.
 func KernelTLS() []uint16 { return ktls.Versions() }
@@ -238,7 +238,7 @@ func (k *kernelSender) prepare(c *Conn, n int64) (int64, error) {
 	return n, nil
 }
 
-// write has the kernel seal and send a chunk of b.
+// write makes the kernel seal and send a chunk of b.
 func (k *kernelSender) write(c *Conn, b []byte) (int, error) {
 	chunk, err := k.prepare(c, int64(len(b)))
 	if err != nil {
@@ -288,8 +288,8 @@ func (k *kernelSender) closeNotify(c *Conn, free bool) error {
 	}
 }
 
-// sendFile has the kernel send up to n bytes of the rest of file.R, as one Write does. It returns
-// less than n without an error if the file ended before.
+// sendFile makes the kernel send up to n bytes of the rest of file.R, as one Write does. It returns
+// less than n without an error if the rest of the file is shorter.
 func (k *kernelSender) sendFile(c *Conn, file *io.LimitedReader, n int64) (int64, error) {
 	chunk, err := k.prepare(c, n)
 	if err != nil {

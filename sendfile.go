@@ -38,9 +38,9 @@ func (c *Conn) ReadFrom(r io.Reader) (n int64, err error) {
 }
 
 // SendFile writes the next n bytes of f, or the whole rest of f if n is negative, and advances f's
-// offset. It returns the number of bytes written, which is less than n if f ends before. If the
-// kernel seals (see [WithKernelTLS]), SendFile sends a regular file with sendfile(2), so that its
-// data does not pass through the process. Otherwise SendFile reads and writes the data.
+// offset. It returns the number of bytes written, which is less than n if the rest of f is shorter.
+// If the kernel seals (see [WithKernelTLS]), SendFile sends a regular file with sendfile(2), so
+// that its data does not pass through the process. Otherwise SendFile reads and writes the data.
 //
 // The offset advances by exactly the number of bytes that SendFile returns, even after an error, so
 // that another connection can send the rest. From a file that has no offset, such as a pipe,
@@ -103,7 +103,7 @@ func (c *Conn) copyFile(f file, n int64) (int64, error) {
 	return copied, err
 }
 
-// sendFile has the kernel send up to n bytes of the rest of f, as far as it can, and returns the
+// sendFile makes the kernel send up to n bytes of the rest of f, as far as it can, and returns the
 // number of bytes sent. The handshake is done.
 func (c *Conn) sendFile(f file, n int64) (sent int64, err error) {
 	if !c.context().kernelTLS {
@@ -137,8 +137,8 @@ func (c *Conn) sendFile(f file, n int64) (sent int64, err error) {
 	return sent, nil
 }
 
-// sendPart has the kernel send n bytes of file.R, or the first of them. It is a Write to callers of
-// other methods. It returns 0 and no error if the kernel doesn't seal, or can't read the file.
+// sendPart makes the kernel send n bytes of file.R, or the first of them. It is a Write to callers
+// of other methods. It returns 0 and no error if the kernel doesn't seal, or can't read the file.
 func (c *Conn) sendPart(file *io.LimitedReader, n int64) (int64, error) {
 	if !c.calls.beginWrite() {
 		return 0, net.ErrClosed

@@ -122,7 +122,7 @@ func (h *handshake) findSession() error {
 	if id == nil || err != nil {
 		return err
 	}
-	if singleUse { // it is of TLS 1.3
+	if singleUse { // it is a TLS 1.3 session
 		id = ticketID(id)
 	}
 	found, err := h.cached(id, singleUse)
@@ -136,7 +136,7 @@ func (h *handshake) findSession() error {
 	return h.withSSL(func(ssl *libssl.Conn) { ssl.OfferSession(found) })
 }
 
-// cached asks the cache for a session. The context of the call ends even if the cache panics.
+// cached asks the cache for a session. The call's context is cancelled even if the cache panics.
 func (h *handshake) cached(id []byte, take bool) ([]byte, error) {
 	ctx := newCacheContext(h.ctx)
 	defer ctx.end()
@@ -148,7 +148,7 @@ func (h *handshake) cached(id []byte, take bool) ([]byte, error) {
 
 // ticketID returns the ID in the cache of the TLS 1.3 session whose ticket is id. A session that a
 // TLS 1.3 hello names is taken out of the cache before the client has proven anything. So its ID
-// must differ from that of every TLS 1.2 session, which anyone on the network can see.
+// must differ from the ID of every TLS 1.2 session, which anyone on the network can see.
 func ticketID(id []byte) []byte {
 	sum := sha256.Sum256(append([]byte("ossl ticket of TLS 1.3\x00"), id...))
 	return sum[:]
@@ -224,8 +224,8 @@ func (h *handshake) acceptSession(chain []byte) *storedSession {
 	return &storedSession{certs: certs, chains: chains}
 }
 
-// resume takes over the peer's certificates from the session, once both ends have agreed to resume
-// it.
+// resume takes over the peer's certificates from the session, once client and server agree to
+// resume it.
 func (h *handshake) resume() {
 	h.resumed = true
 	h.c.state.PeerCertificates, h.c.state.VerifiedChains = h.offered.certs, h.offered.chains
@@ -283,8 +283,8 @@ func (c *Context) makeRing(parent *Context) (*session.Ring, error) {
 }
 
 // checkSessionOptions returns an error for an option on sessions that the configuration contradicts.
-// keysSet means that the configuration has ticket keys. The options are not those of a configuration
-// that GetConfigForClient returns, which may contradict them.
+// keysSet means that the configuration has ticket keys. It is not called for a configuration that
+// GetConfigForClient returns, which may contradict the options.
 func (c *Context) checkSessionOptions(keysSet bool) error {
 	const nothing, disabled = "there is no certificate to serve with", "SessionTicketsDisabled is set"
 	o, noTickets, cantServe := c.opts, c.config.SessionTicketsDisabled, c.serveErr != nil

@@ -17,7 +17,7 @@ import (
 const silence = time.Second
 
 // silent holds the connections whose clients have sent nothing yet, each with the time when its
-// handshake ended.
+// handshake finished.
 var silent = struct {
 	mu    sync.Mutex
 	since map[*Conn]time.Time // guarded by mu

@@ -22,7 +22,7 @@ import (
 	"github.com/ossl-go/ossl/session"
 )
 
-// TestSoak makes many connections, failing ones of every kind among them, in rounds, until the C
+// TestSoak makes many connections, with failures of every kind among them, in rounds, until the C
 // heap stops growing. Pools and per-thread state fill up at first, so rounds that add nothing show
 // that nothing leaks. OSSL_SOAK is the number of handshakes in all.
 func TestSoak(t *testing.T) {

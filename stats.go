@@ -12,7 +12,7 @@ type Stats struct {
 	Handshakes []HandshakeStats // handshakes that succeeded, by their parameters
 	Failures   []FailureStats   // handshakes that failed, by their reasons
 	Durations  []DurationStats  // of the handshakes that succeeded
-	Broken     []FailureStats   // connections that an error ended after the handshake, counted when they are closed
+	Broken     []FailureStats   // connections that an error broke after the handshake, counted when they are closed
 
 	OpenConns uint64 // connections whose handshake has succeeded, and on which Close was not called
 
@@ -59,7 +59,7 @@ type DurationStats struct {
 // A DurationBucket counts the handshakes that took at most a certain time.
 type DurationBucket struct {
 	AtMost time.Duration
-	Count  uint64 // those of all smaller buckets included
+	Count  uint64 // includes all smaller buckets
 }
 
 // RecordStats count the connections by the code that seals and opens their records; see
@@ -83,8 +83,8 @@ type ChainCacheStats struct {
 }
 
 // Stats returns the counts of the Context's connections. Those for which GetConfigForClient has
-// chosen another configuration are among them. [Dial], [Client] and the other functions of
-// crypto/tls make Contexts of their own, whose counts only [ProcessStats] has.
+// chosen another configuration are among them. [Dial], [Client] and the other functions that
+// crypto/tls has too make Contexts of their own, whose counts only [ProcessStats] has.
 func (c *Context) Stats() Stats { return c.observer.counters.snapshot() }
 
 // ProcessStats returns the counts of all connections of the process. Those whose configuration was

@@ -19,8 +19,8 @@ import (
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
-// TestWriteWaitsForTheRestOfAMessage has the peer send a KeyUpdate in two records. libssl writes
-// nothing in between. Write waits, without using the processor, for a Read to take the rest, or
+// TestWriteWaitsForTheRestOfAMessage sends a KeyUpdate from the peer in two records. In between,
+// libssl writes nothing. Write waits, without using the processor, for a Read to take the rest, or
 // takes it itself.
 func TestWriteWaitsForTheRestOfAMessage(t *testing.T) {
 	t.Setenv("OSSL_RECORDS", "libssl")
@@ -177,7 +177,7 @@ func waitAwaited(t *testing.T, c *ossl.Conn) {
 	}
 }
 
-// readsData has the peer send data, and c read it.
+// readsData checks that c reads data that the peer sends.
 func readsData(t *testing.T, h *tlstest.Hijacked, c *ossl.Conn) {
 	t.Helper()
 	h.Send(tlstest.TypeApplicationData, []byte("data"))
@@ -371,7 +371,7 @@ func TestStuckWriteTruncated(t *testing.T) {
 }
 
 // TestStuckWriteRead checks that a concurrent Read gets its turn, its deadline and the data. The
-// Write ends when the message is complete, even if the Read has read it.
+// Write returns when the message is complete, even if the Read has read it.
 func TestStuckWriteRead(t *testing.T) {
 	transports(t, func(t *testing.T, h *tlstest.Hijacked, c *ossl.Conn, rest func()) {
 		write := startWrite(c)

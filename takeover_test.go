@@ -150,8 +150,8 @@ func TestRefusalKeyIsForgotten(t *testing.T) {
 	}
 }
 
-// TestMessageFinishedByWrite has a Write find half a ticket and read the rest of it, before the
-// takeover.
+// TestMessageFinishedByWrite checks that a Write that finds half a ticket reads the rest of it,
+// before the takeover.
 func TestMessageFinishedByWrite(t *testing.T) {
 	if os.Getenv("OSSL_RECORDS") == "libssl" {
 		t.Skip("OSSL_RECORDS=libssl: nothing is taken over")

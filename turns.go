@@ -15,16 +15,16 @@ import (
 
 // A handshake message after the handshake (a large ticket, or one from a malicious peer) may come
 // in several records. When libssl has read the first, it writes nothing until it has read the last.
-// So a Write may have to wait for input, which crypto/tls's never does. That wait must end as a
-// wait for the network would: by the write deadline, by Close, or by the peer's end.
+// So a Write may need to wait for input, which crypto/tls's Write never does. That wait must end as
+// a wait for the network would: by the write deadline, by Close, or by the peer's end.
 //
-// If a Read is under way, the Write waits until the Read has fed libssl or has ended (awaitRead).
+// If a Read is under way, the Write waits until the Read has fed libssl or returns (awaitRead).
 // Otherwise the Write reads for itself (readToWrite): while it has locked the reader, the read
 // deadline of the underlying connection is the write deadline. So the user's read deadline doesn't
 // end the Write; turns keeps it, and endTurn sets it again. A Read that is called in this time
-// takes over: it ends the Write's read by a deadline in the past, locks the reader, and reads under
-// its own deadline. If the message is still incomplete when the Read ends, the Write reads again.
-// Neither leaves a goroutine behind, and a timeout of one is not the other's error.
+// takes over: it interrupts the Write's read with a deadline in the past, locks the reader, and
+// reads under its own deadline. If the message is still incomplete when the Read returns, the Write
+// reads again. Neither leaves a goroutine behind, and a timeout of one is not the other's error.
 //
 // For this, Conn must know both deadlines while libssl has the records: a deadline that is set on
 // the underlying connection is lost when a Write reads.
@@ -37,14 +37,14 @@ type turns struct {
 	writeDeadline moment
 	reads         int32 // the number of Reads that have the reader's lock or wait for it
 	byWrite       bool  // a Write is reading for itself
-	yields        bool  // that Write's read is being ended, for a Read
+	yields        bool  // that Write's read is being interrupted, for a Read
 	awaited       bool  // a Write is waiting for the Reads
 
 	over atomic.Bool // libssl no longer has the records
 }
 
 // end notes that libssl no longer has the records. From now on no Write reads, and deadlines are
-// those of the underlying connection.
+// the underlying connection's.
 func (t *turns) end() { t.over.Store(true) }
 
 // A moment is a time by the monotonic clock, as package net's deadlines are: nanoseconds since
@@ -88,7 +88,7 @@ func (t *turns) beginRead(conn net.Conn) bool {
 	return true
 }
 
-// endRead ends the Read that beginRead announced. The reader has been unlocked.
+// endRead undoes beginRead when the Read is over. The reader has been unlocked.
 func (c *Conn) endRead() {
 	c.turns.mu.Lock()
 	c.turns.reads--

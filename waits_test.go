@@ -37,8 +37,8 @@ func (s *slowSigner) Sign(rand io.Reader, digest []byte, opts crypto.SignerOpts)
 	return s.Signer.Sign(rand, digest, opts)
 }
 
-// TestThousandSlowSigners has a thousand handshakes wait for a slow key at the same time. They hold
-// no thread, other connections go on, and Close and cancellation work.
+// TestThousandSlowSigners runs a thousand handshakes that wait for a slow key at the same time.
+// They hold no thread, other connections go on, and Close and cancellation work.
 func TestThousandSlowSigners(t *testing.T) {
 	const handshakes = 1000
 	cert := tlstest.ServerCert(tlstest.P256)
@@ -122,8 +122,8 @@ func firstFlight(config *tls.Config) []byte {
 	return buf[:n]
 }
 
-// TestSignerTurnEnds checks that everything that ends a handshake that waits for the network also
-// ends one that waits for its turn with a key.
+// TestSignerTurnEnds checks that everything that stops a handshake waiting for the network also
+// stops a handshake waiting for its turn with a key.
 func TestSignerTurnEnds(t *testing.T) {
 	cert := ossltest.LoadedPair(t, tlstest.P256, tlstest.ServerName, keys.WithMaxSigners(1))
 	defer ossltest.OccupyKey(cert.PrivateKey)()
@@ -234,9 +234,9 @@ func TestSignerIsSparedDeadPeers(t *testing.T) {
 	}
 }
 
-// TestLastFlightBeforeEnd has a TLS 1.3 client, and one that resumes TLS 1.2, send its last flight
-// with data and the end behind it while the server has to wait for its turn. The end must not keep
-// the server from reading the data before it.
+// In TestLastFlightBeforeEnd, a TLS 1.3 client, and one that resumes TLS 1.2, sends its last flight
+// with data and the end behind it while the server waits for its turn. The end must not keep the
+// server from reading the data before it.
 func TestLastFlightBeforeEnd(t *testing.T) {
 	for _, version := range tlstest.Versions {
 		cc, sc := tlstest.Resuming(version)
@@ -282,7 +282,7 @@ func TestLastFlightBeforeEnd(t *testing.T) {
 	}
 }
 
-// TestTooManyPaused checks that when very many handshakes wait for Go, others that may have to wait
+// TestTooManyPaused checks that when very many handshakes wait for Go, others that may need to wait
 // are refused, and all others go on.
 func TestTooManyPaused(t *testing.T) {
 	undo := ossl.AddPaused(ossl.MaxPaused)

@@ -62,8 +62,8 @@ type sealer interface {
 	// overhead12 bounds the bytes that sealing adds to a TLS 1.2 record besides header and tag, if
 	// the suite isn't ChaCha20-Poly1305.
 	overhead12() int
-	// closeNotify seals close_notify into out, unless an alert has ended the connection before. The
-	// result has an error if close_notify could not be sealed.
+	// closeNotify seals close_notify into out, unless an alert has aborted the connection before.
+	// The result has an error if close_notify could not be sealed.
 	closeNotify(out []byte) sealed
 	// close is closeNotify, and frees the C memory for sending, and for reading unless a Read is
 	// under way. Use [engine.close].
@@ -105,7 +105,7 @@ func (c *Conn) Write(b []byte) (int, error) {
 	return c.writeLocked(b)
 }
 
-// unlockWrite unlocks the writer and ends the Write that beginWrite announced.
+// unlockWrite unlocks the writer and undoes beginWrite.
 func (c *Conn) unlockWrite() {
 	c.out.mu.Unlock()
 	if c.engine.queue.filled.Load() { // by a Read that could not lock the writer
@@ -299,9 +299,9 @@ func (recordSender) closeNotify(c *Conn, free bool) error {
 	return c.out.closeNotifyErr
 }
 
-// sendLast sends the last records. Closing says that the underlying connection is closed next.
+// sendLast sends the last records. If closing is set, the underlying connection is closed next.
 func (c *Conn) sendLast(last []byte, closing bool) error {
-	// Deadlines cost more than the write itself, so they are set only if the write may have to wait.
+	// Deadlines cost more than the write itself, so they are set only if the write may block.
 	n, err := c.in.SendNow(c.conn, last, closing && c.peerEnded())
 	if err != nil || n == len(last) {
 		return err
