@@ -29,7 +29,7 @@ import (
 // crypto/tls, certificate requests, JWTs. It may be used by any number of goroutines and Contexts
 // at the same time.
 //
-// If the key's provider is not one of OpenSSL's own, a signature holds a thread until the token
+// If OpenSSL itself does not include the key's provider, a signature holds a thread until the token
 // answers. Therefore the number of such signatures at one time is bounded: see [WithMaxSigners].
 type Key struct {
 	held   heldkey.Key
@@ -73,8 +73,8 @@ func (k *Key) Sign(rand io.Reader, digest []byte, opts crypto.SignerOpts) (signa
 	return k.SignContext(context.Background(), rand, digest, opts)
 }
 
-// SignContext is like [Key.Sign], but if ctx ends while SignContext waits for its turn, it returns
-// the error of ctx. It can't interrupt a signature that the token has begun.
+// SignContext is like [Key.Sign], but if ctx is done while SignContext waits for its turn, it
+// returns the error of ctx. It can't interrupt a signature that the token has begun.
 func (k *Key) SignContext(ctx context.Context, rand io.Reader, digest []byte, opts crypto.SignerOpts) (
 	signature []byte, err error) {
 	algorithm, hash, salt, tbs, err := k.signing(digest, opts)

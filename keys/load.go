@@ -47,8 +47,8 @@ func (e *Error) Error() string {
 
 const notLoaded = "can't be loaded"
 
-// opaque reports whether a text of OpenSSL explains nothing: "unsupported" means that no decoder
-// has taken the data, for any reason.
+// opaque reports whether OpenSSL's text explains nothing: "unsupported" means that no decoder has
+// taken the data, for any reason.
 func opaque(reason string) bool { return reason == "" || reason == "unsupported" }
 
 // Unwrap returns the cause.
@@ -81,8 +81,8 @@ func WithPassphrase(ask func(uri string) ([]byte, error)) Option {
 
 // WithProvider first loads an OpenSSL provider, such as "pkcs11" or "tpm2", into the process's
 // default library context, unless it is loaded already. The provider stays there until the process
-// ends. Its section of openssl.cnf applies even if it is not activated there. Its module must be in
-// the folder in which OpenSSL searches for modules, or be named in openssl.cnf. WithProvider
+// exits. Its section of openssl.cnf applies even if it is not activated there. Its module must be
+// in the folder in which OpenSSL searches for modules, or be named in openssl.cnf. WithProvider
 // requires OpenSSL 3.0.
 func WithProvider(name string) Option {
 	return func(*options) error {
@@ -105,13 +105,13 @@ func WithProvider(name string) Option {
 
 // WithMaxSigners bounds the number of signatures that are made with the key at the same time, in
 // handshakes of all Contexts and in calls of [Key.Sign]. Other handshakes wait for their turn,
-// until their context ends, a deadline passes, the peer hangs up, or Close is called. The option is
-// for tokens that have few sessions: without a bound, a handshake that finds no free session may
+// until their context is done, a deadline passes, the peer hangs up, or Close is called. The option
+// is for tokens that have few sessions: without a bound, a handshake that finds no free session may
 // fail.
 //
-// The default is 128 if the key's provider is not one of OpenSSL's own, and no bound otherwise. All
-// bounded keys of the process together hold at most 2048 threads; as fewer of these are left, each
-// key may use fewer.
+// The default is 128 for a provider that OpenSSL itself does not include, and no bound otherwise.
+// All bounded keys of the process together hold at most 2048 threads; as fewer of these are left,
+// each key may use fewer.
 func WithMaxSigners(n int) Option {
 	return func(o *options) error {
 		if n < 1 {
@@ -157,7 +157,7 @@ func Load(uri string, opts ...Option) (*Key, error) {
 // belongs to the key, in any position. The other certificates of its chain follow it. Certificates
 // that are not part of the chain are left out, since a token may have many.
 //
-// The two URIs may be the same: that of a PKCS #12 file or of a token.
+// The two URIs may be the same: the URI of a PKCS #12 file or of a token.
 func LoadX509KeyPair(certURI, keyURI string, opts ...Option) (tls.Certificate, error) {
 	o, err := optionsOf(opts)
 	if err != nil {
@@ -215,7 +215,7 @@ func (o *options) loadKey(uri string) (*Key, error) {
 		return nil, err
 	}
 	switch {
-	case loaded.Keys == 0 && !isFileURI(uri): // pkcs11-provider doesn't say which
+	case loaded.Keys == 0 && !isFileURI(uri): // pkcs11-provider doesn't report which
 		return refuse("there is no private key, or the PIN is wrong", nil)
 	case loaded.Keys == 0:
 		return refuse("there is no private key", nil)
@@ -276,7 +276,7 @@ func (o *options) load(uri string, keys bool) (*libssl.Loaded, error) {
 		return refuse("is neither a URI nor a path", nil)
 	}
 	scheme, file := schemeOf(uri), isFileURI(uri)
-	if scheme == "file" && !strings.HasPrefix(uri[len("file:"):], "/") { // some versions of OpenSSL take them
+	if scheme == "file" && !strings.HasPrefix(uri[len("file:"):], "/") { // some OpenSSL versions take them
 		return refuse("a file: URI must have an absolute path", nil)
 	}
 	if !file {
@@ -330,7 +330,7 @@ func (o *options) load(uri string, keys bool) (*libssl.Loaded, error) {
 	case loaded.Unserved:
 		return refuse(fmt.Sprintf("no active provider serves %s: URIs; activate one in openssl.cnf, or by WithProvider", scheme),
 			cause(err))
-	case loaded.Asked && o.ask == nil: // OpenSSL's errors are those of an empty passphrase
+	case loaded.Asked && o.ask == nil: // OpenSSL's errors are the same as for an empty passphrase
 		return refuse(needed, nil)
 	case loaded.Asked:
 		return refuse("can't be loaded; is the passphrase or PIN right?", cause(err))
@@ -338,7 +338,7 @@ func (o *options) load(uri string, keys bool) (*libssl.Loaded, error) {
 	return refuse(notLoaded, cause(err))
 }
 
-// libraryError returns the error of package ossl for an error of libssl.
+// libraryError returns package ossl's error for an error from libssl.
 func libraryError(err error) error {
 	var e *libssl.Error
 	if errors.As(err, &e) {
@@ -358,8 +358,8 @@ func fileError(err error) error {
 	return libraryError(err)
 }
 
-// storeError is libraryError without the errors of OpenSSL's search for a file with the URI as its
-// name.
+// storeError is libraryError without the errors that OpenSSL adds because it finds no file with the
+// URI as its name.
 func storeError(err error) error {
 	var e *libssl.Error
 	if !errors.As(err, &e) {
@@ -368,8 +368,8 @@ func storeError(err error) error {
 	return libraryError(e.WithoutFileLookup())
 }
 
-// chainFor returns the key's certificate among certs, and those of its chain behind it, in the
-// order in which they stand.
+// chainFor returns the key's certificate among certs, and the other certificates of its chain
+// behind it, in the order in which they stand.
 func chainFor(key crypto.PublicKey, certs [][]byte) (chain [][]byte, leaf *x509.Certificate, err error) {
 	var parsed []*x509.Certificate
 	for i, der := range certs {

@@ -16,8 +16,8 @@ import (
 func DecodePEM(text []byte) ([]*pem.Block, error) { return pemtext.Decode(text) }
 
 // NormalizePEM returns the blocks of a text in PEM, encoded anew, for functions that would leave out some of the
-// text's own, such as [tls.X509KeyPair] and [x509.CertPool.AppendCertsFromPEM]. The errors are those of
-// [DecodePEM].
+// text's own, such as [tls.X509KeyPair] and [x509.CertPool.AppendCertsFromPEM]. It fails with the
+// same errors as [DecodePEM].
 func NormalizePEM(text []byte) (normal []byte, err error) {
 	blocks, err := pemtext.Decode(text)
 	for _, block := range blocks {

@@ -151,7 +151,7 @@ func TestPKCS11Pair(t *testing.T) {
 }
 
 // codesOf returns OpenSSL's codes of an error. Its text has only the first one, which is libssl's;
-// those of the token are behind it.
+// the token's codes are behind it.
 func codesOf(err error) string {
 	var e *ossl.LibraryError
 	if !errors.As(err, &e) {
@@ -457,8 +457,8 @@ func TestPKCS11FewSessions(t *testing.T) {
 	}
 }
 
-// TestPKCS11NoPSS: a token that can't sign by RSA-PSS can be used for TLS 1.2, if the
-// SupportedSignatureAlgorithms of the certificate say so.
+// TestPKCS11NoPSS checks that a token that can't sign with RSA-PSS can be used for TLS 1.2, if the
+// certificate's SupportedSignatureAlgorithms leave RSA-PSS out.
 func TestPKCS11NoPSS(t *testing.T) {
 	t.Setenv("OSSL_TEST_PKCS11_NO_PSS", "1")
 	k := newToken(t)
