@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// MaxIDLen is the length of the longest ID that a [Memory] keeps: session IDs of TLS have at most
-// 32 bytes (RFC 5246, section 7.4.1.2), and so have those that [Seal] makes.
+// MaxIDLen is the length of the longest ID that a [Memory] keeps: TLS session IDs have at most 32
+// bytes (RFC 5246, section 7.4.1.2), and so have those that [Seal] makes.
 const MaxIDLen = 32
 
 // MaxTTL is the longest time that a session is kept by default. RFC 8446, section 4.6.1, allows no
@@ -78,9 +78,9 @@ type MemoryConfig struct {
 }
 
 // NewCache returns a cache of n sessions. It never holds more than n times [BytesPerEntry] bytes
-// for them, and 4096 for the cache itself. Sessions of TLS 1.2 without client certificates have 150
-// to 200 bytes; if sessions have more than 240 bytes on average, fewer than n fit. For each entry,
-// 4 bytes of the index and 4 of the heap of expiry are allocated at once, the rest as the cache
+// for them, and 4096 for the cache itself. TLS 1.2 sessions without client certificates have 150 to
+// 200 bytes; if sessions have more than 240 bytes on average, fewer than n fit. For each entry, 4
+// bytes of the index and 4 of the heap of expiry are allocated at once, the rest as the cache
 // fills; no memory is ever given back. NewCache panics if n is less than 1.
 func NewCache(n int) *Memory {
 	m, err := NewMemory(MemoryConfig{Entries: n})

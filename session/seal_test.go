@@ -205,8 +205,9 @@ func TestSealSwappedByStore(t *testing.T) {
 	}
 }
 
-// TestSealerRotation changes a fleet's secret as the documentation says. At every moment, a session
-// made by any member opens on all, is taken once, and is gone everywhere when it is removed.
+// TestSealerRotation changes a fleet's secret as the documentation describes. At every moment, a
+// session made by any member opens on all, is taken once, and is gone everywhere when it is
+// removed.
 func TestSealerRotation(t *testing.T) {
 	ctx, store := t.Context(), newPlainStore()
 	const members = 3

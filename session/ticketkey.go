@@ -11,8 +11,8 @@ import (
 )
 
 // A TicketKey seals session tickets with AES in CBC mode under Cipher, authenticated by HMAC-SHA256
-// under MAC. This is the form of libssl's tickets (RFC 5077, section 4). Name identifies the key;
-// it is in each ticket in the clear.
+// under MAC. libssl's tickets have this form (RFC 5077, section 4). Name identifies the key; it is
+// in each ticket in the clear.
 //
 // A TicketKey prints as its name only; see [TicketKey.Format] for the exceptions.
 type TicketKey struct {
@@ -43,8 +43,9 @@ func ticketKeyFrom(random io.Reader) (TicketKey, error) {
 // [crypto/tls.Config.SetSessionTicketKeys]: servers with the same secret open each other's tickets.
 //
 // Name, Cipher (AES-256) and MAC (32 bytes) are derived with HKDF-SHA256 from the part of the
-// secret's hash that crypto/tls keeps. The keys of crypto/tls itself differ, and its tickets encode
-// sessions differently, so servers that use crypto/tls can't be part of such a fleet.
+// secret's hash that crypto/tls keeps. The keys that crypto/tls itself derives differ, and its
+// tickets encode sessions differently, so servers that use crypto/tls can't be part of such a
+// fleet.
 //
 // For a secret of 32 zero bytes, which is one that was never set, KeyOf returns the zero TicketKey,
 // which no [Ring] accepts.
@@ -56,17 +57,18 @@ func KeyOf(secret [32]byte) TicketKey {
 	return TicketKey{Name: name, MAC: mac, Cipher: cipher}
 }
 
-// splitTicketKey returns the key in 80 bytes in the order of nginx's files: name, MAC, cipher.
+// splitTicketKey returns the key in 80 bytes in the order that nginx's files have: name, MAC,
+// cipher.
 func splitTicketKey(b *[80]byte) TicketKey {
 	k := TicketKey{MAC: append([]byte(nil), b[16:48]...), Cipher: append([]byte(nil), b[48:]...)}
 	copy(k.Name[:], b[:16])
 	return k
 }
 
-// ParseTicketKey parses a key in the format of nginx's ssl_session_ticket_key files. A key of 80
-// bytes is a name of 16 bytes, a MAC key of 32 and an AES-256 key of 32. In a key of 48 bytes the
-// last two are in the other order: a name of 16 bytes, an AES-128 key of 16 and a MAC key of 16.
-// The function is ngx_ssl_session_ticket_keys in nginx's src/event/ngx_event_openssl.c.
+// ParseTicketKey parses a key from a file for nginx's ssl_session_ticket_key. A key of 80 bytes is
+// a name of 16 bytes, a MAC key of 32 and an AES-256 key of 32. In a key of 48 bytes the last two
+// are in the other order: a name of 16 bytes, an AES-128 key of 16 and a MAC key of 16. The
+// function is ngx_ssl_session_ticket_keys in nginx's src/event/ngx_event_openssl.c.
 func ParseTicketKey(b []byte) (TicketKey, error) {
 	var k TicketKey
 	switch len(b) {

@@ -26,7 +26,8 @@ func counting(first byte, n int) []byte {
 	return b
 }
 
-// TestParseTicketKey: the two layouts of nginx differ in the order of cipher and MAC key.
+// TestParseTicketKey parses both of nginx's layouts, which differ in the order of cipher and MAC
+// key.
 func TestParseTicketKey(t *testing.T) {
 	file := counting(1, 80)
 	k, err := session.ParseTicketKey(file)

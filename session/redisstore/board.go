@@ -78,7 +78,7 @@ func (b *redisBoard) lease(ctx context.Context, name []byte, token string, ttl t
 	return <-got, nil
 }
 
-// errNotOurs ends a transaction whose conditions no longer hold.
+// errNotOurs aborts a transaction whose conditions no longer hold.
 var errNotOurs = errors.New("redisstore: another member has published")
 
 func (b *redisBoard) publish(

@@ -44,9 +44,9 @@ func newCaller(c Config) *caller {
 			return n.ConsecutiveFailures >= uint32(c.Failures) || done >= 20 && n.TotalFailures >= done/2
 		},
 		IsSuccessful: answered,
-		// The store is not at fault if the caller's own time ended first. Peers can cause that:
-		// they choose when a handshake begins, and when it ends. They must not be able to open the
-		// breaker.
+		// The store is not at fault if the caller's own time expired first. Peers can cause that:
+		// they choose when a handshake begins, and when it is over. They must not be able to open
+		// the breaker.
 		IsExcluded: func(err error) bool { var gone *callerGone; return errors.As(err, &gone) },
 		OnStateChange: func(_ string, _, to gobreaker.State) {
 			if to == gobreaker.StateOpen {
@@ -68,7 +68,7 @@ func answered(err error) bool {
 	return err == nil || errors.As(err, &e)
 }
 
-// do runs f unless the breaker is open, until ctx or the timeout ends.
+// do runs f unless the breaker is open, until ctx is done or the timeout expires.
 func (c *caller) do(ctx context.Context, f func(context.Context) ([]byte, error)) ([]byte, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -107,7 +107,7 @@ func over(ctx context.Context) bool {
 }
 
 // within runs f in a goroutine of its own, and abandons it when the time is over, because it may be
-// blocked in a call that no context ends. release is called when f has returned.
+// blocked in a call that no context interrupts. release is called when f has returned.
 func within(ctx context.Context, timeout time.Duration, f func(context.Context) ([]byte, error), release func()) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -135,7 +135,7 @@ func within(ctx context.Context, timeout time.Duration, f func(context.Context) 
 }
 
 // guard turns a panic of the client into an error. The client parses the store's replies; if it
-// panicked in one of our goroutines, nothing could keep that from ending the process.
+// panicked in one of our goroutines, nothing could keep that from crashing the process.
 func guard(ctx context.Context, f func(context.Context) ([]byte, error)) (b []byte, err error) {
 	defer func() {
 		if p := recover(); p != nil {

@@ -24,7 +24,7 @@ func testCaller(t *testing.T, c Config) *caller {
 	return newCaller(c)
 }
 
-// hang is a call that ends with its context.
+// hang is a call that returns when its context is done.
 func hang(ctx context.Context) ([]byte, error) {
 	<-ctx.Done()
 	return nil, ctx.Err()
@@ -143,8 +143,8 @@ func TestCallerWhatFails(t *testing.T) {
 	})
 }
 
-// TestCallerStuck: calls that no context ends hold their slots; others fail at once, and succeed
-// when the stuck ones have returned.
+// TestCallerStuck checks that calls that no context interrupts hold their slots. Other calls fail
+// at once, and succeed when the stuck calls have returned.
 func TestCallerStuck(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := testCaller(t, Config{Failures: 100, Concurrency: 4})

@@ -10,7 +10,7 @@ import (
 // NewClient returns a client with settings that suit this package, for those that options leave
 // open: contexts bound its calls, there are no retries (each would wait while a handshake does),
 // connecting takes 5 seconds at most, the timeouts of reading and writing are a second, maintenance
-// notifications are off, and connections end at replies that no store has reason to send
+// notifications are off, and a reply that no store needs to send closes the connection
 // ([LimitReplies]).
 //
 // Any other client works too. One without ContextTimeoutEnabled keeps calls that have timed out

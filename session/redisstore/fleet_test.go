@@ -30,8 +30,8 @@ type process struct {
 // while.
 const patience = 2 * time.Minute
 
-// killLater kills the process if its current task takes too long. The task ends when the returned
-// function is called.
+// killLater kills the process if its current task takes too long. The task is over when the
+// returned function is called.
 func (p *process) killLater() (stop func()) {
 	timer := time.AfterFunc(patience, func() { p.cmd.Process.Kill() })
 	return func() { timer.Stop() }

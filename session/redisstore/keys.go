@@ -31,9 +31,9 @@ import (
 // store by then, because the store lost it or went down, no member confirms it.
 //
 // Seals: the newest confirmed key whose time has come. Its successor is published Lead before its
-// Period ends. If that fails because the store is down, the key goes on sealing for up to Lifetime
-// more. Then the ring is cleared, because other members may have dropped the key, and no tickets
-// are issued until the store is back.
+// Period is over. If that fails because the store is down, the key goes on sealing for up to
+// Lifetime more. Then the ring is cleared, because other members may have dropped the key, and no
+// tickets are issued until the store is back.
 //
 // Dropped: Lifetime after a confirmed successor began to seal, when the last ticket has expired.
 //
@@ -82,7 +82,7 @@ type board interface {
 	lease(ctx context.Context, name []byte, token string, ttl time.Duration) (bool, error)
 
 	// publish replaces the record old, nil for none, if it is unchanged and the lease is still held
-	// with token, and ends the lease.
+	// with token, and releases the lease.
 	publish(ctx context.Context, name []byte, token string, old, record []byte, ttl time.Duration) (bool, error)
 }
 

@@ -179,7 +179,7 @@ func (m *member) seals() (name [16]byte, ok bool) {
 	return keys[0].Name, true
 }
 
-// check checks the invariants. kept says that the store has never lost data.
+// check checks the invariants. kept means that the store has never lost data.
 func (f *fleet) check(kept bool) {
 	f.t.Helper()
 	for i, m := range f.members {

@@ -143,9 +143,9 @@ func FuzzLiar(f *testing.F) {
 	})
 }
 
-// TestHang: a store to which connecting, writing or reading hangs, with a client that no context
-// ends. Calls end with their contexts; when calls that hang hold all slots, others return at once
-// and start nothing.
+// TestHang uses a store to which connecting, writing or reading hangs, with a client that no
+// context interrupts. Calls return when their contexts are done; when calls that hang hold all
+// slots, others return at once and start nothing.
 func TestHang(t *testing.T) {
 	t.Parallel()
 	ended := make(chan struct{})
@@ -243,8 +243,8 @@ func (c *firstWrite) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-// TestHangingWrite: a batch that hangs in a client that no context ends doesn't keep Gets from
-// probing.
+// TestHangingWrite checks that a batch that hangs in a client that no context interrupts doesn't
+// keep Gets from probing.
 func TestHangingWrite(t *testing.T) {
 	t.Parallel()
 	ended, hangs := make(chan struct{}), make(chan struct{}, 1)

@@ -10,8 +10,8 @@ import (
 // A Dialer is the type of [redis.Options.Dialer].
 type Dialer = func(ctx context.Context, network, addr string) (net.Conn, error)
 
-// ErrReply ends connections to a store that sends a reply which is malformed or exceeds the limits
-// of [LimitReplies].
+// ErrReply is the error of a connection that is closed because the store has sent a reply that is
+// malformed or exceeds the limits of [LimitReplies].
 var ErrReply = errors.New("redisstore: malformed or excessive reply from the store")
 
 // LimitReplies returns a Dialer whose connections fail with [ErrReply] at a string of more than 1

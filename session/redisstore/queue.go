@@ -168,8 +168,8 @@ func (q *queue) next(n int) batch {
 	return b
 }
 
-// done ends a batch. The removals in again are queued again, behind the waiting writes, except for
-// those whose key has a newer write.
+// done finishes a batch. The removals in again are queued again, behind the waiting writes, except
+// if a newer write of the same key is waiting.
 func (q *queue) done(again []string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

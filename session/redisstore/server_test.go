@@ -48,7 +48,7 @@ type server struct {
 	addr    string // the socket, or host:port
 	args    []string
 	pid     int
-	stdin   io.Closer // when it is closed, or the test ends, the process ends
+	stdin   io.Closer // when it is closed, or the test is over, the process exits
 	wait    func() error
 }
 
@@ -84,7 +84,7 @@ func (s *server) start() {
 		append(slices.Clip(s.args), "--save", "", "--appendonly", "no", "--dir", s.dir, "--daemonize", "no")...)
 }
 
-// startUntil starts the program and waits for the line that says that it is ready.
+// startUntil starts the program and waits for the line that reports that it is ready.
 func (s *server) startUntil(ready string, args ...string) {
 	s.t.Helper()
 	const script = `"$@" & echo "pid $!"; read _; kill -9 $!; wait`
@@ -101,11 +101,11 @@ func (s *server) startUntil(ready string, args ...string) {
 		s.t.Fatal(err)
 	}
 	s.stdin, s.wait = stdin, cmd.Wait
-	tooLong := time.AfterFunc(time.Minute, func() { stdin.Close() }) // which ends its output
+	tooLong := time.AfterFunc(time.Minute, func() { stdin.Close() }) // which closes its output
 	defer tooLong.Stop()
 	lines := bufio.NewScanner(stdout)
 	var said []string
-	isReady := false // it may say so before the shell has said its number
+	isReady := false // it may be ready before the shell has printed its number
 	for lines.Scan() {
 		said = append(said, lines.Text())
 		if pid, ok := strings.CutPrefix(lines.Text(), "pid "); ok {

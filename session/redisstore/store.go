@@ -68,7 +68,7 @@ func (s *Store) Get(ctx context.Context, id []byte, take bool) ([]byte, error) {
 // Remove queues the removal of a session. It doesn't wait.
 func (s *Store) Remove(ctx context.Context, id []byte) error { return s.sealed.Remove(ctx, id) }
 
-// Close writes the queued writes, until ctx ends. Afterwards all calls return [ErrClosed].
+// Close writes the queued writes, until ctx is done. Afterwards all calls return [ErrClosed].
 func (s *Store) Close(ctx context.Context) error { return s.raw.close(ctx) }
 
 // Stats returns a snapshot of the counts.

@@ -460,7 +460,8 @@ func TestStoreRemovesWhenBack(t *testing.T) {
 	}
 }
 
-// TestStoreSecretChanged changes the secret as the documentation says, one store after the other.
+// TestStoreSecretChanged changes the secret as the documentation describes, one store after the
+// other.
 func TestStoreSecretChanged(t *testing.T) {
 	t.Parallel()
 	server := startServer(t)

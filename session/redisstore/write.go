@@ -21,8 +21,8 @@ const (
 )
 
 // write executes the queued writes, batch by batch, until the queue is closed and empty, or closed
-// and the store fails. One batch ends before the next begins, so that writes of one key stay in
-// order.
+// and the store fails. One batch is complete before the next begins, so that writes of one key stay
+// in order.
 func (r *rawStore) write(pause time.Duration) {
 	defer close(r.writes.idle)
 	for {
