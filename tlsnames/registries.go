@@ -109,7 +109,8 @@ var Alerts = &Registry{names: []name{
 	{120, "no_application_protocol"}, {121, "ech_required"},
 }}
 
-// Extensions are IANA's "TLS ExtensionType Values", and those of browsers that were never registered.
+// Extensions are IANA's "TLS ExtensionType Values", and extensions of browsers that were never
+// registered.
 var Extensions = &Registry{names: []name{
 	{0, "server_name"}, {1, "max_fragment_length"}, {2, "client_certificate_url"},
 	{3, "trusted_ca_keys"}, {4, "truncated_hmac"}, {5, "status_request"}, {6, "user_mapping"},

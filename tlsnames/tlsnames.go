@@ -2,8 +2,8 @@
 // signature schemes, alerts and extensions. It also has OpenSSL's names and crypto/tls's.
 //
 // The source is [Transport Layer Security (TLS) Parameters], as of November 2026. Values that peers
-// use without registration are there too, such as those of drafts. The package needs neither cgo nor
-// OpenSSL, and imports the standard library only.
+// use without registration are there too, such as values from drafts. The package needs neither cgo
+// nor OpenSSL, and imports the standard library only.
 //
 // [Transport Layer Security (TLS) Parameters]: https://www.iana.org/assignments/tls-parameters
 package tlsnames
@@ -25,12 +25,12 @@ type Entry struct {
 	// "RSA+SHA256". It is empty if no OpenSSL has the value, or none in TLS 1.3, nor with SHA-1.
 	OpenSSL string
 
-	// Since is the first release of OpenSSL that has the value, such as "3.5.0". It is empty if all
+	// Since is the first OpenSSL release that has the value, such as "3.5.0". It is empty if all
 	// releases with TLS 1.2 have a group, and all with TLS 1.3 a signature scheme.
 	Since string
 
-	// Go is the name of crypto/tls's constant, such as "CurveP256" or "PSSWithSHA256", if a release of
-	// Go has one.
+	// Go is the name of crypto/tls's constant, such as "CurveP256" or "PSSWithSHA256", if a Go
+	// release has one.
 	Go string
 }
 
@@ -82,8 +82,8 @@ func (r *Registry) Name(id uint16) string {
 	return r.entries[i].Name
 }
 
-// ID returns the number of one of IANA's names. It reports whether there is such a name. Case is
-// ignored: libraries write "x25519" and "X25519".
+// ID returns the number of an IANA name. It reports whether there is such a name. Case is ignored:
+// libraries write "x25519" and "X25519".
 func (r *Registry) ID(name string) (id uint16, ok bool) {
 	r.once.Do(func() {
 		r.byName = make(map[string]uint16, len(r.names)+len(r.entries))
@@ -133,12 +133,12 @@ var cipherWords = strings.NewReplacer("AES_", "AES", "CAMELLIA_", "CAMELLIA", "A
 	"POLY1305_SHA256", "POLY1305", "_", "-")
 
 // OpenSSLSuite returns OpenSSL's name of a cipher suite, from IANA's: openssl-ciphers(1). It is ""
-// for the suites of Camellia with GCM and of ARIA with CBC, which no OpenSSL has, and for those of
-// TLS 1.2 with other key exchanges than RSA, DHE and ECDHE.
+// for the suites that use Camellia with GCM or ARIA with CBC, which no OpenSSL has, and for TLS 1.2
+// suites with other key exchanges than RSA, DHE and ECDHE.
 func OpenSSLSuite(name string) string {
 	exchange, cipher, ok := strings.Cut(strings.TrimPrefix(name, "TLS_"), "_WITH_")
 	if !ok {
-		return name // of TLS 1.3
+		return name // a TLS 1.3 suite
 	}
 	switch exchange {
 	case "RSA":
