@@ -195,7 +195,7 @@ func (l Line) text() string {
 	return strings.Join(parts, ", ")
 }
 
-// union returns the names of a, and those of b that a doesn't have.
+// union returns the names in a, and the names in b that a lacks.
 func union(a, b []string) []string {
 	u := slices.Clone(a)
 	for _, n := range b {

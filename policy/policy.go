@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// A Policy says how a TLS server is to be configured, and why. Policies are dated and frozen: a
+// A Policy describes how a TLS server must be configured, and why. Policies are dated and frozen: a
 // document's new edition is a new Policy.
 type Policy struct {
 	Name    string            `json:"name"`              // as on the command line: "mozilla-intermediate-6.0"
@@ -17,8 +17,8 @@ type Policy struct {
 	Sources map[string]Source `json:"sources"`           // the documents that Value.Source and the like refer to
 
 	Versions   []Value `json:"versions"`   // "TLS 1.3", "TLS 1.2"; the most preferred first
-	Suites13   []Value `json:"suites13"`   // cipher suites of TLS 1.3 by their IANA names, the most preferred first
-	Suites12   []Value `json:"suites12"`   // cipher suites of TLS 1.2 by their IANA names, the most preferred first
+	Suites13   []Value `json:"suites13"`   // TLS 1.3 cipher suites by their IANA names, the most preferred first
+	Suites12   []Value `json:"suites12"`   // TLS 1.2 cipher suites by their IANA names, the most preferred first
 	Order      Setting `json:"order"`      // whose order of cipher suites decides: "server", "client" or "any"
 	Groups     []Value `json:"groups"`     // key exchange groups by their IANA names: "X25519MLKEM768"
 	Signatures []Value `json:"signatures"` // signature schemes by their IANA names: "ecdsa_secp256r1_sha256"
@@ -30,7 +30,7 @@ type Policy struct {
 	Records    Records    `json:"records"`
 	Sockets    Sockets    `json:"sockets"`
 
-	// FIPS reports whether connections have to use a FIPS module.
+	// FIPS reports whether connections must use a FIPS module.
 	FIPS bool `json:"fips,omitempty"`
 }
 
@@ -55,7 +55,7 @@ type Value struct {
 // RFC 7366.
 const EncryptThenMAC = "encrypt-then-mac"
 
-// A Level says how much a policy wants a value.
+// A Level is how much a policy wants a value.
 type Level string
 
 // The levels.
@@ -87,8 +87,8 @@ type Limit struct {
 // A Key is a kind of key that a server's certificate may have.
 type Key struct {
 	Type   string   `json:"type"`             // "ECDSA", "RSA", "Ed25519", "ML-DSA"
-	Curves []string `json:"curves,omitempty"` // of ECDSA, by their IANA names: "secp256r1"
-	Bits   int      `json:"bits,omitempty"`   // of RSA: the least size
+	Curves []string `json:"curves,omitempty"` // for ECDSA, by their IANA names: "secp256r1"
+	Bits   int      `json:"bits,omitempty"`   // for RSA: the least size
 	Level  Level    `json:"level,omitempty"`
 	Source string   `json:"source"`
 	Until  *Date    `json:"until,omitempty"`
@@ -103,8 +103,8 @@ type Chain struct {
 	Shortest    Setting `json:"shortest"`    // "yes": no root, and no certificate that no path needs
 }
 
-// Stapling says whether a server has to send an OCSP response, in each of the states that its
-// certificate and the server can be in: "finding", "fine", or "" if the policy says nothing.
+// Stapling is whether a server must send an OCSP response, in each of the states that its
+// certificate and the server can be in: "finding", "fine", or "" if the policy has no rule.
 type Stapling struct {
 	NoURI   Setting `json:"no_uri"`  // the certificate names no OCSP responder, so nothing can be stapled
 	Stapled Setting `json:"stapled"` // the server staples a response
@@ -113,7 +113,7 @@ type Stapling struct {
 
 // Resumption is about sessions.
 type Resumption struct {
-	TLS13    Setting `json:"tls13"`    // "yes" or "no": tickets of TLS 1.3
+	TLS13    Setting `json:"tls13"`    // "yes" or "no": TLS 1.3 tickets
 	ID       Setting `json:"id"`       // "yes" or "no": TLS 1.2 by session ID, from the server's cache
 	Tickets  Setting `json:"tickets"`  // "yes" or "no": TLS 1.2 by ticket
 	Lifetime Limit   `json:"lifetime"` // seconds for which a session can be resumed, at most

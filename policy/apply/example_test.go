@@ -33,7 +33,7 @@ func ExampleServer() {
 	}
 	defer listener.Close()
 	for _, u := range unmet {
-		if u.Field == "sockets.hsts" { // the program has to see to these itself
+		if u.Field == "sockets.hsts" { // the program must see to these itself
 			fmt.Println("Strict-Transport-Security: max-age=" + u.Value)
 		}
 	}

@@ -35,7 +35,7 @@ func (h fakeHost) suite13(uint16) error                   { return nil }
 func (h fakeHost) suite12(uint16) error                   { return nil }
 
 // TestExpansions compares the expansion of each policy with testdata/NAME.txt. `go test -update`
-// writes the files; a change of one is a change of what users' servers do.
+// writes the files; a change of one changes how users' servers behave.
 func TestExpansions(t *testing.T) {
 	for _, p := range policy.All() {
 		t.Run(p.Name, func(t *testing.T) {
@@ -111,7 +111,7 @@ func snapshot(t *testing.T, p *policy.Policy, h host) string {
 // TestExpandNothingIgnored: each line of a policy has a part in the expansion, a place among the
 // unmet, or the reason below. A field that is added to Policy without a thought of expand fails here.
 func TestExpandNothingIgnored(t *testing.T) {
-	settled := map[string]string{ // field and value, with what settles it
+	settled := map[string]string{ // field and value, and the setting that decides on it
 		"records.compression no": "ossl never compresses", "resumption.early no": "ossl has no early data",
 		"records.kernel no": "the default", "sockets.nodelay yes": "package net sets it",
 		"stapling.no_uri fine": "nothing to do", "stapling.stapled fine": "allowed, and nothing to do",

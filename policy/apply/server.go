@@ -17,11 +17,11 @@ import (
 )
 
 // sessionCacheSize is the number of sessions in the cache of a policy that wants resumption by ID. It
-// is about that of the how-to: nginx has 4,000 sessions in the 1 MB of ssl_session_cache.
+// is about as large as in the how-to: nginx has 4,000 sessions in the 1 MB of ssl_session_cache.
 const sessionCacheSize = 4096
 
-// An Unmet is a part of a policy that [Server] or [Client] can't express: the program has to see to it, or
-// the host's OpenSSL lacks it.
+// An Unmet is a part of a policy that [Server] or [Client] can't express: the program must see to it,
+// or the host's OpenSSL lacks it.
 type Unmet struct {
 	Field  string       `json:"field"`          // as in the policy's JSON: "groups", "chain.lifetime"
 	Name   string       `json:"name,omitempty"` // of a value in a list: "x448"
@@ -91,7 +91,7 @@ type expansion struct {
 	client     bool
 	min, max   uint16
 	suites12   []uint16
-	ordered    bool // the order of suites12 is that of preference
+	ordered    bool // suites12 is in order of preference
 	suites13   []uint16
 	groups     []tls.CurveID
 	signatures []tls.SignatureScheme

@@ -89,8 +89,8 @@ func ask(address string, config *tls.Config) (tls.ConnectionState, error) {
 	return conn.ConnectionState(), err
 }
 
-// TestServer: a server with each policy's configuration negotiates what the policy says, and refuses
-// the rest.
+// TestServer checks that a server with each policy's configuration negotiates the values that the
+// policy allows, and refuses the rest.
 func TestServer(t *testing.T) { testServer(t, false) }
 
 // TestFIPSServer is TestServer of the policies that need FIPS mode. ci/matrix runs it by its name.

@@ -19,7 +19,7 @@ func entry(r *tlsnames.Registry, name string) tlsnames.Entry {
 	return tlsnames.Entry{}
 }
 
-// Version returns the version of TLS that a policy names, or 0.
+// Version returns the TLS version that a policy names, or 0.
 func Version(name string) uint16 {
 	if id := entry(tlsnames.Versions, name).ID; id >= tls.VersionTLS10 {
 		return id
@@ -27,7 +27,7 @@ func Version(name string) uint16 {
 	return 0
 }
 
-// Suite13 returns a cipher suite of TLS 1.3, or 0. OpenSSL has all of them: RFC 8446, appendix B.4.
+// Suite13 returns a TLS 1.3 cipher suite, or 0. OpenSSL has all of them: RFC 8446, appendix B.4.
 func Suite13(name string) uint16 {
 	if id := entry(tlsnames.CipherSuites, name).ID; id>>8 == 0x13 {
 		return id
@@ -35,7 +35,7 @@ func Suite13(name string) uint16 {
 	return 0
 }
 
-// Suite12 returns a cipher suite of TLS 1.2 that a [tls.Config] can name, or 0. OpenSSL has no RC4.
+// Suite12 returns a TLS 1.2 cipher suite that a [tls.Config] can name, or 0. OpenSSL has no RC4.
 func Suite12(name string) uint16 {
 	for _, s := range slices.Concat(tls.CipherSuites(), tls.InsecureCipherSuites()) {
 		if s.Name == name && Suite13(name) == 0 && !strings.Contains(name, "_RC4_") {
@@ -47,7 +47,7 @@ func Suite12(name string) uint16 {
 
 var forwardSecret = regexp.MustCompile(`^TLS_(ECDHE_ECDSA|ECDHE_RSA|DHE_RSA)_WITH_.*(_SHA256|_SHA384|_CCM|_CCM_8)$`)
 
-// OtherSuite12 reports whether a name is that of a cipher suite of TLS 1.2 that a policy can name and
+// OtherSuite12 reports whether a name belongs to a TLS 1.2 cipher suite that a policy can name and
 // a [tls.Config] can't.
 func OtherSuite12(name string) bool {
 	return forwardSecret.MatchString(name) && !strings.Contains(name, "_OLD_") && entry(tlsnames.CipherSuites, name).Name != ""
