@@ -375,8 +375,8 @@ func TestErrorsOfDials(t *testing.T) {
 	})
 }
 
-// A server that can't be verified is refused, with any protocol, and the error is that of its
-// certificate.
+// TestVerification checks that a server that can't be verified is refused, with any protocol, and
+// that the error is about its certificate.
 func TestVerification(t *testing.T) {
 	compare(t, func(t *testing.T, p pairing) string {
 		var requests atomic.Int64

@@ -9,7 +9,8 @@ import (
 
 // TLSConn returns the TLS connection of a Server's request or of a Transport's, from the net.Conn
 // that Hijack or a hook such as ConnState or [net/http/httptrace.ClientTrace.GotConn] gives. That
-// may be of another type, with the methods of an *ossl.Conn. ok is false if conn is not of TLS.
+// may be of another type, with the methods of an *ossl.Conn. ok is false if conn is not a TLS
+// connection.
 func TLSConn(conn net.Conn) (c *ossl.Conn, ok bool) {
 	switch conn := conn.(type) {
 	case *ossl.Conn:

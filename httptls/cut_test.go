@@ -15,7 +15,7 @@ import (
 	"testing"
 )
 
-// A cutConn ends after some bytes, in one direction or the other: there the peer, or the reader,
+// A cutConn is cut after some bytes, in one direction or the other: there the peer, or the reader,
 // sees the end of the connection.
 type cutConn struct {
 	net.Conn
@@ -29,7 +29,7 @@ type cutter struct {
 	afterHandshake        bool // the limits count from its end, because its length varies with the signatures
 }
 
-// cutAt returns a cutter whose connection ends after that many bytes; a negative number means
+// cutAt returns a cutter that cuts its connection after that many bytes; a negative number means
 // never.
 func cutAt(afterHandshake bool, read, written int64) *cutter {
 	c := &cutter{afterHandshake: afterHandshake}

@@ -21,9 +21,9 @@
 //
 // # How it works
 //
-// HTTP is implemented by net/http and golang.org/x/net/http2. net/http of Go 1.26 uses a connection
-// for HTTP/2 only if it is a [*tls.Conn]; so this package looks at the protocol that the handshake
-// agreed on, and gives the connection to one or the other. From Go 1.27 on net/http does that
-// itself, with any connection that has ConnectionState and HandshakeContext, and this package
+// HTTP is implemented by net/http and golang.org/x/net/http2. In Go 1.26, net/http uses a
+// connection for HTTP/2 only if it is a [*tls.Conn]; so this package looks at the protocol that the
+// handshake agreed on, and gives the connection to one or the other. From Go 1.27 on net/http does
+// that itself, with any connection that has ConnectionState and HandshakeContext, and this package
 // leaves it to net/http.
 package httptls

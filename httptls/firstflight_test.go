@@ -51,8 +51,8 @@ func (c *firstReadConn) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// TestFirstRequestComesWithFinished checks that the first request of a connection, or the preface
-// of HTTP/2, leaves with the last message of the client's handshake.
+// TestFirstRequestComesWithFinished checks that the first request of a connection, or the HTTP/2
+// preface, leaves with the last message of the client's handshake.
 func TestFirstRequestComesWithFinished(t *testing.T) {
 	// ChangeCipherSpec, and a record with a Finished of SHA-384, the longest.
 	const flight = 5 + 1 + 5 + 4 + 48 + 1 + 16

@@ -18,7 +18,7 @@ import (
 	"github.com/ossl-go/ossl"
 )
 
-// errHTTP2 ends net/http's attempt to get an HTTP/1.1 connection: there is one for HTTP/2, in the
+// errHTTP2 stops net/http's attempt to get an HTTP/1.1 connection: there is one for HTTP/2, in the
 // pool that it asks first.
 var errHTTP2 = errors.New("httptls: the connection is for HTTP/2")
 
@@ -180,7 +180,7 @@ func (h *heldBody) again(req, sent *http.Request) (err error) {
 	return nil
 }
 
-// release ends the hold.
+// release lets the body be closed.
 func (h *heldBody) release() {
 	if h.body == nil {
 		return

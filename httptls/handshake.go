@@ -33,7 +33,7 @@ func (s *settings) handshake(ctx context.Context, conn *ossl.Conn) error {
 		bounded, cancel = context.WithTimeoutCause(ctx, s.base.TLSHandshakeTimeout, handshakeTimeoutError{})
 		defer cancel()
 	}
-	err := conn.HandshakeForWrite(bounded) // a request follows, or the preface of HTTP/2
+	err := conn.HandshakeForWrite(bounded) // a request follows, or the HTTP/2 preface
 	if err == nil {
 		return nil
 	}

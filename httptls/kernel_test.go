@@ -124,7 +124,7 @@ func parseTrace(trace []byte, name string) map[string]systemCalls {
 }
 
 // envTraced and envTracedVersion give a process of TestKernelTLSSystemCalls the directory with the
-// files to serve, and the version of TLS.
+// files to serve, and the TLS version.
 const envTraced, envTracedVersion = "OSSL_TEST_TRACED", "OSSL_TEST_TRACED_VERSION"
 
 // TestKernelTLSSystemCalls counts the system calls that serve a large file: sendfile(2) sends all
@@ -222,7 +222,7 @@ func TestKernelTLSLargeFile(t *testing.T) {
 	})
 }
 
-// TestKernelTLSBrokenFiles ends answers early. The client gets an error, never other bytes, and the
+// TestKernelTLSBrokenFiles cuts answers short. The client gets an error, never other bytes, and the
 // handler returns.
 func TestKernelTLSBrokenFiles(t *testing.T) {
 	const size, cut = 24 << 20, 16<<20 + 77
@@ -292,7 +292,7 @@ func TestKernelTLSBrokenFiles(t *testing.T) {
 	}
 }
 
-// TestKernelTLSShutdown has Shutdown wait for a file on its way.
+// TestKernelTLSShutdown calls Shutdown while a file is on its way: Shutdown must wait for it.
 func TestKernelTLSShutdown(t *testing.T) {
 	dir := writeFiles(t)
 	eachKernelVersion(t, func(t *testing.T, config *tls.Config) {

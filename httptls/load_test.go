@@ -87,12 +87,12 @@ func TestHalfOpenConnections(t *testing.T) {
 		t.Errorf("%d bytes for each half-open connection", each)
 	}
 	c.CloseIdleConnections()
-	await(t, "all connections to end", allEnded) // all end by the timeout: the clients' ends are still open
+	await(t, "all connections to end", allEnded) // the timeout closes all: the clients' side is still open
 	clients.end(t)
 }
 
-// openHalf runs in the process that holds the clients' ends of TestHalfOpenConnections: one process
-// may have too few descriptors for both ends.
+// openHalf runs in the process that holds the clients' side of TestHalfOpenConnections: one process
+// may have too few descriptors for both sides.
 func openHalf() int {
 	hello, err := hex.DecodeString(os.Getenv("HELLO"))
 	count, err2 := strconv.Atoi(os.Getenv("COUNT"))
@@ -158,14 +158,14 @@ func (h *helper) line(t *testing.T) string {
 	return h.out.Text()
 }
 
-// killLater kills the helper if its current task takes too long. The task ends when the returned
+// killLater kills the helper if its current task takes too long. The task is over when the returned
 // function is called.
 func (h *helper) killLater() (stop func()) {
 	timer := time.AfterFunc(patience, func() { _ = h.cmd.Process.Kill() })
 	return func() { timer.Stop() }
 }
 
-// end ends the helper, which runs until the end of its input.
+// end stops the helper, which runs until the end of its input.
 func (h *helper) end(t *testing.T) {
 	h.once.Do(func() {
 		_ = h.in.Close()

@@ -14,8 +14,8 @@ import (
 	"github.com/ossl-go/ossl/httptls"
 )
 
-// The documentation of ossl.Listen and of ossl.Dialer says how net/http uses an *ossl.Conn, before
-// Go 1.27 and from then on, and that this package has neither limit.
+// The documentation of ossl.Listen and of ossl.Dialer describes how net/http uses an *ossl.Conn,
+// before Go 1.27 and from then on, and that this package has neither limit.
 
 // mutualConfig is for servers that ask for a certificate, and for clients that have one.
 func mutualConfig(protos ...string) *tls.Config {

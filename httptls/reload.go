@@ -28,10 +28,10 @@ import (
 // A handshake that begins after the files were replaced uses the new pair. If the new pair can't be
 // used, the Reloader reports it, keeps the pair in use, and tries again when the files change
 // again. A pair can't be used if
-//   - it doesn't parse, or the key doesn't match the certificate, for example while only one of the
-//     files is new;
+//   - it doesn't parse, or the key doesn't match the certificate, for example while only one file
+//     is new;
 //   - the server can't complete a handshake with it. Each [ossl.Context] whose handshakes have
-//     called GetCertificate, including those of a [Server], checks the pair
+//     called GetCertificate, including a [Server]'s, checks the pair
 //     ([ossl.Context.CheckCertificate]). If a Context can't use the pair in use either, its result
 //     doesn't count, unless no Context can use the new pair;
 //   - it has expired or is not yet valid, and the pair in use is valid. The new pair is used as
@@ -204,8 +204,8 @@ func (r *Reloader) consider(pair *filePair) error {
 	return nil
 }
 
-// try has the Contexts that use the Reloader check a pair, or a Context with default options if
-// there are none.
+// try makes the Contexts that use the Reloader check a pair. If there are none, a Context with
+// default options checks it.
 func (r *Reloader) try(cert *tls.Certificate) error {
 	r.usersMu.Lock()
 	users := slices.Clone(r.users)

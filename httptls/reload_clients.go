@@ -30,11 +30,11 @@ import (
 // set is resumed. If a file is missing, holds no certificate or anything else, holds one that
 // doesn't parse, or ends inside a PEM block, the ClientCAReloader reports it, keeps the set in use,
 // and tries again when the files change again. Replace a file at once (rename it, or a symbolic
-// link to its folder): one that ends between two certificates can't be told from a smaller set.
+// link to its folder): a file that is cut between two certificates looks like a smaller set.
 //
 // The files are checked as by a [Reloader]. A ClientCAReloader need not be closed.
 type ClientCAReloader struct {
-	// Interval and OnError mean the same as those of a [Reloader].
+	// Interval and OnError mean the same as in a [Reloader].
 	Interval time.Duration
 	OnError  func(error)
 
@@ -160,7 +160,8 @@ func (r *ClientCAReloader) load() (*authorities, error) {
 	return set, nil
 }
 
-// try makes a Context with a set, in FIPS mode if one of the users is: OpenSSL may refuse it.
+// try makes a Context with a set, in FIPS mode if a user is in FIPS mode: OpenSSL may refuse the
+// set.
 func (r *ClientCAReloader) try(set *authorities) error {
 	var opts []ossl.Option
 	if r.fips.Load() {

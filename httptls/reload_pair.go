@@ -102,8 +102,8 @@ func chainOf(text []byte) (chain []byte, err error) {
 	return chain, nil
 }
 
-// plainKey returns the first key in PEM text, which is that of crypto/tls, and reports whether there
-// is one, and it isn't encrypted.
+// plainKey returns the first key in PEM text, which is the key that crypto/tls uses, and reports
+// whether there is one that isn't encrypted.
 func plainKey(text []byte) (key []byte, plain bool, err error) {
 	if !strings.Contains(string(text), "-----BEGIN ") { // DER or PKCS #12
 		return nil, false, nil
@@ -120,5 +120,5 @@ func plainKey(text []byte) (key []byte, plain bool, err error) {
 			return pem.EncodeToMemory(block), true, nil
 		}
 	}
-	return text, true, nil // crypto/tls says why there is none
+	return text, true, nil // crypto/tls reports why there is none
 }

@@ -134,7 +134,7 @@ func TestReloadAgain(t *testing.T) {
 	expect("not tried again", 8, nil)
 }
 
-// noMemory returns an error of OpenSSL for want of memory, ERR_R_MALLOC_FAILURE of libssl.
+// noMemory returns OpenSSL's error if it can't allocate memory, libssl's ERR_R_MALLOC_FAILURE.
 func noMemory() error {
 	code := uint64(20<<23 | 0xc0100)
 	if lib, err := ossl.Library(); err != nil || strings.HasPrefix(lib.Version, "1.") {

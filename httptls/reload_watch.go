@@ -38,7 +38,7 @@ type fileWatch struct {
 
 // ReloadStats count the changes of files that a [Reloader] or [ClientCAReloader] has seen.
 type ReloadStats struct {
-	Used    uint64    // contents that it has begun to use, the first ones included
+	Used    uint64    // contents that came into use, the first ones included
 	Refused uint64    // contents that can't be used; those that are refused for the same reason again count once
 	Last    time.Time // when it began to use the contents in use
 }
@@ -84,8 +84,8 @@ func (w *fileWatch) due(interval time.Duration) bool {
 // lookPatience is how long a handshake waits for the file system.
 const lookPatience = time.Second
 
-// lookBriefly checks the files. It waits for the result until the handshake ends, at most for
-// w.patience.
+// lookBriefly checks the files. It waits for the result until the handshake's context is done, at
+// most for w.patience.
 func (w *fileWatch) lookBriefly(hello *tls.ClientHelloInfo, onError func(error)) {
 	done := make(chan struct{})
 	go func() {

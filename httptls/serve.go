@@ -25,7 +25,7 @@ import (
 type serving struct {
 	//lint:ignore SA1019 its replacement is in Go 1.27: native.go
 	http2  http2.Server
-	goAway *http.Server // only its function that ends HTTP/2 connections gracefully is used
+	goAway *http.Server // only its function that closes HTTP/2 connections gracefully is used
 	hooks  struct {     // the hooks that the user set
 		connState   func(net.Conn, http.ConnState)
 		connContext func(context.Context, net.Conn) context.Context
@@ -98,8 +98,7 @@ func (s *Server) setup() error {
 	return nil
 }
 
-// sendGoAway sends a GOAWAY frame to the clients of HTTP/2 connections. It may be called more than
-// once.
+// sendGoAway sends a GOAWAY frame to all HTTP/2 clients. It may be called more than once.
 func (s *Server) sendGoAway() {
 	if s.goAway != nil {
 		_ = s.goAway.Shutdown(context.Background()) // it has no connections to wait for

@@ -184,8 +184,8 @@ func (s *Server) protocols() (p http.Protocols) {
 
 // Shutdown shuts the server down without interrupting requests, as [http.Server.Shutdown] does: it
 // closes the listeners, sends GOAWAY to HTTP/2 clients, closes idle connections, and waits for the
-// others to become idle, and for handshakes under way, until ctx ends. It doesn't wait for hijacked
-// connections.
+// others to become idle, and for handshakes under way, until ctx is done. It doesn't wait for
+// hijacked connections.
 func (s *Server) Shutdown(ctx context.Context) error { return s.shutdown(ctx) }
 
 // Close closes the listeners and all connections, except for hijacked ones.

@@ -248,7 +248,7 @@ func TestHandlers(t *testing.T) {
 					return await(t, "the handler's report", reports)
 				}
 				log := ""
-				if !p.http2 { // HTTP/2 logs after the client has its answer
+				if !p.http2 { // HTTP/2 logs after the client got its answer
 					log, _, _ = strings.Cut(s.log.String(), "127.0.0.1")
 				}
 				return fmt.Sprintf("%s %s %s", out, hideAddr(err, s.addr), log)
@@ -375,7 +375,7 @@ func TestShutdownDuringHandshake(t *testing.T) {
 	})
 }
 
-// Close ends all connections at once.
+// TestClose checks that Close closes all connections at once.
 func TestClose(t *testing.T) {
 	compare(t, func(t *testing.T, p pairing) string {
 		st := newStates()

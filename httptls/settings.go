@@ -93,7 +93,7 @@ func (s *settings) check() error {
 }
 
 // protocolsOf returns the protocols that base would use by net/http's rules. clone is its copy.
-// clone.TLSNextProto is the user's, while net/http sets that of base.
+// clone.TLSNextProto is the user's, while net/http sets base.TLSNextProto.
 func protocolsOf(base, clone *http.Transport) (p http.Protocols) {
 	if clone.Protocols != nil {
 		return *clone.Protocols

@@ -237,7 +237,7 @@ func await[T any](t testing.TB, what string, ch <-chan T) T {
 	}
 }
 
-// soon returns a context that ends if the test hangs.
+// soon returns a context that expires if the test hangs.
 func soon(t testing.TB) context.Context {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	t.Cleanup(cancel)

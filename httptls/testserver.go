@@ -22,7 +22,7 @@ import (
 )
 
 // A TestServer is an HTTPS server on OpenSSL for tests. It listens on a port of the loopback
-// interface. Its fields and methods mean the same as those of [net/http/httptest.Server].
+// interface. Its fields and methods mean the same as in [net/http/httptest.Server].
 type TestServer struct {
 	// URL is the server's base URL, https://address:port without a slash at its end. The first call
 	// of Client or StartTLS sets URL and Listener.
@@ -63,9 +63,9 @@ type TestingT interface {
 	Fatalf(format string, args ...any)
 }
 
-// NewTestServer returns a server for the test t, as [net/http/httptest.NewTestServer] of Go 1.27
-// does. The first call of Client or StartTLS starts it; until then it can be configured. It is
-// closed when the test ends. If the handler panics, except with [http.ErrAbortHandler], the test
+// NewTestServer returns a server for the test t, as [net/http/httptest.NewTestServer] does in Go
+// 1.27. The first call of Client or StartTLS starts it; until then it can be configured. It is
+// closed when the test is done. If the handler panics, except with [http.ErrAbortHandler], the test
 // fails. If handler is nil, all responses have status 500.
 func NewTestServer(t TestingT, handler http.Handler) *TestServer {
 	s := &TestServer{t: t, Config: &http.Server{Handler: testHandler{t, handler}}}
@@ -158,7 +158,7 @@ func (s *TestServer) listen() (net.Listener, error) {
 		}
 	}
 	if len(s.Options) == 0 {
-		return ossl.NewListener(l, s.TLS), nil // which takes changes of TLS, as httptest's does
+		return ossl.NewListener(l, s.TLS), nil // which honours later changes to s.TLS, as httptest's does
 	}
 	return ctx.NewListener(l), nil
 }

@@ -68,7 +68,7 @@ func TestTestServer(t *testing.T) {
 						t.Errorf("%s: %q", url, got)
 					}
 				}
-				// Another client, of crypto/tls, that trusts Certificate.
+				// Another client, with crypto/tls, that trusts Certificate.
 				roots := x509.NewCertPool()
 				roots.AddCert(s.Certificate())
 				other := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}, ForceAttemptHTTP2: http2}}
@@ -296,7 +296,7 @@ func TestTestServerFailsTest(t *testing.T) {
 	closed.Close()
 	mustPanic("a start after Close", closed.StartTLS)
 
-	// A configuration that can't be honoured ends the test.
+	// A configuration that can't be honoured stops the test.
 	done := make(chan struct{})
 	go func() {
 		defer close(done)

@@ -113,7 +113,7 @@ type route struct {
 	transport *http.Transport
 	tls       func() (*ossl.Context, error)
 	used      int64 // guarded by Transport.mu
-	handoff         // the part that depends on the version of Go
+	handoff         // the part that depends on the Go version
 }
 
 // maxRoutes bounds the routes in a Transport: a Proxy function may return another URL for each
