@@ -19,7 +19,7 @@ import (
 // keys, TLS 1.3, X25519, TLS_AES_128_GCM_SHA256. Keys, contexts and servers are made outside of the
 // timer.
 
-// benchImpls are the implementations as the benchmarks use them. crypto/tls has no choice of TLS
+// benchImpls are the implementations as the benchmarks use them. crypto/tls lets nobody choose TLS
 // 1.3 suites; with AES instructions it chooses AES-128-GCM, which newBench checks.
 var benchImpls = []impl{std, {"ossl", func(c *tls.Config) credentials.TransportCredentials {
 	return must(grpctls.New(c, ossl.WithTLS13CipherSuites(tls.TLS_AES_128_GCM_SHA256)))
@@ -176,7 +176,7 @@ func BenchmarkConnect(b *testing.B) {
 	})
 }
 
-// BenchmarkIdle measures the cost of an idle connection: the Go heap of both ends, in bytes.
+// BenchmarkIdle measures the cost of an idle connection: the Go heap of both sides, in bytes.
 func BenchmarkIdle(b *testing.B) {
 	const connections = 200
 	benchPairings(b, func(b *testing.B, addr string, creds credentials.TransportCredentials) {

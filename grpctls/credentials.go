@@ -46,7 +46,7 @@ func (c *compiled) context() (*ossl.Context, error) {
 }
 
 // New returns credentials for clients and servers with a configuration, which is copied; nil is
-// like the zero configuration. Requirements of HTTP/2 are added, as by gRPC's own credentials: see
+// like the zero configuration. HTTP/2's requirements are added, as by gRPC's own credentials: see
 // [ossl.WithHTTP2]. ServerName, if set, is the channel's authority.
 //
 // New returns an [*ossl.ConfigError] that names the first field or option that can't be honoured,
@@ -145,7 +145,7 @@ func readPEM(file string) (text []byte, err error) {
 	return text, nil
 }
 
-// Info implements [credentials.TransportCredentials]. The values are those of gRPC's own TLS
+// Info implements [credentials.TransportCredentials]. The values are the same as in gRPC's own TLS
 // credentials.
 func (c *tlsCredentials) Info() credentials.ProtocolInfo {
 	//lint:ignore SA1019 SecurityVersion and ServerName are deprecated, and in gRPC's own

@@ -15,7 +15,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// A cutPipe is a connection that ends after a number of bytes, of both directions together.
+// A cutPipe is a connection that is cut after a number of bytes, in both directions together.
 type cutPipe struct {
 	left   atomic.Int64
 	client net.Conn
@@ -138,8 +138,8 @@ func TestCallCutAnywhere(t *testing.T) {
 						}
 					}), grpc.WithConnectParams(quickly))
 					ctx := soon(t)
-					// gRPC itself retries if the server can't have seen the call: until it has
-					// ended, all connections are cut.
+					// gRPC itself retries if the server can't have seen the call: until the call
+					// fails, all connections are cut.
 					if _, err := call(ctx, cc, make([]byte, 4096)); status.Code(err) != codes.Unavailable {
 						t.Errorf("%v, want Unavailable", err)
 					}

@@ -29,7 +29,7 @@ type difference struct {
 	text string
 	// serverErr is the error of the server's handshake; empty for none.
 	serverErr string
-	// alert says that the error is an alert by the client, which OpenSSL's clients send without
+	// alert means that the error is an alert by the client, which OpenSSL's clients send without
 	// protection in TLS 1.3: a crypto/tls server reports a damaged record then
 	// (docs/COMPATIBILITY.md).
 	alert bool

@@ -1,7 +1,7 @@
 // Package grpctls provides gRPC transport credentials that use OpenSSL for TLS, through package
 // ossl.
 //
-// They replace those of package credentials of google.golang.org/grpc, with the same constructors,
+// They replace the credentials in google.golang.org/grpc/credentials, with the same constructors,
 // and can be used everywhere in their place: the peer's AuthInfo is a [credentials.TLSInfo]. In the
 // simplest case only an import changes:
 //

@@ -25,7 +25,7 @@ var errNoALPN = errors.New("grpctls: cannot check peer: missing selected ALPN pr
 	"HTTP/2 over TLS needs ALPN (RFC 9113, section 3.2)")
 
 // ClientHandshake runs the client's handshake over raw, for the server that authority names. If ctx
-// ends first, it closes the connection and returns ctx's error at once, without waiting for
+// is done first, it closes the connection and returns ctx's error at once, without waiting for
 // callbacks of the configuration.
 func (c *tlsCredentials) ClientHandshake(ctx context.Context, authority string, raw net.Conn) (
 	net.Conn, credentials.AuthInfo, error) {
@@ -40,7 +40,7 @@ func (c *tlsCredentials) ClientHandshake(ctx context.Context, authority string, 
 	}
 	conn := compiled.Client(raw, name)
 	done := make(chan error, 1)
-	go func() { done <- conn.HandshakeForWrite(ctx) }() // the preface of HTTP/2 follows
+	go func() { done <- conn.HandshakeForWrite(ctx) }() // the HTTP/2 preface follows
 	select {
 	case err = <-done:
 	case <-ctx.Done():

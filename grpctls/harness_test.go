@@ -181,7 +181,7 @@ func dial(t testing.TB, addr string, creds credentials.TransportCredentials, opt
 	return cc
 }
 
-// soon returns a context that ends with the test, or if the test hangs.
+// soon returns a context that is cancelled when the test is over, or if it hangs.
 func soon(t testing.TB) context.Context {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	t.Cleanup(cancel)

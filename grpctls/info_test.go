@@ -118,7 +118,7 @@ func TestTLSInfo(t *testing.T) {
 					t.Errorf("authority %q: %v, want it valid: %v", authority, err, ok)
 				}
 			}
-			// Both ends must export the same.
+			// Both sides must export the same.
 			a, errA := exporter(s).ExportKeyingMaterial("EXPERIMENTAL grpctls", nil, 32)
 			b, errB := exporter(c).ExportKeyingMaterial("EXPERIMENTAL grpctls", nil, 32)
 			if errA != nil || errB != nil || !bytes.Equal(a, b) {

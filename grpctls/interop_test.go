@@ -10,7 +10,7 @@ import (
 	testgrpc "google.golang.org/grpc/interop/grpc_testing"
 )
 
-// interopCases are those of gRPC's interoperability tests that need no account:
+// interopCases are the cases in gRPC's interoperability tests that need no account:
 // https://github.com/grpc/grpc/blob/master/doc/interop-test-descriptions.md
 var interopCases = []interopCase{
 	{"empty_unary", onService(interop.DoEmptyUnaryCall)},
@@ -68,8 +68,8 @@ func TestInteropGRPC(t *testing.T) {
 				t.Run(c.name, func(t *testing.T) {
 					cc := dial(t, s.addr, client.creds(clientConfig()))
 					wrong := c.try(soon(t), cc)
-					// The test cancels a call and ends it at once. Rarely, the server's response to
-					// the end comes first.
+					// The test cancels a call and finishes it at once. Rarely, the server's
+					// response to the end comes first.
 					for n := 0; n < 5 && c.name == "cancel_after_begin" && strings.Contains(wrong, "got error code 0, want 1"); n++ {
 						wrong = c.try(soon(t), cc)
 					}

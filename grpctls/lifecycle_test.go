@@ -80,7 +80,7 @@ func TestReconnect(t *testing.T) {
 	})
 }
 
-// TestGracefulStop has a stream open, which must continue.
+// TestGracefulStop checks that an open stream continues.
 func TestGracefulStop(t *testing.T) {
 	pairings(t, func(t *testing.T, server, client impl) {
 		s := serve(t, server.creds(serverConfig()), nil)
@@ -225,8 +225,8 @@ func silentServer(t *testing.T) (addr string, accepted <-chan net.Conn) {
 	return l.Addr().String(), conns
 }
 
-// TestHandshakeCancelled ends the context of a handshake, and the channel, while the server is
-// silent.
+// TestHandshakeCancelled cancels the context of a handshake, and closes the channel, while the
+// server is silent.
 func TestHandshakeCancelled(t *testing.T) {
 	for _, who := range impls {
 		t.Run("client="+who.name, func(t *testing.T) {
@@ -273,8 +273,8 @@ func TestHandshakeCancelled(t *testing.T) {
 	}
 }
 
-// TestBlockedCallback checks that if the context ends, a handshake returns even though a callback
-// doesn't.
+// TestBlockedCallback checks that if the context is done, a handshake returns even though a
+// callback doesn't.
 func TestBlockedCallback(t *testing.T) {
 	for _, who := range impls {
 		t.Run("client="+who.name, func(t *testing.T) {
@@ -301,7 +301,7 @@ func TestBlockedCallback(t *testing.T) {
 	}
 }
 
-// TestDeadlines ends calls by their deadline, after which the connection still works.
+// TestDeadlines lets calls exceed their deadline, after which the connection still works.
 func TestDeadlines(t *testing.T) {
 	pairings(t, func(t *testing.T, server, client impl) {
 		s := serve(t, server.creds(serverConfig()), &echo{unary: func(ctx context.Context, in []byte) ([]byte, error) {
@@ -338,7 +338,7 @@ func TestKeepalive(t *testing.T) {
 	if testing.Short() {
 		t.Skip("seconds: gRPC pings no more often than once a second")
 	}
-	// The timeout is real time in which the client on a busy machine has to answer.
+	// The timeout is real time in which the client on a busy machine must answer.
 	params := grpc.KeepaliveParams(keepalive.ServerParameters{Time: time.Second, Timeout: 3 * time.Second})
 	checkGoroutines(t)
 	ctx := soon(t)

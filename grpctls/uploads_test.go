@@ -11,9 +11,9 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
-// TestClientStream: a client sends a stream, half-closes it, and waits only for the call's status,
-// which says that the stream has arrived. Then it closes its connection; the next one resumes, by a
-// ticket that came with HTTP/2's settings.
+// In TestClientStream, a client sends a stream, half-closes it, and waits only for the call's
+// status, which confirms that the stream has arrived. Then it closes its connection; the next one
+// resumes, by a ticket that came with HTTP/2's settings.
 func TestClientStream(t *testing.T) {
 	const messages, size = 200, 10_000
 	pairings(t, func(t *testing.T, server, client impl) {
