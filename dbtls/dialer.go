@@ -35,7 +35,7 @@ type Dialer struct {
 const defaultTimeout = time.Minute
 
 // DialTLS connects to addr and runs the handshake at once: for servers that expect TLS from the
-// first byte, as those of SMTPS, LDAPS and AMQPS, and NATS servers with handshake_first.
+// first byte, such as SMTPS, LDAPS and AMQPS servers, and NATS servers with handshake_first.
 func (d *Dialer) DialTLS(ctx context.Context, network, addr string) (net.Conn, error) {
 	return d.dial(ctx, network, addr, "TLS", func(_ context.Context, p *prelude) (net.Conn, error) { return p.conn, nil })
 }

@@ -102,8 +102,8 @@ func TestUntrusted(t *testing.T) {
 	}
 }
 
-// Every wait ends when the context ends: in the dialogue, after each of the server's turns but the
-// last, and in the handshake.
+// TestContextEnds checks that every wait stops when the context is done: in the dialogue, after
+// each of the server's turns but the last, and in the handshake.
 func TestContextEnds(t *testing.T) {
 	for _, protocol := range protocols {
 		for turns := 0; turns <= len(protocol.dialogue); turns += 2 {
@@ -250,7 +250,7 @@ func TestReplayInParts(t *testing.T) {
 	}
 }
 
-// A DialFunc that makes connections without TLS would have nats.go go on without it.
+// With a DialFunc that makes connections without TLS, nats.go would go on without it.
 func TestDialFuncWithoutTLS(t *testing.T) {
 	addr := serve(t, (*peer).wait)
 	plain := dbtls.DialFunc(new(net.Dialer).DialContext)

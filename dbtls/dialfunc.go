@@ -34,8 +34,8 @@ func (f DialFunc) Dial(network, addr string) (net.Conn, error) {
 	return f.DialContext(context.Background(), network, addr)
 }
 
-// DialTimeout calls f with a context that ends after timeout. As with [net.DialTimeout], 0 means no
-// timeout: it is then like Dial.
+// DialTimeout calls f with a context that expires after timeout. As with [net.DialTimeout], 0 means
+// no timeout: it is then like Dial.
 func (f DialFunc) DialTimeout(network, addr string, timeout time.Duration) (net.Conn, error) {
 	if timeout == 0 {
 		return f.Dial(network, addr)

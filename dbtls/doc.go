@@ -21,9 +21,10 @@
 // fails. A connection is returned to the driver, or, with MySQL, sends the driver's first bytes,
 // only once the handshake has verified the server by the rules of the [ossl.Context].
 //
-// A server says nothing between its consent to TLS and its part of the handshake. Bytes that arrive
-// there are refused with [ErrPlaintext], and never reach the driver: a client that took them for a
-// part of the encrypted session would let others inject answers (CVE-2011-0411, CVE-2021-23222).
+// A server sends nothing between its consent to TLS and its part of the handshake. Bytes that
+// arrive there are refused with [ErrPlaintext], and never reach the driver: a client that took them
+// for a part of the encrypted session would let others inject answers (CVE-2011-0411,
+// CVE-2021-23222).
 //
 // The dialogue before TLS can be read and changed by others. So SMTP and LDAP clients see nothing
 // of it, NATS clients see an INFO without the servers that it lists, and MySQL clients see the

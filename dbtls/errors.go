@@ -14,7 +14,7 @@ var ErrNoTLS = errors.New("the server doesn't offer TLS")
 // the handshake, where others can insert theirs.
 var ErrPlaintext = errors.New("the server sent unencrypted data after its consent to TLS")
 
-// An Error says at which step a connection failed on its way to TLS.
+// An Error reports the step at which a connection failed on its way to TLS.
 type Error struct {
 	Protocol string // as in "PostgreSQL"
 	Step     string // as in "SSLRequest" or "TLS handshake"
@@ -26,8 +26,8 @@ func (e *Error) Error() string { return "dbtls: " + e.Protocol + ", " + e.Step +
 // Unwrap returns e.Err.
 func (e *Error) Unwrap() error { return e.Err }
 
-// ended returns the reason why an operation failed: ctx's error if ctx has ended, and
-// io.ErrUnexpectedEOF for an end of the connection.
+// ended returns the reason why an operation failed: ctx's error if ctx is done, and
+// io.ErrUnexpectedEOF if the connection was closed.
 func ended(ctx context.Context, err error) error {
 	switch {
 	case ctx.Err() != nil:
@@ -39,7 +39,7 @@ func ended(ctx context.Context, err error) error {
 }
 
 // quote returns the first bytes of a server's text in quotation marks. The text is not
-// authenticated, and ends up in logs.
+// authenticated, and is written to logs.
 func quote[T string | []byte](text T) string {
 	const most = 100
 	if len(text) > most {

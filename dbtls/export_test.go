@@ -40,7 +40,7 @@ var (
 )
 
 // Renumber renumbers a server's packets, given in parts. It returns the length of the connection
-// phase, without the last packet, or -1 if it has no end.
+// phase, without the last packet, or -1 if it isn't complete.
 func Renumber(parts ...[]byte) int {
 	r, length := renumberer{step: 0xff}, 0
 	for _, part := range parts {

@@ -17,7 +17,7 @@ import (
 // driver's first Write, its answer to the greeting, makes the connection ask for TLS, run the
 // handshake and send the answer. An error of the handshake is that Write's; until the handshake is
 // complete, a Read beyond the greeting fails. The deadline of dialing applies to the handshake too,
-// and Close ends it; ctx's cancellation has no effect on it.
+// and Close stops it; ctx's cancellation has no effect on it.
 //
 // To the driver, the connection looks like one without TLS: the greeting doesn't offer any, and the
 // packets of the connection phase are numbered as if none had been asked for.
@@ -56,7 +56,7 @@ const mysqlHeader = 4
 // maxGreeting bounds the length of a greeting. Servers send about 100 bytes.
 const maxGreeting = 4096
 
-// mysqlGreeting reads the greeting, and returns it without the offer of TLS.
+// mysqlGreeting reads the greeting, and returns it without the TLS offer.
 func (p *prelude) mysqlGreeting() ([]byte, error) {
 	header, err := p.full(mysqlHeader)
 	if err != nil {
@@ -81,9 +81,9 @@ func (p *prelude) mysqlGreeting() ([]byte, error) {
 
 var errNotMySQL = errors.New("the server's greeting is not MySQL's")
 
-// hideTLS takes the offer of TLS out of a greeting of version 10: after the version come the server's
-// version with a zero byte, 4 bytes of the connection's number, 8 bytes of a nonce, a zero byte, and
-// the lower capabilities.
+// hideTLS takes the TLS offer out of a greeting of version 10: after the version come the server's
+// version with a zero byte, 4 bytes of the connection's number, 8 bytes of a nonce, a zero byte,
+// and the lower capabilities.
 func hideTLS(greeting []byte) error {
 	if greeting[0] == mysqlError {
 		return mysqlErrorOf(greeting)

@@ -35,7 +35,7 @@ func dialMySQL(t *testing.T, dialer *dbtls.Dialer, addr string) net.Conn {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { conn.Close() })
-	// The greeting has no offer of TLS.
+	// The greeting doesn't offer TLS.
 	expectFrom(t, conn, mysqlGreeting(0xf7ff))
 	return conn
 }
@@ -163,12 +163,13 @@ func TestMySQLDrivers(t *testing.T) {
 	})
 }
 
-// The handshake in a Write ends with the deadline of dialing, with the write deadline, and with
-// Close, if the server doesn't answer.
+// TestMySQLHandshakeEnds checks that the deadline of dialing, the write deadline and Close stop the
+// handshake in a Write, if the server doesn't answer.
 func TestMySQLHandshakeEnds(t *testing.T) {
 	for _, test := range []struct {
 		name string
-		// prepare sets a deadline, or returns a function that ends the handshake when it waits for the server.
+		// prepare sets a deadline, or returns a function that stops the handshake when it waits for
+		// the server.
 		prepare func(d *dbtls.Dialer, limit time.Duration) (afterwards func(net.Conn, <-chan struct{}))
 		want    error
 	}{
@@ -231,7 +232,7 @@ func TestMySQLHandshakeEnds(t *testing.T) {
 	}
 }
 
-// The greeting is waited for until the context ends.
+// TestMySQLContextEnds checks that dialing waits for the greeting until the context is done.
 func TestMySQLContextEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()

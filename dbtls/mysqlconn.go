@@ -15,8 +15,8 @@ import (
 )
 
 // A mysqlConn is the connection that a driver takes for one without TLS. In the connection phase,
-// which ends with the server's OK, the server counts a packet that the driver doesn't know of, the
-// request for TLS: so the numbers of packets are changed in both directions.
+// which lasts until the server's OK, the server counts a packet that the driver doesn't know of,
+// the request for TLS: so the numbers of packets are changed in both directions.
 type mysqlConn struct {
 	net.Conn // p.conn
 	p        *prelude
@@ -24,7 +24,7 @@ type mysqlConn struct {
 	first    *replayConn
 
 	begun   atomic.Bool // TLS is there
-	settled atomic.Bool // the connection phase has ended: bytes pass as they are
+	settled atomic.Bool // the connection phase is over: bytes pass as they are
 
 	writeDeadline atomic.Pointer[time.Time]
 	out           sync.Mutex // held by Write, and by the handshake in it
@@ -170,7 +170,7 @@ type renumberer struct {
 	left int  // bytes of the packet's body that were not seen
 }
 
-// fromServer is the step for the packets of servers, and fromClient for those of clients.
+// fromServer is the step for packets from servers, and fromClient for packets from clients.
 const (
 	fromServer = 0xff // -1
 	fromClient = 1

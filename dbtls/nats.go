@@ -10,7 +10,8 @@ import (
 )
 
 // DialNATS connects to a NATS server that sends its INFO before TLS. Servers with handshake_first
-// need [Dialer.DialTLS]. For nats.go, make it a [DialFunc], which says that TLS is there already.
+// need [Dialer.DialTLS]. For nats.go, make it a [DialFunc], which reports that TLS is there
+// already.
 //
 // The client reads that INFO after the handshake, except for the servers that it lists: INFO is not
 // authenticated, so anybody could have added servers to it. The list of later INFOs, which the

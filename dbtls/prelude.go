@@ -11,8 +11,8 @@ import (
 	"github.com/ossl-go/ossl"
 )
 
-// maxPrelude bounds the bytes that a server may send before TLS begins, and maxLine those of a line:
-// the INFO of NATS lists the servers of a cluster.
+// maxPrelude bounds the bytes that a server may send before TLS begins, and maxLine bounds the
+// length of a line: NATS's INFO lists the servers of a cluster.
 const (
 	maxPrelude = 64 << 10
 	maxLine    = 16 << 10
@@ -46,7 +46,7 @@ func (l *limited) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// run runs upgrade, and ends it if ctx ends.
+// run runs upgrade, and interrupts it if ctx is done.
 func (p *prelude) run(ctx context.Context, upgrade upgrade) (net.Conn, error) {
 	stop := context.AfterFunc(ctx, func() { p.raw.Close() })
 	conn, err := upgrade(ctx, p)
@@ -64,7 +64,7 @@ func (p *prelude) run(ctx context.Context, upgrade upgrade) (net.Conn, error) {
 }
 
 // sealed returns an error if the server has sent bytes that nobody asked for. Those that arrive
-// later meet the handshake, which takes them for a record of TLS and fails.
+// later meet the handshake, which takes them for a TLS record and fails.
 func (p *prelude) sealed() error {
 	if n := p.in.Buffered(); n > 0 {
 		return fmt.Errorf("%w: %d bytes", ErrPlaintext, n)

@@ -9,11 +9,11 @@ import (
 	"github.com/ossl-go/ossl/dbtls"
 )
 
-// errAny is wanted of a server that is not one of the protocol's.
+// errAny is the error to expect from a server of another protocol.
 var errAny = errors.New("any error")
 
-// TestRefusals has servers without TLS, broken ones, and ones in whose way somebody stands. The first
-// turn comes unasked, each other one after the client has sent something.
+// TestRefusals connects to servers without TLS, to broken servers, and to servers with an attacker
+// in between. The first turn comes unasked, each other one after the client has sent something.
 func TestRefusals(t *testing.T) {
 	ldapCutOff, ldapAnother := ldapResponse(1, 0, "")[:9], ldapResponse(2, 0, "")
 	for _, test := range []struct {

@@ -10,7 +10,8 @@ import (
 	"github.com/ossl-go/ossl/dbtls"
 )
 
-// net/smtp takes the connection, says EHLO again, and sends a password with SMTPAuth only.
+// TestSMTPClient checks that net/smtp takes the connection, sends EHLO again, and sends a password
+// only with SMTPAuth.
 func TestSMTPClient(t *testing.T) {
 	for _, with := range []bool{true, false} {
 		addr := serve(t, func(p *peer) {
