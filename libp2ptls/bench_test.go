@@ -13,7 +13,7 @@ import (
 
 // The three benchmarks of go-libp2p-tls's pull request 72, with the same four pairings. Both sides
 // of a pairing have their keys, certificates and configurations made outside of the timer, unless
-// the name says otherwise, and agree on the same group and suite.
+// the benchmark's name states otherwise, and agree on the same group and suite.
 //
 //	go test -run '^$' -bench . -cpu 1,2
 

@@ -122,7 +122,8 @@ func TestKnownImpostor(t *testing.T) {
 	}
 }
 
-// TestAllocations: the allocations of a handshake at both ends are the same on every machine.
+// TestAllocations counts the allocations of a handshake on both sides, which are the same on every
+// machine.
 func TestAllocations(t *testing.T) {
 	count := func(p pairing) float64 {
 		m := p.meeting(t)

@@ -173,7 +173,7 @@ func offences() []offence {
 	}
 }
 
-// invalidSignature matches the error of crypto/tls or libssl.
+// invalidSignature matches crypto/tls's error or libssl's.
 func invalidSignature(err error) bool {
 	var alert tls.AlertError
 	return strings.HasPrefix(err.Error(), "tls: invalid signature by the ") || errors.As(err, &alert) && alert == alertDecryptError
@@ -260,7 +260,7 @@ func TestNotSelfSigned(t *testing.T) {
 						refuses = p.client
 					}
 					if refuses.name == stdFlavour.name {
-						// If this fails, go-libp2p now checks it: say so in docs/LIBP2P.md.
+						// If this fails, go-libp2p now checks it: note this in docs/LIBP2P.md.
 						p.meeting(t).offending(t, p, side, certs).both(t)
 						return
 					}

@@ -90,7 +90,7 @@ func TestClose(t *testing.T) {
 	})
 }
 
-// TestCloseEndsRead: Close ends a waiting Read on the same side.
+// TestCloseEndsRead checks that Close interrupts a waiting Read on the same side.
 func TestCloseEndsRead(t *testing.T) {
 	inAllPairings(t, func(t *testing.T, p pairing) {
 		c, s := p.connect(t)
@@ -108,8 +108,9 @@ func TestCloseEndsRead(t *testing.T) {
 	})
 }
 
-// TestTruncation: if the connection beneath ends without close_notify, OpenSSL's transport returns
-// an error. go-libp2p's reports a regular end if it falls between records (docs/COMPATIBILITY.md).
+// TestTruncation checks that OpenSSL's transport returns an error if the underlying connection is
+// closed without close_notify. go-libp2p's reports a regular end if it falls between records
+// (docs/COMPATIBILITY.md).
 func TestTruncation(t *testing.T) {
 	inAllPairings(t, func(t *testing.T, p pairing) {
 		for _, side := range []string{"client", "server"} {

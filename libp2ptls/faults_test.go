@@ -76,7 +76,7 @@ func TestCut(t *testing.T) {
 				for at := 0; at < whole-margin; at += step {
 					c, s, _ := try(at)
 					// A client that has sent its last bytes is done. This one hasn't, but its
-					// server has yet to see the end.
+					// server hasn't seen the end yet.
 					if c.err == nil || s.err == nil || c.conn != nil || s.conn != nil {
 						t.Fatalf("cut after %d bytes: client: %v; server: %v", at, c.err, s.err)
 					}
@@ -137,7 +137,8 @@ func TestGarbage(t *testing.T) {
 }
 
 // TestHalfOpen makes a thousand handshakes wait for their clients, some silent and some after their
-// hello. A cancelled context ends them all, nothing of them is left, and the transport still works.
+// hello. A cancelled context stops them all, nothing of them is left, and the transport still
+// works.
 func TestHalfOpen(t *testing.T) {
 	handshakes := 200
 	if *full {

@@ -143,7 +143,7 @@ func (f flavour) transport(t testing.TB, who identity, muxers []tptu.StreamMuxer
 	return tr
 }
 
-// loopback returns both ends of a TCP connection.
+// loopback returns both sides of a TCP connection.
 func loopback(t testing.TB) (client, server net.Conn) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

@@ -19,7 +19,7 @@ import (
 	"github.com/ossl-go/ossl"
 )
 
-// ID is the protocol's name in the negotiation of a security transport, the same as that of
+// ID is the protocol's name in the negotiation of a security transport, the same as the ID of
 // go-libp2p's transport, which is compatible.
 const ID = stdtls.ID
 
@@ -61,8 +61,8 @@ func newTransport(id protocol.ID, key ci.PrivKey, muxers []tptu.StreamMuxer, cer
 		Certificates:           certs,
 		ClientAuth:             tls.RequireAnyClientCert,
 		SessionTicketsDisabled: true,
-		// There is no authority and no name to verify: the certificate is self-signed, and says
-		// which peer signed for it. Each connection has its own verification.
+		// There is no authority and no name to verify: the certificate is self-signed, and names
+		// the peer that signed for it. Each connection has its own verification.
 		InsecureSkipVerify: true,
 	}
 	for _, m := range muxers {
@@ -83,8 +83,8 @@ func newTransport(id protocol.ID, key ci.PrivKey, muxers []tptu.StreamMuxer, cer
 func (t *Transport) ID() protocol.ID { return t.id }
 
 // SecureInbound runs the handshake as the server. If p is empty, any peer is accepted; else another
-// peer is refused with [sec.ErrPeerIDMismatch]. If ctx ends first, ctx's error is returned. After
-// an error insecure is closed.
+// peer is refused with [sec.ErrPeerIDMismatch]. If ctx is done first, ctx's error is returned.
+// After an error insecure is closed.
 func (t *Transport) SecureInbound(ctx context.Context, insecure net.Conn, p peer.ID) (sec.SecureConn, error) {
 	v := &verification{transport: t, want: p}
 	c, err := t.secure(ctx, t.ctx.Server(insecure, ossl.WithVerification(v.verify)), v)
@@ -100,7 +100,7 @@ func (t *Transport) SecureInbound(ctx context.Context, insecure net.Conn, p peer
 
 // SecureOutbound runs the handshake as the client. If p is empty, any peer is accepted; else
 // another peer is refused with [sec.ErrPeerIDMismatch], before the client sends its own identity.
-// If ctx ends first, ctx's error is returned. After an error insecure is closed.
+// If ctx is done first, ctx's error is returned. After an error insecure is closed.
 //
 // A TLS 1.3 client is done before the server has seen its certificate: if the server refuses it,
 // the first Read returns the alert.

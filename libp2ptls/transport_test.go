@@ -237,7 +237,7 @@ func wantClosed(t *testing.T, raw net.Conn) {
 	}
 }
 
-// TestCancel ends each side's context before and during the handshake.
+// TestCancel cancels each side's context before and during the handshake.
 func TestCancel(t *testing.T) {
 	contexts := []struct {
 		name  string
@@ -332,8 +332,8 @@ func (g *gate) Close() error {
 	return err
 }
 
-// TestContextEndsWithHandshake: a context that ends after the handshake has no effect on the
-// connection.
+// TestContextEndsWithHandshake checks that a context that is cancelled after the handshake has no
+// effect on the connection.
 func TestContextEndsWithHandshake(t *testing.T) {
 	inAllPairings(t, func(t *testing.T, p pairing) {
 		ctx, cancel := context.WithCancel(context.Background())

@@ -9,9 +9,9 @@ import (
 	"github.com/libp2p/go-libp2p/core/peer"
 )
 
-// TestVectors checks the certificates that libp2p's specification of TLS publishes (libp2p/specs,
-// tls/tls.md, "Test vectors"), and copies of each with a bit of one byte changed: none of those may
-// be accepted, for any byte.
+// TestVectors checks the certificates in libp2p's TLS specification (libp2p/specs, tls/tls.md,
+// "Test vectors"), and copies of each with a bit of one byte changed: none of those may be
+// accepted, for any byte.
 func TestVectors(t *testing.T) {
 	for _, test := range []struct {
 		name, der, peerID string

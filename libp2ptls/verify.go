@@ -74,7 +74,7 @@ func verifyChain(chain []*x509.Certificate) (*certifiedPeer, error) {
 	return &certifiedPeer{id: id, key: key}, nil
 }
 
-// panicLog is where panics write their stack, as those of go-libp2p's transport do.
+// A panic writes its stack to panicLog, as in go-libp2p's transport.
 var panicLog io.Writer = os.Stderr
 
 // panicError turns a panic into an error: a peer's input must not end the process.
