@@ -19,7 +19,7 @@ import (
 	"github.com/ossl-go/ossl/otelossl"
 )
 
-// A variant is a way to observe the connections of both ends.
+// A variant is a way to observe connections on both sides.
 type variant struct {
 	name           string
 	client, server *ossl.Context
@@ -126,7 +126,7 @@ func used(b *testing.B) (time.Duration, uint64) {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano()), m.Mallocs
 }
 
-// BenchmarkHandshake compares full handshakes of TLS 1.3, both ends.
+// BenchmarkHandshake compares full TLS 1.3 handshakes, both sides together.
 func BenchmarkHandshake(b *testing.B) {
 	compareCost(b, variants(b), 20, func(v *variant) {
 		c, s := v.connect(b)

@@ -41,7 +41,7 @@ func record(t *testing.T, opts ...otelossl.Option) telemetry {
 
 const negotiated = "tls.cipher=TLS_AES_128_GCM_SHA256,tls.curve=x25519,tls.protocol.name=tls,tls.protocol.version=1.3"
 
-// TestHandshake checks the duration and the span of a handshake, at both ends.
+// TestHandshake checks the duration and the span of a handshake, on both sides.
 func TestHandshake(t *testing.T) {
 	for _, c := range []struct {
 		name, address, span string
@@ -230,7 +230,7 @@ func TestUnsampled(t *testing.T) {
 	}
 }
 
-// TestWhileServing collects metrics while handshakes run at both ends.
+// TestWhileServing collects metrics while handshakes run on both sides.
 func TestWhileServing(t *testing.T) {
 	const workers, visits = 4, 5
 	tel := record(t)

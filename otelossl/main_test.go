@@ -62,7 +62,7 @@ func newContext(t testing.TB, config *tls.Config, opts ...ossl.Option) *ossl.Con
 	return ctx
 }
 
-// sockets returns the ends of a connection over loopback.
+// sockets returns both sides of a connection over loopback.
 func sockets(t testing.TB) (client, server net.Conn) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -80,7 +80,7 @@ func sockets(t testing.TB) (client, server net.Conn) {
 }
 
 // visit makes a connection, which carries four bytes from the client, and closes it. It returns the
-// errors of both ends. clientCtx is the client's for the handshake.
+// errors of both sides. clientCtx is the client's for the handshake.
 func visit(t testing.TB, clientCtx context.Context, client, server *ossl.Context) (clientErr, serverErr error) {
 	t.Helper()
 	rawClient, rawServer := sockets(t)

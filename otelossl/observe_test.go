@@ -105,7 +105,7 @@ func newInstrumentation(t testing.TB, source metrics.Source, opts ...otelossl.Op
 	return tel
 }
 
-// A refusing provider refuses histograms, as a view with an invalid aggregation has it do.
+// A refusing provider refuses histograms, as a provider with a view of an invalid aggregation does.
 type refusing struct {
 	noop.MeterProvider
 	callbacks int

@@ -61,7 +61,7 @@ func New(source metrics.Source, opts ...Option) (*Instrumentation, error) {
 	return i, nil
 }
 
-// bounds are those of ossl.DurationStats, in seconds.
+// bounds are the bounds in ossl.DurationStats, in seconds.
 var bounds = []float64{.00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10}
 
 // Events returns the option for a Context that has its durations and spans exported. They have the
@@ -70,7 +70,7 @@ func (i *Instrumentation) Events(name string) ossl.Option {
 	return ossl.WithEvents(func(e ossl.Event) { i.event(name, e) })
 }
 
-// Close stops the export of the source's statistics. Contexts that have the option go on with their
+// Close stops the export of the source's statistics. Contexts with the option continue to record
 // durations and spans.
 func (i *Instrumentation) Close() error { return i.registration.Unregister() }
 
