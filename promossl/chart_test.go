@@ -21,7 +21,7 @@ type chart struct {
 // The margins of a chart hold the labels of its axes.
 const left, right, top, bottom = 44, 10, 22, 34
 
-// stack returns the upper and lower ends of the stacked values.
+// stack returns the lower and upper bounds of the stacked values.
 func (c *chart) stack() (lower, upper [][]float64) {
 	sum := make([]float64, len(c.seconds))
 	for _, values := range c.series {

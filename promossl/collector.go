@@ -78,7 +78,7 @@ func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 		c.collect(s, n.Stats)
 		used = used || len(n.Stats.Handshakes) > 0
 	}
-	// Library loads OpenSSL, which may be another one than that of a Context to come.
+	// Library loads OpenSSL. A later Context may want another one.
 	if !used {
 		return
 	}

@@ -70,8 +70,8 @@ ossl_tls_session_cache_puts_total{context="web",result="ok"} 15
 ossl_tls_written_bytes_total{context="web"} 8
 `
 
-// gather returns the metrics in Prometheus' text format, without comments and without those of the
-// library.
+// gather returns the metrics in Prometheus' text format, without comments and without the library's
+// metrics.
 func gather(t *testing.T, r *prometheus.Registry) string {
 	t.Helper()
 	text := string(scrape(t, r))
@@ -107,7 +107,7 @@ func TestLint(t *testing.T) {
 }
 
 // TestProcess checks that the metrics of the process have no label for a Context, and that a
-// registry has either them or those of Contexts.
+// registry has either them or the metrics of Contexts.
 func TestProcess(t *testing.T) {
 	r := prometheus.NewPedanticRegistry()
 	r.MustRegister(promossl.NewCollector(metrics.Process))

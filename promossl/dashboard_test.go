@@ -61,7 +61,7 @@ type row struct {
 	Color, Count                    int
 }
 
-// colors are those of the classes.
+// colors are the colors of the classes.
 var colors = map[string]int{
 	"certificate_expired": 6, "refused": 8, "timeout": 3, "peer_closed": 1, "truncated": 2, "not_tls": 5, "peer_alert": 7,
 	"certificate_untrusted": 4,

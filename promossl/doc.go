@@ -3,8 +3,8 @@
 //
 //	prometheus.MustRegister(promossl.NewCollector(metrics.Process))
 //
-// exports those of the process. With a [metrics.Contexts], each Context has its own, with the label
-// "context":
+// exports the metrics of the process. With a [metrics.Contexts], each Context has its own, with the
+// label "context":
 //
 //	var contexts metrics.Contexts
 //	prometheus.MustRegister(promossl.NewCollector(&contexts))

@@ -104,7 +104,7 @@ func newLoad(t *testing.T) *load {
 	return l
 }
 
-// step runs the clients of a step, and returns when all except those that stay open have ended.
+// step runs the clients of a step, and returns when all are done, except those that stay open.
 func (l *load) step(n int) {
 	l.cache.down.Store(n >= cacheFails && n < cacheWorks)
 	var clients sync.WaitGroup
@@ -130,13 +130,13 @@ func (l *load) step(n int) {
 	}
 }
 
-// end ends the connections that stay open.
+// end closes the connections that stay open.
 func (l *load) end() {
 	l.release(len(l.held))
 	l.serving.Wait()
 }
 
-// connect makes a connection to the server, which closes served when it has closed its end.
+// connect makes a connection to the server, which closes served when it has closed its side.
 func (l *load) connect(timeout time.Duration) (raw *net.TCPConn, served <-chan struct{}) {
 	client, server := sockets(l.t)
 	done := make(chan struct{})
@@ -171,7 +171,7 @@ func (l *load) echo(raw *net.TCPConn) {
 	l.talk(conn)
 }
 
-// talk sends data, reads it back, and ends the connection properly.
+// talk sends data, reads it back, and closes the connection properly.
 func (l *load) talk(conn *ossl.Conn) {
 	data := make([]byte, 10_000)
 	if _, err := conn.Write(data); err != nil {
@@ -231,7 +231,7 @@ func hang(_ *load, raw *net.TCPConn) { _, _ = io.Copy(io.Discard, raw) }
 func closeEarly(*load, *net.TCPConn) {}
 
 func cutRecord(_ *load, raw *net.TCPConn) {
-	_, _ = raw.Write([]byte{22, 3, 1, 1, 0, 1}) // the header of a ClientHello of 256 bytes, and one of these
+	_, _ = raw.Write([]byte{22, 3, 1, 1, 0, 1}) // the header of a ClientHello of 256 bytes, and its first byte
 	_ = raw.CloseWrite()
 	_, _ = io.Copy(io.Discard, raw)
 }

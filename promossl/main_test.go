@@ -103,7 +103,7 @@ func newContext(t testing.TB, contexts *metrics.Contexts, name string, config *t
 	return ctx
 }
 
-// sockets returns the ends of a connection over loopback.
+// sockets returns both sides of a connection over loopback.
 func sockets(t testing.TB) (client, server net.Conn) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

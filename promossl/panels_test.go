@@ -107,8 +107,8 @@ func when(r reason) string {
 	return "in the handshake"
 }
 
-// reasonsInOrder returns the failures that the load made: those of the server first, the most
-// frequent first.
+// reasonsInOrder returns the failures that the load made: the server's first, the most frequent
+// first.
 func (l *load) reasonsInOrder() []reason {
 	wanted := l.wanted()
 	return slices.SortedFunc(maps.Keys(wanted), func(a, b reason) int {
