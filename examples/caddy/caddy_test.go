@@ -25,7 +25,7 @@ import (
 
 func TestMain(m *testing.M) { recipetest.Main(m, "examples/caddy", "../../docs/RECIPES.md") }
 
-// start runs Caddy with a Caddyfile, until the test ends.
+// start runs Caddy with a Caddyfile, until the test is done.
 func start(t *testing.T, text string) {
 	t.Helper()
 	config, warnings, err := caddyconfig.GetAdapter("caddyfile").Adapt([]byte(text), nil)
@@ -83,7 +83,7 @@ http://127.0.0.1:%s {
 
 // TestTransport: the upstream closes each connection, so that the reverse proxy makes another.
 func TestTransport(t *testing.T) {
-	var version atomic.Uint32 // the only one of the upstream, if not 0
+	var version atomic.Uint32 // the upstream's only version, if not 0
 	var front string
 	recipetest.Recipe{
 		Client: "Caddy, reverse proxy", Server: "a stand-in, crypto/tls",

@@ -253,7 +253,8 @@ func readPacket(r io.Reader, number byte) (string, error) {
 	return string(body), nil
 }
 
-// A context that ends while the server is silent in the handshake ends the driver's Connect.
+// TestMySQLContextEnds checks that the driver's Connect returns if its context is done while the
+// server is silent in the handshake.
 func TestMySQLContextEnds(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

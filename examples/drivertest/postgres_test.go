@@ -247,7 +247,7 @@ func TestPostgres17(t *testing.T) {
 			})
 		}
 	}
-	// Without ALPN, the server ends a direct connection.
+	// Without ALPN, the server closes a direct connection.
 	if _, err := newRecorder(t, connections[2]).DialPostgresDirect(t.Context(), "tcp", h.addr()); err == nil {
 		t.Error("a direct connection without ALPN")
 	}

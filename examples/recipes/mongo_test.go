@@ -33,7 +33,7 @@ func TestMongo(t *testing.T) {
 
 // serveMongo answers any command as a server that is alone does: the driver sends hello and ping.
 // A message is a header of length, ID, ID of the request and opcode, and a body; opcode 2004 is a
-// command of the oldest kind, 2013 one of today's.
+// command of the oldest kind, 2013 is today's.
 func serveMongo(conn net.Conn) {
 	const opReply, opQuery, opMsg = 1, 2004, 2013
 	body, err := bson.Marshal(bson.D{

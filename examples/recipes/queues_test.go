@@ -16,8 +16,8 @@ import (
 	"github.com/ossl-go/ossl/internal/recipetest"
 )
 
-// TestAMQP: RabbitMQ's TLS is that of Erlang, whose servers keep sessions by ID for TLS 1.2, and none
-// for TLS 1.3 unless they are configured to.
+// TestAMQP uses RabbitMQ, whose TLS is Erlang's. Erlang's servers keep sessions by ID for TLS 1.2,
+// and none for TLS 1.3 unless they are configured to.
 func TestAMQP(t *testing.T) {
 	recipetest.Recipe{
 		Client: "amqp091-go", Server: "rabbitmq-server",

@@ -20,7 +20,7 @@ import (
 
 const redisReady = "eady to accept connections"
 
-// redisArgs are those of a server with TLS at a port.
+// redisArgs are the arguments of a server with TLS at a port.
 func redisArgs(files recipetest.Files, port string) []string {
 	return []string{
 		"--port", "0", "--tls-port", port, "--bind", "127.0.0.1", "--save", "", "--dir", files.Dir,

@@ -9,7 +9,7 @@ import (
 	"github.com/ossl-go/ossl/internal/recipetest"
 )
 
-// serveConns calls serve with each connection of l, until the test ends.
+// serveConns calls serve with each connection of l, until the test is done.
 func serveConns(t *testing.T, l net.Listener, serve func(net.Conn)) {
 	t.Helper()
 	var all sync.WaitGroup
@@ -49,7 +49,7 @@ func serveHTTP(handler http.Handler) func(*testing.T, *recipetest.Site) {
 	}
 }
 
-// serving runs serve until the test ends.
+// serving runs serve until the test is done.
 func serving(t *testing.T, server interface{ Close() error }, serve func() error) {
 	t.Helper()
 	done := make(chan error, 1)

@@ -85,7 +85,7 @@ func TestCoder(t *testing.T) {
 	}.Run(t)
 }
 
-// TestConnect: a stream with answers before the client has ended needs HTTP/2.
+// TestConnect checks a stream with answers before the client is done, which needs HTTP/2.
 func TestConnect(t *testing.T) {
 	const procedure = "/greet.v1.GreetService/Greet"
 	type message = wrapperspb.StringValue
@@ -143,7 +143,7 @@ func TestFastHTTP(t *testing.T) {
 	}.Run(t)
 }
 
-// TestFastHTTPPlain: the recipe's client speaks without TLS if the URL says so.
+// TestFastHTTPPlain checks that the recipe's client doesn't use TLS if the URL's scheme is http.
 func TestFastHTTPPlain(t *testing.T) {
 	l := recipetest.Listen(t)
 	server := &fasthttp.Server{Handler: func(ctx *fasthttp.RequestCtx) { ctx.SetBodyString("hello") }}

@@ -169,7 +169,7 @@ func TestHosts(t *testing.T) {
 	}
 }
 
-// TestManyStreams opens streams from both ends of one connection.
+// TestManyStreams opens streams from both sides of one connection.
 func TestManyStreams(t *testing.T) {
 	for _, p := range pairings {
 		t.Run(p.server.name+"Server_"+p.client.name+"Client", func(t *testing.T) {
