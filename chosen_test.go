@@ -142,8 +142,8 @@ func TestChosenChangesAreSeen(t *testing.T) {
 	}
 }
 
-// TestChosenIsFreed has GetConfigForClient return another configuration each time, with the garbage
-// collector off: libssl's memory for those that left the list is freed.
+// TestChosenIsFreed uses a GetConfigForClient that returns another configuration each time, with
+// the garbage collector off: libssl's memory for configurations that left the list is freed.
 func TestChosenIsFreed(t *testing.T) {
 	base := tlstest.ServerConfig()
 	server, shake := choosing(t, func() *tls.Config {
@@ -245,8 +245,8 @@ func echo(t *testing.T, from, to *Conn) {
 	}
 }
 
-// TestChosenStress has many handshakes at once choose among more configurations than the list has
-// room for. Some are new, and some fail.
+// TestChosenStress runs many handshakes at once, which choose among more configurations than the
+// list has room for. Some are new, and some fail.
 func TestChosenStress(t *testing.T) {
 	bases := make([]*tls.Config, 6)
 	for i := range bases {

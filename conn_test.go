@@ -114,7 +114,8 @@ func TestBothDirectionsAtOnce(t *testing.T) {
 	}
 }
 
-// TestUselessMessages: 16 messages in a row that bring no data are accepted, whoever has the records, and no more.
+// TestUselessMessages checks that 16 messages in a row that bring no data are accepted on each
+// record path, and no more.
 func TestUselessMessages(t *testing.T) {
 	for _, path := range []ossl.RecordPath{ossl.RecordsDirect, ossl.RecordsLibssl} {
 		for _, role := range []string{"client", "server"} {
@@ -325,8 +326,8 @@ func (c *hookedConn) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-// TestAbruptWrite has the underlying connection panic, or end the goroutine, in each of its writes.
-// Afterwards nothing hangs, no Write counts as under way, and nothing more is sent.
+// TestAbruptWrite uses an underlying connection that panics, or ends the goroutine, in each of its
+// writes. Afterwards nothing hangs, no Write counts as under way, and nothing more is sent.
 func TestAbruptWrite(t *testing.T) {
 	damaged := append([]byte{23, 3, 3, 0, 40}, make([]byte, 40)...)
 	x := make([]byte, 1)

@@ -16,8 +16,8 @@ type observer struct {
 	labels bool        // of profiles
 }
 
-// An observation is what statistics, events and traces know of a connection. The handshake writes the
-// fields that are not atomic.
+// An observation holds the data that statistics, events and traces have about a connection. The
+// handshake writes the fields that are not atomic.
 type observation struct {
 	observer *observer // of the Context that the connection was made with; nil if the configuration was refused
 	tracer   *tracer   // of the handshake, or nil

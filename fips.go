@@ -131,7 +131,7 @@ func (e *fipsError) Error() string {
 func (e *fipsError) Unwrap() []error { return []error{ErrNotFIPS, e.err} }
 
 // fipsRequired returns the reason, other than the program itself, why FIPS mode is required. It is
-// "" if there is none. If that can't be told, the error is a *ConfigError.
+// "" if there is none. If that is unknown, the error is a *ConfigError.
 func fipsRequired() (why string, err error) {
 	switch value := os.Getenv(envFIPS); value {
 	case "require":

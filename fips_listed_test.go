@@ -101,8 +101,8 @@ func needProviderFIPS(t *testing.T) {
 	}
 }
 
-// TestFIPSListedRefused has openssl.cnf activate providers that are not the modules that they are
-// named for.
+// TestFIPSListedRefused uses an openssl.cnf that activates providers under the names of modules
+// that they are not.
 func TestFIPSListedRefused(t *testing.T) {
 	needProviderFIPS(t)
 	for _, test := range []struct {

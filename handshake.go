@@ -26,8 +26,8 @@ import (
 //	        NeedSign *    the signature of a crypto.Signer
 //
 // libssl can't pause for the questions marked *. A handshake that may come to one runs its steps in
-// a coroutine of C, which pauses instead (internal/libssl/coroutine.c). Where a coroutine is a
-// thread, the handshake keeps that and a place at the gate pausedThreads until the next step.
+// a coroutine of C, which pauses instead (internal/libssl/coroutine.c). If a coroutine is a thread,
+// the handshake keeps the thread, and a place at the gate pausedThreads, until the next step.
 //
 // Callbacks of the configuration and signers run between two steps, on the goroutine that called
 // Handshake, Read or Write. The engine is not locked, and no place at another gate is held. So a
@@ -89,7 +89,7 @@ type handshake struct {
 	chainDecided       bool     // the peer's chain, or its absence, was decided on
 	connectionVerified bool     // VerifyConnection was asked
 	refused            *refusal // the reason why the handshake fails, or nil
-	refusing           *refusal // the reason why it will end when the server's flight is complete, or nil
+	refusing           *refusal // the reason why it will fail when the server's flight is complete, or nil
 
 	// Set by the decisions on resumption (sessions.go, clientsession.go).
 	offered  *storedSession // a client's offer, or a server's candidate

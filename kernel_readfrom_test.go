@@ -203,7 +203,7 @@ func TestKernelTLSHeldBack(t *testing.T) {
 	})
 }
 
-// TestKernelTLSReadFromGrown has a file grow while the kernel sends it.
+// TestKernelTLSReadFromGrown makes a file longer while the kernel sends it.
 func TestKernelTLSReadFromGrown(t *testing.T) {
 	eachKernelVersion(t, func(t *testing.T, own *ossl.Conn, peer *tls.Conn) {
 		f := fileOf(t, nil, 8<<20)
@@ -315,8 +315,8 @@ func badRecord(own *ossl.Conn, peer *tls.Conn) {
 	_, _ = own.Read(make([]byte, 10))
 }
 
-// TestKernelTLSReadFromShared has Writes, and CloseWrite at the end, come between the parts of a
-// file. Each Write's data stays together.
+// TestKernelTLSReadFromShared calls Write, and CloseWrite at the end, between the parts of a file.
+// Each Write's data stays together.
 func TestKernelTLSReadFromShared(t *testing.T) {
 	eachKernelVersion(t, func(t *testing.T, own *ossl.Conn, peer *tls.Conn) {
 		const size = 4 << 20

@@ -396,7 +396,8 @@ func TestKernelTLSDeadline(t *testing.T) {
 	peer.Close()
 }
 
-// TestKernelTLSClose has Close race Write, SendFile and a peer that asks for new keys.
+// TestKernelTLSClose calls Close at the same time as Write and SendFile, and while a peer asks for
+// new keys.
 func TestKernelTLSClose(t *testing.T) {
 	seals := needKernelTLS(t)
 	path := filepath.Join(t.TempDir(), "file")

@@ -32,7 +32,7 @@ var (
 
 // open returns the file of a name, and whether it was opened now. It doesn't wait for the reader of a
 // named pipe, but returns an error. In a privileged program it returns one too: the user who has set
-// the environment could have the program append to any file, and read its keys.
+// the environment could make the program append to any file, and read its keys.
 func (a *appendedFiles) open(name string) (file *os.File, now bool, err error) {
 	if privileged() {
 		return nil, false, errPrivileged
@@ -52,8 +52,8 @@ func (a *appendedFiles) open(name string) (file *os.File, now bool, err error) {
 	return file, true, nil
 }
 
-// logKeys has the Context's keys written to the file that the environment names, besides the
-// configuration's own KeyLogWriter.
+// logKeys makes the Context write its keys to the file that the environment names, in addition to
+// the configuration's own KeyLogWriter.
 func (c *Context) logKeys() error {
 	name := os.Getenv(envKeyLog)
 	if name == "" {

@@ -24,8 +24,9 @@ var silent = struct {
 	armed bool                // guarded by mu; sweepSilent will be called
 }{since: make(map[*Conn]time.Time)}
 
-// watchSilence has the tickets, or the client's last flight, in the queue sent if the client sends
-// nothing. The reader is locked, and no input has arrived at a server after the handshake.
+// watchSilence makes sure that the tickets, or the client's last flight, in the queue are sent if
+// the client sends nothing. The reader is locked, and no input has arrived at a server after the
+// handshake.
 func (c *Conn) watchSilence() {
 	if !c.in.HasSocket() { // for sendHeld
 		return

@@ -82,9 +82,9 @@ type ChainCacheStats struct {
 	Hits, Misses uint64
 }
 
-// Stats returns the counts of the Context's connections. Those for which GetConfigForClient has
-// chosen another configuration are among them. [Dial], [Client] and the other functions that
-// crypto/tls has too make Contexts of their own, whose counts only [ProcessStats] has.
+// Stats returns the counts of the Context's connections. They include connections for which
+// GetConfigForClient has chosen another configuration. [Dial], [Client] and the other functions
+// that also exist in crypto/tls make Contexts of their own, whose counts only [ProcessStats] has.
 func (c *Context) Stats() Stats { return c.observer.counters.snapshot() }
 
 // ProcessStats returns the counts of all connections of the process. Those whose configuration was

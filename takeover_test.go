@@ -20,8 +20,8 @@ import (
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
-// TestNestedHandshake has the verification of a client's certificate, which is called from within
-// libssl, run the handshake of another connection and export keying material from it, on the same
+// In TestNestedHandshake, the verification of a client's certificate, which is called from within
+// libssl, runs the handshake of another connection and exports keying material from it, on the same
 // thread and under the names of the outer connection's secrets. The outer connection must keep its
 // own secrets.
 func TestNestedHandshake(t *testing.T) {
@@ -179,9 +179,9 @@ func TestMessageFinishedByWrite(t *testing.T) {
 	}
 }
 
-// TestTakeoverCountsTwice has the message callback miss a record, each in turn, or Finished, where
-// the counts begin. The counts for a takeover are then wrong, and would use a nonce twice: the
-// connection must stay with libssl, and work.
+// TestTakeoverCountsTwice makes the message callback miss a record, each in turn, or Finished, with
+// which the counts begin. The counts for a takeover are then wrong, and would use a nonce twice:
+// the connection must stay with libssl, and work.
 func TestTakeoverCountsTwice(t *testing.T) {
 	if os.Getenv("OSSL_RECORDS") == "libssl" {
 		t.Skip("OSSL_RECORDS=libssl: nothing is taken over")
