@@ -307,8 +307,8 @@ func TestKeyLifetime(t *testing.T) {
 	}
 }
 
-// TestMaxSigners: handshakes wait for their turn with a key in Go, where Close and cancellation
-// reach them, and don't keep others from theirs.
+// TestMaxSigners checks that handshakes wait in Go for their turn with a key. There, Close and
+// cancellation can interrupt them, and they don't keep others from their turn.
 func TestMaxSigners(t *testing.T) {
 	cert := ossltest.LoadedPair(t, tlstest.P256, tlstest.ServerName, keys.WithMaxSigners(1))
 	release := ossltest.OccupyKey(cert.PrivateKey)
