@@ -161,7 +161,8 @@ func (w *fileWatch) read(state fileStates, same bool) error {
 		if err = w.take(); err == nil {
 			break
 		}
-		// If the files were replaced meanwhile, some of those that were read are old, and some new.
+		// If the files were replaced during this time, some of the files that were read are old,
+		// and some new.
 		if state = w.stat(); state.same(w.seen) {
 			break
 		}

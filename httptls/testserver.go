@@ -238,8 +238,8 @@ var testCertificate = sync.OnceValues(func() (cert tls.Certificate, err error) {
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, err
 })
 
-// watch has the http.Server report the states of connections, from which Close knows those that
-// have no request.
+// watch makes the http.Server report the states of connections. From these, Close knows the
+// connections that have no request.
 func (s *TestServer) watch() {
 	hook := s.Config.ConnState
 	s.Config.ConnState = func(conn net.Conn, state http.ConnState) {
