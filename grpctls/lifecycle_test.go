@@ -332,8 +332,8 @@ func TestDeadlines(t *testing.T) {
 	})
 }
 
-// TestKeepalive has servers ping idle connections: one whose client answers stays, one whose
-// network is gone is closed.
+// TestKeepalive makes servers ping idle connections. A connection whose client answers stays; one
+// whose network is gone is closed.
 func TestKeepalive(t *testing.T) {
 	if testing.Short() {
 		t.Skip("seconds: gRPC pings no more often than once a second")

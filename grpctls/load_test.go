@@ -36,7 +36,7 @@ func TestBigMessages(t *testing.T) {
 	})
 }
 
-// TestManyStreams has 1,000 streams open at a time on one connection.
+// TestManyStreams keeps 1,000 streams open at a time on one connection.
 func TestManyStreams(t *testing.T) {
 	streams := many(1000)
 	pairings(t, func(t *testing.T, server, client impl) {
