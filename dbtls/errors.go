@@ -11,7 +11,7 @@ import (
 var ErrNoTLS = errors.New("the server doesn't offer TLS")
 
 // ErrPlaintext is wrapped by the error of a server that sent bytes between its consent to TLS and
-// the handshake, where others can insert theirs.
+// the handshake. There, others can insert theirs.
 var ErrPlaintext = errors.New("the server sent unencrypted data after its consent to TLS")
 
 // An Error reports the step at which a connection failed on its way to TLS.

@@ -9,7 +9,7 @@ import (
 	"github.com/ossl-go/ossl/dbtls"
 )
 
-// errAny is the error to expect from a server of another protocol.
+// errAny stands for any error, from a server that doesn't follow the protocol.
 var errAny = errors.New("any error")
 
 // TestRefusals connects to servers without TLS, to broken servers, and to servers with an attacker

@@ -84,8 +84,8 @@ func (p *prelude) reply(code, keyword string) (found bool, err error) {
 }
 
 // SMTPAuth returns auth for a client on conn, which a [Dialer] has returned. [smtp.PlainAuth] sends
-// passwords only if it is told that the connection has TLS, and net/smtp tells it so only if TLS is
-// crypto/tls's. If conn has no TLS, authentication fails.
+// passwords only if net/smtp reports that the connection has TLS, and net/smtp recognizes only
+// crypto/tls's TLS. If conn has no TLS, authentication fails.
 func SMTPAuth(conn net.Conn, auth smtp.Auth) smtp.Auth { return &smtpAuth{auth, conn} }
 
 type smtpAuth struct {
