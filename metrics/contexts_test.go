@@ -37,7 +37,7 @@ func want(t *testing.T, s metrics.Source, name string, handshakes, open uint64) 
 	}
 }
 
-// connect makes a connection and returns its ends.
+// connect makes a connection and returns both sides.
 func connect(t *testing.T, client, server *ossl.Context) (c, s *ossl.Conn) {
 	rawClient, rawServer := tlstest.Loopback()
 	c, s = client.Client(rawClient, ""), server.Server(rawServer)

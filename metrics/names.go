@@ -17,7 +17,7 @@ func Role(server bool) string {
 	return "client"
 }
 
-// Version returns a version of TLS without its name, such as "1.3".
+// Version returns a TLS version without its name, such as "1.3".
 func Version(v uint16) string {
 	switch v {
 	case tls.VersionTLS12:

@@ -6,7 +6,7 @@ import (
 	"github.com/ossl-go/ossl"
 )
 
-// Sum returns the sum of a and b. It changes neither. Its lists have the order of those of a, and
+// Sum returns the sum of a and b. It changes neither. Its lists have the order of a's lists, and
 // elements that only b has come last.
 func Sum(a, b ossl.Stats) ossl.Stats {
 	return ossl.Stats{
