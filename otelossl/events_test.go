@@ -151,8 +151,8 @@ func TestLongError(t *testing.T) {
 	}
 }
 
-// TestResumption checks that a resumed handshake is told from a full one, and the calls of the
-// session cache.
+// TestResumption checks that a resumed handshake is reported as such, and the calls of the session
+// cache.
 func TestResumption(t *testing.T) {
 	tel := record(t)
 	cc, sc := configs(t)

@@ -2,5 +2,5 @@ package otelossl
 
 import "github.com/ossl-go/ossl"
 
-// Report has the Instrumentation handle an event.
+// Report makes the Instrumentation handle an event.
 func (i *Instrumentation) Report(name string, e ossl.Event) { i.event(name, e) }

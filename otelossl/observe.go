@@ -26,7 +26,7 @@ const (
 	resultKey     = attribute.Key("ossl.cache.result")
 )
 
-// instruments are those of statistics, which are read when metrics are collected.
+// instruments are the instruments for statistics, which are read when metrics are collected.
 type instruments struct {
 	handshakes, failures, broken metric.Int64ObservableCounter
 	records, kernel, io          metric.Int64ObservableCounter
