@@ -24,8 +24,8 @@ type descs struct {
 }
 
 // NewCollector returns a Collector of the source. Its metrics have the label "context", with the
-// name of the Context, unless the source is [metrics.Process]. A registry refuses a Collector with
-// the label beside one without it, and so never has a connection twice.
+// name of the Context, unless the source is [metrics.Process]. A registry doesn't accept both a
+// Collector with the label and one without it, so it never counts a connection twice.
 func NewCollector(source metrics.Source) *Collector {
 	c := &Collector{source: source, named: source != metrics.Process}
 	c.handshakes = c.desc("tls_handshakes_total", "Handshakes that succeeded.",

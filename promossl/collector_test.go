@@ -93,7 +93,7 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-// TestLint has Prometheus' own linter judge names, types and help texts.
+// TestLint checks names, types and help texts with Prometheus' own linter.
 func TestLint(t *testing.T) {
 	r := prometheus.NewPedanticRegistry()
 	r.MustRegister(promossl.NewCollector(known))

@@ -67,8 +67,9 @@ var colors = map[string]int{
 	"certificate_untrusted": 4,
 }
 
-// TestDashboard runs a load with failures, scrapes the Collector meanwhile, and writes a page with
-// charts. All failures that the load made, and no others, must be on it with their numbers.
+// TestDashboard runs a load with failures, scrapes the Collector at the same time, and writes a
+// page with charts. All failures that the load made, and no others, must be on it with their
+// numbers.
 func TestDashboard(t *testing.T) {
 	l := newLoad(t)
 	r := prometheus.NewPedanticRegistry()

@@ -207,7 +207,7 @@ func (l *load) release(n int) {
 	}
 }
 
-// attempt has a client of ctx connect and read, until the server or the client refuses.
+// attempt makes a client of ctx connect and read, until the server or the client refuses.
 func (l *load) attempt(ctx *ossl.Context, raw net.Conn) {
 	conn := ctx.Client(raw, "")
 	defer conn.Close()
