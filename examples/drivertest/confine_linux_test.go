@@ -6,8 +6,9 @@ import (
 	"syscall"
 )
 
-// confine has a command of root's run as the user nobody in a user namespace of its own: PostgreSQL
-// refuses to run as root, and servers that were unpacked in root's home are closed to other users.
+// confine makes a command that root starts run as the user nobody in a user namespace of its own:
+// PostgreSQL refuses to run as root, and servers that were unpacked in root's home are closed to
+// other users.
 func confine(cmd *exec.Cmd) {
 	if os.Geteuid() != 0 {
 		return
