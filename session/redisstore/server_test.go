@@ -48,7 +48,7 @@ type server struct {
 	addr    string // the socket, or host:port
 	args    []string
 	pid     int
-	stdin   io.Closer // when it is closed, or the test is over, the process exits
+	stdin   io.Closer // when it is closed, or this process exits, the server exits
 	wait    func() error
 }
 
