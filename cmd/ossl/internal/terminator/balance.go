@@ -18,8 +18,8 @@ import (
 // request, or connection of TCP, and another one if that fails and the request can be repeated.
 type backends struct {
 	members   []*member
+	plan      *backendPlan
 	byAddress bool
-	check     string        // Backend.Check
 	patience  time.Duration // after which no further backend is tried
 	now       func() time.Time
 	log       *slog.Logger
@@ -42,23 +42,23 @@ type member struct {
 const maxTries = 3
 
 // newBackends prepares the backends of a site.
-func newBackends(c *Config, b *Backend, log *slog.Logger) (*backends, error) {
-	p := &backends{byAddress: b.Balance == "address", check: b.Check, now: time.Now, log: log}
+func newBackends(plan *backendPlan, log *slog.Logger) (*backends, error) {
+	p := &backends{plan: plan, byAddress: plan.Balance == "address", now: time.Now, log: log}
 	// Longer than dialing and the handshake may take, whose errors say more.
-	patience := 2*c.Limits.Backend + Time(time.Second)
+	patience := 2*plan.limits.Backend + Time(time.Second)
 	p.patience = time.Duration(patience)
-	for _, to := range b.all() {
-		made, err := newBackend(c, b, to)
+	for _, to := range plan.targets {
+		made, err := newBackend(plan, to)
 		if err != nil {
 			return nil, err
 		}
-		m := &member{backend: made, name: to, health: newHealth()}
+		m := &member{backend: made, name: to.text, health: newHealth()}
 		if made.http {
-			transport, err := made.transport(&c.Limits)
+			transport, err := made.transport(plan.limits.BackendConns)
 			if err != nil {
 				return nil, err
 			}
-			m.requests = patient{transport, patience, &c.Limits, len(b.Others) > 0}
+			m.requests = patient{transport, patience, plan.limits, len(plan.targets) > 1}
 		}
 		m.to = &url.URL{Scheme: "http", Host: "backend"} // of a Unix socket
 		if made.target.tls {
@@ -89,7 +89,7 @@ func (p *backends) adopt(former *backends) {
 				m.health = f.health
 			}
 		}
-		if p.check != former.check {
+		if p.plan.Check != former.plan.Check {
 			m.uncheck()
 		}
 	}

@@ -154,12 +154,10 @@ var errNotAllowed = errors.New("the client's certificate fits no rule of client-
 
 // setAllowed sets the rules of a site. They are asked in each handshake, also if it resumes a session
 // that was made under other rules.
-func setAllowed(config *tls.Config, s *Site) error {
-	rules, err := parseAllow(s.ClientAllow)
-	if err != nil || len(rules) == 0 {
-		return err
+func setAllowed(config *tls.Config, rules []allowRule, site string) {
+	if len(rules) == 0 {
+		return
 	}
-	site := s.name()
 	config.VerifyConnection = func(state tls.ConnectionState) error {
 		if len(state.PeerCertificates) == 0 {
 			return nil // ClientAuth has decided that it may come without
@@ -170,7 +168,6 @@ func setAllowed(config *tls.Config, s *Site) error {
 		}
 		return fmt.Errorf("site %s: %w: its subject is %q", site, errNotAllowed, leaf.Subject)
 	}
-	return nil
 }
 
 // logHandshake logs the failure of a handshake.
@@ -179,7 +176,7 @@ func (g *generation) logHandshake(c *client, err error) {
 		g.limited.report(g.log, "client-allow", c.String())
 	}
 	attributes := []any{"client", c.String(), "error", err}
-	if hint := g.config.clientHint(); hint != "" {
+	if hint := g.plan.config.clientHint(); hint != "" {
 		attributes = append(attributes, "policy", hint)
 	}
 	g.log.Debug("handshake", attributes...)

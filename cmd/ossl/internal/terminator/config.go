@@ -110,6 +110,12 @@ type Pair struct {
 
 // Check returns an error that names the first setting that is wrong, or contradicts another one.
 func (c *Config) Check() error {
+	_, err := c.compile()
+	return err
+}
+
+// checkListen checks the addresses of clients with TLS, and the administrator's.
+func (c *Config) checkListen() error {
 	if len(c.Listen) == 0 {
 		return errors.New("no address to listen on")
 	}
@@ -126,31 +132,7 @@ func (c *Config) Check() error {
 			return fmt.Errorf("admin: %w", err)
 		}
 	}
-	if err := c.checkRedirect(); err != nil {
-		return err
-	}
-	if err := checkUser(c.User); err != nil {
-		return err
-	}
-	if _, err := parseSenders(c.AcceptProxy); err != nil {
-		return err
-	}
-	if err := c.checkEngine(); err != nil {
-		return err
-	}
-	if err := c.Limits.check(); err != nil {
-		return err
-	}
-	if err := c.checkPlain(); err != nil {
-		return err
-	}
-	if err := c.checkSites(); err != nil {
-		return err
-	}
-	if err := c.checkACME(); err != nil {
-		return err
-	}
-	return c.checkLandlock()
+	return nil
 }
 
 // checkEngine refuses settings that the engine can't honour.
@@ -196,45 +178,57 @@ func (c *Config) checkEngine() error {
 	return nil
 }
 
-func (c *Config) checkSites() error {
+// A sitePlan is the part of a plan that is about a site.
+type sitePlan struct {
+	Site
+	number   int  // from 1 on, or 0 if it is the only one
+	http     bool // it answers HTTP requests, not connections
+	header   *headerEdit
+	allow    []allowRule
+	backends *backendPlan // nil for folders
+}
+
+// compileSites checks the sites, and parses their settings.
+func (c *Config) compileSites() (sites []*sitePlan, err error) {
 	if len(c.Sites) == 0 {
-		return errors.New("no site")
+		return nil, errors.New("no site")
 	}
 	seen := map[string]bool{}
 	for i := range c.Sites {
-		s := &c.Sites[i]
-		err := s.check(c.Plain, len(c.Sites) > 1)
+		s := &sitePlan{Site: c.Sites[i]}
+		if len(c.Sites) > 1 {
+			s.number = i + 1
+		}
+		sites = append(sites, s)
+		err := s.compile(c)
 		for _, name := range s.Names {
 			if err == nil && seen[name] {
 				err = fmt.Errorf("the name %q belongs to another site too", name)
 			}
 			seen[name] = true
 		}
-		if err == nil && s.http() != c.Sites[0].http() {
+		if err == nil && s.http != sites[0].http {
 			err = errors.New("sites of HTTP and of TCP can't be mixed")
 		}
 		if err != nil {
-			return c.siteError(i, err)
+			return nil, s.fault(err)
 		}
 	}
-	if c.HTTP1 && !c.Sites[0].http() {
-		return errors.New("http1 is for sites of HTTP")
+	switch {
+	case c.HTTP1 && !sites[0].http:
+		return nil, errors.New("http1 is for sites of HTTP")
+	case len(c.Redirect) > 0 && !sites[0].http:
+		return nil, errors.New("redirect is for sites of HTTP")
 	}
-	return nil
+	return sites, nil
 }
 
-// siteError returns an error about the site with index i, which it names if there are several.
-func (c *Config) siteError(i int, err error) error {
-	if len(c.Sites) == 1 {
+// fault returns an error about a site, which it names if there are several.
+func (s *sitePlan) fault(err error) error {
+	if s.number == 0 {
 		return err
 	}
-	return fmt.Errorf("site %d (%s): %w", i+1, strings.Join(c.Sites[i].Names, ", "), err)
-}
-
-// http reports whether a site answers HTTP requests, not connections.
-func (s *Site) http() bool {
-	target, _ := parseTarget(s.Backend.To)
-	return s.Root != "" || target.http
+	return fmt.Errorf("site %d (%s): %w", s.number, strings.Join(s.Names, ", "), err)
 }
 
 // name returns the first name of a site.
@@ -245,8 +239,9 @@ func (s *Site) name() string {
 	return s.Names[0]
 }
 
-func (s *Site) check(plain, several bool) error {
-	if several && len(s.Names) == 0 {
+// compile checks the settings of a site of c, and parses them.
+func (s *sitePlan) compile(c *Config) (err error) {
+	if s.number > 0 && len(s.Names) == 0 {
 		return errors.New(`no names; "*" stands for all others`)
 	}
 	for i, name := range s.Names {
@@ -269,7 +264,7 @@ func (s *Site) check(plain, several bool) error {
 	if err := s.checkACME(); err != nil {
 		return err
 	}
-	if len(s.Pairs) == 0 && !s.ACME && !plain {
+	if len(s.Pairs) == 0 && !s.ACME && !c.Plain {
 		return errors.New("no certificate")
 	}
 	for _, p := range s.Pairs {
@@ -283,16 +278,25 @@ func (s *Site) check(plain, several bool) error {
 	if len(s.ClientAllow) > 0 && len(s.ClientCA) == 0 {
 		return errors.New("client-allow needs client-ca")
 	}
-	if _, err := parseAllow(s.ClientAllow); err != nil {
+	if s.allow, err = parseAllow(s.ClientAllow); err != nil {
+		return err
+	}
+	if err := s.compileContents(c); err != nil {
 		return err
 	}
 	if err := s.checkALPN(); err != nil {
 		return err
 	}
-	if edit, err := parseHeaderEdit(s.Headers, s.RemoveHeaders); err != nil {
-		return err
-	} else if edit != nil && !s.http() {
-		return errors.New("header and remove-header are for sites of HTTP")
+	if s.header, err = parseHeaderEdit(s.Headers, s.RemoveHeaders); err == nil && s.header != nil && !s.http {
+		err = errors.New("header and remove-header are for sites of HTTP")
+	}
+	return err
+}
+
+// compileContents checks and parses the settings of the folder or of the backends.
+func (s *sitePlan) compileContents(c *Config) (err error) {
+	if c.Plain && s.Root != "" {
+		return errPlainBackend
 	}
 	if s.Root != "" {
 		if !s.Backend.empty() {
@@ -302,6 +306,7 @@ func (s *Site) check(plain, several bool) error {
 			!strings.Contains(s.DefaultType, "/") || !httpguts.ValidHeaderFieldValue(s.DefaultType)) {
 			return fmt.Errorf("default-type %q is not a media type, such as text/plain", s.DefaultType)
 		}
+		s.http = true
 		return nil
 	}
 	if s.Backend.To == "" {
@@ -319,11 +324,19 @@ func (s *Site) check(plain, several bool) error {
 	if s.Backend.ClientCert && len(s.ClientCA) == 0 {
 		return errors.New("client-cert-header needs client-ca")
 	}
-	return s.Backend.check()
+	s.backends, err = s.Backend.compile(c)
+	if err != nil {
+		return err
+	}
+	to := s.backends.targets[0]
+	if s.http = to.http; c.Plain && (to.http || !to.tls) {
+		return errPlainBackend
+	}
+	return nil
 }
 
-func (s *Site) checkALPN() error {
-	if len(s.ALPN) > 0 && s.http() {
+func (s *sitePlan) checkALPN() error {
+	if len(s.ALPN) > 0 && s.http {
 		return errors.New("alpn is for sites of TCP")
 	}
 	for i, protocol := range s.ALPN {

@@ -65,10 +65,10 @@ const lookEvery = time.Second
 
 // newEngine compiles the TLS configuration of sites. The authorities of clients are those that the
 // files have now, also when a certificate changes.
-func newEngine(c *Config, sites []*site, state *sessions, log *slog.Logger) (*engine, error) {
-	authorities := make([]*x509.CertPool, len(c.Sites))
+func newEngine(p *plan, sites []*site, state *sessions, log *slog.Logger) (*engine, error) {
+	authorities := make([]*x509.CertPool, len(p.sites))
 	pools := map[string]*x509.CertPool{} // by the names of their files
-	for i, s := range c.Sites {
+	for i, s := range p.sites {
 		if len(s.ClientCA) == 0 {
 			continue
 		}
@@ -76,15 +76,15 @@ func newEngine(c *Config, sites []*site, state *sessions, log *slog.Logger) (*en
 		if pools[files] == nil {
 			var err error
 			if pools[files], err = readPool(s.ClientCA); err != nil {
-				return nil, c.siteError(i, err)
+				return nil, s.fault(err)
 			}
 		}
 		authorities[i] = pools[files]
 	}
 	e := &engine{log: log, checks: checks{map[demand]*ossl.Context{}, map[demand][]*tls.Certificate{}}}
-	challenges := newTLSChallenges(c)
-	compile := func() (*compiled, error) { return compileEngine(c, sites, authorities, state, challenges, &e.checks) }
-	if c.Engine == "ossl" {
+	challenges := newTLSChallenges(p.config)
+	compile := func() (*compiled, error) { return compileEngine(p, sites, authorities, state, challenges, &e.checks) }
+	if p.config.Engine == "ossl" {
 		e.compile = compile
 	}
 	first, err := compile()
@@ -184,10 +184,11 @@ type demand struct {
 }
 
 func compileEngine(
-	c *Config, sites []*site, authorities []*x509.CertPool, state *sessions, challenges *tlsChallenges, checks *checks,
+	p *plan, sites []*site, authorities []*x509.CertPool, state *sessions, challenges *tlsChallenges, checks *checks,
 ) (*compiled, error) {
+	c := p.config
 	base, options := state.base.Clone(), slices.Clone(state.options)
-	if !c.Sites[0].http() {
+	if !p.sites[0].http {
 		base.NextProtos = nil
 	} else if c.HTTP1 {
 		base.NextProtos = []string{"http/1.1"}
@@ -206,26 +207,25 @@ func compileEngine(
 	made := &compiled{}
 	configs := map[demand]*tls.Config{}
 	for i, s := range sites {
-		d := demand{s.certificates, authorities[i], c.Sites[i].ClientOptional, fmt.Sprintf("%q", c.Sites[i].ClientAllow),
-			fmt.Sprintf("%q", c.Sites[i].ALPN)}
+		plan := p.sites[i]
+		d := demand{s.certificates, authorities[i], plan.ClientOptional, fmt.Sprintf("%q", plan.ClientAllow),
+			fmt.Sprintf("%q", plan.ALPN)}
 		if configs[d] == nil {
 			config := base.Clone()
-			if len(c.Sites[i].ALPN) > 0 {
-				config.NextProtos = c.Sites[i].ALPN
+			if len(plan.ALPN) > 0 {
+				config.NextProtos = plan.ALPN
 			}
-			setClients(config, &c.Sites[i], authorities[i])
-			if err := setAllowed(config, &c.Sites[i]); err != nil {
-				return nil, c.siteError(i, err)
-			}
+			setClients(config, plan.ClientOptional, authorities[i])
+			setAllowed(config, plan.allow, plan.name())
 			configs[d] = config
-			all := made.use(s.certificates, c.Sites[i].name())
+			all := made.use(s.certificates, plan.name())
 			if c.Engine == "go" {
 				config.GetCertificate = s.certificates.get
 				// crypto/tls would resume a session of a site whose clients have other authorities.
 				config.SessionTicketsDisabled = len(sites) > 1 && config.ClientAuth != tls.NoClientCert
 			} else {
 				if err := checks.pass(all, d, config, options); err != nil {
-					return nil, c.siteError(i, c.explainPairs(err, c.Sites[i].Pairs))
+					return nil, plan.fault(c.explainPairs(err, plan.Pairs))
 				}
 				for _, cert := range all {
 					config.Certificates = append(config.Certificates, *cert)
@@ -235,7 +235,7 @@ func compileEngine(
 				}
 			}
 		}
-		names.add(c.Sites[i].Names, configs[d])
+		names.add(plan.Names, configs[d])
 	}
 	config := choose(names, sites, challenges, base)
 	if c.Engine == "go" {
@@ -244,7 +244,7 @@ func compileEngine(
 	}
 	ctx, err := ossl.NewContext(config, options...)
 	if err != nil {
-		return nil, c.explainPairs(err, c.Sites[0].Pairs)
+		return nil, c.explainPairs(err, p.sites[0].Pairs)
 	}
 	made.server = func(conn net.Conn) tlsConn { return ctx.Server(conn) }
 	return made, nil
@@ -295,12 +295,12 @@ func choose(names namedSites[*tls.Config], sites []*site, challenges *tlsChallen
 }
 
 // setClients sets the verification of clients' certificates, unless authorities is nil.
-func setClients(config *tls.Config, s *Site, authorities *x509.CertPool) {
+func setClients(config *tls.Config, optional bool, authorities *x509.CertPool) {
 	if authorities == nil {
 		return
 	}
 	config.ClientCAs, config.ClientAuth = authorities, tls.RequireAndVerifyClientCert
-	if s.ClientOptional {
+	if optional {
 		config.ClientAuth = tls.VerifyClientCertIfGiven
 	}
 }

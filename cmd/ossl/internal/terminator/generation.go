@@ -14,7 +14,7 @@ import (
 
 // A generation is a configuration in effect, with the connections that began under it.
 type generation struct {
-	config  *Config
+	plan    *plan
 	log     *slog.Logger
 	access  *slog.Logger
 	limited *complaints
@@ -50,8 +50,8 @@ type site struct {
 
 // newGeneration prepares a configuration. Nothing is listening yet, and nothing has changed if it
 // returns an error. limited counts the requests that meet a limit.
-func newGeneration(c *Config, state *sessions, limited *complaints, log, access *slog.Logger) (*generation, error) {
-	g := &generation{config: c, log: log, access: access, limited: limited, clients: map[net.Conn]*client{}}
+func newGeneration(p *plan, state *sessions, limited *complaints, log, access *slog.Logger) (*generation, error) {
+	g := &generation{plan: p, log: log, access: access, limited: limited, clients: map[net.Conn]*client{}}
 	g.ctx, g.cancel = context.WithCancel(context.Background())
 	g.checking, g.stopChecks = context.WithCancel(g.ctx)
 	if err := g.prepare(state); err != nil {
@@ -83,32 +83,30 @@ func (g *generation) check(former *generation) {
 		}
 		if former != nil {
 			for j, old := range former.sites {
-				if old.backends != nil && former.config.Sites[j].name() == g.config.Sites[i].name() {
+				if old.backends != nil && former.plan.sites[j].name() == g.plan.sites[i].name() {
 					s.backends.adopt(old.backends)
 				}
 			}
 		}
-		if backend := &g.config.Sites[i].Backend; backend.Check != "" {
-			s.backends.watch(g.checking, g.config, backend)
-		}
+		s.backends.watch(g.checking)
 	}
 }
 
 // prepare makes the parts of a generation.
 func (g *generation) prepare(state *sessions) error {
-	c := g.config
+	c := g.plan.config
 	if err := c.makeACMEStorage(); err != nil {
 		return err
 	}
-	parts := &sharedParts{cache: newFileCache(c.Limits.FileCacheBytes), secrets: newSecretFiles(c.secretNames()),
+	parts := &sharedParts{cache: newFileCache(g.plan.limits.FileCacheBytes), secrets: newSecretFiles(g.plan.secrets),
 		certificates: map[string]*certificates{}}
-	for i := range c.Sites {
-		s, err := newSite(c, &c.Sites[i], parts, g.limited, g.log)
+	for _, p := range g.plan.sites {
+		s, err := newSite(c, p, parts, g.limited, g.log)
 		if err != nil {
-			return c.siteError(i, err)
+			return p.fault(err)
 		}
 		g.sites = append(g.sites, s)
-		g.names.add(c.Sites[i].Names, s)
+		g.names.add(p.Names, s)
 	}
 	var err error
 	if g.acme, err = newACMEJobs(c); err != nil {
@@ -117,10 +115,10 @@ func (g *generation) prepare(state *sessions) error {
 	if c.Plain {
 		return nil // a site of TCP
 	}
-	if g.engine, err = newEngine(c, g.sites, state, g.log); err != nil {
+	if g.engine, err = newEngine(g.plan, g.sites, state, g.log); err != nil {
 		return err
 	}
-	if c.Sites[0].http() {
+	if g.plan.sites[0].http {
 		g.give = &handoff{conns: make(chan net.Conn), done: make(chan struct{})}
 		g.give.end = sync.OnceFunc(func() { close(g.give.done) })
 		if err := g.newHTTPServer(); err != nil {
@@ -137,20 +135,19 @@ type sharedParts struct {
 	certificates map[string]*certificates // by the names of their pairs
 }
 
-func newSite(c *Config, s *Site, parts *sharedParts, limited *complaints, log *slog.Logger) (made *site, err error) {
-	made = &site{}
+func newSite(c *Config, s *sitePlan, parts *sharedParts, limited *complaints, log *slog.Logger) (made *site, err error) {
+	made = &site{header: s.header}
 	pairs := fmt.Sprintf("%q", s.Pairs)
 	if s.ACME {
-		made.certificates = awaitCertificate(c, s, log)
+		made.certificates = awaitCertificate(c, &s.Site, log)
 	} else if made.certificates = parts.certificates[pairs]; made.certificates == nil {
 		if made.certificates, err = loadCertificates(c, s.Pairs, log); err != nil {
 			return nil, err
 		}
 		parts.certificates[pairs] = made.certificates
 	}
-	made.header, _ = parseHeaderEdit(s.Headers, s.RemoveHeaders) // Check has parsed them
-	if s.Root != "" {
-		files, err := newFileHandler(s, parts.secrets, parts.cache, log)
+	if s.backends == nil {
+		files, err := newFileHandler(&s.Site, parts.secrets, parts.cache, log)
 		if err != nil {
 			return nil, err
 		}
@@ -158,10 +155,10 @@ func newSite(c *Config, s *Site, parts *sharedParts, limited *complaints, log *s
 		made.close = append(made.close, files.close)
 		return made, nil
 	}
-	if made.backends, err = newBackends(c, &s.Backend, log); err != nil || !s.http() {
+	if made.backends, err = newBackends(s.backends, log); err != nil || !s.http {
 		return made, err
 	}
-	made.handler = reverseHandler(made.backends, &s.Backend, &c.Limits, limited, log)
+	made.handler = reverseHandler(made.backends, limited, log)
 	made.close = append(made.close, made.backends.closeIdle)
 	return made, nil
 }
@@ -239,7 +236,7 @@ func (g *generation) end(ctx context.Context) (cut int) {
 		// A server that shuts down answers no client that has not sent a request yet. Meanwhile idle
 		// connections of HTTP/1.1 are closed.
 		g.http.SetKeepAlivesEnabled(false)
-		starting, cancel := context.WithTimeout(ctx, time.Duration(g.config.Limits.Header))
+		starting, cancel := context.WithTimeout(ctx, time.Duration(g.plan.limits.Header))
 		g.await(starting, func(c *client) bool { return !c.begun.Load() })
 		cancel()
 		_ = g.http.Shutdown(ctx) // ctx's error

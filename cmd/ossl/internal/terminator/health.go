@@ -193,15 +193,18 @@ func (m *member) tell(log *slog.Logger, c change, err error) {
 	}
 }
 
-// watch checks the backends of a site until ctx ends.
-func (p *backends) watch(ctx context.Context, c *Config, b *Backend) {
+// watch checks the backends of a site until ctx ends, if it has a check.
+func (p *backends) watch(ctx context.Context) {
+	if p.plan.Check == "" {
+		return
+	}
 	for _, m := range p.members {
-		check, err := m.checker(c, b.Check)
+		check, err := m.checker()
 		if err != nil {
 			p.log.Error("backend can't be checked", "backend", m.address, "error", err)
 			continue
 		}
-		interval := time.Duration(cmp.Or(b.CheckInterval, DefaultCheckInterval))
+		interval := time.Duration(cmp.Or(p.plan.CheckInterval, DefaultCheckInterval))
 		go func() {
 			ticker := time.NewTicker(interval)
 			defer ticker.Stop()
@@ -225,7 +228,7 @@ func (p *backends) watch(ctx context.Context, c *Config, b *Backend) {
 
 // checker returns a function that checks the backend: by a request for a path, or by a connection.
 // It has connections of its own, since requests may hold all others.
-func (m *member) checker(c *Config, path string) (func(context.Context) error, error) {
+func (m *member) checker() (func(context.Context) error, error) {
 	if !m.http {
 		return func(ctx context.Context) error {
 			conn, err := m.connect(ctx, netip.AddrPort{}, nil)
@@ -235,15 +238,13 @@ func (m *member) checker(c *Config, path string) (func(context.Context) error, e
 			return err
 		}, nil
 	}
-	limits := c.Limits
-	limits.BackendConns = 1
-	transport, err := m.transport(&limits)
+	transport, err := m.transport(1)
 	if err != nil {
 		return nil, err
 	}
 	return func(ctx context.Context) error {
 		defer transport.CloseIdleConnections()
-		r, err := http.NewRequestWithContext(ctx, http.MethodGet, m.to.String()+path, nil)
+		r, err := http.NewRequestWithContext(ctx, http.MethodGet, m.to.String()+m.plan.Check, nil)
 		if err != nil {
 			return err
 		}
@@ -258,7 +259,7 @@ func (m *member) checker(c *Config, path string) (func(context.Context) error, e
 		defer resp.Body.Close()
 		_, _ = io.CopyN(io.Discard, resp.Body, 64<<10)
 		if resp.StatusCode/100 != 2 {
-			return fmt.Errorf("the check %s is answered with the status %d", path, resp.StatusCode)
+			return fmt.Errorf("the check %s is answered with the status %d", m.plan.Check, resp.StatusCode)
 		}
 		return nil
 	}, nil

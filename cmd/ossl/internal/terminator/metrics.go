@@ -88,7 +88,7 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 		count(descACME, s.acme.failed.Load(), "failed")
 	}
 	for i, site := range g.sites {
-		name := g.config.Sites[i].name()
+		name := g.plan.sites[i].name()
 		for j, end := range site.certificates.ends() {
 			gauge(descExpiry, float64(end.Unix()), name, strconv.Itoa(j+1))
 		}

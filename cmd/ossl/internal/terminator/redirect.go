@@ -33,8 +33,6 @@ func (c *Config) checkRedirect() error {
 		return errors.New("redirect-port needs redirect")
 	case c.RedirectPort < 0 || c.RedirectPort > 65535:
 		return errors.New("redirect-port is not the number of a port")
-	case len(c.Redirect) > 0 && len(c.Sites) > 0 && !c.Sites[0].http():
-		return errors.New("redirect is for sites of HTTP")
 	}
 	return nil
 }
@@ -76,7 +74,7 @@ func (s *Server) redirect(w http.ResponseWriter, r *http.Request) {
 	s.redirected.Add(1)
 	name, ok := hostName(r.Host)
 	if ok {
-		if status, is := s.answerChallenge(w, r, g.config, name); is {
+		if status, is := s.answerChallenge(w, r, g.plan.config, name); is {
 			s.logRedirect(g, r, status, start)
 			return
 		}
@@ -94,7 +92,7 @@ func (s *Server) redirect(w http.ResponseWriter, r *http.Request) {
 		if strings.Contains(name, ":") { // an address of IPv6
 			name = "[" + name + "]"
 		}
-		if port := g.config.portOfTLS(); port != "" {
+		if port := g.plan.portOfTLS; port != "" {
 			name += ":" + port
 		}
 		place := url.URL{Scheme: "https", Host: name, Path: r.URL.Path, RawPath: r.URL.RawPath, RawQuery: r.URL.RawQuery}
@@ -108,7 +106,7 @@ func (s *Server) redirect(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *Server) logRedirect(g *generation, r *http.Request, status int, start time.Time) {
-	if g.config.AccessLog {
+	if g.plan.accessLog {
 		s.access.Info("redirect", "client", r.RemoteAddr, "method", r.Method, "host", r.Host, "path", r.URL.Path, "status", status,
 			"seconds", time.Since(start).Seconds())
 	}

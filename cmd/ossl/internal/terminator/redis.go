@@ -1,8 +1,8 @@
 package terminator
 
 import (
+	"cmp"
 	"context"
-	"crypto/tls"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -176,7 +176,11 @@ func (r *redisStore) client(c *Config) (redis.UniversalClient, error) {
 	if !a.tls {
 		return redisstore.NewClient(options), nil
 	}
-	secure, err := redisTLS(c, a.host)
+	config, err := clientConfig(cmp.Or(c.RedisName, a.host), c.RedisCA, Pair{Cert: c.RedisCert, Key: c.RedisKey})
+	if err != nil {
+		return nil, err
+	}
+	secure, err := ossl.NewContext(config, withFIPS(c.FIPS)...)
 	if err != nil {
 		return nil, err
 	}
@@ -203,32 +207,6 @@ func dialTLS(plain redisstore.Dialer, c *ossl.Context) redisstore.Dialer {
 		}
 		return secure, nil
 	}
-}
-
-// redisTLS returns the Context for connections to the store.
-func redisTLS(c *Config, host string) (*ossl.Context, error) {
-	config := &tls.Config{ServerName: host, ClientSessionCache: tls.NewLRUClientSessionCache(0)}
-	if c.RedisName != "" {
-		config.ServerName = c.RedisName
-	}
-	var err error
-	if c.RedisCA != "" {
-		if config.RootCAs, err = readPool([]string{c.RedisCA}); err != nil {
-			return nil, err
-		}
-	}
-	if c.RedisCert != "" {
-		pair, err := loadPair(c.RedisCert, c.RedisKey)
-		if err != nil {
-			return nil, err
-		}
-		config.Certificates = []tls.Certificate{pair}
-	}
-	var options []ossl.Option
-	if c.FIPS {
-		options = append(options, ossl.WithFIPS())
-	}
-	return ossl.NewContext(config, options...)
 }
 
 // watch notices that the store goes away, and that it comes back. A server without clients learns

@@ -31,7 +31,7 @@ func (g *generation) relay(c *client) {
 		reset(c.conn) // so that Close can't send close_notify
 	}
 	_ = t.client.Close()
-	if g.config.AccessLog {
+	if g.plan.accessLog {
 		var state tls.ConnectionState
 		if t.secure != nil {
 			state = t.secure.ConnectionState() // the handshake has ended, or failed
@@ -64,7 +64,7 @@ func errText(err error) string {
 
 // relayed returns the bytes that came from the client and went to it.
 func (g *generation) relayed(c *client, t *tunnel) (up, down int64, err error) {
-	limits := &g.config.Limits
+	limits := &g.plan.limits
 	name := ""
 	if t.secure != nil {
 		shaking, cancel := context.WithTimeout(g.ctx, time.Duration(limits.Header))
@@ -105,15 +105,15 @@ func (g *generation) relayed(c *client, t *tunnel) (up, down int64, err error) {
 // connect connects to the backend for a client with an address, which has connected to the address local,
 // and shakes hands if the backend has TLS.
 func (b *backend) connect(ctx context.Context, client netip.AddrPort, local net.Addr) (net.Conn, error) {
-	ctx, cancel := context.WithTimeout(ctx, time.Duration(b.timeout))
+	ctx, cancel := context.WithTimeout(ctx, time.Duration(b.plan.limits.Backend))
 	defer cancel()
 	conn, err := b.dial(ctx, "", "")
 	if err != nil {
 		return nil, err
 	}
-	if b.sendProxy != "" {
-		if err = conn.SetWriteDeadline(b.timeout.in()); err == nil {
-			err = writeProxyHeader(conn, b.sendProxy, client, local)
+	if b.plan.SendProxy != "" {
+		if err = conn.SetWriteDeadline(b.plan.limits.Backend.in()); err == nil {
+			err = writeProxyHeader(conn, b.plan.SendProxy, client, local)
 		}
 	}
 	if b.tls == nil || err != nil {

@@ -24,51 +24,53 @@ import (
 // A backend makes connections to a server behind.
 type backend struct {
 	target
-	sendProxy string
-	timeout   Time
-	tls       func(net.Conn) tlsConn // nil for a backend without TLS
-	config    *tls.Config            // nil for a backend without TLS
-	engine    string
-	fips      bool
+	plan   *backendPlan
+	tls    func(net.Conn) tlsConn // nil for a backend without TLS
+	config *tls.Config            // nil for a backend without TLS
 }
 
 // newBackend prepares the connections of a site to one of its backends.
-func newBackend(c *Config, b *Backend, to string) (*backend, error) {
-	t, err := parseTarget(to)
+func newBackend(p *backendPlan, to target) (*backend, error) {
+	made := &backend{target: to, plan: p}
+	if !to.tls {
+		return made, nil
+	}
+	config, err := clientConfig(cmp.Or(p.Name, to.host), p.CA, Pair{Cert: p.Cert, Key: p.Key})
 	if err != nil {
 		return nil, err
 	}
-	made := &backend{target: t, sendProxy: b.SendProxy, timeout: c.Limits.Backend, engine: c.Engine, fips: c.FIPS}
-	if !t.tls {
-		return made, nil
-	}
-	config := &tls.Config{ServerName: t.host, ClientSessionCache: tls.NewLRUClientSessionCache(0)}
-	if b.Name != "" {
-		config.ServerName = b.Name
-	}
-	if b.CA != "" {
-		if config.RootCAs, err = readPool([]string{b.CA}); err != nil {
-			return nil, err
-		}
-	}
-	if b.Cert != "" {
-		pair, err := loadPair(b.Cert, b.Key)
-		if err != nil {
-			return nil, err
-		}
-		config.Certificates = []tls.Certificate{pair}
-	}
 	made.config = config
-	if c.Engine == "go" {
+	if p.engine == "go" {
 		made.tls = func(conn net.Conn) tlsConn { return newStrictClient(conn, config) }
 		return made, nil
 	}
-	ctx, err := ossl.NewContext(config, made.options()...)
+	ctx, err := ossl.NewContext(config, withFIPS(p.fips)...)
 	if err != nil {
 		return nil, err
 	}
 	made.tls = func(conn net.Conn) tlsConn { return ctx.Client(conn, "") }
 	return made, nil
+}
+
+// clientConfig returns the configuration for connections to a server behind, or to a store, that has a
+// certificate with a name, from the authorities in a file or "" for the system's. pair is for a server that
+// asks for a certificate.
+func clientConfig(name, authorities string, pair Pair) (*tls.Config, error) {
+	config := &tls.Config{ServerName: name, ClientSessionCache: tls.NewLRUClientSessionCache(0)}
+	var err error
+	if authorities != "" {
+		if config.RootCAs, err = readPool([]string{authorities}); err != nil {
+			return nil, err
+		}
+	}
+	if pair.Cert != "" {
+		loaded, err := loadPair(pair.Cert, pair.Key)
+		if err != nil {
+			return nil, err
+		}
+		config.Certificates = []tls.Certificate{loaded}
+	}
+	return config, nil
 }
 
 // loadPair loads the certificate that a server behind may ask for.
@@ -89,8 +91,8 @@ func loadPair(cert, key string) (tls.Certificate, error) {
 	return *pair, nil
 }
 
-func (b *backend) options() []ossl.Option {
-	if b.fips {
+func withFIPS(fips bool) []ossl.Option {
+	if fips {
 		return []ossl.Option{ossl.WithFIPS()}
 	}
 	return nil
@@ -98,7 +100,7 @@ func (b *backend) options() []ossl.Option {
 
 // dial connects to the backend, without TLS.
 func (b *backend) dial(ctx context.Context, _, _ string) (net.Conn, error) {
-	dialer := net.Dialer{Timeout: time.Duration(b.timeout)}
+	dialer := net.Dialer{Timeout: time.Duration(b.plan.limits.Backend)}
 	return dialer.DialContext(ctx, b.network, b.address)
 }
 
@@ -121,8 +123,9 @@ type closeIdler interface {
 // request's body in any case: there are backends that don't know it. It is the one of net/http.
 const continuePatience = time.Second
 
-// transport returns the transport for requests to the backend.
-func (b *backend) transport(l *Limits) (closeIdler, error) {
+// transport returns the transport for requests to the backend, which makes some connections at most.
+func (b *backend) transport(conns int) (closeIdler, error) {
+	l := b.plan.limits
 	base := &http.Transport{
 		DialContext:            b.dialForRequests,
 		TLSClientConfig:        b.config,
@@ -130,21 +133,21 @@ func (b *backend) transport(l *Limits) (closeIdler, error) {
 		ResponseHeaderTimeout:  time.Duration(l.Backend),
 		ExpectContinueTimeout:  continuePatience,
 		IdleConnTimeout:        time.Duration(l.Idle),
-		MaxConnsPerHost:        l.BackendConns,
-		MaxIdleConnsPerHost:    l.BackendConns,
+		MaxConnsPerHost:        conns,
+		MaxIdleConnsPerHost:    conns,
 		MaxResponseHeaderBytes: int64(l.HeaderBytes),
 		DisableCompression:     true, // the client's choice
 		ForceAttemptHTTP2:      b.target.tls,
 	}
-	if b.engine == "go" || !b.target.tls {
+	if b.plan.engine == "go" || !b.target.tls {
 		return base, nil
 	}
-	return httptls.NewTransport(base, b.options()...)
+	return httptls.NewTransport(base, withFIPS(b.plan.fips)...)
 }
 
 // reverseHandler returns the handler of a site that passes requests on. limited counts the requests that
 // meet a limit.
-func reverseHandler(p *backends, settings *Backend, l *Limits, limited *complaints, log *slog.Logger) http.Handler {
+func reverseHandler(p *backends, limited *complaints, log *slog.Logger) http.Handler {
 	failed := func(w http.ResponseWriter, r *http.Request, err error) {
 		duplex(w, false)
 		if errors.Is(err, errBusy) {
@@ -158,7 +161,7 @@ func reverseHandler(p *backends, settings *Backend, l *Limits, limited *complain
 			// As it is, also if url.ParseQuery refuses a part of it, which ReverseProxy has removed.
 			r.Out.URL.RawQuery = r.In.URL.RawQuery
 			setHost(r)
-			removeForged(r.Out.Header, settings.UnderscoreHeaders)
+			removeForged(r.Out.Header, p.plan.UnderscoreHeaders)
 			removeUpgrades(r)
 			if r.Out.Body != nil && r.In.ProtoMajor == 2 {
 				// Before Go 1.27, ReverseProxy's body has a Close that does nothing. A transport whose backend has
@@ -169,7 +172,7 @@ func reverseHandler(p *backends, settings *Backend, l *Limits, limited *complain
 			if r.In.Host == "" {
 				r.Out.Header.Del("X-Forwarded-Host")
 			}
-			if settings.ClientCert {
+			if p.plan.ClientCert {
 				addClientCert(r)
 			}
 		},
@@ -178,7 +181,7 @@ func reverseHandler(p *backends, settings *Backend, l *Limits, limited *complain
 		ErrorLog:     slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 		ErrorHandler: failed,
 	}
-	shares := newShares(l, Time(p.patience))
+	shares := newShares(p.plan.limits, Time(p.patience))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		// A tunnel would be to an address of the client's choice, and an echo shows headers to scripts.
 		if r.Method == http.MethodConnect || r.Method == http.MethodTrace {

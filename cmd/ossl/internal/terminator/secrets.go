@@ -41,28 +41,25 @@ func (c *Config) secretNames() (names []string) {
 }
 
 // checkSecrets returns an error if a secret file is in the folder of a site.
-func (c *Config) checkSecrets() error {
-	sites := map[string]int{} // the first ones, by their folders
-	for i := range c.Sites {
-		name := c.Sites[i].Root
-		if name == "" {
+func checkSecrets(names []string, all []*sitePlan) error {
+	sites := map[string]*sitePlan{} // the first ones, by their folders
+	for _, s := range all {
+		if s.Root == "" {
 			continue
 		}
-		if root, err := resolve(name); err != nil { // so the site can't be served
-			continue
-		} else if _, ok := sites[root]; !ok {
-			sites[root] = i
+		if root, err := resolve(s.Root); err == nil && sites[root] == nil { // else the site can't be served
+			sites[root] = s
 		}
 	}
 	if len(sites) == 0 {
 		return nil
 	}
-	for _, name := range c.secretNames() {
+	for _, name := range names {
 		path, err := resolveNew(name)
 		for last := ""; err == nil && path != last; last, path = path, filepath.Dir(path) { // itself, if it is a folder of secrets
-			if i, ok := sites[path]; ok {
-				return c.siteError(i, fmt.Errorf("the folder %s has %s in it, a secret of this server, which every client could read: "+
-					"serve a folder that has nothing but the files to serve", c.Sites[i].Root, name))
+			if s := sites[path]; s != nil {
+				return s.fault(fmt.Errorf("the folder %s has %s in it, a secret of this server, which every client could read: "+
+					"serve a folder that has nothing but the files to serve", s.Root, name))
 			}
 		}
 	}

@@ -51,7 +51,7 @@ type Server struct {
 	cut    context.CancelFunc
 }
 
-// Start listens on the addresses of a checked Config, and serves it. log gets the server's messages,
+// Start listens on the addresses of a Config, and serves it. log gets the server's messages,
 // access the access lines. ctx bounds the start alone.
 func Start(ctx context.Context, c *Config, log, access *slog.Logger) (*Server, error) {
 	return StartWith(ctx, c, nil, log, access)
@@ -60,6 +60,10 @@ func Start(ctx context.Context, c *Config, log, access *slog.Logger) (*Server, e
 // StartWith is Start with what [Settle] has returned for the Config. The caller must call its Ready, or
 // its Abandon after an error.
 func StartWith(ctx context.Context, c *Config, in *Inherited, log, access *slog.Logger) (*Server, error) {
+	p, err := c.compile()
+	if err != nil {
+		return nil, err
+	}
 	s := &Server{log: log, access: access, acme: newACMEKeeper(log)}
 	if in == nil {
 		in = &Inherited{unconfined: landlockOff}
@@ -67,7 +71,7 @@ func StartWith(ctx context.Context, c *Config, in *Inherited, log, access *slog.
 	if !in.settled && !c.landlockOff() {
 		return nil, errors.New("landlock: the process isn't confined") // the caller's fault
 	}
-	if err := c.checkSecrets(); err != nil {
+	if err := checkSecrets(p.secrets, p.sites); err != nil {
 		return nil, err
 	}
 	if in.timers != nil {
@@ -89,7 +93,7 @@ func StartWith(ctx context.Context, c *Config, in *Inherited, log, access *slog.
 	s.sealing.Store(state.sealing)
 	s.redis.Store(state.redis)
 	s.ownKeys.Store(state.own)
-	g, err := newGeneration(c, state, &s.limited, log, access)
+	g, err := newGeneration(p, state, &s.limited, log, access)
 	if err != nil {
 		state.end()
 		return nil, err
@@ -128,8 +132,7 @@ func StartWith(ctx context.Context, c *Config, in *Inherited, log, access *slog.
 	}
 	s.gate = newGate(listeners, log)
 	s.gate.serve = s.serve
-	senders, _ := parseSenders(c.AcceptProxy) // Check has parsed it
-	s.gate.set(c.Limits, senders)
+	s.gate.set(p.limits, p.senders)
 	s.gate.start()
 	s.acme.set(g.acme)
 	return s, nil
@@ -180,7 +183,7 @@ func (s *Server) serve(c *client) {
 	}
 }
 
-// Reload serves new connections by a checked Config, and ends the connections of the old one as they
+// Reload serves new connections by a Config, and ends the connections of the old one as they
 // become idle. If it returns an error, nothing has changed. The addresses must stay as they are.
 func (s *Server) Reload(ctx context.Context, c *Config) error {
 	err := s.reload(ctx, c)
@@ -196,9 +199,14 @@ func (s *Server) Reload(ctx context.Context, c *Config) error {
 func (s *Server) ReloadFailed() { s.failedReloads.Add(1) }
 
 func (s *Server) reload(ctx context.Context, c *Config) error {
+	p, err := c.compile()
+	if err != nil {
+		return err
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	old := s.current.Load()
+	former := old.plan.config
 	if s.draining.Load() {
 		return errors.New("the server is ending")
 	}
@@ -206,14 +214,14 @@ func (s *Server) reload(ctx context.Context, c *Config) error {
 		name    string
 		changed bool
 	}{
-		{"listen", !slices.Equal(c.Listen, old.config.Listen)},
-		{"plain", c.Plain != old.config.Plain},
-		{"insecure-listen", c.InsecureListen != old.config.InsecureListen},
-		{"admin", c.Admin != old.config.Admin},
-		{"redirect", !slices.Equal(c.Redirect, old.config.Redirect)},
-		{"engine", c.Engine != old.config.Engine},
-		{"user", c.User != old.config.User},
-		{"landlock", c.Landlock != old.config.Landlock},
+		{"listen", !slices.Equal(c.Listen, former.Listen)},
+		{"plain", c.Plain != former.Plain},
+		{"insecure-listen", c.InsecureListen != former.InsecureListen},
+		{"admin", c.Admin != former.Admin},
+		{"redirect", !slices.Equal(c.Redirect, former.Redirect)},
+		{"engine", c.Engine != former.Engine},
+		{"user", c.User != former.User},
+		{"landlock", c.Landlock != former.Landlock},
 	} {
 		if setting.changed {
 			return fmt.Errorf("%s can't change while the server runs: restart it", setting.name)
@@ -224,7 +232,7 @@ func (s *Server) reload(ctx context.Context, c *Config) error {
 			return err
 		}
 	}
-	if err := c.checkSecrets(); err != nil {
+	if err := checkSecrets(p.secrets, p.sites); err != nil {
 		return err
 	}
 	if err := c.makeACMEStorage(); err != nil {
@@ -240,7 +248,7 @@ func (s *Server) reload(ctx context.Context, c *Config) error {
 			return err
 		}
 	}
-	g, err := newGeneration(c, state, &s.limited, s.log, s.access)
+	g, err := newGeneration(p, state, &s.limited, s.log, s.access)
 	if err == nil && state == s.state {
 		if err = state.reload(c); err != nil { // the last thing that may fail
 			g.release()
@@ -252,8 +260,7 @@ func (s *Server) reload(ctx context.Context, c *Config) error {
 		}
 		return err
 	}
-	senders, _ := parseSenders(c.AcceptProxy) // Check has parsed it
-	s.gate.set(c.Limits, senders)
+	s.gate.set(p.limits, p.senders)
 	g.check(old)
 	s.acme.set(g.acme)
 	s.counting.Lock()
@@ -266,7 +273,7 @@ func (s *Server) reload(ctx context.Context, c *Config) error {
 	s.redis.Store(state.redis)
 	s.ownKeys.Store(state.own)
 	s.ending.Go(func() {
-		ctx, cancel := context.WithTimeout(s.stop, time.Duration(old.config.Limits.Drain))
+		ctx, cancel := context.WithTimeout(s.stop, time.Duration(old.plan.limits.Drain))
 		defer cancel()
 		if cut := old.end(ctx); cut > 0 {
 			s.log.Warn("connections of the former configuration cut off", "number", cut)

@@ -58,14 +58,33 @@ func (b *Backend) SetTo(list []string) {
 // all returns all servers.
 func (b *Backend) all() []string { return append([]string{b.To}, b.Others...) }
 
-func (b *Backend) check() error {
-	target, err := parseTarget(b.To)
-	if err != nil {
-		return err
+// A backendPlan is the part of a plan that is about a site's backends.
+type backendPlan struct {
+	Backend
+	targets []target // of To and Others
+	engine  string
+	fips    bool
+	limits  *Limits
+}
+
+// compile checks the settings, and parses the servers.
+func (b *Backend) compile(c *Config) (*backendPlan, error) {
+	p := &backendPlan{Backend: *b, engine: c.Engine, fips: c.FIPS, limits: &c.Limits}
+	for _, to := range b.all() {
+		t, err := parseTarget(to)
+		if err != nil {
+			return nil, err
+		}
+		p.targets = append(p.targets, t)
 	}
-	if err := b.checkOthers(target); err != nil {
-		return err
+	if err := p.checkServers(); err != nil {
+		return nil, err
 	}
+	return p, b.check(p.targets[0])
+}
+
+// check checks the settings of connections to a kind of targets.
+func (b *Backend) check(target target) error {
 	if !target.tls {
 		for _, v := range []struct{ name, value string }{
 			{"to-ca", b.CA}, {"to-name", b.Name}, {"to-cert", b.Cert}, {"to-key", b.Key},
@@ -95,19 +114,16 @@ func (b *Backend) check() error {
 	return nil
 }
 
-// checkOthers checks the settings of several servers, the first of which is parsed.
-func (b *Backend) checkOthers(first target) error {
-	for i, to := range b.Others {
-		t, err := parseTarget(to)
-		if err != nil {
-			return err
-		}
+// checkServers checks the settings of several servers.
+func (b *backendPlan) checkServers() error {
+	first := b.targets[0]
+	for i, t := range b.targets[1:] {
 		if t.http != first.http || t.tls != first.tls {
 			return fmt.Errorf("the backends %s and %s are of different kinds: they must all be of HTTP or all of TCP, "+
-				"and all have TLS or none", b.To, to)
+				"and all have TLS or none", first.text, t.text)
 		}
-		if slices.Contains(b.all()[:i+1], to) {
-			return fmt.Errorf("the backend %s is given twice", to)
+		if slices.Contains(b.all()[:i+1], t.text) {
+			return fmt.Errorf("the backend %s is given twice", t.text)
 		}
 	}
 	switch {
@@ -133,6 +149,7 @@ func notInPath(c rune) bool { return c <= ' ' || c > '~' || c == '#' }
 
 // A target is a parsed Backend.To.
 type target struct {
+	text             string
 	network, address string // as of package net
 	http, tls        bool
 	host             string // for the backend's certificate
@@ -142,16 +159,16 @@ func parseTarget(to string) (target, error) {
 	bad := fmt.Errorf("%q is not a backend: give HOST:PORT, tls://HOST:PORT, unix:PATH, http://HOST:PORT, "+
 		"https://HOST:PORT or http+unix:PATH", to)
 	if path, ok := strings.CutPrefix(to, "unix:"); ok && path != "" {
-		return target{network: "unix", address: path}, nil
+		return target{text: to, network: "unix", address: path}, nil
 	}
 	if path, ok := strings.CutPrefix(to, "http+unix:"); ok && path != "" {
-		return target{network: "unix", address: path, http: true}, nil
+		return target{text: to, network: "unix", address: path, http: true}, nil
 	}
 	scheme, address, ok := strings.Cut(to, "://")
 	if !ok {
 		scheme, address = "tcp", to
 	}
-	t := target{network: "tcp"}
+	t := target{text: to, network: "tcp"}
 	port := ""
 	switch scheme {
 	case "tcp":

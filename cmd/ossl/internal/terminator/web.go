@@ -16,7 +16,7 @@ import (
 
 // newHTTPServer makes the servers of a generation's requests.
 func (g *generation) newHTTPServer() error {
-	l := &g.config.Limits
+	l := &g.plan.limits
 	g.http = &http.Server{
 		Handler: g,
 		// So that "OPTIONS *" is answered by the handler, which logs it.
@@ -83,7 +83,7 @@ func (g *generation) client(conn net.Conn) *client {
 // shake shakes hands with a client, and gives the connection to the http.Server.
 func (g *generation) shake(c *client) {
 	secure := g.engine.server(c.conn)
-	err := secure.SetDeadline(g.config.Limits.Header.in())
+	err := secure.SetDeadline(g.plan.limits.Header.in())
 	if err == nil {
 		err = secure.HandshakeContext(context.Background()) // which a generation that is cut off ends by the socket
 	}
@@ -142,10 +142,10 @@ func (g *generation) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c.work.begin()
 	defer c.work.end()
 	r.RemoteAddr = c.String()
-	pw := newProgressWriter(w, r, c.http1, g.config.Limits.Idle)
+	pw := newProgressWriter(w, r, c.http1, g.plan.limits.Idle)
 	pw.leaving = &g.leaving
 	defer pw.end()
-	if g.config.AccessLog {
+	if g.plan.accessLog {
 		defer func() { g.logRequest(c, r, pw) }()
 	}
 	defer func() {
@@ -153,7 +153,7 @@ func (g *generation) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			g.forget(c)
 		}
 	}()
-	r = pw.guardBody(r, int64(g.config.Limits.BodyBytes))
+	r = pw.guardBody(r, int64(g.plan.limits.BodyBytes))
 	if !wellFormed(r) || c.http1.refuses() {
 		w.Header().Set("Connection", "close")
 		http.Error(pw, "400 bad request", http.StatusBadRequest)
@@ -165,7 +165,7 @@ func (g *generation) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	pw.header = site.header
-	if limit := int64(g.config.Limits.BodyBytes); limit > 0 && r.ContentLength > limit {
+	if limit := int64(g.plan.limits.BodyBytes); limit > 0 && r.ContentLength > limit {
 		refuseBody(pw)
 		return
 	}
