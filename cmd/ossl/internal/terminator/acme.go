@@ -31,30 +31,40 @@ type ACME struct {
 	EABKey    string `toml:"acme-eab-key"`   // the file of that account's key, in base64url
 }
 
-// acmeSites returns the sites that get their certificates by ACME.
-func (c *Config) acmeSites() (sites []*Site) {
+// An acmePlan is the part of a plan that is about certificates by ACME. It is nil if there are none.
+type acmePlan struct {
+	ACME
+	sites  []*Site  // with ACME
+	kinds  []string // of challenges that can be answered
+	user   string   // that the process becomes, or ""
+	engine string
+}
+
+// acmePlan returns the part of the plan. checkACME has set the defaults.
+func (c *Config) acmePlan() *acmePlan {
+	p := &acmePlan{ACME: c.ACME, kinds: []string{challengeALPN}, user: c.User, engine: c.Engine}
 	for i := range c.Sites {
 		if c.Sites[i].ACME {
-			sites = append(sites, &c.Sites[i])
+			p.sites = append(p.sites, &c.Sites[i])
 		}
 	}
-	return sites
+	if len(p.sites) == 0 {
+		return nil
+	}
+	if len(c.Redirect) > 0 {
+		p.kinds = append(p.kinds, challengeHTTP)
+	}
+	return p
 }
 
 // checkACME checks the settings of ACME, and sets defaults. The sites have been checked.
 func (c *Config) checkACME() error {
 	a := &c.ACME
-	if len(c.acmeSites()) == 0 {
-		for _, s := range []struct {
-			name string
-			set  bool
-		}{
-			{"acme-email", a.Email != ""}, {"acme-directory", a.Directory != ""}, {"acme-roots", a.Roots != ""},
-			{"acme-storage", a.Storage != ""}, {"acme-agree", a.Agree}, {"acme-eab-id", a.EABID != ""}, {"acme-eab-key", a.EABKey != ""},
-		} {
-			if s.set {
-				return fmt.Errorf("%s needs a site with acme", s.name)
-			}
+	if !slices.ContainsFunc(c.Sites, func(s Site) bool { return s.ACME }) {
+		if name := firstSet(setting{"acme-email", a.Email != ""}, setting{"acme-directory", a.Directory != ""},
+			setting{"acme-roots", a.Roots != ""}, setting{"acme-storage", a.Storage != ""}, setting{"acme-agree", a.Agree},
+			setting{"acme-eab-id", a.EABID != ""}, setting{"acme-eab-key", a.EABKey != ""}); name != "" {
+			return fmt.Errorf("%s needs a site with acme", name)
 		}
 		return nil
 	}
@@ -149,57 +159,55 @@ func (a *ACME) file(s *Site) string {
 // pair returns the certificate of a site with ACME.
 func (a *ACME) pair(s *Site) Pair { return Pair{Cert: a.file(s), Key: a.file(s)} }
 
-// acmeFiles returns the secret files and folders of ACME.
-func (c *Config) acmeFiles() (files []string) {
-	sites := c.acmeSites()
-	if len(sites) == 0 {
+// secrets returns the secret files and folders of ACME.
+func (p *acmePlan) secrets() (files []string) {
+	if p == nil {
 		return nil
 	}
-	files = append(files, c.ACME.Storage, filepath.Join(c.ACME.folder(), acmeAccountKey))
-	for _, s := range sites {
-		files = append(files, c.ACME.file(s))
+	files = append(files, p.Storage, filepath.Join(p.folder(), acmeAccountKey))
+	for _, s := range p.sites {
+		files = append(files, p.file(s))
 	}
 	return files
 }
 
-// makeACMEStorage makes the storage if it is missing. It belongs to the user that the process becomes. Root
+// makeStorage makes the storage if it is missing. It belongs to the user that the process becomes. Root
 // doesn't read or write in it, because a symbolic link that this user has made there may lead to any file.
-func (c *Config) makeACMEStorage() error {
-	if len(c.acmeSites()) == 0 {
+func (p *acmePlan) makeStorage() error {
+	if p == nil {
 		return nil
 	}
-	a := &c.ACME
-	if err := os.MkdirAll(filepath.Dir(a.Storage), 0o755); err != nil {
+	if err := os.MkdirAll(filepath.Dir(p.Storage), 0o755); err != nil {
 		return fmt.Errorf("acme-storage: %w", err)
 	}
-	err := os.Mkdir(a.Storage, 0o700)
-	if err == nil && c.isStillRoot() {
-		err = giveTo(c.User, a.Storage)
+	err := os.Mkdir(p.Storage, 0o700)
+	if err == nil && p.isStillRoot() {
+		err = giveTo(p.user, p.Storage)
 	}
 	if err != nil && !errors.Is(err, fs.ErrExist) {
 		return fmt.Errorf("acme-storage: %w", err)
 	}
-	info, err := os.Stat(a.Storage)
+	info, err := os.Stat(p.Storage)
 	switch {
 	case err != nil:
 		return fmt.Errorf("acme-storage: %w", err)
 	case runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0:
 		return fmt.Errorf("acme-storage: others have access to %s, which is for keys: its mode must be 0700, and is %#o",
-			a.Storage, info.Mode().Perm())
+			p.Storage, info.Mode().Perm())
 	}
 	return nil
 }
 
 // isStillRoot reports whether the process has root's privileges, which it gives up later.
-func (c *Config) isStillRoot() bool { return c.User != "" && os.Geteuid() == 0 }
+func (p *acmePlan) isStillRoot() bool { return p.user != "" && os.Geteuid() == 0 }
 
-// tryACMEStorage makes the folders in the storage that are missing. It returns an error if the process, which has given
+// tryStorage makes the folders in the storage that are missing. It returns an error if the process, which has given
 // up root's privileges, can't write in them.
-func (c *Config) tryACMEStorage() error {
-	if len(c.acmeSites()) == 0 {
+func (p *acmePlan) tryStorage() error {
+	if p == nil {
 		return nil
 	}
-	folder := c.ACME.folder()
+	folder := p.folder()
 	err := os.Mkdir(folder, 0o700)
 	for _, name := range []string{acmeCertificates, challengeALPN, challengeHTTP} {
 		if err == nil || errors.Is(err, fs.ErrExist) {
@@ -215,8 +223,8 @@ func (c *Config) tryACMEStorage() error {
 	return nil
 }
 
-// hasACME reports whether a name is one that a certificate by ACME is for.
-func (c *Config) hasACME(name string) bool {
+// has reports whether a name is one that a certificate by ACME is for.
+func (p *acmePlan) has(name string) bool {
 	name = strings.TrimSuffix(strings.ToLower(name), ".")
-	return slices.ContainsFunc(c.acmeSites(), func(s *Site) bool { return slices.Contains(s.Names, name) })
+	return p != nil && slices.ContainsFunc(p.sites, func(s *Site) bool { return slices.Contains(s.Names, name) })
 }

@@ -127,12 +127,12 @@ func (a *ACME) answer(kind, key, name string) (string, error) {
 
 // answerChallenge answers a request of plain HTTP for the answer to a challenge, and reports whether it is one:
 // for a name with ACME. It returns its status.
-func (s *Server) answerChallenge(w http.ResponseWriter, r *http.Request, c *Config, name string) (status int, is bool) {
+func (s *Server) answerChallenge(w http.ResponseWriter, r *http.Request, p *acmePlan, name string) (status int, is bool) {
 	token, is := strings.CutPrefix(r.URL.Path, challengePath)
-	if !is || r.Method != http.MethodGet && r.Method != http.MethodHead || !c.hasACME(name) {
+	if !is || r.Method != http.MethodGet && r.Method != http.MethodHead || !p.has(name) {
 		return 0, false
 	}
-	answer, err := c.ACME.answer(challengeHTTP, token, strings.TrimSuffix(strings.ToLower(name), "."))
+	answer, err := p.answer(challengeHTTP, token, strings.TrimSuffix(strings.ToLower(name), "."))
 	if err != nil {
 		if times := s.unanswered.due(challengePath); times > 0 {
 			s.log.Error("acme: the answer to a challenge can't be read", "error", err, "times", times)
@@ -164,13 +164,12 @@ type tlsAnswer struct {
 }
 
 // newTLSChallenges returns nil if no site has ACME.
-func newTLSChallenges(c *Config) *tlsChallenges {
-	sites := c.acmeSites()
-	if len(sites) == 0 {
+func newTLSChallenges(p *acmePlan) *tlsChallenges {
+	if p == nil {
 		return nil
 	}
-	t := &tlsChallenges{acme: &c.ACME, last: map[string]tlsAnswer{}}
-	for _, s := range sites {
+	t := &tlsChallenges{acme: &p.ACME, last: map[string]tlsAnswer{}}
+	for _, s := range p.sites {
 		t.names = append(t.names, s.Names...)
 	}
 	return t

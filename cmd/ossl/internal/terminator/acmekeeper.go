@@ -67,44 +67,39 @@ type acmeJob struct {
 	client *http.Client
 }
 
-// newACMEJobs returns the jobs of a configuration.
-func newACMEJobs(c *Config) (jobs []*acmeJob, err error) {
-	sites := c.acmeSites()
-	if len(sites) == 0 {
+// jobs returns the jobs of a configuration.
+func (p *acmePlan) jobs() (jobs []*acmeJob, err error) {
+	if p == nil {
 		return nil, nil
 	}
-	transport, err := c.acmeTransport()
+	transport, err := p.transport()
 	if err != nil {
 		return nil, err
 	}
-	if c.ACME.EABKey != "" { // so that a wrong file is found at once
-		if _, err := readPassword(c.ACME.EABKey); err != nil {
+	if p.EABKey != "" { // so that a wrong file is found at once
+		if _, err := readPassword(p.EABKey); err != nil {
 			return nil, fmt.Errorf("acme-eab-key: %w", err)
 		}
 	}
-	kinds := []string{challengeALPN}
-	if len(c.Redirect) > 0 {
-		kinds = append(kinds, challengeHTTP)
-	}
-	for _, s := range sites {
-		jobs = append(jobs, &acmeJob{ACME: c.ACME, names: s.Names, kinds: kinds, file: c.ACME.file(s),
+	for _, s := range p.sites {
+		jobs = append(jobs, &acmeJob{ACME: p.ACME, names: s.Names, kinds: p.kinds, file: p.file(s),
 			client: &http.Client{Transport: transport, Timeout: time.Minute}})
 	}
 	return jobs, nil
 }
 
-// acmeTransport returns the transport to the authority, whose TLS is the engine's.
-func (c *Config) acmeTransport() (http.RoundTripper, error) {
+// transport returns the transport to the authority, whose TLS is the engine's.
+func (p *acmePlan) transport() (http.RoundTripper, error) {
 	config := &tls.Config{}
-	if c.ACME.Roots != "" {
+	if p.Roots != "" {
 		var err error
-		if config.RootCAs, err = readPool([]string{c.ACME.Roots}); err != nil {
+		if config.RootCAs, err = readPool([]string{p.Roots}); err != nil {
 			return nil, fmt.Errorf("acme-roots: %w", err)
 		}
 	}
 	base := &http.Transport{Proxy: http.ProxyFromEnvironment, TLSClientConfig: config, TLSHandshakeTimeout: 30 * time.Second,
 		IdleConnTimeout: time.Minute}
-	if c.Engine == "go" {
+	if p.engine == "go" {
 		return base, nil
 	}
 	ctx, err := ossl.NewContext(nil)

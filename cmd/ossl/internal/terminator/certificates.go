@@ -43,12 +43,12 @@ type awaitedPair struct {
 }
 
 // awaitCertificate returns the certificate of a site with ACME, which is none until its file is there.
-func awaitCertificate(config *Config, s *Site, log *slog.Logger) *certificates {
-	pair := config.ACME.pair(s)
+func awaitCertificate(acme *acmePlan, s *Site, policy policyPlan, log *slog.Logger) *certificates {
+	pair := acme.pair(s)
 	c := &certificates{awaited: &awaitedPair{site: s.name(), log: log,
-		load: func() (*certificates, error) { return loadCertificates(config, []Pair{pair}, log) }}}
+		load: func() (*certificates, error) { return loadCertificates([]Pair{pair}, policy, log) }}}
 	// Root doesn't read in the storage: a symbolic link there may lead to a file that the service's user may not read.
-	if !config.isStillRoot() {
+	if !acme.isStillRoot() {
 		c.open()
 	}
 	return c
@@ -96,7 +96,7 @@ type loadedPair struct {
 }
 
 // loadCertificates loads the pairs of a site. log gets the reasons why changed files aren't used.
-func loadCertificates(config *Config, pairs []Pair, log *slog.Logger) (*certificates, error) {
+func loadCertificates(pairs []Pair, policy policyPlan, log *slog.Logger) (*certificates, error) {
 	c := &certificates{}
 	for _, p := range pairs {
 		if isURI(p.Key) || isURI(p.Cert) {
@@ -109,9 +109,9 @@ func loadCertificates(config *Config, pairs []Pair, log *slog.Logger) (*certific
 		}
 		r, err := p.newReloader()
 		if err != nil {
-			return nil, config.explainPairs(err, []Pair{p})
+			return nil, policy.explainPairs(err, []Pair{p})
 		}
-		r.OnError = func(err error) { log.Error("certificate not replaced", "error", config.explainPairs(err, []Pair{p})) }
+		r.OnError = func(err error) { log.Error("certificate not replaced", "error", policy.explainPairs(err, []Pair{p})) }
 		c.files = append(c.files, r)
 		c.pairs = append(c.pairs, loadedPair{files: r})
 	}

@@ -176,8 +176,10 @@ func (g *generation) logHandshake(c *client, err error) {
 		g.limited.report(g.log, "client-allow", c.String())
 	}
 	attributes := []any{"client", c.String(), "error", err}
-	if hint := g.plan.config.clientHint(); hint != "" {
-		attributes = append(attributes, "policy", hint)
+	if slices.ContainsFunc(g.sites, func(s *site) bool { return s.authorities != nil }) {
+		if hint := g.plan.tls.policy.clientHint(); hint != "" {
+			attributes = append(attributes, "policy", hint)
+		}
 	}
 	g.log.Debug("handshake", attributes...)
 }

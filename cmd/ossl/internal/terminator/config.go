@@ -39,17 +39,7 @@ type Config struct {
 	HTTP1      bool     `toml:"http1"` // HTTP/2 is off
 	TicketKeys []string `toml:"ticket-keys"`
 	Sessions   int      `toml:"sessions"` // in the cache of sessions; 0 for none
-	// Redis is a store of sessions and ticket keys, or "": HOST:PORT, redis://HOST:PORT/DATABASE,
-	// rediss://HOST:PORT/DATABASE for TLS, or a socket's path.
-	Redis string `toml:"redis"`
-	// RedisSecret is the file of the secret, 64 hexadecimal digits, under which both are sealed.
-	RedisSecret   string `toml:"redis-secret"`
-	RedisUser     string `toml:"redis-user"`          // of the store's access list, or "" for its default user
-	RedisPassword string `toml:"redis-password-file"` // the file of the password, or ""
-	RedisCA       string `toml:"redis-ca"`            // the file of the store's authorities, or "" for the system's
-	RedisName     string `toml:"redis-name"`          // the name in the store's certificate, or "" for Redis's host
-	RedisCert     string `toml:"redis-cert"`          // for the store, if it asks for a certificate
-	RedisKey      string `toml:"redis-key"`
+	Store               // of sessions and ticket keys
 
 	ACME // for the sites with ACME
 
@@ -114,68 +104,55 @@ func (c *Config) Check() error {
 	return err
 }
 
-// checkListen checks the addresses of clients with TLS, and the administrator's.
-func (c *Config) checkListen() error {
-	if len(c.Listen) == 0 {
-		return errors.New("no address to listen on")
-	}
-	for _, address := range c.Listen {
-		if address == fromSystemd {
-			continue
-		}
-		if err := checkAddress(address); err != nil {
-			return fmt.Errorf("listen: %w", err)
-		}
-	}
-	if c.Admin != "" {
-		if err := checkAddress(c.Admin); err != nil {
-			return fmt.Errorf("admin: %w", err)
-		}
-	}
-	return nil
+// A setting has the name by which errors call it.
+type setting struct {
+	name string
+	set  bool
 }
 
-// checkEngine refuses settings that the engine can't honour.
-func (c *Config) checkEngine() error {
+// firstSet returns the name of the first setting that is set, or "".
+func firstSet(settings ...setting) string {
+	for _, s := range settings {
+		if s.set {
+			return s.name
+		}
+	}
+	return ""
+}
+
+// compileTLS checks the settings of TLS, and refuses those that the engine can't honour.
+func (c *Config) compileTLS() (p tlsPlan, err error) {
+	p = tlsPlan{plain: c.Plain, engine: c.Engine, policy: policyPlan{name: c.Policy}, kernelTLS: c.KernelTLS, fips: c.FIPS,
+		http1: c.HTTP1, sessions: c.Sessions, ticketKeys: c.TicketKeys, resumption: c.resumption()}
 	switch c.Engine {
 	case "ossl":
 	case "go":
-		for _, s := range []struct {
-			set  bool
-			name string
-		}{
-			{c.Policy != "", "policy"},
-			{c.KernelTLS, "kernel-tls"},
-			{c.FIPS, "fips"},
-			{len(c.TicketKeys) > 0, "ticket-key"},
-			{c.Sessions > 0, "sessions"},
-			{c.Redis != "", "redis"},
-		} {
-			if s.set {
-				return fmt.Errorf("%s: the engine go, crypto/tls, doesn't have it", s.name)
-			}
+		if name := firstSet(setting{"policy", c.Policy != ""}, setting{"kernel-tls", c.KernelTLS}, setting{"fips", c.FIPS},
+			setting{"ticket-key", len(c.TicketKeys) > 0}, setting{"sessions", c.Sessions > 0}, setting{"redis", c.Redis != ""},
+		); name != "" {
+			return p, fmt.Errorf("%s: the engine go, crypto/tls, doesn't have it", name)
 		}
 	default:
-		return fmt.Errorf("engine %q is neither ossl nor go", c.Engine)
+		return p, fmt.Errorf("engine %q is neither ossl nor go", c.Engine)
 	}
 	if c.Policy != "" {
-		if _, err := policy.Get(c.Policy); err != nil {
-			return err
+		if p.policy.Policy, err = policy.Get(c.Policy); err != nil {
+			return p, err
 		}
 	}
 	if c.Sessions < 0 {
-		return fmt.Errorf("sessions is %d, but must not be negative", c.Sessions)
+		return p, fmt.Errorf("sessions is %d, but must not be negative", c.Sessions)
 	}
-	if err := c.checkRedis(); err != nil {
-		return err
+	if p.store, err = c.Store.compile(c.FIPS); err != nil {
+		return p, err
 	}
 	if c.Redis != "" && (len(c.TicketKeys) > 0 || c.Sessions > 0) {
-		return errors.New("redis keeps the sessions and the ticket keys: neither sessions nor ticket-key can be given with it")
+		return p, errors.New("redis keeps the sessions and the ticket keys: neither sessions nor ticket-key can be given with it")
 	}
 	if c.KernelTLS && c.FIPS {
-		return errors.New("kernel-tls and fips contradict each other: the kernel's cryptography is not part of the FIPS module")
+		return p, errors.New("kernel-tls and fips contradict each other: the kernel's cryptography is not part of the FIPS module")
 	}
-	return nil
+	return p, nil
 }
 
 // A sitePlan is the part of a plan that is about a site.
@@ -214,10 +191,12 @@ func (c *Config) compileSites() (sites []*sitePlan, err error) {
 			return nil, s.fault(err)
 		}
 	}
-	switch {
-	case c.HTTP1 && !sites[0].http:
+	switch s := sites[0]; {
+	case c.Plain && (s.http || !s.backends.targets[0].tls):
+		return nil, errors.New("plain needs a backend of TCP with TLS: tls://HOST:PORT")
+	case c.HTTP1 && !s.http:
 		return nil, errors.New("http1 is for sites of HTTP")
-	case len(c.Redirect) > 0 && !sites[0].http:
+	case len(c.Redirect) > 0 && !s.http:
 		return nil, errors.New("redirect is for sites of HTTP")
 	}
 	return sites, nil
@@ -295,9 +274,6 @@ func (s *sitePlan) compile(c *Config) (err error) {
 
 // compileContents checks and parses the settings of the folder or of the backends.
 func (s *sitePlan) compileContents(c *Config) (err error) {
-	if c.Plain && s.Root != "" {
-		return errPlainBackend
-	}
 	if s.Root != "" {
 		if !s.Backend.empty() {
 			return errors.New("a site has either a folder (root) or a backend (to)")
@@ -312,14 +288,9 @@ func (s *sitePlan) compileContents(c *Config) (err error) {
 	if s.Backend.To == "" {
 		return errors.New("neither a folder (root) nor a backend (to)")
 	}
-	if s.List {
-		return errors.New("list is for folders")
-	}
-	if s.DefaultType != "" {
-		return errors.New("default-type is for folders")
-	}
-	if s.Precompressed {
-		return errors.New("precompressed is for folders")
+	if name := firstSet(setting{"list", s.List}, setting{"default-type", s.DefaultType != ""},
+		setting{"precompressed", s.Precompressed}); name != "" {
+		return fmt.Errorf("%s is for folders", name)
 	}
 	if s.Backend.ClientCert && len(s.ClientCA) == 0 {
 		return errors.New("client-cert-header needs client-ca")
@@ -328,10 +299,7 @@ func (s *sitePlan) compileContents(c *Config) (err error) {
 	if err != nil {
 		return err
 	}
-	to := s.backends.targets[0]
-	if s.http = to.http; c.Plain && (to.http || !to.tls) {
-		return errPlainBackend
-	}
+	s.http = s.backends.targets[0].http
 	return nil
 }
 
@@ -348,20 +316,6 @@ func (s *sitePlan) checkALPN() error {
 		case slices.Contains(s.ALPN[:i], protocol):
 			return fmt.Errorf("alpn %q is given twice", protocol)
 		}
-	}
-	return nil
-}
-
-// checkAddress checks an address to listen on.
-func checkAddress(address string) error {
-	if path, ok := strings.CutPrefix(address, "unix:"); ok {
-		if path == "" {
-			return fmt.Errorf("%q has no path", address)
-		}
-		return nil
-	}
-	if _, _, err := net.SplitHostPort(address); err != nil {
-		return fmt.Errorf("%q is neither HOST:PORT nor unix:PATH", address)
 	}
 	return nil
 }

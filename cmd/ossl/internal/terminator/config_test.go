@@ -2,6 +2,7 @@ package terminator_test
 
 import (
 	"bytes"
+	"log/slog"
 	"net/netip"
 	"strings"
 	"testing"
@@ -128,8 +129,9 @@ check-interval = "1s"
 }
 
 // TestCheck: settings that contradict each other, or that the engine doesn't have, are refused by
-// name.
+// name, by a start too.
 func TestCheck(t *testing.T) {
+	log := slog.New(slog.DiscardHandler)
 	for _, c := range []struct {
 		want   string
 		change func(*terminator.Config)
@@ -229,8 +231,12 @@ func TestCheck(t *testing.T) {
 				t.Fatal(err)
 			}
 			c.change(config)
-			if err := config.Check(); err == nil || !strings.HasPrefix(err.Error(), c.want) {
-				t.Errorf("error %v, want %q", err, c.want)
+			err := config.Check()
+			if err == nil || !strings.HasPrefix(err.Error(), c.want) {
+				t.Fatalf("error %v, want %q", err, c.want)
+			}
+			if _, started := terminator.Start(t.Context(), config, log, log); started == nil || started.Error() != err.Error() {
+				t.Errorf("a start: error %v, want %v", started, err)
 			}
 		})
 	}

@@ -3,11 +3,9 @@ package terminator
 import (
 	"errors"
 	"fmt"
-	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 )
 
 // A domain is the part of the system that Landlock leaves to a process and to the processes that it
@@ -23,10 +21,10 @@ type domain struct {
 // connectABI is the first version of Landlock that restricts connections of TCP.
 const connectABI = 4
 
-// needs returns the domain that a configuration needs, apart from the system's own files.
-func needs(c *Config) (*domain, error) {
-	d := &domain{}
-	for _, file := range c.readFiles() {
+// needs returns the domain that the process needs, apart from the system's own files.
+func (p *confinement) needs() (*domain, error) {
+	d := &domain{Connect: p.connect} // all ports or none, because a reload may add a backend on another port
+	for _, file := range p.files {
 		path, err := resolve(file)
 		if err != nil {
 			if _, exists := os.Stat(file); exists == nil { // such as /dev/fd/3 of a pipe, which no folder holds
@@ -36,16 +34,14 @@ func needs(c *Config) (*domain, error) {
 		}
 		d.Read = append(d.Read, filepath.Dir(path))
 	}
-	for i := range c.Sites {
-		if root := c.Sites[i].Root; root != "" {
-			path, err := resolve(root)
-			if err != nil {
-				return nil, err
-			}
-			d.Read = append(d.Read, path)
+	for _, root := range p.roots {
+		path, err := resolve(root)
+		if err != nil {
+			return nil, err
 		}
+		d.Read = append(d.Read, path)
 	}
-	for _, folder := range c.LandlockRead {
+	for _, folder := range p.folders {
 		path, err := resolve(folder)
 		if err != nil {
 			return nil, fmt.Errorf("landlock-read: %w", err)
@@ -55,20 +51,18 @@ func needs(c *Config) (*domain, error) {
 		}
 		d.Read = append(d.Read, path)
 	}
-	// All ports or none, because a reload may add a backend on another port.
-	d.Connect = c.Redis != "" || len(c.acmeSites()) > 0 || slices.ContainsFunc(c.Sites, func(s Site) bool { return s.Root == "" })
-	return d, errors.Join(d.addSockets(c), d.addACME(c))
+	return d, errors.Join(d.addSockets(p.places), d.addACME(p.acme))
 }
 
 // addACME adds the storage of certificates by ACME, which it makes if there is none.
-func (d *domain) addACME(c *Config) error {
-	if len(c.acmeSites()) == 0 {
+func (d *domain) addACME(acme *acmePlan) error {
+	if acme == nil {
 		return nil
 	}
-	if err := c.makeACMEStorage(); err != nil {
+	if err := acme.makeStorage(); err != nil {
 		return err
 	}
-	folder, err := resolve(c.ACME.Storage)
+	folder, err := resolve(acme.Storage)
 	if err != nil {
 		return err
 	}
@@ -76,14 +70,13 @@ func (d *domain) addACME(c *Config) error {
 	return nil
 }
 
-// addSockets adds the folders of the Unix sockets on which a configuration listens.
-func (d *domain) addSockets(c *Config) error {
-	for _, address := range slices.Concat(c.Listen, c.Redirect, []string{c.Admin}) {
-		path, ok := cutUnix(address)
-		if !ok || strings.HasPrefix(path, "@") { // which has no file
+// addSockets adds the folders of Unix sockets.
+func (d *domain) addSockets(places []place) error {
+	for _, p := range places {
+		if p.network != "unix" || p.address[0] == '@' { // which has no file
 			continue
 		}
-		folder, err := resolve(filepath.Dir(path))
+		folder, err := resolve(filepath.Dir(p.address))
 		if err != nil {
 			return err
 		}
@@ -92,78 +85,20 @@ func (d *domain) addSockets(c *Config) error {
 	return nil
 }
 
-// readFiles returns the names of the files that a configuration names, and its own.
-func (c *Config) readFiles() (files []string) {
-	add := func(names ...string) {
-		for _, name := range names {
-			if path, isFile := filePath(name); isFile && name != "" {
-				files = append(files, path)
-			}
-		}
-	}
-	add(c.File, c.RedisSecret, c.RedisPassword, c.RedisCA, c.RedisCert, c.RedisKey)
-	add(c.TicketKeys...)
-	add(c.ACME.Roots, c.ACME.EABKey)
-	for i := range c.Sites {
-		s := &c.Sites[i]
-		for _, p := range s.Pairs {
-			add(p.Cert, p.Key, p.Password)
-		}
-		add(s.ClientCA...)
-		add(s.Backend.CA, s.Backend.Cert, s.Backend.Key)
-	}
-	return files
-}
-
-// filePath returns the path of a file, which may be in a URI, and reports whether the name is one
-// of a file. Those of other URIs are known to OpenSSL's providers alone.
-func filePath(name string) (string, bool) {
-	if !isURI(name) {
-		return name, true
-	}
-	u, err := url.Parse(name)
-	if err != nil || !strings.EqualFold(u.Scheme, "file") {
-		return "", false
-	}
-	if u.Opaque != "" {
-		return u.Opaque, true
-	}
-	return u.Path, u.Path != ""
-}
-
-// provided returns the scheme of the first URI in a configuration that isn't of a file, or "". The
-// rest of the URI may have a PIN.
-func (c *Config) provided() string {
-	pairs := []Pair{{Cert: c.RedisCert, Key: c.RedisKey}}
-	for i := range c.Sites {
-		s := &c.Sites[i]
-		pairs = append(append(pairs, s.Pairs...), Pair{Cert: s.Backend.Cert, Key: s.Backend.Key})
-	}
-	for _, p := range pairs {
-		for _, name := range []string{p.Cert, p.Key} {
-			if _, isFile := filePath(name); !isFile {
-				scheme, _, _ := strings.Cut(name, ":")
-				return scheme
-			}
-		}
-	}
-	return ""
-}
-
 // spare returns folders in which files that a configuration names may be after a change: those of
 // links to them, which programs that renew certificates replace, and that of a link to a site's
 // folder, which may soon name another folder beside it.
-func spare(c *Config) (folders []string) {
+func (p *confinement) spare() (folders []string) {
 	add := func(name string) {
 		if folder, err := resolve(filepath.Dir(name)); err == nil {
 			folders = append(folders, folder)
 		}
 	}
-	for _, file := range c.readFiles() {
+	for _, file := range p.files {
 		add(file)
 	}
-	for i := range c.Sites {
-		root := filepath.Clean(c.Sites[i].Root)
+	for _, root := range p.roots {
+		root = filepath.Clean(root)
 		if info, err := os.Lstat(root); err == nil && info.Mode()&os.ModeSymlink != 0 {
 			add(root)
 		}
@@ -182,25 +117,25 @@ func resolve(name string) (string, error) {
 
 // covers returns an error that names the first thing that a configuration needs and Landlock
 // denies.
-func (d *domain) covers(c *Config) error {
+func (d *domain) covers(p *confinement) error {
 	const remedy = "stop the server and start it again"
-	if c.Landlock == "off" || c.Landlock == "" {
+	if p.off() {
 		return fmt.Errorf("landlock can't be turned off: the process is confined already; %s", remedy)
 	}
-	if scheme := c.provided(); scheme != "" {
-		return fmt.Errorf("landlock: keys of scheme %s need an OpenSSL provider, which may open any file; %s", scheme, remedy)
+	if p.provided != "" {
+		return fmt.Errorf("landlock: keys of scheme %s need an OpenSSL provider, which may open any file; %s", p.provided, remedy)
 	}
 	covered := func(outers []string, folder string) bool {
 		return slices.ContainsFunc(outers, func(outer string) bool { return within(outer, folder) })
 	}
-	if len(c.acmeSites()) > 0 { // before needs makes the storage
-		if folder, err := resolveNew(c.ACME.Storage); err != nil {
+	if p.acme != nil { // before needs makes the storage
+		if folder, err := resolveNew(p.acme.Storage); err != nil {
 			return fmt.Errorf("acme-storage: %w", err)
 		} else if !covered(d.Write, folder) {
 			return fmt.Errorf("landlock: the process may not write in %s since it started; %s", folder, remedy)
 		}
 	}
-	need, err := needs(c)
+	need, err := p.needs()
 	if err != nil {
 		return err
 	}

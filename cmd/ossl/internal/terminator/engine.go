@@ -63,28 +63,25 @@ type usedCertificates struct {
 // lookEvery is the time between two looks at the certificates, which read files that have changed.
 const lookEvery = time.Second
 
-// newEngine compiles the TLS configuration of sites. The authorities of clients are those that the
-// files have now, also when a certificate changes.
-func newEngine(p *plan, sites []*site, state *sessions, log *slog.Logger) (*engine, error) {
-	authorities := make([]*x509.CertPool, len(p.sites))
-	pools := map[string]*x509.CertPool{} // by the names of their files
-	for i, s := range p.sites {
-		if len(s.ClientCA) == 0 {
-			continue
-		}
-		files := fmt.Sprintf("%q", s.ClientCA)
-		if pools[files] == nil {
-			var err error
-			if pools[files], err = readPool(s.ClientCA); err != nil {
-				return nil, s.fault(err)
-			}
-		}
-		authorities[i] = pools[files]
-	}
+// A tlsPlan is the part of a plan that is about TLS.
+type tlsPlan struct {
+	plain      bool   // clients have no TLS
+	engine     string // "ossl" or "go"
+	policy     policyPlan
+	kernelTLS  bool
+	fips       bool
+	http1      bool       // HTTP/2 is off
+	sessions   int        // in the cache
+	ticketKeys []string   // files
+	store      *storePlan // or nil
+	resumption string     // the settings that sessions and ticket keys are made for
+}
+
+// newEngine compiles the TLS configuration of sites.
+func newEngine(p *tlsPlan, sites []*site, state *sessions, challenges *tlsChallenges, log *slog.Logger) (*engine, error) {
 	e := &engine{log: log, checks: checks{map[demand]*ossl.Context{}, map[demand][]*tls.Certificate{}}}
-	challenges := newTLSChallenges(p.config)
-	compile := func() (*compiled, error) { return compileEngine(p, sites, authorities, state, challenges, &e.checks) }
-	if p.config.Engine == "ossl" {
+	compile := func() (*compiled, error) { return compileEngine(p, sites, state, challenges, &e.checks) }
+	if p.engine == "ossl" {
 		e.compile = compile
 	}
 	first, err := compile()
@@ -184,48 +181,45 @@ type demand struct {
 }
 
 func compileEngine(
-	p *plan, sites []*site, authorities []*x509.CertPool, state *sessions, challenges *tlsChallenges, checks *checks,
+	p *tlsPlan, sites []*site, state *sessions, challenges *tlsChallenges, checks *checks,
 ) (*compiled, error) {
-	c := p.config
 	base, options := state.base.Clone(), slices.Clone(state.options)
-	if !p.sites[0].http {
+	if !sites[0].plan.http {
 		base.NextProtos = nil
-	} else if c.HTTP1 {
+	} else if p.http1 {
 		base.NextProtos = []string{"http/1.1"}
 	} else {
 		base.NextProtos = []string{"h2", "http/1.1"}
 		options = append(options, ossl.WithHTTP2())
 	}
-	if c.KernelTLS {
+	if p.kernelTLS {
 		options = append(options, ossl.WithKernelTLS())
 	}
-	if c.FIPS {
-		options = append(options, ossl.WithFIPS())
-	}
+	options = append(options, withFIPS(p.fips)...)
 
 	var names namedSites[*tls.Config]
 	made := &compiled{}
 	configs := map[demand]*tls.Config{}
-	for i, s := range sites {
-		plan := p.sites[i]
-		d := demand{s.certificates, authorities[i], plan.ClientOptional, fmt.Sprintf("%q", plan.ClientAllow),
+	for _, s := range sites {
+		plan := s.plan
+		d := demand{s.certificates, s.authorities, plan.ClientOptional, fmt.Sprintf("%q", plan.ClientAllow),
 			fmt.Sprintf("%q", plan.ALPN)}
 		if configs[d] == nil {
 			config := base.Clone()
 			if len(plan.ALPN) > 0 {
 				config.NextProtos = plan.ALPN
 			}
-			setClients(config, plan.ClientOptional, authorities[i])
+			setClients(config, plan.ClientOptional, s.authorities)
 			setAllowed(config, plan.allow, plan.name())
 			configs[d] = config
 			all := made.use(s.certificates, plan.name())
-			if c.Engine == "go" {
+			if p.engine == "go" {
 				config.GetCertificate = s.certificates.get
 				// crypto/tls would resume a session of a site whose clients have other authorities.
 				config.SessionTicketsDisabled = len(sites) > 1 && config.ClientAuth != tls.NoClientCert
 			} else {
 				if err := checks.pass(all, d, config, options); err != nil {
-					return nil, plan.fault(c.explainPairs(err, plan.Pairs))
+					return nil, plan.fault(p.policy.explainPairs(err, plan.Pairs))
 				}
 				for _, cert := range all {
 					config.Certificates = append(config.Certificates, *cert)
@@ -238,13 +232,13 @@ func compileEngine(
 		names.add(plan.Names, configs[d])
 	}
 	config := choose(names, sites, challenges, base)
-	if c.Engine == "go" {
+	if p.engine == "go" {
 		made.server = func(conn net.Conn) tlsConn { return tls.Server(conn, config) }
 		return made, nil
 	}
 	ctx, err := ossl.NewContext(config, options...)
 	if err != nil {
-		return nil, c.explainPairs(err, p.sites[0].Pairs)
+		return nil, p.policy.explainPairs(err, sites[0].plan.Pairs)
 	}
 	made.server = func(conn net.Conn) tlsConn { return ctx.Server(conn) }
 	return made, nil

@@ -39,12 +39,17 @@ var (
 	// CoversAfter returns the reason why a process that Landlock has confined for one Config can't serve
 	// another one.
 	CoversAfter = func(first *Config, later func() *Config) error {
-		d, err := needs(first)
+		confinement := func(c *Config) *confinement {
+			places, _ := c.compileListen()
+			return c.confinement(places, c.acmePlan())
+		}
+		confined := confinement(first)
+		d, err := confined.needs()
 		if err != nil {
 			return err
 		}
-		d.ABI, d.Read = connectABI, append(d.Read, spare(first)...)
-		return d.covers(later())
+		d.ABI, d.Read = connectABI, append(d.Read, confined.spare()...)
+		return d.covers(confinement(later()))
 	}
 	// RotateAges has keys of some ages, the youngest first, change, and returns the ages of the result.
 	RotateAges = func(period, lifetime time.Duration, ages ...time.Duration) (rest []time.Duration) {
@@ -85,7 +90,7 @@ var (
 	}
 	// ChallengeConfigs returns the function that returns the configuration for the handshake of a challenge.
 	ChallengeConfigs = func(c *Config) func(*tls.ClientHelloInfo) (*tls.Config, error) {
-		challenges := newTLSChallenges(c)
+		challenges := newTLSChallenges(c.acmePlan())
 		return func(hello *tls.ClientHelloInfo) (*tls.Config, error) { return challenges.config(hello, &tls.Config{}) }
 	}
 	ParseTarget = func(to string) error { _, err := parseTarget(to); return err }
@@ -127,7 +132,7 @@ func (s *Server) Compiled() (certificates, contexts int) {
 }
 
 // SecretNames returns the names of the files that no client may read.
-func (c *Config) SecretNames() []string { return c.secretNames() }
+func (c *Config) SecretNames() []string { return c.secretNames(c.acmePlan()) }
 
 // ACMEFile returns the file of the certificate of a site with ACME.
 func (c *Config) ACMEFile(s *Site) string { return c.ACME.file(s) }

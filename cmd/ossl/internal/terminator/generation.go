@@ -2,6 +2,7 @@ package terminator
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -41,10 +42,11 @@ type generation struct {
 
 // A site is a Site in effect.
 type site struct {
+	plan         *sitePlan
 	certificates *certificates
-	handler      http.Handler // of HTTP
-	header       *headerEdit  // or nil
-	backends     *backends    // nil for folders
+	authorities  *x509.CertPool // of clients, as the files had them; nil if clients need no certificate
+	handler      http.Handler   // of HTTP
+	backends     *backends      // nil for folders
 	close        []func()
 }
 
@@ -77,13 +79,13 @@ func (g *generation) check(former *generation) {
 	if former != nil {
 		former.stopChecks()
 	}
-	for i, s := range g.sites {
+	for _, s := range g.sites {
 		if s.backends == nil {
 			continue
 		}
 		if former != nil {
-			for j, old := range former.sites {
-				if old.backends != nil && former.plan.sites[j].name() == g.plan.sites[i].name() {
+			for _, old := range former.sites {
+				if old.backends != nil && old.plan.name() == s.plan.name() {
 					s.backends.adopt(old.backends)
 				}
 			}
@@ -94,28 +96,27 @@ func (g *generation) check(former *generation) {
 
 // prepare makes the parts of a generation.
 func (g *generation) prepare(state *sessions) error {
-	c := g.plan.config
-	if err := c.makeACMEStorage(); err != nil {
+	if err := g.plan.acme.makeStorage(); err != nil {
 		return err
 	}
 	parts := &sharedParts{cache: newFileCache(g.plan.limits.FileCacheBytes), secrets: newSecretFiles(g.plan.secrets),
-		certificates: map[string]*certificates{}}
+		certificates: map[string]*certificates{}, authorities: map[string]*x509.CertPool{}}
 	for _, p := range g.plan.sites {
-		s, err := newSite(c, p, parts, g.limited, g.log)
-		if err != nil {
+		s := &site{plan: p}
+		if err := g.prepareSite(s, parts); err != nil {
 			return p.fault(err)
 		}
 		g.sites = append(g.sites, s)
 		g.names.add(p.Names, s)
 	}
 	var err error
-	if g.acme, err = newACMEJobs(c); err != nil {
+	if g.acme, err = g.plan.acme.jobs(); err != nil {
 		return err
 	}
-	if c.Plain {
+	if g.plan.tls.plain {
 		return nil // a site of TCP
 	}
-	if g.engine, err = newEngine(g.plan, g.sites, state, g.log); err != nil {
+	if g.engine, err = newEngine(&g.plan.tls, g.sites, state, newTLSChallenges(g.plan.acme), g.log); err != nil {
 		return err
 	}
 	if g.plan.sites[0].http {
@@ -132,35 +133,45 @@ func (g *generation) prepare(state *sessions) error {
 type sharedParts struct {
 	cache        *fileCache
 	secrets      *secretFiles
-	certificates map[string]*certificates // by the names of their pairs
+	certificates map[string]*certificates  // by the names of their pairs
+	authorities  map[string]*x509.CertPool // by the names of their files
 }
 
-func newSite(c *Config, s *sitePlan, parts *sharedParts, limited *complaints, log *slog.Logger) (made *site, err error) {
-	made = &site{header: s.header}
-	pairs := fmt.Sprintf("%q", s.Pairs)
-	if s.ACME {
-		made.certificates = awaitCertificate(c, &s.Site, log)
-	} else if made.certificates = parts.certificates[pairs]; made.certificates == nil {
-		if made.certificates, err = loadCertificates(c, s.Pairs, log); err != nil {
-			return nil, err
+// prepareSite makes the parts of a site.
+func (g *generation) prepareSite(s *site, parts *sharedParts) (err error) {
+	p := s.plan
+	pairs := fmt.Sprintf("%q", p.Pairs)
+	if p.ACME {
+		s.certificates = awaitCertificate(g.plan.acme, &p.Site, g.plan.tls.policy, g.log)
+	} else if s.certificates = parts.certificates[pairs]; s.certificates == nil {
+		if s.certificates, err = loadCertificates(p.Pairs, g.plan.tls.policy, g.log); err != nil {
+			return err
 		}
-		parts.certificates[pairs] = made.certificates
+		parts.certificates[pairs] = s.certificates
 	}
-	if s.backends == nil {
-		files, err := newFileHandler(&s.Site, parts.secrets, parts.cache, log)
+	if files := fmt.Sprintf("%q", p.ClientCA); len(p.ClientCA) > 0 {
+		if s.authorities = parts.authorities[files]; s.authorities == nil {
+			if s.authorities, err = readPool(p.ClientCA); err != nil {
+				return err
+			}
+			parts.authorities[files] = s.authorities
+		}
+	}
+	if p.backends == nil {
+		files, err := newFileHandler(&p.Site, parts.secrets, parts.cache, g.log)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		made.handler = files
-		made.close = append(made.close, files.close)
-		return made, nil
+		s.handler = files
+		s.close = append(s.close, files.close)
+		return nil
 	}
-	if made.backends, err = newBackends(s.backends, log); err != nil || !s.http {
-		return made, err
+	if s.backends, err = newBackends(p.backends, g.log); err != nil || !p.http {
+		return err
 	}
-	made.handler = reverseHandler(made.backends, limited, log)
-	made.close = append(made.close, made.backends.closeIdle)
-	return made, nil
+	s.handler = reverseHandler(s.backends, g.limited, g.log)
+	s.close = append(s.close, s.backends.closeIdle)
+	return nil
 }
 
 // take begins to serve a client, and reports whether it does: a generation that ends takes no more.

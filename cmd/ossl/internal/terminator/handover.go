@@ -116,11 +116,11 @@ func (in *Inherited) readTicketKeys() (err error) {
 	return nil
 }
 
-// ticketKeys returns the ticket keys that only the former process had. It returns none if c has other
+// ticketKeys returns the ticket keys that only the former process had. It returns none if it had other
 // settings of sessions, such as another policy: sessions of the former settings are not resumed, as
 // after a reload.
-func (in *Inherited) ticketKeys(c *Config) []agedKey {
-	if in.keysFor != sessionSettings(c) {
+func (in *Inherited) ticketKeys(settings string) []agedKey {
+	if in.keysFor != settings {
 		return nil
 	}
 	return in.keys

@@ -36,35 +36,82 @@ const (
 // is reports whether a socket is in a place of a kind.
 func (s socket) is(kind string) bool { return strings.HasPrefix(s.place, kind+" ") }
 
-// listenAll listens on all addresses, or on none. Sockets that were handed over are used as they are.
-func listenAll(c *Config, in *Inherited) (sockets []socket, err error) {
-	type place struct{ kind, address string }
-	var places []place
-	for _, address := range c.Listen {
-		places = append(places, place{placeOfTLS, address})
+// A place is an address to listen on.
+type place struct {
+	kind, text       string // as in the Config
+	network, address string // as of package net; "" for the sockets from systemd
+	local            bool   // other machines must not reach it
+}
+
+// compileListen checks and parses all addresses to listen on.
+func (c *Config) compileListen() (places []place, err error) {
+	if len(c.Listen) == 0 {
+		return nil, errors.New("no address to listen on")
 	}
-	for _, address := range c.Redirect {
-		places = append(places, place{placeOfRedirect, address})
+	for _, text := range c.Listen {
+		places = append(places, place{kind: placeOfTLS, text: text, local: c.Plain && !c.InsecureListen})
+	}
+	for _, text := range c.Redirect {
+		places = append(places, place{kind: placeOfRedirect, text: text})
 	}
 	if c.Admin != "" {
-		places = append(places, place{placeOfAdmin, c.Admin})
+		places = append(places, place{kind: placeOfAdmin, text: c.Admin})
 	}
+	for i := range places {
+		if err := places[i].parse(); err != nil {
+			return nil, fmt.Errorf("%s: %w", places[i].kind, err)
+		}
+	}
+	return places, nil
+}
+
+// parse parses the text. An IP address is of its own version alone: with "tcp", package net takes both
+// 0.0.0.0 and [::] for all addresses of both versions.
+func (p *place) parse() error {
+	if p.text == fromSystemd && p.kind != placeOfAdmin {
+		if p.kind == placeOfRedirect {
+			return errors.New("the sockets from systemd are for TLS; give an address")
+		}
+		return nil
+	}
+	if path, ok := strings.CutPrefix(p.text, "unix:"); ok {
+		if path == "" {
+			return fmt.Errorf("%q has no path", p.text)
+		}
+		p.network, p.address = "unix", path
+		return nil
+	}
+	host, _, err := net.SplitHostPort(p.text)
+	if err != nil {
+		return fmt.Errorf("%q is neither HOST:PORT nor unix:PATH", p.text)
+	}
+	p.network, p.address = "tcp", p.text
+	if ip, err := netip.ParseAddr(host); err == nil && ip.Unmap().Is4() {
+		p.network = "tcp4"
+	} else if err == nil {
+		p.network = "tcp6"
+	}
+	return nil
+}
+
+// listenAll listens on all addresses, or on none. Sockets that were handed over are used as they are.
+func listenAll(places []place, in *Inherited) (sockets []socket, err error) {
 	for _, p := range places {
-		address, place := p.address, p.kind+" "+p.address
-		found := in.take(place, address == fromSystemd)
+		place := p.kind + " " + p.text
+		found := in.take(place, p.network == "")
 		sockets = append(sockets, found...)
 		var err error
 		if len(found) == 0 {
 			var more []net.Listener
-			more, err = listen(address)
+			more, err = p.listen()
 			for _, l := range more {
 				found = append(found, socket{l, place, true})
 			}
 			sockets = append(sockets, found...)
 		}
 		for _, s := range found {
-			if err == nil && p.kind == placeOfTLS {
-				err = c.checkListener(s.listener)
+			if err == nil && p.local {
+				err = checkLocal(s.listener)
 			}
 		}
 		if err != nil {
@@ -75,37 +122,19 @@ func listenAll(c *Config, in *Inherited) (sockets []socket, err error) {
 	return sockets, nil
 }
 
-// listen listens on an address. A Unix socket that a server has left behind is replaced.
-func listen(address string) ([]net.Listener, error) {
-	if address == fromSystemd {
+// listen listens there. A Unix socket that a server has left behind is replaced.
+func (p place) listen() ([]net.Listener, error) {
+	if p.network == "" {
 		return inherited()
 	}
-	path, ok := cutUnix(address)
-	if !ok {
-		return one(net.Listen(networkOf(address), address))
-	}
-	l, err := net.Listen("unix", path)
-	if err == nil || !isStale(path) {
+	l, err := net.Listen(p.network, p.address)
+	if err == nil || p.network != "unix" || !isStale(p.address) {
 		return one(l, err)
 	}
-	if err := os.Remove(path); err != nil {
-		return nil, fmt.Errorf("listen unix %s: %w", path, err)
+	if err := os.Remove(p.address); err != nil {
+		return nil, fmt.Errorf("listen unix %s: %w", p.address, err)
 	}
-	return one(net.Listen("unix", path))
-}
-
-// networkOf returns the network of an address to listen on: an IP address is of its own version alone.
-// With "tcp", package net takes both 0.0.0.0 and [::] for all addresses of both versions.
-func networkOf(address string) string {
-	host, _, _ := net.SplitHostPort(address)
-	ip, err := netip.ParseAddr(host)
-	switch {
-	case err != nil:
-		return "tcp"
-	case ip.Unmap().Is4():
-		return "tcp4"
-	}
-	return "tcp6"
+	return one(net.Listen(p.network, p.address))
 }
 
 func one(l net.Listener, err error) ([]net.Listener, error) {
@@ -130,8 +159,6 @@ func inherited() ([]net.Listener, error) {
 	}
 	return listeners, nil
 }
-
-func cutUnix(address string) (path string, ok bool) { return strings.CutPrefix(address, "unix:") }
 
 // isStale reports whether a path is a socket on which nobody listens any more.
 func isStale(path string) bool {

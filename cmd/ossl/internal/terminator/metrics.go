@@ -87,8 +87,8 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 		count(descACME, s.acme.obtained.Load(), "succeeded")
 		count(descACME, s.acme.failed.Load(), "failed")
 	}
-	for i, site := range g.sites {
-		name := g.plan.sites[i].name()
+	for _, site := range g.sites {
+		name := site.plan.name()
 		for j, end := range site.certificates.ends() {
 			gauge(descExpiry, float64(end.Unix()), name, strconv.Itoa(j+1))
 		}

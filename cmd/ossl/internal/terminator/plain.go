@@ -21,37 +21,19 @@ func (c *Config) checkPlain() error {
 		return errors.New("plain needs one site without names: clients without TLS send none")
 	}
 	s := &c.Sites[0]
-	for _, setting := range []struct {
-		set  bool
-		name string
-	}{
-		{len(s.Pairs) > 0, "cert"},
-		{s.ACME, "acme"},
-		{len(s.ClientCA) > 0, "client-ca"},
-		{s.ClientOptional, "client-optional"},
-		{len(s.ClientAllow) > 0, "client-allow"},
-		{len(s.ALPN) > 0, "alpn"},
-		{c.Policy != "", "policy"},
-		{c.KernelTLS, "kernel-tls"},
-		{len(c.TicketKeys) > 0, "ticket-key"},
-		{c.Sessions != 0, "sessions"},
-		{c.Redis != "", "redis"},
-		{len(c.Redirect) > 0, "redirect"},
-	} {
-		if setting.set {
-			return fmt.Errorf("%s is for clients with TLS: it can't be given with plain", setting.name)
-		}
+	if name := firstSet(setting{"cert", len(s.Pairs) > 0}, setting{"acme", s.ACME}, setting{"client-ca", len(s.ClientCA) > 0},
+		setting{"client-optional", s.ClientOptional}, setting{"client-allow", len(s.ClientAllow) > 0},
+		setting{"alpn", len(s.ALPN) > 0}, setting{"policy", c.Policy != ""}, setting{"kernel-tls", c.KernelTLS},
+		setting{"ticket-key", len(c.TicketKeys) > 0}, setting{"sessions", c.Sessions != 0}, setting{"redis", c.Redis != ""},
+		setting{"redirect", len(c.Redirect) > 0},
+	); name != "" {
+		return fmt.Errorf("%s is for clients with TLS: it can't be given with plain", name)
 	}
 	return nil
 }
 
-var errPlainBackend = errors.New("plain needs a backend of TCP with TLS: tls://HOST:PORT")
-
-// checkListener returns an error if a server without TLS for its clients may not listen there.
-func (c *Config) checkListener(l net.Listener) error {
-	if !c.Plain || c.InsecureListen {
-		return nil
-	}
+// checkLocal returns an error if other machines reach the listener of a server without TLS for its clients.
+func checkLocal(l net.Listener) error {
 	switch address := l.Addr().(type) {
 	case *net.UnixAddr:
 		return nil

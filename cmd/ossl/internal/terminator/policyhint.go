@@ -38,13 +38,15 @@ func signsWith(public any) []string {
 	return nil
 }
 
-// policyLacks returns those of some signature schemes that the policy doesn't have.
-func (c *Config) policyLacks(schemes []string) (lacks []string) {
-	if c.Policy == "" {
-		return nil
-	}
-	p, err := policy.Get(c.Policy)
-	if err != nil {
+// A policyPlan is the part of a plan that is about the policy.
+type policyPlan struct {
+	name           string // in the Config
+	*policy.Policy        // nil for the library's defaults
+}
+
+// lacks returns those of some signature schemes that the policy doesn't have.
+func (p policyPlan) lacks(schemes []string) (lacks []string) {
+	if p.Policy == nil {
 		return nil
 	}
 	signatures := p.At(time.Now()).Signatures
@@ -57,20 +59,20 @@ func (c *Config) policyLacks(schemes []string) (lacks []string) {
 }
 
 // explainKey completes the error about a certificate if the policy doesn't have its key's signatures.
-func (c *Config) explainKey(err error, public any) error {
+func (p policyPlan) explainKey(err error, public any) error {
 	schemes := signsWith(public)
-	lacks := c.policyLacks(schemes)
+	lacks := p.lacks(schemes)
 	if !errors.As(err, new(*ossl.ConfigError)) || len(lacks) == 0 || len(lacks) < len(schemes) {
 		return err
 	}
 	return fmt.Errorf("the policy %s has no %s: take another kind of key, or --policy none: %w",
-		c.Policy, strings.Join(schemes, ", "), err)
+		p.name, strings.Join(schemes, ", "), err)
 }
 
 // explainPairs is explainKey for the certificates in the files of pairs.
-func (c *Config) explainPairs(err error, pairs []Pair) error {
-	for _, p := range pairs {
-		text, readErr := os.ReadFile(p.Cert) // a URI is no file
+func (p policyPlan) explainPairs(err error, pairs []Pair) error {
+	for _, pair := range pairs {
+		text, readErr := os.ReadFile(pair.Cert) // a URI is no file
 		if readErr != nil {
 			continue
 		}
@@ -80,7 +82,7 @@ func (c *Config) explainPairs(err error, pairs []Pair) error {
 				continue
 			}
 			if leaf, parseErr := x509.ParseCertificate(block.Bytes); parseErr == nil {
-				if explained := c.explainKey(err, leaf.PublicKey); explained != err {
+				if explained := p.explainKey(err, leaf.PublicKey); explained != err {
 					return explained
 				}
 			}
@@ -92,15 +94,12 @@ func (c *Config) explainPairs(err error, pairs []Pair) error {
 
 // clientHint says which clients' certificates the policy forbids, for the log of failed handshakes, or
 // is "".
-func (c *Config) clientHint() string {
-	if !slices.ContainsFunc(c.Sites, func(s Site) bool { return len(s.ClientCA) > 0 }) {
-		return ""
-	}
-	lacks := c.policyLacks([]string{"ecdsa_secp256r1_sha256", "ecdsa_secp384r1_sha384", "ecdsa_secp521r1_sha512", "ed25519",
+func (p policyPlan) clientHint() string {
+	lacks := p.lacks([]string{"ecdsa_secp256r1_sha256", "ecdsa_secp384r1_sha384", "ecdsa_secp521r1_sha512", "ed25519",
 		"rsa_pss_rsae_sha256", "rsa_pss_pss_sha256"})
 	if len(lacks) == 0 {
 		return ""
 	}
 	return fmt.Sprintf("%s takes no client certificates with keys that sign by %s; --policy none takes those that this OpenSSL can",
-		c.Policy, strings.Join(lacks, ", "))
+		p.name, strings.Join(lacks, ", "))
 }

@@ -2,7 +2,6 @@ package terminator
 
 import (
 	"errors"
-	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
@@ -20,14 +19,6 @@ const redirectConns = 1024
 
 // checkRedirect checks the settings of plain HTTP.
 func (c *Config) checkRedirect() error {
-	for _, address := range c.Redirect {
-		if address == fromSystemd {
-			return errors.New("redirect: the sockets from systemd are for TLS; give an address")
-		}
-		if err := checkAddress(address); err != nil {
-			return fmt.Errorf("redirect: %w", err)
-		}
-	}
 	switch {
 	case len(c.Redirect) == 0 && c.RedirectPort != 0:
 		return errors.New("redirect-port needs redirect")
@@ -74,7 +65,7 @@ func (s *Server) redirect(w http.ResponseWriter, r *http.Request) {
 	s.redirected.Add(1)
 	name, ok := hostName(r.Host)
 	if ok {
-		if status, is := s.answerChallenge(w, r, g.plan.config, name); is {
+		if status, is := s.answerChallenge(w, r, g.plan.acme, name); is {
 			s.logRedirect(g, r, status, start)
 			return
 		}

@@ -24,41 +24,58 @@ import (
 	"github.com/ossl-go/ossl/session/redisstore"
 )
 
-// checkRedis checks the settings of the store.
-func (c *Config) checkRedis() error {
+// A Store is a Redis or Valkey that keeps sessions and ticket keys.
+type Store struct {
+	// Redis is HOST:PORT, redis://HOST:PORT/DATABASE, rediss://HOST:PORT/DATABASE for TLS, or a socket's
+	// path. "" is for no store.
+	Redis string `toml:"redis"`
+	// RedisSecret is the file of the secret, 64 hexadecimal digits, under which both are sealed.
+	RedisSecret   string `toml:"redis-secret"`
+	RedisUser     string `toml:"redis-user"`          // of the store's access list, or "" for its default user
+	RedisPassword string `toml:"redis-password-file"` // the file of the password, or ""
+	RedisCA       string `toml:"redis-ca"`            // the file of the store's authorities, or "" for the system's
+	RedisName     string `toml:"redis-name"`          // the name in the store's certificate, or "" for Redis's host
+	RedisCert     string `toml:"redis-cert"`          // for the store, if it asks for a certificate
+	RedisKey      string `toml:"redis-key"`
+}
+
+// A storePlan is the part of a plan that is about the store.
+type storePlan struct {
+	Store
+	at   redisAddress
+	fips bool
+}
+
+// compile checks the settings of the store. It returns nil if there is none.
+func (c *Store) compile(fips bool) (*storePlan, error) {
 	if (c.Redis == "") != (c.RedisSecret == "") {
-		return errors.New("redis and redis-secret go together")
+		return nil, errors.New("redis and redis-secret go together")
 	}
 	var address redisAddress
 	if c.Redis != "" {
 		var err error
 		if address, err = parseRedis(c.Redis); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	for _, s := range []struct {
-		name, value string
-		usable      bool
-		need        string
-	}{
-		{"redis-password-file", c.RedisPassword, c.Redis != "", "redis"},
-		{"redis-user", c.RedisUser, c.RedisPassword != "", "redis-password-file"},
-		{"redis-ca", c.RedisCA, address.tls, "a store with TLS: redis = \"rediss://HOST:PORT\""},
-		{"redis-name", c.RedisName, address.tls, "a store with TLS: redis = \"rediss://HOST:PORT\""},
-		{"redis-cert", c.RedisCert, address.tls, "a store with TLS: redis = \"rediss://HOST:PORT\""},
-		{"redis-key", c.RedisKey, address.tls, "a store with TLS: redis = \"rediss://HOST:PORT\""},
-	} {
-		if s.value != "" && !s.usable {
-			return fmt.Errorf("%s needs %s", s.name, s.need)
-		}
+	ofTLS := firstSet(setting{"redis-ca", c.RedisCA != ""}, setting{"redis-name", c.RedisName != ""},
+		setting{"redis-cert", c.RedisCert != ""}, setting{"redis-key", c.RedisKey != ""})
+	switch {
+	case c.RedisPassword != "" && c.Redis == "":
+		return nil, errors.New("redis-password-file needs redis")
+	case c.RedisUser != "" && c.RedisPassword == "":
+		return nil, errors.New("redis-user needs redis-password-file")
+	case ofTLS != "" && !address.tls:
+		return nil, fmt.Errorf("%s needs a store with TLS: redis = \"rediss://HOST:PORT\"", ofTLS)
+	case (c.RedisCert == "") != (c.RedisKey == ""):
+		return nil, errors.New("redis-cert and redis-key go together")
+	case c.Redis == "":
+		return nil, nil
 	}
-	if (c.RedisCert == "") != (c.RedisKey == "") {
-		return errors.New("redis-cert and redis-key go together")
-	}
-	return nil
+	return &storePlan{*c, address, fips}, nil
 }
 
-// A redisAddress is a parsed Config.Redis.
+// A redisAddress is a parsed Store.Redis.
 type redisAddress struct {
 	network, address string // as of package net
 	host             string // for the certificate
@@ -110,16 +127,16 @@ type redisStore struct {
 
 // useRedis has the store keep sessions and ticket keys. The server works without the store too,
 // with full handshakes.
-func (s *sessions) useRedis(ctx context.Context, c *Config, log *slog.Logger) error {
-	secret, err := readSecret(c.RedisSecret)
+func (s *sessions) useRedis(ctx context.Context, p *storePlan, log *slog.Logger) error {
+	secret, err := readSecret(p.RedisSecret)
 	if err != nil {
 		return err
 	}
 	r := new(redisStore)
-	if err := r.readPassword(c); err != nil {
+	if err := r.readPassword(p.RedisPassword); err != nil {
 		return err
 	}
-	client, err := r.client(c)
+	client, err := r.client(p)
 	if err != nil {
 		return fmt.Errorf("redis: %w", err)
 	}
@@ -157,30 +174,26 @@ func (s *sessions) useRedis(ctx context.Context, c *Config, log *slog.Logger) er
 }
 
 // client makes the store's client. It doesn't connect yet.
-func (r *redisStore) client(c *Config) (redis.UniversalClient, error) {
-	a, err := parseRedis(c.Redis)
-	if err != nil {
-		return nil, err
-	}
+func (r *redisStore) client(p *storePlan) (redis.UniversalClient, error) {
 	logging.Disable() // go-redis has a line on standard error for each failed connection
-	options := redis.UniversalOptions{Addrs: []string{a.address}, DB: a.database}
-	if c.RedisPassword != "" {
+	options := redis.UniversalOptions{Addrs: []string{p.at.address}, DB: p.at.database}
+	if p.RedisPassword != "" {
 		options.CredentialsProviderContext = func(context.Context) (user, password string, err error) {
-			return c.RedisUser, *r.password.Load(), nil
+			return p.RedisUser, *r.password.Load(), nil
 		}
 	}
 	dialer := net.Dialer{Timeout: redisDialTimeout}
 	options.Dialer = func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return dialer.DialContext(ctx, a.network, a.address)
+		return dialer.DialContext(ctx, p.at.network, p.at.address)
 	}
-	if !a.tls {
+	if !p.at.tls {
 		return redisstore.NewClient(options), nil
 	}
-	config, err := clientConfig(cmp.Or(c.RedisName, a.host), c.RedisCA, Pair{Cert: c.RedisCert, Key: c.RedisKey})
+	config, err := clientConfig(cmp.Or(p.RedisName, p.at.host), p.RedisCA, Pair{Cert: p.RedisCert, Key: p.RedisKey})
 	if err != nil {
 		return nil, err
 	}
-	secure, err := ossl.NewContext(config, withFIPS(c.FIPS)...)
+	secure, err := ossl.NewContext(config, withFIPS(p.fips)...)
 	if err != nil {
 		return nil, err
 	}
@@ -247,12 +260,12 @@ func (r *redisStore) note(ctx context.Context, err error, log *slog.Logger) {
 	}
 }
 
-// readPassword reads the file of the password, for connections to come.
-func (r *redisStore) readPassword(c *Config) error {
-	if c.RedisPassword == "" {
+// readPassword reads the file of the password, if there is one, for connections to come.
+func (r *redisStore) readPassword(file string) error {
+	if file == "" {
 		return nil
 	}
-	text, err := readPassword(c.RedisPassword)
+	text, err := readPassword(file)
 	if err != nil {
 		return err
 	}

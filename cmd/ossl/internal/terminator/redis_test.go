@@ -208,7 +208,7 @@ func TestRedisSettings(t *testing.T) {
 		"redis-password-file needs redis": func(c *terminator.Config) { c.Redis, c.RedisSecret, c.RedisPassword = "", "", "f" },
 	} {
 		c := &terminator.Config{Listen: []string{":443"}, Engine: "ossl", Limits: terminator.DefaultLimits(),
-			Redis: "h:1", RedisSecret: "s",
+			Store: terminator.Store{Redis: "h:1", RedisSecret: "s"},
 			Sites: []terminator.Site{{Root: "/srv", Pairs: []terminator.Pair{{Cert: "c", Key: "k"}}}}}
 		if err := c.Check(); err != nil {
 			t.Fatal(err)

@@ -91,6 +91,7 @@ func loadPair(cert, key string) (tls.Certificate, error) {
 	return *pair, nil
 }
 
+// withFIPS returns the options for OpenSSL's FIPS module alone, if that is wanted.
 func withFIPS(fips bool) []ossl.Option {
 	if fips {
 		return []ossl.Option{ossl.WithFIPS()}

@@ -4,37 +4,77 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 )
 
-// secretNames returns the names of the files that a configuration and the environment name, and that
-// no client may read. Settings that name further ones belong here.
-func (c *Config) secretNames() (names []string) {
-	add := func(list ...string) {
-		for _, name := range list {
-			if path, isFile := filePath(name); isFile && path != "" {
-				names = append(names, path)
-			}
+// A namedFile is a file that a Config names, or the URI of a certificate or a key.
+type namedFile struct {
+	name     string
+	secret   bool // no client may read it
+	provided bool // it may have a URI that OpenSSL's providers alone know
+}
+
+// namedFiles returns all, and that of the Config itself, except those of sites' folders and those that ACME
+// keeps. Settings that name further ones belong here.
+func (c *Config) namedFiles() (all []namedFile) {
+	add := func(secret bool, names ...string) {
+		for _, name := range names {
+			all = append(all, namedFile{name: name, secret: secret})
 		}
 	}
-	add(c.File, c.RedisSecret, c.RedisPassword, c.RedisKey)
-	add(c.TicketKeys...)
-	add(c.ACME.EABKey)
-	add(c.acmeFiles()...)
+	addPair := func(cert, key string) {
+		all = append(all, namedFile{cert, false, true}, namedFile{key, true, true})
+	}
+	add(true, c.File, c.RedisSecret, c.RedisPassword, c.ACME.EABKey)
+	add(true, c.TicketKeys...)
+	add(false, c.RedisCA, c.ACME.Roots)
+	addPair(c.RedisCert, c.RedisKey)
 	for i := range c.Sites {
-		for _, p := range c.Sites[i].Pairs {
-			add(p.Key, p.Password)
+		s := &c.Sites[i]
+		for _, p := range s.Pairs {
+			addPair(p.Cert, p.Key)
+			add(true, p.Password)
 		}
-		add(c.Sites[i].Backend.Key)
+		add(false, s.ClientCA...)
+		add(false, s.Backend.CA)
+		addPair(s.Backend.Cert, s.Backend.Key)
 	}
-	if c.Engine == "ossl" {
-		if name := os.Getenv("OSSL_KEYLOG"); name != "" {
-			names = append(names, name)
+	return slices.DeleteFunc(all, func(f namedFile) bool { return f.name == "" })
+}
+
+// filePath returns the path of a file, which may be in a URI, and reports whether the name is one
+// of a file. Those of other URIs are known to OpenSSL's providers alone.
+func filePath(name string) (string, bool) {
+	if !isURI(name) {
+		return name, true
+	}
+	u, err := url.Parse(name)
+	if err != nil || !strings.EqualFold(u.Scheme, "file") {
+		return "", false
+	}
+	if u.Opaque != "" {
+		return u.Opaque, true
+	}
+	return u.Path, u.Path != ""
+}
+
+// secretNames returns the names of the files that a configuration and the environment name, and that
+// no client may read.
+func (c *Config) secretNames(acme *acmePlan) []string {
+	names := acme.secrets()
+	for _, f := range c.namedFiles() {
+		if path, isFile := filePath(f.name); isFile && f.secret && path != "" {
+			names = append(names, path)
 		}
+	}
+	if name := os.Getenv("OSSL_KEYLOG"); name != "" && c.Engine == "ossl" {
+		names = append(names, name)
 	}
 	slices.Sort(names)
 	return slices.Compact(names)

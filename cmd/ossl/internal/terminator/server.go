@@ -68,7 +68,7 @@ func StartWith(ctx context.Context, c *Config, in *Inherited, log, access *slog.
 	if in == nil {
 		in = &Inherited{unconfined: landlockOff}
 	}
-	if !in.settled && !c.landlockOff() {
+	if !in.settled && !p.confinement.off() {
 		return nil, errors.New("landlock: the process isn't confined") // the caller's fault
 	}
 	if err := checkSecrets(p.secrets, p.sites); err != nil {
@@ -81,8 +81,8 @@ func StartWith(ctx context.Context, c *Config, in *Inherited, log, access *slog.
 		return nil, err
 	}
 	s.stop, s.cut = context.WithCancel(context.Background())
-	former := in.ticketKeys(c)
-	state, err := newSessions(ctx, c, former, log)
+	former := in.ticketKeys(p.tls.resumption)
+	state, err := newSessions(ctx, &p.tls, former, log)
 	if err != nil {
 		return nil, err
 	}
@@ -99,13 +99,13 @@ func StartWith(ctx context.Context, c *Config, in *Inherited, log, access *slog.
 		return nil, err
 	}
 	if err = in.unmet; err == nil {
-		s.sockets, err = listenAll(c, in)
+		s.sockets, err = listenAll(p.places, in)
 	}
 	if err == nil {
-		err = s.giveUp(c, in)
+		err = s.giveUp(p.user, in)
 	}
 	if err == nil {
-		err = c.tryACMEStorage()
+		err = p.acme.tryStorage()
 	}
 	if err != nil {
 		abandonAll(s.sockets)
@@ -122,7 +122,7 @@ func StartWith(ctx context.Context, c *Config, in *Inherited, log, access *slog.
 	for _, b := range s.sockets {
 		switch {
 		case b.is(placeOfAdmin):
-			defer s.startAdmin(b.listener, c.Engine) // when all that it counts is there
+			defer s.startAdmin(b.listener, p.tls.engine) // when all that it counts is there
 		case b.is(placeOfRedirect):
 			s.startRedirect(b.listener)
 		default:
@@ -140,18 +140,18 @@ func StartWith(ctx context.Context, c *Config, in *Inherited, log, access *slog.
 
 // giveUp gives up root's privileges, if another user is configured. Files and ports are given up
 // already, by Settle: the user may see less of them.
-func (s *Server) giveUp(c *Config, in *Inherited) (err error) {
+func (s *Server) giveUp(user string, in *Inherited) (err error) {
 	s.domain, s.unconfined = in.domain, in.unconfined
 	if s.domain != nil && slices.Contains(s.domain.Read, "/") && !in.TakesOver() {
 		s.log.Warn("landlock: all files can be read, because one that the configuration names is in the folder /")
 	}
-	if c.User == "" {
+	if user == "" {
 		return nil
 	}
-	if err := become(c.User); err != nil {
+	if err := become(user); err != nil {
 		return err
 	}
-	s.log.Info("running as", "user", c.User)
+	s.log.Info("running as", "user", user)
 	return nil
 }
 
@@ -206,51 +206,38 @@ func (s *Server) reload(ctx context.Context, c *Config) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	old := s.current.Load()
-	former := old.plan.config
 	if s.draining.Load() {
 		return errors.New("the server is ending")
 	}
-	for _, setting := range []struct {
-		name    string
-		changed bool
-	}{
-		{"listen", !slices.Equal(c.Listen, former.Listen)},
-		{"plain", c.Plain != former.Plain},
-		{"insecure-listen", c.InsecureListen != former.InsecureListen},
-		{"admin", c.Admin != former.Admin},
-		{"redirect", !slices.Equal(c.Redirect, former.Redirect)},
-		{"engine", c.Engine != former.Engine},
-		{"user", c.User != former.User},
-		{"landlock", c.Landlock != former.Landlock},
-	} {
-		if setting.changed {
+	for i, setting := range p.lasting {
+		if setting != old.plan.lasting[i] {
 			return fmt.Errorf("%s can't change while the server runs: restart it", setting.name)
 		}
 	}
 	if s.domain != nil {
-		if err := s.domain.covers(c); err != nil {
+		if err := s.domain.covers(p.confinement); err != nil {
 			return err
 		}
 	}
 	if err := checkSecrets(p.secrets, p.sites); err != nil {
 		return err
 	}
-	if err := c.makeACMEStorage(); err != nil {
+	if err := p.acme.makeStorage(); err != nil {
 		return err
 	}
-	if err := c.tryACMEStorage(); err != nil {
+	if err := p.acme.tryStorage(); err != nil {
 		return err
 	}
 	state := s.state
-	if state.settings != sessionSettings(c) {
+	if state.settings != p.tls.resumption {
 		var err error
-		if state, err = newSessions(ctx, c, nil, s.log); err != nil {
+		if state, err = newSessions(ctx, &p.tls, nil, s.log); err != nil {
 			return err
 		}
 	}
 	g, err := newGeneration(p, state, &s.limited, s.log, s.access)
 	if err == nil && state == s.state {
-		if err = state.reload(c); err != nil { // the last thing that may fail
+		if err = state.reload(&p.tls); err != nil { // the last thing that may fail
 			g.release()
 		}
 	}

@@ -28,45 +28,41 @@ type sessions struct {
 	end      func()
 }
 
-// sessionSettings are the settings that sessions are made for.
-func sessionSettings(c *Config) string {
+// resumption returns the settings that sessions are made for.
+func (c *Config) resumption() string {
 	return fmt.Sprintf("%q", []any{c.Engine, c.Sessions, len(c.TicketKeys) > 0, c.Redis, c.RedisSecret, c.RedisUser, c.RedisPassword,
 		c.RedisCA, c.RedisName, c.RedisCert, c.RedisKey, c.FIPS, c.Policy, c.Plain})
 }
 
 // newSessions makes the state of a configuration. former are the ticket keys that only the former process
 // had.
-func newSessions(ctx context.Context, c *Config, former []agedKey, log *slog.Logger) (*sessions, error) {
-	s := &sessions{settings: sessionSettings(c), base: &tls.Config{}, end: func() {}}
-	if c.Engine == "go" || c.Plain {
+func newSessions(ctx context.Context, p *tlsPlan, former []agedKey, log *slog.Logger) (*sessions, error) {
+	s := &sessions{settings: p.resumption, base: &tls.Config{}, end: func() {}}
+	if p.engine == "go" || p.plain {
 		return s, nil // crypto/tls's own ticket keys, or none
 	}
 	var period, lifetime time.Duration
-	if c.Policy != "" {
-		p, err := policy.Get(c.Policy)
-		if err != nil {
-			return nil, err
-		}
-		period, lifetime, err = s.follow(p.At(time.Now()), log)
-		if err != nil {
+	if p.policy.Policy != nil {
+		var err error
+		if period, lifetime, err = s.follow(p.policy.At(time.Now()), log); err != nil {
 			return nil, err
 		}
 	}
-	if c.Redis != "" {
-		return s, s.useRedis(ctx, c, log)
+	if p.store != nil {
+		return s, s.useRedis(ctx, p.store, log)
 	}
-	if c.Sessions > 0 {
-		s.keep(session.NewCache(c.Sessions))
+	if p.sessions > 0 {
+		s.keep(session.NewCache(p.sessions))
 	}
 	switch {
-	case len(c.TicketKeys) > 0:
+	case len(p.ticketKeys) > 0:
 		s.ring = new(session.Ring)
 		s.sealing = s.ring
-		if err := s.reload(c); err != nil {
+		if err := s.reload(p); err != nil {
 			return nil, err
 		}
 		s.options = append(s.options, ossl.WithTicketKeys(s.ring))
-	case !c.FIPS: // in which the module makes the keys, for each Context
+	case !p.fips: // in which the module makes the keys, for each Context
 		var err error
 		if s.own, err = newTicketKeys(period, lifetime, former); err != nil {
 			return nil, err
@@ -107,14 +103,14 @@ func (s *sessions) keep(cache session.Cache) {
 }
 
 // reload reads the files of ticket keys, and that of the store's password.
-func (s *sessions) reload(c *Config) error {
+func (s *sessions) reload(p *tlsPlan) error {
 	if s.redis != nil {
-		return s.redis.readPassword(c)
+		return s.redis.readPassword(p.store.RedisPassword)
 	}
 	if s.ring == nil {
 		return nil
 	}
-	list, err := session.ReadTicketKeyFiles(c.TicketKeys...)
+	list, err := session.ReadTicketKeyFiles(p.ticketKeys...)
 	if err != nil {
 		return err
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/ossl-go/ossl"
 )
 
-// Settle prepares the process for serving a checked Config: it listens, and gives up all other access
+// Settle prepares the process for serving a Config: it listens, and gives up all other access
 // that the Config doesn't need, for good. It returns the sockets, for StartWith.
 //
 // Linux confines single threads by Landlock, and has no safe way to reach those of a program with C:
@@ -25,47 +25,52 @@ func Settle(c *Config, in *Inherited, last func() error) (*Inherited, error) {
 	if in == nil {
 		in = &Inherited{}
 	}
+	all, err := c.compile()
+	if err != nil {
+		return in, err
+	}
+	p := all.confinement
 	if in.domain != nil { // the kernel bounds the number of domains within each other
-		if err := in.domain.covers(c); err != nil {
+		if err := in.domain.covers(p); err != nil {
 			return in, err
 		}
 	}
 	if in.settled {
 		// The configuration may have been read once more in the program that was executed.
-		if in.domain == nil && (c.Landlock == "on" || in.unconfined == landlockOff && !c.landlockOff()) {
+		if in.domain == nil && (p.landlock == "on" || in.unconfined == landlockOff && !p.off()) {
 			return in, errors.New("landlock has changed in the configuration while the program started: start it again")
 		}
 		return in, nil
 	}
-	d, err := in.plan(c)
+	d, err := in.domainFor(p)
 	if err != nil {
 		return in, err
 	}
-	sockets, err := listenAll(c, in)
+	sockets, err := listenAll(all.places, in)
 	if err != nil {
 		return in, err
 	}
 	in.sockets = append(in.sockets, sockets...)
 	in.settled = true
 	if in.unmet == nil && (d != nil || timersAreDue()) {
-		err = in.executeAgain(c, d, last)
+		err = in.executeAgain(p, d, last)
 	}
 	return in, err
 }
 
-// plan returns the domain to enter, or nil if there is none: the process is in one, or in.unconfined
+// domainFor returns the domain to enter, or nil if there is none: the process is in one, or in.unconfined
 // has the reason. in.unmet is set if the domain isn't known, since a file or the library is missing,
 // which StartWith has better words for.
-func (in *Inherited) plan(c *Config) (*domain, error) {
+func (in *Inherited) domainFor(p *confinement) (*domain, error) {
 	if in.domain != nil {
 		return nil, nil
 	}
-	if c.landlockOff() {
+	if p.off() {
 		in.unconfined = landlockOff
 		return nil, nil
 	}
-	if scheme := c.provided(); scheme != "" {
-		in.unconfined = "not used: keys of scheme " + scheme + " need an OpenSSL provider, which may open any file and port"
+	if p.provided != "" {
+		in.unconfined = "not used: keys of scheme " + p.provided + " need an OpenSSL provider, which may open any file and port"
 		return nil, nil
 	}
 	abi, err := landlockVersion()
@@ -73,11 +78,11 @@ func (in *Inherited) plan(c *Config) (*domain, error) {
 		_, err = programFile()
 	}
 	if err != nil {
-		return nil, in.withoutLandlock(c, err)
+		return nil, in.withoutLandlock(p, err)
 	}
-	d, err := needs(c)
+	d, err := p.needs()
 	var library []string
-	if err == nil && c.Engine == "ossl" {
+	if err == nil && p.engine == "ossl" {
 		library, err = libraryFolders()
 	}
 	if err != nil {
@@ -85,7 +90,7 @@ func (in *Inherited) plan(c *Config) (*domain, error) {
 		return nil, nil
 	}
 	d.ABI = abi
-	d.Read = slices.Concat(d.Read, spare(c), library, systemFolders())
+	d.Read = slices.Concat(d.Read, p.spare(), library, systemFolders())
 	for _, list := range []*[]string{&d.Read, &d.Sockets, &d.Write} {
 		slices.Sort(*list)
 		*list = slices.Compact(*list)
@@ -113,8 +118,8 @@ func libraryFolders() ([]string, error) {
 }
 
 // withoutLandlock notes the reason why there is no domain, or returns it as an error if there must be one.
-func (in *Inherited) withoutLandlock(c *Config, reason error) error {
-	if c.Landlock == "on" {
+func (in *Inherited) withoutLandlock(p *confinement, reason error) error {
+	if p.landlock == "on" {
 		return fmt.Errorf("landlock: %w", reason)
 	}
 	in.unconfined = "not used: " + reason.Error()

@@ -30,7 +30,7 @@ func timersAreDue() bool {
 
 // executeAgain executes the program in a thread that has entered a domain, unless that is nil, and has
 // its timers relaxed. If it returns nil, this process goes on as it is.
-func (in *Inherited) executeAgain(c *Config, d *domain, last func() error) error {
+func (in *Inherited) executeAgain(p *confinement, d *domain, last func() error) error {
 	file, err := programFile()
 	if err != nil {
 		in.timers = err
@@ -39,7 +39,7 @@ func (in *Inherited) executeAgain(c *Config, d *domain, last func() error) error
 	rules := ruleset(-1)
 	if d != nil {
 		if rules, err = newRuleset(d); err != nil {
-			if err = in.withoutLandlock(c, err); err != nil || !timersAreDue() {
+			if err = in.withoutLandlock(p, err); err != nil || !timersAreDue() {
 				return err
 			}
 			d = nil
@@ -50,7 +50,7 @@ func (in *Inherited) executeAgain(c *Config, d *domain, last func() error) error
 	}
 	e := &execution{file: file, args: CommandLine(), rules: rules, last: last}
 	defer e.undo()
-	if err := e.prepare(c, in, d); err != nil {
+	if err := e.prepare(p.text, in, d); err != nil {
 		return err
 	}
 	result := make(chan error)
@@ -65,7 +65,7 @@ func (in *Inherited) executeAgain(c *Config, d *domain, last func() error) error
 		in.timers = err
 		return nil
 	case e.failed == atTheDomain:
-		return in.withoutLandlock(c, err)
+		return in.withoutLandlock(p, err)
 	default:
 		return fmt.Errorf("landlock: the program can't be executed in its domain: %w; use landlock off if a sandbox forbids it", err)
 	}
@@ -106,7 +106,7 @@ const (
 )
 
 // prepare collects the file descriptors and the environment.
-func (e *execution) prepare(c *Config, in *Inherited, d *domain) error {
+func (e *execution) prepare(config []byte, in *Inherited, d *domain) error {
 	state := handoverState{From: os.Getpid(), Domain: in.domain, Unconfined: in.unconfined, Keys: in.keysPipe, KeysFor: in.keysFor}
 	if d != nil {
 		state.Domain = d
@@ -127,7 +127,7 @@ func (e *execution) prepare(c *Config, in *Inherited, d *domain) error {
 	if in.keysPipe != 0 {
 		e.descriptors = append(e.descriptors, in.keysPipe)
 	}
-	if f := memoryFile(c.text); f != nil {
+	if f := memoryFile(config); f != nil {
 		e.own = append(e.own, f)
 		state.Config = int(f.Fd())
 		e.descriptors = append(e.descriptors, state.Config)

@@ -17,4 +17,4 @@ func timersAreDue() bool { return false }
 
 func privileged() bool { return false }
 
-func (*Inherited) executeAgain(*Config, *domain, func() error) error { return nil }
+func (*Inherited) executeAgain(*confinement, *domain, func() error) error { return nil }

@@ -77,31 +77,24 @@ func (b *Backend) compile(c *Config) (*backendPlan, error) {
 		}
 		p.targets = append(p.targets, t)
 	}
-	if err := p.checkServers(); err != nil {
-		return nil, err
-	}
-	return p, b.check(p.targets[0])
+	return p, p.check()
 }
 
-// check checks the settings of connections to a kind of targets.
-func (b *Backend) check(target target) error {
-	if !target.tls {
-		for _, v := range []struct{ name, value string }{
-			{"to-ca", b.CA}, {"to-name", b.Name}, {"to-cert", b.Cert}, {"to-key", b.Key},
-		} {
-			if v.value != "" {
-				return fmt.Errorf("%s is for backends with TLS: tls:// or https://", v.name)
-			}
-		}
+func (b *backendPlan) check() error {
+	target := b.targets[0]
+	if err := b.checkServers(target); err != nil {
+		return err
+	}
+	if name := firstSet(setting{"to-ca", b.CA != ""}, setting{"to-name", b.Name != ""}, setting{"to-cert", b.Cert != ""},
+		setting{"to-key", b.Key != ""}); name != "" && !target.tls {
+		return fmt.Errorf("%s is for backends with TLS: tls:// or https://", name)
 	}
 	if (b.Cert == "") != (b.Key == "") {
 		return errors.New("to-cert and to-key go together")
 	}
-	if b.ClientCert && !target.http {
-		return errors.New("client-cert-header is for backends of HTTP")
-	}
-	if b.UnderscoreHeaders && !target.http {
-		return errors.New("underscore-headers is for backends of HTTP")
+	ofHTTP := firstSet(setting{"client-cert-header", b.ClientCert}, setting{"underscore-headers", b.UnderscoreHeaders})
+	if ofHTTP != "" && !target.http {
+		return fmt.Errorf("%s is for backends of HTTP", ofHTTP)
 	}
 	switch {
 	case b.SendProxy == "":
@@ -115,8 +108,7 @@ func (b *Backend) check(target target) error {
 }
 
 // checkServers checks the settings of several servers.
-func (b *backendPlan) checkServers() error {
-	first := b.targets[0]
+func (b *backendPlan) checkServers(first target) error {
 	for i, t := range b.targets[1:] {
 		if t.http != first.http || t.tls != first.tls {
 			return fmt.Errorf("the backends %s and %s are of different kinds: they must all be of HTTP or all of TCP, "+

@@ -164,7 +164,7 @@ func (g *generation) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(pw, "421 misdirected request", http.StatusMisdirectedRequest)
 		return
 	}
-	pw.header = site.header
+	pw.header = site.plan.header
 	if limit := int64(g.plan.limits.BodyBytes); limit > 0 && r.ContentLength > limit {
 		refuseBody(pw)
 		return
