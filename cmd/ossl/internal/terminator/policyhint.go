@@ -5,6 +5,7 @@ import (
 	"crypto/ed25519"
 	"crypto/rsa"
 	"crypto/x509"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"os"
@@ -58,35 +59,26 @@ func (p policyPlan) lacks(schemes []string) (lacks []string) {
 	return lacks
 }
 
-// explainKey completes the error about a certificate if the policy doesn't have its key's signatures.
-func (p policyPlan) explainKey(err error, public any) error {
-	schemes := signsWith(public)
-	lacks := p.lacks(schemes)
-	if !errors.As(err, new(*ossl.ConfigError)) || len(lacks) == 0 || len(lacks) < len(schemes) {
+// explainPairs completes an error about the certificates in the files of pairs, if the policy doesn't have
+// the signatures of one's key.
+func (p policyPlan) explainPairs(err error, pairs []Pair) error {
+	if !errors.As(err, new(*ossl.ConfigError)) {
 		return err
 	}
-	return fmt.Errorf("the policy %s has no %s: take another kind of key, or --policy none: %w",
-		p.name, strings.Join(schemes, ", "), err)
-}
-
-// explainPairs is explainKey for the certificates in the files of pairs.
-func (p policyPlan) explainPairs(err error, pairs []Pair) error {
 	for _, pair := range pairs {
-		text, readErr := os.ReadFile(pair.Cert) // a URI is no file
-		if readErr != nil {
+		text, _ := os.ReadFile(pair.Cert) // a URI is no file
+		blocks, _ := keys.DecodePEM(text)
+		i := slices.IndexFunc(blocks, func(b *pem.Block) bool { return b.Type == "CERTIFICATE" })
+		if i < 0 {
 			continue
 		}
-		blocks, _ := keys.DecodePEM(text)
-		for _, block := range blocks {
-			if block.Type != "CERTIFICATE" {
-				continue
-			}
-			if leaf, parseErr := x509.ParseCertificate(block.Bytes); parseErr == nil {
-				if explained := p.explainKey(err, leaf.PublicKey); explained != err {
-					return explained
-				}
-			}
-			break
+		leaf, parseErr := x509.ParseCertificate(blocks[i].Bytes)
+		if parseErr != nil {
+			continue
+		}
+		if schemes := signsWith(leaf.PublicKey); len(schemes) > 0 && len(p.lacks(schemes)) == len(schemes) {
+			return fmt.Errorf("the policy %s has no %s: take another kind of key, or --policy none: %w",
+				p.name, strings.Join(schemes, ", "), err)
 		}
 	}
 	return err
