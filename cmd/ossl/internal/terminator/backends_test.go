@@ -23,12 +23,24 @@ func several(to ...string) terminator.Site {
 	return terminator.Site{Backend: terminator.Backend{To: to[0], Others: to[1:]}}
 }
 
-// closed returns the address of a backend that nobody listens at.
+// closed returns an address for a server that the test starts: a port that was free a moment ago.
 func closed(t *testing.T) string {
 	t.Helper()
 	l := listen(t)
 	_ = l.Close()
 	return l.Addr().String()
+}
+
+// nobody returns an address at which nobody listens until the test has finished: a client's, which
+// is connected.
+func nobody(t *testing.T) string {
+	t.Helper()
+	conn, err := net.Dial("tcp", listen(t).Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	return conn.LocalAddr().String()
 }
 
 // TestRetries: a request goes to another backend if nothing of it was sent, or if it can be
@@ -79,7 +91,7 @@ func TestRetries(t *testing.T) {
 				}))
 				t.Cleanup(good.Close)
 				var atBad atomic.Int64
-				bad := closed(t)
+				bad := nobody(t)
 				if c.bad != nil {
 					l := listen(t)
 					bad = l.Addr().String()
@@ -142,7 +154,7 @@ func TestBackendsOfTCP(t *testing.T) {
 	engines(t, func(t *testing.T, engine string) {
 		w := newWorld(t)
 		one, two := listen(t), listen(t)
-		r := w.start(w.config(engine, several(one.Addr().String(), closed(t), two.Addr().String())))
+		r := w.start(w.config(engine, several(one.Addr().String(), nobody(t), two.Addr().String())))
 		var conns []net.Conn
 		for range 2 {
 			conns = append(conns, r.mustDial(nil), r.mustDial(nil))
@@ -357,7 +369,7 @@ func TestChecksOfTCP(t *testing.T) {
 		t.Cleanup(func() { _ = l.Close() })
 		return l
 	}
-	good, wrong, absent := secure("127.0.0.1:0", "127.0.0.1"), secure("127.0.0.1:0", "wrong.test"), closed(t)
+	good, wrong, absent := secure("127.0.0.1:0", "127.0.0.1"), secure("127.0.0.1:0", "wrong.test"), nobody(t)
 	engines(t, func(t *testing.T, engine string) {
 		site := several("tls://"+good.Addr().String(), "tls://"+wrong.Addr().String(), "tls://"+absent)
 		site.Backend.CA = w.dir + "/ca/ca.pem"
