@@ -42,7 +42,8 @@ lint: ## gofmt, vet, staticcheck, tidy go.mod files, line lengths, shell scripts
 	@ci/lint
 
 bench: ## measure beside crypto/tls: BENCH=. COUNT=1 BENCHTIME=1s
-	cd bench && $(GO) test -run '^$$' -bench '$(BENCH)' -benchmem -benchtime '$(BENCHTIME)' -count $(COUNT) -timeout 2h
+	cd cmd/ossl/internal/bench && $(GO) test -run '^$$' -bench '$(BENCH)' -benchmem -benchtime '$(BENCHTIME)' -count $(COUNT) \
+		-timeout 2h
 
 fuzz: ## run every fuzz target for FUZZTIME=30s
 	@FUZZTIME='$(FUZZTIME)' ci/fuzz

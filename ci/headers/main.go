@@ -29,7 +29,7 @@ import (
 var (
 	cLists = []cList{
 		{"internal/libssl/api.h", "OSSL_API", "OSSL_CONSTANTS"},
-		{"bench/floor/api.h", "FLOOR_API", "FLOOR_CONSTANTS"},
+		{"cmd/ossl/internal/bench/floor/api.h", "FLOOR_API", "FLOOR_CONSTANTS"},
 	}
 	goLists = []string{"internal/libssl"}
 )

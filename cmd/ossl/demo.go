@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/ossl-go/ossl/bench"
+	"github.com/ossl-go/ossl/cmd/ossl/internal/bench"
 	"github.com/ossl-go/ossl/cmd/ossl/internal/measure"
 )
 

@@ -8,7 +8,6 @@ require (
 	github.com/jedib0t/go-pretty/v6 v6.8.3
 	github.com/mholt/acmez/v3 v3.1.7
 	github.com/ossl-go/ossl v0.1.0
-	github.com/ossl-go/ossl/bench v0.1.0
 	github.com/ossl-go/ossl/grpctls v0.1.0
 	github.com/ossl-go/ossl/httptls v0.1.0
 	github.com/pelletier/go-toml/v2 v2.4.3

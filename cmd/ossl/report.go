@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
-	"github.com/ossl-go/ossl/bench"
+	"github.com/ossl-go/ossl/cmd/ossl/internal/bench"
 	"github.com/ossl-go/ossl/cmd/ossl/internal/measure"
 )
 

@@ -19,7 +19,7 @@ import (
 	"time"
 
 	"github.com/ossl-go/ossl"
-	"github.com/ossl-go/ossl/bench/rounds"
+	"github.com/ossl-go/ossl/cmd/ossl/internal/bench/rounds"
 )
 
 // A Speed is the speed at which a connection seals records of one size.

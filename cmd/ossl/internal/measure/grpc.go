@@ -12,7 +12,7 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
-	"github.com/ossl-go/ossl/bench"
+	"github.com/ossl-go/ossl/cmd/ossl/internal/bench"
 	"github.com/ossl-go/ossl/grpctls"
 )
 

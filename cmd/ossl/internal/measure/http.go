@@ -17,7 +17,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/ossl-go/ossl/bench"
+	"github.com/ossl-go/ossl/cmd/ossl/internal/bench"
 	"github.com/ossl-go/ossl/httptls"
 )
 

@@ -11,8 +11,8 @@ import (
 	"runtime"
 	"time"
 
-	"github.com/ossl-go/ossl/bench"
-	"github.com/ossl-go/ossl/bench/rounds"
+	"github.com/ossl-go/ossl/cmd/ossl/internal/bench"
+	"github.com/ossl-go/ossl/cmd/ossl/internal/bench/rounds"
 )
 
 // A Unit is the form in which a row's figures are shown.

@@ -15,8 +15,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ossl-go/ossl/bench"
-	"github.com/ossl-go/ossl/bench/rounds"
+	"github.com/ossl-go/ossl/cmd/ossl/internal/bench"
+	"github.com/ossl-go/ossl/cmd/ossl/internal/bench/rounds"
 )
 
 func TestVerdict(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ossl-go/ossl/bench/rounds"
+	"github.com/ossl-go/ossl/cmd/ossl/internal/bench/rounds"
 )
 
 // A Report is the result of measurements.

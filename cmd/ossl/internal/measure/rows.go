@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/ossl-go/ossl"
-	"github.com/ossl-go/ossl/bench"
+	"github.com/ossl-go/ossl/cmd/ossl/internal/bench"
 )
 
 // A Section is a part of the measurements.

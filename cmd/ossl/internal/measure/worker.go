@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/ossl-go/ossl"
-	"github.com/ossl-go/ossl/bench"
+	"github.com/ossl-go/ossl/cmd/ossl/internal/bench"
 )
 
 // A process has one OpenSSL, so another one is measured by another process: this program again,
