@@ -1,5 +1,7 @@
 package libssl
 
+import "github.com/ossl-go/ossl/internal/wire"
+
 // Hellos are those parts of a handshake's hellos that explain its failure.
 type Hellos struct {
 	Client  []byte // of a server: the input of ParseClientHello, or nil
@@ -34,64 +36,32 @@ const (
 // the version, the suites after their length, and extensions, each after its number in a byte and
 // its length. libssl has checked the structure of the message but not the extensions' bodies.
 func ParseClientHello(parts []byte) (h ClientHello, ok bool) {
-	if len(parts) < 2 {
-		return h, false
-	}
-	h.Version = uint16(parts[0])<<8 | uint16(parts[1])
-	suites, rest, ok := vector(parts[2:], 2)
-	if !ok {
-		return h, false
-	}
-	h.CipherSuites = numbers(suites)
-	for len(rest) > 0 {
-		var body []byte
-		number := rest[0]
-		if body, rest, ok = vector(rest[1:], 2); !ok {
-			return h, false
-		}
+	r := wire.Reader{Rest: parts}
+	h.Version = uint16(r.Number(2))
+	h.CipherSuites = numbers(r.Vector(2))
+	for len(r.Rest) > 0 {
+		number, body := r.Number(1), r.List(2)
 		switch number {
 		case extensionGroups:
-			list, _, _ := vector(body, 2)
-			h.Groups = numbers(list)
+			h.Groups = numbers(body.Vector(2))
 		case extensionSignatures:
-			list, _, _ := vector(body, 2)
-			h.SignatureSchemes = numbers(list)
+			h.SignatureSchemes = numbers(body.Vector(2))
 		case extensionProtocols:
-			list, _, _ := vector(body, 2)
 			h.Protocols, h.MoreProtocols = []string{}, 0
-			for len(list) > 0 {
-				var name []byte
-				if name, list, ok = vector(list, 1); !ok {
-					break
-				}
-				if len(h.Protocols) == MaxProtocols {
+			for list := body.List(2); len(list.Rest) > 0; {
+				switch name := list.Vector(1); {
+				case list.Failed:
+				case len(h.Protocols) == MaxProtocols:
 					h.MoreProtocols++
-					continue
+				default:
+					h.Protocols = append(h.Protocols, string(name))
 				}
-				h.Protocols = append(h.Protocols, string(name))
 			}
 		case extensionVersions:
-			list, _, _ := vector(body, 1)
-			h.Versions = numbers(list)
+			h.Versions = numbers(body.Vector(1))
 		}
 	}
-	return h, true
-}
-
-// vector returns the bytes at the start of b that follow their length, which is a number of size
-// bytes. Without all of them, ok is false and there are none.
-func vector(b []byte, size int) (v, rest []byte, ok bool) {
-	n := 0
-	for i := range size {
-		if i >= len(b) {
-			return nil, nil, false
-		}
-		n = n<<8 | int(b[i])
-	}
-	if b = b[size:]; n > len(b) {
-		return nil, nil, false
-	}
-	return b[:n:n], b[n:], true
+	return h, !r.Failed
 }
 
 // numbers returns the 16-bit numbers in b.

@@ -13,6 +13,8 @@ import (
 	"io"
 	"net"
 	"slices"
+
+	"github.com/ossl-go/ossl/internal/wire"
 )
 
 // Content types, RFC 8446, section 5.1.
@@ -238,30 +240,18 @@ func (r *Reader) whole(messageType uint8, body []byte) Outcome {
 // checkTicket checks a NewSessionTicket, RFC 8446, section 4.6.1. It returns the alert for a
 // malformed one, or NoAlert.
 func checkTicket(b []byte) (alert int) {
-	const lifetimeAndAge = 8
-	if len(b) < lifetimeAndAge {
-		return AlertDecodeError
-	}
-	_, b, ok := vector(b[lifetimeAndAge:], 1) // nonce
-	if !ok {
-		return AlertDecodeError
-	}
-	ticket, b, ok := vector(b, 2)
-	if !ok || len(ticket) == 0 {
-		return AlertDecodeError
-	}
-	extensions, b, ok := vector(b, 2)
-	if !ok || len(b) != 0 {
+	r := wire.Reader{Rest: b}
+	r.Number(4) // lifetime
+	r.Number(4) // age_add
+	r.Vector(1) // nonce
+	ticket, extensions := r.Vector(2), r.List(2)
+	if !r.Done() || len(ticket) == 0 {
 		return AlertDecodeError
 	}
 	var seen []int
-	for len(extensions) > 0 {
-		if len(extensions) < 2 {
-			return AlertDecodeError
-		}
-		kind := int(extensions[0])<<8 | int(extensions[1])
-		var data []byte
-		if data, extensions, ok = vector(extensions[2:], 2); !ok || kind == earlyData && len(data) != 4 {
+	for len(extensions.Rest) > 0 {
+		kind, data := extensions.Number(2), extensions.Vector(2)
+		if extensions.Failed || kind == earlyData && len(data) != 4 {
 			return AlertDecodeError
 		}
 		if slices.Contains(seen, kind) || len(seen) == maxExtensions { // RFC 8446, section 4.2: each once
@@ -277,19 +267,3 @@ func checkTicket(b []byte) (alert int) {
 const maxExtensions = 64
 
 const earlyData = 42
-
-// vector splits a vector, whose length has size bytes, off the beginning of b.
-func vector(b []byte, size int) (v, rest []byte, ok bool) {
-	if len(b) < size {
-		return nil, nil, false
-	}
-	n := 0
-	for _, c := range b[:size] {
-		n = n<<8 | int(c)
-	}
-	b = b[size:]
-	if len(b) < n {
-		return nil, nil, false
-	}
-	return b[:n], b[n:], true
-}

@@ -1,22 +1,28 @@
 package stdtls
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+
+	"github.com/ossl-go/ossl/internal/wire"
+)
 
 // withoutDot returns a ClientHello message without the dot at the end of its server name. Browsers
 // send it for https://name./, and servers on libssl accept it, but crypto/tls refuses the message.
 // Of two dots one remains, so crypto/tls refuses that name.
 func withoutDot(message []byte) []byte {
-	p := parser(message)
-	var session, suites, compressions, extensions parser
-	if !p.skip(4+2+32) || !p.vector8(&session) || !p.vector16(&suites) || !p.vector8(&compressions) ||
-		!p.vector16(&extensions) || len(p) > 0 {
+	r := wire.Reader{Rest: message}
+	r.Bytes(4 + 2 + 32)
+	r.Vector(1) // session ID
+	r.Vector(2) // suites
+	r.Vector(1) // compression methods
+	extensions := r.List(2)
+	if !r.Done() {
 		return message
 	}
-	total := len(extensions)
-	for len(extensions) > 0 {
-		var kind uint16
-		var body parser
-		if !extensions.uint16(&kind) || !extensions.vector16(&body) {
+	total := len(extensions.Rest)
+	for len(extensions.Rest) > 0 {
+		kind, body := extensions.Number(2), extensions.Vector(2)
+		if extensions.Failed {
 			return message
 		}
 		if kind != 0 { // server_name
@@ -28,7 +34,7 @@ func withoutDot(message []byte) []byte {
 			int(binary.BigEndian.Uint16(body)) != n-2 || int(binary.BigEndian.Uint16(body[3:])) != n-head {
 			return message
 		}
-		end := len(message) - len(extensions)
+		end := len(message) - len(extensions.Rest)
 		short := append(append([]byte(nil), message[:end-1]...), message[end:]...)
 		for _, at := range []int{len(message) - total - 2, end - n - 2, end - n, end - n + 3} { // those before each vector
 			binary.BigEndian.PutUint16(short[at:], binary.BigEndian.Uint16(short[at:])-1)

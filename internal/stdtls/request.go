@@ -3,6 +3,8 @@ package stdtls
 import (
 	"crypto/tls"
 	"strings"
+
+	"github.com/ossl-go/ossl/internal/wire"
 )
 
 // ParseCertificateRequest reads a CertificateRequest message: RFC 5246, section 7.4.4; RFC 8446,
@@ -12,41 +14,31 @@ import (
 func ParseCertificateRequest(version uint16, message []byte) (
 	info *tls.CertificateRequestInfo, offered []tls.SignatureScheme, ok bool) {
 	info = &tls.CertificateRequestInfo{Version: version}
-	p := parser(message)
-	if !p.skip(4) {
-		return nil, nil, false
-	}
+	r := wire.Reader{Rest: message}
+	r.Bytes(4)
 	if version >= tls.VersionTLS13 {
-		var context, extensions parser
-		if !p.vector8(&context) || !p.vector16(&extensions) || len(p) > 0 {
+		r.Vector(1) // context
+		extensions := r.List(2)
+		if !r.Done() {
 			return nil, nil, false
 		}
-		for len(extensions) > 0 {
-			var typ uint16
-			var body parser
-			if !extensions.uint16(&typ) || !extensions.vector16(&body) {
-				return nil, nil, false
-			}
+		for len(extensions.Rest) > 0 {
+			typ, body := extensions.Number(2), extensions.List(2)
+			ok := !extensions.Failed
 			switch typ {
 			case 13: // signature_algorithms
-				var list parser
-				if !body.vector16(&list) || len(body) > 0 || !list.schemes(&info.SignatureSchemes) {
-					return nil, nil, false
-				}
+				ok = schemes(body.List(2), &info.SignatureSchemes) && body.Done()
 			case 47: // certificate_authorities
-				var list parser
-				if !body.vector16(&list) || len(body) > 0 || !list.names(&info.AcceptableCAs) {
-					return nil, nil, false
-				}
+				ok = names(body.List(2), &info.AcceptableCAs) && body.Done()
+			}
+			if !ok {
+				return nil, nil, false
 			}
 		}
 		return info, info.SignatureSchemes, true
 	}
-	var types, schemes, names parser
-	if !p.vector8(&types) || !p.vector16(&schemes) || !p.vector16(&names) || len(p) > 0 {
-		return nil, nil, false
-	}
-	if !schemes.schemes(&offered) || !names.names(&info.AcceptableCAs) {
+	types := r.Vector(1)
+	if !schemes(r.List(2), &offered) || !names(r.List(2), &info.AcceptableCAs) || !r.Done() {
 		return nil, nil, false
 	}
 	for _, s := range offered {
@@ -65,67 +57,22 @@ func ParseCertificateRequest(version uint16, message []byte) (
 	return info, offered, true
 }
 
-// A parser reads TLS's presentation language (RFC 8446, section 3) from the front of a byte string.
-// Its methods report whether there were enough bytes.
-type parser []byte
-
-func (p *parser) skip(n int) bool {
-	if len(*p) < n {
-		return false
+// schemes appends the signature algorithms in a list, and reports whether it is well-formed.
+func schemes(list wire.Reader, to *[]tls.SignatureScheme) bool {
+	for len(list.Rest) > 0 {
+		*to = append(*to, tls.SignatureScheme(list.Number(2)))
 	}
-	*p = (*p)[n:]
-	return true
+	return !list.Failed
 }
 
-func (p *parser) uint16(v *uint16) bool {
-	if len(*p) < 2 {
-		return false
-	}
-	*v = uint16((*p)[0])<<8 | uint16((*p)[1])
-	*p = (*p)[2:]
-	return true
-}
-
-func (p *parser) take(n int, v *parser) bool {
-	if len(*p) < n {
-		return false
-	}
-	*v, *p = (*p)[:n:n], (*p)[n:]
-	return true
-}
-
-func (p *parser) vector8(v *parser) bool {
-	if len(*p) < 1 {
-		return false
-	}
-	n := int((*p)[0])
-	*p = (*p)[1:]
-	return p.take(n, v)
-}
-
-func (p *parser) vector16(v *parser) bool {
-	var n uint16
-	return p.uint16(&n) && p.take(int(n), v)
-}
-
-func (p *parser) schemes(list *[]tls.SignatureScheme) bool {
-	for len(*p) > 0 {
-		var v uint16
-		if !p.uint16(&v) {
+// names does the same for names of authorities, which are not empty.
+func names(list wire.Reader, to *[][]byte) bool {
+	for len(list.Rest) > 0 {
+		name := list.Vector(2)
+		if len(name) == 0 {
 			return false
 		}
-		*list = append(*list, tls.SignatureScheme(v))
+		*to = append(*to, name)
 	}
-	return true
-}
-
-func (p *parser) names(list *[][]byte) bool {
-	for len(*p) > 0 {
-		var name parser
-		if !p.vector16(&name) || len(name) == 0 {
-			return false
-		}
-		*list = append(*list, name)
-	}
-	return true
+	return !list.Failed
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/ossl-go/ossl/internal/wire"
 	"github.com/ossl-go/ossl/tlsnames"
 )
 
@@ -30,105 +31,105 @@ func extensionName(id int) string {
 }
 
 // extensions prints the extensions in a message of a type.
-func (p *Printer) extensions(r *reader, message uint8, depth int) {
-	all := reader{b: r.vector(2)}
-	for i := 0; len(all.b) > 0 && i < maxList; i++ {
-		id, body := all.number(2), reader{b: all.vector(2)}
+func (p *Printer) extensions(r *wire.Reader, message uint8, depth int) {
+	all := r.List(2)
+	for i := 0; len(all.Rest) > 0 && i < maxList; i++ {
+		id, body := all.Number(2), all.List(2)
 		name := extensionName(id)
-		if len(body.b) == 0 {
+		if len(body.Rest) == 0 {
 			p.fieldAt(depth, name, "")
 			continue
 		}
-		n := len(body.b)
+		n := len(body.Rest)
 		text := p.extension(&body, id, message)
-		if text == "" || body.failed || len(body.b) > 0 {
+		if text == "" || !body.Done() {
 			text = fmt.Sprintf("%d bytes", n)
 		}
 		p.fieldAt(depth, name, "%s", text)
 	}
-	r.failed = r.failed || all.failed
+	r.Failed = all.Failed
 }
 
 // extension describes the body of an extension, or returns "" if only its length is of interest.
-func (p *Printer) extension(r *reader, id int, message uint8) string {
+func (p *Printer) extension(r *wire.Reader, id int, message uint8) string {
 	switch id {
 	case extensionServerName:
 		return serverName(r)
 	case extensionGroups:
-		return list(r.numbers(r.vector(2), 2), groupName)
+		return list(numbers(r, 2, 2), groupName)
 	case extensionSignatures, extensionSignCert:
-		return list(r.numbers(r.vector(2), 2), signatureName)
+		return list(numbers(r, 2, 2), signatureName)
 	case extensionALPN:
 		return protocols(r)
 	case extensionVersions:
 		if message == clientHello {
-			return list(r.numbers(r.vector(1), 2), versionName)
+			return list(numbers(r, 1, 2), versionName)
 		}
-		return versionName(r.number(2))
+		return versionName(r.Number(2))
 	case extensionKeyShare:
 		return keyShares(r, message)
 	case extensionPSKModes:
-		return list(r.numbers(r.vector(1), 1), func(n int) string { return [...]string{"psk_ke", "psk_dhe_ke", "unknown"}[min(n, 2)] })
+		return list(numbers(r, 1, 1), func(n int) string { return [...]string{"psk_ke", "psk_dhe_ke", "unknown"}[min(n, 2)] })
 	case extensionPSK:
 		return preSharedKeys(r, message)
 	}
 	return ""
 }
 
-func serverName(r *reader) string {
+func serverName(r *wire.Reader) string {
 	const hostName = 0
-	names := reader{b: r.vector(2)}
-	if names.number(1) != hostName {
+	names := r.List(2)
+	if names.Number(1) != hostName {
 		return ""
 	}
-	name := names.vector(2)
-	r.failed = r.failed || names.failed || len(names.b) > 0
+	name := names.Vector(2)
+	r.Failed = !names.Done()
 	return fmt.Sprintf("%q", name)
 }
 
-func protocols(r *reader) string {
-	all := reader{b: r.vector(2)}
+func protocols(r *wire.Reader) string {
+	all := r.List(2)
 	var names []string
-	for len(all.b) > 0 && len(names) < maxList {
-		names = append(names, fmt.Sprintf("%q", all.vector(1)))
+	for len(all.Rest) > 0 && len(names) < maxList {
+		names = append(names, fmt.Sprintf("%q", all.Vector(1)))
 	}
-	r.failed = r.failed || all.failed
+	r.Failed = all.Failed
 	return strings.Join(names, " ")
 }
 
 // keyShares describes the groups, and the length of each share. A HelloRetryRequest has only a
 // group.
-func keyShares(r *reader, message uint8) string {
+func keyShares(r *wire.Reader, message uint8) string {
 	all := *r
 	if message == clientHello {
-		all = reader{b: r.vector(2)}
+		all = r.List(2)
 	} else {
-		r.b = nil
+		r.Rest = nil
 	}
 	var shares []string
-	for len(all.b) > 0 && len(shares) < maxList {
-		share := groupName(all.number(2))
-		if len(all.b) > 0 {
-			share += fmt.Sprintf(" (%d bytes)", len(all.vector(2)))
+	for len(all.Rest) > 0 && len(shares) < maxList {
+		share := groupName(all.Number(2))
+		if len(all.Rest) > 0 {
+			share += fmt.Sprintf(" (%d bytes)", len(all.Vector(2)))
 		}
 		shares = append(shares, share)
 	}
-	r.failed = r.failed || all.failed
+	r.Failed = all.Failed
 	return strings.Join(shares, ", ")
 }
 
 // preSharedKeys describes the tickets that a client offers, or the one that the server has chosen.
-func preSharedKeys(r *reader, message uint8) string {
+func preSharedKeys(r *wire.Reader, message uint8) string {
 	if message != clientHello {
-		return fmt.Sprintf("number %d is chosen", r.number(2))
+		return fmt.Sprintf("number %d is chosen", r.Number(2))
 	}
-	all := reader{b: r.vector(2)}
+	all := r.List(2)
 	var lengths []string
-	for len(all.b) > 0 && len(lengths) < maxList {
-		lengths = append(lengths, fmt.Sprintf("%d", len(all.vector(2))))
-		all.bytes(4) // obfuscated_ticket_age
+	for len(all.Rest) > 0 && len(lengths) < maxList {
+		lengths = append(lengths, fmt.Sprintf("%d", len(all.Vector(2))))
+		all.Bytes(4) // obfuscated_ticket_age
 	}
-	r.vector(2) // binders
-	r.failed = r.failed || all.failed
+	r.Vector(2) // binders
+	r.Failed = r.Failed || all.Failed
 	return "tickets of " + strings.Join(lengths, ", ") + " bytes"
 }

@@ -8,50 +8,51 @@ import (
 	"time"
 
 	"github.com/ossl-go/ossl/internal/libssl"
+	"github.com/ossl-go/ossl/internal/wire"
 	"github.com/ossl-go/ossl/tlsnames"
 )
 
-func (p *Printer) clientHello(r *reader) {
-	p.field("legacy version", "%s", tls.VersionName(uint16(r.number(2))))
-	p.field("random", "%d bytes", len(r.bytes(32)))
-	p.field("session ID", "%d bytes", len(r.vector(1)))
-	p.field("cipher suites", "%s", list(r.numbers(r.vector(2), 2), suiteName))
-	p.field("compression methods", "%s", list(r.numbers(r.vector(1), 1), func(n int) string {
+func (p *Printer) clientHello(r *wire.Reader) {
+	p.field("legacy version", "%s", tls.VersionName(uint16(r.Number(2))))
+	p.field("random", "%d bytes", len(r.Bytes(32)))
+	p.field("session ID", "%d bytes", len(r.Vector(1)))
+	p.field("cipher suites", "%s", list(numbers(r, 2, 2), suiteName))
+	p.field("compression methods", "%s", list(numbers(r, 1, 1), func(n int) string {
 		if n == 0 {
 			return "none"
 		}
 		return fmt.Sprint(n)
 	}))
-	if len(r.b) > 0 {
+	if len(r.Rest) > 0 {
 		p.extensions(r, clientHello, 0)
 	}
 }
 
-func (p *Printer) serverHello(r *reader) {
-	p.version = uint16(r.number(2))
+func (p *Printer) serverHello(r *wire.Reader) {
+	p.version = uint16(r.Number(2))
 	if versions := supportedVersion(*r); versions != 0 {
 		p.version = versions
 	}
 	p.field("version", "%s", tls.VersionName(p.version))
-	p.field("random", "%d bytes", len(r.bytes(32)))
-	p.field("session ID", "%d bytes", len(r.vector(1)))
-	p.field("cipher suite", "%s", suiteName(r.number(2)))
-	r.number(1) // compression
-	if len(r.b) > 0 {
+	p.field("random", "%d bytes", len(r.Bytes(32)))
+	p.field("session ID", "%d bytes", len(r.Vector(1)))
+	p.field("cipher suite", "%s", suiteName(r.Number(2)))
+	r.Number(1) // compression
+	if len(r.Rest) > 0 {
 		p.extensions(r, serverHello, 0)
 	}
 }
 
 // supportedVersion returns the version in the extension supported_versions of a ServerHello, or 0.
 // r begins behind the message's version.
-func supportedVersion(r reader) uint16 {
-	r.bytes(32)
-	r.vector(1)
-	r.bytes(3)
-	for all := (reader{b: r.vector(2)}); len(all.b) > 0; {
-		id, body := all.number(2), reader{b: all.vector(2)}
+func supportedVersion(r wire.Reader) uint16 {
+	r.Bytes(32)
+	r.Vector(1)
+	r.Bytes(3)
+	for all := r.List(2); len(all.Rest) > 0; {
+		id, body := all.Number(2), all.List(2)
 		if id == extensionVersions {
-			return uint16(body.number(2))
+			return uint16(body.Number(2))
 		}
 	}
 	return 0
@@ -59,23 +60,23 @@ func supportedVersion(r reader) uint16 {
 
 func (p *Printer) tls13() bool { return p.version >= tls.VersionTLS13 }
 
-func (p *Printer) certificate(r *reader) {
+func (p *Printer) certificate(r *wire.Reader) {
 	if p.tls13() {
-		if context := r.vector(1); len(context) > 0 {
+		if context := r.Vector(1); len(context) > 0 {
 			p.field("request context", "%d bytes", len(context))
 		}
 	}
-	all := reader{b: r.vector(3)}
-	if len(all.b) == 0 {
+	all := r.List(3)
+	if len(all.Rest) == 0 {
 		p.field("no certificate", "")
 	}
-	for i := 0; len(all.b) > 0 && i < maxList; i++ {
-		p.describeCertificate(i, all.vector(3))
+	for i := 0; len(all.Rest) > 0 && i < maxList; i++ {
+		p.describeCertificate(i, all.Vector(3))
 		if p.tls13() {
 			p.extensions(&all, certificate, 1)
 		}
 	}
-	r.failed = r.failed || all.failed
+	r.Failed = all.Failed
 }
 
 func (p *Printer) describeCertificate(i int, der []byte) {
@@ -100,51 +101,61 @@ func (p *Printer) describeCertificate(i int, der []byte) {
 	p.fieldAt(1, "key, signature", "%v, %v", cert.PublicKeyAlgorithm, cert.SignatureAlgorithm)
 }
 
-func (p *Printer) certificateRequest(r *reader) {
+func (p *Printer) certificateRequest(r *wire.Reader) {
 	if p.tls13() {
-		r.vector(1)
+		r.Vector(1)
 		p.extensions(r, certificateRequest, 0)
 		return
 	}
-	p.field("certificate types", "%s", list(r.numbers(r.vector(1), 1), func(n int) string { return fmt.Sprint(n) }))
-	p.field("signature algorithms", "%s", list(r.numbers(r.vector(2), 2), signatureName))
-	p.authorities(r.vector(2), 0, r)
+	p.field("certificate types", "%s", list(numbers(r, 1, 1), func(n int) string { return fmt.Sprint(n) }))
+	p.field("signature algorithms", "%s", list(numbers(r, 2, 2), signatureName))
+	p.authorities(r)
 }
 
 // authorities prints how many names of authorities there are: they may be hundreds.
-func (p *Printer) authorities(names []byte, depth int, r *reader) {
-	all := reader{b: names}
+func (p *Printer) authorities(r *wire.Reader) {
+	all := r.List(2)
 	n := 0
-	for ; len(all.b) > 0; n++ {
-		all.vector(2)
+	for ; len(all.Rest) > 0; n++ {
+		all.Vector(2)
 	}
-	r.failed = r.failed || all.failed
-	p.fieldAt(depth, "authorities", "%d", n)
+	r.Failed = all.Failed
+	p.field("authorities", "%d", n)
 }
 
 // serverKeyExchange prints an ECDHE message: RFC 8422, section 5.4.
-func (p *Printer) serverKeyExchange(r *reader) {
+func (p *Printer) serverKeyExchange(r *wire.Reader) {
 	const namedCurve = 3
-	if r.number(1) != namedCurve {
-		r.b = nil // of another key exchange
+	if r.Number(1) != namedCurve {
+		r.Rest = nil // of another key exchange
 		return
 	}
-	p.field("group", "%s", groupName(r.number(2)))
-	p.field("public key", "%d bytes", len(r.vector(1)))
-	p.field("signature algorithm", "%s", signatureName(r.number(2)))
-	p.field("signature", "%d bytes", len(r.vector(2)))
+	p.field("group", "%s", groupName(r.Number(2)))
+	p.field("public key", "%d bytes", len(r.Vector(1)))
+	p.field("signature algorithm", "%s", signatureName(r.Number(2)))
+	p.field("signature", "%d bytes", len(r.Vector(2)))
 }
 
-func (p *Printer) newSessionTicket(r *reader) {
-	p.field("lifetime", "%v", time.Duration(r.number(4))*time.Second)
+func (p *Printer) newSessionTicket(r *wire.Reader) {
+	p.field("lifetime", "%v", time.Duration(r.Number(4))*time.Second)
 	if !p.tls13() {
-		p.field("ticket", "%d bytes", len(r.vector(2)))
+		p.field("ticket", "%d bytes", len(r.Vector(2)))
 		return
 	}
-	r.number(4) // ticket_age_add
-	p.field("nonce", "%d bytes", len(r.vector(1)))
-	p.field("ticket", "%d bytes", len(r.vector(2)))
+	r.Number(4) // ticket_age_add
+	p.field("nonce", "%d bytes", len(r.Vector(1)))
+	p.field("ticket", "%d bytes", len(r.Vector(2)))
 	p.extensions(r, newSessionTicket, 0)
+}
+
+// numbers takes a vector, whose length has so many bytes, of numbers of size bytes.
+func numbers(r *wire.Reader, length, size int) (list []int) {
+	all := r.List(length)
+	for len(all.Rest) > 0 {
+		list = append(list, all.Number(size))
+	}
+	r.Failed = all.Failed
+	return list
 }
 
 // list prints the elements of a list, and how many there are if these are too many.

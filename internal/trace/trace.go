@@ -9,6 +9,7 @@ import (
 
 	"github.com/ossl-go/ossl/internal/libssl"
 	"github.com/ossl-go/ossl/internal/record"
+	"github.com/ossl-go/ossl/internal/wire"
 )
 
 // A Printer prints the messages of one handshake, in their order.
@@ -132,11 +133,11 @@ func (p *Printer) handshake(m libssl.Message) {
 	if !ok {
 		name = fmt.Sprintf("handshake message %d", m.Data[0])
 	}
-	r := reader{b: m.Data[header:]}
-	if m.Data[0] == serverHello && len(r.b) >= 34 && string(r.b[2:34]) == helloRetryRandom {
+	r := wire.Reader{Rest: m.Data[header:]}
+	if m.Data[0] == serverHello && len(r.Rest) >= 34 && string(r.Rest[2:34]) == helloRetryRandom {
 		name = "HelloRetryRequest"
 	}
-	fmt.Fprintf(&p.out, "%s, %d bytes\n", name, len(r.b))
+	fmt.Fprintf(&p.out, "%s, %d bytes\n", name, len(r.Rest))
 	switch m.Data[0] {
 	case clientHello:
 		p.clientHello(&r)
@@ -149,8 +150,8 @@ func (p *Printer) handshake(m libssl.Message) {
 	case certificateRequest:
 		p.certificateRequest(&r)
 	case certificateVerify:
-		p.field("signature algorithm", "%v", signatureName(r.number(2)))
-		p.field("signature", "%d bytes", len(r.vector(2)))
+		p.field("signature algorithm", "%v", signatureName(r.Number(2)))
+		p.field("signature", "%d bytes", len(r.Vector(2)))
 	case serverKeyExchange:
 		p.serverKeyExchange(&r)
 	case newSessionTicket:
@@ -158,7 +159,7 @@ func (p *Printer) handshake(m libssl.Message) {
 	default:
 		return // Finished, for example, or a message whose content is a key
 	}
-	if r.failed || len(r.b) > 0 {
+	if !r.Done() {
 		p.malformed()
 	}
 }
