@@ -21,6 +21,7 @@ import (
 	"github.com/ossl-go/ossl/internal/heldkey"
 	"github.com/ossl-go/ossl/internal/libssl"
 	"github.com/ossl-go/ossl/internal/negotiate"
+	"github.com/ossl-go/ossl/internal/wire"
 )
 
 // credentialCache keeps certificates that are ready for libssl, so that GetCertificate may return
@@ -320,19 +321,17 @@ func parseSCTs(list []byte) (scts [][]byte, ok bool) {
 	if len(list) == 0 {
 		return nil, true
 	}
-	if len(list) < 4 || int(list[0])<<8|int(list[1]) != len(list)-2 {
+	r := wire.Reader{Rest: list}
+	all := r.List(2)
+	if !r.Done() || len(all.Rest) == 0 {
 		return nil, false
 	}
-	for list = list[2:]; len(list) > 0; {
-		if len(list) < 2 {
+	for len(all.Rest) > 0 {
+		sct := all.Vector(2)
+		if len(sct) == 0 {
 			return nil, false
 		}
-		n := int(list[0])<<8 | int(list[1])
-		if n == 0 || n > len(list)-2 {
-			return nil, false
-		}
-		scts = append(scts, list[2:2+n])
-		list = list[2+n:]
+		scts = append(scts, sct)
 	}
 	return scts, true
 }
