@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/ossl-go/ossl/audit/internal/client"
+	"github.com/ossl-go/ossl/audit/internal/wire"
 )
 
 // Limits on chains, which the bytes of a server's flight bound too.
@@ -325,18 +326,15 @@ func octets(der []byte) (content []byte) {
 
 // countSCTs counts the elements of a SignedCertificateTimestampList. A malformed list has none.
 func countSCTs(list []byte) (n int) {
-	if len(list) < 2 || int(list[0])<<8|int(list[1]) != len(list)-2 {
-		return 0
+	r := wire.Reader{Rest: list}
+	all := r.List(2)
+	for ; len(all.Rest) > 0; n++ {
+		if len(all.Vector(2)) == 0 {
+			return 0
+		}
 	}
-	for list = list[2:]; len(list) > 0; n++ {
-		if len(list) < 2 {
-			return 0
-		}
-		size := int(list[0])<<8 | int(list[1])
-		if size == 0 || len(list)-2 < size {
-			return 0
-		}
-		list = list[2+size:]
+	if !r.Done() {
+		return 0
 	}
 	return n
 }

@@ -7,6 +7,8 @@ import (
 	"crypto/rsa"
 	"encoding/binary"
 	"math/big"
+
+	"github.com/ossl-go/ossl/audit/internal/wire"
 )
 
 // maxPrime bounds the work for a server's finite-field group.
@@ -53,15 +55,16 @@ func exchangeKeys(suite *suite12, offered uint16, certificate, serverKeyExchange
 
 // exchangeCurve is ECDHE, RFC 8422, section 5.4.
 func exchangeCurve(message []byte) (exchanged12, error) {
-	if len(message) < 4 || message[0] != 3 || len(message) < 4+int(message[3]) {
+	r := wire.Reader{Rest: message}
+	kind, group, share := r.Uint8(), r.Uint16(), r.Vector(1)
+	if r.Failed || kind != 3 { // named_curve
 		return exchanged12{}, protocolError("a malformed ServerKeyExchange")
 	}
-	group := binary.BigEndian.Uint16(message[1:])
 	curve := curve12(group)
 	if curve == nil {
 		return exchanged12{}, protocolError("the server chose the group 0x%04x, which wasn't offered", group)
 	}
-	peer, err := curve.NewPublicKey(message[4 : 4+int(message[3])])
+	peer, err := curve.NewPublicKey(share)
 	if err != nil {
 		return exchanged12{}, protocolError("the server's key share: %v", err)
 	}
@@ -74,22 +77,17 @@ func exchangeCurve(message []byte) (exchanged12, error) {
 		return exchanged12{}, protocolError("the server's key share: %v", err)
 	}
 	public := key.PublicKey().Bytes()
-	return exchanged12{premaster, append([]byte{byte(len(public))}, public...), group, 4 + int(message[3])}, nil
+	return exchanged12{premaster, wire.AppendVector(nil, 1, public), group, len(message) - len(r.Rest)}, nil
 }
 
 // exchangePrime is DHE, RFC 5246, section 7.4.3.
 func exchangePrime(message []byte) (exchanged12, error) {
-	all := len(message)
-	var numbers [3]*big.Int // the prime, the generator, the server's share
-	for i := range numbers {
-		if len(message) < 2 || len(message) < 2+int(binary.BigEndian.Uint16(message)) {
-			return exchanged12{}, protocolError("a malformed ServerKeyExchange")
-		}
-		n := 2 + int(binary.BigEndian.Uint16(message))
-		numbers[i] = new(big.Int).SetBytes(message[2:n])
-		message = message[n:]
+	r := wire.Reader{Rest: message}
+	number := func() *big.Int { return new(big.Int).SetBytes(r.Vector(2)) }
+	p, g, peer := number(), number(), number()
+	if r.Failed {
+		return exchanged12{}, protocolError("a malformed ServerKeyExchange")
 	}
-	p, g, peer := numbers[0], numbers[1], numbers[2]
 	one := big.NewInt(1)
 	last := new(big.Int).Sub(p, one)
 	if p.BitLen() < 256 || p.BitLen() > maxPrime || p.Bit(0) == 0 ||
@@ -102,8 +100,7 @@ func exchangePrime(message []byte) (exchanged12, error) {
 	public := make([]byte, (p.BitLen()+7)/8)
 	new(big.Int).Exp(g, x, p).FillBytes(public)
 	premaster := new(big.Int).Exp(peer, x, p).Bytes() // without leading zeros, RFC 5246, section 8.1.2
-	body := append(binary.BigEndian.AppendUint16(nil, uint16(len(public))), public...)
-	return exchanged12{premaster: premaster, message: body, parameters: all - len(message)}, nil
+	return exchanged12{premaster: premaster, message: wire.AppendVector(nil, 2, public), parameters: len(message) - len(r.Rest)}, nil
 }
 
 // exchangeEncrypted is RSA, RFC 5246, section 7.4.7.1.
@@ -131,6 +128,5 @@ func exchangeEncrypted(offered uint16, der []byte) (exchanged12, error) {
 	padded[0], padded[1], padded[len(padded)-49] = 0, 2, 0
 	copy(padded[len(padded)-48:], premaster)
 	new(big.Int).Exp(new(big.Int).SetBytes(padded), big.NewInt(int64(key.E)), key.N).FillBytes(encrypted)
-	body := append(binary.BigEndian.AppendUint16(nil, uint16(len(encrypted))), encrypted...)
-	return exchanged12{premaster: premaster, message: body}, nil
+	return exchanged12{premaster: premaster, message: wire.AppendVector(nil, 2, encrypted)}, nil
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/ossl-go/ossl/audit/internal/hello"
+	"github.com/ossl-go/ossl/audit/internal/wire"
 )
 
 // prepare makes the first ClientHello.
@@ -103,10 +104,10 @@ func (h *handshake13) helloMessage(before []byte) ([]byte, error) {
 	}
 	s := h.config.Session
 	age := uint32(time.Since(s.Received).Milliseconds()) + s.AgeAdd
-	identity := put(putVector(nil, 2, s.Ticket), 4, int(age))
+	identity := wire.Append(wire.AppendVector(nil, 2, s.Ticket), 4, int(age))
 	n := h.suite.size()
-	body := putVector(nil, 2, identity)
-	h.hello.PSK = append(put(put(body, 2, n+1), 1, n), make([]byte, n)...)
+	body := wire.AppendVector(nil, 2, identity)
+	h.hello.PSK = append(wire.Append(wire.Append(body, 2, n+1), 1, n), make([]byte, n)...)
 	message, err := h.hello.Message()
 	if err != nil {
 		return nil, err
@@ -206,9 +207,9 @@ func (h *handshake13) readHello() (*hello.ServerHello, []byte, error) {
 	if typ != msgServerHello {
 		return nil, nil, protocolError("the server sent a message of type %d instead of ServerHello", typ)
 	}
-	server, err := parseServerHello(message)
+	server, err := hello.ParseServerHello(message[4:])
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, protocolError("the server sent %v", err)
 	}
 	h.State.ServerHello = server
 	h.State.Version, h.State.Suite = server.Version, server.Suite
@@ -242,7 +243,7 @@ func (h *handshake13) retry(server *hello.ServerHello, message []byte) error {
 	case server.Group != 0 && (!slices.Contains(h.hello.Groups, server.Group) || slices.ContainsFunc(h.shares, offered)):
 		return protocolError("a HelloRetryRequest asks for group 0x%04x", server.Group)
 	}
-	h.transcript = append(putVector([]byte{msgMessageHash}, 3, suite.sum(h.transcript)), message...)
+	h.transcript = append(wire.AppendVector([]byte{msgMessageHash}, 3, suite.sum(h.transcript)), message...)
 	h.hello.Cookie, h.hello.EarlyData, h.early = server.Cookie, false, nil
 	if server.Group != 0 {
 		if err := h.addShares([]uint16{server.Group}); err != nil {

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/crypto/chacha20poly1305"
 
 	"github.com/ossl-go/ossl/audit/internal/hello"
+	"github.com/ossl-go/ossl/audit/internal/wire"
 )
 
 // A suite13 is a cipher suite of TLS 1.3.
@@ -66,9 +67,9 @@ func (s suite13) extract(secret, salt []byte) ([]byte, error) {
 
 // expand is HKDF-Expand-Label of RFC 8446, section 7.1.
 func (s suite13) expand(secret []byte, label string, context []byte, n int) ([]byte, error) {
-	info := put(nil, 2, n)
-	info = putVector(info, 1, []byte("tls13 "+label))
-	info = putVector(info, 1, context)
+	info := wire.Append(nil, 2, n)
+	info = wire.AppendVector(info, 1, []byte("tls13 "+label))
+	info = wire.AppendVector(info, 1, context)
 	return hkdf.Expand(s.hash, secret, string(info), n)
 }
 

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/ossl-go/ossl/audit/internal/hello"
+	"github.com/ossl-go/ossl/audit/internal/wire"
 )
 
 // A post13 handles the messages of TLS 1.3 after the handshake.
@@ -26,11 +27,11 @@ func (p *post13) handle(typ byte, message []byte) error {
 }
 
 func (p *post13) ticket(body []byte) error {
-	r := newReader(body)
-	lifetime, add := r.uint(4), r.uint(4)
-	nonce, ticket := r.vector(1), r.vector(2)
-	extensions, err := parseExtensions(r, true)
-	if err != nil || len(ticket) == 0 {
+	r := wire.Reader{Rest: body}
+	lifetime, add := r.Number(4), r.Number(4)
+	nonce, ticket := r.Vector(1), r.Vector(2)
+	extensions, err := hello.ReadExtensions(&r)
+	if err != nil || !r.Done() || len(ticket) == 0 {
 		return protocolError("the server's NewSessionTicket is malformed")
 	}
 	secret, err := p.suite.expand(p.resumption, "resumption", nonce, p.suite.size())
@@ -41,8 +42,8 @@ func (p *post13) ticket(body []byte) error {
 		Lifetime: uint32(lifetime), AgeAdd: uint32(add), ALPN: p.State.ALPN, Received: time.Now(), Certificates: p.State.Certificates}
 	for _, e := range extensions {
 		if e.Type == extEarlyData {
-			r := newReader(e.Data)
-			if s.MaxEarly = uint32(r.uint(4)); !r.end() {
+			r := wire.Reader{Rest: e.Data}
+			if s.MaxEarly = uint32(r.Number(4)); !r.Done() {
 				return protocolError("the server's NewSessionTicket is malformed")
 			}
 		}

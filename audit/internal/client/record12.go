@@ -11,6 +11,7 @@ import (
 	"hash"
 
 	"github.com/ossl-go/ossl/audit/internal/hello"
+	"github.com/ossl-go/ossl/audit/internal/wire"
 	"golang.org/x/crypto/chacha20poly1305"
 )
 
@@ -40,7 +41,7 @@ type sealer12 struct{ half12 }
 func (s *sealer12) seal(typ byte, data []byte) ([]byte, error) {
 	fragment, err := s.half12.seal(typ, s.seq, data)
 	s.seq++
-	return putVector(put([]byte{typ}, 2, int(s.version)), 2, fragment), err
+	return wire.AppendVector(wire.Append([]byte{typ}, 2, int(s.version)), 2, fragment), err
 }
 
 // errRecord says that a record's authentication failed. The client measures, and has no secrets of

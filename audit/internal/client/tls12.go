@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/ossl-go/ossl/audit/internal/hello"
+	"github.com/ossl-go/ossl/audit/internal/wire"
 )
 
 // Types of handshake messages.
@@ -140,7 +141,7 @@ func (h *handshake12) sendHello() error {
 
 // readHello reads the decisions of a ServerHello.
 func (h *handshake12) readHello(message []byte) error {
-	answer, err := parseHello12(message)
+	answer, err := hello.ParseServerHello(message[4:])
 	if err != nil {
 		return err
 	}
@@ -168,22 +169,6 @@ func (h *handshake12) readHello(message []byte) error {
 	return nil
 }
 
-// parseHello12 has the reader of replies parse a ServerHello.
-func parseHello12(message []byte) (*hello.ServerHello, error) {
-	var records []byte
-	for part := range slices.Chunk(message, maxPlaintext) {
-		records = putVector(append(records, recordHandshake, 3, 3), 2, part)
-	}
-	reply, err := hello.Read(bytes.NewReader(records), hello.AtServerHello)
-	if err != nil {
-		return nil, err
-	}
-	if reply.ServerHello == nil {
-		return nil, protocolError("the server sent no ServerHello")
-	}
-	return reply.ServerHello, nil
-}
-
 // full is a full handshake after the ServerHello. It begins with a message that was read.
 func (h *handshake12) full(typ byte, message []byte) error {
 	var keyExchange []byte
@@ -197,16 +182,14 @@ func (h *handshake12) full(typ byte, message []byte) error {
 		body := message[4:]
 		switch typ {
 		case typeCertificate12:
-			list := newReader(newReader(body).vector(3))
-			for list.ok && len(list.b) > 0 {
-				h.State.Certificates = append(h.State.Certificates, bytes.Clone(list.vector(3)))
+			certificates, err := hello.ParseCertificates(body)
+			if err != nil {
+				return protocolError("the server sent %v", err)
 			}
-			if !list.ok {
-				return protocolError("the server sent a malformed Certificate message")
-			}
+			h.State.Certificates = certificates
 		case typeCertificateState12:
-			if r := newReader(body); r.uint(1) == 1 {
-				h.State.Staple = bytes.Clone(r.vector(3))
+			if r := (wire.Reader{Rest: body}); r.Uint8() == 1 {
+				h.State.Staple = bytes.Clone(r.Vector(3))
 			}
 		case typeKeyExchange12:
 			keyExchange = body
@@ -236,7 +219,7 @@ func (h *handshake12) full(typ byte, message []byte) error {
 	}
 	var out []byte
 	add := func(typ byte, body []byte) {
-		message := putVector([]byte{typ}, 3, body)
+		message := wire.AppendVector([]byte{typ}, 3, body)
 		out, h.transcript = append(out, message...), append(h.transcript, message...)
 	}
 	if asked {
@@ -323,7 +306,7 @@ func (h *handshake12) sendFinished(messages []byte) error {
 	}
 	h.out = &sealer12{client}
 	h.verify = h.prf().finished(h.master, labelClientFinished, h.transcript)
-	finished := putVector([]byte{typeFinished12}, 3, h.verify)
+	finished := wire.AppendVector([]byte{typeFinished12}, 3, h.verify)
 	h.transcript = append(h.transcript, finished...)
 	if err := send(recordHandshake, finished); err != nil {
 		return err
@@ -335,9 +318,9 @@ func (h *handshake12) sendFinished(messages []byte) error {
 // readFinished reads the end of the server's side.
 func (h *handshake12) readFinished(ticket []byte, change bool) error {
 	if ticket != nil {
-		r := newReader(ticket[4:])
-		lifetime, value := uint32(r.uint(4)), r.vector(2)
-		if !r.end() {
+		r := wire.Reader{Rest: ticket[4:]}
+		lifetime, value := uint32(r.Number(4)), r.Vector(2)
+		if !r.Done() {
 			return protocolError("the server sent a malformed NewSessionTicket")
 		}
 		if len(value) > 0 { // an empty one says that there is none after all
@@ -399,7 +382,8 @@ func (h *handshake12) nextHello() (*hello.ClientHello, error) {
 	again.Random, again.SessionID, again.Ticket = nil, nil, nil
 	if again.Renegotiation {
 		again.Renegotiation = false
-		again.Extra = append(slices.Clone(again.Extra), hello.Extension{Type: extRenegotiation, Data: putVector(nil, 1, h.verify)})
+		verify := wire.AppendVector(nil, 1, h.verify)
+		again.Extra = append(slices.Clone(again.Extra), hello.Extension{Type: extRenegotiation, Data: verify})
 	}
 	return &again, nil
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/ossl-go/ossl/audit/internal/hello"
 	"github.com/ossl-go/ossl/audit/internal/testcert"
+	"github.com/ossl-go/ossl/audit/internal/wire"
 )
 
 // certificates12 returns certificates of both kinds of keys that TLS 1.2 has suites for.
@@ -222,13 +223,13 @@ func TestInteropReplay(t *testing.T) {
 
 // TestHostile12 has servers that lie: none may stop the client's process, or make it wait for ever.
 func TestHostile12(t *testing.T) {
-	record := func(typ byte, data []byte) []byte { return putVector([]byte{typ, 3, 3}, 2, data) }
-	message := func(typ byte, body []byte) []byte { return putVector([]byte{typ}, 3, body) }
+	record := func(typ byte, data []byte) []byte { return wire.AppendVector([]byte{typ, 3, 3}, 2, data) }
+	message := func(typ byte, body []byte) []byte { return wire.AppendVector([]byte{typ}, 3, body) }
 	serverHello := func(version, suite uint16, compression byte) []byte {
-		body := put(nil, 2, int(version))
+		body := wire.Append(nil, 2, int(version))
 		body = append(body, make([]byte, 32)...)
 		body = append(body, 0)
-		body = append(put(body, 2, int(suite)), compression)
+		body = append(wire.Append(body, 2, int(suite)), compression)
 		return record(recordHandshake, message(typeServerHello12, append(body, 0, 0)))
 	}
 	good := serverHello(0x0303, 0xc02b, 0)

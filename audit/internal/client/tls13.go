@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ossl-go/ossl/audit/internal/hello"
+	"github.com/ossl-go/ossl/audit/internal/wire"
 )
 
 // Types of handshake messages.
@@ -132,16 +133,17 @@ func (h *handshake13) readEncrypted() error {
 		return protocolError("the server sent a message of type %d instead of EncryptedExtensions", typ)
 	}
 	h.transcript = append(h.transcript, message...)
-	if h.State.Encrypted, err = parseExtensions(newReader(message[4:]), true); err != nil {
-		return err
+	r := wire.Reader{Rest: message[4:]}
+	if h.State.Encrypted, err = hello.ReadExtensions(&r); err != nil || !r.Done() {
+		return protocolError("the server's EncryptedExtensions are malformed")
 	}
 	for _, e := range h.State.Encrypted {
 		switch e.Type {
 		case extALPN:
-			r := newReader(e.Data)
-			list := newReader(r.vector(2))
-			name := string(list.vector(1))
-			if !r.end() || !list.end() || !slices.Contains(h.hello.ALPN, name) {
+			r := wire.Reader{Rest: e.Data}
+			list := r.List(2)
+			name := string(list.Vector(1))
+			if !r.Done() || !list.Done() || !slices.Contains(h.hello.ALPN, name) {
 				return protocolError("the server chose protocol %.64q, which wasn't offered", name)
 			}
 			h.State.ALPN = name
@@ -165,9 +167,9 @@ func (h *handshake13) readCertificates() error {
 		return err
 	}
 	if typ == msgRequest {
-		r := newReader(message[4:])
-		h.requested, h.context = true, r.vector(1)
-		if !r.ok {
+		r := wire.Reader{Rest: message[4:]}
+		h.requested, h.context = true, r.Vector(1)
+		if r.Failed {
 			return protocolError("the server's CertificateRequest is malformed")
 		}
 		h.transcript = append(h.transcript, message...)
@@ -196,9 +198,9 @@ func (h *handshake13) readSignature() error {
 	if err != nil {
 		return err
 	}
-	r := newReader(message[4:])
-	scheme, signature := uint16(r.uint(2)), r.vector(2)
-	if typ != msgVerify || !r.end() {
+	r := wire.Reader{Rest: message[4:]}
+	scheme, signature := r.Uint16(), r.Vector(2)
+	if typ != msgVerify || !r.Done() {
 		return protocolError("the server sent a message of type %d instead of CertificateVerify, or a malformed one", typ)
 	}
 	if !slices.Contains(h.hello.Signatures, scheme) {
@@ -300,8 +302,8 @@ func (h *handshake13) sendFinished() error {
 		return err
 	}
 	if h.requested {
-		body := putVector(putVector(nil, 1, h.context), 3, nil)
-		if err := add(putVector([]byte{msgCertificate}, 3, body)); err != nil {
+		body := wire.AppendVector(wire.AppendVector(nil, 1, h.context), 3, nil)
+		if err := add(wire.AppendVector([]byte{msgCertificate}, 3, body)); err != nil {
 			return err
 		}
 	}
@@ -309,7 +311,7 @@ func (h *handshake13) sendFinished() error {
 	if err != nil {
 		return err
 	}
-	if err := add(putVector([]byte{msgFinished}, 3, verify)); err != nil {
+	if err := add(wire.AppendVector([]byte{msgFinished}, 3, verify)); err != nil {
 		return err
 	}
 	_, err = h.conn.Write(flight)

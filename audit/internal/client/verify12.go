@@ -10,6 +10,7 @@ import (
 	"fmt"
 
 	"github.com/ossl-go/ossl/audit/internal/hello"
+	"github.com/ossl-go/ossl/audit/internal/wire"
 )
 
 // verifyExchange verifies the signature of a ServerKeyExchange, whose first bytes are the
@@ -18,14 +19,14 @@ func (h *handshake12) verifyExchange(message []byte, parameters int) error {
 	if message == nil {
 		return nil
 	}
-	r := newReader(message[parameters:])
+	r := wire.Reader{Rest: message[parameters:]}
 	scheme := 0
 	if h.State.Version >= hello.TLS12 {
-		scheme = r.uint(2)
+		scheme = r.Number(2)
 		h.State.Signature = uint16(scheme)
 	}
-	signature := r.vector(2)
-	if !r.end() {
+	signature := r.Vector(2)
+	if !r.Done() {
 		h.State.Unverified = protocolError("the server sent a malformed signature")
 		return nil
 	}

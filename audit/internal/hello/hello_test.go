@@ -2,6 +2,7 @@ package hello_test
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"crypto/tls"
 	"errors"
 	"io"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/ossl-go/ossl/audit/internal/hello"
 	"github.com/ossl-go/ossl/audit/internal/testcert"
+	"github.com/ossl-go/ossl/audit/internal/wire"
 )
 
 // ask sends a ClientHello to crypto/tls, and returns what its server saw and answered.
@@ -555,4 +557,55 @@ func FuzzParseClientHello(f *testing.F) {
 			t.Fatalf("%x\nbecame\n%x", m, again)
 		}
 	})
+}
+
+// TestReadExtensions reads lists with all that is checked: each must be whole, and no extension may
+// come twice.
+func TestReadExtensions(t *testing.T) {
+	list := func(n int) []byte {
+		b := []byte{byte(4 * n >> 8), byte(4 * n)}
+		for i := range n {
+			b = append(b, 0, byte(i), 0, 0)
+		}
+		return b
+	}
+	for name, test := range map[string]struct {
+		list []byte
+		want int // -1 for an error
+	}{
+		"none":           {list(0), 0},
+		"64":             {list(64), 64},
+		"65":             {list(65), -1},
+		"twice":          {[]byte{0, 8, 0, 1, 0, 0, 0, 1, 0, 0}, -1},
+		"half a length":  {nil, -1},
+		"a long list":    {[]byte{0, 6, 0, 1, 0, 0}, -1},
+		"half a type":    {[]byte{0, 5, 0, 1, 0, 0, 0}, -1},
+		"a long element": {[]byte{0, 4, 0, 1, 0, 1}, -1},
+	} {
+		r := wire.Reader{Rest: append(test.list, 9)}
+		all, err := hello.ReadExtensions(&r)
+		if test.want < 0 && !errors.As(err, new(*hello.SyntaxError)) || test.want >= 0 && (err != nil || len(all) != test.want) {
+			t.Errorf("%s: %v, %v", name, all, err)
+		}
+		if err == nil && (r.Failed || len(r.Rest) != 1) {
+			t.Errorf("%s: %+v is left", name, r)
+		}
+	}
+}
+
+// TestEmptyCookie: a HelloRetryRequest's cookie is not empty (RFC 8446, section 4.2.2).
+func TestEmptyCookie(t *testing.T) {
+	random := sha256.Sum256([]byte("HelloRetryRequest"))
+	body := append(append([]byte{3, 3}, random[:]...), 0, 0x13, 1, 0)
+	versions := []byte{0, 43, 0, 2, 3, 4}
+	for _, test := range []struct {
+		cookie []byte
+		ok     bool
+	}{{[]byte{0, 44, 0, 3, 0, 1, 7}, true}, {[]byte{0, 44, 0, 2, 0, 0}, false}} {
+		extensions := append(append([]byte{}, versions...), test.cookie...)
+		h, err := hello.ParseServerHello(append(append(bytes.Clone(body), 0, byte(len(extensions))), extensions...))
+		if (err == nil) != test.ok || test.ok && !bytes.Equal(h.Cookie, []byte{7}) {
+			t.Errorf("%x: %+v, %v", test.cookie, h, err)
+		}
+	}
 }

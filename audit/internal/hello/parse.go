@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"math/bits"
 	"slices"
+
+	"github.com/ossl-go/ossl/audit/internal/wire"
 )
 
 // retryRandom is the random number of a HelloRetryRequest (RFC 8446, section 4.1.3).
@@ -14,32 +16,25 @@ var retryRandom = []byte{
 
 // ParseServerHello reads the body of a ServerHello message. Its errors are *SyntaxError.
 func ParseServerHello(body []byte) (*ServerHello, error) {
-	s := parser{b: body}
+	s := wire.Reader{Rest: body}
 	h := &ServerHello{PSK: -1}
-	h.LegacyVersion = s.u16()
+	h.LegacyVersion = s.Uint16()
 	h.Version = h.LegacyVersion
-	h.Random = s.take(32)
-	h.SessionID = s.vector(1)
-	h.Suite = s.u16()
-	h.Compression = s.u8()
+	h.Random = s.Bytes(32)
+	h.SessionID = s.Vector(1)
+	h.Suite = s.Uint16()
+	h.Compression = s.Uint8()
 	h.Retry = bytes.Equal(h.Random, retryRandom)
-	if s.bad || len(h.SessionID) > 32 {
+	if s.Failed || len(h.SessionID) > 32 {
 		return nil, syntax(body, "a malformed ServerHello")
 	}
-	if len(s.b) > 0 {
-		list := parser{b: s.vector(2)}
-		if err := s.end("ServerHello"); err != nil {
+	if len(s.Rest) > 0 {
+		var err error
+		if h.Extensions, err = ReadExtensions(&s); err != nil {
 			return nil, err
 		}
-		for len(list.b) > 0 {
-			e := Extension{Type: list.u16(), Data: list.vector(2)}
-			if list.bad {
-				return nil, syntax(body, "malformed extensions in a ServerHello")
-			}
-			if _, twice := h.Extension(e.Type); twice {
-				return nil, syntax(body, "the extension %s twice", ExtensionName(e.Type))
-			}
-			h.Extensions = append(h.Extensions, e)
+		if err := end(s, "ServerHello"); err != nil {
+			return nil, err
 		}
 	}
 	for _, e := range h.Extensions {
@@ -53,44 +48,70 @@ func ParseServerHello(body []byte) (*ServerHello, error) {
 	return h, nil
 }
 
+// ReadExtensions takes a list of extensions from a server's message. Its errors are *SyntaxError.
+func ReadExtensions(r *wire.Reader) (all []Extension, err error) {
+	message := r.Rest
+	list := r.List(2)
+	for len(list.Rest) > 0 {
+		e := Extension{Type: list.Uint16(), Data: list.Vector(2)}
+		if list.Failed {
+			break
+		}
+		if slices.ContainsFunc(all, func(o Extension) bool { return o.Type == e.Type }) {
+			return nil, syntax(message, "the extension %s twice", ExtensionName(e.Type))
+		}
+		if all = append(all, e); len(all) > maxExtensions {
+			return nil, syntax(message, "more than %d extensions", maxExtensions)
+		}
+	}
+	if list.Failed {
+		return nil, syntax(message, "a malformed list of extensions")
+	}
+	return all, nil
+}
+
+const maxExtensions = 64
+
 // extension reads an extension that has a field in ServerHello.
 func (h *ServerHello) extension(e Extension) error {
-	s := parser{b: e.Data}
+	s := wire.Reader{Rest: e.Data}
 	switch e.Type {
 	case extVersions:
-		h.Version = s.u16()
+		h.Version = s.Uint16()
 	case extKeyShare:
-		h.Group = s.u16()
+		h.Group = s.Uint16()
 		if !h.Retry {
-			h.KeyShare = s.vector(2)
+			h.KeyShare = s.Vector(2)
 		}
 	case extCookie:
-		h.Cookie = s.vector(2)
+		if h.Cookie = s.Vector(2); len(h.Cookie) == 0 {
+			s.Failed = true
+		}
 	case extALPN:
-		list := parser{b: s.vector(2)}
-		h.ALPN = string(list.vector(1))
-		if err := list.end("ALPN list"); err != nil {
+		list := s.List(2)
+		h.ALPN = string(list.Vector(1))
+		if err := end(list, "ALPN list"); err != nil {
 			return err
 		}
 	case extPSK:
-		h.PSK = int(s.u16())
+		h.PSK = int(s.Uint16())
 	default:
 		return nil
 	}
-	return s.end(ExtensionName(e.Type))
+	return end(s, ExtensionName(e.Type))
 }
 
 // ParseCertificates reads the body of a Certificate message of TLS 1.2 or earlier.
 func ParseCertificates(body []byte) ([][]byte, error) {
-	s := parser{b: body}
-	list := parser{b: s.vector(3)}
-	if err := s.end("Certificate"); err != nil {
+	s := wire.Reader{Rest: body}
+	list := s.List(3)
+	if err := end(s, "Certificate"); err != nil {
 		return nil, err
 	}
 	certificates := [][]byte{}
-	for len(list.b) > 0 {
-		c := list.vector(3)
-		if list.bad {
+	for len(list.Rest) > 0 {
+		c := list.Vector(3)
+		if list.Failed {
 			return nil, syntax(body, "a malformed Certificate message")
 		}
 		certificates = append(certificates, c)
@@ -102,38 +123,38 @@ func ParseCertificates(body []byte) ([][]byte, error) {
 // pre-shared key, and of those that aren't in [SuiteExchange], it reads nothing.
 func ParseKeyExchange(body []byte, version, suite uint16) (*KeyExchange, error) {
 	k := &KeyExchange{}
-	s := parser{b: body}
+	s := wire.Reader{Rest: body}
 	exchange, signed := SuiteExchange(suite)
 	switch exchange {
 	case ECDHE:
-		switch s.u8() {
+		switch s.Uint8() {
 		case 3:
-			k.Group = s.u16()
+			k.Group = s.Uint16()
 		case 1, 2:
 			return nil, syntax(body, "an elliptic curve with explicit parameters")
 		default:
 			return nil, syntax(body, "an unknown type of elliptic curve")
 		}
-		k.Public = s.vector(1)
+		k.Public = s.Vector(1)
 	case DHE:
-		k.Prime, k.Generator, k.Public = s.vector(2), s.vector(2), s.vector(2)
+		k.Prime, k.Generator, k.Public = s.Vector(2), s.Vector(2), s.Vector(2)
 		k.Bits = bitLen(k.Prime)
 	case ExportRSA:
 		k.Prime = nil
-		k.Bits = bitLen(s.vector(2))
-		s.vector(2)
+		k.Bits = bitLen(s.Vector(2))
+		s.Vector(2)
 	default:
 		return k, nil
 	}
-	k.Params = body[:len(body)-len(s.b)]
+	k.Params = body[:len(body)-len(s.Rest)]
 	if signed {
 		k.Signed = true
 		if version == TLS12 {
-			k.Signature = s.u16()
+			k.Signature = s.Uint16()
 		}
-		k.SignatureBytes = s.vector(2)
+		k.SignatureBytes = s.Vector(2)
 	}
-	return k, s.end("ServerKeyExchange")
+	return k, end(s, "ServerKeyExchange")
 }
 
 // bitLen returns the length of a number in bits.
@@ -145,40 +166,10 @@ func bitLen(b []byte) int {
 	return 8*(len(b)-i-1) + bits.Len8(b[i])
 }
 
-// A parser takes a message apart. If a length is larger than the rest, bad is set, and all later
-// values are zero.
-type parser struct {
-	b   []byte
-	bad bool
-}
-
-func (p *parser) take(n int) []byte {
-	if p.bad || n > len(p.b) {
-		p.bad, p.b = true, nil
-		return nil
-	}
-	b := p.b[:n:n]
-	p.b = p.b[n:]
-	return b
-}
-
-func (p *parser) number(n int) (v int) {
-	for _, c := range p.take(n) {
-		v = v<<8 | int(c)
-	}
-	return v
-}
-
-func (p *parser) u8() byte { return byte(p.number(1)) }
-
-func (p *parser) u16() uint16 { return uint16(p.number(2)) }
-
-func (p *parser) vector(size int) []byte { return p.take(p.number(size)) }
-
-// end returns an error if a value was missing, or if bytes are left.
-func (p *parser) end(name string) error {
-	if p.bad || len(p.b) > 0 {
-		return syntax(p.b, "a malformed %s", name)
+// end returns an error if a part was missing, or if bytes are left.
+func end(r wire.Reader, name string) error {
+	if !r.Done() {
+		return syntax(r.Rest, "a malformed %s", name)
 	}
 	return nil
 }

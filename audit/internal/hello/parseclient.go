@@ -1,39 +1,43 @@
 package hello
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/ossl-go/ossl/audit/internal/wire"
+)
 
 // ParseClientHello reads a ClientHello message of SSL 3 to TLS 1.3, with its header. Its Order has
 // all extensions, and Extra those that have no field, and those whose data Message would write
 // differently. Its errors are *SyntaxError.
 func ParseClientHello(message []byte) (*ClientHello, error) {
-	s := parser{b: message}
-	if s.u8() != 1 {
+	s := wire.Reader{Rest: message}
+	if s.Uint8() != 1 {
 		return nil, syntax(message, "not a ClientHello")
 	}
-	s = parser{b: s.vector(3), bad: s.bad}
-	h := &ClientHello{Version: s.u16(), Random: s.take(32), SessionID: s.vector(1)}
-	suites := s.vector(2)
-	h.Compressions = s.vector(1)
+	s = s.List(3)
+	h := &ClientHello{Version: s.Uint16(), Random: s.Bytes(32), SessionID: s.Vector(1)}
+	suites := s.Vector(2)
+	h.Compressions = s.Vector(1)
 	var ok bool
-	if h.Suites, ok = numbers(suites); !ok || s.bad || h.Version == 0 { // a Version of 0 stands for another one
+	if h.Suites, ok = numbers(suites); !ok || s.Failed || h.Version == 0 { // a Version of 0 stands for another one
 		return nil, syntax(message, "a malformed ClientHello")
 	}
-	if len(s.b) == 0 {
+	if len(s.Rest) == 0 {
 		return h, nil
 	}
-	list := parser{b: s.vector(2)}
-	if err := s.end("ClientHello"); err != nil {
+	list := s.List(2)
+	if err := end(s, "ClientHello"); err != nil {
 		return nil, err
 	}
-	for len(list.b) > 0 {
-		typ, data := list.u16(), list.vector(2)
-		if list.bad {
+	for len(list.Rest) > 0 {
+		typ, data := list.Uint16(), list.Vector(2)
+		if list.Failed {
 			return nil, syntax(message, "malformed extensions in a ClientHello")
 		}
 		if slices.Contains(h.Order, typ) {
 			return nil, syntax(message, "the extension %s twice", ExtensionName(typ))
 		}
-		if typ == extPSK && len(list.b) == 0 {
+		if typ == extPSK && len(list.Rest) == 0 {
 			h.PSK = data
 			continue
 		}
@@ -57,17 +61,17 @@ func numbers(b []byte) (values []uint16, ok bool) {
 // take gives an extension to its field, if there is one, if it is empty, and if the field
 // would write the same data.
 func (h *ClientHello) take(typ uint16, data []byte) bool {
-	s := parser{b: data}
+	s := wire.Reader{Rest: data}
 	list := func(size int, to *[]uint16) bool {
-		values, ok := numbers(s.vector(size))
-		if ok = ok && s.end("") == nil && *to == nil; ok {
+		values, ok := numbers(s.Vector(size))
+		if ok = ok && s.Done() && *to == nil; ok {
 			*to = values
 		}
 		return ok
 	}
 	bytes := func(size int, to *[]byte) bool {
-		b := s.vector(size)
-		ok := s.end("") == nil && *to == nil
+		b := s.Vector(size)
+		ok := s.Done() && *to == nil
 		if ok {
 			*to = append([]byte{}, b...)
 		}
@@ -80,9 +84,9 @@ func (h *ClientHello) take(typ uint16, data []byte) bool {
 	}
 	switch typ {
 	case extServerName:
-		names := parser{b: s.vector(2)}
-		kind, name := names.u8(), names.vector(2)
-		ok := s.end("") == nil && names.end("") == nil && kind == 0 && len(name) > 0 && h.ServerName == ""
+		names := s.List(2)
+		kind, name := names.Uint8(), names.Vector(2)
+		ok := s.Done() && names.Done() && kind == 0 && len(name) > 0 && h.ServerName == ""
 		if ok {
 			h.ServerName = string(name)
 		}
@@ -118,29 +122,30 @@ func (h *ClientHello) take(typ uint16, data []byte) bool {
 		h.Ticket = append([]byte{}, data...)
 		return true
 	case extALPN, extKeyShare:
-		return h.takeList(typ, parser{b: s.vector(2), bad: s.end("") != nil})
+		list := s.List(2)
+		return s.Done() && h.takeList(typ, list)
 	}
 	return false
 }
 
 // takeList is take for the extensions with lists of vectors.
-func (h *ClientHello) takeList(typ uint16, s parser) bool {
+func (h *ClientHello) takeList(typ uint16, s wire.Reader) bool {
 	if typ == extALPN {
 		protocols := []string{}
-		for len(s.b) > 0 {
-			protocols = append(protocols, string(s.vector(1)))
+		for len(s.Rest) > 0 {
+			protocols = append(protocols, string(s.Vector(1)))
 		}
-		if s.bad || h.ALPN != nil {
+		if s.Failed || h.ALPN != nil {
 			return false
 		}
 		h.ALPN = protocols
 		return true
 	}
 	shares := []KeyShare{}
-	for len(s.b) > 0 {
-		shares = append(shares, KeyShare{s.u16(), s.vector(2)})
+	for len(s.Rest) > 0 {
+		shares = append(shares, KeyShare{s.Uint16(), s.Vector(2)})
 	}
-	if s.bad || h.KeyShares != nil {
+	if s.Failed || h.KeyShares != nil {
 		return false
 	}
 	h.KeyShares = shares

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+
+	"github.com/ossl-go/ossl/audit/internal/wire"
 )
 
 // Types of records and of handshake messages.
@@ -211,12 +213,12 @@ func (p *reader) message(typ byte, body []byte) (done bool, err error) {
 	case msgCertificate:
 		reply.Certificates, err = ParseCertificates(body)
 	case msgStatus:
-		s := parser{b: body}
-		if s.u8() != 1 {
+		s := wire.Reader{Rest: body}
+		if s.Uint8() != 1 {
 			return false, syntax(body, "a CertificateStatus of an unknown type")
 		}
-		reply.Status = s.vector(3)
-		err = s.end("CertificateStatus")
+		reply.Status = s.Vector(3)
+		err = end(s, "CertificateStatus")
 	case msgKeyExchange:
 		reply.KeyExchange, err = ParseKeyExchange(body, reply.ServerHello.Version, reply.ServerHello.Suite)
 	case msgRequest:
@@ -241,26 +243,26 @@ func (p *reader) ssl2(header []byte) error {
 	if err := p.read(body); err != nil {
 		return err
 	}
-	s := parser{b: body}
+	s := wire.Reader{Rest: body}
 	if header[2] == 0 {
-		if p.reply.SSL2Error = s.u16(); p.reply.SSL2Error == 0 {
+		if p.reply.SSL2Error = s.Uint16(); p.reply.SSL2Error == 0 {
 			return syntax(body, "an SSL 2 error of number 0")
 		}
-		return s.end("SSL 2 ERROR")
+		return end(s, "SSL 2 ERROR")
 	}
-	s.u8() // session ID hit
-	s.u8() // certificate type
-	h := &SSL2Hello{Version: s.u16()}
-	certificate, suites, id := int(s.u16()), int(s.u16()), int(s.u16())
+	s.Uint8() // session ID hit
+	s.Uint8() // certificate type
+	h := &SSL2Hello{Version: s.Uint16()}
+	certificate, suites, id := int(s.Uint16()), int(s.Uint16()), int(s.Uint16())
 	if suites%3 != 0 {
 		return syntax(body, "SSL 2 ciphers of %d bytes", suites)
 	}
-	h.Certificate = s.take(certificate)
-	for b := s.take(suites); len(b) > 0; b = b[3:] {
+	h.Certificate = s.Bytes(certificate)
+	for b := s.Bytes(suites); len(b) > 0; b = b[3:] {
 		h.Suites = append(h.Suites, uint32(b[0])<<16|uint32(b[1])<<8|uint32(b[2]))
 	}
-	s.take(id)
-	if err := s.end("SSL 2 SERVER-HELLO"); err != nil {
+	s.Bytes(id)
+	if err := end(s, "SSL 2 SERVER-HELLO"); err != nil {
 		return err
 	}
 	p.reply.SSL2 = h

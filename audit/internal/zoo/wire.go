@@ -6,6 +6,8 @@ import (
 	"io"
 	"net"
 	"slices"
+
+	"github.com/ossl-go/ossl/audit/internal/wire"
 )
 
 // An offer is a client's ClientHello, as far as the scripted servers look at it.
@@ -56,41 +58,19 @@ func readOffer(conn net.Conn) (*offer, error) {
 
 func parseOffer(b []byte) (*offer, error) {
 	o := &offer{extensions: map[uint16][]byte{}}
-	// take returns the next vector, whose length has n bytes.
-	ok := true
-	take := func(n int) (v []byte) {
-		size := 0
-		if ok = ok && len(b) >= n; !ok {
-			return nil
+	r := wire.Reader{Rest: b}
+	o.version = r.Uint16()
+	r.Bytes(32) // random
+	o.session, o.suites, o.methods = r.Vector(1), numbers(r.Vector(2)), r.Vector(1)
+	if len(r.Rest) > 0 {
+		all := r.List(2)
+		for len(all.Rest) > 0 {
+			typ := all.Uint16()
+			o.extensions[typ] = all.Vector(2)
 		}
-		for _, c := range b[:n] {
-			size = size<<8 | int(c)
-		}
-		if ok = len(b) >= n+size; !ok {
-			return nil
-		}
-		v, b = b[n:n+size], b[n+size:]
-		return v
+		r.Failed = all.Failed
 	}
-	if len(b) < 34 {
-		return nil, errNotHello
-	}
-	o.version, b = binary.BigEndian.Uint16(b), b[34:]
-	o.session = take(1)
-	o.suites = numbers(take(2))
-	o.methods = take(1)
-	if !ok {
-		return nil, errNotHello
-	}
-	if len(b) > 0 {
-		b = take(2)
-		for ok && len(b) >= 4 {
-			typ := binary.BigEndian.Uint16(b)
-			b = b[2:]
-			o.extensions[typ] = take(2)
-		}
-	}
-	if !ok {
+	if r.Failed {
 		return nil, errNotHello
 	}
 	return o, nil
@@ -119,13 +99,7 @@ func (o *offer) suite13() uint16 {
 }
 
 // vector returns b after its length in n bytes.
-func vector(n int, b ...byte) []byte {
-	v := make([]byte, n, n+len(b))
-	for i := range n {
-		v[i] = byte(len(b) >> (8 * (n - 1 - i)))
-	}
-	return append(v, b...)
-}
+func vector(n int, b ...byte) []byte { return wire.AppendVector(nil, n, b) }
 
 func message(typ byte, body ...byte) []byte { return append([]byte{typ}, vector(3, body...)...) }
 
