@@ -76,6 +76,11 @@ type Config struct {
 	Unmet      []Unmet        `json:"unmet"`
 	Notes      []string       `json:"notes"` // for the head of the file
 	Layout     Layout         `json:"-"`
+
+	// Of a configuration that [Read] has read: where its sites with TLS begin, the one first whose
+	// directives it has, and the parts that weren't read.
+	Sites  []Place  `json:"sites,omitempty"`
+	Unread []Unread `json:"unread,omitempty"`
 }
 
 // Generate writes a configuration that follows a policy as far as the server can.

@@ -14,7 +14,8 @@ var opensslCommands = []string{"ciphersuites", "cipherstring", "signaturealgorit
 var copied = map[string]map[string]bool{
 	"nginx": directives(words("ssl_conf_command", opensslCommands...), "ssl_protocols", "ssl_ciphers", "ssl_prefer_server_ciphers",
 		"ssl_ecdh_curve", "ssl_session_cache", "ssl_session_timeout", "ssl_session_tickets", "ssl_early_data", "ssl_buffer_size",
-		"ssl_stapling", "http2", "sendfile", "sendfile_max_chunk", "tcp_nopush", "tcp_nodelay", "add_header strict-transport-security"),
+		"ssl_stapling", "ssl_stapling_verify", "http2", "sendfile", "sendfile_max_chunk", "tcp_nopush", "tcp_nodelay",
+		"add_header strict-transport-security"),
 	"apache": directives(words("sslopensslconfcmd", opensslCommands...), "sslprotocol", "sslciphersuite", "sslciphersuite tlsv1.3",
 		"sslciphersuite ssl", "sslhonorcipherorder", "sslsessioncache", "sslsessioncachetimeout", "sslsessiontickets",
 		"sslcompression", "sslinsecurerenegotiation", "sslusestapling", "sslstaplingcache", "protocols", "enablesendfile",
@@ -58,13 +59,17 @@ func haproxyOptions() (words []string) {
 
 // Copyable returns the directives that can be copied into another configuration of the same server, and
 // the names of the others. It copies the directives about TLS that it knows to open no file, load no
-// library, run no program and connect to nobody. It returns an error for a value whose meaning is in
-// doubt, such as one that ends its own line and would smuggle in further directives.
+// library, run no program and connect to nobody; Apache's caches get a path in the folder STATE. It
+// returns an error for a value whose meaning is in doubt, such as one that ends its own line and would
+// smuggle in further directives.
 func (c *Config) Copyable() (copyable []Directive, others []string, err error) {
 	for _, d := range c.Directives {
 		if !d.isCopied(c.Server.Kind) {
 			others = append(others, d.Name)
 			continue
+		}
+		if scheme, size, ok := apacheCache(d); ok {
+			d.Value = scheme + ":STATE/" + strings.ToLower(d.Name) + iff(size != "", "("+size)
 		}
 		if err := d.checkValue(); err != nil {
 			return nil, nil, err
@@ -72,6 +77,17 @@ func (c *Config) Copyable() (copyable []Directive, others []string, err error) {
 		copyable = append(copyable, d)
 	}
 	return copyable, others, nil
+}
+
+// apacheCache splits the value of a cache of Apache, such as shmcb:/run/cache(512000), into its kind and
+// its size.
+func apacheCache(d Directive) (scheme, size string, ok bool) {
+	if name := strings.ToLower(d.Name); name != "sslsessioncache" && name != "sslstaplingcache" {
+		return "", "", false
+	}
+	scheme, path, ok := strings.Cut(d.Value, ":")
+	_, size, _ = strings.Cut(path, "(")
+	return scheme, size, ok
 }
 
 // isCopied reports whether a directive of a server is one of those that are copied.

@@ -26,6 +26,7 @@ func (f *configFlags) explain(cmd *cobra.Command, ours *confgen.Config) error {
 	fmt.Fprintf(out, "%s, compared with the policy %s: %d directives about TLS, %d differences.\n", printable(f.from),
 		ours.Policy.Name,
 		len(yours.Directives), len(differences))
+	writeRead(out, yours)
 	for _, d := range differences {
 		fmt.Fprintf(out, "\n%s\n", printable(d.Name))
 		writeLine(out, "  yours", valueOf(d.Yours, d.HasYours))
@@ -37,6 +38,39 @@ func (f *configFlags) explain(cmd *cobra.Command, ours *confgen.Config) error {
 	}
 	writeSources(out, ours.Policy, differences)
 	return nil
+}
+
+// writeRead writes the sites of a configuration that was read, and the parts that weren't read.
+func writeRead(out io.Writer, yours *confgen.Config) {
+	places := func(all []confgen.Place) string {
+		var names []string
+		for _, p := range all[:min(len(all), 10)] {
+			names = append(names, p.String())
+		}
+		if len(all) > len(names) {
+			names = append(names, fmt.Sprintf("and %d more", len(all)-len(names)))
+		}
+		return strings.Join(names, ", ")
+	}
+	switch n := len(yours.Sites); n {
+	case 0:
+		writeLine(out, "  sites", "none with TLS found: only directives for the whole server are compared")
+	case 1:
+		writeLine(out, "  sites", "1 with TLS: "+places(yours.Sites))
+	default:
+		writeLine(out, "  sites", fmt.Sprintf("%d with TLS. The first is compared: %s. Not compared: %s", n, places(yours.Sites[:1]),
+			places(yours.Sites[1:])))
+	}
+	unread := map[string][]confgen.Place{}
+	for _, u := range yours.Unread {
+		unread[u.What] = append(unread[u.What], u.Place)
+	}
+	for _, u := range yours.Unread {
+		if at := unread[u.What]; at != nil {
+			writeLine(out, "  not read", u.What+" ("+places(at)+")")
+			delete(unread, u.What)
+		}
+	}
 }
 
 // writeSources writes the titles of the documents that the differences name by their keys.
@@ -88,6 +122,10 @@ func (f *configFlags) tryBoth(cmd *cobra.Command, o confgen.Options) error {
 	head := fmt.Sprintf("%s %s%s on the loopback address, %s key: %s, and ours by the policy %s", o.Server.Kind,
 		o.Server.Version, withTLS(o.Server), strings.Join(t.Keys, " and "), yours, o.Policy.Name)
 	fmt.Fprintf(out, "%s\n\n", strings.Join(wrap(head, textWidth), "\n"))
+	if t.Yours != nil {
+		writeRead(out, t.Yours)
+		fmt.Fprintln(out)
+	}
 	fmt.Fprintf(out, "%-34s %16s %16s\n", "", "yours", "ours")
 	for _, row := range rowsOf(r) {
 		fmt.Fprintf(out, "%-34s %16s %16s\n", row[0], row[1], row[2])

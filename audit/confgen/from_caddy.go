@@ -1,0 +1,287 @@
+package confgen
+
+import (
+	"fmt"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// caddy returns the next token as Caddy's lexer does: braces are marks if they stand alone.
+func (s *scanner) caddy() token {
+	for s.i < len(s.text) {
+		line, rest := s.line, s.rest()
+		switch b := rest[0]; {
+		case b == '\n':
+			s.take(1)
+			return token{mark: '\n', line: line}
+		case b == ' ' || b == '\t' || b == '\r':
+			s.take(1)
+		case strings.HasPrefix(rest, "\\\n"):
+			s.take(2)
+		case b == '#':
+			s.take(s.until("\n"))
+		case b == '"':
+			s.take(1)
+			word := s.take(s.quoted(b))
+			s.take(1)
+			return token{word: strings.ReplaceAll(word, `\"`, `"`), line: line}
+		case b == '`':
+			s.take(1)
+			word := s.take(s.until("`"))
+			s.take(1)
+			return token{word: word, line: line}
+		default:
+			word := s.take(s.until(" \t\r\n"))
+			if word == "{" || word == "}" {
+				return token{mark: word[0], line: line}
+			}
+			if mark, ok := strings.CutPrefix(word, "<<"); ok && mark != "" && !strings.ContainsAny(mark, "<{}\"'`") {
+				return token{word: s.heredoc(mark), line: line}
+			}
+			return token{word: word, line: line}
+		}
+	}
+	return token{mark: theEnd, line: s.line}
+}
+
+// heredoc takes the lines up to one that begins with a mark.
+func (s *scanner) heredoc(mark string) string {
+	s.take(s.until("\n") + 1)
+	start := s.i
+	for s.i < len(s.text) {
+		end := s.i
+		line := s.rest()[:s.until("\n")]
+		if trimmed := strings.TrimLeft(line, " \t"); strings.HasPrefix(trimmed, mark) {
+			s.take(len(line) - len(trimmed) + len(mark))
+			return s.text[start:end]
+		}
+		s.take(len(line) + 1)
+	}
+	return s.text[start:]
+}
+
+// A caddyNode is a line of a Caddyfile, and the block that it begins.
+type caddyNode struct {
+	words []string
+	block bool
+	under []*caddyNode
+	Place
+}
+
+// maxNodes bounds the lines of a Caddyfile whose snippets are put in.
+const maxNodes = 100_000
+
+type caddyReading struct {
+	*reading
+	snippets map[string][]*caddyNode
+	nodes    int
+}
+
+func (r *caddyReading) parse(file string) ([]*caddyNode, error) {
+	text, err := r.file(file)
+	if err != nil {
+		return nil, err
+	}
+	root := &caddyNode{}
+	open := []*caddyNode{root}
+	var node *caddyNode
+	end := func() {
+		if node != nil {
+			top := open[len(open)-1]
+			top.under = append(top.under, node)
+			node = nil
+		}
+	}
+	for s := newScanner(text); ; {
+		t := s.caddy()
+		if node == nil && (t.mark == 0 || t.mark == '{') {
+			node = &caddyNode{Place: Place{file, t.line}}
+		}
+		switch t.mark {
+		case '{':
+			if len(open) == maxBlocks {
+				return nil, fmt.Errorf("%s:%d: more than %d blocks in each other", file, t.line, maxBlocks)
+			}
+			begun := node
+			begun.block = true
+			end()
+			open = append(open, begun)
+		case '}':
+			end()
+			if len(open) == 1 {
+				return nil, fmt.Errorf("%s:%d: a } without a {", file, t.line)
+			}
+			open = open[:len(open)-1]
+		case '\n', theEnd:
+			// A site's addresses may go on in the next line.
+			if len(open) > 1 || node == nil || !strings.HasSuffix(node.words[len(node.words)-1], ",") || t.mark == theEnd {
+				end()
+			}
+			if t.mark == theEnd && len(open) > 1 {
+				return nil, fmt.Errorf("%s: a { without a }", open[len(open)-1].Place)
+			}
+			if t.mark == theEnd {
+				return root.under, nil
+			}
+		default:
+			node.words = append(node.words, t.word)
+		}
+	}
+}
+
+// resolve puts the snippets and the files that nodes import into their places.
+func (r *caddyReading) resolve(nodes []*caddyNode, args []string, depth int) (out []*caddyNode, err error) {
+	for _, n := range nodes {
+		if r.nodes++; r.nodes > maxNodes {
+			return nil, fmt.Errorf("%s: the snippets have more than %d lines", n.Place, maxNodes)
+		}
+		copied := &caddyNode{words: caddyArguments(n.words, args), block: n.block, Place: n.Place}
+		if len(copied.words) > 0 && strings.HasPrefix(copied.words[0], "(") && n.block {
+			r.snippets[strings.Trim(copied.words[0], "()")] = n.under
+			continue
+		}
+		if len(copied.words) < 2 || copied.words[0] != "import" {
+			if copied.under, err = r.resolve(n.under, args, depth); err != nil {
+				return nil, err
+			}
+			out = append(out, copied)
+			continue
+		}
+		if err := tooDeep(n.File, depth); err != nil {
+			return nil, err
+		}
+		imported := func(nodes []*caddyNode) error {
+			more, err := r.resolve(nodes, copied.words[2:], depth+1)
+			out = append(out, more...)
+			return err
+		}
+		if snippet, ok := r.snippets[copied.words[1]]; ok {
+			err = imported(snippet)
+		} else {
+			err = r.include(statement{words: copied.words, Place: n.Place}, copied.words[1], func(name string) error {
+				nodes, err := r.parse(name)
+				if err != nil {
+					return err
+				}
+				return imported(nodes)
+			})
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// caddyArguments puts the arguments of an import into words.
+func caddyArguments(words, args []string) []string {
+	words = slices.Clone(words)
+	for i := range words {
+		for k, arg := range args {
+			n := strconv.Itoa(k)
+			words[i] = strings.NewReplacer("{args["+n+"]}", arg, "{args."+n+"}", arg).Replace(words[i])
+		}
+	}
+	return words
+}
+
+// caddyHasTLS reports whether a site has TLS: Caddy gives it to all sites with a name.
+func caddyHasTLS(site *caddyNode, auto bool) bool {
+	if slices.ContainsFunc(site.under, func(n *caddyNode) bool { return len(n.words) > 0 && n.words[0] == "tls" }) {
+		return true
+	}
+	return slices.ContainsFunc(site.words, func(address string) bool {
+		address = strings.TrimSuffix(address, ",")
+		if !strings.Contains(address, "://") {
+			address = "//" + address
+		}
+		u, err := url.Parse(address)
+		if err != nil { // {$NAME}, for example
+			return auto
+		}
+		return u.Scheme == "https" || u.Port() == "443" || u.Scheme != "http" && u.Port() != "80" && u.Hostname() != "" && auto
+	})
+}
+
+func (c *Config) readCaddy(r *reading, file string) error {
+	cr := &caddyReading{reading: r, snippets: map[string][]*caddyNode{}}
+	nodes, err := cr.parse(file)
+	if err != nil {
+		return err
+	}
+	if nodes, err = cr.resolve(nodes, nil, 0); err != nil {
+		return err
+	}
+	// A Caddyfile of one site needs no braces: its first line is the address.
+	for i, n := range nodes {
+		if !n.block && !slices.Contains([]string{"tls", "header"}, n.words[0]) {
+			nodes = append(nodes[:i:i], &caddyNode{n.words, true, nodes[i+1:], n.Place})
+			break
+		}
+	}
+	auto := true
+	var site *caddyNode
+	for _, n := range nodes {
+		switch {
+		case n.block && len(n.words) == 0:
+			for _, option := range n.under {
+				switch {
+				case len(option.words) > 1 && option.words[0] == "auto_https" && option.words[1] == "off":
+					auto = false
+				case option.block && len(option.words) > 0 && option.words[0] == "servers":
+					for _, o := range option.under {
+						if len(o.words) > 1 && o.words[0] == "protocols" {
+							c.put("servers", o.words[0], strings.Join(o.words[1:], " "))
+						}
+					}
+				}
+			}
+		case n.block && caddyHasTLS(n, auto):
+			if c.Sites = append(c.Sites, n.Place); site == nil {
+				site = n
+			}
+		case !n.block: // of a file that a site imports
+			site = &caddyNode{under: nodes}
+		}
+	}
+	if site != nil {
+		c.caddySite(r, site, site)
+	}
+	return nil
+}
+
+// caddySite takes the directives under a node of a site.
+func (c *Config) caddySite(r *reading, site, under *caddyNode) {
+	for _, n := range under.under {
+		if len(n.words) == 0 {
+			continue
+		}
+		value := ""
+		switch rest := n.words[1:]; {
+		case n.words[0] == "tls" && site == under:
+			for _, o := range n.under {
+				if len(o.words) > 1 && slices.Contains([]string{"protocols", "ciphers", "curves", "alpn"}, o.words[0]) {
+					c.put("tls", o.words[0], strings.Join(o.words[1:], " "))
+				}
+			}
+			continue
+		case n.words[0] == "header":
+			for _, o := range append([]*caddyNode{{words: rest}}, n.under...) {
+				for i, word := range o.words[:max(0, len(o.words)-1)] {
+					if strings.EqualFold(strings.TrimLeft(word, "+?>"), hstsName) {
+						value = o.words[i+1]
+					}
+				}
+			}
+		default:
+			c.caddySite(r, site, n)
+		}
+		if value != "" && site == under {
+			c.put("site", "header "+hstsName, `"`+value+`"`)
+		} else if value != "" {
+			r.note(n.Place, "%s in %s", hstsName, strings.Join(under.words, " "))
+		}
+	}
+}
