@@ -90,6 +90,9 @@ func (r *reading) include(s statement, pattern string, read func(file string) er
 		r.note(s.Place, "%s: %v", what, err)
 		return nil
 	}
+	if !strings.HasPrefix(filepath.Base(pattern), ".") { // glob(3) leaves out hidden files, and so do servers
+		found = slices.DeleteFunc(found, func(name string) bool { return strings.HasPrefix(filepath.Base(name), ".") })
+	}
 	if len(found) == 0 {
 		// A pattern may match nothing, but its folder is not on this machine, or elsewhere.
 		if _, err := os.Stat(filepath.Dir(pattern)); err != nil || !strings.ContainsAny(pattern, "*?[") {

@@ -73,11 +73,7 @@ func (r *reading) apache(file string, around []*block, depth int) ([]statement, 
 		case strings.HasPrefix(name, "<"):
 			return n.open(words, number)
 		case name == "serverroot" && len(words) == 2:
-			if info, err := os.Stat(words[1]); err == nil && info.IsDir() {
-				r.base = words[1]
-			} else {
-				r.note(s.Place, "%s: no such folder, so that the names of files are taken from %s", strings.Join(words, " "), r.base)
-			}
+			r.serverRoot(s)
 		case (name == "include" || name == "includeoptional") && len(words) == 2:
 			return r.include(s, words[1], func(name string) error {
 				more, err := r.apacheFiles(s, name, n.blocks, depth+1)
@@ -90,6 +86,19 @@ func (r *reading) apache(file string, around []*block, depth int) ([]statement, 
 		return nil
 	})
 	return out, err
+}
+
+// serverRoot takes the folder of ServerRoot for relative names. In a copy from another machine it is the
+// folder of that name around the main file.
+func (r *reading) serverRoot(s statement) {
+	root := s.words[1]
+	for _, dir := range []string{root, filepath.Dir(r.base), r.base} {
+		if info, err := os.Stat(dir); err == nil && info.IsDir() && filepath.Base(dir) == filepath.Base(root) {
+			r.base = dir
+			return
+		}
+	}
+	r.note(s.Place, "ServerRoot %s: no such folder, so names of files are taken from %s", root, r.base)
 }
 
 // apacheFiles reads a file, or all files of a folder.
@@ -175,6 +184,8 @@ func (c *Config) readApache(r *reading, file string) error {
 		switch {
 		case s.is("Use"):
 			r.note(s.Place, "Use: macros aren't expanded")
+		case ok && p.host != nil && site == nil:
+			r.note(s.Place, "%s in %s without TLS", d.Name, strings.Join(p.host.words, " "))
 		case !ok || p.host != nil && p.host != site || p.macro && p.host == nil:
 		case p.narrow != nil:
 			r.note(s.Place, "%s in %s", d.Name, strings.Join(p.narrow.words, " "))
@@ -200,6 +211,7 @@ func apacheDirective(s statement) (d Directive, ok bool) {
 	lower := strings.ToLower(name)
 	switch {
 	case len(words) == 0 || secretFile(name):
+	case lower == "ssloptions" || lower == "sslusername" || strings.HasPrefix(lower, "sslrequire"): // of requests
 	case (lower == "sslopensslconfcmd" || lower == "sslciphersuite") && len(words) == 2:
 		return Directive{Name: name + " " + words[0], Value: words[1]}, true
 	case lower == "sslsessioncache" || lower == "sslstaplingcache":

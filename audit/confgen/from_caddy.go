@@ -187,8 +187,9 @@ func caddyArguments(words, args []string) []string {
 	return words
 }
 
-// caddyHasTLS reports whether a site has TLS: Caddy gives it to all sites with a name.
-func caddyHasTLS(site *caddyNode, auto bool) bool {
+// caddyHasTLS reports whether a site has TLS: Caddy gives it to all sites with a name that aren't on the
+// port of plain HTTP. Without its automatic HTTPS, ports that are given have none.
+func caddyHasTLS(site *caddyNode, auto bool, httpPort string) bool {
 	if slices.ContainsFunc(site.under, func(n *caddyNode) bool { return len(n.words) > 0 && n.words[0] == "tls" }) {
 		return true
 	}
@@ -201,7 +202,9 @@ func caddyHasTLS(site *caddyNode, auto bool) bool {
 		if err != nil { // {$NAME}, for example
 			return auto
 		}
-		return u.Scheme == "https" || u.Port() == "443" || u.Scheme != "http" && u.Port() != "80" && u.Hostname() != "" && auto
+		port := u.Port()
+		return u.Scheme == "https" || port == "443" ||
+			u.Scheme != "http" && port != httpPort && u.Hostname() != "" && (auto || port == "")
 	})
 }
 
@@ -221,7 +224,7 @@ func (c *Config) readCaddy(r *reading, file string) error {
 			break
 		}
 	}
-	auto := true
+	auto, httpPort := true, "80"
 	var site *caddyNode
 	for _, n := range nodes {
 		switch {
@@ -230,6 +233,8 @@ func (c *Config) readCaddy(r *reading, file string) error {
 				switch {
 				case len(option.words) > 1 && option.words[0] == "auto_https" && option.words[1] == "off":
 					auto = false
+				case len(option.words) > 1 && option.words[0] == "http_port":
+					httpPort = option.words[1]
 				case option.block && len(option.words) > 0 && option.words[0] == "servers":
 					for _, o := range option.under {
 						if len(o.words) > 1 && o.words[0] == "protocols" {
@@ -238,7 +243,8 @@ func (c *Config) readCaddy(r *reading, file string) error {
 					}
 				}
 			}
-		case n.block && caddyHasTLS(n, auto):
+		case n.block && strings.HasPrefix(n.words[0], "&("): // a named route
+		case n.block && caddyHasTLS(n, auto, httpPort):
 			if c.Sites = append(c.Sites, n.Place); site == nil {
 				site = n
 			}

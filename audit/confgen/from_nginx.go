@@ -264,8 +264,10 @@ func (c *Config) readNginx(r *reading, file string) error {
 		switch {
 		case s.in(first.context) || len(s.blocks) == 0:
 			scope = "main"
-		case s.inner() == first.block:
+		case first.block != nil && s.inner() == first.block:
 			scope = "site"
+		case first.block == nil && s.inner().name() == "server" && strings.HasPrefix(s.words[0], "ssl_"):
+			r.note(s.Place, "%s in a server without TLS", s.words[0])
 		case slices.Contains(s.blocks, first.block) && s.is("add_header") && s.has(hstsName):
 			r.note(s.Place, "%s in %s", hstsName, strings.Join(s.inner().words, " "))
 		}

@@ -202,11 +202,14 @@ func TestCompareHAProxy(t *testing.T) {
 func TestReadFolders(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{
-		"sites-available/a":  "server { listen 443 ssl; include snippets/tls.conf; }",
+		"sites-available/a":  "server { listen 443 ssl; include snippets/*; }",
 		"snippets/tls.conf":  "ssl_protocols TLSv1.3;",
 		"apache.conf":        "ServerRoot " + dir + "/root\nInclude conf.d\n",
+		"root/conf/copied":   "ServerRoot /etc/root\nInclude conf.d/*.conf\n",
 		"root/conf.d/a.conf": "SSLProtocol all\n",
 		"root/conf.d/b/c":    "SSLCompression off\n",
+		"root/conf.d/.x":     "SSLCompression on\n",
+		"snippets/.x":        "ssl_protocols TLSv1;",
 	} {
 		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o700); err != nil {
 			t.Fatal(err)
@@ -218,6 +221,7 @@ func TestReadFolders(t *testing.T) {
 	for _, test := range [][3]string{
 		{"nginx", "sites-available/a", "site: ssl_protocols TLSv1.3\nsite a:1\n"},
 		{"apache", "apache.conf", "main: SSLProtocol all\nmain: SSLCompression off\n"},
+		{"apache", "root/conf/copied", "main: SSLProtocol all\n"},
 	} {
 		if got := describe(t, test[0], filepath.Join(dir, test[1])); got != test[2] {
 			t.Errorf("%s: got\n%s\nwant\n%s", test[1], got, test[2])
