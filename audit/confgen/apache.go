@@ -86,9 +86,7 @@ func (c *Config) apache(w *writer) {
 		w.line(fmt.Sprintf("LoadModule %s_module %s/mod_%s.so", module, modules, module))
 		w.close("</IfModule>")
 	}
-	if l.State == "" {
-		w.comment("A site's file: /etc/apache2/sites-available/" + l.Names[0] + ".conf, enabled by a2ensite.")
-	} else {
+	if l.State != "" {
 		w.line("ServerRoot "+l.State, "ServerName localhost", "PidFile "+l.State+"/httpd.pid", "ErrorLog "+l.State+"/error.log",
 			"DefaultRuntimeDir "+l.State, "Mutex file:"+l.State)
 		for _, m := range []string{"mpm_event", "authz_core"} {

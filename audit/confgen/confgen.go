@@ -40,6 +40,7 @@ type Layout struct {
 	PlainPort    int    // of plain HTTP, which only redirects; 80 if 0, none if negative
 	Root         string // the folder of the site's files
 	Backend      string // host:port of the application behind HAProxy
+	Snippet      bool   // only the site, as a file that nginx.conf of Debian includes
 	// State is a folder for the pid file, logs and sockets. If it is set, the configuration is for
 	// a server that a user starts from there, without root.
 	State string
@@ -108,6 +109,9 @@ func Generate(o Options) (*Config, error) {
 		if s.OpenSSL.Before(Version{1, 1, 1}) {
 			return nil, fmt.Errorf("confgen: OpenSSL %s is too old: TLS 1.3 needs 1.1.1", s.OpenSSL)
 		}
+	}
+	if o.Layout.Snippet && (s.Kind != "nginx" || o.Layout.State != "") {
+		return nil, errors.New("confgen: only nginx has snippets, and they are no whole configuration")
 	}
 	g := &generator{Options: o, config: &Config{Server: s, Policy: o.Policy, Layout: o.Layout.withDefaults(s.Kind)}}
 	g.head()

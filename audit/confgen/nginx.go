@@ -127,6 +127,10 @@ func iff(ok bool, s string) string {
 
 func (c *Config) nginx(w *writer) {
 	l := c.Layout
+	if l.Snippet {
+		c.nginxSite(w)
+		return
+	}
 	if l.State == "" {
 		w.line("user www-data;", "worker_processes auto;", "pid /run/nginx.pid;", "include /etc/nginx/modules-enabled/*.conf;")
 	} else {
@@ -145,6 +149,13 @@ func (c *Config) nginx(w *writer) {
 		}
 	}
 	w.line("default_type application/octet-stream;")
+	c.nginxSite(w)
+	w.close("}")
+}
+
+// nginxSite writes the servers.
+func (c *Config) nginxSite(w *writer) {
+	l := c.Layout
 	write := func(scope string) {
 		for _, d := range c.Directives {
 			if d.Scope == scope {
@@ -176,7 +187,6 @@ func (c *Config) nginx(w *writer) {
 		w.line("ssl_certificate "+cert.Chain+";", "ssl_certificate_key "+cert.Key+";")
 	}
 	write("site")
-	w.close("}")
 	w.close("}")
 }
 

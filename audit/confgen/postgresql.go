@@ -64,9 +64,7 @@ func (g *generator) postgresql() {
 
 func (c *Config) postgresql(w *writer) {
 	l := c.Layout
-	if l.State == "" {
-		w.comment("A file for /etc/postgresql/VERSION/main/conf.d.")
-	} else {
+	if l.State != "" {
 		w.line("listen_addresses = '"+l.Address+"'", "port = "+itoa(l.Port), "unix_socket_directories = ''", "fsync = off",
 			"logging_collector = off", "max_connections = 50")
 	}

@@ -138,6 +138,28 @@ func (c *Config) write(bare bool) string {
 	return w.out.String()
 }
 
+// place says where the file belongs, or "" if a user starts the server with it.
+func (c *Config) place() string {
+	name := c.Layout.Names[0]
+	switch {
+	case c.Layout.State != "" || c.Server.Kind == "go":
+		return ""
+	case c.Layout.Snippet:
+		return "It belongs in /etc/nginx/sites-available/" + name + ", with a link to it in /etc/nginx/sites-enabled " +
+			"(without these folders: in /etc/nginx/conf.d/" + name + ".conf)."
+	}
+	return map[string]string{
+		"nginx": "It takes the place of all of /etc/nginx/nginx.conf; with --snippet it is a file for sites-available.",
+		"apache": "It belongs in /etc/apache2/sites-available/" + name + ".conf, enabled by a2ensite (without this folder: in " +
+			"/etc/httpd/conf.d/" + name + ".conf).",
+		"haproxy":  "It takes the place of all of /etc/haproxy/haproxy.cfg.",
+		"lighttpd": "It takes the place of all of /etc/lighttpd/lighttpd.conf.",
+		"caddy":    "It takes the place of all of /etc/caddy/Caddyfile.",
+		"postgresql": "It belongs in /etc/postgresql/VERSION/main/conf.d/tls.conf (without this folder: in a file that " +
+			"postgresql.conf includes).",
+	}[c.Server.Kind]
+}
+
 func (c *Config) writeHead(w *writer) {
 	s := c.Server
 	if w.bare || c.Policy == nil {
@@ -152,6 +174,7 @@ func (c *Config) writeHead(w *writer) {
 	w.comment(fmt.Sprintf("TLS for %s %s%s, by the policy %s: %s (%s).", s.Kind, s.Version, running, c.Policy.Name,
 		c.Policy.Title, c.Policy.Date))
 	w.comment("Written by 'ossl config " + s.Kind + "'. Replace the names and paths by yours.")
+	w.comment(c.place())
 	for _, n := range c.Notes {
 		w.comment(n)
 	}

@@ -6,6 +6,8 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"os"
 	"runtime"
 	"strings"
@@ -26,7 +28,7 @@ type configFlags struct {
 	certificate, key, root string
 	backend                string
 	from, output           string
-	try                    bool
+	try, snippet, force    bool
 	rounds                 int
 	keys                   []string
 }
@@ -41,7 +43,7 @@ func configCommand() *cobra.Command {
 
 It asks the installed program for its version, and finds the OpenSSL that it runs with. It starts the
 program for nothing else. Each directive has its reason, its source and the version that it needs.
-What the server can't do of the policy is listed at the head of the file.
+The head of the file says where it belongs, and lists what the server can't do of the policy.
 
 With --from it reads your configuration, without changing it, and explains each difference. With
 --try it starts the installed server twice on the loopback address, without root's rights: with your
@@ -50,6 +52,7 @@ measures both in turns, and prints the difference, or the directive that stops a
 		Example: `  ossl config nginx
   ossl config apache --policy mozilla-intermediate --name example.com
   ossl config haproxy --server-version 3.0.11 --openssl-version 3.5.7 --output haproxy.cfg
+  ossl config nginx --snippet --name example.com --output /etc/nginx/sites-available/example.com
   ossl config nginx --from /etc/nginx/nginx.conf --try`,
 		Args:              exactServer,
 		ValidArgs:         confgen.Servers,
@@ -72,7 +75,9 @@ measures both in turns, and prints the difference, or the directive that stops a
 	flags.StringVar(&f.key, "key", "", "the `file` of the private key; it isn't read")
 	flags.StringVar(&f.root, "root", "", "the `folder` of the site's files")
 	flags.StringVar(&f.backend, "backend", "", "the application behind HAProxy: `host:port`")
+	flags.BoolVar(&f.snippet, "snippet", false, "write only the site of nginx: a file for Debian's sites-available")
 	flags.StringVar(&f.output, "output", "", "write to this `file`, which must not exist")
+	flags.BoolVar(&f.force, "force", false, "replace the file of --output if it exists")
 	flags.StringVar(&f.from, "from", "", "explain how this configuration `file` differs")
 	flags.BoolVar(&f.try, "try", false, "start the installed server with both configurations, and compare")
 	flags.IntVar(&f.rounds, "rounds", 10, "the number of alternating rounds of --try")
@@ -112,7 +117,17 @@ func (f *configFlags) run(cmd *cobra.Command, kind string) error {
 		_, err = fmt.Fprint(cmd.OutOrStdout(), config.Text())
 		return err
 	}
-	return wholefile.Create(wholefile.File{Name: f.output, Mode: 0o644, Text: []byte(config.Text())})
+	if f.force {
+		return wholefile.Replace(f.output, func(w io.Writer) error {
+			_, err := io.WriteString(w, config.Text())
+			return err
+		})
+	}
+	err = wholefile.Create(wholefile.File{Name: f.output, Mode: 0o644, Text: []byte(config.Text())})
+	if errors.Is(err, fs.ErrExist) {
+		err = fmt.Errorf("%w; --force replaces it", err)
+	}
+	return err
 }
 
 func (f *configFlags) options(cmd *cobra.Command, kind string) (o confgen.Options, err error) {
@@ -122,8 +137,19 @@ func (f *configFlags) options(cmd *cobra.Command, kind string) (o confgen.Option
 	if f.try && f.serverVersion != "" {
 		return o, usageError("--try starts the installed server: --server-version can't be given with it")
 	}
-	if f.try && f.output != "" {
-		return o, usageError("--try writes no configuration: --output can't be given with it")
+	for _, explains := range []struct {
+		name string
+		set  bool
+	}{{"--try", f.try}, {"--from", f.from != ""}} {
+		if explains.set && (f.output != "" || f.snippet) {
+			return o, usageError(explains.name + " writes no configuration: --output and --snippet can't be given with it")
+		}
+	}
+	if f.force && f.output == "" {
+		return o, usageError("--force goes with --output")
+	}
+	if f.snippet && kind != "nginx" {
+		return o, usageError("--snippet is for nginx")
 	}
 	if f.from != "" && kind == "go" {
 		return o, usageError("--from can't read Go programs")
@@ -147,7 +173,7 @@ func (f *configFlags) options(cmd *cobra.Command, kind string) (o confgen.Option
 	default:
 		return o, usageError("--aes is auto, yes or no")
 	}
-	o.Layout = confgen.Layout{Names: f.names, Root: f.root, Backend: f.backend}
+	o.Layout = confgen.Layout{Names: f.names, Root: f.root, Backend: f.backend, Snippet: f.snippet}
 	for _, word := range append([]string{f.root, f.backend, f.certificate, f.key}, f.names...) {
 		if strings.ContainsAny(word, "\"'\\{};#$` \t\r\n") {
 			return o, usageError(fmt.Sprintf("%q has characters that would need quotes in a configuration", word))
