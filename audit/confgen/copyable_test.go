@@ -110,6 +110,14 @@ func TestReadHostile(t *testing.T) {
 	case <-ctx.Done():
 		t.Fatal("waits for the pipe's writer")
 	}
+	// Nor may lines that go on, or many statements in many blocks.
+	for kind, text := range map[string]string{"apache": strings.Repeat("a\\\n", maxBytes/3),
+		"nginx": strings.Repeat("a {", maxBlocks) + strings.Repeat("b;", maxBytes/4) + strings.Repeat("}", maxBlocks)} {
+		start := time.Now()
+		if _, err := read(t, kind, text); err != nil || time.Since(start) > 30*time.Second {
+			t.Errorf("%s: %v after %v", kind, err, time.Since(start))
+		}
+	}
 	for kind, text := range map[string]string{"nginx": strings.Repeat("a{", 1000), "caddy": strings.Repeat("a {\n", 1000),
 		"apache": strings.Repeat("<a>\n", 1000)} {
 		if _, err := read(t, kind, text); err == nil || !strings.Contains(err.Error(), "blocks in each other") {

@@ -157,18 +157,18 @@ type nest struct {
 }
 
 func newNest(file string, around []*block) *nest {
-	return &nest{file, len(around), slices.Clone(around)}
+	return &nest{file, len(around), around}
 }
 
 func (n *nest) statement(words []string, line int) statement {
-	return statement{words, slices.Clone(n.blocks), Place{n.file, line}}
+	return statement{words, n.blocks, Place{n.file, line}}
 }
 
 func (n *nest) open(words []string, line int) error {
 	if len(n.blocks) == maxBlocks {
 		return fmt.Errorf("%s:%d: more than %d blocks in each other", n.file, line, maxBlocks)
 	}
-	n.blocks = append(n.blocks, &block{words, Place{n.file, line}})
+	n.blocks = append(slices.Clip(n.blocks), &block{words, Place{n.file, line}}) // statements have the old slice
 	return nil
 }
 

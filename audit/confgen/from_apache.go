@@ -9,22 +9,22 @@ import (
 // logicalLines splits text into lines, each with its first line's number. A \ before a newline, if
 // there is an escape, joins two lines.
 func logicalLines(text string, escape bool, each func(line string, number int) error) error {
-	number, begin, joined := 0, 1, ""
+	number, begin := 0, 1
+	var joined strings.Builder
 	for line := range strings.SplitSeq(text, "\n") {
 		number++
 		if part, ok := strings.CutSuffix(line, `\`); ok && escape {
-			joined += part
+			joined.WriteString(part)
 			continue
 		}
-		if err := each(joined+line, begin); err != nil {
+		joined.WriteString(line)
+		if err := each(joined.String(), begin); err != nil {
 			return err
 		}
-		joined, begin = "", number+1
+		joined.Reset()
+		begin = number + 1
 	}
-	if joined != "" {
-		return each(joined, begin)
-	}
-	return nil
+	return each(joined.String(), begin)
 }
 
 // apacheWords splits a line as ap_getword_conf does: a # begins a comment at the line's begin only.

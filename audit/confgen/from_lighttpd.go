@@ -118,10 +118,14 @@ func (c *Config) readLighttpd(r *reading, file string) error {
 		return err
 	}
 	// A site is a socket with TLS; nil stands for the main part.
-	var sites []*block
+	var site *block
+	isSite := map[*block]bool{}
 	for _, s := range statements {
 		if s.is("ssl.engine") && len(s.words) == 3 && s.words[2] == `"enable"` && len(s.blocks) < 2 {
-			sites = append(sites, s.inner())
+			if len(isSite) == 0 {
+				site = s.inner()
+			}
+			isSite[s.inner()] = true
 			c.Sites = append(c.Sites, s.Place)
 		}
 	}
@@ -131,10 +135,9 @@ func (c *Config) readLighttpd(r *reading, file string) error {
 			secretFile(s.words[0]) || s.is("ssl.engine") {
 			continue
 		}
-		here := len(s.blocks) == 0 || len(sites) > 0 && s.inner() == sites[0]
-		other := slices.Contains(sites, s.inner())
+		here := len(s.blocks) == 0 || s.inner() == site
 		note := func(name string) bool {
-			if !here && !other {
+			if !here && !isSite[s.inner()] {
 				r.note(s.Place, "%s in %s", name, strings.Join(s.inner().words, ""))
 			}
 			return here
