@@ -129,6 +129,8 @@ func (c *Config) readLighttpd(r *reading, file string) error {
 			c.Sites = append(c.Sites, s.Place)
 		}
 	}
+	// The directives of a socket come after those of the main part, and "=" replaces a list of theirs.
+	slices.SortStableFunc(statements, func(a, b statement) int { return len(a.blocks) - len(b.blocks) })
 	for _, s := range statements {
 		if len(s.words) < 3 || !strings.HasPrefix(s.words[0], "ssl.") && s.words[0] != "server.feature-flags" &&
 			s.words[0] != "setenv.add-response-header" && s.words[0] != "setenv.set-response-header" ||
@@ -147,6 +149,9 @@ func (c *Config) readLighttpd(r *reading, file string) error {
 				c.put("site", s.words[0], strings.Join(s.words[2:], ""))
 			}
 			continue
+		}
+		if here && s.words[1] == "=" {
+			c.Directives = slices.DeleteFunc(c.Directives, func(d Directive) bool { return strings.HasPrefix(d.Name, s.words[0]+" ") })
 		}
 		for i := 3; i+2 < len(s.words); i++ {
 			if s.words[i+1] != "=>" {

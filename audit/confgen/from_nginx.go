@@ -259,9 +259,20 @@ func (c *Config) readNginx(r *reading, file string) error {
 			first = server
 		}
 	}
+	// A site with one of these has none of the level above.
+	own := map[string]bool{}
+	for _, s := range statements {
+		if first.block != nil && s.inner() == first.block && (s.is("add_header") || s.is("ssl_conf_command")) {
+			own[s.words[0]] = true
+		}
+	}
 	for _, s := range statements {
 		scope := ""
 		switch {
+		case own[s.words[0]] && s.in(first.context):
+			if s.is("ssl_conf_command") || s.has(hstsName) {
+				r.note(s.Place, "%s, which the site doesn't inherit", strings.Join(s.words[:min(2, len(s.words))], " "))
+			}
 		case s.in(first.context) || len(s.blocks) == 0:
 			scope = "main"
 		case first.block != nil && s.inner() == first.block:
