@@ -174,6 +174,8 @@ func same(name, a, b string) bool {
 		return apacheVersions(a) == apacheVersions(b)
 	case "http2": // nginx: a word of listen, or a directive
 		return a == b || a+b == "on"
+	case "protocols": // Caddy: without a highest version, it is TLS 1.3
+		return strings.TrimSuffix(a, " tls1.3") == strings.TrimSuffix(b, " tls1.3")
 	case "ssl_session_cache": // its name means nothing
 		return sharedZone.ReplaceAllString(a, "shared:$1") == sharedZone.ReplaceAllString(b, "shared:$1")
 	case "sslsessioncache", "sslstaplingcache":
@@ -206,9 +208,10 @@ func apacheVersions(value string) (allowed [5]bool) {
 
 var sharedZone = regexp.MustCompile(`shared:[^: ]*(:|$)`)
 
-// units are those of nginx's directives.
+// units are those of directives of nginx and HAProxy.
 var units = map[string]map[string]int{
 	"ssl_session_timeout": {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400},
+	"tune.ssl.lifetime":   {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400},
 	"ssl_buffer_size":     {"": 1, "k": 1 << 10, "m": 1 << 20},
 	"sendfile_max_chunk":  {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30},
 }

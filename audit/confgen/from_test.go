@@ -135,6 +135,11 @@ func TestSame(t *testing.T) {
 		{"ssl_session_cache", "shared:SSL:20m", "shared:TLS:10m", false},
 		{"ssl_session_cache", "builtin:1000 shared:SSL:10m", "shared:TLS:10m", false},
 		{"http2", "", "on", true},
+		{"protocols", "tls1.2", "tls1.2 tls1.3", true},
+		{"protocols", "tls1.3", "tls1.2 tls1.3", false},
+		{"protocols", "tls1.2 tls1.2", "tls1.2 tls1.3", false},
+		{"tune.ssl.lifetime", "1d", "86400", true},
+		{"tune.ssl.lifetime", "300", "86400", false},
 		{"http2", "off", "on", false},
 		{"SSLProtocol", "all -SSLv3 -TLSv1 -TLSv1.1", "-all +TLSv1.2 +TLSv1.3", true},
 		{"SSLProtocol", "TLSv1.2 TLSv1.3", "-all +TLSv1.2 +TLSv1.3", false}, // the last one without a sign
