@@ -31,16 +31,20 @@ func closed(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// nobody returns an address at which nobody listens until the test has finished: a client's, which
-// is connected.
-func nobody(t *testing.T) string {
+// nobody returns an address at which nobody listens until free is called or the test has finished: a
+// client's, which is connected.
+func nobody(t *testing.T) (address string, free func()) {
 	t.Helper()
 	conn, err := net.Dial("tcp", listen(t).Addr().String())
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = conn.Close() })
-	return conn.LocalAddr().String()
+	free = func() {
+		_ = conn.(*net.TCPConn).SetLinger(0) // else its port waits
+		_ = conn.Close()
+	}
+	t.Cleanup(free)
+	return conn.LocalAddr().String(), free
 }
 
 // TestRetries: a request goes to another backend if nothing of it was sent, or if it can be
@@ -91,7 +95,7 @@ func TestRetries(t *testing.T) {
 				}))
 				t.Cleanup(good.Close)
 				var atBad atomic.Int64
-				bad := nobody(t)
+				bad, _ := nobody(t)
 				if c.bad != nil {
 					l := listen(t)
 					bad = l.Addr().String()
@@ -154,7 +158,8 @@ func TestBackendsOfTCP(t *testing.T) {
 	engines(t, func(t *testing.T, engine string) {
 		w := newWorld(t)
 		one, two := listen(t), listen(t)
-		r := w.start(w.config(engine, several(one.Addr().String(), nobody(t), two.Addr().String())))
+		absent, _ := nobody(t)
+		r := w.start(w.config(engine, several(one.Addr().String(), absent, two.Addr().String())))
 		var conns []net.Conn
 		for range 2 {
 			conns = append(conns, r.mustDial(nil), r.mustDial(nil))
@@ -369,8 +374,9 @@ func TestChecksOfTCP(t *testing.T) {
 		t.Cleanup(func() { _ = l.Close() })
 		return l
 	}
-	good, wrong, absent := secure("127.0.0.1:0", "127.0.0.1"), secure("127.0.0.1:0", "wrong.test"), nobody(t)
+	good, wrong := secure("127.0.0.1:0", "127.0.0.1"), secure("127.0.0.1:0", "wrong.test")
 	engines(t, func(t *testing.T, engine string) {
+		absent, free := nobody(t)
 		site := several("tls://"+good.Addr().String(), "tls://"+wrong.Addr().String(), "tls://"+absent)
 		site.Backend.CA = w.dir + "/ca/ca.pem"
 		site.Backend.Check, site.Backend.CheckInterval = "connect", terminator.Time(200*time.Millisecond)
@@ -385,6 +391,7 @@ func TestChecksOfTCP(t *testing.T) {
 		if strings.Contains(r.log.String(), "another one is tried") {
 			t.Error("a client has met a backend whose check fails")
 		}
+		free()
 		back := secure(absent, "127.0.0.1")
 		r.log.await(t, "backend is well again", absent)
 		_ = back.Close()
