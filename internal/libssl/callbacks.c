@@ -446,7 +446,7 @@ static int on_verify(X509_STORE_CTX *store, void *arg)
 		c->pub.verdict = verdict_of(c, c->message.data, c->message.len);
 	}
 	c->verify = ASK_ANSWERED;
-	if (c->pub.verdict == OSSL_VERDICT_OK || c->refused) { /* refused: conn.c ends the handshake */
+	if (c->pub.verdict == OSSL_VERDICT_OK || c->refused) { /* refused: conn.c aborts the handshake */
 		if (c->server)
 			session_chain(c, c->message.data, c->message.len);
 		ossl_fn.X509_STORE_CTX_set_error(store, OSSL_X509_V_OK);

@@ -45,7 +45,7 @@ static void begin(conn *c, const uint8_t *in, size_t in_len, uint8_t *out, size_
 	begin_anew(c, in, in_len, out, out_cap);
 }
 
-/* Ends a call: no pointer of Go's is kept. */
+/* Finishes a call: no Go pointer is kept. */
 static ossl_step end(conn *c, ossl_step step)
 {
 	step.consumed = c->in_pos;
@@ -71,11 +71,11 @@ static ossl_step end(conn *c, ossl_step step)
 }
 
 /*
- * SSL_get_error treats any error in the thread's queue as a failure of libssl. A provider may leave
+ * SSL_get_error treats any error in the thread's queue as libssl's failure. A provider may leave
  * errors there that it recovered from: pkcs11-provider 1.0 does so if two threads need its login at
  * once. Providers' libraries are numbered from ERR_LIB_USER on, and libssl never fails without an
- * error of its own. So without one of those, the caller asks SSL_get_error with an empty queue.
- * Returns 1 if libssl did fail, with the queue moved into c->pub.errors.
+ * error of its own. So if the queue has no such error, the caller asks SSL_get_error with an empty
+ * queue. Returns 1 if libssl did fail, with the queue moved into c->pub.errors.
  */
 static int drop_foreign_errors(conn *c)
 {
@@ -141,8 +141,8 @@ static int limit_signatures(conn *c, const ossl_cred *cred)
 {
 	if (!cred->sigalgs)
 		return 1;
-	/* A client signs with the algorithms of set1_client_sigalgs. A server signs with those of
-	 * set1_sigalgs, and accepts those of set1_client_sigalgs from clients. */
+	/* A client signs with the algorithms of set1_client_sigalgs. A server signs with the algorithms
+	 * of set1_sigalgs, and accepts the set1_client_sigalgs from clients. */
 	if (!c->server)
 		return ossl_fn.SSL_ctrl(c->ssl, OSSL_SSL_CTRL_SET_CLIENT_SIGALGS_LIST, 0, cred->sigalgs) == 1;
 	return ossl_fn.SSL_ctrl(c->ssl, OSSL_SSL_CTRL_SET_CLIENT_SIGALGS_LIST, 0,
@@ -373,7 +373,7 @@ static ossl_step handshake_step(conn *c, ossl_facts *facts)
 	occupy(c, 0);
 	if (c->abandoned)
 		return step;
-	if (c->may_ask) /* the facts of the call that ends the step, which may not be the one that began it */
+	if (c->may_ask) /* the facts of the call that finishes the step, which may not be the one that began it */
 		facts = c->facts_to;
 	if (c->refused && !(c->refused_late && ret != 1 && ossl_fn.SSL_get_error(c->ssl, ret) == OSSL_SSL_ERROR_WANT_READ))
 		return refuse(c);
@@ -657,8 +657,8 @@ int ossl_conn_export(ossl_conn *pub, uint8_t *out, size_t len, const char *label
 	int ok;
 
 	ossl_fn.ERR_clear_error();
-	/* The user's label may be that of a secret, which schedule.c would attribute to the
-	 * handshake. */
+	/* The user's label may be a secret's label, which schedule.c would attribute to the handshake.
+	 */
 	observer = schedule_observe(NULL);
 	if (c->ssl)
 		ok = ossl_fn.SSL_export_keying_material(c->ssl, out, len, label, label_len, context, context_len, use_context) == 1;

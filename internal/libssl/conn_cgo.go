@@ -16,7 +16,7 @@ import (
 // time.
 type Conn struct {
 	p         *C.ossl_conn
-	crossings uint64 // except those of the sides
+	crossings uint64 // except the sides' calls
 	read      ReadSide
 	write     WriteSide
 	ctx       *Context    // kept for the signer of its credential
@@ -48,7 +48,7 @@ func (c *Context) Start(server, asks bool, serverName string, session, in, out [
 	return conn, stepOf(step), nil
 }
 
-// Handshake takes a step of the handshake. It fills facts if the step ends with Done.
+// Handshake takes a step of the handshake. It fills facts if the step returns Done.
 func (c *Conn) Handshake(in, out []byte, facts *Facts) Step {
 	c.crossings++
 	var f C.ossl_facts
@@ -59,8 +59,8 @@ func (c *Conn) Handshake(in, out []byte, facts *Facts) Step {
 	return step
 }
 
-// Read opens records from in into dst. If the step says that the connection was taken over, later
-// records are for its Sides.
+// Read opens records from in into dst. If the step reports that the connection was taken over,
+// later records are for its Sides.
 func (c *Conn) Read(in, dst []byte) Step {
 	c.crossings++
 	return stepOf(C.ossl_conn_read(c.p, bytePtr(in), C.size_t(len(in)), bytePtr(dst), C.size_t(len(dst))))
@@ -191,10 +191,10 @@ func (c *Conn) Sessions() []Session {
 	return list
 }
 
-// SingleUse reports whether Lookup's ID is that of a TLS 1.3 ticket.
+// SingleUse reports whether Lookup's ID belongs to a TLS 1.3 ticket.
 func (c *Conn) SingleUse() bool { return c.p.single_use == 1 }
 
-// Resumed reports whether both ends have agreed to resume a session.
+// Resumed reports whether both peers have agreed to resume a session.
 func (c *Conn) Resumed() bool { return c.p.resumed == 1 }
 
 // ExtendedMasterSecret reports whether the ServerHello has the extension: RFC 7627.
@@ -227,7 +227,7 @@ func (c *Conn) Refuse(v Verdict, alert uint8) {
 }
 
 // RefuseRequest answers NeedCert on a TLS 1.3 client whose Context has SealRefusals: the handshake
-// ends with an alert when the server's flight is complete.
+// fails with an alert when the server's flight is complete.
 func (c *Conn) RefuseRequest(alert uint8) { c.p.refusal = C.int32_t(alert) }
 
 // LongHello returns the length of a ClientHello that was refused because it exceeds crypto/tls's

@@ -55,8 +55,8 @@ func (c *Context) release() {
 	runtime.KeepAlive(c) // otherwise the cleanup could begin before Stop
 }
 
-// Close ends the use of the context: no more connections can be made from it, and its memory is
-// freed with the last of its connections. Close may be called at any time, and more than once.
+// Close closes the context: no more connections can be made from it, and its memory is freed when
+// the last of its connections is freed. Close may be called at any time, and more than once.
 func (c *Context) Close() {
 	if c.closed.CompareAndSwap(false, true) {
 		c.release()

@@ -29,8 +29,8 @@
 
 /*
  * The stack of a coroutine is address space, of which only the touched pages take memory. Below it
- * is a guard area, larger than the variables of any one function: a stack overflow ends the process
- * instead of overwriting other memory. Both sizes are multiples of all existing page sizes.
+ * is a guard area, larger than the variables of any one function: a stack overflow crashes the
+ * process instead of overwriting other memory. Both sizes are multiples of all existing page sizes.
  */
 enum { GUARD = 64 << 10, STACK = 1 << 20 };
 
@@ -216,7 +216,7 @@ static void main_of(void *arg)
 	co->body(co->arg);
 	co->ended = 1;
 	leave(co);
-	abort(); /* a coroutine that has ended is never resumed */
+	abort(); /* a coroutine that has returned is never resumed */
 }
 
 coroutine *coroutine_new(void (*body)(void *arg), void *arg)
@@ -312,8 +312,8 @@ struct coroutine {
 int coroutine_holds_thread(void) { return 1; }
 
 /*
- * Gives the turn to the other side, and waits until it is back, or until the coroutine has ended.
- * mu is held.
+ * Gives the turn to the other side, and waits until it is back, or until the coroutine has
+ * returned. mu is held.
  */
 static void hand_over(coroutine *co, int to)
 {

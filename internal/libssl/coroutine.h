@@ -6,7 +6,7 @@
  * libssl asks for signatures, for verdicts on chains and for decisions on sessions in the middle of
  * SSL_do_handshake(3). A coroutine runs that call on a stack of its own, so that it can stop there,
  * return to Go, and continue with Go's answer, even on another thread. While it is paused it holds
- * its stack and, except as coroutine_holds_thread says, no thread.
+ * its stack, but no thread unless coroutine_holds_thread returns 1.
  */
 typedef struct coroutine coroutine;
 

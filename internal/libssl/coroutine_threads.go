@@ -2,7 +2,7 @@
 
 package libssl
 
-// A build tag, unlike CGO_CFLAGS, has the go command compile only this package anew.
+// A build tag, unlike CGO_CFLAGS, makes the go command compile only this package anew.
 
 // #cgo CFLAGS: -DOSSL_COROUTINE_THREADS
 import "C"

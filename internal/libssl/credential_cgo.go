@@ -58,5 +58,5 @@ func (c *Credential) SetIdentity(id [32]byte) {
 func (c *Credential) AsksGo() bool { return c.asksGo }
 
 // MayBlock reports whether libssl may take long to sign with the credential, because its key's
-// provider is not one of OpenSSL's own.
+// provider is not part of OpenSSL.
 func (c *Credential) MayBlock() bool { return !IsOwnProvider(c.provider) }

@@ -22,7 +22,7 @@
 
 /*
  * NODELETE: another part of the program may close the library any number of times. Threads that
- * have used OpenSSL run its destructors when they end, and Go ends threads at any time.
+ * have used OpenSSL run its destructors when they exit, and Go's threads may exit at any time.
  */
 enum { MODE = RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE };
 
@@ -117,8 +117,9 @@ static int find_loader(struct dl_phdr_info *info, size_t size, void *found)
 }
 
 /*
- * glibc's dlopen works in a static program, but what it loads has a second copy of glibc, without
- * this program's thread-local storage, and crashes at its first use of threads. musl's refuses.
+ * glibc's dlopen works in a static program, but the loaded library uses a second copy of glibc,
+ * without this program's thread-local storage, and crashes at its first use of threads. musl's
+ * dlopen refuses.
  */
 int dl_static(void)
 {

@@ -28,8 +28,8 @@ type elfFile struct {
 type segment struct{ offset, address, size uint64 }
 
 // openELF opens a library. It returns nil if there is no regular file in the ELF format, which is
-// for the program loader to report, and an error if the file ends before the end of its program
-// headers or segments. The caller must call close, which takes nil.
+// for the program loader to report, and an error if the file is shorter than its program headers or
+// segments require. The caller must call close, which takes nil.
 func openELF(name string) (*elfFile, error) {
 	f, err := os.Open(name)
 	if err != nil {
@@ -119,15 +119,15 @@ func (e *elfFile) isForHost() bool {
 	return e.is64 == (unsafe.Sizeof(uintptr(0)) == 8) && (!known || machine == e.machine)
 }
 
-// A linkage is what a library's dynamic section says about other libraries.
+// A linkage is the information about other libraries in a library's dynamic section.
 type linkage struct {
 	soname         string
 	needed         []string
 	rpath, runpath string
 }
 
-// linkage reads the dynamic section. What can't be read is left out: then the program loader can't
-// read it either.
+// linkage reads the dynamic section. It omits the entries that it can't read, because the program
+// loader can't read them either.
 func (e *elfFile) linkage() (l linkage) {
 	const needed, strtab, soname, rpath, runpath = 1, 5, 14, 15, 29 // DT_NEEDED, …
 	step := 8

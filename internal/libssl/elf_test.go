@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestELFWithoutItsHeaders opens a file that ends before the program headers that it announces: no
-// memory is taken for those.
+// TestELFWithoutItsHeaders opens a file that is too short for the program headers that it
+// announces: no memory is allocated for them.
 func TestELFWithoutItsHeaders(t *testing.T) {
 	for _, class := range []byte{1, 2} { // of 32 and of 64 bits
 		header := make([]byte, 64)

@@ -16,8 +16,8 @@ enum { MALLOC_FAILURE_1_1_1 = 65 };
 static int memory_reason(void) { return since_3_0() ? (int)OSSL_ERR_R_MALLOC_FAILURE : MALLOC_FAILURE_1_1_1; }
 
 /*
- * Reports whether the first error of a queue is that of a failed constructor of ASN.1, which from 3.2
- * on leaves no reason: 1 or 0. A malformed encoding has one, and other errors behind it; and a
+ * Reports whether the first error of a queue is from a failed ASN.1 constructor, which from 3.2 on
+ * leaves no reason: 1 or 0. A malformed encoding has a reason, and other errors follow it; a
  * certificate's wrong signature is a failure of EVP.
  */
 static int is_constructors(unsigned long e)

@@ -59,8 +59,8 @@ func (e *Error) is(kind int) bool {
 	})
 }
 
-// NoMemory reports whether memory was short. Nothing that the other codes say is about the peer then,
-// or about the configuration.
+// NoMemory reports whether memory was short. The other codes then give no information about the
+// peer or the configuration.
 func (e *Error) NoMemory() bool { return e.is(errorMemory) }
 
 // VersionRefused reports whether libssl refused the version in a record's header.
@@ -144,7 +144,7 @@ func (e *Error) Failure() Failure {
 	return FailureOther
 }
 
-// hasReason reports whether e has a reason of libssl.
+// hasReason reports whether e has the libssl reason want.
 func (e *Error) hasReason(want int) bool {
 	return slices.ContainsFunc(e.Codes, func(code uint64) bool {
 		kind, reason := errorKind(code)

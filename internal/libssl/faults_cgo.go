@@ -6,8 +6,8 @@ package libssl
 // #include "faults.h"
 import "C"
 
-// FailAllocations makes allocations of OpenSSL and of our C fail: from the from-th one, counted from
-// this call, to the one before the to-th.
+// FailAllocations makes allocations in OpenSSL and in our C code fail: from the from-th one,
+// counted from this call, to the one before the to-th.
 func FailAllocations(from, to int) { C.faults_begin(C.long(from), C.long(to)) }
 
 // CountAllocations undoes FailAllocations, and returns the number of allocations since its call.

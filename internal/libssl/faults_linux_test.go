@@ -72,7 +72,7 @@ func mapped(t *testing.T) []string {
 	return slices.Compact(names)
 }
 
-// load has a new process load specs, and returns the results.
+// load starts a process that loads specs, and returns the results.
 func load(t *testing.T, env []string, specs ...string) []attempt {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], "-test.run=^TestFaultChild$")
@@ -278,7 +278,7 @@ func TestTwoOpenSSLs(t *testing.T) {
 		if hostSearch().glibc {
 			refused(t, attempts[1], "not a matching pair", filepath.Join(dir, crypto))
 		} else if a := attempts[1]; a.Library == nil || a.Library.CryptoPath != lib.CryptoPath {
-			// musl's loader doesn't take what was loaded by path for a dependency.
+			// musl's loader doesn't use a library that was loaded by path for a dependency.
 			t.Errorf("got %+v, %s; want the host's", a.Library, a.Error)
 		}
 	})
@@ -460,8 +460,8 @@ func TestOlderAndNewerPairs(t *testing.T) {
 	refused(t, load(t, nil, newer)[0], "not a matching pair", "3.0.9", "SSL_SESSION_get_time_ex")
 }
 
-// TestNeverUnloaded: threads that were in OpenSSL run its destructors when they end, and Go ends
-// threads at any time.
+// TestNeverUnloaded: threads that have used OpenSSL run its destructors when they exit, and Go's
+// threads may exit at any time.
 func TestNeverUnloaded(t *testing.T) {
 	lib := host(t)
 	for _, a := range load(t, nil, "", "/nonexistent", "") {

@@ -39,9 +39,9 @@ func (s system) file(lib, major string) string {
 // folders returns the folders to search, or "" for the search of the system's loader.
 //
 // On macOS the loader's search is not used: for a name alone, dlopen searches the current folder,
-// which any user may have written to, and /usr/lib, where Apple's own libssl is, which ends the
-// process that loads it. So these are the prefixes of Homebrew, of MacPorts and of OpenSSL's own
-// make install.
+// which any user may have written to, and /usr/lib, where Apple's own libssl is, which aborts the
+// process that loads it. So these are the prefixes of Homebrew, MacPorts and OpenSSL's own make
+// install.
 func (s system) folders(major string) []string {
 	if s.goos != "darwin" {
 		return []string{""}
@@ -154,7 +154,7 @@ func (e *mismatchError) Error() string { return e.reason }
 // checkPair returns an error for a libssl whose libcrypto is not the one that it was installed
 // with. libssl's dependency is a short name, so it gets the library that already has that name,
 // even if another part of the program, or an attempt to load another OpenSSL, brought it. The two
-// flags say whether the libraries were in the process before.
+// flags report whether the libraries were already in the process.
 func checkPair(lib *Library, c candidate, cryptoBefore, sslBefore bool) error {
 	dir := filepath.Dir(lib.Path)
 	ok := dir == filepath.Dir(lib.CryptoPath)

@@ -10,7 +10,7 @@
  * configuration file. A library context that is made at run time reads no configuration, so the
  * module's section is taken from the host's openssl.cnf, or from the fipsmodule.cnf beside it, and
  * given to the new context. Distributions whose module knows its checksum (Red Hat) need neither.
- * If openssl.cnf names no module of OpenSSL's, but activates another one that is known, that is
+ * If openssl.cnf doesn't name OpenSSL's module, but activates another known module, that one is
  * used: fipslist.c.
  */
 
@@ -27,7 +27,7 @@
 /* Written only by ossl_fips_setup, never freed: contexts and certificates refer to it. */
 static OSSL_LIB_CTX *library;
 static OSSL_PROVIDER *module;
-static const fips_listed *listed; /* what module is */
+static const fips_listed *listed; /* the entry in the list for module */
 static int whole_process; /* 1.1.1 in FIPS mode */
 static char module_path[PATH_MAX], core_path[PATH_MAX];
 
@@ -100,8 +100,8 @@ static int copy_section(const CONF *conf, const char *name, config *to)
 }
 
 /*
- * Looks for the module's section in openssl.cnf: under the name there, that of another module that
- * the file activates, or the one that fipsinstall writes. Returns as copy_section does.
+ * Looks for the module's section in openssl.cnf: under the name there, the name of another module
+ * that the file activates, or the name that fipsinstall writes. Returns as copy_section does.
  */
 static int section_in(const CONF *conf, config *to)
 {

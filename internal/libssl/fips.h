@@ -126,7 +126,7 @@ typedef struct {
 /* The result of a chain's verification. */
 typedef struct {
 	int32_t error; /* X509_V_OK or the error; -1 if the chain can't be parsed */
-	int32_t no_memory; /* 1 if memory was short, and error is not X509_V_OK: errors says so */
+	int32_t no_memory; /* 1 if memory was short, and error is not X509_V_OK: errors then reports it */
 	unsigned long errors[OSSL_MAX_ERRORS];
 	int32_t depth; /* of the certificate at fault */
 	uint8_t *chain; /* give (free): the chain up to the root, packed as in ossl_cred_new, if error is X509_V_OK */

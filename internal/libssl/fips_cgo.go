@@ -173,7 +173,7 @@ func NewRoots(system bool, certs [][]byte) (*Roots, error) {
 }
 
 // Verify verifies a chain packed by [PackChain], and returns the verified chain up to a root. If
-// there is none, the error is a *VerifyError; an *Error says nothing about the chain.
+// there is none, the error is a *VerifyError; an *Error is not about the chain.
 func (r *Roots) Verify(packed []byte, q *VerifyQuery) ([]byte, error) {
 	// In C memory, since the query has pointers.
 	host, ip := cString(q.Host), C.CBytes(q.IP)

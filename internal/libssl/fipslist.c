@@ -7,8 +7,8 @@
  *   libwolfprov        wolfSSL/wolfProvider, src/wp_wolfprov.c; the module is libwolfssl. Only builds
  *                      with wolfCrypt FIPS have this title and fips=yes
  *
- * A name proves nothing: any file can have it, and any provider can say fips=yes of itself. So the
- * other marks are checked as well, and a provider that isn't listed is never used.
+ * A name proves nothing: any file can have it, and any provider can declare its algorithms
+ * fips=yes. So the other marks are checked as well, and a provider that isn't listed is never used.
  */
 
 #include "fipslist.h"
@@ -116,7 +116,7 @@ static int has(OSSL_LIB_CTX *lib, char kind, const char *name, const char *prope
 	}
 }
 
-/* What a connection in FIPS mode can't do without. */
+/* The algorithms that a connection in FIPS mode requires. */
 static const struct {
 	char kind;
 	const char *name;

@@ -31,8 +31,8 @@ int fips_is_listed(const fips_listed *l, OSSL_LIB_CTX *lib, OSSL_PROVIDER *p, ch
 /*
  * Reports whether the module and "base" are the only providers of a library context, an approved
  * digest comes from the module, and algorithms that aren't approved are not available: 1 or 0.
- * Other modules than OpenSSL's own have MD5, and say fips=yes of it; neither libssl nor ossl uses it
- * in FIPS mode. OSSL_PROVIDER_do_all(3), EVP_MD_fetch(3).
+ * Modules other than OpenSSL's own have MD5, and declare it fips=yes; neither libssl nor ossl uses
+ * it in FIPS mode. OSSL_PROVIDER_do_all(3), EVP_MD_fetch(3).
  */
 int fips_is_tight(const fips_listed *l, OSSL_LIB_CTX *lib);
 

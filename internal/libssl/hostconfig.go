@@ -14,8 +14,8 @@ import (
 )
 
 // The host's openssl.cnf. libcrypto ignores the errors of the files that it includes, and of every
-// read. So the files are read here, in the order in which libcrypto reads them, and libcrypto parses
-// the whole: def_load_bio in crypto/conf/conf_def.c of OpenSSL 1.1.1 to 4.0.
+// read. So the files are read here, in the order in which libcrypto reads them, and libcrypto
+// parses the whole: def_load_bio in OpenSSL's crypto/conf/conf_def.c, 1.1.1 to 4.0.
 
 // maxConfig bounds the length of a configuration with all that it includes.
 const maxConfig = 1 << 20
@@ -67,7 +67,7 @@ func (e *ConfigFault) What() string {
 // Unwrap returns the cause.
 func (e *ConfigFault) Unwrap() error { return e.Err }
 
-// passing are errors that have nothing to do with the file.
+// passing are errors that don't depend on the file.
 var passing = []error{syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, syscall.EIO, syscall.EINTR, syscall.EAGAIN, syscall.ENOBUFS}
 
 // Passing reports whether the same call may succeed later although nobody has mended anything.
@@ -316,7 +316,7 @@ func (r *configReader) includeVariable() (folder string, ok bool) {
 // includedName is a name that no configuration has.
 const includedName = "ossl-included-file"
 
-// include begins with a file, or with those of a folder.
+// include begins with a file, or with the files of a folder.
 func (r *configReader) include(section, rest string) *ConfigFault {
 	// libcrypto knows the variables in it.
 	prefix := "\n"

@@ -131,8 +131,9 @@ func expandConfig(text []byte, section, name string) (string, error) {
 }
 
 // FIPSByHost returns the reason why the host's OpenSSL is to be in FIPS mode by default, or "": its
-// default properties or those that openssl.cnf asks for, in whatever state it is. The error means
-// that the answer is unknown. It is not remembered. The library must be loaded.
+// default properties, or the properties that openssl.cnf asks for, regardless of the state of the
+// file. The error means that the answer is unknown. It is not remembered. The library must be
+// loaded.
 func FIPSByHost() (why string, err error) {
 	if C.ossl_fips_by_host() == 1 {
 		return "asked for by the default properties of the host's OpenSSL", nil

@@ -42,7 +42,7 @@ func (l *Library) Version() string {
 	return fmt.Sprintf("%#x", l.Number)
 }
 
-// Status is what a step of a connection ended with.
+// Status is the result of a step of a connection.
 type Status int32
 
 // The statuses, by shim.h's numbers.
@@ -85,7 +85,7 @@ type Opened struct {
 // MissFinished makes Miss leave out Finished: shim.h, OSSL_MISS_FINISHED.
 const MissFinished = 255
 
-// RecordsPerKey is the number of records after which a sending key of TLS 1.3 is updated: shim.h,
+// RecordsPerKey is the number of records after which a TLS 1.3 sending key is updated: shim.h,
 // OSSL_RECORDS_PER_KEY.
 const RecordsPerKey = 1 << 24
 
@@ -132,7 +132,7 @@ type Facts struct {
 	PeerFinished         []byte // TLS 1.2 only
 }
 
-// ContextConfig says how a context is made. An empty list means libssl's default.
+// ContextConfig specifies how a context is made. An empty list means libssl's default.
 type ContextConfig struct {
 	MinVersion, MaxVersion uint16
 	SecurityLevel          int  // at least this; -1 keeps the library's
@@ -151,7 +151,7 @@ type ContextConfig struct {
 	FIPS                   bool // use only the FIPS module, after SetUpFIPS
 	Tickets                bool // servers seal sessions into tickets: SetTicketKeys
 	Cached                 bool // servers pause for Lookup, and make Sessions
-	TLS13Tickets           bool // if Cached: sessions of TLS 1.3 are in tickets while there are keys
+	TLS13Tickets           bool // if Cached: TLS 1.3 sessions are in tickets while there are keys
 	KeepSessions           bool // clients make Sessions
 	SessionTimeout         time.Duration
 	Policy                 [32]byte // servers: sessions made under another policy are not resumed

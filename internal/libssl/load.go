@@ -19,8 +19,8 @@ const EnvLibrary = "OSSL_LIBRARY"
 // speed, see slim.c.
 const EnvSlim = "OSSL_SLIM"
 
-// A LoadError lists every library that was tried and why it was not used, or says why this program
-// can't load any.
+// A LoadError lists every library that was tried and why it was not used, or contains the reason
+// why this program can't load any.
 type LoadError struct {
 	Spec   string   // the requested library, or ""
 	Tried  []string // "name: reason"

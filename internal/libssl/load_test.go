@@ -65,7 +65,7 @@ func TestCandidates(t *testing.T) {
 	}
 }
 
-// TestNeverApples: on macOS no library is loaded that ends the process, or that is in the current
+// TestNeverApples: on macOS no library is loaded that aborts the process, or that is in the current
 // folder.
 func TestNeverApples(t *testing.T) {
 	mac := system{"darwin", "arm64"}

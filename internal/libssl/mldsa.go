@@ -13,7 +13,7 @@ const (
 	MLDSA87 tls.SignatureScheme = 0x0906
 )
 
-// IsMLDSA reports whether a signature algorithm is one of ML-DSA's.
+// IsMLDSA reports whether a signature algorithm is an ML-DSA algorithm.
 func IsMLDSA(scheme tls.SignatureScheme) bool { return MLDSAName(scheme) != "" }
 
 // MLDSAName returns the name of ML-DSA's parameter set in FIPS 204, or "" if scheme is another

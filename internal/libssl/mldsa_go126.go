@@ -7,7 +7,7 @@ import (
 	"crypto/tls"
 )
 
-// GoHasMLDSA reports whether this version of Go has ML-DSA: crypto/tls, crypto/x509, crypto/mldsa.
+// GoHasMLDSA reports whether this Go version has ML-DSA: crypto/tls, crypto/x509, crypto/mldsa.
 const GoHasMLDSA = false
 
 // MLDSAKey returns 0: crypto/x509 has no ML-DSA keys.

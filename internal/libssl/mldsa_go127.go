@@ -8,7 +8,7 @@ import (
 	"crypto/tls"
 )
 
-// GoHasMLDSA reports whether this version of Go has ML-DSA: crypto/tls, crypto/x509, crypto/mldsa.
+// GoHasMLDSA reports whether this Go version has ML-DSA: crypto/tls, crypto/x509, crypto/mldsa.
 const GoHasMLDSA = true
 
 // MLDSAKey returns the algorithm that an ML-DSA key signs with, or 0 if public is another key.

@@ -1,10 +1,10 @@
 /*
- * Which files libcrypto loads providers and engines from. A truncated file ends the process when it
- * is loaded, since neither libcrypto nor the program loader checks: elf.go. So Go checks first: the
- * files that openssl.cnf activates, before libcrypto reads that, and those that a program names.
- * libcrypto's own parser reads openssl.cnf (config.c); the interpretation by its providers and engines modules
- * is reproduced here, and pinned by TestModulesCutShort: crypto/provider_conf.c,
- * crypto/provider_core.c and crypto/engine/eng_cnf.c of OpenSSL 3.0 to 4.0.
+ * Which files libcrypto loads providers and engines from. A truncated file crashes the process when
+ * it is loaded, since neither libcrypto nor the program loader checks: elf.go. So Go checks first:
+ * the files that openssl.cnf activates, before libcrypto reads that, and those that a program
+ * names. libcrypto's own parser reads openssl.cnf (config.c); the interpretation by its providers
+ * and engines modules is reproduced here, and pinned by TestModulesCutShort:
+ * crypto/provider_conf.c, crypto/provider_core.c and crypto/engine/eng_cnf.c in OpenSSL 3.0 to 4.0.
  *
  * Libraries that these files load themselves, such as a token's own library, are not known here.
  * Nor are a search path that a program has set, OSSL_PROVIDER_set_default_search_path(3), or
@@ -151,8 +151,8 @@ char *ossl_modules_of_config(const CONF *conf)
 }
 
 /*
- * Returns the module in openssl.cnf for a provider that the file doesn't activate: that of the
- * first section with this name that is not empty.
+ * Returns the module in openssl.cnf for a provider that the file doesn't activate: the module in
+ * the first section with this name that is not empty.
  */
 static const char *module_in(const CONF *conf, const char *name)
 {

@@ -11,10 +11,10 @@ import (
 	"github.com/ossl-go/ossl/tlsnames"
 )
 
-// suiteNames are the names of cipher suites in OpenSSL's configuration strings. Those of TLS 1.2
-// are crypto/tls's suites, less RC4, which no supported OpenSSL has: SSL_CTX_set_cipher_list(3),
-// openssl-ciphers(1). Those of TLS 1.3 are all of OpenSSL's, CCM included, which crypto/tls lacks:
-// SSL_CTX_set_ciphersuites(3).
+// suiteNames are the names of cipher suites in OpenSSL's configuration strings. For TLS 1.2 they
+// are crypto/tls's suites, except RC4, which no supported OpenSSL has: SSL_CTX_set_cipher_list(3),
+// openssl-ciphers(1). For TLS 1.3 they are all OpenSSL suites, including CCM, which crypto/tls
+// lacks: SSL_CTX_set_ciphersuites(3).
 var suiteNames = sync.OnceValue(func() map[uint16]string {
 	names := map[uint16]string{}
 	for _, s := range slices.Concat(tls.CipherSuites(), tls.InsecureCipherSuites()) {
@@ -89,14 +89,14 @@ func known[ID comparable](names map[ID]string) []ID {
 	return ids
 }
 
-// IsTLS13Suite reports whether a cipher suite is one of TLS 1.3: RFC 8446, appendix B.4.
+// IsTLS13Suite reports whether a cipher suite is a TLS 1.3 suite: RFC 8446, appendix B.4.
 func IsTLS13Suite(id uint16) bool { return id>>8 == 0x13 }
 
-// isHybrid reports whether a group is one of the post-quantum hybrids.
+// isHybrid reports whether a group is a post-quantum hybrid.
 func isHybrid(id tls.CurveID) bool { return id > 0x1000 }
 
-// IsPostQuantum reports whether a group is one of the post-quantum ones, which only TLS 1.3 has, and
-// OpenSSL from 3.5 on.
+// IsPostQuantum reports whether a group is post-quantum. Only TLS 1.3 has such groups, and OpenSSL
+// from 3.5 on.
 func IsPostQuantum(id tls.CurveID) bool { return isHybrid(id) || id>>8 == MLKEM1024>>8 }
 
 // namesInLibrary are the answers of HasGroup and HasSignature for the one library of the process, and
@@ -109,7 +109,8 @@ type names struct {
 }
 
 // AskNames finds out which groups and signature algorithms the library has or, in FIPS mode, the
-// module, for HasGroup and HasSignature, which say that there are none while it returns an error.
+// module, for HasGroup and HasSignature, which report false for all of these while AskNames returns
+// an error.
 func AskNames(fips bool) error {
 	_, err := namesOf(fips)
 	return err
@@ -201,7 +202,7 @@ func list[ID comparable](ids []ID, names map[ID]string) (string, error) {
 	return strings.Join(parts, ":"), nil
 }
 
-// settingLists are the lists of a ContextConfig in the words of OpenSSL's settings.
+// settingLists are the lists of a ContextConfig in the syntax of OpenSSL's settings.
 type settingLists struct {
 	suites, suites13, groups, signatures, clientSignatures string
 }

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestNames: every suite of crypto/tls has a name, except RC4, and all names are different.
+// TestNames: every crypto/tls suite has a name, except RC4, and all names are different.
 func TestNames(t *testing.T) {
 	for _, suite := range append(tls.CipherSuites(), tls.InsecureCipherSuites()...) {
 		if rc4 := strings.Contains(suite.Name, "RC4"); (SuiteName(suite.ID) == "") != rc4 {

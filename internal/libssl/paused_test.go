@@ -52,7 +52,7 @@ func paused(t testing.TB, version uint16, cred *libssl.Credential) (e *endpoint,
 	}
 }
 
-// TestPausedOnAnotherThread: a step that began on one thread ends on another.
+// TestPausedOnAnotherThread: a step that began on one thread finishes on another.
 func TestPausedOnAnotherThread(t *testing.T) {
 	load(t)
 	for _, kind := range []tlstest.KeyKind{tlstest.RSA2048, tlstest.P256} {

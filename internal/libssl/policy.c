@@ -7,7 +7,7 @@
  * file and with libcrypto's own parser (config.c), and executed on each SSL_CTX once more.
  *
  * Go derives the policy from the offer of such an SSL_CTX: its ClientHello. It needs the commands
- * themselves too, so that it doesn't mistake a default of libssl for the host's policy.
+ * themselves too, so that it doesn't mistake libssl's default for the host's policy.
  *
  * libcrypto's own list of the commands is not accessible: the functions that libssl reads it with
  * are in no public header, and 4.0 has other functions than 3.x under the same names.
@@ -154,8 +154,7 @@ int ossl_ctx_no_tickets(ossl_ctx *ctx)
 
 void ossl_policy_narrow(SSL_CTX *s)
 {
-	/* Resumption of TLS 1.3 without a key exchange, and TLS 1.2 without the extended master
-	 * secret. */
+	/* TLS 1.3 resumption without a key exchange, and TLS 1.2 without the extended master secret. */
 	ossl_fn.SSL_CTX_clear_options(s, (uint64_t)(OSSL_SSL_OP_ALLOW_NO_DHE_KEX | OSSL_SSL_OP_NO_EXTENDED_MASTER_SECRET));
 }
 

@@ -11,8 +11,8 @@ import (
 // configuration has an error, and turns config_diagnostics on.
 var ErrNoContext = errors.New("OpenSSL can't make an SSL_CTX with it")
 
-// A HostCommand is one of the commands in the host's configuration for every SSL_CTX, in the
-// section system_default of the module ssl_conf: SSL_CONF_cmd(3), config(5).
+// A HostCommand is a command in the host's configuration for every SSL_CTX, in the section
+// system_default of the module ssl_conf: SSL_CONF_cmd(3), config(5).
 type HostCommand struct {
 	Name, Value string
 	Done        bool // libssl executes it
@@ -25,7 +25,7 @@ type Topic int
 const (
 	TopicOther             Topic = iota
 	TopicVersions                // MinProtocol, MaxProtocol, Protocol
-	TopicCipherSuites            // CipherString: the suites of TLS 1.2, and the security level
+	TopicCipherSuites            // CipherString: the TLS 1.2 suites, and the security level
 	TopicTLS13CipherSuites       // Ciphersuites
 	TopicGroups                  // Groups, Curves, ECDHParameters
 	TopicSignatures              // SignatureAlgorithms
@@ -85,7 +85,7 @@ func (c HostCommand) AsSignatures() HostCommand {
 	return HostCommand{Name: "SignatureAlgorithms", Value: c.Value}
 }
 
-// packCommands ends each name and value with a zero, as the shim requires.
+// packCommands terminates each name and value with a zero, as the shim requires.
 func packCommands(commands []HostCommand) []byte {
 	var packed []byte
 	for _, c := range commands {

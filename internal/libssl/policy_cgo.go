@@ -39,7 +39,7 @@ func (c *Config) Commands() ([]HostCommand, error) {
 		}
 		return nil, err
 	}
-	// For each a byte, a name and a value, both ended by zeros.
+	// For each a byte, a name and a value, both terminated by zeros.
 	var commands []HostCommand
 	for list := bytes.Clone(borrowed(p, n)); len(list) > 0; {
 		name, rest, _ := bytes.Cut(list[1:], []byte{0})

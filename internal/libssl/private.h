@@ -101,7 +101,7 @@ typedef struct {
 	uint8_t cert_list; /* whether the peer sent signature_algorithms_cert, and which of ML-DSA it has: unlisted.c */
 	uint16_t group, hello_version, hello_suite; /* in the ServerHello */
 	/* Sessions. */
-	uint8_t stateful; /* of a server: libssl seals no session of TLS 1.3 into a ticket */
+	uint8_t stateful; /* of a server: libssl seals no TLS 1.3 session into a ticket */
 	uint8_t binding[BINDING], offered_id[32], offered_id_len;
 	uint8_t new_ticket; /* of a client, in TLS 1.2 */
 	uint8_t candidates; /* of a server: the number of sessions in a ClientHello that were examined */
@@ -113,7 +113,7 @@ typedef struct {
 	bytes offered;  /* of a server: the session that was found for offered_id */
 	bytes sessions; /* made on this connection, for Go */
 	/* For a takeover, gathered during the handshake. */
-	uint8_t secrets, secret_len[3]; /* the bits and the order are those of HAVE_… */
+	uint8_t secrets, secret_len[3]; /* the bits and the order are as in HAVE_… */
 	uint8_t handshake_secret_len, handshake_secret[MAX_SECRET]; /* of a TLS 1.3 client, for refuse in conn.c */
 	uint64_t sent, received; /* records since the keys changed */
 	uint32_t last;           /* the length of the last message sent */
@@ -170,8 +170,8 @@ int config_is_for(const conf_value *entry, const char *module);
 
 /* modules.c */
 /*
- * Reports whether a provider is part of libcrypto, which loads no file for it whatever its section
- * says.
+ * Reports whether a provider is part of libcrypto, which loads no file for it even if its section
+ * names one.
  */
 int module_is_builtin(const char *name);
 /*
@@ -293,7 +293,7 @@ int cred_unlisted(ossl_cred *cred, OSSL_LIB_CTX *lib, const uint8_t *der, size_t
 X509 *leaf_for(const conn *c, const ossl_cred *cred);
 
 /*
- * Reads the client's list in a callback for its ClientHello, and has the server use the leaf for
+ * Reads the client's list in a callback for its ClientHello, and makes the server use the leaf for
  * it. Returns 1 or 0. SSL_client_hello_get0_ext(3).
  */
 int unlisted_hello(conn *c);

@@ -1,6 +1,6 @@
 /*
- * The key schedules of TLS 1.3 (RFC 8446, section 7.1) and TLS 1.2 (RFC 5246, section 5), as the
- * slim library context offers them to libssl (slim.c).
+ * The TLS 1.3 key schedule (RFC 8446, section 7.1) and the TLS 1.2 key schedule (RFC 5246, section
+ * 5), as the slim library context offers them to libssl (slim.c).
  *
  * A TLS 1.3 handshake derives some 15 secrets at each end, each with an EVP_KDF. In libcrypto's
  * own, finding and loading the digest, copying every input, and an EVP_MAC over an HMAC over three

@@ -1,4 +1,4 @@
-/* The key schedules of TLS, as algorithms of a provider: schedule.c. */
+/* The TLS key schedules, as algorithms of a provider: schedule.c. */
 #ifndef OSSL_SCHEDULE_H
 #define OSSL_SCHEDULE_H
 
@@ -10,9 +10,9 @@
 int schedule_setup(void);
 
 /*
- * Functions that replace those of TLS13-KDF and TLS1-PRF: provider-kdf(7). For TLS 1.2 and 1.3
- * only: with SHA-256 and SHA-384. They return the same bytes as the default library context's own
- * algorithms, which derive instead if a comparison at the first use shows that they don't.
+ * Functions that replace the functions of TLS13-KDF and TLS1-PRF: provider-kdf(7). Only for TLS 1.2
+ * and 1.3, with SHA-256 and SHA-384. They return the same bytes as the default library context's
+ * own algorithms, which derive instead if a comparison at the first use shows that they don't.
  * EVP_KDF-TLS13_KDF(7), EVP_KDF-TLS1_PRF(7).
  */
 extern OSSL_DISPATCH schedule_tls13_kdf[], schedule_tls1_prf[];

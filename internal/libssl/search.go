@@ -12,8 +12,8 @@ import (
 )
 
 // A search knows the rules by which the program loader finds a library, to check the file before the
-// loader maps it: the loader doesn't notice that a file ends before the end of its segments, and the
-// process ends with SIGBUS. ld.so(8); for musl, ldso/dynlink.c.
+// loader maps it: the loader doesn't notice that a file is shorter than its segments, and SIGBUS
+// kills the process. ld.so(8); for musl, ldso/dynlink.c.
 //
 // The check races with the loader: a file replaced or truncated after it goes unnoticed. Not handled:
 // $LIB and $PLATFORM in the paths that a library has for its own dependencies, and the folders named
@@ -191,8 +191,8 @@ func (o *object) expand(path string) (folders []string) {
 	return folders
 }
 
-// variants returns the files in a folder that the loader may choose: that of the name, and glibc's
-// for certain processors.
+// variants returns the files in a folder that the loader may choose: the file with the name, and
+// glibc's variants for certain processors.
 func (s *search) variants(folder, name string) []string {
 	const special = "glibc-hwcaps"
 	var files []string

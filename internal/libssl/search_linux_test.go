@@ -15,7 +15,7 @@ import (
 
 // TestLibrariesCutShort loads copies of the host's libraries that were cut short, by their names and
 // by path. Each is loaded in a process of its own, since the program loader reads LD_LIBRARY_PATH
-// when a process starts, and a library that is not refused ends it.
+// when a process starts, and a library that is not refused crashes it.
 func TestLibrariesCutShort(t *testing.T) {
 	if spec := os.Getenv("OSSL_TEST_CUT_SPEC"); spec != "" {
 		loadCutLibrary(t, spec)
@@ -35,7 +35,7 @@ func TestLibrariesCutShort(t *testing.T) {
 		ssl, other library
 		sslParts   int // of 64; 64 is the whole file
 		otherParts int
-		beside     bool // the other library is in the same folder, else in the one of LD_LIBRARY_PATH
+		beside     bool // the other library is in the same folder, else in the folder of LD_LIBRARY_PATH
 	}{
 		{"whole", ssl, crypto, 64, 64, true},
 		{"libssl without the end of its headers", ssl, crypto, 0, 64, true},

@@ -214,8 +214,8 @@ static int suite_allowed(conn *c, const SSL_SESSION *s, uint16_t *id)
 }
 
 /*
- * Reports whether a session has the chosen version and, in TLS 1.2, a suite that both ends allow:
- * libssl doesn't check the server's list, and ends the handshake if the client doesn't offer the
+ * Reports whether a session has the chosen version and, in TLS 1.2, a suite that both peers allow:
+ * libssl doesn't check the server's list, and aborts the handshake if the client doesn't offer the
  * suite. TLS 1.3 chooses anew.
  */
 static int fits(conn *c, const SSL_SESSION *s)
@@ -474,8 +474,7 @@ int hello_fault(const conn *c)
 }
 
 /*
- * Reports whether the client can use the tickets of TLS 1.3: it must resume with a new key
- * exchange.
+ * Reports whether the client can use TLS 1.3 tickets: it must resume with a new key exchange.
  */
 static int wants_tickets(const conn *c)
 {
@@ -502,7 +501,7 @@ int session_hello(conn *c)
 	named = keep_name(c);
 	if (!c->ctx->tickets && !c->ctx->cached)
 		return 0;
-	if (!named || !bind(c)) { /* no session is examined, and the binding is that of sessions that none resumes */
+	if (!named || !bind(c)) { /* no session is examined, and no session with this binding is ever resumed */
 		c->candidates = MAX_CANDIDATES;
 		memset(c->binding, 0, BINDING);
 		return 0;
@@ -615,7 +614,7 @@ const char *ossl_ctx_set_sessions(ossl_ctx *ctx, const ossl_ctx_params *p)
 	if (ctx->keep_sessions)
 		mode |= OSSL_SSL_SESS_CACHE_CLIENT;
 	ossl_fn.SSL_CTX_ctrl(s, OSSL_SSL_CTRL_SET_SESS_CACHE_MODE, mode, NULL);
-	/* One ticket per connection, as in crypto/tls; none if the host's policy says so
+	/* One ticket per connection, as in crypto/tls; none if the host's policy forbids them
 	 * (NumTickets). */
 	if (ossl_fn.SSL_CTX_set_num_tickets(s, (ctx->tickets || ctx->cached) && ossl_fn.SSL_CTX_get_num_tickets(s) > 0 ? 1 : 0) != 1)
 		return "tickets";

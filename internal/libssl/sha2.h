@@ -23,7 +23,7 @@ extern const sha2_hash sha2_hashes[2];
 /* Reports whether libcrypto has the functions, 1 or 0. Nothing here may be used if not. */
 int sha2_available(void);
 
-/* Returns the hash with one of the names that libcrypto has for it, or NULL. */
+/* Returns the hash with this name, which may be any of libcrypto's names for it, or NULL. */
 const sha2_hash *sha2_named(const char *name);
 
 /* They return 1, or 0 on failure. SHA256_Init(3). */
@@ -45,8 +45,8 @@ int hmac_end(hmac *m, uint8_t *out);
 void hmac_clear(hmac *m);
 
 /*
- * What is known of an algorithm that is written anew here: for each hash, whether it returns the
- * same bytes as the default provider's. UNKNOWN until the first use; atomic.
+ * The result of comparing an algorithm that is written anew here: for each hash, whether it returns
+ * the same bytes as the default provider's algorithm. UNKNOWN until the first use; atomic.
  */
 typedef struct {
 	int known[2];

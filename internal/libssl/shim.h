@@ -1,8 +1,8 @@
 /*
- * The crossings: all C functions that Go calls, except those of fips.h, modules.h, policy.h, slim.h
- * and store.h. One function is one operation: it clears the thread's OpenSSL error queue, does the
- * work, asks SSL_get_error, drains the queue and returns, all on one thread, since Go may continue
- * on another thread after it.
+ * The crossings: all C functions that Go calls, except the functions in fips.h, modules.h,
+ * policy.h, slim.h and store.h. One function is one operation: it clears the thread's OpenSSL error
+ * queue, does the work, asks SSL_get_error, drains the queue and returns, all on one thread, since
+ * Go may continue on another thread after it.
  *
  * Ownership words: "borrow" = used during the call only; "take" = C owns it from now on; "give" =
  * the caller owns it. C never keeps a Go pointer after a call returns. A connection's functions may
@@ -23,7 +23,7 @@ enum {
 	OSSL_NEED_VERIFY = 4, /* verify the peer's chain (message, empty if a client sent none): set verdict, then call again */
 	OSSL_NEED_CERT = 5,  /* a server asks for a certificate (message): choose a credential or none, then call again */
 	OSSL_CLOSED = 6,     /* the peer's close_notify was read */
-	OSSL_FATAL = 7,      /* failed for good: errors[], alert_in and alert_out say why */
+	OSSL_FATAL = 7,      /* failed for good: errors[], alert_in and alert_out hold the reason */
 	OSSL_RECORD = 8,     /* a record was opened that the caller must handle */
 	OSSL_NEED_UPDATE = 9, /* the sending key has reached its limit of records: update it, then call again */
 	OSSL_NEED_RESUME = 10, /* decide whether a session with this client's chain (message) may be resumed: set answer */
@@ -34,8 +34,8 @@ enum {
 enum { OSSL_READ = 1, OSSL_WRITE = 2 };
 
 /*
- * The number of records after which a sending key of TLS 1.3 is updated; RFC 8446, section 5.5,
- * allows AES-GCM 2^24.5.
+ * The number of records after which a TLS 1.3 sending key is updated; RFC 8446, section 5.5, allows
+ * AES-GCM 2^24.5.
  */
 enum { OSSL_RECORDS_PER_KEY = 1 << 24 };
 
@@ -99,7 +99,7 @@ typedef struct {
 	size_t trace_len;
 	const uint8_t *lookup; /* at OSSL_NEED_HELLO: the ID of a session to look up, if any */
 	size_t lookup_len;
-	int32_t single_use; /* the ID is that of a TLS 1.3 ticket */
+	int32_t single_use; /* the ID belongs to a TLS 1.3 ticket */
 	const uint8_t *sessions; /* made since ossl_conn_forget_sessions: ID, DER, each after its length in 4 bytes */
 	size_t sessions_len;
 	const uint8_t *server_name; /* on a server that has read the ClientHello: the name in it */
@@ -119,8 +119,8 @@ typedef struct {
 	size_t answer;       /* to OSSL_NEED_RESUME: 1 or 0; to OSSL_NEED_SIGN: the length, 0 for a failure */
 	int32_t verdict;     /* OSSL_VERDICT_… or an X509_V_ERR */
 	/* The alert for a verdict that is not OSSL_VERDICT_OK, -1 for the verdict's own. At
-	 * OSSL_NEED_CERT, on a TLS 1.3 client whose context has seal_refusals: ends the handshake with
-	 * this alert when the server's flight is complete. */
+	 * OSSL_NEED_CERT, on a TLS 1.3 client whose context has seal_refusals: aborts the handshake
+	 * with this alert when the server's flight is complete. */
 	int32_t refusal;
 	int32_t hello_alert; /* >= 0: refuse the ClientHello with this alert */
 	int32_t deferred;    /* a later read may take the connection over */
@@ -131,7 +131,7 @@ typedef struct {
 typedef struct {
 	int32_t status;
 	uint16_t pending;  /* libssl holds decrypted bytes that the next read returns without input */
-	uint16_t taken_over; /* of a read: it ended with taking over the connection */
+	uint16_t taken_over; /* of a read: its last act was to take over the connection */
 	size_t consumed;   /* bytes taken from the input window */
 	size_t produced;   /* bytes put into the output window */
 	size_t n;          /* bytes of user data read or written */
@@ -163,7 +163,7 @@ typedef struct {
 	uint8_t fips;                     /* use the library context of fips.h, which must be ready */
 	uint8_t tickets;                  /* servers seal sessions into tickets: ossl_ctx_set_ticket_keys */
 	uint8_t cached;                   /* servers pause to have sessions looked up, and collect new ones */
-	uint8_t tickets13;                /* if cached: sessions of TLS 1.3 are in tickets while there are keys */
+	uint8_t tickets13;                /* if cached: TLS 1.3 sessions are in tickets while there are keys */
 	uint8_t keep_sessions;            /* clients collect sessions */
 	int32_t session_timeout;          /* seconds */
 	uint8_t policy[32];               /* servers: sessions made under another policy are not resumed */
@@ -233,8 +233,9 @@ int ossl_privileged(void);
 const char *ossl_error_reason(unsigned long code);
 
 /*
- * The kinds of errors that Go distinguishes. Version and length are those of a record's header, SSL
- * is any other error of libssl, ASN1 one of an encoding. MEMORY means that memory was short.
+ * The kinds of errors that Go distinguishes. VERSION and LENGTH are errors in a record's header,
+ * SSL is any other libssl error, and ASN1 is an error in an encoding. MEMORY means that memory was
+ * short.
  */
 enum { OSSL_ERROR_OTHER, OSSL_ERROR_SYSTEM, OSSL_ERROR_VERSION, OSSL_ERROR_LENGTH, OSSL_ERROR_NO_SCHEME, OSSL_ERROR_SSL,
 	OSSL_ERROR_ASN1, OSSL_ERROR_MEMORY };
@@ -285,8 +286,8 @@ int ossl_ctx_security_level(ossl_ctx *ctx);
 /*
  * Reports which groups and signature algorithms libssl knows, by setting each on a separate context:
  * has gets 1 or 0 for each. names: first the groups, then the algorithms, one after the other, each
- * with its 0. fips: 1 or 0, whether in FIPS mode. Returns 1, or 0 with errors, and then has says nothing.
- * SSL_CTX_set1_groups_list(3), SSL_CTX_set1_sigalgs_list(3).
+ * with its 0. fips: 1 or 0, whether in FIPS mode. Returns 1, or 0 with errors, and then has is not
+ * valid. SSL_CTX_set1_groups_list(3), SSL_CTX_set1_sigalgs_list(3).
  */
 int ossl_has(const char *names, size_t groups, size_t signatures, int fips, uint8_t *has, unsigned long *errors);
 
@@ -356,7 +357,7 @@ int ossl_conn_offer_session(ossl_conn *conn, const uint8_t *session, size_t len)
 void ossl_conn_forget_sessions(ossl_conn *conn);
 
 /*
- * Takes a step of the handshake. in, out: borrow. facts: filled if the step ends with OSSL_DONE.
+ * Takes a step of the handshake. in, out: borrow. facts: filled if the step returns OSSL_DONE.
  * SSL_do_handshake(3).
  */
 ossl_step ossl_conn_handshake(ossl_conn *conn, const uint8_t *in, size_t in_len, uint8_t *out, size_t out_cap, ossl_facts *facts);
@@ -505,8 +506,8 @@ ossl_conn *ossl_conn_of_secrets(ossl_ctx *ctx, uint16_t suite, const uint8_t *re
 /*
  * Frees sides of a connection, OSSL_READ | OSSL_WRITE: both, unless it was taken over and the other
  * one is in use and freed later. If notify is not 0, close_notify is sealed into out first. A step
- * that waits for Go is ended with a failure; then n in the result is the number of bytes that it
- * would have sent. SSL_free(3).
+ * that waits for Go fails; then n in the result is the number of bytes that it would have sent.
+ * SSL_free(3).
  */
 ossl_step ossl_conn_free(ossl_conn *conn, int sides, int notify, uint8_t *out, size_t out_cap);
 

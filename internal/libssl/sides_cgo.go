@@ -15,10 +15,10 @@ const (
 	writeSide = 2
 )
 
-// Sides returns the two sides of a connection that was taken over from libssl: of the Done of a
-// handshake whose Facts say so, or after such a Read. They are independent of each other, and may
-// be used at the same time. Conn itself must not be used any more, except for Export, Free and
-// Calls.
+// Sides returns the two sides of a connection that was taken over from libssl: after the Done of a
+// handshake whose Facts report it, or after a Read that took over. They are independent of each
+// other, and may be used at the same time. Conn itself must not be used any more, except for
+// Export, Free and Calls.
 func (c *Conn) Sides() (*ReadSide, *WriteSide) {
 	traffic := (*C.ossl_traffic)(unsafe.Pointer(c.p))
 	c.read.p, c.write.p = traffic, traffic
@@ -101,7 +101,7 @@ func (s *WriteSide) KernelKey(key *KernelKey) bool {
 	return C.ossl_conn_kernel_key(s.p, (*C.ossl_kernel_key)(unsafe.Pointer(key))) == 1
 }
 
-// KernelSeals ends sealing here. Update still advances to the next key, for KernelKey.
+// KernelSeals stops sealing here. Update still advances to the next key, for KernelKey.
 func (s *WriteSide) KernelSeals() {
 	s.calls++
 	C.ossl_conn_kernel_seals(s.p)

@@ -44,7 +44,7 @@ static int is(const OSSL_PARAM *p, int number, const char *word)
 /* Key management: provider-keymgmt(7). */
 
 typedef struct {
-	int algorithm; /* SIGN_RSA_PKCS1 for all of RSA */
+	int algorithm; /* SIGN_RSA_PKCS1 for all RSA algorithms */
 	EVP_PKEY *pub;
 	uintptr_t signer;
 	size_t max_size;

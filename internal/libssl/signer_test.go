@@ -242,7 +242,7 @@ func (s setup) run(t testing.TB) (conn *libssl.Conn, err, peerErr error) {
 		}
 		return e.write(2)
 	}()
-	// The peer sees our close; otherwise its own deadline ends it.
+	// The peer sees our close; otherwise its own deadline stops it.
 	return e.conn, err, <-done
 }
 

@@ -25,19 +25,19 @@
  *   ciphers without some modes, and run with the default provider's own context. Only the use of a
  *   hash by the key schedules and by HMAC is written anew. At its first use it must return the same
  *   bytes as the default provider, for inputs like TLS's, else the default provider computes; and
- *   it supports only the two hashes of TLS 1.2 and 1.3.
+ *   it supports only the two hashes that TLS 1.2 and 1.3 use.
  * - On 3.0 and 3.1 the following are omitted: all decoders except those for a DER
  *   SubjectPublicKeyInfo; keys on the SM2 curve, which Go's x509 refuses as well; and key
  *   managements that no certificate has and libssl doesn't use (see unused).
- * - Own certificates, and all other use of OpenSSL in the process, stay in the default library
- *   context. So do own private keys except EC and RSA ones (slimown.c): libcrypto transfers such a
- *   key's value when it first signs for an SSL_CTX, and keeps that with the key.
+ * - Own certificates, and everything else in the process that uses OpenSSL, stay in the default
+ *   library context. So do own private keys except EC and RSA ones (slimown.c): libcrypto transfers
+ *   such a key's value when it first signs for an SSL_CTX, and keeps that with the key.
  * - Random numbers come from the default library context's generators: those for keys, because the
  *   default provider's algorithms use these, and those for hello randoms, session IDs, IVs and
  *   ticket keys by slimrand.c.
  * - openssl.cnf's TLS settings (ssl_conf: MinProtocol, CipherString, ...) are kept once for the
  *   process, and applied to SSL_CTXs of every library context. TestSlimKeepsPolicy pins that.
- * - The slim context and a reference to the default provider are kept until the process ends, so
+ * - The slim context and a reference to the default provider are kept until the process exits, so
  *   nothing here is ever unloaded. The tables are made before they are used and never changed:
  *   libcrypto reads them from any thread.
  *

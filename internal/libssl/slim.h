@@ -33,7 +33,7 @@ EVP_PKEY *slim_own_key(EVP_PKEY *key);
 
 /*
  * A table that replaces HMAC's. slim_mac_setup fills it: slimmac.c. functions are the default
- * provider's own, on which the table falls back. Returns 1, or 0 if one of them is missing.
+ * provider's own, on which the table falls back. Returns 1, or 0 if any function is missing.
  * provider-mac(7).
  */
 extern OSSL_DISPATCH slim_hmac[];

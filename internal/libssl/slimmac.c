@@ -3,9 +3,9 @@
  *
  * For each message, libcrypto's own HMAC fetches the digest, copies the key twice and makes three
  * EVP_MD_CTXs, which takes several times as long as the hashing. This one has everything in one
- * object: sha2.c. Before the first use with a hash, its bytes are compared with those of the default
- * provider's HMAC. That one takes over if they differ, and for every other digest and parameter:
- * provider-mac(7), EVP_MAC-HMAC(7).
+ * object: sha2.c. Before the first use with a hash, its bytes are compared with the default
+ * provider's HMAC. The default provider's HMAC is used if they differ, and for every other digest
+ * and parameter: provider-mac(7), EVP_MAC-HMAC(7).
  */
 
 #include "sha2.h"
@@ -236,7 +236,7 @@ static const OSSL_PARAM *settable(void *ctx, void *provider)
 	return theirs.settable(NULL, provider);
 }
 
-/* Returns one of a table's functions, or NULL. */
+/* Returns the function with this number in a table, or NULL. */
 static void (*function_of(const OSSL_DISPATCH *table, int64_t id))(void)
 {
 	for (; table->function_id != 0; table++)

@@ -1,9 +1,10 @@
 /*
  * Own private keys in the slim library context (slim.c).
  *
- * libssl signs with a copy that libcrypto makes of a key of the default library context. But the key
- * remains one of that context: when libssl asks for its type, libcrypto 3.0 searches the whole table
- * of that context's names, which nothing else of a handshake uses. So the key itself is moved.
+ * libssl signs with a copy that libcrypto makes of a key of the default library context. But the
+ * key still belongs to the default context: when libssl asks for its type, libcrypto 3.0 searches
+ * the whole table of that context's names, which nothing else of a handshake uses. So the key
+ * itself is moved.
  *
  * That is done with EC and RSA keys, of which both contexts have the same implementation. A key that
  * can't be exported stays where it is.

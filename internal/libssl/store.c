@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* An ossl_key is an EVP_PKEY under another name, so that Go sees none of OpenSSL's names. */
+/* An ossl_key is an EVP_PKEY under another name, so that Go code uses no OpenSSL names. */
 static EVP_PKEY *pkey_of(ossl_key *key) { return (EVP_PKEY *)key; }
 
 enum { MAX_CERTS = 1 << 24, MAX_OBJECTS = 1 << 16 };
@@ -127,10 +127,10 @@ static int failed(OSSL_STORE_CTX *store)
 }
 
 /*
- * Reads all objects of the store. An object that can't be loaded ends it, since continuing would be
- * a choice among the rest. But a caller that needs only certificates needs no passphrase for a key
- * beside them, and a provider that found an object may have left errors that it recovered from:
- * drop_foreign_errors, conn.c. Returns 1 or 0.
+ * Reads all objects of the store. It stops at an object that can't be loaded, since continuing
+ * would be a choice among the rest. But a caller that needs only certificates needs no passphrase
+ * for a key beside them, and a provider that found an object may have left errors that it recovered
+ * from: drop_foreign_errors, conn.c. Returns 1 or 0.
  */
 static int take_all(OSSL_STORE_CTX *store, int file, int what, asking *a, ossl_loaded *loaded, bytes *certs)
 {

@@ -8,7 +8,7 @@ type Loaded struct {
 	Keys     int      // the number of private keys, not counting copies of the first one
 	Objects  int      // the number of objects of all types that were read
 	Certs    [][]byte // DER
-	Folder   bool     // the URI is that of a folder
+	Folder   bool     // the URI names a folder
 	Unserved bool     // no active provider supports the URI's scheme
 	Asked    bool     // a passphrase or PIN was requested
 }

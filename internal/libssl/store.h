@@ -20,7 +20,7 @@ typedef struct {
 	uint8_t *certs; /* give (ossl_loaded_free), nullable: DER, each preceded by its length in 4 bytes, big-endian */
 	size_t certs_len;
 	int32_t objects;  /* those that were read, of all types */
-	int32_t names;    /* names of other stores: the URI is that of a folder */
+	int32_t names;    /* names of other stores: the URI names a folder */
 	int32_t unserved; /* no active provider supports the URI's scheme */
 } ossl_loaded;
 

@@ -189,7 +189,7 @@ void takeover_message(conn *c, int sent, int content_type, const uint8_t *p, siz
 		return;
 	if (sent)
 		c->last = (uint32_t)len;
-	else if (p[0] == OSSL_SSL3_MT_FINISHED) /* it ends its record */
+	else if (p[0] == OSSL_SSL3_MT_FINISHED) /* it is the last message of its record */
 		c->partial = 0;
 	else if (c->partial > 0)
 		c->partial = c->partial > len ? c->partial - (uint32_t)len : 0;
@@ -200,7 +200,7 @@ void takeover_message(conn *c, int sent, int content_type, const uint8_t *p, siz
 }
 
 /*
- * Reports whether all secrets of TLS 1.3 are available, and libssl's records have the same form as
+ * Reports whether all TLS 1.3 secrets are available, and libssl's records have the same form as
  * ours.
  */
 static int complete13(const conn *c, const suite *s)
@@ -331,8 +331,8 @@ int takeover(conn *c, ossl_facts *f)
 }
 
 /*
- * Reports whether a connection's takeover must wait: the tickets of TLS 1.3 come after the
- * handshake, and only libssl can make sessions from them.
+ * Reports whether a connection's takeover must wait: TLS 1.3 tickets arrive after the handshake,
+ * and only libssl can make sessions from them.
  */
 int takeover_deferred(conn *c, const ossl_facts *f)
 {

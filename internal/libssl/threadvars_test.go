@@ -8,7 +8,7 @@ import (
 )
 
 // TestNoThreadVariables pins a fact that a paused step relies on: libssl and libcrypto have no
-// thread-local variables whose address code could keep, only those of pthread_getspecific(3).
+// thread-local variables whose address code could keep, only pthread_getspecific(3) variables.
 func TestNoThreadVariables(t *testing.T) {
 	lib := load(t)
 	for _, path := range []string{lib.Path, lib.CryptoPath} {

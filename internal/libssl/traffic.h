@@ -4,7 +4,7 @@
  *
  * A traffic is one direction: its secret, its AEAD, its sequence number. It has one owner, a conn,
  * and is never copied: a nonce is made from the sequence number, and a repeated one would reveal
- * the key. Any failure while a record is sealed ends it.
+ * the key. Any failure while a record is sealed makes it unusable.
  */
 #ifndef OSSL_TRAFFIC_H
 #define OSSL_TRAFFIC_H
@@ -97,7 +97,7 @@ int traffic_same(const algorithms *a, const algorithms *b, const suite *s);
 int expand_label(const algorithms *a, const suite *s, const uint8_t *secret, const char *label, size_t label_len,
 	const uint8_t *context, size_t context_len, uint8_t *out, size_t len);
 
-/* The PRF of TLS 1.2: RFC 5246, section 5. Returns 1 or 0. */
+/* The TLS 1.2 PRF: RFC 5246, section 5. Returns 1 or 0. */
 int prf(const algorithms *a, const suite *s, const uint8_t *secret, size_t secret_len, const char *label, size_t label_len,
 	const uint8_t *seed, size_t seed_len, uint8_t *out, size_t len);
 

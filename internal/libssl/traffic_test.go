@@ -165,7 +165,7 @@ func opened(t testing.TB, c sides, record []byte, room int) (uint8, []byte) {
 	return tlstest.TypeApplicationData, text
 }
 
-// refuses checks that opening in ends with an alert, that none of it is consumed, and that neither
+// refuses checks that opening in fails with an alert, that none of it is consumed, and that neither
 // the input nor the destination holds any new bytes except zeros: none of the text.
 func refuses(t testing.TB, c sides, in []byte, room int, alert uint8) {
 	t.Helper()
