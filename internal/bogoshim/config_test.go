@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// groups are the reasons for leaving out a test. Each reason in the files begins with one of them.
+// groups are the reasons for leaving out a test. Each reason in the files begins with a group's
+// name.
 var groups = map[string]string{
 	"API":                      "ossl could, but there is no way to ask for it, as in crypto/tls",
 	"TLS below 1.2":            "versions that ossl refuses",

@@ -112,7 +112,7 @@ func dial(s *settings) (*net.TCPConn, error) {
 	return conn.(*net.TCPConn), nil
 }
 
-// drain ends our direction and waits for the end of the runner's.
+// drain closes our direction and waits until the runner has closed its direction.
 func drain(conn *net.TCPConn) {
 	_ = conn.CloseWrite()
 	_ = conn.SetDeadline(time.Now().Add(drainTimeout))
@@ -120,7 +120,7 @@ func drain(conn *net.TCPConn) {
 	_ = conn.Close()
 }
 
-// exchange does the flags' operations on the open connection, and ends it.
+// exchange does the flags' operations on the open connection, and closes it.
 func exchange(s *settings, c *ossl.Conn) error {
 	if s.exportKeyingMaterial > 0 {
 		material, err := export(s, c)
@@ -201,7 +201,7 @@ func echo(s *settings, c *ossl.Conn) error {
 
 func established(c *ossl.Conn) bool { return c.ConnectionState().HandshakeComplete }
 
-// shutDown ends the connection with an exchange of close_notify, in the tests of that.
+// shutDown exchanges close_notify in the tests that check it.
 func shutDown(s *settings, c *ossl.Conn) error {
 	if !s.checkCloseNotify {
 		return nil

@@ -3,7 +3,7 @@
 //
 // The runner starts one process for each test. The process connects to the runner, sends its shim
 // ID, takes the role of a client or a server and echoes the received bytes with all bits flipped,
-// until the runner ends the connection. Its flags specify the configuration and the expected
+// until the runner closes the connection. Its flags specify the configuration and the expected
 // results. It exits with 0 on success, with 1 and a reason on failure, and with 89 if a flag needs
 // a feature that ossl doesn't have.
 //
@@ -51,7 +51,8 @@ type unimplemented string
 
 func (u unimplemented) Error() string { return "unimplemented: " + string(u) }
 
-// exit ends the process. It appends an unimplemented feature to the file log, if there is one.
+// exit exits with the status for err. It appends an unimplemented feature to the file log, if there
+// is one.
 func exit(err error, log string) {
 	var u unimplemented
 	switch {

@@ -98,8 +98,8 @@ func loadConfig(dir string, names ...string) (*runnerConfig, error) {
 	return config, nil
 }
 
-// configNames returns the names of the files for a version of OpenSSL: those that begin with "before-"
-// hold up to a version, and those that begin with "from-" hold from one on.
+// configNames returns the names of the files for an OpenSSL version: files that begin with
+// "before-" apply before a version, and files that begin with "from-" apply from a version on.
 func configNames(dir, version string) (names []string, err error) {
 	files, err := filepath.Glob(filepath.Join(dir, "config-*-*.json"))
 	if err != nil {
@@ -138,8 +138,8 @@ func group(reason string) string {
 }
 
 // printRunnerConfig prints the configuration for the OpenSSL in use: -runner-config DIR [-cache |
-// -libssl] [GROUP…]. It omits the tests that are disabled for a reason in one of the groups. -cache
-// is for shims with -with-session-cache, -libssl for shims that use libssl's record path.
+// -libssl] [GROUP…]. It omits the tests that are disabled for a reason in these groups. -cache is
+// for shims with -with-session-cache, -libssl for shims that use libssl's record path.
 func printRunnerConfig(args []string) error {
 	if len(args) == 0 {
 		return errors.New("usage: bogoshim -runner-config DIR [-cache | -libssl] [GROUP…]")

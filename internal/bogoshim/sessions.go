@@ -120,7 +120,7 @@ func checkSession(s *settings, state *tls.ConnectionState, seen *seen) error {
 	return nil
 }
 
-// checkTicket does the same for the tickets of TLS 1.3, after the exchange of data.
+// checkTicket does the same for TLS 1.3 tickets, after the exchange of data.
 func checkTicket(s *settings, c *ossl.Conn, store *store) error {
 	if s.server || !s.keepsSessions() || c.ConnectionState().Version < tls.VersionTLS13 {
 		return nil

@@ -25,7 +25,7 @@ type runnerTest struct {
 	server bool // the shim's role
 	flags  []string
 	config func(*tls.Config) // the runner's configuration
-	abrupt bool              // the runner ends without close_notify
+	abrupt bool              // the runner closes without close_notify
 	fails  bool              // the shim fails
 	fresh  bool              // the runner forgets its session after each connection
 }
@@ -91,7 +91,7 @@ func TestShim(t *testing.T) {
 	}
 }
 
-// run runs the test with both ends in this process.
+// run runs the test with the runner and the shim in this process.
 func (test *runnerTest) run(t *testing.T, flags []string) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
