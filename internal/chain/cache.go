@@ -17,7 +17,7 @@ import (
 //   - the role and the name that the chain was verified for: both are in the key;
 //   - key usages and every other option except the roots: they belong to the Verifier, which never
 //     changes and alone has this cache;
-//   - the roots: an entry is used only while the CertPool is unchanged. If one of its certificates
+//   - the roots: an entry is used only while the CertPool is unchanged. If any of its certificates
 //     has a constraint (AddCertWithConstraint), whose answer may change, nothing is remembered;
 //   - the time: an entry is used only while every certificate of every chain it holds is valid by
 //     the configuration's clock, and for maxAge at most.
@@ -80,8 +80,8 @@ const maxAge = 10 * time.Minute
 // with ML-DSA-87 have 23 KB.
 const maxSize = 32 << 10
 
-// newCache returns a cache of at most size entries, or nil for size 0: a nil cache never hits. The
-// chains of servers are verified against rootCAs, those of clients against clientCAs.
+// newCache returns a cache of at most size entries, or nil for size 0: a nil cache never hits.
+// Servers' chains are verified against rootCAs, clients' chains against clientCAs.
 func newCache(size int, rootCAs, clientCAs *x509.CertPool) *cache {
 	if size == 0 {
 		return nil

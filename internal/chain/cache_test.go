@@ -55,7 +55,7 @@ func TestChainCacheTime(t *testing.T) {
 		}
 	}
 
-	// A certificate anywhere in a chain that ends sooner than maxAge ends the entry.
+	// If any certificate in a chain expires sooner than maxAge, the entry expires with it.
 	ca := *chain[1]
 	ca.NotAfter = now.Add(time.Minute)
 	cache := testCache(4)

@@ -17,8 +17,8 @@ import (
 
 const keyNotAllowed = "a key is not allowed in FIPS mode"
 
-// KeyAllowed reports whether FIPS mode allows a certificate's key. The rule is that of crypto/tls
-// in its FIPS mode. FIPS mode must be set up.
+// KeyAllowed reports whether FIPS mode allows a certificate's key. The rule is the same as in
+// crypto/tls's FIPS mode. FIPS mode must be set up.
 func KeyAllowed(public any) bool {
 	return keyAllowed(public, func(scheme tls.SignatureScheme) bool { return libssl.HasSignature(scheme, true) })
 }

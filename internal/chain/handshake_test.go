@@ -67,8 +67,8 @@ func TestChainCacheInHandshakes(t *testing.T) {
 	}
 }
 
-// TestChainCacheClockInHandshakes has the clock move between the handshakes of a Context, with a
-// cache and without.
+// TestChainCacheClockInHandshakes moves the clock between the handshakes of a Context, with a cache
+// and without.
 func TestChainCacheClockInHandshakes(t *testing.T) {
 	for _, role := range []string{"client", "server"} {
 		for _, moved := range []time.Duration{100 * time.Hour, -100 * time.Hour} {

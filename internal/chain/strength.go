@@ -12,12 +12,11 @@ import (
 	"github.com/ossl-go/ossl/internal/libssl"
 )
 
-// levelBits are the bits of security that the levels of OpenSSL require:
-// SSL_CTX_set_security_level(3).
+// levelBits are the bits of security that OpenSSL's levels require: SSL_CTX_set_security_level(3).
 var levelBits = [...]int{0, 80, 112, 128, 192, 256}
 
 // strongChains returns the verified chains that a security level admits. As in OpenSSL's own
-// verification, every key counts, and every signature except that of the trust anchor:
+// verification, every key counts, and every signature except the trust anchor's:
 // X509_VERIFY_PARAM_set_auth_level(3).
 func strongChains(chains [][]*x509.Certificate, level int) ([][]*x509.Certificate, error) {
 	if level <= 0 {
@@ -52,8 +51,8 @@ func weakness(chain []*x509.Certificate, level int) error {
 	return nil
 }
 
-// OwnWeakness says in words why a security level does not admit a chain of one's own, or returns
-// "". As in libssl, every key counts, and every signature except those of self-signed certificates:
+// OwnWeakness describes why a security level does not admit a chain of one's own, or returns "". As
+// in libssl, every key counts, and every signature except self-signed certificates' signatures:
 // SSL_CTX_set_security_level(3).
 func OwnWeakness(ders [][]byte, level int) string {
 	for i, der := range ders {
@@ -75,8 +74,7 @@ func OwnWeakness(ders [][]byte, level int) string {
 	return ""
 }
 
-// weakKey says in words why a security level does not admit the key of a certificate, or returns
-// "".
+// weakKey describes why a security level does not admit a certificate's key, or returns "".
 func weakKey(cert *x509.Certificate, level int) string {
 	if level <= 0 || keyBits(cert.PublicKey) >= levelBits[level] {
 		return ""
@@ -133,8 +131,8 @@ func mldsaBits(scheme tls.SignatureScheme) int {
 	return 0
 }
 
-// signatureBits returns the bits of security of a signature: those of its hash, which is the part
-// that a forger attacks.
+// signatureBits returns the bits of security of a signature: its hash's bits, because a forger
+// attacks the hash.
 func signatureBits(algorithm x509.SignatureAlgorithm) int {
 	switch algorithm {
 	case x509.SHA256WithRSA, x509.SHA256WithRSAPSS, x509.ECDSAWithSHA256, x509.PureEd25519:

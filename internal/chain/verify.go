@@ -1,9 +1,9 @@
 // Package chain verifies the certificate chains of peers, as crypto/tls does and with its errors
 // and alerts, and remembers those that it has verified.
 //
-// A chain is verified by crypto/x509 or, in FIPS mode, by the FIPS module of OpenSSL (see
-// [Module]). The callbacks of a configuration, VerifyPeerCertificate and VerifyConnection, belong
-// to the handshake and are not called here.
+// A chain is verified by crypto/x509 or, in FIPS mode, by OpenSSL's FIPS module (see [Module]). The
+// callbacks of a configuration, VerifyPeerCertificate and VerifyConnection, belong to the handshake
+// and are not called here.
 package chain
 
 import (
@@ -23,7 +23,7 @@ import (
 	"github.com/ossl-go/ossl/internal/record"
 )
 
-// maxRSABits is crypto/tls's limit on the size of RSA keys in a peer's certificates.
+// maxRSABits is crypto/tls's limit on the size of an RSA key in a peer's certificate.
 const maxRSABits = 8192
 
 // A Config holds the parts of a configuration that decide on chains.
@@ -33,8 +33,8 @@ type Config struct {
 	InsecureSkipVerify bool
 	ClientAuth         tls.ClientAuthType
 
-	// Level is the security level of OpenSSL that verified chains must have, 0 for none. In FIPS
-	// mode the module has a level too.
+	// Level is the OpenSSL security level that verified chains must have, 0 for none. In FIPS mode
+	// the module has a level too.
 	Level int
 
 	// CacheSize is the number of verified chains to remember, 0 for none.
@@ -189,7 +189,7 @@ func (v *Verifier) find(certs []*x509.Certificate, packed []byte, p peer, now ti
 		}
 		chains, err = certs[0].Verify(opts)
 	}
-	if library := (*libssl.Error)(nil); errors.As(err, &library) { // which says nothing about the certificates
+	if library := (*libssl.Error)(nil); errors.As(err, &library) { // which is not about the certificates
 		return nil, &Refusal{err, record.AlertInternalError}
 	}
 	if err != nil {

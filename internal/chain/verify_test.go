@@ -44,8 +44,7 @@ func TestVerifierRemembers(t *testing.T) {
 	}
 }
 
-// TestVerifierRoles: the same chain may be that of a client and of a server, and is verified for
-// each.
+// TestVerifierRoles: the same chain may be a client's and a server's, and is verified for each.
 func TestVerifierRoles(t *testing.T) {
 	v := New(Config{RootCAs: tlstest.CA().Pool(), ClientCAs: tlstest.CA().Pool(), ClientAuth: tls.RequireAndVerifyClientCert,
 		CacheSize: 10})
