@@ -30,7 +30,7 @@ type waiter struct {
 }
 
 // Max is the number of places of a gate for goroutines that wait in C, each of which holds a
-// thread. Go ends a process at 10,000 threads.
+// thread. Go aborts a process that has more than 10,000 threads.
 const Max = 2048
 
 // Tokens is the gate for goroutines that wait in C for the signature of a token.
