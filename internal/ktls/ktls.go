@@ -17,7 +17,7 @@ import (
 	"github.com/ossl-go/ossl/internal/libssl"
 )
 
-// Versions returns the versions of TLS that this host's kernel can seal: none, only TLS 1.2, or TLS
+// Versions returns the TLS versions that this host's kernel can seal: none, only TLS 1.2, or TLS
 // 1.2 and 1.3. It asks the kernel once, with connections of the process to itself.
 func Versions() []uint16 { return slices.Clone(versions()) }
 

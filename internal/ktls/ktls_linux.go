@@ -85,8 +85,8 @@ func checkOption(fd uintptr, level, option int, want []byte) error {
 	return nil
 }
 
-// Begin prepares a socket for keys of a version of TLS, and reports whether it can take any:
-// TCP_ULP. Without a key, the socket works as before.
+// Begin prepares a socket for keys of a TLS version, and reports whether it can take any: TCP_ULP.
+// Without a key, the socket works as before.
 func Begin(raw syscall.RawConn, version uint16) bool {
 	if absent.Load() || version == tls.VersionTLS13 && present.Load() && !canRekey() {
 		return false
