@@ -657,7 +657,7 @@ int ossl_conn_export(ossl_conn *pub, uint8_t *out, size_t len, const char *label
 	int ok;
 
 	ossl_fn.ERR_clear_error();
-	/* The user's label may be a secret's label, which schedule.c would attribute to the handshake.
+	/* The label may be a secret's label, which schedule.c would attribute to the handshake.
 	 */
 	observer = schedule_observe(NULL);
 	if (c->ssl)

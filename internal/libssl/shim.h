@@ -131,7 +131,7 @@ typedef struct {
 typedef struct {
 	int32_t status;
 	uint16_t pending;  /* libssl holds decrypted bytes that the next read returns without input */
-	uint16_t taken_over; /* of a read: its last act was to take over the connection */
+	uint16_t taken_over; /* of a read: it finished by taking over the connection */
 	size_t consumed;   /* bytes taken from the input window */
 	size_t produced;   /* bytes put into the output window */
 	size_t n;          /* bytes of user data read or written */

@@ -4,7 +4,7 @@
  *
  * A traffic is one direction: its secret, its AEAD, its sequence number. It has one owner, a conn,
  * and is never copied: a nonce is made from the sequence number, and a repeated one would reveal
- * the key. Any failure while a record is sealed makes it unusable.
+ * the key. Any failure while a record is sealed makes the traffic unusable.
  */
 #ifndef OSSL_TRAFFIC_H
 #define OSSL_TRAFFIC_H

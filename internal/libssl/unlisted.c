@@ -3,8 +3,8 @@
  *
  * A peer's signature_algorithms_cert should be honoured if the sender has a choice, and a sender
  * without one should send the certificate that it has: RFC 8446, sections 4.4.2.2 and 4.4.2.3. A
- * peer may trust it all the same: crypto/tls in Go 1.27 verifies ML-DSA, but omits it from that
- * list, because of middleboxes. libssl (t1_lib.c, check_cert_usable, up to 4.0) doesn't use such a
+ * peer may trust it anyway: crypto/tls in Go 1.27 verifies ML-DSA, but omits it from that list,
+ * because of middleboxes. libssl (t1_lib.c, check_cert_usable, up to 4.0) doesn't use such a
  * certificate at all, and has no setting for that. It compares the list with the algorithm that
  * X509_get_signature_info(3) returns, which libcrypto takes from the certificate once, when it
  * reads the extensions, and keeps.
