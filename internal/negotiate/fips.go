@@ -61,7 +61,7 @@ func FIPSSignature(scheme tls.SignatureScheme) bool {
 // in its own FIPS mode, less those that the module lacks.
 type FIPS struct{}
 
-// narrow narrows all parts at once: FIPS mode's refusals don't depend on what other filters leave.
+// narrow narrows all parts at once: FIPS mode's refusals don't depend on the other filters.
 func (FIPS) narrow(o *Offer, p part) error {
 	if p != versions {
 		return nil

@@ -185,9 +185,9 @@ func (h *Host) Level(level int, named bool) (int, error) {
 	return 0, h.Refuse(libssl.TopicCipherSuites, "WithSecurityLevel", fmt.Sprintf("it asks for level %d", h.level))
 }
 
-// ExplainCertificate returns the error for a certificate that libssl refuses with err. weakness
-// says why the level doesn't admit it, or is "". If the policy does not raise the security level,
-// it is not the reason, and ExplainCertificate returns nil.
+// ExplainCertificate returns the error for a certificate that libssl refuses with err. weakness is
+// the reason why the level doesn't admit it, or "". If the policy does not raise the security
+// level, it is not the reason, and ExplainCertificate returns nil.
 func (h *Host) ExplainCertificate(field, weakness string, err error, level int, named bool) *Refusal {
 	if !h.raisesLevel(level, named) {
 		return nil
@@ -201,8 +201,8 @@ func (h *Host) ExplainCertificate(field, weakness string, err error, level int, 
 	return r
 }
 
-// ForCertificate returns those of a certificate's signature algorithms that the policy allows. Both
-// roles may use the certificate.
+// ForCertificate returns the certificate's signature algorithms that the policy allows. Both roles
+// may use the certificate.
 func (h *Host) ForCertificate(schemes []tls.SignatureScheme) ([]tls.SignatureScheme, error) {
 	if h == nil || len(schemes) == 0 {
 		return schemes, nil

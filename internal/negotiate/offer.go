@@ -1,13 +1,13 @@
 // Package negotiate works out which versions, cipher suites, groups and signature algorithms a
 // Context uses.
 //
-// It starts with an [Offer]: the choice of crypto/tls in the running Go, GODEBUG settings included.
-// Then one [Filter] after the other takes IDs away: HTTP/2, FIPS mode, the library, which may lack
-// some, and the host's policy. No filter adds an ID or changes their order. If the user has named
-// an ID that a filter takes away, or if nothing is left, the filter returns a [Refusal], which
-// names the field or option. But cipher suites and groups that the library lacks, or that are below
-// the security level, are left out as an [Omission] if others that were named remain: programs name
-// those of a newer OpenSSL, or of crypto/tls.
+// It starts with an [Offer]: crypto/tls's choice in the running Go version, including GODEBUG
+// settings. Then one [Filter] after the other takes IDs away: HTTP/2, FIPS mode, the library, which
+// may lack some, and the host's policy. No filter adds an ID or changes their order. If the user
+// has named an ID that a filter takes away, or if nothing is left, the filter returns a [Refusal],
+// which names the field or option. But cipher suites and groups that the library lacks, or that are
+// below the security level, are left out as an [Omission] if others that were named remain, because
+// programs name suites and groups that only a newer OpenSSL or crypto/tls has.
 package negotiate
 
 import (
@@ -40,7 +40,7 @@ func (r *Refusal) Unwrap() error { return r.Err }
 // Asked is the part of a configuration that the user has named. Empty lists were not named.
 type Asked struct {
 	Config            *tls.Config // MinVersion, MaxVersion, CipherSuites, CurvePreferences
-	CipherSuiteOrder  bool        // the order of Config.CipherSuites is that of preference
+	CipherSuiteOrder  bool        // the order of Config.CipherSuites is the order of preference
 	TLS13CipherSuites []uint16
 	SignatureSchemes  []tls.SignatureScheme
 	All               bool // nothing that was named may be left out
@@ -57,7 +57,7 @@ type Omission struct {
 // An Offer is the choice of a configuration, as IDs in order of preference.
 type Offer struct {
 	Versions               []uint16 // TLS 1.2, TLS 1.3 or both
-	CipherSuites           []uint16 // of TLS 1.2
+	CipherSuites           []uint16 // for TLS 1.2
 	TLS13CipherSuites      []uint16
 	Groups                 []tls.CurveID
 	SignatureSchemes       []tls.SignatureScheme
@@ -101,7 +101,7 @@ func NewOffer(asked *Asked, filters ...Filter) (*Offer, error) {
 	return o, nil
 }
 
-// defaultOffer returns the choice of crypto/tls and of the options that replace it.
+// defaultOffer returns crypto/tls's choice, changed by the options that replace parts of it.
 func defaultOffer(asked *Asked) (*Offer, error) {
 	hello, err := stdtls.DefaultHello(asked.Config)
 	if err != nil {
@@ -145,8 +145,8 @@ func (o *Offer) has(version uint16) bool { return slices.Contains(o.Versions, ve
 // namedCeiling returns the highest version that was named, or 0 if none was.
 func (o *Offer) namedCeiling() uint16 { return o.asked.Config.MaxVersion }
 
-// namedSuites returns the suites of TLS 1.2 that were named. crypto/tls passes over other numbers in
-// the field CipherSuites, such as TLS_FALLBACK_SCSV and the suites of TLS 1.3.
+// namedSuites returns the TLS 1.2 suites that were named. crypto/tls ignores other numbers in the
+// field CipherSuites, such as TLS_FALLBACK_SCSV and TLS 1.3 suites.
 func (o *Offer) namedSuites() []uint16 {
 	return Keep(o.asked.Config.CipherSuites, func(id uint16) bool {
 		return !libssl.IsTLS13Suite(id) && isSuite(id) && !o.omits("CipherSuites", tls.CipherSuiteName(id))
@@ -177,13 +177,13 @@ func (o *Offer) omits(field, name string) bool {
 	return slices.ContainsFunc(o.Omitted, func(m Omission) bool { return m.Field == field && m.Name == name })
 }
 
-// OmitSuites leaves out the suites of TLS 1.2 for which lack returns a reason.
+// OmitSuites leaves out the TLS 1.2 suites for which lack returns a reason.
 func (o *Offer) OmitSuites(lack func(id uint16) string) error {
 	return omit(o, "CipherSuites", &o.CipherSuites, o.namedSuites(), tls.CipherSuiteName, lack)
 }
 
-// omit leaves those IDs of a list out for which lack returns a reason. If one of them was named, it
-// is noted as omitted or, if all must be there or no other one that was named is left, refused.
+// omit removes from a list the IDs for which lack returns a reason. If such an ID was named, it is
+// noted as omitted or, if all must be there or no other named ID is left, refused.
 func omit[ID comparable](o *Offer, field string, list *[]ID, named []ID, name, lack func(ID) string) error {
 	has := func(id ID) bool { return lack(id) == "" }
 	*list = Keep(*list, has)
@@ -234,8 +234,8 @@ func refuseAsked(_ libssl.Topic, field, reason string) *Refusal {
 	return &Refusal{Field: field, Reason: reason}
 }
 
-// HTTP2 is the filter for HTTP/2. If the user has not named cipher suites, it leaves out those of
-// TLS 1.2 that HTTP/2 prohibits: RFC 9113, section 9.2.2.
+// HTTP2 is the filter for HTTP/2. If the user has not named cipher suites, it leaves out the TLS
+// 1.2 suites that HTTP/2 prohibits: RFC 9113, section 9.2.2.
 type HTTP2 struct{}
 
 func (HTTP2) narrow(o *Offer, p part) error {
@@ -329,7 +329,7 @@ func KnownSignature(id tls.SignatureScheme) bool {
 	return libssl.HasSignature(id, false) && (libssl.GoHasMLDSA || !libssl.IsMLDSA(id))
 }
 
-// WhyNoSignature says why KnownSignature returns false.
+// WhyNoSignature returns the reason why KnownSignature returns false.
 func WhyNoSignature(id tls.SignatureScheme) string {
 	name := libssl.MLDSAName(id)
 	switch {

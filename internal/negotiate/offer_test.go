@@ -52,7 +52,7 @@ func inOrder[ID comparable](part, whole []ID) bool {
 	return true
 }
 
-// TestFiltersKeepOrder: each filter leaves a part of crypto/tls's choice, in its order.
+// TestFiltersKeepOrder: each filter keeps a part of the choice that crypto/tls makes, in its order.
 func TestFiltersKeepOrder(t *testing.T) {
 	all, _ := offer(t, new(Asked))
 	if len(all.CipherSuites) == 0 || len(all.TLS13CipherSuites) == 0 || len(all.Groups) == 0 || len(all.SignatureSchemes) == 0 {

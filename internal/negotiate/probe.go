@@ -13,9 +13,9 @@ import (
 // maxHello is the size of a buffer for a ClientHello with all known IDs.
 const maxHello = record.MaxPlaintext + 1024
 
-// probe finds the IDs that the policy allows: those that a client of libssl offers while the
-// policy's commands are in force. Lists that the host does not state are set to all known IDs, so
-// that libssl's own defaults don't count as the host's.
+// probe finds the IDs that the policy allows: those that a libssl client offers while the policy's
+// commands are in force. Lists that the host does not state are set to all known IDs, so that
+// libssl's own defaults don't count as the host's.
 func (h *Host) probe() *Refusal {
 	unknown := func(err error) *Refusal { return h.refuseAll(libssl.TopicOther, "can't determine what it allows", err) }
 	cfg := &libssl.ContextConfig{AsHost: true, HostCommands: h.commands, MinVersion: tls.VersionTLS12, SecurityLevel: -1}
@@ -80,7 +80,7 @@ func (h *Host) probe() *Refusal {
 }
 
 // probeClientSignatures finds out with which algorithms clients may sign. A ClientHello does not
-// show these, so the command's list is used as that of all signatures.
+// show these, so the command's list is used as the list for all signatures.
 func (h *Host) probeClientSignatures(cfg *libssl.ContextConfig, unknown func(error) *Refusal) *Refusal {
 	c := h.about(libssl.TopicClientSignatures)
 	if len(c) == 0 {
