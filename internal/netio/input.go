@@ -185,13 +185,13 @@ func opError(op string, conn net.Conn, err error) error {
 	return e
 }
 
-// SendNow sends as much of b as the socket takes without waiting, whatever the deadlines are, and
-// returns how much that is: nothing if the connection isn't a socket, or is closed.
+// SendNow sends as much of b as the socket takes without waiting, regardless of deadlines, and
+// returns the number of bytes: 0 if the connection isn't a socket, or is closed.
 //
-// Last says that the caller closes conn next, and that the peer has ended its side. If nothing more
-// has arrived, b then leaves in the same segment as the end of the stream. Otherwise it leaves at
-// once, because a socket that is closed with unread input resets the connection, and drops what
-// it has not sent. If other descriptors keep the socket open, b leaves after some 200 ms.
+// Last means that the caller closes conn next, and that the peer has closed its side. If nothing
+// more has arrived, b then leaves in the same segment as the end of the stream. Otherwise it leaves
+// at once, because a socket that is closed with unread input resets the connection, and drops
+// unsent data. If other descriptors keep the socket open, b leaves after some 200 ms.
 func (in *Input) SendNow(conn net.Conn, b []byte, last bool) (int, error) {
 	if in.raw == nil {
 		return 0, nil

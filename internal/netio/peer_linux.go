@@ -12,8 +12,8 @@ const (
 	pollRdHup = 0x2000
 )
 
-// PeerGone reports whether the peer of a socket has ended its side, or the connection was reset. It
-// doesn't wait.
+// PeerGone reports whether the peer of a socket has closed its side, or the connection was reset.
+// It doesn't wait.
 func PeerGone(fd uintptr) bool {
 	ask := struct {
 		fd              int32

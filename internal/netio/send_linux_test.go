@@ -14,8 +14,8 @@ import (
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
-// unsent returns how many bytes the kernel holds that it has not sent once, or -1 if nobody can tell:
-// qemu, which emulates other processors, has no such call.
+// unsent returns how many bytes the kernel holds that it has not sent once, or -1 if the number is
+// unknown: qemu, which emulates other processors, doesn't support the call.
 func unsent(t *testing.T, conn net.Conn) (n int32) {
 	t.Helper()
 	const siocoutqnsd = 0x894b // linux/sockios.h
@@ -36,7 +36,7 @@ func unsent(t *testing.T, conn net.Conn) (n int32) {
 	return n
 }
 
-// sending returns a socket whose Input has read what its peer has sent, "hello", and the peer.
+// sending returns a socket whose Input has read the peer's "hello", and the peer.
 func sending(t *testing.T) (in *netio.Input, conn, peer net.Conn) {
 	t.Helper()
 	conn, peer = tlstest.Loopback()
