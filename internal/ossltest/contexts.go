@@ -18,7 +18,7 @@ import (
 	"github.com/ossl-go/ossl/keys"
 )
 
-// Connected returns both ends of a connection whose handshake is done.
+// Connected returns a connected client and server whose handshake is done.
 func Connected(t testing.TB, pair func() (net.Conn, net.Conn), edit func(client, server *tls.Config)) (_, _ *ossl.Conn) {
 	t.Helper()
 	p := NewContexts(t, edit)

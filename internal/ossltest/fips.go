@@ -24,7 +24,7 @@ var InFIPS = os.Getenv(envTestFIPS) != ""
 // then fail rather than skip.
 var RequireFIPS = os.Getenv("OSSL_FIPS") == "require"
 
-// FIPSGroups are those of tlstest.Groups that are approved.
+// FIPSGroups are the approved groups in tlstest.Groups.
 var FIPSGroups = []tls.CurveID{tls.CurveP256, tls.CurveP384, tls.CurveP521}
 
 func init() {
@@ -93,7 +93,7 @@ func fipsContext(config *tls.Config, opts ...ossl.Option) (*ossl.Context, error)
 	return ossl.NewContext(WithSessions(config), append(opts[:len(opts):len(opts)], ossl.WithFIPS())...)
 }
 
-// AsTests returns the options with which the environment has the tests make Contexts.
+// AsTests returns the options that the environment sets for the Contexts of tests.
 func AsTests() []ossl.Option {
 	if !InFIPS {
 		return nil

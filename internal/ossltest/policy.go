@@ -37,7 +37,7 @@ func UnderPolicy(t *testing.T, conf string, check func(t *testing.T), env ...str
 	program := tlstest.Self()
 	cmd := exec.CommandContext(t.Context(), program[0], append(program[1:],
 		"-test.v", "-test.run="+strings.Join(parts, "/"), "-test.timeout=1m")...)
-	// The race detector's default is to sleep for a second before a process ends.
+	// The race detector's default is to sleep for a second before a process exits.
 	cmd.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0 "+os.Getenv("GORACE"), envPolicy+"=1", "OPENSSL_CONF="+file)
 	cmd.Env = append(cmd.Env, env...)
 	out, err := cmd.CombinedOutput()

@@ -14,7 +14,7 @@ import (
 )
 
 // envTraps names an environment variable with the path of a file of lines as testdata/traps/list.c
-// prints them: offsets in libcrypto at which the tests put an instruction that ends the process.
+// prints them: offsets in libcrypto at which the tests put an instruction that aborts the process.
 // ci/fips-traps uses it to show that in FIPS mode no thread runs that code.
 const envTraps = "OSSL_TEST_TRAPS"
 
