@@ -37,7 +37,8 @@ func exists(path string) bool {
 // program, and its children, end with the test.
 func Serve(t *testing.T, ready string, env []string, path string, args ...string) {
 	t.Helper()
-	// The shell ends the program even if this process is killed, since its input ends then.
+	// The shell kills the program even if this process is killed, since the shell's input is closed
+	// then.
 	const script = `setsid "$@" </dev/null & read _; kill -s KILL -- "-$!"; wait`
 	cmd := exec.Command("/bin/sh", append([]string{"-c", script, "sh", path}, args...)...)
 	cmd.Env = append(tlstest.HostEnv(), env...)
@@ -59,7 +60,7 @@ func Serve(t *testing.T, ready string, env []string, path string, args ...string
 		<-drained
 		cmd.Wait()
 	})
-	tooLong := time.AfterFunc(2*tlstest.Patience, func() { stdin.Close() }) // which ends its output
+	tooLong := time.AfterFunc(2*tlstest.Patience, func() { stdin.Close() }) // which makes the program exit and close its output
 	defer tooLong.Stop()
 	lines := bufio.NewScanner(output)
 	var said []string

@@ -91,7 +91,7 @@ func refusesStrangers(t *testing.T, addr string, version uint16) {
 	t.Helper()
 	dialer := &tls.Dialer{NetDialer: &net.Dialer{Timeout: tlstest.Patience}, Config: clientConfig(version)}
 	conn, err := dialer.DialContext(t.Context(), "tcp", addr)
-	if err == nil { // in TLS 1.3 the client's handshake ends before the server has judged it
+	if err == nil { // in TLS 1.3 the client's handshake succeeds before the server has accepted or refused the client
 		defer conn.Close()
 		conn.SetDeadline(time.Now().Add(tlstest.Patience))
 		_, err = conn.Read(make([]byte, 1))
@@ -137,7 +137,7 @@ func failures() (n int) {
 	return n
 }
 
-// handshakes counts those of this process's clients.
+// handshakes counts the handshakes of this process's clients.
 func handshakes() (c counts) {
 	for _, h := range ossl.ProcessStats().Handshakes {
 		if !h.Server {

@@ -50,13 +50,14 @@ func (s *Site) ClientConfig() *tls.Config {
 	return config
 }
 
-// Another returns a listener whose connections count as those of the Site's own.
+// Another returns a listener whose connections count like the connections to the Site's own
+// listener.
 func (s *Site) Another(t *testing.T) net.Listener {
 	t.Helper()
 	return &tappedListener{Listener: Listen(t), tap: s.tap}
 }
 
-// Forward passes the connections of l on to the address of a program, until the test ends.
+// Forward passes the connections of l on to the address of a program, until the test has finished.
 func Forward(t *testing.T, l net.Listener, addr string) {
 	t.Helper()
 	var all sync.WaitGroup
@@ -100,7 +101,7 @@ func pass(to, from net.Conn) {
 	to.(interface{ CloseWrite() error }).CloseWrite()
 }
 
-// Listen listens on a free port of the loopback interface, until the test ends.
+// Listen listens on a free port of the loopback interface, until the test has finished.
 func Listen(t *testing.T) net.Listener {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

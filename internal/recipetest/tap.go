@@ -50,7 +50,7 @@ func (c *tappedConn) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-// CloseWrite ends the server's data.
+// CloseWrite closes the server's sending direction.
 func (c *tappedConn) CloseWrite() error { return c.Conn.(*net.TCPConn).CloseWrite() }
 
 func (c *tappedConn) look(b []byte) {
@@ -74,8 +74,8 @@ func (c *tappedConn) look(b []byte) {
 
 // judge reads the first records of a server. ok is false if it needs more of them.
 //
-// A TLS 1.3 server that resumes says so in its ServerHello: RFC 8446, section 4.2.11. With TLS 1.2
-// it sends no Certificate before its ChangeCipherSpec: RFC 5246, section 7.3.
+// A TLS 1.3 server that resumes reports this in its ServerHello: RFC 8446, section 4.2.11. With TLS
+// 1.2 it sends no Certificate before its ChangeCipherSpec: RFC 5246, section 7.3.
 func judge(flight []byte) (version uint16, resumed, ok bool) {
 	records, _ := tlstest.SplitRecords(flight)
 	for i, r := range records {
@@ -93,8 +93,8 @@ func judge(flight []byte) (version uint16, resumed, ok bool) {
 	return 0, false, false
 }
 
-// judgeMessages reads a server's messages. If ok is false, the version is that of a TLS 1.2
-// ServerHello, or 0.
+// judgeMessages reads a server's messages. If ok is false, the version is a TLS 1.2 ServerHello's,
+// or 0.
 func judgeMessages(messages [][]byte) (version uint16, resumed, ok bool) {
 	const extPreSharedKey = 41
 	for _, m := range messages {
