@@ -75,7 +75,7 @@ const NoAlert = -1
 
 // An Outcome is a record's effect on the connection.
 type Outcome struct {
-	// Err, if not nil, ends reading for good. It is io.EOF after close_notify.
+	// Err, if not nil, is the error of all later reads. It is io.EOF after close_notify.
 	Err error
 	// Alert must be sent before reading ends; NoAlert means none.
 	Alert int

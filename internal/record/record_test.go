@@ -295,8 +295,8 @@ func TestFragments(t *testing.T) {
 }
 
 // TestInterleaved: no record is allowed between the parts of a handshake message. RFC 8446, section
-// 5.1, says so; in TLS 1.2, where every handshake message ends the connection, it changes only the
-// alert.
+// 5.1, forbids it; in TLS 1.2, where every handshake message is fatal to the connection, this
+// changes only the alert.
 func TestInterleaved(t *testing.T) {
 	eachReader(t, func(t *testing.T, newReader func() *Reader) {
 		for n := 1; n < len(ticket); n++ {
