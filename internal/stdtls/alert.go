@@ -2,8 +2,8 @@ package stdtls
 
 import "reflect"
 
-// Alert returns the number of an alert of crypto/tls's unexported type, whose values are in the
-// errors of connections. ok is false for other errors.
+// Alert returns the number of an alert: a value of an unexported crypto/tls type, which
+// connections' errors contain. ok is false for other errors.
 func Alert(err error) (number uint8, ok bool) {
 	v := reflect.ValueOf(err)
 	if !v.IsValid() || v.Kind() != reflect.Uint8 || v.Type().PkgPath() != "crypto/tls" {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestAlert finds the alerts in the errors of crypto/tls, which a server sends if it has no
+// TestAlert finds the alert in a crypto/tls error. The server sends it without having a
 // certificate.
 func TestAlert(t *testing.T) {
 	client, server := net.Pipe()

@@ -38,8 +38,8 @@ func NewSnapshot(config *tls.Config) *Snapshot {
 
 // Fingerprint returns bytes that identify a configuration. Two configurations with the same
 // fingerprint are equivalent: numbers and strings have equal values, and functions, interfaces,
-// maps and pointers are identical. A copy made by Clone has the same fingerprint, unless one of the
-// two was changed since.
+// maps and pointers are identical. A copy made by Clone has the same fingerprint, unless either has
+// been changed since.
 //
 // A fingerprint contains addresses, so it is valid only while everything that the configuration
 // refers to is alive: see [Snapshot].
@@ -64,7 +64,7 @@ func Fingerprint(config *tls.Config) []byte {
 	return b
 }
 
-// FingerprintsAreComplete reports whether, in this version of Go, configurations with the same
+// FingerprintsAreComplete reports whether, in this Go version, configurations with the same
 // fingerprint are equivalent: no field is unknown.
 var FingerprintsAreComplete = sync.OnceValue(func() bool {
 	cert, known := reflect.TypeFor[tls.Certificate](), true
@@ -186,7 +186,7 @@ func appendCertificate(b []byte, cert *tls.Certificate) []byte {
 
 // TicketKeys returns the key material that crypto/tls keeps of the secrets given to
 // SetSessionTicketKeys, or of SessionTicketKey. The former can't be read through exported names: ok
-// is false if this version of Go keeps them in an unknown way. config must not be in use by another
+// is false if this Go version keeps them in an unknown way. config must not be in use by another
 // goroutine.
 func TicketKeys(config *tls.Config) (set [][32]byte, ok bool) {
 	if list := reflect.ValueOf(config).Elem().FieldByName("sessionTicketKeys"); list.IsValid() && list.Kind() == reflect.Slice {

@@ -7,7 +7,7 @@ import (
 	"unsafe"
 )
 
-// The fields of crypto/tls's types that have no exported way to be set, or that the Go version in
+// The fields in crypto/tls's types that have no exported way to be set, or that the Go version in
 // use may lack.
 var (
 	helloContext    = fieldOf[tls.ClientHelloInfo, context.Context]("ctx")
@@ -32,10 +32,10 @@ func SetRequestContext(info *tls.CertificateRequestInfo, ctx context.Context) {
 // panics.
 func SetExporter(state *tls.ConnectionState, export Exporter) { stateExporter.set(state, export) }
 
-// SetHelloRetry sets state.HelloRetryRequest, if this version of Go has the field.
+// SetHelloRetry sets state.HelloRetryRequest, if this Go version has the field.
 func SetHelloRetry(state *tls.ConnectionState, retried bool) { stateHelloRetry.set(state, retried) }
 
-// SetLocalCertificate sets state.LocalCertificate, if this version of Go has the field.
+// SetLocalCertificate sets state.LocalCertificate, if this Go version has the field.
 func SetLocalCertificate(state *tls.ConnectionState, chain [][]byte) { stateLocal.set(state, chain) }
 
 // A field is a field of type F in a struct of type T. It is looked up once: the lookup takes longer

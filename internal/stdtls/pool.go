@@ -18,8 +18,8 @@ type PoolRoot struct {
 // HasConstraint reports whether the certificate was added by AddCertWithConstraint.
 func (r *PoolRoot) HasConstraint() bool { return r.constraint != nil }
 
-// poolLayout is the offset of a CertPool's list of PoolRoots. ok is false if this version of Go has
-// an unknown field in a CertPool, since verification could depend on it.
+// poolLayout is the offset of a CertPool's list of PoolRoots. ok is false if this Go version has an
+// unknown field in a CertPool, since verification could depend on it.
 var poolLayout = sync.OnceValue(func() (layout struct {
 	roots uintptr
 	ok    bool
@@ -53,7 +53,7 @@ func sameFields(a, b reflect.Type) bool {
 }
 
 // PoolRoots returns pool's own list, which each change of the pool replaces or lengthens. ok is
-// false if this version of Go keeps it in an unknown way.
+// false if this Go version keeps it in an unknown way.
 func PoolRoots(pool *x509.CertPool) (roots []PoolRoot, ok bool) {
 	layout := poolLayout()
 	if !layout.ok {

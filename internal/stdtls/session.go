@@ -16,7 +16,8 @@ import (
 var errNoTemplate = errors.New("ossl: crypto/tls gave the client no session")
 
 // SessionTemplate returns a SessionState that crypto/tls has made in a handshake in memory, between
-// ends that have no other use. Callers copy it, and must not change anything that it points to.
+// a client and a server that are not used again. Callers copy it, and must not change anything that
+// it points to.
 var SessionTemplate = sync.OnceValues(func() (*tls.SessionState, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -36,7 +37,7 @@ var SessionTemplate = sync.OnceValues(func() (*tls.SessionState, error) {
 	}()
 	var made catcher
 	client := tls.Client(a, &tls.Config{
-		InsecureSkipVerify: true, // both ends are in this function
+		InsecureSkipVerify: true, // client and server are in this function
 		MaxVersion:         tls.VersionTLS12,
 		ClientSessionCache: &made,
 	})
