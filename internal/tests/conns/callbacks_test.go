@@ -231,9 +231,9 @@ func TestCallbacksAsk(t *testing.T) {
 	}
 }
 
-// TestSignerOrCallbackMayNotReturn: a function that libssl has called may end its goroutine, so
-// that libssl never goes on. By then nothing of the connection may be left with the thread, which
-// goes on to serve others when the connection is freed.
+// TestSignerOrCallbackMayNotReturn: a function that libssl has called may exit its goroutine, so
+// that libssl never continues. By then the thread may keep nothing of the connection, because it
+// serves other connections when the connection is freed.
 func TestSignerOrCallbackMayNotReturn(t *testing.T) {
 	asked := map[string]bool{}
 	look := func(where string) {
@@ -271,7 +271,8 @@ func TestSignerOrCallbackMayNotReturn(t *testing.T) {
 	}
 }
 
-// TestHelloContext: the context that callbacks get is the handshake's, and ends with it.
+// TestHelloContext: callbacks get the handshake's context, which is canceled when the handshake
+// returns.
 func TestHelloContext(t *testing.T) {
 	var seen context.Context
 	check := func(hello *tls.ClientHelloInfo) {

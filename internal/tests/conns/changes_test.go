@@ -40,7 +40,7 @@ var accepts = map[string]func(net.Listener, *tls.Config) func() (net.Conn, error
 	},
 }
 
-// describe makes a connection, and describes it by the states of both ends, or as refused.
+// describe makes a connection, and describes it by the states of client and server, or as refused.
 func describe(dial, accept func() (net.Conn, error)) string {
 	end := func(open func() (net.Conn, error), talk func(net.Conn) error) (state tls.ConnectionState, err error) {
 		conn, err := open()

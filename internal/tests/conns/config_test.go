@@ -63,8 +63,8 @@ func TestChangedConfigIsCompiledAgain(t *testing.T) {
 
 type nilSigner struct{ crypto.Signer }
 
-// TestCipherSuiteOrder: with WithCipherSuiteOrder, the order of TLS 1.2's suites is that of the configuration,
-// of both roles; without it, it is crypto/tls's.
+// TestCipherSuiteOrder: with WithCipherSuiteOrder, TLS 1.2 suites are in the order of the
+// configuration, in both roles; without it, they are in crypto/tls's order.
 func TestCipherSuiteOrder(t *testing.T) {
 	suites := []uint16{tls.TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384, tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256}
 	for _, ordered := range []bool{true, false} {

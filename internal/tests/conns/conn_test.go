@@ -35,7 +35,7 @@ func TestDeadlines(t *testing.T) {
 			if n, err := client.Read(buf); err != nil || string(buf[:n]) != "late" {
 				t.Fatalf("%q, %v", buf[:n], err)
 			}
-			// A deadline set while a Read waits ends it.
+			// A deadline set while a Read waits makes it return.
 			done := make(chan error, 1)
 			go func() { _, err := client.Read(buf); done <- err }()
 			time.Sleep(5 * time.Millisecond)
@@ -43,7 +43,7 @@ func TestDeadlines(t *testing.T) {
 			if err := <-done; !errors.Is(err, os.ErrDeadlineExceeded) {
 				t.Fatalf("got %v", err)
 			}
-			// A Write cut short ends the sending for good.
+			// After a Write was cut short, all later ones fail.
 			client.SetWriteDeadline(time.Now().Add(20 * time.Millisecond))
 			if _, err := client.Write(make([]byte, 64<<20)); !errors.Is(err, os.ErrDeadlineExceeded) {
 				t.Fatalf("got %v", err)
@@ -142,7 +142,7 @@ func TestDroppedConnectionsAreFreed(t *testing.T) {
 	t.Error("connections that were dropped are not freed")
 }
 
-// TestCloseNotifyDuringHandshake ends it, as in crypto/tls.
+// TestCloseNotifyDuringHandshake: the handshake fails, as in crypto/tls.
 func TestCloseNotifyDuringHandshake(t *testing.T) {
 	p := ossltest.NewContexts(t, nil)
 	a, b := tlstest.Buffered()

@@ -44,7 +44,7 @@ func facts(exts ...ext) (b []byte) {
 	return b
 }
 
-// rawHello is a record with a ClientHello of TLS 1.3.
+// rawHello is a record with a TLS 1.3 ClientHello.
 func rawHello(suites []byte, exts ...ext) []byte {
 	body := append([]byte{3, 3}, bytes.Repeat([]byte{7}, 32)...)
 	body = append(body, sized8(bytes.Repeat([]byte{9}, 32))...)

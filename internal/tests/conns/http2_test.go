@@ -12,7 +12,7 @@ import (
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
-// handshakes runs both ends over a pair and returns their errors.
+// handshakes runs client and server over a pair and returns their errors.
 func handshakes(client, server interface{ Handshake() error }) (clientErr, serverErr error) {
 	done := make(chan error, 1)
 	go func() { done <- server.Handshake() }()
@@ -76,7 +76,7 @@ func TestHTTP2Hello(t *testing.T) {
 }
 
 // TestHTTP2DefaultsFitAnyLevel checks that the default suites, which the user has not named, never
-// make a configuration fail: level 4 leaves out those of 128 bits.
+// make a configuration fail: level 4 leaves out the 128-bit suites.
 func TestHTTP2DefaultsFitAnyLevel(t *testing.T) {
 	config := &tls.Config{RootCAs: tlstest.CA().Pool()}
 	ossltest.NewContext(t, config, ossl.WithSecurityLevel(4), ossl.WithHTTP2())

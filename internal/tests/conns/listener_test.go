@@ -84,7 +84,8 @@ func TestListenerTakesChanges(t *testing.T) {
 	}
 }
 
-// TestListenerRefused: a listener whose configuration can't be honoured says so, until it can.
+// TestListenerRefused: a listener whose configuration can't be honoured returns the reason, until
+// it can.
 func TestListenerRefused(t *testing.T) {
 	inner, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

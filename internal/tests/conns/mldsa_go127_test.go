@@ -72,7 +72,7 @@ func TestMLDSAResumption(t *testing.T) {
 }
 
 // TestMLDSAOptions: WithSignatureAlgorithms adds no algorithm and leaves none in by itself, and
-// what can't be used is refused.
+// algorithms that can't be used are refused.
 func TestMLDSAOptions(t *testing.T) {
 	needMLDSA(t)
 	both := tlstest.Certificates(tlstest.ServerCert(tlstest.P256), tlstest.ServerCert(tlstest.MLDSA65))

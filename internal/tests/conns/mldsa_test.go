@@ -17,7 +17,8 @@ import (
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
-// requiredForMLDSA returns the part of an error that names what is missing for ML-DSA here, or "".
+// requiredForMLDSA returns the part of an error that names the version that ML-DSA requires, or ""
+// if Go and OpenSSL have it.
 func requiredForMLDSA() string {
 	switch {
 	case !libssl.GoHasMLDSA:
@@ -38,8 +39,8 @@ func refusedMLDSA(t *testing.T, config *tls.Config, field, reason string, opts .
 	}
 }
 
-// TestMLDSARequires: where Go or OpenSSL has no ML-DSA, certificates and algorithms are refused with
-// what they require.
+// TestMLDSARequires: if Go or OpenSSL has no ML-DSA, certificates and algorithms are refused, and
+// the errors name the required version.
 func TestMLDSARequires(t *testing.T) {
 	requires := requiredForMLDSA()
 	if requires == "" {

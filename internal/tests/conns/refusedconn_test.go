@@ -30,7 +30,7 @@ func without(do func(t *testing.T, c *ossl.Conn)) refusedCall {
 
 var future = time.Now().Add(time.Hour)
 
-// refusedCalls has a call of each method, by its name.
+// refusedCalls holds a call of each method, by its name.
 var refusedCalls = map[string]refusedCall{
 	"Handshake": {refuses: true, do: func(t *testing.T, c *ossl.Conn, _ net.Conn) error { return c.Handshake() }},
 	"HandshakeContext": {refuses: true, do: func(t *testing.T, c *ossl.Conn, _ net.Conn) error {
@@ -105,7 +105,7 @@ var refusedCalls = map[string]refusedCall{
 }
 
 // TestRefusedConn calls every method of a connection whose configuration was refused. None panics,
-// and each that has to run the handshake returns the refusal.
+// and each method that runs the handshake returns the refusal.
 func TestRefusedConn(t *testing.T) {
 	config := &tls.Config{MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS10, ServerName: "refused.test"}
 	methods := reflect.TypeFor[*ossl.Conn]()

@@ -86,7 +86,7 @@ func TestSignerEd25519Refused(t *testing.T) {
 	}
 }
 
-// A signer's error ends the handshake with it, and with the alert that crypto/tls sends.
+// If a signer fails, the handshake returns its error, and sends the alert that crypto/tls sends.
 func TestSignerError(t *testing.T) {
 	ossltest.Before3(t)
 	cause := errors.New("the token was pulled out")

@@ -25,9 +25,9 @@ import (
 const envThreads = "OSSL_TEST_THREADS"
 
 // TestThreads: handshakes don't hold a thread each while they wait for Go to verify a server's
-// certificate or a client's, or to sign. The limit is far above what Go makes for threads
-// that wait for a lock in C: 8 to 13 with glibc, 25 to 60 with musl, whose malloc has one lock,
-// however many handshakes there are. OSSL_SOAK is their number.
+// certificate or a client's, or to sign. The limit is far above the number of threads that Go
+// starts because others wait for a lock in C: 8 to 13 with glibc, 25 to 60 with musl, whose malloc
+// has one lock, however many handshakes there are. OSSL_SOAK is their number.
 func TestThreads(t *testing.T) {
 	const limit = 100
 	handshakes := 10 * limit
@@ -76,7 +76,8 @@ func threadsOf(t *testing.T, what string) int {
 	return n
 }
 
-// makeThreads makes handshakes and says how many threads the process has when all wait for Go.
+// makeThreads makes handshakes and prints the number of the process's threads while all handshakes
+// wait for Go.
 func makeThreads(t *testing.T, what string, handshakes int) {
 	name, kind, _ := strings.Cut(what, "/")
 	impl := tlstest.Std

@@ -17,12 +17,12 @@ import (
 )
 
 // envUploads is the number of uploads that TestUploads makes at least, instead of one for each row
-// of its table, or, of the largest size, for each pair of ends.
+// of its table, or, for the largest size, for each uploadEnds.
 const envUploads = "OSSL_UPLOADS"
 
 var uploadSizes = []int{1, 100, 10_000, 100_000, 1_000_000, tlstest.MaxUpload}
 
-// uploadEnds are the ends of an upload.
+// uploadEnds are the client and the server of an upload.
 type uploadEnds struct {
 	version         uint16
 	client          string // ossl, or crypto/tls
