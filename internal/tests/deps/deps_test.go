@@ -21,8 +21,7 @@ const root = "../../.."
 const modulePath = "github.com/ossl-go/ossl"
 
 // allowedRequirements are the modules that the core's go.mod may require, each with its reason: a
-// program that imports the core gets every one of them in its module graph, so the reason has to be
-// good.
+// program that imports the core gets them all in its module graph, so the reason must be good.
 var allowedRequirements = map[string]string{
 	"golang.org/x/sys": "processor features and socket options that package syscall has no names for",
 }
@@ -160,7 +159,7 @@ func TestImports(t *testing.T) {
 // TestWithoutOpenSSL follows the imports of the packages in withoutOpenSSL.
 func TestWithoutOpenSSL(t *testing.T) {
 	t.Chdir(root)
-	imports := map[string][]string{} // by folder, those of its files except tests
+	imports := map[string][]string{} // by folder, the imports of its files except tests
 	for _, file := range goFiles(t, ".") {
 		if dir := path.Dir(file); !strings.HasSuffix(file, "_test.go") {
 			imports[dir] = append(imports[dir], importsOf(t, file)...)
@@ -208,8 +207,8 @@ func wayToOpenSSL(imports map[string][]string, dir string, seen map[string]bool)
 	return ""
 }
 
-// TestCgoRuleWithoutOpenSSLHeaders keeps builds free of OpenSSL's headers: the C of the boundary
-// includes its own files and the C library's only.
+// TestCgoRuleWithoutOpenSSLHeaders keeps builds free of OpenSSL's headers: the boundary's C code
+// includes only its own files and the C library's.
 func TestCgoRuleWithoutOpenSSLHeaders(t *testing.T) {
 	t.Chdir(root)
 	seen := 0
@@ -376,7 +375,7 @@ func isTestCode(dir string) bool {
 		within(dir, "ci")
 }
 
-// isAllowed reports whether an import path lies in one of allowedRequirements.
+// isAllowed reports whether an import path lies in a module in allowedRequirements.
 func isAllowed(imported string) bool {
 	for name := range allowedRequirements {
 		if within(imported, name) {
