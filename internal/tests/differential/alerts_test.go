@@ -14,7 +14,7 @@ import (
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
-// alerts are all that any version of TLS has, and some that none has.
+// alerts are all alerts that any TLS version defines, and some that none defines.
 var alerts = []byte{0, 1, 10, 20, 21, 22, 30, 40, 41, 42, 43, 44, 45, 46, 47, 48, 49, 50, 51, 60, 70, 71, 80, 86, 90, 100, 109,
 	110, 111, 112, 113, 114, 115, 116, 120, 121, 200, 255}
 
@@ -62,7 +62,7 @@ func TestAlertError(t *testing.T) {
 	}
 }
 
-// clientHello returns a TLS 1.2 ClientHello of crypto/tls.
+// clientHello returns crypto/tls's TLS 1.2 ClientHello.
 func clientHello(t *testing.T) []byte {
 	t.Helper()
 	o := tlstest.Run(pairings()[0], tlstest.Case{Client: tlstest.ClientWith(tlstest.Only(tls.VersionTLS12))})

@@ -42,8 +42,8 @@ func shakeAndEcho(newClient, newServer func(*tlstest.PipeConn) tlstest.Conn) (cl
 	return client, <-done
 }
 
-// TestCachedChainNeverFailsOpen has a denied connection follow an accepted one with the same chain,
-// on one Context with its cache of verified chains on.
+// TestCachedChainNeverFailsOpen makes an accepted connection and then a denied one with the same
+// chain, on one Context with its cache of verified chains on.
 func TestCachedChainNeverFailsOpen(t *testing.T) {
 	for _, version := range tlstest.Versions {
 		deny := false

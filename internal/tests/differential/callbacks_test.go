@@ -13,7 +13,8 @@ import (
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
-// noteVerify sets one of the two callbacks that verify. It notes its arguments and returns verdict.
+// noteVerify sets one of the two callbacks that verify. The callback notes its arguments and
+// returns verdict.
 func noteVerify(calls *tlstest.Calls, side tlstest.Role, callback string, verdict error) func(*tls.Config) {
 	return func(c *tls.Config) {
 		if callback == "VerifyConnection" {

@@ -13,7 +13,8 @@ import (
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
-// expect compares a case. With crypto/tls alone it must end as it says.
+// expect compares a case. With crypto/tls alone it must succeed if good is true, and fail
+// otherwise.
 func expect(t *testing.T, good bool, c tlstest.Case) {
 	t.Helper()
 	if o := differ(t, c); good {

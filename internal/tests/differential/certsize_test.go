@@ -68,7 +68,7 @@ func certificateOf(t *testing.T, version uint16, role tlstest.Role, shape string
 		chain = append(chain, one)
 		left -= each + len(one)
 	}
-	const some = 1000 // so large that its DER lengths take as many bytes as those of the filler returned
+	const some = 1000 // so large that its DER lengths take as many bytes as in the filler returned
 	last := filler(t, some+left-each-len(filler(t, some)))
 	if left -= each + len(last); left != 0 {
 		t.Fatalf("%d bytes are missing", left)

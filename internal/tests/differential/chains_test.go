@@ -75,9 +75,9 @@ func keyed(t *testing.T, leaf bool, spki string) tls.Certificate {
 	return cert
 }
 
-// TestDifferentialChains has clients judge the chains of servers, and servers those of clients, in
-// which only constraints concern the names. Each kind of chain was accepted wrongly by a TLS library,
-// made it panic or kept it busy: the names of the cases have the advisories.
+// TestDifferentialChains makes clients verify servers' chains, and servers verify clients' chains,
+// in which only constraints concern the names. Each kind of chain was accepted wrongly by a TLS
+// library, made it panic or kept it busy: the names of the cases have the advisories.
 func TestDifferentialChains(t *testing.T) {
 	defer checkStale(t)
 	der, _ := x509.MarshalPKIXPublicKey(&rsa.PublicKey{N: new(big.Int).SetBit(big.NewInt(1), 16383, 1), E: 65537})

@@ -25,7 +25,7 @@ func extensionTypes(t *testing.T, b []byte) (types []int) {
 	return types
 }
 
-// TestNoUnwantedExtensions: neither side says that it takes certificates in a CompressedCertificate
+// TestNoUnwantedExtensions: neither side offers to take certificates in a CompressedCertificate
 // (RFC 8879, CVE-2025-66199), as libssl from 3.2 on does by itself. An empty one would get past
 // VerifyPeerCertificate. Nor does it offer heartbeats (CVE-2014-0160), raw public keys
 // (CVE-2024-12797), early data or NPN (CVE-2024-5535).

@@ -22,7 +22,7 @@ type deviation struct {
 	// it, as "ossl client"; Field names the field that differs; Std and Ossl are its values with
 	// crypto/tls and with ossl. All are regular expressions; empty means anything.
 	Cases, Where, Field, Std, Ossl string
-	// From and Before limit it to versions of libssl, as "3.0" and "3.5"; empty means no limit.
+	// From and Before limit it to libssl versions, such as "3.0" and "3.5"; empty means no limit.
 	From, Before string
 	// Libssl and Own limit it to a record path.
 	Libssl, Own bool
@@ -51,8 +51,8 @@ func untilTickets(where string) bool {
 	return os.Getenv(ossltest.EnvSessions) != "" && where == "ossl client"
 }
 
-// leftToLibssl reports whether libssl keeps the records of a case's connections: in FIPS mode,
-// those of TLS 1.2.
+// leftToLibssl reports whether libssl keeps the records of a case's connections: in FIPS mode, TLS
+// 1.2 records.
 func leftToLibssl(name string) bool { return ossltest.InFIPS && strings.Contains(name, "TLS1.2") }
 
 func matches(pattern, s string) bool {

@@ -172,7 +172,7 @@ func TestServerNameOfResumptionFailure(t *testing.T) {
 	}
 }
 
-// TestServerNameOfInterrupted ends a server's handshake from outside, while it waits for the
+// TestServerNameOfInterrupted interrupts a server's handshake from outside, while it waits for the
 // client's answer.
 func TestServerNameOfInterrupted(t *testing.T) {
 	for _, version := range tlstest.Versions {

@@ -13,11 +13,12 @@ import (
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
-// TestDifferentialFaults has peers whose faults must look alike in the answers, since attacks decrypt
-// what they can tell apart. The premaster secrets of RSA key exchange are padded wrongly (ROBOT,
+// TestDifferentialFaults uses peers whose faults must all get the same answer, because attacks can
+// decrypt if answers differ. The premaster secrets in RSA key exchanges are padded wrongly (ROBOT,
 // CVE-2017-13099; CVE-2022-4304 and CVE-2023-45287, as far as answers show them): the client's
-// Finished fits none of them, so all end as a bad MAC. So must records of CBC suites with faults in
-// the padding, the MAC and the length, in the handshake and behind it (CVE-2013-0169, CVE-2016-2107).
+// Finished fits none of them, so all fail as a bad MAC. So must records with CBC suites that have
+// faults in the padding, the MAC and the length, in the handshake and after it (CVE-2013-0169,
+// CVE-2016-2107).
 func TestDifferentialFaults(t *testing.T) {
 	run := func(name string, victim tlstest.Role, suite uint16, edit func(i, sealed int, record []byte) []byte) {
 		t.Run(fmt.Sprintf("%s/%s/%s", tls.CipherSuiteName(suite), victim, name), func(t *testing.T) {

@@ -16,8 +16,8 @@ import (
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
-// good plays a case that crypto/tls must bring to a good end, and checks that both ends
-// agree in each pairing.
+// good plays a case that must succeed with crypto/tls, and checks that client and server agree in
+// each pairing.
 func good(t *testing.T, c tlstest.Case) {
 	t.Helper()
 	var want *tlstest.Outcome
@@ -76,8 +76,8 @@ func TestDifferentialHandshake(t *testing.T) {
 	}
 }
 
-// TestDifferentialDefaults compares the choices of two ends whose configurations limit nothing,
-// groups included.
+// TestDifferentialDefaults compares the choices of client and server whose configurations limit
+// nothing, not even groups.
 func TestDifferentialDefaults(t *testing.T) {
 	defer checkStale(t)
 	any := tlstest.Curves()
@@ -102,8 +102,8 @@ func TestDifferentialDefaults(t *testing.T) {
 	}
 }
 
-// TestDifferentialSuite compares a handshake with each suite of TLS 1.2 that both have, the ones
-// that only an explicit list enables included.
+// TestDifferentialSuite compares a handshake with each TLS 1.2 suite that both have, including
+// suites that only an explicit list enables.
 func TestDifferentialSuite(t *testing.T) {
 	defer checkStale(t)
 	for _, id := range []uint16{
@@ -166,7 +166,7 @@ func TestDifferentialGroup(t *testing.T) {
 	for _, version := range tlstest.Versions {
 		for _, group := range all {
 			if isHybrid(group) && version != tls.VersionTLS13 {
-				continue // these are no groups of TLS 1.2
+				continue // these are not TLS 1.2 groups
 			}
 			t.Run(fmt.Sprintf("%s/%d", tlstest.VersionName(version), group), func(t *testing.T) {
 				if isHybrid(group) && !ossltest.AtLeast("3.5") {
@@ -202,8 +202,8 @@ func TestDifferentialGroup(t *testing.T) {
 	}
 }
 
-// TestDifferentialExport compares exported keying material: both ends of every pairing must give
-// the same bytes.
+// TestDifferentialExport compares exported keying material: client and server of every pairing must
+// export the same bytes.
 func TestDifferentialExport(t *testing.T) {
 	defer checkStale(t)
 	talk := func(role tlstest.Role, c tlstest.Conn) (string, error) {

@@ -13,7 +13,7 @@ import (
 )
 
 // TestDifferentialLegacyVersion sends servers ClientHellos whose legacy_version is above TLS 1.2's, without
-// supported_versions: RFC 8446, section 4.2.1, has servers take TLS 1.2 then.
+// supported_versions: RFC 8446, section 4.2.1, requires servers to choose TLS 1.2 then.
 func TestDifferentialLegacyVersion(t *testing.T) {
 	defer checkStale(t)
 	for _, version := range []uint16{0x0304, 0x0305, 0x030f, 0x0400, 0xffff} {
@@ -50,8 +50,9 @@ func TestDifferentialLegacyVersion(t *testing.T) {
 	}
 }
 
-// TestDifferentialRetrySuite gives clients a HelloRetryRequest that names a suite of TLS 1.2. libssl's answers
-// it, as docs/COMPATIBILITY.md says, and refuses the ServerHello after it by the alert of crypto/tls, which answers nothing.
+// TestDifferentialRetrySuite gives clients a HelloRetryRequest that names a TLS 1.2 suite. libssl
+// answers it, as docs/COMPATIBILITY.md describes, and refuses the ServerHello after it with the
+// same alert as crypto/tls, which does not answer the HelloRetryRequest.
 func TestDifferentialRetrySuite(t *testing.T) {
 	defer checkStale(t)
 	for _, suite := range []uint16{tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256, tls.TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384} {

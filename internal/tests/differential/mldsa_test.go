@@ -63,7 +63,7 @@ func (s wrongSigner) Sign(rand io.Reader, message []byte, opts crypto.SignerOpts
 	return s.Signer.Sign(rand, append([]byte("not "), message...), opts)
 }
 
-// An otherSigner says that it has another key than it signs with.
+// An otherSigner has another public key than the key it signs with.
 type otherSigner struct {
 	crypto.Signer
 	public crypto.PublicKey
@@ -132,7 +132,7 @@ func TestDifferentialMLDSA(t *testing.T) {
 	}
 }
 
-// TestDifferentialMLDSARefused compares what is refused.
+// TestDifferentialMLDSARefused compares refusals.
 func TestDifferentialMLDSARefused(t *testing.T) {
 	needMLDSA(t)
 	defer checkStale(t)
@@ -147,7 +147,7 @@ func TestDifferentialMLDSARefused(t *testing.T) {
 		if other == kind {
 			other = tlstest.MLDSAKinds[1]
 		}
-		// crypto/tls signs with the algorithm of the key that the signer says it has.
+		// crypto/tls signs with the algorithm of the signer's public key.
 		otherSet := tlstest.ServerCert(kind)
 		otherKey := tlstest.Key(other, "leaf")
 		otherSet.PrivateKey = otherSigner{otherKey, otherKey.Public()}
@@ -196,7 +196,7 @@ func TestDifferentialMLDSARefused(t *testing.T) {
 	}
 }
 
-// TestDifferentialMLDSAChoice has a server choose among certificates of several kinds, by the
+// TestDifferentialMLDSAChoice makes a server choose among certificates of several kinds, by the
 // client's versions and algorithms.
 func TestDifferentialMLDSAChoice(t *testing.T) {
 	needMLDSA(t)

@@ -12,7 +12,8 @@ import (
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
-// TestDifferentialNothingShared compares how both ends give up when they have nothing in common.
+// TestDifferentialNothingShared compares the failures of client and server that have nothing in
+// common.
 func TestDifferentialNothingShared(t *testing.T) {
 	defer checkStale(t)
 	v12, v13 := tlstest.Only(tls.VersionTLS12), tlstest.Only(tls.VersionTLS13)
@@ -149,7 +150,8 @@ func TestDifferentialHello(t *testing.T) {
 }
 
 // TestDifferentialDowngrade takes TLS 1.3 out of a ClientHello on its way. The server's random then
-// says that the server has it (RFC 8446, section 4.1.3), and the client refuses the ServerHello.
+// shows that the server supports it (RFC 8446, section 4.1.3), and the client refuses the
+// ServerHello.
 func TestDifferentialDowngrade(t *testing.T) {
 	o := differ(t, tlstest.Case{
 		ClientFault: tlstest.EditExtension(tlstest.ExtSupportedVersions, func([]byte) []byte { return nil }),

@@ -115,7 +115,7 @@ func denials() (all []denial) {
 	return all
 }
 
-// TestVerificationNeverFailsOpen denies in every way on each side, in each version of TLS and under
+// TestVerificationNeverFailsOpen denies in every way on each side, in each TLS version and under
 // the libssl at hand. The denying side's handshake must fail, a crypto/tls peer must see the alert
 // that crypto/tls would have sent, and no application data may be delivered, neither then nor
 // later. ci/matrix runs it under each libssl.
@@ -162,7 +162,7 @@ func deny(t *testing.T, version uint16, d denial, denier, peer tlstest.Impl) {
 		t.Fatalf("%s: the peer noticed nothing", p.Name())
 	}
 	if peer == tlstest.Std {
-		// The same with crypto/tls denying says which alert is right.
+		// The same case with crypto/tls as the denying side shows which alert is right.
 		want := tlstest.Run(tlstest.Pairing{Client: tlstest.Std, Server: tlstest.Std}, c)
 		if want.Of(d.side).Handshake == "ok" {
 			t.Fatal("crypto/tls accepts this")

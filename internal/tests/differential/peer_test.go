@@ -118,9 +118,9 @@ func TestDifferentialHang(t *testing.T) {
 	}
 }
 
-// TestDifferentialClose has a peer close at every byte of its handshake. Within a record the error
-// is io.ErrUnexpectedEOF, between two records io.EOF, as in crypto/tls, and no end sends an alert
-// for it.
+// TestDifferentialClose closes a peer's connection at every byte of its handshake. Within a record
+// the error is io.ErrUnexpectedEOF, between two records io.EOF, as in crypto/tls, and neither side
+// sends an alert for it.
 func TestDifferentialClose(t *testing.T) {
 	for _, version := range tlstest.Versions {
 		for _, p := range pairings() {
@@ -170,8 +170,7 @@ func closeEverywhere(t *testing.T, p tlstest.Pairing, version uint16, victim tls
 	}
 }
 
-// TestDifferentialHalfClose compares connections of which one side has ended its
-// direction.
+// TestDifferentialHalfClose compares connections of which one side has closed its direction.
 func TestDifferentialHalfClose(t *testing.T) {
 	defer checkStale(t)
 	for _, version := range tlstest.Versions {

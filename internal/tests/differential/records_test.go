@@ -251,7 +251,7 @@ func TestDifferentialRecords(t *testing.T) {
 }
 
 // TestDifferentialFlippedBits flips a bit in a crypto/tls peer's handshake, byte after byte. The
-// handshake must fail, on both ends, if crypto/tls's fails. The alert depends on the byte.
+// handshake must fail, on both sides, if crypto/tls's fails. The alert depends on the byte.
 func TestDifferentialFlippedBits(t *testing.T) {
 	for _, version := range tlstest.Versions {
 		for _, victim := range []tlstest.Role{tlstest.ClientRole, tlstest.ServerRole} {

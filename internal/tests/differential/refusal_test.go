@@ -85,8 +85,8 @@ func TestRefusalIsSealed(t *testing.T) {
 	}
 }
 
-// TestRefusalDoesNotWait has a server keep back the messages after its certificate: the client is
-// not to wait for them.
+// TestRefusalDoesNotWait uses a server that keeps back the messages after its certificate: the
+// client must not wait for them.
 func TestRefusalDoesNotWait(t *testing.T) {
 	a, b := tlstest.NewPipe()
 	defer a.Close()

@@ -102,8 +102,8 @@ func withSCTs(t *testing.T, impl tlstest.Impl, version uint16, list string) (ale
 	return alert, <-done
 }
 
-// drive has libssl run a handshake over wire and then read, until there is data, an alert or an
-// end. It returns the alert, or -1.
+// drive runs libssl's handshake over wire and then reads, until there is data, an alert or an EOF.
+// It returns the alert, or -1.
 func drive(c *libssl.Conn, wire net.Conn) int {
 	var in []byte
 	out, buf := make([]byte, 1<<16), make([]byte, 1<<16)
@@ -143,7 +143,7 @@ func drive(c *libssl.Conn, wire net.Conn) int {
 	}
 }
 
-// TestDifferentialSCTListOfClient has TLS 1.3 clients of crypto/tls send a list with an empty
+// TestDifferentialSCTListOfClient makes crypto/tls clients send, in TLS 1.3, a list with an empty
 // entry, besides their certificate.
 func TestDifferentialSCTListOfClient(t *testing.T) {
 	for _, scts := range [][][]byte{{{1}}, {{}}} {

@@ -14,10 +14,10 @@ import (
 )
 
 // The differential suite plays one case over crypto/tls and this package in all four pairings. A
-// run of crypto/tls with itself gives the right outcome: the handshake errors, by their classes to
-// errors.Is and errors.As, the whole ConnectionState, the data that was read, and the alerts on the
-// wire, deciphered from a recording with the key log. Each difference that libssl forces has a row
-// in [deviations], and there are no others.
+// run of crypto/tls client and server gives the right outcome: the handshake errors, by their
+// classes to errors.Is and errors.As, the whole ConnectionState, the data that was read, and the
+// alerts on the wire, deciphered from a recording with the key log. Each difference that libssl
+// forces has a row in [deviations], and there are no others.
 
 // pairings are all four, crypto/tls with itself first.
 func pairings() []tlstest.Pairing { return tlstest.Pairings(tlstest.Std, ossltest.UnderTest) }
@@ -51,7 +51,7 @@ func against(role tlstest.Role) []tlstest.Pairing {
 func compare(t *testing.T, p tlstest.Pairing, want, got *tlstest.Outcome) {
 	t.Helper()
 	if want.Hung || got.Hung {
-		// How a run ends that had to be cut off says nothing.
+		// The other results of a run that hung mean nothing.
 		if want.Hung != got.Hung {
 			t.Errorf("%s hung: %v (crypto/tls: %v)\nclient %v, %v\nserver %v, %v", p.Name(), got.Hung, want.Hung,
 				got.Client.HandshakeErr, got.Client.TalkErr, got.Server.HandshakeErr, got.Server.TalkErr)
@@ -141,8 +141,8 @@ func fieldsOf(state string) (fields []string) {
 	return fields
 }
 
-// mustFail stops a case from being compared for nothing: crypto/tls itself has to end it as the
-// case expects.
+// mustFail checks that a case is worth comparing: with crypto/tls itself it must fail, as the case
+// expects.
 func mustFail(t *testing.T, o *tlstest.Outcome) {
 	t.Helper()
 	if o.Hung {

@@ -79,7 +79,8 @@ func TestUnauthenticatedPostHandshake(t *testing.T) {
 						}
 						got, want := fmt.Sprint(peers.HandshakeErr, peers.TalkErr), "remote error: tls: unexpected message"
 						if impl != tlstest.Std && victim.role == tlstest.ClientRole {
-							// Before its own flight a client of libssl has no key for its alert, which a server can't read.
+							// Before its own flight a libssl client has no key for its alert, which
+							// a server can't read.
 							got, want = fmt.Sprint(own.HandshakeErr), "local error: tls: unexpected message"
 						}
 						if !strings.Contains(got, want) {

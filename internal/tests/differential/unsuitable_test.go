@@ -14,9 +14,9 @@ import (
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
-// TestDifferentialUnsuitableClientCertificate has clients choose certificates for a server that
-// accepts only signatures by PSSWithSHA256. An unsuitable certificate from the user's callback ends
-// the handshake; from Certificates none is chosen.
+// TestDifferentialUnsuitableClientCertificate makes clients choose certificates for a server that
+// accepts only PSSWithSHA256 signatures. The handshake fails if the user's callback returns an
+// unsuitable certificate; if all of Certificates are unsuitable, none is chosen.
 func TestDifferentialUnsuitableClientCertificate(t *testing.T) {
 	defer checkStale(t)
 	server := ossltest.Optioned{Options: []ossl.Option{ossl.WithSignatureAlgorithms(tls.PSSWithSHA256)}}
