@@ -86,7 +86,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestRooms: the rooms in ARCHITECTURE.md exist, and every package of the core is in one of them.
+// TestRooms: the rooms in ARCHITECTURE.md exist, and every package of the core is in a room.
 func TestRooms(t *testing.T) {
 	table := between(t, read(t, "docs/ARCHITECTURE.md"), "| package | holds |\n|---|---|\n", "\n\n")
 	rooms := map[string]bool{}
@@ -128,8 +128,7 @@ func markdown(t *testing.T) []string {
 	return files
 }
 
-// walk calls visit with the files of the repository, except those of tests' data and those of other
-// tools.
+// walk calls visit with the files of the repository, except tests' data and other tools' files.
 func walk(t *testing.T, visit func(file string)) {
 	t.Helper()
 	err := filepath.WalkDir(root, func(name string, entry fs.DirEntry, err error) error {
