@@ -21,7 +21,7 @@ import (
 type fault struct {
 	name string
 	of   func(t *testing.T) error
-	from string // the first version of OpenSSL that has the row's text, or ""
+	from string // the first OpenSSL version that has the row's text, or ""
 }
 
 const signedWithSHA1 = "a certificate signed with SHA-1" // accepted by 3.5 and later
@@ -35,7 +35,7 @@ func newContext(opts ...ossl.Option) func(edits ...func(*tls.Config)) func(*test
 	}
 }
 
-// getCertificate has a server choose a certificate for the client.
+// getCertificate makes a server use cert for the client.
 func getCertificate(cert func() tls.Certificate) func(*testing.T) error {
 	return func(*testing.T) error {
 		c := cert()
@@ -183,7 +183,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// hostFaults are those of the host: for each the openssl.cnf, the environment, and the call.
+// hostFaults are the host's faults: for each the openssl.cnf, the environment, and the call.
 var hostFaults = []struct {
 	name, conf string
 	env        []string

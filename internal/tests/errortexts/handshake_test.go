@@ -39,7 +39,7 @@ func old(c *tls.Config) { c.MinVersion, c.MaxVersion = tls.VersionTLS10, tls.Ver
 
 func rsaCert(c *tls.Config) { c.Certificates = []tls.Certificate{tlstest.ServerCert(tlstest.RSA2048)} }
 
-// noCertificate has GetCertificate find nothing.
+// noCertificate makes GetCertificate return no certificate.
 func noCertificate(c *tls.Config) {
 	c.Certificates = nil
 	c.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return nil, nil }
@@ -184,7 +184,7 @@ func errorOf(m *mistake, side tlstest.Role, impl tlstest.Impl) (*tlstest.Outcome
 	return o, o.Of(side).TalkErr
 }
 
-// TestHandshakes compares the errors of failed handshakes with those of crypto/tls, and both with
+// TestHandshakes compares the errors of failed handshakes with crypto/tls's errors, and both with
 // docs/ERRORS.md.
 func TestHandshakes(t *testing.T) {
 	for side, mistakes := range map[tlstest.Role][]mistake{tlstest.ServerRole: serverMistakes, tlstest.ClientRole: clientMistakes} {
@@ -252,7 +252,7 @@ func stripTime(err error) string {
 	return text
 }
 
-// checkAlert: if an alert was sent for an error of libssl, errors.As finds it.
+// checkAlert: if an alert was sent for a libssl error, errors.As finds it.
 func checkAlert(t *testing.T, err error, alerts string) {
 	t.Helper()
 	var e *ossl.LibraryError

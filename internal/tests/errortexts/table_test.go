@@ -72,7 +72,7 @@ func checkText(t *testing.T, cell string, err error) {
 	}
 }
 
-// badText returns what is wrong with a text of ours, or "".
+// badText returns the mistake in a text of ours, or "".
 func badText(text string) string {
 	head, rest, _ := strings.Cut(text, ": ")
 	for _, prefix := range []string{"ossl: ", "keys: "} {
