@@ -1,8 +1,8 @@
 //go:build cgo && ossl_faults
 
-// Package faults_test has each allocation of OpenSSL and of our C fail, one at a time, and looks at the
-// connection that it hits and at the next one with the same Context. ci/alloc-faults runs it. After a
-// crash, -test.v tells where it was.
+// Package faults_test makes each allocation in OpenSSL and in our C code fail, one at a time, and
+// checks the connection that it hits and the next one with the same Context. ci/alloc-faults runs
+// it. After a crash, the output with -test.v shows the scenario and the allocation.
 package faults_test
 
 import (
@@ -74,7 +74,7 @@ func TestAllocations(t *testing.T) {
 func (s *scenario) run(t *testing.T) *judge {
 	try, next := s.prepare(t)
 	var whole attempt
-	for range 4 { // what happens once, and the session to resume
+	for range 4 { // for allocations that happen only once, and for the session to resume
 		if whole = next(try()); (whole.err != nil) != s.refused {
 			t.Fatalf("without a fault: %v, peer: %v", whole.err, whole.peer)
 		}
@@ -112,7 +112,7 @@ func (s *scenario) run(t *testing.T) *judge {
 	return j
 }
 
-// A judge counts, and reports what must not be.
+// A judge counts results, and reports the wrong ones.
 type judge struct {
 	t                                *testing.T
 	n                                int

@@ -15,13 +15,14 @@ import (
 	"github.com/ossl-go/ossl/session"
 )
 
-// hello returns what a ClientHello offers. A client whose Context lacks an algorithm offers less than before.
+// hello returns the offer in a ClientHello. A client whose Context lacks an algorithm offers less
+// than before.
 func hello(info *tls.ClientHelloInfo) string {
 	return fmt.Sprintf(" %x %x %x %x %q", info.SupportedVersions, info.CipherSuites, info.SupportedCurves, info.SignatureSchemes,
 		info.SupportedProtos)
 }
 
-// client returns the scenario of connections of a client of ours with a server of crypto/tls.
+// client returns the scenario of connections from our client to a crypto/tls server.
 func client(name string, refused bool, config, peer *tls.Config, opts ...ossl.Option) scenario {
 	var offered string
 	peer.GetConfigForClient = func(info *tls.ClientHelloInfo) (*tls.Config, error) {
