@@ -23,9 +23,9 @@ import (
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
-// TestFIPSDropIn has the environment ask for FIPS mode, and no longer, between calls of the drop-in
-// functions: a connection is in FIPS mode if it was made so, and a configuration that was used
-// before is not used as it was.
+// TestFIPSDropIn sets and unsets the environment variable for FIPS mode between calls of the
+// drop-in functions: a connection is in FIPS mode if the variable was set when it was made, even if
+// its configuration was used before without FIPS mode.
 func TestFIPSDropIn(t *testing.T) {
 	ossltest.NeedFIPS(t)
 	if ossltest.RequireFIPS {

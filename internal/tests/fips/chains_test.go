@@ -275,7 +275,7 @@ func onlyFIPSGroups(c *tls.Config) {
 	c.MinVersion = tls.VersionTLS13
 }
 
-// verifyServer has a client of crypto/tls (want) and one in FIPS mode (got) verify the chain.
+// verifyServer makes a crypto/tls client (want) and a client in FIPS mode (got) verify the chain.
 func (test *chainCase) verifyServer(cert tls.Certificate, anchor *x509.Certificate) (want, got error) {
 	set := func(c *tls.Config) {
 		onlyFIPSGroups(c)
@@ -295,7 +295,7 @@ func (test *chainCase) verifyServer(cert tls.Certificate, anchor *x509.Certifica
 	return want, got
 }
 
-// verifyClient has a server of crypto/tls (want) and one in FIPS mode (got) verify the chain.
+// verifyClient makes a crypto/tls server (want) and a server in FIPS mode (got) verify the chain.
 func verifyClient(t *testing.T, cert tls.Certificate, anchor *x509.Certificate) (want, got error) {
 	ask := tlstest.AskClient(tls.RequireAndVerifyClientCert)
 	client := tlstest.StdClient(tlstest.ClientConfig(onlyFIPSGroups, func(c *tls.Config) {

@@ -218,7 +218,7 @@ func TestFIPSPeersRefused(t *testing.T) {
 	for _, test := range []struct {
 		name    string
 		version uint16
-		alert   string // to the client, "" if the server's crypto/tls ends it with an alert of its own
+		alert   string // to the client, "" if the crypto/tls server sends an alert first
 		edit    func(*tls.Config)
 	}{
 		{"ChaCha20", tls.VersionTLS12, "handshake failure", func(c *tls.Config) {
@@ -299,7 +299,7 @@ func (c withoutEMS) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-// TestFIPSMasterSecret: keys of TLS 1.2 are derived by the extended master secret or not at all.
+// TestFIPSMasterSecret: TLS 1.2 keys are derived from the extended master secret or not at all.
 func TestFIPSMasterSecret(t *testing.T) {
 	ossltest.NeedFIPS(t)
 	const want = "Extended Master Secret"

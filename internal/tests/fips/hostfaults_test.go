@@ -191,8 +191,9 @@ func hostFiles(t *testing.T, conf string) string {
 	return dir
 }
 
-// TestFIPSHostFaults has the host's configuration ask for FIPS mode, or for a policy, and files of it
-// at fault. OpenSSL goes on without an error. A Context has what is asked for, or can't be made.
+// TestFIPSHostFaults uses host configurations that ask for FIPS mode, or for a policy, and have
+// faulty files. OpenSSL continues without an error. A Context is in FIPS mode or has the policy, or
+// can't be made.
 func TestFIPSHostFaults(t *testing.T) {
 	if os.Getenv(envFault) != "" {
 		reportFault(t)
@@ -325,9 +326,10 @@ func with(conf, section, lines string) string {
 	return strings.Replace(conf, section+"\n", section+"\n"+lines, 1)
 }
 
-// TestFIPSPassingFaults has one system call on a file of the host's configuration fail, in each thread:
-// the first open or read, the second, and so on, by OpenSSL or by ossl. No Context is made without that
-// which the file asks for, and once the fault has passed, all is well.
+// TestFIPSPassingFaults makes one system call on a file of the host's configuration fail, in each
+// thread: the first open or read, the second, and so on, by OpenSSL or by ossl. No Context is made
+// without the mode or policy that the file asks for, and Contexts are made as usual once the fault
+// has passed.
 func TestFIPSPassingFaults(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts 80 processes: only without -short")

@@ -12,7 +12,7 @@ import (
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
-// TestFIPSPools: RootCAs and ClientCAs decide in FIPS mode as they do otherwise, also those of a
+// TestFIPSPools: RootCAs and ClientCAs have the same effect in FIPS mode as otherwise, also in a
 // configuration that GetConfigForClient returns.
 func TestFIPSPools(t *testing.T) {
 	ossltest.NeedFIPS(t)
