@@ -1,3 +1,3 @@
 // Package interop tests that other implementations' programs can talk to package ossl, in both
-// roles and both versions of TLS. Tests whose program isn't installed are skipped.
+// roles and both TLS versions. Tests whose program isn't installed are skipped.
 package interop

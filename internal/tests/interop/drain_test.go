@@ -62,8 +62,8 @@ func TestInteropDrain(t *testing.T) {
 	}
 }
 
-// serveAll starts a tool's server that ends by itself. It returns the rest of a line of the
-// output after prefix, and rest returns the output after that line once the server has ended.
+// serveAll starts a tool's server that exits by itself. It returns the rest of a line of the output
+// after prefix, and rest returns the output after that line once the server has exited.
 func serveAll(t *testing.T, cmd *exec.Cmd, prefix string, rest *func() string) (addr string) {
 	t.Helper()
 	out, err := cmd.StdoutPipe()

@@ -18,8 +18,8 @@ import (
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
-// The interop tests talk to other implementations' command-line tools, in both roles, both versions
-// of TLS, with and without a client certificate, always with ALPN.
+// The interop tests talk to other implementations' command-line tools, in both roles, both TLS
+// versions, with and without a client certificate, always with ALPN.
 
 const interopALPN = "ossl-interop"
 

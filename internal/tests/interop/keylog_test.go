@@ -87,8 +87,8 @@ func (c *capture) file(t *testing.T) string {
 	return name
 }
 
-// TestInteropKeyLog has Wireshark's tshark decrypt a capture with the keys that OSSL_KEYLOG asks for:
-// the data of both ends of a full connection and of one that is resumed.
+// TestInteropKeyLog decrypts a capture with Wireshark's tshark and the keys that OSSL_KEYLOG asks
+// for: both directions of a full connection and of a resumed one.
 func TestInteropKeyLog(t *testing.T) {
 	tshark := tlstest.Tool(t, "tshark")
 	for _, version := range tlstest.Versions {

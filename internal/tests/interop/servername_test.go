@@ -12,7 +12,7 @@ import (
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
-// TestInteropServerName has openssl s_client say which extensions the server answers with.
+// TestInteropServerName makes openssl s_client print the extensions that the server answers with.
 func TestInteropServerName(t *testing.T) {
 	path, f := tlstest.Tool(t, "openssl"), tlstest.WriteFiles(t)
 	for _, version := range tlstest.Versions {

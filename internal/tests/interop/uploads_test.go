@@ -126,8 +126,8 @@ func readPut(s net.Conn) ([]byte, error) {
 	return body, err
 }
 
-// TestInteropUploads has programs write and close, to a server that reads when they have ended, or
-// after a while, since some programs don't end before the server reads.
+// TestInteropUploads runs programs that write and close, and a server that reads when they have
+// exited, or after a while, since some programs don't exit before the server reads.
 func TestInteropUploads(t *testing.T) {
 	t.Parallel() // the programs take a while to start
 	for _, client := range uploaders(t, tlstest.WriteFiles(t)) {
@@ -192,7 +192,7 @@ func (u *uploader) upload(t *testing.T, path string, l net.Listener, files []str
 	}
 }
 
-// receiveUpload accepts a connection and reads the upload, after the client has ended or a delay
+// receiveUpload accepts a connection and reads the upload, after the client has exited or a delay
 // has passed.
 func receiveUpload(l net.Listener, ended <-chan struct{}, read func(net.Conn) ([]byte, error), want []byte) error {
 	conn, err := l.Accept()
