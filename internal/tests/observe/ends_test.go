@@ -55,9 +55,9 @@ type putting struct {
 
 func (p putting) Put(string, *tls.ClientSessionState) { p.put() }
 
-// TestEndOfContextAfterHandshake checks that a connection isn't counted as open if the context ends
-// after the handshake has succeeded, and before HandshakeContext returns. Dial has no connection to
-// close then.
+// TestEndOfContextAfterHandshake checks that a connection isn't counted as open if the context is
+// canceled after the handshake has succeeded, and before HandshakeContext returns. Dial has no
+// connection to close then.
 func TestEndOfContextAfterHandshake(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -87,8 +87,8 @@ func TestEndOfContextAfterHandshake(t *testing.T) {
 	}
 }
 
-// TestCloseBeforeEvent checks that the event of Close comes behind that of the handshake, even if
-// Close is called first.
+// TestCloseBeforeEvent checks that Close's event comes after the handshake's event, even if Close
+// is called first.
 func TestCloseBeforeEvent(t *testing.T) {
 	cc, sc := tlstest.Resuming(tls.VersionTLS12)
 	var conn *ossl.Conn
@@ -115,7 +115,7 @@ func TestCloseBeforeEvent(t *testing.T) {
 	}
 }
 
-// TestCloseDuringHandshake closes connections while their handshakes come to their ends. None may
+// TestCloseDuringHandshake closes connections while their handshakes are about to finish. None may
 // count as open after that.
 func TestCloseDuringHandshake(t *testing.T) {
 	client, server := ossltest.NewContext(t, tlstest.ClientConfig()), ossltest.NewContext(t, tlstest.ServerConfig())
@@ -126,7 +126,7 @@ func TestCloseDuringHandshake(t *testing.T) {
 		wait.Go(func() { _ = c.Handshake() })
 		wait.Go(func() { _ = s.Handshake() })
 		wait.Go(func() {
-			time.Sleep(time.Duration(i) * 20 * time.Microsecond) // the time is what varies
+			time.Sleep(time.Duration(i) * 20 * time.Microsecond) // each connection is closed at another time
 			_ = c.Close()
 			_ = s.Close()
 		})

@@ -227,8 +227,8 @@ func TestBrokenConnection(t *testing.T) {
 	}
 }
 
-// TestIdleConnection checks that the end of an idle connection is no error, unless it has another
-// reason than the peer, or was the reason why a server of HTTP/2 says that it is idle.
+// TestIdleConnection checks that the loss of an idle connection is no error, unless its cause is
+// not the peer, or unless an HTTP/2 server calls SetIdle because of it.
 func TestIdleConnection(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -265,7 +265,7 @@ func TestIdleConnection(t *testing.T) {
 	}
 }
 
-// TestProfileLabels checks the labels during a handshake, and that those of the caller stay.
+// TestProfileLabels checks the labels during a handshake, and that the caller's labels stay.
 func TestProfileLabels(t *testing.T) {
 	labels := func(ctx context.Context) string {
 		label := func(key string) string {

@@ -25,7 +25,7 @@ const (
 	noApplication       = 120
 )
 
-// A failure is a handshake that fails, with the Failures of both ends.
+// A failure is a handshake that fails, with the Failures of client and server.
 type failure struct {
 	name           string
 	client, server func(c *tls.Config)
@@ -98,8 +98,8 @@ var failures = []failure{
 		wantServer: class(ossl.FailureCanceled)},
 }
 
-// run lets the handshake fail between the ends, one of which may be nil, and returns their errors.
-// In TLS 1.3 a client learns with a Read that the server refuses it.
+// run runs the failing handshake between client and server, of which one may be nil, and returns
+// their errors. In TLS 1.3 a client learns from a Read that the server refuses it.
 func (f *failure) run(t *testing.T, client, server tlstest.End) (clientErr, serverErr error) {
 	rawClient, rawServer := tlstest.Loopback()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -222,7 +222,7 @@ func TestFailureOf(t *testing.T) {
 	}
 }
 
-// noMemory returns an error of libssl for want of memory: ERR_R_MALLOC_FAILURE.
+// noMemory returns libssl's error for want of memory: ERR_R_MALLOC_FAILURE.
 func noMemory() error {
 	code := uint64(20<<23 | 0xc0100)
 	if !libssl.AtLeast(libssl.Version3_0) {
@@ -277,7 +277,7 @@ func TestFailuresOfCallbacks(t *testing.T) {
 	f.test(t, alert(ossl.FailurePeerAlert, protocolVersion), alert(ossl.FailureRefused, protocolVersion))
 }
 
-// test runs the handshake, and compares the Failures that both ends count.
+// test runs the handshake, and compares the Failures that client and server count.
 func (f *failure) test(t *testing.T, wantClient, wantServer ossl.Failure) {
 	t.Helper()
 	cc, sc := f.configs()

@@ -28,7 +28,7 @@ func lines(log string) map[string][]string {
 }
 
 // TestKeyLogFile checks that OSSL_KEYLOG names a file that gets the keys of each connection, as the
-// configuration's own writer does, and that a warning says so once.
+// configuration's own writer does, and that one warning about it is logged.
 func TestKeyLogFile(t *testing.T) {
 	var warnings bytes.Buffer
 	defer slog.SetDefault(slog.Default())

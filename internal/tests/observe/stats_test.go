@@ -99,8 +99,8 @@ func TestSecondHelloStats(t *testing.T) {
 	}
 }
 
-// TestChosenStats checks that connections whose configuration GetConfigForClient has chosen count
-// for the Context that the server was made with.
+// TestChosenStats checks that connections with a configuration from GetConfigForClient count for
+// the Context that the server was made with.
 func TestChosenStats(t *testing.T) {
 	chosen, sc := tlstest.ServerConfig(), tlstest.ServerConfig()
 	sc.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) { return chosen, nil }
@@ -112,8 +112,8 @@ func TestChosenStats(t *testing.T) {
 	}
 }
 
-// TestByteStats checks that the bytes of both ends agree, on each record path, and that those of an
-// open connection are seen in time.
+// TestByteStats checks that client and server count the same bytes, on each record path, and that
+// an open connection's bytes are counted in time.
 func TestByteStats(t *testing.T) {
 	const size = 1 << 20
 	for _, path := range []ossl.RecordPath{ossl.RecordsAuto, ossl.RecordsLibssl} {

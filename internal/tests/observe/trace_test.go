@@ -65,8 +65,8 @@ func comparable(list []string, server bool) (seen []string) {
 	return seen
 }
 
-// TestTrace checks that both ends print the same messages, in full handshakes and resumed ones, and
-// no keys.
+// TestTrace checks that client and server print the same messages, in full handshakes and resumed
+// ones, and no keys.
 func TestTrace(t *testing.T) {
 	for _, version := range tlstest.Versions {
 		t.Run(tlstest.VersionName(version), func(t *testing.T) {
