@@ -160,7 +160,7 @@ func recordLengths(t *testing.T, impl tlstest.Impl, version uint16, fixed bool, 
 }
 
 // TestFatalAlertBesideBlockedWrite: a Read that finds the connection broken returns, though a Write
-// has been blocked for long, and its alert is sent when that Write ends.
+// has been blocked for long, and its alert is sent when that Write returns.
 func TestFatalAlertBesideBlockedWrite(t *testing.T) {
 	a, b := net.Pipe()
 	client := ossltest.OnPath(ossl.RecordsDirect).Client(a, tlstest.ClientConfig()).(*ossl.Conn)

@@ -80,9 +80,9 @@ var strictHere = struct {
 		"to be refused once it is whole."},
 }
 
-// Besides these, and without a row: a transport that ends without close_notify is
-// io.ErrUnexpectedEOF, in crypto/tls io.EOF if it ends between two records; and a connection that
-// has failed stays failed, where crypto/tls reads on after some errors.
+// Two more differences have no row. If the peer closes the transport without close_notify, the
+// error is io.ErrUnexpectedEOF, but in crypto/tls io.EOF between two records. And a connection that
+// has failed stays failed, while crypto/tls reads on after some errors.
 
 // A recordSuite is a version and cipher suite with its configurations.
 type recordSuite struct {
@@ -90,8 +90,8 @@ type recordSuite struct {
 	client, server *tls.Config
 }
 
-// recordSuites are the AEAD suites. Those of RSA certificates, which cost more and seal alike, are
-// last.
+// recordSuites are the AEAD suites. The suites for RSA certificates, which cost more and seal
+// alike, are last.
 var recordSuites = sync.OnceValue(func() (list []*recordSuite) {
 	for _, s := range []struct {
 		version, id uint16
@@ -382,7 +382,7 @@ func (p *recordProgram) compare(t *testing.T, std, own *heard) (wrong []string) 
 		before := runRecords(t, ossl.RecordsAuto, p, at)
 		if before.endedOpen() {
 			std, class = before, "local error: "+tls.AlertError(row.alert).Error()
-			if row == &strictHere.certificate || row == &strictHere.behindKeyUpdate { // with a text that says more
+			if row == &strictHere.certificate || row == &strictHere.behindKeyUpdate { // with a longer text
 				class = "other"
 			}
 			sent := before.sent[:len(before.sent)-1] // without the data written after the end
@@ -414,8 +414,8 @@ func shorten(b []byte) string {
 	return fmt.Sprintf("%d bytes, %x…%x", len(b), b[:8], b[len(b)-8:])
 }
 
-// oneAnswer makes KeyUpdates in a row one: one of ours may answer several (RFC 8446, section
-// 4.6.3).
+// oneAnswer replaces consecutive KeyUpdates by a single one, because ours may answer several (RFC
+// 8446, section 4.6.3).
 func oneAnswer(sent []string) []string {
 	const answer = "type 22 1800000100"
 	return slices.CompactFunc(slices.Clone(sent), func(a, b string) bool { return a == answer && b == answer })

@@ -79,7 +79,7 @@ var (
 	programWrites  = []int{0, 1, 3000, 40000}
 )
 
-// The suites of RSA certificates come last, and in few programs.
+// The suites for RSA certificates come last, and in few programs.
 const (
 	rsaSuites  = 6
 	rareSuites = 251

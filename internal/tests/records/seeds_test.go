@@ -40,8 +40,8 @@ func doPadded(typ byte, n, padding int) []byte {
 	return opJoin([]byte{opPadded, typ}, opSize(n), opSize(padding))
 }
 
-// doUpdate sends a KeyUpdate; flags are 1 to go on under the old keys, 2 to use new ones without
-// saying so.
+// doUpdate sends a KeyUpdate; flags are 1 to continue under the old keys, 2 to use new keys without
+// sending a KeyUpdate.
 func doUpdate(request, flags byte) []byte { return []byte{opKeyUpdate, request, flags} }
 
 func doInner(inner string) []byte { return append([]byte{opInner}, opBytes(inner)...) }
@@ -92,7 +92,7 @@ var (
 	lastData  = opJoin(doData(50), doClose())
 )
 
-// seedData have operations that send data, alerts and records of other types.
+// seedData send data, alerts and records of other types.
 var seedData = [][]byte{
 	{},
 	doClose(),
@@ -125,7 +125,7 @@ var seedData = [][]byte{
 	doSeal(99, ""),
 }
 
-// seedInner have operations that choose inner plaintexts, padding and outer types.
+// seedInner choose inner plaintexts, padding and outer types.
 var seedInner = [][]byte{
 	doPadded(23, 100, 1000),
 	doPadded(23, 100, 16284),
@@ -146,7 +146,7 @@ var seedInner = [][]byte{
 	doOuter(23, "data"),
 }
 
-// seedUpdates have operations that send KeyUpdates and tickets.
+// seedUpdates send KeyUpdates and tickets.
 var seedUpdates = [][]byte{
 	doUpdate(0, 0),
 	doUpdate(1, 0),
@@ -178,7 +178,7 @@ var seedUpdates = [][]byte{
 		"\x00\x63\x00\x00\x00\x63\x00\x00"),
 }
 
-// seedMessages have operations that send other handshake messages, and parts of messages.
+// seedMessages send other handshake messages, and parts of messages.
 var seedMessages = [][]byte{
 	doHandshake("\x18\x00"),
 	opJoin(doHandshake("\x18\x00"), doAlert(1, 90)),
@@ -205,7 +205,7 @@ var seedMessages = [][]byte{
 	doLong(99, 65536, 16384),
 }
 
-// seedHeaders have operations that send headers of their own, without sealing.
+// seedHeaders send headers of their own, without sealing.
 var seedHeaders = [][]byte{
 	doRaw(20, 0x303, 1, "\x01"),
 	doRaw(20, 0x303, 2, "\x01\x01"),
