@@ -18,8 +18,8 @@ import (
 
 // TestSessionOfAnotherLendsNoCertificate offers a session of a client with a certificate in a
 // handshake that can't resume it. The session's ID is sent in the clear, and libssl looks it up
-// before the client has proven that the session is its own. The new session must be that of a
-// client without a certificate.
+// before the client has proven that the session is its own. The new session must belong to a client
+// without a certificate.
 func TestSessionOfAnotherLendsNoCertificate(t *testing.T) {
 	for _, store := range []string{"tickets", "cache"} {
 		for _, auth := range []tls.ClientAuthType{tls.RequestClientCert, tls.VerifyClientCertIfGiven} {
@@ -64,9 +64,9 @@ func TestSessionOfAnotherLendsNoCertificate(t *testing.T) {
 	}
 }
 
-// ticketAfterMisfit reports whether libssl gives a ticket to a client who has offered a valid one
-// of another hash, as late patch releases do. It isn't known of those between the oldest that gave
-// one and the latest that didn't.
+// ticketAfterMisfit reports whether libssl gives a ticket to a client that has offered a valid
+// ticket with another hash, as late patch releases do. known is false for the releases between the
+// latest known not to give one and the oldest known to give one.
 func ticketAfterMisfit() (gives, known bool) {
 	switch version := ossltest.Version(); version {
 	case "3.0.2", "3.1.4", "3.2.1", "3.3.2", "3.4.1", "3.5.0":
@@ -137,8 +137,8 @@ func (c *cutConn) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// TestSuiteNoLongerAllowed has one end allow the suite of a TLS 1.2 session no longer: crypto/tls
-// does not resume it then.
+// TestSuiteNoLongerAllowed makes client or server stop allowing the suite of a TLS 1.2 session:
+// crypto/tls does not resume it then.
 func TestSuiteNoLongerAllowed(t *testing.T) {
 	one, other := tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256, tls.TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384
 	suites := func(ids ...uint16) func(*tls.Config) { return func(c *tls.Config) { c.CipherSuites = ids } }

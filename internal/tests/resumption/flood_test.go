@@ -26,8 +26,8 @@ func (s *countingSlot) Put(key string, state *tls.ClientSessionState) {
 	s.put++
 }
 
-// TestTicketFlood has a server send tickets without end where libssl has the records, which counts none: the
-// connection ends, and none takes memory that another has taken before.
+// TestTicketFlood sends endless tickets from a server while libssl, which doesn't count them, has
+// the records: the connection fails, and each ticket reuses the memory of the one before.
 func TestTicketFlood(t *testing.T) {
 	const tickets, size, buffer, room = 8000, 1000, 200_000, 1 << 20
 	ticket := append([]byte{4, 0, 0, 0, 0, 0, 100, 0, 1, 2, 3, 4, 1, 0, size >> 8, size & 0xff}, make([]byte, size+2)...)
@@ -46,7 +46,7 @@ func TestTicketFlood(t *testing.T) {
 				_, err := io.ReadAll(h.Victim)
 				read <- err
 			}()
-			const record = 16001 // none ends with a ticket, so that the connection is not taken over in between
+			const record = 16001 // no record ends with a ticket, so that the connection is not taken over in between
 			for at := 0; at < len(flood); at += record {
 				h.Send(tlstest.TypeHandshake, flood[at:min(at+record, len(flood))])
 			}
@@ -55,7 +55,7 @@ func TestTicketFlood(t *testing.T) {
 			}
 			grown := int64(libssl.HeapInUse()) - int64(before)
 			t.Logf("%d sessions of %d tickets were kept one after the other; C's heap grew by %d", kept.put, tickets, grown)
-			if kept.put == 0 || kept.put > 16+buffer/size { // what was read at once is opened at once
+			if kept.put == 0 || kept.put > 16+buffer/size { // records that were read at once are opened at once
 				t.Errorf("%d sessions of %d tickets", kept.put, tickets)
 			}
 			if grown > room {

@@ -18,9 +18,9 @@ import (
 	"github.com/ossl-go/ossl/session"
 )
 
-// TestManyIdentities offers one ticket again and again in a ClientHello, to a server that can't
-// resume it and has to verify the client's chain to know whether it may: that is to be done for a
-// few only, and the handshake goes on without a session.
+// TestManyIdentities offers one ticket many times in a ClientHello, to a server that can't resume
+// it and must verify the client's chain to know whether it may. The server must verify for only a
+// few of them, and continue the handshake without a session.
 func TestManyIdentities(t *testing.T) {
 	for _, store := range []string{"tickets", "cache"} {
 		t.Run(store, func(t *testing.T) { testManyIdentities(t, store) })
@@ -58,9 +58,9 @@ func testManyIdentities(t *testing.T, store string) {
 	}
 }
 
-// TestSessionIDIsNoTicket offers the ID of a session of TLS 1.2, which was sent in the clear, as a
-// ticket of TLS 1.3, which is taken out of the cache when it is offered: the session must be there
-// afterwards.
+// TestSessionIDIsNoTicket offers the ID of a TLS 1.2 session, which was sent in the clear, as a TLS
+// 1.3 ticket. Tickets are removed from the cache when they are offered, but the session must be
+// there afterwards.
 func TestSessionIDIsNoTicket(t *testing.T) {
 	cc, sc := tlstest.Resuming(tls.VersionTLS12)
 	sc.SessionTicketsDisabled = true

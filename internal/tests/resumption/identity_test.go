@@ -18,8 +18,9 @@ import (
 	"github.com/ossl-go/ossl/session"
 )
 
-// TestChosenPolicyIsNotResumedAround has GetConfigForClient choose a policy for each connection:
-// sessions made under one, whose ticket keys and cache the others share, are no way into another.
+// TestChosenPolicyIsNotResumedAround makes GetConfigForClient choose a policy for each connection.
+// The policies share ticket keys and a cache, but a session made under one policy must not be
+// resumed under another.
 func TestChosenPolicyIsNotResumedAround(t *testing.T) {
 	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
 		for _, store := range []string{"tickets", "cache"} {
@@ -120,8 +121,8 @@ func TestResumeAfterHelloRetry(t *testing.T) {
 	}
 }
 
-// TestSingleUse has many connections offer the same session of TLS 1.3 at once: the cache gives it
-// to one.
+// TestSingleUse offers the same TLS 1.3 session on many connections at once: the cache gives it to
+// one.
 func TestSingleUse(t *testing.T) {
 	cc, sc := tlstest.Resuming(tls.VersionTLS13)
 	kept := new(tlstest.OneSlot)

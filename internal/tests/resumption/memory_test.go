@@ -50,8 +50,8 @@ func (c *switchedCache) Put(ctx context.Context, id, der []byte, expires time.Ti
 }
 
 // TestBytesPerSession fills a cache for 10,000 sessions and counts the bytes that they have added
-// to the heaps of Go and, where it can be read, of C. Handshakes make every fortieth session; its
-// bytes are put under other IDs for the rest.
+// to Go's heap and, if it can be read, to C's. Handshakes make every fortieth session; its bytes
+// are put under other IDs for the rest.
 func TestBytesPerSession(t *testing.T) {
 	if testing.Short() {
 		t.Skip("long: only without -short")

@@ -175,7 +175,8 @@ func TestClientChainIsVerifiedAgain(t *testing.T) {
 	}
 }
 
-// TestAuthorityOfTheSameName changes a server's authority to one of the same name (CVE-2025-68121).
+// TestAuthorityOfTheSameName changes a server's authority to another with the same name
+// (CVE-2025-68121).
 func TestAuthorityOfTheSameName(t *testing.T) {
 	twin := tlstest.NewAuthorityOf(tlstest.P384, tlstest.CA().Cert.Subject.CommonName, nil, nil)
 	for _, version := range tlstest.Versions {

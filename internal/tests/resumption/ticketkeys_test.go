@@ -203,8 +203,8 @@ func (c bytesCache) Put(key string, cs *tls.ClientSessionState) {
 	}
 }
 
-// TestClientSessionCaches shares a cache between clients of ossl and of crypto/tls, each of which
-// uses its own sessions only, and takes sessions through their encoding.
+// TestClientSessionCaches shares a cache between an ossl client and a crypto/tls client, each of
+// which must use only its own sessions. One kind of cache encodes and decodes the sessions.
 func TestClientSessionCaches(t *testing.T) {
 	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
 		for name, cache := range map[string]tls.ClientSessionCache{"LRU": tls.NewLRUClientSessionCache(0), "bytes": bytesCache{}} {
@@ -223,8 +223,8 @@ func TestClientSessionCaches(t *testing.T) {
 	}
 }
 
-// TestFatalAlertEndsSession has the peer send a record that is not sealed, on a connection whose
-// session is in the cache: alone, and behind data that is read with it.
+// TestFatalAlertEndsSession makes the peer send a record that is not sealed, on a connection whose
+// session is in the cache: alone, and after data that is read with it.
 func TestFatalAlertEndsSession(t *testing.T) {
 	for _, version := range tlstest.Versions {
 		for _, way := range []string{"close_notify", "alert", "alert behind data"} {
