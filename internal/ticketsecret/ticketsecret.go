@@ -1,4 +1,4 @@
-// Package ticketsecret derives libssl's ticket keys from secrets in the form of crypto/tls's, which
+// Package ticketsecret derives libssl's ticket keys from secrets in crypto/tls's form, which
 // programs set in a tls.Config or pass to session.KeyOf.
 package ticketsecret
 
