@@ -12,7 +12,7 @@ func SendCertificate(cert tls.Certificate) func(*tls.Config) {
 	}
 }
 
-// Versions are the versions of TLS that the tests are run for.
+// Versions are the TLS versions that the tests are run for.
 var Versions = []uint16{tls.VersionTLS12, tls.VersionTLS13}
 
 // VersionName returns the name of a version as the names of subtests have it.

@@ -10,8 +10,8 @@ import (
 // send in their place; it may keep some back for later. Faults have state: make one for each
 // connection.
 type Fault interface {
-	// Pass takes p and returns the chunks to write now, and whether the direction ends (the peer
-	// reads EOF) after them.
+	// Pass takes p and returns the chunks to write now, and whether to close the direction (the
+	// peer reads EOF) after them.
 	Pass(p []byte) (chunks [][]byte, end bool)
 }
 
@@ -105,7 +105,7 @@ type faultFunc func(p []byte) ([][]byte, bool)
 
 func (f faultFunc) Pass(p []byte) ([][]byte, bool) { return f(p) }
 
-// CutAfter passes n bytes and then ends the direction.
+// CutAfter passes n bytes and then closes the direction.
 func CutAfter(n int) Fault {
 	return faultFunc(func(p []byte) ([][]byte, bool) {
 		if len(p) < n {
@@ -188,7 +188,7 @@ func (c *coalesce) Flush() [][]byte {
 }
 
 // Records gives each complete record, header included, with its number from 0, to edit, which
-// returns the records to send instead: nothing drops it, and a nil element ends the direction.
+// returns the records to send instead: no records drop it, and a nil element closes the direction.
 func Records(edit func(i int, record []byte) [][]byte) Fault {
 	var kept []byte
 	i := 0

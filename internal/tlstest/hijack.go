@@ -106,7 +106,7 @@ func (h *Hijacked) Rekey() { h.keys = h.keys.Next() }
 // WaitStarved waits until a Read of the victim has taken all that was sent, and waits for more.
 func (h *Hijacked) WaitStarved() { h.end.WaitStarved() }
 
-// End ends the direction to the victim without an alert.
+// End closes the direction to the victim without an alert.
 func (h *Hijacked) End() {
 	h.ended = true
 	h.Raw.(interface{ CloseWrite() error }).CloseWrite()

@@ -179,7 +179,7 @@ func (k *Keys) additional12(typ byte, n int) []byte {
 	return append(b, typ, 3, 3, byte(n>>8), byte(n))
 }
 
-// Seal returns a record with the payload encrypted as the next one of the direction.
+// Seal returns a record with the payload encrypted as the direction's next record.
 func (k *Keys) Seal(typ byte, payload []byte) []byte {
 	return k.SealPadded(typ, payload, 0)
 }

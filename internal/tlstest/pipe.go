@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// A Pair makes two connected ends: the client's and the server's.
+// A Pair makes two connected net.Conns: the client's and the server's.
 type Pair func() (client, server net.Conn)
 
 // NetPipe is net.Pipe: no buffer, so that every write waits for its read.
@@ -25,7 +25,7 @@ func Buffered() (client, server net.Conn) {
 // Loopback is a TCP connection over 127.0.0.1.
 func Loopback() (client, server net.Conn) { return Sockets("tcp", "127.0.0.1:0") }
 
-// Sockets returns the two ends of a connection over an address of a network of package net.
+// Sockets connects a client and a server over an address of a network of package net.
 func Sockets(network, address string) (client, server net.Conn) {
 	l := must(net.Listen(network, address))
 	defer l.Close()
@@ -59,7 +59,8 @@ func NewPipe() (*PipeConn, *PipeConn) {
 	return &PipeConn{pipe: p, in: &p.halves[0], out: &p.halves[1]}, &PipeConn{pipe: p, in: &p.halves[1], out: &p.halves[0]}
 }
 
-// One lock guards both directions, so that one look shows whether both ends wait for each other.
+// One lock guards both directions, so that one look shows whether client and server wait for each
+// other.
 type pipe struct {
 	mu     sync.Mutex
 	cond   *sync.Cond
@@ -156,7 +157,7 @@ func (c *PipeConn) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// CloseWrite ends the outgoing direction: the peer reads EOF after the data.
+// CloseWrite closes the outgoing direction: the peer reads EOF after the data.
 func (c *PipeConn) CloseWrite() error {
 	c.pipe.mu.Lock()
 	defer c.pipe.mu.Unlock()

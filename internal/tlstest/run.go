@@ -38,8 +38,8 @@ type Case struct {
 	Talk func(role Role, c Conn) (string, error)
 	// Context, if not nil, gives a side's handshake its context.
 	Context func(role Role) context.Context
-	// OnStall is called, once, when both ends of a Buffered pair wait for each other and always
-	// would. Without it, or if they still wait after it, the run has hung.
+	// OnStall is called, once, when client and server of a Buffered pair wait for each other and
+	// always would. Without it, or if they still wait after it, the run has hung.
 	OnStall func(client, server Conn)
 	// Calls, if not nil, is emptied before each run and collects the notes of the configurations'
 	// callbacks.
@@ -85,14 +85,14 @@ type Side struct {
 	ConnState             tls.ConnectionState
 }
 
-// An Outcome is the outcome of a run at both ends.
+// An Outcome is the outcome of a run for client and server.
 type Outcome struct {
 	Client, Server Side
-	// Hung is set if both ends waited for each other, or if the run took longer than Patience. The
-	// run was then ended, and the errors of the sides are those of its end.
+	// Hung is set if client and server waited for each other, or if the run took longer than
+	// Patience. The run was then aborted, which caused the errors of the sides.
 	Hung      bool
 	Recording *Recording
-	// ClientLog and ServerLog are the key logs of both ends.
+	// ClientLog and ServerLog are the key logs of client and server.
 	ClientLog, ServerLog *KeyLog
 }
 
@@ -107,11 +107,11 @@ func (o *Outcome) Of(r Role) *Side {
 // Fields are the names of a Side's fields that tests compare.
 var Fields = []string{"Handshake", "Talk", "Heard", "State", "Calls", "Name", "Alerts"}
 
-// Field returns one of Fields by name.
+// Field returns the field with a name in Fields.
 func (s *Side) Field(name string) string { return reflect.ValueOf(*s).FieldByName(name).String() }
 
-// Groups are those that every supported library and version of TLS has. Configurations ask for them
-// so that the outcomes don't depend on ML-KEM, which under the race detector also costs more
+// Groups are the groups that every supported library and TLS version has. Configurations ask for
+// them so that the outcomes don't depend on ML-KEM, which under the race detector also costs more
 // than everything else.
 var Groups = []tls.CurveID{tls.X25519, tls.CurveP256, tls.CurveP384, tls.CurveP521}
 
@@ -345,7 +345,7 @@ func CertNames(certs []*x509.Certificate) string {
 	return "[" + strings.Join(names, " < ") + "]"
 }
 
-// SameTLSUnique reports whether both ends have the same value for the tls-unique binding.
+// SameTLSUnique reports whether client and server have the same value for the tls-unique binding.
 func (o *Outcome) SameTLSUnique() bool {
 	return bytes.Equal(o.Client.ConnState.TLSUnique, o.Server.ConnState.TLSUnique)
 }

@@ -97,9 +97,9 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// The recording of a crypto/tls connection deciphers to the bytes that both ends wrote, and keys
-// taken from it seal records that crypto/tls accepts. The differential suite's claims on alerts
-// depend on this.
+// The recording of a crypto/tls connection deciphers to the bytes that client and server wrote, and
+// keys taken from it seal records that crypto/tls accepts. The differential suite's claims on
+// alerts depend on this.
 func TestDecipherAndSeal(t *testing.T) {
 	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
 		for _, suite := range []uint16{tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256, tls.TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384} {

@@ -41,7 +41,7 @@ func HostEnv() []string {
 	})
 }
 
-// Child prepares a program that is killed when the test ends or takes too long.
+// Child prepares a program that is killed when the test has finished or takes too long.
 func Child(t *testing.T, path string, args ...string) *exec.Cmd {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), Patience)
@@ -55,7 +55,7 @@ func Child(t *testing.T, path string, args ...string) *exec.Cmd {
 // Files are paths of files: certificates and keys in PEM, and a text.
 type Files struct{ CA, ServerCert, ServerKey, ClientCert, ClientKey, Text string }
 
-// WriteFiles writes Files to a folder that is removed when the test ends.
+// WriteFiles writes Files to a folder that is removed when the test has finished.
 func WriteFiles(t *testing.T) (f Files) {
 	t.Helper()
 	dir := t.TempDir()

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// Shake runs the handshake of both ends.
+// Shake runs the handshakes of client and server.
 func Shake(t *testing.T, client, server interface{ Handshake() error }) {
 	t.Helper()
 	done := make(chan error, 1)
@@ -23,8 +23,8 @@ func Shake(t *testing.T, client, server interface{ Handshake() error }) {
 	}
 }
 
-// TryShake runs the handshake of both ends over a pipe, and returns the errors of both. In TLS 1.3 a
-// client learns that the server has refused it only when it reads.
+// TryShake runs the handshakes of client and server over a pipe, and returns their errors. In TLS
+// 1.3 a client learns that the server has refused it only when it reads.
 func TryShake(client, server func(net.Conn) interface{ Handshake() error }) (clientErr, serverErr error) {
 	a, b := Buffered()
 	defer a.Close()
@@ -70,7 +70,7 @@ func EchoBack(t *testing.T, client, server Conn, data []byte) {
 	}
 }
 
-// An End makes connections of one role, of ossl or of crypto/tls.
+// An End makes connections of one role, with ossl or crypto/tls.
 type End func(conn net.Conn) Conn
 
 // StdClient returns an End that makes crypto/tls's clients.
@@ -83,8 +83,8 @@ func StdServer(config *tls.Config) End {
 	return func(conn net.Conn) Conn { return Std.Server(conn, config) }
 }
 
-// Visit makes one connection, sends data both ways, and returns the states of both ends, which must
-// agree on whether the connection was resumed.
+// Visit makes one connection, sends data both ways, and returns the states of client and server,
+// which must agree on whether the connection was resumed.
 func Visit(t testing.TB, client, server End) (c, s tls.ConnectionState) {
 	t.Helper()
 	c, s, err := TryVisit(client, server)
@@ -138,8 +138,8 @@ func TryVisit(client, server End) (cs, ss tls.ConnectionState, err error) {
 	return c.ConnectionState(), s.ConnectionState(), nil
 }
 
-// SameState returns an error if the state of a resumed connection differs from that of the first
-// one.
+// SameState returns an error if the state of a resumed connection differs from the first
+// connection's state.
 func SameState(first, resumed tls.ConnectionState) error {
 	switch {
 	case len(first.PeerCertificates) != len(resumed.PeerCertificates):

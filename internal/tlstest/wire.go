@@ -35,9 +35,9 @@ type Record struct {
 	Type    byte
 	Version uint16
 	Payload []byte
-	// Opaque says that the payload is still encrypted: its keys were not known.
+	// Opaque reports whether the payload is still encrypted, because its keys were not known.
 	Opaque bool
-	// Sealed says that the record was encrypted on the wire.
+	// Sealed reports whether the record was encrypted on the wire.
 	Sealed bool
 }
 
@@ -52,7 +52,7 @@ type Alert struct{ Level, Description byte }
 
 func (a Alert) String() string { return fmt.Sprintf("%d/%d", a.Level, a.Description) }
 
-// A Recording holds the bytes that both ends of a connection wrote, after faults.
+// A Recording holds the bytes that client and server of a connection wrote, after faults.
 type Recording struct {
 	mu             sync.Mutex
 	client, server bytes.Buffer
