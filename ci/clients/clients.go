@@ -20,7 +20,7 @@ var programs embed.FS
 type client struct {
 	name    string
 	tools   []string // the programs it needs, in $PATH
-	banner  []string // the command that says which version it is
+	banner  []string // the command that prints its version
 	ids     bool     // resumes TLS 1.2 by session ID
 	tickets bool     // resumes TLS 1.2 by ticket
 	tls13   bool     // resumes TLS 1.3
@@ -60,8 +60,8 @@ func (c *client) versions() []string {
 	return []string{"1.2", "1.3"}
 }
 
-// resumes says whether the client and a kind of server have a way of resuming in common. asked is
-// false for the tickets that crypto/tls sends in TLS 1.2, since clients handle them differently:
+// resumes reports whether the client and a kind of server have a way of resuming in common. asked
+// is false for the tickets that crypto/tls sends in TLS 1.2, since clients handle them differently:
 // Java 17 and wolfSSL 5.5 never resume with them, Ruby 3.1 every second time.
 func (c *client) resumes(k kind, version string) (does, asked bool) {
 	switch {

@@ -4,7 +4,7 @@ package main
 // only, there is a second client that requests them.
 var clients = []*client{
 	{
-		// curl has OpenSSL use no tickets (SSL_OP_NO_TICKET), which affects those of TLS 1.2.
+		// curl disables tickets in OpenSSL (SSL_OP_NO_TICKET), which affects TLS 1.2 tickets.
 		name: "curl", ids: true, tls13: true,
 		tools: []string{"curl"}, banner: []string{"curl", "--version"},
 		visit: untimed(visitCurl),

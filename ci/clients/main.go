@@ -1,5 +1,5 @@
 // Command clients shows that sessions are resumed by the clients that people use: it starts HTTPS
-// servers, has curl, Java, BearSSL and others visit each several times, and counts on the server
+// servers, visits each several times with curl, Java, BearSSL and others, and counts on the server
 // the connections that resumed.
 //
 // Usage, from the module's root folder (ci/resumption installs the clients first and then does
@@ -7,16 +7,15 @@
 //
 //	go run ./ci/clients [-n 10] [-requests 100] [-only curl,node] [-may-lack nss]
 //
-// It prints two tables. The first says for each client, version of TLS, and way of keeping sessions
-// how many connections of those that could resume did. The second is the test of the ESP8266's
+// It prints two tables. The first shows for each client, TLS version, and way of keeping sessions
+// how many of the connections that could resume did resume. The second is the test of the ESP8266's
 // server with a session cache: -requests HTTPS requests with a new session each, and as many that
-// reuse one; the times are printed and nothing is asked of them.
+// reuse one; the times are printed but not checked.
 //
-// It fails if a client doesn't behave as the table of clients says: each connection that must
-// resume does, and no other. The control is a server of crypto/tls, which has no session IDs:
-// clients that have nothing else never resume there. Clients that can report their resumed
-// connections must agree with the server. A client that isn't installed is a failure too, unless
-// -may-lack names it.
+// It fails if a client doesn't behave as the table of clients specifies: each connection that must
+// resume does, and no other. The control is a crypto/tls server, which has no session IDs: clients
+// that have nothing else never resume there. Clients that can report their resumed connections must
+// agree with the server. A client that isn't installed is a failure too, unless -may-lack names it.
 package main
 
 import (

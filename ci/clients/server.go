@@ -25,7 +25,7 @@ const (
 	tickets    kind = "tickets"     // the client keeps them
 	cacheAlone kind = "cache alone" // the server does
 	both       kind = "both"        // ossl's server with tickets and a cache
-	control    kind = "crypto/tls"  // tickets of crypto/tls
+	control    kind = "crypto/tls"  // crypto/tls's tickets
 	serverName      = "localhost"   // and the name that certificates are for
 	answer          = "ok\n"        // to each request
 	cached          = 1000          // sessions in a cache
@@ -133,7 +133,7 @@ func (s *httpsServer) stop(ctx context.Context) ([]tls.ConnectionState, error) {
 	case <-ended:
 	case <-ctx.Done():
 		return nil, fmt.Errorf("connections stay open: %w", ctx.Err())
-	case <-time.After(10 * time.Second): // the client has ended: they are at their end or never come to it
+	case <-time.After(10 * time.Second): // the client has exited: its connections are closed, or never will be
 		return nil, errors.New("connections stay open")
 	}
 	s.mu.Lock()

@@ -35,8 +35,8 @@ func checkAnswer(out string, n int) error {
 	return nil
 }
 
-// program is the visit by one of programs/, which all have the same arguments, and print their
-// times and the number of resumed connections.
+// program is the visit by a program in programs/. These programs all have the same arguments, and
+// print their times and the number of resumed connections.
 func program(start ...string) func(context.Context, *visit) (told, error) {
 	return func(ctx context.Context, v *visit) (told, error) {
 		args := append(start[:len(start):len(start)], v.port, caFile, v.version, fmt.Sprint(v.fresh), fmt.Sprint(v.reused))
@@ -71,7 +71,7 @@ func prepareC(source, library, name string, flags ...string) func(context.Contex
 	}
 }
 
-// untimed is a visit whose connections all belong together: it has none that begin anew, and no
+// untimed is a visit whose connections all belong together: none of them begins anew, and it has no
 // times.
 func untimed(run func(context.Context, *visit) (resumed int, err error)) func(context.Context, *visit) (told, error) {
 	return func(ctx context.Context, v *visit) (told, error) {
@@ -160,7 +160,7 @@ func visitNSS(flags ...string) func(context.Context, *visit) (int, error) {
 	}
 }
 
-// visitGo has Go's own clients visit, those of crypto/tls and of ossl, in this process.
+// visitGo visits with Go's own clients, crypto/tls and ossl, in this process.
 func visitGo(dialer func(config *tls.Config) (dialContext, error)) func(context.Context, *visit) (int, error) {
 	return func(ctx context.Context, v *visit) (resumed int, err error) {
 		number := map[string]uint16{"1.2": tls.VersionTLS12, "1.3": tls.VersionTLS13}[v.version]
