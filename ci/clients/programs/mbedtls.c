@@ -23,7 +23,10 @@ static void need(const char *what, int code)
 		fail(what, code);
 }
 
-/* Is called for each certificate of a server's chain. There is no chain if a session is resumed: no function says so. */
+/*
+ * Is called for each certificate of a server's chain. There is no chain if a session is resumed: no
+ * function reports that.
+ */
 static int note(void *arg, mbedtls_x509_crt *cert, int depth, uint32_t *flags)
 {
 	(void)arg;
