@@ -17,7 +17,7 @@ import (
 	"strings"
 )
 
-// An entry is a function or a constant of OpenSSL's, as a list of ours has it.
+// An entry is an OpenSSL function or constant, as a list of ours has it.
 type entry struct {
 	name   string
 	since  uint64 // the first version that has it, as OPENSSL_VERSION_NUMBER
@@ -61,7 +61,7 @@ func parseEntries(text string) ([]entry, error) {
 		if i%2 == 0 {
 			continue
 		}
-		fields := strings.Split(strings.Join(strings.Fields(piece), " "), " | ") // without line ends
+		fields := strings.Split(strings.Join(strings.Fields(piece), " "), " | ") // without newlines
 		var e entry
 		switch len(fields) {
 		case 3:
@@ -113,9 +113,9 @@ func includes(lists []cList) string {
 	return b.String()
 }
 
-// openSSLsName finds the name of OpenSSL's constant at the beginning of a comment. openSSLsConstant
-// finds the versions that have it too, and needs punctuation before other text, so that none of
-// these is overlooked.
+// openSSLsName finds the name of an OpenSSL constant at the beginning of a comment.
+// openSSLsConstant finds the versions that have it too, and needs punctuation before other text, so
+// that none of these is overlooked.
 var (
 	openSSLsName     = regexp.MustCompile(`^[A-Z][A-Z0-9]*_[A-Z]`)
 	openSSLsConstant = regexp.MustCompile(`^(\w+)(?:, (since|before) ([0-9.]*[0-9]))?(?:[:;] .*)?$`)
@@ -199,7 +199,7 @@ func release(text string) (uint64, error) {
 	return major<<28 | minor<<20 | patch<<12, nil
 }
 
-// suffixes are those of C's integers.
+// suffixes are the suffixes of C's integers.
 var suffixes = regexp.MustCompile(`(?i)\b(0x[0-9a-f]+|[0-9]+)[ul]+\b`)
 
 // number computes an integer that C's preprocessor printed, such as ( (3<<28) | (5<<20) | 0x0L ).
@@ -218,8 +218,8 @@ func number(expression string) (uint64, error) {
 // preprocess has the compiler expand macros and nothing else.
 var preprocess = []string{"-E", "-P"}
 
-// compile runs the C compiler on a source and returns its output, or an error with all that it
-// says.
+// compile runs the C compiler on a source and returns its output, or an error with all its
+// messages.
 func compile(source string, flags ...[]string) (string, error) {
 	cc := strings.Fields(cmp.Or(os.Getenv("CC"), "cc"))
 	cmd := exec.Command(cc[0], slices.Concat(cc[1:], slices.Concat(flags...), []string{"-I.", "-x", "c", "-"})...)

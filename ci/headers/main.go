@@ -1,5 +1,5 @@
 // Command headers checks the lists of OpenSSL's functions and constants in this repository against
-// the declarations and exports of each supported version of OpenSSL.
+// the declarations and exports of each supported OpenSSL version.
 //
 // Usage, from the repository's root (.ci/run headers does this):
 //

@@ -76,7 +76,7 @@ func exported(pattern string) (map[string]bool, error) {
 	return names, nil
 }
 
-// headers are those of OpenSSL's in which the lists' names are declared.
+// headers are the OpenSSL headers that declare the lists' names.
 const headers = `
 #include <openssl/rand.h>
 #include <openssl/ssl.h>
