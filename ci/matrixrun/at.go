@@ -31,8 +31,8 @@ var majors = []string{"4", "3", "1.1"}
 // was unpacked into.
 var folders = []string{".", "lib64", "lib", "lib/*-linux-*", "usr/lib64", "usr/lib", "usr/lib/*-linux-*"}
 
-// versionAt returns the version for an OpenSSL in dir. It is tested as the nearest version among
-// known is, and must be the one that its libcrypto says.
+// versionAt returns the version for an OpenSSL in dir. It is tested like the nearest version among
+// known, and must be the version that its libcrypto reports.
 func versionAt(dir string) (version, error) {
 	dir, err := filepath.Abs(dir)
 	if err == nil {

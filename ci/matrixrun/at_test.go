@@ -87,8 +87,8 @@ func TestVersionAt(t *testing.T) {
 	}
 }
 
-// TestVersionAtNewest checks that of several libraries in a folder the newest is taken, as by ossl,
-// and that the libcrypto beside libssl tells the version.
+// TestVersionAtNewest checks that, like ossl, versionAt takes the newest of several libraries in a
+// folder, and reads the version from the libcrypto next to libssl.
 func TestVersionAtNewest(t *testing.T) {
 	root := t.TempDir()
 	install(t, root, "lib", "3", "OpenSSL 3.5.7 9 Jun 2026")

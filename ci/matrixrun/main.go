@@ -1,6 +1,6 @@
 //go:build unix
 
-// Command matrixrun runs the repository's tests under several versions of OpenSSL and prints one
+// Command matrixrun runs the repository's tests under several OpenSSL versions and prints one
 // table. It is the second half of the script ci/matrix, which gets the versions:
 //
 //	ci/openssl-versions -source 4.0.3 -arm64 DIR
@@ -144,12 +144,12 @@ func (o options) versions(dir string) ([]version, error) {
 	return []version{v}, nil
 }
 
-// lanes is how many of the host's rows are run beside one another.
+// lanes is the number of the host's rows that run at the same time.
 const lanes = 2
 
-// runAll runs the rows of a plan. It runs those of the emulated processor, which is slow, and those
-// of musl at the same time as those of the host, and several of these at once, since tests wait a
-// lot. Each lane has a testbed of its own; it returns one of the host's, or nil.
+// runAll runs the rows of a plan. It runs the rows of the emulated processor, which is slow, and of
+// musl at the same time as the host's rows, and several of the host's rows at once, since tests
+// wait a lot. Each lane has its own testbed; runAll returns a testbed of the host's rows, or nil.
 func runAll(ctx context.Context, plan []planned, rows []*row, scratch string, o options) (bed *testbed, err error) {
 	var host, emulated, musl []int // indexes of plan
 	for i, p := range plan {

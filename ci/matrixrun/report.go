@@ -48,7 +48,7 @@ func (e event) name() string { return path.Base(e.Package) + "." + e.Test }
 // read counts a test binary's results from test2json's output, and copies the output of failed
 // tests to failures.
 func (r *row) read(events io.Reader, failures io.Writer) error {
-	output := map[string][]string{} // of tests that haven't ended; "" is the package itself
+	output := map[string][]string{} // of tests that haven't finished; "" is the package itself
 	lines := bufio.NewReader(events)
 	for {
 		line, err := lines.ReadBytes('\n')
@@ -96,7 +96,7 @@ func (r *row) add(e event, output map[string][]string, failures io.Writer) {
 			delete(output, e.Test)
 			return
 		}
-		// The package's own end: tests that have not ended were cut off, by a crash or the time
+		// The package's own end: tests that have not finished were cut off, by a crash or the time
 		// limit.
 		own := output[""]
 		delete(output, "")
@@ -150,9 +150,9 @@ var (
 	namesTool    = regexp.MustCompile(`(?i)\b(` + tools + `)\b.*\b(not installed|not found|missing)\b`)
 )
 
-// explained reports whether a reason to skip names a version, of OpenSSL or of Go, the C library musl,
-// a way of running that other rows don't have, a missing tool, or the step that runs the test. A test with another
-// reason runs on no machine, or is skipped on this one because of a mistake.
+// explained reports whether a reason to skip names an OpenSSL or Go version, the C library musl, a
+// way of running that other rows don't have, a missing tool, or the step that runs the test. A test
+// with another reason runs on no machine, or is skipped on this one because of a mistake.
 func explained(reason string) bool {
 	return namesVersion.MatchString(reason) || namesMusl.MatchString(reason) || namesMode.MatchString(reason) || elsewhere(reason)
 }
@@ -194,7 +194,7 @@ func skippedByAll(rows []*row) (tests []string) {
 }
 
 // report prints the table and the reasons for skips, and returns an error if the run is to fail.
-// whole says that rows are all there are, so that a test that all of them skipped runs nowhere.
+// whole means that rows are all rows, so that a test that all of them skipped runs nowhere.
 func report(w io.Writer, rows []*row, whole, ci bool) error {
 	var passed, failed, skipped, unexplained int
 	where := map[skip][]string{} // the rows of each

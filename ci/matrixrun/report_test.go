@@ -100,7 +100,7 @@ func TestExplained(t *testing.T) {
 	}
 }
 
-// What is left to a step must be done by .ci/run.
+// TestSteps: .ci/run must call each script in steps.
 func TestSteps(t *testing.T) {
 	run, err := os.ReadFile("../../.ci/run")
 	if err != nil {

@@ -21,7 +21,7 @@ type version struct {
 	musl     bool   // for programs with the C library musl
 
 	// Of the folder that -at names; else "":
-	number    string // the version that its libcrypto says
+	number    string // the version that its libcrypto reports
 	like      string // the name of the version whose rows it has
 	libraries string // the folder of its libraries
 	major     string // the number in their names
@@ -32,13 +32,14 @@ func (v version) rowsLike() string { return cmp.Or(v.like, v.name) }
 
 var numbered = regexp.MustCompile(`^\d+(\.\d+)+[a-z]?`)
 
-// ofPrograms reports whether a tree of this name has programs to test with, and the OpenSSL that
-// comes with them if any: no version of its own.
+// ofPrograms reports whether a tree with this name holds programs to test with, and perhaps the
+// OpenSSL that comes with them. Such a tree is not a version.
 func ofPrograms(name string) bool {
 	return name == "valkey" || name == "testssl" || strings.HasPrefix(name, "servers-")
 }
 
-// findVersions lists the host's own and the trees of OpenSSL in dir, those named by number first.
+// findVersions lists the host's own version and the OpenSSL trees in dir, those named by number
+// first.
 func findVersions(dir string) ([]version, error) {
 	runs, err := filepath.Glob(filepath.Join(dir, "*", "run"))
 	if err != nil {
@@ -71,7 +72,7 @@ func findVersions(dir string) ([]version, error) {
 type mode struct {
 	name    string
 	run     string   // regexp of tests, or "" for all
-	env     []string // variables that replace those of the environment
+	env     []string // variables that replace the environment's
 	apiOnly bool     // the tests of the core's API: see binary.ofAPI
 	fips    bool     // with the FIPS provider configured
 	only    []string // the versions that it is for, or nil for all
@@ -86,7 +87,7 @@ var modes = []mode{
 	// 3.2, and one since.
 	{name: "not slim", env: []string{"OSSL_SLIM=off"}, run: "^Test(Differential|Interop|Resum|Verification)", apiOnly: true,
 		only: []string{"system", "3.5"}},
-	// FIPS mode by what the program says, by the environment, and with libssl's record path.
+	// FIPS mode set by the program, by the environment, and with libssl's record path.
 	{name: "FIPS", run: "FIPS", apiOnly: true, fips: true},
 	{name: "FIPS require", env: []string{"OSSL_FIPS=require"}, run: "FIPS", apiOnly: true, fips: true},
 	{name: "FIPS libssl", env: []string{"OSSL_RECORDS=libssl"}, run: "FIPS", apiOnly: true, fips: true},
@@ -109,8 +110,8 @@ func (p planned) adapters() bool {
 	return (p.mode.name == "" || p.mode.name == "FIPS") && slices.Contains(withAdapters, p.version.rowsLike())
 }
 
-// short reports whether the row's long tests do less, as with go test -short: the first row of an important version, and those
-// of FIPS mode, do all.
+// short reports whether the row's long tests do less, as with go test -short. The first row of an
+// important version, and the rows of FIPS mode, run the tests in full.
 func (p planned) short() bool { return !p.adapters() && !p.mode.fips && !p.tested() }
 
 // tested reports whether 'make test' runs the row's tests too, under the race detector.
@@ -121,7 +122,7 @@ func (p planned) tested() bool { return p.name() == "system" || p.name() == "sys
 // that Debian has, one row is always run.
 func (p planned) other() bool {
 	switch p.name() {
-	case "new libssl", "new sessions", "3.5 libssl", "3.5 sessions": // between those of 1.1 and of 4.0
+	case "new libssl", "new sessions", "3.5 libssl", "3.5 sessions": // between the rows of 1.1 and 4.0
 		return true
 	}
 	return strings.HasSuffix(p.version.name, "-source") && p.name() != oldest

@@ -10,7 +10,8 @@ import (
 	"testing"
 )
 
-// TestFindVersions lists the trees that are an OpenSSL, and not those of programs.
+// TestFindVersions checks that the trees with an OpenSSL are listed, and the programs' trees are
+// not.
 func TestFindVersions(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"new", "3.5", "1.1", "valkey", "testssl", "servers-bookworm", "servers-sid"} {

@@ -178,10 +178,10 @@ func (p planned) environment() []string {
 		env = append(env, "CC="+muslCC)
 	}
 	if v.major != "" {
-		env = append(env, "OSSL_LIBRARY="+v.major) // by default a newer one of the host's would be preferred
+		env = append(env, "OSSL_LIBRARY="+v.major) // by default a newer library of the host would be preferred
 	}
 	// Modules of another version don't load. The host's openssl command sees these too, and fails
-	// only if it has to load one.
+	// only if it must load one.
 	for _, dir := range v.libraryDirs() {
 		if modules := filepath.Join(dir, "ossl-modules"); isDir(modules) {
 			env = append(env, "OPENSSL_MODULES="+modules)
