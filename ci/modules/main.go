@@ -5,17 +5,18 @@
 //
 // It copies the tree, and in the copy sets the modules' requirements on one another to VERSION and
 // writes their hashes to go.sum. This is possible before anything is published, because a module's
-// hash depends on its files alone, and those of a nested module don't count. So one commit can be
-// tagged for all modules. From the copy it makes a module proxy of files, as the GOPROXY protocol
-// describes them. There it compares the modules' APIs with those of the last tags.
+// hash depends only on its files, not on a nested module's. So one commit can be tagged for all
+// modules. From the copy it makes a module proxy of files, as the GOPROXY protocol describes them.
+// There it compares the modules' APIs with the APIs at the last tags.
 //
-// Then it commits the changed files and tags the commit, once for each module, those that others
-// require first. It pushes nothing, but prints the command that does.
+// Then it commits the changed files and tags the commit, once for each module; modules that others
+// require come first. It pushes nothing, but prints the command that does.
 //
 // With -n it changes nothing in the repository: it prints the plan, and reports instead of refusing
 // that the work tree has changes, or that CHANGELOG.md has nothing to release. VERSION may then be
-// "next": a pre-release of the next minor version, unlike those of other runs. With -out, the copy
-// and the proxy are left in DIR, as DIR/tree and DIR/proxy, and the version in DIR/version.
+// "next": a pre-release of the next minor version, with a name that no other run uses. With -out,
+// the copy and the proxy are left in DIR, as DIR/tree and DIR/proxy, and the version in
+// DIR/version.
 package main
 
 import (

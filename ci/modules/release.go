@@ -233,8 +233,9 @@ func (r *release) plan(s *stage) error {
 	return nil
 }
 
-// commit changes the repository: a commit, and its tags. The hashes in go.sum must be those of the
-// tags, so they are computed again from them. If they differ, nothing is left.
+// commit changes the repository: a commit, and its tags. The hashes in go.sum must be the tags'
+// hashes, so they are computed again from the tags. If they differ, the commit and the tags are
+// removed.
 func (r *release) commit(s *stage) (err error) {
 	changed, err := r.changed(s)
 	if err != nil {

@@ -83,7 +83,7 @@ func do(t *testing.T, r release) (string, error) {
 	return out.String(), err
 }
 
-// TestRelease makes a release, and builds what it tagged without the workspace.
+// TestRelease makes a release, and builds the tagged modules without the workspace.
 func TestRelease(t *testing.T) {
 	root, out := repository(t), t.TempDir()
 	printed, err := do(t, release{root: root, version: "v0.1.0", out: out})
@@ -107,7 +107,7 @@ func TestRelease(t *testing.T) {
 		t.Errorf("CHANGELOG.md has no %q:\n%s", want, changes)
 	}
 
-	// The proxy serves modules that build, as those of a clone do without the workspace: the hashes
+	// The proxy serves modules that build, like a clone's modules without the workspace: the hashes
 	// in go.sum are right and complete.
 	s := &stage{proxy: filepath.Join(out, "proxy"), version: "v0.1.0"}
 	if s.modules, err = modulesIn(root); err != nil {
@@ -217,7 +217,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestVerify: a tag whose files are not those of the copy leaves neither commit nor tags.
+// TestVerify: if a tag's files differ from the copy's, neither commit nor tags remain.
 func TestVerify(t *testing.T) {
 	root, out := repository(t), t.TempDir()
 	r := release{root: root, version: "v0.1.0", w: new(strings.Builder)}
