@@ -43,7 +43,7 @@ type visit struct {
 	fresh, reused      int
 }
 
-// told is a client's account of its visit: the time that its connections took, those that begin
+// told is a client's report on its visit: the time that its connections took, for those that begin
 // anew and those that may resume, and how many did resume.
 type told struct {
 	fresh, reused time.Duration

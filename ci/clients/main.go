@@ -160,7 +160,7 @@ type result struct {
 	told
 }
 
-// check has a client visit a server of its own, and compares the connections that the server saw
+// check makes a client visit a server of its own, and compares the connections that the server saw
 // with the table of clients.
 func check(ctx context.Context, c *client, k kind, version string, key tlstest.KeyKind, fresh, reused int) (r result, err error) {
 	ctx, cancel := context.WithTimeout(ctx, visitTimeout)
