@@ -1,8 +1,8 @@
 /*
  * usage: mbedtls PORT CA VERSION FRESH REUSED
  *
- * Mbed TLS uses tickets, and IDs if it gets none; with IDS_ONLY defined it is told to ask for no tickets. VERSION is 1.2: the
- * releases before 3 know no TLS 1.3 clients.
+ * Mbed TLS uses tickets, and IDs if it gets none; with IDS_ONLY defined it asks for no tickets.
+ * VERSION is 1.2: the releases before 3 know no TLS 1.3 clients.
  */
 
 #include <mbedtls/ctr_drbg.h>
