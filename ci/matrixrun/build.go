@@ -91,7 +91,7 @@ func (b *testbed) buildModule(ctx context.Context, dir string, patterns []string
 		words := strings.Fields(line)
 		pkg, ok := strings.CutSuffix(words[0], ".test")
 		if !ok || !slices.Contains(words, boundary) {
-			continue // no test, or none that can tell one OpenSSL from another
+			continue // no test, or none whose result depends on OpenSSL
 		}
 		tested = append(tested, binary{pkg: pkg, dir: words[1], adapter: adapter})
 	}

@@ -129,7 +129,7 @@ func reason(output []string) string {
 		case logPrefix.MatchString(line):
 			said = []string{strings.TrimSpace(logPrefix.ReplaceAllString(line, ""))} // a new message
 		default:
-			said = append(said, trimmed) // a message goes on
+			said = append(said, trimmed) // a message continues
 		}
 	}
 	return strings.Join(said, " ")
