@@ -111,8 +111,8 @@ func loadAPI(ctx context.Context, env []string, modPath, version string) (*apidi
 	return m, nil
 }
 
-// env is an environment in which the go command finds the modules of the stage in its proxy, and all
-// others wherever it finds them otherwise.
+// env is an environment in which the go command finds the modules of the stage in its proxy, and
+// all others as usual.
 func (s *stage) env() ([]string, error) {
 	proxy, err := filepath.Abs(s.proxy)
 	if err != nil {

@@ -68,7 +68,7 @@ func (r *release) run(ctx context.Context) error {
 	return r.commit(s)
 }
 
-// refuse returns an error, except in a dry run, which prints it and goes on.
+// refuse returns an error, except in a dry run, which prints it and continues.
 func (r *release) refuse(format string, args ...any) error {
 	err := fmt.Errorf(format, args...)
 	if !r.dry {

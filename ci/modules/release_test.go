@@ -170,7 +170,7 @@ func TestRefusals(t *testing.T) {
 		change        map[string]string
 		commit        bool
 		want          string
-		plans         bool // whether a dry run goes on
+		plans         bool // whether a dry run continues
 	}{
 		{"changes", "v0.1.0", map[string]string{"new.go": "package core\n"}, false, "the work tree has changes", true},
 		{"empty changelog", "v0.1.0", map[string]string{"CHANGELOG.md": "## [Unreleased]\n\n## [0.0.1]\n\n- Old.\n"}, true,
