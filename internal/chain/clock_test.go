@@ -41,7 +41,8 @@ func TestChainCacheClocks(t *testing.T) {
 		}
 	}
 
-	// The configuration's clock stands still, or has been stopped for good: the machine's goes on.
+	// The configuration's clock stands still, or has been stopped for good: the machine's clock
+	// continues.
 	cache := testCache(4)
 	machine := now
 	cache.clock = func() time.Time { return machine }
