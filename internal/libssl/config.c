@@ -87,7 +87,7 @@ static int says_yes(const char *value)
  * Has libcrypto's own parser of properties read a line of alg_section, for a library context of its
  * own. Returns 1, or 0 if libcrypto refuses the line. A line with another name can't ask for FIPS
  * mode: a distribution's libcrypto may know it (Red Hat's rh-allow-sha1-signatures). If this one
- * doesn't, it has ignored the lines behind it, and those are still asked for.
+ * doesn't, it has ignored the lines after it, and those are still asked for.
  */
 static int set_algorithms(OSSL_LIB_CTX *lib, const conf_value *line)
 {

@@ -103,8 +103,8 @@ static int32_t status_of(conn *c, int ret)
 		c->failed = 1;
 		return OSSL_FATAL;
 	}
-	/* Without an error in the queue, for which there may be no memory, SSL_get_error tells how libssl
-	 * has waited last. */
+	/* Without an error in the queue, for which there may be no memory, SSL_get_error returns what
+	 * libssl waited for last. */
 	if (c->pub.alert_out >> 8 == OSSL_SSL3_AL_FATAL) {
 		c->failed = 1;
 		ossl_drain_errors(c->pub.errors);

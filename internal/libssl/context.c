@@ -342,8 +342,9 @@ static int is_whole_key(const EVP_PKEY *key)
 
 /*
  * d2i_X509(3) succeeds if the public key can't be decoded, and a certificate remembers that its
- * extensions could not be read. Both are so for ever, also if memory was short, which libcrypto
- * doesn't tell from an unknown or malformed key or extension. So such a certificate is parsed again.
+ * extensions could not be read. Both are permanent, even if memory was short, which libcrypto
+ * doesn't distinguish from an unknown or malformed key or extension. So such a certificate is
+ * parsed again.
  */
 X509 *cert_of(OSSL_LIB_CTX *lib, const uint8_t *der, size_t len)
 {

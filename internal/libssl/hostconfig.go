@@ -29,7 +29,7 @@ type ConfigFault struct {
 	At   string // the file at fault
 	Err  error  // the cause
 
-	// Missing means that the file at fault does not exist. OpenSSL then goes on without it.
+	// Missing means that the file at fault does not exist. OpenSSL then continues without it.
 	Missing bool
 	// NoAlgorithms means that everything could be read, and nothing in it is about algorithms
 	// (alg_section), although it can't be parsed.
@@ -183,8 +183,8 @@ func isDangling(file string) bool {
 	return err == nil
 }
 
-// skip keeps the fault of an included file or folder that is missing, and returns nil: libcrypto goes on
-// behind the line. It returns another fault.
+// skip keeps the fault of an included file or folder that is missing, and returns nil: libcrypto
+// continues after the line. It returns any other fault.
 func (r *configReader) skip(fault *ConfigFault) *ConfigFault {
 	if !fault.Missing {
 		return fault
@@ -220,7 +220,7 @@ func (r *configReader) loadOnce(file string) ([]byte, *ConfigFault) {
 	return text, nil
 }
 
-// leave goes on behind the end of a file. libcrypto continues with the folder that it is including
+// leave continues after the end of a file. libcrypto continues with the folder that it is including
 // before it returns to the file that included this one.
 func (r *configReader) leave() (more bool, fault *ConfigFault) {
 	// No line continues in the next file.
@@ -365,7 +365,7 @@ func (r *configReader) includeFolder(folder string) *ConfigFault {
 	}
 	if len(r.entries) > 0 {
 		r.inside = true
-		return r.enter(nil) // leave goes on with the first of them
+		return r.enter(nil) // leave continues with the first of them
 	}
 	return nil
 }

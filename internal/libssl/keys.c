@@ -133,9 +133,9 @@ static unsigned parts_of(const algorithms *a, int ok)
 }
 
 /*
- * libcrypto doesn't always tell an algorithm that it lacks from one that it had no memory for. So if
- * one is missing that was there before, or memory may have been short, there must be the same parts
- * as before, or as the next time, when it was not short.
+ * libcrypto doesn't always distinguish an algorithm that it lacks from one that it had no memory
+ * for. So if an algorithm is missing that was there before, or memory may have been short, there
+ * must be the same parts as before, or as the next time, when memory was not short.
  */
 int algorithms_fetch(algorithms *a, OSSL_LIB_CTX *lib, int fips)
 {

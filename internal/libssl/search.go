@@ -210,7 +210,7 @@ func (s *search) suitable(files []string) (kept []string) {
 		if !exists(file) {
 			continue
 		}
-		e, _ := openELF(file) // what is wrong with it, checkFile finds
+		e, _ := openELF(file) // checkFile finds any fault in it
 		if !s.glibc || e == nil || e.isForHost() {
 			kept = append(kept, file)
 		}

@@ -572,7 +572,7 @@ func TestSignerIsKept(t *testing.T) {
 	}
 }
 
-// take returns s and lets go of its credential.
+// take returns s and drops its credential.
 func (s *setup) take() setup {
 	taken := *s
 	s.cred = nil

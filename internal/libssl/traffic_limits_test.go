@@ -111,7 +111,7 @@ func TestTrafficChangeCipherSpec(t *testing.T) {
 	})
 }
 
-// TestTrafficTruncated: nothing happens before a record is complete, wherever it is cut.
+// TestTrafficTruncated: nothing happens before a record is complete, at whichever byte it is cut.
 func TestTrafficTruncated(t *testing.T) {
 	eachSuite(t, func(t *testing.T, suite uint16) {
 		secret := secretOf(suite, 10)
