@@ -112,8 +112,8 @@ func Listen(t *testing.T) net.Listener {
 	return l
 }
 
-// FreePort returns a port of the loopback interface for a program that can't choose its own. The kernel
-// gives it to nobody else who asks for any port: it is below the ones for that.
+// FreePort returns a port of the loopback interface for a program that can't choose its own. The
+// kernel doesn't give it to another program that asks for any port: it is below the range for that.
 func FreePort(t *testing.T) (port string) {
 	t.Helper()
 	for range 1000 {
