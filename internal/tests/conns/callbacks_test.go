@@ -21,8 +21,8 @@ import (
 	"github.com/ossl-go/ossl/keys"
 )
 
-// TestGetConfigForClient goes through another Context: its certificate, its protocols, its
-// verification.
+// TestGetConfigForClient checks that a connection uses the chosen Context: its certificate, its
+// protocols, its verification.
 func TestGetConfigForClient(t *testing.T) {
 	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
 		chosen := tlstest.ServerConfig(func(c *tls.Config) {
@@ -73,7 +73,7 @@ func TestGetClientCertificateContext(t *testing.T) {
 }
 
 // TestPanicInCallback checks that a callback's panic reaches the goroutine of the handshake, as in
-// crypto/tls, from every place in which libssl calls.
+// crypto/tls, from every callback that libssl calls.
 func TestPanicInCallback(t *testing.T) {
 	boom := func() { panic("boom") }
 	for name, edit := range map[string]func(c, s *tls.Config){
@@ -150,8 +150,8 @@ func TestChosenWhileAsked(t *testing.T) {
 	}
 }
 
-// TestCallbacksAsk has each callback of a handshake ask its connection for its FIPS mode, as one
-// that insists on it does.
+// TestCallbacksAsk makes each callback of a handshake ask its connection for its FIPS mode, as a
+// callback that insists on FIPS mode does.
 func TestCallbacksAsk(t *testing.T) {
 	for _, version := range tlstest.Versions {
 		for _, role := range []tlstest.Role{tlstest.ClientRole, tlstest.ServerRole} {
@@ -295,8 +295,8 @@ func TestHelloContext(t *testing.T) {
 	}
 }
 
-// TestCallbacksUseTheirContext: many callbacks at once may shake hands by the Context that calls
-// them.
+// TestCallbacksUseTheirContext: many callbacks at once may run handshakes with the Context that
+// calls them.
 func TestCallbacksUseTheirContext(t *testing.T) {
 	const handshakes = 140
 	for _, impl := range []tlstest.Impl{tlstest.Std, ossltest.UnderTest} {
@@ -343,8 +343,8 @@ func TestCallbacksUseTheirContext(t *testing.T) {
 	}
 }
 
-// TestKeySignsInCallback: a callback signs with the key of the server that calls it, which signs
-// one thing at a time.
+// TestKeySignsInCallback: a callback signs with the key of the server that calls it. The key makes
+// one signature at a time.
 func TestKeySignsInCallback(t *testing.T) {
 	cert := ossltest.LoadedPair(t, tlstest.P256, tlstest.ServerName, keys.WithMaxSigners(1))
 	server := ossltest.NewContext(t, tlstest.ServerConfig(func(c *tls.Config) {
@@ -364,8 +364,8 @@ func TestKeySignsInCallback(t *testing.T) {
 	}
 }
 
-// TestKeyIsFreeDuringCallbacks: while a slow callback looks at a client's certificate, its
-// handshake holds no turn of the server's key.
+// TestKeyIsFreeDuringCallbacks: while a slow callback verifies a client's certificate, its
+// handshake doesn't block the server's key for others.
 func TestKeyIsFreeDuringCallbacks(t *testing.T) {
 	const turns = 3
 	cert := ossltest.LoadedPair(t, tlstest.P256, tlstest.ServerName, keys.WithMaxSigners(turns))

@@ -12,8 +12,8 @@ import (
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
-// TestChainCacheKeepsRolesApart: a Context in both roles remembers as a client, which verifies
-// nothing, the chain of a peer that then comes back as a client of its own.
+// TestChainCacheKeepsRolesApart: a Context is used in both roles. As a client, which verifies
+// nothing, it remembers the chain of a peer that then connects to it as a client.
 func TestChainCacheKeepsRolesApart(t *testing.T) {
 	both, err := ossl.NewContext(&tls.Config{
 		Certificates:       []tls.Certificate{tlstest.ServerCert(tlstest.P256)},

@@ -66,9 +66,9 @@ func describe(dial, accept func() (net.Conn, error)) string {
 		tls.VersionName(c.Version), tls.CipherSuiteName(c.CipherSuite), c.CurveID, c.NegotiatedProtocol)
 }
 
-// TestChangesAreSeen changes a configuration between two connections that the drop-in functions make
-// of it, by a field that is set anew or within the value of a field. As with crypto/tls, the second
-// connection has the new values. libcurl used connections again that were made with other ones
+// TestChangesAreSeen changes a configuration between two connections that the drop-in functions
+// make with it, by setting a field or by changing a field's value in place. As with crypto/tls, the
+// second connection has the new values. libcurl reused connections that were made with other values
 // (CVE-2021-22890, CVE-2021-22924, CVE-2022-27782, CVE-2026-8932, CVE-2026-11564).
 func TestChangesAreSeen(t *testing.T) {
 	type config = tls.Config
@@ -143,8 +143,8 @@ func TestChangesAreSeen(t *testing.T) {
 	}
 }
 
-// TestKeysChangeUnderLoad sets ticket keys, as crypto/tls allows, and copies the configuration, while
-// servers are made of it (CVE-2024-0397).
+// TestKeysChangeUnderLoad sets ticket keys, as crypto/tls allows, and copies the configuration,
+// while servers are made with it (CVE-2024-0397).
 func TestKeysChangeUnderLoad(t *testing.T) {
 	config := tlstest.ServerConfig(func(c *tls.Config) { c.SessionTicketsDisabled = false })
 	server := func(raw net.Conn) tlstest.Conn { return ossl.Server(raw, config) }

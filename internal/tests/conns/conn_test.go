@@ -56,8 +56,8 @@ func TestDeadlines(t *testing.T) {
 	}
 }
 
-// TestSocketReadErrors: Read has the errors of the connection beneath, though it reads from the
-// socket itself.
+// TestSocketReadErrors: Read returns the errors of the underlying connection, though it reads from
+// the socket itself.
 func TestSocketReadErrors(t *testing.T) {
 	for network, address := range map[string]string{"tcp": "127.0.0.1:0", "tcp4": "127.0.0.1:0", "unix": t.TempDir() + "/socket"} {
 		t.Run(network, func(t *testing.T) {
@@ -162,8 +162,8 @@ func TestCloseNotifyDuringHandshake(t *testing.T) {
 	}
 }
 
-// TestPlaintextIsNoData: bytes that arrived in the clear, with the end of the connection behind
-// them, are never data, also if there was no whole handshake yet (CVE-2023-40217).
+// TestPlaintextIsNoData: bytes that arrived in the clear, followed by the end of the connection,
+// are never data, even if the handshake was not complete (CVE-2023-40217).
 func TestPlaintextIsNoData(t *testing.T) {
 	p := ossltest.NewContexts(t, nil)
 	canceled, cancel := context.WithCancel(t.Context())

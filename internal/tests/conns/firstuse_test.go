@@ -16,8 +16,8 @@ import (
 	"github.com/ossl-go/ossl/keys"
 )
 
-// TestFirstUse has each way into the package be the first in its process: nothing is called of a
-// library that isn't loaded.
+// TestFirstUse calls each entry point of the package first in its own process: no function may be
+// called in a library that isn't loaded.
 func TestFirstUse(t *testing.T) {
 	for name, use := range map[string]func(t *testing.T) error{
 		"Client": func(t *testing.T) error {

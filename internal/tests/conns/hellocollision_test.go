@@ -35,7 +35,7 @@ func alpnExt(protos ...[]byte) ext {
 	return ext{16, tlstest.Sized16(list)}
 }
 
-// facts are extensions as internal/libssl/callbacks.c puts them behind each other.
+// facts are extensions as internal/libssl/callbacks.c concatenates them.
 func facts(exts ...ext) (b []byte) {
 	for _, e := range exts {
 		b = append(b, byte(e.typ))
@@ -60,10 +60,10 @@ func rawHello(suites []byte, exts ...ext) []byte {
 	return tlstest.MakeRecord(tlstest.TypeHandshake, tls.VersionTLS10, append(message, body...))
 }
 
-// TestSecondHelloCantCollide sends two ClientHellos that differ in all that matters, and whose
-// suites and extensions, put behind each other without the length of the suites, are the same
-// bytes: the first one's suites are the second one's first extensions, and the second one's last
-// protocol is the first one's extensions.
+// TestSecondHelloCantCollide sends two ClientHellos that differ in everything important, but whose
+// suites and extensions, concatenated without the length of the suites, are the same bytes: the
+// first hello's suites are the second's first extensions, and the second's last protocol is the
+// first's extensions.
 func TestSecondHelloCantCollide(t *testing.T) {
 	curve := func(c ecdh.Curve, group uint16) ext {
 		key, err := c.GenerateKey(rand.Reader)

@@ -20,7 +20,7 @@ func handshakes(client, server interface{ Handshake() error }) (clientErr, serve
 	return clientErr, <-done
 }
 
-// TestHTTP2Hello looks at the offers of clients with WithHTTP2.
+// TestHTTP2Hello checks the offers of clients with WithHTTP2.
 func TestHTTP2Hello(t *testing.T) {
 	cbc := []uint16{tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256, tls.TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA}
 	for name, test := range map[string]struct {

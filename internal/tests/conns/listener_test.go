@@ -15,7 +15,7 @@ import (
 )
 
 // TestListenerTakesChanges changes the configuration of a listener before its first connection, and between two.
-// crypto/tls forbids such changes, and its listeners take them; to pass over one would fail open.
+// crypto/tls forbids such changes, but its listeners use them; ignoring one would fail open.
 func TestListenerTakesChanges(t *testing.T) {
 	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
 		changes := map[string]func(*tls.Config){

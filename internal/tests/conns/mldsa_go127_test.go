@@ -35,8 +35,8 @@ func bigChains() (client, server tls.Certificate, pool *x509.CertPool) {
 	return leaf(tlstest.ClientName), leaf(tlstest.ServerName), root.Pool()
 }
 
-// TestMLDSAResumption has connections with large chains on both sides taken over by ossl's records,
-// and resumed; the session has the client's chain.
+// TestMLDSAResumption checks that connections with large chains on both sides are taken over by
+// ossl's records, and resumed; the session has the client's chain.
 func TestMLDSAResumption(t *testing.T) {
 	needMLDSA(t)
 	clientCert, serverCert, pool := bigChains()

@@ -21,8 +21,7 @@ func namedServer(kind tlstest.KeyKind, name string) tlstest.End {
 	return tlstest.StdServer(config)
 }
 
-// TestPeerKeysKept meets servers for the first and the second time, and checks that their keys are
-// decoded once.
+// TestPeerKeysKept connects to servers twice, and checks that their keys are decoded once.
 func TestPeerKeysKept(t *testing.T) {
 	lib, err := libssl.Load("")
 	if err != nil {
@@ -47,8 +46,9 @@ func TestPeerKeysKept(t *testing.T) {
 	}
 }
 
-// TestPeerKeysMany meets more servers than keys are kept of, many times and from several
-// goroutines, and each with its own key: with another's, its signature would be refused.
+// TestPeerKeysMany connects to more servers than the number of kept keys, many times and from
+// several goroutines. Each server has its own key: with another's key, its signature would be
+// refused.
 func TestPeerKeysMany(t *testing.T) {
 	client := ossltest.Client(t, tlstest.PlainClient(tls.VersionTLS13))
 	var servers []tlstest.End
@@ -78,7 +78,7 @@ func TestPeerKeysMany(t *testing.T) {
 	wg.Wait()
 }
 
-// TestPeerKeysNotTheSigners meets a server that shows a certificate which was met before, and signs
+// TestPeerKeysNotTheSigners connects to a server that sends a certificate seen before, but signs
 // with a key of its own.
 func TestPeerKeysNotTheSigners(t *testing.T) {
 	for _, kind := range []tlstest.KeyKind{tlstest.P256, tlstest.RSA2048} {

@@ -14,7 +14,8 @@ import (
 )
 
 // TestSchedules checks that the key schedules of the slim library context are used, and that
-// connections work all the same, records of their own included, if a library's are different.
+// connections also work, ossl's own record path included, if a library's key schedules are
+// different.
 func TestSchedules(t *testing.T) {
 	lib, err := libssl.Load("")
 	if err != nil {

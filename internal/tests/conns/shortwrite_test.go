@@ -24,7 +24,7 @@ func (c *shortConn) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-// TestShortWrite: a connection that loses a part of a record doesn't lose it without a word.
+// TestShortWrite: a connection that loses a part of a record returns an error.
 func TestShortWrite(t *testing.T) {
 	for _, path := range []ossl.RecordPath{ossl.RecordsDirect, ossl.RecordsLibssl} {
 		ctx, err := ossl.NewContext(tlstest.ClientConfig(), ossl.WithRecordPath(path))

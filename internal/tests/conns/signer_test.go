@@ -122,8 +122,8 @@ func TestSignerError(t *testing.T) {
 	}
 }
 
-// A signer's panic goes on above libssl, as it does in crypto/tls, and the connection can be closed
-// then.
+// A signer's panic propagates to the caller past libssl, as it does in crypto/tls, and the
+// connection can be closed then.
 func TestSignerPanic(t *testing.T) {
 	ossltest.Before3(t)
 	for _, stack := range []string{"std", "ossl"} {
@@ -153,8 +153,8 @@ func TestSignerPanic(t *testing.T) {
 	}
 }
 
-// While one connection's signer waits, others go on, with the same context and with others; Close
-// and cancellation are heard.
+// While one connection's signer waits, other connections continue, with the same context and with
+// others; Close and cancellation take effect.
 func TestSignerSlow(t *testing.T) {
 	ossltest.Before3(t)
 	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
@@ -215,7 +215,7 @@ func TestSignerSlow(t *testing.T) {
 	}
 }
 
-// Key exchange by RSA needs a key that decrypts: such a handshake fails, and nothing worse.
+// RSA key exchange needs a key that decrypts: such a handshake only fails.
 func TestSignerRSAKeyExchange(t *testing.T) {
 	ossltest.Before3(t)
 	cert, key := tlstest.Opaque(tlstest.RSA2048, tlstest.ServerName)

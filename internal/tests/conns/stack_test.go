@@ -13,7 +13,7 @@ import (
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
-// A deepConn notes how deep in its stack a goroutine is that reads.
+// A deepConn records the stack depth of a goroutine that reads.
 type deepConn struct {
 	net.Conn
 	at *uintptr
@@ -31,8 +31,8 @@ func here() uintptr {
 	return uintptr(unsafe.Pointer(&local))
 }
 
-// TestStackOfRead compares how much stack is in use where Read waits: for HTTP/2 as much as in
-// crypto/tls's (readDeep), otherwise less. The race detector has frames of its own.
+// TestStackOfRead compares how much stack is in use when Read waits: for HTTP/2 as much as in
+// crypto/tls's Read (readDeep), otherwise less. The race detector has frames of its own.
 func TestStackOfRead(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // which moves stacks
 	for _, proto := range []string{"h2", ""} {

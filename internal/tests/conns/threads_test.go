@@ -21,7 +21,7 @@ import (
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
-// envThreads has a process of its own count the threads that handshakes make.
+// envThreads makes a separate process count the threads that handshakes start.
 const envThreads = "OSSL_TEST_THREADS"
 
 // TestThreads: handshakes don't hold a thread each while they wait for Go to verify a server's

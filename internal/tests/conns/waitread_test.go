@@ -95,7 +95,7 @@ func TestWaitRead(t *testing.T) {
 	}
 }
 
-// TestWaitReadFails holds that it fails as Read does.
+// TestWaitReadFails checks that WaitRead fails as Read does.
 func TestWaitReadFails(t *testing.T) {
 	for name, records := range map[string]ossl.RecordPath{"direct": ossl.RecordsDirect, "libssl": ossl.RecordsLibssl} {
 		for _, test := range []struct {
