@@ -149,8 +149,8 @@ func TestImports(t *testing.T) {
 			}
 		}
 	}
-	// Were the boundary renamed or the walk broken, everything above would pass by looking at
-	// nothing.
+	// If the boundary were renamed or the walk broken, everything above would pass without checking
+	// anything.
 	if cgoFiles == 0 {
 		t.Error(`no file with import "C" found: has the boundary moved?`)
 	}
@@ -177,7 +177,7 @@ func TestWithoutOpenSSL(t *testing.T) {
 			t.Errorf("%s: programs that have it should build without cgo", way)
 		}
 	}
-	// If nothing were found here, everything above would pass by looking at nothing.
+	// If nothing were found here, everything above would pass without checking anything.
 	for dir := range withOpenSSL {
 		if wayToOpenSSL(imports, dir, map[string]bool{}) == "" {
 			t.Errorf("%s doesn't import the root: the exception for it is not needed", dir)
@@ -185,8 +185,8 @@ func TestWithoutOpenSSL(t *testing.T) {
 	}
 }
 
-// wayToOpenSSL returns the imports by which a folder's package comes to the root or to
-// internal/libssl, or "" if it doesn't. seen are the folders that don't.
+// wayToOpenSSL returns the imports by which a folder's package reaches the root or internal/libssl,
+// or "" if it doesn't. seen are the folders that don't.
 func wayToOpenSSL(imports map[string][]string, dir string, seen map[string]bool) string {
 	if dir == "." || dir == "internal/libssl" {
 		return dir

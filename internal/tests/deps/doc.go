@@ -1,3 +1,3 @@
-// Package deps holds the repository to its rules for imports: the core stands on the
-// standard library, only internal/libssl has C, and nothing is built against OpenSSL's headers.
+// Package deps checks the repository's rules for imports: the core needs only the standard library,
+// only internal/libssl contains C, and nothing is built against OpenSSL's headers.
 package deps
