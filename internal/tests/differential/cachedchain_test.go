@@ -14,8 +14,8 @@ import (
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
-// shakeAndEcho runs a handshake and has one byte echoed. It returns the last errors of the client
-// and the server.
+// shakeAndEcho runs a handshake and echoes one byte. It returns the last errors of the client and
+// the server.
 func shakeAndEcho(newClient, newServer func(*tlstest.PipeConn) tlstest.Conn) (client, server error) {
 	a, b := tlstest.NewPipe()
 	c, s := newClient(a), newServer(b)

@@ -107,7 +107,7 @@ func describeHelloFully(h *tls.ClientHelloInfo) string {
 		h.CipherSuites, h.SignatureSchemes, h.SupportedPoints, h.Extensions, h.Conn.RemoteAddr())
 }
 
-// TestDifferentialHelloInfo compares the infos that a server's callbacks get of the same client's
+// TestDifferentialHelloInfo compares the infos that a server's callbacks get for the same client's
 // ClientHello.
 func TestDifferentialHelloInfo(t *testing.T) {
 	defer checkStale(t)

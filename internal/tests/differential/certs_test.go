@@ -45,7 +45,7 @@ func TestDifferentialCertificates(t *testing.T) {
 	}
 }
 
-// TestDifferentialVerifyOptions compares the effects of the fields that steer a client's
+// TestDifferentialVerifyOptions compares the effects of the fields that control a client's
 // verification.
 func TestDifferentialVerifyOptions(t *testing.T) {
 	defer checkStale(t)
@@ -160,7 +160,7 @@ func TestDifferentialClientAuth(t *testing.T) {
 	}
 }
 
-// TestDifferentialSelection compares which of several certificates an end chooses.
+// TestDifferentialSelection compares which of several certificates a side chooses.
 func TestDifferentialSelection(t *testing.T) {
 	defer checkStale(t)
 	ec, rsa, ed := tlstest.ServerCert(tlstest.P256), tlstest.ServerCert(tlstest.RSA2048), tlstest.ServerCert(tlstest.Ed25519)

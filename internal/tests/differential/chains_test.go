@@ -63,8 +63,9 @@ func sameNamed() tls.Certificate {
 	return cert
 }
 
-// keyed returns a leaf with a key, or a good leaf with it behind. All have the name of CA, so that one
-// behind a leaf might be its issuer: crypto/x509 compares the keys of certificates of one name.
+// keyed returns a leaf with a key, or a good leaf followed by a certificate with the key. All have
+// the name of CA, so that a certificate after a leaf might be its issuer: crypto/x509 compares the
+// keys of certificates with the same name.
 func keyed(t *testing.T, leaf bool, spki string) tls.Certificate {
 	cert := issued(nil, func(c *template) { c.Subject = tlstest.CA().Cert.Subject })
 	bad := withKey(t, cert, spki)
@@ -77,7 +78,7 @@ func keyed(t *testing.T, leaf bool, spki string) tls.Certificate {
 
 // TestDifferentialChains makes clients verify servers' chains, and servers verify clients' chains,
 // in which only constraints concern the names. Each kind of chain was accepted wrongly by a TLS
-// library, made it panic or kept it busy: the names of the cases have the advisories.
+// library, made it panic or kept it busy: the names of the cases contain the advisories.
 func TestDifferentialChains(t *testing.T) {
 	defer checkStale(t)
 	der, _ := x509.MarshalPKIXPublicKey(&rsa.PublicKey{N: new(big.Int).SetBit(big.NewInt(1), 16383, 1), E: 65537})

@@ -66,8 +66,8 @@ func TestConnVerification(t *testing.T) {
 	}
 }
 
-// TestConnVerificationOnlyRefuses has the configuration and several of a connection's own decide:
-// all must accept, in order.
+// TestConnVerificationOnlyRefuses uses the configuration's VerifyConnection and several of a
+// connection's own: all must accept, in order.
 func TestConnVerificationOnlyRefuses(t *testing.T) {
 	const all = "config one two"
 	for _, refuses := range []string{"", "config", "one", "two"} {
@@ -118,8 +118,8 @@ func TestConnVerificationOnlyRefuses(t *testing.T) {
 	}
 }
 
-// TestClientProtocolOrder compares whose order decides. The default is crypto/tls's, for which
-// TestDifferentialALPN stands.
+// TestClientProtocolOrder compares whose order decides. The default is crypto/tls's, which
+// TestDifferentialALPN tests.
 func TestClientProtocolOrder(t *testing.T) {
 	for _, test := range []struct{ name, client, server, byServer, byClient string }{
 		{"both in common", "a b", "b a", "b", "a"},

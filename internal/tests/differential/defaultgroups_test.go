@@ -58,7 +58,7 @@ func offered(t *testing.T, client func(net.Conn) interface{ Handshake() error })
 	return groups, shares
 }
 
-// defaultGroups takes away tlstest's choice of groups.
+// defaultGroups removes tlstest's choice of groups.
 func defaultGroups(c *tls.Config) { c.CurvePreferences = nil }
 
 // TestDefaultGroups compares a client's offer by default with crypto/tls's: the same groups in
@@ -83,7 +83,7 @@ func TestDefaultGroups(t *testing.T) {
 	}
 }
 
-// TestDefaultGroupsAgreed has a side with the default configuration talk to crypto/tls, which has
+// TestDefaultGroupsAgreed connects a side with the default configuration to crypto/tls, which has
 // its own preferences or insists on one group. A hybrid that is not in the first flight takes a
 // HelloRetryRequest.
 func TestDefaultGroupsAgreed(t *testing.T) {

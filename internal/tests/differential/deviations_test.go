@@ -15,8 +15,8 @@ import (
 )
 
 // A deviation is a difference to crypto/tls that libssl forces, or that this package makes on
-// purpose. docs/COMPATIBILITY.md quotes the table. Anything that differs without a row here fails
-// the suite.
+// purpose. docs/COMPATIBILITY.md quotes the table. Any difference without a row here fails the
+// suite.
 type deviation struct {
 	// Cases are names of subtests, without "TestDifferential"; Where names the end that observes
 	// it, as "ossl client"; Field names the field that differs; Std and Ossl are its values with
@@ -65,8 +65,8 @@ func init() {
 	}
 }
 
-// checkStale fails a test if a row of the table that is for this test alone was not needed: a
-// difference that is gone must leave the table too. Each differential test defers it.
+// checkStale fails a test if a row of the table that applies only to this test was not needed: a
+// row must be removed when its difference disappears. Each differential test defers it.
 func checkStale(t *testing.T) {
 	if strings.Contains(flag.Lookup("test.run").Value.String(), "/") || t.Failed() || testing.Short() {
 		return // not all cases have run, or the failure may be why

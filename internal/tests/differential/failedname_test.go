@@ -75,8 +75,8 @@ var failures = []failure{
 }
 
 // TestServerNameOfFailure checks that a server's ConnectionState has the name that the client asked
-// for after every failure that comes after the hello was read. In crypto/tls it has too, unless the
-// handshake fails early.
+// for after every failure that happens after the hello was read. crypto/tls's state has it too,
+// unless the handshake fails early.
 func TestServerNameOfFailure(t *testing.T) {
 	for _, version := range tlstest.Versions {
 		for _, kind := range serverKinds {

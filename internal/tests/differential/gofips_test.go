@@ -16,8 +16,9 @@ import (
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
-// TestDifferentialFips140On: in Go's own FIPS mode, chains with keys that it doesn't allow are refused
-// as by crypto/tls, although OpenSSL isn't in FIPS mode. Tests with FIPS in their names are of that.
+// TestDifferentialFips140On: in Go's own FIPS mode, chains with keys that it doesn't allow are
+// refused as by crypto/tls, although OpenSSL isn't in FIPS mode. Tests with FIPS in their names
+// test OpenSSL's FIPS mode.
 func TestDifferentialFips140On(t *testing.T) {
 	const env = "OSSL_TEST_GO_FIPS"
 	if os.Getenv(env) == "" {

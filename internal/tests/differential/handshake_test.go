@@ -41,7 +41,7 @@ func good(t *testing.T, c tlstest.Case) {
 	}
 }
 
-// sortedLines are the lines of a key log but those that crypto/tls doesn't write.
+// sortedLines are the lines of a key log, except those that crypto/tls doesn't write.
 func sortedLines(log *tlstest.KeyLog) string {
 	lines := slices.DeleteFunc(slices.Sorted(strings.Lines(log.String())), func(line string) bool {
 		return strings.HasPrefix(line, "EXPORTER_SECRET ") || strings.HasPrefix(line, "RSA ")
@@ -238,8 +238,8 @@ func TestDifferentialExport(t *testing.T) {
 	}
 }
 
-// TestDifferentialTransport shakes hands and echoes over transports that deliver bytes in unusual
-// portions.
+// TestDifferentialTransport runs handshakes and echoes over transports that deliver bytes in
+// unusual portions.
 func TestDifferentialTransport(t *testing.T) {
 	defer checkStale(t)
 	bytewise := func() tlstest.Fault { return tlstest.Chunks(1) }

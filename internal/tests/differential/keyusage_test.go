@@ -16,8 +16,8 @@ import (
 )
 
 // TestKeyUsage: libssl's TLS 1.2 servers don't use ECDSA certificates that lack digitalSignature.
-// Where that leaves nothing, the server is refused by name; clients, and servers that also have TLS
-// 1.3, are not.
+// If no other certificate is left, the server is refused by name; clients, and servers that also
+// have TLS 1.3, are not.
 func TestKeyUsage(t *testing.T) {
 	without := func(c *x509.Certificate) { c.KeyUsage = x509.KeyUsageKeyAgreement }
 	server := tlstest.New(tlstest.Options{Names: []string{tlstest.ServerName}, Edit: without})

@@ -24,7 +24,7 @@ func longProtocols(n int) (list []string) {
 	return list
 }
 
-// splitHello puts a client's first record into many: the first byte of the hello, its header's
+// splitHello splits a client's first record into many: the first byte of the hello, its header's
 // other three, and so on.
 func splitHello(i int, rec []byte) [][]byte {
 	if i > 0 {
@@ -40,7 +40,7 @@ func splitHello(i int, rec []byte) [][]byte {
 }
 
 // TestDifferentialLongHello sends every kind of server ClientHellos around crypto/tls's limit of
-// 65536 bytes, and some that announce more bytes than they have.
+// 65536 bytes, and some that announce more bytes than they contain.
 func TestDifferentialLongHello(t *testing.T) {
 	defer checkStale(t)
 	kinds := map[string]func(*tls.Config){

@@ -45,7 +45,7 @@ func newMLDSAFamily(kind tlstest.KeyKind) mldsaFamily {
 	return mldsaFamily{root, intermediate, leaf, pool}
 }
 
-// trust has a configuration trust the family's root beside the good one.
+// trust makes a configuration trust the family's root in addition to the good one.
 func (f mldsaFamily) trust(c *tls.Config) {
 	c.RootCAs = f.pool
 	if c.ClientCAs != nil {
@@ -71,7 +71,7 @@ type otherSigner struct {
 
 func (s otherSigner) Public() crypto.PublicKey { return s.public }
 
-// TestDifferentialMLDSA shakes hands with ML-DSA certificates on both sides, issued by an ECDSA
+// TestDifferentialMLDSA runs handshakes with ML-DSA certificates on both sides, issued by an ECDSA
 // authority and by ML-DSA ones, with crypto/tls's ways of choosing them.
 func TestDifferentialMLDSA(t *testing.T) {
 	needMLDSA(t)

@@ -14,8 +14,8 @@ import (
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
-// TestDifferentialMLKEM1024 shakes hands with the group that crypto/tls has from Go 1.27 on, alone
-// and among others, and compares the ClientHello.
+// TestDifferentialMLKEM1024 runs handshakes with the group that crypto/tls has from Go 1.27 on,
+// alone and among others, and compares the ClientHello.
 func TestDifferentialMLKEM1024(t *testing.T) {
 	if !ossltest.AtLeast("3.5") {
 		t.Skipf("%s has no ML-KEM; 3.5 has", ossltest.Version())

@@ -11,8 +11,8 @@ import (
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
-// TestServerNameDot: servers take the dot off a client's name, with and without callbacks, in full
-// handshakes and resumed ones. crypto/tls refuses such a ClientHello, and doesn't send one.
+// TestServerNameDot: servers remove the dot from a client's name, with and without callbacks, in
+// full handshakes and resumed ones. crypto/tls refuses such a ClientHello, and doesn't send one.
 func TestServerNameDot(t *testing.T) {
 	dotted := append([]byte{0, byte(len(tlstest.ServerName) + 4), 0, 0, byte(len(tlstest.ServerName) + 1)},
 		tlstest.ServerName+"."...)

@@ -141,15 +141,15 @@ func TestDifferentialHello(t *testing.T) {
 					Server:      tlstest.ServerWith(tlstest.Protocols("a")),
 					ClientFault: test.fault,
 				}
-				// A server under test only: clients' ClientHellos differ, and it is the same one
-				// that has to be judged.
+				// Only servers are under test: clients' ClientHellos differ, and all servers must
+				// get the same one.
 				mustFail(t, differIn(t, c, against(tlstest.ServerRole)...))
 			})
 		}
 	}
 }
 
-// TestDifferentialDowngrade takes TLS 1.3 out of a ClientHello on its way. The server's random then
+// TestDifferentialDowngrade removes TLS 1.3 from a ClientHello in transit. The server's random then
 // shows that the server supports it (RFC 8446, section 4.1.3), and the client refuses the
 // ServerHello.
 func TestDifferentialDowngrade(t *testing.T) {
@@ -162,7 +162,7 @@ func TestDifferentialDowngrade(t *testing.T) {
 	}
 }
 
-// TestDifferentialManyProtocols has a client offer more protocols than anybody needs.
+// TestDifferentialManyProtocols makes a client offer more protocols than anybody needs.
 func TestDifferentialManyProtocols(t *testing.T) {
 	defer checkStale(t)
 	var many []string

@@ -18,7 +18,7 @@ import (
 
 // TestFIPSVerificationNeverFailsOpen is TestVerificationNeverFailsOpen with libcrypto's
 // verification. It does not compare the connections that crypto/tls accepts in these cases: with
-// X25519 it negotiates otherwise.
+// X25519 it negotiates differently.
 func TestFIPSVerificationNeverFailsOpen(t *testing.T) {
 	ossltest.NeedFIPS(t)
 	if ossltest.InFIPS {
@@ -171,7 +171,7 @@ func deny(t *testing.T, version uint16, d denial, denier, peer tlstest.Impl) {
 	}
 }
 
-// TestVerificationFailureIsFinal tries to go on after a denial, without a Close in between.
+// TestVerificationFailureIsFinal tries to continue after a denial, without a Close in between.
 func TestVerificationFailureIsFinal(t *testing.T) {
 	for _, version := range tlstest.Versions {
 		for _, side := range []tlstest.Role{tlstest.ClientRole, tlstest.ServerRole} {
@@ -221,8 +221,8 @@ func TestVerificationFailureIsFinal(t *testing.T) {
 	}
 }
 
-// TestPanicInCallbackIsNoAcceptance has every callback panic: the panic may come out of Handshake,
-// as it does from crypto/tls, or become an error, but the connection must be dead.
+// TestPanicInCallbackIsNoAcceptance makes every callback panic: the panic may come out of
+// Handshake, as it does from crypto/tls, or become an error, but the connection must be dead.
 func TestPanicInCallbackIsNoAcceptance(t *testing.T) {
 	const text = "tlstest: a callback panics"
 	type callback struct {
@@ -293,7 +293,7 @@ func TestPanicInCallbackIsNoAcceptance(t *testing.T) {
 						if panicked != nil && panicked != text {
 							t.Errorf("another panic: %v", panicked)
 						}
-						// Nothing more will come to the victim, so nothing it does now blocks.
+						// The victim gets no more input, so nothing it does now blocks.
 						rawClient.CloseWrite()
 						rawServer.CloseWrite()
 						if n, err := readRecovering(victim); n != 0 || err == nil {
@@ -317,8 +317,8 @@ func handshakeRecovering(c tlstest.Conn) (panicked any, err error) {
 	return nil, c.Handshake()
 }
 
-// readRecovering allows for a callback that panics again, as crypto/tls starts over where the panic
-// left it.
+// readRecovering allows for a callback that panics again, because crypto/tls resumes the handshake
+// at the point of the panic.
 func readRecovering(c tlstest.Conn) (int, error) {
 	type result struct {
 		n   int

@@ -27,8 +27,8 @@ func withFault(c tlstest.Case, victim tlstest.Role, fault func() tlstest.Fault) 
 }
 
 // mutualCase has certificates on both sides, with keys whose signatures are always of one length,
-// and compiles its configurations once: it is for tests that shake hands thousands of times. Nobody
-// talks afterwards.
+// and compiles its configurations once: it is for tests that run thousands of handshakes. No data
+// is sent afterwards.
 func mutualCase(version uint16) tlstest.Case {
 	return tlstest.Case{
 		Client: once(tlstest.ClientWith(tlstest.Only(version), tlstest.Certificates(tlstest.ClientCert(tlstest.Ed25519)))),
@@ -59,8 +59,8 @@ func (c *stallContext) Err() error {
 	}
 }
 
-// TestDifferentialHang has a peer stop at each record of its handshake. A deadline and a context
-// end every wait of the victim, with the same errors as crypto/tls's.
+// TestDifferentialHang makes a peer stop at each record of its handshake. A deadline and a context
+// stop every wait of the victim, with the same errors as crypto/tls's.
 func TestDifferentialHang(t *testing.T) {
 	defer checkStale(t)
 	type stop struct {

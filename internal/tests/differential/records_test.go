@@ -109,8 +109,8 @@ func TestDifferentialGarbage(t *testing.T) {
 	}
 }
 
-// TestDifferentialPlaintextHTTP looks closer at the error for a client that speaks HTTP: it has the
-// transport in it, so that a server can answer, and the first bytes.
+// TestDifferentialPlaintextHTTP checks the error for a client that speaks HTTP: it contains the
+// transport, so that a server can answer, and the first bytes.
 func TestDifferentialPlaintextHTTP(t *testing.T) {
 	defer checkStale(t)
 	for _, impl := range []tlstest.Impl{tlstest.Std, ossltest.UnderTest} {
@@ -129,7 +129,7 @@ func TestDifferentialPlaintextHTTP(t *testing.T) {
 				if header.Conn != victim || string(header.RecordHeader[:]) != "GET /" {
 					t.Errorf("the error has conn %v and header %q", header.Conn, header.RecordHeader)
 				}
-				// net/http answers on it (net/http.Server.serve).
+				// net/http answers on the transport (net/http.Server.serve).
 				io.WriteString(header.Conn, "HTTP/1.0 400 Bad Request\r\n\r\n")
 				conn.Close()
 				got, err := io.ReadAll(peer)
@@ -141,8 +141,8 @@ func TestDifferentialPlaintextHTTP(t *testing.T) {
 	}
 }
 
-// swap exchanges records n and n+1, duplicate sends record n twice, drop leaves it out and stray
-// puts a record in front of it.
+// swap exchanges records n and n+1, duplicate sends record n twice, drop omits it and stray puts a
+// record before it.
 func swap(n int) tlstest.Fault {
 	var kept []byte
 	return tlstest.Records(func(i int, record []byte) [][]byte {
@@ -212,8 +212,8 @@ func split(n int) tlstest.Fault {
 	})
 }
 
-// TestDifferentialRecords disturbs the order and the borders of the records of a crypto/tls peer's
-// handshake.
+// TestDifferentialRecords disturbs the order and the boundaries of the records in a crypto/tls
+// peer's handshake.
 func TestDifferentialRecords(t *testing.T) {
 	defer checkStale(t)
 	for _, version := range tlstest.Versions {

@@ -15,10 +15,10 @@ import (
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
-// TestRefusalIsSealed has TLS 1.3 clients refuse a crypto/tls server in every way that is Go's,
-// with and without a second hello. The server must get the reason. After its hello, the client must
-// send the same records as crypto/tls's client and no others: libssl has made its whole flight by
-// then.
+// TestRefusalIsSealed makes TLS 1.3 clients refuse a crypto/tls server for each reason that Go code
+// can find, with and without a second hello. The server must get the reason. After its hello, the
+// client must send the same records as crypto/tls's client and no others: libssl has made its whole
+// flight by then.
 func TestRefusalIsSealed(t *testing.T) {
 	ran := 0
 	for _, d := range denials() {
@@ -128,7 +128,7 @@ func (c *onlyRecords) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// TestRefusalLeavesNothing refuses with everything set that a handshake asks for or keeps.
+// TestRefusalLeavesNothing refuses handshakes with every callback and cache set.
 func TestRefusalLeavesNothing(t *testing.T) {
 	for _, offered := range []bool{false, true} {
 		cc, sc := tlstest.Resuming(tls.VersionTLS13)
@@ -190,8 +190,8 @@ func TestRefusalLeavesNothing(t *testing.T) {
 	}
 }
 
-// TestResumedRefusalIsSealed has TLS 1.3 clients refuse a resumed connection, which libssl has
-// agreed to by then. The server must get the same alert as from crypto/tls, and after its hello the
+// TestResumedRefusalIsSealed makes TLS 1.3 clients refuse a resumed connection, after libssl has
+// accepted it. The server must get the same alert as from crypto/tls, and after its hello the
 // client must send nothing else.
 func TestResumedRefusalIsSealed(t *testing.T) {
 	for _, retry := range []bool{false, true} {

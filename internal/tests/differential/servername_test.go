@@ -14,8 +14,8 @@ import (
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
-// TestDifferentialServerName looks at the wire for the acknowledgement of a client's name: RFC
-// 6066, section 3.
+// TestDifferentialServerName checks the acknowledgement of a client's name on the wire: RFC 6066,
+// section 3.
 func TestDifferentialServerName(t *testing.T) {
 	for _, version := range tlstest.Versions {
 		for _, name := range []string{tlstest.ServerName, ""} {

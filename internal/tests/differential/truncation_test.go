@@ -13,8 +13,8 @@ import (
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
-// TestInsecureTruncation: with that option, an end between two records is io.EOF, as in crypto/tls, and
-// every other one without close_notify stays an error, on both record paths.
+// TestInsecureTruncation: with that option, the end of a stream between two records is io.EOF, as
+// in crypto/tls, and any other end without close_notify stays an error, on both record paths.
 func TestInsecureTruncation(t *testing.T) {
 	const suite12 = tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256
 	for _, version := range tlstest.Versions {

@@ -12,8 +12,9 @@ import (
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
-// underHandshakeKeys replaces a message of a peer's encrypted flight in TLS 1.3, the first of which is 0,
-// by others: anybody who has exchanged keys with the victim can send them, before any authentication.
+// underHandshakeKeys replaces a message of a peer's encrypted TLS 1.3 flight, in which the first
+// message is 0, by others. Any peer that has exchanged keys with the victim can send them, before
+// any authentication.
 func underHandshakeKeys(t *testing.T, log *tlstest.KeyLog, label string, at uint64, messages string) func() tlstest.Fault {
 	return func() tlstest.Fault {
 		var n uint64
@@ -34,8 +35,9 @@ func underHandshakeKeys(t *testing.T, log *tlstest.KeyLog, label string, at uint
 	}
 }
 
-// TestUnauthenticatedPostHandshake sends messages that belong behind a handshake inside of it, in place of
-// each message of the peer's flight. They must be refused before they have an effect, as in crypto/tls.
+// TestUnauthenticatedPostHandshake sends messages that belong after a handshake during it, in place
+// of each message of the peer's flight. They must be refused before they have an effect, as in
+// crypto/tls.
 func TestUnauthenticatedPostHandshake(t *testing.T) {
 	const ticket = "\x04\x00\x00\x13" + "\x00\x00\x1c\x20" + "\x01\x02\x03\x04" + "\x01\x07" + "\x00\x05" + "hello" + "\x00\x00"
 	for _, message := range []struct{ name, bytes string }{

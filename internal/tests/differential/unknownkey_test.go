@@ -15,8 +15,8 @@ import (
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
-// TestDifferentialUnknownKey has a certificate with a key that crypto/tls doesn't know, but libcrypto
-// does: that is a fault of the certificate.
+// TestDifferentialUnknownKey sends a certificate with a key that libcrypto knows but crypto/tls
+// doesn't: that is a fault of the certificate.
 func TestDifferentialUnknownKey(t *testing.T) {
 	defer checkStale(t)
 	for _, key := range []struct{ name, spki string }{

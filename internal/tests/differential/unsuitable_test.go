@@ -68,7 +68,7 @@ func TestDifferentialUnsuitableClientCertificate(t *testing.T) {
 	}
 }
 
-// TestDifferentialUnsuitableToStd has a crypto/tls server, which doesn't accept an unprotected
+// TestDifferentialUnsuitableToStd uses a crypto/tls server, which doesn't accept an unprotected
 // alert in TLS 1.3. If the client reads byte by byte, the server's Finished has not arrived when
 // the client is asked for its certificate.
 func TestDifferentialUnsuitableToStd(t *testing.T) {
@@ -88,8 +88,8 @@ func TestDifferentialUnsuitableToStd(t *testing.T) {
 	}
 }
 
-// TestDifferentialUnsuitableServerCertificate has servers with a certificate that no algorithm of
-// the client's fits.
+// TestDifferentialUnsuitableServerCertificate uses servers whose certificate fits none of the
+// client's algorithms.
 func TestDifferentialUnsuitableServerCertificate(t *testing.T) {
 	defer checkStale(t)
 	client := ossltest.Optioned{Options: []ossl.Option{ossl.WithSignatureAlgorithms(tls.PSSWithSHA256)}}
@@ -139,7 +139,7 @@ func TestDifferentialUnsuitableServerCertificate(t *testing.T) {
 
 // TestLeftOut: a TLS 1.3 client's certificate is signed by an algorithm that is not in the server's
 // signature_algorithms_cert. crypto/tls sends it, libssl doesn't: the handshake fails rather than
-// go on without it.
+// continue without it.
 func TestLeftOut(t *testing.T) {
 	cert := tlstest.New(tlstest.Options{Kind: tlstest.RSA2048, SelfSigned: true})
 	sha256, sha224 := []byte("\x2a\x86\x48\x86\xf7\x0d\x01\x01\x0b"), []byte("\x2a\x86\x48\x86\xf7\x0d\x01\x01\x0e")
