@@ -1,2 +1,2 @@
-// Package docs holds the Markdown files of the repository to the code and to their form.
+// Package docs checks that the repository's Markdown files agree with the code and keep their form.
 package docs

@@ -12,7 +12,7 @@ import (
 
 const root = "../../.."
 
-// TestREADMEServer: the server in README.md is ExampleListen, which the compiler has seen.
+// TestREADMEServer: the server in README.md is ExampleListen, which the compiler has checked.
 func TestREADMEServer(t *testing.T) {
 	server := between(t, read(t, "README.md"), "\nfunc main() {\n", "\n}\n")
 	example := between(t, read(t, "example_test.go"), "\nfunc ExampleListen() {\n", "\n}\n")
