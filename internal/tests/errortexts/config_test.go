@@ -102,7 +102,7 @@ func answer(text string, err error) keys.Option {
 	return keys.WithPassphrase(func(string) ([]byte, error) { return []byte(text), err })
 }
 
-// peerBelow has a client with a security level meet a server whose key is below it.
+// peerBelow connects a client with a security level to a server whose key is below it.
 func peerBelow(*testing.T) error {
 	m := mistake{server: opts(tlstest.Certificates(weak()))}
 	_, err := errorOf(&m, tlstest.ClientRole, ossltest.Optioned{Options: []ossl.Option{ossl.WithSecurityLevel(2)}})
@@ -116,7 +116,7 @@ func library(spec string) func(*testing.T) error {
 	}
 }
 
-// faults are those that need no process of their own.
+// faults are the faults that need no process of their own.
 func faults() []fault {
 	plain, level3 := newContext(), newContext(ossl.WithSecurityLevel(3))
 	chosen := tlstest.ServerCert(tlstest.P256)
@@ -215,7 +215,8 @@ func newDefault() error {
 	return err
 }
 
-// TestHostFaults has a process for each, which reads openssl.cnf and the environment once.
+// TestHostFaults starts a process for each, because a process reads openssl.cnf and the environment
+// only once.
 func TestHostFaults(t *testing.T) {
 	for _, f := range hostFaults {
 		t.Run(f.name, func(t *testing.T) {
@@ -229,7 +230,7 @@ func TestHostFaults(t *testing.T) {
 	}
 }
 
-// TestRowsAreProvoked: every row belongs to a mistake above, except the one for programs without
+// TestRowsAreProvoked: every row belongs to a mistake above, except the row for programs without
 // cgo, which TestWithoutCgo checks.
 func TestRowsAreProvoked(t *testing.T) {
 	known := map[string]bool{"a program built without cgo": true, "a program that is linked statically": true, // ci/static

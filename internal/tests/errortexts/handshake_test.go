@@ -91,7 +91,7 @@ func editSuites(edit func(ids []byte) []byte) func() tlstest.Fault {
 	})
 }
 
-// serverMistakes are those that a server reports.
+// serverMistakes are the mistakes that a server reports.
 var serverMistakes = []mistake{
 	{"the client has only older versions", opts(old), nil, nil},
 	{"the client has only older versions, and says so without an extension", nil, nil,
@@ -139,7 +139,7 @@ var serverMistakes = []mistake{
 // downgraded has its fault on the client's own side.
 const downgraded = "the versions in the ClientHello are changed on the way"
 
-// clientMistakes are those that a client reports.
+// clientMistakes are the mistakes that a client reports.
 var clientMistakes = []mistake{
 	{"the server has only older versions", nil, opts(old), nil},
 	{"the server chooses an old version", nil, opts(v12), editServerHello(func(m []byte) { m[0], m[1] = 3, 1 })},

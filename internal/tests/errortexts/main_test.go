@@ -8,7 +8,7 @@ import (
 	"github.com/ossl-go/ossl/internal/ossltest"
 )
 
-// TestMain leaves tests out that FIPS mode refuses, or that have another text there.
+// TestMain omits the tests that use features FIPS mode refuses, or whose text differs in FIPS mode.
 func TestMain(m *testing.M) {
 	ossltest.Main(m, []ossltest.Exception{
 		{Tests: "TestHandshakes/the_(client|server)_has_only_older_versions", Reason: "crypto/tls has none of these in its FIPS mode"},

@@ -57,7 +57,7 @@ func matches(cell, text string) bool {
 	return false
 }
 
-// checkText compares an error's text with a cell, and with the rules that are for all texts.
+// checkText compares an error's text with a cell, and with the rules for all texts.
 func checkText(t *testing.T, cell string, err error) {
 	t.Helper()
 	if err == nil {
