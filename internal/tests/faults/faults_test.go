@@ -170,7 +170,7 @@ func accuses(err error) bool {
 	return true
 }
 
-// accusesAlert reports whether the peer got an alert that is about it.
+// accusesAlert reports whether the peer got an alert that blames it.
 func accusesAlert(err error) bool {
 	var alert tls.AlertError
 	var op *net.OpError
@@ -184,7 +184,7 @@ type conn interface {
 	ConnectionState() tls.ConnectionState
 }
 
-// connect has a client and a server exchange a few bytes.
+// connect makes a client and a server exchange a few bytes.
 func connect(client, server func(net.Conn) conn, ours string) attempt {
 	c, s := tlstest.Buffered()
 	deadline := time.Now().Add(5 * time.Second)
