@@ -118,7 +118,7 @@ func TestFIPSWeakPeers(t *testing.T) {
 	}
 }
 
-// TestFIPSExcludedWildcard: a wildcard does not lead around a constraint.
+// TestFIPSExcludedWildcard: a wildcard does not evade a constraint.
 func TestFIPSExcludedWildcard(t *testing.T) {
 	ossltest.NeedFIPS(t)
 	root := issue(t, "root xw", nil, ca)
@@ -168,15 +168,15 @@ func TestFIPSSHA224(t *testing.T) {
 	}
 }
 
-// TestFIPSNothingOfTheWorkingDirectory puts a module and its configuration there, with the
-// configuration named by no path.
+// TestFIPSNothingOfTheWorkingDirectory puts a module and its configuration into the working
+// directory, and names the configuration without a path.
 func TestFIPSNothingOfTheWorkingDirectory(t *testing.T) {
 	if strings.HasPrefix(ossltest.Version(), "1.") {
 		t.Skipf("OpenSSL %s loads no module for FIPS mode", ossltest.Version())
 	}
 	dir := t.TempDir()
-	// A module that can't be loaded for another reason than that it isn't there shows that somebody
-	// tried.
+	// If the module can't be loaded for another reason than that it is missing, the file in the
+	// working directory was tried.
 	text := []byte("[fips_sect]\nmodule = " + dir + "/tell.so\n")
 	if err := os.WriteFile(filepath.Join(dir, "fipsmodule.cnf"), text, 0o644); err != nil {
 		t.Fatal(err)

@@ -51,7 +51,7 @@ func TestFIPSEvidence(t *testing.T) {
 	if ossltest.RequireFIPS {
 		return
 	}
-	// Besides, nothing has changed.
+	// Nothing else has changed.
 	chacha := func(c *tls.Config) {
 		c.CipherSuites = []uint16{tls.TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256}
 		c.CurvePreferences = []tls.CurveID{tls.X25519, tls.CurveP256}
@@ -288,7 +288,7 @@ func TestFIPSPeersRefused(t *testing.T) {
 	}
 }
 
-// withoutEMS takes the extended master secret out of ClientHellos that are written.
+// withoutEMS removes the extended master secret from ClientHellos that are written.
 type withoutEMS struct{ net.Conn }
 
 func (c withoutEMS) Write(b []byte) (int, error) {

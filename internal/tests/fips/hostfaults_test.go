@@ -161,7 +161,7 @@ func danglingBesideFIPS(file string) error {
 const (
 	asksFIPS = "openssl_conf = init\n.include DIR/fipsmodule.cnf\n[init]\nproviders = prov\nalg_section = alg\n" +
 		"[prov]\nfips = fips_sect\nbase = base_sect\n[base_sect]\nactivate = 1\n[alg]\ndefault_properties = fips=yes\n"
-	// asksIgnored asks for FIPS mode behind a line at which OpenSSL stops.
+	// asksIgnored asks for FIPS mode after a line at which OpenSSL stops.
 	asksIgnored = "openssl_conf = init\n.include DIR/fipsmodule.cnf\n[init]\nnone = none\nalg_section = alg\n" +
 		"[alg]\ndefault_properties = fips=yes\n"
 	// asksPolicy is one with a policy, in a file that it includes.
@@ -321,7 +321,7 @@ func before4(says string) string {
 	return says
 }
 
-// with puts lines behind the first line of a configuration that is section.
+// with inserts lines after the first line of a configuration that is section.
 func with(conf, section, lines string) string {
 	return strings.Replace(conf, section+"\n", section+"\n"+lines, 1)
 }
