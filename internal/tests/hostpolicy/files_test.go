@@ -20,7 +20,7 @@ import (
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
-// TestHostPolicyFile is about files that are wrong or unusual.
+// TestHostPolicyFile checks files that are wrong or unusual.
 func TestHostPolicyFile(t *testing.T) {
 	refused := func(what ...string) func(t *testing.T) {
 		return func(t *testing.T) {
@@ -45,8 +45,8 @@ func TestHostPolicyFile(t *testing.T) {
 		name, conf string
 		check      func(t *testing.T)
 	}{
-		// Before 3.2 libssl ignores a value that it doesn't take and all behind it, without an
-		// error.
+		// Before 3.2 libssl ignores a value that it doesn't accept and everything after it, without
+		// an error.
 		{"unknown command", ossltest.PolicyMain + "Colour = blue\n" + rest, refused("Colour = blue")},
 		{"certificate", ossltest.PolicyMain + "Certificate = server.crt\n" + rest, refused("Certificate = server.crt")},
 		{"unknown version", ossltest.PolicyMain + "MinProtocol = TLSv1.9\n", refused("MinProtocol = TLSv1.9")},
@@ -64,7 +64,7 @@ func TestHostPolicyFile(t *testing.T) {
 		{"modules with dots", "openssl_conf = main\n[main]\nssl_conf.1 = other\nssl_conf.2 = tls\n[other]\nsystem_default = old\n" +
 			"[old]\nMinProtocol = TLSv1.2\n[tls]\nsystem_default = system\n[system]\n" + rest, policyMinimum},
 		{"others' sections", ossltest.PolicyMain + rest + "[unused]\nssl_conf = x\n", policyMinimum},
-		// OpenSSL does not come to ssl_conf.
+		// OpenSSL does not reach ssl_conf.
 		{"a module before it that fails", "openssl_conf = main\n[main]\nno_such_module = x\nssl_conf = tls\n" +
 			"[tls]\nsystem_default = system\n[system]\n" + rest, policyMinimum},
 		{"ssl_conf with a section that is missing", "openssl_conf = main\n[main]\nssl_conf = tls\n" +
@@ -83,9 +83,9 @@ func TestHostPolicyFile(t *testing.T) {
 	})
 }
 
-// TestHostPolicyIncludes has a file included in all ways that config(5) knows and some that it doesn't.
-// The file has a part of the policy, and activates a provider: OpenSSL must read it too, else the
-// policy is refused.
+// TestHostPolicyIncludes includes a file in all ways that config(5) documents and some that it
+// doesn't. The file contains a part of the policy, and activates a provider: OpenSSL must read it
+// too, else the policy is refused.
 func TestHostPolicyIncludes(t *testing.T) {
 	const (
 		head = "openssl_conf = main\n[prov]\ndefault = active\nnull = null_sect\n[active]\nactivate = 1\n" +
@@ -145,8 +145,8 @@ func TestHostPolicyIncludes(t *testing.T) {
 	}
 }
 
-// TestHostPolicyDiagnostics: where the file asks for it, OpenSSL works with no policy that it can't
-// carry out, from 3.4 on.
+// TestHostPolicyDiagnostics: if the file asks for it, OpenSSL from 3.4 on fails with a policy that
+// it can't execute.
 func TestHostPolicyDiagnostics(t *testing.T) {
 	ossltest.UnderPolicy(t, "config_diagnostics = 1\n"+ossltest.PolicyMain+"Colour = blue\n", func(t *testing.T) {
 		for _, opts := range [][]ossl.Option{nil, {without}} {
@@ -284,8 +284,8 @@ func TestHostPolicyFedora(t *testing.T) {
 }
 
 // TestInteropHostPolicy compares ossl with openssl's own programs under the same policy: a client
-// offers nothing that s_client doesn't, and where the policy leaves a single choice, a server makes
-// the same one as s_server.
+// offers nothing that s_client doesn't, and if the policy leaves a single choice, a server makes
+// the same choice as s_server.
 func TestInteropHostPolicy(t *testing.T) {
 	path := tlstest.Tool(t, "openssl")
 	info, err := ossl.Library()

@@ -26,7 +26,7 @@ const (
 
 var without = ossl.WithoutHostPolicy()
 
-// TestHostPolicy has a policy for each test, honoured and ignored, in both roles.
+// TestHostPolicy runs each test under its policy, honoured and ignored, in both roles.
 func TestHostPolicy(t *testing.T) {
 	for _, test := range []struct {
 		name, commands string
@@ -336,7 +336,7 @@ func policySignatures(t *testing.T) {
 		t.Error("ECDSA is used")
 	}
 	refuses(t, "WithSignatureAlgorithms", plainClient(), ossl.WithSignatureAlgorithms(tls.PSSWithSHA512, tls.PSSWithSHA256))
-	// A certificate's own list does not lead around the policy.
+	// A certificate's own list does not evade the policy.
 	limited := tlstest.ServerCert(tlstest.RSA2048)
 	limited.SupportedSignatureAlgorithms = []tls.SignatureScheme{tls.PSSWithSHA256}
 	if _, err := ossl.NewContext(plainServer(tlstest.Certificates(limited))); err == nil {
@@ -381,7 +381,7 @@ func policyLevel3(t *testing.T) {
 	refuses(t, "WithSecurityLevel", plainServer(), ossl.WithSecurityLevel(2))
 	mustContext(t, plainServer(), ossl.WithSecurityLevel(3))
 	meet(contextClient(t, asItIs), contextServer(t, asItIs)).works(t)
-	// TLS 1.2, because 1.1.1 doesn't protect the alert in TLS 1.3, which crypto/tls takes for a
+	// TLS 1.2, because 1.1.1 doesn't protect the alert in TLS 1.3, which crypto/tls treats as a
 	// damaged record.
 	meet(contextClient(t, tlstest.Only(tls.VersionTLS12)), goServer(rsa)).fails(t, alertBadCertificate)
 	meet(contextClient(t, tlstest.Only(tls.VersionTLS12), without), goServer(rsa)).works(t)
@@ -516,7 +516,7 @@ func policyRestrictingOptions(t *testing.T) {
 	if honoured[43] != 0 || ignored[43] != 32 {
 		t.Errorf("MiddleboxCompat: session IDs of %d and %d bytes", honoured[43], ignored[43])
 	}
-	// Nor is there a ChangeCipherSpec, before the alert that refuses a server either.
+	// There is no ChangeCipherSpec either, not even before the alert that refuses a server.
 	for i, opts := range [][]ossl.Option{nil, {without}} {
 		m := meet(contextClient(t, tlstest.DenyConn, opts...), goServer(asItIs))
 		records, _ := tlstest.SplitRecords(m.recording.Bytes(tlstest.ClientRole))

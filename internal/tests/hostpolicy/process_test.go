@@ -16,7 +16,7 @@ import (
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
-// An endpoint makes one end of a connection.
+// An endpoint makes one side of a connection.
 type endpoint func(net.Conn) tlstest.Conn
 
 func goClient(edits ...func(*tls.Config)) endpoint {
@@ -68,7 +68,7 @@ type meeting struct {
 	recording            tlstest.Recording
 }
 
-// meet connects two endpoints, and has the server say a word.
+// meet connects two endpoints, and makes the server send a word.
 func meet(client, server endpoint) *meeting {
 	m := &meeting{}
 	a, b := tlstest.Buffered()
@@ -100,7 +100,7 @@ func (m *meeting) works(t *testing.T) *meeting {
 	return m
 }
 
-// fails fails the test if a meeting succeeded, or if neither end got this alert.
+// fails fails the test if a meeting succeeded, or if neither side got this alert.
 func (m *meeting) fails(t *testing.T, alert uint8) {
 	t.Helper()
 	if m.clientErr == nil || m.serverErr == nil {
