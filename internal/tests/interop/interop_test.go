@@ -32,7 +32,7 @@ func interopCases(t *testing.T, test func(t *testing.T, version uint16, mutual b
 	}
 }
 
-// checkInterop checks the state of our end of the connection.
+// checkInterop checks the state of our side of the connection.
 func checkInterop(t *testing.T, state tls.ConnectionState, version uint16, protocol string, certified bool) {
 	t.Helper()
 	if state.Version != version || state.NegotiatedProtocol != protocol {
@@ -106,7 +106,8 @@ func runClient(t *testing.T, done <-chan error, cmd *exec.Cmd, feed bool) {
 	}
 }
 
-// dialEcho connects to a tool's server, has the text echoed, each line through edit, and closes.
+// dialEcho connects to a tool's server, sends the text, expects it back with each line edited by
+// edit, and closes.
 func dialEcho(t *testing.T, addr string, version uint16, mutual bool, edit func(string) string) {
 	t.Helper()
 	config := tlstest.ClientConfig(tlstest.Only(version), tlstest.Protocols(interopALPN))

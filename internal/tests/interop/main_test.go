@@ -8,7 +8,7 @@ import (
 	"github.com/ossl-go/ossl/internal/ossltest"
 )
 
-// TestMain leaves a test out that FIPS mode refuses.
+// TestMain omits a test that uses features FIPS mode refuses.
 func TestMain(m *testing.M) {
 	ossltest.Main(m, []ossltest.Exception{{Tests: "TestInteropKeyLog", Reason: "OSSL_KEYLOG is refused"}})
 }

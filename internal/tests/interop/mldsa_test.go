@@ -19,7 +19,7 @@ import (
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
-// TestInteropMLDSA has openssl of 3.5 or later talk to both sides, with ML-DSA certificates on both,
+// TestInteropMLDSA connects openssl 3.5 or later to both sides, with ML-DSA certificates on both,
 // issued by ML-DSA authorities. OSSL_TEST_OPENSSL is a folder of ci/openssl-versions that has it;
 // ci/newest-go sets it.
 func TestInteropMLDSA(t *testing.T) {

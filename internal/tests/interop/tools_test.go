@@ -50,7 +50,8 @@ func TestInteropOpenSSLServer(t *testing.T) {
 	})
 }
 
-// TestInteropKeyUpdate has openssl s_client update the keys, asking for ours to be updated and not.
+// TestInteropKeyUpdate makes openssl s_client update the keys, with and without a request to update
+// ours.
 func TestInteropKeyUpdate(t *testing.T) {
 	path, f := tlstest.Tool(t, "openssl"), tlstest.WriteFiles(t)
 	config := tlstest.ServerConfig(tlstest.Only(tls.VersionTLS13))
@@ -95,8 +96,8 @@ func TestInteropKeyUpdate(t *testing.T) {
 			}
 		}
 	}
-	// A command counts only at the beginning of one read of s_client, so each waits for the last
-	// one's echo.
+	// s_client recognizes a command only at the beginning of a read, so each command waits for the
+	// echo of the last.
 	io.WriteString(in, "line 0\n")
 	await("line 0")
 	for i, command := range []string{"K\n", "k\n", "K\n"} {
@@ -151,7 +152,7 @@ func TestInteropCurl(t *testing.T) {
 		if err != nil || string(out) != tlstest.FileText {
 			t.Errorf("%v, %q", err, out)
 		}
-		// Without its certificate, or the right name, it must not work.
+		// Without the certificate, or the right name, it must not work.
 		bad := append([]string{}, args...)
 		if mutual {
 			bad = bad[:len(bad)-4]
