@@ -46,7 +46,7 @@ func TestPanicStats(t *testing.T) {
 	}
 }
 
-// putting is a ClientSessionCache that calls a function when a session comes. In TLS 1.2 the
+// putting is a ClientSessionCache that calls a function when it gets a session. In TLS 1.2 the
 // handshake has succeeded then, and hasn't returned yet.
 type putting struct {
 	tls.ClientSessionCache
@@ -201,8 +201,8 @@ func (c *strictConn) Close() error {
 	return err
 }
 
-// TestCloseDuringRead checks that a Read that fails because of Close isn't the reason for it, even
-// if the underlying connection's error isn't net.ErrClosed.
+// TestCloseDuringRead checks that, if a Read fails because of Close, its error isn't reported as
+// the reason for the Close, even if the underlying connection's error isn't net.ErrClosed.
 func TestCloseDuringRead(t *testing.T) {
 	var e events
 	client := ossltest.NewContext(t, tlstest.ClientConfig(), ossl.WithEvents(e.add))

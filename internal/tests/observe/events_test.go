@@ -174,7 +174,7 @@ func TestMethodsInEvents(t *testing.T) {
 	}
 }
 
-// TestCloseInEvent closes a connection in the event of its handshake, which a Write has run.
+// TestCloseInEvent closes a connection in the event of its handshake, which was run by a Write.
 func TestCloseInEvent(t *testing.T) {
 	var closed events
 	client := ossltest.NewContext(t, tlstest.ClientConfig(), ossl.WithEvents(func(e ossl.Event) {

@@ -29,7 +29,7 @@ const (
 type failure struct {
 	name           string
 	client, server func(c *tls.Config)
-	// act, if not nil, takes the place of one end: it gets the raw connection to the other one,
+	// act, if not nil, takes the place of one side: it gets the raw connection to the other side,
 	// which runs its handshake with ctx.
 	actAsClient, actAsServer func(conn net.Conn, cancel context.CancelFunc)
 	wantClient, wantServer   ossl.Failure
@@ -143,7 +143,7 @@ func (f *failure) configs() (client, server *tls.Config) {
 }
 
 // TestFailures checks the class of each failure: in the statistics, in the events, and of the error
-// itself, which FailureOf judges as it judges crypto/tls's.
+// itself, which FailureOf classifies as it classifies crypto/tls's.
 func TestFailures(t *testing.T) {
 	for _, f := range failures {
 		t.Run(f.name, func(t *testing.T) {
@@ -199,7 +199,7 @@ func (f *failure) check(t *testing.T, role string, ctx *ossl.Context, events *ev
 	}
 }
 
-// TestFailureOf has errors that the handshakes of TestFailures don't end with.
+// TestFailureOf checks errors that the handshakes of TestFailures don't return.
 func TestFailureOf(t *testing.T) {
 	for _, c := range []struct {
 		err  error

@@ -12,7 +12,7 @@ import (
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
-// TestTraceToPipe checks that a named pipe that nobody reads is an error, and not a wait without end.
+// TestTraceToPipe checks that a named pipe that nobody reads is an error, and not an endless wait.
 func TestTraceToPipe(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "pipe")
 	if err := syscall.Mkfifo(name, 0o600); err != nil {

@@ -49,8 +49,8 @@ func (w *tracer) messages() (list []string) {
 	return list
 }
 
-// comparable returns the messages, sorted, as the client sees them, without those that libssl tells
-// only one end of: a ChangeCipherSpec that is received, and tickets after the handshake.
+// comparable returns the messages, sorted, as the client sees them, without those that libssl
+// reports on only one side: a ChangeCipherSpec that is received, and tickets after the handshake.
 func comparable(list []string, server bool) (seen []string) {
 	arrows := strings.NewReplacer("-> ", "<- ", "<- ", "-> ")
 	for _, m := range list {
@@ -177,8 +177,8 @@ func TestTraceFile(t *testing.T) {
 	}
 }
 
-// TestTracePanics checks that a writer that panics at a ticket, which a Read prints, doesn't end the
-// connection.
+// TestTracePanics checks that a writer that panics at a ticket, which a Read prints, doesn't break
+// the connection.
 func TestTracePanics(t *testing.T) {
 	cc, sc := tlstest.Resuming(tls.VersionTLS13)
 	client := ossltest.NewPlainContext(t, cc, ossl.WithTrace(panicking("NewSessionTicket")))
