@@ -65,7 +65,7 @@ func TestTakenOver(t *testing.T) {
 				defer server.Close()
 				tlstest.Shake(t, client, server)
 				state := client.ConnectionState()
-				// Which of the TLS 1.3 suites crypto/tls has its way with depends on the machine.
+				// In TLS 1.3, crypto/tls's choice of a suite depends on the machine.
 				if got := state.CipherSuite; got != suite.id && pairing == "ossl-ossl" {
 					t.Fatal("negotiated", tls.CipherSuiteName(got))
 				}

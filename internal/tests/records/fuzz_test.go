@@ -25,7 +25,7 @@ import (
 // record path, and on libssl's. The stream is made by a program (see recordProgram), with the keys
 // of a hijacked peer, so that it gets beyond the AEAD.
 //
-// On its own path ossl must do the same as crypto/tls: return the same bytes, end with an error of
+// On its own path ossl must do the same as crypto/tls: return the same bytes, fail with an error of
 // the same class, send the same records, alerts included, and take or refuse a Write afterwards.
 // The cases in which it is stricter on purpose have rows in strictHere, and are checked as exactly.
 // On libssl's path only the returned bytes are compared; the differential suite has its alerts.
@@ -49,8 +49,8 @@ func FuzzRecordPaths(f *testing.F) {
 	})
 }
 
-// A strictness is a reason for which ossl refuses a record that crypto/tls takes, or gives another
-// alert for.
+// A strictness is a reason why ossl refuses a record that crypto/tls accepts, or refuses with
+// another alert.
 type strictness struct {
 	alert  uint8
 	reason string
@@ -180,14 +180,14 @@ func (v *recordVictim) Server(conn net.Conn, config *tls.Config) tlstest.Conn {
 }
 
 // arriving is a transport whose bytes come a few at a time, for as long as that is bearable. It
-// notes its end.
+// records its end.
 type arriving struct {
 	net.Conn
 	most  int // 0 for no limit
 	ended bool
 	reads int
-	// records are the lengths of the rest of the records that come one by one, regardless of most;
-	// nil if they don't.
+	// records are the lengths of the remaining records if they arrive one by one, regardless of
+	// most; nil if they don't.
 	records []int
 }
 
@@ -211,7 +211,7 @@ func (a *arriving) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// heard is the outcome of a stream at a victim.
+// heard is the outcome of a stream for a victim.
 type heard struct {
 	data  []byte
 	err   error
@@ -229,8 +229,8 @@ func (h *heard) endedOpen() bool { return h.class == "io.EOF" && h.ended }
 
 var recordHeader = regexp.MustCompile(` header=[0-9a-f]*`)
 
-// runRecords shakes hands with a victim and gives it the program's stream, up to its record number
-// upTo if that is not negative.
+// runRecords runs a handshake with a victim and gives it the program's stream, up to its record
+// number upTo if that is not negative.
 func runRecords(t *testing.T, path ossl.RecordPath, p *recordProgram, upTo int) *heard {
 	suite := recordSuites()[p.suite]
 	v := &recordVictim{path: path, suite: suite}
@@ -287,7 +287,7 @@ func runRecords(t *testing.T, path ossl.RecordPath, p *recordProgram, upTo int) 
 	return &got
 }
 
-// walkHeaders describes the headers that a victim comes by at most, and returns the lengths of the
+// walkHeaders describes the headers that a victim reads at most, and returns the lengths of the
 // records.
 func walkHeaders(stream []byte, tls13 bool) (string, []int) {
 	var walk []string
@@ -344,8 +344,8 @@ func compareRecordPaths(t *testing.T, p *recordProgram) (wrong []string) {
 	if differences := p.compare(t, std, own); len(differences) > 0 {
 		wrong = append(wrong, differences...)
 	}
-	// After some faults libssl's path goes on, or stops, elsewhere than crypto/tls. It returns the
-	// same bytes.
+	// After some faults libssl's path continues, or stops, at another record than crypto/tls. It
+	// returns the same bytes.
 	n := min(len(std.data), len(libssl.data))
 	if !bytes.Equal(std.data[:n], libssl.data[:n]) {
 		complain("libssl: other data after %d bytes", n)
@@ -377,8 +377,8 @@ func (p *recordProgram) compare(t *testing.T, std, own *heard) (wrong []string) 
 	}
 	at, row := p.strict()
 	if row != nil {
-		// crypto/tls takes all that comes before that record: then ossl has to, and must refuse
-		// just this one. (If it does not, both end before it, and alike.)
+		// If crypto/tls accepts everything before that record, ossl must too, and must refuse just
+		// this one. (If crypto/tls does not, both stop before it, in the same way.)
 		before := runRecords(t, ossl.RecordsAuto, p, at)
 		if before.endedOpen() {
 			std, class = before, "local error: "+tls.AlertError(row.alert).Error()

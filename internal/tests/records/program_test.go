@@ -12,8 +12,8 @@ import (
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
-// A recordProgram is a list of operations that make a stream of records, and how its victim lives
-// through it:
+// A recordProgram is a list of operations that make a stream of records, and specifies how its
+// victim reads and writes:
 //
 //	suite role(1) reads(2) arrives(3) writes(2) { operation arguments }
 //
@@ -420,8 +420,7 @@ func (p *recordProgram) strict() (at int, row *strictness) {
 	return 0, nil
 }
 
-// strictTicket returns the row that a NewSessionTicket falls under that is well-formed to
-// crypto/tls, or nil.
+// strictTicket returns the row for a NewSessionTicket that crypto/tls finds well-formed, or nil.
 func strictTicket(body []byte) *strictness {
 	rest := operands(body)
 	take := func(n int) []byte {
@@ -449,8 +448,8 @@ func strictTicket(body []byte) *strictness {
 	return nil
 }
 
-// plain reports whether libssl has nothing to object to that crypto/tls does not mind: it has other
-// limits to warnings and to records without data, and its own opinion of some alerts.
+// plain reports whether libssl refuses nothing that crypto/tls accepts: libssl has other limits on
+// warnings and on records without data, and treats some alerts differently.
 func (p *recordProgram) plain() bool {
 	for _, r := range p.list {
 		closing := r.intact() && r.typ == tlstest.TypeAlert && len(r.text) == 2 && r.text[0] == 1 && r.text[1] == 0

@@ -12,9 +12,9 @@ import (
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
-// TestNoReplayByChangeCipherSpec puts a ChangeCipherSpec, which takes no key, behind a client's
-// first records, and sends those records again. OpenSSL 3.2 and later pass over the
-// ChangeCipherSpec; the counts for the takeover must, too.
+// TestNoReplayByChangeCipherSpec puts a ChangeCipherSpec, which uses no key, after a client's first
+// records, and sends those records again. OpenSSL 3.2 and later ignore the ChangeCipherSpec; the
+// counts for the takeover must ignore it, too.
 func TestNoReplayByChangeCipherSpec(t *testing.T) {
 	for _, withTicket := range []bool{true, false} {
 		t.Run(fmt.Sprintf("ticket %v", withTicket), func(t *testing.T) {

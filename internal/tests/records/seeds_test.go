@@ -56,7 +56,7 @@ func doRaw(typ byte, version, length int, body string) []byte {
 
 func doGarbage(b string) []byte { return append([]byte{opGarbage}, opBytes(b)...) }
 
-// The numbers of records count from the last one back.
+// The numbers of records count backwards from the last one.
 
 func doMutate(which byte, at int, xor byte) []byte {
 	return opJoin([]byte{opMutate, which}, op16(at), []byte{xor})
@@ -227,7 +227,7 @@ var seedHeaders = [][]byte{
 	doGarbage("\x17\x03"),
 }
 
-// seedChanges have operations that change sealed records, leave them out, or repeat them.
+// seedChanges change sealed records, omit them, or repeat them.
 var seedChanges = [][]byte{
 	opJoin(firstData, doMutate(0, 0, 2)),
 	opJoin(firstData, doMutate(0, 0, 3)),
