@@ -81,8 +81,8 @@ func ticketAfterMisfit() (gives, known bool) {
 	}
 }
 
-// TestTakeoverBetweenAnyTwoBytes divides the bytes after the handshake in each place there is
-// between two reads: the connection is taken over while it is read.
+// TestTakeoverBetweenAnyTwoBytes divides the bytes after the handshake at each position between two
+// reads: the connection is taken over while it is read.
 func TestTakeoverBetweenAnyTwoBytes(t *testing.T) {
 	cc, sc := tlstest.Resuming(tls.VersionTLS13)
 	client, server := ossltest.NewContext(t, cc), ossltest.NewContext(t, sc)
@@ -121,7 +121,8 @@ func TestTakeoverBetweenAnyTwoBytes(t *testing.T) {
 	}
 }
 
-// cutConn has a first Read that returns no more than first bytes, or one where that is 0.
+// cutConn, if cutting is set, divides its input after first bytes: no Read returns bytes from both
+// parts.
 type cutConn struct {
 	net.Conn
 	cutting     bool
@@ -183,7 +184,7 @@ func TestSuiteNoLongerAllowed(t *testing.T) {
 	}
 }
 
-// cutting is an implementation whose client has its input cut.
+// cutting is an implementation that divides its client's input.
 type cutting struct {
 	tlstest.Impl
 	conn *cutConn

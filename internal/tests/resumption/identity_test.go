@@ -58,7 +58,7 @@ func TestChosenPolicyIsNotResumedAround(t *testing.T) {
 	}
 }
 
-// TestInsecureSessionIsVerified has two Contexts share a cache. One that doesn't verify puts a
+// TestInsecureSessionIsVerified shares a cache between two Contexts. One that doesn't verify puts a
 // session into it, and one that verifies gets it (CVE-2021-22939, CVE-2025-68121).
 func TestInsecureSessionIsVerified(t *testing.T) {
 	issuer := tlstest.NewAuthority("ends soon", tlstest.CA(), func(c *x509.Certificate) { c.NotAfter = time.Now().Add(time.Hour) })
@@ -90,7 +90,7 @@ func TestInsecureSessionIsVerified(t *testing.T) {
 }
 
 // TestResumeAfterHelloRetry resumes sessions of a client with a certificate over a
-// HelloRetryRequest, where the server looks at each session twice.
+// HelloRetryRequest, after which the server examines each session a second time.
 func TestResumeAfterHelloRetry(t *testing.T) {
 	for _, store := range []string{"tickets", "cache"} {
 		for _, way := range []string{"std", "ossl"} {

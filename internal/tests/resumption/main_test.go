@@ -8,7 +8,7 @@ import (
 	"github.com/ossl-go/ossl/internal/ossltest"
 )
 
-// TestMain leaves tests out that FIPS mode refuses.
+// TestMain omits the tests that use features FIPS mode refuses.
 func TestMain(m *testing.M) {
 	ossltest.Main(m, []ossltest.Exception{
 		{Tests: "TestChosenPolicyIsNotResumedAround", Reason: "a configuration that is chosen can't have ClientCAs of its own"},

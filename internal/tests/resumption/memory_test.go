@@ -22,8 +22,8 @@ const (
 	// maxBytesPerSession is the maximum of memory for a session in a cache, as session.NewCache
 	// promises.
 	maxBytesPerSession = session.BytesPerEntry
-	// C's heap may grow by some bytes for each handshake, since its pools go on
-	// filling up for some time. A session that libssl kept would take 1,000 bytes.
+	// C's heap may grow by some bytes for each handshake, since its pools continue to fill up for
+	// some time. A session that libssl kept would take 1,000 bytes.
 	maxCBytes = 500
 	cSlack    = 64 << 10
 )

@@ -12,8 +12,9 @@ import (
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
-// TestOtherClientCertificate offers a session only with the client certificate that it was made with. crypto/tls
-// offers it with any, so that the server takes the client for another one.
+// TestOtherClientCertificate offers a session only with the client certificate that it was made
+// with. crypto/tls offers it with any certificate, so that the server mistakes the client for
+// another one.
 func TestOtherClientCertificate(t *testing.T) {
 	alice, bob := tlstest.ClientCert(tlstest.P256), tlstest.New(tlstest.Options{Names: []string{"bob"}})
 	static := func(certs ...tls.Certificate) func(*tls.Config) {

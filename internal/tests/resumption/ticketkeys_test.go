@@ -14,7 +14,7 @@ import (
 	"github.com/ossl-go/ossl/session"
 )
 
-// dropIn is a server made anew for each connection of a configuration, as crypto/tls's is.
+// dropIn makes a new server for each connection of a configuration, as crypto/tls does.
 func dropIn(config *tls.Config) tlstest.End {
 	return func(conn net.Conn) tlstest.Conn { return ossl.Server(conn, config) }
 }
@@ -139,7 +139,7 @@ func TestTicketKeys(t *testing.T) {
 	}
 }
 
-// TestZeroTicketKey: a key that was never set is refused, which crypto/tls takes.
+// TestZeroTicketKey: a key that was never set is refused; crypto/tls accepts it.
 func TestZeroTicketKey(t *testing.T) {
 	config := tlstest.ServerConfig()
 	config.SessionTicketsDisabled = false
@@ -308,7 +308,7 @@ func TestTicketsOnceInTLS13(t *testing.T) {
 	tlstest.WantResumed(t, client, server, false)
 }
 
-// TestSessionOptionsRefused has each option that can't be honoured refused by its name.
+// TestSessionOptionsRefused checks that each option that can't be honoured is refused by its name.
 func TestSessionOptionsRefused(t *testing.T) {
 	ring := session.NewRotatingRing(0, 0)
 	keyed, disabled := tlstest.ServerConfig(), tlstest.ServerConfig()

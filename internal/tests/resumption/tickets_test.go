@@ -14,8 +14,8 @@ import (
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
-// TestWritesOfAServer: a handshake and a first Write are two Writes of the connection beneath, as
-// with crypto/tls.
+// TestWritesOfAServer: a handshake and a first Write are two Writes to the underlying connection,
+// as with crypto/tls.
 func TestWritesOfAServer(t *testing.T) {
 	count := func(t *testing.T, server func(conn net.Conn, config *tls.Config) tlstest.Conn) int64 {
 		cc, sc := tlstest.Resuming(tls.VersionTLS13)
