@@ -112,8 +112,8 @@ func decipher12(records []Record, from Role, ch, sh hello, log *KeyLog) []Record
 	return records
 }
 
-// SendKeys returns the keys with which an end's next records would be sealed after the handshake,
-// when the end has sent nothing but its handshake yet.
+// SendKeys returns the keys with which a side's next records would be sealed after the handshake,
+// if the side has sent only its handshake yet.
 func (r *Recording) SendKeys(from Role, log *KeyLog) (*Keys, error) {
 	ch, sh := r.hellos()
 	if sh.version == tls.VersionTLS13 {

@@ -58,7 +58,7 @@ func ServerWith(edits ...func(*tls.Config)) func() *tls.Config {
 	return func() *tls.Config { return ServerConfig(edits...) }
 }
 
-// DenyConn has VerifyConnection fail with ErrDenied.
+// DenyConn makes VerifyConnection fail with ErrDenied.
 func DenyConn(c *tls.Config) {
 	c.VerifyConnection = func(tls.ConnectionState) error { return ErrDenied }
 }

@@ -182,7 +182,7 @@ func (c *PipeConn) Close() error {
 func (c *PipeConn) WaitStarved() bool { return c.pipe.wait(c.in) }
 
 // WaitStuck returns true when a Read of each end waits with nothing to read, so that neither will
-// ever go on, and false when either end is closed.
+// ever return, and false when either end is closed.
 func (c *PipeConn) WaitStuck() bool { return c.pipe.wait(c.in, c.out) }
 
 func (p *pipe) wait(halves ...*half) bool {

@@ -18,7 +18,7 @@ type Scripted struct {
 
 // Script runs a handshake of impl, as role, with a peer that sends the elements of script: the
 // first at once, each later one when the victim waits. Afterwards the peer closes its direction if
-// end is set, or else goes on waiting.
+// end is set, or else continues to wait.
 func Script(impl Impl, role Role, config *tls.Config, script [][]byte, end bool) *Scripted {
 	victimEnd, peerEnd := NewPipe()
 	defer peerEnd.Close()
