@@ -120,7 +120,7 @@ func (s *httpsServer) state(conn net.Conn, state http.ConnState) {
 	}
 }
 
-// stop waits for the connections to end and returns their states.
+// stop waits until the connections are closed and returns their states.
 func (s *httpsServer) stop(ctx context.Context) ([]tls.ConnectionState, error) {
 	defer s.http.Close()
 	s.listener.Close()
