@@ -66,7 +66,7 @@ func writeGo(t *testing.T, line string) string {
 	return dir
 }
 
-// TestCheck has lists that differ from an OpenSSL of its own.
+// TestCheck checks lists that differ from an OpenSSL that the test makes.
 func TestCheck(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skipf("%s is not installed: libraries here are not ELF's", "Linux")
@@ -199,7 +199,7 @@ func writeFile(t *testing.T, name, text string) {
 	}
 }
 
-// TestLists looks that the lists which are checked can be read, without an OpenSSL.
+// TestLists checks that the lists can be read, without an OpenSSL.
 func TestLists(t *testing.T) {
 	t.Chdir("../..")
 	entries, err := readCLists(cLists, nil)

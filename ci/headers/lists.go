@@ -215,7 +215,7 @@ func number(expression string) (uint64, error) {
 	return n, nil
 }
 
-// preprocess has the compiler expand macros and nothing else.
+// preprocess makes the compiler only expand macros.
 var preprocess = []string{"-E", "-P"}
 
 // compile runs the C compiler on a source and returns its output, or an error with all its
