@@ -79,13 +79,14 @@ func (o options) arguments(p planned) []string {
 	}
 }
 
-// hostsOnly are tests that are left out of a whole row of an emulated processor, of which they take
-// half: they have one process after the other read a configuration file, of which TestHostPolicy
-// does enough there; or they measure the memory of a session, a context or a connection, or count
-// threads, which is the same with any 64-bit processor; or they differ from those that remain in
-// a decision that Go alone makes: the limits of a ClientHello and of a Certificate, the server's mode
-// of client authentication, the names that bind a session, and files of libraries that are cut short;
-// or they repeat records that other tests send, FuzzRecordPaths. The host's rows run them.
+// hostsOnly are tests that are left out of a whole row of an emulated processor, where they take
+// half of the time. Some start one process after the other to read a configuration file;
+// TestHostPolicy does enough of that there. Some measure the memory of a session, a context or a
+// connection, or count threads, which is the same with any 64-bit processor. Some differ from the
+// remaining tests only in a decision that Go alone makes: the limits of a ClientHello and of a
+// Certificate, the server's mode of client authentication, the names that bind a session, and files
+// of libraries that are cut short. FuzzRecordPaths repeats records that other tests send. The
+// host's rows run all of these tests.
 const hostsOnly = "^Test(HostPolicyFile|InteropHostPolicy|BytesPerSession|CompiledConfigsAreBounded|Soak|Threads|Uploads)$" +
 	"|^TestDifferential(LongHello|CertificateSize|ClientAuth)$" +
 	"|^(TestSessionIsBoundToIdentity|TestLibrariesCutShort|FuzzRecordPaths)$" +

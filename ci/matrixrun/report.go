@@ -138,7 +138,7 @@ func reason(output []string) string {
 const tools = `openssl|nginx|curl|gnutls-\w+|node|python3?|cc|redis-server|rust-libp2p|strace`
 
 // steps are scripts that .ci/run calls as well, and that run tests which others leave out.
-// TestSteps holds them against it.
+// TestSteps compares them with it.
 var steps = []string{"acme", "config", "kernel-tls", "redis"}
 
 var (

@@ -21,7 +21,7 @@ import (
 //
 // A newer OpenSSL needs a newer C library, and that one needs its own program loader. The loader
 // can be started by hand (as a version's run script does) and LD_LIBRARY_PATH can be set, but both
-// betray tests that start programs: with the first, /proc/self/exe is the loader and a test that
+// break tests that start programs: with the first, /proc/self/exe is the loader and a test that
 // starts itself again silently gets the host's OpenSSL; with the second, every program inherits
 // libraries that its loader doesn't fit, and crashes. So the test binaries are linked to a loader
 // and a library path inside this folder, which are symbolic links: to go from version to version
@@ -285,7 +285,7 @@ func isRelease(version, number string) bool {
 	return ok && (rest == "" || rest[0] == '.')
 }
 
-// runBinary adds the results of one package's tests to the row. That tests fail is a result and no
+// runBinary adds the results of one package's tests to the row. Failing tests are a result, not an
 // error.
 func runBinary(ctx context.Context, r *row, p planned, bin binary, args []string) error {
 	cmd := exec.CommandContext(ctx, "go", append([]string{"tool", "test2json", "-t", "-p", bin.pkg, bin.file}, args...)...)
