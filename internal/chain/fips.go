@@ -123,7 +123,7 @@ func hasUsage(cert *x509.Certificate, usage x509.ExtKeyUsage) bool {
 	return slices.Contains(cert.ExtKeyUsage, usage) || slices.Contains(cert.ExtKeyUsage, x509.ExtKeyUsageAny)
 }
 
-// mayIssue reports whether crypto/x509 takes a certificate for an issuer.
+// mayIssue reports whether crypto/x509 accepts a certificate as an issuer.
 func mayIssue(cert *x509.Certificate) bool {
 	if cert.Version == 3 && !cert.BasicConstraintsValid || cert.BasicConstraintsValid && !cert.IsCA {
 		return false

@@ -20,7 +20,7 @@ import (
 	"github.com/ossl-go/ossl/internal/tlstest"
 )
 
-// shakeContexts runs a handshake of two Contexts, and returns the error of each end.
+// shakeContexts runs a handshake of two Contexts, and returns the error of each side.
 func shakeContexts(client, server *ossl.Context) (clientErr, serverErr error) {
 	type end = interface{ Handshake() error }
 	return tlstest.TryShake(
@@ -136,7 +136,8 @@ func oneHandshake(t *testing.T, client, server *ossl.Context) *x509.Certificate 
 	return c.ConnectionState().PeerCertificates[0]
 }
 
-// TestCertCacheIsTheContexts meets a peer again, with a callback that clears the raw certificate.
+// TestCertCacheIsTheContexts connects to a peer again, with a callback that clears the raw
+// certificate.
 func TestCertCacheIsTheContexts(t *testing.T) {
 	config := tlstest.ClientConfig()
 	config.VerifyPeerCertificate = func(raw [][]byte, _ [][]*x509.Certificate) error {
@@ -191,7 +192,7 @@ func TestCertificateKeepsNoContext(t *testing.T) {
 }
 
 // roles runs a test for the chains that clients verify and for those that servers verify. std and
-// own return the verifying end's error.
+// own return the verifying side's error.
 func roles(t *testing.T, test func(t *testing.T, pool *x509.CertPool, std, own func() error)) {
 	for _, role := range []string{"client", "server"} {
 		t.Run(role, func(t *testing.T) {
