@@ -59,8 +59,7 @@ func (in *Input) Fill(conn net.Conn) error {
 	return err
 }
 
-// fillBehind appends to input that is there, and moves that to the start of a buffer of pool if it
-// fits.
+// fillBehind appends to existing input, which it moves to the start of a buffer of pool if it fits.
 func (in *Input) fillBehind(conn net.Conn, pool *Pool) error {
 	to := in.buf
 	if to.pool != pool {
