@@ -34,7 +34,7 @@ func exists(path string) bool {
 }
 
 // Serve starts a server's program, and waits for a line of its output that contains ready. The
-// program, and its children, end with the test.
+// program and its children are killed when the test has finished.
 func Serve(t *testing.T, ready string, env []string, path string, args ...string) {
 	t.Helper()
 	// The shell kills the program even if this process is killed, since the shell's input is closed
