@@ -91,7 +91,8 @@ func newKey(kind KeyKind) crypto.Signer {
 	panic("tlstest: no such kind of key: " + string(kind))
 }
 
-// smallRSAKey makes an RSA-1024 key without crypto/rsa, which may come to refuse so small a key.
+// smallRSAKey makes an RSA-1024 key without crypto/rsa, which may refuse so small a key in the
+// future.
 func smallRSAKey() *rsa.PrivateKey {
 	e := big.NewInt(65537)
 	one := big.NewInt(1)

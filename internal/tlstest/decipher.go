@@ -2,7 +2,7 @@ package tlstest
 
 import "crypto/tls"
 
-// Decipher returns the records that an end wrote, decrypted as far as the key log allows.
+// Decipher returns the records that a side wrote, decrypted as far as the key log allows.
 func (r *Recording) Decipher(from Role, log *KeyLog) []Record {
 	records, _ := SplitRecords(r.Bytes(from))
 	ch, sh := r.hellos()
@@ -54,7 +54,7 @@ func markOpaque(records []Record) []Record {
 
 func decipher13(records []Record, from Role, suite uint16, log *KeyLog) []Record {
 	label := map[Role]string{ClientRole: "CLIENT", ServerRole: "SERVER"}[from]
-	// An end's records may be sealed with any of these keys. They are tried in turn, since an end
+	// A side's records may be sealed with any of these keys. They are tried in turn, since a side
 	// that fails may stop at any of them.
 	var current []*Keys
 	for _, l := range []string{label + "_HANDSHAKE_TRAFFIC_SECRET", label + "_TRAFFIC_SECRET_0"} {

@@ -42,7 +42,7 @@ func Protocols(names ...string) func(*tls.Config) {
 }
 
 // AskClient makes a server ask the client for a certificate, which CA must have issued if the mode
-// has it verified.
+// verifies it.
 func AskClient(mode tls.ClientAuthType) func(*tls.Config) {
 	return func(c *tls.Config) { c.ClientAuth, c.ClientCAs = mode, CA().Pool() }
 }

@@ -71,7 +71,7 @@ func (c *Calls) of(side Role) string {
 	return strings.Join(c.list[side], "; ")
 }
 
-// A Side is the outcome of a run at one end.
+// A Side is the outcome of a run for one side.
 type Side struct {
 	Handshake string // class of Handshake's error
 	Talk      string // class of Talk's error, if the handshake was good
@@ -216,8 +216,8 @@ func handshake(conn Conn, role Role, context func(Role) context.Context) error {
 	return conn.HandshakeContext(context(role))
 }
 
-// patiently waits for both sides to end. If they never will, it closes their transports and returns
-// false.
+// patiently waits for both sides to finish. If they never will, it closes their transports and
+// returns false.
 func patiently(wg *sync.WaitGroup, client, server net.Conn, onStall func()) bool {
 	done, stuck := make(chan struct{}), make(chan struct{})
 	go func() { wg.Wait(); close(done) }()
