@@ -89,8 +89,8 @@ func (r *run) connect(ctx context.Context, address string) (Outcome, *Interval) 
 	}
 }
 
-// routeless reports whether this host has no route to an address, as hosts without IPv6 have none to
-// IPv6's. That says nothing on the server. A socket of UDP is connected without a packet.
+// routeless reports whether this host has no route to an address, as hosts without IPv6 have none
+// to IPv6's. That is no fact about the server. Connecting a UDP socket sends no packet.
 var routeless = func(address string) bool {
 	conn, err := net.Dial("udp", address)
 	if err != nil {

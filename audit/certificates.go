@@ -17,9 +17,9 @@ import (
 // A keyKind is a kind of key for which a server may have a certificate of its own.
 type keyKind struct {
 	name    string
-	suites  []uint16 // of TLS 1.2 and earlier, which choose the kind
+	suites  []uint16 // up to TLS 1.2: a suite determines the kind of key
 	part    string   // of the suites' names
-	schemes []uint16 // signature schemes of TLS 1.3, which choose the kind
+	schemes []uint16 // TLS 1.3: a signature scheme determines it
 	prefix  []string // of the schemes' names
 }
 
@@ -136,7 +136,7 @@ func (r *run) fetchChain(ctx context.Context, kind *keyKind, version uint16) (*C
 	staple := in.staple
 	in.staple = nil
 	chain := analyse(in)
-	if len(staple) > 0 { // the response is of today, whatever day the policy is asked about
+	if len(staple) > 0 { // the response is today's, even if options.At is another day
 		in.staple, in.now = staple, time.Now()
 		stapled := analyse(in)
 		chain.Staple, chain.Stapled, chain.StapleError = staple, true, stapled.StapleError

@@ -127,7 +127,7 @@ func TestLazyStaple(t *testing.T) {
 	}
 }
 
-// record returns a record of a handshake message of TLS 1.2, or several if it is long.
+// record returns a TLS 1.2 handshake message as a record, or as several if it is long.
 func record(typ byte, body []byte) []byte {
 	message := append(binary.BigEndian.AppendUint32(nil, uint32(len(body))|uint32(typ)<<24), body...)
 	var all []byte
@@ -140,8 +140,8 @@ func record(typ byte, body []byte) []byte {
 
 func uint24(n int) []byte { return []byte{byte(n >> 16), byte(n >> 8), byte(n)} }
 
-// TestMalformedCertificates has servers that send certificates of 0 bytes and of 16 MB, and servers
-// that end before their certificates.
+// TestMalformedCertificates tests servers that send certificates of 0 bytes and of 16 MB, and
+// servers that close the connection before their certificates.
 func TestMalformedCertificates(t *testing.T) {
 	serverHello := slices.Concat([]byte{3, 3}, make([]byte, 32), []byte{0, 0xc0, 0x2f, 0})
 	large := 1<<24 - 1 - 6

@@ -197,7 +197,7 @@ func FuzzChain(f *testing.F) {
 	})
 }
 
-// A chain on which nothing can be said hides no finding on another one.
+// A chain that can't be judged hides no finding about another one.
 func TestFindingBesideAnotherChain(t *testing.T) {
 	cases := map[string]testcert.Case{}
 	for _, c := range testcert.Cases() {

@@ -27,7 +27,7 @@ var probes = []probe{
 	{"watch", probeWatch},
 }
 
-// rules judge the facts. Their order is that of Report.Results.
+// rules judge the facts, in the order of Report.Results.
 var rules = concat(
 	addressRules,
 	protocolRules,
@@ -62,8 +62,8 @@ var ErrNoTLS = errors.New("there is no TLS on this port")
 // before.
 var ErrTime = errors.New("the audit took as long as it may")
 
-// Times of audits. One over a fast link takes a second; one of a server that never answers takes
-// seven timeouts, and one that answers each connection at its last moment would take hundreds.
+// Times of audits. An audit over a fast link takes a second. If the server never answers, it takes
+// seven timeouts; if the server answers each connection at the last moment, it would take hundreds.
 const (
 	usualTime   = 3 * time.Minute
 	usualWaits  = 36 // timeouts, if those are longer
@@ -95,9 +95,9 @@ const longestTime = 1000 * 24 * time.Hour
 // Check audits a target: it looks for the addresses of the name, connects to each, and runs its
 // probes on the first address that can be reached.
 //
-// Check always returns a report. Its error says that the audit couldn't begin: the name has no
-// address, or the error wraps [ErrUnreachable] or [ErrNoTLS]. All rules have failed then. If the context
-// ends, the report has the facts found before, Interrupted is set, and the error is the context's.
+// Check always returns a report. It fails if the audit couldn't begin: the name has no address, or
+// the error wraps [ErrUnreachable] or [ErrNoTLS]. All rules have failed then. If the context is
+// done, the report has the facts found before, Interrupted is set, and the error is the context's.
 //
 // A target's protocol "tls" is a guess: if the server chooses HTTP by ALPN, or doesn't answer TLS and
 // speaks PostgreSQL, SMTP, IMAP, POP3 or MySQL, the report's Target has that protocol.

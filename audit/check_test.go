@@ -50,8 +50,8 @@ func resultOf(t *testing.T, r *Report, rule string) Result {
 	return Result{}
 }
 
-// TestUnreachable: no address answers, so everything has failed to be tested, and nothing is said on
-// the server.
+// TestUnreachable: no address answers, so everything has failed to be tested, and the report has no
+// finding about the server.
 func TestUnreachable(t *testing.T) {
 	withProbes(t, probe{"never", func(context.Context, *run) error { t.Error("a probe ran"); return nil }})
 	r, err := Check(t.Context(), Target{Host: "example.test", Port: 443, Protocol: "https"}, Options{Addresses: two, Dial: dialTo()})
@@ -84,7 +84,7 @@ func TestOneUnreachable(t *testing.T) {
 	}
 }
 
-// TestNoRoute: an address that this host has no route to says nothing on the server.
+// TestNoRoute: an address that this host has no route to leads to no finding about the server.
 func TestNoRoute(t *testing.T) {
 	withProbes(t)
 	if routeless("127.0.0.1:1") {
@@ -166,7 +166,7 @@ func TestInterrupted(t *testing.T) {
 	noEmptyOutcome(t, reflect.ValueOf(r.Facts), "Facts")
 }
 
-// noEmptyOutcome fails if a part of the facts doesn't say whether it was tested.
+// noEmptyOutcome fails if a part of the facts doesn't report whether it was tested.
 func noEmptyOutcome(t *testing.T, v reflect.Value, path string) {
 	t.Helper()
 	if o, ok := v.Interface().(Outcome); ok {
@@ -182,8 +182,8 @@ func noEmptyOutcome(t *testing.T, v reflect.Value, path string) {
 	}
 }
 
-// TestComplete: facts in slices, maps and behind pointers get their outcome too, and those that have
-// one keep it.
+// TestComplete: facts in slices, maps and behind pointers get an outcome too, and facts with an
+// outcome keep it.
 func TestComplete(t *testing.T) {
 	f := Facts{
 		Addresses: []AddressFacts{{}, {Outcome: Outcome{State: Tested}}},

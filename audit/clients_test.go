@@ -58,7 +58,7 @@ func TestClientHellos(t *testing.T) {
 	}
 }
 
-// simulated runs the clients against a server of crypto/tls.
+// simulated runs the clients against a crypto/tls server.
 func simulated(t *testing.T, config *tls.Config) *Facts {
 	t.Helper()
 	r := testRun(serveGo(t, config))
@@ -135,7 +135,7 @@ func TestClientsRefused(t *testing.T) {
 }
 
 // TestClientsGentle shows that an audit that has made its connections simulates no clients, and
-// that the rules say so.
+// that the rules report this.
 func TestClientsGentle(t *testing.T) {
 	for _, before := range []int{gentle, gentle - 2} {
 		r := testRun(serveGo(t, &tls.Config{}))

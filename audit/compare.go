@@ -37,7 +37,7 @@ func probeAddresses(ctx context.Context, r *run) error {
 	return nil
 }
 
-// compare makes a handshake of TLS 1.3 with an address, or of TLS 1.2 if the server has no other.
+// compare makes a TLS 1.3 handshake with an address, or a TLS 1.2 handshake if the server lacks TLS 1.3.
 func (r *run) compare(ctx context.Context, a *AddressFacts) error {
 	var err error
 	for _, version := range []uint16{hello.TLS13, hello.TLS12} {

@@ -25,7 +25,7 @@ const (
 	dnsFile  = "/etc/resolv.conf" // resolv.conf(5)
 )
 
-// errNoResolver says that the system's resolvers aren't known.
+// errNoResolver is the error if the system's resolvers aren't known.
 var errNoResolver = errors.New("the system's resolvers aren't known: there is no " + dnsFile)
 
 // probeDNS asks the system's resolvers for the name's HTTPS and CAA records. The net package has no

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Facts are the observations of an audit, without judgement. Each part says in its Outcome whether
-// it was tested.
+// Facts are the observations of an audit, without judgement. The Outcome of each part reports
+// whether it was tested.
 type Facts struct {
 	Addresses []AddressFacts `json:"addresses"`        // all of the name's
 	Address   string         `json:"address"`          // of the address that the other facts are about
@@ -19,8 +19,8 @@ type Facts struct {
 	Timing       TimingFacts      `json:"timing"`
 	Resumption   ResumptionFacts  `json:"resumption"`
 	EarlyData    EarlyDataFacts   `json:"early_data"`
-	// Injection says whether the server executes commands within TLS that came in clear text
-	// before.
+	// Injection reports whether the server executes commands within TLS that it received in clear
+	// text before.
 	Injection Switch      `json:"starttls_injection"`
 	HTTP      HTTPFacts   `json:"http"`
 	DNS       DNSFacts    `json:"dns"`
@@ -32,7 +32,7 @@ type Facts struct {
 type AddressFacts struct {
 	Outcome
 	Address     string    `json:"address"`                 // host:port
-	RoundTrip   *Interval `json:"round_trip_ms,omitempty"` // of TCP's handshake
+	RoundTrip   *Interval `json:"round_trip_ms,omitempty"` // duration of the TCP handshake
 	Version     string    `json:"version,omitempty"`
 	Suite       string    `json:"suite,omitempty"`
 	Group       string    `json:"group,omitempty"`
@@ -48,14 +48,15 @@ type ProtocolFacts struct {
 	Versions map[string]VersionFacts `json:"versions"` // by name: "SSL 2", "TLS 1.3"
 	// Lies are answers that no client offered, or that aren't TLS.
 	Lies []string `json:"lies,omitempty"`
-	// Silent counts the refusals without an alert: the server ended the connection before it answered,
-	// and answered other connections before and after. They are as sure as two of those are.
+	// Silent counts the refusals without an alert: the server closed the connection before it
+	// answered, and answered other connections before and after. They are as sure as two of those
+	// are.
 	Silent int `json:"refusals_without_alert,omitempty"`
-	// LargeHello says whether the server answers a ClientHello as large as those of browsers.
+	// LargeHello reports whether the server answers a ClientHello as large as a browser's.
 	LargeHello HelloSize `json:"large_hello"`
 }
 
-// A HelloSize says whether the server answers a ClientHello of a size.
+// A HelloSize reports whether the server answers a ClientHello of a size.
 type HelloSize struct {
 	Outcome
 	Answered bool `json:"answered"`
@@ -68,8 +69,8 @@ type VersionFacts struct {
 	Outcome
 	Offered bool     `json:"offered"`
 	Suites  []string `json:"suites,omitempty"` // the most preferred first if Order is "server"
-	// Order says whose order decides: "server", "client", "server, ChaCha20 if the client prefers
-	// it", or "" if there is one suite.
+	// Order reports whose order decides: "server", "client", "server, ChaCha20 if the client
+	// prefers it", or "" if there is one suite.
 	Order      string   `json:"order,omitempty"`
 	Groups     []string `json:"groups,omitempty"` // the most preferred first if GroupOrder is "server"
 	GroupOrder string   `json:"group_order,omitempty"`
@@ -82,8 +83,8 @@ type VersionFacts struct {
 	// Inherits reports whether the suites of the later version weren't asked for again, except the
 	// first: servers have one list for TLS 1.0 to 1.2.
 	Inherits bool `json:"inherits,omitempty"`
-	// Partial says why the lists may be incomplete: all their entries are offered, and there may be
-	// more.
+	// Partial is the reason why the lists may be incomplete: all their entries are offered, and
+	// there may be more.
 	Partial string `json:"partial,omitempty"`
 }
 
@@ -99,7 +100,7 @@ type OptionFacts struct {
 	CompressCertificate ListFacts `json:"certificate_compression"` // RFC 8879: "zlib", "brotli", "zstd"
 }
 
-// A Switch says whether a server does something.
+// A Switch reports whether a server does something.
 type Switch struct {
 	Outcome
 	On bool `json:"on"`
@@ -155,8 +156,8 @@ type CertificateFact struct {
 	Bytes     int       `json:"bytes"`
 	SHA256    string    `json:"sha256"`
 	Error     string    `json:"error,omitempty"` // it can't be parsed
-	// Refused says why clients that are strict, those in Go for example, refuse to parse it, although others
-	// can.
+	// Refused is the reason why strict clients, for example in Go, refuse to parse it, although
+	// others can.
 	Refused string `json:"refused,omitempty"`
 }
 
@@ -186,10 +187,9 @@ type ResumptionFacts struct {
 	ID12     Resumed `json:"tls12_id"`
 	Ticket12 Resumed `json:"tls12_ticket"`
 	Ticket13 Resumed `json:"tls13"`
-	// Fleet says for each pair of addresses whether a session of the first is resumed by the
-	// second.
+	// Fleet reports for each pair of addresses whether the second resumes a session of the first.
 	Fleet []FleetFacts `json:"fleet,omitempty"`
-	// WeakKey says which known key opens the server's tickets, if one does.
+	// WeakKey is the known key that opens the server's tickets, if one does.
 	WeakKey struct {
 		Outcome
 		Key string `json:"key,omitempty"`
@@ -200,7 +200,7 @@ type ResumptionFacts struct {
 	Watch      *WatchFacts `json:"watch,omitempty"`
 }
 
-// Resumed says how often a session was really resumed.
+// Resumed reports how often a session was really resumed.
 type Resumed struct {
 	Outcome
 	Offered bool `json:"offered"` // the server gave an ID or a ticket
@@ -242,7 +242,7 @@ type EarlyDataFacts struct {
 	Replay   Replay `json:"replay"`
 }
 
-// A Replay says how often a request in early data was executed again.
+// A Replay reports how often a request in early data was executed again.
 type Replay struct {
 	Outcome
 	Sent     int `json:"sent"`

@@ -137,8 +137,8 @@ func TestForeignValues(t *testing.T) {
 	}
 }
 
-// TestPolicyAgainstAdvice: a server that follows its policy doesn't fail a rule that advises what the policy
-// forbids. The rule's remedy names the conflict.
+// TestPolicyAgainstAdvice: a server that follows its policy doesn't fail a rule whose advice the
+// policy forbids. The rule's remedy names the conflict.
 func TestPolicyAgainstAdvice(t *testing.T) {
 	for _, server := range []string{"nginx", "Apache/2.4.62", "haproxy", ""} {
 		p, err := policy.Get("bsi")

@@ -11,9 +11,9 @@ import (
 	"github.com/ossl-go/ossl/audit/internal/hello"
 )
 
-// largeHello is the length of the audit's first ClientHello. It needs two segments of TCP, as those of
-// browsers do because of their post-quantum key shares. Some servers, load balancers and firewalls expect
-// a hello in one segment.
+// largeHello is the length of the audit's first ClientHello. It needs two TCP segments, as a
+// browser's ClientHello does because of its post-quantum key share. Some servers, load balancers
+// and firewalls expect a hello in one segment.
 const largeHello = 1600
 
 // smallHello is a ClientHello that all servers answer which have TLS 1.2 or 1.3. It has no key share.
@@ -65,7 +65,7 @@ func (p *protocols) size() {
 	}
 }
 
-// clientHandshake13 makes a handshake of TLS 1.3 on a connection, with small key shares if it must.
+// clientHandshake13 makes a TLS 1.3 handshake on a connection, with small key shares if it must.
 func (r *run) clientHandshake13(conn net.Conn, config *client.Config) (*client.Conn, error) {
 	if r.small && config.Shares == nil {
 		config = new(*config)

@@ -71,8 +71,8 @@ func TestCertificateTimesInJSON(t *testing.T) {
 	}
 }
 
-// A server that holds each connection can't hold the audit for as
-// long as it likes, and what it didn't answer has failed to be tested.
+// A server that holds each connection can't hold the audit for as long as it likes. Questions that
+// it didn't answer have failed to be tested.
 func TestSlowServer(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -170,8 +170,8 @@ func (r *run) host() string {
 	return host
 }
 
-// readResponse reads the headers of a response, and those of interim ones before it: RFC 9110, section
-// 15.2. The body stays unread; it ends with the connection.
+// readResponse reads the headers of a response, and of interim responses before it: RFC 9110,
+// section 15.2. It doesn't read the body; the connection is closed instead.
 func readResponse(conn io.Reader) (*http.Response, error) {
 	in := bufio.NewReader(io.LimitReader(conn, httpHeader))
 	for {

@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// injections are commands that a server may have to refuse: the first is sent in clear text in the
-// same segment as the request for TLS, and the second in TLS. A server that executes the first
-// answers with prefix before it answers the second, whose answer doesn't have it.
+// injections are commands that a server should refuse to execute: the first is sent in clear text
+// in the same segment as the request for TLS, and the second in TLS. A server that executes the
+// first answers with prefix before it answers the second, whose answer doesn't have it.
 var injections = map[string]struct{ clear, encrypted, prefix string }{
 	"smtp": {"NOOP\r\n", "QUIT\r\n", "250"},
 	"imap": {"b NOOP\r\n", "c LOGOUT\r\n", "b "},

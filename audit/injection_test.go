@@ -11,7 +11,7 @@ import (
 	"github.com/ossl-go/ossl/audit/internal/testcert"
 )
 
-// A bufferedConn reads what a bufio.Reader has buffered first.
+// A bufferedConn reads the bytes that a bufio.Reader has buffered first.
 type bufferedConn struct {
 	net.Conn
 	in *bufio.Reader
@@ -19,8 +19,8 @@ type bufferedConn struct {
 
 func (c bufferedConn) Read(b []byte) (int, error) { return c.in.Read(b) }
 
-// TestInjection has servers of SMTP, IMAP and POP3 that keep commands over the beginning of TLS, and
-// servers that discard them.
+// TestInjection tests SMTP, IMAP and POP3 servers that keep commands when TLS begins, and servers
+// that discard them.
 func TestInjection(t *testing.T) {
 	c := testcert.Cases()[0]
 	config := &tls.Config{Certificates: []tls.Certificate{c.Leaf.TLS(c.Sent...)}}

@@ -68,8 +68,8 @@ func (r *Report) Judge(p *policy.Policy, at time.Time) {
 // the same.
 const notPriced = "not measurable here"
 
-// grade returns the grade of an axis: that of its worst finding. A rule that failed to be tested
-// could lower every grade except F, unless its findings lower none.
+// grade returns the grade of an axis, which its worst finding determines. A rule that failed to be
+// tested could lower every grade except F, unless its findings lower none.
 func (r *Report) grade(axis Axis) Grade {
 	grade := Grade{Mark: "A"}
 	for _, f := range r.Findings { // the worst is the first

@@ -22,14 +22,14 @@ import (
 	"github.com/ossl-go/ossl/audit/internal/testcert"
 )
 
-// descriptors returns the number of this process's open files, or 0 if the system doesn't say.
+// descriptors returns the number of this process's open files, or 0 if the system doesn't report it.
 func descriptors() int {
 	files, _ := os.ReadDir("/proc/self/fd")
 	return len(files)
 }
 
 // settled waits until there are no more goroutines and files than before, and returns the numbers.
-// Connections are closed by both ends, each in its own time.
+// The client and the server close connections independently.
 func settled(ctx context.Context, goroutines, files int) (int, int) {
 	for ctx.Err() == nil && (runtime.NumGoroutine() > goroutines || descriptors() > files) {
 		time.Sleep(time.Millisecond)
@@ -110,8 +110,7 @@ func TestFetchesNothingElsewhere(t *testing.T) {
 	}
 }
 
-// A trap lets connections through to a server, until the one of a number: it and those after it are
-// held without an answer.
+// A trap lets the first connections through to a server. It holds later ones without an answer.
 type trap struct {
 	connections atomic.Int32
 	last        int32
@@ -127,8 +126,8 @@ func (p *trap) dial(ctx context.Context, network, address string) (net.Conn, err
 	return new(net.Dialer).DialContext(ctx, network, address)
 }
 
-// TestInterruptedAnywhere: an interruption ends the audit of a server that stops answering, in any
-// phase, and leaves no goroutine and no file.
+// TestInterruptedAnywhere: an interruption stops the audit of a server that doesn't answer any
+// more, in any phase, and leaves no goroutine and no file.
 func TestInterruptedAnywhere(t *testing.T) {
 	target, options := page(t, "http://127.0.0.1:1/")
 	silent, err := net.Listen("tcp", "127.0.0.1:0") // the system accepts, and nobody answers
@@ -170,7 +169,7 @@ func TestInterruptedAnywhere(t *testing.T) {
 // TestEndlessAnswers: servers that never end an answer take a bounded amount of memory for each
 // connection, and leave nothing.
 func TestEndlessAnswers(t *testing.T) {
-	// A ServerHello of TLS 1.2, then a Certificate of 16 MB, or messages without an end, in records of
+	// A TLS 1.2 ServerHello, then a Certificate of 16 MB, or messages without an end, in records of
 	// 16 KB.
 	hello := append([]byte{2, 0, 0, 38, 3, 3}, make([]byte, 32)...)
 	hello = append(hello, 0, 0xc0, 0x2b, 0)

@@ -54,7 +54,7 @@ func (r *run) offers(version string) (known, offered bool) {
 	return ok && v.State == Tested, v.Offered
 }
 
-// hello12 is a ClientHello of TLS 1.2 with all suites of the package client, or with suites.
+// hello12 returns a TLS 1.2 ClientHello with all suites of the package client, or with suites.
 func (r *run) hello12(suites ...uint16) *hello.ClientHello {
 	h := client.Default(r.options.ServerName, hello.TLS12)
 	if suites != nil {
@@ -63,7 +63,7 @@ func (r *run) hello12(suites ...uint16) *hello.ClientHello {
 	return h
 }
 
-// outcome12 is the outcome of a ClientHello of TLS 1.2, unless the server answered it in TLS 1.2.
+// outcome12 returns the outcome of a TLS 1.2 ClientHello, unless the server answered it in TLS 1.2.
 func outcome12(reply *hello.Reply, err error) (Outcome, bool) {
 	switch {
 	case err != nil:
@@ -119,7 +119,7 @@ func (r *run) probeRenegotiation(ctx context.Context) {
 				return err
 			}
 			r.count(func(cost *Cost) { cost.Handshakes++; cost.Signatures++ })
-			// A server that ignores the request says nothing: that is no reason to wait for long.
+			// A server that ignores the request sends nothing: that is no reason to wait for long.
 			wait := max(renegotiationWait, 8*c.State.Times.Flight.Sub(c.State.Times.Sent))
 			conn.SetDeadline(time.Now().Add(min(r.options.Timeout, wait)))
 			s.On, err = c.Renegotiate()
@@ -237,7 +237,7 @@ func (r *run) askALPN13(ctx context.Context, protocols []string) (chosen string,
 	return state.ALPN, err
 }
 
-// handshake13 makes a handshake of TLS 1.3.
+// handshake13 makes a TLS 1.3 handshake.
 func (r *run) handshake13(ctx context.Context, config *client.Config) (state client.State, err error) {
 	err = r.again(ctx, func() error {
 		return r.timed(ctx, func(conn net.Conn, _ float64) error {

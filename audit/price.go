@@ -85,7 +85,7 @@ func difference(a, b *Interval) *Interval {
 	return sum(a, &Interval{-b.Median, -b.High, -b.Low})
 }
 
-// unmeasured says why there is no time.
+// unmeasured returns the reason why there is no time.
 func (f *Facts) unmeasured() string {
 	if f.Flight.RoundTrips > 1 {
 		return "not measurable here: the server waits for the network within its flight"

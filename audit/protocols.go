@@ -53,7 +53,7 @@ type protocols struct {
 }
 
 // A helloAnswer is a server's answer to a ClientHello: a ServerHello, or a refusal, or an error,
-// which says nothing on the server's offer.
+// which is no answer about the server's offer.
 type helloAnswer struct {
 	reply   *hello.Reply
 	refused *hello.Alert
@@ -168,11 +168,11 @@ var (
 
 const chacha13 uint16 = 0x1303
 
-// chacha12 are the suites of TLS 1.2 with ChaCha20.
+// chacha12 are the TLS 1.2 suites with ChaCha20.
 var chacha12 = []uint16{0xcca8, 0xcca9, 0xccaa}
 
-// suites12 returns the suites of TLS 1.2 and earlier, ECDHE with AES-GCM first: if the client's
-// first suite is one of these, crypto/tls assumes that the client has instructions for AES.
+// suites12 returns the suites for TLS 1.2 and earlier, ECDHE with AES-GCM first: if the client's
+// first suite is such a suite, crypto/tls assumes that the client has instructions for AES.
 func suites12() (all []uint16) {
 	var gcm, rest []uint16
 	for _, s := range hello.Suites() {
@@ -188,8 +188,8 @@ func suites12() (all []uint16) {
 	return slices.Concat(gcm, rest, chacha12)
 }
 
-// withOtherGroups appends the other groups of TLS 1.3: later ones than the curves of TLS 1.2 alone, but
-// no drafts.
+// withOtherGroups appends the other TLS 1.3 groups: those with later numbers than the curves for
+// TLS 1.2 alone, but no drafts.
 func withOtherGroups(groups ...uint16) []uint16 {
 	for e := range tlsnames.Groups.All() {
 		if e.ID > 0x001c && e.ID < 0x6399 {
@@ -199,7 +199,7 @@ func withOtherGroups(groups ...uint16) []uint16 {
 	return groups
 }
 
-// groupsUpTo returns the elliptic curves of TLS 1.2, common ones first.
+// groupsUpTo returns the TLS 1.2 elliptic curves, common ones first.
 func groupsUpTo(last uint16) []uint16 {
 	groups := []uint16{0x001d, 0x0017, 0x0018, 0x0019}
 	for g := last; g > 0; g-- {

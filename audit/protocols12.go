@@ -10,7 +10,7 @@ import (
 	"github.com/ossl-go/ossl/audit/internal/hello"
 )
 
-// closed reports whether the server ended the connection.
+// closed reports whether the server closed or reset the connection.
 func closed(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET)
 }
@@ -34,7 +34,7 @@ func (p *protocols) hello12(version uint16, suites, groups []uint16) *hello.Clie
 }
 
 // old finds TLS 1.2 and earlier. A server answers a hello with the latest version that it has in
-// common with the client, so its answer to TLS 1.2 says which versions it doesn't have.
+// common with the client, so its answer to TLS 1.2 shows which versions it doesn't have.
 func (p *protocols) old() {
 	for version := hello.TLS12; version >= hello.SSL3; version-- {
 		first := p.first12
@@ -176,9 +176,9 @@ func (l *list12) note(reply *hello.Reply) {
 	}
 }
 
-// of returns the server's suites with a key exchange, those of RSA first: OpenSSL uses an ECDSA
-// certificate only if the client has the key's curve among its groups, so with ECDSA that one can't
-// be removed.
+// of returns the server's suites with a key exchange, RSA suites first: OpenSSL uses an ECDSA
+// certificate only if the client has the key's curve among its groups, so with ECDSA that curve
+// can't be removed.
 func (l *list12) of(exchange hello.Exchange) (suites []uint16) {
 	for _, s := range l.suites {
 		if x, _ := hello.SuiteExchange(s); x == exchange {
@@ -254,7 +254,7 @@ func (l *list12) order() {
 // group is refused, the audit asks again with that group at the end. It spares the question if TLS
 // 1.3 has told all groups.
 func (l *list12) curves(suites []uint16) {
-	l.groups = nil // those of the first answers may be in the order of another list
+	l.groups = nil // the first answers' groups may be in the order of another list
 	var last []uint16
 	for len(l.groups) < len(groups12) {
 		known := len(l.groups)

@@ -9,19 +9,19 @@ import (
 	"github.com/ossl-go/ossl/audit/internal/hello"
 )
 
-// A shareMode says which key shares are offered in TLS 1.3.
+// A shareMode selects the key shares that are offered in TLS 1.3.
 type shareMode int
 
 const (
 	noShares     shareMode = iota // an empty key_share (RFC 8446, section 4.2.8): the server signs nothing
-	greaseShare                   // one of an unknown group (RFC 8701): the same, for servers that refuse none
+	greaseShare                   // an unknown group's share (RFC 8701): the same, for servers that refuse none
 	actualShares                  // the server signs each answer
 )
 
 // greaseGroup is the group of greaseShare.
 const greaseGroup uint16 = 0x2a2a
 
-// hello13 is a ClientHello of TLS 1.3.
+// hello13 returns a TLS 1.3 ClientHello.
 func (p *protocols) hello13(suites, groups []uint16) *hello.ClientHello {
 	h := &hello.ClientHello{
 		Suites: suites, Groups: groups, ServerName: p.run.serverName(), SessionID: make([]byte, 32),
@@ -93,7 +93,7 @@ func (p *protocols) current() {
 	}
 }
 
-// lists13 finds the suites and the groups of TLS 1.3 after the first answer.
+// lists13 finds the TLS 1.3 suites and groups after the first answer.
 func (p *protocols) lists13(first *hello.ServerHello) VersionFacts {
 	f := VersionFacts{Outcome: Outcome{State: Tested}, Offered: true, Retry: first.Retry}
 	suites, groups := []uint16{first.Suite}, []uint16{first.Group}
@@ -114,7 +114,7 @@ func (p *protocols) lists13(first *hello.ServerHello) VersionFacts {
 		suites, groups = with(suites, h.Suite), with(groups, h.Group)
 		return true
 	}
-	// Suites and groups are removed together until there is none of one of them.
+	// Suites and groups are removed together until no suite or no group is left.
 	for next(without(offered13, suites), without(groups13, groups)) {
 	}
 	known := len(groups)

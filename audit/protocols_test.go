@@ -46,7 +46,7 @@ func serve(t *testing.T, handle func(conn net.Conn, number int)) string {
 	return l.Addr().String()
 }
 
-// serveGo starts a server of crypto/tls.
+// serveGo starts a crypto/tls server.
 func serveGo(t *testing.T, config *tls.Config) string {
 	t.Helper()
 	if config.Certificates == nil {

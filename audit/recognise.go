@@ -41,7 +41,7 @@ func (p *protocols) recognise(err error) bool {
 	return true
 }
 
-// plainHTTP reports whether an answer is HTTP: a status, or a page without one, as of HTTP/0.9.
+// plainHTTP reports whether an answer is HTTP: a status, or a page without one, as in HTTP/0.9.
 func plainHTTP(answer []byte) bool {
 	text := strings.ToLower(string(answer))
 	return strings.HasPrefix(text, "http/") || strings.HasPrefix(text, "<!doctype html") || strings.HasPrefix(text, "<html")

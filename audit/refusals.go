@@ -9,10 +9,11 @@ import (
 	"github.com/ossl-go/ossl/audit/internal/hello"
 )
 
-// refusals is the memory by which lost connections are told from refusals. Load balancers and SChannel
-// close or reset a connection instead of sending an alert, and so do servers and firewalls that bound
-// the rate of connections. A hello whose connection ends twice, before the first byte of an answer and
-// with a pause between, was refused if the server answers another one then, and not the same.
+// refusals is the memory by which lost connections are told from refusals. Load balancers and
+// SChannel close or reset a connection instead of sending an alert, and so do servers and firewalls
+// that bound the rate of connections. A hello whose connection is lost twice, before the first byte
+// of an answer and with a pause between, was refused if the server answers another one then, and
+// not the same.
 type refusals struct {
 	good   []byte // a ClientHello that the server answered; one that it needn't sign for, if there is one
 	cheap  bool   // it needn't sign for good
@@ -54,9 +55,9 @@ func (r *run) retry(ctx context.Context, address string, err error, try int) err
 	return sleep(ctx, lostPause)
 }
 
-// refused reports whether a lost connection is a refusal, and whether a third try will show it. To see
-// whether the server answers others, it makes a connection. Once the server is known to refuse so, and if
-// it has lost no connection for other reasons, the first try says it all.
+// refused reports whether a lost connection is a refusal, and whether a third try will show it. To
+// see whether the server answers others, it makes a connection. Once the server is known to refuse
+// so, and if it has lost no connection for other reasons, the first try is enough.
 func (r *run) refused(ctx context.Context, address string, err error, try int) (refused, ask bool) {
 	f := &r.refusals
 	switch {
@@ -76,7 +77,7 @@ func (r *run) refused(ctx context.Context, address string, err error, try int) (
 // errNoAlert is the error of a handshake that was refused without an alert.
 var errNoAlert = &client.AlertError{Alert: hello.Alert{Silent: true}}
 
-// An unansweredError says that the server ended the connection before it sent a byte of TLS.
+// An unansweredError reports that the server closed or reset the connection before it answered in TLS.
 type unansweredError struct{ err error }
 
 func (e *unansweredError) Error() string { return e.err.Error() }

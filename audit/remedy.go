@@ -75,7 +75,7 @@ func (r *Report) NextStep() string {
 	}
 }
 
-// takesEffect says how each product takes a new configuration.
+// takesEffect describes how each product takes a new configuration.
 var takesEffect = map[string]string{"nginx": ", and reload.", "apache": ", and reload.", "haproxy": ", and reload.",
 	"lighttpd": ", and restart.", "caddy": " in the site's tls block, and reload.", "postgresql": ", and reload.",
 	"go": " in the tls.Config."}
@@ -123,7 +123,7 @@ func (j *judgement) directives(postQuantum bool, settings ...string) string {
 	return remedy
 }
 
-// opensslVersion finds the version of OpenSSL in the header Server, as of Apache.
+// opensslVersion finds OpenSSL's version in the header Server, as Apache sends it.
 var opensslVersion = regexp.MustCompile(`OpenSSL/(\d+\.\d+\.\d+)`)
 
 // server returns the version of the product and of its OpenSSL, as far as the facts tell, and otherwise the

@@ -19,21 +19,21 @@ type Report struct {
 	Fast     Grade     `json:"fast"`
 	Safe     Grade     `json:"safe"`
 	Cost     Cost      `json:"cost"`
-	// Interrupted reports whether the context ended the audit. The report has the facts found
+	// Interrupted reports whether the context stopped the audit. The report has the facts found
 	// before.
 	Interrupted bool `json:"interrupted,omitempty"`
 	// Error is the error of Check, if there was one.
 	Error string `json:"error,omitempty"`
 }
 
-// A State says whether something was tested.
+// A State reports whether something was tested.
 type State string
 
 // The states.
 const (
 	Tested    State = "tested"
 	NotTested State = "not tested" // it doesn't apply, or wasn't asked for
-	Failed    State = "failed"     // the test failed: it says nothing on the server
+	Failed    State = "failed"     // the test failed: nothing is known about the server
 )
 
 // An Outcome is embedded in the facts that one probe finds.
@@ -42,7 +42,7 @@ type Outcome struct {
 	Reason string `json:"reason,omitempty"` // why it was not tested or failed
 }
 
-// A Result says whether a rule was applied.
+// A Result reports whether a rule was applied.
 type Result struct {
 	Rule     string `json:"rule"` // Rule.ID
 	State    State  `json:"state"`
@@ -50,7 +50,7 @@ type Result struct {
 	Findings int    `json:"findings"`
 }
 
-// A Severity says how bad a finding is.
+// A Severity is a measure of how bad a finding is.
 type Severity string
 
 // The severities, with the best grade that a server with such a finding can have.
@@ -84,8 +84,8 @@ type Finding struct {
 	Price    Price    `json:"price"`
 	Address  string   `json:"address,omitempty"` // if it is about one of several addresses
 
-	// settled says that Remedy follows from the policy, or from the value that was found: the product's
-	// directive doesn't replace it.
+	// settled reports that Remedy follows from the policy, or from the value that was found: the
+	// product's directive doesn't replace it.
 	settled bool
 }
 
@@ -130,21 +130,22 @@ type Rule struct {
 	Title  string `json:"title"`
 	Reason string `json:"reason"`
 	Source string `json:"source"`
-	// info says that all findings of the rule have the severity info, so that it lowers no grade.
+	// info reports whether all findings of the rule have the severity info, so that it lowers no grade.
 	info bool
-	// extra says that the rule is judged only if Facts.Extra was asked for.
+	// extra reports whether the rule is judged only if Facts.Extra was asked for.
 	extra bool
-	// check returns the findings of the rule, without the fields that the rule has too, and with prices
-	// if the rule has any; and the outcome: a rule whose facts weren't tested says so.
+	// check returns the findings of the rule, without the fields that the rule has too, and with
+	// prices if the rule has any; and the outcome: that a rule wasn't tested, if its facts weren't.
 	check func(*judgement) ([]Finding, Outcome)
-	// settings are those of the policy that the server's directives have to follow. Their lines, as
+	// settings are the policy's settings that the server's directives must follow. Their lines, as
 	// "ossl config" writes them for the product, replace the remedies of findings.
 	settings []string
-	// remedies replace these lines. What a directive needs is in the manual of the product, and in the
-	// files that "ossl config" writes.
+	// remedies replace these lines. The requirements of a directive are in the product's manual,
+	// and in the files that "ossl config" writes.
 	remedies byProduct
-	// impossible says why a product can't follow the rule by design. Only a rule about something that is
-	// missing as a whole has it: values that a product can't turn off are excused one by one.
+	// impossible has the reasons why a product can't follow the rule by design. Only a rule about
+	// something that is missing as a whole has it: values that a product can't turn off are excused
+	// one by one.
 	impossible byProduct
 }
 

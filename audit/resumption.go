@@ -73,7 +73,7 @@ func (k kind) config(r *run, session *client.Session) *client.Config {
 }
 
 // connect makes a handshake that offers a session, if it isn't nil. It returns whether the server
-// resumed it, and the sessions of the connection. Those of TLS 1.3 can be used once.
+// resumed it, and the sessions of the connection. TLS 1.3 sessions can be used once.
 func (k kind) connect(ctx context.Context, r *run, address string, session *client.Session) (bool, []*client.Session, error) {
 	conn, err := r.shake(ctx, address, k.version, k.config(r, session))
 	if err != nil {

@@ -103,7 +103,7 @@ func (k *timedKey) round12(ctx context.Context, r *run) (trip float64, refused, 
 	return trip, refused, full, err
 }
 
-// timed calls f with a connection and the milliseconds of TCP's handshake.
+// timed calls f with a connection and the milliseconds of the TCP handshake.
 func (r *run) timed(ctx context.Context, f func(conn net.Conn, connect float64) error) error {
 	conn, connect, err := r.dialTimed(ctx)
 	if err != nil {
@@ -121,8 +121,8 @@ const (
 	alertSize      = 7
 	// flightSlack is by how much one flight may be shorter than another one: the DER of an ECDSA
 	// signature, and a ChangeCipherSpec that came with the HelloRetryRequest. The last record of a
-	// flight, Finished, is larger, so the time is always that of the last record. Of TLS 1.2 it is
-	// that of ServerKeyExchange, because ServerHelloDone follows without work.
+	// flight, Finished, is larger, so the time is always measured to the last record. In TLS 1.2 it
+	// is measured to ServerKeyExchange, because ServerHelloDone follows without work.
 	flightSlack = 24
 	noSuite     = 0x0a0a // of GREASE, RFC 8701
 )
@@ -167,7 +167,7 @@ func ask(conn net.Conn, packet []byte, n int) (a answer, err error) {
 	}
 }
 
-// errRefused says that the server answered, and not as it was asked to.
+// errRefused is the error if the server answered, but not as it was asked to.
 var errRefused = errors.New("the server answered otherwise")
 
 // refusal returns an error if the answer begins with anything except a handshake record.

@@ -149,7 +149,7 @@ func eachLeaf(check func(*judgement, *ChainFacts) []Finding) func(*judgement) ([
 				findings = append(findings, f)
 			}
 		}
-		if len(findings) > 0 { // whatever else there may be
+		if len(findings) > 0 { // even if another chain wasn't tested
 			outcome = Outcome{State: Tested}
 		}
 		return findings, outcome
@@ -231,13 +231,14 @@ func checkUntrusted(j *judgement) (findings []Finding, outcome Outcome) {
 		}
 		findings = append(findings, finding)
 	}
-	if len(findings) > 0 { // whatever can't be said on other chains
+	if len(findings) > 0 { // even if another chain can't be judged
 		outcome = Outcome{State: Tested}
 	}
 	return findings, outcome
 }
 
-// untestable says why an untrusted chain says nothing on its trust anchor, unless its State is Tested.
+// untestable returns the reason why an untrusted chain is no evidence about its trust anchor,
+// unless its State is Tested.
 func untestable(chain *ChainFacts) Outcome {
 	switch {
 	case chain.Missing != "":

@@ -24,8 +24,8 @@ var clientRules = []Rule{
 	},
 }
 
-// commonClients returns the tested ones of the clients that a public server should serve, and the
-// outcome of a rule without findings.
+// commonClients returns the tested clients that a public server should serve, and the outcome of a
+// rule without findings.
 func (j *judgement) commonClients() (clients []SimulatedClient, outcome Outcome) {
 	f := j.facts.Clients
 	if f.State != Tested {
@@ -77,7 +77,7 @@ func checkClientRefused(j *judgement) ([]Finding, Outcome) {
 	return findings, Outcome{State: Tested}
 }
 
-// allowedOf returns those of the groups that the policy allows, for people; all of them if it allows none.
+// allowedOf returns the groups that the policy allows, for people; all of them if it allows none.
 func (j *judgement) allowedOf(groups ...string) string {
 	allowed := j.now().Groups
 	in := slices.DeleteFunc(slices.Clone(groups), func(g string) bool { return value(allowed, g) == nil })
@@ -132,7 +132,7 @@ func retryPrice(retry, clients int) Price {
 		Method: "a HelloRetryRequest is one round trip; the share is that of the simulated clients"}
 }
 
-// checkClientRetry has no finding if the reason is that the server lacks x25519: group-retry says it.
+// checkClientRetry has no finding if the reason is that the server lacks x25519: group-retry reports that.
 func checkClientRetry(j *judgement) ([]Finding, Outcome) {
 	_, outcome := j.commonClients()
 	retry, groups, clients := j.retries()

@@ -10,8 +10,8 @@ const (
 	// initialWindow is the number of bytes that a sender may have on its way before the first
 	// acknowledgment: ten segments of 1,460 bytes (RFC 6928).
 	initialWindow = 14600
-	// safeWindow is the size that fits into the window although a server's writes end in partial
-	// segments: a flight of 9.5 kB was measured to take one round trip, one of 13.0 kB to take two.
+	// safeWindow is the size that fits into the window although the last segment of each write is
+	// partial: in measurements, a flight of 9.5 kB took one round trip, and 13.0 kB took two.
 	safeWindow = 10000
 )
 

@@ -3,8 +3,8 @@ package audit
 import "strings"
 
 // appendMACFirst appends a finding if the server offers suites that the policy allows with
-// encrypt-then-MAC only, and doesn't negotiate it. If the facts don't say whether it does, unknown is
-// the reason why the rule can't pass.
+// encrypt-then-MAC only, and doesn't negotiate it. If the facts don't show whether it does, unknown
+// is the reason why the rule can't pass.
 func (j *judgement) appendMACFirst(findings []Finding, suites []string) (_ []Finding, unknown string) {
 	etm := j.facts.Options.EncryptThenMAC
 	switch {

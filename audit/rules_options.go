@@ -35,7 +35,7 @@ var optionRules = []Rule{
 				Remedy:   "Update the server's TLS library: OpenSSL has the extension from 1.1.0 on.",
 			}
 			if j.onCryptoTLS() && !j.policy.FIPS {
-				f.Severity = Low // the attack ends in a renegotiation, and crypto/tls has none
+				f.Severity = Low // the attack needs a renegotiation, and crypto/tls has none
 			}
 			return switched(j.facts.Options.ExtendedMaster, false, f)
 		},

@@ -103,7 +103,7 @@ var protocolRules = []Rule{
 	},
 }
 
-// noVersionRemedies are those of products with bounds, of which one is to be removed.
+// noVersionRemedies are for products with bounds on versions, of which one is to be removed.
 var noVersionRemedies = byProduct{
 	"haproxy":  "Remove no-tlsv13, no-tlsv12, ssl-max-ver and force-tlsv12 from the bind options, and reload.",
 	"lighttpd": "Remove MaxProtocol from ssl.openssl.ssl-conf-cmd, and restart.",
@@ -174,7 +174,7 @@ func value(values []policy.Value, name string) *policy.Value {
 	return &values[i]
 }
 
-// source returns where the policy says something on a value, and otherwise the policy's title.
+// source returns the source that the policy names for a value, or the policy's title if v is nil.
 func (j *judgement) source(v *policy.Value) string {
 	if v == nil {
 		return j.policy.Title

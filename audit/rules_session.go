@@ -168,7 +168,7 @@ func resumedText(f *Resumed) string {
 
 func lowerFirst(s string) string { return strings.ToLower(s[:1]) + s[1:] }
 
-// resumeRule is the check of one way to resume. If there is no way at all, resume-none says it.
+// resumeRule is the check of one way to resume. If there is no way at all, resume-none reports it.
 func resumeRule(k kind) func(*judgement) ([]Finding, Outcome) {
 	return func(j *judgement) ([]Finding, Outcome) {
 		facts := k.facts(&j.facts.Resumption)
@@ -202,7 +202,7 @@ func resumeRule(k kind) func(*judgement) ([]Finding, Outcome) {
 		default:
 			finding.Price.Share = 1
 			if k.name == kinds[2].name || j.facts.Resumption.ID12.Hits > 0 && k.name == kinds[1].name {
-				finding.Severity = Low // few clients, or those of a server whose cache works
+				finding.Severity = Low // few clients, or the server's cache works
 			}
 		}
 		return []Finding{finding}, outcome
@@ -289,7 +289,7 @@ func checkSessionLifetime(j *judgement) ([]Finding, Outcome) {
 
 func duration(seconds int) time.Duration { return time.Duration(seconds) * time.Second }
 
-// spell returns a time as people say it: "7 days", "10 minutes".
+// spell returns a time as people write it: "7 days", "10 minutes".
 func spell(d time.Duration) string {
 	d = d.Round(time.Second)
 	for _, unit := range []struct {

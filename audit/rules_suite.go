@@ -43,7 +43,7 @@ func suitesOf(p *policy.Policy, version string) []policy.Value {
 	return p.Suites12
 }
 
-// chosen is the evidence of suites, which says whether there may be more.
+// chosen returns the evidence of suites, with a hint if there may be more.
 func (j *judgement) chosen(suites []string) string {
 	text := "Chosen by the server: " + strings.Join(suites, ", ")
 	if slices.ContainsFunc(j.offered(), func(v string) bool { return bounded12(j.facts.Protocols.Versions[v].Partial) }) {
@@ -52,7 +52,7 @@ func (j *judgement) chosen(suites []string) string {
 	return text + "."
 }
 
-// bounded12 reports whether VersionFacts.Partial says that the list of suites was too long.
+// bounded12 reports whether VersionFacts.Partial is that the list of suites was too long.
 func bounded12(partial string) bool {
 	return strings.HasPrefix(partial, partialBound[:strings.Index(partialBound, "%")])
 }
@@ -124,7 +124,7 @@ func checkSuiteOther(j *judgement) ([]Finding, Outcome) {
 	return j.outcome(findings, true, j.listed()...)
 }
 
-// fixedSuite returns the remedy for a suite of TLS 1.3 that the product at hand can't turn off in its
+// fixedSuite returns the remedy for a TLS 1.3 suite that the product at hand can't turn off in its
 // configuration, or "" if it can.
 func (j *judgement) fixedSuite(suite string) string {
 	if !slices.Contains([]string{"TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256"}, suite) {

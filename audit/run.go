@@ -27,7 +27,7 @@ type run struct {
 	refusals refusals
 	small    bool // the server answers no large hello: see largeHello
 
-	sessions13 []*client.Session // of TLS 1.3, received and not yet offered, the newest last
+	sessions13 []*client.Session // TLS 1.3 sessions, received and not yet offered, the newest last
 
 	mu   sync.Mutex
 	cost Cost
@@ -40,17 +40,17 @@ type run struct {
 	trip float64 // milliseconds of the shortest TCP handshake that a probe timed
 
 	spare   *spare        // of the probe that runs
-	nearest time.Duration // of TCP's handshakes before hellos, the shortest; 0 before the first
+	nearest time.Duration // the shortest TCP handshake before a hello; 0 before the first
 }
 
-// A probe finds a part of the facts. It returns an error only if the context has ended: everything
+// A probe finds a part of the facts. It returns an error only if the context is done: everything
 // else is a fact, or an Outcome.
 type probe struct {
 	name string
 	run  func(context.Context, *run) error
 }
 
-// Errors of connections. They say nothing on the server's offer.
+// Errors of connections. They don't show whether the server offers something.
 var (
 	errBudget = errors.New("the audit has made as many connections as it may")
 	errLost   = errors.New("the connection was lost")
@@ -153,7 +153,7 @@ func (r *run) turn(ctx context.Context) error {
 
 // exchange sends a ClientHello to the server under test on a connection of its own, and reads the
 // reply. A connection that is lost without an alert is made once again, alone. The error wraps
-// errLost if that was lost too: the question has no answer then.
+// errLost if that was lost too: the question stays unanswered then.
 func (r *run) exchange(ctx context.Context, h *hello.ClientHello, stop hello.Stop) (*hello.Reply, error) {
 	packet, err := h.Marshal()
 	if err != nil {
@@ -248,7 +248,7 @@ func (r *run) count(add func(*Cost)) {
 type countedConn struct {
 	net.Conn
 	run     *run
-	connect time.Duration // of TCP's handshake
+	connect time.Duration // duration of the TCP handshake
 
 	deadline time.Time
 	closed   atomic.Bool

@@ -31,7 +31,7 @@ import (
 
 func sessionCertificate() tls.Certificate { return testcert.Root(testcert.Template{}).TLS() }
 
-// sessionServer serves one response of HTTP on each connection.
+// sessionServer serves one HTTP response on each connection.
 func sessionServer(t *testing.T, config *tls.Config) string {
 	return serve(t, func(conn net.Conn, _ int) { answerOnce(tls.Server(conn, config)) })
 }
@@ -386,7 +386,7 @@ func fileExists(name string) bool {
 	return err == nil
 }
 
-// TestTicketsUnknown: a probe that failed doesn't say that a server gives no tickets.
+// TestTicketsUnknown: a probe that failed doesn't report that a server gives no tickets.
 func TestTicketsUnknown(t *testing.T) {
 	r := sessionRun("127.0.0.1:1")
 	r.options.MaxConnections = 0
@@ -449,7 +449,7 @@ func TestInteropNginxEarlyData(t *testing.T) {
 	}{
 		{"off", "", false, 0, 0, "resume-tls12-id"},
 		{"on", "ssl_early_data on;", true, 3, 0, "resume-tls12-id early-data-on early-data-replay"},
-		// OpenSSL's protection makes tickets of TLS 1.3 single-use, and nginx 1.22 then resumes none.
+		// OpenSSL's protection makes TLS 1.3 tickets single-use, and nginx 1.22 then resumes none.
 		{"anti-replay", "ssl_early_data on; " +
 			"ssl_session_cache shared:tls:1m; ssl_conf_command Options AntiReplay;", false, 0, 0, "resume-tls13"},
 		{"425", "ssl_early_data on; if ($ssl_early_data) { return 425; }", true, 0, 3, "resume-tls12-id early-data-on"},

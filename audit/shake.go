@@ -14,7 +14,7 @@ import (
 // A shaken connection has a handshake behind it.
 type shaken struct {
 	*client.Conn
-	stop func() bool // ends the watch over the context
+	stop func() bool // stops the watch over the context
 }
 
 // Close closes the connection.
@@ -80,8 +80,8 @@ func shakeOutcome(version string, err error) Outcome {
 }
 
 // tickets13 returns the tickets of a TLS 1.3 connection. They may follow the handshake at any time,
-// so the client says something that the server has to answer, and takes those that come before the
-// answer: a request in HTTP, and else the end of the connection.
+// so the client sends a message that the server must answer, and takes the tickets that come before
+// the answer. The message is a request in HTTP, and else a close_notify.
 func (r *run) tickets13(conn *shaken) []*client.Session {
 	conn.NetConn().SetDeadline(time.Now().Add(r.options.Timeout / 4))
 	var err error

@@ -16,9 +16,9 @@ func (r *run) startTLS(conn net.Conn, protocol string) error {
 	return startTLS(conn, protocol, orElse(r.options.ServerName, r.target.Host), r.injected)
 }
 
-// StartTLS speaks a target's protocol on a new connection to it until TLS begins; with HTTPS, that is at
-// once. It names serverName to the server if the protocol has room for it, or the target's host if
-// serverName is empty. It reads no byte of TLS.
+// StartTLS speaks a target's protocol on a new connection to it until TLS begins; with HTTPS, that
+// is at once. It names serverName to the server if the protocol has room for it, or the target's
+// host if serverName is empty. It reads no byte of a TLS record.
 func StartTLS(conn net.Conn, target Target, serverName string) error {
 	return startTLS(conn, target.Protocol, orElse(serverName, target.Host), "")
 }
@@ -37,7 +37,7 @@ func (d *dialogue) greeted() error {
 	return nil
 }
 
-// A startTLSError says that the server refuses StartTLS. Another connection wouldn't change that.
+// A startTLSError reports that the server refuses StartTLS. Another connection wouldn't change that.
 type startTLSError struct{ protocol, message string }
 
 func (e *startTLSError) Error() string { return "StartTLS of " + e.protocol + ": " + e.message }
@@ -191,7 +191,7 @@ func (d *dialogue) smtpReply(code string) ([]string, error) {
 		switch {
 		case len(line) < 3 || len(line) > 3 && line[3] != ' ' && line[3] != '-':
 			return nil, d.refused("%s is not a reply", quote(line))
-		case line[0] == '4': // a busy server says so to this connection only
+		case line[0] == '4': // a busy server refuses this connection only
 			return nil, errors.New("SMTP: the server answered " + quote(line))
 		case line[:3] != code:
 			return nil, d.refused("the server answered %s", quote(line))

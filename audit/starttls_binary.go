@@ -146,8 +146,9 @@ func (d *dialogue) mysql() error {
 	return err
 }
 
-// mysqlCapabilities returns the lower capabilities of a greeting: version 10, the server's version
-// ended by a zero byte, the connection's number, 8 bytes of a nonce and a zero byte come before them.
+// mysqlCapabilities returns the lower capabilities of a greeting. Before them come version 10, the
+// server's version with a zero byte at its end, the connection's number, 8 bytes of a nonce and a
+// zero byte.
 func mysqlCapabilities(greeting []byte) (uint16, bool) {
 	if greeting[0] != 10 {
 		return 0, false

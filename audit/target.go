@@ -24,12 +24,12 @@ type Target struct {
 type Options struct {
 	Policy     *policy.Policy   // fast-and-safe if nil
 	At         time.Time        // judges as on that day; now if zero
-	Server     string           // the product, if it is known: "nginx"; servers of HTTP often tell
+	Server     string           // the product, if it is known: "nginx"; HTTP servers often send it
 	ServerName string           // the name to ask for and to verify; the target's host if empty
 	Addresses  []netip.AddrPort // instead of the name's
 	Roots      *x509.CertPool   // the system's if nil
 	Timeout    time.Duration    // of one connection, 5 s if 0
-	// Greeting is the time in which a server of SMTP, IMAP, POP3 or MySQL has to send its greeting: 30 s if
+	// Greeting is how long to wait for the greeting of an SMTP, IMAP, POP3 or MySQL server: 30 s if
 	// 0, and at least Timeout.
 	Greeting time.Duration
 	// MaxConnections bounds the connections of the whole audit; 0 stands for 200, or for 1,000 with All.

@@ -14,9 +14,9 @@ import (
 	"github.com/ossl-go/ossl/audit/internal/client"
 )
 
-// knownBytes fill the keys that are known to everyone. Keys of zeros are those of servers that
-// forgot to make keys (CVE-2020-13777 for example); the others are those of manuals and tests. See
-// "We Really Need to Talk About Session Tickets", USENIX Security 2023.
+// knownBytes fill the keys that are known to everyone. Servers that forgot to make keys have keys
+// of zeros (CVE-2020-13777 for example); manuals and tests have the others. See "We Really Need to
+// Talk About Session Tickets", USENIX Security 2023.
 var knownBytes = []struct {
 	name    string
 	pattern string
@@ -119,8 +119,8 @@ func (f *ticketFormat) authenticates(ticket, _ []byte, pattern string) bool {
 	return hmac.Equal(mac.Sum(nil), ticket[end:])
 }
 
-// decrypts reports whether the secret is in the ticket. A weak key for encryption is enough for an
-// eavesdropper, also if that of the MAC is good.
+// decrypts reports whether the secret is in the ticket. A weak encryption key is enough for an
+// eavesdropper, even if the MAC key is good.
 func (f *ticketFormat) decrypts(ticket, secret []byte, pattern string) bool {
 	key, _ := f.keys(pattern)
 	end := len(ticket) - f.mac().Size()

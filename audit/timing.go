@@ -133,7 +133,7 @@ func (r *run) again(ctx context.Context, f func() error) error {
 	}
 }
 
-// timedHandshake makes a whole handshake, of TLS 1.3 if the server offers it.
+// timedHandshake makes a whole handshake, in TLS 1.3 if the server offers it.
 func (r *run) timedHandshake(ctx context.Context, schemes []uint16) (key *timedKey, err error) {
 	err = r.again(ctx, func() error {
 		key, err = r.timedOnce(ctx, hello.TLS13, schemes)
@@ -181,7 +181,7 @@ func (r *run) timedOnce(ctx context.Context, version uint16, schemes []uint16) (
 	return key, nil
 }
 
-// dialTimed connects to the server under test, and returns the milliseconds of TCP's handshake.
+// dialTimed connects to the server under test, and returns the milliseconds of the TCP handshake.
 func (r *run) dialTimed(ctx context.Context) (net.Conn, float64, error) {
 	conn, err := r.dial(ctx, r.address)
 	if err != nil {

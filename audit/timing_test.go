@@ -70,7 +70,7 @@ func TestTiming(t *testing.T) {
 	}
 }
 
-// A delayed conn gives what it reads a delay, and in parts.
+// A delayed conn delays the bytes that it reads, and returns them in parts.
 type delayed struct {
 	net.Conn
 	delay time.Duration

@@ -24,8 +24,8 @@ func probeWatch(ctx context.Context, r *run) error {
 	return nil
 }
 
-// keyNameSize is the size of the name of a key, with which tickets of OpenSSL and GnuTLS begin.
-// (RFC 5077, section 4, recommends it.)
+// keyNameSize is the size of a key's name, with which OpenSSL's and GnuTLS's tickets begin. (RFC
+// 5077, section 4, recommends it.)
 const keyNameSize = 16
 
 // A watch is a watch over one kind of ticket.
@@ -36,7 +36,7 @@ type watch struct {
 	first *client.Session
 	named bool // tickets begin with the name of their key
 	seen  map[string]bool
-	once  bool // tickets can be used once, so that the first one says nothing on keys
+	once  bool // tickets can be used once, so that the first one shows nothing about keys
 	lost  bool // the first ticket isn't accepted any more
 }
 
@@ -137,7 +137,7 @@ func (w *watch) sample(ctx context.Context) error {
 	}
 	resumed, tickets, err := w.kind.connect(ctx, w.run, w.run.address, offer)
 	if err == nil && resumed && w.named && w.kind.version < 0x0304 {
-		// A server of TLS 1.2 that resumes needn't send a new ticket.
+		// A TLS 1.2 server that resumes needn't send a new ticket.
 		_, tickets, err = w.kind.connect(ctx, w.run, w.run.address, nil)
 	}
 	switch {
