@@ -49,8 +49,7 @@ type ProtocolFacts struct {
 	// Lies are answers that no client offered, or that aren't TLS.
 	Lies []string `json:"lies,omitempty"`
 	// Silent counts the refusals without an alert: the server closed the connection before it
-	// answered, and answered other connections before and after. They are as sure as two of those
-	// are.
+	// answered, and answered other connections before and after. They are less certain than alerts.
 	Silent int `json:"refusals_without_alert,omitempty"`
 	// LargeHello reports whether the server answers a ClientHello as large as a browser's.
 	LargeHello HelloSize `json:"large_hello"`
