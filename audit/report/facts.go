@@ -191,7 +191,7 @@ func factRows(f *audit.Facts) (rows []row) {
 	return append(rows, otherRows(f)...)
 }
 
-// moreText says why a version may have more suites than the audit found, or returns "".
+// moreText returns the reason why a version may have more suites than the audit found, or "".
 func moreText(v audit.VersionFacts) string {
 	if v.Partial == "" && v.Inherits {
 		return "the suites of the later version weren't asked for again, except the first"

@@ -49,7 +49,7 @@ func TestNothingControls(t *testing.T) {
 	}
 }
 
-// TestValidity: the first screen says of a certificate how long it is valid, if it has such days.
+// TestValidity: the first screen shows how long a certificate is valid, if it has such days.
 func TestValidity(t *testing.T) {
 	d := sample()
 	r := d.Reports[0]
@@ -208,7 +208,7 @@ func TestSARIF(t *testing.T) {
 			t.Errorf("result %d is %+v", i, r)
 		}
 	}
-	// A target that can't be reached: the run didn't succeed, and says so.
+	// A target that can't be reached: the run reports that it didn't succeed.
 	if ok := run.Invocations[0].ExecutionSuccessful; ok == nil || *ok {
 		t.Error("the run is successful")
 	}
@@ -217,7 +217,7 @@ func TestSARIF(t *testing.T) {
 	}
 }
 
-// TestJUnit: the counts are those of the cases.
+// TestJUnit: the counts equal the numbers of cases.
 func TestJUnit(t *testing.T) {
 	type problem struct {
 		Message string `xml:"message,attr"`

@@ -9,7 +9,7 @@ import (
 	"github.com/ossl-go/ossl/audit/report"
 )
 
-// hostile is what a server may put into names, headers and errors.
+// hostile is text that a server may put into names, headers and errors.
 const hostile = "\x1b[31mred\r\n</td><script>alert(1)</script> | `code` *bold* [link](http://x) " +
 	"www.example.com @name $x$ \xff\x00\u009b2J\u202e\U000e0041"
 

@@ -142,8 +142,8 @@ func sarifFinding(r *audit.Report, f audit.Finding, index int) sarifResult {
 	}
 }
 
-// locations says which server a result is about. Code scanning requires an artifact, so the target's
-// URL stands for one.
+// locations returns the server that a result is about. Code scanning requires an artifact, so the
+// target's URL stands for one.
 func locations(r *audit.Report, address string) []sarifLocation {
 	name := targetOf(r)
 	if address != "" {

@@ -24,8 +24,8 @@ var update = flag.Bool("update", false, "write the files that are generated from
 
 const schemaFile = "../../docs/check.schema.json"
 
-// TestSchema: the published schema is that of the Go types, and describes reports as they are
-// written. "go test ./report -run Schema -update" writes it.
+// TestSchema: the published schema matches the Go types, and describes reports as they are written.
+// "go test ./report -run Schema -update" writes it.
 func TestSchema(t *testing.T) {
 	s := &schemas{defs: map[string]any{}, comments: commentsOf(t, ".", "..")}
 	root := s.of(reflect.TypeFor[report.Document]())

@@ -59,7 +59,7 @@ func targetOf(r *audit.Report) string {
 	return net.JoinHostPort(r.Target.Host, strconv.Itoa(int(r.Target.Port)))
 }
 
-// gradeText says why a grade is not better.
+// gradeText returns the reason why a grade is not better.
 func gradeText(r *audit.Report, g audit.Grade) string {
 	title := g.Rule
 	for _, f := range r.Findings {
@@ -97,7 +97,7 @@ func findingsText(r *audit.Report) string {
 	return strings.Join(parts, ", ")
 }
 
-// rulesText says how many rules were tested.
+// rulesText reports how many rules were tested.
 func rulesText(r *audit.Report) string {
 	text := fmt.Sprintf("%s tested, %d not tested, %d failed to test", plural(r.Count(audit.Tested), "rule"),
 		r.Count(audit.NotTested), r.Count(audit.Failed))
@@ -107,7 +107,7 @@ func rulesText(r *audit.Report) string {
 	return text
 }
 
-// nextText says how to go on, or returns "".
+// nextText returns the next step for the user, or "".
 func nextText(r *audit.Report) string {
 	step := r.NextStep()
 	switch {
@@ -131,7 +131,7 @@ func inState(r *audit.Report, state audit.State) (in []audit.Result) {
 	return in
 }
 
-// costText says how much work the audit made.
+// costText reports how much work the audit did.
 func costText(r *audit.Report) string {
 	c := r.Cost
 	text := fmt.Sprintf("%s, %s, %s of the server's key, %s, %s", plural(c.Connections, "connection"),
@@ -225,7 +225,7 @@ func plural[N int | float64](n N, noun string) string {
 // maxText bounds the bytes of one text for readers: certificates have room for a megabyte.
 const maxText = 10_000
 
-// printable replaces the characters that could control a terminal, and cuts off what nobody reads:
+// printable replaces the characters that could control a terminal, and cuts long texts, because
 // texts come from servers.
 func printable(text string) string {
 	if len(text) > maxText {
