@@ -128,7 +128,7 @@ func verdicts(all []zoo.Verdict) string {
 	return strings.Join(names, " ")
 }
 
-// An outcome is that of a server's audit.
+// An outcome is the outcome of a server's audit.
 type outcome struct {
 	err    error
 	result zoo.Result

@@ -71,7 +71,7 @@ func list(all []string) string {
 	return strings.Join(slices.Compact(all), " ")
 }
 
-// ourAnswers returns those of an audit.
+// ourAnswers returns an audit's answers.
 func ourAnswers(report *audit.Report) answers {
 	a, f := answers{}, &report.Facts
 	var groups []string
@@ -145,7 +145,7 @@ func certificates(a answers, f *audit.Facts, at string) {
 	a[factStapled] = yes(c.Stapled)
 }
 
-// testsslAnswers returns those of testssl.sh's JSON.
+// testsslAnswers returns the answers in testssl.sh's JSON.
 func testsslAnswers(b []byte) (answers, error) {
 	var lines []struct{ ID, Severity, Finding string }
 	if err := json.Unmarshal(b, &lines); err != nil {

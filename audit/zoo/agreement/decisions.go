@@ -8,8 +8,8 @@ import (
 // A difference is a disagreement between an audit and another tool.
 type difference struct{ server, fact, tool, ours, theirs string }
 
-// A decision says who is right about differences, and the fact that shows it. Empty patterns match
-// everything.
+// A decision names the tool that is right about differences, and the fact that shows it. Empty
+// patterns match everything.
 type decision struct {
 	server, fact, tool, ours, theirs string // regular expressions for the whole
 	right, why                       string
@@ -34,7 +34,7 @@ const (
 	scripted = "ssl-2|ssl-3|ssl-3-up|export|rc4|null|dh-1024|compression"
 	ours     = "ossl check"
 	both     = "both"
-	tests    = "testssl.sh" // right about a fact that an audit doesn't test, and says so
+	tests    = "testssl.sh" // right about a fact that an audit reports as not tested
 )
 
 // decisions are in the order of their use: the first that matches decides.

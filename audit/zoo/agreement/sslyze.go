@@ -74,7 +74,7 @@ type sslyzeCertificates struct {
 	} `json:"certificate_deployments"`
 }
 
-// sslyzeAnswers returns those of sslyze's JSON.
+// sslyzeAnswers returns the answers in sslyze's JSON.
 func sslyzeAnswers(b []byte) (answers, error) {
 	var all struct {
 		Results []struct {

@@ -111,7 +111,7 @@ func (r row) compare(tool, fact string) (ours, theirs string, ok bool) {
 	if !suites || ours == "" {
 		return ours, theirs, ok
 	}
-	if r.ours["partial "+version] == "yes" { // then ours has a part of the list, and says so
+	if r.ours["partial "+version] == "yes" { // then ours reports that it has a part of the list
 		return ours, list(slices.DeleteFunc(strings.Fields(theirs), func(suite string) bool {
 			return !slices.Contains(strings.Fields(ours), suite)
 		})), ok
@@ -145,7 +145,7 @@ func show(value string) string {
 	return value
 }
 
-// against says in which elements two lists differ.
+// against returns the elements in which two lists differ.
 func against(ours, theirs string) string {
 	a, b := strings.Fields(ours), strings.Fields(theirs)
 	var parts []string
