@@ -62,13 +62,13 @@ type Extension struct {
 	Data []byte
 }
 
-// A Stop says how far a Reply is read.
+// A Stop is the message after which [Read] stops.
 type Stop int
 
-// The ends.
+// The messages at which Read can stop.
 const (
 	AtServerHello Stop = iota // after ServerHello or HelloRetryRequest
-	AtDone                    // after ServerHelloDone; of TLS 1.3, the same as AtServerHello
+	AtDone                    // after ServerHelloDone; in TLS 1.3, the same as AtServerHello
 )
 
 // A Reply is the beginning of a server's answer.
@@ -93,7 +93,7 @@ type Reply struct {
 // An Alert is an alert, or the end of a connection that stands for one.
 type Alert struct {
 	Level, Code uint8
-	// Silent reports that the server ended the connection instead of sending an alert.
+	// Silent reports whether the server closed or reset the connection instead of sending an alert.
 	Silent bool
 }
 
@@ -129,7 +129,7 @@ type KeyExchange struct {
 	Group     uint16 // of elliptic curves, and of named finite fields; 0 if the server sent its own parameters
 	Bits      int    // of the prime of finite-field Diffie-Hellman, or of a temporary RSA key
 	Prime     []byte
-	Signature uint16 // the signature scheme (TLS 1.2); 0 if the exchange isn't signed or doesn't say
+	Signature uint16 // the signature scheme (TLS 1.2); 0 if the exchange isn't signed or doesn't name it
 	Signed    bool
 
 	Generator      []byte // of finite-field Diffie-Hellman
@@ -150,7 +150,7 @@ const (
 	MaxReply = 1 << 20 // bytes of all records; a chain of certificates can have 2^24-1
 )
 
-// A SyntaxError says that a server's answer isn't TLS, or breaks its rules. Its text is for reports.
+// A SyntaxError reports that a server's answer isn't TLS, or breaks its rules. Its text is for reports.
 type SyntaxError struct {
 	Message string
 	Data    []byte // the first bytes at fault, at most 64

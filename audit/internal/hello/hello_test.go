@@ -18,7 +18,8 @@ import (
 	"github.com/ossl-go/ossl/audit/internal/wire"
 )
 
-// ask sends a ClientHello to crypto/tls, and returns what its server saw and answered.
+// ask sends a ClientHello to crypto/tls, and returns the hello that its server saw, and the
+// server's answer.
 func ask(t *testing.T, config *tls.Config, h *hello.ClientHello, stop hello.Stop) (*tls.ClientHelloInfo, *hello.Reply) {
 	t.Helper()
 	client, server := net.Pipe()
@@ -99,7 +100,7 @@ func TestRefusal(t *testing.T) {
 	}
 }
 
-// flight is a flight of TLS 1.2, as messages.
+// flight returns the messages of a TLS 1.2 flight.
 func flight(t testing.TB) (messages [][]byte) {
 	message := func(typ byte, body ...byte) {
 		messages = append(messages, append([]byte{typ, 0, byte(len(body) >> 8), byte(len(body))}, body...))
@@ -460,7 +461,7 @@ func FuzzServerHello(f *testing.F) {
 	})
 }
 
-// FuzzClientHello compares a ClientHello with what crypto/tls reads of it.
+// FuzzClientHello compares a ClientHello with the values that crypto/tls reads from it.
 func FuzzClientHello(f *testing.F) {
 	f.Add([]byte{0x13, 1, 0xc0, 0x2b}, []byte{0, 29}, []byte{4, 3}, "example.org", "h2", 600)
 	f.Fuzz(func(t *testing.T, suites, groups, schemes []byte, name, protocol string, pad int) {

@@ -114,7 +114,7 @@ type Exchange int
 // The key exchanges.
 const (
 	UnknownExchange Exchange = iota
-	AnyExchange              // of TLS 1.3: the suite doesn't say
+	AnyExchange              // TLS 1.3: the suite doesn't determine it
 	RSAExchange              // the client encrypts the secret: no forward secrecy
 	ExportRSA                // RSA with a temporary key of 512 or 1024 bits
 	StaticDH                 // the certificate's Diffie-Hellman key, finite-field or elliptic

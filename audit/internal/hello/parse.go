@@ -101,7 +101,7 @@ func (h *ServerHello) extension(e Extension) error {
 	return end(s, ExtensionName(e.Type))
 }
 
-// ParseCertificates reads the body of a Certificate message of TLS 1.2 or earlier.
+// ParseCertificates reads the body of a Certificate message, as it is up to TLS 1.2.
 func ParseCertificates(body []byte) ([][]byte, error) {
 	s := wire.Reader{Rest: body}
 	list := s.List(3)

@@ -25,17 +25,17 @@ const (
 	msgSupplemental = 23
 )
 
-// ranks are the messages of TLS 1.2 in their order (RFC 5246, section 7.3; RFC 6066, section 8; RFC
+// ranks are the TLS 1.2 messages in their order (RFC 5246, section 7.3; RFC 6066, section 8; RFC
 // 4680, section 2).
 var ranks = map[byte]int{msgServerHello: 1, msgSupplemental: 2, msgCertificate: 3, msgStatus: 4,
 	msgKeyExchange: 5, msgRequest: 6, msgDone: 7, msgTicket: 7}
 
-// Read reads a reply. An answer that isn't TLS is a *SyntaxError. If the connection ends before the
-// reply has an alert or reaches stop, Read returns the part that it read, and an error that wraps
-// the connection's.
+// Read reads a reply. An answer that isn't TLS is a *SyntaxError. If the connection is closed
+// before the reply has an alert or reaches stop, Read returns the part that it read, and an error
+// that wraps the connection's.
 //
-// A server that resumes a session of TLS 1.2 sends no ServerHelloDone: then the reply ends at its
-// ChangeCipherSpec, without Done.
+// A server that resumes a TLS 1.2 session sends no ServerHelloDone: then Read stops at its
+// ChangeCipherSpec, and Done is false.
 func Read(r io.Reader, stop Stop) (*Reply, error) {
 	p := &reader{r: r, stop: stop, reply: &Reply{}}
 	err := p.run()
@@ -57,7 +57,7 @@ type reader struct {
 	first    bool   // the first record was read
 }
 
-// warned reports whether the server ended the connection after a warning that stands for a refusal.
+// warned reports whether the server closed the connection after a warning that stands for a refusal.
 func (p *reader) warned() bool {
 	w := p.reply.Warnings
 	return len(w) > 0 && w[len(w)-1].Code != 112
