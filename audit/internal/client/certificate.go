@@ -10,9 +10,9 @@ import (
 
 // ParseCertificate parses a certificate, also one that crypto/x509 refuses and other clients take:
 // with a negative serial number, for example, with malformed extensions, or with a key on a curve
-// that Go doesn't have. The error is that of crypto/x509; the certificate is nil if it can't be
-// parsed at all. Its signature can be verified, as that of other certificates, but it lacks the
-// extensions that crypto/x509 refuses. It has no PublicKey if that is of an unknown kind.
+// that Go doesn't have. The error is crypto/x509's; the certificate is nil if it can't be parsed at
+// all. Its signature can be verified like any certificate's, but it lacks the extensions that
+// crypto/x509 refuses. It has no PublicKey if that is of an unknown kind.
 func ParseCertificate(der []byte) (*x509.Certificate, error) {
 	c, strict := x509.ParseCertificate(der)
 	if strict == nil {
@@ -26,7 +26,7 @@ func ParseCertificate(der []byte) (*x509.Certificate, error) {
 	if c == nil {
 		return nil, strict
 	}
-	// What is verified and compared are the bytes that the server sent.
+	// The bytes that the server sent are verified and compared.
 	c.Raw, c.RawTBSCertificate, c.RawSubjectPublicKeyInfo = der, whole.TBS.Raw, whole.TBS.Key.FullBytes
 	c.SerialNumber = whole.TBS.Serial
 	return c, strict

@@ -31,11 +31,11 @@ type Config struct {
 
 	// Shares are the groups for which TLS 1.3 sends key shares. If it is nil, X25519MLKEM768 and
 	// X25519 get one, as in browsers; if the hello has neither, the first of its groups that this
-	// package has. A non-nil empty slice sends none: the server has to answer with a
-	// HelloRetryRequest.
+	// package has. If the slice is empty and not nil, the hello has none: the server must answer
+	// with a HelloRetryRequest.
 	Shares []uint16
 
-	// Session is offered to the server if it isn't nil. Its version must be that of the handshake.
+	// Session is offered to the server if it isn't nil. Its version must be the handshake's.
 	Session *Session
 
 	// Early is sent as early data, if Session allows it. Only TLS 1.3 has it.
@@ -90,7 +90,7 @@ const (
 	X25519MLKEM768 uint16 = 0x11ec
 )
 
-// Cipher suites of TLS 1.3 that this package has.
+// TLS 1.3 cipher suites that this package has.
 const (
 	AES128GCM uint16 = 0x1301
 	AES256GCM uint16 = 0x1302
@@ -108,8 +108,8 @@ type State struct {
 	Certificates [][]byte // as sent, in DER if the server is honest
 	Staple       []byte   // the OCSP response
 	SCTs         []byte   // a SignedCertificateTimestampList (RFC 6962, section 3.3)
-	// Unverified says why the server's signature wasn't verified although it signed: this package,
-	// or the standard library, doesn't have the key's kind or refuses the certificate.
+	// Unverified is the reason why the server's signature wasn't verified although it signed: this
+	// package, or the standard library, doesn't have the key's kind or refuses the certificate.
 	Unverified error
 	// Compressed is the algorithm of RFC 8879 in which the certificates were sent, or 0. If it
 	// isn't zlib (1), Certificates is empty.
@@ -152,10 +152,10 @@ type Times struct {
 type Session struct {
 	Version        uint16
 	Suite          uint16
-	Secret         []byte // the master secret, or the pre-shared key of TLS 1.3
+	Secret         []byte // the master secret, or the pre-shared key in TLS 1.3
 	ID             []byte // TLS 1.2
 	Ticket         []byte
-	Lifetime       uint32 // seconds, as the server says; 0 if it doesn't
+	Lifetime       uint32 // seconds, as the server sent them; 0 if it didn't
 	AgeAdd         uint32
 	MaxEarly       uint32 // bytes of early data
 	ALPN           string
@@ -169,8 +169,8 @@ type Session struct {
 // handshake, and are found by Read and [Conn.ReadSessions].
 func (c *Conn) Sessions() []*Session { return append([]*Session(nil), c.sessions...) }
 
-// An AlertError is an alert that ended the connection. Its text is for reports, as those of the errors
-// below.
+// An AlertError is an alert after which the connection was closed. Its text is for reports, as are
+// the texts of the errors below.
 type AlertError struct {
 	hello.Alert
 }
@@ -182,7 +182,7 @@ func (e *AlertError) Error() string {
 	return "the server sent the alert " + hello.AlertName(e.Code)
 }
 
-// A ProtocolError says that the server broke the protocol's rules, or lied.
+// A ProtocolError reports that the server broke the protocol's rules, or lied.
 type ProtocolError struct{ Message string }
 
 func (e *ProtocolError) Error() string { return e.Message }
@@ -191,7 +191,7 @@ func protocolError(format string, args ...any) error {
 	return &ProtocolError{fmt.Sprintf(format, args...)}
 }
 
-// An UnsupportedError says that the server chose something that the hello offered, and that this
+// An UnsupportedError reports that the server chose something that the hello offered, but that this
 // package doesn't have.
 type UnsupportedError struct{ Message string }
 
@@ -236,6 +236,6 @@ type Conn struct {
 	post     func(typ byte, message []byte) error
 	sessions []*Session
 
-	replay      func(net.Conn) *handshake13        // of TLS 1.3: the state after the first flight
-	renegotiate func() (*hello.ClientHello, error) // of TLS 1.2: the ClientHello of a renegotiation
+	replay      func(net.Conn) *handshake13        // TLS 1.3 only: the state after the first flight
+	renegotiate func() (*hello.ClientHello, error) // TLS 1.2 only: the ClientHello of a renegotiation
 }

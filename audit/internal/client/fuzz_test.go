@@ -16,7 +16,7 @@ import (
 	"github.com/ossl-go/ossl/audit/internal/hello"
 )
 
-// A bytesConn is a connection to a server that says the same to every client.
+// A bytesConn is a connection to a server that sends the same bytes to every client.
 type bytesConn struct{ io.Reader }
 
 func (bytesConn) Write(b []byte) (int, error)      { return len(b), nil }

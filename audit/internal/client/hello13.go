@@ -195,8 +195,8 @@ func (h *handshake13) readServerHello() error {
 	return h.deriveHandshake(server)
 }
 
-// readHello reads a ServerHello or a HelloRetryRequest. It reads no more than the record that the
-// message ends in.
+// readHello reads a ServerHello or a HelloRetryRequest. It reads no more than the record with the
+// message's last byte.
 func (h *handshake13) readHello() (*hello.ServerHello, []byte, error) {
 	h.State.Version = hello.TLS13 // ChangeCipherSpec may come between
 	typ, message, err := h.readMessage()

@@ -18,7 +18,7 @@ import (
 	"github.com/ossl-go/ossl/audit/internal/wire"
 )
 
-// A suite13 is a cipher suite of TLS 1.3.
+// A suite13 is a TLS 1.3 cipher suite.
 type suite13 struct {
 	id      uint16
 	keySize int
@@ -89,7 +89,7 @@ func (s suite13) finished(secret, transcript []byte) ([]byte, error) {
 	return mac.Sum(nil), nil
 }
 
-// A half13 encrypts or decrypts one direction's records of TLS 1.3.
+// A half13 encrypts or decrypts the TLS 1.3 records of one direction.
 type half13 struct {
 	suite  suite13
 	secret []byte

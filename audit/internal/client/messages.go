@@ -20,7 +20,7 @@ const (
 	pskDHE       byte = 1
 )
 
-// parseCertificates parses the body of TLS 1.3's Certificate.
+// parseCertificates parses the body of a TLS 1.3 Certificate.
 func (s *State) parseCertificates(body []byte) error {
 	r := wire.Reader{Rest: body}
 	context, list := r.Vector(1), r.List(3)

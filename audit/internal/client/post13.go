@@ -8,7 +8,7 @@ import (
 	"github.com/ossl-go/ossl/audit/internal/wire"
 )
 
-// A post13 handles the messages of TLS 1.3 after the handshake.
+// A post13 handles the TLS 1.3 messages after the handshake.
 type post13 struct {
 	*Conn
 	suite      suite13

@@ -21,7 +21,7 @@ const (
 const (
 	headerSize    = 5
 	maxPlaintext  = 1 << 14
-	maxCiphertext = maxPlaintext + 2048 // of TLS 1.2; TLS 1.3 has less
+	maxCiphertext = maxPlaintext + 2048 // in TLS 1.2; TLS 1.3 has less
 	// maxQuiet bounds the bytes of a handshake, and those between two records of application data.
 	maxQuiet    = hello.MaxReply
 	maxSessions = 16 // tickets beyond these aren't kept
@@ -124,8 +124,8 @@ func (c *Conn) nextRecord() (typ byte, data []byte, err error) {
 	return typ, data, nil
 }
 
-// readMessage reads a handshake message: its type, and the message with its header. Between the
-// messages of TLS 1.3 it skips ChangeCipherSpec; in TLS 1.2 one is an error, see readChange.
+// readMessage reads a handshake message: its type, and the message with its header. Between TLS 1.3
+// messages it skips ChangeCipherSpec; in TLS 1.2 one is an error, see readChange.
 func (c *Conn) readMessage() (typ byte, message []byte, err error) {
 	for {
 		if typ, message, err = c.takeMessage(); message != nil || err != nil {
@@ -163,7 +163,7 @@ func (c *Conn) takeMessage() (typ byte, message []byte, err error) {
 	return message[0], message, nil
 }
 
-// readChange reads the ChangeCipherSpec of TLS 1.2.
+// readChange reads the TLS 1.2 ChangeCipherSpec.
 func (c *Conn) readChange() error {
 	if len(c.messages) != 0 {
 		return protocolError("the server changed its keys within a message")
@@ -178,8 +178,8 @@ func (c *Conn) readChange() error {
 	return nil
 }
 
-// records returns data as records of type typ, sealed if the client encrypts. version is that of a
-// plain record's header.
+// records returns data as records of type typ, sealed if the client encrypts. version is the
+// version in a plain record's header.
 func (c *Conn) records(typ byte, version uint16, data []byte) ([]byte, error) {
 	var out []byte
 	for first := true; first || len(data) > 0; first = false {

@@ -15,7 +15,7 @@ import (
 	"golang.org/x/crypto/chacha20poly1305"
 )
 
-// A protection12 protects the records of one direction of TLS 1.2 or earlier.
+// A protection12 protects one direction's records, in TLS 1.2 or earlier.
 type protection12 interface {
 	seal(typ uint8, seq uint64, data []byte) ([]byte, error)
 	open(typ uint8, seq uint64, fragment []byte) ([]byte, error)
@@ -44,8 +44,8 @@ func (s *sealer12) seal(typ byte, data []byte) ([]byte, error) {
 	return wire.AppendVector(wire.Append([]byte{typ}, 2, int(s.version)), 2, fragment), err
 }
 
-// errRecord says that a record's authentication failed. The client measures, and has no secrets of
-// anybody: it needs no defence against a server that watches how long a failure takes.
+// errRecord is the error if a record's authentication failed. The client measures, and has no
+// secrets of anybody: it needs no defence against a server that watches how long a failure takes.
 var errRecord = &ProtocolError{"the authentication of the server's record failed"}
 
 // keys12 makes the protection of both directions from the master secret.
@@ -163,7 +163,7 @@ func header12(seq uint64, typ uint8, version uint16, n int) []byte {
 type cbc12 struct {
 	block          cipher.Block
 	mac            hash.Hash
-	iv             []byte // of TLS 1.0, the last block of the record before
+	iv             []byte // in TLS 1.0, the last block of the record before
 	version        uint16
 	encryptThenMAC bool // RFC 7366
 }

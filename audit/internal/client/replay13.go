@@ -28,14 +28,15 @@ func (h *handshake13) keepReplay(message []byte) {
 	}
 }
 
-// errRetried ends a replay: the answer to a HelloRetryRequest would have to be a new ClientHello.
+// errRetried is a replay's error if the client would have to answer a HelloRetryRequest with a new
+// ClientHello.
 var errRetried = errors.New("client: the server answered a replay by a HelloRetryRequest")
 
-// Replay sends the bytes of c's first flight, a ClientHello of TLS 1.3 and early data, on another
+// Replay sends the bytes of c's first flight, a TLS 1.3 ClientHello and early data, on another
 // connection, as an attacker can who recorded them. As an attacker, it can't finish the handshake.
-// But it knows the keys, so that it can read the server's answer: State.EarlyAccepted says whether
-// the server accepted the early data, and Read returns the data that it sends before the handshake
-// is complete.
+// But it knows the keys, so that it can read the server's answer: State.EarlyAccepted reports
+// whether the server accepted the early data, and Read returns the data that it sends before the
+// handshake is complete.
 func (c *Conn) Replay(conn net.Conn) (*Conn, error) {
 	if c.replay == nil {
 		return nil, errors.New("client: no first flight of TLS 1.3")

@@ -16,8 +16,8 @@ const (
 	labelServerFinished = "server finished"
 )
 
-// A prf is the pseudorandom function of TLS 1.2 with one hash, or that of TLS 1.0 and 1.1 if the
-// hash is nil.
+// A prf is the TLS 1.2 pseudorandom function with one hash, or the pseudorandom function for TLS
+// 1.0 and 1.1 if the hash is nil.
 type prf struct{ hash func() hash.Hash }
 
 // derive returns n bytes.

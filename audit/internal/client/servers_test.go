@@ -16,7 +16,7 @@ import (
 	"github.com/ossl-go/ossl/audit/internal/testcert"
 )
 
-// EchoServer starts a server of crypto/tls that echoes, and returns its address.
+// EchoServer starts a crypto/tls server that echoes, and returns its address.
 func EchoServer(t *testing.T, config *tls.Config) string {
 	t.Helper()
 	listener, err := tls.Listen("tcp", "127.0.0.1:0", config)
@@ -52,7 +52,7 @@ func Connect(t *testing.T, address string) net.Conn {
 	return conn
 }
 
-// OpenSSL starts `openssl s_server` with the flags and returns its address, and what it prints.
+// OpenSSL starts `openssl s_server` with the flags and returns its address and its output.
 func OpenSSL(t *testing.T, cert *testcert.Cert, flags ...string) (string, *bufio.Reader) {
 	t.Helper()
 	program, err := exec.LookPath("openssl")
@@ -68,20 +68,20 @@ func OpenSSL(t *testing.T, cert *testcert.Cert, flags ...string) (string, *bufio
 		t.Fatal(err)
 	}
 	address := l.Addr().String()
-	l.Close() // s_server can't say which port it took
+	l.Close() // s_server can't report a port that the system chose
 	server := exec.Command(program, append([]string{"s_server", "-accept", address, "-cert", file}, flags...)...)
 	out, err := server.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	in, err := server.StdinPipe() // s_server ends with its input
+	in, err := server.StdinPipe() // s_server exits at the end of its input
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := server.Start(); err != nil {
 		t.Fatal(err)
 	}
-	timeout := time.AfterFunc(20*time.Second, func() { server.Process.Kill() }) // ends a wait for a line
+	timeout := time.AfterFunc(20*time.Second, func() { server.Process.Kill() }) // stops a wait for a line
 	t.Cleanup(func() {
 		timeout.Stop()
 		in.Close()

@@ -9,7 +9,7 @@ import (
 	"github.com/ossl-go/ossl/audit/internal/hello"
 )
 
-// An exchange12 is a key exchange of TLS 1.2.
+// An exchange12 is a TLS 1.2 key exchange.
 type exchange12 int
 
 const (
@@ -18,7 +18,7 @@ const (
 	exchangeECDHE
 )
 
-// A cipher12 is a cipher of TLS 1.2.
+// A cipher12 is a TLS 1.2 cipher.
 type cipher12 int
 
 const (
@@ -28,14 +28,14 @@ const (
 	cipher3DES
 )
 
-// A suite12 is a cipher suite of TLS 1.2 and earlier that the client can finish a handshake with.
+// A suite12 is a cipher suite with which the client can finish a handshake in TLS 1.2 or earlier.
 type suite12 struct {
 	id       uint16
 	exchange exchange12
 	cipher   cipher12
 	key      int              // bytes
 	mac      func() hash.Hash // of CBC
-	hash     func() hash.Hash // of TLS 1.2's pseudorandom function
+	hash     func() hash.Hash // for the TLS 1.2 pseudorandom function
 	since    uint16           // the first version
 }
 

@@ -34,7 +34,7 @@ const (
 	alertNoRenegotiation = 100
 )
 
-// A handshake12 is a handshake of TLS 1.2 or earlier.
+// A handshake12 is a handshake in TLS 1.2 or earlier.
 type handshake12 struct {
 	*Conn
 	config     *Config
@@ -46,8 +46,9 @@ type handshake12 struct {
 	verify     []byte   // the client's Finished
 }
 
-// Handshake12 makes a handshake of TLS 1.2, or of an earlier version if the server chooses it. The
-// connection's deadline bounds its time. If it fails, the Conn that it returns has the State so far.
+// Handshake12 makes a TLS 1.2 handshake, or a handshake in an earlier version if the server chooses
+// it. The connection's deadline bounds its time. If it fails, the Conn that it returns has the
+// State so far.
 func Handshake12(conn net.Conn, config *Config) (*Conn, error) {
 	h := &handshake12{Conn: newConn(conn), config: config}
 	return h.Conn, h.run()
@@ -323,7 +324,7 @@ func (h *handshake12) readFinished(ticket []byte, change bool) error {
 		if !r.Done() {
 			return protocolError("the server sent a malformed NewSessionTicket")
 		}
-		if len(value) > 0 { // an empty one says that there is none after all
+		if len(value) > 0 { // if it is empty, the server gives no ticket after all
 			h.session.Lifetime, h.session.Ticket, h.session.Received = lifetime, bytes.Clone(value), time.Now()
 		}
 	}

@@ -279,7 +279,7 @@ func FuzzHandshake12(f *testing.F) {
 	})
 }
 
-// A scripted connection has one answer, and drops all that is written.
+// A scripted connection returns one answer, and drops all that is written.
 type scripted struct {
 	net.Conn
 	answer *bytes.Reader

@@ -29,7 +29,7 @@ const (
 	verifyServer   = "TLS 1.3, server CertificateVerify\x00"
 )
 
-// A handshake13 is a handshake of TLS 1.3 in progress.
+// A handshake13 is a TLS 1.3 handshake in progress.
 type handshake13 struct {
 	*Conn
 	config     *Config
@@ -48,8 +48,8 @@ type handshake13 struct {
 	server    []byte
 }
 
-// Handshake13 makes a handshake of TLS 1.3. If it fails after the server's first bytes, the Conn
-// isn't nil, and its State has the facts that the server sent before.
+// Handshake13 makes a TLS 1.3 handshake. If it fails after the server's first bytes, the Conn isn't
+// nil, and its State has the facts that the server sent before.
 func Handshake13(conn net.Conn, config *Config) (*Conn, error) {
 	h := &handshake13{Conn: newConn(conn), config: config}
 	if err := h.prepare(); err != nil {

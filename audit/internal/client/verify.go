@@ -9,7 +9,7 @@ import (
 	"fmt"
 )
 
-// errUnverified says that a signature could be neither verified nor refused.
+// errUnverified is the error if a signature could be neither verified nor refused.
 var errUnverified = errors.New("client: the signature can't be verified")
 
 func hexName(kind string, id uint16) string { return fmt.Sprintf("%s 0x%04x", kind, id) }

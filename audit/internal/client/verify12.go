@@ -14,7 +14,7 @@ import (
 )
 
 // verifyExchange verifies the signature of a ServerKeyExchange, whose first bytes are the
-// parameters. State.Unverified says why it couldn't.
+// parameters. State.Unverified is the reason if it couldn't.
 func (h *handshake12) verifyExchange(message []byte, parameters int) error {
 	if message == nil {
 		return nil
@@ -45,7 +45,7 @@ func (h *handshake12) verifyExchange(message []byte, parameters int) error {
 
 var errSignature = &ProtocolError{"the server's signature is wrong"}
 
-// verify12 verifies a signature of TLS 1.2. A scheme of 0 is not verified.
+// verify12 verifies a TLS 1.2 signature. A scheme of 0 is not verified.
 func verify12(certificate *x509.Certificate, scheme uint16, signed, signature []byte) error {
 	hash := map[uint16]crypto.Hash{2: crypto.SHA1, 3: crypto.SHA224, 4: crypto.SHA256, 5: crypto.SHA384, 6: crypto.SHA512}[scheme>>8]
 	pss := map[uint16]crypto.Hash{0x0804: crypto.SHA256, 0x0805: crypto.SHA384, 0x0806: crypto.SHA512,
