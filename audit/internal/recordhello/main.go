@@ -2,7 +2,7 @@
 //
 //	go run ./internal/recordhello -name "curl 8.5, OpenSSL 3.5" curl -sk https://localhost:PORT/
 //
-// It replaces PORT by the port of its own listener, runs the command, and ends it.
+// It replaces PORT by the port of its own listener, runs the command, and kills it.
 package main
 
 import (

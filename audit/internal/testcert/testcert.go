@@ -24,8 +24,8 @@ import (
 	"golang.org/x/crypto/ocsp"
 )
 
-// A Template says which certificate to make. Its zero value is a certificate of an ECDSA key on
-// P-256 for localhost, 127.0.0.1 and ::1, valid from an hour ago for 90 days.
+// A Template describes a certificate to make. Its zero value stands for a certificate for an ECDSA
+// key on P-256, for localhost, 127.0.0.1 and ::1, valid from an hour ago for 90 days.
 type Template struct {
 	Name       string // common name; "localhost", or "Test CA" of a CA
 	Names      []string
@@ -151,7 +151,7 @@ func (t Template) certificate() *x509.Certificate {
 
 func (t Template) extensions() []pkix.Extension {
 	var all []pkix.Extension
-	if t.MustStaple { // RFC 7633: a sequence of the numbers of TLS extensions
+	if t.MustStaple { // RFC 7633: a sequence of TLS extension numbers
 		all = append(all, pkix.Extension{Id: asn1.ObjectIdentifier{1, 3, 6, 1, 5, 5, 7, 1, 24}, Value: must(asn1.Marshal([]int{5}))})
 	}
 	if t.SCTs > 0 {

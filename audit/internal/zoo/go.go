@@ -18,7 +18,7 @@ func goVerdicts(more ...Verdict) []Verdict {
 	return append(more, noIDs, Verdict{"suite-order", "crypto/tls prefers AES-128, and of TLS 1.3 that can't be changed"})
 }
 
-// strong12 are the cipher suites of TLS 1.2 that all policies allow.
+// strong12 are the TLS 1.2 cipher suites that all policies allow.
 var strong12 = []uint16{
 	tls.TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384, tls.TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384,
 	tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256, tls.TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256,
@@ -32,7 +32,7 @@ func goConfig(certificates ...tls.Certificate) *tls.Config {
 	return &tls.Config{Certificates: certificates, CipherSuites: strong12, CurvePreferences: modernGroups}
 }
 
-// answerHTTP answers requests until the client ends the connection, or is silent for long.
+// answerHTTP answers requests until the client closes the connection, or is silent for long.
 func answerHTTP(conn net.Conn) {
 	conn.SetDeadline(time.Now().Add(time.Minute))
 	b := bufio.NewReader(conn)
@@ -50,7 +50,7 @@ func answerHTTP(conn net.Conn) {
 	conn.Close()
 }
 
-// without returns the verdicts except those of some rules.
+// without returns the verdicts except the given rules' verdicts.
 func without(verdicts []Verdict, rules ...string) []Verdict {
 	return slices.DeleteFunc(verdicts, func(v Verdict) bool { return slices.Contains(rules, v.Rule) })
 }

@@ -39,7 +39,7 @@ func raw(name, about string, answer func(o *offer) []byte, expect ...Verdict) *S
 	}
 }
 
-// hello13 returns a ServerHello of TLS 1.3 that chooses a version, a suite, and a group with a key
+// hello13 returns a TLS 1.3 ServerHello that chooses a version, a suite, and a group with a key
 // share of zeros.
 func hello13(o *offer, version, suite, group uint16, retry bool) []byte {
 	random := make([]byte, 32)
@@ -163,8 +163,8 @@ func slowServers() []*Server {
 	}
 }
 
-// wordless is the server go-no-postquantum, with TLS 1.1, behind a load balancer that ends a connection
-// instead of passing an alert on.
+// wordless is the server go-no-postquantum, with TLS 1.1, behind a load balancer that closes or
+// resets a connection instead of passing an alert on.
 func wordless(name, about string, reset bool) *Server {
 	return &Server{
 		Name: name, About: about, Slow: true,
@@ -186,7 +186,7 @@ func wordless(name, about string, reset bool) *Server {
 	}
 }
 
-// oneSegment is the server go, behind a load balancer that has drop answer hellos of more than 1,200 bytes.
+// oneSegment is the server go, behind a load balancer that calls drop for hellos of more than 1,200 bytes.
 func oneSegment(name, about string, drop func(net.Conn)) *Server {
 	return &Server{
 		Name: name, About: about, Slow: true,
@@ -216,7 +216,7 @@ type buffered struct {
 
 func (c *buffered) Read(b []byte) (int, error) { return c.in.Read(b) }
 
-// alertless is a connection that ends instead of sending an alert as the first answer.
+// alertless is a connection that closes instead of sending an alert as the first answer.
 type alertless struct {
 	net.Conn
 	answered bool

@@ -47,8 +47,8 @@ func mailServers() []*Server {
 	}
 }
 
-// postgres is a server of PostgreSQL on a port that isn't known for it. Like PostgreSQL before version 17,
-// it ends connections that begin with TLS.
+// postgres is a PostgreSQL server on a port that isn't known for it. Like PostgreSQL before version
+// 17, it closes connections that begin with TLS.
 func postgres() *Server {
 	return &Server{
 		Name: "postgres-guessed", About: "PostgreSQL on a port that isn't known for it", Slow: true,
@@ -67,8 +67,8 @@ func postgres() *Server {
 	}
 }
 
-// answerSMTP answers commands until the client ends the connection, or is silent for long. A server
-// that keeps the bytes after STARTTLS takes them for the first commands within TLS.
+// answerSMTP answers commands until the client closes the connection, or is silent for long. A
+// server that keeps the bytes after STARTTLS takes them for the first commands within TLS.
 func answerSMTP(conn net.Conn, config *tls.Config, keeps bool) {
 	conn.SetDeadline(time.Now().Add(time.Minute))
 	io.WriteString(conn, "220 zoo ESMTP\r\n")

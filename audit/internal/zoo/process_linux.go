@@ -85,7 +85,7 @@ func (t tree) start(r *Running, user bool, name string, args ...string) error {
 	return t.ready(r, ended, path)
 }
 
-// end ends a process and those that it started.
+// end kills a process and the processes that it started.
 func end(pid int, ended <-chan struct{}) error {
 	syscall.Kill(-pid, syscall.SIGTERM)
 	select {

@@ -89,7 +89,7 @@ func (o *offer) offers13() bool {
 	return len(v) > 0 && slices.Contains(numbers(v[1:]), 0x0304)
 }
 
-// suite13 returns TLS_AES_256_GCM_SHA384 if the client offers it, or the first other one of TLS 1.3.
+// suite13 returns TLS_AES_256_GCM_SHA384 if the client offers it, or the first other TLS 1.3 suite.
 func (o *offer) suite13() uint16 {
 	suite := slices.IndexFunc(o.suites, func(suite uint16) bool { return suite>>8 == 0x13 })
 	if suite < 0 || slices.Contains(o.suites, 0x1302) {

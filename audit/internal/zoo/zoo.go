@@ -21,13 +21,13 @@ import (
 type Server struct {
 	Name  string
 	About string // one sentence
-	// Expect are the findings that an audit must have, and it must have no other ones of the severity
-	// "low" or above. Those of severity "info" are optional.
+	// Expect are the findings that an audit must have. It must have no other findings with the
+	// severity "low" or above. Findings with the severity "info" are optional.
 	Expect []Verdict
 	// Failed are rules whose facts can't be had from this server. An audit that reports them as tested
 	// is wrong.
 	Failed []string
-	// Protocol is that of the target, "tls" if empty.
+	// Protocol is the target's protocol, "tls" if empty.
 	Protocol string
 	// Options changes the options of the audit.
 	Options func(*audit.Options)
@@ -36,7 +36,7 @@ type Server struct {
 	// Everywhere reports whether the server can't be made to listen on loopback alone, so that it runs
 	// no longer than an audit.
 	Everywhere bool
-	// NoTLS reports whether the server has no TLS, and the audit says so.
+	// NoTLS reports whether the server has no TLS, and the audit reports that.
 	NoTLS bool
 	// Slow reports whether an audit of the server takes more than a second.
 	Slow bool
@@ -62,7 +62,7 @@ type Running struct {
 	close []func() error
 }
 
-// Start starts the server. The caller has to close it.
+// Start starts the server. The caller must close it.
 func (s *Server) Start() (*Running, error) {
 	folder, err := os.MkdirTemp("", "ossl-zoo-")
 	if err != nil {
@@ -82,7 +82,7 @@ func (r *Running) onClose(f func() error) {
 	r.close = append(r.close, f)
 }
 
-// Close ends the server and removes its files.
+// Close stops the server and removes its files.
 func (r *Running) Close() error {
 	r.mu.Lock()
 	closers := r.close
@@ -127,7 +127,7 @@ type Result struct {
 	Err     error
 	Missing []Verdict       // expected, and not found
 	Extra   []audit.Finding // found, and not expected
-	Claimed []string        // rules that the audit says it has tested, and can't have
+	Claimed []string        // rules that the audit reports as tested, although it can't have tested them
 	Untried []audit.Result  // rules that failed to be tested, of a server that answers everything
 }
 
@@ -178,7 +178,7 @@ func (r *Running) Check(ctx context.Context) Result {
 	return result
 }
 
-// listen listens on loopback and has serve answer each connection. If there are several hosts, all
+// listen listens on loopback and calls serve for each connection. If there are several hosts, all
 // have the same port.
 func (r *Running) listen(host string, serve func(net.Conn)) error {
 	l, err := r.listener(host)
@@ -204,7 +204,7 @@ func (r *Running) listener(host string) (net.Listener, error) {
 	return l, nil
 }
 
-// serve has answer serve each of the listener's connections, until the server is closed.
+// serve calls answer for each of the listener's connections, until the server is closed.
 func (r *Running) serve(l net.Listener, answer func(net.Conn)) {
 	var mu sync.Mutex
 	conns := map[net.Conn]bool{}
