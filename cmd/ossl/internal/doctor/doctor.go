@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 )
 
-// A State says how a part of the host is.
+// A State is the state of a part of the host.
 type State string
 
 // The states.
@@ -29,7 +29,7 @@ type Item struct {
 	Speed []Speed `json:"speed,omitempty"`
 	// Ratios compare the ciphers of "ciphers" in full records.
 	Ratios []Ratio `json:"ratios,omitempty"`
-	// Libraries has the libraries of the item "libraries", and Processes those of "processes".
+	// Libraries has the libraries of the item "libraries", and Processes has the processes of "processes".
 	Libraries []Found   `json:"libraries,omitempty"`
 	Processes []Process `json:"processes,omitempty"`
 }
@@ -59,7 +59,7 @@ type Options struct {
 	// measurements, are always this host's.
 	Root string
 	// Try loads another libssl and returns its version, or why it is refused. A process has one
-	// OpenSSL, so Try has to start a process. If it is nil, other libraries are listed and not tried.
+	// OpenSSL, so Try must start a process. If it is nil, other libraries are listed and not tried.
 	Try func(ctx context.Context, path string) (version string, err error)
 	// NoSpeed leaves the measurements out, which take about a second.
 	NoSpeed bool
@@ -75,7 +75,7 @@ func (o *Options) path(name string) string {
 	return filepath.Join(root, name)
 }
 
-// Examine examines this host. If the context ends, it returns the items so far and the context's
+// Examine examines this host. If the context is done, it returns the items so far and the context's
 // error.
 func Examine(ctx context.Context, options Options) (*Report, error) {
 	r := &Report{Items: []Item{}}

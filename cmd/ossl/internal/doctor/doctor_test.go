@@ -138,7 +138,7 @@ func TestProcessor(t *testing.T) {
 	}
 }
 
-// TestLibraries: each libssl is tried once, whatever links lead to it.
+// TestLibraries: each libssl is tried once, even if several links lead to it.
 func TestLibraries(t *testing.T) {
 	root := host(t, map[string]string{"usr/lib/x86_64-linux-gnu/libssl.so.3": "", "usr/lib/x86_64-linux-gnu/libssl.so.1.0.0": "",
 		"opt/openssl-3.5/lib64/libssl.so.3": "", "usr/lib/libz.so.1": ""})
@@ -203,7 +203,7 @@ func TestThisHost(t *testing.T) {
 	}
 }
 
-// TestCancelled: the items so far are returned when the context ends, also during a measurement.
+// TestCancelled: the items so far are returned when the context is done, also during a measurement.
 func TestCancelled(t *testing.T) {
 	for _, last := range []string{"library", "ciphers", "processes"} {
 		ctx, cancel := context.WithCancel(context.Background())

@@ -245,7 +245,7 @@ func processes(ctx context.Context, o *Options, item *Item) {
 		}
 		maps, err := o.read(filepath.Join("proc", e.Name(), "maps"))
 		if os.IsNotExist(err) {
-			continue // it has ended
+			continue // it has exited
 		}
 		if err != nil || maps == "" { // a process of another user's; kernel threads have no maps either
 			if err != nil {
@@ -279,7 +279,7 @@ func processes(ctx context.Context, o *Options, item *Item) {
 	}
 }
 
-// replaced returns the files of OpenSSL in /proc/PID/maps that don't exist any more.
+// replaced returns OpenSSL's files in /proc/PID/maps that don't exist any more.
 func replaced(maps string) []string {
 	var files []string
 	for line := range strings.Lines(maps) {

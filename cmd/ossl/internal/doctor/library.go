@@ -45,8 +45,8 @@ func versionOf(version string) (major, minor int) {
 	return major, minor
 }
 
-// support returns the state of the OpenSSL project's support of a version, and advice if it has
-// ended: openssl-library.org/policies/releasestrat.
+// support returns the state of the OpenSSL project's support of a version, and advice if the
+// version isn't supported any more: openssl-library.org/policies/releasestrat.
 func support(version string) (found, do string) {
 	switch major, minor := versionOf(version); {
 	case major < 3:
@@ -123,7 +123,7 @@ func libraries(ctx context.Context, o *Options, item *Item) {
 	}
 }
 
-// slowSpots reports the gains of a later OpenSSL. The figures are those of docs/figures.
+// slowSpots reports the gains of a later OpenSSL. The figures are from docs/figures.
 func slowSpots(_ context.Context, _ *Options, item *Item) {
 	lib, err := ossl.Library()
 	if err != nil {

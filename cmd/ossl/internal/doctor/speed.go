@@ -31,7 +31,7 @@ type Speed struct {
 	NanosPerRecord float64 `json:"ns_per_record"`
 }
 
-// sizes are those of the how-to, fast and safe TLS handshakes.
+// sizes are the record sizes in the how-to, fast and safe TLS handshakes.
 var sizes = []int{2, 31, 136, 1024, 8192, 16384}
 
 // speedRounds of slice each are measured of everything by turns, so that a slow moment of the machine hits
@@ -118,8 +118,9 @@ func ciphers(ctx context.Context, options *Options, item *Item) {
 	item.advise(load)
 }
 
-// A Ratio says how much faster AES-256-GCM is than ChaCha20-Poly1305 in full records: the median of the
-// rounds, each of which measured both, and the bounds of its confidence interval of at least 90 %.
+// A Ratio is how much faster AES-256-GCM is than ChaCha20-Poly1305 in full records: the median of
+// the rounds, each of which measured both, and the bounds of its confidence interval of at least
+// 90 %.
 type Ratio struct {
 	Engine string  `json:"engine"`
 	Median float64 `json:"median"`
@@ -133,8 +134,8 @@ func ratioOf(engine string, aes, chacha []float64) Ratio {
 	return Ratio{engine, r.Median, r.Low, r.High}
 }
 
-// advise says which cipher to put first: the faster one in full records, with OpenSSL if it was
-// measured.
+// advise sets the advice on the cipher to put first: the faster one in full records, with OpenSSL
+// if it was measured.
 func (item *Item) advise(load string) {
 	if len(item.Ratios) == 0 {
 		return
