@@ -264,7 +264,7 @@ func (a *Authority) Issue(r Request, folder string) (*Issued, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := x509.ParseCertificate(der); err != nil { // the rules of parsing are stricter than those of making
+	if _, err := x509.ParseCertificate(der); err != nil { // its rules are stricter for parsing than for making
 		return nil, fmt.Errorf("the certificate for %q couldn't be read: %w", r.Names, err)
 	}
 	return issued, writePair(issued.CertificateFile, der, issued.KeyFile, key, made)

@@ -36,7 +36,7 @@ func checkFile(file string, keep fs.FileMode) error {
 	return checkFolders(filepath.Dir(path), false)
 }
 
-// checkFolders returns an error if others could rename what is in an absolute folder, or the folder
+// checkFolders returns an error if others could rename files in an absolute folder, or the folder
 // itself. In a folder with the sticky bit, such as /tmp, they can rename only files and folders of
 // their own; the folder must not be such a one unless shared is true.
 func checkFolders(folder string, shared bool) error {
