@@ -28,7 +28,7 @@ func calls(bool) []*Row {
 	}
 }
 
-// callTime bounds a call, so that a server that hangs ends the measurement.
+// callTime bounds a call, so that the measurement fails if a server hangs.
 const callTime = 10 * time.Second
 
 // echoMethod is the method of echoService.

@@ -36,8 +36,8 @@ func requests(bool) []*Row {
 
 var page = bytes.Repeat([]byte("0123456789abcdef"), 64)
 
-// httpRequests measures requests, one after the other, over loopback: with net/http, or with httptls
-// at both ends.
+// httpRequests measures requests, one after the other, over loopback: with net/http, or with
+// httptls in the client and the server.
 type httpRequests struct {
 	client *http.Client
 	url    string

@@ -1,5 +1,5 @@
-// Package measure compares implementations of TLS, by the measurements of package bench: in rounds,
-// so that other load on the machine affects all of them.
+// Package measure compares TLS implementations, by the measurements of package bench: in rounds, so
+// that other load on the machine affects all of them.
 package measure
 
 import (
@@ -30,7 +30,7 @@ const (
 type Row struct {
 	Section string
 	Name    string
-	// Benchmark names the benchmark of package bench that measures the same, or one of the same form.
+	// Benchmark names the benchmark of package bench that measures the same, or has the same form.
 	Benchmark string
 	Unit      Unit
 	Bytes     int // that an operation moves, if Unit is Throughput
@@ -44,7 +44,7 @@ type Row struct {
 	Figures [][]float64 // of each engine, by rounds
 }
 
-// An Engine is an implementation of TLS.
+// An Engine is a TLS implementation.
 type Engine interface {
 	Name() string
 	// Lacks reports whether the engine can't measure a row.
@@ -57,10 +57,10 @@ type Engine interface {
 // Ends are the implementations of a connection's two ends.
 type Ends struct{ Server, Client bench.Impl }
 
-// Both returns the ends of connections whose ends have the same implementation.
+// Both returns Ends whose server and client have the same implementation.
 func Both(impl bench.Impl) Ends { return Ends{impl, impl} }
 
-// A local engine is one of this process.
+// A local engine measures in this process.
 type local Ends
 
 // Local returns the engine of implementations in this process.
@@ -74,7 +74,7 @@ func (l local) Name() string {
 	return fmt.Sprintf("%s server, %s client", names[l.Server], names[l.Client])
 }
 
-// Lacks returns false: Rows has left out what this process can't do.
+// Lacks returns false: Rows has left out the rows that this process can't measure.
 func (l local) Lacks(*Row) bool { return false }
 
 func (l local) Close() error { return nil }
@@ -105,7 +105,7 @@ func (l local) Measure(ctx context.Context, row *Row, d time.Duration) (figure f
 	return float64(elapsed) / float64(ops), nil
 }
 
-// Options say how Run measures.
+// Options are the options of [Run].
 type Options struct {
 	Rounds   int
 	Duration time.Duration // of all rounds together, without rows that take as long as they take
@@ -140,7 +140,7 @@ func Run(ctx context.Context, rows []*Row, engines []Engine, o Options) error {
 		engine := engines[t.engine]
 		o.Step(round, t.row.Name+", "+engine.Name())
 		figure, err := engine.Measure(ctx, t.row, slice)
-		if err != nil && ctx.Err() != nil { // Ctrl-C has ended other processes too, which is no failure
+		if err != nil && ctx.Err() != nil { // Ctrl-C has killed other processes too, which is no failure
 			return 0, ctx.Err()
 		}
 		if err != nil {
@@ -186,7 +186,7 @@ func (r *Row) Median(engine int) float64 { return rounds.Median(r.Figures[engine
 // every row: below 1, the first engine is faster, or takes less.
 type Comparison struct{ rounds.Ratio }
 
-// Compare returns the ratio of an engine's figures to those of another one.
+// Compare returns the ratio of an engine's figures to another engine's.
 func (r *Row) Compare(engine, to int) Comparison {
 	return Comparison{rounds.Compare(r.Figures[engine], r.Figures[to])}
 }

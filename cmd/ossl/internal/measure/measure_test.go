@@ -91,7 +91,8 @@ func report(t *testing.T) *Report {
 	return r
 }
 
-// TestRunFails checks that an error names the row and the engine, and that a context ends it.
+// TestRunFails checks that an error names the row and the engine, and that Run stops when its
+// context is done.
 func TestRunFails(t *testing.T) {
 	broken := &scripted{name: "ossl", err: errors.New("broken")}
 	err := Run(t.Context(), testRows()[:1], []Engine{broken}, Options{Rounds: 1, Step: func(int, string) {}})
@@ -104,7 +105,7 @@ func TestRunFails(t *testing.T) {
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("Run returns %v", err)
 	}
-	// Ctrl-C ends an engine in another process as well.
+	// Ctrl-C kills an engine in another process as well.
 	ctx, cancel = context.WithCancel(t.Context())
 	err = Run(ctx, testRows(), []Engine{broken}, Options{Rounds: 1, Step: func(int, string) { cancel() }})
 	if !errors.Is(err, context.Canceled) {
@@ -144,10 +145,11 @@ func TestWorker(t *testing.T) {
 	}
 }
 
-// TestWorkerEnds: the end of the context ends a measurement, also if the worker is a process of a script.
+// TestWorkerEnds: a measurement stops when its context is done, also if the worker is a process of
+// a script.
 func TestWorkerEnds(t *testing.T) {
 	script := filepath.Join(t.TempDir(), "script")
-	// cat, which holds the output open, ends with the input.
+	// cat, which holds the output open, exits when its input is closed.
 	text := "#!/bin/sh\necho '{\"version\":\"1\",\"rows\":[\"Latency\"]}'\nexec 3<&0\ncat <&3 4>&1 >/dev/null &\nwait\n"
 	if err := os.WriteFile(script, []byte(text), 0o700); err != nil {
 		t.Fatal(err)

@@ -30,7 +30,7 @@ var Sections = []Section{
 }
 
 // Rows returns the rows of the sections, all if there are none. In FIPS mode some don't exist. The
-// last result says which rows are missing here, and why.
+// last result names the rows that are missing here, with the reasons.
 func Rows(sections []string, fips bool) (rows []*Row, missing []string) {
 	for _, s := range Sections {
 		if len(sections) > 0 && !slices.Contains(sections, s.Name) {
@@ -48,7 +48,7 @@ func Rows(sections []string, fips bool) (rows []*Row, missing []string) {
 	return rows, missing
 }
 
-// Common returns the rows that all engines can measure, and says which are missing.
+// Common returns the rows that all engines can measure, and names the missing ones.
 func Common(rows []*Row, engines []Engine) (common []*Row, missing []string) {
 	for _, row := range rows {
 		if i := slices.IndexFunc(engines, func(e Engine) bool { return e.Lacks(row) }); i >= 0 {

@@ -41,7 +41,7 @@ type answer struct {
 }
 
 // ServeWorker does nothing in a process that a user has started. In one that NewWorker has started
-// it measures, and exits when its input ends.
+// it measures, and exits when its input is closed.
 func ServeWorker() {
 	if os.Getenv(envWorker) == "" {
 		return
@@ -100,9 +100,9 @@ type worker struct {
 	answers *json.Decoder
 }
 
-// NewWorker starts a process whose OpenSSL is library: a version, the path of libssl, its folder, or
-// the path of a script that runs its arguments as a command on another OpenSSL, with the C library
-// that this needs for example.
+// NewWorker starts a process whose OpenSSL is library: a version, libssl's path or folder, or the
+// path of a script that runs its arguments as a command on another OpenSSL, with the C library that
+// this needs for example.
 func NewWorker(ctx context.Context, library string) (Engine, error) {
 	self, err := program()
 	if err != nil {
@@ -116,7 +116,7 @@ func NewWorker(ctx context.Context, library string) (Engine, error) {
 	}
 	if script {
 		w.cmd = exec.CommandContext(ctx, library, self)
-		// The script has the say, not the OSSL_LIBRARY of this process.
+		// The script chooses the library, not this process's OSSL_LIBRARY.
 		w.cmd.Env = append(slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "OSSL_LIBRARY=") }),
 			envWorker+"=1")
 	}
@@ -146,7 +146,7 @@ func NewWorker(ctx context.Context, library string) (Engine, error) {
 	return w, nil
 }
 
-// workerEnd is the time for the processes of a script that has ended.
+// workerEnd is how long the processes of a script may run after the script has exited.
 const workerEnd = 5 * time.Second
 
 // program returns the path of this program, also if a script such as NewWorker's has started it
@@ -159,7 +159,7 @@ func program() (string, error) {
 	return exec.LookPath(os.Args[0])
 }
 
-// isScript reports whether library, if it is a path, is that of a script.
+// isScript reports whether library is the path of a script.
 func isScript(library string) (bool, error) {
 	if !strings.ContainsRune(library, os.PathSeparator) {
 		return false, nil
@@ -215,7 +215,7 @@ func (w *worker) Measure(ctx context.Context, row *Row, d time.Duration) (float6
 	return a.Figure, err
 }
 
-// Close ends the process.
+// Close stops the process.
 func (w *worker) Close() error {
 	_ = w.stdin.Close()
 	return w.cmd.Wait()
