@@ -20,9 +20,9 @@ func Lock(folder string) (unlock func()) {
 	return func() { _ = f.Close() } // which unlocks it
 }
 
-// TryLock locks a file, which it makes if there is none, until unlock is called or the process ends. It reports
-// whether it has locked the file: it can't if this process or another one has locked it already. Locks of other
-// hosts count too if the file system has them, as NFS does.
+// TryLock locks a file, which it makes if there is none, until unlock is called or the process
+// exits. It reports whether it has locked the file: it can't if this process or another one has
+// locked it already. Locks of other hosts count too if the file system has them, as NFS does.
 func TryLock(name string) (unlock func(), locked bool, err error) {
 	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600) // NFS needs a file that is open for writing
 	if err != nil {

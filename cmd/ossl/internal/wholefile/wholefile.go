@@ -63,8 +63,8 @@ func Create(files ...File) (err error) {
 	return nil
 }
 
-// Replace writes a file, which takes the place of the one of that name when it is whole. It keeps the
-// mode of that one. It refuses to replace anything but regular files, such as devices.
+// Replace writes a file. When the file is whole, it takes the place of the existing file with that
+// name, and keeps its mode. Replace refuses to replace anything but regular files, such as devices.
 func Replace(name string, contents func(io.Writer) error) error {
 	mode, err := modeOf(name)
 	if err != nil {
@@ -73,7 +73,8 @@ func Replace(name string, contents func(io.Writer) error) error {
 	return replace(name, mode, contents)
 }
 
-// Put writes a file with its mode, which takes the place of the one of that name when it is whole.
+// Put writes a file with its mode. When the file is whole, it takes the place of the existing file
+// with that name.
 func Put(f File) error {
 	if _, err := modeOf(f.Name); err != nil {
 		return err
@@ -111,7 +112,7 @@ func CheckReplace(name string) error {
 	return nil
 }
 
-// modeOf returns the mode of a file to replace, or that of a new one.
+// modeOf returns the mode of a file to replace, or the mode for a new file.
 func modeOf(name string) (fs.FileMode, error) {
 	info, err := os.Lstat(name)
 	switch {
