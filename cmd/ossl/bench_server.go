@@ -250,8 +250,8 @@ func await(ctx context.Context, c <-chan time.Time) {
 	}
 }
 
-// sample makes a connection, and waits for tickets: until the server ends the connection, or given, if it
-// isn't nil, has a session. The time of two handshakes and ticketTime bound this.
+// sample makes a connection, and waits for tickets: until the server closes the connection, or
+// given, if it isn't nil, has a session. The time of two handshakes and ticketTime bound this.
 func (r *serverRequest) sample(ctx context.Context, tlsContext *ossl.Context, addr string, ticketTime time.Duration,
 	given *lastSession) (s sample) {
 	ctx, cancel := context.WithTimeout(ctx, handshakeTime)
@@ -316,8 +316,8 @@ func (r *serverRequest) summarize(kind string, samples []sample, begin time.Time
 	slices.Sort(times)
 	slices.Sort(connects)
 	at := func(q float64) time.Duration { return times[int(q*float64(len(times)-1)+0.5)] }
-	// The rate is that of the connections' ends. A connection that nothing delays ends the shortest
-	// time after its begin, so a distant server, which keeps up, has the rate of the begins.
+	// The rate is measured where handshakes finish. A handshake that nothing delays takes the
+	// shortest time, so if a distant server keeps up, this is the rate at which connections begin.
 	k.PerSecond = float64(k.Count) / (end.Sub(begin) - shortest + r.interval()).Seconds()
 	k.Median, k.P90, k.P99, k.Connect = at(0.5), at(0.9), at(0.99), connects[len(connects)/2]
 	return k, last, nil

@@ -13,8 +13,8 @@ import (
 	"github.com/ossl-go/ossl"
 )
 
-// TestServerInterrupted checks that a measurement ends with its context, even if connections that
-// the server doesn't answer hold all places.
+// TestServerInterrupted checks that a measurement stops when its context is done, even if
+// connections that the server doesn't answer hold all places.
 func TestServerInterrupted(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -54,8 +54,8 @@ func TestServerInterrupted(t *testing.T) {
 	}
 }
 
-// TestServerRate checks that the rate is that of --rate if the server is distant, but keeps up, and
-// the server's if it doesn't.
+// TestServerRate checks that the rate equals --rate if the server is distant, but keeps up, and
+// otherwise is the server's own rate.
 func TestServerRate(t *testing.T) {
 	const interval = 20 * time.Millisecond
 	r := &serverRequest{rate: 50}

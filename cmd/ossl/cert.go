@@ -138,7 +138,7 @@ func authorityFolder() (string, error) {
 	return filepath.Join(folder, "ossl", "ca"), nil
 }
 
-// describe says which files were made, and how to use them.
+// describe prints which files were made, and how to use them.
 func describe(out io.Writer, authority *localca.Authority, r localca.Request, issued *localca.Issued) {
 	who := "server"
 	if r.Client {

@@ -47,7 +47,7 @@ func TestCertFaults(t *testing.T) {
 					}
 					whole := checkFolder(t, dir, n, failed == nil, fault == "signal=KILL")
 					out, err := exec.Command("ossl", issue(dir)[1:]...).CombinedOutput()
-					if err != nil && !whole { // else it says that the files exist
+					if err != nil && !whole { // else its error is that the files exist
 						t.Errorf("%d: the second run failed: %v: %s", n, err, out)
 					}
 					checkFolder(t, dir, n, true, false)

@@ -19,7 +19,7 @@ import (
 // exitUntested is the exit status of a check that couldn't test something.
 const exitUntested = 3
 
-// An exitStatus ends the command with a status. Everything has been said.
+// An exitStatus is an error that sets the command's exit status. All messages have been printed already.
 type exitStatus int
 
 func (e exitStatus) Error() string { return fmt.Sprintf("exit status %d", int(e)) }

@@ -46,7 +46,7 @@ func (f *checkFlags) parseValues(ctx context.Context) error {
 	return nil
 }
 
-// policyOrFile returns the policy of a name, or of a file if the name ends in .json.
+// policyOrFile returns the policy of a name, or of a file if the name has the suffix .json.
 func policyOrFile(ctx context.Context, name string) (*policies.Policy, error) {
 	if !strings.HasSuffix(name, ".json") {
 		p, err := policies.Get(name)
@@ -102,8 +102,8 @@ func (f *checkFlags) targets(cmd *cobra.Command, args []string) (targets []audit
 	return targets, nil
 }
 
-// auditAll audits the targets, a few at a time. Its reports are in the order of the targets. Targets
-// that weren't begun when the context ended have no report.
+// auditAll audits the targets, a few at a time. Its reports are in the order of the targets.
+// Targets that weren't begun when the context was done have no report.
 func auditAll(ctx context.Context, f *checkFlags, targets []audit.Target, p *checkProgress) []*audit.Report {
 	reports := make([]*audit.Report, len(targets))
 	turns := make(chan struct{}, f.jobs)
@@ -169,7 +169,7 @@ func newCheckProgress(w io.Writer, total int, quiet bool) *checkProgress {
 	return &checkProgress{w: w, terminal: isTerminal(w), total: total}
 }
 
-// step says that a probe begins.
+// step shows that a probe begins.
 func (p *checkProgress) step(t audit.Target, probe string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -180,7 +180,7 @@ func (p *checkProgress) step(t audit.Target, probe string) {
 	}
 }
 
-// done says that a target is done.
+// done shows that a target is done.
 func (p *checkProgress) done(t audit.Target) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

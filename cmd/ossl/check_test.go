@@ -15,8 +15,8 @@ import (
 	"testing"
 )
 
-// TestCheckInterrupted: an interruption ends the check of a server that never answers, prints the
-// report of what was found, and leaves no file.
+// TestCheckInterrupted: an interruption stops the check of a server that never answers. The check
+// prints the report of its results so far, and leaves no file.
 func TestCheckInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
@@ -117,7 +117,7 @@ func TestCheckMany(t *testing.T) {
 	}
 }
 
-// TestCheckBadWords: what would break out of a line of HTTP, or bounds nothing, is refused.
+// TestCheckBadWords: texts that would break out of an HTTP line, and rates that bound nothing, are refused.
 func TestCheckBadWords(t *testing.T) {
 	for _, args := range [][]string{
 		{"--replay", "--replay-path", "/ HTTP/1.1\r\nX: y"}, {"--server-name", "a\r\nX: y"}, {"--rate", "NaN"}, {"--rate", "1e-30"},

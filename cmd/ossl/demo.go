@@ -81,8 +81,8 @@ func writeDemo(w io.Writer, report *measure.Report, lib library, colours bool) {
 	}
 }
 
-// fastestLine is the line of OpenSSL's releases that ossl is fastest with, of those that were
-// measured: docs/PERFORMANCE.md.
+// fastestLine is the line of releases with which ossl is fastest, among the measured ones:
+// docs/PERFORMANCE.md.
 const fastestLine = "4.0"
 
 // fastestHint returns a line for a user of an older OpenSSL, or "".

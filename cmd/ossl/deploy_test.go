@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// TestUnits: systemd finds nothing wrong with the units of folder deploy, and their command line is
-// one of this program.
+// TestUnits: systemd finds nothing wrong with the units of folder deploy, and this program accepts
+// their command lines.
 func TestUnits(t *testing.T) {
 	analyze, err := exec.LookPath("systemd-analyze")
 	if err != nil {

@@ -99,8 +99,8 @@ func tryLibrary(ctx context.Context, path string) (string, error) {
 	return result.Library.Version, nil
 }
 
-// refusal returns the reason why a library was refused, in one line: that of the attempt, if the
-// problem lists attempts.
+// refusal returns the reason why a library was refused, in one line: the first attempt's reason, if
+// the problem lists attempts.
 func refusal(problems []string) string {
 	text := strings.Join(problems, "\n")
 	head, attempts, _ := strings.Cut(text, "tried:\n")

@@ -14,7 +14,7 @@ import (
 // maxInput bounds the bytes of a file that is read as a whole.
 const maxInput = 16 << 20
 
-// readInput reads a file as a whole, or in if the name is "-". It returns when the context ends,
+// readInput reads a file as a whole, or in if the name is "-". It returns when the context is done,
 // because the writer of a terminal or of a named pipe may never come.
 func readInput(ctx context.Context, in io.Reader, name string) ([]byte, error) {
 	type result struct {

@@ -13,7 +13,7 @@ import (
 	"github.com/ossl-go/ossl/cmd/ossl/internal/doctor"
 )
 
-// TestInputInterrupted: an interruption ends a command that waits for standard input.
+// TestInputInterrupted: an interruption stops a command that waits for standard input.
 func TestInputInterrupted(t *testing.T) {
 	in, silent := io.Pipe()
 	defer silent.Close()

@@ -124,8 +124,9 @@ root = "public"
 	s.stop("landlock", "restart failed", "reload failed")
 }
 
-// TestLandlockACME: a confined server that gets certificates by ACME reaches the authority, writes in its storage and
-// reads there what another server has written, after a restart too. One that was started without ACME refuses it.
+// TestLandlockACME: a confined server that gets certificates by ACME reaches the authority, writes
+// in its storage and reads there the files that another server has written, after a restart too. A
+// server that was started without ACME refuses it.
 func TestLandlockACME(t *testing.T) {
 	landlockNeeded(t)
 	s := newService(t)

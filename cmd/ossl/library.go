@@ -22,7 +22,7 @@ type library struct {
 	FIPSModule   string `json:"fips_by,omitempty"`
 	// KernelTLS lists the versions for which the kernel can seal records.
 	KernelTLS []string `json:"kernel_tls"`
-	// Policy is the host's configuration of TLS.
+	// Policy is the host's TLS configuration.
 	Policy policy `json:"host_policy"`
 	// Problems are the reasons why connections fail on this host. Empty if there are none.
 	Problems []string `json:"problems"`

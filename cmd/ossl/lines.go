@@ -84,8 +84,8 @@ func writeLine(w io.Writer, subject, text string) {
 	}
 }
 
-// printable replaces the characters that could control a terminal, except the ends of lines: texts
-// come from configurations and from the logs of servers too.
+// printable replaces the characters that could control a terminal, except newlines: texts come from
+// configurations and from the logs of servers too.
 func printable(text string) string {
 	return strings.Map(func(r rune) rune {
 		switch {

@@ -23,7 +23,7 @@ import (
 )
 
 // TestLogOutputs: a log whose disk is full, whose reader has stopped, or whose reader is gone,
-// neither stops the server nor keeps it from ending, and the lost lines are counted.
+// neither stops the server nor keeps it from exiting, and the lost lines are counted.
 func TestLogOutputs(t *testing.T) {
 	for name, c := range map[string]struct {
 		output func(t *testing.T) *os.File

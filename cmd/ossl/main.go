@@ -59,14 +59,14 @@ func main() {
 	signal.Notify(commandSignals, interrupts()...)
 	go func() {
 		cancel(interrupted{<-commandSignals})
-		// A command that hasn't ended some seconds after the first signal is ended by the next one.
+		// If a command runs for more than some seconds after the first signal, the next signal kills it.
 		time.AfterFunc(patience, func() { signal.Stop(commandSignals) })
 	}()
 	textWidth = widthOf(os.Stdout)
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }
 
-// commandSignals gets the signal that ends the commands' context.
+// commandSignals gets the signal that cancels the commands' context.
 var commandSignals = make(chan os.Signal, 1)
 
 // interrupted is the cause of the end of the commands' context.
@@ -76,15 +76,16 @@ func (i interrupted) Error() string { return i.String() }
 
 func (interrupted) Is(target error) bool { return target == context.Canceled }
 
-// interruption returns the signal that has ended a command's context, or nil.
+// interruption returns the signal that has canceled a command's context, or nil.
 func interruption(ctx context.Context) os.Signal {
 	var i interrupted
 	errors.As(context.Cause(ctx), &i)
 	return i.Signal
 }
 
-// interrupts are the signals that end a command. Those of kill and of a terminal that is closed are
-// among them: the servers and the keys of a trial have to go. nohup has the latter ignored.
+// interrupts are the signals that stop a command. SIGTERM, and SIGHUP when a terminal is closed,
+// are among them because a command must stop a trial's servers and remove its keys. If nohup(1) has
+// made the process ignore SIGHUP, it stays ignored.
 func interrupts() []os.Signal {
 	signals := []os.Signal{os.Interrupt, syscall.SIGTERM}
 	if !signal.Ignored(syscall.SIGHUP) {

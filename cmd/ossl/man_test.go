@@ -12,8 +12,7 @@ import (
 
 var update = flag.Bool("update", false, "write the manual pages")
 
-// TestManPages: the pages in man are those of the commands. "go test -run ManPages -update" writes
-// them.
+// TestManPages: the pages in man match the commands. "go test -run ManPages -update" writes them.
 func TestManPages(t *testing.T) {
 	pages := manPages(rootCommand(new(bool)))
 	if *update {

@@ -34,7 +34,7 @@ document is a new policy. 'ossl check' and 'ossl config' take their names, as --
 	return cmd
 }
 
-// A policySummary is one of the results of "policy list", as --json writes them.
+// A policySummary is a result of "policy list", as --json writes it.
 type policySummary struct {
 	Name    string        `json:"name"`
 	Aliases []string      `json:"aliases"`

@@ -6,7 +6,7 @@ import (
 	"github.com/ossl-go/ossl"
 )
 
-// A policy is the host's OpenSSL configuration of TLS. A list that is null is not restricted.
+// A policy is the host's OpenSSL configuration for TLS. A list that is null is not restricted.
 type policy struct {
 	ConfigFile       string   `json:"config_file"`
 	Commands         []string `json:"commands"`

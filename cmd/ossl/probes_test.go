@@ -69,7 +69,7 @@ func TestProbes(t *testing.T) {
 	}
 }
 
-// talk sends a text each way. Each ends with a zero, for the debugger.
+// talk sends a text each way. Each has a zero byte at its end, for the debugger.
 func talk(t *testing.T) {
 	made := httptest.NewTLSServer(nil) // for its certificate
 	defer made.Close()

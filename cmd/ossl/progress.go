@@ -12,7 +12,7 @@ import (
 // A progress shows the progress of a measurement.
 type progress interface {
 	start(rounds, stepsPerRound int)
-	step(round int, what string) // what names the work that begins
+	step(round int, what string) // names the work that begins
 	stop()
 }
 

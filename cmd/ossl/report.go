@@ -18,7 +18,7 @@ import (
 	"github.com/ossl-go/ossl/cmd/ossl/internal/measure"
 )
 
-// ownEngines are those of this process: crypto/tls, and ossl.
+// ownEngines returns the engines in this process: crypto/tls, and ossl.
 func ownEngines() []measure.Engine {
 	return []measure.Engine{measure.Local(measure.Both(bench.Std)), measure.Local(measure.Both(bench.OSSL))}
 }

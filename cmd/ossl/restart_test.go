@@ -40,9 +40,9 @@ type service struct {
 	notify *net.UnixConn
 	pid    int
 	first  *exec.Cmd
-	// firstEnded is closed when the first process has ended.
+	// firstEnded is closed when the first process has exited.
 	firstEnded chan struct{}
-	firstErr   error // how the first process ended
+	firstErr   error // the result of the first process
 	address    string
 	admin      string
 	lines      chan string   // that the processes log; the first 100 without await
@@ -99,7 +99,7 @@ func (s *service) startProgram(program string, args ...string) {
 	s.first = exec.Command(program, args...)
 	s.first.Dir = s.dir
 	s.first.Env = append(os.Environ(), "NOTIFY_SOCKET="+s.path("notify"), "GORACE=atexit_sleep_ms=0")
-	read, write, err := os.Pipe() // ends when all processes have ended
+	read, write, err := os.Pipe() // the read end gets EOF when all processes have exited
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -189,7 +189,7 @@ func (s *service) signal(signal syscall.Signal) {
 	}
 }
 
-// wait waits until a process has ended, or all have.
+// wait waits until a process has exited, or all have.
 func (s *service) wait(ended <-chan struct{}) {
 	s.t.Helper()
 	select {
@@ -199,7 +199,7 @@ func (s *service) wait(ended <-chan struct{}) {
 	}
 }
 
-// stop ends the last process. The log must not have errors except those that are expected.
+// stop terminates the last process. The log must not have other errors than the expected ones.
 func (s *service) stop(expected ...string) {
 	s.t.Helper()
 	s.signal(syscall.SIGTERM)
@@ -288,7 +288,7 @@ func (s *service) underLoad(clients ...func() error) {
 	s.stop()
 }
 
-// echo sends back what clients send, until l is closed.
+// echo sends back the bytes that clients send, until l is closed.
 func echo(l net.Listener) {
 	for {
 		conn, err := l.Accept()
@@ -454,8 +454,8 @@ func newOpenService(t *testing.T) *service {
 	return s
 }
 
-// TestUser: a server that root starts goes on as another user, with all threads. What it can't read any
-// more fails, and the server goes on.
+// TestUser: a server that root starts goes on as another user, with all threads. Reading files that
+// this user may not read fails, and the server goes on.
 func TestUser(t *testing.T) {
 	s := newOpenService(t)
 	nobody, err := user.Lookup("nobody")
@@ -471,7 +471,7 @@ func TestUser(t *testing.T) {
 	for _, thread := range threads {
 		status, err := os.ReadFile(thread)
 		if errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ESRCH) {
-			continue // it has ended
+			continue // it has exited
 		}
 		all := "\nUid:" + strings.Repeat("\t"+nobody.Uid, 4) + "\nGid:" + strings.Repeat("\t"+nobody.Gid, 4) + "\n"
 		none := "\nCapEff:\t0000000000000000\n"

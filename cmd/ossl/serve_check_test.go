@@ -13,8 +13,8 @@ import (
 	"github.com/ossl-go/ossl/audit/report"
 )
 
-// TestServePassesCheck: a check finds nothing in "ossl serve" and "ossl proxy", with certificates of "ossl cert",
-// but what this OpenSSL lacks, and that RSA is slow.
+// TestServePassesCheck: a check of "ossl serve" and "ossl proxy", with certificates of "ossl cert",
+// finds only features that this OpenSSL lacks, and that RSA is slow.
 func TestServePassesCheck(t *testing.T) {
 	for _, c := range []struct {
 		name, key string

@@ -12,8 +12,8 @@ import (
 	"github.com/ossl-go/ossl/cmd/ossl/internal/terminator"
 )
 
-// restartPatience is the time in which the new process of a restart has to serve. Its start has a
-// minute for certificates, keys and stores.
+// restartPatience is the time after which a restart fails if the new process doesn't serve yet. Its
+// start has a minute for certificates, keys and stores.
 const restartPatience = 90 * time.Second
 
 // A restart is the start of a process that takes over the sockets of this one.
@@ -56,8 +56,8 @@ func (r *restart) finished() <-chan error {
 	return r.done
 }
 
-// abandon ends a restart that is under way, since the service has to end: the new process gets the
-// signal if it serves already.
+// abandon cancels a restart that is under way, since the service must stop. If the new process
+// serves already, it gets the signal.
 func (r *restart) abandon(signal os.Signal, log *slog.Logger) {
 	if r == nil {
 		return

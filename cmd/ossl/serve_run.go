@@ -21,7 +21,7 @@ import (
 	"github.com/ossl-go/ossl/cmd/ossl/internal/terminator"
 )
 
-// run serves until a signal ends it.
+// run serves until a signal stops it.
 func (f *serverFlags) run(cmd *cobra.Command) error {
 	if err := f.check(cmd); err != nil {
 		return err
@@ -46,7 +46,7 @@ func (f *serverFlags) run(cmd *cobra.Command) error {
 	return err
 }
 
-// logPatience is the time that the reader of the log has at the end.
+// logPatience is how long the process waits for the reader of the log before it exits.
 const logPatience = 2 * time.Second
 
 // runLogged serves with a log whose lines pass through output.
@@ -118,7 +118,7 @@ func (w withoutData) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// serve obeys signals until one ends the server.
+// serve obeys signals until one stops the server.
 func (f *serverFlags) serve(
 	cmd *cobra.Command, server *terminator.Server, config *terminator.Config, signals <-chan os.Signal, log *slog.Logger,
 ) error {
@@ -165,7 +165,7 @@ func (f *serverFlags) serve(
 	return nil
 }
 
-// drain ends the server. A further signal cuts off the connections that are left.
+// drain stops the server. A further signal cuts off the connections that are left.
 func drain(server *terminator.Server, config *terminator.Config, signals <-chan os.Signal) error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Duration(config.Limits.Drain))
 	defer cancel()
@@ -186,7 +186,7 @@ func drain(server *terminator.Server, config *terminator.Config, signals <-chan 
 	}
 }
 
-// reload reads the configuration again, and has the server use it.
+// reload reads the configuration again, and passes it to the server.
 func (f *serverFlags) reload(cmd *cobra.Command, server *terminator.Server) (*terminator.Config, error) {
 	config, err := f.read(cmd)
 	if err != nil {
@@ -198,7 +198,7 @@ func (f *serverFlags) reload(cmd *cobra.Command, server *terminator.Server) (*te
 	return config, server.Reload(ctx, config)
 }
 
-// announce says that the server listens, in the log and to systemd. systemd doesn't listen to a
+// announce reports that the server listens, in the log and to systemd. systemd doesn't listen to a
 // process that is not the main one yet: the former one is, and speaks for a server that takes over
 // from it.
 func announce(server *terminator.Server, config *terminator.Config, takesOver bool, log *slog.Logger) {

@@ -89,8 +89,9 @@ func sendSignal(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 // startBackend is the command "backend http" or "backend echo": it starts a server behind, whose
-// address is $BACKEND. That of HTTP answers with the request's headers, and "/slow" never; "backend
-// slow" waits for a request of that. The other one sends back two lines.
+// address is $BACKEND. The HTTP server answers with the request's headers, but never finishes the
+// response to "/slow"; "backend slow" waits for a request for that path. The echo server sends back
+// two lines.
 func startBackend(ts *testscript.TestScript, neg bool, args []string) {
 	slow := ts.Value(slowKey{}).(chan struct{})
 	switch {

@@ -18,18 +18,18 @@ import (
 // than the minute that certificates, keys and stores have, and shorter than restartPatience.
 const startPatience = 80 * time.Second
 
-// A startWatch ends the process if its start takes too long, or at a signal: the start may hang in a
-// file system or in C, and then never returns.
+// A startWatch stops the process if its start takes too long, or at a signal: the start may hang in
+// a file system or in C, and then never returns.
 type startWatch struct {
-	ctx      context.Context // the command's, which a signal may have ended
+	ctx      context.Context // the command's, which a signal may have canceled
 	patience time.Duration
 	log      *slog.Logger
 	output   *terminator.LogWriter
 	exit     func(status int)
-	signals  chan os.Signal // that end the process
+	signals  chan os.Signal // that stop the process
 
 	stopping chan struct{}
-	stopped  chan struct{} // closed when the watch has ended, without having ended the process
+	stopped  chan struct{} // closed when the watch has stopped and the process goes on
 }
 
 // begin begins to watch the start.
@@ -50,7 +50,7 @@ func (w *startWatch) run() {
 			return
 		case <-ended:
 			ended = nil
-			if s := interruption(w.ctx); s != syscall.SIGHUP { // which has the configuration read, and that is to come
+			if s := interruption(w.ctx); s != syscall.SIGHUP { // after SIGHUP, the start reads the configuration anyway
 				w.interrupt(s)
 				return
 			}
@@ -65,7 +65,7 @@ func (w *startWatch) run() {
 	}
 }
 
-// interrupt ends the process at a signal. Nothing is under way yet.
+// interrupt stops the process at a signal. Nothing is under way yet.
 func (w *startWatch) interrupt(s os.Signal) {
 	w.log.Info("ending during the start", "signal", s.String())
 	notify(w.log, daemon.SdNotifyStopping)
@@ -79,7 +79,7 @@ func (w *startWatch) end(status int) {
 	w.exit(status)
 }
 
-// stop ends the watch. It returns a signal that the watch has not obeyed, or nil.
+// stop stops the watch. It returns a signal that the watch has not obeyed, or nil.
 func (w *startWatch) stop() os.Signal {
 	signal.Stop(w.signals) // and waits until those that have come are in the channel
 	close(w.stopping)
@@ -92,8 +92,8 @@ func (w *startWatch) stop() os.Signal {
 	}
 }
 
-// last prepares for a program that is executed in place of this one. Signals that come later end the
-// process at once, since nobody gets them any more, or wait for the program.
+// last prepares for a program that is executed in place of this one. Signals that come later kill
+// the process at once, since nobody gets them any more, or wait for the program.
 func (w *startWatch) last() error {
 	signal.Stop(commandSignals)
 	s := w.stop()

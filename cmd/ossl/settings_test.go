@@ -13,7 +13,7 @@ import (
 	"github.com/ossl-go/ossl/cmd/ossl/internal/terminator"
 )
 
-// tomlKeys returns the keys of a struct's fields, without those of tables in it.
+// tomlKeys returns the keys of a struct's fields, without the keys in its tables.
 func tomlKeys(t reflect.Type) (keys []string) {
 	for _, f := range reflect.VisibleFields(t) {
 		if key := f.Tag.Get("toml"); key != "" && key != "-" && f.Type.Kind() != reflect.Struct {

@@ -16,14 +16,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestTimerSlack: all threads of a server have the slack, those that came later and those of the
-// process after a restart too. One that is set stays.
+// TestTimerSlack: all threads of a server have the slack, also later threads, and the threads of
+// the new process after a restart. A slack that isn't the default stays.
 func TestTimerSlack(t *testing.T) {
 	const set = "2000000"
 	for before, want := range map[int]string{50_000: set, 40_000: "40000", 3_000_000: "3000000"} {
 		t.Run(strconv.Itoa(before), func(t *testing.T) {
 			s := newService(t)
-			runtime.LockOSThread() // which ends with the goroutine; the server inherits its slack
+			runtime.LockOSThread() // the thread exits with the goroutine; the server inherits its slack
 			if err := unix.Prctl(unix.PR_SET_TIMERSLACK, uintptr(before), 0, 0, 0); err != nil {
 				t.Fatal(err)
 			}
@@ -53,7 +53,7 @@ func expectSlack(t *testing.T, pid int, want string) {
 		switch {
 		case errors.Is(err, fs.ErrPermission):
 			t.Skip("CAP_SYS_NICE is missing, which reading a thread's timer slack needs")
-		case errors.Is(err, fs.ErrNotExist), errors.Is(err, unix.ESRCH): // it has ended
+		case errors.Is(err, fs.ErrNotExist), errors.Is(err, unix.ESRCH): // it has exited
 		case err != nil || strings.TrimSpace(string(got)) != want:
 			t.Errorf("%s: %q, %v, want %s", thread, got, err, want)
 		}

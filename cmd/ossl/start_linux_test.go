@@ -19,7 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// startAndStop starts a server, and returns the line of its log that says that it listens.
+// startAndStop starts a server, and returns the line of its log that reports that it listens.
 func startAndStop(t *testing.T, cmd *exec.Cmd) (line string) {
 	t.Helper()
 	stderr, err := cmd.StderrPipe()
@@ -46,8 +46,8 @@ func startAndStop(t *testing.T, cmd *exec.Cmd) (line string) {
 	return line
 }
 
-// TestStartWithoutProc: a server works where there is no /proc, as in a chroot. It can't be confined, since
-// the program can't be executed again, and says so.
+// TestStartWithoutProc: a server works if there is no /proc, as in a chroot. It reports that it
+// can't be confined, since the program can't be executed again.
 func TestStartWithoutProc(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can hide /proc: run the test as root")

@@ -21,8 +21,8 @@ import (
 	"github.com/ossl-go/ossl/cmd/ossl/internal/terminator"
 )
 
-// TestStartWatch: a start that takes too long ends the process with an error, and one that a signal or
-// the command's context ends without one.
+// TestStartWatch: if a start takes too long, the process exits with an error. If a signal or the
+// command's context stops the start, it exits without an error.
 func TestStartWatch(t *testing.T) {
 	for _, c := range []struct {
 		name     string
@@ -65,8 +65,8 @@ func TestStartWatch(t *testing.T) {
 	})
 }
 
-// TestSignalDuringStart: a start that hangs in a file system ends at a signal, at once, before and after
-// the program is executed again.
+// TestSignalDuringStart: if a start hangs in a file system, a signal stops it at once, before and
+// after the program is executed again.
 func TestSignalDuringStart(t *testing.T) {
 	s := newService(t)
 	fifo := s.path("fifo") // whose open waits for a writer
@@ -103,7 +103,7 @@ func TestSignalDuringStart(t *testing.T) {
 	}
 }
 
-// TestSignalAnyTime: SIGTERM at any time of a start, while the program is executed again too, ends it.
+// TestSignalAnyTime: SIGTERM stops a start at any time, also while the program is executed again.
 func TestSignalAnyTime(t *testing.T) {
 	s := newService(t)
 	number := 100

@@ -121,8 +121,8 @@ func (r *traceRequest) run(cmd *cobra.Command, target audit.Target) error {
 	return nil
 }
 
-// ticketTime is the time that a TLS 1.3 server has to send its tickets before it is asked to end the
-// connection.
+// ticketTime is how long to wait for a TLS 1.3 server's tickets before the client sends its
+// close_notify.
 const ticketTime = time.Second
 
 // connect makes a connection, and reports whether it has resumed a session.
@@ -153,9 +153,9 @@ func (r *traceRequest) connect(ctx context.Context, tlsContext *ossl.Context, ta
 	return state.DidResume, nil
 }
 
-// awaitTicket waits for a ticket. Tickets come after the handshake, and before the server's data, if
-// any. A server that has sent nothing in time ends the connection when the client does, so one that is
-// late is waited for, and one without tickets isn't.
+// awaitTicket waits for a ticket. Tickets come after the handshake, and before the server's data,
+// if any. If nothing has come in time, the client closes its side, and the server then closes the
+// connection. So the client waits for late tickets, but not for a server without tickets.
 func (r *traceRequest) awaitTicket(ctx context.Context, conn *ossl.Conn) {
 	var mu sync.Mutex
 	ended := false
@@ -179,6 +179,6 @@ func (r *traceRequest) awaitTicket(ctx context.Context, conn *ossl.Conn) {
 		return
 	}
 	_ = conn.CloseWrite()
-	until(time.Time{}) // ctx ends
+	until(time.Time{}) // until ctx is done
 	_, _ = conn.Read(make([]byte, 1))
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/ossl-go/ossl"
 )
 
-// TestTraceLateTickets: trace shows tickets that come late, or only with the server's close_notify, and
-// doesn't wait for those of a server that has none.
+// TestTraceLateTickets: trace shows tickets that come late, or only with the server's close_notify,
+// and doesn't wait for a server that has none.
 func TestTraceLateTickets(t *testing.T) {
 	made := httptest.NewTLSServer(nil) // for its certificate
 	defer made.Close()

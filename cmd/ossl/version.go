@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// A versionResult is the result of the command, as --json writes it. Its keys, and those of its
+// A versionResult is the result of the command, as --json writes it. Its keys, and the keys of its
 // parts, are a promise: keys are added, and none is removed or gets another type
 // (testdata/version.keys).
 type versionResult struct {

@@ -12,8 +12,8 @@ import (
 	"unicode/utf8"
 )
 
-// TestVersionKeys: the keys that "version --json" writes are those of testdata/version.keys, with
-// their types. A key that goes or changes breaks programs.
+// TestVersionKeys: "version --json" writes the keys in testdata/version.keys, with their types. If
+// a key is removed or changes its type, programs break.
 func TestVersionKeys(t *testing.T) {
 	golden, err := os.ReadFile("testdata/version.keys")
 	if err != nil {
