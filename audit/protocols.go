@@ -268,8 +268,9 @@ const (
 	orderChaCha = "server, ChaCha20 if the client prefers it"
 )
 
-// ssl2 asks for SSL 2. A server without it refuses by an alert, or closes the connection without a
-// word. To tell this from a lost connection, ssl2 then asks for something that the server has.
+// ssl2 asks for SSL 2. A server without it refuses by an alert, or closes the connection without
+// one. To distinguish this from a lost connection, ssl2 then asks for something that the server
+// has.
 func (p *protocols) ssl2() {
 	packet, err := hello.MarshalSSL2(hello.SSL2Ciphers, nil)
 	if err == nil {

@@ -249,10 +249,10 @@ func (l *list12) order() {
 	}
 }
 
-// curves finds the groups of elliptic curves by removal, and whose order of them decides. OpenSSL
-// takes no ECDSA suite if the client lacks the curve of the key. So if the client's list without a
-// group is refused, the audit asks again with that group at the end. It spares the question if TLS
-// 1.3 has told all groups.
+// curves finds the groups of elliptic curves by removal, and whether the server's or the client's
+// order decides. OpenSSL takes no ECDSA suite if the client lacks the curve of the key. So if the
+// client's list without a group is refused, the audit asks again with that group at the end. It
+// doesn't ask if all groups are known from TLS 1.3.
 func (l *list12) curves(suites []uint16) {
 	l.groups = nil // the first answers' groups may be in the order of another list
 	var last []uint16

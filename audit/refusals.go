@@ -9,7 +9,7 @@ import (
 	"github.com/ossl-go/ossl/audit/internal/hello"
 )
 
-// refusals is the memory by which lost connections are told from refusals. Load balancers and
+// refusals is the memory that distinguishes lost connections from refusals. Load balancers and
 // SChannel close or reset a connection instead of sending an alert, and so do servers and firewalls
 // that bound the rate of connections. A hello whose connection is lost twice, before the first byte
 // of an answer and with a pause between, was refused if the server answers another one then, and

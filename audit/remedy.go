@@ -126,9 +126,9 @@ func (j *judgement) directives(postQuantum bool, settings ...string) string {
 // opensslVersion finds OpenSSL's version in the header Server, as Apache sends it.
 var opensslVersion = regexp.MustCompile(`OpenSSL/(\d+\.\d+\.\d+)`)
 
-// server returns the version of the product and of its OpenSSL, as far as the facts tell, and otherwise the
-// newest product and OpenSSL 3.0, or 3.5 if the server has post-quantum groups or should get them. It reports
-// whether the product's version is known.
+// server returns the version of the product and of its OpenSSL, as far as the facts show, and
+// otherwise the newest product and OpenSSL 3.0, or 3.5 if the server has post-quantum groups or
+// should get them. It reports whether the product's version is known.
 func (j *judgement) server(postQuantum bool) (s confgen.Server, known bool) {
 	s = confgen.Server{Kind: j.product, Version: confgen.Newest(j.product), OpenSSL: confgen.Version{Major: 3}}
 	if _, version, ok := strings.Cut(j.facts.Server, "/"); ok && Product(j.facts.Server) == j.product {

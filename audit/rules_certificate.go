@@ -316,8 +316,8 @@ func checkNotYetValid(j *judgement, c *ChainFacts) (findings []Finding) {
 	return findings
 }
 
-// soon returns how long before its end a certificate should have been renewed: a fifth of its
-// lifetime, 14 days at most. Clients of ACME renew when a third is left.
+// soon returns how long before it expires a certificate should have been renewed: a fifth of its
+// lifetime, 14 days at most. ACME clients renew when a third is left.
 func soon(cert *CertificateFact) time.Duration {
 	return min(cert.NotAfter.Sub(cert.NotBefore)/5, 14*24*time.Hour)
 }

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// httpRules are about HTTP beside and above TLS.
+// httpRules are about plain HTTP, and HTTP over TLS.
 var httpRules = []Rule{
 	{
 		ID: "http-redirect", Axis: Safe,

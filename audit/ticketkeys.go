@@ -49,8 +49,8 @@ func fill(pattern string, n int) []byte {
 // A ticketFormat is one way in which servers seal tickets: parts of a ticket, a cipher and a MAC.
 type ticketFormat struct {
 	name            string
-	iv              int // where the IV is
-	data            int // where the encrypted data begin
+	iv              int // offset of the IV
+	data            int // offset of the encrypted data
 	key             int // bytes
 	mac             func() hash.Hash
 	macKey          int

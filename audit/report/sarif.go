@@ -78,7 +78,7 @@ type (
 	}
 )
 
-// home is where the rules are explained.
+// home is the document that explains the rules.
 const home = "https://github.com/ossl-go/ossl/blob/main/docs/CHECK.md"
 
 func writeSARIF(w io.Writer, d *Document, _ Options) error {

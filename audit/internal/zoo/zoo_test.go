@@ -11,8 +11,8 @@ import (
 	"github.com/ossl-go/ossl/audit/internal/zoo"
 )
 
-// TestVerdicts audits every server that needs no other program. Audits that wait are beside the
-// others.
+// TestVerdicts audits every server that needs no other program. Audits that wait run in parallel
+// with the others.
 func TestVerdicts(t *testing.T) {
 	type audited struct {
 		result zoo.Result
