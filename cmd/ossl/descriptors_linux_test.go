@@ -16,9 +16,9 @@ import (
 	"github.com/ossl-go/ossl/cmd/ossl/internal/localca"
 )
 
-// TestDescriptorsRunOut: a server that has no descriptor left for a while keeps its certificate, denies
-// no file that is there, and lets clients wait. When it has descriptors again, it serves those clients,
-// and takes the certificate that was renewed meanwhile.
+// TestDescriptorsRunOut: a server that has no descriptor left for a while keeps its certificate,
+// denies no file that is there, and lets clients wait. When it has descriptors again, it serves
+// those clients, and takes the certificate that was renewed in that time.
 func TestDescriptorsRunOut(t *testing.T) {
 	s := newService(t)
 	s.start("serve", "--cert", "localhost.pem", "--key", "localhost-key.pem", "--listen", "127.0.0.1:0", "public")

@@ -74,7 +74,7 @@ func columnsOf(line string) (indent, column int) {
 	return indent, indent + gap + len(rest) - len(strings.TrimLeft(rest, " "))
 }
 
-// writeLine writes text beside its subject, in several lines if it has too many words for one.
+// writeLine writes text next to its subject, in several lines if it has too many words for one.
 func writeLine(w io.Writer, subject, text string) {
 	for i, line := range wrap(printable(text), textWidth-subjectWidth) {
 		if i > 0 {

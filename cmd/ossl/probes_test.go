@@ -19,8 +19,9 @@ import (
 	"github.com/ossl-go/ossl"
 )
 
-// TestProbes stops a program in a debugger where tracing tools see plaintext, on both record paths.
-// This test is the program too. docs/OBSERVABILITY.md describes the functions.
+// TestProbes stops a program in a debugger at the functions at which tracing tools see plaintext,
+// on both record paths. This test is the program too. docs/OBSERVABILITY.md describes the
+// functions.
 func TestProbes(t *testing.T) {
 	const program = "OSSL_TEST_PROBES"
 	if os.Getenv(program) != "" {

@@ -26,8 +26,8 @@ func (f *serverFlags) run(cmd *cobra.Command) error {
 	if err := f.check(cmd); err != nil {
 		return err
 	}
-	// With a receiver for SIGPIPE, the end of the log's reader is an error of a write; else it would
-	// end the process.
+	// With a receiver for SIGPIPE, a write fails when the log's reader has exited; otherwise
+	// SIGPIPE would kill the process.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	output := terminator.NewLogWriter(cmd.ErrOrStderr())
 	log, err := f.logger(output)
@@ -41,7 +41,7 @@ func (f *serverFlags) run(cmd *cobra.Command) error {
 	ctx, cancel := context.WithTimeout(context.Background(), logPatience)
 	defer cancel()
 	if !output.Close(ctx) && err != nil {
-		return exitStatus(exitFailure) // whose reason nobody would read either
+		return exitStatus(exitFailure) // the reason could not be logged either
 	}
 	return err
 }

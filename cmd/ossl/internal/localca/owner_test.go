@@ -66,7 +66,7 @@ func TestOwner(t *testing.T) {
 	}
 }
 
-// TestOwnerOfNew: no authority is made where others can exchange it.
+// TestOwnerOfNew: no authority is made in a folder in which others can exchange it.
 func TestOwnerOfNew(t *testing.T) {
 	for _, c := range []struct {
 		mode os.FileMode

@@ -201,7 +201,7 @@ func (w *worker) Name() string { return w.name }
 func (w *worker) Lacks(row *Row) bool { return !slices.Contains(w.rows, row.Benchmark) }
 
 func (w *worker) Measure(ctx context.Context, row *Row, d time.Duration) (float64, error) {
-	// The end of a script doesn't end the processes that it has started, which hold the output open.
+	// When a script exits, the processes that it has started go on, and hold the output open.
 	stop := context.AfterFunc(ctx, func() { _ = w.stdout.Close() })
 	defer stop()
 	var a answer
