@@ -15,7 +15,7 @@ import (
 	"github.com/ossl-go/ossl/cmd/ossl/internal/terminator"
 )
 
-// hang puts a file into a folder that has its readers wait.
+// hang makes a FIFO in a folder. Processes that open it wait.
 func hang(t *testing.T, folder, name string) (file string) {
 	t.Helper()
 	if err := os.MkdirAll(folder, 0o700); err != nil {

@@ -71,7 +71,7 @@ func (f *forwarder) pass(conn net.Conn) {
 	_, _ = io.Copy(conn, to)
 }
 
-// to has the forwarder pass connections on to servers, and close them if there are none.
+// to makes the forwarder pass connections on to servers, and close them if there are none.
 func (f *forwarder) to(network string, servers ...string) {
 	f.network, f.servers = network, servers
 	close(f.known)
@@ -89,7 +89,7 @@ func startPebble(t *testing.T, w *world, key string) *pebble {
 	config := map[string]any{"certificate": pair.Cert, "privateKey": pair.Key,
 		"tlsPort": p.tls.start(t), "httpPort": p.plain.start(t),
 		"keyAlgorithm": "ecdsa", "retryAfter": map[string]int{"authz": 1, "order": 1}}
-	var free [2]net.Listener // pebble doesn't say which port it has got
+	var free [2]net.Listener // pebble doesn't report its port
 	for i, name := range []string{"listenAddress", "managementListenAddress"} {
 		free[i] = listen(t)
 		config[name] = free[i].Addr().String()
@@ -167,7 +167,7 @@ func (p *pebble) roots() *x509.CertPool {
 	return roots
 }
 
-// renew has the authority say that a certificate is to be renewed.
+// renew makes the authority ask for the renewal of a certificate.
 func (p *pebble) renew(cert *x509.Certificate) {
 	p.t.Helper()
 	window, _ := json.Marshal(map[string]any{"suggestedWindow": map[string]time.Time{
@@ -333,8 +333,8 @@ func TestPebbleFleet(t *testing.T) {
 	}
 }
 
-// TestPebbleTerms: without agreement to terms that the authority has, there is no account, and the log and the
-// metrics say so.
+// TestPebbleTerms: if the authority has terms and the configuration doesn't agree to them, there is
+// no account, and the log and the metrics report it.
 func TestPebbleTerms(t *testing.T) {
 	w := newWorld(t)
 	p := startPebble(t, w, "")

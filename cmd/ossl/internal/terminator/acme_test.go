@@ -197,8 +197,9 @@ func pose(t *testing.T, w *world, folder, kind, key, text string) {
 	w.write(filepath.Join(folder, kind, key), text)
 }
 
-// TestACMEChallengeTLS: a handshake that offers acme-tls/1 alone gets the answer to a challenge, without a certificate of
-// the client, and nothing else: the connection ends. All others are as without a challenge.
+// TestACMEChallengeTLS: a handshake that offers only acme-tls/1 gets the answer to a challenge,
+// without a client certificate, and nothing else: the server closes the connection. All other
+// handshakes are as without a challenge.
 func TestACMEChallengeTLS(t *testing.T) {
 	engines(t, func(t *testing.T, engine string) {
 		for _, kind := range []string{"HTTP", "TCP"} {

@@ -55,7 +55,7 @@ func newACMEKeeper(log *slog.Logger) *acmeKeeper {
 // An acmeRun is a job that runs.
 type acmeRun struct {
 	stop context.CancelFunc
-	wake chan *acmeJob // has it look at once, with new files of settings
+	wake chan *acmeJob // a job sent here, with new files of settings, makes it look at once
 }
 
 // An acmeJob keeps the certificate of one site.
@@ -141,7 +141,7 @@ func (k *acmeKeeper) set(jobs []*acmeJob) {
 	}
 }
 
-// wait waits until all jobs have ended, or ctx ends.
+// wait waits until all jobs have finished, or until ctx is done.
 func (k *acmeKeeper) wait(ctx context.Context) {
 	ended := make(chan struct{})
 	go func() {
@@ -154,7 +154,7 @@ func (k *acmeKeeper) wait(ctx context.Context) {
 	}
 }
 
-// run does a job until ctx ends.
+// run does a job until ctx is done.
 func (k *acmeKeeper) run(ctx context.Context, j *acmeJob, wake <-chan *acmeJob) {
 	for failures := 0; ; {
 		var pause time.Duration
@@ -230,7 +230,7 @@ func (k *acmeKeeper) keep(ctx context.Context, j *acmeJob, failures int) (time.D
 	}
 	k.obtained.Add(1)
 	k.log.Info("acme: certificate obtained", "site", j.names[0], "until", obtained.NotAfter.UTC().Format(time.RFC3339))
-	// Not the next moment, whatever the authority says about the renewal.
+	// Not at once, even if the authority asks for a renewal now.
 	return min(time.Hour, obtained.NotAfter.Sub(obtained.NotBefore)/3), nil
 }
 
@@ -259,8 +259,8 @@ func (j *acmeJob) check(chain, key []byte) (*x509.Certificate, error) {
 	return leaf, nil
 }
 
-// untilDue returns the time after which a certificate may be due, and 0 if it is: when the authority says so (RFC 9773),
-// or after two thirds of its lifetime.
+// untilDue returns the time after which a certificate may be due, and 0 if it is due: at the time
+// that the authority suggests (RFC 9773), or after two thirds of its lifetime.
 func (j *acmeJob) untilDue(ctx context.Context, leaf *x509.Certificate, log *slog.Logger) time.Duration {
 	const often, seldom = time.Minute, 6 * time.Hour
 	due, ask := leaf.NotBefore.Add(leaf.NotAfter.Sub(leaf.NotBefore)/3*2), seldom
@@ -402,7 +402,7 @@ func (j *acmeJob) accountKey(ctx context.Context) (crypto.Signer, error) {
 	return signer, nil
 }
 
-// lockFile locks a file as wholefile.TryLock does, which it tries until ctx ends.
+// lockFile locks a file as wholefile.TryLock does. It tries until ctx is done.
 func lockFile(ctx context.Context, name string) (unlock func(), err error) {
 	for {
 		unlock, locked, err := wholefile.TryLock(name)

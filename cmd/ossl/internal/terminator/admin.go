@@ -37,7 +37,7 @@ func (s *Server) startAdmin(l net.Listener, engine string) {
 	go s.admin.serve(s.log)
 }
 
-// An admin serves requests of plain HTTP: those of the administrator, or those that are redirected.
+// An admin serves plain HTTP: the administrator's requests, or requests that are redirected.
 type admin struct {
 	listener net.Listener
 	http     *http.Server
@@ -72,8 +72,8 @@ func (a *admin) stop() {
 	a.http.SetKeepAlivesEnabled(false)
 }
 
-// end waits until ctx ends for the clients that have connected, each of which has the timeouts of the
-// http.Server. Its Shutdown would not answer those whose request is still coming.
+// end waits for the clients that have connected, until ctx is done. Each of them has the timeouts of
+// the http.Server. Shutdown would not answer clients whose request is still coming.
 func (a *admin) end(ctx context.Context) {
 	a.stop()
 	<-a.served
@@ -89,8 +89,8 @@ func (a *admin) end(ctx context.Context) {
 	_ = a.http.Close()
 }
 
-// health answers 200 while the server accepts connections, and 503 when it ends, so that a load
-// balancer sends no more. If another process has the sockets, the server as a whole doesn't end.
+// health answers 200 while the server accepts connections, and 503 when it stops, so that a load
+// balancer sends no more. If another process has the sockets, the server as a whole doesn't stop.
 func (s *Server) health(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Cache-Control", "no-store")
 	if s.draining.Load() && !s.handed.Load() {

@@ -11,8 +11,8 @@ import (
 	"github.com/ossl-go/ossl/cmd/ossl/internal/terminator"
 )
 
-// TestInteropAliases: PHP and a shell script in lighttpd don't take a client's headers for those of the
-// proxy, whatever characters are in the places of the hyphens.
+// TestInteropAliases: PHP and a shell script in lighttpd don't mistake a client's headers for the
+// proxy's, whatever characters are in the places of the hyphens.
 func TestInteropAliases(t *testing.T) {
 	for _, program := range []string{"lighttpd", "php-cgi", "sh"} {
 		if _, err := exec.LookPath(program); err != nil {

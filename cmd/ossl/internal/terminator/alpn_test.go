@@ -8,8 +8,8 @@ import (
 	"github.com/ossl-go/ossl/cmd/ossl/internal/terminator"
 )
 
-// TestALPN: a site of TCP with protocols refuses clients that offer others alone, so that no client of another
-// protocol is taken in (ALPACA).
+// TestALPN: a TCP site with protocols refuses clients that offer only others, so that no client of
+// another protocol is taken in (ALPACA).
 func TestALPN(t *testing.T) {
 	engines(t, func(t *testing.T, engine string) {
 		w, l := newWorld(t), listen(t)

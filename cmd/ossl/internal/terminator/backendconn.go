@@ -18,7 +18,7 @@ type backendConn struct {
 	mu      sync.Mutex
 	reading bool          // guarded by mu; a Read is under way
 	closed  bool          // guarded by mu
-	changed chan struct{} // guarded by mu; if it isn't nil, it is closed when one of these changes
+	changed chan struct{} // guarded by mu; if it isn't nil, it is closed when a field of this group changes
 	checked bool          // guarded by mu; http2 is known
 	http2   bool          // guarded by mu
 }
@@ -27,7 +27,7 @@ func (c *backendConn) Read(b []byte) (int, error) {
 	c.change(func() { c.reading = true })
 	n, err := c.Conn.Read(b)
 	c.change(func() { c.reading = false })
-	if errors.Is(err, io.EOF) { // which would end a response without a length
+	if errors.Is(err, io.EOF) { // which would complete a response without a length
 		if reset := c.writes.confirmEnd(c.Conn); reset != nil {
 			err = reset
 		}
@@ -42,7 +42,7 @@ func (c *backendConn) Close() error {
 	return c.Conn.Close()
 }
 
-// CloseWrite ends the sending.
+// CloseWrite closes the connection for writing.
 func (c *backendConn) CloseWrite() error { return closeWrite(c.Conn) }
 
 // change wakes settle.

@@ -144,7 +144,7 @@ func (f *mortals) begin(t *testing.T, i int) {
 	}
 }
 
-// run has clients send requests while the backends die, and returns the number of GETs that failed.
+// run makes clients send requests while the backends die, and returns the number of GETs that failed.
 func (f *mortals) run(t *testing.T, url string, clients ...*http.Client) (lost int64) {
 	var answered, gets, posts atomic.Int64
 	stop := make(chan struct{})

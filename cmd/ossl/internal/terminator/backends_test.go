@@ -55,7 +55,7 @@ func TestRetries(t *testing.T) {
 		name   string
 		bad    func(conn net.Conn, sent func()) // what the bad backend does; nil if it isn't there
 		safe   int                              // the status of GET, HEAD, OPTIONS and DELETE
-		unsafe int                              // that of POST and PUT with bodies, and of POST without one
+		unsafe int                              // the status of POST and PUT with bodies, and of POST without one
 	}{
 		{"not there", nil, 200, 200},
 		{"closes at once", func(conn net.Conn, _ func()) { _ = conn.Close() }, 200, 502},
@@ -117,7 +117,7 @@ func TestRetries(t *testing.T) {
 					}
 					met := atBad.Load()
 					failed := false
-					for n := range 2 { // one of which begins at the bad backend
+					for n := range 2 { // the first or the second begins at the bad backend
 						path := fmt.Sprintf("/%d/%d", i, n)
 						var body io.Reader
 						if m.body != "" {
@@ -163,7 +163,7 @@ func TestBackendsOfTCP(t *testing.T) {
 		var conns []net.Conn
 		for range 2 {
 			conns = append(conns, r.mustDial(nil), r.mustDial(nil))
-			for i, l := range []net.Listener{one, two} { // the least under way: each has one of two
+			for i, l := range []net.Listener{one, two} { // the fewest requests under way: each backend has one of two
 				write(t, accept(t, l), fmt.Sprint(i))
 			}
 		}
@@ -271,7 +271,7 @@ func TestChecks(t *testing.T) {
 	if err := r.Reload(context.Background(), &changed); err != nil {
 		t.Fatal(err)
 	}
-	await(0) // at once, though the new configuration's first check may not have ended
+	await(0) // at once, though the new configuration's first check may still be running
 	visit()
 	if n := requests.Load(); n != 5 {
 		t.Errorf("%d requests after the check has failed", n-5)
@@ -291,7 +291,8 @@ func TestChecks(t *testing.T) {
 	}
 }
 
-// TestUpgradeAtOne: an upgrade works with several backends, and counts as under way until it ends.
+// TestUpgradeAtOne: an upgrade works with several backends, and counts as under way until it is
+// closed.
 func TestUpgradeAtOne(t *testing.T) {
 	w := newWorld(t)
 	one, two := listen(t), listen(t)
@@ -353,8 +354,8 @@ func TestUpgradeAtOne(t *testing.T) {
 	end()
 }
 
-// TestChecksOfTCP: a backend of TCP that accepts no connection, or fails in the handshake, is found
-// by its check before a client meets it.
+// TestChecksOfTCP: the check of a TCP backend finds that it accepts no connection, or fails in the
+// handshake, before a client meets it.
 func TestChecksOfTCP(t *testing.T) {
 	w := newWorld(t)
 	secure := func(address, name string) net.Listener {
@@ -398,7 +399,8 @@ func TestChecksOfTCP(t *testing.T) {
 	})
 }
 
-// TestSlowClientsPauseNoBackend: clients that don't send their bodies in time say nothing about backends.
+// TestSlowClientsPauseNoBackend: clients that don't send their bodies in time don't count against
+// backends.
 func TestSlowClientsPauseNoBackend(t *testing.T) {
 	t.Parallel()
 	backend := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {

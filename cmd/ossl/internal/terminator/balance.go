@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// A backends has the backends of a site, one or several that do the same. It chooses one for each
-// request, or connection of TCP, and another one if that fails and the request can be repeated.
+// A backends has the backends of a site, one or several that do the same. It chooses a backend for
+// each request or TCP connection, and another one if that fails and the request can be repeated.
 type backends struct {
 	members   []*member
 	plan      *backendPlan
@@ -33,7 +33,7 @@ type member struct {
 	*backend
 	name     string   // as it is configured
 	to       *url.URL // of requests, without a path
-	requests patient  // for backends of HTTP
+	requests patient  // for HTTP backends
 	turn     uint64   // guarded by backends.mu; its last one
 	*health
 }
@@ -44,7 +44,7 @@ const maxTries = 3
 // newBackends prepares the backends of a site.
 func newBackends(plan *backendPlan, log *slog.Logger) (*backends, error) {
 	p := &backends{plan: plan, byAddress: plan.Balance == "address", now: time.Now, log: log}
-	// Longer than dialing and the handshake may take, whose errors say more.
+	// Longer than dialing and the handshake may take, because their errors contain more.
 	patience := 2*plan.limits.Backend + Time(time.Second)
 	p.patience = time.Duration(patience)
 	for _, to := range plan.targets {
@@ -72,7 +72,7 @@ func newBackends(plan *backendPlan, log *slog.Logger) (*backends, error) {
 	return p, nil
 }
 
-// closeIdle closes the idle connections to the backends of HTTP.
+// closeIdle closes the idle connections to the HTTP backends.
 func (p *backends) closeIdle() {
 	for _, m := range p.members {
 		if m.requests.closeIdler != nil {
@@ -187,7 +187,7 @@ func (p *backends) RoundTrip(r *http.Request) (*http.Response, error) {
 		if err == nil {
 			if body, ok := resp.Body.(*stallingBody); ok {
 				body.ended = sync.OnceFunc(m.leave)
-			} else { // an upgrade, which ends with the request
+			} else { // an upgrade, which is over when the request is
 				context.AfterFunc(r.Context(), m.leave)
 			}
 			return resp, nil
@@ -209,8 +209,8 @@ func (p *backends) spent(tried []*member, begun time.Time) bool {
 	return len(tried) == min(maxTries, len(p.members)) || p.now().Sub(begun) >= p.patience
 }
 
-// connect connects a client of TCP to a backend. The caller must call leave when the connection has
-// ended.
+// connect connects a TCP client to a backend. The caller must call leave when the connection is
+// closed.
 func (p *backends) connect(ctx context.Context, c *client) (conn net.Conn, leave func(), err error) {
 	begun := p.now()
 	var tried []*member

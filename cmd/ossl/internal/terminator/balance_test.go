@@ -31,7 +31,7 @@ func TestChoice(t *testing.T) {
 			t.Errorf("%q, though all have been tried", got)
 		}
 	})
-	// picks returns the backends that some requests get, each of which ends at once.
+	// picks returns the backends that some requests get. Each request finishes at once.
 	picks := func(c *terminator.Choice, n int) (seen map[string]int) {
 		seen = map[string]int{}
 		for range n {

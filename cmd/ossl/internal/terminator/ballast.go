@@ -8,7 +8,7 @@ const ballastBytes = 16 << 20
 
 var ballast []byte
 
-// HoldBallast has the garbage collector start less often. The collector starts when the heap has
+// HoldBallast makes the garbage collector start less often. The collector starts when the heap has
 // grown to twice the memory in use, at 4 MB at the earliest. A busy server with few connections fills
 // 4 MB dozens of times a second. The ballast is a block that counts as memory in use, so the heap may
 // grow by its size more. Nothing touches it, so the kernel gives no pages for it. HoldBallast does

@@ -8,7 +8,7 @@ import (
 	"github.com/ossl-go/ossl/cmd/ossl/internal/terminator"
 )
 
-// goal is the size of the heap at which the next collection ends.
+// goal is the size of the heap at which the next collection finishes.
 func goal() uint64 {
 	runtime.GC()
 	runtime.GC() // frees objects that the first one has finalized

@@ -11,13 +11,14 @@ import (
 	"time"
 )
 
-// errBusy ends requests for which no connection to the backend has become free.
+// errBusy is the error of requests for which no connection to the backend became free.
 var errBusy = errors.New("no connection became free in time: backend-conns are in use")
 
-// errUpgrade ends requests whose backend changes to a protocol that the client has not asked for.
+// errUpgrade is the error of requests whose backend changes to a protocol that the client has not
+// asked for.
 var errUpgrade = errors.New("the backend has changed the protocol, not to the one that the client asked for")
 
-// errMalformed ends requests whose response isn't well-formed.
+// errMalformed is the error of requests whose response isn't well-formed.
 var errMalformed = errors.New("the backend's response has an invalid status or an invalid name of a field")
 
 // A patient is a transport whose requests wait for a connection for some time only, and then for a
@@ -77,7 +78,7 @@ func (a *attempt) repeatable(r *http.Request, err error) bool {
 
 // try sends a request, and returns the response, and how it went.
 func (p patient) try(r *http.Request) (*http.Response, *attempt, error) {
-	// The context ends with that of r, when the response has been passed on.
+	// The context is canceled with r's context, when the response has been passed on.
 	ctx, cancel := context.WithCancelCause(r.Context())
 	a := &attempt{ctx: ctx, timer: time.AfterFunc(time.Duration(p.timeout), func() { cancel(errBusy) })}
 	r = r.WithContext(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{

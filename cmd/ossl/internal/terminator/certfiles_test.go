@@ -139,8 +139,8 @@ func nginxTakes(t *testing.T, nginx, cert, key string) bool {
 	return exec.Command(nginx, "-t", "-p", dir, "-c", file).Run() == nil
 }
 
-// TestKeyPassword: encrypted keys of every form load with the password in a file, and the error without
-// one says so.
+// TestKeyPassword: encrypted keys of every form load with the password in a file. Without one the
+// error names the cause.
 func TestKeyPassword(t *testing.T) {
 	openssl, err := exec.LookPath("openssl")
 	if err != nil {

@@ -17,8 +17,8 @@ import (
 	"github.com/ossl-go/ossl/keys"
 )
 
-// certificates are those of a site, in the order of the configuration. Pairs of files are read again
-// when they change.
+// certificates are a site's certificates, in the order of the configuration. Pairs of files are read
+// again when they change.
 type certificates struct {
 	loadedPairs
 	awaited *awaitedPair // by ACME, or nil
@@ -26,7 +26,7 @@ type certificates struct {
 
 type loadedPairs struct {
 	pairs []loadedPair
-	files httptls.Reloaders // those of the pairs
+	files httptls.Reloaders // the pairs' reloaders
 }
 
 // An awaitedPair is one by ACME, whose file may not be there yet.
@@ -54,7 +54,7 @@ func awaitCertificate(acme *acmePlan, s *Site, policy policyPlan, log *slog.Logg
 	return c
 }
 
-// open has a certificate by ACME be read from now on.
+// open lets c read its certificate by ACME from now on.
 func (c *certificates) open() {
 	if a := c.awaited; a != nil && !a.opened.Swap(true) && len(c.all()) == 0 {
 		a.log.Warn("acme: no certificate yet: handshakes fail until the authority has issued one", "site", a.site)
@@ -86,10 +86,10 @@ func (c *certificates) loaded() loadedPairs {
 	return loadedPairs{}
 }
 
-// errAwaited ends handshakes with a site whose certificate has not been issued yet.
+// errAwaited is the error of handshakes with a site whose certificate has not been issued yet.
 var errAwaited = errors.New("acme: the site has no certificate yet")
 
-// A loadedPair is a certificate with its key: of files, or fixed if one of them has a URI.
+// A loadedPair is a certificate with its key: loaded from files, or fixed if either name is a URI.
 type loadedPair struct {
 	files *httptls.Reloader
 	fixed *tls.Certificate
@@ -156,7 +156,7 @@ func (c *certificates) all() (all []*tls.Certificate) {
 	return all
 }
 
-// ends returns the ends of the certificates' validity.
+// ends returns the times at which the certificates expire.
 func (c *certificates) ends() (ends []time.Time) {
 	for _, cert := range c.all() {
 		if end, ok := endOf(cert); ok {
@@ -166,7 +166,7 @@ func (c *certificates) ends() (ends []time.Time) {
 	return ends
 }
 
-// endOf returns the end of a certificate's validity, unless only OpenSSL can parse it.
+// endOf returns the time at which a certificate expires, unless only OpenSSL can parse it.
 func endOf(cert *tls.Certificate) (time.Time, bool) {
 	leaf := cert.Leaf
 	if leaf == nil {
@@ -178,7 +178,7 @@ func endOf(cert *tls.Certificate) (time.Time, bool) {
 	return leaf.NotAfter, true
 }
 
-// usedBy returns an error if servers of ctx can't use one of the certificates.
+// usedBy returns an error if there is a certificate that servers of ctx can't use.
 func (c *certificates) usedBy(ctx *ossl.Context) error {
 	now := c.loaded()
 	err := now.files.UsedBy(ctx)
@@ -231,5 +231,5 @@ func (n *namedSites[S]) get(name string) (S, bool) {
 	return n.others, n.any
 }
 
-// errNoSite ends handshakes of clients that ask for an unknown name.
+// errNoSite returns the error of handshakes of clients that ask for an unknown name.
 func errNoSite(name string) error { return fmt.Errorf("no site has the name %q", name) }

@@ -149,7 +149,7 @@ func fitsURI(pattern, uri string) bool {
 	return true
 }
 
-// errNotAllowed ends handshakes of clients whose certificate fits no rule of client-allow.
+// errNotAllowed is the error of handshakes of clients whose certificate fits no rule of client-allow.
 var errNotAllowed = errors.New("the client's certificate fits no rule of client-allow")
 
 // setAllowed sets the rules of a site. They are asked in each handshake, also if it resumes a session

@@ -47,8 +47,8 @@ func (w *world) clientCertificate() (cert tls.Certificate, authority string) {
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, authority
 }
 
-// TestClientAllow: of the clients that an authority has certified those get in whose certificate fits a
-// rule, in both versions, and in resumed handshakes too.
+// TestClientAllow: clients with an authority's certificate get in only if it fits a rule, in both
+// versions, and in resumed handshakes too.
 func TestClientAllow(t *testing.T) {
 	engines(t, func(t *testing.T, engine string) {
 		w := newWorld(t)

@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// isClosed reports whether a connection of TCP, without TLS, has ended in both directions, as after a
+// isClosed reports whether a TCP connection without TLS is closed in both directions, as after a
 // reset.
 func isClosed(conn net.Conn) bool {
 	tcp, ok := conn.(*net.TCPConn)
@@ -25,8 +25,8 @@ func isClosed(conn net.Conn) bool {
 	return err == nil && closed
 }
 
-// unsent returns the number of bytes that the peer of a connection of TCP has not taken yet: its kernel has
-// not acknowledged them. known is false for other connections, and for one that is closed.
+// unsent returns the number of bytes that the peer of a TCP connection has not taken yet: its kernel
+// has not acknowledged them. known is false for other connections, and for one that is closed.
 func unsent(conn net.Conn) (bytes int, known bool) {
 	tcp, ok := conn.(*net.TCPConn)
 	if !ok || isClosed(conn) {

@@ -4,8 +4,8 @@ package terminator
 
 import "net"
 
-// isClosed can't tell here. A backend of TCP without TLS that resets the connection in the same moment
-// as it gets data may then seem to have ended it regularly.
+// isClosed can't tell here. If a TCP backend without TLS resets the connection in the same moment as
+// it gets data, it may then seem to have closed it regularly.
 func isClosed(net.Conn) bool { return false }
 
 // unsent doesn't know it here.

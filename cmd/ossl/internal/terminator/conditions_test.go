@@ -37,7 +37,7 @@ func requestOf(path string, fields ...string) func() *http.Request {
 	}
 }
 
-// TestTypes: the type of a file is that of its name alone. Contents aren't looked at.
+// TestTypes: only a file's name decides its type. Contents aren't looked at.
 func TestTypes(t *testing.T) {
 	t.Parallel()
 	kinds := map[string]string{
@@ -138,7 +138,7 @@ func TestRangeForms(t *testing.T) {
 	for _, c := range []struct {
 		ranges string
 		status int
-		body   string // "" for that of an error, or of several parts
+		body   string // "" for the body of an error, or for several parts
 	}{
 		{"bytes=0-3", 206, "0123"}, {"bytes=5-", 206, "56789"}, {"bytes=-2", 206, "89"}, {"bytes=0-", 206, text},
 		{"BYTES=1-1", 206, "1"}, {"bytes= 1-1 ,", 206, "1"}, {"bytes=001-0001", 206, "1"}, {"bytes=-99", 206, text},

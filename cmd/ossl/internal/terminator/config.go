@@ -47,11 +47,11 @@ type Config struct {
 	// Their connections must begin with one, and no others are accepted. None means no headers.
 	AcceptProxy []string `toml:"accept-proxy"`
 
-	AccessLog bool   `toml:"access-log"` // a line for each request, or connection of TCP
+	AccessLog bool   `toml:"access-log"` // a line for each request or TCP connection
 	Limits    Limits `toml:"limits"`
 
-	// Landlock says whether the process gives up all access that it doesn't need: "on"; "auto" for on if
-	// the kernel can; "off" or "".
+	// Landlock decides whether the process gives up all access that it doesn't need: "on"; "auto" for
+	// on if the kernel can; "off" or "".
 	Landlock     string   `toml:"landlock"`
 	LandlockRead []string `toml:"landlock-read"` // further folders that the process may read
 	File         string   `toml:"-"`             // that the Config was read from, or ""
@@ -78,8 +78,8 @@ type Site struct {
 
 	Backend // if Root is ""
 
-	// ALPN are the application protocols of a site of TCP, the most preferred first; none means that ALPN is
-	// ignored.
+	// ALPN are the application protocols of a TCP site, the most preferred first; none means that ALPN
+	// is ignored.
 	ALPN []string `toml:"alpn"`
 
 	ClientCA       []string `toml:"client-ca"`       // files of the authorities of clients; none if clients need no certificate
@@ -120,7 +120,7 @@ func firstSet(settings ...setting) string {
 	return ""
 }
 
-// compileTLS checks the settings of TLS, and refuses those that the engine can't honour.
+// compileTLS checks the TLS settings, and refuses those that the engine can't honour.
 func (c *Config) compileTLS() (p tlsPlan, err error) {
 	p = tlsPlan{plain: c.Plain, engine: c.Engine, policy: policyPlan{name: c.Policy}, kernelTLS: c.KernelTLS, fips: c.FIPS,
 		http1: c.HTTP1, sessions: c.Sessions, ticketKeys: c.TicketKeys, resumption: c.resumption()}

@@ -18,7 +18,7 @@ type confinement struct {
 	folders  []string // further ones to read, as the Config names them
 	places   []place  // to listen on
 	acme     *acmePlan
-	connect  bool   // connections of TCP are made
+	connect  bool   // TCP connections are made
 	engine   string // whose own files are read
 	text     []byte // of the Config's file
 }

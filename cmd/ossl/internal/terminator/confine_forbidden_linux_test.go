@@ -21,8 +21,8 @@ import (
 // system call. It names the call, the setting of Landlock, a folder and a certificate.
 const forbiddenVariable = "OSSL_TEST_LANDLOCK_FORBIDDEN"
 
-// TestConfinedForbidden: in a process in which a sandbox forbids a part of the confinement, a server that
-// needs it doesn't start, and one that doesn't says so.
+// TestConfinedForbidden: in a process in which a sandbox forbids a part of the confinement, a server
+// that needs the part doesn't start, and one that doesn't need it reports the reason.
 func TestConfinedForbidden(t *testing.T) {
 	w := newWorld(t)
 	var calls = map[string]uint32{"create": unix.SYS_LANDLOCK_CREATE_RULESET, "restrict": unix.SYS_LANDLOCK_RESTRICT_SELF,
@@ -44,7 +44,7 @@ func TestConfinedForbidden(t *testing.T) {
 			cmd := exec.Command(os.Args[0], "-test.run=^TestConfinedForbiddenProcess$", "-test.v")
 			cmd.Env = append(os.Environ(), forbiddenVariable+"="+strings.Join([]string{
 				strconv.Itoa(int(calls[c.call])), c.mode, w.folder(nil), w.pair(false, "localhost").Cert}, "|"))
-			runtime.LockOSThread() // which ends with the goroutine
+			runtime.LockOSThread() // the thread exits with the goroutine
 			slack := 40_000        // so that the program isn't executed again for the sake of its timers
 			if c.call == "execve" {
 				slack = 50_000
@@ -84,7 +84,7 @@ func TestConfinedForbiddenProcess(t *testing.T) {
 	s.Drain(context.Background())
 }
 
-// forbid has all threads get EPERM from a system call: seccomp(2).
+// forbid makes a system call fail with EPERM in all threads: seccomp(2).
 func forbid(t *testing.T, call uint32) {
 	t.Helper()
 	program, err := bpf.Assemble([]bpf.Instruction{

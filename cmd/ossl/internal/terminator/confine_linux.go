@@ -26,8 +26,8 @@ const (
 		unix.LANDLOCK_ACCESS_FS_TRUNCATE | unix.LANDLOCK_ACCESS_FS_IOCTL_DEV
 )
 
-// allRights returns the rights to files that a version of the kernel's interface can deny, up to those
-// of ABI 5.
+// allRights returns the rights to files that a version of the kernel's interface can deny, up to
+// version 5.
 func allRights(abi int) uint64 {
 	switch {
 	case abi >= 5:
@@ -199,8 +199,9 @@ func programFolders() (folders []string) {
 	return folders
 }
 
-// systemFolders returns the folders of files that the process may read, in addition to those of its
-// configuration: those of libraries and of the system's configuration, which a restart reads anew.
+// systemFolders returns the folders of files that the process may read in addition to its
+// configuration's folders: they hold libraries and the system's configuration, which a restart reads
+// anew.
 func systemFolders() (folders []string) {
 	add := func(names ...string) {
 		for _, name := range names {

@@ -18,12 +18,12 @@ import (
 // envCuts is the number of exchanges that TestCuts makes for each row of its tables, instead of one.
 const envCuts = "OSSL_CUTS"
 
-// A row is a kind of exchange, and how its ends may see the other's data end. "" allows all but other
-// data, and that the end of a part is taken for the end of all.
+// A cutRow is a kind of exchange, and how each peer may see the other's data stop. "" allows all but
+// other data, and that a part is taken for all of the data.
 type cutRow struct{ kind, backend, client string }
 
-// Over plain connections, a regular end is all that a stream's end can say: "short" below is one
-// that its sender made by itself.
+// Over plain connections, only a regular close marks the end of a stream. In the rows with "short"
+// the sender itself has closed it.
 var tcpCuts = []cutRow{
 	{"nothing", whole, whole},
 	{"client resets", cut, ""},
@@ -50,7 +50,7 @@ var httpCuts = []cutRow{
 	{"answer during the upload", whole, whole},
 }
 
-// check reports an error if an end saw another end than it must.
+// check reports an error if the side saw the data stop in another way than it must.
 func (row cutRow) check(t *testing.T, socket bool, side, seen, want string) {
 	t.Helper()
 	// A Unix socket can't be reset: its reader sees a regular end, unless it has left data unread.
@@ -85,8 +85,8 @@ func cutProxies(t *testing.T, test func(t *testing.T, r *running, b *cutBackend,
 	}
 }
 
-// TestCuts: an upload of 24 MB, or its answer, that is cut off at any byte isn't taken for a whole one,
-// by the backend or the client; the bytes that have come are the first ones of those that were sent.
+// TestCuts: if an upload of 24 MB, or its answer, is cut off at any byte, neither the backend nor the
+// client takes it for a whole one. The bytes that have come are the first bytes that were sent.
 func TestCuts(t *testing.T) {
 	rounds := 1
 	if s := os.Getenv(envCuts); s != "" {
@@ -150,7 +150,7 @@ func (row cutRow) run(t *testing.T, r *running, b *cutBackend, x *exchange, prot
 	}
 }
 
-// TestCutAtEnd: a server that ends finishes an upload and its answer, or cuts both off.
+// TestCutAtEnd: a server that stops finishes an upload and its answer, or cuts both off.
 func TestCutAtEnd(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -181,8 +181,8 @@ func TestCutAtEnd(t *testing.T) {
 	}
 }
 
-// TestCutHTTP10: the end of a connection ends the body of a response of HTTP/1.0, so a response that is
-// cut off must not end by close_notify.
+// TestCutHTTP10: an HTTP/1.0 response's body is complete when the connection is closed, so a response
+// that is cut off must not be closed with close_notify.
 func TestCutHTTP10(t *testing.T) {
 	for _, records := range []string{"auto", "libssl"} {
 		for _, by := range []string{"backend", "end"} {

@@ -15,10 +15,10 @@ type domain struct {
 	Read    []string `json:"read"`    // folders whose files may be read, without symbolic links
 	Sockets []string `json:"sockets"` // folders in which Unix sockets may be made and removed
 	Write   []string `json:"write"`   // folders in which files may be made, changed and removed
-	Connect bool     `json:"connect"` // connections of TCP may be made
+	Connect bool     `json:"connect"` // TCP connections may be made
 }
 
-// connectABI is the first version of Landlock that restricts connections of TCP.
+// connectABI is the first version of Landlock that restricts TCP connections.
 const connectABI = 4
 
 // needs returns the domain that the process needs, apart from the system's own files.
@@ -85,9 +85,9 @@ func (d *domain) addSockets(places []place) error {
 	return nil
 }
 
-// spare returns folders in which files that a configuration names may be after a change: those of
-// links to them, which programs that renew certificates replace, and that of a link to a site's
-// folder, which may soon name another folder beside it.
+// spare returns folders in which files that a configuration names may be after a change: the folders
+// of links to them, which programs that renew certificates replace, and the folder of a link to a
+// site's folder, which may soon name another folder beside it.
 func (p *confinement) spare() (folders []string) {
 	add := func(name string) {
 		if folder, err := resolve(filepath.Dir(name)); err == nil {

@@ -14,13 +14,13 @@ import (
 	"github.com/ossl-go/ossl/cmd/ossl/internal/terminator"
 )
 
-// TestDrain: the end of a server in several states of its connections.
+// TestDrain: a server shuts down in several states of its connections.
 func TestDrain(t *testing.T) {
 	engines(t, func(t *testing.T, engine string) {
 		for _, c := range []struct {
 			name string
 			cut  int
-			// prepare brings a connection into a state; finish ends it regularly, or is nil.
+			// prepare brings a connection into a state; finish closes it regularly, or is nil.
 			prepare func(t *testing.T, r *running, started, goOn chan struct{}) (finish func())
 		}{
 			{"nothing", 0, func(*testing.T, *running, chan struct{}, chan struct{}) func() { return nil }},
@@ -97,7 +97,7 @@ func TestDrain(t *testing.T) {
 				if finish != nil {
 					finish()
 				}
-				if c.cut > 0 { // the others must have ended, and these have had some time
+				if c.cut > 0 { // the others must be closed, and these have had some time
 					for r.Places() > c.cut && ctx.Err() == nil || time.Since(begun) < 300*time.Millisecond {
 						<-time.After(10 * time.Millisecond)
 					}
@@ -115,7 +115,8 @@ func TestDrain(t *testing.T) {
 	})
 }
 
-// TestDrainAdmin: the end of a server answers a request of the administrator's that is under way.
+// TestDrainAdmin: a server that shuts down answers a request of the administrator's that is under
+// way.
 func TestDrainAdmin(t *testing.T) {
 	w := newWorld(t)
 	config := w.config("ossl", terminator.Site{Root: w.folder(nil)})

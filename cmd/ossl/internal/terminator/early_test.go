@@ -14,8 +14,8 @@ import (
 	"github.com/ossl-go/ossl/cmd/ossl/internal/terminator"
 )
 
-// TestEarlyAnswers: if a backend answers before the request's body has come to its end, the client gets
-// one response, which closes the connection. What follows of the body isn't taken for requests.
+// TestEarlyAnswers: if a backend answers before it has all of the body of the request, the client
+// gets one response, which closes the connection. What follows of the body isn't taken for requests.
 func TestEarlyAnswers(t *testing.T) {
 	const (
 		host     = "Host: localhost\r\n"
@@ -70,7 +70,7 @@ func TestEarlyAnswers(t *testing.T) {
 				if resp.StatusCode != http.StatusForbidden || !resp.Close || string(body) != "forbidden" || err != nil {
 					t.Errorf("status %d, close %v, body %q, %v", resp.StatusCode, resp.Close, body, err)
 				}
-				_, _ = io.WriteString(conn, c.rest) // the server has ended its sending, but not the connection
+				_, _ = io.WriteString(conn, c.rest) // the server has closed the connection for writing only
 				if more, err := io.ReadAll(reader); err != nil || len(more) > 0 {
 					t.Errorf("then %q, %v", more, err)
 				}
@@ -84,8 +84,8 @@ func TestEarlyAnswers(t *testing.T) {
 	})
 }
 
-// TestBackendLeaves: if a backend of HTTP/2 breaks a request off whose body is still being sent, the client is told
-// that the backend failed, not that its request was bad.
+// TestBackendLeaves: if an HTTP/2 backend breaks a request off whose body is still being sent, the
+// client is told that the backend failed, not that its request was bad.
 func TestBackendLeaves(t *testing.T) {
 	left := make(chan struct{}, 1)
 	backend := httptest.NewUnstartedServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {

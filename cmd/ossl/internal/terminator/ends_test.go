@@ -17,7 +17,7 @@ import (
 	"github.com/ossl-go/ossl/cmd/ossl/internal/terminator"
 )
 
-// TestOrdinaryEnds: a client of HTTP may end its connection without close_notify, or with a reset,
+// TestOrdinaryEnds: an HTTP client may close its connection without close_notify, or with a reset,
 // when it has its response. That is no failure of the connection; the same within a request or a
 // response is.
 func TestOrdinaryEnds(t *testing.T) {
@@ -26,7 +26,7 @@ func TestOrdinaryEnds(t *testing.T) {
 	c.Admin = "127.0.0.1:0"
 	r := w.start(c)
 	_, admin := r.Addrs()
-	// broken returns the connections that failed during f, when all have ended.
+	// broken returns the connections that failed during f, when all are closed.
 	broken := func(f func()) (n uint64) {
 		sum := func() (n uint64) {
 			for _, s := range ossl.ProcessStats().Broken {
@@ -97,7 +97,7 @@ func TestOrdinaryEnds(t *testing.T) {
 			if n > 0 {
 				t.Errorf("%s: a connection that was idle counts as broken", name)
 			}
-			if strings.HasPrefix(name, "close_notify") { // the client has said that it leaves
+			if strings.HasPrefix(name, "close_notify") { // the client has announced that it leaves
 				continue
 			}
 			if n := broken(func() { visit("big", nil, func(_ *http.Response, conn *tls.Conn) { end(conn) }) }); n != 1 {
@@ -140,7 +140,7 @@ func TestOrdinaryEnds(t *testing.T) {
 	}
 }
 
-// resetNow closes a connection of TCP with an RST.
+// resetNow closes a TCP connection with an RST.
 func resetNow(conn net.Conn) {
 	_ = conn.(*net.TCPConn).SetLinger(0)
 	_ = conn.Close()

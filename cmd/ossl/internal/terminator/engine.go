@@ -101,8 +101,8 @@ func newEngine(p *tlsPlan, sites []*site, state *sessions, challenges *tlsChalle
 
 func (e *engine) server(conn net.Conn) tlsConn { return e.current.Load().server(conn) }
 
-// watch looks at the certificates until ctx ends. No handshake does, since file systems may be slow;
-// and if no client comes for a long time, the first one still gets the certificate of that day.
+// watch looks at the certificates until ctx is done. No handshake does, since file systems may be
+// slow; and if no client comes for a long time, the first one still gets the certificate of that day.
 func (e *engine) watch(ctx context.Context) {
 	ticker := time.NewTicker(lookEvery)
 	defer ticker.Stop()
@@ -116,8 +116,8 @@ func (e *engine) watch(ctx context.Context) {
 	}
 }
 
-// look has new connections use the certificates that have changed. It returns the reason why they
-// can't be used, which it logs unless it is that of the last look.
+// look makes new connections use the certificates that have changed. It returns the reason why they
+// can't be used, which it logs unless the last look had the same reason.
 func (e *engine) look(before string) (failed string) {
 	if e.current.Load().isCurrent() {
 		return ""
@@ -149,7 +149,8 @@ func (e *engine) logChanges(before, now *compiled) {
 	}
 }
 
-// isCurrent reports whether the certificates are those of the sites. It reads files that have changed.
+// isCurrent reports whether the certificates are the sites' current ones. It reads files that have
+// changed.
 func (c *compiled) isCurrent() bool {
 	for _, u := range c.used {
 		if !slices.Equal(u.of.all(), u.all) {
@@ -170,8 +171,9 @@ func (c *compiled) use(of *certificates, site string) []*tls.Certificate {
 	return c.used[len(c.used)-1].all
 }
 
-// A demand is the part of a site's configuration of TLS in which sites differ. Those with the same
-// demand share a configuration, so a session of one resumes at another only as if it were the same site.
+// A demand is the part of a site's TLS configuration in which sites differ. Sites with the same
+// demand share a configuration, so a session of one resumes at another only as if it were the same
+// site.
 type demand struct {
 	certificates *certificates
 	authorities  *x509.CertPool
@@ -269,8 +271,8 @@ func (c *checks) pass(all []*tls.Certificate, d demand, config *tls.Config, opti
 	return nil
 }
 
-// choose returns the configuration that chooses among those of the sites by the server name, or one for the answer to a
-// challenge.
+// choose returns the configuration that chooses the site's configuration by the server name, or the
+// configuration for the answer to a challenge.
 func choose(names namedSites[*tls.Config], sites []*site, challenges *tlsChallenges, base *tls.Config) *tls.Config {
 	if len(sites) == 1 && len(names.exact)+len(names.wildcard) == 0 {
 		return names.others

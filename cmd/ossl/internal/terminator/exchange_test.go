@@ -34,7 +34,7 @@ var cutData = sync.OnceValue(func() []byte {
 
 func answerData() []byte { return cutData()[1000:][:answerSize] }
 
-// How an end of an exchange has seen the other one's data end. HTTP has only the first and the last.
+// How the client or the backend has seen the other's data stop. HTTP has only the first and the last.
 const (
 	whole = "whole" // a regular end, after all data
 	short = "short" // a regular end, after a part of the data
@@ -42,8 +42,8 @@ const (
 	other = "other" // data that was not sent: never right
 )
 
-// receive reads until an error or until limit bytes have come, calls begun after the first ones, and
-// returns the way in which the data ended, or "" at the limit.
+// receive reads until an error or until limit bytes have come, and calls begun after the first ones.
+// It returns how the data stopped, or "" at the limit.
 func receive(r io.Reader, want []byte, limit int, begun func()) string {
 	b := make([]byte, 64<<10)
 	for n := 0; ; {
@@ -75,7 +75,7 @@ type exchange struct {
 	chunked bool   // HTTP: neither the upload nor the answer has a Content-Length
 	begun   chan struct{}
 	begin   func()      // closes begun
-	backend chan string // how the backend has seen the upload's end
+	backend chan string // how the backend has seen the upload stop
 }
 
 func (x *exchange) data() []byte { return cutData()[:x.size] }
@@ -93,7 +93,7 @@ func (x *exchange) await() {
 	}
 }
 
-// cutConn makes a cut at the level of TCP or a Unix socket.
+// cutConn makes a cut at the level of a TCP or Unix socket.
 func cutConn(conn net.Conn, rst bool) {
 	if tcp, ok := conn.(*net.TCPConn); ok && rst {
 		_ = tcp.SetLinger(0)
@@ -259,7 +259,7 @@ type cutter interface {
 	NetConn() net.Conn
 }
 
-// cutClient cuts the client's side. conn is the connection of TLS.
+// cutClient cuts the client's side. conn is the TLS connection.
 func cutClient(kind string, conn cutter) {
 	raw := conn.NetConn().(*net.TCPConn)
 	switch kind {
@@ -272,8 +272,8 @@ func cutClient(kind string, conn cutter) {
 	}
 }
 
-// overTCP is the client's side of an exchange over a connection. It returns how the client has seen
-// the answer's end.
+// overTCP is the client's side of an exchange over a connection. It returns how the answer stopped,
+// as the client saw it.
 func (x *exchange) overTCP(conn cutter, stop func()) string {
 	go func() {
 		if _, err := conn.Write(x.data()[:x.at]); err != nil {
@@ -293,8 +293,8 @@ func (x *exchange) overTCP(conn cutter, stop func()) string {
 	return receive(conn, answerData(), answerSize+1, func() {})
 }
 
-// strictDial makes a connection of package ossl: crypto/tls takes the end of TCP for that of TLS, also
-// after a reset, if a Write has got its error.
+// strictDial makes a connection of package ossl: crypto/tls takes the end of the TCP stream for the
+// end of the TLS stream, also after a reset, if a Write has got its error.
 func (r *running) strictDial(t *testing.T) *ossl.Conn {
 	t.Helper()
 	raw, err := net.DialTimeout("tcp", r.addr, patience)

@@ -95,7 +95,7 @@ var (
 	}
 	ParseTarget = func(to string) error { _, err := parseTarget(to); return err }
 
-	// ProgressHandler has a handler answer as a Server does.
+	// ProgressHandler makes a handler answer as a Server does.
 	ProgressHandler = func(h http.Handler, timeout Time) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			pw := newProgressWriter(w, r, nil, timeout)
@@ -137,5 +137,5 @@ func (c *Config) SecretNames() []string { return c.secretNames(c.acmePlan()) }
 // ACMEFile returns the file of the certificate of a site with ACME.
 func (c *Config) ACMEFile(s *Site) string { return c.ACME.file(s) }
 
-// LookAtACME has a server look at once whether its certificates by ACME are due.
+// LookAtACME makes a server look at once whether its certificates by ACME are due.
 func (s *Server) LookAtACME() { s.acme.set(s.current.Load().acme) }

@@ -202,10 +202,10 @@ func decodingError(err error) error {
 	return fmt.Errorf(" %w", err)
 }
 
-// wrongType matches go-toml's errors about values of the wrong kind, which name types of Go.
+// wrongType matches go-toml's errors about values of the wrong kind, which name Go types.
 var wrongType = regexp.MustCompile(`^cannot decode TOML (.+) into (?:struct field .+ of type )?(.+)$`)
 
-// kindOf describes the values of TOML for a type of Go.
+// kindOf describes the TOML values for a Go type.
 func kindOf(goType string) string {
 	switch goType {
 	case "string", "*string":

@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// maxCached is the size of the largest file that is kept in memory: the time that a larger one takes
-	// is mostly that of its encryption.
+	// maxCached is the size of the largest file that is kept in memory: for a larger one, encryption
+	// takes most of the time.
 	maxCached = 64 << 10
 	// cacheOverhead bounds the bytes of an entry, except the contents and the name.
 	cacheOverhead = 1 << 10

@@ -110,7 +110,7 @@ func TestFileCacheAnswers(t *testing.T) {
 	}
 }
 
-// TestFileCacheChanges: whatever happens to a file, the next answer is the one of the folder.
+// TestFileCacheChanges: whatever happens to a file, the next answer is the folder's.
 func TestFileCacheChanges(t *testing.T) {
 	t.Parallel()
 	outside := newWorld(t).folder(map[string]string{"secret": "one"})

@@ -167,7 +167,7 @@ func (r *openRoot) close() {
 	_ = r.folder.root.Close()
 }
 
-// close ends the use of the root.
+// close closes the root.
 func (h *fileHandler) close() { h.current.Load().close() }
 
 // root returns the folder. Once a second it looks whether the root's name leads to another one: it may be
@@ -335,11 +335,11 @@ func redirect(w http.ResponseWriter, r *http.Request, to string) {
 	w.WriteHeader(http.StatusMovedPermanently)
 }
 
-// noSniff keeps browsers from taking a file for one of another type.
+// noSniff keeps browsers from guessing another type for a file.
 var noSniff = []string{"nosniff"}
 
-// fileOf returns the name in the root for a request's path, "" for the root itself, and reports whether the
-// path says that it is a folder.
+// fileOf returns the name in the root for a request's path, "" for the root itself, and reports
+// whether the path is a folder's.
 func fileOf(request string) (name string, isFolder bool) {
 	name = strings.TrimPrefix(path.Clean("/"+request), "/")
 	return name, name == "" || strings.HasSuffix(request, "/")

@@ -25,8 +25,8 @@ import (
 // envHalfOpen is the number of connections of TestHalfOpen, instead of 500.
 const envHalfOpen = "OSSL_HALF_OPEN"
 
-// TestHalfOpen: connections whose clients say nothing, or stop in the handshake, cost little memory,
-// keep nobody out, and end.
+// TestHalfOpen: connections whose clients send nothing, or stop in the handshake, cost little memory,
+// keep nobody out, and are closed.
 func TestHalfOpen(t *testing.T) {
 	clients := 500
 	const each = 64 << 10 // both ends' memory, with the race detector's
@@ -71,8 +71,8 @@ func TestHalfOpen(t *testing.T) {
 	})
 }
 
-// TestNeverReads: a client that reads nothing of a connection of TCP, or has a window of 0 over
-// HTTP/2, is cut off.
+// TestNeverReads: a client that reads nothing of a TCP connection, or has a window of 0 over HTTP/2,
+// is cut off.
 func TestNeverReads(t *testing.T) {
 	t.Parallel()
 	w, l := newWorld(t), listen(t)
@@ -106,7 +106,7 @@ func TestNeverReads(t *testing.T) {
 	}
 }
 
-// framer makes a connection of HTTP/2, whose settings haven't been sent.
+// framer makes an HTTP/2 connection, whose settings haven't been sent.
 func (r *running) framer(t *testing.T) *http2.Framer {
 	t.Helper()
 	conn := r.mustDial(func(config *tls.Config) { config.NextProtos = []string{"h2"} })
@@ -122,7 +122,7 @@ func writeRequest(t *testing.T, framer *http2.Framer, stream uint32, path string
 		EndStream: true, EndHeaders: more == nil})
 }
 
-// block returns the header of a request of HTTP/2.
+// block returns the header of an HTTP/2 request.
 func block(method, path string) []byte {
 	var b bytes.Buffer
 	encoder := hpack.NewEncoder(&b)
@@ -197,8 +197,8 @@ func TestFrameFloods(t *testing.T) {
 	})
 }
 
-// idleFrames are frames of clients that do no work, and in the last row those of a client that uses its connection
-// as it should.
+// idleFrames are frames of clients that do no work. The last row has the frames of a client that uses
+// its connection as it should.
 var idleFrames = []struct {
 	name   string
 	honest bool
@@ -274,9 +274,9 @@ func TestIdleFrames(t *testing.T) {
 	}
 }
 
-// flood sends frames, of which the server has read all but the last hundred, until it ends the connection. It returns
-// their number, and how the connection has ended, or "". While there are frames that the server hasn't read, another
-// client is answered.
+// flood sends frames, of which the server has read all but the last hundred, until it closes the
+// connection. It returns their number, and how the server closed the connection, or "". While there
+// are frames that the server hasn't read, another client is answered.
 func (r *running) flood(t *testing.T, many int, send func(f *http2.Framer, i int) error) (sent int, end string) {
 	t.Helper()
 	conn := r.mustDial(func(config *tls.Config) { config.NextProtos = []string{"h2"} })
@@ -287,7 +287,7 @@ func (r *running) flood(t *testing.T, many int, send func(f *http2.Framer, i int
 	if err := errors.Join(framer.WriteSettings(), beginRequest(framer, http.MethodPost, 1)); err != nil {
 		t.Fatal(err)
 	}
-	marker := [8]byte{7: 1} // of a PING that isn't one of the flood's
+	marker := [8]byte{7: 1} // of a PING that isn't part of the flood
 	acknowledged, ended := make(chan struct{}), make(chan string, 1)
 	go func() {
 		for {

@@ -5,10 +5,11 @@ import (
 	"sync/atomic"
 )
 
-// A framing follows the requests on a connection of HTTP/1, to find those whose end is ambiguous: another
-// server in front of this one may see it elsewhere, and would take a part of a body for a request, or
-// give a response to another client. net/http accepts such requests, and hides the reason from handlers:
-// it joins folded lines, and removes a Content-Length beside a Transfer-Encoding (RFC 9112, section 6.1).
+// A framing follows the requests on an HTTP/1 connection, to find those whose end is ambiguous:
+// another server in front of this one may see it elsewhere, and would take a part of a body for a
+// request, or give a response to another client. net/http accepts such requests, and hides the reason
+// from handlers: it joins folded lines, and removes a Content-Length beside a Transfer-Encoding (RFC
+// 9112, section 6.1).
 type framing struct {
 	state    framingState
 	requests int64 // whose header has begun
@@ -151,7 +152,7 @@ func (f *framing) endHeader() {
 func (f *framing) takeSize(text []byte) {
 	size, ok := number(text, 16)
 	switch {
-	case !ok: // net/http ends the body with an error
+	case !ok: // net/http's Read of the body fails
 		f.refuse(f.requests + 1)
 	case size == 0:
 		f.state = inTrailer
@@ -160,7 +161,7 @@ func (f *framing) takeSize(text []byte) {
 	}
 }
 
-// refuse notes the first request that must be refused, and ends the following.
+// refuse notes the first request that must be refused. The requests after it are not followed.
 func (f *framing) refuse(request int64) {
 	f.state = framingOff
 	f.ambiguous.Store(request)

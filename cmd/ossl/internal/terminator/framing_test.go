@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// ends returns the offsets in a text at which the requests end that a framing finds, until it refuses one.
+// ends returns the offsets in a text at which a framing finds the ends of requests, until it refuses
+// one.
 func (f *framing) ends(text []byte) (ends []int) {
 	for i := range text {
 		before := f.state
@@ -21,8 +22,8 @@ func (f *framing) ends(text []byte) (ends []int) {
 	return ends
 }
 
-// parsedEnds returns the ends of the requests that net/http finds, until an error, and the number of those
-// whose header it has accepted.
+// parsedEnds returns the offsets at which net/http finds the ends of requests, until an error, and
+// the number of requests whose header it has accepted.
 func parsedEnds(text []byte) (ends []int, headers int) {
 	source := bytes.NewReader(text)
 	reader := bufio.NewReaderSize(source, 16)
@@ -53,7 +54,7 @@ const (
 
 var framings = []struct {
 	name, text string
-	whole      int   // the requests that are seen to their ends
+	whole      int   // the requests that are seen completely
 	ambiguous  int64 // the first one that is refused, or 0
 }{
 	{"no body", requestStart + "\r\n" + requestStart + "\r\n", 2, 0},
@@ -101,7 +102,7 @@ func TestFraming(t *testing.T) {
 	}
 }
 
-// FuzzFraming: a request that isn't refused ends where net/http sees its end.
+// FuzzFraming: if a request isn't refused, its end is the one that net/http sees.
 func FuzzFraming(f *testing.F) {
 	for _, test := range framings {
 		f.Add([]byte(test.text))

@@ -25,9 +25,9 @@ type gate struct {
 	refused complaints
 	serve   func(*client) // takes over a connection; it must not block
 
-	ctx       context.Context // ends when the gate closes
+	ctx       context.Context // done when the gate closes
 	close     context.CancelFunc
-	headers   context.Context // ends when PROXY headers are waited for no longer
+	headers   context.Context // done when PROXY headers are waited for no longer
 	cut       context.CancelFunc
 	listeners []net.Listener
 	loops     sync.WaitGroup
@@ -83,7 +83,7 @@ func (g *gate) start() {
 }
 
 // stop closes the listeners, hands on the clients that were accepted, and closes those whose PROXY
-// header has not come when ctx ends.
+// header is still missing when ctx is done.
 func (g *gate) stop(ctx context.Context) {
 	g.close()
 	for _, l := range g.listeners {
@@ -196,7 +196,7 @@ func (g *gate) refuse(c *client, limit string) {
 	reset(c.conn)
 }
 
-// reset closes a connection at once, with an RST if it is of TCP: nothing is left to the kernel.
+// reset closes a connection at once, a TCP connection with an RST: nothing is left to the kernel.
 func reset(conn net.Conn) {
 	if tcp, ok := conn.(*net.TCPConn); ok {
 		_ = tcp.SetLinger(0)
@@ -211,8 +211,8 @@ type slots struct {
 	freed     chan struct{} // has an element if there may be a free slot that somebody waits for
 }
 
-// take takes a slot, and reports whether it has one: the context may end first. full is called when it
-// has to wait, and then from time to time.
+// take takes a slot, and reports whether it has one: the context may be done first. full is called
+// when it must wait, and then from time to time.
 func (s *slots) take(ctx context.Context, full func(first bool)) bool {
 	for first := true; ; first = false {
 		if s.try() {

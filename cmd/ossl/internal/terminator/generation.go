@@ -23,20 +23,20 @@ type generation struct {
 	names   namedSites[*site]
 	engine  *engine // nil if clients have no TLS
 	acme    []*acmeJob
-	http    *http.Server // nil for sites of TCP
+	http    *http.Server // nil for TCP sites
 	http2   http2Server
 	give    *handoff // to http
 
-	ctx    context.Context // ends when the connections have to end
+	ctx    context.Context // done when the connections must be closed
 	cancel context.CancelFunc
 
-	checking   context.Context // ends when the backends aren't checked any more
+	checking   context.Context // done when the backends aren't checked any more
 	stopChecks context.CancelFunc
 
 	mu      sync.Mutex
 	clients map[net.Conn]*client // guarded by mu; by the connection under TLS
 	ending  bool                 // guarded by mu
-	leaving atomic.Bool          // like ending; clients are told that their connections end
+	leaving atomic.Bool          // like ending; clients are told that their connections will be closed
 	changed chan struct{}        // guarded by mu; if it isn't nil, it is closed when a client changes
 }
 
@@ -45,7 +45,7 @@ type site struct {
 	plan         *sitePlan
 	certificates *certificates
 	authorities  *x509.CertPool // of clients, as the files had them; nil if clients need no certificate
-	handler      http.Handler   // of HTTP
+	handler      http.Handler   // of an HTTP site
 	backends     *backends      // nil for folders
 	close        []func()
 }
@@ -114,7 +114,7 @@ func (g *generation) prepare(state *sessions) error {
 		return err
 	}
 	if g.plan.tls.plain {
-		return nil // a site of TCP
+		return nil // a TCP site
 	}
 	if g.engine, err = newEngine(&g.plan.tls, g.sites, state, newTLSChallenges(g.plan.acme), g.log); err != nil {
 		return err
@@ -174,7 +174,8 @@ func (g *generation) prepareSite(s *site, parts *sharedParts) (err error) {
 	return nil
 }
 
-// take begins to serve a client, and reports whether it does: a generation that ends takes no more.
+// take begins to serve a client, and reports whether it does: a generation that shuts down takes no
+// more.
 func (g *generation) take(c *client) bool {
 	g.mu.Lock()
 	if g.ending {
@@ -191,7 +192,7 @@ func (g *generation) take(c *client) bool {
 	return true
 }
 
-// forget ends the bookkeeping of a client, and gives its place to another one.
+// forget removes a client from the books, and gives its place to another one.
 func (g *generation) forget(c *client) {
 	g.drop(c)
 	c.done()
@@ -212,7 +213,7 @@ func (g *generation) change() {
 	}
 }
 
-// await waits until no client has a property, or ctx ends.
+// await waits until no client has a property, or until ctx is done.
 func (g *generation) await(ctx context.Context, property func(*client) bool) {
 	for {
 		g.mu.Lock()
@@ -236,16 +237,16 @@ func (g *generation) await(ctx context.Context, property func(*client) bool) {
 	}
 }
 
-// end ends the generation: it takes no more clients, closes idle connections of HTTP, and waits for
-// the others until ctx ends. Then it cuts them off, and returns their number.
+// end shuts the generation down: it takes no more clients, closes idle HTTP connections, and waits
+// for the others until ctx is done. Then it cuts them off, and returns their number.
 func (g *generation) end(ctx context.Context) (cut int) {
 	g.mu.Lock()
 	g.ending = true
 	g.mu.Unlock()
 	if g.http != nil {
 		g.takeLeave(ctx)
-		// A server that shuts down answers no client that has not sent a request yet. Meanwhile idle
-		// connections of HTTP/1.1 are closed.
+		// A server that shuts down answers no client that has not sent a request yet. While end waits
+		// for their requests, idle HTTP/1.1 connections are closed.
 		g.http.SetKeepAlivesEnabled(false)
 		starting, cancel := context.WithTimeout(ctx, time.Duration(g.plan.limits.Header))
 		g.await(starting, func(c *client) bool { return !c.begun.Load() })
@@ -258,13 +259,14 @@ func (g *generation) end(ctx context.Context) (cut int) {
 	return cut
 }
 
-// leavePatience is the time in which clients learn that their connections end. A request that is on its
-// way when an idle connection is closed would be lost: clients repeat no POST by themselves (RFC 9110,
-// section 9.2.2).
+// leavePatience is the time in which clients learn that their connections will be closed. A request
+// that is on its way when an idle connection is closed would be lost: clients repeat no POST by
+// themselves (RFC 9110, section 9.2.2).
 const leavePatience = 2 * time.Second
 
-// takeLeave tells clients that their connections end: those of HTTP/1.1 with the next response, those of
-// HTTP/2 at once. It waits for leavePatience, or until all have left, or until ctx ends.
+// takeLeave tells clients that their connections will be closed: HTTP/1.1 clients with the next
+// response, HTTP/2 clients at once. It waits for leavePatience, or until all have left, or until ctx
+// is done.
 func (g *generation) takeLeave(ctx context.Context) {
 	g.leaving.Store(true)
 	g.mu.Lock()
@@ -283,7 +285,7 @@ func (g *generation) takeLeave(ctx context.Context) {
 	g.await(leaving, func(*client) bool { return true })
 }
 
-// cut ends the connections that are left at once, and returns their number.
+// cut closes the connections that are left at once, and returns their number.
 func (g *generation) cut() int {
 	g.mu.Lock()
 	var left []*client
@@ -292,13 +294,13 @@ func (g *generation) cut() int {
 	}
 	g.mu.Unlock()
 	g.cancel()
-	for _, c := range left { // before net/http sends close_notify, which would end a body of HTTP/1.0
+	for _, c := range left { // before net/http sends close_notify, which would complete an HTTP/1.0 body
 		reset(c.conn)
 	}
 	if g.http != nil {
 		_ = g.http.Close()
 	}
-	// Their requests and relays end now, and are logged.
+	// Their requests and relays fail now, and are logged.
 	ending, stop := context.WithTimeout(context.Background(), cutPatience)
 	g.await(ending, func(*client) bool { return true })
 	stop()
@@ -308,7 +310,8 @@ func (g *generation) cut() int {
 	return len(left)
 }
 
-// cutPatience is the time in which the requests and relays of connections that were cut off must end.
+// cutPatience is the time in which the requests and relays of connections that were cut off must
+// finish.
 const cutPatience = time.Second
 
 // release gives up everything but connections.

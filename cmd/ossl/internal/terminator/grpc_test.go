@@ -17,9 +17,9 @@ import (
 	"github.com/ossl-go/ossl/cmd/ossl/internal/terminator"
 )
 
-// TestGRPC runs gRPC's own interoperability cases, streams in both directions and trailers among them,
-// between a client and servers of gRPC, with the proxy between them. A case that fails ends the
-// process with its reason.
+// TestGRPC runs gRPC's own interoperability cases, streams in both directions and trailers among
+// them, between a gRPC client and gRPC servers, with the proxy between them. If a case fails,
+// its process exits with the reason.
 func TestGRPC(t *testing.T) {
 	engines(t, func(t *testing.T, engine string) {
 		w, l, second := newWorld(t), listen(t), listen(t)

@@ -18,10 +18,10 @@ const handoverVariable = "OSSL_SERVE_HANDOVER"
 type handoverState struct {
 	From       int            `json:"from"`       // the ID of the process that hands over
 	Sockets    []handedSocket `json:"sockets"`    // those that listen
-	Ready      int            `json:"ready"`      // that of a pipe, to which the process writes when it serves, or 0
-	Keys       int            `json:"keys"`       // that of a pipe, from which the process reads ticket keys, or 0
+	Ready      int            `json:"ready"`      // a pipe, to which the process writes when it serves, or 0
+	Keys       int            `json:"keys"`       // a pipe, from which the process reads ticket keys, or 0
 	KeysFor    string         `json:"keysFor"`    // the settings of sessions for which these were made
-	Config     int            `json:"config"`     // that of the text of the configuration, or 0
+	Config     int            `json:"config"`     // the text of the configuration, or 0
 	Domain     *domain        `json:"domain"`     // by which the process is confined, or nil
 	Unconfined string         `json:"unconfined"` // the reason why it isn't, from a process that has tried
 }
@@ -48,7 +48,7 @@ type Inherited struct {
 	again      bool     // it has executed the program
 	unmet      error    // the reason why the domain isn't known; for a configuration that can't be served either
 	timers     error    // the reason why the timers stay as they are, or nil
-	config     *os.File // the text of the configuration, which may be one of a pipe, or nil
+	config     *os.File // the text of the configuration, which may be a pipe's, or nil
 	keysPipe   int      // the descriptor of the pipe with the keys, or 0
 	keys       []agedKey
 	keysFor    string // the settings of sessions for which keys were made
@@ -150,9 +150,9 @@ func (in *Inherited) take(place string, all bool) (found []socket) {
 	return found
 }
 
-// Ready tells the former process, if there is one, that this one serves, so that the former one ends.
-// Sockets that the new configuration has no longer are closed. It returns an error if the former
-// process has ended.
+// Ready tells the former process, if there is one, that this one serves, so that the former one
+// exits. Sockets that the new configuration has no longer are closed. It returns an error if the
+// former process has exited.
 func (in *Inherited) Ready() (err error) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -167,7 +167,7 @@ func (in *Inherited) Ready() (err error) {
 	return err
 }
 
-// Abandon closes the sockets that no Server uses, since the process ends without having served.
+// Abandon closes the sockets that no Server uses, since the process exits without having served.
 func (in *Inherited) Abandon() {
 	if in == nil {
 		return
@@ -178,8 +178,8 @@ func (in *Inherited) Abandon() {
 	in.sockets = nil
 }
 
-// abandonAll closes sockets of a process that ends without having served. The paths of Unix sockets that
-// another process has made are still in use by it.
+// abandonAll closes sockets of a process that exits without having served. The paths of Unix sockets
+// that another process has made are still in use by it.
 func abandonAll(sockets []socket) {
 	for _, s := range sockets {
 		if l, ok := s.listener.(*net.UnixListener); ok && !s.made {

@@ -13,8 +13,8 @@ import (
 	"github.com/ossl-go/ossl/cmd/ossl/internal/terminator"
 )
 
-// TestHandOverFails: a server goes on if the process that has to take over can't be started, ends, or
-// says nothing.
+// TestHandOverFails: a server goes on if the process that should take over can't be started, exits,
+// or reports nothing.
 func TestHandOverFails(t *testing.T) {
 	w := newWorld(t)
 	r := w.start(w.config("ossl", terminator.Site{Root: w.folder(map[string]string{"index.html": "x"})}))
@@ -34,7 +34,7 @@ func TestHandOverFails(t *testing.T) {
 			cmd := exec.Command(c.args[0], c.args[1:]...)
 			reader, writer := io.Pipe()
 			cmd.Stdout = writer
-			go func() { // ends ctx when the program runs
+			go func() { // cancels ctx when the program runs
 				if n, _ := reader.Read(make([]byte, 1)); n > 0 {
 					cancel()
 				}

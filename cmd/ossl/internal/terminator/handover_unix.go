@@ -17,12 +17,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// handPatience is the time that the former process has to write its ticket keys.
+// handPatience is the time in which the former process must write its ticket keys.
 const handPatience = 10 * time.Second
 
 // HandOver starts a command that takes over the listening sockets, and waits until it serves or ctx
-// ends. Then Drain should be called. If HandOver returns an error, the command's process has ended, and
-// the server goes on. It sets the command's ExtraFiles, and adds to its Env.
+// is done. Then Drain should be called. If HandOver returns an error, the command's process has
+// exited, and the server goes on. It sets the command's ExtraFiles, and adds to its Env.
 func (s *Server) HandOver(ctx context.Context, cmd *exec.Cmd) error {
 	if s.draining.Load() {
 		return errors.New("the server is ending")
@@ -67,7 +67,7 @@ func (s *Server) HandOver(ctx context.Context, cmd *exec.Cmd) error {
 	if err := cmd.Start(); err != nil {
 		return err
 	}
-	for _, f := range cmd.ExtraFiles { // so that the pipes end with the process
+	for _, f := range cmd.ExtraFiles { // so that the pipes are closed when the process exits
 		_ = f.Close()
 	}
 	ended := make(chan error, 1)
@@ -88,7 +88,7 @@ func (s *Server) HandOver(ctx context.Context, cmd *exec.Cmd) error {
 	return nil
 }
 
-// awaitReady waits for the byte that Ready writes. It returns ctx's error if that ends first.
+// awaitReady waits for the byte that Ready writes. If ctx is done first, it returns ctx's error.
 func awaitReady(ctx context.Context, ready *os.File) error {
 	undo := context.AfterFunc(ctx, func() { _ = ready.Close() })
 	defer undo()
@@ -101,8 +101,8 @@ func awaitReady(ctx context.Context, ready *os.File) error {
 	return nil
 }
 
-// duplicate returns another descriptor of a socket. The socket stays in nonblocking mode, which the
-// listener's File would end, for this process too.
+// duplicate returns another descriptor of a socket. The socket stays in nonblocking mode. The
+// listener's File would make it blocking, for this process too.
 func duplicate(l net.Listener) (*os.File, error) {
 	conn, ok := l.(syscall.Conn)
 	if !ok {
@@ -123,8 +123,8 @@ func duplicate(l net.Listener) (*os.File, error) {
 	return os.NewFile(uintptr(copied), l.Addr().String()), nil
 }
 
-// inheritListener returns the listener of a file descriptor. Those of Unix sockets remove the socket's
-// path at the end, as the one that made it would have done, unless it was systemd.
+// inheritListener returns the listener of a file descriptor. A Unix socket's listener removes the
+// socket's path when it is closed, as the one that made it would have done, unless it was systemd.
 func inheritListener(fd uintptr, place string) (net.Listener, error) {
 	f := inheritFile(fd, place)
 	defer f.Close()

@@ -113,7 +113,7 @@ type running struct {
 	roots *x509.CertPool
 }
 
-// start starts a server, which the test ends.
+// start starts a server, which the test stops.
 func (w *world) start(c *terminator.Config) *running {
 	w.t.Helper()
 	if err := c.Check(); err != nil {
@@ -138,7 +138,7 @@ func (w *world) start(c *terminator.Config) *running {
 	return r
 }
 
-// dial makes a connection of TLS; change may be nil.
+// dial makes a TLS connection; change may be nil.
 func (r *running) dial(change func(*tls.Config)) (*tls.Conn, error) {
 	config := &tls.Config{RootCAs: r.roots, ServerName: "localhost"}
 	if change != nil {
@@ -163,7 +163,7 @@ func (r *running) mustDial(change func(*tls.Config)) *tls.Conn {
 	return conn
 }
 
-// client returns a client of HTTP, whose connections all go to the server.
+// client returns an HTTP client, whose connections all go to the server.
 func (r *running) client(http2 bool, change func(*tls.Config)) *http.Client {
 	config := &tls.Config{RootCAs: r.roots}
 	if change != nil {

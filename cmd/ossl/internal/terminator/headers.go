@@ -9,14 +9,15 @@ import (
 	"golang.org/x/net/http/httpguts"
 )
 
-// A headerEdit changes the header of each response of a site, also of errors: fields that are set take the
-// place of those of the same name.
+// A headerEdit changes the header of each response of a site, also of errors: fields that are set
+// replace fields of the same name.
 type headerEdit struct {
 	set    map[string][]string // by canonical names
 	remove []string            // canonical
 }
 
-// ownFields are the header fields that HTTP itself needs, and those between two ends of a connection.
+// ownFields are the header fields that HTTP itself needs, and fields that concern a single
+// connection.
 var ownFields = []string{"Connection", "Content-Length", "Content-Range", "Date", "Keep-Alive", "Proxy-Connection", "Te",
 	"Trailer", "Transfer-Encoding", "Upgrade"}
 

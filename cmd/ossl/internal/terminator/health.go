@@ -46,7 +46,7 @@ const (
 	unfit  // checks fail
 )
 
-// A rank says how good a backend is.
+// A rank describes how good a backend is.
 type rank struct {
 	state      int
 	load, turn uint64
@@ -79,7 +79,7 @@ func (h *health) enter(now time.Time) {
 	}
 }
 
-// leave ends what enter has begun.
+// leave is called when the request that entered is over.
 func (h *health) leave() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -193,7 +193,7 @@ func (m *member) tell(log *slog.Logger, c change, err error) {
 	}
 }
 
-// watch checks the backends of a site until ctx ends, if it has a check.
+// watch checks the backends of a site until ctx is done, if the site has a check.
 func (p *backends) watch(ctx context.Context) {
 	if p.plan.Check == "" {
 		return

@@ -11,7 +11,8 @@ const (
 	postStart = "POST / HTTP/1.1\r\n" + hostField
 	chunked   = "Transfer-Encoding: chunked\r\n"
 	nothing   = "\r\n0\r\n\r\n" // the end of a header, and a body of no chunks
-	// nextRequest follows each hostile request at once. Its answer shows that the hostile one was seen to its end.
+	// nextRequest follows each hostile request at once. Its answer shows that all of the hostile one
+	// was seen.
 	nextRequest = "GET /next HTTP/1.1\r\n" + hostField + "Connection: close\r\n\r\n"
 )
 
@@ -20,7 +21,7 @@ const (
 type hostileRequest struct {
 	name, text string
 	status     int
-	goesOn     bool   // the connection doesn't end
+	goesOn     bool   // the connection stays open
 	seen       string // by the backend: see seenOf
 	laxer      string // why
 }
@@ -143,7 +144,7 @@ var hostileHosts = map[string]bool{
 	".a.test": false, "a.test..": false, ":443": false, "a%2etest": false, "user@localhost": false, "localhost b.test": false,
 }
 
-// fields2 are the fields of a request of HTTP/2.
+// fields2 are the fields of an HTTP/2 request.
 type fields2 [][2]string
 
 // with returns the header fields of an ordinary request, with changes: more has names and values in turn. A
@@ -161,8 +162,9 @@ func with(more ...string) fields2 {
 	return slices.DeleteFunc(all, func(f [2]string) bool { return f[1] == "none" })
 }
 
-// hostileFields are requests of HTTP/2 that are refused: RFC 9113, section 8. Not those with two equal lengths, which
-// net/http takes for one from Go 1.27 on, as RFC 9110, section 8.6, allows.
+// hostileFields are HTTP/2 requests that are refused: RFC 9113, section 8. Requests with two equal
+// lengths are not among them: from Go 1.27 on, net/http takes both for one, as RFC 9110, section 8.6,
+// allows.
 var hostileFields = []fields2{
 	with(":method", "GE T"), with(":method", "GET / HTTP/1.1\r\nX: y\r\n\r\nGET"), with(":method", ""), with(":method", "none"),
 	with(":path", "/?x HTTP/1.0"), with(":path", "/a HTTP/1.1\r\nX: y\r\n"), with(":path", "*"), with(":path", ""),
@@ -176,13 +178,13 @@ var hostileFields = []fields2{
 	with("content-length", "0", "content-length", "1"),
 }
 
-// A hostileResponse has the text that a backend sends as its response. The other fields say what the proxy
-// must make of it for the client.
+// A hostileResponse has the text that a backend sends as its response. The other fields describe what
+// the proxy must make of it for the client.
 type hostileResponse struct {
 	name, text string
 	status     int
 	body       string // if it comes whole
-	cut        bool   // the client sees that the response has no end
+	cut        bool   // the client sees that the response is incomplete
 	laxer      string // why a client gets what nginx refuses
 }
 

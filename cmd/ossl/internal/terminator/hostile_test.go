@@ -105,7 +105,8 @@ func seenOf(header, body string) string {
 	return seen
 }
 
-// exchangeRaw sends a request and the next one, and returns the statuses of all answers until the connection ends.
+// exchangeRaw sends a request and the next one, and returns the statuses of all answers until the
+// connection is closed.
 func (r *running) exchangeRaw(t *testing.T, text string) (statuses []int) {
 	t.Helper()
 	conn := r.mustDial(nil)
@@ -126,8 +127,8 @@ func (r *running) exchangeRaw(t *testing.T, text string) (statuses []int) {
 	}
 }
 
-// send2 sends a request of HTTP/2, whose fields net/http's client would refuse, and returns the
-// status of the response, or 0 if the stream or the connection ends.
+// send2 sends an HTTP/2 request, whose fields net/http's client would refuse. It returns the status
+// of the response, or 0 if the stream or the connection is closed.
 func (r *running) send2(t *testing.T, fields fields2) (status int) {
 	t.Helper()
 	framer := r.framer(t)
@@ -269,7 +270,7 @@ func TestHostileResponses(t *testing.T) {
 				status, body := 0, []byte(nil)
 				resp, err := client.Get("https://localhost/")
 				if err == nil {
-					// A client of net/http takes the length of 304 for one of a body.
+					// A net/http client takes the length of 304 for a body's.
 					if status = resp.StatusCode; status != http.StatusNotModified {
 						body, err = io.ReadAll(resp.Body)
 					}

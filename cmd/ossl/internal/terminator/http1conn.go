@@ -10,7 +10,7 @@ import (
 	"github.com/ossl-go/ossl"
 )
 
-// An http1Conn is a client's connection of HTTP/1, after the handshake, as net/http has it.
+// An http1Conn is a client's HTTP/1 connection, after the handshake, as net/http has it.
 type http1Conn struct {
 	net.Conn // with TLS
 	secure   tlsConn
@@ -56,7 +56,7 @@ func (c *http1Conn) SetIdle(idle bool) {
 // NetConn returns the connection without TLS.
 func (c *http1Conn) NetConn() net.Conn { return c.secure.NetConn() }
 
-// CloseWrite ends the sending.
+// CloseWrite closes the connection for writing.
 func (c *http1Conn) CloseWrite() error { return c.secure.CloseWrite() }
 
 // refuses counts a request that has reached the handler, and reports whether its framing is ambiguous. c
@@ -69,7 +69,7 @@ func (c *http1Conn) refuses() bool {
 	return c.framing.refuses(c.requests)
 }
 
-// end is called when a request has been answered although its body has not come to its end: nothing more
+// end is called when a request has been answered although a part of its body is missing: nothing more
 // is read as a request, and Close lingers.
 func (c *http1Conn) end() { c.ended.Store(true) }
 
@@ -97,7 +97,8 @@ func (c *http1Conn) Close() error {
 	return c.Conn.Close()
 }
 
-// drop reads and drops the data of a connection until it ends, pauses for lingerIdle, or a time has come.
+// drop reads and drops the data of a connection until the peer closes it, pauses for lingerIdle, or a
+// time has come.
 func drop(conn net.Conn, last time.Time) {
 	b := buffers{}.Get()
 	defer buffers{}.Put(b)

@@ -21,7 +21,7 @@ func (s *http2Server) configure(inner *http.Server) error {
 	return http2.ConfigureServer(inner, &s.server)
 }
 
-// serveHTTP2 serves a connection until it ends, and reports whether somebody else closes it.
+// serveHTTP2 serves a connection until it is closed, and reports whether somebody else closes it.
 func (g *generation) serveHTTP2(c *client, conn *http2Conn) (taken bool) {
 	//lint:ignore SA1019 its replacement is in Go 1.27
 	g.http2.server.ServeConn(conn, &http2.ServeConnOpts{

@@ -7,7 +7,7 @@ import (
 	"net/http"
 )
 
-// An http2Server serves HTTP/2: net/http does, on any connection whose ConnectionState says so.
+// An http2Server serves HTTP/2: net/http does, on any connection whose ConnectionState names it.
 type http2Server struct{}
 
 // configure prepares to serve HTTP/2 as a part of an http.Server.

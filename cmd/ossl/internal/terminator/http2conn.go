@@ -13,8 +13,9 @@ import (
 	"golang.org/x/net/http2"
 )
 
-// An http2Conn is a client's connection of HTTP/2, after the handshake. It ends clients that send very
-// many frames that do no work, and can tell a client that the connection will end before net/http does.
+// An http2Conn is a client's HTTP/2 connection, after the handshake. It disconnects clients that send
+// very many frames that do no work, and can tell a client before net/http does that the connection
+// will be closed.
 type http2Conn struct {
 	net.Conn // with TLS
 	secure   tlsConn
@@ -35,7 +36,7 @@ func newHTTP2Conn(secure tlsConn, flooded func()) *http2Conn {
 	return c
 }
 
-// errFlood ends connections with too many frames.
+// errFlood is the error of connections with too many frames.
 var errFlood = errors.New("too many HTTP/2 frames that do no work")
 
 // Read returns an error to the http2.Server when the client has used up its budget of frames.
@@ -74,7 +75,7 @@ func (c *http2Conn) insert(frame []byte) {
 	c.tryWaiting()
 }
 
-// tryWaiting writes the frame that waits, unless a Write is under way, which does it when it ends.
+// tryWaiting writes the frame that waits. If a Write is under way, that Write does it afterwards.
 func (c *http2Conn) tryWaiting() {
 	if c.waiting.Load() != nil && c.mu.TryLock() {
 		c.writeWaiting()
@@ -82,7 +83,7 @@ func (c *http2Conn) tryWaiting() {
 	}
 }
 
-// insertPatience is the time that a client has to take an inserted frame.
+// insertPatience is the time in which a client must take an inserted frame.
 const insertPatience = 2 * time.Second
 
 // writeWaiting writes the frame that waits if no other one is half written. c.mu is held.

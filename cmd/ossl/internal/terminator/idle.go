@@ -15,13 +15,13 @@ type activity struct{ last atomic.Int64 }
 
 func (a *activity) note() { a.last.Store(time.Now().UnixNano()) }
 
-// until returns the time at which a connection without progress has to end.
+// until returns the time at which a connection without progress must be closed.
 func (a *activity) until(idle Time) time.Time {
 	return time.Unix(0, a.last.Load()).Add(time.Duration(idle))
 }
 
-// An idleConn ends reads and writes when there has been no progress in either direction for some
-// time. Both ends of a relayed connection share the activity.
+// An idleConn fails reads and writes when there has been no progress in either direction for some
+// time. The two connections of a relay share the activity.
 type idleConn struct {
 	net.Conn
 	idle     Time
@@ -55,8 +55,8 @@ func (c *idleConn) Read(b []byte) (int, error) {
 	}
 }
 
-// Write has a deadline of its own: after a Write of TLS has timed out, there can't be another one. A
-// peer has to take all of b in time.
+// Write has a deadline of its own: after a TLS Write has timed out, there can't be another one. A
+// peer must take all of b in time.
 func (c *idleConn) Write(b []byte) (int, error) {
 	if err := c.Conn.SetWriteDeadline(c.idle.in()); err != nil {
 		return 0, err
@@ -68,7 +68,7 @@ func (c *idleConn) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// CloseWrite ends the sending.
+// CloseWrite closes the connection for writing.
 func (c *idleConn) CloseWrite() error { return closeWrite(c.Conn) }
 
 // writes are a connection's, of which it remembers the last one's error.
@@ -99,7 +99,7 @@ func (w *writes) confirmEnd(conn net.Conn) error {
 	return w.err
 }
 
-// closeWrite ends the sending of a connection.
+// closeWrite closes a connection for writing.
 func closeWrite(conn net.Conn) error {
 	if half, ok := conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()

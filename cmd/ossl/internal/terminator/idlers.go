@@ -17,7 +17,7 @@ type clientWork struct {
 // begin notes a request, or a relay.
 func (w *clientWork) begin() { w.under.Add(1) }
 
-// end notes its end.
+// end notes that a request, or a relay, is over.
 func (w *clientWork) end() {
 	w.idleSince.Store(time.Now().UnixNano())
 	w.under.Add(-1)
@@ -72,10 +72,11 @@ func (i *idlers) longest(now time.Time) []*client {
 	return chosen
 }
 
-// leave ends the reading from the client, so that the connection ends as if the client had closed it.
+// leave stops reading from the client, so that the connection is closed as if the client had closed
+// it.
 func (c *client) leave() {
 	if half, ok := c.conn.(interface{ CloseRead() error }); ok {
-		_ = half.CloseRead() // an error means that it has ended
+		_ = half.CloseRead() // an error means that it is closed
 	} else {
 		_ = c.conn.Close()
 	}

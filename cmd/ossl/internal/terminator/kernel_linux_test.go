@@ -19,7 +19,7 @@ import (
 )
 
 // ci/kernel-tls sets envTestKernel in its virtual machines, whose kernels have TLS and which have
-// strace. envTraced gives a process of TestKernelTLSServe the version of TLS.
+// strace. envTraced gives a process of TestKernelTLSServe the TLS version.
 const envTestKernel, envTraced = "OSSL_TEST_KERNEL", "OSSL_TEST_TRACED_SERVE"
 
 // TestKernelTLSServe: a server with kernel-tls and http1 sends a file of 10 MB by sendfile(2), as

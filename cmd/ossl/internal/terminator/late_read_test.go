@@ -11,8 +11,8 @@ import (
 	"github.com/ossl-go/ossl/cmd/ossl/internal/terminator"
 )
 
-// TestLateRead: a Read of the request's body after the handler's end fails. Transports may make one, on
-// a goroutine whose panic would end the process.
+// TestLateRead: a Read of the request's body fails after the handler has returned. Transports may
+// make one, on a goroutine whose panic would crash the process.
 func TestLateRead(t *testing.T) {
 	protocols(t, func(t *testing.T, http2 bool) {
 		bodies := make(chan io.Reader, 1)

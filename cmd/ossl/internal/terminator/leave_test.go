@@ -12,9 +12,9 @@ import (
 	"github.com/ossl-go/ossl/cmd/ossl/internal/terminator"
 )
 
-// TestLeave: at a reload no request is lost that a client sends at that moment. The next response of
-// HTTP/1.1 says that the connection ends; HTTP/2 says so first without a last stream, and answers what
-// comes until then.
+// TestLeave: at a reload no request is lost that a client sends at that moment. In HTTP/1.1 the next
+// response announces that the connection will be closed. HTTP/2 announces it first without a last
+// stream, and answers what comes until then.
 func TestLeave(t *testing.T) {
 	engines(t, func(t *testing.T, engine string) {
 		w := newWorld(t)

@@ -18,7 +18,7 @@ type Limits struct {
 	RequestsPerSource int     `toml:"address-requests"` // of one address at a time, at each HTTP backend; 0 for half of BackendConns
 	FileCacheBytes    int     `toml:"file-cache-bytes"` // of small files that are kept in memory; 0 for none
 	Header            Time    `toml:"header-timeout"`   // for a PROXY header, for a handshake, and for each request's header
-	Idle              Time    `toml:"idle-timeout"`     // without progress: between requests, of a body, of a connection of TCP
+	Idle              Time    `toml:"idle-timeout"`     // without progress: between requests, of a body, of a TCP connection
 	Backend           Time    `toml:"backend-timeout"`  // for connecting to a backend, and for the header of its response
 	Drain             Time    `toml:"drain-timeout"`    // for requests and connections under way at the end
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/ossl-go/ossl/cmd/ossl/internal/terminator"
 )
 
-// TestStartFails: a server that can't start says why, and leaves no port open.
+// TestStartFails: a server that can't start returns the reason, and leaves no port open.
 func TestStartFails(t *testing.T) {
 	w := newWorld(t)
 	taken := listen(t)

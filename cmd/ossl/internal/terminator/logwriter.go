@@ -65,7 +65,7 @@ func (w *LogWriter) run() {
 	}
 }
 
-// Close writes the lines that are waiting, until ctx ends. It reports whether that was in time.
+// Close writes the lines that are waiting, until ctx is done. It reports whether that was in time.
 // Lines that come later are lost.
 func (w *LogWriter) Close(ctx context.Context) bool {
 	w.mu.Lock()
@@ -86,5 +86,5 @@ func (w *LogWriter) Close(ctx context.Context) bool {
 // the writer refused.
 func (w *LogWriter) Losses() (lost, failed uint64) { return w.lost.Load(), w.failed.Load() }
 
-// CountLog has the server's metrics count the lines that a LogWriter loses.
+// CountLog makes the server's metrics count the lines that a LogWriter loses.
 func (s *Server) CountLog(w *LogWriter) { s.logWriter.Store(w) }

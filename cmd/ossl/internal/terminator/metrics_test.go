@@ -14,7 +14,7 @@ import (
 	"github.com/ossl-go/ossl/cmd/ossl/internal/terminator"
 )
 
-// TestMetrics: the server's own metrics say how it is, and their names and texts follow Prometheus's
+// TestMetrics: the server's own metrics show its state, and their names and texts follow Prometheus's
 // rules.
 func TestMetrics(t *testing.T) {
 	w, backend := newWorld(t), listen(t)

@@ -46,7 +46,7 @@ func checkLocal(l net.Listener) error {
 		"listen on a loopback address or a Unix socket, or give insecure-listen", l.Addr())
 }
 
-// An endingConn is a connection under crypto/tls, which takes its end for that of the data, also
+// An endingConn is a connection under crypto/tls, which takes its end for the end of the data, even
 // without close_notify. crypto/tls reads no further when it has close_notify.
 type endingConn struct {
 	net.Conn
@@ -63,7 +63,8 @@ func (c *endingConn) Read(b []byte) (int, error) {
 
 func (c *endingConn) NetConn() net.Conn { return c.Conn }
 
-// A strictConn is a connection of crypto/tls whose end without close_notify is an error, as in package ossl.
+// A strictConn is a crypto/tls connection whose end without close_notify is an error, as in package
+// ossl.
 type strictConn struct {
 	*tls.Conn
 	under *endingConn

@@ -76,7 +76,8 @@ func TestPlain(t *testing.T) {
 	})
 }
 
-// TestBackendTruncates: the client of a backend that ends without close_notify gets the data, and no regular end.
+// TestBackendTruncates: if a backend closes without close_notify, its client gets the data, and no
+// regular end.
 func TestBackendTruncates(t *testing.T) {
 	const size = 1 << 20
 	engines(t, func(t *testing.T, engine string) {

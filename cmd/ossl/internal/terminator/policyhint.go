@@ -45,7 +45,7 @@ type policyPlan struct {
 	*policy.Policy        // nil for the library's defaults
 }
 
-// lacks returns those of some signature schemes that the policy doesn't have.
+// lacks returns which of the signature schemes the policy doesn't have.
 func (p policyPlan) lacks(schemes []string) (lacks []string) {
 	if p.Policy == nil {
 		return nil
@@ -84,8 +84,8 @@ func (p policyPlan) explainPairs(err error, pairs []Pair) error {
 	return err
 }
 
-// clientHint says which clients' certificates the policy forbids, for the log of failed handshakes, or
-// is "".
+// clientHint describes which clients' certificates the policy forbids, for the log of failed
+// handshakes, or is "".
 func (p policyPlan) clientHint() string {
 	lacks := p.lacks([]string{"ecdsa_secp256r1_sha256", "ecdsa_secp384r1_sha384", "ecdsa_secp521r1_sha512", "ed25519",
 		"rsa_pss_rsae_sha256", "rsa_pss_pss_sha256"})

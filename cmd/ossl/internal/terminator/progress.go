@@ -13,17 +13,18 @@ import (
 const chunk = 256 << 10
 
 // A progressWriter is a ResponseWriter whose writes have a deadline each. A timeout for the whole
-// response, as http.Server has it, would end large downloads.
+// response, as http.Server has it, would cut off large downloads.
 type progressWriter struct {
 	http.ResponseWriter
 	control *http.ResponseController
 	timeout Time
 	start   time.Time // of the request
-	// http2 means that a deadline ends the stream when it passes, even if nothing is being written:
-	// then it must be removed after each write. Every change of it wakes the connection's goroutine.
+	// http2 means that the stream is reset when a deadline passes, even if nothing is being written:
+	// then the deadline must be removed after each write. Every change of it wakes the connection's
+	// goroutine.
 	http2    bool
 	http10   bool
-	set      time.Time // when the deadline of HTTP/1.1 was set
+	set      time.Time // when the HTTP/1.1 deadline was set
 	head     bool      // nothing but the header is sent
 	status   int
 	written  int64
@@ -32,22 +33,22 @@ type progressWriter struct {
 	// duplex means that the response may begin while the request's body is still being read. net/http
 	// would take up to 256 KB of the body away from its reader before it sends the header.
 	duplex bool
-	// continues means that net/http writes 100 (Continue), to a client of HTTP/1.1 that waits for it, when
-	// the request's body is first read: on the reverse proxy's transport's goroutine. Until that Read has
-	// ended, other informational responses would mix with it.
+	// continues means that net/http writes 100 (Continue), to an HTTP/1.1 client that waits for it,
+	// when the request's body is first read: on the reverse proxy's transport's goroutine. Until that
+	// Read has returned, other informational responses would mix with it.
 	continues bool
-	bodyRead  atomic.Bool // the first Read of the request's body has ended
+	bodyRead  atomic.Bool // the first Read of the request's body has returned
 	// bodyFailed is the error of a Read of the request's body, or nil. The reverse proxy's transport
 	// reads on a goroutine of its own.
 	bodyFailed atomic.Pointer[error]
 	bodyEnded  atomic.Bool // all of the request's body has been read
 	http1      *http1Conn  // nil for HTTP/2
 	header     *headerEdit
-	leaving    *atomic.Bool // the generation ends; nil if the caller has none
-	early      atomic.Bool  // the response has begun before the body of a request of HTTP/1 has ended
+	leaving    *atomic.Bool // the generation shuts down; nil if the caller has none
+	early      atomic.Bool  // the response has begun before the body of an HTTP/1 request was complete
 
 	ending sync.Mutex // held while a Read of the body sets a deadline
-	ended  bool       // the handler has ended; guarded by ending
+	ended  bool       // the handler has returned; guarded by ending
 }
 
 func newProgressWriter(w http.ResponseWriter, r *http.Request, conn *http1Conn, timeout Time) *progressWriter {
@@ -62,9 +63,9 @@ func (w *progressWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter 
 // unblocked is a number of bytes that net/http's buffers hold at least.
 const unblocked = 2 << 10
 
-// extend sets the deadline for a write. One of HTTP/1.1 may have up to a sixteenth of the time less. It
-// can't fail: both kinds of net/http's writers have deadlines, and the write notices a connection
-// that has ended.
+// extend sets the deadline for a write. For HTTP/1.1 it may be up to a sixteenth of the time earlier.
+// extend can't fail: both kinds of net/http's writers have deadlines, and the write notices a
+// connection that is closed.
 func (w *progressWriter) extend() {
 	now := time.Now()
 	if timeout := time.Duration(w.timeout); w.http2 || now.Sub(w.set) > timeout/16 {
@@ -73,7 +74,7 @@ func (w *progressWriter) extend() {
 	}
 }
 
-// wrote ends a write.
+// wrote is called after a write.
 func (w *progressWriter) wrote(n int64) {
 	w.written += n
 	if w.http2 {
@@ -97,7 +98,7 @@ func (w *progressWriter) end() {
 
 // beforeRead sets the deadlines of a Read of the request's body, and reports whether the handler is
 // still running. The reverse proxy's transport may read until later. After the handler, net/http's
-// writer of HTTP/2 panics, and the connection's deadlines of HTTP/1 belong to the next request.
+// HTTP/2 writer panics, and the deadlines of an HTTP/1 connection belong to the next request.
 func (w *progressWriter) beforeRead(first bool) bool {
 	w.ending.Lock()
 	defer w.ending.Unlock()
@@ -112,8 +113,8 @@ func (w *progressWriter) beforeRead(first bool) bool {
 	return true
 }
 
-// afterRead removes the deadline when the body has ended: net/http goes on reading, to notice that the
-// client leaves.
+// afterRead removes the deadline when all of the body has been read: net/http goes on reading, to
+// notice that the client leaves.
 func (w *progressWriter) afterRead() {
 	w.ending.Lock()
 	defer w.ending.Unlock()
@@ -134,7 +135,7 @@ func (w *progressWriter) WriteHeader(status int) {
 			return
 		}
 		for _, name := range []string{"Connection", "Keep-Alive", "Proxy-Connection", "Transfer-Encoding", "Upgrade"} {
-			w.Header().Del(name) // the reverse proxy leaves them; clients of HTTP/2 end the stream then
+			w.Header().Del(name) // the reverse proxy leaves them, but HTTP/2 clients would reset the stream
 		}
 		w.extend()
 		defer w.wrote(0)
@@ -142,7 +143,7 @@ func (w *progressWriter) WriteHeader(status int) {
 	if w.status == 0 && (status >= 200 || status == http.StatusSwitchingProtocols) {
 		w.status = status
 		if w.http2 {
-			w.Header().Del("Connection") // "close" would end the connection of all other requests
+			w.Header().Del("Connection") // "close" would close the connection of all other requests
 		}
 		if status >= 200 {
 			w.header.apply(w.Header())
@@ -162,8 +163,8 @@ func (w *progressWriter) beginBackends(status int) {
 	_ = w.control.EnableFullDuplex() // can't fail: both kinds of net/http's writers have it
 	h := w.Header()
 	if w.http1 != nil && !w.bodyEnded.Load() && status >= 200 {
-		// net/http would take what follows of the body for requests. The other direction may go on until the
-		// response ends.
+		// net/http would take what follows of the body for requests. The other direction may go on
+		// until the response is complete.
 		w.early.Store(true)
 		h.Set("Connection", "close")
 	}
@@ -171,7 +172,7 @@ func (w *progressWriter) beginBackends(status int) {
 		h["Content-Type"] = nil // net/http would guess a type, of a page with scripts even
 	}
 	if status == http.StatusNoContent {
-		h.Del("Content-Length") // RFC 9110, section 8.6; clients of HTTP/2 end the stream then
+		h.Del("Content-Length") // RFC 9110, section 8.6; HTTP/2 clients would reset the stream
 	}
 }
 

@@ -104,7 +104,7 @@ func writeProxyHeader(w io.Writer, version string, client netip.AddrPort, local 
 		}
 		header = proxyproto.HeaderProxyFromAddrs(v, net.TCPAddrFromAddrPort(client), net.TCPAddrFromAddrPort(to))
 	} else if v == 1 {
-		header.Command = proxyproto.PROXY // version 1 has no command; the family UNKNOWN says the same
+		header.Command = proxyproto.PROXY // version 1 has no command; the family UNKNOWN means the same
 	}
 	_, err := header.WriteTo(w)
 	return err

@@ -65,7 +65,7 @@ func (s *sources) take(from netip.Prefix, l *Limits) (limit string) {
 	return ""
 }
 
-// burst returns the number of connections that may come at once: those of a second.
+// burst returns the number of connections that may come at once: as many as in a second.
 func burst(perSecond float64) int { return max(1, int(math.Ceil(perSecond))) }
 
 // release undoes take.

@@ -11,8 +11,8 @@ import (
 	"github.com/ossl-go/ossl/cmd/ossl/internal/terminator"
 )
 
-// TestRedirect: plain HTTP is redirected to the same resource over HTTPS, but to no names except those of
-// sites.
+// TestRedirect: plain HTTP is redirected to the same resource over HTTPS, but only to the sites'
+// names.
 func TestRedirect(t *testing.T) {
 	w := newWorld(t)
 	c := w.config("ossl", terminator.Site{Names: []string{"localhost", "*.test"}, Root: w.folder(nil)})
@@ -92,7 +92,7 @@ func TestRedirect(t *testing.T) {
 	}
 }
 
-// TestRedirectPort: without a setting the port is that of TLS.
+// TestRedirectPort: without a setting, the redirect goes to the TLS port.
 func TestRedirectPort(t *testing.T) {
 	for listen, want := range map[string]string{
 		":443": "", "127.0.0.1:8443": "8443", "[::]:https": "", "unix:/s,0.0.0.0:8443": "8443", "0.0.0.0:8443,:443": "", "systemd": "",

@@ -125,7 +125,7 @@ type redisStore struct {
 	up       atomic.Bool
 }
 
-// useRedis has the store keep sessions and ticket keys. The server works without the store too,
+// useRedis makes the store keep sessions and ticket keys. The server works without the store too,
 // with full handshakes.
 func (s *sessions) useRedis(ctx context.Context, p *storePlan, log *slog.Logger) error {
 	secret, err := readSecret(p.RedisSecret)

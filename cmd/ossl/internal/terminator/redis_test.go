@@ -105,8 +105,8 @@ func startRedis(t *testing.T, program string, lines ...string) (stop func()) {
 }
 
 // TestRedisAccess: the store may ask for TLS with a certificate, and for a user with a password who
-// may do no more than docs/SERVE.md says. The log and the metrics say that it fails and that it is
-// back, once each, and have no secret.
+// may do no more than docs/SERVE.md lists. The log and the metrics report that it fails and that it
+// is back, once each, and have no secret.
 func TestRedisAccess(t *testing.T) {
 	program, err := exec.LookPath("redis-server")
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// relay serves a connection of a TCP site: it shakes hands, unless clients have no TLS, connects to the
-// backend, and copies the data of both directions until both have ended.
+// relay serves a connection of a TCP site: it shakes hands, unless clients have no TLS, connects to
+// the backend, and copies the data of both directions until both are closed.
 //
 // The end of one direction is passed on, and the other one goes on. If one side is cut off or times
 // out, the other one gets the data that has come until then, and is cut off too, without close_notify
@@ -34,7 +34,7 @@ func (g *generation) relay(c *client) {
 	if g.plan.accessLog {
 		var state tls.ConnectionState
 		if t.secure != nil {
-			state = t.secure.ConnectionState() // the handshake has ended, or failed
+			state = t.secure.ConnectionState() // the handshake is complete, or has failed
 		}
 		version := ""
 		if state.HandshakeComplete {
@@ -171,8 +171,9 @@ func both(ctx context.Context, client, backend *idleConn) (up, down int64, err e
 	return up, down, err
 }
 
-// awaitTaken waits until the peer of a connection has taken all data that was sent to it, or takes no more
-// for some time, or has closed, or ctx ends. A reset destroys the data that waits in this system.
+// awaitTaken waits until the peer of a connection has taken all data that was sent to it, or takes no
+// more for some time, or has closed, or until ctx is done. A reset destroys the data that waits in
+// this system.
 func awaitTaken(ctx context.Context, conn net.Conn, idle Time) {
 	last, since := -1, time.Now()
 	for pause := time.Millisecond; ; pause = min(2*pause, 100*time.Millisecond) {
@@ -193,8 +194,8 @@ func awaitTaken(ctx context.Context, conn net.Conn, idle Time) {
 	}
 }
 
-// hearsNoMore reports whether an error of pass means that dst had ended its sending before it refused
-// the data: an RST without a FIN before it is ECONNRESET. ENOTCONN is shutdown(2)'s.
+// hearsNoMore reports whether an error of pass means that dst had closed its direction before it
+// refused the data: an RST without a FIN before it is ECONNRESET. ENOTCONN is shutdown(2)'s.
 func hearsNoMore(err error) bool {
 	var write *writeError
 	return errors.As(err, &write) && (errors.Is(write, syscall.EPIPE) || errors.Is(write, syscall.ENOTCONN))
@@ -214,7 +215,8 @@ type writeError struct{ err error }
 func (e *writeError) Error() string { return "write: " + e.err.Error() }
 func (e *writeError) Unwrap() error { return e.err }
 
-// pass copies until src ends, and ends the sending of dst. It has a buffer only while there is data.
+// pass copies until src is closed, and then closes dst for writing. It has a buffer only while there
+// is data.
 func pass(dst, src *idleConn) (n int64, err error) {
 	for {
 		if waited, err := waitReadable(src); waited && err != nil {
@@ -260,7 +262,7 @@ func passSome(dst, src *idleConn) (n int64, err error) {
 	}
 }
 
-// passEnd ends the sending of dst, since src has ended its own.
+// passEnd closes dst for writing, since src has closed its direction.
 func passEnd(dst, src *idleConn) error {
 	if err := src.writes.confirmEnd(src.Conn); err != nil {
 		return fmt.Errorf("read: %w", err)
@@ -270,7 +272,7 @@ func passEnd(dst, src *idleConn) error {
 		err = dst.CloseWrite()
 	}
 	if err != nil {
-		return &writeError{err} // the peer may have ended all of the connection before
+		return &writeError{err} // the peer may have closed all of the connection before
 	}
 	return nil
 }

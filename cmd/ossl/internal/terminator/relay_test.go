@@ -17,13 +17,13 @@ import (
 
 func tcp(to string) terminator.Site { return terminator.Site{Backend: terminator.Backend{To: to}} }
 
-// A halfCloser is a connection whose directions end one by one.
+// A halfCloser is a connection whose directions are closed one by one.
 type halfCloser interface {
 	io.ReadWriter
 	CloseWrite() error
 }
 
-// halfClose ends the direction from a to b, and then the other one.
+// halfClose closes the direction from a to b, and then the other one.
 func halfClose(t *testing.T, a, b halfCloser) {
 	t.Helper()
 	write(t, a, "first")
@@ -96,11 +96,11 @@ func TestBulk(t *testing.T) {
 	})
 }
 
-// TestCutOff: an end that isn't regular is passed on as such.
+// TestCutOff: if one side is not closed regularly, the other one is not either.
 func TestCutOff(t *testing.T) {
 	for _, c := range []struct {
 		name string
-		// break makes a connection irregular, and returns the other end, to be read.
+		// breakOff cuts a connection off, and returns the other one, to be read.
 		breakOff func(t *testing.T, client *tls.Conn, backend *net.TCPConn) io.Reader
 	}{
 		{"backend resets", func(t *testing.T, client *tls.Conn, backend *net.TCPConn) io.Reader {
@@ -136,7 +136,7 @@ func TestCutOff(t *testing.T) {
 	}
 }
 
-// TestCutIsLogged: a connection that the server cuts off at its end is in the log.
+// TestCutIsLogged: a connection that the server cuts off when it shuts down is in the log.
 func TestCutIsLogged(t *testing.T) {
 	engines(t, func(t *testing.T, engine string) {
 		w, l := newWorld(t), listen(t)
@@ -368,7 +368,7 @@ func TestProxyHeaderIsLate(t *testing.T) {
 	r.log.await(t, "PROXY header", "timeout")
 }
 
-// TestIdle: a connection without progress ends; one with progress in one direction doesn't.
+// TestIdle: a connection without progress is closed; one with progress in one direction isn't.
 func TestIdle(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, engine string) {
@@ -380,7 +380,7 @@ func TestIdle(t *testing.T) {
 		client := r.mustDial(nil)
 		backend := accept(t, l)
 		start := time.Now()
-		for tick := range 40 { // longer than the timeout in all; the client says nothing
+		for tick := range 40 { // longer than the timeout in all; the client sends nothing
 			<-time.After(limit / 30)
 			_ = client.SetDeadline(time.Now().Add(patience))
 			_ = backend.SetDeadline(time.Now().Add(patience))

@@ -12,7 +12,7 @@ import (
 )
 
 // TestRestOfAnswer: a backend that answers and closes costs the client nothing of the answer, though
-// most of it is still on its way when the client sends more, and ends.
+// most of it is still on its way when the client sends more, and closes.
 func TestRestOfAnswer(t *testing.T) {
 	for _, records := range []string{"auto", "libssl"} {
 		for _, ends := range []bool{false, true} {

@@ -29,7 +29,7 @@ type backend struct {
 	config *tls.Config            // nil for a backend without TLS
 }
 
-// newBackend prepares the connections of a site to one of its backends.
+// newBackend prepares a site's connections to a backend.
 func newBackend(p *backendPlan, to target) (*backend, error) {
 	made := &backend{target: to, plan: p}
 	if !to.tls {
@@ -120,8 +120,8 @@ type closeIdler interface {
 	CloseIdleConnections()
 }
 
-// continuePatience is the time in which a backend must answer to "Expect: 100-continue" before it gets the
-// request's body in any case: there are backends that don't know it. It is the one of net/http.
+// continuePatience is the time in which a backend must answer to "Expect: 100-continue" before it
+// gets the request's body in any case: there are backends that don't know it. net/http waits as long.
 const continuePatience = time.Second
 
 // transport returns the transport for requests to the backend, which makes some connections at most.
@@ -213,15 +213,15 @@ func reverseHandler(p *backends, limited *complaints, log *slog.Logger) http.Han
 	})
 }
 
-// duplex says whether the response may begin while the request's body is still being read.
+// duplex sets whether the response may begin while the request's body is still being read.
 func duplex(w http.ResponseWriter, may bool) {
 	if pw, ok := w.(*progressWriter); ok {
 		pw.duplex = may
 	}
 }
 
-// resetIfCut is deferred: it resets the client's connection if the response of HTTP/1.0 is cut off. Its
-// body ends with the connection, which net/http would close as after a whole response.
+// resetIfCut is deferred: it resets the client's connection if an HTTP/1.0 response is cut off. The
+// response's body ends with the connection, which net/http would close as after a whole response.
 func resetIfCut(r *http.Request) {
 	if v := recover(); v != nil {
 		if c, ok := r.Context().Value(clientKey{}).(*client); ok {
@@ -239,7 +239,7 @@ func addClientCert(r *httputil.ProxyRequest) {
 	r.Out.Header.Set("Client-Cert", ":"+base64.StdEncoding.EncodeToString(r.In.TLS.PeerCertificates[0].Raw)+":")
 }
 
-// setHost sets the host for the backend: the client's. Only clients of HTTP/1.0 may send none, and then
+// setHost sets the host for the backend: the client's. Only HTTP/1.0 clients may send none, and then
 // the backend must not get its own address, which http.Transport would take.
 func setHost(r *httputil.ProxyRequest) {
 	const none = " " // of which http.Transport makes an empty one, since it isn't a host
@@ -268,10 +268,11 @@ func removeForged(h http.Header, underscores bool) {
 // notInName reports whether a character has no place in the names of headers for backends.
 func notInName(c rune) bool { return !(c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c == '-') }
 
-// removeUpgrades removes a client's wish for an upgrade that can't be passed on. After one to another
-// version of HTTP, or to TLS, the client's further requests would reach the backend as they are, with
-// any host and forged headers. If the request has a body, a backend that changes the protocol before it
-// has taken all of the body would get the rest as data of the new protocol. HTTP/1.0 has no upgrades.
+// removeUpgrades removes a client's wish for an upgrade that can't be passed on. After an upgrade to
+// another HTTP version, or to TLS, the client's further requests would reach the backend as they are,
+// with any host and forged headers. If the request has a body, a backend that changes the protocol
+// before it has taken all of the body would get the rest as data of the new protocol. HTTP/1.0 has no
+// upgrades.
 func removeUpgrades(r *httputil.ProxyRequest) {
 	h := r.Out.Header
 	h.Del("HTTP2-Settings")
@@ -360,8 +361,8 @@ func isTimeout(err error) bool {
 	return errors.As(err, &netErr) && netErr.Timeout()
 }
 
-// bufferSize is the size of the buffers for data on its way: three records of TLS, which package
-// ossl seals at once.
+// bufferSize is the size of the buffers for data on its way: three TLS records, which package ossl
+// seals at once.
 const bufferSize = 48 << 10
 
 var pool = sync.Pool{New: func() any { return new([bufferSize]byte) }}

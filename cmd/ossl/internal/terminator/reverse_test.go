@@ -16,8 +16,7 @@ import (
 	"github.com/ossl-go/ossl/cmd/ossl/internal/terminator"
 )
 
-// TestReverse: requests reach backends of HTTP with the right headers, and their failures have
-// statuses.
+// TestReverse: requests reach HTTP backends with the right headers, and their failures have statuses.
 func TestReverse(t *testing.T) {
 	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := r.Header
@@ -86,8 +85,8 @@ func TestReverse(t *testing.T) {
 	})
 }
 
-// TestClientCert: the backend gets the certificate of a client as RFC 9440 has it, of one that resumes a
-// session too, and nothing that a client says instead.
+// TestClientCert: the backend gets the certificate of a client as RFC 9440 has it, of one that
+// resumes a session too, and nothing that a client sends instead.
 func TestClientCert(t *testing.T) {
 	backend := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprintf(w, "%q %q", r.Header.Values("Client-Cert"), r.Header.Values("Client-Cert-Chain"))

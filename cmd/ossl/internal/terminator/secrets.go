@@ -20,8 +20,8 @@ type namedFile struct {
 	provided bool // it may have a URI that OpenSSL's providers alone know
 }
 
-// namedFiles returns all, and that of the Config itself, except those of sites' folders and those that ACME
-// keeps. Settings that name further ones belong here.
+// namedFiles returns all files that the Config names, and the file of the Config itself, except the
+// files of sites' folders and the files that ACME keeps. Settings that name further ones belong here.
 func (c *Config) namedFiles() (all []namedFile) {
 	add := func(secret bool, names ...string) {
 		for _, name := range names {
@@ -48,8 +48,8 @@ func (c *Config) namedFiles() (all []namedFile) {
 	return slices.DeleteFunc(all, func(f namedFile) bool { return f.name == "" })
 }
 
-// filePath returns the path of a file, which may be in a URI, and reports whether the name is one
-// of a file. Those of other URIs are known to OpenSSL's providers alone.
+// filePath returns the path of a file, which may be in a URI, and reports whether name stands for a
+// file. Other URIs are known to OpenSSL's providers alone.
 func filePath(name string) (string, bool) {
 	if !isURI(name) {
 		return name, true
@@ -133,7 +133,7 @@ func newSecretFiles(names []string) *secretFiles {
 	return s
 }
 
-// has reports whether an open file is one of them.
+// has reports whether an open file is in s.
 func (s *secretFiles) has(file fs.FileInfo) bool {
 	s.mu.Lock()
 	due := time.Since(s.asked) >= secretsFor

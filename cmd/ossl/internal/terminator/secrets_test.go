@@ -16,8 +16,8 @@ import (
 	"github.com/ossl-go/ossl/cmd/ossl/internal/terminator"
 )
 
-// TestSecretsInRoot: a configuration whose site has one of its secrets below its folder, by whatever path,
-// is refused at the start and at a reload.
+// TestSecretsInRoot: a configuration whose site has a secret below its folder, by whatever path, is
+// refused at the start and at a reload.
 func TestSecretsInRoot(t *testing.T) {
 	w := newWorld(t)
 	root := w.folder(map[string]string{"index.html": "x", "sub/secret": strings.Repeat("k", 80), ".hidden/secret": "y"})
@@ -114,7 +114,7 @@ func TestSecretLinks(t *testing.T) {
 	}
 }
 
-// TestSecretSettings: each setting whose name is that of a secret is in the list of secrets.
+// TestSecretSettings: each setting that is named like a secret is in the list of secrets.
 func TestSecretSettings(t *testing.T) {
 	secret := regexp.MustCompile("(Key|Keys|Secret|Password|Token)(File|Files)?$")
 	config := terminator.Config{Sites: []terminator.Site{{Pairs: []terminator.Pair{{}}}}}

@@ -42,11 +42,11 @@ type Server struct {
 	ownKeys                atomic.Pointer[ticketKeys]   // nil if others have the keys too, or the TLS library has them
 	redis                  atomic.Pointer[redisStore]   // or nil
 	counting               sync.Mutex
-	changes                changeCounts // guarded by counting; those of former generations' certificates
+	changes                changeCounts // guarded by counting; the changes of former generations' certificates
 
 	mu     sync.Mutex // held by Reload and Drain
 	state  *sessions
-	ending sync.WaitGroup // the generations that end
+	ending sync.WaitGroup // the generations that shut down
 	stop   context.Context
 	cut    context.CancelFunc
 }
@@ -167,8 +167,8 @@ func (s *Server) Landlock() string {
 // Addrs returns the addresses that the server listens on, and the administrator's or nil.
 func (s *Server) Addrs() (addresses []net.Addr, admin net.Addr) { return s.addresses, s.adminAddr }
 
-// serve hands a client to the current generation. A generation that ends has a successor, or the
-// server ends.
+// serve hands a client to the current generation. If a generation shuts down, it has a successor, or
+// the server stops.
 func (s *Server) serve(c *client) {
 	for {
 		g := s.current.Load()
@@ -183,8 +183,8 @@ func (s *Server) serve(c *client) {
 	}
 }
 
-// Reload serves new connections by a Config, and ends the connections of the old one as they
-// become idle. If it returns an error, nothing has changed. The addresses must stay as they are.
+// Reload serves new connections by a Config, and closes the connections of the old one as they become
+// idle. If it returns an error, nothing has changed. The addresses must stay as they are.
 func (s *Server) Reload(ctx context.Context, c *Config) error {
 	err := s.reload(ctx, c)
 	if err != nil {
@@ -273,9 +273,9 @@ func (s *Server) reload(ctx context.Context, c *Config) error {
 	return nil
 }
 
-// Drain closes the listeners, finishes the requests and connections under way until ctx ends, and
-// cuts off those that are left. It returns their number. Clients that nobody has accepted yet are left
-// to the process to which HandOver gave the sockets.
+// Drain closes the listeners, finishes the requests and connections under way until ctx is done, and
+// cuts off those that are left. It returns their number. Clients that nobody has accepted yet are
+// left to the process to which HandOver gave the sockets.
 func (s *Server) Drain(ctx context.Context) (cut int) {
 	s.draining.Store(true)
 	s.mu.Lock()

@@ -18,8 +18,8 @@ import (
 	"github.com/ossl-go/ossl/cmd/ossl/internal/terminator"
 )
 
-// TestReload: new connections get the new configuration, and idle ones of the old one are closed. A
-// configuration that is wrong changes nothing.
+// TestReload: new connections get the new configuration, and the old configuration's idle connections
+// are closed. A configuration that is wrong changes nothing.
 func TestReload(t *testing.T) {
 	engines(t, func(t *testing.T, engine string) {
 		w := newWorld(t)
@@ -71,7 +71,7 @@ func TestReload(t *testing.T) {
 	})
 }
 
-// TestReloadUnderway: a request that began before a reload ends under the old configuration.
+// TestReloadUnderway: a request that began before a reload finishes under the old configuration.
 func TestReloadUnderway(t *testing.T) {
 	engines(t, func(t *testing.T, engine string) {
 		w, backend := newWorld(t), listen(t)
@@ -169,7 +169,7 @@ func TestResumption(t *testing.T) {
 }
 
 // TestCertificateChanges: a certificate that is replaced while the server runs is used; garbage
-// isn't, and the log says so.
+// isn't, and is logged.
 func TestCertificateChanges(t *testing.T) {
 	engines(t, func(t *testing.T, engine string) {
 		w := newWorld(t)
@@ -226,7 +226,7 @@ func TestCertificateChanges(t *testing.T) {
 
 // TestCertificateChangesUnseen: a server that no client visits still replaces its certificate, so
 // that the next client doesn't get one that may have expired since. The authorities of clients stay
-// those of the start, also if their file has changed.
+// as they were at the start, even if their file has changed.
 func TestCertificateChangesUnseen(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -263,7 +263,7 @@ func TestCertificateChangesUnseen(t *testing.T) {
 	}
 }
 
-// TestLimits: connections above the limits wait or are closed, and the log says so.
+// TestLimits: connections above the limits wait or are closed, and the log reports it.
 func TestLimits(t *testing.T) {
 	engines(t, func(t *testing.T, engine string) {
 		w := newWorld(t)
@@ -371,7 +371,7 @@ func (l *logs) never(text string) error {
 	return nil
 }
 
-// TestAdmin: the administrator's address says whether the server is well.
+// TestAdmin: the administrator's address reports whether the server is well.
 func TestAdmin(t *testing.T) {
 	w, backend := newWorld(t), listen(t)
 	config := w.config("ossl", tcp(backend.Addr().String()))

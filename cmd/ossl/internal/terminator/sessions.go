@@ -102,7 +102,7 @@ func (s *sessions) keep(cache session.Cache) {
 	}
 }
 
-// reload reads the files of ticket keys, and that of the store's password.
+// reload reads the files of ticket keys, and the file of the store's password.
 func (s *sessions) reload(p *tlsPlan) error {
 	if s.redis != nil {
 		return s.redis.readPassword(p.store.RedisPassword)

@@ -12,12 +12,12 @@ import (
 // Settle prepares the process for serving a Config: it listens, and gives up all other access
 // that the Config doesn't need, for good. It returns the sockets, for StartWith.
 //
-// Linux confines single threads by Landlock, and has no safe way to reach those of a program with C:
-// a signal to each of them, as in libcap's psx, may find it in malloc, and never returns then. So
-// Settle confines one thread, which executes the program again: the same process, with the same
-// arguments and the sockets, whose threads all descend from that one. In it, Settle finds that it is
-// done. What it has not done yet in the process that returns is not necessary or not possible; then
-// [Server.Landlock] has the reason. The timers are relaxed in the same way.
+// Linux confines single threads by Landlock, and has no safe way to reach all threads of a program
+// with C: a signal to each of them, as in libcap's psx, may find it in malloc, and never returns
+// then. So Settle confines one thread, which executes the program again: the same process, with the
+// same arguments and the sockets, whose threads all descend from that one. In it, Settle finds that
+// it is done. What it has not done yet in the process that returns is not necessary or not possible;
+// then [Server.Landlock] has the reason. The timers are relaxed in the same way.
 //
 // in is what Inherit has returned. last is called before the program is executed; an error that it
 // returns is Settle's.

@@ -19,10 +19,10 @@ const (
 	serverSlack = 2_000_000 // docs/PERFORMANCE.md has its effect
 )
 
-// timersAreDue reports whether the kernel shall wake the threads up to 2 ms late, which saves a server
-// the most of Go's looks at its threads. It shall not if somebody has chosen another slack than the
-// kernel's default, such as TimerSlackNSec= of systemd. Threads inherit it from the one that starts
-// them, and others than the own can't be changed without CAP_SYS_NICE.
+// timersAreDue reports whether the kernel shall wake the threads up to 2 ms late, which saves a
+// server most of the looks that the Go scheduler takes at its threads. It shall not if somebody has
+// chosen another slack than the kernel's default, such as TimerSlackNSec= of systemd. Threads inherit
+// it from the one that starts them, and others than the own can't be changed without CAP_SYS_NICE.
 func timersAreDue() bool {
 	now, err := unix.PrctlRetInt(unix.PR_GET_TIMERSLACK, 0, 0, 0, 0)
 	return err == nil && now == kernelSlack
@@ -55,7 +55,7 @@ func (in *Inherited) executeAgain(p *confinement, d *domain, last func() error) 
 	}
 	result := make(chan error)
 	go func() {
-		runtime.LockOSThread() // for good: the thread ends with the goroutine
+		runtime.LockOSThread() // for good: the thread exits with the goroutine
 		result <- e.run()
 	}()
 	switch err := <-result; {
@@ -71,8 +71,9 @@ func (in *Inherited) executeAgain(p *confinement, d *domain, last func() error) 
 	}
 }
 
-// CommandLine returns the arguments with which the kernel has executed the program, at [os.Executable]:
-// those of os.Args, and before them those of the loader, if it was started as a program of its own.
+// CommandLine returns the arguments with which the kernel has executed the program, at
+// [os.Executable]: os.Args, and before them the loader's arguments, if it was started as a program of
+// its own.
 func CommandLine() []string {
 	text, err := os.ReadFile("/proc/self/cmdline")
 	if err != nil {
@@ -85,7 +86,7 @@ func CommandLine() []string {
 	return line
 }
 
-// An execution is that of a program in place.
+// An execution executes a program in place.
 type execution struct {
 	file        string
 	args, env   []string
@@ -208,8 +209,8 @@ func (e *execution) undo() {
 	}
 }
 
-// privileged reports whether the process has more rights than the user who started it, such as those of
-// its file: getauxval(3), AT_SECURE.
+// privileged reports whether the process has more rights than the user who started it, such as its
+// file's rights: getauxval(3), AT_SECURE.
 func privileged() bool {
 	const atSecure = 23
 	vector, err := unix.Auxv()

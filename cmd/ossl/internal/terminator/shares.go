@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// errShare ends requests of an address whose other requests leave no place for them.
+// errShare is the error of requests of an address whose other requests leave no place for them.
 var errShare = errors.New("the requests of the client's address were under way for too long: address-requests")
 
 // A shares bounds the requests of each address that are under way at a backend, lest one address holds
@@ -35,7 +35,7 @@ func newShares(l *Limits, timeout Time) *shares {
 }
 
 // take waits for a place, and returns the function that gives it up. full is called if the request
-// has to wait. It returns errShare after the timeout, or the context's error.
+// must wait. take returns errShare after the timeout, or the context's error.
 func (s *shares) take(ctx context.Context, from netip.Prefix, full func()) (release func(), err error) {
 	s.mu.Lock()
 	mine := s.of[from]

@@ -73,7 +73,7 @@ func TestAddressRequests(t *testing.T) {
 				}
 			}
 			r.log.await(t, "msg=limit", "limit=address-requests", "client=192.0.2.1:1")
-			write(t, slow[0], "x") // its request ends
+			write(t, slow[0], "x") // its request is complete
 			if got := read(t, waits, len("HTTP/1.1 100")); got != "HTTP/1.1 100" {
 				t.Errorf("after another request's end: %q", got)
 			}

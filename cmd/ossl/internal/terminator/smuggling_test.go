@@ -31,7 +31,7 @@ func echo(t *testing.T) terminator.Backend {
 	return terminator.Backend{To: "http://" + l.Addr().String()}
 }
 
-// send sends the text of a request of HTTP/1, and returns the status and the body of the response.
+// send sends the text of an HTTP/1 request, and returns the status and the body of the response.
 func (r *running) send(t *testing.T, text string) (int, string) {
 	t.Helper()
 	conn := r.mustDial(nil)
@@ -47,8 +47,9 @@ func (r *running) send(t *testing.T, text string) (int, string) {
 	return resp.StatusCode, string(body)
 }
 
-// TestAliases: headers whose names CGI and its like take for those of the proxy don't reach the backend:
-// lighttpd takes every character for a hyphen that is no letter and no digit, and PHP takes a full stop.
+// TestAliases: headers whose names CGI and its like take for the proxy's don't reach the backend:
+// lighttpd takes every character for a hyphen that is no letter and no digit, and PHP takes a full
+// stop.
 func TestAliases(t *testing.T) {
 	engines(t, func(t *testing.T, engine string) {
 		for _, underscores := range []bool{false, true} {

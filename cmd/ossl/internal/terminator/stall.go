@@ -8,10 +8,11 @@ import (
 	"time"
 )
 
-// errStalled ends requests whose backend neither takes the body nor goes on with its response.
+// errStalled is the error of requests whose backend neither takes the body nor goes on with its
+// response.
 var errStalled = errors.New("the backend has stalled: idle-timeout")
 
-// A stall watches the bodies of a request and of its response. It ends the request if the backend
+// A stall watches the bodies of a request and of its response. It cancels the request if the backend
 // doesn't take the request's body, or if there is no progress while it owes some of the response's.
 // http.Transport itself would wait until the client leaves, and notice that only over HTTP/2.
 type stall struct {
@@ -19,11 +20,11 @@ type stall struct {
 	idle   Time
 	answer Time // the time for the response's header when the request's body has been taken
 
-	body     *time.Timer // runs while the backend has to take more of the request's body
+	body     *time.Timer // runs while the backend must take more of the request's body
 	taken    activity    // of the request's body
 	ended    atomic.Bool // there is a response
-	stalled  atomic.Bool // the request has been ended
-	answered *time.Timer // runs while the backend has to send more of the response's
+	stalled  atomic.Bool // the request was canceled
+	answered *time.Timer // runs while the backend must send more of the response's body
 	reading  atomic.Bool // it has: a Read of the response waits
 }
 
@@ -39,7 +40,7 @@ func newStall(cancel context.CancelCauseFunc, idle, answer Time) *stall {
 	return s
 }
 
-// responded ends the watch of the request's body: a response may come before it has been taken.
+// responded stops the watch of the request's body: a response may come before it has been taken.
 func (s *stall) responded() {
 	s.ended.Store(true)
 	s.body.Stop()
@@ -52,7 +53,8 @@ type takenBody struct {
 	hold  bool        // Close does nothing before the first Read
 	read  atomic.Bool // a Read has begun
 	ill   atomic.Bool // a Read has failed, before Close
-	// closed means that the transport needs no more of the body: a Read that fails then says nothing of the client.
+	// closed means that the transport needs no more of the body: a Read that fails then is not the
+	// client's fault.
 	closed atomic.Bool
 	// unsent means that http.Transport has chosen a connection that is closed. It doesn't try another one
 	// for requests with a body, and closes the body.
@@ -61,14 +63,14 @@ type takenBody struct {
 
 func (b *takenBody) Close() error {
 	if (b.hold || b.unsent.Load()) && !b.read.Load() {
-		return nil // net/http closes it when the handler ends
+		return nil // net/http closes it when the handler returns
 	}
 	b.closed.Store(true)
 	return b.ReadCloser.Close()
 }
 
 // again reports whether the request has failed because the connection was closed before, and can be
-// sent again: none of the body has been read. b may be nil.
+// sent again: nothing has read the body. b may be nil.
 func (b *takenBody) again() bool { return b != nil && b.unsent.Swap(false) && !b.read.Load() }
 
 // failed reports whether the client hasn't sent the body, in time or at all. b may be nil.
@@ -116,7 +118,7 @@ func (b *stallingBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	s.reading.Store(false)
 	s.answered.Stop()
-	if errors.Is(err, io.EOF) && s.stalled.Load() { // a backend may end its response because it is cancelled
+	if errors.Is(err, io.EOF) && s.stalled.Load() { // a backend may complete its response because it is cancelled
 		err = errStalled
 	}
 	return n, err
@@ -131,7 +133,7 @@ func (s *stall) untaken() {
 }
 
 // late is called when a Read of the response takes too long. It may also have set the timer when the
-// Read had just ended; then the time is the client's.
+// Read had just returned; then the time is the client's.
 func (s *stall) late() {
 	if !s.reading.Load() {
 		return
@@ -143,7 +145,7 @@ func (s *stall) late() {
 	s.end()
 }
 
-// end ends the request.
+// end cancels the request.
 func (s *stall) end() {
 	s.stalled.Store(true)
 	s.cancel(errStalled)

@@ -28,7 +28,7 @@ func testStalledBackend(t *testing.T, engine string) {
 			_, _ = io.Copy(io.Discard, r.Body)
 			_, _ = io.WriteString(w, "half")
 			_ = http.NewResponseController(w).Flush()
-			<-r.Context().Done() // and ends its response regularly then
+			<-r.Context().Done() // and then completes its response
 		case "/slow":
 			_, _ = io.Copy(io.Discard, r.Body)
 			for range 15 {
@@ -91,7 +91,7 @@ func testStalledBackend(t *testing.T, engine string) {
 	}
 }
 
-// TestLateTimers: a timer that a read of a body sets when it has just become idle doesn't end the
+// TestLateTimers: a timer that a read of a body sets when it has just become idle doesn't cancel the
 // request.
 func TestLateTimers(t *testing.T) {
 	if !terminator.LateTimers(false) {

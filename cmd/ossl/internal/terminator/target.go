@@ -15,14 +15,14 @@ type Backend struct {
 	// To is HOST:PORT, tcp://HOST:PORT, tls://HOST:PORT or unix:PATH for the bytes of connections,
 	// or http://HOST:PORT, https://HOST:PORT or http+unix:PATH for HTTP requests.
 	To string `toml:"-"`
-	// Others are further servers that do the same, of the same kind as To. Each request, or
-	// connection of TCP, goes to one of them.
+	// Others are further servers that do the same, of the same kind as To. Each request, or TCP
+	// connection, goes to one server.
 	Others []string `toml:"-"`
 	// Balance is "least", or "", for the server with the least requests or connections under way,
 	// or "address" for the same server for all clients of an address.
 	Balance string `toml:"balance"`
-	// Check is the path of requests that each server must answer with a status of 2xx to get
-	// others, or for servers of TCP "connect". "" is for no checks.
+	// Check is the path of requests that each server must answer with a status of 2xx to get others,
+	// or for TCP servers "connect". "" is for no checks.
 	Check         string `toml:"check"`
 	CheckInterval Time   `toml:"check-interval"` // between two checks, and for the answer; 0 for DefaultCheckInterval
 

@@ -12,7 +12,7 @@ import (
 	"github.com/ossl-go/ossl/session"
 )
 
-// Times of ticket keys in memory: those of crypto/tls, and of package session.
+// The defaults for ticket keys in memory, as in crypto/tls and in package session.
 const (
 	defaultKeyPeriod   = 24 * time.Hour
 	defaultKeyLifetime = 7 * 24 * time.Hour
@@ -22,7 +22,7 @@ const (
 // ring of such keys tells nobody how old they are, so the next process could not drop them in time.
 type ticketKeys struct {
 	ring             *session.Ring
-	settings         string        // those of sessions, for which the keys were made
+	settings         string        // the settings of sessions, for which the keys were made
 	period, lifetime time.Duration // how long a key seals, and how old it gets
 	stop             context.CancelFunc
 	done             chan struct{}
@@ -37,8 +37,8 @@ type agedKey struct {
 	made time.Time
 }
 
-// newTicketKeys returns keys, those of the former process among them, that change until stop is
-// called. A period or lifetime of 0 means crypto/tls's.
+// newTicketKeys returns keys, the former process's keys among them, that change until stop is called.
+// A period or lifetime of 0 means crypto/tls's.
 func newTicketKeys(period, lifetime time.Duration, former []agedKey) (*ticketKeys, error) {
 	if period == 0 {
 		period, lifetime = defaultKeyPeriod, defaultKeyLifetime
@@ -154,8 +154,8 @@ func readTicketKeys(r io.Reader, now time.Time) (keys []agedKey, err error) {
 	return keys, nil
 }
 
-// handKeys returns the end of a pipe from which another process can read the keys, and a function
-// that ends the writing. The pipe has no name, and its contents go with the processes.
+// handKeys returns a pipe from which another process can read the keys, and a function that stops the
+// writing. The pipe has no name, and its contents go with the processes.
 func (k *ticketKeys) handKeys() (theirs *os.File, end func(), err error) {
 	theirs, ours, err := os.Pipe()
 	if err != nil {
@@ -164,11 +164,11 @@ func (k *ticketKeys) handKeys() (theirs *os.File, end func(), err error) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		_ = k.write(ours) // a process that doesn't read it has keys of its own, or says why it ends
+		_ = k.write(ours) // a process that doesn't read it has keys of its own, or reports why it exits
 		_ = ours.Close()
 	}()
 	return theirs, func() {
-		_ = ours.Close() // which ends the Write
+		_ = ours.Close() // this makes the Write fail
 		<-done
 	}, nil
 }

@@ -12,8 +12,8 @@ const defaultType = "application/octet-stream"
 // typeOf returns the type of a file by its name's extension, and otherwise "".
 func typeOf(name string) string { return types[strings.ToLower(path.Ext(name))] }
 
-// types are the types of the web's files by their extensions: those of nginx's mime.types, and newer ones of
-// IANA's registry. The host's tables aren't used, so that all hosts give the same types.
+// types are the types of the web's files by their extensions: nginx's mime.types, and newer types
+// from IANA's registry. The host's tables aren't used, so that all hosts give the same types.
 var types = typeTable(map[string]string{
 	"text/html; charset=utf-8":                "html htm shtml",
 	"text/css; charset=utf-8":                 "css",

@@ -11,18 +11,18 @@ import (
 )
 
 // An upgrade is a change to another protocol, by a client and a backend. httputil.ReverseProxy copies
-// the data of both directions, and closes both ends when one of them has failed. As with a site of TCP,
-// the end of one direction is passed on, and if one end is cut off, so is the other one.
+// the data of both directions, and closes both connections when a copy has failed. As with a TCP
+// site, the end of a direction is passed on, and if one connection is cut off, so is the other one.
 type upgrade struct {
 	activity activity
 	client   *upgradedConn
-	cut      atomic.Bool // an end is cut off, or times out
+	cut      atomic.Bool // a connection is cut off, or times out
 	// unheard means that the backend has closed while the client still sends. Used by the copy to the
 	// backend alone.
 	unheard bool
 }
 
-// An upgradedConn is an end of an upgrade.
+// An upgradedConn is the client's or the backend's connection of an upgrade.
 type upgradedConn struct {
 	*idleConn
 	socket  net.Conn // without TLS
@@ -48,7 +48,7 @@ func (c *upgradedConn) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// CloseWrite ends the sending.
+// CloseWrite closes the connection for writing.
 func (c *upgradedConn) CloseWrite() error {
 	if c != c.upgrade.client && c.upgrade.unheard {
 		return nil
@@ -64,7 +64,7 @@ func (c *upgradedConn) CloseWrite() error {
 }
 
 // mayDrop reports whether the client's data can be dropped, and drops it, after an error of sending.
-// Else the error cuts off both ends.
+// Otherwise the error cuts off both connections.
 func (c *upgradedConn) mayDrop(err error) bool {
 	if client := c.upgrade.client; c != client && hearsNoMore(&writeError{err}) {
 		c.upgrade.unheard = true
@@ -79,14 +79,14 @@ func (c *upgradedConn) mayDrop(err error) bool {
 // the data for all of it. The peer gets all data that has come until then.
 func (c *upgradedConn) Close() error {
 	if c.upgrade.cut.Load() {
-		awaitTaken(context.Background(), c.socket, c.idle) // a generation that ends closes the client's socket
+		awaitTaken(context.Background(), c.socket, c.idle) // a generation that shuts down closes the client's socket
 		reset(c.socket)
 	}
 	return c.idleConn.Close()
 }
 
 // Hijack gives the connection to the caller, who reads all of the client's data from the connection
-// itself. It ends when there is no progress in either direction.
+// itself. The connection times out if there is no progress in either direction.
 func (w *progressWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	if w.upgrade == nil {
 		return nil, nil, errors.ErrUnsupported
@@ -127,7 +127,7 @@ func writerOf(ctx context.Context) *progressWriter {
 	return w
 }
 
-// An earlyConn is a connection of which some data has been read before.
+// An earlyConn is a connection with data that was read before.
 type earlyConn struct {
 	net.Conn
 	data io.Reader
@@ -135,5 +135,5 @@ type earlyConn struct {
 
 func (c *earlyConn) Read(b []byte) (int, error) { return c.data.Read(b) }
 
-// CloseWrite ends the sending.
+// CloseWrite closes the connection for writing.
 func (c *earlyConn) CloseWrite() error { return closeWrite(c.Conn) }

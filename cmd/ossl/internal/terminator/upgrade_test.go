@@ -15,8 +15,8 @@ import (
 
 const upgradeRequest = "GET / HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n"
 
-// TestEarlyUpgrade: data that either end sends right behind the upgrade is passed on, and so are the
-// ends of both directions.
+// TestEarlyUpgrade: data that the client or the backend sends right behind the upgrade is passed on,
+// and so is the end of each direction.
 func TestEarlyUpgrade(t *testing.T) {
 	engines(t, func(t *testing.T, engine string) {
 		w, l := newWorld(t), listen(t)
@@ -75,13 +75,13 @@ func TestInformational(t *testing.T) {
 	})
 }
 
-// TestUpgradeCut: if an end of an upgraded connection is cut off, so is the other one. The end of the
-// backend alone lets the client have all of the answer.
+// TestUpgradeCut: if one connection of an upgrade is cut off, so is the other one. If only the
+// backend closes, the client still gets all of the answer.
 func TestUpgradeCut(t *testing.T) {
 	for _, c := range []struct {
 		name            string
 		act             func(t *testing.T, client net.Conn, raw *net.TCPConn, backend net.Conn)
-		client, backend string // how they see the other's data end
+		client, backend string // how they see the other's data stop
 	}{
 		{"nothing", func(t *testing.T, client net.Conn, _ *net.TCPConn, backend net.Conn) {
 			_ = client.(closeWriter).CloseWrite()
@@ -94,7 +94,7 @@ func TestUpgradeCut(t *testing.T) {
 		{"backend resets", func(t *testing.T, _ net.Conn, _ *net.TCPConn, backend net.Conn) { cutConn(backend, true) }, cut, ""},
 		{"backend closes", func(t *testing.T, client net.Conn, _ *net.TCPConn, backend net.Conn) {
 			go func() {
-				for data := make([]byte, 10000); ; { // ends with the test's deadline or with the connection
+				for data := make([]byte, 10000); ; { // stops at the test's deadline or when the connection is closed
 					if _, err := client.Write(data); err != nil {
 						return
 					}

@@ -35,7 +35,7 @@ func giveTo(name, folder string) error {
 	return os.Lchown(folder, uid, gid)
 }
 
-// become gives up root's privileges for those of a user, with all threads: package syscall has the C
+// become gives up root's privileges and takes a user's, with all threads: package syscall makes the C
 // library do so. It does nothing if the process runs as that user, such as after a restart.
 func become(name string) error {
 	u, uid, gid, err := lookUser(name)

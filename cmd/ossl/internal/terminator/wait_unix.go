@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// waitReadable waits until a connection has data or has ended, without a buffer. It reports whether
+// waitReadable waits until a connection has data or is closed, without a buffer. It reports whether
 // it could wait: connections of other kinds need a buffer for that.
 func waitReadable(c *idleConn) (bool, error) {
 	var wait func() error

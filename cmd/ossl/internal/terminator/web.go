@@ -46,8 +46,8 @@ func (g *generation) connContext(ctx context.Context, conn net.Conn) context.Con
 	return context.WithValue(ctx, clientKey{}, g.client(conn))
 }
 
-// connState gives up the place of a connection that has ended. The place of one that was hijacked, by
-// the upgrade to another protocol, is given up when its request ends.
+// connState gives up the place of a connection that is closed. The place of one that was hijacked, by
+// the upgrade to another protocol, is given up when its request is over.
 func (g *generation) connState(conn net.Conn, state http.ConnState) {
 	if c, ok := conn.(interface{ SetIdle(bool) }); ok && state != http.StateClosed {
 		c.SetIdle(state == http.StateNew || state == http.StateIdle)
@@ -85,7 +85,7 @@ func (g *generation) shake(c *client) {
 	secure := g.engine.server(c.conn)
 	err := secure.SetDeadline(g.plan.limits.Header.in())
 	if err == nil {
-		err = secure.HandshakeContext(context.Background()) // which a generation that is cut off ends by the socket
+		err = secure.HandshakeContext(context.Background()) // if the generation is cut off, it closes the socket, and this fails
 	}
 	if err == nil {
 		err = secure.SetDeadline(time.Time{})
@@ -115,7 +115,7 @@ func (g *generation) shake(c *client) {
 	g.forget(c)
 }
 
-// answerPlaintext answers a client that has sent a request of HTTP without TLS, as net/http does.
+// answerPlaintext answers a client that has sent an HTTP request without TLS, as net/http does.
 func answerPlaintext(err error) {
 	var header tls.RecordHeaderError
 	if !errors.As(err, &header) || header.Conn == nil {
@@ -128,13 +128,13 @@ func answerPlaintext(err error) {
 	}
 }
 
-// ServeHTTP has the site of the connection answer a request.
+// ServeHTTP passes a request to the handler of the connection's site.
 func (g *generation) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c, _ := r.Context().Value(clientKey{}).(*client)
 	if c == nil {
-		panic(http.ErrAbortHandler) // the generation has ended
+		panic(http.ErrAbortHandler) // the generation has shut down
 	}
-	if r.TLS == nil { // the scheme of a request of HTTP/2 is not https
+	if r.TLS == nil { // the scheme of an HTTP/2 request is not https
 		state := c.http2.ConnectionState()
 		r.TLS = &state
 	}
@@ -307,14 +307,14 @@ func (b *progressBody) Read(p []byte) (int, error) {
 	if errors.Is(err, io.EOF) {
 		b.writer.bodyEnded.Store(true)
 		b.writer.afterRead()
-	} else if err != nil && !b.closed.Load() { // after Close the error says nothing about the client
+	} else if err != nil && !b.closed.Load() { // after Close the error is not the client's
 		b.writer.bodyFailed.Store(&err)
 	}
 	return n, err
 }
 
-// Close ends the reading. If the response has begun already, nothing follows the request, and a Read that
-// waits for the client is broken off: Close would wait for it, and the response with it.
+// Close stops the reading. If the response has begun already, nothing follows the request, and a Read
+// that waits for the client is broken off: Close would wait for it, and the response with it.
 func (b *progressBody) Close() error {
 	b.closed.Store(true)
 	if w := b.writer; w.early.Load() && !w.bodyEnded.Load() {

@@ -93,8 +93,8 @@ func TestListing(t *testing.T) {
 	}
 }
 
-// TestTruncatedFile: a file that gets shorter while it is sent ends the connection, and the client
-// learns that bytes are missing.
+// TestTruncatedFile: if a file gets shorter while it is sent, the connection is closed, and the
+// client learns that bytes are missing.
 func TestTruncatedFile(t *testing.T) {
 	const size = 24 << 20 // more than the sockets' buffers
 	engines(t, func(t *testing.T, engine string) {
@@ -151,7 +151,7 @@ func TestSlowClients(t *testing.T) {
 					t.Fatal(err)
 				}
 				defer resp.Body.Close()
-				files.log.await(t, "path=/big", "protocol="+resp.Proto) // the request has ended, though nobody reads
+				files.log.await(t, "path=/big", "protocol="+resp.Proto) // the request is over, though nobody reads
 				if n, err := io.Copy(io.Discard, resp.Body); err == nil {
 					t.Errorf("%d bytes without an error", n)
 				}
@@ -207,8 +207,8 @@ func TestAnswerBeforeBody(t *testing.T) {
 	})
 }
 
-// TestUnread: a client that doesn't take a small response of HTTP/2, which net/http's buffers hold, loses
-// its stream.
+// TestUnread: a client that doesn't take a small HTTP/2 response, which net/http's buffers hold,
+// loses its stream.
 func TestUnread(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, engine string) {

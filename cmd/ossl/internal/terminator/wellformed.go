@@ -9,8 +9,8 @@ import (
 	"golang.org/x/net/http/httpguts"
 )
 
-// wellFormed reports whether the method, the target and the host of a request can be written as a
-// request of HTTP/1.1 that has one meaning. net/http accepts more: targets without a "/" and, over
+// wellFormed reports whether the method, the target and the host of a request can be written as an
+// HTTP/1.1 request that has one meaning. net/http accepts more: targets without a "/" and, over
 // HTTP/2, methods and queries with spaces.
 func wellFormed(r *http.Request) bool {
 	if r.Host == "" && r.ProtoAtLeast(1, 1) || !lengthAgrees(r) {
@@ -30,8 +30,8 @@ func wellFormed(r *http.Request) bool {
 		!strings.ContainsFunc(r.URL.RawQuery, func(c rune) bool { return c <= ' ' || c == 0x7f })
 }
 
-// lengthAgrees reports whether a request has no Content-Length, or the length of its body: RFC 9113, section 8.1.1.
-// net/http doesn't check it for requests of HTTP/2 without a body.
+// lengthAgrees reports whether a request has no Content-Length, or the length of its body: RFC 9113,
+// section 8.1.1. net/http doesn't check it for HTTP/2 requests without a body.
 func lengthAgrees(r *http.Request) bool {
 	lengths := r.Header["Content-Length"]
 	if len(lengths) == 0 {
@@ -41,8 +41,9 @@ func lengthAgrees(r *http.Request) bool {
 	return len(lengths) == 1 && err == nil && int64(n) == r.ContentLength
 }
 
-// wellFormedResponse reports whether a backend's response can be written as a response that has one meaning.
-// net/http accepts names with spaces, and doesn't write them: what "Content-Length : 2" says would be lost.
+// wellFormedResponse reports whether a backend's response can be written as a response that has one
+// meaning. net/http accepts names with spaces, and doesn't write them: it would lose the length of
+// "Content-Length : 2".
 func wellFormedResponse(resp *http.Response) bool {
 	if resp.StatusCode < 100 || resp.StatusCode > 999 { // net/http's server panics
 		return false
@@ -60,7 +61,7 @@ func wellFormedResponse(resp *http.Response) bool {
 // could take another form for the name of another site.
 func hostName(host string) (name string, ok bool) {
 	if host == "" {
-		return "", true // of HTTP/1.0
+		return "", true // an HTTP/1.0 response
 	}
 	var port string
 	if rest, bracket := strings.CutPrefix(host, "["); bracket {
