@@ -110,7 +110,7 @@ func TestOpenRefuses(t *testing.T) {
 	}
 }
 
-// A row must not measure something other than its name says.
+// A row must not measure something other than its name.
 func TestCheckSeesOtherNegotiation(t *testing.T) {
 	ends, err := (Pair{Server: Std, Client: Std, Cert: P256}).Open()
 	if err != nil {

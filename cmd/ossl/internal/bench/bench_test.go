@@ -20,7 +20,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// splitTime bounds the time for measuring the processor time of both ends in a row.
+// splitTime bounds the time for measuring the client's and the server's processor time in a row.
 const splitTime = 100 * time.Millisecond
 
 // A row is one benchmark: a function that makes its Measure, and the script for the same in
@@ -86,8 +86,8 @@ func (r row) crossings(b *testing.B, f func(bench.Measure)) (crossings uint64, o
 	return bench.Crossings() - before, ops
 }
 
-// BenchmarkHandshake is a full handshake on connected sockets. The crossings are those of both
-// connections' whole lives.
+// BenchmarkHandshake is a full handshake on connected sockets. The crossings are counted over the
+// whole lives of both connections.
 func BenchmarkHandshake(b *testing.B) {
 	script := bench.HandshakeScript()
 	for _, kex := range []tls.CurveID{tls.X25519, tls.X25519MLKEM768} {
@@ -149,7 +149,7 @@ func BenchmarkLatency(b *testing.B) {
 	}
 }
 
-// BenchmarkConnections is a whole connection: dial, handshake, one round trip, close at both ends.
+// BenchmarkConnections is a whole connection: dial, handshake, one round trip, close on both sides.
 // ossl's clients have their default cache of verified chains.
 func BenchmarkConnections(b *testing.B) {
 	for _, cert := range bench.Certs {
@@ -214,8 +214,8 @@ func BenchmarkBulk(b *testing.B) {
 	}
 }
 
-// BenchmarkIdleMemory is the memory of a server's idle connection; the time is that of making
-// 10,000 of them.
+// BenchmarkIdleMemory is the memory of a server's idle connection; the time is for making 10,000 of
+// them.
 func BenchmarkIdleMemory(b *testing.B) {
 	std := bench.Pair{Server: bench.Std, Client: bench.Std}
 	ossl := bench.Pair{Server: bench.OSSL, Client: bench.Std}

@@ -92,7 +92,7 @@ func (b *bulk) Close() (int, error) {
 	if !b.started {
 		close(b.start)
 	}
-	// Reads the bytes in transit, so that the sender's last write ends and both ends close in
+	// Reads the bytes in transit, so that the sender's last write finishes and both sides close in
 	// order.
 	_, err := io.Copy(io.Discard, struct{ io.Reader }{b.receiver})
 	s := <-b.sent

@@ -15,8 +15,8 @@ import (
 
 // BenchmarkCache measures the cost of a session cache to a server if no session is resumed: full
 // handshakes, with a session put into the cache for each, with tickets instead, and with neither.
-// Clients of TLS 1.2 don't ask for tickets here; in TLS 1.3 a session's ID is sent as a ticket is,
-// so a cache should be compared with tickets.
+// TLS 1.2 clients don't ask for tickets here; in TLS 1.3 a session's ID is sent as a ticket is, so a
+// cache should be compared with tickets.
 func BenchmarkCache(b *testing.B) {
 	script := bench.HandshakeScript()
 	for _, version := range []uint16{tls.VersionTLS13, tls.VersionTLS12} {

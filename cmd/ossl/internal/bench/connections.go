@@ -5,8 +5,8 @@ import (
 	"net"
 )
 
-// A connections measures whole connections of a client and a server, one after another: dial,
-// accept, handshake, one round trip, close at both ends. The server has a goroutine for each.
+// A connections measures whole connections of a client and a server, one after another: dial, accept,
+// handshake, one round trip, close on both sides. The server has a goroutine for each.
 type connections struct {
 	ends   *Ends
 	tcp    *loopback

@@ -18,7 +18,7 @@ import (
 
 // BenchmarkNewContext measures what a Context costs a program with many configurations: the time to
 // make one, and the memory that each takes, which its connections share. Clients have a protocol of
-// their own each, servers a certificate. A configuration of crypto/tls is the tls.Config itself,
+// their own each, servers a certificate. For crypto/tls, the configuration is the tls.Config itself,
 // which costs nothing until it is used.
 func BenchmarkNewContext(b *testing.B) {
 	for _, role := range []string{"client", "server"} {

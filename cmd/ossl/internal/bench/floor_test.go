@@ -116,8 +116,7 @@ func testFloorRows(t *testing.T, program string) {
 	}
 }
 
-// testFloorChecks checks that the program fails if a row would measure something other than its
-// name says.
+// testFloorChecks checks that the program fails if a row would measure something other than its name.
 func testFloorChecks(t *testing.T, program string) {
 	config := filepath.Join(t.TempDir(), "openssl.cnf")
 	const noTickets = "openssl_conf = a\n[a]\nssl_conf = b\n[b]\nsystem_default = c\n[c]\nOptions = -SessionTicket\n"

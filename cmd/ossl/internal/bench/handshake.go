@@ -72,7 +72,7 @@ func (p Pair) start() (*Ends, *loopback, error) {
 	return ends, tcp, nil
 }
 
-// connected returns both ends of one connection of p, after a first one that warmed it up.
+// connected returns both sides of one connection of p, after a first one that warmed it up.
 func (p Pair) connected() (client, server net.Conn, err error) {
 	if p == Plain {
 		tcp, err := newLoopback()

@@ -31,7 +31,7 @@ type Memory struct {
 	RSS     float64 // resident pages of all owners
 }
 
-// IdleMemory returns the memory of one of n idle connections of a server of implementation impl;
+// IdleMemory returns the memory of an idle connection, out of n, of a server of implementation impl;
 // records is the record path if that is OSSL ("" is its default). An idle connection has completed
 // its handshake and answered one request, and a goroutine waits in Read for the next, as in most Go
 // servers.

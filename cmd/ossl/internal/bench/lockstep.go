@@ -11,11 +11,11 @@ import (
 	"time"
 )
 
-// CPU is the processor time of both ends for one operation.
+// CPU is the processor time that client and server take for one operation.
 type CPU struct{ Client, Server time.Duration }
 
-// A Script is an operation that can be done in lockstep: the actions of both ends with one pair of
-// connections, or with a new pair each time.
+// A Script is an operation that can be done in lockstep: the actions of client and server with one
+// pair of connections, or with a new pair each time.
 type Script struct {
 	fresh          bool // each operation has its own connections, including the handshake
 	client, server func(Conn) error
@@ -76,12 +76,12 @@ func BulkScript(dir Dir, size int) Script {
 // SplitCPU does operations of s, at most n and for about d, and returns the average processor time
 // of one operation at each end.
 //
-// Both ends run on one thread, in turns: an end runs until it needs bytes that the other has not
-// written, through memory, without sockets and without the scheduler. The thread's own clock
-// (CLOCK_THREAD_CPUTIME_ID) is read at each turn. So the result includes an end's computations,
-// with the allocations and the garbage collection that the allocator makes it assist in; it
-// excludes collection in the background, the network and waiting. The time for reading the clock is
-// measured and subtracted; the remaining cost of a turn is the switch to another stack.
+// The client and the server run on one thread, in turns: each end runs until it needs bytes that the
+// other has not written, through memory, without sockets and without the scheduler. The thread's own
+// clock (CLOCK_THREAD_CPUTIME_ID) is read at each turn. So the result includes an end's computations,
+// with the allocations and the garbage collection that the allocator makes it assist in; it excludes
+// collection in the background, the network and waiting. The time for reading the clock is measured
+// and subtracted; the remaining cost of a turn is the switch to another stack.
 //
 // SplitCPU fails on other systems than Linux.
 func SplitCPU(p Pair, s Script, n int, d time.Duration) (CPU, error) {
@@ -295,7 +295,7 @@ func (c *lockstepConn) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Close ends both directions: neither end reads after it.
+// Close closes both directions: neither side reads after it.
 func (c *lockstepConn) Close() error {
 	c.in.closed, c.out.closed = true, true
 	return nil

@@ -9,10 +9,10 @@ type Measure interface {
 	// Prepare.
 	Prepare() (int, error)
 
-	// Do does one operation and returns when it is complete at both ends.
+	// Do does one operation and returns when it is complete on both sides.
 	Do() error
 
-	// Close closes both ends of all connections and returns the number of operations. That can be
+	// Close closes all connections on both sides and returns the number of operations. That can be
 	// more than the calls of Do: the sender of Bulk doesn't wait for them.
 	Close() (ops int, err error)
 }

@@ -30,7 +30,7 @@ func TestConn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// nettest doesn't say which subtest a pipe is for, so they are counted; if not all run, all get
+	// nettest doesn't reveal which subtest a pipe is for, so they are counted; if not all run, all get
 	// lateWriters.
 	all := !strings.Contains(flag.Lookup("test.run").Value.String(), "/")
 	writesOn := map[int]bool{7: true, 9: true, 11: true} // PastTimeout, FutureTimeout, ConcurrentMethods
@@ -69,7 +69,7 @@ type lateWriter struct {
 	*ossl.Conn
 
 	mu      sync.Mutex
-	last    chan struct{} // closed when the last Write that began has ended; nil if there was none
+	last    chan struct{} // closed when the last Write that began has returned; nil if there was none
 	expired chan struct{} // closed when the write deadline has passed; nil if there is none
 	timer   *time.Timer
 }

@@ -8,7 +8,7 @@ import (
 	"net"
 )
 
-// An Impl names an implementation of TLS, spelled as in benchmark names.
+// An Impl names a TLS implementation, spelled as in benchmark names.
 type Impl string
 
 // The implementations that are compared.
@@ -16,7 +16,7 @@ const (
 	Std  Impl = "std"  // crypto/tls
 	OSSL Impl = "ossl" // on the host's libssl
 
-	// TCP means no TLS: its cost is that of the kernel, Go's scheduler and the measurement itself,
+	// TCP means no TLS. It has the costs of the kernel, Go's scheduler and the measurement itself,
 	// which every implementation needs. Only [Plain] has it.
 	TCP Impl = "tcp"
 )
@@ -33,7 +33,7 @@ type Conn interface {
 	ConnectionState() tls.ConnectionState
 }
 
-// A Pair is the implementations of both ends, and their parameters.
+// A Pair is the implementations of the server and the client, and their parameters.
 type Pair struct {
 	Server, Client Impl
 	Cert           Cert
@@ -44,20 +44,20 @@ type Pair struct {
 	// handshake, as in crypto/tls. It only affects OSSL: crypto/tls has no such cache.
 	NoChainCache bool
 
-	// Resume says how later connections resume the first one's session: "ticket", "id" (from a
-	// cache of OSSL's server), or "" for not at all.
+	// Resume is how later connections resume the first one's session: "ticket", "id" (from a cache of
+	// OSSL's server), or "" for not at all.
 	Resume  string
 	Version uint16 // the only TLS version; 0 is TLS 1.3
-	// Suite is the only suite that both ends have, of TLS 1.2; 0 is that of AES-128-GCM. crypto/tls
-	// can't choose among those of TLS 1.3.
+	// Suite is the only TLS 1.2 suite of both sides; 0 is the suite with AES-128-GCM. crypto/tls can't
+	// choose among the TLS 1.3 suites.
 	Suite uint16
 
-	// Sessions says how the server keeps sessions that are not resumed: "ticket", "id" as above, or
-	// "" for not at all.
+	// Sessions is how the server keeps sessions that are not resumed: "ticket", "id" as above, or ""
+	// for not at all.
 	Sessions string
 
-	// Records is the record path of OSSL's ends: "libssl", "direct", "kernel" (direct, and the kernel seals
-	// the data that an end sends), or "" for its default.
+	// Records is OSSL's record path: "libssl", "direct", "kernel" (direct, and the kernel seals the
+	// data that is sent), or "" for its default.
 	Records string
 }
 
@@ -101,8 +101,8 @@ type Ends struct {
 	cached         func() int // the number of sessions that OSSL's server has put into its cache; nil if it has none
 }
 
-// Open makes the configurations of both ends. Its error is the implementation's: ossl's library may
-// be missing, or lack p.Kex. For Plain it is an error.
+// Open makes the configurations of the server and the client. Its error is the implementation's:
+// ossl's library may be missing, or lack p.Kex. For Plain it is an error.
 func (p Pair) Open() (*Ends, error) {
 	if p.Kex == 0 {
 		p.Kex = DefaultKex()
@@ -203,8 +203,8 @@ func (p Pair) suite() uint16 {
 	return tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256
 }
 
-// establish makes one connection over loopback TCP, checks that it has the requested parameters,
-// and returns both of its ends.
+// establish makes one connection over loopback TCP, checks that it has the requested parameters, and
+// returns both sides of it.
 func (e *Ends) establish(l *loopback) (client, server Conn, err error) {
 	clientRaw, serverRaw, err := l.connect()
 	if err != nil {
@@ -261,7 +261,7 @@ func newLoopback() (*loopback, error) {
 	return &loopback{l}, nil
 }
 
-// connect returns both ends of a new connection.
+// connect returns both sides of a new connection.
 func (l *loopback) connect() (client, server net.Conn, err error) {
 	addr := l.listener.Addr()
 	if client, err = net.Dial(addr.Network(), addr.String()); err != nil {

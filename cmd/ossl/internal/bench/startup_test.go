@@ -16,7 +16,7 @@ import (
 	"github.com/ossl-go/ossl/cmd/ossl/internal/bench/startup"
 )
 
-// BenchmarkStart runs a program that makes one server, one client and one handshake, and ends, on
+// BenchmarkStart runs a program that makes one server, one client and one handshake, and exits, on
 // crypto/tls, on ossl, and in C on the same libssl (floor/startup). The time is processor time, the
 // program loader's included.
 func BenchmarkStart(b *testing.B) {

@@ -1,5 +1,5 @@
 /*
- * The symbols of libssl and libcrypto that the floor needs in addition to internal/libssl/api.h, in
+ * The libssl and libcrypto symbols that the floor needs in addition to internal/libssl/api.h, in
  * that list's form. ci/headers checks both.
  */
 #ifndef FLOOR_API_H

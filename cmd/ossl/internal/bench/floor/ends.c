@@ -1,6 +1,6 @@
 /*
- * Both ends of connections: keys, certificates, configurations, and each end's part of an
- * operation.
+ * The client and the server of connections: their keys, certificates and configurations, and the
+ * part of each in an operation.
  */
 
 #include "floor.h"
@@ -48,8 +48,8 @@ static void set_time(X509 *x, int (*set)(X509 *, const ASN1_TIME *), long second
 static const char issuer_name[] = "ossl bench CA";
 
 /*
- * Makes a leaf like those of package bench, in form and size. It is signed by its own key; no end
- * verifies that.
+ * Makes a leaf in the form and size of package bench's leaves. It is signed by its own key; neither
+ * side verifies that.
  */
 static identity new_identity(const char *kind, int server)
 {
@@ -97,8 +97,8 @@ static identity identity_of(const char *kind, int server)
 /* Configurations. */
 
 /*
- * Accepts any chain: the row measures only the proofs of TLS itself, as if ossl finds the chain in
- * its cache.
+ * Accepts any chain: the row measures only the proofs of the TLS protocol itself, as if ossl finds
+ * the chain in its cache.
  */
 static int accept_chain(X509_STORE_CTX *x, void *arg)
 {
@@ -139,12 +139,12 @@ static const char *suite_1_2(const row *r)
 	return strcmp(r->cert, "P256") == 0 ? "ECDHE-ECDSA-AES128-GCM-SHA256" : "ECDHE-RSA-AES128-GCM-SHA256";
 }
 
-/* The settings are those of internal/libssl/context.c and session.c. */
+/* The same settings as in internal/libssl/context.c and session.c. */
 static SSL_CTX *new_ctx(const row *r, int server)
 {
 	static const unsigned char sid_context[] = "floor";
 	SSL_CTX *s = ossl_fn.SSL_CTX_new(ossl_fn.TLS_method());
-	/* libssl takes the group of TLS 1.2's ECDSA certificates from the same list. */
+	/* For TLS 1.2, libssl takes the group of ECDSA certificates from the same list. */
 	const char *groups = r->version == OSSL_TLS1_2_VERSION && strcmp(r->cert, "P256") == 0 ? "X25519:P-256" : "X25519";
 	long cache = (long)(OSSL_SSL_SESS_CACHE_NO_INTERNAL | OSSL_SSL_SESS_CACHE_NO_AUTO_CLEAR);
 

@@ -2,12 +2,12 @@
  * The floor: the cost of a handshake with libssl and without Go, which is a lower bound for any
  * binding.
  *
- * Its rows are those of package bench's BenchmarkHandshake and BenchmarkResumption with
- * server=c/client=c, in go test's format, so that benchstat and cmd/ratios can compare them
- * with the others. Both ends are in this process, on the libssl that ossl would load here, in the
- * same library context and with the same settings. No chain is verified: a row measures only the
- * proofs of TLS itself, as if ossl finds the chain in its cache. Each connection is checked against
- * its row, and any difference ends the program.
+ * Its rows are the rows of package bench's BenchmarkHandshake and BenchmarkResumption with
+ * server=c/client=c, in go test's format, so that benchstat and cmd/ratios can compare them with
+ * the others. The client and the server are in this process, on the libssl that ossl would load
+ * here, in the same library context and with the same settings. No chain is verified: a row
+ * measures only the proofs of the TLS protocol itself, as if ossl finds the chain in its cache.
+ * Each connection is checked against its row, and the program exits at any difference.
  *
  * ci/bench compiles it, with two files of internal/libssl: the loader and dlopen. Exit status 3:
  * there is no OpenSSL 3.0 or later.
@@ -24,7 +24,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* As in package bench: the time for measuring the processor time of both ends in a row. */
+/* As in package bench: the time for measuring the client's and the server's processor time in a row. */
 enum { SPLIT_NS = 100 * 1000 * 1000 };
 
 _Noreturn void fail(const char *what)
@@ -155,7 +155,7 @@ static void measure(const row *r, const char *name, limit l)
 
 	lockstep(e, ops, SPLIT_NS, &client, &server);
 	ends_free(e);
-	/* -2 because there are two threads, as ci/bench's other rows have two of Go's processors. */
+	/* -2 because there are two threads, as Go has two processors in ci/bench's other rows. */
 	printf("%s-2\t%8ld\t%12.0f ns/op\t%12.0f client-ns/op\t%12.0f server-ns/op\n", name, ops, (double)took / (double)ops, client,
 		server);
 	must_system(fflush(stdout) == 0, "standard output");

@@ -1,6 +1,6 @@
 /*
- * Declarations shared by the files of the floor. Every function that can fail ends the process with
- * a message instead of returning.
+ * Declarations shared by the files of the floor. Every function that can fail exits with a message
+ * instead of returning.
  */
 #ifndef FLOOR_H
 #define FLOOR_H
@@ -20,8 +20,7 @@ extern floor_table floor_fn;
 enum { FAILED = 1, USAGE = 2, CANT_RUN = 3 };
 
 /*
- * Ends the process with FAILED, after a message with what and OpenSSL's error, if this thread has
- * one.
+ * Exits with FAILED, after a message with what and OpenSSL's error, if this thread has one.
  */
 _Noreturn void fail(const char *what);
 
@@ -55,7 +54,7 @@ typedef struct {
 	int resume;       /* each connection except the first resumes the previous one's session, by ticket */
 } row;
 
-/* Both ends' configurations. */
+/* The configurations of the client and the server. */
 typedef struct {
 	const row *row;
 	SSL_CTX *server, *client;
@@ -91,7 +90,7 @@ int end_turn(end *e);
 /* Fails unless the end, when done, matches the row. Returns 1 if it resumed a session, 0 if not. */
 int end_check(const end *e);
 
-/* Fails unless both ends of a connection resumed a session as wanted, or did not if not wanted. */
+/* Fails unless client and server resumed a session as wanted, or did not if not wanted. */
 void check_resumed(int wanted, int client, int server);
 
 /*
@@ -122,8 +121,8 @@ typedef struct {
 long loopback(ends *e, limit l, int64_t *took);
 
 /*
- * Does n operations at most, for about ns nanoseconds, both ends on one thread: see lockstep.c.
- * Stores the processor time of one operation at each end, in nanoseconds.
+ * Does n operations at most, for about ns nanoseconds, client and server on one thread: see
+ * lockstep.c. Stores the processor time that each takes for one operation, in nanoseconds.
  */
 void lockstep(ends *e, long n, int64_t ns, double *client, double *server);
 

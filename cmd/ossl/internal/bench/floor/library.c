@@ -33,7 +33,7 @@ static int not_used(const char *path, const char *reason)
 	return 0;
 }
 
-/* Reports whether version is spec or one of its patch releases. */
+/* Reports whether version is spec or a patch release of it. */
 static int has_version(const char *version, const char *spec)
 {
 	size_t len = strlen(spec);

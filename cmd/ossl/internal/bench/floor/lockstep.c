@@ -1,10 +1,10 @@
 /*
  * The processor time of each end: SplitCPU of package bench, without Go.
  *
- * Both ends run on one thread, in turns: an end runs until it needs bytes that the other has not
- * written, over a BIO pair, which is memory. The thread's own clock is read at each turn, and the
- * time for reading it is subtracted. An end's time is that from SSL_new to SSL_free, both included.
- * It excludes making and freeing the BIO pair, and the checks.
+ * The client and the server run on one thread, in turns: each end runs until it needs bytes that
+ * the other has not written, over a BIO pair, which is memory. The thread's own clock is read at
+ * each turn, and the time for reading it is subtracted. An end's time is measured from SSL_new to
+ * SSL_free, both included. It excludes making and freeing the BIO pair, and the checks.
  */
 
 #include "floor.h"
@@ -36,7 +36,7 @@ static int64_t reading_time(void)
 	return steps[n / 2];
 }
 
-/* A stopwatch that the ends use in turn. */
+/* A stopwatch that client and server use in turn. */
 typedef struct {
 	int64_t since, reading;
 } watch;

@@ -142,7 +142,7 @@ static void *serve_connections(void *arg)
 	}
 }
 
-/* One connection, from connecting to closing both ends. */
+/* One connection, from connecting to closing on both sides. */
 static void connection(bench *b)
 {
 	int want = b->ends->row->resume && b->ends->session, resumed, fd = dial(&b->address);
@@ -184,7 +184,7 @@ long loopback(ends *e, limit l, int64_t *took)
 		check_session(e);
 		ops = connections(&b, l, 0, took);
 		__atomic_store_n(&b.closing, 1, __ATOMIC_RELEASE);
-		must_system(shutdown(b.listener, SHUT_RDWR) == 0, "shutdown"); /* ends accept */
+		must_system(shutdown(b.listener, SHUT_RDWR) == 0, "shutdown"); /* makes accept fail */
 	} else {
 		handshakes(&b, (limit){.n = 1}, 0, &unused); /* a warm-up */
 		while (l.n ? ops < l.n : *took < l.ns)

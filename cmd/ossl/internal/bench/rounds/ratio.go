@@ -10,9 +10,9 @@ import (
 type Ratio struct {
 	// Median is the median of the ratios within a round.
 	Median float64 `json:"ratio"`
-	// Low and High are its range: the median's confidence interval of at least 90%, between two of
-	// the ratios, as benchstat has it. Fewer than five rounds don't suffice for that: then the range
-	// is that of all ratios.
+	// Low and High are its range: the median's confidence interval of at least 90%, between two of the
+	// ratios, as benchstat has it. Fewer than five rounds don't suffice for that: then the range is
+	// from the lowest ratio to the highest.
 	Low  float64 `json:"ratio_low"`
 	High float64 `json:"ratio_high"`
 

@@ -1,5 +1,5 @@
-// Package rounds measures things that are compared with one another, and compares them. In each
-// round every one of them has a turn, so that a machine that changes its speed changes it for all.
+// Package rounds measures things that are compared with one another, and compares them. In each round
+// each of them has a turn, so that a machine that changes its speed changes it for all.
 package rounds
 
 import "math/rand/v2"
@@ -43,7 +43,7 @@ func (all Samples[Turn, Sample]) Median(t Turn, figure func(Sample) float64) flo
 	return Median(all.Figures(t, figure))
 }
 
-// Compare returns the ratio of a figure of t to that of another turn.
+// Compare returns the ratio of a figure of t to the same figure of another turn.
 func (all Samples[Turn, Sample]) Compare(t, to Turn, figure func(Sample) float64) Ratio {
 	return Compare(all.Figures(t, figure), all.Figures(to, figure))
 }

@@ -89,8 +89,8 @@ func TestMedian(t *testing.T) {
 	}
 }
 
-// TestTake checks that a round has each turn once, those of a group together, and that neither
-// groups nor turns have a fixed order.
+// TestTake checks that a round has each turn once, that the turns of a group follow each other, and
+// that neither groups nor turns have a fixed order.
 func TestTake(t *testing.T) {
 	groups := [][]string{{"a1", "a2"}, {"b1", "b2", "b3"}, {"c1"}}
 	const n = 200

@@ -24,7 +24,7 @@ const (
 )
 
 // Main makes a server and a client, connects them once over loopback TCP, echoes a few bytes, and
-// ends the process.
+// exits.
 func Main(listen func(network, addr string, config *tls.Config) (net.Listener, error),
 	dial func(network, addr string, config *tls.Config) (io.ReadWriteCloser, error)) {
 	if err := run(os.Args[1], listen, dial); err != nil {

@@ -48,7 +48,7 @@ func (s serving) open() (wrap func(net.Conn) net.Conn, err error) {
 }
 
 // serve is the program as a server. It listens at two ports, of which the first is for connections
-// without requests, and ends by a signal.
+// without requests, and runs until a signal stops it.
 func serve(s serving) error {
 	wrap, err := s.open()
 	if err != nil {
@@ -74,7 +74,7 @@ func serve(s serving) error {
 	return <-failed
 }
 
-// attend serves a connection until the client ends it.
+// attend serves a connection until the client closes it.
 func attend(conn net.Conn, requests bool) {
 	defer conn.Close()
 	if !requests {

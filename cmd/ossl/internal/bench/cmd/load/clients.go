@@ -29,7 +29,7 @@ const (
 const (
 	keptClients  = 32 // over kept connections
 	largeClients = 4
-	streams      = 10 // of HTTP/2, at a time on a connection
+	streams      = 10 // HTTP/2 streams at a time on a connection
 )
 
 // opensslConf leaves servers no choice in handshakes with wrk, which has no options for that.
@@ -110,7 +110,7 @@ func (r *runner) request(ctx context.Context, t turn, server *server) (sample, e
 	return s, err
 }
 
-// wrk makes requests of HTTP/1.1. Its turns are of whole seconds.
+// wrk makes HTTP/1.1 requests. Its turns are of whole seconds.
 func (r *runner) wrk(ctx context.Context, connections int, url string) (s sample, bytes int64, err error) {
 	seconds := max(1, int(r.turn.Round(time.Second)/time.Second))
 	out, err := r.run(ctx, wrk, "-t", "1", "-c", strconv.Itoa(connections), "-d", strconv.Itoa(seconds)+"s", "--timeout", "30s",
@@ -121,8 +121,8 @@ func (r *runner) wrk(ctx context.Context, connections int, url string) (s sample
 	return parseWrk(out)
 }
 
-// h2load makes requests of HTTP/2: as many as fill a turn at the rate of the one before. (With a
-// time instead of a number h2load 1.52 sometimes doesn't end.)
+// h2load makes HTTP/2 requests: as many as fill a turn at the rate of the one before. (With a time
+// instead of a number h2load 1.52 sometimes doesn't finish.)
 func (r *runner) h2load(ctx context.Context, t turn, url string) (sample, error) {
 	n := r.numbers[t]
 	if n == 0 {
@@ -198,7 +198,7 @@ func parseH2load(out string) (s sample, err error) {
 // signalingSuite is TLS_EMPTY_RENEGOTIATION_INFO_SCSV, which is no suite (RFC 5746, section 3.3).
 const signalingSuite = 0x00ff
 
-// checkOffer checks that wrk offers as opensslConf says: otherwise servers would choose suites and
+// checkOffer checks that wrk offers what opensslConf sets: otherwise servers would choose suites and
 // groups by themselves, each another one.
 func (r *runner) checkOffer(ctx context.Context) error {
 	certificate, err := tls.LoadX509KeyPair(r.file("P256.pem"), r.file("P256.key"))

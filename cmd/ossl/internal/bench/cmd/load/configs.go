@@ -28,8 +28,8 @@ const backlog = 4096
 // patientTime is longer than any measurement: no server closes an idle connection.
 const patientTime = "300s"
 
-// nginxConf returns the configuration of nginx for a role. Its proxy passes on as ossl's does: over
-// kept connections, with the same headers, and without temporary files.
+// nginxConf returns nginx's configuration for a role. Its proxy passes on as ossl's does: over kept
+// connections, with the same headers, and without temporary files.
 func nginxConf(k serverKey, dir, name, port, backend string, connections int) string {
 	user := ""
 	if os.Getuid() == 0 {

@@ -148,7 +148,7 @@ func closeAll(clients []*idler) {
 	for _, c := range clients {
 		if c != nil {
 			if tcp, ok := c.conn.NetConn().(*net.TCPConn); ok {
-				_ = tcp.SetLinger(0) // else ports are used up by connections that have ended
+				_ = tcp.SetLinger(0) // else ports are used up by connections that are closed
 			}
 			_ = c.conn.NetConn().Close()
 		}

@@ -190,7 +190,7 @@ func TestLegend(t *testing.T) {
 	}
 }
 
-// TestVisitNotReady: a client that must not begin ends at once, and not at the end of its time.
+// TestVisitNotReady: a client that must not begin exits at once, and not when its time is over.
 func TestVisitNotReady(t *testing.T) {
 	client := filepath.Join(t.TempDir(), "client")
 	if err := os.WriteFile(client, []byte("#!/bin/sh\necho ready\nexec cat\n"), 0o700); err != nil {

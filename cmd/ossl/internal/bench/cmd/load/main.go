@@ -6,12 +6,12 @@
 //	load -client PROGRAM [-nginx PROGRAM] [-variant NAME=PROGRAM]… [FLAGS]
 //	load -client PROGRAM -nginx PROGRAM -ossl PROGRAM -stunnel PROGRAM … [FLAGS]
 //
-// The first form has bare servers, which do nothing but TLS: ossl, crypto/tls, nginx, and other
-// builds of ossl. The second has 'ossl serve' and 'ossl proxy', the same with --engine go, nginx,
-// stunnel and hitch.
+// The first form measures bare servers, which do nothing but TLS: ossl, crypto/tls, nginx, and other
+// builds of ossl. The second measures 'ossl serve' and 'ossl proxy', the same with --engine go,
+// nginx, stunnel and hitch.
 //
 // The machine's speed changes by the minute, and all servers run on the processors of their clients.
-// So all servers live at the same time and take turns, as package rounds says.
+// So all servers live at the same time and take turns, as package rounds describes.
 //
 // It asserts no times. It fails if a request fails, if a connection was resumed that should not have
 // been, or the reverse, or if servers don't use the same libssl, suite and group.
@@ -241,7 +241,7 @@ func (r *runner) measure(ctx context.Context, f flags) (err error) {
 	})
 }
 
-// takeTurns starts the servers of rows, if there are any, runs the rounds, and ends the servers.
+// takeTurns starts the servers of rows, if there are any, runs the rounds, and stops the servers.
 func (r *runner) takeTurns(ctx context.Context, f flags, rows []row, turns [][]turn) (s rounds.Samples[turn, sample], err error) {
 	if len(rows) == 0 {
 		return nil, nil

@@ -53,8 +53,8 @@ type demand int
 // The demands.
 const (
 	fresh demand = iota // new connections, each with a request
-	kept1               // requests over kept connections of HTTP/1.1
-	kept2               // the same of HTTP/2
+	kept1               // HTTP/1.1 requests over kept connections
+	kept2               // HTTP/2 requests over kept connections
 	large               // files of 10 MB
 	waits               // clients that wait
 )
@@ -67,7 +67,7 @@ type row struct {
 	key    tlstest.KeyKind
 
 	version string // of fresh: 1.2 or 1.3
-	kind    string // of fresh: none, full or resumed; with none it ends before the handshake
+	kind    string // of fresh: none, full or resumed; with none it closes before the handshake
 	way     string // of fresh: of resumption
 
 	request int // of fresh and waits: the bytes of a request that each client has had answered; 0 for none
@@ -182,7 +182,7 @@ var roles = []string{files, reverse, tcp, idle}
 
 var keyNames = map[tlstest.KeyKind]string{tlstest.RSA2048: "RSA-2048", tlstest.P256: "P-256"}
 
-// selectRows returns the rows whose names match: those of turns, and those of idle clients.
+// selectRows returns the rows whose names match: the rows of turns, and the rows of idle clients.
 func (r *runner) selectRows(pattern *regexp.Regexp) (turns, memory []row) {
 	for _, row := range r.allRows() {
 		switch {

@@ -23,7 +23,7 @@ import (
 // patience bounds steps that take a moment.
 const patience = 30 * time.Second
 
-// backendRole is that of the server behind the proxies.
+// backendRole is the role of the server behind the proxies.
 const backendRole = "backend"
 
 // A serverKey names a server.
@@ -48,7 +48,7 @@ type server struct {
 	port        string
 	requestPort string        // of a bare server, for connections with a request
 	log         string        // a file
-	end         chan struct{} // is closed when the process has ended
+	end         chan struct{} // closed when the process has exited
 }
 
 // A runner starts servers and clients.
@@ -174,7 +174,7 @@ func (r *runner) start(k serverKey, clients int) (*server, error) {
 		return nil, err
 	}
 	go func() {
-		_ = s.cmd.Wait() // a status says little: some servers end by the signal
+		_ = s.cmd.Wait() // a status is of little use: some servers exit by the signal
 		close(s.end)
 	}()
 	if err := s.awaitStart(k); err != nil {
@@ -308,13 +308,13 @@ func (r *runner) sameLibrary(s *server) error {
 
 func (s *server) processes() []string { return processes(s.cmd.Process.Pid) }
 
-// said returns the end of the server's output.
+// said returns the last part of the server's output.
 func (s *server) said() string {
 	text, _ := os.ReadFile(s.log)
 	return strings.TrimSpace(string(text[max(0, len(text)-2000):]))
 }
 
-// ended returns an error if the server has ended by itself.
+// ended returns an error if the server has exited by itself.
 func (s *server) ended() error {
 	select {
 	case <-s.end:
@@ -327,7 +327,7 @@ func (s *server) ended() error {
 // used returns the processor time of the server with its children.
 func (s *server) used() (time.Duration, error) { return processorTime(s.processes()) }
 
-// stop ends the server and waits for it.
+// stop stops the server and waits for it.
 func (s *server) stop() error {
 	select {
 	case <-s.end:

@@ -48,7 +48,7 @@ func (r *runner) visit(ctx context.Context, row row, server *server, ready func(
 			_, err = stdin.Write([]byte("\n"))
 		}
 		if err != nil {
-			stdin.Close() // which ends the client
+			stdin.Close() // this makes the client exit
 		}
 		lines.Scan()
 	}

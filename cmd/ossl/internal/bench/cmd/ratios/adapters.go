@@ -12,11 +12,11 @@ import (
 // adapterTitles are the modules whose benchmarks writeAdapters knows, in the order of its tables.
 var adapterTitles = []string{"libp2ptls", "httptls", "grpctls"}
 
-// implementations maps the names that the adapters' benchmarks have for the two sides of a
-// comparison to those of package bench.
+// implementations maps the names that the adapters' benchmarks have for the two sides of a comparison
+// to package bench's names.
 var implementations = map[string]string{"std": "std", "StdTLS": "std", "nethttp": "std", "ossl": "ossl", "OpenSSL": "ossl"}
 
-// adapterTargets are the highest ratios of time to crypto/tls's with both ends on OpenSSL.
+// adapterTargets are the highest ratios of time to crypto/tls's if both sides use OpenSSL.
 var adapterTargets = []target{
 	{base: "libp2ptls.Handshake", limit: [2]float64{1.75, 1.45}},
 	{base: "libp2ptls.Latency", limit: [2]float64{1.15, 1.05}},

@@ -7,7 +7,7 @@
 // With -adapters it reads the output of the benchmarks of libp2ptls, httptls and grpctls instead,
 // and compares their pairings of server and client.
 //
-// Ratios and their ranges are those of package rounds: the i-th line of a benchmark is of the i-th
+// Package rounds computes the ratios and their ranges: the i-th line of a benchmark is of the i-th
 // round. A floor is the ratio of a lower bound for any binding, if that was measured in the same
 // rounds: the same handshake in C alone, or the same data over TCP without TLS.
 package main

@@ -128,7 +128,7 @@ func (r *results) rounds(n name) int { return len(r.values[n]["ns/op"]) }
 // median returns the median of n's values of a unit, 0 if there are none.
 func (r *results) median(n name, unit string) float64 { return rounds.Median(r.values[n][unit]) }
 
-// ratio compares n's values of a unit with those of benchmark base, round by round.
+// ratio compares n's values of a unit with the values of benchmark base, round by round.
 func (r *results) ratio(n, base name, unit string) rounds.Ratio {
 	return rounds.Compare(r.values[n][unit], r.values[base][unit])
 }

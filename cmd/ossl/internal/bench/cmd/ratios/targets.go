@@ -24,7 +24,7 @@ type target struct {
 	asStd bool // the limit is crypto/tls's value
 }
 
-// In all targets both ends are ossl, and the group is X25519 if the name has one.
+// In all targets both sides are ossl, and the group is X25519 if the name has one.
 var both = map[string]string{"server": "ossl", "client": "ossl", "impl": "ossl", "kex": "X25519"}
 
 // timeTargets are the highest ratios of ossl's time to crypto/tls's.

@@ -22,7 +22,7 @@ func (r *results) write(w io.Writer) {
 	r.writeCounts(w, g)
 }
 
-// version returns the version of libssl that was measured.
+// version returns the libssl version that was measured.
 func (r *results) version() string {
 	return cmp.Or(strings.Join(r.config["libssl"], " and "), "of unknown version")
 }

@@ -4,7 +4,7 @@
  * package startup has the same in Go, and BenchmarkStart compiles and compares them.
  *
  * It loads no more than it calls. Its argument is a folder with cert.pem, key.pem and root.pem. It
- * ends without the library's exit handlers, as Go programs do. Exit status 3: there is no libssl
+ * exits without the library's exit handlers, as Go programs do. Exit status 3: there is no libssl
  * that it can use.
  */
 

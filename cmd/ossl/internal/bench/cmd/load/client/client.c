@@ -2,11 +2,11 @@
  * usage: client PORT CA VERSION WAY CLIENTS KIND REQUEST MOST MILLISECONDS
  *
  * One turn: CLIENTS processes at a time make connections of a KIND, each for so many milliseconds, and at most MOST of them
- * together if that isn't 0. The kinds are none (it ends before the handshake begins), full and resumed, which resumes the session
+ * together if that isn't 0. The kinds are none (closed before the handshake begins), full and resumed, which resumes the session
  * of the one before, by WAY: ticket or id. If REQUEST is not 0, each connection has a request of so many bytes answered.
  * It prints "ready" if all is prepared, waits for a line, and in the end prints the number of connections, and the nanoseconds
  * that the clients took.
- * A connection that was resumed and should not have been, or the reverse, ends it with an error.
+ * A connection that was resumed and should not have been, or the reverse, makes the program exit with an error.
  */
 
 #include <openssl/err.h>
@@ -42,7 +42,7 @@ static void fail(const char *what, int code)
 	exit(1);
 }
 
-/* Counts the sessions that libssl has from the server: with a full handshake of TLS 1.2, with each ticket of TLS 1.3. */
+/* Counts the sessions that libssl gets from the server: in TLS 1.2 with a full handshake, in TLS 1.3 with each ticket. */
 static int count(SSL *ssl, SSL_SESSION *made)
 {
 	(void)ssl;
@@ -225,7 +225,7 @@ static void make_context(const char *ca, const char *way)
 		SSL_CTX_set_options(context, SSL_OP_NO_TICKET);
 }
 
-/* A request of HTTP/1.1 with a header that fills it up to its size. */
+/* An HTTP/1.1 request with a header that fills it up to its size. */
 static void make_request(void)
 {
 	int n = snprintf(request, sizeof request, "GET / HTTP/1.1\r\nHost: localhost\r\nX-Filler: ");
