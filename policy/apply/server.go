@@ -16,8 +16,8 @@ import (
 	"github.com/ossl-go/ossl/tlsnames"
 )
 
-// sessionCacheSize is the number of sessions in the cache of a policy that wants resumption by ID. It
-// is about as large as in the how-to: nginx has 4,000 sessions in the 1 MB of ssl_session_cache.
+// sessionCacheSize is the number of sessions in the cache of a policy that wants resumption by ID. nginx
+// has about 4,000 in 1 MB of ssl_session_cache.
 const sessionCacheSize = 4096
 
 // An Unmet is a part of a policy that [Server] or [Client] can't express: the program must see to it,

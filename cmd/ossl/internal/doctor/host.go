@@ -49,7 +49,7 @@ func kernelTLS(_ context.Context, o *Options, item *Item) {
 	}
 	if !slices.Contains(strings.Fields(ulp), "tls") {
 		item.find("the module tls is not loaded")
-		item.Do = "nothing for most servers, which gain 3.9 % in the how-to's measurement; to try it: modprobe tls"
+		item.Do = "nothing for most servers, which gain little; to try it: modprobe tls"
 		return
 	}
 	item.find("the module tls is loaded")

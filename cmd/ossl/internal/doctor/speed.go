@@ -31,7 +31,7 @@ type Speed struct {
 	NanosPerRecord float64 `json:"ns_per_record"`
 }
 
-// sizes are the record sizes in the how-to, fast and safe TLS handshakes.
+// sizes are the sizes of the records that are sealed.
 var sizes = []int{2, 31, 136, 1024, 8192, 16384}
 
 // speedRounds of slice each are measured of everything by turns, so that a slow moment of the machine hits
