@@ -75,7 +75,7 @@ func TestServersAudit(t *testing.T) {
 	}
 }
 
-// TestGoAudit is TestServersAudit for the program that is written for crypto/tls, and needs no other server.
+// TestGoAudit is TestServersAudit for the generated Go program on crypto/tls. It needs no installed server.
 func TestGoAudit(t *testing.T) {
 	if testing.Short() {
 		t.Skip("compiles programs: only without -short")
@@ -114,12 +114,12 @@ func TestGoAudit(t *testing.T) {
 }
 
 // outdated reports whether a server breaks a rule that only a newer release can follow. FIPS 140-3 needs the
-// extended master secret, which Caddy has if it was built with Go 1.21.
+// extended master secret, which Caddy supports if it was built with Go 1.21 or later.
 func outdated(c *Config, rule string) bool {
 	return rule == "ems-missing" && c.Policy.FIPS && c.Server.Kind == "caddy" && c.Server.Go.Before(Version{1, 21, 0})
 }
 
-// expected reports whether the configuration says that the server breaks a rule.
+// expected reports whether an unmet setting of the configuration explains why the server breaks the rule.
 func expected(c *Config, rule string) bool {
 	return slices.ContainsFunc(c.Unmet, func(r Unmet) bool {
 		return slices.Contains(strings.Fields(breaks[r.Setting]), rule)

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// goSuites are crypto/tls's suites of TLS 1.2 that aren't insecure. Caddy takes no others.
+// goSuites are crypto/tls's TLS 1.2 suites that aren't insecure. Caddy takes no others.
 var goSuites = func() map[string]bool {
 	m := map[string]bool{}
 	for _, s := range tls.CipherSuites() {
@@ -32,7 +32,7 @@ var goGroups = map[string]struct {
 	"secp384r1mlkem1024": {"SecP384r1MLKEM1024", "", Version{1, 26, 0}, Version{}},
 }
 
-// goSuiteNames returns those of the policy's suites of TLS 1.2 that crypto/tls has.
+// goSuiteNames returns the policy's TLS 1.2 suites that crypto/tls has.
 func (g *generator) goSuiteNames(who string) (names []string, source string) {
 	values := g.chachaFirst(current(g.Policy.Suites12, g.At))
 	lacks := 0

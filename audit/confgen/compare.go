@@ -30,14 +30,14 @@ func settingOf(name string) string {
 // A Difference is a directive that isn't the same in two configurations.
 type Difference struct {
 	Name         string
-	Yours, Ours  string // values, "" if the directive is missing; HasYours and HasOurs tell
+	Yours, Ours  string // values; "" also if the directive is missing, see HasYours and HasOurs
 	HasYours     bool
 	HasOurs      bool
 	Reason, From string
 }
 
-// Compare returns the differences of your configuration from ours. Words that have the same effect are
-// no difference.
+// Compare returns the differences between your configuration and ours. Directives with
+// the same effect count as equal.
 func Compare(yours, ours *Config) (out []Difference) {
 	mine, theirs := yours.Directives, ours.Directives
 	if ours.Server.Kind == "haproxy" {
@@ -87,7 +87,7 @@ func repeats(d Directive) bool {
 	return d.Name == "ssl-default-bind-options" || d.Name == "server.feature-flags" || d.Name == "ssl_conf_command Options"
 }
 
-// haproxyDefaults returns directives with the words of a bind line as the defaults that they replace.
+// haproxyDefaults returns directives, with each word of a bind line as the default that it overrides.
 func haproxyDefaults(directives []Directive) []Directive {
 	directives = slices.Clone(directives)
 	for i, d := range directives {
@@ -104,9 +104,10 @@ func haproxyDefaults(directives []Directive) []Directive {
 	return directives
 }
 
-// haproxyVersions returns directives without those of versions, and their difference. HAProxy has five
-// words for them: with ssl-min-ver and ssl-max-ver it ignores no-tlsv1x, and from 2.2 on, the oldest
-// version that is known here, TLS 1.2 is the least unless ssl-min-ver or force-tlsv1x says otherwise.
+// haproxyVersions returns both lists without the directives about TLS versions, and the difference of
+// these directives. HAProxy has five words for the versions. With ssl-min-ver or ssl-max-ver, it
+// ignores no-tlsv1x. Without ssl-min-ver and force-tlsv1x, the minimum is TLS 1.2 from HAProxy 2.2 on,
+// the oldest version that is known here.
 func haproxyVersions(yours, ours []Directive) (restYours, restOurs []Directive, d *Difference) {
 	versions := []string{"sslv3", "tlsv10", "tlsv11", "tlsv12", "tlsv13"}
 	split := func(all []Directive) (words []string, rest []Directive, allowed [5]bool) {
@@ -208,7 +209,7 @@ func apacheVersions(value string) (allowed [5]bool) {
 
 var sharedZone = regexp.MustCompile(`shared:[^: ]*(:|$)`)
 
-// units are those of directives of nginx and HAProxy.
+// units maps directives of nginx and HAProxy to the units of their values.
 var units = map[string]map[string]int{
 	"ssl_session_timeout": {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400},
 	"tune.ssl.lifetime":   {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400},

@@ -1,6 +1,6 @@
 // Package confgen writes TLS configurations for servers: for the version of the server that is
-// installed, and for the OpenSSL that it runs with, from a policy. Each directive says why it is
-// there, which document asks for it, and the version that it needs. The parts of the policy that a
+// installed, and for the OpenSSL that it runs with, from a policy. Each directive comes with the reason
+// for it, the document that asks for it, and the version that it needs. The parts of the policy that a
 // server can't follow are listed too.
 package confgen
 
@@ -21,7 +21,7 @@ var Servers = []string{"nginx", "apache", "haproxy", "lighttpd", "caddy", "postg
 type Options struct {
 	Server Server
 	Policy *policy.Policy
-	At     time.Time // values of the policy that end before this day are left out; now if zero
+	At     time.Time // values of the policy that expire before this day are left out; now if zero
 	// NoAES reports whether the processor lacks instructions for AES: ChaCha20 comes first then.
 	NoAES bool
 	// OCSP reports whether the certificate names an OCSP responder. Without one nothing can be
@@ -30,8 +30,8 @@ type Options struct {
 	Layout Layout
 }
 
-// A Layout says where the server finds its files, and where it listens. The zero value stands for
-// the places that are usual on Debian.
+// A Layout has the paths of the server's files, and the address that it listens on. The zero value
+// stands for the places that are usual on Debian.
 type Layout struct {
 	Names        []string // the site's names; "example.com" if there are none
 	Certificates []Certificate
@@ -48,11 +48,10 @@ type Layout struct {
 	Modules string
 }
 
-// A Certificate names the files of a certificate chain and its key. HAProxy has both in Chain.
+// A Certificate names the files of a certificate chain and its key. HAProxy reads both from Chain.
 type Certificate struct{ Chain, Key string }
 
-// A Directive is one line of a configuration that has to do with TLS, or with the speed of a site
-// on TLS.
+// A Directive is one line of a configuration that concerns TLS, or the speed of a site on TLS.
 type Directive struct {
 	Scope   string `json:"scope"` // "main", "site", or "listen" for words of the line that opens a port
 	Name    string `json:"name"`
@@ -78,8 +77,8 @@ type Config struct {
 	Notes      []string       `json:"notes"` // for the head of the file
 	Layout     Layout         `json:"-"`
 
-	// Of a configuration that [Read] has read: where its sites with TLS begin, the one first whose
-	// directives it has, and the parts that weren't read.
+	// Set by [Read]: the first lines of the sites with TLS, and the parts that weren't read. The
+	// first site is the one whose directives are in Directives.
 	Sites  []Place  `json:"sites,omitempty"`
 	Unread []Unread `json:"unread,omitempty"`
 }
@@ -193,7 +192,7 @@ func (g *generator) at(major, minor, patch int) bool {
 	return !g.Server.Version.Before(Version{major, minor, patch})
 }
 
-// versions returns the policy's versions of TLS that are still allowed, 1.2 before 1.3.
+// versions returns the policy's TLS versions that are still allowed, 1.2 before 1.3.
 func (g *generator) versions() (tls12, tls13 bool, source string) {
 	for _, v := range current(g.Policy.Versions, g.At) {
 		switch v.Name {
@@ -214,9 +213,9 @@ func (g *generator) versions() (tls12, tls13 bool, source string) {
 	return tls12, tls13, source
 }
 
-// current returns the values that a new configuration should have. It leaves out those that a
-// policy phases out, those whose time is over, and those that need encrypt-then-MAC, since OpenSSL
-// can't refuse clients without it.
+// current returns the values that a new configuration should have. It leaves out values that
+// the policy phases out, that have expired, or that need encrypt-then-MAC, since OpenSSL can't refuse
+// clients without it.
 func current(values []policy.Value, at time.Time) []policy.Value {
 	var out []policy.Value
 	for _, v := range values {

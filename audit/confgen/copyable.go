@@ -60,8 +60,8 @@ func haproxyOptions() (words []string) {
 // Copyable returns the directives that can be copied into another configuration of the same server, and
 // the names of the others. It copies the directives about TLS that it knows to open no file, load no
 // library, run no program and connect to nobody; Apache's caches get a path in the folder STATE. It
-// returns an error for a value whose meaning is in doubt, such as one that ends its own line and would
-// smuggle in further directives.
+// returns an error for a value whose meaning is in doubt, such as one with a semicolon or a line break,
+// which could smuggle in further directives.
 func (c *Config) Copyable() (copyable []Directive, others []string, err error) {
 	for _, d := range c.Directives {
 		if !d.isCopied(c.Server.Kind) {
@@ -79,8 +79,8 @@ func (c *Config) Copyable() (copyable []Directive, others []string, err error) {
 	return copyable, others, nil
 }
 
-// apacheCache splits the value of a cache of Apache, such as shmcb:/run/cache(512000), into its kind and
-// its size.
+// apacheCache splits the value of an Apache cache directive, such as shmcb:/run/cache(512000), into the
+// cache's kind and its size.
 func apacheCache(d Directive) (scheme, size string, ok bool) {
 	if name := strings.ToLower(d.Name); name != "sslsessioncache" && name != "sslstaplingcache" {
 		return "", "", false
@@ -90,7 +90,7 @@ func apacheCache(d Directive) (scheme, size string, ok bool) {
 	return scheme, size, ok
 }
 
-// isCopied reports whether a directive of a server is one of those that are copied.
+// isCopied reports whether a directive is copied for this kind of server.
 func (d Directive) isCopied(kind string) bool {
 	name, value := strings.ToLower(d.Name), strings.ToLower(d.Value)
 	switch {
@@ -108,7 +108,7 @@ func (d Directive) isCopied(kind string) bool {
 	return copied[kind][name]
 }
 
-// checkValue returns an error if the value of a directive has characters that may end it.
+// checkValue returns an error if the directive's value contains characters that may terminate it.
 func (d Directive) checkValue() error {
 	value, unsafe := d.Value, ";{}#"
 	for _, quote := range []string{`"`, "'"} {

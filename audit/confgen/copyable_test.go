@@ -12,7 +12,7 @@ import (
 	"github.com/ossl-go/ossl/policy"
 )
 
-// A configuration of somebody else can't smuggle directives into a trial.
+// Somebody else's configuration can't smuggle directives into a trial.
 func TestCopyable(t *testing.T) {
 	for _, test := range []struct {
 		kind, text string

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// A fact is what an independent reading of a public configuration says.
+// A fact is the result of an independent reading of a public configuration.
 type fact struct {
 	kind, source string
 	text         string // the number of sites, and the directives; long values by their hash
@@ -38,9 +38,9 @@ func facts(t *testing.T) map[string]fact {
 	return out
 }
 
-// TestCorpus reads the public configurations that are in the folders of OSSL_CORPUS, as far as the table has
-// facts of them. They were found by the Python package crossplane for nginx, by Caddy's own tests for Caddy, and for
-// the others by their lines. Each file is read alone, without those that it includes.
+// TestCorpus reads the public configurations in the folders of OSSL_CORPUS that the table has facts about.
+// The facts come from the Python package crossplane for nginx, from Caddy's own tests for Caddy, and from
+// the configurations' lines for the others. Each file is read alone, without the files that it includes.
 func TestCorpus(t *testing.T) {
 	folders := os.Getenv("OSSL_CORPUS")
 	if folders == "" {

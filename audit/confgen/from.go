@@ -79,7 +79,7 @@ func (r *reading) note(at Place, format string, args ...any) {
 	}
 }
 
-// include calls read for each file that a pattern names. It notes what keeps a file from being read.
+// include calls read for each file that a pattern names. It notes why a file can't be read.
 func (r *reading) include(s statement, pattern string, read func(file string) error) error {
 	what := strings.Join(s.words, " ")
 	if !filepath.IsAbs(pattern) {
@@ -144,7 +144,7 @@ func (s statement) inner() *block {
 // is reports whether a statement begins with this word, in any case.
 func (s statement) is(name string) bool { return strings.EqualFold(s.words[0], name) }
 
-// has reports whether one of the arguments is this word.
+// has reports whether an argument is this word.
 func (s statement) has(word string) bool {
 	return slices.ContainsFunc(s.words[1:], func(w string) bool { return strings.EqualFold(w, word) })
 }
@@ -202,9 +202,9 @@ var siteFolders = []string{"sites-available", "sites-enabled", "conf-available",
 	"conf.d", "snippets"}
 
 // Read reads the part of a server's configuration that is about TLS: the directives that hold for
-// the whole server, and those of the first site with TLS. It reads included files too, and runs
-// nothing. Files with secrets, such as keys, are not opened. The other sites are in Sites, and the
-// parts that it couldn't read in Unread.
+// the whole server or for its first site with TLS. It reads included files too, and runs nothing.
+// It doesn't open files with secrets, such as keys. The other sites are in Sites, and the parts that
+// it couldn't read in Unread.
 func Read(s Server, file string) (*Config, error) {
 	r := &reading{base: filepath.Dir(file), noted: map[Unread]bool{}}
 	if abs, err := filepath.Abs(r.base); err == nil && slices.Contains(siteFolders, filepath.Base(abs)) {

@@ -129,7 +129,7 @@ func (c *Config) readLighttpd(r *reading, file string) error {
 			c.Sites = append(c.Sites, s.Place)
 		}
 	}
-	// The directives of a socket come after those of the main part, and "=" replaces a list of theirs.
+	// A socket's directives come after the main part's, and their "=" replaces the main part's list.
 	slices.SortStableFunc(statements, func(a, b statement) int { return len(a.blocks) - len(b.blocks) })
 	for _, s := range statements {
 		if len(s.words) < 3 || !strings.HasPrefix(s.words[0], "ssl.") && s.words[0] != "server.feature-flags" &&

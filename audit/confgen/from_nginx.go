@@ -91,8 +91,8 @@ func (s *scanner) quoted(quote byte) int {
 
 var nginxUnescape = strings.NewReplacer(`\"`, `"`, `\'`, `'`, `\\`, `\`, `\t`, "\t", `\r`, "\r", `\n`, "\n").Replace
 
-// skipLua goes on behind the } that ends a block of Lua, whose { was taken: braces in Lua's strings and
-// comments count for nothing.
+// skipLua moves behind the } that closes a block of Lua, whose { has been taken. It ignores braces in
+// Lua's strings and comments.
 func (s *scanner) skipLua() {
 	for open := 1; open > 0 && s.i < len(s.text); {
 		s.take(s.until(`{}"'-[`))
@@ -199,7 +199,7 @@ type nginxServer struct {
 	on        string // the value of ssl or starttls, which nginx before 1.25.1 has
 }
 
-// nginxServers returns the servers with TLS: those of http {} first.
+// nginxServers returns the servers with TLS. The servers in http {} come first.
 func nginxServers(statements []statement) (servers []*nginxServer) {
 	var all []*nginxServer
 	byBlock := map[*block]*nginxServer{}
@@ -259,7 +259,7 @@ func (c *Config) readNginx(r *reading, file string) error {
 			first = server
 		}
 	}
-	// A site with one of these has none of the level above.
+	// A site that has one of these directives inherits none with its name from the level above.
 	own := map[string]bool{}
 	for _, s := range statements {
 		if first.block != nil && s.inner() == first.block && (s.is("add_header") || s.is("ssl_conf_command")) {

@@ -37,7 +37,7 @@ func (d Directive) Line(server string) string {
 }
 
 // NeedsNewer reports whether the oldest version of the server that configurations are made for lacks the
-// directive: Needs says which one has it.
+// directive. Needs names the first version that has it.
 func (d Directive) NeedsNewer(server string) bool {
 	v, err := ParseVersion(d.Needs)
 	return err == nil && limits[server].oldest.Before(v)

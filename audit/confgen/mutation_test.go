@@ -16,7 +16,7 @@ import (
 type mutation struct {
 	setting string
 	alter   func(string) string
-	rules   string // one of them, and no other
+	rules   string // the audit reports one, and no other rule
 }
 
 // Each of the mutations alters one directive. No mutation alters a directive that a client can't see,

@@ -17,7 +17,7 @@ func entry(r *tlsnames.Registry, name string) (e tlsnames.Entry, since Version) 
 	return e, since
 }
 
-// suites12 returns the suites of TLS 1.2 as OpenSSL's names. ChaCha20 comes first on a processor
+// suites12 returns the TLS 1.2 suites by OpenSSL's names. ChaCha20 comes first on a processor
 // without AES.
 func (g *generator) suites12() (list, source string) {
 	values := g.chachaFirst(current(g.Policy.Suites12, g.At))

@@ -30,7 +30,7 @@ func describe(t *testing.T, kind, file string) string {
 	return out.String()
 }
 
-// TestReadText reads the configurations in testdata/read.txt, also with the ends of lines that Windows has.
+// TestReadText reads the configurations in testdata/read.txt, also with Windows line endings.
 func TestReadText(t *testing.T) {
 	all, err := os.ReadFile("testdata/read.txt")
 	if err != nil {

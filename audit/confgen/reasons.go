@@ -28,8 +28,8 @@ const (
 
 const defaultLifetime = 86400 // seconds, if the policy is silent
 
-// order returns the reason for the setting of the order, and whether the server's decides. On a
-// processor without AES the server's order says that ChaCha20 comes first.
+// order returns the reason for the setting of the order, and reports whether the server's order
+// decides. On a processor without AES, the server's order has ChaCha20 first.
 func (g *generator) order() (server bool, reason, source string) {
 	o := g.Policy.Order
 	switch {

@@ -15,13 +15,13 @@ import (
 
 // A Process is a server that Start has started.
 type Process struct {
-	Address string // host:port of TLS
+	Address string // host:port of the TLS listener
 	cmd     *exec.Cmd
 	out     *bounded
 	ended   chan struct{}
 }
 
-// A StartError says that a server refused its configuration, or didn't start with it.
+// A StartError reports that a server refused its configuration, or didn't start with it.
 type StartError struct {
 	Server string
 	Output string // of the server, without the folder's name
@@ -81,7 +81,7 @@ func (c *Config) makeDatabase(ctx context.Context) error {
 	return nil
 }
 
-// Check has the server check the configuration. Its error is a *StartError if the server refuses it.
+// Check makes the server check the configuration. Its error is a *StartError if the server refuses it.
 func (c *Config) Check(ctx context.Context, file string) error {
 	dir := c.Layout.State
 	var args []string
@@ -174,10 +174,10 @@ func (c *Config) Start(ctx context.Context, file string) (*Process, error) {
 	}
 }
 
-// Ended is closed when the server has ended.
+// Ended returns a channel that is closed when the server has exited.
 func (p *Process) Ended() <-chan struct{} { return p.ended }
 
-// Stop ends the server and all that it has started, and waits for that.
+// Stop stops the server and all processes that it has started, and waits until the server has exited.
 func (p *Process) Stop() {
 	kill(p.cmd, false)
 	select {
@@ -188,7 +188,7 @@ func (p *Process) Stop() {
 	<-p.ended
 }
 
-// run runs a program to its end.
+// run runs a program until it exits.
 func run(ctx context.Context, cmd *exec.Cmd, s Server, dir string) (string, error) {
 	out := &bounded{left: 1 << 16}
 	cmd.Stdout, cmd.Stderr, cmd.Dir, cmd.WaitDelay = out, out, dir, time.Second
@@ -206,7 +206,7 @@ func run(ctx context.Context, cmd *exec.Cmd, s Server, dir string) (string, erro
 	return out.String(), err
 }
 
-// environment is a small one, so that servers behave the same for all users.
+// environment returns a small environment, so that servers behave the same for all users.
 func environment(s Server, dir string) []string {
 	env := []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "HOME=" + dir, "TMPDIR=" + dir, "LC_ALL=C", "XDG_DATA_HOME=" + dir,
 		"XDG_CONFIG_HOME=" + dir}
@@ -232,8 +232,8 @@ func clean(out, dir string) string {
 	return strings.Join(lines, "; ")
 }
 
-// FreePorts returns ports of the loopback address on which nothing listens now. The kernel gives them to
-// nobody else who asks for any port: they are below the ones for that.
+// FreePorts returns ports of the loopback address on which nothing listens now. They are below the ports
+// that the kernel gives to programs that ask for any port, so it gives them to nobody else.
 func FreePorts(n int) ([]int, error) {
 	var ports []int
 	for tries := 0; len(ports) < n; tries++ {
@@ -250,5 +250,6 @@ func FreePorts(n int) ([]int, error) {
 	return ports, nil
 }
 
-// IsRefused reports whether an error says that the server refused its configuration.
+// IsRefused reports whether an error is a *StartError: the server refused its configuration, or didn't
+// start with it.
 func IsRefused(err error) bool { return errors.As(err, new(*StartError)) }

@@ -11,9 +11,9 @@ import (
 // nobody is the user of servers that root starts.
 const nobody = 65534
 
-// confine has a program run in a process group of its own, and not as root: as nobody, or, if
-// nobody can't reach the program or its folder, in a user namespace, where root's files are
-// readable and no right of root is left.
+// confine makes a program run in a process group of its own, and without root's rights. It runs as
+// nobody, or in a user namespace if nobody can't reach the program or its folder. In the namespace
+// it can read root's files, but has no other right of root.
 func confine(cmd *exec.Cmd, s Server) error {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if os.Getuid() != 0 {
@@ -54,7 +54,7 @@ func own(s Server, dir string) error {
 	})
 }
 
-// kill ends a program's process group.
+// kill sends SIGTERM to a program's process group, or SIGKILL if hard is set.
 func kill(cmd *exec.Cmd, hard bool) {
 	if cmd.Process == nil {
 		return

@@ -138,7 +138,7 @@ func (c *Config) write(bare bool) string {
 	return w.out.String()
 }
 
-// place says where the file belongs, or "" if a user starts the server with it.
+// place returns a sentence that names the file's place, or "" if a user starts the server with it.
 func (c *Config) place() string {
 	name := c.Layout.Names[0]
 	switch {

@@ -32,7 +32,8 @@ type Options struct {
 
 // A Side is one of the two configurations.
 type Side struct {
-	// Stopped says why the server didn't start, and Directive the one without which it starts.
+	// Stopped is the error of a server that didn't start, and Directive the directive without which
+	// it starts.
 	Stopped, Directive string
 	LeftOut            []string // the names of directives that weren't copied into the trial
 	Report             *audit.Report
@@ -40,7 +41,7 @@ type Side struct {
 	Full, Resumed      []float64 // milliseconds of handshakes, one for each round
 	FirstByte          []float64 // milliseconds from the connection's begin to a response's first byte
 	Bulk               []float64 // megabytes a second
-	Offered, Hits      int       // sessions of TLS offered again, and resumed
+	Offered, Hits      int       // TLS sessions offered again, and resumed
 	Version, Group     string    // that a current client gets
 }
 
@@ -49,8 +50,8 @@ type Result struct{ Yours, Ours Side }
 
 const bulkBytes = 16 << 20
 
-// Run compares two configurations. Its error says that the comparison couldn't be made; a server
-// that doesn't start with a configuration is a result.
+// Run compares two configurations. It returns an error if it couldn't make the comparison. A server
+// that doesn't start with its configuration is a result, not an error.
 func Run(ctx context.Context, o Options) (*Result, error) {
 	dir, err := os.MkdirTemp("", "ossl-trial-")
 	if err != nil {
@@ -162,8 +163,8 @@ func configuration(o Options, dir, root, backend string) (*confgen.Config, *x509
 	return c, roots, err
 }
 
-// copyYours replaces the directives of c by those of yours that can be copied, and returns the names of
-// the others.
+// copyYours replaces the directives of c by the directives of yours that can be copied, and returns the
+// names of the others.
 func copyYours(c, yours *confgen.Config) (leftOut []string, err error) {
 	c.Directives = nil
 	if yours != nil {
@@ -242,7 +243,6 @@ func (r *running) audit(ctx context.Context, o Options) error {
 	return nil
 }
 
-// errEnded means that a server ended while it was measured.
 var errEnded = errors.New("the server ended while it was measured")
 
 func (r *running) measure(ctx context.Context) error {

@@ -18,7 +18,7 @@ import (
 	"github.com/ossl-go/ossl/policy"
 )
 
-// TestInterrupted ends a trial at each of its steps: no file and no process may be left.
+// TestInterrupted interrupts a trial at each of its steps. No file and no process may be left.
 func TestInterrupted(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("servers are started on Linux only")
