@@ -23,12 +23,12 @@ var known = []struct{ number, name string }{
 	{"1.1", "1.1"}, {"3.0", "system"}, {"3.5", "3.5"}, {"3.6", "new"}, {"4.0", "4.0"},
 }
 
-// majors are the numbers in the names of OpenSSL's libraries, the newest first, as ossl prefers
-// them.
+// majors are the numbers in the names of OpenSSL's libraries, the newest first, in ossl's order of
+// preference.
 var majors = []string{"4", "3", "1.1"}
 
-// folders are the places of libssl below a folder that OpenSSL was installed to, or that a package
-// was unpacked into.
+// folders are the folders that may contain libssl, relative to the one that OpenSSL was installed to
+// or a package was unpacked into.
 var folders = []string{".", "lib64", "lib", "lib/*-linux-*", "usr/lib64", "usr/lib", "usr/lib/*-linux-*"}
 
 // versionAt returns the version for an OpenSSL in dir. It is tested like the nearest version among
@@ -60,7 +60,7 @@ func versionAt(dir string) (version, error) {
 		strings.Join(majors, ", .so."), dir, strings.Join(folders[1:], ", "))
 }
 
-// versionText is in each libcrypto: OpenSSL_version(3).
+// versionText matches the text in each libcrypto that OpenSSL_version(3) returns.
 var versionText = regexp.MustCompile(`\x00OpenSSL (\d+\.\d+\.\d+[^\s\x00]*) `)
 
 // numberIn reads the version from a libcrypto's file, without loading it.

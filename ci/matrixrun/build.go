@@ -18,7 +18,7 @@ import (
 type binary struct {
 	pkg, dir, file string
 	adapter        bool // of another module than the core
-	fips           bool // runs in rows of FIPS mode's own tests only
+	fips           bool // runs only in the rows for FIPS mode's own tests
 }
 
 // boundary is the package by which all others call OpenSSL.
@@ -54,7 +54,7 @@ func (b *testbed) build(ctx context.Context, patterns string, adapters bool) err
 			return commandError("go list -m", err)
 		}
 		for _, dir := range strings.Fields(string(out)) {
-			if dir == core || dir == command { // whose tests take long and call little of OpenSSL by themselves
+			if dir == core || dir == command { // the command's tests take long and call few OpenSSL functions themselves
 				continue
 			}
 			if err := b.buildModule(ctx, dir, []string{"./..."}, true); err != nil {

@@ -7,9 +7,9 @@
 //	go run ./ci/matrixrun [-only 1.1,3.5] [-run REGEXP] DIR
 //	go run ./ci/matrixrun [-run REGEXP] -at /opt/openssl-4.1
 //
-// It fails when a test fails in any row, when a version other than the one named was loaded, and,
-// with CI=true, when a test was skipped in every row, or for any reason but a version or a tool
-// that isn't installed.
+// It fails if a test fails in any row, or if a version other than the one named was loaded. With
+// CI=true it also fails if a test was skipped in every row, or for any reason but a version or a
+// tool that isn't installed.
 package main
 
 import (
@@ -45,7 +45,7 @@ func main() {
 		fmt.Fprintln(os.Stderr, "usage: matrixrun [flags] DIR\n       matrixrun [flags] -at FOLDER")
 		os.Exit(2)
 	}
-	// Interrupted, it still removes its files.
+	// After an interrupt, it still removes its files.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := matrix(ctx, flag.Arg(0), o, os.Getenv("CI") == "true"); err != nil {
@@ -60,7 +60,7 @@ type options struct {
 	timeout                                time.Duration
 }
 
-// arguments are a test binary's.
+// arguments returns the arguments of a test binary.
 func (o options) arguments(p planned) []string {
 	run, timeout := p.mode.run, o.timeout
 	if o.run != "" {
@@ -132,7 +132,7 @@ func matrix(ctx context.Context, dir string, o options, ci bool) error {
 	return report(os.Stdout, rows, o.whole(), ci)
 }
 
-// versions returns those in dir, or the one that -at names.
+// versions returns the versions in dir, or the version that -at names.
 func (o options) versions(dir string) ([]version, error) {
 	if o.at == "" {
 		return findVersions(dir)
@@ -217,7 +217,7 @@ func runAll(ctx context.Context, plan []planned, rows []*row, scratch string, o 
 	return bed, context.Cause(ctx)
 }
 
-// runRest runs those tests of a row, which 'make test' stands for, that all other rows skip.
+// runRest runs the tests of a row that all other rows skip. 'make test' stands for the row's other tests.
 func (b *testbed) runRest(ctx context.Context, p planned, tests []string, o options) (*row, error) {
 	o.run = "^(" + strings.Join(tests, "|") + ")$"
 	r, err := b.run(ctx, p, o.arguments(p))
@@ -239,7 +239,7 @@ func weight(p planned) int {
 	return 0
 }
 
-// queueOf returns a channel that gives the indexes, and then is closed.
+// queueOf returns a closed channel that holds the indexes.
 func queueOf(indexes []int) <-chan int {
 	queue := make(chan int, len(indexes))
 	for _, i := range indexes {
@@ -249,7 +249,7 @@ func queueOf(indexes []int) <-chan int {
 	return queue
 }
 
-// runRows runs those rows of a plan that it gets from a queue.
+// runRows runs the rows of a plan whose indexes it receives from a queue.
 func (b *testbed) runRows(ctx context.Context, plan []planned, rows []*row, queue <-chan int, o options) error {
 	for i := range queue {
 		p := plan[i]

@@ -29,8 +29,8 @@ type row struct {
 	elapsed time.Duration
 }
 
-// saysLeftOut begins a line of a test binary that leaves tests out by itself: a pattern and the
-// reason follow.
+// saysLeftOut begins a line that a test binary prints if it leaves tests out by itself. A pattern
+// and the reason follow.
 const saysLeftOut = "left out: "
 
 type skip struct {
@@ -42,7 +42,7 @@ type event struct {
 	Action, Package, Test, Output string
 }
 
-// name is the test's, with its package's last element.
+// name returns the test's name, after the last element of its package's path.
 func (e event) name() string { return path.Base(e.Package) + "." + e.Test }
 
 // read counts a test binary's results from test2json's output, and copies the output of failed
@@ -96,8 +96,8 @@ func (r *row) add(e event, output map[string][]string, failures io.Writer) {
 			delete(output, e.Test)
 			return
 		}
-		// The package's own end: tests that have not finished were cut off, by a crash or the time
-		// limit.
+		// The package itself has failed. A crash or the time limit cut off the tests that have not
+		// finished.
 		own := output[""]
 		delete(output, "")
 		for _, test := range slices.Sorted(maps.Keys(output)) {
@@ -137,8 +137,8 @@ func reason(output []string) string {
 
 const tools = `openssl|nginx|curl|gnutls-\w+|node|python3?|cc|redis-server|rust-libp2p|strace`
 
-// steps are scripts that .ci/run calls as well, and that run tests which others leave out.
-// TestSteps compares them with it.
+// steps are scripts that .ci/run calls as well, and that run tests which other steps leave out.
+// TestSteps compares the list with .ci/run.
 var steps = []string{"acme", "config", "kernel-tls", "redis"}
 
 var (
@@ -194,10 +194,10 @@ func skippedByAll(rows []*row) (tests []string) {
 }
 
 // report prints the table and the reasons for skips, and returns an error if the run is to fail.
-// whole means that rows are all rows, so that a test that all of them skipped runs nowhere.
+// If whole is true, rows are all rows, so a test that all of them skipped runs nowhere.
 func report(w io.Writer, rows []*row, whole, ci bool) error {
 	var passed, failed, skipped, unexplained int
-	where := map[skip][]string{} // the rows of each
+	where := map[skip][]string{} // the rows with each skip
 	ran := ranSomewhere(rows)
 	fmt.Fprintf(w, "\n%-19s %7s %7s %8s %7s  %s\n", "version", "passed", "failed", "skipped", "time", "library")
 	for _, r := range rows {

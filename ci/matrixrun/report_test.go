@@ -133,7 +133,7 @@ func TestReportFails(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			// Each skips a test that the other runs, unless that skips it too.
+			// Each row skips a test that the other row runs, unless the other skips it too.
 			if !slices.ContainsFunc(test.row.skips, func(s skip) bool { return s.test == "S" }) {
 				test.row.ran = map[string]bool{"S": true}
 			}
@@ -146,7 +146,7 @@ func TestReportFails(t *testing.T) {
 	}
 }
 
-// TestSkippedByAll: tests that a row has run, or that run elsewhere, aren't among those that are left.
+// TestSkippedByAll checks that tests which a row has run, or which run elsewhere, are not returned.
 func TestSkippedByAll(t *testing.T) {
 	rows := []*row{
 		{ran: map[string]bool{"a.TestOne": true, "b.TestTwo": true}, skips: []skip{

@@ -95,7 +95,7 @@ var modes = []mode{
 	{name: "all FIPS", env: []string{"OSSL_TEST_FIPS=1", "GODEBUG=fips140=on"}, apiOnly: true, fips: true},
 }
 
-// withAdapters are the versions under which the other modules' tests run too. Those use the core's
+// withAdapters are the versions under which the other modules' tests run too. They use the core's
 // API only, so the oldest version, the newest, and the one with the longest support are enough.
 var withAdapters = []string{"1.1", "3.5", "4.0"}
 
@@ -118,8 +118,8 @@ func (p planned) short() bool { return !p.adapters() && !p.mode.fips && !p.teste
 func (p planned) tested() bool { return p.name() == "system" || p.name() == "system libssl" }
 
 // other reports whether the row runs only if the options ask for it: a row of a release that Debian
-// doesn't have, or one that others stand for. Of the oldest 3.0, which differs most from the one
-// that Debian has, one row is always run.
+// doesn't have, or one that others stand for. One row of the oldest 3.0 always runs, since that
+// release differs most from Debian's 3.0.
 func (p planned) other() bool {
 	switch p.name() {
 	case "new libssl", "new sessions", "3.5 libssl", "3.5 sessions": // between the rows of 1.1 and 4.0
@@ -139,7 +139,7 @@ func rowsOf(versions []version) []planned {
 	for _, v := range versions {
 		for _, m := range modes {
 			if m.fips {
-				// One is enough, of the version whose provider is the next to be validated.
+				// One version is enough: the one whose provider is the next to be validated.
 				if _, err := os.Stat(v.fipsConfig()); v.rowsLike() != "3.5" || err != nil {
 					continue
 				}

@@ -178,7 +178,7 @@ func (p planned) environment() []string {
 		env = append(env, "CC="+muslCC)
 	}
 	if v.major != "" {
-		env = append(env, "OSSL_LIBRARY="+v.major) // by default a newer library of the host would be preferred
+		env = append(env, "OSSL_LIBRARY="+v.major) // otherwise a newer library of the host would be preferred
 	}
 	// Modules of another version don't load. The host's openssl command sees these too, and fails
 	// only if it must load one.
@@ -189,7 +189,7 @@ func (p planned) environment() []string {
 		if engines := filepath.Join(dir, "engines-1.1"); isDir(engines) {
 			env = append(env, "OPENSSL_ENGINES="+engines)
 			if v.major == "" {
-				env = append(env, "OSSL_LIBRARY=1.1") // by default the host's newer one is preferred
+				env = append(env, "OSSL_LIBRARY=1.1") // otherwise the host's newer library would be preferred
 			}
 		}
 	}
@@ -226,8 +226,9 @@ func (b *testbed) run(ctx context.Context, p planned, args []string) (*row, erro
 
 const rootPackage = "github.com/ossl-go/ossl"
 
-// ofAPI reports whether a binary has tests of the core's API: of connections, which the modes are
-// about. Package policy/apply has one in FIPS mode, of servers by the policies that need it.
+// ofAPI reports whether a binary tests connections through the core's API, since the modes concern
+// connections. Package policy/apply has such tests for FIPS mode only: tests of servers and clients
+// with the policies that need it.
 func (b binary) ofAPI(m mode) bool {
 	if b.pkg == rootPackage+"/policy/apply" {
 		return m.run == "FIPS"
