@@ -74,8 +74,8 @@ func Compare(yours, ours *Config) (out []Difference) {
 	return out
 }
 
-// key distinguishes directives: by name, by value if they repeat, and Caddy's two kinds of
-// protocols. Any directive may set the header of HSTS.
+// key returns a key that distinguishes directives: by name, by value if they can repeat, and between
+// Caddy's two kinds of protocols. Any directive may set the HSTS header.
 func key(d Directive) string {
 	if d.Setting == "hsts" {
 		return d.Setting
@@ -177,7 +177,7 @@ func same(name, a, b string) bool {
 		return a == b || a+b == "on"
 	case "protocols": // Caddy: without a highest version, it is TLS 1.3
 		return strings.TrimSuffix(a, " tls1.3") == strings.TrimSuffix(b, " tls1.3")
-	case "ssl_session_cache": // its name means nothing
+	case "ssl_session_cache": // the cache's name has no effect
 		return sharedZone.ReplaceAllString(a, "shared:$1") == sharedZone.ReplaceAllString(b, "shared:$1")
 	case "sslsessioncache", "sslstaplingcache":
 		kind, size, ok := apacheCache(Directive{Name: name, Value: a})

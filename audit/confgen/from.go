@@ -15,7 +15,7 @@ const (
 	maxFiles = 500
 	maxBytes = 8 << 20
 	maxDepth = 16
-	// maxBlocks bounds the blocks in each other.
+	// maxBlocks bounds the depth of nested blocks.
 	maxBlocks = 64
 )
 
@@ -41,14 +41,14 @@ type reading struct {
 	noted        map[Unread]bool
 }
 
-// errUnreadable is an error of one file: the others can be read.
+// errUnreadable means that one file can't be read. The others can.
 var errUnreadable = errors.New("can't be read")
 
 func (r *reading) file(path string) (string, error) {
 	if r.files++; r.files > maxFiles {
 		return "", fmt.Errorf("the configuration includes more than %d files", maxFiles)
 	}
-	if info, err := os.Stat(path); err != nil { // before it is opened: a named pipe would wait for its writer
+	if info, err := os.Stat(path); err != nil { // before opening it, since a named pipe would wait for its writer
 		return "", unreadable{err}
 	} else if !info.Mode().IsRegular() {
 		return "", unreadable{fmt.Errorf("%s is not a regular file", path)}
@@ -94,7 +94,7 @@ func (r *reading) include(s statement, pattern string, read func(file string) er
 		found = slices.DeleteFunc(found, func(name string) bool { return strings.HasPrefix(filepath.Base(name), ".") })
 	}
 	if len(found) == 0 {
-		// A pattern may match nothing, but its folder is not on this machine, or elsewhere.
+		// A pattern with wildcards may match nothing. It is noted only if its folder doesn't exist here.
 		if _, err := os.Stat(filepath.Dir(pattern)); err != nil || !strings.ContainsAny(pattern, "*?[") {
 			r.note(s.Place, "%s: no such file", what)
 		}
@@ -109,7 +109,7 @@ func (r *reading) include(s statement, pattern string, read func(file string) er
 	return nil
 }
 
-// A block is a part of a configuration that holds others.
+// A block is a part of a configuration that contains other parts.
 type block struct {
 	words []string // at its beginning
 	Place
@@ -149,7 +149,7 @@ func (s statement) has(word string) bool {
 	return slices.ContainsFunc(s.words[1:], func(w string) bool { return strings.EqualFold(w, word) })
 }
 
-// A nest is the blocks around the place of a file that is read.
+// A nest holds the blocks around the current place in a file.
 type nest struct {
 	file   string
 	outer  int // the number of blocks that began in other files
@@ -233,8 +233,8 @@ func (c *Config) put(scope, name, value string) {
 
 const hstsName = "Strict-Transport-Security"
 
-// secretFile reports whether a directive names certificates, keys or clients' authorities: the
-// trial has its own.
+// secretFile reports whether a directive names certificates, keys or clients' authorities. The trial
+// has its own.
 func secretFile(name string) bool {
 	n := strings.ToLower(name)
 	if n == "ssl_stapling_verify" {

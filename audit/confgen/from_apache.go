@@ -27,7 +27,7 @@ func logicalLines(text string, escape bool, each func(line string, number int) e
 	return each(joined.String(), begin)
 }
 
-// apacheWords splits a line as ap_getword_conf does: a # begins a comment at the line's begin only.
+// apacheWords splits a line as ap_getword_conf does: a # begins a comment only at the start of a line.
 func apacheWords(line string) (words []string) {
 	line = strings.TrimSpace(line)
 	if strings.HasPrefix(line, "#") {
@@ -88,8 +88,8 @@ func (r *reading) apache(file string, around []*block, depth int) ([]statement, 
 	return out, err
 }
 
-// serverRoot takes the folder of ServerRoot for relative names. In a copy from another machine it is the
-// folder of that name around the main file.
+// serverRoot makes names relative to the folder of ServerRoot. In a copy from another machine, that is
+// the folder with the same name around the main file.
 func (r *reading) serverRoot(s statement) {
 	root := s.words[1]
 	for _, dir := range []string{root, filepath.Dir(r.base), r.base} {
@@ -120,7 +120,7 @@ func (r *reading) apacheFiles(s statement, name string, around []*block, depth i
 type apachePart struct {
 	host      *block // <VirtualHost>
 	narrow    *block // a part of a site
-	condition *block // that isn't evaluated
+	condition *block // a condition that isn't evaluated
 	macro     bool
 }
 
@@ -149,7 +149,7 @@ func (c *Config) readApache(r *reading, file string) error {
 	if err != nil {
 		return err
 	}
-	// SSLEngine of the whole server holds for the virtual hosts that have none.
+	// The whole server's SSLEngine holds for the virtual hosts without one.
 	var hosts []*block
 	engine := map[*block]string{}
 	for _, s := range statements {
@@ -204,14 +204,14 @@ func (c *Config) readApache(r *reading, file string) error {
 	return nil
 }
 
-// apacheDirective returns the directive of a statement that is about TLS. Its scope is "main" if the
-// server takes it nowhere else.
+// apacheDirective returns the directive of a statement about TLS. Its scope is "main" if the server
+// accepts it nowhere else.
 func apacheDirective(s statement) (d Directive, ok bool) {
 	name, words := s.words[0], s.words[1:]
 	lower := strings.ToLower(name)
 	switch {
 	case len(words) == 0 || secretFile(name):
-	case lower == "ssloptions" || lower == "sslusername" || strings.HasPrefix(lower, "sslrequire"): // of requests
+	case lower == "ssloptions" || lower == "sslusername" || strings.HasPrefix(lower, "sslrequire"): // these concern requests
 	case (lower == "sslopensslconfcmd" || lower == "sslciphersuite") && len(words) == 2:
 		return Directive{Name: name + " " + words[0], Value: words[1]}, true
 	case lower == "sslsessioncache" || lower == "sslstaplingcache":

@@ -70,7 +70,7 @@ type caddyNode struct {
 	Place
 }
 
-// maxNodes bounds the lines of a Caddyfile whose snippets are put in.
+// maxNodes bounds the lines of a Caddyfile with its snippets inserted.
 const maxNodes = 100_000
 
 type caddyReading struct {
@@ -115,7 +115,7 @@ func (r *caddyReading) parse(file string) ([]*caddyNode, error) {
 			}
 			open = open[:len(open)-1]
 		case '\n', theEnd:
-			// A site's addresses may go on in the next line.
+			// A site's addresses may continue on the next line.
 			if len(open) > 1 || node == nil || !strings.HasSuffix(node.words[len(node.words)-1], ",") || t.mark == theEnd {
 				end()
 			}
@@ -131,7 +131,7 @@ func (r *caddyReading) parse(file string) ([]*caddyNode, error) {
 	}
 }
 
-// resolve puts the snippets and the files that nodes import into their places.
+// resolve replaces each import in nodes by the snippet or the files that it names.
 func (r *caddyReading) resolve(nodes []*caddyNode, args []string, depth int) (out []*caddyNode, err error) {
 	for _, n := range nodes {
 		if r.nodes++; r.nodes > maxNodes {
@@ -175,7 +175,7 @@ func (r *caddyReading) resolve(nodes []*caddyNode, args []string, depth int) (ou
 	return out, nil
 }
 
-// caddyArguments puts the arguments of an import into words.
+// caddyArguments replaces the placeholders in words by the arguments of an import.
 func caddyArguments(words, args []string) []string {
 	words = slices.Clone(words)
 	for i := range words {
@@ -187,8 +187,8 @@ func caddyArguments(words, args []string) []string {
 	return words
 }
 
-// caddyHasTLS reports whether a site has TLS: Caddy gives it to all sites with a name that aren't on the
-// port of plain HTTP. Without its automatic HTTPS, ports that are given have none.
+// caddyHasTLS reports whether a site has TLS. Caddy turns TLS on for all sites with a name that aren't on
+// the port of plain HTTP. If automatic HTTPS is off, a port other than 443 has no TLS.
 func caddyHasTLS(site *caddyNode, auto bool, httpPort string) bool {
 	if slices.ContainsFunc(site.under, func(n *caddyNode) bool { return len(n.words) > 0 && n.words[0] == "tls" }) {
 		return true
@@ -248,7 +248,7 @@ func (c *Config) readCaddy(r *reading, file string) error {
 			if c.Sites = append(c.Sites, n.Place); site == nil {
 				site = n
 			}
-		case !n.block: // of a file that a site imports
+		case !n.block: // a line of a file that a site imports
 			site = &caddyNode{under: nodes}
 		}
 	}
@@ -258,7 +258,7 @@ func (c *Config) readCaddy(r *reading, file string) error {
 	return nil
 }
 
-// caddySite takes the directives under a node of a site.
+// caddySite adds the directives under a node of a site.
 func (c *Config) caddySite(r *reading, site, under *caddyNode) {
 	for _, n := range under.under {
 		if len(n.words) == 0 {

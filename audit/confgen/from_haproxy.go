@@ -10,14 +10,14 @@ var haproxySections = []string{"global", "defaults", "frontend", "backend", "lis
 	"program", "cache", "ring", "http-errors", "fcgi-app", "crt-store", "log-forward", "log-profile", "traces", "acme",
 	"dynamic-update"}
 
-// bindWords are the words of HAProxy's bind lines about TLS, and whether a value follows.
+// bindWords maps the words about TLS in HAProxy's bind lines to whether a value follows.
 var bindWords = map[string]bool{"alpn": true, "npn": true, "ciphers": true, "ciphersuites": true, "curves": true, "ecdhe": true,
 	"sigalgs": true, "client-sigalgs": true, "ssl-min-ver": true, "ssl-max-ver": true, "allow-0rtt": false, "no-alpn": false,
 	"no-tls-tickets": false, "tls-tickets": false, "no-sslv3": false, "no-tlsv10": false, "no-tlsv11": false, "no-tlsv12": false,
 	"no-tlsv13": false, "force-sslv3": false, "force-tlsv10": false, "force-tlsv11": false, "force-tlsv12": false,
 	"force-tlsv13": false, "prefer-client-ciphers": false}
 
-// haproxyWords splits a line as parse_line of HAProxy does.
+// haproxyWords splits a line as HAProxy's parse_line does.
 func haproxyWords(line string) (words []string) {
 	var word []byte
 	begun := false
@@ -113,7 +113,7 @@ func (c *Config) haproxyGlobal(s statement) {
 	name := s.words[0]
 	switch {
 	case name == "ssl-default-bind-options":
-		for i := 1; i < len(s.words); i++ { // each by itself, as ours are
+		for i := 1; i < len(s.words); i++ { // a directive for each option, as in our configurations
 			option := s.words[i]
 			if (option == "ssl-min-ver" || option == "ssl-max-ver") && i+1 < len(s.words) {
 				i++

@@ -33,7 +33,7 @@ func (s *scanner) lighttpd() token {
 	return token{mark: theEnd, line: s.line}
 }
 
-// peek returns the next token, and stays before it.
+// peek returns the next token without taking it.
 func (s *scanner) peek() token {
 	copied := *s
 	return copied.lighttpd()

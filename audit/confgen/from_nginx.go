@@ -8,8 +8,8 @@ import (
 // A scanner splits text into tokens.
 type scanner struct {
 	text string
-	i    int // of the next byte
-	line int // of the next byte, from 1 on
+	i    int // the index of the next byte
+	line int // the line of the next byte, from 1 on
 }
 
 // A token is a word, or a mark.
@@ -23,7 +23,7 @@ const theEnd = 0xff
 
 func newScanner(text string) *scanner { return &scanner{text: text, line: 1} }
 
-// take returns the next n bytes, and goes on behind them.
+// take returns the next n bytes, and moves behind them.
 func (s *scanner) take(n int) string {
 	n = min(n, len(s.text)-s.i)
 	taken := s.text[s.i : s.i+n]

@@ -59,7 +59,7 @@ func (g *generator) lighttpd() {
 		"lighttpd 1.4.56; the default from 1.4.59 on"})
 }
 
-// lighttpdOptions writes OpenSSL's options: lighttpd takes each command once.
+// lighttpdOptions writes OpenSSL's options in one command, since lighttpd takes each command once.
 func (g *generator) lighttpdOptions(d func(setting, name, value, reason, source, needs string)) {
 	server, reason, src := g.order()
 	options := "-ServerPreference"

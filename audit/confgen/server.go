@@ -41,7 +41,7 @@ var ErrNotInstalled = errors.New("not installed")
 var programs = map[string][]string{"nginx": {"nginx"}, "apache": {"apache2", "httpd"}, "haproxy": {"haproxy"},
 	"lighttpd": {"lighttpd"}, "caddy": {"caddy"}, "postgresql": {"postgres"}, "go": {"go"}}
 
-// Find returns the path of a server's program: in PATH, or where distributions put it.
+// Find returns the path of a server's program, in PATH or in the folders that distributions use.
 func Find(kind string) (string, error) {
 	names, ok := programs[kind]
 	if !ok {
@@ -75,11 +75,11 @@ func Find(kind string) (string, error) {
 	return "", fmt.Errorf("%s is %w", kind, ErrNotInstalled)
 }
 
-// questions are the arguments with which a server prints its version.
+// questions are the arguments that make a server print its version.
 var questions = map[string][]string{"nginx": {"-V"}, "apache": {"-v"}, "haproxy": {"-vv"}, "lighttpd": {"-v"},
 	"caddy": {"version"}, "postgresql": {"--version"}, "go": {"version"}}
 
-// answers find the version in the output.
+// answers match the version in the output.
 var answers = map[string]*regexp.Regexp{
 	"nginx":      regexp.MustCompile(`(?m)^nginx version: \S+?/(\d+\.\d+\.\d+)`),
 	"apache":     regexp.MustCompile(`(?m)^Server version: Apache/(\d+\.\d+\.\d+)`),
