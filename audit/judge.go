@@ -81,7 +81,8 @@ func (r *Report) grade(axis Axis) Grade {
 	if grade.Mark == "F" {
 		return grade
 	}
-	for i, result := range r.Results {
+	for _, result := range r.Results {
+		i := slices.IndexFunc(rules, func(rule Rule) bool { return rule.ID == result.Rule })
 		if rules[i].Axis == axis && result.State == Failed && !rules[i].info {
 			return Grade{Mark: "?", Rule: result.Rule, Best: grade.Mark}
 		}

@@ -110,6 +110,12 @@ func (p planned) adapters() bool {
 	return (p.mode.name == "" || p.mode.name == "FIPS") && slices.Contains(withAdapters, p.version.rowsLike())
 }
 
+// goOnly reports whether the row also runs the tests that don't come to OpenSSL: once for each Go, C
+// library and processor.
+func (p planned) goOnly() bool {
+	return p.mode.name == "" && (p.version.rowsLike() == "3.5" || p.version.musl || p.version.emulated)
+}
+
 // short reports whether the row's long tests do less, as with go test -short. The first row of an
 // important version, and the rows of FIPS mode, run the tests in full.
 func (p planned) short() bool { return !p.adapters() && !p.mode.fips && !p.tested() }

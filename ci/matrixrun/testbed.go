@@ -216,6 +216,9 @@ func (b *testbed) run(ctx context.Context, p planned, args []string) (*row, erro
 		if bin.fips && p.mode.run != "FIPS" || bin.adapter && !p.adapters() || !bin.adapter && p.mode.apiOnly && !bin.ofAPI(p.mode) {
 			continue
 		}
+		if bin.goOnly && !p.goOnly() {
+			continue
+		}
 		if err := runBinary(ctx, r, p, bin, args); err != nil {
 			return nil, err
 		}
