@@ -48,15 +48,17 @@ func TestExtraRules(t *testing.T) {
 		edit func(*Facts)
 		want string // of the findings, separated by |
 	}{
-		"sound":                {func(*Facts) {}, ""},
-		"no CAA":               {func(f *Facts) { f.DNS.CAA = nil }, "caa-missing: Neither"},
-		"one timestamp":        {func(f *Facts) { f.Certificates.Chains[0].SCTs = 1 }, "sct-missing: The RSA 2048 certificate has 1."},
-		"not trusted":          {func(f *Facts) { f.Certificates.Chains[0] = ChainFacts{} }, ""},
-		"own roots":            {func(f *Facts) { f.Certificates.Chains[0].SCTs = 0; f.Extra.OwnRoots = true }, ""},
-		"a redirection":        {func(f *Facts) { f.Extra.Status, f.Extra.Headers = 301, nil }, ""},
-		"DNS that failed":      {func(f *Facts) { f.DNS.CAA, f.DNS.Outcome = nil, Outcome{Failed, "timeout"} }, ""},
-		"no headers":           {func(f *Facts) { f.Extra.Headers = nil }, "http-headers: The answer to GET / lacks Content-Security-Policy, X-Content"},
-		"frames by the header": {func(f *Facts) { f.Extra.Headers = map[string]string{"X-Frame-Options": "DENY"} }, "nosniff, Referrer-Policy."},
+		"sound":           {func(*Facts) {}, ""},
+		"no CAA":          {func(f *Facts) { f.DNS.CAA = nil }, "caa-missing: Neither"},
+		"one timestamp":   {func(f *Facts) { f.Certificates.Chains[0].SCTs = 1 }, "sct-missing: The RSA 2048 certificate has 1."},
+		"not trusted":     {func(f *Facts) { f.Certificates.Chains[0] = ChainFacts{} }, ""},
+		"own roots":       {func(f *Facts) { f.Certificates.Chains[0].SCTs = 0; f.Extra.OwnRoots = true }, ""},
+		"a redirection":   {func(f *Facts) { f.Extra.Status, f.Extra.Headers = 301, nil }, ""},
+		"DNS that failed": {func(f *Facts) { f.DNS.CAA, f.DNS.Outcome = nil, Outcome{Failed, "timeout"} }, ""},
+		"no headers":      {func(f *Facts) { f.Extra.Headers = nil }, "GET / lacks Content-Security-Policy, X-Content-Type"},
+		"frames by the header": {func(f *Facts) {
+			f.Extra.Headers = map[string]string{"X-Frame-Options": "DENY"}
+		}, "nosniff, Referrer-Policy."},
 	} {
 		found, outcomes := judgeExtra(facts(c.edit))
 		if got := strings.Join(found, "|"); !strings.Contains(got, c.want) || (c.want == "") != (got == "") {
@@ -94,7 +96,10 @@ func TestExtra(t *testing.T) {
 			t.Fatal(err)
 		}
 		f := report.Facts.Extra
-		if (f != nil) != extra || f != nil && (f.Status != 200 || len(f.Headers) != 1 || f.Headers["Referrer-Policy"] != "no-referrer") {
+		if (f != nil) != extra {
+			t.Fatalf("%v: %+v", extra, f)
+		}
+		if extra && (f.Status != 200 || len(f.Headers) != 1 || f.Headers["Referrer-Policy"] != "no-referrer") {
 			t.Errorf("%v: %+v", extra, f)
 		}
 	}
