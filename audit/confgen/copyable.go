@@ -2,6 +2,9 @@ package confgen
 
 import (
 	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -59,20 +62,26 @@ func haproxyOptions() (words []string) {
 
 // Copyable returns the directives that can be copied into another configuration of the same server, and
 // the names of the others. It copies the directives about TLS that it knows to open no file, load no
-// library, run no program and connect to nobody; Apache's caches get a path in the folder STATE. It
-// returns an error for a value whose meaning is in doubt, such as one with a semicolon or a line break,
-// which could smuggle in further directives.
+// library, run no program and connect to nobody, unless the server would replace a part of the value, or
+// need much memory for it. Apache's caches get a path in the folder STATE. It returns an error for a
+// value whose meaning is in doubt, such as one with a semicolon or a line break, which could smuggle in
+// further directives.
 func (c *Config) Copyable() (copyable []Directive, others []string, err error) {
 	for _, d := range c.Directives {
 		if !d.isCopied(c.Server.Kind) {
 			others = append(others, d.Name)
 			continue
 		}
-		if scheme, size, ok := apacheCache(d); ok {
+		scheme, size, isCache := apacheCache(d)
+		if isCache {
 			d.Value = scheme + ":STATE/" + strings.ToLower(d.Name) + iff(size != "", "("+size)
 		}
 		if err := d.checkValue(); err != nil {
 			return nil, nil, err
+		}
+		if isCache && scheme != "shmcb" && scheme != "dbm" || d.expands(c.Server.Kind) || d.isLarge() {
+			others = append(others, d.Name)
+			continue
 		}
 		copyable = append(copyable, d)
 	}
@@ -127,4 +136,50 @@ func (d Directive) checkValue() error {
 		return fmt.Errorf("the value of %s, %.200q, has characters that can't be copied", d.Name, d.Value)
 	}
 	return nil
+}
+
+// hstsValue matches the values of the HSTS header in which no server replaces anything: HAProxy's
+// %[…], which can read files, Apache's %{…}, nginx's $name, and Caddy's {…}.
+var hstsValue = regexp.MustCompile(`^[A-Za-z0-9=;," -]*$`)
+
+// plainLighttpd matches lighttpd's values without names of variables, which may be the environment's.
+var plainLighttpd = regexp.MustCompile(`^("[^"]*"|[0-9]+|enable|disable)$`)
+
+// expands reports whether the server may replace a part of the value, such as a variable, by something else.
+func (d Directive) expands(kind string) bool {
+	switch {
+	case settingOf(d.Name) == "hsts":
+		return !hstsValue.MatchString(d.Value)
+	case kind == "lighttpd" && !strings.HasPrefix(d.Name, confCmd) && d.Name != "server.feature-flags":
+		return !plainLighttpd.MatchString(d.Value)
+	}
+	return strings.ContainsAny(d.Value, "$%")
+}
+
+// largest are the largest numbers that are copied, by the ends of the directives' names. A server needs
+// about 200 bytes for each of HAProxy's cachesize, and sends each of numtickets in each handshake.
+var largest = map[string]int{"tune.ssl.cachesize": 1_000_000, "ssl_session_cache": 256 << 20, "sslsessioncache": 256 << 20,
+	"sslstaplingcache": 256 << 20, "ssl_buffer_size": 1 << 20, "tune.ssl.default-dh-param": 8192, " numtickets": 100}
+
+var number = regexp.MustCompile(`(?i)^([0-9]+)([kmg]?)$`)
+
+// isLarge reports whether the value has a number that is larger than those that are copied.
+func (d Directive) isLarge() bool {
+	name := strings.ToLower(d.Name)
+	for ending, most := range largest {
+		if !strings.HasSuffix(name, ending) {
+			continue
+		}
+		words := strings.FieldsFunc(d.Value, func(r rune) bool { return strings.ContainsRune(" :()\"'", r) })
+		return slices.ContainsFunc(words, func(word string) bool {
+			m := number.FindStringSubmatch(word)
+			if m == nil {
+				return false
+			}
+			n, err := strconv.Atoi(m[1])
+			unit := map[string]int{"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}[strings.ToLower(m[2])]
+			return err != nil || n > most/unit
+		})
+	}
+	return false
 }

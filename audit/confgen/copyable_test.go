@@ -44,6 +44,25 @@ func TestCopyable(t *testing.T) {
 			"ssl.openssl.ssl-conf-cmd = (\"DHParameters\" => \"/etc/x\", " +
 			"\"Groups\" => \"X25519\")\nserver.feature-flags = (\"server.evil\" => \"1\", \"ssl.session-cache\" => \"1\")", false,
 			"ssl.acme-tls-1, ssl.openssl.ssl-conf-cmd DHParameters, server.feature-flags"},
+		{"haproxy", "global\n tune.ssl.cachesize 1000\nfrontend a\n bind :1 ssl\n" +
+			" http-response set-header Strict-Transport-Security \"%[str(root),map(/any/file)]\"", false,
+			"http-response set-header Strict-Transport-Security"},
+		{"haproxy", "global\n tune.ssl.cachesize 1000\n ssl-default-bind-ciphers \"A$HOME\"", false, "ssl-default-bind-ciphers"},
+		{"haproxy", "global\n tune.ssl.cachesize 2000000000\n ssl-default-bind-ciphers A", false, "tune.ssl.cachesize"},
+		{"nginx", "ssl_ciphers A; add_header Strict-Transport-Security $realpath_root; ssl_ecdh_curve $a;", false,
+			"add_header Strict-Transport-Security, ssl_ecdh_curve"},
+		{"nginx", "ssl_ciphers A; ssl_session_cache shared:A:99999m; ssl_buffer_size 1g; ssl_conf_command NumTickets 99999;", false,
+			"ssl_session_cache, ssl_buffer_size, ssl_conf_command NumTickets"},
+		{"nginx", "ssl_ciphers A; ssl_session_cache shared:A:99999999999999999999;", false, "ssl_session_cache"},
+		{"apache", "SSLProtocol all\nHeader always set Strict-Transport-Security %D\nSSLCipherSuite %A\n" +
+			"SSLSessionCache memcache:203.0.113.1\nSSLStaplingCache shmcb:/x(9999999999)", false,
+			"Header always set Strict-Transport-Security, SSLCipherSuite, SSLSessionCache, SSLStaplingCache"},
+		{"apache", "SSLProtocol all\nHeader always set Strict-Transport-Security %{HOME}e", true, ""},
+		{"apache", "SSLCipherSuite ${HOME}", true, ""},
+		{"caddy", "a {\n header Strict-Transport-Security {file./etc/x}\n}", true, ""},
+		{"lighttpd", "ssl.cipher-list = env.HOME\nssl.ec-curve = \"A\"\n" +
+			"setenv.add-response-header = (\"Strict-Transport-Security\" => \"$x\")", false,
+			"ssl.cipher-list, setenv.add-response-header Strict-Transport-Security"},
 		{"caddy", "a {\n header Strict-Transport-Security \"x\n}\nb {\"\n}", true, ""},
 	} {
 		file := filepath.Join(t.TempDir(), "conf")

@@ -81,7 +81,11 @@ func (c *Config) makeDatabase(ctx context.Context) error {
 	return nil
 }
 
-// Check makes the server check the configuration. Its error is a *StartError if the server refuses it.
+// patience is how long a server may take to check its configuration, and to start.
+var patience = 20 * time.Second
+
+// Check makes the server check the configuration. Its error is a *StartError if the server refuses it, or
+// doesn't come to an end.
 func (c *Config) Check(ctx context.Context, file string) error {
 	dir := c.Layout.State
 	var args []string
@@ -101,11 +105,18 @@ func (c *Config) Check(ctx context.Context, file string) error {
 	case "go":
 		args = []string{"build", "-o", filepath.Join(dir, "server"), file}
 	}
-	cmd := c.Server.command(ctx, args...)
-	out, err := run(ctx, cmd, c.Server, dir)
+	limited, cancel := ctx, context.CancelFunc(func() {})
+	if c.Server.Kind != "go" { // a compiler with an empty cache takes longer
+		limited, cancel = context.WithTimeout(ctx, patience)
+	}
+	defer cancel()
+	cmd := c.Server.command(limited, args...)
+	out, err := run(limited, cmd, c.Server, dir)
 	switch {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
+	case limited.Err() != nil:
+		return &StartError{c.Server.Kind, fmt.Sprintf("its check takes longer than %v: %s", patience, clean(out, dir))}
 	case errors.As(err, new(*exec.ExitError)):
 		return &StartError{c.Server.Kind, clean(out, dir)}
 	}
@@ -156,7 +167,7 @@ func (c *Config) Start(ctx context.Context, file string) (*Process, error) {
 		cmd.Wait()
 		close(p.ended)
 	}()
-	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	for {
 		conn, err := new(net.Dialer).DialContext(ctx, "tcp", p.Address)

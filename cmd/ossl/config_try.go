@@ -131,7 +131,8 @@ func (f *configFlags) tryBoth(cmd *cobra.Command, o confgen.Options) error {
 		fmt.Fprintf(out, "%-34s %16s %16s\n", row[0], row[1], row[2])
 	}
 	if len(r.Yours.LeftOut) > 0 {
-		writeLine(out, "yours", "Not tried, since they may name files, programs or addresses: "+strings.Join(r.Yours.LeftOut, ", "))
+		writeLine(out, "yours", "Not tried, since they may name files, programs or addresses, or need much memory: "+
+			strings.Join(r.Yours.LeftOut, ", "))
 	}
 	for _, side := range []struct {
 		name string
