@@ -1,13 +1,12 @@
 package confgen
 
 import (
-	"context"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/ossl-go/ossl/policy"
 )
@@ -114,33 +113,40 @@ func TestReadHostile(t *testing.T) {
 	if err := exec.Command("mkfifo", pipe).Run(); err != nil {
 		t.Skip("no mkfifo: ", err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-	defer cancel()
-	done := make(chan error, 1)
-	go func() {
-		_, err := Read(Server{Kind: "nginx"}, pipe)
-		done <- err
-	}()
-	select {
-	case err := <-done:
-		if err == nil || !strings.Contains(err.Error(), "regular file") {
-			t.Error(err)
-		}
-	case <-ctx.Done():
-		t.Fatal("waits for the pipe's writer")
-	}
-	// Nor may lines that go on, or many statements in many blocks.
-	for kind, text := range map[string]string{"apache": strings.Repeat("a\\\n", maxBytes/3),
-		"nginx": strings.Repeat("a {", maxBlocks) + strings.Repeat("b;", maxBytes/4) + strings.Repeat("}", maxBlocks)} {
-		start := time.Now()
-		if _, err := read(t, kind, text); err != nil || time.Since(start) > 30*time.Second {
-			t.Errorf("%s: %v after %v", kind, err, time.Since(start))
-		}
+	if _, err := Read(Server{Kind: "nginx"}, pipe); err == nil || !strings.Contains(err.Error(), "regular file") {
+		t.Error(err)
 	}
 	for kind, text := range map[string]string{"nginx": strings.Repeat("a{", 1000), "caddy": strings.Repeat("a {\n", 1000),
 		"apache": strings.Repeat("<a>\n", 1000)} {
 		if _, err := read(t, kind, text); err == nil || !strings.Contains(err.Error(), "blocks in each other") {
 			t.Errorf("%s: %v", kind, err)
+		}
+	}
+}
+
+// TestReadAllocations: no text makes Read allocate very much more than it has bytes.
+func TestReadAllocations(t *testing.T) {
+	const size = 200_000
+	fill := func(text string) string { return strings.Repeat(text, size/len(text)) }
+	for _, test := range []struct {
+		name, kind, text string
+		bounded          bool // an error names the bound
+	}{
+		{"lines that go on", "apache", fill("a\\\n"), false},
+		{"statements in many blocks", "nginx", strings.Repeat("a {", maxBlocks) + fill("b;") + strings.Repeat("}", maxBlocks), false},
+		{"arguments", "caddy", "(a) {\nheader " + fill("{args[0]}") + "\n}\na {\nimport a " + fill("x") + "\n}", true},
+		{"arguments of arguments", "caddy", "(a) {\nheader x\n}\n(b) {\nimport a " + strings.Repeat("{args[0]}", 100) +
+			"\n}\n(c) {\nimport b " + strings.Repeat("{args[0]}", 100) + "\n}\n(d) {\nimport c " + strings.Repeat("{args[0]}", 100) +
+			"\n}\na {\nimport d " + strings.Repeat("x", 1000) + "\n}", true},
+		{"words of snippets", "caddy", "(a) {\nheader " + fill("a ") + "\n}\na {\n" + fill("import a\n") + "}", true},
+		{"open placeholders", "caddy", "(a) {\nheader " + fill("{args") + "\n}\na {\nimport a x\n}", false},
+	} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, err := read(t, test.kind, test.text)
+		runtime.ReadMemStats(&after)
+		if n := (after.TotalAlloc - before.TotalAlloc) / size; n > 1000 || (err != nil) != test.bounded {
+			t.Errorf("%s: %d bytes for each byte of the text, error %v", test.name, n, err)
 		}
 	}
 }

@@ -70,13 +70,14 @@ type caddyNode struct {
 	Place
 }
 
-// maxNodes bounds the lines of a Caddyfile with its snippets inserted.
+// maxNodes bounds the lines of a Caddyfile, also with its snippets inserted. Their words then have
+// maxBytes at most.
 const maxNodes = 100_000
 
 type caddyReading struct {
 	*reading
-	snippets map[string][]*caddyNode
-	nodes    int
+	snippets             map[string][]*caddyNode
+	parsed, nodes, bytes int
 }
 
 func (r *caddyReading) parse(file string) ([]*caddyNode, error) {
@@ -98,6 +99,9 @@ func (r *caddyReading) parse(file string) ([]*caddyNode, error) {
 		t := s.caddy()
 		if node == nil && (t.mark == 0 || t.mark == '{') {
 			node = &caddyNode{Place: Place{file, t.line}}
+			if r.parsed++; r.parsed > maxNodes {
+				return nil, fmt.Errorf("%s: the Caddyfile has more than %d lines", node.Place, maxNodes)
+			}
 		}
 		switch t.mark {
 		case '{':
@@ -137,7 +141,11 @@ func (r *caddyReading) resolve(nodes []*caddyNode, args []string, depth int) (ou
 		if r.nodes++; r.nodes > maxNodes {
 			return nil, fmt.Errorf("%s: the snippets have more than %d lines", n.Place, maxNodes)
 		}
-		copied := &caddyNode{words: caddyArguments(n.words, args), block: n.block, Place: n.Place}
+		words, err := r.arguments(n, args)
+		if err != nil {
+			return nil, err
+		}
+		copied := &caddyNode{words: words, block: n.block, Place: n.Place}
 		if len(copied.words) > 0 && strings.HasPrefix(copied.words[0], "(") && n.block {
 			r.snippets[strings.Trim(copied.words[0], "()")] = n.under
 			continue
@@ -175,16 +183,47 @@ func (r *caddyReading) resolve(nodes []*caddyNode, args []string, depth int) (ou
 	return out, nil
 }
 
-// caddyArguments replaces the placeholders in words by the arguments of an import.
-func caddyArguments(words, args []string) []string {
-	words = slices.Clone(words)
-	for i := range words {
-		for k, arg := range args {
-			n := strconv.Itoa(k)
-			words[i] = strings.NewReplacer("{args["+n+"]}", arg, "{args."+n+"}", arg).Replace(words[i])
+// arguments returns the words of a line, with their placeholders replaced by the arguments of an import.
+func (r *caddyReading) arguments(n *caddyNode, args []string) ([]string, error) {
+	words := n.words
+	for i, word := range n.words {
+		if strings.Contains(word, "{args") {
+			if &words[0] == &n.words[0] {
+				words = slices.Clone(words)
+			}
+			words[i] = caddyArguments(word, args, maxBytes-r.bytes)
+		}
+		if r.bytes += len(words[i]) + 1; r.bytes > maxBytes {
+			return nil, fmt.Errorf("%s: the snippets have more than %d bytes", n.Place, maxBytes)
 		}
 	}
-	return words
+	return words, nil
+}
+
+// caddyArguments replaces the placeholders {args[0]} and {args.0} of a word, until it has more than most
+// bytes.
+func caddyArguments(word string, args []string, most int) string {
+	var out strings.Builder
+	for out.Len() <= most {
+		before, after, ok := strings.Cut(word, "{args")
+		out.WriteString(before)
+		if !ok {
+			break
+		}
+		index, _, ok := strings.Cut(after[:min(len(after), 10)], "}")
+		digits, isIndex := strings.CutPrefix(strings.TrimSuffix(index, "]"), "[")
+		if !isIndex {
+			digits, isIndex = strings.CutPrefix(index, ".")
+		}
+		if k, err := strconv.Atoi(digits); ok && isIndex && err == nil && k >= 0 && k < len(args) {
+			out.WriteString(args[k])
+			word = after[len(index)+1:]
+			continue
+		}
+		out.WriteString("{args")
+		word = after
+	}
+	return out.String()
 }
 
 // caddyHasTLS reports whether a site has TLS. Caddy turns TLS on for all sites with a name that aren't on
