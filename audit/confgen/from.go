@@ -35,10 +35,10 @@ type Unread struct {
 
 // A reading reads a configuration and the files that it includes.
 type reading struct {
-	files, bytes int
-	base         string // folder for relative names
-	unread       []Unread
-	noted        map[Unread]bool
+	files, bytes, visited int
+	base                  string // folder for relative names
+	unread                []Unread
+	noted                 map[Unread]bool
 }
 
 // errUnreadable means that one file can't be read. The others can.
@@ -85,10 +85,12 @@ func (r *reading) include(s statement, pattern string, read func(file string) er
 	if !filepath.IsAbs(pattern) {
 		pattern = filepath.Join(r.base, pattern)
 	}
-	found, err := filepath.Glob(pattern)
-	if err != nil {
+	found, err := r.glob(pattern)
+	if errors.Is(err, filepath.ErrBadPattern) {
 		r.note(s.Place, "%s: %v", what, err)
 		return nil
+	} else if err != nil {
+		return fmt.Errorf("%s: %w", s.Place, err)
 	}
 	if !strings.HasPrefix(filepath.Base(pattern), ".") { // glob(3) leaves out hidden files, and so do servers
 		found = slices.DeleteFunc(found, func(name string) bool { return strings.HasPrefix(filepath.Base(name), ".") })

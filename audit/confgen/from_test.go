@@ -1,9 +1,11 @@
 package confgen
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -231,6 +233,35 @@ func TestReadFolders(t *testing.T) {
 		if got := describe(t, test[0], filepath.Join(dir, test[1])); got != test[2] {
 			t.Errorf("%s: got\n%s\nwant\n%s", test[1], got, test[2])
 		}
+	}
+}
+
+// TestReadPatterns: patterns match what they do for filepath.Glob, and all together look at a bounded
+// number of names.
+func TestReadPatterns(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"a/b/1.conf", "a/c/2.conf", "a/c/3", "d/b/1.conf", "[/x.conf"} {
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, pattern := range []string{"*", "a/*", "a//*/*.conf", "*/*/*", "*/b/1.conf", "a/c/3", "a/x", "a/c/3/*", "\\[/*", "[", "*/.."} {
+		want, wantErr := filepath.Glob(filepath.Join(dir, pattern))
+		got, err := new(reading).glob(filepath.Join(dir, pattern))
+		if !slices.Equal(got, want) || !errors.Is(err, wantErr) {
+			t.Errorf("%s: %q, %v, want %q, %v", pattern, got, err, want, wantErr)
+		}
+	}
+	for _, pattern := range []string{"/*/*/*/*/*/*", dir + "/*", dir + "/x?", dir + "/none"} {
+		if _, err := read(t, "nginx", strings.Repeat("include "+pattern+";", maxVisited+1)); err == nil {
+			t.Errorf("%s: no error", pattern)
+		}
+	}
+	if got, err := new(reading).glob(strings.Repeat("*/", maxPattern)); !errors.Is(err, filepath.ErrBadPattern) {
+		t.Errorf("a long pattern: %q, %v", got, err)
 	}
 }
 
