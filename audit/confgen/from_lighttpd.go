@@ -131,7 +131,14 @@ func (c *Config) readLighttpd(r *reading, file string) error {
 	}
 	// A socket's directives come after the main part's, and their "=" replaces the main part's list.
 	slices.SortStableFunc(statements, func(a, b statement) int { return len(a.blocks) - len(b.blocks) })
-	for _, s := range statements {
+	begin := map[string]int{} // the index of each list's last "=", which discards the entries before it
+	for i, s := range statements {
+		if len(s.words) > 2 && s.words[1] == "=" && s.words[2] == "(" && !s.is("server.feature-flags") &&
+			(len(s.blocks) == 0 || s.inner() == site) {
+			begin[s.words[0]] = i
+		}
+	}
+	for i, s := range statements {
 		if len(s.words) < 3 || !strings.HasPrefix(s.words[0], "ssl.") && s.words[0] != "server.feature-flags" &&
 			s.words[0] != "setenv.add-response-header" && s.words[0] != "setenv.set-response-header" ||
 			secretFile(s.words[0]) || s.is("ssl.engine") {
@@ -150,8 +157,8 @@ func (c *Config) readLighttpd(r *reading, file string) error {
 			}
 			continue
 		}
-		if here && s.words[1] == "=" {
-			c.Directives = slices.DeleteFunc(c.Directives, func(d Directive) bool { return strings.HasPrefix(d.Name, s.words[0]+" ") })
+		if here && i < begin[s.words[0]] {
+			continue
 		}
 		for i := 3; i+2 < len(s.words); i++ {
 			if s.words[i+1] != "=>" {

@@ -266,6 +266,7 @@ func (c *Config) readNginx(r *reading, file string) error {
 			own[s.words[0]] = true
 		}
 	}
+	http2 := false // as a word of listen
 	for _, s := range statements {
 		scope := ""
 		switch {
@@ -282,7 +283,10 @@ func (c *Config) readNginx(r *reading, file string) error {
 		case slices.Contains(s.blocks, first.block) && s.is("add_header") && s.has(hstsName):
 			r.note(s.Place, "%s in %s", hstsName, strings.Join(s.inner().words, " "))
 		}
-		if scope != "" && !secretFile(s.words[0]) && len(s.words) > 1 {
+		if scope == "site" && s.words[0] == "listen" && slices.Contains(s.words, "http2") && !http2 {
+			http2 = true
+			c.put("listen", "http2", "")
+		} else if scope != "" && !secretFile(s.words[0]) && len(s.words) > 1 {
 			c.nginxDirective(scope, s)
 		}
 	}
@@ -292,11 +296,6 @@ func (c *Config) readNginx(r *reading, file string) error {
 func (c *Config) nginxDirective(scope string, s statement) {
 	name, value := s.words[0], strings.Join(s.words[1:], " ")
 	switch {
-	case name == "listen" && scope == "site":
-		if slices.Contains(s.words, "http2") && !slices.ContainsFunc(c.Directives,
-			func(d Directive) bool { return d.Scope == "listen" }) {
-			c.put("listen", "http2", "")
-		}
 	case name == "ssl_conf_command" && len(s.words) == 3:
 		c.put(scope, name+" "+s.words[1], s.words[2])
 	case name == "add_header" && strings.EqualFold(s.words[1], hstsName) && len(s.words) > 2:
