@@ -28,7 +28,7 @@ func (f *configFlags) explain(cmd *cobra.Command, ours *confgen.Config) error {
 		len(yours.Directives), len(differences))
 	writeRead(out, yours)
 	for _, d := range differences {
-		fmt.Fprintf(out, "\n%s\n", printable(d.Name))
+		fmt.Fprintf(out, "\n%s\n", printable(cut(d.Name)))
 		writeLine(out, "  yours", valueOf(d.Yours, d.HasYours))
 		writeLine(out, "  ours", valueOf(d.Ours, d.HasOurs))
 		writeLine(out, "  because", d.Reason)
@@ -94,7 +94,7 @@ func valueOf(value string, has bool) string {
 	case value == "":
 		return "(there)"
 	}
-	return value
+	return cut(value)
 }
 
 // tryBoth starts the server with both configurations, and prints the difference.
@@ -132,7 +132,7 @@ func (f *configFlags) tryBoth(cmd *cobra.Command, o confgen.Options) error {
 	}
 	if len(r.Yours.LeftOut) > 0 {
 		writeLine(out, "yours", "Not tried, since they may name files, programs or addresses, or need much memory: "+
-			strings.Join(r.Yours.LeftOut, ", "))
+			cut(strings.Join(r.Yours.LeftOut, ", ")))
 	}
 	for _, side := range []struct {
 		name string
@@ -140,9 +140,9 @@ func (f *configFlags) tryBoth(cmd *cobra.Command, o confgen.Options) error {
 	}{{"yours", r.Yours}, {"ours", r.Ours}} {
 		if side.side.Stopped != "" {
 			fmt.Fprintln(out)
-			writeLine(out, side.name, side.side.Stopped)
+			writeLine(out, side.name, cut(side.side.Stopped))
 			if side.side.Directive != "" {
-				writeLine(out, "", "It starts without: "+side.side.Directive)
+				writeLine(out, "", "It starts without: "+cut(side.side.Directive))
 			}
 		}
 		if side.side.AuditError != "" {

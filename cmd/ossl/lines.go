@@ -102,11 +102,8 @@ func printable(text string) string {
 // spaces in a line stay.
 func wrap(text string, width int) (lines []string) {
 	for _, line := range strings.Split(text, "\n") {
-		for line = strings.TrimRight(line, " "); utf8.RuneCountInString(line) > width; {
-			at := breakOf(line, width)
-			if at < 0 {
-				break
-			}
+		line = strings.TrimRight(line, " ")
+		for at := breakOf(line, width); at >= 0; at = breakOf(line, width) {
 			lines = append(lines, strings.TrimRight(line[:at], " "))
 			line = strings.TrimLeft(line[at:], " ")
 		}
@@ -116,10 +113,13 @@ func wrap(text string, width int) (lines []string) {
 }
 
 // breakOf returns the position of the last space behind a word of line's first width characters, or
-// else of the first one after them, or -1.
+// else of the first one after them, or -1, also if the line has at most width characters.
 func breakOf(line string, width int) int {
 	at, characters, word := -1, 0, false
 	for i, r := range line {
+		if characters > width && at >= 0 { // the rest is the next calls' business
+			return at
+		}
 		switch {
 		case r != ' ':
 			word = true
@@ -128,7 +128,22 @@ func breakOf(line string, width int) int {
 		}
 		characters++
 	}
+	if characters <= width {
+		return -1
+	}
 	return at
+}
+
+// cut returns a text without the characters after the first 2,000.
+func cut(text string) string {
+	characters := 0
+	for i := range text {
+		if characters == 2000 {
+			return text[:i] + "…"
+		}
+		characters++
+	}
+	return text
 }
 
 // writeFIPS writes whether FIPS mode is required, and the module that is in force, if it is.

@@ -52,3 +52,13 @@ width.
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }
+
+// Values of somebody's configuration don't fill the screen.
+func TestCut(t *testing.T) {
+	if got := cut(strings.Repeat("é", 2000)); utf8.RuneCountInString(got) != 2000 {
+		t.Error(got)
+	}
+	if got := valueOf(strings.Repeat("é", 1<<20), true); got != strings.Repeat("é", 2000)+"…" {
+		t.Error(len(got))
+	}
+}

@@ -65,6 +65,7 @@ func TestWrap(t *testing.T) {
 		{"x averyverylongword", []string{"x", "averyverylongword"}},
 		{"one\n\ttwo", []string{"one", "\ttwo"}},
 		{"exactly10c next", []string{"exactly10c", "next"}},
+		{"  a averyverylongword b", []string{"  a", "averyverylongword", "b"}},
 		{"äöüäöüäö üä", []string{"äöüäöüäö", "üä"}},
 	} {
 		if got := wrap(c.text, 10); !slices.Equal(got, c.want) {
