@@ -134,6 +134,8 @@ func TestReadAllocations(t *testing.T) {
 	}{
 		{"lines that go on", "apache", fill("a\\\n"), false},
 		{"statements in many blocks", "nginx", strings.Repeat("a {", maxBlocks) + fill("b;") + strings.Repeat("}", maxBlocks), false},
+		{"notes in a block with long words", "apache", "<Directory " + fill("x") + ">\n" + fill("SSLProtocol all\n"), false},
+		{"statements in a block with a long name", "nginx", fill("X") + "{" + fill("b c;") + "}", false},
 		{"arguments", "caddy", "(a) {\nheader " + fill("{args[0]}") + "\n}\na {\nimport a " + fill("x") + "\n}", true},
 		{"arguments of arguments", "caddy", "(a) {\nheader x\n}\n(b) {\nimport a " + strings.Repeat("{args[0]}", 100) +
 			"\n}\n(c) {\nimport b " + strings.Repeat("{args[0]}", 100) + "\n}\n(d) {\nimport c " + strings.Repeat("{args[0]}", 100) +
@@ -147,6 +149,31 @@ func TestReadAllocations(t *testing.T) {
 		runtime.ReadMemStats(&after)
 		if n := (after.TotalAlloc - before.TotalAlloc) / size; n > 1000 || (err != nil) != test.bounded {
 			t.Errorf("%s: %d bytes for each byte of the text, error %v", test.name, n, err)
+		}
+	}
+}
+
+// TestReadBounds: statements and notes over the bounds are left out, and a note says so.
+func TestReadBounds(t *testing.T) {
+	for _, test := range []struct{ kind, text, note string }{
+		{"nginx", strings.Repeat("b c;", maxStatements) + "ssl_protocols TLSv1.3;", "200000 statements"},
+		{"apache", strings.Repeat("b\n", maxStatements) + "SSLProtocol all", "200000 statements"},
+		{"haproxy", strings.Repeat("b\n", maxStatements) + "global\ntune.ssl.lifetime 1", "200000 statements"},
+		{"lighttpd", strings.Repeat("b=1\n", maxStatements) + "ssl.cipher-list = \"A\"", "200000 statements"},
+		{"postgresql", strings.Repeat("b=1\n", maxStatements) + "ssl = on", "200000 statements"},
+		{"apache", strings.Repeat("<Directory /x>\nSSLProtocol all\n</Directory>\n", 2*maxNotes), "1000 parts"},
+	} {
+		file := filepath.Join(t.TempDir(), "conf")
+		if err := os.WriteFile(file, []byte(test.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		c, err := Read(Server{Kind: test.kind}, file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := len(c.Unread); len(c.Directives) > 0 || n == 0 || n > maxNotes+1 ||
+			!strings.Contains(c.Unread[n-1].What, "more than "+test.note) {
+			t.Errorf("%s: %d directives, %d notes, no last one about %s", test.kind, len(c.Directives), n, test.note)
 		}
 	}
 }

@@ -16,7 +16,9 @@ const (
 	maxBytes = 8 << 20
 	maxDepth = 16
 	// maxBlocks bounds the depth of nested blocks.
-	maxBlocks = 64
+	maxBlocks     = 64
+	maxStatements = 200_000
+	maxNotes      = 1000
 )
 
 // A Place is a line of a configuration.
@@ -35,10 +37,10 @@ type Unread struct {
 
 // A reading reads a configuration and the files that it includes.
 type reading struct {
-	files, bytes, visited int
-	base                  string // folder for relative names
-	unread                []Unread
-	noted                 map[Unread]bool
+	files, bytes, visited, statements int
+	base                              string // folder for relative names
+	unread                            []Unread
+	noted                             map[Unread]bool
 }
 
 // errUnreadable means that one file can't be read. The others can.
@@ -71,17 +73,52 @@ func (unreadable) Is(target error) bool { return target == errUnreadable }
 
 // note notes a part that isn't read, in one line.
 func (r *reading) note(at Place, format string, args ...any) {
+	if len(r.unread) > maxNotes {
+		return
+	}
 	what := strings.Join(strings.Fields(fmt.Sprintf(format, args...)), " ")
 	u := Unread{fmt.Sprintf("%.200s", what), at}
-	if !r.noted[u] {
-		r.noted[u] = true
-		r.unread = append(r.unread, u)
+	if r.noted[u] {
+		return
 	}
+	if len(r.unread) == maxNotes {
+		u.What = fmt.Sprintf("this and all that follows: more than %d parts weren't read", maxNotes)
+	}
+	r.noted[u] = true
+	r.unread = append(r.unread, u)
+}
+
+// full counts a statement, and reports whether the configuration has too many. It notes the first that
+// isn't read.
+func (r *reading) full(at Place) bool {
+	if r.statements++; r.statements == maxStatements+1 {
+		r.note(at, "this and all that follows: more than %d statements", maxStatements)
+	}
+	return r.statements > maxStatements
+}
+
+// add adds a statement to those that were read, unless there are too many.
+func (r *reading) add(to *[]statement, s statement) {
+	if !r.full(s.Place) {
+		*to = append(*to, s)
+	}
+}
+
+// head joins the first of these words: enough for a note.
+func head(words []string, separator string) string {
+	var out strings.Builder
+	for i, word := range words {
+		if out.Len() > 800 {
+			break
+		}
+		out.WriteString(iff(i > 0, separator) + word[:min(len(word), 800)])
+	}
+	return strings.ToValidUTF8(out.String(), "")
 }
 
 // include calls read for each file that a pattern names. It notes why a file can't be read.
 func (r *reading) include(s statement, pattern string, read func(file string) error) error {
-	what := strings.Join(s.words, " ")
+	what := head(s.words, " ")
 	if !filepath.IsAbs(pattern) {
 		pattern = filepath.Join(r.base, pattern)
 	}
@@ -117,8 +154,9 @@ type block struct {
 	Place
 }
 
+// name returns the first word in lower case. Long ones are no names of directives.
 func (b *block) name() string {
-	if len(b.words) == 0 {
+	if len(b.words) == 0 || len(b.words[0]) > 100 {
 		return ""
 	}
 	return strings.ToLower(b.words[0])

@@ -81,7 +81,7 @@ func (r *reading) apache(file string, around []*block, depth int) ([]statement, 
 				return err
 			})
 		default:
-			out = append(out, s)
+			r.add(&out, s)
 		}
 		return nil
 	})
@@ -185,15 +185,15 @@ func (c *Config) readApache(r *reading, file string) error {
 		case s.is("Use"):
 			r.note(s.Place, "Use: macros aren't expanded")
 		case ok && p.host != nil && site == nil:
-			r.note(s.Place, "%s in %s without TLS", d.Name, strings.Join(p.host.words, " "))
+			r.note(s.Place, "%s in %s without TLS", d.Name, head(p.host.words, " "))
 		case !ok || p.host != nil && p.host != site || p.macro && p.host == nil:
 		case p.narrow != nil:
-			r.note(s.Place, "%s in %s", d.Name, strings.Join(p.narrow.words, " "))
+			r.note(s.Place, "%s in %s", d.Name, head(p.narrow.words, " "))
 		case p.condition != nil && strings.HasPrefix(p.condition.words[0], "<IfModule"):
-			r.note(s.Place, "%s in %s", d.Name, strings.Join(p.condition.words, " "))
+			r.note(s.Place, "%s in %s", d.Name, head(p.condition.words, " "))
 		default:
 			if p.condition != nil {
-				r.note(p.condition.Place, "%s: taken as true", strings.Join(p.condition.words, " "))
+				r.note(p.condition.Place, "%s: taken as true", head(p.condition.words, " "))
 			}
 			if d.Scope == "" {
 				d.Scope = scope

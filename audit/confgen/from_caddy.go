@@ -326,7 +326,7 @@ func (c *Config) caddySite(r *reading, site, under *caddyNode) {
 		if value != "" && site == under {
 			c.put("site", "header "+hstsName, `"`+value+`"`)
 		} else if value != "" {
-			r.note(n.Place, "%s in %s", hstsName, strings.Join(under.words, " "))
+			r.note(n.Place, "%s in %s", hstsName, head(under.words, " "))
 		}
 	}
 }

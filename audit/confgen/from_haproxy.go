@@ -65,7 +65,7 @@ func (c *Config) readHAProxy(r *reading, file string) error {
 		case words[0] == ".if" || words[0] == ".elif" || words[0] == ".else":
 			r.note(at, "%s: taken as true", words[0])
 		default:
-			statements = append(statements, statement{words, section, at})
+			r.add(&statements, statement{words, section, at})
 		}
 		return nil
 	})
@@ -98,7 +98,7 @@ func (c *Config) readHAProxy(r *reading, file string) error {
 		case isSite || s.in("defaults"):
 			c.put("site", s.words[0]+" set-header "+hstsName, `"`+s.words[3]+`"`)
 		case s.in("backend"):
-			r.note(s.Place, "%s in %s", hstsName, strings.Join(s.inner().words, " "))
+			r.note(s.Place, "%s in %s", hstsName, head(s.inner().words, " "))
 		}
 	}
 	return nil

@@ -100,11 +100,11 @@ func (r *reading) lighttpd(file string, around []*block, depth int) ([]statement
 					return err
 				})
 			} else {
-				r.note(st.Place, "%s", strings.Join(st.words, " "))
+				r.note(st.Place, "%s", head(st.words, " "))
 			}
 		case slices.Contains([]string{"=", "+=", ":="}, s.peek().word):
 			words = append(words, s.lighttpd().word)
-			out = append(out, n.statement(append(words, s.lighttpdValue()...), t.line))
+			r.add(&out, n.statement(append(words, s.lighttpdValue()...), t.line))
 		}
 		if err != nil {
 			return nil, err
@@ -147,7 +147,7 @@ func (c *Config) readLighttpd(r *reading, file string) error {
 		here := len(s.blocks) == 0 || s.inner() == site
 		note := func(name string) bool {
 			if !here && !isSite[s.inner()] {
-				r.note(s.Place, "%s in %s", name, strings.Join(s.inner().words, ""))
+				r.note(s.Place, "%s in %s", name, head(s.inner().words, ""))
 			}
 			return here
 		}

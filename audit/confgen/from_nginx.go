@@ -159,7 +159,7 @@ func (r *reading) nginx(file string, around []*block, depth int) ([]statement, e
 		switch {
 		case t.mark == '}' || t.mark == theEnd:
 			if len(st.words) > 0 { // nginx wants a ; here
-				out = append(out, st)
+				r.add(&out, st)
 			}
 			if t.mark == theEnd {
 				return out, n.end()
@@ -183,7 +183,7 @@ func (r *reading) nginx(file string, around []*block, depth int) ([]statement, e
 			if strings.Contains(st.words[0], "_by_lua") {
 				r.note(st.Place, "Lua code")
 			}
-			out = append(out, st)
+			r.add(&out, st)
 		}
 		if err != nil {
 			return nil, err
@@ -272,7 +272,7 @@ func (c *Config) readNginx(r *reading, file string) error {
 		switch {
 		case own[s.words[0]] && s.in(first.context):
 			if s.is("ssl_conf_command") || s.has(hstsName) {
-				r.note(s.Place, "%s, which the site doesn't inherit", strings.Join(s.words[:min(2, len(s.words))], " "))
+				r.note(s.Place, "%s, which the site doesn't inherit", head(s.words[:min(2, len(s.words))], " "))
 			}
 		case s.in(first.context) || len(s.blocks) == 0:
 			scope = "main"
@@ -281,7 +281,7 @@ func (c *Config) readNginx(r *reading, file string) error {
 		case first.block == nil && s.inner().name() == "server" && strings.HasPrefix(s.words[0], "ssl_"):
 			r.note(s.Place, "%s in a server without TLS", s.words[0])
 		case slices.Contains(s.blocks, first.block) && s.is("add_header") && s.has(hstsName):
-			r.note(s.Place, "%s in %s", hstsName, strings.Join(s.inner().words, " "))
+			r.note(s.Place, "%s in %s", hstsName, head(s.inner().words, " "))
 		}
 		if scope == "site" && s.words[0] == "listen" && slices.Contains(s.words, "http2") && !http2 {
 			http2 = true

@@ -45,7 +45,7 @@ func (c *Config) postgresqlFile(r *reading, file string, depth int) error {
 	return logicalLines(text, false, func(line string, number int) error {
 		name, value := postgresqlSetting(line)
 		switch {
-		case value == "":
+		case value == "" || r.full(Place{file, number}):
 		case name == "include" || name == "include_dir":
 			pattern := value
 			if name == "include_dir" {
