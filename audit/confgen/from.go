@@ -71,6 +71,8 @@ type unreadable struct{ error }
 
 func (unreadable) Is(target error) bool { return target == errUnreadable }
 
+func (u unreadable) Unwrap() error { return u.error }
+
 // note notes a part that isn't read, in one line.
 func (r *reading) note(at Place, format string, args ...any) {
 	if len(r.unread) > maxNotes {

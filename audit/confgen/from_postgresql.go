@@ -1,6 +1,8 @@
 package confgen
 
 import (
+	"errors"
+	"io/fs"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -57,7 +59,9 @@ func (c *Config) postgresqlFile(r *reading, file string, depth int) error {
 			if !filepath.IsAbs(value) {
 				value = filepath.Join(r.base, value)
 			}
-			if err := c.postgresqlFile(r, value, depth+1); err != nil && depth+1 > maxDepth {
+			if err := c.postgresqlFile(r, value, depth+1); errors.Is(err, errUnreadable) && !errors.Is(err, fs.ErrNotExist) {
+				r.note(Place{file, number}, "%s: %v", name, err)
+			} else if err != nil && !errors.Is(err, errUnreadable) {
 				return err
 			}
 		case strings.HasPrefix(name, "ssl") && !secretFile(name):

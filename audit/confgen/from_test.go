@@ -86,6 +86,9 @@ func TestReadRefuses(t *testing.T) {
 			t.Errorf("%s: %q", name, got)
 		}
 	}
+	if got, err := read(t, "postgresql", "include_if_exists '1.conf'", strings.Repeat("#", maxBytes+2)); err == nil {
+		t.Errorf("a large file that is included if it exists: %q", got)
+	}
 	for _, kind := range []string{"nginx", "apache", "lighttpd", "go"} {
 		if _, err := Read(Server{Kind: kind}, t.TempDir()); err == nil {
 			t.Errorf("%s: a folder was read", kind)
@@ -217,6 +220,7 @@ func TestReadFolders(t *testing.T) {
 		"root/conf.d/b/c":    "SSLCompression off\n",
 		"root/conf.d/.x":     "SSLCompression on\n",
 		"snippets/.x":        "ssl_protocols TLSv1;",
+		"a.conf":             "include_if_exists 'none'\ninclude_if_exists 'root'\nssl = on\n",
 	} {
 		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o700); err != nil {
 			t.Fatal(err)
@@ -229,6 +233,7 @@ func TestReadFolders(t *testing.T) {
 		{"nginx", "sites-available/a", "site: ssl_protocols TLSv1.3\nsite a:1\n"},
 		{"apache", "apache.conf", "main: SSLProtocol all\nmain: SSLCompression off\n"},
 		{"apache", "root/conf/copied", "main: SSLProtocol all\n"},
+		{"postgresql", "a.conf", "main: ssl on\nsite a.conf:3\nunread a.conf:2: include_if_exists: root is not a regular file\n"},
 	} {
 		if got := describe(t, test[0], filepath.Join(dir, test[1])); got != test[2] {
 			t.Errorf("%s: got\n%s\nwant\n%s", test[1], got, test[2])
