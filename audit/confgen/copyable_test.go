@@ -116,6 +116,16 @@ func TestReadHostile(t *testing.T) {
 	if _, err := Read(Server{Kind: "nginx"}, pipe); err == nil || !strings.Contains(err.Error(), "regular file") {
 		t.Error(err)
 	}
+	if runtime.GOOS == "linux" {
+		for _, file := range []string{"/proc/self/environ", "/sys/kernel/uevent_seqnum"} {
+			if _, err := os.Stat(file); err != nil { // in some containers
+				continue
+			}
+			if _, err := Read(Server{Kind: "nginx"}, file); err == nil || !strings.Contains(err.Error(), "of the kernel") {
+				t.Errorf("%s: %v", file, err)
+			}
+		}
+	}
 	for kind, text := range map[string]string{"nginx": strings.Repeat("a{", 1000), "caddy": strings.Repeat("a {\n", 1000),
 		"apache": strings.Repeat("<a>\n", 1000)} {
 		if _, err := read(t, kind, text); err == nil || !strings.Contains(err.Error(), "blocks in each other") {

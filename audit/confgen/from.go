@@ -54,6 +54,8 @@ func (r *reading) file(path string) (string, error) {
 		return "", unreadable{err}
 	} else if !info.Mode().IsRegular() {
 		return "", unreadable{fmt.Errorf("%s is not a regular file", path)}
+	} else if isKernels(path) {
+		return "", unreadable{fmt.Errorf("%s is a file of the kernel, as in /proc and /sys", path)}
 	}
 	f, err := os.Open(path)
 	if err != nil {
