@@ -129,3 +129,24 @@ func TestServersTry(t *testing.T) {
 		})
 	}
 }
+
+// A configuration of many directives doesn't start as many checks.
+func TestSearchBounded(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("servers are started on Linux only")
+	}
+	dir := t.TempDir()
+	program, calls := filepath.Join(dir, "nginx"), filepath.Join(dir, "calls")
+	if err := os.WriteFile(program, []byte("#!/bin/sh\necho >>"+calls+"\nexit 1\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	c := &confgen.Config{Server: confgen.Server{Kind: "nginx", Program: program},
+		Directives: make([]confgen.Directive, 3*maxSearched), Layout: confgen.Layout{State: dir, Names: []string{"localhost"}}}
+	side := &Side{}
+	if _, err := start(t.Context(), c, nil, side); err != nil || side.Stopped == "" {
+		t.Fatal(err, side.Stopped)
+	}
+	if b, err := os.ReadFile(calls); err != nil || len(b) != 1+maxSearched {
+		t.Errorf("%d checks, error %v", len(b), err)
+	}
+}
