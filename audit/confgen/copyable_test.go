@@ -165,23 +165,30 @@ func TestReadAllocations(t *testing.T) {
 
 // TestReadBounds: statements and notes over the bounds are left out, and a note says so.
 func TestReadBounds(t *testing.T) {
-	for _, test := range []struct{ kind, text, note string }{
-		{"nginx", strings.Repeat("b c;", maxStatements) + "ssl_protocols TLSv1.3;", "200000 statements"},
-		{"apache", strings.Repeat("b\n", maxStatements) + "SSLProtocol all", "200000 statements"},
-		{"haproxy", strings.Repeat("b\n", maxStatements) + "global\ntune.ssl.lifetime 1", "200000 statements"},
-		{"lighttpd", strings.Repeat("b=1\n", maxStatements) + "ssl.cipher-list = \"A\"", "200000 statements"},
-		{"postgresql", strings.Repeat("b=1\n", maxStatements) + "ssl = on", "200000 statements"},
-		{"apache", strings.Repeat("<Directory /x>\nSSLProtocol all\n</Directory>\n", 2*maxNotes), "1000 parts"},
+	const few = 2 * maxNotes // statements up to the bound
+	for _, test := range []struct {
+		kind, text, note string
+		directives       int // at most
+	}{
+		{"haproxy", "frontend a\nbind :1 ssl " + strings.Repeat("alpn x ", 2*few), "200000 statements", few},
+		{"haproxy", "global\nssl-default-bind-options " + strings.Repeat("no-sslv3 ", 2*few), "200000 statements", few},
+		{"lighttpd", "ssl.x = (" + strings.Repeat("\"a\" => \"b\", ", 2*few) + ")", "200000 statements", few},
+		{"nginx", strings.Repeat("b c;", few) + "ssl_protocols TLSv1.3;", "200000 statements", 0},
+		{"apache", strings.Repeat("b\n", few) + "SSLProtocol all", "200000 statements", 0},
+		{"haproxy", strings.Repeat("b\n", few) + "global\ntune.ssl.lifetime 1", "200000 statements", 0},
+		{"lighttpd", strings.Repeat("b=1\n", few) + "ssl.cipher-list = \"A\"", "200000 statements", 0},
+		{"postgresql", strings.Repeat("b=1\n", few) + "ssl = on", "200000 statements", 0},
+		{"apache", strings.Repeat("<Directory /x>\nSSLProtocol all\n</Directory>\n", few), "1000 parts", 0},
 	} {
 		file := filepath.Join(t.TempDir(), "conf")
 		if err := os.WriteFile(file, []byte(test.text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		c, err := Read(Server{Kind: test.kind}, file)
+		c, err := (&reading{statements: maxStatements - few}).read(Server{Kind: test.kind}, file)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if n := len(c.Unread); len(c.Directives) > 0 || n == 0 || n > maxNotes+1 ||
+		if n := len(c.Unread); len(c.Directives) > test.directives || n == 0 || n > maxNotes+1 ||
 			!strings.Contains(c.Unread[n-1].What, "more than "+test.note) {
 			t.Errorf("%s: %d directives, %d notes, no last one about %s", test.kind, len(c.Directives), n, test.note)
 		}

@@ -92,8 +92,8 @@ func (r *reading) note(at Place, format string, args ...any) {
 	r.unread = append(r.unread, u)
 }
 
-// full counts a statement, and reports whether the configuration has too many. It notes the first that
-// isn't read.
+// full counts a statement, or a part of a long one, and reports whether the configuration has too many. It
+// notes the first that isn't read.
 func (r *reading) full(at Place) bool {
 	if r.statements++; r.statements == maxStatements+1 {
 		r.note(at, "this and all that follows: more than %d statements", maxStatements)
@@ -249,8 +249,10 @@ var siteFolders = []string{"sites-available", "sites-enabled", "conf-available",
 // the whole server or for its first site with TLS. It reads included files too, and runs nothing.
 // It doesn't open files with secrets, such as keys. The other sites are in Sites, and the parts that
 // it couldn't read in Unread.
-func Read(s Server, file string) (*Config, error) {
-	r := &reading{base: filepath.Dir(file), noted: map[Unread]bool{}}
+func Read(s Server, file string) (*Config, error) { return new(reading).read(s, file) }
+
+func (r *reading) read(s Server, file string) (*Config, error) {
+	r.base, r.noted = filepath.Dir(file), map[Unread]bool{}
 	if abs, err := filepath.Abs(r.base); err == nil && slices.Contains(siteFolders, filepath.Base(abs)) {
 		r.base = filepath.Join(r.base, "..")
 	}

@@ -83,14 +83,14 @@ func (c *Config) readHAProxy(r *reading, file string) error {
 	for _, s := range statements {
 		switch isSite := s.inner() != nil && s.inner() == site; {
 		case s.in("global"):
-			c.haproxyGlobal(s)
+			c.haproxyGlobal(r, s)
 		case s.is("bind") && slices.Contains(s.words, "ssl") && (isSite || s.in("peers")):
 			if bound || !isSite {
 				r.note(s.Place, "a further bind with TLS")
 				continue
 			}
 			bound = true
-			c.haproxyBind(s)
+			c.haproxyBind(r, s)
 			if slices.Contains(s.words, "crt-list") {
 				r.note(s.Place, "the crt-list, whose lines may have words about TLS")
 			}
@@ -109,11 +109,11 @@ func isHSTS(s statement) bool {
 		(s.words[1] == "set-header" || s.words[1] == "add-header") && strings.EqualFold(s.words[2], hstsName)
 }
 
-func (c *Config) haproxyGlobal(s statement) {
+func (c *Config) haproxyGlobal(r *reading, s statement) {
 	name := s.words[0]
 	switch {
 	case name == "ssl-default-bind-options":
-		for i := 1; i < len(s.words); i++ { // a directive for each option, as in our configurations
+		for i := 1; i < len(s.words) && !r.full(s.Place); i++ { // a directive for each option, as in our configurations
 			option := s.words[i]
 			if (option == "ssl-min-ver" || option == "ssl-max-ver") && i+1 < len(s.words) {
 				i++
@@ -126,8 +126,8 @@ func (c *Config) haproxyGlobal(s statement) {
 	}
 }
 
-func (c *Config) haproxyBind(s statement) {
-	for i := 2; i < len(s.words); i++ {
+func (c *Config) haproxyBind(r *reading, s statement) {
+	for i := 2; i < len(s.words) && !r.full(s.Place); i++ {
 		if hasValue, ok := bindWords[s.words[i]]; ok && hasValue && i+1 < len(s.words) {
 			i++
 			c.put("listen", s.words[i-1], s.words[i])

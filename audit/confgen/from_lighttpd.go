@@ -160,7 +160,7 @@ func (c *Config) readLighttpd(r *reading, file string) error {
 		if here && i < begin[s.words[0]] {
 			continue
 		}
-		for i := 3; i+2 < len(s.words); i++ {
+		for i := 3; i+2 < len(s.words) && !r.full(s.Place); i++ {
 			if s.words[i+1] != "=>" {
 				continue
 			}

@@ -253,7 +253,8 @@ func TestReadPatterns(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, pattern := range []string{"*", "a/*", "a//*/*.conf", "*/*/*", "*/b/1.conf", "a/c/3", "a/x", "a/c/3/*", "\\[/*", "[", "*/.."} {
+	for _, pattern := range []string{"*", "a/*", "a//*/*.conf", "*/*/*", "*/b/1.conf", "a/c/3", "a/x",
+		"a/c/3/*", "\\[/*", "[", "*/.."} {
 		want, wantErr := filepath.Glob(filepath.Join(dir, pattern))
 		got, err := new(reading).glob(filepath.Join(dir, pattern))
 		if !slices.Equal(got, want) || !errors.Is(err, wantErr) {
