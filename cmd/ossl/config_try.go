@@ -23,9 +23,8 @@ func (f *configFlags) explain(cmd *cobra.Command, ours *confgen.Config) error {
 	}
 	out := cmd.OutOrStdout()
 	differences := confgen.Compare(yours, ours)
-	fmt.Fprintf(out, "%s, compared with the policy %s: %d directives about TLS, %d differences.\n", printable(f.from),
-		ours.Policy.Name,
-		len(yours.Directives), len(differences))
+	fmt.Fprintf(out, "%s, compared with the policy %s. Directives about TLS: %d; differences: %d.\n", printable(f.from),
+		ours.Policy.Name, len(yours.Directives), len(differences))
 	writeRead(out, yours)
 	for _, d := range differences {
 		fmt.Fprintf(out, "\n%s\n", printable(cut(d.Name)))
