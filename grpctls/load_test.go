@@ -11,7 +11,7 @@ import (
 	"google.golang.org/grpc"
 )
 
-// many is a number of what a test has many of, or fewer with -short.
+// many returns n, or about a tenth of it with -short.
 func many(n int) int {
 	if testing.Short() {
 		return n/10 + 1

@@ -46,7 +46,11 @@ type reading struct {
 // errUnreadable means that one file can't be read. The others can.
 var errUnreadable = errors.New("can't be read")
 
-func (r *reading) file(path string) (string, error) {
+// file reads a file that depth others include in each other.
+func (r *reading) file(path string, depth int) (string, error) {
+	if err := tooDeep(path, depth); err != nil {
+		return "", err
+	}
 	if r.files++; r.files > maxFiles {
 		return "", fmt.Errorf("the configuration includes more than %d files", maxFiles)
 	}
@@ -287,8 +291,7 @@ func secretFile(name string) bool {
 		return false
 	}
 	for _, part := range []string{"certificate", "pemfile", "privkey", "_key", "-file", "ca-", "cacert", "verify", "password",
-		"dhparam",
-		"ticket_key", "keyfile", "stapling_file", "_file", "_crl", "engine", "sslproxy", "passphrase", "stek"} {
+		"dhparam", "ticket_key", "keyfile", "stapling_file", "_file", "_crl", "engine", "sslproxy", "passphrase", "stek"} {
 		if strings.Contains(n, part) {
 			return true
 		}

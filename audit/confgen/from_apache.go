@@ -50,10 +50,7 @@ func apacheWords(line string) (words []string) {
 }
 
 func (r *reading) apache(file string, around []*block, depth int) ([]statement, error) {
-	if err := tooDeep(file, depth); err != nil {
-		return nil, err
-	}
-	text, err := r.file(file)
+	text, err := r.file(file, depth)
 	if err != nil {
 		return nil, err
 	}

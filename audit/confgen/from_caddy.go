@@ -81,7 +81,7 @@ type caddyReading struct {
 }
 
 func (r *caddyReading) parse(file string) ([]*caddyNode, error) {
-	text, err := r.file(file)
+	text, err := r.file(file, 0)
 	if err != nil {
 		return nil, err
 	}

@@ -50,7 +50,7 @@ func haproxyWords(line string) (words []string) {
 }
 
 func (c *Config) readHAProxy(r *reading, file string) error {
-	text, err := r.file(file)
+	text, err := r.file(file, 0)
 	if err != nil {
 		return err
 	}

@@ -64,10 +64,7 @@ func (s *scanner) lighttpdValue() (words []string) {
 
 // lighttpd reads a file. The words of a statement are its name, its operator, and its value's tokens.
 func (r *reading) lighttpd(file string, around []*block, depth int) ([]statement, error) {
-	if err := tooDeep(file, depth); err != nil {
-		return nil, err
-	}
-	text, err := r.file(file)
+	text, err := r.file(file, depth)
 	if err != nil {
 		return nil, err
 	}

@@ -135,10 +135,7 @@ func luaLong(text string) int {
 }
 
 func (r *reading) nginx(file string, around []*block, depth int) ([]statement, error) {
-	if err := tooDeep(file, depth); err != nil {
-		return nil, err
-	}
-	text, err := r.file(file)
+	text, err := r.file(file, depth)
 	if err != nil {
 		return nil, err
 	}

@@ -37,10 +37,7 @@ func postgresqlSetting(line string) (name, value string) {
 func (c *Config) readPostgreSQL(r *reading, file string) error { return c.postgresqlFile(r, file, 0) }
 
 func (c *Config) postgresqlFile(r *reading, file string, depth int) error {
-	if err := tooDeep(file, depth); err != nil {
-		return err
-	}
-	text, err := r.file(file)
+	text, err := r.file(file, depth)
 	if err != nil {
 		return err
 	}

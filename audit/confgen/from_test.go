@@ -241,8 +241,8 @@ func TestReadFolders(t *testing.T) {
 	}
 }
 
-// TestReadPatterns: patterns match what they do for filepath.Glob, and all together look at a bounded
-// number of names.
+// TestReadPatterns: a pattern matches the same names as with filepath.Glob. The number of names that are
+// compared with patterns is bounded.
 func TestReadPatterns(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"a/b/1.conf", "a/c/2.conf", "a/c/3", "d/b/1.conf", "[/x.conf"} {

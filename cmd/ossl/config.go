@@ -43,7 +43,7 @@ func configCommand() *cobra.Command {
 
 It asks the installed program for its version, and finds the OpenSSL that it runs with. It starts the
 program for nothing else. Each directive has its reason, its source and the version that it needs.
-The head of the file says where it belongs, and lists what the server can't do of the policy.
+The head of the file names its place, and the parts of the policy that the server doesn't have.
 
 With --from it reads your configuration, without changing it, and explains each difference. With
 --try it starts the installed server twice on the loopback address, without root's rights: with your

@@ -141,8 +141,8 @@ func testServer(t *testing.T, fips bool) {
 	}
 }
 
-// TestClient: a client with each policy's configuration connects to servers that have what the policy
-// allows, and to no others.
+// TestClient: with each policy's configuration, a client connects to a server that offers only one value if
+// the policy has that value, and else refuses the connection.
 func TestClient(t *testing.T) { testClient(t, false) }
 
 // TestFIPSClient is TestClient of the policies that need FIPS mode. ci/matrix runs it by its name.

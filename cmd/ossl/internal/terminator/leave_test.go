@@ -13,8 +13,8 @@ import (
 )
 
 // TestLeave: at a reload no request is lost that a client sends at that moment. In HTTP/1.1 the next
-// response announces that the connection will be closed. HTTP/2 announces it first without a last
-// stream, and answers what comes until then.
+// response announces that the connection will be closed. In HTTP/2 the server announces it twice: first
+// without a last stream, so that requests which are on their way are answered.
 func TestLeave(t *testing.T) {
 	engines(t, func(t *testing.T, engine string) {
 		w := newWorld(t)
