@@ -280,7 +280,8 @@ static int tls1_derive(void *ctx, unsigned char *out, size_t len, const OSSL_PAR
 	return read_inputs(&in, params) && derive(&tls1, &in, out, len, params);
 }
 
-OSSL_DISPATCH schedule_tls13_kdf[6], schedule_tls1_prf[6];
+OSSL_DISPATCH schedule_tls13_kdf[6];
+OSSL_DISPATCH schedule_tls1_prf[6];
 
 static void make_table(OSSL_DISPATCH *table, int (*derive)(void *, unsigned char *, size_t, const OSSL_PARAM *))
 {

@@ -15,7 +15,8 @@ int schedule_setup(void);
  * own algorithms, which derive instead if a comparison at the first use shows that they don't.
  * EVP_KDF-TLS13_KDF(7), EVP_KDF-TLS1_PRF(7).
  */
-extern OSSL_DISPATCH schedule_tls13_kdf[], schedule_tls1_prf[];
+extern OSSL_DISPATCH schedule_tls13_kdf[];
+extern OSSL_DISPATCH schedule_tls1_prf[];
 
 /*
  * For tests. The first reports whether all algorithms return the same bytes as the default library
