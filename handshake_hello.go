@@ -47,12 +47,10 @@ func (h *handshake) chooseForClient() error {
 		hello, _, err = h.clientHelloInfo(undotted)
 	}
 	if err != nil {
-		h.sendAlert(alertInternalError)
-		return err
+		return h.refuseHello(alertInternalError, err)
 	}
 	if alert, err := h.pickCertificate(hello); err != nil {
-		h.sendAlert(alert)
-		return err
+		return h.refuseHello(alert, err)
 	}
 	if other {
 		return h.restart(records)
@@ -87,7 +85,7 @@ func (h *handshake) getConfigForClient(hello *tls.ClientHelloInfo) (other bool, 
 	}
 	chosen, unpin, err := ctx.forConfig(config)
 	if err != nil {
-		return false, err
+		return false, h.orHandOver(err, config, nil)
 	}
 	h.unpin = unpin
 	h.c.ctx.Store(chosen)
@@ -122,7 +120,8 @@ func (h *handshake) pickCertificate(hello *tls.ClientHelloInfo) (alert uint8, er
 		return alertInternalError, err
 	}
 	if err != nil {
-		return alertHandshakeFailure, &ConfigError{Field: "GetCertificate", Reason: "certificate can't be used", Err: err}
+		err = &ConfigError{Field: "GetCertificate", Reason: "certificate can't be used", Err: err}
+		return alertHandshakeFailure, h.orHandOver(err, ctx.config, cert)
 	}
 	h.local, h.certificate = cert.Certificate, cert
 	h.key = heldkey.In(cert.PrivateKey)

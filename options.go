@@ -32,6 +32,7 @@ type options struct {
 	withoutHostPolicy bool
 	nothingOmitted    bool // by WithAllNamed
 	allowTruncation   bool // by WithInsecureTruncation
+	handsOver         bool // in programs that "ossl go" has built: crypto/tls goes on with what is refused at the hello
 	cache             session.Cache
 	tickets13         bool          // of WithTLS13Tickets
 	ring              *session.Ring // of WithTicketKeys

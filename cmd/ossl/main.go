@@ -202,6 +202,6 @@ func rootCommand(started *bool) *cobra.Command {
 	})
 	root.SetVersionTemplate("ossl {{.Version}}\n")
 	root.AddCommand(benchCommand(), certCommand(), checkCommand(), configCommand(), demoCommand(), doctorCommand(), manCommand(),
-		policyCommand(), proxyCommand(), serveCommand(), traceCommand(), versionCommand())
+		policyCommand(), proxyCommand(), serveCommand(), traceCommand(), goCommand(), versionCommand())
 	return root
 }

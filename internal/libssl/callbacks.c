@@ -330,7 +330,7 @@ static int on_client_hello(SSL *ssl, int *alert, void *arg)
 		return OSSL_SSL_CLIENT_HELLO_ERROR;
 	}
 	if (c->ctx->want_hello && c->hello == ASK_NONE && c->message.len == 0) { /* on_message had no memory, and can't fail */
-		no_memory();
+		raise_no_memory();
 		*alert = OSSL_SSL_AD_INTERNAL_ERROR;
 		return OSSL_SSL_CLIENT_HELLO_ERROR;
 	}
@@ -362,7 +362,7 @@ static int on_cert(SSL *ssl, void *arg)
 	if (c->server || c->cert == ASK_ANSWERED)
 		return 1;
 	if (c->request.len == 0) { /* as in on_client_hello */
-		no_memory();
+		raise_no_memory();
 		return 0;
 	}
 	c->cert = ASK_WAITING;
@@ -424,7 +424,7 @@ static int on_verify(X509_STORE_CTX *store, void *arg)
 		if (!leaf || !cert_pack(&c->message, leaf, MAX_CHAIN))
 			goto internal;
 		if (lost_parts(c, leaf, &c->message)) {
-			no_memory();
+			raise_no_memory();
 			goto internal;
 		}
 		/* untrusted is the peer's whole list: its first entry is the leaf again. */

@@ -426,7 +426,7 @@ static ossl_step resume_step(conn *c)
 	if (!c->step_under_way)
 		c->step_under_way = coroutine_new(step_in_coroutine, c);
 	if (!c->step_under_way) {
-		no_memory(); /* for its stack */
+		raise_no_memory(); /* for its stack */
 		c->failed = 1;
 		ossl_drain_errors(c->pub.errors);
 		return paused;

@@ -103,7 +103,7 @@ static SSL_CTX *whole(SSL_CTX *s, OSSL_LIB_CTX *lib, int kind)
 		s = bare(lib);
 	}
 	if (s)
-		no_memory();
+		raise_no_memory();
 	ossl_fn.SSL_CTX_free(s); /* takes NULL */
 	return NULL;
 }

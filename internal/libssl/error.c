@@ -65,7 +65,7 @@ static void *allocated(void *p)
 
 void *new_memory(size_t n) { return allocated(malloc(n ? n : 1)); }
 void *new_zeros(size_t n) { return allocated(calloc(1, n)); }
-void no_memory(void) { allocated(NULL); }
+void raise_no_memory(void) { allocated(NULL); }
 
 int memory_may_have_failed(void)
 {

@@ -155,7 +155,7 @@ int algorithms_fetch(algorithms *a, OSSL_LIB_CTX *lib, int fips)
 		before = parts;
 		algorithms_free(a);
 	}
-	no_memory();
+	raise_no_memory();
 	return -1;
 }
 

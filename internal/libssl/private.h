@@ -339,7 +339,7 @@ void *new_memory(size_t n);
 void *new_zeros(size_t n);
 
 /* Leaves that error for memory that comes from elsewhere. */
-void no_memory(void);
+void raise_no_memory(void);
 
 /*
  * Reports whether an allocation of libcrypto may have failed since errno was 0: 1 or 0. malloc(3)

@@ -128,7 +128,7 @@ ossl_roots_answer ossl_roots_verify(const ossl_roots *roots, const uint8_t *pack
 			answer.error = (int32_t)OSSL_X509_V_OK;
 	} else {
 		if (ossl_fn.X509_STORE_CTX_get_error(ctx) == OSSL_X509_V_ERR_OUT_OF_MEM)
-			no_memory();
+			raise_no_memory();
 		answer.error = ossl_fn.X509_STORE_CTX_get_error(ctx);
 		if (answer.error == OSSL_X509_V_OK)
 			answer.error = -1;

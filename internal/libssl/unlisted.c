@@ -67,7 +67,7 @@ int cred_unlisted(ossl_cred *cred, OSSL_LIB_CTX *lib, const uint8_t *der, size_t
 	if (read != 1 || (!ossl_fn.X509_get0_pubkey(x) && ossl_fn.X509_get0_pubkey(cred->leaf))) {
 		ossl_fn.X509_free(x);
 		if (ossl_fn.X509_check_purpose(cred->leaf, -1, 0) == 1) {
-			no_memory();
+			raise_no_memory();
 			return 0;
 		}
 		ossl_fn.ERR_clear_error(); /* they are malformed: without it, libssl reports that */

@@ -36,6 +36,22 @@ func (c *scriptedConn) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
+// LeaveToCryptoTLS marks the connection for IsPlain.
+func (c *scriptedConn) LeaveToCryptoTLS() {}
+
+// IsPlain reports whether a connection is one of this package's, or of another copy of it, whose
+// handshakes are crypto/tls's.
+func IsPlain(conn net.Conn) bool {
+	_, ok := conn.(interface{ LeaveToCryptoTLS() })
+	return ok
+}
+
+// A plainPipe is an end of a net.Pipe for crypto/tls.
+type plainPipe struct{ net.Conn }
+
+// LeaveToCryptoTLS marks the connection for IsPlain.
+func (plainPipe) LeaveToCryptoTLS() {}
+
 func (c *scriptedConn) Close() error                     { return nil }
 func (c *scriptedConn) LocalAddr() net.Addr              { return nil }
 func (c *scriptedConn) RemoteAddr() net.Addr             { return nil }

@@ -28,7 +28,7 @@ var SessionTemplate = sync.OnceValues(func() (*tls.SessionState, error) {
 	if err != nil {
 		return nil, err
 	}
-	a, b := net.Pipe()
+	a, b := pipe()
 	defer a.Close()
 	server := tls.Server(b, &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}})
 	go func() {
@@ -50,6 +50,12 @@ var SessionTemplate = sync.OnceValues(func() (*tls.SessionState, error) {
 	_, state, err := made.state.ResumptionState()
 	return state, err
 })
+
+// pipe returns the ends of a net.Pipe for crypto/tls.
+func pipe() (a, b net.Conn) {
+	a, b = net.Pipe()
+	return plainPipe{a}, plainPipe{b}
+}
 
 // A catcher is a cache that keeps the last session that it was given.
 type catcher struct{ state *tls.ClientSessionState }

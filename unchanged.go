@@ -1,0 +1,109 @@
+//go:build ossl_unchanged
+
+package ossl
+
+import (
+	"crypto/tls"
+	"errors"
+	"net"
+	"os"
+	"sync"
+
+	"github.com/ossl-go/ossl/internal/stdtls"
+	"github.com/ossl-go/ossl/internal/unchanged"
+)
+
+// This file makes ossl the engine of crypto/tls's connections. It is compiled into the GOROOT that
+// "ossl go" makes (cmd/ossl/internal/gofarm), where "crypto/tls" is that package's core.
+
+// NewEngine returns the connection that takes over the methods of a crypto/tls connection, or nil if
+// it stays crypto/tls's. It is called when the connection is first used.
+func NewEngine(conn net.Conn, config *tls.Config, isClient bool) *Conn {
+	if stdtls.IsPlain(conn) {
+		return nil
+	}
+	role := unchanged.Server
+	if isClient {
+		role = unchanged.Client
+	}
+	counter, err := unchanged.Process()
+	mode := unchanged.Require
+	if err == nil {
+		mode, err = unchangedMode()
+	}
+	var c *Conn
+	switch {
+	case err != nil:
+		c = &Conn{conn: conn, isClient: isClient, configErr: err}
+	case mode == unchanged.Off:
+		return nil
+	case isClient:
+		useUnchangedOptions()
+		c = Client(conn, config)
+	default:
+		useUnchangedOptions()
+		c = Server(conn, config)
+	}
+	switch err := c.refusal(); {
+	case err == nil:
+		counter.Took(role)
+	case mode == unchanged.Require || !errors.As(err, new(*ConfigError)) && !errors.Is(err, ErrUnavailable):
+		counter.Refused(role, err)
+	default:
+		counter.Left(role, err)
+		return nil
+	}
+	return c
+}
+
+// refusal returns the reason why the connection can't be made with its configuration, or nil.
+func (c *Conn) refusal() error {
+	if c.configErr == nil && !c.isClient {
+		return c.context().serveErr
+	}
+	return c.configErr
+}
+
+// unchangedMode returns the mode of this process.
+func unchangedMode() (unchanged.Mode, error) {
+	fips, err := fipsRequired()
+	if err != nil {
+		return "", err
+	}
+	return unchanged.ModeOf(unchanged.Built().Mode, os.Getenv(unchanged.EnvMode), fips)
+}
+
+// useUnchangedOptions makes the default options those of a program that was written for crypto/tls.
+var useUnchangedOptions = sync.OnceFunc(func() {
+	for _, o := range defaultOptions {
+		o.allowTruncation = true
+		o.handsOver = true
+	}
+})
+
+// HandedOver reports whether err, which a server's handshake returned, means that crypto/tls goes on
+// with the connection. hello is what was received, in records. config is what GetConfigForClient
+// is to return.
+func (c *Conn) HandedOver(err error) (hello []byte, config *tls.Config, ok bool) {
+	over, ok := err.(*handOver)
+	if !ok {
+		return nil, nil, false
+	}
+	config = over.config
+	if over.cert != nil {
+		config = config.Clone()
+		config.Certificates = nil
+		config.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return over.cert, nil }
+	}
+	if counter, err := unchanged.Process(); err == nil {
+		counter.Left(unchanged.Server, over.reason)
+	}
+	return over.hello, config, true
+}
+
+// CountQUIC counts a connection of QUIC, which stays crypto/tls's.
+func CountQUIC() {
+	if counter, err := unchanged.Process(); err == nil {
+		counter.QUIC()
+	}
+}
