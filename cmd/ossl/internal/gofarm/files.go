@@ -1,0 +1,198 @@
+package gofarm
+
+import (
+	"bytes"
+	"crypto/sha256"
+	_ "embed"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+//go:embed template/engine.go.txt
+var engineGo []byte
+
+//go:embed template/hook.go.txt
+var hookGo []byte
+
+//go:embed template/link.sh.txt
+var linkScript string
+
+// module is ossl's.
+const module = "github.com/ossl-go/ossl"
+
+// readGo reads the files of crypto/tls in a GOROOT, without its tests and generate_cert.go, which
+// is a program.
+func readGo(goroot string) (map[string][]byte, error) {
+	dir := filepath.Join(goroot, "src", "crypto", "tls")
+	names, err := filepath.Glob(filepath.Join(dir, "*.go"))
+	if err != nil {
+		return nil, err
+	}
+	if len(names) == 0 {
+		return nil, fmt.Errorf("there are no sources of crypto/tls in %s: install Go with its standard library", dir)
+	}
+	files := map[string][]byte{}
+	for _, name := range names {
+		base := filepath.Base(name)
+		if base == "generate_cert.go" || strings.HasSuffix(base, "_test.go") {
+			continue
+		}
+		if files[base], err = os.ReadFile(name); err != nil {
+			return nil, err
+		}
+	}
+	return files, nil
+}
+
+// Digest returns the hash by which a crypto/tls is known.
+func Digest(files map[string][]byte) string {
+	h := sha256.New()
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		fmt.Fprintf(h, "%s %x\n", name, sha256.Sum256(files[name]))
+	}
+	return hex.EncodeToString(h.Sum(nil)[:16])
+}
+
+// tlsFiles returns the files below src/crypto/tls of a farm that come from crypto/tls itself, by their
+// path in src.
+func tlsFiles(files map[string][]byte) (map[string][]byte, error) {
+	p, err := parse(files)
+	if err != nil {
+		return nil, err
+	}
+	if got := p.methodsOfConn(); !slices.Equal(got, connMethods) {
+		return nil, fmt.Errorf("the methods of Conn are %s, not %s", strings.Join(got, ", "), strings.Join(connMethods, ", "))
+	}
+	out := map[string][]byte{corePath + "/ossl_engine.go": engineGo}
+	for name, data := range files {
+		text := pushLinknames(string(data))
+		if name == "conn.go" {
+			if text, err = applied(text, connPatches); err != nil {
+				return nil, err
+			}
+		}
+		out[corePath+"/"+name] = []byte(text)
+	}
+	if out["crypto/tls/ossl_facade.go"], err = p.facade(); err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// osslFiles returns ossl's files of a farm. Imports are rewritten, and C's names have a prefix.
+func osslFiles(source string, m marker) (map[string][]byte, error) {
+	read := map[string][]byte{} // by path in source
+	err := filepath.WalkDir(source, func(file string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		name, err := filepath.Rel(source, file)
+		if err != nil {
+			return err
+		}
+		name = filepath.ToSlash(name)
+		if d.IsDir() {
+			if name != "." && !inFarm(name) {
+				return filepath.SkipDir
+			}
+			return nil
+		}
+		if isSource(name) && d.Type().IsRegular() {
+			read[name], err = os.ReadFile(file)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	c := map[string][]byte{}
+	for name, data := range read {
+		if path.Dir(name) == "internal/libssl" {
+			c[name] = data
+		}
+	}
+	globals := globalNames(c)
+	out := map[string][]byte{osslPath + "/hook/hook.go": hookGo}
+	for name, data := range read {
+		if c[name] != nil {
+			data = renameC(name, data, globals)
+		}
+		if strings.HasSuffix(name, ".go") {
+			data = bytes.ReplaceAll(data, []byte(`"`+module), []byte(`"`+osslPath))
+			data = bytes.ReplaceAll(data, []byte(`"crypto/tls"`), []byte(`"`+corePath+`"`)) // imports, and a PkgPath
+			data = bytes.Replace(data, []byte("//go:build ossl_unchanged\n"), nil, 1)
+		}
+		out[osslPath+"/"+name] = data
+	}
+	if out[markerFile] == nil {
+		return nil, fmt.Errorf("%s has no ossl that can be built into crypto/tls", source)
+	}
+	out[markerFile] = m.file()
+	if m.Mode == "require" {
+		out[osslPath+"/internal/unchanged/require_cgo.go"] = []byte(requireCgo)
+	}
+	return out, nil
+}
+
+// requireCgo doesn't compile: without cgo, every connection would fail.
+const requireCgo = `//go:build !cgo
+
+package unchanged
+
+const _ = "ossl go --mode require: this program would be built without cgo, which loads OpenSSL" + CGO_ENABLED_must_be_1
+`
+
+// inFarm reports whether a folder of ossl's module has packages that the root package imports, or may.
+func inFarm(dir string) bool {
+	first, rest, _ := strings.Cut(dir, "/")
+	switch first {
+	case "session":
+		return rest == ""
+	case "tlsnames":
+		return rest == ""
+	case "internal":
+		return !strings.Contains(rest, "test") && !strings.HasPrefix(rest, "bogoshim")
+	}
+	return false
+}
+
+func isSource(name string) bool {
+	switch path.Ext(name) {
+	case ".go":
+		return !strings.HasSuffix(name, "_test.go")
+	case ".c", ".h", ".S":
+		return true
+	}
+	return false
+}
+
+// markerFile has the marker.
+const markerFile = osslPath + "/internal/unchanged/built.go"
+
+// A marker is what the programs of a farm say about themselves: internal/unchanged.Info.
+type marker struct {
+	Format   int    `json:"format"`
+	Version  string `json:"version"`
+	Farm     string `json:"farm"`
+	Mode     string `json:"mode"`
+	Go       string `json:"go"`
+	Settings string `json:"settings"`
+}
+
+// file returns the Go file with the marker.
+func (m marker) file() []byte {
+	m.Format = 1
+	text, err := json.Marshal(m)
+	if err != nil {
+		panic(err) // it consists of strings
+	}
+	return fmt.Appendf(nil, "package unchanged\n\nconst marker = %q\n", "\xffOSSL\xffunchanged\xff"+string(text)+"\x00")
+}

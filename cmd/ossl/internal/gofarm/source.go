@@ -1,0 +1,103 @@
+package gofarm
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"runtime"
+	"runtime/debug"
+	"strings"
+
+	"github.com/ossl-go/ossl"
+)
+
+// A Source is a folder with the sources of ossl's module.
+type Source struct {
+	Dir     string
+	Version string
+}
+
+// FindSource returns the sources from which the command ossl itself was built: of the released module, as the
+// go command has it in its cache, or the working tree. dir, if it isn't empty, is the folder instead.
+func FindSource(ctx context.Context, dir string) (Source, error) {
+	if dir != "" {
+		return sourceIn(dir, "(devel)")
+	}
+	if m := ownModule(); m != nil && m.Sum != "" {
+		return download(ctx, m)
+	}
+	// The file of a function of the module: a name without a folder in a build with -trimpath.
+	pc := funcPC()
+	file, _ := runtime.FuncForPC(pc).FileLine(pc)
+	if !filepath.IsAbs(file) {
+		return Source{}, fmt.Errorf("this ossl doesn't know its sources, since it was built from a working tree with -trimpath: " +
+			"name the tree by --source")
+	}
+	tree := filepath.Dir(file)
+	if err := isOurs(tree); err != nil {
+		return Source{}, fmt.Errorf("the sources that this ossl was built from can't be used (%w): name them by --source", err)
+	}
+	return sourceIn(tree, "(devel)")
+}
+
+// sourceIn returns the source in a folder that must hold ossl's module.
+func sourceIn(dir, version string) (Source, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return Source{}, err
+	}
+	mod, err := os.ReadFile(filepath.Join(dir, "go.mod"))
+	if err != nil {
+		return Source{}, err
+	}
+	if first, _, _ := strings.Cut(string(mod), "\n"); strings.TrimSpace(first) != "module "+module {
+		return Source{}, fmt.Errorf("%s doesn't hold the module %s", dir, module)
+	}
+	return Source{dir, version}, nil
+}
+
+// ownModule returns ossl's module as this command was built with it, or nil.
+func ownModule() *debug.Module {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return nil
+	}
+	for _, m := range info.Deps {
+		if m.Path == module {
+			if m.Replace != nil {
+				return m.Replace
+			}
+			return m
+		}
+	}
+	return nil
+}
+
+// download returns a module's folder in the go command's cache, and checks that it has the hash that this
+// command was built with.
+func download(ctx context.Context, m *debug.Module) (Source, error) {
+	cmd := exec.CommandContext(ctx, "go", "mod", "download", "-json", m.Path+"@"+m.Version)
+	cmd.Dir = os.TempDir() // not in a module, whose go.mod could replace it
+	var told bytes.Buffer
+	cmd.Stderr = &told
+	out, err := cmd.Output()
+	var answer struct{ Dir, Sum, Error string }
+	if jsonErr := json.Unmarshal(out, &answer); jsonErr == nil && answer.Error != "" {
+		return Source{}, fmt.Errorf("ossl's sources: %s", answer.Error)
+	}
+	if err != nil {
+		return Source{}, goFailed("ossl's sources", err, &told)
+	}
+	if answer.Sum != m.Sum {
+		return Source{}, fmt.Errorf("ossl's sources, %s %s, have the hash %s, not %s as this command's", m.Path, m.Version, answer.Sum, m.Sum)
+	}
+	return sourceIn(answer.Dir, m.Version)
+}
+
+// funcPC returns the address of a function of ossl's module.
+func funcPC() uintptr { return reflect.ValueOf(ossl.Library).Pointer() }
