@@ -153,22 +153,21 @@ func fipsByHost() (why string, err error) {
 	if _, err := libssl.Load(""); err != nil {
 		return "", nil
 	}
-	if why, err = hostInFIPS("/proc/sys/crypto/fips_enabled"); err != nil {
+	if why, err = hostInFIPS(kernelFIPS); err != nil {
 		return "", err
 	}
 	hostFIPS.Store(&why)
 	return why, nil
 }
 
+// kernelFIPS is the file in which Linux tells whether it is in FIPS mode.
+const kernelFIPS = "/proc/sys/crypto/fips_enabled"
+
 var hostFIPS atomic.Pointer[string] // nil until fipsByHost knows the answer
 
 func hostInFIPS(kernel string) (why string, err error) {
-	text, err := os.ReadFile(kernel)
-	switch {
-	case err == nil && strings.TrimSpace(string(text)) == "1":
-		return "asked for by the kernel, " + kernel, nil
-	case err != nil && !errors.Is(err, fs.ErrNotExist):
-		return "", &ConfigError{Field: negotiate.HostPolicyField, Reason: "it is unknown whether the kernel is in FIPS mode", Err: err}
+	if why, err = fipsByKernel(kernel); why != "" || err != nil {
+		return why, err
 	}
 	why, err = libssl.FIPSByHost()
 	var fault *libssl.ConfigFault
@@ -176,6 +175,18 @@ func hostInFIPS(kernel string) (why string, err error) {
 		err = configError(negotiate.RefuseFault(fault))
 	}
 	return why, err
+}
+
+// fipsByKernel is the part of hostInFIPS that needs no OpenSSL.
+func fipsByKernel(kernel string) (why string, err error) {
+	text, err := os.ReadFile(kernel)
+	switch {
+	case err == nil && strings.TrimSpace(string(text)) == "1":
+		return "asked for by the kernel, " + kernel, nil
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return "", &ConfigError{Field: negotiate.HostPolicyField, Reason: "it is unknown whether the kernel is in FIPS mode", Err: err}
+	}
+	return "", nil
 }
 
 // setUpFIPS reports whether a Context is in FIPS mode. If so, the module is ready, and the

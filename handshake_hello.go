@@ -132,9 +132,9 @@ func (h *handshake) pickCertificate(hello *tls.ClientHelloInfo) (alert uint8, er
 func (h *handshake) useServerCredential() error {
 	err := h.useCredential(h.credential, "GetCertificate", h.certificate)
 	if err != nil {
-		h.sendAlert(alertInternalError)
+		return h.refuseHello(alertInternalError, h.orHandOver(err, h.c.context().config, h.certificate))
 	}
-	return err
+	return nil
 }
 
 // useCredential gives libssl the certificate to send, or nil for none. callback names the function

@@ -66,11 +66,24 @@ func (c *Conn) refusal() error {
 
 // unchangedMode returns the mode of this process.
 func unchangedMode() (unchanged.Mode, error) {
-	fips, err := fipsRequired()
+	asked := os.Getenv(unchanged.EnvMode)
+	why := fipsRequired
+	if unchanged.Mode(asked) == unchanged.Off {
+		why = fipsWithoutLibrary // which may be what the operator wants to do without
+	}
+	fips, err := why()
 	if err != nil {
 		return "", err
 	}
-	return unchanged.ModeOf(unchanged.Built().Mode, os.Getenv(unchanged.EnvMode), fips)
+	return unchanged.ModeOf(unchanged.Built().Mode, asked, fips)
+}
+
+// fipsWithoutLibrary is fipsRequired, but for OpenSSL's configuration.
+func fipsWithoutLibrary() (why string, err error) {
+	if os.Getenv(envFIPS) != "" {
+		return fipsRequired()
+	}
+	return fipsByKernel(kernelFIPS)
 }
 
 // useUnchangedOptions makes the default options those of a program that was written for crypto/tls.

@@ -1,11 +1,8 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -14,68 +11,112 @@ import (
 )
 
 func goCommand() *cobra.Command {
-	var o gofarm.Options
+	o := gofarm.Options{}
 	var source string
-	var linked bool
+	var examine bool
 	cmd := &cobra.Command{
-		Use:   "go [flags] COMMAND...",
+		Use:   "go [flags] COMMAND [ARGS...]",
 		Short: "Build any Go program, unchanged, with its TLS on the host's OpenSSL",
-		Args:  cobra.MinimumNArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if linked {
-				return examineLinked(args)
+		Long: `Go runs a command of the go tool so that the programs it builds have their TLS from the host's
+OpenSSL. Nothing of a program is edited: not its source, not its go.mod. It may be somebody else's:
+
+  ossl go build ./cmd/server
+  ossl go install github.com/nats-io/nats-server/v2@latest
+  ossl go --mode require test ./...
+
+The command is any of "go help": build, install, run, test, vet, list and so on. The Go is yours,
+or the one that go.mod asks for. Three commands are ossl's own:
+
+  ossl go env      the environment for other tools that run go: eval "$(ossl go env)"
+  ossl go diff     what is changed in Go's crypto/tls, as a diff
+  ossl go clean    removes what "ossl go" keeps in the user's cache
+
+How: the go tool gets a GOROOT of links to Go's own, in the user's cache, in which crypto/tls hands the
+methods of its connections to ossl. Whatever imports crypto/tls is built with it. QUIC stays with
+crypto/tls. The programs need cgo and OpenSSL's run-time library.
+
+Some configurations can't be honoured by OpenSSL, such as TLS 1.0. --mode says what becomes of such
+connections:
+
+  prefer    crypto/tls makes them. Each reason is counted, and written to standard error once
+  require   the handshake fails with the reason. A program that can't load OpenSSL, since it is built
+            without cgo or linked statically, isn't built
+
+The environment of such a program:
+
+  OSSL_MODE   require is stricter than the program's own mode. off switches back to crypto/tls, unless the
+              mode or FIPS mode requires ossl
+  OSSL_LOG    off: reasons are counted but not written
+  OSSL_FIPS, OSSL_LIBRARY, OSSL_RECORDS and the others as for every program of ossl
+
+Its exit status is that of the go tool.`,
+		Example: `  ossl go build -o server ./cmd/server && ./server
+  ossl go test -race ./...
+  eval "$(ossl go env)" && make`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return fmt.Errorf("the command line is not of the form: %s", cmd.UseLine())
 			}
-			if args[0] == "clean" && len(args) == 1 {
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if o.Mode != "prefer" && o.Mode != "require" {
+				return usageError(fmt.Sprintf("--mode %s: is prefer or require", o.Mode))
+			}
+			if examine {
+				return examineLinked(cmd, args)
+			}
+			own := ""
+			if len(args) == 1 {
+				own = args[0]
+			}
+			if own == "clean" {
 				n, err := gofarm.Clean()
 				if err == nil {
-					fmt.Fprintf(cmd.ErrOrStderr(), "%d removed\n", n)
+					fmt.Fprintf(cmd.ErrOrStderr(), "%s removed\n", fmt.Sprint(n))
 				}
+				return err
+			}
+			var err error
+			if o.Command, err = os.Executable(); err != nil {
 				return err
 			}
 			t, err := gofarm.Find(cmd.Context(), args)
 			if err != nil {
 				return err
 			}
-			if o.Command, err = os.Executable(); err != nil {
-				return err
-			}
 			if o.Source, err = gofarm.FindSource(cmd.Context(), source); err != nil {
 				return err
 			}
-			root, err := gofarm.Make(cmd.Context(), t, &o)
+			plan, err := gofarm.NewPlan(t, &o)
 			if err != nil {
 				return err
 			}
-			env := goEnvironment(root)
-			if args[0] == "env" && len(args) == 1 {
-				for _, e := range env {
-					name, value, _ := strings.Cut(e, "=")
-					fmt.Fprintf(cmd.OutOrStdout(), "export %s='%s'\n", name, strings.ReplaceAll(value, "'", `'\''`))
+			if own == "diff" {
+				text, err := plan.Diff()
+				if err == nil {
+					_, err = cmd.OutOrStdout().Write(text)
+				}
+				return err
+			}
+			if err := plan.Make(cmd.Context()); err != nil {
+				return err
+			}
+			if own == "env" {
+				for _, e := range plan.Environment() {
+					fmt.Fprintf(cmd.OutOrStdout(), "export %s='%s'\n", e[0], strings.ReplaceAll(e[1], "'", `'\''`))
 				}
 				return nil
 			}
-			run := exec.Command(filepath.Join(root, "bin", "go"), args...)
-			run.Env = append(os.Environ(), env...)
-			run.Stdin, run.Stdout, run.Stderr = os.Stdin, cmd.OutOrStdout(), cmd.ErrOrStderr()
-			err = run.Run()
-			var exit *exec.ExitError
-			if errors.As(err, &exit) {
-				return exitStatus(exit.ExitCode())
-			}
-			return err
+			return plan.Exec(args)
 		},
 	}
 	flags := cmd.Flags()
-	flags.SetInterspersed(false)
-	flags.StringVar(&o.Mode, "mode", "prefer", "prefer")
-	flags.StringVar(&source, "source", "", "source")
-	flags.BoolVar(&o.UnknownGo, "unknown-go", false, "unknown")
-	flags.BoolVar(&linked, "examine-linked", false, "")
+	flags.SetInterspersed(false) // the flags after the command are the go tool's
+	flags.StringVar(&o.Mode, "mode", "prefer", "`MODE` of the programs: prefer or require")
+	flags.StringVar(&source, "source", "", "`FOLDER` of ossl's sources; the default is what this command was built from")
+	flags.BoolVar(&o.UnknownGo, "unknown-go", false, "try a version of Go with which ossl was not tested")
+	flags.BoolVar(&examine, "examine-linked", false, "")
+	_ = flags.MarkHidden("examine-linked")
 	return cmd
 }
-
-func goEnvironment(root string) []string {
-	return []string{"GOROOT=" + root, "GOTOOLCHAIN=local", "PATH=" + filepath.Join(root, "bin") + string(filepath.ListSeparator) + os.Getenv("PATH")}
-}
-
-func examineLinked(args []string) error { return nil }

@@ -10,6 +10,7 @@
 package gofarm
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -18,10 +19,13 @@ import (
 	"io/fs"
 	"maps"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/rogpeppe/go-internal/diff"
 )
 
 // Options are the properties of a farm.
@@ -35,35 +39,64 @@ type Options struct {
 // stateFile is the file in a farm that holds the GOROOT to which it links.
 const stateFile = "ossl-farm"
 
-// Files returns the files of the farm for a toolchain that are no links, by their path in src, and the
-// farm's name, which has a hash of all that the farm consists of.
-func Files(t Toolchain, o *Options) (files map[string][]byte, name string, err error) {
-	original, err := readGo(t.Root)
-	if err != nil {
-		return nil, "", err
+// A Plan is what a farm is made from.
+type Plan struct {
+	Root string // the folder of the farm, which may not exist yet
+
+	options   *Options
+	toolchain Toolchain
+	goFiles   map[string][]byte // of crypto/tls
+	osslFiles map[string][]byte
+	marker    marker
+}
+
+// NewPlan returns the plan for a farm. The farm's name has a hash of all that the farm depends on.
+func NewPlan(t Toolchain, o *Options) (*Plan, error) {
+	p := &Plan{options: o, toolchain: t}
+	var err error
+	if p.goFiles, err = readGo(t.Root); err != nil {
+		return nil, err
 	}
-	if known[Digest(original)] == "" && !o.UnknownGo {
-		return nil, "", &UnknownGoError{t.Version, "this version of ossl was not tested with it. Use " + knownVersions() +
+	if known[Digest(p.goFiles)] == "" && !o.UnknownGo {
+		return nil, &UnknownGoError{t.Version, "this version of ossl was not tested with it. Use " + knownVersions() +
 			", or try it with --unknown-go"}
 	}
-	if files, err = tlsFiles(original); err != nil {
-		return nil, "", &UnknownGoError{t.Version, err.Error()}
+	if p.osslFiles, err = readOssl(o.Source.Dir); err != nil {
+		return nil, err
 	}
-	m := marker{Version: o.Source.Version, Mode: o.Mode, Go: t.Version}
-	own, err := osslFiles(o.Source.Dir, m)
-	if err != nil {
-		return nil, "", err
-	}
-	maps.Copy(files, own)
-
 	h := sha256.New()
-	fmt.Fprintf(h, "%s\n%s\n%s\n", t.Root, o.Command, linkScript)
-	for _, f := range slices.Sorted(maps.Keys(files)) {
-		fmt.Fprintf(h, "%s %x\n", f, sha256.Sum256(files[f]))
+	fmt.Fprintf(h, "%s %s %s\n", t.Version, o.Source.Version, o.Mode)
+	err = fs.WalkDir(generator, ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		data, err := generator.ReadFile(name)
+		fmt.Fprintf(h, "%s %x\n", name, sha256.Sum256(data))
+		return err
+	})
+	if err != nil {
+		return nil, err
 	}
-	m.Farm = t.Version + "-" + hex.EncodeToString(h.Sum(nil)[:8])
-	files[markerFile] = m.file()
-	return files, m.Farm, nil
+	fmt.Fprintf(h, "%s\n%s\n", Digest(p.goFiles), Digest(p.osslFiles))
+	// Two builds in different folders are equal, so the marker has no folders in it.
+	p.marker = marker{Version: o.Source.Version, Build: hex.EncodeToString(h.Sum(nil)[:8]), Mode: o.Mode, Go: t.Version}
+	fmt.Fprintf(h, "%s\n%s\n", t.Root, o.Command)
+	dir, err := Dir()
+	if err != nil {
+		return nil, err
+	}
+	p.Root = filepath.Join(dir, t.Version+"-"+hex.EncodeToString(h.Sum(nil)[:8]))
+	return p, nil
+}
+
+// Files returns the files of the farm that are no links, by their path in src.
+func (p *Plan) Files() (map[string][]byte, error) {
+	files, err := tlsFiles(p.goFiles)
+	if err != nil {
+		return nil, &UnknownGoError{p.toolchain.Version, err.Error()}
+	}
+	maps.Copy(files, osslFiles(p.osslFiles, p.marker))
+	return files, nil
 }
 
 // Dir returns the folder of the user's farms.
@@ -75,32 +108,67 @@ func Dir() (string, error) {
 	return filepath.Join(cache, "ossl", "go"), nil
 }
 
+// Environment returns the variables with which Go's tools use the farm, and their values.
+func (p *Plan) Environment() [][2]string {
+	return [][2]string{
+		{"GOROOT", p.Root},
+		{"GOTOOLCHAIN", "local"}, // another Go would have another GOROOT
+		{"PATH", filepath.Join(p.Root, "bin") + string(filepath.ListSeparator) + os.Getenv("PATH")},
+	}
+}
+
+// Diff returns the changes to Go's own files, and the files that were added to them, as a unified diff.
+// The files of ossl's module are not in it.
+func (p *Plan) Diff() ([]byte, error) {
+	files, err := p.Files()
+	if err != nil {
+		return nil, err
+	}
+	var out bytes.Buffer
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		old := p.goFiles[path.Base(name)]
+		before := path.Join("crypto/tls", path.Base(name))
+		switch {
+		case path.Dir(name) != corePath:
+			if strings.HasPrefix(name, osslPath+"/") && path.Dir(name) != osslPath+"/hook" {
+				continue
+			}
+			fallthrough
+		case old == nil:
+			old, before = nil, "/dev/null"
+		}
+		out.Write(diff.Diff(before, old, name, files[name]))
+	}
+	return out.Bytes(), nil
+}
+
 // halfMade is the beginning of the names of farms that are not complete.
 const halfMade = "making-"
 
-// Make returns the folder of the farm for a toolchain, and makes the farm if there is none yet. Several
-// processes may do so at a time. If it fails, nothing half made remains.
-func Make(ctx context.Context, t Toolchain, o *Options) (root string, err error) {
-	files, name, err := Files(t, o)
+// Make makes the farm, if there is none yet. Several processes may do so at a time. If it fails, nothing half
+// made remains.
+func (p *Plan) Make(ctx context.Context) error {
+	if p.made() {
+		return nil
+	}
+	files, err := p.Files()
 	if err != nil {
-		return "", err
+		return err
 	}
-	dir, err := Dir()
-	if err != nil {
-		return "", err
+	if err := p.build(ctx, files); err != nil {
+		return fmt.Errorf("%w. XDG_CACHE_HOME can name another cache than the one of %s", err, p.Root)
 	}
-	root = filepath.Join(dir, name)
-	if _, err := os.Stat(filepath.Join(root, stateFile)); err == nil {
-		return root, nil
-	}
-	if err := build(ctx, t, o, dir, root, files); err != nil {
-		return "", fmt.Errorf("%w. XDG_CACHE_HOME can name another folder than %s", err, filepath.Dir(filepath.Dir(dir)))
-	}
-	return root, nil
+	return nil
 }
 
-// build makes a farm in dir under another name, and renames it to root when it is complete.
-func build(ctx context.Context, t Toolchain, o *Options, dir, root string, files map[string][]byte) (err error) {
+func (p *Plan) made() bool {
+	_, err := os.Stat(filepath.Join(p.Root, stateFile))
+	return err == nil
+}
+
+// build makes the farm under another name, and renames it when it is complete.
+func (p *Plan) build(ctx context.Context, files map[string][]byte) (err error) {
+	dir := filepath.Dir(p.Root)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
@@ -117,7 +185,7 @@ func build(ctx context.Context, t Toolchain, o *Options, dir, root string, files
 	if err := os.Chmod(temp, 0o755); err != nil {
 		return err
 	}
-	if err := link(t, o, temp); err != nil {
+	if err := p.link(temp); err != nil {
 		return err
 	}
 	for _, name := range slices.Sorted(maps.Keys(files)) {
@@ -128,11 +196,11 @@ func build(ctx context.Context, t Toolchain, o *Options, dir, root string, files
 			return err
 		}
 	}
-	if err := write(filepath.Join(temp, stateFile), []byte(t.Root+"\n"), 0o444); err != nil {
+	if err := write(filepath.Join(temp, stateFile), []byte(p.toolchain.Root+"\n"), 0o444); err != nil {
 		return err
 	}
-	if err := os.Rename(temp, root); err != nil {
-		if _, there := os.Stat(filepath.Join(root, stateFile)); there == nil { // another process was quicker
+	if err := os.Rename(temp, p.Root); err != nil {
+		if p.made() { // another process was quicker
 			return os.RemoveAll(temp)
 		}
 		return err
@@ -141,7 +209,8 @@ func build(ctx context.Context, t Toolchain, o *Options, dir, root string, files
 }
 
 // link makes a farm's links and its linker.
-func link(t Toolchain, o *Options, farm string) error {
+func (p *Plan) link(farm string) error {
+	t := p.toolchain
 	tools, err := filepath.Rel(t.Root, t.ToolDir)
 	if err != nil || !filepath.IsLocal(tools) {
 		return fmt.Errorf("GOTOOLDIR, %s, is not in GOROOT, %s", t.ToolDir, t.Root)
@@ -178,7 +247,7 @@ func link(t Toolchain, o *Options, farm string) error {
 	if _, err := os.Stat(linker); err != nil {
 		return err
 	}
-	script := strings.NewReplacer("LINK", quote(linker), "OSSL", quote(o.Command)).Replace(linkScript)
+	script := strings.NewReplacer("LINK", quote(linker), "OSSL", quote(p.options.Command)).Replace(linkScript)
 	return write(filepath.Join(farm, tools, "link"), []byte(script), 0o555)
 }
 

@@ -3,7 +3,7 @@ package gofarm
 import (
 	"bytes"
 	"crypto/sha256"
-	_ "embed"
+	"embed"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
@@ -15,6 +15,11 @@ import (
 	"slices"
 	"strings"
 )
+
+// generator has this package's own files: what they make depends on them.
+//
+//go:embed *.go template
+var generator embed.FS
 
 //go:embed template/engine.go.txt
 var engineGo []byte
@@ -87,9 +92,9 @@ func tlsFiles(files map[string][]byte) (map[string][]byte, error) {
 	return out, nil
 }
 
-// osslFiles returns ossl's files of a farm. Imports are rewritten, and C's names have a prefix.
-func osslFiles(source string, m marker) (map[string][]byte, error) {
-	read := map[string][]byte{} // by path in source
+// readOssl reads the files of ossl's module that belong to a farm, by their path in it.
+func readOssl(source string) (map[string][]byte, error) {
+	files := map[string][]byte{}
 	err := filepath.WalkDir(source, func(file string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -106,22 +111,28 @@ func osslFiles(source string, m marker) (map[string][]byte, error) {
 			return nil
 		}
 		if isSource(name) && d.Type().IsRegular() {
-			read[name], err = os.ReadFile(file)
+			files[name], err = os.ReadFile(file)
 		}
 		return err
 	})
-	if err != nil {
-		return nil, err
+	if err == nil && files[markerSource] == nil {
+		err = fmt.Errorf("%s has no ossl that can be built into crypto/tls", source)
 	}
+	return files, err
+}
+
+// osslFiles returns the files of a farm that come from ossl's, by their path in src. Imports are
+// rewritten, and C's names have a prefix.
+func osslFiles(files map[string][]byte, m marker) map[string][]byte {
 	c := map[string][]byte{}
-	for name, data := range read {
+	for name, data := range files {
 		if path.Dir(name) == "internal/libssl" {
 			c[name] = data
 		}
 	}
 	globals := globalNames(c)
 	out := map[string][]byte{osslPath + "/hook/hook.go": hookGo}
-	for name, data := range read {
+	for name, data := range files {
 		if c[name] != nil {
 			data = renameC(name, data, globals)
 		}
@@ -132,14 +143,11 @@ func osslFiles(source string, m marker) (map[string][]byte, error) {
 		}
 		out[osslPath+"/"+name] = data
 	}
-	if out[markerFile] == nil {
-		return nil, fmt.Errorf("%s has no ossl that can be built into crypto/tls", source)
-	}
-	out[markerFile] = m.file()
+	out[osslPath+"/"+markerSource] = m.file()
 	if m.Mode == "require" {
 		out[osslPath+"/internal/unchanged/require_cgo.go"] = []byte(requireCgo)
 	}
-	return out, nil
+	return out
 }
 
 // requireCgo doesn't compile: without cgo, every connection would fail.
@@ -174,14 +182,14 @@ func isSource(name string) bool {
 	return false
 }
 
-// markerFile has the marker.
-const markerFile = osslPath + "/internal/unchanged/built.go"
+// markerSource has the marker.
+const markerSource = "internal/unchanged/built.go"
 
 // A marker is what the programs of a farm say about themselves: internal/unchanged.Info.
 type marker struct {
 	Format   int    `json:"format"`
 	Version  string `json:"version"`
-	Farm     string `json:"farm"`
+	Build    string `json:"build"`
 	Mode     string `json:"mode"`
 	Go       string `json:"go"`
 	Settings string `json:"settings"`

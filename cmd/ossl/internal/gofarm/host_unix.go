@@ -5,6 +5,7 @@ package gofarm
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"syscall"
 )
 
@@ -18,4 +19,14 @@ func isOurs(dir string) error {
 		return fmt.Errorf("%s is another user's, or others can write to it", dir)
 	}
 	return nil
+}
+
+// Exec runs the farm's go command in place of this process.
+func (p *Plan) Exec(args []string) error {
+	command := filepath.Join(p.Root, "bin", "go")
+	env := os.Environ()
+	for _, e := range p.Environment() {
+		env = append(env, e[0]+"="+e[1])
+	}
+	return &os.PathError{Op: "exec", Path: command, Err: syscall.Exec(command, append([]string{"go"}, args...), env)}
 }
