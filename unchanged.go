@@ -38,10 +38,10 @@ func NewEngine(conn net.Conn, config *tls.Config, isClient bool) *Conn {
 	case mode == unchanged.Off:
 		return nil
 	case isClient:
-		useUnchangedOptions()
+		useUnchangedOptions(mode)
 		c = Client(conn, config)
 	default:
-		useUnchangedOptions()
+		useUnchangedOptions(mode)
 		c = Server(conn, config)
 	}
 	switch err := c.refusal(); {
@@ -87,12 +87,16 @@ func fipsWithoutLibrary() (why string, err error) {
 }
 
 // useUnchangedOptions makes the default options those of a program that was written for crypto/tls.
-var useUnchangedOptions = sync.OnceFunc(func() {
-	for _, o := range defaultOptions {
-		o.allowTruncation = true
-		o.handsOver = true
-	}
-})
+func useUnchangedOptions(mode unchanged.Mode) {
+	unchangedOptions.Do(func() {
+		for _, o := range defaultOptions {
+			o.allowTruncation = true
+			o.handsOver = mode != unchanged.Require
+		}
+	})
+}
+
+var unchangedOptions sync.Once
 
 // HandedOver reports whether err, which a server's handshake returned, means that crypto/tls goes on
 // with the connection. hello is what was received, in records. config is what GetConfigForClient

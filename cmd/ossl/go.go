@@ -77,10 +77,6 @@ Its exit status is that of the go tool.`,
 				}
 				return err
 			}
-			var err error
-			if o.Command, err = os.Executable(); err != nil {
-				return err
-			}
 			t, err := gofarm.Find(cmd.Context(), args)
 			if err != nil {
 				return err
@@ -102,13 +98,17 @@ Its exit status is that of the go tool.`,
 			if err := plan.Make(cmd.Context()); err != nil {
 				return err
 			}
+			ossl, err := os.Executable()
+			if err != nil {
+				return err
+			}
 			if own == "env" {
-				for _, e := range plan.Environment() {
+				for _, e := range plan.Environment(ossl) {
 					fmt.Fprintf(cmd.OutOrStdout(), "export %s='%s'\n", e[0], strings.ReplaceAll(e[1], "'", `'\''`))
 				}
 				return nil
 			}
-			return plan.Exec(args)
+			return plan.Exec(ossl, args)
 		},
 	}
 	flags := cmd.Flags()

@@ -32,7 +32,6 @@ import (
 type Options struct {
 	Mode      string // "prefer" or "require"
 	Source    Source // ossl's
-	Command   string // the file of the command ossl, which examines what the linker has made
 	UnknownGo bool   // a Go that isn't known is allowed
 }
 
@@ -80,7 +79,7 @@ func NewPlan(t Toolchain, o *Options) (*Plan, error) {
 	fmt.Fprintf(h, "%s\n%s\n", Digest(p.goFiles), Digest(p.osslFiles))
 	// Two builds in different folders are equal, so the marker has no folders in it.
 	p.marker = marker{Version: o.Source.Version, Build: hex.EncodeToString(h.Sum(nil)[:8]), Mode: o.Mode, Go: t.Version}
-	fmt.Fprintf(h, "%s\n%s\n", t.Root, o.Command)
+	fmt.Fprintln(h, t.Root)
 	dir, err := Dir()
 	if err != nil {
 		return nil, err
@@ -108,9 +107,15 @@ func Dir() (string, error) {
 	return filepath.Join(cache, "ossl", "go"), nil
 }
 
-// Environment returns the variables with which Go's tools use the farm, and their values.
-func (p *Plan) Environment() [][2]string {
+// EnvCommand names the environment variable that holds the file of the command ossl, which examines what the
+// linker has made. Without it, the command is found by PATH.
+const EnvCommand = "OSSL_COMMAND"
+
+// Environment returns the variables with which Go's tools use the farm, and their values. command is the file
+// of the command ossl.
+func (p *Plan) Environment(command string) [][2]string {
 	return [][2]string{
+		{EnvCommand, command},
 		{"GOROOT", p.Root},
 		{"GOTOOLCHAIN", "local"}, // another Go would have another GOROOT
 		{"PATH", filepath.Join(p.Root, "bin") + string(filepath.ListSeparator) + os.Getenv("PATH")},
@@ -247,7 +252,7 @@ func (p *Plan) link(farm string) error {
 	if _, err := os.Stat(linker); err != nil {
 		return err
 	}
-	script := strings.NewReplacer("LINK", quote(linker), "OSSL", quote(p.options.Command)).Replace(linkScript)
+	script := strings.Replace(linkScript, "LINK", quote(linker), 1)
 	return write(filepath.Join(farm, tools, "link"), []byte(script), 0o555)
 }
 

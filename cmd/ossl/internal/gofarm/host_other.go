@@ -11,4 +11,4 @@ var errHost = errors.New("ossl go needs a Unix system: it can build programs for
 func isOurs(string) error { return errHost }
 
 // Exec returns an error.
-func (p *Plan) Exec([]string) error { return errHost }
+func (p *Plan) Exec(string, []string) error { return errHost }

@@ -21,11 +21,11 @@ func isOurs(dir string) error {
 	return nil
 }
 
-// Exec runs the farm's go command in place of this process.
-func (p *Plan) Exec(args []string) error {
+// Exec runs the farm's go command in place of this process. ossl is the file of the command ossl.
+func (p *Plan) Exec(ossl string, args []string) error {
 	command := filepath.Join(p.Root, "bin", "go")
 	env := os.Environ()
-	for _, e := range p.Environment() {
+	for _, e := range p.Environment(ossl) {
 		env = append(env, e[0]+"="+e[1])
 	}
 	return &os.PathError{Op: "exec", Path: command, Err: syscall.Exec(command, append([]string{"go"}, args...), env)}

@@ -19,6 +19,7 @@ import (
 	"net"
 	"os"
 	"reflect"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -170,6 +171,43 @@ func TestPrefer(t *testing.T) {
 	client, server = visit(t, renegotiates, serverConfig())
 	wantEngine(t, client, "crypto/tls")
 	wantEngine(t, server, "ossl")
+}
+
+// TestRequire: what OpenSSL can't do is refused, with OSSL_MODE=require.
+func TestRequire(t *testing.T) {
+	if os.Getenv("OSSL_MODE") != "require" {
+		t.Skip("only with OSSL_MODE=require")
+	}
+	old := serverConfig()
+	old.MinVersion = tls.VersionTLS10
+	renegotiates := clientConfig()
+	renegotiates.Renegotiation = tls.RenegotiateOnceAsClient
+	chosen := &tls.Config{GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return old, nil }}
+	for name, c := range map[string]struct {
+		client, server *tls.Config
+		wantClient     string
+		wantServer     string
+	}{
+		"server":             {clientConfig(), old, "", "MinVersion: versions below TLS 1.2 are refused"},
+		"client":             {renegotiates, serverConfig(), "Renegotiation: ", ""},
+		"GetConfigForClient": {clientConfig(), chosen, "remote error: tls: internal error", "MinVersion: versions below TLS 1.2 are refused"},
+	} {
+		a, b := pair(t)
+		client, server := tls.Client(a, c.client), tls.Server(b, c.server)
+		ended := make(chan error, 1)
+		go func() {
+			err := server.Handshake()
+			server.Close()
+			ended <- err
+		}()
+		clientErr := client.Handshake()
+		client.Close()
+		serverErr := <-ended
+		if clientErr == nil || serverErr == nil || !strings.Contains(clientErr.Error(), c.wantClient) ||
+			!strings.Contains(serverErr.Error(), c.wantServer) {
+			t.Errorf("%s: client: %v; server: %v", name, clientErr, serverErr)
+		}
+	}
 }
 
 // TestHandOver: a callback returns what OpenSSL can't do.

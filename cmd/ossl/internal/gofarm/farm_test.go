@@ -1,0 +1,268 @@
+package gofarm
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// repository is the tree with ossl's sources.
+var repository = func() string {
+	_, file, _, _ := runtime.Caller(0)
+	return filepath.Join(filepath.Dir(file), "..", "..", "..", "..")
+}()
+
+func toolchain(t *testing.T) Toolchain {
+	t.Helper()
+	tc, err := Find(t.Context(), []string{"build"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tc
+}
+
+// plan returns a plan whose farm is in a cache of its own.
+func plan(t *testing.T, edit func(*Toolchain, *Options)) (*Plan, error) {
+	t.Helper()
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	tc := toolchain(t)
+	o := &Options{Mode: "prefer", Source: Source{repository, "v0.0.0-test"}, UnknownGo: true}
+	if edit != nil {
+		edit(&tc, o)
+	}
+	return NewPlan(tc, o)
+}
+
+func TestMake(t *testing.T) {
+	p, err := plan(t, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var wait sync.WaitGroup
+	for range 2 {
+		wait.Go(func() {
+			if err := p.Make(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wait.Wait()
+	if entries, err := os.ReadDir(filepath.Dir(p.Root)); err != nil || len(entries) != 1 {
+		t.Errorf("the cache has %v, %v", entries, err)
+	}
+	for _, name := range []string{"src/fmt/print.go", "src/crypto/tls/generate_cert.go", "src/crypto/tls/internal/fips140tls/fipstls.go",
+		"src/crypto/tls/internal/core/conn.go", "src/crypto/tls/internal/ossl/conn.go", "bin/go", "pkg/include/textflag.h"} {
+		if _, err := os.Stat(filepath.Join(p.Root, name)); err != nil {
+			t.Error(err)
+		}
+	}
+	// A farm is the way to its GOROOT.
+	tc := p.toolchain
+	inFarm := Toolchain{p.Root, strings.Replace(tc.ToolDir, tc.Root, p.Root, 1), tc.Version}
+	if got, err := inFarm.real(); got != tc || err != nil {
+		t.Errorf("the toolchain of the farm is %v, %v, want %v", got, err, tc)
+	}
+	if n, err := Clean(); n != 1 || err != nil {
+		t.Errorf("Clean removes %d, %v", n, err)
+	}
+	if n, err := Clean(); n != 0 || err != nil {
+		t.Errorf("Clean removes %d, %v", n, err)
+	}
+}
+
+// TestMakeFails: nothing half made remains.
+func TestMakeFails(t *testing.T) {
+	p, err := plan(t, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := p.Make(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("canceled: %v", err)
+	}
+	if entries, err := os.ReadDir(filepath.Dir(p.Root)); err != nil || len(entries) != 0 {
+		t.Errorf("the cache has %v, %v", entries, err)
+	}
+	if err := os.RemoveAll(filepath.Dir(p.Root)); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Dir(p.Root), nil, 0o644); err != nil { // no folder can be made
+		t.Fatal(err)
+	}
+	if err := p.Make(t.Context()); err == nil || !strings.Contains(err.Error(), "XDG_CACHE_HOME") {
+		t.Errorf("without a folder: %v", err)
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	for name, c := range map[string]struct {
+		edit func(*Toolchain, *Options)
+		want string
+	}{
+		"no sources": {func(tc *Toolchain, _ *Options) { tc.Root = t.TempDir() }, "there are no sources of crypto/tls"},
+		"another Go": {func(tc *Toolchain, o *Options) { o.UnknownGo = false; tc.Root = changedGo(t, tc.Root) }, "was not tested with it"},
+		"not ossl":   {func(_ *Toolchain, o *Options) { o.Source.Dir = t.TempDir() }, "has no ossl that can be built into crypto/tls"},
+	} {
+		if _, err := plan(t, c.edit); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// changedGo returns a GOROOT whose crypto/tls has one comment more.
+func changedGo(t *testing.T, goroot string) string {
+	t.Helper()
+	files, err := readGo(goroot)
+	if err != nil {
+		t.Fatal(err)
+	}
+	root := t.TempDir()
+	for name, data := range files {
+		if err := write(filepath.Join(root, "src/crypto/tls", name), data, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(root, "src/crypto/tls/tls.go"), append(files["tls.go"], "// patched\n"...), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return root
+}
+
+// TestUnknownGo: what the patches don't fit is refused, even with --unknown-go.
+func TestUnknownGo(t *testing.T) {
+	files, err := readGo(runtime.GOROOT())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct{ file, old, new, want string }{
+		"an anchor is gone":  {"conn.go", "func (c *Conn) Read(b []byte) (int, error) {", "func (c *Conn) Read(p []byte) (int, error) {", "0 times"},
+		"a method is new":    {"alert.go", "type alert uint8\n", "type alert uint8\n\nfunc (c *Conn) Peek() {}\n", "the methods of Conn are"},
+		"a variable":         {"alert.go", "type alert uint8\n", "type alert uint8\n\nvar Exported int\n", "the variable Exported is exported"},
+		"a generic function": {"alert.go", "type alert uint8\n", "type alert uint8\n\nfunc F[T any](T) {}\n", "the function F has type parameters"},
+	} {
+		changed := maps.Clone(files)
+		changed[c.file] = bytes.Replace(files[c.file], []byte(c.old), []byte(c.new), 1)
+		if bytes.Equal(changed[c.file], files[c.file]) {
+			t.Fatalf("%s: nothing is changed", name)
+		}
+		if _, err := tlsFiles(changed); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestName: the name of a farm depends on all that it is made from, and what is in the programs doesn't depend
+// on folders.
+func TestName(t *testing.T) {
+	build := func(edit func(*Toolchain, *Options)) (name, marker string) {
+		p, err := plan(t, edit)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return filepath.Base(p.Root), string(p.marker.file())
+	}
+	name, marker := build(nil)
+	if again, same := build(nil); again != name || same != marker {
+		t.Error("the same farm has two names")
+	}
+	if other, differs := build(func(_ *Toolchain, o *Options) { o.Mode = "require" }); other == name || differs == marker {
+		t.Error("another mode: the same name, or the same marker")
+	}
+	if other, differs := build(func(_ *Toolchain, o *Options) { o.Source.Version = "v1" }); other == name || differs == marker {
+		t.Error("another version: the same name, or the same marker")
+	}
+	if other, differs := build(func(tc *Toolchain, _ *Options) { tc.Root = changedGo(t, tc.Root) }); other == name || differs == marker {
+		t.Error("another Go: the same name, or the same marker")
+	}
+}
+
+// TestGlobalNames: the names that get a prefix are those that the compiler exports.
+func TestGlobalNames(t *testing.T) {
+	if testing.Short() {
+		t.Skip("compiles the C code: only without -short")
+	}
+	if _, err := exec.LookPath("nm"); err != nil {
+		t.Skip("there is no nm")
+	}
+	files, err := readOssl(repository)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := map[string][]byte{}
+	for name, data := range files {
+		if strings.HasPrefix(name, "internal/libssl/") {
+			c[name] = data
+		}
+	}
+	names := globalNames(c)
+	dir := t.TempDir()
+	var sources []string
+	for _, name := range slices.Sorted(maps.Keys(c)) {
+		if isC(name) {
+			if err := os.WriteFile(filepath.Join(dir, filepath.Base(name)), renameC(name, c[name], names), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if base := filepath.Base(name); strings.HasSuffix(name, ".c") && base != "dl_windows.c" {
+			sources = append(sources, base)
+		}
+	}
+	for _, args := range [][]string{append([]string{"gcc", "-O2", "-c", "-DOSSL_FAULTS"}, sources...), {"sh", "-c", "nm -g --defined-only *.o"}} {
+		cmd := exec.Command(args[0], args[1:]...)
+		cmd.Dir = dir
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Fatalf("%v: %v\n%s", args, err, out)
+		}
+		if args[0] != "sh" {
+			continue
+		}
+		n := 0
+		for line := range strings.Lines(string(out)) {
+			if f := strings.Fields(line); len(f) == 3 {
+				if n++; !strings.HasPrefix(f[2], cPrefix) {
+					t.Errorf("%s has no prefix", f[2])
+				}
+			}
+		}
+		if n < 100 {
+			t.Errorf("nm found %d names", n)
+		}
+	}
+}
+
+func TestArguments(t *testing.T) {
+	for line, want := range map[string]struct {
+		dir     string
+		version bool
+	}{
+		"build ./...":                   {"", false},
+		"build -C sub .":                {"sub", false},
+		"-C sub build":                  {"sub", false},
+		"test -C=sub":                   {"sub", false},
+		"install x.org/y@latest":        {"", true},
+		"install -v x.org/y@v1.2.3":     {"", true},
+		"run x.org/y@latest -flag":      {"", true},
+		"run . user@host":               {"", true},
+		"get x.org/y@latest":            {"", false},
+		"install -ldflags=-X=a@b ./...": {"", false},
+	} {
+		args := strings.Fields(line)
+		if got := changesTo(args); got != want.dir {
+			t.Errorf("%s: the folder is %q", line, got)
+		}
+		if got := namesVersion(args); got != want.version {
+			t.Errorf("%s: names a version: %v", line, got)
+		}
+	}
+}
