@@ -52,3 +52,105 @@ func TestProgram(t *testing.T) {
 	run(t, dir, append(env, "OSSL_MODE=off"), append(ours, "test", ".")...)
 	run(t, dir, append(env, "ENGINE=ossl", "OSSL_MODE=require"), append(ours, "test", "-run", "TestRequire", ".")...)
 }
+
+// TestLostEngine: no program is built with plain crypto/tls in silence.
+func TestLostEngine(t *testing.T) {
+	ossl := build(t)
+	const dir = "testdata/tiny"
+	env := []string{"GOWORK=off", "GOFLAGS=", "GOEXPERIMENT="}
+	command := func(mode string, args ...string) []string {
+		return append([]string{ossl, "go", "--unknown-go", "--source", repository, "--mode", mode}, args...)
+	}
+	environment := run(t, dir, env, command("prefer", "env")...)
+	root, _, _ := strings.Cut(strings.SplitAfter(environment, "GOROOT='")[1], "'")
+	if again := run(t, dir, append(env, "GOROOT="+root), command("prefer", "env")...); again != environment {
+		t.Errorf("within the environment, env prints %s", again)
+	}
+	facade := filepath.Join(root, "src/crypto/tls/ossl_facade.go")
+	text, err := os.ReadFile(facade)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plain := filepath.Join(t.TempDir(), "plain.go")
+	overlay := filepath.Join(t.TempDir(), "overlay.json")
+	for name, data := range map[string]string{
+		plain:   strings.Replace(string(text), `_ "`+osslPath+`/hook"`, "", 1),
+		overlay: `{"Replace": {"` + facade + `": "` + plain + `"}}`,
+	} {
+		if err := os.WriteFile(name, []byte(data), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const static = "-ldflags=-linkmode=external -extldflags=-static"
+	for name, c := range map[string]struct {
+		mode    string
+		env     []string
+		args    []string
+		fails   bool
+		message string // a part of the output; "" if there must be none
+	}{
+		"stripped":                {"prefer", nil, []string{"-ldflags=-s -w"}, false, ""},
+		"trimpath":                {"require", nil, []string{"-trimpath"}, false, ""},
+		"without cgo":             {"prefer", []string{"CGO_ENABLED=0"}, nil, false, "without cgo"},
+		"without cgo, require":    {"require", []string{"CGO_ENABLED=0"}, nil, true, "CGO_ENABLED_must_be_1"},
+		"static":                  {"prefer", nil, []string{static}, false, "statically"},
+		"static, require":         {"require", nil, []string{static}, true, "statically"},
+		"another overlay":         {"prefer", nil, []string{"-overlay=" + overlay}, true, "crypto/tls"},
+		"overlay in GOFLAGS":      {"prefer", []string{"GOFLAGS=-overlay=" + overlay}, nil, true, "crypto/tls"},
+		"boringcrypto":            {"prefer", []string{"GOEXPERIMENT=boringcrypto"}, nil, true, "boringcrypto"},
+		"a Go that isn't allowed": {"prefer", []string{"GOTOOLCHAIN=go1.999.9"}, nil, true, "go1.999.9"},
+	} {
+		out := filepath.Join(t.TempDir(), "tiny")
+		got, err := tryTo(dir, append(env, c.env...), command(c.mode, append(append([]string{"build", "-o", out}, c.args...), ".")...)...)
+		if (err != nil) != c.fails || c.message == "" && got != "" || !strings.Contains(got, c.message) {
+			t.Errorf("%s: %v\n%s", name, err, got)
+		}
+		if _, err := os.Stat(out); (err != nil) != c.fails {
+			t.Errorf("%s: the program: %v", name, err)
+		}
+	}
+}
+
+// TestBoth: a program imports the module ossl too.
+func TestBoth(t *testing.T) {
+	ossl := build(t)
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"go.mod": "module example.org/both\n\ngo 1.26.0\n\nrequire github.com/ossl-go/ossl v0.1.0\n\nreplace github.com/ossl-go/ossl => " +
+			repository + "\n",
+		"main.go": `package main
+
+import (
+	"crypto/tls"
+	"fmt"
+	"net"
+	"time"
+
+	"github.com/ossl-go/ossl"
+)
+
+func main() {
+	a, b := net.Pipe()
+	go func() { // answers each client with an alert
+		buffer := make([]byte, 1<<16)
+		for {
+			b.Read(buffer)
+			b.Write([]byte{21, 3, 3, 0, 2, 2, 40})
+		}
+	}()
+	a.SetDeadline(time.Now().Add(time.Minute))
+	config := &tls.Config{ServerName: "localhost"}
+	fmt.Println(ossl.Client(a, config).Handshake())
+	fmt.Println(tls.Client(a, config).Handshake())
+}
+`} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	out := run(t, dir, []string{"GOWORK=off", "GOFLAGS="}, ossl, "go", "--unknown-go", "--source", repository, "run", ".")
+	const want = "remote error: tls: handshake failure\n"
+	if out != want+want {
+		t.Errorf("the program prints %q", out)
+	}
+}
