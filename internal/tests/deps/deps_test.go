@@ -30,8 +30,9 @@ var allowedRequirements = map[string]string{
 // ones of the core. Go permits it to all modules below the core's path, but it ties their releases
 // to the core's.
 var internalImporters = map[string]string{
-	"cmd/ossl/internal/bench": "counts crossings and C's heap, and shares the tests' certificates; installed at the core's version",
-	"examples":                "not released: the tests of the recipes share internal/recipetest",
+	"cmd/ossl/internal/bench":   "counts crossings and C's heap, and shares the tests' certificates; installed at the core's version",
+	"cmd/ossl/internal/inspect": "asks processes, which answer in the format of internal/status",
+	"examples":                  "not released: the tests of the recipes share internal/recipetest",
 }
 
 // leaves are folders of the core that import no folder of the repository, or only those that are

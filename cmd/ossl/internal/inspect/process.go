@@ -1,0 +1,66 @@
+package inspect
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/ossl-go/ossl/internal/status"
+)
+
+// A Process is a running program.
+type Process struct {
+	PID  int    `json:"pid"`
+	Name string `json:"name"` // of its program's file, or "" if that can't be read
+
+	// Report is the process's answer. If it hasn't answered, Silent is the reason, Do the remedy if there
+	// is one, and Program the program that it runs.
+	Report  *status.Report `json:"report,omitempty"`
+	Silent  string         `json:"silent,omitempty"`
+	Do      string         `json:"do_for_an_answer,omitempty"`
+	Program *Program       `json:"program,omitempty"`
+}
+
+// ReadProcess asks a process, and reads its program if it doesn't answer.
+func ReadProcess(ctx context.Context, pid int) (*Process, error) {
+	p := &Process{PID: pid}
+	file := fmt.Sprintf("/proc/%d/exe", pid)
+	if name, err := os.Readlink(file); err == nil {
+		p.Name = name
+	}
+	r, err := status.Ask(ctx, pid)
+	if err == nil {
+		p.Report = &r
+		return p, nil
+	}
+	var e *status.AskError
+	if ctx.Err() != nil || !errors.As(err, &e) || e.Problem == status.NoProcess {
+		return nil, err
+	}
+	p.Silent, p.Do = e.Text, e.Do
+	if p.Program, err = ReadProgram(file); err != nil {
+		text := fmt.Sprintf("%s; its program %s: %v", p.Silent, p.Name, err)
+		if p.Do != "" {
+			text += "; " + p.Do
+		}
+		return nil, errors.New(text)
+	}
+	return p, nil
+}
+
+// Judge judges a process by its answer, or by its program if there is none. If a policy is required, the
+// process must have it, or a stricter one.
+func (p *Process) Judge(required string) Verdict {
+	if p.Report == nil {
+		return p.Program.Judge(required)
+	}
+	if v := judgePolicy(p.Report.Policy, required); !v.OK {
+		return v
+	}
+	if problem := p.Report.OpenSSL.Problem; problem != "" {
+		return bad("see 'ossl doctor'", "OpenSSL can't be used: %s", strings.TrimSuffix(problem, "."))
+	}
+	return Verdict{OK: true}
+}
