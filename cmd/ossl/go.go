@@ -64,7 +64,7 @@ Its exit status is that of the go tool.`,
 				return usageError(fmt.Sprintf("--mode %s: is prefer or require", o.Mode))
 			}
 			if examine {
-				return examineLinked(cmd, args)
+				return examineLinked(args, cmd.ErrOrStderr())
 			}
 			own := ""
 			if len(args) == 1 {

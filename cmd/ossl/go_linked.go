@@ -1,14 +1,19 @@
 package main
 
 import (
+	"debug/elf"
+	"errors"
 	"fmt"
+	"io"
+	"os"
 	"strings"
 
-	"github.com/spf13/cobra"
+	"github.com/ossl-go/ossl/cmd/ossl/internal/inspect"
 )
 
-// examineLinked examines the file that the linker of "ossl go" has made, with the linker's arguments.
-func examineLinked(_ *cobra.Command, args []string) error {
+// examineLinked examines the program that the linker of "ossl go" has made with these arguments. A program
+// that isn't what was asked for is removed.
+func examineLinked(args []string, stderr io.Writer) error {
 	out := ""
 	for i, a := range args {
 		if a == "-o" && i+1 < len(args) {
@@ -20,5 +25,49 @@ func examineLinked(_ *cobra.Command, args []string) error {
 	if out == "" {
 		return fmt.Errorf("the linker's arguments name no output: %q", args)
 	}
+	if isELF, err := beginsWith(out, elf.ELFMAG); err != nil {
+		return err
+	} else if !isELF { // an archive for C, or a program for another system
+		fmt.Fprintln(stderr, "ossl go: warning: the output isn't an ELF file, and wasn't examined")
+		return nil
+	}
+	p, err := inspect.ReadProgram(out)
+	if err == nil {
+		err = judgeLinked(p, stderr)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(out))
+	}
 	return nil
+}
+
+// beginsWith reports whether a file begins with a text.
+func beginsWith(name, text string) (bool, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return false, err
+	}
+	defer f.Close()
+	begin := make([]byte, len(text))
+	if _, err := io.ReadFull(f, begin); err != nil && err != io.EOF && err != io.ErrUnexpectedEOF {
+		return false, err
+	}
+	return string(begin) == text, nil
+}
+
+func judgeLinked(p *inspect.Program, stderr io.Writer) error {
+	if p.Engine == inspect.None {
+		return nil
+	}
+	v := p.Judge("")
+	switch {
+	case v.OK:
+		return nil
+	case p.Unchanged != nil && p.Unchanged.Policy == "prefer":
+		fmt.Fprintf(stderr, "ossl go: warning: %s. Its connections are crypto/tls's\n", v.Reason)
+		return nil
+	case p.Unchanged == nil:
+		return errors.New("the linked program lacks ossl: is a part of crypto/tls replaced, by an overlay for example?")
+	}
+	return fmt.Errorf("the linked program: %s", v.Reason)
 }

@@ -53,8 +53,8 @@ func ModeOf(built Mode, asked, fips string) (Mode, error) {
 type Info struct {
 	Format   int    `json:"format"`   // of the marker: 1
 	Version  string `json:"version"`  // ossl's
-	Build    string `json:"build"`    // a hash of all that "ossl go" has put into the program
-	Mode     Mode   `json:"mode"`     // Prefer or Require
+	Build    string `json:"farm"`    // a hash of all that "ossl go" has put into the program
+	Mode     Mode   `json:"policy"`     // Prefer or Require
 	Go       string `json:"go"`       // the version of Go
 	Settings string `json:"settings"` // the settings that were given at build, or ""
 }

@@ -189,8 +189,8 @@ const markerSource = "internal/unchanged/built.go"
 type marker struct {
 	Format   int    `json:"format"`
 	Version  string `json:"version"`
-	Build    string `json:"build"`
-	Mode     string `json:"mode"`
+	Build    string `json:"farm"`
+	Mode     string `json:"policy"`
 	Go       string `json:"go"`
 	Settings string `json:"settings"`
 }

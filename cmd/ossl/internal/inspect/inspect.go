@@ -13,6 +13,7 @@ import (
 	"io/fs"
 	"os"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"syscall"
 )
@@ -31,6 +32,9 @@ const (
 	modulePath       = "github.com/ossl-go/ossl"
 	libraryFunctions = modulePath + ".(*Conn)."
 	farmFunctions    = "crypto/tls/internal/ossl"
+	core             = "crypto/tls/internal/core" // crypto/tls's own functions, if "ossl go" has built the program
+	clientHandshake  = ".(*Conn).clientHandshake"
+	serverHandshake  = ".(*Conn).serverHandshake"
 )
 
 // A Program is a Go program in a file.
@@ -147,8 +151,8 @@ func read(r io.ReaderAt, size int64) (*Program, error) {
 	if len(names) == 0 {
 		names = file.loads(size)
 	}
-	functions, err := findFunctions(r, names, Go+".(*Conn).clientHandshake", Go+".(*Conn).serverHandshake", farmFunctions,
-		libraryFunctions)
+	functions, err := findFunctions(r, names, farmFunctions, libraryFunctions, Go+clientHandshake, Go+serverHandshake,
+		core+clientHandshake, core+serverHandshake)
 	if err != nil {
 		return nil, err
 	}
@@ -156,7 +160,7 @@ func read(r io.ReaderAt, size int64) (*Program, error) {
 	if err != nil {
 		return nil, err
 	}
-	farm, library := functions[2], functions[3]
+	farm, library := functions[0], functions[1]
 	if !library {
 		p.Library = "" // the program has only other packages of the module
 	} else if p.Library == "" {
@@ -180,7 +184,7 @@ func read(r io.ReaderAt, size int64) (*Program, error) {
 		p.Engine = OSSL
 	case library:
 		p.Engine = Library
-	case functions[0] || functions[1]:
+	case slices.Contains(functions[2:], true):
 		p.Engine = Go
 	default:
 		p.Engine = None
