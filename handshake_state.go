@@ -95,7 +95,10 @@ func (h *handshake) fillState(f libssl.Facts) {
 	}
 	ocsp, scts := f.OCSPResponse, f.SCTs
 	if h.resumed {
-		ocsp, scts = h.offered.ocsp, h.offered.scts
+		ocsp = h.offered.ocsp
+		if len(scts) == 0 { // a TLS 1.2 server may send others
+			scts = h.offered.scts
+		}
 		if s.CurveID == 0 {
 			s.CurveID = tls.CurveID(h.offered.group)
 		}

@@ -8,6 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/ossl-go/ossl/internal/libssl"
@@ -161,6 +163,40 @@ func TestDifferentialSCTListOfClient(t *testing.T) {
 		if got.Server.Handshake != want.Server.Handshake || got.Server.Alerts != want.Server.Alerts {
 			t.Errorf("%v: %v, alerts %s; crypto/tls: %v, alerts %s", scts, got.Server.HandshakeErr, got.Server.Alerts,
 				want.Server.HandshakeErr, want.Server.Alerts)
+		}
+	}
+}
+
+// TestDifferentialResumedStaples: a client that resumes reports the OCSP response and the SCTs of its
+// session, but the SCTs that a TLS 1.2 server sends again take the place of these.
+func TestDifferentialResumedStaples(t *testing.T) {
+	visits := func(p tlstest.Pairing, version uint16) (seen []string) {
+		client, _ := tlstest.Resuming(version)
+		for _, status := range []byte{1, 0, 2} {
+			_, server := tlstest.Resuming(version)
+			server.SetSessionTicketKeys([][32]byte{{1}})
+			if status > 0 { // an OCSPResponse without a response (RFC 6960, section 4.2.1), and an SCT
+				server.Certificates[0].OCSPStaple = []byte{0x30, 0x03, 0x0a, 0x01, status}
+				server.Certificates[0].SignedCertificateTimestamps = [][]byte{{status}}
+			}
+			state, _ := tlstest.Visit(t, func(conn net.Conn) tlstest.Conn { return p.Client.Client(conn, client) },
+				func(conn net.Conn) tlstest.Conn { return p.Server.Server(conn, server) })
+			seen = append(seen, fmt.Sprintf("resumed %t, OCSP %x, SCTs %x", state.DidResume, state.OCSPResponse,
+				state.SignedCertificateTimestamps))
+		}
+		return seen
+	}
+	for _, version := range tlstest.Versions {
+		want := visits(pairings()[0], version)
+		if replaced := strings.HasSuffix(want[2], "[02]"); replaced != (version == tls.VersionTLS12) {
+			t.Errorf("crypto/tls: %q", want)
+		}
+		for _, p := range pairings()[1:] {
+			t.Run(tlstest.VersionName(version)+"/"+p.Name(), func(t *testing.T) {
+				if got := visits(p, version); !slices.Equal(got, want) {
+					t.Errorf("%q\ncrypto/tls: %q", got, want)
+				}
+			})
 		}
 	}
 }
