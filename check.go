@@ -41,8 +41,8 @@ type contextKey struct{}
 
 // ContextOf returns the Context whose callback received hello, or nil if hello does not come from
 // ossl. It is the Context that the certificate is chosen for: the server's own, or the one that was
-// made for the configuration that GetConfigForClient returned. The latter is freed some time after
-// GetConfigForClient has stopped returning that configuration.
+// made for the configuration that GetConfigForClient returned. The latter, and that of a drop-in
+// function, is freed some time after the last use of its configuration.
 func ContextOf(hello *tls.ClientHelloInfo) *Context {
 	if hello == nil || hello.Context() == nil {
 		return nil

@@ -26,7 +26,7 @@ func newContext(config *tls.Config, o *options, parent *Context) (*Context, erro
 	if err := libssl.AskNames(false); noMemory(err) { // without the names there would be less to offer
 		return nil, libraryError(err)
 	}
-	c := &Context{opts: o, chosen: newChosenContexts(), pausesToVerify: lib.Number >= libssl.Version3_0}
+	c := &Context{opts: o, chosen: newContextCache(), pausesToVerify: lib.Number >= libssl.Version3_0}
 	if parent != nil {
 		c.creds, c.observer = parent.creds, parent.observer
 	} else {

@@ -33,6 +33,8 @@ type Conn struct {
 	// during the handshake.
 	ctx atomic.Pointer[Context]
 
+	pinned *sharedContext // until the SSL is made, if the Context is shared; guarded by handshakeMu
+
 	complete     atomic.Bool // the handshake succeeded
 	handshakeMu  sync.Mutex
 	handshakeErr error // guarded by handshakeMu

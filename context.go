@@ -44,7 +44,7 @@ type Context struct {
 	trace    io.Writer // for the messages of handshakes; nil for none
 	observer *observer // shared with the Contexts of GetConfigForClient's configurations
 	ticketKeys
-	chosen *chosenContexts // the Contexts of GetConfigForClient's configurations
+	chosen *contextCache // the Contexts of GetConfigForClient's configurations
 }
 
 // NewContext compiles config. If a field or option can't be honoured, it returns a [*ConfigError]
@@ -124,7 +124,7 @@ func WithVerification(verify func(tls.ConnectionState) error) ConnOption {
 // the handshake, it has no effect on the connection. If the configuration has no ServerName, addr's
 // host is the name.
 func (c *Context) DialContext(ctx context.Context, network, addr string) (*Conn, error) {
-	return c.dial(ctx, new(net.Dialer), network, addr)
+	return c.dial(ctx, new(net.Dialer), network, addr, c.config.ServerName)
 }
 
 // Dial is like [Context.DialContext] with context.Background. The limits of [Dialer] with net/http

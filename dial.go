@@ -15,14 +15,19 @@ import (
 	"github.com/ossl-go/ossl/internal/stdtls"
 )
 
-// The functions here have crypto/tls's names and signatures. Each compiles its *tls.Config once and
-// remembers the result until the configuration is collected or maxContexts others were used: a
-// configuration whose callbacks refer to it is not collected while its Context is remembered.
+// The functions here have crypto/tls's names and signatures. Each compiles its *tls.Config once, and
+// so do copies of it: see contextCache. The result is remembered until the configuration is collected
+// or maxContexts others were used: a configuration whose callbacks refer to it is not collected
+// while its Context is remembered.
 
 var compiled = struct {
-	mu     sync.Mutex
-	recent recentMap[compiledKey, *compiledConfig] // guarded by mu
-}{recent: recentMap[compiledKey, *compiledConfig]{max: maxContexts, idle: math.MaxInt64, drop: (*compiledConfig).drop}}
+	mu       sync.Mutex
+	recent   recentMap[compiledKey, *compiledConfig] // guarded by mu
+	contexts *contextCache
+}{
+	recent:   recentMap[compiledKey, *compiledConfig]{max: maxContexts, idle: math.MaxInt64, drop: (*compiledConfig).drop},
+	contexts: newContextCache(),
+}
 
 // A compiledKey is a configuration and the options that it is compiled with. It doesn't keep the
 // configuration alive.
@@ -34,23 +39,27 @@ type compiledKey struct {
 
 // A compiledConfig keeps the Context that was last made from a configuration.
 type compiledConfig struct {
-	opts    *options
 	cleanup runtime.Cleanup // forgets it when the configuration is collected
-	mu      sync.Mutex      // held while a Context is made
-	last    atomic.Pointer[compilation]
+	last    atomic.Pointer[sharedContext]
 }
 
-func (c *compiledConfig) drop() { c.cleanup.Stop() }
-
-// A compilation is a Context and the configuration that it was made from.
-type compilation struct {
-	ctx  *Context
-	used *stdtls.Snapshot
+func (c *compiledConfig) drop() {
+	c.cleanup.Stop()
+	c.set(nil)
 }
 
-// compile returns the Context for config with the default options.
-func compile(config *tls.Config) (*Context, error) {
-	config = orDefault(config)
+// set makes c a user of e, or of no Context if e is nil.
+func (c *compiledConfig) set(e *sharedContext) {
+	if e != nil {
+		e.enter()
+	}
+	if last := c.last.Swap(e); last != nil {
+		last.leave()
+	}
+}
+
+// compile returns the Context for config with the default options. The caller must call leave.
+func compile(config *tls.Config) (*sharedContext, error) {
 	entry, err := entryOf(config)
 	if err != nil {
 		return nil, err
@@ -65,60 +74,52 @@ var defaultOptions = [...]*options{
 	RecordsDirect: newOptions(RecordsDirect),
 }
 
-// entryOf returns the entry for config with the default options. Copies made by Clone are separate configurations.
+// entryOf returns the entry for config with the default options.
 func entryOf(config *tls.Config) (*compiledConfig, error) {
 	records, err := recordsOfEnvironment()
 	if err != nil {
 		return nil, err
 	}
-	opts := defaultOptions[records]
 	required, err := fipsRequired()
 	if err != nil {
 		return nil, err
 	}
-	key := compiledKey{weak.Make(config), opts, required != ""}
+	key := compiledKey{weak.Make(config), defaultOptions[records], required != ""}
 	compiled.mu.Lock()
 	defer compiled.mu.Unlock()
 	now := time.Now()
 	entry, ok := compiled.recent.get(key, now)
 	if !ok {
-		entry = &compiledConfig{opts: opts, cleanup: runtime.AddCleanup(config, forget, key)}
+		entry = &compiledConfig{cleanup: runtime.AddCleanup(config, forget, key)}
 		compiled.recent.put(key, entry, now)
 	}
 	return entry, nil
 }
 
-// context returns the Context for config, of which c is the entry. A failure is not remembered.
-func (c *compiledConfig) context(config *tls.Config) (*Context, error) {
-	if ctx := c.current(config); ctx != nil {
-		return ctx, nil
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if ctx := c.current(config); ctx != nil { // another goroutine was quicker
-		return ctx, nil
-	}
-	used := stdtls.NewSnapshot(config)
-	ctx, err := newContext(used.Config, c.opts, nil)
-	if err != nil {
-		return nil, err
-	}
-	c.last.Store(&compilation{ctx, used})
-	return ctx, nil
-}
-
-// current returns the Context, or nil if there is none, or config was changed. It takes no lock: with many
-// certificates a fingerprint takes long.
+// context returns the Context for config, of which c is the entry. The caller must call leave. It
+// takes no lock if there is a Context: with many certificates a fingerprint takes long.
 //
 // A configuration must not be changed once it is in use, except by SetSessionTicketKeys. If it was changed
 // nevertheless, for example if InsecureSkipVerify was set back to false, the Context of its old values must
 // not be used.
-func (c *compiledConfig) current(config *tls.Config) *Context {
+func (c *compiledConfig) context(config *tls.Config) (*sharedContext, error) {
 	last := c.last.Load()
-	if last == nil || last.used.Fingerprint != string(stdtls.Fingerprint(config)) {
-		return nil
+	if last != nil && last.used.Fingerprint == string(stdtls.Fingerprint(config)) && last.enter() {
+		return last, nil
 	}
-	return last.ctx
+	records, err := recordsOfEnvironment()
+	if err != nil {
+		return nil, err
+	}
+	if err := checkServerName(config.ServerName); err != nil { // the Context is without it
+		return nil, err
+	}
+	e, err := compiled.contexts.context(config, defaultOptions[records], nil)
+	if err != nil {
+		return nil, err
+	}
+	c.set(e)
+	return e, nil
 }
 
 func forget(key compiledKey) {
@@ -141,27 +142,32 @@ func orDefault(config *tls.Config) *tls.Config {
 // InsecureSkipVerify set. If config can't be honoured, the handshake returns the error;
 // [NewContext] returns it at once.
 func Client(conn net.Conn, config *tls.Config) *Conn {
-	ctx, err := compile(config)
+	config = orDefault(config)
+	e, err := compile(config)
 	if err != nil {
 		return &Conn{conn: conn, isClient: true, configErr: err}
 	}
-	return ctx.Client(conn, "")
+	c := e.ctx.Client(conn, config.ServerName)
+	c.pinned = e
+	return c
 }
 
 // Server returns a new TLS server connection over conn. config must have a certificate, or
 // GetCertificate or GetConfigForClient set. If config can't be honoured, the handshake returns the
 // error; [NewContext] returns it at once.
 func Server(conn net.Conn, config *tls.Config) *Conn {
-	ctx, err := compile(config)
-	return serverOf(ctx, err, conn)
+	e, err := compile(orDefault(config))
+	return serverOf(e, err, conn)
 }
 
-// serverOf returns a server connection of ctx or, if err isn't nil, one whose handshake returns err.
-func serverOf(ctx *Context, err error, conn net.Conn) *Conn {
+// serverOf returns a server connection of e or, if err isn't nil, one whose handshake returns err.
+func serverOf(e *sharedContext, err error, conn net.Conn) *Conn {
 	if err != nil {
 		return &Conn{conn: conn, configErr: err}
 	}
-	return ctx.Server(conn)
+	c := e.ctx.Server(conn)
+	c.pinned = e
+	return c
 }
 
 // Dial connects to addr and runs the handshake. A nil config is equivalent to the zero Config. If
@@ -174,11 +180,17 @@ func Dial(network, addr string, config *tls.Config) (*Conn, error) {
 // Deadline apply to the connection and the handshake together. A nil config is equivalent to the
 // zero Config. If config has no ServerName, addr's host is the name.
 func DialWithDialer(dialer *net.Dialer, network, addr string, config *tls.Config) (*Conn, error) {
-	ctx, err := compile(config)
+	return dial(context.Background(), dialer, network, addr, config)
+}
+
+func dial(ctx context.Context, dialer *net.Dialer, network, addr string, config *tls.Config) (*Conn, error) {
+	config = orDefault(config)
+	e, err := compile(config)
 	if err != nil {
 		return nil, err
 	}
-	return ctx.dial(context.Background(), dialer, network, addr)
+	defer e.leave()
+	return e.ctx.dial(ctx, dialer, network, addr, config.ServerName)
 }
 
 // A Dialer dials TLS connections with a configuration, and a [net.Dialer] for the underlying
@@ -199,22 +211,19 @@ func (d *Dialer) Dial(network, addr string) (net.Conn, error) {
 // DialContext connects to addr and runs the handshake. ctx bounds both; after the handshake, it has
 // no effect on the connection. The connection is of type [*Conn].
 func (d *Dialer) DialContext(ctx context.Context, network, addr string) (net.Conn, error) {
-	c, err := compile(d.Config)
-	if err != nil {
-		return nil, err
-	}
 	dialer := d.NetDialer
 	if dialer == nil {
 		dialer = new(net.Dialer)
 	}
-	conn, err := c.dial(ctx, dialer, network, addr)
+	conn, err := dial(ctx, dialer, network, addr, d.Config)
 	if err != nil {
 		return nil, err // not a *Conn of nil in an interface
 	}
 	return conn, nil
 }
 
-func (c *Context) dial(ctx context.Context, dialer *net.Dialer, network, addr string) (*Conn, error) {
+// dial is DialContext with a dialer. If serverName is "", addr's host is the name.
+func (c *Context) dial(ctx context.Context, dialer *net.Dialer, network, addr, serverName string) (*Conn, error) {
 	if dialer.Timeout != 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, dialer.Timeout)
@@ -229,11 +238,10 @@ func (c *Context) dial(ctx context.Context, dialer *net.Dialer, network, addr st
 	if err != nil {
 		return nil, err
 	}
-	name := c.config.ServerName
-	if name == "" {
-		name = hostOf(addr)
+	if serverName == "" {
+		serverName = hostOf(addr)
 	}
-	conn := c.Client(raw, name)
+	conn := c.Client(raw, serverName)
 	if err := conn.HandshakeContext(ctx); err != nil {
 		raw.Close()
 		return nil, err
@@ -257,12 +265,13 @@ func hostOf(addr string) string {
 // If NextProtos list "h2", give the listener to httptls.Serve. [net/http.Serve] answers clients
 // that agree on "h2" with HTTP/1.1 before Go 1.27, and they fail: see the package documentation.
 func Listen(network, laddr string, config *tls.Config) (net.Listener, error) {
-	ctx, err := compile(config)
+	e, err := compile(orDefault(config))
 	if err != nil {
 		return nil, err
 	}
-	if ctx.serveErr != nil {
-		return nil, ctx.serveErr
+	defer e.leave()
+	if e.ctx.serveErr != nil {
+		return nil, e.ctx.serveErr
 	}
 	inner, err := net.Listen(network, laddr)
 	if err != nil {
@@ -281,35 +290,22 @@ func NewListener(inner net.Listener, config *tls.Config) net.Listener {
 
 type configListener struct {
 	net.Listener
-	config *tls.Config
-	entry  atomic.Pointer[compiledConfig] // nil until config could be honoured
+	config   *tls.Config
+	compiled compiledConfig
 }
 
 func (l *configListener) Accept() (net.Conn, error) {
-	entry, err := l.begin()
-	if err != nil {
-		return nil, err
+	if l.compiled.last.Load() == nil {
+		e, err := l.compiled.context(l.config)
+		if err != nil {
+			return nil, err
+		}
+		e.leave()
 	}
 	conn, err := l.Listener.Accept()
 	if err != nil {
 		return nil, err
 	}
-	ctx, err := entry.context(l.config)
-	return serverOf(ctx, err, conn), nil
-}
-
-// begin returns the entry of the listener's configuration, which can be honoured.
-func (l *configListener) begin() (*compiledConfig, error) {
-	if entry := l.entry.Load(); entry != nil {
-		return entry, nil
-	}
-	entry, err := entryOf(l.config)
-	if err != nil {
-		return nil, err
-	}
-	if _, err := entry.context(l.config); err != nil {
-		return nil, err
-	}
-	l.entry.Store(entry)
-	return entry, nil
+	e, err := l.compiled.context(l.config)
+	return serverOf(e, err, conn), nil
 }

@@ -48,13 +48,19 @@ func (c *Conn) Freed() bool {
 	return c.engine.ssl == nil && (!ok || own.side == nil)
 }
 
-// BoundCompiled sets the number of configurations that the drop-in functions remember at most. restore undoes it.
+// BoundCompiled sets the number of configurations, and of their Contexts, that the drop-in functions
+// remember at most. restore undoes it.
 func BoundCompiled(n int) (restore func()) {
-	compiled.mu.Lock()
-	defer compiled.mu.Unlock()
-	before := compiled.recent.max
-	compiled.recent.max = n
-	return func() { compiled.recent.max = before }
+	set := func(n int) {
+		compiled.mu.Lock()
+		defer compiled.mu.Unlock()
+		compiled.recent.max = n
+		compiled.contexts.mu.Lock()
+		defer compiled.contexts.mu.Unlock()
+		compiled.contexts.recent.max = n
+	}
+	set(n)
+	return func() { set(maxContexts) }
 }
 
 // CompiledConfigs returns the number of configurations that the drop-in functions remember.

@@ -77,9 +77,8 @@ type handshake struct {
 
 	// Set by a server's answer to the ClientHello (handshake_hello.go) and a client's to the
 	// CertificateRequest (handshake_certificate.go).
-	helloDone   bool   // the ClientHello was answered
-	rereads     bool   // the next message is the ClientHello again, which was traced
-	unpin       func() // lets the Context that GetConfigForClient has chosen be freed; nil if there is none
+	helloDone   bool // the ClientHello was answered
+	rereads     bool // the next message is the ClientHello again, which was traced
 	credential  *libssl.Credential
 	certificate *tls.Certificate // that a server has chosen
 	key         *heldkey.Key     // of the chosen certificate, if OpenSSL holds it
@@ -112,6 +111,7 @@ var errPanicked = errors.New("ossl: a callback panicked during the handshake")
 
 // runHandshake runs the handshake to its end. The caller holds handshakeMu and the reader's lock.
 func (c *Conn) runHandshake(ctx context.Context, next sequel) error {
+	defer c.unpin()
 	if c.configErr != nil {
 		return c.configErr
 	}
@@ -143,9 +143,6 @@ func (c *Conn) runHandshake(ctx context.Context, next sequel) error {
 func (h *handshake) end() {
 	if h.window != nil {
 		h.window.Put()
-	}
-	if h.unpin != nil {
-		h.unpin()
 	}
 	if h.cancel != nil {
 		h.cancel()

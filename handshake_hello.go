@@ -83,12 +83,12 @@ func (h *handshake) getConfigForClient(hello *tls.ClientHelloInfo) (other bool, 
 	if config == nil || err != nil {
 		return false, err
 	}
-	chosen, unpin, err := ctx.forConfig(config)
+	chosen, err := ctx.chosen.context(config, ctx.opts, ctx)
 	if err != nil {
 		return false, h.orHandOver(err, config, nil)
 	}
-	h.unpin = unpin
-	h.c.ctx.Store(chosen)
+	h.c.pinned = chosen // the SSL of the first Context has unpinned that
+	h.c.ctx.Store(chosen.ctx)
 	return true, nil
 }
 

@@ -109,10 +109,7 @@ func (h *handshake) begin() (libssl.Step, error) {
 	h.begun = true
 	h.note(ssl, step)
 	c.engine.begin(ssl, runtime.AddCleanup(c, func(ssl *libssl.Conn) { ssl.Free(false, nil) }, ssl))
-	if h.unpin != nil {
-		h.unpin()
-		h.unpin = nil
-	}
+	c.unpin()
 	return step, nil
 }
 

@@ -20,9 +20,10 @@ type Snapshot struct {
 	roots       []PoolRoot  // of ClientCAs: servers send their names
 }
 
-// NewSnapshot takes a snapshot of a configuration as it is now.
+// NewSnapshot takes a snapshot of a configuration as it is now, without its ServerName.
 func NewSnapshot(config *tls.Config) *Snapshot {
 	s := &Snapshot{Config: config.Clone()}
+	s.Config.ServerName = ""
 	s.Config.Certificates = slices.Clone(s.Config.Certificates)
 	for i := range s.Config.Certificates {
 		cert := &s.Config.Certificates[i]
@@ -36,10 +37,10 @@ func NewSnapshot(config *tls.Config) *Snapshot {
 	return s
 }
 
-// Fingerprint returns bytes that identify a configuration. Two configurations with the same
-// fingerprint are equivalent: numbers and strings have equal values, and functions, interfaces,
-// maps and pointers are identical. A copy made by Clone has the same fingerprint, unless either has
-// been changed since.
+// Fingerprint returns bytes that identify a configuration, except for its ServerName: clients often
+// differ in that alone. Otherwise two configurations with the same fingerprint are equivalent:
+// numbers and strings have equal values, and functions, interfaces, maps and pointers are identical.
+// A copy made by Clone has the same fingerprint, unless either has been changed since.
 //
 // A fingerprint contains addresses, so it is valid only while everything that the configuration
 // refers to is alive: see [Snapshot].
@@ -90,12 +91,12 @@ var configLayout = sync.OnceValue(func() (layout struct {
 	t := reflect.TypeFor[tls.Config]()
 	for i := range t.NumField() {
 		f := t.Field(i)
-		if f.IsExported() {
+		if f.IsExported() && f.Name != "ServerName" {
 			layout.fields = append(layout.fields, configField{f.Offset, f.Type.Size(), appenderOf(f.Type)})
 			continue
 		}
 		switch f.Name {
-		case "mutex", "sessionTicketKeys":
+		case "ServerName", "mutex", "sessionTicketKeys":
 		case "autoSessionTicketKeys": // crypto/tls's own
 		default:
 			layout.known = false

@@ -185,6 +185,75 @@ func TestChosenIsFreed(t *testing.T) {
 	}
 }
 
+// TestClonesAreCompiledOnce: copies of a configuration that differ in their ServerName, as net/http
+// and others make them for each connection, have one Context.
+func TestClonesAreCompiledOnce(t *testing.T) {
+	names := make([]string, 100)
+	for i := range names {
+		names[i] = fmt.Sprintf("host%d.example", i)
+	}
+	base := tlstest.ClientConfig()
+	server := contextOf(t, tlstest.ServerConfig(tlstest.Certificates(tlstest.New(tlstest.Options{Names: names[1:]}))))
+	contexts := map[*Context]int{}
+	for i, name := range names {
+		clone := base.Clone()
+		clone.ServerName = name
+		a, b := tlstest.Buffered()
+		c, s := Client(a, clone), server.Server(b)
+		contexts[c.context()]++
+		done := make(chan error, 1)
+		go func() { done <- s.Handshake() }()
+		if err := c.Handshake(); (err == nil) != (i > 0) {
+			t.Errorf("%s: %v", name, err)
+		}
+		a.Close()
+		if err := <-done; i > 0 && (err != nil || s.ConnectionState().ServerName != name) {
+			t.Errorf("%s: %v, to %q", name, err, s.ConnectionState().ServerName)
+		}
+		b.Close()
+	}
+	if len(contexts) != 1 {
+		t.Errorf("%d were compiled for %d copies", len(contexts), len(names))
+	}
+}
+
+// TestClonesAreFreed gives the drop-in functions another configuration each time, with the garbage
+// collector off: libssl's memory for those that left the cache is freed, except for connections whose
+// handshake is still to come.
+func TestClonesAreFreed(t *testing.T) {
+	const most = 8
+	defer BoundCompiled(most)()
+	defer debug.SetGCPercent(debug.SetGCPercent(-1))
+	server := contextOf(t, tlstest.ServerConfig())
+	var waiting, seen []*Conn
+	var servers []*Conn
+	for i := range 5 * most {
+		clone := tlstest.ClientConfig(func(c *tls.Config) {
+			c.VerifyConnection = func(tls.ConnectionState) error { _ = i; return nil }
+		})
+		a, b := tlstest.Buffered()
+		c, s := Client(a, clone), server.Server(b)
+		if i < most {
+			waiting, servers = append(waiting, c), append(servers, s)
+			continue
+		}
+		tlstest.Shake(t, c, s)
+		seen = append(seen, c)
+	}
+	for i, c := range waiting {
+		tlstest.Shake(t, c, servers[i])
+	}
+	for i, c := range append(waiting, seen...) {
+		conn, _, err := c.context().ssl.Start(false, false, "", nil, nil, make([]byte, 1000))
+		if closed := i < len(waiting)+len(seen)-most; (err != nil) != closed {
+			t.Errorf("Context %d: %v", i, err)
+		}
+		if err == nil {
+			conn.Free(false, nil)
+		}
+	}
+}
+
 // TestChosenOutlivesItsPlace checks that a connection goes on after its configuration has left the
 // list, on either record path.
 func TestChosenOutlivesItsPlace(t *testing.T) {
@@ -285,13 +354,13 @@ func TestChosenStress(t *testing.T) {
 	server.chosen.mu.Lock()
 	defer server.chosen.mu.Unlock()
 	for e := range server.chosen.recent.entries {
-		entry := server.chosen.recent.entries[e].Value.(*recentEntry[chosenKey, *chosenContext]).value
-		if entry.users != 1 {
-			t.Errorf("%d users when there are no handshakes", entry.users)
+		entry := server.chosen.recent.entries[e].Value.(*recentEntry[sharedKey, *sharedContext]).value
+		if users := entry.users.Load(); users != 1 {
+			t.Errorf("%d users when there are no handshakes", users)
 		}
 	}
-	if len(server.chosen.recent.entries) > 3 || len(server.chosen.idle) > 0 {
-		t.Errorf("%d are remembered, %d are idle", len(server.chosen.recent.entries), len(server.chosen.idle))
+	if n := len(server.chosen.recent.entries); n > 3 {
+		t.Errorf("%d are remembered", n)
 	}
 }
 
@@ -366,7 +435,7 @@ func TestChosenIsUnpinned(t *testing.T) {
 		t.Errorf("%d configurations are remembered, want 1", len(server.chosen.recent.entries))
 	}
 	for _, e := range server.chosen.recent.entries {
-		if users := e.Value.(*recentEntry[chosenKey, *chosenContext]).value.users; users != 1 {
+		if users := e.Value.(*recentEntry[sharedKey, *sharedContext]).value.users.Load(); users != 1 {
 			t.Errorf("%d users when there are no handshakes", users)
 		}
 	}
