@@ -57,24 +57,30 @@ type credentialRule struct {
 }
 
 // limit returns the algorithms that a certificate may sign with, or nil if there is no limit.
-// schemes are its SupportedSignatureAlgorithms.
+// schemes are its SupportedSignatureAlgorithms. As crypto/tls does, limit passes over unknown ones
+// and repetitions.
 func (r *credentialRule) limit(schemes []tls.SignatureScheme) ([]tls.SignatureScheme, error) {
-	if len(schemes) == 0 { // as in crypto/tls: no limit
+	if schemes == nil {
 		return nil, nil
 	}
+	var known []tls.SignatureScheme
 	for _, s := range schemes {
-		if !negotiate.KnownSignature(s) {
-			return nil, errors.New("SupportedSignatureAlgorithms: " + negotiate.WhyNoSignature(s))
+		if !negotiate.KnownSignature(s) || slices.Contains(known, s) {
+			continue
 		}
 		if r.fips && !negotiate.FIPSSignature(s) {
 			return nil, fmt.Errorf("SupportedSignatureAlgorithms: %v is not approved for FIPS mode, or not in the module", s)
 		}
+		known = append(known, s)
+	}
+	if len(schemes) > 0 && len(known) == 0 {
+		return nil, errors.New("SupportedSignatureAlgorithms: " + negotiate.WhyNoSignature(schemes[0]))
 	}
 	var left []tls.SignatureScheme
 	if r.ordered {
-		left = negotiate.Keep(r.signatures, func(s tls.SignatureScheme) bool { return slices.Contains(schemes, s) })
+		left = negotiate.Keep(r.signatures, func(s tls.SignatureScheme) bool { return slices.Contains(known, s) })
 	} else {
-		left = negotiate.Keep(schemes, func(s tls.SignatureScheme) bool { return slices.Contains(r.signatures, s) })
+		left = negotiate.Keep(known, func(s tls.SignatureScheme) bool { return slices.Contains(r.signatures, s) })
 	}
 	if len(left) == 0 {
 		return nil, fmt.Errorf("SupportedSignatureAlgorithms: none of %v is among those in use, %v", schemes, r.signatures)

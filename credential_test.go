@@ -148,8 +148,9 @@ func TestCredentialKey(t *testing.T) {
 		}
 	}
 	c := cert
-	c.SupportedSignatureAlgorithms = []tls.SignatureScheme{1}
-	if _, ok := keyOf(&c, rule); ok {
-		t.Error("a certificate that is refused has a key")
+	for _, c.SupportedSignatureAlgorithms = range [][]tls.SignatureScheme{{}, {1}} {
+		if _, ok := keyOf(&c, rule); ok {
+			t.Errorf("a certificate that is refused, for %v, has a key", c.SupportedSignatureAlgorithms)
+		}
 	}
 }
