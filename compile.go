@@ -217,7 +217,7 @@ func (c *Context) settings(offer *negotiate.Offer, level int, clientCAs [][]byte
 		HostCommands:      c.host.HostCommands(),
 		RequestClientCert: config.ClientAuth != tls.NoClientCert,
 		RequireClientCert: config.ClientAuth == tls.RequireAnyClientCert || config.ClientAuth == tls.RequireAndVerifyClientCert,
-		WantHello:         c.pausesAtHello,
+		WantHello:         c.pausesAtHello || c.mayServeUnsigned(offer),
 		Tickets:           c.ring != nil,
 		Cached:            o.cache != nil && c.serveErr == nil,
 		TLS13Tickets:      o.tickets13,
@@ -268,6 +268,7 @@ func (c *Context) makeSSL(settings *libssl.ContextConfig, offer *negotiate.Offer
 			return configError(err)
 		}
 	}
+	c.serveUnsigned(offer)
 	for _, o := range offer.Omitted {
 		c.omitted = append(c.omitted, Omission(o))
 	}

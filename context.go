@@ -44,7 +44,8 @@ type Context struct {
 	trace    io.Writer // for the messages of handshakes; nil for none
 	observer *observer // shared with the Contexts of GetConfigForClient's configurations
 	ticketKeys
-	chosen *contextCache // the Contexts of GetConfigForClient's configurations
+	chosen   *contextCache    // the Contexts of GetConfigForClient's configurations, and of unsigned's
+	unsigned *unsignedClients // nil if the Context doesn't serve them
 }
 
 // NewContext compiles config. If a field or option can't be honoured, it returns a [*ConfigError]

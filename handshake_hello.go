@@ -20,6 +20,11 @@ func (h *handshake) processClientHello() error {
 			return err
 		}
 	}
+	if h.c.context().unsigned != nil {
+		if err := h.chooseUnsigned(); err != nil || !h.begun {
+			return err
+		}
+	}
 	return h.findSession()
 }
 

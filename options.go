@@ -37,6 +37,7 @@ type options struct {
 	tickets13         bool          // of WithTLS13Tickets
 	ring              *session.Ring // of WithTicketKeys
 	lifetime          time.Duration
+	unsigned          bool // for clients without signature_algorithms: unsigned.go
 	fips              bool
 	roots             *Roots // of FIPS mode; nil for the system's
 	clientRoots       *Roots
