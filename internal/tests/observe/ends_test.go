@@ -223,3 +223,31 @@ func TestCloseDuringRead(t *testing.T) {
 		t.Errorf("events %+v, broken %+v", closed, client.Stats().Broken)
 	}
 }
+
+// TestTruncatedIsBroken: an end without close_notify is an error of the connection, unless
+// WithInsecureTruncation allows it.
+func TestTruncatedIsBroken(t *testing.T) {
+	for _, allowed := range []bool{false, true} {
+		var e events
+		options := []ossl.Option{ossl.WithEvents(e.add)}
+		if allowed {
+			options = append(options, ossl.WithInsecureTruncation())
+		}
+		server := ossltest.NewContext(t, tlstest.ServerConfig(), options...)
+		rawClient, rawServer := tlstest.Loopback()
+		c, s := ossltest.NewContext(t, tlstest.ClientConfig()).Client(rawClient, ""), server.Server(rawServer)
+		tlstest.Shake(t, c, s)
+		if _, err := c.Write([]byte("data")); err != nil {
+			t.Fatal(err)
+		}
+		rawClient.Close()
+		if got, err := io.ReadAll(s); string(got) != "data" || (err == nil) != allowed {
+			t.Errorf("allowed %t: %q, %v", allowed, got, err)
+		}
+		s.Close()
+		closed, broken := of[*ossl.CloseEvent](&e), server.Stats().Broken
+		if len(closed) != 1 || (closed[0].Failure.Class == ossl.FailureTruncated) == allowed || (len(broken) == 0) != allowed {
+			t.Errorf("allowed %t: events %+v, broken %+v", allowed, closed, broken)
+		}
+	}
+}
