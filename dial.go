@@ -15,10 +15,10 @@ import (
 	"github.com/ossl-go/ossl/internal/stdtls"
 )
 
-// The functions here have crypto/tls's names and signatures. Each compiles its *tls.Config once, and
-// so do copies of it: see contextCache. The result is remembered until the configuration is collected
-// or maxContexts others were used: a configuration whose callbacks refer to it is not collected
-// while its Context is remembered.
+// The functions here have crypto/tls's names and signatures. Each compiles its *tls.Config and copies
+// of it once: see contextCache. The result is remembered until the configuration is collected or
+// maxContexts others were used: a configuration whose callbacks refer to it is not collected while
+// its Context is remembered.
 
 var compiled = struct {
 	mu       sync.Mutex
