@@ -1,15 +1,13 @@
 package policy
 
 import (
-	"bytes"
 	"embed"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
-	"unicode"
+
+	"github.com/ossl-go/ossl/internal/strictjson"
 )
 
 // Default is the name of the policy that is used if none is named.
@@ -76,68 +74,14 @@ func Names() []string {
 // doesn't have, a field twice, a text with characters that can't be printed, or a value that isn't
 // valid: an unknown cipher suite, a date that doesn't exist, a source that isn't in Sources.
 func Parse(b []byte) (*Policy, error) {
-	if err := checkKeys(b); err != nil {
-		return nil, fmt.Errorf("policy: %w", err)
-	}
-	d := json.NewDecoder(bytes.NewReader(b))
-	d.DisallowUnknownFields()
 	p := new(Policy)
-	if err := d.Decode(p); err != nil {
+	if err := strictjson.Unmarshal(b, p); err != nil {
 		return nil, fmt.Errorf("policy: %w", err)
-	}
-	if _, err := d.Token(); err != io.EOF {
-		return nil, errors.New("policy: something follows the policy")
 	}
 	if err := p.validate(); err != nil {
 		return nil, fmt.Errorf("policy: %w", err)
 	}
 	return p, nil
-}
-
-// checkKeys returns an error if an object of JSON has a field twice, or one with a name that is not
-// in lower case, which encoding/json would match with a field in lower case, or a text with a
-// character that could control a terminal or end a line.
-func checkKeys(b []byte) error {
-	type object struct {
-		fields map[string]bool // nil in arrays
-		value  bool            // a value follows, not a field's name
-	}
-	var stack []object
-	d := json.NewDecoder(bytes.NewReader(b))
-	for {
-		token, err := d.Token()
-		if err == io.EOF {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		if text, ok := token.(string); ok && strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) {
-			return fmt.Errorf("%q has characters that can't be printed", text)
-		}
-		if len(stack) > 0 && token != json.Delim('}') && token != json.Delim(']') {
-			top := &stack[len(stack)-1]
-			if name, ok := token.(string); ok && top.fields != nil && !top.value {
-				if top.fields[name] {
-					return fmt.Errorf("field %q is there twice", name)
-				}
-				if name != strings.ToLower(name) {
-					return fmt.Errorf("unknown field %q", name)
-				}
-				top.fields[name], top.value = true, true
-				continue
-			}
-			top.value = false
-		}
-		switch token {
-		case json.Delim('{'):
-			stack = append(stack, object{fields: map[string]bool{}})
-		case json.Delim('['):
-			stack = append(stack, object{})
-		case json.Delim('}'), json.Delim(']'):
-			stack = stack[:len(stack)-1]
-		}
-	}
 }
 
 // clone returns a copy that shares nothing with p.
