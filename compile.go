@@ -14,11 +14,20 @@ import (
 	"github.com/ossl-go/ossl/internal/stdtls"
 )
 
-// newContext compiles a configuration in these steps: check its fields, work out the offer, find
-// the ticket keys and trust anchors, convert the certificates, and make the SSL_CTX. parent is nil,
-// or the Context whose GetConfigForClient returned the configuration: then o is its options, and the
-// new Context shares its ticket keys, trust anchors, certificates and observer.
+// newContext compiles a configuration. parent is nil, or the Context whose GetConfigForClient returned the
+// configuration: then o is its options, and the new Context shares its ticket keys, trust anchors,
+// certificates and observer.
 func newContext(config *tls.Config, o *options, parent *Context) (*Context, error) {
+	c, err := compileContext(config, o, parent)
+	if err != nil && o.refused != nil {
+		err = o.refused(err)
+	}
+	return c, err
+}
+
+// compileContext is newContext in these steps: check its fields, work out the offer, find
+// the ticket keys and trust anchors, convert the certificates, and make the SSL_CTX.
+func compileContext(config *tls.Config, o *options, parent *Context) (*Context, error) {
 	lib, err := loadLibrary(o.library)
 	if err != nil {
 		return nil, err
@@ -91,6 +100,11 @@ func checkedConfig(config *tls.Config, o *options) (*tls.Config, error) {
 	config = config.Clone()
 	if o.http2 {
 		offerHTTP2(config)
+	}
+	if o.restrict != nil {
+		if err := o.restrict(config); err != nil {
+			return nil, err
+		}
 	}
 	return config, checkConfig(config)
 }

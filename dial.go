@@ -39,6 +39,7 @@ type compiledKey struct {
 
 // A compiledConfig keeps the Context that was last made from a configuration.
 type compiledConfig struct {
+	opts    *options
 	cleanup runtime.Cleanup // forgets it when the configuration is collected
 	last    atomic.Pointer[sharedContext]
 }
@@ -80,17 +81,22 @@ func entryOf(config *tls.Config) (*compiledConfig, error) {
 	if err != nil {
 		return nil, err
 	}
+	return entryWith(config, defaultOptions[records])
+}
+
+// entryWith returns the entry for config with opts.
+func entryWith(config *tls.Config, opts *options) (*compiledConfig, error) {
 	required, err := fipsRequired()
 	if err != nil {
 		return nil, err
 	}
-	key := compiledKey{weak.Make(config), defaultOptions[records], required != ""}
+	key := compiledKey{weak.Make(config), opts, required != ""}
 	compiled.mu.Lock()
 	defer compiled.mu.Unlock()
 	now := time.Now()
 	entry, ok := compiled.recent.get(key, now)
 	if !ok {
-		entry = &compiledConfig{cleanup: runtime.AddCleanup(config, forget, key)}
+		entry = &compiledConfig{opts: opts, cleanup: runtime.AddCleanup(config, forget, key)}
 		compiled.recent.put(key, entry, now)
 	}
 	return entry, nil
@@ -107,14 +113,10 @@ func (c *compiledConfig) context(config *tls.Config) (*sharedContext, error) {
 	if last != nil && last.used.Fingerprint == string(stdtls.Fingerprint(config)) && last.enter() {
 		return last, nil
 	}
-	records, err := recordsOfEnvironment()
-	if err != nil {
-		return nil, err
-	}
 	if err := checkServerName(config.ServerName); err != nil { // the Context is without it
 		return nil, err
 	}
-	e, err := compiled.contexts.context(config, defaultOptions[records], nil)
+	e, err := compiled.contexts.context(config, c.opts, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -147,7 +149,12 @@ func Client(conn net.Conn, config *tls.Config) *Conn {
 	if err != nil {
 		return &Conn{conn: conn, isClient: true, configErr: err}
 	}
-	c := e.ctx.Client(conn, config.ServerName)
+	return clientOf(e, conn, config.ServerName)
+}
+
+// clientOf returns a client connection of e.
+func clientOf(e *sharedContext, conn net.Conn, serverName string) *Conn {
+	c := e.ctx.Client(conn, serverName)
 	c.pinned = e
 	return c
 }

@@ -25,7 +25,7 @@ func (e *handOver) Unwrap() []error { return []error{unchanged.ErrHandedOver, e.
 
 // orHandOver returns err, or the handOver in its place if crypto/tls may go on and err is a refusal.
 func (h *handshake) orHandOver(err error, config *tls.Config, cert *tls.Certificate) error {
-	if ctx := h.c.context(); !ctx.opts.handsOver || ctx.fips || !errors.As(err, new(*ConfigError)) {
+	if ctx := h.c.context(); ctx.opts.handsOver == nil || !ctx.opts.handsOver() || ctx.fips || !errors.As(err, new(*ConfigError)) {
 		return err
 	}
 	over := &handOver{reason: err, config: config, cert: cert}

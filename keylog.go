@@ -52,22 +52,25 @@ func (a *appendedFiles) open(name string) (file *os.File, now bool, err error) {
 	return file, true, nil
 }
 
-// logKeys makes the Context write its keys to the file that the environment names, in addition to
-// the configuration's own KeyLogWriter.
+// logKeys makes the Context write its keys to the file that the environment names, or the settings, in
+// addition to the configuration's own KeyLogWriter.
 func (c *Context) logKeys() error {
-	name := os.Getenv(envKeyLog)
+	name, field := os.Getenv(envKeyLog), envKeyLog
+	if name == "" {
+		name, field = c.opts.keyLog, "key_log"
+	}
 	if name == "" {
 		return nil
 	}
 	if c.fips {
-		return &ConfigError{Field: envKeyLog, Reason: "keys don't leave the module in FIPS mode"}
+		return &ConfigError{Field: field, Reason: "keys don't leave the module in FIPS mode"}
 	}
 	file, now, err := environmentFiles.open(name)
 	if err != nil {
-		return &ConfigError{Field: envKeyLog, Reason: "the file can't be written", Err: err}
+		return &ConfigError{Field: field, Reason: "the file can't be written", Err: err}
 	}
 	if now {
-		attributes := []any{"variable", envKeyLog, "file", name}
+		attributes := []any{"variable", field, "file", name}
 		if info, err := file.Stat(); err == nil && exposure(info) != "" {
 			attributes = append(attributes, "danger", exposure(info))
 		}

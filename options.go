@@ -32,18 +32,25 @@ type options struct {
 	withoutHostPolicy bool
 	nothingOmitted    bool // by WithAllNamed
 	allowTruncation   bool // by WithInsecureTruncation
-	handsOver         bool // in programs that "ossl go" has built: crypto/tls goes on with what is refused at the hello
-	cache             session.Cache
-	tickets13         bool          // of WithTLS13Tickets
-	ring              *session.Ring // of WithTicketKeys
-	lifetime          time.Duration
-	unsigned          bool // for clients without signature_algorithms: unsigned.go
-	fips              bool
-	roots             *Roots // of FIPS mode; nil for the system's
-	clientRoots       *Roots
-	events            func(Event) // nil for none
-	labels            bool        // of profiles
-	trace             io.Writer   // nil for none
+	// handsOver reports whether crypto/tls goes on with a connection that is refused at the ClientHello. It is
+	// nil except in programs that "ossl go" has built.
+	handsOver   func() bool
+	cache       session.Cache
+	tickets13   bool          // of WithTLS13Tickets
+	ring        *session.Ring // of WithTicketKeys
+	lifetime    time.Duration
+	unsigned    bool // for clients without signature_algorithms: unsigned.go
+	fips        bool
+	roots       *Roots // of FIPS mode; nil for the system's
+	clientRoots *Roots
+	events      func(Event) // nil for none
+	labels      bool        // of profiles
+	trace       io.Writer   // nil for none
+
+	// Of the settings of a program that "ossl go" has built.
+	keyLog   string                  // a file, unless the environment names one
+	restrict func(*tls.Config) error // to a policy; nil for none
+	refused  func(error) error       // explains that a configuration contradicts the settings; nil in other programs
 }
 
 // envRecords names the environment variable that chooses the record path ("auto", "libssl" or

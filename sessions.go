@@ -248,7 +248,7 @@ func (c *Context) makeRing(parent *Context) (*session.Ring, error) {
 	if !ok {
 		return nil, &ConfigError{Field: "SetSessionTicketKeys", Reason: "ossl can't read the ticket keys of this version of Go"}
 	}
-	if parent == nil {
+	if parent == nil && c.opts.refused == nil { // the settings of an unchanged program are for all of its servers
 		if err := c.checkSessionOptions(len(set) > 0); err != nil {
 			return nil, err
 		}
@@ -259,6 +259,9 @@ func (c *Context) makeRing(parent *Context) (*session.Ring, error) {
 	if len(set) > 0 && c.fips {
 		return nil, &ConfigError{Field: "SessionTicketKey", Reason: "ticket keys would be derived outside of the FIPS module; " +
 			"use WithTicketKeys"}
+	}
+	if len(set) > 0 && c.opts.ring != nil && c.opts.refused != nil {
+		return nil, &ConfigError{Field: "WithTicketKeys", Reason: ownTicketKeys}
 	}
 	if c.host != nil && c.host.NoSessionTickets {
 		if c.opts.ring != nil && parent == nil {
@@ -282,6 +285,8 @@ func (c *Context) makeRing(parent *Context) (*session.Ring, error) {
 	return session.NewRotatingRing(0, 0), nil
 }
 
+const ownTicketKeys = "the configuration has ticket keys of its own"
+
 // checkSessionOptions returns an error for an option on sessions that the configuration contradicts.
 // keysSet means that the configuration has ticket keys. It is not called for a configuration that
 // GetConfigForClient returns, which may contradict the options.
@@ -297,7 +302,7 @@ func (c *Context) checkSessionOptions(keysSet bool) error {
 		{o.tickets13 && o.cache == nil, "WithTLS13Tickets", "there is no session cache: use WithSessionCache"},
 		{o.tickets13 && noTickets, "WithTLS13Tickets", disabled},
 		{noTickets && o.ring != nil, "WithTicketKeys", disabled},
-		{keysSet && o.ring != nil, "WithTicketKeys", "the configuration has ticket keys of its own"},
+		{keysSet && o.ring != nil, "WithTicketKeys", ownTicketKeys},
 	} {
 		if rule.broken {
 			return &ConfigError{Field: rule.option, Reason: rule.reason}

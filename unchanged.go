@@ -6,8 +6,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"net"
-	"os"
-	"sync"
 
 	"github.com/ossl-go/ossl/internal/stdtls"
 	"github.com/ossl-go/ossl/internal/unchanged"
@@ -27,9 +25,9 @@ func NewEngine(conn net.Conn, config *tls.Config, isClient bool) *Conn {
 		role = unchanged.Client
 	}
 	counter, err := unchanged.Process()
-	mode := unchanged.Require
+	mode, s := unchanged.Require, settingsInForce()
 	if err == nil {
-		mode, err = unchangedMode()
+		mode, err = s.mode(role)
 	}
 	var c *Conn
 	switch {
@@ -37,12 +35,8 @@ func NewEngine(conn net.Conn, config *tls.Config, isClient bool) *Conn {
 		c = &Conn{conn: conn, isClient: isClient, configErr: err}
 	case mode == unchanged.Off:
 		return nil
-	case isClient:
-		useUnchangedOptions(mode)
-		c = Client(conn, config)
 	default:
-		useUnchangedOptions(mode)
-		c = Server(conn, config)
+		c = s.engine(conn, config, role)
 	}
 	switch err := c.refusal(); {
 	case err == nil:
@@ -63,40 +57,6 @@ func (c *Conn) refusal() error {
 	}
 	return c.configErr
 }
-
-// unchangedMode returns the mode of this process.
-func unchangedMode() (unchanged.Mode, error) {
-	asked := os.Getenv(unchanged.EnvMode)
-	why := fipsRequired
-	if unchanged.Mode(asked) == unchanged.Off {
-		why = fipsWithoutLibrary // which may be what the operator wants to do without
-	}
-	fips, err := why()
-	if err != nil {
-		return "", err
-	}
-	return unchanged.ModeOf(unchanged.Built().Mode, asked, fips)
-}
-
-// fipsWithoutLibrary is fipsRequired, but for OpenSSL's configuration.
-func fipsWithoutLibrary() (why string, err error) {
-	if os.Getenv(envFIPS) != "" {
-		return fipsRequired()
-	}
-	return fipsByKernel(kernelFIPS)
-}
-
-// useUnchangedOptions makes the default options those of a program that was written for crypto/tls.
-func useUnchangedOptions(mode unchanged.Mode) {
-	unchangedOptions.Do(func() {
-		for _, o := range defaultOptions {
-			o.allowTruncation = true
-			o.handsOver = mode != unchanged.Require
-		}
-	})
-}
-
-var unchangedOptions sync.Once
 
 // HandedOver reports whether err, which a server's handshake returned, means that crypto/tls goes on
 // with the connection. hello is what was received, in records. config is what GetConfigForClient

@@ -70,6 +70,9 @@ var Built = sync.OnceValue(func() Info {
 	return info
 })
 
+// BuiltSettings returns the settings that were given at the build, or "".
+func BuiltSettings() string { return settings }
+
 // maxReasons bounds the reasons that are counted apart. Reasons are ossl's texts about
 // configurations, of which programs have few.
 const maxReasons = 64
@@ -138,6 +141,13 @@ func (c *Counter) Left(r Role, reason error) { c.count(c.left, "left to crypto/t
 // Refused counts a connection that could not be made.
 func (c *Counter) Refused(r Role, reason error) { c.count(c.refused, "refused", r, reason) }
 
+// Log writes a line to the log.
+func (c *Counter) Log(text string) {
+	if c.log != nil {
+		_, _ = fmt.Fprintf(c.log, "ossl %s: %s\n", Built().Version, text)
+	}
+}
+
 func (c *Counter) count(counts map[string]uint64, what string, r Role, reason error) {
 	text := strings.TrimPrefix(reason.Error(), "ossl: ")
 	key := string(r) + ": " + text
@@ -147,8 +157,8 @@ func (c *Counter) count(counts map[string]uint64, what string, r Role, reason er
 		key = otherReasons
 		text = otherReasons + ", which are no longer told apart"
 	}
-	if counts[key]++; counts[key] == 1 && c.log != nil {
-		_, _ = fmt.Fprintf(c.log, "ossl %s: %s connections are %s: %s\n", Built().Version, r, what, text)
+	if counts[key]++; counts[key] == 1 {
+		c.Log(fmt.Sprintf("%s connections are %s: %s", r, what, text))
 	}
 }
 

@@ -64,6 +64,23 @@ func Load(atBuild, name string, privileged bool) (*Loaded, error) {
 	return &Loaded{File: f, Source: source}, nil
 }
 
+// ReadForBuild reads a file of settings that are given at the build. Its errors are an [*Error].
+func ReadForBuild(name string) ([]byte, error) {
+	source := "--settings " + name
+	b, err := Read(name)
+	if err != nil {
+		return nil, from(source, err)
+	}
+	f, err := Parse(b)
+	if err == nil {
+		err = f.CheckBuilt()
+	}
+	if err != nil {
+		return nil, from(source, err)
+	}
+	return b, nil
+}
+
 // from adds the source to an error.
 func from(source string, err error) error {
 	e := &Error{Reason: err.Error()}

@@ -33,6 +33,7 @@ type Options struct {
 	Mode      string // "prefer" or "require"
 	Source    Source // ossl's
 	UnknownGo bool   // a Go that isn't known is allowed
+	Settings  []byte // of the programs that the farm builds, or nil: see ReadSettings
 }
 
 // stateFile is the file in a farm that holds the GOROOT to which it links.
@@ -63,8 +64,15 @@ func NewPlan(t Toolchain, o *Options) (*Plan, error) {
 	if p.osslFiles, err = readOssl(o.Source.Dir); err != nil {
 		return nil, err
 	}
+	settings := ""
+	if o.Settings != nil {
+		if err := checkSettings(o.Settings); err != nil {
+			return nil, err
+		}
+		settings = Digest(map[string][]byte{"settings": o.Settings})[:12]
+	}
 	h := sha256.New()
-	fmt.Fprintf(h, "%s %s %s\n", t.Version, o.Source.Version, o.Mode)
+	fmt.Fprintf(h, "%s %s %s %s\n", t.Version, o.Source.Version, o.Mode, settings)
 	err = fs.WalkDir(generator, ".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
@@ -78,7 +86,8 @@ func NewPlan(t Toolchain, o *Options) (*Plan, error) {
 	}
 	fmt.Fprintf(h, "%s\n%s\n", Digest(p.goFiles), Digest(p.osslFiles))
 	// Two builds in different folders are equal, so the marker has no folders in it.
-	p.marker = marker{Version: o.Source.Version, Build: hex.EncodeToString(h.Sum(nil)[:8]), Mode: o.Mode, Go: t.Version}
+	p.marker = marker{Version: o.Source.Version, Build: hex.EncodeToString(h.Sum(nil)[:8]), Mode: o.Mode, Go: t.Version,
+		Settings: settings, settings: string(o.Settings)}
 	fmt.Fprintln(h, t.Root)
 	dir, err := Dir()
 	if err != nil {

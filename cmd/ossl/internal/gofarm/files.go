@@ -79,10 +79,8 @@ func tlsFiles(files map[string][]byte) (map[string][]byte, error) {
 	out := map[string][]byte{corePath + "/ossl_engine.go": engineGo}
 	for name, data := range files {
 		text := pushLinknames(string(data))
-		if name == "conn.go" {
-			if text, err = applied(text, connPatches); err != nil {
-				return nil, err
-			}
+		if text, err = applied(name, text, patches[name]); err != nil {
+			return nil, err
 		}
 		out[corePath+"/"+name] = []byte(text)
 	}
@@ -158,14 +156,17 @@ package unchanged
 const _ = "ossl go --mode require: this program would be built without cgo, which loads OpenSSL" + CGO_ENABLED_must_be_1
 `
 
-// inFarm reports whether a folder of ossl's module has packages that the root package imports, or may.
+// inFarm reports whether a folder of ossl's module has packages that the root package imports, or may, or
+// that package attach imports.
 func inFarm(dir string) bool {
 	first, rest, _ := strings.Cut(dir, "/")
 	switch first {
 	case "session":
 		return rest == ""
-	case "tlsnames":
+	case "tlsnames", "keys":
 		return rest == ""
+	case "policy":
+		return true
 	case "internal":
 		return !strings.Contains(rest, "test") && !strings.HasPrefix(rest, "bogoshim")
 	}
@@ -178,6 +179,8 @@ func isSource(name string) bool {
 		return !strings.HasSuffix(name, "_test.go")
 	case ".c", ".h", ".S":
 		return true
+	case ".json":
+		return path.Dir(name) == "policy/data" // which package policy embeds
 	}
 	return false
 }
@@ -192,7 +195,9 @@ type marker struct {
 	Build    string `json:"farm"`
 	Mode     string `json:"policy"`
 	Go       string `json:"go"`
-	Settings string `json:"settings"`
+	Settings string `json:"settings"` // a hash
+
+	settings string
 }
 
 // file returns the Go file with the marker.
@@ -202,5 +207,6 @@ func (m marker) file() []byte {
 	if err != nil {
 		panic(err) // it consists of strings
 	}
-	return fmt.Appendf(nil, "package unchanged\n\nconst marker = %q\n", "\xffOSSL\xffunchanged\xff"+string(text)+"\x00")
+	return fmt.Appendf(nil, "package unchanged\n\nconst marker = %q\n\nconst settings = %q\n",
+		"\xffOSSL\xffunchanged\xff"+string(text)+"\x00", m.settings)
 }

@@ -24,9 +24,9 @@ const (
 // A patch inserts a text behind an anchor, which must occur exactly once.
 type patch struct{ anchor, text string }
 
-// connPatches are the changes to crypto/tls's conn.go: a field, and a statement at the beginning of the
-// methods of Conn that an engine takes over.
-var connPatches = []patch{
+// patches are the changes to crypto/tls's files: in conn.go a field, and a statement at the beginning of the
+// methods of Conn that an engine takes over; in tls.go a private key that the settings name.
+var patches = map[string][]patch{"conn.go": {
 	{"type Conn struct {\n", "\tossl osslConn\n\n"},
 	deadline("SetDeadline", true, true),
 	deadline("SetReadDeadline", true, false),
@@ -40,7 +40,10 @@ var connPatches = []patch{
 	method("ConnectionState", "", "ConnectionState", "osslStarted", "ConnectionState()"),
 	method("OCSPResponse", "", "[]byte", "osslStarted", "OCSPResponse()"),
 	method("VerifyHostname", "host string", "error", "osslStarted", "VerifyHostname(host)"),
-}
+}, "tls.go": {
+	{"func X509KeyPair(certPEMBlock, keyPEMBlock []byte) (Certificate, error) {\n",
+		"\tif cert, ok, err := OSSLKeyPair(certPEMBlock); ok || err != nil {\n\t\treturn cert, err\n\t}\n"},
+}}
 
 func method(name, params, result, engine, call string) patch {
 	return patch{fmt.Sprintf("func (c *Conn) %s(%s) %s {\n", name, params, result),
@@ -70,11 +73,11 @@ func (e *UnknownGoError) Error() string {
 	return fmt.Sprintf("ossl go: the crypto/tls of %s: %s", e.Go, e.Reason)
 }
 
-// applied returns text with the patches.
-func applied(text string, patches []patch) (string, error) {
+// applied returns the text of a file with the patches.
+func applied(file, text string, patches []patch) (string, error) {
 	for _, p := range patches {
 		if n := strings.Count(text, p.anchor); n != 1 {
-			return "", fmt.Errorf("conn.go has %d times %q, not once", n, strings.TrimSpace(p.anchor))
+			return "", fmt.Errorf("%s has %d times %q, not once", file, n, strings.TrimSpace(p.anchor))
 		}
 		text = strings.Replace(text, p.anchor, p.anchor+p.text, 1)
 	}
