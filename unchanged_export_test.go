@@ -1,0 +1,21 @@
+//go:build ossl_unchanged
+
+package ossl
+
+import (
+	"sync"
+	"time"
+)
+
+// ReadSettingsAgain makes the next connection read the settings, as in a new process. Files of ticket keys
+// are read again after each period.
+func ReadSettingsAgain(period time.Duration) {
+	ringPeriod = period
+	settingsInForce = sync.OnceValue(readSettings)
+}
+
+// RecordsByLibssl reports whether libssl keeps the records of the connection.
+func (c *Conn) RecordsByLibssl() bool { return !c.context().directRecords }
+
+// FollowsHost reports whether the host's policy applies to the connection.
+func (c *Conn) FollowsHost() bool { return !c.context().opts.withoutHostPolicy }
