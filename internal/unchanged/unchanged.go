@@ -56,7 +56,7 @@ type Info struct {
 	Build    string `json:"farm"`    // a hash of all that "ossl go" has put into the program
 	Mode     Mode   `json:"policy"`     // Prefer or Require
 	Go       string `json:"go"`       // the version of Go
-	Settings string `json:"settings"` // the settings that were given at build, or ""
+	Settings string `json:"settings"` // the beginning of the SHA-256 hash of those that were given at build, or ""
 }
 
 // Built returns what the marker says. "ossl inspect" finds the marker in the program's file; it is

@@ -69,7 +69,7 @@ func NewPlan(t Toolchain, o *Options) (*Plan, error) {
 		if err := checkSettings(o.Settings); err != nil {
 			return nil, err
 		}
-		settings = Digest(map[string][]byte{"settings": o.Settings})[:12]
+		settings = fmt.Sprintf("%.6x", sha256.Sum256(o.Settings))
 	}
 	h := sha256.New()
 	fmt.Fprintf(h, "%s %s %s %s\n", t.Version, o.Source.Version, o.Mode, settings)

@@ -195,7 +195,7 @@ type marker struct {
 	Build    string `json:"farm"`
 	Mode     string `json:"policy"`
 	Go       string `json:"go"`
-	Settings string `json:"settings"` // a hash
+	Settings string `json:"settings"` // the beginning of their SHA-256 hash, or ""
 
 	settings string
 }
