@@ -12,7 +12,7 @@ import (
 
 func goCommand() *cobra.Command {
 	o := gofarm.Options{}
-	var source string
+	var source, settings string
 	var examine bool
 	cmd := &cobra.Command{
 		Use:   "go [flags] COMMAND [ARGS...]",
@@ -47,6 +47,8 @@ The environment of such a program:
   OSSL_MODE   require is stricter than the program's own mode. off switches back to crypto/tls, unless the
               mode or FIPS mode requires ossl
   OSSL_LOG    off: reasons are counted but not written
+  OSSL_SETTINGS
+              a file of settings that takes the place of the one of --settings
   OSSL_FIPS, OSSL_LIBRARY, OSSL_RECORDS and the others as for every program of ossl
 
 Its exit status is that of the go tool.`,
@@ -84,6 +86,11 @@ Its exit status is that of the go tool.`,
 			if o.Source, err = gofarm.FindSource(cmd.Context(), source); err != nil {
 				return err
 			}
+			if settings != "" {
+				if o.Settings, err = gofarm.ReadSettings(settings); err != nil {
+					return err
+				}
+			}
 			plan, err := gofarm.NewPlan(t, &o)
 			if err != nil {
 				return err
@@ -114,6 +121,7 @@ Its exit status is that of the go tool.`,
 	flags := cmd.Flags()
 	flags.SetInterspersed(false) // the flags after the command are the go tool's
 	flags.StringVar(&o.Mode, "mode", "prefer", "`MODE` of the programs: prefer or require")
+	flags.StringVar(&settings, "settings", "", "`FILE` of settings for the programs: sessions, ticket keys, kernel TLS, a policy and others")
 	flags.StringVar(&source, "source", "", "`FOLDER` of ossl's sources; the default is what this command was built from")
 	flags.BoolVar(&o.UnknownGo, "unknown-go", false, "try a version of Go with which ossl was not tested")
 	flags.BoolVar(&examine, "examine-linked", false, "")

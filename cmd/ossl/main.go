@@ -6,6 +6,7 @@
 //	ossl config     TLS configurations of servers, for their version and their OpenSSL
 //	ossl demo       real traffic on the host's OpenSSL, compared with crypto/tls
 //	ossl doctor     this host: what decides how fast and how safe TLS is here
+//	ossl inspect    Go programs and processes: whether their TLS is on OpenSSL
 //	ossl man        the manual pages, where man finds them
 //	ossl policy     the policies by which servers are judged and configured
 //	ossl proxy      TLS in front of a backend of TCP or HTTP
@@ -14,7 +15,7 @@
 //	ossl version    the OpenSSL found on this host, and its features
 //
 // Its exit status is 0 on success, 1 if something failed, and 2 if the command line was wrong. "ossl
-// check" has more.
+// check" and "ossl inspect" have more.
 package main
 
 import (
@@ -201,7 +202,7 @@ func rootCommand(started *bool) *cobra.Command {
 		fmt.Fprint(cmd.OutOrStdout(), narrow(text, textWidth))
 	})
 	root.SetVersionTemplate("ossl {{.Version}}\n")
-	root.AddCommand(benchCommand(), certCommand(), checkCommand(), configCommand(), demoCommand(), doctorCommand(), manCommand(),
-		policyCommand(), proxyCommand(), serveCommand(), traceCommand(), goCommand(), versionCommand())
+	root.AddCommand(benchCommand(), certCommand(), checkCommand(), configCommand(), demoCommand(), doctorCommand(), goCommand(),
+		inspectCommand(), manCommand(), policyCommand(), proxyCommand(), serveCommand(), traceCommand(), versionCommand())
 	return root
 }

@@ -138,7 +138,7 @@ func read(r io.ReaderAt, size int64) (*Program, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Program{}
+	p := &Program{Tags: []string{}} // not null
 	p.linkage(file)
 	names := file.sections(".gopclntab", size)
 	info, err := buildinfo.Read(&bounded{r, maxHeaders})

@@ -10,17 +10,20 @@ import (
 	"github.com/ossl-go/ossl/internal/status"
 )
 
+// A Report is the answer of a process.
+type Report = status.Report
+
 // A Process is a running program.
 type Process struct {
 	PID  int    `json:"pid"`
 	Name string `json:"name"` // of its program's file, or "" if that can't be read
 
-	// Report is the process's answer. If it hasn't answered, Silent is the reason, Do the remedy if there
-	// is one, and Program the program that it runs.
-	Report  *status.Report `json:"report,omitempty"`
-	Silent  string         `json:"silent,omitempty"`
-	Do      string         `json:"do_for_an_answer,omitempty"`
-	Program *Program       `json:"program,omitempty"`
+	// Report is the process's answer. If it hasn't answered, Silent is the reason, Remedy what to do if
+	// there is anything, and Program the program that it runs.
+	Report  *Report  `json:"report,omitempty"`
+	Silent  string   `json:"silent,omitempty"`
+	Remedy  string   `json:"do_for_an_answer,omitempty"`
+	Program *Program `json:"program,omitempty"`
 }
 
 // ReadProcess asks a process, and reads its program if it doesn't answer.
@@ -39,11 +42,11 @@ func ReadProcess(ctx context.Context, pid int) (*Process, error) {
 	if ctx.Err() != nil || !errors.As(err, &e) || e.Problem == status.NoProcess {
 		return nil, err
 	}
-	p.Silent, p.Do = e.Text, e.Do
+	p.Silent, p.Remedy = e.Text, e.Do
 	if p.Program, err = ReadProgram(file); err != nil {
 		text := fmt.Sprintf("%s; its program %s: %v", p.Silent, p.Name, err)
-		if p.Do != "" {
-			text += "; " + p.Do
+		if p.Remedy != "" {
+			text += "; " + p.Remedy
 		}
 		return nil, errors.New(text)
 	}

@@ -1,0 +1,89 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/ossl-go/ossl/cmd/ossl/internal/inspect"
+)
+
+// answer is the answer of a process.
+const answer = `{"format":1,"version":"v0.1.0","policy":"prefer",
+"settings":[{"name":"OSSL_SESSIONS","value":"id"},{"name":"OSSL_KEYS","value":"a","refused":"no\u001b[31m key"}],
+"openssl":{"version":"OpenSSL 3.0.19 27 Jan 2026","path":"/usr/lib/libssl.so.3","fips":""},
+"connections":[{"engine":"ossl","role":"client","count":5},{"engine":"ossl","role":"server","count":7},
+{"engine":"crypto/tls","role":"client","count":3}],
+"left_to_crypto_tls":[{"text":"Rand is set","count":2}],"left_for_other_reasons":1,
+"contexts":{"compiled":4,"in_use":2},"records":{"direct":11,"libssl":1,"kernel":6},"asked":{"answered":9,"refused":1,"failed":0}}`
+
+// TestInspectProcess: the answer of a process, as text and as JSON.
+func TestInspectProcess(t *testing.T) {
+	const want = `process         12 /usr/bin/server
+on ossl         yes
+ossl            v0.1.0
+policy          prefer
+OpenSSL         OpenSSL 3.0.19 27 Jan 2026
+libssl          /usr/lib/libssl.so.3
+FIPS mode       no
+settings        OSSL_SESSIONS=id
+                OSSL_KEYS=a, refused: no�[31m key
+on ossl         5 as client, 7 as server
+on crypto/tls   3 as client
+                2: Rand is set
+                1: other reasons
+records         11 connections sealed by ossl (6 by the kernel), 1 by libssl
+contexts        4 compiled, 2 in use
+asked           9 times before, 1 times by other users, 0 failures
+`
+	p := &inspect.Process{PID: 12, Name: "/usr/bin/server", Report: &inspect.Report{}}
+	if err := json.Unmarshal([]byte(answer), p.Report); err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	writeProcess(&out, &inspectedProcess{p.Judge("prefer"), p})
+	if out.String() != want {
+		t.Errorf("got\n%swant\n%s", &out, want)
+	}
+	text, err := json.Marshal(inspectResult{Process: &inspectedProcess{p.Judge(""), p}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	report := strings.ReplaceAll(answer, "\n", "")
+	wantText := `{"process":{"on_ossl":true,"pid":12,"name":"/usr/bin/server","report":` + report + `}}`
+	if string(text) != wantText {
+		t.Errorf("got\n%s\nwant\n%s", text, wantText)
+	}
+}
+
+// TestInspectSilent: a process without an answer, whose program 'ossl go' has built.
+func TestInspectSilent(t *testing.T) {
+	const want = `process         12
+no answer       process 12 is in another network namespace
+                Do: run it there.
+
+Its program:
+on ossl         no: its policy is prefer, not require
+                Do: build it with the policy require.
+engine          ossl v0.1.0, under crypto/tls, and ossl v0.2.0, as a library: two copies, each with
+                its own settings
+policy          prefer
+settings        a=b
+built by        'ossl go' with go1.26.8, farm 3f2a
+Go              go1.26.8, linux/amd64, without cgo, PIE, tags a,b
+module          example.org/a v1.2.3, package example.org/a/b
+`
+	no := false
+	p := &inspect.Process{PID: 12, Silent: "process 12 is in another network namespace", Remedy: "run it there",
+		Program: &inspect.Program{Engine: inspect.Twice, Library: "v0.2.0", GoVersion: "go1.26.8", GOOS: "linux", GOARCH: "amd64",
+			CGO: &no, PIE: true, Tags: []string{"a", "b"}, Package: "example.org/a/b",
+			Main:      inspect.Module{Path: "example.org/a", Version: "v1.2.3"},
+			Unchanged: &inspect.Marker{Format: 1, Version: "v0.1.0", Farm: "3f2a", Policy: "prefer", Go: "go1.26.8", Settings: "a=b"}}}
+	var out bytes.Buffer
+	writeProcess(&out, &inspectedProcess{inspect.Verdict{Reason: "its policy is prefer, not require",
+		Do: "build it with the policy require"}, p})
+	if out.String() != want {
+		t.Errorf("got\n%swant\n%s", &out, want)
+	}
+}
