@@ -75,9 +75,13 @@ func TestBuilds(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	root, err := exec.Command("go", "env", "GOROOT").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
 	replace := map[string]string{}
 	for file, with := range overlay {
-		replace[filepath.Join(runtime.GOROOT(), file)] = filepath.Join(dir, with)
+		replace[filepath.Join(strings.TrimSpace(string(root)), file)] = filepath.Join(dir, with)
 	}
 	text, err := json.Marshal(map[string]any{"Replace": replace})
 	if err != nil {

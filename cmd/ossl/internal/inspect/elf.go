@@ -76,39 +76,37 @@ func checkNames(r io.ReaderAt, head []byte) error {
 	if elf.Data(head[elf.EI_DATA]) == elf.ELFDATA2MSB {
 		order = binary.BigEndian
 	}
-	var offset, count, size, names uint64
-	var section any
-	flags := func() uint64 { return 0 }
-	if elf.Class(head[elf.EI_CLASS]) == elf.ELFCLASS32 {
-		var h elf.Header32
-		if _, err := binary.Decode(head, order, &h); err != nil {
-			return err
-		}
-		offset, count, size, names = uint64(h.Shoff), uint64(h.Shnum), uint64(h.Shentsize), uint64(h.Shstrndx)
-		s := &elf.Section32{}
-		section, flags = s, func() uint64 { return uint64(s.Flags) }
+	is32 := elf.Class(head[elf.EI_CLASS]) == elf.ELFCLASS32
+	var h elf.Header64
+	var err error
+	if is32 {
+		var h32 elf.Header32
+		_, err = binary.Decode(head, order, &h32)
+		h.Shoff, h.Shnum, h.Shentsize, h.Shstrndx = uint64(h32.Shoff), h32.Shnum, h32.Shentsize, h32.Shstrndx
 	} else {
-		var h elf.Header64
-		if _, err := binary.Decode(head, order, &h); err != nil {
-			return err
-		}
-		offset, count, size, names = h.Shoff, uint64(h.Shnum), uint64(h.Shentsize), uint64(h.Shstrndx)
-		s := &elf.Section64{}
-		section, flags = s, func() uint64 { return s.Flags }
+		_, err = binary.Decode(head, order, &h)
 	}
-	if offset == 0 && count == 0 { // stripped
+	switch {
+	case err != nil:
+		return err
+	case h.Shoff == 0 && h.Shnum == 0: // stripped
 		return nil
-	}
-	if count == 0 {
+	case h.Shnum == 0:
 		return errors.New("it has too many sections")
 	}
-	if err := binary.Read(io.NewSectionReader(r, int64(offset+names*size), 1<<10), order, section); err != nil {
-		return err
+	var names elf.Section64
+	in := io.NewSectionReader(r, int64(h.Shoff+uint64(h.Shstrndx)*uint64(h.Shentsize)), 1<<10)
+	if is32 {
+		var names32 elf.Section32
+		err = binary.Read(in, order, &names32)
+		names.Flags = uint64(names32.Flags)
+	} else {
+		err = binary.Read(in, order, &names)
 	}
-	if elf.SectionFlag(flags())&elf.SHF_COMPRESSED != 0 {
-		return errors.New("the names of its sections are compressed")
+	if err == nil && elf.SectionFlag(names.Flags)&elf.SHF_COMPRESSED != 0 {
+		err = errors.New("the names of its sections are compressed")
 	}
-	return nil
+	return err
 }
 
 // An extent is a part of a file.

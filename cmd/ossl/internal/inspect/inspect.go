@@ -167,9 +167,10 @@ func read(r io.ReaderAt, size int64) (*Program, error) {
 		p.Library = "(unknown)"
 	}
 	switch {
-	case len(markers) == 0:
 	case !farm:
-		p.embedded = true
+		p.embedded = len(markers) > 0
+	case len(markers) == 0:
+		p.problem = "it has the functions of 'ossl go', but not its mark"
 	case len(markers) > 1:
 		p.problem = "it embeds another program that 'ossl go' has built, so its own policy is unknown"
 	case markers[0].problem != "":
@@ -178,9 +179,9 @@ func read(r io.ReaderAt, size int64) (*Program, error) {
 		p.Unchanged = &markers[0]
 	}
 	switch {
-	case len(markers) > 0 && farm && library:
+	case farm && library:
 		p.Engine = Twice
-	case len(markers) > 0 && farm:
+	case farm:
 		p.Engine = OSSL
 	case library:
 		p.Engine = Library

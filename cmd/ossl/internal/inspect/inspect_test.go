@@ -65,6 +65,8 @@ func TestEngines(t *testing.T) {
 		{"a marker that is cut", usual(functions(farm), constants(magic+`{"format":1`)), "", inspect.OSSL, false, "damaged"},
 		{"a marker without an end", usual(functions(farm), constants(magic+"{"+strings.Repeat(" ", 5000)+"}\x00")), "",
 			inspect.OSSL, false, "damaged"},
+		{"no marker", usual(functions(farm)), "", inspect.OSSL, false, "not its mark"},
+		{"no marker, and the library", usual(functions(farm, library)), "", inspect.Twice, false, "not its mark"},
 		{"the magic alone", usual(functions(farm), constants(magic, mark("prefer"), magic)), "", inspect.OSSL, true, ""},
 		{"the library", usual(functions(clientTLS, library)), "", inspect.Library, true, ""},
 		{"the library has no policy", usual(functions(library)), "prefer", inspect.Library, false, "wasn't built by"},
@@ -182,6 +184,7 @@ func TestRefused(t *testing.T) {
 		{"too many sections", made(func(h *elf.Header64, s []elf.Section64) { h.Shnum, s[0].Size = 0, 1<<31 }), "too many"},
 		{"huge names", made(func(_ *elf.Header64, s []elf.Section64) { s[len(s)-1].Size = 1 << 60 }), "damaged"},
 		{"names nowhere", made(func(h *elf.Header64, _ []elf.Section64) { h.Shoff = 1 << 62 }), "damaged"},
+		{"too many marks", makeELF(elf.ET_EXEC, []section{functions(farm), constants(strings.Repeat(magic, 1001))}, nil, nil), "marks"},
 		{"no version", func() []byte { f := made(nil); f[elf.EI_VERSION] = 9; return f }(), "damaged"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -44,7 +45,7 @@ func ReadProcess(ctx context.Context, pid int) (*Process, error) {
 	}
 	p.Silent, p.Remedy = e.Text, e.Do
 	if p.Program, err = ReadProgram(file); err != nil {
-		text := fmt.Sprintf("%s; its program %s: %v", p.Silent, p.Name, err)
+		text := fmt.Sprintf("%s; its program %s: %v", p.Silent, cmp.Or(p.Name, file), err)
 		if p.Remedy != "" {
 			text += "; " + p.Remedy
 		}

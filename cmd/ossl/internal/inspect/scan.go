@@ -3,6 +3,7 @@ package inspect
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -26,6 +27,7 @@ const (
 	markerFormat = 1
 	maxMarker    = 4 << 10
 	maxMarkers   = 16
+	maxMagics    = 1000 // also those that no marker follows
 )
 
 // magic returns the bytes in front of a marker. They are put together when the command runs, because the
@@ -34,7 +36,7 @@ func magic() []byte { return []byte(strings.Join([]string{"", "OSSL", "unchanged
 
 // findMarkers returns the different markers in parts of a file.
 func findMarkers(r io.ReaderAt, parts []extent) (markers []Marker, err error) {
-	m := magic()
+	m, magics := magic(), 0
 	err = scan(r, parts, len(m), func(chunk []byte, at int64) (bool, error) {
 		for i := 0; ; {
 			next := bytes.Index(chunk[i:], m)
@@ -42,6 +44,9 @@ func findMarkers(r io.ReaderAt, parts []extent) (markers []Marker, err error) {
 				return true, nil
 			}
 			i += next + len(m)
+			if magics++; magics > maxMagics {
+				return false, errors.New("it has too many marks of 'ossl go'")
+			}
 			text := make([]byte, maxMarker)
 			n, err := r.ReadAt(text, at+int64(i))
 			if err != nil && err != io.EOF {
