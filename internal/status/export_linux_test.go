@@ -8,6 +8,9 @@ import (
 // PerSecond bounds the answers of a process.
 const PerSecond = perSecond
 
+// Answer sends a report to a client.
+var Answer = answer
+
 // StartInTest is Start, also in a test's program.
 var StartInTest = start
 
