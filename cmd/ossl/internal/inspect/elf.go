@@ -158,18 +158,16 @@ const maxDynamic = 64 << 10
 
 // linkage sets how the program was linked.
 func (p *Program) linkage(f elfFile) {
-	interpreter, pie, libraries := false, false, false
-	for _, prog := range f.Progs {
-		switch prog.Type {
-		case elf.PT_INTERP:
-			interpreter = true
-		case elf.PT_DYNAMIC:
-			table := make([]byte, min(prog.Filesz, maxDynamic))
-			n, _ := prog.ReadAt(table, 0)
-			for tag, value := range f.dynamic(table[:n]) {
-				libraries = libraries || tag == elf.DT_NEEDED
-				pie = pie || tag == elf.DT_FLAGS_1 && elf.DynFlag1(value)&elf.DF_1_PIE != 0
-			}
+	is := func(kind elf.ProgType) func(*elf.Prog) bool {
+		return func(prog *elf.Prog) bool { return prog.Type == kind }
+	}
+	interpreter, pie, libraries := slices.ContainsFunc(f.Progs, is(elf.PT_INTERP)), false, false
+	if i := slices.IndexFunc(f.Progs, is(elf.PT_DYNAMIC)); i >= 0 { // a program has one at most
+		table := make([]byte, min(f.Progs[i].Filesz, maxDynamic))
+		n, _ := f.Progs[i].ReadAt(table, 0)
+		for tag, value := range f.dynamic(table[:n]) {
+			libraries = libraries || tag == elf.DT_NEEDED
+			pie = pie || tag == elf.DT_FLAGS_1 && elf.DynFlag1(value)&elf.DF_1_PIE != 0
 		}
 	}
 	p.Static = !interpreter && !libraries
