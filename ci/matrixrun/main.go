@@ -85,9 +85,10 @@ func (o options) arguments(p planned) []string {
 // connection, or count threads, which is the same with any 64-bit processor. Some differ from the
 // remaining tests only in a decision that Go alone makes: the limits of a ClientHello and of a
 // Certificate, the server's mode of client authentication, the names that bind a session, and files
-// of libraries that are cut short. FuzzRecordPaths repeats records that other tests send. The
-// host's rows run all of these tests.
+// of libraries that are cut short. FuzzRecordPaths repeats records that other tests send. Two
+// tests need namespaces, which the emulator can't make. The host's rows run all of these tests.
 const hostsOnly = "^Test(HostPolicyFile|InteropHostPolicy|BytesPerSession|CompiledConfigsAreBounded|Soak|Threads|Uploads)$" +
+	"|^Test(PID|Network)Namespace$" +
 	"|^TestDifferential(LongHello|CertificateSize|ClientAuth)$" +
 	"|^(TestSessionIsBoundToIdentity|TestLibrariesCutShort|FuzzRecordPaths)$" +
 	"|^TestVerificationNeverFailsOpen$/././(VerifyClientCertIfGiven|callbacks_accept)"
